@@ -1,0 +1,72 @@
+
+/*
+ * Copyright (C) mcds authors
+ */
+
+
+#include <ngx_config.h>
+#include <ngx_core.h>
+#include "ngx_mcds.h"
+
+
+static char  *ngx_mcds_errors[] = {
+    "ok",
+    "not found",
+    "not stored",
+    "exists",
+    "not a number",
+    "too large",
+    "server error",
+    "server is down",
+    "queue is full",
+    "timed out",
+    "connection closed",
+    "protocol error"
+};
+
+
+char *
+ngx_mcds_strerror(ngx_uint_t rc)
+{
+    if (rc >= NGX_MCDS_RC_LAST) {
+        return "unknown";
+    }
+
+    return ngx_mcds_errors[rc];
+}
+
+
+ngx_mcds_value_t *
+ngx_mcds_value_create(size_t size, ngx_log_t *log)
+{
+    ngx_mcds_value_t  *value;
+
+    value = ngx_alloc(offsetof(ngx_mcds_value_t, data) + size, log);
+    if (value == NULL) {
+        return NULL;
+    }
+
+    value->refs = 1;
+    value->size = size;
+    value->len = 0;
+
+    return value;
+}
+
+
+ngx_mcds_value_t *
+ngx_mcds_value_ref(ngx_mcds_value_t *value)
+{
+    value->refs++;
+
+    return value;
+}
+
+
+void
+ngx_mcds_value_unref(ngx_mcds_value_t *value)
+{
+    if (value && --value->refs == 0) {
+        ngx_free(value);
+    }
+}

@@ -1,0 +1,90 @@
+
+/*
+ * Copyright (C) mcds authors
+ */
+
+
+#ifndef _NGX_MCDS_H_INCLUDED_
+#define _NGX_MCDS_H_INCLUDED_
+
+
+#include <ngx_config.h>
+#include <ngx_core.h>
+
+
+#define NGX_MCDS_VERSION          "0.1.0"
+
+/* memcached's limit on a key, in bytes */
+#define NGX_MCDS_MAX_KEY          250
+
+/* a pool's prefix leaves room for a hashed key and a structure's suffix */
+#define NGX_MCDS_MAX_PREFIX       128
+
+/* memcached takes a longer relative time for an absolute one; seconds */
+#define NGX_MCDS_MAX_TTL          2592000
+
+
+/*
+ * What became of an operation.  The first group are answers of the server.
+ * After DOWN and BUSY nothing was sent; after TIMEOUT, CLOSED and PROTOCOL it
+ * is not known whether the server has done what it was asked.
+ */
+
+typedef enum {
+    NGX_MCDS_OK = 0,              /* done, or here is the value */
+    NGX_MCDS_NOT_FOUND,
+    NGX_MCDS_NOT_STORED,          /* add: somebody was first */
+    NGX_MCDS_EXISTS,              /* the CAS differs: somebody changed it */
+    NGX_MCDS_NOT_NUMERIC,         /* increment of what is not a number */
+    NGX_MCDS_TOO_LARGE,           /* larger than the server's item limit */
+    NGX_MCDS_SERVER_ERROR,        /* out of memory and the like */
+
+    NGX_MCDS_DOWN,                /* the breaker is open, nothing was sent */
+    NGX_MCDS_BUSY,                /* the queue is full, nothing was sent */
+
+    NGX_MCDS_TIMEOUT,             /* no answer within the deadline */
+    NGX_MCDS_CLOSED,              /* connection refused or lost */
+    NGX_MCDS_PROTOCOL,            /* an answer that cannot be trusted */
+
+    NGX_MCDS_RC_LAST
+} ngx_mcds_rc_e;
+
+
+#define ngx_mcds_answered(rc)     ((rc) < NGX_MCDS_DOWN)
+
+
+/*
+ * The lower-case text of a code, for logs; a constant, never NULL, also for
+ * values out of range.
+ */
+
+char *ngx_mcds_strerror(ngx_uint_t rc);
+
+
+/*
+ * Bytes shared between an operation, the requests that read them and the
+ * store that writes them.  Lives on the heap, never in a pool.  A worker has
+ * one thread, so the count is a plain number.  Contents do not change once
+ * there are two references.
+ */
+
+typedef struct {
+    ngx_uint_t    refs;
+    size_t        size;           /* bytes allocated behind data */
+    size_t        len;            /* bytes in use */
+    u_char        data[1];
+} ngx_mcds_value_t;
+
+
+/*
+ * create: a value of one reference with room for size bytes and len 0; NULL
+ * when out of memory (logged).  ref returns its argument.  unref frees with
+ * the last reference; NULL is allowed.
+ */
+
+ngx_mcds_value_t *ngx_mcds_value_create(size_t size, ngx_log_t *log);
+ngx_mcds_value_t *ngx_mcds_value_ref(ngx_mcds_value_t *value);
+void ngx_mcds_value_unref(ngx_mcds_value_t *value);
+
+
+#endif /* _NGX_MCDS_H_INCLUDED_ */

@@ -1,0 +1,109 @@
+
+/*
+ * Copyright (C) mcds authors
+ */
+
+
+#include <ngx_config.h>
+#include <ngx_core.h>
+#include <ngx_sha1.h>
+#include "ngx_mcds_key.h"
+
+
+static u_char *ngx_mcds_key_copy(u_char *p, ngx_str_t *text);
+static ngx_uint_t ngx_mcds_key_plain(ngx_str_t *text);
+
+
+static u_char  ngx_mcds_key_mark[] = "sha1:";
+
+
+void
+ngx_mcds_key_build(ngx_mcds_key_t *key, ngx_str_t *prefix, ngx_str_t *base,
+    ngx_str_t *suffix)
+{
+    u_char      *p, hash[20];
+    size_t       len, mark;
+    ngx_str_t    text;
+    ngx_sha1_t   sha1;
+
+    p = ngx_mcds_key_copy(key->data, prefix);
+    key->prefix = prefix->len;
+
+    len = base->len + suffix->len;
+    mark = sizeof(ngx_mcds_key_mark) - 1;
+
+    if (len > 0 && len <= NGX_MCDS_MAX_KEY - prefix->len) {
+
+        text.data = p;
+        text.len = len;
+
+        p = ngx_mcds_key_copy(p, base);
+        (void) ngx_mcds_key_copy(p, suffix);
+
+        if (ngx_mcds_key_plain(&text)
+            && (len < mark
+                || ngx_memcmp(text.data, ngx_mcds_key_mark, mark) != 0))
+        {
+            key->len = prefix->len + len;
+            return;
+        }
+
+        p = text.data;
+    }
+
+    ngx_sha1_init(&sha1);
+
+    if (base->len) {
+        ngx_sha1_update(&sha1, base->data, base->len);
+    }
+
+    if (suffix->len) {
+        ngx_sha1_update(&sha1, suffix->data, suffix->len);
+    }
+
+    ngx_sha1_final(hash, &sha1);
+
+    p = ngx_cpymem(p, ngx_mcds_key_mark, mark);
+    p = ngx_hex_dump(p, hash, sizeof(hash));
+
+    key->len = p - key->data;
+}
+
+
+ngx_int_t
+ngx_mcds_key_check_prefix(ngx_str_t *prefix)
+{
+    if (prefix->len > NGX_MCDS_MAX_PREFIX || !ngx_mcds_key_plain(prefix)) {
+        return NGX_ERROR;
+    }
+
+    return NGX_OK;
+}
+
+
+static u_char *
+ngx_mcds_key_copy(u_char *p, ngx_str_t *text)
+{
+    /* the data of an empty string may be NULL, which memcpy() must not get */
+
+    if (text->len == 0) {
+        return p;
+    }
+
+    return ngx_cpymem(p, text->data, text->len);
+}
+
+
+static ngx_uint_t
+ngx_mcds_key_plain(ngx_str_t *text)
+{
+    size_t  i;
+
+    for (i = 0; i < text->len; i++) {
+        if (text->data[i] < 0x21 || text->data[i] > 0x7e) {
+            return 0;
+        }
+    }
+
+    return 1;
+}

@@ -1,0 +1,55 @@
+
+/*
+ * Copyright (C) mcds authors
+ */
+
+
+#ifndef _NGX_MCDS_KEY_H_INCLUDED_
+#define _NGX_MCDS_KEY_H_INCLUDED_
+
+
+#include <ngx_config.h>
+#include <ngx_core.h>
+#include "ngx_mcds.h"
+
+
+/* "sha1:" and 40 hexadecimal digits */
+#define NGX_MCDS_KEY_HASHED       45
+
+
+/*
+ * A key as memcached gets it.  The part behind the prefix is what chooses the
+ * server: libmemcached leaves its namespace out of the hash.
+ */
+
+typedef struct {
+    u_short       len;            /* prefix included, 1 to 250 */
+    u_short       prefix;         /* bytes of the prefix at the start */
+    u_char        data[NGX_MCDS_MAX_KEY];
+} ngx_mcds_key_t;
+
+
+/*
+ * Builds the key from a prefix (already checked, at most NGX_MCDS_MAX_PREFIX
+ * bytes, may be empty) and the text base followed by suffix (may be empty).
+ * The text is used as it is if it is not empty, prefix and text are together
+ * 250 bytes at most, all its bytes are 0x21 to 0x7e, and it does not begin
+ * with "sha1:".  Any other text is replaced by "sha1:" and the 40 lower-case
+ * hexadecimal digits of the SHA-1 of base and suffix together.  So different
+ * texts never share a key, and no byte of a text can end a command early.
+ * Never fails.
+ */
+
+void ngx_mcds_key_build(ngx_mcds_key_t *key, ngx_str_t *prefix,
+    ngx_str_t *base, ngx_str_t *suffix);
+
+
+/*
+ * NGX_OK if the text may stand in front of a key: at most NGX_MCDS_MAX_PREFIX
+ * bytes, all 0x21 to 0x7e; NGX_ERROR otherwise.
+ */
+
+ngx_int_t ngx_mcds_key_check_prefix(ngx_str_t *prefix);
+
+
+#endif /* _NGX_MCDS_KEY_H_INCLUDED_ */
