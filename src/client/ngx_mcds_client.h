@@ -1,0 +1,168 @@
+
+/*
+ * Copyright (C) mcds authors
+ *
+ * Pools of memcached servers and operations on them.  Nothing here blocks,
+ * but for the look-up of names while the configuration is read.
+ */
+
+
+#ifndef _NGX_MCDS_CLIENT_H_INCLUDED_
+#define _NGX_MCDS_CLIENT_H_INCLUDED_
+
+
+#include <ngx_config.h>
+#include <ngx_core.h>
+#include <ngx_event.h>
+#include "ngx_mcds.h"
+#include "ngx_mcds_key.h"
+#include "ngx_mcds_proto.h"
+
+
+/* memcached has a ring of at most so many servers, libmemcached aborts */
+#define NGX_MCDS_MAX_SERVERS      100
+
+/* values of this size and above go over the bulk connection; bytes */
+#define NGX_MCDS_BULK             32768
+
+
+typedef struct ngx_mcds_pool_s    ngx_mcds_pool_t;
+typedef struct ngx_mcds_server_s  ngx_mcds_server_t;
+typedef struct ngx_mcds_op_s      ngx_mcds_op_t;
+
+
+typedef enum {
+    NGX_MCDS_MODULA = 0,          /* libmemcached's default */
+    NGX_MCDS_MODULA_CRC,
+    NGX_MCDS_KETAMA               /* 160 points, MD5, weighted */
+} ngx_mcds_distribution_e;
+
+
+struct ngx_mcds_pool_s {
+    ngx_str_t             name;
+    ngx_str_t             prefix;       /* in front of every key */
+
+    ngx_msec_t            timeout;      /* of an operation */
+    ngx_msec_t            connect_timeout;
+    ngx_uint_t            max_fails;    /* 0: the breaker never opens */
+    ngx_msec_t            fail_timeout;
+    ngx_uint_t            max_pending;  /* operations of one connection */
+    size_t                max_pending_size;
+
+    ngx_uint_t            distribution;
+    ngx_array_t           servers;      /* ngx_mcds_server_t */
+    void                 *memcached;    /* memcached_st, computes only */
+};
+
+
+/*
+ * An operation to be.  The strings are copied, they need not outlive the
+ * call.
+ */
+
+typedef struct {
+    ngx_uint_t            verb;         /* ngx_mcds_verb_e */
+    ngx_uint_t            want;
+    ngx_str_t             key;          /* any text, without the prefix */
+    ngx_str_t             suffix;       /* what follows it, or empty */
+    uint32_t              ttl;
+    uint64_t              cas;
+    uint64_t              initial;
+    uint64_t              delta;
+
+    /* SET, ADD, APPEND: text is copied, up to 2048 bytes; or value, with
+       two bytes to spare behind len, of which a reference is taken */
+    ngx_str_t             text;
+    ngx_mcds_value_t     *value;
+
+    size_t                limit;        /* GET: the largest value to accept */
+
+    unsigned              by_key:1;     /* the server is chosen by key alone,
+                                           without suffix */
+    unsigned              bulk:1;       /* a large answer is expected */
+} ngx_mcds_request_t;
+
+
+typedef struct {
+    ngx_uint_t            rc;           /* ngx_mcds_rc_e */
+    ngx_uint_t            has;          /* of VALUE, CAS, TTL */
+    uint64_t              cas;
+    int64_t               ttl;
+
+    u_char               *data;         /* the value; lives as long as the */
+    size_t                len;          /* handler runs */
+    ngx_mcds_value_t     *value;        /* where data lives, or NULL */
+} ngx_mcds_result_t;
+
+
+typedef void (*ngx_mcds_handler_pt)(void *data, ngx_mcds_result_t *result);
+
+
+/*
+ * Starts an operation.  The handler is called exactly once, never from inside
+ * of this call, in all cases but three: the operation was canceled, NULL was
+ * returned (out of memory), or the worker exits.  The command leaves at the
+ * end of this turn of the event loop, in one write with the others for its
+ * server.  An operation is never sent twice.
+ *
+ * The result's rc is DOWN at once (in a posted event) while the breaker of
+ * the server is open, and BUSY when too much is pending; no operation takes
+ * longer than the pool's timeout.
+ */
+
+ngx_mcds_op_t *ngx_mcds_submit(ngx_mcds_pool_t *pool, ngx_mcds_request_t *req,
+    ngx_mcds_handler_pt handler, void *data);
+
+
+/*
+ * Forgets the handler; the operation itself goes on and its answer is taken
+ * and dropped.  Not after the handler was called.
+ */
+
+void ngx_mcds_cancel(ngx_mcds_op_t *op);
+
+
+/*
+ * The value of a result, to keep: a reference of the caller's; NULL when
+ * out of memory.  To be called by the handler.
+ */
+
+ngx_mcds_value_t *ngx_mcds_result_value(ngx_mcds_result_t *result,
+    ngx_log_t *log);
+
+
+/*
+ * 1 if the breaker of the server of this key is open: an operation would end
+ * at once with DOWN.
+ */
+
+ngx_uint_t ngx_mcds_is_down(ngx_mcds_pool_t *pool, ngx_str_t *key);
+
+
+/*
+ * While the configuration is read.  Create: a pool with the default settings
+ * and no server; NULL when out of memory.
+ *
+ * add: address is "host", "host:port", "[v6]:port" or "unix:path"; port
+ * 11211 if there is none.  Host names are looked up now.  config: a
+ * configuration string of libmemcached, checked first for all that is known
+ * to be unsafe or to have no meaning here.  Both return NULL or a text that
+ * says what is wrong (in pool memory).
+ *
+ * init: to be called once, after the last server was added; hands the list to
+ * libmemcached; returns the same.
+ */
+
+ngx_mcds_pool_t *ngx_mcds_pool_create(ngx_pool_t *pool, ngx_str_t *name);
+char *ngx_mcds_pool_add(ngx_conf_t *cf, ngx_mcds_pool_t *pool,
+    ngx_str_t *address, ngx_uint_t weight);
+char *ngx_mcds_pool_config(ngx_conf_t *cf, ngx_mcds_pool_t *pool,
+    ngx_str_t *string);
+char *ngx_mcds_pool_init(ngx_conf_t *cf, ngx_mcds_pool_t *pool);
+
+
+/* closes what this worker has open, without calling a handler */
+void ngx_mcds_pool_exit(ngx_mcds_pool_t *pool);
+
+
+#endif /* _NGX_MCDS_CLIENT_H_INCLUDED_ */

@@ -1,0 +1,138 @@
+
+/*
+ * Copyright (C) mcds authors
+ *
+ * Inside of client/: a server, its connections and the operations on them.
+ */
+
+
+#ifndef _NGX_MCDS_CONN_H_INCLUDED_
+#define _NGX_MCDS_CONN_H_INCLUDED_
+
+
+#include <ngx_config.h>
+#include <ngx_core.h>
+#include <ngx_event.h>
+#include <ngx_event_connect.h>
+#include "ngx_mcds_client.h"
+
+
+typedef struct ngx_mcds_block_s  ngx_mcds_block_t;
+
+
+typedef enum {
+    NGX_MCDS_CONN_IDLE = 0,       /* no socket */
+    NGX_MCDS_CONN_CONNECTING,
+    NGX_MCDS_CONN_GREETING,       /* "version", "mn" were sent */
+    NGX_MCDS_CONN_READY
+} ngx_mcds_conn_state_e;
+
+
+typedef struct {
+    ngx_mcds_server_t      *server;
+    ngx_peer_connection_t   peer;
+
+    ngx_uint_t              state;
+    ngx_uint_t              greeted;     /* replies seen while greeting */
+    ngx_msec_t              deadline;    /* of connecting and greeting */
+
+    /*
+     * Operations in the order of their commands, answered from the head.
+     * Every one has been encoded into out, so each reply belongs to the head
+     * or the connection is closed.
+     */
+    ngx_queue_t             ops;
+    ngx_uint_t              pending;
+    size_t                  pending_size;
+
+    ngx_chain_t            *out;         /* not sent yet */
+    ngx_mcds_block_t       *last;        /* the last of out */
+    ngx_mcds_block_t       *spare;
+    uint64_t                queued;      /* bytes ever put into out */
+    uint64_t                sent;        /* bytes ever sent */
+
+    ngx_buf_t              *in;
+    ngx_mcds_reply_t        reply;       /* whose value is coming */
+    ngx_mcds_value_t       *value;       /* where it goes, if it is large */
+
+    ngx_event_t             flush;       /* posted, once a turn */
+    ngx_event_t             timer;
+
+    ngx_log_t               log;
+
+    unsigned                has_reply:1;
+    unsigned                bare_misses:1; /* memcached before 1.6.18 echoes
+                                              nothing with EN */
+} ngx_mcds_conn_t;
+
+
+struct ngx_mcds_server_s {
+    ngx_mcds_pool_t        *pool;
+    ngx_str_t               name;        /* as written */
+    ngx_str_t               host;        /* as libmemcached hashes it */
+    in_port_t               port;        /* 0: unix socket */
+    ngx_uint_t              weight;
+    ngx_addr_t              addr;
+
+    /* of this worker */
+    ngx_uint_t              fails;       /* in a row */
+    ngx_event_t             probe;
+    ngx_msec_t              probe_delay;
+    ngx_mcds_conn_t        *control;
+    ngx_mcds_conn_t        *bulk;
+
+    unsigned                down:1;
+    unsigned                unsupported:1;
+};
+
+
+struct ngx_mcds_op_s {
+    ngx_queue_t             queue;
+    ngx_mcds_handler_pt     handler;     /* NULL: canceled, a tombstone */
+    void                   *data;
+    ngx_mcds_conn_t        *conn;
+    ngx_mcds_value_t       *value;       /* being sent */
+
+    ngx_uint_t              verb;
+    ngx_uint_t              rc;          /* of an operation that failed before
+                                            it was queued */
+    ngx_msec_t              deadline;
+    uint64_t                end;         /* queued, behind its last byte */
+    size_t                  size;
+    size_t                  limit;
+    uint32_t                opaque;
+    ngx_mcds_key_t          key;
+};
+
+
+/*
+ * Connection.  get: the connection for an operation, made when it is not
+ * there; NULL when out of memory.  push: encodes the operation (op->key is
+ * set) and queues it; NGX_ERROR when out of memory, NGX_BUSY when the queue
+ * is full, the operation is then still the caller's.  close: ends the socket
+ * and fails all that waits with rc.
+ */
+
+ngx_mcds_conn_t *ngx_mcds_conn_get(ngx_mcds_server_t *server, ngx_uint_t bulk);
+ngx_int_t ngx_mcds_conn_push(ngx_mcds_conn_t *conn, ngx_mcds_op_t *op,
+    ngx_mcds_cmd_t *cmd, ngx_str_t *text);
+void ngx_mcds_conn_close(ngx_mcds_conn_t *conn, ngx_uint_t rc);
+void ngx_mcds_conn_destroy(ngx_mcds_conn_t *conn);
+
+
+/*
+ * Health.  failed: a connection could not be made, was lost with operations
+ * pending, or timed out.  answered: the server has answered an operation.
+ * unsupported: it does not speak the meta commands; text says what it is.
+ */
+
+void ngx_mcds_server_failed(ngx_mcds_server_t *server, ngx_uint_t rc);
+void ngx_mcds_server_answered(ngx_mcds_server_t *server);
+void ngx_mcds_server_unsupported(ngx_mcds_server_t *server, ngx_str_t *text);
+
+
+/* an operation that has come to its end: calls the handler, frees */
+void ngx_mcds_op_done(ngx_mcds_op_t *op, ngx_mcds_result_t *result);
+
+
+#endif /* _NGX_MCDS_CONN_H_INCLUDED_ */
