@@ -1,0 +1,55 @@
+
+/*
+ * Copyright (C) mcds authors
+ *
+ * A mutex across hosts, in memcached: an item that only one can add, with a
+ * time to live that frees it when its owner died.  Released by
+ * compare-and-delete, so that an owner who is late never takes away the lock
+ * of the next one.
+ */
+
+
+#ifndef _NGX_MCDS_LOCK_H_INCLUDED_
+#define _NGX_MCDS_LOCK_H_INCLUDED_
+
+
+#include <ngx_config.h>
+#include <ngx_core.h>
+#include <ngx_event.h>
+#include "ngx_mcds_client.h"
+
+
+typedef struct ngx_mcds_lock_s  ngx_mcds_lock_t;
+
+
+/*
+ * rc NGX_MCDS_OK: the lock is held, and the caller's until it releases it;
+ * NGX_MCDS_NOT_STORED: somebody else has it; any other: not known, to be
+ * taken for not held.  With any rc but OK lock is NULL.
+ */
+
+typedef void (*ngx_mcds_lock_pt)(void *data, ngx_mcds_lock_t *lock,
+    ngx_uint_t rc);
+
+
+/*
+ * Tries once to take the lock of key, which is the item key:lock on the
+ * server of key, with a random token of the owner as its value.  ttl: seconds
+ * that it outlives its owner, at least 2.  It is extended every third of that
+ * until it is released.  NGX_ERROR when out of memory; otherwise the handler
+ * is called once, not from inside of this call.
+ */
+
+ngx_int_t ngx_mcds_lock_acquire(ngx_mcds_pool_t *pool, ngx_str_t *key,
+    uint32_t ttl, ngx_mcds_lock_pt handler, void *data);
+
+
+/*
+ * Gives the lock up; the pointer is not to be used again.  keep: leaves the
+ * item behind for so many seconds instead of deleting it, 0 deletes.
+ */
+
+void ngx_mcds_lock_release(ngx_mcds_lock_t *lock, uint32_t keep);
+
+
+#endif /* _NGX_MCDS_LOCK_H_INCLUDED_ */
