@@ -1,0 +1,565 @@
+
+/*
+ * Copyright (C) mcds authors
+ */
+
+
+#include <ngx_config.h>
+#include <ngx_core.h>
+#include "ngx_mcds_entry.h"
+
+
+#define NGX_MCDS_ENTRY_FORMAT  1
+
+/* sums of lengths stay far from the end of their types */
+#define NGX_MCDS_ENTRY_MAX     0x7fffffff
+
+#define NGX_MCDS_ENTRY_ONES    0x0101010101010101ULL
+#define NGX_MCDS_ENTRY_HIGH    0x8080808080808080ULL
+
+
+static size_t ngx_mcds_entry_size(ngx_mcds_entry_t *entry);
+static u_char *ngx_mcds_entry_copy(u_char *p, ngx_str_t *src);
+static uint32_t ngx_mcds_entry_crc(u_char *data, size_t len);
+static char *ngx_mcds_entry_check(ngx_mcds_entry_t *entry);
+static ngx_int_t ngx_mcds_entry_check_ext(ngx_str_t *ext);
+static ngx_int_t ngx_mcds_entry_check_headers(ngx_str_t *headers);
+static u_char *ngx_mcds_entry_name_end(u_char *p, u_char *last);
+static u_char *ngx_mcds_entry_value_end(u_char *p, u_char *last);
+static ngx_inline u_char *ngx_mcds_entry_put16(u_char *p, uint32_t n);
+static ngx_inline u_char *ngx_mcds_entry_put32(u_char *p, uint32_t n);
+static ngx_inline u_char *ngx_mcds_entry_put64(u_char *p, uint64_t n);
+static ngx_inline uint32_t ngx_mcds_entry_get16(u_char *p);
+static ngx_inline uint32_t ngx_mcds_entry_get32(u_char *p);
+static ngx_inline uint64_t ngx_mcds_entry_get64(u_char *p);
+
+
+static u_char  ngx_mcds_entry_magic[] = { 'M', 'C', 'D', 'S' };
+
+
+/* tchar, RFC 9110, 5.6.2 */
+
+static uint32_t  ngx_mcds_entry_token[] = {
+    0x00000000,
+                /* ?>=< ;:98 7654 3210  /.-, +*)( '&%$ #"!  */
+    0x03ff6cfa, /* 0000 0011 1111 1111  0110 1100 1111 1010 */
+                /* _^]\ [ZYX WVUT SRQP  ONML KJIH GFED CBA@ */
+    0xc7fffffe, /* 1100 0111 1111 1111  1111 1111 1111 1110 */
+                /*  ~}| {zyx wvut srqp  onml kjih gfed cba` */
+    0x57ffffff, /* 0101 0111 1111 1111  1111 1111 1111 1111 */
+
+    0x00000000, 0x00000000, 0x00000000, 0x00000000
+};
+
+
+ngx_mcds_value_t *
+ngx_mcds_entry_begin(ngx_mcds_entry_t *entry, size_t room, ngx_log_t *log)
+{
+    size_t             size;
+    u_char            *p;
+    ngx_mcds_value_t  *value;
+
+    size = ngx_mcds_entry_size(entry);
+
+    if (size == 0 || room > NGX_MCDS_ENTRY_MAX - size) {
+        ngx_log_error(NGX_LOG_ALERT, log, 0, "mcds entry is too long");
+        return NULL;
+    }
+
+    value = ngx_mcds_value_create(size + room, log);
+    if (value == NULL) {
+        return NULL;
+    }
+
+    p = value->data + NGX_MCDS_ENTRY_HEADER;
+
+    p = ngx_mcds_entry_copy(p, &entry->key);
+    p = ngx_mcds_entry_copy(p, &entry->ext);
+    p = ngx_mcds_entry_copy(p, &entry->headers);
+
+    value->len = p - value->data;
+
+    return value;
+}
+
+
+void
+ngx_mcds_entry_finish(ngx_mcds_value_t *value, ngx_mcds_entry_t *entry)
+{
+    u_char    *p, *crc;
+    size_t     body;
+    uint64_t   total;
+
+    body = value->len - ngx_mcds_entry_size(entry);
+    total = entry->parts ? entry->total : body;
+
+    p = ngx_cpymem(value->data, ngx_mcds_entry_magic, 4);
+
+    *p++ = (u_char) NGX_MCDS_ENTRY_FORMAT;
+    *p++ = (u_char) entry->kind;
+    p = ngx_mcds_entry_put16(p, NGX_MCDS_ENTRY_HEADER);
+    p = ngx_mcds_entry_put32(p, entry->flags);
+
+    crc = p;
+    p += 4;
+
+    p = ngx_mcds_entry_put64(p, entry->expire);
+    p = ngx_mcds_entry_put64(p, entry->created);
+    p = ngx_mcds_entry_put64(p, entry->generation);
+    p = ngx_mcds_entry_put64(p, total);
+    p = ngx_mcds_entry_put32(p, entry->age);
+    p = ngx_mcds_entry_put32(p, entry->swr);
+    p = ngx_mcds_entry_put32(p, entry->sie);
+    p = ngx_mcds_entry_put32(p, entry->took);
+    p = ngx_mcds_entry_put32(p, (uint32_t) entry->key.len);
+    p = ngx_mcds_entry_put32(p, (uint32_t) entry->ext.len);
+    p = ngx_mcds_entry_put32(p, (uint32_t) entry->headers.len);
+    p = ngx_mcds_entry_put32(p, (uint32_t) body);
+    p = ngx_mcds_entry_put32(p, entry->parts);
+    p = ngx_mcds_entry_put16(p, (uint32_t) entry->status);
+
+    ngx_memzero(p, value->data + NGX_MCDS_ENTRY_HEADER - p);
+
+    ngx_mcds_entry_put32(crc, ngx_mcds_entry_crc(value->data, value->len));
+}
+
+
+ngx_mcds_value_t *
+ngx_mcds_entry_grow(ngx_mcds_value_t *value, size_t more, ngx_log_t *log)
+{
+    size_t             size;
+    ngx_mcds_value_t  *grown;
+
+    if (more <= value->size - value->len) {
+        return value;
+    }
+
+    if (value->len > NGX_MCDS_ENTRY_MAX
+        || more > NGX_MCDS_ENTRY_MAX - value->len)
+    {
+        ngx_log_error(NGX_LOG_ALERT, log, 0, "mcds entry is too long");
+        return NULL;
+    }
+
+    /* by half at least, so that a body in small pieces is copied seldom */
+
+    size = value->size + value->size / 2;
+
+    if (size < value->len + more) {
+        size = value->len + more;
+    }
+
+    if (size > NGX_MCDS_ENTRY_MAX) {
+        size = NGX_MCDS_ENTRY_MAX;
+    }
+
+    grown = ngx_mcds_value_create(size, log);
+    if (grown == NULL) {
+        return NULL;
+    }
+
+    ngx_memcpy(grown->data, value->data, value->len);
+    grown->len = value->len;
+
+    ngx_mcds_value_unref(value);
+
+    return grown;
+}
+
+
+ngx_int_t
+ngx_mcds_entry_read(ngx_mcds_entry_t *entry, u_char *data, size_t len,
+    ngx_str_t *key, char **why)
+{
+    size_t    header;
+    u_char   *p;
+    uint64_t  sum;
+
+    if (len < NGX_MCDS_ENTRY_HEADER
+        || ngx_memcmp(data, ngx_mcds_entry_magic, 4) != 0)
+    {
+        *why = "not an entry";
+        return NGX_DECLINED;
+    }
+
+    if (data[4] != NGX_MCDS_ENTRY_FORMAT) {
+        *why = "unknown format";
+        return NGX_DECLINED;
+    }
+
+    /* a later writer may have a longer header, never a shorter one */
+
+    header = ngx_mcds_entry_get16(data + 6);
+
+    entry->key.len = ngx_mcds_entry_get32(data + 64);
+    entry->ext.len = ngx_mcds_entry_get32(data + 68);
+    entry->headers.len = ngx_mcds_entry_get32(data + 72);
+    entry->body.len = ngx_mcds_entry_get32(data + 76);
+
+    sum = (uint64_t) header + entry->key.len + entry->ext.len
+          + entry->headers.len + entry->body.len;
+
+    if (header < NGX_MCDS_ENTRY_HEADER || sum != len) {
+        *why = "wrong sizes";
+        return NGX_DECLINED;
+    }
+
+    if (ngx_mcds_entry_get32(data + 12) != ngx_mcds_entry_crc(data, len)) {
+        *why = "wrong checksum";
+        return NGX_DECLINED;
+    }
+
+    entry->kind = data[5];
+    entry->flags = ngx_mcds_entry_get32(data + 8);
+    entry->expire = ngx_mcds_entry_get64(data + 16);
+    entry->created = ngx_mcds_entry_get64(data + 24);
+    entry->generation = ngx_mcds_entry_get64(data + 32);
+    entry->total = ngx_mcds_entry_get64(data + 40);
+    entry->age = ngx_mcds_entry_get32(data + 48);
+    entry->swr = ngx_mcds_entry_get32(data + 52);
+    entry->sie = ngx_mcds_entry_get32(data + 56);
+    entry->took = ngx_mcds_entry_get32(data + 60);
+    entry->parts = ngx_mcds_entry_get32(data + 80);
+    entry->status = ngx_mcds_entry_get16(data + 84);
+
+    p = data + header;
+
+    entry->key.data = p;
+    p += entry->key.len;
+
+    entry->ext.data = p;
+    p += entry->ext.len;
+
+    entry->headers.data = p;
+    p += entry->headers.len;
+
+    entry->body.data = p;
+
+    *why = ngx_mcds_entry_check(entry);
+
+    if (*why) {
+        return NGX_DECLINED;
+    }
+
+    if (key->len != entry->key.len
+        || (key->len
+            && ngx_memcmp(key->data, entry->key.data, key->len) != 0))
+    {
+        *why = "key of another page";
+        return NGX_DECLINED;
+    }
+
+    return NGX_OK;
+}
+
+
+ngx_int_t
+ngx_mcds_entry_header(ngx_str_t *headers, ngx_str_t *name, ngx_str_t *value)
+{
+    u_char  *p, *colon, *last;
+
+    if (headers->len == 0) {
+        return NGX_DONE;
+    }
+
+    p = headers->data;
+    last = p + headers->len;
+
+    colon = ngx_strlchr(p, last, ':');
+    if (colon == NULL) {
+        return NGX_DONE;
+    }
+
+    name->data = p;
+    name->len = colon - p;
+
+    p = memchr(colon, LF, last - colon);
+    if (p == NULL) {
+        return NGX_DONE;
+    }
+
+    /* behind ": " and before CRLF */
+
+    value->data = colon + 2;
+    value->len = p - 1 - value->data;
+
+    headers->data = p + 1;
+    headers->len = last - headers->data;
+
+    return NGX_OK;
+}
+
+
+ngx_int_t
+ngx_mcds_entry_header_check(ngx_str_t *name, ngx_str_t *value)
+{
+    u_char  *last;
+
+    if (name->len == 0) {
+        return NGX_DECLINED;
+    }
+
+    last = name->data + name->len;
+
+    if (ngx_mcds_entry_name_end(name->data, last) != last) {
+        return NGX_DECLINED;
+    }
+
+    if (value->len == 0) {
+        return NGX_OK;
+    }
+
+    last = value->data + value->len;
+
+    if (ngx_mcds_entry_value_end(value->data, last) != last) {
+        return NGX_DECLINED;
+    }
+
+    return NGX_OK;
+}
+
+
+/* length of all but the body; 0: too long */
+
+static size_t
+ngx_mcds_entry_size(ngx_mcds_entry_t *entry)
+{
+    if (entry->key.len > NGX_MCDS_ENTRY_MAX / 4
+        || entry->ext.len > NGX_MCDS_ENTRY_MAX / 4
+        || entry->headers.len > NGX_MCDS_ENTRY_MAX / 4)
+    {
+        return 0;
+    }
+
+    return NGX_MCDS_ENTRY_HEADER + entry->key.len + entry->ext.len
+           + entry->headers.len;
+}
+
+
+static u_char *
+ngx_mcds_entry_copy(u_char *p, ngx_str_t *src)
+{
+    /* data may be NULL when there is none */
+
+    return src->len ? ngx_cpymem(p, src->data, src->len) : p;
+}
+
+
+static uint32_t
+ngx_mcds_entry_crc(u_char *data, size_t len)
+{
+    uint32_t  crc;
+
+    crc = ngx_mcds_crc32c(0, data, 12);
+
+    return ngx_mcds_crc32c(crc, data + 16, len - 16);
+}
+
+
+/* NULL, or what is wrong */
+
+static char *
+ngx_mcds_entry_check(ngx_mcds_entry_t *entry)
+{
+    switch (entry->kind) {
+
+    case NGX_MCDS_ENTRY_PAGE:
+
+        if (entry->status < 100 || entry->status > 599) {
+            return "wrong status";
+        }
+
+        break;
+
+    case NGX_MCDS_ENTRY_PASS:
+    case NGX_MCDS_ENTRY_VARY:
+
+        if (entry->status != 0) {
+            return "wrong status";
+        }
+
+        break;
+
+    default:
+        return "unknown kind";
+    }
+
+    if (entry->parts ? entry->total <= entry->body.len
+                     : entry->total != entry->body.len)
+    {
+        return "wrong length of the body";
+    }
+
+    if (ngx_mcds_entry_check_ext(&entry->ext) != NGX_OK) {
+        return "wrong extensions";
+    }
+
+    if (ngx_mcds_entry_check_headers(&entry->headers) != NGX_OK) {
+        return "wrong headers";
+    }
+
+    return NULL;
+}
+
+
+static ngx_int_t
+ngx_mcds_entry_check_ext(ngx_str_t *ext)
+{
+    size_t    left;
+    u_char   *p;
+    uint32_t  len;
+
+    p = ext->data;
+    left = ext->len;
+
+    while (left) {
+
+        if (left < 6) {
+            return NGX_DECLINED;
+        }
+
+        len = ngx_mcds_entry_get32(p + 2);
+
+        if (len > left - 6) {
+            return NGX_DECLINED;
+        }
+
+        p += 6 + (size_t) len;
+        left -= 6 + (size_t) len;
+    }
+
+    return NGX_OK;
+}
+
+
+static ngx_int_t
+ngx_mcds_entry_check_headers(ngx_str_t *headers)
+{
+    u_char  *p, *name, *last;
+
+    p = headers->data;
+    last = p + headers->len;
+
+    while (p < last) {
+
+        name = p;
+        p = ngx_mcds_entry_name_end(p, last);
+
+        if (p == name || last - p < 4 || p[0] != ':' || p[1] != ' ') {
+            return NGX_DECLINED;
+        }
+
+        p = ngx_mcds_entry_value_end(p + 2, last);
+
+        if (last - p < 2 || p[0] != CR || p[1] != LF) {
+            return NGX_DECLINED;
+        }
+
+        p += 2;
+    }
+
+    return NGX_OK;
+}
+
+
+/* the first byte that is not part of a token */
+
+static u_char *
+ngx_mcds_entry_name_end(u_char *p, u_char *last)
+{
+    while (p < last
+           && (ngx_mcds_entry_token[*p >> 5] & (1U << (*p & 0x1f))))
+    {
+        p++;
+    }
+
+    return p;
+}
+
+
+/* the first control character but HTAB */
+
+static u_char *
+ngx_mcds_entry_value_end(u_char *p, u_char *last)
+{
+    uint64_t  word, del;
+
+    while (last - p >= 8) {
+        ngx_memcpy(&word, p, 8);
+
+        /* is one of eight bytes below 0x20, or DEL? */
+
+        del = word ^ (NGX_MCDS_ENTRY_ONES * 0x7f);
+
+        if ((((word - NGX_MCDS_ENTRY_ONES * 0x20) & ~word)
+             | ((del - NGX_MCDS_ENTRY_ONES) & ~del))
+            & NGX_MCDS_ENTRY_HIGH)
+        {
+            break;
+        }
+
+        p += 8;
+    }
+
+    while (p < last && ((*p >= 0x20 && *p != 0x7f) || *p == '\t')) {
+        p++;
+    }
+
+    return p;
+}
+
+
+/* compilers make one instruction of each of these */
+
+static ngx_inline u_char *
+ngx_mcds_entry_put16(u_char *p, uint32_t n)
+{
+    p[0] = (u_char) n;
+    p[1] = (u_char) (n >> 8);
+
+    return p + 2;
+}
+
+
+static ngx_inline u_char *
+ngx_mcds_entry_put32(u_char *p, uint32_t n)
+{
+    p[0] = (u_char) n;
+    p[1] = (u_char) (n >> 8);
+    p[2] = (u_char) (n >> 16);
+    p[3] = (u_char) (n >> 24);
+
+    return p + 4;
+}
+
+
+static ngx_inline u_char *
+ngx_mcds_entry_put64(u_char *p, uint64_t n)
+{
+    p = ngx_mcds_entry_put32(p, (uint32_t) n);
+
+    return ngx_mcds_entry_put32(p, (uint32_t) (n >> 32));
+}
+
+
+static ngx_inline uint32_t
+ngx_mcds_entry_get16(u_char *p)
+{
+    return (uint32_t) p[0] | (uint32_t) p[1] << 8;
+}
+
+
+static ngx_inline uint32_t
+ngx_mcds_entry_get32(u_char *p)
+{
+    return (uint32_t) p[0] | (uint32_t) p[1] << 8
+           | (uint32_t) p[2] << 16 | (uint32_t) p[3] << 24;
+}
+
+
+static ngx_inline uint64_t
+ngx_mcds_entry_get64(u_char *p)
+{
+    return (uint64_t) ngx_mcds_entry_get32(p)
+           | (uint64_t) ngx_mcds_entry_get32(p + 4) << 32;
+}

@@ -1,0 +1,591 @@
+
+/*
+ * Copyright (C) mcds authors
+ */
+
+
+#include <ngx_config.h>
+#include <ngx_core.h>
+#include "ngx_mcds_fresh.h"
+
+
+/*
+ *      created          expire                                     time
+ *         |   fresh        |  usable at once      |  last resort     |
+ *  -------+----------------+----------------------+------------------+-----
+ *                          |<-- update or stale-->|                  |
+ *                          |    while-revalidate                     |
+ *                          |<---------------- grace ---------------->|
+ *
+ * An entry of NGX_MCDS_ENTRY_REVALIDATE ends at "expire".  Each bound is the
+ * first millisecond that does not belong to what lies before it.
+ */
+
+
+/* delta-seconds, RFC 9111, 1.2.2: what a larger number counts as */
+#define NGX_MCDS_MAX_DELTA  2147483648U
+
+/* nobody has said how long */
+#define NGX_MCDS_NO_LIFE    -1
+
+
+typedef struct {
+    ngx_str_t     name;
+    ngx_str_t     arg;            /* without its quotes */
+    unsigned      has_arg:1;
+} ngx_mcds_directive_t;
+
+
+static u_char *ngx_mcds_directive_parse(ngx_mcds_directive_t *dir, u_char *p,
+    u_char *last);
+static u_char *ngx_mcds_token_end(u_char *p, u_char *last);
+static u_char *ngx_mcds_quoted_end(u_char *p, u_char *last);
+static u_char *ngx_mcds_space_end(u_char *p, u_char *last);
+static void ngx_mcds_directive_apply(ngx_mcds_cache_control_t *cc,
+    ngx_mcds_directive_t *dir);
+static ngx_uint_t ngx_mcds_directive_is(ngx_mcds_directive_t *dir,
+    const char *name);
+static uint32_t ngx_mcds_delta_min(ngx_mcds_directive_t *dir, ngx_uint_t has,
+    uint32_t old);
+static ngx_uint_t ngx_mcds_fresh_refuse(ngx_mcds_answer_t *answer);
+static ngx_uint_t ngx_mcds_fresh_refuse_status(ngx_mcds_answer_t *answer);
+static ngx_uint_t ngx_mcds_fresh_no_control(ngx_mcds_cache_control_t *cc);
+static int64_t ngx_mcds_fresh_life(ngx_mcds_answer_t *answer,
+    uint64_t now_ms);
+static int64_t ngx_mcds_fresh_span(int64_t from, int64_t to);
+
+
+/* in the order of ngx_mcds_refuse_e */
+
+static char  *ngx_mcds_fresh_reasons[] = {
+    "store",
+    "status",
+    "set-cookie",
+    "private",
+    "no-store",
+    "no-cache",
+    "malformed",
+    "authorization",
+    "vary",
+    "encoded",
+    "expired",
+    "no-lifetime"
+};
+
+
+void
+ngx_mcds_cache_control_add(ngx_mcds_cache_control_t *cc, ngx_str_t *value)
+{
+    u_char                *p, *last;
+    ngx_mcds_directive_t   dir;
+
+    p = value->data;
+    last = p + value->len;
+
+    for ( ;; ) {
+
+        /* a list may have empty elements, RFC 9110, 5.6.1.2 */
+
+        while (p < last && (*p == ',' || *p == ' ' || *p == '\t')) {
+            p++;
+        }
+
+        if (p == last) {
+            return;
+        }
+
+        p = ngx_mcds_directive_parse(&dir, p, last);
+
+        if (p == NULL) {
+            cc->malformed = 1;
+            return;
+        }
+
+        ngx_mcds_directive_apply(cc, &dir);
+    }
+}
+
+
+ngx_uint_t
+ngx_mcds_fresh_decide(ngx_mcds_answer_t *answer, uint64_t now_ms,
+    ngx_mcds_entry_t *entry)
+{
+    int64_t                    life;
+    ngx_uint_t                 reason;
+    ngx_mcds_cache_control_t  *cc;
+
+    reason = ngx_mcds_fresh_refuse(answer);
+
+    if (reason != NGX_MCDS_STORE) {
+        return reason;
+    }
+
+    life = ngx_mcds_fresh_life(answer, now_ms);
+
+    if (life == NGX_MCDS_NO_LIFE) {
+        return NGX_MCDS_REFUSE_NO_LIFETIME;
+    }
+
+    if (life == 0) {
+        return NGX_MCDS_REFUSE_EXPIRED;
+    }
+
+    cc = &answer->cc;
+
+    entry->status = answer->status;
+    entry->created = now_ms;
+    entry->expire = now_ms + (uint64_t) life;
+    entry->age = answer->age;
+    entry->swr = cc->has_swr ? cc->swr : NGX_MCDS_ENTRY_UNSET;
+    entry->sie = cc->has_sie ? cc->sie : NGX_MCDS_ENTRY_UNSET;
+
+    entry->flags = 0;
+
+    if (cc->public || cc->has_s_maxage || cc->must_revalidate) {
+        entry->flags |= NGX_MCDS_ENTRY_SHARED;
+    }
+
+    /*
+     * s-maxage means proxy-revalidate as well, but whoever gives it together
+     * with a time to be served stale in does want that
+     */
+
+    if (cc->must_revalidate
+        || cc->proxy_revalidate
+        || (cc->has_s_maxage && !cc->has_swr && !cc->has_sie))
+    {
+        entry->flags |= NGX_MCDS_ENTRY_REVALIDATE;
+    }
+
+    return NGX_MCDS_STORE;
+}
+
+
+char *
+ngx_mcds_fresh_reason(ngx_uint_t reason)
+{
+    if (reason > NGX_MCDS_REFUSE_NO_LIFETIME) {
+        return "unknown";
+    }
+
+    return ngx_mcds_fresh_reasons[reason];
+}
+
+
+ngx_uint_t
+ngx_mcds_fresh_state(ngx_mcds_entry_t *entry, ngx_mcds_stale_t *stale,
+    uint64_t now_ms)
+{
+    uint64_t  late, update;
+
+    if (now_ms < entry->expire) {
+        return NGX_MCDS_FRESH;
+    }
+
+    if (entry->flags & NGX_MCDS_ENTRY_REVALIDATE) {
+        return NGX_MCDS_STALE_UNUSABLE;
+    }
+
+    late = now_ms - entry->expire;
+
+    if (late >= stale->grace && stale->grace != NGX_MAX_INT_T_VALUE) {
+        return NGX_MCDS_STALE_UNUSABLE;
+    }
+
+    update = stale->update;
+
+    if (entry->swr != NGX_MCDS_ENTRY_UNSET) {
+        update = (uint64_t) entry->swr * 1000;
+
+    } else if (update == NGX_MAX_INT_T_VALUE) {
+        return NGX_MCDS_STALE_USABLE;
+    }
+
+    return (late < update) ? NGX_MCDS_STALE_USABLE : NGX_MCDS_STALE_LAST;
+}
+
+
+uint32_t
+ngx_mcds_fresh_age(ngx_mcds_entry_t *entry, uint64_t now_ms)
+{
+    uint64_t  age;
+
+    age = entry->age;
+
+    if (now_ms > entry->created) {
+        age += (now_ms - entry->created) / 1000;
+    }
+
+    return (uint32_t) ngx_min(age, NGX_MCDS_MAX_DELTA);
+}
+
+
+/*
+ * token [ "=" ( token / quoted-string ) ] and what ends it; NULL when the
+ * text is something else
+ */
+
+static u_char *
+ngx_mcds_directive_parse(ngx_mcds_directive_t *dir, u_char *p, u_char *last)
+{
+    u_char  *end;
+
+    end = ngx_mcds_token_end(p, last);
+
+    if (end == p) {
+        return NULL;
+    }
+
+    dir->name.data = p;
+    dir->name.len = end - p;
+
+    dir->has_arg = 0;
+    ngx_str_null(&dir->arg);
+
+    p = end;
+
+    if (p < last && *p == '=') {
+        p++;
+        dir->has_arg = 1;
+
+        if (p < last && *p == '"') {
+            p++;
+            end = ngx_mcds_quoted_end(p, last);
+
+            if (end == NULL) {
+                return NULL;
+            }
+
+            dir->arg.data = p;
+            dir->arg.len = end - p;
+
+            p = end + 1;
+
+        } else {
+            end = ngx_mcds_token_end(p, last);
+
+            if (end == p) {
+                return NULL;
+            }
+
+            dir->arg.data = p;
+            dir->arg.len = end - p;
+
+            p = end;
+        }
+    }
+
+    p = ngx_mcds_space_end(p, last);
+
+    return (p == last || *p == ',') ? p : NULL;
+}
+
+
+static u_char *
+ngx_mcds_token_end(u_char *p, u_char *last)
+{
+    u_char  c;
+
+    while (p < last) {
+
+        c = *p | 0x20;
+
+        if ((c < 'a' || c > 'z')
+            && (*p < '0' || *p > '9')
+            && (*p == '\0' || ngx_strchr("!#$%&'*+-.^_`|~", *p) == NULL))
+        {
+            break;
+        }
+
+        p++;
+    }
+
+    return p;
+}
+
+
+/* the closing quote, or NULL */
+
+static u_char *
+ngx_mcds_quoted_end(u_char *p, u_char *last)
+{
+    while (p < last) {
+
+        if (*p == '"') {
+            return p;
+        }
+
+        if (*p == '\\') {
+            p++;
+
+            if (p == last) {
+                return NULL;
+            }
+        }
+
+        if ((*p < 0x20 && *p != '\t') || *p == 0x7f) {
+            return NULL;
+        }
+
+        p++;
+    }
+
+    return NULL;
+}
+
+
+static u_char *
+ngx_mcds_space_end(u_char *p, u_char *last)
+{
+    while (p < last && (*p == ' ' || *p == '\t')) {
+        p++;
+    }
+
+    return p;
+}
+
+
+static void
+ngx_mcds_directive_apply(ngx_mcds_cache_control_t *cc,
+    ngx_mcds_directive_t *dir)
+{
+    if (ngx_mcds_directive_is(dir, "max-age")) {
+        cc->max_age = ngx_mcds_delta_min(dir, cc->has_max_age, cc->max_age);
+        cc->has_max_age = 1;
+
+    } else if (ngx_mcds_directive_is(dir, "s-maxage")) {
+        cc->s_maxage = ngx_mcds_delta_min(dir, cc->has_s_maxage,
+                                          cc->s_maxage);
+        cc->has_s_maxage = 1;
+
+    } else if (ngx_mcds_directive_is(dir, "stale-while-revalidate")) {
+        cc->swr = ngx_mcds_delta_min(dir, cc->has_swr, cc->swr);
+        cc->has_swr = 1;
+
+    } else if (ngx_mcds_directive_is(dir, "stale-if-error")) {
+        cc->sie = ngx_mcds_delta_min(dir, cc->has_sie, cc->sie);
+        cc->has_sie = 1;
+
+    } else if (ngx_mcds_directive_is(dir, "no-store")) {
+        cc->no_store = 1;
+
+    } else if (ngx_mcds_directive_is(dir, "no-cache")) {
+        cc->no_cache = 1;
+
+    } else if (ngx_mcds_directive_is(dir, "private")) {
+        cc->private = 1;
+
+    } else if (ngx_mcds_directive_is(dir, "must-revalidate")) {
+        cc->must_revalidate = 1;
+
+    } else if (ngx_mcds_directive_is(dir, "proxy-revalidate")) {
+        cc->proxy_revalidate = 1;
+
+    } else if (ngx_mcds_directive_is(dir, "public")) {
+
+        /*
+         * the only one that does nothing but allow: with an argument, which
+         * it does not have, it is not known what was meant
+         */
+
+        if (!dir->has_arg) {
+            cc->public = 1;
+        }
+    }
+}
+
+
+static ngx_uint_t
+ngx_mcds_directive_is(ngx_mcds_directive_t *dir, const char *name)
+{
+    return dir->name.len == ngx_strlen(name)
+           && ngx_strncasecmp(dir->name.data, (u_char *) name, dir->name.len)
+              == 0;
+}
+
+
+/* the argument as a number, or the old number when that is smaller */
+
+static uint32_t
+ngx_mcds_delta_min(ngx_mcds_directive_t *dir, ngx_uint_t has, uint32_t old)
+{
+    size_t    i;
+    uint64_t  n;
+
+    n = 0;
+
+    for (i = 0; i < dir->arg.len; i++) {
+
+        if (dir->arg.data[i] < '0' || dir->arg.data[i] > '9') {
+            return 0;
+        }
+
+        n = n * 10 + (dir->arg.data[i] - '0');
+        n = ngx_min(n, NGX_MCDS_MAX_DELTA);
+    }
+
+    return (has && old < n) ? old : (uint32_t) n;
+}
+
+
+static ngx_uint_t
+ngx_mcds_fresh_refuse(ngx_mcds_answer_t *answer)
+{
+    ngx_mcds_cache_control_t  *cc;
+
+    cc = &answer->cc;
+
+    if (ngx_mcds_fresh_refuse_status(answer)) {
+        return NGX_MCDS_REFUSE_STATUS;
+    }
+
+    if (answer->set_cookie) {
+        return NGX_MCDS_REFUSE_SET_COOKIE;
+    }
+
+    if (cc->private) {
+        return NGX_MCDS_REFUSE_PRIVATE;
+    }
+
+    if (cc->no_store) {
+        return NGX_MCDS_REFUSE_NO_STORE;
+    }
+
+    if (cc->no_cache
+        || (answer->pragma_no_cache && ngx_mcds_fresh_no_control(cc)))
+    {
+        return NGX_MCDS_REFUSE_NO_CACHE;
+    }
+
+    if (cc->malformed) {
+        return NGX_MCDS_REFUSE_MALFORMED;
+    }
+
+    if (answer->authorization
+        && !cc->public
+        && !cc->has_s_maxage
+        && !cc->must_revalidate)
+    {
+        return NGX_MCDS_REFUSE_AUTHORIZATION;
+    }
+
+    if (answer->vary) {
+        return NGX_MCDS_REFUSE_VARY;
+    }
+
+    if (answer->encoded) {
+        return NGX_MCDS_REFUSE_ENCODED;
+    }
+
+    return NGX_MCDS_STORE;
+}
+
+
+static ngx_uint_t
+ngx_mcds_fresh_refuse_status(ngx_mcds_answer_t *answer)
+{
+    ngx_uint_t  status;
+
+    status = answer->status;
+
+    if (status < 200 || status > 599 || status == 206 || status == 304) {
+        return 1;
+    }
+
+    /* 404 and 410 are refused for want of a lifetime, if at all */
+
+    if (status < 400 || status == 404 || status == 410) {
+        return 0;
+    }
+
+    return answer->valid < 0;
+}
+
+
+/*
+ * A line that says nothing known is like none; then Pragma is heard, which
+ * can only refuse.
+ */
+
+static ngx_uint_t
+ngx_mcds_fresh_no_control(ngx_mcds_cache_control_t *cc)
+{
+    return !cc->has_max_age
+           && !cc->has_s_maxage
+           && !cc->has_swr
+           && !cc->has_sie
+           && !cc->public
+           && !cc->must_revalidate
+           && !cc->proxy_revalidate
+           && !cc->malformed;
+}
+
+
+/* in milliseconds; 0: expired, NGX_MCDS_NO_LIFE: nobody gave it one */
+
+static int64_t
+ngx_mcds_fresh_life(ngx_mcds_answer_t *answer, uint64_t now_ms)
+{
+    int64_t  life, now;
+
+    /* of the seconds that nginx's own clock shows at this time */
+
+    now = (int64_t) (now_ms / 1000);
+
+    if (answer->has_accel) {
+        return ngx_mcds_fresh_span(now, answer->accel) * 1000;
+    }
+
+    if (answer->cc.has_s_maxage) {
+        life = (int64_t) answer->cc.s_maxage * 1000;
+
+    } else if (answer->cc.has_max_age) {
+        life = (int64_t) answer->cc.max_age * 1000;
+
+    } else if (answer->has_expires) {
+
+        if (answer->expires == NGX_ERROR) {
+            return 0;
+        }
+
+        if (answer->date != NGX_ERROR) {
+            life = ngx_mcds_fresh_span(answer->date, answer->expires) * 1000;
+
+        } else {
+            life = ngx_mcds_fresh_span(now, answer->expires) * 1000;
+
+            if (life > 0) {
+                life -= (int64_t) (now_ms % 1000);
+            }
+        }
+
+    } else if (answer->valid >= 0) {
+        return ngx_mcds_fresh_span(0, answer->valid) * 1000;
+
+    } else {
+        return NGX_MCDS_NO_LIFE;
+    }
+
+    life -= (int64_t) answer->age * 1000;
+
+    return ngx_max(life, 0);
+}
+
+
+/* seconds from one time to another, 0 if there are none */
+
+static int64_t
+ngx_mcds_fresh_span(int64_t from, int64_t to)
+{
+    uint64_t  span;
+
+    if (to <= from) {
+        return 0;
+    }
+
+    /* unsigned, since their difference may not fit a signed number */
+
+    span = (uint64_t) to - (uint64_t) from;
+
+    return (int64_t) ngx_min(span, NGX_MCDS_MAX_DELTA);
+}

@@ -1,0 +1,175 @@
+
+/*
+ * Copyright (C) mcds authors
+ *
+ * Whether an answer may be stored, and how long it is fresh: RFC 9111,
+ * sections 3, 4.2 and 5.  Pure functions; the time is an argument.
+ */
+
+
+#ifndef _NGX_MCDS_FRESH_H_INCLUDED_
+#define _NGX_MCDS_FRESH_H_INCLUDED_
+
+
+#include <ngx_config.h>
+#include <ngx_core.h>
+#include "ngx_mcds_entry.h"
+
+
+/*
+ * The Cache-Control of an answer, all its lines joined.  Begin with zeroed
+ * memory and add each line.  Numbers: RFC 9111, 1.2.2: too large counts as
+ * 2147483648; of duplicates the smaller counts; a directive whose argument is
+ * not a number (1*DIGIT, or that in quotes) is 0: stale at once.  Directive
+ * names are compared without case; quoted strings and their escapes are
+ * followed, so that a name inside of one is not taken for a directive;
+ * unknown directives are skipped.  no-cache and private with field names
+ * count as if without them (stricter than asked, never looser).  A line that
+ * breaks the grammar (spaces about "=" or a semicolon included) sets malformed,
+ * and what follows on that line is not looked at.  "public" with an argument,
+ * which it does not have, is skipped.
+ */
+
+typedef struct {
+    uint32_t      max_age;
+    uint32_t      s_maxage;
+    uint32_t      swr;            /* stale-while-revalidate, RFC 5861 */
+    uint32_t      sie;            /* stale-if-error */
+
+    unsigned      has_max_age:1;
+    unsigned      has_s_maxage:1;
+    unsigned      has_swr:1;
+    unsigned      has_sie:1;
+    unsigned      no_store:1;
+    unsigned      no_cache:1;
+    unsigned      private:1;
+    unsigned      public:1;
+    unsigned      must_revalidate:1;
+    unsigned      proxy_revalidate:1;
+    unsigned      malformed:1;
+} ngx_mcds_cache_control_t;
+
+void ngx_mcds_cache_control_add(ngx_mcds_cache_control_t *cc,
+    ngx_str_t *value);
+
+
+/* what an answer says of itself */
+
+typedef struct {
+    ngx_mcds_cache_control_t   cc;
+
+    ngx_uint_t    status;
+
+    time_t        expires;        /* NGX_ERROR: there, but no date */
+    time_t        date;           /* NGX_ERROR: none, or no date */
+    uint32_t      age;            /* Age, seconds, 0: none */
+    time_t        accel;          /* X-Accel-Expires: the time it names, when
+                                     has_accel */
+    time_t        valid;          /* mcds_cache_valid for the status, seconds;
+                                     -1: not configured */
+
+    unsigned      has_expires:1;
+    unsigned      has_accel:1;
+    unsigned      pragma_no_cache:1;
+    unsigned      set_cookie:1;
+    unsigned      vary:1;
+    unsigned      encoded:1;      /* Content-Encoding other than identity */
+    unsigned      authorization:1; /* the request carried it */
+} ngx_mcds_answer_t;
+
+
+typedef enum {
+    NGX_MCDS_STORE = 0,
+    NGX_MCDS_REFUSE_STATUS,       /* 206, 304, 1xx, or a status that neither
+                                     the origin nor the configuration makes
+                                     storable */
+    NGX_MCDS_REFUSE_SET_COOKIE,
+    NGX_MCDS_REFUSE_PRIVATE,
+    NGX_MCDS_REFUSE_NO_STORE,
+    NGX_MCDS_REFUSE_NO_CACHE,
+    NGX_MCDS_REFUSE_MALFORMED,
+    NGX_MCDS_REFUSE_AUTHORIZATION,
+    NGX_MCDS_REFUSE_VARY,
+    NGX_MCDS_REFUSE_ENCODED,
+    NGX_MCDS_REFUSE_EXPIRED,      /* lifetime of 0, Expires in the past */
+    NGX_MCDS_REFUSE_NO_LIFETIME   /* nobody gave it one */
+} ngx_mcds_refuse_e;
+
+
+/*
+ * Decides.  NGX_MCDS_STORE, and sets of the entry: status, flags, created,
+ * age, expire, swr and sie; else the first reason that applies, in the order
+ * of the list.
+ *
+ * Lifetime, in this order: X-Accel-Expires, s-maxage, max-age, Expires minus
+ * Date (minus now without a Date), mcds_cache_valid.  The Age of the answer
+ * is taken off s-maxage, max-age and Expires, not off the others.  Lifetimes
+ * count as 2147483648 seconds at most.  That of X-Accel-Expires is counted
+ * from the second in which the answer began, so that a caller who adds a
+ * number of seconds to ngx_time() gets just these.  X-Accel-Expires overrides
+ * the lifetime, not the refusals.
+ *
+ * Without Cache-Control, or with unknown directives only, "Pragma: no-cache"
+ * refuses.  A 5xx or 4xx answer is stored only if mcds_cache_valid names its
+ * status; 404 and 410 also with an explicit lifetime, and without any they
+ * are refused for want of it.
+ *
+ * must-revalidate and proxy-revalidate set NGX_MCDS_ENTRY_REVALIDATE; so does
+ * s-maxage (RFC 9111, 5.2.2.10) unless the answer has stale-while-revalidate
+ * or stale-if-error, which then say what is meant.  public, s-maxage and
+ * must-revalidate set NGX_MCDS_ENTRY_SHARED.
+ *
+ * now_ms: when the answer began, milliseconds since the epoch.
+ */
+
+ngx_uint_t ngx_mcds_fresh_decide(ngx_mcds_answer_t *answer, uint64_t now_ms,
+    ngx_mcds_entry_t *entry);
+
+
+/* one lower-case word for each reason, for logs and variables; never NULL */
+
+char *ngx_mcds_fresh_reason(ngx_uint_t reason);
+
+
+/* what a stored page may be used for, now */
+
+typedef enum {
+    NGX_MCDS_FRESH = 0,           /* serve */
+    NGX_MCDS_STALE_USABLE,        /* serve, and refresh behind it */
+    NGX_MCDS_STALE_LAST,          /* rebuild; serve it if that takes too
+                                     long */
+    NGX_MCDS_STALE_UNUSABLE       /* as if it were not there */
+} ngx_mcds_fresh_e;
+
+
+typedef struct {
+    uint64_t      update;         /* mcds_cache_background_update: ms after
+                                     "expire before" in which a page is served
+                                     at once; 0: never, NGX_MAX_INT_T_VALUE:
+                                     always */
+    uint64_t      grace;          /* mcds_cache_grace: ms after which it is not
+                                     served at all; NGX_MAX_INT_T_VALUE: no
+                                     bound */
+} ngx_mcds_stale_t;
+
+
+/*
+ * now == expire is expired ("expire before").  swr of the entry, when it is
+ * set, replaces update; grace holds for it too, and at expire + grace a page is
+ * no longer served.  NGX_MCDS_ENTRY_REVALIDATE forbids both.
+ */
+
+ngx_uint_t ngx_mcds_fresh_state(ngx_mcds_entry_t *entry,
+    ngx_mcds_stale_t *stale, uint64_t now_ms);
+
+
+/*
+ * Current age in seconds, RFC 9111, 4.2.3: the age it had plus the time since
+ * it was created; never negative, a created time in the future counts as now;
+ * 2147483648 at most.
+ */
+
+uint32_t ngx_mcds_fresh_age(ngx_mcds_entry_t *entry, uint64_t now_ms);
+
+
+#endif /* _NGX_MCDS_FRESH_H_INCLUDED_ */

@@ -1,0 +1,190 @@
+
+/*
+ * Copyright (C) mcds authors
+ *
+ * Pages and their rebuilds: who reads, who builds, who waits.  Knows memcached
+ * and the other requests of this worker, not HTTP.
+ */
+
+
+#ifndef _NGX_MCDS_PAGE_H_INCLUDED_
+#define _NGX_MCDS_PAGE_H_INCLUDED_
+
+
+#include <ngx_config.h>
+#include <ngx_core.h>
+#include <ngx_event.h>
+#include "ngx_mcds_client.h"
+#include "ngx_mcds_entry.h"
+
+
+typedef struct ngx_mcds_page_s  ngx_mcds_page_t;
+typedef struct ngx_mcds_seat_s  ngx_mcds_seat_t;
+
+
+/*
+ * A page as it was read or built, shared by all requests that look at it.
+ * The strings of entry point into value.
+ */
+
+typedef struct {
+    ngx_uint_t          refs;
+    ngx_mcds_value_t   *value;
+    ngx_mcds_entry_t    entry;
+    uint64_t            cas;           /* 0: not known */
+} ngx_mcds_copy_t;
+
+ngx_mcds_copy_t *ngx_mcds_copy_ref(ngx_mcds_copy_t *copy);
+void ngx_mcds_copy_unref(ngx_mcds_copy_t *copy);
+
+
+/* what a request is told */
+
+typedef enum {
+    NGX_MCDS_PAGE_FOUND = 0,      /* copy is what memcached holds now, or what
+                                     was just built */
+    NGX_MCDS_PAGE_MISSING,        /* nothing (usable) is there */
+    NGX_MCDS_PAGE_FAILED,         /* memcached did not say */
+
+    NGX_MCDS_PAGE_BUILD,          /* this request is to build the page, and to
+                                     say how that ended */
+    NGX_MCDS_PAGE_OTHER,          /* somebody else builds it */
+    NGX_MCDS_PAGE_PASS,           /* go to the origin, without the cache */
+    NGX_MCDS_PAGE_TIMEOUT         /* waited long enough, or not allowed to */
+} ngx_mcds_page_e;
+
+
+/*
+ * copy: with FOUND, a reference that the handler may take; else NULL.
+ */
+
+typedef void (*ngx_mcds_page_pt)(void *data, ngx_uint_t outcome,
+    ngx_mcds_copy_t *copy);
+
+
+/*
+ * A request's place at a page.  The memory is the request's; it must be left
+ * before the memory goes away.
+ */
+
+struct ngx_mcds_seat_s {
+    ngx_queue_t         queue;
+    ngx_mcds_page_t    *page;
+    ngx_mcds_page_pt    handler;
+    void               *data;
+    ngx_event_t         timer;
+    ngx_msec_t          wait;
+    ngx_uint_t          max_waiters;
+
+    unsigned            queued:1;
+    unsigned            building:1;
+    unsigned            refresh:1;     /* does not wait for another's build */
+    unsigned            has_old:1;     /* may show an old page */
+    unsigned            want_copy:1;   /* holds a lookup in this turn */
+};
+
+
+typedef struct {
+    ngx_uint_t          lock_age;      /* seconds */
+    ngx_msec_t          wait;          /* the longest wait of this request */
+    ngx_uint_t          max_waiters;   /* at one page, in this worker */
+    uint64_t            cas;           /* of the copy it has seen, 0: none */
+    unsigned            refresh:1;     /* not to wait for another's build */
+    unsigned            has_old:1;     /* there is an old page to show */
+    unsigned            local:1;       /* memcached does not answer: build
+                                          for this worker alone */
+} ngx_mcds_enter_t;
+
+
+/* how a build ended */
+
+typedef enum {
+    NGX_MCDS_BUILD_STORE = 0,     /* value is the entry, finished */
+    NGX_MCDS_BUILD_PASS,          /* uncacheable; value is a hit-for-miss
+                                     mark */
+    NGX_MCDS_BUILD_FAILED,        /* an error, or the client went away */
+    NGX_MCDS_BUILD_BACKOFF        /* an error behind an old page: nobody
+                                     tries again for a while */
+} ngx_mcds_build_e;
+
+
+/*
+ * Takes a seat at the page of a key (any text, copied).  limit: the largest
+ * entry to accept.  NULL is never the outcome of a full table, only of
+ * missing memory: NGX_ERROR.
+ */
+
+ngx_int_t ngx_mcds_page_sit(ngx_mcds_seat_t *seat, ngx_mcds_pool_t *pool,
+    ngx_str_t *key, size_t limit, ngx_mcds_page_pt handler, void *data);
+
+
+/*
+ * Reads the page: FOUND, MISSING or FAILED.  Requests of one turn of the event
+ * loop share one read.  The handler is called once, not from inside of this
+ * call.  NGX_ERROR: out of memory, the handler is not called.
+ */
+
+ngx_int_t ngx_mcds_page_lookup(ngx_mcds_seat_t *seat);
+
+
+/*
+ * Asks to build.  The outcome is BUILD for one request among all hosts (among
+ * those of this worker while memcached does not answer); OTHER for one with
+ * refresh set, when somebody else builds; FOUND when the page has changed
+ * since enter->cas; for those that wait FOUND, PASS or BUILD as it turns out,
+ * and TIMEOUT after enter->wait or when too many wait.  The handler is called
+ * once.  NGX_OK, or NGX_DONE with *outcome when that is known at once and the
+ * handler is not called; NGX_ERROR: out of memory.
+ */
+
+ngx_int_t ngx_mcds_page_enter(ngx_mcds_seat_t *seat, ngx_mcds_enter_t *enter,
+    ngx_uint_t *outcome);
+
+
+/*
+ * Ends a build of this seat's.  The value's reference is taken over (NULL with
+ * FAILED and BACKOFF); it is stored unless somebody has stored a newer page
+ * since.  Those who wait in this worker are told before the store is
+ * answered.  ttl: seconds that memcached keeps the value, 0 for ever.
+ */
+
+void ngx_mcds_page_built(ngx_mcds_seat_t *seat, ngx_uint_t how,
+    ngx_mcds_value_t *value, uint32_t ttl);
+
+
+/*
+ * Hands a build over to another place, of zeroed memory, whose request ends
+ * it; from has left then.
+ */
+
+void ngx_mcds_page_hand(ngx_mcds_seat_t *from, ngx_mcds_seat_t *to);
+
+
+/*
+ * Stores without having asked to build (mcds_cache_lock off).  cas as in
+ * enter.
+ */
+
+void ngx_mcds_page_store(ngx_mcds_seat_t *seat, ngx_mcds_value_t *value,
+    uint32_t ttl, uint64_t cas);
+
+
+/*
+ * Leaves: whatever was asked is canceled; a build that has not ended counts
+ * as NGX_MCDS_BUILD_FAILED.  Allowed at any time, more than once, and for a
+ * seat of zeroed memory.
+ */
+
+void ngx_mcds_page_leave(ngx_mcds_seat_t *seat);
+
+
+/*
+ * Numbers shared by the workers of a host: one of them is moved on whenever a
+ * page was built, chosen by the hash of its key, so that waiting workers need
+ * not ask memcached to know.  Called once, when a worker starts.
+ */
+
+void ngx_mcds_page_share(ngx_atomic_t *sequences, ngx_uint_t n);
+
+
+#endif /* _NGX_MCDS_PAGE_H_INCLUDED_ */
