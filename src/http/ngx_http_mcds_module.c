@@ -1,0 +1,550 @@
+
+/*
+ * Copyright (C) mcds authors
+ */
+
+
+#include <ngx_config.h>
+#include <ngx_core.h>
+#include <ngx_http.h>
+#include "ngx_http_mcds_module.h"
+
+
+#define NGX_HTTP_MCDS_LEVELS                                                  \
+    NGX_HTTP_MAIN_CONF|NGX_HTTP_SRV_CONF|NGX_HTTP_LOC_CONF
+
+
+static ngx_int_t ngx_http_mcds_add_variables(ngx_conf_t *cf);
+static ngx_int_t ngx_http_mcds_init(ngx_conf_t *cf);
+static void *ngx_http_mcds_create_main_conf(ngx_conf_t *cf);
+static void *ngx_http_mcds_create_loc_conf(ngx_conf_t *cf);
+static char *ngx_http_mcds_merge_loc_conf(ngx_conf_t *cf, void *parent,
+    void *child);
+static char *ngx_http_mcds_merge_cache(ngx_conf_t *cf,
+    ngx_http_mcds_loc_conf_t *prev, ngx_http_mcds_loc_conf_t *conf);
+static char *ngx_http_mcds_merge_pools(ngx_conf_t *cf,
+    ngx_http_mcds_loc_conf_t *conf);
+static ngx_mcds_pool_t *ngx_http_mcds_choose_pool(ngx_conf_t *cf,
+    ngx_str_t *name, char *directive, ngx_http_mcds_place_t *place);
+static ngx_int_t ngx_http_mcds_init_process(ngx_cycle_t *cycle);
+static void ngx_http_mcds_exit_process(ngx_cycle_t *cycle);
+
+
+static ngx_conf_post_t  ngx_http_mcds_lock_age_post =
+    { ngx_http_mcds_cache_lock_age };
+
+
+static ngx_command_t  ngx_http_mcds_commands[] = {
+
+    { ngx_string("mcds_pool"),
+      NGX_HTTP_MAIN_CONF|NGX_CONF_BLOCK|NGX_CONF_TAKE1,
+      ngx_http_mcds_pool,
+      NGX_HTTP_MAIN_CONF_OFFSET,
+      0,
+      NULL },
+
+    { ngx_string("mcds_use"),
+      NGX_HTTP_MCDS_LEVELS|NGX_CONF_TAKE1,
+      ngx_http_mcds_use,
+      NGX_HTTP_LOC_CONF_OFFSET,
+      0,
+      NULL },
+
+    { ngx_string("mcds_zone"),
+      NGX_HTTP_MAIN_CONF|NGX_CONF_TAKE1,
+      ngx_http_mcds_zone,
+      NGX_HTTP_MAIN_CONF_OFFSET,
+      0,
+      NULL },
+
+    { ngx_string("mcds_counter"),
+      NGX_HTTP_MCDS_LEVELS|NGX_CONF_1MORE,
+      ngx_http_mcds_counter,
+      NGX_HTTP_LOC_CONF_OFFSET,
+      0,
+      NULL },
+
+    { ngx_string("mcds_visitor_counter"),
+      NGX_HTTP_MCDS_LEVELS|NGX_CONF_1MORE,
+      ngx_http_mcds_visitor_counter,
+      NGX_HTTP_LOC_CONF_OFFSET,
+      0,
+      NULL },
+
+    { ngx_string("mcds_return"),
+      NGX_HTTP_LOC_CONF|NGX_HTTP_LIF_CONF|NGX_CONF_TAKE12,
+      ngx_http_mcds_return,
+      NGX_HTTP_LOC_CONF_OFFSET,
+      0,
+      NULL },
+
+    { ngx_string("mcds_cache"),
+      NGX_HTTP_MCDS_LEVELS|NGX_CONF_TAKE1,
+      ngx_http_mcds_cache,
+      NGX_HTTP_LOC_CONF_OFFSET,
+      0,
+      NULL },
+
+    { ngx_string("mcds_cache_key"),
+      NGX_HTTP_MCDS_LEVELS|NGX_CONF_TAKE1,
+      ngx_http_set_complex_value_slot,
+      NGX_HTTP_LOC_CONF_OFFSET,
+      offsetof(ngx_http_mcds_loc_conf_t, cache_key),
+      NULL },
+
+    { ngx_string("mcds_cache_valid"),
+      NGX_HTTP_MCDS_LEVELS|NGX_CONF_1MORE,
+      ngx_http_file_cache_valid_set_slot,
+      NGX_HTTP_LOC_CONF_OFFSET,
+      offsetof(ngx_http_mcds_loc_conf_t, cache_valid),
+      NULL },
+
+    { ngx_string("mcds_cache_methods"),
+      NGX_HTTP_MCDS_LEVELS|NGX_CONF_1MORE,
+      ngx_http_mcds_cache_methods,
+      NGX_HTTP_LOC_CONF_OFFSET,
+      0,
+      NULL },
+
+    { ngx_string("mcds_cache_bypass"),
+      NGX_HTTP_MCDS_LEVELS|NGX_CONF_1MORE,
+      ngx_http_set_predicate_slot,
+      NGX_HTTP_LOC_CONF_OFFSET,
+      offsetof(ngx_http_mcds_loc_conf_t, cache_bypass),
+      NULL },
+
+    { ngx_string("mcds_no_cache"),
+      NGX_HTTP_MCDS_LEVELS|NGX_CONF_1MORE,
+      ngx_http_set_predicate_slot,
+      NGX_HTTP_LOC_CONF_OFFSET,
+      offsetof(ngx_http_mcds_loc_conf_t, no_cache),
+      NULL },
+
+    { ngx_string("mcds_cache_session_cookies"),
+      NGX_HTTP_MCDS_LEVELS|NGX_CONF_1MORE,
+      ngx_http_mcds_cache_session_cookies,
+      NGX_HTTP_LOC_CONF_OFFSET,
+      0,
+      NULL },
+
+    { ngx_string("mcds_cache_max_size"),
+      NGX_HTTP_MCDS_LEVELS|NGX_CONF_TAKE1,
+      ngx_conf_set_size_slot,
+      NGX_HTTP_LOC_CONF_OFFSET,
+      offsetof(ngx_http_mcds_loc_conf_t, cache_max_size),
+      NULL },
+
+    { ngx_string("mcds_cache_lock"),
+      NGX_HTTP_MCDS_LEVELS|NGX_CONF_FLAG,
+      ngx_conf_set_flag_slot,
+      NGX_HTTP_LOC_CONF_OFFSET,
+      offsetof(ngx_http_mcds_loc_conf_t, cache_lock),
+      NULL },
+
+    { ngx_string("mcds_cache_lock_age"),
+      NGX_HTTP_MCDS_LEVELS|NGX_CONF_TAKE1,
+      ngx_conf_set_sec_slot,
+      NGX_HTTP_LOC_CONF_OFFSET,
+      offsetof(ngx_http_mcds_loc_conf_t, cache_lock_age),
+      &ngx_http_mcds_lock_age_post },
+
+    { ngx_string("mcds_cache_lock_timeout"),
+      NGX_HTTP_MCDS_LEVELS|NGX_CONF_TAKE12,
+      ngx_http_mcds_cache_lock_timeout,
+      NGX_HTTP_LOC_CONF_OFFSET,
+      0,
+      NULL },
+
+    { ngx_string("mcds_cache_wait"),
+      NGX_HTTP_MCDS_LEVELS|NGX_CONF_TAKE1,
+      ngx_conf_set_msec_slot,
+      NGX_HTTP_LOC_CONF_OFFSET,
+      offsetof(ngx_http_mcds_loc_conf_t, cache_wait),
+      NULL },
+
+    { ngx_string("mcds_cache_max_waiters"),
+      NGX_HTTP_MCDS_LEVELS|NGX_CONF_TAKE1,
+      ngx_conf_set_num_slot,
+      NGX_HTTP_LOC_CONF_OFFSET,
+      offsetof(ngx_http_mcds_loc_conf_t, cache_max_waiters),
+      NULL },
+
+    { ngx_string("mcds_cache_grace"),
+      NGX_HTTP_MCDS_LEVELS|NGX_CONF_TAKE1,
+      ngx_http_mcds_cache_period,
+      NGX_HTTP_LOC_CONF_OFFSET,
+      offsetof(ngx_http_mcds_loc_conf_t, cache_grace),
+      NULL },
+
+    { ngx_string("mcds_cache_background_update"),
+      NGX_HTTP_MCDS_LEVELS|NGX_CONF_TAKE1,
+      ngx_http_mcds_cache_period,
+      NGX_HTTP_LOC_CONF_OFFSET,
+      offsetof(ngx_http_mcds_loc_conf_t, cache_update),
+      NULL },
+
+      ngx_null_command
+};
+
+
+static ngx_http_module_t  ngx_http_mcds_module_ctx = {
+    ngx_http_mcds_add_variables,           /* preconfiguration */
+    ngx_http_mcds_init,                    /* postconfiguration */
+
+    ngx_http_mcds_create_main_conf,        /* create main configuration */
+    NULL,                                  /* init main configuration */
+
+    NULL,                                  /* create server configuration */
+    NULL,                                  /* merge server configuration */
+
+    ngx_http_mcds_create_loc_conf,         /* create location configuration */
+    ngx_http_mcds_merge_loc_conf           /* merge location configuration */
+};
+
+
+ngx_module_t  ngx_http_mcds_module = {
+    NGX_MODULE_V1,
+    &ngx_http_mcds_module_ctx,             /* module context */
+    ngx_http_mcds_commands,                /* module directives */
+    NGX_HTTP_MODULE,                       /* module type */
+    NULL,                                  /* init master */
+    NULL,                                  /* init module */
+    ngx_http_mcds_init_process,            /* init process */
+    NULL,                                  /* init thread */
+    NULL,                                  /* exit thread */
+    ngx_http_mcds_exit_process,            /* exit process */
+    NULL,                                  /* exit master */
+    NGX_MODULE_V1_PADDING
+};
+
+
+static ngx_int_t
+ngx_http_mcds_add_variables(ngx_conf_t *cf)
+{
+    return ngx_http_mcds_cache_add_variables(cf);
+}
+
+
+static ngx_int_t
+ngx_http_mcds_init(ngx_conf_t *cf)
+{
+    ngx_http_handler_pt        *h;
+    ngx_http_core_main_conf_t  *cmcf;
+    ngx_http_mcds_main_conf_t  *mmcf;
+
+    mmcf = ngx_http_conf_get_module_main_conf(cf, ngx_http_mcds_module);
+
+    if (!mmcf->used) {
+        return NGX_OK;
+    }
+
+    if (mmcf->cached && ngx_http_mcds_zone_add(cf, mmcf) != NGX_OK) {
+        return NGX_ERROR;
+    }
+
+    cmcf = ngx_http_conf_get_module_main_conf(cf, ngx_http_core_module);
+
+    h = ngx_array_push(&cmcf->phases[NGX_HTTP_PRECONTENT_PHASE].handlers);
+    if (h == NULL) {
+        return NGX_ERROR;
+    }
+
+    *h = ngx_http_mcds_handler;
+
+    return NGX_OK;
+}
+
+
+static void *
+ngx_http_mcds_create_main_conf(ngx_conf_t *cf)
+{
+    ngx_http_mcds_main_conf_t  *mmcf;
+
+    mmcf = ngx_pcalloc(cf->pool, sizeof(ngx_http_mcds_main_conf_t));
+    if (mmcf == NULL) {
+        return NULL;
+    }
+
+    if (ngx_array_init(&mmcf->pools, cf->pool, 2, sizeof(ngx_mcds_pool_t *))
+        != NGX_OK
+        || ngx_array_init(&mmcf->numbers, cf->pool, 4,
+                          sizeof(ngx_http_mcds_number_var_t))
+           != NGX_OK)
+    {
+        return NULL;
+    }
+
+    return mmcf;
+}
+
+
+static void *
+ngx_http_mcds_create_loc_conf(ngx_conf_t *cf)
+{
+    ngx_http_mcds_loc_conf_t  *conf;
+
+    conf = ngx_pcalloc(cf->pool, sizeof(ngx_http_mcds_loc_conf_t));
+    if (conf == NULL) {
+        return NULL;
+    }
+
+    /*
+     * set by ngx_pcalloc():
+     *
+     *     conf->use = { 0, NULL };
+     *     conf->pool = NULL;
+     *     conf->cache = { 0, NULL };
+     *     conf->cache_pool = NULL;
+     *     conf->cache_key = NULL;
+     *     conf->cache_methods = 0;
+     *     conf->return_text = NULL;
+     */
+
+    conf->counters = NGX_CONF_UNSET_PTR;
+    conf->cache_valid = NGX_CONF_UNSET_PTR;
+    conf->cache_bypass = NGX_CONF_UNSET_PTR;
+    conf->no_cache = NGX_CONF_UNSET_PTR;
+    conf->session_cookies = NGX_CONF_UNSET_PTR;
+    conf->cache_max_size = NGX_CONF_UNSET_SIZE;
+    conf->cache_lock = NGX_CONF_UNSET;
+    conf->cache_lock_age = NGX_CONF_UNSET;
+    conf->cache_lock_timeout = NGX_CONF_UNSET_MSEC;
+    conf->cache_lock_pass = NGX_CONF_UNSET_UINT;
+    conf->cache_wait = NGX_CONF_UNSET_MSEC;
+    conf->cache_max_waiters = NGX_CONF_UNSET_UINT;
+    conf->cache_grace = NGX_CONF_UNSET;
+    conf->cache_update = NGX_CONF_UNSET;
+
+    return conf;
+}
+
+
+static char *
+ngx_http_mcds_merge_loc_conf(ngx_conf_t *cf, void *parent, void *child)
+{
+    ngx_http_mcds_loc_conf_t *prev = parent;
+    ngx_http_mcds_loc_conf_t *conf = child;
+
+    char  *rv;
+
+    if (conf->use.data == NULL) {
+        conf->use = prev->use;
+        conf->use_place = prev->use_place;
+    }
+
+    if (conf->counters == NGX_CONF_UNSET_PTR) {
+        conf->counters = prev->counters;
+        conf->counters_place = prev->counters_place;
+    }
+
+    if (conf->counters == NGX_CONF_UNSET_PTR) {
+        conf->counters = NULL;
+    }
+
+    rv = ngx_http_mcds_merge_cache(cf, prev, conf);
+    if (rv != NGX_CONF_OK) {
+        return rv;
+    }
+
+    return ngx_http_mcds_merge_pools(cf, conf);
+}
+
+
+static char *
+ngx_http_mcds_merge_cache(ngx_conf_t *cf, ngx_http_mcds_loc_conf_t *prev,
+    ngx_http_mcds_loc_conf_t *conf)
+{
+    if (conf->cache.data == NULL) {
+        conf->cache = prev->cache;
+        conf->cache_place = prev->cache_place;
+    }
+
+    if (conf->cache_key == NULL) {
+        conf->cache_key = prev->cache_key;
+    }
+
+    if (conf->cache_methods == 0) {
+        conf->cache_methods = prev->cache_methods
+                              ? prev->cache_methods
+                              : NGX_HTTP_GET|NGX_HTTP_HEAD;
+    }
+
+    ngx_conf_merge_ptr_value(conf->cache_valid, prev->cache_valid, NULL);
+    ngx_conf_merge_ptr_value(conf->cache_bypass, prev->cache_bypass, NULL);
+    ngx_conf_merge_ptr_value(conf->no_cache, prev->no_cache, NULL);
+    ngx_conf_merge_ptr_value(conf->session_cookies, prev->session_cookies,
+                             NULL);
+
+    ngx_conf_merge_size_value(conf->cache_max_size, prev->cache_max_size,
+                              1000 * 1024);
+
+    ngx_conf_merge_value(conf->cache_lock, prev->cache_lock, 1);
+    ngx_conf_merge_sec_value(conf->cache_lock_age, prev->cache_lock_age, 5);
+    ngx_conf_merge_msec_value(conf->cache_lock_timeout,
+                              prev->cache_lock_timeout, 60000);
+    ngx_conf_merge_uint_value(conf->cache_lock_pass, prev->cache_lock_pass,
+                              0);
+    ngx_conf_merge_msec_value(conf->cache_wait, prev->cache_wait, 2000);
+    ngx_conf_merge_uint_value(conf->cache_max_waiters,
+                              prev->cache_max_waiters, 1000);
+    ngx_conf_merge_value(conf->cache_grace, prev->cache_grace,
+                         NGX_HTTP_MCDS_ALWAYS);
+    ngx_conf_merge_value(conf->cache_update, prev->cache_update, 60000);
+
+    return NGX_CONF_OK;
+}
+
+
+static char *
+ngx_http_mcds_merge_pools(ngx_conf_t *cf, ngx_http_mcds_loc_conf_t *conf)
+{
+    ngx_str_t                  *name;
+    ngx_http_mcds_main_conf_t  *mmcf;
+
+    mmcf = ngx_http_conf_get_module_main_conf(cf, ngx_http_mcds_module);
+
+    if (conf->use.data) {
+        conf->pool = ngx_http_mcds_choose_pool(cf, &conf->use, "mcds_use",
+                                               &conf->use_place);
+        if (conf->pool == NULL) {
+            return NGX_CONF_ERROR;
+        }
+    }
+
+    if (conf->counters) {
+        mmcf->used = 1;
+
+        if (conf->pool == NULL) {
+            conf->pool = ngx_http_mcds_choose_pool(cf, NULL, "mcds_counter",
+                                                   &conf->counters_place);
+            if (conf->pool == NULL) {
+                return NGX_CONF_ERROR;
+            }
+        }
+    }
+
+    name = &conf->cache;
+
+    if (name->data == NULL
+        || (name->len == 3 && ngx_strncmp(name->data, "off", 3) == 0))
+    {
+        return NGX_CONF_OK;
+    }
+
+    mmcf->used = 1;
+    mmcf->cached = 1;
+
+    if (name->len == 2 && ngx_strncmp(name->data, "on", 2) == 0) {
+
+        if (conf->pool) {
+            conf->cache_pool = conf->pool;
+            return NGX_CONF_OK;
+        }
+
+        name = NULL;
+    }
+
+    conf->cache_pool = ngx_http_mcds_choose_pool(cf, name, "mcds_cache",
+                                                 &conf->cache_place);
+
+    return conf->cache_pool ? NGX_CONF_OK : NGX_CONF_ERROR;
+}
+
+
+/* the pool of a name, or without a name the only one there is */
+
+static ngx_mcds_pool_t *
+ngx_http_mcds_choose_pool(ngx_conf_t *cf, ngx_str_t *name, char *directive,
+    ngx_http_mcds_place_t *place)
+{
+    ngx_mcds_pool_t            *pool, **pools;
+    ngx_http_mcds_main_conf_t  *mmcf;
+
+    mmcf = ngx_http_conf_get_module_main_conf(cf, ngx_http_mcds_module);
+
+    if (name) {
+        pool = ngx_http_mcds_find_pool(mmcf, name);
+        if (pool) {
+            return pool;
+        }
+
+        ngx_log_error(NGX_LOG_EMERG, cf->log, 0,
+                      "\"%s\": there is no pool \"%V\" in %V:%ui",
+                      directive, name, &place->file, place->line);
+        return NULL;
+    }
+
+    if (mmcf->pools.nelts == 1) {
+        pools = mmcf->pools.elts;
+        return pools[0];
+    }
+
+    if (mmcf->pools.nelts == 0) {
+        ngx_log_error(NGX_LOG_EMERG, cf->log, 0,
+                      "\"%s\" needs a \"mcds_pool\", and there is none, "
+                      "in %V:%ui", directive, &place->file, place->line);
+        return NULL;
+    }
+
+    ngx_log_error(NGX_LOG_EMERG, cf->log, 0,
+                  "\"%s\" needs a \"mcds_use\" to choose one of %ui pools, "
+                  "in %V:%ui", directive, mmcf->pools.nelts, &place->file,
+                  place->line);
+    return NULL;
+}
+
+
+ngx_mcds_pool_t *
+ngx_http_mcds_find_pool(ngx_http_mcds_main_conf_t *mmcf, ngx_str_t *name)
+{
+    ngx_uint_t         i;
+    ngx_mcds_pool_t  **pools;
+
+    pools = mmcf->pools.elts;
+
+    for (i = 0; i < mmcf->pools.nelts; i++) {
+        if (pools[i]->name.len == name->len
+            && ngx_strncmp(pools[i]->name.data, name->data, name->len) == 0)
+        {
+            return pools[i];
+        }
+    }
+
+    return NULL;
+}
+
+
+static ngx_int_t
+ngx_http_mcds_init_process(ngx_cycle_t *cycle)
+{
+    ngx_http_mcds_main_conf_t  *mmcf;
+
+    mmcf = ngx_http_cycle_get_module_main_conf(cycle, ngx_http_mcds_module);
+
+    if (mmcf && mmcf->zone) {
+        ngx_http_mcds_zone_attach(mmcf);
+    }
+
+    return NGX_OK;
+}
+
+
+static void
+ngx_http_mcds_exit_process(ngx_cycle_t *cycle)
+{
+    ngx_uint_t                  i;
+    ngx_mcds_pool_t           **pools;
+    ngx_http_mcds_main_conf_t  *mmcf;
+
+    mmcf = ngx_http_cycle_get_module_main_conf(cycle, ngx_http_mcds_module);
+
+    if (mmcf == NULL) {
+        return;
+    }
+
+    pools = mmcf->pools.elts;
+
+    for (i = 0; i < mmcf->pools.nelts; i++) {
+        ngx_mcds_pool_exit(pools[i]);
+    }
+}

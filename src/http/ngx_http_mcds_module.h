@@ -1,0 +1,240 @@
+
+/*
+ * Copyright (C) mcds authors
+ */
+
+
+#ifndef _NGX_HTTP_MCDS_MODULE_H_INCLUDED_
+#define _NGX_HTTP_MCDS_MODULE_H_INCLUDED_
+
+
+#include <ngx_config.h>
+#include <ngx_core.h>
+#include <ngx_http.h>
+#include "ngx_mcds_client.h"
+#include "ngx_mcds_counter.h"
+#include "ngx_mcds_visitors.h"
+#include "ngx_mcds_page.h"
+#include "ngx_mcds_fresh.h"
+
+
+/* mcds_cache_grace and mcds_cache_background_update without a bound */
+#define NGX_HTTP_MCDS_ALWAYS      NGX_MAX_INT_T_VALUE
+
+
+typedef enum {
+    NGX_HTTP_MCDS_NONE = 0,       /* the cache was not asked */
+    NGX_HTTP_MCDS_BYPASS,
+    NGX_HTTP_MCDS_MISS,
+    NGX_HTTP_MCDS_EXPIRED,
+    NGX_HTTP_MCDS_STALE,
+    NGX_HTTP_MCDS_UPDATING,
+    NGX_HTTP_MCDS_HIT
+} ngx_http_mcds_status_e;
+
+
+/* a variable that a counter gives its number to */
+
+typedef struct {
+    ngx_str_t                   name;
+    ngx_uint_t                  warned;   /* read too early, said once */
+} ngx_http_mcds_number_var_t;
+
+
+typedef struct {
+    ngx_array_t                 pools;    /* ngx_mcds_pool_t * */
+    ngx_array_t                 numbers;  /* ngx_http_mcds_number_var_t */
+
+    ngx_shm_zone_t             *zone;
+    size_t                      zone_size;
+
+    ngx_uint_t                  used;     /* some location counts or caches */
+    ngx_uint_t                  cached;   /* some location caches */
+} ngx_http_mcds_main_conf_t;
+
+
+/* mcds_counter, mcds_visitor_counter */
+
+typedef struct {
+    ngx_uint_t                  index;    /* in numbers */
+    ngx_http_complex_value_t    key;
+    ngx_http_complex_value_t   *visitor;  /* NULL: each request counts */
+    uint32_t                    window;
+    uint32_t                    slots;
+} ngx_http_mcds_counter_t;
+
+
+/* a place in the configuration, for messages that come later */
+
+typedef struct {
+    ngx_str_t                   file;
+    ngx_uint_t                  line;
+} ngx_http_mcds_place_t;
+
+
+typedef struct {
+    ngx_str_t                   use;
+    ngx_http_mcds_place_t       use_place;
+    ngx_mcds_pool_t            *pool;
+
+    ngx_array_t                *counters; /* ngx_http_mcds_counter_t */
+    ngx_http_mcds_place_t       counters_place;
+
+    ngx_str_t                   cache;    /* "on", "off", or a pool's name */
+    ngx_http_mcds_place_t       cache_place;
+    ngx_mcds_pool_t            *cache_pool;  /* NULL: off */
+
+    ngx_http_complex_value_t   *cache_key;   /* NULL: the default key */
+    ngx_array_t                *cache_valid;
+    ngx_uint_t                  cache_methods;
+    ngx_array_t                *cache_bypass;
+    ngx_array_t                *no_cache;
+    ngx_array_t                *session_cookies;  /* ngx_str_t */
+    size_t                      cache_max_size;
+
+    ngx_flag_t                  cache_lock;
+    time_t                      cache_lock_age;
+    ngx_msec_t                  cache_lock_timeout;
+    ngx_uint_t                  cache_lock_pass;
+    ngx_msec_t                  cache_wait;
+    ngx_uint_t                  cache_max_waiters;
+    ngx_int_t                   cache_grace;      /* ms */
+    ngx_int_t                   cache_update;     /* ms */
+
+    ngx_http_complex_value_t   *return_text;
+    ngx_uint_t                  return_code;
+} ngx_http_mcds_loc_conf_t;
+
+
+typedef struct ngx_http_mcds_ctx_s      ngx_http_mcds_ctx_t;
+typedef struct ngx_http_mcds_numbers_s  ngx_http_mcds_numbers_t;
+typedef struct ngx_http_mcds_store_s    ngx_http_mcds_store_t;
+
+
+typedef struct {
+    ngx_http_mcds_ctx_t        *ctx;
+    ngx_uint_t                  index;
+    uint64_t                    value;
+    ngx_mcds_count_t           *count;    /* under way, or NULL */
+    ngx_mcds_sum_t             *sum;
+    ngx_uint_t                  valid;
+} ngx_http_mcds_number_t;
+
+
+struct ngx_http_mcds_numbers_s {
+    ngx_http_mcds_numbers_t    *next;
+    ngx_uint_t                  n;
+    ngx_http_mcds_number_t      number[1];
+};
+
+
+/*
+ * Of one request or subrequest.  Lives in a cleanup record of the pool, so
+ * that it outlasts internal redirects, which clear r->ctx.
+ */
+
+struct ngx_http_mcds_ctx_s {
+    ngx_http_request_t         *request;
+    ngx_event_t                 resume;
+    ngx_uint_t                  waiting;  /* answers to come */
+
+    ngx_http_mcds_numbers_t    *numbers;
+
+    ngx_str_t                   key;
+    ngx_mcds_seat_t             seat;
+    ngx_uint_t                  outcome;  /* ngx_mcds_page_e */
+    ngx_mcds_copy_t            *copy;     /* what there was, or is */
+    ngx_http_mcds_store_t      *store;    /* of the filter */
+    uint64_t                    cas;      /* for a store without a lock */
+    ngx_msec_t                  start;    /* of the build */
+
+    ngx_uint_t                  status;   /* ngx_http_mcds_status_e */
+
+    unsigned                    asked:1;     /* the cache, once */
+    unsigned                    entered:1;   /* asked to build */
+    unsigned                    serving:1;
+    unsigned                    filling:1;   /* with the lock, or local */
+    unsigned                    storing:1;   /* what comes may be stored,
+                                                nobody waits for it */
+    unsigned                    refresh:1;   /* detached, has no client */
+    unsigned                    authorization:1;
+};
+
+
+/*
+ * Request.  get_ctx: the context of r, or NULL.  create_ctx: a new one, NULL
+ * when out of memory.  wake: an answer has come; the request goes on, from a
+ * posted event, when it was the last one.
+ */
+
+ngx_http_mcds_ctx_t *ngx_http_mcds_get_ctx(ngx_http_request_t *r);
+ngx_http_mcds_ctx_t *ngx_http_mcds_create_ctx(ngx_http_request_t *r);
+void ngx_http_mcds_wake(ngx_http_mcds_ctx_t *ctx);
+ngx_int_t ngx_http_mcds_handler(ngx_http_request_t *r);
+
+
+/*
+ * Counters.  start: begins those of r's location that have not counted yet.
+ * cleanup: forgets what has not been answered.
+ */
+
+char *ngx_http_mcds_counter(ngx_conf_t *cf, ngx_command_t *cmd, void *conf);
+char *ngx_http_mcds_visitor_counter(ngx_conf_t *cf, ngx_command_t *cmd,
+    void *conf);
+ngx_int_t ngx_http_mcds_counters_start(ngx_http_request_t *r,
+    ngx_http_mcds_loc_conf_t *mlcf);
+void ngx_http_mcds_counters_cleanup(ngx_http_mcds_ctx_t *ctx);
+
+
+/*
+ * Cache.  start: NGX_OK the page was asked for, or the request has nothing to
+ * do with the cache (ctx->asked tells).  decide: after an answer; NGX_AGAIN
+ * another is to come, NGX_OK serve ctx->copy, NGX_DECLINED go on to the
+ * content handler, otherwise an HTTP status to end with.
+ */
+
+ngx_int_t ngx_http_mcds_cache_start(ngx_http_request_t *r,
+    ngx_http_mcds_ctx_t *ctx, ngx_http_mcds_loc_conf_t *mlcf);
+ngx_int_t ngx_http_mcds_cache_decide(ngx_http_request_t *r,
+    ngx_http_mcds_ctx_t *ctx);
+ngx_int_t ngx_http_mcds_cache_add_variables(ngx_conf_t *cf);
+uint64_t ngx_http_mcds_now(void);
+
+/* the content handler that sends ctx->copy */
+ngx_int_t ngx_http_mcds_serve_handler(ngx_http_request_t *r);
+
+
+/* directives that are more than a slot */
+
+char *ngx_http_mcds_pool(ngx_conf_t *cf, ngx_command_t *cmd, void *conf);
+char *ngx_http_mcds_use(ngx_conf_t *cf, ngx_command_t *cmd, void *conf);
+char *ngx_http_mcds_cache(ngx_conf_t *cf, ngx_command_t *cmd, void *conf);
+char *ngx_http_mcds_cache_methods(ngx_conf_t *cf, ngx_command_t *cmd,
+    void *conf);
+char *ngx_http_mcds_cache_period(ngx_conf_t *cf, ngx_command_t *cmd,
+    void *conf);
+char *ngx_http_mcds_cache_lock_timeout(ngx_conf_t *cf, ngx_command_t *cmd,
+    void *conf);
+char *ngx_http_mcds_cache_session_cookies(ngx_conf_t *cf, ngx_command_t *cmd,
+    void *conf);
+char *ngx_http_mcds_cache_lock_age(ngx_conf_t *cf, void *post, void *data);
+char *ngx_http_mcds_return(ngx_conf_t *cf, ngx_command_t *cmd, void *conf);
+char *ngx_http_mcds_zone(ngx_conf_t *cf, ngx_command_t *cmd, void *conf);
+
+void ngx_http_mcds_set_place(ngx_conf_t *cf, ngx_http_mcds_place_t *place);
+ngx_mcds_pool_t *ngx_http_mcds_find_pool(ngx_http_mcds_main_conf_t *mmcf,
+    ngx_str_t *name);
+
+
+/* the zone is made when the configuration has been read and needs it */
+
+ngx_int_t ngx_http_mcds_zone_add(ngx_conf_t *cf,
+    ngx_http_mcds_main_conf_t *mmcf);
+void ngx_http_mcds_zone_attach(ngx_http_mcds_main_conf_t *mmcf);
+
+
+extern ngx_module_t  ngx_http_mcds_module;
+extern ngx_module_t  ngx_http_mcds_filter_module;
+
+
+#endif /* _NGX_HTTP_MCDS_MODULE_H_INCLUDED_ */

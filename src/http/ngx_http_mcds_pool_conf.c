@@ -1,0 +1,341 @@
+
+/*
+ * Copyright (C) mcds authors
+ *
+ * mcds_pool name { ... }
+ */
+
+
+#include <ngx_config.h>
+#include <ngx_core.h>
+#include <ngx_http.h>
+#include "ngx_http_mcds_module.h"
+
+
+typedef struct {
+    ngx_mcds_pool_t   *pool;
+    ngx_uint_t         given;          /* parameters seen, a bit each */
+} ngx_http_mcds_pool_block_t;
+
+
+typedef struct {
+    ngx_str_t          name;
+    ngx_uint_t         args;           /* words, at most; 2 at least */
+    ngx_uint_t         many;           /* may come more than once */
+    char            *(*set)(ngx_conf_t *cf, ngx_mcds_pool_t *pool,
+                            ngx_uint_t data);
+    ngx_uint_t         data;
+} ngx_http_mcds_pool_param_t;
+
+
+static char *ngx_http_mcds_pool_line(ngx_conf_t *cf, ngx_command_t *dummy,
+    void *conf);
+static char *ngx_http_mcds_pool_server(ngx_conf_t *cf, ngx_mcds_pool_t *pool,
+    ngx_uint_t data);
+static char *ngx_http_mcds_pool_libmemcached(ngx_conf_t *cf,
+    ngx_mcds_pool_t *pool, ngx_uint_t data);
+static char *ngx_http_mcds_pool_distribution(ngx_conf_t *cf,
+    ngx_mcds_pool_t *pool, ngx_uint_t data);
+static char *ngx_http_mcds_pool_prefix(ngx_conf_t *cf, ngx_mcds_pool_t *pool,
+    ngx_uint_t data);
+static char *ngx_http_mcds_pool_msec(ngx_conf_t *cf, ngx_mcds_pool_t *pool,
+    ngx_uint_t data);
+static char *ngx_http_mcds_pool_number(ngx_conf_t *cf, ngx_mcds_pool_t *pool,
+    ngx_uint_t data);
+
+
+static ngx_http_mcds_pool_param_t  ngx_http_mcds_pool_params[] = {
+
+    { ngx_string("server"), 3, 1, ngx_http_mcds_pool_server, 0 },
+
+    { ngx_string("libmemcached"), 2, 0, ngx_http_mcds_pool_libmemcached, 0 },
+
+    { ngx_string("distribution"), 2, 0, ngx_http_mcds_pool_distribution, 0 },
+
+    { ngx_string("prefix"), 2, 0, ngx_http_mcds_pool_prefix, 0 },
+
+    { ngx_string("timeout"), 2, 0, ngx_http_mcds_pool_msec,
+      offsetof(ngx_mcds_pool_t, timeout) },
+
+    { ngx_string("connect_timeout"), 2, 0, ngx_http_mcds_pool_msec,
+      offsetof(ngx_mcds_pool_t, connect_timeout) },
+
+    { ngx_string("fail_timeout"), 2, 0, ngx_http_mcds_pool_msec,
+      offsetof(ngx_mcds_pool_t, fail_timeout) },
+
+    { ngx_string("max_fails"), 2, 0, ngx_http_mcds_pool_number,
+      offsetof(ngx_mcds_pool_t, max_fails) },
+
+    { ngx_string("max_pending"), 2, 0, ngx_http_mcds_pool_number,
+      offsetof(ngx_mcds_pool_t, max_pending) },
+
+    { ngx_null_string, 0, 0, NULL, 0 }
+};
+
+
+static ngx_conf_enum_t  ngx_http_mcds_distributions[] = {
+    { ngx_string("modula"), NGX_MCDS_MODULA },
+    { ngx_string("modula_crc"), NGX_MCDS_MODULA_CRC },
+    { ngx_string("ketama"), NGX_MCDS_KETAMA },
+    { ngx_null_string, 0 }
+};
+
+
+char *
+ngx_http_mcds_pool(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
+{
+    ngx_http_mcds_main_conf_t *mmcf = conf;
+
+    char                        *rv, *err;
+    ngx_str_t                   *value;
+    ngx_conf_t                   save;
+    ngx_mcds_pool_t             *pool, **p;
+    ngx_http_mcds_pool_block_t   block;
+
+    value = cf->args->elts;
+
+    if ((value[1].len == 2 && ngx_strncmp(value[1].data, "on", 2) == 0)
+        || (value[1].len == 3 && ngx_strncmp(value[1].data, "off", 3) == 0))
+    {
+        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                           "pool name \"%V\" is reserved", &value[1]);
+        return NGX_CONF_ERROR;
+    }
+
+    if (ngx_http_mcds_find_pool(mmcf, &value[1])) {
+        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                           "duplicate mcds_pool \"%V\"", &value[1]);
+        return NGX_CONF_ERROR;
+    }
+
+    pool = ngx_mcds_pool_create(cf->pool, &value[1]);
+    if (pool == NULL) {
+        return NGX_CONF_ERROR;
+    }
+
+    p = ngx_array_push(&mmcf->pools);
+    if (p == NULL) {
+        return NGX_CONF_ERROR;
+    }
+
+    *p = pool;
+
+    block.pool = pool;
+    block.given = 0;
+
+    save = *cf;
+    cf->handler = ngx_http_mcds_pool_line;
+    cf->handler_conf = (void *) &block;
+
+    rv = ngx_conf_parse(cf, NULL);
+
+    *cf = save;
+
+    if (rv != NGX_CONF_OK) {
+        return rv;
+    }
+
+    err = ngx_mcds_pool_init(cf, pool);
+    if (err) {
+        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0, "mcds_pool \"%V\": %s",
+                           &pool->name, err);
+        return NGX_CONF_ERROR;
+    }
+
+    return NGX_CONF_OK;
+}
+
+
+static char *
+ngx_http_mcds_pool_line(ngx_conf_t *cf, ngx_command_t *dummy, void *conf)
+{
+    char                        *err;
+    ngx_str_t                   *value;
+    ngx_uint_t                   i;
+    ngx_http_mcds_pool_block_t  *block;
+    ngx_http_mcds_pool_param_t  *param;
+
+    block = cf->handler_conf;
+    value = cf->args->elts;
+    param = ngx_http_mcds_pool_params;
+
+    for (i = 0; param[i].name.len; i++) {
+        if (param[i].name.len == value[0].len
+            && ngx_strncmp(param[i].name.data, value[0].data, value[0].len)
+               == 0)
+        {
+            break;
+        }
+    }
+
+    if (param[i].name.len == 0) {
+        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                           "unknown parameter \"%V\" in mcds_pool \"%V\"",
+                           &value[0], &block->pool->name);
+        return NGX_CONF_ERROR;
+    }
+
+    if (cf->args->nelts < 2 || cf->args->nelts > param[i].args) {
+        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                           "invalid number of arguments of \"%V\" in "
+                           "mcds_pool \"%V\"", &value[0], &block->pool->name);
+        return NGX_CONF_ERROR;
+    }
+
+    if (!param[i].many && (block->given & ((ngx_uint_t) 1 << i))) {
+        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                           "\"%V\" is duplicate in mcds_pool \"%V\"",
+                           &value[0], &block->pool->name);
+        return NGX_CONF_ERROR;
+    }
+
+    block->given |= (ngx_uint_t) 1 << i;
+
+    err = param[i].set(cf, block->pool, param[i].data);
+    if (err) {
+        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                           "\"%V %V\" in mcds_pool \"%V\": %s",
+                           &value[0], &value[1], &block->pool->name, err);
+        return NGX_CONF_ERROR;
+    }
+
+    return NGX_CONF_OK;
+}
+
+
+static char *
+ngx_http_mcds_pool_server(ngx_conf_t *cf, ngx_mcds_pool_t *pool,
+    ngx_uint_t data)
+{
+    ngx_int_t   weight;
+    ngx_str_t  *value;
+
+    if (pool->memcached) {
+        return "cannot stand beside \"libmemcached\"";
+    }
+
+    value = cf->args->elts;
+    weight = 1;
+
+    if (cf->args->nelts == 3) {
+
+        if (value[2].len <= 7
+            || ngx_strncmp(value[2].data, "weight=", 7) != 0)
+        {
+            return "the second argument must be weight=number";
+        }
+
+        weight = ngx_atoi(value[2].data + 7, value[2].len - 7);
+
+        if (weight < 1 || weight > 1000) {
+            return "weight must be a number from 1 to 1000";
+        }
+    }
+
+    return ngx_mcds_pool_add(cf, pool, &value[1], weight);
+}
+
+
+static char *
+ngx_http_mcds_pool_libmemcached(ngx_conf_t *cf, ngx_mcds_pool_t *pool,
+    ngx_uint_t data)
+{
+    ngx_str_t  *value;
+
+    if (pool->servers.nelts) {
+        return "cannot stand beside \"server\"";
+    }
+
+    value = cf->args->elts;
+
+    return ngx_mcds_pool_config(cf, pool, &value[1]);
+}
+
+
+static char *
+ngx_http_mcds_pool_distribution(ngx_conf_t *cf, ngx_mcds_pool_t *pool,
+    ngx_uint_t data)
+{
+    ngx_str_t        *value;
+    ngx_uint_t        i;
+    ngx_conf_enum_t  *e;
+
+    if (pool->memcached) {
+        return "must be said in the string of \"libmemcached\"";
+    }
+
+    value = cf->args->elts;
+    e = ngx_http_mcds_distributions;
+
+    for (i = 0; e[i].name.len; i++) {
+        if (e[i].name.len == value[1].len
+            && ngx_strncmp(e[i].name.data, value[1].data, value[1].len) == 0)
+        {
+            pool->distribution = e[i].value;
+            return NULL;
+        }
+    }
+
+    return "must be \"modula\", \"modula_crc\" or \"ketama\"";
+}
+
+
+static char *
+ngx_http_mcds_pool_prefix(ngx_conf_t *cf, ngx_mcds_pool_t *pool,
+    ngx_uint_t data)
+{
+    ngx_str_t  *value;
+
+    value = cf->args->elts;
+
+    if (ngx_mcds_key_check_prefix(&value[1]) != NGX_OK) {
+        return "at most 128 printable ASCII characters, without spaces";
+    }
+
+    pool->prefix = value[1];
+
+    return NULL;
+}
+
+
+static char *
+ngx_http_mcds_pool_msec(ngx_conf_t *cf, ngx_mcds_pool_t *pool, ngx_uint_t data)
+{
+    ngx_str_t   *value;
+    ngx_msec_t   ms;
+
+    value = cf->args->elts;
+
+    ms = ngx_parse_time(&value[1], 0);
+
+    if (ms == (ngx_msec_t) NGX_ERROR || ms == 0) {
+        return "must be a time above 0";
+    }
+
+    *(ngx_msec_t *) ((char *) pool + data) = ms;
+
+    return NULL;
+}
+
+
+static char *
+ngx_http_mcds_pool_number(ngx_conf_t *cf, ngx_mcds_pool_t *pool,
+    ngx_uint_t data)
+{
+    ngx_int_t   n;
+    ngx_str_t  *value;
+
+    value = cf->args->elts;
+
+    n = ngx_atoi(value[1].data, value[1].len);
+
+    if (n == NGX_ERROR
+        || (n == 0 && data == offsetof(ngx_mcds_pool_t, max_pending)))
+    {
+        return "invalid number";
+    }
+
+    *(ngx_uint_t *) ((char *) pool + data) = n;
+
+    return NULL;
+}

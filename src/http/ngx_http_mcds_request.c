@@ -1,0 +1,227 @@
+
+/*
+ * Copyright (C) mcds authors
+ *
+ * A request on its way through the precontent phase: behind access control,
+ * so that who was refused is not counted, and before try_files, mirror and
+ * the content handler.  Counters and the page are asked for together, in one
+ * batch, and the request goes on when all have answered.
+ */
+
+
+#include <ngx_config.h>
+#include <ngx_core.h>
+#include <ngx_http.h>
+#include "ngx_http_mcds_module.h"
+#include "ngx_http_mcds_store.h"
+
+
+static ngx_int_t ngx_http_mcds_suspend(ngx_http_request_t *r);
+static void ngx_http_mcds_resume_handler(ngx_event_t *ev);
+static void ngx_http_mcds_cleanup(void *data);
+
+
+ngx_int_t
+ngx_http_mcds_handler(ngx_http_request_t *r)
+{
+    ngx_int_t                  rc;
+    ngx_uint_t                 counts;
+    ngx_http_mcds_ctx_t       *ctx;
+    ngx_http_mcds_loc_conf_t  *mlcf;
+
+    ctx = ngx_http_mcds_get_ctx(r);
+
+    if (ctx && ctx->refresh) {
+        return NGX_DECLINED;
+    }
+
+    if (ctx && ctx->waiting) {
+
+        /* something else runs the phases of a request that waits */
+
+        return NGX_AGAIN;
+    }
+
+    mlcf = ngx_http_get_module_loc_conf(r, ngx_http_mcds_module);
+
+    counts = (mlcf->counters && r == r->main);
+
+    if (ctx == NULL) {
+
+        if (!counts && mlcf->cache_pool == NULL) {
+            return NGX_DECLINED;
+        }
+
+        ctx = ngx_http_mcds_create_ctx(r);
+        if (ctx == NULL) {
+            return NGX_ERROR;
+        }
+    }
+
+    if (counts && ngx_http_mcds_counters_start(r, mlcf) != NGX_OK) {
+        return NGX_ERROR;
+    }
+
+    if (!ctx->asked && mlcf->cache_pool) {
+        rc = ngx_http_mcds_cache_start(r, ctx, mlcf);
+        if (rc != NGX_OK) {
+            return rc;
+        }
+    }
+
+    if (ctx->waiting) {
+        return ngx_http_mcds_suspend(r);
+    }
+
+    if (ctx->seat.page == NULL || ctx->filling || ctx->storing) {
+        return NGX_DECLINED;
+    }
+
+    rc = ngx_http_mcds_cache_decide(r, ctx);
+
+    if (rc == NGX_AGAIN) {
+        return ngx_http_mcds_suspend(r);
+    }
+
+    if (rc == NGX_OK) {
+
+        /* NGX_OK leads to the content phase, past try_files and mirror */
+
+        ctx->serving = 1;
+        r->content_handler = ngx_http_mcds_serve_handler;
+    }
+
+    return rc;
+}
+
+
+static ngx_int_t
+ngx_http_mcds_suspend(ngx_http_request_t *r)
+{
+    r->write_event_handler = ngx_http_request_empty_handler;
+
+    if (r != r->main) {
+        return NGX_AGAIN;
+    }
+
+    r->read_event_handler = ngx_http_test_reading;
+
+    if (ngx_handle_read_event(r->connection->read, 0) != NGX_OK) {
+        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+    }
+
+    return NGX_AGAIN;
+}
+
+
+void
+ngx_http_mcds_wake(ngx_http_mcds_ctx_t *ctx)
+{
+    if (--ctx->waiting) {
+        return;
+    }
+
+    ngx_post_event(&ctx->resume, &ngx_posted_events);
+}
+
+
+static void
+ngx_http_mcds_resume_handler(ngx_event_t *ev)
+{
+    ngx_connection_t     *c;
+    ngx_http_request_t   *r;
+    ngx_http_mcds_ctx_t  *ctx;
+
+    ctx = ev->data;
+    r = ctx->request;
+    c = r->connection;
+
+    ngx_http_set_log_request(c->log, r);
+
+    ngx_log_debug0(NGX_LOG_DEBUG_HTTP, c->log, 0, "mcds resume");
+
+    if (r == r->main) {
+        r->read_event_handler = ngx_http_block_reading;
+    }
+
+    r->write_event_handler = ngx_http_core_run_phases;
+
+    ngx_http_core_run_phases(r);
+    ngx_http_run_posted_requests(c);
+}
+
+
+ngx_http_mcds_ctx_t *
+ngx_http_mcds_create_ctx(ngx_http_request_t *r)
+{
+    ngx_pool_cleanup_t   *cln;
+    ngx_http_mcds_ctx_t  *ctx;
+
+    cln = ngx_pool_cleanup_add(r->pool, sizeof(ngx_http_mcds_ctx_t));
+    if (cln == NULL) {
+        return NULL;
+    }
+
+    ctx = cln->data;
+    ngx_memzero(ctx, sizeof(ngx_http_mcds_ctx_t));
+
+    cln->handler = ngx_http_mcds_cleanup;
+
+    ctx->request = r;
+    ctx->resume.handler = ngx_http_mcds_resume_handler;
+    ctx->resume.data = ctx;
+    ctx->resume.log = r->connection->log;
+
+    ngx_http_set_ctx(r, ctx, ngx_http_mcds_module);
+
+    return ctx;
+}
+
+
+ngx_http_mcds_ctx_t *
+ngx_http_mcds_get_ctx(ngx_http_request_t *r)
+{
+    ngx_pool_cleanup_t   *cln;
+    ngx_http_mcds_ctx_t  *ctx;
+
+    ctx = ngx_http_get_module_ctx(r, ngx_http_mcds_module);
+
+    if (ctx || (!r->internal && !r->filter_finalize)) {
+        return ctx;
+    }
+
+    /* r->ctx was cleared by an internal redirect or an error page */
+
+    for (cln = r->pool->cleanup; cln; cln = cln->next) {
+
+        if (cln->handler != ngx_http_mcds_cleanup) {
+            continue;
+        }
+
+        ctx = cln->data;
+
+        if (ctx->request == r) {
+            ngx_http_set_ctx(r, ctx, ngx_http_mcds_module);
+            return ctx;
+        }
+    }
+
+    return NULL;
+}
+
+
+static void
+ngx_http_mcds_cleanup(void *data)
+{
+    ngx_http_mcds_ctx_t *ctx = data;
+
+    if (ctx->resume.posted) {
+        ngx_delete_posted_event(&ctx->resume);
+    }
+
+    ngx_http_mcds_counters_cleanup(ctx);
+    ngx_http_mcds_store_cleanup(ctx);
+
+    ngx_mcds_page_leave(&ctx->seat);
+    ngx_mcds_copy_unref(ctx->copy);
+}

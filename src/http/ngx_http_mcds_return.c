@@ -1,0 +1,100 @@
+
+/*
+ * Copyright (C) mcds authors
+ *
+ * mcds_return: as "return", but in the content phase, when the numbers of the
+ * counters are there.
+ */
+
+
+#include <ngx_config.h>
+#include <ngx_core.h>
+#include <ngx_http.h>
+#include "ngx_http_mcds_module.h"
+
+
+static ngx_int_t ngx_http_mcds_return_handler(ngx_http_request_t *r);
+
+
+char *
+ngx_http_mcds_return(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
+{
+    ngx_http_mcds_loc_conf_t *mlcf = conf;
+
+    ngx_int_t                          n, code;
+    ngx_str_t                         *value, *text;
+    ngx_http_core_loc_conf_t          *clcf;
+    ngx_http_compile_complex_value_t   ccv;
+
+    if (mlcf->return_text) {
+        return "is duplicate";
+    }
+
+    value = cf->args->elts;
+    text = &value[1];
+    code = NGX_HTTP_OK;
+
+    n = ngx_atoi(value[1].data, value[1].len);
+
+    if (cf->args->nelts == 3 || n != NGX_ERROR) {
+        code = n;
+
+        if (code < 200 || code > 599) {
+            ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                               "invalid code \"%V\" in \"%V\", it must be "
+                               "200 to 599", &value[1], &cmd->name);
+            return NGX_CONF_ERROR;
+        }
+
+        text = &value[2];
+    }
+
+    mlcf->return_text = ngx_pcalloc(cf->pool,
+                                    sizeof(ngx_http_complex_value_t));
+    if (mlcf->return_text == NULL) {
+        return NGX_CONF_ERROR;
+    }
+
+    mlcf->return_code = code;
+
+    if (text < value + cf->args->nelts) {
+        ngx_memzero(&ccv, sizeof(ngx_http_compile_complex_value_t));
+
+        ccv.cf = cf;
+        ccv.value = text;
+        ccv.complex_value = mlcf->return_text;
+
+        if (ngx_http_compile_complex_value(&ccv) != NGX_OK) {
+            return NGX_CONF_ERROR;
+        }
+    }
+
+    clcf = ngx_http_conf_get_module_loc_conf(cf, ngx_http_core_module);
+    clcf->handler = ngx_http_mcds_return_handler;
+
+    return NGX_CONF_OK;
+}
+
+
+static ngx_int_t
+ngx_http_mcds_return_handler(ngx_http_request_t *r)
+{
+    ngx_int_t                  rc;
+    ngx_http_mcds_loc_conf_t  *mlcf;
+
+    mlcf = ngx_http_get_module_loc_conf(r, ngx_http_mcds_module);
+
+    if (mlcf->return_code >= NGX_HTTP_SPECIAL_RESPONSE
+        && mlcf->return_text->value.len == 0)
+    {
+        return mlcf->return_code;
+    }
+
+    rc = ngx_http_discard_request_body(r);
+    if (rc != NGX_OK) {
+        return rc;
+    }
+
+    return ngx_http_send_response(r, mlcf->return_code, NULL,
+                                  mlcf->return_text);
+}

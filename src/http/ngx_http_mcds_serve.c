@@ -1,0 +1,359 @@
+
+/*
+ * Copyright (C) mcds authors
+ *
+ * Sends a stored page.  nginx's own filters make 304 and 206 of it, run SSI
+ * in it and compress it.
+ */
+
+
+#include <ngx_config.h>
+#include <ngx_core.h>
+#include <ngx_http.h>
+#include "ngx_http_mcds_module.h"
+#include "ngx_http_mcds_store.h"
+
+
+typedef struct {
+    ngx_str_t    name;
+    ngx_int_t  (*set)(ngx_http_request_t *r, ngx_table_elt_t *h,
+                      ngx_uint_t offset);
+    ngx_uint_t   offset;
+} ngx_http_mcds_header_t;
+
+
+static ngx_int_t ngx_http_mcds_serve_headers(ngx_http_request_t *r,
+    ngx_mcds_entry_t *entry);
+static ngx_table_elt_t *ngx_http_mcds_serve_header(ngx_http_request_t *r,
+    ngx_str_t *name, ngx_str_t *value);
+static ngx_int_t ngx_http_mcds_serve_date(ngx_http_request_t *r,
+    ngx_mcds_entry_t *entry);
+static ngx_int_t ngx_http_mcds_set_header(ngx_http_request_t *r,
+    ngx_table_elt_t *h, ngx_uint_t offset);
+static ngx_int_t ngx_http_mcds_set_multi_header(ngx_http_request_t *r,
+    ngx_table_elt_t *h, ngx_uint_t offset);
+static ngx_int_t ngx_http_mcds_set_last_modified(ngx_http_request_t *r,
+    ngx_table_elt_t *h, ngx_uint_t offset);
+static void ngx_http_mcds_set_content_type(ngx_http_request_t *r,
+    ngx_str_t *value);
+
+
+/* what nginx's filters look for by other ways than the list of headers */
+
+static ngx_http_mcds_header_t  ngx_http_mcds_headers[] = {
+
+    { ngx_string("Last-Modified"), ngx_http_mcds_set_last_modified, 0 },
+
+    { ngx_string("ETag"), ngx_http_mcds_set_header,
+      offsetof(ngx_http_headers_out_t, etag) },
+
+    { ngx_string("Cache-Control"), ngx_http_mcds_set_multi_header,
+      offsetof(ngx_http_headers_out_t, cache_control) },
+
+    { ngx_string("Expires"), ngx_http_mcds_set_header,
+      offsetof(ngx_http_headers_out_t, expires) },
+
+    { ngx_string("Content-Encoding"), ngx_http_mcds_set_header,
+      offsetof(ngx_http_headers_out_t, content_encoding) },
+
+    { ngx_string("Location"), ngx_http_mcds_set_header,
+      offsetof(ngx_http_headers_out_t, location) },
+
+    { ngx_string("Refresh"), ngx_http_mcds_set_header,
+      offsetof(ngx_http_headers_out_t, refresh) },
+
+    { ngx_string("Accept-Ranges"), ngx_http_mcds_set_header,
+      offsetof(ngx_http_headers_out_t, accept_ranges) },
+
+    { ngx_string("WWW-Authenticate"), ngx_http_mcds_set_header,
+      offsetof(ngx_http_headers_out_t, www_authenticate) },
+
+    { ngx_string("Link"), ngx_http_mcds_set_multi_header,
+      offsetof(ngx_http_headers_out_t, link) },
+
+    { ngx_null_string, NULL, 0 }
+};
+
+
+ngx_int_t
+ngx_http_mcds_serve_handler(ngx_http_request_t *r)
+{
+    ngx_int_t             rc;
+    ngx_buf_t            *b;
+    ngx_chain_t           out;
+    ngx_mcds_entry_t     *entry;
+    ngx_http_mcds_ctx_t  *ctx;
+
+    rc = ngx_http_discard_request_body(r);
+    if (rc != NGX_OK) {
+        return rc;
+    }
+
+    ctx = ngx_http_mcds_get_ctx(r);
+    entry = &ctx->copy->entry;
+
+    r->headers_out.status = entry->status;
+    r->headers_out.content_length_n = entry->body.len;
+    r->headers_out.last_modified_time = -1;
+    r->allow_ranges = (entry->status == NGX_HTTP_OK && r == r->main);
+
+    if (ngx_http_mcds_serve_headers(r, entry) != NGX_OK) {
+        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+    }
+
+    rc = ngx_http_send_header(r);
+
+    if (rc == NGX_ERROR || rc > NGX_OK || r->header_only) {
+        return rc;
+    }
+
+    b = ngx_calloc_buf(r->pool);
+    if (b == NULL) {
+        return NGX_ERROR;
+    }
+
+    /* shared with other requests, so that no filter may write to it */
+
+    b->pos = entry->body.data;
+    b->last = entry->body.data + entry->body.len;
+    b->memory = (entry->body.len != 0);
+    b->last_buf = (r == r->main);
+    b->last_in_chain = 1;
+
+    if (!b->memory && !b->last_buf) {
+        b->sync = 1;
+    }
+
+    out.buf = b;
+    out.next = NULL;
+
+    return ngx_http_output_filter(r, &out);
+}
+
+
+static ngx_int_t
+ngx_http_mcds_serve_headers(ngx_http_request_t *r, ngx_mcds_entry_t *entry)
+{
+    ngx_str_t                headers, name, value;
+    ngx_table_elt_t         *h;
+    ngx_http_mcds_header_t  *known;
+
+    headers = entry->headers;
+
+    while (ngx_mcds_entry_header(&headers, &name, &value) == NGX_OK) {
+
+        /* memcached is not trusted with what frames an answer */
+
+        if (ngx_http_mcds_header_dropped(&name)) {
+            continue;
+        }
+
+        if (name.len == 12
+            && ngx_strncasecmp(name.data, (u_char *) "Content-Type", 12) == 0)
+        {
+            ngx_http_mcds_set_content_type(r, &value);
+            continue;
+        }
+
+        h = ngx_http_mcds_serve_header(r, &name, &value);
+        if (h == NULL) {
+            return NGX_ERROR;
+        }
+
+        for (known = ngx_http_mcds_headers; known->set; known++) {
+
+            if (known->name.len == name.len
+                && ngx_strncasecmp(known->name.data, name.data, name.len) == 0)
+            {
+                if (known->set(r, h, known->offset) != NGX_OK) {
+                    return NGX_ERROR;
+                }
+
+                break;
+            }
+        }
+    }
+
+    return ngx_http_mcds_serve_date(r, entry);
+}
+
+
+static ngx_table_elt_t *
+ngx_http_mcds_serve_header(ngx_http_request_t *r, ngx_str_t *name,
+    ngx_str_t *value)
+{
+    ngx_table_elt_t  *h;
+
+    h = ngx_list_push(&r->headers_out.headers);
+    if (h == NULL) {
+        return NULL;
+    }
+
+    h->hash = 1;
+    h->key = *name;
+    h->value = *value;
+    h->lowcase_key = NULL;
+
+#if (nginx_version >= 1023000)
+    h->next = NULL;
+#endif
+
+    return h;
+}
+
+
+/* RFC 9111, 5.1: the age; and the time that it counts from */
+
+static ngx_int_t
+ngx_http_mcds_serve_date(ngx_http_request_t *r, ngx_mcds_entry_t *entry)
+{
+    u_char           *p;
+    ngx_str_t         name, value;
+    ngx_table_elt_t  *h;
+
+    p = ngx_pnalloc(r->pool, NGX_INT32_LEN
+                             + sizeof("Mon, 28 Sep 1970 06:00:00 GMT") - 1);
+    if (p == NULL) {
+        return NGX_ERROR;
+    }
+
+    ngx_str_set(&name, "Age");
+
+    value.data = p;
+    p = ngx_sprintf(p, "%uD",
+                    ngx_mcds_fresh_age(entry, ngx_http_mcds_now()));
+    value.len = p - value.data;
+
+    if (ngx_http_mcds_serve_header(r, &name, &value) == NULL) {
+        return NGX_ERROR;
+    }
+
+    ngx_str_set(&name, "Date");
+
+    value.data = p;
+    p = ngx_http_time(p, entry->created / 1000);
+    value.len = p - value.data;
+
+    h = ngx_http_mcds_serve_header(r, &name, &value);
+    if (h == NULL) {
+        return NGX_ERROR;
+    }
+
+    r->headers_out.date = h;
+
+    return NGX_OK;
+}
+
+
+static ngx_int_t
+ngx_http_mcds_set_header(ngx_http_request_t *r, ngx_table_elt_t *h,
+    ngx_uint_t offset)
+{
+    ngx_table_elt_t  **ph;
+
+    ph = (ngx_table_elt_t **) ((char *) &r->headers_out + offset);
+
+    *ph = h;
+
+    return NGX_OK;
+}
+
+
+static ngx_int_t
+ngx_http_mcds_set_multi_header(ngx_http_request_t *r, ngx_table_elt_t *h,
+    ngx_uint_t offset)
+{
+#if (nginx_version >= 1023000)
+
+    ngx_table_elt_t  **ph;
+
+    ph = (ngx_table_elt_t **) ((char *) &r->headers_out + offset);
+
+    while (*ph) {
+        ph = &(*ph)->next;
+    }
+
+    *ph = h;
+
+#else
+
+    ngx_array_t      *pa;
+    ngx_table_elt_t **ph;
+
+    pa = (ngx_array_t *) ((char *) &r->headers_out + offset);
+
+    if (pa->elts == NULL
+        && ngx_array_init(pa, r->pool, 2, sizeof(ngx_table_elt_t *))
+           != NGX_OK)
+    {
+        return NGX_ERROR;
+    }
+
+    ph = ngx_array_push(pa);
+    if (ph == NULL) {
+        return NGX_ERROR;
+    }
+
+    *ph = h;
+
+#endif
+
+    return NGX_OK;
+}
+
+
+static ngx_int_t
+ngx_http_mcds_set_last_modified(ngx_http_request_t *r, ngx_table_elt_t *h,
+    ngx_uint_t offset)
+{
+    r->headers_out.last_modified = h;
+    r->headers_out.last_modified_time = ngx_parse_http_time(h->value.data,
+                                                            h->value.len);
+
+    return NGX_OK;
+}
+
+
+/* "type; charset=name": the charset filter wants the two apart */
+
+static void
+ngx_http_mcds_set_content_type(ngx_http_request_t *r, ngx_str_t *value)
+{
+    u_char  *p, *last;
+
+    r->headers_out.content_type = *value;
+    r->headers_out.content_type_len = value->len;
+    r->headers_out.content_type_lowcase = NULL;
+
+    last = value->data + value->len;
+
+    for (p = value->data; p < last; p++) {
+
+        if (*p != ';') {
+            continue;
+        }
+
+        r->headers_out.content_type_len = p - value->data;
+
+        while (++p < last && *p == ' ') { /* void */ }
+
+        if (last - p > 8
+            && ngx_strncasecmp(p, (u_char *) "charset=", 8) == 0)
+        {
+            p += 8;
+
+            if (*p == '"') {
+                p++;
+            }
+
+            if (last > p && last[-1] == '"') {
+                last--;
+            }
+
+            r->headers_out.charset.data = p;
+            r->headers_out.charset.len = last - p;
+        }
+
+        return;
+    }
+}
