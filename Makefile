@@ -1,0 +1,137 @@
+
+# Copyright (C) mcds authors
+
+# make help tells what there is
+
+BUILD     = build
+JOBS     := $(shell nproc 2>/dev/null || echo 2)
+
+# with no NGX_SRC the module is built for the nginx that Debian installs
+
+ifdef NGX_SRC
+
+NAME     := nginx-$(shell sed -n 's/.*NGINX_VERSION *"\(.*\)"/\1/p' \
+                "$(NGX_SRC)/src/core/nginx.h")
+TREE      = $(NGX_SRC)
+FULL      = echo "$(NGX_SRC)"
+SO        = $(BUILD)/$(NAME)/ngx_http_mcds_module.so
+UNIT      = $(BUILD)/$(NAME)/unit
+
+# the tests run with that nginx, too
+
+export TEST_NGINX_BINARY ?= $(CURDIR)/$(BUILD)/$(NAME)/src/objs/nginx
+test: binary
+
+else
+
+NAME      = nginx-dev
+TREE      = /usr/share/nginx/src
+FULL      = misc/nginx-source $(BUILD)/source
+SO        = $(BUILD)/ngx_http_mcds_module.so
+UNIT      = $(BUILD)/unit
+
+endif
+
+TESTS     = t/*.t
+UNITS     = $(patsubst t/unit/%.c,$(UNIT)/%,$(wildcard t/unit/*_test.c))
+PROVE     = prove -j $(JOBS) -I t/lib
+
+# LEAKS=0 turns off the leak checker of make asan; it must be allowed to
+# ptrace()
+
+LEAKS     = 1
+
+export CC
+export TEST_NGINX_MODULE ?= $(CURDIR)/$(SO)
+unexport MAKEFLAGS
+
+
+.DEFAULT_GOAL := all
+
+.PHONY: all help build binary demo check unit-build unit test test-full asan
+.PHONY: bench clean
+
+all: build
+
+
+help:
+	@echo 'make             install what is missing, build the module for'
+	@echo '                 the nginx of Debian:'
+	@echo '                 $(BUILD)/ngx_http_mcds_module.so'
+	@echo 'make NGX_SRC=DIR build it for the nginx source tree in DIR:'
+	@echo '                 $(BUILD)/nginx-VERSION/ngx_http_mcds_module.so'
+	@echo '                 (NGX_CONF="..." gives the flags of its configure)'
+	@echo 'make demo        two hosts, one slow backend, and a page to look at'
+	@echo 'make test        build, check, unit tests and t/*.t; with NGX_SRC'
+	@echo '                 they run with that nginx'
+	@echo 'make test-full   the same with the long runs'
+	@echo 'make unit        the C unit tests alone'
+	@echo 'make check       style, rooms, documentation'
+	@echo 'make asan        the tests with a sanitized nginx'
+	@echo 'make bench       mcds and its peers, side by side'
+	@echo 'make clean       remove $(BUILD)/'
+	@echo
+	@echo 'TESTS="t/a.t t/b.t" chooses test files, CC=clang the compiler,'
+	@echo 'BENCH="..." the arguments of bench/bench.pl.'
+
+
+build:
+	@misc/install build
+	@misc/configure module "$(TREE)" "$(BUILD)/$(NAME)/src"
+	@misc/make "$(BUILD)/$(NAME)/src" modules $(JOBS)
+	@cmp -s "$(BUILD)/$(NAME)/src/objs/ngx_http_mcds_module.so" "$(SO)" \
+	    || { cp "$(BUILD)/$(NAME)/src/objs/ngx_http_mcds_module.so" \
+	             "$(SO).new" && mv "$(SO).new" "$(SO)"; }
+	@echo "mcds: $(SO) is up to date"
+
+
+binary: build
+	@misc/install asan
+	@misc/make "$(BUILD)/$(NAME)/src" binary $(JOBS)
+
+
+demo: build
+	@misc/install demo
+	demo/demo.pl
+
+
+check:
+	@misc/check
+
+
+unit-build: build
+	@misc/install test
+	@tree=$$($(FULL)) && $(MAKE) --no-print-directory -j $(JOBS) \
+	    -f t/unit/Makefile NGINX="$$tree" \
+	    HEADERS="$(BUILD)/$(NAME)/src" OUT="$(UNIT)"
+
+
+unit: unit-build
+	$(PROVE) $(UNITS)
+
+
+test: build check unit-build
+	$(PROVE) $(TESTS) $(UNITS)
+
+
+test-full: export MCDS_FULL = 1
+
+test-full: test
+
+
+asan: build unit-build
+	@misc/install asan
+	@tree=$$($(FULL)) && misc/configure asan "$$tree" "$(BUILD)/asan"
+	@misc/make "$(BUILD)/asan" binary $(JOBS)
+	MCDS_SLOW=3 MCDS_LEAKS=$(LEAKS) \
+	    TEST_NGINX_BINARY="$(CURDIR)/$(BUILD)/asan/objs/nginx" \
+	    $(PROVE) $(TESTS) $(UNITS)
+
+
+bench: build
+	@misc/install bench
+	bench/bench.pl $(BENCH)
+
+
+clean:
+	rm -rf "$(BUILD)"

@@ -1,0 +1,158 @@
+package Test::Mcds::Memcached;
+
+# Copyright (C) mcds authors
+
+# A real memcached.
+
+use warnings;
+use strict;
+
+use base qw/ Test::Mcds::Talk /;
+
+use Time::HiRes qw/ sleep time /;
+
+
+sub start {
+    my ($class, %o) = @_;
+
+    my $self = bless { %o }, $class;
+
+    $self->up();
+
+    return $self;
+}
+
+
+sub up {
+    my ($self) = @_;
+
+    my @args = ($ENV{TEST_MEMCACHED_BINARY} // 'memcached',
+        '-t', $self->{threads} // 2, '-m', $self->{memory} // 64);
+
+    push @args, '-u', 'root' if $> == 0;
+
+    if ($self->{unix}) {
+        unlink $self->{unix};
+        push @args, '-s', $self->{unix};
+
+    } else {
+        push @args, '-l', '127.0.0.1', '-p', $self->{port}, '-U', 0;
+    }
+
+    push @args, @{$self->{args} // []};
+
+    $self->{pid} = $self->{test}->spawn("$self->{name}.stderr", @args);
+
+    my $end = time() + 10;
+
+    while (!eval { $self->mc('version') =~ /\AVERSION/ }) {
+        die "memcached $self->{name} did not start\n"
+            if time() > $end || waitpid($self->{pid}, 1) != 0;
+        sleep 0.01;
+    }
+
+    $self->{base} = $self->stats()->{curr_connections};
+
+    return $self;
+}
+
+
+sub name { $_[0]{name} }
+sub pid { $_[0]{pid} }
+sub port { $_[0]{port} }
+
+
+sub where {
+    my ($self) = @_;
+    return $self->{unix} // $self->{port};
+}
+
+
+sub stats {
+    my ($self, $what) = @_;
+
+    my $r = $self->mc(defined $what ? "stats $what" : 'stats');
+
+    return { $r =~ /^STAT (\S+) (.*?)\r?$/mg };
+}
+
+
+# connections that are not this object's own
+
+sub connections {
+    my ($self) = @_;
+    return $self->stats()->{curr_connections} - $self->{base};
+}
+
+
+sub keys {
+    my ($self) = @_;
+    my @keys;
+
+    # an item that is in use right now is left out of the dump
+
+    for (1 .. 20) {
+        @keys = $self->mc('lru_crawler metadump all') =~ /^key=(\S+)/mg;
+        last if @keys >= $self->stats()->{curr_items};
+        sleep 0.01;
+    }
+
+    s/%([0-9A-Fa-f]{2})/chr hex $1/ge for @keys;
+    @keys = sort @keys;
+
+    return @keys;
+}
+
+
+# SIGSTOP: there, but silent
+
+sub freeze {
+    my ($self) = @_;
+
+    kill 'STOP', $self->{pid};
+
+    my $end = time() + 5;
+
+    while (time() < $end) {
+        open my $fh, '<', "/proc/$self->{pid}/stat" or last;
+        last if (<$fh> // '') =~ /\) T /;
+        sleep 0.002;
+    }
+}
+
+
+sub cont {
+    my ($self) = @_;
+    kill 'CONT', $self->{pid};
+}
+
+
+sub kill9 {
+    my ($self) = @_;
+
+    return if !$self->{pid};
+
+    $self->hang_up();
+    kill 'KILL', $self->{pid};
+    waitpid $self->{pid}, 0;
+    $self->{test}->gone($self->{pid});
+    $self->{pid} = 0;
+}
+
+
+sub restart {
+    my ($self) = @_;
+
+    $self->kill9();
+
+    return $self->up();
+}
+
+
+sub stop {
+    my ($self) = @_;
+    $self->kill9();
+}
+
+
+1;

@@ -1,0 +1,521 @@
+package Test::Mcds::Nginx;
+
+# Copyright (C) mcds authors
+
+# One running nginx: a host of the site.
+
+use warnings;
+use strict;
+
+use Time::HiRes qw/ sleep time /;
+
+use Test::Mcds::Http;
+
+
+sub start {
+    my ($class, %o) = @_;
+
+    my $self = bless { %o, killed => {} }, $class;
+
+    mkdir $self->{dir} or die "mkdir $self->{dir}: $!\n" if !-d $self->{dir};
+
+    $self->conf($self->{conf});
+    $self->up();
+
+    return $self;
+}
+
+
+# writes a new configuration; reload() brings it into force
+
+sub conf {
+    my ($self, $text) = @_;
+
+    $self->{conf} = $text;
+    $self->{text} = $self->{test}->expand($text, $self->{name},
+        log => $self->{log});
+
+    $self->{test}->write_file("$self->{name}/nginx.conf", $self->{text});
+
+    my ($n) = $self->{text} =~ /^\s*worker_processes\s+(\w+)\s*;/m;
+    $n = `nproc` + 0 if defined $n && $n eq 'auto';
+    $self->{want} = $n // 1;
+    $self->{single} = $self->{text} =~ /^\s*master_process\s+off\s*;/m;
+
+    return $self;
+}
+
+
+sub up {
+    my ($self) = @_;
+
+    my $t = $self->{test};
+
+    local %ENV = (%ENV, $t->sanitizer_env("$self->{dir}/sanitizer"));
+
+    $self->{pid} = $t->spawn("$self->{name}/stderr", $t->binary(),
+        '-p', "$self->{dir}/", '-c', 'nginx.conf',
+        '-e', "$self->{dir}/error.log");
+
+    delete $self->{exit};
+
+    my $end = time() + 20 * $t->slow();
+
+    while (!$self->ready()) {
+        if ($self->reap() || time() > $end) {
+            die "nginx $self->{name} did not start:\n"
+                . $t->read_file("$self->{name}/stderr")
+                . $self->tail(20);
+        }
+
+        sleep 0.005;
+    }
+
+    $self->settle();
+    $self->{baseline}{$_} = $self->count_fds($_) for $self->workers();
+
+    return $self;
+}
+
+
+# true when all workers run their event loop
+
+sub ready {
+    my ($self) = @_;
+
+    return -s "$self->{dir}/nginx.pid" && $self->workers() > 0
+        if $self->{single};
+    return $self->workers() >= $self->{want};
+}
+
+
+sub children {
+    my ($self) = @_;
+
+    return if !$self->{pid};
+
+    my @pids;
+
+    if (open my $fh, '<', "/proc/$self->{pid}/task/$self->{pid}/children") {
+        @pids = split ' ', <$fh> // '';
+
+    } else {
+        for my $stat (glob '/proc/[0-9]*/stat') {
+            open my $in, '<', $stat or next;
+            my ($pid, $ppid) = (<$in> // '') =~ /^(\d+) \(.*\) \S (\d+)/
+                or next;
+            push @pids, $pid if $ppid == $self->{pid};
+        }
+    }
+
+    return @pids;
+}
+
+
+sub title {
+    my ($pid) = @_;
+
+    open my $fh, '<', "/proc/$pid/cmdline" or return '';
+    local $/;
+    my $title = <$fh> // '';
+    $title =~ s/[\0 ]+\z//;
+
+    return $title;
+}
+
+
+# pids of the workers that take requests, lowest first
+
+sub workers {
+    my ($self) = @_;
+
+    return $self->{pid} ? ($self->{pid}) : () if $self->{single};
+
+    my @pids = sort { $a <=> $b }
+        grep { title($_) eq 'nginx: worker process' } $self->children();
+
+    return @pids;
+}
+
+
+# pids of the workers that finish what they have
+
+sub leaving {
+    my ($self) = @_;
+
+    my @pids = grep { title($_) =~ /worker process is shutting down/ }
+        $self->children();
+
+    return @pids;
+}
+
+
+# waits until the workers have told one another of their channels
+
+sub settle {
+    my ($self) = @_;
+
+    my ($last, $same) = ('', 0);
+    my $end = time() + 2;
+
+    while ($same < 3 && time() < $end) {
+        my $now = join ' ', map { $self->fds($_) } $self->workers();
+        $same = $now eq $last ? $same + 1 : 0;
+        $last = $now;
+        sleep 0.01 if $same < 3;
+    }
+}
+
+
+sub signal {
+    my ($self, $name) = @_;
+
+    kill $name, $self->{pid};
+
+    return $self;
+}
+
+
+# HUP; true when the new workers are there, false when nginx refused the
+# configuration.  wait_old => 1 waits for the old ones to leave, too
+
+sub reload {
+    my ($self, %o) = @_;
+
+    my %old = map { $_ => 1 } $self->workers();
+    my $mark = length $self->log();
+    my $end = time() + 20 * $self->{test}->slow();
+
+    $self->signal('HUP');
+
+    while (grep({ !$old{$_} } $self->workers()) < $self->{want}) {
+        return 0 if substr($self->log(), $mark) =~ /\[emerg\]/;
+        die "nginx $self->{name}: no new workers\n" if time() > $end;
+        sleep 0.01;
+    }
+
+    if ($o{wait_old}) {
+        while (grep { $old{$_} } $self->children()) {
+            die "nginx $self->{name}: old workers stay\n" if time() > $end;
+            sleep 0.01;
+        }
+    }
+
+    $self->settle();
+    $self->{baseline}{$_} = $self->count_fds($_) for $self->workers();
+
+    return 1;
+}
+
+
+# kills a worker (index or pid), waits for the one that takes its place
+
+sub kill_worker {
+    my ($self, $which, $signal) = @_;
+
+    my @workers = $self->workers();
+    my $pid = ($which // 0) < @workers ? $workers[$which // 0] : $which;
+
+    $self->{killed}{$pid} = 1;
+    kill $signal // 'KILL', $pid;
+
+    my $end = time() + 10;
+
+    while (grep({ $_ != $pid } $self->workers()) < $self->{want}) {
+        last if time() > $end;
+        sleep 0.005;
+    }
+
+    return $pid;
+}
+
+
+# the exit code once it has ended, else undef
+
+sub reap {
+    my ($self) = @_;
+
+    if ($self->{pid} && waitpid($self->{pid}, 1) == $self->{pid}) {
+        $self->{exit} = $?;
+        $self->{test}->gone($self->{pid});
+        $self->{pid} = 0;
+    }
+
+    return $self->{pid} ? 0 : 1;
+}
+
+
+sub wait_exit {
+    my ($self, $timeout) = @_;
+
+    my $end = time() + ($timeout // 10 * $self->{test}->slow());
+
+    while (!$self->reap()) {
+        return 0 if time() > $end;
+        sleep 0.005;
+    }
+
+    return 1;
+}
+
+
+# graceful, with SIGQUIT; false when it did not end in time
+
+sub quit {
+    my ($self, $timeout) = @_;
+
+    return 1 if !$self->{pid};
+    $self->signal('QUIT');
+
+    return $self->wait_exit($timeout);
+}
+
+
+# at once, with SIGTERM
+
+sub stop {
+    my ($self, $timeout) = @_;
+
+    return 1 if !$self->{pid};
+    $self->signal('TERM');
+
+    return $self->wait_exit($timeout);
+}
+
+
+sub kill9 {
+    my ($self) = @_;
+
+    return if !$self->{pid};
+    kill 'KILL', -$self->{pid};
+    $self->wait_exit(5);
+    $self->{exit} = 0;
+}
+
+
+sub name { $_[0]{name} }
+sub pid { $_[0]{pid} }
+sub dir { $_[0]{dir} }
+sub running { $_[0]{pid} ? 1 : 0 }
+
+
+sub port {
+    my ($self) = @_;
+    return $self->{test}->port($self->{name});
+}
+
+
+# a request to this host; everything as with http_get()
+
+sub get {
+    my ($self, $uri, %o) = @_;
+    return Test::Mcds::Http::http_get($self->port(), $uri, %o);
+}
+
+
+sub conn {
+    my ($self, %o) = @_;
+    return Test::Mcds::Http::conn($self->port(), %o);
+}
+
+
+# the error log
+
+sub log {
+    my ($self) = @_;
+    return $self->{test}->read_file("$self->{name}/error.log");
+}
+
+
+sub access_log {
+    my ($self) = @_;
+    return $self->{test}->read_file("$self->{name}/access.log");
+}
+
+
+sub log_lines {
+    my ($self, $re) = @_;
+    return grep { $_ =~ $re } split /\n/, $self->log();
+}
+
+
+sub log_has {
+    my ($self, $re) = @_;
+    return scalar(() = $self->log_lines($re)) > 0;
+}
+
+
+sub log_lacks {
+    my ($self, $re) = @_;
+    return !$self->log_has($re);
+}
+
+
+sub log_count {
+    my ($self, $re) = @_;
+    return scalar(() = $self->log_lines($re));
+}
+
+
+sub wait_log {
+    my ($self, $re, $timeout) = @_;
+
+    my $end = time() + ($timeout // 5 * $self->{test}->slow());
+
+    while (!$self->log_has($re)) {
+        return 0 if time() > $end;
+        sleep 0.005;
+    }
+
+    return 1;
+}
+
+
+sub tail {
+    my ($self, $n) = @_;
+
+    my @lines = grep { !/\[(debug|info)\]/ } split /\n/, $self->log();
+    splice @lines, 0, @lines - $n if @lines > $n;
+
+    return join '', map { "$_\n" } @lines;
+}
+
+
+# file descriptors of a worker, in all
+
+sub fds {
+    my ($self, $pid) = @_;
+
+    opendir my $dh, "/proc/$pid/fd" or return 0;
+    return scalar grep { /^\d+$/ } readdir $dh;
+}
+
+
+# files, pipes and the like; unix sockets; TCP connections by their ports
+
+sub count_fds {
+    my ($self, $pid) = @_;
+
+    my ($files, $unix, %tcp) = (0, 0);
+    my $inodes = tcp_inodes($pid);
+
+    opendir my $dh, "/proc/$pid/fd" or return;
+
+    for my $fd (grep { /^\d+$/ } readdir $dh) {
+        my $to = readlink "/proc/$pid/fd/$fd" // next;
+
+        if ($to !~ /^socket:\[(\d+)\]/) {
+            $files++;
+
+        } elsif (!$inodes->{$1}) {
+            $unix++;
+
+        } elsif ($inodes->{$1}{state} ne '0A') {
+            push @{$tcp{$inodes->{$1}{remote}}}, $inodes->{$1}{local};
+        }
+    }
+
+    return { files => $files, unix => $unix, tcp => \%tcp };
+}
+
+
+sub tcp_inodes {
+    my ($pid) = @_;
+    my %inodes;
+
+    for my $file ('tcp', 'tcp6', 'udp', 'udp6') {
+        open my $fh, '<', "/proc/$pid/net/$file" or next;
+
+        while (my $line = <$fh>) {
+            my @f = split ' ', $line;
+            next if $f[0] !~ /:$/;
+
+            my ($local) = $f[1] =~ /:(\w+)$/;
+            my ($remote) = $f[2] =~ /:(\w+)$/;
+
+            $inodes{$f[9]} = { local => hex $local, remote => hex $remote,
+                               state => $file =~ /udp/ ? '0A' : $f[3] };
+        }
+    }
+
+    return \%inodes;
+}
+
+
+# what a worker holds that it did not hold when it started: connections other
+# than to the ports in keep, files, unix sockets; a list of texts
+
+sub leaks {
+    my ($self, $keep, $unix) = @_;
+    my @leaks;
+
+    for my $pid ($self->workers()) {
+        my $now = $self->count_fds($pid) // next;
+        my $was = $self->{baseline}{$pid};
+
+        for my $port (sort keys %{$now->{tcp}}) {
+            my $n = @{$now->{tcp}{$port}};
+            my ($local) = @{$now->{tcp}{$port}};
+            push @leaks, "worker $pid: $n connections, remote port $port, "
+                . "local $local" if !$keep->{$port};
+        }
+
+        next if !$was;
+
+        push @leaks, "worker $pid: $was->{files} files, now $now->{files}"
+            if $now->{files} > $was->{files};
+        push @leaks, "worker $pid: $was->{unix} unix sockets, "
+            . "now $now->{unix}" if $now->{unix} > $was->{unix} + $unix;
+    }
+
+    return @leaks;
+}
+
+
+# lines of the logs that must not be there
+
+sub complaints {
+    my ($self, @allow) = @_;
+
+    my $t = $self->{test};
+    my @bad;
+
+    for (split /\n/, $self->log()) {
+        next if !/\[(?:alert|emerg|crit)\]/
+            && !/exited (?:on signal|with (?:fatal )?code [^0])/;
+        next if /process (\d+) exited on signal/ && $self->{killed}{$1};
+
+        my $line = $_;
+        next if grep { $line =~ $_ } @allow;
+
+        push @bad, $line;
+    }
+
+    # a worker has the error log in the place of its stderr
+
+    for my $file (map { "$self->{name}/$_" } 'error.log', 'stderr',
+        $self->sanitizer_files())
+    {
+        my @lines = split /\n/, $t->read_file($file);
+        my ($at) = grep { $lines[$_] =~ /Sanitizer:|runtime error:/ }
+            0 .. $#lines;
+
+        next if !defined $at;
+
+        my $last = $at + 30 > $#lines ? $#lines : $at + 30;
+        push @bad, "$file:", @lines[$at .. $last];
+    }
+
+    return @bad;
+}
+
+
+sub sanitizer_files {
+    my ($self) = @_;
+
+    opendir my $dh, $self->{dir} or return;
+    return sort grep { /^sanitizer\./ } readdir $dh;
+}
+
+
+1;

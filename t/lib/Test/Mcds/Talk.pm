@@ -1,0 +1,127 @@
+package Test::Mcds::Talk;
+
+# Copyright (C) mcds authors
+
+# Talks to a memcached, real or fake, on a connection of its own.
+
+use warnings;
+use strict;
+
+use IO::Select;
+use Time::HiRes qw/ time /;
+
+use Test::Mcds::Http;
+
+
+# one command, and its whole reply as it came: mc("mg key v"), and with a value
+# mc("ms key 3 T60", "abc")
+
+sub mc {
+    my ($self, $line, $value) = @_;
+
+    my $out = "$line\r\n" . (defined $value ? "$value\r\n" : '');
+
+    for my $try (1, 2) {
+        my $fresh = !$self->{talk};
+
+        $self->{talk} //= Test::Mcds::Http::conn($self->where());
+        $self->{talk}->send($out);
+
+        my $reply = $self->reply($line);
+        return $reply if defined $reply;
+
+        $self->hang_up();
+        last if $fresh;
+    }
+
+    die "$self->{name}: no reply to \"$line\"\n";
+}
+
+
+sub hang_up {
+    my ($self) = @_;
+
+    $self->{talk}->close() if $self->{talk};
+    delete $self->{talk};
+}
+
+
+sub reply {
+    my ($self, $line) = @_;
+
+    my $c = $self->{talk};
+    my $end = time() + 10;
+
+    while (1) {
+        my $len = whole($c->{in}, $line);
+
+        return substr($c->{in}, 0, $len, '') if $len;
+
+        my $left = $end - time();
+        return if $left <= 0 || $c->{eof};
+        $c->fill($left);
+    }
+}
+
+
+# the length of a reply when it is whole, else 0
+
+sub whole {
+    my ($in, $line) = @_;
+
+    my $pos = index($in, "\n");
+    return 0 if $pos < 0;
+
+    if ($in =~ /\AVA (\d+)/) {
+        my $len = $pos + 1 + $1 + 2;
+        return length $in >= $len ? $len : 0;
+    }
+
+    if ($in =~ /\A(STAT|VALUE|key=|END)/) {
+        return $in =~ /(?:\A|\n)END\r?\n\z/ ? length $in : 0;
+    }
+
+    return $pos + 1;
+}
+
+
+# the value of a key, undef when there is none
+
+sub get {
+    my ($self, $key) = @_;
+
+    my $r = $self->mc("mg $key v");
+
+    return $r =~ /\AVA (\d+).*?\r\n/ ? substr($r, $+[0], $1) : undef;
+}
+
+
+sub set {
+    my ($self, $key, $value, $ttl) = @_;
+
+    return $self->mc("ms $key " . length($value) . ' T' . ($ttl // 0), $value)
+        =~ /\AHD/;
+}
+
+
+sub delete {
+    my ($self, $key) = @_;
+    return $self->mc("md $key") =~ /\AHD/;
+}
+
+
+# seconds left, -1 without a limit, undef when there is no such key
+
+sub ttl {
+    my ($self, $key) = @_;
+    return $self->mc("mg $key t") =~ / t(-?\d+)/ ? $1 : undef;
+}
+
+
+sub flush {
+    my ($self) = @_;
+    return $self->mc('flush_all') =~ /\AOK/;
+}
+
+
+1;

@@ -1,0 +1,1063 @@
+
+/*
+ * Copyright (C) mcds authors
+ *
+ * Which answers are stored and for how long, what a stored page may be used
+ * for, and its age.
+ */
+
+
+#include <ngx_config.h>
+#include <ngx_core.h>
+#include "ngx_mcds_fresh.h"
+#include "tap.h"
+
+
+#define NOW        1700000000           /* seconds */
+#define NOW_MS     1700000000250        /* and when answers begin */
+
+#define UNSET      NGX_MCDS_ENTRY_UNSET
+#define MAX        2147483648U
+
+#define SHARED     NGX_MCDS_ENTRY_SHARED
+#define REVALID    NGX_MCDS_ENTRY_REVALIDATE
+
+#define NEVER      NGX_MAX_INT_T_VALUE
+
+/* bits of a row */
+
+#define EXPIRES    0x0001               /* expires is NOW + this */
+#define BADEXP     0x0002               /* Expires is no date */
+#define DATE       0x0004               /* date is NOW + this */
+#define ACCEL      0x0008               /* accel is NOW + this */
+#define VALID      0x0010               /* mcds_cache_valid is this */
+#define PRAGMA     0x0020
+#define COOKIE     0x0040
+#define VARY       0x0080
+#define ENCODED    0x0100
+#define AUTH       0x0200
+
+/* bits of a parsed Cache-Control */
+
+#define C_MAX      0x0001
+#define C_SMAX     0x0002
+#define C_SWR      0x0004
+#define C_SIE      0x0008
+#define C_NOSTORE  0x0010
+#define C_NOCACHE  0x0020
+#define C_PRIVATE  0x0040
+#define C_PUBLIC   0x0080
+#define C_MUST     0x0100
+#define C_PROXY    0x0200
+#define C_BAD      0x0400
+
+
+typedef struct {
+    const char   *cc;                   /* lines, ended by LF; NULL: none */
+    ngx_uint_t    bits;
+    int64_t       max_age;
+    int64_t       s_maxage;
+    int64_t       swr;
+    int64_t       sie;
+} control_row_t;
+
+
+typedef struct {
+    ngx_uint_t    status;
+    const char   *cc;
+    ngx_uint_t    bits;
+    int64_t       expires;
+    int64_t       date;
+    int64_t       accel;
+    int64_t       valid;
+    uint32_t      age;
+
+    ngx_uint_t    reason;
+    int64_t       life;                 /* milliseconds */
+    ngx_uint_t    flags;
+} decide_row_t;
+
+
+typedef struct {
+    uint64_t      update;
+    uint64_t      grace;
+    uint32_t      swr;
+    uint32_t      flags;
+    int64_t       late;                 /* now - expire, milliseconds */
+    ngx_uint_t    state;
+} state_row_t;
+
+
+static void test_control(void);
+static void test_control_bytes(void);
+static void test_decide(void);
+static void test_decide_order(void);
+static void test_decide_statuses(void);
+static void test_decide_cookie(void);
+static void test_decide_stale(void);
+static void test_reasons(void);
+static void test_state(void);
+static void test_age(void);
+
+static void parse(ngx_mcds_cache_control_t *cc, const char *lines);
+static ngx_uint_t control_bits(ngx_mcds_cache_control_t *cc);
+static const char *printable(const char *text);
+
+
+static control_row_t  control_rows[] = {
+
+    { "", 0, 0, 0, 0, 0 },
+    { " ", 0, 0, 0, 0, 0 },
+    { ",, ,\t,", 0, 0, 0, 0, 0 },
+    { "max-age=60", C_MAX, 60, 0, 0, 0 },
+    { "max-age=\"60\"", C_MAX, 60, 0, 0, 0 },
+    { "MAX-AGE=60", C_MAX, 60, 0, 0, 0 },
+    { "Max-Age=060", C_MAX, 60, 0, 0, 0 },
+    { "max-age=0", C_MAX, 0, 0, 0, 0 },
+    { "  max-age=60  ", C_MAX, 60, 0, 0, 0 },
+    { "\tmax-age=60\t,\tpublic\t", C_MAX|C_PUBLIC, 60, 0, 0, 0 },
+    { ",max-age=60,,public,", C_MAX|C_PUBLIC, 60, 0, 0, 0 },
+    { "max-age=60,public", C_MAX|C_PUBLIC, 60, 0, 0, 0 },
+    { "s-maxage=5, max-age=60", C_SMAX|C_MAX, 60, 5, 0, 0 },
+    { "S-MaxAge=5", C_SMAX, 0, 5, 0, 0 },
+    { "max-age=60, stale-while-revalidate=30, stale-if-error=86400",
+      C_MAX|C_SWR|C_SIE, 60, 0, 30, 86400 },
+    { "stale-while-revalidate", C_SWR, 0, 0, 0, 0 },
+    { "stale-if-error=x", C_SIE, 0, 0, 0, 0 },
+
+    /* numbers */
+
+    { "max-age=2147483647", C_MAX, 2147483647, 0, 0, 0 },
+    { "max-age=2147483648", C_MAX, MAX, 0, 0, 0 },
+    { "max-age=2147483649", C_MAX, MAX, 0, 0, 0 },
+    { "max-age=4294967295", C_MAX, MAX, 0, 0, 0 },
+    { "max-age=4294967296", C_MAX, MAX, 0, 0, 0 },
+    { "max-age=18446744073709551617", C_MAX, MAX, 0, 0, 0 },
+    { "max-age=1000000000000000000000000000000", C_MAX, MAX, 0, 0, 0 },
+    { "max-age=0000000000000000000000000000060", C_MAX, 60, 0, 0, 0 },
+    { "max-age", C_MAX, 0, 0, 0, 0 },
+    { "max-age=\"\"", C_MAX, 0, 0, 0, 0 },
+    { "max-age=-1", C_MAX, 0, 0, 0, 0 },
+    { "max-age=+60", C_MAX, 0, 0, 0, 0 },
+    { "max-age=1.5", C_MAX, 0, 0, 0, 0 },
+    { "max-age=60s", C_MAX, 0, 0, 0, 0 },
+    { "max-age=0x10", C_MAX, 0, 0, 0, 0 },
+    { "max-age=abc", C_MAX, 0, 0, 0, 0 },
+    { "max-age=\" 60\"", C_MAX, 0, 0, 0, 0 },
+    { "max-age=\"6\\0\"", C_MAX, 0, 0, 0, 0 },
+    { "max-age='60'", C_MAX, 0, 0, 0, 0 },
+    { "max-age=1e30", C_MAX, 0, 0, 0, 0 },
+
+    /* duplicates, on one line and on several */
+
+    { "max-age=60, max-age=10", C_MAX, 10, 0, 0, 0 },
+    { "max-age=10, max-age=60", C_MAX, 10, 0, 0, 0 },
+    { "max-age=10\nmax-age=60", C_MAX, 10, 0, 0, 0 },
+    { "max-age=60\nmax-age=10\nmax-age=30", C_MAX, 10, 0, 0, 0 },
+    { "max-age=60, max-age", C_MAX, 0, 0, 0, 0 },
+    { "max-age=x, max-age=60", C_MAX, 0, 0, 0, 0 },
+    { "s-maxage=60, s-maxage=10", C_SMAX, 0, 10, 0, 0 },
+    { "stale-while-revalidate=9\nstale-while-revalidate=8", C_SWR,
+      0, 0, 8, 0 },
+    { "max-age=60\nprivate", C_MAX|C_PRIVATE, 60, 0, 0, 0 },
+    { "public\nno-store", C_PUBLIC|C_NOSTORE, 0, 0, 0, 0 },
+
+    /* the others */
+
+    { "no-store", C_NOSTORE, 0, 0, 0, 0 },
+    { "NO-STORE", C_NOSTORE, 0, 0, 0, 0 },
+    { "no-store=x", C_NOSTORE, 0, 0, 0, 0 },
+    { "no-cache", C_NOCACHE, 0, 0, 0, 0 },
+    { "no-cache=\"Set-Cookie\"", C_NOCACHE, 0, 0, 0, 0 },
+    { "no-cache=\"Set-Cookie, X\", max-age=60", C_NOCACHE|C_MAX,
+      60, 0, 0, 0 },
+    { "no-cache=Set-Cookie", C_NOCACHE, 0, 0, 0, 0 },
+    { "private", C_PRIVATE, 0, 0, 0, 0 },
+    { "Private", C_PRIVATE, 0, 0, 0, 0 },
+    { "private=\"X-User\", max-age=60", C_PRIVATE|C_MAX, 60, 0, 0, 0 },
+    { "public", C_PUBLIC, 0, 0, 0, 0 },
+    { "public=\"x\"", 0, 0, 0, 0, 0 },
+    { "must-revalidate", C_MUST, 0, 0, 0, 0 },
+    { "proxy-revalidate", C_PROXY, 0, 0, 0, 0 },
+    { "Must-Revalidate,Proxy-Revalidate", C_MUST|C_PROXY, 0, 0, 0, 0 },
+
+    /* what is no directive of ours */
+
+    { "immutable, no-transform, max-age=60", C_MAX, 60, 0, 0, 0 },
+    { "x-no-store, no-storex, no_store, nostore, no-stor", 0, 0, 0, 0, 0 },
+    { "x-max-age=60, max-age2=60", 0, 0, 0, 0, 0 },
+    { "community=\"UCI\", max-age=60", C_MAX, 60, 0, 0, 0 },
+    { "x=no-store", 0, 0, 0, 0, 0 },
+    { "x=\"no-store\"", 0, 0, 0, 0, 0 },
+    { "x=\"a, no-store, private\", public", C_PUBLIC, 0, 0, 0, 0 },
+    { "x=\"a\\\", no-store, \\\"b\", public", C_PUBLIC, 0, 0, 0, 0 },
+    { "x=\"a\\\\\", no-store", C_NOSTORE, 0, 0, 0, 0 },
+    { "x=\", max-age=60\", max-age=5", C_MAX, 5, 0, 0, 0 },
+    { "x=\"\xc3\xa4\tb\", max-age=5", C_MAX, 5, 0, 0, 0 },
+    { "!#$%&'*+-.^_`|~09=1, max-age=5", C_MAX, 5, 0, 0, 0 },
+
+    /* against the grammar */
+
+    { "max-age=", C_BAD, 0, 0, 0, 0 },
+    { "max-age=, public", C_BAD, 0, 0, 0, 0 },
+    { "max-age =60", C_BAD, 0, 0, 0, 0 },
+    { "max-age= 60", C_BAD, 0, 0, 0, 0 },
+    { "max-age=60 public", C_BAD, 0, 0, 0, 0 },
+    { "max-age=60; public", C_BAD, 0, 0, 0, 0 },
+    { "public max-age=60", C_BAD, 0, 0, 0, 0 },
+    { "public, max-age=60;", C_BAD|C_PUBLIC, 0, 0, 0, 0 },
+    { "=60", C_BAD, 0, 0, 0, 0 },
+    { "=", C_BAD, 0, 0, 0, 0 },
+    { "\"no-store\"", C_BAD, 0, 0, 0, 0 },
+    { "x=\"open, no-store", C_BAD, 0, 0, 0, 0 },
+    { "x=\"open\\\"", C_BAD, 0, 0, 0, 0 },
+    { "x=\"open\\", C_BAD, 0, 0, 0, 0 },
+    { "x=\"a\"b", C_BAD, 0, 0, 0, 0 },
+    { "x=a\"b\"", C_BAD, 0, 0, 0, 0 },
+    { "x=a=b", C_BAD, 0, 0, 0, 0 },
+    { "max-age=60, \x01", C_BAD|C_MAX, 60, 0, 0, 0 },
+    { "x=\"\x01\"", C_BAD, 0, 0, 0, 0 },
+    { "x=\"\\\x7f\"", C_BAD, 0, 0, 0, 0 },
+    { "\xc3\xa4", C_BAD, 0, 0, 0, 0 },
+    { "max-age:60", C_BAD, 0, 0, 0, 0 },
+    { "(public)", C_BAD, 0, 0, 0, 0 },
+    { "max-age=60\n@\nno-store", C_BAD|C_MAX|C_NOSTORE, 60, 0, 0, 0 }
+};
+
+
+static decide_row_t  decide_rows[] = {
+
+    /* where the lifetime comes from */
+
+    { 200, NULL, 0, 0, 0, 0, 0, 0,
+      NGX_MCDS_REFUSE_NO_LIFETIME, 0, 0 },
+    { 200, NULL, DATE, 0, 0, 0, 0, 0,
+      NGX_MCDS_REFUSE_NO_LIFETIME, 0, 0 },
+    { 200, "", 0, 0, 0, 0, 0, 0,
+      NGX_MCDS_REFUSE_NO_LIFETIME, 0, 0 },
+    { 200, "public", 0, 0, 0, 0, 0, 0,
+      NGX_MCDS_REFUSE_NO_LIFETIME, 0, 0 },
+    { 200, "must-revalidate", 0, 0, 0, 0, 0, 0,
+      NGX_MCDS_REFUSE_NO_LIFETIME, 0, 0 },
+    { 200, "stale-while-revalidate=60", 0, 0, 0, 0, 0, 0,
+      NGX_MCDS_REFUSE_NO_LIFETIME, 0, 0 },
+    { 200, NULL, VALID, 0, 0, 0, 30, 0,
+      NGX_MCDS_STORE, 30000, 0 },
+    { 200, "public", VALID, 0, 0, 0, 30, 0,
+      NGX_MCDS_STORE, 30000, SHARED },
+    { 200, NULL, VALID, 0, 0, 0, 0, 0,
+      NGX_MCDS_REFUSE_EXPIRED, 0, 0 },
+    { 200, NULL, VALID, 0, 0, 0, INT64_MAX, 0,
+      NGX_MCDS_STORE, MAX * 1000LL, 0 },
+    { 200, "max-age=60", 0, 0, 0, 0, 0, 0,
+      NGX_MCDS_STORE, 60000, 0 },
+    { 200, "max-age=60", VALID, 0, 0, 0, 30, 0,
+      NGX_MCDS_STORE, 60000, 0 },
+    { 200, "max-age=0", VALID, 0, 0, 0, 30, 0,
+      NGX_MCDS_REFUSE_EXPIRED, 0, 0 },
+    { 200, "max-age=60", EXPIRES|DATE, 10, 0, 0, 0, 0,
+      NGX_MCDS_STORE, 60000, 0 },
+    { 200, "max-age=60", BADEXP, 0, 0, 0, 0, 0,
+      NGX_MCDS_STORE, 60000, 0 },
+    { 200, "s-maxage=5, max-age=60", EXPIRES|VALID, 10, 0, 0, 30, 0,
+      NGX_MCDS_STORE, 5000, SHARED|REVALID },
+    { 200, "s-maxage=0, max-age=60", 0, 0, 0, 0, 0, 0,
+      NGX_MCDS_REFUSE_EXPIRED, 0, 0 },
+    { 200, "s-maxage=60, max-age=0", 0, 0, 0, 0, 0, 0,
+      NGX_MCDS_STORE, 60000, SHARED|REVALID },
+    { 200, "max-age=x", VALID, 0, 0, 0, 30, 0,
+      NGX_MCDS_REFUSE_EXPIRED, 0, 0 },
+    { 200, "max-age", 0, 0, 0, 0, 0, 0,
+      NGX_MCDS_REFUSE_EXPIRED, 0, 0 },
+    { 200, "max-age=60, max-age=0", 0, 0, 0, 0, 0, 0,
+      NGX_MCDS_REFUSE_EXPIRED, 0, 0 },
+    { 200, "max-age=1000000000000000000000000000000", 0, 0, 0, 0, 0, 0,
+      NGX_MCDS_STORE, MAX * 1000LL, 0 },
+
+    /* Expires */
+
+    { 200, NULL, EXPIRES|DATE, 60, 0, 0, 0, 0,
+      NGX_MCDS_STORE, 60000, 0 },
+    { 200, NULL, EXPIRES|DATE|VALID, 60, 0, 0, 30, 0,
+      NGX_MCDS_STORE, 60000, 0 },
+    { 200, NULL, EXPIRES|DATE, 60, 50, 0, 0, 0,
+      NGX_MCDS_STORE, 10000, 0 },
+    { 200, NULL, EXPIRES|DATE, 3660, 3600, 0, 0, 0,
+      NGX_MCDS_STORE, 60000, 0 },
+    { 200, NULL, EXPIRES|DATE, -3540, -3600, 0, 0, 0,
+      NGX_MCDS_STORE, 60000, 0 },
+    { 200, NULL, EXPIRES|DATE, 60, 60, 0, 0, 0,
+      NGX_MCDS_REFUSE_EXPIRED, 0, 0 },
+    { 200, NULL, EXPIRES|DATE|VALID, 59, 60, 0, 30, 0,
+      NGX_MCDS_REFUSE_EXPIRED, 0, 0 },
+    { 200, NULL, EXPIRES, 60, 0, 0, 0, 0,
+      NGX_MCDS_STORE, 59750, 0 },
+    { 200, NULL, EXPIRES, 1, 0, 0, 0, 0,
+      NGX_MCDS_STORE, 750, 0 },
+    { 200, NULL, EXPIRES, 0, 0, 0, 0, 0,
+      NGX_MCDS_REFUSE_EXPIRED, 0, 0 },
+    { 200, NULL, EXPIRES, -NOW, 0, 0, 0, 0,
+      NGX_MCDS_REFUSE_EXPIRED, 0, 0 },
+    { 200, NULL, BADEXP, 0, 0, 0, 0, 0,
+      NGX_MCDS_REFUSE_EXPIRED, 0, 0 },
+    { 200, NULL, BADEXP|DATE|VALID, 0, 0, 0, 30, 0,
+      NGX_MCDS_REFUSE_EXPIRED, 0, 0 },
+    { 200, NULL, EXPIRES, 253402300799 - NOW, 0, 0, 0, 0,
+      NGX_MCDS_STORE, MAX * 1000LL - 250, 0 },
+    { 200, NULL, EXPIRES|DATE, INT64_MAX - NOW, INT64_MIN, 0, 0, 0,
+      NGX_MCDS_STORE, MAX * 1000LL, 0 },
+
+    /* X-Accel-Expires */
+
+    { 200, NULL, ACCEL, 0, 0, 10, 0, 0,
+      NGX_MCDS_STORE, 10000, 0 },
+    { 200, "s-maxage=5, max-age=60", ACCEL|EXPIRES|VALID, 20, 0, 10, 30, 0,
+      NGX_MCDS_STORE, 10000, SHARED|REVALID },
+    { 200, "max-age=0", ACCEL, 0, 0, 10, 0, 0,
+      NGX_MCDS_STORE, 10000, 0 },
+    { 200, "max-age=60", ACCEL|VALID, 0, 0, 0, 30, 0,
+      NGX_MCDS_REFUSE_EXPIRED, 0, 0 },
+    { 200, "max-age=60", ACCEL, 0, 0, -NOW, 0, 0,
+      NGX_MCDS_REFUSE_EXPIRED, 0, 0 },
+    { 200, NULL, ACCEL, 0, 0, 10, 0, 9,
+      NGX_MCDS_STORE, 10000, 0 },
+    { 200, NULL, ACCEL, 0, 0, INT64_MAX - NOW, 0, 0,
+      NGX_MCDS_STORE, MAX * 1000LL, 0 },
+    { 200, "no-store", ACCEL, 0, 0, 10, 0, 0,
+      NGX_MCDS_REFUSE_NO_STORE, 0, 0 },
+    { 200, "private", ACCEL, 0, 0, 10, 0, 0,
+      NGX_MCDS_REFUSE_PRIVATE, 0, 0 },
+    { 200, NULL, ACCEL|COOKIE, 0, 0, 10, 0, 0,
+      NGX_MCDS_REFUSE_SET_COOKIE, 0, 0 },
+    { 404, NULL, ACCEL, 0, 0, 10, 0, 0,
+      NGX_MCDS_STORE, 10000, 0 },
+    { 500, NULL, ACCEL, 0, 0, 10, 0, 0,
+      NGX_MCDS_REFUSE_STATUS, 0, 0 },
+
+    /* Age */
+
+    { 200, "max-age=60", 0, 0, 0, 0, 0, 59,
+      NGX_MCDS_STORE, 1000, 0 },
+    { 200, "max-age=60", 0, 0, 0, 0, 0, 60,
+      NGX_MCDS_REFUSE_EXPIRED, 0, 0 },
+    { 200, "max-age=60", VALID, 0, 0, 0, 30, 0xffffffff,
+      NGX_MCDS_REFUSE_EXPIRED, 0, 0 },
+    { 200, "s-maxage=60", 0, 0, 0, 0, 0, 10,
+      NGX_MCDS_STORE, 50000, SHARED|REVALID },
+    { 200, NULL, EXPIRES|DATE, 60, 0, 0, 0, 10,
+      NGX_MCDS_STORE, 50000, 0 },
+    { 200, NULL, EXPIRES|DATE, 60, 0, 0, 0, 60,
+      NGX_MCDS_REFUSE_EXPIRED, 0, 0 },
+    { 200, NULL, EXPIRES, 60, 0, 0, 0, 10,
+      NGX_MCDS_STORE, 49750, 0 },
+    { 200, NULL, VALID, 0, 0, 0, 30, 3600,
+      NGX_MCDS_STORE, 30000, 0 },
+
+    /* what forbids */
+
+    { 200, "private", VALID, 0, 0, 0, 30, 0,
+      NGX_MCDS_REFUSE_PRIVATE, 0, 0 },
+    { 200, "private=\"X-User\", max-age=60", 0, 0, 0, 0, 0, 0,
+      NGX_MCDS_REFUSE_PRIVATE, 0, 0 },
+    { 200, "max-age=60\nPRIVATE", 0, 0, 0, 0, 0, 0,
+      NGX_MCDS_REFUSE_PRIVATE, 0, 0 },
+    { 200, "public, s-maxage=60\nprivate", 0, 0, 0, 0, 0, 0,
+      NGX_MCDS_REFUSE_PRIVATE, 0, 0 },
+    { 200, "no-store, max-age=60", 0, 0, 0, 0, 0, 0,
+      NGX_MCDS_REFUSE_NO_STORE, 0, 0 },
+    { 200, "max-age=60\nno-store", 0, 0, 0, 0, 0, 0,
+      NGX_MCDS_REFUSE_NO_STORE, 0, 0 },
+    { 200, "no-cache", VALID, 0, 0, 0, 30, 0,
+      NGX_MCDS_REFUSE_NO_CACHE, 0, 0 },
+    { 200, "no-cache=\"X\", max-age=60", 0, 0, 0, 0, 0, 0,
+      NGX_MCDS_REFUSE_NO_CACHE, 0, 0 },
+    { 200, "x=\"no-store\", max-age=60", 0, 0, 0, 0, 0, 0,
+      NGX_MCDS_STORE, 60000, 0 },
+    { 200, "max-age=60; private", 0, 0, 0, 0, 0, 0,
+      NGX_MCDS_REFUSE_MALFORMED, 0, 0 },
+    { 200, "max-age=60\nx=\"open", VALID, 0, 0, 0, 30, 0,
+      NGX_MCDS_REFUSE_MALFORMED, 0, 0 },
+    { 200, NULL, PRAGMA|VALID, 0, 0, 0, 30, 0,
+      NGX_MCDS_REFUSE_NO_CACHE, 0, 0 },
+    { 200, NULL, PRAGMA|EXPIRES, 60, 0, 0, 0, 0,
+      NGX_MCDS_REFUSE_NO_CACHE, 0, 0 },
+    { 200, "immutable", PRAGMA|VALID, 0, 0, 0, 30, 0,
+      NGX_MCDS_REFUSE_NO_CACHE, 0, 0 },
+    { 200, "max-age=60", PRAGMA, 0, 0, 0, 0, 0,
+      NGX_MCDS_STORE, 60000, 0 },
+    { 200, "public", PRAGMA|VALID, 0, 0, 0, 30, 0,
+      NGX_MCDS_STORE, 30000, SHARED },
+    { 200, "proxy-revalidate", PRAGMA|VALID, 0, 0, 0, 30, 0,
+      NGX_MCDS_STORE, 30000, REVALID },
+    { 200, "max-age=60", COOKIE, 0, 0, 0, 0, 0,
+      NGX_MCDS_REFUSE_SET_COOKIE, 0, 0 },
+    { 200, "max-age=60", VARY, 0, 0, 0, 0, 0,
+      NGX_MCDS_REFUSE_VARY, 0, 0 },
+    { 200, "max-age=60", ENCODED, 0, 0, 0, 0, 0,
+      NGX_MCDS_REFUSE_ENCODED, 0, 0 },
+
+    /* Authorization */
+
+    { 200, "max-age=60", AUTH, 0, 0, 0, 0, 0,
+      NGX_MCDS_REFUSE_AUTHORIZATION, 0, 0 },
+    { 200, NULL, AUTH|VALID, 0, 0, 0, 30, 0,
+      NGX_MCDS_REFUSE_AUTHORIZATION, 0, 0 },
+    { 200, NULL, AUTH|ACCEL, 0, 0, 10, 0, 0,
+      NGX_MCDS_REFUSE_AUTHORIZATION, 0, 0 },
+    { 200, "max-age=60, proxy-revalidate", AUTH, 0, 0, 0, 0, 0,
+      NGX_MCDS_REFUSE_AUTHORIZATION, 0, 0 },
+    { 200, "max-age=60, public=x", AUTH, 0, 0, 0, 0, 0,
+      NGX_MCDS_REFUSE_AUTHORIZATION, 0, 0 },
+    { 200, "max-age=60, public", AUTH, 0, 0, 0, 0, 0,
+      NGX_MCDS_STORE, 60000, SHARED },
+    { 200, "s-maxage=60", AUTH, 0, 0, 0, 0, 0,
+      NGX_MCDS_STORE, 60000, SHARED|REVALID },
+    { 200, "max-age=60, must-revalidate", AUTH, 0, 0, 0, 0, 0,
+      NGX_MCDS_STORE, 60000, SHARED|REVALID },
+    { 200, "max-age=60, public, private", AUTH, 0, 0, 0, 0, 0,
+      NGX_MCDS_REFUSE_PRIVATE, 0, 0 },
+    { 200, "public", AUTH, 0, 0, 0, 0, 0,
+      NGX_MCDS_REFUSE_NO_LIFETIME, 0, 0 },
+
+    /* flags */
+
+    { 200, "max-age=60, must-revalidate", 0, 0, 0, 0, 0, 0,
+      NGX_MCDS_STORE, 60000, SHARED|REVALID },
+    { 200, "max-age=60, proxy-revalidate", 0, 0, 0, 0, 0, 0,
+      NGX_MCDS_STORE, 60000, REVALID },
+    { 200, "s-maxage=60, stale-while-revalidate=5", 0, 0, 0, 0, 0, 0,
+      NGX_MCDS_STORE, 60000, SHARED },
+    { 200, "s-maxage=60, stale-if-error=5", 0, 0, 0, 0, 0, 0,
+      NGX_MCDS_STORE, 60000, SHARED },
+    { 200, "s-maxage=60, stale-if-error=5, must-revalidate", 0, 0, 0, 0, 0, 0,
+      NGX_MCDS_STORE, 60000, SHARED|REVALID },
+    { 200, "max-age=60, stale-while-revalidate=5", 0, 0, 0, 0, 0, 0,
+      NGX_MCDS_STORE, 60000, 0 },
+
+    /* status */
+
+    { 204, "max-age=60", 0, 0, 0, 0, 0, 0, NGX_MCDS_STORE, 60000, 0 },
+    { 301, "max-age=60", 0, 0, 0, 0, 0, 0, NGX_MCDS_STORE, 60000, 0 },
+    { 302, NULL, 0, 0, 0, 0, 0, 0, NGX_MCDS_REFUSE_NO_LIFETIME, 0, 0 },
+    { 302, NULL, VALID, 0, 0, 0, 30, 0, NGX_MCDS_STORE, 30000, 0 },
+    { 404, NULL, 0, 0, 0, 0, 0, 0, NGX_MCDS_REFUSE_NO_LIFETIME, 0, 0 },
+    { 404, "max-age=60", 0, 0, 0, 0, 0, 0, NGX_MCDS_STORE, 60000, 0 },
+    { 404, "max-age=0", 0, 0, 0, 0, 0, 0, NGX_MCDS_REFUSE_EXPIRED, 0, 0 },
+    { 404, NULL, VALID, 0, 0, 0, 30, 0, NGX_MCDS_STORE, 30000, 0 },
+    { 410, NULL, EXPIRES|DATE, 60, 0, 0, 0, 0, NGX_MCDS_STORE, 60000, 0 },
+    { 403, "max-age=60", 0, 0, 0, 0, 0, 0, NGX_MCDS_REFUSE_STATUS, 0, 0 },
+    { 403, NULL, VALID, 0, 0, 0, 30, 0, NGX_MCDS_STORE, 30000, 0 },
+    { 403, "max-age=60", VALID, 0, 0, 0, 30, 0, NGX_MCDS_STORE, 60000, 0 },
+    { 500, "max-age=60, public", 0, 0, 0, 0, 0, 0,
+      NGX_MCDS_REFUSE_STATUS, 0, 0 },
+    { 503, NULL, VALID, 0, 0, 0, 3, 0, NGX_MCDS_STORE, 3000, 0 },
+    { 503, NULL, VALID, 0, 0, 0, 0, 0, NGX_MCDS_REFUSE_EXPIRED, 0, 0 },
+    { 206, "max-age=60", VALID, 0, 0, 0, 30, 0,
+      NGX_MCDS_REFUSE_STATUS, 0, 0 },
+    { 304, "max-age=60", VALID, 0, 0, 0, 30, 0,
+      NGX_MCDS_REFUSE_STATUS, 0, 0 },
+    { 101, "max-age=60", VALID, 0, 0, 0, 30, 0,
+      NGX_MCDS_REFUSE_STATUS, 0, 0 },
+    { 0, "max-age=60", VALID, 0, 0, 0, 30, 0,
+      NGX_MCDS_REFUSE_STATUS, 0, 0 },
+    { 600, "max-age=60", VALID, 0, 0, 0, 30, 0,
+      NGX_MCDS_REFUSE_STATUS, 0, 0 }
+};
+
+
+static state_row_t  state_rows[] = {
+
+    { 60000, NEVER, UNSET, 0, -1700000030000, NGX_MCDS_FRESH },
+    { 60000, NEVER, UNSET, 0, -1, NGX_MCDS_FRESH },
+    { 60000, NEVER, UNSET, 0, 0, NGX_MCDS_STALE_USABLE },
+    { 60000, NEVER, UNSET, 0, 59999, NGX_MCDS_STALE_USABLE },
+    { 60000, NEVER, UNSET, 0, 60000, NGX_MCDS_STALE_LAST },
+    { 60000, NEVER, UNSET, 0, 60001, NGX_MCDS_STALE_LAST },
+    { 60000, NEVER, UNSET, 0, 31536000000, NGX_MCDS_STALE_LAST },
+
+    /* update off and always */
+
+    { 0, NEVER, UNSET, 0, -1, NGX_MCDS_FRESH },
+    { 0, NEVER, UNSET, 0, 0, NGX_MCDS_STALE_LAST },
+    { NEVER, NEVER, UNSET, 0, 0, NGX_MCDS_STALE_USABLE },
+    { NEVER, NEVER, UNSET, 0, 31536000000, NGX_MCDS_STALE_USABLE },
+
+    /* grace */
+
+    { 60000, 90000, UNSET, 0, 60000, NGX_MCDS_STALE_LAST },
+    { 60000, 90000, UNSET, 0, 89999, NGX_MCDS_STALE_LAST },
+    { 60000, 90000, UNSET, 0, 90000, NGX_MCDS_STALE_UNUSABLE },
+    { 60000, 0, UNSET, 0, -1, NGX_MCDS_FRESH },
+    { 60000, 0, UNSET, 0, 0, NGX_MCDS_STALE_UNUSABLE },
+    { 60000, 30000, UNSET, 0, 29999, NGX_MCDS_STALE_USABLE },
+    { 60000, 30000, UNSET, 0, 30000, NGX_MCDS_STALE_UNUSABLE },
+    { NEVER, 30000, UNSET, 0, 29999, NGX_MCDS_STALE_USABLE },
+    { NEVER, 30000, UNSET, 0, 30000, NGX_MCDS_STALE_UNUSABLE },
+
+    /* what the origin says in place of update */
+
+    { 60000, NEVER, 10, 0, 0, NGX_MCDS_STALE_USABLE },
+    { 60000, NEVER, 10, 0, 9999, NGX_MCDS_STALE_USABLE },
+    { 60000, NEVER, 10, 0, 10000, NGX_MCDS_STALE_LAST },
+    { 0, NEVER, 10, 0, 9999, NGX_MCDS_STALE_USABLE },
+    { NEVER, NEVER, 10, 0, 10000, NGX_MCDS_STALE_LAST },
+    { 60000, NEVER, 0, 0, 0, NGX_MCDS_STALE_LAST },
+    { 60000, 90000, 3600, 0, 89999, NGX_MCDS_STALE_USABLE },
+    { 60000, 90000, 3600, 0, 90000, NGX_MCDS_STALE_UNUSABLE },
+    { 0, NEVER, MAX, 0, 2147483647999, NGX_MCDS_STALE_USABLE },
+    { 0, NEVER, MAX, 0, 2147483648000, NGX_MCDS_STALE_LAST },
+
+    /* never stale */
+
+    { 60000, NEVER, UNSET, REVALID, -1, NGX_MCDS_FRESH },
+    { 60000, NEVER, UNSET, REVALID, 0, NGX_MCDS_STALE_UNUSABLE },
+    { NEVER, NEVER, UNSET, REVALID, 0, NGX_MCDS_STALE_UNUSABLE },
+    { 60000, NEVER, 10, REVALID, 0, NGX_MCDS_STALE_UNUSABLE },
+    { 60000, NEVER, 10, REVALID|SHARED, 70000, NGX_MCDS_STALE_UNUSABLE },
+    { 60000, NEVER, UNSET, SHARED, 0, NGX_MCDS_STALE_USABLE }
+};
+
+
+int
+main(void)
+{
+    test_control();
+    test_control_bytes();
+    test_decide();
+    test_decide_order();
+    test_decide_statuses();
+    test_decide_cookie();
+    test_decide_stale();
+    test_reasons();
+    test_state();
+    test_age();
+
+    return done_testing();
+}
+
+
+static void
+test_control(void)
+{
+    ngx_uint_t                 i;
+    control_row_t             *row;
+    ngx_mcds_cache_control_t   cc;
+
+    for (i = 0; i < sizeof(control_rows) / sizeof(control_rows[0]); i++) {
+        row = &control_rows[i];
+
+        parse(&cc, row->cc);
+
+        ok(control_bits(&cc) == row->bits
+           && cc.max_age == row->max_age && cc.s_maxage == row->s_maxage
+           && cc.swr == row->swr && cc.sie == row->sie,
+           "control %u: %s", (unsigned) i, printable(row->cc));
+    }
+}
+
+
+/* each byte behind a directive: none may hide or change it unnoticed */
+
+static void
+test_control_bytes(void)
+{
+    u_char                    *text;
+    ngx_str_t                  line;
+    ngx_uint_t                 c, n, wrong;
+    ngx_mcds_cache_control_t   cc;
+
+    wrong = 0;
+
+    for (c = 0; c < 256; c++) {
+        line.len = sizeof("no-store? ") - 1;
+        line.data = malloc(line.len);
+        ngx_memcpy(line.data, "no-store? ", line.len);
+        line.data[8] = (u_char) c;
+
+        ngx_memzero(&cc, sizeof(cc));
+        ngx_mcds_cache_control_add(&cc, &line);
+
+        /* of a longer token nothing is known, which is no fault */
+
+        n = c != 0 && (isalnum((int) c)
+                       || strchr("!#$%&'*+-.^_`|~", (int) c) != NULL);
+
+        if (c == ' ' || c == '\t' || c == ',') {
+            wrong += !cc.no_store || cc.malformed;
+
+        } else {
+            wrong += cc.no_store || cc.malformed == n;
+        }
+
+        free(line.data);
+    }
+
+    ok(wrong == 0, "any byte behind a directive");
+
+    /* cut at each place, in memory of just that size */
+
+    text = (u_char *) "x=\"a\\\"b\" , max-age=\"60\", private=\"X, Y\","
+                      "no-store";
+    wrong = 0;
+
+    for (n = 0; n <= ngx_strlen(text); n++) {
+        line.len = n;
+        line.data = malloc(n ? n : 1);
+        ngx_memcpy(line.data, text, n);
+
+        ngx_memzero(&cc, sizeof(cc));
+        ngx_mcds_cache_control_add(&cc, &line);
+
+        wrong += cc.no_store != (n == ngx_strlen(text));
+        wrong += cc.has_max_age != (n == 18 || n > 22);
+
+        free(line.data);
+    }
+
+    ok(wrong == 0, "a line cut at each place");
+}
+
+
+static void
+test_decide(void)
+{
+    int                good;
+    ngx_uint_t         i, reason;
+    decide_row_t      *row;
+    ngx_mcds_entry_t   entry, before;
+    ngx_mcds_answer_t  answer;
+
+    for (i = 0; i < sizeof(decide_rows) / sizeof(decide_rows[0]); i++) {
+        row = &decide_rows[i];
+
+        ngx_memzero(&answer, sizeof(answer));
+        parse(&answer.cc, row->cc);
+
+        answer.status = row->status;
+        answer.age = row->age;
+        answer.date = (row->bits & DATE) ? NOW + row->date : NGX_ERROR;
+        answer.valid = (row->bits & VALID) ? row->valid : -1;
+
+        answer.has_expires = (row->bits & (EXPIRES|BADEXP)) != 0;
+        answer.expires = (row->bits & BADEXP) ? NGX_ERROR
+                                              : NOW + row->expires;
+
+        answer.has_accel = (row->bits & ACCEL) != 0;
+        answer.accel = (row->bits & ACCEL) ? NOW + row->accel : 0;
+
+        answer.pragma_no_cache = (row->bits & PRAGMA) != 0;
+        answer.set_cookie = (row->bits & COOKIE) != 0;
+        answer.vary = (row->bits & VARY) != 0;
+        answer.encoded = (row->bits & ENCODED) != 0;
+        answer.authorization = (row->bits & AUTH) != 0;
+
+        ngx_memset(&entry, 0x5a, sizeof(entry));
+        before = entry;
+
+        reason = ngx_mcds_fresh_decide(&answer, NOW_MS, &entry);
+
+        good = reason == row->reason;
+
+        if (reason == NGX_MCDS_STORE) {
+            good = good && entry.status == row->status
+                   && entry.created == NOW_MS
+                   && (int64_t) (entry.expire - NOW_MS) == row->life
+                   && entry.flags == row->flags
+                   && entry.age == row->age
+                   && entry.generation == before.generation
+                   && entry.key.data == before.key.data;
+
+        } else {
+            good = good && ngx_memcmp(&entry, &before, sizeof(entry)) == 0;
+        }
+
+        ok(good, "decide %u: %u %s: %s", (unsigned) i,
+           (unsigned) row->status, row->cc ? printable(row->cc) : "-",
+           ngx_mcds_fresh_reason(row->reason));
+    }
+}
+
+
+/* an answer with every fault is told the first; mend one after the other */
+
+static void
+test_decide_order(void)
+{
+    ngx_uint_t         n, wrong;
+    ngx_mcds_entry_t   entry;
+    ngx_mcds_answer_t  answer;
+
+    ngx_memzero(&answer, sizeof(answer));
+
+    answer.status = 206;
+    answer.date = NGX_ERROR;
+    answer.valid = 0;
+    answer.set_cookie = 1;
+    answer.authorization = 1;
+    answer.vary = 1;
+    answer.encoded = 1;
+    answer.cc.private = 1;
+    answer.cc.no_store = 1;
+    answer.cc.no_cache = 1;
+    answer.cc.malformed = 1;
+
+    wrong = 0;
+
+    for (n = NGX_MCDS_REFUSE_STATUS; n <= NGX_MCDS_REFUSE_NO_LIFETIME; n++) {
+
+        wrong += ngx_mcds_fresh_decide(&answer, NOW_MS, &entry) != n;
+
+        switch (n) {
+
+        case NGX_MCDS_REFUSE_STATUS:
+            answer.status = 200;
+            break;
+
+        case NGX_MCDS_REFUSE_SET_COOKIE:
+            answer.set_cookie = 0;
+            break;
+
+        case NGX_MCDS_REFUSE_PRIVATE:
+            answer.cc.private = 0;
+            break;
+
+        case NGX_MCDS_REFUSE_NO_STORE:
+            answer.cc.no_store = 0;
+            break;
+
+        case NGX_MCDS_REFUSE_NO_CACHE:
+            answer.cc.no_cache = 0;
+            break;
+
+        case NGX_MCDS_REFUSE_MALFORMED:
+            answer.cc.malformed = 0;
+            break;
+
+        case NGX_MCDS_REFUSE_AUTHORIZATION:
+            answer.cc.public = 1;
+            break;
+
+        case NGX_MCDS_REFUSE_VARY:
+            answer.vary = 0;
+            break;
+
+        case NGX_MCDS_REFUSE_ENCODED:
+            answer.encoded = 0;
+            break;
+
+        case NGX_MCDS_REFUSE_EXPIRED:
+            answer.valid = -1;
+            break;
+
+        default:
+            answer.valid = 1;
+            break;
+        }
+    }
+
+    ok(wrong == 0
+       && ngx_mcds_fresh_decide(&answer, NOW_MS, &entry) == NGX_MCDS_STORE,
+       "the first reason that applies is told");
+}
+
+
+static void
+test_decide_statuses(void)
+{
+    ngx_uint_t         reason, status, wrong;
+    ngx_mcds_entry_t   entry;
+    ngx_mcds_answer_t  answer;
+
+    ngx_memzero(&answer, sizeof(answer));
+
+    answer.date = NGX_ERROR;
+    answer.cc.has_max_age = 1;
+    answer.cc.max_age = 60;
+
+    wrong = 0;
+
+    for (status = 0; status < 1000; status++) {
+        answer.status = status;
+
+        answer.valid = -1;
+        reason = ngx_mcds_fresh_decide(&answer, NOW_MS, &entry);
+
+        wrong += (reason == NGX_MCDS_STORE)
+                 != (status >= 200 && status != 206 && status != 304
+                     && (status < 400 || status == 404 || status == 410));
+
+        answer.valid = 30;
+        reason = ngx_mcds_fresh_decide(&answer, NOW_MS, &entry);
+
+        wrong += (reason == NGX_MCDS_STORE)
+                 != (status >= 200 && status < 600
+                     && status != 206 && status != 304);
+    }
+
+    ok(wrong == 0, "every status, with mcds_cache_valid and without");
+}
+
+
+/* there is nothing that makes an answer with Set-Cookie stored */
+
+static void
+test_decide_cookie(void)
+{
+    ngx_uint_t         n, stored;
+    ngx_mcds_entry_t   entry;
+    ngx_mcds_answer_t  answer;
+
+    stored = 0;
+
+    for (n = 0; n < 4096; n++) {
+        ngx_memzero(&answer, sizeof(answer));
+
+        answer.set_cookie = 1;
+        answer.status = (n & 0x01) ? 200 : 404;
+        answer.has_accel = (n & 0x02) != 0;
+        answer.accel = NOW + 60;
+        answer.has_expires = (n & 0x04) != 0;
+        answer.expires = NOW + 60;
+        answer.date = (n & 0x08) ? NOW : NGX_ERROR;
+        answer.valid = (n & 0x10) ? 60 : -1;
+        answer.cc.public = (n & 0x20) != 0;
+        answer.cc.has_max_age = (n & 0x40) != 0;
+        answer.cc.max_age = 60;
+        answer.cc.has_s_maxage = (n & 0x80) != 0;
+        answer.cc.s_maxage = 60;
+        answer.cc.must_revalidate = (n & 0x100) != 0;
+        answer.cc.has_swr = (n & 0x200) != 0;
+        answer.authorization = (n & 0x400) != 0;
+        answer.pragma_no_cache = (n & 0x800) != 0;
+
+        stored += ngx_mcds_fresh_decide(&answer, NOW_MS, &entry)
+                  != NGX_MCDS_REFUSE_SET_COOKIE;
+    }
+
+    ok(stored == 0, "an answer with Set-Cookie is not stored");
+}
+
+
+static void
+test_decide_stale(void)
+{
+    ngx_mcds_entry_t   entry;
+    ngx_mcds_answer_t  answer;
+
+    ngx_memzero(&answer, sizeof(answer));
+
+    answer.status = 200;
+    answer.date = NGX_ERROR;
+    answer.valid = 30;
+
+    ngx_mcds_fresh_decide(&answer, NOW_MS, &entry);
+    ok(entry.swr == UNSET && entry.sie == UNSET, "nothing said of stale");
+
+    parse(&answer.cc, "stale-while-revalidate=0, stale-if-error=86400");
+    ngx_mcds_fresh_decide(&answer, NOW_MS, &entry);
+    ok(entry.swr == 0 && entry.sie == 86400, "times to be served stale");
+
+    parse(&answer.cc, "stale-while-revalidate=4294967295, stale-if-error");
+    ngx_mcds_fresh_decide(&answer, NOW_MS, &entry);
+    ok(entry.swr == MAX && entry.sie == 0,
+       "no number of seconds means that nothing was said");
+}
+
+
+static void
+test_reasons(void)
+{
+    char        *p;
+    ngx_uint_t   n, wrong;
+
+    wrong = 0;
+
+    for (n = 0; n <= NGX_MCDS_REFUSE_NO_LIFETIME; n++) {
+        p = ngx_mcds_fresh_reason(n);
+
+        wrong += *p == '\0' || ngx_strcmp(p, "unknown") == 0;
+
+        for ( /* void */ ; *p; p++) {
+            wrong += *p != '-' && (*p < 'a' || *p > 'z');
+        }
+    }
+
+    ok(wrong == 0, "each reason is a word");
+
+    ok(ngx_strcmp(ngx_mcds_fresh_reason(NGX_MCDS_STORE), "store") == 0
+       && ngx_strcmp(ngx_mcds_fresh_reason(NGX_MCDS_REFUSE_NO_LIFETIME),
+                     "no-lifetime") == 0
+       && ngx_strcmp(ngx_mcds_fresh_reason(n), "unknown") == 0
+       && ngx_strcmp(ngx_mcds_fresh_reason((ngx_uint_t) -1), "unknown") == 0,
+       "reasons from the first to beyond the last");
+}
+
+
+static void
+test_state(void)
+{
+    ngx_uint_t         i;
+    state_row_t       *row;
+    ngx_mcds_entry_t   entry;
+    ngx_mcds_stale_t   stale;
+
+    ngx_memzero(&entry, sizeof(entry));
+    entry.expire = 1700000030000;
+
+    for (i = 0; i < sizeof(state_rows) / sizeof(state_rows[0]); i++) {
+        row = &state_rows[i];
+
+        stale.update = row->update;
+        stale.grace = row->grace;
+        entry.swr = row->swr;
+        entry.flags = row->flags;
+
+        ok(ngx_mcds_fresh_state(&entry, &stale,
+                                (uint64_t) ((int64_t) entry.expire
+                                            + row->late))
+           == row->state,
+           "state %u: %lld ms late", (unsigned) i, (long long) row->late);
+    }
+
+    stale.update = NEVER;
+    stale.grace = NEVER;
+    entry.swr = UNSET;
+    entry.flags = 0;
+
+    entry.expire = 0;
+    ok(ngx_mcds_fresh_state(&entry, &stale, 0) == NGX_MCDS_STALE_USABLE
+       && ngx_mcds_fresh_state(&entry, &stale, UINT64_MAX)
+          == NGX_MCDS_STALE_USABLE, "expired at the epoch");
+
+    entry.expire = UINT64_MAX;
+    ok(ngx_mcds_fresh_state(&entry, &stale, UINT64_MAX - 1) == NGX_MCDS_FRESH
+       && ngx_mcds_fresh_state(&entry, &stale, UINT64_MAX)
+          == NGX_MCDS_STALE_USABLE, "expires at the end of time");
+
+    stale.update = 1000;
+    stale.grace = 2000;
+    entry.expire = UINT64_MAX - 500;
+    ok(ngx_mcds_fresh_state(&entry, &stale, UINT64_MAX)
+       == NGX_MCDS_STALE_USABLE, "no bound wraps around");
+}
+
+
+static void
+test_age(void)
+{
+    ngx_uint_t        i;
+    ngx_mcds_entry_t  entry;
+
+    static struct {
+        uint32_t      age;
+        uint64_t      created;
+        uint64_t      now;
+        uint32_t      want;
+    } rows[] = {
+        { 0, 1000000, 1000000, 0 },
+        { 0, 1000000, 1000999, 0 },
+        { 0, 1000000, 1001000, 1 },
+        { 0, 1000000, 1001999, 1 },
+        { 10, 1000000, 1000000, 10 },
+        { 10, 1000000, 1005500, 15 },
+
+        /* created by a host whose clock is ahead */
+
+        { 0, 1000001, 1000000, 0 },
+        { 0, 1001000, 1000000, 0 },
+        { 7, 9999999, 1000000, 7 },
+        { 0, UINT64_MAX, 0, 0 },
+        { 7, UINT64_MAX, 1700000000000, 7 },
+
+        /* too large to tell */
+
+        { MAX, 1000000, 1001000, MAX },
+        { 0xffffffff, 1000000, 1000000, MAX },
+        { 0xffffffff, 1000000, 1001000, MAX },
+        { 0, 0, 2147483647999, 2147483647 },
+        { 0, 0, 2147483648000, MAX },
+        { 0, 0, UINT64_MAX, MAX },
+        { 0xffffffff, 0, UINT64_MAX, MAX }
+    };
+
+    ngx_memzero(&entry, sizeof(entry));
+
+    for (i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        entry.age = rows[i].age;
+        entry.created = rows[i].created;
+
+        ok(ngx_mcds_fresh_age(&entry, rows[i].now) == rows[i].want,
+           "age %u is %lu", (unsigned) i, (unsigned long) rows[i].want);
+    }
+}
+
+
+static void
+parse(ngx_mcds_cache_control_t *cc, const char *lines)
+{
+    size_t       len;
+    ngx_str_t    line;
+    const char  *p, *end;
+
+    ngx_memzero(cc, sizeof(ngx_mcds_cache_control_t));
+
+    if (lines == NULL) {
+        return;
+    }
+
+    for (p = lines; /* void */ ; p = end + 1) {
+        end = strchr(p, '\n');
+        len = end ? (size_t) (end - p) : strlen(p);
+
+        line.data = malloc(len ? len : 1);
+        line.len = len;
+        ngx_memcpy(line.data, p, len);
+
+        ngx_mcds_cache_control_add(cc, &line);
+
+        free(line.data);
+
+        if (end == NULL) {
+            return;
+        }
+    }
+}
+
+
+static ngx_uint_t
+control_bits(ngx_mcds_cache_control_t *cc)
+{
+    return (cc->has_max_age ? C_MAX : 0)
+           | (cc->has_s_maxage ? C_SMAX : 0)
+           | (cc->has_swr ? C_SWR : 0)
+           | (cc->has_sie ? C_SIE : 0)
+           | (cc->no_store ? C_NOSTORE : 0)
+           | (cc->no_cache ? C_NOCACHE : 0)
+           | (cc->private ? C_PRIVATE : 0)
+           | (cc->public ? C_PUBLIC : 0)
+           | (cc->must_revalidate ? C_MUST : 0)
+           | (cc->proxy_revalidate ? C_PROXY : 0)
+           | (cc->malformed ? C_BAD : 0);
+}
+
+
+/* in a name of a test: one line, and no mark of a TAP directive */
+
+static const char *
+printable(const char *text)
+{
+    char         *p;
+    static char   line[80];
+
+    p = line;
+
+    while (*text && p < line + sizeof(line) - 1) {
+        *p++ = (*text < 0x20 || *text > 0x7e || *text == '#' || *text == '\\')
+               ? '.' : *text;
+        text++;
+    }
+
+    *p = '\0';
+
+    return line;
+}

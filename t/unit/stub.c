@@ -1,0 +1,41 @@
+
+/*
+ * Copyright (C) mcds authors
+ *
+ * What the few files of nginx's core that the unit tests are linked with want
+ * of the rest of nginx.
+ */
+
+
+#include <ngx_config.h>
+#include <ngx_core.h>
+
+
+static ngx_log_t    stub_log;
+static ngx_cycle_t  stub_cycle = { .log = &stub_log };
+
+
+volatile ngx_cycle_t  *ngx_cycle = &stub_cycle;
+ngx_pid_t              ngx_pid;
+
+
+static void __attribute__((constructor)) stub_init(void);
+
+
+static void
+stub_init(void)
+{
+    ngx_pagesize = 4096;
+    ngx_cacheline_size = 64;
+    stub_log.log_level = 0;
+
+    ngx_time_init();
+}
+
+
+void
+ngx_log_error_core(ngx_uint_t level, ngx_log_t *log, ngx_err_t err,
+    const char *fmt, ...)
+{
+    /* void */
+}
