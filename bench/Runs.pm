@@ -1,0 +1,406 @@
+package Runs;
+
+# Runs of wrk against one scenario after the other, what they cost, and the
+# tables of it.
+
+use warnings;
+use strict;
+
+use File::Path qw/ make_path /;
+use JSON::PP;
+use Stage;
+use Time::HiRes qw/ sleep time /;
+
+
+# CPU of nginx and memcached, as a multiple of return's
+my %goals = ('mcds-counter' => 1.8, 'mcds-1k' => 1.9);
+
+# system calls beyond those of return
+my %call_goals = ('mcds-counter' => 0.5);
+
+my @calls = qw/ epoll_wait epoll_ctl accept4 connect close recvfrom read
+    pread64 sendto write writev sendfile64 openat newfstat setsockopt ioctl /;
+
+my $report_lua = <<'END';
+function done(summary, latency, requests)
+    local e = summary.errors
+    io.write(string.format('JSON {"requests":%d,"us":%d,"p50":%d,"p99":%d,'
+        .. '"errors":%d}\n', summary.requests, summary.duration,
+        latency:percentile(50), latency:percentile(99),
+        e.connect + e.read + e.write + e.status + e.timeout))
+end
+END
+
+my $keys_lua = <<'END';
+local all, i = {}, 0
+function init()
+    for k = 0, 99 do all[k] = wrk.format("GET", "/key/" .. k) end
+end
+function request()
+    i = i + 1
+    return all[i % 100]
+end
+END
+
+
+sub new {
+    my ($class, $stage, $peers, $root) = @_;
+
+    my $dir = $stage->dir();
+
+    make_path("$root/build/bench");
+    $stage->write_file("$dir/report.lua", $report_lua);
+    $stage->write_file("$dir/keys.lua", $keys_lua . $report_lua);
+
+    return bless {
+        stage => $stage,
+        peers => $peers,
+        out => "$root/build/bench",
+        rounds => $ENV{ROUNDS} || 5,
+        secs => $ENV{SECS} || 2,
+        conns => $ENV{CONNS} || 64,
+        noise => $ENV{NOISE} // 0.15,
+    }, $class;
+}
+
+
+sub measure {
+    my ($self, $group, @names) = @_;
+
+    my $scenarios = { map { $_ => $self->{peers}->scenario($_) } @names };
+    my @rows;
+
+    $self->wrk($scenarios->{$_}, 1) for @names;
+
+    open my $out, '>', "$self->{out}/$group.jsonl"
+        or die "$self->{out}/$group.jsonl: $!\n";
+
+    for my $round (1 .. $self->{rounds}) {
+        my $n = 0;
+
+        for my $name (@names) {
+            $self->progress("$group, round $round of $self->{rounds}, "
+                . ++$n . ' of ' . @names . ": $name");
+
+            my $row = $self->wrk($scenarios->{$name}, $self->{secs});
+
+            if ($row->{others} > $self->{noise}) {
+                my $again = $self->wrk($scenarios->{$name}, $self->{secs});
+                $row = $again if $again->{others} < $row->{others};
+            }
+
+            $row->{round} = $round;
+            print $out encode_json($row), "\n";
+            push @rows, $row;
+        }
+    }
+
+    $self->progress('');
+    close $out;
+    $self->{rows}{$group} = \@rows;
+}
+
+
+sub progress {
+    my ($self, $text) = @_;
+
+    printf STDERR "\r\e[K%s", $text if -t STDERR;
+}
+
+
+# one run
+
+sub wrk {
+    my ($self, $scenario, $secs) = @_;
+
+    my @before = $self->clocks($scenario);
+    my $json = $self->wrk_start($scenario, $secs)->();
+    my @after = $self->clocks($scenario);
+    my ($nginx, $memcached, $all, $wrk, $wall) = map { $after[$_]
+        - $before[$_] } 0 .. 4;
+
+    my $n = $json->{requests} || 1;
+
+    return {
+        scenario => $scenario->{name},
+        rate => $n * 1e6 / $json->{us},
+        nginx => $nginx * 1e6 / $n,
+        memcached => $memcached * 1e6 / $n,
+        sum => ($nginx + $memcached) * 1e6 / $n,
+        p50 => $json->{p50},
+        p99 => $json->{p99},
+        errors => $json->{errors},
+        busy => $nginx / $wall,
+        others => ($all - $nginx - $memcached - $wrk) / $wall,
+    };
+}
+
+
+# starts wrk; what comes back waits for its end
+
+sub wrk_start {
+    my ($self, $scenario, $secs) = @_;
+
+    my ($pid, $out) = $self->{stage}->reader('wrk',
+        $self->{peers}->on_last_core(), 'wrk', '-t', 1, '-c', $self->{conns},
+        '-d', "${secs}s", '-s', $self->{stage}->dir() . "/$scenario->{script}",
+        $scenario->{url});
+
+    return sub {
+        my $text = do { local $/; <$out> };
+
+        $self->{stage}->wait_for($pid);
+        die "wrk failed:\n$text" if $text !~ /^JSON (.*)$/m;
+
+        return decode_json($1);
+    };
+}
+
+
+# CPU seconds: of nginx, of memcached, of all cores, of the ended wrk; time
+
+sub clocks {
+    my ($self, $scenario) = @_;
+
+    open my $f, '<', '/proc/stat' or die "/proc/stat: $!\n";
+    my (undef, @all) = split ' ', scalar <$f>;
+    my (undef, undef, $user, $system) = times();
+
+    return (cpu($scenario->{worker}), cpu($scenario->{memcached}),
+        ($all[0] + $all[1] + $all[2] + $all[5] + $all[6] + $all[7]) / 100,
+        $user + $system, time());
+}
+
+
+sub cpu {
+    my ($pid) = @_;
+
+    my $sum = 0;
+
+    for my $path (glob "/proc/$pid/task/*/schedstat") {
+        open my $f, '<', $path or next;
+        $sum += (split ' ', scalar <$f>)[0];
+    }
+
+    return $sum / 1e9;
+}
+
+
+sub median {
+    my @sorted = sort { $a <=> $b } @_;
+
+    return 0 if !@sorted;
+    return ($sorted[$#sorted / 2] + $sorted[@sorted / 2]) / 2;
+}
+
+
+sub report {
+    my ($self, $group) = @_;
+
+    my @rows = @{ $self->{rows}{$group} };
+    my (%by, @names, %measure);
+
+    for my $row (@rows) {
+        push @names, $row->{scenario} if !$by{ $row->{scenario} };
+        push @{ $by{ $row->{scenario} } }, $row;
+        $measure{ $row->{round} } = $row if $row->{scenario} eq 'return';
+    }
+
+    printf "\n### %s: %d connections, medians of %d rounds of %d s\n\n",
+        $group, $self->{conns}, $self->{rounds}, $self->{secs};
+    print "CPU is in microseconds a request; \"x return\" is the sum of nginx's"
+        . " and memcached's\nas a multiple of what return took in the same"
+        . " round.\n\n";
+
+    printf "| %-23s | %8s | %7s | %7s | %9s | %8s | %6s | %6s | %6s |\n",
+        'scenario', 'x return', 'sum', 'nginx', 'memcached', 'req/s',
+        'p50 us', 'p99 us', 'errors';
+    print '|', '-' x 25, map({ '|' . '-' x $_ } 10, 9, 9, 11, 10, 8, 8, 8),
+        "|\n";
+
+    my %ratio;
+
+    for my $name (@names) {
+        my @runs = @{ $by{$name} };
+
+        $ratio{$name} = median(map { $_->{sum} / $measure{ $_->{round} }{sum} }
+            @runs);
+
+        my $errors = 0;
+        $errors += $_->{errors} for @runs;
+
+        printf "| %-23s | %8.2f | %7.2f | %7.2f | %9.2f | %8.0f | %6.0f"
+            . " | %6.0f | %6d |\n", $name, $ratio{$name},
+            (map { my $f = $_; median(map { $_->{$f} } @runs) }
+                qw/ sum nginx memcached rate p50 p99 /), $errors;
+    }
+
+    print "\n";
+    $self->goals(\%goals, \%ratio, 'times the CPU of return');
+    printf "Others used %.2f cores in the median run, %.2f in the worst.\n",
+        median(map { $_->{others} } @rows),
+        (sort { $b <=> $a } map { $_->{others} } @rows)[0];
+}
+
+
+sub goals {
+    my ($self, $goals, $got, $what) = @_;
+
+    for my $name (sort keys %$goals) {
+        next if !defined $got->{$name};
+
+        printf "%s: %.2f %s, the goal is at most %.1f: %s\n", $name,
+            $got->{$name}, $what, $goals->{$name},
+            $got->{$name} <= $goals->{$name} ? 'met' : 'MISSED';
+    }
+}
+
+
+# system calls of the worker for each request
+
+sub syscalls {
+    my ($self, @names) = @_;
+
+    my $tool = $self->tracer();
+
+    if (!$tool) {
+        print "\n### syscalls: left out, neither perf nor strace may look at"
+            . " nginx here\n";
+        return;
+    }
+
+    open my $out, '>', "$self->{out}/syscalls.jsonl"
+        or die "$self->{out}/syscalls.jsonl: $!\n";
+
+    my (%seen, @rows);
+
+    for my $name (grep { !$seen{$_}++ } @names) {
+        $self->progress("syscalls: $name");
+
+        my $row = $self->$tool($self->{peers}->scenario($name));
+
+        $row->{scenario} = $name;
+        print $out encode_json($row), "\n";
+        push @rows, $row;
+    }
+
+    $self->progress('');
+    close $out;
+
+    my $plain = $rows[0]{total};
+
+    printf "\n### syscalls: system calls of the nginx worker a request, %d"
+        . " connections, by %s\n\n", $self->{conns}, $tool;
+    printf "| %-23s | %6s | %8s | %s\n", 'scenario', 'calls', '- return',
+        'of which |';
+    print '|', '-' x 25, '|', '-' x 8, '|', '-' x 10, "|---|\n";
+
+    for my $row (@rows) {
+        my $calls = $row->{calls};
+
+        printf "| %-23s | %6.2f | %+8.2f | %s |\n", $row->{scenario},
+            $row->{total}, $row->{total} - $plain, join ', ',
+            map { sprintf '%s %.2f', $_, $calls->{$_} }
+            grep { $calls->{$_} >= 0.01 }
+            sort { $calls->{$b} <=> $calls->{$a} } keys %$calls;
+    }
+
+    print "\n";
+    $self->goals(\%call_goals,
+        { map { $_->{scenario} => $_->{total} - $plain } @rows },
+        'calls more than return');
+}
+
+
+# perf hardly slows nginx down; strace does, and then less calls are needed
+
+sub tracer {
+    my ($self) = @_;
+
+    for my $tool (qw/ perf strace /) {
+        next if !program($tool);
+
+        my $row = eval {
+            $self->$tool($self->{peers}->scenario('return'));
+        };
+
+        die $@ if $@ && $@ eq "interrupted\n";
+        return $tool if $row && $row->{total} > 0.5;
+    }
+
+    return;
+}
+
+
+sub perf {
+    my ($self, $scenario) = @_;
+
+    my $secs = 1.5;
+    my $events = join ',', 'raw_syscalls:sys_enter',
+        map { "syscalls:sys_enter_$_" } @calls;
+
+    my $end = $self->wrk_start($scenario, 3);
+    sleep 0.7;
+
+    my $file = $self->{stage}->dir() . '/perf.txt';
+    my $pid = $self->{stage}->spawn('perf', 'perf', 'stat', '-x,', '-o', $file,
+        '-e', $events, '-p', $scenario->{worker}, 'sleep', $secs);
+    my $status = $self->{stage}->wait_for($pid);
+    my $json = $end->();
+
+    die "perf does not work\n" if $status != 0;
+
+    my $n = $json->{requests} * 1e6 / $json->{us} * $secs;
+
+    return tally($n, $file, sub {
+        my @field = split /,/, shift;
+
+        return if @field < 3 || $field[0] !~ /^\d+$/;
+        return ($field[2] =~ s/^.*sys_enter_?//r, $field[0]);
+    });
+}
+
+
+sub strace {
+    my ($self, $scenario) = @_;
+
+    my $file = $self->{stage}->dir() . '/strace.txt';
+    my $pid = $self->{stage}->spawn('strace', 'strace', '-c', '-f', '-o',
+        $file, '-p', $scenario->{worker});
+
+    sleep 0.5;
+    die "strace does not work\n" if !$self->{stage}->alive($pid);
+
+    my $json = $self->wrk_start($scenario, 2)->();
+
+    kill 'INT', $pid;
+    $self->{stage}->wait_for($pid);
+
+    return tally($json->{requests}, $file, sub {
+        my @field = split ' ', shift;
+
+        return if @field < 5 || $field[3] !~ /^\d+$/;
+        return ($field[-1] eq 'total' ? '' : $field[-1], $field[3]);
+    });
+}
+
+
+sub tally {
+    my ($requests, $file, $parse) = @_;
+
+    my %calls;
+
+    open my $f, '<', $file or die "$file: $!\n";
+
+    while (my $line = <$f>) {
+        my ($name, $n) = $parse->($line) or next;
+        $calls{$name} = $n / $requests;
+    }
+
+    my $total = delete $calls{''} // 0;
+
+    return { total => $total, calls => \%calls };
+}
+
+
+1;

@@ -1,0 +1,111 @@
+#!/usr/bin/perl
+
+# What mcds costs, beside its peers on the same machine in the same minute.
+#
+#   bench.pl [group ...]     counters pages syscalls dogpile; all by default
+#
+# Rounds are interleaved: each runs every scenario once, and a plain
+# "return 200" is the measure of each.  The cost is the CPU time of the nginx
+# worker and of memcached, as the kernel's scheduler counts it, over the
+# requests answered.  Tables go to the standard output, each run as a line of
+# JSON to build/bench.
+#
+# Environment: ROUNDS (5), SECS (2), CONNS (64), DOG_SECS (30), DOG_ROUNDS (9),
+# NOISE (0.15: cores that others may use before a run is repeated, once),
+# ONLY (a pattern of scenarios), NGINX, MCDS_MODULE, MODULES.
+
+use warnings;
+use strict;
+
+use Cwd qw/ abs_path /;
+use FindBin;
+use lib "$FindBin::Bin/../demo", $FindBin::Bin;
+
+use Dogpile;
+use Peers;
+use Runs;
+use Stage;
+
+
+my $root = abs_path("$FindBin::Bin/..");
+
+my %groups = (
+    counters => \&counters,
+    pages => \&pages,
+    syscalls => \&syscalls,
+    dogpile => \&dogpile,
+);
+
+my @groups = @ARGV ? @ARGV : qw/ counters pages syscalls dogpile /;
+
+for my $group (@groups) {
+    die "no group \"$group\", there are: counters pages syscalls dogpile\n"
+        if !$groups{$group};
+}
+
+my ($stage, $peers, $runs);
+
+$| = 1;
+$SIG{$_} = sub { die "interrupted\n" } for qw/ INT TERM HUP /;
+
+eval {
+    need('make bench', qw/ nginx memcached wrk taskset /);
+
+    $stage = Stage->new('bench');
+    $groups{$_}->() for @groups;
+};
+
+my $why = $@;
+
+$SIG{$_} = 'IGNORE' for qw/ INT TERM HUP /;
+$stage->end() if $stage;
+
+if ($why) {
+    print STDERR "bench: $why";
+    exit 1;
+}
+
+
+# the peers' processes, started by the first group that needs them
+
+sub raise {
+    return if $runs;
+
+    $peers = Peers->new($stage, $root);
+    $runs = Runs->new($stage, $peers, $root);
+    $peers->check();
+}
+
+
+sub counters {
+    raise();
+    $runs->measure('counters', $peers->scenarios('counters'));
+    $runs->report('counters');
+}
+
+
+sub pages {
+    raise();
+    $runs->measure('pages', $peers->scenarios('pages'));
+    $runs->report('pages');
+}
+
+
+sub syscalls {
+    raise();
+    $runs->syscalls($peers->scenarios('counters'),
+        grep { /-1k$/ } $peers->scenarios('pages'));
+}
+
+
+sub dogpile {
+
+    # the others idle, but they need not even be there
+    if ($peers) {
+        $peers->stop();
+        undef $peers;
+        undef $runs;
+    }
+
+    Dogpile->new($stage, $root)->run();
+}
