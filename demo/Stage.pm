@@ -417,7 +417,7 @@ sub load_generator {
     my ($self, $root) = @_;
 
     my $source = "$root/demo/load.c";
-    my $binary = "$root/build/load";
+    my $binary = "$root/build/demo-load";
     my $cc = program($ENV{CC} // 'cc') // program('gcc')
         // die "missing: a C compiler; \"make\" installs one\n";
 

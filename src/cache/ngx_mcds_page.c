@@ -1178,7 +1178,7 @@ ngx_mcds_page_hand(ngx_mcds_seat_t *from, ngx_mcds_seat_t *to)
 
 void
 ngx_mcds_page_store(ngx_mcds_seat_t *seat, ngx_mcds_value_t *value,
-    uint32_t ttl, uint64_t cas)
+    uint64_t cas, ngx_uint_t replace)
 {
     ngx_mcds_page_t     *page;
     ngx_mcds_request_t   req;
@@ -1187,10 +1187,9 @@ ngx_mcds_page_store(ngx_mcds_seat_t *seat, ngx_mcds_value_t *value,
 
     ngx_memzero(&req, sizeof(ngx_mcds_request_t));
 
-    req.verb = cas ? NGX_MCDS_SET : NGX_MCDS_ADD;
+    req.verb = (cas || replace) ? NGX_MCDS_SET : NGX_MCDS_ADD;
     req.key = page->key;
-    req.cas = cas;
-    req.ttl = ttl;
+    req.cas = replace ? 0 : cas;
     req.value = value;
 
     (void) ngx_mcds_submit(page->pool, &req, ngx_mcds_page_stored_plain, NULL);

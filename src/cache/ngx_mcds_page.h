@@ -161,12 +161,13 @@ void ngx_mcds_page_hand(ngx_mcds_seat_t *from, ngx_mcds_seat_t *to);
 
 
 /*
- * Stores without having asked to build (mcds_cache_lock off).  cas as in
- * enter.
+ * Stores without having asked to build; the value's reference is taken over.
+ * replace: whatever there is; otherwise only if the page is still that of
+ * cas, or with cas 0 if there is none.
  */
 
 void ngx_mcds_page_store(ngx_mcds_seat_t *seat, ngx_mcds_value_t *value,
-    uint32_t ttl, uint64_t cas);
+    uint64_t cas, ngx_uint_t replace);
 
 
 /*

@@ -21,8 +21,6 @@
 
 static ngx_uint_t ngx_http_mcds_cache_applies(ngx_http_request_t *r,
     ngx_http_mcds_loc_conf_t *mlcf);
-static ngx_uint_t ngx_http_mcds_cache_bypassed(ngx_http_request_t *r,
-    ngx_http_mcds_loc_conf_t *mlcf);
 static ngx_uint_t ngx_http_mcds_cache_session(ngx_http_request_t *r,
     ngx_array_t *names);
 static ngx_uint_t ngx_http_mcds_cache_session_line(ngx_str_t *line,
@@ -124,7 +122,9 @@ ngx_http_mcds_cache_start(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
         return NGX_OK;
     }
 
-    if (ngx_http_mcds_cache_bypassed(r, mlcf)) {
+    if (mlcf->session_cookies
+        && ngx_http_mcds_cache_session(r, mlcf->session_cookies))
+    {
         ctx->status = NGX_HTTP_MCDS_BYPASS;
         return NGX_OK;
     }
@@ -148,6 +148,18 @@ ngx_http_mcds_cache_start(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
         != NGX_OK)
     {
         return NGX_ERROR;
+    }
+
+    if (ngx_http_test_predicates(r, mlcf->cache_bypass) != NGX_OK) {
+
+        /* as in proxy_cache: not taken from the cache, but stored */
+
+        ctx->status = NGX_HTTP_MCDS_BYPASS;
+        ctx->replace = 1;
+
+        rc = ngx_http_mcds_cache_pass(r, ctx, 1);
+
+        return rc == NGX_DECLINED ? NGX_OK : NGX_ERROR;
     }
 
     if (ngx_mcds_page_lookup(&ctx->seat) != NGX_OK) {
@@ -189,19 +201,6 @@ ngx_http_mcds_cache_applies(ngx_http_request_t *r,
     }
 
     return 1;
-}
-
-
-static ngx_uint_t
-ngx_http_mcds_cache_bypassed(ngx_http_request_t *r,
-    ngx_http_mcds_loc_conf_t *mlcf)
-{
-    if (ngx_http_test_predicates(r, mlcf->cache_bypass) != NGX_OK) {
-        return 1;
-    }
-
-    return mlcf->session_cookies
-           && ngx_http_mcds_cache_session(r, mlcf->session_cookies);
 }
 
 
@@ -616,31 +615,26 @@ ngx_http_mcds_cache_refresh(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx)
     ngx_http_request_t   *sr;
     ngx_http_mcds_ctx_t  *sctx;
 
-    sr = ngx_http_mcds_refresh_create(r, ngx_http_mcds_cache_refreshed, NULL);
+    /* the data serve as a mark only, see ngx_http_mcds_silent() */
 
-    if (sr == NULL) {
+    sr = ngx_http_mcds_refresh_create(r, ngx_http_mcds_cache_refreshed,
+                                      ctx->seat.page);
+
+    sctx = sr ? ngx_http_mcds_create_ctx(sr) : NULL;
+
+    if (sctx) {
+        sctx->asked = 1;
+        sctx->refresh = 1;
+        sctx->start = ngx_current_msec;
+
+        sctx->key.len = ctx->key.len;
+        sctx->key.data = ngx_pstrdup(sr->pool, &ctx->key);
+    }
+
+    if (sctx == NULL || sctx->key.data == NULL) {
         ngx_mcds_page_built(&ctx->seat, NGX_MCDS_BUILD_FAILED, NULL, 0);
         return NGX_OK;
     }
-
-    sctx = ngx_http_mcds_create_ctx(sr);
-
-    if (sctx == NULL) {
-        ngx_mcds_page_built(&ctx->seat, NGX_MCDS_BUILD_FAILED, NULL, 0);
-        return NGX_ERROR;
-    }
-
-    sctx->asked = 1;
-    sctx->refresh = 1;
-    sctx->start = ngx_current_msec;
-
-    sctx->key.data = ngx_pstrdup(sr->pool, &ctx->key);
-    if (sctx->key.data == NULL) {
-        ngx_mcds_page_built(&ctx->seat, NGX_MCDS_BUILD_FAILED, NULL, 0);
-        return NGX_ERROR;
-    }
-
-    sctx->key.len = ctx->key.len;
 
     ngx_mcds_page_hand(&ctx->seat, &sctx->seat);
 

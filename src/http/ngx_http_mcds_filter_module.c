@@ -13,6 +13,7 @@
 #include <ngx_core.h>
 #include <ngx_http.h>
 #include "ngx_http_mcds_module.h"
+#include "ngx_http_mcds_refresh.h"
 #include "ngx_http_mcds_store.h"
 
 
@@ -38,6 +39,8 @@ static ngx_int_t ngx_http_mcds_header_filter(ngx_http_request_t *r);
 static ngx_int_t ngx_http_mcds_body_filter(ngx_http_request_t *r,
     ngx_chain_t *in);
 static ngx_int_t ngx_http_mcds_filter_init(ngx_conf_t *cf);
+static ngx_uint_t ngx_http_mcds_silent(ngx_http_request_t *r,
+    ngx_http_mcds_ctx_t *ctx);
 static ngx_int_t ngx_http_mcds_store_begin(ngx_http_request_t *r,
     ngx_http_mcds_ctx_t *ctx, ngx_http_mcds_loc_conf_t *mlcf);
 static void ngx_http_mcds_store_refuse(ngx_http_request_t *r,
@@ -98,30 +101,22 @@ ngx_http_mcds_header_filter(ngx_http_request_t *r)
 
     ctx = ngx_http_mcds_get_ctx(r);
 
-    if (ctx == NULL || ctx->seat.page == NULL || ctx->serving
-        || ctx->store
-        || !(ctx->filling || ctx->storing || ctx->refresh))
+    if (ctx
+        && ctx->store == NULL
+        && (ctx->seat.building || (ctx->storing && !ctx->judged)))
     {
-        if (ctx && ctx->refresh) {
-            r->header_sent = 1;
-            return NGX_OK;
+        mlcf = ngx_http_get_module_loc_conf(r, ngx_http_mcds_module);
+
+        rc = ngx_http_mcds_store_begin(r, ctx, mlcf);
+
+        if (rc == NGX_OK) {
+            r->filter_need_in_memory = 1;
         }
 
-        return ngx_http_next_header_filter(r);
+        ctx->judged = 1;
     }
 
-    mlcf = ngx_http_get_module_loc_conf(r, ngx_http_mcds_module);
-
-    rc = ngx_http_mcds_store_begin(r, ctx, mlcf);
-
-    if (rc == NGX_OK) {
-        r->filter_need_in_memory = 1;
-
-    } else if (ctx->storing) {
-        ngx_mcds_page_leave(&ctx->seat);
-    }
-
-    if (ctx->refresh) {
+    if (ngx_http_mcds_silent(r, ctx)) {
         r->header_sent = 1;
         return NGX_OK;
     }
@@ -138,15 +133,11 @@ ngx_http_mcds_body_filter(ngx_http_request_t *r, ngx_chain_t *in)
 
     ctx = ngx_http_get_module_ctx(r, ngx_http_mcds_module);
 
-    if (ctx == NULL) {
-        return ngx_http_next_body_filter(r, in);
-    }
-
-    if (ctx->store) {
+    if (ctx && ctx->store) {
         ngx_http_mcds_store_body(r, ctx, in);
     }
 
-    if (!ctx->refresh) {
+    if (!ngx_http_mcds_silent(r, ctx)) {
         return ngx_http_next_body_filter(r, in);
     }
 
@@ -156,6 +147,15 @@ ngx_http_mcds_body_filter(ngx_http_request_t *r, ngx_chain_t *in)
     }
 
     return NGX_OK;
+}
+
+
+/* a refresh, also one that lost its context or never got one */
+
+static ngx_uint_t
+ngx_http_mcds_silent(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx)
+{
+    return ctx ? ctx->refresh : (ngx_http_mcds_refresh_data(r) != NULL);
 }
 
 
@@ -438,7 +438,7 @@ ngx_http_mcds_store_finish(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx)
         return;
     }
 
-    ngx_mcds_page_store(&ctx->seat, value, 0, ctx->cas);
+    ngx_mcds_page_store(&ctx->seat, value, ctx->cas, ctx->replace);
 }
 
 

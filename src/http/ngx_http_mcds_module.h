@@ -156,6 +156,9 @@ struct ngx_http_mcds_ctx_s {
     unsigned                    filling:1;   /* with the lock, or local */
     unsigned                    storing:1;   /* what comes may be stored,
                                                 nobody waits for it */
+    unsigned                    judged:1;    /* ... and was looked at */
+    unsigned                    replace:1;   /* to be stored, whatever there is
+                                                now */
     unsigned                    refresh:1;   /* detached, has no client */
     unsigned                    authorization:1;
 };
@@ -188,7 +191,7 @@ void ngx_http_mcds_counters_cleanup(ngx_http_mcds_ctx_t *ctx);
 
 /*
  * Cache.  start: NGX_OK the page was asked for, or the request has nothing to
- * do with the cache (ctx->asked tells).  decide: after an answer; NGX_AGAIN
+ * ask; NGX_ERROR out of memory.  decide: after an answer; NGX_AGAIN
  * another is to come, NGX_OK serve ctx->copy, NGX_DECLINED go on to the
  * content handler, otherwise an HTTP status to end with.
  */

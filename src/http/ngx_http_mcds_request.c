@@ -54,19 +54,19 @@ ngx_http_mcds_handler(ngx_http_request_t *r)
 
         ctx = ngx_http_mcds_create_ctx(r);
         if (ctx == NULL) {
-            return NGX_ERROR;
+            return NGX_HTTP_INTERNAL_SERVER_ERROR;
         }
     }
 
     if (counts && ngx_http_mcds_counters_start(r, mlcf) != NGX_OK) {
-        return NGX_ERROR;
+        return NGX_HTTP_INTERNAL_SERVER_ERROR;
     }
 
-    if (!ctx->asked && mlcf->cache_pool) {
-        rc = ngx_http_mcds_cache_start(r, ctx, mlcf);
-        if (rc != NGX_OK) {
-            return rc;
-        }
+    if (!ctx->asked
+        && mlcf->cache_pool
+        && ngx_http_mcds_cache_start(r, ctx, mlcf) != NGX_OK)
+    {
+        return NGX_HTTP_INTERNAL_SERVER_ERROR;
     }
 
     if (ctx->waiting) {
@@ -81,6 +81,10 @@ ngx_http_mcds_handler(ngx_http_request_t *r)
 
     if (rc == NGX_AGAIN) {
         return ngx_http_mcds_suspend(r);
+    }
+
+    if (rc == NGX_ERROR) {
+        return NGX_HTTP_INTERNAL_SERVER_ERROR;
     }
 
     if (rc == NGX_OK) {
