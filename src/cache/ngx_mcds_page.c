@@ -97,6 +97,7 @@ struct ngx_mcds_page_s {
     uint32_t              ttl;         /* of the value being stored */
 
     unsigned              held:1;
+    unsigned              kept:1;      /* no build, a pause after a failure */
     unsigned              big:1;       /* the last value was */
     unsigned              whole:1;     /* the page was asked with its value */
     ngx_str_t             key;
@@ -113,6 +114,7 @@ static void ngx_mcds_page_forget(ngx_mcds_page_t *page);
 static void ngx_mcds_page_set_state(ngx_mcds_page_t *page, ngx_uint_t state);
 static void ngx_mcds_page_read_handler(ngx_event_t *ev);
 static void ngx_mcds_page_read_done(void *data, ngx_mcds_result_t *result);
+static void ngx_mcds_page_no_cas(ngx_mcds_page_t *page);
 static ngx_int_t ngx_mcds_page_wait(ngx_mcds_seat_t *seat);
 static void ngx_mcds_page_wait_handler(ngx_event_t *ev);
 static void ngx_mcds_page_start_lock(ngx_mcds_page_t *page,
@@ -130,6 +132,8 @@ static void ngx_mcds_page_found(ngx_mcds_page_t *page, ngx_mcds_copy_t *copy);
 static void ngx_mcds_page_elsewhere(ngx_mcds_page_t *page);
 static void ngx_mcds_page_release(ngx_mcds_page_t *page, uint32_t keep);
 static void ngx_mcds_page_failed(ngx_mcds_page_t *page, ngx_uint_t backoff);
+static void ngx_mcds_page_give_up(ngx_mcds_page_t *page);
+static void ngx_mcds_page_unqueue(ngx_mcds_seat_t *seat);
 static ngx_mcds_seat_t *ngx_mcds_page_next(ngx_mcds_page_t *page);
 static void ngx_mcds_page_tell(ngx_mcds_seat_t *seat, ngx_uint_t outcome,
     ngx_mcds_copy_t *copy);
@@ -143,6 +147,8 @@ static void ngx_mcds_page_lock_asked(void *data, ngx_mcds_result_t *result);
 static ngx_atomic_t *ngx_mcds_page_sequence(ngx_mcds_page_t *page);
 
 
+#if (NGX_DEBUG)
+
 static char  *ngx_mcds_page_states[] = {
     "idle",
     "locking",
@@ -150,6 +156,8 @@ static char  *ngx_mcds_page_states[] = {
     "storing",
     "elsewhere"
 };
+
+#endif
 
 
 /* of this worker */
@@ -260,17 +268,12 @@ ngx_mcds_page_leave(ngx_mcds_seat_t *seat)
         return;
     }
 
-    if (seat->queued) {
+    if (seat->want_copy) {
         ngx_queue_remove(&seat->queue);
-        seat->queued = 0;
+        seat->want_copy = 0;
 
-        if (!seat->want_copy) {
-            page->nwaiters--;
-        }
-    }
-
-    if (seat->timer.timer_set) {
-        ngx_del_timer(&seat->timer);
+    } else if (seat->queued) {
+        ngx_mcds_page_unqueue(seat);
     }
 
     if (seat->building) {
@@ -445,7 +448,6 @@ ngx_mcds_page_lookup(ngx_mcds_seat_t *seat)
     }
 
     ngx_queue_insert_tail(&read->seats, &seat->queue);
-    seat->queued = 1;
     seat->want_copy = 1;
 
     return NGX_OK;
@@ -519,6 +521,14 @@ ngx_mcds_page_read_done(void *data, ngx_mcds_result_t *result)
             outcome = NGX_MCDS_PAGE_FOUND;
         }
 
+        if (result->cas == 0) {
+            ngx_mcds_page_no_cas(page);
+
+            ngx_mcds_copy_unref(copy);
+            copy = NULL;
+            outcome = NGX_MCDS_PAGE_FAILED;
+        }
+
     } else if (!ngx_mcds_answered(result->rc)) {
         outcome = NGX_MCDS_PAGE_FAILED;
     }
@@ -526,10 +536,9 @@ ngx_mcds_page_read_done(void *data, ngx_mcds_result_t *result)
     while (!ngx_queue_empty(&read->seats)) {
         q = ngx_queue_head(&read->seats);
         seat = ngx_queue_data(q, ngx_mcds_seat_t, queue);
-        seat->want_copy = 0;
 
         ngx_queue_remove(q);
-        seat->queued = 0;
+        seat->want_copy = 0;
 
         seat->handler(seat->data, outcome, copy);
     }
@@ -537,6 +546,22 @@ ngx_mcds_page_read_done(void *data, ngx_mcds_result_t *result)
     ngx_mcds_copy_unref(copy);
     ngx_free(read);
     ngx_mcds_page_unref(page);
+}
+
+
+/* memcached -C: no telling whether a page is still the one that was seen */
+
+static void
+ngx_mcds_page_no_cas(ngx_mcds_page_t *page)
+{
+    static ngx_uint_t  warned;
+
+    if (!warned) {
+        warned = 1;
+        ngx_log_error(NGX_LOG_ERR, ngx_cycle->log, 0,
+                      "memcached gives no CAS in pool \"%V\" (option -C), "
+                      "its pages are not used", &page->pool->name);
+    }
 }
 
 
@@ -633,9 +658,7 @@ ngx_mcds_page_wait_handler(ngx_event_t *ev)
 
     seat = ev->data;
 
-    ngx_queue_remove(&seat->queue);
-    seat->queued = 0;
-    seat->page->nwaiters--;
+    ngx_mcds_page_unqueue(seat);
 
     seat->handler(seat->data, NGX_MCDS_PAGE_TIMEOUT, NULL);
 }
@@ -860,6 +883,10 @@ ngx_mcds_page_step_poll(ngx_mcds_page_t *page)
         }
     }
 
+    if (page->kept) {
+        ngx_mcds_page_give_up(page);
+    }
+
     if (ngx_queue_empty(&page->waiters)) {
         ngx_mcds_page_set_state(page, NGX_MCDS_IDLE);
         return;
@@ -985,15 +1012,22 @@ ngx_mcds_page_next(ngx_mcds_page_t *page)
     q = ngx_queue_head(&page->waiters);
     seat = ngx_queue_data(q, ngx_mcds_seat_t, queue);
 
-    ngx_queue_remove(q);
+    ngx_mcds_page_unqueue(seat);
+
+    return seat;
+}
+
+
+static void
+ngx_mcds_page_unqueue(ngx_mcds_seat_t *seat)
+{
+    ngx_queue_remove(&seat->queue);
     seat->queued = 0;
-    page->nwaiters--;
+    seat->page->nwaiters--;
 
     if (seat->timer.timer_set) {
         ngx_del_timer(&seat->timer);
     }
-
-    return seat;
 }
 
 
@@ -1053,13 +1087,13 @@ ngx_mcds_page_built(ngx_mcds_seat_t *seat, ngx_uint_t how,
 }
 
 
+/* who has an old page does not wait for another try */
+
 static void
-ngx_mcds_page_failed(ngx_mcds_page_t *page, ngx_uint_t backoff)
+ngx_mcds_page_give_up(ngx_mcds_page_t *page)
 {
     ngx_queue_t      *q, *next;
     ngx_mcds_seat_t  *seat;
-
-    /* who has an old page does not wait for another try */
 
     for (q = ngx_queue_head(&page->waiters);
          q != ngx_queue_sentinel(&page->waiters);
@@ -1068,14 +1102,19 @@ ngx_mcds_page_failed(ngx_mcds_page_t *page, ngx_uint_t backoff)
         next = ngx_queue_next(q);
         seat = ngx_queue_data(q, ngx_mcds_seat_t, queue);
 
-        if (backoff && seat->has_old) {
-            ngx_queue_remove(q);
-            seat->queued = 0;
-            page->nwaiters--;
-            ngx_del_timer(&seat->timer);
-
+        if (seat->has_old) {
+            ngx_mcds_page_unqueue(seat);
             ngx_mcds_page_tell(seat, NGX_MCDS_PAGE_TIMEOUT, NULL);
         }
+    }
+}
+
+
+static void
+ngx_mcds_page_failed(ngx_mcds_page_t *page, ngx_uint_t backoff)
+{
+    if (backoff) {
+        ngx_mcds_page_give_up(page);
     }
 
     if (!ngx_queue_empty(&page->waiters)) {
@@ -1284,7 +1323,7 @@ ngx_mcds_page_poll_handler(ngx_event_t *ev)
     ngx_memzero(&req, sizeof(ngx_mcds_request_t));
 
     req.verb = NGX_MCDS_GET;
-    req.want = NGX_MCDS_TTL;
+    req.want = NGX_MCDS_VALUE;
     req.key = page->key;
     ngx_str_set(&req.suffix, ":lock");
     req.by_key = 1;
@@ -1314,6 +1353,10 @@ ngx_mcds_page_lock_asked(void *data, ngx_mcds_result_t *result)
     ngx_mcds_page_t *page = data;
 
     page->lock_rc = result->rc;
+    page->kept = (result->rc == NGX_MCDS_OK
+                  && result->len == sizeof(NGX_MCDS_LOCK_KEPT) - 1
+                  && ngx_memcmp(result->data, NGX_MCDS_LOCK_KEPT, result->len)
+                     == 0);
 
     if (--page->missing == 0) {
         ngx_mcds_page_step(page);

@@ -76,11 +76,11 @@ struct ngx_mcds_seat_s {
     ngx_msec_t          wait;
     ngx_uint_t          max_waiters;
 
-    unsigned            queued:1;
+    unsigned            queued:1;      /* waits for a build */
     unsigned            building:1;
     unsigned            refresh:1;     /* does not wait for another's build */
     unsigned            has_old:1;     /* may show an old page */
-    unsigned            want_copy:1;   /* holds a lookup in this turn */
+    unsigned            want_copy:1;   /* waits for a lookup */
 };
 
 

@@ -34,6 +34,7 @@ static size_t ngx_http_mcds_content_type_len(ngx_http_request_t *r);
  */
 
 static ngx_str_t  ngx_http_mcds_dropped[] = {
+    ngx_string("Accept-Ranges"),
     ngx_string("Age"),
     ngx_string("Connection"),
     ngx_string("Content-Length"),

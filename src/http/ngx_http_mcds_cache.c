@@ -19,6 +19,8 @@
 #define NGX_HTTP_MCDS_ENTRY_ROOM  (256 * 1024)
 
 
+static ngx_int_t ngx_http_mcds_cache_sit(ngx_http_mcds_ctx_t *ctx,
+    ngx_http_mcds_loc_conf_t *mlcf);
 static ngx_uint_t ngx_http_mcds_cache_applies(ngx_http_request_t *r,
     ngx_http_mcds_loc_conf_t *mlcf);
 static ngx_uint_t ngx_http_mcds_cache_session(ngx_http_request_t *r,
@@ -42,8 +44,13 @@ static ngx_int_t ngx_http_mcds_cache_miss(ngx_http_request_t *r,
     ngx_http_mcds_ctx_t *ctx, ngx_http_mcds_loc_conf_t *mlcf);
 static ngx_int_t ngx_http_mcds_cache_refresh(ngx_http_request_t *r,
     ngx_http_mcds_ctx_t *ctx);
+static ngx_int_t ngx_http_mcds_cache_behind(ngx_http_request_t *r,
+    ngx_http_mcds_ctx_t *ctx, ngx_http_mcds_loc_conf_t *mlcf);
+static ngx_int_t ngx_http_mcds_cache_detach(ngx_http_request_t *r,
+    ngx_http_mcds_ctx_t *ctx);
 static void ngx_http_mcds_cache_refreshed(ngx_http_request_t *r, void *data,
     ngx_int_t rc);
+static ngx_uint_t ngx_http_mcds_cache_partial(ngx_http_request_t *r);
 static ngx_int_t ngx_http_mcds_cache_fill(ngx_http_request_t *r,
     ngx_http_mcds_ctx_t *ctx);
 static ngx_int_t ngx_http_mcds_cache_pass(ngx_http_request_t *r,
@@ -142,11 +149,7 @@ ngx_http_mcds_cache_start(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
 
     ctx->authorization = (r->headers_in.authorization != NULL);
 
-    if (ngx_mcds_page_sit(&ctx->seat, mlcf->cache_pool, &ctx->key,
-                          mlcf->cache_max_size + NGX_HTTP_MCDS_ENTRY_ROOM,
-                          ngx_http_mcds_cache_handler, ctx)
-        != NGX_OK)
-    {
+    if (ngx_http_mcds_cache_sit(ctx, mlcf) != NGX_OK) {
         return NGX_ERROR;
     }
 
@@ -155,6 +158,7 @@ ngx_http_mcds_cache_start(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
         /* as in proxy_cache: not taken from the cache, but stored */
 
         ctx->status = NGX_HTTP_MCDS_BYPASS;
+        ctx->decided = 1;
         ctx->replace = 1;
 
         rc = ngx_http_mcds_cache_pass(r, ctx, 1);
@@ -169,6 +173,16 @@ ngx_http_mcds_cache_start(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
     ctx->waiting++;
 
     return NGX_OK;
+}
+
+
+static ngx_int_t
+ngx_http_mcds_cache_sit(ngx_http_mcds_ctx_t *ctx,
+    ngx_http_mcds_loc_conf_t *mlcf)
+{
+    return ngx_mcds_page_sit(&ctx->seat, mlcf->cache_pool, &ctx->key,
+                             mlcf->cache_max_size + NGX_HTTP_MCDS_ENTRY_ROOM,
+                             ngx_http_mcds_cache_handler, ctx);
 }
 
 
@@ -583,6 +597,10 @@ ngx_http_mcds_cache_entered(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
             return ngx_http_mcds_cache_refresh(r, ctx);
         }
 
+        if (ngx_http_mcds_cache_partial(r)) {
+            return ngx_http_mcds_cache_behind(r, ctx, mlcf);
+        }
+
         return ngx_http_mcds_cache_fill(r, ctx);
 
     case NGX_MCDS_PAGE_OTHER:
@@ -612,6 +630,51 @@ ngx_http_mcds_cache_entered(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
 static ngx_int_t
 ngx_http_mcds_cache_refresh(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx)
 {
+    if (ngx_http_mcds_cache_detach(r, ctx) == NGX_OK) {
+        ctx->status = NGX_HTTP_MCDS_STALE;
+    }
+
+    return NGX_OK;
+}
+
+
+/*
+ * A conditional request, or one for a range, cannot fill: the origin is to be
+ * asked for the whole page, and if that turns out to be uncacheable, it must
+ * be asked for what the client wants.  So a copy builds, and the request
+ * waits for it like others.
+ */
+
+static ngx_int_t
+ngx_http_mcds_cache_behind(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
+    ngx_http_mcds_loc_conf_t *mlcf)
+{
+    ngx_uint_t  has_old;
+
+    has_old = ctx->seat.has_old;
+
+    if (ctx->behind || ngx_http_mcds_cache_detach(r, ctx) != NGX_OK) {
+
+        /* it did not work out: let the next one try */
+
+        return ngx_http_mcds_cache_pass(r, ctx, 0);
+    }
+
+    ctx->behind = 1;
+
+    if (ngx_http_mcds_cache_sit(ctx, mlcf) != NGX_OK) {
+        return NGX_ERROR;
+    }
+
+    return ngx_http_mcds_cache_enter(r, ctx, mlcf, 0, has_old);
+}
+
+
+/* hands the build of r to a copy; ends it if that cannot be made */
+
+static ngx_int_t
+ngx_http_mcds_cache_detach(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx)
+{
     ngx_http_request_t   *sr;
     ngx_http_mcds_ctx_t  *sctx;
 
@@ -624,7 +687,9 @@ ngx_http_mcds_cache_refresh(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx)
 
     if (sctx) {
         sctx->asked = 1;
+        sctx->decided = 1;
         sctx->refresh = 1;
+        sctx->error_page = ctx->error_page;
         sctx->start = ngx_current_msec;
 
         sctx->key.len = ctx->key.len;
@@ -633,12 +698,10 @@ ngx_http_mcds_cache_refresh(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx)
 
     if (sctx == NULL || sctx->key.data == NULL) {
         ngx_mcds_page_built(&ctx->seat, NGX_MCDS_BUILD_FAILED, NULL, 0);
-        return NGX_OK;
+        return NGX_ERROR;
     }
 
     ngx_mcds_page_hand(&ctx->seat, &sctx->seat);
-
-    ctx->status = NGX_HTTP_MCDS_STALE;
 
     return NGX_OK;
 }
@@ -658,6 +721,20 @@ ngx_http_mcds_cache_refreshed(ngx_http_request_t *r, void *data, ngx_int_t rc)
 }
 
 
+/* what it asks for is less than the page, or depends on what it has */
+
+static ngx_uint_t
+ngx_http_mcds_cache_partial(ngx_http_request_t *r)
+{
+    return r->headers_in.range != NULL
+           || r->headers_in.if_range != NULL
+           || r->headers_in.if_modified_since != NULL
+           || r->headers_in.if_unmodified_since != NULL
+           || r->headers_in.if_match != NULL
+           || r->headers_in.if_none_match != NULL;
+}
+
+
 static ngx_int_t
 ngx_http_mcds_cache_fill(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx)
 {
@@ -665,7 +742,6 @@ ngx_http_mcds_cache_fill(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx)
         return NGX_ERROR;
     }
 
-    ctx->filling = 1;
     ctx->start = ngx_current_msec;
 
     return NGX_DECLINED;
@@ -678,7 +754,9 @@ static ngx_int_t
 ngx_http_mcds_cache_pass(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
     ngx_uint_t store)
 {
-    if (!store || r->method != NGX_HTTP_GET || r->header_only) {
+    if (!store || r->method != NGX_HTTP_GET || r->header_only
+        || ngx_http_mcds_cache_partial(r))
+    {
         ngx_mcds_page_leave(&ctx->seat);
         return NGX_DECLINED;
     }

@@ -39,6 +39,8 @@ static ngx_int_t ngx_http_mcds_header_filter(ngx_http_request_t *r);
 static ngx_int_t ngx_http_mcds_body_filter(ngx_http_request_t *r,
     ngx_chain_t *in);
 static ngx_int_t ngx_http_mcds_filter_init(ngx_conf_t *cf);
+static ngx_chain_t *ngx_http_mcds_detach(ngx_http_request_t *r,
+    ngx_chain_t *in);
 static ngx_uint_t ngx_http_mcds_silent(ngx_http_request_t *r,
     ngx_http_mcds_ctx_t *ctx);
 static ngx_int_t ngx_http_mcds_store_begin(ngx_http_request_t *r,
@@ -128,13 +130,23 @@ ngx_http_mcds_header_filter(ngx_http_request_t *r)
 static ngx_int_t
 ngx_http_mcds_body_filter(ngx_http_request_t *r, ngx_chain_t *in)
 {
+    ngx_uint_t            building;
     ngx_chain_t          *cl;
     ngx_http_mcds_ctx_t  *ctx;
 
     ctx = ngx_http_get_module_ctx(r, ngx_http_mcds_module);
 
     if (ctx && ctx->store) {
+        building = ctx->seat.building && !ctx->refresh;
+
         ngx_http_mcds_store_body(r, ctx, in);
+
+        if (building) {
+            in = ngx_http_mcds_detach(r, in);
+            if (in == NULL) {
+                return NGX_ERROR;
+            }
+        }
     }
 
     if (!ngx_http_mcds_silent(r, ctx)) {
@@ -147,6 +159,56 @@ ngx_http_mcds_body_filter(ngx_http_request_t *r, ngx_chain_t *in)
     }
 
     return NGX_OK;
+}
+
+
+/*
+ * A client that reads slowly must not hold up those who wait for the page: it
+ * gets a copy, and whoever sends the body has got rid of it.  There is one
+ * such request for a page, and max_size bounds it.
+ */
+
+static ngx_chain_t *
+ngx_http_mcds_detach(ngx_http_request_t *r, ngx_chain_t *in)
+{
+    size_t        size;
+    ngx_buf_t    *b;
+    ngx_chain_t  *out, **ll;
+
+    out = NULL;
+    ll = &out;
+
+    for ( /* void */ ; in; in = in->next) {
+
+        *ll = ngx_alloc_chain_link(r->pool);
+        if (*ll == NULL) {
+            return NULL;
+        }
+
+        b = in->buf;
+        size = ngx_buf_in_memory(b) ? b->last - b->pos : 0;
+
+        if (size) {
+            b = ngx_create_temp_buf(r->pool, size);
+            if (b == NULL) {
+                return NULL;
+            }
+
+            b->last = ngx_cpymem(b->last, in->buf->pos, size);
+            b->flush = in->buf->flush;
+            b->last_buf = in->buf->last_buf;
+            b->last_in_chain = in->buf->last_in_chain;
+
+            in->buf->pos = in->buf->last;
+            in->buf->file_pos = in->buf->file_last;
+        }
+
+        (*ll)->buf = b;
+        (*ll)->next = NULL;
+        ll = &(*ll)->next;
+    }
+
+    return out;
 }
 
 
@@ -167,17 +229,32 @@ ngx_http_mcds_store_begin(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
 {
     off_t                   length;
     ngx_int_t               rc;
-    ngx_uint_t              reason;
+    ngx_uint_t              reason, status;
     ngx_mcds_answer_t       answer;
     ngx_http_mcds_store_t  *store;
 
     length = r->headers_out.content_length_n;
 
-    if (r->err_status) {
+    if (r->err_status || r->error_page != ctx->error_page) {
 
-        /* an error page, whatever its status says */
+        /*
+         * What is shown in the place of an error is not the page.  Of the
+         * client's errors those who wait get their own; any other status may
+         * hide what happened.
+         */
 
-        ngx_http_mcds_store_fail(r, ctx);
+        status = r->err_status ? r->err_status : ctx->failed_status;
+
+        if (!ctx->seat.has_old
+            && status >= NGX_HTTP_BAD_REQUEST
+            && status < NGX_HTTP_INTERNAL_SERVER_ERROR)
+        {
+            ngx_http_mcds_store_pass(r, ctx);
+
+        } else {
+            ngx_http_mcds_store_fail(r, ctx);
+        }
+
         return NGX_DECLINED;
     }
 

@@ -149,11 +149,15 @@ struct ngx_http_mcds_ctx_s {
     ngx_msec_t                  start;    /* of the build */
 
     ngx_uint_t                  status;   /* ngx_http_mcds_status_e */
+    ngx_uint_t                  failed_status;  /* of an upstream, for which
+                                                   an error page stands */
 
     unsigned                    asked:1;     /* the cache, once */
     unsigned                    entered:1;   /* asked to build */
+    unsigned                    behind:1;    /* a copy was sent to build */
+    unsigned                    error_page:1;  /* led here, to the page */
+    unsigned                    decided:1;   /* serve, fill or pass */
     unsigned                    serving:1;
-    unsigned                    filling:1;   /* with the lock, or local */
     unsigned                    storing:1;   /* what comes may be stored,
                                                 nobody waits for it */
     unsigned                    judged:1;    /* ... and was looked at */

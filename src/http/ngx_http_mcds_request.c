@@ -16,6 +16,8 @@
 #include "ngx_http_mcds_store.h"
 
 
+static void ngx_http_mcds_error_page(ngx_http_request_t *r,
+    ngx_http_mcds_ctx_t *ctx);
 static ngx_int_t ngx_http_mcds_suspend(ngx_http_request_t *r);
 static void ngx_http_mcds_resume_handler(ngx_event_t *ev);
 static void ngx_http_mcds_cleanup(void *data);
@@ -32,6 +34,7 @@ ngx_http_mcds_handler(ngx_http_request_t *r)
     ctx = ngx_http_mcds_get_ctx(r);
 
     if (ctx && ctx->refresh) {
+        ngx_http_mcds_error_page(r, ctx);
         return NGX_DECLINED;
     }
 
@@ -58,6 +61,10 @@ ngx_http_mcds_handler(ngx_http_request_t *r)
         }
     }
 
+    if (!ctx->asked) {
+        ctx->error_page = r->error_page;
+    }
+
     if (counts && ngx_http_mcds_counters_start(r, mlcf) != NGX_OK) {
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
     }
@@ -73,7 +80,12 @@ ngx_http_mcds_handler(ngx_http_request_t *r)
         return ngx_http_mcds_suspend(r);
     }
 
-    if (ctx->seat.page == NULL || ctx->filling || ctx->storing) {
+    if (ctx->decided) {
+        ngx_http_mcds_error_page(r, ctx);
+        return NGX_DECLINED;
+    }
+
+    if (ctx->seat.page == NULL) {
         return NGX_DECLINED;
     }
 
@@ -82,6 +94,8 @@ ngx_http_mcds_handler(ngx_http_request_t *r)
     if (rc == NGX_AGAIN) {
         return ngx_http_mcds_suspend(r);
     }
+
+    ctx->decided = 1;
 
     if (rc == NGX_ERROR) {
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
@@ -96,6 +110,28 @@ ngx_http_mcds_handler(ngx_http_request_t *r)
     }
 
     return rc;
+}
+
+
+/*
+ * An error page leads to another location.  After a file that was not there,
+ * as in "error_page 404 = @application", that one makes the page; after an
+ * answer of an upstream, it makes something else.
+ */
+
+static void
+ngx_http_mcds_error_page(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx)
+{
+    if (!r->error_page || ctx->error_page) {
+        return;
+    }
+
+    if (r->upstream == NULL) {
+        ctx->error_page = 1;
+        return;
+    }
+
+    ctx->failed_status = r->upstream->headers_in.status_n;
 }
 
 

@@ -38,7 +38,11 @@ static void ngx_http_mcds_set_content_type(ngx_http_request_t *r,
     ngx_str_t *value);
 
 
-/* what nginx's filters look for by other ways than the list of headers */
+/*
+ * What nginx's filters look for by other ways than the list of headers.  Not
+ * Location: nginx would make an absolute one of it, which the origin's is not
+ * made when it passes.
+ */
 
 static ngx_http_mcds_header_t  ngx_http_mcds_headers[] = {
 
@@ -56,14 +60,8 @@ static ngx_http_mcds_header_t  ngx_http_mcds_headers[] = {
     { ngx_string("Content-Encoding"), ngx_http_mcds_set_header,
       offsetof(ngx_http_headers_out_t, content_encoding) },
 
-    { ngx_string("Location"), ngx_http_mcds_set_header,
-      offsetof(ngx_http_headers_out_t, location) },
-
     { ngx_string("Refresh"), ngx_http_mcds_set_header,
       offsetof(ngx_http_headers_out_t, refresh) },
-
-    { ngx_string("Accept-Ranges"), ngx_http_mcds_set_header,
-      offsetof(ngx_http_headers_out_t, accept_ranges) },
 
     { ngx_string("WWW-Authenticate"), ngx_http_mcds_set_header,
       offsetof(ngx_http_headers_out_t, www_authenticate) },

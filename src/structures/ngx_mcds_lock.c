@@ -249,8 +249,14 @@ ngx_mcds_lock_submit(ngx_mcds_lock_t *lock, ngx_uint_t verb, uint32_t ttl,
     req.by_key = 1;
     req.ttl = ttl;
     req.cas = lock->cas;
-    req.text.data = lock->token;
-    req.text.len = NGX_MCDS_TOKEN * 2;
+
+    if (lock->keep) {
+        ngx_str_set(&req.text, NGX_MCDS_LOCK_KEPT);
+
+    } else {
+        req.text.data = lock->token;
+        req.text.len = NGX_MCDS_TOKEN * 2;
+    }
 
     return ngx_mcds_submit(lock->pool, &req, handler, lock);
 }

@@ -44,9 +44,14 @@ ngx_int_t ngx_mcds_lock_acquire(ngx_mcds_pool_t *pool, ngx_str_t *key,
     uint32_t ttl, ngx_mcds_lock_pt handler, void *data);
 
 
+/* what a lock holds that was kept, see below, instead of a token */
+#define NGX_MCDS_LOCK_KEPT        "kept"
+
+
 /*
  * Gives the lock up; the pointer is not to be used again.  keep: leaves the
- * item behind for so many seconds instead of deleting it, 0 deletes.
+ * item behind for so many seconds instead of deleting it, with the value
+ * NGX_MCDS_LOCK_KEPT, so that nobody can take it; 0 deletes.
  */
 
 void ngx_mcds_lock_release(ngx_mcds_lock_t *lock, uint32_t keep);
