@@ -75,7 +75,8 @@ typedef struct {
     ngx_str_t             text;
     ngx_mcds_value_t     *value;
 
-    size_t                limit;        /* GET: the largest value to accept */
+    size_t                limit;        /* GET: the largest value to accept, a
+                                           larger one is TOO_LARGE */
 
     unsigned              by_key:1;     /* the server is chosen by key alone,
                                            without suffix */
@@ -146,8 +147,9 @@ ngx_uint_t ngx_mcds_is_down(ngx_mcds_pool_t *pool, ngx_str_t *key);
  * add: address is "host", "host:port", "[v6]:port" or "unix:path"; port
  * 11211 if there is none.  Host names are looked up now.  config: a
  * configuration string of libmemcached, checked first for all that is known
- * to be unsafe or to have no meaning here.  Both return NULL or a text that
- * says what is wrong (in pool memory).
+ * to be unsafe or to have no meaning here; any blanks and line ends may stand
+ * between its words.  Both return NULL or a text that says what is wrong (in
+ * pool memory).
  *
  * init: to be called once, after the last server was added; hands the list to
  * libmemcached; returns the same.

@@ -30,6 +30,9 @@
 #define NGX_MCDS_BLOCK_SIZE       16384
 #define NGX_MCDS_IN_SIZE          32768
 
+/* a value above its limit is read and dropped, up to here */
+#define NGX_MCDS_MAX_SKIP         (16 * 1024 * 1024)
+
 
 struct ngx_mcds_block_s {
     ngx_chain_t             chain;
@@ -51,6 +54,7 @@ static ngx_int_t ngx_mcds_conn_process(ngx_mcds_conn_t *conn);
 static ngx_int_t ngx_mcds_conn_process_greeting(ngx_mcds_conn_t *conn);
 static ngx_int_t ngx_mcds_conn_match(ngx_mcds_conn_t *conn);
 static ngx_int_t ngx_mcds_conn_value(ngx_mcds_conn_t *conn);
+static ngx_int_t ngx_mcds_conn_skip(ngx_mcds_conn_t *conn);
 static void ngx_mcds_conn_answer(ngx_mcds_conn_t *conn, u_char *data);
 static void ngx_mcds_conn_doubt(ngx_mcds_conn_t *conn, char *why);
 static void ngx_mcds_conn_set_timer(ngx_mcds_conn_t *conn);
@@ -260,6 +264,7 @@ ngx_mcds_conn_close(ngx_mcds_conn_t *conn, ngx_uint_t rc)
     conn->last = NULL;
     conn->value = NULL;
     conn->has_reply = 0;
+    conn->skip = 0;
     conn->queued = 0;
     conn->sent = 0;
     conn->in->pos = conn->in->start;
@@ -379,7 +384,10 @@ ngx_mcds_conn_greet(ngx_mcds_conn_t *conn)
 
     n = c->send(c, ngx_mcds_greeting, size);
 
-    if (n != size || ngx_handle_read_event(c->read, 0) != NGX_OK) {
+    if (n != size
+        || ngx_handle_read_event(c->read, 0) != NGX_OK
+        || ngx_handle_write_event(c->write, 0) != NGX_OK)
+    {
         ngx_mcds_server_failed(conn->server, NGX_MCDS_CLOSED);
         ngx_mcds_conn_close(conn, NGX_MCDS_CLOSED);
         return;
@@ -413,6 +421,16 @@ ngx_mcds_conn_flush_handler(ngx_event_t *ev)
     ngx_mcds_conn_t  *conn;
 
     conn = ev->data;
+
+    /* what has been posted already may have more for the same write */
+
+    if (!conn->deferred && !ngx_queue_empty(&ngx_posted_events)) {
+        conn->deferred = 1;
+        ngx_post_event(ev, &ngx_posted_events);
+        return;
+    }
+
+    conn->deferred = 0;
 
     switch (conn->state) {
 
@@ -557,7 +575,12 @@ ngx_mcds_conn_read_handler(ngx_event_t *rev)
 
     if (conn->state == NGX_MCDS_CONN_CONNECTING) {
         ngx_mcds_conn_write_handler(c->write);
-        return;
+
+        /* one that speaks first may have nothing more to say */
+
+        if (conn->state != NGX_MCDS_CONN_GREETING) {
+            return;
+        }
     }
 
     do {
@@ -668,14 +691,16 @@ ngx_mcds_conn_process(ngx_mcds_conn_t *conn)
 
             if (conn->state == NGX_MCDS_CONN_GREETING) {
 
-                if (rc == NGX_ERROR) {
+                if (rc == NGX_ERROR
+                    || ngx_mcds_conn_process_greeting(conn) != NGX_OK)
+                {
                     ngx_mcds_server_unsupported(conn->server,
                                                 &conn->reply.text);
                     ngx_mcds_conn_close(conn, NGX_MCDS_DOWN);
                     return NGX_ERROR;
                 }
 
-                if (ngx_mcds_conn_process_greeting(conn) != NGX_OK) {
+                if (conn->peer.connection == NULL) {
                     return NGX_ERROR;
                 }
 
@@ -712,6 +737,8 @@ ngx_mcds_conn_process(ngx_mcds_conn_t *conn)
 }
 
 
+/* NGX_DECLINED if this is not what memcached of our day says */
+
 static ngx_int_t
 ngx_mcds_conn_process_greeting(ngx_mcds_conn_t *conn)
 {
@@ -722,9 +749,7 @@ ngx_mcds_conn_process_greeting(ngx_mcds_conn_t *conn)
     if (conn->greeted == 0 && reply->version) {
 
         if (ngx_mcds_version_at_least(&reply->text, 1, 6, 13) != NGX_OK) {
-            ngx_mcds_server_unsupported(conn->server, &reply->text);
-            ngx_mcds_conn_close(conn, NGX_MCDS_DOWN);
-            return NGX_ERROR;
+            return NGX_DECLINED;
         }
 
         conn->bare_misses = (ngx_mcds_version_at_least(&reply->text, 1, 6, 18)
@@ -737,12 +762,10 @@ ngx_mcds_conn_process_greeting(ngx_mcds_conn_t *conn)
     if (conn->greeted == 1 && reply->noop) {
         ngx_mcds_conn_ready(conn);
 
-        return conn->state == NGX_MCDS_CONN_READY ? NGX_OK : NGX_ERROR;
+        return NGX_OK;
     }
 
-    ngx_mcds_conn_doubt(conn, "unexpected greeting");
-
-    return NGX_ERROR;
+    return NGX_DECLINED;
 }
 
 
@@ -775,12 +798,14 @@ ngx_mcds_conn_match(ngx_mcds_conn_t *conn)
 
     if (!(reply->has & NGX_MCDS_OPAQUE)) {
 
-        /* error lines carry no flags, nor do misses of old servers */
+        /* error lines carry no flags, nor does the EN of old servers */
 
         if (reply->rc == NGX_MCDS_SERVER_ERROR
             || reply->rc == NGX_MCDS_TOO_LARGE
-            || reply->rc == NGX_MCDS_NOT_NUMERIC
-            || (conn->bare_misses && reply->rc == NGX_MCDS_NOT_FOUND))
+            || (reply->rc == NGX_MCDS_NOT_NUMERIC
+                && (op->verb == NGX_MCDS_INCR || op->verb == NGX_MCDS_DECR))
+            || (reply->rc == NGX_MCDS_NOT_FOUND
+                && op->verb == NGX_MCDS_GET && conn->bare_misses))
         {
             return NGX_OK;
         }
@@ -802,9 +827,23 @@ ngx_mcds_conn_match(ngx_mcds_conn_t *conn)
         return NGX_ERROR;
     }
 
-    if ((reply->has & NGX_MCDS_VALUE) && reply->len > op->limit) {
-        ngx_mcds_conn_doubt(conn, "a value above the limit");
+    if (reply->rc == NGX_MCDS_OK
+        && (reply->has & NGX_MCDS_VALUE) != (op->want & NGX_MCDS_VALUE))
+    {
+        ngx_mcds_conn_doubt(conn, "a reply of another kind");
         return NGX_ERROR;
+    }
+
+    if ((reply->has & NGX_MCDS_VALUE) && reply->len > op->limit) {
+
+        /* somebody else's key may hold anything, that is no fault */
+
+        if (reply->len > NGX_MCDS_MAX_SKIP) {
+            ngx_mcds_conn_doubt(conn, "a value above all limits");
+            return NGX_ERROR;
+        }
+
+        conn->skip = reply->len + 2;
     }
 
     return NGX_OK;
@@ -818,6 +857,10 @@ ngx_mcds_conn_value(ngx_mcds_conn_t *conn)
     size_t             size, len;
     ngx_buf_t         *b;
     ngx_mcds_value_t  *value;
+
+    if (conn->skip) {
+        return ngx_mcds_conn_skip(conn);
+    }
 
     b = conn->in;
     len = conn->reply.len;
@@ -868,6 +911,43 @@ ngx_mcds_conn_value(ngx_mcds_conn_t *conn)
 }
 
 
+/* a value that is larger than the operation wants to know */
+
+static ngx_int_t
+ngx_mcds_conn_skip(ngx_mcds_conn_t *conn)
+{
+    size_t      size;
+    ngx_buf_t  *b;
+
+    b = conn->in;
+
+    size = ngx_min((size_t) (b->last - b->pos), conn->skip - 2);
+
+    b->pos += size;
+    conn->skip -= size;
+
+    if (conn->skip > 2 || b->last - b->pos < 2) {
+        return NGX_AGAIN;
+    }
+
+    if (b->pos[0] != CR || b->pos[1] != LF) {
+        ngx_mcds_conn_doubt(conn, "a value of another length");
+        return NGX_ERROR;
+    }
+
+    b->pos += 2;
+
+    conn->skip = 0;
+    conn->has_reply = 0;
+    conn->reply.rc = NGX_MCDS_TOO_LARGE;
+    conn->reply.has &= ~(ngx_uint_t) NGX_MCDS_VALUE;
+
+    ngx_mcds_conn_answer(conn, NULL);
+
+    return NGX_OK;
+}
+
+
 static void
 ngx_mcds_conn_answer(ngx_mcds_conn_t *conn, u_char *data)
 {
@@ -906,7 +986,13 @@ ngx_mcds_conn_answer(ngx_mcds_conn_t *conn, u_char *data)
 static void
 ngx_mcds_conn_doubt(ngx_mcds_conn_t *conn, char *why)
 {
-    ngx_log_error(NGX_LOG_ERR, &conn->log, 0,
+    ngx_uint_t  level;
+
+    /* when the breaker is open it has been told that something is wrong */
+
+    level = conn->server->down ? NGX_LOG_INFO : NGX_LOG_ERR;
+
+    ngx_log_error(level, &conn->log, 0,
                   "memcached sent %s, connection closed", why);
 
     ngx_mcds_server_failed(conn->server, NGX_MCDS_PROTOCOL);

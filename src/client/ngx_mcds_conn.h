@@ -54,12 +54,15 @@ typedef struct {
     ngx_buf_t              *in;
     ngx_mcds_reply_t        reply;       /* whose value is coming */
     ngx_mcds_value_t       *value;       /* where it goes, if it is large */
+    size_t                  skip;        /* bytes to drop, if it is too large,
+                                            its CRLF included */
 
     ngx_event_t             flush;       /* posted, once a turn */
     ngx_event_t             timer;
 
     ngx_log_t               log;
 
+    unsigned                deferred:1;  /* flush was put behind others */
     unsigned                has_reply:1;
     unsigned                bare_misses:1; /* memcached before 1.6.18 echoes
                                               nothing with EN */
@@ -94,6 +97,7 @@ struct ngx_mcds_op_s {
     ngx_mcds_value_t       *value;       /* being sent */
 
     ngx_uint_t              verb;
+    ngx_uint_t              want;        /* NGX_MCDS_VALUE if one must come */
     ngx_uint_t              rc;          /* of an operation that failed before
                                             it was queued */
     ngx_msec_t              deadline;

@@ -18,9 +18,12 @@
 #define NGX_MCDS_FIRST_PROBE      1000
 
 
+static char *ngx_mcds_pool_fold(ngx_conf_t *cf, ngx_str_t *folded,
+    ngx_str_t *string);
 static char *ngx_mcds_pool_check_config(ngx_conf_t *cf, ngx_str_t *string);
 static char *ngx_mcds_pool_check_word(ngx_conf_t *cf, ngx_str_t *word);
 static char *ngx_mcds_pool_check_port(ngx_conf_t *cf, ngx_str_t *word);
+static char *ngx_mcds_pool_refused(ngx_conf_t *cf, char *error);
 static char *ngx_mcds_pool_take_servers(ngx_conf_t *cf, ngx_mcds_pool_t *pool);
 static char *ngx_mcds_pool_resolve(ngx_conf_t *cf, ngx_mcds_server_t *server);
 static char *ngx_mcds_pool_error(ngx_conf_t *cf, const char *fmt, ...);
@@ -75,12 +78,23 @@ static struct {
 ngx_mcds_pool_t *
 ngx_mcds_pool_create(ngx_pool_t *p, ngx_str_t *name)
 {
-    ngx_mcds_pool_t  *pool;
+    ngx_mcds_pool_t     *pool;
+    ngx_pool_cleanup_t  *cln;
 
     pool = ngx_pcalloc(p, sizeof(ngx_mcds_pool_t));
     if (pool == NULL) {
         return NULL;
     }
+
+    /* a configuration that is refused later must not leave a handle */
+
+    cln = ngx_pool_cleanup_add(p, 0);
+    if (cln == NULL) {
+        return NULL;
+    }
+
+    cln->handler = ngx_mcds_pool_cleanup;
+    cln->data = pool;
 
     if (ngx_array_init(&pool->servers, p, 4, sizeof(ngx_mcds_server_t))
         != NGX_OK)
@@ -139,35 +153,39 @@ ngx_mcds_pool_add(ngx_conf_t *cf, ngx_mcds_pool_t *pool, ngx_str_t *address,
 
 
 char *
-ngx_mcds_pool_config(ngx_conf_t *cf, ngx_mcds_pool_t *pool, ngx_str_t *string)
+ngx_mcds_pool_config(ngx_conf_t *cf, ngx_mcds_pool_t *pool, ngx_str_t *given)
 {
     char          *err, error[512];
     int64_t        ms;
-    ngx_str_t      text;
+    ngx_str_t      string;
     memcached_st  *mc;
 
-    err = ngx_mcds_pool_check_config(cf, string);
+    if (pool->distribution != NGX_MCDS_MODULA) {
+        return "cannot stand beside \"distribution\"";
+    }
+
+    err = ngx_mcds_pool_fold(cf, &string, given);
     if (err) {
         return err;
     }
 
-    if (libmemcached_check_configuration((char *) string->data, string->len,
+    err = ngx_mcds_pool_check_config(cf, &string);
+    if (err) {
+        return err;
+    }
+
+    error[0] = '\0';
+
+    if (libmemcached_check_configuration((char *) string.data, string.len,
                                          error, sizeof(error))
         != MEMCACHED_SUCCESS)
     {
-        /* behind the message there may be a pointer and a source file */
-
-        text.data = (u_char *) error;
-        text.len = ngx_strnlen(text.data, sizeof(error));
-
-        return ngx_mcds_pool_error(cf, "libmemcached does not accept \"%V\": "
-                                   "%V", string, &text);
+        return ngx_mcds_pool_refused(cf, error);
     }
 
-    mc = memcached((char *) string->data, string->len);
+    mc = memcached((char *) string.data, string.len);
     if (mc == NULL) {
-        return ngx_mcds_pool_error(cf, "libmemcached does not accept \"%V\"",
-                                   string);
+        return "libmemcached does not accept it";
     }
 
     pool->memcached = mc;
@@ -197,19 +215,10 @@ ngx_mcds_pool_init(ngx_conf_t *cf, ngx_mcds_pool_t *pool)
     memcached_st        *mc;
     memcached_return_t   rc;
     ngx_mcds_server_t   *server;
-    ngx_pool_cleanup_t  *cln;
 
     if (pool->servers.nelts == 0) {
         return "no servers";
     }
-
-    cln = ngx_pool_cleanup_add(cf->pool, 0);
-    if (cln == NULL) {
-        return "out of memory";
-    }
-
-    cln->handler = ngx_mcds_pool_cleanup;
-    cln->data = pool;
 
     if (pool->memcached) {
         return NULL;
@@ -315,9 +324,49 @@ ngx_mcds_pool_cleanup(void *data)
 }
 
 
+/* blanks other than one single space are errors to libmemcached */
+
+static char *
+ngx_mcds_pool_fold(ngx_conf_t *cf, ngx_str_t *folded, ngx_str_t *string)
+{
+    u_char      *p, ch;
+    size_t       i;
+    ngx_uint_t   space;
+
+    p = ngx_pnalloc(cf->pool, string->len + 1);
+    if (p == NULL) {
+        return "out of memory";
+    }
+
+    folded->data = p;
+    space = 0;
+
+    for (i = 0; i < string->len; i++) {
+        ch = string->data[i];
+
+        if (ch == ' ' || ch == '\t' || ch == CR || ch == LF) {
+            space = 1;
+            continue;
+        }
+
+        if (space && p != folded->data) {
+            *p++ = ' ';
+        }
+
+        space = 0;
+        *p++ = ch;
+    }
+
+    *p = '\0';
+    folded->len = p - folded->data;
+
+    return NULL;
+}
+
+
 /*
  * libmemcached takes some words that would read files or end the string, and
- * never looks at ports; blanks other than one single space are errors to it.
+ * never looks at ports.
  */
 
 static char *
@@ -343,14 +392,7 @@ ngx_mcds_pool_check_config(ngx_conf_t *cf, ngx_str_t *string)
             p++;
         }
 
-        word.len = p - word.data;
-
-        if (word.len == 0 || p + 1 == last) {
-            return ngx_mcds_pool_error(cf, "exactly one space must stand "
-                                       "between the words of \"%V\"", string);
-        }
-
-        p++;
+        word.len = p++ - word.data;
 
         err = ngx_mcds_pool_check_word(cf, &word);
         if (err) {
@@ -423,6 +465,11 @@ ngx_mcds_pool_check_port(ngx_conf_t *cf, ngx_str_t *word)
     p = word->data + 9;
     last = word->data + word->len;
 
+    if (p < last && *p == '[') {
+        return ngx_mcds_pool_error(cf, "libmemcached cannot read the address "
+                                   "in \"%V\", use \"server\"", word);
+    }
+
     end = ngx_strlchr(p, last, '/');
     if (end == NULL) {
         end = last;
@@ -441,6 +488,36 @@ ngx_mcds_pool_check_port(ngx_conf_t *cf, ngx_str_t *word)
     }
 
     return NULL;
+}
+
+
+/*
+ * libmemcached says "(0x7ffd88d57b60) <what is wrong>: last_token=.. -> <source
+ * file>:<line>".
+ */
+
+static char *
+ngx_mcds_pool_refused(ngx_conf_t *cf, char *error)
+{
+    char       *end;
+    ngx_str_t   text;
+
+    if (error[0] == '(') {
+        end = ngx_strstr(error, ") ");
+        error = end ? end + 2 : error;
+    }
+
+    end = ngx_strstr(error, ": last_token=");
+
+    if (end == NULL) {
+        end = ngx_strstr(error, " -> ");
+    }
+
+    text.data = (u_char *) error;
+    text.len = end ? (size_t) (end - error) : ngx_strlen(error);
+
+    return ngx_mcds_pool_error(cf, "libmemcached does not accept it: %V",
+                               &text);
 }
 
 
@@ -654,12 +731,17 @@ ngx_mcds_result_value(ngx_mcds_result_t *result, ngx_log_t *log)
         return ngx_mcds_value_ref(result->value);
     }
 
-    value = ngx_mcds_value_create(result->len, log);
+    /* as a value that is received in its place: it may be stored again */
+
+    value = ngx_mcds_value_create(result->len + 2, log);
     if (value == NULL) {
         return NULL;
     }
 
-    ngx_memcpy(value->data, result->data, result->len);
+    if (result->len) {
+        ngx_memcpy(value->data, result->data, result->len);
+    }
+
     value->len = result->len;
 
     return value;
@@ -738,8 +820,16 @@ ngx_mcds_op_start(ngx_mcds_server_t *server, ngx_mcds_op_t *op,
     cmd.len = req->value ? req->value->len : req->text.len;
 
     op->verb = req->verb;
+    op->want = 0;
     op->opaque = cmd.opaque;
     op->limit = req->limit ? req->limit : NGX_MCDS_BULK;
+
+    if (req->verb == NGX_MCDS_INCR || req->verb == NGX_MCDS_DECR) {
+        op->want = NGX_MCDS_VALUE;
+
+    } else if (req->verb == NGX_MCDS_GET) {
+        op->want = req->want & NGX_MCDS_VALUE;
+    }
 
     bulk = req->bulk || cmd.len >= NGX_MCDS_BULK;
 

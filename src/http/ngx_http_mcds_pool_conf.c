@@ -193,9 +193,15 @@ ngx_http_mcds_pool_line(ngx_conf_t *cf, ngx_command_t *dummy, void *conf)
 
     err = param[i].set(cf, block->pool, param[i].data);
     if (err) {
+
+        /* the value goes last, it may be long */
+
         ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
-                           "\"%V %V\" in mcds_pool \"%V\": %s",
-                           &value[0], &value[1], &block->pool->name, err);
+                           "mcds_pool \"%V\": %s in \"%V %V%s%s\"",
+                           &block->pool->name, err, &value[0], &value[1],
+                           cf->args->nelts == 3 ? " " : "",
+                           cf->args->nelts == 3 ? value[2].data
+                                                : (u_char *) "");
         return NGX_CONF_ERROR;
     }
 

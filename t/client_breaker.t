@@ -1,0 +1,165 @@
+#!/usr/bin/perl
+
+# Copyright (C) mcds authors
+
+# The breaker: a server that hangs or refuses costs some requests their
+# deadline, later ones nothing; one line in the log tells each change; a probe
+# brings it back.
+
+use warnings;
+use strict;
+
+use Test::More;
+
+use FindBin;
+use lib "$FindBin::Bin/lib";
+use Test::Mcds;
+
+my $t = Test::Mcds->new()->allow(qr/is down after 3 failures/,
+    qr/memcached sent a reply/);
+
+my $f = $t->fake('m', sub {
+    my ($f, $c, $line, $value) = @_;
+
+    my $mode = $f->mode();
+
+    return $f->stall() if $mode eq 'hung' && $line eq 'version';
+    return $f->stall() if $mode eq 'half' && $line =~ /^m[ags]/;
+    return $f->default($line, $value) =~ s/ O\w+/ O0/r
+        if $mode eq 'wrong' && $line =~ /^m[ags]/;
+    return;
+});
+
+my $h = $t->nginx('h', <<'EOT');
+%%GLOBALS%%
+worker_processes 1;
+events { }
+http {
+    %%HTTP%%
+    mcds_pool main {
+        server       127.0.0.1:%%PORT_m%%;
+        timeout      100ms;
+        max_fails    3;
+        fail_timeout 150ms;
+    }
+    mcds_pool never {
+        server       127.0.0.1:%%PORT_m%%;
+        timeout      100ms;
+        max_fails    0;
+    }
+    mcds_use main;
+    server {
+        listen 127.0.0.1:%%PORT%%;
+        location / {
+            mcds_counter $n key=count;
+            mcds_return "<$n>\n";
+        }
+        location /never {
+            mcds_use never;
+            mcds_counter $n key=never;
+            mcds_return "<$n>\n";
+        }
+        location /p {
+            mcds_cache on;
+            mcds_cache_valid 1h;
+            proxy_pass http://127.0.0.1:%%PORT_o%%;
+        }
+    }
+}
+EOT
+
+$t->origin('o');
+
+my ($down, $up) = (0, 0);
+
+like($h->get('/')->body, qr/^<\d+>$/, 'well');
+
+for my $mode (qw/ hung half wrong refused /) {
+
+    $f->tell($mode);
+    $f->refuse(1) if $mode eq 'refused';
+    $f->close_all();
+    $f->hang_up();
+    wait_for(sub { $f->connections() == 0 });
+
+    # the first ones may wait
+
+    my $start = $h->log_count(qr/is down/);
+    my $waited = 0;
+
+    for (1 .. 10) {
+        my $res = $h->get('/');
+
+        $waited++ if $res->time > 0.08;
+        is($res->body, "<>\n", "$mode: without a number");
+        last if $h->log_count(qr/is down/) > $start;
+    }
+
+    $down++;
+    is($h->log_count(qr/is down after 3 failures/), $down,
+        "$mode: one line says so");
+    is($waited, $mode =~ /^h/ ? 3 : 0, "$mode: who had to wait");
+
+    # later ones are not delayed, nor do they send anything
+
+    $f->mark();
+
+    my @res = map { $h->get($_ % 2 ? '/' : '/p/' . rand()) } 1 .. 40;
+    my @slow = grep { $_->time > 0.05 * $t->slow() } @res;
+
+    is(scalar @slow, 0, "$mode: later ones are not delayed");
+    is(scalar(grep { $_->status == 200 } @res), 40, "$mode: all answered");
+
+    # probes go on all the time, and tell nothing
+
+    if ($mode ne 'refused') {
+        ok(wait_for(sub { $f->opened_count() >= 3 }), "$mode: probes");
+    }
+
+    is($f->count(qr/^(?!version$|mn$|mg mcds:probe )/), 0,
+        "$mode: nothing but probes is sent");
+    is($h->log_count(qr/\[(?:error|warn)\]/), grown($mode),
+        "$mode: no line more");
+
+    # a probe finds it well again
+
+    $f->tell('');
+    $f->refuse(0) if $mode eq 'refused';
+
+    ok(wait_for(sub { $h->get('/')->body =~ /^<\d+>$/ }),
+        "$mode: is used again");
+    is($h->log_count(qr/is up again/), ++$up, "$mode: one line says so");
+}
+
+
+# failures that are not in a row
+
+$f->tell('wrong');
+$h->get('/') for 1 .. 2;
+$f->tell('');
+like($h->get('/')->body, qr/^<\d+>$/, 'two failures are no reason');
+$f->tell('wrong');
+$h->get('/') for 1 .. 2;
+$f->tell('');
+like($h->get('/')->body, qr/^<\d+>$/, 'nor two more');
+is($h->log_count(qr/is down/), $down, 'the breaker stayed closed');
+
+
+# without a breaker each request tries
+
+$f->tell('half');
+is(scalar(grep { $_->time > 0.08 } map { $h->get('/never') } 1 .. 5), 5,
+    'max_fails 0: all wait');
+$f->tell('');
+like($h->get('/never')->body, qr/^<\d+>$/, 'max_fails 0: and find it at once');
+is($h->log_count(qr/is down/), $down, 'max_fails 0: no line');
+
+$t->done();
+
+
+# lines of the first failures, which "wrong" tells, and of the breaker
+
+sub grown {
+    my ($mode) = @_;
+    return $down + ($mode eq 'wrong' || $mode eq 'refused' ? 3 : 0);
+}
