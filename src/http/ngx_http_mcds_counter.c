@@ -12,14 +12,19 @@
 #include "ngx_http_mcds_module.h"
 
 
+static ngx_uint_t ngx_http_mcds_counter_is_off(ngx_conf_t *cf);
+static char *ngx_http_mcds_counter_off(ngx_conf_t *cf,
+    ngx_http_mcds_loc_conf_t *mlcf, ngx_command_t *cmd);
 static ngx_http_mcds_counter_t *ngx_http_mcds_counter_add(ngx_conf_t *cf,
     ngx_http_mcds_loc_conf_t *mlcf, ngx_command_t *cmd);
-static char *ngx_http_mcds_counter_variable(ngx_conf_t *cf, ngx_str_t *name,
-    ngx_uint_t *index);
+static ngx_int_t ngx_http_mcds_counter_variable(ngx_conf_t *cf,
+    ngx_command_t *cmd, ngx_str_t *name, ngx_uint_t *index);
 static char *ngx_http_mcds_counter_value(ngx_conf_t *cf, ngx_str_t *text,
     ngx_http_complex_value_t *cv);
 static char *ngx_http_mcds_counter_window(ngx_conf_t *cf, ngx_command_t *cmd,
-    ngx_http_mcds_counter_t *counter);
+    ngx_http_mcds_loc_conf_t *mlcf, ngx_http_mcds_counter_t *counter);
+static ngx_uint_t ngx_http_mcds_counters_refused(ngx_http_request_t *r,
+    ngx_http_mcds_loc_conf_t *mlcf);
 static ngx_http_mcds_number_t *ngx_http_mcds_number_find(
     ngx_http_mcds_ctx_t *ctx, ngx_uint_t index);
 static ngx_int_t ngx_http_mcds_count(ngx_http_request_t *r,
@@ -46,15 +51,17 @@ ngx_http_mcds_counter(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 {
     ngx_http_mcds_loc_conf_t *mlcf = conf;
 
-    char                     *rv;
     ngx_str_t                *value, *key, s;
     ngx_uint_t                i;
     ngx_http_mcds_counter_t  *counter;
 
-    counter = ngx_http_mcds_counter_add(cf, mlcf, cmd);
+    if (ngx_http_mcds_counter_is_off(cf)) {
+        return ngx_http_mcds_counter_off(cf, mlcf, cmd);
+    }
 
+    counter = ngx_http_mcds_counter_add(cf, mlcf, cmd);
     if (counter == NULL) {
-        return mlcf->counters ? NGX_CONF_ERROR : NGX_CONF_OK;
+        return NGX_CONF_ERROR;
     }
 
     value = cf->args->elts;
@@ -75,9 +82,7 @@ ngx_http_mcds_counter(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
         return NGX_CONF_ERROR;
     }
 
-    rv = ngx_http_mcds_counter_value(cf, key, &counter->key);
-
-    return rv;
+    return ngx_http_mcds_counter_value(cf, key, &counter->key);
 }
 
 
@@ -91,10 +96,13 @@ ngx_http_mcds_visitor_counter(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
     ngx_uint_t                i;
     ngx_http_mcds_counter_t  *counter;
 
-    counter = ngx_http_mcds_counter_add(cf, mlcf, cmd);
+    if (ngx_http_mcds_counter_is_off(cf)) {
+        return ngx_http_mcds_counter_off(cf, mlcf, cmd);
+    }
 
+    counter = ngx_http_mcds_counter_add(cf, mlcf, cmd);
     if (counter == NULL) {
-        return mlcf->counters ? NGX_CONF_ERROR : NGX_CONF_OK;
+        return NGX_CONF_ERROR;
     }
 
     counter->window = 300;
@@ -127,8 +135,8 @@ ngx_http_mcds_visitor_counter(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 
             n = ngx_parse_time(&s, 1);
 
-            if (n != NGX_ERROR && n > 0) {
-                counter->window = ngx_min(n, NGX_MCDS_MAX_TTL);
+            if (n > 0 && n <= NGX_MCDS_MAX_TTL) {
+                counter->window = n;
                 continue;
             }
         }
@@ -148,30 +156,29 @@ ngx_http_mcds_visitor_counter(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
         return NGX_CONF_ERROR;
     }
 
-    if (ngx_http_mcds_counter_window(cf, cmd, counter) != NGX_CONF_OK) {
-        return NGX_CONF_ERROR;
-    }
-
     counter->visitor = ngx_palloc(cf->pool, sizeof(ngx_http_complex_value_t));
     if (counter->visitor == NULL) {
         return NGX_CONF_ERROR;
     }
 
     if (ngx_http_mcds_counter_value(cf, &visitor, counter->visitor)
-        != NGX_CONF_OK)
+        != NGX_CONF_OK
+        || ngx_http_mcds_counter_value(cf, &key, &counter->key)
+           != NGX_CONF_OK)
     {
         return NGX_CONF_ERROR;
     }
 
-    return ngx_http_mcds_counter_value(cf, &key, &counter->key);
+    return ngx_http_mcds_counter_window(cf, cmd, mlcf, counter);
 }
 
 
 static char *
 ngx_http_mcds_counter_window(ngx_conf_t *cf, ngx_command_t *cmd,
-    ngx_http_mcds_counter_t *counter)
+    ngx_http_mcds_loc_conf_t *mlcf, ngx_http_mcds_counter_t *counter)
 {
-    uint64_t  life;
+    ngx_uint_t                i;
+    ngx_http_mcds_counter_t  *other;
 
     if (counter->window % counter->slots) {
         ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
@@ -181,63 +188,100 @@ ngx_http_mcds_counter_window(ngx_conf_t *cf, ngx_command_t *cmd,
         return NGX_CONF_ERROR;
     }
 
-    life = (uint64_t) counter->window
-           + counter->window / counter->slots + 1;
-
-    if (life > NGX_MCDS_MAX_TTL) {
+    if (counter->window + counter->window / counter->slots + 1
+        > NGX_MCDS_MAX_TTL)
+    {
         ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
-                           "\"%V\": window and one slot must be at most "
-                           "30 days together", &cmd->name);
+                           "\"%V\": a window of %uDs and one of its %uD slots "
+                           "are together more than 30 days", &cmd->name,
+                           counter->window, counter->slots);
         return NGX_CONF_ERROR;
+    }
+
+    /* they would share the marks, and a visitor be counted by one alone */
+
+    other = mlcf->counters->elts;
+
+    for (i = 0; i < mlcf->counters->nelts; i++) {
+
+        if (other[i].visitor
+            && (other[i].window != counter->window
+                || other[i].slots != counter->slots)
+            && other[i].key.value.len == counter->key.value.len
+            && ngx_strncmp(other[i].key.value.data, counter->key.value.data,
+                           counter->key.value.len)
+               == 0)
+        {
+            ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                               "\"%V\": key \"%V\" is used twice, with "
+                               "another window or other slots", &cmd->name,
+                               &counter->key.value);
+            return NGX_CONF_ERROR;
+        }
     }
 
     return NGX_CONF_OK;
 }
 
 
-/* NULL with mlcf->counters NULL: "off" */
+static ngx_uint_t
+ngx_http_mcds_counter_is_off(ngx_conf_t *cf)
+{
+    ngx_str_t  *value;
+
+    value = cf->args->elts;
+
+    return cf->args->nelts == 2
+           && value[1].len == 3
+           && ngx_strncmp(value[1].data, "off", 3) == 0;
+}
+
+
+static char *
+ngx_http_mcds_counter_off(ngx_conf_t *cf, ngx_http_mcds_loc_conf_t *mlcf,
+    ngx_command_t *cmd)
+{
+    if (mlcf->counters != NGX_CONF_UNSET_PTR && mlcf->counters) {
+        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                           "\"%V off\" beside counters of the same level",
+                           &cmd->name);
+        return NGX_CONF_ERROR;
+    }
+
+    mlcf->counters = NULL;
+
+    return NGX_CONF_OK;
+}
+
 
 static ngx_http_mcds_counter_t *
 ngx_http_mcds_counter_add(ngx_conf_t *cf, ngx_http_mcds_loc_conf_t *mlcf,
     ngx_command_t *cmd)
 {
-    char                     *rv;
     ngx_str_t                *value;
     ngx_uint_t                i, index;
     ngx_http_mcds_counter_t  *counter, *other;
 
     value = cf->args->elts;
 
-    if (cf->args->nelts == 2
-        && value[1].len == 3 && ngx_strncmp(value[1].data, "off", 3) == 0)
-    {
-        if (mlcf->counters != NGX_CONF_UNSET_PTR && mlcf->counters) {
-            ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
-                               "\"%V off\" beside counters of the same level",
-                               &cmd->name);
-            return NULL;
-        }
-
-        mlcf->counters = NULL;
+    if (mlcf->counters == NULL) {
+        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                           "\"%V %V\" beside \"off\" of the same level",
+                           &cmd->name, &value[1]);
         return NULL;
     }
 
-    if (mlcf->counters == NGX_CONF_UNSET_PTR || mlcf->counters == NULL) {
+    if (mlcf->counters == NGX_CONF_UNSET_PTR) {
         mlcf->counters = ngx_array_create(cf->pool, 2,
                                           sizeof(ngx_http_mcds_counter_t));
         if (mlcf->counters == NULL) {
-            mlcf->counters = NGX_CONF_UNSET_PTR;
             return NULL;
         }
 
         ngx_http_mcds_set_place(cf, &mlcf->counters_place);
     }
 
-    rv = ngx_http_mcds_counter_variable(cf, &value[1], &index);
-
-    if (rv != NGX_CONF_OK) {
-        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0, "\"%V\": %s \"%V\"",
-                           &cmd->name, rv, &value[1]);
+    if (ngx_http_mcds_counter_variable(cf, cmd, &value[1], &index) != NGX_OK) {
         return NULL;
     }
 
@@ -264,11 +308,9 @@ ngx_http_mcds_counter_add(ngx_conf_t *cf, ngx_http_mcds_loc_conf_t *mlcf,
 }
 
 
-/* NGX_CONF_OK, or what is wrong with the name */
-
-static char *
-ngx_http_mcds_counter_variable(ngx_conf_t *cf, ngx_str_t *name,
-    ngx_uint_t *index)
+static ngx_int_t
+ngx_http_mcds_counter_variable(ngx_conf_t *cf, ngx_command_t *cmd,
+    ngx_str_t *name, ngx_uint_t *index)
 {
     ngx_str_t                    s;
     ngx_http_variable_t         *v;
@@ -276,7 +318,10 @@ ngx_http_mcds_counter_variable(ngx_conf_t *cf, ngx_str_t *name,
     ngx_http_mcds_number_var_t  *number;
 
     if (name->len < 2 || name->data[0] != '$') {
-        return "invalid variable name";
+        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                           "\"%V\": invalid variable name \"%V\"",
+                           &cmd->name, name);
+        return NGX_ERROR;
     }
 
     s.data = name->data + 1;
@@ -285,23 +330,26 @@ ngx_http_mcds_counter_variable(ngx_conf_t *cf, ngx_str_t *name,
     v = ngx_http_add_variable(cf, &s, NGX_HTTP_VAR_CHANGEABLE
                                       |NGX_HTTP_VAR_NOCACHEABLE);
     if (v == NULL) {
-        return "cannot add variable";
+        return NGX_ERROR;
     }
 
     if (v->get_handler == ngx_http_mcds_number_variable) {
         *index = v->data;
-        return NGX_CONF_OK;
+        return NGX_OK;
     }
 
     if (v->get_handler) {
-        return "another directive already gives a value to";
+        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                           "\"%V\": variable \"%V\" already has a value",
+                           &cmd->name, name);
+        return NGX_ERROR;
     }
 
     mmcf = ngx_http_conf_get_module_main_conf(cf, ngx_http_mcds_module);
 
     number = ngx_array_push(&mmcf->numbers);
     if (number == NULL) {
-        return "out of memory for";
+        return NGX_ERROR;
     }
 
     number->name = *name;
@@ -312,7 +360,7 @@ ngx_http_mcds_counter_variable(ngx_conf_t *cf, ngx_str_t *name,
     v->get_handler = ngx_http_mcds_number_variable;
     v->data = *index;
 
-    return NGX_CONF_OK;
+    return NGX_OK;
 }
 
 
@@ -345,6 +393,10 @@ ngx_http_mcds_counters_start(ngx_http_request_t *r,
     ngx_http_mcds_ctx_t      *ctx;
     ngx_http_mcds_counter_t  *counter;
     ngx_http_mcds_numbers_t  *numbers;
+
+    if (ngx_http_mcds_counters_refused(r, mlcf)) {
+        return NGX_OK;
+    }
 
     ctx = ngx_http_get_module_ctx(r, ngx_http_mcds_module);
 
@@ -392,6 +444,29 @@ ngx_http_mcds_counters_start(ngx_http_request_t *r,
     ctx->numbers = numbers;
 
     return i < mlcf->counters->nelts ? NGX_ERROR : NGX_OK;
+}
+
+
+/*
+ * The page of an error counts what its own location declares.  What that
+ * inherits was for the request itself, which may have been refused.
+ */
+
+static ngx_uint_t
+ngx_http_mcds_counters_refused(ngx_http_request_t *r,
+    ngx_http_mcds_loc_conf_t *mlcf)
+{
+    ngx_http_core_srv_conf_t  *cscf;
+    ngx_http_mcds_loc_conf_t  *server;
+
+    if (r->err_status == 0) {
+        return 0;
+    }
+
+    cscf = ngx_http_get_module_srv_conf(r, ngx_http_core_module);
+    server = cscf->ctx->loc_conf[ngx_http_mcds_module.ctx_index];
+
+    return mlcf->counters == server->counters;
 }
 
 
@@ -553,7 +628,7 @@ ngx_http_mcds_number_variable(ngx_http_request_t *r,
     number = ctx ? ngx_http_mcds_number_find(ctx, data) : NULL;
 
     if (number == NULL) {
-        ngx_http_mcds_number_too_early(r->main, data);
+        ngx_http_mcds_number_too_early(r, data);
     }
 
     if (number == NULL || !number->valid) {
@@ -580,12 +655,23 @@ static void
 ngx_http_mcds_number_too_early(ngx_http_request_t *r, ngx_uint_t index)
 {
     ngx_uint_t                   i;
+    ngx_http_mcds_ctx_t         *ctx;
     ngx_http_mcds_counter_t     *counter;
     ngx_http_mcds_loc_conf_t    *mlcf;
     ngx_http_mcds_main_conf_t   *mmcf;
     ngx_http_mcds_number_var_t  *number;
 
-    if (r->header_sent || r->logged) {
+    /* who was refused, has left, or refreshes a page was not to be counted */
+
+    ctx = ngx_http_mcds_get_ctx(r);
+
+    if (ctx && ctx->refresh) {
+        return;
+    }
+
+    r = r->main;
+
+    if (r->header_sent || r->err_status || r->count == 0) {
         return;
     }
 

@@ -325,7 +325,22 @@ ngx_http_mcds_merge_loc_conf(ngx_conf_t *cf, void *parent, void *child)
     ngx_http_mcds_loc_conf_t *prev = parent;
     ngx_http_mcds_loc_conf_t *conf = child;
 
-    char  *rv;
+    char                      *rv;
+    ngx_http_core_loc_conf_t  *clcf;
+
+    clcf = ngx_http_conf_get_module_loc_conf(cf, ngx_http_core_module);
+
+    if (conf->return_text == NULL && (clcf->noname || clcf->lmt_excpt)) {
+
+        /* as proxy_pass: "if" and "limit_except" are still that location */
+
+        conf->return_text = prev->return_text;
+        conf->return_code = prev->return_code;
+
+        if (clcf->lmt_excpt && clcf->handler == NULL && conf->return_text) {
+            clcf->handler = ngx_http_mcds_return_handler;
+        }
+    }
 
     if (conf->use.data == NULL) {
         conf->use = prev->use;

@@ -207,8 +207,9 @@ ngx_int_t ngx_http_mcds_cache_decide(ngx_http_request_t *r,
 ngx_int_t ngx_http_mcds_cache_add_variables(ngx_conf_t *cf);
 uint64_t ngx_http_mcds_now(void);
 
-/* the content handler that sends ctx->copy */
+/* content handlers: sends ctx->copy; sends the text of mcds_return */
 ngx_int_t ngx_http_mcds_serve_handler(ngx_http_request_t *r);
+ngx_int_t ngx_http_mcds_return_handler(ngx_http_request_t *r);
 
 
 /* directives that are more than a slot */

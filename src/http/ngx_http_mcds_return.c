@@ -13,9 +13,6 @@
 #include "ngx_http_mcds_module.h"
 
 
-static ngx_int_t ngx_http_mcds_return_handler(ngx_http_request_t *r);
-
-
 char *
 ngx_http_mcds_return(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 {
@@ -76,7 +73,7 @@ ngx_http_mcds_return(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 }
 
 
-static ngx_int_t
+ngx_int_t
 ngx_http_mcds_return_handler(ngx_http_request_t *r)
 {
     ngx_int_t                  rc;

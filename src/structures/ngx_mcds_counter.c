@@ -125,7 +125,7 @@ ngx_mcds_counter_batch(ngx_mcds_pool_t *pool, ngx_str_t *key, uint32_t ttl)
     ngx_queue_t       *q, *bucket;
     ngx_mcds_batch_t  *batch;
 
-    hash = ngx_murmur_hash2(key->data, key->len);
+    hash = ngx_crc32_long(key->data, key->len);
     bucket = &ngx_mcds_counter_buckets[hash % NGX_MCDS_COUNTER_BUCKETS];
 
     for (q = ngx_queue_head(bucket);

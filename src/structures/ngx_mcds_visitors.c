@@ -14,6 +14,7 @@
 /* marks and shown sums that a worker remembers */
 #define NGX_MCDS_MARKS            16384
 #define NGX_MCDS_SUMS             1024
+#define NGX_MCDS_SUM_BUCKETS      256
 
 /*
  * For so many seconds a new slot's sum may still change: visits of the last
@@ -47,9 +48,10 @@ struct ngx_mcds_sum_s {
 /* what is shown for one key */
 
 typedef struct {
-    ngx_rbtree_node_t     node;
+    ngx_queue_t           bucket;
     ngx_queue_t           queue;       /* the least recently used last */
     ngx_mcds_visitors_t   visitors;
+    uint32_t              hash;
 
     uint64_t              slot;        /* of value */
     uint64_t              value;
@@ -75,6 +77,9 @@ static void ngx_mcds_visitors_left(void *data, ngx_mcds_result_t *result);
 static void ngx_mcds_visitors_count(ngx_mcds_visit_t *visit);
 static ngx_mcds_shown_t *ngx_mcds_visitors_shown(
     ngx_mcds_visitors_t *visitors, ngx_str_t *key);
+static ngx_mcds_shown_t *ngx_mcds_visitors_shown_create(
+    ngx_mcds_visitors_t *visitors, ngx_str_t *key, uint32_t hash);
+static void ngx_mcds_visitors_init(void);
 static void ngx_mcds_visitors_evict(void);
 static ngx_int_t ngx_mcds_visitors_fetch(ngx_mcds_shown_t *shown,
     time_t now, uint64_t slot);
@@ -83,8 +88,7 @@ static void ngx_mcds_visitors_fetched(void *data, ngx_mcds_result_t *result);
 
 static ngx_mcds_mark_t    ngx_mcds_marks[NGX_MCDS_MARKS];
 
-static ngx_rbtree_t       ngx_mcds_shown;
-static ngx_rbtree_node_t  ngx_mcds_shown_sentinel;
+static ngx_queue_t        ngx_mcds_shown_buckets[NGX_MCDS_SUM_BUCKETS];
 static ngx_queue_t        ngx_mcds_shown_queue;
 static ngx_uint_t         ngx_mcds_shown_count;
 
@@ -369,31 +373,27 @@ ngx_mcds_visitors_cancel(ngx_mcds_sum_t *sum)
 static ngx_mcds_shown_t *
 ngx_mcds_visitors_shown(ngx_mcds_visitors_t *visitors, ngx_str_t *key)
 {
-    uint32_t            hash;
-    ngx_mcds_shown_t   *shown;
-    ngx_rbtree_node_t  *node;
+    uint32_t           hash;
+    ngx_queue_t       *q, *bucket;
+    ngx_mcds_shown_t  *shown;
 
-    if (ngx_mcds_shown.root == NULL) {
-        ngx_rbtree_init(&ngx_mcds_shown, &ngx_mcds_shown_sentinel,
-                        ngx_rbtree_insert_value);
-        ngx_queue_init(&ngx_mcds_shown_queue);
+    if (ngx_mcds_shown_queue.next == NULL) {
+        ngx_mcds_visitors_init();
     }
 
-    hash = ngx_murmur_hash2(key->data, key->len)
+    hash = ngx_crc32_long(key->data, key->len)
            ^ (visitors->window * 61 + visitors->slots);
 
-    node = ngx_mcds_shown.root;
+    bucket = &ngx_mcds_shown_buckets[hash % NGX_MCDS_SUM_BUCKETS];
 
-    while (node != &ngx_mcds_shown_sentinel) {
+    for (q = ngx_queue_head(bucket);
+         q != ngx_queue_sentinel(bucket);
+         q = ngx_queue_next(q))
+    {
+        shown = ngx_queue_data(q, ngx_mcds_shown_t, bucket);
 
-        if (hash != node->key) {
-            node = (hash < node->key) ? node->left : node->right;
-            continue;
-        }
-
-        shown = ngx_rbtree_data(node, ngx_mcds_shown_t, node);
-
-        if (shown->visitors.pool == visitors->pool
+        if (shown->hash == hash
+            && shown->visitors.pool == visitors->pool
             && shown->visitors.window == visitors->window
             && shown->visitors.slots == visitors->slots
             && shown->key.len == key->len
@@ -403,11 +403,17 @@ ngx_mcds_visitors_shown(ngx_mcds_visitors_t *visitors, ngx_str_t *key)
             ngx_queue_insert_head(&ngx_mcds_shown_queue, &shown->queue);
             return shown;
         }
-
-        /* equal keys go to the right */
-
-        node = node->right;
     }
+
+    return ngx_mcds_visitors_shown_create(visitors, key, hash);
+}
+
+
+static ngx_mcds_shown_t *
+ngx_mcds_visitors_shown_create(ngx_mcds_visitors_t *visitors, ngx_str_t *key,
+    uint32_t hash)
+{
+    ngx_mcds_shown_t  *shown;
 
     if (ngx_mcds_shown_count >= NGX_MCDS_SUMS) {
         ngx_mcds_visitors_evict();
@@ -418,19 +424,34 @@ ngx_mcds_visitors_shown(ngx_mcds_visitors_t *visitors, ngx_str_t *key)
         return NULL;
     }
 
-    shown->node.key = hash;
     shown->visitors = *visitors;
+    shown->hash = hash;
     shown->key.data = (u_char *) shown + sizeof(ngx_mcds_shown_t);
     shown->key.len = key->len;
     ngx_memcpy(shown->key.data, key->data, key->len);
 
     ngx_queue_init(&shown->sums);
 
-    ngx_rbtree_insert(&ngx_mcds_shown, &shown->node);
+    ngx_queue_insert_tail(
+                       &ngx_mcds_shown_buckets[hash % NGX_MCDS_SUM_BUCKETS],
+                       &shown->bucket);
     ngx_queue_insert_head(&ngx_mcds_shown_queue, &shown->queue);
     ngx_mcds_shown_count++;
 
     return shown;
+}
+
+
+static void
+ngx_mcds_visitors_init(void)
+{
+    ngx_uint_t  i;
+
+    for (i = 0; i < NGX_MCDS_SUM_BUCKETS; i++) {
+        ngx_queue_init(&ngx_mcds_shown_buckets[i]);
+    }
+
+    ngx_queue_init(&ngx_mcds_shown_queue);
 }
 
 
@@ -450,7 +471,7 @@ ngx_mcds_visitors_evict(void)
 
         if (shown->missing == 0) {
             ngx_queue_remove(q);
-            ngx_rbtree_delete(&ngx_mcds_shown, &shown->node);
+            ngx_queue_remove(&shown->bucket);
             ngx_mcds_shown_count--;
             ngx_free(shown);
             return;
@@ -500,8 +521,9 @@ ngx_mcds_visitors_fetch(ngx_mcds_shown_t *shown, time_t now, uint64_t slot)
 static void
 ngx_mcds_visitors_fetched(void *data, ngx_mcds_result_t *result)
 {
-    uint64_t           n;
-    ngx_queue_t       *q;
+    uint64_t           n, value;
+    ngx_uint_t         rc;
+    ngx_queue_t       *q, sums;
     ngx_mcds_sum_t    *sum;
     ngx_mcds_shown_t  *shown;
 
@@ -533,14 +555,23 @@ ngx_mcds_visitors_fetched(void *data, ngx_mcds_result_t *result)
         shown->known = 0;
     }
 
-    while (!ngx_queue_empty(&shown->sums)) {
-        q = ngx_queue_head(&shown->sums);
+    /* a handler may ask for the next sum, or have this one evicted */
+
+    rc = shown->rc;
+    value = shown->partial;
+
+    ngx_queue_init(&sums);
+    ngx_queue_add(&sums, &shown->sums);
+    ngx_queue_init(&shown->sums);
+
+    while (!ngx_queue_empty(&sums)) {
+        q = ngx_queue_head(&sums);
         ngx_queue_remove(q);
 
         sum = ngx_queue_data(q, ngx_mcds_sum_t, queue);
 
         if (sum->handler) {
-            sum->handler(sum->data, shown->rc, shown->partial);
+            sum->handler(sum->data, rc, value);
         }
 
         ngx_free(sum);

@@ -1,0 +1,248 @@
+#!/usr/bin/perl
+
+# Copyright (C) mcds authors
+
+# Mistakes in the directives of counters, mcds_return and the cache: nginx -t
+# refuses each with one message, that names the directive, the word and the
+# line.  (Those of mcds_pool are in a file of their own.)
+
+use warnings;
+use strict;
+
+use Test::More;
+
+use FindBin;
+use lib "$FindBin::Bin/lib";
+use Test::Mcds;
+
+my $t = Test::Mcds->new();
+
+my $pool = 'mcds_pool main { server 127.0.0.1:11211; }';
+my $two = "$pool mcds_pool other { server 127.0.0.1:11212; }";
+
+
+# right ones, lest all be refused for another reason
+
+my @right = (
+    'mcds_counter $n;', 'mcds_counter $n key=$uri$is_args$args;',
+    'mcds_counter $n key=a; mcds_counter $p key=a;', 'mcds_counter off;',
+    'mcds_counter $n; location /in { mcds_counter off; }',
+    'mcds_counter $n; location /in { mcds_counter $n key=b; }',
+    'mcds_visitor_counter off;', 'mcds_visitor_counter $n;',
+    'mcds_visitor_counter $n key=$host visitor=$cookie_u window=1h slots=60;',
+    'mcds_visitor_counter $n window=1s slots=1;',
+    'mcds_visitor_counter $n window=28d slots=28;',
+    'mcds_visitor_counter $n window=1m; '
+        . 'mcds_visitor_counter $p window=1h key=hour:$host;',
+    'mcds_return text;', 'mcds_return 200;', 'mcds_return 599 "t$uri";',
+    'mcds_use main;', 'mcds_cache on;', 'mcds_cache off;', 'mcds_cache main;',
+    'mcds_cache_key $uri;', 'mcds_cache_valid 1m;',
+    'mcds_cache_valid 200;',
+    'mcds_cache_valid 200 302 1m; mcds_cache_valid any 1s;',
+    'mcds_cache_methods GET;', 'mcds_cache_methods GET HEAD;',
+    'mcds_cache_bypass $arg_a $arg_b;', 'mcds_no_cache $arg_a;',
+    'mcds_cache_session_cookies a b*;', 'mcds_cache_session_cookies off;',
+    'mcds_cache_max_size 1m;', 'mcds_cache_lock off;',
+    'mcds_cache_lock_age 2s;', 'mcds_cache_lock_age 30d;',
+    'mcds_cache_lock_timeout 1s;', 'mcds_cache_lock_timeout 1s pass;',
+    'mcds_cache_lock_timeout 1s error;', 'mcds_cache_wait 0;',
+    'mcds_cache_max_waiters 10;', 'mcds_cache_grace on;',
+    'mcds_cache_grace 1h;', 'mcds_cache_background_update off;',
+    'mcds_cache_background_update 30s;',
+);
+
+for my $directives (@right) {
+    is($t->conf_error(http => $pool, location => $directives), '',
+        "right: $directives");
+}
+
+is($t->conf_error(http => "$pool $_"), '', "right: $_")
+    for 'mcds_zone 64k;', 'mcds_zone 1m; mcds_cache on;', 'mcds_cache on;',
+    'mcds_counter $n;', 'map $uri $n { } mcds_counter $p key=$n;';
+is($t->conf_error(http => 'mcds_cache off; mcds_counter off;'), '',
+    'right: no pool is needed for what is off');
+
+
+# what stands in a location, and what the message must hold
+
+my @wrong = (
+    ['mcds_counter;', 'number of arguments', 'mcds_counter'],
+    ['mcds_counter "";', 'mcds_counter', '""'],
+    ['mcds_counter n;', 'mcds_counter', '"n"'],
+    ['mcds_counter $;', 'mcds_counter', '"$"'],
+    ['mcds_counter on;', 'mcds_counter', '"on"'],
+    ['mcds_counter off key=a;', 'mcds_counter', '"off"'],
+    ['mcds_counter $n a;', 'mcds_counter', '"a"'],
+    ['mcds_counter $n key=;', 'mcds_counter', '"key="'],
+    ['mcds_counter $n key;', 'mcds_counter', '"key"'],
+    ['mcds_counter $n KEY=a;', 'mcds_counter', '"KEY=a"'],
+    ['mcds_counter $n key=a ttl=1;', 'mcds_counter', '"ttl=1"'],
+    ['mcds_counter $n window=1m;', 'mcds_counter', '"window=1m"'],
+    ['mcds_counter $n key=${u;', '"u"'],
+    ['mcds_counter $n; mcds_counter $n;', 'mcds_counter', '"$n"', 'twice'],
+    ['mcds_counter $n; mcds_counter off;', 'mcds_counter off', 'beside'],
+    ['mcds_counter off; mcds_counter $n;', 'mcds_counter $n', 'beside'],
+    ['mcds_counter $n; mcds_visitor_counter $n;', 'mcds_visitor_counter',
+        '"$n"', 'twice'],
+    ['mcds_counter $host;', '"host"'],
+    ['mcds_counter $args;', 'mcds_counter', '"$args"'],
+    ['mcds_counter $mcds_cache_status;', '"mcds_cache_status"'],
+    ['set $n 1; mcds_counter $n;', 'mcds_counter', '"$n"'],
+    ['if ($uri) { mcds_counter $n; }', 'not allowed', 'mcds_counter'],
+    ['mcds_counter $n { }', 'mcds_counter'],
+
+    ['mcds_visitor_counter;', 'number of arguments', 'mcds_visitor_counter'],
+    ['mcds_visitor_counter $n key=;', 'mcds_visitor_counter', '"key="'],
+    ['mcds_visitor_counter $n visitor=;', 'mcds_visitor_counter',
+        '"visitor="'],
+    ['mcds_visitor_counter n;', 'mcds_visitor_counter', '"n"'],
+    ['mcds_visitor_counter $n; mcds_visitor_counter $n;',
+        'mcds_visitor_counter', '"$n"', 'twice'],
+    map({ ["mcds_visitor_counter \$n $_;", 'mcds_visitor_counter',
+            "\"$_\""] }
+        'window=', 'window=0', 'window=-1', 'window=1x', 'window=$arg_w',
+        'window=1500ms', 'window=31d', 'window=99999999999999999999',
+        'slots=', 'slots=0', 'slots=-1', 'slots=61', 'slots=a',
+        'slots=99999999999999999999', 'slots=5x', 'slot=5', 'interval=1m'),
+    ['mcds_visitor_counter $n window=10s slots=3;', 'mcds_visitor_counter',
+        '10s', '3 slots'],
+    ['mcds_visitor_counter $n window=1s;', 'mcds_visitor_counter', '1s',
+        '5 slots'],
+    ['mcds_visitor_counter $n window=30d;', 'mcds_visitor_counter',
+        '2592000s', '30 days'],
+    ['mcds_visitor_counter $n window=25d slots=5;', 'mcds_visitor_counter',
+        '30 days'],
+    ['mcds_visitor_counter $n; mcds_visitor_counter $p window=1h;',
+        'mcds_visitor_counter', '"$host"'],
+
+    ['mcds_return;', 'number of arguments', 'mcds_return'],
+    ['mcds_return 200 a b;', 'number of arguments', 'mcds_return'],
+    map({ ["mcds_return $_ text;", 'mcds_return', "\"$_\""] }
+        0, 199, 600, -1, 'text', '99999999999999999999', '$arg_c', '2e2'),
+    ['mcds_return 100;', 'mcds_return', '"100"'],
+    ['mcds_return a; mcds_return b;', 'mcds_return', 'duplicate'],
+
+    ['mcds_use;', 'number of arguments', 'mcds_use'],
+    ['mcds_use main other;', 'number of arguments', 'mcds_use'],
+    ['mcds_use "";', 'mcds_use'],
+    ['mcds_use nobody;', 'mcds_use', '"nobody"'],
+    ['mcds_use $host;', 'mcds_use', '"$host"'],
+    ['mcds_use main; mcds_use main;', 'mcds_use', 'duplicate'],
+
+    ['mcds_cache;', 'number of arguments', 'mcds_cache'],
+    ['mcds_cache nobody;', 'mcds_cache', '"nobody"'],
+    ['mcds_cache "";', 'mcds_cache'],
+    ['mcds_cache on; mcds_cache off;', 'mcds_cache', 'duplicate'],
+    ['mcds_cache $host;', 'mcds_cache', '"$host"'],
+    ['mcds_cache_key;', 'number of arguments', 'mcds_cache_key'],
+    ['mcds_cache_key a; mcds_cache_key b;', 'mcds_cache_key', 'duplicate'],
+    ['mcds_cache_valid;', 'number of arguments', 'mcds_cache_valid'],
+    map({ ["mcds_cache_valid $_;", "\"" . (split / /)[-1] . "\""] }
+        '200 x', '200 -1', '200 $arg_a'),
+    map({ ["mcds_cache_valid $_ 1m;", "\"$_\""] } 99, 600, 'abc', -200),
+    ['mcds_cache_methods;', 'number of arguments', 'mcds_cache_methods'],
+    map({ ["mcds_cache_methods $_;", 'mcds_cache_methods', "\"$_\""] }
+        'POST', 'get', 'PUT'),
+    ['mcds_cache_methods GET; mcds_cache_methods HEAD;',
+        'mcds_cache_methods', 'duplicate'],
+    ['mcds_cache_bypass;', 'number of arguments', 'mcds_cache_bypass'],
+    ['mcds_no_cache;', 'number of arguments', 'mcds_no_cache'],
+    ['mcds_cache_session_cookies;', 'number of arguments',
+        'mcds_cache_session_cookies'],
+    ['mcds_cache_session_cookies "";', 'mcds_cache_session_cookies'],
+    map({
+        my $d = $_;
+        ["$d;", 'number of arguments', $d], ["$d 1 2 3;",
+            'number of arguments', $d], ["$d -1;", $d], ["$d x;", $d],
+        ["$d 99999999999999999999;", $d], ["$d \$arg_a;", $d],
+        ["$d 5; $d 5;", $d, 'duplicate'],
+    } 'mcds_cache_max_size', 'mcds_cache_lock_age', 'mcds_cache_wait',
+        'mcds_cache_max_waiters', 'mcds_cache_grace',
+        'mcds_cache_background_update', 'mcds_cache_lock_timeout'),
+    ['mcds_cache_lock_age 0;', 'mcds_cache_lock_age'],
+    ['mcds_cache_lock_age 1s;', 'mcds_cache_lock_age'],
+    ['mcds_cache_lock_age 31d;', 'mcds_cache_lock_age'],
+    ['mcds_cache_lock_timeout 1s x;', 'mcds_cache_lock_timeout', '"x"'],
+    ['mcds_cache_lock maybe;', 'mcds_cache_lock', '"maybe"'],
+    ['mcds_cache_lock;', 'number of arguments', 'mcds_cache_lock'],
+    ['mcds_cache_lock on; mcds_cache_lock on;', 'mcds_cache_lock',
+        'duplicate'],
+
+    ['mcds_zone 1m;', 'not allowed', 'mcds_zone'],
+    ['mcds_pool x { }', 'not allowed', 'mcds_pool'],
+    ['mcds_status;', 'unknown directive', 'mcds_status'],
+);
+
+refused($_->[0], [location => $_->[0]], @$_[1 .. $#$_]) for @wrong;
+
+
+# nginx finds these when all has been read, it has no line then
+
+like($t->conf_error(http => $pool, location => $_),
+    qr{\A[^\n]*\[emerg\][^\n]* unknown "none" variable\nnginx: [^\n]*\n\z},
+    "wrong: $_") for 'mcds_counter $n key=$none;', 'mcds_return $none;',
+    'mcds_visitor_counter $n visitor=$none;', 'mcds_cache_key $none;';
+
+
+# at other levels
+
+my @levels = (
+    [http => 'mcds_return a;', 'not allowed', 'mcds_return'],
+    [server => 'mcds_return a;', 'not allowed', 'mcds_return'],
+    [server => 'mcds_zone 1m;', 'not allowed', 'mcds_zone'],
+    [server => 'if ($uri) { mcds_use main; }', 'not allowed', 'mcds_use'],
+    [main => 'mcds_counter $n;', 'not allowed', 'mcds_counter'],
+    [main => 'mcds_zone 1m;', 'not allowed', 'mcds_zone'],
+    [events => 'mcds_cache on;', 'not allowed', 'mcds_cache'],
+    [http => 'mcds_zone;', 'number of arguments', 'mcds_zone'],
+    [http => 'mcds_zone 1m 2m;', 'number of arguments', 'mcds_zone'],
+    [http => 'mcds_zone 1m; mcds_zone 1m;', 'mcds_zone', 'duplicate'],
+    map({ [http => "mcds_zone $_;", 'mcds_zone', "\"$_\""] }
+        '0', '-1', '1k', 'x', '99999999999999999999', '$arg_a', 'main:1m'),
+);
+
+for my $row (@levels) {
+    my ($level, $text, @words) = @$row;
+    refused("$level: $text", [$level => $text], @words);
+}
+
+
+# which pool?
+
+refused('no pool: counter', ['none', location => 'mcds_counter $n;'],
+    'mcds_counter', 'mcds_pool');
+refused('no pool: cache', ['none', server => 'mcds_cache on;'], 'mcds_cache',
+    'mcds_pool');
+refused('two pools: counter', ['two', http => 'mcds_counter $n;'],
+    'mcds_counter', 'mcds_use');
+refused('two pools: cache', ['two', location => 'mcds_cache on;'],
+    'mcds_cache', 'mcds_use');
+
+is($t->conf_error(http => $two, location => $_), '', "two pools: $_")
+    for 'mcds_cache other; mcds_use main; mcds_counter $n;',
+    'mcds_cache main;', 'mcds_use other; mcds_cache on;';
+
+$t->done();
+
+
+sub refused {
+    my ($name, $conf, @words) = @_;
+
+    my @conf = @$conf;
+    my $pools = @conf % 2 ? shift @conf : 'one';
+    my %part = (http => '', @conf);
+
+    $part{http} = { one => $pool, two => $two, none => '' }->{$pools}
+        . "\n$part{http}";
+
+    my $output = $t->conf_error(%part);
+    my @emerg = grep { /\[emerg\]/ } split /\n/, $output;
+    my @missing = grep { index($emerg[0] // '', $_) < 0 } @words;
+
+    push @missing, 'one message' if @emerg != 1;
+    push @missing, 'a line' if $output !~ m{/nginx\.conf:\d+$}m;
+    push @missing, 'nothing else'
+        if $output =~ /\[(alert|crit)\]|Sanitizer|signal/;
+
+    is(join(', ', @missing), '', "wrong: $name") or diag($output);
+}

@@ -1,0 +1,113 @@
+package Test::Mcds::Entry;
+
+# Copyright (C) mcds authors
+
+# Stored pages, as ngx_mcds_entry.h describes them, read and written by a test:
+#
+#     $e = page_decode($m->get($key))     the fields, strings among them
+#     $bytes = page_encode(%$e)           with a right CRC, whatever they hold
+#     page_wait($m, $key)                 until it is stored and unlocked
+#     page_expire($m, $key, $ms, %more)   makes it expired since so many ms
+
+use warnings;
+use strict;
+
+use Exporter qw/ import /;
+use Time::HiRes qw/ time sleep /;
+
+our @EXPORT = qw/ page_decode page_encode page_wait page_expire crc32c /;
+
+my $unset = 0xffffffff;
+my @table = map {
+    my $c = $_;
+    $c = $c & 1 ? ($c >> 1) ^ 0x82f63b78 : $c >> 1 for 1 .. 8;
+    $c;
+} 0 .. 255;
+
+
+sub crc32c {
+    my ($data) = @_;
+    my $crc = $unset;
+
+    $crc = ($crc >> 8) ^ $table[($crc ^ $_) & 0xff] for unpack 'C*', $data;
+
+    return $crc ^ $unset;
+}
+
+
+sub page_decode {
+    my ($data) = @_;
+
+    return if !defined $data || length $data < 112;
+
+    my %e;
+    my ($key, $ext, $headers, $body);
+
+    (@e{qw/ magic format kind size flags crc expire created generation total
+        age swr sie took /}, $key, $ext, $headers, $body,
+        @e{qw/ parts status /}) = unpack 'a4CCvVVQ<Q<Q<Q<V4V4VS<', $data;
+
+    @e{qw/ key ext headers body /} = unpack
+        "x$e{size} a$key a$ext a$headers a$body", $data;
+
+    $e{valid} = crc32c(substr($data, 0, 12) . substr($data, 16)) == $e{crc};
+
+    return \%e;
+}
+
+
+sub page_encode {
+    my %e = (
+        magic => 'MCDS', format => 1, kind => 0, size => 112, flags => 0,
+        created => int(time() * 1000), generation => 1, age => 0,
+        swr => $unset, sie => $unset, took => 0, ext => '', headers => '',
+        body => '', parts => 0, status => 200, @_
+    );
+
+    $e{expire} //= $e{created} + 60000;
+    $e{total} //= length $e{body};
+
+    my $head = pack 'a4CCvV', @e{qw/ magic format kind size flags /};
+    my $rest = pack 'Q<Q<Q<Q<V4V4VS<x26', @e{qw/ expire created generation
+        total age swr sie took /}, (map { length $e{$_} }
+        qw/ key ext headers body /), @e{qw/ parts status /};
+
+    $rest .= join '', @e{qw/ key ext headers body /};
+
+    return $head . pack('V', crc32c($head . $rest)) . $rest;
+}
+
+
+# the page, once it is there and nobody builds it; undef after the timeout
+
+sub page_wait {
+    my ($m, $key, $timeout) = @_;
+
+    my $end = time() + ($timeout // 5);
+
+    while (time() < $end) {
+        my $page = $m->get($key);
+        return $page if defined $page && !defined $m->get("$key:lock");
+        sleep 0.005;
+    }
+
+    return;
+}
+
+
+sub page_expire {
+    my ($m, $key, $ms, %more) = @_;
+
+    my $e = page_decode(page_wait($m, $key)) or die "no page $key\n";
+    my $expire = int(time() * 1000) - $ms;
+
+    $e->{created} += $expire - $e->{expire};
+    $e->{expire} = $expire;
+
+    $m->set($key, page_encode(%$e, %more)) or die "page $key not stored\n";
+
+    return $e;
+}
+
+
+1;
