@@ -365,7 +365,7 @@ ngx_mcds_entry_check(ngx_mcds_entry_t *entry)
 
     case NGX_MCDS_ENTRY_PAGE:
 
-        if (entry->status < 100 || entry->status > 599) {
+        if (entry->status < 200 || entry->status > 599) {
             return "wrong status";
         }
 

@@ -41,7 +41,7 @@
  *   72    4  length of the headers
  *   76    4  length of the body in this item
  *   80    4  number of further items that hold the rest of the body, 0: none
- *   84    2  status, 100 to 599; 0 unless a page
+ *   84    2  status, 200 to 599; 0 unless a page
  *   86    2  reserved, 0
  *   88   24  reserved, 0
  *  112       key, extensions, headers, body

@@ -304,7 +304,7 @@ ngx_mcds_page_get(ngx_mcds_pool_t *pool, ngx_str_t *key)
         ngx_queue_init(&ngx_mcds_pages_reads);
     }
 
-    hash = ngx_murmur_hash2(key->data, key->len);
+    hash = ngx_crc32_long(key->data, key->len);
     node = ngx_mcds_pages.root;
 
     while (node != &ngx_mcds_pages_sentinel) {

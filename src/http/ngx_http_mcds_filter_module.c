@@ -57,6 +57,7 @@ static ngx_int_t ngx_http_mcds_store_append(ngx_http_request_t *r,
     ngx_http_mcds_ctx_t *ctx, ngx_buf_t *b);
 static void ngx_http_mcds_store_finish(ngx_http_request_t *r,
     ngx_http_mcds_ctx_t *ctx);
+static ngx_uint_t ngx_http_mcds_store_ended(ngx_http_request_t *r);
 
 
 static ngx_http_module_t  ngx_http_mcds_filter_module_ctx = {
@@ -136,7 +137,7 @@ ngx_http_mcds_body_filter(ngx_http_request_t *r, ngx_chain_t *in)
 
     ctx = ngx_http_get_module_ctx(r, ngx_http_mcds_module);
 
-    if (ctx && ctx->store) {
+    if (in && ctx && ctx->store) {
         building = ctx->seat.building && !ctx->refresh;
 
         ngx_http_mcds_store_body(r, ctx, in);
@@ -505,6 +506,12 @@ ngx_http_mcds_store_finish(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx)
         return;
     }
 
+    if (!ngx_http_mcds_store_ended(r)) {
+        ngx_http_mcds_store_cleanup(ctx);
+        ngx_http_mcds_store_fail(r, ctx);
+        return;
+    }
+
     ngx_mcds_entry_finish(value, &store->entry);
 
     store->value = NULL;
@@ -516,6 +523,29 @@ ngx_http_mcds_store_finish(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx)
     }
 
     ngx_mcds_page_store(&ctx->seat, value, ctx->cas, ctx->replace);
+}
+
+
+/*
+ * nginx takes a closed connection for the end of a FastCGI answer; without
+ * the record that ends it the application has died over it.
+ */
+
+static ngx_uint_t
+ngx_http_mcds_store_ended(ngx_http_request_t *r)
+{
+    ngx_http_upstream_t  *u;
+
+    u = r->upstream;
+
+    if (u == NULL
+        || u->conf->module.len != 7
+        || ngx_strncmp(u->conf->module.data, "fastcgi", 7) != 0)
+    {
+        return 1;
+    }
+
+    return u->buffering ? u->pipe->upstream_done : (u->length == 0);
 }
 
 
