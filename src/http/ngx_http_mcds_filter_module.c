@@ -562,13 +562,10 @@ ngx_http_mcds_store_cleanup(ngx_http_mcds_ctx_t *ctx)
 static ngx_int_t
 ngx_http_mcds_filter_init(ngx_conf_t *cf)
 {
-    ngx_http_mcds_main_conf_t  *mmcf;
-
-    mmcf = ngx_http_conf_get_module_main_conf(cf, ngx_http_mcds_module);
-
-    if (!mmcf->cached) {
-        return NGX_OK;
-    }
+    /*
+     * Always, needed or not: the chain is the master's, and a configuration
+     * that is refused in the end has been through here as well.
+     */
 
     ngx_http_next_header_filter = ngx_http_top_header_filter;
     ngx_http_top_header_filter = ngx_http_mcds_header_filter;

@@ -1,0 +1,230 @@
+package Test::Mcds::Http2;
+
+# Copyright (C) mcds authors
+
+# A plain HTTP/2 client: one connection, frames as a test wants them.
+#
+#   $h = Test::Mcds::Http2->new(where, window => bytes of a stream's window)
+#   $id = $h->request(uri, headers => [name => value, ..])  opens a stream
+#   $r = $h->response(id, timeout)  waits for its end: status, body, complete,
+#                                   error; header names and values are not
+#                                   decoded, curl does that better
+#   $h->begun(id, timeout)          true once something of it has come
+#   $h->rst(id)                     RST_STREAM
+#   $h->ping(timeout)               true once all frames so far were handled
+#   $h->close, $h->reset            FIN, RST of the connection
+
+use warnings;
+use strict;
+
+use Test::Mcds::Http ();
+use Time::HiRes qw/ time /;
+
+
+my %static_status = (8 => 200, 9 => 204, 10 => 206, 11 => 304, 12 => 400,
+    13 => 404, 14 => 500);
+
+
+sub new {
+    my ($class, $where, %o) = @_;
+
+    my $h = bless {
+        c => Test::Mcds::Http::conn($where), next => 1, streams => {},
+        pongs => 0, pings => 0,
+    }, $class;
+
+    # no pushes, a window per stream; all there is for the connection
+
+    $h->{c}->send("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
+        . frame(4, 0, 0, pack('nNnN', 2, 0, 4, $o{window} // 0x7fffffff))
+        . frame(8, 0, 0, pack('N', 0x7fff0000)));
+
+    return $h;
+}
+
+
+sub frame {
+    my ($type, $flags, $id, $payload) = @_;
+
+    return substr(pack('N', length $payload), 1)
+        . pack('CCN', $type, $flags, $id) . $payload;
+}
+
+
+# a literal without indexing, no Huffman code
+
+sub literal {
+    my ($name, $value) = @_;
+    return "\0" . string($name) . string($value);
+}
+
+
+sub string {
+    my ($text) = @_;
+
+    my $n = length $text;
+    return pack('C', $n) . $text if $n < 127;
+
+    $n -= 127;
+    my $bytes = pack('C', 127);
+
+    while ($n >= 128) {
+        $bytes .= pack('C', 128 | $n & 127);
+        $n >>= 7;
+    }
+
+    return $bytes . pack('C', $n) . $text;
+}
+
+
+sub request {
+    my ($h, $uri, %o) = @_;
+
+    my $id = $h->{next};
+    my @more = @{$o{headers} // []};
+    my $block = literal(':method', $o{method} // 'GET')
+        . literal(':scheme', 'http') . literal(':path', $uri)
+        . literal(':authority', $o{host} // 'localhost');
+
+    while (my ($name, $value) = splice @more, 0, 2) {
+        $block .= literal(lc $name, $value);
+    }
+
+    $h->{next} += 2;
+    $h->{streams}{$id} = { body => '', start => time() };
+    $h->{c}->send(frame(1, 0x5, $id, $block));
+
+    return $id;
+}
+
+
+sub rst {
+    my ($h, $id) = @_;
+    return $h->{c}->send(frame(3, 0, $id, pack('N', 8)));
+}
+
+
+# takes what has come; false at the end of the connection
+
+sub take {
+    my ($h, $left) = @_;
+
+    my $c = $h->{c};
+
+    $c->fill($left);
+
+    while (length $c->{in} >= 9) {
+        my $len = unpack('N', "\0" . substr($c->{in}, 0, 3));
+        last if length $c->{in} < 9 + $len;
+
+        my ($type, $flags, $id) = unpack('CCN', substr($c->{in}, 3, 6));
+        my $payload = substr($c->{in}, 9, $len);
+
+        substr($c->{in}, 0, 9 + $len, '');
+        $h->handle($type, $flags, $id & 0x7fffffff, $payload);
+    }
+
+    return !$c->{eof};
+}
+
+
+sub handle {
+    my ($h, $type, $flags, $id, $payload) = @_;
+
+    my $s = $h->{streams}{$id};
+
+    if ($type == 0) {
+        $s->{body} .= $payload if $s;
+        $h->{c}->send(frame(8, 0, 0, pack('N', length $payload)))
+            if length $payload;
+
+    } elsif ($type == 1) {
+        $s->{status} //= status($payload) if $s;
+
+    } elsif ($type == 3) {
+        $s->{error} = 'reset ' . unpack('N', $payload) if $s;
+
+    } elsif ($type == 4) {
+        $h->{c}->send(frame(4, 1, 0, '')) if !($flags & 1);
+
+    } elsif ($type == 6) {
+        $h->{pongs}++ if $flags & 1;
+
+    } elsif ($type == 7) {
+        $h->{goaway} = 1;
+    }
+
+    $s->{complete} = 1 if $s && $type < 2 && $flags & 1;
+}
+
+
+# the status comes first, but for a change of the table's size
+
+sub status {
+    my ($block) = @_;
+
+    $block =~ s/\A[\x20-\x3f]+//;
+
+    my $first = unpack('C', $block);
+
+    return $static_status{$first & 0x7f} // 0 if $first & 0x80;
+    return $1 if $block =~ /\A[\x08\x18\x48]\x03(\d{3})/;
+    return 0;
+}
+
+
+sub until_true {
+    my ($h, $code, $timeout) = @_;
+
+    my $end = time() + ($timeout // $Test::Mcds::Http::TIMEOUT);
+
+    while (!$code->()) {
+        my $left = $end - time();
+        return 0 if $left <= 0 || !$h->take($left) && !$code->();
+    }
+
+    return 1;
+}
+
+
+sub response {
+    my ($h, $id, $timeout) = @_;
+
+    my $s = $h->{streams}{$id};
+
+    if (!$h->until_true(sub { $s->{complete} || $s->{error} }, $timeout)) {
+        $s->{error} = $h->{c}{eof} ? 'closed' : 'timed out';
+    }
+
+    return bless {
+        head => '', headers => {}, %$s, status => $s->{status} // 0,
+        time => time() - $s->{start}, complete => $s->{complete} // 0,
+    }, 'Test::Mcds::Response';
+}
+
+
+sub begun {
+    my ($h, $id, $timeout) = @_;
+
+    my $s = $h->{streams}{$id};
+
+    return $h->until_true(sub { length $s->{body} || $s->{error} }, $timeout);
+}
+
+
+sub ping {
+    my ($h, $timeout) = @_;
+
+    my $n = ++$h->{pings};
+
+    $h->{c}->send(frame(6, 0, 0, 'mcdsmcds'));
+
+    return $h->until_true(sub { $h->{pongs} >= $n }, $timeout);
+}
+
+
+sub close { $_[0]{c}->close() }
+sub reset { $_[0]{c}->reset() }
+
+
+1;

@@ -1,0 +1,81 @@
+package Test::Mcds::Refresh;
+
+# Copyright (C) mcds authors
+
+# Fills a page, makes it expire, has it refreshed, and compares the two:
+#
+#     $body = refresh_same($t, $m, $key, $name, sub { $host->get('/uri') })
+#
+# $m is the memcached, $key the page's.  The sub is called twice, the second
+# time with a true argument, and returns a response that has X-Cache.  The
+# body begins with "answer <n>", and the rest of it must be the same.  With
+# behind => sub {}, that one runs while the refresh is under way.  Returns the
+# body that the refresh has stored.
+#
+#     refresh_wait($m, $key, $timeout)    until a page is there that has not
+#                                         expired; its fields
+
+use warnings;
+use strict;
+
+use Exporter qw/ import /;
+use Test::More ();
+use Time::HiRes qw/ time sleep /;
+
+use Test::Mcds::Entry;
+
+our @EXPORT = qw/ refresh_same refresh_wait /;
+
+
+sub refresh_wait {
+    my ($m, $key, $timeout) = @_;
+
+    my $end = time() + ($timeout // 5);
+
+    do {
+        my $e = page_decode($m->get($key));
+        return $e if $e && $e->{expire} > time() * 1000;
+        sleep 0.005;
+    } while (time() < $end);
+
+    return;
+}
+
+
+sub refresh_same {
+    my ($t, $m, $key, $name, $get, %o) = @_;
+
+    my $filled = $get->();
+    my $first = $filled->body();
+
+    Test::More::is($filled->header('X-Cache'), 'MISS', "$name: filled");
+
+    if (!page_wait($m, $key)) {
+        Test::More::fail("$name: stored");
+        return '';
+    }
+
+    page_expire($m, $key, 1000);
+
+    my $stale = $get->(1);
+
+    Test::More::is($stale->header('X-Cache'), 'STALE', "$name: stale");
+    Test::More::is($stale->body(), $first, "$name: the old page");
+
+    $o{behind}->() if $o{behind};
+
+    my $page = refresh_wait($m, $key, 5 * $t->slow());
+    Test::More::ok($page, "$name: refreshed") or return '';
+
+    my $second = $page->{body};
+    my $n = $first =~ s/^answer (\d+)// ? $1 : 0;
+    my $k = $second =~ s/^answer (\d+)// ? $1 : 0;
+
+    Test::More::cmp_ok($k, '>', $n, "$name: by another answer");
+    Test::More::is($second, $first, "$name: to the same question");
+
+    return $page->{body};
+}
+
+
+1;
