@@ -107,7 +107,9 @@ $t->write_file("file.$_", $body{$_}) for @sizes;
 
 sub key { 'http://localhost' . shift }
 
-for my $how ('plain', 'chunked', 'closed', 'direct', 'fast', 'fast/direct', 'file') {
+for my $how ('plain', 'chunked', 'closed', 'direct', 'fast', 'fast/direct',
+    'file')
+{
     for my $size (@sizes) {
         my $uri = $how eq 'file' ? "/file/file.$size" : "/$how/$size";
         my $miss = $one->get($uri);

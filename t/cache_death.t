@@ -213,7 +213,8 @@ for my $round (1 .. $rounds) {
     is($n, scalar(@all), "stopped $round: the successors answer");
     ok(wait_for(sub { !grep { defined lock_of($_) } @all }),
         "stopped $round: and unlock");
-    is($o->most(qr{/(ready|busy|gone)/$round/1$}), 6, "stopped $round: two each");
+    is($o->most(qr{/(ready|busy|gone)/$round/1$}), 6,
+        "stopped $round: two each");
 }
 
 # who comes back like that looks after its lock first.  The same without that

@@ -136,7 +136,8 @@ for my $name (sort keys %fault) {
     $o->mark();
     my @r = many(40, sub { [$ports[$_[0] % 2], '/slow'] });
     is(scalar(grep { $_->status() == 200 } @r), 40, "$name: a herd");
-    cmp_ok($o->most('/slow'), '<=', 4, "$name: a herd in each worker asks once");
+    cmp_ok($o->most('/slow'), '<=', 4,
+        "$name: a herd in each worker asks once");
 
     # and back
 

@@ -70,7 +70,8 @@ page_expire($m, key('/names'), -600_000);
 for my $cookie ('wordpress_logged_in_0123abc=x', 'wordpress_logged_in_=x',
     'PHPSESSID=x', 'PHPSESSID=', 'PHPSESSID', ' PHPSESSID =x',
     'a=b;PHPSESSID=x', 'a=b; PHPSESSID=x; c=d', "a=b;\tPHPSESSID=x",
-    ';;PHPSESSID=x', 'csrf_token=x', '_token=x', 'xaxbx=1', 'ab=1', 'aab=1', 'abab=1')
+    ';;PHPSESSID=x', 'csrf_token=x', '_token=x', 'xaxbx=1', 'ab=1',
+    'aab=1', 'abab=1')
 {
     is(ask('/names', $cookie), 'BYPASS page of all at /names',
         "'$cookie' is a session");

@@ -176,6 +176,7 @@ is(join(' ', map { $_->status() . $_->body() } @r),
     join(' ', ('503page of 503') x 2), 'timeout: 503, with its error page');
 is($r[0]->header('Retry-After'), 1, 'timeout: Retry-After');
 cmp_ok($r[0]->time(), '>', 0.19, 'timeout: after it');
+cmp_ok($r[0]->time(), '<', 1 * $t->slow(), 'timeout: no later');
 $o->release('/timeout/x');
 finish($_) for @p;
 

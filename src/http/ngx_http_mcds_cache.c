@@ -194,11 +194,9 @@ ngx_http_mcds_cache_applies(ngx_http_request_t *r,
         return 0;
     }
 
-    /* a request with a body may mean something else by it */
+    /* a body may mean something else, subrequests are sent with it too */
 
-    if (r == r->main
-        && (r->headers_in.content_length_n > 0 || r->headers_in.chunked))
-    {
+    if (r->headers_in.content_length_n > 0 || r->headers_in.chunked) {
         return 0;
     }
 
@@ -567,12 +565,15 @@ ngx_http_mcds_cache_enter(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
 
     ctx->entered = 1;
 
+    ctx->waiting++;
+
     rc = ngx_mcds_page_enter(&ctx->seat, &enter, &ctx->outcome);
 
     if (rc == NGX_OK) {
-        ctx->waiting++;
         return NGX_AGAIN;
     }
+
+    ctx->waiting--;
 
     return ngx_http_mcds_cache_entered(r, ctx, mlcf);
 }

@@ -196,7 +196,7 @@ ngx_http_mcds_detach(ngx_http_request_t *r, ngx_chain_t *in)
             }
 
             b->last = ngx_cpymem(b->last, in->buf->pos, size);
-            b->flush = in->buf->flush;
+            b->flush = in->buf->flush || in->buf->recycled;
             b->last_buf = in->buf->last_buf;
             b->last_in_chain = in->buf->last_in_chain;
 
@@ -538,7 +538,10 @@ ngx_http_mcds_store_ended(ngx_http_request_t *r)
 
     u = r->upstream;
 
+    /* an X-Accel-Redirect has led from the upstream to something else */
+
     if (u == NULL
+        || !u->header_sent
         || u->conf->module.len != 7
         || ngx_strncmp(u->conf->module.data, "fastcgi", 7) != 0)
     {

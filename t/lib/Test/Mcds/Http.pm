@@ -352,7 +352,8 @@ sub parse_head {
         $h{$name} = defined $h{$name} ? "$h{$name}, $value" : $value;
     }
 
-    my ($status, $reason) = $line =~ m{^HTTP/\d\.\d (\d{3})(?: (.*))?$};
+    my ($status, $reason)
+        = ($line // '') =~ m{^HTTP/\d\.\d (\d{3})(?: (.*))?$};
 
     return bless {
         status => $status // 0, reason => $reason // '', headers => \%h,
