@@ -115,9 +115,14 @@ cell('unlock', '/p/new', '^md', 'sent', 0, 0);
 
 # neither does the mark of a visitor, as long as the sum comes
 
-my $res = $h->get('/hole');
+my $res;
 
-is($res->body, "<>\n", 'no connection: no number');
+for (1 .. 3) {
+    $res = $h->get('/hole');
+    is($res->body, "<>\n", 'no connection: no number');
+    last if $res->time < 0.2 + 0.05 * $t->slow();
+}
+
 in_time('no connection', $res->time, 0.2);
 
 # commands that come late to a silent connection end with it
@@ -136,8 +141,24 @@ cmp_ok($res[0]->time, '<', $limit + 0.05 * $t->slow(), 'none waits longer');
 $t->done();
 
 
+# a machine that was busy elsewhere makes one answer late, a deadline that is
+# wrong makes all of them late
+
 sub cell {
-    my ($name, $uri, $re, $state, $fresh, $expect) = @_;
+    my ($name, @cell) = @_;
+    my $res;
+
+    for (1 .. 3) {
+        $res = shot($name, @cell);
+        last if $res->time < ($cell[4] // $limit) + 0.05 * $t->slow();
+    }
+
+    in_time($name, $res->time, $cell[4] // $limit);
+}
+
+
+sub shot {
+    my ($name, $uri, $re, $state, $fresh) = @_;
 
     if ($fresh) {
         $f->close_all();
@@ -157,7 +178,6 @@ sub cell {
         && $res->body eq ($uri =~ /^.p/ ? page($uri) : "<>\n");
 
     ok($good, "$name: answered without memcached");
-    in_time($name, $res->time, $expect // $limit);
 
     ok(wait_for(sub { $f->count(qr/$re/) }), "$name: it was silent");
     $f->tell('');
@@ -167,6 +187,8 @@ sub cell {
 
     ok(wait_for(sub { $h->get('/n')->body =~ /^<\d+>$/ },
         $uri =~ /new/ ? 2 : 0), "$name: the next has a number");
+
+    return $res;
 }
 
 
