@@ -27,6 +27,7 @@ worker_processes 2;
 events { }
 http {
     %%HTTP%%
+    keepalive_requests 100000;
     mcds_pool main { server 127.0.0.1:%%PORT_m%%; }
     server {
         listen 127.0.0.1:%%PORT%%;
