@@ -18,10 +18,11 @@
 
 /*
  * Called once, when the detached request has ended, whether well or not.  rc
- * is what it was finalized with; an error status such as 502 comes here as
+ * is what it was finalized with: an error status such as 502 comes here as
  * the NGX_OK of the error page that was sent for it, the status itself is in
- * the header that was filtered.  The request is still there, its pool too;
- * both go away in a posted event soon after.
+ * the header that was filtered; and so does an answer that the origin broke
+ * off, only that the filter has seen no last_in_chain then.  The request is
+ * still there, its pool too; both go away in a posted event soon after.
  */
 
 typedef void (*ngx_http_mcds_refresh_pt)(ngx_http_request_t *r, void *data,
@@ -40,8 +41,9 @@ typedef void (*ngx_http_mcds_refresh_pt)(ngx_http_request_t *r, void *data,
  *
  * Returns the copy, on which the caller sets its context; it runs from a
  * posted event, not inside of this call.  NULL when out of memory or of
- * connections (logged): handler is not called then.  A copy that turns out
- * not to be wanted is finalized with NGX_ERROR; handler is called then.
+ * connections (logged): handler is not called then.  A copy that is not wanted
+ * any more may be finalized with NGX_ERROR at any time, also before it ran;
+ * handler is called then.
  *
  * Whoever filters the output of the copy must not pass it down the chain and
  * must set header_sent: the copy has no client.
