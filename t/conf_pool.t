@@ -24,7 +24,14 @@ my $string = '--SERVER=127.0.0.1:11211';
 
 my @blocks = (
     [$host, 'server;' => 'invalid number of arguments of "server"'],
-    ['server 127.0.0.1 weight=2 x;' => 'invalid number of arguments'],
+    ['server 127.0.0.1 weight=2 down x;' => 'invalid number of arguments'],
+    ['server 127.0.0.1 weight=2 x;' => 'must be weight=number or "down" in '
+        . '"server 127.0.0.1 weight=2 x"'],
+    ['server 127.0.0.1 Down;' => 'must be weight=number or "down"'],
+    ['server 127.0.0.1 down down;' => '"down" is duplicate'],
+    ['server 127.0.0.1 weight=1 weight=1;' => '"weight" is duplicate'],
+    ['server 127.0.0.1:0 down;' => 'invalid port in server "127.0.0.1:0"'],
+    ['server unix: down;' => 'no path in the unix domain socket'],
     ['server "";' => '"server "'],
     ['server unix:;' => 'no path in the unix domain socket in server "unix:"'],
     ['server 127.0.0.1:0;' => 'invalid port in server "127.0.0.1:0"'],
@@ -47,7 +54,9 @@ my @blocks = (
     [@many => 'more than 100 servers'],
     ['distribution;' => 'invalid number of arguments of "distribution"'],
     ['distribution random;' => 'must be "modula"'],
-    ['distribution KETAMA;' => 'must be "modula", "modula_crc" or "ketama"'],
+    ['distribution KETAMA;' => 'must be "modula", "modula_crc", "ketama", '
+        . '"consistent" or "nginx_consistent"'],
+    ['distribution nginx_consistent 1;' => 'invalid number of arguments'],
     ['distribution "";' => 'must be "modula"'],
     ['distribution ketama;', 'distribution modula;' =>
         '"distribution" is duplicate'],
@@ -140,6 +149,13 @@ for (@blocks) {
         http => join("\n", 'mcds_pool a {', @lines, '}'));
 }
 
+my @heavy = map { "server 127.0.0.1:$_ weight=1000;" } 1 .. 11;
+
+refused("weights of $_", 6 + @heavy + 2, 'the weights of all servers are '
+    . 'more than 10000 together', 'mcds_pool', 'a', http =>
+    join("\n", 'mcds_pool a {', @heavy, "distribution $_;", '}'))
+    for qw/ modula_crc nginx_consistent /;
+
 refused('no servers', 7, 'mcds_pool "a": no servers', 'mcds_pool', 'a',
     http => "mcds_pool a {\n}");
 refused('no servers, but others', 8, 'no servers', 'mcds_pool', 'a',
@@ -169,6 +185,13 @@ for (
     ['distribution ketama;', 'server 127.0.0.1 weight=2;', 'timeout 1s;',
         'connect_timeout 1;', 'fail_timeout 1h;', 'max_fails 0;',
         'max_pending 1;', 'server 127.0.0.2 weight=3;'],
+    ['server 127.0.0.1 down;'], ['server 127.0.0.1 down weight=3;', $host],
+    ['server no-such-host.invalid:11211 weight=2 down;', $host],
+    (map { ["distribution $_;", @heavy] } qw/ modula ketama consistent /),
+    (map { ["distribution $_;", @heavy[0 .. 9]] }
+        qw/ modula_crc nginx_consistent /),
+    (map { ["distribution $_;", @many[0 .. 99]] }
+        qw/ modula modula_crc ketama consistent nginx_consistent /),
     ["libmemcached \"$string\n     --SERVER=127.0.0.2:11211/?3 \";"],
     ["libmemcached '$string --HASH=MD5 --DISTRIBUTION=consistent "
         . "--POLL-TIMEOUT=300 --SOCKET=\"/tmp/x\"';", 'prefix x:;'],

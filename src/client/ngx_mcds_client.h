@@ -29,12 +29,15 @@
 typedef struct ngx_mcds_pool_s    ngx_mcds_pool_t;
 typedef struct ngx_mcds_server_s  ngx_mcds_server_t;
 typedef struct ngx_mcds_op_s      ngx_mcds_op_t;
+typedef struct ngx_mcds_point_s   ngx_mcds_point_t;
 
 
 typedef enum {
     NGX_MCDS_MODULA = 0,          /* libmemcached's default */
-    NGX_MCDS_MODULA_CRC,
-    NGX_MCDS_KETAMA               /* 160 points, MD5, weighted */
+    NGX_MCDS_MODULA_CRC,          /* Cache::Memcached, nginx's "hash" */
+    NGX_MCDS_KETAMA,              /* 160 points, MD5, weighted */
+    NGX_MCDS_CONSISTENT,          /* libmemcached's other ring, 100 points */
+    NGX_MCDS_NGINX_CONSISTENT     /* nginx's "hash ... consistent" */
 } ngx_mcds_distribution_e;
 
 
@@ -51,7 +54,12 @@ struct ngx_mcds_pool_s {
 
     ngx_uint_t            distribution;
     ngx_array_t           servers;      /* ngx_mcds_server_t */
-    void                 *memcached;    /* memcached_st, computes only */
+
+    /* of the choice of a server */
+    void                 *memcached;    /* memcached_st, or NULL */
+    ngx_uint_t            weight;       /* of all servers */
+    ngx_mcds_point_t     *points;
+    ngx_uint_t            npoints;
 };
 
 
@@ -145,19 +153,20 @@ ngx_uint_t ngx_mcds_is_down(ngx_mcds_pool_t *pool, ngx_str_t *key);
  * and no server; NULL when out of memory.
  *
  * add: address is "host", "host:port", "[v6]:port" or "unix:path"; port
- * 11211 if there is none.  Host names are looked up now.  config: a
- * configuration string of libmemcached, checked first for all that is known
- * to be unsafe or to have no meaning here; any blanks and line ends may stand
- * between its words.  Both return NULL or a text that says what is wrong (in
- * pool memory).
+ * 11211 if there is none.  Host names are looked up now.  A server that is
+ * down keeps its keys, operations on them end with DOWN; its name is not
+ * looked up.  config: a configuration string of libmemcached, checked first
+ * for all that is known to be unsafe or to have no meaning here; any blanks
+ * and line ends may stand between its words.  Both return NULL or a text that
+ * says what is wrong (in pool memory).
  *
- * init: to be called once, after the last server was added; hands the list to
- * libmemcached; returns the same.
+ * init: to be called once, after the last server was added, when distribution
+ * is set; returns the same.
  */
 
 ngx_mcds_pool_t *ngx_mcds_pool_create(ngx_pool_t *pool, ngx_str_t *name);
 char *ngx_mcds_pool_add(ngx_conf_t *cf, ngx_mcds_pool_t *pool,
-    ngx_str_t *address, ngx_uint_t weight);
+    ngx_str_t *address, ngx_uint_t weight, ngx_uint_t down);
 char *ngx_mcds_pool_config(ngx_conf_t *cf, ngx_mcds_pool_t *pool,
     ngx_str_t *string);
 char *ngx_mcds_pool_init(ngx_conf_t *cf, ngx_mcds_pool_t *pool);

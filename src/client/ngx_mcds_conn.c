@@ -683,6 +683,15 @@ ngx_mcds_conn_process(ngx_mcds_conn_t *conn)
                 return NGX_OK;
             }
 
+            /* not even the beginning of a line may come unasked */
+
+            if (conn->state == NGX_MCDS_CONN_READY
+                && ngx_queue_empty(&conn->ops))
+            {
+                ngx_mcds_conn_doubt(conn, "a reply that nobody asked for");
+                return NGX_ERROR;
+            }
+
             rc = ngx_mcds_parse(&conn->reply, conn->in);
 
             if (rc == NGX_AGAIN) {
@@ -778,11 +787,6 @@ ngx_mcds_conn_match(ngx_mcds_conn_t *conn)
     ngx_mcds_reply_t  *reply;
 
     reply = &conn->reply;
-
-    if (ngx_queue_empty(&conn->ops)) {
-        ngx_mcds_conn_doubt(conn, "a reply that nobody asked for");
-        return NGX_ERROR;
-    }
 
     op = ngx_queue_data(ngx_queue_head(&conn->ops), ngx_mcds_op_t, queue);
 

@@ -84,7 +84,7 @@ struct ngx_mcds_server_s {
     ngx_mcds_conn_t        *control;
     ngx_mcds_conn_t        *bulk;
 
-    unsigned                down:1;
+    unsigned                down:1;      /* for good, if configured so */
     unsigned                unsupported:1;
 };
 
@@ -133,6 +133,10 @@ void ngx_mcds_conn_destroy(ngx_mcds_conn_t *conn);
 void ngx_mcds_server_failed(ngx_mcds_server_t *server, ngx_uint_t rc);
 void ngx_mcds_server_answered(ngx_mcds_server_t *server);
 void ngx_mcds_server_unsupported(ngx_mcds_server_t *server, ngx_str_t *text);
+
+
+/* a text in pool memory that says what is wrong with the configuration */
+char *ngx_mcds_pool_error(ngx_conf_t *cf, const char *fmt, ...);
 
 
 /* an operation that has come to its end: calls the handler, frees */

@@ -2,8 +2,7 @@
 /*
  * Copyright (C) mcds authors
  *
- * Pools: the list of servers, which of them has a key, whether it is well,
- * and operations.
+ * Pools: the list of servers, whether they are well, and operations.
  */
 
 
@@ -11,6 +10,7 @@
 #include <ngx_core.h>
 #include <ngx_event.h>
 #include <libmemcached/memcached.h>
+#include "ngx_mcds_choice.h"
 #include "ngx_mcds_conn.h"
 
 
@@ -26,7 +26,6 @@ static char *ngx_mcds_pool_check_port(ngx_conf_t *cf, ngx_str_t *word);
 static char *ngx_mcds_pool_refused(ngx_conf_t *cf, char *error);
 static char *ngx_mcds_pool_take_servers(ngx_conf_t *cf, ngx_mcds_pool_t *pool);
 static char *ngx_mcds_pool_resolve(ngx_conf_t *cf, ngx_mcds_server_t *server);
-static char *ngx_mcds_pool_error(ngx_conf_t *cf, const char *fmt, ...);
 static void ngx_mcds_pool_cleanup(void *data);
 static ngx_mcds_server_t *ngx_mcds_pool_server(ngx_mcds_pool_t *pool,
     ngx_mcds_key_t *key);
@@ -116,7 +115,7 @@ ngx_mcds_pool_create(ngx_pool_t *p, ngx_str_t *name)
 
 char *
 ngx_mcds_pool_add(ngx_conf_t *cf, ngx_mcds_pool_t *pool, ngx_str_t *address,
-    ngx_uint_t weight)
+    ngx_uint_t weight, ngx_uint_t down)
 {
     ngx_uint_t          i;
     ngx_mcds_server_t  *server, *other;
@@ -147,6 +146,10 @@ ngx_mcds_pool_add(ngx_conf_t *cf, ngx_mcds_pool_t *pool, ngx_str_t *address,
     server->pool = pool;
     server->name = *address;
     server->weight = weight;
+
+    /* nothing is ever asked of it, so nothing makes it up again */
+
+    server->down = down;
 
     return ngx_mcds_pool_resolve(cf, server);
 }
@@ -211,75 +214,11 @@ ngx_mcds_pool_config(ngx_conf_t *cf, ngx_mcds_pool_t *pool, ngx_str_t *given)
 char *
 ngx_mcds_pool_init(ngx_conf_t *cf, ngx_mcds_pool_t *pool)
 {
-    ngx_uint_t           i;
-    memcached_st        *mc;
-    memcached_return_t   rc;
-    ngx_mcds_server_t   *server;
-
     if (pool->servers.nelts == 0) {
         return "no servers";
     }
 
-    if (pool->memcached) {
-        return NULL;
-    }
-
-    mc = memcached_create(NULL);
-    if (mc == NULL) {
-        return "out of memory";
-    }
-
-    pool->memcached = mc;
-
-    server = pool->servers.elts;
-
-    for (i = 0; i < pool->servers.nelts; i++) {
-
-        if (server[i].port) {
-            rc = memcached_server_add_with_weight(mc,
-                                               (char *) server[i].host.data,
-                                               server[i].port,
-                                               server[i].weight);
-
-        } else {
-            rc = memcached_server_add_unix_socket_with_weight(mc,
-                                               (char *) server[i].host.data,
-                                               server[i].weight);
-        }
-
-        if (rc != MEMCACHED_SUCCESS) {
-            return ngx_mcds_pool_error(cf, "libmemcached does not accept "
-                                       "server \"%V\": %s", &server[i].name,
-                                       memcached_strerror(NULL, rc));
-        }
-    }
-
-    /* these settings go last: they rebuild the ring over all servers */
-
-    rc = MEMCACHED_SUCCESS;
-
-    switch (pool->distribution) {
-
-    case NGX_MCDS_KETAMA:
-        rc = memcached_behavior_set(mc, MEMCACHED_BEHAVIOR_KETAMA_WEIGHTED, 1);
-        break;
-
-    case NGX_MCDS_MODULA_CRC:
-        rc = memcached_behavior_set(mc, MEMCACHED_BEHAVIOR_HASH,
-                                    MEMCACHED_HASH_CRC);
-        break;
-
-    default: /* NGX_MCDS_MODULA */
-        break;
-    }
-
-    if (rc != MEMCACHED_SUCCESS
-        || memcached_server_count(mc) != pool->servers.nelts)
-    {
-        return "libmemcached does not accept the list of servers";
-    }
-
-    return NULL;
+    return ngx_mcds_choice_init(cf, pool);
 }
 
 
@@ -316,11 +255,7 @@ ngx_mcds_pool_cleanup(void *data)
     ngx_mcds_pool_t *pool = data;
 
     ngx_mcds_pool_exit(pool);
-
-    if (pool->memcached) {
-        memcached_free(pool->memcached);
-        pool->memcached = NULL;
-    }
+    ngx_mcds_choice_cleanup(pool);
 }
 
 
@@ -557,7 +492,7 @@ ngx_mcds_pool_take_servers(ngx_conf_t *cf, ngx_mcds_pool_t *pool)
 
         address.len = p - address.data;
 
-        err = ngx_mcds_pool_add(cf, pool, &address, 1);
+        err = ngx_mcds_pool_add(cf, pool, &address, 1, 0);
         if (err) {
             return err;
         }
@@ -577,18 +512,20 @@ ngx_mcds_pool_resolve(ngx_conf_t *cf, ngx_mcds_server_t *server)
 
     u.url = server->name;
     u.default_port = NGX_MCDS_PORT;
+    u.no_resolve = server->down;
 
     if (ngx_parse_url(cf->pool, &u) != NGX_OK) {
         return ngx_mcds_pool_error(cf, "%s in server \"%V\"",
                                    u.err ? u.err : "error", &server->name);
     }
 
-    if (u.naddrs == 0) {
+    if (u.naddrs) {
+        server->addr = u.addrs[0];
+
+    } else if (!server->down) {
         return ngx_mcds_pool_error(cf, "no address for server \"%V\"",
                                    &server->name);
     }
-
-    server->addr = u.addrs[0];
 
     /* libmemcached hashes a host as it is written, and wants a C string */
 
@@ -618,7 +555,7 @@ ngx_mcds_pool_resolve(ngx_conf_t *cf, ngx_mcds_server_t *server)
 }
 
 
-static char *
+char *
 ngx_mcds_pool_error(ngx_conf_t *cf, const char *fmt, ...)
 {
     u_char   *p, *last;
@@ -642,22 +579,15 @@ ngx_mcds_pool_error(ngx_conf_t *cf, const char *fmt, ...)
 static ngx_mcds_server_t *
 ngx_mcds_pool_server(ngx_mcds_pool_t *pool, ngx_mcds_key_t *key)
 {
-    uint32_t            n;
+    ngx_uint_t          n;
     ngx_mcds_server_t  *server;
 
     server = pool->servers.elts;
 
-    if (pool->servers.nelts == 1) {
-        return server;
-    }
+    n = ngx_mcds_choice_get(pool, key->data + key->prefix,
+                            key->len - key->prefix);
 
-    n = memcached_generate_hash(pool->memcached,
-                                (char *) key->data + key->prefix,
-                                key->len - key->prefix);
-
-    /* an index out of range would be a fault of libmemcached */
-
-    return &server[n % pool->servers.nelts];
+    return &server[n];
 }
 
 

@@ -46,7 +46,7 @@ static char *ngx_http_mcds_pool_number(ngx_conf_t *cf, ngx_mcds_pool_t *pool,
 
 static ngx_http_mcds_pool_param_t  ngx_http_mcds_pool_params[] = {
 
-    { ngx_string("server"), 3, 1, ngx_http_mcds_pool_server, 0 },
+    { ngx_string("server"), 4, 1, ngx_http_mcds_pool_server, 0 },
 
     { ngx_string("libmemcached"), 2, 0, ngx_http_mcds_pool_libmemcached, 0 },
 
@@ -77,6 +77,8 @@ static ngx_conf_enum_t  ngx_http_mcds_distributions[] = {
     { ngx_string("modula"), NGX_MCDS_MODULA },
     { ngx_string("modula_crc"), NGX_MCDS_MODULA_CRC },
     { ngx_string("ketama"), NGX_MCDS_KETAMA },
+    { ngx_string("consistent"), NGX_MCDS_CONSISTENT },
+    { ngx_string("nginx_consistent"), NGX_MCDS_NGINX_CONSISTENT },
     { ngx_null_string, 0 }
 };
 
@@ -150,6 +152,7 @@ static char *
 ngx_http_mcds_pool_line(ngx_conf_t *cf, ngx_command_t *dummy, void *conf)
 {
     char                        *err;
+    u_char                      *p, words[NGX_MAX_CONF_ERRSTR];
     ngx_str_t                   *value;
     ngx_uint_t                   i;
     ngx_http_mcds_pool_block_t  *block;
@@ -194,14 +197,18 @@ ngx_http_mcds_pool_line(ngx_conf_t *cf, ngx_command_t *dummy, void *conf)
     err = param[i].set(cf, block->pool, param[i].data);
     if (err) {
 
-        /* the value goes last, it may be long */
+        p = words;
+
+        for (i = 1; i < cf->args->nelts; i++) {
+            p = ngx_slprintf(p, words + NGX_MAX_CONF_ERRSTR, " %V", &value[i]);
+        }
+
+        /* the values go last, they may be long */
 
         ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
-                           "mcds_pool \"%V\": %s in \"%V %V%s%s\"",
-                           &block->pool->name, err, &value[0], &value[1],
-                           cf->args->nelts == 3 ? " " : "",
-                           cf->args->nelts == 3 ? value[2].data
-                                                : (u_char *) "");
+                           "mcds_pool \"%V\": %s in \"%V%*s\"",
+                           &block->pool->name, err, &value[0],
+                           (size_t) (p - words), words);
         return NGX_CONF_ERROR;
     }
 
@@ -213,32 +220,48 @@ static char *
 ngx_http_mcds_pool_server(ngx_conf_t *cf, ngx_mcds_pool_t *pool,
     ngx_uint_t data)
 {
-    ngx_int_t   weight;
-    ngx_str_t  *value;
+    ngx_int_t    weight;
+    ngx_str_t   *value;
+    ngx_uint_t   i, down;
 
     if (pool->memcached) {
         return "cannot stand beside \"libmemcached\"";
     }
 
     value = cf->args->elts;
-    weight = 1;
+    weight = 0;
+    down = 0;
 
-    if (cf->args->nelts == 3) {
+    for (i = 2; i < cf->args->nelts; i++) {
 
-        if (value[2].len <= 7
-            || ngx_strncmp(value[2].data, "weight=", 7) != 0)
-        {
-            return "the second argument must be weight=number";
+        if (value[i].len == 4 && ngx_strncmp(value[i].data, "down", 4) == 0) {
+
+            if (down) {
+                return "\"down\" is duplicate";
+            }
+
+            down = 1;
+            continue;
         }
 
-        weight = ngx_atoi(value[2].data + 7, value[2].len - 7);
+        if (value[i].len <= 7
+            || ngx_strncmp(value[i].data, "weight=", 7) != 0)
+        {
+            return "an argument must be weight=number or \"down\"";
+        }
+
+        if (weight) {
+            return "\"weight\" is duplicate";
+        }
+
+        weight = ngx_atoi(value[i].data + 7, value[i].len - 7);
 
         if (weight < 1 || weight > 1000) {
             return "weight must be a number from 1 to 1000";
         }
     }
 
-    return ngx_mcds_pool_add(cf, pool, &value[1], weight);
+    return ngx_mcds_pool_add(cf, pool, &value[1], weight ? weight : 1, down);
 }
 
 
@@ -282,7 +305,8 @@ ngx_http_mcds_pool_distribution(ngx_conf_t *cf, ngx_mcds_pool_t *pool,
         }
     }
 
-    return "must be \"modula\", \"modula_crc\" or \"ketama\"";
+    return "must be \"modula\", \"modula_crc\", \"ketama\", \"consistent\" "
+           "or \"nginx_consistent\"";
 }
 
 

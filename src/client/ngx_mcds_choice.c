@@ -1,0 +1,352 @@
+
+/*
+ * Copyright (C) mcds authors
+ *
+ * Which of a pool's servers has a key.  libmemcached computes what programs
+ * built on it compute; what others do is computed here:
+ *
+ * modula_crc         Cache::Memcached and those that follow it, "hash" of
+ *                    nginx; without weights also libmemcached with CRC
+ *
+ * nginx_consistent   "hash ... consistent" of nginx, Cache::Memcached::Fast
+ *                    with ketama_points=160
+ */
+
+
+#include <ngx_config.h>
+#include <ngx_core.h>
+#include <libmemcached/memcached.h>
+#include "ngx_mcds_choice.h"
+#include "ngx_mcds_conn.h"
+
+
+#define NGX_MCDS_POINTS           160
+#define NGX_MCDS_MAX_WEIGHTS      10000
+
+
+static char *ngx_mcds_choice_init_libmemcached(ngx_conf_t *cf,
+    ngx_mcds_pool_t *pool);
+static memcached_return_t ngx_mcds_choice_add(memcached_st *mc,
+    ngx_mcds_server_t *server);
+static char *ngx_mcds_choice_init_weights(ngx_conf_t *cf,
+    ngx_mcds_pool_t *pool);
+static char *ngx_mcds_choice_init_ring(ngx_conf_t *cf, ngx_mcds_pool_t *pool);
+static uint32_t ngx_mcds_choice_hash_server(ngx_mcds_server_t *server);
+static int ngx_libc_cdecl ngx_mcds_choice_compare(const void *one,
+    const void *two);
+static ngx_uint_t ngx_mcds_choice_get_weighted(ngx_mcds_pool_t *pool,
+    uint32_t hash);
+static ngx_uint_t ngx_mcds_choice_get_point(ngx_mcds_pool_t *pool,
+    uint32_t hash);
+
+
+char *
+ngx_mcds_choice_init(ngx_conf_t *cf, ngx_mcds_pool_t *pool)
+{
+    char  *err;
+
+    switch (pool->distribution) {
+
+    case NGX_MCDS_MODULA_CRC:
+        return ngx_mcds_choice_init_weights(cf, pool);
+
+    case NGX_MCDS_NGINX_CONSISTENT:
+
+        err = ngx_mcds_choice_init_weights(cf, pool);
+        if (err) {
+            return err;
+        }
+
+        return ngx_mcds_choice_init_ring(cf, pool);
+
+    default:
+
+        /* a configuration string has made its own */
+
+        if (pool->memcached) {
+            return NULL;
+        }
+
+        return ngx_mcds_choice_init_libmemcached(cf, pool);
+    }
+}
+
+
+void
+ngx_mcds_choice_cleanup(ngx_mcds_pool_t *pool)
+{
+    if (pool->memcached) {
+        memcached_free(pool->memcached);
+        pool->memcached = NULL;
+    }
+}
+
+
+ngx_uint_t
+ngx_mcds_choice_get(ngx_mcds_pool_t *pool, u_char *key, size_t len)
+{
+    uint32_t  hash;
+
+    if (pool->servers.nelts == 1) {
+        return 0;
+    }
+
+    switch (pool->distribution) {
+
+    case NGX_MCDS_MODULA_CRC:
+        hash = (ngx_crc32_long(key, len) >> 16) & 0x7fff;
+
+        return ngx_mcds_choice_get_weighted(pool, hash);
+
+    case NGX_MCDS_NGINX_CONSISTENT:
+        return ngx_mcds_choice_get_point(pool, ngx_crc32_long(key, len));
+
+    default:
+        hash = memcached_generate_hash(pool->memcached, (char *) key, len);
+
+        /* an index out of range would be a fault of libmemcached */
+
+        return hash % pool->servers.nelts;
+    }
+}
+
+
+static char *
+ngx_mcds_choice_init_libmemcached(ngx_conf_t *cf, ngx_mcds_pool_t *pool)
+{
+    ngx_uint_t           i;
+    memcached_st        *mc;
+    memcached_return_t   rc;
+    ngx_mcds_server_t   *server;
+
+    mc = memcached_create(NULL);
+    if (mc == NULL) {
+        return "out of memory";
+    }
+
+    pool->memcached = mc;
+
+    rc = MEMCACHED_SUCCESS;
+
+    /* this one goes first: set later, it would drop the weights */
+
+    if (pool->distribution == NGX_MCDS_CONSISTENT) {
+        rc = memcached_behavior_set_distribution(mc,
+                                         MEMCACHED_DISTRIBUTION_CONSISTENT);
+    }
+
+    server = pool->servers.elts;
+
+    for (i = 0; i < pool->servers.nelts && rc == MEMCACHED_SUCCESS; i++) {
+
+        rc = ngx_mcds_choice_add(mc, &server[i]);
+
+        if (rc != MEMCACHED_SUCCESS) {
+            return ngx_mcds_pool_error(cf, "libmemcached does not accept "
+                                       "server \"%V\": %s", &server[i].name,
+                                       memcached_strerror(NULL, rc));
+        }
+    }
+
+    /* and this one last: it builds the ring anew, over all servers */
+
+    if (pool->distribution == NGX_MCDS_KETAMA && rc == MEMCACHED_SUCCESS) {
+        rc = memcached_behavior_set(mc, MEMCACHED_BEHAVIOR_KETAMA_WEIGHTED, 1);
+    }
+
+    if (rc != MEMCACHED_SUCCESS
+        || memcached_server_count(mc) != pool->servers.nelts)
+    {
+        return "libmemcached does not accept the list of servers";
+    }
+
+    return NULL;
+}
+
+
+static memcached_return_t
+ngx_mcds_choice_add(memcached_st *mc, ngx_mcds_server_t *server)
+{
+    char  *host;
+
+    host = (char *) server->host.data;
+
+    if (server->port == 0) {
+        return memcached_server_add_unix_socket_with_weight(mc, host,
+                                                            server->weight);
+    }
+
+    return memcached_server_add_with_weight(mc, host, server->port,
+                                            server->weight);
+}
+
+
+static char *
+ngx_mcds_choice_init_weights(ngx_conf_t *cf, ngx_mcds_pool_t *pool)
+{
+    ngx_uint_t          i;
+    ngx_mcds_server_t  *server;
+
+    server = pool->servers.elts;
+
+    for (i = 0; i < pool->servers.nelts; i++) {
+        pool->weight += server[i].weight;
+    }
+
+    if (pool->weight > NGX_MCDS_MAX_WEIGHTS) {
+        return ngx_mcds_pool_error(cf, "the weights of all servers are more "
+                                   "than %d together", NGX_MCDS_MAX_WEIGHTS);
+    }
+
+    return NULL;
+}
+
+
+/* as ngx_http_upstream_init_chash() does */
+
+static char *
+ngx_mcds_choice_init_ring(ngx_conf_t *cf, ngx_mcds_pool_t *pool)
+{
+    u_char             *p, prev[4];
+    uint32_t            base, hash;
+    ngx_uint_t          i, j;
+    ngx_mcds_point_t   *point;
+    ngx_mcds_server_t  *server;
+
+    point = ngx_palloc(cf->pool, pool->weight * NGX_MCDS_POINTS
+                                 * sizeof(ngx_mcds_point_t));
+    if (point == NULL) {
+        return "out of memory";
+    }
+
+    pool->points = point;
+
+    server = pool->servers.elts;
+
+    for (i = 0; i < pool->servers.nelts; i++) {
+
+        base = ngx_mcds_choice_hash_server(&server[i]);
+        hash = 0;
+
+        for (j = 0; j < server[i].weight * NGX_MCDS_POINTS; j++) {
+
+            /* the point before takes part as little-endian */
+
+            p = prev;
+            *p++ = (u_char) hash;
+            *p++ = (u_char) (hash >> 8);
+            *p++ = (u_char) (hash >> 16);
+            *p++ = (u_char) (hash >> 24);
+
+            hash = base;
+            ngx_crc32_update(&hash, prev, 4);
+            ngx_crc32_final(hash);
+
+            point->hash = hash;
+            point->server = i;
+            point++;
+        }
+    }
+
+    pool->npoints = point - pool->points;
+
+    ngx_qsort(pool->points, pool->npoints, sizeof(ngx_mcds_point_t),
+              ngx_mcds_choice_compare);
+
+    return NULL;
+}
+
+
+/* host, zero, port, as in an upstream: IPv6 in brackets, the port always */
+
+static uint32_t
+ngx_mcds_choice_hash_server(ngx_mcds_server_t *server)
+{
+    u_char      *p, port[NGX_INT_T_LEN];
+    uint32_t     hash;
+    ngx_str_t   *host;
+    ngx_uint_t   v6;
+
+    host = &server->host;
+    v6 = server->port && ngx_strlchr(host->data, host->data + host->len, ':');
+
+    ngx_crc32_init(hash);
+
+    if (v6) {
+        ngx_crc32_update(&hash, (u_char *) "[", 1);
+    }
+
+    ngx_crc32_update(&hash, host->data, host->len);
+
+    if (v6) {
+        ngx_crc32_update(&hash, (u_char *) "]", 1);
+    }
+
+    ngx_crc32_update(&hash, (u_char *) "", 1);
+
+    if (server->port) {
+        p = ngx_sprintf(port, "%ui", (ngx_uint_t) server->port);
+        ngx_crc32_update(&hash, port, p - port);
+    }
+
+    return hash;
+}
+
+
+/* where two servers meet in a point, the first in the list has it */
+
+static int ngx_libc_cdecl
+ngx_mcds_choice_compare(const void *one, const void *two)
+{
+    const ngx_mcds_point_t  *first = one, *second = two;
+
+    if (first->hash != second->hash) {
+        return first->hash < second->hash ? -1 : 1;
+    }
+
+    return (int) first->server - (int) second->server;
+}
+
+
+static ngx_uint_t
+ngx_mcds_choice_get_weighted(ngx_mcds_pool_t *pool, uint32_t hash)
+{
+    ngx_uint_t          i, n;
+    ngx_mcds_server_t  *server;
+
+    server = pool->servers.elts;
+    n = hash % pool->weight;
+
+    for (i = 0; n >= server[i].weight; i++) {
+        n -= server[i].weight;
+    }
+
+    return i;
+}
+
+
+/* the first point that is not below hash, around the ring */
+
+static ngx_uint_t
+ngx_mcds_choice_get_point(ngx_mcds_pool_t *pool, uint32_t hash)
+{
+    ngx_uint_t         left, right, middle;
+    ngx_mcds_point_t  *point;
+
+    point = pool->points;
+    left = 0;
+    right = pool->npoints;
+
+    while (left < right) {
+        middle = (left + right) / 2;
+
+        if (point[middle].hash < hash) {
+            left = middle + 1;
+
+        } else {
+            right = middle;
+        }
+    }
+
+    return point[left % pool->npoints].server;
+}
