@@ -19,6 +19,7 @@ static char  *ngx_mcds_errors[] = {
     "server error",
     "server is down",
     "queue is full",
+    "TLS handshake failed",
     "timed out",
     "connection closed",
     "protocol error"

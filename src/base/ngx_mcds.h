@@ -26,7 +26,7 @@
 
 /*
  * What became of an operation.  The first group are answers of the server.
- * After DOWN and BUSY nothing was sent; after TIMEOUT, CLOSED and PROTOCOL it
+ * After DOWN, BUSY and TLS nothing was sent; after TIMEOUT, CLOSED and PROTOCOL it
  * is not known whether the server has done what it was asked.
  */
 
@@ -41,6 +41,7 @@ typedef enum {
 
     NGX_MCDS_DOWN,                /* the breaker is open, nothing was sent */
     NGX_MCDS_BUSY,                /* the queue is full, nothing was sent */
+    NGX_MCDS_TLS,                 /* no handshake, nothing was sent */
 
     NGX_MCDS_TIMEOUT,             /* no answer within the deadline */
     NGX_MCDS_CLOSED,              /* connection refused or lost */

@@ -14,6 +14,9 @@
 #include <ngx_config.h>
 #include <ngx_core.h>
 #include <ngx_event.h>
+#if (NGX_SSL)
+#include <ngx_event_openssl.h>
+#endif
 #include "ngx_mcds.h"
 #include "ngx_mcds_key.h"
 #include "ngx_mcds_proto.h"
@@ -21,6 +24,9 @@
 
 /* memcached has a ring of at most so many servers, libmemcached aborts */
 #define NGX_MCDS_MAX_SERVERS      100
+
+/* user and password together; bytes */
+#define NGX_MCDS_MAX_AUTH         512
 
 /* values of this size and above go over the bulk connection; bytes */
 #define NGX_MCDS_BULK             32768
@@ -51,6 +57,17 @@ struct ngx_mcds_pool_s {
     ngx_msec_t            fail_timeout;
     ngx_uint_t            max_pending;  /* operations of one connection */
     size_t                max_pending_size;
+    ngx_msec_t            keepalive;    /* of an idle connection, 0: ever */
+
+    ngx_str_t             user;         /* memcached -Y, empty: none */
+    ngx_str_t             password;
+
+#if (NGX_SSL)
+    ngx_ssl_t            *ssl;          /* memcached -Z, or NULL */
+#endif
+    ngx_str_t             ssl_name;     /* in the certificate; C string */
+    ngx_str_t             ssl_trusted;  /* file of certificates */
+    ngx_uint_t            ssl_verify;
 
     ngx_uint_t            distribution;
     ngx_array_t           servers;      /* ngx_mcds_server_t */
@@ -170,6 +187,15 @@ char *ngx_mcds_pool_add(ngx_conf_t *cf, ngx_mcds_pool_t *pool,
 char *ngx_mcds_pool_config(ngx_conf_t *cf, ngx_mcds_pool_t *pool,
     ngx_str_t *string);
 char *ngx_mcds_pool_init(ngx_conf_t *cf, ngx_mcds_pool_t *pool);
+
+
+/*
+ * TLS.  init: connections of the pool use it; check: to be called when all
+ * settings of the pool are known.  Both return NULL or what is wrong.
+ */
+
+char *ngx_mcds_ssl_init(ngx_conf_t *cf, ngx_mcds_pool_t *pool);
+char *ngx_mcds_ssl_check(ngx_conf_t *cf, ngx_mcds_pool_t *pool);
 
 
 /* closes what this worker has open, without calling a handler */

@@ -5,7 +5,7 @@
  * A connection to memcached.
  *
  *          flush: connect()               writable: "version", "mn"
- *   IDLE ------------------> CONNECTING ----------------> GREETING
+ *   IDLE ------------------> CONNECTING (HANDSHAKING) --> GREETING
  *     ^                                                      |
  *     |      error, timeout, doubt, idle at exit             | VERSION, MN
  *     +------------------------------------------------- READY <
@@ -30,6 +30,9 @@
 #define NGX_MCDS_BLOCK_SIZE       16384
 #define NGX_MCDS_IN_SIZE          32768
 
+/* user and password, and what stands around them */
+#define NGX_MCDS_AUTH_SIZE        (NGX_MCDS_MAX_AUTH + 128)
+
 /* a value above its limit is read and dropped, up to here */
 #define NGX_MCDS_MAX_SKIP         (16 * 1024 * 1024)
 
@@ -42,6 +45,11 @@ struct ngx_mcds_block_s {
 
 
 static void ngx_mcds_conn_connect(ngx_mcds_conn_t *conn);
+static void ngx_mcds_conn_close_socket(ngx_mcds_conn_t *conn);
+static void ngx_mcds_conn_connected(ngx_mcds_conn_t *conn);
+#if (NGX_SSL)
+static void ngx_mcds_conn_handshaked(ngx_mcds_conn_t *conn, ngx_int_t rc);
+#endif
 static void ngx_mcds_conn_greet(ngx_mcds_conn_t *conn);
 static void ngx_mcds_conn_ready(ngx_mcds_conn_t *conn);
 static void ngx_mcds_conn_flush_handler(ngx_event_t *ev);
@@ -51,6 +59,7 @@ static void ngx_mcds_conn_read_handler(ngx_event_t *rev);
 static void ngx_mcds_conn_send(ngx_mcds_conn_t *conn);
 static ssize_t ngx_mcds_conn_recv(ngx_mcds_conn_t *conn);
 static ngx_int_t ngx_mcds_conn_process(ngx_mcds_conn_t *conn);
+static ngx_int_t ngx_mcds_conn_process_auth(ngx_mcds_conn_t *conn);
 static ngx_int_t ngx_mcds_conn_process_greeting(ngx_mcds_conn_t *conn);
 static ngx_int_t ngx_mcds_conn_match(ngx_mcds_conn_t *conn);
 static ngx_int_t ngx_mcds_conn_value(ngx_mcds_conn_t *conn);
@@ -244,8 +253,7 @@ ngx_mcds_conn_close(ngx_mcds_conn_t *conn, ngx_uint_t rc)
                        "mcds close fd:%d: %s", conn->peer.connection->fd,
                        ngx_mcds_strerror(rc));
 
-        ngx_close_connection(conn->peer.connection);
-        conn->peer.connection = NULL;
+        ngx_mcds_conn_close_socket(conn);
     }
 
     if (conn->timer.timer_set) {
@@ -264,6 +272,7 @@ ngx_mcds_conn_close(ngx_mcds_conn_t *conn, ngx_uint_t rc)
     conn->last = NULL;
     conn->value = NULL;
     conn->has_reply = 0;
+    conn->authenticated = 0;
     conn->skip = 0;
     conn->queued = 0;
     conn->sent = 0;
@@ -291,6 +300,30 @@ ngx_mcds_conn_close(ngx_mcds_conn_t *conn, ngx_uint_t rc)
         op = ngx_queue_data(q, ngx_mcds_op_t, queue);
         ngx_queue_remove(q);
         ngx_mcds_op_done(op, &result);
+    }
+}
+
+
+static void
+ngx_mcds_conn_close_socket(ngx_mcds_conn_t *conn)
+{
+    ngx_pool_t        *pool;
+    ngx_connection_t  *c;
+
+    c = conn->peer.connection;
+    pool = c->pool;
+
+#if (NGX_SSL)
+    if (c->ssl) {
+        ngx_mcds_ssl_close(c);
+    }
+#endif
+
+    ngx_close_connection(c);
+    conn->peer.connection = NULL;
+
+    if (pool) {
+        ngx_destroy_pool(pool);
     }
 }
 
@@ -330,8 +363,7 @@ ngx_mcds_conn_connect(ngx_mcds_conn_t *conn)
 
     if (rc == NGX_ERROR || rc == NGX_DECLINED || rc == NGX_BUSY) {
         if (pc->connection) {
-            ngx_close_connection(pc->connection);
-            pc->connection = NULL;
+            ngx_mcds_conn_close_socket(conn);
         }
 
         ngx_mcds_server_failed(server, NGX_MCDS_CLOSED);
@@ -349,7 +381,7 @@ ngx_mcds_conn_connect(ngx_mcds_conn_t *conn)
     conn->deadline = ngx_current_msec + server->pool->connect_timeout;
 
     if (rc == NGX_OK) {
-        ngx_mcds_conn_greet(conn);
+        ngx_mcds_conn_connected(conn);
         return;
     }
 
@@ -358,12 +390,60 @@ ngx_mcds_conn_connect(ngx_mcds_conn_t *conn)
 
 
 static void
-ngx_mcds_conn_greet(ngx_mcds_conn_t *conn)
+ngx_mcds_conn_connected(ngx_mcds_conn_t *conn)
 {
-    ssize_t            n, size;
+#if (NGX_SSL)
+
+    if (conn->server->pool->ssl) {
+        conn->state = NGX_MCDS_CONN_HANDSHAKING;
+
+        if (ngx_mcds_ssl_handshake(conn, ngx_mcds_conn_handshaked) != NGX_OK) {
+            ngx_mcds_conn_handshaked(conn, NGX_ERROR);
+        }
+
+        return;
+    }
+
+#endif
+
+    ngx_mcds_conn_greet(conn);
+}
+
+
+#if (NGX_SSL)
+
+static void
+ngx_mcds_conn_handshaked(ngx_mcds_conn_t *conn, ngx_int_t rc)
+{
     ngx_connection_t  *c;
 
+    if (rc != NGX_OK) {
+        ngx_mcds_server_failed(conn->server, NGX_MCDS_TLS);
+        ngx_mcds_conn_close(conn, NGX_MCDS_TLS);
+        return;
+    }
+
     c = conn->peer.connection;
+    c->sendfile = 0;
+    c->read->handler = ngx_mcds_conn_read_handler;
+    c->write->handler = ngx_mcds_conn_write_handler;
+
+    ngx_mcds_conn_greet(conn);
+}
+
+#endif
+
+
+static void
+ngx_mcds_conn_greet(ngx_mcds_conn_t *conn)
+{
+    u_char             buf[NGX_MCDS_AUTH_SIZE], *p;
+    ssize_t            n, size;
+    ngx_connection_t  *c;
+    ngx_mcds_pool_t   *pool;
+
+    c = conn->peer.connection;
+    pool = conn->server->pool;
 
     if (c->tcp_nodelay == NGX_TCP_NODELAY_UNSET
         && ngx_tcp_nodelay(c) != NGX_OK)
@@ -374,15 +454,30 @@ ngx_mcds_conn_greet(ngx_mcds_conn_t *conn)
 
     conn->state = NGX_MCDS_CONN_GREETING;
     conn->greeted = 0;
-    conn->deadline = ngx_current_msec + conn->server->pool->timeout;
+    conn->authenticated = (pool->user.len == 0);
+    conn->deadline = ngx_current_msec + pool->timeout;
 
     if (conn->timer.timer_set) {
         ngx_del_timer(&conn->timer);
     }
 
-    size = sizeof(ngx_mcds_greeting) - 1;
+    p = buf;
 
-    n = c->send(c, ngx_mcds_greeting, size);
+    if (pool->user.len) {
+
+        /* with -1 it is gone at once where nobody asks for it */
+
+        p = ngx_sprintf(p, "set mcds:auth 0 -1 %uz" CRLF "%V %V" CRLF,
+                        pool->user.len + 1 + pool->password.len,
+                        &pool->user, &pool->password);
+    }
+
+    p = ngx_cpymem(p, ngx_mcds_greeting, sizeof(ngx_mcds_greeting) - 1);
+
+    size = p - buf;
+    n = c->send(c, buf, size);
+
+    ngx_explicit_memzero(buf, size);
 
     if (n != size
         || ngx_handle_read_event(c->read, 0) != NGX_OK
@@ -468,6 +563,11 @@ ngx_mcds_conn_timer_handler(ngx_event_t *ev)
         return;
     }
 
+    if (conn->state == NGX_MCDS_CONN_READY && ngx_queue_empty(&conn->ops)) {
+        ngx_mcds_conn_close(conn, NGX_MCDS_CLOSED);
+        return;
+    }
+
     ngx_log_error(NGX_LOG_INFO, &conn->log, 0, "memcached timed out");
 
     ngx_mcds_server_failed(conn->server, NGX_MCDS_TIMEOUT);
@@ -511,7 +611,7 @@ ngx_mcds_conn_write_handler(ngx_event_t *wev)
         return;
     }
 
-    ngx_mcds_conn_greet(conn);
+    ngx_mcds_conn_connected(conn);
 }
 
 
@@ -692,6 +792,16 @@ ngx_mcds_conn_process(ngx_mcds_conn_t *conn)
                 return NGX_ERROR;
             }
 
+            if (!conn->authenticated) {
+                rc = ngx_mcds_conn_process_auth(conn);
+
+                if (rc == NGX_OK) {
+                    continue;
+                }
+
+                return (rc == NGX_AGAIN) ? NGX_OK : NGX_ERROR;
+            }
+
             rc = ngx_mcds_parse(&conn->reply, conn->in);
 
             if (rc == NGX_AGAIN) {
@@ -743,6 +853,49 @@ ngx_mcds_conn_process(ngx_mcds_conn_t *conn)
             return NGX_ERROR;
         }
     }
+}
+
+
+/* the answer to user and password, which is none of a meta command */
+
+static ngx_int_t
+ngx_mcds_conn_process_auth(ngx_mcds_conn_t *conn)
+{
+    u_char     *lf;
+    ngx_str_t   text;
+    ngx_buf_t  *b;
+
+    b = conn->in;
+
+    lf = ngx_strlchr(b->pos, b->last, LF);
+
+    if (lf == NULL && b->last - b->pos < NGX_MCDS_MAX_LINE) {
+        return NGX_AGAIN;
+    }
+
+    text.data = b->pos;
+    text.len = (lf ? lf : b->last) - b->pos;
+
+    if (text.len == 7 && ngx_strncmp(text.data, "STORED\r", 7) == 0) {
+        b->pos = lf + 1;
+        conn->authenticated = 1;
+        return NGX_OK;
+    }
+
+    /* with what it said as far as that can be shown */
+
+    for (text.len = 0; text.len < 128 && b->pos + text.len < b->last;
+         text.len++)
+    {
+        if (text.data[text.len] < 0x20 || text.data[text.len] > 0x7e) {
+            break;
+        }
+    }
+
+    ngx_mcds_server_unsupported(conn->server, &text);
+    ngx_mcds_conn_close(conn, NGX_MCDS_DOWN);
+
+    return NGX_ERROR;
 }
 
 
@@ -1019,7 +1172,8 @@ ngx_mcds_conn_set_timer(ngx_mcds_conn_t *conn)
         return;
     }
 
-    conn->timer.cancelable = 0;
+    conn->timer.cancelable = (conn->state == NGX_MCDS_CONN_READY
+                              && ngx_queue_empty(&conn->ops));
 
     if (conn->timer.timer_set) {
         return;
@@ -1041,11 +1195,17 @@ ngx_mcds_conn_deadline(ngx_mcds_conn_t *conn, ngx_msec_t *deadline)
 
     has = 0;
 
-    if (conn->state == NGX_MCDS_CONN_CONNECTING
-        || conn->state == NGX_MCDS_CONN_GREETING)
-    {
+    switch (conn->state) {
+
+    case NGX_MCDS_CONN_CONNECTING:
+    case NGX_MCDS_CONN_HANDSHAKING:
+    case NGX_MCDS_CONN_GREETING:
         *deadline = conn->deadline;
         has = 1;
+        break;
+
+    default:
+        break;
     }
 
     if (!ngx_queue_empty(&conn->ops)) {
@@ -1055,6 +1215,11 @@ ngx_mcds_conn_deadline(ngx_mcds_conn_t *conn, ngx_msec_t *deadline)
             *deadline = op->deadline;
         }
 
+        return NGX_OK;
+    }
+
+    if (conn->state == NGX_MCDS_CONN_READY && conn->server->pool->keepalive) {
+        *deadline = conn->idle_since + conn->server->pool->keepalive;
         has = 1;
     }
 
@@ -1080,6 +1245,11 @@ ngx_mcds_conn_set_idle(ngx_mcds_conn_t *conn)
 
     conn->timer.cancelable = idle;
     c->idle = idle;
+
+    if (idle) {
+        conn->idle_since = ngx_current_msec;
+        ngx_mcds_conn_set_timer(conn);
+    }
 }
 
 

@@ -23,17 +23,24 @@ typedef struct ngx_mcds_block_s  ngx_mcds_block_t;
 typedef enum {
     NGX_MCDS_CONN_IDLE = 0,       /* no socket */
     NGX_MCDS_CONN_CONNECTING,
+    NGX_MCDS_CONN_HANDSHAKING,    /* TLS */
     NGX_MCDS_CONN_GREETING,       /* "version", "mn" were sent */
     NGX_MCDS_CONN_READY
 } ngx_mcds_conn_state_e;
 
 
-typedef struct {
+typedef struct ngx_mcds_conn_s  ngx_mcds_conn_t;
+
+
+struct ngx_mcds_conn_s {
     ngx_mcds_server_t      *server;
     ngx_peer_connection_t   peer;
 
+    void                  (*handshaked)(ngx_mcds_conn_t *conn, ngx_int_t rc);
+
     ngx_uint_t              state;
     ngx_uint_t              greeted;     /* replies seen while greeting */
+    ngx_msec_t              idle_since;
     ngx_msec_t              deadline;    /* of connecting and greeting */
 
     /*
@@ -64,9 +71,10 @@ typedef struct {
 
     unsigned                deferred:1;  /* flush was put behind others */
     unsigned                has_reply:1;
+    unsigned                authenticated:1;
     unsigned                bare_misses:1; /* memcached before 1.6.18 echoes
                                               nothing with EN */
-} ngx_mcds_conn_t;
+};
 
 
 struct ngx_mcds_server_s {
@@ -83,6 +91,9 @@ struct ngx_mcds_server_s {
     ngx_msec_t              probe_delay;
     ngx_mcds_conn_t        *control;
     ngx_mcds_conn_t        *bulk;
+#if (NGX_SSL)
+    ngx_ssl_session_t      *session;     /* to resume */
+#endif
 
     unsigned                down:1;      /* for good, if configured so */
     unsigned                unsupported:1;
@@ -122,6 +133,21 @@ ngx_int_t ngx_mcds_conn_push(ngx_mcds_conn_t *conn, ngx_mcds_op_t *op,
     ngx_mcds_cmd_t *cmd, ngx_str_t *text);
 void ngx_mcds_conn_close(ngx_mcds_conn_t *conn, ngx_uint_t rc);
 void ngx_mcds_conn_destroy(ngx_mcds_conn_t *conn);
+
+
+#if (NGX_SSL)
+
+/*
+ * TLS.  handshake: begins it on a connected socket; handler is called when it
+ * has ended, well or not (then it has been logged why), also from inside of
+ * this call.  NGX_ERROR: it could not begin.
+ */
+
+ngx_int_t ngx_mcds_ssl_handshake(ngx_mcds_conn_t *conn,
+    void (*handler)(ngx_mcds_conn_t *conn, ngx_int_t rc));
+void ngx_mcds_ssl_close(ngx_connection_t *c);
+
+#endif
 
 
 /*

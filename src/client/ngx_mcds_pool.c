@@ -842,6 +842,21 @@ ngx_mcds_server_failed(ngx_mcds_server_t *server, ngx_uint_t rc)
 void
 ngx_mcds_server_unsupported(ngx_mcds_server_t *server, ngx_str_t *text)
 {
+    if (!server->unsupported
+        && text->len > 20
+        && ngx_strncmp(text->data, "CLIENT_ERROR unauthe", 20) == 0)
+    {
+        server->unsupported = 1;
+
+        ngx_log_error(NGX_LOG_ERR, ngx_cycle->log, 0,
+                      "memcached server \"%V\" of pool \"%V\" %s; it is not "
+                      "used", &server->name, &server->pool->name,
+                      server->pool->user.len
+                          ? "refuses user and password"
+                          : "wants \"auth_user\" and "
+                            "\"auth_password_file\"");
+    }
+
     if (!server->unsupported) {
         server->unsupported = 1;
 

@@ -40,6 +40,19 @@ static char *ngx_http_mcds_pool_prefix(ngx_conf_t *cf, ngx_mcds_pool_t *pool,
     ngx_uint_t data);
 static char *ngx_http_mcds_pool_msec(ngx_conf_t *cf, ngx_mcds_pool_t *pool,
     ngx_uint_t data);
+static char *ngx_http_mcds_pool_auth_word(ngx_str_t *word);
+static char *ngx_http_mcds_pool_auth_user(ngx_conf_t *cf,
+    ngx_mcds_pool_t *pool, ngx_uint_t data);
+static char *ngx_http_mcds_pool_auth_password(ngx_conf_t *cf,
+    ngx_mcds_pool_t *pool, ngx_uint_t data);
+static char *ngx_http_mcds_pool_flag(ngx_conf_t *cf, ngx_mcds_pool_t *pool,
+    ngx_uint_t data);
+static char *ngx_http_mcds_pool_ssl(ngx_conf_t *cf, ngx_mcds_pool_t *pool,
+    ngx_uint_t data);
+static char *ngx_http_mcds_pool_ssl_trusted(ngx_conf_t *cf,
+    ngx_mcds_pool_t *pool, ngx_uint_t data);
+static char *ngx_http_mcds_pool_ssl_name(ngx_conf_t *cf,
+    ngx_mcds_pool_t *pool, ngx_uint_t data);
 static char *ngx_http_mcds_pool_number(ngx_conf_t *cf, ngx_mcds_pool_t *pool,
     ngx_uint_t data);
 
@@ -62,6 +75,24 @@ static ngx_http_mcds_pool_param_t  ngx_http_mcds_pool_params[] = {
 
     { ngx_string("fail_timeout"), 2, 0, ngx_http_mcds_pool_msec,
       offsetof(ngx_mcds_pool_t, fail_timeout) },
+
+    { ngx_string("keepalive"), 2, 0, ngx_http_mcds_pool_msec,
+      offsetof(ngx_mcds_pool_t, keepalive) },
+
+    { ngx_string("auth_user"), 2, 0, ngx_http_mcds_pool_auth_user, 0 },
+
+    { ngx_string("auth_password_file"), 2, 0,
+      ngx_http_mcds_pool_auth_password, 0 },
+
+    { ngx_string("ssl"), 2, 0, ngx_http_mcds_pool_ssl, 0 },
+
+    { ngx_string("ssl_verify"), 2, 0, ngx_http_mcds_pool_flag,
+      offsetof(ngx_mcds_pool_t, ssl_verify) },
+
+    { ngx_string("ssl_trusted_certificate"), 2, 0,
+      ngx_http_mcds_pool_ssl_trusted, 0 },
+
+    { ngx_string("ssl_name"), 2, 0, ngx_http_mcds_pool_ssl_name, 0 },
 
     { ngx_string("max_fails"), 2, 0, ngx_http_mcds_pool_number,
       offsetof(ngx_mcds_pool_t, max_fails) },
@@ -138,6 +169,15 @@ ngx_http_mcds_pool(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
     }
 
     err = ngx_mcds_pool_init(cf, pool);
+
+    if (err == NULL) {
+        err = ngx_mcds_ssl_check(cf, pool);
+    }
+
+    if (err == NULL && (pool->user.len == 0) != (pool->password.len == 0)) {
+        err = "\"auth_user\" and \"auth_password_file\" need each other";
+    }
+
     if (err) {
         ngx_conf_log_error(NGX_LOG_EMERG, cf, 0, "mcds_pool \"%V\": %s",
                            &pool->name, err);
@@ -368,4 +408,168 @@ ngx_http_mcds_pool_number(ngx_conf_t *cf, ngx_mcds_pool_t *pool,
     *(ngx_uint_t *) ((char *) pool + data) = n;
 
     return NULL;
+}
+
+
+/* a word of the line that memcached reads user and password from */
+
+static char *
+ngx_http_mcds_pool_auth_word(ngx_str_t *word)
+{
+    size_t  i;
+
+    if (word->len == 0) {
+        return "is empty";
+    }
+
+    if (word->len > NGX_MCDS_MAX_AUTH / 2) {
+        return "is longer than 256 bytes";
+    }
+
+    for (i = 0; i < word->len; i++) {
+        if (word->data[i] < 0x21 || word->data[i] == 0x7f) {
+            return "has spaces or control characters";
+        }
+    }
+
+    return NULL;
+}
+
+
+static char *
+ngx_http_mcds_pool_auth_user(ngx_conf_t *cf, ngx_mcds_pool_t *pool,
+    ngx_uint_t data)
+{
+    ngx_str_t  *value;
+
+    value = cf->args->elts;
+    pool->user = value[1];
+
+    return ngx_http_mcds_pool_auth_word(&pool->user);
+}
+
+
+/* the first line of a file */
+
+static char *
+ngx_http_mcds_pool_auth_password(ngx_conf_t *cf, ngx_mcds_pool_t *pool,
+    ngx_uint_t data)
+{
+    u_char      buf[NGX_MCDS_MAX_AUTH], *p;
+    ssize_t     n;
+    ngx_str_t  *value;
+    ngx_file_t  file;
+
+    value = cf->args->elts;
+
+    if (ngx_conf_full_name(cf->cycle, &value[1], 1) != NGX_OK) {
+        return "out of memory";
+    }
+
+    ngx_memzero(&file, sizeof(ngx_file_t));
+
+    file.name = value[1];
+    file.log = cf->log;
+    file.fd = ngx_open_file(file.name.data, NGX_FILE_RDONLY, NGX_FILE_OPEN, 0);
+
+    if (file.fd == NGX_INVALID_FILE) {
+        return "cannot be opened";
+    }
+
+    n = ngx_read_file(&file, buf, sizeof(buf), 0);
+
+    if (ngx_close_file(file.fd) == NGX_FILE_ERROR || n == NGX_ERROR) {
+        return "cannot be read";
+    }
+
+    p = ngx_strlchr(buf, buf + n, LF);
+
+    if (p) {
+        n = p - buf;
+    }
+
+    if (n && buf[n - 1] == CR) {
+        n--;
+    }
+
+    pool->password.data = ngx_pnalloc(cf->pool, n + 1);
+    if (pool->password.data == NULL) {
+        return "out of memory";
+    }
+
+    ngx_memcpy(pool->password.data, buf, n);
+    pool->password.len = n;
+
+    ngx_explicit_memzero(buf, sizeof(buf));
+
+    return ngx_http_mcds_pool_auth_word(&pool->password);
+}
+
+
+static char *
+ngx_http_mcds_pool_flag(ngx_conf_t *cf, ngx_mcds_pool_t *pool, ngx_uint_t data)
+{
+    ngx_str_t   *value;
+    ngx_uint_t  *flag;
+
+    value = cf->args->elts;
+    flag = (ngx_uint_t *) ((char *) pool + data);
+
+    if (value[1].len == 2 && ngx_strncmp(value[1].data, "on", 2) == 0) {
+        *flag = 1;
+        return NULL;
+    }
+
+    if (value[1].len == 3 && ngx_strncmp(value[1].data, "off", 3) == 0) {
+        *flag = 0;
+        return NULL;
+    }
+
+    return "must be \"on\" or \"off\"";
+}
+
+
+static char *
+ngx_http_mcds_pool_ssl(ngx_conf_t *cf, ngx_mcds_pool_t *pool, ngx_uint_t data)
+{
+    char        *err;
+    ngx_uint_t   on;
+
+    on = 0;
+
+    err = ngx_http_mcds_pool_flag(cf, (ngx_mcds_pool_t *) &on, 0);
+
+    if (err || !on) {
+        return err;
+    }
+
+    return ngx_mcds_ssl_init(cf, pool);
+}
+
+
+static char *
+ngx_http_mcds_pool_ssl_trusted(ngx_conf_t *cf, ngx_mcds_pool_t *pool,
+    ngx_uint_t data)
+{
+    ngx_str_t  *value;
+
+    value = cf->args->elts;
+    pool->ssl_trusted = value[1];
+
+    return NULL;
+}
+
+
+static char *
+ngx_http_mcds_pool_ssl_name(ngx_conf_t *cf, ngx_mcds_pool_t *pool,
+    ngx_uint_t data)
+{
+    ngx_str_t  *value;
+
+    /* words of the configuration end with a zero byte */
+
+    value = cf->args->elts;
+    pool->ssl_name = value[1];
+
+    return value[1].len ? NULL : "is empty";
 }
