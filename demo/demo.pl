@@ -171,6 +171,11 @@ sub quickstart {
         "server 127.0.0.1:$origin;");
     change(\$conf, qr/listen 80;/, "listen 127.0.0.1:$port;");
 
+    # these hosts differ by their ports, which real ones do not
+
+    change(\$conf, qr/mcds_cache on;/,
+        "mcds_cache on;\n            mcds_cache_key \$uri\$is_args\$args;");
+
     return $conf;
 }
 

@@ -26,8 +26,8 @@
 
 /*
  * What became of an operation.  The first group are answers of the server.
- * After DOWN, BUSY and TLS nothing was sent; after TIMEOUT, CLOSED and PROTOCOL it
- * is not known whether the server has done what it was asked.
+ * After DOWN, BUSY and TLS nothing was sent; after TIMEOUT, CLOSED and PROTOCOL
+ * it is not known whether the server has done what it was asked.
  */
 
 typedef enum {

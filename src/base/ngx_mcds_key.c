@@ -70,6 +70,16 @@ ngx_mcds_key_build(ngx_mcds_key_t *key, ngx_str_t *prefix, ngx_str_t *base,
 }
 
 
+void
+ngx_mcds_key_show(ngx_mcds_key_t *key, ngx_str_t *text)
+{
+    ngx_str_t  none;
+
+    ngx_str_null(&none);
+    ngx_mcds_key_build(key, &none, text, &none);
+}
+
+
 ngx_int_t
 ngx_mcds_key_check_prefix(ngx_str_t *prefix)
 {

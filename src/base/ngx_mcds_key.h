@@ -44,6 +44,11 @@ void ngx_mcds_key_build(ngx_mcds_key_t *key, ngx_str_t *prefix,
     ngx_str_t *base, ngx_str_t *suffix);
 
 
+/* the key of a text without prefix and suffix: safe to be shown in a log */
+
+void ngx_mcds_key_show(ngx_mcds_key_t *key, ngx_str_t *text);
+
+
 /*
  * NGX_OK if the text may stand in front of a key: at most NGX_MCDS_MAX_PREFIX
  * bytes, all 0x21 to 0x7e; NGX_ERROR otherwise.

@@ -40,6 +40,9 @@
 /* who has found the lock held does not ask again so soon, ms */
 #define NGX_MCDS_HELD             100
 
+/* a page that memcached does not take is not offered to it so long, ms */
+#define NGX_MCDS_REFUSED          60000
+
 /* after a failed refresh nobody tries again so soon, seconds */
 #define NGX_MCDS_BACKOFF          2
 
@@ -96,6 +99,9 @@ struct ngx_mcds_page_s {
     ngx_msec_t            held_until;  /* the lock was seen held */
     uint32_t              ttl;         /* of the value being stored */
 
+    size_t                refused;     /* length that was too large, or 0 */
+    ngx_msec_t            refused_until;
+
     unsigned              held:1;
     unsigned              kept:1;      /* no build, a pause after a failure */
     unsigned              big:1;       /* the last value was */
@@ -108,6 +114,10 @@ static ngx_mcds_copy_t *ngx_mcds_copy_create(ngx_mcds_page_t *page,
     ngx_mcds_value_t *value, uint64_t cas);
 static ngx_mcds_page_t *ngx_mcds_page_get(ngx_mcds_pool_t *pool,
     ngx_str_t *key);
+static ngx_int_t ngx_mcds_page_cmp(ngx_mcds_page_t *page,
+    ngx_mcds_pool_t *pool, ngx_str_t *key);
+static void ngx_mcds_page_insert(ngx_rbtree_node_t *temp,
+    ngx_rbtree_node_t *node, ngx_rbtree_node_t *sentinel);
 static void ngx_mcds_page_ref(ngx_mcds_page_t *page);
 static void ngx_mcds_page_unref(ngx_mcds_page_t *page);
 static void ngx_mcds_page_forget(ngx_mcds_page_t *page);
@@ -137,6 +147,7 @@ static void ngx_mcds_page_unqueue(ngx_mcds_seat_t *seat);
 static ngx_mcds_seat_t *ngx_mcds_page_next(ngx_mcds_page_t *page);
 static void ngx_mcds_page_tell(ngx_mcds_seat_t *seat, ngx_uint_t outcome,
     ngx_mcds_copy_t *copy);
+static ngx_uint_t ngx_mcds_page_refused(ngx_mcds_page_t *page);
 static ngx_int_t ngx_mcds_page_put(ngx_mcds_page_t *page,
     ngx_mcds_value_t *value);
 static void ngx_mcds_page_stored(void *data, ngx_mcds_result_t *result);
@@ -198,6 +209,7 @@ ngx_mcds_copy_create(ngx_mcds_page_t *page, ngx_mcds_value_t *value,
     uint64_t cas)
 {
     char             *why;
+    ngx_mcds_key_t    key;
     ngx_mcds_copy_t  *copy;
 
     copy = ngx_alloc(sizeof(ngx_mcds_copy_t), ngx_cycle->log);
@@ -207,11 +219,20 @@ ngx_mcds_copy_create(ngx_mcds_page_t *page, ngx_mcds_value_t *value,
 
     if (ngx_mcds_entry_read(&copy->entry, value->data, value->len, &page->key,
                             &why)
-        != NGX_OK)
+        == NGX_OK)
     {
+        /* what later versions may write, and this one cannot serve */
+
+        why = (copy->entry.kind == NGX_MCDS_ENTRY_VARY) ? "list of headers"
+              : copy->entry.parts ? "split body" : NULL;
+    }
+
+    if (why) {
+        ngx_mcds_key_show(&key, &page->key);
+
         ngx_log_error(NGX_LOG_INFO, ngx_cycle->log, 0,
-                      "mcds: item of page \"%V\" is not used: %s",
-                      &page->key, why);
+                      "mcds: item of page \"%*s\" is not used: %s",
+                      (size_t) key.len, key.data, why);
         ngx_free(copy);
         return NULL;
     }
@@ -294,12 +315,13 @@ static ngx_mcds_page_t *
 ngx_mcds_page_get(ngx_mcds_pool_t *pool, ngx_str_t *key)
 {
     uint32_t            hash;
+    ngx_int_t           rc;
     ngx_mcds_page_t    *page;
     ngx_rbtree_node_t  *node;
 
     if (ngx_mcds_pages.root == NULL) {
         ngx_rbtree_init(&ngx_mcds_pages, &ngx_mcds_pages_sentinel,
-                        ngx_rbtree_insert_value);
+                        ngx_mcds_page_insert);
         ngx_queue_init(&ngx_mcds_pages_idle);
         ngx_queue_init(&ngx_mcds_pages_reads);
     }
@@ -316,16 +338,13 @@ ngx_mcds_page_get(ngx_mcds_pool_t *pool, ngx_str_t *key)
 
         page = ngx_rbtree_data(node, ngx_mcds_page_t, node);
 
-        if (page->pool == pool
-            && page->key.len == key->len
-            && ngx_memcmp(page->key.data, key->data, key->len) == 0)
-        {
+        rc = ngx_mcds_page_cmp(page, pool, key);
+
+        if (rc == 0) {
             return page;
         }
 
-        /* equal hashes go to the right */
-
-        node = node->right;
+        node = (rc > 0) ? node->left : node->right;
     }
 
     page = ngx_calloc(sizeof(ngx_mcds_page_t) + key->len, ngx_cycle->log);
@@ -351,6 +370,55 @@ ngx_mcds_page_get(ngx_mcds_pool_t *pool, ngx_str_t *key)
     ngx_mcds_pages_nidle++;
 
     return page;
+}
+
+
+static ngx_int_t
+ngx_mcds_page_cmp(ngx_mcds_page_t *page, ngx_mcds_pool_t *pool, ngx_str_t *key)
+{
+    if (page->pool != pool) {
+        return (uintptr_t) page->pool > (uintptr_t) pool ? 1 : -1;
+    }
+
+    return ngx_memn2cmp(page->key.data, key->data, page->key.len, key->len);
+}
+
+
+/* equal hashes are ordered too: the tree moves them to either side */
+
+static void
+ngx_mcds_page_insert(ngx_rbtree_node_t *temp, ngx_rbtree_node_t *node,
+    ngx_rbtree_node_t *sentinel)
+{
+    ngx_mcds_page_t     *page, *other;
+    ngx_rbtree_node_t  **p;
+
+    page = ngx_rbtree_data(node, ngx_mcds_page_t, node);
+
+    for ( ;; ) {
+
+        if (node->key != temp->key) {
+            p = (node->key < temp->key) ? &temp->left : &temp->right;
+
+        } else {
+            other = ngx_rbtree_data(temp, ngx_mcds_page_t, node);
+
+            p = (ngx_mcds_page_cmp(other, page->pool, &page->key) > 0)
+                ? &temp->left : &temp->right;
+        }
+
+        if (*p == sentinel) {
+            break;
+        }
+
+        temp = *p;
+    }
+
+    *p = node;
+    node->parent = temp;
+    node->left = sentinel;
+    node->right = sentinel;
+    ngx_rbt_red(node);
 }
 
 
@@ -587,7 +655,9 @@ ngx_mcds_page_enter(ngx_mcds_seat_t *seat, ngx_mcds_enter_t *enter,
             page->held = 0;
         }
 
-        if (enter->local) {
+        /* what cannot be stored cannot be waited for on other workers */
+
+        if (enter->local || ngx_mcds_page_refused(page)) {
             page->base = enter->cas;
             page->owner = seat;
 
@@ -1081,9 +1151,29 @@ ngx_mcds_page_built(ngx_mcds_seat_t *seat, ngx_uint_t how,
 
     ngx_mcds_page_found(page, copy);
 
+    if (ngx_mcds_page_refused(page) && copy->value->len >= page->refused) {
+        ngx_mcds_page_stored(page, NULL);
+        return;
+    }
+
+    page->refused = 0;
+
     if (ngx_mcds_page_put(page, copy->value) != NGX_OK) {
         ngx_mcds_page_stored(page, NULL);
     }
+}
+
+
+static ngx_uint_t
+ngx_mcds_page_refused(ngx_mcds_page_t *page)
+{
+    if (page->refused
+        && (ngx_msec_int_t) (page->refused_until - ngx_current_msec) <= 0)
+    {
+        page->refused = 0;
+    }
+
+    return page->refused != 0;
 }
 
 
@@ -1164,27 +1254,28 @@ ngx_mcds_page_put(ngx_mcds_page_t *page, ngx_mcds_value_t *value)
 static void
 ngx_mcds_page_stored(void *data, ngx_mcds_result_t *result)
 {
+    ngx_mcds_key_t    key;
     ngx_mcds_copy_t  *copy;
     ngx_mcds_page_t  *page;
 
     page = data;
     copy = page->built;
 
-    if (result && result->rc == NGX_MCDS_NOT_FOUND && page->base) {
-
-        /* the old page was evicted meanwhile */
-
-        page->base = 0;
-
-        if (ngx_mcds_page_put(page, copy->value) == NGX_OK) {
-            return;
-        }
-    }
+    /*
+     * NOT_FOUND: the old page was deleted meanwhile.  Whoever did so knows
+     * more than an origin that was asked before; if it was evicted, the next
+     * request builds once more.
+     */
 
     if (result && result->rc == NGX_MCDS_TOO_LARGE) {
+        ngx_mcds_key_show(&key, &page->key);
+
         ngx_log_error(NGX_LOG_WARN, ngx_cycle->log, 0,
-                      "page \"%V\" of %uz bytes is too large for memcached",
-                      &page->key, copy->value->len);
+                      "page \"%*s\" of %uz bytes is too large for memcached",
+                      (size_t) key.len, key.data, copy->value->len);
+
+        page->refused = copy->value->len;
+        page->refused_until = ngx_current_msec + NGX_MCDS_REFUSED;
     }
 
     page->built = NULL;

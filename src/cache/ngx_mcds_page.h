@@ -143,8 +143,9 @@ ngx_int_t ngx_mcds_page_enter(ngx_mcds_seat_t *seat, ngx_mcds_enter_t *enter,
 
 /*
  * Ends a build of this seat's.  The value's reference is taken over (NULL with
- * FAILED and BACKOFF); it is stored unless somebody has stored a newer page
- * since.  Those who wait in this worker are told before the store is
+ * FAILED and BACKOFF); it is stored unless somebody has stored a newer page or
+ * deleted the old one since, and unless memcached is known not to take one of
+ * its size.  Those who wait in this worker are told before the store is
  * answered.  ttl: seconds that memcached keeps the value, 0 for ever.
  */
 

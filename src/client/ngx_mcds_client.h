@@ -125,11 +125,11 @@ typedef void (*ngx_mcds_handler_pt)(void *data, ngx_mcds_result_t *result);
 
 
 /*
- * Starts an operation.  The handler is called exactly once, never from inside
- * of this call, in all cases but three: the operation was canceled, NULL was
- * returned (out of memory), or the worker exits.  The command leaves at the
- * end of this turn of the event loop, in one write with the others for its
- * server.  An operation is never sent twice.
+ * Starts an operation; NULL when out of memory.  The handler is called exactly
+ * once, never from inside of this call, unless the worker exits.  The command
+ * leaves at the end of this turn of the event loop, in one write with the
+ * others for its server.  An operation is never sent twice.  Who does not want
+ * the answer any more has to say so to his own handler.
  *
  * The result's rc is DOWN at once (in a posted event) while the breaker of
  * the server is open, and BUSY when too much is pending; no operation takes
@@ -141,28 +141,12 @@ ngx_mcds_op_t *ngx_mcds_submit(ngx_mcds_pool_t *pool, ngx_mcds_request_t *req,
 
 
 /*
- * Forgets the handler; the operation itself goes on and its answer is taken
- * and dropped.  Not after the handler was called.
- */
-
-void ngx_mcds_cancel(ngx_mcds_op_t *op);
-
-
-/*
  * The value of a result, to keep: a reference of the caller's; NULL when
  * out of memory.  To be called by the handler.
  */
 
 ngx_mcds_value_t *ngx_mcds_result_value(ngx_mcds_result_t *result,
     ngx_log_t *log);
-
-
-/*
- * 1 if the breaker of the server of this key is open: an operation would end
- * at once with DOWN.
- */
-
-ngx_uint_t ngx_mcds_is_down(ngx_mcds_pool_t *pool, ngx_str_t *key);
 
 
 /*

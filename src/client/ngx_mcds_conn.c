@@ -61,6 +61,7 @@ static ssize_t ngx_mcds_conn_recv(ngx_mcds_conn_t *conn);
 static ngx_int_t ngx_mcds_conn_process(ngx_mcds_conn_t *conn);
 static ngx_int_t ngx_mcds_conn_process_auth(ngx_mcds_conn_t *conn);
 static ngx_int_t ngx_mcds_conn_process_greeting(ngx_mcds_conn_t *conn);
+static void ngx_mcds_conn_refused(ngx_mcds_conn_t *conn);
 static ngx_int_t ngx_mcds_conn_match(ngx_mcds_conn_t *conn);
 static ngx_int_t ngx_mcds_conn_value(ngx_mcds_conn_t *conn);
 static ngx_int_t ngx_mcds_conn_skip(ngx_mcds_conn_t *conn);
@@ -813,9 +814,7 @@ ngx_mcds_conn_process(ngx_mcds_conn_t *conn)
                 if (rc == NGX_ERROR
                     || ngx_mcds_conn_process_greeting(conn) != NGX_OK)
                 {
-                    ngx_mcds_server_unsupported(conn->server,
-                                                &conn->reply.text);
-                    ngx_mcds_conn_close(conn, NGX_MCDS_DOWN);
+                    ngx_mcds_conn_refused(conn);
                     return NGX_ERROR;
                 }
 
@@ -928,6 +927,33 @@ ngx_mcds_conn_process_greeting(ngx_mcds_conn_t *conn)
     }
 
     return NGX_DECLINED;
+}
+
+
+static void
+ngx_mcds_conn_refused(ngx_mcds_conn_t *conn)
+{
+    ngx_str_t  *text;
+
+    static ngx_str_t  full = ngx_string("ERROR Too many open connections");
+
+    text = &conn->reply.text;
+
+    if (text->len == full.len
+        && ngx_memcmp(text->data, full.data, full.len) == 0)
+    {
+        /* memcached at its limit, it may speak the right language */
+
+        ngx_log_error(NGX_LOG_WARN, &conn->log, 0, "memcached said \"%V\"",
+                      text);
+
+        ngx_mcds_server_failed(conn->server, NGX_MCDS_CLOSED);
+        ngx_mcds_conn_close(conn, NGX_MCDS_CLOSED);
+        return;
+    }
+
+    ngx_mcds_server_unsupported(conn->server, text);
+    ngx_mcds_conn_close(conn, NGX_MCDS_DOWN);
 }
 
 

@@ -102,7 +102,7 @@ struct ngx_mcds_server_s {
 
 struct ngx_mcds_op_s {
     ngx_queue_t             queue;
-    ngx_mcds_handler_pt     handler;     /* NULL: canceled, a tombstone */
+    ngx_mcds_handler_pt     handler;     /* NULL: nobody is to be told */
     void                   *data;
     ngx_mcds_conn_t        *conn;
     ngx_mcds_value_t       *value;       /* being sent */

@@ -591,19 +591,6 @@ ngx_mcds_pool_server(ngx_mcds_pool_t *pool, ngx_mcds_key_t *key)
 }
 
 
-ngx_uint_t
-ngx_mcds_is_down(ngx_mcds_pool_t *pool, ngx_str_t *text)
-{
-    ngx_str_t       none;
-    ngx_mcds_key_t  key;
-
-    ngx_str_null(&none);
-    ngx_mcds_key_build(&key, &pool->prefix, text, &none);
-
-    return ngx_mcds_pool_server(pool, &key)->down;
-}
-
-
 ngx_mcds_op_t *
 ngx_mcds_submit(ngx_mcds_pool_t *pool, ngx_mcds_request_t *req,
     ngx_mcds_handler_pt handler, void *data)
@@ -642,13 +629,6 @@ ngx_mcds_submit(ngx_mcds_pool_t *pool, ngx_mcds_request_t *req,
     }
 
     return op;
-}
-
-
-void
-ngx_mcds_cancel(ngx_mcds_op_t *op)
-{
-    op->handler = NULL;
 }
 
 

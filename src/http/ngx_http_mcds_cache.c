@@ -31,6 +31,8 @@ static ngx_uint_t ngx_http_mcds_cache_match(u_char *p, u_char *last,
     u_char *name, u_char *end);
 static ngx_int_t ngx_http_mcds_cache_key(ngx_http_request_t *r,
     ngx_http_mcds_ctx_t *ctx, ngx_http_mcds_loc_conf_t *mlcf);
+static ngx_int_t ngx_http_mcds_cache_port(ngx_http_request_t *r,
+    ngx_str_t *port);
 static void ngx_http_mcds_cache_handler(void *data, ngx_uint_t outcome,
     ngx_mcds_copy_t *copy);
 static ngx_int_t ngx_http_mcds_cache_found(ngx_http_request_t *r,
@@ -337,7 +339,8 @@ ngx_http_mcds_cache_match(u_char *p, u_char *last, u_char *name, u_char *end)
 
 
 /*
- * Without mcds_cache_key: scheme, host and the URI as the client wrote it.  A
+ * Without mcds_cache_key: scheme, host with its port, if the client has named
+ * one, and the URI as the client wrote it.  A
  * subrequest has only the URI it was made with; once that was rewritten, no
  * text tells its pages apart, and it is not cached.
  */
@@ -348,7 +351,7 @@ ngx_http_mcds_cache_key(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
 {
     u_char     *p;
     size_t      escape;
-    ngx_str_t   scheme, host, uri, args;
+    ngx_str_t   scheme, host, port, uri, args;
 
     if (mlcf->cache_key) {
 
@@ -369,9 +372,8 @@ ngx_http_mcds_cache_key(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
 
     host = r->headers_in.server;
 
-    if (host.len == 0) {
-        host = ((ngx_http_core_srv_conf_t *) ngx_http_get_module_srv_conf(r,
-                                          ngx_http_core_module))->server_name;
+    if (ngx_http_mcds_cache_port(r, &port) != NGX_OK) {
+        return NGX_DECLINED;
     }
 
     ngx_str_null(&args);
@@ -390,8 +392,8 @@ ngx_http_mcds_cache_key(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
         escape = 2 * ngx_escape_uri(NULL, uri.data, uri.len, NGX_ESCAPE_URI);
     }
 
-    p = ngx_pnalloc(r->pool, scheme.len + 3 + host.len + uri.len + escape
-                             + 1 + args.len);
+    p = ngx_pnalloc(r->pool, scheme.len + 3 + host.len + port.len + uri.len
+                             + escape + 1 + args.len);
     if (p == NULL) {
         return NGX_ERROR;
     }
@@ -401,6 +403,7 @@ ngx_http_mcds_cache_key(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
     p = ngx_cpymem(p, scheme.data, scheme.len);
     p = ngx_cpymem(p, "://", 3);
     p = ngx_cpymem(p, host.data, host.len);
+    p = ngx_cpymem(p, port.data, port.len);
 
     if (escape) {
         p = (u_char *) ngx_escape_uri(p, uri.data, uri.len, NGX_ESCAPE_URI);
@@ -415,6 +418,56 @@ ngx_http_mcds_cache_key(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
     }
 
     ctx->key.len = p - ctx->key.data;
+
+    return NGX_OK;
+}
+
+
+/*
+ * What an origin makes links of is the Host header, in full.  NGX_DECLINED if
+ * that is not the host that was chosen: of a request line with a host in it
+ * nginx takes that one and passes on the header.
+ */
+
+static ngx_int_t
+ngx_http_mcds_cache_port(ngx_http_request_t *r, ngx_str_t *port)
+{
+    u_char     *p, *last;
+    ngx_str_t  *server, *value;
+
+    ngx_str_set(port, "");
+
+    server = &r->headers_in.server;
+
+    if (r->headers_in.host == NULL) {
+        return server->len ? NGX_DECLINED : NGX_OK;
+    }
+
+    value = &r->headers_in.host->value;
+
+    if (value->len < server->len
+        || ngx_strncasecmp(value->data, server->data, server->len) != 0)
+    {
+        return NGX_DECLINED;
+    }
+
+    p = value->data + server->len;
+    last = value->data + value->len;
+
+    port->data = p;
+    port->len = last - p;
+
+    if (p < last && *p++ != ':') {
+        return NGX_DECLINED;
+    }
+
+    while (p < last) {
+        if (*p < '0' || *p > '9') {
+            return NGX_DECLINED;
+        }
+
+        p++;
+    }
 
     return NGX_OK;
 }

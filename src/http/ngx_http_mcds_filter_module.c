@@ -43,6 +43,7 @@ static ngx_chain_t *ngx_http_mcds_detach(ngx_http_request_t *r,
     ngx_chain_t *in);
 static ngx_uint_t ngx_http_mcds_silent(ngx_http_request_t *r,
     ngx_http_mcds_ctx_t *ctx);
+static void ngx_http_mcds_unbuffer(ngx_http_request_t *r);
 static ngx_int_t ngx_http_mcds_store_begin(ngx_http_request_t *r,
     ngx_http_mcds_ctx_t *ctx, ngx_http_mcds_loc_conf_t *mlcf);
 static void ngx_http_mcds_store_refuse(ngx_http_request_t *r,
@@ -58,6 +59,8 @@ static ngx_int_t ngx_http_mcds_store_append(ngx_http_request_t *r,
 static void ngx_http_mcds_store_finish(ngx_http_request_t *r,
     ngx_http_mcds_ctx_t *ctx);
 static ngx_uint_t ngx_http_mcds_store_ended(ngx_http_request_t *r);
+static ngx_uint_t ngx_http_mcds_store_broken(ngx_http_request_t *r,
+    ngx_buf_t *b);
 
 
 static ngx_http_module_t  ngx_http_mcds_filter_module_ctx = {
@@ -104,8 +107,14 @@ ngx_http_mcds_header_filter(ngx_http_request_t *r)
 
     ctx = ngx_http_mcds_get_ctx(r);
 
+    if (ctx && ctx->store) {
+
+        /* another filter has refused the answer: this is its error page */
+
+        ngx_http_mcds_store_cleanup(ctx);
+    }
+
     if (ctx
-        && ctx->store == NULL
         && (ctx->seat.building || (ctx->storing && !ctx->judged)))
     {
         mlcf = ngx_http_get_module_loc_conf(r, ngx_http_mcds_module);
@@ -114,6 +123,10 @@ ngx_http_mcds_header_filter(ngx_http_request_t *r)
 
         if (rc == NGX_OK) {
             r->filter_need_in_memory = 1;
+
+            if (ctx->seat.building) {
+                ngx_http_mcds_unbuffer(r);
+            }
         }
 
         ctx->judged = 1;
@@ -210,6 +223,34 @@ ngx_http_mcds_detach(ngx_http_request_t *r, ngx_chain_t *in)
     }
 
     return out;
+}
+
+
+/*
+ * Without a temporary file an event pipe reads no faster than the client; what
+ * is not buffered is passed to us as it comes, as with "X-Accel-Buffering: no".
+ */
+
+static void
+ngx_http_mcds_unbuffer(ngx_http_request_t *r)
+{
+    ngx_http_upstream_t  *u;
+
+    u = r->upstream;
+
+    if (u == NULL || u->cleanup == NULL || u->header_sent || u->store) {
+        return;
+    }
+
+#if (NGX_HTTP_CACHE)
+    if (r->cache) {
+        return;
+    }
+#endif
+
+    if (u->buffering && u->conf->max_temp_file_size == 0) {
+        u->buffering = 0;
+    }
 }
 
 
@@ -423,6 +464,12 @@ ngx_http_mcds_store_body(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
             ngx_http_mcds_store_finish(r, ctx);
             return;
         }
+
+        if (ngx_http_mcds_store_broken(r, cl->buf)) {
+            ngx_http_mcds_store_cleanup(ctx);
+            ngx_http_mcds_store_fail(r, ctx);
+            return;
+        }
     }
 }
 
@@ -549,6 +596,24 @@ ngx_http_mcds_store_ended(ngx_http_request_t *r)
     }
 
     return u->buffering ? u->pipe->upstream_done : (u->length == 0);
+}
+
+
+/*
+ * When an upstream has broken off, nginx sends just a flush behind what has
+ * come, and the request lives on until its client, or the page that it is a
+ * part of, has got that: those who wait must not wait for it.
+ */
+
+static ngx_uint_t
+ngx_http_mcds_store_broken(ngx_http_request_t *r, ngx_buf_t *b)
+{
+    ngx_http_upstream_t  *u;
+
+    u = r->upstream;
+
+    return u && u->header_sent && u->cleanup == NULL
+           && b->flush && ngx_buf_special(b);
 }
 
 

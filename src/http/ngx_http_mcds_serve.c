@@ -317,7 +317,7 @@ ngx_http_mcds_set_last_modified(ngx_http_request_t *r, ngx_table_elt_t *h,
 static void
 ngx_http_mcds_set_content_type(ngx_http_request_t *r, ngx_str_t *value)
 {
-    u_char  *p, *last;
+    u_char  *p, *end, *last;
 
     r->headers_out.content_type = *value;
     r->headers_out.content_type_len = value->len;
@@ -331,13 +331,15 @@ ngx_http_mcds_set_content_type(ngx_http_request_t *r, ngx_str_t *value)
             continue;
         }
 
-        r->headers_out.content_type_len = p - value->data;
+        end = p;
 
         while (++p < last && *p == ' ') { /* void */ }
 
         if (last - p > 8
             && ngx_strncasecmp(p, (u_char *) "charset=", 8) == 0)
         {
+            r->headers_out.content_type_len = end - value->data;
+
             p += 8;
 
             if (*p == '"') {
@@ -350,8 +352,10 @@ ngx_http_mcds_set_content_type(ngx_http_request_t *r, ngx_str_t *value)
 
             r->headers_out.charset.data = p;
             r->headers_out.charset.len = last - p;
+
+            return;
         }
 
-        return;
+        p--;
     }
 }

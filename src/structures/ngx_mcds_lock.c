@@ -167,6 +167,7 @@ ngx_mcds_lock_extend(ngx_event_t *ev)
 static void
 ngx_mcds_lock_extended(void *data, ngx_mcds_result_t *result)
 {
+    ngx_mcds_key_t    key;
     ngx_mcds_lock_t  *lock;
 
     lock = data;
@@ -183,8 +184,11 @@ ngx_mcds_lock_extended(void *data, ngx_mcds_result_t *result)
 
         /* lost: there is nothing left to extend or to release */
 
+        ngx_mcds_key_show(&key, &lock->key);
+
         ngx_log_error(NGX_LOG_WARN, ngx_cycle->log, 0,
-                      "lock of \"%V\" was lost to %s", &lock->key,
+                      "lock of \"%*s\" was lost to %s", (size_t) key.len,
+                      key.data,
                       result->rc == NGX_MCDS_EXISTS ? "another owner"
                                                     : "eviction or restart");
 
