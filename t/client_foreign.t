@@ -90,7 +90,7 @@ http {
 }
 EOT
 
-my $line = qr/does not speak the meta commands/;
+my $line = qr/(?:does not speak the meta commands|wants "auth_user")/;
 
 for my $name (sort keys %servers, keys %old) {
     my $f = $fakes{$name};
@@ -120,7 +120,7 @@ for my $name (sort keys %servers, keys %old) {
 
     # those that say nothing are down like any other
 
-    is($h->log_count(qr/"$name" (?:is down|does not speak)/), 1,
+    is($h->log_count(qr/"$name" (?:is down|does not speak|wants)/), 1,
         "$name: one line");
     is($h->log_count(qr/"$name" $line/), 1, "$name: that tells why")
         if $name !~ /web|mute|twem/;

@@ -83,7 +83,7 @@ my @blocks = (
         ["$_ 1;", "$_ 1;" => "\"$_\" is duplicate"],
     } qw/ max_fails max_pending /),
     ['max_pending 0;' => 'invalid number'],
-    ['keepalive 8;' => 'unknown parameter "keepalive"'],
+    ['keepalives 8;' => 'unknown parameter "keepalives"'],
     ['Server 127.0.0.1;' => 'unknown parameter "Server"'],
     [$host, "libmemcached $string;" => 'cannot stand beside "server"'],
     ["libmemcached $string;", $host => 'cannot stand beside "libmemcached"'],
