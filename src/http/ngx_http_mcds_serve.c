@@ -335,14 +335,14 @@ ngx_http_mcds_set_content_type(ngx_http_request_t *r, ngx_str_t *value)
 
         while (++p < last && *p == ' ') { /* void */ }
 
-        if (last - p > 8
+        if (last - p >= 8
             && ngx_strncasecmp(p, (u_char *) "charset=", 8) == 0)
         {
             r->headers_out.content_type_len = end - value->data;
 
             p += 8;
 
-            if (*p == '"') {
+            if (p < last && *p == '"') {
                 p++;
             }
 
