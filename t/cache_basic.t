@@ -18,6 +18,21 @@ my $t = Test::Mcds->new();
 
 my $modified = 'Sun, 06 Nov 1994 08:49:37 GMT';
 
+my @types = (
+    ['plain', 'text/html'],
+    ['other', 'text/x-other'],
+    ['utf', 'text/html; charset=utf-8'],
+    ['upper', 'Text/HTML; CHARSET=UTF-8'],
+    ['flowed', 'text/plain; format=flowed'],
+    ['first', 'text/html; charset=utf-8; format=flowed'],
+    ['last', 'text/html; format=flowed; charset=utf-8'],
+    ['tight', 'text/html;format=flowed;charset=utf-8'],
+    ['quoted', 'text/html; a="b"; charset="utf-8"'],
+    ['empty', 'text/html; charset='],
+    ['none', 'text/html;'],
+    ['spaces', 'text/html ;  a=b ;  charset=utf-8'],
+);
+
 my $m = $t->memcached('m');
 my $o = $t->origin('o', {
     headers => ['Cache-Control' => 'max-age=60'],
@@ -40,6 +55,8 @@ my $o = $t->origin('o', {
     ] },
     '/quoted' => { headers => ['Cache-Control' => 'max-age=60',
         'Content-Type' => 'text/html;charset="utf-8"'] },
+    map({ ("/charset/$_->[0]" => { headers => ['Cache-Control' =>
+        'max-age=60', 'Content-Type' => $_->[1]] }) } @types),
     '/aged' => { headers => ['Cache-Control' => 'max-age=60', 'Age' => 7] },
     '/strict' => { headers =>
         ['Cache-Control' => 'max-age=60, must-revalidate'] },
@@ -82,6 +99,14 @@ http {
         location /expires/ {
             expires 1h;
             add_header X-More yes;
+            proxy_pass http://127.0.0.1:%%PORT_o%%;
+        }
+        location /charset/ {
+            charset koi8-r;
+            charset_types text/plain;
+            gzip on;
+            gzip_min_length 1;
+            gzip_types text/plain;
             proxy_pass http://127.0.0.1:%%PORT_o%%;
         }
         location /off/ {
@@ -161,6 +186,20 @@ for my $uri ('/quoted', '/moved', '/gone') {
     is(status($r), $first->status() . ' HIT', "$uri: hit");
     is(lines($r), lines($first), "$uri: headers");
     is($r->body(), $first->body(), "$uri: body");
+}
+
+# filters that look at the type do the same
+
+for (@types) {
+    my ($name, $type) = @$_;
+    my $uri = "/charset/$name";
+    my @accept = (headers => { 'Accept-Encoding' => 'gzip' });
+
+    $first = $h->get($uri, @accept);
+    page_wait($m, key($uri));
+    $r = $h->get($uri, @accept);
+    is(status($r), '200 HIT', "type \"$type\": hit");
+    is(lines($r), lines($first), "type \"$type\": headers");
 }
 
 $h->get('/expires/');

@@ -85,8 +85,9 @@ When a test failed, the private folder is kept and its name is shown.
                             the same, with the rest of a configuration around
     $t->needs('http_ssl', 'http_v2', 'curl', 'IO::Socket::SSL', ...)
                             skips the file unless nginx has the modules, the
-                            programs and Perl modules are there
-    $t->has(what)           the same as a question
+                            programs and Perl modules are there; 'x.so' is a
+                            dynamic module that is installed
+    $t->has(what)           the same as a question; the path of an 'x.so'
     $t->nginx_version()     1022001
     $t->cert(names)         ($certificate, $key), files of a self-signed one
     $t->curl(@args)         curl's output
@@ -718,6 +719,12 @@ sub has {
 
     if ($what =~ /::/) {
         return eval "require $what; 1";
+    }
+
+    if ($what =~ /\.so$/) {
+        my ($dir) = $self->{version} =~ /--modules-path=(\S+)/;
+
+        return !$self->{static} && $dir && -f "$dir/$what" && "$dir/$what";
     }
 
     return 1 if $self->{version} =~ /--with-${what}(?:_module)?(?:\s|$)/;
