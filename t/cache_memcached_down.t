@@ -91,8 +91,16 @@ sub load {
 }
 
 sub check {
-    my ($load, $name, $limit) = @_;
+    my ($load, $name, $limit, $again) = @_;
     my $r = $load->wait();
+
+    # a machine that is busy elsewhere holds up one load, a server that is
+    # still asked holds up each
+
+    for (1 .. 2) {
+        last if !$again || $r->{max} < $limit || $r->{wrong} || $r->{errors};
+        $r = $again->()->wait();
+    }
 
     is($r->{ok}, $r->{requests}, "$name: all answered with 200");
     is($r->{wrong} + $r->{errors}, 0, "$name: with the right page");
@@ -124,8 +132,8 @@ for my $name (sort keys %fault) {
 
     # later nobody waits
 
-    $load = load($t->size(0.8, 30));
-    check($load, "$name, later", $timeout * 0.75);
+    my $later = sub { load($t->size(0.8, 30)) };
+    check($later->(), "$name, later", $timeout * 0.75, $later);
 
     my $r = $hosts[0]->get('/a');
     ok(($r->header('X-Views') // '') eq '', "$name: not counted");
