@@ -223,10 +223,14 @@ my $builds = start_get($a->port(), '/shared');
 ok($o->wait_requests(1, '/shared'), 'one builds');
 
 my ($builder) = grep { $a->count_fds($_)->{tcp}{$o->port()} } $a->workers();
-my @wait = map { start_get($a->port(), '/shared') } 1 .. 40;
+my @wait;
 
-ok(wait_for(sub { $f->count(qr/^mg \/shared:lock/) }, $second),
-    'the other worker has some that wait');
+# which worker takes a connection is the kernel's choice
+
+ok(wait_for(sub {
+    push @wait, start_get($a->port(), '/shared') for 1 .. @wait < 300 ? 10 : 0;
+    return $f->count(qr/^mg \/shared:lock/);
+}, 3 * $second), 'the other worker has some that wait');
 $start = time();
 $a->kill_worker($builder);
 ok($o->wait_requests(2, '/shared', 2 + 2 * $second), 'it builds then');
@@ -237,7 +241,7 @@ my @r = map { $_->slurp(5 * $second) } @wait;
 my $ok = grep { /^HTTP\S+ 200 .*\/shared\n\z/s } @r;
 
 cmp_ok($ok, '>', 0, 'and who waited there is answered');
-is($ok + grep({ $_ eq '' } @r), 40, 'nobody but the dead one\'s is not');
+is($ok + grep({ $_ eq '' } @r), @wait, 'nobody but the dead one\'s is not');
 $builds->close();
 
 
