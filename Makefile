@@ -36,6 +36,11 @@ TESTS     = t/*.t
 UNITS     = $(patsubst t/unit/%.c,$(UNIT)/%,$(wildcard t/unit/*_test.c))
 PROVE     = prove -j $(JOBS) -I t/lib
 
+# the fuzzers, and how long each of them runs
+
+FUZZ      = $(patsubst t/fuzz/%_fuzz.c,%,$(wildcard t/fuzz/*_fuzz.c))
+FUZZ_SECS = 60
+
 # LEAKS=0 turns off the leak checker of make asan; it must be allowed to
 # ptrace()
 
@@ -49,7 +54,7 @@ unexport MAKEFLAGS
 .DEFAULT_GOAL := all
 
 .PHONY: all help build binary demo check unit-build unit test test-full asan
-.PHONY: bench clean
+.PHONY: fuzz bench clean
 
 all: build
 
@@ -68,6 +73,7 @@ help:
 	@echo 'make unit        the C unit tests alone'
 	@echo 'make check       style, rooms, documentation'
 	@echo 'make asan        the tests with a sanitized nginx'
+	@echo 'make fuzz        the fuzzers, each for a minute (FUZZ_SECS=60)'
 	@echo 'make bench       mcds and its peers, side by side'
 	@echo 'make clean       remove $(BUILD)/'
 	@echo
@@ -126,6 +132,14 @@ asan: build unit-build
 	MCDS_SLOW=3 MCDS_LEAKS=$(LEAKS) \
 	    TEST_NGINX_BINARY="$(CURDIR)/$(BUILD)/asan/objs/nginx" \
 	    $(PROVE) $(TESTS) $(UNITS)
+
+
+fuzz: build
+	@misc/install test fuzz
+	@tree=$$($(FULL)) && $(MAKE) --no-print-directory -j $(JOBS) \
+	    -f t/fuzz/Makefile NGINX="$$tree" \
+	    HEADERS="$(BUILD)/$(NAME)/src" OUT="$(CURDIR)/$(BUILD)/fuzz"
+	@t/fuzz/run "$(CURDIR)/$(BUILD)/fuzz" $(FUZZ_SECS) $(FUZZ)
 
 
 bench: build

@@ -15,9 +15,7 @@ use FindBin;
 use lib "$FindBin::Bin/lib";
 use Test::Mcds;
 
-# the first word of memcached to one connection too many
-
-my $t = Test::Mcds->new()->allow(qr/it said "ERROR Too many open conn/);
+my $t = Test::Mcds->new();
 
 my $few = $t->memcached('few', threads => 1, args => ['-c', 24]);
 my $tiny = $t->memcached('tiny', memory => 3, args => ['-I', '512k']);
@@ -101,9 +99,16 @@ cmp_ok($with, '>', 40, 'connections: some are counted');
 cmp_ok($with, '<', 235, 'connections: and some are not');
 is(scalar(grep { $_->time() > 1 } @res), 0, 'connections: nobody waits');
 
+
+# each worker that has none says so once, and what memcached has said
+
 my @lines = $a->log_lines(qr/\[error\]/);
 
 cmp_ok(scalar @lines, '<=', 16, 'connections: one line of each worker');
+is(scalar(grep { !/is down after 3 failures/ } @lines), 0,
+    'connections: it is down, not foreign');
+ok($a->log_has(qr/memcached said "ERROR Too many open connections"/),
+    'connections: with what it said');
 cmp_ok($few->get('/small') // 0, '==', $with, 'connections: the count holds');
 
 # with more room, all of them count
@@ -161,7 +166,11 @@ cmp_ok($tiny->stats()->{total_connections} - $opened, '<=', 5,
     'items: no connection was given up');
 is(scalar(grep { !/page "page:.(?:big|huge).x" of \d+ bytes is too large/ }
     $b->log_lines(qr/\[(?:error|warn)\]/)), 0, 'items: which is told');
-cmp_ok(rss() - $rss, '<', 2 * 9000 * $t->slow(), 'items: memory is bounded');
+
+SKIP: {
+    skip 'sanitizers keep what is freed', 1 if $t->slow() > 1;
+    cmp_ok(rss() - $rss, '<', 2 * 9000, 'items: memory is bounded');
+}
 
 $t->done();
 

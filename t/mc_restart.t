@@ -126,7 +126,11 @@ is(join(' ', $h->workers()), "@workers", 'restarts: the same workers');
 
 ok(wait_for(sub { !grep { $h->fds($workers[$_]) > $fds[$_] + 2 }
     0 .. $#workers }), 'restarts: no descriptor is left');
-cmp_ok(rss() - $rss, '<', 3000 * $t->slow(), 'restarts: nor memory');
+
+SKIP: {
+    skip 'sanitizers keep what is freed', 1 if $t->slow() > 1;
+    cmp_ok(rss() - $rss, '<', 3000, 'restarts: nor memory');
+}
 
 $t->done();
 

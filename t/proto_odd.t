@@ -19,8 +19,12 @@ use Test::Mcds;
 
 my $t = Test::Mcds->new()->allow(qr/memcached sent/);
 
+# more than the buffers of two sockets hold
+
+my $big = 7_000_000;
+
 my $o = $t->origin('o', sub { return { body => $_[1]->{path} =~ /big/
-    ? 'x' x 900000 : 'origin' } });
+    ? 'x' x $big : 'origin' } });
 
 # what may be said in the place of an answer: name, what is expected of a
 # counter ("-": no number), whether the connection ends
@@ -117,7 +121,7 @@ our @ISA = ('Test::Mcds::Fake');
 sub input {
     my ($self, $c) = @_;
 
-    if ($self->mode() eq 'early' && $c->{in} =~ /^ms big\S+ \d{6} /m) {
+    if ($self->mode() eq 'early' && $c->{in} =~ /^ms big\S+ \d{7} /m) {
         my ($bytes, $end) = @{$self->{told}};
 
         return if length $c->{in} < $bytes;
@@ -187,6 +191,7 @@ http {
         }
         location /big {
             mcds_cache on;
+            mcds_cache_max_size 8m;
             mcds_cache_key big$uri;
             mcds_cache_valid 1h;
             proxy_pass http://127.0.0.1:%%PORT_o%%;
@@ -325,12 +330,15 @@ for my $end (qw/ fin rst stall deaf /) {
         my $name = "early, $bytes bytes, $end";
         my $res = $h->get("/big/$end$bytes");
 
-        is(length($res->body()), 900000, "$name: served");
+        is(length($res->body()), $big, "$name: served");
         ok(wait_for(sub { $f->count(qr/^early/) }), "$name: it was");
         like($h->get('/n')->body(), qr/^<\d+>$/, "$name: counted");
         is($h->get('/p/warm')->body(), 'origin', "$name: a page");
     }
 }
+
+ok($h->log_has(qr/memcached sent a reply before the command was sent/),
+    'early: some were told so');
 
 
 # P15
@@ -353,11 +361,15 @@ for my $n (1 .. 3) {
 
     $f->mark();
     $f->tell('early', 1, 'deaf');
-    is(length($h->get("/big/never$n")->body()), 900000, "deaf $n: served");
+    is(length($h->get("/big/never$n")->body()), $big, "deaf $n: served");
     ok(wait_for(sub { $f->count(qr/^early/) }), "deaf $n: it was");
 }
 
-cmp_ok(rss() - $rss, '<', 3 * 1000 * $t->slow(), 'deaf: memory is bounded');
+SKIP: {
+    skip 'sanitizers keep what is freed', 1 if $t->slow() > 1;
+    cmp_ok(rss() - $rss, '<', $big / 500, 'deaf: memory is bounded');
+}
+
 $f->tell('');
 $f->close_all();
 $f->hang_up();

@@ -1,0 +1,266 @@
+
+/*
+ * Copyright (C) mcds authors
+ */
+
+
+#include <ngx_config.h>
+#include <ngx_core.h>
+#include <ngx_event.h>
+#include <ngx_event_connect.h>
+#include <netdb.h>
+#include "ngx_mcds_conn.h"
+#include "io.h"
+
+
+static void io_init(void) __attribute__((constructor));
+static ssize_t io_recv(ngx_connection_t *c, u_char *buf, size_t size);
+static ssize_t io_send(ngx_connection_t *c, u_char *buf, size_t size);
+static ngx_chain_t *io_send_chain(ngx_connection_t *c, ngx_chain_t *in,
+    off_t limit);
+
+
+io_t  io;
+
+/* what client/ wants of src/event and src/os */
+
+ngx_queue_t    ngx_posted_events;
+ngx_rbtree_t   ngx_event_timer_rbtree;
+ngx_uint_t     ngx_exiting;
+sig_atomic_t   ngx_exiting_signal;
+
+static ngx_rbtree_node_t  io_sentinel;
+
+
+static void
+io_init(void)
+{
+    ngx_queue_init(&ngx_posted_events);
+    ngx_rbtree_init(&ngx_event_timer_rbtree, &io_sentinel,
+                    ngx_rbtree_insert_timer_value);
+}
+
+
+void
+io_reset(void)
+{
+    memset(&io, 0, sizeof(io));
+    io.room = sizeof(io.out);
+}
+
+
+void
+io_posted(void)
+{
+    ngx_event_t  *ev;
+    ngx_queue_t  *q;
+
+    while (!ngx_queue_empty(&ngx_posted_events)) {
+        q = ngx_queue_head(&ngx_posted_events);
+        ev = ngx_queue_data(q, ngx_event_t, queue);
+        ngx_delete_posted_event(ev);
+        ev->handler(ev);
+    }
+}
+
+
+ngx_int_t
+ngx_event_connect_peer(ngx_peer_connection_t *pc)
+{
+    ngx_connection_t  *c;
+
+    c = calloc(1, sizeof(ngx_connection_t));
+    c->read = calloc(1, sizeof(ngx_event_t));
+    c->write = calloc(1, sizeof(ngx_event_t));
+
+    c->fd = -1;
+    c->log = pc->log;
+    c->recv = io_recv;
+    c->send = io_send;
+    c->send_chain = io_send_chain;
+
+    c->read->data = c;
+    c->write->data = c;
+    c->write->write = 1;
+    c->write->ready = !io.slow;
+
+    pc->connection = c;
+
+    io.connection = c;
+    io.opened++;
+    io.out_len = 0;
+
+    return io.slow ? NGX_AGAIN : NGX_OK;
+}
+
+
+ngx_int_t
+ngx_event_get_peer(ngx_peer_connection_t *pc, void *data)
+{
+    return NGX_OK;
+}
+
+
+void
+ngx_close_connection(ngx_connection_t *c)
+{
+    if (io.connection == c) {
+        io.connection = NULL;
+    }
+
+    free(c->read);
+    free(c->write);
+    free(c);
+}
+
+
+ngx_int_t
+ngx_handle_read_event(ngx_event_t *rev, ngx_uint_t flags)
+{
+    return NGX_OK;
+}
+
+
+ngx_int_t
+ngx_handle_write_event(ngx_event_t *wev, size_t lowat)
+{
+    return NGX_OK;
+}
+
+
+ngx_int_t
+ngx_tcp_nodelay(ngx_connection_t *c)
+{
+    c->tcp_nodelay = NGX_TCP_NODELAY_SET;
+
+    return NGX_OK;
+}
+
+
+static ssize_t
+io_recv(ngx_connection_t *c, u_char *buf, size_t size)
+{
+    if (io.in_len == 0) {
+        c->read->ready = 0;
+        return io.eof ? 0 : NGX_AGAIN;
+    }
+
+    if (size == 0) {
+        abort();
+    }
+
+    size = ngx_min(size, io.in_len);
+
+    memcpy(buf, io.in, size);
+    io.in += size;
+    io.in_len -= size;
+
+    c->read->ready = 1;
+
+    return size;
+}
+
+
+static ssize_t
+io_send(ngx_connection_t *c, u_char *buf, size_t size)
+{
+    size = ngx_min(size, io.room - io.out_len);
+
+    memcpy(io.out + io.out_len, buf, size);
+    io.out_len += size;
+
+    c->sent += size;
+
+    return size;
+}
+
+
+static ngx_chain_t *
+io_send_chain(ngx_connection_t *c, ngx_chain_t *in, off_t limit)
+{
+    ssize_t     n;
+    ngx_buf_t  *b;
+
+    for ( /* void */ ; in; in = in->next) {
+        b = in->buf;
+
+        n = io_send(c, b->pos, b->last - b->pos);
+        b->pos += n;
+
+        if (b->pos != b->last) {
+            c->write->ready = 0;
+            break;
+        }
+    }
+
+    return in;
+}
+
+
+#if (NGX_SSL)
+
+/* no pool here has TLS */
+
+ngx_int_t
+ngx_mcds_ssl_handshake(ngx_mcds_conn_t *conn,
+    void (*handler)(ngx_mcds_conn_t *conn, ngx_int_t rc))
+{
+    abort();
+}
+
+
+void
+ngx_mcds_ssl_close(ngx_connection_t *c)
+{
+    abort();
+}
+
+#endif
+
+
+/* asked how a connect() ended */
+
+int
+getsockopt(int fd, int level, int name, void *value, socklen_t *len)
+{
+    memset(value, 0, *len);
+
+    return 0;
+}
+
+
+/* no name is looked up: "no" is unknown, every other has one address */
+
+int
+getaddrinfo(const char *node, const char *service,
+    const struct addrinfo *hints, struct addrinfo **res)
+{
+    struct addrinfo     *ai;
+    struct sockaddr_in  *sin;
+
+    if (node == NULL || strcmp(node, "no") == 0) {
+        return EAI_NONAME;
+    }
+
+    ai = calloc(1, sizeof(struct addrinfo) + sizeof(struct sockaddr_in));
+    sin = (struct sockaddr_in *) (ai + 1);
+
+    sin->sin_family = AF_INET;
+    sin->sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+
+    ai->ai_family = AF_INET;
+    ai->ai_socktype = SOCK_STREAM;
+    ai->ai_addr = (struct sockaddr *) sin;
+    ai->ai_addrlen = sizeof(struct sockaddr_in);
+
+    *res = ai;
+
+    return 0;
+}
+
+
+void
+freeaddrinfo(struct addrinfo *res)
+{
+    free(res);
+}

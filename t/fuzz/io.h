@@ -1,0 +1,43 @@
+
+/*
+ * Copyright (C) mcds authors
+ *
+ * The event loop and the network that client/ sees: no clock, no socket; a
+ * fuzzer hands over bytes and gets those that were sent.
+ */
+
+
+#ifndef _IO_H_INCLUDED_
+#define _IO_H_INCLUDED_
+
+
+#include <ngx_config.h>
+#include <ngx_core.h>
+#include <ngx_event.h>
+
+
+typedef struct {
+    ngx_connection_t   *connection;    /* the newest, NULL: closed */
+    ngx_uint_t          opened;
+
+    const u_char       *in;            /* what recv() gets, then NGX_AGAIN */
+    size_t              in_len;
+    ngx_uint_t          eof;           /* or the end */
+
+    u_char              out[8192];     /* what was sent on the newest */
+    size_t              out_len;
+    size_t              room;          /* of the socket's buffer */
+
+    ngx_uint_t          slow;          /* connect() takes its time */
+} io_t;
+
+
+extern io_t  io;
+
+
+/* forgets all; runs what was posted */
+void io_reset(void);
+void io_posted(void);
+
+
+#endif /* _IO_H_INCLUDED_ */
