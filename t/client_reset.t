@@ -136,8 +136,24 @@ is($h->log_count(qr/closed the connection/), $infos, 'not a failure');
 $t->done();
 
 
+# what the request before left behind, a store or an unlock, may have made the
+# connection that was to be made anew: then once more
+
 sub cell {
-    my ($name, $uri, $re, $state, $how) = @_;
+    my ($name, @cell) = @_;
+    my @wrong;
+
+    for (1 .. 3) {
+        @wrong = shot(@cell);
+        last if !grep { $_ eq 'not seen' } @wrong;
+    }
+
+    is("@wrong", '', $name);
+}
+
+
+sub shot {
+    my ($uri, $re, $state, $how) = @_;
 
     # a fresh connection, except for those that were idle
 
@@ -179,5 +195,5 @@ sub cell {
     push @wrong, 'next page' if $uri =~ /^.p/
         && $h->get($uri)->body ne page($uri);
 
-    is("@wrong", '', $name);
+    return @wrong;
 }
