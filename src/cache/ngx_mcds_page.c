@@ -1416,7 +1416,7 @@ ngx_mcds_page_poll_handler(ngx_event_t *ev)
     req.verb = NGX_MCDS_GET;
     req.want = NGX_MCDS_VALUE;
     req.key = page->key;
-    ngx_str_set(&req.suffix, ":lock");
+    ngx_str_set(&req.suffix, NGX_MCDS_LOCK_SUFFIX);
     req.by_key = 1;
 
     page->lock_rc = NGX_MCDS_BUSY;

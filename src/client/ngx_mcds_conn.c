@@ -219,7 +219,6 @@ ngx_mcds_conn_push(ngx_mcds_conn_t *conn, ngx_mcds_op_t *op,
     conn->queued += p - block->buf.last;
     block->buf.last = p;
 
-    op->conn = conn;
     op->end = conn->queued;
     op->size = size;
     op->deadline = ngx_current_msec + pool->timeout;

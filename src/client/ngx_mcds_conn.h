@@ -104,7 +104,6 @@ struct ngx_mcds_op_s {
     ngx_queue_t             queue;
     ngx_mcds_handler_pt     handler;     /* NULL: nobody is to be told */
     void                   *data;
-    ngx_mcds_conn_t        *conn;
     ngx_mcds_value_t       *value;       /* being sent */
 
     ngx_uint_t              verb;

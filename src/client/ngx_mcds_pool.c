@@ -681,7 +681,6 @@ ngx_mcds_op_alloc(void)
         }
     }
 
-    op->conn = NULL;
     op->value = NULL;
 
     return op;

@@ -47,6 +47,7 @@ static char *ngx_http_mcds_pool_auth_password(ngx_conf_t *cf,
     ngx_mcds_pool_t *pool, ngx_uint_t data);
 static char *ngx_http_mcds_pool_flag(ngx_conf_t *cf, ngx_mcds_pool_t *pool,
     ngx_uint_t data);
+static char *ngx_http_mcds_pool_on(ngx_conf_t *cf, ngx_uint_t *flag);
 static char *ngx_http_mcds_pool_ssl(ngx_conf_t *cf, ngx_mcds_pool_t *pool,
     ngx_uint_t data);
 static char *ngx_http_mcds_pool_ssl_trusted(ngx_conf_t *cf,
@@ -509,11 +510,16 @@ ngx_http_mcds_pool_auth_password(ngx_conf_t *cf, ngx_mcds_pool_t *pool,
 static char *
 ngx_http_mcds_pool_flag(ngx_conf_t *cf, ngx_mcds_pool_t *pool, ngx_uint_t data)
 {
-    ngx_str_t   *value;
-    ngx_uint_t  *flag;
+    return ngx_http_mcds_pool_on(cf, (ngx_uint_t *) ((char *) pool + data));
+}
+
+
+static char *
+ngx_http_mcds_pool_on(ngx_conf_t *cf, ngx_uint_t *flag)
+{
+    ngx_str_t  *value;
 
     value = cf->args->elts;
-    flag = (ngx_uint_t *) ((char *) pool + data);
 
     if (value[1].len == 2 && ngx_strncmp(value[1].data, "on", 2) == 0) {
         *flag = 1;
@@ -537,7 +543,7 @@ ngx_http_mcds_pool_ssl(ngx_conf_t *cf, ngx_mcds_pool_t *pool, ngx_uint_t data)
 
     on = 0;
 
-    err = ngx_http_mcds_pool_flag(cf, (ngx_mcds_pool_t *) &on, 0);
+    err = ngx_http_mcds_pool_on(cf, &on);
 
     if (err || !on) {
         return err;

@@ -39,7 +39,7 @@ static ngx_mcds_op_t *ngx_mcds_lock_submit(ngx_mcds_lock_t *lock,
 static void ngx_mcds_lock_dropped(void *data, ngx_mcds_result_t *result);
 
 
-static ngx_str_t  ngx_mcds_lock_suffix = ngx_string(":lock");
+static ngx_str_t  ngx_mcds_lock_suffix = ngx_string(NGX_MCDS_LOCK_SUFFIX);
 
 
 ngx_int_t

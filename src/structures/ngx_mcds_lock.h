@@ -44,6 +44,9 @@ ngx_int_t ngx_mcds_lock_acquire(ngx_mcds_pool_t *pool, ngx_str_t *key,
     uint32_t ttl, ngx_mcds_lock_pt handler, void *data);
 
 
+/* what stands behind the key of what is locked */
+#define NGX_MCDS_LOCK_SUFFIX      ":lock"
+
 /* what a lock holds that was kept, see below, instead of a token */
 #define NGX_MCDS_LOCK_KEPT        "kept"
 
