@@ -134,6 +134,23 @@ void ngx_mcds_conn_close(ngx_mcds_conn_t *conn, ngx_uint_t rc);
 void ngx_mcds_conn_destroy(ngx_mcds_conn_t *conn);
 
 
+/*
+ * Parts of a connection, for each other.  ready: the greeting has been
+ * answered as it should be.  send: sends what is in out, may close.
+ * free_block: of a link of out.  set_timer: to the nearest deadline.
+ *
+ * recv: as c->recv(), to where the next bytes belong.  process: takes what
+ * was received; NGX_OK, or NGX_ERROR if the connection was closed.
+ */
+
+void ngx_mcds_conn_ready(ngx_mcds_conn_t *conn);
+void ngx_mcds_conn_send(ngx_mcds_conn_t *conn);
+void ngx_mcds_conn_free_block(ngx_mcds_conn_t *conn, ngx_chain_t *cl);
+void ngx_mcds_conn_set_timer(ngx_mcds_conn_t *conn);
+ssize_t ngx_mcds_reply_recv(ngx_mcds_conn_t *conn);
+ngx_int_t ngx_mcds_reply_process(ngx_mcds_conn_t *conn);
+
+
 #if (NGX_SSL)
 
 /*
@@ -164,7 +181,17 @@ void ngx_mcds_server_unsupported(ngx_mcds_server_t *server, ngx_str_t *text);
 char *ngx_mcds_pool_error(ngx_conf_t *cf, const char *fmt, ...);
 
 
-/* an operation that has come to its end: calls the handler, frees */
+/*
+ * Operations.  alloc: to be filled with a handler and a key; NULL when out of
+ * memory.  start: hands it to the server, or fails it from a posted event;
+ * probe: also if that is down.  NGX_ERROR: out of memory, the operation is
+ * still the caller's.  done: one that has come to its end: calls the handler,
+ * frees.
+ */
+
+ngx_mcds_op_t *ngx_mcds_op_alloc(void);
+ngx_int_t ngx_mcds_op_start(ngx_mcds_server_t *server, ngx_mcds_op_t *op,
+    ngx_mcds_request_t *req, ngx_uint_t probe);
 void ngx_mcds_op_done(ngx_mcds_op_t *op, ngx_mcds_result_t *result);
 
 

@@ -1,0 +1,245 @@
+
+/*
+ * Copyright (C) mcds authors
+ *
+ * Operations: from a request to the connection of its server.
+ */
+
+
+#include <ngx_config.h>
+#include <ngx_core.h>
+#include <ngx_event.h>
+#include "ngx_mcds_choice.h"
+#include "ngx_mcds_conn.h"
+
+
+static ngx_mcds_server_t *ngx_mcds_pool_server(ngx_mcds_pool_t *pool,
+    ngx_mcds_key_t *key);
+static void ngx_mcds_op_fail_later(ngx_mcds_op_t *op, ngx_uint_t rc);
+static void ngx_mcds_op_fail_handler(ngx_event_t *ev);
+
+
+/* of this worker */
+
+static ngx_queue_t   ngx_mcds_free_ops;
+static ngx_queue_t   ngx_mcds_failed_ops;
+static ngx_event_t   ngx_mcds_fail_event;
+static uint32_t      ngx_mcds_opaque;
+
+
+static ngx_mcds_server_t *
+ngx_mcds_pool_server(ngx_mcds_pool_t *pool, ngx_mcds_key_t *key)
+{
+    ngx_uint_t          n;
+    ngx_mcds_server_t  *server;
+
+    server = pool->servers.elts;
+
+    n = ngx_mcds_choice_get(pool, key->data + key->prefix,
+                            key->len - key->prefix);
+
+    return &server[n];
+}
+
+
+ngx_mcds_op_t *
+ngx_mcds_submit(ngx_mcds_pool_t *pool, ngx_mcds_request_t *req,
+    ngx_mcds_handler_pt handler, void *data)
+{
+    ngx_int_t           rc;
+    ngx_str_t           none;
+    ngx_mcds_op_t      *op;
+    ngx_mcds_key_t     *key, base;
+    ngx_mcds_server_t  *server;
+
+    op = ngx_mcds_op_alloc();
+    if (op == NULL) {
+        return NULL;
+    }
+
+    op->handler = handler;
+    op->data = data;
+
+    ngx_mcds_key_build(&op->key, &pool->prefix, &req->key, &req->suffix);
+    key = &op->key;
+
+    if (req->by_key && req->suffix.len && pool->servers.nelts > 1) {
+        ngx_str_null(&none);
+        ngx_mcds_key_build(&base, &pool->prefix, &req->key, &none);
+        key = &base;
+    }
+
+    server = ngx_mcds_pool_server(pool, key);
+
+    rc = ngx_mcds_op_start(server, op, req, 0);
+
+    if (rc == NGX_ERROR) {
+        op->handler = NULL;
+        ngx_mcds_op_done(op, NULL);
+        return NULL;
+    }
+
+    return op;
+}
+
+
+ngx_mcds_value_t *
+ngx_mcds_result_value(ngx_mcds_result_t *result, ngx_log_t *log)
+{
+    ngx_mcds_value_t  *value;
+
+    if (result->value) {
+        return ngx_mcds_value_ref(result->value);
+    }
+
+    /* as a value that is received in its place: it may be stored again */
+
+    value = ngx_mcds_value_create(result->len + 2, log);
+    if (value == NULL) {
+        return NULL;
+    }
+
+    if (result->len) {
+        ngx_memcpy(value->data, result->data, result->len);
+    }
+
+    value->len = result->len;
+
+    return value;
+}
+
+
+ngx_mcds_op_t *
+ngx_mcds_op_alloc(void)
+{
+    ngx_queue_t    *q;
+    ngx_mcds_op_t  *op;
+
+    if (ngx_mcds_free_ops.next == NULL) {
+        ngx_queue_init(&ngx_mcds_free_ops);
+        ngx_queue_init(&ngx_mcds_failed_ops);
+    }
+
+    if (!ngx_queue_empty(&ngx_mcds_free_ops)) {
+        q = ngx_queue_head(&ngx_mcds_free_ops);
+        ngx_queue_remove(q);
+        op = ngx_queue_data(q, ngx_mcds_op_t, queue);
+
+    } else {
+        op = ngx_alloc(sizeof(ngx_mcds_op_t), ngx_cycle->log);
+        if (op == NULL) {
+            return NULL;
+        }
+    }
+
+    op->value = NULL;
+
+    return op;
+}
+
+
+void
+ngx_mcds_op_done(ngx_mcds_op_t *op, ngx_mcds_result_t *result)
+{
+    if (op->handler) {
+        op->handler(op->data, result);
+    }
+
+    ngx_mcds_value_unref(op->value);
+    ngx_queue_insert_head(&ngx_mcds_free_ops, &op->queue);
+}
+
+
+ngx_int_t
+ngx_mcds_op_start(ngx_mcds_server_t *server, ngx_mcds_op_t *op,
+    ngx_mcds_request_t *req, ngx_uint_t probe)
+{
+    ngx_int_t         rc;
+    ngx_uint_t        bulk;
+    ngx_mcds_cmd_t    cmd;
+    ngx_mcds_conn_t  *conn;
+
+    if (req->value) {
+        op->value = ngx_mcds_value_ref(req->value);
+    }
+
+    if (server->down && !probe) {
+        ngx_mcds_op_fail_later(op, NGX_MCDS_DOWN);
+        return NGX_OK;
+    }
+
+    cmd.verb = req->verb;
+    cmd.want = req->want;
+    cmd.key.data = op->key.data;
+    cmd.key.len = op->key.len;
+    cmd.opaque = ++ngx_mcds_opaque;
+    cmd.ttl = req->ttl;
+    cmd.cas = req->cas;
+    cmd.initial = req->initial;
+    cmd.delta = req->delta;
+    cmd.len = req->value ? req->value->len : req->text.len;
+
+    op->verb = req->verb;
+    op->want = 0;
+    op->opaque = cmd.opaque;
+    op->limit = req->limit ? req->limit : NGX_MCDS_BULK;
+
+    if (req->verb == NGX_MCDS_INCR || req->verb == NGX_MCDS_DECR) {
+        op->want = NGX_MCDS_VALUE;
+
+    } else if (req->verb == NGX_MCDS_GET) {
+        op->want = req->want & NGX_MCDS_VALUE;
+    }
+
+    bulk = req->bulk || cmd.len >= NGX_MCDS_BULK;
+
+    conn = ngx_mcds_conn_get(server, bulk);
+    if (conn == NULL) {
+        return NGX_ERROR;
+    }
+
+    rc = ngx_mcds_conn_push(conn, op, &cmd, &req->text);
+
+    if (rc == NGX_BUSY) {
+        ngx_mcds_op_fail_later(op, NGX_MCDS_BUSY);
+        return NGX_OK;
+    }
+
+    return rc;
+}
+
+
+static void
+ngx_mcds_op_fail_later(ngx_mcds_op_t *op, ngx_uint_t rc)
+{
+    op->rc = rc;
+
+    ngx_queue_insert_tail(&ngx_mcds_failed_ops, &op->queue);
+
+    if (!ngx_mcds_fail_event.posted) {
+        ngx_mcds_fail_event.handler = ngx_mcds_op_fail_handler;
+        ngx_mcds_fail_event.log = ngx_cycle->log;
+
+        ngx_post_event(&ngx_mcds_fail_event, &ngx_posted_events);
+    }
+}
+
+
+static void
+ngx_mcds_op_fail_handler(ngx_event_t *ev)
+{
+    ngx_queue_t        *q;
+    ngx_mcds_op_t      *op;
+    ngx_mcds_result_t   result;
+
+    ngx_memzero(&result, sizeof(ngx_mcds_result_t));
+
+    while (!ngx_queue_empty(&ngx_mcds_failed_ops)) {
+        q = ngx_queue_head(&ngx_mcds_failed_ops);
+        op = ngx_queue_data(q, ngx_mcds_op_t, queue);
+        ngx_queue_remove(q);
+
+        result.rc = op->rc;
+        ngx_mcds_op_done(op, &result);
+    }
+}

@@ -1,0 +1,485 @@
+
+/*
+ * Copyright (C) mcds authors
+ *
+ * The replies of a connection, matched with its operations in order and
+ * checked by opaque and key.  Any doubt closes the connection and fails what
+ * waits on it, so that an answer can never reach the wrong request.
+ */
+
+
+#include <ngx_config.h>
+#include <ngx_core.h>
+#include <ngx_event.h>
+#include "ngx_mcds_conn.h"
+
+
+/* a value above its limit is read and dropped, up to here */
+#define NGX_MCDS_MAX_SKIP         (16 * 1024 * 1024)
+
+
+static ngx_int_t ngx_mcds_reply_process_auth(ngx_mcds_conn_t *conn);
+static ngx_int_t ngx_mcds_reply_process_greeting(ngx_mcds_conn_t *conn);
+static void ngx_mcds_reply_refused(ngx_mcds_conn_t *conn);
+static ngx_int_t ngx_mcds_reply_match(ngx_mcds_conn_t *conn);
+static ngx_int_t ngx_mcds_reply_value(ngx_mcds_conn_t *conn);
+static ngx_int_t ngx_mcds_reply_skip(ngx_mcds_conn_t *conn);
+static void ngx_mcds_reply_answer(ngx_mcds_conn_t *conn, u_char *data);
+static void ngx_mcds_reply_doubt(ngx_mcds_conn_t *conn, char *why);
+
+
+ssize_t
+ngx_mcds_reply_recv(ngx_mcds_conn_t *conn)
+{
+    size_t             size;
+    ssize_t            n;
+    ngx_buf_t         *b;
+    ngx_connection_t  *c;
+    ngx_mcds_value_t  *value;
+
+    c = conn->peer.connection;
+    value = conn->value;
+
+    if (value) {
+        n = c->recv(c, value->data + value->len, value->size - value->len);
+
+        if (n > 0) {
+            value->len += n;
+        }
+
+        return n;
+    }
+
+    b = conn->in;
+
+    if (b->pos == b->last) {
+        b->pos = b->start;
+        b->last = b->start;
+
+    } else if (b->pos != b->start) {
+        size = b->last - b->pos;
+        ngx_memmove(b->start, b->pos, size);
+        b->pos = b->start;
+        b->last = b->start + size;
+    }
+
+    n = c->recv(c, b->last, b->end - b->last);
+
+    if (n > 0) {
+        b->last += n;
+    }
+
+    return n;
+}
+
+
+ngx_int_t
+ngx_mcds_reply_process(ngx_mcds_conn_t *conn)
+{
+    ngx_int_t  rc;
+
+    for ( ;; ) {
+
+        if (!conn->has_reply) {
+
+            if (conn->in->pos == conn->in->last) {
+                return NGX_OK;
+            }
+
+            /* not even the beginning of a line may come unasked */
+
+            if (conn->state == NGX_MCDS_CONN_READY
+                && ngx_queue_empty(&conn->ops))
+            {
+                ngx_mcds_reply_doubt(conn, "a reply that nobody asked for");
+                return NGX_ERROR;
+            }
+
+            if (!conn->authenticated) {
+                rc = ngx_mcds_reply_process_auth(conn);
+
+                if (rc == NGX_OK) {
+                    continue;
+                }
+
+                return (rc == NGX_AGAIN) ? NGX_OK : NGX_ERROR;
+            }
+
+            rc = ngx_mcds_parse(&conn->reply, conn->in);
+
+            if (rc == NGX_AGAIN) {
+                return NGX_OK;
+            }
+
+            if (conn->state == NGX_MCDS_CONN_GREETING) {
+
+                if (rc == NGX_ERROR
+                    || ngx_mcds_reply_process_greeting(conn) != NGX_OK)
+                {
+                    ngx_mcds_reply_refused(conn);
+                    return NGX_ERROR;
+                }
+
+                if (conn->peer.connection == NULL) {
+                    return NGX_ERROR;
+                }
+
+                continue;
+            }
+
+            if (rc == NGX_ERROR) {
+                ngx_mcds_reply_doubt(conn, "unexpected reply");
+                return NGX_ERROR;
+            }
+
+            if (ngx_mcds_reply_match(conn) != NGX_OK) {
+                return NGX_ERROR;
+            }
+
+            if (!(conn->reply.has & NGX_MCDS_VALUE)) {
+                ngx_mcds_reply_answer(conn, NULL);
+                continue;
+            }
+
+            conn->has_reply = 1;
+        }
+
+        rc = ngx_mcds_reply_value(conn);
+
+        if (rc == NGX_AGAIN) {
+            return NGX_OK;
+        }
+
+        if (rc == NGX_ERROR) {
+            return NGX_ERROR;
+        }
+    }
+}
+
+
+/* the answer to user and password, which is none of a meta command */
+
+static ngx_int_t
+ngx_mcds_reply_process_auth(ngx_mcds_conn_t *conn)
+{
+    u_char     *lf;
+    ngx_str_t   text;
+    ngx_buf_t  *b;
+
+    b = conn->in;
+
+    lf = ngx_strlchr(b->pos, b->last, LF);
+
+    if (lf == NULL && b->last - b->pos < NGX_MCDS_MAX_LINE) {
+        return NGX_AGAIN;
+    }
+
+    text.data = b->pos;
+    text.len = (lf ? lf : b->last) - b->pos;
+
+    if (text.len == 7 && ngx_strncmp(text.data, "STORED\r", 7) == 0) {
+        b->pos = lf + 1;
+        conn->authenticated = 1;
+        return NGX_OK;
+    }
+
+    /* with what it said as far as that can be shown */
+
+    for (text.len = 0; text.len < 128 && b->pos + text.len < b->last;
+         text.len++)
+    {
+        if (text.data[text.len] < 0x20 || text.data[text.len] > 0x7e) {
+            break;
+        }
+    }
+
+    ngx_mcds_server_unsupported(conn->server, &text);
+    ngx_mcds_conn_close(conn, NGX_MCDS_DOWN);
+
+    return NGX_ERROR;
+}
+
+
+/* NGX_DECLINED if this is not what memcached of our day says */
+
+static ngx_int_t
+ngx_mcds_reply_process_greeting(ngx_mcds_conn_t *conn)
+{
+    ngx_mcds_reply_t  *reply;
+
+    reply = &conn->reply;
+
+    if (conn->greeted == 0 && reply->version) {
+
+        if (ngx_mcds_version_at_least(&reply->text, 1, 6, 13) != NGX_OK) {
+            return NGX_DECLINED;
+        }
+
+        conn->bare_misses = (ngx_mcds_version_at_least(&reply->text, 1, 6, 18)
+                             != NGX_OK);
+        conn->greeted = 1;
+
+        return NGX_OK;
+    }
+
+    if (conn->greeted == 1 && reply->noop) {
+        ngx_mcds_conn_ready(conn);
+
+        return NGX_OK;
+    }
+
+    return NGX_DECLINED;
+}
+
+
+static void
+ngx_mcds_reply_refused(ngx_mcds_conn_t *conn)
+{
+    ngx_str_t  *text;
+
+    static ngx_str_t  full = ngx_string("ERROR Too many open connections");
+
+    text = &conn->reply.text;
+
+    if (text->len == full.len
+        && ngx_memcmp(text->data, full.data, full.len) == 0)
+    {
+        /* memcached at its limit, it may speak the right language */
+
+        ngx_log_error(NGX_LOG_WARN, &conn->log, 0, "memcached said \"%V\"",
+                      text);
+
+        ngx_mcds_server_failed(conn->server, NGX_MCDS_CLOSED);
+        ngx_mcds_conn_close(conn, NGX_MCDS_CLOSED);
+        return;
+    }
+
+    ngx_mcds_server_unsupported(conn->server, text);
+    ngx_mcds_conn_close(conn, NGX_MCDS_DOWN);
+}
+
+
+/* is this the answer to the operation at the head? */
+
+static ngx_int_t
+ngx_mcds_reply_match(ngx_mcds_conn_t *conn)
+{
+    ngx_mcds_op_t     *op;
+    ngx_mcds_reply_t  *reply;
+
+    reply = &conn->reply;
+
+    op = ngx_queue_data(ngx_queue_head(&conn->ops), ngx_mcds_op_t, queue);
+
+    if (op->end > conn->sent) {
+        ngx_mcds_reply_doubt(conn, "a reply before the command was sent");
+        return NGX_ERROR;
+    }
+
+    if (reply->noop || reply->version) {
+        ngx_mcds_reply_doubt(conn, "a reply of another kind");
+        return NGX_ERROR;
+    }
+
+    if (!(reply->has & NGX_MCDS_OPAQUE)) {
+
+        /* error lines carry no flags, nor does the EN of old servers */
+
+        if (reply->rc == NGX_MCDS_SERVER_ERROR
+            || reply->rc == NGX_MCDS_TOO_LARGE
+            || (reply->rc == NGX_MCDS_NOT_NUMERIC
+                && (op->verb == NGX_MCDS_INCR || op->verb == NGX_MCDS_DECR))
+            || (reply->rc == NGX_MCDS_NOT_FOUND
+                && op->verb == NGX_MCDS_GET && conn->bare_misses))
+        {
+            return NGX_OK;
+        }
+
+        ngx_mcds_reply_doubt(conn, "a reply without its opaque");
+        return NGX_ERROR;
+    }
+
+    if (reply->opaque != op->opaque) {
+        ngx_mcds_reply_doubt(conn, "the reply to another operation");
+        return NGX_ERROR;
+    }
+
+    if (!(reply->has & NGX_MCDS_KEY)
+        || reply->key.len != op->key.len
+        || ngx_memcmp(reply->key.data, op->key.data, op->key.len) != 0)
+    {
+        ngx_mcds_reply_doubt(conn, "a reply with another key");
+        return NGX_ERROR;
+    }
+
+    if (reply->rc == NGX_MCDS_OK
+        && (reply->has & NGX_MCDS_VALUE) != (op->want & NGX_MCDS_VALUE))
+    {
+        ngx_mcds_reply_doubt(conn, "a reply of another kind");
+        return NGX_ERROR;
+    }
+
+    if ((reply->has & NGX_MCDS_VALUE) && reply->len > op->limit) {
+
+        /* somebody else's key may hold anything, that is no fault */
+
+        if (reply->len > NGX_MCDS_MAX_SKIP) {
+            ngx_mcds_reply_doubt(conn, "a value above all limits");
+            return NGX_ERROR;
+        }
+
+        conn->skip = reply->len + 2;
+    }
+
+    return NGX_OK;
+}
+
+
+static ngx_int_t
+ngx_mcds_reply_value(ngx_mcds_conn_t *conn)
+{
+    u_char            *end;
+    size_t             size, len;
+    ngx_buf_t         *b;
+    ngx_mcds_value_t  *value;
+
+    if (conn->skip) {
+        return ngx_mcds_reply_skip(conn);
+    }
+
+    b = conn->in;
+    len = conn->reply.len;
+    size = b->last - b->pos;
+    value = conn->value;
+
+    if (value == NULL && len + 2 > (size_t) (b->end - b->start) / 2) {
+
+        value = ngx_mcds_value_create(len + 2, &conn->log);
+        if (value == NULL) {
+            ngx_mcds_reply_doubt(conn, "no memory for a value");
+            return NGX_ERROR;
+        }
+
+        value->len = ngx_min(size, len + 2);
+        ngx_memcpy(value->data, b->pos, value->len);
+        b->pos += value->len;
+
+        conn->value = value;
+    }
+
+    if (value) {
+        if (value->len < len + 2) {
+            return NGX_AGAIN;
+        }
+
+        value->len = len;
+        end = value->data + len;
+
+    } else {
+        if (size < len + 2) {
+            return NGX_AGAIN;
+        }
+
+        end = b->pos + len;
+        b->pos += len + 2;
+    }
+
+    if (end[0] != CR || end[1] != LF) {
+        ngx_mcds_reply_doubt(conn, "a value of another length");
+        return NGX_ERROR;
+    }
+
+    conn->has_reply = 0;
+    ngx_mcds_reply_answer(conn, end - len);
+
+    return NGX_OK;
+}
+
+
+/* a value that is larger than the operation wants to know */
+
+static ngx_int_t
+ngx_mcds_reply_skip(ngx_mcds_conn_t *conn)
+{
+    size_t      size;
+    ngx_buf_t  *b;
+
+    b = conn->in;
+
+    size = ngx_min((size_t) (b->last - b->pos), conn->skip - 2);
+
+    b->pos += size;
+    conn->skip -= size;
+
+    if (conn->skip > 2 || b->last - b->pos < 2) {
+        return NGX_AGAIN;
+    }
+
+    if (b->pos[0] != CR || b->pos[1] != LF) {
+        ngx_mcds_reply_doubt(conn, "a value of another length");
+        return NGX_ERROR;
+    }
+
+    b->pos += 2;
+
+    conn->skip = 0;
+    conn->has_reply = 0;
+    conn->reply.rc = NGX_MCDS_TOO_LARGE;
+    conn->reply.has &= ~(ngx_uint_t) NGX_MCDS_VALUE;
+
+    ngx_mcds_reply_answer(conn, NULL);
+
+    return NGX_OK;
+}
+
+
+static void
+ngx_mcds_reply_answer(ngx_mcds_conn_t *conn, u_char *data)
+{
+    ngx_queue_t        *q;
+    ngx_mcds_op_t      *op;
+    ngx_mcds_value_t   *value;
+    ngx_mcds_result_t   result;
+
+    q = ngx_queue_head(&conn->ops);
+    op = ngx_queue_data(q, ngx_mcds_op_t, queue);
+
+    ngx_queue_remove(q);
+    conn->pending--;
+    conn->pending_size -= op->size;
+
+    if (conn->server->fails || conn->server->down) {
+        ngx_mcds_server_answered(conn->server);
+    }
+
+    value = conn->value;
+    conn->value = NULL;
+
+    result.rc = conn->reply.rc;
+    result.has = conn->reply.has;
+    result.cas = conn->reply.cas;
+    result.ttl = conn->reply.ttl;
+    result.data = data;
+    result.len = data ? conn->reply.len : 0;
+    result.value = value;
+
+    ngx_mcds_op_done(op, &result);
+    ngx_mcds_value_unref(value);
+}
+
+
+static void
+ngx_mcds_reply_doubt(ngx_mcds_conn_t *conn, char *why)
+{
+    ngx_uint_t  level;
+
+    /* when the breaker is open it has been told that something is wrong */
+
+    level = conn->server->down ? NGX_LOG_INFO : NGX_LOG_ERR;
+
+    ngx_log_error(level, &conn->log, 0,
+                  "memcached sent %s, connection closed", why);
+
+    ngx_mcds_server_failed(conn->server, NGX_MCDS_PROTOCOL);
+    ngx_mcds_conn_close(conn, NGX_MCDS_PROTOCOL);
+}

@@ -1,0 +1,174 @@
+
+/*
+ * Copyright (C) mcds authors
+ *
+ * Whether a server is well: the breaker and its probes.
+ */
+
+
+#include <ngx_config.h>
+#include <ngx_core.h>
+#include <ngx_event.h>
+#include "ngx_mcds_conn.h"
+
+
+#define NGX_MCDS_FIRST_PROBE      1000
+
+
+static void ngx_mcds_server_down(ngx_mcds_server_t *server);
+static void ngx_mcds_server_probe_handler(ngx_event_t *ev);
+static void ngx_mcds_server_probed(void *data, ngx_mcds_result_t *result);
+
+
+void
+ngx_mcds_server_failed(ngx_mcds_server_t *server, ngx_uint_t rc)
+{
+    ngx_mcds_pool_t  *pool;
+
+    pool = server->pool;
+
+    if (server->down || pool->max_fails == 0) {
+        return;
+    }
+
+    if (++server->fails < pool->max_fails) {
+        return;
+    }
+
+    ngx_log_error(NGX_LOG_ERR, ngx_cycle->log, 0,
+                  "memcached server \"%V\" of pool \"%V\" is down after %ui "
+                  "failures, last: %s", &server->name, &pool->name,
+                  server->fails, ngx_mcds_strerror(rc));
+
+    ngx_mcds_server_down(server);
+}
+
+
+void
+ngx_mcds_server_unsupported(ngx_mcds_server_t *server, ngx_str_t *text)
+{
+    if (!server->unsupported
+        && text->len > 20
+        && ngx_strncmp(text->data, "CLIENT_ERROR unauthe", 20) == 0)
+    {
+        server->unsupported = 1;
+
+        ngx_log_error(NGX_LOG_ERR, ngx_cycle->log, 0,
+                      "memcached server \"%V\" of pool \"%V\" %s; it is not "
+                      "used", &server->name, &server->pool->name,
+                      server->pool->user.len
+                          ? "refuses user and password"
+                          : "wants \"auth_user\" and "
+                            "\"auth_password_file\"");
+    }
+
+    if (!server->unsupported) {
+        server->unsupported = 1;
+
+        ngx_log_error(NGX_LOG_ERR, ngx_cycle->log, 0,
+                      "server \"%V\" of pool \"%V\" does not speak the meta "
+                      "commands of memcached 1.6.13 or newer, it said \"%V\"; "
+                      "it is not used", &server->name, &server->pool->name,
+                      text);
+    }
+
+    if (!server->down) {
+        ngx_mcds_server_down(server);
+    }
+}
+
+
+void
+ngx_mcds_server_answered(ngx_mcds_server_t *server)
+{
+    server->fails = 0;
+
+    if (!server->down) {
+        return;
+    }
+
+    server->down = 0;
+    server->unsupported = 0;
+
+    if (server->probe.timer_set) {
+        ngx_del_timer(&server->probe);
+    }
+
+    ngx_log_error(NGX_LOG_NOTICE, ngx_cycle->log, 0,
+                  "memcached server \"%V\" of pool \"%V\" is up again",
+                  &server->name, &server->pool->name);
+}
+
+
+static void
+ngx_mcds_server_down(ngx_mcds_server_t *server)
+{
+    server->down = 1;
+    server->probe_delay = ngx_min(NGX_MCDS_FIRST_PROBE,
+                                  server->pool->fail_timeout);
+
+    server->probe.handler = ngx_mcds_server_probe_handler;
+    server->probe.data = server;
+    server->probe.log = ngx_cycle->log;
+    server->probe.cancelable = 1;
+
+    ngx_add_timer(&server->probe, server->probe_delay);
+}
+
+
+/*
+ * The probe is an operation like others on a connection like others, so that
+ * a server which greets and then falls silent does not count as well.
+ */
+
+static void
+ngx_mcds_server_probe_handler(ngx_event_t *ev)
+{
+    ngx_str_t            text;
+    ngx_mcds_op_t       *op;
+    ngx_mcds_server_t   *server;
+    ngx_mcds_request_t   req;
+
+    server = ev->data;
+
+    op = ngx_mcds_op_alloc();
+
+    if (op) {
+        ngx_memzero(&req, sizeof(ngx_mcds_request_t));
+
+        req.verb = NGX_MCDS_GET;
+        req.want = NGX_MCDS_TTL;
+
+        ngx_str_set(&text, "mcds:probe");
+        ngx_mcds_key_build(&op->key, &server->pool->prefix, &text,
+                           &req.suffix);
+
+        op->handler = ngx_mcds_server_probed;
+        op->data = server;
+
+        if (ngx_mcds_op_start(server, op, &req, 1) == NGX_OK) {
+            return;
+        }
+
+        op->handler = NULL;
+        ngx_mcds_op_done(op, NULL);
+    }
+
+    ngx_add_timer(&server->probe, server->probe_delay);
+}
+
+
+static void
+ngx_mcds_server_probed(void *data, ngx_mcds_result_t *result)
+{
+    ngx_mcds_server_t *server = data;
+
+    if (!server->down) {
+        return;
+    }
+
+    server->probe_delay = ngx_min(server->probe_delay * 2,
+                                  server->pool->fail_timeout);
+
+    ngx_add_timer(&server->probe, server->probe_delay);
+}
