@@ -181,6 +181,11 @@ void ngx_mcds_server_unsupported(ngx_mcds_server_t *server, ngx_str_t *text);
 char *ngx_mcds_pool_error(ngx_conf_t *cf, const char *fmt, ...);
 
 
+/* as ngx_mcds_submit(), on this server, whatever the key */
+ngx_mcds_op_t *ngx_mcds_server_submit(ngx_mcds_server_t *server,
+    ngx_mcds_request_t *req, ngx_mcds_handler_pt handler, void *data);
+
+
 /*
  * Operations.  alloc: to be filled with a handler and a key; NULL when out of
  * memory.  start: hands it to the server, or fails it from a posted event;

@@ -13,8 +13,8 @@
 #include "ngx_mcds_conn.h"
 
 
-static ngx_mcds_server_t *ngx_mcds_pool_server(ngx_mcds_pool_t *pool,
-    ngx_mcds_key_t *key);
+static ngx_uint_t ngx_mcds_op_choose(ngx_mcds_pool_t *pool,
+    ngx_mcds_request_t *req);
 static void ngx_mcds_op_fail_later(ngx_mcds_op_t *op, ngx_uint_t rc);
 static void ngx_mcds_op_fail_handler(ngx_event_t *ev);
 
@@ -27,30 +27,49 @@ static ngx_event_t   ngx_mcds_fail_event;
 static uint32_t      ngx_mcds_opaque;
 
 
-static ngx_mcds_server_t *
-ngx_mcds_pool_server(ngx_mcds_pool_t *pool, ngx_mcds_key_t *key)
-{
-    ngx_uint_t          n;
-    ngx_mcds_server_t  *server;
-
-    server = pool->servers.elts;
-
-    n = ngx_mcds_choice_get(pool, key->data + key->prefix,
-                            key->len - key->prefix);
-
-    return &server[n];
-}
-
-
 ngx_mcds_op_t *
 ngx_mcds_submit(ngx_mcds_pool_t *pool, ngx_mcds_request_t *req,
     ngx_mcds_handler_pt handler, void *data)
 {
-    ngx_int_t           rc;
-    ngx_str_t           none;
-    ngx_mcds_op_t      *op;
-    ngx_mcds_key_t     *key, base;
+    ngx_uint_t          n;
     ngx_mcds_server_t  *server;
+
+    n = ngx_mcds_op_choose(pool, req);
+    server = pool->servers.elts;
+
+    return ngx_mcds_server_submit(&server[n], req, handler, data);
+}
+
+
+static ngx_uint_t
+ngx_mcds_op_choose(ngx_mcds_pool_t *pool, ngx_mcds_request_t *req)
+{
+    ngx_str_t       suffix;
+    ngx_mcds_key_t  key;
+
+    if (pool->servers.nelts == 1) {
+        return 0;
+    }
+
+    if (req->by_key) {
+        ngx_str_null(&suffix);
+
+    } else {
+        suffix = req->suffix;
+    }
+
+    ngx_mcds_key_build(&key, &pool->prefix, &req->key, &suffix);
+
+    return ngx_mcds_choice_get(pool, key.data + key.prefix,
+                               key.len - key.prefix);
+}
+
+
+ngx_mcds_op_t *
+ngx_mcds_server_submit(ngx_mcds_server_t *server, ngx_mcds_request_t *req,
+    ngx_mcds_handler_pt handler, void *data)
+{
+    ngx_mcds_op_t  *op;
 
     op = ngx_mcds_op_alloc();
     if (op == NULL) {
@@ -60,20 +79,10 @@ ngx_mcds_submit(ngx_mcds_pool_t *pool, ngx_mcds_request_t *req,
     op->handler = handler;
     op->data = data;
 
-    ngx_mcds_key_build(&op->key, &pool->prefix, &req->key, &req->suffix);
-    key = &op->key;
+    ngx_mcds_key_build(&op->key, &server->pool->prefix, &req->key,
+                       &req->suffix);
 
-    if (req->by_key && req->suffix.len && pool->servers.nelts > 1) {
-        ngx_str_null(&none);
-        ngx_mcds_key_build(&base, &pool->prefix, &req->key, &none);
-        key = &base;
-    }
-
-    server = ngx_mcds_pool_server(pool, key);
-
-    rc = ngx_mcds_op_start(server, op, req, 0);
-
-    if (rc == NGX_ERROR) {
+    if (ngx_mcds_op_start(server, op, req, 0) == NGX_ERROR) {
         op->handler = NULL;
         ngx_mcds_op_done(op, NULL);
         return NULL;

@@ -290,7 +290,8 @@ ngx_mcds_reply_match(ngx_mcds_conn_t *conn)
             || (reply->rc == NGX_MCDS_NOT_NUMERIC
                 && (op->verb == NGX_MCDS_INCR || op->verb == NGX_MCDS_DECR))
             || (reply->rc == NGX_MCDS_NOT_FOUND
-                && op->verb == NGX_MCDS_GET && conn->bare_misses))
+                && (op->verb == NGX_MCDS_GET || op->verb == NGX_MCDS_TOUCH)
+                && conn->bare_misses))
         {
             return NGX_OK;
         }

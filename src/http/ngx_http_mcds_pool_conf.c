@@ -40,6 +40,10 @@ static char *ngx_http_mcds_pool_prefix(ngx_conf_t *cf, ngx_mcds_pool_t *pool,
     ngx_uint_t data);
 static char *ngx_http_mcds_pool_msec(ngx_conf_t *cf, ngx_mcds_pool_t *pool,
     ngx_uint_t data);
+static char *ngx_http_mcds_pool_number(ngx_conf_t *cf, ngx_mcds_pool_t *pool,
+    ngx_uint_t data);
+static char *ngx_http_mcds_pool_max_pending(ngx_conf_t *cf,
+    ngx_mcds_pool_t *pool, ngx_uint_t data);
 static char *ngx_http_mcds_pool_auth_word(ngx_str_t *word);
 static char *ngx_http_mcds_pool_auth_user(ngx_conf_t *cf,
     ngx_mcds_pool_t *pool, ngx_uint_t data);
@@ -54,8 +58,6 @@ static char *ngx_http_mcds_pool_ssl_trusted(ngx_conf_t *cf,
     ngx_mcds_pool_t *pool, ngx_uint_t data);
 static char *ngx_http_mcds_pool_ssl_name(ngx_conf_t *cf,
     ngx_mcds_pool_t *pool, ngx_uint_t data);
-static char *ngx_http_mcds_pool_number(ngx_conf_t *cf, ngx_mcds_pool_t *pool,
-    ngx_uint_t data);
 
 
 static ngx_http_mcds_pool_param_t  ngx_http_mcds_pool_params[] = {
@@ -98,8 +100,7 @@ static ngx_http_mcds_pool_param_t  ngx_http_mcds_pool_params[] = {
     { ngx_string("max_fails"), 2, 0, ngx_http_mcds_pool_number,
       offsetof(ngx_mcds_pool_t, max_fails) },
 
-    { ngx_string("max_pending"), 2, 0, ngx_http_mcds_pool_number,
-      offsetof(ngx_mcds_pool_t, max_pending) },
+    { ngx_string("max_pending"), 3, 0, ngx_http_mcds_pool_max_pending, 0 },
 
     { ngx_null_string, 0, 0, NULL, 0 }
 };
@@ -400,13 +401,43 @@ ngx_http_mcds_pool_number(ngx_conf_t *cf, ngx_mcds_pool_t *pool,
 
     n = ngx_atoi(value[1].data, value[1].len);
 
-    if (n == NGX_ERROR
-        || (n == 0 && data == offsetof(ngx_mcds_pool_t, max_pending)))
-    {
+    if (n == NGX_ERROR) {
         return "invalid number";
     }
 
     *(ngx_uint_t *) ((char *) pool + data) = n;
+
+    return NULL;
+}
+
+
+static char *
+ngx_http_mcds_pool_max_pending(ngx_conf_t *cf, ngx_mcds_pool_t *pool,
+    ngx_uint_t data)
+{
+    ssize_t     size;
+    ngx_int_t   n;
+    ngx_str_t  *value;
+
+    value = cf->args->elts;
+
+    n = ngx_atoi(value[1].data, value[1].len);
+
+    if (n == NGX_ERROR || n == 0) {
+        return "invalid number";
+    }
+
+    pool->max_pending = n;
+
+    if (cf->args->nelts == 3) {
+        size = ngx_parse_size(&value[2]);
+
+        if (size == NGX_ERROR || size == 0) {
+            return "invalid size";
+        }
+
+        pool->max_pending_size = size;
+    }
 
     return NULL;
 }

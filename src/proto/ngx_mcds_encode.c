@@ -64,6 +64,16 @@ ngx_mcds_encode(u_char *buf, ngx_mcds_cmd_t *cmd)
         want = 0;
         break;
 
+    case NGX_MCDS_TOUCH:
+        p = ngx_mcds_encode_literal(buf, "mg ");
+        p = ngx_mcds_encode_key(p, &cmd->key);
+
+        p = ngx_mcds_encode_literal(p, " T");
+        p = ngx_mcds_encode_decimal(p, cmd->ttl);
+
+        want = 0;
+        break;
+
     case NGX_MCDS_NOOP:
         return ngx_mcds_encode_literal(buf, "mn" CRLF);
 

@@ -30,6 +30,7 @@ typedef enum {
     NGX_MCDS_INCR,                /* ma: create with initial, or add delta */
     NGX_MCDS_DECR,                /* ma MD: never below 0 */
     NGX_MCDS_DELETE,              /* md */
+    NGX_MCDS_TOUCH,               /* mg T: gives another time to live */
     NGX_MCDS_NOOP,                /* mn */
     NGX_MCDS_GET_VERSION          /* version */
 } ngx_mcds_verb_e;
@@ -53,9 +54,9 @@ typedef struct {
     uint32_t      opaque;
 
     /*
-     * Seconds, 0 for no limit, up to NGX_MCDS_MAX_TTL: T of SET, ADD, and
-     * N of INCR and DECR (how long a counter that is created lives).  Not
-     * used by the others.
+     * Seconds, 0 for no limit, up to NGX_MCDS_MAX_TTL: T of SET, ADD and
+     * TOUCH, and N of INCR and DECR (how long a counter that is created
+     * lives).  Not used by the others.
      */
     uint32_t      ttl;
 

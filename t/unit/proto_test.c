@@ -152,7 +152,11 @@ static command_t  commands[] = {
       { .verb = NGX_MCDS_NOOP, .opaque = 7, .want = HAS_V } },
 
     { "version\r\n",
-      { .verb = NGX_MCDS_GET_VERSION, .opaque = 8 } }
+      { .verb = NGX_MCDS_GET_VERSION, .opaque = 8 } },
+
+    { "mg foo T60 k O9\r\n",
+      { .verb = NGX_MCDS_TOUCH, .ttl = 60, .opaque = 9,
+        .want = HAS_V|HAS_C|HAS_T|HAS_F } }
 };
 
 
