@@ -1,0 +1,146 @@
+
+/*
+ * Copyright (C) mcds authors
+ *
+ * What the files about pages share: ngx_mcds_page.c knows the pages and reads
+ * them, ngx_mcds_page_build.c says who builds and who waits,
+ * ngx_mcds_page_store.c stores what was built.
+ *
+ * What this worker knows of the build of a page:
+ *
+ *   IDLE       nobody here builds it or waits for it
+ *   LOCKING    a request asks for the lock and, in the same batch and behind
+ *              it, whether the page is still what the request has seen
+ *   BUILDING   a request here has the lock, or memcached does not answer and
+ *              it builds for this worker alone
+ *   STORING    built; the store is under way, the lock still held
+ *   ELSEWHERE  somebody else has the lock; while requests wait here, memcached
+ *              is asked for the lock and the page, 5 ms to 100 ms apart, and
+ *              at once when a worker of this host says that it is done
+ *
+ *        +------------------- lock free, page unchanged ------------------+
+ *        v                                                                |
+ *   IDLE -> LOCKING -> BUILDING -> STORING -> IDLE                        |
+ *              |           |                                              |
+ *              |           +-> failed: the next who waits, or IDLE        |
+ *              +-> page changed: all who wait get it, IDLE                |
+ *              +-> held by another: ELSEWHERE ----------------------------+
+ */
+
+
+#ifndef _NGX_MCDS_PAGE_CORE_H_INCLUDED_
+#define _NGX_MCDS_PAGE_CORE_H_INCLUDED_
+
+
+#include <ngx_config.h>
+#include <ngx_core.h>
+#include <ngx_event.h>
+#include "ngx_mcds_lock.h"
+#include "ngx_mcds_page.h"
+
+
+typedef enum {
+    NGX_MCDS_IDLE = 0,
+    NGX_MCDS_LOCKING,
+    NGX_MCDS_BUILDING,
+    NGX_MCDS_STORING,
+    NGX_MCDS_ELSEWHERE
+} ngx_mcds_page_state_e;
+
+
+/* one read, for the requests of one turn */
+
+typedef struct {
+    ngx_mcds_page_t      *page;
+    ngx_queue_t           seats;
+    ngx_queue_t           queue;       /* until it is sent */
+} ngx_mcds_read_t;
+
+
+struct ngx_mcds_page_s {
+    ngx_rbtree_node_t     node;
+    ngx_queue_t           lru;         /* while nobody refers to it */
+    ngx_uint_t            refs;
+
+    ngx_mcds_pool_t      *pool;
+    size_t                limit;
+    ngx_mcds_read_t      *read;        /* of this turn */
+
+    ngx_uint_t            state;
+    ngx_mcds_seat_t      *owner;       /* who locks or builds, or NULL: left */
+    ngx_queue_t           waiters;
+    ngx_uint_t            nwaiters;
+
+    ngx_uint_t            lock_age;
+    ngx_mcds_lock_t      *lock;
+    uint64_t              base;        /* CAS of the page to be replaced */
+    ngx_mcds_copy_t      *built;       /* while storing */
+
+    /* the answers of one step, lock and page */
+    ngx_uint_t            missing;
+    ngx_uint_t            lock_rc;
+    ngx_uint_t            page_rc;
+    uint64_t              page_cas;
+    ngx_mcds_copy_t      *copy;
+
+    ngx_event_t           poll;
+    ngx_msec_t            poll_delay;
+    ngx_msec_t            poll_next;
+    ngx_atomic_uint_t     sequence;
+
+    ngx_msec_t            held_until;  /* the lock was seen held */
+    uint32_t              ttl;         /* of the value being stored */
+
+    size_t                refused;     /* length that was too large, or 0 */
+    ngx_msec_t            refused_until;
+
+    unsigned              held:1;
+    unsigned              kept:1;      /* no build, a pause after a failure */
+    unsigned              big:1;       /* the last value was */
+    unsigned              whole:1;     /* the page was asked with its value */
+    ngx_str_t             key;
+};
+
+
+/* takes a reference of the value, not the caller's; NULL: no page */
+
+ngx_mcds_copy_t *ngx_mcds_copy_create(ngx_mcds_page_t *page,
+    ngx_mcds_value_t *value, uint64_t cas);
+
+
+/* a page lives on while somebody refers to it, and some time beyond */
+
+void ngx_mcds_page_ref(ngx_mcds_page_t *page);
+void ngx_mcds_page_unref(ngx_mcds_page_t *page);
+
+void ngx_mcds_page_set_state(ngx_mcds_page_t *page, ngx_uint_t state);
+
+
+/*
+ * sequence: the number of ngx_mcds_page_share() that is the page's, or NULL;
+ * moved: moves it on, for those who wait in other workers.
+ */
+
+ngx_atomic_t *ngx_mcds_page_sequence(ngx_mcds_page_t *page);
+void ngx_mcds_page_moved(ngx_mcds_page_t *page);
+
+
+/*
+ * Builds.  unqueue: a seat does not wait any more.  found: tells all who are
+ * here, the owner, if there is one, and those who wait.  failed: the next who
+ * waits builds.  release: of the lock, see ngx_mcds_lock_release().
+ */
+
+void ngx_mcds_page_unqueue(ngx_mcds_seat_t *seat);
+void ngx_mcds_page_found(ngx_mcds_page_t *page, ngx_mcds_copy_t *copy);
+void ngx_mcds_page_failed(ngx_mcds_page_t *page, ngx_uint_t backoff);
+void ngx_mcds_page_release(ngx_mcds_page_t *page, uint32_t keep);
+void ngx_mcds_page_poll_handler(ngx_event_t *ev);
+
+
+/* 1 if memcached is known not to take the page, page->refused its length */
+
+ngx_uint_t ngx_mcds_page_refused(ngx_mcds_page_t *page);
+
+
+#endif /* _NGX_MCDS_PAGE_CORE_H_INCLUDED_ */
