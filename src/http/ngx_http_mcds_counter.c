@@ -2,7 +2,7 @@
 /*
  * Copyright (C) mcds authors
  *
- * mcds_counter, mcds_visitor_counter and their variables.
+ * mcds_counter, and the variables of counters.
  */
 
 
@@ -10,19 +10,11 @@
 #include <ngx_core.h>
 #include <ngx_http.h>
 #include "ngx_http_mcds_module.h"
+#include "ngx_http_mcds_counter.h"
 
 
-static ngx_uint_t ngx_http_mcds_counter_is_off(ngx_conf_t *cf);
-static char *ngx_http_mcds_counter_off(ngx_conf_t *cf,
-    ngx_http_mcds_loc_conf_t *mlcf, ngx_command_t *cmd);
-static ngx_http_mcds_counter_t *ngx_http_mcds_counter_add(ngx_conf_t *cf,
-    ngx_http_mcds_loc_conf_t *mlcf, ngx_command_t *cmd);
 static ngx_int_t ngx_http_mcds_counter_variable(ngx_conf_t *cf,
     ngx_command_t *cmd, ngx_str_t *name, ngx_uint_t *index);
-static char *ngx_http_mcds_counter_value(ngx_conf_t *cf, ngx_str_t *text,
-    ngx_http_complex_value_t *cv);
-static char *ngx_http_mcds_counter_window(ngx_conf_t *cf, ngx_command_t *cmd,
-    ngx_http_mcds_loc_conf_t *mlcf, ngx_http_mcds_counter_t *counter);
 static ngx_uint_t ngx_http_mcds_counters_refused(ngx_http_request_t *r,
     ngx_http_mcds_loc_conf_t *mlcf);
 static ngx_http_mcds_number_t *ngx_http_mcds_number_find(
@@ -30,11 +22,7 @@ static ngx_http_mcds_number_t *ngx_http_mcds_number_find(
 static ngx_int_t ngx_http_mcds_count(ngx_http_request_t *r,
     ngx_http_mcds_counter_t *counter, ngx_http_mcds_number_t *number,
     ngx_mcds_pool_t *pool);
-static ngx_int_t ngx_http_mcds_visit(ngx_http_request_t *r,
-    ngx_http_mcds_counter_t *counter, ngx_http_mcds_number_t *number,
-    ngx_mcds_pool_t *pool, ngx_str_t *key);
 static void ngx_http_mcds_counted(void *data, ngx_uint_t rc, uint64_t value);
-static void ngx_http_mcds_summed(void *data, ngx_uint_t rc, uint64_t value);
 static ngx_int_t ngx_http_mcds_number_variable(ngx_http_request_t *r,
     ngx_http_variable_value_t *v, uintptr_t data);
 static void ngx_http_mcds_number_too_early(ngx_http_request_t *r,
@@ -42,8 +30,6 @@ static void ngx_http_mcds_number_too_early(ngx_http_request_t *r,
 
 
 static ngx_str_t  ngx_http_mcds_default_key = ngx_string("$host$uri");
-static ngx_str_t  ngx_http_mcds_default_visitor =
-    ngx_string("$remote_addr:$http_user_agent");
 
 
 char *
@@ -51,7 +37,8 @@ ngx_http_mcds_counter(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 {
     ngx_http_mcds_loc_conf_t *mlcf = conf;
 
-    ngx_str_t                *value, *key, s;
+    ngx_int_t                 rc;
+    ngx_str_t                *value;
     ngx_uint_t                i;
     ngx_http_mcds_counter_t  *counter;
 
@@ -65,166 +52,60 @@ ngx_http_mcds_counter(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
     }
 
     value = cf->args->elts;
-    key = &ngx_http_mcds_default_key;
 
     for (i = 2; i < cf->args->nelts; i++) {
 
-        if (value[i].len > 4 && ngx_strncmp(value[i].data, "key=", 4) == 0) {
-            s.data = value[i].data + 4;
-            s.len = value[i].len - 4;
-            key = &s;
-            continue;
+        rc = ngx_http_mcds_counter_param(cf, cmd, counter, &value[i]);
+
+        if (rc == NGX_DECLINED) {
+            return ngx_http_mcds_counter_invalid(cf, cmd, &value[i]);
         }
 
-        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
-                           "invalid parameter \"%V\" in \"%V\"", &value[i],
-                           &cmd->name);
-        return NGX_CONF_ERROR;
-    }
-
-    return ngx_http_mcds_counter_value(cf, key, &counter->key);
-}
-
-
-char *
-ngx_http_mcds_visitor_counter(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
-{
-    ngx_http_mcds_loc_conf_t *mlcf = conf;
-
-    ngx_int_t                 n;
-    ngx_str_t                *value, s, key, visitor;
-    ngx_uint_t                i;
-    ngx_http_mcds_counter_t  *counter;
-
-    if (ngx_http_mcds_counter_is_off(cf)) {
-        return ngx_http_mcds_counter_off(cf, mlcf, cmd);
-    }
-
-    counter = ngx_http_mcds_counter_add(cf, mlcf, cmd);
-    if (counter == NULL) {
-        return NGX_CONF_ERROR;
-    }
-
-    counter->window = 300;
-    counter->slots = 5;
-
-    value = cf->args->elts;
-    ngx_str_set(&key, "$host");
-    visitor = ngx_http_mcds_default_visitor;
-
-    for (i = 2; i < cf->args->nelts; i++) {
-
-        if (value[i].len > 4 && ngx_strncmp(value[i].data, "key=", 4) == 0) {
-            key.data = value[i].data + 4;
-            key.len = value[i].len - 4;
-            continue;
-        }
-
-        if (value[i].len > 8
-            && ngx_strncmp(value[i].data, "visitor=", 8) == 0)
-        {
-            visitor.data = value[i].data + 8;
-            visitor.len = value[i].len - 8;
-            continue;
-        }
-
-        if (value[i].len > 7 && ngx_strncmp(value[i].data, "window=", 7) == 0)
-        {
-            s.data = value[i].data + 7;
-            s.len = value[i].len - 7;
-
-            n = ngx_parse_time(&s, 1);
-
-            if (n > 0 && n <= NGX_MCDS_MAX_TTL) {
-                counter->window = n;
-                continue;
-            }
-        }
-
-        if (value[i].len > 6 && ngx_strncmp(value[i].data, "slots=", 6) == 0) {
-            n = ngx_atoi(value[i].data + 6, value[i].len - 6);
-
-            if (n > 0 && n <= NGX_MCDS_MAX_SLOTS) {
-                counter->slots = n;
-                continue;
-            }
-        }
-
-        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
-                           "invalid parameter \"%V\" in \"%V\"", &value[i],
-                           &cmd->name);
-        return NGX_CONF_ERROR;
-    }
-
-    counter->visitor = ngx_palloc(cf->pool, sizeof(ngx_http_complex_value_t));
-    if (counter->visitor == NULL) {
-        return NGX_CONF_ERROR;
-    }
-
-    if (ngx_http_mcds_counter_value(cf, &visitor, counter->visitor)
-        != NGX_CONF_OK
-        || ngx_http_mcds_counter_value(cf, &key, &counter->key)
-           != NGX_CONF_OK)
-    {
-        return NGX_CONF_ERROR;
-    }
-
-    return ngx_http_mcds_counter_window(cf, cmd, mlcf, counter);
-}
-
-
-static char *
-ngx_http_mcds_counter_window(ngx_conf_t *cf, ngx_command_t *cmd,
-    ngx_http_mcds_loc_conf_t *mlcf, ngx_http_mcds_counter_t *counter)
-{
-    ngx_uint_t                i;
-    ngx_http_mcds_counter_t  *other;
-
-    if (counter->window % counter->slots) {
-        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
-                           "\"%V\": a window of %uDs cannot be cut into %uD "
-                           "slots of whole seconds", &cmd->name,
-                           counter->window, counter->slots);
-        return NGX_CONF_ERROR;
-    }
-
-    if (counter->window + counter->window / counter->slots + 1
-        > NGX_MCDS_MAX_TTL)
-    {
-        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
-                           "\"%V\": a window of %uDs and one of its %uD slots "
-                           "are together more than 30 days", &cmd->name,
-                           counter->window, counter->slots);
-        return NGX_CONF_ERROR;
-    }
-
-    /* they would share the marks, and a visitor be counted by one alone */
-
-    other = mlcf->counters->elts;
-
-    for (i = 0; i < mlcf->counters->nelts; i++) {
-
-        if (other[i].visitor
-            && (other[i].window != counter->window
-                || other[i].slots != counter->slots)
-            && other[i].key.value.len == counter->key.value.len
-            && ngx_strncmp(other[i].key.value.data, counter->key.value.data,
-                           counter->key.value.len)
-               == 0)
-        {
-            ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
-                               "\"%V\": key \"%V\" is used twice, with "
-                               "another window or other slots", &cmd->name,
-                               &counter->key.value);
+        if (rc == NGX_ERROR) {
             return NGX_CONF_ERROR;
         }
+    }
+
+    if (counter->key.value.data == NULL) {
+        return ngx_http_mcds_counter_value(cf, &ngx_http_mcds_default_key,
+                                           &counter->key);
     }
 
     return NGX_CONF_OK;
 }
 
 
-static ngx_uint_t
+ngx_int_t
+ngx_http_mcds_counter_param(ngx_conf_t *cf, ngx_command_t *cmd,
+    ngx_http_mcds_counter_t *counter, ngx_str_t *value)
+{
+    ngx_str_t  s;
+
+    if (value->len > 4 && ngx_strncmp(value->data, "key=", 4) == 0) {
+        s.data = value->data + 4;
+        s.len = value->len - 4;
+
+        return ngx_http_mcds_counter_value(cf, &s, &counter->key)
+               == NGX_CONF_OK ? NGX_OK : NGX_ERROR;
+    }
+
+    return NGX_DECLINED;
+}
+
+
+char *
+ngx_http_mcds_counter_invalid(ngx_conf_t *cf, ngx_command_t *cmd,
+    ngx_str_t *value)
+{
+    ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                       "invalid parameter \"%V\" in \"%V\"", value,
+                       &cmd->name);
+
+    return NGX_CONF_ERROR;
+}
+
+
+ngx_uint_t
 ngx_http_mcds_counter_is_off(ngx_conf_t *cf)
 {
     ngx_str_t  *value;
@@ -237,7 +118,7 @@ ngx_http_mcds_counter_is_off(ngx_conf_t *cf)
 }
 
 
-static char *
+char *
 ngx_http_mcds_counter_off(ngx_conf_t *cf, ngx_http_mcds_loc_conf_t *mlcf,
     ngx_command_t *cmd)
 {
@@ -254,7 +135,7 @@ ngx_http_mcds_counter_off(ngx_conf_t *cf, ngx_http_mcds_loc_conf_t *mlcf,
 }
 
 
-static ngx_http_mcds_counter_t *
+ngx_http_mcds_counter_t *
 ngx_http_mcds_counter_add(ngx_conf_t *cf, ngx_http_mcds_loc_conf_t *mlcf,
     ngx_command_t *cmd)
 {
@@ -364,7 +245,7 @@ ngx_http_mcds_counter_variable(ngx_conf_t *cf, ngx_command_t *cmd,
 }
 
 
-static char *
+char *
 ngx_http_mcds_counter_value(ngx_conf_t *cf, ngx_str_t *text,
     ngx_http_complex_value_t *cv)
 {
@@ -485,7 +366,8 @@ ngx_http_mcds_count(ngx_http_request_t *r, ngx_http_mcds_counter_t *counter,
     }
 
     if (counter->visitor) {
-        return ngx_http_mcds_visit(r, counter, number, pool, &key);
+        return ngx_http_mcds_visitor_start(r, counter, number, pool, &key,
+                                           1);
     }
 
     /* without memory the page is more important than its number */
@@ -500,69 +382,12 @@ ngx_http_mcds_count(ngx_http_request_t *r, ngx_http_mcds_counter_t *counter,
 }
 
 
-static ngx_int_t
-ngx_http_mcds_visit(ngx_http_request_t *r, ngx_http_mcds_counter_t *counter,
-    ngx_http_mcds_number_t *number, ngx_mcds_pool_t *pool, ngx_str_t *key)
-{
-    time_t               now;
-    ngx_int_t            rc;
-    ngx_str_t            visitor;
-    ngx_mcds_visitors_t  visitors;
-
-    static ngx_uint_t    warned;
-
-    if (ngx_http_complex_value(r, counter->visitor, &visitor) != NGX_OK) {
-        return NGX_ERROR;
-    }
-
-    visitors.pool = pool;
-    visitors.window = counter->window;
-    visitors.slots = counter->slots;
-
-    now = ngx_time();
-
-    if (visitor.len) {
-        ngx_mcds_visitors_visit(&visitors, key, &visitor, now);
-
-    } else if (!warned) {
-        warned = 1;
-        ngx_log_error(NGX_LOG_WARN, r->connection->log, 0,
-                      "empty \"visitor\" is not counted");
-    }
-
-    rc = ngx_mcds_visitors_sum(&visitors, key, now, &number->value,
-                               ngx_http_mcds_summed, number, &number->sum);
-
-    if (rc == NGX_OK) {
-        number->valid = 1;
-
-    } else if (rc == NGX_AGAIN) {
-        number->ctx->waiting++;
-    }
-
-    return NGX_OK;
-}
-
-
 static void
 ngx_http_mcds_counted(void *data, ngx_uint_t rc, uint64_t value)
 {
     ngx_http_mcds_number_t *number = data;
 
     number->count = NULL;
-    number->valid = (rc == NGX_MCDS_OK);
-    number->value = value;
-
-    ngx_http_mcds_wake(number->ctx);
-}
-
-
-static void
-ngx_http_mcds_summed(void *data, ngx_uint_t rc, uint64_t value)
-{
-    ngx_http_mcds_number_t *number = data;
-
-    number->sum = NULL;
     number->valid = (rc == NGX_MCDS_OK);
     number->value = value;
 
@@ -584,9 +409,7 @@ ngx_http_mcds_counters_cleanup(ngx_http_mcds_ctx_t *ctx)
                 ngx_mcds_counter_cancel(numbers->number[i].count);
             }
 
-            if (numbers->number[i].sum) {
-                ngx_mcds_visitors_cancel(numbers->number[i].sum);
-            }
+            ngx_http_mcds_visitor_cancel(&numbers->number[i]);
         }
     }
 

@@ -12,8 +12,6 @@
 #include <ngx_core.h>
 #include <ngx_http.h>
 #include "ngx_mcds_client.h"
-#include "ngx_mcds_counter.h"
-#include "ngx_mcds_visitors.h"
 #include "ngx_mcds_page.h"
 #include "ngx_mcds_fresh.h"
 
@@ -51,17 +49,6 @@ typedef struct {
     ngx_uint_t                  used;     /* some location counts or caches */
     ngx_uint_t                  cached;   /* some location caches */
 } ngx_http_mcds_main_conf_t;
-
-
-/* mcds_counter, mcds_visitor_counter */
-
-typedef struct {
-    ngx_uint_t                  index;    /* in numbers */
-    ngx_http_complex_value_t    key;
-    ngx_http_complex_value_t   *visitor;  /* NULL: each request counts */
-    uint32_t                    window;
-    uint32_t                    slots;
-} ngx_http_mcds_counter_t;
 
 
 /* a place in the configuration, for messages that come later */
@@ -107,25 +94,11 @@ typedef struct {
 
 
 typedef struct ngx_http_mcds_ctx_s      ngx_http_mcds_ctx_t;
+typedef struct ngx_http_mcds_counter_s  ngx_http_mcds_counter_t;
+typedef struct ngx_http_mcds_visitor_s  ngx_http_mcds_visitor_t;
+typedef struct ngx_http_mcds_number_s   ngx_http_mcds_number_t;
 typedef struct ngx_http_mcds_numbers_s  ngx_http_mcds_numbers_t;
 typedef struct ngx_http_mcds_store_s    ngx_http_mcds_store_t;
-
-
-typedef struct {
-    ngx_http_mcds_ctx_t        *ctx;
-    ngx_uint_t                  index;
-    uint64_t                    value;
-    ngx_mcds_count_t           *count;    /* under way, or NULL */
-    ngx_mcds_sum_t             *sum;
-    ngx_uint_t                  valid;
-} ngx_http_mcds_number_t;
-
-
-struct ngx_http_mcds_numbers_s {
-    ngx_http_mcds_numbers_t    *next;
-    ngx_uint_t                  n;
-    ngx_http_mcds_number_t      number[1];
-};
 
 
 /*

@@ -1,0 +1,40 @@
+
+/*
+ * Copyright (C) mcds authors
+ *
+ * mcds_visitor_counter, the counter of those who came lately.
+ */
+
+
+#ifndef _NGX_HTTP_MCDS_VISITOR_H_INCLUDED_
+#define _NGX_HTTP_MCDS_VISITOR_H_INCLUDED_
+
+
+#include <ngx_config.h>
+#include <ngx_core.h>
+#include <ngx_http.h>
+#include "ngx_http_mcds_module.h"
+#include "ngx_mcds_visitors.h"
+
+
+struct ngx_http_mcds_visitor_s {
+    ngx_http_complex_value_t    text;     /* who it is */
+    uint32_t                    window;
+    uint32_t                    slots;
+};
+
+
+/*
+ * start: counts the visit that r is to the counter of key, unless counts is
+ * 0, and asks for the number to show.  NGX_ERROR when out of memory.
+ *
+ * cancel: the number's handler is not to be called any more.
+ */
+
+ngx_int_t ngx_http_mcds_visitor_start(ngx_http_request_t *r,
+    ngx_http_mcds_counter_t *counter, ngx_http_mcds_number_t *number,
+    ngx_mcds_pool_t *pool, ngx_str_t *key, ngx_uint_t counts);
+void ngx_http_mcds_visitor_cancel(ngx_http_mcds_number_t *number);
+
+
+#endif /* _NGX_HTTP_MCDS_VISITOR_H_INCLUDED_ */
