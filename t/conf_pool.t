@@ -83,6 +83,9 @@ my @blocks = (
         ["$_ 1;", "$_ 1;" => "\"$_\" is duplicate"],
     } qw/ max_fails max_pending /),
     ['max_pending 0;' => 'invalid number'],
+    (map { ["replicas $_;" => 'must be a number from 1 to 4'] }
+        0, 5, -1, 'two', '""'),
+    ['eject yes;' => 'must be "on" or "off"'],
     ['max_pending 10 0;' => 'invalid size'],
     ['max_pending 10 1z;' => 'invalid size'],
     ['max_pending 10 1k 1k;' => 'invalid number of arguments'],
@@ -163,6 +166,13 @@ refused('no servers', 7, 'mcds_pool "a": no servers', 'mcds_pool', 'a',
     http => "mcds_pool a {\n}");
 refused('no servers, but others', 8, 'no servers', 'mcds_pool', 'a',
     http => "mcds_pool a {\ntimeout 1s;\n}");
+refused('more replicas than servers', 9, '"replicas 2" needs as many servers',
+    'mcds_pool', 'a', http => "mcds_pool a {\n$host\nreplicas 2;\n}");
+refused('eject without ketama', 9, '"eject" needs "distribution ketama"',
+    'mcds_pool', 'a', http => "mcds_pool a {\n$host\neject on;\n}");
+refused('eject and replicas', 12, '"eject" and "replicas" exclude each other',
+    'mcds_pool', 'a', http => "mcds_pool a {\n$host\nserver 127.0.0.2;\n"
+    . "distribution ketama;\nreplicas 2;\neject on;\n}");
 refused('no name', 6, 'number of arguments', 'mcds_pool', '',
     http => "mcds_pool {\n$host\n}");
 refused('two names', 6, 'number of arguments', 'mcds_pool', '',

@@ -441,6 +441,7 @@ ngx_mcds_page_read_handler(ngx_event_t *ev)
 
     req.verb = NGX_MCDS_GET;
     req.want = NGX_MCDS_VALUE|NGX_MCDS_CAS;
+    req.movable = 1;
 
     while (!ngx_queue_empty(&ngx_mcds_pages_reads)) {
         q = ngx_queue_head(&ngx_mcds_pages_reads);

@@ -207,6 +207,7 @@ ngx_mcds_page_ask(ngx_mcds_page_t *page, ngx_uint_t whole)
     req.want = whole ? NGX_MCDS_VALUE|NGX_MCDS_CAS : NGX_MCDS_CAS;
     req.key = page->key;
     req.limit = page->limit;
+    req.movable = 1;
 
     page->whole = whole;
     page->page_rc = NGX_MCDS_BUSY;
@@ -655,6 +656,8 @@ ngx_mcds_page_poll_handler(ngx_event_t *ev)
     req.key = page->key;
     ngx_str_set(&req.suffix, NGX_MCDS_LOCK_SUFFIX);
     req.by_key = 1;
+    req.single = 1;
+    req.movable = 1;
 
     page->lock_rc = NGX_MCDS_BUSY;
 

@@ -101,6 +101,7 @@ ngx_mcds_page_put(ngx_mcds_page_t *page, ngx_mcds_value_t *value)
     req.cas = page->base;
     req.ttl = page->ttl;
     req.value = value;
+    req.movable = 1;
 
     if (ngx_mcds_submit(page->pool, &req, ngx_mcds_page_stored, page) == NULL)
     {
@@ -168,6 +169,7 @@ ngx_mcds_page_store(ngx_mcds_seat_t *seat, ngx_mcds_value_t *value,
     req.key = page->key;
     req.cas = replace ? 0 : cas;
     req.value = value;
+    req.movable = 1;
 
     (void) ngx_mcds_submit(page->pool, &req, ngx_mcds_page_stored_plain, NULL);
 

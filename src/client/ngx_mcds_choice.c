@@ -23,9 +23,10 @@
 #define NGX_MCDS_POINTS           160
 #define NGX_MCDS_MAX_WEIGHTS      10000
 
-
-static char *ngx_mcds_choice_init_libmemcached(ngx_conf_t *cf,
+static char *ngx_mcds_choice_init_eject(ngx_conf_t *cf,
     ngx_mcds_pool_t *pool);
+static char *ngx_mcds_choice_init_libmemcached(ngx_conf_t *cf,
+    ngx_mcds_pool_t *pool, void **handle);
 static memcached_return_t ngx_mcds_choice_add(memcached_st *mc,
     ngx_mcds_server_t *server);
 static char *ngx_mcds_choice_init_weights(ngx_conf_t *cf,
@@ -59,6 +60,16 @@ ngx_mcds_choice_init(ngx_conf_t *cf, ngx_mcds_pool_t *pool)
 
         return ngx_mcds_choice_init_ring(cf, pool);
 
+    case NGX_MCDS_KETAMA:
+
+        err = ngx_mcds_choice_init_libmemcached(cf, pool, &pool->memcached);
+
+        if (err == NULL && pool->eject) {
+            err = ngx_mcds_choice_init_eject(cf, pool);
+        }
+
+        return err;
+
     default:
 
         /* a configuration string has made its own */
@@ -67,7 +78,7 @@ ngx_mcds_choice_init(ngx_conf_t *cf, ngx_mcds_pool_t *pool)
             return NULL;
         }
 
-        return ngx_mcds_choice_init_libmemcached(cf, pool);
+        return ngx_mcds_choice_init_libmemcached(cf, pool, &pool->memcached);
     }
 }
 
@@ -79,13 +90,20 @@ ngx_mcds_choice_cleanup(ngx_mcds_pool_t *pool)
         memcached_free(pool->memcached);
         pool->memcached = NULL;
     }
+
+    if (pool->ejecting) {
+        memcached_free(pool->ejecting);
+        pool->ejecting = NULL;
+    }
 }
 
 
 ngx_uint_t
-ngx_mcds_choice_get(ngx_mcds_pool_t *pool, u_char *key, size_t len)
+ngx_mcds_choice_get(ngx_mcds_pool_t *pool, u_char *key, size_t len,
+    ngx_uint_t movable)
 {
-    uint32_t  hash;
+    uint32_t       hash;
+    memcached_st  *mc;
 
     if (pool->servers.nelts == 1) {
         return 0;
@@ -102,7 +120,8 @@ ngx_mcds_choice_get(ngx_mcds_pool_t *pool, u_char *key, size_t len)
         return ngx_mcds_choice_get_point(pool, ngx_crc32_long(key, len));
 
     default:
-        hash = memcached_generate_hash(pool->memcached, (char *) key, len);
+        mc = (movable && pool->ejecting) ? pool->ejecting : pool->memcached;
+        hash = memcached_generate_hash(mc, (char *) key, len);
 
         /* an index out of range would be a fault of libmemcached */
 
@@ -111,8 +130,65 @@ ngx_mcds_choice_get(ngx_mcds_pool_t *pool, u_char *key, size_t len)
 }
 
 
+void
+ngx_mcds_choice_eject(ngx_mcds_pool_t *pool, ngx_uint_t n, ngx_uint_t down)
+{
+    uint64_t       sort;
+    memcached_st  *mc;
+
+    mc = pool->ejecting;
+
+    if (mc == NULL) {
+        return;
+    }
+
+    /* until further notice; when all are out the ring stays as it is */
+
+    memcached_instance_next_retry(memcached_server_instance_by_position(mc, n),
+                                  down ? NGX_MAX_TIME_T_VALUE : 0);
+
+    /* what builds the ring anew and changes nothing else */
+
+    sort = memcached_behavior_get(mc, MEMCACHED_BEHAVIOR_SORT_HOSTS);
+
+    (void) memcached_behavior_set(mc, MEMCACHED_BEHAVIOR_SORT_HOSTS, sort);
+}
+
+
 static char *
-ngx_mcds_choice_init_libmemcached(ngx_conf_t *cf, ngx_mcds_pool_t *pool)
+ngx_mcds_choice_init_eject(ngx_conf_t *cf, ngx_mcds_pool_t *pool)
+{
+    char                *err;
+    ngx_uint_t           i;
+    ngx_mcds_server_t   *server;
+
+    err = ngx_mcds_choice_init_libmemcached(cf, pool, &pool->ejecting);
+    if (err) {
+        return err;
+    }
+
+    if (memcached_behavior_set(pool->ejecting,
+                               MEMCACHED_BEHAVIOR_REMOVE_FAILED_SERVERS, 1)
+        != MEMCACHED_SUCCESS)
+    {
+        return "libmemcached does not eject servers";
+    }
+
+    server = pool->servers.elts;
+
+    for (i = 0; i < pool->servers.nelts; i++) {
+        if (server[i].down) {
+            ngx_mcds_choice_eject(pool, i, 1);
+        }
+    }
+
+    return NULL;
+}
+
+
+static char *
+ngx_mcds_choice_init_libmemcached(ngx_conf_t *cf, ngx_mcds_pool_t *pool,
+    void **handle)
 {
     ngx_uint_t           i;
     memcached_st        *mc;
@@ -124,7 +200,7 @@ ngx_mcds_choice_init_libmemcached(ngx_conf_t *cf, ngx_mcds_pool_t *pool)
         return "out of memory";
     }
 
-    pool->memcached = mc;
+    *handle = mc;
 
     rc = MEMCACHED_SUCCESS;
 

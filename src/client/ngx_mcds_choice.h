@@ -35,8 +35,22 @@ char *ngx_mcds_choice_init(ngx_conf_t *cf, ngx_mcds_pool_t *pool);
 void ngx_mcds_choice_cleanup(ngx_mcds_pool_t *pool);
 
 
-/* the index of the server; key is without the pool's prefix, 1 to 250 bytes */
-ngx_uint_t ngx_mcds_choice_get(ngx_mcds_pool_t *pool, u_char *key, size_t len);
+/*
+ * The index of the server; key is without the pool's prefix, 1 to 250 bytes.
+ * movable: servers that were ejected do not count.
+ */
+
+ngx_uint_t ngx_mcds_choice_get(ngx_mcds_pool_t *pool, u_char *key, size_t len,
+    ngx_uint_t movable);
+
+
+/*
+ * With pool->eject: the server of an index is down, or up again.  Its share of
+ * the ring goes to the others meanwhile; nothing else moves.
+ */
+
+void ngx_mcds_choice_eject(ngx_mcds_pool_t *pool, ngx_uint_t n,
+    ngx_uint_t down);
 
 
 #endif /* _NGX_MCDS_CHOICE_H_INCLUDED_ */

@@ -25,6 +25,9 @@
 /* memcached has a ring of at most so many servers, libmemcached aborts */
 #define NGX_MCDS_MAX_SERVERS      100
 
+/* a key lies on at most so many of them: two bits of a CAS name one */
+#define NGX_MCDS_MAX_REPLICAS     4
+
 /* user and password together; bytes */
 #define NGX_MCDS_MAX_AUTH         512
 
@@ -69,11 +72,15 @@ struct ngx_mcds_pool_s {
     ngx_str_t             ssl_trusted;  /* file of certificates */
     ngx_uint_t            ssl_verify;
 
+    ngx_uint_t            replicas;     /* servers that have a key, 1 */
+    ngx_uint_t            eject;        /* pages move off a server that is
+                                           down */
     ngx_uint_t            distribution;
     ngx_array_t           servers;      /* ngx_mcds_server_t */
 
     /* of the choice of a server */
     void                 *memcached;    /* memcached_st, or NULL */
+    void                 *ejecting;     /* the same, without those down */
     ngx_uint_t            weight;       /* of all servers */
     ngx_mcds_point_t     *points;
     ngx_uint_t            npoints;
@@ -91,7 +98,7 @@ typedef struct {
     ngx_str_t             key;          /* any text, without the prefix */
     ngx_str_t             suffix;       /* what follows it, or empty */
     uint32_t              ttl;
-    uint64_t              cas;
+    uint64_t              cas;          /* of a result, as it was given */
     uint64_t              initial;
     uint64_t              delta;
 
@@ -103,9 +110,18 @@ typedef struct {
     size_t                limit;        /* GET: the largest value to accept, a
                                            larger one is TOO_LARGE */
 
+    unsigned              update:1;     /* INCR, DECR: NOT_FOUND where there
+                                           is none, instead of making it */
     unsigned              by_key:1;     /* the server is chosen by key alone,
                                            without suffix */
     unsigned              bulk:1;       /* a large answer is expected */
+    unsigned              number:1;     /* GET: a counter; of replicas the
+                                           larger one */
+    unsigned              single:1;     /* lives on one server, not on
+                                           replicas */
+    unsigned              movable:1;    /* a page or its lock: with "eject"
+                                           another server may have it while
+                                           its own is down */
 } ngx_mcds_request_t;
 
 
@@ -125,7 +141,8 @@ typedef void (*ngx_mcds_handler_pt)(void *data, ngx_mcds_result_t *result);
 
 
 /*
- * Starts an operation; NULL when out of memory.  The handler is called exactly
+ * Starts an operation (with replicas several, see ngx_mcds_replica.h, whose
+ * results are made one); NULL when out of memory.  The handler is called exactly
  * once, never from inside of this call, unless the worker exits.  The command
  * leaves at the end of this turn of the event loop, in one write with the
  * others for its server.  An operation is never sent twice.  Who does not want
@@ -133,7 +150,8 @@ typedef void (*ngx_mcds_handler_pt)(void *data, ngx_mcds_result_t *result);
  *
  * The result's rc is DOWN at once (in a posted event) while the breaker of
  * the server is open, and BUSY when too much is pending; no operation takes
- * longer than the pool's timeout.
+ * longer than the pool's timeout, a GET of replicas half of it longer for each
+ * of them.
  */
 
 ngx_mcds_op_t *ngx_mcds_submit(ngx_mcds_pool_t *pool, ngx_mcds_request_t *req,

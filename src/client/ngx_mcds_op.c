@@ -11,6 +11,7 @@
 #include <ngx_event.h>
 #include "ngx_mcds_choice.h"
 #include "ngx_mcds_conn.h"
+#include "ngx_mcds_replica.h"
 
 
 static ngx_uint_t ngx_mcds_op_choose(ngx_mcds_pool_t *pool,
@@ -35,6 +36,11 @@ ngx_mcds_submit(ngx_mcds_pool_t *pool, ngx_mcds_request_t *req,
     ngx_mcds_server_t  *server;
 
     n = ngx_mcds_op_choose(pool, req);
+
+    if (pool->replicas > 1) {
+        return ngx_mcds_replica_submit(pool, n, req, handler, data);
+    }
+
     server = pool->servers.elts;
 
     return ngx_mcds_server_submit(&server[n], req, handler, data);
@@ -61,7 +67,7 @@ ngx_mcds_op_choose(ngx_mcds_pool_t *pool, ngx_mcds_request_t *req)
     ngx_mcds_key_build(&key, &pool->prefix, &req->key, &suffix);
 
     return ngx_mcds_choice_get(pool, key.data + key.prefix,
-                               key.len - key.prefix);
+                               key.len - key.prefix, req->movable);
 }
 
 
@@ -186,6 +192,7 @@ ngx_mcds_op_start(ngx_mcds_server_t *server, ngx_mcds_op_t *op,
     cmd.cas = req->cas;
     cmd.initial = req->initial;
     cmd.delta = req->delta;
+    cmd.update = req->update;
     cmd.len = req->value ? req->value->len : req->text.len;
 
     op->verb = req->verb;

@@ -52,6 +52,7 @@ ngx_mcds_pool_create(ngx_pool_t *p, ngx_str_t *name)
     pool->connect_timeout = 100;
     pool->max_fails = 3;
     pool->fail_timeout = 10000;
+    pool->replicas = 1;
     pool->max_pending = 4096;
     pool->max_pending_size = 64 * 1024 * 1024;
 
@@ -106,6 +107,19 @@ ngx_mcds_pool_init(ngx_conf_t *cf, ngx_mcds_pool_t *pool)
 {
     if (pool->servers.nelts == 0) {
         return "no servers";
+    }
+
+    if (pool->replicas > pool->servers.nelts) {
+        return ngx_mcds_pool_error(cf, "\"replicas %ui\" needs as many "
+                                   "servers", pool->replicas);
+    }
+
+    if (pool->eject && pool->distribution != NGX_MCDS_KETAMA) {
+        return "\"eject\" needs \"distribution ketama\"";
+    }
+
+    if (pool->eject && pool->replicas > 1) {
+        return "\"eject\" and \"replicas\" exclude each other";
     }
 
     return ngx_mcds_choice_init(cf, pool);

@@ -9,12 +9,15 @@
 #include <ngx_config.h>
 #include <ngx_core.h>
 #include <ngx_event.h>
+#include "ngx_mcds_choice.h"
 #include "ngx_mcds_conn.h"
 
 
 #define NGX_MCDS_FIRST_PROBE      1000
 
 
+static void ngx_mcds_server_set_down(ngx_mcds_server_t *server,
+    ngx_uint_t down);
 static void ngx_mcds_server_down(ngx_mcds_server_t *server);
 static void ngx_mcds_server_probe_handler(ngx_event_t *ev);
 static void ngx_mcds_server_probed(void *data, ngx_mcds_result_t *result);
@@ -78,6 +81,18 @@ ngx_mcds_server_unsupported(ngx_mcds_server_t *server, ngx_str_t *text)
 }
 
 
+static void
+ngx_mcds_server_set_down(ngx_mcds_server_t *server, ngx_uint_t down)
+{
+    ngx_mcds_server_t  *servers;
+
+    server->down = down;
+
+    servers = server->pool->servers.elts;
+    ngx_mcds_choice_eject(server->pool, server - servers, down);
+}
+
+
 void
 ngx_mcds_server_answered(ngx_mcds_server_t *server)
 {
@@ -87,7 +102,7 @@ ngx_mcds_server_answered(ngx_mcds_server_t *server)
         return;
     }
 
-    server->down = 0;
+    ngx_mcds_server_set_down(server, 0);
     server->unsupported = 0;
 
     if (server->probe.timer_set) {
@@ -103,7 +118,8 @@ ngx_mcds_server_answered(ngx_mcds_server_t *server)
 static void
 ngx_mcds_server_down(ngx_mcds_server_t *server)
 {
-    server->down = 1;
+    ngx_mcds_server_set_down(server, 1);
+
     server->probe_delay = ngx_min(NGX_MCDS_FIRST_PROBE,
                                   server->pool->fail_timeout);
 

@@ -36,6 +36,8 @@ static char *ngx_http_mcds_pool_libmemcached(ngx_conf_t *cf,
     ngx_mcds_pool_t *pool, ngx_uint_t data);
 static char *ngx_http_mcds_pool_distribution(ngx_conf_t *cf,
     ngx_mcds_pool_t *pool, ngx_uint_t data);
+static char *ngx_http_mcds_pool_replicas(ngx_conf_t *cf,
+    ngx_mcds_pool_t *pool, ngx_uint_t data);
 static char *ngx_http_mcds_pool_prefix(ngx_conf_t *cf, ngx_mcds_pool_t *pool,
     ngx_uint_t data);
 static char *ngx_http_mcds_pool_msec(ngx_conf_t *cf, ngx_mcds_pool_t *pool,
@@ -67,6 +69,11 @@ static ngx_http_mcds_pool_param_t  ngx_http_mcds_pool_params[] = {
     { ngx_string("libmemcached"), 2, 0, ngx_http_mcds_pool_libmemcached, 0 },
 
     { ngx_string("distribution"), 2, 0, ngx_http_mcds_pool_distribution, 0 },
+
+    { ngx_string("eject"), 2, 0, ngx_http_mcds_pool_flag,
+      offsetof(ngx_mcds_pool_t, eject) },
+
+    { ngx_string("replicas"), 2, 0, ngx_http_mcds_pool_replicas, 0 },
 
     { ngx_string("prefix"), 2, 0, ngx_http_mcds_pool_prefix, 0 },
 
@@ -349,6 +356,27 @@ ngx_http_mcds_pool_distribution(ngx_conf_t *cf, ngx_mcds_pool_t *pool,
 
     return "must be \"modula\", \"modula_crc\", \"ketama\", \"consistent\" "
            "or \"nginx_consistent\"";
+}
+
+
+static char *
+ngx_http_mcds_pool_replicas(ngx_conf_t *cf, ngx_mcds_pool_t *pool,
+    ngx_uint_t data)
+{
+    ngx_int_t   n;
+    ngx_str_t  *value;
+
+    value = cf->args->elts;
+
+    n = ngx_atoi(value[1].data, value[1].len);
+
+    if (n < 1 || n > NGX_MCDS_MAX_REPLICAS) {
+        return "must be a number from 1 to 4";
+    }
+
+    pool->replicas = n;
+
+    return NULL;
 }
 
 

@@ -142,13 +142,16 @@ ngx_mcds_encode_arithmetic(u_char *p, ngx_mcds_cmd_t *cmd)
     p = ngx_mcds_encode_literal(p, "ma ");
     p = ngx_mcds_encode_key(p, &cmd->key);
 
-    /* without N a miss would not create; N0 creates for ever */
+    if (!cmd->update) {
 
-    p = ngx_mcds_encode_literal(p, " N");
-    p = ngx_mcds_encode_decimal(p, cmd->ttl);
+        /* without N a miss does not create; N0 creates for ever */
 
-    p = ngx_mcds_encode_literal(p, " J");
-    p = ngx_mcds_encode_decimal(p, cmd->initial);
+        p = ngx_mcds_encode_literal(p, " N");
+        p = ngx_mcds_encode_decimal(p, cmd->ttl);
+
+        p = ngx_mcds_encode_literal(p, " J");
+        p = ngx_mcds_encode_decimal(p, cmd->initial);
+    }
 
     p = ngx_mcds_encode_literal(p, " D");
     p = ngx_mcds_encode_decimal(p, cmd->delta);

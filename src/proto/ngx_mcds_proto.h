@@ -65,6 +65,9 @@ typedef struct {
     uint64_t      delta;          /* INCR, DECR: D */
 
     size_t        len;            /* SET, ADD, APPEND: bytes of the value */
+
+    unsigned      update:1;       /* INCR, DECR: only what is there, initial
+                                     and ttl are not used */
 } ngx_mcds_cmd_t;
 
 

@@ -251,6 +251,8 @@ ngx_mcds_lock_submit(ngx_mcds_lock_t *lock, ngx_uint_t verb, uint32_t ttl,
     req.key = lock->key;
     req.suffix = ngx_mcds_lock_suffix;
     req.by_key = 1;
+    req.single = 1;
+    req.movable = 1;
     req.ttl = ttl;
     req.cas = lock->cas;
 

@@ -141,6 +141,10 @@ static command_t  commands[] = {
       { .verb = NGX_MCDS_DECR, .ttl = 30, .initial = 1, .delta = 2,
         .want = HAS_T, .opaque = 5 } },
 
+    { "ma foo D2 v k O5\r\n",
+      { .verb = NGX_MCDS_INCR, .ttl = 30, .initial = 1, .delta = 2,
+        .update = 1, .opaque = 5 } },
+
     { "md foo k O6\r\n",
       { .verb = NGX_MCDS_DELETE, .opaque = 6, .ttl = 60 } },
 

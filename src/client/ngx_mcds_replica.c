@@ -1,0 +1,597 @@
+
+/*
+ * Copyright (C) mcds authors
+ */
+
+
+#include <ngx_config.h>
+#include <ngx_core.h>
+#include <ngx_event.h>
+#include "ngx_mcds_conn.h"
+#include "ngx_mcds_replica.h"
+
+
+#define NGX_MCDS_CAS_SHIFT        62
+#define NGX_MCDS_CAS_MASK         (((uint64_t) 1 << NGX_MCDS_CAS_SHIFT) - 1)
+
+
+typedef struct ngx_mcds_group_s  ngx_mcds_group_t;
+
+
+/* what is asked of one server */
+
+typedef struct {
+    ngx_mcds_group_t      *group;
+    ngx_mcds_server_t     *server;
+    uint64_t               number;
+    unsigned               has_number:1;
+    unsigned               missing:1;
+} ngx_mcds_leg_t;
+
+
+struct ngx_mcds_group_s {
+    ngx_mcds_handler_pt    handler;      /* NULL: it has been called */
+    void                  *data;
+
+    ngx_mcds_request_t     req;          /* the strings are behind the group */
+
+    ngx_uint_t             n;            /* legs */
+    ngx_uint_t             left;         /* under way */
+    ngx_uint_t             start;        /* the first one read from */
+    ngx_uint_t             asked;        /* how many were read from */
+    ngx_uint_t             rc;           /* of all legs so far */
+    ngx_uint_t             rank;
+
+    ngx_event_t            timer;        /* of a read */
+
+    ngx_mcds_leg_t         legs[NGX_MCDS_MAX_REPLICAS];
+};
+
+
+static ngx_mcds_group_t *ngx_mcds_replica_create(ngx_mcds_pool_t *pool,
+    ngx_uint_t first, ngx_mcds_request_t *req);
+static void ngx_mcds_replica_free(ngx_mcds_group_t *group);
+static ngx_mcds_op_t *ngx_mcds_replica_ask(ngx_mcds_group_t *group,
+    ngx_uint_t i, ngx_mcds_handler_pt handler);
+static void ngx_mcds_replica_done(ngx_mcds_group_t *group,
+    ngx_mcds_result_t *result);
+static ngx_mcds_op_t *ngx_mcds_replica_all(ngx_mcds_group_t *group);
+static void ngx_mcds_replica_all_done(void *data, ngx_mcds_result_t *result);
+static void ngx_mcds_replica_take(ngx_mcds_group_t *group, ngx_uint_t rc);
+static ngx_uint_t ngx_mcds_replica_rank(ngx_uint_t verb, ngx_uint_t rc);
+static uint64_t ngx_mcds_replica_largest(ngx_mcds_group_t *group);
+static void ngx_mcds_replica_raise(ngx_mcds_group_t *group, uint64_t largest);
+static void ngx_mcds_replica_raised(void *data, ngx_mcds_result_t *result);
+static ngx_mcds_op_t *ngx_mcds_replica_read(ngx_mcds_group_t *group);
+static void ngx_mcds_replica_read_done(void *data, ngx_mcds_result_t *result);
+static ngx_uint_t ngx_mcds_replica_read_next(ngx_mcds_group_t *group);
+static void ngx_mcds_replica_read_timer(ngx_event_t *ev);
+static ngx_mcds_op_t *ngx_mcds_replica_lead(ngx_mcds_group_t *group);
+static void ngx_mcds_replica_lead_done(void *data, ngx_mcds_result_t *result);
+static ngx_uint_t ngx_mcds_replica_follow(ngx_mcds_group_t *group,
+    ngx_uint_t leader);
+static ngx_uint_t ngx_mcds_replica_first_up(ngx_mcds_group_t *group);
+static void ngx_mcds_replica_mark_cas(ngx_mcds_leg_t *leg,
+    ngx_mcds_result_t *result);
+
+
+ngx_mcds_op_t *
+ngx_mcds_replica_submit(ngx_mcds_pool_t *pool, ngx_uint_t first,
+    ngx_mcds_request_t *req, ngx_mcds_handler_pt handler, void *data)
+{
+    ngx_mcds_op_t     *op;
+    ngx_mcds_group_t  *group;
+
+    group = ngx_mcds_replica_create(pool, first, req);
+    if (group == NULL) {
+        return NULL;
+    }
+
+    group->handler = handler;
+    group->data = data;
+
+    if (req->single || req->cas || (req->value && req->verb == NGX_MCDS_ADD)) {
+        op = ngx_mcds_replica_lead(group);
+
+    } else if (req->verb == NGX_MCDS_GET && !req->number) {
+        op = ngx_mcds_replica_read(group);
+
+    } else {
+        op = ngx_mcds_replica_all(group);
+    }
+
+    if (op == NULL) {
+        ngx_mcds_replica_free(group);
+    }
+
+    return op;
+}
+
+
+static ngx_mcds_group_t *
+ngx_mcds_replica_create(ngx_mcds_pool_t *pool, ngx_uint_t first,
+    ngx_mcds_request_t *req)
+{
+    u_char             *p;
+    ngx_uint_t          i;
+    ngx_mcds_group_t   *group;
+    ngx_mcds_server_t  *server;
+
+    group = ngx_alloc(sizeof(ngx_mcds_group_t) + req->key.len
+                      + req->suffix.len + req->text.len, ngx_cycle->log);
+    if (group == NULL) {
+        return NULL;
+    }
+
+    ngx_memzero(group, sizeof(ngx_mcds_group_t));
+
+    group->n = pool->replicas;
+    group->req = *req;
+
+    p = (u_char *) group + sizeof(ngx_mcds_group_t);
+
+    group->req.key.data = p;
+    p = ngx_cpymem(p, req->key.data, req->key.len);
+
+    group->req.suffix.data = p;
+    p = ngx_cpymem(p, req->suffix.data, req->suffix.len);
+
+    group->req.text.data = p;
+    ngx_memcpy(p, req->text.data, req->text.len);
+
+    if (req->value) {
+        ngx_mcds_value_ref(req->value);
+    }
+
+    server = pool->servers.elts;
+
+    for (i = 0; i < group->n; i++) {
+        group->legs[i].group = group;
+        group->legs[i].server = &server[(first + i) % pool->servers.nelts];
+    }
+
+    return group;
+}
+
+
+static void
+ngx_mcds_replica_free(ngx_mcds_group_t *group)
+{
+    if (group->timer.timer_set) {
+        ngx_del_timer(&group->timer);
+    }
+
+    ngx_mcds_value_unref(group->req.value);
+    ngx_free(group);
+}
+
+
+static ngx_mcds_op_t *
+ngx_mcds_replica_ask(ngx_mcds_group_t *group, ngx_uint_t i,
+    ngx_mcds_handler_pt handler)
+{
+    ngx_mcds_op_t   *op;
+    ngx_mcds_leg_t  *leg;
+
+    leg = &group->legs[i];
+
+    op = ngx_mcds_server_submit(leg->server, &group->req, handler, leg);
+
+    if (op) {
+        group->left++;
+
+    } else {
+        ngx_mcds_replica_take(group, NGX_MCDS_BUSY);
+    }
+
+    return op;
+}
+
+
+static void
+ngx_mcds_replica_done(ngx_mcds_group_t *group, ngx_mcds_result_t *result)
+{
+    ngx_mcds_handler_pt  handler;
+
+    handler = group->handler;
+    group->handler = NULL;
+
+    if (handler) {
+        handler(group->data, result);
+    }
+
+    if (group->timer.timer_set) {
+        ngx_del_timer(&group->timer);
+    }
+}
+
+
+static ngx_mcds_op_t *
+ngx_mcds_replica_all(ngx_mcds_group_t *group)
+{
+    ngx_uint_t      i;
+    ngx_mcds_op_t  *op, *any;
+
+    any = NULL;
+
+    for (i = 0; i < group->n; i++) {
+        op = ngx_mcds_replica_ask(group, i, ngx_mcds_replica_all_done);
+        any = op ? op : any;
+    }
+
+    return any;
+}
+
+
+static void
+ngx_mcds_replica_all_done(void *data, ngx_mcds_result_t *result)
+{
+    ngx_mcds_leg_t *leg = data;
+
+    u_char              text[NGX_INT64_LEN];
+    uint64_t            largest;
+    ngx_uint_t          rc;
+    ngx_mcds_group_t   *group;
+    ngx_mcds_result_t   all;
+
+    group = leg->group;
+    rc = result->rc;
+
+    if (rc == NGX_MCDS_OK && (result->has & NGX_MCDS_VALUE)) {
+
+        if (ngx_mcds_parse_number(result->data, result->len, &leg->number)
+            == NGX_OK)
+        {
+            leg->has_number = 1;
+
+        } else {
+            rc = NGX_MCDS_NOT_NUMERIC;
+        }
+    }
+
+    leg->missing = (rc == NGX_MCDS_NOT_FOUND);
+
+    ngx_mcds_replica_take(group, rc);
+
+    if (--group->left) {
+        return;
+    }
+
+    ngx_memzero(&all, sizeof(ngx_mcds_result_t));
+    all.rc = group->rc;
+
+    if (all.rc == NGX_MCDS_OK
+        && (group->req.number || group->req.verb == NGX_MCDS_INCR
+            || group->req.verb == NGX_MCDS_DECR))
+    {
+        largest = ngx_mcds_replica_largest(group);
+
+        all.has = NGX_MCDS_VALUE;
+        all.data = text;
+        all.len = ngx_sprintf(text, "%uL", largest) - text;
+
+        ngx_mcds_replica_raise(group, largest);
+    }
+
+    ngx_mcds_replica_done(group, &all);
+    ngx_mcds_replica_free(group);
+}
+
+
+static void
+ngx_mcds_replica_take(ngx_mcds_group_t *group, ngx_uint_t rc)
+{
+    ngx_uint_t  rank;
+
+    rank = ngx_mcds_replica_rank(group->req.verb, rc);
+
+    if (rank > group->rank) {
+        group->rank = rank;
+        group->rc = rc;
+    }
+}
+
+
+/* of several answers the one of the highest rank counts */
+
+static ngx_uint_t
+ngx_mcds_replica_rank(ngx_uint_t verb, ngx_uint_t rc)
+{
+    switch (rc) {
+
+    case NGX_MCDS_OK:
+        return 5;
+
+    case NGX_MCDS_NOT_STORED:
+
+        /* it is there: with an append this is the server without it */
+
+        return verb == NGX_MCDS_ADD ? 6 : 4;
+
+    case NGX_MCDS_TOO_LARGE:
+        return verb == NGX_MCDS_GET ? 4 : 6;
+
+    case NGX_MCDS_NOT_FOUND:
+        return 4;
+
+    case NGX_MCDS_TIMEOUT:
+    case NGX_MCDS_CLOSED:
+    case NGX_MCDS_PROTOCOL:
+
+        /* it may have been done, unless somebody says better */
+
+        return verb == NGX_MCDS_DELETE ? 8 : 2;
+
+    case NGX_MCDS_DOWN:
+    case NGX_MCDS_BUSY:
+    case NGX_MCDS_TLS:
+        return verb == NGX_MCDS_DELETE ? 7 : 1;
+
+    default:
+        return 3;
+    }
+}
+
+
+static uint64_t
+ngx_mcds_replica_largest(ngx_mcds_group_t *group)
+{
+    uint64_t    largest;
+    ngx_uint_t  i;
+
+    largest = 0;
+
+    for (i = 0; i < group->n; i++) {
+        if (group->legs[i].has_number) {
+            largest = ngx_max(largest, group->legs[i].number);
+        }
+    }
+
+    return largest;
+}
+
+
+/*
+ * Only one operation finds a counter missing and makes it, so the difference
+ * is added once; with "update" nobody makes it, and the first one adds it.  One
+ * that expires is left alone: it may have ended here and live for a moment on
+ * the other server.
+ */
+
+static void
+ngx_mcds_replica_raise(ngx_mcds_group_t *group, uint64_t largest)
+{
+    u_char               text[NGX_INT64_LEN];
+    ngx_uint_t           i;
+    ngx_mcds_leg_t      *leg;
+    ngx_mcds_request_t   req;
+
+    if (group->req.verb != NGX_MCDS_INCR || group->req.ttl) {
+        return;
+    }
+
+    for (i = 0; i < group->n; i++) {
+        leg = &group->legs[i];
+        req = group->req;
+
+        if (leg->missing) {
+            req.verb = NGX_MCDS_ADD;
+            req.text.data = text;
+            req.text.len = ngx_sprintf(text, "%uL", largest) - text;
+
+        } else if (leg->has_number && leg->number < largest
+                   && !req.update && leg->number == req.initial)
+        {
+            req.delta = largest - leg->number;
+
+        } else {
+            continue;
+        }
+
+        req.want = 0;
+
+        (void) ngx_mcds_server_submit(leg->server, &req,
+                                      ngx_mcds_replica_raised, NULL);
+    }
+}
+
+
+static void
+ngx_mcds_replica_raised(void *data, ngx_mcds_result_t *result)
+{
+}
+
+
+static ngx_mcds_op_t *
+ngx_mcds_replica_read(ngx_mcds_group_t *group)
+{
+    ngx_mcds_op_t  *op;
+
+    group->start = ngx_mcds_replica_first_up(group);
+    group->asked = 1;
+
+    op = ngx_mcds_replica_ask(group, group->start, ngx_mcds_replica_read_done);
+    if (op == NULL) {
+        return NULL;
+    }
+
+    group->timer.handler = ngx_mcds_replica_read_timer;
+    group->timer.data = group;
+    group->timer.log = ngx_cycle->log;
+
+    ngx_add_timer(&group->timer, group->legs[0].server->pool->timeout / 2);
+
+    return op;
+}
+
+
+static void
+ngx_mcds_replica_read_done(void *data, ngx_mcds_result_t *result)
+{
+    ngx_mcds_leg_t *leg = data;
+
+    ngx_mcds_group_t   *group;
+    ngx_mcds_result_t   all;
+
+    group = leg->group;
+    group->left--;
+
+    ngx_mcds_replica_take(group, result->rc);
+
+    if (result->rc == NGX_MCDS_OK && group->handler) {
+        ngx_mcds_replica_mark_cas(leg, result);
+        ngx_mcds_replica_done(group, result);
+    }
+
+    if (group->handler && ngx_mcds_replica_read_next(group)) {
+        return;
+    }
+
+    if (group->left) {
+        return;
+    }
+
+    ngx_memzero(&all, sizeof(ngx_mcds_result_t));
+    all.rc = group->rc;
+
+    ngx_mcds_replica_done(group, &all);
+    ngx_mcds_replica_free(group);
+}
+
+
+/* 1 if there was one to ask */
+
+static ngx_uint_t
+ngx_mcds_replica_read_next(ngx_mcds_group_t *group)
+{
+    ngx_uint_t  i;
+
+    while (group->asked < group->n) {
+        i = (group->start + group->asked++) % group->n;
+
+        if (ngx_mcds_replica_ask(group, i, ngx_mcds_replica_read_done)) {
+            return 1;
+        }
+    }
+
+    return 0;
+}
+
+
+static void
+ngx_mcds_replica_read_timer(ngx_event_t *ev)
+{
+    (void) ngx_mcds_replica_read_next(ev->data);
+}
+
+
+static ngx_mcds_op_t *
+ngx_mcds_replica_lead(ngx_mcds_group_t *group)
+{
+    ngx_uint_t  leader;
+
+    if (group->req.cas) {
+        leader = (group->req.cas >> NGX_MCDS_CAS_SHIFT) % group->n;
+        group->req.cas &= NGX_MCDS_CAS_MASK;
+
+    } else {
+        leader = ngx_mcds_replica_first_up(group);
+    }
+
+    return ngx_mcds_replica_ask(group, leader, ngx_mcds_replica_lead_done);
+}
+
+
+static void
+ngx_mcds_replica_lead_done(void *data, ngx_mcds_result_t *result)
+{
+    ngx_mcds_leg_t *leg = data;
+
+    ngx_uint_t         followed;
+    ngx_mcds_group_t  *group;
+
+    group = leg->group;
+    group->left--;
+
+    ngx_mcds_replica_mark_cas(leg, result);
+    ngx_mcds_replica_take(group, result->rc);
+
+    followed = 0;
+
+    if (!group->req.single
+        && (result->rc == NGX_MCDS_OK
+            || (group->req.value && !ngx_mcds_answered(result->rc))))
+    {
+        followed = ngx_mcds_replica_follow(group, leg - group->legs);
+    }
+
+    /* without a leader it is for the others to say */
+
+    if (result->rc == NGX_MCDS_OK || !followed) {
+        ngx_mcds_replica_done(group, result);
+    }
+
+    if (!followed) {
+        ngx_mcds_replica_free(group);
+    }
+}
+
+
+/* the others take what the leader has, whatever they had; how many of them */
+
+static ngx_uint_t
+ngx_mcds_replica_follow(ngx_mcds_group_t *group, ngx_uint_t leader)
+{
+    ngx_uint_t  i, n;
+
+    if (group->req.verb == NGX_MCDS_ADD) {
+        group->req.verb = NGX_MCDS_SET;
+    }
+
+    group->req.cas = 0;
+    group->req.want = 0;
+
+    n = 0;
+
+    for (i = 0; i < group->n; i++) {
+
+        if (i == leader) {
+            continue;
+        }
+
+        if (ngx_mcds_replica_ask(group, i, ngx_mcds_replica_all_done)) {
+            n++;
+        }
+    }
+
+    return n;
+}
+
+
+static ngx_uint_t
+ngx_mcds_replica_first_up(ngx_mcds_group_t *group)
+{
+    ngx_uint_t  i;
+
+    for (i = 0; i < group->n; i++) {
+        if (!group->legs[i].server->down) {
+            return i;
+        }
+    }
+
+    return 0;
+}
+
+
+static void
+ngx_mcds_replica_mark_cas(ngx_mcds_leg_t *leg, ngx_mcds_result_t *result)
+{
+    if (!(result->has & NGX_MCDS_CAS) || result->cas == 0) {
+        return;
+    }
+
+    /* so many changes no memcached lives to see */
+
+    result->cas &= NGX_MCDS_CAS_MASK;
+    result->cas |= (uint64_t) (leg - leg->group->legs) << NGX_MCDS_CAS_SHIFT;
+}

@@ -1,0 +1,44 @@
+
+/*
+ * Copyright (C) mcds authors
+ *
+ * One operation on several servers: a key lies on the server that the pool's
+ * distribution chooses and on those that follow it in the list, as with
+ * libmemcached's replicas.
+ *
+ *   INCR, DECR   on all; the largest number
+ *   ADD          on all; stored if none of them had it
+ *   GET          the first that has it; the next one is asked when a server
+ *                does not have it, fails, or is silent for half of the pool's
+ *                timeout; of a number: all are asked, the largest one
+ *   SET, APPEND, on all; done if one has done it
+ *   TOUCH
+ *   DELETE       on all; done if all have done it
+ *
+ * A value of ngx_mcds_value_t (a page) that is stored under a condition, and
+ * whatever is marked single (a lock), has a leader: the first server that is
+ * not down.  What is said there holds; a page is then set on the others.  A
+ * CAS names the server that gave it in its two highest bits, so that it finds
+ * its way back.
+ *
+ * A counter without a time to live that had to be made anew on one server,
+ * because that came back empty, is raised there by what the others have more.
+ */
+
+
+#ifndef _NGX_MCDS_REPLICA_H_INCLUDED_
+#define _NGX_MCDS_REPLICA_H_INCLUDED_
+
+
+#include <ngx_config.h>
+#include <ngx_core.h>
+#include "ngx_mcds_client.h"
+
+
+/* as ngx_mcds_submit(), first is the index of the key's server */
+
+ngx_mcds_op_t *ngx_mcds_replica_submit(ngx_mcds_pool_t *pool, ngx_uint_t first,
+    ngx_mcds_request_t *req, ngx_mcds_handler_pt handler, void *data);
+
+
+#endif /* _NGX_MCDS_REPLICA_H_INCLUDED_ */
