@@ -47,11 +47,18 @@ static ngx_uint_t ngx_mcds_directive_is(ngx_mcds_directive_t *dir,
     const char *name);
 static uint32_t ngx_mcds_delta_min(ngx_mcds_directive_t *dir, ngx_uint_t has,
     uint32_t old);
-static ngx_uint_t ngx_mcds_fresh_refuse(ngx_mcds_answer_t *answer);
-static ngx_uint_t ngx_mcds_fresh_refuse_status(ngx_mcds_answer_t *answer);
+static ngx_mcds_cache_control_t *ngx_mcds_fresh_control(
+    ngx_mcds_answer_t *answer);
+static ngx_uint_t ngx_mcds_fresh_refuse(ngx_mcds_answer_t *answer,
+    ngx_mcds_cache_control_t *cc);
+static ngx_uint_t ngx_mcds_fresh_refuse_status(ngx_mcds_answer_t *answer,
+    ngx_mcds_cache_control_t *cc);
+static ngx_uint_t ngx_mcds_fresh_understood(ngx_uint_t status);
 static ngx_uint_t ngx_mcds_fresh_no_control(ngx_mcds_cache_control_t *cc);
 static int64_t ngx_mcds_fresh_life(ngx_mcds_answer_t *answer,
-    uint64_t now_ms);
+    ngx_mcds_cache_control_t *cc, uint64_t now_ms);
+static int64_t ngx_mcds_fresh_heuristic(ngx_mcds_answer_t *answer,
+    ngx_mcds_cache_control_t *cc, int64_t now);
 static int64_t ngx_mcds_fresh_span(int64_t from, int64_t to);
 
 
@@ -114,13 +121,15 @@ ngx_mcds_fresh_decide(ngx_mcds_answer_t *answer, uint64_t now_ms,
     ngx_uint_t                 reason;
     ngx_mcds_cache_control_t  *cc;
 
-    reason = ngx_mcds_fresh_refuse(answer);
+    cc = ngx_mcds_fresh_control(answer);
+
+    reason = ngx_mcds_fresh_refuse(answer, cc);
 
     if (reason != NGX_MCDS_STORE) {
         return reason;
     }
 
-    life = ngx_mcds_fresh_life(answer, now_ms);
+    life = ngx_mcds_fresh_life(answer, cc, now_ms);
 
     if (life == NGX_MCDS_NO_LIFE) {
         return NGX_MCDS_REFUSE_NO_LIFETIME;
@@ -129,8 +138,6 @@ ngx_mcds_fresh_decide(ngx_mcds_answer_t *answer, uint64_t now_ms,
     if (life == 0) {
         return NGX_MCDS_REFUSE_EXPIRED;
     }
-
-    cc = &answer->cc;
 
     entry->status = answer->status;
     entry->created = now_ms;
@@ -202,6 +209,70 @@ ngx_mcds_fresh_state(ngx_mcds_entry_t *entry, ngx_mcds_stale_t *stale,
     }
 
     return (late < update) ? NGX_MCDS_STALE_USABLE : NGX_MCDS_STALE_LAST;
+}
+
+
+ngx_uint_t
+ngx_mcds_fresh_error(ngx_mcds_entry_t *entry, ngx_mcds_stale_t *stale,
+    ngx_uint_t configured, uint64_t now_ms)
+{
+    uint64_t  late;
+
+    if (entry->flags & NGX_MCDS_ENTRY_REVALIDATE) {
+        return 0;
+    }
+
+    if (now_ms < entry->expire) {
+        return 1;
+    }
+
+    late = now_ms - entry->expire;
+
+    if (late >= stale->grace && stale->grace != NGX_MAX_INT_T_VALUE) {
+        return 0;
+    }
+
+    if (entry->sie != NGX_MCDS_ENTRY_UNSET) {
+        return late < (uint64_t) entry->sie * 1000;
+    }
+
+    return configured;
+}
+
+
+ngx_uint_t
+ngx_mcds_fresh_accepted(ngx_mcds_cache_control_t *cc, ngx_mcds_entry_t *entry,
+    uint64_t now_ms)
+{
+    uint64_t  late;
+
+    if (cc->no_cache) {
+        return 0;
+    }
+
+    if (cc->has_max_age
+        && ngx_mcds_fresh_age(entry, now_ms) > cc->max_age
+        && !cc->has_max_stale)
+    {
+        return 0;
+    }
+
+    if (now_ms < entry->expire) {
+        return !cc->has_min_fresh
+               || entry->expire - now_ms >= (uint64_t) cc->min_fresh * 1000;
+    }
+
+    if (cc->has_min_fresh) {
+        return 0;
+    }
+
+    if (!cc->has_max_stale || cc->max_stale == NGX_MCDS_MAX_DELTA) {
+        return 1;
+    }
+
+    late = now_ms - entry->expire;
+
+    return late <= (uint64_t) cc->max_stale * 1000;
 }
 
 
@@ -349,6 +420,8 @@ static void
 ngx_mcds_directive_apply(ngx_mcds_cache_control_t *cc,
     ngx_mcds_directive_t *dir)
 {
+    uint32_t  n;
+
     if (ngx_mcds_directive_is(dir, "max-age")) {
         cc->max_age = ngx_mcds_delta_min(dir, cc->has_max_age, cc->max_age);
         cc->has_max_age = 1;
@@ -380,6 +453,31 @@ ngx_mcds_directive_apply(ngx_mcds_cache_control_t *cc,
 
     } else if (ngx_mcds_directive_is(dir, "proxy-revalidate")) {
         cc->proxy_revalidate = 1;
+
+    } else if (ngx_mcds_directive_is(dir, "must-understand")) {
+        cc->must_understand = 1;
+
+    } else if (ngx_mcds_directive_is(dir, "only-if-cached")) {
+        cc->only_if_cached = 1;
+
+    } else if (ngx_mcds_directive_is(dir, "min-fresh")) {
+
+        /* of several the one that asks for most */
+
+        n = ngx_mcds_delta_min(dir, 0, 0);
+
+        cc->min_fresh = ngx_max(cc->min_fresh, n);
+        cc->has_min_fresh = 1;
+
+    } else if (ngx_mcds_directive_is(dir, "max-stale")) {
+
+        n = dir->has_arg ? ngx_mcds_delta_min(dir, 0, 0) : NGX_MCDS_MAX_DELTA;
+
+        if (!cc->has_max_stale || n < cc->max_stale) {
+            cc->max_stale = n;
+        }
+
+        cc->has_max_stale = 1;
 
     } else if (ngx_mcds_directive_is(dir, "public")) {
 
@@ -428,14 +526,29 @@ ngx_mcds_delta_min(ngx_mcds_directive_t *dir, ngx_uint_t has, uint32_t old)
 }
 
 
-static ngx_uint_t
-ngx_mcds_fresh_refuse(ngx_mcds_answer_t *answer)
+/* the one that counts */
+
+static ngx_mcds_cache_control_t *
+ngx_mcds_fresh_control(ngx_mcds_answer_t *answer)
 {
-    ngx_mcds_cache_control_t  *cc;
+    ngx_mcds_cache_control_t  *cdn;
 
-    cc = &answer->cc;
+    cdn = &answer->cdn;
 
-    if (ngx_mcds_fresh_refuse_status(answer)) {
+    if (!answer->has_cdn || cdn->malformed) {
+        return &answer->cc;
+    }
+
+    return (ngx_mcds_fresh_no_control(cdn)
+            && !cdn->private && !cdn->no_store && !cdn->no_cache)
+           ? &answer->cc : cdn;
+}
+
+
+static ngx_uint_t
+ngx_mcds_fresh_refuse(ngx_mcds_answer_t *answer, ngx_mcds_cache_control_t *cc)
+{
+    if (ngx_mcds_fresh_refuse_status(answer, cc)) {
         return NGX_MCDS_REFUSE_STATUS;
     }
 
@@ -447,12 +560,13 @@ ngx_mcds_fresh_refuse(ngx_mcds_answer_t *answer)
         return NGX_MCDS_REFUSE_PRIVATE;
     }
 
-    if (cc->no_store) {
+    if (cc->no_store && !cc->must_understand) {
         return NGX_MCDS_REFUSE_NO_STORE;
     }
 
     if (cc->no_cache
-        || (answer->pragma_no_cache && ngx_mcds_fresh_no_control(cc)))
+        || (answer->pragma_no_cache && cc == &answer->cc
+            && ngx_mcds_fresh_no_control(cc)))
     {
         return NGX_MCDS_REFUSE_NO_CACHE;
     }
@@ -482,13 +596,18 @@ ngx_mcds_fresh_refuse(ngx_mcds_answer_t *answer)
 
 
 static ngx_uint_t
-ngx_mcds_fresh_refuse_status(ngx_mcds_answer_t *answer)
+ngx_mcds_fresh_refuse_status(ngx_mcds_answer_t *answer,
+    ngx_mcds_cache_control_t *cc)
 {
     ngx_uint_t  status;
 
     status = answer->status;
 
     if (status < 200 || status > 599 || status == 206 || status == 304) {
+        return 1;
+    }
+
+    if (cc->must_understand && !ngx_mcds_fresh_understood(status)) {
         return 1;
     }
 
@@ -499,6 +618,35 @@ ngx_mcds_fresh_refuse_status(ngx_mcds_answer_t *answer)
     }
 
     return answer->valid < 0;
+}
+
+
+/* RFC 9110, 15.1, and the redirects whose caching is told there as well */
+
+static ngx_uint_t
+ngx_mcds_fresh_understood(ngx_uint_t status)
+{
+    switch (status) {
+
+    case 200:
+    case 203:
+    case 204:
+    case 300:
+    case 301:
+    case 302:
+    case 303:
+    case 307:
+    case 308:
+    case 404:
+    case 405:
+    case 410:
+    case 414:
+    case 501:
+        return 1;
+
+    default:
+        return 0;
+    }
 }
 
 
@@ -517,6 +665,7 @@ ngx_mcds_fresh_no_control(ngx_mcds_cache_control_t *cc)
            && !cc->public
            && !cc->must_revalidate
            && !cc->proxy_revalidate
+           && !cc->must_understand
            && !cc->malformed;
 }
 
@@ -524,7 +673,8 @@ ngx_mcds_fresh_no_control(ngx_mcds_cache_control_t *cc)
 /* in milliseconds; 0: expired, NGX_MCDS_NO_LIFE: nobody gave it one */
 
 static int64_t
-ngx_mcds_fresh_life(ngx_mcds_answer_t *answer, uint64_t now_ms)
+ngx_mcds_fresh_life(ngx_mcds_answer_t *answer, ngx_mcds_cache_control_t *cc,
+    uint64_t now_ms)
 {
     int64_t  life, now;
 
@@ -536,13 +686,13 @@ ngx_mcds_fresh_life(ngx_mcds_answer_t *answer, uint64_t now_ms)
         return ngx_mcds_fresh_span(now, answer->accel) * 1000;
     }
 
-    if (answer->cc.has_s_maxage) {
-        life = (int64_t) answer->cc.s_maxage * 1000;
+    if (cc->has_s_maxage) {
+        life = (int64_t) cc->s_maxage * 1000;
 
-    } else if (answer->cc.has_max_age) {
-        life = (int64_t) answer->cc.max_age * 1000;
+    } else if (cc->has_max_age) {
+        life = (int64_t) cc->max_age * 1000;
 
-    } else if (answer->has_expires) {
+    } else if (answer->has_expires && cc == &answer->cc) {
 
         if (answer->expires == NGX_ERROR) {
             return 0;
@@ -563,12 +713,56 @@ ngx_mcds_fresh_life(ngx_mcds_answer_t *answer, uint64_t now_ms)
         return ngx_mcds_fresh_span(0, answer->valid) * 1000;
 
     } else {
-        return NGX_MCDS_NO_LIFE;
+        life = ngx_mcds_fresh_heuristic(answer, cc, now);
+
+        if (life == NGX_MCDS_NO_LIFE) {
+            return life;
+        }
     }
 
     life -= (int64_t) answer->age * 1000;
 
     return ngx_max(life, 0);
+}
+
+
+static int64_t
+ngx_mcds_fresh_heuristic(ngx_mcds_answer_t *answer,
+    ngx_mcds_cache_control_t *cc, int64_t now)
+{
+    int64_t  life;
+
+    if (answer->heuristic == 0 || answer->last_modified == NGX_ERROR) {
+        return NGX_MCDS_NO_LIFE;
+    }
+
+    switch (answer->status) {
+
+    case 302:
+    case 303:
+    case 307:
+
+        if (!cc->public) {
+            return NGX_MCDS_NO_LIFE;
+        }
+
+        break;
+
+    default:
+
+        if (!cc->public && !ngx_mcds_fresh_understood(answer->status)) {
+            return NGX_MCDS_NO_LIFE;
+        }
+    }
+
+    if (answer->date != NGX_ERROR) {
+        now = answer->date;
+    }
+
+    life = ngx_mcds_fresh_span(answer->last_modified, now)
+           * (int64_t) answer->heuristic / 100;
+
+    return ngx_min(life, answer->heuristic_max) * 1000;
 }
 
 

@@ -17,7 +17,7 @@
 
 
 /*
- * The Cache-Control of an answer, all its lines joined.  Begin with zeroed
+ * The Cache-Control of an answer or of a request, all its lines joined.  Begin with zeroed
  * memory and add each line.  Numbers: RFC 9111, 1.2.2: too large counts as
  * 2147483648; of duplicates the smaller counts; a directive whose argument is
  * not a number (1*DIGIT, or that in quotes) is 0: stale at once.  Directive
@@ -35,17 +35,23 @@ typedef struct {
     uint32_t      s_maxage;
     uint32_t      swr;            /* stale-while-revalidate, RFC 5861 */
     uint32_t      sie;            /* stale-if-error */
+    uint32_t      max_stale;      /* of a request; without an argument any */
+    uint32_t      min_fresh;      /* of a request */
 
     unsigned      has_max_age:1;
     unsigned      has_s_maxage:1;
     unsigned      has_swr:1;
     unsigned      has_sie:1;
+    unsigned      has_max_stale:1;
+    unsigned      has_min_fresh:1;
+    unsigned      only_if_cached:1;
     unsigned      no_store:1;
     unsigned      no_cache:1;
     unsigned      private:1;
     unsigned      public:1;
     unsigned      must_revalidate:1;
     unsigned      proxy_revalidate:1;
+    unsigned      must_understand:1;
     unsigned      malformed:1;
 } ngx_mcds_cache_control_t;
 
@@ -57,18 +63,24 @@ void ngx_mcds_cache_control_add(ngx_mcds_cache_control_t *cc,
 
 typedef struct {
     ngx_mcds_cache_control_t   cc;
+    ngx_mcds_cache_control_t   cdn;   /* CDN-Cache-Control, RFC 9213 */
 
     ngx_uint_t    status;
 
     time_t        expires;        /* NGX_ERROR: there, but no date */
     time_t        date;           /* NGX_ERROR: none, or no date */
+    time_t        last_modified;  /* NGX_ERROR: none, or no date */
     uint32_t      age;            /* Age, seconds, 0: none */
     time_t        accel;          /* X-Accel-Expires: the time it names, when
                                      has_accel */
     time_t        valid;          /* mcds_cache_valid for the status, seconds;
                                      -1: not configured */
+    ngx_uint_t    heuristic;      /* percent of the time since Last-Modified;
+                                     0: no heuristics */
+    time_t        heuristic_max;  /* ... but at most so many seconds */
 
     unsigned      has_expires:1;
+    unsigned      has_cdn:1;
     unsigned      has_accel:1;
     unsigned      pragma_no_cache:1;
     unsigned      set_cookie:1;
@@ -102,7 +114,9 @@ typedef enum {
  * of the list.
  *
  * Lifetime, in this order: X-Accel-Expires, s-maxage, max-age, Expires minus
- * Date (minus now without a Date), mcds_cache_valid.  The Age of the answer
+ * Date (minus now without a Date), mcds_cache_valid; then, for statuses that
+ * RFC 9110, 15.1, lets be, and with "public", a part of the time from
+ * Last-Modified to Date (RFC 9111, 4.2.2).  The Age of the answer
  * is taken off s-maxage, max-age and Expires, not off the others.  Lifetimes
  * count as 2147483648 seconds at most.  That of X-Accel-Expires is counted
  * from the second in which the answer began, so that a caller who adds a
@@ -113,6 +127,11 @@ typedef enum {
  * refuses.  A 5xx or 4xx answer is stored only if mcds_cache_valid names its
  * status; 404 and 410 also with an explicit lifetime, and without any they
  * are refused for want of it.
+ *
+ * A CDN-Cache-Control that can be read and says something stands for
+ * Cache-Control, Expires and Pragma; one that cannot is not there.  With
+ * must-understand, no-store is not heard for statuses whose caching is known,
+ * and all others are refused (RFC 9111, 5.2.2.3).
  *
  * must-revalidate and proxy-revalidate set NGX_MCDS_ENTRY_REVALIDATE; so does
  * s-maxage (RFC 9111, 5.2.2.10) unless the answer has stale-while-revalidate
@@ -161,6 +180,28 @@ typedef struct {
 
 ngx_uint_t ngx_mcds_fresh_state(ngx_mcds_entry_t *entry,
     ngx_mcds_stale_t *stale, uint64_t now_ms);
+
+
+/*
+ * Whether a page may be served at now_ms because its origin failed: 1 or 0.
+ * stale-if-error of the entry counts from "expire before"; without it
+ * configured says whether an error is reason enough, and grace bounds it.
+ * NGX_MCDS_ENTRY_REVALIDATE forbids it.
+ */
+
+ngx_uint_t ngx_mcds_fresh_error(ngx_mcds_entry_t *entry,
+    ngx_mcds_stale_t *stale, ngx_uint_t configured, uint64_t now_ms);
+
+
+/*
+ * Whether a stored page is what a request accepts by its Cache-Control, RFC
+ * 9111, 5.2.1: 1 or 0.  no-cache accepts none; max-age, min-fresh and, of a
+ * page that is stale, max-stale are looked at; a stale page is otherwise for
+ * ngx_mcds_fresh_state() to judge.
+ */
+
+ngx_uint_t ngx_mcds_fresh_accepted(ngx_mcds_cache_control_t *cc,
+    ngx_mcds_entry_t *entry, uint64_t now_ms);
 
 
 /*

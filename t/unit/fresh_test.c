@@ -97,6 +97,10 @@ static void test_decide_cookie(void);
 static void test_decide_stale(void);
 static void test_reasons(void);
 static void test_state(void);
+static void test_targeted(void);
+static void test_heuristic(void);
+static void test_error(void);
+static void test_accepted(void);
 static void test_age(void);
 
 static void parse(ngx_mcds_cache_control_t *cc, const char *lines);
@@ -530,6 +534,10 @@ main(void)
     test_decide_stale();
     test_reasons();
     test_state();
+    test_targeted();
+    test_heuristic();
+    test_error();
+    test_accepted();
     test_age();
 
     return done_testing();
@@ -939,6 +947,251 @@ test_state(void)
     entry.expire = UINT64_MAX - 500;
     ok(ngx_mcds_fresh_state(&entry, &stale, UINT64_MAX)
        == NGX_MCDS_STALE_USABLE, "no bound wraps around");
+}
+
+
+/* CDN-Cache-Control (RFC 9213) and must-understand */
+
+static void
+test_targeted(void)
+{
+    int                good;
+    ngx_uint_t         i, reason;
+    ngx_mcds_entry_t   entry;
+    ngx_mcds_answer_t  answer;
+
+    static struct {
+        ngx_uint_t   status;
+        const char  *cc, *cdn;
+        ngx_uint_t   bits, reason;
+        int64_t      life;
+    } rows[] = {
+        { 200, "no-store", "max-age=60", 0, NGX_MCDS_STORE, 60000 },
+        { 200, "private", "max-age=60", 0, NGX_MCDS_STORE, 60000 },
+        { 200, "max-age=60", "no-store", 0, NGX_MCDS_REFUSE_NO_STORE, 0 },
+        { 200, "max-age=60", "max-age=0", 0, NGX_MCDS_REFUSE_EXPIRED, 0 },
+        { 200, "max-age=60", "max-age=5, s-maxage=7", 0, NGX_MCDS_STORE,
+          7000 },
+        { 200, "max-age=60", "", 0, NGX_MCDS_STORE, 60000 },
+        { 200, "max-age=60", "x-unknown", 0, NGX_MCDS_STORE, 60000 },
+        { 200, "max-age=60", "max-age=5; no", 0, NGX_MCDS_STORE, 60000 },
+        { 200, "no-store", "max-age=5; no", 0, NGX_MCDS_REFUSE_NO_STORE, 0 },
+        { 200, NULL, "must-revalidate", EXPIRES|DATE,
+          NGX_MCDS_REFUSE_NO_LIFETIME, 0 },
+        { 200, NULL, "max-age=60", PRAGMA, NGX_MCDS_STORE, 60000 },
+        { 200, "max-age=60", "max-age=10", COOKIE,
+          NGX_MCDS_REFUSE_SET_COOKIE, 0 },
+        { 200, NULL, "max-age=10", AUTH, NGX_MCDS_REFUSE_AUTHORIZATION, 0 },
+        { 200, NULL, "max-age=10, public", AUTH, NGX_MCDS_STORE, 10000 },
+
+        { 200, "no-store, must-understand, max-age=60", NULL, 0,
+          NGX_MCDS_STORE, 60000 },
+        { 404, "must-understand, no-store, max-age=60", NULL, 0,
+          NGX_MCDS_STORE, 60000 },
+        { 299, "no-store, must-understand, max-age=60", NULL, 0,
+          NGX_MCDS_REFUSE_STATUS, 0 },
+        { 299, "must-understand, max-age=60", NULL, 0,
+          NGX_MCDS_REFUSE_STATUS, 0 },
+        { 299, "max-age=60", NULL, 0, NGX_MCDS_STORE, 60000 },
+        { 200, "private, must-understand, max-age=60", NULL, 0,
+          NGX_MCDS_REFUSE_PRIVATE, 0 }
+    };
+
+    for (i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+
+        ngx_memzero(&answer, sizeof(answer));
+        parse(&answer.cc, rows[i].cc);
+
+        if (rows[i].cdn) {
+            parse(&answer.cdn, rows[i].cdn);
+            answer.has_cdn = 1;
+        }
+
+        answer.status = rows[i].status;
+        answer.valid = -1;
+        answer.last_modified = NGX_ERROR;
+        answer.date = (rows[i].bits & DATE) ? NOW : NGX_ERROR;
+        answer.expires = NOW + 60;
+        answer.has_expires = (rows[i].bits & EXPIRES) != 0;
+        answer.pragma_no_cache = (rows[i].bits & PRAGMA) != 0;
+        answer.set_cookie = (rows[i].bits & COOKIE) != 0;
+        answer.authorization = (rows[i].bits & AUTH) != 0;
+
+        reason = ngx_mcds_fresh_decide(&answer, NOW_MS, &entry);
+
+        good = reason == rows[i].reason;
+
+        if (reason == NGX_MCDS_STORE) {
+            good = good
+                   && (int64_t) (entry.expire - NOW_MS) == rows[i].life;
+        }
+
+        ok(good, "targeted %u: %u \"%s\" \"%s\": %s", (unsigned) i,
+           (unsigned) rows[i].status, rows[i].cc ? rows[i].cc : "-",
+           rows[i].cdn ? rows[i].cdn : "-",
+           ngx_mcds_fresh_reason(rows[i].reason));
+    }
+}
+
+
+static void
+test_heuristic(void)
+{
+    int                good;
+    ngx_uint_t         i, reason;
+    ngx_mcds_entry_t   entry;
+    ngx_mcds_answer_t  answer;
+
+    static struct {
+        ngx_uint_t   status;
+        const char  *cc;
+        ngx_uint_t   percent;
+        int64_t      max, modified, date;  /* NOW - these; -1: none */
+        uint32_t     age;
+        ngx_uint_t   reason;
+        int64_t      life;
+    } rows[] = {
+        { 200, NULL, 0, 100, 1000, 0, 0, NGX_MCDS_REFUSE_NO_LIFETIME, 0 },
+        { 200, NULL, 10, 1000, 1000, 0, 0, NGX_MCDS_STORE, 100000 },
+        { 200, NULL, 10, 1000, 1000, -1, 0, NGX_MCDS_STORE, 100000 },
+        { 200, NULL, 10, 50, 1000, 0, 0, NGX_MCDS_STORE, 50000 },
+        { 200, NULL, 10, 1000, 1000, 500, 0, NGX_MCDS_STORE, 50000 },
+        { 200, NULL, 10, 1000, 1000, 0, 40, NGX_MCDS_STORE, 60000 },
+        { 200, NULL, 10, 1000, 1000, 0, 100, NGX_MCDS_REFUSE_EXPIRED, 0 },
+        { 200, NULL, 10, 1000, -1, 0, 0, NGX_MCDS_REFUSE_NO_LIFETIME, 0 },
+        { 200, NULL, 10, 1000, 5, 0, 0, NGX_MCDS_REFUSE_EXPIRED, 0 },
+        { 200, "max-age=7", 10, 1000, 1000, 0, 0, NGX_MCDS_STORE, 7000 },
+        { 204, NULL, 10, 1000, 1000, 0, 0, NGX_MCDS_STORE, 100000 },
+        { 302, NULL, 10, 1000, 1000, 0, 0, NGX_MCDS_REFUSE_NO_LIFETIME, 0 },
+        { 302, "public", 10, 1000, 1000, 0, 0, NGX_MCDS_STORE, 100000 },
+        { 299, NULL, 10, 1000, 1000, 0, 0, NGX_MCDS_REFUSE_NO_LIFETIME, 0 },
+        { 299, "public", 10, 1000, 1000, 0, 0, NGX_MCDS_STORE, 100000 },
+        { 404, NULL, 10, 1000, 1000, 0, 0, NGX_MCDS_STORE, 100000 },
+        { 200, NULL, 100, 0x7fffffff, 1700000000, 0, 0, NGX_MCDS_STORE,
+          1700000000000 }
+    };
+
+    for (i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+
+        ngx_memzero(&answer, sizeof(answer));
+        parse(&answer.cc, rows[i].cc);
+
+        answer.status = rows[i].status;
+        answer.valid = -1;
+        answer.age = rows[i].age;
+        answer.heuristic = rows[i].percent;
+        answer.heuristic_max = rows[i].max;
+        answer.last_modified = (rows[i].modified < 0)
+                               ? NGX_ERROR : NOW - rows[i].modified;
+        answer.date = (rows[i].date < 0) ? NGX_ERROR : NOW - rows[i].date;
+
+        reason = ngx_mcds_fresh_decide(&answer, NOW_MS, &entry);
+
+        good = reason == rows[i].reason;
+
+        if (reason == NGX_MCDS_STORE) {
+            good = good
+                   && (int64_t) (entry.expire - NOW_MS) == rows[i].life;
+        }
+
+        ok(good, "heuristic %u: %u %s", (unsigned) i,
+           (unsigned) rows[i].status, ngx_mcds_fresh_reason(rows[i].reason));
+    }
+}
+
+
+static void
+test_error(void)
+{
+    ngx_uint_t        i;
+    ngx_mcds_stale_t  stale;
+    ngx_mcds_entry_t  entry;
+
+    static struct {
+        int64_t      late;
+        uint32_t     sie, flags;
+        uint64_t     grace;
+        ngx_uint_t   configured, usable;
+    } rows[] = {
+        { -1, UNSET, 0, NEVER, 0, 1 },
+        { 0, UNSET, 0, NEVER, 0, 0 },
+        { 0, UNSET, 0, NEVER, 1, 1 },
+        { 86400000, UNSET, 0, NEVER, 1, 1 },
+        { 0, 60, 0, NEVER, 0, 1 },
+        { 59999, 60, 0, NEVER, 0, 1 },
+        { 60000, 60, 0, NEVER, 0, 0 },
+        { 60000, 60, 0, NEVER, 1, 0 },
+        { 0, 0, 0, NEVER, 1, 0 },
+        { 999, UNSET, 0, 1000, 1, 1 },
+        { 1000, UNSET, 0, 1000, 1, 0 },
+        { 1000, 60, 0, 1000, 1, 0 },
+        { 0, 60, REVALID, NEVER, 1, 0 },
+        { -1, 60, REVALID, NEVER, 1, 0 }
+    };
+
+    for (i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+
+        ngx_memzero(&entry, sizeof(entry));
+        entry.expire = NOW_MS;
+        entry.sie = rows[i].sie;
+        entry.flags = rows[i].flags;
+
+        stale.update = 0;
+        stale.grace = rows[i].grace;
+
+        ok(ngx_mcds_fresh_error(&entry, &stale, rows[i].configured,
+                                NOW_MS + rows[i].late) == rows[i].usable,
+           "error %u: %s", (unsigned) i, rows[i].usable ? "used" : "not used");
+    }
+}
+
+
+static void
+test_accepted(void)
+{
+    ngx_uint_t                i;
+    ngx_mcds_entry_t          entry;
+    ngx_mcds_cache_control_t  cc;
+
+    static struct {
+        const char  *cc;
+        int64_t      late;                 /* now - expire, milliseconds */
+        ngx_uint_t   accepted;
+    } rows[] = {
+        { "", -1, 1 }, { "", 1000, 1 },
+        { "no-cache", -60000, 0 }, { "No-Cache", -60000, 0 },
+        { "max-age=0", -59000, 0 },
+
+        /* the page is 100 seconds old at the time it expires */
+
+        { "max-age=40", -60000, 1 }, { "max-age=39", -60000, 0 },
+        { "max-age=40, max-age=1000", -60000, 1 },
+        { "max-age=100", 0, 1 }, { "max-age=99", 0, 0 },
+        { "min-fresh=60", -60000, 1 }, { "min-fresh=61", -60000, 0 },
+        { "min-fresh=1, min-fresh=61", -60000, 0 },
+        { "min-fresh=0", 0, 0 }, { "min-fresh=1", 5000, 0 },
+        { "max-stale", 86400000, 1 }, { "max-stale=60", 60000, 1 },
+        { "max-stale=60", 60001, 0 }, { "max-stale=60", -1000, 1 },
+        { "max-stale, max-stale=5", 5001, 0 }, { "max-stale=x", 1, 0 }
+    };
+
+    for (i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+
+        ngx_memzero(&cc, sizeof(cc));
+        parse(&cc, rows[i].cc);
+
+        ngx_memzero(&entry, sizeof(entry));
+        entry.created = NOW_MS;
+        entry.expire = NOW_MS + 100000;
+
+        ok(ngx_mcds_fresh_accepted(&cc, &entry, entry.expire + rows[i].late)
+           == rows[i].accepted,
+           "request \"%s\", %d ms late: %s", rows[i].cc, (int) rows[i].late,
+           rows[i].accepted ? "accepted" : "not accepted");
+    }
+
+    parse(&cc, "only-if-cached");
+    ok(cc.only_if_cached, "only-if-cached");
 }
 
 
