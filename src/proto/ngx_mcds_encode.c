@@ -6,16 +6,11 @@
 
 #include <ngx_config.h>
 #include <ngx_core.h>
-#include "ngx_mcds_proto.h"
+#include "ngx_mcds_codec.h"
 
 
-#define ngx_mcds_encode_literal(p, s)  ngx_cpymem(p, s, sizeof(s) - 1)
-
-
-static u_char *ngx_mcds_encode_key(u_char *p, ngx_str_t *key);
 static u_char *ngx_mcds_encode_store(u_char *p, ngx_mcds_cmd_t *cmd);
 static u_char *ngx_mcds_encode_arithmetic(u_char *p, ngx_mcds_cmd_t *cmd);
-static u_char *ngx_mcds_encode_decimal(u_char *p, uint64_t n);
 static u_char *ngx_mcds_encode_hex(u_char *p, uint32_t n);
 
 
@@ -164,14 +159,14 @@ ngx_mcds_encode_arithmetic(u_char *p, ngx_mcds_cmd_t *cmd)
 }
 
 
-static u_char *
+u_char *
 ngx_mcds_encode_key(u_char *p, ngx_str_t *key)
 {
     return ngx_cpymem(p, key->data, key->len);
 }
 
 
-static u_char *
+u_char *
 ngx_mcds_encode_decimal(u_char *p, uint64_t n)
 {
     u_char  *t, temp[NGX_INT64_LEN];

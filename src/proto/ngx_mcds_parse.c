@@ -6,7 +6,7 @@
 
 #include <ngx_config.h>
 #include <ngx_core.h>
-#include "ngx_mcds_proto.h"
+#include "ngx_mcds_codec.h"
 
 
 /* how much of what cannot be understood is shown to the log */
@@ -38,19 +38,14 @@
      && ngx_memcmp((text)->data, s, sizeof(s) - 1) == 0)
 
 
-static ngx_int_t ngx_mcds_parse_line(ngx_mcds_reply_t *reply, u_char *p,
+static ngx_int_t ngx_mcds_parse_meta(ngx_mcds_reply_t *reply, u_char *p,
     u_char *last);
 static ngx_int_t ngx_mcds_parse_flags(ngx_mcds_reply_t *reply, u_char *p,
     u_char *last);
-static ngx_int_t ngx_mcds_parse_words(ngx_mcds_reply_t *reply, u_char *p,
-    u_char *last);
 static ngx_int_t ngx_mcds_parse_text(ngx_str_t *text, u_char *p,
     u_char *last);
-static u_char *ngx_mcds_parse_key(ngx_str_t *key, u_char *p, u_char *last);
 static u_char *ngx_mcds_parse_ttl(int64_t *ttl, u_char *p, u_char *last);
 static u_char *ngx_mcds_parse_hex(uint32_t *number, u_char *p, u_char *last);
-static u_char *ngx_mcds_parse_decimal(uint64_t *number, uint64_t max,
-    u_char *p, u_char *last);
 static u_char *ngx_mcds_parse_digits(uint64_t *number, u_char *p,
     u_char *last);
 static void ngx_mcds_parse_excerpt(ngx_str_t *text, u_char *p, u_char *last);
@@ -59,7 +54,38 @@ static void ngx_mcds_parse_excerpt(ngx_str_t *text, u_char *p, u_char *last);
 ngx_int_t
 ngx_mcds_parse(ngx_mcds_reply_t *reply, ngx_buf_t *b)
 {
-    u_char  *p, *lf, *last;
+    u_char     *p, *last, *end;
+    ngx_int_t   rc;
+
+    rc = ngx_mcds_parse_line(reply, b, &end);
+
+    if (rc != NGX_OK) {
+        return rc;
+    }
+
+    p = b->pos;
+    last = end;
+
+    /* memcached before 1.6.18 may leave one space at the end */
+
+    if (last > p && last[-1] == ' ') {
+        last--;
+    }
+
+    if (ngx_mcds_parse_meta(reply, p, last) != NGX_OK) {
+        return ngx_mcds_parse_failed(reply, p, last);
+    }
+
+    b->pos = end + 2;
+
+    return NGX_OK;
+}
+
+
+ngx_int_t
+ngx_mcds_parse_line(ngx_mcds_reply_t *reply, ngx_buf_t *b, u_char **last)
+{
+    u_char  *p, *lf;
     size_t   len;
 
     ngx_memzero(reply, sizeof(ngx_mcds_reply_t));
@@ -79,38 +105,21 @@ ngx_mcds_parse(ngx_mcds_reply_t *reply, ngx_buf_t *b)
             return NGX_AGAIN;
         }
 
-        ngx_mcds_parse_excerpt(&reply->text, p, b->last);
-
-        return NGX_ERROR;
+        return ngx_mcds_parse_failed(reply, p, b->last);
     }
 
-    last = lf - 1;
-
-    if (lf == p || *last != CR) {
-        ngx_mcds_parse_excerpt(&reply->text, p, lf);
-        return NGX_ERROR;
+    if (lf == p || lf[-1] != CR) {
+        return ngx_mcds_parse_failed(reply, p, lf);
     }
 
-    /* memcached before 1.6.18 may leave one space at the end */
-
-    if (last > p && last[-1] == ' ') {
-        last--;
-    }
-
-    if (ngx_mcds_parse_line(reply, p, last) != NGX_OK) {
-        ngx_memzero(reply, sizeof(ngx_mcds_reply_t));
-        ngx_mcds_parse_excerpt(&reply->text, p, last);
-        return NGX_ERROR;
-    }
-
-    b->pos = lf + 1;
+    *last = lf - 1;
 
     return NGX_OK;
 }
 
 
 static ngx_int_t
-ngx_mcds_parse_line(ngx_mcds_reply_t *reply, u_char *p, u_char *last)
+ngx_mcds_parse_meta(ngx_mcds_reply_t *reply, u_char *p, u_char *last)
 {
     uint64_t  n;
 
@@ -251,7 +260,7 @@ ngx_mcds_parse_flags(ngx_mcds_reply_t *reply, u_char *p, u_char *last)
 }
 
 
-static ngx_int_t
+ngx_int_t
 ngx_mcds_parse_words(ngx_mcds_reply_t *reply, u_char *p, u_char *last)
 {
     size_t      len;
@@ -325,7 +334,7 @@ ngx_mcds_parse_text(ngx_str_t *text, u_char *p, u_char *last)
 }
 
 
-static u_char *
+u_char *
 ngx_mcds_parse_key(ngx_str_t *key, u_char *p, u_char *last)
 {
     key->data = p;
@@ -404,7 +413,7 @@ ngx_mcds_parse_hex(uint32_t *number, u_char *p, u_char *last)
 
 /* stops at what is no digit; the caller sees to what may stand there */
 
-static u_char *
+u_char *
 ngx_mcds_parse_decimal(uint64_t *number, uint64_t max, u_char *p,
     u_char *last)
 {
@@ -455,6 +464,16 @@ ngx_mcds_parse_digits(uint64_t *number, u_char *p, u_char *last)
     *number = n;
 
     return p;
+}
+
+
+ngx_int_t
+ngx_mcds_parse_failed(ngx_mcds_reply_t *reply, u_char *p, u_char *last)
+{
+    ngx_memzero(reply, sizeof(ngx_mcds_reply_t));
+    ngx_mcds_parse_excerpt(&reply->text, p, last);
+
+    return NGX_ERROR;
 }
 
 

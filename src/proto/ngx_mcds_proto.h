@@ -2,7 +2,8 @@
 /*
  * Copyright (C) mcds authors
  *
- * The meta commands of memcached, doc/protocol.txt, "Meta Commands".
+ * The meta commands of memcached, doc/protocol.txt, "Meta Commands", and the
+ * classic ones, for servers and proxies that know no others.
  */
 
 
@@ -83,13 +84,14 @@ typedef struct {
 
     /*
      * Slices of the buffer that was parsed: the key that was echoed; the
-     * version of a VERSION reply; the text behind an error word.
+     * version of a VERSION reply; the text behind an error word; the number.
      */
     ngx_str_t     key;
     ngx_str_t     text;
 
     unsigned      noop:1;         /* MN */
     unsigned      version:1;      /* VERSION */
+    unsigned      number:1;       /* classic: the number is all the line */
 } ngx_mcds_reply_t;
 
 
@@ -126,6 +128,49 @@ u_char *ngx_mcds_encode(u_char *buf, ngx_mcds_cmd_t *cmd);
  */
 
 ngx_int_t ngx_mcds_parse(ngx_mcds_reply_t *reply, ngx_buf_t *b);
+
+
+/*
+ * The classic protocol.  Its commands are the same, with the differences that:
+ *
+ * GET       "get", or "gets" when the CAS is wanted; both bring the value
+ *           even if it is not, and neither tells the time to live;
+ * SET       "set", or "cas" with a CAS;
+ * INCR,     "incr", "decr": never make what is not there, so initial and ttl
+ * DECR      are not used;
+ * DELETE    "delete"; with a CAS it is a "cas" that stores an empty value
+ *           whose time has passed, with the end of that value in the command;
+ * TOUCH     "touch".
+ *
+ * Nothing but the key of a value is echoed, no time to live and no CAS of what
+ * was stored is told, and there is no NOOP.
+ *
+ * encode: as ngx_mcds_encode().
+ *
+ * words: the replies that the command may have.
+ *
+ * parse: as ngx_mcds_parse(), for one of these replies; errors of the server
+ * may always come, that of no number where a number may.  What has a value
+ * (with its key and flags, its CAS if the command asked for it) is followed
+ * by so many bytes, CRLF, "END" and CRLF, which the caller takes and checks.
+ */
+
+#define NGX_MCDS_WORD_VALUE       0x0001
+#define NGX_MCDS_WORD_VALUE_CAS   0x0002
+#define NGX_MCDS_WORD_END         0x0004
+#define NGX_MCDS_WORD_STORED      0x0008
+#define NGX_MCDS_WORD_NOT_STORED  0x0010
+#define NGX_MCDS_WORD_EXISTS      0x0020
+#define NGX_MCDS_WORD_NOT_FOUND   0x0040
+#define NGX_MCDS_WORD_DELETED     0x0080
+#define NGX_MCDS_WORD_TOUCHED     0x0100
+#define NGX_MCDS_WORD_NUMBER      0x0200
+#define NGX_MCDS_WORD_VERSION     0x0400
+
+u_char *ngx_mcds_classic_encode(u_char *buf, ngx_mcds_cmd_t *cmd);
+ngx_uint_t ngx_mcds_classic_words(ngx_mcds_cmd_t *cmd);
+ngx_int_t ngx_mcds_classic_parse(ngx_mcds_reply_t *reply, ngx_buf_t *b,
+    ngx_uint_t words);
 
 
 /*

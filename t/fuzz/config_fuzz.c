@@ -122,10 +122,13 @@ add(ngx_conf_t *cf, ngx_mcds_pool_t *pool, u_char *data, size_t len)
 
     last = data + len;
 
-    /* the first byte of a line is the weight, and whether it is down */
+    /*
+     * The first byte of a line is the weight, and whether it is down.  Large
+     * weights are rare: rings are sorted, which takes most of the time.
+     */
 
     while (last - data > 1) {
-        weight = 1 + data[0] % 100 * 10;
+        weight = data[0] == 0xef ? 100 : 1 + data[0] % 8;
         down = data[0] >= 0xf0;
         data++;
 

@@ -139,6 +139,10 @@ check(ngx_mcds_entry_t *entry, u_char *data, size_t len)
          ? entry->status >= 200 && entry->status <= 599 : entry->status == 0);
     must(entry->parts ? entry->total > entry->body.len
                       : entry->total == entry->body.len);
+    must(entry->parts == 0
+         || (entry->part != 0
+             && ngx_mcds_entry_part(entry, entry->parts - 1) > 0
+             && ngx_mcds_entry_part(entry, entry->parts - 1) <= entry->part));
 
     check_headers(entry);
 
@@ -226,6 +230,7 @@ same(ngx_mcds_entry_t *a, ngx_mcds_entry_t *b)
            && a->generation == b->generation && a->total == b->total
            && a->age == b->age && a->swr == b->swr && a->sie == b->sie
            && a->took == b->took && a->parts == b->parts
+           && (a->parts == 0 || a->part == b->part)
            && a->status == b->status
            && same_text(&a->key, &b->key) && same_text(&a->ext, &b->ext)
            && same_text(&a->headers, &b->headers)

@@ -10,6 +10,7 @@
 #include <ngx_event_connect.h>
 #include <netdb.h>
 #include "ngx_mcds_conn.h"
+#include "ngx_mcds_resolve.h"
 #include "io.h"
 
 
@@ -216,6 +217,26 @@ ngx_mcds_ssl_close(ngx_connection_t *c)
 }
 
 #endif
+
+
+/* addresses stay */
+
+void
+ngx_mcds_resolve_connected(ngx_mcds_server_t *server)
+{
+}
+
+
+void
+ngx_mcds_resolve_next(ngx_mcds_server_t *server)
+{
+}
+
+
+void
+ngx_mcds_resolve_stop(ngx_mcds_server_t *server)
+{
+}
 
 
 /* asked how a connect() ended */
