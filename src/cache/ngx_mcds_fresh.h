@@ -17,10 +17,12 @@
 
 
 /*
- * The Cache-Control of an answer or of a request, all its lines joined.  Begin with zeroed
- * memory and add each line.  Numbers: RFC 9111, 1.2.2: too large counts as
- * 2147483648; of duplicates the smaller counts; a directive whose argument is
- * not a number (1*DIGIT, or that in quotes) is 0: stale at once.  Directive
+ * The Cache-Control of an answer or of a request, all its lines joined.  Begin
+ * with zeroed memory and add each line.  Numbers: RFC 9111, 1.2.2: too large
+ * counts as 2147483648; of duplicates the smaller counts; a directive whose
+ * argument is not a number (1*DIGIT, or that in quotes) is 0: stale at once.
+ * max-stale and min-fresh are those of requests; of several the smallest and
+ * the largest counts.  Directive
  * names are compared without case; quoted strings and their escapes are
  * followed, so that a name inside of one is not taken for a directive;
  * unknown directives are skipped.  no-cache and private with field names

@@ -1,0 +1,181 @@
+
+/*
+ * Copyright (C) mcds authors
+ *
+ * Numbers about the servers of pools, of all workers of this host.
+ *
+ * A worker counts in memory of its own, and adds what it has counted to the
+ * memory that it shares with others from time to time: so counting costs an
+ * addition, and nothing is locked.  What is not a sum (how much waits, is the
+ * breaker open) has a place for each worker, which its successor takes over.
+ */
+
+
+#ifndef _NGX_MCDS_STAT_H_INCLUDED_
+#define _NGX_MCDS_STAT_H_INCLUDED_
+
+
+#include <ngx_config.h>
+#include <ngx_core.h>
+#include "ngx_mcds.h"
+
+
+/* bounds of the latency, and one for what is above all of them */
+#define NGX_MCDS_STAT_BUCKETS     15
+
+#define NGX_MCDS_STAT_ID          20
+
+
+/* sums; what each of them means is told in README.md, "mcds_status" */
+
+typedef enum {
+    NGX_MCDS_STAT_GET = 0,        /* operations */
+    NGX_MCDS_STAT_SET,
+    NGX_MCDS_STAT_ADD,
+    NGX_MCDS_STAT_APPEND,
+    NGX_MCDS_STAT_INCR,
+    NGX_MCDS_STAT_DECR,
+    NGX_MCDS_STAT_DELETE,
+    NGX_MCDS_STAT_TOUCH,
+
+    NGX_MCDS_STAT_HITS,           /* of GET */
+    NGX_MCDS_STAT_MISSES,
+    NGX_MCDS_STAT_RESULTS,        /* one for each of ngx_mcds_rc_e */
+
+    NGX_MCDS_STAT_CONNECTS = NGX_MCDS_STAT_RESULTS + NGX_MCDS_RC_LAST,
+    NGX_MCDS_STAT_LOST_CLOSED,
+    NGX_MCDS_STAT_LOST_TIMEOUT,
+    NGX_MCDS_STAT_LOST_PROTOCOL,
+    NGX_MCDS_STAT_LOST_TLS,
+    NGX_MCDS_STAT_LOST_REFUSED,
+
+    NGX_MCDS_STAT_SENT,           /* bytes */
+    NGX_MCDS_STAT_RECEIVED,
+
+    NGX_MCDS_STAT_BREAKS,
+    NGX_MCDS_STAT_PROBES,
+
+    NGX_MCDS_STAT_LATENCY_SUM,    /* microseconds */
+    NGX_MCDS_STAT_LATENCY,        /* one for each bucket */
+
+    NGX_MCDS_STAT_LAST = NGX_MCDS_STAT_LATENCY + NGX_MCDS_STAT_BUCKETS
+} ngx_mcds_stat_e;
+
+
+/* of one worker, in shared memory; written by the process pid alone */
+
+typedef struct {
+    ngx_atomic_t           pid;
+    ngx_atomic_t           pending;     /* operations */
+    ngx_atomic_t           connections;
+    ngx_atomic_t           down_since;  /* seconds since the epoch, 0: well */
+} ngx_mcds_stat_gauge_t;
+
+
+/* of one server, in shared memory, from one configuration to the next */
+
+typedef struct ngx_mcds_stat_shared_s  ngx_mcds_stat_shared_t;
+
+struct ngx_mcds_stat_shared_s {
+    ngx_mcds_stat_shared_t  *next;
+
+    u_char                   id[NGX_MCDS_STAT_ID];
+    ngx_atomic_t             owner;     /* differs when it got another id */
+    ngx_uint_t               generation;  /* of the last one that had it */
+
+    ngx_mcds_stat_gauge_t   *gauges;
+    ngx_uint_t               ngauges;
+
+    ngx_atomic_t             told;      /* the log has that it is down */
+    ngx_atomic_t             sums[NGX_MCDS_STAT_LAST];
+};
+
+
+/* of one server, in one configuration and worker */
+
+typedef struct {
+    ngx_str_t                pool;      /* names */
+    ngx_str_t                name;
+    ngx_uint_t               disabled;  /* "down" in the configuration */
+
+    ngx_mcds_stat_shared_t  *shared;    /* NULL: no room */
+    ngx_atomic_uint_t        owner;
+    ngx_mcds_stat_gauge_t   *gauges;
+    ngx_uint_t               ngauges;   /* as many as there are workers */
+
+    ngx_mcds_stat_gauge_t   *gauge;     /* of this worker, or NULL */
+    ngx_atomic_uint_t        sums[NGX_MCDS_STAT_LAST];  /* not added yet */
+} ngx_mcds_stat_t;
+
+
+/* of one server and all workers */
+
+typedef struct {
+    ngx_atomic_uint_t        pending;
+    ngx_atomic_uint_t        connections;
+    ngx_atomic_uint_t        open;      /* workers with an open breaker */
+    ngx_atomic_uint_t        open_since;  /* of the first of them */
+    ngx_atomic_uint_t        sums[NGX_MCDS_STAT_LAST];
+} ngx_mcds_stat_totals_t;
+
+
+/* all that there is to be shown, of one configuration */
+
+typedef struct {
+    ngx_array_t              servers;   /* ngx_mcds_stat_t *, by pools */
+    ngx_uint_t               generation;  /* configurations since the start */
+    ngx_uint_t               workers;
+    time_t                   since;     /* the sums began */
+    time_t                   loaded;    /* the configuration */
+
+    void                   (*flush)(void);  /* adds what this worker has */
+} ngx_mcds_stats_t;
+
+
+/* of this worker, or NULL; set by who has read the configuration */
+
+extern ngx_mcds_stats_t  *ngx_mcds_stats;
+
+/* upper bounds of the buckets but the last, microseconds */
+
+extern ngx_uint_t  ngx_mcds_stat_bounds[NGX_MCDS_STAT_BUCKETS - 1];
+
+
+/*
+ * While the configuration is read.  create: NULL when out of memory; the names
+ * are not copied.  id: what tells a server from all others.
+ */
+
+ngx_mcds_stat_t *ngx_mcds_stat_create(ngx_pool_t *p, ngx_str_t *pool,
+    ngx_str_t *name);
+void ngx_mcds_stat_id(ngx_mcds_stat_t *stat, u_char *id);
+
+
+/*
+ * In a worker; all of them do what they can where there is nothing shared.
+ * attach: takes the place of the worker of that number.  flush: adds the sums
+ * and says how much waits.  breaker: it opens or closes in this worker; 1 if
+ * that is news for the whole host: the first one that opens, the last one that
+ * closes.  detach: the last flush.
+ */
+
+void ngx_mcds_stat_attach(ngx_mcds_stat_t *stat, ngx_uint_t worker);
+void ngx_mcds_stat_flush(ngx_mcds_stat_t *stat, ngx_uint_t pending,
+    ngx_uint_t connections);
+ngx_uint_t ngx_mcds_stat_breaker(ngx_mcds_stat_t *stat, ngx_uint_t open,
+    time_t now);
+void ngx_mcds_stat_detach(ngx_mcds_stat_t *stat);
+
+
+/* counts an answer that took so many microseconds */
+
+void ngx_mcds_stat_latency(ngx_mcds_stat_t *stat, ngx_uint_t us);
+
+
+/* of all workers, for who shows it; NGX_DECLINED: nothing of this is shared */
+
+ngx_int_t ngx_mcds_stat_read(ngx_mcds_stat_t *stat,
+    ngx_mcds_stat_totals_t *totals);
+
+
+#endif /* _NGX_MCDS_STAT_H_INCLUDED_ */

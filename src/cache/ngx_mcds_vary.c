@@ -1,0 +1,414 @@
+
+/*
+ * Copyright (C) mcds authors
+ */
+
+
+#include <ngx_config.h>
+#include <ngx_core.h>
+#include "ngx_mcds_vary.h"
+
+
+/* gzip, br and zstd; and "*" */
+#define NGX_MCDS_CODINGS          0x07
+#define NGX_MCDS_ANY_CODING       0x80
+
+
+static ngx_int_t ngx_mcds_vary_insert(ngx_str_t *list, ngx_str_t *name);
+static ngx_int_t ngx_mcds_vary_compare(ngx_str_t *a, ngx_str_t *b);
+static void ngx_mcds_variant_flush(ngx_mcds_variant_t *variant);
+static void ngx_mcds_variant_codings(ngx_mcds_variant_t *variant,
+    ngx_str_t *value);
+static ngx_uint_t ngx_mcds_variant_coding(ngx_str_t *name);
+static ngx_uint_t ngx_mcds_variant_weight(u_char *p, u_char *last);
+static void ngx_mcds_variant_trim(ngx_str_t *s);
+static ngx_uint_t ngx_mcds_vary_token(u_char ch);
+
+
+ngx_int_t
+ngx_mcds_vary_add(ngx_str_t *list, ngx_str_t *value)
+{
+    u_char     *p, *last;
+    ngx_str_t   name;
+
+    p = value->data;
+    last = p + value->len;
+
+    while (p < last) {
+
+        if (*p == ',' || *p == ' ' || *p == '\t') {
+            p++;
+            continue;
+        }
+
+        name.data = p;
+
+        while (p < last && ngx_mcds_vary_token(*p)) {
+            p++;
+        }
+
+        name.len = p - name.data;
+
+        /* "*" is a character of tokens */
+
+        if (name.len == 0 || (name.len == 1 && name.data[0] == '*')) {
+            return NGX_DECLINED;
+        }
+
+        while (p < last && (*p == ' ' || *p == '\t')) {
+            p++;
+        }
+
+        if (p < last && *p != ',') {
+            return NGX_DECLINED;
+        }
+
+        if (ngx_mcds_vary_insert(list, &name) != NGX_OK) {
+            return NGX_DECLINED;
+        }
+    }
+
+    return NGX_OK;
+}
+
+
+static ngx_int_t
+ngx_mcds_vary_insert(ngx_str_t *list, ngx_str_t *name)
+{
+    u_char      *at;
+    size_t       size, rest;
+    ngx_int_t    rc;
+    ngx_str_t    left, one;
+    ngx_uint_t   n;
+
+    left = *list;
+    at = list->data + list->len;
+    n = 0;
+
+    while (ngx_mcds_vary_next(&left, &one) == NGX_OK) {
+        n++;
+
+        rc = ngx_mcds_vary_compare(name, &one);
+
+        if (rc == 0) {
+            return NGX_OK;
+        }
+
+        if (rc < 0 && one.data < at) {
+            at = one.data;
+        }
+    }
+
+    size = name->len + (list->len ? 1 : 0);
+
+    if (n == NGX_MCDS_MAX_VARY || list->len + size > NGX_MCDS_MAX_VARY_LEN) {
+        return NGX_DECLINED;
+    }
+
+    rest = list->data + list->len - at;
+
+    ngx_memmove(at + size, at, rest);
+
+    if (rest) {
+        at[name->len] = ',';
+
+    } else if (list->len) {
+        *at++ = ',';
+    }
+
+    ngx_strlow(at, name->data, name->len);
+    list->len += size;
+
+    return NGX_OK;
+}
+
+
+static ngx_int_t
+ngx_mcds_vary_compare(ngx_str_t *a, ngx_str_t *b)
+{
+    ngx_int_t  rc;
+
+    rc = ngx_strncasecmp(a->data, b->data, ngx_min(a->len, b->len));
+
+    return rc ? rc : (ngx_int_t) a->len - (ngx_int_t) b->len;
+}
+
+
+ngx_uint_t
+ngx_mcds_vary_covers(ngx_str_t *a, ngx_str_t *b)
+{
+    ngx_uint_t  found;
+    ngx_str_t   left, name, other, one;
+
+    other = *b;
+
+    while (ngx_mcds_vary_next(&other, &one) == NGX_OK) {
+
+        left = *a;
+        found = 0;
+
+        while (!found && ngx_mcds_vary_next(&left, &name) == NGX_OK) {
+            found = (ngx_mcds_vary_compare(&name, &one) == 0);
+        }
+
+        if (!found) {
+            return 0;
+        }
+    }
+
+    return 1;
+}
+
+
+ngx_int_t
+ngx_mcds_vary_next(ngx_str_t *list, ngx_str_t *name)
+{
+    u_char  *p;
+
+    if (list->len == 0) {
+        return NGX_DONE;
+    }
+
+    p = ngx_strlchr(list->data, list->data + list->len, ',');
+
+    name->data = list->data;
+    name->len = p ? (size_t) (p - list->data) : list->len;
+
+    list->data += name->len;
+    list->len -= name->len;
+
+    if (p) {
+        list->data++;
+        list->len--;
+    }
+
+    return NGX_OK;
+}
+
+
+void
+ngx_mcds_variant_begin(ngx_mcds_variant_t *variant)
+{
+    ngx_memzero(variant, sizeof(ngx_mcds_variant_t));
+    ngx_md5_init(&variant->md5);
+}
+
+
+void
+ngx_mcds_variant_name(ngx_mcds_variant_t *variant, ngx_str_t *name)
+{
+    ngx_mcds_variant_flush(variant);
+
+    variant->encoding = (name->len == 15
+                         && ngx_strncasecmp(name->data,
+                                            (u_char *) "accept-encoding", 15)
+                            == 0);
+    variant->named = 1;
+    variant->any = 0;
+    variant->codings = 0;
+    variant->refused = 0;
+}
+
+
+/* no value has a line feed: what ends one cannot be a part of another */
+
+static void
+ngx_mcds_variant_flush(ngx_mcds_variant_t *variant)
+{
+    u_char  set;
+
+    if (!variant->named) {
+        return;
+    }
+
+    if (variant->encoding) {
+        set = (u_char) variant->codings;
+
+        if (set & NGX_MCDS_ANY_CODING) {
+            set = (u_char) ~variant->refused;
+        }
+
+        set = (u_char) ('0' + (set & NGX_MCDS_CODINGS));
+
+        ngx_md5_update(&variant->md5, &set, 1);
+
+    } else if (variant->any) {
+        ngx_md5_update(&variant->md5, "=", 1);
+    }
+
+    ngx_md5_update(&variant->md5, "\n", 1);
+}
+
+
+void
+ngx_mcds_variant_line(ngx_mcds_variant_t *variant, ngx_str_t *value)
+{
+    u_char     *comma;
+    ngx_str_t   left, part;
+
+    left = *value;
+
+    for ( ;; ) {
+        comma = ngx_strlchr(left.data, left.data + left.len, ',');
+
+        part.data = left.data;
+        part.len = comma ? (size_t) (comma - left.data) : left.len;
+
+        ngx_mcds_variant_trim(&part);
+
+        if (variant->encoding) {
+            ngx_mcds_variant_codings(variant, &part);
+
+        } else {
+            if (variant->any) {
+                ngx_md5_update(&variant->md5, ",", 1);
+            }
+
+            ngx_md5_update(&variant->md5, part.data, part.len);
+        }
+
+        variant->any = 1;
+
+        if (comma == NULL) {
+            return;
+        }
+
+        left.len -= comma + 1 - left.data;
+        left.data = comma + 1;
+    }
+}
+
+
+void
+ngx_mcds_variant_end(ngx_mcds_variant_t *variant, u_char *hash)
+{
+    ngx_mcds_variant_flush(variant);
+    ngx_md5_final(hash, &variant->md5);
+}
+
+
+static void
+ngx_mcds_variant_codings(ngx_mcds_variant_t *variant, ngx_str_t *value)
+{
+    u_char      *p, *last;
+    ngx_str_t    name;
+    ngx_uint_t   coding;
+
+    last = value->data + value->len;
+
+    p = ngx_strlchr(value->data, last, ';');
+
+    name.data = value->data;
+    name.len = p ? (size_t) (p - value->data) : value->len;
+
+    ngx_mcds_variant_trim(&name);
+
+    coding = ngx_mcds_variant_coding(&name);
+
+    if (p && ngx_mcds_variant_weight(p, last) == 0) {
+        variant->refused |= coding;
+        return;
+    }
+
+    variant->codings |= coding;
+}
+
+
+static ngx_uint_t
+ngx_mcds_variant_coding(ngx_str_t *name)
+{
+    ngx_uint_t  i;
+
+    static ngx_str_t  names[] = {
+        ngx_string("gzip"),
+        ngx_string("br"),
+        ngx_string("zstd"),
+        ngx_null_string
+    };
+
+    if (name->len == 1 && name->data[0] == '*') {
+        return NGX_MCDS_ANY_CODING;
+    }
+
+    if (name->len == 6
+        && ngx_strncasecmp(name->data, (u_char *) "x-gzip", 6) == 0)
+    {
+        return 1;
+    }
+
+    for (i = 0; names[i].len; i++) {
+        if (names[i].len == name->len
+            && ngx_strncasecmp(names[i].data, name->data, name->len) == 0)
+        {
+            return (ngx_uint_t) 1 << i;
+        }
+    }
+
+    return 0;
+}
+
+
+/* 0 if the weight is 0: "q=0" with any number of zeros behind the point */
+
+static ngx_uint_t
+ngx_mcds_variant_weight(u_char *p, u_char *last)
+{
+    while (p < last && (*p == ';' || *p == ' ' || *p == '\t')) {
+        p++;
+    }
+
+    if (last - p < 3 || (*p | 0x20) != 'q' || p[1] != '=') {
+        return 1;
+    }
+
+    for (p += 2; p < last && (*p == '0' || *p == '.'); p++) { /* void */ }
+
+    return p < last && *p >= '1' && *p <= '9';
+}
+
+
+static void
+ngx_mcds_variant_trim(ngx_str_t *s)
+{
+    while (s->len && (s->data[0] == ' ' || s->data[0] == '\t')) {
+        s->data++;
+        s->len--;
+    }
+
+    while (s->len
+           && (s->data[s->len - 1] == ' ' || s->data[s->len - 1] == '\t'))
+    {
+        s->len--;
+    }
+}
+
+
+u_char *
+ngx_mcds_vary_suffix(u_char *p, uint64_t generation, u_char *hash)
+{
+    ngx_uint_t  shift;
+    u_char      bytes[8];
+
+    for (shift = 0; shift < 8; shift++) {
+        bytes[shift] = (u_char) (generation >> (56 - 8 * shift));
+    }
+
+    p = ngx_cpymem(p, ":vary:", sizeof(":vary:") - 1);
+    p = ngx_hex_dump(p, bytes, 8);
+    *p++ = ':';
+
+    return ngx_hex_dump(p, hash, NGX_MCDS_VARIANT_LEN);
+}
+
+
+static ngx_uint_t
+ngx_mcds_vary_token(u_char ch)
+{
+    u_char  c;
+
+    c = ch | 0x20;
+
+    return (c >= 'a' && c <= 'z')
+           || (ch >= '0' && ch <= '9')
+           || (ch != '\0' && ngx_strchr("!#$%&'*+-.^_`|~", ch) != NULL);
+}

@@ -1,0 +1,91 @@
+
+/*
+ * Copyright (C) mcds authors
+ *
+ * Which requests one stored page answers: RFC 9111, 4.1.
+ *
+ * Under the key of a page that varies lies an entry of NGX_MCDS_ENTRY_VARY
+ * with the names of the request headers (NGX_MCDS_ENTRY_EXT_VARY) and a random
+ * generation.  The page for the values of one request lies under the text
+ *
+ *     <key>:vary:<generation, 16 hex digits>:<MD5 of the values, 32>
+ *
+ * so that whatever removes or replaces the list takes all variants with it.
+ * Its body is the MD5s of the variants that were stored, 16 bytes each, so that
+ * their number is bounded.
+ */
+
+
+#ifndef _NGX_MCDS_VARY_H_INCLUDED_
+#define _NGX_MCDS_VARY_H_INCLUDED_
+
+
+#include <ngx_config.h>
+#include <ngx_core.h>
+#include <ngx_md5.h>
+
+
+/* names and bytes of a list, with its commas */
+#define NGX_MCDS_MAX_VARY         16
+#define NGX_MCDS_MAX_VARY_LEN     512
+
+#define NGX_MCDS_VARIANT_LEN      16
+
+/* what follows the key */
+#define NGX_MCDS_VARY_SUFFIX_LEN                                              \
+    (sizeof(":vary:0123456789abcdef:") - 1 + 2 * NGX_MCDS_VARIANT_LEN)
+
+
+/*
+ * A list of names: lower case, in the order of the alphabet, each once,
+ * separated by ",".  Begin with len 0 and room for NGX_MCDS_MAX_VARY_LEN bytes
+ * in data.
+ *
+ * add: the names of a Vary line, or of another such list.  NGX_OK;
+ * NGX_DECLINED with "*" among them, with something that is no list of tokens,
+ * or when they are too many: no page can be found by such a list.
+ *
+ * covers: 1 if every name of b is one of a.
+ */
+
+ngx_int_t ngx_mcds_vary_add(ngx_str_t *list, ngx_str_t *value);
+ngx_uint_t ngx_mcds_vary_covers(ngx_str_t *a, ngx_str_t *b);
+
+
+/* the first name of list, which moves on: NGX_OK, or NGX_DONE at the end */
+
+ngx_int_t ngx_mcds_vary_next(ngx_str_t *list, ngx_str_t *name);
+
+
+/*
+ * The values of a request, one name after the other, in the order of the list.
+ * begin; for each name: name, then all its lines in their order, none if there
+ * are none; end: NGX_MCDS_VARIANT_LEN bytes.
+ *
+ * Values count as equal if they differ only in white space about commas and at
+ * their ends, or in how they are spread over lines; Accept-Encoding counts as
+ * the set of "br", "gzip" and "zstd" that it accepts, whatever their order and
+ * weights above 0.
+ */
+
+typedef struct {
+    ngx_md5_t     md5;
+    ngx_uint_t    codings;        /* accepted so far */
+    ngx_uint_t    refused;        /* named with weight 0 */
+    unsigned      encoding:1;     /* the name is Accept-Encoding */
+    unsigned      named:1;
+    unsigned      any:1;          /* a line of this name was seen */
+} ngx_mcds_variant_t;
+
+void ngx_mcds_variant_begin(ngx_mcds_variant_t *variant);
+void ngx_mcds_variant_name(ngx_mcds_variant_t *variant, ngx_str_t *name);
+void ngx_mcds_variant_line(ngx_mcds_variant_t *variant, ngx_str_t *value);
+void ngx_mcds_variant_end(ngx_mcds_variant_t *variant, u_char *hash);
+
+
+/* writes what follows the key, NGX_MCDS_VARY_SUFFIX_LEN bytes; the end */
+
+u_char *ngx_mcds_vary_suffix(u_char *p, uint64_t generation, u_char *hash);
+
+
+#endif /* _NGX_MCDS_VARY_H_INCLUDED_ */

@@ -1,0 +1,384 @@
+
+/*
+ * Copyright (C) mcds authors
+ *
+ * Statistics: sums of several workers, gauges of those that live, and which
+ * change of a breaker is news for a host.
+ */
+
+
+#include <ngx_config.h>
+#include <ngx_core.h>
+#include "ngx_mcds_stat.h"
+#include "tap.h"
+
+
+#define WORKERS  4
+
+
+static void test_sums(void);
+static void test_gauges(void);
+static void test_latency(void);
+static void test_breaker(void);
+static void test_breaker_orders(void);
+static void test_breaker_killed(void);
+static void test_unshared(void);
+static void test_id(void);
+static void reset(void);
+static void start(ngx_uint_t n, ngx_pid_t pid);
+static ngx_uint_t breaker(ngx_uint_t n, ngx_uint_t open, time_t now);
+static void flush(ngx_uint_t n, ngx_uint_t pending, ngx_uint_t connections);
+static ngx_mcds_stat_totals_t *totals(void);
+
+
+static ngx_mcds_stat_shared_t  shared;
+static ngx_mcds_stat_gauge_t   gauges[WORKERS];
+
+/* the same server as each worker has it */
+
+static ngx_mcds_stat_t         seen[WORKERS];
+static ngx_pid_t               pids[WORKERS];
+
+
+int
+main(void)
+{
+    test_sums();
+    test_gauges();
+    test_latency();
+    test_breaker();
+    test_breaker_orders();
+    test_breaker_killed();
+    test_unshared();
+    test_id();
+
+    return done_testing();
+}
+
+
+static void
+test_sums(void)
+{
+    ngx_uint_t  i, n, wrong;
+
+    reset();
+
+    for (n = 0; n < WORKERS; n++) {
+        for (i = 0; i < NGX_MCDS_STAT_LAST; i++) {
+            seen[n].sums[i] = n + i;
+        }
+    }
+
+    flush(0, 0, 0);
+    ok(totals()->sums[7] == 7, "the first worker");
+
+    for (n = 1; n < WORKERS; n++) {
+        flush(n, 0, 0);
+        flush(n, 0, 0);
+    }
+
+    wrong = 0;
+
+    for (i = 0; i < NGX_MCDS_STAT_LAST; i++) {
+        wrong += (totals()->sums[i] != 0 + 1 + 2 + 3 + 4 * i);
+    }
+
+    ok(wrong == 0, "all workers, each once");
+
+    /* the place of another server now */
+
+    shared.owner++;
+    seen[0].sums[7] = 100;
+    flush(0, 5, 5);
+
+    ok(shared.sums[7] == 6 + 28, "nothing for who has the place now");
+    ok(ngx_mcds_stat_read(&seen[0], totals()) == NGX_DECLINED,
+       "and nothing to be read");
+}
+
+
+static void
+test_gauges(void)
+{
+    reset();
+
+    flush(0, 10, 1);
+    flush(1, 5, 2);
+    ok(totals()->pending == 15 && totals()->connections == 3, "gauges");
+
+    flush(0, 0, 1);
+    ok(totals()->pending == 5 && totals()->connections == 3, "written over");
+
+    /* a successor of the one of before, which still lives */
+
+    ngx_pid = 999;
+    ngx_mcds_stat_attach(&seen[2], 1);
+    ok(totals()->pending == 0, "a new worker begins with nothing");
+
+    flush(1, 7, 7);
+    ok(totals()->pending == 0, "the old one has no say");
+
+    seen[1].sums[3] = 3;
+    flush(1, 7, 7);
+    ok(totals()->sums[3] == 3, "but its sums count");
+
+    ngx_pid = 999;
+    ngx_mcds_stat_flush(&seen[2], 4, 2);
+    ok(totals()->pending == 4 && totals()->connections == 3, "the new one has");
+
+    ngx_mcds_stat_detach(&seen[2]);
+    ok(totals()->pending == 0 && totals()->connections == 1, "until it ends");
+    ok(seen[2].gauge == NULL, "for good");
+
+    ngx_mcds_stat_attach(&seen[3], WORKERS);
+    ok(seen[3].gauge == NULL, "no place for a number too large");
+}
+
+
+static void
+test_latency(void)
+{
+    ngx_uint_t  i, wrong, sum;
+
+    reset();
+
+    sum = 0;
+    wrong = 0;
+
+    for (i = 0; i < NGX_MCDS_STAT_BUCKETS - 1; i++) {
+        ngx_mcds_stat_latency(&seen[0], ngx_mcds_stat_bounds[i]);
+        ngx_mcds_stat_latency(&seen[0], ngx_mcds_stat_bounds[i] + 1);
+        sum += ngx_mcds_stat_bounds[i] * 2 + 1;
+
+        if (i) {
+            wrong += (ngx_mcds_stat_bounds[i] <= ngx_mcds_stat_bounds[i - 1]);
+        }
+    }
+
+    ok(wrong == 0, "bounds grow");
+
+    for (i = 1; i < NGX_MCDS_STAT_BUCKETS - 1; i++) {
+        wrong += (seen[0].sums[NGX_MCDS_STAT_LATENCY + i] != 2);
+    }
+
+    ok(wrong == 0, "a bound belongs to its bucket");
+    ok(seen[0].sums[NGX_MCDS_STAT_LATENCY] == 1, "the first bucket");
+    ok(seen[0].sums[NGX_MCDS_STAT_LAST - 1] == 1, "the last one");
+    ok(seen[0].sums[NGX_MCDS_STAT_LATENCY_SUM] == sum, "the sum");
+
+    ngx_mcds_stat_latency(&seen[0], 0);
+    ngx_mcds_stat_latency(&seen[0], (ngx_uint_t) -1 / 4);
+    ok(seen[0].sums[NGX_MCDS_STAT_LATENCY] == 2, "no time at all");
+    ok(seen[0].sums[NGX_MCDS_STAT_LAST - 1] == 2, "very long");
+}
+
+
+static void
+test_breaker(void)
+{
+    reset();
+
+    ok(breaker(0, 1, 100), "the first worker: news");
+    ok(!breaker(1, 1, 101), "the second one: none");
+    ok(totals()->open == 2 && totals()->open_since == 100, "open in two");
+
+    ok(!breaker(0, 0, 102), "well in the first: no news");
+    ok(totals()->open == 1 && totals()->open_since == 101, "open in one");
+
+    ok(!breaker(0, 1, 103), "down again: no news");
+    ok(totals()->open == 2 && totals()->open_since == 101, "open in two");
+
+    ok(!breaker(1, 0, 104), "well in the second: no news");
+    ok(breaker(0, 0, 105), "well in the last one: news");
+    ok(totals()->open == 0 && totals()->open_since == 0, "closed");
+
+    ok(breaker(3, 1, 106), "the next time: news");
+    ok(breaker(3, 0, 107), "and its end");
+}
+
+
+/* however it goes, changes are told in turn: down, up, down, up */
+
+static void
+test_breaker_orders(void)
+{
+    uint32_t    seed;
+    ngx_uint_t  i, n, open[WORKERS], opened, news, wrong, told;
+
+    reset();
+    ngx_memzero(open, sizeof(open));
+
+    seed = 1;
+    wrong = 0;
+    opened = 0;
+    told = 0;
+
+    for (i = 0; i < 100000; i++) {
+        seed = seed * 1103515245 + 12345;
+        n = (seed >> 16) % WORKERS;
+
+        open[n] = !open[n];
+        opened += open[n] ? 1 : -1;
+
+        news = breaker(n, open[n], 1000 + i);
+
+        wrong += (news != (open[n] ? opened == 1 : opened == 0));
+        wrong += (totals()->open != opened);
+        told += news;
+    }
+
+    ok(wrong == 0, "the first that opens and the last that closes");
+    ok(told > 1000, "%d times", (int) told);
+}
+
+
+static void
+test_breaker_killed(void)
+{
+    reset();
+
+    (void) breaker(0, 1, 100);
+    (void) breaker(1, 1, 101);
+
+    start(0, 200);
+    ok(totals()->open == 1 && totals()->open_since == 101,
+       "one is killed: open in the other");
+    ok(!breaker(0, 1, 102), "its successor has no news");
+
+    start(0, 201);
+    start(1, 202);
+    ok(totals()->open == 0, "both are killed: closed");
+    ok(breaker(1, 1, 103), "and down is news");
+    ok(breaker(1, 0, 104), "as is its end");
+
+    (void) breaker(0, 1, 105);
+    (void) breaker(1, 1, 106);
+    start(0, 203);
+    ok(breaker(1, 0, 107), "the end in the one that is left");
+    ok(breaker(0, 1, 108), "and the next beginning");
+
+    /* one that leaves while its successor is there */
+
+    reset();
+    (void) breaker(0, 1, 100);
+    seen[2] = seen[0];
+    pids[2] = 300;
+    ngx_pid = 300;
+    ngx_mcds_stat_attach(&seen[2], 0);
+
+    ok(!breaker(0, 0, 101), "the end in one that leaves is no news");
+    ok(!breaker(0, 1, 102), "nor the beginning");
+    ok(totals()->open == 0, "nor is it shown");
+    ok(breaker(2, 1, 103), "the beginning in its successor is");
+}
+
+
+static void
+test_unshared(void)
+{
+    reset();
+
+    seen[0].shared = NULL;
+    seen[0].gauge = NULL;
+    seen[0].sums[0] = 1;
+
+    flush(0, 1, 1);
+    ok(seen[0].sums[0] == 1, "without a place nothing is lost");
+    ok(breaker(0, 1, 1) && breaker(0, 0, 1), "and all is news");
+    ok(ngx_mcds_stat_read(&seen[0], totals()) == NGX_DECLINED, "unread");
+
+    ngx_mcds_stat_attach(&seen[0], 0);
+    ok(seen[0].gauge == NULL, "unattached");
+    ngx_mcds_stat_detach(&seen[0]);
+}
+
+
+static void
+test_id(void)
+{
+    u_char           id[4][NGX_MCDS_STAT_ID];
+    ngx_uint_t       i, j, wrong;
+    ngx_mcds_stat_t  one[4];
+
+    static ngx_str_t  names[4][2] = {
+        { ngx_string("ab"), ngx_string("c") },
+        { ngx_string("a"), ngx_string("bc") },
+        { ngx_string(""), ngx_string("abc") },
+        { ngx_string("abc"), ngx_string("") }
+    };
+
+    wrong = 0;
+
+    for (i = 0; i < 4; i++) {
+        one[i].pool = names[i][0];
+        one[i].name = names[i][1];
+        ngx_mcds_stat_id(&one[i], id[i]);
+
+        for (j = 0; j < i; j++) {
+            wrong += (memcmp(id[i], id[j], NGX_MCDS_STAT_ID) == 0);
+        }
+    }
+
+    ok(wrong == 0, "pools and servers are told apart");
+
+    ngx_mcds_stat_id(&one[0], id[1]);
+    ok(memcmp(id[0], id[1], NGX_MCDS_STAT_ID) == 0, "the same one is the same");
+}
+
+
+static void
+reset(void)
+{
+    ngx_uint_t  n;
+
+    ngx_memzero(&shared, sizeof(shared));
+    ngx_memzero(gauges, sizeof(gauges));
+    ngx_memzero(seen, sizeof(seen));
+
+    for (n = 0; n < WORKERS; n++) {
+        seen[n].shared = &shared;
+        seen[n].gauges = gauges;
+        seen[n].ngauges = WORKERS;
+
+        start(n, 100 + n);
+    }
+}
+
+
+static void
+start(ngx_uint_t n, ngx_pid_t pid)
+{
+    pids[n] = pid;
+    ngx_pid = pid;
+
+    ngx_mcds_stat_attach(&seen[n], n);
+}
+
+
+static ngx_uint_t
+breaker(ngx_uint_t n, ngx_uint_t open, time_t now)
+{
+    ngx_pid = pids[n];
+
+    return ngx_mcds_stat_breaker(&seen[n], open, now);
+}
+
+
+static void
+flush(ngx_uint_t n, ngx_uint_t pending, ngx_uint_t connections)
+{
+    ngx_pid = pids[n];
+
+    ngx_mcds_stat_flush(&seen[n], pending, connections);
+}
+
+
+static ngx_mcds_stat_totals_t *
+totals(void)
+{
+    static ngx_mcds_stat_totals_t  all;
+
+    (void) ngx_mcds_stat_read(&seen[1], &all);
+
+    return &all;
+}
