@@ -79,7 +79,7 @@ sub all_down {
 
 sub downs {
     my $n = 0;
-    $n += $_->log_count(qr/\[error\].*is down after/) for @hosts;
+    $n += $_->log_count(qr/is down after/) for @hosts;
     return $n;
 }
 

@@ -20,6 +20,7 @@
 #include "ngx_mcds.h"
 #include "ngx_mcds_key.h"
 #include "ngx_mcds_proto.h"
+#include "ngx_mcds_stat.h"
 
 
 /* memcached has a ring of at most so many servers, libmemcached aborts */
@@ -61,6 +62,9 @@ struct ngx_mcds_pool_s {
     ngx_uint_t            max_pending;  /* operations of one connection */
     size_t                max_pending_size;
     ngx_msec_t            keepalive;    /* of an idle connection, 0: ever */
+
+    ngx_uint_t            classic;      /* not the meta commands */
+    ngx_uint_t            no_ttl;       /* items never end by themselves */
 
     ngx_str_t             user;         /* memcached -Y, empty: none */
     ngx_str_t             password;
@@ -106,6 +110,13 @@ typedef struct {
        two bytes to spare behind len, of which a reference is taken */
     ngx_str_t             text;
     ngx_mcds_value_t     *value;
+
+    /* SET, DELETE with a CAS: what the item holds, if it is known, up to 2048
+       bytes; where a CAS alone does not tell an item from its successor the
+       item must hold this, and several commands are sent, within so many
+       milliseconds if that is less than the pool's timeout and not 0 */
+    ngx_str_t             old;
+    ngx_msec_t            within;
 
     size_t                limit;        /* GET: the largest value to accept, a
                                            larger one is TOO_LARGE */
@@ -200,8 +211,29 @@ char *ngx_mcds_ssl_init(ngx_conf_t *cf, ngx_mcds_pool_t *pool);
 char *ngx_mcds_ssl_check(ngx_conf_t *cf, ngx_mcds_pool_t *pool);
 
 
+/*
+ * Names that are looked up again while running.  init: to be called when the
+ * whole configuration has been read, with a resolver that outlives the pool;
+ * NGX_ERROR: out of memory.  start: to be called in each worker.
+ */
+
+ngx_int_t ngx_mcds_resolve_init(ngx_conf_t *cf, ngx_mcds_pool_t *pool,
+    ngx_resolver_t *resolver, ngx_msec_t timeout);
+void ngx_mcds_resolve_start(ngx_mcds_pool_t *pool);
+
+
 /* closes what this worker has open, without calling a handler */
 void ngx_mcds_pool_exit(ngx_mcds_pool_t *pool);
+
+
+/*
+ * Statistics.  stats: appends the ngx_mcds_stat_t * of each server; NGX_ERROR
+ * when out of memory.  stats_flush: adds what this worker has counted of all
+ * pools, which otherwise happens within 50 ms.
+ */
+
+ngx_int_t ngx_mcds_pool_stats(ngx_mcds_pool_t *pool, ngx_array_t *stats);
+void ngx_mcds_pool_stats_flush(void);
 
 
 #endif /* _NGX_MCDS_CLIENT_H_INCLUDED_ */

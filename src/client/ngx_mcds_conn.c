@@ -13,7 +13,9 @@
  * Commands are encoded into out as they are pushed and leave together from a
  * posted event at the end of the turn.  Nothing but the greeting is sent
  * before the server has shown that it speaks the meta commands: another one
- * would run the lines of a value as commands.
+ * would run the lines of a value as commands.  One that is said to know the
+ * classic protocol alone is asked for its version only; it may be a proxy that
+ * closes the connection on a command that it does not know.
  */
 
 
@@ -21,6 +23,7 @@
 #include <ngx_core.h>
 #include <ngx_event.h>
 #include "ngx_mcds_conn.h"
+#include "ngx_mcds_resolve.h"
 
 
 #define NGX_MCDS_IN_SIZE          32768
@@ -48,6 +51,7 @@ static u_char *ngx_mcds_conn_log_error(ngx_log_t *log, u_char *buf,
 
 
 static u_char  ngx_mcds_greeting[] = "version\r\nmn\r\n";
+static u_char  ngx_mcds_classic_greeting[] = "version\r\n";
 
 
 ngx_mcds_conn_t *
@@ -86,6 +90,8 @@ ngx_mcds_conn_get(ngx_mcds_server_t *server, ngx_uint_t bulk)
     conn->log.data = conn;
     conn->log.action = NULL;
 
+    conn->address = server->name;
+
     conn->flush.handler = ngx_mcds_conn_flush_handler;
     conn->flush.data = conn;
     conn->flush.log = &conn->log;
@@ -103,8 +109,19 @@ ngx_mcds_conn_get(ngx_mcds_server_t *server, ngx_uint_t bulk)
 void
 ngx_mcds_conn_destroy(ngx_mcds_conn_t *conn)
 {
-    ngx_queue_t    *q;
-    ngx_mcds_op_t  *op;
+    ngx_queue_t       *q;
+    ngx_mcds_op_t     *op;
+    ngx_mcds_conn_t  **next;
+
+    if (conn->retired) {
+        next = &conn->server->retired;
+
+        while (*next != conn) {
+            next = &(*next)->next;
+        }
+
+        *next = conn->next;
+    }
 
     while (!ngx_queue_empty(&conn->ops)) {
         q = ngx_queue_head(&conn->ops);
@@ -144,6 +161,7 @@ ngx_mcds_conn_close(ngx_mcds_conn_t *conn, ngx_uint_t rc)
                        ngx_mcds_strerror(rc));
 
         ngx_mcds_conn_close_socket(conn);
+        ngx_mcds_measure_changed(conn->server);
     }
 
     if (conn->timer.timer_set) {
@@ -169,6 +187,13 @@ ngx_mcds_conn_close(ngx_mcds_conn_t *conn, ngx_uint_t rc)
     conn->in->pos = conn->in->start;
     conn->in->last = conn->in->start;
 
+    if (conn->retired && !conn->flush.posted) {
+
+        /* who has called this may look at it once more */
+
+        ngx_post_event(&conn->flush, &ngx_posted_events);
+    }
+
     if (ngx_queue_empty(&conn->ops)) {
         return;
     }
@@ -189,8 +214,64 @@ ngx_mcds_conn_close(ngx_mcds_conn_t *conn, ngx_uint_t rc)
         q = ngx_queue_head(&ops);
         op = ngx_queue_data(q, ngx_mcds_op_t, queue);
         ngx_queue_remove(q);
+
+        ngx_mcds_measure_failed(conn->server, op, rc);
         ngx_mcds_op_done(op, &result);
     }
+}
+
+
+void
+ngx_mcds_conn_fail(ngx_mcds_conn_t *conn, ngx_uint_t rc)
+{
+    ngx_uint_t          reached;
+    ngx_mcds_server_t  *server;
+
+    server = conn->server;
+
+    if (conn->retired) {
+        ngx_mcds_measure_lost(server, rc);
+        ngx_mcds_conn_close(conn, rc);
+        return;
+    }
+
+    reached = (conn->state == NGX_MCDS_CONN_READY);
+
+    ngx_mcds_server_failed(server, rc);
+    ngx_mcds_conn_close(conn, rc);
+
+    if (!reached) {
+        ngx_mcds_resolve_next(server);
+    }
+}
+
+
+void
+ngx_mcds_conn_retire(ngx_mcds_conn_t *conn)
+{
+    ngx_mcds_server_t  *server;
+
+    if (conn->state == NGX_MCDS_CONN_IDLE) {
+        return;
+    }
+
+    if (ngx_queue_empty(&conn->ops)) {
+        ngx_mcds_conn_close(conn, NGX_MCDS_CLOSED);
+        return;
+    }
+
+    server = conn->server;
+
+    if (server->control == conn) {
+        server->control = NULL;
+
+    } else {
+        server->bulk = NULL;
+    }
+
+    conn->retired = 1;
+    conn->next = server->retired;
+    server->retired = conn;
 }
 
 
@@ -232,9 +313,15 @@ ngx_mcds_conn_connect(ngx_mcds_conn_t *conn)
 
     ngx_memzero(pc, sizeof(ngx_peer_connection_t));
 
-    pc->sockaddr = server->addr.sockaddr;
+    ngx_memcpy(&conn->sockaddr, server->addr.sockaddr, server->addr.socklen);
+
+    conn->address.data = conn->text;
+    conn->address.len = ngx_min(server->addr.name.len, NGX_SOCKADDR_STRLEN);
+    ngx_memcpy(conn->text, server->addr.name.data, conn->address.len);
+
+    pc->sockaddr = &conn->sockaddr.sockaddr;
     pc->socklen = server->addr.socklen;
-    pc->name = &server->addr.name;
+    pc->name = &conn->address;
     pc->get = ngx_event_get_peer;
     pc->log = &conn->log;
     pc->log_error = NGX_ERROR_INFO;
@@ -256,8 +343,7 @@ ngx_mcds_conn_connect(ngx_mcds_conn_t *conn)
             ngx_mcds_conn_close_socket(conn);
         }
 
-        ngx_mcds_server_failed(server, NGX_MCDS_CLOSED);
-        ngx_mcds_conn_close(conn, NGX_MCDS_CLOSED);
+        ngx_mcds_conn_fail(conn, NGX_MCDS_CLOSED);
         return;
     }
 
@@ -282,6 +368,8 @@ ngx_mcds_conn_connect(ngx_mcds_conn_t *conn)
 static void
 ngx_mcds_conn_connected(ngx_mcds_conn_t *conn)
 {
+    ngx_mcds_measure_sum(conn->server, NGX_MCDS_STAT_CONNECTS, 1);
+
 #if (NGX_SSL)
 
     if (conn->server->pool->ssl) {
@@ -308,8 +396,7 @@ ngx_mcds_conn_handshaked(ngx_mcds_conn_t *conn, ngx_int_t rc)
     ngx_connection_t  *c;
 
     if (rc != NGX_OK) {
-        ngx_mcds_server_failed(conn->server, NGX_MCDS_TLS);
-        ngx_mcds_conn_close(conn, NGX_MCDS_TLS);
+        ngx_mcds_conn_fail(conn, NGX_MCDS_TLS);
         return;
     }
 
@@ -362,19 +449,28 @@ ngx_mcds_conn_greet(ngx_mcds_conn_t *conn)
                         &pool->user, &pool->password);
     }
 
-    p = ngx_cpymem(p, ngx_mcds_greeting, sizeof(ngx_mcds_greeting) - 1);
+    if (pool->classic) {
+        p = ngx_cpymem(p, ngx_mcds_classic_greeting,
+                       sizeof(ngx_mcds_classic_greeting) - 1);
+
+    } else {
+        p = ngx_cpymem(p, ngx_mcds_greeting, sizeof(ngx_mcds_greeting) - 1);
+    }
 
     size = p - buf;
     n = c->send(c, buf, size);
 
     ngx_explicit_memzero(buf, size);
 
+    if (n > 0) {
+        ngx_mcds_measure_sum(conn->server, NGX_MCDS_STAT_SENT, n);
+    }
+
     if (n != size
         || ngx_handle_read_event(c->read, 0) != NGX_OK
         || ngx_handle_write_event(c->write, 0) != NGX_OK)
     {
-        ngx_mcds_server_failed(conn->server, NGX_MCDS_CLOSED);
-        ngx_mcds_conn_close(conn, NGX_MCDS_CLOSED);
+        ngx_mcds_conn_fail(conn, NGX_MCDS_CLOSED);
         return;
     }
 
@@ -394,6 +490,10 @@ ngx_mcds_conn_ready(ngx_mcds_conn_t *conn)
 
     if (conn->timer.timer_set) {
         ngx_del_timer(&conn->timer);
+    }
+
+    if (!conn->retired) {
+        ngx_mcds_resolve_connected(conn->server);
     }
 
     ngx_mcds_conn_send(conn);
@@ -420,6 +520,11 @@ ngx_mcds_conn_flush_handler(ngx_event_t *ev)
     switch (conn->state) {
 
     case NGX_MCDS_CONN_IDLE:
+        if (conn->retired) {
+            ngx_mcds_conn_destroy(conn);
+            break;
+        }
+
         if (!ngx_queue_empty(&conn->ops)) {
             ngx_mcds_conn_connect(conn);
         }
@@ -460,8 +565,7 @@ ngx_mcds_conn_timer_handler(ngx_event_t *ev)
 
     ngx_log_error(NGX_LOG_INFO, &conn->log, 0, "memcached timed out");
 
-    ngx_mcds_server_failed(conn->server, NGX_MCDS_TIMEOUT);
-    ngx_mcds_conn_close(conn, NGX_MCDS_TIMEOUT);
+    ngx_mcds_conn_fail(conn, NGX_MCDS_TIMEOUT);
 }
 
 
@@ -496,8 +600,7 @@ ngx_mcds_conn_write_handler(ngx_event_t *wev)
         ngx_log_error(NGX_LOG_INFO, &conn->log, err,
                       "connect() to memcached failed");
 
-        ngx_mcds_server_failed(conn->server, NGX_MCDS_CLOSED);
-        ngx_mcds_conn_close(conn, NGX_MCDS_CLOSED);
+        ngx_mcds_conn_fail(conn, NGX_MCDS_CLOSED);
         return;
     }
 
@@ -549,12 +652,22 @@ ngx_mcds_conn_read_handler(ngx_event_t *rev)
                 ngx_log_error(NGX_LOG_INFO, &conn->log, 0,
                               "memcached closed the connection");
 
-                ngx_mcds_server_failed(conn->server, NGX_MCDS_CLOSED);
+                conn->server->hung_up = (conn->state == NGX_MCDS_CONN_GREETING
+                                         && conn->greeted == 0 && n == 0);
+
+                ngx_mcds_conn_fail(conn, NGX_MCDS_CLOSED);
+                return;
             }
 
             ngx_mcds_conn_close(conn, NGX_MCDS_CLOSED);
             return;
         }
+
+        /* the time of all answers in it */
+
+        conn->received = ngx_mcds_measure_clock();
+
+        ngx_mcds_measure_sum(conn->server, NGX_MCDS_STAT_RECEIVED, n);
 
         if (ngx_mcds_reply_process(conn) != NGX_OK) {
             return;
@@ -650,7 +763,7 @@ ngx_mcds_conn_set_idle(ngx_mcds_conn_t *conn)
     c = conn->peer.connection;
     idle = ngx_queue_empty(&conn->ops);
 
-    if (idle && ngx_exiting) {
+    if (idle && (conn->retired || ngx_exiting)) {
         ngx_mcds_conn_close(conn, NGX_MCDS_CLOSED);
         return;
     }
@@ -676,7 +789,7 @@ ngx_mcds_conn_log_error(ngx_log_t *log, u_char *buf, size_t len)
     conn = log->data;
 
     p = ngx_snprintf(buf, len, ", memcached: %V, pool: \"%V\"",
-                     &conn->server->addr.name, &conn->server->pool->name);
+                     &conn->address, &conn->server->pool->name);
 
     return p;
 }

@@ -17,14 +17,15 @@
 #include "ngx_mcds_client.h"
 
 
-typedef struct ngx_mcds_block_s  ngx_mcds_block_t;
+typedef struct ngx_mcds_block_s    ngx_mcds_block_t;
+typedef struct ngx_mcds_resolve_s  ngx_mcds_resolve_t;
 
 
 typedef enum {
     NGX_MCDS_CONN_IDLE = 0,       /* no socket */
     NGX_MCDS_CONN_CONNECTING,
     NGX_MCDS_CONN_HANDSHAKING,    /* TLS */
-    NGX_MCDS_CONN_GREETING,       /* "version", "mn" were sent */
+    NGX_MCDS_CONN_GREETING,       /* "version" (and "mn") were sent */
     NGX_MCDS_CONN_READY
 } ngx_mcds_conn_state_e;
 
@@ -35,6 +36,11 @@ typedef struct ngx_mcds_conn_s  ngx_mcds_conn_t;
 struct ngx_mcds_conn_s {
     ngx_mcds_server_t      *server;
     ngx_peer_connection_t   peer;
+    ngx_mcds_conn_t        *next;        /* of those that have retired */
+
+    ngx_sockaddr_t          sockaddr;    /* the server's may have changed */
+    ngx_str_t               address;
+    u_char                  text[NGX_SOCKADDR_STRLEN];
 
     void                  (*handshaked)(ngx_mcds_conn_t *conn, ngx_int_t rc);
 
@@ -42,6 +48,9 @@ struct ngx_mcds_conn_s {
     ngx_uint_t              greeted;     /* replies seen while greeting */
     ngx_msec_t              idle_since;
     ngx_msec_t              deadline;    /* of connecting and greeting */
+    uint64_t                pushed;      /* microseconds: the first operation
+                                            of this turn, */
+    uint64_t                received;    /* and what came last */
 
     /*
      * Operations in the order of their commands, answered from the head.
@@ -69,6 +78,7 @@ struct ngx_mcds_conn_s {
 
     ngx_log_t               log;
 
+    unsigned                retired:1;   /* finishes what waits, then goes */
     unsigned                deferred:1;  /* flush was put behind others */
     unsigned                has_reply:1;
     unsigned                authenticated:1;
@@ -84,6 +94,7 @@ struct ngx_mcds_server_s {
     in_port_t               port;        /* 0: unix socket */
     ngx_uint_t              weight;
     ngx_addr_t              addr;
+    ngx_mcds_stat_t        *stat;
 
     /* of this worker */
     ngx_uint_t              fails;       /* in a row */
@@ -91,10 +102,14 @@ struct ngx_mcds_server_s {
     ngx_msec_t              probe_delay;
     ngx_mcds_conn_t        *control;
     ngx_mcds_conn_t        *bulk;
+    ngx_queue_t             changed;     /* next is not NULL: stat was */
+    ngx_mcds_conn_t        *retired;
+    ngx_mcds_resolve_t     *resolve;     /* NULL: the address stays */
 #if (NGX_SSL)
     ngx_ssl_session_t      *session;     /* to resume */
 #endif
 
+    unsigned                hung_up:1;   /* instead of an answer to "mn" */
     unsigned                down:1;      /* for good, if configured so */
     unsigned                unsupported:1;
 };
@@ -108,13 +123,16 @@ struct ngx_mcds_op_s {
 
     ngx_uint_t              verb;
     ngx_uint_t              want;        /* NGX_MCDS_VALUE if one must come */
+    ngx_uint_t              words;       /* classic: the replies there may be */
     ngx_uint_t              rc;          /* of an operation that failed before
                                             it was queued */
     ngx_msec_t              deadline;
+    uint64_t                start;       /* microseconds */
     uint64_t                end;         /* queued, behind its last byte */
     size_t                  size;
     size_t                  limit;
     uint32_t                opaque;
+    ngx_uint_t              probe;       /* asked by nobody */
     ngx_mcds_key_t          key;
 };
 
@@ -124,13 +142,17 @@ struct ngx_mcds_op_s {
  * there; NULL when out of memory.  push: encodes the operation (op->key is
  * set) and queues it; NGX_ERROR when out of memory, NGX_BUSY when the queue
  * is full, the operation is then still the caller's.  close: ends the socket
- * and fails all that waits with rc.
+ * and fails all that waits with rc.  fail: the same, and it is the server's
+ * fault.  retire: the server has another address; nothing new is pushed, and
+ * it is freed when what waits has come to its end.
  */
 
 ngx_mcds_conn_t *ngx_mcds_conn_get(ngx_mcds_server_t *server, ngx_uint_t bulk);
 ngx_int_t ngx_mcds_conn_push(ngx_mcds_conn_t *conn, ngx_mcds_op_t *op,
     ngx_mcds_cmd_t *cmd, ngx_str_t *text);
 void ngx_mcds_conn_close(ngx_mcds_conn_t *conn, ngx_uint_t rc);
+void ngx_mcds_conn_fail(ngx_mcds_conn_t *conn, ngx_uint_t rc);
+void ngx_mcds_conn_retire(ngx_mcds_conn_t *conn);
 void ngx_mcds_conn_destroy(ngx_mcds_conn_t *conn);
 
 
@@ -169,12 +191,38 @@ void ngx_mcds_ssl_close(ngx_connection_t *c);
 /*
  * Health.  failed: a connection could not be made, was lost with operations
  * pending, or timed out.  answered: the server has answered an operation.
- * unsupported: it does not speak the meta commands; text says what it is.
+ * unsupported: it does not speak our protocol; text says what it is.
+ * moved: it has another address, which may be well.
  */
 
 void ngx_mcds_server_failed(ngx_mcds_server_t *server, ngx_uint_t rc);
 void ngx_mcds_server_answered(ngx_mcds_server_t *server);
 void ngx_mcds_server_unsupported(ngx_mcds_server_t *server, ngx_str_t *text);
+void ngx_mcds_server_moved(ngx_mcds_server_t *server);
+
+
+/*
+ * Statistics.  clock: microseconds of a clock that never goes back.
+ * changed: something is to be shown soon.  op: an operation begins; answer: it
+ * was answered; failed: it was not, or has not been sent.  sum: adds n to that
+ * one of ngx_mcds_stat_e.  lost: a connection that could not be made or was
+ * given up.  breaker: it opens or closes; 1 if that is news for the host.
+ * exit: the worker does.
+ */
+
+uint64_t ngx_mcds_measure_clock(void);
+void ngx_mcds_measure_changed(ngx_mcds_server_t *server);
+void ngx_mcds_measure_op(ngx_mcds_server_t *server, ngx_mcds_op_t *op);
+void ngx_mcds_measure_answer(ngx_mcds_conn_t *conn, ngx_mcds_op_t *op,
+    ngx_uint_t rc);
+void ngx_mcds_measure_failed(ngx_mcds_server_t *server, ngx_mcds_op_t *op,
+    ngx_uint_t rc);
+void ngx_mcds_measure_sum(ngx_mcds_server_t *server, ngx_uint_t i,
+    ngx_uint_t n);
+void ngx_mcds_measure_lost(ngx_mcds_server_t *server, ngx_uint_t rc);
+ngx_uint_t ngx_mcds_measure_breaker(ngx_mcds_server_t *server,
+    ngx_uint_t open);
+void ngx_mcds_measure_exit(ngx_mcds_server_t *server);
 
 
 /* a text in pool memory that says what is wrong with the configuration */
@@ -183,6 +231,11 @@ char *ngx_mcds_pool_error(ngx_conf_t *cf, const char *fmt, ...);
 
 /* as ngx_mcds_submit(), on this server, whatever the key */
 ngx_mcds_op_t *ngx_mcds_server_submit(ngx_mcds_server_t *server,
+    ngx_mcds_request_t *req, ngx_mcds_handler_pt handler, void *data);
+
+
+/* the same, as one command, whatever the protocol */
+ngx_mcds_op_t *ngx_mcds_op_submit(ngx_mcds_server_t *server,
     ngx_mcds_request_t *req, ngx_mcds_handler_pt handler, void *data);
 
 

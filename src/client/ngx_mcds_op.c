@@ -10,6 +10,7 @@
 #include <ngx_core.h>
 #include <ngx_event.h>
 #include "ngx_mcds_choice.h"
+#include "ngx_mcds_classic.h"
 #include "ngx_mcds_conn.h"
 #include "ngx_mcds_replica.h"
 
@@ -73,6 +74,18 @@ ngx_mcds_op_choose(ngx_mcds_pool_t *pool, ngx_mcds_request_t *req)
 
 ngx_mcds_op_t *
 ngx_mcds_server_submit(ngx_mcds_server_t *server, ngx_mcds_request_t *req,
+    ngx_mcds_handler_pt handler, void *data)
+{
+    if (server->pool->classic && ngx_mcds_classic_needed(req)) {
+        return ngx_mcds_classic_submit(server, req, handler, data);
+    }
+
+    return ngx_mcds_op_submit(server, req, handler, data);
+}
+
+
+ngx_mcds_op_t *
+ngx_mcds_op_submit(ngx_mcds_server_t *server, ngx_mcds_request_t *req,
     ngx_mcds_handler_pt handler, void *data)
 {
     ngx_mcds_op_t  *op;
@@ -178,7 +191,12 @@ ngx_mcds_op_start(ngx_mcds_server_t *server, ngx_mcds_op_t *op,
         op->value = ngx_mcds_value_ref(req->value);
     }
 
+    op->verb = req->verb;
+    op->probe = probe;
+
     if (server->down && !probe) {
+        ngx_mcds_measure_op(server, op);
+        ngx_mcds_measure_failed(server, op, NGX_MCDS_DOWN);
         ngx_mcds_op_fail_later(op, NGX_MCDS_DOWN);
         return NGX_OK;
     }
@@ -195,7 +213,6 @@ ngx_mcds_op_start(ngx_mcds_server_t *server, ngx_mcds_op_t *op,
     cmd.update = req->update;
     cmd.len = req->value ? req->value->len : req->text.len;
 
-    op->verb = req->verb;
     op->want = 0;
     op->opaque = cmd.opaque;
     op->limit = req->limit ? req->limit : NGX_MCDS_BULK;
@@ -207,6 +224,10 @@ ngx_mcds_op_start(ngx_mcds_server_t *server, ngx_mcds_op_t *op,
         op->want = req->want & NGX_MCDS_VALUE;
     }
 
+    if (server->pool->classic) {
+        op->words = ngx_mcds_classic_words(&cmd);
+    }
+
     bulk = req->bulk || cmd.len >= NGX_MCDS_BULK;
 
     conn = ngx_mcds_conn_get(server, bulk);
@@ -216,7 +237,12 @@ ngx_mcds_op_start(ngx_mcds_server_t *server, ngx_mcds_op_t *op,
 
     rc = ngx_mcds_conn_push(conn, op, &cmd, &req->text);
 
+    if (rc != NGX_ERROR) {
+        ngx_mcds_measure_op(server, op);
+    }
+
     if (rc == NGX_BUSY) {
+        ngx_mcds_measure_failed(server, op, NGX_MCDS_BUSY);
         ngx_mcds_op_fail_later(op, NGX_MCDS_BUSY);
         return NGX_OK;
     }

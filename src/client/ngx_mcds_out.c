@@ -66,7 +66,8 @@ ngx_mcds_conn_push(ngx_mcds_conn_t *conn, ngx_mcds_op_t *op,
         return NGX_ERROR;
     }
 
-    p = ngx_mcds_encode(block->buf.last, cmd);
+    p = pool->classic ? ngx_mcds_classic_encode(block->buf.last, cmd)
+                      : ngx_mcds_encode(block->buf.last, cmd);
 
     if (vb) {
         block->chain.next = &vb->chain;
@@ -100,7 +101,11 @@ ngx_mcds_conn_push(ngx_mcds_conn_t *conn, ngx_mcds_op_t *op,
 
     if (!conn->flush.posted) {
         ngx_post_event(&conn->flush, &ngx_posted_events);
+
+        conn->pushed = ngx_mcds_measure_clock();
     }
+
+    op->start = conn->pushed;
 
     return NGX_OK;
 }
@@ -121,12 +126,14 @@ ngx_mcds_conn_send(ngx_mcds_conn_t *conn)
         rest = c->send_chain(c, conn->out, 0);
 
         if (rest == NGX_CHAIN_ERROR) {
-            ngx_mcds_server_failed(conn->server, NGX_MCDS_CLOSED);
-            ngx_mcds_conn_close(conn, NGX_MCDS_CLOSED);
+            ngx_mcds_conn_fail(conn, NGX_MCDS_CLOSED);
             return;
         }
 
-        conn->sent += c->sent - sent;
+        sent = c->sent - sent;
+        conn->sent += sent;
+
+        ngx_mcds_measure_sum(conn->server, NGX_MCDS_STAT_SENT, sent);
 
         while (conn->out != rest) {
             cl = conn->out;

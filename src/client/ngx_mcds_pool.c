@@ -10,7 +10,9 @@
 #include <ngx_core.h>
 #include <ngx_event.h>
 #include "ngx_mcds_choice.h"
+#include "ngx_mcds_classic.h"
 #include "ngx_mcds_conn.h"
+#include "ngx_mcds_resolve.h"
 
 
 #define NGX_MCDS_PORT             11211
@@ -94,6 +96,13 @@ ngx_mcds_pool_add(ngx_conf_t *cf, ngx_mcds_pool_t *pool, ngx_str_t *address,
     server->name = *address;
     server->weight = weight;
 
+    server->stat = ngx_mcds_stat_create(cf->pool, &pool->name, address);
+    if (server->stat == NULL) {
+        return "out of memory";
+    }
+
+    server->stat->disabled = down;
+
     /* nothing is ever asked of it, so nothing makes it up again */
 
     server->down = down;
@@ -132,6 +141,8 @@ ngx_mcds_pool_exit(ngx_mcds_pool_t *pool)
     ngx_uint_t          i;
     ngx_mcds_server_t  *server;
 
+    ngx_mcds_classic_exit(pool);
+
     server = pool->servers.elts;
 
     for (i = 0; i < pool->servers.nelts; i++) {
@@ -146,9 +157,17 @@ ngx_mcds_pool_exit(ngx_mcds_pool_t *pool)
             server[i].bulk = NULL;
         }
 
+        while (server[i].retired) {
+            ngx_mcds_conn_destroy(server[i].retired);
+        }
+
+        ngx_mcds_resolve_stop(&server[i]);
+
         if (server[i].probe.timer_set) {
             ngx_del_timer(&server[i].probe);
         }
+
+        ngx_mcds_measure_exit(&server[i]);
     }
 }
 

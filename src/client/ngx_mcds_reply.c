@@ -3,7 +3,8 @@
  * Copyright (C) mcds authors
  *
  * The replies of a connection, matched with its operations in order and
- * checked by opaque and key.  Any doubt closes the connection and fails what
+ * checked by opaque and key, those of the classic protocol by their kind and
+ * the key of a value.  Any doubt closes the connection and fails what
  * waits on it, so that an answer can never reach the wrong request.
  */
 
@@ -17,11 +18,19 @@
 /* a value above its limit is read and dropped, up to here */
 #define NGX_MCDS_MAX_SKIP         (16 * 1024 * 1024)
 
+/* what stands behind a value, and how much of it */
+#define NGX_MCDS_TAIL             CRLF "END" CRLF
+#define ngx_mcds_reply_tail(conn)  ((conn)->server->pool->classic ? 7 : 2)
+
 
 static ngx_int_t ngx_mcds_reply_process_auth(ngx_mcds_conn_t *conn);
+static ngx_int_t ngx_mcds_reply_parse(ngx_mcds_conn_t *conn);
 static ngx_int_t ngx_mcds_reply_process_greeting(ngx_mcds_conn_t *conn);
 static void ngx_mcds_reply_refused(ngx_mcds_conn_t *conn);
 static ngx_int_t ngx_mcds_reply_match(ngx_mcds_conn_t *conn);
+static ngx_int_t ngx_mcds_reply_match_classic(ngx_mcds_conn_t *conn,
+    ngx_mcds_op_t *op);
+static ngx_int_t ngx_mcds_reply_drop(ngx_mcds_conn_t *conn);
 static ngx_int_t ngx_mcds_reply_value(ngx_mcds_conn_t *conn);
 static ngx_int_t ngx_mcds_reply_skip(ngx_mcds_conn_t *conn);
 static void ngx_mcds_reply_answer(ngx_mcds_conn_t *conn, u_char *data);
@@ -105,7 +114,7 @@ ngx_mcds_reply_process(ngx_mcds_conn_t *conn)
                 return (rc == NGX_AGAIN) ? NGX_OK : NGX_ERROR;
             }
 
-            rc = ngx_mcds_parse(&conn->reply, conn->in);
+            rc = ngx_mcds_reply_parse(conn);
 
             if (rc == NGX_AGAIN) {
                 return NGX_OK;
@@ -134,6 +143,13 @@ ngx_mcds_reply_process(ngx_mcds_conn_t *conn)
 
             if (ngx_mcds_reply_match(conn) != NGX_OK) {
                 return NGX_ERROR;
+            }
+
+            if (conn->reply.number) {
+                conn->reply.has = NGX_MCDS_VALUE;
+                conn->reply.len = conn->reply.text.len;
+                ngx_mcds_reply_answer(conn, conn->reply.text.data);
+                continue;
             }
 
             if (!(conn->reply.has & NGX_MCDS_VALUE)) {
@@ -193,10 +209,34 @@ ngx_mcds_reply_process_auth(ngx_mcds_conn_t *conn)
         }
     }
 
-    ngx_mcds_server_unsupported(conn->server, &text);
+    if (!conn->retired) {
+        ngx_mcds_server_unsupported(conn->server, &text);
+    }
+
     ngx_mcds_conn_close(conn, NGX_MCDS_DOWN);
 
     return NGX_ERROR;
+}
+
+
+static ngx_int_t
+ngx_mcds_reply_parse(ngx_mcds_conn_t *conn)
+{
+    ngx_uint_t      words;
+    ngx_mcds_op_t  *op;
+
+    if (!conn->server->pool->classic) {
+        return ngx_mcds_parse(&conn->reply, conn->in);
+    }
+
+    words = NGX_MCDS_WORD_VERSION;
+
+    if (conn->state != NGX_MCDS_CONN_GREETING) {
+        op = ngx_queue_data(ngx_queue_head(&conn->ops), ngx_mcds_op_t, queue);
+        words = op->words;
+    }
+
+    return ngx_mcds_classic_parse(&conn->reply, conn->in, words);
 }
 
 
@@ -208,6 +248,19 @@ ngx_mcds_reply_process_greeting(ngx_mcds_conn_t *conn)
     ngx_mcds_reply_t  *reply;
 
     reply = &conn->reply;
+
+    if (conn->server->pool->classic) {
+
+        /* a proxy may have asked a server of its own, which is away */
+
+        if (!reply->version && reply->rc != NGX_MCDS_SERVER_ERROR) {
+            return NGX_DECLINED;
+        }
+
+        ngx_mcds_conn_ready(conn);
+
+        return NGX_OK;
+    }
 
     if (conn->greeted == 0 && reply->version) {
 
@@ -249,12 +302,14 @@ ngx_mcds_reply_refused(ngx_mcds_conn_t *conn)
         ngx_log_error(NGX_LOG_WARN, &conn->log, 0, "memcached said \"%V\"",
                       text);
 
-        ngx_mcds_server_failed(conn->server, NGX_MCDS_CLOSED);
-        ngx_mcds_conn_close(conn, NGX_MCDS_CLOSED);
+        ngx_mcds_conn_fail(conn, NGX_MCDS_CLOSED);
         return;
     }
 
-    ngx_mcds_server_unsupported(conn->server, text);
+    if (!conn->retired) {
+        ngx_mcds_server_unsupported(conn->server, text);
+    }
+
     ngx_mcds_conn_close(conn, NGX_MCDS_DOWN);
 }
 
@@ -274,6 +329,10 @@ ngx_mcds_reply_match(ngx_mcds_conn_t *conn)
     if (op->end > conn->sent) {
         ngx_mcds_reply_doubt(conn, "a reply before the command was sent");
         return NGX_ERROR;
+    }
+
+    if (conn->server->pool->classic) {
+        return ngx_mcds_reply_match_classic(conn, op);
     }
 
     if (reply->noop || reply->version) {
@@ -321,16 +380,54 @@ ngx_mcds_reply_match(ngx_mcds_conn_t *conn)
     }
 
     if ((reply->has & NGX_MCDS_VALUE) && reply->len > op->limit) {
-
-        /* somebody else's key may hold anything, that is no fault */
-
-        if (reply->len > NGX_MCDS_MAX_SKIP) {
-            ngx_mcds_reply_doubt(conn, "a value above all limits");
-            return NGX_ERROR;
-        }
-
-        conn->skip = reply->len + 2;
+        return ngx_mcds_reply_drop(conn);
     }
+
+    return NGX_OK;
+}
+
+
+/* its kind was checked when it was parsed */
+
+static ngx_int_t
+ngx_mcds_reply_match_classic(ngx_mcds_conn_t *conn, ngx_mcds_op_t *op)
+{
+    ngx_mcds_reply_t  *reply;
+
+    reply = &conn->reply;
+
+    if (!(reply->has & NGX_MCDS_VALUE)) {
+        return NGX_OK;
+    }
+
+    if (reply->key.len != op->key.len
+        || ngx_memcmp(reply->key.data, op->key.data, op->key.len) != 0)
+    {
+        ngx_mcds_reply_doubt(conn, "a reply with another key");
+        return NGX_ERROR;
+    }
+
+    /* a value comes even if only the CAS is wanted */
+
+    if (!(op->want & NGX_MCDS_VALUE) || reply->len > op->limit) {
+        return ngx_mcds_reply_drop(conn);
+    }
+
+    return NGX_OK;
+}
+
+
+/* somebody else's key may hold anything, that is no fault */
+
+static ngx_int_t
+ngx_mcds_reply_drop(ngx_mcds_conn_t *conn)
+{
+    if (conn->reply.len > NGX_MCDS_MAX_SKIP) {
+        ngx_mcds_reply_doubt(conn, "a value above all limits");
+        return NGX_ERROR;
+    }
+
+    conn->skip = conn->reply.len + ngx_mcds_reply_tail(conn);
 
     return NGX_OK;
 }
@@ -340,7 +437,7 @@ static ngx_int_t
 ngx_mcds_reply_value(ngx_mcds_conn_t *conn)
 {
     u_char            *end;
-    size_t             size, len;
+    size_t             size, len, whole;
     ngx_buf_t         *b;
     ngx_mcds_value_t  *value;
 
@@ -350,18 +447,19 @@ ngx_mcds_reply_value(ngx_mcds_conn_t *conn)
 
     b = conn->in;
     len = conn->reply.len;
+    whole = len + ngx_mcds_reply_tail(conn);
     size = b->last - b->pos;
     value = conn->value;
 
-    if (value == NULL && len + 2 > (size_t) (b->end - b->start) / 2) {
+    if (value == NULL && whole > (size_t) (b->end - b->start) / 2) {
 
-        value = ngx_mcds_value_create(len + 2, &conn->log);
+        value = ngx_mcds_value_create(whole, &conn->log);
         if (value == NULL) {
             ngx_mcds_reply_doubt(conn, "no memory for a value");
             return NGX_ERROR;
         }
 
-        value->len = ngx_min(size, len + 2);
+        value->len = ngx_min(size, whole);
         ngx_memcpy(value->data, b->pos, value->len);
         b->pos += value->len;
 
@@ -369,7 +467,7 @@ ngx_mcds_reply_value(ngx_mcds_conn_t *conn)
     }
 
     if (value) {
-        if (value->len < len + 2) {
+        if (value->len < whole) {
             return NGX_AGAIN;
         }
 
@@ -377,15 +475,15 @@ ngx_mcds_reply_value(ngx_mcds_conn_t *conn)
         end = value->data + len;
 
     } else {
-        if (size < len + 2) {
+        if (size < whole) {
             return NGX_AGAIN;
         }
 
         end = b->pos + len;
-        b->pos += len + 2;
+        b->pos += whole;
     }
 
-    if (end[0] != CR || end[1] != LF) {
+    if (ngx_memcmp(end, NGX_MCDS_TAIL, whole - len) != 0) {
         ngx_mcds_reply_doubt(conn, "a value of another length");
         return NGX_ERROR;
     }
@@ -397,35 +495,42 @@ ngx_mcds_reply_value(ngx_mcds_conn_t *conn)
 }
 
 
-/* a value that is larger than the operation wants to know */
+/* a value that is larger than the operation wants to know, or not wanted */
 
 static ngx_int_t
 ngx_mcds_reply_skip(ngx_mcds_conn_t *conn)
 {
-    size_t      size;
-    ngx_buf_t  *b;
+    size_t          size, tail;
+    ngx_buf_t      *b;
+    ngx_mcds_op_t  *op;
 
     b = conn->in;
+    tail = ngx_mcds_reply_tail(conn);
 
-    size = ngx_min((size_t) (b->last - b->pos), conn->skip - 2);
+    size = ngx_min((size_t) (b->last - b->pos), conn->skip - tail);
 
     b->pos += size;
     conn->skip -= size;
 
-    if (conn->skip > 2 || b->last - b->pos < 2) {
+    if (conn->skip > tail || (size_t) (b->last - b->pos) < tail) {
         return NGX_AGAIN;
     }
 
-    if (b->pos[0] != CR || b->pos[1] != LF) {
+    if (ngx_memcmp(b->pos, NGX_MCDS_TAIL, tail) != 0) {
         ngx_mcds_reply_doubt(conn, "a value of another length");
         return NGX_ERROR;
     }
 
-    b->pos += 2;
+    b->pos += tail;
+
+    op = ngx_queue_data(ngx_queue_head(&conn->ops), ngx_mcds_op_t, queue);
+
+    if (op->want & NGX_MCDS_VALUE) {
+        conn->reply.rc = NGX_MCDS_TOO_LARGE;
+    }
 
     conn->skip = 0;
     conn->has_reply = 0;
-    conn->reply.rc = NGX_MCDS_TOO_LARGE;
     conn->reply.has &= ~(ngx_uint_t) NGX_MCDS_VALUE;
 
     ngx_mcds_reply_answer(conn, NULL);
@@ -449,9 +554,11 @@ ngx_mcds_reply_answer(ngx_mcds_conn_t *conn, u_char *data)
     conn->pending--;
     conn->pending_size -= op->size;
 
-    if (conn->server->fails || conn->server->down) {
+    if ((conn->server->fails || conn->server->down) && !conn->retired) {
         ngx_mcds_server_answered(conn->server);
     }
+
+    ngx_mcds_measure_answer(conn, op, conn->reply.rc);
 
     value = conn->value;
     conn->value = NULL;
@@ -481,6 +588,5 @@ ngx_mcds_reply_doubt(ngx_mcds_conn_t *conn, char *why)
     ngx_log_error(level, &conn->log, 0,
                   "memcached sent %s, connection closed", why);
 
-    ngx_mcds_server_failed(conn->server, NGX_MCDS_PROTOCOL);
-    ngx_mcds_conn_close(conn, NGX_MCDS_PROTOCOL);
+    ngx_mcds_conn_fail(conn, NGX_MCDS_PROTOCOL);
 }

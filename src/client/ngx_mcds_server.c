@@ -26,7 +26,10 @@ static void ngx_mcds_server_probed(void *data, ngx_mcds_result_t *result);
 void
 ngx_mcds_server_failed(ngx_mcds_server_t *server, ngx_uint_t rc)
 {
+    ngx_uint_t        level;
     ngx_mcds_pool_t  *pool;
+
+    ngx_mcds_measure_lost(server, rc);
 
     pool = server->pool;
 
@@ -38,10 +41,17 @@ ngx_mcds_server_failed(ngx_mcds_server_t *server, ngx_uint_t rc)
         return;
     }
 
-    ngx_log_error(NGX_LOG_ERR, ngx_cycle->log, 0,
+    /* the first worker of a host tells it, the others for who looks closer */
+
+    level = ngx_mcds_measure_breaker(server, 1) ? NGX_LOG_ERR : NGX_LOG_INFO;
+
+    ngx_log_error(level, ngx_cycle->log, 0,
                   "memcached server \"%V\" of pool \"%V\" is down after %ui "
-                  "failures, last: %s", &server->name, &pool->name,
-                  server->fails, ngx_mcds_strerror(rc));
+                  "failures, last: %s%s", &server->name, &pool->name,
+                  server->fails, ngx_mcds_strerror(rc),
+                  (rc == NGX_MCDS_CLOSED && server->hung_up && !pool->classic)
+                      ? " by the server when it was greeted; if it is a proxy "
+                        "it may need \"protocol classic\"" : "");
 
     ngx_mcds_server_down(server);
 }
@@ -50,13 +60,23 @@ ngx_mcds_server_failed(ngx_mcds_server_t *server, ngx_uint_t rc)
 void
 ngx_mcds_server_unsupported(ngx_mcds_server_t *server, ngx_str_t *text)
 {
+    ngx_uint_t  level;
+
+    ngx_mcds_measure_sum(server, NGX_MCDS_STAT_LOST_REFUSED, 1);
+
+    level = NGX_LOG_ERR;
+
+    if (!server->down && !ngx_mcds_measure_breaker(server, 1)) {
+        level = NGX_LOG_INFO;
+    }
+
     if (!server->unsupported
         && text->len > 20
         && ngx_strncmp(text->data, "CLIENT_ERROR unauthe", 20) == 0)
     {
         server->unsupported = 1;
 
-        ngx_log_error(NGX_LOG_ERR, ngx_cycle->log, 0,
+        ngx_log_error(level, ngx_cycle->log, 0,
                       "memcached server \"%V\" of pool \"%V\" %s; it is not "
                       "used", &server->name, &server->pool->name,
                       server->pool->user.len
@@ -68,11 +88,16 @@ ngx_mcds_server_unsupported(ngx_mcds_server_t *server, ngx_str_t *text)
     if (!server->unsupported) {
         server->unsupported = 1;
 
-        ngx_log_error(NGX_LOG_ERR, ngx_cycle->log, 0,
-                      "server \"%V\" of pool \"%V\" does not speak the meta "
-                      "commands of memcached 1.6.13 or newer, it said \"%V\"; "
-                      "it is not used", &server->name, &server->pool->name,
-                      text);
+        ngx_log_error(level, ngx_cycle->log, 0,
+                      "server \"%V\" of pool \"%V\" does not speak %s, it "
+                      "said \"%V\"; it is not used%s", &server->name,
+                      &server->pool->name,
+                      server->pool->classic
+                          ? "the classic protocol of memcached"
+                          : "the meta commands of memcached 1.6.13 or newer",
+                      text,
+                      server->pool->classic
+                          ? "" : ", unless with \"protocol classic\"");
     }
 
     if (!server->down) {
@@ -96,6 +121,8 @@ ngx_mcds_server_set_down(ngx_mcds_server_t *server, ngx_uint_t down)
 void
 ngx_mcds_server_answered(ngx_mcds_server_t *server)
 {
+    ngx_uint_t  level;
+
     server->fails = 0;
 
     if (!server->down) {
@@ -109,9 +136,27 @@ ngx_mcds_server_answered(ngx_mcds_server_t *server)
         ngx_del_timer(&server->probe);
     }
 
-    ngx_log_error(NGX_LOG_NOTICE, ngx_cycle->log, 0,
+    level = ngx_mcds_measure_breaker(server, 0) ? NGX_LOG_NOTICE
+                                                : NGX_LOG_INFO;
+
+    ngx_log_error(level, ngx_cycle->log, 0,
                   "memcached server \"%V\" of pool \"%V\" is up again",
                   &server->name, &server->pool->name);
+}
+
+
+void
+ngx_mcds_server_moved(ngx_mcds_server_t *server)
+{
+    server->fails = 0;
+    server->unsupported = 0;
+
+    if (server->down) {
+        server->probe_delay = ngx_min(NGX_MCDS_FIRST_PROBE,
+                                      server->pool->fail_timeout);
+
+        ngx_add_timer(&server->probe, 1);
+    }
 }
 
 

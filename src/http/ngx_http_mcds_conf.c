@@ -205,6 +205,16 @@ ngx_http_mcds_cache_lock_timeout(ngx_conf_t *cf, ngx_command_t *cmd,
 
 
 char *
+ngx_http_mcds_cache_max_size(ngx_conf_t *cf, void *post, void *data)
+{
+    size_t *size = data;
+
+    return (*size > NGX_HTTP_MCDS_MAX_SIZE) ? "must be 64m at most"
+                                            : NGX_CONF_OK;
+}
+
+
+char *
 ngx_http_mcds_cache_lock_age(ngx_conf_t *cf, void *post, void *data)
 {
     time_t *age = data;

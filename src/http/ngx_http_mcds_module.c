@@ -8,6 +8,9 @@
 #include <ngx_core.h>
 #include <ngx_http.h>
 #include "ngx_http_mcds_module.h"
+#include "ngx_http_mcds_top.h"
+#include "ngx_mcds_tally.h"
+#include "ngx_http_mcds_counter.h"
 
 
 #define NGX_HTTP_MCDS_LEVELS                                                  \
@@ -16,6 +19,8 @@
 
 static ngx_int_t ngx_http_mcds_add_variables(ngx_conf_t *cf);
 static ngx_int_t ngx_http_mcds_init(ngx_conf_t *cf);
+static ngx_int_t ngx_http_mcds_init_resolver(ngx_conf_t *cf,
+    ngx_http_mcds_main_conf_t *mmcf);
 static void *ngx_http_mcds_create_main_conf(ngx_conf_t *cf);
 static void *ngx_http_mcds_create_loc_conf(ngx_conf_t *cf);
 static char *ngx_http_mcds_merge_loc_conf(ngx_conf_t *cf, void *parent,
@@ -24,11 +29,18 @@ static char *ngx_http_mcds_merge_cache(ngx_conf_t *cf,
     ngx_http_mcds_loc_conf_t *prev, ngx_http_mcds_loc_conf_t *conf);
 static char *ngx_http_mcds_merge_pools(ngx_conf_t *cf,
     ngx_http_mcds_loc_conf_t *conf);
+static ngx_int_t ngx_http_mcds_check_counters(ngx_conf_t *cf,
+    ngx_http_mcds_loc_conf_t *conf);
+static ngx_int_t ngx_http_mcds_needs_ttl(ngx_conf_t *cf,
+    ngx_mcds_pool_t *pool, char *what, ngx_http_mcds_place_t *place);
 static ngx_mcds_pool_t *ngx_http_mcds_choose_pool(ngx_conf_t *cf,
     ngx_str_t *name, char *directive, ngx_http_mcds_place_t *place);
 static ngx_int_t ngx_http_mcds_init_process(ngx_cycle_t *cycle);
 static void ngx_http_mcds_exit_process(ngx_cycle_t *cycle);
 
+
+static ngx_conf_post_t  ngx_http_mcds_max_size_post =
+    { ngx_http_mcds_cache_max_size };
 
 static ngx_conf_post_t  ngx_http_mcds_lock_age_post =
     { ngx_http_mcds_cache_lock_age };
@@ -68,6 +80,20 @@ static ngx_command_t  ngx_http_mcds_commands[] = {
       NGX_HTTP_MCDS_LEVELS|NGX_CONF_1MORE,
       ngx_http_mcds_visitor_counter,
       NGX_HTTP_LOC_CONF_OFFSET,
+      0,
+      NULL },
+
+    { ngx_string("mcds_counters"),
+      NGX_HTTP_LOC_CONF|NGX_HTTP_LIF_CONF|NGX_CONF_1MORE,
+      ngx_http_mcds_counters,
+      NGX_HTTP_LOC_CONF_OFFSET,
+      0,
+      NULL },
+
+    { ngx_string("mcds_counter_top"),
+      NGX_HTTP_MAIN_CONF|NGX_CONF_1MORE,
+      ngx_http_mcds_counter_top,
+      NGX_HTTP_MAIN_CONF_OFFSET,
       0,
       NULL },
 
@@ -132,7 +158,7 @@ static ngx_command_t  ngx_http_mcds_commands[] = {
       ngx_conf_set_size_slot,
       NGX_HTTP_LOC_CONF_OFFSET,
       offsetof(ngx_http_mcds_loc_conf_t, cache_max_size),
-      NULL },
+      &ngx_http_mcds_max_size_post },
 
     { ngx_string("mcds_cache_lock"),
       NGX_HTTP_MCDS_LEVELS|NGX_CONF_FLAG,
@@ -234,11 +260,23 @@ ngx_http_mcds_init(ngx_conf_t *cf)
 
     mmcf = ngx_http_conf_get_module_main_conf(cf, ngx_http_mcds_module);
 
+    if (ngx_http_mcds_top_init(cf, mmcf) != NGX_OK) {
+        return NGX_ERROR;
+    }
+
+    if (ngx_http_mcds_zone_prepare(cf, mmcf) != NGX_OK) {
+        return NGX_ERROR;
+    }
+
     if (!mmcf->used) {
         return NGX_OK;
     }
 
-    if (mmcf->cached && ngx_http_mcds_zone_add(cf, mmcf) != NGX_OK) {
+    if (ngx_http_mcds_zone_add(cf, mmcf) != NGX_OK) {
+        return NGX_ERROR;
+    }
+
+    if (ngx_http_mcds_init_resolver(cf, mmcf) != NGX_OK) {
         return NGX_ERROR;
     }
 
@@ -250,6 +288,56 @@ ngx_http_mcds_init(ngx_conf_t *cf)
     }
 
     *h = ngx_http_mcds_handler;
+
+    if (mmcf->responses) {
+
+        h = ngx_array_push(&cmcf->phases[NGX_HTTP_LOG_PHASE].handlers);
+        if (h == NULL) {
+            return NGX_ERROR;
+        }
+
+        *h = ngx_http_mcds_counters_log;
+    }
+
+    if (mmcf->inits) {
+        ngx_http_mcds_counter_init_filters();
+    }
+
+    return NGX_OK;
+}
+
+
+static ngx_int_t
+ngx_http_mcds_init_resolver(ngx_conf_t *cf, ngx_http_mcds_main_conf_t *mmcf)
+{
+    ngx_uint_t                 i;
+    ngx_msec_t                 timeout;
+    ngx_mcds_pool_t          **pools;
+    ngx_http_core_loc_conf_t  *clcf;
+
+    clcf = ngx_http_conf_get_module_loc_conf(cf, ngx_http_core_module);
+
+    /* where there is none, nginx makes one without servers */
+
+    if (clcf->resolver == NULL || clcf->resolver->connections.nelts == 0) {
+        return NGX_OK;
+    }
+
+    timeout = clcf->resolver_timeout;
+
+    if (timeout == NGX_CONF_UNSET_MSEC) {
+        timeout = 30000;
+    }
+
+    pools = mmcf->pools.elts;
+
+    for (i = 0; i < mmcf->pools.nelts; i++) {
+        if (ngx_mcds_resolve_init(cf, pools[i], clcf->resolver, timeout)
+            != NGX_OK)
+        {
+            return NGX_ERROR;
+        }
+    }
 
     return NGX_OK;
 }
@@ -269,6 +357,9 @@ ngx_http_mcds_create_main_conf(ngx_conf_t *cf)
         != NGX_OK
         || ngx_array_init(&mmcf->numbers, cf->pool, 4,
                           sizeof(ngx_http_mcds_number_var_t))
+           != NGX_OK
+        || ngx_array_init(&mmcf->tops, cf->pool, 2,
+                          sizeof(ngx_http_mcds_top_t *))
            != NGX_OK)
     {
         return NULL;
@@ -298,6 +389,7 @@ ngx_http_mcds_create_loc_conf(ngx_conf_t *cf)
      *     conf->cache_key = NULL;
      *     conf->cache_methods = 0;
      *     conf->return_text = NULL;
+     *     conf->show = NULL;
      */
 
     conf->counters = NGX_CONF_UNSET_PTR;
@@ -339,6 +431,15 @@ ngx_http_mcds_merge_loc_conf(ngx_conf_t *cf, void *parent, void *child)
 
         if (clcf->lmt_excpt && clcf->handler == NULL && conf->return_text) {
             clcf->handler = ngx_http_mcds_return_handler;
+        }
+    }
+
+    if (conf->show == NULL && (clcf->noname || clcf->lmt_excpt)) {
+        conf->show = prev->show;
+        conf->show_place = prev->show_place;
+
+        if (clcf->lmt_excpt && clcf->handler == NULL && conf->show) {
+            clcf->handler = ngx_http_mcds_counters_handler;
         }
     }
 
@@ -391,7 +492,7 @@ ngx_http_mcds_merge_cache(ngx_conf_t *cf, ngx_http_mcds_loc_conf_t *prev,
                              NULL);
 
     ngx_conf_merge_size_value(conf->cache_max_size, prev->cache_max_size,
-                              1000 * 1024);
+                              8 * 1024 * 1024);
 
     ngx_conf_merge_value(conf->cache_lock, prev->cache_lock, 1);
     ngx_conf_merge_sec_value(conf->cache_lock_age, prev->cache_lock_age, 5);
@@ -436,6 +537,22 @@ ngx_http_mcds_merge_pools(ngx_conf_t *cf, ngx_http_mcds_loc_conf_t *conf)
                 return NGX_CONF_ERROR;
             }
         }
+
+        if (ngx_http_mcds_check_counters(cf, conf) != NGX_OK) {
+            return NGX_CONF_ERROR;
+        }
+    }
+
+    if (conf->show) {
+        mmcf->used = 1;
+
+        if (conf->pool == NULL) {
+            conf->pool = ngx_http_mcds_choose_pool(cf, NULL, "mcds_counters",
+                                                   &conf->show_place);
+            if (conf->pool == NULL) {
+                return NGX_CONF_ERROR;
+            }
+        }
     }
 
     name = &conf->cache;
@@ -451,18 +568,76 @@ ngx_http_mcds_merge_pools(ngx_conf_t *cf, ngx_http_mcds_loc_conf_t *conf)
 
     if (name->len == 2 && ngx_strncmp(name->data, "on", 2) == 0) {
 
-        if (conf->pool) {
-            conf->cache_pool = conf->pool;
-            return NGX_CONF_OK;
-        }
-
+        conf->cache_pool = conf->pool;
         name = NULL;
     }
 
-    conf->cache_pool = ngx_http_mcds_choose_pool(cf, name, "mcds_cache",
-                                                 &conf->cache_place);
+    if (conf->cache_pool == NULL) {
+        conf->cache_pool = ngx_http_mcds_choose_pool(cf, name, "mcds_cache",
+                                                     &conf->cache_place);
+        if (conf->cache_pool == NULL) {
+            return NGX_CONF_ERROR;
+        }
+    }
 
-    return conf->cache_pool ? NGX_CONF_OK : NGX_CONF_ERROR;
+    /* its locks must end by themselves when their owner has died */
+
+    return ngx_http_mcds_needs_ttl(cf, conf->cache_pool, "mcds_cache",
+                                   &conf->cache_place)
+               == NGX_OK ? NGX_CONF_OK : NGX_CONF_ERROR;
+}
+
+
+static ngx_int_t
+ngx_http_mcds_check_counters(ngx_conf_t *cf, ngx_http_mcds_loc_conf_t *conf)
+{
+    char                     *what;
+    ngx_uint_t                i;
+    ngx_http_mcds_counter_t  *counter;
+
+    counter = conf->counters->elts;
+
+    for (i = 0; i < conf->counters->nelts; i++) {
+
+        if (counter[i].visitor) {
+            what = "mcds_visitor_counter";
+
+        } else if (counter[i].period.length) {
+            what = "window\" of \"mcds_counter";
+
+        } else if (counter[i].ttl) {
+            what = "ttl\" of \"mcds_counter";
+
+        } else {
+            continue;
+        }
+
+        if (ngx_http_mcds_needs_ttl(cf, conf->pool, what,
+                                    &conf->counters_place)
+            != NGX_OK)
+        {
+            return NGX_ERROR;
+        }
+    }
+
+    return NGX_OK;
+}
+
+
+static ngx_int_t
+ngx_http_mcds_needs_ttl(ngx_conf_t *cf, ngx_mcds_pool_t *pool, char *what,
+    ngx_http_mcds_place_t *place)
+{
+    if (!pool->no_ttl) {
+        return NGX_OK;
+    }
+
+    ngx_log_error(NGX_LOG_EMERG, cf->log, 0,
+                  "\"%s\" needs items that end by themselves, and "
+                  "mcds_pool \"%V\" has \"protocol classic ttl=off\", "
+                  "in %V:%ui", what, &pool->name, &place->file, place->line);
+
+    return NGX_ERROR;
 }
 
 
@@ -532,13 +707,25 @@ ngx_http_mcds_find_pool(ngx_http_mcds_main_conf_t *mmcf, ngx_str_t *name)
 static ngx_int_t
 ngx_http_mcds_init_process(ngx_cycle_t *cycle)
 {
+    ngx_uint_t                  i;
+    ngx_mcds_pool_t           **pools;
     ngx_http_mcds_main_conf_t  *mmcf;
 
     mmcf = ngx_http_cycle_get_module_main_conf(cycle, ngx_http_mcds_module);
 
-    if (mmcf && mmcf->zone) {
-        ngx_http_mcds_zone_attach(mmcf);
+    if (mmcf == NULL) {
+        return NGX_OK;
     }
+
+    ngx_http_mcds_zone_attach(mmcf);
+
+    pools = mmcf->pools.elts;
+
+    for (i = 0; i < mmcf->pools.nelts; i++) {
+        ngx_mcds_resolve_start(pools[i]);
+    }
+
+    ngx_http_mcds_top_start(mmcf);
 
     return NGX_OK;
 }
@@ -557,9 +744,13 @@ ngx_http_mcds_exit_process(ngx_cycle_t *cycle)
         return;
     }
 
+    ngx_mcds_tally_exit(cycle->log);
+
     pools = mmcf->pools.elts;
 
     for (i = 0; i < mmcf->pools.nelts; i++) {
         ngx_mcds_pool_exit(pools[i]);
     }
+
+    ngx_http_mcds_top_exit(mmcf);
 }

@@ -13,11 +13,15 @@
 #include <ngx_http.h>
 #include "ngx_mcds_client.h"
 #include "ngx_mcds_page.h"
+#include "ngx_mcds_stream.h"
 #include "ngx_mcds_fresh.h"
 
 
 /* mcds_cache_grace and mcds_cache_background_update without a bound */
 #define NGX_HTTP_MCDS_ALWAYS      NGX_MAX_INT_T_VALUE
+
+/* the largest mcds_cache_max_size */
+#define NGX_HTTP_MCDS_MAX_SIZE    (64 * 1024 * 1024)
 
 
 typedef enum {
@@ -36,18 +40,24 @@ typedef enum {
 typedef struct {
     ngx_str_t                   name;
     ngx_uint_t                  warned;   /* read too early, said once */
+    ngx_uint_t                  refused;  /* by= is no number, said once */
 } ngx_http_mcds_number_var_t;
 
 
 typedef struct {
     ngx_array_t                 pools;    /* ngx_mcds_pool_t * */
     ngx_array_t                 numbers;  /* ngx_http_mcds_number_var_t */
+    ngx_array_t                 tops;     /* ngx_http_mcds_top_t * */
 
     ngx_shm_zone_t             *zone;
     size_t                      zone_size;
+    ngx_mcds_stats_t            stats;
+    ngx_core_conf_t            *core;
 
     ngx_uint_t                  used;     /* some location counts or caches */
     ngx_uint_t                  cached;   /* some location caches */
+    ngx_uint_t                  responses;  /* ... counts answers */
+    ngx_uint_t                  inits;    /* ... asks where counters begin */
 } ngx_http_mcds_main_conf_t;
 
 
@@ -57,6 +67,10 @@ typedef struct {
     ngx_str_t                   file;
     ngx_uint_t                  line;
 } ngx_http_mcds_place_t;
+
+
+typedef struct ngx_http_mcds_show_s  ngx_http_mcds_show_t;
+typedef struct ngx_http_mcds_top_s   ngx_http_mcds_top_t;
 
 
 typedef struct {
@@ -90,6 +104,9 @@ typedef struct {
 
     ngx_http_complex_value_t   *return_text;
     ngx_uint_t                  return_code;
+
+    ngx_http_mcds_show_t       *show;     /* mcds_counters */
+    ngx_http_mcds_place_t       show_place;
 } ngx_http_mcds_loc_conf_t;
 
 
@@ -99,6 +116,7 @@ typedef struct ngx_http_mcds_visitor_s  ngx_http_mcds_visitor_t;
 typedef struct ngx_http_mcds_number_s   ngx_http_mcds_number_t;
 typedef struct ngx_http_mcds_numbers_s  ngx_http_mcds_numbers_t;
 typedef struct ngx_http_mcds_store_s    ngx_http_mcds_store_t;
+typedef struct ngx_http_mcds_piece_s    ngx_http_mcds_piece_t;
 
 
 /*
@@ -117,7 +135,12 @@ struct ngx_http_mcds_ctx_s {
     ngx_mcds_seat_t             seat;
     ngx_uint_t                  outcome;  /* ngx_mcds_page_e */
     ngx_mcds_copy_t            *copy;     /* what there was, or is */
+    ngx_mcds_stream_t          *stream;   /* of its body, if that is split */
+    ngx_http_mcds_piece_t      *pieces;   /* of the body, on their way out */
     ngx_http_mcds_store_t      *store;    /* of the filter */
+    ngx_chain_t                *detached; /* copies of what a client gets */
+    ngx_chain_t               **detached_last;
+    ngx_chain_t                *detach_free;
     uint64_t                    cas;      /* for a store without a lock */
     ngx_msec_t                  start;    /* of the build */
 
@@ -137,6 +160,9 @@ struct ngx_http_mcds_ctx_s {
     unsigned                    replace:1;   /* to be stored, whatever there is
                                                 now */
     unsigned                    refresh:1;   /* detached, has no client */
+    unsigned                    detaching:1; /* "detached" will be freed */
+    unsigned                    streamed:1;  /* "stream" will be freed */
+    unsigned                    streaming:1; /* the body is being sent */
     unsigned                    authorization:1;
 };
 
@@ -155,7 +181,8 @@ ngx_int_t ngx_http_mcds_handler(ngx_http_request_t *r);
 
 /*
  * Counters.  start: begins those of r's location that have not counted yet.
- * cleanup: forgets what has not been answered.
+ * log: the handler of the log phase.  cleanup: forgets what has not been
+ * answered.  init_filters: to be called when mcds_counter needs them.
  */
 
 char *ngx_http_mcds_counter(ngx_conf_t *cf, ngx_command_t *cmd, void *conf);
@@ -163,7 +190,9 @@ char *ngx_http_mcds_visitor_counter(ngx_conf_t *cf, ngx_command_t *cmd,
     void *conf);
 ngx_int_t ngx_http_mcds_counters_start(ngx_http_request_t *r,
     ngx_http_mcds_loc_conf_t *mlcf);
+ngx_int_t ngx_http_mcds_counters_log(ngx_http_request_t *r);
 void ngx_http_mcds_counters_cleanup(ngx_http_mcds_ctx_t *ctx);
+void ngx_http_mcds_counter_init_filters(void);
 
 
 /*
@@ -180,9 +209,20 @@ ngx_int_t ngx_http_mcds_cache_decide(ngx_http_request_t *r,
 ngx_int_t ngx_http_mcds_cache_add_variables(ngx_conf_t *cf);
 uint64_t ngx_http_mcds_now(void);
 
+/*
+ * The body of ctx->copy, if that is split.  begin: reads it ahead.  end: it is
+ * not wanted.  send: the rest of a content handler whose header was sent.
+ */
+
+void ngx_http_mcds_stream_begin(ngx_http_mcds_ctx_t *ctx);
+void ngx_http_mcds_stream_end(ngx_http_mcds_ctx_t *ctx);
+ngx_int_t ngx_http_mcds_stream_send(ngx_http_request_t *r,
+    ngx_http_mcds_ctx_t *ctx);
+
 /* content handlers: sends ctx->copy; sends the text of mcds_return */
 ngx_int_t ngx_http_mcds_serve_handler(ngx_http_request_t *r);
 ngx_int_t ngx_http_mcds_return_handler(ngx_http_request_t *r);
+ngx_int_t ngx_http_mcds_counters_handler(ngx_http_request_t *r);
 
 
 /* directives that are more than a slot */
@@ -198,8 +238,12 @@ char *ngx_http_mcds_cache_lock_timeout(ngx_conf_t *cf, ngx_command_t *cmd,
     void *conf);
 char *ngx_http_mcds_cache_session_cookies(ngx_conf_t *cf, ngx_command_t *cmd,
     void *conf);
+char *ngx_http_mcds_cache_max_size(ngx_conf_t *cf, void *post, void *data);
 char *ngx_http_mcds_cache_lock_age(ngx_conf_t *cf, void *post, void *data);
 char *ngx_http_mcds_return(ngx_conf_t *cf, ngx_command_t *cmd, void *conf);
+char *ngx_http_mcds_counters(ngx_conf_t *cf, ngx_command_t *cmd, void *conf);
+char *ngx_http_mcds_counter_top(ngx_conf_t *cf, ngx_command_t *cmd,
+    void *conf);
 char *ngx_http_mcds_zone(ngx_conf_t *cf, ngx_command_t *cmd, void *conf);
 
 void ngx_http_mcds_set_place(ngx_conf_t *cf, ngx_http_mcds_place_t *place);
@@ -207,8 +251,13 @@ ngx_mcds_pool_t *ngx_http_mcds_find_pool(ngx_http_mcds_main_conf_t *mmcf,
     ngx_str_t *name);
 
 
-/* the zone is made when the configuration has been read and needs it */
+/*
+ * The zone is made when the configuration has been read and needs it.
+ * prepare: the statistics, with or without a zone.  attach: in a worker.
+ */
 
+ngx_int_t ngx_http_mcds_zone_prepare(ngx_conf_t *cf,
+    ngx_http_mcds_main_conf_t *mmcf);
 ngx_int_t ngx_http_mcds_zone_add(ngx_conf_t *cf,
     ngx_http_mcds_main_conf_t *mmcf);
 void ngx_http_mcds_zone_attach(ngx_http_mcds_main_conf_t *mmcf);

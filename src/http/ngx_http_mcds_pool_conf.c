@@ -38,6 +38,8 @@ static char *ngx_http_mcds_pool_distribution(ngx_conf_t *cf,
     ngx_mcds_pool_t *pool, ngx_uint_t data);
 static char *ngx_http_mcds_pool_replicas(ngx_conf_t *cf,
     ngx_mcds_pool_t *pool, ngx_uint_t data);
+static char *ngx_http_mcds_pool_protocol(ngx_conf_t *cf,
+    ngx_mcds_pool_t *pool, ngx_uint_t data);
 static char *ngx_http_mcds_pool_prefix(ngx_conf_t *cf, ngx_mcds_pool_t *pool,
     ngx_uint_t data);
 static char *ngx_http_mcds_pool_msec(ngx_conf_t *cf, ngx_mcds_pool_t *pool,
@@ -74,6 +76,8 @@ static ngx_http_mcds_pool_param_t  ngx_http_mcds_pool_params[] = {
       offsetof(ngx_mcds_pool_t, eject) },
 
     { ngx_string("replicas"), 2, 0, ngx_http_mcds_pool_replicas, 0 },
+
+    { ngx_string("protocol"), 3, 0, ngx_http_mcds_pool_protocol, 0 },
 
     { ngx_string("prefix"), 2, 0, ngx_http_mcds_pool_prefix, 0 },
 
@@ -375,6 +379,44 @@ ngx_http_mcds_pool_replicas(ngx_conf_t *cf, ngx_mcds_pool_t *pool,
     }
 
     pool->replicas = n;
+
+    return NULL;
+}
+
+
+static char *
+ngx_http_mcds_pool_protocol(ngx_conf_t *cf, ngx_mcds_pool_t *pool,
+    ngx_uint_t data)
+{
+    ngx_str_t  *value;
+
+    value = cf->args->elts;
+
+    if (value[1].len == 7 && ngx_strncmp(value[1].data, "classic", 7) == 0) {
+        pool->classic = 1;
+
+    } else if (value[1].len != 4
+               || ngx_strncmp(value[1].data, "meta", 4) != 0)
+    {
+        return "must be \"meta\" or \"classic\"";
+    }
+
+    if (cf->args->nelts == 2) {
+        return NULL;
+    }
+
+    if (!pool->classic) {
+        return "\"meta\" has no parameters";
+    }
+
+    if (value[2].len == 7 && ngx_strncmp(value[2].data, "ttl=off", 7) == 0) {
+        pool->no_ttl = 1;
+
+    } else if (value[2].len != 6
+               || ngx_strncmp(value[2].data, "ttl=on", 6) != 0)
+    {
+        return "a parameter must be \"ttl=on\" or \"ttl=off\"";
+    }
 
     return NULL;
 }

@@ -2,8 +2,9 @@
 /*
  * Copyright (C) mcds authors
  *
- * The memory that the workers of this host share.  Holds no pointers: two
- * generations of workers see it at different times of their lives.
+ * The memory that the workers of this host share.  It lives longer than a
+ * configuration: two generations of workers see it at different times of their
+ * lives, at the same address.
  */
 
 
@@ -17,16 +18,60 @@
 #define NGX_HTTP_MCDS_SEQUENCES   1024
 
 /* another number for another layout: a new binary then makes it anew */
-#define NGX_HTTP_MCDS_ZONE_LAYOUT 1
+#define NGX_HTTP_MCDS_ZONE_LAYOUT 2
 
 
 typedef struct {
-    ngx_uint_t      layout;
-    ngx_atomic_t    sequences[NGX_HTTP_MCDS_SEQUENCES];
+    ngx_uint_t               layout;
+    ngx_atomic_t             sequences[NGX_HTTP_MCDS_SEQUENCES];
+
+    time_t                   since;
+    ngx_uint_t               generation;
+    ngx_mcds_stat_shared_t  *servers;    /* of all generations, latest first */
 } ngx_http_mcds_shared_t;
 
 
 static ngx_int_t ngx_http_mcds_zone_init(ngx_shm_zone_t *zone, void *data);
+static void ngx_http_mcds_zone_stats(ngx_http_mcds_main_conf_t *mmcf,
+    ngx_slab_pool_t *shpool, ngx_log_t *log);
+static ngx_mcds_stat_shared_t *ngx_http_mcds_zone_stat(
+    ngx_slab_pool_t *shpool, u_char *id);
+static ngx_mcds_stat_shared_t *ngx_http_mcds_zone_reuse(
+    ngx_http_mcds_shared_t *shared);
+static ngx_int_t ngx_http_mcds_zone_gauges(ngx_slab_pool_t *shpool,
+    ngx_mcds_stat_shared_t *stat, ngx_uint_t workers);
+
+
+/* the statistics of all pools, also of those without a zone: they are empty */
+
+ngx_int_t
+ngx_http_mcds_zone_prepare(ngx_conf_t *cf, ngx_http_mcds_main_conf_t *mmcf)
+{
+    ngx_uint_t         i;
+    ngx_mcds_pool_t  **pools;
+
+    if (ngx_array_init(&mmcf->stats.servers, cf->pool, 8,
+                       sizeof(ngx_mcds_stat_t *))
+        != NGX_OK)
+    {
+        return NGX_ERROR;
+    }
+
+    pools = mmcf->pools.elts;
+
+    for (i = 0; i < mmcf->pools.nelts; i++) {
+        if (ngx_mcds_pool_stats(pools[i], &mmcf->stats.servers) != NGX_OK) {
+            return NGX_ERROR;
+        }
+    }
+
+    mmcf->stats.generation = 1;
+    mmcf->stats.since = ngx_time();
+    mmcf->stats.loaded = ngx_time();
+    mmcf->stats.flush = ngx_mcds_pool_stats_flush;
+
+    return NGX_OK;
+}
 
 
 ngx_int_t
@@ -48,6 +93,11 @@ ngx_http_mcds_zone_add(ngx_conf_t *cf, ngx_http_mcds_main_conf_t *mmcf)
     mmcf->zone->init = ngx_http_mcds_zone_init;
     mmcf->zone->data = mmcf;
 
+    /* its number of workers is known when the zone is made */
+
+    mmcf->core = (ngx_core_conf_t *) ngx_get_conf(cf->cycle->conf_ctx,
+                                                  ngx_core_module);
+
     return NGX_OK;
 }
 
@@ -55,10 +105,18 @@ ngx_http_mcds_zone_add(ngx_conf_t *cf, ngx_http_mcds_main_conf_t *mmcf)
 static ngx_int_t
 ngx_http_mcds_zone_init(ngx_shm_zone_t *zone, void *data)
 {
-    ngx_slab_pool_t         *shpool;
-    ngx_http_mcds_shared_t  *shared;
+    ngx_slab_pool_t            *shpool;
+    ngx_http_mcds_shared_t     *shared;
+    ngx_http_mcds_main_conf_t  *mmcf;
 
+    mmcf = zone->data;
     shpool = (ngx_slab_pool_t *) zone->shm.addr;
+
+    /* what does not fit is told here in a way that is understood */
+
+    shpool->log_nomem = 0;
+
+    shared = NULL;
 
     if (data || zone->shm.exists) {
 
@@ -66,18 +124,179 @@ ngx_http_mcds_zone_init(ngx_shm_zone_t *zone, void *data)
 
         shared = shpool->data;
 
-        if (shared && shared->layout == NGX_HTTP_MCDS_ZONE_LAYOUT) {
-            return NGX_OK;
+        if (shared && shared->layout != NGX_HTTP_MCDS_ZONE_LAYOUT) {
+            shared = NULL;
         }
     }
 
-    shared = ngx_slab_calloc(shpool, sizeof(ngx_http_mcds_shared_t));
     if (shared == NULL) {
+        shared = ngx_slab_calloc(shpool, sizeof(ngx_http_mcds_shared_t));
+        if (shared == NULL) {
+            ngx_log_error(NGX_LOG_EMERG, zone->shm.log, 0,
+                          "\"mcds_zone\" of %uz bytes is too small",
+                          zone->shm.size);
+            return NGX_ERROR;
+        }
+
+        shared->layout = NGX_HTTP_MCDS_ZONE_LAYOUT;
+        shared->since = ngx_time();
+        shpool->data = shared;
+    }
+
+    ngx_http_mcds_zone_stats(mmcf, shpool, zone->shm.log);
+
+    return NGX_OK;
+}
+
+
+static void
+ngx_http_mcds_zone_stats(ngx_http_mcds_main_conf_t *mmcf,
+    ngx_slab_pool_t *shpool, ngx_log_t *log)
+{
+    u_char                    id[NGX_MCDS_STAT_ID];
+    ngx_uint_t                i, missing;
+    ngx_mcds_stat_t         **stats, *stat;
+    ngx_mcds_stats_t         *all;
+    ngx_http_mcds_shared_t   *shared;
+    ngx_mcds_stat_shared_t   *ss;
+
+    all = &mmcf->stats;
+    shared = shpool->data;
+
+    all->workers = mmcf->core->master ? mmcf->core->worker_processes : 1;
+    all->generation = ++shared->generation;
+    all->since = shared->since;
+
+    stats = all->servers.elts;
+    missing = 0;
+
+    for (i = 0; i < all->servers.nelts; i++) {
+        stat = stats[i];
+        ngx_mcds_stat_id(stat, id);
+
+        ss = ngx_http_mcds_zone_stat(shpool, id);
+
+        if (ss == NULL
+            || ngx_http_mcds_zone_gauges(shpool, ss, all->workers) != NGX_OK)
+        {
+            missing++;
+            continue;
+        }
+
+        stat->shared = ss;
+        stat->owner = ss->owner;
+        stat->gauges = ss->gauges;
+        stat->ngauges = all->workers;
+    }
+
+    if (missing) {
+        ngx_log_error(NGX_LOG_WARN, log, 0,
+                      "\"mcds_zone\" is too small for statistics of all "
+                      "servers: %ui of %ui go without", missing,
+                      all->servers.nelts);
+    }
+}
+
+
+/* the place of a server; NULL if it has none, and there is no room for it */
+
+static ngx_mcds_stat_shared_t *
+ngx_http_mcds_zone_stat(ngx_slab_pool_t *shpool, u_char *id)
+{
+    ngx_http_mcds_shared_t  *shared;
+    ngx_mcds_stat_shared_t  *ss;
+
+    shared = shpool->data;
+
+    for (ss = shared->servers; ss; ss = ss->next) {
+        if (ngx_memcmp(ss->id, id, NGX_MCDS_STAT_ID) == 0) {
+            ss->generation = shared->generation;
+            return ss;
+        }
+    }
+
+    ss = ngx_slab_calloc(shpool, sizeof(ngx_mcds_stat_shared_t));
+
+    if (ss) {
+        ss->next = shared->servers;
+        shared->servers = ss;
+
+    } else {
+        ss = ngx_http_mcds_zone_reuse(shared);
+        if (ss == NULL) {
+            return NULL;
+        }
+    }
+
+    ngx_memcpy(ss->id, id, NGX_MCDS_STAT_ID);
+    ss->generation = shared->generation;
+
+    return ss;
+}
+
+
+/*
+ * The place of a server that neither this configuration has (so far: its own
+ * servers could lose what they have) nor the one before.  A worker that still
+ * has it notices by the owner, and counts for nobody.
+ */
+
+static ngx_mcds_stat_shared_t *
+ngx_http_mcds_zone_reuse(ngx_http_mcds_shared_t *shared)
+{
+    ngx_uint_t               i;
+    ngx_mcds_stat_shared_t  *ss, *oldest;
+
+    oldest = shared->servers;
+
+    for (ss = shared->servers; ss; ss = ss->next) {
+        if (ss->generation < oldest->generation) {
+            oldest = ss;
+        }
+    }
+
+    if (oldest == NULL || oldest->generation + 1 >= shared->generation) {
+        return NULL;
+    }
+
+    oldest->owner++;
+    oldest->told = 0;
+
+    for (i = 0; i < NGX_MCDS_STAT_LAST; i++) {
+        oldest->sums[i] = 0;
+    }
+
+    if (oldest->gauges) {
+        ngx_memzero(oldest->gauges,
+                    oldest->ngauges * sizeof(ngx_mcds_stat_gauge_t));
+    }
+
+    return oldest;
+}
+
+
+static ngx_int_t
+ngx_http_mcds_zone_gauges(ngx_slab_pool_t *shpool,
+    ngx_mcds_stat_shared_t *stat, ngx_uint_t workers)
+{
+    ngx_uint_t              n;
+    ngx_mcds_stat_gauge_t  *gauges;
+
+    if (stat->ngauges >= workers) {
+        return NGX_OK;
+    }
+
+    /* not freed: workers of before write there as long as they live */
+
+    for (n = 2; n < workers; n *= 2) { /* void */ }
+
+    gauges = ngx_slab_calloc(shpool, n * sizeof(ngx_mcds_stat_gauge_t));
+    if (gauges == NULL) {
         return NGX_ERROR;
     }
 
-    shared->layout = NGX_HTTP_MCDS_ZONE_LAYOUT;
-    shpool->data = shared;
+    stat->gauges = gauges;
+    stat->ngauges = n;
 
     return NGX_OK;
 }
@@ -86,11 +305,31 @@ ngx_http_mcds_zone_init(ngx_shm_zone_t *zone, void *data)
 void
 ngx_http_mcds_zone_attach(ngx_http_mcds_main_conf_t *mmcf)
 {
-    ngx_slab_pool_t         *shpool;
-    ngx_http_mcds_shared_t  *shared;
+    ngx_uint_t                i;
+    ngx_slab_pool_t          *shpool;
+    ngx_mcds_stat_t         **stats;
+    ngx_http_mcds_shared_t   *shared;
 
-    shpool = (ngx_slab_pool_t *) mmcf->zone->shm.addr;
-    shared = shpool->data;
+    if (mmcf->zone) {
+        shpool = (ngx_slab_pool_t *) mmcf->zone->shm.addr;
+        shared = shpool->data;
 
-    ngx_mcds_page_share(shared->sequences, NGX_HTTP_MCDS_SEQUENCES);
+        ngx_mcds_page_share(shared->sequences, NGX_HTTP_MCDS_SEQUENCES);
+    }
+
+    /* helper processes have the number of a worker, too */
+
+    if (ngx_process != NGX_PROCESS_WORKER
+        && ngx_process != NGX_PROCESS_SINGLE)
+    {
+        return;
+    }
+
+    stats = mmcf->stats.servers.elts;
+
+    for (i = 0; i < mmcf->stats.servers.nelts; i++) {
+        ngx_mcds_stat_attach(stats[i], ngx_worker);
+    }
+
+    ngx_mcds_stats = &mmcf->stats;
 }

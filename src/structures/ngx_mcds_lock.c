@@ -21,6 +21,8 @@ struct ngx_mcds_lock_s {
     ngx_mcds_op_t       *op;           /* under way */
     ngx_event_t          timer;        /* extends */
     uint64_t             cas;
+    ngx_msec_t           sent;         /* when a time to live began */
+    ngx_msec_t           sure;         /* until when it has not ended */
     uint32_t             ttl;
     uint32_t             keep;
     u_char               token[NGX_MCDS_TOKEN * 2];
@@ -137,6 +139,7 @@ ngx_mcds_lock_acquired(void *data, ngx_mcds_result_t *result)
             rc = NGX_MCDS_SERVER_ERROR;
 
         } else {
+            lock->sure = lock->sent + (lock->ttl - 1) * 1000;
             ngx_add_timer(&lock->timer, (ngx_msec_t) lock->ttl * 1000 / 3);
             lock->handler(lock->data, lock, rc);
             return;
@@ -177,6 +180,7 @@ ngx_mcds_lock_extended(void *data, ngx_mcds_result_t *result)
 
     case NGX_MCDS_OK:
         lock->cas = result->cas;
+        lock->sure = lock->sent + (lock->ttl - 1) * 1000;
         break;
 
     case NGX_MCDS_EXISTS:
@@ -242,9 +246,25 @@ static ngx_mcds_op_t *
 ngx_mcds_lock_submit(ngx_mcds_lock_t *lock, ngx_uint_t verb, uint32_t ttl,
     ngx_mcds_handler_pt handler)
 {
+    ngx_msec_int_t      left;
     ngx_mcds_request_t  req;
 
     ngx_memzero(&req, sizeof(ngx_mcds_request_t));
+
+    if (lock->cas) {
+
+        /* between two commands of an operation it must not change hands */
+
+        left = (ngx_msec_int_t) (lock->sure - ngx_current_msec);
+
+        if (left <= 0 && lock->pool->classic) {
+            return NULL;
+        }
+
+        req.within = ngx_max(left, 1);
+    }
+
+    lock->sent = ngx_current_msec;
 
     req.verb = verb;
     req.want = (verb == NGX_MCDS_DELETE) ? 0 : NGX_MCDS_CAS;
@@ -255,6 +275,8 @@ ngx_mcds_lock_submit(ngx_mcds_lock_t *lock, ngx_uint_t verb, uint32_t ttl,
     req.movable = 1;
     req.ttl = ttl;
     req.cas = lock->cas;
+    req.old.data = lock->token;
+    req.old.len = NGX_MCDS_TOKEN * 2;
 
     if (lock->keep) {
         ngx_str_set(&req.text, NGX_MCDS_LOCK_KEPT);

@@ -1,0 +1,505 @@
+
+/*
+ * Copyright (C) mcds authors
+ */
+
+
+#include <ngx_config.h>
+#include <ngx_core.h>
+#include <ngx_event.h>
+#include "ngx_mcds_classic.h"
+
+
+/* how often a counter may vanish between two of its steps */
+#define NGX_MCDS_CLASSIC_ROUNDS   3
+
+
+typedef enum {
+    NGX_MCDS_STEP_CHECK = 0,      /* gets: the old value? */
+    NGX_MCDS_STEP_CHANGE,         /* what was asked for */
+    NGX_MCDS_STEP_CREATE,         /* add, of a counter */
+    NGX_MCDS_STEP_LEARN           /* gets: the CAS of the new value */
+} ngx_mcds_step_e;
+
+
+typedef struct {
+    ngx_queue_t            queue;
+    ngx_mcds_server_t     *server;
+    ngx_mcds_op_t         *op;           /* of the step under way */
+    ngx_mcds_handler_pt    handler;
+    void                  *data;
+
+    ngx_event_t            timer;        /* from the second step on */
+    ngx_msec_t             deadline;
+
+    ngx_uint_t             step;         /* ngx_mcds_step_e */
+    ngx_uint_t             rounds;
+    ngx_uint_t             changed;      /* something was stored */
+
+    ngx_mcds_request_t     req;          /* its strings are behind */
+} ngx_mcds_steps_t;
+
+
+static ngx_mcds_steps_t *ngx_mcds_classic_create(ngx_mcds_server_t *server,
+    ngx_mcds_request_t *req);
+static u_char *ngx_mcds_classic_copy(u_char *p, ngx_str_t *string);
+static void ngx_mcds_classic_free(ngx_mcds_steps_t *steps);
+static ngx_mcds_op_t *ngx_mcds_classic_begin(ngx_mcds_steps_t *steps);
+static void ngx_mcds_classic_next(ngx_mcds_steps_t *steps, ngx_uint_t step);
+static void ngx_mcds_classic_timer_handler(ngx_event_t *ev);
+static void ngx_mcds_classic_answered(void *data, ngx_mcds_result_t *result);
+static void ngx_mcds_classic_checked(ngx_mcds_steps_t *steps,
+    ngx_mcds_result_t *result);
+static void ngx_mcds_classic_changed(ngx_mcds_steps_t *steps,
+    ngx_mcds_result_t *result);
+static void ngx_mcds_classic_created(ngx_mcds_steps_t *steps,
+    ngx_mcds_result_t *result);
+static void ngx_mcds_classic_learned(ngx_mcds_steps_t *steps,
+    ngx_mcds_result_t *result);
+static ngx_uint_t ngx_mcds_classic_same(ngx_mcds_result_t *result,
+    u_char *data, size_t len);
+static void ngx_mcds_classic_fail(ngx_mcds_steps_t *steps, ngx_uint_t rc);
+static void ngx_mcds_classic_done(ngx_mcds_steps_t *steps,
+    ngx_mcds_result_t *result);
+
+
+/* of this worker */
+
+static ngx_queue_t  ngx_mcds_classic_queue;
+
+
+ngx_uint_t
+ngx_mcds_classic_needed(ngx_mcds_request_t *req)
+{
+    switch (req->verb) {
+
+    case NGX_MCDS_INCR:
+    case NGX_MCDS_DECR:
+        return !req->update;
+
+    case NGX_MCDS_ADD:
+        return (req->want & NGX_MCDS_CAS) != 0;
+
+    case NGX_MCDS_SET:
+        return (req->want & NGX_MCDS_CAS) || (req->cas && req->old.len);
+
+    case NGX_MCDS_DELETE:
+        return req->cas && req->old.len;
+
+    default:
+        return 0;
+    }
+}
+
+
+ngx_mcds_op_t *
+ngx_mcds_classic_submit(ngx_mcds_server_t *server, ngx_mcds_request_t *req,
+    ngx_mcds_handler_pt handler, void *data)
+{
+    ngx_mcds_op_t     *op;
+    ngx_mcds_steps_t  *steps;
+
+    steps = ngx_mcds_classic_create(server, req);
+    if (steps == NULL) {
+        return NULL;
+    }
+
+    steps->handler = handler;
+    steps->data = data;
+    steps->step = (req->cas && req->old.len) ? NGX_MCDS_STEP_CHECK
+                                             : NGX_MCDS_STEP_CHANGE;
+
+    op = ngx_mcds_classic_begin(steps);
+
+    if (op == NULL) {
+        ngx_mcds_classic_free(steps);
+    }
+
+    return op;
+}
+
+
+static ngx_mcds_steps_t *
+ngx_mcds_classic_create(ngx_mcds_server_t *server, ngx_mcds_request_t *req)
+{
+    u_char            *p;
+    ngx_mcds_steps_t  *steps;
+
+    if (ngx_mcds_classic_queue.next == NULL) {
+        ngx_queue_init(&ngx_mcds_classic_queue);
+    }
+
+    steps = ngx_alloc(sizeof(ngx_mcds_steps_t) + req->key.len
+                      + req->suffix.len + req->text.len + req->old.len,
+                      ngx_cycle->log);
+    if (steps == NULL) {
+        return NULL;
+    }
+
+    ngx_memzero(steps, sizeof(ngx_mcds_steps_t));
+
+    steps->server = server;
+    steps->deadline = ngx_current_msec + server->pool->timeout;
+    steps->req = *req;
+
+    if (req->within && req->within < server->pool->timeout) {
+        steps->deadline = ngx_current_msec + req->within;
+    }
+
+    p = (u_char *) steps + sizeof(ngx_mcds_steps_t);
+
+    p = ngx_mcds_classic_copy(p, &steps->req.key);
+    p = ngx_mcds_classic_copy(p, &steps->req.suffix);
+    p = ngx_mcds_classic_copy(p, &steps->req.text);
+    (void) ngx_mcds_classic_copy(p, &steps->req.old);
+
+    if (req->value) {
+        ngx_mcds_value_ref(req->value);
+    }
+
+    ngx_queue_insert_tail(&ngx_mcds_classic_queue, &steps->queue);
+
+    return steps;
+}
+
+
+static u_char *
+ngx_mcds_classic_copy(u_char *p, ngx_str_t *string)
+{
+    if (string->len) {
+        ngx_memcpy(p, string->data, string->len);
+    }
+
+    string->data = p;
+
+    return p + string->len;
+}
+
+
+static void
+ngx_mcds_classic_free(ngx_mcds_steps_t *steps)
+{
+    if (steps->timer.timer_set) {
+        ngx_del_timer(&steps->timer);
+    }
+
+    ngx_queue_remove(&steps->queue);
+    ngx_mcds_value_unref(steps->req.value);
+    ngx_free(steps);
+}
+
+
+/* sends the command of the step */
+
+static ngx_mcds_op_t *
+ngx_mcds_classic_begin(ngx_mcds_steps_t *steps)
+{
+    u_char               text[NGX_INT64_LEN];
+    ngx_mcds_request_t   req;
+
+    req = steps->req;
+
+    switch (steps->step) {
+
+    case NGX_MCDS_STEP_CHECK:
+    case NGX_MCDS_STEP_LEARN:
+        req.verb = NGX_MCDS_GET;
+        req.want = NGX_MCDS_VALUE|NGX_MCDS_CAS;
+        req.value = NULL;
+        req.text.len = 0;
+        req.limit = 0;
+
+        if (steps->req.value && steps->step == NGX_MCDS_STEP_LEARN) {
+            req.limit = steps->req.value->len;
+            req.bulk = (req.limit >= NGX_MCDS_BULK);
+        }
+
+        break;
+
+    case NGX_MCDS_STEP_CREATE:
+        req.verb = NGX_MCDS_ADD;
+        req.text.data = text;
+        req.text.len = ngx_sprintf(text, "%uL", req.initial) - text;
+        break;
+
+    default: /* NGX_MCDS_STEP_CHANGE */
+        break;
+    }
+
+    steps->op = ngx_mcds_op_submit(steps->server, &req,
+                                   ngx_mcds_classic_answered, steps);
+
+    return steps->op;
+}
+
+
+static void
+ngx_mcds_classic_next(ngx_mcds_steps_t *steps, ngx_uint_t step)
+{
+    ngx_msec_int_t  left;
+
+    steps->step = step;
+
+    left = (ngx_msec_int_t) (steps->deadline - ngx_current_msec);
+
+    if (left <= 0) {
+        ngx_mcds_classic_fail(steps, NGX_MCDS_TIMEOUT);
+        return;
+    }
+
+    if (ngx_mcds_classic_begin(steps) == NULL) {
+        ngx_mcds_classic_fail(steps, NGX_MCDS_BUSY);
+        return;
+    }
+
+    if (!steps->timer.timer_set) {
+        steps->timer.handler = ngx_mcds_classic_timer_handler;
+        steps->timer.data = steps;
+        steps->timer.log = ngx_cycle->log;
+
+        ngx_add_timer(&steps->timer, left);
+    }
+}
+
+
+/* the connection may be well, so only this operation ends */
+
+static void
+ngx_mcds_classic_timer_handler(ngx_event_t *ev)
+{
+    ngx_mcds_steps_t  *steps;
+
+    steps = ev->data;
+
+    steps->op->handler = NULL;
+
+    ngx_mcds_classic_fail(steps, NGX_MCDS_TIMEOUT);
+}
+
+
+static void
+ngx_mcds_classic_answered(void *data, ngx_mcds_result_t *result)
+{
+    ngx_mcds_steps_t *steps = data;
+
+    steps->op = NULL;
+
+    switch (steps->step) {
+
+    case NGX_MCDS_STEP_CHECK:
+        ngx_mcds_classic_checked(steps, result);
+        break;
+
+    case NGX_MCDS_STEP_CHANGE:
+        ngx_mcds_classic_changed(steps, result);
+        break;
+
+    case NGX_MCDS_STEP_CREATE:
+        ngx_mcds_classic_created(steps, result);
+        break;
+
+    default: /* NGX_MCDS_STEP_LEARN */
+        ngx_mcds_classic_learned(steps, result);
+        break;
+    }
+}
+
+
+static void
+ngx_mcds_classic_checked(ngx_mcds_steps_t *steps, ngx_mcds_result_t *result)
+{
+    if (result->rc == NGX_MCDS_TOO_LARGE
+        || (result->rc == NGX_MCDS_OK
+            && !ngx_mcds_classic_same(result, steps->req.old.data,
+                                      steps->req.old.len)))
+    {
+        ngx_mcds_classic_fail(steps, NGX_MCDS_EXISTS);
+        return;
+    }
+
+    if (result->rc != NGX_MCDS_OK) {
+        ngx_mcds_classic_fail(steps, result->rc);
+        return;
+    }
+
+    /* without numbers any change would be taken for the one that was seen */
+
+    if (result->cas == 0) {
+        ngx_mcds_classic_fail(steps, NGX_MCDS_SERVER_ERROR);
+        return;
+    }
+
+    steps->req.cas = result->cas;
+
+    ngx_mcds_classic_next(steps, NGX_MCDS_STEP_CHANGE);
+}
+
+
+static void
+ngx_mcds_classic_changed(ngx_mcds_steps_t *steps, ngx_mcds_result_t *result)
+{
+    ngx_mcds_request_t  *req;
+
+    req = &steps->req;
+
+    if (req->verb == NGX_MCDS_INCR || req->verb == NGX_MCDS_DECR) {
+
+        if (result->rc != NGX_MCDS_NOT_FOUND) {
+            ngx_mcds_classic_done(steps, result);
+            return;
+        }
+
+        if (steps->rounds++ == NGX_MCDS_CLASSIC_ROUNDS) {
+            ngx_mcds_classic_fail(steps, NGX_MCDS_NOT_STORED);
+            return;
+        }
+
+        ngx_mcds_classic_next(steps, NGX_MCDS_STEP_CREATE);
+        return;
+    }
+
+    if (result->rc != NGX_MCDS_OK
+        || req->verb == NGX_MCDS_DELETE
+        || !(req->want & NGX_MCDS_CAS))
+    {
+        ngx_mcds_classic_done(steps, result);
+        return;
+    }
+
+    steps->changed = 1;
+
+    ngx_mcds_classic_next(steps, NGX_MCDS_STEP_LEARN);
+}
+
+
+static void
+ngx_mcds_classic_created(ngx_mcds_steps_t *steps, ngx_mcds_result_t *result)
+{
+    u_char              text[NGX_INT64_LEN];
+    ngx_mcds_result_t   created;
+
+    if (result->rc == NGX_MCDS_NOT_STORED) {
+
+        /* somebody was faster, so there is something to add to */
+
+        ngx_mcds_classic_next(steps, NGX_MCDS_STEP_CHANGE);
+        return;
+    }
+
+    if (result->rc != NGX_MCDS_OK) {
+        ngx_mcds_classic_fail(steps, result->rc);
+        return;
+    }
+
+    ngx_memzero(&created, sizeof(ngx_mcds_result_t));
+
+    created.has = NGX_MCDS_VALUE;
+    created.data = text;
+    created.len = ngx_sprintf(text, "%uL", steps->req.initial) - text;
+
+    ngx_mcds_classic_done(steps, &created);
+}
+
+
+static void
+ngx_mcds_classic_learned(ngx_mcds_steps_t *steps, ngx_mcds_result_t *result)
+{
+    u_char              *data;
+    size_t               len;
+    ngx_uint_t           rc;
+    ngx_mcds_request_t  *req;
+    ngx_mcds_result_t    learned;
+
+    req = &steps->req;
+    rc = result->rc;
+
+    data = req->value ? req->value->data : req->text.data;
+    len = req->value ? req->value->len : req->text.len;
+
+    if (rc == NGX_MCDS_OK && ngx_mcds_classic_same(result, data, len)) {
+
+        ngx_memzero(&learned, sizeof(ngx_mcds_result_t));
+
+        learned.has = NGX_MCDS_CAS;
+        learned.cas = result->cas;
+
+        ngx_mcds_classic_done(steps, &learned);
+        return;
+    }
+
+    if (rc == NGX_MCDS_OK || rc == NGX_MCDS_TOO_LARGE) {
+        rc = NGX_MCDS_EXISTS;
+    }
+
+    if ((rc == NGX_MCDS_EXISTS || rc == NGX_MCDS_NOT_FOUND)
+        && req->verb == NGX_MCDS_ADD)
+    {
+        /* it did not last, as if somebody else had been first */
+
+        rc = NGX_MCDS_NOT_STORED;
+    }
+
+    ngx_mcds_classic_fail(steps, rc);
+}
+
+
+static ngx_uint_t
+ngx_mcds_classic_same(ngx_mcds_result_t *result, u_char *data, size_t len)
+{
+    return result->len == len && ngx_memcmp(result->data, data, len) == 0;
+}
+
+
+static void
+ngx_mcds_classic_fail(ngx_mcds_steps_t *steps, ngx_uint_t rc)
+{
+    ngx_mcds_result_t  result;
+
+    ngx_memzero(&result, sizeof(ngx_mcds_result_t));
+
+    /* that nothing was sent holds for the last step only */
+
+    if (steps->changed && !ngx_mcds_answered(rc) && rc < NGX_MCDS_TIMEOUT) {
+        rc = NGX_MCDS_CLOSED;
+    }
+
+    result.rc = rc;
+
+    ngx_mcds_classic_done(steps, &result);
+}
+
+
+static void
+ngx_mcds_classic_done(ngx_mcds_steps_t *steps, ngx_mcds_result_t *result)
+{
+    if (steps->handler) {
+        steps->handler(steps->data, result);
+    }
+
+    ngx_mcds_classic_free(steps);
+}
+
+
+void
+ngx_mcds_classic_exit(ngx_mcds_pool_t *pool)
+{
+    ngx_queue_t       *q, *next;
+    ngx_mcds_steps_t  *steps;
+
+    if (ngx_mcds_classic_queue.next == NULL) {
+        return;
+    }
+
+    for (q = ngx_queue_head(&ngx_mcds_classic_queue);
+         q != ngx_queue_sentinel(&ngx_mcds_classic_queue);
+         q = next)
+    {
+        next = ngx_queue_next(q);
+        steps = ngx_queue_data(q, ngx_mcds_steps_t, queue);
+
+        if (steps->server->pool == pool) {
+            steps->op->handler = NULL;
+            ngx_mcds_classic_free(steps);
+        }
+    }
+}

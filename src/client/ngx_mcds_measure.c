@@ -1,0 +1,292 @@
+
+/*
+ * Copyright (C) mcds authors
+ *
+ * What is counted of a server.  The sums of a worker go to the memory that it
+ * shares with others when a timer ends that the first of them has started:
+ * one clock for all servers, and none for those at rest.
+ */
+
+
+#include <ngx_config.h>
+#include <ngx_core.h>
+#include <ngx_event.h>
+#include "ngx_mcds_conn.h"
+
+
+/* how old a number may be that is shown; and what a killed worker loses */
+#define NGX_MCDS_FLUSH_INTERVAL   50
+
+
+static void ngx_mcds_measure_flush(ngx_mcds_server_t *server);
+static void ngx_mcds_measure_conn(ngx_mcds_conn_t *conn, ngx_uint_t *pending,
+    ngx_uint_t *connections);
+static void ngx_mcds_measure_timer_handler(ngx_event_t *ev);
+
+
+static ngx_uint_t  ngx_mcds_measure_verbs[] = {
+    NGX_MCDS_STAT_GET,
+    NGX_MCDS_STAT_SET,
+    NGX_MCDS_STAT_ADD,
+    NGX_MCDS_STAT_APPEND,
+    NGX_MCDS_STAT_INCR,
+    NGX_MCDS_STAT_DECR,
+    NGX_MCDS_STAT_DELETE,
+    NGX_MCDS_STAT_TOUCH
+};
+
+
+/* of this worker */
+
+static ngx_queue_t       ngx_mcds_measure_servers;   /* that have changed */
+static ngx_event_t       ngx_mcds_measure_timer;
+static ngx_connection_t  ngx_mcds_measure_dummy;     /* for debug logs */
+
+
+ngx_int_t
+ngx_mcds_pool_stats(ngx_mcds_pool_t *pool, ngx_array_t *stats)
+{
+    ngx_uint_t           i;
+    ngx_mcds_stat_t    **stat;
+    ngx_mcds_server_t   *server;
+
+    server = pool->servers.elts;
+
+    for (i = 0; i < pool->servers.nelts; i++) {
+        stat = ngx_array_push(stats);
+        if (stat == NULL) {
+            return NGX_ERROR;
+        }
+
+        *stat = server[i].stat;
+    }
+
+    return NGX_OK;
+}
+
+
+void
+ngx_mcds_pool_stats_flush(void)
+{
+    ngx_queue_t        *q;
+    ngx_mcds_server_t  *server;
+
+    if (ngx_mcds_measure_servers.next == NULL) {
+        return;
+    }
+
+    while (!ngx_queue_empty(&ngx_mcds_measure_servers)) {
+        q = ngx_queue_head(&ngx_mcds_measure_servers);
+        server = ngx_queue_data(q, ngx_mcds_server_t, changed);
+
+        ngx_mcds_measure_flush(server);
+    }
+
+    if (ngx_mcds_measure_timer.timer_set) {
+        ngx_del_timer(&ngx_mcds_measure_timer);
+    }
+}
+
+
+uint64_t
+ngx_mcds_measure_clock(void)
+{
+    struct timespec  ts;
+
+    (void) clock_gettime(CLOCK_MONOTONIC, &ts);
+
+    return (uint64_t) ts.tv_sec * 1000000 + ts.tv_nsec / 1000;
+}
+
+
+void
+ngx_mcds_measure_changed(ngx_mcds_server_t *server)
+{
+    if (server->changed.next) {
+        return;
+    }
+
+    if (ngx_mcds_measure_servers.next == NULL) {
+        ngx_queue_init(&ngx_mcds_measure_servers);
+
+        ngx_mcds_measure_dummy.fd = (ngx_socket_t) -1;
+        ngx_mcds_measure_timer.data = &ngx_mcds_measure_dummy;
+        ngx_mcds_measure_timer.handler = ngx_mcds_measure_timer_handler;
+
+        /* a worker that exits does it without being told by a clock */
+
+        ngx_mcds_measure_timer.cancelable = 1;
+    }
+
+    ngx_queue_insert_tail(&ngx_mcds_measure_servers, &server->changed);
+
+    if (!ngx_mcds_measure_timer.timer_set) {
+        ngx_mcds_measure_timer.log = ngx_cycle->log;
+        ngx_add_timer(&ngx_mcds_measure_timer, NGX_MCDS_FLUSH_INTERVAL);
+    }
+}
+
+
+void
+ngx_mcds_measure_op(ngx_mcds_server_t *server, ngx_mcds_op_t *op)
+{
+    if (op->probe) {
+        server->stat->sums[NGX_MCDS_STAT_PROBES]++;
+
+    } else if (op->verb < NGX_MCDS_NOOP) {
+        server->stat->sums[ngx_mcds_measure_verbs[op->verb]]++;
+    }
+
+    ngx_mcds_measure_changed(server);
+}
+
+
+void
+ngx_mcds_measure_answer(ngx_mcds_conn_t *conn, ngx_mcds_op_t *op,
+    ngx_uint_t rc)
+{
+    uint64_t          us;
+    ngx_mcds_stat_t  *stat;
+
+    if (op->probe) {
+        return;
+    }
+
+    stat = conn->server->stat;
+
+    stat->sums[NGX_MCDS_STAT_RESULTS + rc]++;
+
+    if (op->verb == NGX_MCDS_GET) {
+        if (rc == NGX_MCDS_OK) {
+            stat->sums[NGX_MCDS_STAT_HITS]++;
+
+        } else if (rc == NGX_MCDS_NOT_FOUND) {
+            stat->sums[NGX_MCDS_STAT_MISSES]++;
+        }
+    }
+
+    us = conn->received - op->start;
+
+    ngx_mcds_stat_latency(stat, (ngx_uint_t) us);
+}
+
+
+void
+ngx_mcds_measure_failed(ngx_mcds_server_t *server, ngx_mcds_op_t *op,
+    ngx_uint_t rc)
+{
+    if (op->probe) {
+        return;
+    }
+
+    server->stat->sums[NGX_MCDS_STAT_RESULTS + rc]++;
+
+    ngx_mcds_measure_changed(server);
+}
+
+
+void
+ngx_mcds_measure_sum(ngx_mcds_server_t *server, ngx_uint_t i, ngx_uint_t n)
+{
+    server->stat->sums[i] += n;
+
+    ngx_mcds_measure_changed(server);
+}
+
+
+void
+ngx_mcds_measure_lost(ngx_mcds_server_t *server, ngx_uint_t rc)
+{
+    ngx_uint_t  i;
+
+    switch (rc) {
+
+    case NGX_MCDS_TIMEOUT:
+        i = NGX_MCDS_STAT_LOST_TIMEOUT;
+        break;
+
+    case NGX_MCDS_PROTOCOL:
+        i = NGX_MCDS_STAT_LOST_PROTOCOL;
+        break;
+
+    case NGX_MCDS_TLS:
+        i = NGX_MCDS_STAT_LOST_TLS;
+        break;
+
+    default:
+        i = NGX_MCDS_STAT_LOST_CLOSED;
+        break;
+    }
+
+    ngx_mcds_measure_sum(server, i, 1);
+}
+
+
+ngx_uint_t
+ngx_mcds_measure_breaker(ngx_mcds_server_t *server, ngx_uint_t open)
+{
+    if (open) {
+        ngx_mcds_measure_sum(server, NGX_MCDS_STAT_BREAKS, 1);
+        ngx_mcds_measure_flush(server);
+    }
+
+    return ngx_mcds_stat_breaker(server->stat, open, ngx_time());
+}
+
+
+void
+ngx_mcds_measure_exit(ngx_mcds_server_t *server)
+{
+    if (server->changed.next) {
+        ngx_mcds_measure_flush(server);
+
+        if (ngx_queue_empty(&ngx_mcds_measure_servers)
+            && ngx_mcds_measure_timer.timer_set)
+        {
+            ngx_del_timer(&ngx_mcds_measure_timer);
+        }
+    }
+
+    ngx_mcds_stat_detach(server->stat);
+}
+
+
+static void
+ngx_mcds_measure_flush(ngx_mcds_server_t *server)
+{
+    ngx_uint_t        pending, connections;
+    ngx_mcds_conn_t  *conn;
+
+    ngx_queue_remove(&server->changed);
+    server->changed.next = NULL;
+
+    pending = 0;
+    connections = 0;
+
+    ngx_mcds_measure_conn(server->control, &pending, &connections);
+    ngx_mcds_measure_conn(server->bulk, &pending, &connections);
+
+    for (conn = server->retired; conn; conn = conn->next) {
+        ngx_mcds_measure_conn(conn, &pending, &connections);
+    }
+
+    ngx_mcds_stat_flush(server->stat, pending, connections);
+}
+
+
+static void
+ngx_mcds_measure_conn(ngx_mcds_conn_t *conn, ngx_uint_t *pending,
+    ngx_uint_t *connections)
+{
+    if (conn) {
+        *pending += conn->pending;
+        *connections += (conn->peer.connection != NULL);
+    }
+}
+
+
+static void
+ngx_mcds_measure_timer_handler(ngx_event_t *ev)
+{
+    ngx_mcds_pool_stats_flush();
+}

@@ -1,0 +1,99 @@
+package Test::Mcds::Classic;
+
+# Copyright (C) mcds authors
+
+# What memcached 1.6.18 answers to the classic commands, for Fake.pm.  With
+# item_cas => 1 each item numbers its own changes, as in yrmcds: an item and
+# its successor have the same CAS.
+
+use warnings;
+use strict;
+
+use Time::HiRes qw/ time /;
+
+
+my $error = 'cannot increment or decrement non-numeric value';
+
+
+# the bytes of an answer, undef when it is no classic command
+
+sub answer {
+    my ($f, $line, $value) = @_;
+
+    my ($cmd, $key, @rest) = split / /, $line;
+
+    if ($cmd eq 'get' || $cmd eq 'gets') {
+        my $item = $f->item($key) or return "END\r\n";
+
+        return "VALUE $key $item->{flags} " . length($item->{value})
+            . ($cmd eq 'gets' ? " $item->{cas}" : '')
+            . "\r\n$item->{value}\r\nEND\r\n";
+    }
+
+    if ($cmd =~ /^(?:set|add|cas|append)$/) {
+        return store($f, $cmd, $key, $value, @rest);
+    }
+
+    if ($cmd eq 'incr' || $cmd eq 'decr') {
+        my $item = $f->item($key) or return "NOT_FOUND\r\n";
+        my ($n) = $item->{value} =~ /^(\d+) *$/
+            or return "CLIENT_ERROR $error\r\n";
+
+        $n = $cmd eq 'incr' ? $n + $rest[0] : $n > $rest[0] ? $n - $rest[0] : 0;
+
+        $item->{value} = $n;
+        $item->{cas} = $f->{item_cas} ? $item->{cas} + 1 : $f->{next_cas}++;
+
+        return "$n\r\n";
+    }
+
+    if ($cmd eq 'delete') {
+        $f->item($key) or return "NOT_FOUND\r\n";
+        delete $f->{store}{$key};
+
+        return "DELETED\r\n";
+    }
+
+    if ($cmd eq 'touch') {
+        my $item = $f->item($key) or return "NOT_FOUND\r\n";
+        $item->{expires} = ends($rest[0]);
+
+        return "TOUCHED\r\n";
+    }
+
+    return;
+}
+
+
+sub store {
+    my ($f, $cmd, $key, $value, $flags, $ttl, $len, $cas) = @_;
+
+    my $old = $f->item($key);
+
+    return "NOT_STORED\r\n" if $cmd eq 'add' && $old;
+    return "NOT_STORED\r\n" if $cmd eq 'append' && !$old;
+
+    if ($cmd eq 'cas') {
+        return "NOT_FOUND\r\n" if !$old;
+        return "EXISTS\r\n" if $old->{cas} != $cas;
+    }
+
+    my $item = $f->put_item($key, $cmd eq 'append' ? "$old->{value}$value"
+        : $value, 0, $flags);
+
+    $item->{expires} = $cmd eq 'append' ? $old->{expires} : ends($ttl);
+    $item->{cas} = ($old ? $old->{cas} : 0) + 1 if $f->{item_cas};
+
+    return "STORED\r\n";
+}
+
+
+# a time of more than 30 days is one since the epoch
+
+sub ends {
+    my ($ttl) = @_;
+    return $ttl == 0 ? 0 : $ttl > 2592000 || $ttl < 0 ? 1 : time() + $ttl;
+}
+
+
+1;

@@ -1,0 +1,105 @@
+package Test::Mcds::Status;
+
+# Copyright (C) mcds authors
+
+# What mcds_status says.
+
+use warnings;
+use strict;
+
+use Exporter qw/ import /;
+use JSON::PP;
+
+use Test::Mcds;
+
+our @EXPORT = qw/ status server settled sum_of worker_conn
+    worker_pid /;
+
+
+# all of it
+
+sub status {
+    my ($h, $uri) = @_;
+
+    my $res = $h->get($uri // '/status');
+    my $all = eval { JSON::PP->new->utf8->decode($res->body()) };
+
+    die 'no JSON: ' . $res->status() . ' ' . $res->body() if !$all;
+
+    return $all;
+}
+
+
+# a server of a pool, the first one unless its number is said
+
+sub server {
+    my ($h, $pool, $n) = @_;
+
+    my ($found) = grep { $_->{name} eq $pool } @{status($h)->{pools}};
+
+    return $found->{servers}[$n // 0];
+}
+
+
+# the same once the sub is content with it, in any case after some seconds:
+# another worker may still have to add what it has
+
+sub settled {
+    my ($h, $pool, $n, $sub) = @_;
+
+    my $s;
+
+    wait_for(sub { $s = server($h, $pool, $n); $sub->($s) }, 5);
+
+    return $s;
+}
+
+
+# a keepalive connection to the worker of that number
+
+sub worker_conn {
+    my ($h, $n) = @_;
+
+    my @others;
+
+    for (1 .. 300) {
+        my $c = $h->conn();
+        my $res = $c->get('/status');
+
+        if (JSON::PP->new->decode($res->body())->{worker} == $n) {
+            $_->close() for @others;
+            return $c;
+        }
+
+        # as long as they are open the other one has more to do
+
+        push @others, $c;
+    }
+
+    die "no connection to worker $n\n";
+}
+
+
+sub worker_pid {
+    my ($h, $n) = @_;
+
+    my $c = worker_conn($h, $n);
+    my $res = $c->get('/status');
+
+    $c->close();
+
+    return JSON::PP->new->decode($res->body())->{pid};
+}
+
+
+sub sum_of {
+    my ($hash, @names) = @_;
+
+    my $sum = 0;
+    $sum += $_ for @names ? @$hash{@names} : values %$hash;
+
+    return $sum;
+}
+
+
+1;
