@@ -14,6 +14,11 @@
 #include "ngx_http_mcds_visitor.h"
 
 
+static ngx_int_t ngx_http_mcds_visitor_param(ngx_conf_t *cf,
+    ngx_command_t *cmd, ngx_http_mcds_visitor_t *visitor, ngx_str_t *value,
+    ngx_uint_t *seen);
+static ngx_int_t ngx_http_mcds_visitor_set(ngx_http_mcds_visitor_t *visitor,
+    ngx_uint_t param, ngx_str_t *text);
 static char *ngx_http_mcds_visitor_window(ngx_conf_t *cf, ngx_command_t *cmd,
     ngx_http_mcds_loc_conf_t *mlcf, ngx_http_mcds_counter_t *counter);
 static void ngx_http_mcds_summed(void *data, ngx_uint_t rc, uint64_t value);
@@ -24,14 +29,35 @@ static ngx_str_t  ngx_http_mcds_default_visitor =
     ngx_string("$remote_addr:$http_user_agent");
 
 
+/* their places are the bits of those that a directive has */
+
+enum {
+    NGX_HTTP_MCDS_VISITOR = 0,
+    NGX_HTTP_MCDS_WINDOW,
+    NGX_HTTP_MCDS_SLOTS,
+    NGX_HTTP_MCDS_JITTER,
+    NGX_HTTP_MCDS_INTERPOLATE,
+    NGX_HTTP_MCDS_PARAMS
+};
+
+
+static ngx_str_t  ngx_http_mcds_visitor_params[NGX_HTTP_MCDS_PARAMS] = {
+    ngx_string("visitor="),
+    ngx_string("window="),
+    ngx_string("slots="),
+    ngx_string("jitter="),
+    ngx_string("interpolate")
+};
+
+
 char *
 ngx_http_mcds_visitor_counter(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 {
     ngx_http_mcds_loc_conf_t *mlcf = conf;
 
-    ngx_int_t                 n, rc;
-    ngx_str_t                *value, s, text;
-    ngx_uint_t                i;
+    ngx_int_t                 rc;
+    ngx_str_t                *value;
+    ngx_uint_t                i, seen;
     ngx_http_mcds_counter_t  *counter;
     ngx_http_mcds_visitor_t  *visitor;
 
@@ -51,58 +77,39 @@ ngx_http_mcds_visitor_counter(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 
     counter->visitor = visitor;
 
-    visitor->window = 300;
-    visitor->slots = 5;
+    visitor->name = ngx_http_mcds_default_visitor;
+    visitor->visitors.window = 300;
+    visitor->visitors.slots = 5;
 
     value = cf->args->elts;
-    text = ngx_http_mcds_default_visitor;
+    seen = 0;
 
     for (i = 2; i < cf->args->nelts; i++) {
 
         rc = ngx_http_mcds_counter_param(cf, cmd, counter, &value[i]);
 
-        if (rc == NGX_OK) {
-            continue;
+        if (rc == NGX_DECLINED) {
+            rc = ngx_http_mcds_visitor_param(cf, cmd, visitor, &value[i],
+                                             &seen);
+        }
+
+        if (rc == NGX_DECLINED) {
+            return ngx_http_mcds_counter_invalid(cf, cmd, &value[i]);
         }
 
         if (rc == NGX_ERROR) {
             return NGX_CONF_ERROR;
         }
-
-        if (value[i].len > 8
-            && ngx_strncmp(value[i].data, "visitor=", 8) == 0)
-        {
-            text.data = value[i].data + 8;
-            text.len = value[i].len - 8;
-            continue;
-        }
-
-        if (value[i].len > 7 && ngx_strncmp(value[i].data, "window=", 7) == 0)
-        {
-            s.data = value[i].data + 7;
-            s.len = value[i].len - 7;
-
-            n = ngx_parse_time(&s, 1);
-
-            if (n > 0 && n <= NGX_MCDS_MAX_TTL) {
-                visitor->window = n;
-                continue;
-            }
-        }
-
-        if (value[i].len > 6 && ngx_strncmp(value[i].data, "slots=", 6) == 0) {
-            n = ngx_atoi(value[i].data + 6, value[i].len - 6);
-
-            if (n > 0 && n <= NGX_MCDS_MAX_SLOTS) {
-                visitor->slots = n;
-                continue;
-            }
-        }
-
-        return ngx_http_mcds_counter_invalid(cf, cmd, &value[i]);
     }
 
-    if (ngx_http_mcds_counter_value(cf, &text, &visitor->text)
+    if (counter->read && (seen & (1 << NGX_HTTP_MCDS_VISITOR))) {
+        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                           "\"%V\": \"read\" does not count, it has no "
+                           "\"visitor=\"", &cmd->name);
+        return NGX_CONF_ERROR;
+    }
+
+    if (ngx_http_mcds_counter_value(cf, &visitor->name, &visitor->text)
         != NGX_CONF_OK)
     {
         return NGX_CONF_ERROR;
@@ -120,31 +127,128 @@ ngx_http_mcds_visitor_counter(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 }
 
 
+/* NGX_OK, NGX_DECLINED: no such parameter or value, NGX_ERROR: said already */
+
+static ngx_int_t
+ngx_http_mcds_visitor_param(ngx_conf_t *cf, ngx_command_t *cmd,
+    ngx_http_mcds_visitor_t *visitor, ngx_str_t *value, ngx_uint_t *seen)
+{
+    ngx_str_t   *name, text;
+    ngx_uint_t   i;
+
+    for (i = 0; i < NGX_HTTP_MCDS_PARAMS; i++) {
+        name = &ngx_http_mcds_visitor_params[i];
+
+        if (value->len < name->len
+            || ngx_strncmp(value->data, name->data, name->len) != 0)
+        {
+            continue;
+        }
+
+        if (*seen & (1 << i)) {
+            ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                               "duplicate parameter \"%V\" in \"%V\"", value,
+                               &cmd->name);
+            return NGX_ERROR;
+        }
+
+        *seen |= 1 << i;
+
+        text.data = value->data + name->len;
+        text.len = value->len - name->len;
+
+        return ngx_http_mcds_visitor_set(visitor, i, &text);
+    }
+
+    return NGX_DECLINED;
+}
+
+
+static ngx_int_t
+ngx_http_mcds_visitor_set(ngx_http_mcds_visitor_t *visitor, ngx_uint_t param,
+    ngx_str_t *text)
+{
+    ngx_int_t  n;
+
+    switch (param) {
+
+    case NGX_HTTP_MCDS_VISITOR:
+        visitor->name = *text;
+
+        return text->len ? NGX_OK : NGX_DECLINED;
+
+    case NGX_HTTP_MCDS_WINDOW:
+        n = ngx_parse_time(text, 1);
+
+        if (n <= 0 || n > NGX_MCDS_MAX_TTL) {
+            return NGX_DECLINED;
+        }
+
+        visitor->visitors.window = n;
+
+        return NGX_OK;
+
+    case NGX_HTTP_MCDS_SLOTS:
+        n = ngx_atoi(text->data, text->len);
+
+        if (n <= 0 || n > NGX_MCDS_MAX_SLOTS) {
+            return NGX_DECLINED;
+        }
+
+        visitor->visitors.slots = n;
+
+        return NGX_OK;
+
+    case NGX_HTTP_MCDS_JITTER:
+
+        if (text->len == 0 || text->data[text->len - 1] != '%') {
+            return NGX_DECLINED;
+        }
+
+        n = ngx_atofp(text->data, text->len - 1, 2);
+
+        if (n <= 0 || n > 100 * NGX_MCDS_JITTER_PERCENT) {
+            return NGX_DECLINED;
+        }
+
+        visitor->visitors.jitter = n;
+
+        return NGX_OK;
+
+    default: /* NGX_HTTP_MCDS_INTERPOLATE */
+        visitor->visitors.interpolate = 1;
+
+        return text->len ? NGX_DECLINED : NGX_OK;
+    }
+}
+
+
 static char *
 ngx_http_mcds_visitor_window(ngx_conf_t *cf, ngx_command_t *cmd,
     ngx_http_mcds_loc_conf_t *mlcf, ngx_http_mcds_counter_t *counter)
 {
+    uint32_t                  shown;
     ngx_uint_t                i;
+    ngx_mcds_visitors_t      *v, *o;
     ngx_http_mcds_counter_t  *other;
-    ngx_http_mcds_visitor_t  *visitor;
 
-    visitor = counter->visitor;
+    v = &counter->visitor->visitors;
 
-    if (visitor->window % visitor->slots) {
+    if (v->window % v->slots) {
         ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
                            "\"%V\": a window of %uDs cannot be cut into %uD "
-                           "slots of whole seconds", &cmd->name,
-                           visitor->window, visitor->slots);
+                           "slots of whole seconds", &cmd->name, v->window,
+                           v->slots);
         return NGX_CONF_ERROR;
     }
 
-    if (visitor->window + visitor->window / visitor->slots + 1
-        > NGX_MCDS_MAX_TTL)
-    {
+    shown = v->interpolate ? 2 : 1;
+
+    if (v->window + shown * (v->window / v->slots) + 1 > NGX_MCDS_MAX_TTL) {
         ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
-                           "\"%V\": a window of %uDs and one of its %uD slots "
+                           "\"%V\": a window of %uDs and %uD of its %uD slots "
                            "are together more than 30 days", &cmd->name,
-                           visitor->window, visitor->slots);
+                           v->window, shown, v->slots);
         return NGX_CONF_ERROR;
     }
 
@@ -154,9 +258,13 @@ ngx_http_mcds_visitor_window(ngx_conf_t *cf, ngx_command_t *cmd,
 
     for (i = 0; i < mlcf->counters->nelts; i++) {
 
-        if (other[i].visitor
-            && (other[i].visitor->window != visitor->window
-                || other[i].visitor->slots != visitor->slots)
+        if (other[i].visitor == NULL) {
+            continue;
+        }
+
+        o = &other[i].visitor->visitors;
+
+        if ((o->window != v->window || o->slots != v->slots)
             && other[i].key.value.len == counter->key.value.len
             && ngx_strncmp(other[i].key.value.data, counter->key.value.data,
                            counter->key.value.len)
@@ -186,9 +294,8 @@ ngx_http_mcds_visitor_start(ngx_http_request_t *r,
 
     static ngx_uint_t    warned;
 
+    visitors = counter->visitor->visitors;
     visitors.pool = pool;
-    visitors.window = counter->visitor->window;
-    visitors.slots = counter->visitor->slots;
 
     now = ngx_time();
 

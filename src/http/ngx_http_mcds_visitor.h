@@ -18,9 +18,9 @@
 
 
 struct ngx_http_mcds_visitor_s {
-    ngx_http_complex_value_t    text;     /* who it is */
-    uint32_t                    window;
-    uint32_t                    slots;
+    ngx_str_t                   name;     /* who it is, as written */
+    ngx_http_complex_value_t    text;     /* ... and for a request */
+    ngx_mcds_visitors_t         visitors; /* all but the pool */
 };
 
 

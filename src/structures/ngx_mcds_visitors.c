@@ -11,16 +11,20 @@
 #include "ngx_mcds_visitors.h"
 
 
-/* marks and shown sums that a worker remembers */
-#define NGX_MCDS_MARKS            16384
-#define NGX_MCDS_SUMS             1024
-#define NGX_MCDS_SUM_BUCKETS      256
+/* marks, in sets, and shown sums that a worker remembers */
+#define NGX_MCDS_MARK_SETS        16384
+#define NGX_MCDS_MARK_WAYS        4
+#define NGX_MCDS_SUMS             4096
+#define NGX_MCDS_SUM_BUCKETS      1024
 
 /*
  * For so many seconds a new slot's sum may still change: visits of the last
  * slot are on their way, and clocks of hosts differ by up to a second.
  */
 #define NGX_MCDS_SETTLE           2
+
+#define NGX_MCDS_FNV_BASIS        0xcbf29ce484222325
+#define NGX_MCDS_FNV_PRIME        0x100000001b3
 
 
 typedef struct {
@@ -40,38 +44,58 @@ typedef struct {
 
 struct ngx_mcds_sum_s {
     ngx_queue_t           queue;
+    ngx_mcds_visitors_t   visitors;
+    time_t                now;
+    uint64_t              value;
     ngx_mcds_sum_pt       handler;     /* NULL: canceled */
     void                 *data;
 };
 
 
-/* what is shown for one key */
+typedef struct ngx_mcds_shown_s  ngx_mcds_shown_t;
+
+
+/* the count of one slot */
 
 typedef struct {
+    ngx_mcds_shown_t     *shown;
+    uint64_t              slot;
+    uint64_t              count;
+    time_t                fetched;     /* 0: not known */
+} ngx_mcds_part_t;
+
+
+/* what is shown for one key */
+
+struct ngx_mcds_shown_s {
     ngx_queue_t           bucket;
     ngx_queue_t           queue;       /* the least recently used last */
     ngx_mcds_visitors_t   visitors;
     uint32_t              hash;
 
-    uint64_t              slot;        /* of value */
+    uint64_t              slot;        /* of value, and of a fetch */
     uint64_t              value;
+    uint64_t              before;      /* the sum of the slot before it */
     time_t                fetched;
 
     ngx_queue_t           sums;        /* ngx_mcds_sum_t, waiting */
-    uint64_t              fetching;    /* slot */
-    uint64_t              partial;
     ngx_uint_t            missing;     /* answers to come */
     ngx_uint_t            rc;
 
     unsigned              known:1;
     ngx_str_t             key;
-} ngx_mcds_shown_t;
+
+    uint32_t              size;        /* a ring */
+    ngx_mcds_part_t       part[1];
+};
 
 
-static ngx_uint_t ngx_mcds_visitors_known(uint64_t hash, time_t now);
+static ngx_uint_t ngx_mcds_visitors_known(uint64_t hash, time_t now,
+    uint32_t window);
 static void ngx_mcds_visitors_remember(uint64_t hash, time_t until);
 static uint64_t ngx_mcds_visitors_hash(ngx_mcds_visitors_t *visitors,
     ngx_str_t *key, ngx_str_t *visitor);
+static uint64_t ngx_mcds_visitors_fnv(uint64_t hash, ngx_str_t *s);
 static void ngx_mcds_visitors_marked(void *data, ngx_mcds_result_t *result);
 static void ngx_mcds_visitors_left(void *data, ngx_mcds_result_t *result);
 static void ngx_mcds_visitors_count(ngx_mcds_visit_t *visit);
@@ -83,10 +107,16 @@ static void ngx_mcds_visitors_init(void);
 static void ngx_mcds_visitors_evict(void);
 static ngx_int_t ngx_mcds_visitors_fetch(ngx_mcds_shown_t *shown,
     time_t now, uint64_t slot);
+static ngx_uint_t ngx_mcds_visitors_final(ngx_mcds_part_t *part,
+    uint32_t length);
 static void ngx_mcds_visitors_fetched(void *data, ngx_mcds_result_t *result);
+static void ngx_mcds_visitors_add_up(ngx_mcds_shown_t *shown);
+static uint64_t ngx_mcds_visitors_value(ngx_mcds_shown_t *shown,
+    ngx_mcds_visitors_t *visitors, time_t now);
 
 
-static ngx_mcds_mark_t    ngx_mcds_marks[NGX_MCDS_MARKS];
+static ngx_mcds_mark_t    ngx_mcds_marks[NGX_MCDS_MARK_SETS]
+                                        [NGX_MCDS_MARK_WAYS];
 
 static ngx_queue_t        ngx_mcds_shown_buckets[NGX_MCDS_SUM_BUCKETS];
 static ngx_queue_t        ngx_mcds_shown_queue;
@@ -103,13 +133,58 @@ ngx_mcds_visitors_slot(ngx_mcds_visitors_t *visitors, time_t now)
 uint32_t
 ngx_mcds_visitors_ttl(ngx_mcds_visitors_t *visitors, time_t now)
 {
-    uint32_t  length;
+    uint32_t  length, ttl;
 
     length = visitors->window / visitors->slots;
 
     /* the second more is memcached's clock, which may tick at once */
 
-    return (visitors->slots + 1) * length - now % length + 1;
+    ttl = (visitors->slots + 2) * length - now % length + 1;
+
+    return ngx_min(ttl, NGX_MCDS_MAX_TTL);
+}
+
+
+uint64_t
+ngx_mcds_visitors_jitter(uint64_t value, uint32_t jitter, ngx_str_t *key,
+    time_t now)
+{
+    double      noise;
+    int64_t     sum;
+    uint64_t    hash, n;
+    ngx_uint_t  i;
+
+    /*
+     * Twelve uniform numbers of 0 to 1 add up to a normal distribution of
+     * deviation 1, as far as eyes can see, without a mathematical library,
+     * in whose last digits hosts may differ.
+     */
+
+    hash = ngx_mcds_visitors_fnv(NGX_MCDS_FNV_BASIS, key);
+    sum = -6 * 65535;
+
+    for (i = 0; i < 3; i++) {
+
+        /* splitmix64 */
+
+        n = hash + ((uint64_t) now * 3 + i + 1) * 0x9e3779b97f4a7c15;
+        n = (n ^ (n >> 30)) * 0xbf58476d1ce4e5b9;
+        n = (n ^ (n >> 27)) * 0x94d049bb133111eb;
+        n = n ^ (n >> 31);
+
+        sum += (n & 0xffff) + (n >> 16 & 0xffff) + (n >> 32 & 0xffff)
+               + (n >> 48);
+    }
+
+    noise = (double) value * jitter / (100 * NGX_MCDS_JITTER_PERCENT)
+            * sum / 65536;
+
+    if (noise < 0) {
+        n = -noise + 0.5;
+        return value > n ? value - n : 0;
+    }
+
+    return value + (uint64_t) (noise + 0.5);
 }
 
 
@@ -125,7 +200,7 @@ ngx_mcds_visitors_visit(ngx_mcds_visitors_t *visitors, ngx_str_t *key,
 
     hash = ngx_mcds_visitors_hash(visitors, key, visitor);
 
-    if (ngx_mcds_visitors_known(hash, now)) {
+    if (ngx_mcds_visitors_known(hash, now, visitors->window)) {
         return;
     }
 
@@ -194,7 +269,7 @@ ngx_mcds_visitors_marked(void *data, ngx_mcds_result_t *result)
         ngx_memzero(&req, sizeof(ngx_mcds_request_t));
 
         req.verb = NGX_MCDS_GET;
-        req.want = NGX_MCDS_TTL;
+        req.want = NGX_MCDS_VALUE|NGX_MCDS_TTL;
         req.key = visit->key;
         req.suffix = visit->suffix;
 
@@ -215,16 +290,30 @@ static void
 ngx_mcds_visitors_left(void *data, ngx_mcds_result_t *result)
 {
     time_t             until;
+    int64_t            left;
+    uint64_t           time;
     ngx_mcds_visit_t  *visit;
 
     visit = data;
+    left = 0;
+
+    if (result->rc == NGX_MCDS_OK) {
+
+        if (result->has & NGX_MCDS_TTL) {
+            left = result->ttl - 1;
+
+        } else if (ngx_mcds_parse_number(result->data, result->len, &time)
+                   == NGX_OK)
+        {
+            /* a server that does not tell how long items live */
+            left = (int64_t) time + visit->visitors.window - visit->now;
+        }
+    }
+
     until = 0;
 
-    if (result->rc == NGX_MCDS_OK
-        && (result->has & NGX_MCDS_TTL)
-        && result->ttl > 0)
-    {
-        until = visit->now + ngx_min(result->ttl - 1,
+    if (left > 0) {
+        until = visit->now + ngx_min(left,
                                      (int64_t) visit->visitors.window);
     }
 
@@ -261,54 +350,84 @@ ngx_mcds_visitors_count(ngx_mcds_visit_t *visit)
 
 
 static ngx_uint_t
-ngx_mcds_visitors_known(uint64_t hash, time_t now)
+ngx_mcds_visitors_known(uint64_t hash, time_t now, uint32_t window)
 {
+    ngx_uint_t        i;
     ngx_mcds_mark_t  *mark;
 
-    mark = &ngx_mcds_marks[hash % NGX_MCDS_MARKS];
+    mark = ngx_mcds_marks[hash % NGX_MCDS_MARK_SETS];
 
-    return mark->hash == hash && now < mark->until;
+    for (i = 0; i < NGX_MCDS_MARK_WAYS; i++) {
+        if (mark[i].hash == hash) {
+
+            /* a clock that was set back does not keep it for longer */
+
+            return now < mark[i].until && mark[i].until <= now + window;
+        }
+    }
+
+    return 0;
 }
 
+
+/* the mark that ends first makes room, of several that do, any */
 
 static void
 ngx_mcds_visitors_remember(uint64_t hash, time_t until)
 {
-    ngx_mcds_mark_t  *mark;
+    ngx_uint_t        i;
+    ngx_mcds_mark_t  *mark, *room;
 
-    mark = &ngx_mcds_marks[hash % NGX_MCDS_MARKS];
+    mark = ngx_mcds_marks[hash % NGX_MCDS_MARK_SETS];
+    room = &mark[(hash >> 32) % NGX_MCDS_MARK_WAYS];
 
-    if (until == 0 && mark->hash != hash) {
-        return;
+    for (i = 0; i < NGX_MCDS_MARK_WAYS; i++) {
+
+        if (mark[i].hash == hash) {
+            mark[i].until = until;
+            return;
+        }
+
+        if (mark[i].until < room->until) {
+            room = &mark[i];
+        }
     }
 
-    mark->hash = hash;
-    mark->until = until;
+    if (until) {
+        room->hash = hash;
+        room->until = until;
+    }
+}
+
+
+static uint64_t
+ngx_mcds_visitors_hash(ngx_mcds_visitors_t *visitors, ngx_str_t *key,
+    ngx_str_t *visitor)
+{
+    uint64_t  hash;
+
+    hash = NGX_MCDS_FNV_BASIS ^ (uintptr_t) visitors->pool;
+
+    hash = ngx_mcds_visitors_fnv(hash, key);
+    hash = (hash ^ 0x100) * NGX_MCDS_FNV_PRIME;
+    hash = ngx_mcds_visitors_fnv(hash, visitor);
+
+    return hash ^ (hash >> 32);
 }
 
 
 /* FNV-1a, 64 bits */
 
 static uint64_t
-ngx_mcds_visitors_hash(ngx_mcds_visitors_t *visitors, ngx_str_t *key,
-    ngx_str_t *visitor)
+ngx_mcds_visitors_fnv(uint64_t hash, ngx_str_t *s)
 {
-    size_t    i;
-    uint64_t  hash;
+    size_t  i;
 
-    hash = 0xcbf29ce484222325 ^ (uintptr_t) visitors->pool;
-
-    for (i = 0; i < key->len; i++) {
-        hash = (hash ^ key->data[i]) * 0x100000001b3;
+    for (i = 0; i < s->len; i++) {
+        hash = (hash ^ s->data[i]) * NGX_MCDS_FNV_PRIME;
     }
 
-    hash = (hash ^ 0x100) * 0x100000001b3;
-
-    for (i = 0; i < visitor->len; i++) {
-        hash = (hash ^ visitor->data[i]) * 0x100000001b3;
-    }
-
-    return hash ^ (hash >> 32);
+    return hash;
 }
 
 
@@ -335,7 +454,7 @@ ngx_mcds_visitors_sum(ngx_mcds_visitors_t *visitors, ngx_str_t *key,
         && (shown->fetched == now
             || shown->fetched >= (time_t) (slot * length) + NGX_MCDS_SETTLE))
     {
-        *value = shown->value;
+        *value = ngx_mcds_visitors_value(shown, visitors, now);
         return NGX_OK;
     }
 
@@ -344,6 +463,8 @@ ngx_mcds_visitors_sum(ngx_mcds_visitors_t *visitors, ngx_str_t *key,
         return NGX_ERROR;
     }
 
+    s->visitors = *visitors;
+    s->now = now;
     s->handler = handler;
     s->data = data;
 
@@ -382,7 +503,8 @@ ngx_mcds_visitors_shown(ngx_mcds_visitors_t *visitors, ngx_str_t *key)
     }
 
     hash = ngx_crc32_long(key->data, key->len)
-           ^ (visitors->window * 61 + visitors->slots);
+           ^ (visitors->window * 61 + visitors->slots * 2
+              + visitors->interpolate);
 
     bucket = &ngx_mcds_shown_buckets[hash % NGX_MCDS_SUM_BUCKETS];
 
@@ -396,6 +518,7 @@ ngx_mcds_visitors_shown(ngx_mcds_visitors_t *visitors, ngx_str_t *key)
             && shown->visitors.pool == visitors->pool
             && shown->visitors.window == visitors->window
             && shown->visitors.slots == visitors->slots
+            && shown->visitors.interpolate == visitors->interpolate
             && shown->key.len == key->len
             && ngx_memcmp(shown->key.data, key->data, key->len) == 0)
         {
@@ -413,22 +536,34 @@ static ngx_mcds_shown_t *
 ngx_mcds_visitors_shown_create(ngx_mcds_visitors_t *visitors, ngx_str_t *key,
     uint32_t hash)
 {
+    size_t             len;
+    uint32_t           i, size;
     ngx_mcds_shown_t  *shown;
 
     if (ngx_mcds_shown_count >= NGX_MCDS_SUMS) {
         ngx_mcds_visitors_evict();
     }
 
-    shown = ngx_calloc(sizeof(ngx_mcds_shown_t) + key->len, ngx_cycle->log);
+    size = visitors->slots + visitors->interpolate;
+
+    len = offsetof(ngx_mcds_shown_t, part) + size * sizeof(ngx_mcds_part_t);
+
+    shown = ngx_calloc(len + key->len, ngx_cycle->log);
     if (shown == NULL) {
         return NULL;
     }
 
     shown->visitors = *visitors;
     shown->hash = hash;
-    shown->key.data = (u_char *) shown + sizeof(ngx_mcds_shown_t);
+    shown->key.data = (u_char *) shown + len;
     shown->key.len = key->len;
     ngx_memcpy(shown->key.data, key->data, key->len);
+
+    shown->size = size;
+
+    for (i = 0; i < size; i++) {
+        shown->part[i].shown = shown;
+    }
 
     ngx_queue_init(&shown->sums);
 
@@ -455,27 +590,38 @@ ngx_mcds_visitors_init(void)
 }
 
 
-/* the oldest that waits for nothing; all may wait, then there are more */
+/*
+ * The oldest that wait for nothing; all may wait, then there are more for a
+ * while, and looking for one would take too long.
+ */
 
 static void
 ngx_mcds_visitors_evict(void)
 {
-    ngx_queue_t       *q;
+    ngx_uint_t         n;
+    ngx_queue_t       *q, *prev;
     ngx_mcds_shown_t  *shown;
 
+    n = 16;
+
     for (q = ngx_queue_last(&ngx_mcds_shown_queue);
-         q != ngx_queue_sentinel(&ngx_mcds_shown_queue);
-         q = ngx_queue_prev(q))
+         q != ngx_queue_sentinel(&ngx_mcds_shown_queue)
+         && ngx_mcds_shown_count >= NGX_MCDS_SUMS
+         && n--;
+         q = prev)
     {
+        prev = ngx_queue_prev(q);
+
         shown = ngx_queue_data(q, ngx_mcds_shown_t, queue);
 
-        if (shown->missing == 0) {
-            ngx_queue_remove(q);
-            ngx_queue_remove(&shown->bucket);
-            ngx_mcds_shown_count--;
-            ngx_free(shown);
-            return;
+        if (shown->missing) {
+            continue;
         }
+
+        ngx_queue_remove(q);
+        ngx_queue_remove(&shown->bucket);
+        ngx_mcds_shown_count--;
+        ngx_free(shown);
     }
 }
 
@@ -484,27 +630,44 @@ static ngx_int_t
 ngx_mcds_visitors_fetch(ngx_mcds_shown_t *shown, time_t now, uint64_t slot)
 {
     u_char               suffix[1 + NGX_INT64_LEN];
-    uint32_t             i;
+    uint32_t             i, length;
+    uint64_t             n;
+    ngx_mcds_part_t     *part;
     ngx_mcds_request_t   req;
 
-    shown->fetching = slot;
+    length = shown->visitors.window / shown->visitors.slots;
+
+    shown->slot = slot;
     shown->fetched = now;
-    shown->partial = 0;
+    shown->known = 0;
     shown->rc = NGX_MCDS_OK;
 
     ngx_memzero(&req, sizeof(ngx_mcds_request_t));
 
     req.verb = NGX_MCDS_GET;
     req.want = NGX_MCDS_VALUE;
+    req.number = 1;
     req.key = shown->key;
     req.suffix.data = suffix;
 
-    for (i = 1; i <= shown->visitors.slots; i++) {
+    for (i = 1; i <= shown->size; i++) {
 
-        req.suffix.len = ngx_sprintf(suffix, ":%uL", slot - i) - suffix;
+        n = slot - i;
+        part = &shown->part[n % shown->size];
+
+        if (i > 1 && part->slot == n && ngx_mcds_visitors_final(part, length))
+        {
+            continue;
+        }
+
+        part->slot = n;
+        part->count = 0;
+        part->fetched = 0;
+
+        req.suffix.len = ngx_sprintf(suffix, ":%uL", n) - suffix;
 
         if (ngx_mcds_submit(shown->visitors.pool, &req,
-                            ngx_mcds_visitors_fetched, shown)
+                            ngx_mcds_visitors_fetched, part)
             == NULL)
         {
             shown->rc = NGX_MCDS_BUSY;
@@ -518,28 +681,46 @@ ngx_mcds_visitors_fetch(ngx_mcds_shown_t *shown, time_t now, uint64_t slot)
 }
 
 
+/*
+ * A slot is over for good, and not asked for any more, when it was read a
+ * whole slot after its end: hosts whose clocks are late have counted, too.
+ */
+
+static ngx_uint_t
+ngx_mcds_visitors_final(ngx_mcds_part_t *part, uint32_t length)
+{
+    return part->fetched
+           >= (time_t) ((part->slot + 1) * length
+                        + ngx_max(length, NGX_MCDS_SETTLE));
+}
+
+
 static void
 ngx_mcds_visitors_fetched(void *data, ngx_mcds_result_t *result)
 {
-    uint64_t           n, value;
     ngx_uint_t         rc;
     ngx_queue_t       *q, sums;
     ngx_mcds_sum_t    *sum;
+    ngx_mcds_part_t   *part;
     ngx_mcds_shown_t  *shown;
 
-    shown = data;
+    part = data;
+    shown = part->shown;
 
-    if (result->rc == NGX_MCDS_OK) {
+    rc = result->rc;
 
-        if (ngx_mcds_parse_number(result->data, result->len, &n) == NGX_OK) {
-            shown->partial += n;
+    if (rc == NGX_MCDS_OK
+        && ngx_mcds_parse_number(result->data, result->len, &part->count)
+           != NGX_OK)
+    {
+        rc = NGX_MCDS_NOT_NUMERIC;
+    }
 
-        } else {
-            shown->rc = NGX_MCDS_NOT_NUMERIC;
-        }
+    if (rc == NGX_MCDS_OK || rc == NGX_MCDS_NOT_FOUND) {
+        part->fetched = shown->fetched;
 
-    } else if (result->rc != NGX_MCDS_NOT_FOUND) {
-        shown->rc = result->rc;
+    } else {
+        shown->rc = rc;
     }
 
     if (--shown->missing) {
@@ -547,22 +728,24 @@ ngx_mcds_visitors_fetched(void *data, ngx_mcds_result_t *result)
     }
 
     if (shown->rc == NGX_MCDS_OK) {
-        shown->known = 1;
-        shown->slot = shown->fetching;
-        shown->value = shown->partial;
+        ngx_mcds_visitors_add_up(shown);
+    }
 
-    } else {
-        shown->known = 0;
+    ngx_queue_init(&sums);
+    ngx_queue_add(&sums, &shown->sums);
+    ngx_queue_init(&shown->sums);
+
+    for (q = ngx_queue_head(&sums);
+         q != ngx_queue_sentinel(&sums);
+         q = ngx_queue_next(q))
+    {
+        sum = ngx_queue_data(q, ngx_mcds_sum_t, queue);
+        sum->value = ngx_mcds_visitors_value(shown, &sum->visitors, sum->now);
     }
 
     /* a handler may ask for the next sum, or have this one evicted */
 
     rc = shown->rc;
-    value = shown->partial;
-
-    ngx_queue_init(&sums);
-    ngx_queue_add(&sums, &shown->sums);
-    ngx_queue_init(&shown->sums);
 
     while (!ngx_queue_empty(&sums)) {
         q = ngx_queue_head(&sums);
@@ -571,9 +754,66 @@ ngx_mcds_visitors_fetched(void *data, ngx_mcds_result_t *result)
         sum = ngx_queue_data(q, ngx_mcds_sum_t, queue);
 
         if (sum->handler) {
-            sum->handler(sum->data, rc, value);
+            sum->handler(sum->data, rc, sum->value);
         }
 
         ngx_free(sum);
     }
+}
+
+
+static void
+ngx_mcds_visitors_add_up(ngx_mcds_shown_t *shown)
+{
+    uint32_t  i;
+    uint64_t  n, count;
+
+    shown->known = 1;
+    shown->value = 0;
+    shown->before = 0;
+
+    for (i = 1; i <= shown->size; i++) {
+
+        n = shown->slot - i;
+        count = shown->part[n % shown->size].count;
+
+        if (i <= shown->visitors.slots) {
+            shown->value += count;
+        }
+
+        if (i > 1) {
+            shown->before += count;
+        }
+    }
+}
+
+
+static uint64_t
+ngx_mcds_visitors_value(ngx_mcds_shown_t *shown,
+    ngx_mcds_visitors_t *visitors, time_t now)
+{
+    int64_t   second, length;
+    uint64_t  value;
+
+    value = shown->value;
+
+    if (visitors->interpolate) {
+
+        /* from 1 to length; who has waited may see a slot that is over */
+
+        length = visitors->window / visitors->slots;
+        second = now - (time_t) shown->slot * length + 1;
+        second = ngx_max(ngx_min(second, length), 1);
+
+        value = (shown->before * (length - second) + value * second
+                 + length / 2)
+                / length;
+    }
+
+    if (visitors->jitter) {
+        value = ngx_mcds_visitors_jitter(value, visitors->jitter,
+                                         &shown->key, now);
+    }
+
+    return value;
 }

@@ -11,9 +11,15 @@
  * complete slots before it, which does not change until the slot does.  One
  * slot: two items, one being filled and one being shown.
  *
+ * Interpolated, the number does not jump when the slot changes: in second i
+ * (from 1) of a slot of L seconds it is (L - i) / L of the last slot's sum
+ * and i / L of the present one's.  Both count nobody twice, so this does not,
+ * either.
+ *
  * A visitor counts once in a window: the first visit adds the item
  * key:v:visitor, which lives window + 1 seconds and holds the time of that
- * visit; only who adds it is counted.
+ * visit; only who adds it is counted.  memcached's clock ticks in seconds, so
+ * that the mark ends between window and window + 1 seconds after it was made.
  */
 
 
@@ -26,6 +32,12 @@
 #include "ngx_mcds_client.h"
 
 
+#define NGX_MCDS_MAX_SLOTS        60
+
+/* jitter of 1 % */
+#define NGX_MCDS_JITTER_PERCENT   100
+
+
 typedef struct ngx_mcds_sum_s  ngx_mcds_sum_t;
 
 
@@ -33,19 +45,29 @@ typedef struct {
     ngx_mcds_pool_t    *pool;
     uint32_t            window;        /* seconds, a multiple of slots */
     uint32_t            slots;         /* 1 to NGX_MCDS_MAX_SLOTS */
+    uint32_t            jitter;        /* of the number that is shown */
+    uint32_t            interpolate;   /* 0 or 1 */
 } ngx_mcds_visitors_t;
-
-
-#define NGX_MCDS_MAX_SLOTS        60
 
 
 /*
  * The number of the slot that fills at second now, and for how many seconds
- * from now on its item is needed: until the last sum that shows it.
+ * from now on its item is needed: until the last sum that shows it,
+ * interpolated or not; never more than NGX_MCDS_MAX_TTL.
  */
 
 uint64_t ngx_mcds_visitors_slot(ngx_mcds_visitors_t *visitors, time_t now);
 uint32_t ngx_mcds_visitors_ttl(ngx_mcds_visitors_t *visitors, time_t now);
+
+
+/*
+ * value with normally distributed noise, whose standard deviation is jitter
+ * (in units of NGX_MCDS_JITTER_PERCENT) of it; never negative.  It depends on
+ * the key and the second alone, and so is the same everywhere.
+ */
+
+uint64_t ngx_mcds_visitors_jitter(uint64_t value, uint32_t jitter,
+    ngx_str_t *key, time_t now);
 
 
 /*

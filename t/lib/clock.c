@@ -1,0 +1,159 @@
+
+/*
+ * Copyright (C) mcds authors
+ *
+ * A clock that the test moves, preloaded into nginx and memcached, see
+ * Test/Mcds/Clock.pm.  The time is in a file, microseconds since the epoch;
+ * each process may be ahead of it or behind.
+ *
+ *   MCDS_CLOCK          the file
+ *   MCDS_CLOCK_OFFSET   microseconds
+ *   MCDS_CLOCK_ALL      the monotonic clocks, too, for memcached, whose items
+ *                       live by them; it is woken often to look at them
+ *
+ * Without MCDS_CLOCK_ALL timeouts pass in real time, as nginx measures them
+ * with a monotonic clock.
+ */
+
+
+#define _GNU_SOURCE
+
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <sys/epoll.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <sys/time.h>
+#include <time.h>
+#include <unistd.h>
+
+
+static void clock_init(void) __attribute__((constructor));
+static int64_t clock_now(void);
+
+
+static volatile int64_t  *clock_file;
+static int64_t            clock_offset;
+static int                clock_all;
+
+
+static void
+clock_init(void)
+{
+    int    fd;
+    char  *path, *offset;
+    void  *p;
+
+    path = getenv("MCDS_CLOCK");
+    if (path == NULL) {
+        return;
+    }
+
+    fd = open(path, O_RDONLY|O_CLOEXEC);
+    p = (fd == -1) ? MAP_FAILED
+                   : mmap(NULL, sizeof(int64_t), PROT_READ, MAP_SHARED, fd, 0);
+
+    if (p == MAP_FAILED) {
+        abort();
+    }
+
+    close(fd);
+
+    offset = getenv("MCDS_CLOCK_OFFSET");
+
+    clock_offset = offset ? atoll(offset) : 0;
+    clock_all = getenv("MCDS_CLOCK_ALL") != NULL;
+    clock_file = p;
+}
+
+
+static int64_t
+clock_now(void)
+{
+    return *clock_file + clock_offset;
+}
+
+
+int
+clock_gettime(clockid_t id, struct timespec *ts)
+{
+    int64_t  now;
+
+    switch (id) {
+
+    case CLOCK_REALTIME:
+    case CLOCK_REALTIME_COARSE:
+        break;
+
+    case CLOCK_MONOTONIC:
+    case CLOCK_MONOTONIC_COARSE:
+    case CLOCK_BOOTTIME:
+        if (clock_all) {
+            break;
+        }
+
+        /* fall through */
+
+    default:
+        return syscall(SYS_clock_gettime, id, ts);
+    }
+
+    if (clock_file == NULL) {
+        return syscall(SYS_clock_gettime, id, ts);
+    }
+
+    now = clock_now();
+
+    ts->tv_sec = now / 1000000;
+    ts->tv_nsec = now % 1000000 * 1000;
+
+    return 0;
+}
+
+
+int
+gettimeofday(struct timeval *restrict tv, void *restrict tz)
+{
+    struct timespec  ts;
+
+    (void) tz;
+
+    if (clock_gettime(CLOCK_REALTIME, &ts) == -1) {
+        return -1;
+    }
+
+    tv->tv_sec = ts.tv_sec;
+    tv->tv_usec = ts.tv_nsec / 1000;
+
+    return 0;
+}
+
+
+time_t
+time(time_t *t)
+{
+    struct timespec  ts;
+
+    (void) clock_gettime(CLOCK_REALTIME, &ts);
+
+    if (t) {
+        *t = ts.tv_sec;
+    }
+
+    return ts.tv_sec;
+}
+
+
+/* a timer is due when the test says so, which nobody is told */
+
+int
+epoll_wait(int fd, struct epoll_event *events, int max, int timeout)
+{
+    if (clock_file && clock_all && (timeout < 0 || timeout > 2)) {
+        timeout = 2;
+    }
+
+    return syscall(SYS_epoll_pwait, fd, events, max, timeout, NULL, 8);
+}
