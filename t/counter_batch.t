@@ -81,13 +81,11 @@ $_->get('/plain') for @c;
 $f->mark();
 $before = writes();
 
-my $worker = ($h->workers())[0];
-
-kill 'STOP', $worker;
+$h->freeze();
 $_->request('/page') for @c[0, 1];
 $_->request('/count') for @c[2, 3];
 $_->request('/all') for @c[4, 5];
-kill 'CONT', $worker;
+$h->cont();
 
 is(join(' ', map { $_->response()->status() } @c), '200 ' x 5 . 200,
     'six requests');

@@ -104,11 +104,9 @@ my @c = map { $one->conn() } 1 .. 40;
 $_->get('/?k=0') for @c;
 $f->mark();
 
-my $worker = ($one->workers())[0];
-
-kill 'STOP', $worker;
+$one->freeze();
 $c[$_]->request('/?k=' . ($_ < 30 ? 'a' : 'b')) for 0 .. 39;
-kill 'CONT', $worker;
+$one->cont();
 
 my @views = map { $_->response()->header('X-Views') // 'none' } @c;
 my @commands = $f->commands(qr/^ma /);

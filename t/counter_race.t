@@ -61,11 +61,11 @@ for my $run (1 .. $t->size(1, 20)) {
     for my $k (0 .. 99) {
         # every other time the workers find all requests in one turn
 
-        my @stopped = $k % 2 ? map { $_->workers() } @hosts : ();
+        my @stopped = $k % 2 ? @hosts : ();
 
-        kill 'STOP', @stopped if @stopped;
+        $_->freeze() for @stopped;
         $_->request("/?k=key$k.") for @c;
-        kill 'CONT', @stopped if @stopped;
+        $_->cont() for @stopped;
 
         my @seen;
 

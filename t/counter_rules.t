@@ -3,7 +3,8 @@
 # Copyright (C) mcds authors
 
 # What counts: each main request that passed access control, once per variable,
-# whatever then becomes of it.
+# whatever then becomes of it.  With when=response those count, too, that were
+# refused, where they ended.
 
 use warnings;
 use strict;
@@ -30,7 +31,7 @@ $t->write_file('root/dir/index.html', 'an index');
 $t->write_file('root/ssi.html', '<!--# include virtual="/plain" -->'
     . '<!--# include virtual="/own?k=2" --><!--# echo var="n" -->');
 
-my $a = $t->nginx('a', <<'EOT');
+my $conf = <<'EOT';
 %%GLOBALS%%
 worker_processes 2;
 events { }
@@ -137,9 +138,13 @@ http {
 }
 EOT
 
+my $a = $t->nginx('a', $conf);
+my $b = $t->nginx('b',
+    $conf =~ s/(mcds_counter \$[^;]+);/$1 when=response;/gr);
+
 my $modified = $a->get('/page.html')->header('Last-Modified');
 
-# uri, options, status, what was counted
+# uri, options, status, what was counted; with when=response, if that differs
 
 my @table = (
     ['/page.html', {}, 200, 'http:/page.html'],
@@ -170,16 +175,17 @@ my @table = (
     ['/', { host => 'three' }, 200, ''],
     ['/on', { host => 'three' }, 200, 'on'],
 
-    ['/deny', {}, 403, ''],
+    ['/deny', {}, 403, '', 'http:/refused.html'],
     ['/limit', {}, 200, 'http:/limit'],
-    ['/limit', {}, 503, ''],
-    ['/auth?c=403', {}, 403, ''],
-    ['/auth?c=401', {}, 401, ''],
+    ['/limit', {}, 503, '', 'http:/refused.html'],
+    ['/auth?c=403', {}, 403, '', 'http:/refused.html'],
+    ['/auth?c=401', {}, 401, '', 'auth'],
     ['/checked', {}, 200, 'http:/checked'],
-    ['/moved', {}, 301, ''],
+    ['/moved', {}, 301, '', 'http:/moved'],
     ['/told', {}, 403, 'told'],
-    ['/', { headers => { Host => '' } }, 400, ''],
-    ['/own', { headers => { 'Transfer-Encoding' => 'x' } }, 501, ''],
+    ['/', { headers => { Host => '' } }, 400, '', 'http:/'],
+    ['/own', { headers => { 'Transfer-Encoding' => 'x' } }, 501, '',
+        'http:/own'],
 
     ['/rewrite', {}, 200, 'own'],
     ['/break', {}, 200, 'http:/page.html'],
@@ -205,7 +211,6 @@ for my $row (@table) {
     my $r = $a->get($uri, %$o);
     is("$status " . counted(%before), $r->status() . " $want", $name);
 }
-
 
 # the number of one request is the same to all that read it
 
@@ -237,6 +242,33 @@ $p->reset();
 $o->release('/post/held');
 
 is(counted(%before), 'http:/post/held', 'aborted: counted');
+
+# with when=response, when it has ended
+
+for my $row (@table) {
+    my ($uri, $o, $status, $want, $response) = @$row;
+    my $name = join ' ', 'response:', $o->{method}
+        // (exists $o->{body} ? 'POST' : 'GET'), $uri, $status,
+        $o->{headers} ? (%{$o->{headers}})[0] : ();
+    my %before = numbers();
+
+    $want = $response // $want;
+
+    my $r = $b->get($uri, %$o);
+    wait_for(sub { counted(%before) eq $want });
+    is("$status " . counted(%before), $r->status() . " $want", $name);
+}
+
+$o->hold_path('/post/left');
+%before = numbers();
+
+$p = start_get($b->port(), '/post/left');
+ok($o->wait_requests(1, '/post/left'), 'response, aborted: asked');
+is(counted(%before), '', 'response, aborted: not yet');
+$p->reset();
+ok(wait_for(sub { counted(%before) eq 'http:/post/left' }),
+    'response, aborted: counted');
+$o->release('/post/left');
 
 $t->done();
 

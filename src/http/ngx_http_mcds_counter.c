@@ -2,7 +2,7 @@
 /*
  * Copyright (C) mcds authors
  *
- * mcds_counter, and the variables of counters.
+ * What counts, and the variables with the numbers.
  */
 
 
@@ -11,258 +11,29 @@
 #include <ngx_http.h>
 #include "ngx_http_mcds_module.h"
 #include "ngx_http_mcds_counter.h"
+#include "ngx_mcds_tally.h"
 
 
-static ngx_int_t ngx_http_mcds_counter_variable(ngx_conf_t *cf,
-    ngx_command_t *cmd, ngx_str_t *name, ngx_uint_t *index);
 static ngx_uint_t ngx_http_mcds_counters_refused(ngx_http_request_t *r,
     ngx_http_mcds_loc_conf_t *mlcf);
 static ngx_http_mcds_number_t *ngx_http_mcds_number_find(
     ngx_http_mcds_ctx_t *ctx, ngx_uint_t index);
 static ngx_int_t ngx_http_mcds_count(ngx_http_request_t *r,
-    ngx_http_mcds_counter_t *counter, ngx_http_mcds_number_t *number,
-    ngx_mcds_pool_t *pool);
+    ngx_http_mcds_number_t *number);
+static ngx_int_t ngx_http_mcds_counts(ngx_http_request_t *r,
+    ngx_http_mcds_counter_t *counter, ngx_uint_t *counts);
+static ngx_int_t ngx_http_mcds_delta(ngx_http_request_t *r,
+    ngx_http_mcds_counter_t *counter, int64_t *delta);
+static ngx_int_t ngx_http_mcds_counter_of(ngx_http_request_t *r,
+    ngx_http_mcds_counter_t *counter, ngx_mcds_pool_t *pool, ngx_str_t *key,
+    ngx_mcds_counter_t *c);
+static void ngx_http_mcds_count_answer(ngx_http_request_t *r,
+    ngx_http_mcds_counter_t *counter, ngx_mcds_pool_t *pool, ngx_str_t *key);
+static ngx_uint_t ngx_http_mcds_status_counts(ngx_http_request_t *r,
+    ngx_array_t *statuses);
 static void ngx_http_mcds_counted(void *data, ngx_uint_t rc, uint64_t value);
-static ngx_int_t ngx_http_mcds_number_variable(ngx_http_request_t *r,
-    ngx_http_variable_value_t *v, uintptr_t data);
 static void ngx_http_mcds_number_too_early(ngx_http_request_t *r,
     ngx_uint_t index);
-
-
-static ngx_str_t  ngx_http_mcds_default_key = ngx_string("$host$uri");
-
-
-char *
-ngx_http_mcds_counter(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
-{
-    ngx_http_mcds_loc_conf_t *mlcf = conf;
-
-    ngx_int_t                 rc;
-    ngx_str_t                *value;
-    ngx_uint_t                i;
-    ngx_http_mcds_counter_t  *counter;
-
-    if (ngx_http_mcds_counter_is_off(cf)) {
-        return ngx_http_mcds_counter_off(cf, mlcf, cmd);
-    }
-
-    counter = ngx_http_mcds_counter_add(cf, mlcf, cmd);
-    if (counter == NULL) {
-        return NGX_CONF_ERROR;
-    }
-
-    value = cf->args->elts;
-
-    for (i = 2; i < cf->args->nelts; i++) {
-
-        rc = ngx_http_mcds_counter_param(cf, cmd, counter, &value[i]);
-
-        if (rc == NGX_DECLINED) {
-            return ngx_http_mcds_counter_invalid(cf, cmd, &value[i]);
-        }
-
-        if (rc == NGX_ERROR) {
-            return NGX_CONF_ERROR;
-        }
-    }
-
-    if (counter->key.value.data == NULL) {
-        return ngx_http_mcds_counter_value(cf, &ngx_http_mcds_default_key,
-                                           &counter->key);
-    }
-
-    return NGX_CONF_OK;
-}
-
-
-ngx_int_t
-ngx_http_mcds_counter_param(ngx_conf_t *cf, ngx_command_t *cmd,
-    ngx_http_mcds_counter_t *counter, ngx_str_t *value)
-{
-    ngx_str_t  s;
-
-    if (value->len > 4 && ngx_strncmp(value->data, "key=", 4) == 0) {
-        s.data = value->data + 4;
-        s.len = value->len - 4;
-
-        return ngx_http_mcds_counter_value(cf, &s, &counter->key)
-               == NGX_CONF_OK ? NGX_OK : NGX_ERROR;
-    }
-
-    return NGX_DECLINED;
-}
-
-
-char *
-ngx_http_mcds_counter_invalid(ngx_conf_t *cf, ngx_command_t *cmd,
-    ngx_str_t *value)
-{
-    ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
-                       "invalid parameter \"%V\" in \"%V\"", value,
-                       &cmd->name);
-
-    return NGX_CONF_ERROR;
-}
-
-
-ngx_uint_t
-ngx_http_mcds_counter_is_off(ngx_conf_t *cf)
-{
-    ngx_str_t  *value;
-
-    value = cf->args->elts;
-
-    return cf->args->nelts == 2
-           && value[1].len == 3
-           && ngx_strncmp(value[1].data, "off", 3) == 0;
-}
-
-
-char *
-ngx_http_mcds_counter_off(ngx_conf_t *cf, ngx_http_mcds_loc_conf_t *mlcf,
-    ngx_command_t *cmd)
-{
-    if (mlcf->counters != NGX_CONF_UNSET_PTR && mlcf->counters) {
-        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
-                           "\"%V off\" beside counters of the same level",
-                           &cmd->name);
-        return NGX_CONF_ERROR;
-    }
-
-    mlcf->counters = NULL;
-
-    return NGX_CONF_OK;
-}
-
-
-ngx_http_mcds_counter_t *
-ngx_http_mcds_counter_add(ngx_conf_t *cf, ngx_http_mcds_loc_conf_t *mlcf,
-    ngx_command_t *cmd)
-{
-    ngx_str_t                *value;
-    ngx_uint_t                i, index;
-    ngx_http_mcds_counter_t  *counter, *other;
-
-    value = cf->args->elts;
-
-    if (mlcf->counters == NULL) {
-        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
-                           "\"%V %V\" beside \"off\" of the same level",
-                           &cmd->name, &value[1]);
-        return NULL;
-    }
-
-    if (mlcf->counters == NGX_CONF_UNSET_PTR) {
-        mlcf->counters = ngx_array_create(cf->pool, 2,
-                                          sizeof(ngx_http_mcds_counter_t));
-        if (mlcf->counters == NULL) {
-            return NULL;
-        }
-
-        ngx_http_mcds_set_place(cf, &mlcf->counters_place);
-    }
-
-    if (ngx_http_mcds_counter_variable(cf, cmd, &value[1], &index) != NGX_OK) {
-        return NULL;
-    }
-
-    other = mlcf->counters->elts;
-
-    for (i = 0; i < mlcf->counters->nelts; i++) {
-        if (other[i].index == index) {
-            ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
-                               "\"%V\": variable \"%V\" is used twice",
-                               &cmd->name, &value[1]);
-            return NULL;
-        }
-    }
-
-    counter = ngx_array_push(mlcf->counters);
-    if (counter == NULL) {
-        return NULL;
-    }
-
-    ngx_memzero(counter, sizeof(ngx_http_mcds_counter_t));
-    counter->index = index;
-
-    return counter;
-}
-
-
-static ngx_int_t
-ngx_http_mcds_counter_variable(ngx_conf_t *cf, ngx_command_t *cmd,
-    ngx_str_t *name, ngx_uint_t *index)
-{
-    ngx_str_t                    s;
-    ngx_http_variable_t         *v;
-    ngx_http_mcds_main_conf_t   *mmcf;
-    ngx_http_mcds_number_var_t  *number;
-
-    if (name->len < 2 || name->data[0] != '$') {
-        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
-                           "\"%V\": invalid variable name \"%V\"",
-                           &cmd->name, name);
-        return NGX_ERROR;
-    }
-
-    s.data = name->data + 1;
-    s.len = name->len - 1;
-
-    v = ngx_http_add_variable(cf, &s, NGX_HTTP_VAR_CHANGEABLE
-                                      |NGX_HTTP_VAR_NOCACHEABLE);
-    if (v == NULL) {
-        return NGX_ERROR;
-    }
-
-    if (v->get_handler == ngx_http_mcds_number_variable) {
-        *index = v->data;
-        return NGX_OK;
-    }
-
-    if (v->get_handler) {
-        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
-                           "\"%V\": variable \"%V\" already has a value",
-                           &cmd->name, name);
-        return NGX_ERROR;
-    }
-
-    mmcf = ngx_http_conf_get_module_main_conf(cf, ngx_http_mcds_module);
-
-    number = ngx_array_push(&mmcf->numbers);
-    if (number == NULL) {
-        return NGX_ERROR;
-    }
-
-    number->name = *name;
-    number->warned = 0;
-
-    *index = mmcf->numbers.nelts - 1;
-
-    v->get_handler = ngx_http_mcds_number_variable;
-    v->data = *index;
-
-    return NGX_OK;
-}
-
-
-char *
-ngx_http_mcds_counter_value(ngx_conf_t *cf, ngx_str_t *text,
-    ngx_http_complex_value_t *cv)
-{
-    ngx_http_compile_complex_value_t  ccv;
-
-    ngx_memzero(&ccv, sizeof(ngx_http_compile_complex_value_t));
-
-    ccv.cf = cf;
-    ccv.value = text;
-    ccv.complex_value = cv;
-
-    if (ngx_http_compile_complex_value(&ccv) != NGX_OK) {
-        return NGX_CONF_ERROR;
-    }
-
-    return NGX_CONF_OK;
-}
 
 
 ngx_int_t
@@ -311,12 +82,10 @@ ngx_http_mcds_counters_start(ngx_http_request_t *r,
         n = numbers->n++;
 
         numbers->number[n].ctx = ctx;
-        numbers->number[n].index = counter[i].index;
+        numbers->number[n].counter = &counter[i];
+        numbers->number[n].pool = mlcf->pool;
 
-        if (ngx_http_mcds_count(r, &counter[i], &numbers->number[n],
-                                mlcf->pool)
-            != NGX_OK)
-        {
+        if (ngx_http_mcds_count(r, &numbers->number[n]) != NGX_OK) {
             break;
         }
     }
@@ -352,10 +121,15 @@ ngx_http_mcds_counters_refused(ngx_http_request_t *r,
 
 
 static ngx_int_t
-ngx_http_mcds_count(ngx_http_request_t *r, ngx_http_mcds_counter_t *counter,
-    ngx_http_mcds_number_t *number, ngx_mcds_pool_t *pool)
+ngx_http_mcds_count(ngx_http_request_t *r, ngx_http_mcds_number_t *number)
 {
-    ngx_str_t  key;
+    int64_t                   delta;
+    ngx_str_t                 key;
+    ngx_uint_t                counts;
+    ngx_mcds_counter_t        c;
+    ngx_http_mcds_counter_t  *counter;
+
+    counter = number->counter;
 
     if (ngx_http_complex_value(r, &counter->key, &key) != NGX_OK) {
         return NGX_ERROR;
@@ -365,20 +139,290 @@ ngx_http_mcds_count(ngx_http_request_t *r, ngx_http_mcds_counter_t *counter,
         return NGX_OK;
     }
 
+    counts = 0;
+
+    if (counter->response) {
+
+        number->key.data = ngx_pstrdup(r->pool, &key);
+        if (number->key.data == NULL) {
+            return NGX_ERROR;
+        }
+
+        number->key.len = key.len;
+
+    } else if (ngx_http_mcds_counts(r, counter, &counts) != NGX_OK) {
+        return NGX_ERROR;
+    }
+
     if (counter->visitor) {
-        return ngx_http_mcds_visitor_start(r, counter, number, pool, &key,
-                                           1);
+        return ngx_http_mcds_visitor_start(r, counter, number, number->pool,
+                                           &key, counts);
+    }
+
+    delta = 0;
+
+    if (counts && ngx_http_mcds_delta(r, counter, &delta) != NGX_OK) {
+        return NGX_ERROR;
+    }
+
+    if (ngx_http_mcds_counter_of(r, counter, number->pool, &key, &c)
+        != NGX_OK)
+    {
+        return NGX_ERROR;
     }
 
     /* without memory the page is more important than its number */
 
-    number->count = ngx_mcds_counter_add(pool, &key, 1, 0,
-                                         ngx_http_mcds_counted, number);
-    if (number->count) {
+    if (counter->async) {
+        number->valid = (ngx_mcds_tally_change(&c, delta, counter->flush,
+                                               &number->value)
+                         == NGX_OK);
+        return NGX_OK;
+    }
+
+    if (counter->init && delta) {
+        number->grown = ngx_mcds_seed_change(&c, delta, &counter->source,
+                                             ngx_http_mcds_counted, number);
+
+    } else {
+        number->count = ngx_mcds_counter_change(&c, delta,
+                                                ngx_http_mcds_counted, number);
+    }
+
+    if (number->count || number->grown) {
         number->ctx->waiting++;
     }
 
     return NGX_OK;
+}
+
+
+/* "read" and "if=" */
+
+static ngx_int_t
+ngx_http_mcds_counts(ngx_http_request_t *r, ngx_http_mcds_counter_t *counter,
+    ngx_uint_t *counts)
+{
+    ngx_str_t  value;
+
+    if (counter->filter == NULL) {
+        *counts = !counter->read;
+        return NGX_OK;
+    }
+
+    if (ngx_http_complex_value(r, counter->filter, &value) != NGX_OK) {
+        return NGX_ERROR;
+    }
+
+    *counts = (value.len && !(value.len == 1 && value.data[0] == '0'));
+
+    return NGX_OK;
+}
+
+
+/* "by=" */
+
+static ngx_int_t
+ngx_http_mcds_delta(ngx_http_request_t *r, ngx_http_mcds_counter_t *counter,
+    int64_t *delta)
+{
+    ngx_str_t                    value;
+    ngx_http_mcds_main_conf_t   *mmcf;
+    ngx_http_mcds_number_var_t  *number;
+
+    if (counter->by == NULL) {
+        *delta = counter->delta;
+        return NGX_OK;
+    }
+
+    if (ngx_http_complex_value(r, counter->by, &value) != NGX_OK) {
+        return NGX_ERROR;
+    }
+
+    *delta = 0;
+
+    if (value.len == 0
+        || ngx_http_mcds_counter_delta(&value, delta) == NGX_OK)
+    {
+        return NGX_OK;
+    }
+
+    mmcf = ngx_http_get_module_main_conf(r, ngx_http_mcds_module);
+    number = mmcf->numbers.elts;
+    number += counter->index;
+
+    if (!number->refused) {
+        number->refused = 1;
+
+        ngx_log_error(NGX_LOG_WARN, r->connection->log, 0,
+                      "\"by=\" of variable \"%V\" is no number: \"%V\", "
+                      "it is not counted", &number->name, &value);
+    }
+
+    return NGX_OK;
+}
+
+
+/* the item that has the counter's number */
+
+static ngx_int_t
+ngx_http_mcds_counter_of(ngx_http_request_t *r,
+    ngx_http_mcds_counter_t *counter, ngx_mcds_pool_t *pool, ngx_str_t *key,
+    ngx_mcds_counter_t *c)
+{
+    u_char    *p;
+    time_t     now;
+    uint32_t   ttl;
+
+    c->pool = pool;
+    c->key = *key;
+    c->initial = counter->initial;
+    c->ttl = counter->ttl;
+    c->update = 0;
+
+    if (counter->period.length == 0) {
+        return NGX_OK;
+    }
+
+    now = ngx_time();
+
+    p = ngx_pnalloc(r->pool, key->len + 1 + NGX_INT64_LEN);
+    if (p == NULL) {
+        return NGX_ERROR;
+    }
+
+    c->key.data = p;
+    c->key.len = ngx_sprintf(p, "%V:%uL", key,
+                             ngx_mcds_period_number(&counter->period, now))
+                 - p;
+
+    ttl = ngx_mcds_period_ttl(&counter->period, now);
+
+    c->ttl = ngx_max(c->ttl, ttl);
+
+    return NGX_OK;
+}
+
+
+/*
+ * The log phase, for counters of answers: of each location that the request
+ * went through, and of that in which it ended.
+ */
+
+ngx_int_t
+ngx_http_mcds_counters_log(ngx_http_request_t *r)
+{
+    ngx_uint_t                 i;
+    ngx_http_mcds_ctx_t       *ctx;
+    ngx_http_mcds_counter_t   *counter;
+    ngx_http_mcds_numbers_t   *numbers;
+    ngx_http_mcds_loc_conf_t  *mlcf;
+
+    if (r != r->main) {
+        return NGX_OK;
+    }
+
+    ctx = ngx_http_mcds_get_ctx(r);
+
+    if (ctx) {
+
+        for (numbers = ctx->numbers; numbers; numbers = numbers->next) {
+
+            for (i = 0; i < numbers->n; i++) {
+                ngx_http_mcds_count_answer(r, numbers->number[i].counter,
+                                           numbers->number[i].pool,
+                                           &numbers->number[i].key);
+            }
+        }
+    }
+
+    mlcf = ngx_http_get_module_loc_conf(r, ngx_http_mcds_module);
+
+    if (mlcf->counters == NULL) {
+        return NGX_OK;
+    }
+
+    counter = mlcf->counters->elts;
+
+    for (i = 0; i < mlcf->counters->nelts; i++) {
+
+        if (ctx == NULL
+            || ngx_http_mcds_number_find(ctx, counter[i].index) == NULL)
+        {
+            ngx_http_mcds_count_answer(r, &counter[i], mlcf->pool, NULL);
+        }
+    }
+
+    return NGX_OK;
+}
+
+
+static void
+ngx_http_mcds_count_answer(ngx_http_request_t *r,
+    ngx_http_mcds_counter_t *counter, ngx_mcds_pool_t *pool, ngx_str_t *key)
+{
+    int64_t             delta;
+    uint64_t            value;
+    ngx_str_t           text;
+    ngx_uint_t          counts;
+    ngx_mcds_counter_t  c;
+
+    if (!counter->response
+        || !ngx_http_mcds_status_counts(r, counter->statuses)
+        || ngx_http_mcds_counts(r, counter, &counts) != NGX_OK
+        || !counts
+        || ngx_http_mcds_delta(r, counter, &delta) != NGX_OK
+        || delta == 0)
+    {
+        return;
+    }
+
+    if (key == NULL) {
+
+        if (ngx_http_complex_value(r, &counter->key, &text) != NGX_OK) {
+            return;
+        }
+
+        key = &text;
+    }
+
+    if (key->len == 0
+        || ngx_http_mcds_counter_of(r, counter, pool, key, &c) != NGX_OK)
+    {
+        return;
+    }
+
+    if (counter->async) {
+        (void) ngx_mcds_tally_change(&c, delta, counter->flush, &value);
+        return;
+    }
+
+    (void) ngx_mcds_counter_change(&c, delta, NULL, NULL);
+}
+
+
+static ngx_uint_t
+ngx_http_mcds_status_counts(ngx_http_request_t *r, ngx_array_t *statuses)
+{
+    ngx_uint_t  i, status, *counted;
+
+    if (statuses == NULL) {
+        return 1;
+    }
+
+    /* as $status is in the log */
+
+    status = r->err_status ? r->err_status : r->headers_out.status;
+
+    counted = statuses->elts;
+
+    for (i = 0; i < statuses->nelts; i++) {
+        if (counted[i] == status || counted[i] == status / 100) {
+            return 1;
+        }
+    }
+
+    return 0;
 }
 
 
@@ -388,6 +432,7 @@ ngx_http_mcds_counted(void *data, ngx_uint_t rc, uint64_t value)
     ngx_http_mcds_number_t *number = data;
 
     number->count = NULL;
+    number->grown = NULL;
     number->valid = (rc == NGX_MCDS_OK);
     number->value = value;
 
@@ -409,6 +454,10 @@ ngx_http_mcds_counters_cleanup(ngx_http_mcds_ctx_t *ctx)
                 ngx_mcds_counter_cancel(numbers->number[i].count);
             }
 
+            if (numbers->number[i].grown) {
+                ngx_mcds_seed_cancel(numbers->number[i].grown);
+            }
+
             ngx_http_mcds_visitor_cancel(&numbers->number[i]);
         }
     }
@@ -426,7 +475,7 @@ ngx_http_mcds_number_find(ngx_http_mcds_ctx_t *ctx, ngx_uint_t index)
     for (numbers = ctx->numbers; numbers; numbers = numbers->next) {
 
         for (i = 0; i < numbers->n; i++) {
-            if (numbers->number[i].index == index) {
+            if (numbers->number[i].counter->index == index) {
                 return &numbers->number[i];
             }
         }
@@ -438,7 +487,7 @@ ngx_http_mcds_number_find(ngx_http_mcds_ctx_t *ctx, ngx_uint_t index)
 
 /* the number belongs to the main request, its subrequests show it too */
 
-static ngx_int_t
+ngx_int_t
 ngx_http_mcds_number_variable(ngx_http_request_t *r,
     ngx_http_variable_value_t *v, uintptr_t data)
 {

@@ -17,13 +17,34 @@
 #include "ngx_http_mcds_module.h"
 #include "ngx_http_mcds_visitor.h"
 #include "ngx_mcds_counter.h"
+#include "ngx_mcds_seed.h"
 #include "ngx_mcds_visitors.h"
 
 
 struct ngx_http_mcds_counter_s {
     ngx_uint_t                  index;    /* in numbers */
     ngx_http_complex_value_t    key;
+    ngx_http_complex_value_t   *filter;   /* who counts, NULL: all */
     ngx_http_mcds_visitor_t    *visitor;  /* NULL: each request counts */
+
+    /* of mcds_counter alone */
+
+    int64_t                     delta;
+    ngx_http_complex_value_t   *by;       /* instead of delta, or NULL */
+    uint64_t                    initial;
+    uint32_t                    ttl;
+    ngx_mcds_period_t           period;
+    ngx_array_t                *statuses; /* ngx_uint_t, 1 to 5: a class;
+                                             NULL: all */
+    ngx_msec_t                  flush;
+
+    ngx_http_complex_value_t   *init;     /* where the number to begin with
+                                             is, or NULL */
+    ngx_mcds_source_t           source;
+
+    unsigned                    read:1;   /* nobody counts */
+    unsigned                    response:1;  /* counts in the log phase */
+    unsigned                    async:1;
 };
 
 
@@ -31,9 +52,12 @@ struct ngx_http_mcds_counter_s {
 
 struct ngx_http_mcds_number_s {
     ngx_http_mcds_ctx_t        *ctx;
-    ngx_uint_t                  index;
+    ngx_http_mcds_counter_t    *counter;
+    ngx_mcds_pool_t            *pool;
+    ngx_str_t                   key;      /* in the log phase, or empty */
     uint64_t                    value;
     ngx_mcds_count_t           *count;    /* under way, or NULL */
+    ngx_mcds_grown_t           *grown;
     ngx_mcds_sum_t             *sum;
     ngx_uint_t                  valid;
 };
@@ -57,6 +81,13 @@ struct ngx_http_mcds_numbers_s {
  * returns NGX_CONF_ERROR.
  *
  * value: compiles a text that may contain variables.
+ *
+ * number_variable: what gives the variables their values.
+ *
+ * delta: the number in the text of by=, NGX_ERROR if there is none.
+ *
+ * fetch: asks for the number that a counter begins with, see ngx_mcds_seed.h;
+ * data is an ngx_http_mcds_number_t.
  */
 
 ngx_uint_t ngx_http_mcds_counter_is_off(ngx_conf_t *cf);
@@ -70,6 +101,10 @@ char *ngx_http_mcds_counter_invalid(ngx_conf_t *cf, ngx_command_t *cmd,
     ngx_str_t *value);
 char *ngx_http_mcds_counter_value(ngx_conf_t *cf, ngx_str_t *text,
     ngx_http_complex_value_t *cv);
+ngx_int_t ngx_http_mcds_counter_fetch(ngx_mcds_seed_t *seed, void *data);
+ngx_int_t ngx_http_mcds_counter_delta(ngx_str_t *text, int64_t *delta);
+ngx_int_t ngx_http_mcds_number_variable(ngx_http_request_t *r,
+    ngx_http_variable_value_t *v, uintptr_t data);
 
 
 #endif /* _NGX_HTTP_MCDS_COUNTER_H_INCLUDED_ */

@@ -12,6 +12,9 @@
 
 #define NGX_MCDS_COUNTER_BUCKETS  64
 
+/* no number is longer, with the spaces that memcached may leave behind it */
+#define NGX_MCDS_COUNTER_LEN      64
+
 
 struct ngx_mcds_count_s {
     ngx_queue_t          queue;
@@ -21,21 +24,25 @@ struct ngx_mcds_count_s {
 };
 
 
-/* what is added to one counter in this turn */
+/*
+ * What is added to one counter in this turn, 0 if it is only read.  What is
+ * subtracted goes alone: an answer of 0 would not tell what each has found.
+ */
 
 typedef struct {
     ngx_queue_t          queue;        /* in a bucket, until it is sent */
     ngx_queue_t          counts;       /* ngx_mcds_count_t, in their order */
-    ngx_mcds_pool_t     *pool;
     uint64_t             sum;
-    uint32_t             ttl;
     uint32_t             hash;
-    ngx_str_t            key;
+    ngx_uint_t           subtract;
+    ngx_mcds_counter_t   counter;
 } ngx_mcds_batch_t;
 
 
-static ngx_mcds_batch_t *ngx_mcds_counter_batch(ngx_mcds_pool_t *pool,
-    ngx_str_t *key, uint32_t ttl);
+static ngx_mcds_batch_t *ngx_mcds_counter_batch(ngx_mcds_counter_t *counter,
+    int64_t delta);
+static ngx_mcds_batch_t *ngx_mcds_counter_find(ngx_mcds_counter_t *counter,
+    int64_t delta, uint32_t hash);
 static void ngx_mcds_counter_init(void);
 static void ngx_mcds_counter_flush_handler(ngx_event_t *ev);
 static void ngx_mcds_counter_send(ngx_mcds_batch_t *batch);
@@ -52,6 +59,22 @@ static ngx_event_t  ngx_mcds_counter_flush;
 ngx_mcds_count_t *
 ngx_mcds_counter_add(ngx_mcds_pool_t *pool, ngx_str_t *key, uint64_t delta,
     uint32_t ttl, ngx_mcds_count_pt handler, void *data)
+{
+    ngx_mcds_counter_t  counter;
+
+    counter.pool = pool;
+    counter.key = *key;
+    counter.initial = 0;
+    counter.ttl = ttl;
+    counter.update = 0;
+
+    return ngx_mcds_counter_change(&counter, delta, handler, data);
+}
+
+
+ngx_mcds_count_t *
+ngx_mcds_counter_change(ngx_mcds_counter_t *counter, int64_t delta,
+    ngx_mcds_count_pt handler, void *data)
 {
     ngx_queue_t       *q;
     ngx_mcds_count_t  *count;
@@ -75,16 +98,16 @@ ngx_mcds_counter_add(ngx_mcds_pool_t *pool, ngx_str_t *key, uint64_t delta,
 
     count->handler = handler;
     count->data = data;
-    count->delta = delta;
+    count->delta = (delta < 0) ? -delta : delta;
 
-    batch = ngx_mcds_counter_batch(pool, key, ttl);
+    batch = ngx_mcds_counter_batch(counter, delta);
 
     if (batch == NULL) {
         ngx_queue_insert_head(&ngx_mcds_counter_free, &count->queue);
         return NULL;
     }
 
-    batch->sum += delta;
+    batch->sum += count->delta;
     ngx_queue_insert_tail(&batch->counts, &count->queue);
 
     if (!ngx_mcds_counter_flush.posted) {
@@ -119,26 +142,18 @@ ngx_mcds_counter_init(void)
 
 
 static ngx_mcds_batch_t *
-ngx_mcds_counter_batch(ngx_mcds_pool_t *pool, ngx_str_t *key, uint32_t ttl)
+ngx_mcds_counter_batch(ngx_mcds_counter_t *counter, int64_t delta)
 {
     uint32_t           hash;
-    ngx_queue_t       *q, *bucket;
+    ngx_str_t         *key;
     ngx_mcds_batch_t  *batch;
 
+    key = &counter->key;
     hash = ngx_crc32_long(key->data, key->len);
-    bucket = &ngx_mcds_counter_buckets[hash % NGX_MCDS_COUNTER_BUCKETS];
 
-    for (q = ngx_queue_head(bucket);
-         q != ngx_queue_sentinel(bucket);
-         q = ngx_queue_next(q))
-    {
-        batch = ngx_queue_data(q, ngx_mcds_batch_t, queue);
-
-        if (batch->hash == hash
-            && batch->pool == pool
-            && batch->key.len == key->len
-            && ngx_memcmp(batch->key.data, key->data, key->len) == 0)
-        {
+    if (delta >= 0) {
+        batch = ngx_mcds_counter_find(counter, delta, hash);
+        if (batch) {
             return batch;
         }
     }
@@ -149,17 +164,61 @@ ngx_mcds_counter_batch(ngx_mcds_pool_t *pool, ngx_str_t *key, uint32_t ttl)
     }
 
     ngx_queue_init(&batch->counts);
-    batch->pool = pool;
     batch->sum = 0;
-    batch->ttl = ttl;
     batch->hash = hash;
-    batch->key.data = (u_char *) batch + sizeof(ngx_mcds_batch_t);
-    batch->key.len = key->len;
-    ngx_memcpy(batch->key.data, key->data, key->len);
+    batch->subtract = (delta < 0);
+    batch->counter = *counter;
+    batch->counter.key.data = (u_char *) batch + sizeof(ngx_mcds_batch_t);
+    ngx_memcpy(batch->counter.key.data, key->data, key->len);
 
-    ngx_queue_insert_tail(bucket, &batch->queue);
+    ngx_queue_insert_tail(
+                  &ngx_mcds_counter_buckets[hash % NGX_MCDS_COUNTER_BUCKETS],
+                  &batch->queue);
 
     return batch;
+}
+
+
+static ngx_mcds_batch_t *
+ngx_mcds_counter_find(ngx_mcds_counter_t *counter, int64_t delta,
+    uint32_t hash)
+{
+    ngx_str_t         *key;
+    ngx_queue_t       *q, *bucket;
+    ngx_mcds_batch_t  *batch;
+
+    key = &counter->key;
+    bucket = &ngx_mcds_counter_buckets[hash % NGX_MCDS_COUNTER_BUCKETS];
+
+    for (q = ngx_queue_head(bucket);
+         q != ngx_queue_sentinel(bucket);
+         q = ngx_queue_next(q))
+    {
+        batch = ngx_queue_data(q, ngx_mcds_batch_t, queue);
+
+        if (batch->hash != hash
+            || batch->subtract
+            || batch->counter.pool != counter->pool
+            || batch->counter.initial != counter->initial
+            || batch->counter.update != counter->update
+            || batch->counter.key.len != key->len
+            || ngx_memcmp(batch->counter.key.data, key->data, key->len) != 0)
+        {
+            continue;
+        }
+
+        /* who reads does not care how long it lives */
+
+        if (delta && batch->sum == 0) {
+            batch->counter.ttl = counter->ttl;
+        }
+
+        if (delta == 0 || batch->counter.ttl == counter->ttl) {
+            return batch;
+        }
+    }
+
+    return NULL;
 }
 
 
@@ -191,14 +250,29 @@ ngx_mcds_counter_send(ngx_mcds_batch_t *batch)
 
     ngx_memzero(&req, sizeof(ngx_mcds_request_t));
 
-    req.verb = NGX_MCDS_INCR;
     req.want = NGX_MCDS_VALUE;
-    req.key = batch->key;
-    req.ttl = batch->ttl;
-    req.initial = batch->sum;
+    req.key = batch->counter.key;
+    req.ttl = batch->counter.ttl;
+    req.initial = batch->counter.initial;
     req.delta = batch->sum;
+    req.update = batch->counter.update;
 
-    if (ngx_mcds_submit(batch->pool, &req, ngx_mcds_counter_handler, batch)
+    if (batch->subtract) {
+        req.verb = NGX_MCDS_DECR;
+        req.initial -= ngx_min(req.initial, batch->sum);
+
+    } else if (batch->sum) {
+        req.verb = NGX_MCDS_INCR;
+        req.initial += batch->sum;
+
+    } else {
+        req.verb = NGX_MCDS_GET;
+        req.limit = NGX_MCDS_COUNTER_LEN;
+        req.number = 1;
+    }
+
+    if (ngx_mcds_submit(batch->counter.pool, &req, ngx_mcds_counter_handler,
+                        batch)
         == NULL)
     {
         ngx_mcds_counter_done(batch, NGX_MCDS_BUSY, 0);
@@ -209,21 +283,27 @@ ngx_mcds_counter_send(ngx_mcds_batch_t *batch)
 static void
 ngx_mcds_counter_handler(void *data, ngx_mcds_result_t *result)
 {
+    ngx_mcds_batch_t *batch = data;
+
     uint64_t    value;
     ngx_uint_t  rc;
 
     rc = result->rc;
     value = 0;
 
-    if (rc == NGX_MCDS_OK
-        && (!(result->has & NGX_MCDS_VALUE)
-            || ngx_mcds_parse_number(result->data, result->len, &value)
-               != NGX_OK))
+    if (rc == NGX_MCDS_NOT_FOUND && batch->sum == 0) {
+        rc = NGX_MCDS_OK;
+        value = batch->counter.initial;
+
+    } else if (rc == NGX_MCDS_OK
+               && (!(result->has & NGX_MCDS_VALUE)
+                   || ngx_mcds_parse_number(result->data, result->len, &value)
+                      != NGX_OK))
     {
         rc = NGX_MCDS_NOT_NUMERIC;
     }
 
-    ngx_mcds_counter_done(data, rc, value);
+    ngx_mcds_counter_done(batch, rc, value);
 }
 
 
@@ -235,14 +315,18 @@ ngx_mcds_counter_done(ngx_mcds_batch_t *batch, ngx_uint_t rc, uint64_t value)
 
     /* the first of them found the counter as it was before the sum */
 
-    value -= batch->sum;
+    if (!batch->subtract) {
+        value -= batch->sum;
+    }
 
     while (!ngx_queue_empty(&batch->counts)) {
         q = ngx_queue_head(&batch->counts);
         ngx_queue_remove(q);
 
         count = ngx_queue_data(q, ngx_mcds_count_t, queue);
-        value += count->delta;
+        if (!batch->subtract) {
+            value += count->delta;
+        }
 
         if (count->handler) {
             count->handler(count->data, rc, value);
@@ -252,4 +336,19 @@ ngx_mcds_counter_done(ngx_mcds_batch_t *batch, ngx_uint_t rc, uint64_t value)
     }
 
     ngx_free(batch);
+}
+
+
+uint64_t
+ngx_mcds_period_number(ngx_mcds_period_t *period, time_t now)
+{
+    return (uint64_t) (now - period->start) / period->length;
+}
+
+
+uint32_t
+ngx_mcds_period_ttl(ngx_mcds_period_t *period, time_t now)
+{
+    return period->length - (uint64_t) (now - period->start) % period->length
+           + NGX_MCDS_PERIOD_SPARE;
 }

@@ -1,0 +1,640 @@
+
+/*
+ * Copyright (C) mcds authors
+ *
+ * Who counts tries it on what there is.  If there is nothing, he waits for
+ * the seed of that key, of which a worker has one at a time:
+ *
+ *   lock -> look whether there is a counter now -> ask -> add
+ *    |                                ^
+ *    +-- another has it: wait, look, lock again
+ *
+ * In the end, however it comes, all who wait go on by themselves.
+ */
+
+
+#include <ngx_config.h>
+#include <ngx_core.h>
+#include <ngx_event.h>
+#include "ngx_mcds_seed.h"
+#include "ngx_mcds_lock.h"
+
+
+#define NGX_MCDS_SEED_BUCKETS     64
+
+/* seconds that the lock outlives a worker that was killed */
+#define NGX_MCDS_SEED_LOCK        5
+
+/* seconds that nobody asks again after a failure */
+#define NGX_MCDS_SEED_KEEP        2
+
+/* how often to look whether another host is ready; milliseconds */
+#define NGX_MCDS_SEED_FIRST       5
+#define NGX_MCDS_SEED_LAST        100
+
+/* and for how long */
+#define NGX_MCDS_SEED_PATIENCE    60000
+
+/* longer than any number */
+#define NGX_MCDS_SEED_LEN         64
+
+
+struct ngx_mcds_grown_s {
+    ngx_queue_t          queue;        /* of seed */
+    ngx_mcds_seed_t     *seed;         /* or NULL: tries what there is */
+    ngx_event_t          timer;
+    ngx_msec_t           deadline;
+    ngx_mcds_count_pt    handler;      /* NULL: canceled */
+    void                *data;
+    int64_t              delta;
+    ngx_mcds_source_t    source;
+    ngx_mcds_counter_t   counter;
+};
+
+
+struct ngx_mcds_seed_s {
+    ngx_queue_t          queue;
+    ngx_queue_t          growing;      /* ngx_mcds_grown_t */
+    int64_t              left;         /* of those who did not wait */
+    ngx_mcds_lock_t     *lock;
+    ngx_event_t          timer;
+    ngx_msec_t           start;
+    ngx_msec_t           wait;
+    uint32_t             hash;
+    ngx_mcds_source_t    source;
+    ngx_mcds_counter_t   counter;
+};
+
+
+static void ngx_mcds_seed_try(ngx_mcds_grown_t *grown);
+static void ngx_mcds_seed_tried(void *data, ngx_uint_t rc, uint64_t value);
+static void ngx_mcds_seed_join(ngx_mcds_grown_t *grown);
+static void ngx_mcds_seed_timeout_handler(ngx_event_t *ev);
+static void ngx_mcds_seed_leave(ngx_mcds_grown_t *grown);
+static void ngx_mcds_seed_give_up(ngx_mcds_grown_t *grown, ngx_uint_t rc);
+static void ngx_mcds_seed_tell(ngx_mcds_grown_t *grown, ngx_uint_t rc,
+    uint64_t value);
+
+static ngx_mcds_seed_t *ngx_mcds_seed_find(ngx_mcds_counter_t *counter,
+    uint32_t hash);
+static ngx_mcds_seed_t *ngx_mcds_seed_create(ngx_mcds_grown_t *grown,
+    uint32_t hash);
+static ngx_int_t ngx_mcds_seed_lock(ngx_mcds_seed_t *seed);
+static void ngx_mcds_seed_locked(void *data, ngx_mcds_lock_t *lock,
+    ngx_uint_t rc);
+static void ngx_mcds_seed_read_lock(void *data, ngx_mcds_result_t *result);
+static void ngx_mcds_seed_wait_handler(ngx_event_t *ev);
+static ngx_int_t ngx_mcds_seed_look(ngx_mcds_seed_t *seed);
+static void ngx_mcds_seed_looked(void *data, ngx_mcds_result_t *result);
+static void ngx_mcds_seed_fetch(ngx_mcds_seed_t *seed);
+static void ngx_mcds_seed_added(void *data, ngx_mcds_result_t *result);
+static void ngx_mcds_seed_ready(ngx_mcds_seed_t *seed);
+static void ngx_mcds_seed_fail(ngx_mcds_seed_t *seed, char *reason);
+static void ngx_mcds_seed_free(ngx_mcds_seed_t *seed, uint32_t keep);
+static void ngx_mcds_seed_count_left(ngx_mcds_seed_t *seed,
+    ngx_uint_t update);
+
+
+static ngx_str_t    ngx_mcds_seed_suffix = ngx_string(NGX_MCDS_LOCK_SUFFIX);
+static ngx_queue_t  ngx_mcds_seed_buckets[NGX_MCDS_SEED_BUCKETS];
+
+
+ngx_mcds_grown_t *
+ngx_mcds_seed_change(ngx_mcds_counter_t *counter, int64_t delta,
+    ngx_mcds_source_t *source, ngx_mcds_count_pt handler, void *data)
+{
+    ngx_uint_t         i;
+    ngx_mcds_grown_t  *grown;
+
+    if (ngx_mcds_seed_buckets[0].next == NULL) {
+
+        for (i = 0; i < NGX_MCDS_SEED_BUCKETS; i++) {
+            ngx_queue_init(&ngx_mcds_seed_buckets[i]);
+        }
+    }
+
+    grown = ngx_calloc(sizeof(ngx_mcds_grown_t) + counter->key.len,
+                       ngx_cycle->log);
+    if (grown == NULL) {
+        return NULL;
+    }
+
+    grown->deadline = ngx_current_msec + source->timeout;
+    grown->handler = handler;
+    grown->data = data;
+    grown->delta = delta;
+    grown->source = *source;
+    grown->counter = *counter;
+    grown->counter.update = 1;
+
+    grown->counter.key.data = (u_char *) grown + sizeof(ngx_mcds_grown_t);
+    ngx_memcpy(grown->counter.key.data, counter->key.data, counter->key.len);
+
+    grown->timer.handler = ngx_mcds_seed_timeout_handler;
+    grown->timer.data = grown;
+    grown->timer.log = ngx_cycle->log;
+
+    if (ngx_mcds_counter_change(&grown->counter, delta, ngx_mcds_seed_tried,
+                                grown)
+        == NULL)
+    {
+        ngx_free(grown);
+        return NULL;
+    }
+
+    return grown;
+}
+
+
+void
+ngx_mcds_seed_cancel(ngx_mcds_grown_t *grown)
+{
+    grown->handler = NULL;
+
+    if (grown->seed) {
+        grown->seed->left += grown->delta;
+
+        ngx_mcds_seed_leave(grown);
+        ngx_free(grown);
+    }
+}
+
+
+/* counts on what there is, or, when update was taken back, on nothing */
+
+static void
+ngx_mcds_seed_try(ngx_mcds_grown_t *grown)
+{
+    if (ngx_mcds_counter_change(&grown->counter, grown->delta,
+                                ngx_mcds_seed_tried, grown)
+        == NULL)
+    {
+        ngx_mcds_seed_tell(grown, NGX_MCDS_BUSY, 0);
+    }
+}
+
+
+static void
+ngx_mcds_seed_tried(void *data, ngx_uint_t rc, uint64_t value)
+{
+    ngx_mcds_grown_t *grown = data;
+
+    if (rc == NGX_MCDS_NOT_FOUND && grown->counter.update) {
+        ngx_mcds_seed_join(grown);
+        return;
+    }
+
+    ngx_mcds_seed_tell(grown, rc, value);
+}
+
+
+static void
+ngx_mcds_seed_join(ngx_mcds_grown_t *grown)
+{
+    uint32_t           hash;
+    ngx_msec_int_t     left;
+    ngx_mcds_seed_t   *seed;
+
+    hash = ngx_crc32_long(grown->counter.key.data, grown->counter.key.len);
+    left = (ngx_msec_int_t) (grown->deadline - ngx_current_msec);
+
+    seed = ngx_mcds_seed_find(&grown->counter, hash);
+
+    if (seed == NULL) {
+
+        /* only a request that is there can ask */
+
+        if (grown->handler == NULL || left <= 0) {
+            ngx_mcds_seed_give_up(grown, NGX_MCDS_TIMEOUT);
+            return;
+        }
+
+        seed = ngx_mcds_seed_create(grown, hash);
+        if (seed == NULL) {
+            ngx_mcds_seed_give_up(grown, NGX_MCDS_BUSY);
+            return;
+        }
+    }
+
+    if (grown->handler == NULL || left <= 0) {
+        seed->left += grown->delta;
+        ngx_mcds_seed_tell(grown, NGX_MCDS_TIMEOUT, 0);
+        return;
+    }
+
+    grown->seed = seed;
+    ngx_queue_insert_tail(&seed->growing, &grown->queue);
+
+    ngx_add_timer(&grown->timer, left);
+}
+
+
+/* the request goes on without its number, what it counts stays */
+
+static void
+ngx_mcds_seed_timeout_handler(ngx_event_t *ev)
+{
+    ngx_mcds_grown_t  *grown;
+
+    grown = ev->data;
+    grown->seed->left += grown->delta;
+
+    ngx_mcds_seed_leave(grown);
+    ngx_mcds_seed_tell(grown, NGX_MCDS_TIMEOUT, 0);
+}
+
+
+static void
+ngx_mcds_seed_leave(ngx_mcds_grown_t *grown)
+{
+    ngx_queue_remove(&grown->queue);
+
+    if (grown->timer.timer_set) {
+        ngx_del_timer(&grown->timer);
+    }
+
+    grown->seed = NULL;
+}
+
+
+/* there is no number: count from initial on, or not at all */
+
+static void
+ngx_mcds_seed_give_up(ngx_mcds_grown_t *grown, ngx_uint_t rc)
+{
+    if (grown->source.skip) {
+        ngx_mcds_seed_tell(grown, rc, 0);
+        return;
+    }
+
+    grown->counter.update = 0;
+    ngx_mcds_seed_try(grown);
+}
+
+
+static void
+ngx_mcds_seed_tell(ngx_mcds_grown_t *grown, ngx_uint_t rc, uint64_t value)
+{
+    if (grown->handler) {
+        grown->handler(grown->data, rc, value);
+    }
+
+    ngx_free(grown);
+}
+
+
+static ngx_mcds_seed_t *
+ngx_mcds_seed_find(ngx_mcds_counter_t *counter, uint32_t hash)
+{
+    ngx_queue_t      *q, *bucket;
+    ngx_mcds_seed_t  *seed;
+
+    bucket = &ngx_mcds_seed_buckets[hash % NGX_MCDS_SEED_BUCKETS];
+
+    for (q = ngx_queue_head(bucket);
+         q != ngx_queue_sentinel(bucket);
+         q = ngx_queue_next(q))
+    {
+        seed = ngx_queue_data(q, ngx_mcds_seed_t, queue);
+
+        if (seed->hash == hash
+            && seed->counter.pool == counter->pool
+            && seed->counter.key.len == counter->key.len
+            && ngx_memcmp(seed->counter.key.data, counter->key.data,
+                          counter->key.len)
+               == 0)
+        {
+            return seed;
+        }
+    }
+
+    return NULL;
+}
+
+
+static ngx_mcds_seed_t *
+ngx_mcds_seed_create(ngx_mcds_grown_t *grown, uint32_t hash)
+{
+    ngx_mcds_seed_t  *seed;
+
+    seed = ngx_calloc(sizeof(ngx_mcds_seed_t) + grown->counter.key.len,
+                      ngx_cycle->log);
+    if (seed == NULL) {
+        return NULL;
+    }
+
+    ngx_queue_init(&seed->growing);
+
+    seed->start = ngx_current_msec;
+    seed->wait = NGX_MCDS_SEED_FIRST;
+    seed->hash = hash;
+    seed->source = grown->source;
+    seed->counter = grown->counter;
+    seed->counter.key.data = (u_char *) seed + sizeof(ngx_mcds_seed_t);
+    ngx_memcpy(seed->counter.key.data, grown->counter.key.data,
+               grown->counter.key.len);
+
+    seed->timer.handler = ngx_mcds_seed_wait_handler;
+    seed->timer.data = seed;
+    seed->timer.log = ngx_cycle->log;
+
+    if (ngx_mcds_seed_lock(seed) != NGX_OK) {
+        ngx_free(seed);
+        return NULL;
+    }
+
+    ngx_queue_insert_tail(
+                         &ngx_mcds_seed_buckets[hash % NGX_MCDS_SEED_BUCKETS],
+                         &seed->queue);
+
+    return seed;
+}
+
+
+static ngx_int_t
+ngx_mcds_seed_lock(ngx_mcds_seed_t *seed)
+{
+    return ngx_mcds_lock_acquire(seed->counter.pool, &seed->counter.key,
+                                 NGX_MCDS_SEED_LOCK, ngx_mcds_seed_locked,
+                                 seed);
+}
+
+
+static void
+ngx_mcds_seed_locked(void *data, ngx_mcds_lock_t *lock, ngx_uint_t rc)
+{
+    ngx_mcds_seed_t *seed = data;
+
+    ngx_mcds_request_t  req;
+
+    if (rc == NGX_MCDS_OK) {
+        seed->lock = lock;
+
+        /* who had it until now may have made the counter */
+
+        if (ngx_mcds_seed_look(seed) != NGX_OK) {
+            ngx_mcds_seed_fail(seed, "out of memory");
+        }
+
+        return;
+    }
+
+    if (rc != NGX_MCDS_NOT_STORED) {
+        ngx_mcds_seed_fail(seed, ngx_mcds_strerror(rc));
+        return;
+    }
+
+    /* does somebody work on it, or has it failed? */
+
+    ngx_memzero(&req, sizeof(ngx_mcds_request_t));
+
+    req.verb = NGX_MCDS_GET;
+    req.want = NGX_MCDS_VALUE;
+    req.key = seed->counter.key;
+    req.suffix = ngx_mcds_seed_suffix;
+    req.by_key = 1;
+    req.single = 1;
+    req.movable = 1;
+    req.limit = NGX_MCDS_SEED_LEN;
+
+    if (ngx_mcds_submit(seed->counter.pool, &req, ngx_mcds_seed_read_lock,
+                        seed)
+        == NULL)
+    {
+        ngx_mcds_seed_fail(seed, "out of memory");
+    }
+}
+
+
+static void
+ngx_mcds_seed_read_lock(void *data, ngx_mcds_result_t *result)
+{
+    ngx_mcds_seed_t *seed = data;
+
+    size_t  len;
+
+    len = sizeof(NGX_MCDS_LOCK_KEPT) - 1;
+
+    if (result->rc == NGX_MCDS_OK
+        && result->len == len
+        && ngx_memcmp(result->data, NGX_MCDS_LOCK_KEPT, len) == 0)
+    {
+        ngx_mcds_seed_fail(seed, NULL);
+        return;
+    }
+
+    ngx_add_timer(&seed->timer, seed->wait);
+
+    seed->wait = ngx_min(seed->wait * 2, NGX_MCDS_SEED_LAST);
+}
+
+
+static void
+ngx_mcds_seed_wait_handler(ngx_event_t *ev)
+{
+    ngx_mcds_seed_t  *seed;
+
+    seed = ev->data;
+
+    if (ngx_current_msec - seed->start > NGX_MCDS_SEED_PATIENCE) {
+        ngx_mcds_seed_fail(seed, "another host has the lock for too long");
+        return;
+    }
+
+    if (ngx_mcds_seed_look(seed) != NGX_OK) {
+        ngx_mcds_seed_fail(seed, "out of memory");
+    }
+}
+
+
+static ngx_int_t
+ngx_mcds_seed_look(ngx_mcds_seed_t *seed)
+{
+    ngx_mcds_request_t  req;
+
+    ngx_memzero(&req, sizeof(ngx_mcds_request_t));
+
+    req.verb = NGX_MCDS_GET;
+    req.want = NGX_MCDS_VALUE;
+    req.key = seed->counter.key;
+    req.limit = NGX_MCDS_SEED_LEN;
+    req.number = 1;
+
+    return ngx_mcds_submit(seed->counter.pool, &req, ngx_mcds_seed_looked,
+                           seed)
+           ? NGX_OK : NGX_ERROR;
+}
+
+
+static void
+ngx_mcds_seed_looked(void *data, ngx_mcds_result_t *result)
+{
+    ngx_mcds_seed_t *seed = data;
+
+    if (result->rc == NGX_MCDS_NOT_FOUND) {
+
+        if (seed->lock) {
+            ngx_mcds_seed_fetch(seed);
+            return;
+        }
+
+        if (ngx_mcds_seed_lock(seed) != NGX_OK) {
+            ngx_mcds_seed_fail(seed, "out of memory");
+        }
+
+        return;
+    }
+
+    if (!ngx_mcds_answered(result->rc)) {
+        ngx_mcds_seed_fail(seed, ngx_mcds_strerror(result->rc));
+        return;
+    }
+
+    /* a number, or something else, which is told to who counts */
+
+    ngx_mcds_seed_ready(seed);
+}
+
+
+static void
+ngx_mcds_seed_fetch(ngx_mcds_seed_t *seed)
+{
+    ngx_queue_t       *q;
+    ngx_mcds_grown_t  *grown;
+
+    if (ngx_queue_empty(&seed->growing)) {
+        ngx_mcds_seed_fail(seed, "the requests that needed it have gone");
+        return;
+    }
+
+    q = ngx_queue_head(&seed->growing);
+    grown = ngx_queue_data(q, ngx_mcds_grown_t, queue);
+
+    if (seed->source.fetch(seed, grown->data) != NGX_OK) {
+        ngx_mcds_seed_fail(seed, "it could not be asked for");
+    }
+}
+
+
+void
+ngx_mcds_seed_value(ngx_mcds_seed_t *seed, ngx_int_t rc, uint64_t value)
+{
+    u_char              text[NGX_INT64_LEN];
+    ngx_mcds_request_t  req;
+
+    if (rc != NGX_OK) {
+        ngx_mcds_seed_fail(seed, "no number was answered");
+        return;
+    }
+
+    ngx_memzero(&req, sizeof(ngx_mcds_request_t));
+
+    req.verb = NGX_MCDS_ADD;
+    req.key = seed->counter.key;
+    req.ttl = seed->counter.ttl;
+    req.text.data = text;
+    req.text.len = ngx_sprintf(text, "%uL", value) - text;
+
+    if (ngx_mcds_submit(seed->counter.pool, &req, ngx_mcds_seed_added, seed)
+        == NULL)
+    {
+        ngx_mcds_seed_fail(seed, "out of memory");
+    }
+}
+
+
+static void
+ngx_mcds_seed_added(void *data, ngx_mcds_result_t *result)
+{
+    ngx_mcds_seed_t *seed = data;
+
+    if (result->rc == NGX_MCDS_OK || result->rc == NGX_MCDS_NOT_STORED) {
+        ngx_mcds_seed_ready(seed);
+        return;
+    }
+
+    ngx_mcds_seed_fail(seed, ngx_mcds_strerror(result->rc));
+}
+
+
+/* there is a counter: those who wait count on it */
+
+static void
+ngx_mcds_seed_ready(ngx_mcds_seed_t *seed)
+{
+    ngx_queue_t       *q;
+    ngx_mcds_grown_t  *grown;
+
+    ngx_mcds_seed_count_left(seed, 1);
+
+    while (!ngx_queue_empty(&seed->growing)) {
+        q = ngx_queue_head(&seed->growing);
+        grown = ngx_queue_data(q, ngx_mcds_grown_t, queue);
+
+        ngx_mcds_seed_leave(grown);
+        ngx_mcds_seed_try(grown);
+    }
+
+    ngx_mcds_seed_free(seed, 0);
+}
+
+
+/* reason: NULL when it was said already */
+
+static void
+ngx_mcds_seed_fail(ngx_mcds_seed_t *seed, char *reason)
+{
+    ngx_queue_t       *q;
+    ngx_mcds_key_t     key;
+    ngx_mcds_grown_t  *grown;
+
+    if (reason) {
+        ngx_mcds_key_show(&key, &seed->counter.key);
+
+        ngx_log_error(NGX_LOG_ERR, ngx_cycle->log, 0,
+                      "no start for counter \"%*s\": %s, %s",
+                      (size_t) key.len, key.data, reason,
+                      seed->source.skip ? "it is not counted"
+                                        : "it begins anew");
+    }
+
+    if (!seed->source.skip) {
+        ngx_mcds_seed_count_left(seed, 0);
+    }
+
+    while (!ngx_queue_empty(&seed->growing)) {
+        q = ngx_queue_head(&seed->growing);
+        grown = ngx_queue_data(q, ngx_mcds_grown_t, queue);
+
+        ngx_mcds_seed_leave(grown);
+        ngx_mcds_seed_give_up(grown, NGX_MCDS_NOT_FOUND);
+    }
+
+    ngx_mcds_seed_free(seed, seed->source.skip ? NGX_MCDS_SEED_KEEP : 0);
+}
+
+
+static void
+ngx_mcds_seed_free(ngx_mcds_seed_t *seed, uint32_t keep)
+{
+    ngx_queue_remove(&seed->queue);
+
+    if (seed->lock) {
+        ngx_mcds_lock_release(seed->lock, keep);
+    }
+
+    ngx_free(seed);
+}
+
+
+static void
+ngx_mcds_seed_count_left(ngx_mcds_seed_t *seed, ngx_uint_t update)
+{
+    if (seed->left) {
+        seed->counter.update = update;
+
+        (void) ngx_mcds_counter_change(&seed->counter, seed->left, NULL, NULL);
+
+        seed->left = 0;
+    }
+}

@@ -1,0 +1,547 @@
+
+/*
+ * Copyright (C) mcds authors
+ *
+ * A tally is in the queue of what is idle, when there is nothing to send and
+ * nothing under way, then it may be forgotten; or in that of a flush, which
+ * sends it; or in none, while its answer is to come.
+ */
+
+
+#include <ngx_config.h>
+#include <ngx_core.h>
+#include <ngx_event.h>
+#include "ngx_mcds_tally.h"
+
+
+/* counters that a worker knows, and bytes of them */
+#define NGX_MCDS_TALLIES          16384
+#define NGX_MCDS_TALLY_SIZE       (8 * 1024 * 1024)
+#define NGX_MCDS_TALLY_BUCKETS    4096
+
+/* sent in one turn, so that others find room in the queue to memcached */
+#define NGX_MCDS_TALLY_BURST      512
+
+/* a flush looks so often whether the worker is to exit; and what could not be
+   sent is not tried again earlier, unless there is more to add */
+#define NGX_MCDS_TALLY_TICK       1000
+
+/* what is kept stays far from the end of its type */
+#define NGX_MCDS_TALLY_MAX        ((int64_t) 1 << 61)
+
+
+typedef struct {
+    ngx_queue_t          queue;
+    ngx_queue_t          tallies;      /* to be sent */
+    ngx_event_t          event;
+    ngx_msec_t           period;
+    ngx_msec_t           last;         /* when it has sent */
+} ngx_mcds_flush_t;
+
+
+typedef struct {
+    ngx_queue_t          bucket;
+    ngx_queue_t          queue;
+    ngx_mcds_flush_t    *flush;        /* the one that is to send it */
+    ngx_msec_t           period;       /* the shortest that was asked for */
+    int64_t              kept;
+    int64_t              sent;         /* without an answer yet */
+    uint64_t             value;
+    uint32_t             hash;
+    unsigned             known:1;      /* value is */
+    unsigned             queued:1;     /* in flush */
+    unsigned             under_way:1;
+    ngx_mcds_counter_t   counter;
+} ngx_mcds_tally_t;
+
+
+static void ngx_mcds_tally_init(void);
+static ngx_mcds_tally_t *ngx_mcds_tally_find(ngx_mcds_counter_t *counter,
+    uint32_t hash);
+static ngx_mcds_tally_t *ngx_mcds_tally_create(ngx_mcds_counter_t *counter,
+    uint32_t hash, ngx_msec_t period);
+static ngx_int_t ngx_mcds_tally_make_room(size_t size);
+static void ngx_mcds_tally_free(ngx_mcds_tally_t *tally);
+static ngx_mcds_flush_t *ngx_mcds_tally_flush(ngx_msec_t period);
+static ngx_int_t ngx_mcds_tally_queue(ngx_mcds_tally_t *tally,
+    ngx_msec_t period);
+static void ngx_mcds_tally_flush_handler(ngx_event_t *ev);
+static void ngx_mcds_tally_send(ngx_mcds_tally_t *tally);
+static void ngx_mcds_tally_handler(void *data, ngx_uint_t rc, uint64_t value);
+static void ngx_mcds_tally_done(ngx_mcds_tally_t *tally);
+static void ngx_mcds_tally_lose(int64_t delta, ngx_log_t *log, char *reason);
+static void ngx_mcds_tally_event_handler(ngx_event_t *ev);
+static void ngx_mcds_tally_say(ngx_log_t *log);
+
+
+static ngx_queue_t  ngx_mcds_tally_buckets[NGX_MCDS_TALLY_BUCKETS];
+static ngx_queue_t  ngx_mcds_tally_idle;        /* the last used first */
+static ngx_queue_t  ngx_mcds_tally_flushes;
+static ngx_uint_t   ngx_mcds_tally_count;
+static size_t       ngx_mcds_tally_size;
+static uint64_t     ngx_mcds_tally_lost;        /* and not said yet */
+static char        *ngx_mcds_tally_reason;
+static ngx_event_t  ngx_mcds_tally_event;       /* says it */
+
+
+ngx_int_t
+ngx_mcds_tally_change(ngx_mcds_counter_t *counter, int64_t delta,
+    ngx_msec_t period, uint64_t *value)
+{
+    int64_t            more;
+    uint32_t           hash;
+    ngx_uint_t         created;
+    ngx_mcds_tally_t  *tally;
+
+    if (ngx_mcds_tally_idle.next == NULL) {
+        ngx_mcds_tally_init();
+    }
+
+    hash = ngx_crc32_long(counter->key.data, counter->key.len);
+
+    tally = ngx_mcds_tally_find(counter, hash);
+    created = 0;
+
+    if (tally == NULL) {
+        tally = ngx_mcds_tally_create(counter, hash, period);
+        created = 1;
+    }
+
+    if (tally == NULL
+        || tally->kept > NGX_MCDS_TALLY_MAX - ngx_max(delta, 0)
+        || tally->kept < -NGX_MCDS_TALLY_MAX - ngx_min(delta, 0)
+        || ngx_mcds_tally_queue(tally, created ? 0 : period) != NGX_OK)
+    {
+        ngx_mcds_tally_lose(delta, ngx_cycle->log, "no room is left");
+        return NGX_BUSY;
+    }
+
+    tally->kept += delta;
+    tally->period = ngx_min(tally->period, period);
+    tally->counter.ttl = counter->ttl;
+
+    if (!tally->known) {
+        return NGX_DECLINED;
+    }
+
+    more = tally->sent + tally->kept;
+
+    *value = (more < 0 && tally->value < (uint64_t) -more)
+             ? 0 : tally->value + more;
+
+    return NGX_OK;
+}
+
+
+static void
+ngx_mcds_tally_init(void)
+{
+    ngx_uint_t  i;
+
+    for (i = 0; i < NGX_MCDS_TALLY_BUCKETS; i++) {
+        ngx_queue_init(&ngx_mcds_tally_buckets[i]);
+    }
+
+    ngx_queue_init(&ngx_mcds_tally_idle);
+    ngx_queue_init(&ngx_mcds_tally_flushes);
+
+    ngx_mcds_tally_event.handler = ngx_mcds_tally_event_handler;
+    ngx_mcds_tally_event.log = ngx_cycle->log;
+    ngx_mcds_tally_event.cancelable = 1;
+}
+
+
+static ngx_mcds_tally_t *
+ngx_mcds_tally_find(ngx_mcds_counter_t *counter, uint32_t hash)
+{
+    ngx_queue_t       *q, *bucket;
+    ngx_mcds_tally_t  *tally;
+
+    bucket = &ngx_mcds_tally_buckets[hash % NGX_MCDS_TALLY_BUCKETS];
+
+    for (q = ngx_queue_head(bucket);
+         q != ngx_queue_sentinel(bucket);
+         q = ngx_queue_next(q))
+    {
+        tally = ngx_queue_data(q, ngx_mcds_tally_t, bucket);
+
+        if (tally->hash == hash
+            && tally->counter.pool == counter->pool
+            && tally->counter.initial == counter->initial
+            && tally->counter.key.len == counter->key.len
+            && ngx_memcmp(tally->counter.key.data, counter->key.data,
+                          counter->key.len)
+               == 0)
+        {
+            return tally;
+        }
+    }
+
+    return NULL;
+}
+
+
+static ngx_mcds_tally_t *
+ngx_mcds_tally_create(ngx_mcds_counter_t *counter, uint32_t hash,
+    ngx_msec_t period)
+{
+    size_t             size;
+    ngx_mcds_tally_t  *tally;
+
+    size = sizeof(ngx_mcds_tally_t) + counter->key.len;
+
+    if (ngx_mcds_tally_make_room(size) != NGX_OK) {
+        return NULL;
+    }
+
+    tally = ngx_calloc(size, ngx_cycle->log);
+    if (tally == NULL) {
+        return NULL;
+    }
+
+    tally->hash = hash;
+    tally->period = period;
+    tally->counter = *counter;
+    tally->counter.key.data = (u_char *) tally + sizeof(ngx_mcds_tally_t);
+    ngx_memcpy(tally->counter.key.data, counter->key.data, counter->key.len);
+
+    ngx_queue_insert_head(
+                       &ngx_mcds_tally_buckets[hash % NGX_MCDS_TALLY_BUCKETS],
+                       &tally->bucket);
+    ngx_queue_insert_head(&ngx_mcds_tally_idle, &tally->queue);
+
+    ngx_mcds_tally_count++;
+    ngx_mcds_tally_size += size;
+
+    return tally;
+}
+
+
+static ngx_int_t
+ngx_mcds_tally_make_room(size_t size)
+{
+    ngx_queue_t  *q;
+
+    while (ngx_mcds_tally_count >= NGX_MCDS_TALLIES
+           || ngx_mcds_tally_size + size > NGX_MCDS_TALLY_SIZE)
+    {
+        if (ngx_queue_empty(&ngx_mcds_tally_idle)) {
+            return NGX_BUSY;
+        }
+
+        q = ngx_queue_last(&ngx_mcds_tally_idle);
+
+        ngx_mcds_tally_free(ngx_queue_data(q, ngx_mcds_tally_t, queue));
+    }
+
+    return NGX_OK;
+}
+
+
+/* one that is idle */
+
+static void
+ngx_mcds_tally_free(ngx_mcds_tally_t *tally)
+{
+    ngx_queue_remove(&tally->bucket);
+    ngx_queue_remove(&tally->queue);
+
+    ngx_mcds_tally_count--;
+    ngx_mcds_tally_size -= sizeof(ngx_mcds_tally_t) + tally->counter.key.len;
+
+    ngx_free(tally);
+}
+
+
+/* there are as many as the configuration has different values of flush */
+
+static ngx_mcds_flush_t *
+ngx_mcds_tally_flush(ngx_msec_t period)
+{
+    ngx_queue_t       *q;
+    ngx_mcds_flush_t  *flush;
+
+    for (q = ngx_queue_head(&ngx_mcds_tally_flushes);
+         q != ngx_queue_sentinel(&ngx_mcds_tally_flushes);
+         q = ngx_queue_next(q))
+    {
+        flush = ngx_queue_data(q, ngx_mcds_flush_t, queue);
+
+        if (flush->period == period) {
+            return flush;
+        }
+    }
+
+    flush = ngx_calloc(sizeof(ngx_mcds_flush_t), ngx_cycle->log);
+    if (flush == NULL) {
+        return NULL;
+    }
+
+    ngx_queue_init(&flush->tallies);
+
+    flush->period = period;
+    flush->last = ngx_current_msec - period;
+    flush->event.handler = ngx_mcds_tally_flush_handler;
+    flush->event.data = flush;
+    flush->event.log = ngx_cycle->log;
+
+    ngx_queue_insert_head(&ngx_mcds_tally_flushes, &flush->queue);
+
+    return flush;
+}
+
+
+static ngx_int_t
+ngx_mcds_tally_queue(ngx_mcds_tally_t *tally, ngx_msec_t period)
+{
+    ngx_msec_t         passed;
+    ngx_mcds_flush_t  *flush;
+
+    if (tally->queued && tally->flush->period <= period) {
+        return NGX_OK;
+    }
+
+    flush = ngx_mcds_tally_flush(period);
+    if (flush == NULL) {
+        return NGX_ERROR;
+    }
+
+    if (tally->queued || !tally->under_way) {
+        ngx_queue_remove(&tally->queue);
+    }
+
+    tally->queued = 1;
+    tally->flush = flush;
+
+    ngx_queue_insert_tail(&flush->tallies, &tally->queue);
+
+    if (flush->event.timer_set || flush->event.posted) {
+        return NGX_OK;
+    }
+
+    passed = ngx_current_msec - flush->last;
+
+    if (passed >= flush->period) {
+        ngx_post_event(&flush->event, &ngx_posted_events);
+        return NGX_OK;
+    }
+
+    ngx_add_timer(&flush->event,
+                  ngx_min(flush->period - passed, NGX_MCDS_TALLY_TICK));
+
+    return NGX_OK;
+}
+
+
+static void
+ngx_mcds_tally_flush_handler(ngx_event_t *ev)
+{
+    ngx_uint_t         n;
+    ngx_msec_t         passed, wait;
+    ngx_queue_t       *q, later;
+    ngx_mcds_tally_t  *tally;
+    ngx_mcds_flush_t  *flush;
+
+    flush = ev->data;
+
+    if (ngx_queue_empty(&flush->tallies)) {
+        return;
+    }
+
+    passed = ngx_current_msec - flush->last;
+
+    if (passed < flush->period && !ngx_exiting) {
+        ngx_add_timer(ev, ngx_min(flush->period - passed,
+                                  NGX_MCDS_TALLY_TICK));
+        return;
+    }
+
+    ngx_queue_init(&later);
+
+    for (n = 0; n < NGX_MCDS_TALLY_BURST; /* void */) {
+
+        if (ngx_queue_empty(&flush->tallies)) {
+            break;
+        }
+
+        q = ngx_queue_head(&flush->tallies);
+        tally = ngx_queue_data(q, ngx_mcds_tally_t, queue);
+
+        ngx_queue_remove(q);
+
+        if (tally->under_way) {
+            ngx_queue_insert_tail(&later, q);
+            continue;
+        }
+
+        ngx_mcds_tally_send(tally);
+        n++;
+    }
+
+    wait = 1;
+
+    if (ngx_queue_empty(&flush->tallies)) {
+        flush->last = ngx_current_msec;
+        wait = ngx_max(ngx_min(flush->period, NGX_MCDS_TALLY_TICK), 1);
+    }
+
+    if (!ngx_queue_empty(&later)) {
+        ngx_queue_add(&flush->tallies, &later);
+    }
+
+    if (!ngx_queue_empty(&flush->tallies)) {
+        ngx_add_timer(ev, wait);
+    }
+}
+
+
+static void
+ngx_mcds_tally_send(ngx_mcds_tally_t *tally)
+{
+    tally->queued = 0;
+    tally->under_way = 1;
+    tally->sent = tally->kept;
+    tally->kept = 0;
+
+    if (ngx_mcds_counter_change(&tally->counter, tally->sent,
+                                ngx_mcds_tally_handler, tally)
+        == NULL)
+    {
+        ngx_mcds_tally_handler(tally, NGX_MCDS_BUSY, 0);
+    }
+}
+
+
+static void
+ngx_mcds_tally_handler(void *data, ngx_uint_t rc, uint64_t value)
+{
+    ngx_mcds_tally_t *tally = data;
+
+    int64_t  sent;
+
+    sent = tally->sent;
+
+    tally->sent = 0;
+    tally->under_way = 0;
+
+    switch (rc) {
+
+    case NGX_MCDS_OK:
+        tally->known = 1;
+        tally->value = value;
+        break;
+
+    case NGX_MCDS_DOWN:
+    case NGX_MCDS_BUSY:
+    case NGX_MCDS_TLS:
+
+        /* nothing has left: the next flush tries again */
+
+        if (!ngx_exiting) {
+            tally->kept += sent;
+            break;
+        }
+
+        /* fall through */
+
+    default:
+
+        if (rc == NGX_MCDS_NOT_NUMERIC) {
+            tally->known = 0;
+        }
+
+        ngx_mcds_tally_lose(sent, ngx_cycle->log, ngx_mcds_strerror(rc));
+    }
+
+    ngx_mcds_tally_done(tally);
+}
+
+
+static void
+ngx_mcds_tally_done(ngx_mcds_tally_t *tally)
+{
+    if (tally->queued) {
+        return;
+    }
+
+    ngx_queue_insert_head(&ngx_mcds_tally_idle, &tally->queue);
+
+    if (tally->kept
+        && ngx_mcds_tally_queue(tally, ngx_max(tally->period,
+                                               NGX_MCDS_TALLY_TICK))
+           != NGX_OK)
+    {
+        ngx_mcds_tally_lose(tally->kept, ngx_cycle->log, "no room is left");
+        tally->kept = 0;
+    }
+}
+
+
+/* one message in a second, at most */
+
+static void
+ngx_mcds_tally_lose(int64_t delta, ngx_log_t *log, char *reason)
+{
+    ngx_mcds_tally_lost += (delta < 0) ? -delta : delta;
+    ngx_mcds_tally_reason = reason;
+
+    if (ngx_mcds_tally_lost && !ngx_mcds_tally_event.timer_set) {
+        ngx_mcds_tally_say(log);
+        ngx_add_timer(&ngx_mcds_tally_event, NGX_MCDS_TALLY_TICK);
+    }
+}
+
+
+static void
+ngx_mcds_tally_event_handler(ngx_event_t *ev)
+{
+    if (ngx_mcds_tally_lost) {
+        ngx_mcds_tally_say(ev->log);
+        ngx_add_timer(ev, NGX_MCDS_TALLY_TICK);
+    }
+}
+
+
+static void
+ngx_mcds_tally_say(ngx_log_t *log)
+{
+    if (ngx_mcds_tally_lost) {
+        ngx_log_error(NGX_LOG_WARN, log, 0, "counts are lost, %uL: %s",
+                      ngx_mcds_tally_lost, ngx_mcds_tally_reason);
+        ngx_mcds_tally_lost = 0;
+    }
+}
+
+
+void
+ngx_mcds_tally_exit(ngx_log_t *log)
+{
+    int64_t            delta;
+    ngx_uint_t         i;
+    ngx_queue_t       *q, *bucket;
+    ngx_mcds_tally_t  *tally;
+
+    if (ngx_mcds_tally_idle.next == NULL) {
+        return;
+    }
+
+    ngx_mcds_tally_say(log);
+
+    ngx_mcds_tally_reason = "the worker exits";
+
+    for (i = 0; i < NGX_MCDS_TALLY_BUCKETS; i++) {
+        bucket = &ngx_mcds_tally_buckets[i];
+
+        for (q = ngx_queue_head(bucket);
+             q != ngx_queue_sentinel(bucket);
+             q = ngx_queue_next(q))
+        {
+            tally = ngx_queue_data(q, ngx_mcds_tally_t, bucket);
+
+            delta = tally->kept + tally->sent;
+            ngx_mcds_tally_lost += (delta < 0) ? -delta : delta;
+        }
+    }
+
+    ngx_mcds_tally_say(log);
+}
