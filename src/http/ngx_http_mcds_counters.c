@@ -1,0 +1,740 @@
+
+/*
+ * Copyright (C) mcds authors
+ *
+ * mcds_counters: numbers as JSON, for pages that show or count in the
+ * browser.  All keys of a request are asked for in one batch.
+ */
+
+
+#include <ngx_config.h>
+#include <ngx_core.h>
+#include <ngx_http.h>
+#include "ngx_http_mcds_module.h"
+#include "ngx_http_mcds_counters.h"
+#include "ngx_http_mcds_json.h"
+#include "ngx_mcds_counter.h"
+
+
+/* of a key, bytes */
+#define NGX_HTTP_MCDS_KEY_LEN     1024
+
+
+typedef struct ngx_http_mcds_fetch_s  ngx_http_mcds_fetch_t;
+
+
+/* the number of one key; value is null unless it is valid */
+
+typedef struct {
+    ngx_http_mcds_fetch_t        *fetch;
+    ngx_str_t                     key;       /* as the client wrote it */
+    uint64_t                      value;
+    ngx_uint_t                    valid;
+} ngx_http_mcds_fetched_t;
+
+
+/* lives on the heap until the last answer, which may be after the request */
+
+struct ngx_http_mcds_fetch_s {
+    ngx_http_request_t           *request;   /* NULL: has left */
+    ngx_http_mcds_show_t         *conf;
+    ngx_event_t                   resume;
+    ngx_uint_t                    waiting;   /* answers to come */
+    ngx_mcds_top_wait_t          *wait;
+    ngx_uint_t                    n;
+    ngx_http_mcds_fetched_t       number[1];
+};
+
+
+static ngx_int_t ngx_http_mcds_show_method(ngx_http_request_t *r,
+    ngx_http_mcds_show_t *show);
+static ngx_int_t ngx_http_mcds_show_allow(ngx_http_request_t *r,
+    ngx_http_mcds_show_t *show);
+static ngx_int_t ngx_http_mcds_show_top(ngx_http_request_t *r,
+    ngx_http_mcds_show_t *show);
+static char *ngx_http_mcds_show_keys(ngx_http_request_t *r,
+    ngx_http_mcds_show_t *show, ngx_array_t *keys);
+static char *ngx_http_mcds_show_key(ngx_http_request_t *r,
+    ngx_http_mcds_show_t *show, ngx_array_t *keys, ngx_str_t *text);
+static ngx_int_t ngx_http_mcds_show_decode(ngx_http_request_t *r,
+    ngx_str_t *to, ngx_str_t *from);
+static ngx_http_mcds_fetch_t *ngx_http_mcds_fetch_create(
+    ngx_http_request_t *r, ngx_http_mcds_show_t *show, ngx_uint_t n);
+static ngx_int_t ngx_http_mcds_fetch_start(ngx_http_request_t *r,
+    ngx_http_mcds_fetch_t *fetch, ngx_str_t *prefix, ngx_array_t *keys);
+static ngx_int_t ngx_http_mcds_fetch_number(ngx_http_request_t *r,
+    ngx_http_mcds_fetched_t *number, ngx_str_t *key);
+static void ngx_http_mcds_fetch_get_handler(void *data,
+    ngx_mcds_result_t *result);
+static void ngx_http_mcds_fetch_count_handler(void *data, ngx_uint_t rc,
+    uint64_t value);
+static void ngx_http_mcds_fetch_top_handler(void *data);
+static void ngx_http_mcds_fetch_done(ngx_http_mcds_fetch_t *fetch);
+static void ngx_http_mcds_fetch_cleanup(void *data);
+static ngx_int_t ngx_http_mcds_fetch_wait(ngx_http_request_t *r);
+static void ngx_http_mcds_fetch_resume_handler(ngx_event_t *ev);
+static ngx_int_t ngx_http_mcds_fetch_send(ngx_http_request_t *r,
+    ngx_http_mcds_fetch_t *fetch);
+static u_char *ngx_http_mcds_show_number(u_char *p, ngx_http_request_t *r,
+    ngx_http_mcds_shown_t *shown);
+
+
+ngx_int_t
+ngx_http_mcds_counters_handler(ngx_http_request_t *r)
+{
+    char                      *problem;
+    ngx_int_t                  rc;
+    ngx_str_t                  prefix;
+    ngx_array_t                keys;
+    ngx_http_mcds_show_t      *show;
+    ngx_http_mcds_fetch_t     *fetch;
+    ngx_http_mcds_loc_conf_t  *mlcf;
+
+    mlcf = ngx_http_get_module_loc_conf(r, ngx_http_mcds_module);
+    show = mlcf->show;
+
+    rc = ngx_http_discard_request_body(r);
+    if (rc != NGX_OK) {
+        return rc;
+    }
+
+    rc = ngx_http_mcds_show_method(r, show);
+    if (rc != NGX_DECLINED) {
+        return rc;
+    }
+
+    if (show->top) {
+        return ngx_http_mcds_show_top(r, show);
+    }
+
+    if (ngx_array_init(&keys, r->pool, 4, sizeof(ngx_str_t)) != NGX_OK) {
+        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+    }
+
+    ngx_str_null(&prefix);
+
+    if (show->prefix) {
+
+        if (ngx_http_complex_value(r, show->prefix, &prefix) != NGX_OK) {
+            return NGX_HTTP_INTERNAL_SERVER_ERROR;
+        }
+
+        if (prefix.len == 0) {
+            return ngx_http_mcds_json_problem(r, NGX_HTTP_FORBIDDEN,
+                                          "there are no counters for this "
+                                          "request");
+        }
+
+        problem = ngx_http_mcds_show_keys(r, show, &keys);
+
+        if (problem == NGX_CONF_ERROR) {
+            return NGX_HTTP_INTERNAL_SERVER_ERROR;
+        }
+
+        if (problem) {
+            return ngx_http_mcds_json_problem(r, NGX_HTTP_BAD_REQUEST,
+                                              problem);
+        }
+    }
+
+    fetch = ngx_http_mcds_fetch_create(r, show, keys.nelts);
+    if (fetch == NULL) {
+        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+    }
+
+    if (ngx_http_mcds_fetch_start(r, fetch, &prefix, &keys) != NGX_OK) {
+        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+    }
+
+    if (fetch->waiting) {
+        return ngx_http_mcds_fetch_wait(r);
+    }
+
+    return ngx_http_mcds_fetch_send(r, fetch);
+}
+
+
+/* NGX_DECLINED: the request is to be answered with numbers */
+
+static ngx_int_t
+ngx_http_mcds_show_method(ngx_http_request_t *r, ngx_http_mcds_show_t *show)
+{
+    if ((r->method & (NGX_HTTP_GET|NGX_HTTP_HEAD))
+        || ((r->method & NGX_HTTP_POST) && show->post))
+    {
+        return NGX_DECLINED;
+    }
+
+    if (ngx_http_mcds_show_allow(r, show) != NGX_OK) {
+        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+    }
+
+    /* also what browsers ask before a request that is not a simple one */
+
+    if (r->method & NGX_HTTP_OPTIONS) {
+        return ngx_http_mcds_json_no_content(r);
+    }
+
+    return ngx_http_mcds_json_problem(r, NGX_HTTP_NOT_ALLOWED,
+                                      show->post
+                                          ? "use GET, HEAD or POST"
+                                          : "use GET or HEAD");
+}
+
+
+static ngx_int_t
+ngx_http_mcds_show_allow(ngx_http_request_t *r, ngx_http_mcds_show_t *show)
+{
+    return ngx_http_mcds_json_header(r, "Allow",
+                                     show->post
+                                         ? "GET, HEAD, POST, OPTIONS"
+                                         : "GET, HEAD, OPTIONS");
+}
+
+
+static ngx_int_t
+ngx_http_mcds_show_top(ngx_http_request_t *r, ngx_http_mcds_show_t *show)
+{
+    ngx_int_t               rc;
+    ngx_http_mcds_fetch_t  *fetch;
+
+    fetch = ngx_http_mcds_fetch_create(r, show, 0);
+    if (fetch == NULL) {
+        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+    }
+
+    rc = ngx_mcds_top_read(&show->top->top, ngx_http_mcds_fetch_top_handler,
+                           fetch, &fetch->wait);
+
+    if (rc == NGX_AGAIN) {
+        fetch->waiting = 1;
+        return ngx_http_mcds_fetch_wait(r);
+    }
+
+    /* without memory, what is known */
+
+    return ngx_http_mcds_fetch_send(r, fetch);
+}
+
+
+/* NULL, NGX_CONF_ERROR when out of memory, or what the client did wrong */
+
+static char *
+ngx_http_mcds_show_keys(ngx_http_request_t *r, ngx_http_mcds_show_t *show,
+    ngx_array_t *keys)
+{
+    char       *problem;
+    u_char     *p, *last, *end;
+    ngx_str_t   text;
+
+    p = r->args.data;
+    last = p + r->args.len;
+
+    while (p < last) {
+
+        end = ngx_strlchr(p, last, '&');
+        if (end == NULL) {
+            end = last;
+        }
+
+        if (end - p >= 4 && ngx_strncmp(p, "key=", 4) == 0) {
+            text.data = p + 4;
+            text.len = end - p - 4;
+
+            problem = ngx_http_mcds_show_key(r, show, keys, &text);
+            if (problem) {
+                return problem;
+            }
+        }
+
+        p = end + 1;
+    }
+
+    if (keys->nelts == 0 && show->variables.nelts == 0) {
+        return "there is no argument key=";
+    }
+
+    return NULL;
+}
+
+
+static char *
+ngx_http_mcds_show_key(ngx_http_request_t *r, ngx_http_mcds_show_t *show,
+    ngx_array_t *keys, ngx_str_t *text)
+{
+    ngx_str_t               s, *key;
+    ngx_uint_t              i;
+    ngx_http_mcds_shown_t  *shown;
+
+    switch (ngx_http_mcds_show_decode(r, &s, text)) {
+
+    case NGX_OK:
+        break;
+
+    case NGX_DECLINED:
+        return "a key is not well encoded";
+
+    default:
+        return NGX_CONF_ERROR;
+    }
+
+    if (s.len == 0) {
+        return "a key is empty";
+    }
+
+    if (s.len > NGX_HTTP_MCDS_KEY_LEN) {
+        return "a key is too long";
+    }
+
+    if (!ngx_http_mcds_json_utf8(&s)) {
+        return "a key is not UTF-8";
+    }
+
+#if (NGX_PCRE)
+
+    if (show->match) {
+        switch (ngx_http_regex_exec(r, show->match, &s)) {
+
+        case NGX_OK:
+            break;
+
+        case NGX_DECLINED:
+            return "a key is none of those that may be asked for";
+
+        default:
+            return NGX_CONF_ERROR;
+        }
+    }
+
+#endif
+
+    shown = show->variables.elts;
+
+    for (i = 0; i < show->variables.nelts; i++) {
+        if (shown[i].name.len == s.len
+            && ngx_memcmp(shown[i].name.data, s.data, s.len) == 0)
+        {
+            return "a key has the name of another number";
+        }
+    }
+
+    /* a name that comes twice is one member of the object, and counts once */
+
+    key = keys->elts;
+
+    for (i = 0; i < keys->nelts; i++) {
+        if (key[i].len == s.len
+            && ngx_memcmp(key[i].data, s.data, s.len) == 0)
+        {
+            return NULL;
+        }
+    }
+
+    if (keys->nelts == show->max) {
+        return "there are too many keys";
+    }
+
+    key = ngx_array_push(keys);
+    if (key == NULL) {
+        return NGX_CONF_ERROR;
+    }
+
+    *key = s;
+
+    return NULL;
+}
+
+
+/* as forms are encoded: %XX, and "+" for a space */
+
+static ngx_int_t
+ngx_http_mcds_show_decode(ngx_http_request_t *r, ngx_str_t *to,
+    ngx_str_t *from)
+{
+    u_char     *p, *last, *d;
+    ngx_int_t   ch;
+
+    d = ngx_pnalloc(r->pool, from->len + 1);
+    if (d == NULL) {
+        return NGX_ERROR;
+    }
+
+    to->data = d;
+
+    p = from->data;
+    last = p + from->len;
+
+    while (p < last) {
+
+        if (*p == '+') {
+            *d++ = ' ';
+            p++;
+            continue;
+        }
+
+        if (*p != '%') {
+            *d++ = *p++;
+            continue;
+        }
+
+        if (last - p < 3) {
+            return NGX_DECLINED;
+        }
+
+        ch = ngx_hextoi(p + 1, 2);
+        if (ch == NGX_ERROR) {
+            return NGX_DECLINED;
+        }
+
+        *d++ = (u_char) ch;
+        p += 3;
+    }
+
+    to->len = d - to->data;
+
+    return NGX_OK;
+}
+
+
+static ngx_http_mcds_fetch_t *
+ngx_http_mcds_fetch_create(ngx_http_request_t *r, ngx_http_mcds_show_t *show,
+    ngx_uint_t n)
+{
+    size_t                   size;
+    ngx_pool_cleanup_t      *cln;
+    ngx_http_mcds_fetch_t  **p, *fetch;
+
+    cln = ngx_pool_cleanup_add(r->pool, sizeof(ngx_http_mcds_fetch_t *));
+    if (cln == NULL) {
+        return NULL;
+    }
+
+    size = offsetof(ngx_http_mcds_fetch_t, number)
+           + n * sizeof(ngx_http_mcds_fetched_t);
+
+    fetch = ngx_calloc(ngx_max(size, sizeof(ngx_http_mcds_fetch_t)),
+                       r->connection->log);
+    if (fetch == NULL) {
+        return NULL;
+    }
+
+    p = cln->data;
+    *p = fetch;
+    cln->handler = ngx_http_mcds_fetch_cleanup;
+
+    fetch->request = r;
+    fetch->conf = show;
+    fetch->n = n;
+
+    fetch->resume.handler = ngx_http_mcds_fetch_resume_handler;
+    fetch->resume.data = fetch;
+    fetch->resume.log = r->connection->log;
+
+    return fetch;
+}
+
+
+static ngx_int_t
+ngx_http_mcds_fetch_start(ngx_http_request_t *r, ngx_http_mcds_fetch_t *fetch,
+    ngx_str_t *prefix, ngx_array_t *keys)
+{
+    u_char      *p;
+    size_t       max;
+    ngx_str_t    text, *key;
+    ngx_uint_t   i;
+
+    key = keys->elts;
+    max = 0;
+
+    for (i = 0; i < fetch->n; i++) {
+        fetch->number[i].fetch = fetch;
+        fetch->number[i].key = key[i];
+
+        max = ngx_max(max, key[i].len);
+    }
+
+    text.data = ngx_pnalloc(r->pool, prefix->len + max + 1);
+    if (text.data == NULL) {
+        return NGX_ERROR;
+    }
+
+    p = ngx_cpymem(text.data, prefix->data, prefix->len);
+
+    for (i = 0; i < fetch->n; i++) {
+        ngx_memcpy(p, key[i].data, key[i].len);
+        text.len = prefix->len + key[i].len;
+
+        if (ngx_http_mcds_fetch_number(r, &fetch->number[i], &text)
+            == NGX_OK)
+        {
+            fetch->waiting++;
+        }
+    }
+
+    return NGX_OK;
+}
+
+
+static ngx_int_t
+ngx_http_mcds_fetch_number(ngx_http_request_t *r,
+    ngx_http_mcds_fetched_t *number, ngx_str_t *key)
+{
+    ngx_mcds_op_t             *op;
+    ngx_mcds_count_t          *count;
+    ngx_mcds_request_t         req;
+    ngx_http_mcds_loc_conf_t  *mlcf;
+
+    mlcf = ngx_http_get_module_loc_conf(r, ngx_http_mcds_module);
+
+    if (r->method & NGX_HTTP_POST) {
+        count = ngx_mcds_counter_add(mlcf->pool, key, 1,
+                                     number->fetch->conf->ttl,
+                                     ngx_http_mcds_fetch_count_handler,
+                                     number);
+
+        return count ? NGX_OK : NGX_ERROR;
+    }
+
+    ngx_memzero(&req, sizeof(ngx_mcds_request_t));
+
+    req.verb = NGX_MCDS_GET;
+    req.want = NGX_MCDS_VALUE;
+    req.key = *key;
+    req.number = 1;
+
+    op = ngx_mcds_submit(mlcf->pool, &req, ngx_http_mcds_fetch_get_handler,
+                         number);
+
+    return op ? NGX_OK : NGX_ERROR;
+}
+
+
+/* what is no number is null, never anything of what is there */
+
+static void
+ngx_http_mcds_fetch_get_handler(void *data, ngx_mcds_result_t *result)
+{
+    ngx_http_mcds_fetched_t *number = data;
+
+    if (result->rc == NGX_MCDS_NOT_FOUND) {
+        number->value = 0;
+        number->valid = 1;
+
+    } else if (result->rc == NGX_MCDS_OK
+               && (result->has & NGX_MCDS_VALUE)
+               && ngx_mcds_parse_number(result->data, result->len,
+                                        &number->value)
+                  == NGX_OK)
+    {
+        number->valid = 1;
+    }
+
+    ngx_http_mcds_fetch_done(number->fetch);
+}
+
+
+static void
+ngx_http_mcds_fetch_count_handler(void *data, ngx_uint_t rc, uint64_t value)
+{
+    ngx_http_mcds_fetched_t *number = data;
+
+    number->valid = (rc == NGX_MCDS_OK);
+    number->value = value;
+
+    ngx_http_mcds_fetch_done(number->fetch);
+}
+
+
+static void
+ngx_http_mcds_fetch_top_handler(void *data)
+{
+    ngx_http_mcds_fetch_t *fetch = data;
+
+    fetch->wait = NULL;
+
+    ngx_http_mcds_fetch_done(fetch);
+}
+
+
+static void
+ngx_http_mcds_fetch_done(ngx_http_mcds_fetch_t *fetch)
+{
+    if (--fetch->waiting) {
+        return;
+    }
+
+    if (fetch->request == NULL) {
+        ngx_free(fetch);
+        return;
+    }
+
+    ngx_post_event(&fetch->resume, &ngx_posted_events);
+}
+
+
+/* the request has left, perhaps before its answers */
+
+static void
+ngx_http_mcds_fetch_cleanup(void *data)
+{
+    ngx_http_mcds_fetch_t **p = data;
+
+    ngx_http_mcds_fetch_t  *fetch;
+
+    fetch = *p;
+
+    if (fetch->resume.posted) {
+        ngx_delete_posted_event(&fetch->resume);
+    }
+
+    if (fetch->wait) {
+        ngx_mcds_top_cancel(fetch->wait);
+        fetch->waiting = 0;
+    }
+
+    if (fetch->waiting) {
+        fetch->request = NULL;
+        return;
+    }
+
+    ngx_free(fetch);
+}
+
+
+static ngx_int_t
+ngx_http_mcds_fetch_wait(ngx_http_request_t *r)
+{
+    r->main->count++;
+
+    r->write_event_handler = ngx_http_request_empty_handler;
+
+    /* a body that is still being discarded is read by its own handler */
+
+    if (r == r->main && !r->discard_body) {
+        r->read_event_handler = ngx_http_test_reading;
+
+        if (ngx_handle_read_event(r->connection->read, 0) != NGX_OK) {
+            r->main->count--;
+            return NGX_HTTP_INTERNAL_SERVER_ERROR;
+        }
+    }
+
+    return NGX_DONE;
+}
+
+
+static void
+ngx_http_mcds_fetch_resume_handler(ngx_event_t *ev)
+{
+    ngx_connection_t       *c;
+    ngx_http_request_t     *r;
+    ngx_http_mcds_fetch_t  *fetch;
+
+    fetch = ev->data;
+    r = fetch->request;
+    c = r->connection;
+
+    ngx_http_set_log_request(c->log, r);
+
+    ngx_log_debug0(NGX_LOG_DEBUG_HTTP, c->log, 0, "mcds counters resume");
+
+    if (r == r->main && !r->discard_body) {
+        r->read_event_handler = ngx_http_block_reading;
+    }
+
+    ngx_http_finalize_request(r, ngx_http_mcds_fetch_send(r, fetch));
+    ngx_http_run_posted_requests(c);
+}
+
+
+static ngx_int_t
+ngx_http_mcds_fetch_send(ngx_http_request_t *r, ngx_http_mcds_fetch_t *fetch)
+{
+    u_char                   *p;
+    size_t                    size;
+    ngx_str_t                 text;
+    ngx_uint_t                i;
+    ngx_http_mcds_show_t     *show;
+    ngx_http_mcds_shown_t    *shown;
+    ngx_http_mcds_fetched_t  *number;
+
+    show = fetch->conf;
+
+    if (show->top) {
+
+        if (ngx_http_mcds_top_json(show->top, r->pool, 1, &text) != NGX_OK) {
+            return NGX_HTTP_INTERNAL_SERVER_ERROR;
+        }
+
+        return ngx_http_mcds_json_send(r, &text);
+    }
+
+    shown = show->variables.elts;
+    size = sizeof("{}" CRLF);
+
+    for (i = 0; i < show->variables.nelts; i++) {
+        size += sizeof("\"\":,") - 1 + shown[i].name.len + NGX_INT64_LEN;
+    }
+
+    for (i = 0; i < fetch->n; i++) {
+        size += sizeof("\"\":,") - 1 + NGX_INT64_LEN
+                + ngx_http_mcds_json_string(NULL, &fetch->number[i].key);
+    }
+
+    p = ngx_pnalloc(r->pool, size);
+    if (p == NULL) {
+        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+    }
+
+    text.data = p;
+
+    *p++ = '{';
+
+    for (i = 0; i < show->variables.nelts; i++) {
+        p = ngx_http_mcds_show_number(p, r, &shown[i]);
+        *p++ = ',';
+    }
+
+    for (i = 0; i < fetch->n; i++) {
+        number = &fetch->number[i];
+
+        *p++ = '"';
+        p = (u_char *) ngx_http_mcds_json_string(p, &number->key);
+        p = ngx_cpymem(p, "\":", 2);
+
+        p = number->valid ? ngx_sprintf(p, "%uL", number->value)
+                          : ngx_cpymem(p, "null", 4);
+        *p++ = ',';
+    }
+
+    p--;
+
+    *p++ = '}';
+    *p++ = CR;
+    *p++ = LF;
+
+    text.len = p - text.data;
+
+    return ngx_http_mcds_json_send(r, &text);
+}
+
+
+static u_char *
+ngx_http_mcds_show_number(u_char *p, ngx_http_request_t *r,
+    ngx_http_mcds_shown_t *shown)
+{
+    uint64_t                    number;
+    ngx_http_variable_value_t  *v;
+
+    p = ngx_sprintf(p, "\"%V\":", &shown->name);
+
+    v = ngx_http_get_flushed_variable(r, shown->index);
+
+    if (v == NULL || v->not_found
+        || ngx_mcds_parse_number(v->data, v->len, &number) != NGX_OK)
+    {
+        return ngx_cpymem(p, "null", 4);
+    }
+
+    return ngx_sprintf(p, "%uL", number);
+}

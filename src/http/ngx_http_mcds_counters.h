@@ -1,0 +1,39 @@
+
+/*
+ * Copyright (C) mcds authors
+ *
+ * mcds_counters, as it is configured.  Of the files counters*.c only.
+ */
+
+
+#ifndef _NGX_HTTP_MCDS_COUNTERS_H_INCLUDED_
+#define _NGX_HTTP_MCDS_COUNTERS_H_INCLUDED_
+
+
+#include <ngx_config.h>
+#include <ngx_core.h>
+#include <ngx_http.h>
+#include "ngx_http_mcds_module.h"
+#include "ngx_http_mcds_top.h"
+
+
+typedef struct {
+    ngx_str_t                     name;
+    ngx_int_t                     index;
+} ngx_http_mcds_shown_t;
+
+
+struct ngx_http_mcds_show_s {
+    ngx_http_complex_value_t     *prefix;    /* of keys, NULL: none */
+    ngx_array_t                   variables; /* ngx_http_mcds_shown_t */
+    ngx_http_mcds_top_t          *top;
+#if (NGX_PCRE)
+    ngx_http_regex_t             *match;     /* of keys */
+#endif
+    ngx_uint_t                    max;       /* 0: not said */
+    time_t                        ttl;       /* 0: not said */
+    ngx_uint_t                    post;
+};
+
+
+#endif /* _NGX_HTTP_MCDS_COUNTERS_H_INCLUDED_ */

@@ -1,0 +1,327 @@
+
+/*
+ * Copyright (C) mcds authors
+ */
+
+
+#include <ngx_config.h>
+#include <ngx_core.h>
+#include <ngx_http.h>
+#include "ngx_http_mcds_json.h"
+
+
+static size_t ngx_http_mcds_json_sequence(u_char *p, u_char *last);
+static ngx_int_t ngx_http_mcds_json_output(ngx_http_request_t *r,
+    ngx_uint_t status, char *type, ngx_str_t *text);
+static ngx_int_t ngx_http_mcds_json_no_store(ngx_http_request_t *r);
+static char *ngx_http_mcds_json_title(ngx_uint_t status);
+
+
+uintptr_t
+ngx_http_mcds_json_string(u_char *dst, ngx_str_t *text)
+{
+    size_t   n, len;
+    u_char   buf[6], *p, *last;
+
+    p = text->data;
+    last = p + text->len;
+    len = 0;
+
+    while (p < last) {
+
+        n = ngx_http_mcds_json_sequence(p, last);
+
+        if (n == 0) {
+            ngx_memcpy(buf, "\\ufffd", 6);
+            n = 6;
+            p++;
+
+        } else if (n == 1 && (*p == '"' || *p == '\\')) {
+            buf[0] = '\\';
+            buf[1] = *p++;
+            n = 2;
+
+        } else if (n == 1
+                   && (*p < 0x20 || *p == 0x7f || *p == '<' || *p == '>'
+                       || *p == '&' || *p == '\''))
+        {
+            (void) ngx_sprintf(buf, "\\u%04xd", *p++);
+            n = 6;
+
+        } else {
+
+            if (dst) {
+                dst = ngx_cpymem(dst, p, n);
+            }
+
+            p += n;
+            len += n;
+            continue;
+        }
+
+        if (dst) {
+            dst = ngx_cpymem(dst, buf, n);
+        }
+
+        len += n;
+    }
+
+    return dst ? (uintptr_t) dst : (uintptr_t) len;
+}
+
+
+ngx_uint_t
+ngx_http_mcds_json_utf8(ngx_str_t *text)
+{
+    size_t   n;
+    u_char  *p, *last;
+
+    p = text->data;
+    last = p + text->len;
+
+    while (p < last) {
+        n = ngx_http_mcds_json_sequence(p, last);
+
+        if (n == 0) {
+            return 0;
+        }
+
+        p += n;
+    }
+
+    return 1;
+}
+
+
+/* the length of the character at p, 0 if there is none */
+
+static size_t
+ngx_http_mcds_json_sequence(u_char *p, u_char *last)
+{
+    size_t  n, i;
+    u_char  low, high;
+
+    low = 0x80;
+    high = 0xbf;
+
+    if (*p < 0x80) {
+        return 1;
+
+    } else if (*p >= 0xc2 && *p <= 0xdf) {
+        n = 2;
+
+    } else if (*p >= 0xe0 && *p <= 0xef) {
+        n = 3;
+
+        /* neither too long nor half of a surrogate pair */
+
+        if (*p == 0xe0) {
+            low = 0xa0;
+
+        } else if (*p == 0xed) {
+            high = 0x9f;
+        }
+
+    } else if (*p >= 0xf0 && *p <= 0xf4) {
+        n = 4;
+
+        if (*p == 0xf0) {
+            low = 0x90;
+
+        } else if (*p == 0xf4) {
+            high = 0x8f;
+        }
+
+    } else {
+        return 0;
+    }
+
+    if ((size_t) (last - p) < n || p[1] < low || p[1] > high) {
+        return 0;
+    }
+
+    for (i = 2; i < n; i++) {
+        if (p[i] < 0x80 || p[i] > 0xbf) {
+            return 0;
+        }
+    }
+
+    return n;
+}
+
+
+ngx_int_t
+ngx_http_mcds_json_send(ngx_http_request_t *r, ngx_str_t *text)
+{
+    return ngx_http_mcds_json_output(r, NGX_HTTP_OK, "application/json",
+                                     text);
+}
+
+
+ngx_int_t
+ngx_http_mcds_json_problem(ngx_http_request_t *r, ngx_uint_t status,
+    char *detail)
+{
+    char       *title;
+    ngx_str_t   text;
+
+    title = ngx_http_mcds_json_title(status);
+
+    text.data = ngx_pnalloc(r->pool, ngx_strlen(detail) + ngx_strlen(title)
+                                     + 100);
+    if (text.data == NULL) {
+        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+    }
+
+    text.len = ngx_sprintf(text.data,
+                           "{\"type\":\"about:blank\",\"title\":\"%s\","
+                           "\"status\":%ui,\"detail\":\"%s\"}" CRLF,
+                           title, status, detail)
+               - text.data;
+
+    return ngx_http_mcds_json_output(r, status, "application/problem+json",
+                                     &text);
+}
+
+
+static char *
+ngx_http_mcds_json_title(ngx_uint_t status)
+{
+    switch (status) {
+
+    case NGX_HTTP_FORBIDDEN:
+        return "Forbidden";
+
+    case NGX_HTTP_NOT_ALLOWED:
+        return "Method Not Allowed";
+
+    default:
+        return "Bad Request";
+    }
+}
+
+
+static ngx_int_t
+ngx_http_mcds_json_output(ngx_http_request_t *r, ngx_uint_t status,
+    char *type, ngx_str_t *text)
+{
+    ngx_int_t     rc;
+    ngx_buf_t    *b;
+    ngx_chain_t   out;
+
+    r->headers_out.status = status;
+    r->headers_out.content_length_n = text->len;
+    r->headers_out.content_type.data = (u_char *) type;
+    r->headers_out.content_type.len = ngx_strlen(type);
+    r->headers_out.content_type_len = r->headers_out.content_type.len;
+    r->headers_out.content_type_lowcase = NULL;
+
+    if (ngx_http_mcds_json_no_store(r) != NGX_OK) {
+        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+    }
+
+    rc = ngx_http_send_header(r);
+
+    if (rc == NGX_ERROR || rc > NGX_OK || r->header_only) {
+        return rc;
+    }
+
+    b = ngx_calloc_buf(r->pool);
+    if (b == NULL) {
+        return NGX_ERROR;
+    }
+
+    b->pos = text->data;
+    b->last = text->data + text->len;
+    b->temporary = 1;
+    b->last_buf = (r == r->main);
+    b->last_in_chain = 1;
+
+    out.buf = b;
+    out.next = NULL;
+
+    return ngx_http_output_filter(r, &out);
+}
+
+
+ngx_int_t
+ngx_http_mcds_json_no_content(ngx_http_request_t *r)
+{
+    r->headers_out.status = NGX_HTTP_NO_CONTENT;
+    r->header_only = 1;
+
+    if (ngx_http_mcds_json_no_store(r) != NGX_OK) {
+        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+    }
+
+    return ngx_http_send_header(r);
+}
+
+
+ngx_int_t
+ngx_http_mcds_json_header(ngx_http_request_t *r, char *name, char *value)
+{
+    ngx_table_elt_t  *h;
+
+    h = ngx_list_push(&r->headers_out.headers);
+    if (h == NULL) {
+        return NGX_ERROR;
+    }
+
+    h->hash = 1;
+#if (nginx_version >= 1023000)
+    h->next = NULL;
+#endif
+    h->key.data = (u_char *) name;
+    h->key.len = ngx_strlen(name);
+    h->value.data = (u_char *) value;
+    h->value.len = ngx_strlen(value);
+
+    return NGX_OK;
+}
+
+
+/* known as such, so that "expires" replaces it */
+
+static ngx_int_t
+ngx_http_mcds_json_no_store(ngx_http_request_t *r)
+{
+    ngx_table_elt_t   *h;
+#if (nginx_version < 1023000)
+    ngx_table_elt_t  **cc;
+#endif
+
+    h = ngx_list_push(&r->headers_out.headers);
+    if (h == NULL) {
+        return NGX_ERROR;
+    }
+
+    h->hash = 1;
+    ngx_str_set(&h->key, "Cache-Control");
+    ngx_str_set(&h->value, "no-store");
+
+#if (nginx_version >= 1023000)
+
+    h->next = NULL;
+    r->headers_out.cache_control = h;
+
+#else
+
+    if (ngx_array_init(&r->headers_out.cache_control, r->pool, 1,
+                       sizeof(ngx_table_elt_t *))
+        != NGX_OK)
+    {
+        return NGX_ERROR;
+    }
+
+    cc = ngx_array_push(&r->headers_out.cache_control);
+    if (cc == NULL) {
+        return NGX_ERROR;
+    }
+
+    *cc = h;
+
+#endif
+
+    return NGX_OK;
+}

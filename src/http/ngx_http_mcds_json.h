@@ -1,0 +1,51 @@
+
+/*
+ * Copyright (C) mcds authors
+ *
+ * Answers in JSON, for programs in browsers.
+ */
+
+
+#ifndef _NGX_HTTP_MCDS_JSON_H_INCLUDED_
+#define _NGX_HTTP_MCDS_JSON_H_INCLUDED_
+
+
+#include <ngx_config.h>
+#include <ngx_core.h>
+#include <ngx_http.h>
+
+
+/*
+ * A text as a JSON string, without the quotes, that may stand in HTML and in
+ * a script: "<", ">", "&" and "'" are written as \u00XX, what is not UTF-8 as
+ * \ufffd.  Returns the end; with dst NULL, how many bytes there would be.
+ */
+
+uintptr_t ngx_http_mcds_json_string(u_char *dst, ngx_str_t *text);
+
+
+/* 1 if the text is UTF-8, RFC 3629 */
+
+ngx_uint_t ngx_http_mcds_json_utf8(ngx_str_t *text);
+
+
+/*
+ * Send an answer that is not to be kept, from a content handler, and return
+ * what that one is to return.  text: JSON, in memory of r's pool.  problem:
+ * the problem details of RFC 9457; detail is a constant that needs no
+ * escaping; its title is that of the status: 400, 403, 405.  no_content: 204.
+ */
+
+ngx_int_t ngx_http_mcds_json_send(ngx_http_request_t *r, ngx_str_t *text);
+ngx_int_t ngx_http_mcds_json_problem(ngx_http_request_t *r, ngx_uint_t status,
+    char *detail);
+ngx_int_t ngx_http_mcds_json_no_content(ngx_http_request_t *r);
+
+
+/* adds a header to the answer; name and value are constants */
+
+ngx_int_t ngx_http_mcds_json_header(ngx_http_request_t *r, char *name,
+    char *value);
+
+
+#endif /* _NGX_HTTP_MCDS_JSON_H_INCLUDED_ */

@@ -1,0 +1,537 @@
+
+/*
+ * Copyright (C) mcds authors
+ *
+ * mcds_counter_top: the directive, its variable, and how a list looks.
+ */
+
+
+#include <ngx_config.h>
+#include <ngx_core.h>
+#include <ngx_http.h>
+#include "ngx_http_mcds_module.h"
+#include "ngx_http_mcds_json.h"
+#include "ngx_http_mcds_top.h"
+
+
+#define NGX_HTTP_MCDS_TOP_VARIABLE  "mcds_top_"
+
+#define NGX_HTTP_MCDS_TOP_MAX_FLUSH 60000
+
+
+static char *ngx_http_mcds_top_param(ngx_conf_t *cf, ngx_http_mcds_top_t *top,
+    ngx_str_t *value);
+static ngx_int_t ngx_http_mcds_top_number(ngx_str_t *text, size_t skip,
+    ngx_int_t min, ngx_int_t max);
+static char *ngx_http_mcds_top_slots(ngx_conf_t *cf, ngx_command_t *cmd,
+    ngx_http_mcds_top_t *top);
+static ngx_int_t ngx_http_mcds_top_add_variable(ngx_conf_t *cf,
+    ngx_http_mcds_top_t *top);
+static ngx_uint_t ngx_http_mcds_top_name(ngx_str_t *name);
+static ngx_int_t ngx_http_mcds_top_pool(ngx_conf_t *cf,
+    ngx_http_mcds_main_conf_t *mmcf, ngx_http_mcds_top_t *top);
+static ngx_int_t ngx_http_mcds_top_variable(ngx_http_request_t *r,
+    ngx_http_variable_value_t *v, uintptr_t data);
+static void ngx_http_mcds_top_shown(ngx_http_mcds_top_t *top,
+    ngx_mcds_ranked_t *ranked, ngx_str_t *key);
+
+
+char *
+ngx_http_mcds_counter_top(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
+{
+    char                 *rv;
+    ngx_str_t            *value;
+    ngx_uint_t            i;
+    ngx_http_mcds_top_t  *top;
+
+    value = cf->args->elts;
+
+    top = ngx_http_mcds_top_ref(cf, &value[1]);
+    if (top == NULL) {
+        return NGX_CONF_ERROR;
+    }
+
+    if (top->declared) {
+        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                           "\"%V %V\" is duplicate", &cmd->name, &value[1]);
+        return NGX_CONF_ERROR;
+    }
+
+    top->declared = 1;
+    ngx_http_mcds_set_place(cf, &top->place);
+
+    top->top.key = top->name;
+    top->top.window = 86400;
+    top->top.keys = 1000;
+    top->top.size = 10;
+    top->top.flush = 5000;
+
+    for (i = 2; i < cf->args->nelts; i++) {
+
+        rv = ngx_http_mcds_top_param(cf, top, &value[i]);
+
+        if (rv != NGX_CONF_OK) {
+            ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                               "invalid parameter \"%V\" in \"%V\"%s",
+                               &value[i], &cmd->name, rv);
+            return NGX_CONF_ERROR;
+        }
+    }
+
+    if (top->top.keys < top->top.size) {
+        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                           "\"%V\": size=%ui is more than keys=%ui",
+                           &cmd->name, top->top.size, top->top.keys);
+        return NGX_CONF_ERROR;
+    }
+
+    rv = ngx_http_mcds_top_slots(cf, cmd, top);
+    if (rv != NGX_CONF_OK) {
+        return rv;
+    }
+
+    return ngx_http_mcds_top_add_variable(cf, top) == NGX_OK
+           ? NGX_CONF_OK : NGX_CONF_ERROR;
+}
+
+
+/* NGX_CONF_OK, or what is to be said of it */
+
+static char *
+ngx_http_mcds_top_param(ngx_conf_t *cf, ngx_http_mcds_top_t *top,
+    ngx_str_t *value)
+{
+    ngx_int_t  n;
+    ngx_str_t  s;
+
+    if (value->len > 5 && ngx_strncmp(value->data, "size=", 5) == 0) {
+        n = ngx_http_mcds_top_number(value, 5, 1, NGX_MCDS_TOP_SIZE);
+        top->top.size = n;
+
+        return n == NGX_ERROR ? ", it must be 1 to 100" : NGX_CONF_OK;
+    }
+
+    if (value->len > 5 && ngx_strncmp(value->data, "keys=", 5) == 0) {
+        n = ngx_http_mcds_top_number(value, 5, 10, NGX_MCDS_SUMMARY_MAX);
+        top->top.keys = n;
+
+        return n == NGX_ERROR ? ", it must be 10 to 3000" : NGX_CONF_OK;
+    }
+
+    if (value->len > 6 && ngx_strncmp(value->data, "slots=", 6) == 0) {
+        n = ngx_http_mcds_top_number(value, 6, 1, NGX_MCDS_TOP_SLOTS);
+        top->top.slots = n;
+
+        return n == NGX_ERROR ? ", it must be 1 to 60" : NGX_CONF_OK;
+    }
+
+    if (value->len > 7 && ngx_strncmp(value->data, "window=", 7) == 0) {
+        s.data = value->data + 7;
+        s.len = value->len - 7;
+
+        n = ngx_parse_time(&s, 1);
+        top->top.window = n;
+
+        return n == NGX_ERROR || n < 1 || n > NGX_MCDS_MAX_TTL
+               ? ", it must be 1s to 30d" : NGX_CONF_OK;
+    }
+
+    if (value->len > 6 && ngx_strncmp(value->data, "flush=", 6) == 0) {
+        s.data = value->data + 6;
+        s.len = value->len - 6;
+
+        n = ngx_parse_time(&s, 0);
+        top->top.flush = n;
+
+        return n == NGX_ERROR || n < 100 || n > NGX_HTTP_MCDS_TOP_MAX_FLUSH
+               ? ", it must be 100ms to 60s" : NGX_CONF_OK;
+    }
+
+    if (value->len > 7 && ngx_strncmp(value->data, "prefix=", 7) == 0) {
+        top->prefix.data = value->data + 7;
+        top->prefix.len = value->len - 7;
+
+        return NGX_CONF_OK;
+    }
+
+    if (value->len > 5 && ngx_strncmp(value->data, "pool=", 5) == 0) {
+        top->pool.data = value->data + 5;
+        top->pool.len = value->len - 5;
+
+        return NGX_CONF_OK;
+    }
+
+    return "";
+}
+
+
+static ngx_int_t
+ngx_http_mcds_top_number(ngx_str_t *text, size_t skip, ngx_int_t min,
+    ngx_int_t max)
+{
+    ngx_int_t  n;
+
+    n = ngx_atoi(text->data + skip, text->len - skip);
+
+    return n < min || n > max ? NGX_ERROR : n;
+}
+
+
+static char *
+ngx_http_mcds_top_slots(ngx_conf_t *cf, ngx_command_t *cmd,
+    ngx_http_mcds_top_t *top)
+{
+    if (top->top.slots == 0) {
+
+        /* as fine as it can be */
+
+        for (top->top.slots = 24; top->top.window % top->top.slots;
+             top->top.slots--)
+        {
+            /* void */
+        }
+
+        return NGX_CONF_OK;
+    }
+
+    if (top->top.window % top->top.slots) {
+        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                           "\"%V\": a window of %uDs cannot be cut into %uD "
+                           "slots of whole seconds", &cmd->name,
+                           top->top.window, top->top.slots);
+        return NGX_CONF_ERROR;
+    }
+
+    return NGX_CONF_OK;
+}
+
+
+static ngx_int_t
+ngx_http_mcds_top_add_variable(ngx_conf_t *cf, ngx_http_mcds_top_t *top)
+{
+    ngx_str_t             name;
+    ngx_http_variable_t  *v;
+
+    name.len = sizeof(NGX_HTTP_MCDS_TOP_VARIABLE) - 1 + top->name.len;
+
+    name.data = ngx_pnalloc(cf->pool, name.len);
+    if (name.data == NULL) {
+        return NGX_ERROR;
+    }
+
+    (void) ngx_sprintf(name.data, NGX_HTTP_MCDS_TOP_VARIABLE "%V",
+                       &top->name);
+
+    v = ngx_http_add_variable(cf, &name, NGX_HTTP_VAR_NOCACHEABLE);
+    if (v == NULL) {
+        return NGX_ERROR;
+    }
+
+    v->get_handler = ngx_http_mcds_top_variable;
+    v->data = (uintptr_t) top;
+
+    return NGX_OK;
+}
+
+
+ngx_http_mcds_top_t *
+ngx_http_mcds_top_ref(ngx_conf_t *cf, ngx_str_t *name)
+{
+    ngx_uint_t                  i;
+    ngx_http_mcds_top_t        *top, **tops;
+    ngx_http_mcds_main_conf_t  *mmcf;
+
+    if (!ngx_http_mcds_top_name(name)) {
+        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                           "invalid name \"%V\" of the most viewed, it must "
+                           "be letters, digits and \"_\"", name);
+        return NULL;
+    }
+
+    mmcf = ngx_http_conf_get_module_main_conf(cf, ngx_http_mcds_module);
+
+    tops = mmcf->tops.elts;
+
+    for (i = 0; i < mmcf->tops.nelts; i++) {
+        if (tops[i]->name.len == name->len
+            && ngx_strncmp(tops[i]->name.data, name->data, name->len) == 0)
+        {
+            return tops[i];
+        }
+    }
+
+    top = ngx_pcalloc(cf->pool, sizeof(ngx_http_mcds_top_t));
+    if (top == NULL) {
+        return NULL;
+    }
+
+    top->name = *name;
+    ngx_http_mcds_set_place(cf, &top->place);
+
+    tops = ngx_array_push(&mmcf->tops);
+    if (tops == NULL) {
+        return NULL;
+    }
+
+    *tops = top;
+
+    return top;
+}
+
+
+/* it is part of the name of a variable, and of a key */
+
+static ngx_uint_t
+ngx_http_mcds_top_name(ngx_str_t *name)
+{
+    u_char      ch;
+    ngx_uint_t  i;
+
+    for (i = 0; i < name->len; i++) {
+        ch = name->data[i];
+
+        if ((ch < 'a' || ch > 'z') && (ch < 'A' || ch > 'Z')
+            && (ch < '0' || ch > '9') && ch != '_')
+        {
+            return 0;
+        }
+    }
+
+    return name->len > 0 && name->len <= 64;
+}
+
+
+ngx_int_t
+ngx_http_mcds_top_init(ngx_conf_t *cf, ngx_http_mcds_main_conf_t *mmcf)
+{
+    ngx_uint_t            i;
+    ngx_http_mcds_top_t  *top, **tops;
+
+    tops = mmcf->tops.elts;
+
+    for (i = 0; i < mmcf->tops.nelts; i++) {
+        top = tops[i];
+
+        if (!top->declared) {
+            ngx_log_error(NGX_LOG_EMERG, cf->log, 0,
+                          "there is no \"mcds_counter_top %V\", in %V:%ui",
+                          &top->name, &top->place.file, top->place.line);
+            return NGX_ERROR;
+        }
+
+        if (ngx_http_mcds_top_pool(cf, mmcf, top) != NGX_OK) {
+            return NGX_ERROR;
+        }
+
+        mmcf->used = 1;
+    }
+
+    return NGX_OK;
+}
+
+
+/* that of pool=, of "mcds_use" in http, or the only one there is */
+
+static ngx_int_t
+ngx_http_mcds_top_pool(ngx_conf_t *cf, ngx_http_mcds_main_conf_t *mmcf,
+    ngx_http_mcds_top_t *top)
+{
+    ngx_str_t                 *name;
+    ngx_mcds_pool_t          **pools;
+    ngx_http_mcds_loc_conf_t  *mlcf;
+
+    mlcf = ngx_http_conf_get_module_loc_conf(cf, ngx_http_mcds_module);
+
+    name = top->pool.len ? &top->pool : &mlcf->use;
+
+    if (name->len) {
+        top->top.pool = ngx_http_mcds_find_pool(mmcf, name);
+
+        if (top->top.pool == NULL) {
+            ngx_log_error(NGX_LOG_EMERG, cf->log, 0,
+                          "\"mcds_counter_top %V\": there is no pool \"%V\", "
+                          "in %V:%ui", &top->name, name, &top->place.file,
+                          top->place.line);
+            return NGX_ERROR;
+        }
+
+        return NGX_OK;
+    }
+
+    if (mmcf->pools.nelts != 1) {
+        ngx_log_error(NGX_LOG_EMERG, cf->log, 0,
+                      "\"mcds_counter_top %V\" needs %s, in %V:%ui",
+                      &top->name,
+                      mmcf->pools.nelts
+                          ? "a \"pool=\" to choose one of several"
+                          : "a \"mcds_pool\", and there is none",
+                      &top->place.file, top->place.line);
+        return NGX_ERROR;
+    }
+
+    pools = mmcf->pools.elts;
+    top->top.pool = pools[0];
+
+    return NGX_OK;
+}
+
+
+void
+ngx_http_mcds_top_start(ngx_http_mcds_main_conf_t *mmcf)
+{
+    ngx_uint_t             i;
+    ngx_http_mcds_top_t  **tops;
+
+    tops = mmcf->tops.elts;
+
+    for (i = 0; i < mmcf->tops.nelts; i++) {
+        ngx_mcds_top_start(&tops[i]->top);
+    }
+}
+
+
+void
+ngx_http_mcds_top_exit(ngx_http_mcds_main_conf_t *mmcf)
+{
+    ngx_uint_t             i;
+    ngx_http_mcds_top_t  **tops;
+
+    tops = mmcf->tops.elts;
+
+    for (i = 0; i < mmcf->tops.nelts; i++) {
+        ngx_mcds_top_exit(&tops[i]->top);
+    }
+}
+
+
+void
+ngx_http_mcds_top_count(ngx_http_mcds_top_t *top, ngx_str_t *key,
+    uint64_t delta)
+{
+    ngx_mcds_top_add(&top->top, key, delta);
+}
+
+
+static ngx_int_t
+ngx_http_mcds_top_variable(ngx_http_request_t *r,
+    ngx_http_variable_value_t *v, uintptr_t data)
+{
+    ngx_str_t             text;
+    ngx_http_mcds_top_t  *top;
+
+    top = (ngx_http_mcds_top_t *) data;
+
+    if (ngx_mcds_top_list(&top->top) == NULL) {
+        v->not_found = 1;
+        return NGX_OK;
+    }
+
+    if (ngx_http_mcds_top_json(top, r->pool, 0, &text) != NGX_OK) {
+        return NGX_ERROR;
+    }
+
+    v->data = text.data;
+    v->len = text.len;
+    v->valid = 1;
+    v->no_cacheable = 0;
+    v->not_found = 0;
+
+    return NGX_OK;
+}
+
+
+ngx_int_t
+ngx_http_mcds_top_json(ngx_http_mcds_top_t *top, ngx_pool_t *pool,
+    ngx_uint_t all, ngx_str_t *text)
+{
+    u_char               *p;
+    size_t                size;
+    ngx_str_t             key;
+    ngx_uint_t            i;
+    ngx_mcds_top_list_t  *list, none;
+
+    list = ngx_mcds_top_list(&top->top);
+
+    if (list == NULL && !all) {
+        ngx_str_set(text, "null");
+        return NGX_OK;
+    }
+
+    ngx_memzero(&none, sizeof(ngx_mcds_top_list_t));
+
+    if (list == NULL) {
+        list = &none;
+    }
+
+    size = sizeof("{\"window\":,\"total\":,\"keys\":null}" CRLF)
+           + 2 * NGX_INT64_LEN;
+
+    for (i = 0; i < list->n; i++) {
+        ngx_http_mcds_top_shown(top, list->ranked[i], &key);
+
+        size += sizeof("{\"key\":\"\",\"count\":,\"error\":},") - 1
+                + ngx_http_mcds_json_string(NULL, &key) + 2 * NGX_INT64_LEN;
+    }
+
+    p = ngx_pnalloc(pool, size);
+    if (p == NULL) {
+        return NGX_ERROR;
+    }
+
+    text->data = p;
+
+    if (all && list == &none) {
+        p = ngx_sprintf(p, "{\"window\":%uD,\"total\":null,\"keys\":null}"
+                        CRLF, top->top.window);
+        text->len = p - text->data;
+        return NGX_OK;
+    }
+
+    if (all) {
+        p = ngx_sprintf(p, "{\"window\":%uD,\"total\":%uL,\"keys\":",
+                        top->top.window, list->total);
+    }
+
+    *p++ = '[';
+
+    for (i = 0; i < list->n; i++) {
+        ngx_http_mcds_top_shown(top, list->ranked[i], &key);
+
+        p = ngx_sprintf(p, "%s{\"key\":\"", i ? "," : "");
+        p = (u_char *) ngx_http_mcds_json_string(p, &key);
+        p = ngx_sprintf(p, "\",\"count\":%uL,\"error\":%uL}",
+                        list->ranked[i]->count, list->ranked[i]->error);
+    }
+
+    *p++ = ']';
+
+    if (all) {
+        p = ngx_cpymem(p, "}" CRLF, sizeof("}" CRLF) - 1);
+    }
+
+    text->len = p - text->data;
+
+    return NGX_OK;
+}
+
+
+/* the key without its prefix */
+
+static void
+ngx_http_mcds_top_shown(ngx_http_mcds_top_t *top, ngx_mcds_ranked_t *ranked,
+    ngx_str_t *key)
+{
+    size_t  skip;
+
+    skip = 0;
+
+    if (top->prefix.len
+        && ranked->len >= top->prefix.len
+        && ngx_memcmp(ranked->data, top->prefix.data, top->prefix.len) == 0)
+    {
+        skip = top->prefix.len;
+    }
+
+    key->data = ranked->data + skip;
+    key->len = ranked->len - skip;
+}

@@ -1,0 +1,545 @@
+
+/*
+ * Copyright (C) mcds authors
+ */
+
+
+#include <ngx_config.h>
+#include <ngx_core.h>
+#include "ngx_mcds_summary.h"
+
+
+#define NGX_MCDS_SUMMARY_FORMAT   1
+
+/* what is stored is no larger, so that sums stay far from the end of 64 bits;
+   who reaches it has not counted */
+#define NGX_MCDS_SUMMARY_LIMIT    ((uint64_t) 1 << 56)
+
+
+static ngx_mcds_ranked_t *ngx_mcds_summary_find(ngx_mcds_summary_t *summary,
+    uint32_t hash, u_char *data, size_t len);
+static void ngx_mcds_summary_insert(ngx_mcds_summary_t *summary,
+    uint32_t hash, u_char *data, size_t len, uint64_t count, uint64_t error);
+static void ngx_mcds_summary_unlink(ngx_mcds_summary_t *summary, uint32_t i);
+static void ngx_mcds_summary_up(ngx_mcds_summary_t *summary, ngx_uint_t place);
+static void ngx_mcds_summary_down(ngx_mcds_summary_t *summary,
+    ngx_uint_t place);
+static void ngx_mcds_summary_swap(ngx_mcds_summary_t *summary, ngx_uint_t a,
+    ngx_uint_t b);
+static int ngx_libc_cdecl ngx_mcds_summary_cmp(const void *one,
+    const void *two);
+static ngx_int_t ngx_mcds_summary_read(ngx_mcds_summary_t *summary,
+    ngx_uint_t n, u_char *p, u_char *end);
+static ngx_uint_t ngx_mcds_summary_well_formed(u_char *data, size_t len);
+static u_char *ngx_mcds_summary_put(u_char *p, uint64_t n, ngx_uint_t bytes);
+static uint64_t ngx_mcds_summary_take(u_char *p, ngx_uint_t bytes);
+
+
+#define ngx_mcds_summary_hash(data, len)  ngx_murmur_hash2(data, len)
+#define ngx_mcds_summary_least(summary)                                       \
+    (&(summary)->ranked[(summary)->heap[0]])
+
+
+ngx_mcds_summary_t *
+ngx_mcds_summary_create(ngx_uint_t max, ngx_log_t *log)
+{
+    u_char              *p;
+    size_t               size;
+    ngx_uint_t           buckets;
+    ngx_mcds_summary_t  *summary;
+
+    for (buckets = 16; buckets < max; buckets *= 2) { /* void */ }
+
+    size = sizeof(ngx_mcds_summary_t)
+           + max * (sizeof(ngx_mcds_ranked_t) + sizeof(uint32_t))
+           + buckets * sizeof(uint32_t);
+
+    summary = ngx_alloc(size, log);
+    if (summary == NULL) {
+        return NULL;
+    }
+
+    p = (u_char *) summary + sizeof(ngx_mcds_summary_t);
+
+    summary->ranked = (ngx_mcds_ranked_t *) p;
+    p += max * sizeof(ngx_mcds_ranked_t);
+
+    summary->heap = (uint32_t *) p;
+    p += max * sizeof(uint32_t);
+
+    summary->buckets = (uint32_t *) p;
+
+    summary->max = max;
+    summary->mask = buckets - 1;
+
+    ngx_mcds_summary_reset(summary);
+
+    return summary;
+}
+
+
+void
+ngx_mcds_summary_reset(ngx_mcds_summary_t *summary)
+{
+    summary->total = 0;
+    summary->floor = 0;
+    summary->n = 0;
+
+    ngx_memzero(summary->buckets, (summary->mask + 1) * sizeof(uint32_t));
+}
+
+
+void
+ngx_mcds_summary_add(ngx_mcds_summary_t *summary, ngx_str_t *key,
+    uint64_t count)
+{
+    uint32_t            hash;
+    ngx_mcds_ranked_t  *ranked;
+
+    summary->total += count;
+
+    hash = ngx_mcds_summary_hash(key->data, key->len);
+    ranked = ngx_mcds_summary_find(summary, hash, key->data, key->len);
+
+    if (ranked) {
+        ranked->count += count;
+        ngx_mcds_summary_down(summary, ranked->place);
+        return;
+    }
+
+    /* the one that goes raises the floor, which the new one stands on */
+
+    if (summary->n == summary->max) {
+        summary->floor = ngx_max(summary->floor,
+                                 ngx_mcds_summary_least(summary)->count);
+    }
+
+    ngx_mcds_summary_insert(summary, hash, key->data, key->len,
+                            summary->floor + count, summary->floor);
+}
+
+
+void
+ngx_mcds_summary_merge(ngx_mcds_summary_t *to, ngx_mcds_summary_t *from)
+{
+    uint64_t            floor;
+    ngx_uint_t          i;
+    ngx_mcds_ranked_t  *ranked, *other;
+
+    floor = to->floor;
+
+    to->total += from->total;
+    to->floor += from->floor;
+
+    for (i = 0; i < to->n; i++) {
+        ranked = &to->ranked[i];
+        other = ngx_mcds_summary_find(from, ranked->hash, ranked->data,
+                                      ranked->len);
+
+        /* a key that "from" does not watch came at most its floor */
+
+        ranked->count += other ? other->count : from->floor;
+        ranked->error += other ? other->error : from->floor;
+    }
+
+    for (i = to->n / 2; i > 0; i--) {
+        ngx_mcds_summary_down(to, i - 1);
+    }
+
+    for (i = 0; i < from->n; i++) {
+        other = &from->ranked[i];
+
+        if (ngx_mcds_summary_find(to, other->hash, other->data, other->len)) {
+            continue;
+        }
+
+        /*
+         * What was in both and had to go in this loop does not come back: its
+         * count was the larger one, and all that are left have at least that.
+         */
+
+        if (to->n == to->max) {
+            ranked = ngx_mcds_summary_least(to);
+
+            if (ranked->count >= other->count + floor) {
+                to->floor = ngx_max(to->floor, other->count + floor);
+                continue;
+            }
+
+            to->floor = ngx_max(to->floor, ranked->count);
+        }
+
+        ngx_mcds_summary_insert(to, other->hash, other->data, other->len,
+                                other->count + floor, other->error + floor);
+    }
+}
+
+
+static ngx_mcds_ranked_t *
+ngx_mcds_summary_find(ngx_mcds_summary_t *summary, uint32_t hash,
+    u_char *data, size_t len)
+{
+    uint32_t            i;
+    ngx_mcds_ranked_t  *ranked;
+
+    for (i = summary->buckets[hash & summary->mask]; i; i = ranked->next) {
+        ranked = &summary->ranked[i - 1];
+
+        if (ranked->hash == hash
+            && ranked->len == len
+            && ngx_memcmp(ranked->data, data, len) == 0)
+        {
+            return ranked;
+        }
+    }
+
+    return NULL;
+}
+
+
+/* a key that is not there, if need be instead of the one that came least */
+
+static void
+ngx_mcds_summary_insert(ngx_mcds_summary_t *summary, uint32_t hash,
+    u_char *data, size_t len, uint64_t count, uint64_t error)
+{
+    uint32_t            i, *bucket;
+    ngx_mcds_ranked_t  *ranked;
+
+    if (summary->n < summary->max) {
+        i = summary->n++;
+        summary->heap[i] = i;
+        summary->ranked[i].place = i;
+
+    } else {
+        i = summary->heap[0];
+        ngx_mcds_summary_unlink(summary, i);
+    }
+
+    ranked = &summary->ranked[i];
+    bucket = &summary->buckets[hash & summary->mask];
+
+    ranked->count = count;
+    ranked->error = error;
+    ranked->hash = hash;
+    ranked->len = len;
+    ngx_memcpy(ranked->data, data, len);
+
+    ranked->next = *bucket;
+    *bucket = i + 1;
+
+    ngx_mcds_summary_up(summary, ranked->place);
+    ngx_mcds_summary_down(summary, ranked->place);
+}
+
+
+static void
+ngx_mcds_summary_unlink(ngx_mcds_summary_t *summary, uint32_t i)
+{
+    uint32_t  *p;
+
+    p = &summary->buckets[summary->ranked[i].hash & summary->mask];
+
+    while (*p != i + 1) {
+        p = &summary->ranked[*p - 1].next;
+    }
+
+    *p = summary->ranked[i].next;
+}
+
+
+static void
+ngx_mcds_summary_up(ngx_mcds_summary_t *summary, ngx_uint_t place)
+{
+    ngx_uint_t  parent;
+
+    while (place) {
+        parent = (place - 1) / 2;
+
+        if (summary->ranked[summary->heap[parent]].count
+            <= summary->ranked[summary->heap[place]].count)
+        {
+            return;
+        }
+
+        ngx_mcds_summary_swap(summary, place, parent);
+        place = parent;
+    }
+}
+
+
+static void
+ngx_mcds_summary_down(ngx_mcds_summary_t *summary, ngx_uint_t place)
+{
+    ngx_uint_t  child;
+
+    for ( ;; ) {
+        child = 2 * place + 1;
+
+        if (child >= summary->n) {
+            return;
+        }
+
+        if (child + 1 < summary->n
+            && summary->ranked[summary->heap[child + 1]].count
+               < summary->ranked[summary->heap[child]].count)
+        {
+            child++;
+        }
+
+        if (summary->ranked[summary->heap[place]].count
+            <= summary->ranked[summary->heap[child]].count)
+        {
+            return;
+        }
+
+        ngx_mcds_summary_swap(summary, place, child);
+        place = child;
+    }
+}
+
+
+static void
+ngx_mcds_summary_swap(ngx_mcds_summary_t *summary, ngx_uint_t a, ngx_uint_t b)
+{
+    uint32_t  i;
+
+    i = summary->heap[a];
+    summary->heap[a] = summary->heap[b];
+    summary->heap[b] = i;
+
+    summary->ranked[summary->heap[a]].place = a;
+    summary->ranked[summary->heap[b]].place = b;
+}
+
+
+ngx_uint_t
+ngx_mcds_summary_sort(ngx_mcds_summary_t *summary, ngx_mcds_ranked_t **order,
+    ngx_uint_t max)
+{
+    ngx_uint_t  i;
+
+    for (i = 0; i < summary->n; i++) {
+        order[i] = &summary->ranked[i];
+    }
+
+    ngx_qsort(order, summary->n, sizeof(ngx_mcds_ranked_t *),
+              ngx_mcds_summary_cmp);
+
+    return ngx_min(summary->n, max);
+}
+
+
+/* by their text where counts are the same, so that all hosts agree */
+
+static int ngx_libc_cdecl
+ngx_mcds_summary_cmp(const void *one, const void *two)
+{
+    ngx_mcds_ranked_t  *first, *second;
+
+    first = *(ngx_mcds_ranked_t **) one;
+    second = *(ngx_mcds_ranked_t **) two;
+
+    if (first->count != second->count) {
+        return first->count > second->count ? -1 : 1;
+    }
+
+    return ngx_memn2cmp(first->data, second->data, first->len, second->len);
+}
+
+
+ngx_mcds_value_t *
+ngx_mcds_summary_encode(ngx_mcds_summary_t *summary, ngx_uint_t max,
+    ngx_log_t *log)
+{
+    u_char              *p;
+    size_t               size;
+    uint64_t             floor;
+    ngx_uint_t           i, n;
+    ngx_mcds_value_t    *value;
+    ngx_mcds_ranked_t  **order;
+
+    order = ngx_alloc(summary->max * sizeof(ngx_mcds_ranked_t *), log);
+    if (order == NULL) {
+        return NULL;
+    }
+
+    n = ngx_mcds_summary_sort(summary, order, max);
+
+    floor = summary->floor;
+
+    if (n < summary->n) {
+        floor = ngx_max(floor, order[n]->count);
+    }
+
+    size = NGX_MCDS_SUMMARY_HEADER;
+
+    for (i = 0; i < n; i++) {
+        size += 8 + 8 + 1 + order[i]->len;
+    }
+
+    value = ngx_mcds_value_create(size + 2, log);
+
+    if (value == NULL) {
+        ngx_free(order);
+        return NULL;
+    }
+
+    p = value->data + 12;
+
+    p = ngx_mcds_summary_put(p, n, 4);
+    p = ngx_mcds_summary_put(p, summary->total, 8);
+    p = ngx_mcds_summary_put(p, floor, 8);
+
+    for (i = 0; i < n; i++) {
+        p = ngx_mcds_summary_put(p, order[i]->count, 8);
+        p = ngx_mcds_summary_put(p, order[i]->error, 8);
+        p = ngx_mcds_summary_put(p, order[i]->len, 1);
+        p = ngx_cpymem(p, order[i]->data, order[i]->len);
+    }
+
+    ngx_free(order);
+
+    value->len = size;
+
+    p = ngx_cpymem(value->data, "MCDT", 4);
+    p = ngx_mcds_summary_put(p, NGX_MCDS_SUMMARY_FORMAT, 4);
+    (void) ngx_mcds_summary_put(p, ngx_crc32_long(value->data + 12,
+                                                  size - 12),
+                                4);
+
+    return value;
+}
+
+
+ngx_int_t
+ngx_mcds_summary_decode(ngx_mcds_summary_t *summary, u_char *data, size_t len,
+    ngx_log_t *log)
+{
+    ngx_int_t            rc;
+    ngx_uint_t           n;
+    ngx_mcds_summary_t  *stored;
+
+    if (!ngx_mcds_summary_well_formed(data, len)) {
+        return NGX_DECLINED;
+    }
+
+    n = ngx_mcds_summary_take(data + 12, 4);
+
+    stored = ngx_mcds_summary_create(ngx_max(n, 1), log);
+    if (stored == NULL) {
+        return NGX_ERROR;
+    }
+
+    stored->total = ngx_mcds_summary_take(data + 16, 8);
+    stored->floor = ngx_mcds_summary_take(data + 24, 8);
+
+    rc = ngx_mcds_summary_read(stored, n, data + NGX_MCDS_SUMMARY_HEADER,
+                               data + len);
+    if (rc == NGX_OK) {
+        ngx_mcds_summary_merge(summary, stored);
+    }
+
+    ngx_free(stored);
+
+    return rc;
+}
+
+
+static ngx_int_t
+ngx_mcds_summary_read(ngx_mcds_summary_t *summary, ngx_uint_t n, u_char *p,
+    u_char *end)
+{
+    size_t      len;
+    uint32_t    hash;
+    uint64_t    count, error, last;
+    ngx_uint_t  i;
+
+    last = NGX_MCDS_SUMMARY_LIMIT;
+
+    if (summary->total > last || summary->floor > last) {
+        return NGX_DECLINED;
+    }
+
+    for (i = 0; i < n; i++) {
+
+        if (end - p < 17) {
+            return NGX_DECLINED;
+        }
+
+        count = ngx_mcds_summary_take(p, 8);
+        error = ngx_mcds_summary_take(p + 8, 8);
+        len = p[16];
+        p += 17;
+
+        if (len == 0
+            || (size_t) (end - p) < len
+            || count > last
+            || count < summary->floor
+            || error > count)
+        {
+            return NGX_DECLINED;
+        }
+
+        hash = ngx_mcds_summary_hash(p, len);
+
+        if (ngx_mcds_summary_find(summary, hash, p, len)) {
+            return NGX_DECLINED;
+        }
+
+        ngx_mcds_summary_insert(summary, hash, p, len, count, error);
+
+        last = count;
+        p += len;
+    }
+
+    return p == end ? NGX_OK : NGX_DECLINED;
+}
+
+
+static ngx_uint_t
+ngx_mcds_summary_well_formed(u_char *data, size_t len)
+{
+    uint64_t  n;
+
+    if (len < NGX_MCDS_SUMMARY_HEADER
+        || ngx_memcmp(data, "MCDT", 4) != 0
+        || data[4] != NGX_MCDS_SUMMARY_FORMAT)
+    {
+        return 0;
+    }
+
+    n = ngx_mcds_summary_take(data + 12, 4);
+
+    return n <= NGX_MCDS_SUMMARY_MAX
+           && len >= NGX_MCDS_SUMMARY_HEADER + n * 18
+           && ngx_mcds_summary_take(data + 8, 4)
+              == ngx_crc32_long(data + 12, len - 12);
+}
+
+
+static u_char *
+ngx_mcds_summary_put(u_char *p, uint64_t n, ngx_uint_t bytes)
+{
+    while (bytes--) {
+        *p++ = (u_char) n;
+        n >>= 8;
+    }
+
+    return p;
+}
+
+
+static uint64_t
+ngx_mcds_summary_take(u_char *p, ngx_uint_t bytes)
+{
+    uint64_t  n;
+
+    n = 0;
+
+    while (bytes--) {
+        n = n << 8 | p[bytes];
+    }
+
+    return n;
+}

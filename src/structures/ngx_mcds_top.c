@@ -1,0 +1,909 @@
+
+/*
+ * Copyright (C) mcds authors
+ *
+ * Two halves that do not know each other: what this worker has counted and
+ * gives away, and what it reads of all.
+ */
+
+
+#include <ngx_config.h>
+#include <ngx_core.h>
+#include <ngx_event.h>
+#include "ngx_mcds_top.h"
+
+
+/* an item outlives its use, and a slot is not read again when it has ended,
+   by so many seconds; clocks of hosts differ */
+#define NGX_MCDS_TOP_SPARE        60
+#define NGX_MCDS_TOP_SETTLE       10
+
+/* somebody else was faster; ms between tries */
+#define NGX_MCDS_TOP_TRIES        8
+#define NGX_MCDS_TOP_RETRY        20
+
+/* the largest item, and the fewest keys of one */
+#define NGX_MCDS_TOP_LIMIT        (1024 * 1024)
+#define NGX_MCDS_TOP_FEW          10
+
+/*
+ * Who has something to give away looks so often whether the worker is to
+ * exit; what nobody has looked at for a minute is read once in a minute; ms.
+ */
+#define NGX_MCDS_TOP_TICK         1000
+#define NGX_MCDS_TOP_IDLE         60000
+
+
+struct ngx_mcds_top_wait_s {
+    ngx_queue_t              queue;
+    ngx_mcds_top_pt          handler;      /* NULL: canceled */
+    void                    *data;
+};
+
+
+/* one slot, as it was read */
+
+typedef struct {
+    ngx_mcds_top_t          *top;
+    uint64_t                 slot;
+    ngx_mcds_value_t        *value;
+    ngx_uint_t               final;        /* it has ended */
+} ngx_mcds_top_part_t;
+
+
+struct ngx_mcds_top_state_s {
+
+    /* counted here: in this slot, in the one before, and under way */
+
+    ngx_mcds_summary_t      *current;
+    ngx_mcds_summary_t      *old;
+    ngx_mcds_summary_t      *flying;
+    uint64_t                 current_slot;
+    uint64_t                 old_slot;
+    uint64_t                 flying_slot;
+    ngx_uint_t               tries;
+    ngx_uint_t               limit;        /* keys of an item */
+    ngx_event_t              give;
+    ngx_msec_t               given;        /* when */
+
+    /* read */
+
+    ngx_event_t              reader;
+    ngx_queue_t              waits;
+    ngx_uint_t               missing;      /* answers to come */
+    ngx_msec_t               asked;        /* when somebody wanted it */
+    ngx_msec_t               read;         /* when */
+    time_t                   now;          /* of the reading */
+    ngx_mcds_summary_t      *ended;        /* sum of the final slots */
+    uint64_t                 ended_slot;   /* the present one then */
+    ngx_uint_t               ended_n;
+    ngx_mcds_summary_t      *shown;
+    ngx_mcds_ranked_t      **order;
+    ngx_mcds_top_list_t      list;
+
+    unsigned                 listed:1;
+    unsigned                 answered:1;   /* by one of those asked */
+    unsigned                 warned:1;
+
+    ngx_mcds_top_part_t      part[1];      /* slots of them, a ring */
+};
+
+
+static ngx_mcds_top_state_t *ngx_mcds_top_state(ngx_mcds_top_t *top);
+static void ngx_mcds_top_free(ngx_mcds_summary_t *summary);
+static void ngx_mcds_top_schedule(ngx_mcds_top_t *top, ngx_msec_t wait);
+static void ngx_mcds_top_give_handler(ngx_event_t *ev);
+static void ngx_mcds_top_get(ngx_mcds_top_t *top);
+static void ngx_mcds_top_got(void *data, ngx_mcds_result_t *result);
+static ngx_mcds_value_t *ngx_mcds_top_merged(ngx_mcds_top_t *top,
+    ngx_mcds_result_t *result);
+static void ngx_mcds_top_stored(void *data, ngx_mcds_result_t *result);
+static void ngx_mcds_top_again(ngx_mcds_top_t *top, char *reason);
+static void ngx_mcds_top_smaller(ngx_mcds_top_t *top);
+static void ngx_mcds_top_take_back(ngx_mcds_top_t *top, char *reason);
+static void ngx_mcds_top_lose(ngx_mcds_top_t *top,
+    ngx_mcds_summary_t *summary, char *reason);
+static void ngx_mcds_top_given(ngx_mcds_top_t *top);
+static void ngx_mcds_top_reader_handler(ngx_event_t *ev);
+static void ngx_mcds_top_begin(ngx_mcds_top_t *top);
+static void ngx_mcds_top_part_handler(void *data, ngx_mcds_result_t *result);
+static void ngx_mcds_top_finish(ngx_mcds_top_t *top);
+static void ngx_mcds_top_add_up(ngx_mcds_top_t *top);
+static void ngx_mcds_top_request(ngx_mcds_top_t *top, uint64_t slot,
+    ngx_mcds_request_t *req, u_char *suffix);
+
+
+/* ":top:" and a number */
+#define NGX_MCDS_TOP_SUFFIX       (sizeof(":top:") - 1 + NGX_INT64_LEN)
+
+
+uint64_t
+ngx_mcds_top_slot(ngx_mcds_top_t *top, time_t now)
+{
+    return now / (top->window / top->slots);
+}
+
+
+uint32_t
+ngx_mcds_top_ttl(ngx_mcds_top_t *top, uint64_t slot, time_t now)
+{
+    int64_t  ttl;
+
+    ttl = (int64_t) (slot + top->slots) * (top->window / top->slots) - now;
+
+    if (ttl <= 0) {
+        return 0;
+    }
+
+    return ngx_min(ttl + NGX_MCDS_TOP_SPARE, NGX_MCDS_MAX_TTL);
+}
+
+
+static ngx_mcds_top_state_t *
+ngx_mcds_top_state(ngx_mcds_top_t *top)
+{
+    size_t                 size;
+    ngx_uint_t             i;
+    ngx_mcds_top_state_t  *state;
+
+    if (top->state) {
+        return top->state;
+    }
+
+    size = offsetof(ngx_mcds_top_state_t, part)
+           + top->slots * sizeof(ngx_mcds_top_part_t)
+           + top->keys * sizeof(ngx_mcds_ranked_t *);
+
+    state = ngx_calloc(size, ngx_cycle->log);
+    if (state == NULL) {
+        return NULL;
+    }
+
+    state->ended = ngx_mcds_summary_create(top->keys, ngx_cycle->log);
+    if (state->ended == NULL) {
+        ngx_free(state);
+        return NULL;
+    }
+
+    state->shown = ngx_mcds_summary_create(top->keys, ngx_cycle->log);
+    if (state->shown == NULL) {
+        ngx_free(state->ended);
+        ngx_free(state);
+        return NULL;
+    }
+
+    for (i = 0; i < top->slots; i++) {
+        state->part[i].top = top;
+    }
+
+    state->order = (ngx_mcds_ranked_t **) &state->part[top->slots];
+    state->limit = top->keys;
+    state->given = ngx_current_msec;
+    state->asked = ngx_current_msec;
+
+    state->give.handler = ngx_mcds_top_give_handler;
+    state->give.data = top;
+    state->give.log = ngx_cycle->log;
+
+    state->reader.handler = ngx_mcds_top_reader_handler;
+    state->reader.data = top;
+    state->reader.log = ngx_cycle->log;
+    state->reader.cancelable = 1;
+
+    ngx_queue_init(&state->waits);
+
+    top->state = state;
+
+    return state;
+}
+
+
+void
+ngx_mcds_top_start(ngx_mcds_top_t *top)
+{
+    ngx_mcds_top_state_t  *state;
+
+    state = ngx_mcds_top_state(top);
+
+    if (state) {
+        ngx_add_timer(&state->reader, 1);
+    }
+}
+
+
+void
+ngx_mcds_top_exit(ngx_mcds_top_t *top)
+{
+    ngx_uint_t             i;
+    ngx_queue_t           *q;
+    ngx_mcds_top_state_t  *state;
+
+    state = top->state;
+
+    if (state == NULL) {
+        return;
+    }
+
+    while (!ngx_queue_empty(&state->waits)) {
+        q = ngx_queue_head(&state->waits);
+        ngx_queue_remove(q);
+        ngx_free(ngx_queue_data(q, ngx_mcds_top_wait_t, queue));
+    }
+
+    for (i = 0; i < top->slots; i++) {
+        ngx_mcds_value_unref(state->part[i].value);
+    }
+
+    ngx_mcds_top_free(state->current);
+    ngx_mcds_top_free(state->old);
+    ngx_mcds_top_free(state->flying);
+    ngx_mcds_top_free(state->ended);
+    ngx_mcds_top_free(state->shown);
+
+    ngx_free(state);
+
+    top->state = NULL;
+}
+
+
+static void
+ngx_mcds_top_free(ngx_mcds_summary_t *summary)
+{
+    if (summary) {
+        ngx_free(summary);
+    }
+}
+
+
+void
+ngx_mcds_top_add(ngx_mcds_top_t *top, ngx_str_t *key, uint64_t count)
+{
+    uint64_t               slot;
+    ngx_mcds_top_state_t  *state;
+
+    if (key->len == 0 || key->len > NGX_MCDS_SUMMARY_KEY) {
+        return;
+    }
+
+    state = ngx_mcds_top_state(top);
+    if (state == NULL) {
+        return;
+    }
+
+    slot = ngx_mcds_top_slot(top, ngx_time());
+
+    if (state->current && state->current_slot != slot) {
+
+        if (state->old) {
+            ngx_mcds_top_lose(top, state->old, "there is no room for more");
+        }
+
+        state->old = state->current;
+        state->old_slot = state->current_slot;
+        state->current = NULL;
+    }
+
+    if (state->current == NULL) {
+        state->current = ngx_mcds_summary_create(top->keys, ngx_cycle->log);
+        if (state->current == NULL) {
+            return;
+        }
+
+        state->current_slot = slot;
+    }
+
+    ngx_mcds_summary_add(state->current, key, count);
+
+    if (!state->flying && !state->give.timer_set) {
+        ngx_mcds_top_schedule(top, top->flush);
+    }
+}
+
+
+static void
+ngx_mcds_top_schedule(ngx_mcds_top_t *top, ngx_msec_t wait)
+{
+    ngx_add_timer(&top->state->give,
+                  ngx_max(ngx_min(wait, NGX_MCDS_TOP_TICK), 1));
+}
+
+
+static void
+ngx_mcds_top_give_handler(ngx_event_t *ev)
+{
+    ngx_msec_t             passed;
+    ngx_mcds_top_t        *top;
+    ngx_mcds_top_state_t  *state;
+
+    top = ev->data;
+    state = top->state;
+
+    if (state->flying) {
+        ngx_mcds_top_get(top);
+        return;
+    }
+
+    passed = ngx_current_msec - state->given;
+
+    if (passed < top->flush && !ngx_exiting) {
+        ngx_mcds_top_schedule(top, top->flush - passed);
+        return;
+    }
+
+    if (state->old) {
+        state->flying = state->old;
+        state->flying_slot = state->old_slot;
+        state->old = NULL;
+
+    } else if (state->current) {
+        state->flying = state->current;
+        state->flying_slot = state->current_slot;
+        state->current = NULL;
+
+    } else {
+        return;
+    }
+
+    state->tries = 0;
+
+    ngx_mcds_top_get(top);
+}
+
+
+static void
+ngx_mcds_top_get(ngx_mcds_top_t *top)
+{
+    u_char                 suffix[NGX_MCDS_TOP_SUFFIX];
+    ngx_mcds_request_t     req;
+    ngx_mcds_top_state_t  *state;
+
+    state = top->state;
+
+    if (ngx_mcds_top_ttl(top, state->flying_slot, ngx_time()) == 0) {
+
+        /* nobody will see it */
+
+        ngx_mcds_top_given(top);
+        return;
+    }
+
+    ngx_mcds_top_request(top, state->flying_slot, &req, suffix);
+
+    req.verb = NGX_MCDS_GET;
+    req.want = NGX_MCDS_VALUE|NGX_MCDS_CAS;
+    req.limit = NGX_MCDS_TOP_LIMIT;
+    req.bulk = 1;
+
+    if (ngx_mcds_submit(top->pool, &req, ngx_mcds_top_got, top) == NULL) {
+        ngx_mcds_top_take_back(top, "out of memory");
+    }
+}
+
+
+static void
+ngx_mcds_top_got(void *data, ngx_mcds_result_t *result)
+{
+    ngx_mcds_top_t *top = data;
+
+    u_char                 suffix[NGX_MCDS_TOP_SUFFIX];
+    ngx_mcds_op_t         *op;
+    ngx_mcds_value_t      *value;
+    ngx_mcds_request_t     req;
+    ngx_mcds_top_state_t  *state;
+
+    state = top->state;
+
+    if (result->rc != NGX_MCDS_OK && result->rc != NGX_MCDS_NOT_FOUND) {
+        ngx_mcds_top_take_back(top, ngx_mcds_strerror(result->rc));
+        return;
+    }
+
+    value = ngx_mcds_top_merged(top, result);
+    if (value == NULL) {
+        ngx_mcds_top_take_back(top, "out of memory");
+        return;
+    }
+
+    ngx_mcds_top_request(top, state->flying_slot, &req, suffix);
+
+    req.verb = NGX_MCDS_ADD;
+    req.value = value;
+    req.ttl = ngx_mcds_top_ttl(top, state->flying_slot, ngx_time());
+
+    if (result->rc == NGX_MCDS_OK) {
+        req.verb = NGX_MCDS_SET;
+        req.cas = result->cas;
+    }
+
+    op = ngx_mcds_submit(top->pool, &req, ngx_mcds_top_stored, top);
+
+    ngx_mcds_value_unref(value);
+
+    if (op == NULL) {
+        ngx_mcds_top_take_back(top, "out of memory");
+    }
+}
+
+
+/* what is to be stored: what there was, and ours */
+
+static ngx_mcds_value_t *
+ngx_mcds_top_merged(ngx_mcds_top_t *top, ngx_mcds_result_t *result)
+{
+    ngx_int_t              rc;
+    ngx_mcds_value_t      *value;
+    ngx_mcds_summary_t    *merged;
+    ngx_mcds_top_state_t  *state;
+
+    state = top->state;
+
+    if (result->rc == NGX_MCDS_NOT_FOUND) {
+        return ngx_mcds_summary_encode(state->flying, state->limit,
+                                       ngx_cycle->log);
+    }
+
+    merged = ngx_mcds_summary_create(top->keys, ngx_cycle->log);
+    if (merged == NULL) {
+        return NULL;
+    }
+
+    rc = ngx_mcds_summary_decode(merged, result->data, result->len,
+                                 ngx_cycle->log);
+
+    if (rc == NGX_ERROR) {
+        ngx_free(merged);
+        return NULL;
+    }
+
+    if (rc == NGX_DECLINED && !state->warned) {
+        state->warned = 1;
+        ngx_log_error(NGX_LOG_WARN, ngx_cycle->log, 0,
+                      "mcds: what lies in the place of the most viewed "
+                      "\"%V\" is something else, it is replaced", &top->key);
+    }
+
+    ngx_mcds_summary_merge(merged, state->flying);
+
+    value = ngx_mcds_summary_encode(merged, state->limit, ngx_cycle->log);
+
+    ngx_free(merged);
+
+    return value;
+}
+
+
+static void
+ngx_mcds_top_stored(void *data, ngx_mcds_result_t *result)
+{
+    ngx_mcds_top_t *top = data;
+
+    switch (result->rc) {
+
+    case NGX_MCDS_OK:
+        ngx_mcds_top_given(top);
+        return;
+
+    case NGX_MCDS_EXISTS:
+    case NGX_MCDS_NOT_STORED:
+    case NGX_MCDS_NOT_FOUND:
+        ngx_mcds_top_again(top, "others are faster");
+        return;
+
+    case NGX_MCDS_TOO_LARGE:
+        ngx_mcds_top_smaller(top);
+        return;
+
+    case NGX_MCDS_TIMEOUT:
+    case NGX_MCDS_CLOSED:
+    case NGX_MCDS_PROTOCOL:
+
+        /* it may be there; counting twice is worse than not at all */
+
+        ngx_mcds_top_lose(top, top->state->flying,
+                          ngx_mcds_strerror(result->rc));
+        top->state->flying = NULL;
+        ngx_mcds_top_given(top);
+        return;
+
+    default:
+        ngx_mcds_top_take_back(top, ngx_mcds_strerror(result->rc));
+        return;
+    }
+}
+
+
+static void
+ngx_mcds_top_again(ngx_mcds_top_t *top, char *reason)
+{
+    if (++top->state->tries == NGX_MCDS_TOP_TRIES) {
+        ngx_mcds_top_take_back(top, reason);
+        return;
+    }
+
+    /* not all at once again */
+
+    ngx_mcds_top_schedule(top, 1 + ngx_random() % (NGX_MCDS_TOP_RETRY
+                                                   * top->state->tries));
+}
+
+
+static void
+ngx_mcds_top_smaller(ngx_mcds_top_t *top)
+{
+    ngx_mcds_top_state_t  *state;
+
+    state = top->state;
+
+    if (state->limit / 2 < NGX_MCDS_TOP_FEW) {
+        ngx_mcds_top_lose(top, state->flying,
+                          ngx_mcds_strerror(NGX_MCDS_TOO_LARGE));
+        state->flying = NULL;
+        ngx_mcds_top_given(top);
+        return;
+    }
+
+    state->limit /= 2;
+
+    ngx_log_error(NGX_LOG_NOTICE, ngx_cycle->log, 0,
+                  "mcds: the most viewed \"%V\" are too large for an item, "
+                  "%ui keys are stored from now on", &top->key,
+                  state->limit);
+
+    ngx_mcds_top_again(top, ngx_mcds_strerror(NGX_MCDS_TOO_LARGE));
+}
+
+
+/* what could not be given away goes the next time */
+
+static void
+ngx_mcds_top_take_back(ngx_mcds_top_t *top, char *reason)
+{
+    ngx_mcds_summary_t    *flying;
+    ngx_mcds_top_state_t  *state;
+
+    state = top->state;
+
+    flying = state->flying;
+    state->flying = NULL;
+
+    if (ngx_exiting) {
+        ngx_mcds_top_lose(top, flying, reason);
+
+    } else if (state->current && state->current_slot == state->flying_slot) {
+        ngx_mcds_summary_merge(state->current, flying);
+        ngx_free(flying);
+
+    } else if (state->current == NULL
+               && state->flying_slot == ngx_mcds_top_slot(top, ngx_time()))
+    {
+        state->current = flying;
+        state->current_slot = state->flying_slot;
+
+    } else if (state->old == NULL) {
+        state->old = flying;
+        state->old_slot = state->flying_slot;
+
+    } else {
+        ngx_mcds_top_lose(top, flying, reason);
+    }
+
+    ngx_mcds_top_given(top);
+}
+
+
+static void
+ngx_mcds_top_lose(ngx_mcds_top_t *top, ngx_mcds_summary_t *summary,
+    char *reason)
+{
+    ngx_log_error(NGX_LOG_WARN, ngx_cycle->log, 0,
+                  "mcds: %uL counts for the most viewed \"%V\" are lost: %s",
+                  summary->total, &top->key, reason);
+
+    ngx_free(summary);
+}
+
+
+static void
+ngx_mcds_top_given(ngx_mcds_top_t *top)
+{
+    ngx_mcds_top_state_t  *state;
+
+    state = top->state;
+
+    if (state->flying) {
+        ngx_free(state->flying);
+        state->flying = NULL;
+    }
+
+    state->given = ngx_current_msec;
+
+    if (state->old || state->current) {
+        ngx_mcds_top_schedule(top, ngx_exiting ? 1 : top->flush);
+    }
+}
+
+
+ngx_mcds_top_list_t *
+ngx_mcds_top_list(ngx_mcds_top_t *top)
+{
+    ngx_mcds_top_state_t  *state;
+
+    state = top->state;
+
+    if (state == NULL) {
+        return NULL;
+    }
+
+    state->asked = ngx_current_msec;
+
+    return state->listed ? &state->list : NULL;
+}
+
+
+ngx_int_t
+ngx_mcds_top_read(ngx_mcds_top_t *top, ngx_mcds_top_pt handler, void *data,
+    ngx_mcds_top_wait_t **wait)
+{
+    ngx_mcds_top_wait_t   *w;
+    ngx_mcds_top_state_t  *state;
+
+    state = ngx_mcds_top_state(top);
+    if (state == NULL) {
+        return NGX_ERROR;
+    }
+
+    state->asked = ngx_current_msec;
+
+    if (state->missing == 0
+        && state->read
+        && ngx_current_msec - state->read < top->flush)
+    {
+        return NGX_OK;
+    }
+
+    w = ngx_alloc(sizeof(ngx_mcds_top_wait_t), ngx_cycle->log);
+    if (w == NULL) {
+        return NGX_ERROR;
+    }
+
+    if (state->missing == 0) {
+        ngx_mcds_top_begin(top);
+    }
+
+    if (state->missing == 0) {
+        ngx_free(w);
+        return NGX_OK;
+    }
+
+    w->handler = handler;
+    w->data = data;
+    ngx_queue_insert_tail(&state->waits, &w->queue);
+
+    *wait = w;
+
+    return NGX_AGAIN;
+}
+
+
+void
+ngx_mcds_top_cancel(ngx_mcds_top_wait_t *wait)
+{
+    wait->handler = NULL;
+}
+
+
+static void
+ngx_mcds_top_reader_handler(ngx_event_t *ev)
+{
+    ngx_msec_t             wait;
+    ngx_mcds_top_t        *top;
+    ngx_mcds_top_state_t  *state;
+
+    top = ev->data;
+    state = top->state;
+
+    wait = NGX_MCDS_TOP_IDLE;
+
+    if (ngx_current_msec - state->asked < NGX_MCDS_TOP_IDLE) {
+        wait = top->flush;
+    }
+
+    if (state->missing == 0
+        && (state->read == 0 || ngx_current_msec - state->read >= wait))
+    {
+        ngx_mcds_top_begin(top);
+    }
+
+    ngx_add_timer(ev, ngx_max(top->flush, NGX_MCDS_TOP_TICK));
+}
+
+
+static void
+ngx_mcds_top_begin(ngx_mcds_top_t *top)
+{
+    u_char                 suffix[NGX_MCDS_TOP_SUFFIX];
+    uint64_t               slot, present;
+    ngx_mcds_request_t     req;
+    ngx_mcds_top_part_t   *part;
+    ngx_mcds_top_state_t  *state;
+
+    state = top->state;
+
+    state->now = ngx_time();
+    state->answered = 0;
+
+    present = ngx_mcds_top_slot(top, state->now);
+
+    for (slot = present + 1 - top->slots; slot <= present; slot++) {
+        part = &state->part[slot % top->slots];
+
+        if (part->slot != slot) {
+            ngx_mcds_value_unref(part->value);
+            part->value = NULL;
+            part->slot = slot;
+            part->final = 0;
+        }
+
+        if (part->final) {
+            continue;
+        }
+
+        ngx_mcds_top_request(top, slot, &req, suffix);
+
+        req.verb = NGX_MCDS_GET;
+        req.want = NGX_MCDS_VALUE;
+        req.limit = NGX_MCDS_TOP_LIMIT;
+        req.bulk = 1;
+
+        if (ngx_mcds_submit(top->pool, &req, ngx_mcds_top_part_handler, part))
+        {
+            state->missing++;
+        }
+    }
+}
+
+
+static void
+ngx_mcds_top_part_handler(void *data, ngx_mcds_result_t *result)
+{
+    ngx_mcds_top_part_t *part = data;
+
+    time_t                 end;
+    ngx_mcds_top_t        *top;
+    ngx_mcds_value_t      *value;
+    ngx_mcds_top_state_t  *state;
+
+    top = part->top;
+    state = top->state;
+
+    value = NULL;
+
+    if (result->rc == NGX_MCDS_OK) {
+        value = ngx_mcds_result_value(result, ngx_cycle->log);
+    }
+
+    if (value || result->rc == NGX_MCDS_NOT_FOUND) {
+        state->answered = 1;
+
+        ngx_mcds_value_unref(part->value);
+        part->value = value;
+
+        end = (part->slot + 1) * (top->window / top->slots);
+
+        part->final = (state->now >= end + NGX_MCDS_TOP_SETTLE
+                                     + (time_t) (top->flush / 1000));
+    }
+
+    if (--state->missing == 0) {
+        ngx_mcds_top_finish(top);
+    }
+}
+
+
+static void
+ngx_mcds_top_finish(ngx_mcds_top_t *top)
+{
+    ngx_queue_t           *q, waits;
+    ngx_mcds_top_wait_t   *wait;
+    ngx_mcds_top_state_t  *state;
+
+    state = top->state;
+
+    state->read = ngx_max(ngx_current_msec, 1);
+
+    if (state->answered) {
+        ngx_mcds_top_add_up(top);
+    }
+
+    if (ngx_queue_empty(&state->waits)) {
+        return;
+    }
+
+    /* whoever asks again now, waits for the next reading */
+
+    waits = state->waits;
+    waits.next->prev = &waits;
+    waits.prev->next = &waits;
+    ngx_queue_init(&state->waits);
+
+    while (!ngx_queue_empty(&waits)) {
+        q = ngx_queue_head(&waits);
+        ngx_queue_remove(q);
+
+        wait = ngx_queue_data(q, ngx_mcds_top_wait_t, queue);
+
+        if (wait->handler) {
+            wait->handler(wait->data);
+        }
+
+        ngx_free(wait);
+    }
+}
+
+
+/*
+ * Slots that have ended are many, and added up once for all; a value that is
+ * not what it should be counts as none.
+ */
+
+static void
+ngx_mcds_top_add_up(ngx_mcds_top_t *top)
+{
+    uint64_t               present;
+    ngx_uint_t             i, n;
+    ngx_mcds_value_t      *value;
+    ngx_mcds_top_state_t  *state;
+
+    state = top->state;
+    present = ngx_mcds_top_slot(top, state->now);
+
+    for (n = 0, i = 0; i < top->slots; i++) {
+        n += state->part[i].final;
+    }
+
+    if (state->ended_slot != present || state->ended_n != n) {
+        state->ended_slot = present;
+        state->ended_n = n;
+
+        ngx_mcds_summary_reset(state->ended);
+
+        for (i = 0; i < top->slots; i++) {
+            value = state->part[i].value;
+
+            if (value && state->part[i].final) {
+                (void) ngx_mcds_summary_decode(state->ended, value->data,
+                                               value->len, ngx_cycle->log);
+            }
+        }
+    }
+
+    ngx_mcds_summary_reset(state->shown);
+    ngx_mcds_summary_merge(state->shown, state->ended);
+
+    for (i = 0; i < top->slots; i++) {
+        value = state->part[i].value;
+
+        if (value && !state->part[i].final) {
+            (void) ngx_mcds_summary_decode(state->shown, value->data,
+                                           value->len, ngx_cycle->log);
+        }
+    }
+
+    state->list.total = state->shown->total;
+    state->list.n = ngx_mcds_summary_sort(state->shown, state->order,
+                                          top->size);
+    state->list.ranked = state->order;
+    state->listed = 1;
+}
+
+
+static void
+ngx_mcds_top_request(ngx_mcds_top_t *top, uint64_t slot,
+    ngx_mcds_request_t *req, u_char *suffix)
+{
+    ngx_memzero(req, sizeof(ngx_mcds_request_t));
+
+    req->key = top->key;
+    req->suffix.data = suffix;
+    req->suffix.len = ngx_sprintf(suffix, ":top:%uL", slot) - suffix;
+}
