@@ -37,11 +37,11 @@ http {
 EOT
 
 my %kinds = (
-    split => { parts => 2, total => 1000, body => 'first part' },
+    split => { parts => 2, part => 495, total => 1000, body => 'first part' },
     list => { kind => 2, status => 0, headers => '', body => 'Cookie' },
 );
 
-my %why = (split => 'split body', list => 'list of headers');
+my %why = (split => 'parts are missing', list => 'list of headers');
 
 sub key { 'http://localhost' . shift }
 

@@ -19,9 +19,14 @@ use Test::Mcds::Entry;
 
 my $t = Test::Mcds->new();
 
-my $m = $t->memcached('m', args => ['-I', '512k']);
+my $m = $t->fake('m', sub {
+    my ($f, $c, $line) = @_;
+    return "SERVER_ERROR object too large for cache\r\n"
+        if $line =~ /^ms \S+ (\d+)/ && $1 > 16_000;
+    return;
+});
 my $o = $t->origin('o', { headers => ['Cache-Control' => 'max-age=60'] },
-    paths => { '/large' => { body => 'x' x 700_000 } });
+    paths => { '/large' => { body => 'x' x 70_000 } });
 
 my $h = $t->nginx('h', <<'EOT');
 %%GLOBALS%%

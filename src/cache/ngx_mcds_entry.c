@@ -22,6 +22,7 @@ static size_t ngx_mcds_entry_size(ngx_mcds_entry_t *entry);
 static u_char *ngx_mcds_entry_copy(u_char *p, ngx_str_t *src);
 static uint32_t ngx_mcds_entry_crc(u_char *data, size_t len);
 static char *ngx_mcds_entry_check(ngx_mcds_entry_t *entry);
+static ngx_int_t ngx_mcds_entry_check_parts(ngx_mcds_entry_t *entry);
 static ngx_int_t ngx_mcds_entry_check_ext(ngx_str_t *ext);
 static ngx_int_t ngx_mcds_entry_check_headers(ngx_str_t *headers);
 static u_char *ngx_mcds_entry_name_end(u_char *p, u_char *last);
@@ -117,6 +118,8 @@ ngx_mcds_entry_finish(ngx_mcds_value_t *value, ngx_mcds_entry_t *entry)
     p = ngx_mcds_entry_put32(p, (uint32_t) body);
     p = ngx_mcds_entry_put32(p, entry->parts);
     p = ngx_mcds_entry_put16(p, (uint32_t) entry->status);
+    p = ngx_mcds_entry_put16(p, 0);
+    p = ngx_mcds_entry_put32(p, entry->parts ? entry->part : 0);
 
     ngx_memzero(p, value->data + NGX_MCDS_ENTRY_HEADER - p);
 
@@ -221,6 +224,7 @@ ngx_mcds_entry_read(ngx_mcds_entry_t *entry, u_char *data, size_t len,
     entry->took = ngx_mcds_entry_get32(data + 60);
     entry->parts = ngx_mcds_entry_get32(data + 80);
     entry->status = ngx_mcds_entry_get16(data + 84);
+    entry->part = ngx_mcds_entry_get32(data + 88);
 
     p = data + header;
 
@@ -250,6 +254,18 @@ ngx_mcds_entry_read(ngx_mcds_entry_t *entry, u_char *data, size_t len,
     }
 
     return NGX_OK;
+}
+
+
+size_t
+ngx_mcds_entry_part(ngx_mcds_entry_t *entry, uint32_t n)
+{
+    if (n < entry->parts - 1) {
+        return entry->part;
+    }
+
+    return (size_t) (entry->total - entry->body.len
+                     - (uint64_t) n * entry->part);
 }
 
 
@@ -384,9 +400,7 @@ ngx_mcds_entry_check(ngx_mcds_entry_t *entry)
         return "unknown kind";
     }
 
-    if (entry->parts ? entry->total <= entry->body.len
-                     : entry->total != entry->body.len)
-    {
+    if (ngx_mcds_entry_check_parts(entry) != NGX_OK) {
         return "wrong length of the body";
     }
 
@@ -399,6 +413,31 @@ ngx_mcds_entry_check(ngx_mcds_entry_t *entry)
     }
 
     return NULL;
+}
+
+
+static ngx_int_t
+ngx_mcds_entry_check_parts(ngx_mcds_entry_t *entry)
+{
+    uint64_t  rest;
+
+    if (entry->parts == 0) {
+        return (entry->total == entry->body.len) ? NGX_OK : NGX_DECLINED;
+    }
+
+    if (entry->kind != NGX_MCDS_ENTRY_PAGE
+        || entry->part == 0
+        || entry->total <= entry->body.len)
+    {
+        return NGX_DECLINED;
+    }
+
+    /* the last part is not empty, nor longer than the others */
+
+    rest = entry->total - entry->body.len;
+
+    return ((rest - 1) / entry->part == entry->parts - 1)
+           ? NGX_OK : NGX_DECLINED;
 }
 
 

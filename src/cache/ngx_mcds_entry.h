@@ -40,19 +40,22 @@
  *   68    4  length of the extensions
  *   72    4  length of the headers
  *   76    4  length of the body in this item
- *   80    4  number of further items that hold the rest of the body, 0: none
+ *   80    4  number of parts, further items that hold the rest of the body,
+ *            see ngx_mcds_part.h; 0: none
  *   84    2  status, 200 to 599; 0 unless a page
  *   86    2  reserved, 0
- *   88   24  reserved, 0
+ *   88    4  length of the data of each part but the last, which is what is
+ *            left; 0 without parts
+ *   92   20  reserved, 0
  *  112       key, extensions, headers, body
  *
  * The key is the text of mcds_cache_key, not the hash of it.  Extensions are
  * any number of: type (2 bytes), length (4 bytes), data; a reader skips types
  * it does not know.  Headers are lines of a name, ": " (just one space), the
- * value and CRLF; there is no empty line at the end.  Without further items
- * the length of the whole body is that of the body in this item, with them it
- * is larger.  Flags and reserved bytes that a reader does not know are
- * skipped; what must not be skipped is another format.
+ * value and CRLF; there is no empty line at the end.  Without parts the length
+ * of the whole body is that of the body in this item, with them it is larger;
+ * only a page has parts.  Flags and reserved bytes that a reader does not know
+ * are skipped; what must not be skipped is another format.
  */
 
 #define NGX_MCDS_ENTRY_HEADER     112
@@ -87,6 +90,7 @@ typedef struct {
     uint32_t      sie;
     uint32_t      took;
     uint32_t      parts;
+    uint32_t      part;           /* length of each but the last */
     ngx_uint_t    status;
     ngx_str_t     key;
     ngx_str_t     ext;
@@ -139,6 +143,11 @@ ngx_mcds_value_t *ngx_mcds_entry_grow(ngx_mcds_value_t *value, size_t more,
 
 ngx_int_t ngx_mcds_entry_read(ngx_mcds_entry_t *entry, u_char *data,
     size_t len, ngx_str_t *key, char **why);
+
+
+/* the length of the data of part n, of a page that has it */
+
+size_t ngx_mcds_entry_part(ngx_mcds_entry_t *entry, uint32_t n);
 
 
 /*

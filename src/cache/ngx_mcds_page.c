@@ -15,6 +15,9 @@
 /* pages that a worker remembers beyond their requests */
 #define NGX_MCDS_PAGES            4096
 
+/* of a page that is used, far more than are ever written */
+#define NGX_MCDS_MAX_PARTS        4096
+
 
 static ngx_mcds_page_t *ngx_mcds_page_get(ngx_mcds_pool_t *pool,
     ngx_str_t *key);
@@ -25,6 +28,10 @@ static void ngx_mcds_page_insert(ngx_rbtree_node_t *temp,
 static void ngx_mcds_page_forget(ngx_mcds_page_t *page);
 static void ngx_mcds_page_read_handler(ngx_event_t *ev);
 static void ngx_mcds_page_read_done(void *data, ngx_mcds_result_t *result);
+static ngx_uint_t ngx_mcds_page_read_window(ngx_mcds_read_t *read);
+static void ngx_mcds_page_read_opened(void *data, ngx_uint_t rc);
+static void ngx_mcds_page_read_end(ngx_mcds_read_t *read,
+    ngx_uint_t outcome);
 static void ngx_mcds_page_no_cas(ngx_mcds_page_t *page);
 
 
@@ -66,7 +73,9 @@ void
 ngx_mcds_copy_unref(ngx_mcds_copy_t *copy)
 {
     if (copy && --copy->refs == 0) {
+        ngx_mcds_stream_unkeep(copy);
         ngx_mcds_value_unref(copy->value);
+        ngx_mcds_page_unref(copy->page);
         ngx_free(copy);
     }
 }
@@ -79,7 +88,6 @@ ngx_mcds_copy_create(ngx_mcds_page_t *page, ngx_mcds_value_t *value,
     uint64_t cas)
 {
     char             *why;
-    ngx_mcds_key_t    key;
     ngx_mcds_copy_t  *copy;
 
     copy = ngx_alloc(sizeof(ngx_mcds_copy_t), ngx_cycle->log);
@@ -94,24 +102,55 @@ ngx_mcds_copy_create(ngx_mcds_page_t *page, ngx_mcds_value_t *value,
         /* what later versions may write, and this one cannot serve */
 
         why = (copy->entry.kind == NGX_MCDS_ENTRY_VARY) ? "list of headers"
-              : copy->entry.parts ? "split body" : NULL;
+              : (copy->entry.total > page->limit) ? "too large"
+              : (copy->entry.parts > NGX_MCDS_MAX_PARTS) ? "too many parts"
+              : NULL;
     }
 
     if (why) {
-        ngx_mcds_key_show(&key, &page->key);
-
-        ngx_log_error(NGX_LOG_INFO, ngx_cycle->log, 0,
-                      "mcds: item of page \"%*s\" is not used: %s",
-                      (size_t) key.len, key.data, why);
+        ngx_mcds_page_not_used(page, why);
         ngx_free(copy);
         return NULL;
     }
 
     copy->refs = 1;
+    copy->page = page;
     copy->value = ngx_mcds_value_ref(value);
     copy->cas = cas;
+    copy->kept = NULL;
+
+    ngx_mcds_page_ref(page);
+    ngx_mcds_page_saw(page, copy, cas);
 
     return copy;
+}
+
+
+void
+ngx_mcds_page_not_used(ngx_mcds_page_t *page, char *why)
+{
+    ngx_mcds_key_t  key;
+
+    ngx_mcds_key_show(&key, &page->key);
+
+    ngx_log_error(NGX_LOG_INFO, ngx_cycle->log, 0,
+                  "mcds: item of page \"%*s\" is not used: %s",
+                  (size_t) key.len, key.data, why);
+}
+
+
+void
+ngx_mcds_page_saw(ngx_mcds_page_t *page, ngx_mcds_copy_t *copy, uint64_t cas)
+{
+    if (cas == 0 || copy->entry.parts == 0) {
+        return;
+    }
+
+    page->cut.generation = copy->entry.generation;
+    page->cut.total = copy->entry.total;
+    page->cut.parts = copy->entry.parts;
+    page->cut.part = copy->entry.part;
+    page->cut_cas = cas;
 }
 
 
@@ -407,6 +446,7 @@ ngx_mcds_page_lookup(ngx_mcds_seat_t *seat)
         }
 
         read->page = page;
+        read->copy = NULL;
         ngx_queue_init(&read->seats);
         ngx_queue_insert_tail(&ngx_mcds_pages_reads, &read->queue);
 
@@ -470,16 +510,12 @@ static void
 ngx_mcds_page_read_done(void *data, ngx_mcds_result_t *result)
 {
     ngx_uint_t         outcome;
-    ngx_queue_t       *q;
     ngx_mcds_page_t   *page;
-    ngx_mcds_copy_t   *copy;
     ngx_mcds_read_t   *read;
-    ngx_mcds_seat_t   *seat;
     ngx_mcds_value_t  *value;
 
     read = data;
     page = read->page;
-    copy = NULL;
     outcome = NGX_MCDS_PAGE_MISSING;
 
     if (result->rc == NGX_MCDS_OK && !ngx_queue_empty(&read->seats)) {
@@ -488,25 +524,86 @@ ngx_mcds_page_read_done(void *data, ngx_mcds_result_t *result)
         value = ngx_mcds_result_value(result, ngx_cycle->log);
 
         if (value) {
-            copy = ngx_mcds_copy_create(page, value, result->cas);
+            read->copy = ngx_mcds_copy_create(page, value, result->cas);
             ngx_mcds_value_unref(value);
         }
 
-        if (copy) {
+        if (read->copy) {
             outcome = NGX_MCDS_PAGE_FOUND;
         }
 
         if (result->cas == 0) {
             ngx_mcds_page_no_cas(page);
-
-            ngx_mcds_copy_unref(copy);
-            copy = NULL;
             outcome = NGX_MCDS_PAGE_FAILED;
         }
 
     } else if (!ngx_mcds_answered(result->rc)) {
         outcome = NGX_MCDS_PAGE_FAILED;
     }
+
+    if (outcome == NGX_MCDS_PAGE_FOUND && read->copy->entry.parts) {
+
+        if (ngx_mcds_stream_open(read->copy, ngx_mcds_page_read_window(read),
+                                 ngx_mcds_page_read_opened, read)
+            == NGX_OK)
+        {
+            return;
+        }
+
+        outcome = NGX_MCDS_PAGE_FAILED;
+    }
+
+    ngx_mcds_page_read_end(read, outcome);
+}
+
+
+/* who answers by headers alone, or by some middle part, needs no first ones */
+
+static ngx_uint_t
+ngx_mcds_page_read_window(ngx_mcds_read_t *read)
+{
+    ngx_queue_t      *q;
+    ngx_mcds_seat_t  *seat;
+
+    for (q = ngx_queue_head(&read->seats);
+         q != ngx_queue_sentinel(&read->seats);
+         q = ngx_queue_next(q))
+    {
+        seat = ngx_queue_data(q, ngx_mcds_seat_t, queue);
+
+        if (!seat->no_body) {
+            return 1;
+        }
+    }
+
+    return 0;
+}
+
+
+static void
+ngx_mcds_page_read_opened(void *data, ngx_uint_t rc)
+{
+    ngx_mcds_read_t *read = data;
+
+    ngx_uint_t  outcome;
+
+    if (ngx_mcds_answered(rc) && rc != NGX_MCDS_OK) {
+        ngx_mcds_page_not_used(read->page, "parts are missing");
+    }
+
+    outcome = (rc == NGX_MCDS_OK) ? NGX_MCDS_PAGE_FOUND
+              : ngx_mcds_answered(rc) ? NGX_MCDS_PAGE_MISSING
+              : NGX_MCDS_PAGE_FAILED;
+
+    ngx_mcds_page_read_end(read, outcome);
+}
+
+
+static void
+ngx_mcds_page_read_end(ngx_mcds_read_t *read, ngx_uint_t outcome)
+{
+    ngx_queue_t      *q;
+    ngx_mcds_seat_t  *seat;
 
     while (!ngx_queue_empty(&read->seats)) {
         q = ngx_queue_head(&read->seats);
@@ -515,12 +612,13 @@ ngx_mcds_page_read_done(void *data, ngx_mcds_result_t *result)
         ngx_queue_remove(q);
         seat->want_copy = 0;
 
-        seat->handler(seat->data, outcome, copy);
+        seat->handler(seat->data, outcome,
+                      outcome == NGX_MCDS_PAGE_FOUND ? read->copy : NULL);
     }
 
-    ngx_mcds_copy_unref(copy);
+    ngx_mcds_copy_unref(read->copy);
+    ngx_mcds_page_unref(read->page);
     ngx_free(read);
-    ngx_mcds_page_unref(page);
 }
 
 

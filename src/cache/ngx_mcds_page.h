@@ -16,22 +16,27 @@
 #include <ngx_event.h>
 #include "ngx_mcds_client.h"
 #include "ngx_mcds_entry.h"
+#include "ngx_mcds_split.h"
 
 
 typedef struct ngx_mcds_page_s  ngx_mcds_page_t;
 typedef struct ngx_mcds_seat_s  ngx_mcds_seat_t;
+typedef struct ngx_mcds_part_s  ngx_mcds_part_t;
 
 
 /*
  * A page as it was read or built, shared by all requests that look at it.
- * The strings of entry point into value.
+ * The strings of entry point into value.  When entry.parts is not 0, the body
+ * is to be read by ngx_mcds_stream_create().
  */
 
 typedef struct {
     ngx_uint_t          refs;
+    ngx_mcds_page_t    *page;          /* a reference */
     ngx_mcds_value_t   *value;
     ngx_mcds_entry_t    entry;
     uint64_t            cas;           /* 0: not known */
+    ngx_mcds_part_t   **kept;          /* parts in memory, or NULL */
 } ngx_mcds_copy_t;
 
 ngx_mcds_copy_t *ngx_mcds_copy_ref(ngx_mcds_copy_t *copy);
@@ -81,6 +86,8 @@ struct ngx_mcds_seat_s {
     unsigned            refresh:1;     /* does not wait for another's build */
     unsigned            has_old:1;     /* may show an old page */
     unsigned            want_copy:1;   /* waits for a lookup */
+    unsigned            no_body:1;     /* likely does not want the body from
+                                          its beginning */
 };
 
 
@@ -142,6 +149,15 @@ ngx_int_t ngx_mcds_page_enter(ngx_mcds_seat_t *seat, ngx_mcds_enter_t *enter,
 
 
 /*
+ * item: the longest entry that one item takes, as far as is known.  split:
+ * what takes the body of a longer one, NULL if nothing does.
+ */
+
+size_t ngx_mcds_page_item(ngx_mcds_seat_t *seat);
+ngx_mcds_split_t *ngx_mcds_page_split(ngx_mcds_seat_t *seat);
+
+
+/*
  * Ends a build of this seat's.  The value's reference is taken over (NULL with
  * FAILED and BACKOFF); it is stored unless somebody has stored a newer page or
  * deleted the old one since, and unless memcached is known not to take one of
@@ -151,6 +167,17 @@ ngx_int_t ngx_mcds_page_enter(ngx_mcds_seat_t *seat, ngx_mcds_enter_t *enter,
 
 void ngx_mcds_page_built(ngx_mcds_seat_t *seat, ngx_uint_t how,
     ngx_mcds_value_t *value, uint32_t ttl);
+
+
+/*
+ * The same with NGX_MCDS_BUILD_STORE for a body that was split: the entry is
+ * taken with all but the body, value as it came from ngx_mcds_entry_begin()
+ * and is not finished; split has all of the body and is taken over, too.
+ * Those who wait are told when the parts are stored.
+ */
+
+void ngx_mcds_page_built_split(ngx_mcds_seat_t *seat, ngx_mcds_value_t *value,
+    ngx_mcds_entry_t *entry, ngx_mcds_split_t *split);
 
 
 /*
@@ -169,6 +196,9 @@ void ngx_mcds_page_hand(ngx_mcds_seat_t *from, ngx_mcds_seat_t *to);
 
 void ngx_mcds_page_store(ngx_mcds_seat_t *seat, ngx_mcds_value_t *value,
     uint64_t cas, ngx_uint_t replace);
+void ngx_mcds_page_store_split(ngx_mcds_seat_t *seat, ngx_mcds_value_t *value,
+    ngx_mcds_entry_t *entry, ngx_mcds_split_t *split, uint64_t cas,
+    ngx_uint_t replace);
 
 
 /*

@@ -30,6 +30,7 @@ static void ngx_mcds_page_locked(void *data, ngx_mcds_lock_t *lock,
     ngx_uint_t rc);
 static ngx_int_t ngx_mcds_page_ask(ngx_mcds_page_t *page, ngx_uint_t whole);
 static void ngx_mcds_page_asked(void *data, ngx_mcds_result_t *result);
+static void ngx_mcds_page_opened(void *data, ngx_uint_t rc);
 static void ngx_mcds_page_step(ngx_mcds_page_t *page);
 static ngx_int_t ngx_mcds_page_changed(ngx_mcds_page_t *page);
 static void ngx_mcds_page_step_lock(ngx_mcds_page_t *page);
@@ -248,6 +249,48 @@ ngx_mcds_page_asked(void *data, ngx_mcds_result_t *result)
         }
     }
 
+    if (page->copy && page->copy->entry.parts) {
+        page->split = page->copy;
+        page->copy = NULL;
+
+        if (ngx_mcds_stream_open(page->split, 1, ngx_mcds_page_opened, page)
+            == NGX_OK)
+        {
+            return;
+        }
+
+        ngx_mcds_copy_unref(page->split);
+        page->split = NULL;
+        page->page_rc = NGX_MCDS_BUSY;
+    }
+
+    if (--page->missing == 0) {
+        ngx_mcds_page_step(page);
+    }
+}
+
+
+static void
+ngx_mcds_page_opened(void *data, ngx_uint_t rc)
+{
+    ngx_mcds_page_t *page = data;
+
+    if (rc == NGX_MCDS_OK) {
+        page->copy = page->split;
+
+    } else {
+        ngx_mcds_copy_unref(page->split);
+
+        if (ngx_mcds_answered(rc)) {
+            ngx_mcds_page_not_used(page, "parts are missing");
+
+        } else {
+            page->page_rc = rc;
+        }
+    }
+
+    page->split = NULL;
+
     if (--page->missing == 0) {
         ngx_mcds_page_step(page);
     }
@@ -414,8 +457,12 @@ ngx_mcds_page_found(ngx_mcds_page_t *page, ngx_mcds_copy_t *copy)
     ngx_uint_t        outcome;
     ngx_mcds_seat_t  *seat;
 
-    outcome = (copy->entry.kind == NGX_MCDS_ENTRY_PASS)
+    outcome = (copy == NULL || copy->entry.kind == NGX_MCDS_ENTRY_PASS)
               ? NGX_MCDS_PAGE_PASS : NGX_MCDS_PAGE_FOUND;
+
+    if (copy == NULL) {
+        ngx_mcds_page_give_up(page);
+    }
 
     seat = page->owner;
     page->owner = NULL;
@@ -620,7 +667,13 @@ ngx_mcds_page_poll_handler(ngx_event_t *ev)
     }
 
     if (page->state == NGX_MCDS_STORING) {
-        ngx_mcds_page_found(page, page->built);
+
+        /* of a split body there is none yet: all are told at the end */
+
+        if (page->built) {
+            ngx_mcds_page_found(page, page->built);
+        }
+
         return;
     }
 

@@ -37,6 +37,8 @@
 #include <ngx_event.h>
 #include "ngx_mcds_lock.h"
 #include "ngx_mcds_page.h"
+#include "ngx_mcds_split.h"
+#include "ngx_mcds_stream.h"
 
 
 typedef enum {
@@ -52,6 +54,7 @@ typedef enum {
 
 typedef struct {
     ngx_mcds_page_t      *page;
+    ngx_mcds_copy_t      *copy;        /* while its parts are looked for */
     ngx_queue_t           seats;
     ngx_queue_t           queue;       /* until it is sent */
 } ngx_mcds_read_t;
@@ -82,6 +85,10 @@ struct ngx_mcds_page_s {
     ngx_uint_t            page_rc;
     uint64_t              page_cas;
     ngx_mcds_copy_t      *copy;
+    ngx_mcds_copy_t      *split;       /* while its parts are looked for */
+
+    ngx_mcds_cut_t        cut;         /* the parts of a page that was seen */
+    uint64_t              cut_cas;     /* and its CAS; 0: no such page */
 
     ngx_event_t           poll;
     ngx_msec_t            poll_delay;
@@ -89,8 +96,6 @@ struct ngx_mcds_page_s {
     ngx_atomic_uint_t     sequence;
 
     ngx_msec_t            held_until;  /* the lock was seen held */
-    uint32_t              ttl;         /* of the value being stored */
-
     size_t                refused;     /* length that was too large, or 0 */
     ngx_msec_t            refused_until;
 
@@ -106,6 +111,16 @@ struct ngx_mcds_page_s {
 
 ngx_mcds_copy_t *ngx_mcds_copy_create(ngx_mcds_page_t *page,
     ngx_mcds_value_t *value, uint64_t cas);
+
+
+/* the copy is that of this CAS: its parts are known from now on */
+
+void ngx_mcds_page_saw(ngx_mcds_page_t *page, ngx_mcds_copy_t *copy,
+    uint64_t cas);
+
+
+/* for the log */
+void ngx_mcds_page_not_used(ngx_mcds_page_t *page, char *why);
 
 
 /* a page lives on while somebody refers to it, and some time beyond */
@@ -127,8 +142,9 @@ void ngx_mcds_page_moved(ngx_mcds_page_t *page);
 
 /*
  * Builds.  unqueue: a seat does not wait any more.  found: tells all who are
- * here, the owner, if there is one, and those who wait.  failed: the next who
- * waits builds.  release: of the lock, see ngx_mcds_lock_release().
+ * here, the owner, if there is one, and those who wait; without a copy: to go
+ * to the origin.  failed: the next who waits builds.  release: of the lock,
+ * see ngx_mcds_lock_release().
  */
 
 void ngx_mcds_page_unqueue(ngx_mcds_seat_t *seat);

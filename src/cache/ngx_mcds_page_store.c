@@ -2,7 +2,9 @@
 /*
  * Copyright (C) mcds authors
  *
- * What was built: those who wait are told, and memcached.
+ * What was built: those who wait are told, and memcached.  A body that was
+ * split, or is as soon as memcached refuses the whole page, goes before the
+ * page: its parts are stored first.
  */
 
 
@@ -15,64 +17,158 @@
 /* a page that memcached does not take is not offered to it so long, ms */
 #define NGX_MCDS_REFUSED          60000
 
+/* the parts of a page that was replaced stay for those who read, seconds */
+#define NGX_MCDS_LINGER           60
 
-static ngx_int_t ngx_mcds_page_put(ngx_mcds_page_t *page,
-    ngx_mcds_value_t *value);
-static void ngx_mcds_page_stored(void *data, ngx_mcds_result_t *result);
-static void ngx_mcds_page_stored_plain(void *data, ngx_mcds_result_t *result);
+/* the client's CRLF, see ngx_mcds_request_t */
+#define NGX_MCDS_SPARE            2
+
+
+/* a store under way */
+
+typedef struct {
+    ngx_mcds_page_t      *page;        /* a reference */
+    ngx_mcds_copy_t      *copy;        /* what is stored; NULL: not yet */
+    ngx_mcds_value_t     *head;        /* of a split body, not finished */
+    ngx_mcds_entry_t      entry;       /* of head; the strings are gone */
+
+    uint64_t              base;        /* CAS of what is replaced */
+    uint32_t              ttl;
+
+    unsigned              building:1;  /* the page's state is that of it */
+    unsigned              replace:1;   /* whatever there is */
+} ngx_mcds_store_t;
+
+
+static ngx_mcds_store_t *ngx_mcds_store_create(ngx_mcds_page_t *page,
+    ngx_mcds_value_t *value, ngx_mcds_entry_t *entry);
+static ngx_mcds_store_t *ngx_mcds_store_build(ngx_mcds_seat_t *seat,
+    ngx_mcds_value_t *value, ngx_mcds_entry_t *entry);
+static void ngx_mcds_store_put(ngx_mcds_store_t *store);
+static void ngx_mcds_store_answered(void *data, ngx_mcds_result_t *result);
+static ngx_int_t ngx_mcds_store_cut(ngx_mcds_store_t *store);
+static void ngx_mcds_store_parted(void *data, ngx_mcds_split_t *split,
+    ngx_uint_t rc);
+static ngx_mcds_copy_t *ngx_mcds_store_finish(ngx_mcds_store_t *store,
+    ngx_mcds_split_t *split);
+static void ngx_mcds_store_replaced(ngx_mcds_store_t *store, uint64_t cas);
+static void ngx_mcds_store_too_large(ngx_mcds_store_t *store, uint64_t len);
+static void ngx_mcds_store_end(ngx_mcds_store_t *store);
+
+
+size_t
+ngx_mcds_page_item(ngx_mcds_seat_t *seat)
+{
+    return ngx_mcds_split_limit(seat->page->pool);
+}
+
+
+ngx_mcds_split_t *
+ngx_mcds_page_split(ngx_mcds_seat_t *seat)
+{
+    return ngx_mcds_split_create(seat->page->pool, &seat->page->key);
+}
 
 
 void
 ngx_mcds_page_built(ngx_mcds_seat_t *seat, ngx_uint_t how,
     ngx_mcds_value_t *value, uint32_t ttl)
 {
-    ngx_mcds_copy_t  *copy;
-    ngx_mcds_page_t  *page;
+    ngx_mcds_page_t   *page;
+    ngx_mcds_store_t  *store;
 
     page = seat->page;
 
-    seat->building = 0;
-    page->owner = NULL;
-
-    copy = NULL;
-
-    if (value) {
-        copy = ngx_mcds_copy_create(page, value, 0);
-        ngx_mcds_value_unref(value);
-
-        if (copy == NULL) {
-            how = NGX_MCDS_BUILD_FAILED;
-        }
-    }
-
     if (how == NGX_MCDS_BUILD_FAILED
         || how == NGX_MCDS_BUILD_BACKOFF
-        || copy == NULL)
+        || value == NULL)
     {
-        ngx_mcds_copy_unref(copy);
+        ngx_mcds_value_unref(value);
+
+        seat->building = 0;
+        page->owner = NULL;
+
         ngx_mcds_page_failed(page, how == NGX_MCDS_BUILD_BACKOFF);
         return;
     }
 
-    ngx_mcds_page_set_state(page, NGX_MCDS_STORING);
-    ngx_mcds_page_ref(page);
+    store = ngx_mcds_store_build(seat, value, NULL);
+    if (store == NULL) {
+        return;
+    }
 
-    page->built = copy;
-    page->ttl = ttl;
-    page->big = (copy->value->len >= NGX_MCDS_BULK);
+    store->ttl = ttl;
 
-    ngx_mcds_page_found(page, copy);
+    page->built = store->copy;
+    page->big = (store->copy->value->len >= NGX_MCDS_BULK);
 
-    if (ngx_mcds_page_refused(page) && copy->value->len >= page->refused) {
-        ngx_mcds_page_stored(page, NULL);
+    ngx_mcds_page_found(page, store->copy);
+
+    if (ngx_mcds_page_refused(page)
+        && store->copy->value->len >= page->refused)
+    {
+        ngx_mcds_store_end(store);
         return;
     }
 
     page->refused = 0;
 
-    if (ngx_mcds_page_put(page, copy->value) != NGX_OK) {
-        ngx_mcds_page_stored(page, NULL);
+    ngx_mcds_store_put(store);
+}
+
+
+void
+ngx_mcds_page_built_split(ngx_mcds_seat_t *seat, ngx_mcds_value_t *value,
+    ngx_mcds_entry_t *entry, ngx_mcds_split_t *split)
+{
+    ngx_mcds_store_t  *store;
+
+    store = ngx_mcds_store_build(seat, value, entry);
+
+    if (store == NULL) {
+        ngx_mcds_split_abandon(split);
+        return;
     }
+
+    ngx_mcds_split_end(split, ngx_mcds_store_parted, store);
+}
+
+
+void
+ngx_mcds_page_store(ngx_mcds_seat_t *seat, ngx_mcds_value_t *value,
+    uint64_t cas, ngx_uint_t replace)
+{
+    ngx_mcds_store_t  *store;
+
+    store = ngx_mcds_store_create(seat->page, value, NULL);
+
+    if (store) {
+        store->base = cas;
+        store->replace = replace;
+
+        ngx_mcds_store_put(store);
+    }
+}
+
+
+void
+ngx_mcds_page_store_split(ngx_mcds_seat_t *seat, ngx_mcds_value_t *value,
+    ngx_mcds_entry_t *entry, ngx_mcds_split_t *split, uint64_t cas,
+    ngx_uint_t replace)
+{
+    ngx_mcds_store_t  *store;
+
+    store = ngx_mcds_store_create(seat->page, value, entry);
+
+    if (store == NULL) {
+        ngx_mcds_split_abandon(split);
+        return;
+    }
+
+    store->base = cas;
+    store->replace = replace;
+
+    ngx_mcds_split_end(split, ngx_mcds_store_parted, store);
 }
 
 
@@ -89,96 +185,348 @@ ngx_mcds_page_refused(ngx_mcds_page_t *page)
 }
 
 
-static ngx_int_t
-ngx_mcds_page_put(ngx_mcds_page_t *page, ngx_mcds_value_t *value)
+/* takes the value's reference; it is finished unless entry is given */
+
+static ngx_mcds_store_t *
+ngx_mcds_store_create(ngx_mcds_page_t *page, ngx_mcds_value_t *value,
+    ngx_mcds_entry_t *entry)
+{
+    ngx_mcds_store_t  *store;
+
+    store = ngx_calloc(sizeof(ngx_mcds_store_t), ngx_cycle->log);
+
+    if (store && entry) {
+        store->entry = *entry;
+        store->head = value;
+
+    } else if (store) {
+        store->copy = ngx_mcds_copy_create(page, value, 0);
+        ngx_mcds_value_unref(value);
+
+        if (store->copy == NULL) {
+            ngx_free(store);
+            return NULL;
+        }
+
+    } else {
+        ngx_mcds_value_unref(value);
+        return NULL;
+    }
+
+    store->page = page;
+    ngx_mcds_page_ref(page);
+
+    return store;
+}
+
+
+/* the same at the end of a build, which has failed then if it is NULL */
+
+static ngx_mcds_store_t *
+ngx_mcds_store_build(ngx_mcds_seat_t *seat, ngx_mcds_value_t *value,
+    ngx_mcds_entry_t *entry)
+{
+    ngx_mcds_page_t   *page;
+    ngx_mcds_store_t  *store;
+
+    page = seat->page;
+
+    seat->building = 0;
+    page->owner = NULL;
+
+    store = ngx_mcds_store_create(page, value, entry);
+
+    if (store == NULL) {
+        ngx_mcds_page_failed(page, 0);
+        return NULL;
+    }
+
+    ngx_mcds_page_set_state(page, NGX_MCDS_STORING);
+
+    store->base = page->base;
+    store->building = 1;
+
+    return store;
+}
+
+
+static void
+ngx_mcds_store_put(ngx_mcds_store_t *store)
 {
     ngx_mcds_request_t  req;
 
     ngx_memzero(&req, sizeof(ngx_mcds_request_t));
 
-    req.verb = page->base ? NGX_MCDS_SET : NGX_MCDS_ADD;
-    req.key = page->key;
-    req.cas = page->base;
-    req.ttl = page->ttl;
-    req.value = value;
+    req.verb = (store->base || store->replace) ? NGX_MCDS_SET : NGX_MCDS_ADD;
+    req.want = NGX_MCDS_CAS;
+    req.key = store->page->key;
+    req.cas = store->replace ? 0 : store->base;
+    req.ttl = store->ttl;
+    req.value = store->copy->value;
     req.movable = 1;
 
-    if (ngx_mcds_submit(page->pool, &req, ngx_mcds_page_stored, page) == NULL)
+    if (ngx_mcds_submit(store->page->pool, &req, ngx_mcds_store_answered,
+                        store)
+        == NULL)
     {
-        return NGX_ERROR;
+        ngx_mcds_store_end(store);
     }
+}
+
+
+static void
+ngx_mcds_store_answered(void *data, ngx_mcds_result_t *result)
+{
+    ngx_mcds_cut_t     cut;
+    ngx_mcds_copy_t   *copy;
+    ngx_mcds_store_t  *store;
+
+    store = data;
+    copy = store->copy;
+
+    switch (result->rc) {
+
+    case NGX_MCDS_OK:
+        ngx_mcds_store_replaced(store, result->cas);
+        break;
+
+    case NGX_MCDS_TOO_LARGE:
+
+        if (ngx_mcds_store_cut(store) == NGX_OK) {
+            return;
+        }
+
+        ngx_mcds_store_too_large(store, copy->value->len);
+        break;
+
+    case NGX_MCDS_NOT_FOUND:
+    case NGX_MCDS_NOT_STORED:
+    case NGX_MCDS_EXISTS:
+
+        /*
+         * NOT_FOUND: the old page was deleted meanwhile.  Whoever did so knows
+         * more than an origin that was asked before; if it was evicted, the
+         * next request builds once more.
+         */
+
+        if (copy->entry.parts) {
+            cut.generation = copy->entry.generation;
+            cut.parts = copy->entry.parts;
+
+            ngx_mcds_split_drop(store->page->pool, &store->page->key, &cut,
+                                NGX_MCDS_LINGER);
+        }
+
+        break;
+
+    default:
+        break;
+    }
+
+    ngx_mcds_store_end(store);
+}
+
+
+/* memcached takes no page of this length: the parts of it, maybe */
+
+static ngx_int_t
+ngx_mcds_store_cut(ngx_mcds_store_t *store)
+{
+    ngx_mcds_copy_t   *copy;
+    ngx_mcds_page_t   *page;
+    ngx_mcds_entry_t  *entry;
+    ngx_mcds_split_t  *split;
+
+    page = store->page;
+    copy = store->copy;
+    entry = &copy->entry;
+
+    if (entry->parts
+        || entry->body.len == 0
+        || ngx_mcds_split_learn(page->pool, copy->value->len) != NGX_OK)
+    {
+        return NGX_DECLINED;
+    }
+
+    store->entry = *entry;
+    store->head = ngx_mcds_entry_begin(entry, NGX_MCDS_SPARE, ngx_cycle->log);
+
+    if (store->head == NULL) {
+        return NGX_DECLINED;
+    }
+
+    split = ngx_mcds_split_create(page->pool, &page->key);
+    if (split == NULL) {
+        return NGX_DECLINED;
+    }
+
+    if (ngx_mcds_split_append(split, entry->body.data, entry->body.len)
+        != NGX_OK)
+    {
+        ngx_mcds_split_abandon(split);
+        return NGX_DECLINED;
+    }
+
+    /*
+     * What was to be replaced is gone: a memcached that refuses a value
+     * removes the old one.
+     */
+
+    store->base = 0;
+
+    ngx_mcds_split_end(split, ngx_mcds_store_parted, store);
 
     return NGX_OK;
 }
 
 
 static void
-ngx_mcds_page_stored(void *data, ngx_mcds_result_t *result)
+ngx_mcds_store_parted(void *data, ngx_mcds_split_t *split, ngx_uint_t rc)
 {
-    ngx_mcds_key_t    key;
-    ngx_mcds_copy_t  *copy;
-    ngx_mcds_page_t  *page;
+    ngx_uint_t         told;
+    ngx_mcds_copy_t   *copy;
+    ngx_mcds_page_t   *page;
+    ngx_mcds_store_t  *store;
 
-    page = data;
-    copy = page->built;
+    store = data;
+    page = store->page;
+    told = (store->copy != NULL);
 
-    /*
-     * NOT_FOUND: the old page was deleted meanwhile.  Whoever did so knows
-     * more than an origin that was asked before; if it was evicted, the next
-     * request builds once more.
-     */
+    copy = ngx_mcds_store_finish(store, split);
 
-    if (result && result->rc == NGX_MCDS_TOO_LARGE) {
-        ngx_mcds_key_show(&key, &page->key);
-
-        ngx_log_error(NGX_LOG_WARN, ngx_cycle->log, 0,
-                      "page \"%*s\" of %uz bytes is too large for memcached",
-                      (size_t) key.len, key.data, copy->value->len);
-
-        page->refused = copy->value->len;
-        page->refused_until = ngx_current_msec + NGX_MCDS_REFUSED;
+    if (rc == NGX_MCDS_TOO_LARGE) {
+        ngx_mcds_store_too_large(store, store->entry.total);
     }
 
-    page->built = NULL;
-    page->held = 0;
+    if (rc != NGX_MCDS_OK || copy == NULL) {
 
-    ngx_mcds_page_set_state(page, NGX_MCDS_IDLE);
-    ngx_mcds_page_release(page, 0);
+        /* those who wait get what is in memory, or go to the origin */
 
-    ngx_mcds_page_moved(page);
+        if (copy && !told && store->building
+            && ngx_mcds_stream_keep(copy, split) == NGX_OK)
+        {
+            store->copy = copy;
 
-    ngx_mcds_page_found(page, copy);
+        } else {
+            ngx_mcds_copy_unref(copy);
+        }
 
-    ngx_mcds_copy_unref(copy);
-    ngx_mcds_page_unref(page);
+        ngx_mcds_store_end(store);
+        return;
+    }
+
+    ngx_mcds_copy_unref(store->copy);
+    store->copy = copy;
+
+    if (store->building) {
+        (void) ngx_mcds_stream_keep(copy, split);
+
+        page->built = copy;
+        page->refused = 0;
+
+        if (!told) {
+            ngx_mcds_page_found(page, copy);
+        }
+    }
+
+    ngx_mcds_store_put(store);
 }
 
 
-void
-ngx_mcds_page_store(ngx_mcds_seat_t *seat, ngx_mcds_value_t *value,
-    uint64_t cas, ngx_uint_t replace)
+/* the page of what was cut; NULL when out of memory */
+
+static ngx_mcds_copy_t *
+ngx_mcds_store_finish(ngx_mcds_store_t *store, ngx_mcds_split_t *split)
 {
-    ngx_mcds_page_t     *page;
-    ngx_mcds_request_t   req;
+    ngx_mcds_cut_t   cut;
+    ngx_mcds_copy_t  *copy;
 
-    page = seat->page;
+    ngx_mcds_split_cut(split, &cut);
 
-    ngx_memzero(&req, sizeof(ngx_mcds_request_t));
+    store->entry.generation = cut.generation;
+    store->entry.total = cut.total;
+    store->entry.parts = cut.parts;
+    store->entry.part = cut.part;
 
-    req.verb = (cas || replace) ? NGX_MCDS_SET : NGX_MCDS_ADD;
-    req.key = page->key;
-    req.cas = replace ? 0 : cas;
-    req.value = value;
-    req.movable = 1;
+    ngx_mcds_entry_finish(store->head, &store->entry);
 
-    (void) ngx_mcds_submit(page->pool, &req, ngx_mcds_page_stored_plain, NULL);
+    copy = ngx_mcds_copy_create(store->page, store->head, 0);
 
-    ngx_mcds_value_unref(value);
+    ngx_mcds_value_unref(store->head);
+    store->head = NULL;
+
+    return copy;
+}
+
+
+/* stored; the parts of any other page belong to nobody now */
+
+static void
+ngx_mcds_store_replaced(ngx_mcds_store_t *store, uint64_t cas)
+{
+    ngx_mcds_copy_t  *copy;
+    ngx_mcds_page_t  *page;
+
+    page = store->page;
+    copy = store->copy;
+
+    if (page->cut_cas && page->cut.generation != copy->entry.generation) {
+        ngx_mcds_split_drop(page->pool, &page->key, &page->cut,
+                            NGX_MCDS_LINGER);
+        page->cut_cas = 0;
+    }
+
+    if (copy->entry.parts) {
+        copy->cas = cas;
+        ngx_mcds_page_saw(page, copy, cas);
+    }
 }
 
 
 static void
-ngx_mcds_page_stored_plain(void *data, ngx_mcds_result_t *result)
+ngx_mcds_store_too_large(ngx_mcds_store_t *store, uint64_t len)
 {
-    /* void */
+    ngx_mcds_key_t    key;
+    ngx_mcds_page_t  *page;
+
+    page = store->page;
+
+    if (!store->building) {
+        return;
+    }
+
+    ngx_mcds_key_show(&key, &page->key);
+
+    ngx_log_error(NGX_LOG_WARN, ngx_cycle->log, 0,
+                  "page \"%*s\" of %uL bytes is too large for memcached",
+                  (size_t) key.len, key.data, len);
+
+    page->refused = (size_t) len;
+    page->refused_until = ngx_current_msec + NGX_MCDS_REFUSED;
+}
+
+
+static void
+ngx_mcds_store_end(ngx_mcds_store_t *store)
+{
+    ngx_mcds_page_t  *page;
+
+    page = store->page;
+
+    if (store->building) {
+        page->built = NULL;
+        page->held = 0;
+
+        ngx_mcds_page_set_state(page, NGX_MCDS_IDLE);
+        ngx_mcds_page_release(page, 0);
+
+        ngx_mcds_page_moved(page);
+
+        ngx_mcds_page_found(page, store->copy);
+    }
+
+    ngx_mcds_value_unref(store->head);
+    ngx_mcds_copy_unref(store->copy);
+    ngx_mcds_page_unref(page);
+    ngx_free(store);
 }

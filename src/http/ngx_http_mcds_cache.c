@@ -182,9 +182,23 @@ static ngx_int_t
 ngx_http_mcds_cache_sit(ngx_http_mcds_ctx_t *ctx,
     ngx_http_mcds_loc_conf_t *mlcf)
 {
-    return ngx_mcds_page_sit(&ctx->seat, mlcf->cache_pool, &ctx->key,
-                             mlcf->cache_max_size + NGX_HTTP_MCDS_ENTRY_ROOM,
-                             ngx_http_mcds_cache_handler, ctx);
+    ngx_http_request_t  *r;
+
+    if (ngx_mcds_page_sit(&ctx->seat, mlcf->cache_pool, &ctx->key,
+                          mlcf->cache_max_size + NGX_HTTP_MCDS_ENTRY_ROOM,
+                          ngx_http_mcds_cache_handler, ctx)
+        != NGX_OK)
+    {
+        return NGX_ERROR;
+    }
+
+    r = ctx->request;
+
+    ctx->seat.no_body = (r->method != NGX_HTTP_GET
+                         || r->header_only
+                         || ngx_http_mcds_cache_partial(r));
+
+    return NGX_OK;
 }
 
 
@@ -484,6 +498,12 @@ ngx_http_mcds_cache_handler(void *data, ngx_uint_t outcome,
     if (copy) {
         ngx_mcds_copy_unref(ctx->copy);
         ctx->copy = ngx_mcds_copy_ref(copy);
+
+        /* the first parts are in memory now, but not for long */
+
+        if (!ctx->seat.no_body) {
+            ngx_http_mcds_stream_begin(ctx);
+        }
     }
 
     ngx_http_mcds_wake(ctx);
@@ -796,6 +816,8 @@ ngx_http_mcds_cache_fill(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx)
         return NGX_ERROR;
     }
 
+    ngx_http_mcds_stream_end(ctx);
+
     ctx->start = ngx_current_msec;
 
     return NGX_DECLINED;
@@ -808,6 +830,8 @@ static ngx_int_t
 ngx_http_mcds_cache_pass(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
     ngx_uint_t store)
 {
+    ngx_http_mcds_stream_end(ctx);
+
     if (!store || r->method != NGX_HTTP_GET || r->header_only
         || ngx_http_mcds_cache_partial(r))
     {

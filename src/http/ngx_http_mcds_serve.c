@@ -91,9 +91,10 @@ ngx_http_mcds_serve_handler(ngx_http_request_t *r)
     entry = &ctx->copy->entry;
 
     r->headers_out.status = entry->status;
-    r->headers_out.content_length_n = entry->body.len;
+    r->headers_out.content_length_n = entry->total;
     r->headers_out.last_modified_time = -1;
     r->allow_ranges = (entry->status == NGX_HTTP_OK && r == r->main);
+    r->single_range = (entry->parts != 0);
 
     if (ngx_http_mcds_serve_headers(r, entry) != NGX_OK) {
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
@@ -103,6 +104,10 @@ ngx_http_mcds_serve_handler(ngx_http_request_t *r)
 
     if (rc == NGX_ERROR || rc > NGX_OK || r->header_only) {
         return rc;
+    }
+
+    if (entry->parts) {
+        return ngx_http_mcds_stream_send(r, ctx);
     }
 
     b = ngx_calloc_buf(r->pool);

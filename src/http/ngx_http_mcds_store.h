@@ -2,7 +2,7 @@
 /*
  * Copyright (C) mcds authors
  *
- * The storing filter: what passes is taken into an entry.
+ * What passes the storing filter is taken into an entry.
  */
 
 
@@ -40,6 +40,24 @@ ngx_int_t ngx_http_mcds_stored_headers(ngx_http_request_t *r,
 /* 1 if a header of this name is neither stored nor sent from the store */
 
 ngx_uint_t ngx_http_mcds_header_dropped(ngx_str_t *name);
+
+
+/*
+ * begin: the header of the answer has come; NGX_OK: the body is to be taken;
+ * anything else: it is not, and those who wait have been told.  body: takes
+ * more of it, and ends the build with its last buffer, or when it cannot be
+ * stored.
+ */
+
+ngx_int_t ngx_http_mcds_store_begin(ngx_http_request_t *r,
+    ngx_http_mcds_ctx_t *ctx, ngx_http_mcds_loc_conf_t *mlcf);
+void ngx_http_mcds_store_body(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
+    ngx_chain_t *in);
+
+
+/* 0 while memcached is far behind what was taken */
+
+ngx_uint_t ngx_http_mcds_store_hurries(ngx_http_mcds_ctx_t *ctx);
 
 
 /* drops what was taken so far */

@@ -86,7 +86,8 @@ static u_char     layout[] =
     "\x00\x00\x00\x00"                       /* 80 further items */
     "\xc8\x00"                               /* 84 status */
     "\x00\x00"                               /* 86 reserved */
-    "\x00\x00\x00\x00\x00\x00\x00\x00"       /* 88 reserved */
+    "\x00\x00\x00\x00"                       /* 88 length of each */
+    "\x00\x00\x00\x00"                       /* 92 reserved */
     "\x00\x00\x00\x00\x00\x00\x00\x00"
     "\x00\x00\x00\x00\x00\x00\x00\x00"
     "k/1"                                    /* 112 */
@@ -269,10 +270,14 @@ test_round_trip(void)
 {
     char              *why;
     u_char            *data;
+    uint32_t           part;
     ngx_int_t          rc;
     ngx_str_t          name, text;
+    ngx_uint_t         wrong;
     ngx_mcds_entry_t   entry, got;
     ngx_mcds_value_t  *value;
+
+    wrong = 0;
 
     page(&entry);
 
@@ -330,6 +335,7 @@ test_round_trip(void)
     /* the first item of a split body */
 
     entry.parts = 3;
+    entry.part = 40;
     entry.total = 100;
 
     value = build(&entry, "body", 4);
@@ -338,8 +344,28 @@ test_round_trip(void)
        == NGX_OK && got.parts == 3 && got.total == 100 && got.body.len == 4,
        "first item of a split body is read");
 
+    ok(got.part == 40 && ngx_mcds_entry_part(&got, 0) == 40
+       && ngx_mcds_entry_part(&got, 1) == 40
+       && ngx_mcds_entry_part(&got, 2) == 16, "lengths of its parts");
+
     ngx_mcds_value_unref(value);
 
+    /* 96 bytes in 3 parts: these are 32 to 47 long */
+
+    for (part = 0; part < 100; part++) {
+        entry.part = part;
+        value = build(&entry, "body", 4);
+
+        wrong += (ngx_mcds_entry_read(&got, value->data, value->len, &page_key,
+                                      &why)
+                  == NGX_OK) != (part >= 32 && part <= 47);
+
+        ngx_mcds_value_unref(value);
+    }
+
+    ok(wrong == 0, "parts of a length that does not add up");
+
+    entry.part = 1;
     entry.total = 4;
 
     value = build(&entry, "body", 4);
@@ -374,6 +400,15 @@ test_kinds(void)
         ok(declined(value, "wrong status"), "kind %u with a status",
            (unsigned) kind);
     }
+
+    page(&entry);
+    entry.kind = NGX_MCDS_ENTRY_PASS;
+    entry.status = 0;
+    entry.parts = 1;
+    entry.part = 1;
+    entry.total = 1;
+    ok(declined(build(&entry, "", 0), "wrong length of the body"),
+       "no page, but parts");
 
     page(&entry);
     entry.kind = 3;
@@ -729,7 +764,8 @@ test_fields(void)
     ok(read_exact(data, len, &why) == NGX_DECLINED,
        "length of the whole body is 64 bits");
 
-    put32(data + 80, 1);
+    put32(data + 80, 2);
+    put32(data + 88, 0x80000000);
     sign(data, len);
     ok(read_exact(data, len, &why) == NGX_OK,
        "whole body of more than 4 GiB");

@@ -1,0 +1,743 @@
+
+/*
+ * Copyright (C) mcds authors
+ *
+ *   append: pieces are cut ---> some are sent ---> answered: freed, or kept
+ *              ^                                        |
+ *              +--- cut anew, of another generation <---+ all too large
+ *
+ * All of a generation are of one length, so that a reader can tell which one
+ * holds a byte.  A server's limit is known to be lower only before it has
+ * taken the first of them; then all are still here.
+ */
+
+
+#include <ngx_config.h>
+#include <ngx_core.h>
+#include <ngx_event.h>
+#include <sys/random.h>
+#include "ngx_mcds_split.h"
+
+
+/* memcached's default -I, less its own header and the longest key */
+#define NGX_MCDS_SPLIT_ITEM       (1024 * 1024 - 1024)
+
+/* sent and not answered; bytes */
+#define NGX_MCDS_SPLIT_FLYING     (1024 * 1024)
+
+/* cut and not answered: memcached does not keep up with the origin; bytes */
+#define NGX_MCDS_SPLIT_PENDING    (16 * 1024 * 1024)
+
+
+typedef struct ngx_mcds_limit_s  ngx_mcds_limit_t;
+typedef struct ngx_mcds_piece_s  ngx_mcds_piece_t;
+
+
+/* of a pool, in this worker */
+
+struct ngx_mcds_limit_s {
+    ngx_mcds_limit_t      *next;
+    ngx_mcds_pool_t       *pool;
+    size_t                 len;
+};
+
+
+struct ngx_mcds_piece_s {
+    ngx_queue_t            queue;
+    ngx_mcds_split_t      *split;
+    ngx_mcds_value_t      *value;
+    uint32_t               n;
+
+    unsigned               sent:1;
+    unsigned               answered:1;
+    unsigned               stale:1;     /* nobody wants its answer */
+};
+
+
+struct ngx_mcds_split_s {
+    ngx_mcds_pool_t       *pool;
+    ngx_str_t              key;
+    ngx_mcds_cut_t         cut;
+
+    ngx_mcds_value_t      *value;       /* the piece being filled */
+    ngx_queue_t            pieces;      /* that are in memory, in order */
+    size_t                 pending;     /* bytes not answered */
+    size_t                 flying;      /* bytes sent and not answered */
+    ngx_uint_t             sent;        /* commands not answered */
+    uint32_t               accepted;
+    ngx_uint_t             rc;
+
+    ngx_event_t            event;
+    ngx_mcds_split_pt      handler;
+    void                  *data;
+
+    unsigned               kept:1;      /* pieces are all of the body */
+    unsigned               ended:1;
+    unsigned               left:1;      /* only answers are waited for */
+};
+
+
+static ngx_mcds_limit_t *ngx_mcds_split_get_limit(ngx_mcds_pool_t *pool);
+static size_t ngx_mcds_split_level(size_t len);
+static ngx_int_t ngx_mcds_split_start(ngx_mcds_split_t *split);
+static ngx_int_t ngx_mcds_split_fill(ngx_mcds_split_t *split, u_char *data,
+    size_t len);
+static ngx_int_t ngx_mcds_split_piece(ngx_mcds_split_t *split);
+static void ngx_mcds_split_send(ngx_mcds_split_t *split);
+static void ngx_mcds_split_answered(void *data, ngx_mcds_result_t *result);
+static void ngx_mcds_split_again(ngx_mcds_split_t *split, size_t len);
+static void ngx_mcds_split_fail(ngx_mcds_split_t *split, ngx_uint_t rc);
+static void ngx_mcds_split_lose(ngx_mcds_split_t *split, ngx_uint_t all);
+static void ngx_mcds_split_check(ngx_mcds_split_t *split);
+static void ngx_mcds_split_handler(ngx_event_t *ev);
+static void ngx_mcds_split_leave(ngx_mcds_split_t *split);
+static void ngx_mcds_split_free_piece(ngx_mcds_piece_t *piece);
+static void ngx_mcds_split_dropped(void *data, ngx_mcds_result_t *result);
+
+
+/*
+ * Lengths of values that are tried.  With a key and its own header they just
+ * fit chunks of memcached (252696, 129376 and 66232 bytes), and -I from 64k
+ * on, below which memcached does not work.
+ */
+
+static size_t             ngx_mcds_split_levels[] = {
+    252000, 129000, 65000, 0
+};
+
+static ngx_mcds_limit_t  *ngx_mcds_split_limits;
+
+
+size_t
+ngx_mcds_split_limit(ngx_mcds_pool_t *pool)
+{
+    ngx_mcds_limit_t  *limit;
+
+    limit = ngx_mcds_split_get_limit(pool);
+
+    return limit ? limit->len : NGX_MCDS_SPLIT_ITEM;
+}
+
+
+static ngx_mcds_limit_t *
+ngx_mcds_split_get_limit(ngx_mcds_pool_t *pool)
+{
+    ngx_mcds_limit_t  *limit;
+
+    for (limit = ngx_mcds_split_limits; limit; limit = limit->next) {
+        if (limit->pool == pool) {
+            return limit;
+        }
+    }
+
+    limit = ngx_alloc(sizeof(ngx_mcds_limit_t), ngx_cycle->log);
+    if (limit == NULL) {
+        return NULL;
+    }
+
+    limit->pool = pool;
+    limit->len = NGX_MCDS_SPLIT_ITEM;
+    limit->next = ngx_mcds_split_limits;
+    ngx_mcds_split_limits = limit;
+
+    return limit;
+}
+
+
+ngx_int_t
+ngx_mcds_split_learn(ngx_mcds_pool_t *pool, size_t len)
+{
+    size_t             level;
+    ngx_mcds_limit_t  *limit;
+
+    limit = ngx_mcds_split_get_limit(pool);
+    if (limit == NULL) {
+        return NGX_DECLINED;
+    }
+
+    if (len <= limit->len) {
+        level = ngx_mcds_split_level(len - 1);
+
+        if (level) {
+            ngx_log_error(NGX_LOG_NOTICE, ngx_cycle->log, 0,
+                          "memcached of pool \"%V\" takes no items of %uz "
+                          "bytes, larger pages are stored in parts of %uz",
+                          &pool->name, len, level);
+        }
+
+        limit->len = level ? level : len - 1;
+    }
+
+    return ngx_mcds_split_level(limit->len) ? NGX_OK : NGX_DECLINED;
+}
+
+
+/* the largest one that is not longer; 0: none */
+
+static size_t
+ngx_mcds_split_level(size_t len)
+{
+    size_t  *level;
+
+    for (level = ngx_mcds_split_levels; *level > len; level++) { /* void */ }
+
+    return *level;
+}
+
+
+ngx_mcds_split_t *
+ngx_mcds_split_create(ngx_mcds_pool_t *pool, ngx_str_t *key)
+{
+    ngx_mcds_split_t  *split;
+
+    split = ngx_calloc(sizeof(ngx_mcds_split_t) + key->len, ngx_cycle->log);
+    if (split == NULL) {
+        return NULL;
+    }
+
+    split->pool = pool;
+    split->key.len = key->len;
+    split->key.data = (u_char *) split + sizeof(ngx_mcds_split_t);
+    ngx_memcpy(split->key.data, key->data, key->len);
+
+    split->kept = 1;
+
+    if (ngx_mcds_split_start(split) != NGX_OK) {
+        ngx_free(split);
+        return NULL;
+    }
+
+    return split;
+}
+
+
+/* a new generation */
+
+static ngx_int_t
+ngx_mcds_split_start(ngx_mcds_split_t *split)
+{
+    size_t           level;
+    ngx_mcds_cut_t  *cut;
+
+    level = ngx_mcds_split_level(ngx_mcds_split_limit(split->pool));
+
+    if (level == 0) {
+        return NGX_DECLINED;
+    }
+
+    cut = &split->cut;
+
+    if (getrandom(&cut->generation, sizeof(uint64_t), GRND_NONBLOCK)
+        != sizeof(uint64_t))
+    {
+        cut->generation = (uint64_t) ngx_random() << 32
+                          ^ (uint64_t) ngx_random();
+    }
+
+    cut->total = 0;
+    cut->parts = 0;
+    cut->part = (uint32_t) (level - NGX_MCDS_PART_HEADER);
+
+    ngx_queue_init(&split->pieces);
+    split->pending = 0;
+    split->flying = 0;
+
+    return NGX_OK;
+}
+
+
+ngx_int_t
+ngx_mcds_split_append(ngx_mcds_split_t *split, u_char *data, size_t len)
+{
+    if (split->rc != NGX_MCDS_OK && !split->kept) {
+        return NGX_ERROR;
+    }
+
+    if (ngx_mcds_split_fill(split, data, len) != NGX_OK) {
+        ngx_mcds_split_fail(split, NGX_MCDS_BUSY);
+        split->kept = 0;
+        return NGX_ERROR;
+    }
+
+    if (split->cut.total > NGX_MCDS_SPLIT_KEEP && split->kept) {
+        split->kept = 0;
+        ngx_mcds_split_lose(split, split->rc != NGX_MCDS_OK);
+    }
+
+    if (split->pending > NGX_MCDS_SPLIT_PENDING
+        && split->rc == NGX_MCDS_OK)
+    {
+        ngx_mcds_split_fail(split, NGX_MCDS_BUSY);
+    }
+
+    ngx_mcds_split_send(split);
+
+    return (split->kept || split->rc == NGX_MCDS_OK) ? NGX_OK : NGX_ERROR;
+}
+
+
+static ngx_int_t
+ngx_mcds_split_fill(ngx_mcds_split_t *split, u_char *data, size_t len)
+{
+    size_t             size;
+    ngx_mcds_value_t  *value;
+
+    while (len) {
+        value = split->value;
+
+        if (value == NULL) {
+            value = ngx_mcds_part_begin(split->cut.part, ngx_cycle->log);
+            if (value == NULL) {
+                return NGX_ERROR;
+            }
+
+            split->value = value;
+        }
+
+        size = ngx_min(len, NGX_MCDS_PART_HEADER + split->cut.part
+                            - value->len);
+
+        ngx_memcpy(value->data + value->len, data, size);
+
+        value->len += size;
+        data += size;
+        len -= size;
+        split->cut.total += size;
+
+        if (value->len == NGX_MCDS_PART_HEADER + split->cut.part
+            && ngx_mcds_split_piece(split) != NGX_OK)
+        {
+            return NGX_ERROR;
+        }
+    }
+
+    return NGX_OK;
+}
+
+
+/* what was filled is the next piece */
+
+static ngx_int_t
+ngx_mcds_split_piece(ngx_mcds_split_t *split)
+{
+    ngx_mcds_piece_t  *piece;
+
+    piece = ngx_calloc(sizeof(ngx_mcds_piece_t), ngx_cycle->log);
+    if (piece == NULL) {
+        return NGX_ERROR;
+    }
+
+    piece->split = split;
+    piece->value = split->value;
+    piece->n = split->cut.parts++;
+    split->value = NULL;
+
+    ngx_mcds_part_finish(piece->value, split->cut.generation, piece->n);
+
+    ngx_queue_insert_tail(&split->pieces, &piece->queue);
+    split->pending += piece->value->len;
+
+    return NGX_OK;
+}
+
+
+static void
+ngx_mcds_split_send(ngx_mcds_split_t *split)
+{
+    u_char               suffix[NGX_MCDS_PART_SUFFIX];
+    ngx_queue_t         *q;
+    ngx_mcds_piece_t    *piece;
+    ngx_mcds_request_t   req;
+
+    if (split->rc != NGX_MCDS_OK) {
+        return;
+    }
+
+    ngx_memzero(&req, sizeof(ngx_mcds_request_t));
+
+    req.verb = NGX_MCDS_SET;
+    req.key = split->key;
+    req.suffix.data = suffix;
+    req.by_key = 1;
+    req.bulk = 1;
+    req.movable = 1;
+
+    for (q = ngx_queue_head(&split->pieces);
+         q != ngx_queue_sentinel(&split->pieces);
+         q = ngx_queue_next(q))
+    {
+        piece = ngx_queue_data(q, ngx_mcds_piece_t, queue);
+
+        if (piece->sent) {
+            continue;
+        }
+
+        if (split->flying
+            && split->flying + piece->value->len > NGX_MCDS_SPLIT_FLYING)
+        {
+            break;
+        }
+
+        ngx_mcds_part_suffix(&req.suffix, split->cut.generation, piece->n);
+        req.value = piece->value;
+
+        if (ngx_mcds_submit(split->pool, &req, ngx_mcds_split_answered, piece)
+            == NULL)
+        {
+            ngx_mcds_split_fail(split, NGX_MCDS_BUSY);
+            return;
+        }
+
+        piece->sent = 1;
+        split->sent++;
+        split->flying += piece->value->len;
+    }
+}
+
+
+static void
+ngx_mcds_split_answered(void *data, ngx_mcds_result_t *result)
+{
+    size_t             len;
+    ngx_mcds_piece_t  *piece;
+    ngx_mcds_split_t  *split;
+
+    piece = data;
+    split = piece->split;
+    len = piece->value->len;
+
+    split->sent--;
+
+    if (piece->stale) {
+        ngx_mcds_split_free_piece(piece);
+
+        if (split->left && split->sent == 0) {
+            ngx_free(split);
+        }
+
+        return;
+    }
+
+    piece->answered = 1;
+    split->flying -= len;
+    split->pending -= len;
+
+    if (result->rc == NGX_MCDS_OK) {
+        split->accepted++;
+
+        if (!split->kept) {
+            ngx_queue_remove(&piece->queue);
+            ngx_mcds_split_free_piece(piece);
+        }
+
+    } else if (result->rc == NGX_MCDS_TOO_LARGE
+               && split->rc == NGX_MCDS_OK
+               && split->accepted == 0)
+    {
+        ngx_mcds_split_again(split, len);
+
+    } else {
+        ngx_mcds_split_fail(split, result->rc);
+    }
+
+    ngx_mcds_split_send(split);
+    ngx_mcds_split_check(split);
+}
+
+
+/* cuts all that there is into smaller pieces */
+
+static void
+ngx_mcds_split_again(ngx_mcds_split_t *split, size_t len)
+{
+    ngx_int_t          rc;
+    ngx_queue_t        pieces, *q;
+    ngx_mcds_piece_t  *piece;
+    ngx_mcds_value_t  *value;
+
+    if (ngx_mcds_split_learn(split->pool, len) != NGX_OK) {
+        ngx_mcds_split_fail(split, NGX_MCDS_TOO_LARGE);
+        return;
+    }
+
+    ngx_queue_init(&pieces);
+    ngx_queue_add(&pieces, &split->pieces);
+    ngx_queue_init(&split->pieces);
+
+    value = split->value;
+    split->value = NULL;
+
+    rc = ngx_mcds_split_start(split);
+
+    while (!ngx_queue_empty(&pieces)) {
+        q = ngx_queue_head(&pieces);
+        piece = ngx_queue_data(q, ngx_mcds_piece_t, queue);
+        ngx_queue_remove(q);
+
+        if (rc == NGX_OK) {
+            rc = ngx_mcds_split_fill(split,
+                                     piece->value->data + NGX_MCDS_PART_HEADER,
+                                     piece->value->len - NGX_MCDS_PART_HEADER);
+        }
+
+        if (piece->sent && !piece->answered) {
+            piece->stale = 1;
+
+        } else {
+            ngx_mcds_split_free_piece(piece);
+        }
+    }
+
+    if (value && rc == NGX_OK) {
+        rc = ngx_mcds_split_fill(split, value->data + NGX_MCDS_PART_HEADER,
+                                 value->len - NGX_MCDS_PART_HEADER);
+    }
+
+    ngx_mcds_value_unref(value);
+
+    if (rc == NGX_OK && split->ended && split->value) {
+        rc = ngx_mcds_split_piece(split);
+    }
+
+    if (rc != NGX_OK) {
+        split->kept = 0;
+        ngx_mcds_split_fail(split, NGX_MCDS_BUSY);
+    }
+}
+
+
+static void
+ngx_mcds_split_fail(ngx_mcds_split_t *split, ngx_uint_t rc)
+{
+    ngx_uint_t      level;
+    ngx_mcds_key_t  key;
+
+    if (split->rc != NGX_MCDS_OK) {
+        return;
+    }
+
+    split->rc = rc;
+
+    ngx_mcds_key_show(&key, &split->key);
+
+    if (rc == NGX_MCDS_BUSY) {
+        ngx_log_error(NGX_LOG_WARN, ngx_cycle->log, 0,
+                      "page \"%*s\" is not stored, memcached does not keep up",
+                      (size_t) key.len, key.data);
+
+    } else if (rc != NGX_MCDS_TOO_LARGE || !split->kept) {
+
+        /* who is down has been told of; who has it all tells more */
+
+        level = ngx_mcds_answered(rc) ? NGX_LOG_WARN : NGX_LOG_INFO;
+
+        ngx_log_error(level, ngx_cycle->log, 0,
+                      "a part of page \"%*s\" is not stored: %s",
+                      (size_t) key.len, key.data, ngx_mcds_strerror(rc));
+    }
+
+    if (!split->kept) {
+        ngx_mcds_split_lose(split, 1);
+    }
+}
+
+
+/* pieces that memcached has, or all of them */
+
+static void
+ngx_mcds_split_lose(ngx_mcds_split_t *split, ngx_uint_t all)
+{
+    ngx_queue_t       *q, *next;
+    ngx_mcds_piece_t  *piece;
+
+    for (q = ngx_queue_head(&split->pieces);
+         q != ngx_queue_sentinel(&split->pieces);
+         q = next)
+    {
+        next = ngx_queue_next(q);
+        piece = ngx_queue_data(q, ngx_mcds_piece_t, queue);
+
+        if (!piece->answered && !all) {
+            continue;
+        }
+
+        ngx_queue_remove(q);
+
+        if (!piece->answered) {
+            split->pending -= piece->value->len;
+        }
+
+        if (piece->sent && !piece->answered) {
+            split->flying -= piece->value->len;
+            piece->stale = 1;
+
+        } else {
+            ngx_mcds_split_free_piece(piece);
+        }
+    }
+
+    if (all) {
+        ngx_mcds_value_unref(split->value);
+        split->value = NULL;
+    }
+}
+
+
+size_t
+ngx_mcds_split_pending(ngx_mcds_split_t *split)
+{
+    return split->pending;
+}
+
+
+void
+ngx_mcds_split_end(ngx_mcds_split_t *split, ngx_mcds_split_pt handler,
+    void *data)
+{
+    split->handler = handler;
+    split->data = data;
+    split->ended = 1;
+
+    if (split->value && ngx_mcds_split_piece(split) != NGX_OK) {
+        split->kept = 0;
+        ngx_mcds_split_fail(split, NGX_MCDS_BUSY);
+    }
+
+    ngx_mcds_split_send(split);
+    ngx_mcds_split_check(split);
+}
+
+
+static void
+ngx_mcds_split_check(ngx_mcds_split_t *split)
+{
+    if (!split->ended
+        || (split->rc == NGX_MCDS_OK
+            && split->accepted != split->cut.parts))
+    {
+        return;
+    }
+
+    if (!split->event.posted) {
+        split->event.handler = ngx_mcds_split_handler;
+        split->event.data = split;
+        split->event.log = ngx_cycle->log;
+
+        ngx_post_event(&split->event, &ngx_posted_events);
+    }
+}
+
+
+static void
+ngx_mcds_split_handler(ngx_event_t *ev)
+{
+    ngx_mcds_split_t *split = ev->data;
+
+    split->handler(split->data, split, split->rc);
+
+    if (split->rc != NGX_MCDS_OK && (split->accepted || split->sent)) {
+        ngx_mcds_split_drop(split->pool, &split->key, &split->cut, 0);
+    }
+
+    ngx_mcds_split_leave(split);
+}
+
+
+void
+ngx_mcds_split_abandon(ngx_mcds_split_t *split)
+{
+    if (split->accepted || split->sent) {
+        ngx_mcds_split_drop(split->pool, &split->key, &split->cut, 0);
+    }
+
+    ngx_mcds_split_leave(split);
+}
+
+
+static void
+ngx_mcds_split_leave(ngx_mcds_split_t *split)
+{
+    ngx_mcds_split_lose(split, 1);
+
+    if (split->sent) {
+        split->left = 1;
+        return;
+    }
+
+    ngx_free(split);
+}
+
+
+static void
+ngx_mcds_split_free_piece(ngx_mcds_piece_t *piece)
+{
+    ngx_mcds_value_unref(piece->value);
+    ngx_free(piece);
+}
+
+
+void
+ngx_mcds_split_cut(ngx_mcds_split_t *split, ngx_mcds_cut_t *cut)
+{
+    *cut = split->cut;
+}
+
+
+ngx_mcds_value_t *
+ngx_mcds_split_part(ngx_mcds_split_t *split, uint32_t n)
+{
+    ngx_queue_t       *q;
+    ngx_mcds_piece_t  *piece;
+
+    if (!split->kept) {
+        return NULL;
+    }
+
+    for (q = ngx_queue_head(&split->pieces);
+         q != ngx_queue_sentinel(&split->pieces);
+         q = ngx_queue_next(q))
+    {
+        piece = ngx_queue_data(q, ngx_mcds_piece_t, queue);
+
+        if (piece->n == n) {
+            return piece->value;
+        }
+    }
+
+    return NULL;
+}
+
+
+void
+ngx_mcds_split_drop(ngx_mcds_pool_t *pool, ngx_str_t *key,
+    ngx_mcds_cut_t *cut, uint32_t linger)
+{
+    u_char              suffix[NGX_MCDS_PART_SUFFIX];
+    uint32_t            n;
+    ngx_mcds_request_t  req;
+
+    ngx_memzero(&req, sizeof(ngx_mcds_request_t));
+
+    /* bulk: behind what is still on its way there */
+
+    req.verb = linger ? NGX_MCDS_TOUCH : NGX_MCDS_DELETE;
+    req.key = *key;
+    req.suffix.data = suffix;
+    req.ttl = linger;
+    req.by_key = 1;
+    req.bulk = 1;
+    req.movable = 1;
+
+    for (n = 0; n < cut->parts; n++) {
+        ngx_mcds_part_suffix(&req.suffix, cut->generation, n);
+
+        (void) ngx_mcds_submit(pool, &req, ngx_mcds_split_dropped, NULL);
+    }
+}
+
+
+static void
+ngx_mcds_split_dropped(void *data, ngx_mcds_result_t *result)
+{
+    /* void */
+}

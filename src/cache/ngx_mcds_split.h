@@ -1,0 +1,117 @@
+
+/*
+ * Copyright (C) mcds authors
+ *
+ * Bodies that are too large for one item: cut into parts, see
+ * ngx_mcds_part.h, which are stored while the body is still coming.
+ */
+
+
+#ifndef _NGX_MCDS_SPLIT_H_INCLUDED_
+#define _NGX_MCDS_SPLIT_H_INCLUDED_
+
+
+#include <ngx_config.h>
+#include <ngx_core.h>
+#include <ngx_event.h>
+#include "ngx_mcds_client.h"
+#include "ngx_mcds_part.h"
+
+
+/*
+ * Bodies up to here stay in memory until they are stored, so that who waits
+ * in this worker gets them if memcached does not; bytes.
+ */
+#define NGX_MCDS_SPLIT_KEEP       (8 * 1024 * 1024)
+
+
+typedef struct ngx_mcds_split_s  ngx_mcds_split_t;
+
+
+/*
+ * The last part was answered.  NGX_MCDS_OK: memcached has them all; any
+ * other: it does not.
+ */
+
+typedef void (*ngx_mcds_split_pt)(void *data, ngx_mcds_split_t *split,
+    ngx_uint_t rc);
+
+
+/* what there is at the end, or was cut so far */
+
+typedef struct {
+    uint64_t           generation;
+    uint64_t           total;
+    uint32_t           parts;
+    uint32_t           part;          /* length of the data of each */
+} ngx_mcds_cut_t;
+
+
+/*
+ * The longest value that one item of the pool's servers takes, as far as this
+ * worker knows.
+ */
+
+size_t ngx_mcds_split_limit(ngx_mcds_pool_t *pool);
+
+
+/*
+ * A value of this length was TOO_LARGE: what is longer than what is tried next
+ * is split from now on.  NGX_OK, or NGX_DECLINED if nothing smaller is tried.
+ */
+
+ngx_int_t ngx_mcds_split_learn(ngx_mcds_pool_t *pool, size_t len);
+
+
+/*
+ * NULL when out of memory, or when the servers are known to take no parts.
+ * The key is copied.
+ */
+
+ngx_mcds_split_t *ngx_mcds_split_create(ngx_mcds_pool_t *pool, ngx_str_t *key);
+
+
+/*
+ * More of the body.  NGX_ERROR: it cannot be stored (logged), and is no
+ * longer whole in memory.
+ */
+
+ngx_int_t ngx_mcds_split_append(ngx_mcds_split_t *split, u_char *data,
+    size_t len);
+
+
+/* bytes that memcached has not answered for yet */
+size_t ngx_mcds_split_pending(ngx_mcds_split_t *split);
+
+
+/*
+ * That was all of it; the handler is called once, not from inside of this
+ * call.  While it runs, cut and part may be used; then the split is freed, and
+ * what was stored is taken back unless it was all of it.
+ */
+
+void ngx_mcds_split_end(ngx_mcds_split_t *split, ngx_mcds_split_pt handler,
+    void *data);
+
+
+/* gives it up before its end, and takes back what was stored */
+void ngx_mcds_split_abandon(ngx_mcds_split_t *split);
+
+
+void ngx_mcds_split_cut(ngx_mcds_split_t *split, ngx_mcds_cut_t *cut);
+
+
+/* part n as it was stored, if the body was kept; otherwise NULL */
+ngx_mcds_value_t *ngx_mcds_split_part(ngx_mcds_split_t *split, uint32_t n);
+
+
+/*
+ * Parts that no page refers to any more: linger is the seconds that they stay
+ * for those who still read them; 0: none.
+ */
+
+void ngx_mcds_split_drop(ngx_mcds_pool_t *pool, ngx_str_t *key,
+    ngx_mcds_cut_t *cut, uint32_t linger);
+
+
+#endif /* _NGX_MCDS_SPLIT_H_INCLUDED_ */

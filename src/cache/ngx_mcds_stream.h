@@ -1,0 +1,84 @@
+
+/*
+ * Copyright (C) mcds authors
+ *
+ * Reading of split bodies, see ngx_mcds_part.h: requests that want the same
+ * part at the same time share it, and of each body only a window is in memory
+ * or on its way.
+ */
+
+
+#ifndef _NGX_MCDS_STREAM_H_INCLUDED_
+#define _NGX_MCDS_STREAM_H_INCLUDED_
+
+
+#include <ngx_config.h>
+#include <ngx_core.h>
+#include <ngx_event.h>
+#include "ngx_mcds_page.h"
+#include "ngx_mcds_split.h"
+
+
+/* parts of a body that are read ahead, or not taken by the client */
+#define NGX_MCDS_WINDOW           4
+
+
+typedef struct ngx_mcds_stream_s  ngx_mcds_stream_t;
+
+
+/*
+ * Looks whether all parts of a copy are there, and reads the first ones unless
+ * window is 0; they are kept in memory while the handler runs, for streams that
+ * are created then.  The handler is called once, not from inside of this
+ * call: NGX_MCDS_OK; NGX_MCDS_NOT_FOUND, a part is missing or wrong; any other:
+ * memcached did not say.  NGX_ERROR: out of memory, it is not called.
+ */
+
+typedef void (*ngx_mcds_open_pt)(void *data, ngx_uint_t rc);
+
+ngx_int_t ngx_mcds_stream_open(ngx_mcds_copy_t *copy, ngx_uint_t window,
+    ngx_mcds_open_pt handler, void *data);
+
+
+/*
+ * Reads the parts of a copy in their order, from first to the one before last,
+ * and begins to; NULL when out of memory.  Takes a reference of the copy.
+ * handler is called, from an event of its own, when next is to be called again
+ * after NGX_AGAIN.
+ */
+
+ngx_mcds_stream_t *ngx_mcds_stream_create(ngx_mcds_copy_t *copy,
+    uint32_t first, uint32_t last, void (*handler)(void *data), void *data);
+void ngx_mcds_stream_destroy(ngx_mcds_stream_t *stream);
+
+
+/*
+ * NGX_OK: the next part and its data, which live until ngx_mcds_stream_done()
+ * is called for the part.  NGX_BUSY: too many have not been done yet;
+ * NGX_AGAIN: it is on its way; NGX_DONE: there are no more; NGX_ERROR: it is
+ * lost (logged), and if it is gone for ever the page is taken away, too.
+ */
+
+ngx_int_t ngx_mcds_stream_next(ngx_mcds_stream_t *stream,
+    ngx_mcds_part_t **part, ngx_str_t *body);
+
+
+/* 1: next would be NGX_DONE */
+ngx_uint_t ngx_mcds_stream_ended(ngx_mcds_stream_t *stream);
+
+
+/* stream may be NULL when it was destroyed before */
+void ngx_mcds_stream_done(ngx_mcds_stream_t *stream, ngx_mcds_part_t *part);
+
+
+/*
+ * Gives a copy the parts that are still in memory, so that memcached need not
+ * be asked for them; NGX_DECLINED if there are not all of them.  unkeep: to be
+ * called before the copy is freed.
+ */
+
+ngx_int_t ngx_mcds_stream_keep(ngx_mcds_copy_t *copy, ngx_mcds_split_t *split);
+void ngx_mcds_stream_unkeep(ngx_mcds_copy_t *copy);
+
+
+#endif /* _NGX_MCDS_STREAM_H_INCLUDED_ */

@@ -1,0 +1,560 @@
+
+/*
+ * Copyright (C) mcds authors
+ *
+ * What passes the storing filter: whether it may be stored, and the entry
+ * that it becomes.
+ */
+
+
+#include <ngx_config.h>
+#include <ngx_core.h>
+#include <ngx_http.h>
+#include "ngx_http_mcds_module.h"
+#include "ngx_http_mcds_store.h"
+
+
+/* seconds that waiters are let through after an uncacheable answer */
+#define NGX_HTTP_MCDS_PASS        10
+
+/* first room for a body of unknown length */
+#define NGX_HTTP_MCDS_ROOM        16384
+
+/* the origin is so far ahead of memcached that it need not be hurried */
+#define NGX_HTTP_MCDS_AHEAD       (4 * 1024 * 1024)
+
+/* the client's CRLF, see ngx_mcds_request_t */
+#define NGX_HTTP_MCDS_SPARE       2
+
+
+struct ngx_http_mcds_store_s {
+    ngx_mcds_entry_t    entry;
+    ngx_mcds_value_t   *value;
+    ngx_mcds_split_t   *split;         /* takes the body, or NULL: value does */
+    size_t              limit;         /* of value */
+    off_t               length;        /* of the body so far */
+    off_t               expected;      /* length of the body, -1: not said */
+};
+
+
+static ngx_int_t ngx_http_mcds_store_value(ngx_http_request_t *r,
+    ngx_http_mcds_ctx_t *ctx, ngx_http_mcds_store_t *store);
+static void ngx_http_mcds_store_refuse(ngx_http_request_t *r,
+    ngx_http_mcds_ctx_t *ctx, ngx_uint_t reason);
+static void ngx_http_mcds_store_pass(ngx_http_request_t *r,
+    ngx_http_mcds_ctx_t *ctx);
+static void ngx_http_mcds_store_fail(ngx_http_request_t *r,
+    ngx_http_mcds_ctx_t *ctx);
+static ngx_int_t ngx_http_mcds_store_append(ngx_http_request_t *r,
+    ngx_http_mcds_ctx_t *ctx, ngx_buf_t *b);
+static ngx_int_t ngx_http_mcds_store_split(ngx_http_request_t *r,
+    ngx_http_mcds_ctx_t *ctx, ngx_http_mcds_store_t *store);
+static void ngx_http_mcds_store_finish(ngx_http_request_t *r,
+    ngx_http_mcds_ctx_t *ctx);
+static ngx_uint_t ngx_http_mcds_store_ended(ngx_http_request_t *r);
+static ngx_uint_t ngx_http_mcds_store_broken(ngx_http_request_t *r,
+    ngx_buf_t *b);
+
+
+ngx_int_t
+ngx_http_mcds_store_begin(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
+    ngx_http_mcds_loc_conf_t *mlcf)
+{
+    off_t                   length;
+    ngx_int_t               rc;
+    ngx_uint_t              reason, status;
+    ngx_mcds_answer_t       answer;
+    ngx_http_mcds_store_t  *store;
+
+    length = r->headers_out.content_length_n;
+
+    if (r->err_status || r->error_page != ctx->error_page) {
+
+        /*
+         * What is shown in the place of an error is not the page.  Of the
+         * client's errors those who wait get their own; any other status may
+         * hide what happened.
+         */
+
+        status = r->err_status ? r->err_status : ctx->failed_status;
+
+        if (!ctx->seat.has_old
+            && status >= NGX_HTTP_BAD_REQUEST
+            && status < NGX_HTTP_INTERNAL_SERVER_ERROR)
+        {
+            ngx_http_mcds_store_pass(r, ctx);
+
+        } else {
+            ngx_http_mcds_store_fail(r, ctx);
+        }
+
+        return NGX_DECLINED;
+    }
+
+    store = ngx_pcalloc(r->pool, sizeof(ngx_http_mcds_store_t));
+    if (store == NULL) {
+        ngx_http_mcds_store_fail(r, ctx);
+        return NGX_ERROR;
+    }
+
+    ngx_http_mcds_answer(r, &answer);
+
+    reason = ngx_mcds_fresh_decide(&answer, ngx_http_mcds_now(),
+                                   &store->entry);
+
+    if (reason == NGX_MCDS_STORE
+        && (r->header_only || answer.status == NGX_HTTP_NO_CONTENT))
+    {
+        reason = NGX_MCDS_REFUSE_STATUS;
+    }
+
+    if (reason != NGX_MCDS_STORE) {
+        ngx_http_mcds_store_refuse(r, ctx, reason);
+        return NGX_DECLINED;
+    }
+
+    if (mlcf->cache_pool == NULL
+        || length > (off_t) mlcf->cache_max_size
+        || ngx_http_test_predicates(r, mlcf->no_cache) != NGX_OK)
+    {
+        ngx_http_mcds_store_pass(r, ctx);
+        return NGX_DECLINED;
+    }
+
+    rc = ngx_http_mcds_stored_headers(r, &store->entry.headers);
+
+    if (rc == NGX_DECLINED) {
+        ngx_http_mcds_store_pass(r, ctx);
+        return NGX_DECLINED;
+    }
+
+    if (rc != NGX_OK) {
+        ngx_http_mcds_store_fail(r, ctx);
+        return NGX_ERROR;
+    }
+
+    store->entry.key = ctx->key;
+    store->entry.took = ngx_current_msec - ctx->start;
+    store->expected = length;
+
+    if (ngx_http_mcds_store_value(r, ctx, store) != NGX_OK) {
+        ngx_http_mcds_store_fail(r, ctx);
+        return NGX_ERROR;
+    }
+
+    ctx->store = store;
+
+    return NGX_OK;
+}
+
+
+static ngx_int_t
+ngx_http_mcds_store_value(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
+    ngx_http_mcds_store_t *store)
+{
+    off_t              length;
+    ngx_mcds_value_t  *value;
+
+    store->limit = ngx_mcds_page_item(&ctx->seat);
+
+    length = store->expected;
+
+    if (length < 0 || length > (off_t) store->limit) {
+        length = NGX_HTTP_MCDS_ROOM;
+    }
+
+    value = ngx_mcds_entry_begin(&store->entry,
+                                 (size_t) length + NGX_HTTP_MCDS_SPARE,
+                                 r->connection->log);
+    if (value == NULL) {
+        return NGX_ERROR;
+    }
+
+    store->value = value;
+
+    if (store->expected + (off_t) value->len > (off_t) store->limit
+        && ngx_http_mcds_store_split(r, ctx, store) == NGX_ERROR)
+    {
+        ngx_mcds_value_unref(store->value);
+        return NGX_ERROR;
+    }
+
+    return NGX_OK;
+}
+
+
+/*
+ * What an origin says once it has answered differs in weight: an error says
+ * nothing about the page there is, and neither does an answer that was meant
+ * for this one client.
+ */
+
+static void
+ngx_http_mcds_store_refuse(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
+    ngx_uint_t reason)
+{
+    ngx_uint_t  status;
+
+    ngx_log_debug1(NGX_LOG_DEBUG_HTTP, r->connection->log, 0,
+                   "mcds answer is not stored: %s",
+                   ngx_mcds_fresh_reason(reason));
+
+    status = r->headers_out.status;
+
+    if (status >= NGX_HTTP_INTERNAL_SERVER_ERROR) {
+        ngx_http_mcds_store_fail(r, ctx);
+        return;
+    }
+
+    if (ctx->seat.has_old
+        && (reason == NGX_MCDS_REFUSE_SET_COOKIE
+            || (status >= NGX_HTTP_BAD_REQUEST
+                && status != NGX_HTTP_NOT_FOUND
+                && status != 410)))
+    {
+        ngx_http_mcds_store_fail(r, ctx);
+        return;
+    }
+
+    ngx_http_mcds_store_pass(r, ctx);
+}
+
+
+static void
+ngx_http_mcds_store_pass(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx)
+{
+    ngx_mcds_entry_t   entry;
+    ngx_mcds_value_t  *value;
+
+    if (!ctx->seat.building) {
+        return;
+    }
+
+    ngx_memzero(&entry, sizeof(ngx_mcds_entry_t));
+
+    entry.kind = NGX_MCDS_ENTRY_PASS;
+    entry.created = ngx_http_mcds_now();
+    entry.expire = entry.created + NGX_HTTP_MCDS_PASS * 1000;
+    entry.swr = NGX_MCDS_ENTRY_UNSET;
+    entry.sie = NGX_MCDS_ENTRY_UNSET;
+    entry.key = ctx->key;
+
+    value = ngx_mcds_entry_begin(&entry, NGX_HTTP_MCDS_SPARE,
+                                 r->connection->log);
+    if (value == NULL) {
+        ngx_http_mcds_store_fail(r, ctx);
+        return;
+    }
+
+    ngx_mcds_entry_finish(value, &entry);
+
+    ngx_mcds_page_built(&ctx->seat, NGX_MCDS_BUILD_PASS, value,
+                        NGX_HTTP_MCDS_PASS);
+}
+
+
+static void
+ngx_http_mcds_store_fail(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx)
+{
+    if (!ctx->seat.building) {
+        return;
+    }
+
+    ngx_mcds_page_built(&ctx->seat,
+                        ctx->seat.has_old ? NGX_MCDS_BUILD_BACKOFF
+                                          : NGX_MCDS_BUILD_FAILED,
+                        NULL, 0);
+}
+
+
+void
+ngx_http_mcds_store_body(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
+    ngx_chain_t *in)
+{
+    ngx_chain_t  *cl;
+
+    for (cl = in; cl; cl = cl->next) {
+
+        if (ngx_http_mcds_store_append(r, ctx, cl->buf) != NGX_OK) {
+            return;
+        }
+
+        if (cl->buf->last_buf || (r != r->main && cl->buf->last_in_chain)) {
+            ngx_http_mcds_store_finish(r, ctx);
+            return;
+        }
+
+        if (ngx_http_mcds_store_broken(r, cl->buf)) {
+            ngx_http_mcds_store_cleanup(ctx);
+            ngx_http_mcds_store_fail(r, ctx);
+            return;
+        }
+    }
+}
+
+
+static ngx_int_t
+ngx_http_mcds_store_append(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
+    ngx_buf_t *b)
+{
+    size_t                     size;
+    ngx_int_t                  rc;
+    ngx_mcds_value_t          *value;
+    ngx_http_mcds_store_t     *store;
+    ngx_http_mcds_loc_conf_t  *mlcf;
+
+    store = ctx->store;
+
+    if (!ngx_buf_in_memory(b)) {
+
+        if (ngx_buf_special(b)) {
+            return NGX_OK;
+        }
+
+        /* a filter before us has sent a file past the copy filter */
+
+        ngx_http_mcds_store_cleanup(ctx);
+        ngx_http_mcds_store_pass(r, ctx);
+        return NGX_DECLINED;
+    }
+
+    size = b->last - b->pos;
+
+    if (size == 0) {
+        return NGX_OK;
+    }
+
+    mlcf = ngx_http_get_module_loc_conf(r, ngx_http_mcds_module);
+
+    if (store->length + (off_t) size > (off_t) mlcf->cache_max_size) {
+        ngx_log_debug0(NGX_LOG_DEBUG_HTTP, r->connection->log, 0,
+                       "mcds answer is too large to be stored");
+
+        ngx_http_mcds_store_cleanup(ctx);
+        ngx_http_mcds_store_pass(r, ctx);
+        return NGX_DECLINED;
+    }
+
+    if (store->split == NULL && store->value->len + size > store->limit) {
+
+        rc = ngx_http_mcds_store_split(r, ctx, store);
+
+        if (rc == NGX_ERROR) {
+            ngx_http_mcds_store_cleanup(ctx);
+            ngx_http_mcds_store_fail(r, ctx);
+            return NGX_ERROR;
+        }
+
+        if (rc == NGX_BUSY) {
+            ngx_http_mcds_store_cleanup(ctx);
+            ngx_http_mcds_store_pass(r, ctx);
+            return NGX_DECLINED;
+        }
+    }
+
+    if (store->split) {
+
+        if (ngx_mcds_split_append(store->split, b->pos, size) != NGX_OK) {
+            ngx_http_mcds_store_cleanup(ctx);
+            ngx_http_mcds_store_pass(r, ctx);
+            return NGX_DECLINED;
+        }
+
+        store->length += size;
+
+        return NGX_OK;
+    }
+
+    value = ngx_mcds_entry_grow(store->value, size + NGX_HTTP_MCDS_SPARE,
+                                r->connection->log);
+    if (value == NULL) {
+        ngx_http_mcds_store_cleanup(ctx);
+        ngx_http_mcds_store_fail(r, ctx);
+        return NGX_ERROR;
+    }
+
+    ngx_memcpy(value->data + value->len, b->pos, size);
+    value->len += size;
+
+    store->value = value;
+    store->length += size;
+
+    return NGX_OK;
+}
+
+
+/*
+ * From here on the body is stored while it comes.  If memcached takes no parts
+ * those who wait get it from memory, up to some size: NGX_DECLINED, above it
+ * NGX_BUSY.
+ */
+
+static ngx_int_t
+ngx_http_mcds_store_split(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
+    ngx_http_mcds_store_t *store)
+{
+    size_t             size;
+    ngx_mcds_value_t  *head, *value;
+
+    store->split = ngx_mcds_page_split(&ctx->seat);
+
+    if (store->split == NULL) {
+
+        if (store->limit == NGX_MCDS_SPLIT_KEEP) {
+            return NGX_BUSY;
+        }
+
+        store->limit = NGX_MCDS_SPLIT_KEEP;
+        return NGX_DECLINED;
+    }
+
+    head = ngx_mcds_entry_begin(&store->entry, NGX_HTTP_MCDS_SPARE,
+                                r->connection->log);
+    if (head == NULL) {
+        return NGX_ERROR;
+    }
+
+    value = store->value;
+    size = (size_t) store->length;
+
+    store->value = head;
+
+    if (size
+        && ngx_mcds_split_append(store->split, value->data + head->len, size)
+           != NGX_OK)
+    {
+        ngx_mcds_value_unref(value);
+        return NGX_ERROR;
+    }
+
+    ngx_mcds_value_unref(value);
+
+    return NGX_OK;
+}
+
+
+ngx_uint_t
+ngx_http_mcds_store_hurries(ngx_http_mcds_ctx_t *ctx)
+{
+    ngx_http_mcds_store_t  *store;
+
+    store = ctx->store;
+
+    return store == NULL
+           || store->split == NULL
+           || ngx_mcds_split_pending(store->split) < NGX_HTTP_MCDS_AHEAD;
+}
+
+
+static void
+ngx_http_mcds_store_finish(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx)
+{
+    ngx_mcds_value_t       *value;
+    ngx_mcds_split_t       *split;
+    ngx_http_mcds_store_t  *store;
+
+    store = ctx->store;
+
+    if (store->expected >= 0 && store->length != store->expected) {
+        ngx_log_error(NGX_LOG_WARN, r->connection->log, 0,
+                      "page of %O bytes instead of %O is not stored",
+                      store->length, store->expected);
+
+        ngx_http_mcds_store_cleanup(ctx);
+        ngx_http_mcds_store_fail(r, ctx);
+        return;
+    }
+
+    if (!ngx_http_mcds_store_ended(r)) {
+        ngx_http_mcds_store_cleanup(ctx);
+        ngx_http_mcds_store_fail(r, ctx);
+        return;
+    }
+
+    value = store->value;
+    split = store->split;
+
+    ctx->store = NULL;
+
+    if (split) {
+
+        if (ctx->seat.building) {
+            ngx_mcds_page_built_split(&ctx->seat, value, &store->entry, split);
+
+        } else {
+            ngx_mcds_page_store_split(&ctx->seat, value, &store->entry, split,
+                                      ctx->cas, ctx->replace);
+        }
+
+        return;
+    }
+
+    ngx_mcds_entry_finish(value, &store->entry);
+
+    if (ctx->seat.building) {
+        ngx_mcds_page_built(&ctx->seat, NGX_MCDS_BUILD_STORE, value, 0);
+        return;
+    }
+
+    ngx_mcds_page_store(&ctx->seat, value, ctx->cas, ctx->replace);
+}
+
+
+/*
+ * nginx takes a closed connection for the end of a FastCGI answer; without
+ * the record that ends it the application has died over it.
+ */
+
+static ngx_uint_t
+ngx_http_mcds_store_ended(ngx_http_request_t *r)
+{
+    ngx_http_upstream_t  *u;
+
+    u = r->upstream;
+
+    /* an X-Accel-Redirect has led from the upstream to something else */
+
+    if (u == NULL
+        || !u->header_sent
+        || u->conf->module.len != 7
+        || ngx_strncmp(u->conf->module.data, "fastcgi", 7) != 0)
+    {
+        return 1;
+    }
+
+    return u->buffering ? u->pipe->upstream_done : (u->length == 0);
+}
+
+
+/*
+ * When an upstream has broken off, nginx sends just a flush behind what has
+ * come, and the request lives on until its client, or the page that it is a
+ * part of, has got that: those who wait must not wait for it.
+ */
+
+static ngx_uint_t
+ngx_http_mcds_store_broken(ngx_http_request_t *r, ngx_buf_t *b)
+{
+    ngx_http_upstream_t  *u;
+
+    u = r->upstream;
+
+    return u && u->header_sent && u->cleanup == NULL
+           && b->flush && ngx_buf_special(b);
+}
+
+
+void
+ngx_http_mcds_store_cleanup(ngx_http_mcds_ctx_t *ctx)
+{
+    if (ctx->store == NULL) {
+        return;
+    }
+
+    if (ctx->store->split) {
+        ngx_mcds_split_abandon(ctx->store->split);
+    }
+
+    ngx_mcds_value_unref(ctx->store->value);
+    ctx->store = NULL;
+}

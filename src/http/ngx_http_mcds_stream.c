@@ -1,0 +1,441 @@
+
+/*
+ * Copyright (C) mcds authors
+ *
+ * Sends the body of a page that lies in parts, as they arrive: a few of them
+ * are in memory until the client has taken them, then the next are asked for.
+ */
+
+
+#include <ngx_config.h>
+#include <ngx_core.h>
+#include <ngx_http.h>
+#include "ngx_http_mcds_module.h"
+
+
+struct ngx_http_mcds_piece_s {
+    ngx_http_mcds_piece_t  *next;
+    ngx_mcds_part_t        *part;
+    ngx_chain_t             link;
+    ngx_buf_t               buf;
+};
+
+
+static void ngx_http_mcds_stream_cleanup(void *data);
+static void ngx_http_mcds_stream_handler(void *data);
+static void ngx_http_mcds_stream_create(ngx_http_mcds_ctx_t *ctx,
+    uint32_t first, uint32_t last);
+static ngx_int_t ngx_http_mcds_stream_start(ngx_http_request_t *r,
+    ngx_http_mcds_ctx_t *ctx, off_t skip);
+static off_t ngx_http_mcds_stream_range(ngx_http_request_t *r,
+    ngx_mcds_entry_t *entry, uint32_t *first, uint32_t *last);
+static void ngx_http_mcds_stream_writer(ngx_http_request_t *r);
+static void ngx_http_mcds_stream_run(ngx_http_request_t *r,
+    ngx_http_mcds_ctx_t *ctx);
+static ngx_int_t ngx_http_mcds_stream_take(ngx_http_request_t *r,
+    ngx_http_mcds_ctx_t *ctx, ngx_chain_t **out);
+static ngx_uint_t ngx_http_mcds_stream_free(ngx_http_mcds_ctx_t *ctx);
+static void ngx_http_mcds_stream_wait(ngx_http_request_t *r,
+    ngx_http_mcds_ctx_t *ctx);
+static void ngx_http_mcds_stream_finalize(ngx_http_request_t *r,
+    ngx_http_mcds_ctx_t *ctx, ngx_int_t rc);
+
+
+void
+ngx_http_mcds_stream_begin(ngx_http_mcds_ctx_t *ctx)
+{
+    ngx_http_mcds_stream_end(ctx);
+
+    if (ctx->copy->entry.parts) {
+        ngx_http_mcds_stream_create(ctx, 0, ctx->copy->entry.parts);
+    }
+}
+
+
+static void
+ngx_http_mcds_stream_create(ngx_http_mcds_ctx_t *ctx, uint32_t first,
+    uint32_t last)
+{
+    ngx_pool_cleanup_t  *cln;
+
+    if (!ctx->streamed) {
+        cln = ngx_pool_cleanup_add(ctx->request->pool, 0);
+        if (cln == NULL) {
+            return;
+        }
+
+        cln->handler = ngx_http_mcds_stream_cleanup;
+        cln->data = ctx;
+
+        ctx->streamed = 1;
+    }
+
+    ctx->stream = ngx_mcds_stream_create(ctx->copy, first, last,
+                                         ngx_http_mcds_stream_handler, ctx);
+}
+
+
+void
+ngx_http_mcds_stream_end(ngx_http_mcds_ctx_t *ctx)
+{
+    if (ctx->stream) {
+        ngx_mcds_stream_destroy(ctx->stream);
+        ctx->stream = NULL;
+    }
+}
+
+
+static void
+ngx_http_mcds_stream_cleanup(void *data)
+{
+    ngx_http_mcds_ctx_t *ctx = data;
+
+    ngx_http_mcds_piece_t  *piece;
+
+    ngx_http_mcds_stream_end(ctx);
+
+    for (piece = ctx->pieces; piece; piece = piece->next) {
+        ngx_mcds_stream_done(NULL, piece->part);
+    }
+
+    ctx->pieces = NULL;
+}
+
+
+/* parts have arrived */
+
+static void
+ngx_http_mcds_stream_handler(void *data)
+{
+    ngx_http_mcds_ctx_t *ctx = data;
+
+    ngx_connection_t    *c;
+    ngx_http_request_t  *r;
+
+    if (!ctx->streaming) {
+        return;
+    }
+
+    r = ctx->request;
+    c = r->connection;
+
+    ngx_http_set_log_request(c->log, r);
+
+    ngx_http_mcds_stream_run(r, ctx);
+    ngx_http_run_posted_requests(c);
+}
+
+
+ngx_int_t
+ngx_http_mcds_stream_send(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx)
+{
+    off_t     skip;
+    uint32_t  first, last;
+
+    skip = ngx_http_mcds_stream_range(r, &ctx->copy->entry, &first, &last);
+
+    if (skip) {
+        ngx_http_mcds_stream_end(ctx);
+    }
+
+    if (ctx->stream == NULL) {
+        ngx_http_mcds_stream_create(ctx, first, last);
+
+        if (ctx->stream == NULL) {
+            return NGX_ERROR;
+        }
+    }
+
+    r->write_event_handler = ngx_http_mcds_stream_writer;
+
+    if (!r->discard_body) {
+        r->read_event_handler = ngx_http_test_reading;
+    }
+
+    r->main->count++;
+    ctx->streaming = 1;
+
+    if (ngx_http_mcds_stream_start(r, ctx, skip) != NGX_OK) {
+        ngx_http_mcds_stream_finalize(r, ctx, NGX_ERROR);
+        return NGX_DONE;
+    }
+
+    ngx_http_mcds_stream_run(r, ctx);
+
+    return NGX_DONE;
+}
+
+
+/* what stands before the parts that are sent */
+
+static ngx_int_t
+ngx_http_mcds_stream_start(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
+    off_t skip)
+{
+    ngx_buf_t         *b;
+    ngx_chain_t        out;
+    ngx_mcds_entry_t  *entry;
+
+    entry = &ctx->copy->entry;
+
+    if (skip == 0 && entry->body.len == 0) {
+        return NGX_OK;
+    }
+
+    b = ngx_calloc_buf(r->pool);
+    if (b == NULL) {
+        return NGX_ERROR;
+    }
+
+    if (skip) {
+
+        /* the range filter counts it and takes it away, it is the first one */
+
+        b->in_file = 1;
+        b->file_last = skip;
+
+    } else {
+        b->pos = entry->body.data;
+        b->last = b->pos + entry->body.len;
+        b->memory = 1;
+    }
+
+    out.buf = b;
+    out.next = NULL;
+
+    return (ngx_http_output_filter(r, &out) == NGX_ERROR) ? NGX_ERROR : NGX_OK;
+}
+
+
+/*
+ * Of a range the parts before it need not be read, nor those behind it.
+ * Returns the bytes that are left out at the beginning.
+ */
+
+static off_t
+ngx_http_mcds_stream_range(ngx_http_request_t *r, ngx_mcds_entry_t *entry,
+    uint32_t *first, uint32_t *last)
+{
+    off_t       start, end, head;
+    u_char     *p, *dash, *slash;
+    ngx_str_t  *value;
+
+    *first = 0;
+    *last = entry->parts;
+
+    if (r->headers_out.status != NGX_HTTP_PARTIAL_CONTENT
+        || r->headers_out.content_range == NULL)
+    {
+        return 0;
+    }
+
+    /* "bytes start-end/length", of nginx's own making */
+
+    value = &r->headers_out.content_range->value;
+
+    p = value->data + sizeof("bytes ") - 1;
+    dash = ngx_strlchr(p, value->data + value->len, '-');
+    slash = ngx_strlchr(p, value->data + value->len, '/');
+
+    if (dash == NULL || slash == NULL) {
+        return 0;
+    }
+
+    start = ngx_atoof(p, dash - p);
+    end = ngx_atoof(dash + 1, slash - dash - 1);
+
+    if (start < 0 || end < start || end >= (off_t) entry->total) {
+        return 0;
+    }
+
+    head = (off_t) entry->body.len;
+
+    *last = (end < head) ? 0 : (uint32_t) ((end - head) / entry->part) + 1;
+
+    if (start < head + (off_t) entry->part) {
+        return 0;
+    }
+
+    *first = (uint32_t) ((start - head) / entry->part);
+
+    return head + (off_t) *first * entry->part;
+}
+
+
+static void
+ngx_http_mcds_stream_writer(ngx_http_request_t *r)
+{
+    ngx_event_t          *wev;
+    ngx_connection_t     *c;
+    ngx_http_mcds_ctx_t  *ctx;
+
+    c = r->connection;
+    wev = c->write;
+    ctx = ngx_http_get_module_ctx(r, ngx_http_mcds_module);
+
+    if (wev->timedout) {
+        ngx_log_error(NGX_LOG_INFO, c->log, NGX_ETIMEDOUT,
+                      "client timed out");
+        c->timedout = 1;
+
+        ngx_http_mcds_stream_finalize(r, ctx, NGX_HTTP_REQUEST_TIME_OUT);
+        return;
+    }
+
+    if (wev->delayed || r->aio) {
+        ngx_http_mcds_stream_wait(r, ctx);
+        return;
+    }
+
+    ngx_http_mcds_stream_run(r, ctx);
+}
+
+
+static void
+ngx_http_mcds_stream_run(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx)
+{
+    ngx_int_t     rc, taken;
+    ngx_uint_t    freed;
+    ngx_chain_t  *out;
+
+    for ( ;; ) {
+        out = NULL;
+        taken = ngx_http_mcds_stream_take(r, ctx, &out);
+
+        if (taken == NGX_ERROR) {
+            ngx_http_mcds_stream_finalize(r, ctx, NGX_ERROR);
+            return;
+        }
+
+        rc = ngx_http_output_filter(r, out);
+
+        if (rc == NGX_ERROR || taken == NGX_DONE) {
+            ngx_http_mcds_stream_finalize(r, ctx, rc);
+            return;
+        }
+
+        freed = ngx_http_mcds_stream_free(ctx);
+
+        if (out == NULL && !freed) {
+            break;
+        }
+    }
+
+    ngx_http_mcds_stream_wait(r, ctx);
+}
+
+
+/* NGX_DONE: the last one; NGX_AGAIN, NGX_BUSY: there are no more for now */
+
+static ngx_int_t
+ngx_http_mcds_stream_take(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
+    ngx_chain_t **out)
+{
+    ngx_int_t                rc;
+    ngx_str_t                body;
+    ngx_buf_t               *b;
+    ngx_mcds_part_t         *part;
+    ngx_http_mcds_piece_t   *piece, **last;
+
+    for (last = &ctx->pieces; *last; last = &(*last)->next) { /* void */ }
+
+    for ( ;; ) {
+        rc = ngx_mcds_stream_next(ctx->stream, &part, &body);
+
+        if (rc != NGX_OK) {
+            return rc;
+        }
+
+        piece = ngx_pcalloc(r->pool, sizeof(ngx_http_mcds_piece_t));
+        if (piece == NULL) {
+            ngx_mcds_stream_done(ctx->stream, part);
+            return NGX_ERROR;
+        }
+
+        piece->part = part;
+        *last = piece;
+        last = &piece->next;
+
+        /* shared with other requests, so that no filter may write to it */
+
+        b = &piece->buf;
+        b->pos = body.data;
+        b->last = body.data + body.len;
+        b->memory = 1;
+
+        if (ngx_mcds_stream_ended(ctx->stream)) {
+            b->last_buf = (r == r->main);
+            b->last_in_chain = 1;
+        }
+
+        piece->link.buf = b;
+        *out = &piece->link;
+        out = &piece->link.next;
+    }
+}
+
+
+/* the client has them, or a filter has made something of them */
+
+static ngx_uint_t
+ngx_http_mcds_stream_free(ngx_http_mcds_ctx_t *ctx)
+{
+    ngx_uint_t              freed;
+    ngx_http_mcds_piece_t  *piece;
+
+    freed = 0;
+
+    while (ctx->pieces && ngx_buf_size(&ctx->pieces->buf) == 0) {
+        piece = ctx->pieces;
+        ctx->pieces = piece->next;
+
+        ngx_mcds_stream_done(ctx->stream, piece->part);
+        freed = 1;
+    }
+
+    return freed;
+}
+
+
+static void
+ngx_http_mcds_stream_wait(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx)
+{
+    ngx_event_t               *wev;
+    ngx_connection_t          *c;
+    ngx_http_core_loc_conf_t  *clcf;
+
+    c = r->connection;
+    wev = c->write;
+
+    /* another subrequest is being sent, or the rate is limited by a timer */
+
+    if (c->data != r || wev->delayed) {
+        return;
+    }
+
+    clcf = ngx_http_get_module_loc_conf(r->main, ngx_http_core_module);
+
+    if (ngx_handle_write_event(wev, clcf->send_lowat) != NGX_OK) {
+        ngx_http_mcds_stream_finalize(r, ctx, NGX_ERROR);
+        return;
+    }
+
+    if (wev->active && !wev->ready) {
+        ngx_add_timer(wev, clcf->send_timeout);
+
+    } else if (wev->timer_set) {
+        ngx_del_timer(wev);
+    }
+}
+
+
+static void
+ngx_http_mcds_stream_finalize(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
+    ngx_int_t rc)
+{
+    ctx->streaming = 0;
+
+    r->write_event_handler = ngx_http_request_empty_handler;
+
+    ngx_http_finalize_request(r, rc);
+}
