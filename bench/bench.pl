@@ -2,7 +2,8 @@
 
 # What mcds costs, beside its peers on the same machine in the same minute.
 #
-#   bench.pl [group ...]     counters pages syscalls dogpile; all by default
+#   bench.pl [group ...]     counters pages syscalls dogpile hung; all by
+#                            default
 #
 # Rounds are interleaved: each runs every scenario once, and a plain
 # "return 200" is the measure of each.  The cost is the CPU time of the nginx
@@ -11,6 +12,7 @@
 # JSON to build/bench.
 #
 # Environment: ROUNDS (5), SECS (2), CONNS (64), DOG_SECS (30), DOG_ROUNDS (9),
+# HUNG_SECS (4), HUNG_ROUNDS (9),
 # NOISE (0.15: cores that others may use before a run is repeated, once),
 # ONLY (a pattern of scenarios), NGINX, MCDS_MODULE, MODULES.
 
@@ -22,6 +24,7 @@ use FindBin;
 use lib "$FindBin::Bin/../demo", $FindBin::Bin;
 
 use Dogpile;
+use Hung;
 use Peers;
 use Runs;
 use Stage;
@@ -34,12 +37,14 @@ my %groups = (
     pages => \&pages,
     syscalls => \&syscalls,
     dogpile => \&dogpile,
+    hung => \&hung,
 );
 
-my @groups = @ARGV ? @ARGV : qw/ counters pages syscalls dogpile /;
+my @groups = @ARGV ? @ARGV : qw/ counters pages syscalls dogpile hung /;
 
 for my $group (@groups) {
-    die "no group \"$group\", there are: counters pages syscalls dogpile\n"
+    die "no group \"$group\", there are: counters pages syscalls dogpile"
+        . " hung\n"
         if !$groups{$group};
 }
 
@@ -99,13 +104,23 @@ sub syscalls {
 
 
 sub dogpile {
-
-    # the others idle, but they need not even be there
-    if ($peers) {
-        $peers->stop();
-        undef $peers;
-        undef $runs;
-    }
-
+    lower();
     Dogpile->new($stage, $root)->run();
+}
+
+
+sub hung {
+    lower();
+    Hung->new($stage, $root)->run();
+}
+
+
+# the peers idle, but they need not even be there
+
+sub lower {
+    return if !$peers;
+
+    $peers->stop();
+    undef $peers;
+    undef $runs;
 }

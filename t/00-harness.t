@@ -302,7 +302,7 @@ like($t->conf_error(http => 'nonsense;'),
     'conf: its complaint');
 
 SKIP: {
-    skip 'no cc', 4 if !$t->load_program();
+    skip 'no cc', 4 if !$t->program('load');
 
     my $l = $t->load(ports => [$a->port(), $b->port()], uri => '/pid',
         clients => 20, requests => 3000);
@@ -343,6 +343,24 @@ is(scalar(grep { /exited on signal 11|exited with code 1|after-free/ } @l), 3,
     'checks: crash, exit code and sanitizer are found');
 is(scalar(grep { /\[crit\]|\[error\]/ } @l), 0, 'checks: others are not');
 $t->write_file('h/error.log', $log);
+
+my $own = IO::Socket::INET->new(PeerAddr => '127.0.0.1', PeerPort =>
+    $m->port());
+ok(wait_for(sub { $m->connections() == 1 }), 'checks: a stranger');
+like(join(' ', $t->wait_count(0)), qr/: 1, of workers 0/,
+    'checks: it is counted');
+like(join(' ', $t->wait_sockets(0)), qr/a socket of \w+ is left/,
+    'checks: sockets are seen');
+close $own;
+is(join(' ', $t->wait_count()), '', 'checks: it is gone');
+
+my $h3 = $t->nginx('h3', $conf);
+kill 'STOP', $h3->workers();
+$h3->kill9();
+is(scalar(@l = $t->wait_stray()), 0, 'checks: nobody outlives a host');
+push @{$h3->{groups}}, getpgrp();
+is(scalar(@l = $t->wait_stray(0)), 1, 'checks: who does is seen');
+pop @{$h3->{groups}};
 
 
 # TLS, curl, and the proxy protocol

@@ -17,10 +17,12 @@ use Test::Mcds;
 
 my $t = Test::Mcds->new();
 
-my $few = $t->memcached('few', threads => 1, args => ['-c', 24]);
+my ($most, $workers) = $t->full() ? (16, 64) : (24, 16);
+
+my $few = $t->memcached('few', threads => 1, args => ['-c', $most]);
 my $tiny = $t->memcached('tiny', memory => 3, args => ['-I', '512k']);
 
-my %length = (small => 100, middle => 40000, big => 600000, huge => 2000000);
+my %length = (small => 100, middle => 40000, big => 600000, huge => 5000000);
 
 sub body {
     my ($path) = @_;
@@ -86,16 +88,17 @@ sub ask {
 }
 
 
-# connections: each worker wants one, memcached takes about 11
+# connections: each worker wants one, memcached takes about half of what it is
+# told
 
-my $a = host('a', 'few', 16);
+my $a = host('a', 'few', $workers);
 my @res = ask($a, 240, '/small');
 
 is(wrong(@res), 0, 'connections: all are answered');
 
 my $with = grep { defined $_->header('X-Number') } @res;
 
-cmp_ok($with, '>', 40, 'connections: some are counted');
+cmp_ok($with, '>', $t->size(40, 3), 'connections: some are counted');
 cmp_ok($with, '<', 235, 'connections: and some are not');
 is(scalar(grep { $_->time() > 1 } @res), 0, 'connections: nobody waits');
 
@@ -104,7 +107,7 @@ is(scalar(grep { $_->time() > 1 } @res), 0, 'connections: nobody waits');
 
 my @lines = $a->log_lines(qr/\[error\]/);
 
-cmp_ok(scalar @lines, '<=', 16, 'connections: one line of each worker');
+cmp_ok(scalar @lines, '<=', $workers, 'connections: one line of each worker');
 is(scalar(grep { !/is down after 3 failures/ } @lines), 0,
     'connections: it is down, not foreign');
 ok($a->log_has(qr/memcached said "ERROR Too many open connections"/),
@@ -143,7 +146,7 @@ cmp_ok(scalar(grep { $_->header('X-Cache') eq 'HIT' } @res), '>', 30,
     'memory: some are still hits');
 
 
-# items: up to 512 KB
+# items: up to 512 KB, pages in parts up to 4 MB
 
 my $rss = rss();
 my $opened = $tiny->stats()->{total_connections};
@@ -158,14 +161,13 @@ for my $round (1 .. $t->size(3, 50)) {
 
 is($o->count('/middle/x'), 1, 'items: one that fits is stored');
 is($o->count('/huge/x'), $t->size(3, 50), 'items: one that does not is not');
-ok(!defined $tiny->get('page:/big/x'), 'items: nor one just above');
+is($b->get('/big/x')->header('X-Cache'), 'HIT', 'items: one just above is');
 
 # of each worker, one for small things and one for large, and this test's
 
 cmp_ok($tiny->stats()->{total_connections} - $opened, '<=', 5,
     'items: no connection was given up');
-is(scalar(grep { !/page "page:.(?:big|huge).x" of \d+ bytes is too large/ }
-    $b->log_lines(qr/\[(?:error|warn)\]/)), 0, 'items: which is told');
+is(scalar($b->log_lines(qr/\[(?:error|warn)\]/)), 0, 'items: no warning');
 
 SKIP: {
     skip 'sanitizers keep what is freed', 1 if $t->slow() > 1;

@@ -20,6 +20,8 @@ my $t = Test::Mcds->new();
 
 my $o = $t->origin('o', sub { return { body => "origin $_[1]->{args}" } });
 
+my $apart = $t->size(0.0002, 0.001);
+
 # the number at the end of a key says where the answer to it is cut: 0 nowhere,
 # 9999 everywhere
 
@@ -62,11 +64,11 @@ sub cut {
     my ($f, $bytes, $cut) = @_;
 
     return $bytes if !$cut || $cut == length $bytes;
-    return $f->bytewise($bytes, 0.0002) if $cut == 9999;
+    return $f->bytewise($bytes, $apart) if $cut == 9999;
 
     $cut = length($bytes) - 1 if $cut >= length $bytes;
 
-    return (substr($bytes, 0, $cut), [substr($bytes, $cut), 0.0002]);
+    return (substr($bytes, 0, $cut), [substr($bytes, $cut), $apart]);
 }
 
 my $h = $t->nginx('h', <<'EOT');

@@ -228,7 +228,8 @@ my @wait;
 # which worker takes a connection is the kernel's choice
 
 ok(wait_for(sub {
-    push @wait, start_get($a->port(), '/shared') for 1 .. @wait < 300 ? 10 : 0;
+    push @wait, start_get($a->port(), '/shared')
+        for 1 .. (@wait < 300 ? 10 : 0);
     return $f->count(qr/^mg \/shared:lock/);
 }, 3 * $second), 'the other worker has some that wait');
 $start = time();

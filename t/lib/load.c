@@ -8,6 +8,10 @@
  *
  *   load -p port[,port] -u uri[,uri] [-c clients] [-n requests] [-t seconds]
  *        [-r rate] [-e expected text] [-H header] [-o timeout]
+ *        [-a percent of requests whose client leaves] [-k keys]
+ *
+ * In a URI %n stands for the numbers below that of keys, in turn; in the
+ * expected text %u stands for the URI that was asked for.
  */
 
 
@@ -41,6 +45,8 @@ typedef struct {
     int       sent;
     double    start;
     double    next;               /* when the next request is due */
+    double    leave;              /* when to leave, or 0 */
+    char      uri[1024];
     char     *buf;
     size_t    size;
     size_t    len;
@@ -52,6 +58,8 @@ typedef struct {
 static double now(void);
 static int list(char *text, char **items);
 static void start(client_t *c);
+static void fill_in(char *text, size_t size, char *from, char *word,
+    char *value);
 static int connect_client(client_t *c);
 static void write_request(client_t *c);
 static void read_answer(client_t *c);
@@ -59,6 +67,8 @@ static int complete(client_t *c, size_t *body, size_t *body_len,
     size_t *total, int eof);
 static int chunked(client_t *c, size_t body, size_t *total);
 static void finish(client_t *c, size_t body, size_t len, size_t total);
+static int expected(client_t *c, size_t body, size_t len);
+static void leave(client_t *c);
 static void send_request(client_t *c);
 static void fail(client_t *c, char *what);
 static void done(client_t *c);
@@ -70,9 +80,9 @@ static char      *uris[MAX_LIST], *ports[MAX_LIST];
 static int        nuris, nports;
 static char      *expect, *header;
 static int        clients = 64;
-static long       limit = -1;
-static double     duration, rate, timeout = 20, end;
-static long       issued, answered, errors, wrong, timeouts, retries;
+static long       limit = -1, keys = 1;
+static double     duration, rate, timeout = 20, aborts, end;
+static long       issued, answered, errors, wrong, timeouts, retries, aborted;
 static long       statuses[1000];
 static float     *times;
 static size_t     ntimes, maxtimes;
@@ -88,7 +98,7 @@ main(int argc, char **argv)
     client_t            *all, *c;
     struct epoll_event   events[256];
 
-    while ((opt = getopt(argc, argv, "p:u:c:n:t:r:e:H:o:")) != -1) {
+    while ((opt = getopt(argc, argv, "p:u:c:n:t:r:e:H:o:a:k:")) != -1) {
         switch (opt) {
         case 'p': nports = list(optarg, ports); break;
         case 'u': nuris = list(optarg, uris); break;
@@ -99,6 +109,8 @@ main(int argc, char **argv)
         case 'e': expect = optarg; break;
         case 'H': header = optarg; break;
         case 'o': timeout = atof(optarg); break;
+        case 'a': aborts = atof(optarg); break;
+        case 'k': keys = atol(optarg); break;
         default: return 2;
         }
     }
@@ -134,6 +146,15 @@ main(int argc, char **argv)
                 timeouts++;
                 c->reused = 0;
                 fail(c, "timed out");
+            }
+
+            if (c->active && c->leave) {
+                if (t >= c->leave) {
+                    leave(c);
+
+                } else if (c->leave - t < wake) {
+                    wake = c->leave - t;
+                }
             }
 
             if (!c->active && t < end && (limit < 0 || issued < limit)) {
@@ -213,20 +234,49 @@ list(char *text, char **items)
 static void
 start(client_t *c)
 {
+    char  number[32];
+
+    snprintf(number, sizeof(number), "%ld", issued / nuris % keys);
+    fill_in(c->uri, sizeof(c->uri), uris[issued % nuris], "%n", number);
+
     c->request_len = snprintf(c->request, sizeof(c->request),
                               "GET %s HTTP/1.1\r\nHost: localhost\r\n%s%s\r\n",
-                              uris[issued % nuris],
-                              header ? header : "", header ? "\r\n" : "");
+                              c->uri, header ? header : "",
+                              header ? "\r\n" : "");
     issued++;
     c->active = 1;
     c->start = now();
     c->next = c->start;
+    c->leave = 0;
+
+    if (aborts > 0 && drand48() * 100 < aborts) {
+        c->leave = c->start + drand48() * drand48() * drand48() * 0.02;
+    }
 
     if (rate > 0) {
         c->next += 1 / rate;
     }
 
     send_request(c);
+}
+
+
+/* from with the word, if it is there, replaced by the value */
+
+static void
+fill_in(char *text, size_t size, char *from, char *word, char *value)
+{
+    char  *p;
+
+    p = strstr(from, word);
+
+    if (p == NULL) {
+        snprintf(text, size, "%s", from);
+        return;
+    }
+
+    snprintf(text, size, "%.*s%s%s", (int) (p - from), from, value,
+             p + strlen(word));
 }
 
 
@@ -448,9 +498,7 @@ finish(client_t *c, size_t body, size_t len, size_t total)
     c->buf[body - 1] = '\0';
     close_it = strcasestr(c->buf, "\r\nconnection: close") != NULL;
 
-    if (status == 200 && expect
-        && memmem(c->buf + body, len, expect, strlen(expect)) == NULL)
-    {
+    if (status == 200 && expect && !expected(c, body, len)) {
         wrong++;
 
         if (first_wrong[0] == '\0') {
@@ -484,6 +532,34 @@ finish(client_t *c, size_t body, size_t len, size_t total)
     if (rate == 0 && now() < end && (limit < 0 || issued < limit)) {
         start(c);
     }
+}
+
+
+static int
+expected(client_t *c, size_t body, size_t len)
+{
+    char  text[8192];
+
+    fill_in(text, sizeof(text), expect, "%u", c->uri);
+
+    return memmem(c->buf + body, len, text, strlen(text)) != NULL;
+}
+
+
+/* half of them with a reset */
+
+static void
+leave(client_t *c)
+{
+    struct linger  l;
+
+    if (++aborted % 2 && c->fd != -1) {
+        l.l_onoff = 1;
+        l.l_linger = 0;
+        setsockopt(c->fd, SOL_SOCKET, SO_LINGER, &l, sizeof(l));
+    }
+
+    done(c);
 }
 
 
@@ -548,12 +624,13 @@ report(double seconds)
 #define at(q)  (ntimes ? times[(size_t) ((ntimes - 1) * (q))] : 0)
 
     printf("{\"requests\":%ld,\"answered\":%ld,\"ok\":%ld,\"errors\":%ld,"
-           "\"timeouts\":%ld,\"retries\":%ld,\"wrong\":%ld,\"seconds\":%.3f,"
+           "\"timeouts\":%ld,\"retries\":%ld,\"wrong\":%ld,"
+           "\"aborted\":%ld,\"seconds\":%.3f,"
            "\"per_second\":%.1f,\"p50\":%.3f,\"p90\":%.3f,\"p99\":%.3f,"
            "\"p999\":%.3f,\"max\":%.3f,\"status\":{",
            issued, answered, statuses[200], errors, timeouts, retries, wrong,
-           seconds, answered / seconds, at(0.5), at(0.9), at(0.99), at(0.999),
-           at(1.0));
+           aborted, seconds, answered / seconds, at(0.5), at(0.9), at(0.99),
+           at(0.999), at(1.0));
 
     sep = "";
 

@@ -68,7 +68,8 @@ When a test failed, the private folder is kept and its name is shown.
 =head1 THE TEST OBJECT
 
     Test::Mcds->new(%o)     module => 0: without our module
-    $t->nginx(name, conf, %o)       starts a host; log => 'debug'
+    $t->nginx(name, conf, %o)       starts a host; log => 'debug'; loop => 1,
+                                    so that it tells of its event loop
     $t->memcached(name, %o)         real; unix => 1, args => [...], memory,
                                     threads
     $t->fake(name, sub, %o)         scripted; unix => 1, on_connect => sub,
@@ -140,9 +141,13 @@ time (seconds), start, end, complete (false if cut short), error ('timed out',
     signal(name)            to the master
     quit(), stop()          graceful, at once; waits; false if it did not end
     up()                    starts it again
+    freeze(), cont()        stops the workers, lets them go on
     log(), log_has(re), log_lacks(re), log_count(re), log_lines(re),
     wait_log(re, seconds), access_log()
     fds(pid)                how many descriptors a worker has
+    loop(i)                 of a worker's turns since loop_begin(): { turns,
+                            longest, ran, others, calls, waited } in ms, see
+                            lib/loop.c
 
 =head1 MEMCACHED: $m = $t->memcached(...), and fakes too
 
@@ -156,9 +161,10 @@ The real one also: freeze (SIGSTOP), cont, kill9, restart (same port), stats
 
 =head1 FAKE: $f = $t->fake('m', sub { ... })
 
-Keeps items in memory and answers mg, ms, ma, md, mn, version and flush_all as
-memcached 1.6.18 does.  The callback sees each command first, in the fake's own
-process:
+Keeps items in memory and answers mg, ms, ma, md, mn, version, flush_all and
+the classic commands as memcached 1.6.18 does (with item_cas => 1 each item has
+CAS numbers of its own, as in yrmcds).  The callback sees each command first, in
+the fake's own process:
 
     sub { my ($f, $c, $line, $value) = @_; ... }
 
@@ -227,10 +233,13 @@ hash or a body text, as it is.
 A C program, for what Perl is too slow for: load(port => p or ports => [..], uri
 => '/a' or uris => [..], clients => 64, requests => 10000 or seconds => 5, rate
 => requests a second and client (0: no bound), expect => text that each 200 body
-must contain, header => 'Name: value').  Keepalive connections, reopened when
+must contain, in which %u is the uri, header => 'Name: value', abort => percent
+of the requests whose client leaves, keys => n, for uris in which %n is a number
+below that).  Keepalive connections, reopened when
 closed.  Returns a hash when it is done: requests, ok (status 200), status => {
-200 => n }, errors, wrong, p50, p90, p99, p999, max (ms), seconds, per_second.
-background => 1 returns an object, whose wait() returns the hash.
+200 => n }, errors, wrong, aborted, p50, p90, p99, p999, max (ms), seconds,
+per_second.  background => 1 returns an object, whose wait() returns the hash
+and whose ended() is true when it need not wait.
 
 =head1 ENVIRONMENT
 
@@ -251,6 +260,7 @@ use File::Basename qw/ dirname basename /;
 use File::Spec;
 use File::Path qw/ remove_tree /;
 use File::Temp qw/ tempdir /;
+use IO::Select;
 use IO::Socket::INET;
 use JSON::PP ();
 use POSIX ();
@@ -654,20 +664,20 @@ sub cert {
 }
 
 
-# the load generator
+# programs in C, in build/, made anew when their source has changed
 
-sub load_program {
-    my ($self) = @_;
+sub program {
+    my ($self, $name, @flags) = @_;
 
-    my ($source, $program) = ("$root/t/lib/load.c", "$root/build/load");
+    my ($source, $program) = ("$root/t/lib/$name.c", "$root/build/$name");
 
-    return $program if -x $program && -M $program <= -M $source;
+    return $program if -f $program && -M $program <= -M $source;
 
     my $cc = $ENV{CC} // 'cc';
     my $new = "$program.$$";
 
     mkdir "$root/build";
-    my $output = $self->run($cc, '-O2', '-o', $new, $source);
+    my $output = $self->run($cc, '-O2', @flags, '-o', $new, $source);
 
     if ($? != 0) {
         Test::More::diag($output);
@@ -680,17 +690,27 @@ sub load_program {
 }
 
 
+sub preload {
+    my ($self, $name) = @_;
+
+    return $self->program($name, '-shared', '-fPIC') // die "no $name.c\n";
+}
+
+
+# the load generator
+
 sub load {
     my ($self, %o) = @_;
 
-    my $program = $self->load_program() // die "no load generator\n";
+    my $program = $self->program('load') // die "no load generator\n";
     my @ports = map { ref $_ ? $_->port() : $_ } @{$o{ports} // [$o{port}]};
     my $list = sub { join ',', @{$_[0]} };
     my @args = ('-p', $list->(\@ports),
         '-u', $list->($o{uris} // [$o{uri} // '/']));
 
     my %flag = (clients => '-c', requests => '-n', seconds => '-t',
-        rate => '-r', expect => '-e', header => '-H', timeout => '-o');
+        rate => '-r', expect => '-e', header => '-H', timeout => '-o',
+        abort => '-a', keys => '-k');
 
     push @args, map { defined $o{$_} ? ($flag{$_}, $o{$_}) : () }
         sort keys %flag;
@@ -827,6 +847,8 @@ sub done {
         @leaks = $self->wait_leaks($o{keep} // []);
     }
 
+    my @count = $self->wait_count();
+
     for my $host (@hosts) {
         next if !$host->running();
 
@@ -848,6 +870,8 @@ sub done {
 
     push @bad, $self->{sanitized} if $self->{sanitized};
 
+    my @stray = $self->wait_stray();
+
     $self->stop_all();
 
     for my $s (@{$self->{servers}}) {
@@ -859,11 +883,14 @@ sub done {
         push @left, "process $pid is left" if kill 0, $pid;
     }
 
+    push @left, @stray, $self->wait_sockets();
+
     if (@hosts) {
         report(\@bad, 'logs: nothing above error, no sanitizer, no crash');
         report(\@sockets, 'logs: no open socket left');
         report(\@leaks, 'workers hold no connection or file') if !exists
             $o{leaks} || $o{leaks};
+        report(\@count, 'memcached has the connections of the workers alone');
         report(\@stuck, 'all hosts ended when asked to');
         report(\@codes, 'all hosts ended with code 0');
     }
@@ -893,13 +920,12 @@ sub wait_leaks {
     my $unix = 0;
 
     for my $s (@{$self->{servers}}) {
-        next if $s->isa('Test::Mcds::Origin')
-            && !grep { $_ eq $s->name() } @$keep;
+        next if $s->isa('Test::Mcds::Origin');
         $keep{$s->port()} = 1;
         $unix += 4 if $s->{unix};
     }
 
-    $keep{$_} = 1 for map { /^\d+$/ ? $_ : $self->port($_) } @$keep;
+    $keep{$_} = 1e6 for map { /^\d+$/ ? $_ : $self->port($_) } @$keep;
 
     my @leaks;
     my $end = time() + 8 * $self->slow();
@@ -914,6 +940,104 @@ sub wait_leaks {
     } while (@leaks && time() < $end);
 
     return @leaks;
+}
+
+
+# connections that a memcached has, and those that the workers have to it
+
+sub wait_count {
+    my ($self, $seconds) = @_;
+
+    my @m = grep { $_->isa('Test::Mcds::Memcached') && !$_->{unix}
+        && $_->answers() } @{$self->{servers}};
+    my @running = grep { $_->running() } @{$self->{hosts}};
+    my @wrong;
+    my $end = time() + ($seconds // 3 * $self->slow());
+
+    do {
+        my %ours;
+
+        for my $pid (map { $_->workers(), $_->leaving() } @running) {
+            my $now = Test::Mcds::Nginx->count_fds($pid) // next;
+            $ours{$_} += @{$now->{tcp}{$_}} for keys %{$now->{tcp}};
+        }
+
+        @wrong = map {
+            my ($n, $ours) = ($_->connections(), $ours{$_->port()} // 0);
+            $n == $ours ? () : $_->name() . ": $n, of workers $ours";
+        } @m;
+
+        sleep 0.02 if @wrong;
+    } while (@wrong && time() < $end);
+
+    return @wrong;
+}
+
+
+# what has outlived its master
+
+sub wait_stray {
+    my ($self, $seconds) = @_;
+
+    my @groups = map { @{$_->{groups}} } grep { !$_->running() }
+        @{$self->{hosts}};
+
+    my @left;
+
+    wait_for(sub { !(@left = grep { alive($_) } @groups) },
+        $seconds // 2 * $self->slow());
+
+    return map { "a process of nginx $_ is left" } @left;
+}
+
+
+# whether a group has a process; zombies are those who have been waited for by
+# nobody
+
+sub alive {
+    my ($group) = @_;
+
+    return 0 if !kill 0, -$group;
+
+    for my $stat (glob '/proc/[0-9]*/stat') {
+        open my $fh, '<', $stat or next;
+        return 1 if (<$fh> // '') =~ /\) [^ZX] \d+ $group /;
+    }
+
+    return 0;
+}
+
+
+# sockets that somebody still holds on a port of this test; those that nobody
+# does have no inode
+
+sub wait_sockets {
+    my ($self, $seconds) = @_;
+
+    my %port = map { sprintf('%04X', $self->{ports}{$_}) => $_ }
+        keys %{$self->{ports}};
+    my @held;
+
+    wait_for(sub {
+        @held = ();
+
+        for my $file ('/proc/net/tcp', '/proc/net/tcp6') {
+            open my $fh, '<', $file or next;
+
+            while (my $line = <$fh>) {
+                my @f = split ' ', $line;
+                next if $f[0] !~ /:$/ || !$f[9];
+
+                my ($local) = $f[1] =~ /:(\w+)$/;
+                push @held, "a socket of $port{$local} is left"
+                    if $port{$local};
+            }
+        }
+
+        return !@held;
+    }, $seconds // 2 * $self->slow());
+
+    return @held;
 }
 
 
@@ -951,6 +1075,12 @@ sub remove_dir {
     }
 
     remove_tree($self->{dir});
+}
+
+
+sub Test::Mcds::Load::ended {
+    my ($load) = @_;
+    return !$load->{fh} || IO::Select->new($load->{fh})->can_read(0);
 }
 
 

@@ -6,6 +6,8 @@ package Test::Mcds::Entry;
 #
 #     $e = page_decode($m->get($key))     the fields, strings among them
 #     $bytes = page_encode(%$e)           with a right CRC, whatever they hold
+#     $p = part_decode($m->get($key))     the same of a part of a page, see
+#     $bytes = part_encode(%$p)           ngx_mcds_part.h
 #     page_wait($m, $key)                 until it is stored and unlocked
 #     page_expire($m, $key, $ms, %more)   makes it expired since so many ms
 
@@ -15,7 +17,8 @@ use strict;
 use Exporter qw/ import /;
 use Time::HiRes qw/ time sleep /;
 
-our @EXPORT = qw/ page_decode page_encode page_wait page_expire crc32c /;
+our @EXPORT = qw/ page_decode page_encode part_decode part_encode page_wait
+    page_expire crc32c /;
 
 my $unset = 0xffffffff;
 my @table = map {
@@ -47,6 +50,7 @@ sub page_decode {
         age swr sie took /}, $key, $ext, $headers, $body,
         @e{qw/ parts status /}) = unpack 'a4CCvVVQ<Q<Q<Q<V4V4VS<', $data;
 
+    $e{part} = unpack 'x88V', $data;
     @e{qw/ key ext headers body /} = unpack
         "x$e{size} a$key a$ext a$headers a$body", $data;
 
@@ -61,18 +65,48 @@ sub page_encode {
         magic => 'MCDS', format => 1, kind => 0, size => 112, flags => 0,
         created => int(time() * 1000), generation => 1, age => 0,
         swr => $unset, sie => $unset, took => 0, ext => '', headers => '',
-        body => '', parts => 0, status => 200, @_
+        body => '', parts => 0, part => 0, status => 200, @_
     );
 
     $e{expire} //= $e{created} + 60000;
     $e{total} //= length $e{body};
 
     my $head = pack 'a4CCvV', @e{qw/ magic format kind size flags /};
-    my $rest = pack 'Q<Q<Q<Q<V4V4VS<x26', @e{qw/ expire created generation
+    my $rest = pack 'Q<Q<Q<Q<V4V4VS<x2Vx20', @e{qw/ expire created generation
         total age swr sie took /}, (map { length $e{$_} }
-        qw/ key ext headers body /), @e{qw/ parts status /};
+        qw/ key ext headers body /), @e{qw/ parts status part /};
 
     $rest .= join '', @e{qw/ key ext headers body /};
+
+    return $head . pack('V', crc32c($head . $rest)) . $rest;
+}
+
+
+sub part_decode {
+    my ($data) = @_;
+
+    return if !defined $data || length $data < 32;
+
+    my %p;
+
+    (@p{qw/ magic format reserved size len crc generation n /}) = unpack
+        'a4CCvVVQ<V', $data;
+
+    $p{data} = substr $data, $p{size};
+    $p{valid} = crc32c(substr($data, 0, 12) . substr($data, 16)) == $p{crc};
+
+    return \%p;
+}
+
+
+sub part_encode {
+    my %p = (magic => 'MCDP', format => 1, reserved => 0, size => 32, n => 0,
+        data => '', @_);
+
+    $p{len} //= length $p{data};
+
+    my $head = pack 'a4CCvV', @p{qw/ magic format reserved size len /};
+    my $rest = pack('Q<Vx4', @p{qw/ generation n /}) . $p{data};
 
     return $head . pack('V', crc32c($head . $rest)) . $rest;
 }

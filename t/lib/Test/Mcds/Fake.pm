@@ -10,6 +10,8 @@ use strict;
 
 use base qw/ Test::Mcds::Server Test::Mcds::Talk /;
 
+use Test::Mcds::Classic;
+
 
 sub where {
     my ($self) = @_;
@@ -79,12 +81,15 @@ sub input {
     {
         my $line = $1;
         my $taken = $+[0];
-        my ($cmd, $key, $len) = split / /, $line;
+        my ($cmd, $key, $len, undef, $classic) = split / /, $line;
         my $value;
 
         $cmd //= '';
+        $len = $classic if $cmd =~ /^(?:set|add|cas|append)$/;
 
-        if ($cmd eq 'ms' && defined $len && $len =~ /^\d+$/) {
+        if ($cmd =~ /^(?:ms|set|add|cas|append)$/ && defined $len
+            && $len =~ /^\d+$/)
+        {
             last if length $c->{in} < $taken + $len + 2;
             $value = substr($c->{in}, $taken, $len);
             $taken += $len + 2;
@@ -145,6 +150,9 @@ sub default {
         $self->{store} = {};
         return "OK\r\n";
     }
+
+    my $classic = Test::Mcds::Classic::answer($self, $line, $value);
+    return $classic if defined $classic;
 
     my $code = { mg => \&meta_get, ms => \&meta_set, ma => \&meta_arith,
                  md => \&meta_delete }->{$cmd} or return "ERROR\r\n";

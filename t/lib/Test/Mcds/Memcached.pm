@@ -77,6 +77,18 @@ sub stats {
 }
 
 
+# there, and not stopped
+
+sub answers {
+    my ($self) = @_;
+
+    open my $fh, '<', "/proc/$self->{pid}/stat" or return 0;
+    return 0 if (<$fh> // '') =~ /\) [TZ] /;
+
+    return eval { $self->mc('version') =~ /\AVERSION/ };
+}
+
+
 # connections that are not this object's own
 
 sub connections {

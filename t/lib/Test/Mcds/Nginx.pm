@@ -53,10 +53,17 @@ sub up {
 
     local %ENV = (%ENV, $t->sanitizer_env("$self->{dir}/sanitizer"));
 
+    if ($self->{loop}) {
+        $ENV{LD_PRELOAD} = join ' ', $t->preload('loop'),
+            $ENV{LD_PRELOAD} // ();
+        $ENV{MCDS_LOOP} = "$self->{dir}/loop";
+    }
+
     $self->{pid} = $t->spawn("$self->{name}/stderr", $t->binary(),
         '-p', "$self->{dir}/", '-c', 'nginx.conf',
         '-e', "$self->{dir}/error.log");
 
+    push @{$self->{groups}}, $self->{pid};
     delete $self->{exit};
 
     my $end = time() + 20 * $t->slow();
@@ -271,6 +278,36 @@ sub quit {
 }
 
 
+# workers do nothing until cont(), so that they find all that comes in between
+# in one turn
+
+sub freeze {
+    my ($self) = @_;
+
+    my @frozen = $self->workers();
+    my $end = time() + 5;
+
+    kill 'STOP', @frozen;
+
+    for my $pid (@frozen) {
+        while (time() < $end) {
+            open my $fh, '<', "/proc/$pid/stat" or last;
+            last if (<$fh> // '') =~ /\) T /;
+            sleep 0.002;
+        }
+    }
+
+    $self->{frozen} = \@frozen;
+}
+
+
+sub cont {
+    my ($self) = @_;
+
+    kill 'CONT', @{delete $self->{frozen} // []};
+}
+
+
 # at once, with SIGTERM
 
 sub stop {
@@ -316,6 +353,38 @@ sub get {
 sub conn {
     my ($self, %o) = @_;
     return Test::Mcds::Http::conn($self->port(), %o);
+}
+
+
+# with loop => 1: what lib/loop.c saw of a worker since loop_begin(); times
+# are in ms
+
+sub loop_begin {
+    my ($self) = @_;
+
+    for my $pid ($self->workers()) {
+        open my $fh, '+<:raw', "$self->{dir}/loop.$pid" or next;
+        sysread $fh, my $round, 8;
+        sysseek $fh, 0, 0;
+        syswrite $fh, pack('Q', unpack('Q', $round) + 1);
+    }
+}
+
+
+sub loop {
+    my ($self, $which) = @_;
+
+    my $pid = ($self->workers())[$which // 0];
+    my $text = $self->{test}->read_file("$self->{name}/loop.$pid");
+    my ($wanted, $round, @n) = unpack('Q8', $text);
+    my %loop;
+
+    @loop{qw/ turns longest ran others calls waited /}
+        = $wanted == $round ? @n : (0) x 6;
+    $loop{$_} /= 1e6 for qw/ longest ran others waited /;
+    $loop{name} = unpack('Z*', substr $text, 64);
+
+    return \%loop;
 }
 
 
@@ -443,7 +512,8 @@ sub tcp_inodes {
 
 
 # what a worker holds that it did not hold when it started: connections other
-# than to the ports in keep, files, unix sockets; a list of texts
+# than to the ports in keep (1: as many as a pool may have), files, unix
+# sockets; a list of texts
 
 sub leaks {
     my ($self, $keep, $unix) = @_;
@@ -456,8 +526,16 @@ sub leaks {
         for my $port (sort keys %{$now->{tcp}}) {
             my $n = @{$now->{tcp}{$port}};
             my ($local) = @{$now->{tcp}{$port}};
+
+            # of each pool that names it, one for commands and one for large
+            # values
+
+            my $most = !$keep->{$port} ? 0
+                : $keep->{$port} > 1 ? $keep->{$port}
+                : 2 * (() = $self->{text} =~ /:$port\b/g);
+
             push @leaks, "worker $pid: $n connections, remote port $port, "
-                . "local $local" if !$keep->{$port};
+                . "local $local" if $n > $most;
         }
 
         next if !$was;

@@ -1,0 +1,179 @@
+#!/usr/bin/perl
+
+# Copyright (C) mcds authors
+
+# One hung server of three: who asks the others has his answer while those who
+# ask the hung one still wait; these wait for one timeout, all of them, and only
+# until the breaker opens.  bench/bench.pl hung tells what the others pay.
+
+use warnings;
+use strict;
+
+use Test::More;
+use Time::HiRes qw/ time /;
+
+use FindBin;
+use lib "$FindBin::Bin/lib";
+use Test::Mcds;
+
+my $t = Test::Mcds->new();
+
+# all that comes to a server that hangs stays without an answer
+
+my @m = map { $t->fake("m$_", sub {
+    my ($f, $c, $line) = @_;
+    return $f->mode() eq 'hung' ? $f->stall() : undef;
+}) } 0 .. 2;
+
+my $o = $t->origin('o', { headers => ['Cache-Control' => 'max-age=600'],
+    body => 'page of %u' });
+
+my %limit = (short => 0.3 * $t->slow(), long => 3 * $t->slow());
+my ($pools, $locations) = ('', '');
+
+for my $pool (sort keys %limit) {
+    my $ms = $limit{$pool} * 1000;
+
+    $pools .= <<"EOT";
+    mcds_pool $pool {
+        server       127.0.0.1:%%PORT_m0%%;
+        server       127.0.0.1:%%PORT_m1%%;
+        server       127.0.0.1:%%PORT_m2%%;
+        timeout      ${ms}ms;
+        max_fails    3;
+        fail_timeout 60s;
+    }
+EOT
+    $locations .= <<"EOT";
+        location /$pool/n {
+            mcds_use $pool;
+            mcds_counter \$n key=\$arg_k;
+            mcds_return "<\$n>";
+        }
+        location /$pool/p {
+            mcds_use $pool;
+            mcds_cache on;
+            mcds_cache_key page:\$arg_k;
+            proxy_pass http://127.0.0.1:%%PORT_o%%;
+        }
+EOT
+}
+
+my $h = $t->nginx('h', <<"EOT");
+%%GLOBALS%%
+worker_processes 1;
+events { }
+http {
+    %%HTTP%%
+$pools
+    add_header X-Cache \$mcds_cache_status;
+    server {
+        listen 127.0.0.1:%%PORT%%;
+$locations
+    }
+}
+EOT
+
+# which server has which counter and page
+
+my (@uris, @on);
+
+for my $k (1 .. 60) {
+    $h->get("/long/n?k=$k");
+    $h->get("/long/p?k=$k");
+}
+
+ok(wait_for(sub { 60 == map { $_->commands(qr/^ms page:\d+ \d/) } @m }),
+    'pages are stored');
+
+for my $i (0 .. 2) {
+    my %seen;
+
+    push @{$on[$i]}, grep { !$seen{$_}++ } map { /^ma (\d+) / ? "n?k=$1" : () }
+        $m[$i]->commands();
+    push @{$on[$i]}, map { /^ms page:(\d+) \d/ ? "p?k=$1" : () }
+        $m[$i]->commands();
+
+    cmp_ok(scalar @{$on[$i]}, '>', 20, "server $i has some");
+}
+
+my $hung = 1;
+my @well = (@{$on[0]}, @{$on[2]});
+my @bad = grep { /^n/ } @{$on[$hung]};
+
+sub wrong {
+    return scalar grep { $_->status() != 200
+        || $_->body() !~ /^<\d+>$/ && $_->header('X-Cache') ne 'HIT' } @_;
+}
+
+
+# those who wait for the hung one hold nobody up
+
+$m[$hung]->tell('hung');
+$_->mark() for @m;
+
+my @waiting = map { start_get($h->port(), "/long/$_") } @bad;
+
+ok(wait_for(sub { $m[$hung]->count(qr/^ma/) }), 'some wait');
+
+my $start = time();
+my @res = many(300, sub { [$h->port(), "/long/$well[$_[0] % @well]"] },
+    concurrency => 20);
+
+is(wrong(@res), 0, 'those who ask the others have their answers');
+is(scalar(grep { $_->fill(0); length $_->{in} } @waiting), 0,
+    'while they still wait');
+cmp_ok(time() - $start, '<', $limit{long}, 'which is not for long');
+
+is(scalar(grep { finish($_)->body() ne '<>' } @waiting), 0,
+    'then they have none');
+
+for my $i (0, 2) {
+    is($m[$i]->opened_count(), 0, "no new connection to server $i");
+}
+
+
+# at most one timeout, all at once; three of them open the breaker
+
+my @times;
+
+for my $round (1 .. 3) {
+    my $downs = downs();
+
+    @res = many(30, sub { [$h->port(), "/short/$bad[$_[0] % @bad]"] },
+        concurrency => 30);
+
+    is(scalar(grep { $_->body() ne '<>' } @res), 0, "round $round: no number");
+    @times = sort { $a <=> $b } map { $_->time() } @res;
+    cmp_ok($times[-1], '>', $limit{short} - 0.02, "round $round: they wait");
+    cmp_ok($times[-1], '<', 2 * $limit{short}, "round $round: for one timeout");
+    is(downs() - $downs, $round == 3 ? 1 : 0, "round $round: the breaker");
+}
+
+
+# from now on nobody waits, and nothing is sent but probes
+
+$_->mark() for @m;
+
+for my $try (1 .. 3) {
+    @res = many(300, sub { my $i = shift; [$h->port(), '/short/'
+        . ($i % 3 ? $well[$i % @well] : $bad[$i % @bad])] },
+        concurrency => 20);
+
+    @times = sort { $a <=> $b } map { $_->time() } @res;
+    last if $times[-1] < $limit{short} / 2;
+}
+
+cmp_ok($times[-1], '<', $limit{short} / 2, 'then nobody waits');
+is(wrong(@res[grep { $_ % 3 } 0 .. $#res]), 0, 'the others answer as before');
+is(scalar(grep { $res[$_]->body() ne '<>' } grep { $_ % 3 == 0 } 0 .. $#res),
+    0, 'the hung one is not asked');
+is($m[$hung]->count(qr/^(?!version$|mn$|mg mcds:probe )/), 0,
+    'but by probes');
+
+$t->done();
+
+
+sub downs {
+    return $h->log_count(qr/pool "short" is down after 3 failures/);
+}

@@ -1,0 +1,66 @@
+package Test::Mcds::Strace;
+
+# Copyright (C) mcds authors
+
+# The system calls of a worker that could wait, as strace tells them.
+
+use warnings;
+use strict;
+
+my $waits = 'poll|ppoll|select|pselect6|nanosleep|clock_nanosleep';
+
+
+# undef where strace is not there or may not look
+
+sub start {
+    my ($class, $t, $pid) = @_;
+
+    return if !$t->has('strace');
+
+    my $self = bless { test => $t, name => "strace.$pid" }, $class;
+
+    my $tracer = $t->spawn("$self->{name}.out", 'strace', '-q', '-T', '-o',
+        $t->dir() . "/$self->{name}", '-p', $pid,
+        '-e', 'trace=' . $waits =~ tr/|/,/r . ',connect,openat');
+
+    $self->{pid} = $tracer;
+
+    return $self if Test::Mcds::wait_for(sub {
+        $t->run('cat', "/proc/$pid/status") =~ /^TracerPid:\s*[1-9]/m;
+    }, 2);
+
+    $self->end('KILL');
+
+    return;
+}
+
+
+sub end {
+    my ($self, $signal) = @_;
+
+    kill $signal // 'INT', $self->{pid};
+    waitpid $self->{pid}, 0;
+    $self->{test}->gone($self->{pid});
+
+    my @calls = split /\n/, $self->{test}->read_file($self->{name});
+
+    return @calls;
+}
+
+
+# those that wait: calls made for nothing else; a connect() that was not told
+# to come back at once, or goes to a server of names; what else a look-up reads
+
+sub waiting {
+    my @calls = @_;
+
+    return grep {
+        /\b(?:$waits)\(/
+        || /\bconnect\(/ && (/ = -1 ETIMEDOUT/ || / = 0\b/ && !/AF_UNIX/
+            || /htons\(53\)|nscd/)
+        || m{\bopenat\(.*"/etc/(?:hosts|resolv\.conf|nsswitch\.conf)"}
+    } @calls;
+}
+
+
+1;
