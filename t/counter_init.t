@@ -11,6 +11,8 @@ use strict;
 
 use Test::More;
 
+use Time::HiRes qw/ sleep time /;
+
 use FindBin;
 use lib "$FindBin::Bin/lib";
 use Test::Mcds;
@@ -49,7 +51,8 @@ http {
         listen 127.0.0.1:%%PORT%%;
 
         location = /zero {
-            mcds_counter $n key=z:$arg_k init=/internal/views?id=$arg_k;
+            mcds_counter $n key=z:$arg_k init=/internal/views?id=$arg_k
+                         init_timeout=20s;
             mcds_return "n=$n";
         }
         location = /skip {
@@ -174,11 +177,17 @@ ok(wait_for(sub { body('/skip?k=text');
 
 $o->hold_path('/internal/views');
 
+my $gets = $m->stats()->{cmd_get};
+my $start = time();
 my @p = map { start_get(($_ % 2 ? $h : $i)->port(), '/zero?k=nmany') } 1 .. 60;
 
 ok($o->wait_requests($before + 2, '/internal/views'), 'many: asked');
-ok(wait_for(sub { $m->stats()->{cmd_get} > 0 }), 'many: others look');
-select undef, undef, undef, 0.2;
+ok(wait_for(sub { $m->stats()->{cmd_get} > $gets + 10 }), 'many: others look');
+
+# the lock and the counter, in each of four workers, soon every 100 ms
+
+$gets = $m->stats()->{cmd_get} - $gets;
+cmp_ok($gets, '<=', 4 * 2 * (6 + (time() - $start) / 0.1), 'many: not often');
 $o->release('/internal/views');
 
 my @n = sort { $a <=> $b } map { finish($_)->body() =~ s/n=//r } @p;
@@ -202,6 +211,16 @@ $o->release('/internal/views');
 ok(wait_for(sub { ($m->get('h:nlate') // 0) >= 1001 }), 'late: is counted');
 ok(wait_for(sub { $h->get('/short?k=nlate')->body() =~ /n=100[23]/ }),
     'late: goes on');
+
+
+# somebody else makes the counter meanwhile
+
+$o->hold_path('/internal/views');
+$p = start_get($h->port(), '/zero?k=nadd');
+ok(wait_for(sub { $o->held('/internal/views') }), 'made: asked');
+$m->set('z:nadd', 5);
+$o->release('/internal/views');
+is(finish($p)->body(), 'n=6', 'made: it goes on from there');
 
 
 # who asked goes away

@@ -42,6 +42,7 @@ http {
     limit_req_zone $server_name zone=slow:32k rate=1r/m;
     types { text/html html; }
     root %%TMP%%/root;
+    log_subrequest on;
 
     mcds_counter $n key=http:$uri;
 
