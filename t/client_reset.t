@@ -133,6 +133,27 @@ ok(wait_for(sub { $f->connections() == 0 }), 'reset');
 like($h->get('/n')->body, qr/^<\d+>$/, 'the next has its number');
 is($h->log_count(qr/closed the connection/), $infos, 'not a failure');
 
+
+# one that goes away while commands are on their way: what only reads is asked
+# once more, what counts is not, since it may have been counted
+
+for my $how (qw/ rst fin /) {
+    wait_for(sub { $h->get('/p/hot')->header('X-Cache') eq 'HIT' });
+
+    $f->mark();
+    $f->tell('cut', '^mg page:/p/hot ', 'sent', $how);
+
+    is($h->get('/p/hot')->header('X-Cache'), 'HIT', "$how: read again");
+    is($f->count(qr{^mg page:/p/hot }), 2, 'once');
+
+    like($h->get('/n')->body, qr/^<\d+>$/, 'a number');
+    $f->mark();
+    $f->tell('cut', '^ma count ', 'sent', $how);
+
+    is($h->get('/n')->body, "<>\n", "$how: not counted again");
+    is($f->count(qr/^ma count /), 1, 'asked once');
+}
+
 $t->done();
 
 

@@ -156,8 +156,9 @@ typedef void (*ngx_mcds_handler_pt)(void *data, ngx_mcds_result_t *result);
  * results are made one); NULL when out of memory.  The handler is called
  * exactly once, never from inside of this call, unless the worker exits.  The
  * command leaves at the end of this turn of the event loop, in one write with
- * the others for its server.  An operation is never sent twice.  Who does not
- * want the answer any more has to say so to his own handler.
+ * the others for its server.  An operation is never sent twice, but for a
+ * GET whose idle connection the server was just closing.  Who does not want the
+ * answer any more has to say so to his own handler.
  *
  * The result's rc is DOWN at once (in a posted event) while the breaker of
  * the server is open, and BUSY when too much is pending; no operation takes

@@ -275,6 +275,72 @@ ngx_mcds_conn_retire(ngx_mcds_conn_t *conn)
 }
 
 
+/*
+ * What only reads is asked once more, on another connection; what changes
+ * something is not, it may have been done.
+ */
+
+void
+ngx_mcds_conn_lost(ngx_mcds_conn_t *conn)
+{
+    ngx_str_t           none;
+    ngx_msec_t          deadline;
+    ngx_queue_t        *q, *next, again;
+    ngx_mcds_op_t      *op;
+    ngx_mcds_cmd_t      cmd;
+    ngx_mcds_result_t   result;
+
+    ngx_queue_init(&again);
+
+    for (q = ngx_queue_head(&conn->ops);
+         q != ngx_queue_sentinel(&conn->ops) && !conn->retired;
+         q = next)
+    {
+        next = ngx_queue_next(q);
+        op = ngx_queue_data(q, ngx_mcds_op_t, queue);
+
+        if (op->verb == NGX_MCDS_GET && !op->repeated) {
+            ngx_queue_remove(q);
+            ngx_queue_insert_tail(&again, q);
+
+            conn->pending--;
+            conn->pending_size -= op->size;
+        }
+    }
+
+    ngx_mcds_conn_close(conn, NGX_MCDS_CLOSED);
+
+    ngx_str_null(&none);
+    ngx_memzero(&cmd, sizeof(ngx_mcds_cmd_t));
+
+    while (!ngx_queue_empty(&again)) {
+        q = ngx_queue_head(&again);
+        op = ngx_queue_data(q, ngx_mcds_op_t, queue);
+        ngx_queue_remove(q);
+
+        op->repeated = 1;
+        deadline = op->deadline;
+
+        cmd.verb = op->verb;
+        cmd.want = op->asked;
+        cmd.key.data = op->key.data;
+        cmd.key.len = op->key.len;
+        cmd.opaque = op->opaque;
+
+        if (ngx_mcds_conn_push(conn, op, &cmd, &none) == NGX_OK) {
+            op->deadline = deadline;
+            continue;
+        }
+
+        ngx_memzero(&result, sizeof(ngx_mcds_result_t));
+        result.rc = NGX_MCDS_CLOSED;
+
+        ngx_mcds_measure_failed(conn->server, op, result.rc);
+        ngx_mcds_op_done(op, &result);
+    }
+}
+
+
 static void
 ngx_mcds_conn_close_socket(ngx_mcds_conn_t *conn)
 {
@@ -652,6 +718,11 @@ ngx_mcds_conn_read_handler(ngx_event_t *rev)
                 ngx_log_error(NGX_LOG_INFO, &conn->log, 0,
                               "memcached closed the connection");
 
+                if (conn->quiet) {
+                    ngx_mcds_conn_lost(conn);
+                    return;
+                }
+
                 conn->server->hung_up = (conn->state == NGX_MCDS_CONN_GREETING
                                          && conn->greeted == 0 && n == 0);
 
@@ -662,6 +733,8 @@ ngx_mcds_conn_read_handler(ngx_event_t *rev)
             ngx_mcds_conn_close(conn, NGX_MCDS_CLOSED);
             return;
         }
+
+        conn->quiet = 0;
 
         /* the time of all answers in it */
 
@@ -774,6 +847,7 @@ ngx_mcds_conn_set_idle(ngx_mcds_conn_t *conn)
     c->idle = idle;
 
     if (idle) {
+        conn->quiet = 1;
         conn->idle_since = ngx_current_msec;
         ngx_mcds_conn_set_timer(conn);
     }

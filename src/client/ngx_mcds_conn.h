@@ -80,6 +80,8 @@ struct ngx_mcds_conn_s {
 
     unsigned                retired:1;   /* finishes what waits, then goes */
     unsigned                deferred:1;  /* flush was put behind others */
+    unsigned                quiet:1;     /* nothing was received since it was
+                                            idle */
     unsigned                has_reply:1;
     unsigned                authenticated:1;
     unsigned                bare_misses:1; /* memcached before 1.6.18 echoes
@@ -123,6 +125,7 @@ struct ngx_mcds_op_s {
 
     ngx_uint_t              verb;
     ngx_uint_t              want;        /* NGX_MCDS_VALUE if one must come */
+    ngx_uint_t              asked;       /* all that the request wants */
     ngx_uint_t              words;       /* classic: the replies there may be */
     ngx_uint_t              rc;          /* of an operation that failed before
                                             it was queued */
@@ -132,7 +135,8 @@ struct ngx_mcds_op_s {
     size_t                  size;
     size_t                  limit;
     uint32_t                opaque;
-    ngx_uint_t              probe;       /* asked by nobody */
+    unsigned                probe:1;     /* asked by nobody */
+    unsigned                repeated:1;  /* sent for the second time */
     ngx_mcds_key_t          key;
 };
 
@@ -143,7 +147,8 @@ struct ngx_mcds_op_s {
  * set) and queues it; NGX_ERROR when out of memory, NGX_BUSY when the queue
  * is full, the operation is then still the caller's.  close: ends the socket
  * and fails all that waits with rc.  fail: the same, and it is the server's
- * fault.  retire: the server has another address; nothing new is pushed, and
+ * fault.  lost: the server has closed what was quiet, as it may; GETs are sent
+ * once more.  retire: the server has another address; nothing new is pushed, and
  * it is freed when what waits has come to its end.
  */
 
@@ -152,6 +157,7 @@ ngx_int_t ngx_mcds_conn_push(ngx_mcds_conn_t *conn, ngx_mcds_op_t *op,
     ngx_mcds_cmd_t *cmd, ngx_str_t *text);
 void ngx_mcds_conn_close(ngx_mcds_conn_t *conn, ngx_uint_t rc);
 void ngx_mcds_conn_fail(ngx_mcds_conn_t *conn, ngx_uint_t rc);
+void ngx_mcds_conn_lost(ngx_mcds_conn_t *conn);
 void ngx_mcds_conn_retire(ngx_mcds_conn_t *conn);
 void ngx_mcds_conn_destroy(ngx_mcds_conn_t *conn);
 

@@ -214,6 +214,8 @@ ngx_mcds_op_start(ngx_mcds_server_t *server, ngx_mcds_op_t *op,
     cmd.len = req->value ? req->value->len : req->text.len;
 
     op->want = 0;
+    op->asked = req->want;
+    op->repeated = 0;
     op->opaque = cmd.opaque;
     op->limit = req->limit ? req->limit : NGX_MCDS_BULK;
 

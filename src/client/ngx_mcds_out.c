@@ -126,7 +126,14 @@ ngx_mcds_conn_send(ngx_mcds_conn_t *conn)
         rest = c->send_chain(c, conn->out, 0);
 
         if (rest == NGX_CHAIN_ERROR) {
-            ngx_mcds_conn_fail(conn, NGX_MCDS_CLOSED);
+
+            if (conn->quiet) {
+                ngx_mcds_conn_lost(conn);
+
+            } else {
+                ngx_mcds_conn_fail(conn, NGX_MCDS_CLOSED);
+            }
+
             return;
         }
 
