@@ -3,10 +3,10 @@
 # Copyright (C) mcds authors
 
 # Whatever memcached and the network do, a worker waits for its events and for
-# nothing else: memcached is stopped (M02), gone, or takes no connection (M04),
-# the network between is down, silent, slow, or loses, doubles and mixes packets
-# (M05), under load.  No turn of the event loop takes 20 ms, and strace sees no
-# call that waits.
+# nothing else: memcached is stopped (M02), gone, takes no connection, or its
+# name is not to be had (M04), the network between is down, silent, slow, or
+# loses, doubles and mixes packets (M05), under load.  No turn of the event loop
+# takes 20 ms, and strace sees no call that waits.
 #
 # What the machine runs in the place of the worker is not its turn's time, see
 # lib/loop.c.
@@ -20,6 +20,7 @@ use Time::HiRes qw/ sleep /;
 use FindBin;
 use lib "$FindBin::Bin/lib";
 use Test::Mcds;
+use Test::Mcds::Dns;
 use Test::Mcds::Strace;
 use Test::Mcds::Wire;
 
@@ -39,7 +40,10 @@ $t->fake('hole', blackhole => 1);
 my $o = $t->origin('o', { headers => ['Cache-Control' => 'max-age=600'],
     body => "page of %u, " x 1000 . "end of %u\n" });
 
-# names are looked up at start, and never again
+# names are looked up at start, and again and again
+
+my $d = $t->forked('Test::Mcds::Dns', 'd');
+$d->names('localhost', '127.0.0.1');
 
 my $limits = 'timeout 150ms; connect_timeout 150ms; fail_timeout 200ms;';
 
@@ -61,6 +65,8 @@ worker_processes 1;
 events { }
 http {
     %%HTTP%%
+    resolver 127.0.0.1:%%PORT_d%% valid=1s ipv6=off;
+    resolver_timeout 1s;
     mcds_pool near { server localhost:%%PORT_m%%; $limits }
     mcds_pool far { server $address:%%PORT_far%%; $limits }
     mcds_pool hole { server localhost:%%PORT_hole%%; $limits }
@@ -80,6 +86,7 @@ my %faults = (
         ['stopped', sub { $m->freeze() }, sub { $m->cont() }],
         ['gone', sub { $m->kill9() }, sub { $m->restart() }],
         ['restarted', sub { $m->restart() }, sub { }],
+        ['no name', sub { look_up() }, sub { $d->tell('') }],
     ],
     hole => [['no connection', sub { }, sub { }]],
     far => [map { my $f = $_; [$f->[0], sub { $far->break($f) },
@@ -101,6 +108,14 @@ sub works {
 sub uris {
     my ($where) = @_;
     return map { "/$where$_" } 1 .. 6;
+}
+
+# until somebody asks for it
+
+sub look_up {
+    $d->tell('silent');
+    $d->mark();
+    ok(wait_for(sub { $d->count('localhost') }, 15), 'no name: asked for');
 }
 
 # a load, in which something breaks; nobody gets an error
@@ -139,7 +154,7 @@ for my $where (qw/ near hole far /) {
 
         for (1 .. 3) {
             $h->loop_begin();
-            run($where, $fault, 60, $t->size(0.5, 10));
+            run($where, $fault, 60, $t->size(0.4, 10));
             $loop = $h->loop();
             last if $loop->{longest} < 20;
         }
@@ -158,14 +173,14 @@ SKIP: {
         // skip 'cannot trace', 1;
 
     for my $where (qw/ near hole far /) {
-        run($where, $_, 10, $t->size(0.4, 10)) for @{$faults{$where}};
+        run($where, $_, 10, $t->size(0.3, 10)) for @{$faults{$where}};
     }
 
     my @calls = $trace->end();
 
     cmp_ok(scalar(grep { /\bconnect\(/ } @calls), '>', 5, 'it was traced');
 
-    my @waiting = Test::Mcds::Strace::waiting(@calls);
+    my @waiting = Test::Mcds::Strace::waiting(\@calls, $t->port('d'));
 
     is(scalar @waiting, 0, 'no call waits')
         or diag(map { "$_\n" } @waiting[0 .. (@waiting > 9 ? 9 : $#waiting)]);

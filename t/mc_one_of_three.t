@@ -66,7 +66,7 @@ for my $distribution (qw/ modula ketama /) {
     for my $h (@hosts) {
         @numbers = map { $_->body() }
             many($keys, sub { [$h->port(), "/$distribution$_[0]"] },
-            concurrency => 32);
+            concurrency => 32, timeout => 600);
     }
 
     is(scalar(grep { $_ ne 2 } @numbers), 0,

@@ -105,7 +105,8 @@ for my $away ($t->full() ? (0, 1, 10, 60) : (0, 0.7)) {
 
     # refused is refused at once; the origin's own time is in it
 
-    cmp_ok($r->{p99}, '<', 200 * $t->slow(), "away $away s: nearly all at once");
+    cmp_ok($r->{p99}, '<', 200 * $t->slow(),
+        "away $away s: nearly all at once");
     note("p99 $r->{p99} ms, max $r->{max}");
 }
 

@@ -176,7 +176,7 @@ SKIP: {
     skip 'cannot trace', 2 if !$trace;
 
     my @calls = $trace->end();
-    my @waiting = Test::Mcds::Strace::waiting(@calls);
+    my @waiting = Test::Mcds::Strace::waiting(\@calls);
 
     cmp_ok(scalar(grep { /\bconnect\(/ } @calls), '>', 0, 'it was traced');
     is(scalar @waiting, 0, 'no call waits')

@@ -334,23 +334,55 @@ test_give_unknown(void)
 static void
 test_give_large(void)
 {
-    char        key[16];
-    ngx_uint_t  i;
+    char               key[256];
+    ngx_uint_t         i;
+    ngx_mcds_value_t  *value;
 
     start(1200);
 
     for (i = 0; i < 90; i++) {
-        ngx_sprintf((u_char *) key, "/%ui%Z", i);
+        ngx_memset(key, 'x', 255);
+        ngx_sprintf((u_char *) key + 200, "%02ui%Z", i);
         count(key, i + 1);
     }
 
     pass(5000);
-    answer(0, NGX_MCDS_NOT_FOUND, NULL);
+    value = stored("/other", 1000);
+
+    /* 20 kilobytes: whether the largest one would fit is tried elsewhere */
+
+    answer(0, NGX_MCDS_OK, value);
+    ok(is(1, NGX_MCDS_SET, "t:top:size") && sent[1].cas == 0
+       && sent[1].value->len == 32 + 100 * 272 && sent[1].ttl == 1,
+       "large: tried elsewhere");
+    answer(1, NGX_MCDS_OK, NULL);
+    answer(2, NGX_MCDS_OK, value);
+    ok(is(3, NGX_MCDS_SET, "t:top:120") && in_value(sent[3].value, key) == 90
+       && in_value(sent[3].value, "/other") == 1000, "large: it fits");
+    answer(3, NGX_MCDS_OK, NULL);
+
+    /* it does not */
+
+    start(1200);
+    ngx_mcds_value_unref(value);
+    value = stored("/other", 1000);
+
+    for (i = 0; i < 90; i++) {
+        ngx_sprintf((u_char *) key + 200, "%02ui%Z", i);
+        count(key, i + 1);
+    }
+
+    pass(5000);
+    answer(0, NGX_MCDS_OK, value);
     answer(1, NGX_MCDS_TOO_LARGE, NULL);
-    pass(200);
-    answer(2, NGX_MCDS_NOT_FOUND, NULL);
-    ok(in_value(sent[3].value, "/89") == 90 && in_value(sent[3].value, "/40")
-       && in_value(sent[3].value, "/39") == 0, "large: half of the keys");
+    ok(is(2, NGX_MCDS_GET, "t:top:120"), "large: half of it fits anyway");
+    answer(2, NGX_MCDS_OK, value);
+    ok(is(3, NGX_MCDS_SET, "t:top:120") && sent[3].value->len <= 16384
+       && in_value(sent[3].value, key) == 90
+       && in_value(sent[3].value, "/other") == 1000,
+       "large: the first ones are stored");
+
+    /* and no server is as small as that, but this one */
 
     for (i = 0; i < 10 && top.state->flying; i++) {
         answer(nsent - 1, NGX_MCDS_TOO_LARGE, NULL);
@@ -360,8 +392,10 @@ test_give_large(void)
         }
     }
 
-    ok(i == 3 && top.state->current == NULL && top.state->limit == 12,
-       "large: but not for ever");
+    ok(i == 5 && top.state->current == NULL && top.state->fits == 1024,
+       "large: not for ever");
+
+    ngx_mcds_value_unref(value);
 }
 
 
@@ -776,7 +810,7 @@ stored(char *key, uint64_t n)
 
     summary = ngx_mcds_summary_create(10, &test_log);
     ngx_mcds_summary_add(summary, &s, n);
-    value = ngx_mcds_summary_encode(summary, 10, &test_log);
+    value = ngx_mcds_summary_encode(summary, 1000, &test_log);
     ngx_free(summary);
 
     return value;

@@ -51,7 +51,9 @@ sub up {
         sleep 0.01;
     }
 
-    $self->{base} = $self->stats()->{curr_connections};
+    # once: hosts may be there as soon as it is back
+
+    $self->{base} //= $self->stats()->{curr_connections};
 
     return $self;
 }

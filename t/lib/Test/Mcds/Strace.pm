@@ -49,17 +49,20 @@ sub end {
 
 
 # those that wait: calls made for nothing else; a connect() that was not told
-# to come back at once, or goes to a server of names; what else a look-up reads
+# to come back at once, or goes to a server of names; what else a look-up reads.
+# The connect() of nginx's own resolver, to this port, is UDP's
 
 sub waiting {
-    my @calls = @_;
+    my ($calls, $resolver) = @_;
+
+    my $udp = $resolver ? qr/htons\($resolver\)/ : qr/(?!)/;
 
     return grep {
         /\b(?:$waits)\(/
-        || /\bconnect\(/ && (/ = -1 ETIMEDOUT/ || / = 0\b/ && !/AF_UNIX/
+        || /\bconnect\(/ && (/ = -1 ETIMEDOUT/ || / = 0\b/ && !/AF_UNIX|$udp/
             || /htons\(53\)|nscd/)
         || m{\bopenat\(.*"/etc/(?:hosts|resolv\.conf|nsswitch\.conf)"}
-    } @calls;
+    } @$calls;
 }
 
 
