@@ -107,6 +107,8 @@ typedef struct {
 
 typedef enum {
     NGX_MCDS_BUILD_STORE = 0,     /* value is the entry, finished */
+    NGX_MCDS_BUILD_RENEW,         /* the same, with the body, or the parts, of
+                                     the entry that it replaces */
     NGX_MCDS_BUILD_PASS,          /* uncacheable; value is a hit-for-miss
                                      mark */
     NGX_MCDS_BUILD_FAILED,        /* an error, or the client went away */
@@ -178,6 +180,12 @@ void ngx_mcds_page_built(ngx_mcds_seat_t *seat, ngx_uint_t how,
 
 void ngx_mcds_page_built_split(ngx_mcds_seat_t *seat, ngx_mcds_value_t *value,
     ngx_mcds_entry_t *entry, ngx_mcds_split_t *split);
+
+
+/* a copy of a finished entry, for the seat's own request; NULL: no page */
+
+ngx_mcds_copy_t *ngx_mcds_page_copy(ngx_mcds_seat_t *seat,
+    ngx_mcds_value_t *value);
 
 
 /*

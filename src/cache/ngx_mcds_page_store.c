@@ -37,6 +37,8 @@ typedef struct {
 
     unsigned              building:1;  /* the page's state is that of it */
     unsigned              replace:1;   /* whatever there is */
+    unsigned              renewed:1;   /* its parts are those of the page that
+                                          it replaces */
 } ngx_mcds_store_t;
 
 
@@ -98,6 +100,7 @@ ngx_mcds_page_built(ngx_mcds_seat_t *seat, ngx_uint_t how,
     }
 
     store->ttl = ttl;
+    store->renewed = (how == NGX_MCDS_BUILD_RENEW);
 
     page->built = store->copy;
     page->big = (store->copy->value->len >= NGX_MCDS_BULK);
@@ -131,6 +134,13 @@ ngx_mcds_page_built_split(ngx_mcds_seat_t *seat, ngx_mcds_value_t *value,
     }
 
     ngx_mcds_split_end(split, ngx_mcds_store_parted, store);
+}
+
+
+ngx_mcds_copy_t *
+ngx_mcds_page_copy(ngx_mcds_seat_t *seat, ngx_mcds_value_t *value)
+{
+    return ngx_mcds_copy_create(seat->page, value, 0);
 }
 
 
@@ -309,7 +319,7 @@ ngx_mcds_store_answered(void *data, ngx_mcds_result_t *result)
          * next request builds once more.
          */
 
-        if (copy->entry.parts) {
+        if (copy->entry.parts && !store->renewed) {
             cut.generation = copy->entry.generation;
             cut.parts = copy->entry.parts;
 

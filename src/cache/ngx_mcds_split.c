@@ -26,7 +26,7 @@
 #define NGX_MCDS_SPLIT_FLYING     (1024 * 1024)
 
 /* cut and not answered: memcached does not keep up with the origin; bytes */
-#define NGX_MCDS_SPLIT_PENDING    (16 * 1024 * 1024)
+#define NGX_MCDS_SPLIT_PENDING    (32 * 1024 * 1024)
 
 
 typedef struct ngx_mcds_limit_s  ngx_mcds_limit_t;
@@ -71,6 +71,11 @@ struct ngx_mcds_split_s {
     ngx_mcds_split_pt      handler;
     void                  *data;
 
+    ngx_event_t            low;         /* of who waits */
+    void                 (*low_handler)(void *data);
+    void                  *low_data;
+    size_t                 low_pending;
+
     unsigned               kept:1;      /* pieces are all of the body */
     unsigned               ended:1;
     unsigned               left:1;      /* only answers are waited for */
@@ -90,6 +95,8 @@ static void ngx_mcds_split_fail(ngx_mcds_split_t *split, ngx_uint_t rc);
 static void ngx_mcds_split_lose(ngx_mcds_split_t *split, ngx_uint_t all);
 static void ngx_mcds_split_check(ngx_mcds_split_t *split);
 static void ngx_mcds_split_handler(ngx_event_t *ev);
+static void ngx_mcds_split_lower(ngx_mcds_split_t *split);
+static void ngx_mcds_split_low_handler(ngx_event_t *ev);
 static void ngx_mcds_split_leave(ngx_mcds_split_t *split);
 static void ngx_mcds_split_free_piece(ngx_mcds_piece_t *piece);
 static void ngx_mcds_split_dropped(void *data, ngx_mcds_result_t *result);
@@ -442,6 +449,7 @@ ngx_mcds_split_answered(void *data, ngx_mcds_result_t *result)
 
     ngx_mcds_split_send(split);
     ngx_mcds_split_check(split);
+    ngx_mcds_split_lower(split);
 }
 
 
@@ -586,7 +594,50 @@ ngx_mcds_split_lose(ngx_mcds_split_t *split, ngx_uint_t all)
 size_t
 ngx_mcds_split_pending(ngx_mcds_split_t *split)
 {
-    return split->pending;
+    return (split->rc == NGX_MCDS_OK) ? split->pending : 0;
+}
+
+
+void
+ngx_mcds_split_wait(ngx_mcds_split_t *split, void (*handler)(void *data),
+    void *data)
+{
+    split->low.handler = ngx_mcds_split_low_handler;
+    split->low.data = split;
+    split->low.log = ngx_cycle->log;
+
+    split->low_handler = handler;
+    split->low_data = data;
+    split->low_pending = split->pending / 2;
+
+    ngx_mcds_split_lower(split);
+}
+
+
+static void
+ngx_mcds_split_lower(ngx_mcds_split_t *split)
+{
+    if (split->low_handler
+        && ngx_mcds_split_pending(split) <= split->low_pending)
+    {
+        ngx_post_event(&split->low, &ngx_posted_events);
+    }
+}
+
+
+static void
+ngx_mcds_split_low_handler(ngx_event_t *ev)
+{
+    ngx_mcds_split_t *split = ev->data;
+
+    void  (*handler)(void *data);
+
+    handler = split->low_handler;
+    split->low_handler = NULL;
+
+    if (handler) {
+        handler(split->low_data);
+    }
 }
 
 
@@ -597,6 +648,7 @@ ngx_mcds_split_end(ngx_mcds_split_t *split, ngx_mcds_split_pt handler,
     split->handler = handler;
     split->data = data;
     split->ended = 1;
+    split->low_handler = NULL;
 
     if (split->value && ngx_mcds_split_piece(split) != NGX_OK) {
         split->kept = 0;
@@ -658,6 +710,12 @@ static void
 ngx_mcds_split_leave(ngx_mcds_split_t *split)
 {
     ngx_mcds_split_lose(split, 1);
+
+    split->low_handler = NULL;
+
+    if (split->low.posted) {
+        ngx_delete_posted_event(&split->low);
+    }
 
     if (split->sent) {
         split->left = 1;

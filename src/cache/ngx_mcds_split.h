@@ -80,8 +80,17 @@ ngx_int_t ngx_mcds_split_append(ngx_mcds_split_t *split, u_char *data,
     size_t len);
 
 
-/* bytes that memcached has not answered for yet */
+/* bytes that memcached has not answered for yet; 0 when it need not any more */
 size_t ngx_mcds_split_pending(ngx_mcds_split_t *split);
+
+
+/*
+ * Calls the handler once, from an event of its own, when pending is not more
+ * than half of what it is now.
+ */
+
+void ngx_mcds_split_wait(ngx_mcds_split_t *split,
+    void (*handler)(void *data), void *data);
 
 
 /*

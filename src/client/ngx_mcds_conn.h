@@ -148,8 +148,8 @@ struct ngx_mcds_op_s {
  * is full, the operation is then still the caller's.  close: ends the socket
  * and fails all that waits with rc.  fail: the same, and it is the server's
  * fault.  lost: the server has closed what was quiet, as it may; GETs are sent
- * once more.  retire: the server has another address; nothing new is pushed, and
- * it is freed when what waits has come to its end.
+ * once more.  retire: the server has another address; nothing new is pushed,
+ * and it is freed when what waits has come to its end.
  */
 
 ngx_mcds_conn_t *ngx_mcds_conn_get(ngx_mcds_server_t *server, ngx_uint_t bulk);

@@ -14,13 +14,25 @@
 #include <ngx_http.h>
 #include "ngx_http_mcds_module.h"
 #include "ngx_http_mcds_refresh.h"
+#include "ngx_http_mcds_revalidate.h"
 #include "ngx_http_mcds_store.h"
 
 
+/* a refresh of more, or of nobody knows how much, can be held; bytes */
+#define NGX_HTTP_MCDS_UNBUFFERED  (1024 * 1024)
+
+
 static ngx_int_t ngx_http_mcds_header_filter(ngx_http_request_t *r);
+static ngx_int_t ngx_http_mcds_instead(ngx_http_request_t *r,
+    ngx_http_mcds_ctx_t *ctx, ngx_int_t rc);
 static ngx_int_t ngx_http_mcds_body_filter(ngx_http_request_t *r,
     ngx_chain_t *in);
 static ngx_int_t ngx_http_mcds_filter_init(ngx_conf_t *cf);
+static ngx_int_t ngx_http_mcds_hold(ngx_http_request_t *r,
+    ngx_http_mcds_ctx_t *ctx, ngx_chain_t **in);
+static ngx_uint_t ngx_http_mcds_may_hold(ngx_http_request_t *r,
+    ngx_http_mcds_ctx_t *ctx, ngx_chain_t *in);
+static void ngx_http_mcds_hold_handler(void *data);
 static ngx_int_t ngx_http_mcds_detach(ngx_http_request_t *r,
     ngx_http_mcds_ctx_t *ctx, ngx_chain_t *in, ngx_chain_t **out);
 static ngx_int_t ngx_http_mcds_detach_init(ngx_http_request_t *r,
@@ -30,7 +42,8 @@ static void ngx_http_mcds_detached(ngx_http_request_t *r,
 static void ngx_http_mcds_detach_cleanup(void *data);
 static ngx_uint_t ngx_http_mcds_silent(ngx_http_request_t *r,
     ngx_http_mcds_ctx_t *ctx);
-static void ngx_http_mcds_unbuffer(ngx_http_request_t *r);
+static void ngx_http_mcds_unbuffer(ngx_http_request_t *r,
+    ngx_http_mcds_ctx_t *ctx);
 
 
 static ngx_http_module_t  ngx_http_mcds_filter_module_ctx = {
@@ -84,9 +97,19 @@ ngx_http_mcds_header_filter(ngx_http_request_t *r)
         ngx_http_mcds_store_cleanup(ctx);
     }
 
+    if (ctx) {
+        ctx->instead = 0;
+    }
+
     if (ctx
         && (ctx->seat.building || (ctx->storing && !ctx->judged)))
     {
+        rc = ngx_http_mcds_revalidate(r, ctx);
+
+        if (rc != NGX_DECLINED) {
+            return ngx_http_mcds_instead(r, ctx, rc);
+        }
+
         mlcf = ngx_http_get_module_loc_conf(r, ngx_http_mcds_module);
 
         rc = ngx_http_mcds_store_begin(r, ctx, mlcf);
@@ -95,7 +118,7 @@ ngx_http_mcds_header_filter(ngx_http_request_t *r)
             r->filter_need_in_memory = 1;
 
             if (ctx->seat.building) {
-                ngx_http_mcds_unbuffer(r);
+                ngx_http_mcds_unbuffer(r, ctx);
             }
         }
 
@@ -105,6 +128,33 @@ ngx_http_mcds_header_filter(ngx_http_request_t *r)
     if (ngx_http_mcds_silent(r, ctx)) {
         r->header_sent = 1;
         return NGX_OK;
+    }
+
+    return ngx_http_next_header_filter(r);
+}
+
+
+/* the page there was takes the place of the answer, or nothing does */
+
+static ngx_int_t
+ngx_http_mcds_instead(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
+    ngx_int_t rc)
+{
+    ctx->judged = 1;
+
+    if (ctx->refresh) {
+        r->header_sent = 1;
+        return NGX_OK;
+    }
+
+    if (rc == NGX_HTTP_BAD_GATEWAY) {
+        return ngx_http_filter_finalize_request(r,
+                                                &ngx_http_mcds_filter_module,
+                                                NGX_HTTP_BAD_GATEWAY);
+    }
+
+    if (rc != NGX_OK || ngx_http_mcds_instead_header(r, ctx) != NGX_OK) {
+        return NGX_ERROR;
     }
 
     return ngx_http_next_header_filter(r);
@@ -123,10 +173,24 @@ ngx_http_mcds_body_filter(ngx_http_request_t *r, ngx_chain_t *in)
 
     out = NULL;
 
+    if (ctx && ctx->instead) {
+
+        if (ngx_http_mcds_instead_body(r, ctx, in, &out) != NGX_OK) {
+            return NGX_ERROR;
+        }
+
+        return ngx_http_next_body_filter(r, out);
+    }
+
+    if (ctx
+        && (ctx->store || ctx->held)
+        && ngx_http_mcds_hold(r, ctx, &in) != NGX_OK)
+    {
+        return NGX_ERROR;
+    }
+
     if (in && ctx && ctx->store) {
-        detach = ctx->seat.building
-                 && !ctx->refresh
-                 && ngx_http_mcds_store_hurries(ctx);
+        detach = ctx->seat.building && !ctx->refresh;
 
         ngx_http_mcds_store_body(r, ctx, in);
 
@@ -158,6 +222,94 @@ ngx_http_mcds_body_filter(ngx_http_request_t *r, ngx_chain_t *in)
     }
 
     return NGX_OK;
+}
+
+
+/*
+ * An origin that is faster than memcached is held up: what has come is left in
+ * its buffers, and whoever fills them waits.  *in becomes what is to be taken
+ * now.
+ */
+
+static ngx_int_t
+ngx_http_mcds_hold(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
+    ngx_chain_t **in)
+{
+    ngx_uint_t  hold;
+
+    hold = ctx->store
+           && ngx_http_mcds_may_hold(r, ctx, *in)
+           && ngx_http_mcds_store_waits(ctx, ngx_http_mcds_hold_handler);
+
+    if (!hold && ctx->held == NULL) {
+        return NGX_OK;
+    }
+
+    if (*in && ngx_chain_add_copy(r->pool, &ctx->held, *in) != NGX_OK) {
+        return NGX_ERROR;
+    }
+
+    *in = NULL;
+
+    if (!hold) {
+        *in = ctx->held;
+        ctx->held = NULL;
+    }
+
+    return NGX_OK;
+}
+
+
+/*
+ * A refresh has ended when its upstream has; so only where nothing stands
+ * between the two.  What is more than data is never held, it may be the last.
+ */
+
+static ngx_uint_t
+ngx_http_mcds_may_hold(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
+    ngx_chain_t *in)
+{
+    if (ctx->refresh && (r->upstream == NULL || r->upstream->buffering)) {
+        return 0;
+    }
+
+    for ( /* void */ ; in; in = in->next) {
+
+        if (ngx_buf_special(in->buf)
+            || in->buf->last_buf
+            || in->buf->last_in_chain)
+        {
+            return 0;
+        }
+    }
+
+    return 1;
+}
+
+
+static void
+ngx_http_mcds_hold_handler(void *data)
+{
+    ngx_http_mcds_ctx_t *ctx = data;
+
+    ngx_connection_t    *c;
+    ngx_http_request_t  *r;
+
+    r = ctx->request;
+    c = r->connection;
+
+    ngx_http_set_log_request(c->log, r);
+
+    ngx_log_debug0(NGX_LOG_DEBUG_HTTP, c->log, 0, "mcds goes on storing");
+
+    if (ngx_http_output_filter(r, NULL) == NGX_ERROR) {
+        ngx_http_finalize_request(r, NGX_ERROR);
+
+    } else {
+        r->write_event_handler(r);
+    }
+
+    ngx_http_run_posted_requests(c);
 }
 
 
@@ -309,13 +461,15 @@ ngx_http_mcds_detach_cleanup(void *data)
 
 
 /*
- * Without a temporary file an event pipe reads no faster than the client; what
- * is not buffered is passed to us as it comes, as with "X-Accel-Buffering: no".
+ * Without a temporary file an event pipe reads no faster than the client, and
+ * with one it cannot be held; what is not buffered is passed to us as it comes,
+ * as with "X-Accel-Buffering: no".
  */
 
 static void
-ngx_http_mcds_unbuffer(ngx_http_request_t *r)
+ngx_http_mcds_unbuffer(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx)
 {
+    off_t                 length;
     ngx_http_upstream_t  *u;
 
     u = r->upstream;
@@ -330,7 +484,13 @@ ngx_http_mcds_unbuffer(ngx_http_request_t *r)
     }
 #endif
 
-    if (u->buffering && u->conf->max_temp_file_size == 0) {
+    length = r->headers_out.content_length_n;
+
+    if (u->buffering
+        && (u->conf->max_temp_file_size == 0
+            || (ctx->refresh
+                && (length < 0 || length > NGX_HTTP_MCDS_UNBUFFERED))))
+    {
         u->buffering = 0;
     }
 }

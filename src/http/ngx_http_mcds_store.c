@@ -20,7 +20,7 @@
 /* first room for a body of unknown length */
 #define NGX_HTTP_MCDS_ROOM        16384
 
-/* the origin is so far ahead of memcached that it need not be hurried */
+/* the origin may be so far ahead of memcached; bytes */
 #define NGX_HTTP_MCDS_AHEAD       (4 * 1024 * 1024)
 
 /* the client's CRLF, see ngx_mcds_request_t */
@@ -39,11 +39,7 @@ struct ngx_http_mcds_store_s {
 
 static ngx_int_t ngx_http_mcds_store_value(ngx_http_request_t *r,
     ngx_http_mcds_ctx_t *ctx, ngx_http_mcds_store_t *store);
-static void ngx_http_mcds_store_refuse(ngx_http_request_t *r,
-    ngx_http_mcds_ctx_t *ctx, ngx_uint_t reason);
 static void ngx_http_mcds_store_pass(ngx_http_request_t *r,
-    ngx_http_mcds_ctx_t *ctx);
-static void ngx_http_mcds_store_fail(ngx_http_request_t *r,
     ngx_http_mcds_ctx_t *ctx);
 static ngx_int_t ngx_http_mcds_store_append(ngx_http_request_t *r,
     ngx_http_mcds_ctx_t *ctx, ngx_buf_t *b);
@@ -97,7 +93,7 @@ ngx_http_mcds_store_begin(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
         return NGX_ERROR;
     }
 
-    ngx_http_mcds_answer(r, &answer);
+    ngx_http_mcds_answer(r, &answer, r->headers_out.status);
 
     reason = ngx_mcds_fresh_decide(&answer, ngx_http_mcds_now(),
                                    &store->entry);
@@ -189,7 +185,7 @@ ngx_http_mcds_store_value(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
  * for this one client.
  */
 
-static void
+void
 ngx_http_mcds_store_refuse(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
     ngx_uint_t reason)
 {
@@ -253,7 +249,7 @@ ngx_http_mcds_store_pass(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx)
 }
 
 
-static void
+void
 ngx_http_mcds_store_fail(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx)
 {
     if (!ctx->seat.building) {
@@ -434,15 +430,22 @@ ngx_http_mcds_store_split(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
 
 
 ngx_uint_t
-ngx_http_mcds_store_hurries(ngx_http_mcds_ctx_t *ctx)
+ngx_http_mcds_store_waits(ngx_http_mcds_ctx_t *ctx,
+    void (*handler)(void *data))
 {
-    ngx_http_mcds_store_t  *store;
+    ngx_mcds_split_t  *split;
 
-    store = ctx->store;
+    split = ctx->store->split;
 
-    return store == NULL
-           || store->split == NULL
-           || ngx_mcds_split_pending(store->split) < NGX_HTTP_MCDS_AHEAD;
+    if (split == NULL
+        || ngx_mcds_split_pending(split) < NGX_HTTP_MCDS_AHEAD)
+    {
+        return 0;
+    }
+
+    ngx_mcds_split_wait(split, handler, ctx);
+
+    return 1;
 }
 
 

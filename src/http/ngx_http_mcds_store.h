@@ -19,10 +19,15 @@
 /*
  * The answer of r, whose headers are in r->headers_out and, when it came from
  * an upstream, as it was sent there in r->upstream->headers_in, as the
- * freshness rules want it.
+ * freshness rules want it; as if its status were the one that is given.  line:
+ * one more header, less weighty than those before; ignore is cache_ignore of
+ * the location.
  */
 
-void ngx_http_mcds_answer(ngx_http_request_t *r, ngx_mcds_answer_t *answer);
+void ngx_http_mcds_answer(ngx_http_request_t *r, ngx_mcds_answer_t *answer,
+    ngx_uint_t status);
+void ngx_http_mcds_answer_line(ngx_mcds_answer_t *answer, ngx_str_t *name,
+    ngx_str_t *value, ngx_uint_t ignore);
 
 
 /*
@@ -55,9 +60,26 @@ void ngx_http_mcds_store_body(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
     ngx_chain_t *in);
 
 
-/* 0 while memcached is far behind what was taken */
+/*
+ * Ends the build of an answer that is not stored, if there is a build.  refuse:
+ * by a reason of ngx_mcds_refuse_e; fail: it says nothing about the page there
+ * is.
+ */
 
-ngx_uint_t ngx_http_mcds_store_hurries(ngx_http_mcds_ctx_t *ctx);
+void ngx_http_mcds_store_refuse(ngx_http_request_t *r,
+    ngx_http_mcds_ctx_t *ctx, ngx_uint_t reason);
+void ngx_http_mcds_store_fail(ngx_http_request_t *r,
+    ngx_http_mcds_ctx_t *ctx);
+
+
+/*
+ * 1 while memcached is far behind what was taken: no more should be given to
+ * body until handler is called, once, from an event of its own; not any more
+ * when the store was ended or cleaned up.
+ */
+
+ngx_uint_t ngx_http_mcds_store_waits(ngx_http_mcds_ctx_t *ctx,
+    void (*handler)(void *data));
 
 
 /* drops what was taken so far */
