@@ -17,7 +17,8 @@ use Test::Mcds;
 my $t = Test::Mcds->new();
 
 my $host = 'server 127.0.0.1:11211;';
-my @off = ("mcds_pool a { $host protocol classic ttl=off; }",
+my @off = ("mcds_counter_top most;",
+    "mcds_pool a { $host protocol classic ttl=off; }",
     "mcds_pool b { $host protocol classic; }");
 
 # lines of a pool, and what is said about it
@@ -54,6 +55,8 @@ my @needs = (
         'mcds_visitor_counter',
     'mcds_use a; mcds_counter $c ttl=1h;' => 'ttl" of "mcds_counter',
     'mcds_use a; mcds_counter $c window=1d;' => 'window" of "mcds_counter',
+    'mcds_use a; mcds_counter $c init=/x;' => 'init" of "mcds_counter',
+    'mcds_use a; mcds_counter $c top=most;' => 'top" of "mcds_counter',
 );
 
 while (my ($lines, $what) = splice @needs, 0, 2) {
@@ -61,7 +64,7 @@ while (my ($lines, $what) = splice @needs, 0, 2) {
 
     ok(index($out, "\"$what\" needs items that end by themselves, and "
         . 'mcds_pool "a" has "protocol classic ttl=off", in ') >= 0
-        && $out =~ /nginx\.conf:12$/m, $lines) or diag($out);
+        && $out =~ /nginx\.conf:13$/m, $lines) or diag($out);
 }
 
 # inherited
@@ -75,7 +78,8 @@ for (
     ['protocol meta;'], ['protocol classic;'], ['protocol classic ttl=on;'],
     ['protocol classic;', 'mcds_cache on; mcds_visitor_counter $v;'],
     ['protocol classic ttl=on;', 'mcds_cache on; mcds_counter $v ttl=1h;'],
-    ['protocol classic ttl=off;', 'mcds_counter $c key=$uri; mcds_cache off;'],
+    ['protocol classic ttl=off;', 'mcds_counter $c key=$uri init=1000 by=2; '
+        . 'mcds_cache off;'],
 ) {
     my ($line, $location) = @$_;
 

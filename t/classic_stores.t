@@ -18,8 +18,18 @@ use Test::Mcds::Stores;
 
 my $t = Test::Mcds->new();
 
-my $o = $t->origin('o', { headers => ['Cache-Control' => 'max-age=100'],
-    body => "page %n of %u\n" . 'x' x 70000 . "end\n" });
+my $o = $t->origin('o', sub {
+    my ($o, $req) = @_;
+
+    my $uri = $req->{uri};
+
+    return {
+        headers => ['Cache-Control' => 'max-age=100'],
+        body => $uri =~ /large/
+            ? substr join('', map { "$uri $_\n" } 1 .. 200000), 0, 3_000_000
+            : "page $req->{n} of $uri\n" . 'x' x 70000 . "end\n",
+    };
+});
 
 my %start = (
     memcached => sub { $t->memcached('memcached') },
@@ -81,6 +91,7 @@ EOT
 
     counters($store, @hosts);
     pages($name, $store, @hosts);
+    large("/large/$name", @hosts);
     visitors(@hosts);
 
     $_->quit() for @hosts;
@@ -145,11 +156,26 @@ sub pages {
         my $r = $host->get($uri);
 
         is($r->header('X-Cache'), 'HIT', 'stored');
-        like($r->body(), qr/\Apage $n of/, 'the page');
+        ok($r->body() =~ /\Apage $n of/, 'the page');
     }
 
     is($o->count($uri), 1, 'and never again');
     ok(wait_for(sub { !defined $store->get("$uri:lock") }), 'no lock is left');
+}
+
+
+# one that takes several items
+
+sub large {
+    my ($uri, @hosts) = @_;
+
+    my $body = $hosts[0]->get($uri)->body();
+
+    is(length $body, 3_000_000, 'a large page');
+    ok(wait_for(sub { $hosts[1]->get($uri)->header('X-Cache') eq 'HIT' }, 5),
+        'is stored');
+    ok($hosts[1]->get($uri)->body() eq $body, 'byte by byte');
+    is($o->count($uri), 1, 'once');
 }
 
 
