@@ -11,6 +11,7 @@
 #include <ngx_http.h>
 #include "ngx_http_mcds_module.h"
 #include "ngx_http_mcds_counter.h"
+#include "ngx_http_mcds_top.h"
 #include "ngx_mcds_tally.h"
 
 
@@ -169,6 +170,10 @@ ngx_http_mcds_count(ngx_http_request_t *r, ngx_http_mcds_number_t *number)
         != NGX_OK)
     {
         return NGX_ERROR;
+    }
+
+    if (counter->top && delta > 0) {
+        ngx_http_mcds_top_count(counter->top, &key, delta);
     }
 
     /* without memory the page is more important than its number */
@@ -390,6 +395,10 @@ ngx_http_mcds_count_answer(ngx_http_request_t *r,
         || ngx_http_mcds_counter_of(r, counter, pool, key, &c) != NGX_OK)
     {
         return;
+    }
+
+    if (counter->top && delta > 0) {
+        ngx_http_mcds_top_count(counter->top, key, delta);
     }
 
     if (counter->async) {

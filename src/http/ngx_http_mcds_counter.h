@@ -37,6 +37,7 @@ struct ngx_http_mcds_counter_s {
     ngx_array_t                *statuses; /* ngx_uint_t, 1 to 5: a class;
                                              NULL: all */
     ngx_msec_t                  flush;
+    ngx_http_mcds_top_t        *top;      /* of its keys, or NULL */
 
     ngx_http_complex_value_t   *init;     /* where the number to begin with
                                              is, or NULL */

@@ -11,6 +11,7 @@
 #include <ngx_http.h>
 #include "ngx_http_mcds_module.h"
 #include "ngx_http_mcds_counter.h"
+#include "ngx_http_mcds_top.h"
 
 
 /* by= is at most that, so that sums do not reach the end of their type */
@@ -55,6 +56,8 @@ static ngx_int_t ngx_http_mcds_counter_mode(ngx_conf_t *cf,
     ngx_http_mcds_counter_t *counter, ngx_str_t *text);
 static ngx_int_t ngx_http_mcds_counter_flush(ngx_conf_t *cf,
     ngx_http_mcds_counter_t *counter, ngx_str_t *text);
+static ngx_int_t ngx_http_mcds_counter_in_top(ngx_conf_t *cf,
+    ngx_http_mcds_counter_t *counter, ngx_str_t *text);
 static ngx_int_t ngx_http_mcds_counter_init(ngx_conf_t *cf,
     ngx_http_mcds_counter_t *counter, ngx_str_t *text);
 static ngx_int_t ngx_http_mcds_counter_init_fail(ngx_conf_t *cf,
@@ -80,6 +83,7 @@ enum {
     NGX_HTTP_MCDS_WHEN,
     NGX_HTTP_MCDS_MODE,
     NGX_HTTP_MCDS_FLUSH,
+    NGX_HTTP_MCDS_TOP,
     NGX_HTTP_MCDS_INIT,
     NGX_HTTP_MCDS_INIT_FAIL,
     NGX_HTTP_MCDS_INIT_TIMEOUT
@@ -94,6 +98,7 @@ static ngx_http_mcds_param_t  ngx_http_mcds_params[] = {
     { ngx_string("when="), ngx_http_mcds_counter_when },
     { ngx_string("mode="), ngx_http_mcds_counter_mode },
     { ngx_string("flush="), ngx_http_mcds_counter_flush },
+    { ngx_string("top="), ngx_http_mcds_counter_in_top },
     { ngx_string("init="), ngx_http_mcds_counter_init },
     { ngx_string("init_fail="), ngx_http_mcds_counter_init_fail },
     { ngx_string("init_timeout="), ngx_http_mcds_counter_init_timeout },
@@ -292,7 +297,7 @@ ngx_http_mcds_counter_check(ngx_conf_t *cf, ngx_command_t *cmd,
 
     static ngx_uint_t  counts[] = {
         NGX_HTTP_MCDS_BY, NGX_HTTP_MCDS_TTL, NGX_HTTP_MCDS_STATUSES,
-        NGX_HTTP_MCDS_WHEN
+        NGX_HTTP_MCDS_WHEN, NGX_HTTP_MCDS_TOP
     };
 
     for (i = 0; i < sizeof(counts) / sizeof(ngx_uint_t); i++) {
@@ -556,6 +561,16 @@ ngx_http_mcds_counter_flush(ngx_conf_t *cf, ngx_http_mcds_counter_t *counter,
     counter->flush = n;
 
     return NGX_OK;
+}
+
+
+static ngx_int_t
+ngx_http_mcds_counter_in_top(ngx_conf_t *cf, ngx_http_mcds_counter_t *counter,
+    ngx_str_t *text)
+{
+    counter->top = ngx_http_mcds_top_ref(cf, text);
+
+    return counter->top ? NGX_OK : NGX_ERROR;
 }
 
 

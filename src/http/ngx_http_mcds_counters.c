@@ -103,7 +103,7 @@ ngx_http_mcds_counters_handler(ngx_http_request_t *r)
         return rc;
     }
 
-    if (show->top) {
+    if (show->top && show->prefix == NULL) {
         return ngx_http_mcds_show_top(r, show);
     }
 
@@ -288,6 +288,14 @@ ngx_http_mcds_show_key(ngx_http_request_t *r, ngx_http_mcds_show_t *show,
 
     if (!ngx_http_mcds_json_utf8(&s)) {
         return "a key is not UTF-8";
+    }
+
+    /* "$" of a regular expression matches before a line feed at the end */
+
+    for (i = 0; i < s.len; i++) {
+        if (s.data[i] < 0x20 || s.data[i] == 0x7f) {
+            return "a key has control characters";
+        }
     }
 
 #if (NGX_PCRE)
@@ -487,6 +495,11 @@ ngx_http_mcds_fetch_number(ngx_http_request_t *r,
     mlcf = ngx_http_get_module_loc_conf(r, ngx_http_mcds_module);
 
     if (r->method & NGX_HTTP_POST) {
+
+        if (number->fetch->conf->top) {
+            ngx_http_mcds_top_count(number->fetch->conf->top, key, 1);
+        }
+
         count = ngx_mcds_counter_add(mlcf->pool, key, 1,
                                      number->fetch->conf->ttl,
                                      ngx_http_mcds_fetch_count_handler,
@@ -660,7 +673,7 @@ ngx_http_mcds_fetch_send(ngx_http_request_t *r, ngx_http_mcds_fetch_t *fetch)
 
     show = fetch->conf;
 
-    if (show->top) {
+    if (show->top && show->prefix == NULL) {
 
         if (ngx_http_mcds_top_json(show->top, r->pool, 1, &text) != NGX_OK) {
             return NGX_HTTP_INTERNAL_SERVER_ERROR;

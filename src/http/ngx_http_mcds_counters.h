@@ -26,7 +26,8 @@ typedef struct {
 struct ngx_http_mcds_show_s {
     ngx_http_complex_value_t     *prefix;    /* of keys, NULL: none */
     ngx_array_t                   variables; /* ngx_http_mcds_shown_t */
-    ngx_http_mcds_top_t          *top;
+    ngx_http_mcds_top_t          *top;       /* what is shown, or with post
+                                                where keys go */
 #if (NGX_PCRE)
     ngx_http_regex_t             *match;     /* of keys */
 #endif

@@ -286,14 +286,17 @@ ngx_http_mcds_show_check(ngx_http_mcds_show_t *show)
 
     if (show->top) {
 
-        if (show->prefix || keys || show->post || show->variables.nelts) {
-            return "shows \"top=\" or keys and variables, not both";
+        if (show->prefix == NULL
+            && (keys || show->post || show->variables.nelts))
+        {
+            return "shows \"top=\" or variables, not both";
         }
 
-        return NGX_CONF_OK;
-    }
+        if (show->prefix && !show->post) {
+            return "has \"top=\" beside \"prefix=\" without \"post\"";
+        }
 
-    if (show->prefix == NULL) {
+    } else if (show->prefix == NULL) {
 
         if (keys) {
             return "has \"match=\", \"max=\" or \"ttl=\" without \"prefix=\"";
@@ -302,8 +305,6 @@ ngx_http_mcds_show_check(ngx_http_mcds_show_t *show)
         if (show->variables.nelts == 0) {
             return "needs \"prefix=\", \"top=\" or a variable";
         }
-
-        return NGX_CONF_OK;
     }
 
     if (show->ttl && !show->post) {

@@ -192,8 +192,29 @@ ngx_http_mcds_json_title(ngx_uint_t status)
     case NGX_HTTP_FORBIDDEN:
         return "Forbidden";
 
+    case NGX_HTTP_NOT_FOUND:
+        return "Not Found";
+
     case NGX_HTTP_NOT_ALLOWED:
         return "Method Not Allowed";
+
+    case NGX_HTTP_CONFLICT:
+        return "Conflict";
+
+    case NGX_HTTP_PRECONDITION_FAILED:
+        return "Precondition Failed";
+
+    case NGX_HTTP_REQUEST_ENTITY_TOO_LARGE:
+        return "Content Too Large";
+
+    case NGX_HTTP_UNSUPPORTED_MEDIA_TYPE:
+        return "Unsupported Media Type";
+
+    case NGX_HTTP_SERVICE_UNAVAILABLE:
+        return "Service Unavailable";
+
+    case NGX_HTTP_INSUFFICIENT_STORAGE:
+        return "Insufficient Storage";
 
     default:
         return "Bad Request";
@@ -209,18 +230,9 @@ ngx_http_mcds_json_output(ngx_http_request_t *r, ngx_uint_t status,
     ngx_buf_t    *b;
     ngx_chain_t   out;
 
-    r->headers_out.status = status;
     r->headers_out.content_length_n = text->len;
-    r->headers_out.content_type.data = (u_char *) type;
-    r->headers_out.content_type.len = ngx_strlen(type);
-    r->headers_out.content_type_len = r->headers_out.content_type.len;
-    r->headers_out.content_type_lowcase = NULL;
 
-    if (ngx_http_mcds_json_no_store(r) != NGX_OK) {
-        return NGX_HTTP_INTERNAL_SERVER_ERROR;
-    }
-
-    rc = ngx_http_send_header(r);
+    rc = ngx_http_mcds_json_head(r, status, type);
 
     if (rc == NGX_ERROR || rc > NGX_OK || r->header_only) {
         return rc;
@@ -241,6 +253,23 @@ ngx_http_mcds_json_output(ngx_http_request_t *r, ngx_uint_t status,
     out.next = NULL;
 
     return ngx_http_output_filter(r, &out);
+}
+
+
+ngx_int_t
+ngx_http_mcds_json_head(ngx_http_request_t *r, ngx_uint_t status, char *type)
+{
+    r->headers_out.status = status;
+    r->headers_out.content_type.data = (u_char *) type;
+    r->headers_out.content_type.len = ngx_strlen(type);
+    r->headers_out.content_type_len = r->headers_out.content_type.len;
+    r->headers_out.content_type_lowcase = NULL;
+
+    if (ngx_http_mcds_json_no_store(r) != NGX_OK) {
+        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+    }
+
+    return ngx_http_send_header(r);
 }
 
 

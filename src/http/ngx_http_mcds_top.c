@@ -243,8 +243,9 @@ ngx_http_mcds_top_ref(ngx_conf_t *cf, ngx_str_t *name)
 
     if (!ngx_http_mcds_top_name(name)) {
         ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
-                           "invalid name \"%V\" of the most viewed, it must "
-                           "be letters, digits and \"_\"", name);
+                           "invalid name \"%V\" of a \"mcds_counter_top\", "
+                           "it must be 1 to 64 letters, digits and \"_\"",
+                           name);
         return NULL;
     }
 

@@ -35,7 +35,7 @@ static u_char *ngx_mcds_summary_put(u_char *p, uint64_t n, ngx_uint_t bytes);
 static uint64_t ngx_mcds_summary_take(u_char *p, ngx_uint_t bytes);
 
 
-#define ngx_mcds_summary_hash(data, len)  ngx_murmur_hash2(data, len)
+#define ngx_mcds_summary_hash(data, len)  ngx_crc32_long(data, len)
 #define ngx_mcds_summary_least(summary)                                       \
     (&(summary)->ranked[(summary)->heap[0]])
 
@@ -349,11 +349,11 @@ ngx_mcds_summary_cmp(const void *one, const void *two)
 
 
 ngx_mcds_value_t *
-ngx_mcds_summary_encode(ngx_mcds_summary_t *summary, ngx_uint_t max,
+ngx_mcds_summary_encode(ngx_mcds_summary_t *summary, size_t size,
     ngx_log_t *log)
 {
     u_char              *p;
-    size_t               size;
+    size_t               len, more;
     uint64_t             floor;
     ngx_uint_t           i, n;
     ngx_mcds_value_t    *value;
@@ -364,7 +364,19 @@ ngx_mcds_summary_encode(ngx_mcds_summary_t *summary, ngx_uint_t max,
         return NULL;
     }
 
-    n = ngx_mcds_summary_sort(summary, order, max);
+    (void) ngx_mcds_summary_sort(summary, order, summary->n);
+
+    len = NGX_MCDS_SUMMARY_HEADER;
+
+    for (n = 0; n < summary->n; n++) {
+        more = 8 + 8 + 1 + order[n]->len;
+
+        if (len + more > size) {
+            break;
+        }
+
+        len += more;
+    }
 
     floor = summary->floor;
 
@@ -372,13 +384,7 @@ ngx_mcds_summary_encode(ngx_mcds_summary_t *summary, ngx_uint_t max,
         floor = ngx_max(floor, order[n]->count);
     }
 
-    size = NGX_MCDS_SUMMARY_HEADER;
-
-    for (i = 0; i < n; i++) {
-        size += 8 + 8 + 1 + order[i]->len;
-    }
-
-    value = ngx_mcds_value_create(size + 2, log);
+    value = ngx_mcds_value_create(len + 2, log);
 
     if (value == NULL) {
         ngx_free(order);
@@ -400,12 +406,11 @@ ngx_mcds_summary_encode(ngx_mcds_summary_t *summary, ngx_uint_t max,
 
     ngx_free(order);
 
-    value->len = size;
+    value->len = len;
 
     p = ngx_cpymem(value->data, "MCDT", 4);
     p = ngx_mcds_summary_put(p, NGX_MCDS_SUMMARY_FORMAT, 4);
-    (void) ngx_mcds_summary_put(p, ngx_crc32_long(value->data + 12,
-                                                  size - 12),
+    (void) ngx_mcds_summary_put(p, ngx_crc32_long(value->data + 12, len - 12),
                                 4);
 
     return value;

@@ -52,6 +52,9 @@
 
 #define NGX_MCDS_SUMMARY_HEADER   32
 
+/* the most that a key needs */
+#define NGX_MCDS_SUMMARY_RANKED   (8 + 8 + 1 + NGX_MCDS_SUMMARY_KEY)
+
 
 typedef struct {
     uint64_t               count;
@@ -103,15 +106,15 @@ ngx_uint_t ngx_mcds_summary_sort(ngx_mcds_summary_t *summary,
 
 
 /*
- * encode: a value with the first max keys, and with room for two bytes more;
- * NULL when out of memory.
+ * encode: a value with the first keys, as many as fit size bytes, and with
+ * room for two bytes more; NULL when out of memory.
  *
  * decode: adds what is stored to a summary.  NGX_OK; NGX_DECLINED when it is
  * not one, then nothing was added; NGX_ERROR when out of memory.
  */
 
 ngx_mcds_value_t *ngx_mcds_summary_encode(ngx_mcds_summary_t *summary,
-    ngx_uint_t max, ngx_log_t *log);
+    size_t size, ngx_log_t *log);
 ngx_int_t ngx_mcds_summary_decode(ngx_mcds_summary_t *summary, u_char *data,
     size_t len, ngx_log_t *log);
 

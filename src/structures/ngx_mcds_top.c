@@ -22,9 +22,10 @@
 #define NGX_MCDS_TOP_TRIES        8
 #define NGX_MCDS_TOP_RETRY        20
 
-/* the largest item, and the fewest keys of one */
+/* the largest item; what surely fits one; what is worth the trouble */
 #define NGX_MCDS_TOP_LIMIT        (1024 * 1024)
-#define NGX_MCDS_TOP_FEW          10
+#define NGX_MCDS_TOP_FITS         (16 * 1024)
+#define NGX_MCDS_TOP_FEW          1024
 
 /*
  * Who has something to give away looks so often whether the worker is to
@@ -62,7 +63,8 @@ struct ngx_mcds_top_state_s {
     uint64_t                 old_slot;
     uint64_t                 flying_slot;
     ngx_uint_t               tries;
-    ngx_uint_t               limit;        /* keys of an item */
+    size_t                   fits;         /* in an item, as is known */
+    size_t                   trial;        /* what is being tried */
     ngx_event_t              give;
     ngx_msec_t               given;        /* when */
 
@@ -70,7 +72,7 @@ struct ngx_mcds_top_state_s {
 
     ngx_event_t              reader;
     ngx_queue_t              waits;
-    ngx_uint_t               missing;      /* answers to come */
+    ngx_uint_t               missing;      /* answers to come, and adding */
     ngx_msec_t               asked;        /* when somebody wanted it */
     ngx_msec_t               read;         /* when */
     time_t                   now;          /* of the reading */
@@ -78,12 +80,17 @@ struct ngx_mcds_top_state_s {
     uint64_t                 ended_slot;   /* the present one then */
     ngx_uint_t               ended_n;
     ngx_mcds_summary_t      *shown;
+    ngx_mcds_summary_t      *next;         /* what will be shown */
+    ngx_event_t              adder;
+    ngx_uint_t               adding;       /* parts that were looked at */
     ngx_mcds_ranked_t      **order;
     ngx_mcds_top_list_t      list;
 
     unsigned                 listed:1;
     unsigned                 answered:1;   /* by one of those asked */
+    unsigned                 ending:1;     /* those that ended are added */
     unsigned                 warned:1;
+    unsigned                 bounded:1;    /* more does not fit */
 
     ngx_mcds_top_part_t      part[1];      /* slots of them, a ring */
 };
@@ -97,9 +104,11 @@ static void ngx_mcds_top_get(ngx_mcds_top_t *top);
 static void ngx_mcds_top_got(void *data, ngx_mcds_result_t *result);
 static ngx_mcds_value_t *ngx_mcds_top_merged(ngx_mcds_top_t *top,
     ngx_mcds_result_t *result);
+static void ngx_mcds_top_try(ngx_mcds_top_t *top);
+static void ngx_mcds_top_tried(void *data, ngx_mcds_result_t *result);
 static void ngx_mcds_top_stored(void *data, ngx_mcds_result_t *result);
 static void ngx_mcds_top_again(ngx_mcds_top_t *top, char *reason);
-static void ngx_mcds_top_smaller(ngx_mcds_top_t *top);
+static void ngx_mcds_top_bound(ngx_mcds_top_t *top, size_t fits);
 static void ngx_mcds_top_take_back(ngx_mcds_top_t *top, char *reason);
 static void ngx_mcds_top_lose(ngx_mcds_top_t *top,
     ngx_mcds_summary_t *summary, char *reason);
@@ -109,6 +118,10 @@ static void ngx_mcds_top_begin(ngx_mcds_top_t *top);
 static void ngx_mcds_top_part_handler(void *data, ngx_mcds_result_t *result);
 static void ngx_mcds_top_finish(ngx_mcds_top_t *top);
 static void ngx_mcds_top_add_up(ngx_mcds_top_t *top);
+static void ngx_mcds_top_adder_handler(ngx_event_t *ev);
+static ngx_uint_t ngx_mcds_top_add_part(ngx_mcds_top_t *top);
+static void ngx_mcds_top_show(ngx_mcds_top_t *top);
+static void ngx_mcds_top_wake(ngx_mcds_top_t *top);
 static void ngx_mcds_top_request(ngx_mcds_top_t *top, uint64_t slot,
     ngx_mcds_request_t *req, u_char *suffix);
 
@@ -160,14 +173,13 @@ ngx_mcds_top_state(ngx_mcds_top_t *top)
     }
 
     state->ended = ngx_mcds_summary_create(top->keys, ngx_cycle->log);
-    if (state->ended == NULL) {
-        ngx_free(state);
-        return NULL;
-    }
-
     state->shown = ngx_mcds_summary_create(top->keys, ngx_cycle->log);
-    if (state->shown == NULL) {
-        ngx_free(state->ended);
+    state->next = ngx_mcds_summary_create(top->keys, ngx_cycle->log);
+
+    if (state->ended == NULL || state->shown == NULL || state->next == NULL) {
+        ngx_mcds_top_free(state->ended);
+        ngx_mcds_top_free(state->shown);
+        ngx_mcds_top_free(state->next);
         ngx_free(state);
         return NULL;
     }
@@ -177,7 +189,7 @@ ngx_mcds_top_state(ngx_mcds_top_t *top)
     }
 
     state->order = (ngx_mcds_ranked_t **) &state->part[top->slots];
-    state->limit = top->keys;
+    state->fits = NGX_MCDS_TOP_FITS;
     state->given = ngx_current_msec;
     state->asked = ngx_current_msec;
 
@@ -189,6 +201,10 @@ ngx_mcds_top_state(ngx_mcds_top_t *top)
     state->reader.data = top;
     state->reader.log = ngx_cycle->log;
     state->reader.cancelable = 1;
+
+    state->adder.handler = ngx_mcds_top_adder_handler;
+    state->adder.data = top;
+    state->adder.log = ngx_cycle->log;
 
     ngx_queue_init(&state->waits);
 
@@ -239,6 +255,11 @@ ngx_mcds_top_exit(ngx_mcds_top_t *top)
     ngx_mcds_top_free(state->flying);
     ngx_mcds_top_free(state->ended);
     ngx_mcds_top_free(state->shown);
+    ngx_mcds_top_free(state->next);
+
+    if (state->adder.posted) {
+        ngx_delete_posted_event(&state->adder);
+    }
 
     ngx_free(state);
 
@@ -404,6 +425,12 @@ ngx_mcds_top_got(void *data, ngx_mcds_result_t *result)
         return;
     }
 
+    if (value->len > state->fits) {
+        ngx_mcds_value_unref(value);
+        ngx_mcds_top_try(top);
+        return;
+    }
+
     ngx_mcds_top_request(top, state->flying_slot, &req, suffix);
 
     req.verb = NGX_MCDS_ADD;
@@ -430,6 +457,7 @@ ngx_mcds_top_got(void *data, ngx_mcds_result_t *result)
 static ngx_mcds_value_t *
 ngx_mcds_top_merged(ngx_mcds_top_t *top, ngx_mcds_result_t *result)
 {
+    size_t                 size;
     ngx_int_t              rc;
     ngx_mcds_value_t      *value;
     ngx_mcds_summary_t    *merged;
@@ -437,9 +465,10 @@ ngx_mcds_top_merged(ngx_mcds_top_t *top, ngx_mcds_result_t *result)
 
     state = top->state;
 
+    size = state->bounded ? state->fits : NGX_MCDS_TOP_LIMIT;
+
     if (result->rc == NGX_MCDS_NOT_FOUND) {
-        return ngx_mcds_summary_encode(state->flying, state->limit,
-                                       ngx_cycle->log);
+        return ngx_mcds_summary_encode(state->flying, size, ngx_cycle->log);
     }
 
     merged = ngx_mcds_summary_create(top->keys, ngx_cycle->log);
@@ -464,11 +493,106 @@ ngx_mcds_top_merged(ngx_mcds_top_t *top, ngx_mcds_result_t *result)
 
     ngx_mcds_summary_merge(merged, state->flying);
 
-    value = ngx_mcds_summary_encode(merged, state->limit, ngx_cycle->log);
+    value = ngx_mcds_summary_encode(merged, size, ngx_cycle->log);
 
     ngx_free(merged);
 
     return value;
+}
+
+
+/*
+ * memcached deletes what there is when it refuses a larger item.  So whether
+ * the largest one would fit is tried elsewhere, once.
+ */
+
+static void
+ngx_mcds_top_try(ngx_mcds_top_t *top)
+{
+    ngx_mcds_op_t         *op;
+    ngx_mcds_value_t      *value;
+    ngx_mcds_request_t     req;
+    ngx_mcds_top_state_t  *state;
+
+    state = top->state;
+
+    if (state->trial == 0) {
+        state->trial = NGX_MCDS_SUMMARY_HEADER
+                       + top->keys * NGX_MCDS_SUMMARY_RANKED;
+    }
+
+    value = ngx_mcds_value_create(state->trial + 2, ngx_cycle->log);
+    if (value == NULL) {
+        ngx_mcds_top_take_back(top, "out of memory");
+        return;
+    }
+
+    value->len = state->trial;
+    ngx_memzero(value->data, value->len);
+
+    ngx_memzero(&req, sizeof(ngx_mcds_request_t));
+
+    req.verb = NGX_MCDS_SET;
+    req.key = top->key;
+    ngx_str_set(&req.suffix, ":top:size");
+    req.value = value;
+    req.ttl = 1;
+
+    op = ngx_mcds_submit(top->pool, &req, ngx_mcds_top_tried, top);
+
+    ngx_mcds_value_unref(value);
+
+    if (op == NULL) {
+        ngx_mcds_top_take_back(top, "out of memory");
+    }
+}
+
+
+static void
+ngx_mcds_top_tried(void *data, ngx_mcds_result_t *result)
+{
+    ngx_mcds_top_t *top = data;
+
+    ngx_mcds_top_state_t  *state;
+
+    state = top->state;
+
+    if (result->rc == NGX_MCDS_OK) {
+        ngx_mcds_top_bound(top, state->trial);
+
+    } else if (result->rc == NGX_MCDS_TOO_LARGE) {
+        state->trial /= 2;
+
+        if (state->trial > state->fits) {
+            ngx_mcds_top_try(top);
+            return;
+        }
+
+        ngx_mcds_top_bound(top, state->fits);
+
+    } else {
+        ngx_mcds_top_take_back(top, ngx_mcds_strerror(result->rc));
+        return;
+    }
+
+    ngx_mcds_top_get(top);
+}
+
+
+static void
+ngx_mcds_top_bound(ngx_mcds_top_t *top, size_t fits)
+{
+    top->state->fits = fits;
+    top->state->bounded = 1;
+
+    if (fits >= NGX_MCDS_SUMMARY_HEADER + top->keys * NGX_MCDS_SUMMARY_RANKED) {
+        return;
+    }
+
+    ngx_log_error(NGX_LOG_NOTICE, ngx_cycle->log, 0,
+                  "mcds: the most viewed \"%V\" are too large for an item, "
+                  "%uz bytes of them are stored from now on", &top->key,
+                  fits);
 }
 
 
@@ -490,8 +614,16 @@ ngx_mcds_top_stored(void *data, ngx_mcds_result_t *result)
         return;
 
     case NGX_MCDS_TOO_LARGE:
-        ngx_mcds_top_smaller(top);
-        return;
+
+        /* a server with another limit */
+
+        if (top->state->fits / 2 >= NGX_MCDS_TOP_FEW) {
+            ngx_mcds_top_bound(top, top->state->fits / 2);
+            ngx_mcds_top_again(top, ngx_mcds_strerror(result->rc));
+            return;
+        }
+
+        /* fall through */
 
     case NGX_MCDS_TIMEOUT:
     case NGX_MCDS_CLOSED:
@@ -524,32 +656,6 @@ ngx_mcds_top_again(ngx_mcds_top_t *top, char *reason)
 
     ngx_mcds_top_schedule(top, 1 + ngx_random() % (NGX_MCDS_TOP_RETRY
                                                    * top->state->tries));
-}
-
-
-static void
-ngx_mcds_top_smaller(ngx_mcds_top_t *top)
-{
-    ngx_mcds_top_state_t  *state;
-
-    state = top->state;
-
-    if (state->limit / 2 < NGX_MCDS_TOP_FEW) {
-        ngx_mcds_top_lose(top, state->flying,
-                          ngx_mcds_strerror(NGX_MCDS_TOO_LARGE));
-        state->flying = NULL;
-        ngx_mcds_top_given(top);
-        return;
-    }
-
-    state->limit /= 2;
-
-    ngx_log_error(NGX_LOG_NOTICE, ngx_cycle->log, 0,
-                  "mcds: the most viewed \"%V\" are too large for an item, "
-                  "%ui keys are stored from now on", &top->key,
-                  state->limit);
-
-    ngx_mcds_top_again(top, ngx_mcds_strerror(NGX_MCDS_TOO_LARGE));
 }
 
 
@@ -610,11 +716,9 @@ ngx_mcds_top_given(ngx_mcds_top_t *top)
 
     state = top->state;
 
-    if (state->flying) {
-        ngx_free(state->flying);
-        state->flying = NULL;
-    }
+    ngx_mcds_top_free(state->flying);
 
+    state->flying = NULL;
     state->given = ngx_current_msec;
 
     if (state->old || state->current) {
@@ -803,8 +907,6 @@ ngx_mcds_top_part_handler(void *data, ngx_mcds_result_t *result)
 static void
 ngx_mcds_top_finish(ngx_mcds_top_t *top)
 {
-    ngx_queue_t           *q, waits;
-    ngx_mcds_top_wait_t   *wait;
     ngx_mcds_top_state_t  *state;
 
     state = top->state;
@@ -813,7 +915,136 @@ ngx_mcds_top_finish(ngx_mcds_top_t *top)
 
     if (state->answered) {
         ngx_mcds_top_add_up(top);
+        return;
     }
+
+    ngx_mcds_top_wake(top);
+}
+
+
+/*
+ * Slots may be many and large, so one of them is added in each turn of the
+ * event loop.  The sum of those that have ended is kept.
+ */
+
+static void
+ngx_mcds_top_add_up(ngx_mcds_top_t *top)
+{
+    uint64_t               present;
+    ngx_uint_t             i, n;
+    ngx_mcds_top_state_t  *state;
+
+    state = top->state;
+    present = ngx_mcds_top_slot(top, state->now);
+
+    for (n = 0, i = 0; i < top->slots; i++) {
+        n += state->part[i].final;
+    }
+
+    state->missing = 1;
+    state->adding = 0;
+    state->ending = (state->ended_slot != present || state->ended_n != n);
+
+    if (state->ending) {
+        state->ended_slot = present;
+        state->ended_n = n;
+        ngx_mcds_summary_reset(state->ended);
+
+    } else {
+        ngx_mcds_summary_reset(state->next);
+        ngx_mcds_summary_merge(state->next, state->ended);
+    }
+
+    ngx_post_event(&state->adder, &ngx_posted_next_events);
+}
+
+
+static void
+ngx_mcds_top_adder_handler(ngx_event_t *ev)
+{
+    ngx_mcds_top_t        *top;
+    ngx_mcds_top_state_t  *state;
+
+    top = ev->data;
+    state = top->state;
+
+    if (ngx_mcds_top_add_part(top)) {
+        ngx_post_event(ev, &ngx_posted_next_events);
+        return;
+    }
+
+    if (state->ending) {
+        state->ending = 0;
+        state->adding = 0;
+
+        ngx_mcds_summary_reset(state->next);
+        ngx_mcds_summary_merge(state->next, state->ended);
+
+        ngx_post_event(ev, &ngx_posted_next_events);
+        return;
+    }
+
+    ngx_mcds_top_show(top);
+
+    state->missing = 0;
+
+    ngx_mcds_top_wake(top);
+}
+
+
+/* a value that is not what it should be counts as none; 0: there is no more */
+
+static ngx_uint_t
+ngx_mcds_top_add_part(ngx_mcds_top_t *top)
+{
+    ngx_mcds_summary_t    *sum;
+    ngx_mcds_top_part_t   *part;
+    ngx_mcds_top_state_t  *state;
+
+    state = top->state;
+    sum = state->ending ? state->ended : state->next;
+
+    while (state->adding < top->slots) {
+        part = &state->part[state->adding++];
+
+        if (part->value && part->final == state->ending) {
+            (void) ngx_mcds_summary_decode(sum, part->value->data,
+                                           part->value->len, ngx_cycle->log);
+            return 1;
+        }
+    }
+
+    return 0;
+}
+
+
+static void
+ngx_mcds_top_show(ngx_mcds_top_t *top)
+{
+    ngx_mcds_summary_t    *shown;
+    ngx_mcds_top_state_t  *state;
+
+    state = top->state;
+
+    shown = state->next;
+    state->next = state->shown;
+    state->shown = shown;
+
+    state->list.total = shown->total;
+    state->list.n = ngx_mcds_summary_sort(shown, state->order, top->size);
+    state->list.ranked = state->order;
+    state->listed = 1;
+}
+
+
+static void
+ngx_mcds_top_wake(ngx_mcds_top_t *top)
+{
+    ngx_queue_t           *q, waits;
+    ngx_mcds_top_wait_t   *wait;
+    ngx_mcds_top_state_t  *state;
+
+    state = top->state;
 
     if (ngx_queue_empty(&state->waits)) {
         return;
@@ -838,62 +1069,6 @@ ngx_mcds_top_finish(ngx_mcds_top_t *top)
 
         ngx_free(wait);
     }
-}
-
-
-/*
- * Slots that have ended are many, and added up once for all; a value that is
- * not what it should be counts as none.
- */
-
-static void
-ngx_mcds_top_add_up(ngx_mcds_top_t *top)
-{
-    uint64_t               present;
-    ngx_uint_t             i, n;
-    ngx_mcds_value_t      *value;
-    ngx_mcds_top_state_t  *state;
-
-    state = top->state;
-    present = ngx_mcds_top_slot(top, state->now);
-
-    for (n = 0, i = 0; i < top->slots; i++) {
-        n += state->part[i].final;
-    }
-
-    if (state->ended_slot != present || state->ended_n != n) {
-        state->ended_slot = present;
-        state->ended_n = n;
-
-        ngx_mcds_summary_reset(state->ended);
-
-        for (i = 0; i < top->slots; i++) {
-            value = state->part[i].value;
-
-            if (value && state->part[i].final) {
-                (void) ngx_mcds_summary_decode(state->ended, value->data,
-                                               value->len, ngx_cycle->log);
-            }
-        }
-    }
-
-    ngx_mcds_summary_reset(state->shown);
-    ngx_mcds_summary_merge(state->shown, state->ended);
-
-    for (i = 0; i < top->slots; i++) {
-        value = state->part[i].value;
-
-        if (value && !state->part[i].final) {
-            (void) ngx_mcds_summary_decode(state->shown, value->data,
-                                           value->len, ngx_cycle->log);
-        }
-    }
-
-    state->list.total = state->shown->total;
-    state->list.n = ngx_mcds_summary_sort(state->shown, state->order,
-                                          top->size);
-    state->list.ranked = state->order;
-    state->listed = 1;
 }
 
 

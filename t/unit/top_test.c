@@ -43,11 +43,13 @@ static void test_give_exiting(void);
 static void test_keys(void);
 static void test_read(void);
 static void test_read_ended(void);
+static void test_read_turns(void);
 static void test_read_failed(void);
 static void test_read_waits(void);
 static void test_reader(void);
 static void start(time_t now);
 static void pass(ngx_msec_t ms);
+static ngx_uint_t turns(void);
 static void count(char *key, uint64_t n);
 static void answer(ngx_uint_t i, ngx_uint_t rc, ngx_mcds_value_t *value);
 static ngx_mcds_value_t *stored(char *key, uint64_t n);
@@ -61,9 +63,11 @@ static ngx_mcds_top_t   top = { NULL, ngx_string("t"), 60, 6, 100, 3, 5000,
                                 NULL };
 static sent_t           sent[SENT];
 static ngx_uint_t       nsent, calls;
+static ngx_uint_t       apart;         /* turns are made by hand */
 static ngx_log_t        test_log;
 
 
+ngx_queue_t             ngx_posted_next_events;
 ngx_rbtree_t            ngx_event_timer_rbtree;
 ngx_uint_t              ngx_exiting;
 
@@ -119,6 +123,8 @@ ngx_mcds_result_value(ngx_mcds_result_t *result, ngx_log_t *log)
 int
 main(void)
 {
+    ngx_queue_init(&ngx_posted_next_events);
+
     test_slot();
     test_give();
     test_give_merges();
@@ -132,6 +138,7 @@ main(void)
     test_keys();
     test_read();
     test_read_ended();
+    test_read_turns();
     test_read_failed();
     test_read_waits();
     test_reader();
@@ -588,6 +595,66 @@ test_read_ended(void)
 }
 
 
+/* one slot in each turn of the event loop, and what is shown stays so long */
+
+static void
+test_read_turns(void)
+{
+    ngx_uint_t            i, n;
+    ngx_mcds_value_t     *a, *b;
+    ngx_mcds_top_wait_t  *wait;
+
+    start(1226);
+
+    a = stored("/a", 1);
+    b = stored("/b", 10);
+
+    (void) ngx_mcds_top_read(&top, waiter, NULL, &wait);
+
+    apart = 1;
+
+    for (i = 0; i < 6; i++) {
+        answer(i, NGX_MCDS_OK, a);
+    }
+
+    ok(calls == 0 && in_list("/a") == 0, "turns: nothing yet");
+    ok(ngx_mcds_top_read(&top, waiter, NULL, &wait) == NGX_AGAIN
+       && nsent == 6, "turns: who asks meanwhile waits, too");
+    ok(turns() == 6 + 2, "turns: one for each slot");
+    ok(calls == 2 && in_list("/a") == 6, "turns: all of them");
+
+    pass(1);
+    top.flush = 0;
+    n = nsent;
+    (void) ngx_mcds_top_read(&top, waiter, NULL, &wait);
+    top.flush = 5000;
+
+    for (i = n; i < nsent; i++) {
+        answer(i, NGX_MCDS_OK, b);
+    }
+
+    ok(in_list("/a") == 6 && in_list("/b") == 0,
+       "turns: what was shown before, so long");
+    ok(turns() == nsent - n + 1, "turns: what has ended is kept");
+    ok(in_list("/b") == 10 * (nsent - n), "turns: and now");
+
+    (void) ngx_mcds_top_read(&top, waiter, NULL, &wait);
+    pass(5000);
+    (void) ngx_mcds_top_read(&top, waiter, NULL, &wait);
+
+    for (i = n + 2; i < nsent; i++) {
+        answer(i, NGX_MCDS_OK, b);
+    }
+
+    ngx_mcds_top_exit(&top);
+    ok(ngx_queue_empty(&ngx_posted_next_events), "turns: left at exit");
+
+    apart = 0;
+    ngx_mcds_value_unref(a);
+    ngx_mcds_value_unref(b);
+}
+
+
 static void
 test_read_failed(void)
 {
@@ -795,6 +862,26 @@ answer(ngx_uint_t i, ngx_uint_t rc, ngx_mcds_value_t *value)
     }
 
     sent[i].handler(sent[i].data, &result);
+
+    if (!apart) {
+        (void) turns();
+    }
+}
+
+
+/* the event loop, until nothing is left to do; how often it turns */
+
+static ngx_uint_t
+turns(void)
+{
+    ngx_uint_t  n;
+
+    for (n = 0; top.state && top.state->adder.posted; n++) {
+        ngx_delete_posted_event(&top.state->adder);
+        top.state->adder.handler(&top.state->adder);
+    }
+
+    return n;
 }
 
 

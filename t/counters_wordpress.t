@@ -1,0 +1,226 @@
+#!/usr/bin/perl
+
+# Copyright (C) mcds authors
+
+# conf-examples/wordpress.conf as it is, but for ports and folders, before a
+# PHP site that works as WordPress does: views, views today, people online.
+
+use warnings;
+use strict;
+
+use JSON::PP;
+use Test::More;
+use Time::HiRes qw/ sleep /;
+
+use FindBin;
+use lib "$FindBin::Bin/lib";
+use Test::Mcds;
+
+my $t = Test::Mcds->new();
+
+my ($fpm) = grep { -x } </usr/sbin/php-fpm*>;
+
+plan(skip_all => 'PHP-FPM (php-fpm) is not installed') if !$fpm;
+$t->needs('http_sub');
+
+my $m = $t->memcached('m');
+my $dir = $t->dir();
+
+
+# the site: one index.php for all pages, and other scripts
+
+mkdir "$dir/www";
+mkdir "$dir/www/wp-admin";
+
+$t->write_file('www/style.css', 'body { }');
+$t->write_file('www/wp-login.php', '<?php echo "login <!--views-->";');
+$t->write_file('www/wp-admin/index.php', '<?php echo "admin <!--views-->";');
+$t->write_file('www/index.php', <<'EOT');
+<?php
+
+$path = parse_url($_SERVER['REQUEST_URI'], PHP_URL_PATH);
+
+file_put_contents(__DIR__ . '/../made', "$path\n", FILE_APPEND | LOCK_EX);
+
+if ($path == '/missing/') {
+    http_response_code(404);
+    header('Cache-Control: no-cache, must-revalidate, max-age=0');
+}
+
+$user = isset($_COOKIE['wordpress_logged_in_1']) ? 'admin' : 'nobody';
+
+echo "<h1>$path</h1> for $user,",
+    " views=<!--views-->, today=<!--today-->, online=<!--online-->.",
+    " again=<!--views-->\n";
+EOT
+
+$t->write_file('fpm.conf', <<"EOT");
+[global]
+error_log = $dir/fpm.log
+daemonize = no
+
+[www]
+@{[$> == 0 ? "user = nobody\ngroup = nogroup" : '']}
+listen = $dir/php.sock
+listen.mode = 0666
+pm = static
+pm.max_children = 4
+clear_env = yes
+EOT
+
+$t->write_file('made', '');
+chmod 0666, "$dir/made";
+
+my $pid = $t->spawn('fpm.out', $fpm, '-n', '-R', '-y', "$dir/fpm.conf");
+ok(wait_for(sub { -S "$dir/php.sock" }, 20), 'PHP-FPM is there')
+    or diag($t->read_file('fpm.out'));
+
+
+# the example listens on other ports than this test, and so on
+
+my $conf = slurp("$FindBin::Bin/../conf-examples/wordpress.conf");
+
+$conf =~ s/^load_module .*;/%%GLOBALS%%/m or die;
+$conf =~ s/^http \{/http {\n%%HTTP%%/m or die;
+$conf =~ s/127\.0\.0\.1:11211;/127.0.0.1:%%PORT_m%%;/ or die;
+$conf =~ s/listen 80;/listen 127.0.0.1:%%PORT%%;/ or die;
+$conf =~ s{/var/www/html;}{$dir/www;} or die;
+$conf =~ s{unix:/run/php/php-fpm\.sock}{unix:$dir/php.sock} or die;
+
+my ($a, $b) = map { $t->nginx($_, $conf) } qw/ a b /;
+
+
+# the recipe of README.md is this very file
+
+my %line = map { s/^\s+//r =~ s/\s+/ /gr => 1 }
+    split /\n/, slurp("$FindBin::Bin/../conf-examples/wordpress.conf");
+my ($recipe) = slurp("$FindBin::Bin/../README.md")
+    =~ /^### Views, views today, people online$(.*?)^###? /ms;
+my @blocks = ($recipe // '') =~ /^```nginx\n(.*?)^```/gms;
+
+is(scalar @blocks, 2, 'README.md: the recipe');
+is(join("\n", grep { !$line{$_} && !/^#.* as before$/ }
+    map { s/^\s+//r =~ s/\s+/ /gr } map { split /\n/ } @blocks), '',
+    'README.md: has the lines of the example');
+
+
+# what people see
+
+like(look($a, '/'),
+    qr{^<h1>/</h1> for nobody, views=1, today=1, online=\d+\. again=1$},
+    'the first look');
+like(look($b, '/'), qr/views=2, today=2/, 'another host');
+like(look($a, '/'), qr/views=3, today=3/, 'from the cache');
+is(made('/'), 1, 'made once');
+
+like(look($a, '/hello-world/'), qr/views=1, today=1/, 'another page');
+like(look($a, '/hello-world/?utm_source=x'), qr/views=2, today=2/,
+    'the same page from a campaign');
+like(look($a, '/?p=7'), qr/views=1,/, 'a page without a pretty name');
+like(look($a, '/?p=8'), qr/views=1,/, 'and another one');
+like(look($a, '/hello-world/', headers =>
+    { Cookie => 'wordpress_logged_in_1=x' }), qr/for admin, views=3/,
+    'who is logged in has his own page, and the same numbers');
+like(look($a, '/hello-world/'), qr/for nobody, views=4/,
+    'others do not see it');
+
+is($a->get('/missing/', agent())->status(), 404, 'a page that is missing');
+is(look($a, '/style.css'), 'body { }', 'a file');
+like(look($a, '/wp-login.php'), qr/^login 0$/, 'the login is not counted');
+like(look($a, '/wp-admin/'), qr/^admin 0$/, 'nor is the administration');
+like($a->get('/hello-world/', method => 'POST', body => 'x',
+    headers => { 'User-Agent' => 'Mozilla/5.0' })->body(), qr/views=4/,
+    'nor a comment');
+
+
+# people only; they all see the numbers
+
+like($a->get('/hello-world/', headers => $_)->body(), qr/views=4, today=4/,
+    'not counted: ' . join ' ', %$_) for
+    { 'User-Agent' => 'Mozilla/5.0 (compatible; Googlebot/2.1)' },
+    { 'User-Agent' => 'curl/7.88.1' }, { 'User-Agent' => '' },
+    { 'User-Agent' => 'Mozilla/5.0', 'Sec-Purpose' => 'prefetch' };
+like($a->get('/hello-world/')->body(), qr/views=4/,
+    'not counted: no User-Agent');
+
+is(join(' ', grep { /style|login|admin/ } $m->keys()), '', 'no other keys');
+my ($today) = grep { m{^wp:today:/hello-world/:\d+$} } $m->keys();
+cmp_ok($m->ttl($today), '<=', 86400 + 60, 'views today go tomorrow');
+is($m->ttl('wp:views:/hello-world/'), -1, 'views stay');
+
+
+# the most viewed
+
+my $top;
+ok(wait_for(sub {
+    sleep 0.2;
+    $top = decode_json($a->get('/popular.json')->body());
+    ($top->{total} // 0) >= 10;
+}, 30), 'the most viewed');
+is_deeply([map { "$_->{key} $_->{count}" } @{$top->{keys}}],
+    ['/hello-world/ 4', '/ 3', '/?p=7 1', '/?p=8 1', '/missing/ 1'],
+    'the most viewed: pages');
+
+
+# many people at once: one of them waits for the page to be made
+
+$t->write_file('made', '');
+my $n = $t->size(200, 5000);
+my @res = many($n, sub {
+    my $i = shift;
+    [($i % 2 ? $a : $b)->port(), '/busy/', headers =>
+        { 'User-Agent' => "Mozilla/5.0 ($i)" }]
+}, concurrency => 50);
+
+my %views = map { $_->body() =~ /views=(\d+)/ ? ($1 => 1) : () } @res;
+is(scalar keys %views, $n, 'busy: each sees his own number');
+cmp_ok(made('/busy/'), '<=', 2, 'busy: the page is made once, or refreshed');
+is($m->get('wp:views:/busy/'), $n, 'busy: all are counted');
+
+
+# without memcached there are pages, and no numbers
+
+$m->stop();
+like(look($a, '/'), qr{<h1>/</h1> for nobody, views=, today=, online=\d*\.},
+    'memcached is gone: no numbers');
+$t->allow(qr/is down after/);
+
+kill 'TERM', $pid;
+waitpid($pid, 0);
+is($? >> 8, 0, 'PHP-FPM has ended');
+$t->gone($pid);
+
+$t->done();
+
+
+sub agent {
+    return (headers => { 'User-Agent' => 'Mozilla/5.0' });
+}
+
+
+sub look {
+    my ($host, $uri, %o) = @_;
+
+    my %headers = ('User-Agent' => 'Mozilla/5.0', %{$o{headers} // {}});
+
+    return $host->get($uri, headers => \%headers)->body() =~ s/\s+\z//r;
+}
+
+
+# how often PHP has made a page
+
+sub made {
+    my ($path) = @_;
+
+    return scalar grep { $_ eq $path } split /\n/, $t->read_file('made');
+}
+
+
+sub slurp {
+    my ($path) = @_;
+
+    open my $fh, '<', $path or die "$path: $!\n";
+    local $/;
+
+    return <$fh>;
+}
