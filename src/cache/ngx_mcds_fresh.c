@@ -565,7 +565,8 @@ ngx_mcds_fresh_refuse(ngx_mcds_answer_t *answer, ngx_mcds_cache_control_t *cc)
     }
 
     if (cc->no_cache
-        || (answer->pragma_no_cache && cc == &answer->cc
+        || (answer->pragma_no_cache && !answer->has_control
+            && cc == &answer->cc
             && ngx_mcds_fresh_no_control(cc)))
     {
         return NGX_MCDS_REFUSE_NO_CACHE;

@@ -82,6 +82,8 @@ typedef struct {
     time_t        heuristic_max;  /* ... but at most so many seconds */
 
     unsigned      has_expires:1;
+    unsigned      has_control:1;  /* a Cache-Control that is not in cc: there
+                                     was one, so Pragma is not heard */
     unsigned      has_cdn:1;
     unsigned      has_accel:1;
     unsigned      pragma_no_cache:1;

@@ -13,18 +13,26 @@
 #include "ngx_http_mcds_store.h"
 
 
+static void ngx_http_mcds_answer_init(ngx_http_request_t *r,
+    ngx_mcds_answer_t *answer, ngx_uint_t status);
 static void ngx_http_mcds_answer_list(ngx_list_t *list,
-    ngx_mcds_answer_t *answer);
-static void ngx_http_mcds_answer_line(ngx_table_elt_t *h,
+    ngx_mcds_answer_t *answer, ngx_uint_t ignore);
+static void ngx_http_mcds_answer_control(ngx_str_t *value,
+    ngx_mcds_answer_t *answer, ngx_uint_t ignore);
+static void ngx_http_mcds_answer_age(ngx_str_t *value,
     ngx_mcds_answer_t *answer);
 static void ngx_http_mcds_answer_accel(ngx_str_t *value,
     ngx_mcds_answer_t *answer);
+static ngx_uint_t ngx_http_mcds_has_star(ngx_str_t *value);
 static ngx_uint_t ngx_http_mcds_is(ngx_str_t *s, char *name, size_t len);
+static ngx_array_t *ngx_http_mcds_connection(ngx_http_request_t *r);
+static ngx_uint_t ngx_http_mcds_named(ngx_array_t *lines, ngx_str_t *name);
+static ngx_str_t *ngx_http_mcds_origin_date(ngx_http_request_t *r);
 static size_t ngx_http_mcds_content_type_len(ngx_http_request_t *r);
 
 
-#define ngx_http_mcds_header_is(h, name)                                      \
-    ngx_http_mcds_is(&(h)->key, name, sizeof(name) - 1)
+#define ngx_http_mcds_header_is(s, name)                                      \
+    ngx_http_mcds_is(s, name, sizeof(name) - 1)
 
 
 /*
@@ -73,24 +81,17 @@ ngx_http_mcds_header_dropped(ngx_str_t *name)
 
 
 void
-ngx_http_mcds_answer(ngx_http_request_t *r, ngx_mcds_answer_t *answer)
+ngx_http_mcds_answer(ngx_http_request_t *r, ngx_mcds_answer_t *answer,
+    ngx_uint_t status)
 {
-    time_t                     valid;
     ngx_http_mcds_loc_conf_t  *mlcf;
-
-    ngx_memzero(answer, sizeof(ngx_mcds_answer_t));
 
     mlcf = ngx_http_get_module_loc_conf(r, ngx_http_mcds_module);
 
-    answer->status = r->headers_out.status;
-    answer->date = NGX_ERROR;
+    ngx_http_mcds_answer_init(r, answer, status);
 
-    valid = ngx_http_file_cache_valid(mlcf->cache_valid, answer->status);
-    answer->valid = valid > 0 ? valid : -1;
-
-    answer->authorization = (r->headers_in.authorization != NULL);
-
-    ngx_http_mcds_answer_list(&r->headers_out.headers, answer);
+    ngx_http_mcds_answer_list(&r->headers_out.headers, answer,
+                              mlcf->cache_ignore);
 
     if (r->headers_out.content_encoding
         && r->headers_out.content_encoding->hash)
@@ -101,13 +102,46 @@ ngx_http_mcds_answer(ngx_http_request_t *r, ngx_mcds_answer_t *answer)
     /* with what the location hides from the client */
 
     if (r->upstream) {
-        ngx_http_mcds_answer_list(&r->upstream->headers_in.headers, answer);
+        ngx_http_mcds_answer_list(&r->upstream->headers_in.headers, answer,
+                                  mlcf->cache_ignore);
+    }
+
+    /* a file's is not among the headers */
+
+    if (answer->last_modified == NGX_ERROR) {
+        answer->last_modified = r->headers_out.last_modified_time;
     }
 }
 
 
 static void
-ngx_http_mcds_answer_list(ngx_list_t *list, ngx_mcds_answer_t *answer)
+ngx_http_mcds_answer_init(ngx_http_request_t *r, ngx_mcds_answer_t *answer,
+    ngx_uint_t status)
+{
+    time_t                     valid;
+    ngx_http_mcds_loc_conf_t  *mlcf;
+
+    mlcf = ngx_http_get_module_loc_conf(r, ngx_http_mcds_module);
+
+    ngx_memzero(answer, sizeof(ngx_mcds_answer_t));
+
+    answer->status = status;
+    answer->date = NGX_ERROR;
+    answer->last_modified = NGX_ERROR;
+
+    valid = ngx_http_file_cache_valid(mlcf->cache_valid, status);
+    answer->valid = valid > 0 ? valid : -1;
+
+    answer->heuristic = mlcf->cache_heuristic;
+    answer->heuristic_max = mlcf->cache_heuristic_max;
+
+    answer->authorization = (r->headers_in.authorization != NULL);
+}
+
+
+static void
+ngx_http_mcds_answer_list(ngx_list_t *list, ngx_mcds_answer_t *answer,
+    ngx_uint_t ignore)
 {
     ngx_uint_t        i;
     ngx_list_part_t  *part;
@@ -129,57 +163,127 @@ ngx_http_mcds_answer_list(ngx_list_t *list, ngx_mcds_answer_t *answer)
         }
 
         if (h[i].hash) {
-            ngx_http_mcds_answer_line(&h[i], answer);
+            ngx_http_mcds_answer_line(answer, &h[i].key, &h[i].value, ignore);
+        }
+    }
+}
+
+
+/* of lines that must not be there twice the first counts */
+
+void
+ngx_http_mcds_answer_line(ngx_mcds_answer_t *answer, ngx_str_t *name,
+    ngx_str_t *value, ngx_uint_t ignore)
+{
+    ngx_mcds_cache_control_t  cc;
+
+    if (ngx_http_mcds_header_is(name, "Cache-Control")) {
+        ngx_http_mcds_answer_control(value, answer, ignore);
+
+    } else if (ngx_http_mcds_header_is(name, "CDN-Cache-Control")) {
+        ngx_mcds_cache_control_add(&answer->cdn, value);
+        answer->has_cdn = 1;
+
+    } else if (ngx_http_mcds_header_is(name, "Expires")) {
+
+        if (!answer->has_expires && !(ignore & NGX_HTTP_MCDS_IGN_EXPIRES)) {
+            answer->expires = ngx_parse_http_time(value->data, value->len);
+            answer->has_expires = 1;
+        }
+
+    } else if (ngx_http_mcds_header_is(name, "Date")) {
+
+        if (answer->date == NGX_ERROR) {
+            answer->date = ngx_parse_http_time(value->data, value->len);
+        }
+
+    } else if (ngx_http_mcds_header_is(name, "Last-Modified")) {
+
+        if (answer->last_modified == NGX_ERROR) {
+            answer->last_modified = ngx_parse_http_time(value->data,
+                                                        value->len);
+        }
+
+    } else if (ngx_http_mcds_header_is(name, "Age")) {
+        ngx_http_mcds_answer_age(value, answer);
+
+    } else if (ngx_http_mcds_header_is(name, "Pragma")) {
+        ngx_memzero(&cc, sizeof(ngx_mcds_cache_control_t));
+        ngx_mcds_cache_control_add(&cc, value);
+
+        if (cc.no_cache) {
+            answer->pragma_no_cache = 1;
+        }
+
+    } else if (ngx_http_mcds_header_is(name, "Set-Cookie")
+               || ngx_http_mcds_header_is(name, "Set-Cookie2"))
+    {
+        if (!(ignore & NGX_HTTP_MCDS_IGN_COOKIE)) {
+            answer->set_cookie = 1;
+        }
+
+    } else if (ngx_http_mcds_header_is(name, "Vary")) {
+
+        /* "*" is no list of headers: nothing tells two requests apart */
+
+        if (!(ignore & NGX_HTTP_MCDS_IGN_VARY)
+            || ngx_http_mcds_has_star(value))
+        {
+            answer->vary = 1;
+        }
+
+    } else if (ngx_http_mcds_header_is(name, "Content-Encoding")) {
+        if (!ngx_http_mcds_is(value, "identity", 8)) {
+            answer->encoded = 1;
+        }
+
+    } else if (ngx_http_mcds_header_is(name, "X-Accel-Expires")) {
+
+        if (!(ignore & NGX_HTTP_MCDS_IGN_ACCEL)) {
+            ngx_http_mcds_answer_accel(value, answer);
         }
     }
 }
 
 
 static void
-ngx_http_mcds_answer_line(ngx_table_elt_t *h, ngx_mcds_answer_t *answer)
+ngx_http_mcds_answer_control(ngx_str_t *value, ngx_mcds_answer_t *answer,
+    ngx_uint_t ignore)
 {
-    ngx_int_t   n;
-    ngx_str_t  *value;
-
-    value = &h->value;
-
-    if (ngx_http_mcds_header_is(h, "Cache-Control")) {
+    if (!(ignore & NGX_HTTP_MCDS_IGN_CONTROL)) {
         ngx_mcds_cache_control_add(&answer->cc, value);
+        return;
+    }
 
-    } else if (ngx_http_mcds_header_is(h, "Expires")) {
-        answer->expires = ngx_parse_http_time(value->data, value->len);
-        answer->has_expires = 1;
+    /* what is not heard stands in front of Pragma nevertheless */
 
-    } else if (ngx_http_mcds_header_is(h, "Date")) {
-        answer->date = ngx_parse_http_time(value->data, value->len);
+    answer->has_control = 1;
+}
 
-    } else if (ngx_http_mcds_header_is(h, "Age")) {
-        n = ngx_atoi(value->data, value->len);
 
-        if (n > 0) {
-            answer->age = ngx_min(n, 0x7fffffff);
-        }
+/* RFC 9111, 5.1: the first of several; what is no number is not there */
 
-    } else if (ngx_http_mcds_header_is(h, "Pragma")) {
-        if (ngx_http_mcds_is(value, "no-cache", 8)) {
-            answer->pragma_no_cache = 1;
-        }
+static void
+ngx_http_mcds_answer_age(ngx_str_t *value, ngx_mcds_answer_t *answer)
+{
+    u_char    *p, *last;
+    uint64_t   n;
 
-    } else if (ngx_http_mcds_header_is(h, "Set-Cookie")
-               || ngx_http_mcds_header_is(h, "Set-Cookie2"))
-    {
-        answer->set_cookie = 1;
+    p = value->data;
+    last = p + value->len;
+    n = 0;
 
-    } else if (ngx_http_mcds_header_is(h, "Vary")) {
-        answer->vary = 1;
+    while (p < last && *p >= '0' && *p <= '9') {
+        n = n * 10 + (*p++ - '0');
+        n = ngx_min(n, 0x80000000);
+    }
 
-    } else if (ngx_http_mcds_header_is(h, "Content-Encoding")) {
-        if (!ngx_http_mcds_is(value, "identity", 8)) {
-            answer->encoded = 1;
-        }
+    if (p < last && *p != ',' && *p != ' ') {
+        return;
+    }
 
-    } else if (ngx_http_mcds_header_is(h, "X-Accel-Expires")) {
-        ngx_http_mcds_answer_accel(value, answer);
+    if (answer->age == 0) {
+        answer->age = (uint32_t) n;
     }
 }
 
@@ -216,6 +320,13 @@ ngx_http_mcds_answer_accel(ngx_str_t *value, ngx_mcds_answer_t *answer)
 
 
 static ngx_uint_t
+ngx_http_mcds_has_star(ngx_str_t *value)
+{
+    return ngx_strlchr(value->data, value->data + value->len, '*') != NULL;
+}
+
+
+static ngx_uint_t
 ngx_http_mcds_is(ngx_str_t *s, char *name, size_t len)
 {
     return s->len == len
@@ -229,9 +340,13 @@ ngx_http_mcds_stored_headers(ngx_http_request_t *r, ngx_str_t *headers)
     u_char           *p;
     size_t            size;
     ngx_uint_t        i, writing;
-    ngx_str_t         name;
+    ngx_str_t         name, *date;
+    ngx_array_t      *lines;
     ngx_list_part_t  *part;
     ngx_table_elt_t  *h;
+
+    date = ngx_http_mcds_origin_date(r);
+    lines = ngx_http_mcds_connection(r);
 
     size = ngx_http_mcds_content_type_len(r);
 
@@ -244,6 +359,10 @@ ngx_http_mcds_stored_headers(ngx_http_request_t *r, ngx_str_t *headers)
     {
         size += sizeof("Last-Modified: Mon, 28 Sep 1970 06:00:00 GMT"
                        CRLF) - 1;
+    }
+
+    if (date) {
+        size += sizeof("Date: " CRLF) - 1 + date->len;
     }
 
     p = NULL;
@@ -265,7 +384,10 @@ ngx_http_mcds_stored_headers(ngx_http_request_t *r, ngx_str_t *headers)
                 i = 0;
             }
 
-            if (h[i].hash == 0 || ngx_http_mcds_header_dropped(&h[i].key)) {
+            if (h[i].hash == 0
+                || ngx_http_mcds_header_dropped(&h[i].key)
+                || (lines && ngx_http_mcds_named(lines, &h[i].key)))
+            {
                 continue;
             }
 
@@ -325,9 +447,142 @@ ngx_http_mcds_stored_headers(ngx_http_request_t *r, ngx_str_t *headers)
         *p++ = LF;
     }
 
+    if (date) {
+        p = ngx_sprintf(p, "Date: %V" CRLF, date);
+    }
+
     headers->len = p - headers->data;
 
     return NGX_OK;
+}
+
+
+/* the lines of Connection that name more than what nginx knows; or NULL */
+
+static ngx_array_t *
+ngx_http_mcds_connection(ngx_http_request_t *r)
+{
+    ngx_str_t        *line;
+    ngx_uint_t        i;
+    ngx_array_t      *lines;
+    ngx_list_part_t  *part;
+    ngx_table_elt_t  *h;
+
+    if (r->upstream == NULL) {
+        return NULL;
+    }
+
+    lines = NULL;
+
+    for (part = &r->upstream->headers_in.headers.part;
+         part;
+         part = part->next)
+    {
+        h = part->elts;
+
+        for (i = 0; i < part->nelts; i++) {
+
+            if (!ngx_http_mcds_header_is(&h[i].key, "Connection")
+                || ngx_http_mcds_header_is(&h[i].value, "close")
+                || ngx_http_mcds_header_is(&h[i].value, "keep-alive"))
+            {
+                continue;
+            }
+
+            if (lines == NULL) {
+                lines = ngx_array_create(r->pool, 2, sizeof(ngx_str_t));
+            }
+
+            line = lines ? ngx_array_push(lines) : NULL;
+
+            if (line) {
+                *line = h[i].value;
+            }
+        }
+    }
+
+    return lines;
+}
+
+
+static ngx_uint_t
+ngx_http_mcds_named(ngx_array_t *lines, ngx_str_t *name)
+{
+    u_char      *p, *last, *start;
+    ngx_str_t   *line, word;
+    ngx_uint_t   i;
+
+    line = lines->elts;
+
+    for (i = 0; i < lines->nelts; i++) {
+
+        p = line[i].data;
+        last = p + line[i].len;
+
+        while (p < last) {
+
+            while (p < last && (*p == ' ' || *p == '\t' || *p == ',')) {
+                p++;
+            }
+
+            start = p;
+
+            while (p < last && *p != ' ' && *p != '\t' && *p != ',') {
+                p++;
+            }
+
+            word.data = start;
+            word.len = p - start;
+
+            if (word.len && ngx_http_mcds_is(&word, (char *) name->data,
+                                             name->len))
+            {
+                return 1;
+            }
+        }
+    }
+
+    return 0;
+}
+
+
+/* RFC 9110, 6.6.1: the origin's own, which nginx does not pass on; or NULL */
+
+static ngx_str_t *
+ngx_http_mcds_origin_date(ngx_http_request_t *r)
+{
+    ngx_uint_t        i;
+    ngx_str_t        *value;
+    ngx_list_part_t  *part;
+    ngx_table_elt_t  *h;
+
+    if (r->upstream == NULL) {
+        return NULL;
+    }
+
+    for (part = &r->upstream->headers_in.headers.part;
+         part;
+         part = part->next)
+    {
+        h = part->elts;
+
+        for (i = 0; i < part->nelts; i++) {
+
+            if (!ngx_http_mcds_header_is(&h[i].key, "Date")) {
+                continue;
+            }
+
+            value = &h[i].value;
+
+            if (ngx_parse_http_time(value->data, value->len) != NGX_ERROR
+                && ngx_mcds_entry_header_check(&h[i].key, value) == NGX_OK)
+            {
+                return value;
+            }
+        }
+    }
+
+    return NULL;
 }
 
 

@@ -12,6 +12,7 @@
 #include <ngx_http.h>
 #include "ngx_http_mcds_module.h"
 #include "ngx_http_mcds_refresh.h"
+#include "ngx_http_mcds_revalidate.h"
 #include "ngx_http_mcds_store.h"
 
 
@@ -52,6 +53,7 @@ static ngx_int_t ngx_http_mcds_cache_detach(ngx_http_request_t *r,
     ngx_http_mcds_ctx_t *ctx);
 static void ngx_http_mcds_cache_refreshed(ngx_http_request_t *r, void *data,
     ngx_int_t rc);
+static ngx_uint_t ngx_http_mcds_cache_split(ngx_http_mcds_ctx_t *ctx);
 static ngx_uint_t ngx_http_mcds_cache_partial(ngx_http_request_t *r);
 static ngx_int_t ngx_http_mcds_cache_fill(ngx_http_request_t *r,
     ngx_http_mcds_ctx_t *ctx);
@@ -71,6 +73,7 @@ static ngx_str_t  ngx_http_mcds_statuses[] = {
     ngx_string("EXPIRED"),
     ngx_string("STALE"),
     ngx_string("UPDATING"),
+    ngx_string("REVALIDATED"),
     ngx_string("HIT")
 };
 
@@ -126,6 +129,7 @@ ngx_http_mcds_cache_start(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
     ngx_int_t  rc;
 
     ctx->asked = 1;
+    ctx->conf = mlcf;
 
     if (!ngx_http_mcds_cache_applies(r, mlcf)) {
         return NGX_OK;
@@ -671,7 +675,9 @@ ngx_http_mcds_cache_entered(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
             return ngx_http_mcds_cache_refresh(r, ctx);
         }
 
-        if (ngx_http_mcds_cache_partial(r)) {
+        if (ngx_http_mcds_cache_partial(r)
+            || (ngx_http_mcds_cache_split(ctx) && !ctx->behind))
+        {
             return ngx_http_mcds_cache_behind(r, ctx, mlcf);
         }
 
@@ -716,7 +722,9 @@ ngx_http_mcds_cache_refresh(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx)
  * A conditional request, or one for a range, cannot fill: the origin is to be
  * asked for the whole page, and if that turns out to be uncacheable, it must
  * be asked for what the client wants.  So a copy builds, and the request
- * waits for it like others.
+ * waits for it like others.  So does one that has found a page in parts: that
+ * cannot take the place of the origin's answer, see
+ * ngx_http_mcds_instead_body(), but be served when the copy has ended.
  */
 
 static ngx_int_t
@@ -768,9 +776,15 @@ ngx_http_mcds_cache_detach(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx)
 
         sctx->key.len = ctx->key.len;
         sctx->key.data = ngx_pstrdup(sr->pool, &ctx->key);
+
+        sctx->conf = ctx->conf;
+        sctx->copy = ctx->copy ? ngx_mcds_copy_ref(ctx->copy) : NULL;
     }
 
-    if (sctx == NULL || sctx->key.data == NULL) {
+    if (sctx == NULL
+        || sctx->key.data == NULL
+        || ngx_http_mcds_revalidate_ask(sr, sctx) != NGX_OK)
+    {
         ngx_mcds_page_built(&ctx->seat, NGX_MCDS_BUILD_FAILED, NULL, 0);
         return NGX_ERROR;
     }
@@ -795,6 +809,15 @@ ngx_http_mcds_cache_refreshed(ngx_http_request_t *r, void *data, ngx_int_t rc)
 }
 
 
+static ngx_uint_t
+ngx_http_mcds_cache_split(ngx_http_mcds_ctx_t *ctx)
+{
+    return ctx->copy
+           && ctx->copy->entry.kind == NGX_MCDS_ENTRY_PAGE
+           && ctx->copy->entry.parts;
+}
+
+
 /* what it asks for is less than the page, or depends on what it has */
 
 static ngx_uint_t
@@ -813,6 +836,12 @@ static ngx_int_t
 ngx_http_mcds_cache_fill(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx)
 {
     if (ngx_http_mcds_refresh_strip(r) != NGX_OK) {
+        return NGX_ERROR;
+    }
+
+    if (!ngx_http_mcds_cache_split(ctx)
+        && ngx_http_mcds_revalidate_ask(r, ctx) != NGX_OK)
+    {
         return NGX_ERROR;
     }
 
@@ -840,6 +869,12 @@ ngx_http_mcds_cache_pass(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
     }
 
     if (ngx_http_mcds_refresh_strip(r) != NGX_OK) {
+        return NGX_ERROR;
+    }
+
+    if (!ngx_http_mcds_cache_split(ctx)
+        && ngx_http_mcds_revalidate_ask(r, ctx) != NGX_OK)
+    {
         return NGX_ERROR;
     }
 

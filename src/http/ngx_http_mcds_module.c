@@ -25,16 +25,10 @@ static void *ngx_http_mcds_create_main_conf(ngx_conf_t *cf);
 static void *ngx_http_mcds_create_loc_conf(ngx_conf_t *cf);
 static char *ngx_http_mcds_merge_loc_conf(ngx_conf_t *cf, void *parent,
     void *child);
-static char *ngx_http_mcds_merge_cache(ngx_conf_t *cf,
-    ngx_http_mcds_loc_conf_t *prev, ngx_http_mcds_loc_conf_t *conf);
 static char *ngx_http_mcds_merge_pools(ngx_conf_t *cf,
     ngx_http_mcds_loc_conf_t *conf);
 static ngx_int_t ngx_http_mcds_check_counters(ngx_conf_t *cf,
     ngx_http_mcds_loc_conf_t *conf);
-static ngx_int_t ngx_http_mcds_needs_ttl(ngx_conf_t *cf,
-    ngx_mcds_pool_t *pool, char *what, ngx_http_mcds_place_t *place);
-static ngx_mcds_pool_t *ngx_http_mcds_choose_pool(ngx_conf_t *cf,
-    ngx_str_t *name, char *directive, ngx_http_mcds_place_t *place);
 static ngx_int_t ngx_http_mcds_init_process(ngx_cycle_t *cycle);
 static void ngx_http_mcds_exit_process(ngx_cycle_t *cycle);
 
@@ -153,6 +147,20 @@ static ngx_command_t  ngx_http_mcds_commands[] = {
       0,
       NULL },
 
+    { ngx_string("mcds_ignore_headers"),
+      NGX_HTTP_MCDS_LEVELS|NGX_CONF_1MORE,
+      ngx_http_mcds_ignore_headers,
+      NGX_HTTP_LOC_CONF_OFFSET,
+      offsetof(ngx_http_mcds_loc_conf_t, cache_ignore),
+      NULL },
+
+    { ngx_string("mcds_cache_heuristic"),
+      NGX_HTTP_MCDS_LEVELS|NGX_CONF_TAKE12,
+      ngx_http_mcds_cache_heuristic,
+      NGX_HTTP_LOC_CONF_OFFSET,
+      0,
+      NULL },
+
     { ngx_string("mcds_cache_max_size"),
       NGX_HTTP_MCDS_LEVELS|NGX_CONF_TAKE1,
       ngx_conf_set_size_slot,
@@ -208,6 +216,20 @@ static ngx_command_t  ngx_http_mcds_commands[] = {
       NGX_HTTP_LOC_CONF_OFFSET,
       offsetof(ngx_http_mcds_loc_conf_t, cache_update),
       NULL },
+
+    { ngx_string("mcds_cache_revalidate"),
+      NGX_HTTP_MCDS_LEVELS|NGX_CONF_FLAG,
+      ngx_conf_set_flag_slot,
+      NGX_HTTP_LOC_CONF_OFFSET,
+      offsetof(ngx_http_mcds_loc_conf_t, cache_revalidate),
+      NULL },
+
+    { ngx_string("mcds_cache_use_stale"),
+      NGX_HTTP_MCDS_LEVELS|NGX_CONF_1MORE,
+      ngx_conf_set_bitmask_slot,
+      NGX_HTTP_LOC_CONF_OFFSET,
+      offsetof(ngx_http_mcds_loc_conf_t, cache_use_stale),
+      ngx_http_mcds_use_stale_masks },
 
       ngx_null_command
 };
@@ -384,28 +406,13 @@ ngx_http_mcds_create_loc_conf(ngx_conf_t *cf)
      *
      *     conf->use = { 0, NULL };
      *     conf->pool = NULL;
-     *     conf->cache = { 0, NULL };
-     *     conf->cache_pool = NULL;
-     *     conf->cache_key = NULL;
-     *     conf->cache_methods = 0;
      *     conf->return_text = NULL;
      *     conf->show = NULL;
      */
 
     conf->counters = NGX_CONF_UNSET_PTR;
-    conf->cache_valid = NGX_CONF_UNSET_PTR;
-    conf->cache_bypass = NGX_CONF_UNSET_PTR;
-    conf->no_cache = NGX_CONF_UNSET_PTR;
-    conf->session_cookies = NGX_CONF_UNSET_PTR;
-    conf->cache_max_size = NGX_CONF_UNSET_SIZE;
-    conf->cache_lock = NGX_CONF_UNSET;
-    conf->cache_lock_age = NGX_CONF_UNSET;
-    conf->cache_lock_timeout = NGX_CONF_UNSET_MSEC;
-    conf->cache_lock_pass = NGX_CONF_UNSET_UINT;
-    conf->cache_wait = NGX_CONF_UNSET_MSEC;
-    conf->cache_max_waiters = NGX_CONF_UNSET_UINT;
-    conf->cache_grace = NGX_CONF_UNSET;
-    conf->cache_update = NGX_CONF_UNSET;
+
+    ngx_http_mcds_cache_init_conf(conf);
 
     return conf;
 }
@@ -457,57 +464,12 @@ ngx_http_mcds_merge_loc_conf(ngx_conf_t *cf, void *parent, void *child)
         conf->counters = NULL;
     }
 
-    rv = ngx_http_mcds_merge_cache(cf, prev, conf);
+    rv = ngx_http_mcds_cache_merge_conf(cf, prev, conf);
     if (rv != NGX_CONF_OK) {
         return rv;
     }
 
     return ngx_http_mcds_merge_pools(cf, conf);
-}
-
-
-static char *
-ngx_http_mcds_merge_cache(ngx_conf_t *cf, ngx_http_mcds_loc_conf_t *prev,
-    ngx_http_mcds_loc_conf_t *conf)
-{
-    if (conf->cache.data == NULL) {
-        conf->cache = prev->cache;
-        conf->cache_place = prev->cache_place;
-    }
-
-    if (conf->cache_key == NULL) {
-        conf->cache_key = prev->cache_key;
-    }
-
-    if (conf->cache_methods == 0) {
-        conf->cache_methods = prev->cache_methods
-                              ? prev->cache_methods
-                              : NGX_HTTP_GET|NGX_HTTP_HEAD;
-    }
-
-    ngx_conf_merge_ptr_value(conf->cache_valid, prev->cache_valid, NULL);
-    ngx_conf_merge_ptr_value(conf->cache_bypass, prev->cache_bypass, NULL);
-    ngx_conf_merge_ptr_value(conf->no_cache, prev->no_cache, NULL);
-    ngx_conf_merge_ptr_value(conf->session_cookies, prev->session_cookies,
-                             NULL);
-
-    ngx_conf_merge_size_value(conf->cache_max_size, prev->cache_max_size,
-                              8 * 1024 * 1024);
-
-    ngx_conf_merge_value(conf->cache_lock, prev->cache_lock, 1);
-    ngx_conf_merge_sec_value(conf->cache_lock_age, prev->cache_lock_age, 5);
-    ngx_conf_merge_msec_value(conf->cache_lock_timeout,
-                              prev->cache_lock_timeout, 60000);
-    ngx_conf_merge_uint_value(conf->cache_lock_pass, prev->cache_lock_pass,
-                              0);
-    ngx_conf_merge_msec_value(conf->cache_wait, prev->cache_wait, 2000);
-    ngx_conf_merge_uint_value(conf->cache_max_waiters,
-                              prev->cache_max_waiters, 1000);
-    ngx_conf_merge_value(conf->cache_grace, prev->cache_grace,
-                         NGX_HTTP_MCDS_ALWAYS);
-    ngx_conf_merge_value(conf->cache_update, prev->cache_update, 60000);
-
-    return NGX_CONF_OK;
 }
 
 
@@ -608,6 +570,12 @@ ngx_http_mcds_check_counters(ngx_conf_t *cf, ngx_http_mcds_loc_conf_t *conf)
         } else if (counter[i].ttl) {
             what = "ttl\" of \"mcds_counter";
 
+        } else if (counter[i].init) {
+            what = "init\" of \"mcds_counter";
+
+        } else if (counter[i].top) {
+            what = "top\" of \"mcds_counter";
+
         } else {
             continue;
         }
@@ -624,7 +592,7 @@ ngx_http_mcds_check_counters(ngx_conf_t *cf, ngx_http_mcds_loc_conf_t *conf)
 }
 
 
-static ngx_int_t
+ngx_int_t
 ngx_http_mcds_needs_ttl(ngx_conf_t *cf, ngx_mcds_pool_t *pool, char *what,
     ngx_http_mcds_place_t *place)
 {
@@ -641,9 +609,7 @@ ngx_http_mcds_needs_ttl(ngx_conf_t *cf, ngx_mcds_pool_t *pool, char *what,
 }
 
 
-/* the pool of a name, or without a name the only one there is */
-
-static ngx_mcds_pool_t *
+ngx_mcds_pool_t *
 ngx_http_mcds_choose_pool(ngx_conf_t *cf, ngx_str_t *name, char *directive,
     ngx_http_mcds_place_t *place)
 {

@@ -20,6 +20,13 @@
 /* mcds_cache_grace and mcds_cache_background_update without a bound */
 #define NGX_HTTP_MCDS_ALWAYS      NGX_MAX_INT_T_VALUE
 
+/* mcds_ignore_headers */
+#define NGX_HTTP_MCDS_IGN_ACCEL   0x0002
+#define NGX_HTTP_MCDS_IGN_EXPIRES 0x0004
+#define NGX_HTTP_MCDS_IGN_CONTROL 0x0008
+#define NGX_HTTP_MCDS_IGN_COOKIE  0x0010
+#define NGX_HTTP_MCDS_IGN_VARY    0x0020
+
 /* the largest mcds_cache_max_size */
 #define NGX_HTTP_MCDS_MAX_SIZE    (64 * 1024 * 1024)
 
@@ -31,6 +38,7 @@ typedef enum {
     NGX_HTTP_MCDS_EXPIRED,
     NGX_HTTP_MCDS_STALE,
     NGX_HTTP_MCDS_UPDATING,
+    NGX_HTTP_MCDS_REVALIDATED,
     NGX_HTTP_MCDS_HIT
 } ngx_http_mcds_status_e;
 
@@ -101,6 +109,11 @@ typedef struct {
     ngx_uint_t                  cache_max_waiters;
     ngx_int_t                   cache_grace;      /* ms */
     ngx_int_t                   cache_update;     /* ms */
+    ngx_uint_t                  cache_ignore;     /* NGX_HTTP_MCDS_IGN_* */
+    ngx_uint_t                  cache_heuristic;  /* percent, 0: off */
+    time_t                      cache_heuristic_max;
+    ngx_flag_t                  cache_revalidate;
+    ngx_uint_t                  cache_use_stale;  /* NGX_HTTP_UPSTREAM_FT_* */
 
     ngx_http_complex_value_t   *return_text;
     ngx_uint_t                  return_code;
@@ -131,6 +144,7 @@ struct ngx_http_mcds_ctx_s {
 
     ngx_http_mcds_numbers_t    *numbers;
 
+    ngx_http_mcds_loc_conf_t   *conf;     /* of the location that has asked */
     ngx_str_t                   key;
     ngx_mcds_seat_t             seat;
     ngx_uint_t                  outcome;  /* ngx_mcds_page_e */
@@ -138,6 +152,7 @@ struct ngx_http_mcds_ctx_s {
     ngx_mcds_stream_t          *stream;   /* of its body, if that is split */
     ngx_http_mcds_piece_t      *pieces;   /* of the body, on their way out */
     ngx_http_mcds_store_t      *store;    /* of the filter */
+    ngx_chain_t                *held;     /* to be stored later */
     ngx_chain_t                *detached; /* copies of what a client gets */
     ngx_chain_t               **detached_last;
     ngx_chain_t                *detach_free;
@@ -163,6 +178,10 @@ struct ngx_http_mcds_ctx_s {
     unsigned                    detaching:1; /* "detached" will be freed */
     unsigned                    streamed:1;  /* "stream" will be freed */
     unsigned                    streaming:1; /* the body is being sent */
+    unsigned                    validating:1; /* the origin is asked whether
+                                                "copy" has changed */
+    unsigned                    instead:1;   /* "copy" in place of an answer */
+    unsigned                    instead_sent:1;
     unsigned                    authorization:1;
 };
 
@@ -219,6 +238,15 @@ void ngx_http_mcds_stream_end(ngx_http_mcds_ctx_t *ctx);
 ngx_int_t ngx_http_mcds_stream_send(ngx_http_request_t *r,
     ngx_http_mcds_ctx_t *ctx);
 
+/*
+ * ctx->copy: what is sent as its header, and its body, if that is not split.
+ */
+
+ngx_int_t ngx_http_mcds_serve_page(ngx_http_request_t *r,
+    ngx_http_mcds_ctx_t *ctx);
+ngx_buf_t *ngx_http_mcds_serve_body(ngx_http_request_t *r,
+    ngx_http_mcds_ctx_t *ctx);
+
 /* content handlers: sends ctx->copy; sends the text of mcds_return */
 ngx_int_t ngx_http_mcds_serve_handler(ngx_http_request_t *r);
 ngx_int_t ngx_http_mcds_return_handler(ngx_http_request_t *r);
@@ -229,6 +257,14 @@ ngx_int_t ngx_http_mcds_counters_handler(ngx_http_request_t *r);
 
 char *ngx_http_mcds_pool(ngx_conf_t *cf, ngx_command_t *cmd, void *conf);
 char *ngx_http_mcds_use(ngx_conf_t *cf, ngx_command_t *cmd, void *conf);
+
+extern ngx_conf_bitmask_t  ngx_http_mcds_use_stale_masks[];
+
+/* init: of zeroed memory */
+void ngx_http_mcds_cache_init_conf(ngx_http_mcds_loc_conf_t *conf);
+char *ngx_http_mcds_cache_merge_conf(ngx_conf_t *cf,
+    ngx_http_mcds_loc_conf_t *prev, ngx_http_mcds_loc_conf_t *conf);
+
 char *ngx_http_mcds_cache(ngx_conf_t *cf, ngx_command_t *cmd, void *conf);
 char *ngx_http_mcds_cache_methods(ngx_conf_t *cf, ngx_command_t *cmd,
     void *conf);
@@ -237,6 +273,10 @@ char *ngx_http_mcds_cache_period(ngx_conf_t *cf, ngx_command_t *cmd,
 char *ngx_http_mcds_cache_lock_timeout(ngx_conf_t *cf, ngx_command_t *cmd,
     void *conf);
 char *ngx_http_mcds_cache_session_cookies(ngx_conf_t *cf, ngx_command_t *cmd,
+    void *conf);
+char *ngx_http_mcds_ignore_headers(ngx_conf_t *cf, ngx_command_t *cmd,
+    void *conf);
+char *ngx_http_mcds_cache_heuristic(ngx_conf_t *cf, ngx_command_t *cmd,
     void *conf);
 char *ngx_http_mcds_cache_max_size(ngx_conf_t *cf, void *post, void *data);
 char *ngx_http_mcds_cache_lock_age(ngx_conf_t *cf, void *post, void *data);
@@ -249,6 +289,18 @@ char *ngx_http_mcds_zone(ngx_conf_t *cf, ngx_command_t *cmd, void *conf);
 void ngx_http_mcds_set_place(ngx_conf_t *cf, ngx_http_mcds_place_t *place);
 ngx_mcds_pool_t *ngx_http_mcds_find_pool(ngx_http_mcds_main_conf_t *mmcf,
     ngx_str_t *name);
+
+
+/*
+ * For who needs a pool; what is wrong is logged.  choose: the pool of a name,
+ * or without a name the only one that there is.  needs_ttl: NGX_ERROR when
+ * the items of the pool do not end by themselves.
+ */
+
+ngx_mcds_pool_t *ngx_http_mcds_choose_pool(ngx_conf_t *cf, ngx_str_t *name,
+    char *directive, ngx_http_mcds_place_t *place);
+ngx_int_t ngx_http_mcds_needs_ttl(ngx_conf_t *cf, ngx_mcds_pool_t *pool,
+    char *what, ngx_http_mcds_place_t *place);
 
 
 /*

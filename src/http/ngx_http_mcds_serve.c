@@ -27,7 +27,7 @@ static ngx_int_t ngx_http_mcds_serve_headers(ngx_http_request_t *r,
 static ngx_table_elt_t *ngx_http_mcds_serve_header(ngx_http_request_t *r,
     ngx_str_t *name, ngx_str_t *value);
 static ngx_int_t ngx_http_mcds_serve_date(ngx_http_request_t *r,
-    ngx_mcds_entry_t *entry);
+    ngx_mcds_entry_t *entry, ngx_str_t *date);
 static ngx_int_t ngx_http_mcds_set_header(ngx_http_request_t *r,
     ngx_table_elt_t *h, ngx_uint_t offset);
 static ngx_int_t ngx_http_mcds_set_multi_header(ngx_http_request_t *r,
@@ -77,9 +77,7 @@ ngx_int_t
 ngx_http_mcds_serve_handler(ngx_http_request_t *r)
 {
     ngx_int_t             rc;
-    ngx_buf_t            *b;
     ngx_chain_t           out;
-    ngx_mcds_entry_t     *entry;
     ngx_http_mcds_ctx_t  *ctx;
 
     rc = ngx_http_discard_request_body(r);
@@ -88,15 +86,8 @@ ngx_http_mcds_serve_handler(ngx_http_request_t *r)
     }
 
     ctx = ngx_http_mcds_get_ctx(r);
-    entry = &ctx->copy->entry;
 
-    r->headers_out.status = entry->status;
-    r->headers_out.content_length_n = entry->total;
-    r->headers_out.last_modified_time = -1;
-    r->allow_ranges = (entry->status == NGX_HTTP_OK && r == r->main);
-    r->single_range = (entry->parts != 0);
-
-    if (ngx_http_mcds_serve_headers(r, entry) != NGX_OK) {
+    if (ngx_http_mcds_serve_page(r, ctx) != NGX_OK) {
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
     }
 
@@ -106,14 +97,50 @@ ngx_http_mcds_serve_handler(ngx_http_request_t *r)
         return rc;
     }
 
-    if (entry->parts) {
+    if (ctx->copy->entry.parts) {
         return ngx_http_mcds_stream_send(r, ctx);
     }
 
-    b = ngx_calloc_buf(r->pool);
-    if (b == NULL) {
+    out.buf = ngx_http_mcds_serve_body(r, ctx);
+    out.next = NULL;
+
+    if (out.buf == NULL) {
         return NGX_ERROR;
     }
+
+    return ngx_http_output_filter(r, &out);
+}
+
+
+ngx_int_t
+ngx_http_mcds_serve_page(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx)
+{
+    ngx_mcds_entry_t  *entry;
+
+    entry = &ctx->copy->entry;
+
+    r->headers_out.status = entry->status;
+    r->headers_out.content_length_n = entry->total;
+    r->headers_out.last_modified_time = -1;
+    r->allow_ranges = (entry->status == NGX_HTTP_OK && r == r->main);
+    r->single_range = (entry->parts != 0);
+
+    return ngx_http_mcds_serve_headers(r, entry);
+}
+
+
+ngx_buf_t *
+ngx_http_mcds_serve_body(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx)
+{
+    ngx_buf_t         *b;
+    ngx_mcds_entry_t  *entry;
+
+    b = ngx_calloc_buf(r->pool);
+    if (b == NULL) {
+        return NULL;
+    }
+
+    entry = &ctx->copy->entry;
 
     /* shared with other requests, so that no filter may write to it */
 
@@ -127,27 +154,33 @@ ngx_http_mcds_serve_handler(ngx_http_request_t *r)
         b->sync = 1;
     }
 
-    out.buf = b;
-    out.next = NULL;
-
-    return ngx_http_output_filter(r, &out);
+    return b;
 }
 
 
 static ngx_int_t
 ngx_http_mcds_serve_headers(ngx_http_request_t *r, ngx_mcds_entry_t *entry)
 {
-    ngx_str_t                headers, name, value;
+    ngx_str_t                headers, name, value, date;
     ngx_table_elt_t         *h;
     ngx_http_mcds_header_t  *known;
 
     headers = entry->headers;
+    ngx_str_null(&date);
 
     while (ngx_mcds_entry_header(&headers, &name, &value) == NGX_OK) {
 
         /* memcached is not trusted with what frames an answer */
 
         if (ngx_http_mcds_header_dropped(&name)) {
+
+            if (name.len == 4
+                && ngx_strncasecmp(name.data, (u_char *) "Date", 4) == 0
+                && ngx_parse_http_time(value.data, value.len) != NGX_ERROR)
+            {
+                date = value;
+            }
+
             continue;
         }
 
@@ -177,7 +210,7 @@ ngx_http_mcds_serve_headers(ngx_http_request_t *r, ngx_mcds_entry_t *entry)
         }
     }
 
-    return ngx_http_mcds_serve_date(r, entry);
+    return ngx_http_mcds_serve_date(r, entry, &date);
 }
 
 
@@ -205,10 +238,14 @@ ngx_http_mcds_serve_header(ngx_http_request_t *r, ngx_str_t *name,
 }
 
 
-/* RFC 9111, 5.1: the age; and the time that it counts from */
+/*
+ * RFC 9111, 5.1: the age; and the origin's Date, or, if it gave none, the time
+ * of its answer, RFC 9110, 6.6.1
+ */
 
 static ngx_int_t
-ngx_http_mcds_serve_date(ngx_http_request_t *r, ngx_mcds_entry_t *entry)
+ngx_http_mcds_serve_date(ngx_http_request_t *r, ngx_mcds_entry_t *entry,
+    ngx_str_t *date)
 {
     u_char           *p;
     ngx_str_t         name, value;
@@ -233,9 +270,14 @@ ngx_http_mcds_serve_date(ngx_http_request_t *r, ngx_mcds_entry_t *entry)
 
     ngx_str_set(&name, "Date");
 
-    value.data = p;
-    p = ngx_http_time(p, entry->created / 1000);
-    value.len = p - value.data;
+    if (date->len) {
+        value = *date;
+
+    } else {
+        value.data = p;
+        p = ngx_http_time(p, entry->created / 1000);
+        value.len = p - value.data;
+    }
 
     h = ngx_http_mcds_serve_header(r, &name, &value);
     if (h == NULL) {

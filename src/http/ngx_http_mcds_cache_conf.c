@@ -1,0 +1,458 @@
+
+/*
+ * Copyright (C) mcds authors
+ *
+ * The directives of the cache that are more than a slot, and what a level
+ * takes over from the one above.
+ */
+
+
+#include <ngx_config.h>
+#include <ngx_core.h>
+#include <ngx_http.h>
+#include "ngx_http_mcds_module.h"
+
+
+/* a lifetime that was guessed; seconds */
+#define NGX_HTTP_MCDS_HEURISTIC_MAX  86400
+
+
+static ngx_conf_bitmask_t  ngx_http_mcds_ignore_headers_masks[] = {
+    { ngx_string("X-Accel-Expires"), NGX_HTTP_MCDS_IGN_ACCEL },
+    { ngx_string("Expires"), NGX_HTTP_MCDS_IGN_EXPIRES },
+    { ngx_string("Cache-Control"), NGX_HTTP_MCDS_IGN_CONTROL },
+    { ngx_string("Set-Cookie"), NGX_HTTP_MCDS_IGN_COOKIE },
+    { ngx_string("Vary"), NGX_HTTP_MCDS_IGN_VARY },
+    { ngx_string("off"), NGX_CONF_BITMASK_SET },
+    { ngx_null_string, 0 }
+};
+
+
+ngx_conf_bitmask_t  ngx_http_mcds_use_stale_masks[] = {
+    { ngx_string("error"), NGX_HTTP_UPSTREAM_FT_ERROR },
+    { ngx_string("timeout"), NGX_HTTP_UPSTREAM_FT_TIMEOUT },
+    { ngx_string("invalid_header"), NGX_HTTP_UPSTREAM_FT_INVALID_HEADER },
+    { ngx_string("updating"), NGX_HTTP_UPSTREAM_FT_UPDATING },
+    { ngx_string("http_500"), NGX_HTTP_UPSTREAM_FT_HTTP_500 },
+    { ngx_string("http_502"), NGX_HTTP_UPSTREAM_FT_HTTP_502 },
+    { ngx_string("http_503"), NGX_HTTP_UPSTREAM_FT_HTTP_503 },
+    { ngx_string("http_504"), NGX_HTTP_UPSTREAM_FT_HTTP_504 },
+    { ngx_string("http_403"), NGX_HTTP_UPSTREAM_FT_HTTP_403 },
+    { ngx_string("http_404"), NGX_HTTP_UPSTREAM_FT_HTTP_404 },
+    { ngx_string("http_429"), NGX_HTTP_UPSTREAM_FT_HTTP_429 },
+    { ngx_string("off"), NGX_HTTP_UPSTREAM_FT_OFF },
+    { ngx_null_string, 0 }
+};
+
+
+void
+ngx_http_mcds_cache_init_conf(ngx_http_mcds_loc_conf_t *conf)
+{
+    /*
+     * set by ngx_pcalloc():
+     *
+     *     conf->cache = { 0, NULL };
+     *     conf->cache_pool = NULL;
+     *     conf->cache_key = NULL;
+     *     conf->cache_methods = 0;
+     *     conf->cache_ignore = 0;
+     *     conf->cache_use_stale = 0;
+     */
+
+    conf->cache_valid = NGX_CONF_UNSET_PTR;
+    conf->cache_bypass = NGX_CONF_UNSET_PTR;
+    conf->no_cache = NGX_CONF_UNSET_PTR;
+    conf->session_cookies = NGX_CONF_UNSET_PTR;
+    conf->cache_max_size = NGX_CONF_UNSET_SIZE;
+    conf->cache_lock = NGX_CONF_UNSET;
+    conf->cache_lock_age = NGX_CONF_UNSET;
+    conf->cache_lock_timeout = NGX_CONF_UNSET_MSEC;
+    conf->cache_lock_pass = NGX_CONF_UNSET_UINT;
+    conf->cache_wait = NGX_CONF_UNSET_MSEC;
+    conf->cache_max_waiters = NGX_CONF_UNSET_UINT;
+    conf->cache_grace = NGX_CONF_UNSET;
+    conf->cache_update = NGX_CONF_UNSET;
+    conf->cache_heuristic = NGX_CONF_UNSET_UINT;
+    conf->cache_heuristic_max = NGX_CONF_UNSET;
+    conf->cache_revalidate = NGX_CONF_UNSET;
+}
+
+
+char *
+ngx_http_mcds_cache_merge_conf(ngx_conf_t *cf,
+    ngx_http_mcds_loc_conf_t *prev, ngx_http_mcds_loc_conf_t *conf)
+{
+    if (conf->cache.data == NULL) {
+        conf->cache = prev->cache;
+        conf->cache_place = prev->cache_place;
+    }
+
+    if (conf->cache_key == NULL) {
+        conf->cache_key = prev->cache_key;
+    }
+
+    if (conf->cache_methods == 0) {
+        conf->cache_methods = prev->cache_methods
+                              ? prev->cache_methods
+                              : NGX_HTTP_GET|NGX_HTTP_HEAD;
+    }
+
+    ngx_conf_merge_ptr_value(conf->cache_valid, prev->cache_valid, NULL);
+    ngx_conf_merge_ptr_value(conf->cache_bypass, prev->cache_bypass, NULL);
+    ngx_conf_merge_ptr_value(conf->no_cache, prev->no_cache, NULL);
+    ngx_conf_merge_ptr_value(conf->session_cookies, prev->session_cookies,
+                             NULL);
+
+    ngx_conf_merge_size_value(conf->cache_max_size, prev->cache_max_size,
+                              8 * 1024 * 1024);
+
+    ngx_conf_merge_value(conf->cache_lock, prev->cache_lock, 1);
+    ngx_conf_merge_sec_value(conf->cache_lock_age, prev->cache_lock_age, 5);
+    ngx_conf_merge_msec_value(conf->cache_lock_timeout,
+                              prev->cache_lock_timeout, 60000);
+    ngx_conf_merge_uint_value(conf->cache_lock_pass, prev->cache_lock_pass,
+                              0);
+    ngx_conf_merge_msec_value(conf->cache_wait, prev->cache_wait, 2000);
+    ngx_conf_merge_uint_value(conf->cache_max_waiters,
+                              prev->cache_max_waiters, 1000);
+    ngx_conf_merge_value(conf->cache_grace, prev->cache_grace,
+                         NGX_HTTP_MCDS_ALWAYS);
+    ngx_conf_merge_value(conf->cache_update, prev->cache_update, 60000);
+
+    ngx_conf_merge_bitmask_value(conf->cache_ignore, prev->cache_ignore,
+                                 NGX_CONF_BITMASK_SET);
+    ngx_conf_merge_uint_value(conf->cache_heuristic, prev->cache_heuristic,
+                              0);
+    ngx_conf_merge_sec_value(conf->cache_heuristic_max,
+                             prev->cache_heuristic_max,
+                             NGX_HTTP_MCDS_HEURISTIC_MAX);
+
+    ngx_conf_merge_value(conf->cache_revalidate, prev->cache_revalidate, 0);
+    ngx_conf_merge_bitmask_value(conf->cache_use_stale, prev->cache_use_stale,
+                                 NGX_CONF_BITMASK_SET
+                                 |NGX_HTTP_UPSTREAM_FT_ERROR
+                                 |NGX_HTTP_UPSTREAM_FT_TIMEOUT
+                                 |NGX_HTTP_UPSTREAM_FT_INVALID_HEADER
+                                 |NGX_HTTP_UPSTREAM_FT_HTTP_500
+                                 |NGX_HTTP_UPSTREAM_FT_HTTP_502
+                                 |NGX_HTTP_UPSTREAM_FT_HTTP_503
+                                 |NGX_HTTP_UPSTREAM_FT_HTTP_504);
+
+    if (conf->cache_use_stale & NGX_HTTP_UPSTREAM_FT_OFF) {
+        conf->cache_use_stale = NGX_CONF_BITMASK_SET
+                                |NGX_HTTP_UPSTREAM_FT_OFF;
+    }
+
+    return NGX_CONF_OK;
+}
+
+
+char *
+ngx_http_mcds_cache(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
+{
+    ngx_http_mcds_loc_conf_t *mlcf = conf;
+
+    ngx_str_t  *value;
+
+    if (mlcf->cache.data) {
+        return "is duplicate";
+    }
+
+    value = cf->args->elts;
+
+    if (value[1].len == 0) {
+        return "must be \"on\", \"off\" or the name of a pool";
+    }
+
+    mlcf->cache = value[1];
+    ngx_http_mcds_set_place(cf, &mlcf->cache_place);
+
+    return NGX_CONF_OK;
+}
+
+
+char *
+ngx_http_mcds_cache_methods(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
+{
+    ngx_http_mcds_loc_conf_t *mlcf = conf;
+
+    ngx_str_t   *value;
+    ngx_uint_t   i;
+
+    if (mlcf->cache_methods) {
+        return "is duplicate";
+    }
+
+    value = cf->args->elts;
+
+    for (i = 1; i < cf->args->nelts; i++) {
+
+        if (value[i].len == 3 && ngx_strncmp(value[i].data, "GET", 3) == 0) {
+            mlcf->cache_methods |= NGX_HTTP_GET;
+
+        } else if (value[i].len == 4
+                   && ngx_strncmp(value[i].data, "HEAD", 4) == 0)
+        {
+            mlcf->cache_methods |= NGX_HTTP_HEAD;
+
+        } else {
+            ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                               "invalid method \"%V\" in \"%V\", it must be "
+                               "GET or HEAD", &value[i], &cmd->name);
+            return NGX_CONF_ERROR;
+        }
+    }
+
+    /* HEAD is answered from the page of GET, so there is no one without */
+
+    mlcf->cache_methods |= NGX_HTTP_GET;
+
+    return NGX_CONF_OK;
+}
+
+
+/* "on" without a bound, "off" never, or a time */
+
+char *
+ngx_http_mcds_cache_period(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
+{
+    char *p = conf;
+
+    ngx_str_t   *value;
+    ngx_int_t   *field;
+    ngx_msec_t   ms;
+
+    field = (ngx_int_t *) (p + cmd->offset);
+
+    if (*field != NGX_CONF_UNSET) {
+        return "is duplicate";
+    }
+
+    value = cf->args->elts;
+
+    if (value[1].len == 2 && ngx_strncmp(value[1].data, "on", 2) == 0) {
+        *field = NGX_HTTP_MCDS_ALWAYS;
+        return NGX_CONF_OK;
+    }
+
+    if (value[1].len == 3 && ngx_strncmp(value[1].data, "off", 3) == 0) {
+        *field = 0;
+        return NGX_CONF_OK;
+    }
+
+    ms = ngx_parse_time(&value[1], 0);
+
+    if (ms == (ngx_msec_t) NGX_ERROR) {
+        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                           "invalid value \"%V\" in \"%V\" directive, it "
+                           "must be \"on\", \"off\" or a time", &value[1],
+                           &cmd->name);
+        return NGX_CONF_ERROR;
+    }
+
+    *field = ms;
+
+    return NGX_CONF_OK;
+}
+
+
+char *
+ngx_http_mcds_cache_lock_timeout(ngx_conf_t *cf, ngx_command_t *cmd,
+    void *conf)
+{
+    ngx_http_mcds_loc_conf_t *mlcf = conf;
+
+    ngx_str_t   *value;
+    ngx_msec_t   ms;
+
+    if (mlcf->cache_lock_timeout != NGX_CONF_UNSET_MSEC) {
+        return "is duplicate";
+    }
+
+    value = cf->args->elts;
+
+    ms = ngx_parse_time(&value[1], 0);
+
+    if (ms == (ngx_msec_t) NGX_ERROR) {
+        return "invalid value";
+    }
+
+    mlcf->cache_lock_timeout = ms;
+    mlcf->cache_lock_pass = 0;
+
+    if (cf->args->nelts == 2) {
+        return NGX_CONF_OK;
+    }
+
+    if (value[2].len == 4 && ngx_strncmp(value[2].data, "pass", 4) == 0) {
+        mlcf->cache_lock_pass = 1;
+        return NGX_CONF_OK;
+    }
+
+    if (value[2].len == 5 && ngx_strncmp(value[2].data, "error", 5) == 0) {
+        return NGX_CONF_OK;
+    }
+
+    ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                       "invalid parameter \"%V\" in \"%V\", it must be "
+                       "\"error\" or \"pass\"", &value[2], &cmd->name);
+
+    return NGX_CONF_ERROR;
+}
+
+
+char *
+ngx_http_mcds_cache_max_size(ngx_conf_t *cf, void *post, void *data)
+{
+    size_t *size = data;
+
+    return (*size > NGX_HTTP_MCDS_MAX_SIZE) ? "must be 64m at most"
+                                            : NGX_CONF_OK;
+}
+
+
+char *
+ngx_http_mcds_cache_lock_age(ngx_conf_t *cf, void *post, void *data)
+{
+    time_t *age = data;
+
+    if (*age < 2 || *age > NGX_MCDS_MAX_TTL) {
+        return "must be 2s, since memcached counts in seconds, to 30d";
+    }
+
+    return NGX_CONF_OK;
+}
+
+
+char *
+ngx_http_mcds_cache_session_cookies(ngx_conf_t *cf, ngx_command_t *cmd,
+    void *conf)
+{
+    ngx_http_mcds_loc_conf_t *mlcf = conf;
+
+    ngx_str_t   *value, *name;
+    ngx_uint_t   i;
+
+    if (mlcf->session_cookies == NGX_CONF_UNSET_PTR) {
+        mlcf->session_cookies = NULL;
+    }
+
+    value = cf->args->elts;
+
+    if (cf->args->nelts == 2
+        && value[1].len == 3 && ngx_strncmp(value[1].data, "off", 3) == 0)
+    {
+        return NGX_CONF_OK;
+    }
+
+    if (mlcf->session_cookies == NULL) {
+        mlcf->session_cookies = ngx_array_create(cf->pool, 4,
+                                                 sizeof(ngx_str_t));
+        if (mlcf->session_cookies == NULL) {
+            return NGX_CONF_ERROR;
+        }
+    }
+
+    for (i = 1; i < cf->args->nelts; i++) {
+
+        if (value[i].len == 0) {
+            return "needs names of cookies";
+        }
+
+        name = ngx_array_push(mlcf->session_cookies);
+        if (name == NULL) {
+            return NGX_CONF_ERROR;
+        }
+
+        *name = value[i];
+    }
+
+    return NGX_CONF_OK;
+}
+
+
+char *
+ngx_http_mcds_ignore_headers(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
+{
+    ngx_http_mcds_loc_conf_t *mlcf = conf;
+
+    char           *rv;
+    ngx_command_t   command;
+
+    command = *cmd;
+    command.post = ngx_http_mcds_ignore_headers_masks;
+
+    rv = ngx_conf_set_bitmask_slot(cf, &command, conf);
+
+    if (rv != NGX_CONF_OK) {
+        return rv;
+    }
+
+    if (mlcf->cache_ignore & NGX_HTTP_MCDS_IGN_COOKIE) {
+        ngx_conf_log_error(NGX_LOG_WARN, cf, 0,
+                           "\"%V Set-Cookie\" has answers stored that were "
+                           "made for one visitor, without their cookies",
+                           &cmd->name);
+    }
+
+    return NGX_CONF_OK;
+}
+
+
+/* off, or percent of the time since Last-Modified and the most it may be */
+
+char *
+ngx_http_mcds_cache_heuristic(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
+{
+    ngx_http_mcds_loc_conf_t *mlcf = conf;
+
+    ngx_int_t   n;
+    ngx_str_t  *value, s;
+
+    if (mlcf->cache_heuristic != NGX_CONF_UNSET_UINT) {
+        return "is duplicate";
+    }
+
+    value = cf->args->elts;
+    s = value[1];
+
+    if (s.len == 3 && ngx_strncmp(s.data, "off", 3) == 0) {
+
+        if (cf->args->nelts == 3) {
+            return "\"off\" takes no further parameter";
+        }
+
+        mlcf->cache_heuristic = 0;
+        return NGX_CONF_OK;
+    }
+
+    if (s.len && s.data[s.len - 1] == '%') {
+        s.len--;
+    }
+
+    n = ngx_atoi(s.data, s.len);
+
+    if (n < 1 || n > 100) {
+        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                           "invalid value \"%V\" in \"%V\", it must be "
+                           "\"off\" or 1% to 100%", &value[1], &cmd->name);
+        return NGX_CONF_ERROR;
+    }
+
+    mlcf->cache_heuristic = n;
+
+    if (cf->args->nelts == 2) {
+        return NGX_CONF_OK;
+    }
+
+    mlcf->cache_heuristic_max = ngx_parse_time(&value[2], 1);
+
+    if (mlcf->cache_heuristic_max == (time_t) NGX_ERROR) {
+        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                           "invalid time \"%V\" in \"%V\"", &value[2],
+                           &cmd->name);
+        return NGX_CONF_ERROR;
+    }
+
+    return NGX_CONF_OK;
+}

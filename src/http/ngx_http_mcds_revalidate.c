@@ -1,0 +1,688 @@
+
+/*
+ * Copyright (C) mcds authors
+ *
+ * RFC 9111, 4.3: the origin is asked whether the stored page has changed, and
+ * what it says of a page that has not is written into it.  RFC 5861, 4: when
+ * the origin fails the stored page stands in the place of the error.
+ */
+
+
+#include <ngx_config.h>
+#include <ngx_core.h>
+#include <ngx_http.h>
+#include "ngx_http_mcds_module.h"
+#include "ngx_http_mcds_revalidate.h"
+#include "ngx_http_mcds_store.h"
+
+
+/* the client's CRLF, see ngx_mcds_request_t */
+#define NGX_HTTP_MCDS_SPARE       2
+
+
+static ngx_uint_t ngx_http_mcds_is_page(ngx_http_mcds_ctx_t *ctx);
+static ngx_int_t ngx_http_mcds_ask_header(ngx_http_request_t *r, char *name,
+    ngx_str_t *value);
+static ngx_int_t ngx_http_mcds_find_header(ngx_str_t headers, ngx_str_t *name,
+    ngx_str_t *value);
+static ngx_uint_t ngx_http_mcds_one_of(ngx_str_t *names, ngx_str_t *name);
+static ngx_int_t ngx_http_mcds_not_modified(ngx_http_request_t *r,
+    ngx_http_mcds_ctx_t *ctx);
+static ngx_uint_t ngx_http_mcds_same_etag(ngx_str_t *a, ngx_str_t *b);
+static ngx_int_t ngx_http_mcds_merge_headers(ngx_http_request_t *r,
+    ngx_str_t *old, ngx_str_t *new, ngx_str_t *merged);
+static ngx_uint_t ngx_http_mcds_renew(ngx_http_request_t *r,
+    ngx_http_mcds_ctx_t *ctx, ngx_mcds_entry_t *entry, ngx_str_t *old);
+static ngx_int_t ngx_http_mcds_renewed(ngx_http_request_t *r,
+    ngx_http_mcds_ctx_t *ctx, ngx_mcds_entry_t *entry, ngx_uint_t reason);
+static ngx_int_t ngx_http_mcds_bad_gateway(ngx_http_request_t *r,
+    ngx_http_mcds_ctx_t *ctx);
+static ngx_uint_t ngx_http_mcds_stale_error(ngx_http_mcds_ctx_t *ctx,
+    ngx_uint_t mask, ngx_uint_t status);
+static ngx_uint_t ngx_http_mcds_failure(ngx_http_request_t *r,
+    ngx_http_mcds_ctx_t *ctx, ngx_uint_t *status);
+
+
+static ngx_str_t  ngx_http_mcds_etag = ngx_string("ETag");
+static ngx_str_t  ngx_http_mcds_last_modified = ngx_string("Last-Modified");
+
+
+/*
+ * RFC 9111, 3.2: what a 304 does not change, since it belongs to the body that
+ * is stored.
+ */
+
+static ngx_str_t  ngx_http_mcds_of_body[] = {
+    ngx_string("Content-Encoding"),
+    ngx_string("Content-Range"),
+    ngx_null_string
+};
+
+
+/* what is stored and says how long the page may be used */
+
+static ngx_str_t  ngx_http_mcds_of_lifetime[] = {
+    ngx_string("Cache-Control"),
+    ngx_string("CDN-Cache-Control"),
+    ngx_string("Expires"),
+    ngx_string("Last-Modified"),
+    ngx_string("Pragma"),
+    ngx_null_string
+};
+
+
+static struct {
+    ngx_uint_t  status;
+    ngx_uint_t  mask;
+} ngx_http_mcds_failures[] = {
+    { 500, NGX_HTTP_UPSTREAM_FT_HTTP_500 },
+    { 502, NGX_HTTP_UPSTREAM_FT_HTTP_502 },
+    { 503, NGX_HTTP_UPSTREAM_FT_HTTP_503 },
+    { 504, NGX_HTTP_UPSTREAM_FT_HTTP_504 },
+    { 403, NGX_HTTP_UPSTREAM_FT_HTTP_403 },
+    { 404, NGX_HTTP_UPSTREAM_FT_HTTP_404 },
+    { 429, NGX_HTTP_UPSTREAM_FT_HTTP_429 },
+    { 0, 0 }
+};
+
+
+ngx_int_t
+ngx_http_mcds_revalidate_ask(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx)
+{
+    ngx_str_t          value;
+    ngx_mcds_entry_t  *entry;
+
+    if (!ctx->conf->cache_revalidate
+        || ctx->authorization
+        || !ngx_http_mcds_is_page(ctx)
+        || ctx->copy->entry.status != NGX_HTTP_OK)
+    {
+        return NGX_OK;
+    }
+
+    entry = &ctx->copy->entry;
+
+    if (ngx_http_mcds_find_header(entry->headers, &ngx_http_mcds_etag, &value)
+        == NGX_OK)
+    {
+        if (ngx_http_mcds_ask_header(r, "If-None-Match", &value) != NGX_OK) {
+            return NGX_ERROR;
+        }
+
+        ctx->validating = 1;
+    }
+
+    if (ngx_http_mcds_find_header(entry->headers,
+                                  &ngx_http_mcds_last_modified, &value)
+        == NGX_OK)
+    {
+        if (ngx_http_mcds_ask_header(r, "If-Modified-Since", &value)
+            != NGX_OK)
+        {
+            return NGX_ERROR;
+        }
+
+        ctx->validating = 1;
+    }
+
+    return NGX_OK;
+}
+
+
+static ngx_uint_t
+ngx_http_mcds_is_page(ngx_http_mcds_ctx_t *ctx)
+{
+    return ctx->copy && ctx->copy->entry.kind == NGX_MCDS_ENTRY_PAGE;
+}
+
+
+/* in the list alone: nginx's own filters must not take it for the client's */
+
+static ngx_int_t
+ngx_http_mcds_ask_header(ngx_http_request_t *r, char *name, ngx_str_t *value)
+{
+    ngx_table_elt_t  *h;
+
+    h = ngx_list_push(&r->headers_in.headers);
+    if (h == NULL) {
+        return NGX_ERROR;
+    }
+
+    ngx_memzero(h, sizeof(ngx_table_elt_t));
+
+    h->key.data = (u_char *) name;
+    h->key.len = ngx_strlen(name);
+
+    h->lowcase_key = ngx_pnalloc(r->pool, h->key.len);
+    if (h->lowcase_key == NULL) {
+        return NGX_ERROR;
+    }
+
+    h->hash = ngx_hash_strlow(h->lowcase_key, h->key.data, h->key.len);
+
+    h->value.len = value->len;
+    h->value.data = ngx_pnalloc(r->pool, value->len + 1);
+    if (h->value.data == NULL) {
+        return NGX_ERROR;
+    }
+
+    *ngx_cpymem(h->value.data, value->data, value->len) = '\0';
+
+    return NGX_OK;
+}
+
+
+static ngx_int_t
+ngx_http_mcds_find_header(ngx_str_t headers, ngx_str_t *name, ngx_str_t *value)
+{
+    ngx_str_t  key;
+
+    while (ngx_mcds_entry_header(&headers, &key, value) == NGX_OK) {
+
+        if (key.len == name->len
+            && ngx_strncasecmp(key.data, name->data, key.len) == 0
+            && value->len)
+        {
+            return NGX_OK;
+        }
+    }
+
+    return NGX_DECLINED;
+}
+
+
+static ngx_uint_t
+ngx_http_mcds_one_of(ngx_str_t *names, ngx_str_t *name)
+{
+    for ( /* void */ ; names->len; names++) {
+        if (name->len == names->len
+            && ngx_strncasecmp(name->data, names->data, name->len) == 0)
+        {
+            return 1;
+        }
+    }
+
+    return 0;
+}
+
+
+ngx_int_t
+ngx_http_mcds_revalidate(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx)
+{
+    ngx_uint_t  mask, status;
+
+    if (!ngx_http_mcds_is_page(ctx)) {
+        return NGX_DECLINED;
+    }
+
+    if (ctx->validating && r->headers_out.status == NGX_HTTP_NOT_MODIFIED) {
+
+        if (!r->err_status && r->error_page == ctx->error_page) {
+            return ngx_http_mcds_not_modified(r, ctx);
+        }
+
+        return ngx_http_mcds_bad_gateway(r, ctx);
+    }
+
+    /* a body in parts is not sent from here, see ngx_http_mcds_cache_behind */
+
+    if (ctx->copy->entry.parts && !ctx->refresh) {
+        return NGX_DECLINED;
+    }
+
+    mask = ngx_http_mcds_failure(r, ctx, &status);
+
+    if (mask == 0 || !ngx_http_mcds_stale_error(ctx, mask, status)) {
+        return NGX_DECLINED;
+    }
+
+    ngx_http_mcds_store_fail(r, ctx);
+
+    ctx->status = NGX_HTTP_MCDS_STALE;
+
+    return NGX_OK;
+}
+
+
+/* RFC 9111, 4.3.4 */
+
+static ngx_int_t
+ngx_http_mcds_not_modified(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx)
+{
+    ngx_int_t          rc;
+    ngx_str_t          headers, old, new;
+    ngx_uint_t         reason;
+    ngx_mcds_entry_t   entry;
+
+    entry = ctx->copy->entry;
+
+    rc = ngx_http_mcds_stored_headers(r, &headers);
+
+    if (rc == NGX_ERROR) {
+        ngx_http_mcds_store_fail(r, ctx);
+        return NGX_ERROR;
+    }
+
+    if (rc != NGX_OK
+        || (ngx_http_mcds_find_header(entry.headers, &ngx_http_mcds_etag, &old)
+            == NGX_OK
+            && ngx_http_mcds_find_header(headers, &ngx_http_mcds_etag, &new)
+               == NGX_OK
+            && !ngx_http_mcds_same_etag(&old, &new)))
+    {
+        ngx_log_error(NGX_LOG_ERR, r->connection->log, 0,
+                      "origin says \"not modified\" of another page "
+                      "than it was asked for");
+
+        return ngx_http_mcds_bad_gateway(r, ctx);
+    }
+
+    old = entry.headers;
+
+    if (ngx_http_mcds_merge_headers(r, &old, &headers, &entry.headers)
+        != NGX_OK)
+    {
+        ngx_http_mcds_store_fail(r, ctx);
+        return NGX_ERROR;
+    }
+
+    reason = ngx_http_mcds_renew(r, ctx, &entry, &old);
+
+    return ngx_http_mcds_renewed(r, ctx, &entry, reason);
+}
+
+
+/* weak or not: a server that compresses makes weak ones of strong ones */
+
+static ngx_uint_t
+ngx_http_mcds_same_etag(ngx_str_t *a, ngx_str_t *b)
+{
+    ngx_uint_t  i;
+    ngx_str_t   s[2];
+
+    s[0] = *a;
+    s[1] = *b;
+
+    for (i = 0; i < 2; i++) {
+        if (s[i].len > 2 && ngx_strncmp(s[i].data, "W/", 2) == 0) {
+            s[i].data += 2;
+            s[i].len -= 2;
+        }
+    }
+
+    return s[0].len == s[1].len
+           && ngx_memcmp(s[0].data, s[1].data, s[0].len) == 0;
+}
+
+
+/* all of the new ones, and of the old ones those that have no new value */
+
+static ngx_int_t
+ngx_http_mcds_merge_headers(ngx_http_request_t *r, ngx_str_t *old,
+    ngx_str_t *new, ngx_str_t *merged)
+{
+    u_char     *p;
+    ngx_str_t   rest, name, value, other;
+
+    p = ngx_pnalloc(r->pool, old->len + new->len + 1);
+    if (p == NULL) {
+        return NGX_ERROR;
+    }
+
+    merged->data = p;
+    rest = *old;
+
+    while (ngx_mcds_entry_header(&rest, &name, &value) == NGX_OK) {
+
+        if (!ngx_http_mcds_one_of(ngx_http_mcds_of_body, &name)
+            && ngx_http_mcds_find_header(*new, &name, &other) == NGX_OK)
+        {
+            continue;
+        }
+
+        /* that of a 304 which has none is the time when it came */
+
+        if (name.len == 4
+            && ngx_strncasecmp(name.data, (u_char *) "Date", 4) == 0)
+        {
+            continue;
+        }
+
+        p = ngx_sprintf(p, "%V: %V" CRLF, &name, &value);
+    }
+
+    rest = *new;
+
+    while (ngx_mcds_entry_header(&rest, &name, &value) == NGX_OK) {
+        if (!ngx_http_mcds_one_of(ngx_http_mcds_of_body, &name)) {
+            p = ngx_sprintf(p, "%V: %V" CRLF, &name, &value);
+        }
+    }
+
+    merged->len = p - merged->data;
+
+    return NGX_OK;
+}
+
+
+/*
+ * How long the page may be used now: by what the 304 says and, where it says
+ * nothing, by what the page said; then by the configuration, and if nobody
+ * says more than that it is the same page, as long as the first time.
+ */
+
+static ngx_uint_t
+ngx_http_mcds_renew(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
+    ngx_mcds_entry_t *entry, ngx_str_t *old)
+{
+    uint64_t                   now, life;
+    ngx_str_t                  rest, name, value, other;
+    ngx_uint_t                 reason, varies;
+    ngx_mcds_answer_t          answer;
+    ngx_http_mcds_loc_conf_t  *mlcf;
+
+    mlcf = ngx_http_get_module_loc_conf(r, ngx_http_mcds_module);
+
+    ngx_http_mcds_answer(r, &answer, entry->status);
+
+    /* that one of them, and this coding, were stored was right */
+
+    ngx_str_set(&name, "Vary");
+    varies = (ngx_http_mcds_find_header(*old, &name, &value) == NGX_OK);
+
+    if (varies || entry->ext.len) {
+        answer.vary = 0;
+    }
+
+    answer.encoded = 0;
+
+    rest = entry->headers;
+
+    while (ngx_mcds_entry_header(&rest, &name, &value) == NGX_OK) {
+
+        if (ngx_http_mcds_one_of(ngx_http_mcds_of_lifetime, &name)
+            && ngx_http_mcds_find_header(*old, &name, &other) == NGX_OK)
+        {
+            ngx_http_mcds_answer_line(&answer, &name, &value,
+                                      mlcf->cache_ignore);
+        }
+    }
+
+    now = ngx_http_mcds_now();
+    life = (entry->expire > entry->created) ? entry->expire - entry->created
+                                            : 0;
+
+    reason = ngx_mcds_fresh_decide(&answer, now, entry);
+
+    if (reason == NGX_MCDS_REFUSE_NO_LIFETIME && life) {
+        entry->created = now;
+        entry->expire = now + life;
+        entry->age = answer.age;
+
+        reason = NGX_MCDS_STORE;
+
+    } else if (reason != NGX_MCDS_STORE) {
+        entry->created = now;
+        entry->age = answer.age;
+    }
+
+    return reason;
+}
+
+
+static ngx_int_t
+ngx_http_mcds_renewed(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
+    ngx_mcds_entry_t *entry, ngx_uint_t reason)
+{
+    ngx_mcds_copy_t   *copy;
+    ngx_mcds_value_t  *value;
+
+    value = ngx_mcds_entry_begin(entry, entry->body.len + NGX_HTTP_MCDS_SPARE,
+                                 r->connection->log);
+    if (value == NULL) {
+        ngx_http_mcds_store_fail(r, ctx);
+        return NGX_ERROR;
+    }
+
+    if (entry->body.len) {
+        ngx_memcpy(value->data + value->len, entry->body.data,
+                   entry->body.len);
+        value->len += entry->body.len;
+    }
+
+    ngx_mcds_entry_finish(value, entry);
+
+    copy = ngx_mcds_page_copy(&ctx->seat, value);
+
+    if (copy == NULL) {
+        ngx_mcds_value_unref(value);
+        ngx_http_mcds_store_fail(r, ctx);
+        return NGX_ERROR;
+    }
+
+    ngx_mcds_copy_unref(ctx->copy);
+    ctx->copy = copy;
+    ctx->status = NGX_HTTP_MCDS_REVALIDATED;
+
+    if (reason != NGX_MCDS_STORE) {
+        ngx_mcds_value_unref(value);
+        ngx_http_mcds_store_refuse(r, ctx, reason);
+        return NGX_OK;
+    }
+
+    if (ctx->seat.building) {
+        ngx_mcds_page_built(&ctx->seat, NGX_MCDS_BUILD_RENEW, value, 0);
+
+    } else {
+        ngx_mcds_page_store(&ctx->seat, value, ctx->cas, ctx->replace);
+    }
+
+    return NGX_OK;
+}
+
+
+/* a 304 that says nothing about the page there is */
+
+static ngx_int_t
+ngx_http_mcds_bad_gateway(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx)
+{
+    ngx_http_mcds_store_fail(r, ctx);
+
+    if (ngx_http_mcds_stale_error(ctx, NGX_HTTP_UPSTREAM_FT_INVALID_HEADER,
+                                  NGX_HTTP_BAD_GATEWAY))
+    {
+        ctx->status = NGX_HTTP_MCDS_STALE;
+        return NGX_OK;
+    }
+
+    return NGX_HTTP_BAD_GATEWAY;
+}
+
+
+/* whether the old page is shown instead of what came */
+
+static ngx_uint_t
+ngx_http_mcds_stale_error(ngx_http_mcds_ctx_t *ctx, ngx_uint_t mask,
+    ngx_uint_t status)
+{
+    ngx_uint_t         configured;
+    ngx_mcds_stale_t   stale;
+    ngx_mcds_entry_t  *entry;
+
+    entry = &ctx->copy->entry;
+    configured = ((ctx->conf->cache_use_stale & mask) != 0);
+
+    /* what an origin gives stale-if-error for, RFC 5861, 4 */
+
+    if (!configured
+        && (entry->sie == NGX_MCDS_ENTRY_UNSET
+            || status < NGX_HTTP_INTERNAL_SERVER_ERROR))
+    {
+        return 0;
+    }
+
+    stale.update = ctx->conf->cache_update;
+    stale.grace = ctx->conf->cache_grace;
+
+    return ngx_mcds_fresh_error(entry, &stale, configured,
+                                ngx_http_mcds_now());
+}
+
+
+/* the kinds of mcds_cache_use_stale that an answer is of; 0: it is no failure */
+
+static ngx_uint_t
+ngx_http_mcds_failure(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
+    ngx_uint_t *status)
+{
+    ngx_uint_t                  i;
+    ngx_http_upstream_t        *u;
+    ngx_http_upstream_state_t  *state;
+
+    u = r->upstream;
+    state = NULL;
+
+    if (r->upstream_states && r->upstream_states->nelts) {
+        state = r->upstream_states->elts;
+    }
+
+    *status = r->headers_out.status;
+
+    if (r->error_page != ctx->error_page) {
+
+        /* this is what is shown for it; the status was another one */
+
+        *status = ctx->failed_status ? ctx->failed_status
+                  : r->err_status >= NGX_HTTP_BAD_REQUEST ? r->err_status
+                  : state ? state->status : 0;
+        u = NULL;
+    }
+
+    if (*status == NGX_HTTP_BAD_GATEWAY
+        || *status == NGX_HTTP_GATEWAY_TIME_OUT)
+    {
+        if (u ? (u->headers_in.status_n != *status)
+              : (ctx->failed_status == 0 && state))
+        {
+            if (*status == NGX_HTTP_GATEWAY_TIME_OUT) {
+                return NGX_HTTP_UPSTREAM_FT_TIMEOUT;
+            }
+
+            /* nginx does not tell a broken header from a broken connection */
+
+            return NGX_HTTP_UPSTREAM_FT_ERROR
+                   |NGX_HTTP_UPSTREAM_FT_INVALID_HEADER;
+        }
+    }
+
+    for (i = 0; ngx_http_mcds_failures[i].status; i++) {
+        if (ngx_http_mcds_failures[i].status == *status) {
+            return ngx_http_mcds_failures[i].mask;
+        }
+    }
+
+    return 0;
+}
+
+
+ngx_int_t
+ngx_http_mcds_instead_header(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx)
+{
+    ngx_uint_t        i, n;
+    ngx_list_part_t  *part;
+    ngx_table_elt_t  *h, *cookies;
+
+    /* those of a 304 are for this client, and not for any other */
+
+    cookies = NULL;
+    n = 0;
+
+    if (ctx->status == NGX_HTTP_MCDS_REVALIDATED) {
+
+        for (part = &r->headers_out.headers.part; part; part = part->next) {
+            n += part->nelts;
+        }
+
+        cookies = ngx_palloc(r->pool, (n + 1) * sizeof(ngx_table_elt_t));
+        if (cookies == NULL) {
+            return NGX_ERROR;
+        }
+
+        n = 0;
+
+        for (part = &r->headers_out.headers.part; part; part = part->next) {
+
+            h = part->elts;
+
+            for (i = 0; i < part->nelts; i++) {
+                if (h[i].hash
+                    && h[i].key.len == 10
+                    && ngx_strncasecmp(h[i].key.data, (u_char *) "Set-Cookie",
+                                       10) == 0)
+                {
+                    cookies[n++] = h[i];
+                }
+            }
+        }
+    }
+
+    ngx_http_clean_header(r);
+
+    for (i = 0; i < n; i++) {
+        h = ngx_list_push(&r->headers_out.headers);
+        if (h == NULL) {
+            return NGX_ERROR;
+        }
+
+        *h = cookies[i];
+
+#if (nginx_version >= 1023000)
+        h->next = NULL;
+#endif
+    }
+
+    r->err_status = 0;
+    r->disable_not_modified = 0;
+    r->expect_trailers = 0;
+
+    ctx->instead = 1;
+    ctx->serving = 1;
+
+    return ngx_http_mcds_serve_page(r, ctx);
+}
+
+
+ngx_int_t
+ngx_http_mcds_instead_body(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
+    ngx_chain_t *in, ngx_chain_t **out)
+{
+    ngx_chain_t  *cl;
+
+    *out = NULL;
+
+    for (cl = in; cl; cl = cl->next) {
+        cl->buf->pos = cl->buf->last;
+        cl->buf->file_pos = cl->buf->file_last;
+    }
+
+    if (in == NULL || ctx->instead_sent) {
+        return NGX_OK;
+    }
+
+    cl = ngx_alloc_chain_link(r->pool);
+    if (cl == NULL) {
+        return NGX_ERROR;
+    }
+
+    cl->next = NULL;
+    cl->buf = ngx_http_mcds_serve_body(r, ctx);
+
+    if (cl->buf == NULL) {
+        return NGX_ERROR;
+    }
+
+    *out = cl;
+    ctx->instead_sent = 1;
+
+    return NGX_OK;
+}
