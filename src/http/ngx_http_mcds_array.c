@@ -1,0 +1,1102 @@
+
+/*
+ * Copyright (C) mcds authors
+ *
+ * mcds_array, a list as a resource of HTTP, and mcds_array_push, which
+ * appends to it when a request has ended.
+ */
+
+
+#include <ngx_config.h>
+#include <ngx_core.h>
+#include <ngx_http.h>
+#include "ngx_http_mcds_data.h"
+#include "ngx_http_mcds_json.h"
+#include "ngx_http_mcds_lines.h"
+#include "ngx_http_mcds_rest.h"
+
+
+/* pushes that were lost are said so often, milliseconds */
+#define NGX_HTTP_MCDS_PUSH_SAY    10000
+
+
+typedef struct {
+    ngx_http_mcds_rest_t         rest;
+    ngx_http_mcds_array_conf_t  *conf;
+    ngx_mcds_array_t             array;
+    ngx_mcds_array_read_t       *read;
+    ngx_uint_t                   method;
+    ngx_uint_t                   type;
+    ngx_uint_t                   rc;
+    ngx_uint_t                   refused;  /* by a condition */
+    ngx_mcds_array_done_t        done;
+
+    ngx_http_mcds_text_t         text;     /* of a GET */
+    uint64_t                     cas;
+    uint32_t                     crc;
+
+    ngx_array_t                  add;      /* ngx_str_t, lines */
+    ngx_http_mcds_set_t          remove;
+} ngx_http_mcds_array_rest_t;
+
+
+/* one that is to be pushed if it is not there */
+
+typedef struct {
+    ngx_str_t                    line;
+} ngx_http_mcds_push_t;
+
+
+static char *ngx_http_mcds_array_param(ngx_conf_t *cf, ngx_command_t *cmd,
+    ngx_http_mcds_array_conf_t *conf, ngx_str_t *value);
+static ngx_int_t ngx_http_mcds_array_name(ngx_http_request_t *r,
+    ngx_http_mcds_array_conf_t *conf, ngx_mcds_pool_t *pool,
+    ngx_mcds_array_t *array);
+static ngx_int_t ngx_http_mcds_array_start(ngx_http_mcds_rest_t *rest);
+static ngx_int_t ngx_http_mcds_array_lines_of(ngx_http_mcds_array_rest_t *ar,
+    json_t *json, ngx_uint_t remove);
+static ngx_int_t ngx_http_mcds_array_body(ngx_http_mcds_array_rest_t *ar);
+static ngx_int_t ngx_http_mcds_array_patch(ngx_http_mcds_array_rest_t *ar);
+static void ngx_http_mcds_array_read_handler(void *data, ngx_uint_t rc,
+    ngx_mcds_array_content_t *content);
+static ngx_int_t ngx_http_mcds_array_show(ngx_http_mcds_array_rest_t *ar,
+    ngx_mcds_array_content_t *content);
+static ngx_int_t ngx_http_mcds_array_write(ngx_http_mcds_array_rest_t *ar);
+static ngx_uint_t ngx_http_mcds_array_edit(void *data,
+    ngx_mcds_array_content_t *content, ngx_mcds_value_t *added,
+    ngx_mcds_array_edit_t *edit);
+static ngx_uint_t ngx_http_mcds_array_merge(ngx_http_mcds_array_rest_t *ar,
+    ngx_mcds_array_content_t *content, ngx_mcds_value_t *added,
+    ngx_mcds_array_edit_t *edit, ngx_pool_t *pool);
+static ngx_int_t ngx_http_mcds_array_known(ngx_http_mcds_set_t *set,
+    ngx_mcds_array_content_t *content, ngx_mcds_value_t *added);
+static ngx_mcds_value_t *ngx_http_mcds_array_text(ngx_str_t *line,
+    ngx_uint_t n);
+static void ngx_http_mcds_array_done_handler(void *data,
+    ngx_mcds_array_done_t *done);
+static ngx_int_t ngx_http_mcds_array_answer(ngx_http_mcds_rest_t *rest);
+static ngx_int_t ngx_http_mcds_push(ngx_http_request_t *r,
+    ngx_http_mcds_data_conf_t *dcf, ngx_http_mcds_array_conf_t *conf);
+static ngx_int_t ngx_http_mcds_push_unique(ngx_mcds_array_t *array,
+    ngx_str_t *line);
+static ngx_uint_t ngx_http_mcds_push_edit(void *data,
+    ngx_mcds_array_content_t *content, ngx_mcds_value_t *added,
+    ngx_mcds_array_edit_t *edit);
+static void ngx_http_mcds_push_done(void *data, ngx_mcds_array_done_t *done);
+static void ngx_http_mcds_push_lost(ngx_uint_t rc);
+
+
+char *
+ngx_http_mcds_array(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
+{
+    ngx_http_mcds_data_conf_t *dcf = conf;
+
+    ngx_str_t                 *value;
+    ngx_uint_t                 i;
+    ngx_http_core_loc_conf_t  *clcf;
+
+    if (dcf->array) {
+        return "is duplicate";
+    }
+
+    dcf->array = ngx_pcalloc(cf->pool, sizeof(ngx_http_mcds_array_conf_t));
+    if (dcf->array == NULL) {
+        return NGX_CONF_ERROR;
+    }
+
+    value = cf->args->elts;
+
+    if (value[1].len == 0) {
+        return "needs the name of an array";
+    }
+
+    if (ngx_http_mcds_data_value(cf, &value[1], &dcf->array->name)
+        != NGX_CONF_OK)
+    {
+        return NGX_CONF_ERROR;
+    }
+
+    for (i = 2; i < cf->args->nelts; i++) {
+        if (ngx_http_mcds_array_param(cf, cmd, dcf->array, &value[i])
+            != NGX_CONF_OK)
+        {
+            return NGX_CONF_ERROR;
+        }
+    }
+
+    ngx_http_mcds_data_needs(cf, cmd, dcf);
+
+    clcf = ngx_http_conf_get_module_loc_conf(cf, ngx_http_core_module);
+    clcf->handler = ngx_http_mcds_array_handler;
+
+    return NGX_CONF_OK;
+}
+
+
+char *
+ngx_http_mcds_array_push(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
+{
+    ngx_http_mcds_data_conf_t *dcf = conf;
+
+    ngx_str_t                   *value, s;
+    ngx_uint_t                   i;
+    ngx_http_mcds_array_conf_t  *push;
+
+    value = cf->args->elts;
+
+    if (cf->args->nelts == 2
+        && value[1].len == 3 && ngx_strncmp(value[1].data, "off", 3) == 0)
+    {
+        if (dcf->pushes != NGX_CONF_UNSET_PTR) {
+            return "is duplicate";
+        }
+
+        dcf->pushes = NULL;
+        return NGX_CONF_OK;
+    }
+
+    if (dcf->pushes == NULL) {
+        return "is off already";
+    }
+
+    if (cf->args->nelts < 3 || value[1].len == 0) {
+        return "needs the name of an array and a value";
+    }
+
+    if (dcf->pushes == NGX_CONF_UNSET_PTR) {
+        dcf->pushes = ngx_array_create(cf->pool, 2,
+                                       sizeof(ngx_http_mcds_array_conf_t));
+        if (dcf->pushes == NULL) {
+            return NGX_CONF_ERROR;
+        }
+    }
+
+    push = ngx_array_push(dcf->pushes);
+    if (push == NULL) {
+        return NGX_CONF_ERROR;
+    }
+
+    ngx_memzero(push, sizeof(ngx_http_mcds_array_conf_t));
+
+    if (ngx_http_mcds_data_value(cf, &value[1], &push->name) != NGX_CONF_OK
+        || ngx_http_mcds_data_value(cf, &value[2], &push->value)
+           != NGX_CONF_OK)
+    {
+        return NGX_CONF_ERROR;
+    }
+
+    for (i = 3; i < cf->args->nelts; i++) {
+
+        if (value[i].len > 3 && ngx_strncmp(value[i].data, "if=", 3) == 0
+            && push->filter == NULL)
+        {
+            push->filter = ngx_palloc(cf->pool,
+                                      sizeof(ngx_http_complex_value_t));
+            if (push->filter == NULL) {
+                return NGX_CONF_ERROR;
+            }
+
+            s.data = value[i].data + 3;
+            s.len = value[i].len - 3;
+
+            if (ngx_http_mcds_data_value(cf, &s, push->filter)
+                != NGX_CONF_OK)
+            {
+                return NGX_CONF_ERROR;
+            }
+
+            continue;
+        }
+
+        if (ngx_http_mcds_array_param(cf, cmd, push, &value[i])
+            != NGX_CONF_OK)
+        {
+            return NGX_CONF_ERROR;
+        }
+    }
+
+    ngx_http_mcds_data_needs(cf, cmd, dcf);
+
+    return NGX_CONF_OK;
+}
+
+
+static char *
+ngx_http_mcds_array_param(ngx_conf_t *cf, ngx_command_t *cmd,
+    ngx_http_mcds_array_conf_t *conf, ngx_str_t *value)
+{
+    ngx_int_t  n;
+
+    if (value->len == 6 && ngx_strncmp(value->data, "unique", 6) == 0
+        && !conf->unique)
+    {
+        conf->unique = 1;
+        return NGX_CONF_OK;
+    }
+
+    if (value->len > 4 && ngx_strncmp(value->data, "max=", 4) == 0
+        && conf->max == 0)
+    {
+        n = ngx_atoi(value->data + 4, value->len - 4);
+
+        if (n > 0 && n <= 1000000) {
+            conf->max = n;
+            return NGX_CONF_OK;
+        }
+
+        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                           "invalid value \"%V\" in \"%V\", max must be 1 to "
+                           "1000000", value, &cmd->name);
+        return NGX_CONF_ERROR;
+    }
+
+    return ngx_http_mcds_data_invalid(cf, cmd, value);
+}
+
+
+ngx_int_t
+ngx_http_mcds_array_handler(ngx_http_request_t *r)
+{
+    ngx_int_t                    rc;
+    ngx_http_mcds_data_conf_t   *dcf;
+    ngx_http_mcds_array_rest_t  *ar;
+
+    dcf = ngx_http_get_module_loc_conf(r, ngx_http_mcds_data_module);
+
+    rc = ngx_http_mcds_rest_allow(r, dcf->methods,
+                                  NGX_HTTP_GET|NGX_HTTP_HEAD|NGX_HTTP_POST
+                                  |NGX_HTTP_PUT|NGX_HTTP_PATCH
+                                  |NGX_HTTP_DELETE);
+    if (rc != NGX_DECLINED) {
+        return rc;
+    }
+
+    ar = ngx_http_mcds_rest_create(r, sizeof(ngx_http_mcds_array_rest_t));
+    if (ar == NULL) {
+        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+    }
+
+    ar->conf = dcf->array;
+    ar->array.pool = dcf->pool;
+    ar->method = r->method;
+    ar->rest.answer = ngx_http_mcds_array_answer;
+
+    return ngx_http_mcds_rest_begin(&ar->rest, ngx_http_mcds_array_start);
+}
+
+
+/* NGX_DECLINED: there is no name */
+
+static ngx_int_t
+ngx_http_mcds_array_name(ngx_http_request_t *r,
+    ngx_http_mcds_array_conf_t *conf, ngx_mcds_pool_t *pool,
+    ngx_mcds_array_t *array)
+{
+    ngx_memzero(array, sizeof(ngx_mcds_array_t));
+
+    array->pool = pool;
+    array->max = conf->max;
+
+    if (ngx_http_complex_value(r, &conf->name, &array->key) != NGX_OK) {
+        return NGX_ERROR;
+    }
+
+    return array->key.len ? NGX_OK : NGX_DECLINED;
+}
+
+
+static ngx_int_t
+ngx_http_mcds_array_start(ngx_http_mcds_rest_t *rest)
+{
+    ngx_http_mcds_array_rest_t *ar = (ngx_http_mcds_array_rest_t *) rest;
+
+    ngx_int_t            rc;
+    ngx_http_request_t  *r;
+
+    r = rest->request;
+
+    rc = ngx_http_mcds_array_name(r, ar->conf, ar->array.pool, &ar->array);
+
+    if (rc == NGX_ERROR) {
+        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+    }
+
+    if (rc == NGX_DECLINED) {
+        return ngx_http_mcds_json_problem(r, NGX_HTTP_NOT_FOUND,
+                                          "there is no array for this "
+                                          "request");
+    }
+
+    if (!(ar->method & (NGX_HTTP_GET|NGX_HTTP_HEAD))) {
+        return ngx_http_mcds_array_write(ar);
+    }
+
+    ar->type = ngx_http_mcds_rest_wants(r);
+
+    if (ar->type == NGX_HTTP_MCDS_OTHER) {
+        return ngx_http_mcds_json_problem(r, NGX_HTTP_BAD_REQUEST,
+                                          "format must be json, ndjson or "
+                                          "text");
+    }
+
+    ar->text.pool = rest->pool;
+
+    ar->read = ngx_mcds_array_read(&ar->array,
+                                   ngx_http_mcds_array_read_handler, ar);
+    if (ar->read == NULL) {
+        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+    }
+
+    rest->waiting++;
+
+    return NGX_AGAIN;
+}
+
+
+static ngx_int_t
+ngx_http_mcds_array_write(ngx_http_mcds_array_rest_t *ar)
+{
+    ngx_int_t          rc;
+    ngx_str_t          lines;
+    ngx_uint_t         shared;
+    ngx_mcds_value_t  *text;
+
+    if (ngx_array_init(&ar->add, ar->rest.pool, 8, sizeof(ngx_str_t))
+        != NGX_OK)
+    {
+        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+    }
+
+    ar->remove.pool = ar->rest.pool;
+
+    rc = NGX_DECLINED;
+
+    if (ar->method == NGX_HTTP_PATCH) {
+        rc = ngx_http_mcds_array_patch(ar);
+
+    } else if (ar->method != NGX_HTTP_DELETE) {
+        rc = ngx_http_mcds_array_body(ar);
+    }
+
+    if (rc != NGX_DECLINED) {
+        return rc;
+    }
+
+    ar->array.key.data = ngx_pstrdup(ar->rest.pool, &ar->array.key);
+    if (ar->array.key.data == NULL) {
+        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+    }
+
+    shared = (ar->method == NGX_HTTP_POST
+              && ar->rest.match.len == 0 && ar->rest.none_match.len == 0);
+
+    if (shared && ar->add.nelts == 0) {
+        return ngx_http_mcds_json_no_content(ar->rest.request);
+    }
+
+    if (shared && !ar->conf->unique) {
+
+        text = ngx_http_mcds_array_text(ar->add.elts, ar->add.nelts);
+        if (text == NULL) {
+            return NGX_HTTP_INTERNAL_SERVER_ERROR;
+        }
+
+        lines.data = text->data;
+        lines.len = text->len;
+
+        rc = ngx_mcds_array_append(&ar->array, &lines,
+                                   ngx_http_mcds_array_done_handler, ar);
+
+        ngx_mcds_value_unref(text);
+
+    } else {
+        rc = ngx_mcds_array_change(&ar->array, shared,
+                                   ngx_http_mcds_array_edit,
+                                   ngx_http_mcds_array_done_handler, ar);
+    }
+
+    if (rc == NGX_BUSY) {
+        return ngx_http_mcds_rest_failed(ar->rest.request, NGX_MCDS_BUSY);
+    }
+
+    if (rc != NGX_OK) {
+        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+    }
+
+    ar->rest.waiting++;
+
+    return NGX_AGAIN;
+}
+
+
+/* NGX_DECLINED, or what was answered */
+
+static ngx_int_t
+ngx_http_mcds_array_body(ngx_http_mcds_array_rest_t *ar)
+{
+    json_t     *json;
+    ngx_int_t   rc;
+
+    json = ngx_http_mcds_body_array(&ar->rest,
+                                    ar->method == NGX_HTTP_POST, &rc);
+    if (json == NULL) {
+        return rc;
+    }
+
+    rc = ngx_http_mcds_array_lines_of(ar, json, 0);
+
+    json_decref(json);
+
+    return rc;
+}
+
+
+static ngx_int_t
+ngx_http_mcds_array_patch(ngx_http_mcds_array_rest_t *ar)
+{
+    json_t      *json, *value, *add, *remove;
+    ngx_int_t    rc;
+    const char  *key;
+
+    if (ngx_http_mcds_rest_has(ar->rest.request) != NGX_HTTP_MCDS_JSON) {
+        return ngx_http_mcds_json_problem(ar->rest.request,
+                                          NGX_HTTP_UNSUPPORTED_MEDIA_TYPE,
+                                          "the body must be "
+                                          "application/json");
+    }
+
+    json = ngx_http_mcds_body_load(&ar->rest, &rc);
+    if (json == NULL) {
+        return rc;
+    }
+
+    add = NULL;
+    remove = NULL;
+    rc = json_is_object(json) ? NGX_DECLINED : NGX_ERROR;
+
+    json_object_foreach(json, key, value) {
+
+        if (ngx_strcmp(key, "add") == 0 && json_is_array(value)) {
+            add = value;
+
+        } else if (ngx_strcmp(key, "remove") == 0 && json_is_array(value)) {
+            remove = value;
+
+        } else {
+            rc = NGX_ERROR;
+        }
+    }
+
+    if (rc == NGX_ERROR) {
+        rc = ngx_http_mcds_json_problem(ar->rest.request,
+                                        NGX_HTTP_BAD_REQUEST,
+                                        "the body must be an object of the "
+                                        "arrays 'add' and 'remove'");
+    }
+
+    if (rc == NGX_DECLINED && add) {
+        rc = ngx_http_mcds_array_lines_of(ar, add, 0);
+    }
+
+    if (rc == NGX_DECLINED && remove) {
+        rc = ngx_http_mcds_array_lines_of(ar, remove, 1);
+    }
+
+    json_decref(json);
+
+    return rc;
+}
+
+
+static ngx_int_t
+ngx_http_mcds_array_lines_of(ngx_http_mcds_array_rest_t *ar, json_t *json,
+    ngx_uint_t remove)
+{
+    size_t      i;
+    json_t     *value;
+    ngx_str_t   line, *add;
+
+    json_array_foreach(json, i, value) {
+
+        if (ngx_http_mcds_line_json(ar->rest.pool, value, &line) != NGX_OK) {
+            return NGX_HTTP_INTERNAL_SERVER_ERROR;
+        }
+
+        if (line.len >= NGX_MCDS_ARRAY_LINE) {
+            return ngx_http_mcds_json_problem(ar->rest.request,
+                                          NGX_HTTP_REQUEST_ENTITY_TOO_LARGE,
+                                          "a value is larger than 64 KB");
+        }
+
+        if (remove) {
+            if (ngx_http_mcds_set_add(&ar->remove, &line) == NGX_ERROR) {
+                return NGX_HTTP_INTERNAL_SERVER_ERROR;
+            }
+
+            continue;
+        }
+
+        add = ngx_array_push(&ar->add);
+        if (add == NULL) {
+            return NGX_HTTP_INTERNAL_SERVER_ERROR;
+        }
+
+        *add = line;
+    }
+
+    return NGX_DECLINED;
+}
+
+
+static void
+ngx_http_mcds_array_read_handler(void *data, ngx_uint_t rc,
+    ngx_mcds_array_content_t *content)
+{
+    ngx_http_mcds_array_rest_t *ar = data;
+
+    ar->rc = rc;
+
+    if (rc == NGX_MCDS_OK && ar->rest.request) {
+        ar->cas = content->cas;
+        ar->crc = content->crc;
+
+        if (ngx_http_mcds_array_show(ar, content) != NGX_OK) {
+            ar->text.failed = 1;
+        }
+    }
+
+    ngx_http_mcds_rest_done(&ar->rest);
+}
+
+
+static ngx_int_t
+ngx_http_mcds_array_show(ngx_http_mcds_array_rest_t *ar,
+    ngx_mcds_array_content_t *content)
+{
+    ngx_int_t               rc;
+    ngx_str_t               line, shown;
+    ngx_uint_t              n, skip, first;
+    ngx_pool_t             *pool;
+    ngx_mcds_array_place_t  place;
+
+    skip = 0;
+
+    if (ar->conf->max) {
+        ngx_memzero(&place, sizeof(ngx_mcds_array_place_t));
+
+        for (n = 0; ngx_mcds_array_next(content, &place, &line) == NGX_OK; n++)
+        {
+            /* void */
+        }
+
+        skip = (n > ar->conf->max) ? n - ar->conf->max : 0;
+    }
+
+    if (ar->type == NGX_HTTP_MCDS_JSON) {
+        ngx_http_mcds_text_put(&ar->text, (u_char *) "[", 1);
+    }
+
+    ngx_memzero(&place, sizeof(ngx_mcds_array_place_t));
+
+    pool = ngx_create_pool(4096, ngx_cycle->log);
+    if (pool == NULL) {
+        return NGX_ERROR;
+    }
+
+    first = 1;
+    rc = NGX_OK;
+
+    while (ngx_mcds_array_next(content, &place, &line) == NGX_OK) {
+
+        if (skip) {
+            skip--;
+            continue;
+        }
+
+        if (ar->type == NGX_HTTP_MCDS_TEXT) {
+            rc = ngx_http_mcds_line_show(pool, &line, &shown);
+
+        } else {
+            rc = ngx_http_mcds_line_same(pool, &line, &shown);
+        }
+
+        if (rc != NGX_OK) {
+            break;
+        }
+
+        if (ar->type == NGX_HTTP_MCDS_JSON && !first) {
+            ngx_http_mcds_text_put(&ar->text, (u_char *) ",", 1);
+        }
+
+        ngx_http_mcds_text_put(&ar->text, shown.data, shown.len);
+
+        if (ar->type != NGX_HTTP_MCDS_JSON) {
+            ngx_http_mcds_text_put(&ar->text, (u_char *) "\n", 1);
+        }
+
+        first = 0;
+    }
+
+    ngx_destroy_pool(pool);
+
+    if (ar->type == NGX_HTTP_MCDS_JSON) {
+        ngx_http_mcds_text_put(&ar->text, (u_char *) "]\n", 2);
+    }
+
+    return rc;
+}
+
+
+static ngx_uint_t
+ngx_http_mcds_array_edit(void *data, ngx_mcds_array_content_t *content,
+    ngx_mcds_value_t *added, ngx_mcds_array_edit_t *edit)
+{
+    ngx_http_mcds_array_rest_t *ar = data;
+
+    ngx_uint_t   rc;
+    ngx_pool_t  *pool;
+
+    ar->refused = !ngx_http_mcds_rest_match(&ar->rest, content->found,
+                                            content->cas, content->crc);
+    if (ar->refused) {
+        return NGX_MCDS_EXISTS;
+    }
+
+    if (ar->method == NGX_HTTP_DELETE) {
+
+        if (content->found) {
+            edit->kind = NGX_MCDS_ARRAY_REPLACE;
+        }
+
+        return NGX_MCDS_OK;
+    }
+
+    pool = ngx_create_pool(4096, ngx_cycle->log);
+    if (pool == NULL) {
+        return NGX_MCDS_BUSY;
+    }
+
+    rc = ngx_http_mcds_array_merge(ar, content, added, edit, pool);
+
+    ngx_destroy_pool(pool);
+
+    return rc;
+}
+
+
+static ngx_uint_t
+ngx_http_mcds_array_merge(ngx_http_mcds_array_rest_t *ar,
+    ngx_mcds_array_content_t *content, ngx_mcds_value_t *added,
+    ngx_mcds_array_edit_t *edit, ngx_pool_t *pool)
+{
+    ngx_str_t                line, same, *text, *add;
+    ngx_uint_t               i, removed;
+    ngx_array_t              lines;
+    ngx_http_mcds_set_t      known;
+    ngx_mcds_array_place_t   place;
+
+    if (ngx_array_init(&lines, pool, 64, sizeof(ngx_str_t)) != NGX_OK) {
+        return NGX_MCDS_BUSY;
+    }
+
+    ngx_memzero(&known, sizeof(ngx_http_mcds_set_t));
+    known.pool = pool;
+
+    removed = 0;
+
+    if (ar->method == NGX_HTTP_PATCH && ar->remove.n) {
+
+        /* what is kept stays as it was written */
+
+        ngx_memzero(&place, sizeof(ngx_mcds_array_place_t));
+
+        while (ngx_mcds_array_next(content, &place, &line) == NGX_OK) {
+
+            if (ngx_http_mcds_line_same(pool, &line, &same) != NGX_OK) {
+                return NGX_MCDS_BUSY;
+            }
+
+            if (ngx_http_mcds_set_has(&ar->remove, &same)) {
+                removed = 1;
+                continue;
+            }
+
+            text = ngx_array_push(&lines);
+
+            if (text == NULL
+                || (ar->conf->unique
+                    && ngx_http_mcds_set_add(&known, &same) == NGX_ERROR))
+            {
+                return NGX_MCDS_BUSY;
+            }
+
+            *text = line;
+        }
+
+        if (!removed) {
+            lines.nelts = 0;
+        }
+
+    } else if (ar->method != NGX_HTTP_PUT && ar->conf->unique
+               && ngx_http_mcds_array_known(&known, content, added) != NGX_OK)
+    {
+        return NGX_MCDS_BUSY;
+    }
+
+    add = ar->add.elts;
+
+    for (i = 0; i < ar->add.nelts; i++) {
+
+        if (ar->conf->unique) {
+
+            switch (ngx_http_mcds_set_add(&known, &add[i])) {
+
+            case NGX_OK:
+                break;
+
+            case NGX_DECLINED:
+                continue;
+
+            default:
+                return NGX_MCDS_BUSY;
+            }
+        }
+
+        text = ngx_array_push(&lines);
+        if (text == NULL) {
+            return NGX_MCDS_BUSY;
+        }
+
+        *text = add[i];
+    }
+
+    edit->kind = (ar->method == NGX_HTTP_PUT || removed)
+                 ? NGX_MCDS_ARRAY_REPLACE : NGX_MCDS_ARRAY_APPEND;
+
+    if (lines.nelts == 0) {
+
+        if (edit->kind == NGX_MCDS_ARRAY_APPEND || !content->found) {
+            edit->kind = NGX_MCDS_ARRAY_SAME;
+        }
+
+        return NGX_MCDS_OK;
+    }
+
+    edit->text = ngx_http_mcds_array_text(lines.elts, lines.nelts);
+
+    return edit->text ? NGX_MCDS_OK : NGX_MCDS_BUSY;
+}
+
+
+/* all values that there are */
+
+static ngx_int_t
+ngx_http_mcds_array_known(ngx_http_mcds_set_t *set,
+    ngx_mcds_array_content_t *content, ngx_mcds_value_t *added)
+{
+    u_char                  *p, *last, *end;
+    ngx_str_t                line, same;
+    ngx_mcds_array_place_t   place;
+
+    ngx_memzero(&place, sizeof(ngx_mcds_array_place_t));
+
+    while (ngx_mcds_array_next(content, &place, &line) == NGX_OK) {
+
+        if (ngx_http_mcds_line_same(set->pool, &line, &same) != NGX_OK
+            || ngx_http_mcds_set_add(set, &same) == NGX_ERROR)
+        {
+            return NGX_ERROR;
+        }
+    }
+
+    if (added == NULL) {
+        return NGX_OK;
+    }
+
+    p = added->data;
+    last = p + added->len;
+
+    while (p < last) {
+        end = memchr(p, LF, last - p);
+
+        line.data = p;
+        line.len = end - p;
+        p = end + 1;
+
+        if (ngx_http_mcds_set_add(set, &line) == NGX_ERROR) {
+            return NGX_ERROR;
+        }
+    }
+
+    return NGX_OK;
+}
+
+
+static ngx_mcds_value_t *
+ngx_http_mcds_array_text(ngx_str_t *line, ngx_uint_t n)
+{
+    u_char            *p;
+    size_t             len;
+    ngx_uint_t         i;
+    ngx_mcds_value_t  *text;
+
+    len = 0;
+
+    for (i = 0; i < n; i++) {
+        len += line[i].len + 1;
+    }
+
+    text = ngx_mcds_value_create(len + 2, ngx_cycle->log);
+    if (text == NULL) {
+        return NULL;
+    }
+
+    p = text->data;
+
+    for (i = 0; i < n; i++) {
+        p = ngx_cpymem(p, line[i].data, line[i].len);
+        *p++ = LF;
+    }
+
+    text->len = len;
+
+    return text;
+}
+
+
+static void
+ngx_http_mcds_array_done_handler(void *data, ngx_mcds_array_done_t *done)
+{
+    ngx_http_mcds_array_rest_t *ar = data;
+
+    ar->rc = done->rc;
+    ar->done = *done;
+
+    ngx_http_mcds_rest_done(&ar->rest);
+}
+
+
+static ngx_int_t
+ngx_http_mcds_array_answer(ngx_http_mcds_rest_t *rest)
+{
+    ngx_http_mcds_array_rest_t *ar = (ngx_http_mcds_array_rest_t *) rest;
+
+    ngx_http_request_t  *r;
+
+    r = rest->request;
+
+    if (ar->refused) {
+        return ngx_http_mcds_json_problem(r, NGX_HTTP_PRECONDITION_FAILED,
+                                          "the array is not, or no longer, "
+                                          "what the condition says");
+    }
+
+    if (ar->rc != NGX_MCDS_OK) {
+        return ngx_http_mcds_rest_failed(r, ar->rc);
+    }
+
+    if (ar->method & (NGX_HTTP_GET|NGX_HTTP_HEAD)) {
+
+        if (ngx_http_mcds_rest_etag(r, ar->cas, ar->crc) != NGX_OK) {
+            return NGX_HTTP_INTERNAL_SERVER_ERROR;
+        }
+
+        return ngx_http_mcds_text_send(r, &ar->text, ar->type);
+    }
+
+    if (ar->done.found
+        && ngx_http_mcds_rest_etag(r, ar->done.cas, ar->done.crc) != NGX_OK)
+    {
+        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+    }
+
+    return ngx_http_mcds_json_no_content(r);
+}
+
+
+/* the handler of the log phase */
+
+ngx_int_t
+ngx_http_mcds_push_handler(ngx_http_request_t *r)
+{
+    ngx_uint_t                   i;
+    ngx_http_mcds_ctx_t         *ctx;
+    ngx_http_mcds_data_conf_t   *dcf;
+    ngx_http_mcds_array_conf_t  *push;
+
+    dcf = ngx_http_get_module_loc_conf(r, ngx_http_mcds_data_module);
+
+    if (dcf->pushes == NULL || r != r->main) {
+        return NGX_OK;
+    }
+
+    ctx = ngx_http_mcds_get_ctx(r);
+
+    if (ctx && ctx->refresh) {
+        return NGX_OK;
+    }
+
+    push = dcf->pushes->elts;
+
+    for (i = 0; i < dcf->pushes->nelts; i++) {
+        if (ngx_http_mcds_push(r, dcf, &push[i]) != NGX_OK) {
+            ngx_http_mcds_push_lost(NGX_MCDS_BUSY);
+        }
+    }
+
+    return NGX_OK;
+}
+
+
+static ngx_int_t
+ngx_http_mcds_push(ngx_http_request_t *r, ngx_http_mcds_data_conf_t *dcf,
+    ngx_http_mcds_array_conf_t *conf)
+{
+    ngx_int_t         rc;
+    ngx_str_t         text, line;
+    ngx_mcds_array_t  array;
+
+    if (conf->filter) {
+
+        if (ngx_http_complex_value(r, conf->filter, &text) != NGX_OK) {
+            return NGX_ERROR;
+        }
+
+        if (text.len == 0 || (text.len == 1 && text.data[0] == '0')) {
+            return NGX_OK;
+        }
+    }
+
+    if (ngx_http_complex_value(r, &conf->value, &text) != NGX_OK) {
+        return NGX_ERROR;
+    }
+
+    if (text.len == 0) {
+        return NGX_OK;
+    }
+
+    rc = ngx_http_mcds_array_name(r, conf, dcf->pool, &array);
+
+    if (rc != NGX_OK) {
+        return rc == NGX_DECLINED ? NGX_OK : NGX_ERROR;
+    }
+
+    if (ngx_http_mcds_line_text(r->pool, &text, &text) != NGX_OK
+        || text.len >= NGX_MCDS_ARRAY_LINE)
+    {
+        return NGX_ERROR;
+    }
+
+    line.len = text.len + 1;
+    line.data = ngx_pnalloc(r->pool, line.len);
+
+    if (line.data == NULL) {
+        return NGX_ERROR;
+    }
+
+    *ngx_cpymem(line.data, text.data, text.len) = LF;
+
+    if (conf->unique) {
+        return ngx_http_mcds_push_unique(&array, &line);
+    }
+
+    return ngx_mcds_array_append(&array, &line, ngx_http_mcds_push_done,
+                                 NULL);
+}
+
+
+static ngx_int_t
+ngx_http_mcds_push_unique(ngx_mcds_array_t *array, ngx_str_t *line)
+{
+    ngx_int_t              rc;
+    ngx_http_mcds_push_t  *push;
+
+    push = ngx_alloc(sizeof(ngx_http_mcds_push_t) + line->len,
+                     ngx_cycle->log);
+    if (push == NULL) {
+        return NGX_ERROR;
+    }
+
+    push->line.data = (u_char *) push + sizeof(ngx_http_mcds_push_t);
+    push->line.len = line->len - 1;
+    ngx_memcpy(push->line.data, line->data, line->len);
+
+    rc = ngx_mcds_array_change(array, 1, ngx_http_mcds_push_edit,
+                               ngx_http_mcds_push_done, push);
+    if (rc != NGX_OK) {
+        ngx_free(push);
+    }
+
+    return rc;
+}
+
+
+static ngx_uint_t
+ngx_http_mcds_push_edit(void *data, ngx_mcds_array_content_t *content,
+    ngx_mcds_value_t *added, ngx_mcds_array_edit_t *edit)
+{
+    ngx_http_mcds_push_t *push = data;
+
+    ngx_int_t             rc;
+    ngx_pool_t           *pool;
+    ngx_http_mcds_set_t   known;
+
+    pool = ngx_create_pool(4096, ngx_cycle->log);
+    if (pool == NULL) {
+        return NGX_MCDS_BUSY;
+    }
+
+    ngx_memzero(&known, sizeof(ngx_http_mcds_set_t));
+    known.pool = pool;
+
+    rc = ngx_http_mcds_array_known(&known, content, added);
+
+    if (rc == NGX_OK && !ngx_http_mcds_set_has(&known, &push->line)) {
+
+        edit->kind = NGX_MCDS_ARRAY_APPEND;
+        edit->text = ngx_http_mcds_array_text(&push->line, 1);
+
+        if (edit->text == NULL) {
+            rc = NGX_ERROR;
+        }
+    }
+
+    ngx_destroy_pool(pool);
+
+    return rc == NGX_OK ? NGX_MCDS_OK : NGX_MCDS_BUSY;
+}
+
+
+static void
+ngx_http_mcds_push_done(void *data, ngx_mcds_array_done_t *done)
+{
+    if (data) {
+        ngx_free(data);
+    }
+
+    if (done->rc != NGX_MCDS_OK) {
+        ngx_http_mcds_push_lost(done->rc);
+    }
+}
+
+
+static void
+ngx_http_mcds_push_lost(ngx_uint_t rc)
+{
+    static ngx_uint_t  lost, said;
+    static ngx_msec_t  last;
+
+    lost++;
+
+    if (said && ngx_current_msec - last < NGX_HTTP_MCDS_PUSH_SAY) {
+        return;
+    }
+
+    ngx_log_error(NGX_LOG_WARN, ngx_cycle->log, 0,
+                  "\"mcds_array_push\" has lost %ui values, the last one: %s",
+                  lost, ngx_mcds_strerror(rc));
+
+    lost = 0;
+    said = 1;
+    last = ngx_current_msec;
+}

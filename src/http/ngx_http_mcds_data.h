@@ -1,0 +1,108 @@
+
+/*
+ * Copyright (C) mcds authors
+ *
+ * The module of arrays and tables: data that requests share.
+ */
+
+
+#ifndef _NGX_HTTP_MCDS_DATA_H_INCLUDED_
+#define _NGX_HTTP_MCDS_DATA_H_INCLUDED_
+
+
+#include <ngx_config.h>
+#include <ngx_core.h>
+#include <ngx_http.h>
+#include "ngx_http_mcds_module.h"
+#include "ngx_mcds_array.h"
+#include "ngx_mcds_table.h"
+
+
+typedef struct {
+    ngx_http_complex_value_t    name;
+    ngx_uint_t                  max;
+    ngx_uint_t                  unique;
+
+    /* of mcds_array_push */
+    ngx_http_complex_value_t    value;
+    ngx_http_complex_value_t   *filter;
+} ngx_http_mcds_array_conf_t;
+
+
+typedef struct {
+    ngx_http_complex_value_t    name;
+    uint32_t                    ttl;
+    ngx_msec_t                  keep;
+} ngx_http_mcds_table_conf_t;
+
+
+typedef struct {
+    ngx_int_t                   index;     /* of the variable */
+    ngx_http_complex_value_t    table;
+    ngx_http_complex_value_t    key;
+    ngx_http_complex_value_t   *other;     /* the default, or NULL */
+    ngx_msec_t                  keep;
+    ngx_uint_t                  late;      /* not in the rewrite phase */
+} ngx_http_mcds_get_t;
+
+
+typedef struct {
+    ngx_mcds_pool_t            *pool;
+    ngx_uint_t                  methods;   /* 0: not said */
+    ngx_array_t                *pushes;    /* ngx_http_mcds_array_conf_t */
+    ngx_array_t                *gets;      /* ngx_http_mcds_get_t */
+    ngx_http_mcds_array_conf_t *array;
+    ngx_http_mcds_table_conf_t *table;
+
+    char                       *directive; /* that needs the pool */
+    ngx_http_mcds_place_t       place;
+    ngx_http_mcds_loc_conf_t   *mlcf;
+} ngx_http_mcds_data_conf_t;
+
+
+typedef struct {
+    ngx_array_t                 confs;     /* ngx_http_mcds_data_conf_t *, that
+                                              need a pool */
+    ngx_uint_t                  pushes;
+    ngx_uint_t                  early;     /* gets in the rewrite phase */
+    ngx_uint_t                  late;
+} ngx_http_mcds_data_main_t;
+
+
+/* directives */
+
+char *ngx_http_mcds_array(ngx_conf_t *cf, ngx_command_t *cmd, void *conf);
+char *ngx_http_mcds_array_push(ngx_conf_t *cf, ngx_command_t *cmd,
+    void *conf);
+char *ngx_http_mcds_table(ngx_conf_t *cf, ngx_command_t *cmd, void *conf);
+char *ngx_http_mcds_table_get(ngx_conf_t *cf, ngx_command_t *cmd,
+    void *conf);
+
+
+/*
+ * needs: notes that what is configured here needs a pool.  value: compiles a
+ * text that may hold variables.  off: NGX_OK if the directive has that one
+ * word, which is obeyed; NGX_DECLINED; NGX_ERROR: there are others (logged).
+ */
+
+void ngx_http_mcds_data_needs(ngx_conf_t *cf, ngx_command_t *cmd,
+    ngx_http_mcds_data_conf_t *dcf);
+char *ngx_http_mcds_data_value(ngx_conf_t *cf, ngx_str_t *text,
+    ngx_http_complex_value_t *cv);
+char *ngx_http_mcds_data_invalid(ngx_conf_t *cf, ngx_command_t *cmd,
+    ngx_str_t *value);
+
+
+/* handlers */
+
+ngx_int_t ngx_http_mcds_array_handler(ngx_http_request_t *r);
+ngx_int_t ngx_http_mcds_push_handler(ngx_http_request_t *r);
+ngx_int_t ngx_http_mcds_table_handler(ngx_http_request_t *r);
+ngx_int_t ngx_http_mcds_get_early_handler(ngx_http_request_t *r);
+ngx_int_t ngx_http_mcds_get_late_handler(ngx_http_request_t *r);
+
+
+extern ngx_module_t  ngx_http_mcds_data_module;
+
+
+#endif /* _NGX_HTTP_MCDS_DATA_H_INCLUDED_ */

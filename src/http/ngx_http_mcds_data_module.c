@@ -1,0 +1,438 @@
+
+/*
+ * Copyright (C) mcds authors
+ */
+
+
+#include <ngx_config.h>
+#include <ngx_core.h>
+#include <ngx_http.h>
+#include <jansson.h>
+#include "ngx_http_mcds_data.h"
+
+
+#define NGX_HTTP_MCDS_LEVELS                                                  \
+    NGX_HTTP_MAIN_CONF|NGX_HTTP_SRV_CONF|NGX_HTTP_LOC_CONF
+
+
+static char *ngx_http_mcds_methods(ngx_conf_t *cf, ngx_command_t *cmd,
+    void *conf);
+static void *ngx_http_mcds_data_create_main(ngx_conf_t *cf);
+static void *ngx_http_mcds_data_create_loc(ngx_conf_t *cf);
+static char *ngx_http_mcds_data_merge_loc(ngx_conf_t *cf, void *parent,
+    void *child);
+static void ngx_http_mcds_data_merge_handler(ngx_conf_t *cf,
+    ngx_http_mcds_data_conf_t *prev, ngx_http_mcds_data_conf_t *conf);
+static ngx_int_t ngx_http_mcds_data_init(ngx_conf_t *cf);
+static ngx_int_t ngx_http_mcds_data_add_handler(ngx_conf_t *cf,
+    ngx_uint_t phase, ngx_http_handler_pt handler);
+static ngx_int_t ngx_http_mcds_data_init_process(ngx_cycle_t *cycle);
+
+
+static struct {
+    ngx_str_t     name;
+    ngx_uint_t    method;
+} ngx_http_mcds_method_names[] = {
+    { ngx_string("GET"), NGX_HTTP_GET|NGX_HTTP_HEAD },
+    { ngx_string("HEAD"), NGX_HTTP_GET|NGX_HTTP_HEAD },
+    { ngx_string("POST"), NGX_HTTP_POST },
+    { ngx_string("PUT"), NGX_HTTP_PUT },
+    { ngx_string("PATCH"), NGX_HTTP_PATCH },
+    { ngx_string("DELETE"), NGX_HTTP_DELETE },
+    { ngx_null_string, 0 }
+};
+
+
+static ngx_command_t  ngx_http_mcds_data_commands[] = {
+
+    { ngx_string("mcds_array"),
+      NGX_HTTP_LOC_CONF|NGX_HTTP_LIF_CONF|NGX_CONF_1MORE,
+      ngx_http_mcds_array,
+      NGX_HTTP_LOC_CONF_OFFSET,
+      0,
+      NULL },
+
+    { ngx_string("mcds_array_push"),
+      NGX_HTTP_MCDS_LEVELS|NGX_CONF_1MORE,
+      ngx_http_mcds_array_push,
+      NGX_HTTP_LOC_CONF_OFFSET,
+      0,
+      NULL },
+
+    { ngx_string("mcds_table"),
+      NGX_HTTP_LOC_CONF|NGX_HTTP_LIF_CONF|NGX_CONF_1MORE,
+      ngx_http_mcds_table,
+      NGX_HTTP_LOC_CONF_OFFSET,
+      0,
+      NULL },
+
+    { ngx_string("mcds_table_get"),
+      NGX_HTTP_MCDS_LEVELS|NGX_CONF_1MORE,
+      ngx_http_mcds_table_get,
+      NGX_HTTP_LOC_CONF_OFFSET,
+      0,
+      NULL },
+
+    { ngx_string("mcds_methods"),
+      NGX_HTTP_MCDS_LEVELS|NGX_CONF_1MORE,
+      ngx_http_mcds_methods,
+      NGX_HTTP_LOC_CONF_OFFSET,
+      0,
+      NULL },
+
+      ngx_null_command
+};
+
+
+static ngx_http_module_t  ngx_http_mcds_data_module_ctx = {
+    NULL,                                  /* preconfiguration */
+    ngx_http_mcds_data_init,               /* postconfiguration */
+
+    ngx_http_mcds_data_create_main,        /* create main configuration */
+    NULL,                                  /* init main configuration */
+
+    NULL,                                  /* create server configuration */
+    NULL,                                  /* merge server configuration */
+
+    ngx_http_mcds_data_create_loc,         /* create location configuration */
+    ngx_http_mcds_data_merge_loc           /* merge location configuration */
+};
+
+
+ngx_module_t  ngx_http_mcds_data_module = {
+    NGX_MODULE_V1,
+    &ngx_http_mcds_data_module_ctx,        /* module context */
+    ngx_http_mcds_data_commands,           /* module directives */
+    NGX_HTTP_MODULE,                       /* module type */
+    NULL,                                  /* init master */
+    NULL,                                  /* init module */
+    ngx_http_mcds_data_init_process,       /* init process */
+    NULL,                                  /* init thread */
+    NULL,                                  /* exit thread */
+    NULL,                                  /* exit process */
+    NULL,                                  /* exit master */
+    NGX_MODULE_V1_PADDING
+};
+
+
+static char *
+ngx_http_mcds_methods(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
+{
+    ngx_http_mcds_data_conf_t *dcf = conf;
+
+    ngx_str_t   *value;
+    ngx_uint_t   i, m;
+
+    if (dcf->methods) {
+        return "is duplicate";
+    }
+
+    value = cf->args->elts;
+
+    for (i = 1; i < cf->args->nelts; i++) {
+
+        for (m = 0; ngx_http_mcds_method_names[m].method; m++) {
+            if (ngx_http_mcds_method_names[m].name.len == value[i].len
+                && ngx_strncmp(ngx_http_mcds_method_names[m].name.data,
+                               value[i].data, value[i].len)
+                   == 0)
+            {
+                break;
+            }
+        }
+
+        if (ngx_http_mcds_method_names[m].method == 0) {
+            ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                               "invalid method \"%V\" in \"%V\", it must be "
+                               "GET, HEAD, POST, PUT, PATCH or DELETE",
+                               &value[i], &cmd->name);
+            return NGX_CONF_ERROR;
+        }
+
+        dcf->methods |= ngx_http_mcds_method_names[m].method;
+    }
+
+    return NGX_CONF_OK;
+}
+
+
+void
+ngx_http_mcds_data_needs(ngx_conf_t *cf, ngx_command_t *cmd,
+    ngx_http_mcds_data_conf_t *dcf)
+{
+    if (dcf->directive == NULL) {
+        dcf->directive = (char *) cmd->name.data;
+        ngx_http_mcds_set_place(cf, &dcf->place);
+    }
+}
+
+
+char *
+ngx_http_mcds_data_value(ngx_conf_t *cf, ngx_str_t *text,
+    ngx_http_complex_value_t *cv)
+{
+    ngx_http_compile_complex_value_t  ccv;
+
+    ngx_memzero(&ccv, sizeof(ngx_http_compile_complex_value_t));
+
+    ccv.cf = cf;
+    ccv.value = text;
+    ccv.complex_value = cv;
+
+    return ngx_http_compile_complex_value(&ccv) == NGX_OK ? NGX_CONF_OK
+                                                          : NGX_CONF_ERROR;
+}
+
+
+char *
+ngx_http_mcds_data_invalid(ngx_conf_t *cf, ngx_command_t *cmd,
+    ngx_str_t *value)
+{
+    ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                       "invalid parameter \"%V\" in \"%V\"", value,
+                       &cmd->name);
+
+    return NGX_CONF_ERROR;
+}
+
+
+static void *
+ngx_http_mcds_data_create_main(ngx_conf_t *cf)
+{
+    ngx_http_mcds_data_main_t  *dmcf;
+
+    dmcf = ngx_pcalloc(cf->pool, sizeof(ngx_http_mcds_data_main_t));
+    if (dmcf == NULL) {
+        return NULL;
+    }
+
+    if (ngx_array_init(&dmcf->confs, cf->pool, 8,
+                       sizeof(ngx_http_mcds_data_conf_t *))
+        != NGX_OK)
+    {
+        return NULL;
+    }
+
+    return dmcf;
+}
+
+
+static void *
+ngx_http_mcds_data_create_loc(ngx_conf_t *cf)
+{
+    ngx_http_mcds_data_conf_t  *conf;
+
+    conf = ngx_pcalloc(cf->pool, sizeof(ngx_http_mcds_data_conf_t));
+    if (conf == NULL) {
+        return NULL;
+    }
+
+    /*
+     * set by ngx_pcalloc():
+     *
+     *     conf->pool = NULL;
+     *     conf->methods = 0;
+     *     conf->array = NULL;
+     *     conf->table = NULL;
+     *     conf->directive = NULL;
+     *     conf->mlcf = NULL;
+     */
+
+    conf->pushes = NGX_CONF_UNSET_PTR;
+    conf->gets = NGX_CONF_UNSET_PTR;
+
+    return conf;
+}
+
+
+static char *
+ngx_http_mcds_data_merge_loc(ngx_conf_t *cf, void *parent, void *child)
+{
+    ngx_http_mcds_data_conf_t *prev = parent;
+    ngx_http_mcds_data_conf_t *conf = child;
+
+    ngx_uint_t                   i;
+    ngx_http_mcds_get_t         *get;
+    ngx_http_mcds_data_conf_t  **p;
+    ngx_http_mcds_data_main_t   *dmcf;
+    ngx_http_mcds_main_conf_t   *mmcf;
+
+    ngx_http_mcds_data_merge_handler(cf, prev, conf);
+
+    if (conf->methods == 0) {
+        conf->methods = prev->methods ? prev->methods
+                                      : NGX_HTTP_GET|NGX_HTTP_HEAD;
+    }
+
+    ngx_conf_merge_ptr_value(conf->pushes, prev->pushes, NULL);
+    ngx_conf_merge_ptr_value(conf->gets, prev->gets, NULL);
+
+    if (conf->directive == NULL) {
+        conf->directive = prev->directive;
+        conf->place = prev->place;
+    }
+
+    if (conf->pushes == NULL && conf->gets == NULL && conf->array == NULL
+        && conf->table == NULL)
+    {
+        return NGX_CONF_OK;
+    }
+
+    dmcf = ngx_http_conf_get_module_main_conf(cf, ngx_http_mcds_data_module);
+    mmcf = ngx_http_conf_get_module_main_conf(cf, ngx_http_mcds_module);
+
+    mmcf->used = 1;
+
+    if (conf->pushes) {
+        dmcf->pushes = 1;
+    }
+
+    if (conf->gets) {
+        get = conf->gets->elts;
+
+        for (i = 0; i < conf->gets->nelts; i++) {
+            dmcf->late |= get[i].late;
+            dmcf->early |= !get[i].late;
+        }
+    }
+
+    /* its pool is known when all levels are merged */
+
+    conf->mlcf = ngx_http_conf_get_module_loc_conf(cf, ngx_http_mcds_module);
+
+    p = ngx_array_push(&dmcf->confs);
+    if (p == NULL) {
+        return NGX_CONF_ERROR;
+    }
+
+    *p = conf;
+
+    return NGX_CONF_OK;
+}
+
+
+/* as proxy_pass: "if" and "limit_except" are still that location */
+
+static void
+ngx_http_mcds_data_merge_handler(ngx_conf_t *cf,
+    ngx_http_mcds_data_conf_t *prev, ngx_http_mcds_data_conf_t *conf)
+{
+    ngx_http_core_loc_conf_t  *clcf;
+
+    clcf = ngx_http_conf_get_module_loc_conf(cf, ngx_http_core_module);
+
+    if (conf->array || conf->table || !(clcf->noname || clcf->lmt_excpt)) {
+        return;
+    }
+
+    conf->array = prev->array;
+    conf->table = prev->table;
+
+    if (!clcf->lmt_excpt || clcf->handler) {
+        return;
+    }
+
+    if (conf->array) {
+        clcf->handler = ngx_http_mcds_array_handler;
+    }
+
+    if (conf->table) {
+        clcf->handler = ngx_http_mcds_table_handler;
+    }
+}
+
+
+static ngx_int_t
+ngx_http_mcds_data_init(ngx_conf_t *cf)
+{
+    ngx_uint_t                   i;
+    ngx_http_mcds_data_conf_t   *conf, **confs;
+    ngx_http_mcds_data_main_t   *dmcf;
+
+    dmcf = ngx_http_conf_get_module_main_conf(cf, ngx_http_mcds_data_module);
+
+    confs = dmcf->confs.elts;
+
+    for (i = 0; i < dmcf->confs.nelts; i++) {
+        conf = confs[i];
+
+        conf->pool = conf->mlcf->pool;
+
+        if (conf->pool == NULL) {
+            conf->pool = ngx_http_mcds_choose_pool(cf, NULL, conf->directive,
+                                                   &conf->place);
+            if (conf->pool == NULL) {
+                return NGX_ERROR;
+            }
+        }
+
+        if (conf->table
+            && conf->table->ttl
+            && ngx_http_mcds_needs_ttl(cf, conf->pool,
+                                       "ttl\" of \"mcds_table", &conf->place)
+               != NGX_OK)
+        {
+            return NGX_ERROR;
+        }
+    }
+
+    if (dmcf->early
+        && (ngx_http_mcds_data_add_handler(cf, NGX_HTTP_SERVER_REWRITE_PHASE,
+                                           ngx_http_mcds_get_early_handler)
+            != NGX_OK
+            || ngx_http_mcds_data_add_handler(cf, NGX_HTTP_REWRITE_PHASE,
+                                              ngx_http_mcds_get_early_handler)
+               != NGX_OK))
+    {
+        return NGX_ERROR;
+    }
+
+    if (dmcf->late
+        && ngx_http_mcds_data_add_handler(cf, NGX_HTTP_PREACCESS_PHASE,
+                                          ngx_http_mcds_get_late_handler)
+           != NGX_OK)
+    {
+        return NGX_ERROR;
+    }
+
+    if (dmcf->pushes
+        && ngx_http_mcds_data_add_handler(cf, NGX_HTTP_LOG_PHASE,
+                                          ngx_http_mcds_push_handler)
+           != NGX_OK)
+    {
+        return NGX_ERROR;
+    }
+
+    return NGX_OK;
+}
+
+
+static ngx_int_t
+ngx_http_mcds_data_add_handler(ngx_conf_t *cf, ngx_uint_t phase,
+    ngx_http_handler_pt handler)
+{
+    ngx_http_handler_pt        *h;
+    ngx_http_core_main_conf_t  *cmcf;
+
+    cmcf = ngx_http_conf_get_module_main_conf(cf, ngx_http_core_module);
+
+    h = ngx_array_push(&cmcf->phases[phase].handlers);
+    if (h == NULL) {
+        return NGX_ERROR;
+    }
+
+    *h = handler;
+
+    return NGX_OK;
+}
+
+
+/* not when the first object is parsed, since it reads a device */
+
+static ngx_int_t
+ngx_http_mcds_data_init_process(ngx_cycle_t *cycle)
+{
+    json_object_seed(0);
+
+    return NGX_OK;
+}

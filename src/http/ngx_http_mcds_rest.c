@@ -1,0 +1,837 @@
+
+/*
+ * Copyright (C) mcds authors
+ *
+ * What arrays and tables have in common as resources of HTTP.
+ */
+
+
+#include <ngx_config.h>
+#include <ngx_core.h>
+#include <ngx_http.h>
+#include "ngx_mcds.h"
+#include "ngx_http_mcds_json.h"
+#include "ngx_http_mcds_rest.h"
+
+
+/* pieces of an answer, bytes */
+#define NGX_HTTP_MCDS_PIECE       16384
+
+/* an ETag: quotes, CAS, "-", CRC */
+#define NGX_HTTP_MCDS_TAG         (2 + 16 + 1 + 8)
+
+
+static ngx_int_t ngx_http_mcds_rest_methods(ngx_http_request_t *r,
+    ngx_uint_t methods);
+static void ngx_http_mcds_rest_body_handler(ngx_http_request_t *r);
+static ngx_int_t ngx_http_mcds_rest_collect(ngx_http_mcds_rest_t *rest);
+static ngx_int_t ngx_http_mcds_rest_append(ngx_http_mcds_rest_t *rest,
+    ngx_buf_t *b);
+static void ngx_http_mcds_rest_run(ngx_http_mcds_rest_t *rest);
+static void ngx_http_mcds_rest_resume_handler(ngx_event_t *ev);
+static void ngx_http_mcds_rest_cleanup(void *data);
+static ngx_uint_t ngx_http_mcds_rest_listed(ngx_str_t *list, u_char *tag,
+    size_t len);
+static ngx_table_elt_t *ngx_http_mcds_rest_header(ngx_http_request_t *r,
+    char *name);
+static ngx_uint_t ngx_http_mcds_rest_type(ngx_str_t *text, char *type);
+
+
+static struct {
+    ngx_uint_t    method;
+    char         *name;
+} ngx_http_mcds_rest_names[] = {
+    { NGX_HTTP_GET, "GET, HEAD" },
+    { NGX_HTTP_POST, "POST" },
+    { NGX_HTTP_PUT, "PUT" },
+    { NGX_HTTP_PATCH, "PATCH" },
+    { NGX_HTTP_DELETE, "DELETE" },
+    { 0, NULL }
+};
+
+
+ngx_int_t
+ngx_http_mcds_rest_allow(ngx_http_request_t *r, ngx_uint_t methods,
+    ngx_uint_t possible)
+{
+    methods &= possible;
+
+    if (r->method & methods) {
+        return NGX_DECLINED;
+    }
+
+    if (ngx_http_discard_request_body(r) != NGX_OK
+        || ngx_http_mcds_rest_methods(r, methods) != NGX_OK)
+    {
+        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+    }
+
+    if (r->method & NGX_HTTP_OPTIONS) {
+        return ngx_http_mcds_json_no_content(r);
+    }
+
+    return ngx_http_mcds_json_problem(r, NGX_HTTP_NOT_ALLOWED,
+                                      (r->method & possible)
+                                      ? "mcds_methods does not allow this "
+                                        "method"
+                                      : "there is no such method here");
+}
+
+
+/* the header Allow */
+
+static ngx_int_t
+ngx_http_mcds_rest_methods(ngx_http_request_t *r, ngx_uint_t methods)
+{
+    u_char      *allow, *p;
+    ngx_uint_t   i;
+
+    allow = ngx_pnalloc(r->pool, sizeof("GET, HEAD, POST, PUT, PATCH, DELETE, "
+                                        "OPTIONS"));
+    if (allow == NULL) {
+        return NGX_ERROR;
+    }
+
+    p = allow;
+
+    for (i = 0; ngx_http_mcds_rest_names[i].name; i++) {
+        if (methods & ngx_http_mcds_rest_names[i].method) {
+            p = ngx_sprintf(p, "%s, ", ngx_http_mcds_rest_names[i].name);
+        }
+    }
+
+    (void) ngx_sprintf(p, "OPTIONS%Z");
+
+    return ngx_http_mcds_json_header(r, "Allow", (char *) allow);
+}
+
+
+void *
+ngx_http_mcds_rest_create(ngx_http_request_t *r, size_t size)
+{
+    ngx_pool_t             *pool;
+    ngx_pool_cleanup_t     *cln;
+    ngx_http_mcds_rest_t   *rest;
+
+    cln = ngx_pool_cleanup_add(r->pool, 0);
+    if (cln == NULL) {
+        return NULL;
+    }
+
+    pool = ngx_create_pool(ngx_max(size + 1024, 4096), ngx_cycle->log);
+    if (pool == NULL) {
+        return NULL;
+    }
+
+    rest = ngx_pcalloc(pool, size);
+    if (rest == NULL) {
+        ngx_destroy_pool(pool);
+        return NULL;
+    }
+
+    cln->handler = ngx_http_mcds_rest_cleanup;
+    cln->data = rest;
+
+    rest->request = r;
+    rest->pool = pool;
+    rest->body.data = (u_char *) "";
+
+    rest->resume.handler = ngx_http_mcds_rest_resume_handler;
+    rest->resume.data = rest;
+    rest->resume.log = r->connection->log;
+
+    return rest;
+}
+
+
+ngx_int_t
+ngx_http_mcds_rest_begin(ngx_http_mcds_rest_t *rest,
+    ngx_http_mcds_rest_pt start)
+{
+    ngx_int_t            rc;
+    ngx_http_request_t  *r;
+
+    r = rest->request;
+
+    rest->start = start;
+
+    if (r->method & (NGX_HTTP_POST|NGX_HTTP_PUT|NGX_HTTP_PATCH)) {
+
+        if (r->headers_in.content_length_n > NGX_HTTP_MCDS_BODY) {
+
+            if (ngx_http_discard_request_body(r) != NGX_OK) {
+                return NGX_HTTP_INTERNAL_SERVER_ERROR;
+            }
+
+            return ngx_http_mcds_json_problem(r,
+                                          NGX_HTTP_REQUEST_ENTITY_TOO_LARGE,
+                                          "the body is larger than 1 MB");
+        }
+
+        r->request_body_no_buffering = 1;
+
+        rc = ngx_http_read_client_request_body(r,
+                                           ngx_http_mcds_rest_body_handler);
+
+        return (rc >= NGX_HTTP_SPECIAL_RESPONSE) ? rc : NGX_DONE;
+    }
+
+    rc = ngx_http_discard_request_body(r);
+    if (rc != NGX_OK) {
+        return rc;
+    }
+
+    r->main->count++;
+
+    ngx_http_mcds_rest_run(rest);
+
+    return NGX_DONE;
+}
+
+
+/* reads the body into memory; at first, and each time there is more of it */
+
+static void
+ngx_http_mcds_rest_body_handler(ngx_http_request_t *r)
+{
+    ngx_int_t              rc;
+    ngx_pool_cleanup_t    *cln;
+    ngx_http_mcds_rest_t  *rest;
+
+    for (cln = r->pool->cleanup; cln; cln = cln->next) {
+        if (cln->handler == ngx_http_mcds_rest_cleanup) {
+            break;
+        }
+    }
+
+    if (cln == NULL) {
+        ngx_http_finalize_request(r, NGX_HTTP_INTERNAL_SERVER_ERROR);
+        return;
+    }
+
+    rest = cln->data;
+
+    for ( ;; ) {
+
+        rc = ngx_http_mcds_rest_collect(rest);
+
+        if (rc == NGX_DECLINED) {
+            rc = ngx_http_mcds_json_problem(r,
+                                            NGX_HTTP_REQUEST_ENTITY_TOO_LARGE,
+                                            "the body is larger than 1 MB");
+            ngx_http_finalize_request(r, rc);
+            return;
+        }
+
+        if (rc != NGX_OK) {
+            ngx_http_finalize_request(r, NGX_HTTP_INTERNAL_SERVER_ERROR);
+            return;
+        }
+
+        if (!r->reading_body) {
+            break;
+        }
+
+        rc = ngx_http_read_unbuffered_request_body(r);
+
+        if (rc >= NGX_HTTP_SPECIAL_RESPONSE) {
+            ngx_http_finalize_request(r, rc);
+            return;
+        }
+
+        if (rc == NGX_AGAIN && r->request_body->bufs == NULL) {
+            r->read_event_handler = ngx_http_mcds_rest_body_handler;
+            return;
+        }
+    }
+
+    ngx_http_mcds_rest_run(rest);
+}
+
+
+/* NGX_DECLINED: it is too large */
+
+static ngx_int_t
+ngx_http_mcds_rest_collect(ngx_http_mcds_rest_t *rest)
+{
+    ngx_int_t            rc;
+    ngx_chain_t         *cl, *ln;
+    ngx_http_request_t  *r;
+
+    r = rest->request;
+
+    if (r->request_body == NULL) {
+        return NGX_OK;
+    }
+
+    cl = r->request_body->bufs;
+    r->request_body->bufs = NULL;
+
+    while (cl) {
+
+        rc = ngx_http_mcds_rest_append(rest, cl->buf);
+
+        if (rc != NGX_OK) {
+            return rc;
+        }
+
+        ln = cl;
+        cl = cl->next;
+        ngx_free_chain(r->pool, ln);
+    }
+
+    return NGX_OK;
+}
+
+
+static ngx_int_t
+ngx_http_mcds_rest_append(ngx_http_mcds_rest_t *rest, ngx_buf_t *b)
+{
+    off_t       len;
+    size_t      room;
+    u_char     *p;
+    ssize_t     n;
+    ngx_str_t  *body;
+
+    len = ngx_buf_size(b);
+    body = &rest->body;
+
+    if (len > (off_t) (NGX_HTTP_MCDS_BODY - body->len)) {
+        return NGX_DECLINED;
+    }
+
+    if ((size_t) len > rest->room) {
+        room = ngx_max(2 * (body->len + (size_t) len), 4096);
+
+        p = ngx_pnalloc(rest->pool, room);
+        if (p == NULL) {
+            return NGX_ERROR;
+        }
+
+        if (body->len) {
+            ngx_memcpy(p, body->data, body->len);
+        }
+
+        body->data = p;
+        rest->room = room - body->len;
+    }
+
+    p = body->data + body->len;
+
+    if (ngx_buf_in_memory(b)) {
+        ngx_memcpy(p, b->pos, len);
+        b->pos = b->last;
+
+    } else if (len) {
+
+        /* read by somebody else, who did not want it in memory */
+
+        n = ngx_read_file(b->file, p, len, b->file_pos);
+
+        if (n != (ssize_t) len) {
+            return NGX_ERROR;
+        }
+
+        b->file_pos = b->file_last;
+    }
+
+    body->len += len;
+    rest->room -= len;
+
+    return NGX_OK;
+}
+
+
+static void
+ngx_http_mcds_rest_run(ngx_http_mcds_rest_t *rest)
+{
+    ngx_int_t            rc;
+    ngx_table_elt_t     *h;
+    ngx_http_request_t  *r;
+
+    r = rest->request;
+
+    if (!(r->method & (NGX_HTTP_GET|NGX_HTTP_HEAD))) {
+
+        /* conditions are judged before a change, not by what was answered */
+
+        r->disable_not_modified = 1;
+
+        h = r->headers_in.if_match;
+
+        if (h) {
+            rest->match = h->value;
+        }
+
+        h = r->headers_in.if_none_match;
+
+        if (h) {
+            rest->none_match = h->value;
+        }
+    }
+
+    rc = rest->start(rest);
+
+    if (rc != NGX_AGAIN) {
+        ngx_http_finalize_request(r, rc);
+        return;
+    }
+
+    r->write_event_handler = ngx_http_request_empty_handler;
+
+    /* a body that is still being discarded is read by its own handler */
+
+    if (r == r->main && !r->discard_body) {
+        r->read_event_handler = ngx_http_test_reading;
+
+        if (ngx_handle_read_event(r->connection->read, 0) != NGX_OK) {
+            ngx_http_finalize_request(r, NGX_HTTP_INTERNAL_SERVER_ERROR);
+        }
+    }
+}
+
+
+void
+ngx_http_mcds_rest_done(ngx_http_mcds_rest_t *rest)
+{
+    if (--rest->waiting) {
+        return;
+    }
+
+    if (rest->request == NULL) {
+        ngx_destroy_pool(rest->pool);
+        return;
+    }
+
+    ngx_post_event(&rest->resume, &ngx_posted_events);
+}
+
+
+static void
+ngx_http_mcds_rest_resume_handler(ngx_event_t *ev)
+{
+    ngx_int_t              rc;
+    ngx_connection_t      *c;
+    ngx_http_request_t    *r;
+    ngx_http_mcds_rest_t  *rest;
+
+    rest = ev->data;
+    r = rest->request;
+    c = r->connection;
+
+    ngx_http_set_log_request(c->log, r);
+
+    ngx_log_debug0(NGX_LOG_DEBUG_HTTP, c->log, 0, "mcds rest resume");
+
+    rc = rest->answer(rest);
+
+    if (rc != NGX_AGAIN) {
+
+        if (r == r->main && !r->discard_body) {
+            r->read_event_handler = ngx_http_block_reading;
+        }
+
+        ngx_http_finalize_request(r, rc);
+    }
+
+    ngx_http_run_posted_requests(c);
+}
+
+
+static void
+ngx_http_mcds_rest_cleanup(void *data)
+{
+    ngx_http_mcds_rest_t *rest = data;
+
+    if (rest->resume.posted) {
+        ngx_delete_posted_event(&rest->resume);
+    }
+
+    rest->request = NULL;
+
+    if (rest->waiting == 0) {
+        ngx_destroy_pool(rest->pool);
+    }
+}
+
+
+ngx_int_t
+ngx_http_mcds_rest_etag(ngx_http_request_t *r, uint64_t cas, uint32_t crc)
+{
+    ngx_table_elt_t  *h;
+
+    if (cas == 0) {
+        return NGX_OK;
+    }
+
+    h = ngx_list_push(&r->headers_out.headers);
+    if (h == NULL) {
+        return NGX_ERROR;
+    }
+
+    h->value.data = ngx_pnalloc(r->pool, NGX_HTTP_MCDS_TAG);
+    if (h->value.data == NULL) {
+        h->hash = 0;
+        return NGX_ERROR;
+    }
+
+    h->hash = 1;
+#if (nginx_version >= 1023000)
+    h->next = NULL;
+#endif
+    ngx_str_set(&h->key, "ETag");
+    h->value.len = ngx_sprintf(h->value.data, "\"%xL-%08xD\"", cas, crc)
+                   - h->value.data;
+
+    r->headers_out.etag = h;
+
+    return NGX_OK;
+}
+
+
+ngx_uint_t
+ngx_http_mcds_rest_match(ngx_http_mcds_rest_t *rest, ngx_uint_t found,
+    uint64_t cas, uint32_t crc)
+{
+    u_char  tag[NGX_HTTP_MCDS_TAG];
+    size_t  len;
+
+    len = 0;
+
+    if (found) {
+        len = ngx_sprintf(tag, "\"%xL-%08xD\"", cas, crc) - tag;
+    }
+
+    if (rest->match.len && !ngx_http_mcds_rest_listed(&rest->match, tag, len))
+    {
+        return 0;
+    }
+
+    if (rest->none_match.len
+        && ngx_http_mcds_rest_listed(&rest->none_match, tag, len))
+    {
+        return 0;
+    }
+
+    return 1;
+}
+
+
+/* a weak tag is a strong one that gzip has changed */
+
+static ngx_uint_t
+ngx_http_mcds_rest_listed(ngx_str_t *list, u_char *tag, size_t len)
+{
+    u_char  *p, *last, *start;
+
+    if (len == 0) {
+        return 0;
+    }
+
+    if (list->len == 1 && list->data[0] == '*') {
+        return 1;
+    }
+
+    p = list->data;
+    last = p + list->len;
+
+    while (p < last) {
+
+        if (*p != '"') {
+            p++;
+            continue;
+        }
+
+        start = p++;
+
+        while (p < last && *p != '"') {
+            p++;
+        }
+
+        if (p == last) {
+            return 0;
+        }
+
+        p++;
+
+        if ((size_t) (p - start) == len && ngx_memcmp(start, tag, len) == 0) {
+            return 1;
+        }
+    }
+
+    return 0;
+}
+
+
+ngx_int_t
+ngx_http_mcds_rest_failed(ngx_http_request_t *r, ngx_uint_t rc)
+{
+    char        *detail;
+    ngx_uint_t   status;
+
+    status = NGX_HTTP_SERVICE_UNAVAILABLE;
+
+    switch (rc) {
+
+    case NGX_MCDS_EXISTS:
+        status = NGX_HTTP_CONFLICT;
+        detail = "others have changed it at the same time, too often";
+        break;
+
+    case NGX_MCDS_TOO_LARGE:
+        status = NGX_HTTP_INSUFFICIENT_STORAGE;
+        detail = "it is too large";
+        break;
+
+    case NGX_MCDS_SERVER_ERROR:
+        detail = "memcached has refused it";
+        break;
+
+    case NGX_MCDS_TIMEOUT:
+    case NGX_MCDS_CLOSED:
+    case NGX_MCDS_PROTOCOL:
+        detail = (r->method & (NGX_HTTP_GET|NGX_HTTP_HEAD))
+                 ? "memcached has not answered"
+                 : "memcached has not answered, it is not known whether it "
+                   "was done";
+        break;
+
+    default:
+        detail = (r->method & (NGX_HTTP_GET|NGX_HTTP_HEAD))
+                 ? "memcached cannot be asked"
+                 : "memcached cannot be asked, nothing was done";
+    }
+
+    if (status == NGX_HTTP_SERVICE_UNAVAILABLE
+        && ngx_http_mcds_json_header(r, "Retry-After", "1") != NGX_OK)
+    {
+        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+    }
+
+    return ngx_http_mcds_json_problem(r, status, detail);
+}
+
+
+ngx_uint_t
+ngx_http_mcds_rest_wants(ngx_http_request_t *r)
+{
+    ngx_str_t         format;
+    ngx_table_elt_t  *h;
+
+    if (ngx_http_arg(r, (u_char *) "format", 6, &format) == NGX_OK) {
+
+        if (format.len == 4 && ngx_strncmp(format.data, "text", 4) == 0) {
+            return NGX_HTTP_MCDS_TEXT;
+        }
+
+        if (format.len == 6 && ngx_strncmp(format.data, "ndjson", 6) == 0) {
+            return NGX_HTTP_MCDS_NDJSON;
+        }
+
+        if (format.len == 4 && ngx_strncmp(format.data, "json", 4) == 0) {
+            return NGX_HTTP_MCDS_JSON;
+        }
+
+        return NGX_HTTP_MCDS_OTHER;
+    }
+
+    h = ngx_http_mcds_rest_header(r, "accept");
+
+    if (h == NULL || ngx_http_mcds_rest_type(&h->value, "application/json")) {
+        return NGX_HTTP_MCDS_JSON;
+    }
+
+    if (ngx_http_mcds_rest_type(&h->value, "application/x-ndjson")) {
+        return NGX_HTTP_MCDS_NDJSON;
+    }
+
+    if (ngx_http_mcds_rest_type(&h->value, "text/plain")) {
+        return NGX_HTTP_MCDS_TEXT;
+    }
+
+    return NGX_HTTP_MCDS_JSON;
+}
+
+
+ngx_uint_t
+ngx_http_mcds_rest_has(ngx_http_request_t *r)
+{
+    ngx_str_t  *type;
+
+    if (r->headers_in.content_type == NULL) {
+        return NGX_HTTP_MCDS_OTHER;
+    }
+
+    type = &r->headers_in.content_type->value;
+
+    if (ngx_http_mcds_rest_type(type, "application/json")) {
+        return NGX_HTTP_MCDS_JSON;
+    }
+
+    if (ngx_http_mcds_rest_type(type, "application/x-ndjson")) {
+        return NGX_HTTP_MCDS_NDJSON;
+    }
+
+    if (ngx_http_mcds_rest_type(type, "text/plain")) {
+        return NGX_HTTP_MCDS_TEXT;
+    }
+
+    return NGX_HTTP_MCDS_OTHER;
+}
+
+
+static ngx_uint_t
+ngx_http_mcds_rest_type(ngx_str_t *text, char *type)
+{
+    return ngx_strlcasestrn(text->data, text->data + text->len,
+                            (u_char *) type, ngx_strlen(type) - 1)
+           != NULL;
+}
+
+
+/* nginx knows some headers only when certain modules are there */
+
+static ngx_table_elt_t *
+ngx_http_mcds_rest_header(ngx_http_request_t *r, char *name)
+{
+    size_t            len;
+    ngx_uint_t        i;
+    ngx_list_part_t  *part;
+    ngx_table_elt_t  *h;
+
+    len = ngx_strlen(name);
+
+    part = &r->headers_in.headers.part;
+    h = part->elts;
+
+    for (i = 0; /* void */ ; i++) {
+
+        if (i >= part->nelts) {
+
+            if (part->next == NULL) {
+                return NULL;
+            }
+
+            part = part->next;
+            h = part->elts;
+            i = 0;
+        }
+
+        if (h[i].key.len == len
+            && ngx_strncmp(h[i].lowcase_key, name, len) == 0)
+        {
+            return &h[i];
+        }
+    }
+}
+
+
+/* as forms are encoded: %XX, and "+" for a space */
+
+ngx_int_t
+ngx_http_mcds_rest_arg(ngx_http_request_t *r, char *name, ngx_str_t *value)
+{
+    u_char     *dst, *src, *p;
+    ngx_str_t   arg;
+
+    if (ngx_http_arg(r, (u_char *) name, ngx_strlen(name), &arg) != NGX_OK) {
+        return NGX_DECLINED;
+    }
+
+    p = ngx_pnalloc(r->pool, 2 * arg.len + 1);
+    if (p == NULL) {
+        return NGX_ERROR;
+    }
+
+    value->data = p + arg.len;
+
+    for (src = p; arg.len--; arg.data++) {
+        *src++ = (*arg.data == '+') ? ' ' : *arg.data;
+    }
+
+    dst = value->data;
+
+    ngx_unescape_uri(&dst, &p, src - p, 0);
+
+    value->len = dst - value->data;
+
+    return NGX_OK;
+}
+
+
+void
+ngx_http_mcds_text_put(ngx_http_mcds_text_t *text, u_char *data, size_t len)
+{
+    size_t        n;
+    ngx_buf_t    *b;
+    ngx_chain_t  *cl;
+
+    text->size += len;
+
+    while (len && !text->failed) {
+
+        b = text->last ? text->last->buf : NULL;
+
+        if (b == NULL || b->last == b->end) {
+
+            b = ngx_create_temp_buf(text->pool, NGX_HTTP_MCDS_PIECE);
+            cl = ngx_alloc_chain_link(text->pool);
+
+            if (b == NULL || cl == NULL) {
+                text->failed = 1;
+                return;
+            }
+
+            cl->buf = b;
+            cl->next = NULL;
+
+            if (text->last) {
+                text->last->next = cl;
+
+            } else {
+                text->first = cl;
+            }
+
+            text->last = cl;
+        }
+
+        n = ngx_min(len, (size_t) (b->end - b->last));
+
+        b->last = ngx_cpymem(b->last, data, n);
+        data += n;
+        len -= n;
+    }
+}
+
+
+ngx_int_t
+ngx_http_mcds_text_send(ngx_http_request_t *r, ngx_http_mcds_text_t *text,
+    ngx_uint_t type)
+{
+    ngx_int_t  rc;
+
+    static char  *types[] = {
+        "application/json", "application/x-ndjson", "text/plain"
+    };
+
+    if (text->failed) {
+        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+    }
+
+    r->headers_out.content_length_n = text->size;
+
+    rc = ngx_http_mcds_json_head(r, NGX_HTTP_OK, types[type]);
+
+    if (rc == NGX_ERROR || rc > NGX_OK || r->header_only) {
+        return rc;
+    }
+
+    if (text->first == NULL) {
+        return ngx_http_send_special(r, NGX_HTTP_LAST);
+    }
+
+    text->last->buf->last_buf = (r == r->main);
+    text->last->buf->last_in_chain = 1;
+
+    return ngx_http_output_filter(r, text->first);
+}

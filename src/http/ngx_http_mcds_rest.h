@@ -1,0 +1,137 @@
+
+/*
+ * Copyright (C) mcds authors
+ *
+ * Arrays and tables as resources of HTTP: methods, bodies, ETags, and a
+ * request that waits for memcached.
+ */
+
+
+#ifndef _NGX_HTTP_MCDS_REST_H_INCLUDED_
+#define _NGX_HTTP_MCDS_REST_H_INCLUDED_
+
+
+#include <ngx_config.h>
+#include <ngx_core.h>
+#include <ngx_http.h>
+#include "ngx_mcds.h"
+
+
+/* the largest body of a request, whatever client_max_body_size says; bytes */
+#define NGX_HTTP_MCDS_BODY        (1024 * 1024)
+
+
+typedef struct ngx_http_mcds_rest_s  ngx_http_mcds_rest_t;
+
+
+/*
+ * One request.  It lives in a pool of its own until the last operation has
+ * been answered, since what was begun is finished also when the client has
+ * left; then, and only then, request is NULL.  The first member of what who
+ * uses it needs, too.
+ */
+
+typedef ngx_int_t (*ngx_http_mcds_rest_pt)(ngx_http_mcds_rest_t *rest);
+
+struct ngx_http_mcds_rest_s {
+    ngx_http_request_t         *request;
+    ngx_pool_t                 *pool;
+    ngx_uint_t                  waiting;   /* operations under way */
+    ngx_http_mcds_rest_pt       answer;    /* when there are none any more */
+    ngx_str_t                   body;
+    ngx_str_t                   match;     /* If-Match, or empty */
+    ngx_str_t                   none_match;
+
+    /* of rest.c */
+    ngx_http_mcds_rest_pt       start;
+    ngx_event_t                 resume;
+    size_t                      room;      /* behind the body */
+};
+
+
+/*
+ * allow: NGX_DECLINED: the method is one of those; otherwise the request was
+ * answered, and the handler is to return this.
+ *
+ * create: size bytes, all 0 but the rest that they begin with; NULL when out
+ * of memory.
+ *
+ * begin: returns what a content handler is to return.  Reads the body, if
+ * there may be one, and calls start, which either returns what the content
+ * handler would return, or has begun operations and returns NGX_AGAIN.
+ *
+ * done: an operation was answered; after the last one answer is called, if
+ * the client is still there, which returns as a content handler does.  Nothing
+ * of the rest is to be used after that.
+ */
+
+ngx_int_t ngx_http_mcds_rest_allow(ngx_http_request_t *r, ngx_uint_t methods,
+    ngx_uint_t possible);
+void *ngx_http_mcds_rest_create(ngx_http_request_t *r, size_t size);
+ngx_int_t ngx_http_mcds_rest_begin(ngx_http_mcds_rest_t *rest,
+    ngx_http_mcds_rest_pt start);
+void ngx_http_mcds_rest_done(ngx_http_mcds_rest_t *rest);
+
+
+/*
+ * ETags are made of the CAS of an item, which a server may give again after a
+ * restart, and the CRC32 of its text.
+ *
+ * etag: sends it; nothing when cas is 0.  match: 1 if If-Match and
+ * If-None-Match allow to change what was found.
+ */
+
+ngx_int_t ngx_http_mcds_rest_etag(ngx_http_request_t *r, uint64_t cas,
+    uint32_t crc);
+ngx_uint_t ngx_http_mcds_rest_match(ngx_http_mcds_rest_t *rest,
+    ngx_uint_t found, uint64_t cas, uint32_t crc);
+
+
+/* a problem for a result of memcached, ngx_mcds_rc_e */
+
+ngx_int_t ngx_http_mcds_rest_failed(ngx_http_request_t *r, ngx_uint_t rc);
+
+
+/*
+ * What is asked for: type: application/json, application/x-ndjson or
+ * text/plain, by the argument "format" or Accept; is_json: whether the body is
+ * of that type.
+ */
+
+typedef enum {
+    NGX_HTTP_MCDS_JSON = 0,
+    NGX_HTTP_MCDS_NDJSON,
+    NGX_HTTP_MCDS_TEXT,
+    NGX_HTTP_MCDS_OTHER
+} ngx_http_mcds_type_e;
+
+ngx_uint_t ngx_http_mcds_rest_wants(ngx_http_request_t *r);
+ngx_uint_t ngx_http_mcds_rest_has(ngx_http_request_t *r);
+
+
+/* the value of an argument, decoded; NGX_DECLINED: there is none */
+
+ngx_int_t ngx_http_mcds_rest_arg(ngx_http_request_t *r, char *name,
+    ngx_str_t *value);
+
+
+/*
+ * A text of any length, in pieces.  put: sets failed when out of memory.
+ * send: sends it as the answer.
+ */
+
+typedef struct {
+    ngx_pool_t                 *pool;
+    ngx_chain_t                *first;
+    ngx_chain_t                *last;
+    size_t                      size;
+    ngx_uint_t                  failed;
+} ngx_http_mcds_text_t;
+
+void ngx_http_mcds_text_put(ngx_http_mcds_text_t *text, u_char *data,
+    size_t len);
+ngx_int_t ngx_http_mcds_text_send(ngx_http_request_t *r,
+    ngx_http_mcds_text_t *text, ngx_uint_t type);
+
+
+#endif /* _NGX_HTTP_MCDS_REST_H_INCLUDED_ */

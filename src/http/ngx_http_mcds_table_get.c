@@ -1,0 +1,622 @@
+
+/*
+ * Copyright (C) mcds authors
+ *
+ * mcds_table_get: variables from elements of tables.  They are looked up
+ * together, in the rewrite phase before anything else is done there, or after
+ * it; and are then as if they were set, so that what is copied from a request
+ * has them.
+ */
+
+
+#include <ngx_config.h>
+#include <ngx_core.h>
+#include <ngx_http.h>
+#include "ngx_http_mcds_data.h"
+
+
+typedef struct ngx_http_mcds_get_ctx_s  ngx_http_mcds_get_ctx_t;
+
+
+/* one that was looked up, or is */
+
+typedef struct {
+    ngx_http_mcds_get_ctx_t    *ctx;
+    ngx_http_mcds_get_t        *get;
+    ngx_mcds_pool_t            *pool;
+    ngx_str_t                   table;
+    ngx_str_t                   key;
+    ngx_mcds_table_wait_t      *wait;
+} ngx_http_mcds_got_t;
+
+
+/* of one request or subrequest; a cleanup record, as redirects clear r->ctx */
+
+struct ngx_http_mcds_get_ctx_s {
+    ngx_http_request_t         *request;
+    ngx_event_t                 resume;
+    ngx_uint_t                  waiting;
+    ngx_list_t                  got;       /* ngx_http_mcds_got_t */
+};
+
+
+static ngx_int_t ngx_http_mcds_get_variable(ngx_conf_t *cf,
+    ngx_command_t *cmd, ngx_str_t *name, ngx_http_mcds_get_t *get);
+static char *ngx_http_mcds_get_param(ngx_conf_t *cf, ngx_command_t *cmd,
+    ngx_http_mcds_get_t *get, ngx_str_t *value);
+static ngx_int_t ngx_http_mcds_get_unknown(ngx_http_request_t *r,
+    ngx_http_variable_value_t *v, uintptr_t data);
+static ngx_int_t ngx_http_mcds_get_handler(ngx_http_request_t *r,
+    ngx_uint_t late);
+static ngx_http_mcds_get_ctx_t *ngx_http_mcds_get_find_ctx(
+    ngx_http_request_t *r);
+static ngx_http_mcds_get_ctx_t *ngx_http_mcds_get_create_ctx(
+    ngx_http_request_t *r);
+static ngx_int_t ngx_http_mcds_get_start(ngx_http_request_t *r,
+    ngx_http_mcds_get_ctx_t *ctx, ngx_http_mcds_data_conf_t *dcf,
+    ngx_http_mcds_get_t *get);
+static ngx_uint_t ngx_http_mcds_get_done(ngx_http_mcds_get_ctx_t *ctx,
+    ngx_http_mcds_get_t *get, ngx_str_t *table, ngx_str_t *key);
+static ngx_int_t ngx_http_mcds_get_set(ngx_http_request_t *r,
+    ngx_http_mcds_get_t *get, ngx_str_t *value);
+static void ngx_http_mcds_get_found(void *data, ngx_uint_t rc,
+    ngx_str_t *value);
+static ngx_uint_t ngx_http_mcds_get_clean(ngx_http_mcds_get_t *get,
+    ngx_str_t *value);
+static void ngx_http_mcds_get_resume_handler(ngx_event_t *ev);
+static void ngx_http_mcds_get_cleanup(void *data);
+
+
+char *
+ngx_http_mcds_table_get(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
+{
+    ngx_http_mcds_data_conf_t *dcf = conf;
+
+    ngx_str_t            *value;
+    ngx_uint_t            i;
+    ngx_http_mcds_get_t  *get;
+
+    value = cf->args->elts;
+
+    if (cf->args->nelts == 2
+        && value[1].len == 3 && ngx_strncmp(value[1].data, "off", 3) == 0)
+    {
+        if (dcf->gets != NGX_CONF_UNSET_PTR) {
+            return "is duplicate";
+        }
+
+        dcf->gets = NULL;
+        return NGX_CONF_OK;
+    }
+
+    if (dcf->gets == NULL) {
+        return "is off already";
+    }
+
+    if (cf->args->nelts < 4) {
+        return "needs a variable, the name of a table and a key";
+    }
+
+    if (dcf->gets == NGX_CONF_UNSET_PTR) {
+        dcf->gets = ngx_array_create(cf->pool, 2,
+                                     sizeof(ngx_http_mcds_get_t));
+        if (dcf->gets == NULL) {
+            return NGX_CONF_ERROR;
+        }
+    }
+
+    get = ngx_array_push(dcf->gets);
+    if (get == NULL) {
+        return NGX_CONF_ERROR;
+    }
+
+    ngx_memzero(get, sizeof(ngx_http_mcds_get_t));
+
+    get->keep = NGX_CONF_UNSET_MSEC;
+    get->late = NGX_CONF_UNSET_UINT;
+
+    if (ngx_http_mcds_get_variable(cf, cmd, &value[1], get) != NGX_OK
+        || ngx_http_mcds_data_value(cf, &value[2], &get->table)
+           != NGX_CONF_OK
+        || ngx_http_mcds_data_value(cf, &value[3], &get->key) != NGX_CONF_OK)
+    {
+        return NGX_CONF_ERROR;
+    }
+
+    for (i = 4; i < cf->args->nelts; i++) {
+        if (ngx_http_mcds_get_param(cf, cmd, get, &value[i]) != NGX_CONF_OK) {
+            return NGX_CONF_ERROR;
+        }
+    }
+
+    ngx_conf_init_msec_value(get->keep, 1000);
+    ngx_conf_init_uint_value(get->late, 0);
+
+    ngx_http_mcds_data_needs(cf, cmd, dcf);
+
+    return NGX_CONF_OK;
+}
+
+
+static char *
+ngx_http_mcds_get_param(ngx_conf_t *cf, ngx_command_t *cmd,
+    ngx_http_mcds_get_t *get, ngx_str_t *value)
+{
+    ngx_str_t   s;
+    ngx_msec_t  keep;
+
+    if (value->len > 9 && ngx_strncmp(value->data, "remember=", 9) == 0
+        && get->keep == NGX_CONF_UNSET_MSEC)
+    {
+        s.data = value->data + 9;
+        s.len = value->len - 9;
+
+        keep = ngx_parse_time(&s, 0);
+
+        if (s.len == 3 && ngx_strncmp(s.data, "off", 3) == 0) {
+            keep = 0;
+        }
+
+        if (keep != (ngx_msec_t) NGX_ERROR && keep <= 3600 * 1000) {
+            get->keep = keep;
+            return NGX_CONF_OK;
+        }
+
+        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                           "invalid value \"%V\" in \"%V\", it must be \"off\" "
+                           "or a time up to 1h", value, &cmd->name);
+        return NGX_CONF_ERROR;
+    }
+
+    if (value->len > 6 && ngx_strncmp(value->data, "phase=", 6) == 0
+        && get->late == NGX_CONF_UNSET_UINT)
+    {
+        if (value->len == 13
+            && ngx_strncmp(value->data + 6, "rewrite", 7) == 0)
+        {
+            get->late = 0;
+            return NGX_CONF_OK;
+        }
+
+        if (value->len == 15
+            && ngx_strncmp(value->data + 6, "preaccess", 9) == 0)
+        {
+            get->late = 1;
+            return NGX_CONF_OK;
+        }
+
+        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                           "invalid value \"%V\" in \"%V\", it must be "
+                           "\"rewrite\" or \"preaccess\"", value, &cmd->name);
+        return NGX_CONF_ERROR;
+    }
+
+    if (get->other) {
+        return ngx_http_mcds_data_invalid(cf, cmd, value);
+    }
+
+    get->other = ngx_palloc(cf->pool, sizeof(ngx_http_complex_value_t));
+    if (get->other == NULL) {
+        return NGX_CONF_ERROR;
+    }
+
+    return ngx_http_mcds_data_value(cf, value, get->other);
+}
+
+
+static ngx_int_t
+ngx_http_mcds_get_variable(ngx_conf_t *cf, ngx_command_t *cmd,
+    ngx_str_t *name, ngx_http_mcds_get_t *get)
+{
+    ngx_http_variable_t  *v;
+
+    if (name->len < 2 || name->data[0] != '$') {
+        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                           "invalid variable name \"%V\" in \"%V\"", name,
+                           &cmd->name);
+        return NGX_ERROR;
+    }
+
+    name->data++;
+    name->len--;
+
+    v = ngx_http_add_variable(cf, name, NGX_HTTP_VAR_CHANGEABLE
+                                        |NGX_HTTP_VAR_NOCACHEABLE);
+    if (v == NULL) {
+        return NGX_ERROR;
+    }
+
+    if (v->get_handler && v->get_handler != ngx_http_mcds_get_unknown) {
+        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                           "the variable \"$%V\" in \"%V\" gets its value from "
+                           "another directive, too", name, &cmd->name);
+        return NGX_ERROR;
+    }
+
+    v->get_handler = ngx_http_mcds_get_unknown;
+
+    get->index = ngx_http_get_variable_index(cf, name);
+
+    return get->index == NGX_ERROR ? NGX_ERROR : NGX_OK;
+}
+
+
+/* it was not looked up, or not yet */
+
+static ngx_int_t
+ngx_http_mcds_get_unknown(ngx_http_request_t *r, ngx_http_variable_value_t *v,
+    uintptr_t data)
+{
+    v->not_found = 1;
+
+    return NGX_OK;
+}
+
+
+ngx_int_t
+ngx_http_mcds_get_early_handler(ngx_http_request_t *r)
+{
+    ngx_int_t  rc;
+
+    rc = ngx_http_mcds_get_handler(r, 0);
+
+    return rc == NGX_AGAIN ? NGX_DONE : rc;
+}
+
+
+ngx_int_t
+ngx_http_mcds_get_late_handler(ngx_http_request_t *r)
+{
+    return ngx_http_mcds_get_handler(r, 1);
+}
+
+
+static ngx_int_t
+ngx_http_mcds_get_handler(ngx_http_request_t *r, ngx_uint_t late)
+{
+    ngx_uint_t                  i;
+    ngx_http_mcds_get_t        *get;
+    ngx_http_mcds_get_ctx_t    *ctx;
+    ngx_http_mcds_data_conf_t  *dcf;
+
+    ctx = ngx_http_mcds_get_find_ctx(r);
+
+    if (ctx && ctx->waiting) {
+
+        /* something else runs the phases of a request that waits */
+
+        return NGX_AGAIN;
+    }
+
+    dcf = ngx_http_get_module_loc_conf(r, ngx_http_mcds_data_module);
+
+    if (dcf->gets == NULL) {
+        return NGX_DECLINED;
+    }
+
+    if (ctx == NULL) {
+        ctx = ngx_http_mcds_get_create_ctx(r);
+        if (ctx == NULL) {
+            return NGX_HTTP_INTERNAL_SERVER_ERROR;
+        }
+    }
+
+    get = dcf->gets->elts;
+
+    for (i = 0; i < dcf->gets->nelts; i++) {
+
+        if (get[i].late == late
+            && ngx_http_mcds_get_start(r, ctx, dcf, &get[i]) != NGX_OK)
+        {
+            return NGX_HTTP_INTERNAL_SERVER_ERROR;
+        }
+    }
+
+    if (ctx->waiting == 0) {
+        return NGX_DECLINED;
+    }
+
+    r->write_event_handler = ngx_http_request_empty_handler;
+
+    if (r == r->main) {
+        r->read_event_handler = ngx_http_test_reading;
+
+        if (ngx_handle_read_event(r->connection->read, 0) != NGX_OK) {
+            return NGX_HTTP_INTERNAL_SERVER_ERROR;
+        }
+    }
+
+    return NGX_AGAIN;
+}
+
+
+static ngx_http_mcds_get_ctx_t *
+ngx_http_mcds_get_find_ctx(ngx_http_request_t *r)
+{
+    ngx_pool_cleanup_t       *cln;
+    ngx_http_mcds_get_ctx_t  *ctx;
+
+    ctx = ngx_http_get_module_ctx(r, ngx_http_mcds_data_module);
+
+    if (ctx || (!r->internal && !r->filter_finalize)) {
+        return ctx;
+    }
+
+    for (cln = r->pool->cleanup; cln; cln = cln->next) {
+
+        if (cln->handler != ngx_http_mcds_get_cleanup) {
+            continue;
+        }
+
+        ctx = cln->data;
+
+        if (ctx->request == r) {
+            ngx_http_set_ctx(r, ctx, ngx_http_mcds_data_module);
+            return ctx;
+        }
+    }
+
+    return NULL;
+}
+
+
+static ngx_http_mcds_get_ctx_t *
+ngx_http_mcds_get_create_ctx(ngx_http_request_t *r)
+{
+    ngx_pool_cleanup_t       *cln;
+    ngx_http_mcds_get_ctx_t  *ctx;
+
+    cln = ngx_pool_cleanup_add(r->pool, sizeof(ngx_http_mcds_get_ctx_t));
+    if (cln == NULL) {
+        return NULL;
+    }
+
+    ctx = cln->data;
+    ngx_memzero(ctx, sizeof(ngx_http_mcds_get_ctx_t));
+
+    if (ngx_list_init(&ctx->got, r->pool, 4, sizeof(ngx_http_mcds_got_t))
+        != NGX_OK)
+    {
+        return NULL;
+    }
+
+    cln->handler = ngx_http_mcds_get_cleanup;
+
+    ctx->request = r;
+    ctx->resume.handler = ngx_http_mcds_get_resume_handler;
+    ctx->resume.data = ctx;
+    ctx->resume.log = r->connection->log;
+
+    ngx_http_set_ctx(r, ctx, ngx_http_mcds_data_module);
+
+    return ctx;
+}
+
+
+static ngx_int_t
+ngx_http_mcds_get_start(ngx_http_request_t *r, ngx_http_mcds_get_ctx_t *ctx,
+    ngx_http_mcds_data_conf_t *dcf, ngx_http_mcds_get_t *get)
+{
+    ngx_str_t             name, key, value;
+    ngx_mcds_table_t      table;
+    ngx_http_mcds_got_t  *got;
+
+    if (ngx_http_complex_value(r, &get->table, &name) != NGX_OK
+        || ngx_http_complex_value(r, &get->key, &key) != NGX_OK)
+    {
+        return NGX_ERROR;
+    }
+
+    if (ngx_http_mcds_get_done(ctx, get, &name, &key)) {
+        return NGX_OK;
+    }
+
+    got = ngx_list_push(&ctx->got);
+    if (got == NULL) {
+        return NGX_ERROR;
+    }
+
+    ngx_memzero(got, sizeof(ngx_http_mcds_got_t));
+
+    got->get = get;
+    got->table.len = name.len;
+    got->table.data = ngx_pstrdup(r->pool, &name);
+    got->key.len = key.len;
+    got->key.data = ngx_pstrdup(r->pool, &key);
+
+    if (got->table.data == NULL || got->key.data == NULL) {
+        return NGX_ERROR;
+    }
+
+    if (name.len == 0 || key.len == 0 || key.len > NGX_MCDS_TABLE_NAME) {
+        return ngx_http_mcds_get_set(r, get, NULL);
+    }
+
+    got->ctx = ctx;
+    got->pool = dcf->pool;
+
+    table.pool = dcf->pool;
+    table.key = name;
+
+    switch (ngx_mcds_table_find(&table, &key, get->keep, &value,
+                                ngx_http_mcds_get_found, got, &got->wait))
+    {
+
+    case NGX_OK:
+        return ngx_http_mcds_get_set(r, get, &value);
+
+    case NGX_AGAIN:
+        ctx->waiting++;
+        return NGX_OK;
+
+    default:
+
+        /* without memory the request is more important */
+
+        return ngx_http_mcds_get_set(r, get, NULL);
+    }
+}
+
+
+/* what is inherited is met again in a location, perhaps with another key */
+
+static ngx_uint_t
+ngx_http_mcds_get_done(ngx_http_mcds_get_ctx_t *ctx, ngx_http_mcds_get_t *get,
+    ngx_str_t *table, ngx_str_t *key)
+{
+    ngx_uint_t            i;
+    ngx_list_part_t      *part;
+    ngx_http_mcds_got_t  *got, *last;
+
+    last = NULL;
+
+    for (part = &ctx->got.part; part; part = part->next) {
+        got = part->elts;
+
+        for (i = 0; i < part->nelts; i++) {
+            if (got[i].get->index == get->index) {
+                last = &got[i];
+            }
+        }
+    }
+
+    return last
+           && last->get == get
+           && last->table.len == table->len
+           && ngx_memcmp(last->table.data, table->data, table->len) == 0
+           && last->key.len == key->len
+           && ngx_memcmp(last->key.data, key->data, key->len) == 0;
+}
+
+
+/* as "set" does it */
+
+static ngx_int_t
+ngx_http_mcds_get_set(ngx_http_request_t *r, ngx_http_mcds_get_t *get,
+    ngx_str_t *value)
+{
+    ngx_str_t                   s;
+    ngx_http_variable_value_t  *v;
+
+    ngx_str_null(&s);
+
+    if (value && ngx_http_mcds_get_clean(get, value)) {
+
+        s.len = value->len;
+        s.data = ngx_pstrdup(r->pool, value);
+
+        if (s.data == NULL) {
+            return NGX_ERROR;
+        }
+
+    } else if (get->other
+               && ngx_http_complex_value(r, get->other, &s) != NGX_OK)
+    {
+        return NGX_ERROR;
+    }
+
+    v = &r->variables[get->index];
+
+    v->valid = 1;
+    v->no_cacheable = 0;
+    v->not_found = 0;
+    v->len = s.len;
+    v->data = s.data;
+
+    return NGX_OK;
+}
+
+
+/*
+ * A line feed could become a header of its own in "return" or "add_header",
+ * and memcached is not to be trusted so far.
+ */
+
+static ngx_uint_t
+ngx_http_mcds_get_clean(ngx_http_mcds_get_t *get, ngx_str_t *value)
+{
+    size_t  i;
+
+    for (i = 0; i < value->len; i++) {
+
+        if (value->data[i] < 0x20 || value->data[i] == 0x7f) {
+            ngx_log_error(NGX_LOG_WARN, ngx_cycle->log, 0,
+                          "\"mcds_table_get\" has left out a value with "
+                          "control characters");
+            return 0;
+        }
+    }
+
+    return 1;
+}
+
+
+static void
+ngx_http_mcds_get_found(void *data, ngx_uint_t rc, ngx_str_t *value)
+{
+    ngx_http_mcds_got_t *got = data;
+
+    ngx_http_mcds_get_ctx_t  *ctx;
+
+    ctx = got->ctx;
+
+    got->wait = NULL;
+
+    (void) ngx_http_mcds_get_set(ctx->request, got->get,
+                                 rc == NGX_MCDS_OK ? value : NULL);
+
+    if (--ctx->waiting == 0) {
+        ngx_post_event(&ctx->resume, &ngx_posted_events);
+    }
+}
+
+
+static void
+ngx_http_mcds_get_resume_handler(ngx_event_t *ev)
+{
+    ngx_connection_t         *c;
+    ngx_http_request_t       *r;
+    ngx_http_mcds_get_ctx_t  *ctx;
+
+    ctx = ev->data;
+    r = ctx->request;
+    c = r->connection;
+
+    ngx_http_set_log_request(c->log, r);
+
+    ngx_log_debug0(NGX_LOG_DEBUG_HTTP, c->log, 0, "mcds table get resume");
+
+    if (r == r->main) {
+        r->read_event_handler = ngx_http_block_reading;
+    }
+
+    r->write_event_handler = ngx_http_core_run_phases;
+
+    ngx_http_core_run_phases(r);
+    ngx_http_run_posted_requests(c);
+}
+
+
+static void
+ngx_http_mcds_get_cleanup(void *data)
+{
+    ngx_http_mcds_get_ctx_t *ctx = data;
+
+    ngx_uint_t            i;
+    ngx_list_part_t      *part;
+    ngx_http_mcds_got_t  *got;
+
+    if (ctx->resume.posted) {
+        ngx_delete_posted_event(&ctx->resume);
+    }
+
+    for (part = &ctx->got.part; part; part = part->next) {
+        got = part->elts;
+
+        for (i = 0; i < part->nelts; i++) {
+            if (got[i].wait) {
+                ngx_mcds_table_find_cancel(got[i].wait);
+            }
+        }
+    }
+}

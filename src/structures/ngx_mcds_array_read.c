@@ -1,0 +1,434 @@
+
+/*
+ * Copyright (C) mcds authors
+ *
+ * Reading an array: its head, then its parts.  A part that is missing was
+ * taken away by a change, then the head is another one by now, or was lost.
+ */
+
+
+#include <ngx_config.h>
+#include <ngx_core.h>
+#include <ngx_event.h>
+#include "ngx_mcds_array.h"
+#include "ngx_mcds_array_core.h"
+
+
+/* parts that are asked for at once */
+#define NGX_MCDS_ARRAY_WINDOW     8
+
+/* how often the head is read because parts are missing */
+#define NGX_MCDS_ARRAY_TRIES      5
+
+/* parts of a head that is to be believed */
+#define NGX_MCDS_ARRAY_REFS       4096
+
+
+struct ngx_mcds_array_read_s {
+    ngx_mcds_array_t           array;
+    ngx_mcds_array_read_pt     handler;   /* NULL: canceled */
+    void                      *data;
+    ngx_mcds_array_content_t   content;
+    ngx_uint_t                 next;      /* the piece to ask for */
+    ngx_uint_t                 waiting;
+    ngx_uint_t                 tries;
+    ngx_uint_t                 rc;
+    unsigned                   parts:1;   /* are wanted */
+    unsigned                   missing:1;
+    unsigned                   known:1;   /* ... in this head, too */
+};
+
+
+static ngx_int_t ngx_mcds_array_read_head(ngx_mcds_array_read_t *read);
+static void ngx_mcds_array_head_handler(void *data,
+    ngx_mcds_result_t *result);
+static ngx_uint_t ngx_mcds_array_head(ngx_mcds_array_read_t *read,
+    ngx_mcds_result_t *result);
+static ngx_uint_t ngx_mcds_array_pieces(ngx_mcds_array_read_t *read,
+    ngx_mcds_value_t *value);
+static void ngx_mcds_array_read_parts(ngx_mcds_array_read_t *read);
+static ngx_int_t ngx_mcds_array_read_part(ngx_mcds_array_read_t *read,
+    ngx_mcds_array_piece_t *piece);
+static void ngx_mcds_array_part_handler(void *data,
+    ngx_mcds_result_t *result);
+static void ngx_mcds_array_part(ngx_mcds_array_piece_t *piece,
+    ngx_mcds_result_t *result);
+static void ngx_mcds_array_read_done(ngx_mcds_array_read_t *read);
+static void ngx_mcds_array_lost(ngx_mcds_array_read_t *read);
+static void ngx_mcds_array_clear(ngx_mcds_array_read_t *read);
+
+
+ngx_mcds_array_read_t *
+ngx_mcds_array_read(ngx_mcds_array_t *array, ngx_mcds_array_read_pt handler,
+    void *data)
+{
+    return ngx_mcds_array_read_start(array, 1, handler, data);
+}
+
+
+ngx_mcds_array_read_t *
+ngx_mcds_array_read_start(ngx_mcds_array_t *array, ngx_uint_t parts,
+    ngx_mcds_array_read_pt handler, void *data)
+{
+    ngx_mcds_array_read_t  *read;
+
+    read = ngx_calloc(sizeof(ngx_mcds_array_read_t) + array->key.len,
+                      ngx_cycle->log);
+    if (read == NULL) {
+        return NULL;
+    }
+
+    read->array = *array;
+    read->array.key.data = (u_char *) read + sizeof(ngx_mcds_array_read_t);
+    ngx_memcpy(read->array.key.data, array->key.data, array->key.len);
+
+    read->handler = handler;
+    read->data = data;
+    read->parts = parts;
+
+    if (ngx_mcds_array_read_head(read) != NGX_OK) {
+        ngx_free(read);
+        return NULL;
+    }
+
+    return read;
+}
+
+
+void
+ngx_mcds_array_cancel(ngx_mcds_array_read_t *read)
+{
+    read->handler = NULL;
+}
+
+
+static ngx_int_t
+ngx_mcds_array_read_head(ngx_mcds_array_read_t *read)
+{
+    ngx_mcds_request_t  req;
+
+    ngx_memzero(&req, sizeof(ngx_mcds_request_t));
+
+    req.verb = NGX_MCDS_GET;
+    req.want = NGX_MCDS_VALUE|NGX_MCDS_CAS|NGX_MCDS_TTL;
+    req.key = read->array.key;
+    req.limit = NGX_MCDS_ARRAY_ITEM;
+    req.single = 1;
+
+    return ngx_mcds_submit(read->array.pool, &req,
+                           ngx_mcds_array_head_handler, read)
+           ? NGX_OK : NGX_ERROR;
+}
+
+
+static void
+ngx_mcds_array_head_handler(void *data, ngx_mcds_result_t *result)
+{
+    uint32_t                   crc;
+    uint64_t                   cas;
+    ngx_mcds_array_read_t     *read;
+    ngx_mcds_array_content_t  *content;
+
+    read = data;
+    content = &read->content;
+
+    cas = content->cas;
+    crc = content->crc;
+
+    ngx_mcds_array_clear(read);
+
+    read->rc = read->handler ? ngx_mcds_array_head(read, result)
+                             : NGX_MCDS_CLOSED;
+
+    if (read->rc != NGX_MCDS_OK) {
+        ngx_mcds_array_read_done(read);
+        return;
+    }
+
+    read->known = (read->tries++ && content->cas == cas
+                   && content->crc == crc);
+
+    if (!read->parts || content->n <= 1) {
+        ngx_mcds_array_read_done(read);
+        return;
+    }
+
+    ngx_mcds_array_read_parts(read);
+}
+
+
+static ngx_uint_t
+ngx_mcds_array_head(ngx_mcds_array_read_t *read, ngx_mcds_result_t *result)
+{
+    ngx_uint_t                 rc;
+    ngx_mcds_value_t          *value;
+    ngx_mcds_array_content_t  *content;
+
+    content = &read->content;
+
+    if (result->rc == NGX_MCDS_NOT_FOUND) {
+        return NGX_MCDS_OK;
+    }
+
+    if (result->rc != NGX_MCDS_OK) {
+        return result->rc;
+    }
+
+    content->found = 1;
+    content->cas = (result->has & NGX_MCDS_CAS) ? result->cas : 0;
+    content->crc = ngx_crc32_long(result->data, result->len);
+
+    if ((result->has & NGX_MCDS_TTL) && result->ttl >= 0) {
+        content->ttl = (uint32_t) ngx_min(ngx_max(result->ttl, 1),
+                                          NGX_MCDS_MAX_TTL);
+    }
+
+    value = ngx_mcds_result_value(result, ngx_cycle->log);
+    if (value == NULL) {
+        return NGX_MCDS_BUSY;
+    }
+
+    rc = ngx_mcds_array_pieces(read, value);
+
+    ngx_mcds_value_unref(value);
+
+    return rc;
+}
+
+
+static ngx_uint_t
+ngx_mcds_array_pieces(ngx_mcds_array_read_t *read, ngx_mcds_value_t *value)
+{
+    u_char                    *p, *start, *last;
+    ngx_uint_t                 n, i;
+    ngx_mcds_array_ref_t       ref;
+    ngx_mcds_array_piece_t    *piece;
+    ngx_mcds_array_content_t  *content;
+
+    content = &read->content;
+
+    p = value->data;
+    last = p + value->len;
+
+    (void) ngx_mcds_array_base(&p, last, &content->base);
+
+    start = p;
+
+    for (n = 0; ngx_mcds_array_ref(&p, last, &ref) == NGX_OK; n++) {
+        content->lines += ref.lines;
+        content->size += ref.size;
+
+        if (n == NGX_MCDS_ARRAY_REFS
+            || content->size > 2 * NGX_MCDS_ARRAY_SIZE)
+        {
+            return NGX_MCDS_TOO_LARGE;
+        }
+    }
+
+    content->pieces = ngx_calloc((n + 1) * sizeof(ngx_mcds_array_piece_t),
+                                 ngx_cycle->log);
+    if (content->pieces == NULL) {
+        return NGX_MCDS_BUSY;
+    }
+
+    content->n = n + 1;
+    content->size += last - p;
+
+    p = start;
+
+    for (i = 0; i < n; i++) {
+        piece = &content->pieces[i];
+        piece->read = read;
+
+        (void) ngx_mcds_array_ref(&p, last, &piece->ref);
+    }
+
+    piece = &content->pieces[n];
+
+    piece->value = ngx_mcds_value_ref(value);
+    piece->start = p - value->data;
+
+    return NGX_MCDS_OK;
+}
+
+
+static void
+ngx_mcds_array_read_parts(ngx_mcds_array_read_t *read)
+{
+    ngx_mcds_array_content_t  *content;
+
+    content = &read->content;
+
+    /* all but the last piece, which is the head's */
+
+    while (read->handler
+           && read->rc == NGX_MCDS_OK
+           && read->waiting < NGX_MCDS_ARRAY_WINDOW
+           && read->next < content->n - 1)
+    {
+        if (ngx_mcds_array_read_part(read, &content->pieces[read->next++])
+            != NGX_OK)
+        {
+            read->rc = NGX_MCDS_BUSY;
+            break;
+        }
+
+        read->waiting++;
+    }
+
+    if (read->waiting) {
+        return;
+    }
+
+    if (read->rc == NGX_MCDS_OK && read->handler && read->missing) {
+
+        if (read->known || read->tries == NGX_MCDS_ARRAY_TRIES) {
+            ngx_mcds_array_lost(read);
+
+        } else if (ngx_mcds_array_read_head(read) == NGX_OK) {
+            return;
+
+        } else {
+            read->rc = NGX_MCDS_BUSY;
+        }
+    }
+
+    ngx_mcds_array_read_done(read);
+}
+
+
+static ngx_int_t
+ngx_mcds_array_read_part(ngx_mcds_array_read_t *read,
+    ngx_mcds_array_piece_t *piece)
+{
+    u_char              buf[1 + NGX_MCDS_ARRAY_ID];
+    ngx_mcds_request_t  req;
+
+    ngx_memzero(&req, sizeof(ngx_mcds_request_t));
+
+    req.verb = NGX_MCDS_GET;
+    req.want = NGX_MCDS_VALUE;
+    req.key = read->array.key;
+    ngx_mcds_array_part_suffix(&req.suffix, buf, piece->ref.id);
+    req.limit = NGX_MCDS_ARRAY_ITEM;
+    req.bulk = 1;
+
+    return ngx_mcds_submit(read->array.pool, &req,
+                           ngx_mcds_array_part_handler, piece)
+           ? NGX_OK : NGX_ERROR;
+}
+
+
+static void
+ngx_mcds_array_part_handler(void *data, ngx_mcds_result_t *result)
+{
+    ngx_mcds_array_read_t   *read;
+    ngx_mcds_array_piece_t  *piece;
+
+    piece = data;
+    read = piece->read;
+
+    read->waiting--;
+
+    if (read->handler && read->rc == NGX_MCDS_OK) {
+        ngx_mcds_array_part(piece, result);
+    }
+
+    ngx_mcds_array_read_parts(read);
+}
+
+
+static void
+ngx_mcds_array_part(ngx_mcds_array_piece_t *piece, ngx_mcds_result_t *result)
+{
+    ngx_mcds_array_read_t  *read;
+
+    read = piece->read;
+
+    if (result->rc == NGX_MCDS_NOT_FOUND) {
+        read->missing = 1;
+        return;
+    }
+
+    if (result->rc != NGX_MCDS_OK) {
+        read->rc = result->rc;
+        return;
+    }
+
+    if (result->len != piece->ref.size) {
+
+        /* not what was put there */
+
+        read->missing = 1;
+        return;
+    }
+
+    piece->value = ngx_mcds_result_value(result, ngx_cycle->log);
+
+    if (piece->value == NULL) {
+        read->rc = NGX_MCDS_BUSY;
+    }
+}
+
+
+static void
+ngx_mcds_array_lost(ngx_mcds_array_read_t *read)
+{
+    ngx_uint_t                 i, lines;
+    ngx_mcds_key_t             key;
+    ngx_mcds_array_piece_t    *piece;
+    ngx_mcds_array_content_t  *content;
+
+    content = &read->content;
+    lines = 0;
+
+    for (i = 0; i < content->n - 1; i++) {
+        piece = &content->pieces[i];
+
+        if (piece->value == NULL) {
+            lines += piece->ref.lines;
+        }
+    }
+
+    ngx_mcds_key_show(&key, &read->array.key);
+
+    ngx_log_error(NGX_LOG_WARN, ngx_cycle->log, 0,
+                  "memcached has lost %ui entries of the list \"%*s\"",
+                  lines, (size_t) key.len, key.data);
+}
+
+
+static void
+ngx_mcds_array_read_done(ngx_mcds_array_read_t *read)
+{
+    if (read->handler) {
+        read->handler(read->data, read->rc,
+                      read->rc == NGX_MCDS_OK ? &read->content : NULL);
+    }
+
+    ngx_mcds_array_clear(read);
+    ngx_free(read);
+}
+
+
+static void
+ngx_mcds_array_clear(ngx_mcds_array_read_t *read)
+{
+    ngx_uint_t                 i;
+    ngx_mcds_array_content_t  *content;
+
+    content = &read->content;
+
+    for (i = 0; i < content->n; i++) {
+        ngx_mcds_value_unref(content->pieces[i].value);
+    }
+
+    if (content->pieces) {
+        ngx_free(content->pieces);
+    }
+
+    ngx_memzero(content, sizeof(ngx_mcds_array_content_t));
+
+    read->next = 0;
+    read->missing = 0;
+}

@@ -1,0 +1,512 @@
+
+/*
+ * Copyright (C) mcds authors
+ *
+ * Writing an array.  What a worker wants to write to one array is done in
+ * order, one round after the other, what came meanwhile in one round:
+ *
+ *    append     append to the head; when that is not stored: add the head;
+ *               when it is there: it is too large, so move its lines to a
+ *               part, and append again
+ *
+ *    change     see array_change.c
+ */
+
+
+#include <ngx_config.h>
+#include <ngx_core.h>
+#include <ngx_event.h>
+#include "ngx_mcds_array.h"
+#include "ngx_mcds_array_core.h"
+
+
+/* arrays that something is written to are found through so many queues */
+#define NGX_MCDS_ARRAY_BUCKETS    256
+
+/* what waits to be written by a worker, bytes */
+#define NGX_MCDS_ARRAY_PENDING    (32 * 1024 * 1024)
+
+/* what is appended by one command, bytes */
+#define NGX_MCDS_ARRAY_BATCH      16384
+
+/* a look at the size of the head is due after so many bytes */
+#define NGX_MCDS_ARRAY_LOOK       8192
+
+
+static ngx_mcds_array_work_t *ngx_mcds_array_work(ngx_mcds_array_t *array);
+static ngx_int_t ngx_mcds_array_push(ngx_mcds_array_t *array,
+    ngx_mcds_array_job_t *job);
+static void ngx_mcds_array_free_job(ngx_mcds_array_job_t *job);
+static void ngx_mcds_array_event_handler(ngx_event_t *ev);
+static void ngx_mcds_array_begin(ngx_mcds_array_work_t *work);
+static void ngx_mcds_array_free_work(ngx_mcds_array_work_t *work);
+static ngx_uint_t ngx_mcds_array_take(ngx_mcds_array_work_t *work);
+static ngx_int_t ngx_mcds_array_gather(ngx_mcds_array_work_t *work);
+static void ngx_mcds_array_append_handler(void *data,
+    ngx_mcds_result_t *result);
+static ngx_uint_t ngx_mcds_array_due(ngx_mcds_array_work_t *work);
+static void ngx_mcds_array_tell(ngx_mcds_array_work_t *work, ngx_uint_t rc);
+
+
+static ngx_queue_t  ngx_mcds_array_buckets[NGX_MCDS_ARRAY_BUCKETS];
+static size_t       ngx_mcds_array_pending;
+
+
+ngx_int_t
+ngx_mcds_array_append(ngx_mcds_array_t *array, ngx_str_t *lines,
+    ngx_mcds_array_done_pt handler, void *data)
+{
+    ngx_mcds_array_job_t  *job;
+
+    if (ngx_mcds_array_pending + lines->len > NGX_MCDS_ARRAY_PENDING) {
+        return NGX_BUSY;
+    }
+
+    job = ngx_calloc(sizeof(ngx_mcds_array_job_t), ngx_cycle->log);
+    if (job == NULL) {
+        return NGX_ERROR;
+    }
+
+    job->handler = handler;
+    job->data = data;
+    job->text = ngx_mcds_value_create(lines->len + 2, ngx_cycle->log);
+
+    if (job->text == NULL) {
+        ngx_free(job);
+        return NGX_ERROR;
+    }
+
+    job->text->len = lines->len;
+    ngx_memcpy(job->text->data, lines->data, lines->len);
+
+    return ngx_mcds_array_push(array, job);
+}
+
+
+ngx_int_t
+ngx_mcds_array_change(ngx_mcds_array_t *array, ngx_uint_t shared,
+    ngx_mcds_array_edit_pt edit, ngx_mcds_array_done_pt handler, void *data)
+{
+    ngx_mcds_array_job_t  *job;
+
+    if (ngx_mcds_array_pending > NGX_MCDS_ARRAY_PENDING) {
+        return NGX_BUSY;
+    }
+
+    job = ngx_calloc(sizeof(ngx_mcds_array_job_t), ngx_cycle->log);
+    if (job == NULL) {
+        return NGX_ERROR;
+    }
+
+    job->edit = edit;
+    job->handler = handler;
+    job->data = data;
+    job->shared = shared;
+
+    return ngx_mcds_array_push(array, job);
+}
+
+
+static ngx_int_t
+ngx_mcds_array_push(ngx_mcds_array_t *array, ngx_mcds_array_job_t *job)
+{
+    ngx_mcds_array_work_t  *work;
+
+    work = ngx_mcds_array_work(array);
+
+    if (work == NULL) {
+        ngx_mcds_value_unref(job->text);
+        ngx_free(job);
+        return NGX_ERROR;
+    }
+
+    ngx_mcds_array_pending += sizeof(ngx_mcds_array_job_t)
+                              + (job->text ? job->text->len : 0);
+
+    ngx_queue_insert_tail(&work->jobs, &job->queue);
+
+    return NGX_OK;
+}
+
+
+static void
+ngx_mcds_array_free_job(ngx_mcds_array_job_t *job)
+{
+    ngx_mcds_array_pending -= sizeof(ngx_mcds_array_job_t)
+                              + (job->text ? job->text->len : 0);
+
+    ngx_mcds_value_unref(job->text);
+    ngx_free(job);
+}
+
+
+static ngx_mcds_array_work_t *
+ngx_mcds_array_work(ngx_mcds_array_t *array)
+{
+    uint32_t                hash;
+    ngx_uint_t              i;
+    ngx_queue_t            *q, *bucket;
+    ngx_mcds_array_work_t  *work;
+
+    if (ngx_mcds_array_buckets[0].next == NULL) {
+        for (i = 0; i < NGX_MCDS_ARRAY_BUCKETS; i++) {
+            ngx_queue_init(&ngx_mcds_array_buckets[i]);
+        }
+    }
+
+    hash = ngx_crc32_long(array->key.data, array->key.len);
+    bucket = &ngx_mcds_array_buckets[hash % NGX_MCDS_ARRAY_BUCKETS];
+
+    for (q = ngx_queue_head(bucket);
+         q != ngx_queue_sentinel(bucket);
+         q = ngx_queue_next(q))
+    {
+        work = ngx_queue_data(q, ngx_mcds_array_work_t, bucket);
+
+        if (work->hash == hash
+            && work->array.pool == array->pool
+            && work->array.max == array->max
+            && work->array.key.len == array->key.len
+            && ngx_memcmp(work->array.key.data, array->key.data,
+                          array->key.len)
+               == 0)
+        {
+            return work;
+        }
+    }
+
+    work = ngx_calloc(sizeof(ngx_mcds_array_work_t) + array->key.len,
+                      ngx_cycle->log);
+    if (work == NULL) {
+        return NULL;
+    }
+
+    work->hash = hash;
+    work->array = *array;
+    work->array.key.data = (u_char *) work + sizeof(ngx_mcds_array_work_t);
+    ngx_memcpy(work->array.key.data, array->key.data, array->key.len);
+
+    ngx_queue_init(&work->jobs);
+    ngx_queue_init(&work->active);
+    ngx_queue_insert_head(bucket, &work->bucket);
+
+    work->event.handler = ngx_mcds_array_event_handler;
+    work->event.data = work;
+    work->event.log = ngx_cycle->log;
+
+    /* what comes in this turn goes together */
+
+    ngx_post_event(&work->event, &ngx_posted_events);
+
+    return work;
+}
+
+
+static void
+ngx_mcds_array_event_handler(ngx_event_t *ev)
+{
+    ngx_mcds_array_work_t  *work;
+
+    work = ev->data;
+
+    if (ev->timedout) {
+        ev->timedout = 0;
+        ngx_mcds_array_change_start(work);
+        return;
+    }
+
+    ngx_mcds_array_begin(work);
+}
+
+
+static void
+ngx_mcds_array_begin(ngx_mcds_array_work_t *work)
+{
+    if (ngx_queue_empty(&work->jobs)) {
+        ngx_mcds_array_free_work(work);
+        return;
+    }
+
+    work->rounds = 0;
+    work->mode = ngx_mcds_array_take(work);
+
+    if (work->mode == NGX_MCDS_ARRAY_CHANGING) {
+        ngx_mcds_array_change_start(work);
+        return;
+    }
+
+    if (ngx_mcds_array_gather(work) != NGX_OK) {
+        ngx_mcds_array_end(work, NGX_MCDS_BUSY);
+        return;
+    }
+
+    ngx_mcds_array_append_send(work, NGX_MCDS_APPEND);
+}
+
+
+static void
+ngx_mcds_array_free_work(ngx_mcds_array_work_t *work)
+{
+    ngx_queue_remove(&work->bucket);
+    ngx_free(work);
+}
+
+
+/* the jobs of a round: what can be appended, or what may be changed together */
+
+static ngx_uint_t
+ngx_mcds_array_take(ngx_mcds_array_work_t *work)
+{
+    size_t                 size;
+    ngx_uint_t             mode, first;
+    ngx_queue_t           *q;
+    ngx_mcds_array_job_t  *job;
+
+    mode = NGX_MCDS_ARRAY_APPENDING;
+    first = 1;
+    size = 0;
+
+    while (!ngx_queue_empty(&work->jobs)) {
+
+        q = ngx_queue_head(&work->jobs);
+        job = ngx_queue_data(q, ngx_mcds_array_job_t, queue);
+
+        if (first) {
+            if (job->edit || job->text->len > NGX_MCDS_ARRAY_BATCH) {
+                mode = NGX_MCDS_ARRAY_CHANGING;
+            }
+
+        } else if (mode == NGX_MCDS_ARRAY_CHANGING) {
+
+            if (job->edit && !job->shared) {
+                break;
+            }
+
+        } else if (job->edit
+                   || size + job->text->len > NGX_MCDS_ARRAY_BATCH)
+        {
+            break;
+        }
+
+        size += job->text ? job->text->len : 0;
+
+        ngx_queue_remove(q);
+        ngx_queue_insert_tail(&work->active, q);
+
+        if (job->edit && !job->shared) {
+            break;
+        }
+
+        if (size > NGX_MCDS_ARRAY_SIZE) {
+            break;
+        }
+
+        first = 0;
+    }
+
+    return mode;
+}
+
+
+static ngx_int_t
+ngx_mcds_array_gather(ngx_mcds_array_work_t *work)
+{
+    size_t                 len;
+    u_char                *p;
+    ngx_queue_t           *q;
+    ngx_mcds_array_job_t  *job;
+
+    q = ngx_queue_head(&work->active);
+    job = ngx_queue_data(q, ngx_mcds_array_job_t, queue);
+
+    if (q == ngx_queue_last(&work->active)) {
+        work->text = ngx_mcds_value_ref(job->text);
+        return NGX_OK;
+    }
+
+    len = 0;
+
+    for ( /* void */ ;
+         q != ngx_queue_sentinel(&work->active);
+         q = ngx_queue_next(q))
+    {
+        job = ngx_queue_data(q, ngx_mcds_array_job_t, queue);
+        len += job->text->len;
+    }
+
+    work->text = ngx_mcds_value_create(len + 2, ngx_cycle->log);
+    if (work->text == NULL) {
+        return NGX_ERROR;
+    }
+
+    p = work->text->data;
+
+    for (q = ngx_queue_head(&work->active);
+         q != ngx_queue_sentinel(&work->active);
+         q = ngx_queue_next(q))
+    {
+        job = ngx_queue_data(q, ngx_mcds_array_job_t, queue);
+        p = ngx_cpymem(p, job->text->data, job->text->len);
+    }
+
+    work->text->len = len;
+
+    return NGX_OK;
+}
+
+
+void
+ngx_mcds_array_append_send(ngx_mcds_array_work_t *work, ngx_uint_t verb)
+{
+    ngx_mcds_request_t  req;
+
+    ngx_memzero(&req, sizeof(ngx_mcds_request_t));
+
+    work->mode = NGX_MCDS_ARRAY_APPENDING;
+    work->verb = verb;
+
+    req.verb = verb;
+    req.key = work->array.key;
+    req.value = work->text;
+    req.single = 1;
+
+    if (ngx_mcds_submit(work->array.pool, &req, ngx_mcds_array_append_handler,
+                        work)
+        == NULL)
+    {
+        ngx_mcds_array_end(work, NGX_MCDS_BUSY);
+    }
+}
+
+
+static void
+ngx_mcds_array_append_handler(void *data, ngx_mcds_result_t *result)
+{
+    ngx_mcds_array_work_t  *work;
+
+    work = data;
+
+    switch (result->rc) {
+
+    case NGX_MCDS_OK:
+        ngx_memzero(&work->done, sizeof(ngx_mcds_array_done_t));
+        work->done.found = 1;
+
+        if (work->verb == NGX_MCDS_APPEND && ngx_mcds_array_due(work)) {
+            ngx_mcds_array_tell(work, NGX_MCDS_OK);
+
+            work->mode = NGX_MCDS_ARRAY_LOOKING;
+            work->rounds = 0;
+
+            ngx_mcds_array_change_start(work);
+            return;
+        }
+
+        ngx_mcds_array_end(work, NGX_MCDS_OK);
+        return;
+
+    case NGX_MCDS_NOT_FOUND:
+    case NGX_MCDS_NOT_STORED:
+    case NGX_MCDS_TOO_LARGE:
+        break;
+
+    default:
+        ngx_mcds_array_end(work, result->rc);
+        return;
+    }
+
+    if (work->verb == NGX_MCDS_ADD) {
+
+        if (result->rc != NGX_MCDS_NOT_STORED) {
+            ngx_mcds_array_end(work, result->rc);
+            return;
+        }
+
+        /* there is a head: somebody was first to make it, or it is full */
+
+        ngx_mcds_array_append_send(work, NGX_MCDS_APPEND);
+        return;
+    }
+
+    if (++work->rounds == NGX_MCDS_ARRAY_ROUNDS) {
+        ngx_mcds_array_end(work, NGX_MCDS_TOO_LARGE);
+        return;
+    }
+
+    if (work->rounds % 2 && result->rc != NGX_MCDS_TOO_LARGE) {
+        ngx_mcds_array_append_send(work, NGX_MCDS_ADD);
+        return;
+    }
+
+    work->mode = NGX_MCDS_ARRAY_MAKING_ROOM;
+
+    ngx_mcds_array_change_start(work);
+}
+
+
+/*
+ * Nobody is told how large a head has become, so look at it now and then; by
+ * chance, so that nothing needs to be kept for each array.
+ */
+
+static ngx_uint_t
+ngx_mcds_array_due(ngx_mcds_array_work_t *work)
+{
+    ngx_uint_t  lines;
+
+    if ((size_t) ngx_random() % NGX_MCDS_ARRAY_LOOK < work->text->len) {
+        return 1;
+    }
+
+    if (work->array.max == 0) {
+        return 0;
+    }
+
+    lines = ngx_mcds_array_lines(work->text->data,
+                                 work->text->data + work->text->len);
+
+    return (ngx_uint_t) ngx_random() % (work->array.max / 4 + 4) < lines;
+}
+
+
+void
+ngx_mcds_array_end(ngx_mcds_array_work_t *work, ngx_uint_t rc)
+{
+    ngx_mcds_array_tell(work, rc);
+    ngx_mcds_array_next_round(work);
+}
+
+
+static void
+ngx_mcds_array_tell(ngx_mcds_array_work_t *work, ngx_uint_t rc)
+{
+    ngx_queue_t            *q;
+    ngx_mcds_array_job_t   *job;
+    ngx_mcds_array_done_t   done;
+
+    while (!ngx_queue_empty(&work->active)) {
+
+        q = ngx_queue_head(&work->active);
+        job = ngx_queue_data(q, ngx_mcds_array_job_t, queue);
+        ngx_queue_remove(q);
+
+        done = work->done;
+        done.rc = (job->rc != NGX_MCDS_OK) ? job->rc : rc;
+
+        if (job->handler) {
+            job->handler(job->data, &done);
+        }
+
+        ngx_mcds_array_free_job(job);
+    }
+}
+
+
+void
+ngx_mcds_array_next_round(ngx_mcds_array_work_t *work)
+{
+    ngx_mcds_value_unref(work->text);
+    work->text = NULL;
+
+    ngx_post_event(&work->event, &ngx_posted_events);
+}

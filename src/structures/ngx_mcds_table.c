@@ -1,0 +1,429 @@
+
+/*
+ * Copyright (C) mcds authors
+ *
+ * Changing a table: the elements; the lines of the list; a look whether they
+ * agree, and lines again for those that do not.
+ */
+
+
+#include <ngx_config.h>
+#include <ngx_core.h>
+#include <ngx_event.h>
+#include "ngx_mcds_table.h"
+
+
+/* elements that are asked for at once */
+#define NGX_MCDS_TABLE_WINDOW     128
+
+/* how often lines are put right; others change the same ones meanwhile */
+#define NGX_MCDS_TABLE_ROUNDS     5
+
+/* an element's end and what its line says may differ by so many seconds */
+#define NGX_MCDS_TABLE_EXACT      2
+
+
+typedef enum {
+    NGX_MCDS_TABLE_STORING = 0,
+    NGX_MCDS_TABLE_LOOKING
+} ngx_mcds_table_stage_e;
+
+
+struct ngx_mcds_table_change_s {
+    ngx_mcds_table_t            table;
+    ngx_mcds_table_item_t      *items;
+    ngx_uint_t                  n;
+    ngx_mcds_table_change_pt    handler;
+    void                       *data;
+    ngx_event_t                 event;
+    ngx_uint_t                  stage;     /* ngx_mcds_table_stage_e */
+    ngx_uint_t                  next;
+    ngx_uint_t                  waiting;
+    ngx_uint_t                  rounds;
+};
+
+
+static void ngx_mcds_table_event_handler(ngx_event_t *ev);
+static void ngx_mcds_table_step(ngx_mcds_table_change_t *change);
+static ngx_int_t ngx_mcds_table_begin(ngx_mcds_table_change_t *change,
+    ngx_mcds_table_item_t *item);
+static ngx_int_t ngx_mcds_table_store(ngx_mcds_table_change_t *change,
+    ngx_mcds_table_item_t *item);
+static void ngx_mcds_table_store_handler(void *data,
+    ngx_mcds_result_t *result);
+static ngx_int_t ngx_mcds_table_look(ngx_mcds_table_change_t *change,
+    ngx_mcds_table_item_t *item);
+static void ngx_mcds_table_look_handler(void *data,
+    ngx_mcds_result_t *result);
+static void ngx_mcds_table_list(ngx_mcds_table_change_t *change);
+static void ngx_mcds_table_list_handler(void *data,
+    ngx_mcds_array_done_t *done);
+static void ngx_mcds_table_end(ngx_mcds_table_change_t *change,
+    ngx_uint_t rc);
+
+
+ngx_int_t
+ngx_mcds_table_change(ngx_mcds_table_t *table, ngx_mcds_table_item_t *items,
+    ngx_uint_t n, ngx_mcds_table_change_pt handler, void *data)
+{
+    ngx_uint_t                i;
+    ngx_mcds_table_change_t  *change;
+
+    change = ngx_calloc(sizeof(ngx_mcds_table_change_t) + table->key.len,
+                        ngx_cycle->log);
+    if (change == NULL) {
+        return NGX_ERROR;
+    }
+
+    change->table = *table;
+    change->table.key.data = (u_char *) change
+                             + sizeof(ngx_mcds_table_change_t);
+    ngx_memcpy(change->table.key.data, table->key.data, table->key.len);
+
+    change->items = items;
+    change->n = n;
+    change->handler = handler;
+    change->data = data;
+
+    for (i = 0; i < n; i++) {
+        items[i].change = change;
+        items[i].rc = NGX_MCDS_BUSY;
+        items[i].listed = (items[i].kind == NGX_MCDS_TABLE_CHECK);
+        items[i].touched = items[i].listed;
+        items[i].wrong = 0;
+    }
+
+    change->event.handler = ngx_mcds_table_event_handler;
+    change->event.data = change;
+    change->event.log = ngx_cycle->log;
+
+    ngx_post_event(&change->event, &ngx_posted_events);
+
+    return NGX_OK;
+}
+
+
+void
+ngx_mcds_table_request(ngx_mcds_request_t *req, ngx_mcds_table_t *table,
+    ngx_str_t *name, u_char *suffix)
+{
+    ngx_memzero(req, sizeof(ngx_mcds_request_t));
+
+    req->key = table->key;
+    req->suffix.data = suffix;
+    req->suffix.len = 1 + name->len;
+
+    suffix[0] = ':';
+    ngx_memcpy(suffix + 1, name->data, name->len);
+}
+
+
+static void
+ngx_mcds_table_event_handler(ngx_event_t *ev)
+{
+    ngx_mcds_table_step(ev->data);
+}
+
+
+static void
+ngx_mcds_table_step(ngx_mcds_table_change_t *change)
+{
+    ngx_mcds_table_item_t  *item;
+
+    while (change->waiting < NGX_MCDS_TABLE_WINDOW
+           && change->next < change->n)
+    {
+        item = &change->items[change->next++];
+
+        if (ngx_mcds_table_begin(change, item) == NGX_OK) {
+            change->waiting++;
+        }
+    }
+
+    if (change->waiting) {
+        return;
+    }
+
+    ngx_mcds_table_list(change);
+}
+
+
+/* NGX_OK: an answer is to come */
+
+static ngx_int_t
+ngx_mcds_table_begin(ngx_mcds_table_change_t *change,
+    ngx_mcds_table_item_t *item)
+{
+    if (change->stage == NGX_MCDS_TABLE_STORING) {
+
+        if (item->kind == NGX_MCDS_TABLE_CHECK) {
+            return NGX_DECLINED;
+        }
+
+        return ngx_mcds_table_store(change, item);
+    }
+
+    /* what was not changed has no line that could be wrong */
+
+    if (!item->touched) {
+        return NGX_DECLINED;
+    }
+
+    return ngx_mcds_table_look(change, item);
+}
+
+
+static ngx_int_t
+ngx_mcds_table_store(ngx_mcds_table_change_t *change,
+    ngx_mcds_table_item_t *item)
+{
+    u_char               suffix[NGX_MCDS_TABLE_SUFFIX];
+    ngx_mcds_op_t       *op;
+    ngx_mcds_value_t    *value;
+    ngx_mcds_request_t   req;
+
+    ngx_mcds_table_request(&req, &change->table, &item->name, suffix);
+
+    value = NULL;
+
+    if (item->kind == NGX_MCDS_TABLE_DELETE) {
+        req.verb = NGX_MCDS_DELETE;
+
+    } else {
+        req.verb = (item->kind == NGX_MCDS_TABLE_ADD) ? NGX_MCDS_ADD
+                                                      : NGX_MCDS_SET;
+        req.ttl = item->ttl;
+
+        item->expiry = item->ttl ? ngx_time() + (time_t) item->ttl : 0;
+
+        value = ngx_mcds_value_create(item->value.len + 2, ngx_cycle->log);
+        if (value == NULL) {
+            return NGX_ERROR;
+        }
+
+        value->len = item->value.len;
+        ngx_memcpy(value->data, item->value.data, item->value.len);
+
+        req.value = value;
+    }
+
+    req.cas = item->cas;
+
+    op = ngx_mcds_submit(change->table.pool, &req,
+                         ngx_mcds_table_store_handler, item);
+
+    ngx_mcds_value_unref(value);
+
+    return op ? NGX_OK : NGX_ERROR;
+}
+
+
+static void
+ngx_mcds_table_store_handler(void *data, ngx_mcds_result_t *result)
+{
+    ngx_mcds_table_item_t    *item;
+    ngx_mcds_table_change_t  *change;
+
+    item = data;
+    change = item->change;
+
+    item->rc = result->rc;
+
+    switch (result->rc) {
+
+    case NGX_MCDS_OK:
+    case NGX_MCDS_TIMEOUT:
+    case NGX_MCDS_CLOSED:
+    case NGX_MCDS_PROTOCOL:
+        item->touched = 1;
+        item->listed = (item->kind != NGX_MCDS_TABLE_DELETE);
+        break;
+
+    case NGX_MCDS_NOT_FOUND:
+
+        /* it may have gone by itself, and its name not */
+
+        item->touched = (item->kind == NGX_MCDS_TABLE_DELETE);
+        item->listed = 0;
+        break;
+
+    default:
+        break;
+    }
+
+    item->wrong = item->touched;
+
+    ngx_mcds_table_forget(&change->table, &item->name);
+
+    change->waiting--;
+    ngx_mcds_table_step(change);
+}
+
+
+static ngx_int_t
+ngx_mcds_table_look(ngx_mcds_table_change_t *change,
+    ngx_mcds_table_item_t *item)
+{
+    u_char              suffix[NGX_MCDS_TABLE_SUFFIX];
+    ngx_mcds_request_t  req;
+
+    ngx_mcds_table_request(&req, &change->table, &item->name, suffix);
+
+    req.verb = NGX_MCDS_GET;
+    req.want = NGX_MCDS_TTL;
+
+    return ngx_mcds_submit(change->table.pool, &req,
+                           ngx_mcds_table_look_handler, item)
+           ? NGX_OK : NGX_ERROR;
+}
+
+
+static void
+ngx_mcds_table_look_handler(void *data, ngx_mcds_result_t *result)
+{
+    time_t                    expiry, off;
+    ngx_uint_t                there;
+    ngx_mcds_table_item_t    *item;
+    ngx_mcds_table_change_t  *change;
+
+    item = data;
+    change = item->change;
+
+    change->waiting--;
+
+    if (item->kind == NGX_MCDS_TABLE_CHECK) {
+        item->rc = result->rc;
+    }
+
+    if (result->rc != NGX_MCDS_OK
+        && result->rc != NGX_MCDS_NOT_FOUND
+        && result->rc != NGX_MCDS_TOO_LARGE)
+    {
+        ngx_mcds_table_step(change);
+        return;
+    }
+
+    there = (result->rc != NGX_MCDS_NOT_FOUND);
+
+    item->wrong = (there != item->listed);
+
+    if (there && (result->has & NGX_MCDS_TTL)) {
+
+        expiry = (result->ttl < 0) ? 0 : ngx_time() + (time_t) result->ttl;
+        off = ngx_abs(expiry - item->expiry);
+
+        if ((expiry == 0) != (item->expiry == 0)
+            || off > NGX_MCDS_TABLE_EXACT)
+        {
+            item->wrong = 1;
+            item->expiry = expiry;
+        }
+    }
+
+    item->listed = there;
+
+    ngx_mcds_table_step(change);
+}
+
+
+static void
+ngx_mcds_table_list(ngx_mcds_table_change_t *change)
+{
+    u_char                 *p;
+    size_t                  len;
+    ngx_int_t               rc;
+    ngx_str_t               lines;
+    ngx_uint_t              i;
+    ngx_mcds_array_t        array;
+    ngx_mcds_table_item_t  *item;
+
+    len = 0;
+
+    for (i = 0; i < change->n; i++) {
+        item = &change->items[i];
+
+        if (item->wrong) {
+            len += sizeof("+ \n") - 1 + NGX_TIME_T_LEN + item->name.len;
+        }
+    }
+
+    if (change->stage == NGX_MCDS_TABLE_STORING) {
+        change->stage = NGX_MCDS_TABLE_LOOKING;
+
+        if (len == 0 && change->items[0].kind == NGX_MCDS_TABLE_CHECK) {
+            change->next = 0;
+            ngx_post_event(&change->event, &ngx_posted_events);
+            return;
+        }
+    }
+
+    if (len == 0 || change->rounds++ == NGX_MCDS_TABLE_ROUNDS) {
+        ngx_mcds_table_end(change, NGX_MCDS_OK);
+        return;
+    }
+
+    lines.data = ngx_alloc(len, ngx_cycle->log);
+    if (lines.data == NULL) {
+        ngx_mcds_table_end(change, NGX_MCDS_BUSY);
+        return;
+    }
+
+    p = lines.data;
+
+    for (i = 0; i < change->n; i++) {
+        item = &change->items[i];
+
+        if (!item->wrong) {
+            continue;
+        }
+
+        item->wrong = 0;
+
+        if (item->listed) {
+            p = ngx_sprintf(p, "+%T %V\n", item->expiry, &item->name);
+
+        } else {
+            p = ngx_sprintf(p, "-%V\n", &item->name);
+        }
+    }
+
+    lines.len = p - lines.data;
+
+    ngx_mcds_table_array(&change->table, &array);
+
+    rc = ngx_mcds_array_append(&array, &lines, ngx_mcds_table_list_handler,
+                               change);
+
+    ngx_free(lines.data);
+
+    if (rc != NGX_OK) {
+        ngx_mcds_table_end(change, NGX_MCDS_BUSY);
+    }
+}
+
+
+static void
+ngx_mcds_table_list_handler(void *data, ngx_mcds_array_done_t *done)
+{
+    ngx_mcds_table_change_t  *change;
+
+    change = data;
+
+    if (done->rc != NGX_MCDS_OK) {
+        ngx_mcds_table_end(change, done->rc);
+        return;
+    }
+
+    change->next = 0;
+
+    ngx_mcds_table_step(change);
+}
+
+
+static void
+ngx_mcds_table_end(ngx_mcds_table_change_t *change, ngx_uint_t rc)
+{
+    change->handler(change->data, rc);
+
+    ngx_free(change);
+}

@@ -1,0 +1,362 @@
+
+/*
+ * Copyright (C) mcds authors
+ *
+ * What this worker remembers of tables: elements, and that there are none.
+ * Who asks for one that was asked for already waits for the same answer.
+ */
+
+
+#include <ngx_config.h>
+#include <ngx_core.h>
+#include <ngx_event.h>
+#include "ngx_mcds_table.h"
+
+
+#define NGX_MCDS_TABLE_BUCKETS    16384
+
+/* what a worker remembers: elements, and bytes of them */
+#define NGX_MCDS_TABLE_MEMORIES   65536
+#define NGX_MCDS_TABLE_MEMORY     (16 * 1024 * 1024)
+
+/* longer values are not remembered; bytes */
+#define NGX_MCDS_TABLE_SHORT      4096
+
+
+typedef struct {
+    ngx_queue_t                 bucket;
+    ngx_queue_t                 queue;     /* not while one is asked for */
+    ngx_queue_t                 waits;
+    ngx_mcds_pool_t            *pool;
+    uint32_t                    hash;
+    ngx_msec_t                  asked;
+    ngx_mcds_value_t           *value;     /* NULL: there is none */
+    size_t                      len;       /* of table, ':' and name */
+    unsigned                    asking:1;
+    unsigned                    forget:1;
+    u_char                      key[1];
+} ngx_mcds_table_memory_t;
+
+
+struct ngx_mcds_table_wait_s {
+    ngx_queue_t                 queue;
+    ngx_mcds_table_find_pt      handler;
+    void                       *data;
+};
+
+
+static void ngx_mcds_table_memory_init(void);
+static ngx_mcds_table_memory_t *ngx_mcds_table_memory(
+    ngx_mcds_table_t *table, ngx_str_t *name, uint32_t hash);
+static ngx_mcds_table_memory_t *ngx_mcds_table_memory_create(
+    ngx_mcds_table_t *table, ngx_str_t *name, uint32_t hash);
+static uint32_t ngx_mcds_table_hash(ngx_mcds_table_t *table,
+    ngx_str_t *name);
+static void ngx_mcds_table_memory_free(ngx_mcds_table_memory_t *memory);
+static void ngx_mcds_table_find_handler(void *data,
+    ngx_mcds_result_t *result);
+static void ngx_mcds_table_remember(ngx_mcds_table_memory_t *memory,
+    ngx_mcds_result_t *result);
+
+
+static ngx_queue_t  ngx_mcds_table_buckets[NGX_MCDS_TABLE_BUCKETS];
+static ngx_queue_t  ngx_mcds_table_memories;      /* the last used first */
+static ngx_uint_t   ngx_mcds_table_count;
+static size_t       ngx_mcds_table_size;
+
+
+#define ngx_mcds_table_memory_size(memory)                                    \
+    (sizeof(ngx_mcds_table_memory_t) + (memory)->len                          \
+     + ((memory)->value ? sizeof(ngx_mcds_value_t) + (memory)->value->len     \
+                        : 0))
+
+
+ngx_int_t
+ngx_mcds_table_find(ngx_mcds_table_t *table, ngx_str_t *name, ngx_msec_t keep,
+    ngx_str_t *value, ngx_mcds_table_find_pt handler, void *data,
+    ngx_mcds_table_wait_t **wait)
+{
+    u_char                    suffix[NGX_MCDS_TABLE_SUFFIX];
+    uint32_t                  hash;
+    ngx_mcds_request_t        req;
+    ngx_mcds_table_wait_t    *w;
+    ngx_mcds_table_memory_t  *memory;
+
+    if (ngx_mcds_table_memories.next == NULL) {
+        ngx_mcds_table_memory_init();
+    }
+
+    hash = ngx_mcds_table_hash(table, name);
+
+    memory = ngx_mcds_table_memory(table, name, hash);
+
+    if (memory && !memory->asking && ngx_current_msec - memory->asked < keep) {
+
+        ngx_queue_remove(&memory->queue);
+        ngx_queue_insert_head(&ngx_mcds_table_memories, &memory->queue);
+
+        if (memory->value == NULL) {
+            return NGX_DECLINED;
+        }
+
+        value->data = memory->value->data;
+        value->len = memory->value->len;
+
+        return NGX_OK;
+    }
+
+    w = ngx_alloc(sizeof(ngx_mcds_table_wait_t), ngx_cycle->log);
+    if (w == NULL) {
+        return NGX_ERROR;
+    }
+
+    w->handler = handler;
+    w->data = data;
+    *wait = w;
+
+    if (memory && memory->asking && !memory->forget) {
+        ngx_queue_insert_tail(&memory->waits, &w->queue);
+        return NGX_AGAIN;
+    }
+
+    if (memory && !memory->asking) {
+        ngx_mcds_table_memory_free(memory);
+    }
+
+    memory = ngx_mcds_table_memory_create(table, name, hash);
+    if (memory == NULL) {
+        ngx_free(w);
+        return NGX_ERROR;
+    }
+
+    ngx_mcds_table_request(&req, table, name, suffix);
+
+    req.verb = NGX_MCDS_GET;
+    req.want = NGX_MCDS_VALUE;
+
+    if (ngx_mcds_submit(table->pool, &req, ngx_mcds_table_find_handler,
+                        memory)
+        == NULL)
+    {
+        ngx_queue_remove(&memory->bucket);
+        ngx_free(memory);
+        ngx_free(w);
+        return NGX_ERROR;
+    }
+
+    ngx_queue_insert_tail(&memory->waits, &w->queue);
+
+    return NGX_AGAIN;
+}
+
+
+void
+ngx_mcds_table_find_cancel(ngx_mcds_table_wait_t *wait)
+{
+    ngx_queue_remove(&wait->queue);
+    ngx_free(wait);
+}
+
+
+void
+ngx_mcds_table_forget(ngx_mcds_table_t *table, ngx_str_t *name)
+{
+    uint32_t                  hash;
+    ngx_mcds_table_memory_t  *memory;
+
+    if (ngx_mcds_table_memories.next == NULL) {
+        return;
+    }
+
+    hash = ngx_mcds_table_hash(table, name);
+
+    memory = ngx_mcds_table_memory(table, name, hash);
+
+    if (memory == NULL) {
+        return;
+    }
+
+    if (memory->asking) {
+
+        /* the answer may be an old one */
+
+        memory->forget = 1;
+        return;
+    }
+
+    ngx_mcds_table_memory_free(memory);
+}
+
+
+static void
+ngx_mcds_table_memory_init(void)
+{
+    ngx_uint_t  i;
+
+    for (i = 0; i < NGX_MCDS_TABLE_BUCKETS; i++) {
+        ngx_queue_init(&ngx_mcds_table_buckets[i]);
+    }
+
+    ngx_queue_init(&ngx_mcds_table_memories);
+}
+
+
+/* the newest of a name: one that is to be forgotten may be there, too */
+
+static ngx_mcds_table_memory_t *
+ngx_mcds_table_memory(ngx_mcds_table_t *table, ngx_str_t *name, uint32_t hash)
+{
+    ngx_queue_t              *q, *bucket;
+    ngx_mcds_table_memory_t  *memory;
+
+    bucket = &ngx_mcds_table_buckets[hash % NGX_MCDS_TABLE_BUCKETS];
+
+    for (q = ngx_queue_head(bucket);
+         q != ngx_queue_sentinel(bucket);
+         q = ngx_queue_next(q))
+    {
+        memory = ngx_queue_data(q, ngx_mcds_table_memory_t, bucket);
+
+        if (memory->hash == hash
+            && memory->pool == table->pool
+            && memory->len == table->key.len + 1 + name->len
+            && ngx_memcmp(memory->key, table->key.data, table->key.len) == 0
+            && memory->key[table->key.len] == ':'
+            && ngx_memcmp(memory->key + table->key.len + 1, name->data,
+                          name->len)
+               == 0)
+        {
+            return memory;
+        }
+    }
+
+    return NULL;
+}
+
+
+static ngx_mcds_table_memory_t *
+ngx_mcds_table_memory_create(ngx_mcds_table_t *table, ngx_str_t *name,
+    uint32_t hash)
+{
+    size_t                    len;
+    u_char                   *p;
+    ngx_mcds_table_memory_t  *memory;
+
+    len = table->key.len + 1 + name->len;
+
+    memory = ngx_calloc(sizeof(ngx_mcds_table_memory_t) + len,
+                        ngx_cycle->log);
+    if (memory == NULL) {
+        return NULL;
+    }
+
+    memory->pool = table->pool;
+    memory->hash = hash;
+    memory->asked = ngx_current_msec;
+    memory->asking = 1;
+    memory->len = len;
+
+    p = ngx_cpymem(memory->key, table->key.data, table->key.len);
+    *p++ = ':';
+    ngx_memcpy(p, name->data, name->len);
+
+    ngx_queue_init(&memory->waits);
+    ngx_queue_insert_head(
+                     &ngx_mcds_table_buckets[hash % NGX_MCDS_TABLE_BUCKETS],
+                     &memory->bucket);
+
+    return memory;
+}
+
+
+static uint32_t
+ngx_mcds_table_hash(ngx_mcds_table_t *table, ngx_str_t *name)
+{
+    return ngx_murmur_hash2(table->key.data, table->key.len) * 31
+           + ngx_murmur_hash2(name->data, name->len);
+}
+
+
+static void
+ngx_mcds_table_memory_free(ngx_mcds_table_memory_t *memory)
+{
+    ngx_mcds_table_count--;
+    ngx_mcds_table_size -= ngx_mcds_table_memory_size(memory);
+
+    ngx_queue_remove(&memory->bucket);
+    ngx_queue_remove(&memory->queue);
+
+    ngx_mcds_value_unref(memory->value);
+    ngx_free(memory);
+}
+
+
+static void
+ngx_mcds_table_find_handler(void *data, ngx_mcds_result_t *result)
+{
+    ngx_str_t                 value;
+    ngx_queue_t              *q;
+    ngx_mcds_table_wait_t    *wait;
+    ngx_mcds_table_memory_t  *memory;
+
+    memory = data;
+
+    value.data = result->data;
+    value.len = (result->rc == NGX_MCDS_OK) ? result->len : 0;
+
+    while (!ngx_queue_empty(&memory->waits)) {
+
+        q = ngx_queue_head(&memory->waits);
+        wait = ngx_queue_data(q, ngx_mcds_table_wait_t, queue);
+        ngx_queue_remove(q);
+
+        wait->handler(wait->data, result->rc, &value);
+
+        ngx_free(wait);
+    }
+
+    ngx_mcds_table_remember(memory, result);
+}
+
+
+static void
+ngx_mcds_table_remember(ngx_mcds_table_memory_t *memory,
+    ngx_mcds_result_t *result)
+{
+    ngx_queue_t  *q;
+
+    memory->asking = 0;
+
+    if (result->rc == NGX_MCDS_OK && result->len <= NGX_MCDS_TABLE_SHORT) {
+        memory->value = ngx_mcds_value_create(result->len, ngx_cycle->log);
+
+        if (memory->value) {
+            memory->value->len = result->len;
+            ngx_memcpy(memory->value->data, result->data, result->len);
+        }
+    }
+
+    if (memory->forget
+        || (result->rc != NGX_MCDS_OK && result->rc != NGX_MCDS_NOT_FOUND)
+        || (result->rc == NGX_MCDS_OK && memory->value == NULL))
+    {
+        ngx_queue_remove(&memory->bucket);
+        ngx_mcds_value_unref(memory->value);
+        ngx_free(memory);
+        return;
+    }
+
+    ngx_queue_insert_head(&ngx_mcds_table_memories, &memory->queue);
+
+    ngx_mcds_table_count++;
+    ngx_mcds_table_size += ngx_mcds_table_memory_size(memory);
+
+    while (ngx_mcds_table_count > NGX_MCDS_TABLE_MEMORIES
+           || ngx_mcds_table_size > NGX_MCDS_TABLE_MEMORY)
+    {
+        q = ngx_queue_last(&ngx_mcds_table_memories);
+
+        ngx_mcds_table_memory_free(ngx_queue_data(q, ngx_mcds_table_memory_t,
+                                                  queue));
+    }
+}

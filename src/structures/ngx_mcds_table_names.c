@@ -1,0 +1,264 @@
+
+/*
+ * Copyright (C) mcds authors
+ *
+ * The list of a table's names.
+ */
+
+
+#include <ngx_config.h>
+#include <ngx_core.h>
+#include <ngx_event.h>
+#include "ngx_mcds_table.h"
+
+
+/* a list is written anew when it has more than twice the lines that are of
+   use, and so many */
+#define NGX_MCDS_TABLE_SPARE      2048
+
+/* who is later than others by so many seconds still finds a name */
+#define NGX_MCDS_TABLE_SKEW       60
+
+
+static ngx_int_t ngx_mcds_table_line(ngx_str_t *line,
+    ngx_mcds_table_name_t *name);
+static void ngx_mcds_table_grown(ngx_mcds_array_t *array, ngx_uint_t lines,
+    ngx_uint_t base);
+static ngx_uint_t ngx_mcds_table_compact_edit(void *data,
+    ngx_mcds_array_content_t *content, ngx_mcds_value_t *added,
+    ngx_mcds_array_edit_t *edit);
+
+
+void
+ngx_mcds_table_array(ngx_mcds_table_t *table, ngx_mcds_array_t *array)
+{
+    array->pool = table->pool;
+    array->key = table->key;
+    array->max = 0;
+    array->grown = ngx_mcds_table_grown;
+}
+
+
+ngx_int_t
+ngx_mcds_table_names(ngx_mcds_table_names_t *names,
+    ngx_mcds_array_content_t *content, time_t now)
+{
+    uint32_t                *slots;
+    ngx_str_t                line;
+    ngx_uint_t               n, size, i;
+    ngx_mcds_table_name_t    name, *old;
+    ngx_mcds_array_place_t   place;
+
+    ngx_memzero(names, sizeof(ngx_mcds_table_names_t));
+    ngx_memzero(&place, sizeof(ngx_mcds_array_place_t));
+
+    for (n = 0; ngx_mcds_array_next(content, &place, &line) == NGX_OK; n++) {
+        /* void */
+    }
+
+    if (n == 0) {
+        return NGX_OK;
+    }
+
+    for (size = 16; size < n * 2; size *= 2) { /* void */ }
+
+    names->name = ngx_alloc(n * sizeof(ngx_mcds_table_name_t),
+                            ngx_cycle->log);
+    slots = ngx_calloc(size * sizeof(uint32_t), ngx_cycle->log);
+
+    if (names->name == NULL || slots == NULL) {
+
+        if (slots) {
+            ngx_free(slots);
+        }
+
+        return NGX_ERROR;
+    }
+
+    ngx_memzero(&place, sizeof(ngx_mcds_array_place_t));
+
+    while (ngx_mcds_array_next(content, &place, &line) == NGX_OK) {
+
+        if (ngx_mcds_table_line(&line, &name) != NGX_OK) {
+            continue;
+        }
+
+        if (name.expiry && name.expiry <= now) {
+            name.there = 0;
+        }
+
+        /* a slot holds the place of a name, from 1 on */
+
+        for (i = name.hash & (size - 1);
+             slots[i];
+             i = (i + 1) & (size - 1))
+        {
+            old = &names->name[slots[i] - 1];
+
+            if (old->hash == name.hash
+                && old->name.len == name.name.len
+                && ngx_memcmp(old->name.data, name.name.data, name.name.len)
+                   == 0)
+            {
+                break;
+            }
+        }
+
+        if (slots[i]) {
+            names->there -= old->there;
+            *old = name;
+
+        } else {
+            names->name[names->n++] = name;
+            slots[i] = names->n;
+        }
+
+        names->there += name.there;
+    }
+
+    ngx_free(slots);
+
+    return NGX_OK;
+}
+
+
+void
+ngx_mcds_table_names_free(ngx_mcds_table_names_t *names)
+{
+    if (names->name) {
+        ngx_free(names->name);
+        names->name = NULL;
+    }
+}
+
+
+static ngx_int_t
+ngx_mcds_table_line(ngx_str_t *line, ngx_mcds_table_name_t *name)
+{
+    u_char  *p, *last;
+
+    p = line->data;
+    last = p + line->len;
+
+    name->expiry = 0;
+    name->there = 0;
+
+    if (*p == '+') {
+
+        while (++p < last && *p != ' ') { /* void */ }
+
+        name->expiry = ngx_atotm(line->data + 1, p - line->data - 1);
+        name->there = 1;
+
+        if (p == last || name->expiry == (time_t) NGX_ERROR) {
+            return NGX_DECLINED;
+        }
+
+    } else if (*p != '-') {
+        return NGX_DECLINED;
+    }
+
+    p++;
+
+    if (p == last) {
+        return NGX_DECLINED;
+    }
+
+    name->name.data = p;
+    name->name.len = last - p;
+    name->hash = ngx_murmur_hash2(p, last - p);
+
+    return NGX_OK;
+}
+
+
+/* called now and then when names were added */
+
+static void
+ngx_mcds_table_grown(ngx_mcds_array_t *array, ngx_uint_t lines,
+    ngx_uint_t base)
+{
+    ngx_mcds_table_t  table;
+
+    if (lines <= 2 * base + NGX_MCDS_TABLE_SPARE) {
+        return;
+    }
+
+    table.pool = array->pool;
+    table.key = array->key;
+
+    (void) ngx_mcds_table_compact(&table, NULL, NULL);
+}
+
+
+ngx_int_t
+ngx_mcds_table_compact(ngx_mcds_table_t *table,
+    ngx_mcds_array_done_pt handler, void *data)
+{
+    ngx_mcds_array_t  array;
+
+    ngx_mcds_table_array(table, &array);
+
+    return ngx_mcds_array_change(&array, 0, ngx_mcds_table_compact_edit,
+                                 handler, data);
+}
+
+
+static ngx_uint_t
+ngx_mcds_table_compact_edit(void *data, ngx_mcds_array_content_t *content,
+    ngx_mcds_value_t *added, ngx_mcds_array_edit_t *edit)
+{
+    u_char                  *p;
+    size_t                   len;
+    ngx_uint_t               i, rc;
+    ngx_mcds_table_name_t   *name;
+    ngx_mcds_table_names_t   names;
+
+    rc = NGX_MCDS_BUSY;
+
+    if (ngx_mcds_table_names(&names, content,
+                             ngx_time() - NGX_MCDS_TABLE_SKEW)
+        != NGX_OK)
+    {
+        goto done;
+    }
+
+    edit->kind = NGX_MCDS_ARRAY_REPLACE;
+    edit->base = names.there;
+
+    len = 0;
+
+    for (i = 0; i < names.n; i++) {
+        if (names.name[i].there) {
+            len += sizeof("+ \n") - 1 + NGX_TIME_T_LEN
+                   + names.name[i].name.len;
+        }
+    }
+
+    if (len) {
+        edit->text = ngx_mcds_value_create(len + 2, ngx_cycle->log);
+        if (edit->text == NULL) {
+            goto done;
+        }
+
+        p = edit->text->data;
+
+        for (i = 0; i < names.n; i++) {
+            name = &names.name[i];
+
+            if (name->there) {
+                p = ngx_sprintf(p, "+%T %V\n", name->expiry, &name->name);
+            }
+        }
+
+        edit->text->len = p - edit->text->data;
+    }
+
+    rc = NGX_MCDS_OK;
+
+done:
+
+    ngx_mcds_table_names_free(&names);
+
+    return rc;
+}

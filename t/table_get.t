@@ -1,0 +1,195 @@
+#!/usr/bin/perl
+
+# Copyright (C) mcds authors
+
+# mcds_table_get: the variable is there for if, return, map and rewrite, in
+# servers and locations, subrequests and redirects; one get at most; what is
+# remembered; what happens without memcached.
+
+use warnings;
+use strict;
+
+use Test::More;
+
+use FindBin;
+use lib "$FindBin::Bin/lib";
+use Test::Mcds;
+
+my $t = Test::Mcds->new();
+
+my $f = $t->fake('f', sub {
+    my ($f, $c, $line, $value) = @_;
+
+    return if ($f->mode() // '') ne 'hold' || $line !~ /held/;
+    return ($f->hold('held'), $f->default($line, $value));
+});
+
+my $h = $t->nginx('h', <<'EOC');
+%%GLOBALS%%
+events { }
+http {
+    %%HTTP%%
+    mcds_pool main { server 127.0.0.1:%%PORT_f%%; timeout 500ms; }
+
+    map $mode $mapped { on "it is on"; default "it is $mode"; }
+
+    server {
+        listen 127.0.0.1:%%PORT%%;
+
+        mcds_table_get $mode switches $host unset remember=off;
+        mcds_table_get $moved redirects $uri remember=off;
+
+        if ($mode = closed) { return 503 "closed\n"; }
+        if ($moved) { return 301 $moved; }
+
+        location / { return 200 "$mode, $mapped\n"; }
+
+        location = /own {
+            mcds_table_get $own own $arg_key "default of $arg_key" remember=5s;
+            if ($own = no) { return 403; }
+            return 200 "$mode $own\n";
+        }
+        location = /two {
+            mcds_table_get $one own one remember=off;
+            mcds_table_get $two own two 2 remember=off;
+            return 200 "$one $two\n";
+        }
+        location = /off {
+            mcds_table_get off;
+            return 200 "$mode\n";
+        }
+        location = /late {
+            set $key "held-$arg_key";
+            mcds_table_get $late own $key none phase=preaccess remember=off;
+            add_header X-Late $late;
+            mcds_return "$late\n";
+        }
+        location = /late-early {
+            set $key "held-$arg_key";
+            mcds_table_get $early own "x$key" none remember=off;
+            mcds_return "$early\n";
+        }
+        location = /jump {
+            rewrite ^ /own last;
+        }
+        location = /try {
+            mcds_table_get $target own target remember=off;
+            try_files /none $target;
+        }
+        location = /ssi {
+            ssi on;
+            ssi_types *;
+            mcds_table_get $own own a remember=off;
+            mcds_return '<!--# echo var="own" --> <!--# include virtual="/sub" -->';
+        }
+        location = /sub {
+            mcds_table_get $sub own sub nothing remember=off;
+            mcds_return "$own $sub";
+        }
+        location = /nul { mcds_table_get $x "" a d; return 200 "$x\n"; }
+        location = /mem {
+            mcds_table_get $x own held remember=1h;
+            return 200 "$x\n";
+        }
+    }
+}
+EOC
+
+sub body { return $h->get(@_)->body() }
+
+
+# a server's, for if, return and map
+
+is(body('/'), "unset, it is unset\n", 'default');
+$f->set('switches:localhost', 'on');
+is(body('/'), "on, it is on\n", 'for "map"');
+$f->set('switches:localhost', 'closed');
+is($h->get('/')->status(), 503, 'for "if"');
+$f->set('redirects:/a', 'http://other/b?c=d');
+$f->delete('switches:localhost');
+is($h->get('/a')->header('Location'), 'http://other/b?c=d', 'for "return"');
+is($h->get('/b')->status(), 200, 'another URI');
+
+$f->mark();
+body('/');
+is($f->count(qr/^mg/), 2, 'both, once');
+is(scalar(keys %{{ map { $_->{read} => 1 } grep { $_->{cmd} eq 'mg' }
+    $f->log() }}), 1, 'in one batch');
+
+
+# a location's
+
+is(body('/own?key=a'), "unset default of a\n", 'default with a variable');
+$f->set('own:b', 'no');
+is($h->get('/own?key=b')->status(), 403, 'for "if"');
+is(body('/own'), "unset default of \n", 'no key');
+$f->set('own:two', '22');
+is(body('/two'), " 22\n", 'two');
+is(body('/off'), "unset\n", 'off: only that of the server');
+is(body('/jump?key=a'), "unset default of a\n", 'rewrite ... last');
+$f->set('own:target', '/two');
+is(body('/try'), " 22\n", 'try_files');
+is(body('/nul'), "d\n", 'no table');
+
+$f->set('own:held-x', 'found');
+is(body('/late?key=x'), "found\n", 'phase=preaccess sees "set"');
+is($h->get('/late?key=x')->header('X-Late'), 'found', 'in a header');
+$f->set('own:xheld-x', 'found');
+is(body('/late-early?key=x'), "none\n", 'the rewrite phase does not');
+
+$f->set('own:a', 'A');
+is(body('/ssi'), 'A A nothing', 'subrequests');
+
+
+# what is remembered
+
+$f->mark();
+is(body('/own?key=new'), "unset default of new\n", 'not there');
+is(body('/own?key=new'), "unset default of new\n", 'not there again');
+is($f->count(qr/own:new/), 1, 'asked once');
+$f->set('own:new2', '2');
+is(body('/own?key=new2'), "unset 2\n", 'there');
+$f->set('own:new2', '3');
+is(body('/own?key=new2'), "unset 2\n", 'is remembered');
+
+
+# who asks at the same time, asks once
+
+$f->tell('hold');
+
+my @p = map { start_get($h->port(), '/mem') } 1 .. 20;
+
+ok(wait_for(sub { $f->held('held') == 1 }), 'one asks');
+
+my $gone = pop @p;
+
+$gone->reset();
+$f->tell('');
+$f->release('held');
+is(join('', map { finish($_)->body() } @p), "\n" x 19, 'all are answered');
+is($f->count(qr/own:held/), 1, 'one get');
+
+
+# what is not to be trusted
+
+$f->set('redirects:/c', "/x\r\nX-Evil: 1");
+is($h->get('/c')->status(), 200, 'control characters are left out');
+ok($h->log_has(qr/"mcds_table_get" has left out/), 'which is said');
+$f->set('redirects:/c', 'x' x 40000);
+is($h->get('/c')->status(), 200, 'too large');
+
+
+# without memcached
+
+$f->tell('hold');
+
+my $r = $h->get('/late?key=x');
+
+is($r->body(), "none\n", 'silent: default');
+cmp_ok($r->time(), '<', 1 * $t->slow(), 'not for long');
+$f->tell('');
+$f->refuse(1);
+is($h->get('/late?key=x')->body(), "none\n", 'down: default') for 1 .. 5;
+$f->refuse(0);
+
+$t->done();
