@@ -20,6 +20,11 @@ my $t = Test::Mcds->new();
 my @m = map { $t->memcached("m$_") } 0 .. 2;
 my $o = $t->origin('o', { headers => ['Cache-Control' => 'max-age=600'] });
 
+my $large = join '', map { "line $_\n" } 1 .. 70_000;
+
+$o->set("/page/large$_", { body => $large,
+    headers => ['Cache-Control' => 'max-age=600'] }) for 1 .. 6;
+
 my $conf = <<'EOT';
 %%GLOBALS%%
 worker_processes 1;
@@ -42,7 +47,7 @@ http {
             mcds_return "$n";
         }
         location /online {
-            mcds_visitor_counter $v key=v visitor=$arg_u window=2s slots=1;
+            mcds_visitor_counter $v key=v visitor=$arg_u window=1h slots=1;
             mcds_return "$v";
         }
         location /page {
@@ -83,6 +88,25 @@ sub count {
 }
 
 
+# all slots together
+
+sub visitors {
+    my %slots;
+
+    for my $m (grep { $_->pid() } @m) {
+        for my $key (grep { /^v:\d+$/ } $m->keys()) {
+            my $n = $m->get($key) // 0;
+            $slots{$key} = $n if $n > ($slots{$key} // 0);
+        }
+    }
+
+    my $sum = 0;
+    $sum += $_ for values %slots;
+
+    return $sum;
+}
+
+
 is(scalar(grep { $_ ne 2 } count()), 0, 'two hosts count');
 
 ok(wait_for(sub { !grep { 2 != places("n:$_") } @keys }),
@@ -99,6 +123,16 @@ ok(wait_for(sub { !grep { 2 != places("page:/page/$_") } 1 .. 30 }),
 is($o->count(), 30, 'and was made once');
 
 
+$h[0]->get("/page/large$_") for 1 .. 6;
+
+ok(wait_for(sub { !grep { 2 != places("page:/page/large$_") } 1 .. 6 }),
+    'so do large pages');
+
+# a visitor counts once, on both servers
+
+$h[$_ % 2]->get("/online?u=$_") for 1 .. 10;
+
+
 # one dies
 
 $m[0]->kill9();
@@ -106,6 +140,14 @@ $m[0]->kill9();
 is(scalar(grep { $_ ne 4 } count()), 0, 'one is dead: nothing is missing');
 is(scalar(grep { $h[$_ % 2]->get("/page/$_")->header('X-Cache') ne 'HIT' }
     1 .. 30), 0, 'pages are there');
+is(scalar(grep {
+    my $r = $h[$_ % 2]->get("/page/large$_");
+    $r->header('X-Cache') ne 'HIT' || $r->body() ne $large
+} 1 .. 6), 0, 'and large ones, whole');
+
+$h[$_ % 2]->get("/online?u=$_") for 1 .. 12;
+is(visitors(), 12, 'visitors are not counted again');
+
 is($h[1]->get("/page/new")->header('X-Cache'), 'MISS', 'a new page');
 ok(wait_for(sub { $h[0]->get("/page/new")->header('X-Cache') eq 'HIT' }),
     'is stored');
