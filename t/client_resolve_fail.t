@@ -100,7 +100,7 @@ http {
     server {
         listen 127.0.0.1:%%PORT%%;
         location / {
-            mcds_counter \$n key=$way;
+            mcds_counter \$n key=$way durable=off buffer=off;
             mcds_return "\$n\\n";
         }
     }

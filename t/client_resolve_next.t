@@ -68,17 +68,17 @@ http {
         listen 127.0.0.1:%%PORT%%;
         location / {
             mcds_use one;
-            mcds_counter \$n key=n;
+            mcds_counter \$n key=n durable=off buffer=off;
             mcds_return "<\$n>\\n";
         }
         location /string {
             mcds_use string;
-            mcds_counter \$n key=n;
+            mcds_counter \$n key=n durable=off buffer=off;
             mcds_return "<\$n>\\n";
         }
         location /many {
             mcds_use many;
-            mcds_counter \$n key=n;
+            mcds_counter \$n key=n durable=off buffer=off;
             mcds_return "<\$n>\\n";
         }
         location /page {

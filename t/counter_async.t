@@ -77,7 +77,7 @@ http {
             mcds_return "$n";
         }
         location = /many {
-            mcds_counter $n key=many:$request_id mode=async;
+            mcds_counter $n key=many:$request_id mode=async buffer=off;
             mcds_return "$n.";
         }
     }

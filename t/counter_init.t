@@ -52,7 +52,7 @@ http {
 
         location = /zero {
             mcds_counter $n key=z:$arg_k init=/internal/views?id=$arg_k
-                         init_timeout=20s;
+                         init_timeout=20s durable=off;
             mcds_return "n=$n";
         }
         location = /skip {

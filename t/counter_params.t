@@ -145,7 +145,7 @@ is(join("\n", sort map { s/ k O\w+$//r } $f->commands(qr/^ma/)),
 $h->get('/inits');
 $f->mark();
 is(turn(('/inits') x 3), '1002 1003 1004', 'init in one turn');
-is(scalar($f->commands(qr/^ma inits N0 J1003 D3 /)), 1, 'one command');
+is(scalar($f->commands(qr/^ma inits N0 J1004 D3 /)), 1, 'one command');
 
 $f->mark();
 is(turn('/turn', '/turn?c=1', '/turn', '/turn?c=1', '/turn?c=1', '/turn'),

@@ -39,7 +39,7 @@ http {
     server {
         listen 127.0.0.1:%%PORT%%;
         location / {
-            mcds_counter $n key=n:$uri;
+            mcds_counter $n key=n:$uri durable=off buffer=off;
             mcds_return "$n";
         }
         location /page {

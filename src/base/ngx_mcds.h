@@ -39,7 +39,8 @@ typedef enum {
     NGX_MCDS_TOO_LARGE,           /* larger than the server's item limit */
     NGX_MCDS_SERVER_ERROR,        /* out of memory and the like */
 
-    NGX_MCDS_DOWN,                /* the breaker is open, nothing was sent */
+    NGX_MCDS_DOWN,                /* the breaker is open, or the connection
+                                     was lost, before it was sent */
     NGX_MCDS_BUSY,                /* the queue is full, nothing was sent */
     NGX_MCDS_TLS,                 /* no handshake, nothing was sent */
 
@@ -52,6 +53,7 @@ typedef enum {
 
 
 #define ngx_mcds_answered(rc)     ((rc) < NGX_MCDS_DOWN)
+#define ngx_mcds_sent(rc)         ((rc) < NGX_MCDS_DOWN || (rc) > NGX_MCDS_TLS)
 
 
 /*

@@ -105,6 +105,8 @@ typedef struct {
     uint64_t              cas;          /* of a result, as it was given */
     uint64_t              initial;
     uint64_t              delta;
+    uint64_t              known;        /* INCR on replicas: what all of them
+                                           had, at least, or 0 */
 
     /* SET, ADD, APPEND: text is copied, up to 2048 bytes; or value, with
        two bytes to spare behind len, of which a reference is taken */

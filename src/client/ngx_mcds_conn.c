@@ -150,6 +150,7 @@ ngx_mcds_conn_destroy(ngx_mcds_conn_t *conn)
 void
 ngx_mcds_conn_close(ngx_mcds_conn_t *conn, ngx_uint_t rc)
 {
+    uint64_t            sent;
     ngx_chain_t        *cl;
     ngx_queue_t         ops, *q;
     ngx_mcds_op_t      *op;
@@ -176,14 +177,16 @@ ngx_mcds_conn_close(ngx_mcds_conn_t *conn, ngx_uint_t rc)
 
     ngx_mcds_value_unref(conn->value);
 
+    sent = conn->sent;
+
     conn->state = NGX_MCDS_CONN_IDLE;
     conn->last = NULL;
     conn->value = NULL;
     conn->has_reply = 0;
     conn->authenticated = 0;
     conn->skip = 0;
-    conn->queued = 0;
     conn->sent = 0;
+    conn->queued = 0;
     conn->in->pos = conn->in->start;
     conn->in->last = conn->in->start;
 
@@ -208,12 +211,16 @@ ngx_mcds_conn_close(ngx_mcds_conn_t *conn, ngx_uint_t rc)
     conn->pending_size = 0;
 
     ngx_memzero(&result, sizeof(ngx_mcds_result_t));
-    result.rc = rc;
 
     while (!ngx_queue_empty(&ops)) {
         q = ngx_queue_head(&ops);
         op = ngx_queue_data(q, ngx_mcds_op_t, queue);
         ngx_queue_remove(q);
+
+        /* that of which not a byte has left was not done */
+
+        result.rc = (ngx_mcds_sent(rc) && op->begin >= sent)
+                    ? NGX_MCDS_DOWN : rc;
 
         ngx_mcds_measure_failed(conn->server, op, rc);
         ngx_mcds_op_done(op, &result);

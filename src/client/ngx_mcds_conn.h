@@ -131,7 +131,8 @@ struct ngx_mcds_op_s {
                                             it was queued */
     ngx_msec_t              deadline;
     uint64_t                start;       /* microseconds */
-    uint64_t                end;         /* queued, behind its last byte */
+    uint64_t                begin;       /* queued, before its first byte, */
+    uint64_t                end;         /* and behind its last one */
     size_t                  size;
     size_t                  limit;
     uint32_t                opaque;

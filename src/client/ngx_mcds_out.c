@@ -66,6 +66,8 @@ ngx_mcds_conn_push(ngx_mcds_conn_t *conn, ngx_mcds_op_t *op,
         return NGX_ERROR;
     }
 
+    op->begin = conn->queued;
+
     p = pool->classic ? ngx_mcds_classic_encode(block->buf.last, cmd)
                       : ngx_mcds_encode(block->buf.last, cmd);
 

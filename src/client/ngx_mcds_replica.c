@@ -347,6 +347,12 @@ ngx_mcds_replica_largest(ngx_mcds_group_t *group)
         }
     }
 
+    /* all that have answered have made it anew */
+
+    if (group->req.known && largest == group->req.initial) {
+        largest = ngx_max(largest, group->req.known + group->req.delta);
+    }
+
     return largest;
 }
 

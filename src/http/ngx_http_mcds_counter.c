@@ -29,7 +29,8 @@ static ngx_int_t ngx_http_mcds_counter_of(ngx_http_request_t *r,
     ngx_http_mcds_counter_t *counter, ngx_mcds_pool_t *pool, ngx_str_t *key,
     ngx_mcds_counter_t *c);
 static void ngx_http_mcds_count_answer(ngx_http_request_t *r,
-    ngx_http_mcds_counter_t *counter, ngx_mcds_pool_t *pool, ngx_str_t *key);
+    ngx_http_mcds_counter_t *counter, ngx_mcds_pool_t *pool,
+    ngx_http_mcds_writeback_t *writeback, ngx_str_t *key);
 static ngx_uint_t ngx_http_mcds_status_counts(ngx_http_request_t *r,
     ngx_array_t *statuses);
 static void ngx_http_mcds_counted(void *data, ngx_uint_t rc, uint64_t value);
@@ -85,6 +86,7 @@ ngx_http_mcds_counters_start(ngx_http_request_t *r,
         numbers->number[n].ctx = ctx;
         numbers->number[n].counter = &counter[i];
         numbers->number[n].pool = mlcf->pool;
+        numbers->number[n].writeback = mlcf->writeback;
 
         if (ngx_http_mcds_count(r, &numbers->number[n]) != NGX_OK) {
             break;
@@ -174,6 +176,10 @@ ngx_http_mcds_count(ngx_http_request_t *r, ngx_http_mcds_number_t *number)
 
     if (counter->top && delta > 0) {
         ngx_http_mcds_top_count(counter->top, &key, delta);
+    }
+
+    if (delta && number->writeback && counter->writeback) {
+        ngx_http_mcds_writeback_add(number->writeback, &c.key, delta);
     }
 
     /* without memory the page is more important than its number */
@@ -284,6 +290,8 @@ ngx_http_mcds_counter_of(ngx_http_request_t *r,
     c->initial = counter->initial;
     c->ttl = counter->ttl;
     c->update = 0;
+    c->durable = counter->durable;
+    c->buffer = counter->buffer;
 
     if (counter->period.length == 0) {
         return NGX_OK;
@@ -336,6 +344,7 @@ ngx_http_mcds_counters_log(ngx_http_request_t *r)
             for (i = 0; i < numbers->n; i++) {
                 ngx_http_mcds_count_answer(r, numbers->number[i].counter,
                                            numbers->number[i].pool,
+                                           numbers->number[i].writeback,
                                            &numbers->number[i].key);
             }
         }
@@ -354,7 +363,8 @@ ngx_http_mcds_counters_log(ngx_http_request_t *r)
         if (ctx == NULL
             || ngx_http_mcds_number_find(ctx, counter[i].index) == NULL)
         {
-            ngx_http_mcds_count_answer(r, &counter[i], mlcf->pool, NULL);
+            ngx_http_mcds_count_answer(r, &counter[i], mlcf->pool,
+                                       mlcf->writeback, NULL);
         }
     }
 
@@ -364,7 +374,8 @@ ngx_http_mcds_counters_log(ngx_http_request_t *r)
 
 static void
 ngx_http_mcds_count_answer(ngx_http_request_t *r,
-    ngx_http_mcds_counter_t *counter, ngx_mcds_pool_t *pool, ngx_str_t *key)
+    ngx_http_mcds_counter_t *counter, ngx_mcds_pool_t *pool,
+    ngx_http_mcds_writeback_t *writeback, ngx_str_t *key)
 {
     int64_t             delta;
     uint64_t            value;
@@ -399,6 +410,10 @@ ngx_http_mcds_count_answer(ngx_http_request_t *r,
 
     if (counter->top && delta > 0) {
         ngx_http_mcds_top_count(counter->top, key, delta);
+    }
+
+    if (writeback && counter->writeback) {
+        ngx_http_mcds_writeback_add(writeback, &c.key, delta);
     }
 
     if (counter->async) {

@@ -16,6 +16,7 @@
 #include <ngx_http.h>
 #include "ngx_http_mcds_module.h"
 #include "ngx_http_mcds_visitor.h"
+#include "ngx_http_mcds_writeback.h"
 #include "ngx_mcds_counter.h"
 #include "ngx_mcds_seed.h"
 #include "ngx_mcds_visitors.h"
@@ -39,6 +40,10 @@ struct ngx_http_mcds_counter_s {
     ngx_msec_t                  flush;
     ngx_http_mcds_top_t        *top;      /* of its keys, or NULL */
 
+    ngx_uint_t                  durable;
+    ngx_uint_t                  buffer;
+    ngx_uint_t                  writeback;   /* if there is one */
+
     ngx_http_complex_value_t   *init;     /* where the number to begin with
                                              is, or NULL */
     ngx_mcds_source_t           source;
@@ -55,6 +60,7 @@ struct ngx_http_mcds_number_s {
     ngx_http_mcds_ctx_t        *ctx;
     ngx_http_mcds_counter_t    *counter;
     ngx_mcds_pool_t            *pool;
+    ngx_http_mcds_writeback_t  *writeback;   /* or NULL */
     ngx_str_t                   key;      /* in the log phase, or empty */
     uint64_t                    value;
     ngx_mcds_count_t           *count;    /* under way, or NULL */

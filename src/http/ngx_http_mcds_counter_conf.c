@@ -64,6 +64,14 @@ static ngx_int_t ngx_http_mcds_counter_init_fail(ngx_conf_t *cf,
     ngx_http_mcds_counter_t *counter, ngx_str_t *text);
 static ngx_int_t ngx_http_mcds_counter_init_timeout(ngx_conf_t *cf,
     ngx_http_mcds_counter_t *counter, ngx_str_t *text);
+static ngx_int_t ngx_http_mcds_counter_durable(ngx_conf_t *cf,
+    ngx_http_mcds_counter_t *counter, ngx_str_t *text);
+static ngx_int_t ngx_http_mcds_counter_buffer(ngx_conf_t *cf,
+    ngx_http_mcds_counter_t *counter, ngx_str_t *text);
+static ngx_int_t ngx_http_mcds_counter_post_back(ngx_conf_t *cf,
+    ngx_http_mcds_counter_t *counter, ngx_str_t *text);
+static ngx_int_t ngx_http_mcds_counter_flag(ngx_str_t *text,
+    ngx_uint_t *flag);
 static ngx_int_t ngx_http_mcds_counter_status(u_char *p, size_t len);
 static ngx_uint_t ngx_http_mcds_counter_word(ngx_str_t *text, char *word);
 static ngx_int_t ngx_http_mcds_counter_variable(ngx_conf_t *cf,
@@ -86,7 +94,10 @@ enum {
     NGX_HTTP_MCDS_TOP,
     NGX_HTTP_MCDS_INIT,
     NGX_HTTP_MCDS_INIT_FAIL,
-    NGX_HTTP_MCDS_INIT_TIMEOUT
+    NGX_HTTP_MCDS_INIT_TIMEOUT,
+    NGX_HTTP_MCDS_DURABLE,
+    NGX_HTTP_MCDS_BUFFER,
+    NGX_HTTP_MCDS_WRITEBACK
 };
 
 
@@ -102,6 +113,9 @@ static ngx_http_mcds_param_t  ngx_http_mcds_params[] = {
     { ngx_string("init="), ngx_http_mcds_counter_init },
     { ngx_string("init_fail="), ngx_http_mcds_counter_init_fail },
     { ngx_string("init_timeout="), ngx_http_mcds_counter_init_timeout },
+    { ngx_string("durable="), ngx_http_mcds_counter_durable },
+    { ngx_string("buffer="), ngx_http_mcds_counter_buffer },
+    { ngx_string("writeback="), ngx_http_mcds_counter_post_back },
     { ngx_null_string, NULL }
 };
 
@@ -128,6 +142,8 @@ ngx_http_mcds_counter(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 
     counter->delta = 1;
     counter->flush = 100;
+    counter->buffer = 1;
+    counter->writeback = 1;
     counter->source.fetch = ngx_http_mcds_counter_fetch;
     counter->source.timeout = 2000;
 
@@ -297,7 +313,8 @@ ngx_http_mcds_counter_check(ngx_conf_t *cf, ngx_command_t *cmd,
 
     static ngx_uint_t  counts[] = {
         NGX_HTTP_MCDS_BY, NGX_HTTP_MCDS_TTL, NGX_HTTP_MCDS_STATUSES,
-        NGX_HTTP_MCDS_WHEN, NGX_HTTP_MCDS_TOP
+        NGX_HTTP_MCDS_WHEN, NGX_HTTP_MCDS_TOP,
+        NGX_HTTP_MCDS_BUFFER, NGX_HTTP_MCDS_WRITEBACK
     };
 
     for (i = 0; i < sizeof(counts) / sizeof(ngx_uint_t); i++) {
@@ -322,6 +339,24 @@ ngx_http_mcds_counter_check(ngx_conf_t *cf, ngx_command_t *cmd,
         ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
                            "\"%V\": \"flush=\" needs \"mode=async\"",
                            &cmd->name);
+        return NGX_CONF_ERROR;
+    }
+
+    /* what may go away, or down, on purpose is not brought back */
+
+    if (!(seen & ((ngx_uint_t) 1 << NGX_HTTP_MCDS_DURABLE))) {
+        counter->durable = ((counter->ttl == 0 || counter->period.length)
+                            && counter->by == NULL && counter->delta > 0);
+
+    } else if (counter->durable
+               && ((counter->ttl && counter->period.length == 0)
+                   || counter->delta < 0))
+    {
+        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                           "\"%V\": \"durable=on\" does not go together "
+                           "with %s", &cmd->name,
+                           (counter->delta < 0) ? "a negative \"by=\""
+                                                : "\"ttl=\"");
         return NGX_CONF_ERROR;
     }
 
@@ -497,6 +532,44 @@ ngx_http_mcds_counter_statuses(ngx_conf_t *cf,
 
         p = comma + 1;
     }
+}
+
+
+static ngx_int_t
+ngx_http_mcds_counter_durable(ngx_conf_t *cf,
+    ngx_http_mcds_counter_t *counter, ngx_str_t *text)
+{
+    return ngx_http_mcds_counter_flag(text, &counter->durable);
+}
+
+
+static ngx_int_t
+ngx_http_mcds_counter_buffer(ngx_conf_t *cf, ngx_http_mcds_counter_t *counter,
+    ngx_str_t *text)
+{
+    return ngx_http_mcds_counter_flag(text, &counter->buffer);
+}
+
+
+static ngx_int_t
+ngx_http_mcds_counter_post_back(ngx_conf_t *cf,
+    ngx_http_mcds_counter_t *counter, ngx_str_t *text)
+{
+    return ngx_http_mcds_counter_flag(text, &counter->writeback);
+}
+
+
+static ngx_int_t
+ngx_http_mcds_counter_flag(ngx_str_t *text, ngx_uint_t *flag)
+{
+    if (ngx_http_mcds_counter_word(text, "on")) {
+        *flag = 1;
+        return NGX_OK;
+    }
+
+    *flag = 0;
+
+    return ngx_http_mcds_counter_word(text, "off") ? NGX_OK : NGX_DECLINED;
 }
 
 

@@ -12,6 +12,7 @@
 #include <ngx_http.h>
 #include "ngx_http_mcds_module.h"
 #include "ngx_http_mcds_counters.h"
+#include "ngx_http_mcds_writeback.h"
 #include "ngx_http_mcds_json.h"
 #include "ngx_mcds_counter.h"
 
@@ -489,6 +490,7 @@ ngx_http_mcds_fetch_number(ngx_http_request_t *r,
 {
     ngx_mcds_op_t             *op;
     ngx_mcds_count_t          *count;
+    ngx_mcds_counter_t         counter;
     ngx_mcds_request_t         req;
     ngx_http_mcds_loc_conf_t  *mlcf;
 
@@ -500,10 +502,21 @@ ngx_http_mcds_fetch_number(ngx_http_request_t *r,
             ngx_http_mcds_top_count(number->fetch->conf->top, key, 1);
         }
 
-        count = ngx_mcds_counter_add(mlcf->pool, key, 1,
-                                     number->fetch->conf->ttl,
-                                     ngx_http_mcds_fetch_count_handler,
-                                     number);
+        counter.pool = mlcf->pool;
+        counter.key = *key;
+        counter.initial = 0;
+        counter.ttl = number->fetch->conf->ttl;
+        counter.update = 0;
+        counter.durable = (counter.ttl == 0);
+        counter.buffer = 1;
+
+        if (mlcf->writeback) {
+            ngx_http_mcds_writeback_add(mlcf->writeback, key, 1);
+        }
+
+        count = ngx_mcds_counter_change(&counter, 1,
+                                        ngx_http_mcds_fetch_count_handler,
+                                        number);
 
         return count ? NGX_OK : NGX_ERROR;
     }

@@ -8,6 +8,8 @@
 #include <ngx_core.h>
 #include <ngx_event.h>
 #include "ngx_mcds_counter.h"
+#include "ngx_mcds_ledger.h"
+#include "ngx_mcds_buffer.h"
 
 
 #define NGX_MCDS_COUNTER_BUCKETS  64
@@ -33,6 +35,9 @@ typedef struct {
     ngx_queue_t          queue;        /* in a bucket, until it is sent */
     ngx_queue_t          counts;       /* ngx_mcds_count_t, in their order */
     uint64_t             sum;
+    uint64_t             id;           /* in the ledger, or 0 */
+    uint64_t             known;        /* there, or the initial value */
+    ngx_msec_t           sent;
     uint32_t             hash;
     ngx_uint_t           subtract;
     ngx_mcds_counter_t   counter;
@@ -46,6 +51,8 @@ static ngx_mcds_batch_t *ngx_mcds_counter_find(ngx_mcds_counter_t *counter,
 static void ngx_mcds_counter_init(void);
 static void ngx_mcds_counter_flush_handler(ngx_event_t *ev);
 static void ngx_mcds_counter_send(ngx_mcds_batch_t *batch);
+static void ngx_mcds_counter_recall(ngx_mcds_batch_t *batch,
+    ngx_mcds_request_t *req);
 static void ngx_mcds_counter_handler(void *data, ngx_mcds_result_t *result);
 static void ngx_mcds_counter_done(ngx_mcds_batch_t *batch, ngx_uint_t rc,
     uint64_t value);
@@ -67,6 +74,8 @@ ngx_mcds_counter_add(ngx_mcds_pool_t *pool, ngx_str_t *key, uint64_t delta,
     counter.initial = 0;
     counter.ttl = ttl;
     counter.update = 0;
+    counter.durable = 0;
+    counter.buffer = 0;
 
     return ngx_mcds_counter_change(&counter, delta, handler, data);
 }
@@ -201,6 +210,7 @@ ngx_mcds_counter_find(ngx_mcds_counter_t *counter, int64_t delta,
             || batch->counter.pool != counter->pool
             || batch->counter.initial != counter->initial
             || batch->counter.update != counter->update
+            || batch->counter.durable != counter->durable
             || batch->counter.key.len != key->len
             || ngx_memcmp(batch->counter.key.data, key->data, key->len) != 0)
         {
@@ -211,9 +221,13 @@ ngx_mcds_counter_find(ngx_mcds_counter_t *counter, int64_t delta,
 
         if (delta && batch->sum == 0) {
             batch->counter.ttl = counter->ttl;
+            batch->counter.buffer = counter->buffer;
         }
 
-        if (delta == 0 || batch->counter.ttl == counter->ttl) {
+        if (delta == 0
+            || (batch->counter.ttl == counter->ttl
+                && batch->counter.buffer == counter->buffer))
+        {
             return batch;
         }
     }
@@ -257,6 +271,9 @@ ngx_mcds_counter_send(ngx_mcds_batch_t *batch)
     req.delta = batch->sum;
     req.update = batch->counter.update;
 
+    batch->id = 0;
+    batch->known = batch->counter.initial;
+
     if (batch->subtract) {
         req.verb = NGX_MCDS_DECR;
         req.initial -= ngx_min(req.initial, batch->sum);
@@ -271,11 +288,51 @@ ngx_mcds_counter_send(ngx_mcds_batch_t *batch)
         req.number = 1;
     }
 
+    if (batch->counter.durable && ngx_mcds_ledger && !batch->subtract) {
+        ngx_mcds_counter_recall(batch, &req);
+    }
+
     if (ngx_mcds_submit(batch->counter.pool, &req, ngx_mcds_counter_handler,
                         batch)
         == NULL)
     {
         ngx_mcds_counter_done(batch, NGX_MCDS_BUSY, 0);
+    }
+}
+
+
+/*
+ * A counter that memcached has lost is made from what this host knows of it,
+ * by the same command, so that nobody ever sees it lower, and once.  Replicas
+ * compare what is made with what others have, and raise it themselves.
+ */
+
+static void
+ngx_mcds_counter_recall(ngx_mcds_batch_t *batch, ngx_mcds_request_t *req)
+{
+    uint64_t          known;
+    ngx_mcds_pool_t  *pool;
+
+    pool = batch->counter.pool;
+
+    batch->id = ngx_mcds_ledger_id(ngx_mcds_ledger, &pool->name,
+                                   &batch->counter.key);
+    batch->sent = ngx_current_msec;
+
+    known = ngx_mcds_ledger_known(ngx_mcds_ledger, batch->id);
+
+    if (known <= batch->known) {
+        return;
+    }
+
+    batch->known = known;
+    req->update = 0;
+
+    if (pool->replicas > 1 && batch->counter.ttl == 0) {
+        req->known = known;
+
+    } else {
+        req->initial = known + batch->sum;
     }
 }
 
@@ -293,7 +350,7 @@ ngx_mcds_counter_handler(void *data, ngx_mcds_result_t *result)
 
     if (rc == NGX_MCDS_NOT_FOUND && batch->sum == 0) {
         rc = NGX_MCDS_OK;
-        value = batch->counter.initial;
+        value = batch->known;
 
     } else if (rc == NGX_MCDS_OK
                && (!(result->has & NGX_MCDS_VALUE)
@@ -301,6 +358,11 @@ ngx_mcds_counter_handler(void *data, ngx_mcds_result_t *result)
                       != NGX_OK))
     {
         rc = NGX_MCDS_NOT_NUMERIC;
+
+    } else if (rc == NGX_MCDS_OK && batch->id && batch->sum
+               && ngx_mcds_ledger)
+    {
+        ngx_mcds_ledger_learn(ngx_mcds_ledger, batch->id, value, batch->sent);
     }
 
     ngx_mcds_counter_done(batch, rc, value);
@@ -310,8 +372,17 @@ ngx_mcds_counter_handler(void *data, ngx_mcds_result_t *result)
 static void
 ngx_mcds_counter_done(ngx_mcds_batch_t *batch, ngx_uint_t rc, uint64_t value)
 {
+    int64_t            delta;
     ngx_queue_t       *q;
     ngx_mcds_count_t  *count;
+
+    if (!ngx_mcds_sent(rc) && batch->counter.buffer && batch->sum) {
+        delta = batch->subtract ? -(int64_t) batch->sum : (int64_t) batch->sum;
+
+        if (ngx_mcds_buffer_keep(&batch->counter, delta) == NGX_BUSY) {
+            ngx_mcds_buffer_lose(delta);
+        }
+    }
 
     /* the first of them found the counter as it was before the sum */
 

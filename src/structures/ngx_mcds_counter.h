@@ -29,14 +29,21 @@ typedef struct {
     uint32_t            ttl;           /* seconds that it lives when it is
                                           created now, 0: for ever */
     ngx_uint_t          update;        /* an absent one is not created, but
-                                          NGX_MCDS_NOT_FOUND */
+                                          NGX_MCDS_NOT_FOUND, unless this host
+                                          knows what it was */
+    ngx_uint_t          durable;       /* one that was lost goes on from what
+                                          this host knows; not for those that
+                                          are meant to go away, or down */
+    ngx_uint_t          buffer;        /* what cannot be sent is kept, and
+                                          added later */
 } ngx_mcds_counter_t;
 
 
 /*
  * value: the counter behind this change, when rc is NGX_MCDS_OK.  With
  * NGX_MCDS_TIMEOUT, CLOSED and PROTOCOL it is not known whether it counted;
- * with all others it did not.
+ * with all others it did not, but with "buffer" it will after NGX_MCDS_DOWN,
+ * BUSY and TLS.
  */
 
 typedef void (*ngx_mcds_count_pt)(void *data, ngx_uint_t rc, uint64_t value);
@@ -56,7 +63,7 @@ ngx_mcds_count_t *ngx_mcds_counter_change(ngx_mcds_counter_t *counter,
     int64_t delta, ngx_mcds_count_pt handler, void *data);
 
 
-/* the same for a counter from 0 on, with delta from 1 on */
+/* the same for a plain counter from 0 on, with delta from 1 on */
 
 ngx_mcds_count_t *ngx_mcds_counter_add(ngx_mcds_pool_t *pool, ngx_str_t *key,
     uint64_t delta, uint32_t ttl, ngx_mcds_count_pt handler, void *data);

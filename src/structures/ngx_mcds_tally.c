@@ -12,6 +12,7 @@
 #include <ngx_core.h>
 #include <ngx_event.h>
 #include "ngx_mcds_tally.h"
+#include "ngx_mcds_buffer.h"
 
 
 /* counters that a worker knows, and bytes of them */
@@ -51,6 +52,7 @@ typedef struct {
     unsigned             known:1;      /* value is */
     unsigned             queued:1;     /* in flush */
     unsigned             under_way:1;
+    unsigned             buffer:1;     /* kept in the ledger, not here */
     ngx_mcds_counter_t   counter;
 } ngx_mcds_tally_t;
 
@@ -68,6 +70,7 @@ static ngx_int_t ngx_mcds_tally_queue(ngx_mcds_tally_t *tally,
 static void ngx_mcds_tally_flush_handler(ngx_event_t *ev);
 static void ngx_mcds_tally_send(ngx_mcds_tally_t *tally);
 static void ngx_mcds_tally_handler(void *data, ngx_uint_t rc, uint64_t value);
+static ngx_int_t ngx_mcds_tally_give(ngx_mcds_tally_t *tally, int64_t delta);
 static void ngx_mcds_tally_done(ngx_mcds_tally_t *tally);
 static void ngx_mcds_tally_lose(int64_t delta, ngx_log_t *log, char *reason);
 static void ngx_mcds_tally_event_handler(ngx_event_t *ev);
@@ -82,6 +85,9 @@ static size_t       ngx_mcds_tally_size;
 static uint64_t     ngx_mcds_tally_lost;        /* and not said yet */
 static char        *ngx_mcds_tally_reason;
 static ngx_event_t  ngx_mcds_tally_event;       /* says it */
+
+/* what the debug log looks at */
+static ngx_connection_t  ngx_mcds_tally_dumb;
 
 
 ngx_int_t
@@ -119,6 +125,7 @@ ngx_mcds_tally_change(ngx_mcds_counter_t *counter, int64_t delta,
     tally->kept += delta;
     tally->period = ngx_min(tally->period, period);
     tally->counter.ttl = counter->ttl;
+    tally->buffer = counter->buffer;
 
     if (!tally->known) {
         return NGX_DECLINED;
@@ -145,7 +152,10 @@ ngx_mcds_tally_init(void)
     ngx_queue_init(&ngx_mcds_tally_idle);
     ngx_queue_init(&ngx_mcds_tally_flushes);
 
+    ngx_mcds_tally_dumb.fd = (ngx_socket_t) -1;
+
     ngx_mcds_tally_event.handler = ngx_mcds_tally_event_handler;
+    ngx_mcds_tally_event.data = &ngx_mcds_tally_dumb;
     ngx_mcds_tally_event.log = ngx_cycle->log;
     ngx_mcds_tally_event.cancelable = 1;
 }
@@ -202,6 +212,7 @@ ngx_mcds_tally_create(ngx_mcds_counter_t *counter, uint32_t hash,
     tally->hash = hash;
     tally->period = period;
     tally->counter = *counter;
+    tally->counter.buffer = 0;
     tally->counter.key.data = (u_char *) tally + sizeof(ngx_mcds_tally_t);
     ngx_memcpy(tally->counter.key.data, counter->key.data, counter->key.len);
 
@@ -435,7 +446,16 @@ ngx_mcds_tally_handler(void *data, ngx_uint_t rc, uint64_t value)
     case NGX_MCDS_BUSY:
     case NGX_MCDS_TLS:
 
-        /* nothing has left: the next flush tries again */
+        /* nothing has left: it waits in the ledger, or for the next flush */
+
+        if (ngx_mcds_tally_give(tally, sent) == NGX_OK) {
+
+            /* as if it was counted, until the next answer tells */
+
+            tally->value = (sent < 0 && tally->value < (uint64_t) -sent)
+                           ? 0 : tally->value + sent;
+            break;
+        }
 
         if (!ngx_exiting) {
             tally->kept += sent;
@@ -454,6 +474,19 @@ ngx_mcds_tally_handler(void *data, ngx_uint_t rc, uint64_t value)
     }
 
     ngx_mcds_tally_done(tally);
+}
+
+
+/* to the ledger, from where it is added later */
+
+static ngx_int_t
+ngx_mcds_tally_give(ngx_mcds_tally_t *tally, int64_t delta)
+{
+    if (!tally->buffer) {
+        return NGX_DECLINED;
+    }
+
+    return delta ? ngx_mcds_buffer_keep(&tally->counter, delta) : NGX_OK;
 }
 
 
@@ -537,6 +570,10 @@ ngx_mcds_tally_exit(ngx_log_t *log)
              q = ngx_queue_next(q))
         {
             tally = ngx_queue_data(q, ngx_mcds_tally_t, bucket);
+
+            if (ngx_mcds_tally_give(tally, tally->kept) == NGX_OK) {
+                tally->kept = 0;
+            }
 
             delta = tally->kept + tally->sent;
             ngx_mcds_tally_lost += (delta < 0) ? -delta : delta;

@@ -53,6 +53,22 @@ static uint64_t    values[16];
 ngx_queue_t        ngx_posted_events;
 
 
+/* nothing is kept */
+
+ngx_int_t
+ngx_mcds_buffer_keep(ngx_mcds_counter_t *counter, int64_t delta)
+{
+    return NGX_DECLINED;
+}
+
+
+void
+ngx_mcds_buffer_lose(int64_t delta)
+{
+    /* void */
+}
+
+
 ngx_mcds_op_t *
 ngx_mcds_submit(ngx_mcds_pool_t *pool, ngx_mcds_request_t *req,
     ngx_mcds_handler_pt done, void *data)
@@ -365,7 +381,8 @@ change(char *key, uint64_t initial, uint32_t ttl, int64_t delta)
 {
     ngx_mcds_counter_t  counter;
 
-    counter.pool = NULL;
+    ngx_memzero(&counter, sizeof(ngx_mcds_counter_t));
+
     counter.key.data = (u_char *) key;
     counter.key.len = ngx_strlen(key);
     counter.initial = initial;

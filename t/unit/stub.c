@@ -39,3 +39,19 @@ ngx_log_error_core(ngx_uint_t level, ngx_log_t *log, ngx_err_t err,
 {
     /* void */
 }
+
+
+/* who tests has one thread, and processes that take turns */
+
+void
+ngx_shmtx_lock(ngx_shmtx_t *mtx)
+{
+    /* void */
+}
+
+
+void
+ngx_shmtx_unlock(ngx_shmtx_t *mtx)
+{
+    /* void */
+}

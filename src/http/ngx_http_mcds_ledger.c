@@ -1,0 +1,115 @@
+
+/*
+ * Copyright (C) mcds authors
+ */
+
+
+#include <ngx_config.h>
+#include <ngx_core.h>
+#include <ngx_http.h>
+#include "ngx_http_mcds_module.h"
+#include "ngx_http_mcds_ledger.h"
+#include "ngx_http_mcds_writeback.h"
+#include "ngx_mcds_buffer.h"
+
+
+/* of the zone */
+#define NGX_HTTP_MCDS_LEDGER_PART  4
+
+
+static ngx_uint_t  ngx_http_mcds_ledger_started;
+
+
+void
+ngx_http_mcds_ledger_zone(ngx_http_mcds_main_conf_t *mmcf,
+    ngx_slab_pool_t *shpool, ngx_mcds_ledger_t **ledger, ngx_log_t *log)
+{
+    size_t   size;
+    u_char  *addr;
+
+    if (*ledger) {
+        mmcf->ledger = *ledger;
+
+        ngx_mcds_ledger_sweep(*ledger);
+        return;
+    }
+
+    if (!mmcf->counted) {
+        return;
+    }
+
+    size = mmcf->zone->shm.size / NGX_HTTP_MCDS_LEDGER_PART;
+
+    addr = ngx_slab_calloc(shpool, size);
+
+    if (addr) {
+        *ledger = ngx_mcds_ledger_init(addr, size, &shpool->mutex);
+    }
+
+    if (*ledger == NULL) {
+        ngx_log_error(NGX_LOG_WARN, log, 0,
+                      "\"mcds_zone\" is too small to remember counters");
+    }
+
+    mmcf->ledger = *ledger;
+}
+
+
+ngx_int_t
+ngx_http_mcds_ledger_init(ngx_cycle_t *cycle)
+{
+    ngx_http_mcds_main_conf_t  *mmcf;
+
+    /* otherwise a worker will start with it */
+
+    if (!ngx_http_mcds_ledger_started) {
+        return NGX_OK;
+    }
+
+    mmcf = ngx_http_cycle_get_module_main_conf(cycle, ngx_http_mcds_module);
+
+    if (mmcf) {
+        ngx_http_mcds_ledger_start(mmcf);
+
+    } else {
+        ngx_mcds_ledger = NULL;
+    }
+
+    return NGX_OK;
+}
+
+
+void
+ngx_http_mcds_ledger_start(ngx_http_mcds_main_conf_t *mmcf)
+{
+    if (ngx_process != NGX_PROCESS_WORKER
+        && ngx_process != NGX_PROCESS_SINGLE)
+    {
+        return;
+    }
+
+    ngx_http_mcds_ledger_started = 1;
+
+    ngx_mcds_ledger = mmcf->ledger;
+
+    ngx_mcds_buffer_start(&mmcf->pools, mmcf->stats.generation);
+
+    ngx_http_mcds_writeback_start(mmcf);
+}
+
+
+void
+ngx_http_mcds_ledger_exit(ngx_cycle_t *cycle)
+{
+    ngx_http_mcds_main_conf_t  *mmcf;
+
+    mmcf = ngx_http_cycle_get_module_main_conf(cycle, ngx_http_mcds_module);
+
+    if (mmcf == NULL || mmcf->ledger == NULL) {
+        return;
+    }
+
+    ngx_mcds_buffer_exit(mmcf->ledger, &mmcf->pools, cycle->log);
+
+    ngx_http_mcds_writeback_exit(mmcf, cycle->log);
+}

@@ -1,0 +1,527 @@
+
+/*
+ * Copyright (C) mcds authors
+ *
+ * What is counted waits in the ledger.  One worker of a host at a time works
+ * on a destination, from time to time:
+ *
+ *   own -> open a batch, or find the one that is open -> post -> 2xx: ack
+ *    |                                  ^                         |
+ *    |                                  +----- more is left ------+
+ *    +--- no answer, or another: later, the same batch again, by anyone
+ *
+ * A batch does not change once it was posted and until it is acknowledged,
+ * and has a name of its own, so that one that arrives twice can be told.
+ */
+
+
+#include <ngx_config.h>
+#include <ngx_core.h>
+#include <ngx_http.h>
+#include "ngx_http_mcds_module.h"
+#include "ngx_http_mcds_json.h"
+#include "ngx_http_mcds_post.h"
+#include "ngx_http_mcds_writeback.h"
+#include "ngx_http_mcds_writeback_core.h"
+
+
+/* milliseconds: how often to look, also whether to exit; the first retry and
+   the longest wait between two; how long an exit waits; between two messages
+   that something is lost */
+#define NGX_HTTP_MCDS_WRITEBACK_TICK   500
+#define NGX_HTTP_MCDS_WRITEBACK_FIRST  1000
+#define NGX_HTTP_MCDS_WRITEBACK_LAST   60000
+#define NGX_HTTP_MCDS_WRITEBACK_EXIT   5000
+#define NGX_HTTP_MCDS_WRITEBACK_SAY    60000
+
+/* bytes of a body, and of one counter in it at most */
+#define NGX_HTTP_MCDS_WRITEBACK_BODY   (256 * 1024)
+#define NGX_HTTP_MCDS_WRITEBACK_ITEM   (6 * NGX_MCDS_LEDGER_KEY + 64)
+
+
+static void ngx_http_mcds_writeback_stop(void);
+static void ngx_http_mcds_writeback_wait(ngx_http_mcds_writeback_t *wb,
+    ngx_msec_t wait);
+static void ngx_http_mcds_writeback_handler(ngx_event_t *ev);
+static ngx_uint_t ngx_http_mcds_writeback_leave(
+    ngx_http_mcds_writeback_t *wb);
+static ngx_uint_t ngx_http_mcds_writeback_due(ngx_http_mcds_writeback_t *wb);
+static void ngx_http_mcds_writeback_begin(ngx_http_mcds_writeback_t *wb);
+static ngx_uint_t ngx_http_mcds_writeback_collect(
+    ngx_http_mcds_writeback_t *wb, ngx_str_t *body);
+static ngx_int_t ngx_http_mcds_writeback_post(ngx_http_mcds_writeback_t *wb,
+    ngx_str_t *body);
+static void ngx_http_mcds_writeback_done(void *data, ngx_uint_t status);
+static void ngx_http_mcds_writeback_failed(ngx_http_mcds_writeback_t *wb,
+    ngx_uint_t status);
+static void ngx_http_mcds_writeback_say(ngx_http_mcds_writeback_t *wb);
+
+
+static ngx_array_t  *ngx_http_mcds_writebacks;
+
+
+void
+ngx_http_mcds_writeback_start(ngx_http_mcds_main_conf_t *mmcf)
+{
+    ngx_uint_t                   i;
+    ngx_http_mcds_writeback_t   *wb, **wbp;
+
+    ngx_http_mcds_writeback_stop();
+
+    ngx_http_mcds_writebacks = &mmcf->writebacks;
+
+    wbp = mmcf->writebacks.elts;
+
+    for (i = 0; i < mmcf->writebacks.nelts; i++) {
+        wb = wbp[i];
+
+        if (ngx_mcds_ledger) {
+            wb->account = ngx_mcds_ledger_account(ngx_mcds_ledger,
+                                                  NGX_MCDS_LEDGER_POST,
+                                                  &wb->name,
+                                                  mmcf->stats.generation);
+        }
+
+        if (wb->account == NULL) {
+            ngx_log_error(NGX_LOG_ERR, ngx_cycle->log, 0,
+                          "\"mcds_counter_writeback %V\" in %V:%ui: there is "
+                          "no room in \"mcds_zone\", nothing will be posted",
+                          &wb->uri, &wb->place.file, wb->place.line);
+            continue;
+        }
+
+        /* the workers of before leave it to these from now on */
+
+        wb->generation = mmcf->stats.generation;
+        wb->account->generation = ngx_max(wb->account->generation,
+                                          wb->generation);
+
+        wb->event.handler = ngx_http_mcds_writeback_handler;
+        wb->event.data = wb;
+        wb->event.log = ngx_cycle->log;
+
+        if (ngx_mcds_account_dirty(wb->account)) {
+            ngx_http_mcds_writeback_wait(wb, 1);
+        }
+    }
+}
+
+
+/* a single process: it has those of the configuration before */
+
+static void
+ngx_http_mcds_writeback_stop(void)
+{
+    ngx_uint_t                   i;
+    ngx_http_mcds_writeback_t   *wb, **wbp;
+
+    if (ngx_http_mcds_writebacks == NULL) {
+        return;
+    }
+
+    wbp = ngx_http_mcds_writebacks->elts;
+
+    for (i = 0; i < ngx_http_mcds_writebacks->nelts; i++) {
+        wb = wbp[i];
+
+        if (wb->request) {
+            ngx_http_mcds_post_cancel(wb->request);
+        }
+
+        if (wb->event.timer_set) {
+            ngx_del_timer(&wb->event);
+        }
+    }
+}
+
+
+void
+ngx_http_mcds_writeback_add(ngx_http_mcds_writeback_t *wb, ngx_str_t *key,
+    int64_t delta)
+{
+    ngx_mcds_ledger_item_t  item;
+
+    if (wb->account == NULL) {
+        return;
+    }
+
+    item.key = *key;
+    item.delta = delta;
+    item.flags = 0;
+
+    (void) ngx_mcds_ledger_add(ngx_mcds_ledger, wb->account, &item);
+
+    ngx_http_mcds_writeback_wait(wb, NGX_HTTP_MCDS_WRITEBACK_TICK);
+}
+
+
+/* a worker that may be needed does not exit before the timer has told it */
+
+static void
+ngx_http_mcds_writeback_wait(ngx_http_mcds_writeback_t *wb, ngx_msec_t wait)
+{
+    if (!wb->event.timer_set) {
+        ngx_add_timer(&wb->event, ngx_min(wait, wb->interval));
+    }
+}
+
+
+static void
+ngx_http_mcds_writeback_handler(ngx_event_t *ev)
+{
+    ngx_http_mcds_writeback_t  *wb;
+
+    wb = ev->data;
+
+    if (ngx_mcds_ledger == NULL) {
+        return;
+    }
+
+    ngx_http_mcds_writeback_say(wb);
+
+    if (ngx_exiting && ngx_http_mcds_writeback_leave(wb)) {
+        return;
+    }
+
+    if (wb->request) {
+
+        /* says that its owner is alive */
+
+        (void) ngx_mcds_ledger_own(ngx_mcds_ledger, wb->account);
+
+    } else if (ngx_http_mcds_writeback_due(wb)
+               && ngx_mcds_ledger_own(ngx_mcds_ledger, wb->account))
+    {
+        wb->cursor = 0;
+
+        ngx_http_mcds_writeback_begin(wb);
+    }
+
+    if (wb->request || ngx_mcds_account_dirty(wb->account)) {
+        ngx_http_mcds_writeback_wait(wb, NGX_HTTP_MCDS_WRITEBACK_TICK);
+    }
+}
+
+
+/*
+ * Others take it over after a reload.  When nginx stops, or another binary
+ * goes on without this memory, it has to be posted now.
+ */
+
+static ngx_uint_t
+ngx_http_mcds_writeback_leave(ngx_http_mcds_writeback_t *wb)
+{
+    if (wb->account->generation > wb->generation) {
+        return (wb->request == NULL);
+    }
+
+    if (!wb->exiting) {
+        wb->exiting = 1;
+        wb->give_up = ngx_current_msec + NGX_HTTP_MCDS_WRITEBACK_EXIT;
+        wb->account->retry = ngx_current_msec;
+        wb->account->delay = 0;
+    }
+
+    if ((ngx_msec_int_t) (ngx_current_msec - wb->give_up) < 0) {
+        return 0;
+    }
+
+    if (wb->request) {
+        ngx_http_mcds_post_cancel(wb->request);
+    }
+
+    return 1;
+}
+
+
+static ngx_uint_t
+ngx_http_mcds_writeback_due(ngx_http_mcds_writeback_t *wb)
+{
+    ngx_mcds_account_t  *account;
+
+    account = wb->account;
+
+    if (!ngx_mcds_account_dirty(account)) {
+        return 0;
+    }
+
+    if (account->delay
+        && (ngx_msec_int_t) (ngx_current_msec - account->retry) < 0)
+    {
+        return 0;
+    }
+
+    /* a batch that was left open, and what would soon find no room */
+
+    return (wb->exiting
+            || account->batch
+            || ngx_mcds_ledger_crowded(ngx_mcds_ledger)
+            || ngx_current_msec - account->since >= wb->interval);
+}
+
+
+/* posts the next batch, or ends */
+
+static void
+ngx_http_mcds_writeback_begin(ngx_http_mcds_writeback_t *wb)
+{
+    ngx_str_t            body;
+    ngx_uint_t           n;
+    ngx_mcds_account_t  *account;
+
+    account = wb->account;
+
+    body.data = ngx_alloc(NGX_HTTP_MCDS_WRITEBACK_BODY, ngx_cycle->log);
+
+    if (body.data == NULL) {
+        ngx_http_mcds_writeback_failed(wb, 0);
+        return;
+    }
+
+    n = ngx_http_mcds_writeback_collect(wb, &body);
+
+    wb->posted = account->batch;
+
+    if (n == 0) {
+
+        /* nothing, or nothing but sums that are 0 */
+
+        ngx_mcds_ledger_ack(ngx_mcds_ledger, account, wb->posted);
+        ngx_mcds_ledger_check(ngx_mcds_ledger, account);
+
+        account->since = ngx_current_msec;
+
+        ngx_mcds_ledger_disown(account);
+
+    } else if (ngx_http_mcds_writeback_post(wb, &body) != NGX_OK) {
+        ngx_http_mcds_writeback_failed(wb, 0);
+    }
+
+    ngx_free(body.data);
+}
+
+
+static ngx_uint_t
+ngx_http_mcds_writeback_collect(ngx_http_mcds_writeback_t *wb,
+    ngx_str_t *body)
+{
+    u_char                  *p, *last, key[NGX_MCDS_LEDGER_KEY];
+    ngx_int_t                rc;
+    ngx_uint_t               n, fresh, cursor;
+    ngx_mcds_ledger_item_t   item;
+
+    fresh = ngx_mcds_ledger_open(ngx_mcds_ledger, wb->account);
+    cursor = fresh ? wb->cursor : 0;
+
+    last = body->data + NGX_HTTP_MCDS_WRITEBACK_BODY
+           - NGX_HTTP_MCDS_WRITEBACK_ITEM;
+
+    p = body->data;
+    *p++ = '[';
+
+    rc = NGX_OK;
+    n = 0;
+
+    while ((n < wb->batch || !fresh) && p < last) {
+
+        rc = ngx_mcds_ledger_mark(ngx_mcds_ledger, wb->account, fresh,
+                                  &cursor, &item, key);
+        if (rc == NGX_DONE) {
+            break;
+        }
+
+        if (rc == NGX_AGAIN) {
+            continue;
+        }
+
+        p = ngx_sprintf(p, "%s{\"key\":\"", n ? ",\n" : "");
+        p = (u_char *) ngx_http_mcds_json_string(p, &item.key);
+        p = ngx_sprintf(p, "\",\"delta\":%L}", item.delta);
+
+        n++;
+    }
+
+    *p++ = ']';
+    *p++ = LF;
+
+    body->len = p - body->data;
+
+    /* behind one of another time, all is looked through again */
+
+    wb->ended = (fresh && rc == NGX_DONE);
+    wb->cursor = fresh ? cursor : 0;
+
+    return n;
+}
+
+
+static ngx_int_t
+ngx_http_mcds_writeback_post(ngx_http_mcds_writeback_t *wb, ngx_str_t *body)
+{
+    u_char                name[NGX_MCDS_LEDGER_ID * 2 + 1 + NGX_INT64_LEN];
+    ngx_http_mcds_post_t  post;
+
+    post.ctx = wb->ctx;
+    post.uri = wb->uri;
+    post.args = wb->args;
+    post.body = *body;
+    post.handler = ngx_http_mcds_writeback_done;
+    post.data = wb;
+
+    ngx_str_set(&post.type, "application/json");
+    ngx_str_set(&post.name, "X-Mcds-Batch");
+
+    post.value.data = name;
+    post.value.len = ngx_mcds_ledger_batch_name(ngx_mcds_ledger, wb->posted,
+                                                name)
+                     - name;
+
+    wb->request = ngx_http_mcds_post(&post);
+
+    return wb->request ? NGX_OK : NGX_ERROR;
+}
+
+
+static void
+ngx_http_mcds_writeback_done(void *data, ngx_uint_t status)
+{
+    ngx_http_mcds_writeback_t *wb = data;
+
+    ngx_mcds_account_t  *account;
+
+    wb->request = NULL;
+
+    if (ngx_mcds_ledger == NULL) {
+        return;
+    }
+
+    account = wb->account;
+
+    if (status < NGX_HTTP_OK || status >= NGX_HTTP_SPECIAL_RESPONSE) {
+        ngx_http_mcds_writeback_failed(wb, status);
+        return;
+    }
+
+    if (account->delay) {
+        account->delay = 0;
+
+        ngx_log_error(NGX_LOG_NOTICE, ngx_cycle->log, 0,
+                      "\"mcds_counter_writeback %V\" is answered again",
+                      &wb->uri);
+    }
+
+    ngx_mcds_ledger_ack(ngx_mcds_ledger, account, wb->posted);
+
+    if (ngx_exiting && !wb->exiting) {
+
+        /* the rest is for those who come after */
+
+        ngx_mcds_ledger_disown(account);
+        return;
+    }
+
+    if (!wb->ended || wb->exiting) {
+
+        /* from here on, and once more when exiting, until nothing is left */
+
+        if (wb->ended) {
+            wb->cursor = 0;
+        }
+
+        ngx_http_mcds_writeback_begin(wb);
+        return;
+    }
+
+    ngx_mcds_ledger_check(ngx_mcds_ledger, account);
+
+    account->since = ngx_current_msec;
+
+    ngx_mcds_ledger_disown(account);
+}
+
+
+static void
+ngx_http_mcds_writeback_failed(ngx_http_mcds_writeback_t *wb,
+    ngx_uint_t status)
+{
+    u_char               answer[sizeof("answered ") + NGX_INT_T_LEN];
+    ngx_msec_t           last;
+    ngx_mcds_account_t  *account;
+
+    account = wb->account;
+
+    if (account->delay == 0) {
+        *ngx_sprintf(answer, "answered %ui", status) = '\0';
+
+        ngx_log_error(NGX_LOG_ERR, ngx_cycle->log, 0,
+                      "\"mcds_counter_writeback %V\" %s, it is tried again "
+                      "until it answers 2xx", &wb->uri,
+                      status ? (char *) answer : "did not answer");
+    }
+
+    last = wb->exiting ? NGX_HTTP_MCDS_WRITEBACK_TICK
+                       : NGX_HTTP_MCDS_WRITEBACK_LAST;
+
+    account->delay = account->delay ? account->delay * 2
+                                    : NGX_HTTP_MCDS_WRITEBACK_FIRST;
+    account->delay = ngx_min(account->delay, ngx_min(last, wb->interval));
+    account->retry = ngx_current_msec + account->delay;
+
+    ngx_mcds_ledger_disown(account);
+}
+
+
+/* what has found no room */
+
+static void
+ngx_http_mcds_writeback_say(ngx_http_mcds_writeback_t *wb)
+{
+    uint64_t             lost;
+    ngx_mcds_account_t  *account;
+
+    account = wb->account;
+    lost = account->lost;
+
+    if (lost == account->said
+        || (account->said
+            && ngx_current_msec - account->told < NGX_HTTP_MCDS_WRITEBACK_SAY))
+    {
+        return;
+    }
+
+    ngx_log_error(NGX_LOG_WARN, ngx_cycle->log, 0,
+                  "\"mcds_counter_writeback %V\": counts are lost, %uL: no "
+                  "room is left in \"mcds_zone\", or a key is longer than "
+                  "%d bytes", &wb->uri, lost - account->said,
+                  NGX_MCDS_LEDGER_KEY);
+
+    account->said = lost;
+    account->told = ngx_current_msec;
+}
+
+
+void
+ngx_http_mcds_writeback_exit(ngx_http_mcds_main_conf_t *mmcf, ngx_log_t *log)
+{
+    uint64_t                     left;
+    ngx_uint_t                   i;
+    ngx_mcds_account_t          *account;
+    ngx_http_mcds_writeback_t  **wbp;
+
+    wbp = mmcf->writebacks.elts;
+
+    for (i = 0; i < mmcf->writebacks.nelts; i++) {
+
+        account = ngx_mcds_ledger_account(mmcf->ledger, NGX_MCDS_LEDGER_POST,
+                                          &wbp[i]->name, 0);
+
+        left = account ? ngx_mcds_ledger_left(mmcf->ledger, account) : 0;
+
+        if (left) {
+            ngx_log_error(NGX_LOG_ERR, log, 0,
+                          "\"mcds_counter_writeback %V\": counts are lost, "
+                          "%uL: nginx exits before they were posted",
+                          &wbp[i]->uri, left);
+        }
+    }
+}

@@ -1,0 +1,328 @@
+
+/*
+ * Copyright (C) mcds authors
+ */
+
+
+#include <ngx_config.h>
+#include <ngx_core.h>
+#include <ngx_event.h>
+#include "ngx_mcds_buffer.h"
+
+
+/* milliseconds between tries while a server does not answer */
+#define NGX_MCDS_BUFFER_TICK      1000
+
+/* counters sent in one turn */
+#define NGX_MCDS_BUFFER_BURST     256
+
+/* flags of an item; one is always there */
+#define NGX_MCDS_BUFFER_KEPT      0x01
+#define NGX_MCDS_BUFFER_UPDATE    0x02
+#define NGX_MCDS_BUFFER_DURABLE   0x04
+
+
+static ngx_mcds_account_t *ngx_mcds_buffer_account(
+    ngx_mcds_ledger_t *ledger, ngx_mcds_pool_t *pool, ngx_uint_t generation);
+static void ngx_mcds_buffer_handler(ngx_event_t *ev);
+static ngx_int_t ngx_mcds_buffer_send(ngx_mcds_pool_t *pool,
+    ngx_mcds_account_t *account);
+static void ngx_mcds_buffer_sent(void *data, ngx_uint_t rc, uint64_t value);
+static void ngx_mcds_buffer_next(void);
+static void ngx_mcds_buffer_lost_handler(ngx_event_t *ev);
+
+
+static ngx_array_t  *ngx_mcds_buffer_pools;
+static ngx_uint_t    ngx_mcds_buffer_generation;
+static ngx_event_t   ngx_mcds_buffer_event;
+static ngx_uint_t    ngx_mcds_buffer_pool;      /* that is worked on */
+static ngx_uint_t    ngx_mcds_buffer_cursor;
+static ngx_uint_t    ngx_mcds_buffer_under_way;
+static ngx_uint_t    ngx_mcds_buffer_failed;    /* of this turn */
+static ngx_uint_t    ngx_mcds_buffer_again;     /* the pass is not over */
+static uint64_t      ngx_mcds_buffer_lost;
+static ngx_event_t   ngx_mcds_buffer_lost_event;
+
+/* what the debug log looks at */
+static ngx_connection_t  ngx_mcds_buffer_dumb;
+
+
+void
+ngx_mcds_buffer_start(ngx_array_t *pools, ngx_uint_t generation)
+{
+    ngx_mcds_buffer_pools = pools;
+    ngx_mcds_buffer_generation = generation;
+    ngx_mcds_buffer_pool = 0;
+    ngx_mcds_buffer_cursor = 0;
+
+    /* they outlive a worker in the ledger, it need not wait for them */
+
+    ngx_mcds_buffer_dumb.fd = (ngx_socket_t) -1;
+
+    ngx_mcds_buffer_event.handler = ngx_mcds_buffer_handler;
+    ngx_mcds_buffer_event.data = &ngx_mcds_buffer_dumb;
+    ngx_mcds_buffer_event.log = ngx_cycle->log;
+    ngx_mcds_buffer_event.cancelable = 1;
+
+    ngx_mcds_buffer_lost_event.handler = ngx_mcds_buffer_lost_handler;
+    ngx_mcds_buffer_lost_event.data = &ngx_mcds_buffer_dumb;
+    ngx_mcds_buffer_lost_event.log = ngx_cycle->log;
+    ngx_mcds_buffer_lost_event.cancelable = 1;
+
+    /* there may be something of a worker that is gone */
+
+    if (ngx_mcds_ledger && !ngx_mcds_buffer_event.timer_set) {
+        ngx_add_timer(&ngx_mcds_buffer_event, 1);
+    }
+}
+
+
+ngx_int_t
+ngx_mcds_buffer_keep(ngx_mcds_counter_t *counter, int64_t delta)
+{
+    ngx_int_t                rc;
+    ngx_mcds_account_t      *account;
+    ngx_mcds_ledger_item_t   item;
+
+    if (ngx_mcds_ledger == NULL || ngx_mcds_buffer_pools == NULL) {
+        return NGX_DECLINED;
+    }
+
+    account = ngx_mcds_buffer_account(ngx_mcds_ledger, counter->pool,
+                                      ngx_mcds_buffer_generation);
+    if (account == NULL) {
+        return NGX_DECLINED;
+    }
+
+    item.key = counter->key;
+    item.delta = delta;
+    item.initial = counter->initial;
+    item.ttl = counter->ttl;
+    item.flags = NGX_MCDS_BUFFER_KEPT
+                 | (counter->update ? NGX_MCDS_BUFFER_UPDATE : 0)
+                 | (counter->durable ? NGX_MCDS_BUFFER_DURABLE : 0);
+
+    rc = ngx_mcds_ledger_add(ngx_mcds_ledger, account, &item);
+
+    if (!ngx_mcds_buffer_event.timer_set && !ngx_mcds_buffer_under_way) {
+        ngx_add_timer(&ngx_mcds_buffer_event, NGX_MCDS_BUFFER_TICK);
+    }
+
+    return rc;
+}
+
+
+static ngx_mcds_account_t *
+ngx_mcds_buffer_account(ngx_mcds_ledger_t *ledger, ngx_mcds_pool_t *pool,
+    ngx_uint_t generation)
+{
+    return ngx_mcds_ledger_account(ledger, NGX_MCDS_LEDGER_BUFFER,
+                                   &pool->name, generation);
+}
+
+
+static void
+ngx_mcds_buffer_handler(ngx_event_t *ev)
+{
+    ngx_mcds_pool_t     **pools;
+    ngx_mcds_account_t   *account;
+
+    if (ngx_mcds_ledger == NULL) {
+        return;
+    }
+
+    ngx_mcds_buffer_again = 0;
+    ngx_mcds_buffer_failed = 0;
+
+    pools = ngx_mcds_buffer_pools->elts;
+
+    while (ngx_mcds_buffer_pool < ngx_mcds_buffer_pools->nelts) {
+
+        account = ngx_mcds_buffer_account(ngx_mcds_ledger,
+                                          pools[ngx_mcds_buffer_pool],
+                                          ngx_mcds_buffer_generation);
+
+        if (account && ngx_mcds_account_dirty(account)) {
+
+            /* one worker of a host is enough */
+
+            if (ngx_mcds_ledger_own(ngx_mcds_ledger, account)
+                && ngx_mcds_buffer_send(pools[ngx_mcds_buffer_pool], account)
+                   == NGX_AGAIN)
+            {
+                ngx_mcds_buffer_again = 1;
+                break;
+            }
+
+            ngx_mcds_ledger_disown(account);
+        }
+
+        ngx_mcds_buffer_pool++;
+        ngx_mcds_buffer_cursor = 0;
+    }
+
+    if (ngx_mcds_buffer_under_way == 0) {
+        ngx_mcds_buffer_next();
+    }
+}
+
+
+/* NGX_AGAIN: there may be more */
+
+static ngx_int_t
+ngx_mcds_buffer_send(ngx_mcds_pool_t *pool, ngx_mcds_account_t *account)
+{
+    u_char                   buf[NGX_MCDS_LEDGER_KEY];
+    ngx_int_t                rc;
+    ngx_uint_t               n;
+    ngx_mcds_counter_t       counter;
+    ngx_mcds_ledger_item_t   item;
+
+    for (n = 0; n < NGX_MCDS_BUFFER_BURST; /* void */) {
+
+        rc = ngx_mcds_ledger_take(ngx_mcds_ledger, account,
+                                  &ngx_mcds_buffer_cursor, &item, buf);
+
+        if (rc == NGX_DONE) {
+            ngx_mcds_ledger_check(ngx_mcds_ledger, account);
+            return NGX_OK;
+        }
+
+        n++;
+
+        if (rc == NGX_AGAIN) {
+            continue;
+        }
+
+        counter.pool = pool;
+        counter.key = item.key;
+        counter.initial = item.initial;
+        counter.ttl = item.ttl;
+        counter.update = (item.flags & NGX_MCDS_BUFFER_UPDATE) ? 1 : 0;
+        counter.durable = (item.flags & NGX_MCDS_BUFFER_DURABLE) ? 1 : 0;
+        counter.buffer = 1;
+
+        /* what cannot be sent comes back here, by the counter */
+
+        if (ngx_mcds_counter_change(&counter, item.delta,
+                                    ngx_mcds_buffer_sent, NULL)
+            == NULL)
+        {
+            if (ngx_mcds_ledger_add(ngx_mcds_ledger, account, &item)
+                != NGX_OK)
+            {
+                ngx_mcds_buffer_lose(item.delta);
+            }
+
+            ngx_mcds_buffer_failed++;
+            return NGX_OK;
+        }
+
+        ngx_mcds_buffer_under_way++;
+    }
+
+    return NGX_AGAIN;
+}
+
+
+static void
+ngx_mcds_buffer_sent(void *data, ngx_uint_t rc, uint64_t value)
+{
+    if (!ngx_mcds_answered(rc)) {
+        ngx_mcds_buffer_failed++;
+    }
+
+    if (--ngx_mcds_buffer_under_way == 0) {
+        ngx_mcds_buffer_next();
+    }
+}
+
+
+/* goes on with the pass, begins another one, or rests */
+
+static void
+ngx_mcds_buffer_next(void)
+{
+    ngx_msec_t            wait;
+    ngx_uint_t            i, left;
+    ngx_mcds_pool_t     **pools;
+    ngx_mcds_account_t   *account;
+
+    wait = ngx_mcds_buffer_failed ? NGX_MCDS_BUFFER_TICK : 1;
+
+    if (!ngx_mcds_buffer_again) {
+        ngx_mcds_buffer_pool = 0;
+        ngx_mcds_buffer_cursor = 0;
+
+        wait = NGX_MCDS_BUFFER_TICK;
+        left = 0;
+
+        pools = ngx_mcds_buffer_pools->elts;
+
+        for (i = 0; i < ngx_mcds_buffer_pools->nelts; i++) {
+            account = ngx_mcds_buffer_account(ngx_mcds_ledger, pools[i],
+                                              ngx_mcds_buffer_generation);
+            left |= (account && ngx_mcds_account_dirty(account));
+        }
+
+        if (!left) {
+            return;
+        }
+    }
+
+    if (!ngx_mcds_buffer_event.timer_set) {
+        ngx_add_timer(&ngx_mcds_buffer_event, wait);
+    }
+}
+
+
+void
+ngx_mcds_buffer_lose(int64_t delta)
+{
+    ngx_mcds_buffer_lost += (delta < 0) ? -delta : delta;
+
+    if (!ngx_mcds_buffer_lost_event.timer_set) {
+        ngx_mcds_buffer_lost_handler(&ngx_mcds_buffer_lost_event);
+    }
+}
+
+
+static void
+ngx_mcds_buffer_lost_handler(ngx_event_t *ev)
+{
+    if (ngx_mcds_buffer_lost) {
+        ngx_log_error(NGX_LOG_WARN, ngx_cycle->log, 0,
+                      "counts are lost, %uL: no room is left to keep them "
+                      "until the server is back", ngx_mcds_buffer_lost);
+
+        ngx_mcds_buffer_lost = 0;
+
+        ngx_add_timer(ev, NGX_MCDS_BUFFER_TICK);
+    }
+}
+
+
+void
+ngx_mcds_buffer_exit(ngx_mcds_ledger_t *ledger, ngx_array_t *pools,
+    ngx_log_t *log)
+{
+    uint64_t              left;
+    ngx_uint_t            i;
+    ngx_mcds_pool_t     **pool;
+    ngx_mcds_account_t   *account;
+
+    pool = pools->elts;
+
+    for (i = 0; i < pools->nelts; i++) {
+        account = ngx_mcds_buffer_account(ledger, pool[i], 0);
+
+        left = account ? ngx_mcds_ledger_left(ledger, account) : 0;
+
+        if (left) {
+            ngx_log_error(NGX_LOG_WARN, log, 0,
+                          "counts are lost, %uL: nginx exits while they wait "
+                          "for servers of pool \"%V\"", left,
+                          &pool[i]->name);
+        }
+    }
+}

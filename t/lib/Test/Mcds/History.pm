@@ -1,0 +1,205 @@
+package Test::Mcds::History;
+
+# Copyright (C) mcds authors
+
+# Checkers of what was done by many at the same time: whether all of it could
+# have been done one after the other, each thing between its beginning and its
+# end.  They know nothing of mcds.
+#
+# An operation is { start, end, done }: done is 1, 0 if it was not done, undef
+# if that is not known.
+
+use warnings;
+use strict;
+
+use Exporter qw/ import /;
+use Storable qw/ store_fd fd_retrieve /;
+
+our @EXPORT = qw/ list_problems register_problems aside /;
+
+
+# A list to which unique values are appended, and which is read: operations
+# have append => [values] or read => [values].  Returns texts, none if all is
+# well.
+
+sub list_problems {
+    my (@ops) = @_;
+
+    my @reads = sort { $a->{start} <=> $b->{start} }
+        grep { $_->{read} && $_->{done} } @ops;
+    my ($longest) = sort { @{$b->{read}} <=> @{$a->{read}} } @reads;
+    my @problems;
+
+    return 'nothing was read' if !$longest;
+
+    my (%place, %appended);
+
+    for my $i (0 .. $#{$longest->{read}}) {
+        push @problems, "$longest->{read}[$i] is there twice"
+            if exists $place{$longest->{read}[$i]};
+        $place{$longest->{read}[$i]} = $i;
+    }
+
+    for my $op (grep { $_->{append} } @ops) {
+        $appended{$_} = $op for @{$op->{append}};
+    }
+
+    for (grep { !$appended{$_} } keys %place) {
+        push @problems, "$_ was never appended";
+    }
+
+    # what is there came between start and end; and what came first stands first
+
+    my ($latest, $before) = (0);
+
+    for my $value (@{$longest->{read}}) {
+        my $op = $appended{$value} or next;
+
+        push @problems, "$value was not to be there"
+            if defined $op->{done} && !$op->{done};
+        push @problems, "$value stands behind $before"
+            if $op->{done} && $op->{end} < $latest;
+
+        ($latest, $before) = ($op->{start}, $value)
+            if $op->{start} > $latest;
+    }
+
+    # each read is a beginning of the longest one
+
+    my $length = 0;
+    my @ended = sort { $a->{end} <=> $b->{end} } @reads;
+    my @acked = sort { $a->{end} <=> $b->{end} }
+        grep { $_->{append} && $_->{done} } @ops;
+    my ($e, $w, $most) = (0, 0, 0);
+
+    for my $read (@reads) {
+        my @got = @{$read->{read}};
+
+        for my $i (0 .. $#got) {
+            next if $got[$i] eq $longest->{read}[$i];
+            push @problems, "one read has $got[$i], another"
+                . " $longest->{read}[$i]";
+            last;
+        }
+
+        while ($e < @ended && $ended[$e]{end} < $read->{start}) {
+            my $n = @{$ended[$e++]{read}};
+            $length = $n if $n > $length;
+        }
+
+        push @problems, 'a read is shorter than one before' if @got < $length;
+
+        while ($w < @acked && $acked[$w]{end} < $read->{start}) {
+            for my $value (@{$acked[$w++]{append}}) {
+                if (!exists $place{$value}) {
+                    push @problems, "$value is lost";
+                    next;
+                }
+
+                $most = $place{$value} + 1 if $place{$value} >= $most;
+            }
+        }
+
+        push @problems, 'a read does not have what was there' if @got < $most;
+
+        for my $value (@got ? $got[-1] : ()) {
+            push @problems, "$value was read before it was there"
+                if $appended{$value} && $appended{$value}{start} > $read->{end};
+        }
+    }
+
+    return @problems;
+}
+
+
+# A register: operations have write => value or read => value, undef is that
+# there is none.  What was written is unique, but for undef.  By Wing and Gong:
+# tries which of those that have begun could be next, until all have ended.
+
+sub register_problems {
+    my ($first, @ops) = @_;
+
+    my %read = map { ($_->{read} // '') => 1 } grep { exists $_->{read} } @ops;
+
+    # what is not known and was never seen may as well not have been done
+
+    @ops = sort { $a->{start} <=> $b->{start} } grep {
+        exists $_->{read} ? $_->{done}
+            : $_->{done} || !defined $_->{done} && $read{$_->{write} // ''}
+    } @ops;
+
+    my %seen;
+    my @stack = ([0, {}, $first]);
+
+    # a state: all before some place are done, and a few behind it
+
+    while (my $state = pop @stack) {
+        my ($from, $done, $value) = @$state;
+
+        $from++ while $from < @ops && delete $done->{$from};
+
+        return if !grep { !$done->{$_} && $ops[$_]{done} } $from .. $#ops;
+
+        next if $seen{join ' ', $from, $value // '-', sort keys %$done}++;
+
+        die "too many states\n" if keys %seen > 300000;
+
+        # the one that ends first bounds what may come next
+
+        my $bound = 9**9**9;
+
+        for my $i ($from .. $#ops) {
+            last if $ops[$i]{start} > $bound;
+            $bound = $ops[$i]{end} if !$done->{$i} && $ops[$i]{done}
+                && $ops[$i]{end} < $bound;
+        }
+
+        for my $i ($from .. $#ops) {
+            my $op = $ops[$i];
+
+            last if $op->{start} > $bound;
+            next if $done->{$i};
+
+            if (exists $op->{read}) {
+                next if ($op->{read} // '') ne ($value // '');
+                push @stack, [$from, { %$done, $i => 1 }, $value];
+
+            } else {
+                push @stack, [$from, { %$done, $i => 1 }, $op->{write}];
+            }
+        }
+    }
+
+    return 'there is no order in which this could have been done';
+}
+
+
+# runs the code in another process; returns a sub that waits for what it
+# returns
+
+sub aside {
+    my ($code) = @_;
+
+    pipe my $in, my $out or die "pipe: $!\n";
+
+    my $pid = fork() // die "fork: $!\n";
+
+    if ($pid == 0) {
+        close $in;
+        store_fd([$code->()], $out);
+        close $out;
+        kill KILL => $$;
+    }
+
+    close $out;
+
+    return sub {
+        my $got = fd_retrieve($in);
+
+        waitpid $pid, 0;
+        return @$got;
+    };
+}
+
+
+1;
