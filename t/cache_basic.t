@@ -255,8 +255,10 @@ is(status($r), '200 MISS', 'HEAD: miss');
 ok(!grep({ /head$/ } $m->keys()), 'HEAD: does not fill');
 is(status($h->get('/head')), '200 MISS', 'HEAD: nor for GET');
 
-$r = http_post($h->port(), '/a', 'body');
+page_wait($m, key('/head'));
+$r = http_post($h->port(), '/head', 'body');
 is(status($r), '200 none', 'POST: not asked');
+is(status($h->get('/head')), '200 MISS', 'POST: takes the page away');
 
 
 # expired

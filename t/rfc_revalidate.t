@@ -61,14 +61,17 @@ my $answer = sub {
 
     @h = () if $how eq 'other' && $same;
 
-    return { status => 304, headers => [@h, @{$renewed{$how} // $renewed{new}}] }
+    push @h, @{$renewed{$how} // $renewed{new}}
         if $same && $how ne 'changed';
+
+    return { status => 304, headers => \@h } if $same && $how ne 'changed';
 
     my $control = $q->{path} =~ /must/ ? 'max-age=60, must-revalidate'
         : 'max-age=60';
 
     return {
-        headers => [@h, 'Cache-Control' => $control, 'X-New' => 1, 'X-Old' => 1],
+        headers => [@h, 'Cache-Control' => $control, 'X-New' => 1,
+            'X-Old' => 1],
         body => $q->{path} =~ /large/ ? $large : "page $q->{path}, %k\n" =~
             s/%k/$q->{k}/r,
     };
@@ -236,7 +239,7 @@ $e = page_decode($m->get(key('/fill/both/nostore')));
 isnt($e->{kind}, 0, 'no-store: it is no page any more');
 
 $r = expired('/fill/both/cookie');
-is($r->body, "page /fill/both/cookie, 1\n", 'cookie: the client gets the page');
+is($r->body, "page /fill/both/cookie, 1\n", 'cookie: the client gets it');
 is($r->header('Set-Cookie'), 'a=b', 'cookie: with the cookie');
 unlike($m->get(key('/fill/both/cookie')), qr/a=b/, 'cookie: nobody else');
 
@@ -250,7 +253,8 @@ is($r->status, 502, 'another ETag: or an error');
 
 # who asks under a condition of his own
 
-$r = expired('/fill/both/new?c', undef, headers => { 'If-None-Match' => '"1"' });
+$r = expired('/fill/both/new?c', undef,
+    headers => { 'If-None-Match' => '"1"' });
 is($r->status, 304, 'condition: is met by the renewed page');
 is($o->count('/fill/both/new?c'), 2, 'condition: asked once');
 $r = expired('/fill/both/new?d', undef, headers => { Range => 'bytes=0-3' });

@@ -171,7 +171,8 @@ is_old("/named/plain/$_") for 500, 'close';
 my $r = is_old('/x/plain/500?parts');
 cmp_ok($r->header('Age'), '>=', 100, 'Age tells how old it is');
 
-$r = expired('/gzip/plain/500', undef, headers => { 'Accept-Encoding' => 'gzip' });
+$r = expired('/gzip/plain/500', undef,
+    headers => { 'Accept-Encoding' => 'gzip' });
 is($r->header('Content-Encoding'), 'gzip', 'filters run on it');
 is($r->header('X-Cache'), 'STALE', 'and it is the old page');
 

@@ -127,6 +127,23 @@ ngx_mcds_entry_finish(ngx_mcds_value_t *value, ngx_mcds_entry_t *entry)
 }
 
 
+void
+ngx_mcds_entry_mark(ngx_mcds_value_t *value, uint32_t flags, uint64_t expire)
+{
+    u_char  *p;
+
+    p = value->data;
+
+    ngx_mcds_entry_put32(p + 8, ngx_mcds_entry_get32(p + 8) | flags);
+
+    if (ngx_mcds_entry_get64(p + 16) > expire) {
+        ngx_mcds_entry_put64(p + 16, expire);
+    }
+
+    ngx_mcds_entry_put32(p + 12, ngx_mcds_entry_crc(p, value->len));
+}
+
+
 ngx_mcds_value_t *
 ngx_mcds_entry_grow(ngx_mcds_value_t *value, size_t more, ngx_log_t *log)
 {
@@ -270,6 +287,33 @@ ngx_mcds_entry_part(ngx_mcds_entry_t *entry, uint32_t n)
 
 
 ngx_int_t
+ngx_mcds_entry_ext(ngx_mcds_entry_t *entry, ngx_uint_t type, ngx_str_t *data)
+{
+    u_char  *p, *last;
+    size_t   len;
+
+    p = entry->ext.data;
+    last = p + entry->ext.len;
+
+    /* checked when it was read */
+
+    while (last - p >= 6) {
+        len = ngx_mcds_entry_get32(p + 2);
+
+        if (ngx_mcds_entry_get16(p) == type) {
+            data->data = p + 6;
+            data->len = len;
+            return NGX_OK;
+        }
+
+        p += 6 + len;
+    }
+
+    return NGX_DECLINED;
+}
+
+
+ngx_int_t
 ngx_mcds_entry_header(ngx_str_t *headers, ngx_str_t *name, ngx_str_t *value)
 {
     u_char  *p, *colon, *last;
@@ -389,6 +433,7 @@ ngx_mcds_entry_check(ngx_mcds_entry_t *entry)
 
     case NGX_MCDS_ENTRY_PASS:
     case NGX_MCDS_ENTRY_VARY:
+    case NGX_MCDS_ENTRY_PURGED:
 
         if (entry->status != 0) {
             return "wrong status";

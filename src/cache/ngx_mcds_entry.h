@@ -22,7 +22,8 @@
  *   at  size
  *    0    4  magic, "MCDS"
  *    4    1  format, 1
- *    5    1  kind: 0 page, 1 hit-for-miss mark, 2 list of varying headers
+ *    5    1  kind: 0 page, 1 hit-for-miss mark, 2 list of varying headers,
+ *            3 purged: there is no page, and none that was asked for before
  *    6    2  size of this header, 112; what a reader does not know behind
  *            its own last field is skipped
  *    8    4  flags
@@ -64,18 +65,20 @@
 #define NGX_MCDS_ENTRY_PASS       1     /* hit-for-miss: do not wait, do not
                                            lock */
 #define NGX_MCDS_ENTRY_VARY       2
+#define NGX_MCDS_ENTRY_PURGED     3
 
 /* flags */
 #define NGX_MCDS_ENTRY_SHARED     0x01  /* may answer a request that carries
                                            Authorization, RFC 9111, 3.5 */
 #define NGX_MCDS_ENTRY_REVALIDATE 0x02  /* never served stale: must-revalidate
                                            and the like */
+#define NGX_MCDS_ENTRY_INVALID    0x04  /* was fresh until it was purged */
 
 #define NGX_MCDS_ENTRY_UNSET      0xffffffff
 
-/* extensions, room kept for what is to come */
+/* extensions */
 #define NGX_MCDS_ENTRY_EXT_VARY   1
-#define NGX_MCDS_ENTRY_EXT_TAG    2
+#define NGX_MCDS_ENTRY_EXT_TAG    2     /* see ngx_mcds_tag.h */
 
 
 typedef struct {
@@ -122,6 +125,15 @@ void ngx_mcds_entry_finish(ngx_mcds_value_t *value, ngx_mcds_entry_t *entry);
 
 
 /*
+ * Sets flags of a finished entry, and the time it expires, if that is not
+ * past; the value must have one reference.
+ */
+
+void ngx_mcds_entry_mark(ngx_mcds_value_t *value, uint32_t flags,
+    uint64_t expire);
+
+
+/*
  * Makes room for at least more bytes behind len.  The value must have one
  * reference and may move: the new place is returned; NULL when out of memory
  * or longer than 2 GiB, then the old value is still there.  When it moves it
@@ -148,6 +160,12 @@ ngx_int_t ngx_mcds_entry_read(ngx_mcds_entry_t *entry, u_char *data,
 /* the length of the data of part n, of a page that has it */
 
 size_t ngx_mcds_entry_part(ngx_mcds_entry_t *entry, uint32_t n);
+
+
+/* the data of the first extension of a type; NGX_DECLINED: there is none */
+
+ngx_int_t ngx_mcds_entry_ext(ngx_mcds_entry_t *entry, ngx_uint_t type,
+    ngx_str_t *data);
 
 
 /*

@@ -55,7 +55,9 @@ typedef enum {
                                      say how that ended */
     NGX_MCDS_PAGE_OTHER,          /* somebody else builds it */
     NGX_MCDS_PAGE_PASS,           /* go to the origin, without the cache */
-    NGX_MCDS_PAGE_TIMEOUT         /* waited long enough, or not allowed to */
+    NGX_MCDS_PAGE_TIMEOUT,        /* waited long enough, or not allowed to */
+    NGX_MCDS_PAGE_AGAIN           /* what was built had been purged before this
+                                     request came: look once more */
 } ngx_mcds_page_e;
 
 
@@ -80,6 +82,7 @@ struct ngx_mcds_seat_s {
     ngx_event_t         timer;
     ngx_msec_t          wait;
     ngx_uint_t          max_waiters;
+    uint64_t            cas;           /* of the copy it has seen */
 
     unsigned            queued:1;      /* waits for a build */
     unsigned            building:1;
@@ -128,7 +131,8 @@ ngx_int_t ngx_mcds_page_sit(ngx_mcds_seat_t *seat, ngx_mcds_pool_t *pool,
 
 
 /*
- * Reads the page: FOUND, MISSING or FAILED.  Requests of one turn of the event
+ * Reads the page: FOUND, MISSING or FAILED.  The copy may be a mark, one that
+ * says that the page was purged, too.  Requests of one turn of the event
  * loop share one read.  The handler is called once, not from inside of this
  * call.  NGX_ERROR: out of memory, the handler is not called.
  */
@@ -141,9 +145,9 @@ ngx_int_t ngx_mcds_page_lookup(ngx_mcds_seat_t *seat);
  * those of this worker while memcached does not answer); OTHER for one with
  * refresh set, when somebody else builds; FOUND when the page has changed
  * since enter->cas; for those that wait FOUND, PASS or BUILD as it turns out,
- * and TIMEOUT after enter->wait or when too many wait.  The handler is called
- * once.  NGX_OK, or NGX_DONE with *outcome when that is known at once and the
- * handler is not called; NGX_ERROR: out of memory.
+ * TIMEOUT after enter->wait or when too many wait, and AGAIN.  The handler is
+ * called once.  NGX_OK, or NGX_DONE with *outcome when that is known at once
+ * and the handler is not called; NGX_ERROR: out of memory.
  */
 
 ngx_int_t ngx_mcds_page_enter(ngx_mcds_seat_t *seat, ngx_mcds_enter_t *enter,
@@ -198,8 +202,9 @@ void ngx_mcds_page_hand(ngx_mcds_seat_t *from, ngx_mcds_seat_t *to);
 
 /*
  * Stores without having asked to build; the value's reference is taken over.
- * replace: whatever there is; otherwise only if the page is still that of
- * cas, or with cas 0 if there is none.
+ * Only if the page is still that of cas, or with cas 0 if there is none.
+ * replace: otherwise, too, if the origin was asked for this page after that
+ * of the other, and nobody has purged it since.
  */
 
 void ngx_mcds_page_store(ngx_mcds_seat_t *seat, ngx_mcds_value_t *value,

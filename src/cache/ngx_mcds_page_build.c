@@ -58,6 +58,7 @@ ngx_mcds_page_enter(ngx_mcds_seat_t *seat, ngx_mcds_enter_t *enter,
     seat->max_waiters = enter->max_waiters;
     seat->refresh = enter->refresh;
     seat->has_old = enter->has_old;
+    seat->cas = enter->cas;
 
     if (page->state == NGX_MCDS_IDLE) {
 
@@ -247,6 +248,11 @@ ngx_mcds_page_asked(void *data, ngx_mcds_result_t *result)
                 ngx_mcds_value_unref(value);
             }
         }
+    }
+
+    if (page->copy && page->copy->entry.kind == NGX_MCDS_ENTRY_PURGED) {
+        ngx_mcds_copy_unref(page->copy);
+        page->copy = NULL;
     }
 
     if (page->copy && page->copy->entry.parts) {
@@ -476,6 +482,16 @@ ngx_mcds_page_found(ngx_mcds_page_t *page, ngx_mcds_copy_t *copy)
 
         if (seat == NULL) {
             break;
+        }
+
+        if (outcome == NGX_MCDS_PAGE_FOUND
+            && copy->cas == 0
+            && seat->cas != page->base)
+        {
+            /* it came when there was another page than when this was begun */
+
+            ngx_mcds_page_tell(seat, NGX_MCDS_PAGE_AGAIN, NULL);
+            continue;
         }
 
         ngx_mcds_page_tell(seat, outcome, copy);

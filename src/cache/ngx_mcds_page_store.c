@@ -24,6 +24,13 @@
 #define NGX_MCDS_SPARE            2
 
 
+/* clocks of hosts differ by less, ms */
+#define NGX_MCDS_SKEW             1000
+
+/* a page that changes all the time is left to the others */
+#define NGX_MCDS_LOOKS            3
+
+
 /* a store under way */
 
 typedef struct {
@@ -34,9 +41,10 @@ typedef struct {
 
     uint64_t              base;        /* CAS of what is replaced */
     uint32_t              ttl;
+    ngx_uint_t            looks;       /* at what somebody else has stored */
 
     unsigned              building:1;  /* the page's state is that of it */
-    unsigned              replace:1;   /* whatever there is */
+    unsigned              replace:1;   /* what is older, too */
     unsigned              renewed:1;   /* its parts are those of the page that
                                           it replaces */
 } ngx_mcds_store_t;
@@ -48,6 +56,11 @@ static ngx_mcds_store_t *ngx_mcds_store_build(ngx_mcds_seat_t *seat,
     ngx_mcds_value_t *value, ngx_mcds_entry_t *entry);
 static void ngx_mcds_store_put(ngx_mcds_store_t *store);
 static void ngx_mcds_store_answered(void *data, ngx_mcds_result_t *result);
+static void ngx_mcds_store_lost(ngx_mcds_store_t *store);
+static ngx_int_t ngx_mcds_store_look(ngx_mcds_store_t *store);
+static void ngx_mcds_store_looked(void *data, ngx_mcds_result_t *result);
+static ngx_uint_t ngx_mcds_store_newer(ngx_mcds_store_t *store,
+    ngx_mcds_result_t *result);
 static ngx_int_t ngx_mcds_store_cut(ngx_mcds_store_t *store);
 static void ngx_mcds_store_parted(void *data, ngx_mcds_split_t *split,
     ngx_uint_t rc);
@@ -267,10 +280,10 @@ ngx_mcds_store_put(ngx_mcds_store_t *store)
 
     ngx_memzero(&req, sizeof(ngx_mcds_request_t));
 
-    req.verb = (store->base || store->replace) ? NGX_MCDS_SET : NGX_MCDS_ADD;
+    req.verb = store->base ? NGX_MCDS_SET : NGX_MCDS_ADD;
     req.want = NGX_MCDS_CAS;
     req.key = store->page->key;
-    req.cas = store->replace ? 0 : store->base;
+    req.cas = store->base;
     req.ttl = store->ttl;
     req.value = store->copy->value;
     req.movable = 1;
@@ -287,7 +300,6 @@ ngx_mcds_store_put(ngx_mcds_store_t *store)
 static void
 ngx_mcds_store_answered(void *data, ngx_mcds_result_t *result)
 {
-    ngx_mcds_cut_t     cut;
     ngx_mcds_copy_t   *copy;
     ngx_mcds_store_t  *store;
 
@@ -319,14 +331,14 @@ ngx_mcds_store_answered(void *data, ngx_mcds_result_t *result)
          * next request builds once more.
          */
 
-        if (copy->entry.parts && !store->renewed) {
-            cut.generation = copy->entry.generation;
-            cut.parts = copy->entry.parts;
-
-            ngx_mcds_split_drop(store->page->pool, &store->page->key, &cut,
-                                NGX_MCDS_LINGER);
+        if (store->replace
+            && result->rc != NGX_MCDS_NOT_FOUND
+            && ngx_mcds_store_look(store) == NGX_OK)
+        {
+            return;
         }
 
+        ngx_mcds_store_lost(store);
         break;
 
     default:
@@ -334,6 +346,93 @@ ngx_mcds_store_answered(void *data, ngx_mcds_result_t *result)
     }
 
     ngx_mcds_store_end(store);
+}
+
+
+/* it stays what it was */
+
+static void
+ngx_mcds_store_lost(ngx_mcds_store_t *store)
+{
+    ngx_mcds_cut_t    cut;
+    ngx_mcds_copy_t  *copy;
+
+    copy = store->copy;
+
+    if (copy->entry.parts && !store->renewed) {
+        cut.generation = copy->entry.generation;
+        cut.parts = copy->entry.parts;
+
+        ngx_mcds_split_drop(store->page->pool, &store->page->key, &cut,
+                            NGX_MCDS_LINGER);
+    }
+}
+
+
+/* which page has come between */
+
+static ngx_int_t
+ngx_mcds_store_look(ngx_mcds_store_t *store)
+{
+    ngx_mcds_request_t  req;
+
+    if (store->looks++ == NGX_MCDS_LOOKS) {
+        return NGX_DECLINED;
+    }
+
+    ngx_memzero(&req, sizeof(ngx_mcds_request_t));
+
+    req.verb = NGX_MCDS_GET;
+    req.want = NGX_MCDS_VALUE|NGX_MCDS_CAS;
+    req.key = store->page->key;
+    req.limit = store->page->limit;
+    req.bulk = store->page->big;
+    req.movable = 1;
+
+    return ngx_mcds_submit(store->page->pool, &req, ngx_mcds_store_looked,
+                           store)
+               ? NGX_OK : NGX_DECLINED;
+}
+
+
+static void
+ngx_mcds_store_looked(void *data, ngx_mcds_result_t *result)
+{
+    ngx_mcds_store_t *store = data;
+
+    if (result->rc == NGX_MCDS_OK && ngx_mcds_store_newer(store, result)) {
+        store->base = result->cas;
+        ngx_mcds_store_put(store);
+        return;
+    }
+
+    ngx_mcds_store_lost(store);
+    ngx_mcds_store_end(store);
+}
+
+
+/* 1 if the origin was asked for this page when the other was there already */
+
+static ngx_uint_t
+ngx_mcds_store_newer(ngx_mcds_store_t *store, ngx_mcds_result_t *result)
+{
+    char              *why;
+    ngx_mcds_entry_t   other, *entry;
+
+    if (result->cas == 0
+        || ngx_mcds_entry_read(&other, result->data, result->len,
+                               &store->page->key, &why)
+           != NGX_OK
+        || (other.kind != NGX_MCDS_ENTRY_PAGE
+            && other.kind != NGX_MCDS_ENTRY_PASS)
+        || (other.flags & NGX_MCDS_ENTRY_INVALID))
+    {
+        return 0;
+    }
+
+    entry = &store->copy->entry;
+
+    return other.created + entry->took + NGX_MCDS_SKEW < entry->created;
 }
 
 

@@ -25,6 +25,8 @@ static void ngx_http_mcds_answer_accel(ngx_str_t *value,
     ngx_mcds_answer_t *answer);
 static ngx_uint_t ngx_http_mcds_has_star(ngx_str_t *value);
 static ngx_uint_t ngx_http_mcds_is(ngx_str_t *s, char *name, size_t len);
+static ngx_int_t ngx_http_mcds_stored_list(ngx_http_request_t *r,
+    size_t *size, u_char **p);
 static ngx_array_t *ngx_http_mcds_connection(ngx_http_request_t *r);
 static ngx_uint_t ngx_http_mcds_named(ngx_array_t *lines, ngx_str_t *name);
 static ngx_str_t *ngx_http_mcds_origin_date(ngx_http_request_t *r);
@@ -337,85 +339,31 @@ ngx_http_mcds_is(ngx_str_t *s, char *name, size_t len)
 ngx_int_t
 ngx_http_mcds_stored_headers(ngx_http_request_t *r, ngx_str_t *headers)
 {
-    u_char           *p;
-    size_t            size;
-    ngx_uint_t        i, writing;
-    ngx_str_t         name, *date;
-    ngx_array_t      *lines;
-    ngx_list_part_t  *part;
-    ngx_table_elt_t  *h;
+    u_char     *p;
+    size_t      size;
+    ngx_str_t   name, *date;
+
+    size = 0;
+
+    if (ngx_http_mcds_stored_list(r, &size, NULL) != NGX_OK) {
+        return NGX_DECLINED;
+    }
 
     date = ngx_http_mcds_origin_date(r);
-    lines = ngx_http_mcds_connection(r);
 
-    size = ngx_http_mcds_content_type_len(r);
-
-    if (size) {
-        size += sizeof("Content-Type: " CRLF) - 1;
+    p = ngx_pnalloc(r->pool, size
+                    + sizeof("Content-Type: " CRLF) - 1
+                    + ngx_http_mcds_content_type_len(r)
+                    + sizeof("Last-Modified: Mon, 28 Sep 1970 06:00:00 GMT"
+                             CRLF) - 1
+                    + sizeof("Date: " CRLF) - 1 + (date ? date->len : 0));
+    if (p == NULL) {
+        return NGX_ERROR;
     }
 
-    if (r->headers_out.last_modified == NULL
-        && r->headers_out.last_modified_time != -1)
-    {
-        size += sizeof("Last-Modified: Mon, 28 Sep 1970 06:00:00 GMT"
-                       CRLF) - 1;
-    }
+    headers->data = p;
 
-    if (date) {
-        size += sizeof("Date: " CRLF) - 1 + date->len;
-    }
-
-    p = NULL;
-
-    for (writing = 0; writing < 2; writing++) {
-
-        part = &r->headers_out.headers.part;
-        h = part->elts;
-
-        for (i = 0; /* void */ ; i++) {
-
-            if (i >= part->nelts) {
-                if (part->next == NULL) {
-                    break;
-                }
-
-                part = part->next;
-                h = part->elts;
-                i = 0;
-            }
-
-            if (h[i].hash == 0
-                || ngx_http_mcds_header_dropped(&h[i].key)
-                || (lines && ngx_http_mcds_named(lines, &h[i].key)))
-            {
-                continue;
-            }
-
-            if (ngx_mcds_entry_header_check(&h[i].key, &h[i].value)
-                != NGX_OK)
-            {
-                return NGX_DECLINED;
-            }
-
-            if (!writing) {
-                size += h[i].key.len + h[i].value.len + 4;
-                continue;
-            }
-
-            p = ngx_sprintf(p, "%V: %V" CRLF, &h[i].key, &h[i].value);
-        }
-
-        if (writing) {
-            break;
-        }
-
-        p = ngx_pnalloc(r->pool, size + 1);
-        if (p == NULL) {
-            return NGX_ERROR;
-        }
-
-        headers->data = p;
-    }
+    (void) ngx_http_mcds_stored_list(r, NULL, &p);
 
     if (r->headers_out.content_type.len) {
         ngx_str_set(&name, "Content-Type");
@@ -452,6 +400,50 @@ ngx_http_mcds_stored_headers(ngx_http_request_t *r, ngx_str_t *headers)
     }
 
     headers->len = p - headers->data;
+
+    return NGX_OK;
+}
+
+
+/* adds up their size, or writes them; NGX_DECLINED: one cannot be stored */
+
+static ngx_int_t
+ngx_http_mcds_stored_list(ngx_http_request_t *r, size_t *size, u_char **p)
+{
+    ngx_uint_t        i;
+    ngx_array_t      *lines;
+    ngx_list_part_t  *part;
+    ngx_table_elt_t  *h;
+
+    lines = ngx_http_mcds_connection(r);
+
+    for (part = &r->headers_out.headers.part; part; part = part->next) {
+
+        h = part->elts;
+
+        for (i = 0; i < part->nelts; i++) {
+
+            if (h[i].hash == 0
+                || ngx_http_mcds_header_dropped(&h[i].key)
+                || (lines && ngx_http_mcds_named(lines, &h[i].key)))
+            {
+                continue;
+            }
+
+            if (p) {
+                *p = ngx_sprintf(*p, "%V: %V" CRLF, &h[i].key, &h[i].value);
+                continue;
+            }
+
+            if (ngx_mcds_entry_header_check(&h[i].key, &h[i].value)
+                != NGX_OK)
+            {
+                return NGX_DECLINED;
+            }
+
+            *size += h[i].key.len + h[i].value.len + 4;
+        }
+    }
 
     return NGX_OK;
 }

@@ -349,7 +349,7 @@ ngx_http_mcds_array_start(ngx_http_mcds_rest_t *rest)
 
     rest->waiting++;
 
-    return NGX_AGAIN;
+    return NGX_DONE;
 }
 
 
@@ -425,7 +425,7 @@ ngx_http_mcds_array_write(ngx_http_mcds_array_rest_t *ar)
 
     ar->rest.waiting++;
 
-    return NGX_AGAIN;
+    return NGX_DONE;
 }
 
 

@@ -22,20 +22,16 @@
 
 static ngx_int_t ngx_http_mcds_cache_sit(ngx_http_mcds_ctx_t *ctx,
     ngx_http_mcds_loc_conf_t *mlcf);
-static ngx_uint_t ngx_http_mcds_cache_applies(ngx_http_request_t *r,
+static char *ngx_http_mcds_cache_applies(ngx_http_request_t *r,
     ngx_http_mcds_loc_conf_t *mlcf);
 static ngx_uint_t ngx_http_mcds_cache_session(ngx_http_request_t *r,
     ngx_array_t *names);
 static ngx_uint_t ngx_http_mcds_cache_session_line(ngx_str_t *line,
     ngx_array_t *names);
-static ngx_uint_t ngx_http_mcds_cache_match(u_char *p, u_char *last,
-    u_char *name, u_char *end);
-static ngx_int_t ngx_http_mcds_cache_key(ngx_http_request_t *r,
-    ngx_http_mcds_ctx_t *ctx, ngx_http_mcds_loc_conf_t *mlcf);
-static ngx_int_t ngx_http_mcds_cache_port(ngx_http_request_t *r,
-    ngx_str_t *port);
 static void ngx_http_mcds_cache_handler(void *data, ngx_uint_t outcome,
     ngx_mcds_copy_t *copy);
+static ngx_int_t ngx_http_mcds_cache_choose(ngx_http_request_t *r,
+    ngx_http_mcds_ctx_t *ctx, ngx_http_mcds_loc_conf_t *mlcf);
 static ngx_int_t ngx_http_mcds_cache_found(ngx_http_request_t *r,
     ngx_http_mcds_ctx_t *ctx, ngx_http_mcds_loc_conf_t *mlcf);
 static ngx_int_t ngx_http_mcds_cache_entered(ngx_http_request_t *r,
@@ -43,6 +39,11 @@ static ngx_int_t ngx_http_mcds_cache_entered(ngx_http_request_t *r,
 static ngx_int_t ngx_http_mcds_cache_enter(ngx_http_request_t *r,
     ngx_http_mcds_ctx_t *ctx, ngx_http_mcds_loc_conf_t *mlcf,
     ngx_uint_t refresh, ngx_uint_t has_old);
+static ngx_uint_t ngx_http_mcds_cache_state(ngx_mcds_entry_t *entry,
+    ngx_http_mcds_loc_conf_t *mlcf, ngx_uint_t purged);
+static ngx_int_t ngx_http_mcds_cache_again(ngx_http_mcds_ctx_t *ctx);
+static ngx_int_t ngx_http_mcds_cache_only(ngx_http_request_t *r,
+    ngx_http_mcds_ctx_t *ctx);
 static ngx_int_t ngx_http_mcds_cache_miss(ngx_http_request_t *r,
     ngx_http_mcds_ctx_t *ctx, ngx_http_mcds_loc_conf_t *mlcf);
 static ngx_int_t ngx_http_mcds_cache_refresh(ngx_http_request_t *r,
@@ -60,55 +61,6 @@ static ngx_int_t ngx_http_mcds_cache_fill(ngx_http_request_t *r,
 static ngx_int_t ngx_http_mcds_cache_pass(ngx_http_request_t *r,
     ngx_http_mcds_ctx_t *ctx, ngx_uint_t store);
 static ngx_int_t ngx_http_mcds_cache_unavailable(ngx_http_request_t *r);
-static ngx_int_t ngx_http_mcds_status_variable(ngx_http_request_t *r,
-    ngx_http_variable_value_t *v, uintptr_t data);
-static ngx_int_t ngx_http_mcds_age_variable(ngx_http_request_t *r,
-    ngx_http_variable_value_t *v, uintptr_t data);
-
-
-static ngx_str_t  ngx_http_mcds_statuses[] = {
-    ngx_null_string,
-    ngx_string("BYPASS"),
-    ngx_string("MISS"),
-    ngx_string("EXPIRED"),
-    ngx_string("STALE"),
-    ngx_string("UPDATING"),
-    ngx_string("REVALIDATED"),
-    ngx_string("HIT")
-};
-
-
-static ngx_http_variable_t  ngx_http_mcds_cache_vars[] = {
-
-    { ngx_string("mcds_cache_status"), NULL,
-      ngx_http_mcds_status_variable, 0,
-      NGX_HTTP_VAR_NOCACHEABLE, 0 },
-
-    { ngx_string("mcds_cache_age"), NULL,
-      ngx_http_mcds_age_variable, 0,
-      NGX_HTTP_VAR_NOCACHEABLE, 0 },
-
-      ngx_http_null_variable
-};
-
-
-ngx_int_t
-ngx_http_mcds_cache_add_variables(ngx_conf_t *cf)
-{
-    ngx_http_variable_t  *var, *v;
-
-    for (v = ngx_http_mcds_cache_vars; v->name.len; v++) {
-        var = ngx_http_add_variable(cf, &v->name, v->flags);
-        if (var == NULL) {
-            return NGX_ERROR;
-        }
-
-        var->get_handler = v->get_handler;
-        var->data = v->data;
-    }
-
-    return NGX_OK;
-}
 
 
 uint64_t
@@ -131,7 +83,14 @@ ngx_http_mcds_cache_start(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
     ctx->asked = 1;
     ctx->conf = mlcf;
 
-    if (!ngx_http_mcds_cache_applies(r, mlcf)) {
+    if (ngx_http_mcds_invalidate_start(r, ctx) != NGX_OK) {
+        return NGX_ERROR;
+    }
+
+    ctx->reason = ngx_http_mcds_cache_applies(r, mlcf);
+
+    if (ctx->reason) {
+        ctx->by_method = !(r->method & mlcf->cache_methods);
         return NGX_OK;
     }
 
@@ -139,13 +98,15 @@ ngx_http_mcds_cache_start(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
         && ngx_http_mcds_cache_session(r, mlcf->session_cookies))
     {
         ctx->status = NGX_HTTP_MCDS_BYPASS;
+        ctx->reason = "session";
         return NGX_OK;
     }
 
-    rc = ngx_http_mcds_cache_key(r, ctx, mlcf);
+    rc = ngx_http_mcds_cache_key(r, mlcf, &ctx->key);
 
     if (rc == NGX_DECLINED) {
         ctx->status = NGX_HTTP_MCDS_BYPASS;
+        ctx->reason = "key";
         return NGX_OK;
     }
 
@@ -154,6 +115,10 @@ ngx_http_mcds_cache_start(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
     }
 
     ctx->authorization = (r->headers_in.authorization != NULL);
+
+    if (ngx_http_mcds_control(r, ctx) != NGX_OK) {
+        return NGX_ERROR;
+    }
 
     if (ngx_http_mcds_cache_sit(ctx, mlcf) != NGX_OK) {
         return NGX_ERROR;
@@ -164,12 +129,9 @@ ngx_http_mcds_cache_start(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
         /* as in proxy_cache: not taken from the cache, but stored */
 
         ctx->status = NGX_HTTP_MCDS_BYPASS;
-        ctx->decided = 1;
+        ctx->reason = "bypass";
         ctx->replace = 1;
-
-        rc = ngx_http_mcds_cache_pass(r, ctx, 1);
-
-        return rc == NGX_DECLINED ? NGX_OK : NGX_ERROR;
+        ctx->seat.no_body = 1;
     }
 
     if (ngx_mcds_page_lookup(&ctx->seat) != NGX_OK) {
@@ -177,6 +139,10 @@ ngx_http_mcds_cache_start(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
     }
 
     ctx->waiting++;
+
+    if (mlcf->tags && ngx_http_mcds_tags_start(r, ctx, mlcf) != NGX_OK) {
+        return NGX_ERROR;
+    }
 
     return NGX_OK;
 }
@@ -206,33 +172,35 @@ ngx_http_mcds_cache_sit(ngx_http_mcds_ctx_t *ctx,
 }
 
 
-static ngx_uint_t
+/* NULL, or the reason why it does not */
+
+static char *
 ngx_http_mcds_cache_applies(ngx_http_request_t *r,
     ngx_http_mcds_loc_conf_t *mlcf)
 {
     if (!(r->method & mlcf->cache_methods)) {
-        return 0;
+        return "method";
     }
 
     /* a body may mean something else, subrequests are sent with it too */
 
     if (r->headers_in.content_length_n > 0 || r->headers_in.chunked) {
-        return 0;
+        return "body";
     }
 
     /* an error page shows the error of another location */
 
     if (r->err_status) {
-        return 0;
+        return "error-page";
     }
 
     /* mirror, and background updates of other caches: nobody reads them */
 
     if (r->background) {
-        return 0;
+        return "background";
     }
 
-    return 1;
+    return NULL;
 }
 
 
@@ -299,9 +267,8 @@ ngx_http_mcds_cache_session_line(ngx_str_t *line, ngx_array_t *names)
         }
 
         for (i = 0; end > start && i < names->nelts; i++) {
-            if (ngx_http_mcds_cache_match(name[i].data,
-                                          name[i].data + name[i].len,
-                                          start, end))
+            if (ngx_http_mcds_match(name[i].data, name[i].data + name[i].len,
+                                    start, end))
             {
                 return 1;
             }
@@ -316,181 +283,6 @@ ngx_http_mcds_cache_session_line(ngx_str_t *line, ngx_array_t *names)
 }
 
 
-/* "*" stands for any number of characters */
-
-static ngx_uint_t
-ngx_http_mcds_cache_match(u_char *p, u_char *last, u_char *name, u_char *end)
-{
-    u_char  *star, *mark;
-
-    star = NULL;
-    mark = NULL;
-
-    while (name < end) {
-
-        if (p < last && *p == '*') {
-            star = ++p;
-            mark = name;
-            continue;
-        }
-
-        if (p < last && *p == *name) {
-            p++;
-            name++;
-            continue;
-        }
-
-        if (star == NULL) {
-            return 0;
-        }
-
-        p = star;
-        name = ++mark;
-    }
-
-    while (p < last && *p == '*') {
-        p++;
-    }
-
-    return p == last;
-}
-
-
-/*
- * Without mcds_cache_key: scheme, host with its port, if the client has named
- * one, and the URI as the client wrote it.  A
- * subrequest has only the URI it was made with; once that was rewritten, no
- * text tells its pages apart, and it is not cached.
- */
-
-static ngx_int_t
-ngx_http_mcds_cache_key(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
-    ngx_http_mcds_loc_conf_t *mlcf)
-{
-    u_char     *p;
-    size_t      escape;
-    ngx_str_t   scheme, host, port, uri, args;
-
-    if (mlcf->cache_key) {
-
-        if (ngx_http_complex_value(r, mlcf->cache_key, &ctx->key) != NGX_OK) {
-            return NGX_ERROR;
-        }
-
-        return ctx->key.len ? NGX_OK : NGX_DECLINED;
-    }
-
-    ngx_str_set(&scheme, "http");
-
-#if (NGX_HTTP_SSL)
-    if (r->connection->ssl) {
-        ngx_str_set(&scheme, "https");
-    }
-#endif
-
-    host = r->headers_in.server;
-
-    if (ngx_http_mcds_cache_port(r, &port) != NGX_OK) {
-        return NGX_DECLINED;
-    }
-
-    ngx_str_null(&args);
-    escape = 0;
-
-    if (r == r->main) {
-        uri = r->unparsed_uri;
-
-    } else {
-        if (r->uri_changes != NGX_HTTP_MAX_URI_CHANGES + 1) {
-            return NGX_DECLINED;
-        }
-
-        uri = r->uri;
-        args = r->args;
-        escape = 2 * ngx_escape_uri(NULL, uri.data, uri.len, NGX_ESCAPE_URI);
-    }
-
-    p = ngx_pnalloc(r->pool, scheme.len + 3 + host.len + port.len + uri.len
-                             + escape + 1 + args.len);
-    if (p == NULL) {
-        return NGX_ERROR;
-    }
-
-    ctx->key.data = p;
-
-    p = ngx_cpymem(p, scheme.data, scheme.len);
-    p = ngx_cpymem(p, "://", 3);
-    p = ngx_cpymem(p, host.data, host.len);
-    p = ngx_cpymem(p, port.data, port.len);
-
-    if (escape) {
-        p = (u_char *) ngx_escape_uri(p, uri.data, uri.len, NGX_ESCAPE_URI);
-
-    } else {
-        p = ngx_cpymem(p, uri.data, uri.len);
-    }
-
-    if (args.len) {
-        *p++ = '?';
-        p = ngx_cpymem(p, args.data, args.len);
-    }
-
-    ctx->key.len = p - ctx->key.data;
-
-    return NGX_OK;
-}
-
-
-/*
- * What an origin makes links of is the Host header, in full.  NGX_DECLINED if
- * that is not the host that was chosen: of a request line with a host in it
- * nginx takes that one and passes on the header.
- */
-
-static ngx_int_t
-ngx_http_mcds_cache_port(ngx_http_request_t *r, ngx_str_t *port)
-{
-    u_char     *p, *last;
-    ngx_str_t  *server, *value;
-
-    ngx_str_set(port, "");
-
-    server = &r->headers_in.server;
-
-    if (r->headers_in.host == NULL) {
-        return server->len ? NGX_DECLINED : NGX_OK;
-    }
-
-    value = &r->headers_in.host->value;
-
-    if (value->len < server->len
-        || ngx_strncasecmp(value->data, server->data, server->len) != 0)
-    {
-        return NGX_DECLINED;
-    }
-
-    p = value->data + server->len;
-    last = value->data + value->len;
-
-    port->data = p;
-    port->len = last - p;
-
-    if (p < last && *p++ != ':') {
-        return NGX_DECLINED;
-    }
-
-    while (p < last) {
-        if (*p < '0' || *p > '9') {
-            return NGX_DECLINED;
-        }
-
-        p++;
-    }
-
-    return NGX_OK;
-}
-
-
 static void
 ngx_http_mcds_cache_handler(void *data, ngx_uint_t outcome,
     ngx_mcds_copy_t *copy)
@@ -498,6 +290,11 @@ ngx_http_mcds_cache_handler(void *data, ngx_uint_t outcome,
     ngx_http_mcds_ctx_t *ctx = data;
 
     ctx->outcome = outcome;
+
+    if (ctx->entered) {
+        ctx->lock_wait += ngx_current_msec - ctx->lock_start;
+        ctx->awaited = 1;
+    }
 
     if (copy) {
         ngx_mcds_copy_unref(ctx->copy);
@@ -517,12 +314,48 @@ ngx_http_mcds_cache_handler(void *data, ngx_uint_t outcome,
 ngx_int_t
 ngx_http_mcds_cache_decide(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx)
 {
+    ngx_int_t                  rc;
     ngx_http_mcds_loc_conf_t  *mlcf;
 
     mlcf = ngx_http_get_module_loc_conf(r, ngx_http_mcds_module);
 
+    ctx->dry = mlcf->cache_dry_run;
+
+    rc = ngx_http_mcds_cache_choose(r, ctx, mlcf);
+
+    if (rc != NGX_OK) {
+        return rc;
+    }
+
+    if (ctx->dry) {
+        return ngx_http_mcds_cache_pass(r, ctx, 0);
+    }
+
+    ctx->expire = ctx->copy->entry.expire;
+
+    return NGX_OK;
+}
+
+
+/* what to do, were this not a dry run */
+
+static ngx_int_t
+ngx_http_mcds_cache_choose(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
+    ngx_http_mcds_loc_conf_t *mlcf)
+{
+
     if (ctx->entered) {
         return ngx_http_mcds_cache_entered(r, ctx, mlcf);
+    }
+
+    ctx->cas = ctx->copy ? ctx->copy->cas : 0;
+
+    if (ctx->replace) {
+
+        /* what is there now is known, what comes later is not replaced */
+
+        return ngx_http_mcds_cache_pass(r, ctx,
+                                     ctx->outcome != NGX_MCDS_PAGE_FAILED);
     }
 
     if (ctx->outcome == NGX_MCDS_PAGE_FOUND) {
@@ -530,6 +363,8 @@ ngx_http_mcds_cache_decide(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx)
     }
 
     ctx->status = NGX_HTTP_MCDS_MISS;
+    ctx->reason = (ctx->outcome == NGX_MCDS_PAGE_FAILED) ? "memcached"
+                                                         : "absent";
 
     return ngx_http_mcds_cache_miss(r, ctx, mlcf);
 }
@@ -539,36 +374,72 @@ static ngx_int_t
 ngx_http_mcds_cache_found(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
     ngx_http_mcds_loc_conf_t *mlcf)
 {
-    ngx_uint_t         state, last;
-    ngx_mcds_stale_t   stale;
+    ngx_int_t          rc;
+    ngx_uint_t         state, last, verdict;
     ngx_mcds_entry_t  *entry;
 
     entry = &ctx->copy->entry;
+
+    if (entry->kind == NGX_MCDS_ENTRY_PURGED) {
+        ctx->status = NGX_HTTP_MCDS_MISS;
+        ctx->reason = "purged";
+        return ngx_http_mcds_cache_miss(r, ctx, mlcf);
+    }
 
     if (entry->kind != NGX_MCDS_ENTRY_PAGE) {
 
         /* hit-for-miss: others need not wait for this one */
 
         ctx->status = NGX_HTTP_MCDS_MISS;
-        ctx->cas = ctx->copy->cas;
+        ctx->reason = "uncacheable";
 
-        return ngx_http_mcds_cache_pass(r, ctx, 1);
+        return ctx->only_if_cached
+               ? ngx_http_mcds_cache_only(r, ctx)
+               : ngx_http_mcds_cache_pass(r, ctx, !ctx->no_store);
     }
 
     if (ctx->authorization && !(entry->flags & NGX_MCDS_ENTRY_SHARED)) {
         ctx->status = NGX_HTTP_MCDS_BYPASS;
+        ctx->reason = "authorization";
         return ngx_http_mcds_cache_pass(r, ctx, 0);
     }
 
-    stale.update = mlcf->cache_update;
-    stale.grace = mlcf->cache_grace;
+    rc = ngx_http_mcds_tags_judge(r, ctx, mlcf, &verdict);
 
-    state = ngx_mcds_fresh_state(entry, &stale, ngx_http_mcds_now());
+    if (rc != NGX_OK) {
+        return rc;
+    }
+
+    if (verdict == NGX_MCDS_TAGS_GONE) {
+        ngx_http_mcds_stream_end(ctx);
+
+        ngx_mcds_copy_unref(ctx->copy);
+        ctx->copy = NULL;
+
+        ctx->status = NGX_HTTP_MCDS_MISS;
+        ctx->reason = "purged";
+        return ngx_http_mcds_cache_miss(r, ctx, mlcf);
+    }
+
+    state = ngx_http_mcds_cache_state(entry, mlcf,
+                                      verdict == NGX_MCDS_TAGS_STALE);
+
+    if (ctx->control && !ngx_http_mcds_control_accepts(ctx, entry, &state)) {
+        ctx->status = NGX_HTTP_MCDS_BYPASS;
+        ctx->reason = "request";
+        ctx->unaccepted = 1;
+        return ngx_http_mcds_cache_miss(r, ctx, mlcf);
+    }
 
     if (state == NGX_MCDS_FRESH) {
         ctx->status = NGX_HTTP_MCDS_HIT;
+        ctx->reason = "fresh";
         return NGX_OK;
     }
+
+    ctx->reason = (verdict == NGX_MCDS_TAGS_STALE
+                   || (entry->flags & NGX_MCDS_ENTRY_INVALID))
+                  ? "purged" : "stale";
 
     last = (state == NGX_MCDS_STALE_LAST);
 
@@ -577,7 +448,12 @@ ngx_http_mcds_cache_found(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
         return ngx_http_mcds_cache_miss(r, ctx, mlcf);
     }
 
-    if (ctx->authorization) {
+    if (last && ctx->only_if_cached) {
+        ctx->status = NGX_HTTP_MCDS_EXPIRED;
+        return ngx_http_mcds_cache_only(r, ctx);
+    }
+
+    if (ctx->authorization || ctx->no_store) {
 
         /* such a request starts no build and waits for none */
 
@@ -603,15 +479,54 @@ ngx_http_mcds_cache_found(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
 }
 
 
+/* what was purged by its tag is as if it had expired just now */
+
+static ngx_uint_t
+ngx_http_mcds_cache_state(ngx_mcds_entry_t *entry,
+    ngx_http_mcds_loc_conf_t *mlcf, ngx_uint_t purged)
+{
+    uint64_t          now;
+    ngx_mcds_stale_t  stale;
+    ngx_mcds_entry_t  expired;
+
+    stale.update = mlcf->cache_update;
+    stale.grace = mlcf->cache_grace;
+
+    now = ngx_http_mcds_now();
+
+    if (purged && entry->expire > now) {
+        expired = *entry;
+        expired.expire = now;
+        entry = &expired;
+    }
+
+    return ngx_mcds_fresh_state(entry, &stale, now);
+}
+
+
+/* only-if-cached, RFC 9111, 5.2.1.7 */
+
+static ngx_int_t
+ngx_http_mcds_cache_only(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx)
+{
+    ctx->reason = "only-if-cached";
+
+    return ctx->dry ? ngx_http_mcds_cache_pass(r, ctx, 0)
+                    : NGX_HTTP_GATEWAY_TIME_OUT;
+}
+
+
 /* nothing that could be served */
 
 static ngx_int_t
 ngx_http_mcds_cache_miss(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
     ngx_http_mcds_loc_conf_t *mlcf)
 {
-    ctx->cas = ctx->copy ? ctx->copy->cas : 0;
+    if (ctx->only_if_cached) {
+        return ngx_http_mcds_cache_only(r, ctx);
+    }
 
-    if (r->method != NGX_HTTP_GET || r->header_only) {
+    if (r->method != NGX_HTTP_GET || r->header_only || ctx->no_store) {
         return ngx_http_mcds_cache_pass(r, ctx, 0);
     }
 
@@ -633,14 +548,16 @@ ngx_http_mcds_cache_enter(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
     ngx_memzero(&enter, sizeof(ngx_mcds_enter_t));
 
     enter.lock_age = mlcf->cache_lock_age;
-    enter.wait = has_old ? mlcf->cache_wait : mlcf->cache_lock_timeout;
+    enter.wait = mlcf->cache_dry_run ? 0
+                 : has_old ? mlcf->cache_wait : mlcf->cache_lock_timeout;
     enter.max_waiters = mlcf->cache_max_waiters;
-    enter.cas = ctx->copy ? ctx->copy->cas : 0;
+    enter.cas = ctx->cas;
     enter.refresh = refresh;
     enter.has_old = has_old;
     enter.local = (ctx->outcome == NGX_MCDS_PAGE_FAILED);
 
     ctx->entered = 1;
+    ctx->lock_start = ngx_current_msec;
 
     ctx->waiting++;
 
@@ -660,23 +577,52 @@ static ngx_int_t
 ngx_http_mcds_cache_entered(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
     ngx_http_mcds_loc_conf_t *mlcf)
 {
+    ngx_int_t   rc;
+    ngx_uint_t  verdict;
+
     switch (ctx->outcome) {
 
     case NGX_MCDS_PAGE_FOUND:
 
+        rc = ngx_http_mcds_tags_judge(r, ctx, mlcf, &verdict);
+
+        if (rc != NGX_OK) {
+            return rc;
+        }
+
+        if (verdict != NGX_MCDS_TAGS_VALID) {
+            return ngx_http_mcds_cache_again(ctx);
+        }
+
         /* what was just built is right for who has waited for it */
 
-        ctx->status = NGX_HTTP_MCDS_HIT;
+        ctx->built = 1;
+        ctx->reason = "built";
+        ctx->status = (ctx->copy->entry.flags & NGX_MCDS_ENTRY_INVALID)
+                      ? NGX_HTTP_MCDS_STALE : NGX_HTTP_MCDS_HIT;
         return NGX_OK;
+
+    case NGX_MCDS_PAGE_AGAIN:
+        return ngx_http_mcds_cache_again(ctx);
 
     case NGX_MCDS_PAGE_BUILD:
 
-        if (ctx->seat.refresh) {
+        if (ctx->seat.refresh
+            && (!ctx->dry
+                || r->method != NGX_HTTP_GET
+                || r->header_only
+                || ngx_http_mcds_cache_partial(r)))
+        {
             return ngx_http_mcds_cache_refresh(r, ctx);
         }
 
+        if (ctx->seat.refresh) {
+            ctx->status = NGX_HTTP_MCDS_STALE;
+            return ngx_http_mcds_cache_fill(r, ctx);
+        }
+
         if (ngx_http_mcds_cache_partial(r)
-            || (ngx_http_mcds_cache_split(ctx) && !ctx->behind))
+            || (ngx_http_mcds_cache_split(ctx) && !ctx->behind && !ctx->dry))
         {
             return ngx_http_mcds_cache_behind(r, ctx, mlcf);
         }
@@ -687,9 +633,18 @@ ngx_http_mcds_cache_entered(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
         return NGX_OK;
 
     case NGX_MCDS_PAGE_PASS:
+        ctx->reason = "uncacheable";
         return ngx_http_mcds_cache_pass(r, ctx, 0);
 
     default: /* NGX_MCDS_PAGE_TIMEOUT */
+
+        if (ctx->dry) {
+            ctx->status = NGX_HTTP_MCDS_HIT;
+            ctx->reason = "wait";
+            return ngx_http_mcds_cache_pass(r, ctx, 0);
+        }
+
+        ctx->reason = "timeout";
 
         if (ctx->seat.has_old) {
             ctx->status = NGX_HTTP_MCDS_STALE;
@@ -700,8 +655,31 @@ ngx_http_mcds_cache_entered(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
             return ngx_http_mcds_cache_pass(r, ctx, 0);
         }
 
+        ctx->unavailable = 1;
+
         return ngx_http_mcds_cache_unavailable(r);
     }
+}
+
+
+/* what was built for others is older than a purge that this request knows */
+
+static ngx_int_t
+ngx_http_mcds_cache_again(ngx_http_mcds_ctx_t *ctx)
+{
+    ngx_http_mcds_stream_end(ctx);
+
+    ngx_mcds_copy_unref(ctx->copy);
+    ctx->copy = NULL;
+    ctx->entered = 0;
+
+    if (ngx_mcds_page_lookup(&ctx->seat) != NGX_OK) {
+        return NGX_ERROR;
+    }
+
+    ctx->waiting++;
+
+    return NGX_AGAIN;
 }
 
 
@@ -742,6 +720,10 @@ ngx_http_mcds_cache_behind(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
         return ngx_http_mcds_cache_pass(r, ctx, 0);
     }
 
+    if (ctx->dry) {
+        return ngx_http_mcds_cache_pass(r, ctx, 0);
+    }
+
     ctx->behind = 1;
 
     if (ngx_http_mcds_cache_sit(ctx, mlcf) != NGX_OK) {
@@ -749,6 +731,50 @@ ngx_http_mcds_cache_behind(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
     }
 
     return ngx_http_mcds_cache_enter(r, ctx, mlcf, 0, has_old);
+}
+
+
+ngx_int_t
+ngx_http_mcds_cache_rebuild(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
+    ngx_http_mcds_loc_conf_t *mlcf, uint64_t cas)
+{
+    ngx_int_t         rc;
+    ngx_mcds_enter_t  enter;
+
+    ctx->entered = 1;
+    ctx->conf = mlcf;
+
+    if (ngx_http_mcds_cache_sit(ctx, mlcf) != NGX_OK) {
+        return NGX_ERROR;
+    }
+
+    if (mlcf->tags && ngx_http_mcds_tags_start(r, ctx, mlcf) != NGX_OK) {
+        return NGX_ERROR;
+    }
+
+    ngx_memzero(&enter, sizeof(ngx_mcds_enter_t));
+
+    enter.lock_age = mlcf->cache_lock_age;
+    enter.cas = cas;
+    enter.refresh = 1;
+
+    ctx->waiting++;
+
+    rc = ngx_mcds_page_enter(&ctx->seat, &enter, &ctx->outcome);
+
+    if (rc == NGX_OK) {
+        return NGX_AGAIN;
+    }
+
+    return (--ctx->waiting) ? NGX_AGAIN : NGX_OK;
+}
+
+
+ngx_uint_t
+ngx_http_mcds_cache_rebuilt(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx)
+{
+    return ctx->outcome == NGX_MCDS_PAGE_BUILD
+           && ngx_http_mcds_cache_detach(r, ctx) == NGX_OK;
 }
 
 
@@ -778,6 +804,7 @@ ngx_http_mcds_cache_detach(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx)
         sctx->key.data = ngx_pstrdup(sr->pool, &ctx->key);
 
         sctx->conf = ctx->conf;
+        sctx->purges = ctx->purges;
         sctx->copy = ctx->copy ? ngx_mcds_copy_ref(ctx->copy) : NULL;
     }
 
@@ -840,6 +867,7 @@ ngx_http_mcds_cache_fill(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx)
     }
 
     if (!ngx_http_mcds_cache_split(ctx)
+        && !ctx->dry
         && ngx_http_mcds_revalidate_ask(r, ctx) != NGX_OK)
     {
         return NGX_ERROR;
@@ -873,6 +901,7 @@ ngx_http_mcds_cache_pass(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
     }
 
     if (!ngx_http_mcds_cache_split(ctx)
+        && !ctx->dry
         && ngx_http_mcds_revalidate_ask(r, ctx) != NGX_OK)
     {
         return NGX_ERROR;
@@ -907,59 +936,4 @@ ngx_http_mcds_cache_unavailable(ngx_http_request_t *r)
                   "page is still being built by another request");
 
     return NGX_HTTP_SERVICE_UNAVAILABLE;
-}
-
-
-static ngx_int_t
-ngx_http_mcds_status_variable(ngx_http_request_t *r,
-    ngx_http_variable_value_t *v, uintptr_t data)
-{
-    ngx_http_mcds_ctx_t  *ctx;
-
-    ctx = ngx_http_mcds_get_ctx(r);
-
-    if (ctx == NULL || ctx->status == NGX_HTTP_MCDS_NONE) {
-        v->not_found = 1;
-        return NGX_OK;
-    }
-
-    v->data = ngx_http_mcds_statuses[ctx->status].data;
-    v->len = ngx_http_mcds_statuses[ctx->status].len;
-    v->valid = 1;
-    v->no_cacheable = 0;
-    v->not_found = 0;
-
-    return NGX_OK;
-}
-
-
-static ngx_int_t
-ngx_http_mcds_age_variable(ngx_http_request_t *r,
-    ngx_http_variable_value_t *v, uintptr_t data)
-{
-    u_char               *p;
-    uint32_t              age;
-    ngx_http_mcds_ctx_t  *ctx;
-
-    ctx = ngx_http_mcds_get_ctx(r);
-
-    if (ctx == NULL || !ctx->serving) {
-        v->not_found = 1;
-        return NGX_OK;
-    }
-
-    p = ngx_pnalloc(r->pool, NGX_INT32_LEN);
-    if (p == NULL) {
-        return NGX_ERROR;
-    }
-
-    age = ngx_mcds_fresh_age(&ctx->copy->entry, ngx_http_mcds_now());
-
-    v->data = p;
-    v->len = ngx_sprintf(p, "%uD", age) - p;
-    v->valid = 1;
-    v->no_cacheable = 0;
-    v->not_found = 0;
-
-    return NGX_OK;
 }

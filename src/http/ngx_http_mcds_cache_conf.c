@@ -63,6 +63,12 @@ ngx_http_mcds_cache_init_conf(ngx_http_mcds_loc_conf_t *conf)
     conf->cache_bypass = NGX_CONF_UNSET_PTR;
     conf->no_cache = NGX_CONF_UNSET_PTR;
     conf->session_cookies = NGX_CONF_UNSET_PTR;
+    conf->key_ignore_args = NGX_CONF_UNSET_PTR;
+    conf->key_sort_args = NGX_CONF_UNSET;
+    conf->cache_status_header = NGX_CONF_UNSET;
+    conf->cache_dry_run = NGX_CONF_UNSET;
+    conf->cache_uncacheable = NGX_CONF_UNSET;
+    conf->tags = NGX_CONF_UNSET_PTR;
     conf->cache_max_size = NGX_CONF_UNSET_SIZE;
     conf->cache_lock = NGX_CONF_UNSET;
     conf->cache_lock_age = NGX_CONF_UNSET;
@@ -75,6 +81,8 @@ ngx_http_mcds_cache_init_conf(ngx_http_mcds_loc_conf_t *conf)
     conf->cache_heuristic = NGX_CONF_UNSET_UINT;
     conf->cache_heuristic_max = NGX_CONF_UNSET;
     conf->cache_revalidate = NGX_CONF_UNSET;
+    conf->cache_request_control = NGX_CONF_UNSET;
+    conf->cache_invalidate = NGX_CONF_UNSET;
 }
 
 
@@ -103,6 +111,17 @@ ngx_http_mcds_cache_merge_conf(ngx_conf_t *cf,
     ngx_conf_merge_ptr_value(conf->session_cookies, prev->session_cookies,
                              NULL);
 
+    ngx_conf_merge_ptr_value(conf->key_ignore_args, prev->key_ignore_args,
+                             NULL);
+    ngx_conf_merge_value(conf->key_sort_args, prev->key_sort_args, 0);
+    ngx_conf_merge_value(conf->cache_status_header, prev->cache_status_header,
+                         0);
+    ngx_conf_merge_value(conf->cache_dry_run, prev->cache_dry_run, 0);
+    ngx_conf_merge_sec_value(conf->cache_uncacheable, prev->cache_uncacheable,
+                             10);
+    ngx_conf_merge_ptr_value(conf->tags, prev->tags, NULL);
+    ngx_http_mcds_purge_merge(cf, prev, conf);
+
     ngx_conf_merge_size_value(conf->cache_max_size, prev->cache_max_size,
                               8 * 1024 * 1024);
 
@@ -128,6 +147,9 @@ ngx_http_mcds_cache_merge_conf(ngx_conf_t *cf,
                              NGX_HTTP_MCDS_HEURISTIC_MAX);
 
     ngx_conf_merge_value(conf->cache_revalidate, prev->cache_revalidate, 0);
+    ngx_conf_merge_value(conf->cache_request_control,
+                         prev->cache_request_control, 0);
+    ngx_conf_merge_value(conf->cache_invalidate, prev->cache_invalidate, 1);
     ngx_conf_merge_bitmask_value(conf->cache_use_stale, prev->cache_use_stale,
                                  NGX_CONF_BITMASK_SET
                                  |NGX_HTTP_UPSTREAM_FT_ERROR
@@ -318,6 +340,19 @@ ngx_http_mcds_cache_lock_age(ngx_conf_t *cf, void *post, void *data)
 
     if (*age < 2 || *age > NGX_MCDS_MAX_TTL) {
         return "must be 2s, since memcached counts in seconds, to 30d";
+    }
+
+    return NGX_CONF_OK;
+}
+
+
+char *
+ngx_http_mcds_cache_uncacheable(ngx_conf_t *cf, void *post, void *data)
+{
+    time_t *time = data;
+
+    if (*time < 1 || *time > NGX_MCDS_MAX_TTL) {
+        return "must be 1s to 30d";
     }
 
     return NGX_CONF_OK;

@@ -104,7 +104,7 @@ ngx_http_mcds_header_filter(ngx_http_request_t *r)
     if (ctx
         && (ctx->seat.building || (ctx->storing && !ctx->judged)))
     {
-        rc = ngx_http_mcds_revalidate(r, ctx);
+        rc = ctx->dry ? NGX_DECLINED : ngx_http_mcds_revalidate(r, ctx);
 
         if (rc != NGX_DECLINED) {
             return ngx_http_mcds_instead(r, ctx, rc);
@@ -128,6 +128,10 @@ ngx_http_mcds_header_filter(ngx_http_request_t *r)
     if (ngx_http_mcds_silent(r, ctx)) {
         r->header_sent = 1;
         return NGX_OK;
+    }
+
+    if (ctx && ctx->conf && ngx_http_mcds_explain_header(r, ctx) != NGX_OK) {
+        return NGX_ERROR;
     }
 
     return ngx_http_next_header_filter(r);
@@ -154,6 +158,12 @@ ngx_http_mcds_instead(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
     }
 
     if (rc != NGX_OK || ngx_http_mcds_instead_header(r, ctx) != NGX_OK) {
+        return NGX_ERROR;
+    }
+
+    ctx->expire = ctx->copy->entry.expire;
+
+    if (ctx->conf && ngx_http_mcds_explain_header(r, ctx) != NGX_OK) {
         return NGX_ERROR;
     }
 

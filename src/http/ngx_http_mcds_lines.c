@@ -461,7 +461,7 @@ ngx_http_mcds_set_slot(ngx_http_mcds_set_t *set, ngx_str_t *text)
     ngx_str_t   *slot;
     ngx_uint_t   i;
 
-    for (i = ngx_murmur_hash2(text->data, text->len) & (set->size - 1);
+    for (i = ngx_crc32_long(text->data, text->len) & (set->size - 1);
          /* void */ ;
          i = (i + 1) & (set->size - 1))
     {

@@ -11,6 +11,7 @@
 #include "ngx_http_mcds_top.h"
 #include "ngx_mcds_tally.h"
 #include "ngx_http_mcds_counter.h"
+#include "ngx_http_mcds_ledger.h"
 
 
 #define NGX_HTTP_MCDS_LEVELS                                                  \
@@ -35,6 +36,9 @@ static void ngx_http_mcds_exit_process(ngx_cycle_t *cycle);
 
 static ngx_conf_post_t  ngx_http_mcds_max_size_post =
     { ngx_http_mcds_cache_max_size };
+
+static ngx_conf_post_t  ngx_http_mcds_uncacheable_post =
+    { ngx_http_mcds_cache_uncacheable };
 
 static ngx_conf_post_t  ngx_http_mcds_lock_age_post =
     { ngx_http_mcds_cache_lock_age };
@@ -91,6 +95,13 @@ static ngx_command_t  ngx_http_mcds_commands[] = {
       0,
       NULL },
 
+    { ngx_string("mcds_counter_writeback"),
+      NGX_HTTP_MCDS_LEVELS|NGX_CONF_TAKE123,
+      ngx_http_mcds_counter_writeback,
+      NGX_HTTP_LOC_CONF_OFFSET,
+      0,
+      NULL },
+
     { ngx_string("mcds_return"),
       NGX_HTTP_LOC_CONF|NGX_HTTP_LIF_CONF|NGX_CONF_TAKE12,
       ngx_http_mcds_return,
@@ -110,6 +121,55 @@ static ngx_command_t  ngx_http_mcds_commands[] = {
       ngx_http_set_complex_value_slot,
       NGX_HTTP_LOC_CONF_OFFSET,
       offsetof(ngx_http_mcds_loc_conf_t, cache_key),
+      NULL },
+
+    { ngx_string("mcds_cache_key_ignore_args"),
+      NGX_HTTP_MCDS_LEVELS|NGX_CONF_1MORE,
+      ngx_http_mcds_cache_names,
+      NGX_HTTP_LOC_CONF_OFFSET,
+      offsetof(ngx_http_mcds_loc_conf_t, key_ignore_args),
+      NULL },
+
+    { ngx_string("mcds_cache_key_sort_args"),
+      NGX_HTTP_MCDS_LEVELS|NGX_CONF_FLAG,
+      ngx_conf_set_flag_slot,
+      NGX_HTTP_LOC_CONF_OFFSET,
+      offsetof(ngx_http_mcds_loc_conf_t, key_sort_args),
+      NULL },
+
+    { ngx_string("mcds_cache_status_header"),
+      NGX_HTTP_MCDS_LEVELS|NGX_CONF_FLAG,
+      ngx_conf_set_flag_slot,
+      NGX_HTTP_LOC_CONF_OFFSET,
+      offsetof(ngx_http_mcds_loc_conf_t, cache_status_header),
+      NULL },
+
+    { ngx_string("mcds_cache_dry_run"),
+      NGX_HTTP_MCDS_LEVELS|NGX_CONF_FLAG,
+      ngx_conf_set_flag_slot,
+      NGX_HTTP_LOC_CONF_OFFSET,
+      offsetof(ngx_http_mcds_loc_conf_t, cache_dry_run),
+      NULL },
+
+    { ngx_string("mcds_cache_uncacheable"),
+      NGX_HTTP_MCDS_LEVELS|NGX_CONF_TAKE1,
+      ngx_conf_set_sec_slot,
+      NGX_HTTP_LOC_CONF_OFFSET,
+      offsetof(ngx_http_mcds_loc_conf_t, cache_uncacheable),
+      &ngx_http_mcds_uncacheable_post },
+
+    { ngx_string("mcds_cache_tag"),
+      NGX_HTTP_MCDS_LEVELS|NGX_CONF_1MORE,
+      ngx_http_mcds_cache_tag,
+      NGX_HTTP_LOC_CONF_OFFSET,
+      0,
+      NULL },
+
+    { ngx_string("mcds_cache_purge"),
+      NGX_HTTP_MCDS_LEVELS|NGX_HTTP_LIF_CONF|NGX_CONF_1MORE,
+      ngx_http_mcds_cache_purge,
+      NGX_HTTP_LOC_CONF_OFFSET,
+      0,
       NULL },
 
     { ngx_string("mcds_cache_valid"),
@@ -217,6 +277,20 @@ static ngx_command_t  ngx_http_mcds_commands[] = {
       offsetof(ngx_http_mcds_loc_conf_t, cache_update),
       NULL },
 
+    { ngx_string("mcds_cache_request_control"),
+      NGX_HTTP_MCDS_LEVELS|NGX_CONF_FLAG,
+      ngx_conf_set_flag_slot,
+      NGX_HTTP_LOC_CONF_OFFSET,
+      offsetof(ngx_http_mcds_loc_conf_t, cache_request_control),
+      NULL },
+
+    { ngx_string("mcds_cache_invalidate"),
+      NGX_HTTP_MCDS_LEVELS|NGX_CONF_FLAG,
+      ngx_conf_set_flag_slot,
+      NGX_HTTP_LOC_CONF_OFFSET,
+      offsetof(ngx_http_mcds_loc_conf_t, cache_invalidate),
+      NULL },
+
     { ngx_string("mcds_cache_revalidate"),
       NGX_HTTP_MCDS_LEVELS|NGX_CONF_FLAG,
       ngx_conf_set_flag_slot,
@@ -256,12 +330,12 @@ ngx_module_t  ngx_http_mcds_module = {
     ngx_http_mcds_commands,                /* module directives */
     NGX_HTTP_MODULE,                       /* module type */
     NULL,                                  /* init master */
-    NULL,                                  /* init module */
+    ngx_http_mcds_ledger_init,             /* init module */
     ngx_http_mcds_init_process,            /* init process */
     NULL,                                  /* init thread */
     NULL,                                  /* exit thread */
     ngx_http_mcds_exit_process,            /* exit process */
-    NULL,                                  /* exit master */
+    ngx_http_mcds_ledger_exit,             /* exit master */
     NGX_MODULE_V1_PADDING
 };
 
@@ -269,7 +343,11 @@ ngx_module_t  ngx_http_mcds_module = {
 static ngx_int_t
 ngx_http_mcds_add_variables(ngx_conf_t *cf)
 {
-    return ngx_http_mcds_cache_add_variables(cf);
+    if (ngx_http_mcds_key_add_variables(cf) != NGX_OK) {
+        return NGX_ERROR;
+    }
+
+    return ngx_http_mcds_explain_add_variables(cf);
 }
 
 
@@ -279,6 +357,10 @@ ngx_http_mcds_init(ngx_conf_t *cf)
     ngx_http_handler_pt        *h;
     ngx_http_core_main_conf_t  *cmcf;
     ngx_http_mcds_main_conf_t  *mmcf;
+
+    /* always, see ngx_http_mcds_filter_init() */
+
+    ngx_http_mcds_invalidate_init();
 
     mmcf = ngx_http_conf_get_module_main_conf(cf, ngx_http_mcds_module);
 
@@ -380,6 +462,9 @@ ngx_http_mcds_create_main_conf(ngx_conf_t *cf)
         || ngx_array_init(&mmcf->numbers, cf->pool, 4,
                           sizeof(ngx_http_mcds_number_var_t))
            != NGX_OK
+        || ngx_array_init(&mmcf->writebacks, cf->pool, 2,
+                          sizeof(ngx_http_mcds_writeback_t *))
+           != NGX_OK
         || ngx_array_init(&mmcf->tops, cf->pool, 2,
                           sizeof(ngx_http_mcds_top_t *))
            != NGX_OK)
@@ -411,6 +496,7 @@ ngx_http_mcds_create_loc_conf(ngx_conf_t *cf)
      */
 
     conf->counters = NGX_CONF_UNSET_PTR;
+    conf->writeback = NGX_CONF_UNSET_PTR;
 
     ngx_http_mcds_cache_init_conf(conf);
 
@@ -424,8 +510,9 @@ ngx_http_mcds_merge_loc_conf(ngx_conf_t *cf, void *parent, void *child)
     ngx_http_mcds_loc_conf_t *prev = parent;
     ngx_http_mcds_loc_conf_t *conf = child;
 
-    char                      *rv;
-    ngx_http_core_loc_conf_t  *clcf;
+    char                       *rv;
+    ngx_http_core_loc_conf_t   *clcf;
+    ngx_http_mcds_main_conf_t  *mmcf;
 
     clcf = ngx_http_conf_get_module_loc_conf(cf, ngx_http_core_module);
 
@@ -462,6 +549,18 @@ ngx_http_mcds_merge_loc_conf(ngx_conf_t *cf, void *parent, void *child)
 
     if (conf->counters == NGX_CONF_UNSET_PTR) {
         conf->counters = NULL;
+    }
+
+    ngx_conf_merge_ptr_value(conf->writeback, prev->writeback, NULL);
+
+    if (conf->counters || conf->show) {
+        mmcf = ngx_http_conf_get_module_main_conf(cf, ngx_http_mcds_module);
+        mmcf->counted = 1;
+    }
+
+    rv = ngx_http_mcds_writeback_merge(cf, conf);
+    if (rv != NGX_CONF_OK) {
+        return rv;
     }
 
     rv = ngx_http_mcds_cache_merge_conf(cf, prev, conf);
@@ -511,6 +610,19 @@ ngx_http_mcds_merge_pools(ngx_conf_t *cf, ngx_http_mcds_loc_conf_t *conf)
         if (conf->pool == NULL) {
             conf->pool = ngx_http_mcds_choose_pool(cf, NULL, "mcds_counters",
                                                    &conf->show_place);
+            if (conf->pool == NULL) {
+                return NGX_CONF_ERROR;
+            }
+        }
+    }
+
+    if (ngx_http_mcds_purge_needs_pool(conf)) {
+        mmcf->used = 1;
+
+        if (conf->pool == NULL) {
+            conf->pool = ngx_http_mcds_choose_pool(cf, NULL,
+                                                   "mcds_cache_purge",
+                                                   &conf->purge_place);
             if (conf->pool == NULL) {
                 return NGX_CONF_ERROR;
             }
@@ -684,6 +796,7 @@ ngx_http_mcds_init_process(ngx_cycle_t *cycle)
     }
 
     ngx_http_mcds_zone_attach(mmcf);
+    ngx_http_mcds_ledger_start(mmcf);
 
     pools = mmcf->pools.elts;
 

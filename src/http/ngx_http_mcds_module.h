@@ -13,8 +13,10 @@
 #include <ngx_http.h>
 #include "ngx_mcds_client.h"
 #include "ngx_mcds_page.h"
+#include "ngx_mcds_ledger.h"
 #include "ngx_mcds_stream.h"
 #include "ngx_mcds_fresh.h"
+#include "ngx_mcds_tag.h"
 
 
 /* mcds_cache_grace and mcds_cache_background_update without a bound */
@@ -54,15 +56,18 @@ typedef struct {
 
 typedef struct {
     ngx_array_t                 pools;    /* ngx_mcds_pool_t * */
+    ngx_array_t                 writebacks;  /* ngx_http_mcds_writeback_t * */
     ngx_array_t                 numbers;  /* ngx_http_mcds_number_var_t */
     ngx_array_t                 tops;     /* ngx_http_mcds_top_t * */
 
     ngx_shm_zone_t             *zone;
     size_t                      zone_size;
     ngx_mcds_stats_t            stats;
+    ngx_mcds_ledger_t          *ledger;   /* in the zone, or NULL */
     ngx_core_conf_t            *core;
 
     ngx_uint_t                  used;     /* some location counts or caches */
+    ngx_uint_t                  counted;  /* some location counts */
     ngx_uint_t                  cached;   /* some location caches */
     ngx_uint_t                  responses;  /* ... counts answers */
     ngx_uint_t                  inits;    /* ... asks where counters begin */
@@ -77,8 +82,10 @@ typedef struct {
 } ngx_http_mcds_place_t;
 
 
-typedef struct ngx_http_mcds_show_s  ngx_http_mcds_show_t;
-typedef struct ngx_http_mcds_top_s   ngx_http_mcds_top_t;
+typedef struct ngx_http_mcds_show_s       ngx_http_mcds_show_t;
+typedef struct ngx_http_mcds_writeback_s  ngx_http_mcds_writeback_t;
+typedef struct ngx_http_mcds_top_s        ngx_http_mcds_top_t;
+typedef struct ngx_http_mcds_purge_s      ngx_http_mcds_purge_t;
 
 
 typedef struct {
@@ -88,12 +95,21 @@ typedef struct {
 
     ngx_array_t                *counters; /* ngx_http_mcds_counter_t */
     ngx_http_mcds_place_t       counters_place;
+    ngx_http_mcds_writeback_t  *writeback;   /* of them, or NULL */
 
     ngx_str_t                   cache;    /* "on", "off", or a pool's name */
     ngx_http_mcds_place_t       cache_place;
     ngx_mcds_pool_t            *cache_pool;  /* NULL: off */
 
     ngx_http_complex_value_t   *cache_key;   /* NULL: the default key */
+    ngx_array_t                *key_ignore_args;  /* ngx_str_t, or NULL */
+    ngx_flag_t                  key_sort_args;
+    ngx_flag_t                  cache_status_header;
+    ngx_flag_t                  cache_dry_run;
+    time_t                      cache_uncacheable;
+    ngx_array_t                *tags;     /* ngx_http_complex_value_t */
+    ngx_http_mcds_purge_t      *purge;
+    ngx_http_mcds_place_t       purge_place;
     ngx_array_t                *cache_valid;
     ngx_uint_t                  cache_methods;
     ngx_array_t                *cache_bypass;
@@ -113,6 +129,8 @@ typedef struct {
     ngx_uint_t                  cache_heuristic;  /* percent, 0: off */
     time_t                      cache_heuristic_max;
     ngx_flag_t                  cache_revalidate;
+    ngx_flag_t                  cache_request_control;
+    ngx_flag_t                  cache_invalidate;
     ngx_uint_t                  cache_use_stale;  /* NGX_HTTP_UPSTREAM_FT_* */
 
     ngx_http_complex_value_t   *return_text;
@@ -130,6 +148,8 @@ typedef struct ngx_http_mcds_number_s   ngx_http_mcds_number_t;
 typedef struct ngx_http_mcds_numbers_s  ngx_http_mcds_numbers_t;
 typedef struct ngx_http_mcds_store_s    ngx_http_mcds_store_t;
 typedef struct ngx_http_mcds_piece_s    ngx_http_mcds_piece_t;
+typedef struct ngx_http_mcds_gone_s     ngx_http_mcds_gone_t;
+typedef struct ngx_http_mcds_purging_s  ngx_http_mcds_purging_t;
 
 
 /*
@@ -146,6 +166,8 @@ struct ngx_http_mcds_ctx_s {
 
     ngx_http_mcds_loc_conf_t   *conf;     /* of the location that has asked */
     ngx_str_t                   key;
+    ngx_mcds_cache_control_t   *control;  /* of the request, or NULL */
+    ngx_http_mcds_gone_t       *gone;     /* pages that are taken away */
     ngx_mcds_seat_t             seat;
     ngx_uint_t                  outcome;  /* ngx_mcds_page_e */
     ngx_mcds_copy_t            *copy;     /* what there was, or is */
@@ -156,10 +178,19 @@ struct ngx_http_mcds_ctx_s {
     ngx_chain_t                *detached; /* copies of what a client gets */
     ngx_chain_t               **detached_last;
     ngx_chain_t                *detach_free;
-    uint64_t                    cas;      /* for a store without a lock */
+    uint64_t                    cas;      /* of what was found */
+    ngx_mcds_tags_t            *tags;
+    uint64_t                    purges;   /* how many there were, see
+                                             ngx_mcds_tag.h */
+    ngx_http_mcds_purging_t    *purging;
     ngx_msec_t                  start;    /* of the build */
 
     ngx_uint_t                  status;   /* ngx_http_mcds_status_e */
+    char                       *reason;   /* a constant, or NULL */
+    uint64_t                    expire;   /* of the page that is served or
+                                             stored; 0: there is none */
+    ngx_msec_t                  lock_start;
+    ngx_msec_t                  lock_wait;
     ngx_uint_t                  failed_status;  /* of an upstream, for which
                                                    an error page stands */
 
@@ -172,8 +203,8 @@ struct ngx_http_mcds_ctx_s {
     unsigned                    storing:1;   /* what comes may be stored,
                                                 nobody waits for it */
     unsigned                    judged:1;    /* ... and was looked at */
-    unsigned                    replace:1;   /* to be stored, whatever there is
-                                                now */
+    unsigned                    replace:1;   /* not taken from the cache, but
+                                                stored */
     unsigned                    refresh:1;   /* detached, has no client */
     unsigned                    detaching:1; /* "detached" will be freed */
     unsigned                    streamed:1;  /* "stream" will be freed */
@@ -183,6 +214,16 @@ struct ngx_http_mcds_ctx_s {
     unsigned                    instead:1;   /* "copy" in place of an answer */
     unsigned                    instead_sent:1;
     unsigned                    authorization:1;
+    unsigned                    no_store:1;      /* the request says so */
+    unsigned                    only_if_cached:1;
+    unsigned                    unaccepted:1;    /* "copy", by the request */
+    unsigned                    invalidate:1;    /* the page of "key", when the
+                                                    request has succeeded */
+    unsigned                    dry:1;       /* nothing is served */
+    unsigned                    awaited:1;   /* lock_wait is known */
+    unsigned                    built:1;     /* ... by another, meanwhile */
+    unsigned                    by_method:1; /* not a page for its method */
+    unsigned                    unavailable:1;  /* waited long enough */
 };
 
 
@@ -225,8 +266,94 @@ ngx_int_t ngx_http_mcds_cache_start(ngx_http_request_t *r,
     ngx_http_mcds_ctx_t *ctx, ngx_http_mcds_loc_conf_t *mlcf);
 ngx_int_t ngx_http_mcds_cache_decide(ngx_http_request_t *r,
     ngx_http_mcds_ctx_t *ctx);
-ngx_int_t ngx_http_mcds_cache_add_variables(ngx_conf_t *cf);
 uint64_t ngx_http_mcds_now(void);
+
+/*
+ * The text that the page of r is kept under.  NGX_DECLINED: there is none.
+ * match: 1 if the name is that of the pattern, in which "*" stands for any
+ * number of characters.
+ */
+
+ngx_int_t ngx_http_mcds_cache_key(ngx_http_request_t *r,
+    ngx_http_mcds_loc_conf_t *mlcf, ngx_str_t *key);
+ngx_uint_t ngx_http_mcds_match(u_char *p, u_char *last, u_char *name,
+    u_char *end);
+ngx_int_t ngx_http_mcds_key_add_variables(ngx_conf_t *cf);
+
+/*
+ * What was done.  header: adds Cache-Status, if it is wanted; ctx has a conf.
+ */
+
+ngx_int_t ngx_http_mcds_explain_add_variables(ngx_conf_t *cf);
+ngx_int_t ngx_http_mcds_explain_header(ngx_http_request_t *r,
+    ngx_http_mcds_ctx_t *ctx);
+
+/*
+ * mcds_cache_purge.  asked: 1 if r purges its page.  start: begins that, for
+ * r in the phase; NGX_ERROR: out of memory.  end: when it was answered;
+ * NGX_AGAIN more is to come, NGX_OK the answer is content now.  handler: of
+ * a location of its own.
+ *
+ * rebuild: has the page of r rebuilt that was purged, and is of this CAS now;
+ * NGX_AGAIN, NGX_ERROR, or NGX_OK when ctx->outcome is known.  rebuilt: after
+ * that; 1 if it is being rebuilt.
+ */
+
+ngx_uint_t ngx_http_mcds_purge_asked(ngx_http_request_t *r,
+    ngx_http_mcds_loc_conf_t *mlcf);
+ngx_int_t ngx_http_mcds_purge_start(ngx_http_request_t *r,
+    ngx_http_mcds_ctx_t *ctx, ngx_http_mcds_loc_conf_t *mlcf);
+ngx_int_t ngx_http_mcds_purge_end(ngx_http_request_t *r,
+    ngx_http_mcds_ctx_t *ctx, ngx_http_mcds_loc_conf_t *mlcf);
+ngx_int_t ngx_http_mcds_purge_handler(ngx_http_request_t *r);
+void ngx_http_mcds_purge_merge(ngx_conf_t *cf, ngx_http_mcds_loc_conf_t *prev,
+    ngx_http_mcds_loc_conf_t *conf);
+ngx_uint_t ngx_http_mcds_purge_needs_pool(ngx_http_mcds_loc_conf_t *conf);
+ngx_int_t ngx_http_mcds_cache_rebuild(ngx_http_request_t *r,
+    ngx_http_mcds_ctx_t *ctx, ngx_http_mcds_loc_conf_t *mlcf, uint64_t cas);
+ngx_uint_t ngx_http_mcds_cache_rebuilt(ngx_http_request_t *r,
+    ngx_http_mcds_ctx_t *ctx);
+
+/*
+ * mcds_cache_tag.  start: asks for what was purged.  judge: of ctx->copy;
+ * NGX_AGAIN when an answer is to come, NGX_OK with *verdict, one of
+ * ngx_mcds_tags_e.  store: the extension of a page, empty without tags;
+ * NGX_DECLINED: its tags cannot be stored.  renew: of a page that is still
+ * the same.
+ */
+
+ngx_int_t ngx_http_mcds_tags_start(ngx_http_request_t *r,
+    ngx_http_mcds_ctx_t *ctx, ngx_http_mcds_loc_conf_t *mlcf);
+ngx_int_t ngx_http_mcds_tags_judge(ngx_http_request_t *r,
+    ngx_http_mcds_ctx_t *ctx, ngx_http_mcds_loc_conf_t *mlcf,
+    ngx_uint_t *verdict);
+ngx_int_t ngx_http_mcds_tags_store(ngx_http_request_t *r,
+    ngx_http_mcds_ctx_t *ctx, ngx_http_mcds_loc_conf_t *mlcf, ngx_str_t *ext);
+ngx_int_t ngx_http_mcds_tags_renew(ngx_http_request_t *r,
+    ngx_http_mcds_ctx_t *ctx, ngx_mcds_entry_t *entry);
+
+
+/*
+ * mcds_cache_request_control.  control: reads what a request asks of its
+ * answer, into ctx.  accepts: whether a page is that, where ctx->control is
+ * given; state, an ngx_mcds_fresh_e, may be mended by it.
+ */
+
+ngx_int_t ngx_http_mcds_control(ngx_http_request_t *r,
+    ngx_http_mcds_ctx_t *ctx);
+ngx_uint_t ngx_http_mcds_control_accepts(ngx_http_mcds_ctx_t *ctx,
+    ngx_mcds_entry_t *entry, ngx_uint_t *state);
+
+
+/*
+ * mcds_cache_invalidate.  start: r may be a request that changes something.
+ * init: of the filters that see its answer.
+ */
+
+ngx_int_t ngx_http_mcds_invalidate_start(ngx_http_request_t *r,
+    ngx_http_mcds_ctx_t *ctx);
+void ngx_http_mcds_invalidate_init(void);
+
 
 /*
  * The body of ctx->copy, if that is split.  begin: reads it ahead.  end: it is
@@ -274,12 +401,18 @@ char *ngx_http_mcds_cache_lock_timeout(ngx_conf_t *cf, ngx_command_t *cmd,
     void *conf);
 char *ngx_http_mcds_cache_session_cookies(ngx_conf_t *cf, ngx_command_t *cmd,
     void *conf);
+char *ngx_http_mcds_cache_purge(ngx_conf_t *cf, ngx_command_t *cmd,
+    void *conf);
+char *ngx_http_mcds_cache_tag(ngx_conf_t *cf, ngx_command_t *cmd, void *conf);
+char *ngx_http_mcds_cache_names(ngx_conf_t *cf, ngx_command_t *cmd,
+    void *conf);
 char *ngx_http_mcds_ignore_headers(ngx_conf_t *cf, ngx_command_t *cmd,
     void *conf);
 char *ngx_http_mcds_cache_heuristic(ngx_conf_t *cf, ngx_command_t *cmd,
     void *conf);
 char *ngx_http_mcds_cache_max_size(ngx_conf_t *cf, void *post, void *data);
 char *ngx_http_mcds_cache_lock_age(ngx_conf_t *cf, void *post, void *data);
+char *ngx_http_mcds_cache_uncacheable(ngx_conf_t *cf, void *post, void *data);
 char *ngx_http_mcds_return(ngx_conf_t *cf, ngx_command_t *cmd, void *conf);
 char *ngx_http_mcds_counters(ngx_conf_t *cf, ngx_command_t *cmd, void *conf);
 char *ngx_http_mcds_counter_top(ngx_conf_t *cf, ngx_command_t *cmd,

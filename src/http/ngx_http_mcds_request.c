@@ -16,6 +16,8 @@
 #include "ngx_http_mcds_store.h"
 
 
+static ngx_int_t ngx_http_mcds_purge(ngx_http_request_t *r,
+    ngx_http_mcds_ctx_t *ctx, ngx_http_mcds_loc_conf_t *mlcf);
 static void ngx_http_mcds_error_page(ngx_http_request_t *r,
     ngx_http_mcds_ctx_t *ctx);
 static ngx_int_t ngx_http_mcds_suspend(ngx_http_request_t *r);
@@ -46,6 +48,14 @@ ngx_http_mcds_handler(ngx_http_request_t *r)
     }
 
     mlcf = ngx_http_get_module_loc_conf(r, ngx_http_mcds_module);
+
+    if (ctx && ctx->purging) {
+        return ngx_http_mcds_purge(r, ctx, mlcf);
+    }
+
+    if (ctx == NULL && ngx_http_mcds_purge_asked(r, mlcf)) {
+        return ngx_http_mcds_purge(r, NULL, mlcf);
+    }
 
     counts = (mlcf->counters && r == r->main);
 
@@ -110,6 +120,32 @@ ngx_http_mcds_handler(ngx_http_request_t *r)
     }
 
     return rc;
+}
+
+
+static ngx_int_t
+ngx_http_mcds_purge(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
+    ngx_http_mcds_loc_conf_t *mlcf)
+{
+    ngx_int_t  rc;
+
+    if (ctx == NULL) {
+        ctx = ngx_http_mcds_create_ctx(r);
+
+        if (ctx == NULL
+            || ngx_http_mcds_purge_start(r, ctx, mlcf) != NGX_OK)
+        {
+            return NGX_HTTP_INTERNAL_SERVER_ERROR;
+        }
+    }
+
+    rc = ctx->waiting ? NGX_AGAIN : ngx_http_mcds_purge_end(r, ctx, mlcf);
+
+    if (rc == NGX_AGAIN) {
+        return ngx_http_mcds_suspend(r);
+    }
+
+    return (rc == NGX_OK) ? NGX_OK : NGX_HTTP_INTERNAL_SERVER_ERROR;
 }
 
 
@@ -264,4 +300,5 @@ ngx_http_mcds_cleanup(void *data)
 
     ngx_mcds_page_leave(&ctx->seat);
     ngx_mcds_copy_unref(ctx->copy);
+    ngx_mcds_tags_free(ctx->tags);
 }

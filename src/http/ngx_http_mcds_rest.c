@@ -372,7 +372,7 @@ ngx_http_mcds_rest_run(ngx_http_mcds_rest_t *rest)
 
     rc = rest->start(rest);
 
-    if (rc != NGX_AGAIN) {
+    if (rc != NGX_DONE) {
         ngx_http_finalize_request(r, rc);
         return;
     }
@@ -425,7 +425,7 @@ ngx_http_mcds_rest_resume_handler(ngx_event_t *ev)
 
     rc = rest->answer(rest);
 
-    if (rc != NGX_AGAIN) {
+    if (rc != NGX_DONE) {
 
         if (r == r->main && !r->discard_body) {
             r->read_event_handler = ngx_http_block_reading;

@@ -58,11 +58,11 @@ struct ngx_http_mcds_rest_s {
  *
  * begin: returns what a content handler is to return.  Reads the body, if
  * there may be one, and calls start, which either returns what the content
- * handler would return, or has begun operations and returns NGX_AGAIN.
+ * handler would return, or has begun operations and returns NGX_DONE.
  *
  * done: an operation was answered; after the last one answer is called, if
- * the client is still there, which returns as a content handler does.  Nothing
- * of the rest is to be used after that.
+ * the client is still there, which returns as start does.  Nothing of the rest is
+ * to be used after that.
  */
 
 ngx_int_t ngx_http_mcds_rest_allow(ngx_http_request_t *r, ngx_uint_t methods,

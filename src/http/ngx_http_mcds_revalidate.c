@@ -132,7 +132,11 @@ ngx_http_mcds_revalidate_ask(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx)
 static ngx_uint_t
 ngx_http_mcds_is_page(ngx_http_mcds_ctx_t *ctx)
 {
-    return ctx->copy && ctx->copy->entry.kind == NGX_MCDS_ENTRY_PAGE;
+    /* with mcds_cache_bypass there is none, whatever was found */
+
+    return ctx->copy
+           && !ctx->replace
+           && ctx->copy->entry.kind == NGX_MCDS_ENTRY_PAGE;
 }
 
 
@@ -239,6 +243,7 @@ ngx_http_mcds_revalidate(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx)
     ngx_http_mcds_store_fail(r, ctx);
 
     ctx->status = NGX_HTTP_MCDS_STALE;
+    ctx->reason = "error";
 
     return NGX_OK;
 }
@@ -437,6 +442,11 @@ ngx_http_mcds_renewed(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
     ngx_mcds_copy_t   *copy;
     ngx_mcds_value_t  *value;
 
+    if (ngx_http_mcds_tags_renew(r, ctx, entry) != NGX_OK) {
+        ngx_http_mcds_store_fail(r, ctx);
+        return NGX_ERROR;
+    }
+
     value = ngx_mcds_entry_begin(entry, entry->body.len + NGX_HTTP_MCDS_SPARE,
                                  r->connection->log);
     if (value == NULL) {
@@ -463,6 +473,7 @@ ngx_http_mcds_renewed(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
     ngx_mcds_copy_unref(ctx->copy);
     ctx->copy = copy;
     ctx->status = NGX_HTTP_MCDS_REVALIDATED;
+    ctx->reason = "unchanged";
 
     if (reason != NGX_MCDS_STORE) {
         ngx_mcds_value_unref(value);
@@ -492,6 +503,7 @@ ngx_http_mcds_bad_gateway(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx)
                                   NGX_HTTP_BAD_GATEWAY))
     {
         ctx->status = NGX_HTTP_MCDS_STALE;
+        ctx->reason = "error";
         return NGX_OK;
     }
 
@@ -512,6 +524,10 @@ ngx_http_mcds_stale_error(ngx_http_mcds_ctx_t *ctx, ngx_uint_t mask,
     entry = &ctx->copy->entry;
     configured = ((ctx->conf->cache_use_stale & mask) != 0);
 
+    if (ctx->unaccepted) {
+        return 0;
+    }
+
     /* what an origin gives stale-if-error for, RFC 5861, 4 */
 
     if (!configured
@@ -529,7 +545,7 @@ ngx_http_mcds_stale_error(ngx_http_mcds_ctx_t *ctx, ngx_uint_t mask,
 }
 
 
-/* the kinds of mcds_cache_use_stale that an answer is of; 0: it is no failure */
+/* the kinds of mcds_cache_use_stale that an answer is of; 0: no failure */
 
 static ngx_uint_t
 ngx_http_mcds_failure(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,

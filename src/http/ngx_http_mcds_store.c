@@ -14,9 +14,6 @@
 #include "ngx_http_mcds_store.h"
 
 
-/* seconds that waiters are let through after an uncacheable answer */
-#define NGX_HTTP_MCDS_PASS        10
-
 /* first room for a body of unknown length */
 #define NGX_HTTP_MCDS_ROOM        16384
 
@@ -37,6 +34,9 @@ struct ngx_http_mcds_store_s {
 };
 
 
+static ngx_int_t ngx_http_mcds_store_lines(ngx_http_request_t *r,
+    ngx_http_mcds_ctx_t *ctx, ngx_http_mcds_loc_conf_t *mlcf,
+    ngx_http_mcds_store_t *store);
 static ngx_int_t ngx_http_mcds_store_value(ngx_http_request_t *r,
     ngx_http_mcds_ctx_t *ctx, ngx_http_mcds_store_t *store);
 static void ngx_http_mcds_store_pass(ngx_http_request_t *r,
@@ -65,6 +65,8 @@ ngx_http_mcds_store_begin(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
     length = r->headers_out.content_length_n;
 
     if (r->err_status || r->error_page != ctx->error_page) {
+
+        ctx->reason = "error-page";
 
         /*
          * What is shown in the place of an error is not the page.  Of the
@@ -113,11 +115,15 @@ ngx_http_mcds_store_begin(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
         || length > (off_t) mlcf->cache_max_size
         || ngx_http_test_predicates(r, mlcf->no_cache) != NGX_OK)
     {
+        ctx->reason = (mlcf->cache_pool == NULL) ? "off"
+                      : (length > (off_t) mlcf->cache_max_size) ? "size"
+                      : "rule";
+
         ngx_http_mcds_store_pass(r, ctx);
         return NGX_DECLINED;
     }
 
-    rc = ngx_http_mcds_stored_headers(r, &store->entry.headers);
+    rc = ngx_http_mcds_store_lines(r, ctx, mlcf, store);
 
     if (rc == NGX_DECLINED) {
         ngx_http_mcds_store_pass(r, ctx);
@@ -139,8 +145,37 @@ ngx_http_mcds_store_begin(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
     }
 
     ctx->store = store;
+    ctx->expire = store->entry.expire;
 
     return NGX_OK;
+}
+
+
+/* NGX_DECLINED: it has what cannot be stored */
+
+static ngx_int_t
+ngx_http_mcds_store_lines(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
+    ngx_http_mcds_loc_conf_t *mlcf, ngx_http_mcds_store_t *store)
+{
+    ngx_int_t  rc;
+
+    rc = ngx_http_mcds_stored_headers(r, &store->entry.headers);
+
+    if (rc != NGX_OK) {
+        ctx->reason = "headers";
+        return rc;
+    }
+
+    rc = ngx_http_mcds_tags_store(r, ctx, mlcf, &store->entry.ext);
+
+    if (rc == NGX_DECLINED) {
+        ngx_log_error(NGX_LOG_WARN, r->connection->log, 0,
+                      "page with too many or too long tags is not stored");
+
+        ctx->reason = "tags";
+    }
+
+    return rc;
 }
 
 
@@ -191,9 +226,10 @@ ngx_http_mcds_store_refuse(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
 {
     ngx_uint_t  status;
 
+    ctx->reason = ngx_mcds_fresh_reason(reason);
+
     ngx_log_debug1(NGX_LOG_DEBUG_HTTP, r->connection->log, 0,
-                   "mcds answer is not stored: %s",
-                   ngx_mcds_fresh_reason(reason));
+                   "mcds answer is not stored: %s", ctx->reason);
 
     status = r->headers_out.status;
 
@@ -230,7 +266,7 @@ ngx_http_mcds_store_pass(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx)
 
     entry.kind = NGX_MCDS_ENTRY_PASS;
     entry.created = ngx_http_mcds_now();
-    entry.expire = entry.created + NGX_HTTP_MCDS_PASS * 1000;
+    entry.expire = entry.created + ctx->conf->cache_uncacheable * 1000;
     entry.swr = NGX_MCDS_ENTRY_UNSET;
     entry.sie = NGX_MCDS_ENTRY_UNSET;
     entry.key = ctx->key;
@@ -245,7 +281,7 @@ ngx_http_mcds_store_pass(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx)
     ngx_mcds_entry_finish(value, &entry);
 
     ngx_mcds_page_built(&ctx->seat, NGX_MCDS_BUILD_PASS, value,
-                        NGX_HTTP_MCDS_PASS);
+                        ctx->conf->cache_uncacheable);
 }
 
 
@@ -281,6 +317,7 @@ ngx_http_mcds_store_body(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
         }
 
         if (ngx_http_mcds_store_broken(r, cl->buf)) {
+            ctx->reason = "truncated";
             ngx_http_mcds_store_cleanup(ctx);
             ngx_http_mcds_store_fail(r, ctx);
             return;
@@ -325,6 +362,8 @@ ngx_http_mcds_store_append(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
     if (store->length + (off_t) size > (off_t) mlcf->cache_max_size) {
         ngx_log_debug0(NGX_LOG_DEBUG_HTTP, r->connection->log, 0,
                        "mcds answer is too large to be stored");
+
+        ctx->reason = "size";
 
         ngx_http_mcds_store_cleanup(ctx);
         ngx_http_mcds_store_pass(r, ctx);
@@ -463,12 +502,15 @@ ngx_http_mcds_store_finish(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx)
                       "page of %O bytes instead of %O is not stored",
                       store->length, store->expected);
 
+        ctx->reason = "truncated";
+
         ngx_http_mcds_store_cleanup(ctx);
         ngx_http_mcds_store_fail(r, ctx);
         return;
     }
 
     if (!ngx_http_mcds_store_ended(r)) {
+        ctx->reason = "truncated";
         ngx_http_mcds_store_cleanup(ctx);
         ngx_http_mcds_store_fail(r, ctx);
         return;

@@ -494,7 +494,7 @@ ngx_http_mcds_element_start(ngx_http_mcds_table_rest_t *tr)
     tr->rest.waiting++;
     tr->rest.answer = ngx_http_mcds_element_answer;
 
-    return NGX_AGAIN;
+    return NGX_DONE;
 }
 
 
@@ -829,7 +829,7 @@ ngx_http_mcds_table_change(ngx_http_mcds_table_rest_t *tr)
     tr->rest.waiting++;
     tr->rest.answer = ngx_http_mcds_table_changed;
 
-    return NGX_AGAIN;
+    return NGX_DONE;
 }
 
 
@@ -924,7 +924,7 @@ ngx_http_mcds_table_list(ngx_http_mcds_table_rest_t *tr)
     tr->rest.waiting++;
     tr->rest.answer = ngx_http_mcds_table_shown;
 
-    return NGX_AGAIN;
+    return NGX_DONE;
 }
 
 
@@ -1311,7 +1311,7 @@ ngx_http_mcds_table_clear(ngx_http_mcds_rest_t *rest)
     rest->waiting++;
     rest->answer = ngx_http_mcds_table_empty;
 
-    return NGX_AGAIN;
+    return NGX_DONE;
 }
 
 

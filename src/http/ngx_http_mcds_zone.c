@@ -12,13 +12,14 @@
 #include <ngx_core.h>
 #include <ngx_http.h>
 #include "ngx_http_mcds_module.h"
+#include "ngx_http_mcds_ledger.h"
 
 
 #define NGX_HTTP_MCDS_ZONE_SIZE   (8 * 1024 * 1024)
 #define NGX_HTTP_MCDS_SEQUENCES   1024
 
 /* another number for another layout: a new binary then makes it anew */
-#define NGX_HTTP_MCDS_ZONE_LAYOUT 2
+#define NGX_HTTP_MCDS_ZONE_LAYOUT 3
 
 
 typedef struct {
@@ -28,6 +29,8 @@ typedef struct {
     time_t                   since;
     ngx_uint_t               generation;
     ngx_mcds_stat_shared_t  *servers;    /* of all generations, latest first */
+
+    ngx_mcds_ledger_t       *ledger;
 } ngx_http_mcds_shared_t;
 
 
@@ -144,6 +147,7 @@ ngx_http_mcds_zone_init(ngx_shm_zone_t *zone, void *data)
     }
 
     ngx_http_mcds_zone_stats(mmcf, shpool, zone->shm.log);
+    ngx_http_mcds_ledger_zone(mmcf, shpool, &shared->ledger, zone->shm.log);
 
     return NGX_OK;
 }

@@ -1,0 +1,287 @@
+
+/*
+ * Copyright (C) mcds authors
+ */
+
+
+#include <ngx_config.h>
+#include <ngx_core.h>
+#include <ngx_event.h>
+#include "ngx_mcds_purge.h"
+#include "ngx_mcds_split.h"
+
+
+/* what says that a page was purged stays for the longest build, seconds */
+#define NGX_MCDS_PURGED_TTL       3600
+
+/* clocks of hosts differ by less, ms */
+#define NGX_MCDS_PURGE_SKEW       1000
+
+/* then the page is deleted, whatever it is by now */
+#define NGX_MCDS_PURGE_TRIES      16
+
+/* larger items are no pages */
+#define NGX_MCDS_PURGE_LIMIT      (128 * 1024 * 1024)
+
+/* parts of a deleted page stay for those who read them, seconds */
+#define NGX_MCDS_PURGE_LINGER     60
+
+/* the client's CRLF, see ngx_mcds_request_t */
+#define NGX_MCDS_PURGE_SPARE      2
+
+
+typedef struct {
+    ngx_mcds_pool_t      *pool;
+    ngx_uint_t            how;
+    uint64_t              now;
+    ngx_mcds_purge_pt     handler;
+    void                 *data;
+
+    ngx_uint_t            tries;
+    ngx_mcds_cut_t        cut;         /* the parts of what is deleted */
+    unsigned              found:1;
+    ngx_str_t             key;
+} ngx_mcds_purge_t;
+
+
+static ngx_int_t ngx_mcds_purge_get(ngx_mcds_purge_t *purge);
+static void ngx_mcds_purge_got(void *data, ngx_mcds_result_t *result);
+static ngx_mcds_value_t *ngx_mcds_purge_mark(ngx_mcds_purge_t *purge,
+    ngx_mcds_result_t *result);
+static ngx_mcds_value_t *ngx_mcds_purge_tombstone(ngx_mcds_purge_t *purge);
+static void ngx_mcds_purge_set(void *data, ngx_mcds_result_t *result);
+static void ngx_mcds_purge_end(ngx_mcds_purge_t *purge, ngx_uint_t rc,
+    uint64_t cas);
+
+
+ngx_int_t
+ngx_mcds_purge_key(ngx_mcds_pool_t *pool, ngx_str_t *key, ngx_uint_t how,
+    uint64_t now, ngx_mcds_purge_pt handler, void *data)
+{
+    ngx_mcds_purge_t  *purge;
+
+    purge = ngx_calloc(sizeof(ngx_mcds_purge_t) + key->len, ngx_cycle->log);
+    if (purge == NULL) {
+        return NGX_ERROR;
+    }
+
+    purge->pool = pool;
+    purge->how = how;
+    purge->now = now;
+    purge->handler = handler;
+    purge->data = data;
+
+    purge->key.data = (u_char *) purge + sizeof(ngx_mcds_purge_t);
+    purge->key.len = key->len;
+    ngx_memcpy(purge->key.data, key->data, key->len);
+
+    if (ngx_mcds_purge_get(purge) != NGX_OK) {
+        ngx_free(purge);
+        return NGX_ERROR;
+    }
+
+    return NGX_OK;
+}
+
+
+static ngx_int_t
+ngx_mcds_purge_get(ngx_mcds_purge_t *purge)
+{
+    ngx_mcds_request_t  req;
+
+    ngx_memzero(&req, sizeof(ngx_mcds_request_t));
+
+    req.verb = NGX_MCDS_GET;
+    req.want = NGX_MCDS_VALUE|NGX_MCDS_CAS;
+    req.key = purge->key;
+    req.limit = NGX_MCDS_PURGE_LIMIT;
+    req.bulk = 1;
+    req.movable = 1;
+
+    return ngx_mcds_submit(purge->pool, &req, ngx_mcds_purge_got, purge)
+               ? NGX_OK : NGX_ERROR;
+}
+
+
+static void
+ngx_mcds_purge_got(void *data, ngx_mcds_result_t *result)
+{
+    uint64_t             cas;
+    ngx_uint_t           there;
+    ngx_mcds_value_t    *value;
+    ngx_mcds_purge_t    *purge;
+    ngx_mcds_request_t   req;
+
+    purge = data;
+
+    if (!ngx_mcds_answered(result->rc)
+        || result->rc == NGX_MCDS_SERVER_ERROR)
+    {
+        ngx_mcds_purge_end(purge, result->rc, 0);
+        return;
+    }
+
+    there = (result->rc == NGX_MCDS_OK);
+    cas = there ? result->cas : 0;
+
+    value = there ? ngx_mcds_purge_mark(purge, result) : NULL;
+
+    ngx_memzero(&req, sizeof(ngx_mcds_request_t));
+
+    if (value == NULL) {
+        value = ngx_mcds_purge_tombstone(purge);
+        req.ttl = NGX_MCDS_PURGED_TTL;
+    }
+
+    if (value == NULL) {
+        ngx_mcds_purge_end(purge, NGX_MCDS_BUSY, 0);
+        return;
+    }
+
+    /* an item without a CAS, or one that is too large, is just replaced */
+
+    req.verb = (result->rc == NGX_MCDS_NOT_FOUND) ? NGX_MCDS_ADD
+                                                  : NGX_MCDS_SET;
+    req.want = NGX_MCDS_CAS;
+    req.key = purge->key;
+    req.cas = cas;
+    req.value = value;
+    req.movable = 1;
+
+    if (purge->tries++ >= NGX_MCDS_PURGE_TRIES) {
+        req.verb = NGX_MCDS_SET;
+        req.cas = 0;
+    }
+
+    if (ngx_mcds_submit(purge->pool, &req, ngx_mcds_purge_set, purge) == NULL)
+    {
+        ngx_mcds_purge_end(purge, NGX_MCDS_BUSY, 0);
+    }
+
+    ngx_mcds_value_unref(value);
+}
+
+
+/* the page with a mark on it; NULL: it is to be deleted */
+
+static ngx_mcds_value_t *
+ngx_mcds_purge_mark(ngx_mcds_purge_t *purge, ngx_mcds_result_t *result)
+{
+    char              *why;
+    ngx_mcds_entry_t   entry;
+    ngx_mcds_value_t  *value;
+
+    purge->found = 0;
+    purge->cut.parts = 0;
+
+    if (ngx_mcds_entry_read(&entry, result->data, result->len, &purge->key,
+                            &why)
+        != NGX_OK)
+    {
+        return NULL;
+    }
+
+    purge->found = (entry.kind == NGX_MCDS_ENTRY_PAGE
+                    || entry.kind == NGX_MCDS_ENTRY_VARY);
+
+    if (purge->how == NGX_MCDS_PURGE_INVALIDATE
+        && entry.kind == NGX_MCDS_ENTRY_PAGE
+        && result->cas != 0
+        && purge->tries < NGX_MCDS_PURGE_TRIES)
+    {
+        value = ngx_mcds_value_create(result->len + NGX_MCDS_PURGE_SPARE,
+                                      ngx_cycle->log);
+        if (value == NULL) {
+            return NULL;
+        }
+
+        ngx_memcpy(value->data, result->data, result->len);
+        value->len = result->len;
+
+        ngx_mcds_entry_mark(value, NGX_MCDS_ENTRY_INVALID,
+                            purge->now - NGX_MCDS_PURGE_SKEW);
+
+        return value;
+    }
+
+    if (entry.kind == NGX_MCDS_ENTRY_PAGE && entry.parts) {
+        purge->cut.generation = entry.generation;
+        purge->cut.total = entry.total;
+        purge->cut.parts = entry.parts;
+        purge->cut.part = entry.part;
+    }
+
+    return NULL;
+}
+
+
+static ngx_mcds_value_t *
+ngx_mcds_purge_tombstone(ngx_mcds_purge_t *purge)
+{
+    ngx_mcds_entry_t   entry;
+    ngx_mcds_value_t  *value;
+
+    ngx_memzero(&entry, sizeof(ngx_mcds_entry_t));
+
+    entry.kind = NGX_MCDS_ENTRY_PURGED;
+    entry.created = purge->now;
+    entry.expire = purge->now;
+    entry.swr = NGX_MCDS_ENTRY_UNSET;
+    entry.sie = NGX_MCDS_ENTRY_UNSET;
+    entry.key = purge->key;
+
+    value = ngx_mcds_entry_begin(&entry, NGX_MCDS_PURGE_SPARE,
+                                 ngx_cycle->log);
+
+    if (value) {
+        ngx_mcds_entry_finish(value, &entry);
+    }
+
+    return value;
+}
+
+
+static void
+ngx_mcds_purge_set(void *data, ngx_mcds_result_t *result)
+{
+    ngx_mcds_purge_t *purge = data;
+
+    switch (result->rc) {
+
+    case NGX_MCDS_OK:
+
+        if (purge->cut.parts) {
+            ngx_mcds_split_drop(purge->pool, &purge->key, &purge->cut,
+                                NGX_MCDS_PURGE_LINGER);
+        }
+
+        ngx_mcds_purge_end(purge, NGX_MCDS_OK, result->cas);
+        return;
+
+    case NGX_MCDS_EXISTS:
+    case NGX_MCDS_NOT_STORED:
+    case NGX_MCDS_NOT_FOUND:
+    case NGX_MCDS_TOO_LARGE:
+
+        /* somebody was faster: once more, with what is there now */
+
+        if (purge->tries <= NGX_MCDS_PURGE_TRIES
+            && ngx_mcds_purge_get(purge) == NGX_OK)
+        {
+            return;
+        }
+
+        break;
+    }
+
+    ngx_mcds_purge_end(purge, result->rc, 0);
+}
+
+
+static void
+ngx_mcds_purge_end(ngx_mcds_purge_t *purge, ngx_uint_t rc, uint64_t cas)
+{
+    purge->handler(purge->data, rc, purge->found, cas);
+
+    ngx_free(purge);
+}

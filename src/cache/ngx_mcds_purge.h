@@ -1,0 +1,51 @@
+
+/*
+ * Copyright (C) mcds authors
+ *
+ * Purging a page, for all hosts at once.
+ *
+ * What is under the key is never just removed: it becomes another item, with
+ * another CAS, so that a build which has begun before cannot store what it
+ * gets, see ngx_mcds_page_store.c.
+ */
+
+
+#ifndef _NGX_MCDS_PURGE_H_INCLUDED_
+#define _NGX_MCDS_PURGE_H_INCLUDED_
+
+
+#include <ngx_config.h>
+#include <ngx_core.h>
+#include "ngx_mcds_client.h"
+#include "ngx_mcds_entry.h"
+
+
+typedef enum {
+    NGX_MCDS_PURGE_INVALIDATE = 0,  /* it is expired since a second, the
+                                       tolerance for other hosts' clocks; as
+                                       old pages are, it may be shown while
+                                       another is built */
+    NGX_MCDS_PURGE_DELETE           /* it is not there any more */
+} ngx_mcds_purge_e;
+
+
+/*
+ * Called once.  rc: NGX_MCDS_OK, or why it is not done or not known to be.
+ * found: there was a page.  cas: of what is there now.
+ */
+
+typedef void (*ngx_mcds_purge_pt)(void *data, ngx_uint_t rc, ngx_uint_t found,
+    uint64_t cas);
+
+
+/*
+ * The key is any text and copied.  A list of variants is deleted whatever how
+ * says.  now: milliseconds since the epoch.  NGX_ERROR: out of memory, the
+ * handler is not called.
+ */
+
+ngx_int_t ngx_mcds_purge_key(ngx_mcds_pool_t *pool, ngx_str_t *key,
+    ngx_uint_t how, uint64_t now, ngx_mcds_purge_pt handler, void *data);
+
+
+#endif /* _NGX_MCDS_PURGE_H_INCLUDED_ */

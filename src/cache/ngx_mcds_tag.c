@@ -1,0 +1,877 @@
+
+/*
+ * Copyright (C) mcds authors
+ */
+
+
+#include <ngx_config.h>
+#include <ngx_core.h>
+#include <ngx_event.h>
+#include "ngx_mcds_tag.h"
+
+
+#define NGX_MCDS_TAG_SPACE        "mcds:"
+#define NGX_MCDS_TAG_COUNTER      "mcds:purges"
+
+/* two numbers and a space */
+#define NGX_MCDS_TAG_RECORD       41
+
+/* then the record is written over */
+#define NGX_MCDS_TAG_TRIES        16
+
+/* lists that a worker remembers */
+#define NGX_MCDS_TAG_SLOTS        4096
+
+
+/* a purge under way */
+
+typedef struct {
+    ngx_mcds_pool_t      *pool;
+    ngx_uint_t            how;
+    uint64_t              counter;
+    ngx_mcds_tag_pt       handler;
+    void                 *data;
+    ngx_uint_t            tries;
+    ngx_str_t             record;
+} ngx_mcds_tag_purge_t;
+
+
+typedef enum {
+    NGX_MCDS_RECORD_UNKNOWN = 0,
+    NGX_MCDS_RECORD_ABSENT,
+    NGX_MCDS_RECORD_KNOWN
+} ngx_mcds_record_e;
+
+
+typedef struct {
+    ngx_mcds_tags_t      *tags;
+    ngx_queue_t           queue;
+    ngx_uint_t            state;
+    uint64_t              purged;
+    uint64_t              deleted;
+    ngx_str_t             name;
+} ngx_mcds_record_t;
+
+
+/* lives until all have answered, which may be after it was freed */
+
+struct ngx_mcds_tags_s {
+    ngx_mcds_pool_t      *pool;
+    void                (*handler)(void *data);
+    void                 *data;
+    ngx_event_t           event;
+
+    uint64_t              counter;
+    ngx_queue_t           records;
+    ngx_uint_t            n;
+    ngx_uint_t            waiting;
+    ngx_uint_t            freed;
+};
+
+
+typedef struct {
+    uint32_t              hash;
+    ngx_str_t             list;
+} ngx_mcds_tag_slot_t;
+
+
+static ngx_mcds_op_t *ngx_mcds_tag_submit(ngx_mcds_pool_t *pool,
+    ngx_mcds_request_t *req, ngx_str_t *record, ngx_mcds_handler_pt handler,
+    void *data);
+static void ngx_mcds_tag_counted(void *data, ngx_mcds_result_t *result);
+static ngx_int_t ngx_mcds_tag_read(ngx_mcds_tag_purge_t *purge);
+static void ngx_mcds_tag_got(void *data, ngx_mcds_result_t *result);
+static void ngx_mcds_tag_set(void *data, ngx_mcds_result_t *result);
+static void ngx_mcds_tag_end(ngx_mcds_tag_purge_t *purge, ngx_uint_t rc);
+static ngx_int_t ngx_mcds_tag_parse(ngx_mcds_result_t *result,
+    uint64_t *purged, uint64_t *deleted);
+static ngx_int_t ngx_mcds_tags_next(ngx_str_t *list, ngx_str_t *name);
+static ngx_mcds_record_t *ngx_mcds_tags_find(ngx_mcds_tags_t *tags,
+    ngx_str_t *name);
+static ngx_int_t ngx_mcds_tags_ask_one(ngx_mcds_tags_t *tags,
+    ngx_str_t *name);
+static void ngx_mcds_tags_counted(void *data, ngx_mcds_result_t *result);
+static void ngx_mcds_tags_got(void *data, ngx_mcds_result_t *result);
+static void ngx_mcds_tags_done(ngx_mcds_tags_t *tags);
+static void ngx_mcds_tags_event_handler(ngx_event_t *ev);
+static void ngx_mcds_tags_make(ngx_mcds_tags_t *tags);
+static void ngx_mcds_tags_made(void *data, ngx_mcds_result_t *result);
+static void ngx_mcds_tags_destroy(ngx_mcds_tags_t *tags);
+
+
+/* of this worker */
+static ngx_mcds_tag_slot_t  *ngx_mcds_tag_slots;
+
+
+ngx_int_t
+ngx_mcds_tag_check(ngx_str_t *tag)
+{
+    size_t  i;
+    u_char  c;
+
+    if (tag->len == 0 || tag->len > NGX_MCDS_TAG_LEN) {
+        return NGX_DECLINED;
+    }
+
+    for (i = 0; i < tag->len; i++) {
+        c = tag->data[i];
+
+        if (c <= ' ' || c == ',' || c == 0x7f) {
+            return NGX_DECLINED;
+        }
+    }
+
+    return NGX_OK;
+}
+
+
+static ngx_mcds_op_t *
+ngx_mcds_tag_submit(ngx_mcds_pool_t *pool, ngx_mcds_request_t *req,
+    ngx_str_t *record, ngx_mcds_handler_pt handler, void *data)
+{
+    ngx_str_set(&req->key, NGX_MCDS_TAG_SPACE);
+    req->suffix = *record;
+
+    return ngx_mcds_submit(pool, req, handler, data);
+}
+
+
+ngx_int_t
+ngx_mcds_tag_purge(ngx_mcds_pool_t *pool, ngx_str_t *record, ngx_uint_t how,
+    uint64_t now, ngx_mcds_tag_pt handler, void *data)
+{
+    ngx_mcds_request_t     req;
+    ngx_mcds_tag_purge_t  *purge;
+
+    purge = ngx_calloc(sizeof(ngx_mcds_tag_purge_t) + record->len,
+                       ngx_cycle->log);
+    if (purge == NULL) {
+        return NGX_ERROR;
+    }
+
+    purge->pool = pool;
+    purge->how = how;
+    purge->handler = handler;
+    purge->data = data;
+
+    purge->record.data = (u_char *) purge + sizeof(ngx_mcds_tag_purge_t);
+    purge->record.len = record->len;
+    ngx_memcpy(purge->record.data, record->data, record->len);
+
+    ngx_memzero(&req, sizeof(ngx_mcds_request_t));
+
+    req.verb = NGX_MCDS_INCR;
+    req.want = NGX_MCDS_VALUE;
+    ngx_str_set(&req.key, NGX_MCDS_TAG_COUNTER);
+    req.initial = now;
+    req.delta = 1;
+
+    if (ngx_mcds_submit(pool, &req, ngx_mcds_tag_counted, purge) == NULL) {
+        ngx_free(purge);
+        return NGX_ERROR;
+    }
+
+    return NGX_OK;
+}
+
+
+static void
+ngx_mcds_tag_counted(void *data, ngx_mcds_result_t *result)
+{
+    ngx_mcds_tag_purge_t *purge = data;
+
+    if (result->rc == NGX_MCDS_OK
+        && (!(result->has & NGX_MCDS_VALUE)
+            || ngx_mcds_parse_number(result->data, result->len,
+                                     &purge->counter)
+               != NGX_OK))
+    {
+        result->rc = NGX_MCDS_NOT_NUMERIC;
+    }
+
+    if (result->rc != NGX_MCDS_OK) {
+        ngx_mcds_tag_end(purge, result->rc);
+        return;
+    }
+
+    if (ngx_mcds_tag_read(purge) != NGX_OK) {
+        ngx_mcds_tag_end(purge, NGX_MCDS_BUSY);
+    }
+}
+
+
+static ngx_int_t
+ngx_mcds_tag_read(ngx_mcds_tag_purge_t *purge)
+{
+    ngx_mcds_request_t  req;
+
+    ngx_memzero(&req, sizeof(ngx_mcds_request_t));
+
+    req.verb = NGX_MCDS_GET;
+    req.want = NGX_MCDS_VALUE|NGX_MCDS_CAS;
+    req.limit = NGX_MCDS_TAG_RECORD;
+
+    return ngx_mcds_tag_submit(purge->pool, &req, &purge->record,
+                               ngx_mcds_tag_got, purge)
+               ? NGX_OK : NGX_ERROR;
+}
+
+
+static void
+ngx_mcds_tag_got(void *data, ngx_mcds_result_t *result)
+{
+    u_char                 buf[NGX_MCDS_TAG_RECORD + 1];
+    uint64_t               purged, deleted, n;
+    ngx_mcds_request_t     req;
+    ngx_mcds_tag_purge_t  *purge;
+
+    purge = data;
+    n = purge->counter;
+
+    if (!ngx_mcds_answered(result->rc)
+        || result->rc == NGX_MCDS_SERVER_ERROR)
+    {
+        ngx_mcds_tag_end(purge, result->rc);
+        return;
+    }
+
+    /* what is not known is not valid any more, whatever it was */
+
+    if (result->rc != NGX_MCDS_OK
+        || ngx_mcds_tag_parse(result, &purged, &deleted) != NGX_OK)
+    {
+        purged = n;
+        deleted = n;
+    }
+
+    purged = ngx_max(purged, n);
+
+    if (purge->how == NGX_MCDS_PURGE_DELETE) {
+        deleted = ngx_max(deleted, n);
+    }
+
+    ngx_memzero(&req, sizeof(ngx_mcds_request_t));
+
+    req.verb = (result->rc == NGX_MCDS_NOT_FOUND) ? NGX_MCDS_ADD
+                                                  : NGX_MCDS_SET;
+    req.cas = (result->rc == NGX_MCDS_OK) ? result->cas : 0;
+
+    if (purge->tries++ == NGX_MCDS_TAG_TRIES) {
+        deleted = purged;
+
+        req.verb = NGX_MCDS_SET;
+        req.cas = 0;
+    }
+
+    req.text.data = buf;
+    req.text.len = ngx_sprintf(buf, "%uL %uL", purged, deleted) - buf;
+
+    if (ngx_mcds_tag_submit(purge->pool, &req, &purge->record,
+                            ngx_mcds_tag_set, purge)
+        == NULL)
+    {
+        ngx_mcds_tag_end(purge, NGX_MCDS_BUSY);
+    }
+}
+
+
+static void
+ngx_mcds_tag_set(void *data, ngx_mcds_result_t *result)
+{
+    ngx_mcds_tag_purge_t *purge = data;
+
+    switch (result->rc) {
+
+    case NGX_MCDS_NOT_STORED:
+    case NGX_MCDS_EXISTS:
+    case NGX_MCDS_NOT_FOUND:
+
+        /* somebody was faster: once more, with what is there now */
+
+        if (purge->tries <= NGX_MCDS_TAG_TRIES
+            && ngx_mcds_tag_read(purge) == NGX_OK)
+        {
+            return;
+        }
+
+        break;
+    }
+
+    ngx_mcds_tag_end(purge, result->rc);
+}
+
+
+static void
+ngx_mcds_tag_end(ngx_mcds_tag_purge_t *purge, ngx_uint_t rc)
+{
+    purge->handler(purge->data, rc);
+
+    ngx_free(purge);
+}
+
+
+static ngx_int_t
+ngx_mcds_tag_parse(ngx_mcds_result_t *result, uint64_t *purged,
+    uint64_t *deleted)
+{
+    u_char  *p, *last;
+
+    if (!(result->has & NGX_MCDS_VALUE)) {
+        return NGX_DECLINED;
+    }
+
+    last = result->data + result->len;
+    p = ngx_strlchr(result->data, last, ' ');
+
+    if (p == NULL
+        || ngx_mcds_parse_number(result->data, p - result->data, purged)
+           != NGX_OK
+        || ngx_mcds_parse_number(p + 1, last - p - 1, deleted) != NGX_OK)
+    {
+        return NGX_DECLINED;
+    }
+
+    return NGX_OK;
+}
+
+
+ngx_int_t
+ngx_mcds_tags_add(ngx_str_t *list, char *prefix, ngx_str_t *text)
+{
+    u_char     *p, *end, *last, *to;
+    size_t      len;
+    ngx_str_t   rest, name, tag;
+
+    len = ngx_strlen(prefix);
+    p = text->data;
+    last = p + text->len;
+
+    while (p < last) {
+
+        if (*p == ' ' || *p == ',' || *p == '\t') {
+            p++;
+            continue;
+        }
+
+        end = p;
+
+        while (end < last && *end != ' ' && *end != ',' && *end != '\t') {
+            end++;
+        }
+
+        tag.data = p;
+        tag.len = end - p;
+        p = end;
+
+        if (ngx_mcds_tag_check(&tag) != NGX_OK
+            || list->len + 1 + len + tag.len > NGX_MCDS_TAGS_LEN)
+        {
+            return NGX_DECLINED;
+        }
+
+        to = list->data + list->len;
+
+        if (list->len) {
+            *to++ = ' ';
+        }
+
+        name.data = to;
+        to = ngx_cpymem(to, prefix, len);
+        to = ngx_cpymem(to, tag.data, tag.len);
+        name.len = to - name.data;
+
+        /* once is enough */
+
+        rest = *list;
+
+        while (ngx_mcds_tags_next(&rest, &tag) == NGX_OK) {
+            if (tag.len == name.len
+                && ngx_memcmp(tag.data, name.data, name.len) == 0)
+            {
+                to = NULL;
+                break;
+            }
+        }
+
+        if (to) {
+            list->len = to - list->data;
+        }
+    }
+
+    rest = *list;
+    len = 0;
+
+    while (ngx_mcds_tags_next(&rest, &tag) == NGX_OK) {
+        len++;
+    }
+
+    return (len > NGX_MCDS_TAGS_MAX) ? NGX_DECLINED : NGX_OK;
+}
+
+
+static ngx_int_t
+ngx_mcds_tags_next(ngx_str_t *list, ngx_str_t *name)
+{
+    u_char  *p, *last;
+
+    if (list->len == 0) {
+        return NGX_DONE;
+    }
+
+    last = list->data + list->len;
+    p = ngx_strlchr(list->data, last, ' ');
+
+    if (p == NULL) {
+        p = last;
+    }
+
+    name->data = list->data;
+    name->len = p - name->data;
+
+    p = ngx_min(p + 1, last);
+
+    list->data = p;
+    list->len = last - p;
+
+    return NGX_OK;
+}
+
+
+u_char *
+ngx_mcds_tags_put(u_char *p, uint64_t counter, ngx_str_t *list)
+{
+    ngx_uint_t  i;
+    uint32_t    len;
+
+    len = (uint32_t) list->len + 8;
+
+    *p++ = NGX_MCDS_ENTRY_EXT_TAG;
+    *p++ = 0;
+
+    for (i = 0; i < 4; i++) {
+        *p++ = (u_char) (len >> (8 * i));
+    }
+
+    for (i = 0; i < 8; i++) {
+        *p++ = (u_char) (counter >> (8 * i));
+    }
+
+    return ngx_cpymem(p, list->data, list->len);
+}
+
+
+ngx_int_t
+ngx_mcds_tags_get(ngx_mcds_entry_t *entry, uint64_t *counter, ngx_str_t *list)
+{
+    u_char      *p;
+    ngx_str_t    ext;
+    ngx_uint_t   i;
+
+    if (ngx_mcds_entry_ext(entry, NGX_MCDS_ENTRY_EXT_TAG, &ext) != NGX_OK
+        || ext.len < 8)
+    {
+        return NGX_DECLINED;
+    }
+
+    p = ext.data;
+    *counter = 0;
+
+    for (i = 0; i < 8; i++) {
+        *counter |= (uint64_t) p[i] << (8 * i);
+    }
+
+    list->data = p + 8;
+    list->len = ext.len - 8;
+
+    return NGX_OK;
+}
+
+
+ngx_mcds_tags_t *
+ngx_mcds_tags_create(ngx_mcds_pool_t *pool, ngx_str_t *list, uint64_t now,
+    void (*handler)(void *data), void *data)
+{
+    ngx_mcds_tags_t     *tags;
+    ngx_mcds_request_t   req;
+
+    tags = ngx_calloc(sizeof(ngx_mcds_tags_t), ngx_cycle->log);
+    if (tags == NULL) {
+        return NULL;
+    }
+
+    tags->pool = pool;
+    tags->handler = handler;
+    tags->data = data;
+
+    tags->event.handler = ngx_mcds_tags_event_handler;
+    tags->event.data = tags;
+    tags->event.log = ngx_cycle->log;
+
+    ngx_queue_init(&tags->records);
+
+    ngx_memzero(&req, sizeof(ngx_mcds_request_t));
+
+    req.verb = NGX_MCDS_INCR;
+    req.want = NGX_MCDS_VALUE;
+    ngx_str_set(&req.key, NGX_MCDS_TAG_COUNTER);
+    req.initial = now;
+
+    if (ngx_mcds_submit(pool, &req, ngx_mcds_tags_counted, tags) == NULL) {
+        ngx_free(tags);
+        return NULL;
+    }
+
+    tags->waiting++;
+
+    if (ngx_mcds_tags_ask(tags, list) == NGX_ERROR) {
+        ngx_mcds_tags_free(tags);
+        return NULL;
+    }
+
+    return tags;
+}
+
+
+ngx_int_t
+ngx_mcds_tags_ask(ngx_mcds_tags_t *tags, ngx_str_t *list)
+{
+    ngx_str_t  rest, name;
+
+    rest = *list;
+
+    while (ngx_mcds_tags_next(&rest, &name) == NGX_OK) {
+
+        if (ngx_mcds_tags_find(tags, &name) == NULL
+            && ngx_mcds_tags_ask_one(tags, &name) != NGX_OK)
+        {
+            return NGX_ERROR;
+        }
+    }
+
+    return tags->waiting ? NGX_OK : NGX_DONE;
+}
+
+
+static ngx_mcds_record_t *
+ngx_mcds_tags_find(ngx_mcds_tags_t *tags, ngx_str_t *name)
+{
+    ngx_queue_t        *q;
+    ngx_mcds_record_t  *record;
+
+    for (q = ngx_queue_head(&tags->records);
+         q != ngx_queue_sentinel(&tags->records);
+         q = ngx_queue_next(q))
+    {
+        record = ngx_queue_data(q, ngx_mcds_record_t, queue);
+
+        if (record->name.len == name->len
+            && ngx_memcmp(record->name.data, name->data, name->len) == 0)
+        {
+            return record;
+        }
+    }
+
+    return NULL;
+}
+
+
+static ngx_int_t
+ngx_mcds_tags_ask_one(ngx_mcds_tags_t *tags, ngx_str_t *name)
+{
+    ngx_mcds_record_t   *record;
+    ngx_mcds_request_t   req;
+
+    record = ngx_calloc(sizeof(ngx_mcds_record_t) + name->len,
+                        ngx_cycle->log);
+    if (record == NULL) {
+        return NGX_ERROR;
+    }
+
+    record->tags = tags;
+    record->name.data = (u_char *) record + sizeof(ngx_mcds_record_t);
+    record->name.len = name->len;
+    ngx_memcpy(record->name.data, name->data, name->len);
+
+    ngx_memzero(&req, sizeof(ngx_mcds_request_t));
+
+    req.verb = NGX_MCDS_GET;
+    req.want = NGX_MCDS_VALUE;
+    req.limit = NGX_MCDS_TAG_RECORD;
+
+    if (ngx_mcds_tag_submit(tags->pool, &req, name, ngx_mcds_tags_got, record)
+        == NULL)
+    {
+        ngx_free(record);
+        return NGX_ERROR;
+    }
+
+    ngx_queue_insert_tail(&tags->records, &record->queue);
+    tags->waiting++;
+
+    return NGX_OK;
+}
+
+
+static void
+ngx_mcds_tags_counted(void *data, ngx_mcds_result_t *result)
+{
+    ngx_mcds_tags_t *tags = data;
+
+    if (result->rc != NGX_MCDS_OK
+        || !(result->has & NGX_MCDS_VALUE)
+        || ngx_mcds_parse_number(result->data, result->len, &tags->counter)
+           != NGX_OK)
+    {
+        tags->counter = 0;
+    }
+
+    ngx_mcds_tags_done(tags);
+}
+
+
+static void
+ngx_mcds_tags_got(void *data, ngx_mcds_result_t *result)
+{
+    ngx_mcds_record_t *record = data;
+
+    if (result->rc == NGX_MCDS_NOT_FOUND) {
+        record->state = NGX_MCDS_RECORD_ABSENT;
+
+    } else if (result->rc == NGX_MCDS_OK
+               && ngx_mcds_tag_parse(result, &record->purged,
+                                     &record->deleted)
+                  == NGX_OK)
+    {
+        record->state = NGX_MCDS_RECORD_KNOWN;
+    }
+
+    ngx_mcds_tags_done(record->tags);
+}
+
+
+static void
+ngx_mcds_tags_done(ngx_mcds_tags_t *tags)
+{
+    if (--tags->waiting) {
+        return;
+    }
+
+    if (tags->freed) {
+        ngx_mcds_tags_destroy(tags);
+        return;
+    }
+
+    ngx_mcds_tags_make(tags);
+
+    ngx_post_event(&tags->event, &ngx_posted_events);
+}
+
+
+static void
+ngx_mcds_tags_event_handler(ngx_event_t *ev)
+{
+    ngx_mcds_tags_t  *tags;
+
+    tags = ev->data;
+
+    tags->handler(tags->data);
+}
+
+
+/* records that are not there; nobody waits for that */
+
+static void
+ngx_mcds_tags_make(ngx_mcds_tags_t *tags)
+{
+    u_char               buf[NGX_MCDS_TAG_RECORD + 1];
+    ngx_queue_t         *q;
+    ngx_mcds_record_t   *record;
+    ngx_mcds_request_t   req;
+
+    if (tags->counter == 0) {
+        return;
+    }
+
+    for (q = ngx_queue_head(&tags->records);
+         q != ngx_queue_sentinel(&tags->records);
+         q = ngx_queue_next(q))
+    {
+        record = ngx_queue_data(q, ngx_mcds_record_t, queue);
+
+        if (record->state != NGX_MCDS_RECORD_ABSENT) {
+            continue;
+        }
+
+        record->state = NGX_MCDS_RECORD_KNOWN;
+        record->purged = tags->counter;
+        record->deleted = tags->counter;
+
+        ngx_memzero(&req, sizeof(ngx_mcds_request_t));
+
+        req.verb = NGX_MCDS_ADD;
+        req.text.data = buf;
+        req.text.len = ngx_sprintf(buf, "%uL %uL", tags->counter,
+                                   tags->counter)
+                       - buf;
+
+        (void) ngx_mcds_tag_submit(tags->pool, &req, &record->name,
+                                   ngx_mcds_tags_made, NULL);
+    }
+}
+
+
+static void
+ngx_mcds_tags_made(void *data, ngx_mcds_result_t *result)
+{
+    /* void */
+}
+
+
+uint64_t
+ngx_mcds_tags_counter(ngx_mcds_tags_t *tags)
+{
+    return tags->counter;
+}
+
+
+void
+ngx_mcds_tags_free(ngx_mcds_tags_t *tags)
+{
+    if (tags == NULL) {
+        return;
+    }
+
+    if (tags->event.posted) {
+        ngx_delete_posted_event(&tags->event);
+    }
+
+    if (tags->waiting) {
+        tags->freed = 1;
+        return;
+    }
+
+    ngx_mcds_tags_destroy(tags);
+}
+
+
+static void
+ngx_mcds_tags_destroy(ngx_mcds_tags_t *tags)
+{
+    ngx_queue_t        *q;
+    ngx_mcds_record_t  *record;
+
+    while (!ngx_queue_empty(&tags->records)) {
+        q = ngx_queue_head(&tags->records);
+        record = ngx_queue_data(q, ngx_mcds_record_t, queue);
+
+        ngx_queue_remove(q);
+        ngx_free(record);
+    }
+
+    ngx_free(tags);
+}
+
+
+ngx_uint_t
+ngx_mcds_tags_verdict(ngx_mcds_tags_t *tags, uint64_t counter,
+    ngx_str_t *list)
+{
+    ngx_str_t           rest, name;
+    ngx_uint_t          verdict;
+    ngx_mcds_record_t  *record;
+
+    /* nothing at all was purged since */
+
+    if (tags->counter && counter >= tags->counter) {
+        return NGX_MCDS_TAGS_VALID;
+    }
+
+    verdict = NGX_MCDS_TAGS_VALID;
+    rest = *list;
+
+    while (ngx_mcds_tags_next(&rest, &name) == NGX_OK) {
+
+        record = ngx_mcds_tags_find(tags, &name);
+
+        if (record == NULL) {
+            return NGX_MCDS_TAGS_ASK;
+        }
+
+        if (record->state != NGX_MCDS_RECORD_KNOWN) {
+            verdict = ngx_max(verdict, NGX_MCDS_TAGS_STALE);
+
+        } else if (counter < record->deleted) {
+            verdict = NGX_MCDS_TAGS_GONE;
+
+        } else if (counter < record->purged) {
+            verdict = ngx_max(verdict, NGX_MCDS_TAGS_STALE);
+        }
+    }
+
+    return verdict;
+}
+
+
+void
+ngx_mcds_tags_remember(ngx_str_t *key, ngx_str_t *list)
+{
+    u_char               *p;
+    uint32_t              hash;
+    ngx_mcds_tag_slot_t  *slot;
+
+    if (ngx_mcds_tag_slots == NULL) {
+        ngx_mcds_tag_slots = ngx_calloc(NGX_MCDS_TAG_SLOTS
+                                        * sizeof(ngx_mcds_tag_slot_t),
+                                        ngx_cycle->log);
+        if (ngx_mcds_tag_slots == NULL) {
+            return;
+        }
+    }
+
+    hash = ngx_crc32_long(key->data, key->len);
+    slot = &ngx_mcds_tag_slots[hash % NGX_MCDS_TAG_SLOTS];
+
+    if (list->len > NGX_MCDS_TAG_LEN
+        || (slot->hash == hash
+            && slot->list.len == list->len
+            && ngx_memcmp(slot->list.data, list->data, list->len) == 0))
+    {
+        return;
+    }
+
+    p = ngx_alloc(list->len + 1, ngx_cycle->log);
+    if (p == NULL) {
+        return;
+    }
+
+    if (slot->list.data) {
+        ngx_free(slot->list.data);
+    }
+
+    ngx_memcpy(p, list->data, list->len);
+
+    slot->hash = hash;
+    slot->list.data = p;
+    slot->list.len = list->len;
+}
+
+
+void
+ngx_mcds_tags_remembered(ngx_str_t *key, ngx_str_t *list)
+{
+    uint32_t              hash;
+    ngx_mcds_tag_slot_t  *slot;
+
+    ngx_str_null(list);
+
+    if (ngx_mcds_tag_slots == NULL) {
+        return;
+    }
+
+    hash = ngx_crc32_long(key->data, key->len);
+    slot = &ngx_mcds_tag_slots[hash % NGX_MCDS_TAG_SLOTS];
+
+    if (slot->hash == hash) {
+        *list = slot->list;
+    }
+}

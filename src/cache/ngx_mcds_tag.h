@@ -1,0 +1,128 @@
+
+/*
+ * Copyright (C) mcds authors
+ *
+ * Purging all pages of a tag, of a host, or all there are, without looking for
+ * them: a record for each says when that was, and pages know when they were
+ * made.  No clock says "when", but a counter that each purge moves on, so that
+ * the clocks of hosts do not matter:
+ *
+ *   mcds:purges        the counter; it begins with the time in milliseconds, so
+ *                      that one that was lost is never behind what it was
+ *   mcds:tag:<tag>     two decimal numbers with a space between: the counter
+ *   mcds:host:<host>   when these pages were last purged, and when they were
+ *   mcds:all           last deleted
+ *
+ * A page has the counter as it was before its origin was asked.  It is stale
+ * if one of its records is newer, and gone if that was a deletion.  A record
+ * that is not there was evicted, or never was: the pages are taken for deleted
+ * at the counter's present value, and so it is made again.
+ */
+
+
+#ifndef _NGX_MCDS_TAG_H_INCLUDED_
+#define _NGX_MCDS_TAG_H_INCLUDED_
+
+
+#include <ngx_config.h>
+#include <ngx_core.h>
+#include "ngx_mcds_client.h"
+#include "ngx_mcds_entry.h"
+#include "ngx_mcds_purge.h"
+
+
+/* "host:", the longest of what stands before a name in a record's */
+#define NGX_MCDS_TAG_PREFIX       5
+
+/* of one tag, and of one page, bytes; and how many a page may have */
+#define NGX_MCDS_TAG_LEN          1024
+#define NGX_MCDS_TAGS_LEN         8192
+#define NGX_MCDS_TAGS_MAX         128
+
+
+typedef struct ngx_mcds_tags_s  ngx_mcds_tags_t;
+
+
+/* NGX_OK if it can be a tag: not empty nor too long, no blanks, no commas */
+
+ngx_int_t ngx_mcds_tag_check(ngx_str_t *tag);
+
+
+/*
+ * Purges all pages of a record: "tag:" and a tag, "host:" and a host, or
+ * "all"; copied.  how: see ngx_mcds_purge.h.  The handler is called once, with
+ * NGX_MCDS_OK when it is done.  NGX_ERROR: out of memory, it is not called.
+ */
+
+typedef void (*ngx_mcds_tag_pt)(void *data, ngx_uint_t rc);
+
+ngx_int_t ngx_mcds_tag_purge(ngx_mcds_pool_t *pool, ngx_str_t *record,
+    ngx_uint_t how, uint64_t now, ngx_mcds_tag_pt handler, void *data);
+
+
+/*
+ * The list of a page: names of records, with spaces between.  add: appends
+ * "tag:" and each tag of a text in which blanks or commas are between them,
+ * or with a prefix that is not "tag:" the text as one.  list has room for
+ * NGX_MCDS_TAGS_LEN bytes.  NGX_DECLINED: that is too much, or not a tag.
+ */
+
+ngx_int_t ngx_mcds_tags_add(ngx_str_t *list, char *prefix, ngx_str_t *text);
+
+
+/*
+ * The extension of a page: the counter, 8 bytes, and the list.  put writes
+ * all of it with its type and length, NGX_MCDS_TAGS_EXT bytes more than the
+ * list; returns the end.  get: NGX_DECLINED if the entry has none.
+ */
+
+#define NGX_MCDS_TAGS_EXT         14
+
+u_char *ngx_mcds_tags_put(u_char *p, uint64_t counter, ngx_str_t *list);
+ngx_int_t ngx_mcds_tags_get(ngx_mcds_entry_t *entry, uint64_t *counter,
+    ngx_str_t *list);
+
+
+/*
+ * What one request has asked.  create: asks for the counter and the records of
+ * a list, which may be empty; the handler is called when all have answered,
+ * never from inside of a call, and not any more when it was freed.  ask: asks
+ * for those of a list that were not asked for: NGX_OK, and the handler will be
+ * called; NGX_DONE, nothing is missing; NGX_ERROR.
+ *
+ * counter: 0 if it is not known.
+ */
+
+ngx_mcds_tags_t *ngx_mcds_tags_create(ngx_mcds_pool_t *pool, ngx_str_t *list,
+    uint64_t now, void (*handler)(void *data), void *data);
+ngx_int_t ngx_mcds_tags_ask(ngx_mcds_tags_t *tags, ngx_str_t *list);
+uint64_t ngx_mcds_tags_counter(ngx_mcds_tags_t *tags);
+void ngx_mcds_tags_free(ngx_mcds_tags_t *tags);
+
+
+/*
+ * What has become of a page with this counter and list, all of whose records
+ * have been asked for.  Where memcached does not say, it is stale.
+ */
+
+typedef enum {
+    NGX_MCDS_TAGS_VALID = 0,
+    NGX_MCDS_TAGS_STALE,
+    NGX_MCDS_TAGS_GONE,
+    NGX_MCDS_TAGS_ASK             /* a record was not asked for */
+} ngx_mcds_tags_e;
+
+ngx_uint_t ngx_mcds_tags_verdict(ngx_mcds_tags_t *tags, uint64_t counter,
+    ngx_str_t *list);
+
+
+/*
+ * What this worker remembers of the list of a page, so that it can be asked
+ * for together with the page.  get: empty if nothing.
+ */
+
+void ngx_mcds_tags_remember(ngx_str_t *key, ngx_str_t *list);
+void ngx_mcds_tags_remembered(ngx_str_t *key, ngx_str_t *list);
+
+
+#endif /* _NGX_MCDS_TAG_H_INCLUDED_ */

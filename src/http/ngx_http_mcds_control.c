@@ -1,0 +1,95 @@
+
+/*
+ * Copyright (C) mcds authors
+ *
+ * What a request says of the page that it accepts, RFC 9111, 5.2.1.
+ */
+
+
+#include <ngx_config.h>
+#include <ngx_core.h>
+#include <ngx_http.h>
+#include "ngx_http_mcds_module.h"
+
+
+ngx_int_t
+ngx_http_mcds_control(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx)
+{
+    ngx_str_t                 *pragma;
+    ngx_uint_t                 i;
+    ngx_list_part_t           *part;
+    ngx_table_elt_t           *h;
+    ngx_mcds_cache_control_t  *cc;
+
+    if (!ctx->conf->cache_request_control) {
+        return NGX_OK;
+    }
+
+    cc = NULL;
+    pragma = NULL;
+
+    for (part = &r->headers_in.headers.part; part; part = part->next) {
+
+        h = part->elts;
+
+        for (i = 0; i < part->nelts; i++) {
+
+            if (h[i].key.len == 6
+                && ngx_strncasecmp(h[i].key.data, (u_char *) "Pragma", 6) == 0)
+            {
+                pragma = &h[i].value;
+            }
+
+            if (h[i].key.len != 13
+                || ngx_strncasecmp(h[i].key.data, (u_char *) "Cache-Control",
+                                   13)
+                   != 0)
+            {
+                continue;
+            }
+
+            if (cc == NULL) {
+                cc = ngx_pcalloc(r->pool, sizeof(ngx_mcds_cache_control_t));
+                if (cc == NULL) {
+                    return NGX_ERROR;
+                }
+            }
+
+            ngx_mcds_cache_control_add(cc, &h[i].value);
+        }
+    }
+
+    if (cc == NULL && pragma) {
+
+        cc = ngx_pcalloc(r->pool, sizeof(ngx_mcds_cache_control_t));
+        if (cc == NULL) {
+            return NGX_ERROR;
+        }
+
+        ngx_mcds_cache_control_add(cc, pragma);
+    }
+
+    ctx->control = cc;
+    ctx->no_store = (cc && cc->no_store);
+    ctx->only_if_cached = (cc && cc->only_if_cached);
+
+    return NGX_OK;
+}
+
+
+ngx_uint_t
+ngx_http_mcds_control_accepts(ngx_http_mcds_ctx_t *ctx,
+    ngx_mcds_entry_t *entry, ngx_uint_t *state)
+{
+    if (!ngx_mcds_fresh_accepted(ctx->control, entry, ngx_http_mcds_now())) {
+        return 0;
+    }
+
+    /* who accepts one as old as that need not wait for another */
+
+    if (*state == NGX_MCDS_STALE_LAST && ctx->control->has_max_stale) {
+        *state = NGX_MCDS_STALE_USABLE;
+    }
+
+    return 1;
+}

@@ -1,0 +1,361 @@
+
+/*
+ * Copyright (C) mcds authors
+ *
+ * What the cache has done with a request, and why: variables, and the header
+ * of RFC 9211.
+ */
+
+
+#include <ngx_config.h>
+#include <ngx_core.h>
+#include <ngx_http.h>
+#include "ngx_http_mcds_module.h"
+
+
+static ngx_int_t ngx_http_mcds_status_variable(ngx_http_request_t *r,
+    ngx_http_variable_value_t *v, uintptr_t data);
+static ngx_int_t ngx_http_mcds_reason_variable(ngx_http_request_t *r,
+    ngx_http_variable_value_t *v, uintptr_t data);
+static ngx_int_t ngx_http_mcds_age_variable(ngx_http_request_t *r,
+    ngx_http_variable_value_t *v, uintptr_t data);
+static ngx_int_t ngx_http_mcds_ttl_variable(ngx_http_request_t *r,
+    ngx_http_variable_value_t *v, uintptr_t data);
+static ngx_int_t ngx_http_mcds_lock_wait_variable(ngx_http_request_t *r,
+    ngx_http_variable_value_t *v, uintptr_t data);
+static ngx_int_t ngx_http_mcds_explain_ttl(ngx_http_mcds_ctx_t *ctx);
+static u_char *ngx_http_mcds_explain_forward(u_char *p, ngx_http_request_t *r,
+    ngx_http_mcds_ctx_t *ctx);
+
+
+static ngx_str_t  ngx_http_mcds_statuses[] = {
+    ngx_null_string,
+    ngx_string("BYPASS"),
+    ngx_string("MISS"),
+    ngx_string("EXPIRED"),
+    ngx_string("STALE"),
+    ngx_string("UPDATING"),
+    ngx_string("REVALIDATED"),
+    ngx_string("HIT")
+};
+
+
+/* mcds_cache_dry_run: what would have been */
+
+static ngx_str_t  ngx_http_mcds_dry_statuses[] = {
+    ngx_null_string,
+    ngx_string("BYPASS"),
+    ngx_string("MISS"),
+    ngx_string("EXPIRED"),
+    ngx_string("STALE_DRY_RUN"),
+    ngx_string("UPDATING_DRY_RUN"),
+    ngx_string("REVALIDATED"),
+    ngx_string("HIT_DRY_RUN")
+};
+
+
+static ngx_http_variable_t  ngx_http_mcds_explain_vars[] = {
+
+    { ngx_string("mcds_cache_status"), NULL,
+      ngx_http_mcds_status_variable, 0,
+      NGX_HTTP_VAR_NOCACHEABLE, 0 },
+
+    { ngx_string("mcds_cache_reason"), NULL,
+      ngx_http_mcds_reason_variable, 0,
+      NGX_HTTP_VAR_NOCACHEABLE, 0 },
+
+    { ngx_string("mcds_cache_age"), NULL,
+      ngx_http_mcds_age_variable, 0,
+      NGX_HTTP_VAR_NOCACHEABLE, 0 },
+
+    { ngx_string("mcds_cache_ttl"), NULL,
+      ngx_http_mcds_ttl_variable, 0,
+      NGX_HTTP_VAR_NOCACHEABLE, 0 },
+
+    { ngx_string("mcds_cache_lock_wait"), NULL,
+      ngx_http_mcds_lock_wait_variable, 0,
+      NGX_HTTP_VAR_NOCACHEABLE, 0 },
+
+      ngx_http_null_variable
+};
+
+
+ngx_int_t
+ngx_http_mcds_explain_add_variables(ngx_conf_t *cf)
+{
+    ngx_http_variable_t  *var, *v;
+
+    for (v = ngx_http_mcds_explain_vars; v->name.len; v++) {
+        var = ngx_http_add_variable(cf, &v->name, v->flags);
+        if (var == NULL) {
+            return NGX_ERROR;
+        }
+
+        var->get_handler = v->get_handler;
+        var->data = v->data;
+    }
+
+    return NGX_OK;
+}
+
+
+static ngx_int_t
+ngx_http_mcds_status_variable(ngx_http_request_t *r,
+    ngx_http_variable_value_t *v, uintptr_t data)
+{
+    ngx_str_t            *status;
+    ngx_http_mcds_ctx_t  *ctx;
+
+    ctx = ngx_http_mcds_get_ctx(r);
+
+    if (ctx == NULL || ctx->status == NGX_HTTP_MCDS_NONE) {
+        v->not_found = 1;
+        return NGX_OK;
+    }
+
+    status = ctx->dry ? &ngx_http_mcds_dry_statuses[ctx->status]
+                      : &ngx_http_mcds_statuses[ctx->status];
+
+    v->data = status->data;
+    v->len = status->len;
+    v->valid = 1;
+    v->no_cacheable = 0;
+    v->not_found = 0;
+
+    return NGX_OK;
+}
+
+
+static ngx_int_t
+ngx_http_mcds_reason_variable(ngx_http_request_t *r,
+    ngx_http_variable_value_t *v, uintptr_t data)
+{
+    ngx_http_mcds_ctx_t  *ctx;
+
+    ctx = ngx_http_mcds_get_ctx(r);
+
+    if (ctx == NULL || ctx->reason == NULL) {
+        v->not_found = 1;
+        return NGX_OK;
+    }
+
+    v->data = (u_char *) ctx->reason;
+    v->len = ngx_strlen(ctx->reason);
+    v->valid = 1;
+    v->no_cacheable = 0;
+    v->not_found = 0;
+
+    return NGX_OK;
+}
+
+
+static ngx_int_t
+ngx_http_mcds_age_variable(ngx_http_request_t *r,
+    ngx_http_variable_value_t *v, uintptr_t data)
+{
+    u_char               *p;
+    uint32_t              age;
+    ngx_http_mcds_ctx_t  *ctx;
+
+    ctx = ngx_http_mcds_get_ctx(r);
+
+    if (ctx == NULL || !ctx->serving) {
+        v->not_found = 1;
+        return NGX_OK;
+    }
+
+    p = ngx_pnalloc(r->pool, NGX_INT32_LEN);
+    if (p == NULL) {
+        return NGX_ERROR;
+    }
+
+    age = ngx_mcds_fresh_age(&ctx->copy->entry, ngx_http_mcds_now());
+
+    v->data = p;
+    v->len = ngx_sprintf(p, "%uD", age) - p;
+    v->valid = 1;
+    v->no_cacheable = 0;
+    v->not_found = 0;
+
+    return NGX_OK;
+}
+
+
+static ngx_int_t
+ngx_http_mcds_ttl_variable(ngx_http_request_t *r,
+    ngx_http_variable_value_t *v, uintptr_t data)
+{
+    u_char               *p;
+    ngx_http_mcds_ctx_t  *ctx;
+
+    ctx = ngx_http_mcds_get_ctx(r);
+
+    if (ctx == NULL || ctx->expire == 0) {
+        v->not_found = 1;
+        return NGX_OK;
+    }
+
+    p = ngx_pnalloc(r->pool, NGX_INT64_LEN);
+    if (p == NULL) {
+        return NGX_ERROR;
+    }
+
+    v->data = p;
+    v->len = ngx_sprintf(p, "%i", ngx_http_mcds_explain_ttl(ctx)) - p;
+    v->valid = 1;
+    v->no_cacheable = 0;
+    v->not_found = 0;
+
+    return NGX_OK;
+}
+
+
+/* seconds until the page expires, rounded down, below 0 if it has expired */
+
+static ngx_int_t
+ngx_http_mcds_explain_ttl(ngx_http_mcds_ctx_t *ctx)
+{
+    uint64_t  now;
+
+    now = ngx_http_mcds_now();
+
+    return (ctx->expire >= now)
+           ? (ngx_int_t) ((ctx->expire - now) / 1000)
+           : - (ngx_int_t) ((now - ctx->expire + 999) / 1000);
+}
+
+
+static ngx_int_t
+ngx_http_mcds_lock_wait_variable(ngx_http_request_t *r,
+    ngx_http_variable_value_t *v, uintptr_t data)
+{
+    u_char               *p;
+    ngx_http_mcds_ctx_t  *ctx;
+
+    ctx = ngx_http_mcds_get_ctx(r);
+
+    if (ctx == NULL || !ctx->awaited) {
+        v->not_found = 1;
+        return NGX_OK;
+    }
+
+    p = ngx_pnalloc(r->pool, NGX_TIME_T_LEN + 4);
+    if (p == NULL) {
+        return NGX_ERROR;
+    }
+
+    v->data = p;
+    v->len = ngx_sprintf(p, "%T.%03M", (time_t) ctx->lock_wait / 1000,
+                         ctx->lock_wait % 1000)
+             - p;
+    v->valid = 1;
+    v->no_cacheable = 0;
+    v->not_found = 0;
+
+    return NGX_OK;
+}
+
+
+ngx_int_t
+ngx_http_mcds_explain_header(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx)
+{
+    u_char           *p;
+    ngx_table_elt_t  *h;
+
+    if (!ctx->conf->cache_status_header || r != r->main) {
+        return NGX_OK;
+    }
+
+    h = ngx_list_push(&r->headers_out.headers);
+    if (h == NULL) {
+        return NGX_ERROR;
+    }
+
+    h->hash = 0;
+
+    p = ngx_pnalloc(r->pool, sizeof("mcds; fwd=uri-miss; fwd-status=;"
+                                    " collapsed; stored; ttl=; detail=")
+                             + 2 * NGX_INT64_LEN
+                             + (ctx->reason ? ngx_strlen(ctx->reason) : 0));
+    if (p == NULL) {
+        return NGX_ERROR;
+    }
+
+    h->hash = 1;
+#if (nginx_version >= 1023000)
+    h->next = NULL;
+#endif
+
+    ngx_str_set(&h->key, "Cache-Status");
+    h->value.data = p;
+
+    p = ngx_cpymem(p, "mcds", 4);
+
+    if (ctx->serving && !ctx->built && !ctx->instead) {
+        p = ngx_cpymem(p, "; hit", 5);
+
+    } else {
+        p = ngx_http_mcds_explain_forward(p, r, ctx);
+    }
+
+    if (ctx->expire) {
+        p = ngx_sprintf(p, "; ttl=%i", ngx_http_mcds_explain_ttl(ctx));
+    }
+
+    if (ctx->reason) {
+        p = ngx_sprintf(p, "; detail=%s", ctx->reason);
+    }
+
+    h->value.len = p - h->value.data;
+
+    return NGX_OK;
+}
+
+
+static u_char *
+ngx_http_mcds_explain_forward(u_char *p, ngx_http_request_t *r,
+    ngx_http_mcds_ctx_t *ctx)
+{
+    /* nothing was forwarded that this request could not wait for */
+
+    if (ctx->unavailable) {
+        return p;
+    }
+
+    switch (ctx->status) {
+
+    case NGX_HTTP_MCDS_NONE:
+        p = ngx_sprintf(p, "; fwd=%s", ctx->by_method ? "method" : "bypass");
+        break;
+
+    case NGX_HTTP_MCDS_BYPASS:
+        p = ngx_sprintf(p, "; fwd=bypass");
+        break;
+
+    case NGX_HTTP_MCDS_EXPIRED:
+    case NGX_HTTP_MCDS_STALE:
+    case NGX_HTTP_MCDS_UPDATING:
+    case NGX_HTTP_MCDS_REVALIDATED:
+        p = ngx_sprintf(p, "; fwd=stale");
+        break;
+
+    default:
+        p = ngx_sprintf(p, "; fwd=uri-miss");
+        break;
+    }
+
+    if (ctx->built) {
+        return ngx_sprintf(p, "; collapsed");
+    }
+
+    if (r->upstream && r->upstream->headers_in.status_n) {
+        p = ngx_sprintf(p, "; fwd-status=%ui",
+                        r->upstream->headers_in.status_n);
+    }
+
+    if (ctx->store || ctx->status == NGX_HTTP_MCDS_REVALIDATED) {
+        p = ngx_sprintf(p, "; stored");
+    }
+
+    return p;
+}

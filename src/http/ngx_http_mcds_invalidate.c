@@ -1,0 +1,511 @@
+
+/*
+ * Copyright (C) mcds authors
+ *
+ * RFC 9111, 4.4: a request that has changed something on the origin takes away
+ * the page of its own URI, and those that the origin names.  The answer leaves
+ * when memcached has said that they are gone: whatever its client asks for
+ * next, and wherever, is not out of date.
+ */
+
+
+#include <ngx_config.h>
+#include <ngx_core.h>
+#include <ngx_http.h>
+#include "ngx_http_mcds_module.h"
+#include "ngx_mcds_purge.h"
+
+
+/* all others may change something, those that nginx does not know too */
+#define NGX_HTTP_MCDS_SAFE                                                    \
+    (NGX_HTTP_GET|NGX_HTTP_HEAD|NGX_HTTP_OPTIONS|NGX_HTTP_TRACE               \
+     |NGX_HTTP_PROPFIND)
+
+
+/* of c->buffered, beside those of nginx */
+#define NGX_HTTP_MCDS_BUFFERED    0x40
+
+
+/* outlives the request while memcached has not answered */
+
+struct ngx_http_mcds_gone_s {
+    ngx_http_request_t  *request;      /* NULL: it has ended */
+    ngx_uint_t           pending;
+    ngx_chain_t         *out;          /* of the body */
+    unsigned             held:1;       /* the header is */
+};
+
+
+static ngx_int_t ngx_http_mcds_gone_create(ngx_http_request_t *r,
+    ngx_http_mcds_ctx_t *ctx);
+static void ngx_http_mcds_gone_cleanup(void *data);
+static void ngx_http_mcds_gone_release(ngx_http_mcds_gone_t *gone);
+static void ngx_http_mcds_invalidate(ngx_http_request_t *r,
+    ngx_http_mcds_ctx_t *ctx);
+static void ngx_http_mcds_invalidate_page(ngx_http_mcds_ctx_t *ctx,
+    ngx_str_t *key);
+static void ngx_http_mcds_invalidate_handler(void *data, ngx_uint_t rc,
+    ngx_uint_t found, uint64_t cas);
+static void ngx_http_mcds_invalidate_uri(ngx_http_request_t *r,
+    ngx_http_mcds_ctx_t *ctx, ngx_str_t *value);
+static ngx_int_t ngx_http_mcds_invalidate_path(ngx_http_request_t *r,
+    ngx_str_t *value, ngx_str_t *path);
+static ngx_int_t ngx_http_mcds_invalidate_key(ngx_http_request_t *r,
+    ngx_http_mcds_loc_conf_t *mlcf, ngx_str_t *path, ngx_str_t *key);
+static ngx_uint_t ngx_http_mcds_of_uri(ngx_str_t *name);
+static ngx_int_t ngx_http_mcds_invalidate_header_filter(
+    ngx_http_request_t *r);
+static ngx_int_t ngx_http_mcds_invalidate_body_filter(ngx_http_request_t *r,
+    ngx_chain_t *in);
+
+
+static ngx_http_output_header_filter_pt  ngx_http_next_header_filter;
+static ngx_http_output_body_filter_pt    ngx_http_next_body_filter;
+
+
+static ngx_str_t  ngx_http_mcds_of_uri_names[] = {
+    ngx_string("uri"),
+    ngx_string("document_uri"),
+    ngx_string("request_uri"),
+    ngx_string("args"),
+    ngx_string("query_string"),
+    ngx_string("is_args"),
+    ngx_null_string
+};
+
+
+ngx_int_t
+ngx_http_mcds_invalidate_start(ngx_http_request_t *r,
+    ngx_http_mcds_ctx_t *ctx)
+{
+    ngx_int_t  rc;
+
+    /* an error page may show that the request was refused */
+
+    if (!ctx->conf->cache_invalidate
+        || r != r->main
+        || r->error_page
+        || r->err_status
+        || (r->method & NGX_HTTP_MCDS_SAFE))
+    {
+        return NGX_OK;
+    }
+
+    rc = ngx_http_mcds_cache_key(r, ctx->conf, &ctx->key);
+
+    if (rc == NGX_OK) {
+        ctx->invalidate = 1;
+        ctx->decided = 1;
+    }
+
+    return (rc == NGX_ERROR) ? NGX_ERROR : NGX_OK;
+}
+
+
+void
+ngx_http_mcds_invalidate_init(void)
+{
+    ngx_http_next_header_filter = ngx_http_top_header_filter;
+    ngx_http_top_header_filter = ngx_http_mcds_invalidate_header_filter;
+
+    ngx_http_next_body_filter = ngx_http_top_body_filter;
+    ngx_http_top_body_filter = ngx_http_mcds_invalidate_body_filter;
+}
+
+
+static ngx_int_t
+ngx_http_mcds_invalidate_header_filter(ngx_http_request_t *r)
+{
+    ngx_http_mcds_ctx_t  *ctx;
+
+    ctx = (r == r->main) ? ngx_http_mcds_get_ctx(r) : NULL;
+
+    if (ctx && ctx->invalidate) {
+        ngx_http_mcds_invalidate(r, ctx);
+    }
+
+    if (ctx && ctx->gone && ctx->gone->pending) {
+        ctx->gone->held = 1;
+        r->connection->buffered |= NGX_HTTP_MCDS_BUFFERED;
+
+        return NGX_OK;
+    }
+
+    return ngx_http_next_header_filter(r);
+}
+
+
+static ngx_int_t
+ngx_http_mcds_invalidate_body_filter(ngx_http_request_t *r, ngx_chain_t *in)
+{
+    ngx_http_mcds_ctx_t  *ctx;
+
+    if (r != r->main) {
+        return ngx_http_next_body_filter(r, in);
+    }
+
+    ctx = ngx_http_get_module_ctx(r, ngx_http_mcds_module);
+
+    if (ctx == NULL || ctx->gone == NULL) {
+        return ngx_http_next_body_filter(r, in);
+    }
+
+    if (ctx->gone->held) {
+
+        if (in
+            && ngx_chain_add_copy(r->pool, &ctx->gone->out, in) != NGX_OK)
+        {
+            return NGX_ERROR;
+        }
+
+        return NGX_AGAIN;
+    }
+
+    if (r->header_only) {
+
+        /* nobody who held the header back has known that there is no body */
+
+        for ( /* void */ ; in; in = in->next) {
+            in->buf->pos = in->buf->last;
+            in->buf->file_pos = in->buf->file_last;
+        }
+    }
+
+    return ngx_http_next_body_filter(r, in);
+}
+
+
+static ngx_int_t
+ngx_http_mcds_gone_create(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx)
+{
+    ngx_pool_cleanup_t    *cln;
+    ngx_http_mcds_gone_t  *gone;
+
+    cln = ngx_pool_cleanup_add(r->pool, 0);
+    if (cln == NULL) {
+        return NGX_ERROR;
+    }
+
+    gone = ngx_calloc(sizeof(ngx_http_mcds_gone_t), r->connection->log);
+    if (gone == NULL) {
+        return NGX_ERROR;
+    }
+
+    gone->request = r;
+
+    cln->handler = ngx_http_mcds_gone_cleanup;
+    cln->data = gone;
+
+    ctx->gone = gone;
+
+    return NGX_OK;
+}
+
+
+static void
+ngx_http_mcds_gone_cleanup(void *data)
+{
+    ngx_http_mcds_gone_t *gone = data;
+
+    gone->request = NULL;
+
+    if (gone->pending == 0) {
+        ngx_free(gone);
+    }
+}
+
+
+static void
+ngx_http_mcds_gone_release(ngx_http_mcds_gone_t *gone)
+{
+    ngx_int_t            rc;
+    ngx_chain_t         *out;
+    ngx_connection_t    *c;
+    ngx_http_request_t  *r;
+
+    r = gone->request;
+    c = r->connection;
+
+    ngx_http_set_log_request(c->log, r);
+
+    gone->held = 0;
+    c->buffered &= ~NGX_HTTP_MCDS_BUFFERED;
+
+    rc = ngx_http_next_header_filter(r);
+
+    out = gone->out;
+    gone->out = NULL;
+
+    if (out && rc != NGX_ERROR && rc <= NGX_OK) {
+        rc = ngx_http_mcds_invalidate_body_filter(r, out);
+    }
+
+    if (rc == NGX_ERROR || rc > NGX_OK) {
+        c->error = 1;
+    }
+
+    r->write_event_handler(r);
+    ngx_http_run_posted_requests(c);
+}
+
+
+static void
+ngx_http_mcds_invalidate(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx)
+{
+    ngx_uint_t        i;
+    ngx_list_part_t  *part;
+    ngx_table_elt_t  *h;
+
+    ctx->invalidate = 0;
+
+    if (r->headers_out.status < NGX_HTTP_OK
+        || r->headers_out.status >= NGX_HTTP_BAD_REQUEST
+        || r->error_page != ctx->error_page
+        || ngx_http_mcds_gone_create(r, ctx) != NGX_OK)
+    {
+        return;
+    }
+
+    ngx_http_mcds_invalidate_page(ctx, &ctx->key);
+
+    for (part = &r->headers_out.headers.part; part; part = part->next) {
+
+        h = part->elts;
+
+        for (i = 0; i < part->nelts; i++) {
+
+            if (h[i].hash == 0) {
+                continue;
+            }
+
+            if ((h[i].key.len == 8
+                 && ngx_strncasecmp(h[i].key.data, (u_char *) "Location", 8)
+                    == 0)
+                || (h[i].key.len == 16
+                    && ngx_strncasecmp(h[i].key.data,
+                                       (u_char *) "Content-Location", 16)
+                       == 0))
+            {
+                ngx_http_mcds_invalidate_uri(r, ctx, &h[i].value);
+            }
+        }
+    }
+}
+
+
+static void
+ngx_http_mcds_invalidate_page(ngx_http_mcds_ctx_t *ctx, ngx_str_t *key)
+{
+    ngx_log_debug1(NGX_LOG_DEBUG_HTTP, ctx->request->connection->log, 0,
+                   "mcds invalidate: \"%V\"", key);
+
+    if (ngx_mcds_purge_key(ctx->conf->cache_pool, key, NGX_MCDS_PURGE_DELETE,
+                           ngx_http_mcds_now(),
+                           ngx_http_mcds_invalidate_handler, ctx->gone)
+        == NGX_OK)
+    {
+        ctx->gone->pending++;
+
+    } else {
+        ngx_log_error(NGX_LOG_ERR, ctx->request->connection->log, 0,
+                      "page \"%V\" is not invalidated", key);
+    }
+}
+
+
+static void
+ngx_http_mcds_invalidate_handler(void *data, ngx_uint_t rc, ngx_uint_t found,
+    uint64_t cas)
+{
+    ngx_http_mcds_gone_t *gone = data;
+
+    ngx_log_debug2(NGX_LOG_DEBUG_EVENT, ngx_cycle->log, 0,
+                   "mcds invalidated: %ui, found: %ui", rc, found);
+
+    if (--gone->pending) {
+        return;
+    }
+
+    if (gone->request == NULL) {
+        ngx_free(gone);
+
+    } else if (gone->held) {
+        ngx_http_mcds_gone_release(gone);
+    }
+}
+
+
+static void
+ngx_http_mcds_invalidate_uri(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
+    ngx_str_t *value)
+{
+    ngx_str_t  path, key;
+
+    if (ngx_http_mcds_invalidate_path(r, value, &path) == NGX_OK
+        && ngx_http_mcds_invalidate_key(r, ctx->conf, &path, &key) == NGX_OK)
+    {
+        ngx_http_mcds_invalidate_page(ctx, &key);
+    }
+}
+
+
+/* NGX_DECLINED if it is not on this host */
+
+static ngx_int_t
+ngx_http_mcds_invalidate_path(ngx_http_request_t *r, ngx_str_t *value,
+    ngx_str_t *path)
+{
+    u_char     *p, *last;
+    size_t      scheme;
+    ngx_str_t   host;
+
+    p = value->data;
+    last = p + value->len;
+
+    scheme = sizeof("http:") - 1;
+
+#if (NGX_HTTP_SSL)
+    if (r->connection->ssl) {
+        scheme++;
+    }
+#endif
+
+    if (value->len > scheme
+        && ngx_strncasecmp(p, (u_char *) "https:", scheme - 1) == 0
+        && p[scheme - 1] == ':')
+    {
+        p += scheme;
+
+        if (last - p < 2) {
+            return NGX_DECLINED;
+        }
+    }
+
+    if (last - p >= 2 && p[0] == '/' && p[1] == '/') {
+
+        p += 2;
+
+        if (r->headers_in.host == NULL) {
+            return NGX_DECLINED;
+        }
+
+        host = r->headers_in.host->value;
+
+        if ((size_t) (last - p) < host.len
+            || ngx_strncasecmp(p, host.data, host.len) != 0)
+        {
+            return NGX_DECLINED;
+        }
+
+        p += host.len;
+    }
+
+    if (p == last || *p != '/') {
+        return NGX_DECLINED;
+    }
+
+    path->data = p;
+
+    while (p < last && *p != '#') {
+        p++;
+    }
+
+    path->len = p - path->data;
+
+    return NGX_OK;
+}
+
+
+/* the key as if the request had been for the path */
+
+static ngx_int_t
+ngx_http_mcds_invalidate_key(ngx_http_request_t *r,
+    ngx_http_mcds_loc_conf_t *mlcf, ngx_str_t *path, ngx_str_t *key)
+{
+    u_char                     *src, *dst, *args;
+    ngx_int_t                   rc;
+    ngx_str_t                   saved[3];
+    ngx_uint_t                  i;
+    ngx_http_variable_t        *v;
+    ngx_http_variable_value_t  *vv;
+    ngx_http_core_main_conf_t  *cmcf;
+
+    cmcf = ngx_http_get_module_main_conf(r, ngx_http_core_module);
+
+    v = cmcf->variables.elts;
+
+    vv = ngx_palloc(r->pool, cmcf->variables.nelts
+                             * sizeof(ngx_http_variable_value_t));
+    if (vv == NULL) {
+        return NGX_ERROR;
+    }
+
+    ngx_memcpy(vv, r->variables, cmcf->variables.nelts
+                                 * sizeof(ngx_http_variable_value_t));
+
+    saved[0] = r->unparsed_uri;
+    saved[1] = r->uri;
+    saved[2] = r->args;
+
+    r->unparsed_uri = *path;
+
+    args = ngx_strlchr(path->data, path->data + path->len, '?');
+
+    if (args) {
+        r->args.data = args + 1;
+        r->args.len = path->data + path->len - r->args.data;
+
+    } else {
+        args = path->data + path->len;
+        ngx_str_null(&r->args);
+    }
+
+    r->uri.data = ngx_pnalloc(r->pool, path->len);
+
+    if (r->uri.data) {
+        src = path->data;
+        dst = r->uri.data;
+
+        ngx_unescape_uri(&dst, &src, args - path->data, 0);
+
+        r->uri.len = dst - r->uri.data;
+
+        for (i = 0; i < cmcf->variables.nelts; i++) {
+            if (ngx_http_mcds_of_uri(&v[i].name)) {
+                r->variables[i].valid = 0;
+                r->variables[i].not_found = 0;
+            }
+        }
+
+        rc = ngx_http_mcds_cache_key(r, mlcf, key);
+
+        ngx_memcpy(r->variables, vv, cmcf->variables.nelts
+                                     * sizeof(ngx_http_variable_value_t));
+
+    } else {
+        rc = NGX_ERROR;
+    }
+
+    r->unparsed_uri = saved[0];
+    r->uri = saved[1];
+    r->args = saved[2];
+
+    return rc;
+}
+
+
+static ngx_uint_t
+ngx_http_mcds_of_uri(ngx_str_t *name)
+{
+    ngx_str_t  *s;
+
+    for (s = ngx_http_mcds_of_uri_names; s->len; s++) {
+        if (name->len == s->len
+            && ngx_strncmp(name->data, s->data, s->len) == 0)
+        {
+            return 1;
+        }
+    }
+
+    return name->len > 4 && ngx_strncmp(name->data, "arg_", 4) == 0;
+}

@@ -1,0 +1,574 @@
+
+/*
+ * Copyright (C) mcds authors
+ *
+ * The text that a page is kept under.
+ */
+
+
+#include <ngx_config.h>
+#include <ngx_core.h>
+#include <ngx_http.h>
+#include "ngx_http_mcds_module.h"
+
+
+/* further arguments are not put in order */
+#define NGX_HTTP_MCDS_MAX_ARGS    256
+
+
+typedef struct {
+    ngx_str_t     text;           /* with the name */
+    size_t        name;           /* its length */
+    ngx_uint_t    order;
+} ngx_http_mcds_arg_t;
+
+
+static ngx_int_t ngx_http_mcds_default_key(ngx_http_request_t *r,
+    ngx_http_mcds_loc_conf_t *mlcf, ngx_str_t *key);
+static ngx_int_t ngx_http_mcds_key_port(ngx_http_request_t *r,
+    ngx_str_t *port);
+static ngx_int_t ngx_http_mcds_key_args(ngx_http_request_t *r,
+    ngx_http_mcds_loc_conf_t *mlcf, ngx_str_t *args);
+static ngx_int_t ngx_http_mcds_key_split(ngx_http_request_t *r,
+    ngx_array_t *ignored, ngx_str_t *args, ngx_array_t *list);
+static ngx_uint_t ngx_http_mcds_key_ignored(ngx_array_t *names, u_char *p,
+    u_char *last);
+static int ngx_libc_cdecl ngx_http_mcds_key_cmp(const void *one,
+    const void *two);
+static ngx_uint_t ngx_http_mcds_key_repeats(ngx_http_mcds_arg_t *arg,
+    ngx_uint_t i, ngx_uint_t n);
+static ngx_int_t ngx_http_mcds_key_variable(ngx_http_request_t *r,
+    ngx_http_variable_value_t *v, uintptr_t data);
+
+
+static ngx_http_variable_t  ngx_http_mcds_key_vars[] = {
+
+    { ngx_string("mcds_cache_key"), NULL,
+      ngx_http_mcds_key_variable, 0,
+      NGX_HTTP_VAR_NOCACHEABLE, 0 },
+
+      ngx_http_null_variable
+};
+
+/* a key is being made: its variable is the default one then */
+static ngx_uint_t  ngx_http_mcds_key_making;
+
+
+ngx_int_t
+ngx_http_mcds_key_add_variables(ngx_conf_t *cf)
+{
+    ngx_http_variable_t  *var, *v;
+
+    for (v = ngx_http_mcds_key_vars; v->name.len; v++) {
+        var = ngx_http_add_variable(cf, &v->name, v->flags);
+        if (var == NULL) {
+            return NGX_ERROR;
+        }
+
+        var->get_handler = v->get_handler;
+        var->data = v->data;
+    }
+
+    return NGX_OK;
+}
+
+
+ngx_int_t
+ngx_http_mcds_cache_key(ngx_http_request_t *r, ngx_http_mcds_loc_conf_t *mlcf,
+    ngx_str_t *key)
+{
+    ngx_int_t  rc;
+
+    if (mlcf->cache_key == NULL) {
+        return ngx_http_mcds_default_key(r, mlcf, key);
+    }
+
+    ngx_http_mcds_key_making++;
+
+    rc = ngx_http_complex_value(r, mlcf->cache_key, key);
+
+    ngx_http_mcds_key_making--;
+
+    if (rc != NGX_OK) {
+        return NGX_ERROR;
+    }
+
+    return key->len ? NGX_OK : NGX_DECLINED;
+}
+
+
+/*
+ * Scheme, host with its port, if the client has named one, and the URI as the
+ * client wrote it, but for the arguments that are left out or put in order.
+ * A subrequest has only the URI it was made with; once that was rewritten, no
+ * text tells its pages apart, and it is not cached.
+ */
+
+static ngx_int_t
+ngx_http_mcds_default_key(ngx_http_request_t *r,
+    ngx_http_mcds_loc_conf_t *mlcf, ngx_str_t *key)
+{
+    u_char     *p;
+    size_t      escape;
+    ngx_str_t   scheme, host, port, uri, args;
+
+    ngx_str_set(&scheme, "http");
+
+#if (NGX_HTTP_SSL)
+    if (r->connection->ssl) {
+        ngx_str_set(&scheme, "https");
+    }
+#endif
+
+    host = r->headers_in.server;
+
+    if (ngx_http_mcds_key_port(r, &port) != NGX_OK) {
+        return NGX_DECLINED;
+    }
+
+    ngx_str_null(&args);
+    escape = 0;
+
+    if (r == r->main) {
+        uri = r->unparsed_uri;
+
+        if (mlcf->key_ignore_args || mlcf->key_sort_args) {
+            p = ngx_strlchr(uri.data, uri.data + uri.len, '?');
+
+            if (p) {
+                args.data = p + 1;
+                args.len = uri.data + uri.len - args.data;
+                uri.len = p - uri.data;
+            }
+        }
+
+    } else {
+        if (r->uri_changes != NGX_HTTP_MAX_URI_CHANGES + 1) {
+            return NGX_DECLINED;
+        }
+
+        uri = r->uri;
+        args = r->args;
+        escape = 2 * ngx_escape_uri(NULL, uri.data, uri.len, NGX_ESCAPE_URI);
+    }
+
+    if (args.len && ngx_http_mcds_key_args(r, mlcf, &args) != NGX_OK) {
+        return NGX_ERROR;
+    }
+
+    p = ngx_pnalloc(r->pool, scheme.len + 3 + host.len + port.len + uri.len
+                             + escape + 1 + args.len);
+    if (p == NULL) {
+        return NGX_ERROR;
+    }
+
+    key->data = p;
+
+    p = ngx_cpymem(p, scheme.data, scheme.len);
+    p = ngx_cpymem(p, "://", 3);
+    p = ngx_cpymem(p, host.data, host.len);
+    p = ngx_cpymem(p, port.data, port.len);
+
+    if (escape) {
+        p = (u_char *) ngx_escape_uri(p, uri.data, uri.len, NGX_ESCAPE_URI);
+
+    } else {
+        p = ngx_cpymem(p, uri.data, uri.len);
+    }
+
+    if (args.len) {
+        *p++ = '?';
+        p = ngx_cpymem(p, args.data, args.len);
+    }
+
+    key->len = p - key->data;
+
+    return NGX_OK;
+}
+
+
+/*
+ * What an origin makes links of is the Host header, in full.  NGX_DECLINED if
+ * that is not the host that was chosen: of a request line with a host in it
+ * nginx takes that one and passes on the header.
+ */
+
+static ngx_int_t
+ngx_http_mcds_key_port(ngx_http_request_t *r, ngx_str_t *port)
+{
+    u_char     *p, *last;
+    ngx_str_t  *server, *value;
+
+    ngx_str_set(port, "");
+
+    server = &r->headers_in.server;
+
+    if (r->headers_in.host == NULL) {
+        return server->len ? NGX_DECLINED : NGX_OK;
+    }
+
+    value = &r->headers_in.host->value;
+
+    if (value->len < server->len
+        || ngx_strncasecmp(value->data, server->data, server->len) != 0)
+    {
+        return NGX_DECLINED;
+    }
+
+    p = value->data + server->len;
+    last = value->data + value->len;
+
+    port->data = p;
+    port->len = last - p;
+
+    if (p < last && *p++ != ':') {
+        return NGX_DECLINED;
+    }
+
+    while (p < last) {
+        if (*p < '0' || *p > '9') {
+            return NGX_DECLINED;
+        }
+
+        p++;
+    }
+
+    return NGX_OK;
+}
+
+
+/* without those that are ignored, in order */
+
+static ngx_int_t
+ngx_http_mcds_key_args(ngx_http_request_t *r, ngx_http_mcds_loc_conf_t *mlcf,
+    ngx_str_t *args)
+{
+    u_char               *p;
+    ngx_uint_t            i, sort;
+    ngx_array_t           list;
+    ngx_http_mcds_arg_t  *arg;
+
+    if (mlcf->key_ignore_args == NULL && !mlcf->key_sort_args) {
+        return NGX_OK;
+    }
+
+    if (ngx_array_init(&list, r->pool, 8, sizeof(ngx_http_mcds_arg_t))
+        != NGX_OK
+        || ngx_http_mcds_key_split(r, mlcf->key_ignore_args, args, &list)
+           != NGX_OK)
+    {
+        return NGX_ERROR;
+    }
+
+    p = ngx_pnalloc(r->pool, args->len);
+    if (p == NULL) {
+        return NGX_ERROR;
+    }
+
+    arg = list.elts;
+    sort = mlcf->key_sort_args && list.nelts <= NGX_HTTP_MCDS_MAX_ARGS;
+
+    if (sort) {
+        ngx_qsort(arg, list.nelts, sizeof(ngx_http_mcds_arg_t),
+                  ngx_http_mcds_key_cmp);
+    }
+
+    args->data = p;
+
+    for (i = 0; i < list.nelts; i++) {
+
+        if (sort && ngx_http_mcds_key_repeats(arg, i, list.nelts)) {
+            continue;
+        }
+
+        if (p != args->data) {
+            *p++ = '&';
+        }
+
+        p = ngx_cpymem(p, arg[i].text.data, arg[i].text.len);
+    }
+
+    args->len = p - args->data;
+
+    return NGX_OK;
+}
+
+
+static ngx_int_t
+ngx_http_mcds_key_split(ngx_http_request_t *r, ngx_array_t *ignored,
+    ngx_str_t *args, ngx_array_t *list)
+{
+    u_char               *p, *last, *end, *name;
+    ngx_http_mcds_arg_t  *arg;
+
+    p = args->data;
+    last = p + args->len;
+
+    for ( /* void */ ; p < last; p = end + 1) {
+
+        end = ngx_strlchr(p, last, '&');
+
+        if (end == NULL) {
+            end = last;
+        }
+
+        name = ngx_strlchr(p, end, '=');
+
+        if (name == NULL) {
+            name = end;
+        }
+
+        if (end == p
+            || (ignored && ngx_http_mcds_key_ignored(ignored, p, name)))
+        {
+            continue;
+        }
+
+        arg = ngx_array_push(list);
+        if (arg == NULL) {
+            return NGX_ERROR;
+        }
+
+        arg->text.data = p;
+        arg->text.len = end - p;
+        arg->name = name - p;
+        arg->order = list->nelts;
+    }
+
+    return NGX_OK;
+}
+
+
+static ngx_uint_t
+ngx_http_mcds_key_ignored(ngx_array_t *names, u_char *p, u_char *last)
+{
+    ngx_str_t   *name;
+    ngx_uint_t   i;
+
+    name = names->elts;
+
+    for (i = 0; i < names->nelts; i++) {
+        if (ngx_http_mcds_match(name[i].data, name[i].data + name[i].len,
+                                p, last))
+        {
+            return 1;
+        }
+    }
+
+    return 0;
+}
+
+
+/* by names alone: of several values some applications take the last */
+
+static int ngx_libc_cdecl
+ngx_http_mcds_key_cmp(const void *one, const void *two)
+{
+    ngx_int_t             rc;
+    ngx_http_mcds_arg_t  *a, *b;
+
+    a = (ngx_http_mcds_arg_t *) one;
+    b = (ngx_http_mcds_arg_t *) two;
+
+    rc = ngx_memn2cmp(a->text.data, b->text.data, a->name, b->name);
+
+    if (rc) {
+        return (int) rc;
+    }
+
+    return (a->order < b->order) ? -1 : 1;
+}
+
+
+/*
+ * 1 if the argument is the one before it once more.  Only where all of that
+ * name are alike: the order of different values may mean something; and not
+ * where repeating makes a list longer, as "a[]" does.
+ */
+
+static ngx_uint_t
+ngx_http_mcds_key_repeats(ngx_http_mcds_arg_t *arg, ngx_uint_t i,
+    ngx_uint_t n)
+{
+    u_char     *p;
+    ngx_int_t   first, last, k;
+
+    p = arg[i].text.data;
+
+    for (k = 0; k < (ngx_int_t) arg[i].name; k++) {
+        if (p[k] == '[' || p[k] == '%') {
+            return 0;
+        }
+    }
+
+    first = i;
+
+    while (first > 0
+           && ngx_memn2cmp(arg[first - 1].text.data, p,
+                           arg[first - 1].name, arg[i].name)
+              == 0)
+    {
+        first--;
+    }
+
+    if (first == (ngx_int_t) i) {
+        return 0;
+    }
+
+    last = i;
+
+    while (last + 1 < (ngx_int_t) n
+           && ngx_memn2cmp(arg[last + 1].text.data, p,
+                           arg[last + 1].name, arg[i].name)
+              == 0)
+    {
+        last++;
+    }
+
+    for (k = first; k <= last; k++) {
+        if (ngx_memn2cmp(arg[k].text.data, p, arg[k].text.len,
+                         arg[i].text.len)
+            != 0)
+        {
+            return 0;
+        }
+    }
+
+    return 1;
+}
+
+
+ngx_uint_t
+ngx_http_mcds_match(u_char *p, u_char *last, u_char *name, u_char *end)
+{
+    u_char  *star, *mark;
+
+    star = NULL;
+    mark = NULL;
+
+    while (name < end) {
+
+        if (p < last && *p == '*') {
+            star = ++p;
+            mark = name;
+            continue;
+        }
+
+        if (p < last && *p == *name) {
+            p++;
+            name++;
+            continue;
+        }
+
+        if (star == NULL) {
+            return 0;
+        }
+
+        p = star;
+        name = ++mark;
+    }
+
+    while (p < last && *p == '*') {
+        p++;
+    }
+
+    return p == last;
+}
+
+
+static ngx_int_t
+ngx_http_mcds_key_variable(ngx_http_request_t *r,
+    ngx_http_variable_value_t *v, uintptr_t data)
+{
+    ngx_int_t                  rc;
+    ngx_str_t                  key;
+    ngx_http_mcds_ctx_t       *ctx;
+    ngx_http_mcds_loc_conf_t  *mlcf;
+
+    if (ngx_http_mcds_key_making) {
+        mlcf = ngx_http_get_module_loc_conf(r, ngx_http_mcds_module);
+
+        rc = ngx_http_mcds_default_key(r, mlcf, &key);
+
+        if (rc == NGX_ERROR) {
+            return NGX_ERROR;
+        }
+
+        if (rc == NGX_DECLINED) {
+            ngx_str_null(&key);
+        }
+
+    } else {
+        ctx = ngx_http_mcds_get_ctx(r);
+
+        if (ctx) {
+            key = ctx->key;
+
+        } else {
+            ngx_str_null(&key);
+        }
+    }
+
+    if (key.len == 0) {
+        v->not_found = 1;
+        return NGX_OK;
+    }
+
+    v->data = key.data;
+    v->len = key.len;
+    v->valid = 1;
+    v->no_cacheable = 0;
+    v->not_found = 0;
+
+    return NGX_OK;
+}
+
+
+/* names with "*", several times on one level, or "off" */
+
+char *
+ngx_http_mcds_cache_names(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
+{
+    char *p = conf;
+
+    ngx_str_t     *value, *name;
+    ngx_uint_t     i;
+    ngx_array_t  **names;
+
+    names = (ngx_array_t **) (p + cmd->offset);
+
+    if (*names == NGX_CONF_UNSET_PTR) {
+        *names = NULL;
+    }
+
+    value = cf->args->elts;
+
+    if (cf->args->nelts == 2
+        && value[1].len == 3 && ngx_strncmp(value[1].data, "off", 3) == 0)
+    {
+        return NGX_CONF_OK;
+    }
+
+    if (*names == NULL) {
+        *names = ngx_array_create(cf->pool, 4, sizeof(ngx_str_t));
+        if (*names == NULL) {
+            return NGX_CONF_ERROR;
+        }
+    }
+
+    for (i = 1; i < cf->args->nelts; i++) {
+
+        if (value[i].len == 0) {
+            return "has an empty name";
+        }
+
+        name = ngx_array_push(*names);
+        if (name == NULL) {
+            return NGX_CONF_ERROR;
+        }
+
+        *name = value[i];
+    }
+
+    return NGX_CONF_OK;
+}

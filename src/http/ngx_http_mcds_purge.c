@@ -1,0 +1,1076 @@
+
+/*
+ * Copyright (C) mcds authors
+ *
+ * mcds_cache_purge: in a location that caches, requests that purge the page
+ * they name; or a location of its own, with arguments.
+ */
+
+
+#include <ngx_config.h>
+#include <ngx_core.h>
+#include <ngx_http.h>
+#include "ngx_http_mcds_module.h"
+#include "ngx_http_mcds_json.h"
+#include "ngx_mcds_purge.h"
+#include "ngx_mcds_tag.h"
+
+
+/* keys, tags and hosts of one request */
+#define NGX_HTTP_MCDS_MAX_PURGES  200
+
+
+typedef enum {
+    NGX_HTTP_MCDS_PURGE_KEY = 0,
+    NGX_HTTP_MCDS_PURGE_TAG,
+    NGX_HTTP_MCDS_PURGE_HOST,
+    NGX_HTTP_MCDS_PURGE_ALL
+} ngx_http_mcds_purge_what_e;
+
+
+struct ngx_http_mcds_purge_s {
+    ngx_uint_t                    how;       /* ngx_mcds_purge_e */
+    ngx_str_t                     method;
+    ngx_array_t                  *when;      /* as predicates, or NULL */
+    unsigned                      off:1;
+    unsigned                      handler:1;
+    unsigned                      refresh:1;
+};
+
+
+/* one of what a request asks for */
+
+typedef struct {
+    ngx_http_mcds_purging_t      *purging;
+    ngx_uint_t                    what;
+    ngx_str_t                     text;      /* of the request's pool */
+    ngx_uint_t                    found;
+    uint64_t                      cas;
+} ngx_http_mcds_purged_t;
+
+
+/* lives on the heap until the last answer, which may be after the request */
+
+struct ngx_http_mcds_purging_s {
+    ngx_http_request_t           *request;   /* NULL: has left */
+    ngx_http_mcds_ctx_t          *ctx;       /* in the phase, or NULL */
+    ngx_event_t                   resume;
+    ngx_uint_t                    how;
+    ngx_uint_t                    waiting;   /* answers to come */
+    ngx_uint_t                    rc;        /* the first that is not OK */
+    ngx_uint_t                    refresh;   /* a rebuild was begun */
+    ngx_uint_t                    n;
+    ngx_http_mcds_purged_t        purged[1];
+};
+
+
+static char *ngx_http_mcds_purge_param(ngx_conf_t *cf,
+    ngx_http_mcds_purge_t *conf, ngx_str_t *value);
+static char *ngx_http_mcds_purge_when(ngx_conf_t *cf,
+    ngx_http_mcds_purge_t *conf, ngx_str_t *value);
+static ngx_http_mcds_purging_t *ngx_http_mcds_purging_create(
+    ngx_http_request_t *r, ngx_uint_t how, ngx_uint_t n);
+static void ngx_http_mcds_purging_start(ngx_http_request_t *r,
+    ngx_http_mcds_purging_t *purging);
+static ngx_int_t ngx_http_mcds_purging_record(ngx_http_request_t *r,
+    ngx_mcds_pool_t *pool, ngx_http_mcds_purged_t *purged);
+static void ngx_http_mcds_purging_key(void *data, ngx_uint_t rc,
+    ngx_uint_t found, uint64_t cas);
+static void ngx_http_mcds_purging_tag(void *data, ngx_uint_t rc);
+static void ngx_http_mcds_purging_done(ngx_http_mcds_purging_t *purging,
+    ngx_uint_t rc);
+static void ngx_http_mcds_purging_cleanup(void *data);
+static void ngx_http_mcds_purge_body_handler(ngx_http_request_t *r);
+static ngx_int_t ngx_http_mcds_purge_body(ngx_http_request_t *r,
+    ngx_str_t *body);
+static ngx_int_t ngx_http_mcds_purge_run(ngx_http_request_t *r,
+    ngx_str_t *body);
+static char *ngx_http_mcds_purge_args(ngx_http_request_t *r, ngx_str_t *args,
+    ngx_array_t *list, ngx_uint_t *how);
+static char *ngx_http_mcds_purge_arg(ngx_http_request_t *r, ngx_str_t *name,
+    ngx_str_t *value, ngx_array_t *list, ngx_uint_t *how);
+static ngx_int_t ngx_http_mcds_purge_decode(ngx_http_request_t *r,
+    ngx_str_t *to, ngx_str_t *from);
+static void ngx_http_mcds_purge_resume_handler(ngx_event_t *ev);
+static ngx_int_t ngx_http_mcds_purge_answer_handler(ngx_http_request_t *r);
+static ngx_int_t ngx_http_mcds_purge_send(ngx_http_request_t *r,
+    ngx_http_mcds_purging_t *purging);
+static ngx_int_t ngx_http_mcds_purge_json(ngx_http_request_t *r,
+    ngx_http_mcds_purging_t *purging);
+
+
+/* ngx_http_mcds_purge_what_e */
+
+static ngx_str_t  ngx_http_mcds_purge_names[] = {
+    ngx_string("key"),
+    ngx_string("tag"),
+    ngx_string("host"),
+    ngx_string("all")
+};
+
+
+char *
+ngx_http_mcds_cache_purge(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
+{
+    ngx_http_mcds_loc_conf_t *mlcf = conf;
+
+    char                      *rv;
+    ngx_str_t                 *value;
+    ngx_uint_t                 i;
+    ngx_http_mcds_purge_t     *purge;
+    ngx_http_core_loc_conf_t  *clcf;
+
+    if (mlcf->purge) {
+        return "is duplicate";
+    }
+
+    purge = ngx_pcalloc(cf->pool, sizeof(ngx_http_mcds_purge_t));
+    if (purge == NULL) {
+        return NGX_CONF_ERROR;
+    }
+
+    purge->how = NGX_CONF_UNSET_UINT;
+
+    value = cf->args->elts;
+
+    for (i = 1; i < cf->args->nelts; i++) {
+
+        rv = ngx_http_mcds_purge_param(cf, purge, &value[i]);
+
+        if (rv == NGX_CONF_ERROR) {
+            return NGX_CONF_ERROR;
+        }
+
+        if (rv != NGX_CONF_OK) {
+            ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                               "invalid parameter \"%V\" in \"%V\"%s",
+                               &value[i], &cmd->name, rv);
+            return NGX_CONF_ERROR;
+        }
+    }
+
+    if (purge->off + purge->handler + (purge->when || purge->method.len) != 1)
+    {
+        return "needs \"on\", \"off\", or \"method=\" and conditions";
+    }
+
+    if (purge->off && purge->how != NGX_CONF_UNSET_UINT) {
+        return "has a mode and \"off\"";
+    }
+
+    if (purge->handler && purge->refresh) {
+        return "has \"mode=refresh\" in a location of its own, where no page "
+               "can be made";
+    }
+
+    ngx_conf_init_uint_value(purge->how, NGX_MCDS_PURGE_INVALIDATE);
+
+    mlcf->purge = purge;
+    ngx_http_mcds_set_place(cf, &mlcf->purge_place);
+
+    if (purge->handler) {
+
+        if (!(cf->cmd_type & (NGX_HTTP_LOC_CONF|NGX_HTTP_LIF_CONF))) {
+            return "can be \"on\" in a location only";
+        }
+
+        clcf = ngx_http_conf_get_module_loc_conf(cf, ngx_http_core_module);
+        clcf->handler = ngx_http_mcds_purge_handler;
+    }
+
+    return NGX_CONF_OK;
+}
+
+
+static char *
+ngx_http_mcds_purge_param(ngx_conf_t *cf, ngx_http_mcds_purge_t *conf,
+    ngx_str_t *value)
+{
+    if (value->len == 2 && ngx_strncmp(value->data, "on", 2) == 0) {
+        conf->handler = 1;
+        return NGX_CONF_OK;
+    }
+
+    if (value->len == 3 && ngx_strncmp(value->data, "off", 3) == 0) {
+        conf->off = 1;
+        return NGX_CONF_OK;
+    }
+
+    if (value->len >= 5 && ngx_strncmp(value->data, "mode=", 5) == 0) {
+
+        if (conf->how != NGX_CONF_UNSET_UINT) {
+            return ", it is there twice";
+        }
+
+        conf->how = NGX_MCDS_PURGE_INVALIDATE;
+
+        if (ngx_strcmp(value->data + 5, "delete") == 0) {
+            conf->how = NGX_MCDS_PURGE_DELETE;
+
+        } else if (ngx_strcmp(value->data + 5, "refresh") == 0) {
+            conf->refresh = 1;
+
+        } else if (ngx_strcmp(value->data + 5, "invalidate") != 0) {
+            return ", it must be \"invalidate\", \"delete\" or \"refresh\"";
+        }
+
+        return NGX_CONF_OK;
+    }
+
+    if (value->len >= 7 && ngx_strncmp(value->data, "method=", 7) == 0) {
+
+        if (conf->method.len) {
+            return ", it is there twice";
+        }
+
+        conf->method.data = value->data + 7;
+        conf->method.len = value->len - 7;
+
+        if (conf->method.len == 0
+            || ngx_strcmp(conf->method.data, "GET") == 0
+            || ngx_strcmp(conf->method.data, "HEAD") == 0)
+        {
+            return ", it must be another method than GET and HEAD";
+        }
+
+        return NGX_CONF_OK;
+    }
+
+    return ngx_http_mcds_purge_when(cf, conf, value);
+}
+
+
+static char *
+ngx_http_mcds_purge_when(ngx_conf_t *cf, ngx_http_mcds_purge_t *conf,
+    ngx_str_t *value)
+{
+    ngx_http_complex_value_t          *cv;
+    ngx_http_compile_complex_value_t   ccv;
+
+    if (ngx_http_script_variables_count(value) == 0) {
+        return ", it has no variable";
+    }
+
+    if (conf->when == NULL) {
+        conf->when = ngx_array_create(cf->pool, 1,
+                                      sizeof(ngx_http_complex_value_t));
+        if (conf->when == NULL) {
+            return NGX_CONF_ERROR;
+        }
+    }
+
+    cv = ngx_array_push(conf->when);
+    if (cv == NULL) {
+        return NGX_CONF_ERROR;
+    }
+
+    ngx_memzero(&ccv, sizeof(ngx_http_compile_complex_value_t));
+
+    ccv.cf = cf;
+    ccv.value = value;
+    ccv.complex_value = cv;
+
+    return ngx_http_compile_complex_value(&ccv) == NGX_OK
+           ? NGX_CONF_OK : NGX_CONF_ERROR;
+}
+
+
+void
+ngx_http_mcds_purge_merge(ngx_conf_t *cf, ngx_http_mcds_loc_conf_t *prev,
+    ngx_http_mcds_loc_conf_t *conf)
+{
+    ngx_http_core_loc_conf_t  *clcf;
+
+    if (conf->purge || prev->purge == NULL) {
+        return;
+    }
+
+    if (!prev->purge->handler) {
+        conf->purge = prev->purge;
+        return;
+    }
+
+    /* a handler is the location's, of which "if" and "limit_except" are part */
+
+    clcf = ngx_http_conf_get_module_loc_conf(cf, ngx_http_core_module);
+
+    if (clcf->noname || clcf->lmt_excpt) {
+        conf->purge = prev->purge;
+        conf->purge_place = prev->purge_place;
+
+        if (clcf->lmt_excpt && clcf->handler == NULL) {
+            clcf->handler = ngx_http_mcds_purge_handler;
+        }
+    }
+}
+
+
+ngx_uint_t
+ngx_http_mcds_purge_needs_pool(ngx_http_mcds_loc_conf_t *conf)
+{
+    return conf->purge && conf->purge->handler;
+}
+
+
+/*
+ * An error page is what became of a request that was refused, maybe: it
+ * purges nothing.
+ */
+
+ngx_uint_t
+ngx_http_mcds_purge_asked(ngx_http_request_t *r,
+    ngx_http_mcds_loc_conf_t *mlcf)
+{
+    ngx_http_mcds_purge_t  *purge;
+
+    purge = mlcf->purge;
+
+    if (purge == NULL
+        || mlcf->cache_pool == NULL
+        || r != r->main
+        || r->error_page
+        || r->err_status)
+    {
+        return 0;
+    }
+
+    if (purge->method.len
+        && purge->method.len == r->method_name.len
+        && ngx_strncmp(purge->method.data, r->method_name.data,
+                       r->method_name.len)
+           == 0)
+    {
+        return 1;
+    }
+
+    return purge->when && ngx_http_test_predicates(r, purge->when) != NGX_OK;
+}
+
+
+ngx_int_t
+ngx_http_mcds_purge_start(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
+    ngx_http_mcds_loc_conf_t *mlcf)
+{
+    ngx_int_t                 rc;
+    ngx_http_mcds_purging_t  *purging;
+
+    ctx->asked = 1;
+
+    rc = ngx_http_mcds_cache_key(r, mlcf, &ctx->key);
+
+    if (rc == NGX_ERROR) {
+        return NGX_ERROR;
+    }
+
+    purging = ngx_http_mcds_purging_create(r, mlcf->purge->how, 1);
+    if (purging == NULL) {
+        return NGX_ERROR;
+    }
+
+    purging->ctx = ctx;
+    purging->purged[0].what = NGX_HTTP_MCDS_PURGE_KEY;
+    purging->purged[0].text = ctx->key;
+
+    ctx->purging = purging;
+
+    if (rc == NGX_DECLINED) {
+        purging->n = 0;
+        return NGX_OK;
+    }
+
+    ngx_http_mcds_purging_start(r, purging);
+
+    ctx->waiting += (purging->waiting != 0);
+
+    return NGX_OK;
+}
+
+
+/* in the phase, when it is purged: what is to be seen of it is content */
+
+ngx_int_t
+ngx_http_mcds_purge_end(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
+    ngx_http_mcds_loc_conf_t *mlcf)
+{
+    ngx_int_t                 rc;
+    ngx_http_mcds_purging_t  *purging;
+
+    purging = ctx->purging;
+
+    if (mlcf->purge->refresh
+        && purging->n
+        && purging->rc == NGX_MCDS_OK
+        && purging->purged[0].found)
+    {
+        if (!ctx->entered) {
+            rc = ngx_http_mcds_cache_rebuild(r, ctx, mlcf,
+                                             purging->purged[0].cas);
+            if (rc != NGX_OK) {
+                return rc;
+            }
+        }
+
+        purging->refresh = ngx_http_mcds_cache_rebuilt(r, ctx);
+    }
+
+    r->content_handler = ngx_http_mcds_purge_answer_handler;
+
+    return NGX_OK;
+}
+
+
+static ngx_int_t
+ngx_http_mcds_purge_answer_handler(ngx_http_request_t *r)
+{
+    ngx_int_t             rc;
+    ngx_http_mcds_ctx_t  *ctx;
+
+    rc = ngx_http_discard_request_body(r);
+    if (rc != NGX_OK) {
+        return rc;
+    }
+
+    ctx = ngx_http_mcds_get_ctx(r);
+
+    return ngx_http_mcds_purge_send(r, ctx->purging);
+}
+
+
+static ngx_http_mcds_purging_t *
+ngx_http_mcds_purging_create(ngx_http_request_t *r, ngx_uint_t how,
+    ngx_uint_t n)
+{
+    ngx_uint_t                 i;
+    ngx_pool_cleanup_t        *cln;
+    ngx_http_mcds_purging_t  **p, *purging;
+
+    cln = ngx_pool_cleanup_add(r->pool, sizeof(ngx_http_mcds_purging_t *));
+    if (cln == NULL) {
+        return NULL;
+    }
+
+    purging = ngx_calloc(sizeof(ngx_http_mcds_purging_t)
+                         + n * sizeof(ngx_http_mcds_purged_t),
+                         r->connection->log);
+    if (purging == NULL) {
+        return NULL;
+    }
+
+    p = cln->data;
+    *p = purging;
+    cln->handler = ngx_http_mcds_purging_cleanup;
+
+    purging->request = r;
+    purging->how = how;
+    purging->n = n;
+
+    for (i = 0; i < n; i++) {
+        purging->purged[i].purging = purging;
+    }
+
+    purging->resume.handler = ngx_http_mcds_purge_resume_handler;
+    purging->resume.data = purging;
+    purging->resume.log = r->connection->log;
+
+    return purging;
+}
+
+
+static void
+ngx_http_mcds_purging_start(ngx_http_request_t *r,
+    ngx_http_mcds_purging_t *purging)
+{
+    ngx_int_t                  rc;
+    ngx_uint_t                 i;
+    ngx_mcds_pool_t           *pool;
+    ngx_http_mcds_purged_t    *purged;
+    ngx_http_mcds_loc_conf_t  *mlcf;
+
+    mlcf = ngx_http_get_module_loc_conf(r, ngx_http_mcds_module);
+
+    pool = mlcf->cache_pool ? mlcf->cache_pool : mlcf->pool;
+
+    for (i = 0; i < purging->n; i++) {
+        purged = &purging->purged[i];
+
+        if (purged->what == NGX_HTTP_MCDS_PURGE_KEY) {
+            rc = ngx_mcds_purge_key(pool, &purged->text, purging->how,
+                                    ngx_http_mcds_now(),
+                                    ngx_http_mcds_purging_key, purged);
+
+        } else {
+            rc = ngx_http_mcds_purging_record(r, pool, purged);
+        }
+
+        if (rc == NGX_OK) {
+            purging->waiting++;
+
+        } else {
+            purging->rc = NGX_MCDS_BUSY;
+        }
+    }
+}
+
+
+static ngx_int_t
+ngx_http_mcds_purging_record(ngx_http_request_t *r, ngx_mcds_pool_t *pool,
+    ngx_http_mcds_purged_t *purged)
+{
+    ngx_str_t  record;
+
+    record.data = ngx_pnalloc(r->pool, NGX_MCDS_TAG_PREFIX
+                                       + purged->text.len);
+    if (record.data == NULL) {
+        return NGX_ERROR;
+    }
+
+    record.len = ngx_sprintf(record.data, "%s%V",
+                             (purged->what == NGX_HTTP_MCDS_PURGE_TAG) ? "tag:"
+                             : (purged->what == NGX_HTTP_MCDS_PURGE_HOST)
+                             ? "host:" : "all", &purged->text)
+                 - record.data;
+
+    return ngx_mcds_tag_purge(pool, &record, purged->purging->how,
+                              ngx_http_mcds_now(), ngx_http_mcds_purging_tag,
+                              purged);
+}
+
+
+static void
+ngx_http_mcds_purging_key(void *data, ngx_uint_t rc, ngx_uint_t found,
+    uint64_t cas)
+{
+    ngx_http_mcds_purged_t *purged = data;
+
+    purged->found = found;
+    purged->cas = cas;
+
+    ngx_http_mcds_purging_done(purged->purging, rc);
+}
+
+
+static void
+ngx_http_mcds_purging_tag(void *data, ngx_uint_t rc)
+{
+    ngx_http_mcds_purged_t *purged = data;
+
+    purged->found = 1;
+
+    ngx_http_mcds_purging_done(purged->purging, rc);
+}
+
+
+static void
+ngx_http_mcds_purging_done(ngx_http_mcds_purging_t *purging, ngx_uint_t rc)
+{
+    if (purging->rc == NGX_MCDS_OK) {
+        purging->rc = rc;
+    }
+
+    if (--purging->waiting) {
+        return;
+    }
+
+    if (purging->request == NULL) {
+        ngx_free(purging);
+        return;
+    }
+
+    if (purging->ctx) {
+        ngx_http_mcds_wake(purging->ctx);
+        return;
+    }
+
+    ngx_post_event(&purging->resume, &ngx_posted_events);
+}
+
+
+/* the request has left, perhaps before its answers */
+
+static void
+ngx_http_mcds_purging_cleanup(void *data)
+{
+    ngx_http_mcds_purging_t **p = data;
+
+    ngx_http_mcds_purging_t  *purging;
+
+    purging = *p;
+
+    if (purging->resume.posted) {
+        ngx_delete_posted_event(&purging->resume);
+    }
+
+    if (purging->waiting) {
+        purging->request = NULL;
+        return;
+    }
+
+    ngx_free(purging);
+}
+
+
+ngx_int_t
+ngx_http_mcds_purge_handler(ngx_http_request_t *r)
+{
+    ngx_int_t  rc;
+    ngx_str_t  body;
+
+    if (r->method & NGX_HTTP_POST) {
+
+        r->request_body_in_single_buf = 1;
+
+        rc = ngx_http_read_client_request_body(r,
+                                             ngx_http_mcds_purge_body_handler);
+
+        return (rc >= NGX_HTTP_SPECIAL_RESPONSE) ? rc : NGX_DONE;
+    }
+
+    rc = ngx_http_discard_request_body(r);
+    if (rc != NGX_OK) {
+        return rc;
+    }
+
+    if (!(r->method & NGX_HTTP_GET)) {
+
+        if (ngx_http_mcds_json_header(r, "Allow", "GET, POST") != NGX_OK) {
+            return NGX_HTTP_INTERNAL_SERVER_ERROR;
+        }
+
+        return ngx_http_mcds_json_problem(r, NGX_HTTP_NOT_ALLOWED,
+                                          "use GET or POST");
+    }
+
+    ngx_str_null(&body);
+
+    rc = ngx_http_mcds_purge_run(r, &body);
+
+    if (rc == NGX_DONE) {
+        r->main->count++;
+    }
+
+    return rc;
+}
+
+
+static void
+ngx_http_mcds_purge_body_handler(ngx_http_request_t *r)
+{
+    ngx_int_t  rc;
+    ngx_str_t  body;
+
+    rc = ngx_http_mcds_purge_body(r, &body);
+
+    rc = (rc == NGX_OK)
+         ? ngx_http_mcds_purge_run(r, &body)
+         : ngx_http_mcds_json_problem(r, NGX_HTTP_BAD_REQUEST,
+                                      "the body is too long");
+
+    if (rc != NGX_DONE) {
+        ngx_http_finalize_request(r, rc);
+    }
+}
+
+
+/* NGX_DECLINED: it is longer than client_body_buffer_size */
+
+static ngx_int_t
+ngx_http_mcds_purge_body(ngx_http_request_t *r, ngx_str_t *body)
+{
+    ngx_buf_t    *b;
+    ngx_chain_t  *cl;
+
+    ngx_str_null(body);
+
+    if (r->request_body == NULL) {
+        return NGX_OK;
+    }
+
+    for (cl = r->request_body->bufs; cl; cl = cl->next) {
+        b = cl->buf;
+
+        if (b->in_file || (body->len && b->last != b->pos)) {
+            return NGX_DECLINED;
+        }
+
+        if (b->last != b->pos) {
+            body->data = b->pos;
+            body->len = b->last - b->pos;
+        }
+    }
+
+    return NGX_OK;
+}
+
+
+/* NGX_DONE: answers are to come */
+
+static ngx_int_t
+ngx_http_mcds_purge_run(ngx_http_request_t *r, ngx_str_t *body)
+{
+    char                      *problem;
+    ngx_uint_t                 i, how;
+    ngx_array_t                list;
+    ngx_http_mcds_purged_t    *purged;
+    ngx_http_mcds_purging_t   *purging;
+    ngx_http_mcds_loc_conf_t  *mlcf;
+
+    mlcf = ngx_http_get_module_loc_conf(r, ngx_http_mcds_module);
+
+    if (ngx_array_init(&list, r->pool, 4, sizeof(ngx_http_mcds_purged_t))
+        != NGX_OK)
+    {
+        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+    }
+
+    how = mlcf->purge->how;
+
+    problem = ngx_http_mcds_purge_args(r, &r->args, &list, &how);
+
+    if (problem == NULL && body->len) {
+        problem = ngx_http_mcds_purge_args(r, body, &list, &how);
+    }
+
+    if (problem == NULL && list.nelts == 0) {
+        problem = "say what to purge: key=, tag=, host= or all";
+    }
+
+    if (problem == NGX_CONF_ERROR) {
+        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+    }
+
+    if (problem) {
+        return ngx_http_mcds_json_problem(r, NGX_HTTP_BAD_REQUEST, problem);
+    }
+
+    purging = ngx_http_mcds_purging_create(r, how, list.nelts);
+    if (purging == NULL) {
+        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+    }
+
+    purged = list.elts;
+
+    for (i = 0; i < list.nelts; i++) {
+        purging->purged[i] = purged[i];
+        purging->purged[i].purging = purging;
+    }
+
+    ngx_http_mcds_purging_start(r, purging);
+
+    if (purging->waiting == 0) {
+        return ngx_http_mcds_purge_send(r, purging);
+    }
+
+    r->write_event_handler = ngx_http_request_empty_handler;
+
+    return NGX_DONE;
+}
+
+
+/* NULL, NGX_CONF_ERROR when out of memory, or what the client did wrong */
+
+static char *
+ngx_http_mcds_purge_args(ngx_http_request_t *r, ngx_str_t *args,
+    ngx_array_t *list, ngx_uint_t *how)
+{
+    char       *problem;
+    u_char     *p, *last, *end, *equals;
+    ngx_str_t   name, value;
+
+    p = args->data;
+    last = p + args->len;
+
+    for ( /* void */ ; p < last; p = end + 1) {
+
+        end = ngx_strlchr(p, last, '&');
+
+        if (end == NULL) {
+            end = last;
+        }
+
+        if (end == p) {
+            continue;
+        }
+
+        equals = ngx_strlchr(p, end, '=');
+
+        name.data = p;
+        name.len = (equals ? equals : end) - p;
+
+        value.data = equals ? equals + 1 : end;
+        value.len = end - value.data;
+
+        switch (ngx_http_mcds_purge_decode(r, &value, &value)) {
+
+        case NGX_OK:
+            break;
+
+        case NGX_DECLINED:
+            return "an argument is not well encoded";
+
+        default:
+            return NGX_CONF_ERROR;
+        }
+
+        problem = ngx_http_mcds_purge_arg(r, &name, &value, list, how);
+        if (problem) {
+            return problem;
+        }
+    }
+
+    return NULL;
+}
+
+
+static char *
+ngx_http_mcds_purge_arg(ngx_http_request_t *r, ngx_str_t *name,
+    ngx_str_t *value, ngx_array_t *list, ngx_uint_t *how)
+{
+    ngx_str_t               *s;
+    ngx_uint_t               what;
+    ngx_http_mcds_purged_t  *purged;
+
+    if (name->len == 4 && ngx_strncmp(name->data, "mode", 4) == 0) {
+
+        if (value->len == 10
+            && ngx_strncmp(value->data, "invalidate", 10) == 0)
+        {
+            *how = NGX_MCDS_PURGE_INVALIDATE;
+            return NULL;
+        }
+
+        if (value->len == 6 && ngx_strncmp(value->data, "delete", 6) == 0) {
+            *how = NGX_MCDS_PURGE_DELETE;
+            return NULL;
+        }
+
+        return "mode must be invalidate or delete";
+    }
+
+    for (what = 0; what <= NGX_HTTP_MCDS_PURGE_ALL; what++) {
+        s = &ngx_http_mcds_purge_names[what];
+
+        if (s->len == name->len
+            && ngx_strncmp(s->data, name->data, s->len) == 0)
+        {
+            break;
+        }
+    }
+
+    switch (what) {
+
+    case NGX_HTTP_MCDS_PURGE_KEY:
+
+        if (value->len == 0) {
+            return "a key is empty";
+        }
+
+        break;
+
+    case NGX_HTTP_MCDS_PURGE_TAG:
+
+        if (ngx_mcds_tag_check(value) != NGX_OK) {
+            return "a tag is empty, too long, or has blanks or commas";
+        }
+
+        break;
+
+    case NGX_HTTP_MCDS_PURGE_HOST:
+
+        if (ngx_mcds_tag_check(value) != NGX_OK) {
+            return "a host is empty, too long, or has blanks or commas";
+        }
+
+        ngx_strlow(value->data, value->data, value->len);
+        break;
+
+    case NGX_HTTP_MCDS_PURGE_ALL:
+        value->len = 0;
+        break;
+
+    default:
+        return "there is an argument that is not key, tag, host, all or mode";
+    }
+
+    if (list->nelts == NGX_HTTP_MCDS_MAX_PURGES) {
+        return "that is too much for one request";
+    }
+
+    purged = ngx_array_push(list);
+    if (purged == NULL) {
+        return NGX_CONF_ERROR;
+    }
+
+    ngx_memzero(purged, sizeof(ngx_http_mcds_purged_t));
+
+    purged->what = what;
+    purged->text = *value;
+
+    return NULL;
+}
+
+
+/* as forms are encoded: %XX, and "+" for a space */
+
+static ngx_int_t
+ngx_http_mcds_purge_decode(ngx_http_request_t *r, ngx_str_t *to,
+    ngx_str_t *from)
+{
+    u_char     *p, *last, *d;
+    ngx_int_t   ch;
+
+    p = from->data;
+    last = p + from->len;
+
+    d = ngx_pnalloc(r->pool, from->len + 1);
+    if (d == NULL) {
+        return NGX_ERROR;
+    }
+
+    to->data = d;
+
+    for ( /* void */ ; p < last; p++) {
+
+        if (*p == '+') {
+            *d++ = ' ';
+            continue;
+        }
+
+        if (*p != '%') {
+            *d++ = *p;
+            continue;
+        }
+
+        if (last - p < 3) {
+            return NGX_DECLINED;
+        }
+
+        ch = ngx_hextoi(p + 1, 2);
+        if (ch == NGX_ERROR) {
+            return NGX_DECLINED;
+        }
+
+        *d++ = (u_char) ch;
+        p += 2;
+    }
+
+    to->len = d - to->data;
+
+    return NGX_OK;
+}
+
+
+static void
+ngx_http_mcds_purge_resume_handler(ngx_event_t *ev)
+{
+    ngx_connection_t         *c;
+    ngx_http_request_t       *r;
+    ngx_http_mcds_purging_t  *purging;
+
+    purging = ev->data;
+    r = purging->request;
+    c = r->connection;
+
+    ngx_http_set_log_request(c->log, r);
+
+    ngx_http_finalize_request(r, ngx_http_mcds_purge_send(r, purging));
+    ngx_http_run_posted_requests(c);
+}
+
+
+static ngx_int_t
+ngx_http_mcds_purge_send(ngx_http_request_t *r,
+    ngx_http_mcds_purging_t *purging)
+{
+    ngx_uint_t  i;
+
+    if (purging->n == 0) {
+        return ngx_http_mcds_json_problem(r, NGX_HTTP_BAD_REQUEST,
+                                          "this request has no page");
+    }
+
+    if (purging->rc != NGX_MCDS_OK) {
+        ngx_log_error(NGX_LOG_ERR, r->connection->log, 0,
+                      "purge failed: %s", ngx_mcds_strerror(purging->rc));
+
+        return ngx_http_mcds_json_problem(r, NGX_HTTP_SERVICE_UNAVAILABLE,
+                                          "memcached has not answered for all "
+                                          "of it");
+    }
+
+    for (i = 0; i < purging->n; i++) {
+        if (purging->purged[i].found) {
+            return ngx_http_mcds_purge_json(r, purging);
+        }
+    }
+
+    return ngx_http_mcds_json_problem(r, NGX_HTTP_NOT_FOUND,
+                                      "there is no such page");
+}
+
+
+static ngx_int_t
+ngx_http_mcds_purge_json(ngx_http_request_t *r,
+    ngx_http_mcds_purging_t *purging)
+{
+    u_char                  *p;
+    size_t                   size;
+    ngx_str_t                text;
+    ngx_uint_t               i;
+    ngx_http_mcds_purged_t  *purged;
+
+    size = sizeof("{\"mode\":\"invalidate\",\"refresh\":false,\"purged\":[]}"
+                  CRLF);
+
+    for (i = 0; i < purging->n; i++) {
+        size += sizeof("{\"host\":\"\",\"found\":false},")
+                + ngx_http_mcds_json_string(NULL, &purging->purged[i].text);
+    }
+
+    p = ngx_pnalloc(r->pool, size);
+    if (p == NULL) {
+        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+    }
+
+    text.data = p;
+
+    p = ngx_sprintf(p, "{\"mode\":\"%s\"",
+                    (purging->how == NGX_MCDS_PURGE_DELETE) ? "delete"
+                                                            : "invalidate");
+
+    if (purging->ctx) {
+        p = ngx_sprintf(p, ",\"refresh\":%s",
+                        purging->refresh ? "true" : "false");
+    }
+
+    p = ngx_sprintf(p, ",\"purged\":[");
+
+    for (i = 0; i < purging->n; i++) {
+        purged = &purging->purged[i];
+
+        if (purged->what == NGX_HTTP_MCDS_PURGE_ALL) {
+            p = ngx_sprintf(p, "{\"all\":true},");
+            continue;
+        }
+
+        p = ngx_sprintf(p, "{\"%V\":\"",
+                        &ngx_http_mcds_purge_names[purged->what]);
+        p = (u_char *) ngx_http_mcds_json_string(p, &purged->text);
+        *p++ = '"';
+
+        if (purged->what == NGX_HTTP_MCDS_PURGE_KEY) {
+            p = ngx_sprintf(p, ",\"found\":%s",
+                            purged->found ? "true" : "false");
+        }
+
+        *p++ = '}';
+        *p++ = ',';
+    }
+
+    p--;
+
+    p = ngx_sprintf(p, "]}" CRLF);
+
+    text.len = p - text.data;
+
+    return ngx_http_mcds_json_send(r, &text);
+}

@@ -1,0 +1,260 @@
+
+/*
+ * Copyright (C) mcds authors
+ *
+ * mcds_cache_tag: the tags of pages, and what has become of those who have
+ * some.
+ */
+
+
+#include <ngx_config.h>
+#include <ngx_core.h>
+#include <ngx_http.h>
+#include "ngx_http_mcds_module.h"
+#include "ngx_mcds_tag.h"
+
+
+static void ngx_http_mcds_tags_handler(void *data);
+static ngx_int_t ngx_http_mcds_tags_list(ngx_http_request_t *r,
+    ngx_str_t *list);
+
+
+char *
+ngx_http_mcds_cache_tag(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
+{
+    ngx_http_mcds_loc_conf_t *mlcf = conf;
+
+    ngx_str_t                         *value;
+    ngx_uint_t                         i;
+    ngx_http_complex_value_t          *cv;
+    ngx_http_compile_complex_value_t   ccv;
+
+    value = cf->args->elts;
+
+    if (cf->args->nelts == 2
+        && value[1].len == 3 && ngx_strncmp(value[1].data, "off", 3) == 0)
+    {
+        if (mlcf->tags != NGX_CONF_UNSET_PTR) {
+            return "is \"off\" beside tags";
+        }
+
+        mlcf->tags = NULL;
+
+        return NGX_CONF_OK;
+    }
+
+    if (mlcf->tags == NULL) {
+        return "is \"off\" beside tags";
+    }
+
+    if (mlcf->tags == NGX_CONF_UNSET_PTR) {
+        mlcf->tags = ngx_array_create(cf->pool, 2,
+                                      sizeof(ngx_http_complex_value_t));
+        if (mlcf->tags == NULL) {
+            return NGX_CONF_ERROR;
+        }
+    }
+
+    for (i = 1; i < cf->args->nelts; i++) {
+
+        if (cf->args->nelts == 2
+            && value[1].len == 2 && ngx_strncmp(value[1].data, "on", 2) == 0)
+        {
+            /* no tag but that of the host, and of all */
+
+            break;
+        }
+
+        cv = ngx_array_push(mlcf->tags);
+        if (cv == NULL) {
+            return NGX_CONF_ERROR;
+        }
+
+        ngx_memzero(&ccv, sizeof(ngx_http_compile_complex_value_t));
+
+        ccv.cf = cf;
+        ccv.value = &value[i];
+        ccv.complex_value = cv;
+
+        if (ngx_http_compile_complex_value(&ccv) != NGX_OK) {
+            return NGX_CONF_ERROR;
+        }
+    }
+
+    return NGX_CONF_OK;
+}
+
+
+/* "all", and the host, if it has a name that can be one */
+
+static ngx_int_t
+ngx_http_mcds_tags_list(ngx_http_request_t *r, ngx_str_t *list)
+{
+    list->data = ngx_pnalloc(r->pool, NGX_MCDS_TAGS_LEN);
+    if (list->data == NULL) {
+        return NGX_ERROR;
+    }
+
+    ngx_memcpy(list->data, "all", 3);
+    list->len = 3;
+
+    return ngx_mcds_tags_add(list, "host:", &r->headers_in.server);
+}
+
+
+ngx_int_t
+ngx_http_mcds_tags_start(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
+    ngx_http_mcds_loc_conf_t *mlcf)
+{
+    ngx_str_t  list;
+
+    ngx_mcds_tags_remembered(&ctx->key, &list);
+
+    if (list.len == 0
+        && ngx_http_mcds_tags_list(r, &list) == NGX_ERROR)
+    {
+        return NGX_ERROR;
+    }
+
+    ctx->tags = ngx_mcds_tags_create(mlcf->cache_pool, &list,
+                                     ngx_http_mcds_now(),
+                                     ngx_http_mcds_tags_handler, ctx);
+    if (ctx->tags == NULL) {
+        return NGX_ERROR;
+    }
+
+    ctx->waiting++;
+
+    return NGX_OK;
+}
+
+
+static void
+ngx_http_mcds_tags_handler(void *data)
+{
+    ngx_http_mcds_ctx_t *ctx = data;
+
+    /* the first of them counts: the origin has not been asked then */
+
+    if (ctx->purges == 0) {
+        ctx->purges = ngx_mcds_tags_counter(ctx->tags);
+    }
+
+    ngx_http_mcds_wake(ctx);
+}
+
+
+ngx_int_t
+ngx_http_mcds_tags_judge(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
+    ngx_http_mcds_loc_conf_t *mlcf, ngx_uint_t *verdict)
+{
+    uint64_t   counter;
+    ngx_str_t  list;
+
+    *verdict = NGX_MCDS_TAGS_VALID;
+
+    if (ngx_mcds_tags_get(&ctx->copy->entry, &counter, &list) != NGX_OK) {
+        return NGX_OK;
+    }
+
+    ngx_mcds_tags_remember(&ctx->key, &list);
+
+    if (ctx->tags == NULL) {
+        ctx->tags = ngx_mcds_tags_create(mlcf->cache_pool, &list,
+                                         ngx_http_mcds_now(),
+                                         ngx_http_mcds_tags_handler, ctx);
+        if (ctx->tags == NULL) {
+            return NGX_ERROR;
+        }
+
+        ctx->waiting++;
+        return NGX_AGAIN;
+    }
+
+    *verdict = ngx_mcds_tags_verdict(ctx->tags, counter, &list);
+
+    if (*verdict != NGX_MCDS_TAGS_ASK) {
+        return NGX_OK;
+    }
+
+    if (ngx_mcds_tags_ask(ctx->tags, &list) != NGX_OK) {
+        return NGX_ERROR;
+    }
+
+    ctx->waiting++;
+
+    return NGX_AGAIN;
+}
+
+
+ngx_int_t
+ngx_http_mcds_tags_store(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
+    ngx_http_mcds_loc_conf_t *mlcf, ngx_str_t *ext)
+{
+    ngx_int_t                  rc;
+    ngx_str_t                  list, text;
+    ngx_uint_t                 i;
+    ngx_http_complex_value_t  *cv;
+
+    if (mlcf->tags == NULL) {
+        return NGX_OK;
+    }
+
+    rc = ngx_http_mcds_tags_list(r, &list);
+
+    if (rc != NGX_OK) {
+        return rc;
+    }
+
+    cv = mlcf->tags->elts;
+
+    for (i = 0; i < mlcf->tags->nelts; i++) {
+
+        if (ngx_http_complex_value(r, &cv[i], &text) != NGX_OK) {
+            return NGX_ERROR;
+        }
+
+        if (ngx_mcds_tags_add(&list, "tag:", &text) != NGX_OK) {
+            return NGX_DECLINED;
+        }
+    }
+
+    ext->data = ngx_pnalloc(r->pool, list.len + NGX_MCDS_TAGS_EXT);
+    if (ext->data == NULL) {
+        return NGX_ERROR;
+    }
+
+    ext->len = ngx_mcds_tags_put(ext->data, ctx->purges, &list) - ext->data;
+
+    return NGX_OK;
+}
+
+
+ngx_int_t
+ngx_http_mcds_tags_renew(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
+    ngx_mcds_entry_t *entry)
+{
+    u_char     *p;
+    uint64_t    counter;
+    ngx_str_t   list;
+
+    entry->flags &= ~NGX_MCDS_ENTRY_INVALID;
+
+    if (ngx_mcds_tags_get(entry, &counter, &list) != NGX_OK) {
+        return NGX_OK;
+    }
+
+    p = ngx_pnalloc(r->pool, entry->ext.len);
+    if (p == NULL) {
+        return NGX_ERROR;
+    }
+
+    ngx_memcpy(p, entry->ext.data, entry->ext.len);
+
+    (void) ngx_mcds_tags_put(p + (list.data - entry->ext.data)
+                             - NGX_MCDS_TAGS_EXT, ctx->purges, &list);
+
+    entry->ext.data = p;
+
+    return NGX_OK;
+}

@@ -1,0 +1,105 @@
+#!/usr/bin/perl
+
+# Copyright (C) mcds authors
+
+# mcds_cache_dry_run: pages are looked up and stored, nobody waits, and every
+# client gets what the origin says; the status tells what would have been.
+# mcds_cache_uncacheable: how long a mark stays.
+
+use warnings;
+use strict;
+
+use Test::More;
+
+use FindBin;
+use lib "$FindBin::Bin/lib";
+use Test::Mcds;
+use Test::Mcds::Entry;
+
+my $t = Test::Mcds->new();
+
+my $m = $t->memcached('m');
+my $o = $t->origin('o', { headers => ['Cache-Control' => 'max-age=60',
+    ETag => '"e"'], body => 'answer %k' });
+
+my $h = $t->nginx('h', <<'EOT');
+%%GLOBALS%%
+worker_processes 1;
+events { }
+http {
+    %%HTTP%%
+    mcds_pool main { server 127.0.0.1:%%PORT_m%%; }
+    add_header X-Cache $mcds_cache_status always;
+    mcds_cache on;
+    mcds_cache_dry_run on;
+    mcds_cache_uncacheable 3s;
+    server {
+        listen 127.0.0.1:%%PORT%%;
+        location / {
+            mcds_cache_revalidate on;
+            proxy_pass http://127.0.0.1:%%PORT_o%%;
+        }
+        location /pages {
+            mcds_cache_dry_run off;
+            mcds_cache_key "http://$host/$arg_of";
+            proxy_pass http://127.0.0.1:%%PORT_o%%;
+        }
+    }
+}
+EOT
+
+sub key { 'http://localhost' . shift }
+sub status { join ' ', $_[0]->header('X-Cache') // 'none', $_[0]->body() }
+
+is(status($h->get('/a')), 'MISS answer 1', 'the first is a miss');
+ok(page_wait($m, key('/a')), 'and stored');
+is(status($h->get('/a')), 'HIT_DRY_RUN answer 2', 'a hit that is not served');
+is(status($h->get('/pages?of=a')), 'HIT answer 1', 'it is there');
+is($h->get('/a')->header('Age'), undef, 'no sign of a cache');
+
+# an old page is rebuilt by whom it would be shown to
+
+page_expire($m, key('/a'), 1000);
+is(status($h->get('/a')), 'STALE_DRY_RUN answer 4', 'stale');
+ok(wait_for(sub { page_decode(page_wait($m, key('/a')))->{body}
+    eq 'answer 4' }), 'its answer is stored');
+is($o->count('/a'), 4, 'nothing else was asked');
+
+page_expire($m, key('/a'), 61000);
+is(status($h->get('/a')), 'EXPIRED answer 5', 'expired');
+is(($o->requests('/a'))[4]->{headers}{'if-none-match'}, undef,
+    'the origin is not asked whether it is the same');
+
+page_wait($m, key('/a'));
+page_expire($m, key('/a'), 61000);
+$o->set('/a', { status => 500, body => 'error' });
+is($h->get('/a')->status(), 500, 'an error is shown');
+$o->set('/a', undef);
+
+# conditional requests and ranges are the client's
+
+my $r = $h->get('/r', headers => { Range => 'bytes=0-2' });
+is(($o->requests('/r'))[0]->{headers}{range} // ($o->requests('/r'))[1]
+    ->{headers}{range}, 'bytes=0-2', 'the origin gets the range');
+
+# nobody waits
+
+$o->hold_path('/w');
+my @p = map { start_get($h->port(), '/w') } 1 .. 3;
+ok($o->wait_requests(3, '/w'), 'all are at the origin');
+$o->release('/w');
+is_deeply([sort map { finish($_)->header('X-Cache') } @p],
+    [qw/ HIT_DRY_RUN HIT_DRY_RUN MISS /], 'two of them would have waited');
+
+# the mark
+
+$o->set('/m', { headers => ['Cache-Control' => 'no-store'] });
+$h->get('/m');
+ok(page_wait($m, key('/m')), 'a mark');
+is(page_decode($m->get(key('/m')))->{kind}, 1, 'it is one');
+cmp_ok($m->ttl(key('/m')), '<=', 3, 'and stays as long as told');
+
+like($t->conf_error(location => 'mcds_cache_uncacheable 0;'),
+    qr/"mcds_cache_uncacheable" directive must be 1s to 30d/, 'not at all');
+
+$t->done();

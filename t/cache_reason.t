@@ -1,0 +1,231 @@
+#!/usr/bin/perl
+
+# Copyright (C) mcds authors
+
+# $mcds_cache_reason, $mcds_cache_ttl, $mcds_cache_lock_wait and the header
+# Cache-Status of RFC 9211: one row for each way through the cache.
+
+use warnings;
+use strict;
+
+use Test::More;
+
+use FindBin;
+use lib "$FindBin::Bin/lib";
+use Test::Mcds;
+use Test::Mcds::Entry;
+
+my $t = Test::Mcds->new()->allow(qr/too large|still being built|not stored/,
+    qr/upstream|temporarily disabled|breaker/);
+
+my $m = $t->memcached('m');
+my $o = $t->origin('o', { headers => ['Cache-Control' => 'max-age=60'],
+    body => 'answer %k' });
+
+my $h = $t->nginx('h', <<'EOT');
+%%GLOBALS%%
+worker_processes 1;
+events { }
+http {
+    %%HTTP%%
+    mcds_pool main { server 127.0.0.1:%%PORT_m%%; }
+    mcds_pool nowhere { server 127.0.0.1:%%PORT_nowhere%%; }
+    mcds_use main;
+    add_header X-Cache $mcds_cache_status always;
+    add_header X-Reason $mcds_cache_reason always;
+    add_header X-TTL $mcds_cache_ttl always;
+    add_header X-Wait $mcds_cache_lock_wait always;
+    log_format way '$request_uri $mcds_cache_status $mcds_cache_reason';
+    access_log %%DIR%%/way.log way;
+    mcds_cache on;
+    mcds_cache_status_header on;
+    mcds_cache_session_cookies sid;
+    mcds_cache_bypass $arg_bypass;
+    mcds_no_cache $arg_nocache;
+    mcds_cache_max_size 100k;
+    mcds_cache_purge method=PURGE;
+    server {
+        listen 127.0.0.1:%%PORT%%;
+        location / { proxy_pass http://127.0.0.1:%%PORT_o%%; }
+        location /valid {
+            mcds_cache_valid 200 404 1m;
+            mcds_cache_revalidate on;
+            proxy_pass http://127.0.0.1:%%PORT_o%%;
+        }
+        location /nokey {
+            mcds_cache_key $arg_none;
+            proxy_pass http://127.0.0.1:%%PORT_o%%;
+        }
+        location /down {
+            mcds_cache nowhere;
+            proxy_pass http://127.0.0.1:%%PORT_o%%;
+        }
+        location /short {
+            mcds_cache_lock_timeout 100ms;
+            mcds_cache_wait 100ms;
+            proxy_pass http://127.0.0.1:%%PORT_o%%;
+        }
+        location /tags {
+            mcds_cache_tag $upstream_http_x_tags;
+            proxy_pass http://127.0.0.1:%%PORT_o%%;
+        }
+        location /quiet {
+            mcds_cache_status_header off;
+            proxy_pass http://127.0.0.1:%%PORT_o%%;
+        }
+        location /off {
+            mcds_cache off;
+            proxy_pass http://127.0.0.1:%%PORT_o%%;
+        }
+    }
+}
+EOT
+
+sub key { 'http://localhost' . shift }
+sub cc { return { headers => ['Cache-Control' => @_] } }
+
+# what is done before; the request; status, reason, Cache-Status
+
+my $fill = sub { $h->get($_[0]); page_wait($m, key($_[0])) or die $_[0] };
+
+sub expired {
+    my ($ms, %more) = @_;
+    return sub { $fill->($_[0]); page_expire($m, key($_[0]), $ms, %more) };
+}
+
+sub answers { my %o = @_; return sub { $o->set($_[0], { %o }) } }
+
+my @rows = (
+    ['absent', undef, {}, 'MISS', 'absent',
+        'fwd=uri-miss; fwd-status=200; stored; ttl=60; detail=absent'],
+    ['fresh', $fill, {}, 'HIT', 'fresh', 'hit; ttl=59; detail=fresh'],
+    ['refresh', expired(1500), {}, 'STALE', 'stale',
+        'hit; ttl=-2; detail=stale'],
+    ['rebuild', expired(61500), {}, 'EXPIRED', 'stale',
+        'fwd=stale; fwd-status=200; stored; ttl=60; detail=stale'],
+    ['unusable', expired(1500, flags => 2), {}, 'EXPIRED', 'stale',
+        'fwd=stale; fwd-status=200; stored; ttl=60; detail=stale'],
+    ['purged', sub { $fill->($_[0]); $h->get($_[0], method => 'PURGE') }, {},
+        'STALE', 'purged', 'hit; ttl=-1; detail=purged'],
+    ['deleted', sub { $m->set(key($_[0]), page_encode(key => key($_[0]),
+        kind => 3, status => 0)) }, {}, 'MISS', 'purged',
+        'fwd=uri-miss; fwd-status=200; stored; ttl=60; detail=purged'],
+    ['marked', sub { $m->set(key($_[0]), page_encode(key => key($_[0]),
+        kind => 1, status => 0)) }, {}, 'MISS', 'uncacheable',
+        'fwd=uri-miss; fwd-status=200; stored; ttl=60; detail=uncacheable'],
+
+    ['session', undef, { headers => { Cookie => 'sid=1' } }, 'BYPASS',
+        'session', 'fwd=bypass; fwd-status=200; detail=session'],
+    ['bypass?bypass=1', undef, {}, 'BYPASS', 'bypass',
+        'fwd=bypass; fwd-status=200; stored; ttl=60; detail=bypass'],
+    ['nokey', undef, {}, 'BYPASS', 'key',
+        'fwd=bypass; fwd-status=200; detail=key'],
+    ['private', sub { $m->set(key($_[0]), page_encode(key => key($_[0]))) },
+        { headers => { Authorization => 'x' } }, 'BYPASS', 'authorization',
+        'fwd=bypass; fwd-status=200; detail=authorization'],
+    ['method', undef, { method => 'DELETE' }, undef, 'method',
+        'fwd=method; fwd-status=200; detail=method'],
+    ['body', undef, { method => 'GET', body => 'x' }, undef, 'body',
+        'fwd=bypass; fwd-status=200; detail=body'],
+    ['down', undef, {}, 'MISS', 'memcached',
+        'fwd=uri-miss; fwd-status=200; stored; ttl=60; detail=memcached'],
+
+    (map { [$_->[0], answers(@$_[2 .. $#$_]), {}, 'MISS', $_->[1],
+        'fwd=uri-miss; fwd-status=' . ({ @$_[2 .. $#$_] }->{status} // 200)
+        . "; detail=$_->[1]"] }
+        ['no-store', 'no-store', %{ cc('no-store') }],
+        ['no-cache', 'no-cache', %{ cc('no-cache') }],
+        ['private2', 'private', %{ cc('private') }],
+        ['cookie', 'set-cookie', headers => ['Set-Cookie' => 'a=b']],
+        ['no-life', 'no-lifetime', headers => []],
+        ['old', 'expired', %{ cc('max-age=0') }],
+        ['500', 'status', status => 500],
+        ['malformed', 'malformed', %{ cc('max-age = 1') }],
+        ['large', 'size', body => 'x' x 200000],
+        ['tags/many', 'tags', headers => ['Cache-Control' => 'max-age=60',
+            'X-Tags' => join ',', 1 .. 200]],
+    ),
+    ['rule?nocache=1', undef, {}, 'MISS', 'rule',
+        'fwd=uri-miss; fwd-status=200; detail=rule'],
+    ['authorization', undef, { headers => { Authorization => 'x' } }, 'MISS',
+        'authorization', 'fwd=uri-miss; fwd-status=200; detail=authorization'],
+
+    ['valid/304', sub { $o->set($_[0], { headers => [ETag => '"a"'] });
+        expired(61500)->($_[0]); $o->set($_[0], { status => 304, body => '',
+        headers => [ETag => '"a"'] }) }, {}, 'REVALIDATED', 'unchanged',
+        'fwd=stale; fwd-status=304; stored; ttl=60; detail=unchanged'],
+    ['error', sub { expired(61500)->($_[0]); $o->set($_[0],
+        { status => 500 }) }, {}, 'STALE', 'error',
+        'fwd=stale; fwd-status=500; ttl=-62; detail=error'],
+
+    ['quiet', undef, {}, 'MISS', 'absent', undef],
+    ['off', undef, {}, undef, undef, undef],
+);
+
+for (@rows) {
+    my ($uri, $before, $args, $status, $reason, $header) = @$_;
+
+    $uri = "/$uri";
+    $before->($uri) if $before;
+
+    my $r = $h->get($uri, %$args);
+    is($r->header('X-Cache'), $status, "$uri: status");
+    is($r->header('X-Reason'), $reason, "$uri: reason");
+
+    # a second may have passed
+
+    my $got = $r->header('Cache-Status') // '';
+    my ($ttl) = ($header // '') =~ /ttl=(-?\d+)/;
+    $got =~ s/ttl=@{[$ttl - 1]}\b/ttl=$ttl/ if defined $ttl;
+    is($got, defined $header ? "mcds; $header" : '', "$uri: Cache-Status");
+    like($r->header('X-TTL') // '', defined $ttl
+        ? qr/^(?:$ttl|@{[$ttl - 1]})$/ : qr/^(?:|60|59)$/, "$uri: ttl");
+    $o->set($uri, undef);
+}
+
+# who waits
+
+$o->hold_path('/wait');
+my @p = map { start_get($h->port(), '/wait') } 1, 2;
+$o->wait_requests(1, '/wait');
+select undef, undef, undef, 0.1;
+$o->release('/wait');
+my @r = sort { $b->header('X-Cache') cmp $a->header('X-Cache') }
+    map { finish($_) } @p;
+is($r[1]->header('X-Reason'), 'built', 'waited for: reason');
+like($r[1]->header('Cache-Status'),
+    qr/^mcds; fwd=uri-miss; collapsed; ttl=(?:60|59); detail=built$/,
+    'waited for: Cache-Status');
+cmp_ok($r[1]->header('X-Wait'), '>=', 0.05, 'waited for: how long');
+cmp_ok($r[1]->header('X-Wait'), '<', 10, 'waited for: no longer');
+like($r[0]->header('X-Wait'), qr/^\d+\.\d{3}$/, 'who built has asked');
+
+$o->hold_path('/short');
+my $p = start_get($h->port(), '/short');
+$o->wait_requests(1, '/short');
+my $r = $h->get('/short');
+is($r->status(), 503, 'waited in vain');
+is($r->header('X-Reason'), 'timeout', 'waited in vain: reason');
+is($r->header('Cache-Status'), 'mcds; detail=timeout',
+    'waited in vain: Cache-Status');
+$o->release('/short');
+finish($p);
+
+# an answer that is cut short
+
+$o->set('/cut', { headers => ['Cache-Control' => 'max-age=60'],
+    body => 'x' x 1000, truncate => 500 });
+$h->get('/cut');
+ok(wait_for(sub { $t->read_file('h/way.log') =~ m{^/cut MISS truncated$}m }),
+    'cut short: in the access log') or diag($t->read_file('h/way.log'));
+
+# what the origin says of itself stays
+
+$o->set('/chain', { headers => ['Cache-Control' => 'max-age=60',
+    'Cache-Status' => 'origin; hit'] });
+$h->get('/chain');
+page_wait($m, key('/chain'));
+is_deeply([map { s/ttl=\d+/ttl/r } $h->get('/chain')->all('Cache-Status')],
+    ['origin; hit', 'mcds; hit; ttl; detail=fresh'], 'a chain of caches');
+
+$t->done();

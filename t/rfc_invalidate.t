@@ -1,0 +1,290 @@
+#!/usr/bin/perl
+
+# Copyright (C) mcds authors
+
+# RFC 9111, 4.4: an unsafe request that has succeeded takes away the page of
+# its URI, on all hosts, and those that Location and Content-Location of the
+# answer name on the same host.
+
+use warnings;
+use strict;
+
+use Test::More;
+
+use FindBin;
+use lib "$FindBin::Bin/lib";
+use Test::Mcds;
+use Test::Mcds::Entry;
+
+my $t = Test::Mcds->new();
+
+my $m = $t->memcached('m');
+my $f = $t->fake('f', sub {
+    my ($f, $c, $line) = @_;
+    return if $line !~ /^mg \S+ .*k/ || $f->mode ne 'hold';
+    return ($f->hold('mg'), $f->default($line));
+});
+
+# a POST and the like is answered as its arguments say
+
+my $o = $t->origin('o', sub {
+    my ($o, $q) = @_;
+
+    return { headers => ['Cache-Control' => 'max-age=600'],
+        body => "answer $q->{n}" } if $q->{method} eq 'GET';
+
+    my %h = map { split /=/, $_, 2 } split /;/, $q->{headers}{'x-answer'} // '';
+    my $status = delete $h{status} // 200;
+    my $body = 'done' x (delete $h{times} // 1);
+
+    return { status => $status, headers => [%h], body => $body };
+});
+
+my $conf = <<'EOT';
+%%GLOBALS%%
+worker_processes 2;
+events { }
+http {
+    %%HTTP%%
+    mcds_pool main { server 127.0.0.1:%%PORT_m%%; }
+    mcds_pool held { server 127.0.0.1:%%PORT_f%%; timeout 20s; }
+    mcds_use main;
+    add_header X-Cache $mcds_cache_status always;
+    mcds_cache on;
+    server {
+        listen 127.0.0.1:%%PORT%%;
+        error_page 418 = @elsewhere;
+        location / {
+            proxy_redirect off;
+            proxy_pass http://127.0.0.1:%%PORT_o%%;
+        }
+        location /off/ {
+            mcds_cache_invalidate off;
+            proxy_pass http://127.0.0.1:%%PORT_o%%;
+        }
+        location /login/ {
+            mcds_cache_session_cookies sid;
+            proxy_pass http://127.0.0.1:%%PORT_o%%;
+        }
+        location /key/ {
+            mcds_cache_key $host$uri|$arg_a|$request_uri;
+            proxy_redirect off;
+            proxy_pass http://127.0.0.1:%%PORT_o%%;
+        }
+        location /page/ {
+            error_page 500 =200 /sorry;
+            proxy_intercept_errors on;
+            proxy_pass http://127.0.0.1:%%PORT_o%%;
+        }
+        location /held/ {
+            mcds_use held;
+            proxy_pass http://127.0.0.1:%%PORT_o%%;
+        }
+        location /held/unbuffered/ {
+            mcds_use held;
+            proxy_buffering off;
+            proxy_pass http://127.0.0.1:%%PORT_o%%;
+        }
+        location /held/own/ {
+            mcds_use held;
+            mcds_return 201 done;
+        }
+        location /held/empty/ {
+            mcds_use held;
+            mcds_return 204;
+        }
+        location = /sorry { return 200 sorry; }
+        location @elsewhere { proxy_pass http://127.0.0.1:%%PORT_o%%; }
+        location /missing/ { return 418; }
+    }
+}
+EOT
+
+my @hosts = map { $t->nginx($_, $conf) } 'a', 'b';
+
+# the default key has the Host header, which is the same for both here
+
+sub get {
+    my ($host, $uri) = @_;
+    return $host->get($uri, host => 'site:81');
+}
+
+sub key { "http://site:81" . shift }
+
+sub fill {
+    my ($uri, $key) = @_;
+
+    get($hosts[0], $uri);
+    page_wait($m, $key // key($uri)) or die "$uri is not stored\n";
+}
+
+# whether the page of $uri is gone for both hosts after a request
+
+sub gone {
+    my ($uri, $method, $target, $answer, %o) = @_;
+
+    fill($uri, $o{key});
+
+    my $r = $hosts[0]->get($target // $uri, method => $method, body => 'x',
+        host => 'site:81', headers => { $answer ? ('X-Answer' => $answer) : (),
+        %{$o{headers} // {}} });
+
+    my $status = get($hosts[1], $uri)->header('X-Cache');
+
+    return $status eq 'MISS' ? 1 : $status eq 'HIT' ? 0 : $status;
+}
+
+# methods
+
+is(gone("/m/$_", $_), 1, "$_: gone") for qw/ POST PUT DELETE PATCH MKCOL
+    BREW /;
+is(gone("/m/$_", $_), 0, "$_: stays") for qw/ OPTIONS /;
+fill('/m/head');
+$hosts[0]->get('/m/head', method => 'HEAD', host => 'site:81');
+is(get($hosts[1], '/m/head')->header('X-Cache'), 'HIT', 'HEAD: stays');
+
+# statuses
+
+is(gone("/s/$_", 'POST', undef, "status=$_"), 1, "$_: gone")
+    for 200, 201, 202, 204, 302, 303, 304;
+is(gone("/s/$_", 'POST', undef, "status=$_"), 0, "$_: stays")
+    for 400, 403, 404, 409, 500, 502, 503;
+is(gone('/page/a', 'POST', undef, 'status=500'), 0,
+    'an error with a page of its own: stays');
+is(gone('/page/b', 'POST'), 1, 'no error there: gone');
+is(gone('/missing/a', 'POST'), 0, 'what an error_page answers: stays');
+
+# the very page
+
+fill('/t/one');
+fill('/t/one?a');
+is(gone('/t/other', 'POST', '/t/one?a'), 0, 'another page stays');
+is(get($hosts[1], '/t/one')->header('X-Cache'), 'HIT', 'that without ?a, too');
+is(get($hosts[1], '/t/one?a')->header('X-Cache'), 'MISS', 'that one is gone');
+
+# what the answer names
+
+my @named = (
+    ['/l/1', 'Location=/l/1', 1, 'Location'],
+    ['/l/2', 'Content-Location=/l/2', 1, 'Content-Location'],
+    ['/l/3', 'Location=http://site:81/l/3', 1, 'with the host'],
+    ['/l/4', 'Location=//site:81/l/4', 1, 'without the scheme'],
+    ['/l/5?b=c', 'Location=/l/5?b=c', 1, 'with arguments'],
+    ['/l/6', 'Location=/l/6#there', 1, 'with a fragment'],
+    ['/l/7', 'location=http://SITE:81/l/7', 1, 'in another case'],
+    ['/l/8', 'status=303;Location=/l/8', 1, 'of a redirect'],
+    ['/l/9', 'Location=http://other/l/9', 0, 'of another host'],
+    ['/l/a', 'Location=http://site:82/l/a', 0, 'of another port'],
+    ['/l/b', 'Location=https://site:81/l/b', 0, 'of another scheme'],
+    ['/l/c', 'Location=http://site:811/l/c', 0, 'of a longer port'],
+    ['/l/d', 'Location=http://site:81', 0, 'without a path'],
+    ['/l/e', 'status=500;Location=/l/e', 0, 'after an error'],
+    ['/l/f', 'Location=', 0, 'empty'],
+);
+
+for (@named) {
+    my ($uri, $answer, $gone, $name) = @$_;
+    is(gone($uri, 'POST', '/l/post', $answer), $gone, "$name: "
+        . ($gone ? 'gone' : 'stays'));
+}
+
+is(gone('/key/%41?a=1', 'POST', '/key/x', 'Location=/key/%41?a=1',
+    key => 'site/key/A|1|/key/%41?a=1'), 1, 'a key of variables: gone');
+is(gone('/key/x?a=1', 'POST', undef, undef, key => 'site/key/x|1|/key/x?a=1'),
+    1, 'a key of variables, its own: gone');
+
+# who may not see the page may take it away
+
+is(gone('/login/a', 'POST', undef, undef, headers => { Cookie => 'sid=1' }), 1,
+    'with a session: gone');
+is(gone('/off/a', 'POST'), 0, 'off: stays');
+
+# the client that has changed it sees the change, each time
+
+my $c = $hosts[0]->conn();
+my $old = 0;
+
+for (1 .. $t->size(100, 2000)) {
+    $c->get('/often', host => 'site:81');
+    $c->get('/often', host => 'site:81', method => 'POST', body => 'x');
+    my $n = $o->count();
+    $old++ if $c->get('/often', host => 'site:81')->header('X-Cache') ne 'MISS';
+}
+
+is($old, 0, 'at once');
+
+# an answer that was under way does not bring it back
+
+fill('/late');
+page_expire($m, key('/late'), 100_000);
+$o->hold_path('/late');
+my $p = start_get($hosts[0]->port(), '/late', host => 'site:81');
+$o->wait_requests(2, '/late');
+wait_for(sub { $o->held('/late') });
+my $q = start_get($hosts[1]->port(), '/late', host => 'site:81',
+    method => 'POST', body => 'x');
+$o->wait_requests(3, '/late');
+$o->let('/late', 2);
+finish($_) for $p, $q;
+$o->release('/late');
+wait_for(sub { !defined $m->get(key('/late') . ':lock') });
+isnt((page_decode($m->get(key('/late'))) // { kind => -1 })->{kind}, 0,
+    'a build that began before does not bring it back');
+
+# the answer waits until the page is gone
+
+my @ways = (['/held/a', 'done'], ['/held/b', 'done' x 100000, 'times=100000'],
+    ['/held/unbuffered/a', 'done'], ['/held/c', '', 'status=204'],
+    ['/held/unbuffered/b', 'done' x 100000, 'times=100000'],
+    ['/held/d', 'done', 'status=303;Location=/held/d2'],
+    ['/held/e', '', 'status=304'], ['/held/own/a', 'done'],
+    ['/held/empty/a', '']);
+
+for (@ways) {
+    my ($uri, $body, $answer) = @$_;
+    my $name = $answer ? "$uri, $answer" =~ s/;.*//r : $uri;
+
+    $f->tell('hold');
+    my $c = $hosts[0]->conn();
+    $c->request($uri, method => 'POST', body => 'x', host => 'site:81',
+        headers => { $answer ? ('X-Answer' => $answer) : () });
+    ok(wait_for(sub { $f->held('mg') }, 5), "$name: asked");
+    is($c->slurp(0.02), '', "$name: nothing is sent");
+    $f->release('mg');
+
+    if ($answer && $answer =~ /Location/) {
+        ok(wait_for(sub { $f->held('mg') }, 5), "$name: asked twice");
+        is($c->slurp(0.02), '', "$name: nothing is sent");
+        $f->release('mg');
+    }
+
+    $f->tell('');
+    my $r = $c->response();
+    ok($r->body eq $body, "$name: then the body");
+    is($c->get('/m/after', host => 'site:81')->status, 200,
+        "$name: the connection is used on");
+}
+
+# a client that leaves meanwhile
+
+$f->tell('hold');
+for my $how (qw/ close reset /) {
+    my $p = start_get($hosts[0]->port(), "/held/$how", method => 'POST',
+        body => 'x', host => 'site:81');
+    wait_for(sub { $f->held('mg') }, 5);
+    $p->$how();
+    $f->release('mg');
+}
+$f->tell('');
+is($hosts[0]->get('/held/x', host => 'site:81')->status, 200,
+    'a client that leaves is forgotten');
+
+# memcached does not answer: the client is not made to wait
+
+$m->stop();
+my $r = $hosts[0]->get('/m/x', method => 'POST', body => 'x',
+    host => 'site:81');
+is($r->body, 'done', 'memcached is down: the answer all the same');
+
+$t->allow(qr/mcds|memcached/);
+$t->done();
