@@ -272,8 +272,8 @@ ngx_mcds_table_memory_create(ngx_mcds_table_t *table, ngx_str_t *name,
 static uint32_t
 ngx_mcds_table_hash(ngx_mcds_table_t *table, ngx_str_t *name)
 {
-    return ngx_murmur_hash2(table->key.data, table->key.len) * 31
-           + ngx_murmur_hash2(name->data, name->len);
+    return ngx_crc32_long(table->key.data, table->key.len) * 31
+           + ngx_crc32_long(name->data, name->len);
 }
 
 

@@ -166,7 +166,7 @@ ngx_mcds_table_line(ngx_str_t *line, ngx_mcds_table_name_t *name)
 
     name->name.data = p;
     name->name.len = last - p;
-    name->hash = ngx_murmur_hash2(p, last - p);
+    name->hash = ngx_crc32_long(p, last - p);
 
     return NGX_OK;
 }

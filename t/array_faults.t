@@ -1,0 +1,235 @@
+#!/usr/bin/perl
+
+# Copyright (C) mcds authors
+
+# What arrays and tables say and do when memcached answers badly or not at all,
+# and when clients leave: nothing is sent twice, nothing that was begun is left
+# half done, and what is not known is said to be so.
+
+use warnings;
+use strict;
+
+use Test::More;
+
+use FindBin;
+use lib "$FindBin::Bin/lib";
+use Test::Mcds;
+
+my $t = Test::Mcds->new();
+
+# mode: a regex of commands, and what is to happen to them
+
+my $f = $t->fake('f', sub {
+    my ($f, $c, $line, $value) = @_;
+    my ($what, $re) = split ' ', $f->mode() // '', 2;
+
+    return if !defined $re || $line !~ /$re/;
+    return $f->stall() if $what eq 'stall';
+    return $f->fin() if $what eq 'fin';
+    return "SERVER_ERROR out of memory storing object\r\n" if $what eq 'full';
+    return ($f->hold('held'), $f->default($line, $value)) if $what eq 'hold';
+
+    # others change it before each compare-and-swap
+
+    if ($what eq 'change') {
+        $f->default('ms /a 4 MA', "\"x\"\n");
+        return;
+    }
+
+    # as with memcached -C
+
+    return $f->default($line, $value) =~ s/ c\d+/ c0/r if $what eq 'nocas';
+});
+
+my $c = $t->memcached('c', args => ['-C']);
+
+my $h = $t->nginx('h', <<'EOC');
+%%GLOBALS%%
+events { }
+http {
+    %%HTTP%%
+    mcds_pool main { server 127.0.0.1:%%PORT_f%%; max_fails 0; }
+    mcds_pool c { server 127.0.0.1:%%PORT_c%%; }
+    mcds_use main;
+    mcds_methods GET POST PUT PATCH DELETE;
+
+    server {
+        listen 127.0.0.1:%%PORT%%;
+
+        location / { mcds_array $uri; }
+        location /t/ { mcds_table /t; }
+        location /c { mcds_use c; mcds_array $uri; }
+        location /ct/ { mcds_use c; mcds_table /ct; }
+    }
+}
+EOC
+
+my $r;
+
+
+# no answer: it is not known
+
+for my $row (
+    ['POST', '/p', '"a"', 'ms /p \d+ (?:k O\d+ )?MA'],
+    ['PATCH', '/p', '{"add":["a"]}', 'ms /p .* C\d+'],
+    ['PUT', '/t/x', '', 'ms /t:x'],
+    ['DELETE', '/t/x', '', 'md /t:x'],
+) {
+    my ($method, $uri, $body, $re) = @$row;
+
+    $f->tell('');
+    $f->set('/p', qq{"old"\n});
+    $f->set('/t:x', 1);
+    $f->tell("stall $re");
+    $f->mark();
+    $r = json($method, $uri, $body);
+    is($r->status(), 503, "$method $uri: no answer");
+    like($r->body(), qr/it is not known whether it was done/,
+        "$method $uri: said so");
+    is($r->header('Retry-After'), 1, "$method $uri: try again");
+    is($f->count(qr/$re/), 1, "$method $uri: sent once")
+        or diag(join "\n", $f->commands());
+}
+
+$f->tell('stall ^mg');
+
+for my $uri ('/p', '/t/', '/t/x') {
+    $r = $h->get($uri);
+    is($r->status(), 503, "GET $uri: no answer");
+    like($r->body(), qr/memcached has not answered"/, "GET $uri: said so");
+}
+
+
+# not asked: nothing was done
+
+$f->tell('');
+$f->refuse(1);
+$f->close_all();
+
+for my $row (['POST', '/p', '1'], ['PUT', '/p', '[]'], ['PUT', '/t/x', 'x'],
+    ['POST', '/t/', '["y"]'], ['GET', '/p'], ['GET', '/t/?values=1'])
+{
+    my ($method, $uri, $body) = @$row;
+
+    $r = json($method, $uri, $body);
+    is($r->status(), 503, "$method $uri: memcached is away");
+}
+
+$f->refuse(0);
+ok(wait_for(sub { $h->get('/p')->status() == 200 }, 5), 'it is back');
+
+
+# out of memory
+
+$f->tell('full ^ms');
+is(json('POST', '/full', '1')->status(), 503, 'out of memory: POST');
+is(json('PUT', '/full', '[1]')->status(), 503, 'out of memory: PUT');
+is(json('PUT', '/t/full', '1')->status(), 503, 'out of memory: an element');
+$f->tell('');
+
+
+# others are always faster
+
+$f->set('/a', "\"x\"\n");
+$f->tell('change ^ms /a .* C\d+');
+$f->mark();
+$r = json('PATCH', '/a', '{"add": ["never"]}');
+is($r->status(), 409, 'others are faster: a conflict');
+cmp_ok($f->count(qr{^ms /a .* C\d+}), '<=', 30, 'tried a limited number of times');
+unlike($f->get('/a'), qr/never/, 'not done');
+$f->tell('');
+is(json('PATCH', '/a', '{"add": ["at last"]}')->status(), 204, 'then it is');
+
+
+# a part cannot be written: the array stays as it was
+
+$f->set('/parts', "\"old\"\n");
+$f->tell('full ^ms /parts:');
+$r = json('PUT', '/parts', '["' . ('x' x 20000) . '","' . ('y' x 20000) . '"]');
+is($r->status(), 503, 'a part is not stored');
+is($f->get('/parts'), "\"old\"\n", 'the array is as it was');
+$f->tell('stall ^ms /parts:');
+$r = json('PUT', '/parts', '["' . ('x' x 20000) . '","' . ('y' x 20000) . '"]');
+like($r->body(), qr/nothing was done/, 'a part is not answered');
+is($f->get('/parts'), "\"old\"\n", 'the array is as it was, again');
+$f->tell('');
+
+
+# the client leaves, the change is done
+
+$f->tell('hold ^mg /left');
+
+my $p = start_get($h->port(), '/left', method => 'PATCH',
+    body => '{"add": ["left"]}',
+    headers => { 'Content-Type' => 'application/json' });
+
+ok(wait_for(sub { $f->held('held') == 1 }), 'a client');
+$p->reset();
+$f->tell('');
+$f->release('held');
+ok(wait_for(sub { ($f->get('/left') // '') eq "\"left\"\n" }),
+    'what it wanted is done');
+
+$f->tell('hold ^mg /t:e');
+$p = start_get($h->port(), '/t/e', method => 'PUT', body => 'e');
+ok(wait_for(sub { $f->held('held') == 1 }), 'another one, when it is half done');
+$p->close();
+$f->tell('');
+$f->release('held');
+ok(wait_for(sub { $h->get('/t/')->body() =~ /"e"/ }), 'the list has it');
+
+$f->tell('hold ^mg /p');
+$p = start_get($h->port(), '/p');
+ok(wait_for(sub { $f->held('held') == 1 }), 'one that reads');
+$p->close();
+$f->tell('');
+$f->release('held');
+is($h->get('/p')->status(), 200, 'the next one is answered');
+
+
+# a server without CAS
+
+is(json('POST', '/c', '1')->status(), 204, 'memcached -C: append');
+is(json('PATCH', '/c', '{"add": [2]}')->status(), 503, 'nothing is overwritten');
+is($h->get('/c')->body(), "[1]\n", 'it is as it was');
+is($h->get('/c')->header('ETag'), undef, 'there is no ETag');
+is(json('PUT', '/ct/a', 'x')->status(), 204, 'an element');
+is(json('PUT', '/ct/a', 'y', 'If-Match' => '*')->status(), 503,
+    'not with a condition');
+is($h->get('/ct/?values=1')->body(), qq({"a":"x"}\n), 'the table works');
+
+$t->allow(qr/memcached gives no CAS in pool "c", lists cannot be changed/);
+
+
+# what is in memcached is no array of ours
+
+for my $row (
+    ["\@0123456789abcdef 99999999 999999999\n", 507, 'a part of 1 GB'],
+    ["\@0123456789abcdef 1 5\n", 200, 'a part that is not there'],
+    [join('', map { sprintf "\@%016x 1 1\n", $_ } 1 .. 5000), 507,
+        'a lot of parts'],
+    ["#1\n#2\n", 200, 'numbers'],
+    ["\0\x01\xff\n[[[[\n", 200, 'bytes'],
+) {
+    my ($value, $status, $name) = @$row;
+
+    $f->set('/odd', $value);
+    is($h->get('/odd')->status(), $status, $name);
+}
+
+$f->set('/odd', "\@0123456789abcdef 1 4\n");
+$f->set('/odd:0123456789abcdef', "\"other size\"\n");
+is($h->get('/odd')->body(), "[]\n", 'a part of another size');
+$f->set('/t', "+x a\n+0\n+0 \n-\n\n+0 good\nnonsense\n+99999999999999999999 b\n");
+is($h->get('/t/')->body(), qq{["good"]\n}, 'lines that no table has');
+
+$t->done();
+
+
+sub json {
+    my ($method, $uri, $body, %headers) = @_;
+
+    return $h->get($uri, method => $method, body => $body,
+        headers => { $uri =~ m{^/c?t/.} ? () :
+            ('Content-Type' => 'application/json'), %headers });
+}
