@@ -33,7 +33,6 @@ static ngx_int_t ngx_http_mcds_refresh_parsed(ngx_http_request_t *to,
     ngx_http_request_t *from, ngx_http_mcds_refresh_map_t *map);
 static ngx_table_elt_t *ngx_http_mcds_refresh_header(
     ngx_http_mcds_refresh_map_t *map, ngx_table_elt_t *h);
-static ngx_uint_t ngx_http_mcds_refresh_unwanted(ngx_str_t *name);
 static ngx_int_t ngx_http_mcds_refresh_variables(ngx_http_request_t *main,
     ngx_http_request_t *r);
 static ngx_uint_t ngx_http_mcds_refresh_unfit(ngx_http_variable_t *v);
@@ -400,7 +399,7 @@ ngx_http_mcds_refresh_header(ngx_http_mcds_refresh_map_t *map,
 }
 
 
-static ngx_uint_t
+ngx_uint_t
 ngx_http_mcds_refresh_unwanted(ngx_str_t *name)
 {
     u_char      c;
@@ -544,7 +543,12 @@ ngx_http_mcds_refresh_captures(ngx_http_request_t *main, ngx_http_request_t *r)
     ngx_uint_t                  i;
     ngx_http_core_main_conf_t  *cmcf;
 
-    if (r->ncaptures == 0) {
+    /*
+     * a regex without groups fills nothing, not even the pair of the whole
+     * match, which nobody asks for
+     */
+
+    if (r->ncaptures <= 2) {
         return NGX_OK;
     }
 
@@ -559,7 +563,7 @@ ngx_http_mcds_refresh_captures(ngx_http_request_t *main, ngx_http_request_t *r)
 
     end = 0;
 
-    for (i = 0; i < r->ncaptures; i++) {
+    for (i = 2; i < r->ncaptures; i++) {
         main->captures[i] = r->captures[i];
         end = ngx_max(end, r->captures[i]);
     }
