@@ -13,7 +13,20 @@ use Time::HiRes qw/ sleep time /;
 
 
 # CPU of nginx and memcached, as a multiple of return's
-my %goals = ('mcds-counter' => 1.8, 'mcds-1k' => 1.9);
+my %goals = ('mcds-counter' => 1.6, 'mcds-counter-10-keys' => 1.6,
+    'mcds-counter-100-keys' => 1.6, 'mcds-six-hot' => 1.8,
+    'mcds-six-1000-uris' => 2.6, 'mcds-async' => 1.2,
+    'mcds-visitors-1000' => 1.2, 'mcds-1k' => 1.9);
+
+# what memcached is asked for by a request
+my %operation_goals = ('mcds-counter' => 0.1, 'mcds-counter-10-keys' => 0.3,
+    'mcds-async' => 0.05, 'mcds-visitors-1000' => 0.05);
+
+# the median's time, as a multiple of that of memc-incr
+my %latency_goals = ('mcds-counter' => 1);
+
+# connections, of a group that does not have the usual number
+my %conns = (latency => 1);
 
 # system calls beyond those of return
 my %call_goals = ('mcds-counter' => 0.5);
@@ -32,13 +45,13 @@ end
 END
 
 my $keys_lua = <<'END';
-local all, i = {}, 0
-function init()
-    for k = 0, 99 do all[k] = wrk.format("GET", "/key/" .. k) end
+local all, n = {}, 0
+function init(args)
+    n = tonumber(args[1])
+    for k = 1, n do all[k] = wrk.format("GET", wrk.path .. k) end
 end
 function request()
-    i = i + 1
-    return all[i % 100]
+    return all[math.random(n)]
 end
 END
 
@@ -66,6 +79,8 @@ sub new {
 
 sub measure {
     my ($self, $group, @names) = @_;
+
+    local $self->{conns} = $conns{$group} // $self->{conns};
 
     my $scenarios = { map { $_ => $self->{peers}->scenario($_) } @names };
     my @rows;
@@ -116,8 +131,8 @@ sub wrk {
     my @before = $self->clocks($scenario);
     my $json = $self->wrk_start($scenario, $secs)->();
     my @after = $self->clocks($scenario);
-    my ($nginx, $memcached, $all, $wrk, $wall) = map { $after[$_]
-        - $before[$_] } 0 .. 4;
+    my ($nginx, $memcached, $all, $wrk, $wall, $operations) =
+        map { $after[$_] - $before[$_] } 0 .. 5;
 
     my $n = $json->{requests} || 1;
 
@@ -127,6 +142,7 @@ sub wrk {
         nginx => $nginx * 1e6 / $n,
         memcached => $memcached * 1e6 / $n,
         sum => ($nginx + $memcached) * 1e6 / $n,
+        operations => $operations / $n,
         p50 => $json->{p50},
         p99 => $json->{p99},
         errors => $json->{errors},
@@ -141,10 +157,14 @@ sub wrk {
 sub wrk_start {
     my ($self, $scenario, $secs) = @_;
 
+    my $dir = $self->{stage}->dir();
+    my @script = $scenario->{uris}
+        ? ("$dir/keys.lua", $scenario->{url}, '--', $scenario->{uris})
+        : ("$dir/report.lua", $scenario->{url});
+
     my ($pid, $out) = $self->{stage}->reader('wrk',
         $self->{peers}->on_last_core(), 'wrk', '-t', 1, '-c', $self->{conns},
-        '-d', "${secs}s", '-s', $self->{stage}->dir() . "/$scenario->{script}",
-        $scenario->{url});
+        '-d', "${secs}s", '-s', @script);
 
     return sub {
         my $text = do { local $/; <$out> };
@@ -157,7 +177,8 @@ sub wrk_start {
 }
 
 
-# CPU seconds: of nginx, of memcached, of all cores, of the ended wrk; time
+# CPU seconds: of nginx, of memcached, of all cores, of the ended wrk; time;
+# operations of memcached
 
 sub clocks {
     my ($self, $scenario) = @_;
@@ -168,7 +189,7 @@ sub clocks {
 
     return (cpu($scenario->{worker}), cpu($scenario->{memcached}),
         ($all[0] + $all[1] + $all[2] + $all[5] + $all[6] + $all[7]) / 100,
-        $user + $system, time());
+        $user + $system, time(), $self->{peers}->operations());
 }
 
 
@@ -203,40 +224,58 @@ sub report {
     for my $row (@rows) {
         push @names, $row->{scenario} if !$by{ $row->{scenario} };
         push @{ $by{ $row->{scenario} } }, $row;
-        $measure{ $row->{round} } = $row if $row->{scenario} eq 'return';
+        $measure{ $row->{round} }{ $row->{scenario} } = $row;
     }
 
-    printf "\n### %s: %d connections, medians of %d rounds of %d s\n\n",
-        $group, $self->{conns}, $self->{rounds}, $self->{secs};
+    printf "\n### %s: %d connection%s, medians of %d rounds of %g s\n\n",
+        $group, $conns{$group} // $self->{conns},
+        ($conns{$group} // 0) == 1 ? '' : 's', $self->{rounds}, $self->{secs};
     print "CPU is in microseconds a request; \"x return\" is the sum of nginx's"
         . " and memcached's\nas a multiple of what return took in the same"
-        . " round.\n\n";
+        . " round; \"ops\" are memcached's operations a\nrequest.\n\n";
 
-    printf "| %-23s | %8s | %7s | %7s | %9s | %8s | %6s | %6s | %6s |\n",
-        'scenario', 'x return', 'sum', 'nginx', 'memcached', 'req/s',
+    printf "| %-23s | %8s | %7s | %7s | %9s | %5s | %8s | %6s | %6s | %6s |\n",
+        'scenario', 'x return', 'sum', 'nginx', 'memcached', 'ops', 'req/s',
         'p50 us', 'p99 us', 'errors';
-    print '|', '-' x 25, map({ '|' . '-' x $_ } 10, 9, 9, 11, 10, 8, 8, 8),
+    print '|', '-' x 25, map({ '|' . '-' x $_ } 10, 9, 9, 11, 7, 10, 8, 8, 8),
         "|\n";
 
-    my %ratio;
+    my $ratio = sub {
+        my ($name, $field, $other) = @_;
+
+        return median(map { $_->{$field}
+            / $measure{ $_->{round} }{$other}{$field} } @{ $by{$name} });
+    };
+
+    my (%cost, %operations, %latency);
 
     for my $name (@names) {
         my @runs = @{ $by{$name} };
 
-        $ratio{$name} = median(map { $_->{sum} / $measure{ $_->{round} }{sum} }
-            @runs);
+        $cost{$name} = $ratio->($name, 'sum', 'return');
+        $operations{$name} = median(map { $_->{operations} } @runs);
+        $latency{$name} = $ratio->($name, 'p50', 'memc-incr')
+            if $by{'memc-incr'};
 
         my $errors = 0;
         $errors += $_->{errors} for @runs;
 
-        printf "| %-23s | %8.2f | %7.2f | %7.2f | %9.2f | %8.0f | %6.0f"
-            . " | %6.0f | %6d |\n", $name, $ratio{$name},
+        printf "| %-23s | %8.2f | %7.2f | %7.2f | %9.2f | %5.2f | %8.0f"
+            . " | %6.0f | %6.0f | %6d |\n", $name, $cost{$name},
             (map { my $f = $_; median(map { $_->{$f} } @runs) }
-                qw/ sum nginx memcached rate p50 p99 /), $errors;
+                qw/ sum nginx memcached operations rate p50 p99 /), $errors;
     }
 
     print "\n";
-    $self->goals(\%goals, \%ratio, 'times the CPU of return');
+
+    if ($group eq 'latency') {
+        $self->goals(\%latency_goals, \%latency, "times memc-incr's p50");
+
+    } else {
+        $self->goals(\%goals, \%cost, 'times the CPU of return');
+        $self->goals(\%operation_goals, \%operations, 'operations a request');
+    }
+
     printf "Others used %.2f cores in the median run, %.2f in the worst.\n",
         median(map { $_->{others} } @rows),
         (sort { $b <=> $a } map { $_->{others} } @rows)[0];
@@ -249,7 +288,7 @@ sub goals {
     for my $name (sort keys %$goals) {
         next if !defined $got->{$name};
 
-        printf "%s: %.2f %s, the goal is at most %.1f: %s\n", $name,
+        printf "%s: %.2f %s, the goal is at most %g: %s\n", $name,
             $got->{$name}, $what, $goals->{$name},
             $got->{$name} <= $goals->{$name} ? 'met' : 'MISSED';
     }

@@ -2,8 +2,8 @@
 
 # What mcds costs, beside its peers on the same machine in the same minute.
 #
-#   bench.pl [group ...]     counters pages syscalls dogpile hung; all by
-#                            default
+#   bench.pl [group ...]     counters latency pages syscalls dogpile hung; all
+#                            by default
 #
 # Rounds are interleaved: each runs every scenario once, and a plain
 # "return 200" is the measure of each.  The cost is the CPU time of the nginx
@@ -34,17 +34,19 @@ my $root = abs_path("$FindBin::Bin/..");
 
 my %groups = (
     counters => \&counters,
+    latency => \&latency,
     pages => \&pages,
     syscalls => \&syscalls,
     dogpile => \&dogpile,
     hung => \&hung,
 );
 
-my @groups = @ARGV ? @ARGV : qw/ counters pages syscalls dogpile hung /;
+my @groups = @ARGV ? @ARGV
+    : qw/ counters latency pages syscalls dogpile hung /;
 
 for my $group (@groups) {
-    die "no group \"$group\", there are: counters pages syscalls dogpile"
-        . " hung\n"
+    die "no group \"$group\", there are: counters latency pages syscalls"
+        . " dogpile hung\n"
         if !$groups{$group};
 }
 
@@ -86,6 +88,13 @@ sub counters {
     raise();
     $runs->measure('counters', $peers->scenarios('counters'));
     $runs->report('counters');
+}
+
+
+sub latency {
+    raise();
+    $runs->measure('latency', $peers->scenarios('latency'));
+    $runs->report('latency');
 }
 
 

@@ -51,13 +51,13 @@ http {
         add_header X-Cache $mcds_cache_status;
         location /meta {
             mcds_use meta;
-            mcds_counter $n key=$uri;
+            mcds_counter $n key=$uri durable=off;
             mcds_cache on;
             proxy_pass http://127.0.0.1:%%PORT_o%%;
         }
         location /classic {
             mcds_use classic;
-            mcds_counter $n key=$uri;
+            mcds_counter $n key=$uri durable=off;
             mcds_cache on;
             proxy_pass http://127.0.0.1:%%PORT_o%%;
         }

@@ -35,6 +35,9 @@ static void test_subtract(void);
 static void test_apart(void);
 static void test_failed(void);
 static void test_cancel(void);
+static void test_order(void);
+static void test_wait(void);
+static void test_wait_bounds(void);
 static ngx_mcds_count_t *change(char *key, uint64_t initial, uint32_t ttl,
     int64_t delta);
 static void turn(void);
@@ -47,10 +50,28 @@ static sent_t      sent[16];
 static ngx_uint_t  nsent;
 static ngx_uint_t  full;               /* submit is out of memory */
 static ngx_uint_t  nasked, ntold;
-static ngx_uint_t  rcs[16];
-static uint64_t    values[16];
+static ngx_uint_t  rcs[128];
+static uint64_t    values[128];
 
 ngx_queue_t        ngx_posted_events;
+ngx_queue_t        ngx_posted_next_events;
+ngx_rbtree_t       ngx_event_timer_rbtree;
+
+
+/* the test decides when a timer has expired */
+
+void
+ngx_rbtree_insert(ngx_rbtree_t *tree, ngx_rbtree_node_t *node)
+{
+    /* void */
+}
+
+
+void
+ngx_rbtree_delete(ngx_rbtree_t *tree, ngx_rbtree_node_t *node)
+{
+    /* void */
+}
 
 
 /* nothing is kept */
@@ -99,6 +120,7 @@ int
 main(void)
 {
     ngx_queue_init(&ngx_posted_events);
+    ngx_queue_init(&ngx_posted_next_events);
 
     test_period();
     test_period_edges();
@@ -109,6 +131,9 @@ main(void)
     test_apart();
     test_failed();
     test_cancel();
+    test_order();
+    test_wait();
+    test_wait_bounds();
 
     return done_testing();
 }
@@ -373,6 +398,147 @@ test_cancel(void)
 
     ok(ntold == 2 && values[0] == 1 && values[2] == 3,
        "canceled: is not told");
+}
+
+
+static void
+test_order(void)
+{
+    ngx_uint_t  i, wrong;
+    char        key[2] = "z";
+
+    start();
+
+    for (i = 0; i < 16; i++) {
+        key[0] = 'z' - i;
+        change(key, 0, 0, 1);
+    }
+
+    turn();
+
+    wrong = (nsent != 16);
+
+    for (i = 0; i < nsent; i++) {
+        wrong += (sent[i].key[0] != 'z' - (char) i);
+    }
+
+    ok(wrong == 0, "order: first come, first sent");
+
+    while (nsent) {
+        answer(--nsent, NGX_MCDS_OK, "1");
+    }
+}
+
+
+/* what comes in many at once waits for more of the same */
+
+static void
+test_wait(void)
+{
+    ngx_uint_t  i;
+
+    start();
+
+    for (i = 0; i < NGX_MCDS_COUNTER_MANY - 1; i++) {
+        change("a", 0, 0, 1);
+    }
+
+    turn();
+
+    ok(nsent == 1, "wait: not for a few");
+
+    answer(0, NGX_MCDS_OK, "7");
+    start();
+
+    for (i = 0; i < NGX_MCDS_COUNTER_MANY; i++) {
+        change("a", 0, 0, 1);
+    }
+
+    turn();
+
+    ok(nsent == 0 && ngx_mcds_counter_flush.timer_set, "wait: one turn");
+
+    change("a", 0, 0, 1);
+    change("b", 0, 0, 1);
+    turn();
+
+    ok(nsent == 0, "wait: while there is more");
+
+    change("c", 0, 0, 1);
+    turn();
+
+    ok(nsent == 3 && sent[0].delta == NGX_MCDS_COUNTER_MANY + 1
+       && sent[1].delta == 1, "wait: no longer");
+    ok(!ngx_mcds_counter_flush.timer_set && !ngx_mcds_counter_flush.posted,
+       "wait: nothing is left");
+
+    answer(0, NGX_MCDS_OK, "109");
+    answer(1, NGX_MCDS_OK, "1");
+    answer(2, NGX_MCDS_OK, "1");
+
+    ok(ntold == NGX_MCDS_COUNTER_MANY + 3 && values[0] == 101
+       && values[NGX_MCDS_COUNTER_MANY] == 109, "wait: to each its own");
+}
+
+
+static void
+test_wait_bounds(void)
+{
+    ngx_uint_t  i, turns;
+    char        key[2] = "A";
+
+    start();
+
+    for (turns = 0; nsent == 0 && turns < 2 * NGX_MCDS_COUNTER_TURNS; turns++)
+    {
+        for (i = 0; i < NGX_MCDS_COUNTER_MANY; i++) {
+            change("a", 0, 0, 1);
+        }
+
+        turn();
+    }
+
+    ok(nsent == 1 && turns == NGX_MCDS_COUNTER_TURNS + 1,
+       "wait: for so many turns at most");
+
+    answer(0, NGX_MCDS_OK, "100");
+    start();
+
+    for (i = 0; i < NGX_MCDS_COUNTER_MANY; i++) {
+        change("a", 0, 0, 1);
+    }
+
+    turn();
+
+    ngx_mcds_counter_flush.timer_set = 0;
+    ngx_mcds_counter_flush.timedout = 1;
+
+    for (i = 0; i < NGX_MCDS_COUNTER_MANY; i++) {
+        change("a", 0, 0, 1);
+    }
+
+    ngx_mcds_counter_flush_handler(&ngx_mcds_counter_flush);
+
+    ok(nsent == 1 && sent[0].delta == 2 * NGX_MCDS_COUNTER_MANY,
+       "wait: for so long at most");
+    ok(!ngx_mcds_counter_flush.posted && !ngx_mcds_counter_flush.timedout,
+       "wait: nothing is left then");
+
+    answer(0, NGX_MCDS_OK, "100");
+    start();
+
+    for (i = 0; i < NGX_MCDS_COUNTER_MANY; i++) {
+        key[0] = 'A' + i;
+        change(key, 0, 0, 1);
+    }
+
+    turn();
+
+    ok(nsent == NGX_MCDS_COUNTER_MANY, "wait: not for different ones");
+
+    while (nsent) {
+        answer(--nsent, NGX_MCDS_OK, "1");
+    }
 }
 
 
