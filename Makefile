@@ -46,6 +46,10 @@ FUZZ_SECS = 60
 
 LEAKS     = 1
 
+# how long make chaos breaks things
+
+CHAOS_SECS = 600
+
 export CC
 export TEST_NGINX_MODULE ?= $(CURDIR)/$(SO)
 unexport MAKEFLAGS
@@ -54,7 +58,7 @@ unexport MAKEFLAGS
 .DEFAULT_GOAL := all
 
 .PHONY: all help build binary demo check unit-build unit test test-full asan
-.PHONY: fuzz bench clean
+.PHONY: chaos fuzz bench clean
 
 all: build
 
@@ -73,6 +77,8 @@ help:
 	@echo 'make unit        the C unit tests alone'
 	@echo 'make check       style, rooms, documentation'
 	@echo 'make asan        the tests with a sanitized nginx'
+	@echo 'make chaos       faults at random for ten minutes (CHAOS_SECS=600,'
+	@echo '                 MCDS_SEED=n)'
 	@echo 'make fuzz        the fuzzers, each for a minute (FUZZ_SECS=60)'
 	@echo 'make bench       mcds and its peers, side by side'
 	@echo 'make clean       remove $(BUILD)/'
@@ -132,6 +138,11 @@ asan: build unit-build
 	MCDS_SLOW=3 MCDS_LEAKS=$(LEAKS) \
 	    TEST_NGINX_BINARY="$(CURDIR)/$(BUILD)/asan/objs/nginx" \
 	    $(PROVE) $(TESTS) $(UNITS)
+
+
+chaos: build
+	@misc/install test
+	MCDS_CHAOS=$(CHAOS_SECS) prove -v -I t/lib t/chaos.t
 
 
 fuzz: build

@@ -36,7 +36,8 @@ is($t->conf_error(http => $pool, location => $_), '', $_) for
     'mcds_table_get $a t k; mcds_table_get $a u k;', 'mcds_table_get off;',
     'mcds_table_get $a t k; set $a 1;',
     'mcds_methods GET;', 'mcds_methods GET HEAD POST PUT PATCH DELETE;',
-    'if ($uri) { mcds_array a; }', 'limit_except GET { deny all; } mcds_table t;';
+    'if ($uri) { mcds_array a; }',
+    'limit_except GET { deny all; } mcds_table t;';
 
 is($t->conf_error(http => "$forever server { location / { $_ } }"), '',
     "without ends: $_") for 'mcds_array a;', 'mcds_table t;',

@@ -36,6 +36,14 @@ my $f = $t->fake('f', sub {
         return;
     }
 
+    # ... or replace the array before its part is read
+
+    if ($what eq 'replace') {
+        $f->default('md /re:0123456789abcdef');
+        $f->default('ms /re 6', "\"new\"\n");
+        return;
+    }
+
     # as with memcached -C
 
     return $f->default($line, $value) =~ s/ c\d+/ c0/r if $what eq 'nocas';
@@ -43,7 +51,7 @@ my $f = $t->fake('f', sub {
 
 my $c = $t->memcached('c', args => ['-C']);
 
-my $h = $t->nginx('h', <<'EOC');
+my $conf = <<'EOC';
 %%GLOBALS%%
 events { }
 http {
@@ -64,6 +72,8 @@ http {
 }
 EOC
 
+my $h = $t->nginx('h', $conf);
+my $other = $t->nginx('other', $conf);
 my $r;
 
 
@@ -135,10 +145,20 @@ $f->tell('change ^ms /a .* C\d+');
 $f->mark();
 $r = json('PATCH', '/a', '{"add": ["never"]}');
 is($r->status(), 409, 'others are faster: a conflict');
-cmp_ok($f->count(qr{^ms /a .* C\d+}), '<=', 30, 'tried a limited number of times');
+cmp_ok($f->count(qr{^ms /a .* C\d+}), '<=', 30, 'tried a few times');
 unlike($f->get('/a'), qr/never/, 'not done');
 $f->tell('');
 is(json('PATCH', '/a', '{"add": ["at last"]}')->status(), 204, 'then it is');
+
+
+# the array is replaced while it is read
+
+$f->set('/re', "\@0123456789abcdef 1 6\n\"two\"\n");
+$f->set('/re:0123456789abcdef', "\"one\"\n");
+is($h->get('/re')->body(), qq{["one","two"]\n}, 'an array with a part');
+$f->tell('replace ^mg /re:');
+is($h->get('/re')->body(), qq{["new"]\n}, 'is read again when it has gone');
+$f->tell('');
 
 
 # a part cannot be written: the array stays as it was
@@ -172,11 +192,40 @@ ok(wait_for(sub { ($f->get('/left') // '') eq "\"left\"\n" }),
 
 $f->tell('hold ^mg /t:e');
 $p = start_get($h->port(), '/t/e', method => 'PUT', body => 'e');
-ok(wait_for(sub { $f->held('held') == 1 }), 'another one, when it is half done');
+ok(wait_for(sub { $f->held('held') == 1 }), 'another one, half done');
 $p->close();
 $f->tell('');
 $f->release('held');
 ok(wait_for(sub { $h->get('/t/')->body() =~ /"e"/ }), 'the list has it');
+
+# another host changes an element before the list has been written
+
+for my $row (
+    ['an end', ['PUT', '/t/both?ttl=1h', 'x'], 'ms /t:both .*T3600',
+        ['PUT', '/t/both', 'y'], '+0 both'],
+    ['it is there', ['DELETE', '/t/both', ''], 'md /t:both',
+        ['PUT', '/t/both', 'y'], '+0 both'],
+    ['it is not', ['PUT', '/t/both', 'x'], 'ms /t:both', ['DELETE', '/t/both'],
+        '-both'],
+) {
+    my ($name, $first, $re, $second, $line) = @$row;
+
+    $f->tell("hold ^$re");
+
+    my ($method, $uri, $body) = @$first;
+
+    $p = start_get($h->port(), $uri, method => $method, body => $body);
+    ok(wait_for(sub { $f->held('held') == 1 }), "$name: one host changes");
+    $f->tell('');
+
+    ($method, $uri, $body) = @$second;
+
+    is($other->get($uri, method => $method, body => $body)->status(), 204,
+        "$name: another one, too");
+    $f->release('held');
+    is(finish($p)->status(), 204, "$name: then the first is answered");
+    is((split /\n/, $f->get('/t'))[-1], $line, "$name: so says the list");
+}
 
 $f->tell('hold ^mg /p');
 $p = start_get($h->port(), '/p');
@@ -190,7 +239,7 @@ is($h->get('/p')->status(), 200, 'the next one is answered');
 # a server without CAS
 
 is(json('POST', '/c', '1')->status(), 204, 'memcached -C: append');
-is(json('PATCH', '/c', '{"add": [2]}')->status(), 503, 'nothing is overwritten');
+is(json('PATCH', '/c', '{"add": [2]}')->status(), 503, 'no change');
 is($h->get('/c')->body(), "[1]\n", 'it is as it was');
 is($h->get('/c')->header('ETag'), undef, 'there is no ETag');
 is(json('PUT', '/ct/a', 'x')->status(), 204, 'an element');
@@ -220,7 +269,8 @@ for my $row (
 $f->set('/odd', "\@0123456789abcdef 1 4\n");
 $f->set('/odd:0123456789abcdef', "\"other size\"\n");
 is($h->get('/odd')->body(), "[]\n", 'a part of another size');
-$f->set('/t', "+x a\n+0\n+0 \n-\n\n+0 good\nnonsense\n+99999999999999999999 b\n");
+$f->set('/t', join "\n", '+x a', '+0', '+0 ', '-', '', '+0 good', 'nonsense',
+    '+99999999999999999999 b');
 is($h->get('/t/')->body(), qq{["good"]\n}, 'lines that no table has');
 
 $t->done();

@@ -58,6 +58,7 @@ http {
     add_header X-Cache $mcds_cache_status always;
     mcds_cache on;
     mcds_cache_valid any 1m;
+    mcds_cache_error_backoff off;
     proxy_http_version 1.1;
     proxy_read_timeout 200ms;
     server {

@@ -41,7 +41,7 @@ my %kinds = (
     list => { kind => 2, status => 0, headers => '', body => 'Cookie' },
 );
 
-my %why = (split => 'parts are missing', list => 'list of headers');
+my %why = (split => 'parts are missing', list => 'no list of headers');
 
 sub key { 'http://localhost' . shift }
 

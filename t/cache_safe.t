@@ -81,8 +81,10 @@ my @rows = (
     ['X-Accel-Expires, 0', 0, ['X-Accel-Expires' => 0, cc $age]],
     ['X-Accel-Expires, past', 0, ['X-Accel-Expires' => '@1', cc $age]],
     ['X-Accel-Expires, private', 0, ['X-Accel-Expires' => 60, cc 'private']],
-    map({ ["Vary: $_", 0, [cc($age), 'Vary' => $_]] } '*', 'Cookie',
-        'Accept-Encoding', ''),
+    map({ ["Vary: $_", 0, [cc($age), 'Vary' => $_]] } '*', 'Cookie, *'),
+    map({ ["Vary: $_", 'hit', [cc($age), 'Vary' => $_]] } 'Cookie',
+        'Accept-Encoding'),
+    ['Vary: nothing', 1, [cc($age), 'Vary' => '']],
     map({ ["Content-Encoding: $_", 0, [cc($age), 'Content-Encoding' => $_]] }
         'gzip', 'br', 'x'),
     map({ ["status $_", 0, [cc $age], status => $_] }
@@ -142,10 +144,11 @@ sub key { 'http://localhost' . shift }
 # asks twice; whether the second came out of the cache
 
 sub stored {
-    my ($uri, @headers) = @_;
+    my ($uri, $expected, @headers) = @_;
 
     my $first = $h->get($uri, headers => \@headers);
     wait_for(sub { !defined $m->get(key($uri) . ':lock') });
+    wait_for(sub { defined $m->get(key($uri)) }) if $expected;
     my $second = $h->get($uri, headers => \@headers);
 
     my $e = page_decode($m->get(key($uri)));
@@ -158,7 +161,7 @@ sub stored {
 for my $i (0 .. $#rows) {
     my ($name, $stored, $headers, %more) = @{$rows[$i]};
 
-    is(stored("/$i", @{$more{request} // []}), $stored,
+    is(stored("/$i", $stored, @{$more{request} // []}), $stored,
         "$name: " . ($stored ? 'stored' : 'not stored'));
 }
 
@@ -170,7 +173,7 @@ for my $i (0 .. $#rows) {
 
     $stored = 1 if $name eq 'nothing';
 
-    is(stored("/forced/$i", @{$more{request} // []}), $stored,
+    is(stored("/forced/$i", $stored, @{$more{request} // []}), $stored,
         "$name: " . ($stored ? 'stored' : 'not stored') . ', forced');
 }
 

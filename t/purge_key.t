@@ -219,7 +219,8 @@ is($h->get('/purge/down?key=a')->status(), 503, 'no answer of memcached');
 $m->set(key('/garbage'), 'garbage');
 is(purge('/garbage')->status(), 404, 'garbage');
 is(status($h->get('/garbage')), 'MISS answer 1', 'is replaced');
-is(page_decode(page_wait($m, key('/garbage')))->{body}, 'answer 1', 'well');
+ok(wait_for(sub { page_decode($m->get(key('/garbage')))->{body} eq
+    'answer 1' }), 'well');
 
 # configuration
 

@@ -166,7 +166,7 @@ $o->set('/fails/x', { status => 502 });
 
 is($h->get('/fails/x')->body(), $r->body(), 'error: the old page');
 ok($o->wait_requests(1, '/then/failed'), 'error: leads to another page');
-is(page_decode(page_wait($m, '/fails/x'))->{body}, $r->body(),
+is(page_decode($m->get('/fails/x'))->{body}, $r->body(),
     'error: which is not stored');
 is($h->get('/fails/x')->body(), $r->body(), 'error: nor shown');
 

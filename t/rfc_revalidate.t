@@ -86,7 +86,7 @@ worker_processes 2;
 events { }
 http {
     %%HTTP%%
-    mcds_pool main { server 127.0.0.1:%%PORT_m%%; }
+    mcds_pool main { server 127.0.0.1:%%PORT_m%%; timeout 5s; }
     add_header X-Cache $mcds_cache_status always;
     add_header X-Age $mcds_cache_age always;
     mcds_cache on;
@@ -175,7 +175,7 @@ for my $c (['/fill/both/new', $o], ['/fill/weak/new', $o],
     is($q->{headers}{'if-modified-since'}, $uri =~ /weak/ ? undef : $date,
         "$uri: If-Modified-Since");
 
-    my $e = page_decode(page_wait($m, key($uri)));
+    my $e = refresh_wait($m, key($uri));
     cmp_ok(abs($e->{expire} / 1000 - time() - 100), '<', 5 * $t->slow(),
         "$uri: stored with its new lifetime");
     is($e->{body}, "page $uri, 1\n", "$uri: and its body");
@@ -201,7 +201,7 @@ is(last_request($o, '/behind/both/new')->{headers}{'if-none-match'}, '"1"',
 $r = expired('/fill/both/quiet');
 is($r->header('X-Cache'), 'REVALIDATED', 'a 304 without a lifetime');
 is($r->header('Cache-Control'), 'max-age=60', 'the old one again');
-$e = page_decode(page_wait($m, key('/fill/both/quiet')));
+$e = refresh_wait($m, key('/fill/both/quiet'));
 cmp_ok(abs($e->{expire} / 1000 - time() - 60), '<', 5 * $t->slow(),
     'counted from now');
 
@@ -217,7 +217,7 @@ is($r->header('X-Cache'), 'EXPIRED', 'changed: from the origin');
 is($r->body, "page /fill/both/changed, 2\n", 'changed: the new page');
 is(last_request($o, '/fill/both/changed')->{headers}{'if-none-match'}, '"1"',
     'changed: was asked for with a validator');
-page_wait($m, key('/fill/both/changed'));
+refresh_wait($m, key('/fill/both/changed'));
 is($a->get('/fill/both/changed')->body, "page /fill/both/changed, 2\n",
     'changed: and stored');
 
@@ -234,9 +234,10 @@ for my $uri ('/fill/none/new', '/off/both/new') {
 
 $r = expired('/fill/both/nostore');
 is($r->body, "page /fill/both/nostore, 1\n", 'no-store: the client gets it');
-page_wait($m, key('/fill/both/nostore'));
-$e = page_decode($m->get(key('/fill/both/nostore')));
-isnt($e->{kind}, 0, 'no-store: it is no page any more');
+ok(wait_for(sub {
+    $e = page_decode($m->get(key('/fill/both/nostore')));
+    $e && $e->{kind} != 0;
+}, 5), 'no-store: it is no page any more');
 
 $r = expired('/fill/both/cookie');
 is($r->body, "page /fill/both/cookie, 1\n", 'cookie: the client gets it');
@@ -295,7 +296,7 @@ cmp_ok($e->{parts}, '>', 1, 'large: in parts');
 $r = $a->get('/large/both/new');
 ok($r->body eq $large, 'large: the same body');
 is($r->header('X-New'), 2, 'large: with its new headers');
-my $now = page_decode(page_wait($m, key('/large/both/new')));
+my $now = refresh_wait($m, key('/large/both/new'));
 is($now->{generation}, $e->{generation}, 'large: of the same generation');
 cmp_ok($now->{expire}, '>', time() * 1000, 'large: which is fresh again');
 is($o->count('/large/both/new'), 2, 'large: one request for that');

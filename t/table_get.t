@@ -80,7 +80,8 @@ http {
             ssi on;
             ssi_types *;
             mcds_table_get $own own a remember=off;
-            mcds_return '<!--# echo var="own" --> <!--# include virtual="/sub" -->';
+            set $sub_page '<!--# include virtual="/sub" -->';
+            mcds_return '<!--# echo var="own" --> $sub_page';
         }
         location = /sub {
             mcds_table_get $sub own sub nothing remember=off;

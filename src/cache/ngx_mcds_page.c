@@ -10,10 +10,14 @@
 #include <ngx_core.h>
 #include <ngx_event.h>
 #include "ngx_mcds_page_core.h"
+#include "ngx_mcds_vary.h"
 
 
 /* pages that a worker remembers beyond their requests */
 #define NGX_MCDS_PAGES            4096
+
+/* the zone keeps copies for as long as it has room, ms */
+#define NGX_MCDS_KEPT             (24 * 60 * 60 * 1000)
 
 /* of a page that is used, far more than are ever written */
 #define NGX_MCDS_MAX_PARTS        4096
@@ -28,6 +32,8 @@ static void ngx_mcds_page_insert(ngx_rbtree_node_t *temp,
 static void ngx_mcds_page_forget(ngx_mcds_page_t *page);
 static void ngx_mcds_page_read_handler(ngx_event_t *ev);
 static void ngx_mcds_page_read_done(void *data, ngx_mcds_result_t *result);
+static ngx_int_t ngx_mcds_page_read_local(ngx_mcds_read_t *read,
+    ngx_mcds_result_t *result);
 static ngx_uint_t ngx_mcds_page_read_window(ngx_mcds_read_t *read);
 static void ngx_mcds_page_read_opened(void *data, ngx_uint_t rc);
 static void ngx_mcds_page_read_end(ngx_mcds_read_t *read,
@@ -54,6 +60,8 @@ static ngx_rbtree_t       ngx_mcds_pages;
 static ngx_rbtree_node_t  ngx_mcds_pages_sentinel;
 static ngx_queue_t        ngx_mcds_pages_idle;
 static ngx_uint_t         ngx_mcds_pages_nidle;
+static ngx_queue_t        ngx_mcds_pages_mine;
+static size_t             ngx_mcds_pages_kept;
 static ngx_queue_t        ngx_mcds_pages_reads;
 static ngx_event_t        ngx_mcds_pages_read_event;
 static ngx_atomic_t      *ngx_mcds_pages_sequences;
@@ -74,8 +82,13 @@ ngx_mcds_copy_unref(ngx_mcds_copy_t *copy)
 {
     if (copy && --copy->refs == 0) {
         ngx_mcds_stream_unkeep(copy);
+        ngx_mcds_copy_unref(copy->first);
         ngx_mcds_value_unref(copy->value);
-        ngx_mcds_page_unref(copy->page);
+
+        if (copy->page) {
+            ngx_mcds_page_unref(copy->page);
+        }
+
         ngx_free(copy);
     }
 }
@@ -101,7 +114,9 @@ ngx_mcds_copy_create(ngx_mcds_page_t *page, ngx_mcds_value_t *value,
     {
         /* what later versions may write, and this one cannot serve */
 
-        why = (copy->entry.kind == NGX_MCDS_ENTRY_VARY) ? "list of headers"
+        why = (copy->entry.kind == NGX_MCDS_ENTRY_VARY
+               && ngx_mcds_vary_check(&copy->entry.ext, &copy->entry.body)
+                  != NGX_OK) ? "no list of headers"
               : (copy->entry.total > page->limit) ? "too large"
               : (copy->entry.parts > NGX_MCDS_MAX_PARTS) ? "too many parts"
               : NULL;
@@ -118,6 +133,7 @@ ngx_mcds_copy_create(ngx_mcds_page_t *page, ngx_mcds_value_t *value,
     copy->value = ngx_mcds_value_ref(value);
     copy->cas = cas;
     copy->kept = NULL;
+    copy->first = NULL;
 
     ngx_mcds_page_ref(page);
     ngx_mcds_page_saw(page, copy, cas);
@@ -142,6 +158,10 @@ ngx_mcds_page_not_used(ngx_mcds_page_t *page, char *why)
 void
 ngx_mcds_page_saw(ngx_mcds_page_t *page, ngx_mcds_copy_t *copy, uint64_t cas)
 {
+    if (copy->entry.kind == NGX_MCDS_ENTRY_VARY && cas) {
+        ngx_mcds_page_remember(page, copy, cas);
+    }
+
     if (cas == 0 || copy->entry.parts == 0) {
         return;
     }
@@ -406,6 +426,8 @@ ngx_mcds_page_forget(ngx_mcds_page_t *page)
         ngx_del_timer(&page->poll);
     }
 
+    ngx_mcds_page_forget_list(page);
+
     ngx_queue_remove(&page->lru);
     ngx_mcds_pages_nidle--;
 
@@ -427,6 +449,137 @@ ngx_mcds_page_set_state(ngx_mcds_page_t *page, ngx_uint_t state)
                    ngx_mcds_page_states[page->state]);
 
     page->state = state;
+}
+
+
+u_char *
+ngx_mcds_page_id(ngx_mcds_page_t *page)
+{
+    if (!page->named) {
+        ngx_mcds_local_id(page->hold.id, &page->pool->name, &page->key);
+        page->named = 1;
+    }
+
+    return page->hold.id;
+}
+
+
+void
+ngx_mcds_page_keep(ngx_mcds_page_t *page, ngx_mcds_copy_t *copy)
+{
+    size_t            size;
+    ngx_queue_t      *q;
+    ngx_mcds_page_t  *last;
+
+    size = ngx_mcds_local_size();
+
+    if (!page->local
+        || size == 0
+        || copy->entry.parts
+        || copy->entry.kind != NGX_MCDS_ENTRY_PAGE
+        || copy->value->len > size / 8)
+    {
+        ngx_mcds_page_drop(page);
+        return;
+    }
+
+    page->mine_asked = ngx_current_msec;
+
+    if (page->mine == copy) {
+        return;
+    }
+
+    ngx_mcds_page_drop(page);
+
+    page->mine = ngx_mcds_copy_ref(copy);
+    ngx_mcds_pages_kept += copy->value->len;
+
+    if (ngx_mcds_pages_mine.next == NULL) {
+        ngx_queue_init(&ngx_mcds_pages_mine);
+    }
+
+    ngx_queue_insert_head(&ngx_mcds_pages_mine, &page->mine_lru);
+
+    (void) ngx_mcds_local_put(ngx_mcds_page_id(page), copy->value, copy->cas);
+
+    while (ngx_mcds_pages_kept > size) {
+        q = ngx_queue_last(&ngx_mcds_pages_mine);
+        last = ngx_queue_data(q, ngx_mcds_page_t, mine_lru);
+
+        ngx_mcds_page_drop(last);
+    }
+}
+
+
+void
+ngx_mcds_page_drop(ngx_mcds_page_t *page)
+{
+    ngx_mcds_copy_t  *copy;
+
+    copy = page->mine;
+
+    if (copy) {
+        page->mine = NULL;
+        ngx_queue_remove(&page->mine_lru);
+        ngx_mcds_pages_kept -= copy->value->len;
+
+        ngx_mcds_copy_unref(copy);
+    }
+}
+
+
+ngx_mcds_copy_t *
+ngx_mcds_page_kept(ngx_mcds_page_t *page, uint64_t cas)
+{
+    uint64_t           found;
+    ngx_mcds_copy_t   *copy;
+    ngx_mcds_value_t  *value;
+
+    if (page->mine && (cas == 0 || page->mine->cas == cas)) {
+        ngx_queue_remove(&page->mine_lru);
+        ngx_queue_insert_head(&ngx_mcds_pages_mine, &page->mine_lru);
+
+        return page->mine;
+    }
+
+    value = ngx_mcds_local_get(ngx_mcds_page_id(page), cas, NGX_MCDS_KEPT,
+                               &found);
+    if (value == NULL) {
+        return NULL;
+    }
+
+    copy = ngx_mcds_copy_create(page, value, found);
+    ngx_mcds_value_unref(value);
+
+    if (copy) {
+        ngx_mcds_page_keep(page, copy);
+
+        /* not asked for by now */
+
+        page->mine_asked = ngx_current_msec - NGX_MCDS_KEPT;
+
+        ngx_mcds_copy_unref(copy);
+    }
+
+    return page->mine;
+}
+
+
+ngx_mcds_copy_t *
+ngx_mcds_page_known(ngx_mcds_seat_t *seat)
+{
+    ngx_mcds_page_t  *page;
+
+    page = seat->page;
+
+    if (seat->local != NGX_MCDS_LOCAL_TIMED
+        || page->mine == NULL
+        || ngx_current_msec - page->mine_asked >= seat->local_time)
+    {
+        return NULL;
+    }
+
+    return ngx_mcds_page_kept(page, 0);
 }
 
 
@@ -464,6 +617,10 @@ ngx_mcds_page_lookup(ngx_mcds_seat_t *seat)
     ngx_queue_insert_tail(&read->seats, &seat->queue);
     seat->want_copy = 1;
 
+    if (seat->local) {
+        page->local = 1;
+    }
+
     return NGX_OK;
 }
 
@@ -480,7 +637,6 @@ ngx_mcds_page_read_handler(ngx_event_t *ev)
     ngx_memzero(&req, sizeof(ngx_mcds_request_t));
 
     req.verb = NGX_MCDS_GET;
-    req.want = NGX_MCDS_VALUE|NGX_MCDS_CAS;
     req.movable = 1;
 
     while (!ngx_queue_empty(&ngx_mcds_pages_reads)) {
@@ -491,9 +647,14 @@ ngx_mcds_page_read_handler(ngx_event_t *ev)
         page = read->page;
         page->read = NULL;
 
+        /* a copy that is at hand is only confirmed */
+
+        read->whole = (!page->local || ngx_mcds_page_kept(page, 0) == NULL);
+
+        req.want = read->whole ? NGX_MCDS_VALUE|NGX_MCDS_CAS : NGX_MCDS_CAS;
         req.key = page->key;
         req.limit = page->limit;
-        req.bulk = page->big;
+        req.bulk = read->whole && page->big;
 
         if (ngx_mcds_submit(page->pool, &req, ngx_mcds_page_read_done, read)
             == NULL)
@@ -518,6 +679,21 @@ ngx_mcds_page_read_done(void *data, ngx_mcds_result_t *result)
     page = read->page;
     outcome = NGX_MCDS_PAGE_MISSING;
 
+    if (page->local) {
+        switch (ngx_mcds_page_read_local(read, result)) {
+
+        case NGX_AGAIN:
+            return;
+
+        case NGX_OK:
+            ngx_mcds_page_read_end(read, NGX_MCDS_PAGE_FOUND);
+            return;
+
+        default: /* NGX_DECLINED */
+            break;
+        }
+    }
+
     if (result->rc == NGX_MCDS_OK && !ngx_queue_empty(&read->seats)) {
         page->big = (result->len >= NGX_MCDS_BULK);
 
@@ -530,6 +706,7 @@ ngx_mcds_page_read_done(void *data, ngx_mcds_result_t *result)
 
         if (read->copy) {
             outcome = NGX_MCDS_PAGE_FOUND;
+            ngx_mcds_page_keep(page, read->copy);
         }
 
         if (result->cas == 0) {
@@ -554,6 +731,85 @@ ngx_mcds_page_read_done(void *data, ngx_mcds_result_t *result)
     }
 
     ngx_mcds_page_read_end(read, outcome);
+}
+
+
+/*
+ * NGX_OK: read->copy is one of this host's; NGX_AGAIN: the value is on its
+ * way; NGX_DECLINED: there is none to be used.
+ */
+
+static ngx_int_t
+ngx_mcds_page_read_local(ngx_mcds_read_t *read, ngx_mcds_result_t *result)
+{
+    ngx_queue_t         *q;
+    ngx_mcds_copy_t     *copy;
+    ngx_mcds_page_t     *page;
+    ngx_mcds_seat_t     *seat;
+    ngx_mcds_request_t   req;
+
+    page = read->page;
+
+    if (!ngx_mcds_answered(result->rc)) {
+
+        for (q = ngx_queue_head(&read->seats);
+             q != ngx_queue_sentinel(&read->seats);
+             q = ngx_queue_next(q))
+        {
+            seat = ngx_queue_data(q, ngx_mcds_seat_t, queue);
+            seat->silent = 1;
+        }
+
+        copy = ngx_mcds_page_kept(page, 0);
+
+    } else if (result->rc == NGX_MCDS_OK && !read->whole && result->cas) {
+
+        copy = ngx_mcds_page_kept(page, result->cas);
+
+        if (copy) {
+            page->mine_asked = ngx_current_msec;
+
+        } else {
+
+            /* another page by now */
+
+            ngx_memzero(&req, sizeof(ngx_mcds_request_t));
+
+            req.verb = NGX_MCDS_GET;
+            req.want = NGX_MCDS_VALUE|NGX_MCDS_CAS;
+            req.movable = 1;
+            req.key = page->key;
+            req.limit = page->limit;
+            req.bulk = page->big;
+
+            read->whole = 1;
+
+            if (ngx_mcds_submit(page->pool, &req, ngx_mcds_page_read_done,
+                                read)
+                != NULL)
+            {
+                return NGX_AGAIN;
+            }
+
+            result->rc = NGX_MCDS_BUSY;
+        }
+
+    } else {
+
+        if (result->rc != NGX_MCDS_OK) {
+            ngx_mcds_page_drop(page);
+        }
+
+        return NGX_DECLINED;
+    }
+
+    if (copy == NULL) {
+        return NGX_DECLINED;
+    }
+
+    read->copy = ngx_mcds_copy_ref(copy);
+
+    return NGX_OK;
 }
 
 

@@ -22,6 +22,7 @@
 typedef struct ngx_mcds_page_s  ngx_mcds_page_t;
 typedef struct ngx_mcds_seat_s  ngx_mcds_seat_t;
 typedef struct ngx_mcds_part_s  ngx_mcds_part_t;
+typedef struct ngx_mcds_copy_s  ngx_mcds_copy_t;
 
 
 /*
@@ -30,14 +31,17 @@ typedef struct ngx_mcds_part_s  ngx_mcds_part_t;
  * is to be read by ngx_mcds_stream_create().
  */
 
-typedef struct {
+struct ngx_mcds_copy_s {
     ngx_uint_t          refs;
-    ngx_mcds_page_t    *page;          /* a reference */
+    ngx_mcds_page_t    *page;          /* a reference; NULL: a list that is
+                                          remembered */
     ngx_mcds_value_t   *value;
     ngx_mcds_entry_t    entry;
     uint64_t            cas;           /* 0: not known */
     ngx_mcds_part_t   **kept;          /* parts in memory, or NULL */
-} ngx_mcds_copy_t;
+    ngx_mcds_copy_t    *first;         /* of a list: the variant that it was
+                                          made for, or NULL */
+};
 
 ngx_mcds_copy_t *ngx_mcds_copy_ref(ngx_mcds_copy_t *copy);
 void ngx_mcds_copy_unref(ngx_mcds_copy_t *copy);
@@ -55,6 +59,8 @@ typedef enum {
                                      say how that ended */
     NGX_MCDS_PAGE_OTHER,          /* somebody else builds it */
     NGX_MCDS_PAGE_PASS,           /* go to the origin, without the cache */
+    NGX_MCDS_PAGE_ERROR,          /* the build has failed, and nobody is to
+                                     try again for seat->retry ms */
     NGX_MCDS_PAGE_TIMEOUT,        /* waited long enough, or not allowed to */
     NGX_MCDS_PAGE_AGAIN           /* what was built had been purged before this
                                      request came: look once more */
@@ -67,6 +73,15 @@ typedef enum {
 
 typedef void (*ngx_mcds_page_pt)(void *data, ngx_uint_t outcome,
     ngx_mcds_copy_t *copy);
+
+
+/* whether pages are kept by this host, see ngx_mcds_local.h, and how used */
+
+typedef enum {
+    NGX_MCDS_LOCAL_OFF = 0,
+    NGX_MCDS_LOCAL_VALIDATED,     /* when memcached says that it is the one */
+    NGX_MCDS_LOCAL_TIMED          /* for some time without asking */
+} ngx_mcds_local_mode_e;
 
 
 /*
@@ -83,7 +98,11 @@ struct ngx_mcds_seat_s {
     ngx_msec_t          wait;
     ngx_uint_t          max_waiters;
     uint64_t            cas;           /* of the copy it has seen */
+    ngx_msec_t          retry;         /* with ERROR */
+    ngx_uint_t          local;         /* ngx_mcds_local_mode_e; the caller's */
+    ngx_msec_t          local_time;    /* TIMED: used unasked so long */
 
+    unsigned            silent:1;      /* memcached has not answered */
     unsigned            queued:1;      /* waits for a build */
     unsigned            building:1;
     unsigned            refresh:1;     /* does not wait for another's build */
@@ -99,10 +118,12 @@ typedef struct {
     ngx_msec_t          wait;          /* the longest wait of this request */
     ngx_uint_t          max_waiters;   /* at one page, in this worker */
     uint64_t            cas;           /* of the copy it has seen, 0: none */
+    ngx_msec_t          backoff;       /* after a failure, 0: none */
+    ngx_msec_t          backoff_max;   /* ... after some more of them */
     unsigned            refresh:1;     /* not to wait for another's build */
     unsigned            has_old:1;     /* there is an old page to show */
     unsigned            local:1;       /* memcached does not answer: build
-                                          for this worker alone */
+                                          for this host alone */
 } ngx_mcds_enter_t;
 
 
@@ -114,9 +135,10 @@ typedef enum {
                                      the entry that it replaces */
     NGX_MCDS_BUILD_PASS,          /* uncacheable; value is a hit-for-miss
                                      mark */
-    NGX_MCDS_BUILD_FAILED,        /* an error, or the client went away */
-    NGX_MCDS_BUILD_BACKOFF        /* an error behind an old page: nobody
-                                     tries again for a while */
+    NGX_MCDS_BUILD_FAILED,        /* nothing is known of the origin, as when
+                                     the client went away: the next builds */
+    NGX_MCDS_BUILD_BACKOFF        /* the origin has failed: nobody tries again
+                                     for a while */
 } ngx_mcds_build_e;
 
 
@@ -131,9 +153,19 @@ ngx_int_t ngx_mcds_page_sit(ngx_mcds_seat_t *seat, ngx_mcds_pool_t *pool,
 
 
 /*
+ * A copy that may be served without a lookup, as seat->local says, or NULL; the
+ * page's reference, not the caller's.
+ */
+
+ngx_mcds_copy_t *ngx_mcds_page_known(ngx_mcds_seat_t *seat);
+
+
+/*
  * Reads the page: FOUND, MISSING or FAILED.  The copy may be a mark, one that
- * says that the page was purged, too.  Requests of one turn of the event
- * loop share one read.  The handler is called once, not from inside of this
+ * says that the page was purged, too.  With seat->local a copy of this host is
+ * FOUND when memcached confirms it, or does not answer.  Requests of one turn
+ * of the event loop share one read.  The handler is called once, not from
+ * inside of this
  * call.  NGX_ERROR: out of memory, the handler is not called.
  */
 
@@ -142,10 +174,12 @@ ngx_int_t ngx_mcds_page_lookup(ngx_mcds_seat_t *seat);
 
 /*
  * Asks to build.  The outcome is BUILD for one request among all hosts (among
- * those of this worker while memcached does not answer); OTHER for one with
+ * those of this host while memcached does not answer); OTHER for one with
  * refresh set, when somebody else builds; FOUND when the page has changed
  * since enter->cas; for those that wait FOUND, PASS or BUILD as it turns out,
- * TIMEOUT after enter->wait or when too many wait, and AGAIN.  The handler is
+ * TIMEOUT after enter->wait or when too many wait, and AGAIN.  When a build has
+ * failed, and for some time after it, all are told at once: OTHER those with
+ * refresh, TIMEOUT those with an old page, ERROR the others.  The handler is
  * called once.  NGX_OK, or NGX_DONE with *outcome when that is known at once
  * and the handler is not called; NGX_ERROR: out of memory.
  */
@@ -212,6 +246,39 @@ void ngx_mcds_page_store(ngx_mcds_seat_t *seat, ngx_mcds_value_t *value,
 void ngx_mcds_page_store_split(ngx_mcds_seat_t *seat, ngx_mcds_value_t *value,
     ngx_mcds_entry_t *entry, ngx_mcds_split_t *split, uint64_t cas,
     ngx_uint_t replace);
+
+
+/*
+ * The same, and tells how it ended, once, maybe from inside of this call: rc
+ * is that of memcached's answer, copy is what was to be stored, or NULL.  split
+ * may be NULL, then value is finished and entry is not looked at.  NGX_ERROR:
+ * the handler is not called.
+ */
+
+typedef void (*ngx_mcds_stored_pt)(void *data, ngx_uint_t rc,
+    ngx_mcds_copy_t *copy);
+
+ngx_int_t ngx_mcds_page_store_then(ngx_mcds_seat_t *seat,
+    ngx_mcds_value_t *value, ngx_mcds_entry_t *entry, ngx_mcds_split_t *split,
+    uint64_t cas, ngx_uint_t replace, ngx_mcds_stored_pt handler, void *data);
+
+
+/*
+ * Pages that vary, see ngx_mcds_vary.h.  What is found under a key may be a
+ * list.  list: that of the seat's page, if this worker knows it; confirm: asks
+ * whether it is still that one: FOUND, with it, MISSING or FAILED; built_list:
+ * ends a build with a list, first is the copy of the variant that was built, or
+ * NULL.
+ */
+
+ngx_mcds_copy_t *ngx_mcds_page_list(ngx_mcds_seat_t *seat);
+ngx_int_t ngx_mcds_page_confirm(ngx_mcds_seat_t *seat);
+void ngx_mcds_page_built_list(ngx_mcds_seat_t *seat, ngx_mcds_value_t *value,
+    uint32_t ttl, ngx_mcds_copy_t *first);
+
+
+/* the key that the seat was taken at */
+ngx_str_t *ngx_mcds_page_key(ngx_mcds_seat_t *seat);
 
 
 /*

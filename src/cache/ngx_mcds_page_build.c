@@ -18,10 +18,17 @@
 /* who has found the lock held does not ask again so soon, ms */
 #define NGX_MCDS_HELD             100
 
-/* after a failed refresh nobody tries again so soon, seconds */
-#define NGX_MCDS_BACKOFF          2
+/* failures are not counted on after so long without another try, seconds */
+#define NGX_MCDS_FORGET           10
+
+/* copies of other workers may look so much older than they are, ms */
+#define NGX_MCDS_LAG              100
 
 
+static ngx_int_t ngx_mcds_page_enter_local(ngx_mcds_seat_t *seat,
+    uint64_t cas, ngx_uint_t *outcome);
+static ngx_uint_t ngx_mcds_page_paused(ngx_mcds_page_t *page, uint64_t cas);
+static ngx_uint_t ngx_mcds_page_no_build(ngx_mcds_seat_t *seat);
 static ngx_int_t ngx_mcds_page_wait(ngx_mcds_seat_t *seat);
 static void ngx_mcds_page_wait_handler(ngx_event_t *ev);
 static void ngx_mcds_page_start_lock(ngx_mcds_page_t *page,
@@ -36,12 +43,17 @@ static ngx_int_t ngx_mcds_page_changed(ngx_mcds_page_t *page);
 static void ngx_mcds_page_step_lock(ngx_mcds_page_t *page);
 static void ngx_mcds_page_step_poll(ngx_mcds_page_t *page);
 static void ngx_mcds_page_build(ngx_mcds_page_t *page);
+static ngx_int_t ngx_mcds_page_claim(ngx_mcds_page_t *page);
 static void ngx_mcds_page_elsewhere(ngx_mcds_page_t *page);
 static ngx_mcds_seat_t *ngx_mcds_page_next(ngx_mcds_page_t *page);
 static void ngx_mcds_page_tell(ngx_mcds_seat_t *seat, ngx_uint_t outcome,
     ngx_mcds_copy_t *copy);
 static void ngx_mcds_page_give_up(ngx_mcds_page_t *page);
+static void ngx_mcds_page_pause(ngx_mcds_page_t *page, ngx_msec_t left);
+static void ngx_mcds_page_tell_pause(ngx_mcds_page_t *page);
+static uint64_t ngx_mcds_page_now(void);
 static void ngx_mcds_page_set_poll(ngx_mcds_page_t *page);
+static ngx_int_t ngx_mcds_page_poll_here(ngx_mcds_page_t *page);
 static void ngx_mcds_page_lock_asked(void *data, ngx_mcds_result_t *result);
 
 
@@ -60,6 +72,9 @@ ngx_mcds_page_enter(ngx_mcds_seat_t *seat, ngx_mcds_enter_t *enter,
     seat->has_old = enter->has_old;
     seat->cas = enter->cas;
 
+    page->backoff = enter->backoff;
+    page->backoff_max = enter->backoff_max;
+
     if (page->state == NGX_MCDS_IDLE) {
 
         if (page->held
@@ -68,17 +83,15 @@ ngx_mcds_page_enter(ngx_mcds_seat_t *seat, ngx_mcds_enter_t *enter,
             page->held = 0;
         }
 
+        if (ngx_mcds_page_paused(page, enter->cas)) {
+            *outcome = ngx_mcds_page_no_build(seat);
+            return NGX_DONE;
+        }
+
         /* what cannot be stored cannot be waited for on other workers */
 
-        if (enter->local || ngx_mcds_page_refused(page)) {
-            page->base = enter->cas;
-            page->owner = seat;
-
-            ngx_mcds_page_set_state(page, NGX_MCDS_BUILDING);
-            seat->building = 1;
-
-            *outcome = NGX_MCDS_PAGE_BUILD;
-            return NGX_DONE;
+        if (enter->local || seat->silent || ngx_mcds_page_refused(page)) {
+            return ngx_mcds_page_enter_local(seat, enter->cas, outcome);
         }
 
         if (!seat->refresh || !page->held) {
@@ -98,6 +111,93 @@ ngx_mcds_page_enter(ngx_mcds_seat_t *seat, ngx_mcds_enter_t *enter,
     }
 
     return NGX_OK;
+}
+
+
+/* memcached does not say who builds: this worker, or another one here */
+
+static ngx_int_t
+ngx_mcds_page_enter_local(ngx_mcds_seat_t *seat, uint64_t cas,
+    ngx_uint_t *outcome)
+{
+    ngx_mcds_page_t  *page;
+
+    page = seat->page;
+    page->base = cas;
+
+    switch (ngx_mcds_page_claim(page)) {
+
+    case NGX_ABORT:
+        *outcome = ngx_mcds_page_no_build(seat);
+        return NGX_DONE;
+
+    case NGX_BUSY:
+
+        if (seat->refresh) {
+            page->here = 0;
+            *outcome = NGX_MCDS_PAGE_OTHER;
+            return NGX_DONE;
+        }
+
+        page->owner = NULL;
+        page->poll_delay = NGX_MCDS_POLL_MIN;
+        page->poll_next = ngx_current_msec + NGX_MCDS_POLL_MIN;
+
+        ngx_mcds_page_set_state(page, NGX_MCDS_ELSEWHERE);
+
+        if (ngx_mcds_page_wait(seat) != NGX_OK) {
+            ngx_mcds_page_set_state(page, NGX_MCDS_IDLE);
+            page->here = 0;
+
+            *outcome = NGX_MCDS_PAGE_TIMEOUT;
+            return NGX_DONE;
+        }
+
+        return NGX_OK;
+
+    default:
+        page->owner = seat;
+
+        ngx_mcds_page_set_state(page, NGX_MCDS_BUILDING);
+        seat->building = 1;
+
+        *outcome = NGX_MCDS_PAGE_BUILD;
+        return NGX_DONE;
+    }
+}
+
+
+/* the origin has failed a while ago, and there is no other page since */
+
+static ngx_uint_t
+ngx_mcds_page_paused(ngx_mcds_page_t *page, uint64_t cas)
+{
+    if (page->failed
+        && (page->failed_cas != cas
+            || (ngx_msec_int_t) (page->failed_until - ngx_current_msec) <= 0))
+    {
+        page->failed = 0;
+    }
+
+    return page->failed;
+}
+
+
+/* what a request is told then */
+
+static ngx_uint_t
+ngx_mcds_page_no_build(ngx_mcds_seat_t *seat)
+{
+    ngx_mcds_page_t  *page;
+
+    page = seat->page;
+
+    seat->retry = ngx_max((ngx_msec_int_t) (page->failed_until
+                                            - ngx_current_msec), 0);
+
+    return seat->refresh ? NGX_MCDS_PAGE_OTHER
+           : seat->has_old ? NGX_MCDS_PAGE_TIMEOUT
+           : NGX_MCDS_PAGE_ERROR;
 }
 
 
@@ -161,8 +261,8 @@ ngx_mcds_page_start_lock(ngx_mcds_page_t *page, ngx_mcds_seat_t *owner,
 
     ngx_mcds_page_ref(page);
 
-    if (ngx_mcds_lock_acquire(page->pool, &page->key, page->lock_age,
-                              ngx_mcds_page_locked, page)
+    if (ngx_mcds_lock_acquire_after(page->pool, &page->key, page->lock_age,
+                                    &page->kept, ngx_mcds_page_locked, page)
         == NGX_OK)
     {
         page->missing++;
@@ -322,9 +422,12 @@ ngx_mcds_page_step(ngx_mcds_page_t *page)
         copy = page->copy;
         page->copy = NULL;
 
-        ngx_mcds_page_release(page, 0);
+        ngx_mcds_page_release(page);
         ngx_mcds_page_set_state(page, NGX_MCDS_IDLE);
 
+        page->failed = 0;
+
+        ngx_mcds_page_keep(page, copy);
         ngx_mcds_page_found(page, copy);
         ngx_mcds_copy_unref(copy);
         break;
@@ -381,12 +484,26 @@ ngx_mcds_page_changed(ngx_mcds_page_t *page)
 static void
 ngx_mcds_page_step_lock(ngx_mcds_page_t *page)
 {
+    uint64_t  now;
+
+    if (page->lock_rc == NGX_MCDS_OK) {
+        page->step = page->kept.step;
+    }
+
     if (page->lock_rc != NGX_MCDS_NOT_STORED) {
 
         /* the lock is held, or there is no lock to be had: then the build
-           is for this worker alone */
+           is for this host alone */
 
         ngx_mcds_page_build(page);
+        return;
+    }
+
+    now = ngx_mcds_page_now();
+
+    if (page->kept.step && page->kept.until > now) {
+        ngx_mcds_page_pause(page, (ngx_msec_t) (page->kept.until - now));
+        ngx_mcds_page_tell_pause(page);
         return;
     }
 
@@ -400,11 +517,30 @@ ngx_mcds_page_step_lock(ngx_mcds_page_t *page)
 static void
 ngx_mcds_page_step_poll(ngx_mcds_page_t *page)
 {
+    uint64_t          now;
     ngx_mcds_seat_t  *seat;
+
+    now = ngx_mcds_page_now();
+
+    if (page->lock_rc == NGX_MCDS_OK && page->kept.step) {
+
+        if (page->kept.until > now) {
+            ngx_mcds_page_pause(page, (ngx_msec_t) (page->kept.until - now));
+            ngx_mcds_page_tell_pause(page);
+            return;
+        }
+
+        page->lock_rc = NGX_MCDS_NOT_FOUND;
+    }
+
+    if (!ngx_mcds_answered(page->lock_rc)) {
+        ngx_mcds_page_build(page);
+        return;
+    }
 
     if (page->lock_rc != NGX_MCDS_OK) {
 
-        /* nobody builds it any more, or memcached does not answer */
+        /* nobody builds it any more */
 
         seat = ngx_mcds_page_next(page);
 
@@ -412,10 +548,6 @@ ngx_mcds_page_step_poll(ngx_mcds_page_t *page)
             ngx_mcds_page_start_lock(page, seat, page->base);
             return;
         }
-    }
-
-    if (page->kept) {
-        ngx_mcds_page_give_up(page);
     }
 
     if (ngx_queue_empty(&page->waiters)) {
@@ -434,16 +566,35 @@ ngx_mcds_page_build(ngx_mcds_page_t *page)
 {
     ngx_mcds_seat_t  *seat;
 
+    if (page->owner == NULL && ngx_queue_empty(&page->waiters)) {
+        ngx_mcds_page_release(page);
+        ngx_mcds_page_set_state(page, NGX_MCDS_IDLE);
+        return;
+    }
+
+    switch (ngx_mcds_page_claim(page)) {
+
+    case NGX_ABORT:
+        ngx_mcds_page_release(page);
+        ngx_mcds_page_tell_pause(page);
+        return;
+
+    case NGX_BUSY:
+
+        /* memcached has lost the lock of another worker of this host */
+
+        ngx_mcds_page_release(page);
+        ngx_mcds_page_elsewhere(page);
+        return;
+
+    default:
+        break;
+    }
+
     seat = page->owner;
 
     if (seat == NULL) {
         seat = ngx_mcds_page_next(page);
-    }
-
-    if (seat == NULL) {
-        ngx_mcds_page_release(page, 0);
-        ngx_mcds_page_set_state(page, NGX_MCDS_IDLE);
-        return;
     }
 
     ngx_mcds_page_set_state(page, NGX_MCDS_BUILDING);
@@ -452,6 +603,59 @@ ngx_mcds_page_build(ngx_mcds_page_t *page)
     seat->building = 1;
 
     ngx_mcds_page_tell(seat, NGX_MCDS_PAGE_BUILD, NULL);
+}
+
+
+/*
+ * Who builds among the workers of this host: NGX_OK this one; NGX_BUSY another
+ * one; NGX_ABORT nobody for a while.
+ */
+
+static ngx_int_t
+ngx_mcds_page_claim(ngx_mcds_page_t *page)
+{
+    ngx_int_t              rc;
+    ngx_mcds_local_left_t  left;
+
+    page->here = 0;
+
+    if (ngx_mcds_page_refused(page)) {
+        return NGX_OK;
+    }
+
+    (void) ngx_mcds_page_id(page);
+
+    rc = ngx_mcds_local_claim(&page->hold,
+                              (ngx_msec_t) page->lock_age * 1000, &left);
+
+    switch (rc) {
+
+    case NGX_BUSY:
+        page->here = 1;
+        page->unheard = (page->lock == NULL);
+        page->here_since = ngx_current_msec;
+        return NGX_BUSY;
+
+    case NGX_ABORT:
+
+        if (page->lock) {
+
+            /* what memcached says counts more */
+
+            return NGX_OK;
+        }
+
+        ngx_mcds_page_pause(page, left.left);
+        return NGX_ABORT;
+
+    default: /* NGX_OK, NGX_DECLINED */
+
+        if (page->lock == NULL) {
+            page->step = left.step;
+        }
+
+        return NGX_OK;
+    }
 }
 
 
@@ -538,11 +742,54 @@ ngx_mcds_page_elsewhere(ngx_mcds_page_t *page)
 
 
 void
-ngx_mcds_page_release(ngx_mcds_page_t *page, uint32_t keep)
+ngx_mcds_page_release(ngx_mcds_page_t *page)
 {
+    ngx_mcds_local_left_t  left;
+
+    ngx_memzero(&left, sizeof(ngx_mcds_local_left_t));
+
     if (page->lock) {
-        ngx_mcds_lock_release(page->lock, keep);
+        ngx_mcds_lock_release(page->lock, 0);
         page->lock = NULL;
+    }
+
+    ngx_mcds_local_release(&page->hold, &left);
+}
+
+
+/*
+ * Who waits in other workers, and cannot ask memcached, takes the copy from
+ * the zone.  One that is not to be had there, large ones, each of them has to
+ * build.
+ */
+
+void
+ngx_mcds_page_share_copy(ngx_mcds_page_t *page, ngx_mcds_copy_t *copy)
+{
+    ngx_uint_t             wanted;
+    ngx_mcds_local_left_t  left;
+
+    if (page->hold.claim == NULL) {
+        return;
+    }
+
+    ngx_memzero(&left, sizeof(ngx_mcds_local_left_t));
+
+    wanted = ngx_mcds_local_wanted(&page->hold);
+
+    if (wanted
+        && (copy == NULL
+            || copy->entry.parts
+            || ngx_mcds_local_put(ngx_mcds_page_id(page), copy->value, 0)
+               != NGX_OK))
+    {
+        left.state = NGX_MCDS_LOCAL_ALONE;
+    }
+
+    ngx_mcds_local_release(&page->hold, &left);
+
+    if (wanted) {
+        ngx_mcds_page_moved(page);
     }
 }
 
@@ -614,27 +861,113 @@ ngx_mcds_page_give_up(ngx_mcds_page_t *page)
 void
 ngx_mcds_page_failed(ngx_mcds_page_t *page, ngx_uint_t backoff)
 {
-    if (backoff) {
-        ngx_mcds_page_give_up(page);
-    }
+    uint32_t               keep;
+    ngx_msec_t             period;
+    ngx_uint_t             i;
+    ngx_mcds_kept_t        kept;
+    ngx_mcds_local_left_t  left;
 
-    if (!ngx_queue_empty(&page->waiters)) {
-        ngx_mcds_page_build(page);
+    if (!backoff) {
+
+        if (!ngx_queue_empty(&page->waiters)) {
+            ngx_mcds_page_build(page);
+            return;
+        }
+
+        ngx_mcds_page_release(page);
+        ngx_mcds_page_set_state(page, NGX_MCDS_IDLE);
+        ngx_mcds_page_moved(page);
         return;
     }
 
-    if (backoff) {
-        ngx_mcds_page_release(page, NGX_MCDS_BACKOFF);
-        page->held = 1;
-        page->held_until = ngx_current_msec + NGX_MCDS_BACKOFF * 1000;
+    /*
+     * Behind an old page the time doubles with each failure.  Without one
+     * nobody gets anything meanwhile, so it does not.
+     */
 
-    } else {
-        ngx_mcds_page_release(page, 0);
+    period = page->backoff;
+
+    for (i = 0; page->old && i < page->step; i++) {
+
+        if (period >= page->backoff_max / 2) {
+            period = page->backoff_max;
+            break;
+        }
+
+        period *= 2;
     }
+
+    page->step++;
+
+    ngx_mcds_page_pause(page, period);
+
+    if (period && page->lock) {
+        kept.step = page->step;
+        kept.until = ngx_mcds_page_now() + period;
+        keep = (uint32_t) ngx_min(2 * period / 1000 + NGX_MCDS_FORGET,
+                                  NGX_MCDS_MAX_TTL);
+
+        ngx_mcds_lock_fail(page->lock, keep, &kept);
+        page->lock = NULL;
+    }
+
+    left.state = period ? NGX_MCDS_LOCAL_FAILED : NGX_MCDS_LOCAL_FREE;
+    left.step = page->step;
+    left.left = period;
+
+    ngx_mcds_local_release(&page->hold, &left);
+    ngx_mcds_page_release(page);
+
+    ngx_mcds_page_tell_pause(page);
+    ngx_mcds_page_moved(page);
+}
+
+
+/* nobody here tries for so long */
+
+static void
+ngx_mcds_page_pause(ngx_mcds_page_t *page, ngx_msec_t left)
+{
+    page->failed = 1;
+    page->failed_cas = page->base;
+    page->failed_until = ngx_current_msec + left;
+}
+
+
+/* all who are here, the owner and those who wait */
+
+static void
+ngx_mcds_page_tell_pause(ngx_mcds_page_t *page)
+{
+    ngx_uint_t        outcome;
+    ngx_mcds_seat_t  *seat;
 
     ngx_mcds_page_set_state(page, NGX_MCDS_IDLE);
 
-    ngx_mcds_page_moved(page);
+    seat = page->owner;
+    page->owner = NULL;
+
+    if (seat == NULL) {
+        seat = ngx_mcds_page_next(page);
+    }
+
+    while (seat) {
+        outcome = ngx_mcds_page_no_build(seat);
+        ngx_mcds_page_tell(seat, outcome, NULL);
+
+        seat = ngx_mcds_page_next(page);
+    }
+}
+
+
+static uint64_t
+ngx_mcds_page_now(void)
+{
+    ngx_time_t  *tp;
+
+    tp = ngx_timeofday();
+
+    return (uint64_t) tp->sec * 1000 + tp->msec;
 }
 
 
@@ -649,6 +982,11 @@ ngx_mcds_page_set_poll(ngx_mcds_page_t *page)
 
     if (page->state == NGX_MCDS_STORING) {
         ngx_add_timer(&page->poll, 1);
+        return;
+    }
+
+    if (page->here) {
+        ngx_add_timer(&page->poll, NGX_MCDS_POLL_MIN);
         return;
     }
 
@@ -694,6 +1032,10 @@ ngx_mcds_page_poll_handler(ngx_event_t *ev)
     }
 
     if (page->state != NGX_MCDS_ELSEWHERE || page->missing) {
+        return;
+    }
+
+    if (page->here && ngx_mcds_page_poll_here(page) != NGX_DECLINED) {
         return;
     }
 
@@ -747,16 +1089,75 @@ ngx_mcds_page_poll_handler(ngx_event_t *ev)
 }
 
 
+/* another worker of this host builds; NGX_DECLINED: not any more */
+
+static ngx_int_t
+ngx_mcds_page_poll_here(ngx_mcds_page_t *page)
+{
+    uint64_t                cas;
+    ngx_int_t               rc;
+    ngx_mcds_copy_t        *copy;
+    ngx_mcds_value_t       *value;
+    ngx_mcds_local_left_t   left;
+
+    rc = ngx_mcds_local_look(ngx_mcds_page_id(page), 1, &left);
+
+    if (rc == NGX_BUSY) {
+        ngx_mcds_page_set_poll(page);
+        return NGX_OK;
+    }
+
+    page->here = 0;
+
+    if (rc == NGX_ABORT) {
+        ngx_mcds_page_pause(page, left.left);
+        ngx_mcds_page_tell_pause(page);
+        return NGX_OK;
+    }
+
+    value = ngx_mcds_local_get(ngx_mcds_page_id(page), 0,
+                               ngx_current_msec - page->here_since
+                               + NGX_MCDS_LAG, &cas);
+
+    copy = value ? ngx_mcds_copy_create(page, value, cas) : NULL;
+
+    ngx_mcds_value_unref(value);
+
+    if (copy) {
+        ngx_mcds_page_set_state(page, NGX_MCDS_IDLE);
+
+        ngx_mcds_page_keep(page, copy);
+        ngx_mcds_page_found(page, copy);
+        ngx_mcds_copy_unref(copy);
+        return NGX_OK;
+    }
+
+    if (page->unheard || left.state == NGX_MCDS_LOCAL_ALONE) {
+
+        /* no use to wait for memcached once more */
+
+        ngx_mcds_page_build(page);
+        return NGX_OK;
+    }
+
+    page->poll_next = ngx_current_msec;
+
+    return NGX_DECLINED;
+}
+
+
 static void
 ngx_mcds_page_lock_asked(void *data, ngx_mcds_result_t *result)
 {
     ngx_mcds_page_t *page = data;
 
     page->lock_rc = result->rc;
-    page->kept = (result->rc == NGX_MCDS_OK
-                  && result->len == sizeof(NGX_MCDS_LOCK_KEPT) - 1
-                  && ngx_memcmp(result->data, NGX_MCDS_LOCK_KEPT, result->len)
-                     == 0);
+
+    ngx_memzero(&page->kept, sizeof(ngx_mcds_kept_t));
+
+    if (result->rc == NGX_MCDS_OK) {
+        (void) ngx_mcds_lock_read(result->data, result->len, &page->kept);
+    }
 
     if (--page->missing == 0) {
         ngx_mcds_page_step(page);

@@ -12,17 +12,19 @@
  *   LOCKING    a request asks for the lock and, in the same batch and behind
  *              it, whether the page is still what the request has seen
  *   BUILDING   a request here has the lock, or memcached does not answer and
- *              it builds for this worker alone
+ *              it builds for this host alone
  *   STORING    built; the store is under way, the lock still held
  *   ELSEWHERE  somebody else has the lock; while requests wait here, memcached
  *              is asked for the lock and the page, 5 ms to 100 ms apart, and
- *              at once when a worker of this host says that it is done
+ *              at once when a worker of this host says that it is done; or
+ *              another worker of this host builds, and memcached is not asked
  *
  *        +------------------- lock free, page unchanged ------------------+
  *        v                                                                |
  *   IDLE -> LOCKING -> BUILDING -> STORING -> IDLE                        |
  *              |           |                                              |
- *              |           +-> failed: the next who waits, or IDLE        |
+ *              |           +-> client gone: the next who waits, or IDLE   |
+ *              |           +-> origin failed: all are told, IDLE          |
  *              +-> page changed: all who wait get it, IDLE                |
  *              +-> held by another: ELSEWHERE ----------------------------+
  */
@@ -36,6 +38,7 @@
 #include <ngx_core.h>
 #include <ngx_event.h>
 #include "ngx_mcds_lock.h"
+#include "ngx_mcds_local.h"
 #include "ngx_mcds_page.h"
 #include "ngx_mcds_split.h"
 #include "ngx_mcds_stream.h"
@@ -57,6 +60,7 @@ typedef struct {
     ngx_mcds_copy_t      *copy;        /* while its parts are looked for */
     ngx_queue_t           seats;
     ngx_queue_t           queue;       /* until it is sent */
+    unsigned              whole:1;     /* with the value */
 } ngx_mcds_read_t;
 
 
@@ -68,6 +72,8 @@ struct ngx_mcds_page_s {
     ngx_mcds_pool_t      *pool;
     size_t                limit;
     ngx_mcds_read_t      *read;        /* of this turn */
+    ngx_mcds_read_t      *confirm;     /* the same for the list */
+    ngx_mcds_copy_t      *list;        /* the last one that was seen */
 
     ngx_uint_t            state;
     ngx_mcds_seat_t      *owner;       /* who locks or builds, or NULL: left */
@@ -96,11 +102,31 @@ struct ngx_mcds_page_s {
     ngx_atomic_uint_t     sequence;
 
     ngx_msec_t            held_until;  /* the lock was seen held */
+
+    ngx_msec_t            backoff;     /* after a failure */
+    ngx_msec_t            backoff_max;
+    ngx_mcds_kept_t       kept;        /* what the lock's last owner left */
+    ngx_uint_t            step;        /* failures in a row, here */
+    ngx_msec_t            failed_until;
+    uint64_t              failed_cas;  /* of the page then */
+
+    ngx_mcds_hold_t       hold;        /* of the build, among workers */
+    ngx_msec_t            here_since;
+
+    ngx_mcds_copy_t      *mine;        /* kept by this worker */
+    ngx_queue_t           mine_lru;
+    ngx_msec_t            mine_asked;  /* when it was the right one */
+
     size_t                refused;     /* length that was too large, or 0 */
     ngx_msec_t            refused_until;
 
     unsigned              held:1;
-    unsigned              kept:1;      /* no build, a pause after a failure */
+    unsigned              failed:1;    /* no build, a pause after a failure */
+    unsigned              old:1;       /* ... behind an old page */
+    unsigned              here:1;      /* another worker of this host builds */
+    unsigned              unheard:1;   /* ... and memcached does not answer */
+    unsigned              local:1;     /* copies are kept */
+    unsigned              named:1;     /* hold.id is known */
     unsigned              big:1;       /* the last value was */
     unsigned              whole:1;     /* the page was asked with its value */
     ngx_str_t             key;
@@ -117,6 +143,13 @@ ngx_mcds_copy_t *ngx_mcds_copy_create(ngx_mcds_page_t *page,
 
 void ngx_mcds_page_saw(ngx_mcds_page_t *page, ngx_mcds_copy_t *copy,
     uint64_t cas);
+
+
+/* the list that lies, or does not lie, under the page's key */
+
+void ngx_mcds_page_remember(ngx_mcds_page_t *page, ngx_mcds_copy_t *copy,
+    uint64_t cas);
+void ngx_mcds_page_forget_list(ngx_mcds_page_t *page);
 
 
 /* for the log */
@@ -143,15 +176,29 @@ void ngx_mcds_page_moved(ngx_mcds_page_t *page);
 /*
  * Builds.  unqueue: a seat does not wait any more.  found: tells all who are
  * here, the owner, if there is one, and those who wait; without a copy: to go
- * to the origin.  failed: the next who waits builds.  release: of the lock,
- * see ngx_mcds_lock_release().
+ * to the origin.  failed: the next who waits builds, or, with backoff, all are
+ * told.  release: of the lock and of what other workers see.  share: gives the
+ * copy to those who wait in other workers while memcached does not answer.
  */
 
 void ngx_mcds_page_unqueue(ngx_mcds_seat_t *seat);
 void ngx_mcds_page_found(ngx_mcds_page_t *page, ngx_mcds_copy_t *copy);
 void ngx_mcds_page_failed(ngx_mcds_page_t *page, ngx_uint_t backoff);
-void ngx_mcds_page_release(ngx_mcds_page_t *page, uint32_t keep);
+void ngx_mcds_page_release(ngx_mcds_page_t *page);
+void ngx_mcds_page_share_copy(ngx_mcds_page_t *page, ngx_mcds_copy_t *copy);
 void ngx_mcds_page_poll_handler(ngx_event_t *ev);
+
+
+/*
+ * Copies of this host.  keep: this one, which is the right one now; drop: of
+ * this worker.  known: that of the worker or of the host, or NULL; the page's
+ * reference.
+ */
+
+void ngx_mcds_page_keep(ngx_mcds_page_t *page, ngx_mcds_copy_t *copy);
+void ngx_mcds_page_drop(ngx_mcds_page_t *page);
+ngx_mcds_copy_t *ngx_mcds_page_kept(ngx_mcds_page_t *page, uint64_t cas);
+u_char *ngx_mcds_page_id(ngx_mcds_page_t *page);
 
 
 /* 1 if memcached is known not to take the page, page->refused its length */

@@ -43,6 +43,10 @@ typedef struct {
     uint32_t              ttl;
     ngx_uint_t            looks;       /* at what somebody else has stored */
 
+    ngx_mcds_stored_pt    handler;     /* or NULL */
+    void                 *data;
+    ngx_uint_t            rc;
+
     unsigned              building:1;  /* the page's state is that of it */
     unsigned              replace:1;   /* what is older, too */
     unsigned              renewed:1;   /* its parts are those of the page that
@@ -68,6 +72,7 @@ static ngx_mcds_copy_t *ngx_mcds_store_finish(ngx_mcds_store_t *store,
     ngx_mcds_split_t *split);
 static void ngx_mcds_store_replaced(ngx_mcds_store_t *store, uint64_t cas);
 static void ngx_mcds_store_too_large(ngx_mcds_store_t *store, uint64_t len);
+static void ngx_mcds_store_keep(ngx_mcds_store_t *store, uint64_t cas);
 static void ngx_mcds_store_end(ngx_mcds_store_t *store);
 
 
@@ -102,6 +107,7 @@ ngx_mcds_page_built(ngx_mcds_seat_t *seat, ngx_uint_t how,
 
         seat->building = 0;
         page->owner = NULL;
+        page->old = seat->has_old;
 
         ngx_mcds_page_failed(page, how == NGX_MCDS_BUILD_BACKOFF);
         return;
@@ -119,6 +125,7 @@ ngx_mcds_page_built(ngx_mcds_seat_t *seat, ngx_uint_t how,
     page->big = (store->copy->value->len >= NGX_MCDS_BULK);
 
     ngx_mcds_page_found(page, store->copy);
+    ngx_mcds_page_share_copy(page, store->copy);
 
     if (ngx_mcds_page_refused(page)
         && store->copy->value->len >= page->refused)
@@ -195,6 +202,66 @@ ngx_mcds_page_store_split(ngx_mcds_seat_t *seat, ngx_mcds_value_t *value,
 }
 
 
+ngx_int_t
+ngx_mcds_page_store_then(ngx_mcds_seat_t *seat, ngx_mcds_value_t *value,
+    ngx_mcds_entry_t *entry, ngx_mcds_split_t *split, uint64_t cas,
+    ngx_uint_t replace, ngx_mcds_stored_pt handler, void *data)
+{
+    ngx_mcds_store_t  *store;
+
+    store = ngx_mcds_store_create(seat->page, value, split ? entry : NULL);
+
+    if (store == NULL) {
+        if (split) {
+            ngx_mcds_split_abandon(split);
+        }
+
+        return NGX_ERROR;
+    }
+
+    store->base = cas;
+    store->replace = replace;
+    store->handler = handler;
+    store->data = data;
+
+    if (split) {
+        ngx_mcds_split_end(split, ngx_mcds_store_parted, store);
+
+    } else {
+        ngx_mcds_store_put(store);
+    }
+
+    return NGX_OK;
+}
+
+
+void
+ngx_mcds_page_built_list(ngx_mcds_seat_t *seat, ngx_mcds_value_t *value,
+    uint32_t ttl, ngx_mcds_copy_t *first)
+{
+    ngx_mcds_page_t   *page;
+    ngx_mcds_store_t  *store;
+
+    page = seat->page;
+
+    store = ngx_mcds_store_build(seat, value, NULL);
+    if (store == NULL) {
+        return;
+    }
+
+    store->ttl = ttl;
+    store->copy->first = first ? ngx_mcds_copy_ref(first) : NULL;
+
+    page->built = store->copy;
+    page->refused = 0;
+
+    ngx_mcds_page_found(page, store->copy);
+    ngx_mcds_page_share_copy(page, store->copy);
+
+    ngx_mcds_store_put(store);
+}
+
+
 ngx_uint_t
 ngx_mcds_page_refused(ngx_mcds_page_t *page)
 {
@@ -237,6 +304,7 @@ ngx_mcds_store_create(ngx_mcds_page_t *page, ngx_mcds_value_t *value,
     }
 
     store->page = page;
+    store->rc = NGX_MCDS_BUSY;
     ngx_mcds_page_ref(page);
 
     return store;
@@ -306,10 +374,14 @@ ngx_mcds_store_answered(void *data, ngx_mcds_result_t *result)
     store = data;
     copy = store->copy;
 
+    store->rc = result->rc;
+
     switch (result->rc) {
 
     case NGX_MCDS_OK:
         ngx_mcds_store_replaced(store, result->cas);
+
+        ngx_mcds_store_keep(store, result->cas);
         break;
 
     case NGX_MCDS_TOO_LARGE:
@@ -342,6 +414,11 @@ ngx_mcds_store_answered(void *data, ngx_mcds_result_t *result)
         break;
 
     default:
+
+        if (!ngx_mcds_answered(result->rc)) {
+            ngx_mcds_page_keep(store->page, copy);
+        }
+
         break;
     }
 
@@ -585,7 +662,7 @@ ngx_mcds_store_replaced(ngx_mcds_store_t *store, uint64_t cas)
         page->cut_cas = 0;
     }
 
-    if (copy->entry.parts) {
+    if (copy->entry.parts || copy->entry.kind == NGX_MCDS_ENTRY_VARY) {
         copy->cas = cas;
         ngx_mcds_page_saw(page, copy, cas);
     }
@@ -615,6 +692,30 @@ ngx_mcds_store_too_large(ngx_mcds_store_t *store, uint64_t len)
 }
 
 
+/* the copy itself says by its CAS of 0 that it was built here */
+
+static void
+ngx_mcds_store_keep(ngx_mcds_store_t *store, uint64_t cas)
+{
+    ngx_mcds_copy_t  *copy;
+    ngx_mcds_page_t  *page;
+
+    page = store->page;
+
+    if (!page->local || store->copy->entry.parts) {
+        ngx_mcds_page_drop(page);
+        return;
+    }
+
+    copy = ngx_mcds_copy_create(page, store->copy->value, cas);
+
+    if (copy) {
+        ngx_mcds_page_keep(page, copy);
+        ngx_mcds_copy_unref(copy);
+    }
+}
+
+
 static void
 ngx_mcds_store_end(ngx_mcds_store_t *store)
 {
@@ -625,13 +726,20 @@ ngx_mcds_store_end(ngx_mcds_store_t *store)
     if (store->building) {
         page->built = NULL;
         page->held = 0;
+        page->failed = 0;
+        page->step = 0;
 
         ngx_mcds_page_set_state(page, NGX_MCDS_IDLE);
-        ngx_mcds_page_release(page, 0);
+        ngx_mcds_page_share_copy(page, store->copy);
+        ngx_mcds_page_release(page);
 
         ngx_mcds_page_moved(page);
 
         ngx_mcds_page_found(page, store->copy);
+    }
+
+    if (store->handler) {
+        store->handler(store->data, store->rc, store->copy);
     }
 
     ngx_mcds_value_unref(store->head);

@@ -70,6 +70,12 @@ struct ngx_mcds_tags_s {
 
 
 typedef struct {
+    ngx_mcds_pool_t      *pool;
+    ngx_str_t             list;
+} ngx_mcds_tag_make_t;
+
+
+typedef struct {
     uint32_t              hash;
     ngx_str_t             list;
 } ngx_mcds_tag_slot_t;
@@ -94,7 +100,10 @@ static void ngx_mcds_tags_counted(void *data, ngx_mcds_result_t *result);
 static void ngx_mcds_tags_got(void *data, ngx_mcds_result_t *result);
 static void ngx_mcds_tags_done(ngx_mcds_tags_t *tags);
 static void ngx_mcds_tags_event_handler(ngx_event_t *ev);
-static void ngx_mcds_tags_make(ngx_mcds_tags_t *tags);
+static void ngx_mcds_tags_absent(ngx_mcds_tags_t *tags);
+static void ngx_mcds_tags_make_counted(void *data, ngx_mcds_result_t *result);
+static void ngx_mcds_tags_add_record(ngx_mcds_pool_t *pool, ngx_str_t *record,
+    uint64_t counter);
 static void ngx_mcds_tags_made(void *data, ngx_mcds_result_t *result);
 static void ngx_mcds_tags_destroy(ngx_mcds_tags_t *tags);
 
@@ -661,7 +670,7 @@ ngx_mcds_tags_done(ngx_mcds_tags_t *tags)
         return;
     }
 
-    ngx_mcds_tags_make(tags);
+    ngx_mcds_tags_absent(tags);
 
     ngx_post_event(&tags->event, &ngx_posted_events);
 }
@@ -681,12 +690,10 @@ ngx_mcds_tags_event_handler(ngx_event_t *ev)
 /* records that are not there; nobody waits for that */
 
 static void
-ngx_mcds_tags_make(ngx_mcds_tags_t *tags)
+ngx_mcds_tags_absent(ngx_mcds_tags_t *tags)
 {
-    u_char               buf[NGX_MCDS_TAG_RECORD + 1];
-    ngx_queue_t         *q;
-    ngx_mcds_record_t   *record;
-    ngx_mcds_request_t   req;
+    ngx_queue_t        *q;
+    ngx_mcds_record_t  *record;
 
     if (tags->counter == 0) {
         return;
@@ -706,17 +713,25 @@ ngx_mcds_tags_make(ngx_mcds_tags_t *tags)
         record->purged = tags->counter;
         record->deleted = tags->counter;
 
-        ngx_memzero(&req, sizeof(ngx_mcds_request_t));
-
-        req.verb = NGX_MCDS_ADD;
-        req.text.data = buf;
-        req.text.len = ngx_sprintf(buf, "%uL %uL", tags->counter,
-                                   tags->counter)
-                       - buf;
-
-        (void) ngx_mcds_tag_submit(tags->pool, &req, &record->name,
-                                   ngx_mcds_tags_made, NULL);
+        ngx_mcds_tags_add_record(tags->pool, &record->name, tags->counter);
     }
+}
+
+
+static void
+ngx_mcds_tags_add_record(ngx_mcds_pool_t *pool, ngx_str_t *record,
+    uint64_t counter)
+{
+    u_char              buf[NGX_MCDS_TAG_RECORD + 1];
+    ngx_mcds_request_t  req;
+
+    ngx_memzero(&req, sizeof(ngx_mcds_request_t));
+
+    req.verb = NGX_MCDS_ADD;
+    req.text.data = buf;
+    req.text.len = ngx_sprintf(buf, "%uL %uL", counter, counter) - buf;
+
+    (void) ngx_mcds_tag_submit(pool, &req, record, ngx_mcds_tags_made, NULL);
 }
 
 
@@ -724,6 +739,60 @@ static void
 ngx_mcds_tags_made(void *data, ngx_mcds_result_t *result)
 {
     /* void */
+}
+
+
+void
+ngx_mcds_tags_make(ngx_mcds_pool_t *pool, ngx_str_t *list, uint64_t now)
+{
+    ngx_mcds_request_t    req;
+    ngx_mcds_tag_make_t  *make;
+
+    make = ngx_alloc(sizeof(ngx_mcds_tag_make_t) + list->len, ngx_cycle->log);
+    if (make == NULL) {
+        return;
+    }
+
+    make->pool = pool;
+    make->list.data = (u_char *) make + sizeof(ngx_mcds_tag_make_t);
+    make->list.len = list->len;
+    ngx_memcpy(make->list.data, list->data, list->len);
+
+    ngx_memzero(&req, sizeof(ngx_mcds_request_t));
+
+    req.verb = NGX_MCDS_INCR;
+    req.want = NGX_MCDS_VALUE;
+    ngx_str_set(&req.key, NGX_MCDS_TAG_COUNTER);
+    req.initial = now;
+
+    if (ngx_mcds_submit(pool, &req, ngx_mcds_tags_make_counted, make) == NULL)
+    {
+        ngx_free(make);
+    }
+}
+
+
+static void
+ngx_mcds_tags_make_counted(void *data, ngx_mcds_result_t *result)
+{
+    ngx_mcds_tag_make_t *make = data;
+
+    uint64_t   counter;
+    ngx_str_t  rest, name;
+
+    if (result->rc == NGX_MCDS_OK
+        && (result->has & NGX_MCDS_VALUE)
+        && ngx_mcds_parse_number(result->data, result->len, &counter)
+           == NGX_OK)
+    {
+        rest = make->list;
+
+        while (ngx_mcds_tags_next(&rest, &name) == NGX_OK) {
+            ngx_mcds_tags_add_record(make->pool, &name, counter);
+        }
+    }
+
+    ngx_free(make);
 }
 
 

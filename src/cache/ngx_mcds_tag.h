@@ -117,6 +117,15 @@ ngx_uint_t ngx_mcds_tags_verdict(ngx_mcds_tags_t *tags, uint64_t counter,
 
 
 /*
+ * Makes those records of a list that are not there, when a page is going to be
+ * stored: at the counter's value of now, not of the page, since one may have
+ * been evicted in between.  Nobody waits for it.
+ */
+
+void ngx_mcds_tags_make(ngx_mcds_pool_t *pool, ngx_str_t *list, uint64_t now);
+
+
+/*
  * What this worker remembers of the list of a page, so that it can be asked
  * for together with the page.  get: empty if nothing.
  */

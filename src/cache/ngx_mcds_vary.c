@@ -6,6 +6,7 @@
 
 #include <ngx_config.h>
 #include <ngx_core.h>
+#include "ngx_mcds_entry.h"
 #include "ngx_mcds_vary.h"
 
 
@@ -222,13 +223,7 @@ ngx_mcds_variant_flush(ngx_mcds_variant_t *variant)
     }
 
     if (variant->encoding) {
-        set = (u_char) variant->codings;
-
-        if (set & NGX_MCDS_ANY_CODING) {
-            set = (u_char) ~variant->refused;
-        }
-
-        set = (u_char) ('0' + (set & NGX_MCDS_CODINGS));
+        set = (u_char) ('0' + ngx_mcds_variant_accepted(variant));
 
         ngx_md5_update(&variant->md5, &set, 1);
 
@@ -284,6 +279,58 @@ ngx_mcds_variant_end(ngx_mcds_variant_t *variant, u_char *hash)
 {
     ngx_mcds_variant_flush(variant);
     ngx_md5_final(hash, &variant->md5);
+}
+
+
+ngx_uint_t
+ngx_mcds_variant_accepted(ngx_mcds_variant_t *variant)
+{
+    ngx_uint_t  set;
+
+    set = variant->codings;
+
+    if (set & NGX_MCDS_ANY_CODING) {
+        set = ~variant->refused;
+    }
+
+    return set & NGX_MCDS_CODINGS;
+}
+
+
+ngx_int_t
+ngx_mcds_vary_coded(ngx_uint_t codings, ngx_str_t *value)
+{
+    u_char      *comma;
+    ngx_str_t    left, part;
+    ngx_uint_t   coding;
+
+    left = *value;
+
+    for ( ;; ) {
+        comma = ngx_strlchr(left.data, left.data + left.len, ',');
+
+        part.data = left.data;
+        part.len = comma ? (size_t) (comma - left.data) : left.len;
+
+        ngx_mcds_variant_trim(&part);
+
+        coding = ngx_mcds_variant_coding(&part) & NGX_MCDS_CODINGS;
+
+        if (!(coding & codings)
+            && part.len
+            && !(part.len == 8
+                 && ngx_strncasecmp(part.data, (u_char *) "identity", 8) == 0))
+        {
+            return NGX_DECLINED;
+        }
+
+        if (comma == NULL) {
+            return NGX_OK;
+        }
+
+        left.len -= comma + 1 - left.data;
+        left.data = comma + 1;
+    }
 }
 
 
@@ -398,6 +445,93 @@ ngx_mcds_vary_suffix(u_char *p, uint64_t generation, u_char *hash)
     *p++ = ':';
 
     return ngx_hex_dump(p, hash, NGX_MCDS_VARIANT_LEN);
+}
+
+
+ngx_int_t
+ngx_mcds_vary_check(ngx_str_t *ext, ngx_str_t *body)
+{
+    u_char     data[NGX_MCDS_MAX_VARY_LEN];
+    ngx_str_t  names, list;
+
+    ngx_mcds_vary_names(ext, &names);
+
+    if (names.len == 0 || body->len % NGX_MCDS_VARIANT_LEN) {
+        return NGX_DECLINED;
+    }
+
+    list.data = data;
+    list.len = 0;
+
+    if (ngx_mcds_vary_add(&list, &names) != NGX_OK
+        || list.len != names.len
+        || ngx_memcmp(list.data, names.data, list.len) != 0)
+    {
+        return NGX_DECLINED;
+    }
+
+    return NGX_OK;
+}
+
+
+void
+ngx_mcds_vary_names(ngx_str_t *ext, ngx_str_t *names)
+{
+    size_t   len;
+    u_char  *p, *last;
+
+    ngx_str_null(names);
+
+    p = ext->data;
+    last = p + ext->len;
+
+    while (last - p >= NGX_MCDS_VARY_EXT) {
+        len = p[2] | (size_t) p[3] << 8 | (size_t) p[4] << 16
+              | (size_t) p[5] << 24;
+
+        if (len > (size_t) (last - p) - NGX_MCDS_VARY_EXT) {
+            return;
+        }
+
+        if (p[0] == NGX_MCDS_ENTRY_EXT_VARY && p[1] == 0) {
+            names->data = p + NGX_MCDS_VARY_EXT;
+            names->len = len;
+            return;
+        }
+
+        p += NGX_MCDS_VARY_EXT + len;
+    }
+}
+
+
+ngx_uint_t
+ngx_mcds_vary_has(ngx_str_t *body, u_char *hash)
+{
+    size_t  i;
+
+    for (i = 0; i + NGX_MCDS_VARIANT_LEN <= body->len;
+         i += NGX_MCDS_VARIANT_LEN)
+    {
+        if (ngx_memcmp(body->data + i, hash, NGX_MCDS_VARIANT_LEN) == 0) {
+            return 1;
+        }
+    }
+
+    return 0;
+}
+
+
+u_char *
+ngx_mcds_vary_ext(u_char *p, ngx_str_t *names)
+{
+    *p++ = NGX_MCDS_ENTRY_EXT_VARY;
+    *p++ = 0;
+    *p++ = (u_char) names->len;
+    *p++ = (u_char) (names->len >> 8);
+    *p++ = 0;
+    *p++ = 0;
+
+    return ngx_cpymem(p, names->data, names->len);
 }
 
 

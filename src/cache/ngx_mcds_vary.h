@@ -83,9 +83,33 @@ void ngx_mcds_variant_line(ngx_mcds_variant_t *variant, ngx_str_t *value);
 void ngx_mcds_variant_end(ngx_mcds_variant_t *variant, u_char *hash);
 
 
+/*
+ * accepted: the set of codings, behind the lines of Accept-Encoding.  coded:
+ * NGX_OK if the value of a Content-Encoding is in the set: all who accept the
+ * same set may be sent it.
+ */
+
+ngx_uint_t ngx_mcds_variant_accepted(ngx_mcds_variant_t *variant);
+ngx_int_t ngx_mcds_vary_coded(ngx_uint_t codings, ngx_str_t *value);
+
+
 /* writes what follows the key, NGX_MCDS_VARY_SUFFIX_LEN bytes; the end */
 
 u_char *ngx_mcds_vary_suffix(u_char *p, uint64_t generation, u_char *hash);
+
+
+/*
+ * The entry of a list.  check: NGX_OK if ext has names and body is a row of
+ * variants; names: those of ext; has: 1 if the variant is one of body; ext:
+ * writes the extension, NGX_MCDS_VARY_EXT and the bytes of names; the end.
+ */
+
+#define NGX_MCDS_VARY_EXT         6
+
+ngx_int_t ngx_mcds_vary_check(ngx_str_t *ext, ngx_str_t *body);
+void ngx_mcds_vary_names(ngx_str_t *ext, ngx_str_t *names);
+ngx_uint_t ngx_mcds_vary_has(ngx_str_t *body, u_char *hash);
+u_char *ngx_mcds_vary_ext(u_char *p, ngx_str_t *names);
 
 
 #endif /* _NGX_MCDS_VARY_H_INCLUDED_ */

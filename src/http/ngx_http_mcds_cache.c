@@ -11,17 +11,13 @@
 #include <ngx_core.h>
 #include <ngx_http.h>
 #include "ngx_http_mcds_module.h"
+#include "ngx_http_mcds_herd.h"
 #include "ngx_http_mcds_refresh.h"
 #include "ngx_http_mcds_revalidate.h"
 #include "ngx_http_mcds_store.h"
+#include "ngx_http_mcds_variant.h"
 
 
-/* room for the header, the key and the stored headers of an entry */
-#define NGX_HTTP_MCDS_ENTRY_ROOM  (256 * 1024)
-
-
-static ngx_int_t ngx_http_mcds_cache_sit(ngx_http_mcds_ctx_t *ctx,
-    ngx_http_mcds_loc_conf_t *mlcf);
 static char *ngx_http_mcds_cache_applies(ngx_http_request_t *r,
     ngx_http_mcds_loc_conf_t *mlcf);
 static ngx_uint_t ngx_http_mcds_cache_session(ngx_http_request_t *r,
@@ -60,7 +56,8 @@ static ngx_int_t ngx_http_mcds_cache_fill(ngx_http_request_t *r,
     ngx_http_mcds_ctx_t *ctx);
 static ngx_int_t ngx_http_mcds_cache_pass(ngx_http_request_t *r,
     ngx_http_mcds_ctx_t *ctx, ngx_uint_t store);
-static ngx_int_t ngx_http_mcds_cache_unavailable(ngx_http_request_t *r);
+static ngx_int_t ngx_http_mcds_cache_unavailable(ngx_http_request_t *r,
+    ngx_http_mcds_ctx_t *ctx);
 
 
 uint64_t
@@ -120,6 +117,8 @@ ngx_http_mcds_cache_start(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
         return NGX_ERROR;
     }
 
+    ctx->at = ctx->key;
+
     if (ngx_http_mcds_cache_sit(ctx, mlcf) != NGX_OK) {
         return NGX_ERROR;
     }
@@ -134,11 +133,9 @@ ngx_http_mcds_cache_start(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
         ctx->seat.no_body = 1;
     }
 
-    if (ngx_mcds_page_lookup(&ctx->seat) != NGX_OK) {
+    if (ngx_http_mcds_variant_lookup(r, ctx, mlcf) != NGX_OK) {
         return NGX_ERROR;
     }
-
-    ctx->waiting++;
 
     if (mlcf->tags && ngx_http_mcds_tags_start(r, ctx, mlcf) != NGX_OK) {
         return NGX_ERROR;
@@ -148,13 +145,13 @@ ngx_http_mcds_cache_start(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
 }
 
 
-static ngx_int_t
+ngx_int_t
 ngx_http_mcds_cache_sit(ngx_http_mcds_ctx_t *ctx,
     ngx_http_mcds_loc_conf_t *mlcf)
 {
     ngx_http_request_t  *r;
 
-    if (ngx_mcds_page_sit(&ctx->seat, mlcf->cache_pool, &ctx->key,
+    if (ngx_mcds_page_sit(&ctx->seat, mlcf->cache_pool, &ctx->at,
                           mlcf->cache_max_size + NGX_HTTP_MCDS_ENTRY_ROOM,
                           ngx_http_mcds_cache_handler, ctx)
         != NGX_OK)
@@ -162,10 +159,13 @@ ngx_http_mcds_cache_sit(ngx_http_mcds_ctx_t *ctx,
         return NGX_ERROR;
     }
 
+    ngx_http_mcds_herd_local(ctx, mlcf);
+
     r = ctx->request;
 
     ctx->seat.no_body = (r->method != NGX_HTTP_GET
                          || r->header_only
+                         || ctx->replace
                          || ngx_http_mcds_cache_partial(r));
 
     return NGX_OK;
@@ -343,9 +343,29 @@ static ngx_int_t
 ngx_http_mcds_cache_choose(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
     ngx_http_mcds_loc_conf_t *mlcf)
 {
+    ngx_int_t  rc;
+
+    rc = ngx_http_mcds_variant(r, ctx, mlcf);
+
+    if (rc == NGX_BUSY) {
+        ctx->status = NGX_HTTP_MCDS_MISS;
+        ctx->reason = "variants";
+
+        return ctx->only_if_cached ? ngx_http_mcds_cache_only(r, ctx)
+                                   : ngx_http_mcds_cache_pass(r, ctx, 0);
+    }
+
+    if (rc != NGX_OK) {
+        return rc;
+    }
 
     if (ctx->entered) {
         return ngx_http_mcds_cache_entered(r, ctx, mlcf);
+    }
+
+    if (ctx->counting) {
+        ctx->counting = 0;
+        return ngx_http_mcds_cache_miss(r, ctx, mlcf);
     }
 
     ctx->cas = ctx->copy ? ctx->copy->cas : 0;
@@ -434,6 +454,11 @@ ngx_http_mcds_cache_found(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
     if (state == NGX_MCDS_FRESH) {
         ctx->status = NGX_HTTP_MCDS_HIT;
         ctx->reason = "fresh";
+
+        if (!ctx->authorization && ngx_http_mcds_herd_early(ctx, mlcf)) {
+            return ngx_http_mcds_cache_enter(r, ctx, mlcf, 1, 1);
+        }
+
         return NGX_OK;
     }
 
@@ -522,12 +547,30 @@ static ngx_int_t
 ngx_http_mcds_cache_miss(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
     ngx_http_mcds_loc_conf_t *mlcf)
 {
+    ngx_int_t  rc;
+
     if (ctx->only_if_cached) {
         return ngx_http_mcds_cache_only(r, ctx);
     }
 
     if (r->method != NGX_HTTP_GET || r->header_only || ctx->no_store) {
         return ngx_http_mcds_cache_pass(r, ctx, 0);
+    }
+
+    rc = ngx_http_mcds_herd_uses(r, ctx, mlcf);
+
+    if (rc == NGX_AGAIN) {
+        ctx->counting = 1;
+        return NGX_AGAIN;
+    }
+
+    if (rc == NGX_DECLINED) {
+        ctx->reason = "uses";
+        return ngx_http_mcds_cache_pass(r, ctx, 0);
+    }
+
+    if (rc != NGX_OK) {
+        return rc;
     }
 
     if (ctx->authorization || !mlcf->cache_lock) {
@@ -552,6 +595,8 @@ ngx_http_mcds_cache_enter(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
                  : has_old ? mlcf->cache_wait : mlcf->cache_lock_timeout;
     enter.max_waiters = mlcf->cache_max_waiters;
     enter.cas = ctx->cas;
+    enter.backoff = mlcf->cache_backoff;
+    enter.backoff_max = mlcf->cache_backoff_max;
     enter.refresh = refresh;
     enter.has_old = has_old;
     enter.local = (ctx->outcome == NGX_MCDS_PAGE_FAILED);
@@ -636,7 +681,7 @@ ngx_http_mcds_cache_entered(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
         ctx->reason = "uncacheable";
         return ngx_http_mcds_cache_pass(r, ctx, 0);
 
-    default: /* NGX_MCDS_PAGE_TIMEOUT */
+    default: /* NGX_MCDS_PAGE_TIMEOUT, NGX_MCDS_PAGE_ERROR */
 
         if (ctx->dry) {
             ctx->status = NGX_HTTP_MCDS_HIT;
@@ -644,7 +689,7 @@ ngx_http_mcds_cache_entered(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
             return ngx_http_mcds_cache_pass(r, ctx, 0);
         }
 
-        ctx->reason = "timeout";
+        ctx->reason = ctx->seat.retry ? "backoff" : "timeout";
 
         if (ctx->seat.has_old) {
             ctx->status = NGX_HTTP_MCDS_STALE;
@@ -657,7 +702,7 @@ ngx_http_mcds_cache_entered(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
 
         ctx->unavailable = 1;
 
-        return ngx_http_mcds_cache_unavailable(r);
+        return ngx_http_mcds_cache_unavailable(r, ctx);
     }
 }
 
@@ -688,7 +733,9 @@ ngx_http_mcds_cache_again(ngx_http_mcds_ctx_t *ctx)
 static ngx_int_t
 ngx_http_mcds_cache_refresh(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx)
 {
-    if (ngx_http_mcds_cache_detach(r, ctx) == NGX_OK) {
+    if (ngx_http_mcds_cache_detach(r, ctx) == NGX_OK
+        && ctx->status != NGX_HTTP_MCDS_HIT)
+    {
         ctx->status = NGX_HTTP_MCDS_STALE;
     }
 
@@ -743,6 +790,7 @@ ngx_http_mcds_cache_rebuild(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
 
     ctx->entered = 1;
     ctx->conf = mlcf;
+    ctx->at = ctx->key;
 
     if (ngx_http_mcds_cache_sit(ctx, mlcf) != NGX_OK) {
         return NGX_ERROR;
@@ -756,6 +804,8 @@ ngx_http_mcds_cache_rebuild(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
 
     enter.lock_age = mlcf->cache_lock_age;
     enter.cas = cas;
+    enter.backoff = mlcf->cache_backoff;
+    enter.backoff_max = mlcf->cache_backoff_max;
     enter.refresh = 1;
 
     ctx->waiting++;
@@ -806,6 +856,8 @@ ngx_http_mcds_cache_detach(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx)
         sctx->conf = ctx->conf;
         sctx->purges = ctx->purges;
         sctx->copy = ctx->copy ? ngx_mcds_copy_ref(ctx->copy) : NULL;
+
+        ngx_http_mcds_variant_inherit(sctx, ctx);
     }
 
     if (sctx == NULL
@@ -915,9 +967,16 @@ ngx_http_mcds_cache_pass(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
 
 
 static ngx_int_t
-ngx_http_mcds_cache_unavailable(ngx_http_request_t *r)
+ngx_http_mcds_cache_unavailable(ngx_http_request_t *r,
+    ngx_http_mcds_ctx_t *ctx)
 {
+    u_char           *p;
     ngx_table_elt_t  *h;
+
+    p = ngx_pnalloc(r->pool, NGX_INT64_LEN);
+    if (p == NULL) {
+        return NGX_ERROR;
+    }
 
     h = ngx_list_push(&r->headers_out.headers);
     if (h == NULL) {
@@ -926,14 +985,19 @@ ngx_http_mcds_cache_unavailable(ngx_http_request_t *r)
 
     h->hash = 1;
     ngx_str_set(&h->key, "Retry-After");
-    ngx_str_set(&h->value, "1");
+    h->value.data = p;
+    h->value.len = ngx_sprintf(p, "%M", ngx_max((ctx->seat.retry + 999) / 1000,
+                                                1))
+                   - p;
 
 #if (nginx_version >= 1023000)
     h->next = NULL;
 #endif
 
     ngx_log_error(NGX_LOG_WARN, r->connection->log, 0,
-                  "page is still being built by another request");
+                  ctx->outcome == NGX_MCDS_PAGE_ERROR
+                  ? "page could not be built a moment ago"
+                  : "page is still being built by another request");
 
     return NGX_HTTP_SERVICE_UNAVAILABLE;
 }

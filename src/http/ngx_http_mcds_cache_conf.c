@@ -11,6 +11,7 @@
 #include <ngx_core.h>
 #include <ngx_http.h>
 #include "ngx_http_mcds_module.h"
+#include "ngx_http_mcds_herd.h"
 
 
 /* a lifetime that was guessed; seconds */
@@ -76,6 +77,7 @@ ngx_http_mcds_cache_init_conf(ngx_http_mcds_loc_conf_t *conf)
     conf->cache_lock_pass = NGX_CONF_UNSET_UINT;
     conf->cache_wait = NGX_CONF_UNSET_MSEC;
     conf->cache_max_waiters = NGX_CONF_UNSET_UINT;
+    conf->cache_max_variants = NGX_CONF_UNSET_UINT;
     conf->cache_grace = NGX_CONF_UNSET;
     conf->cache_update = NGX_CONF_UNSET;
     conf->cache_heuristic = NGX_CONF_UNSET_UINT;
@@ -83,6 +85,8 @@ ngx_http_mcds_cache_init_conf(ngx_http_mcds_loc_conf_t *conf)
     conf->cache_revalidate = NGX_CONF_UNSET;
     conf->cache_request_control = NGX_CONF_UNSET;
     conf->cache_invalidate = NGX_CONF_UNSET;
+
+    ngx_http_mcds_herd_init_conf(conf);
 }
 
 
@@ -134,6 +138,8 @@ ngx_http_mcds_cache_merge_conf(ngx_conf_t *cf,
     ngx_conf_merge_msec_value(conf->cache_wait, prev->cache_wait, 2000);
     ngx_conf_merge_uint_value(conf->cache_max_waiters,
                               prev->cache_max_waiters, 1000);
+    ngx_conf_merge_uint_value(conf->cache_max_variants,
+                              prev->cache_max_variants, 32);
     ngx_conf_merge_value(conf->cache_grace, prev->cache_grace,
                          NGX_HTTP_MCDS_ALWAYS);
     ngx_conf_merge_value(conf->cache_update, prev->cache_update, 60000);
@@ -145,6 +151,8 @@ ngx_http_mcds_cache_merge_conf(ngx_conf_t *cf,
     ngx_conf_merge_sec_value(conf->cache_heuristic_max,
                              prev->cache_heuristic_max,
                              NGX_HTTP_MCDS_HEURISTIC_MAX);
+
+    ngx_http_mcds_herd_merge_conf(prev, conf);
 
     ngx_conf_merge_value(conf->cache_revalidate, prev->cache_revalidate, 0);
     ngx_conf_merge_value(conf->cache_request_control,
@@ -470,7 +478,7 @@ ngx_http_mcds_cache_heuristic(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
     if (n < 1 || n > 100) {
         ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
                            "invalid value \"%V\" in \"%V\", it must be "
-                           "\"off\" or 1% to 100%", &value[1], &cmd->name);
+                           "\"off\" or 1%% to 100%%", &value[1], &cmd->name);
         return NGX_CONF_ERROR;
     }
 

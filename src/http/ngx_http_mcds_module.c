@@ -8,6 +8,7 @@
 #include <ngx_core.h>
 #include <ngx_http.h>
 #include "ngx_http_mcds_module.h"
+#include "ngx_http_mcds_herd.h"
 #include "ngx_http_mcds_top.h"
 #include "ngx_mcds_tally.h"
 #include "ngx_http_mcds_counter.h"
@@ -42,6 +43,11 @@ static ngx_conf_post_t  ngx_http_mcds_uncacheable_post =
 
 static ngx_conf_post_t  ngx_http_mcds_lock_age_post =
     { ngx_http_mcds_cache_lock_age };
+
+
+static ngx_conf_num_bounds_t  ngx_http_mcds_variants_bounds = {
+    ngx_conf_check_num_bounds, 1, 1024
+};
 
 
 static ngx_command_t  ngx_http_mcds_commands[] = {
@@ -263,6 +269,13 @@ static ngx_command_t  ngx_http_mcds_commands[] = {
       offsetof(ngx_http_mcds_loc_conf_t, cache_max_waiters),
       NULL },
 
+    { ngx_string("mcds_cache_max_variants"),
+      NGX_HTTP_MCDS_LEVELS|NGX_CONF_TAKE1,
+      ngx_conf_set_num_slot,
+      NGX_HTTP_LOC_CONF_OFFSET,
+      offsetof(ngx_http_mcds_loc_conf_t, cache_max_variants),
+      &ngx_http_mcds_variants_bounds },
+
     { ngx_string("mcds_cache_grace"),
       NGX_HTTP_MCDS_LEVELS|NGX_CONF_TAKE1,
       ngx_http_mcds_cache_period,
@@ -289,6 +302,41 @@ static ngx_command_t  ngx_http_mcds_commands[] = {
       ngx_conf_set_flag_slot,
       NGX_HTTP_LOC_CONF_OFFSET,
       offsetof(ngx_http_mcds_loc_conf_t, cache_invalidate),
+      NULL },
+
+    { ngx_string("mcds_cache_error_backoff"),
+      NGX_HTTP_MCDS_LEVELS|NGX_CONF_TAKE12,
+      ngx_http_mcds_cache_error_backoff,
+      NGX_HTTP_LOC_CONF_OFFSET,
+      0,
+      NULL },
+
+    { ngx_string("mcds_cache_local"),
+      NGX_HTTP_MCDS_LEVELS|NGX_CONF_TAKE1,
+      ngx_http_mcds_cache_local,
+      NGX_HTTP_LOC_CONF_OFFSET,
+      0,
+      NULL },
+
+    { ngx_string("mcds_cache_early"),
+      NGX_HTTP_MCDS_LEVELS|NGX_CONF_TAKE1,
+      ngx_http_mcds_cache_early,
+      NGX_HTTP_LOC_CONF_OFFSET,
+      0,
+      NULL },
+
+    { ngx_string("mcds_cache_jitter"),
+      NGX_HTTP_MCDS_LEVELS|NGX_CONF_TAKE1,
+      ngx_http_mcds_cache_jitter,
+      NGX_HTTP_LOC_CONF_OFFSET,
+      0,
+      NULL },
+
+    { ngx_string("mcds_cache_min_uses"),
+      NGX_HTTP_MCDS_LEVELS|NGX_CONF_TAKE1,
+      ngx_conf_set_num_slot,
+      NGX_HTTP_LOC_CONF_OFFSET,
+      offsetof(ngx_http_mcds_loc_conf_t, cache_min_uses),
       NULL },
 
     { ngx_string("mcds_cache_revalidate"),

@@ -16,6 +16,7 @@
 #include "ngx_mcds_ledger.h"
 #include "ngx_mcds_stream.h"
 #include "ngx_mcds_fresh.h"
+#include "ngx_mcds_vary.h"
 #include "ngx_mcds_tag.h"
 
 
@@ -28,6 +29,9 @@
 #define NGX_HTTP_MCDS_IGN_CONTROL 0x0008
 #define NGX_HTTP_MCDS_IGN_COOKIE  0x0010
 #define NGX_HTTP_MCDS_IGN_VARY    0x0020
+
+/* room for the header, the key and the stored headers of an entry */
+#define NGX_HTTP_MCDS_ENTRY_ROOM  (256 * 1024)
 
 /* the largest mcds_cache_max_size */
 #define NGX_HTTP_MCDS_MAX_SIZE    (64 * 1024 * 1024)
@@ -123,11 +127,19 @@ typedef struct {
     ngx_uint_t                  cache_lock_pass;
     ngx_msec_t                  cache_wait;
     ngx_uint_t                  cache_max_waiters;
+    ngx_uint_t                  cache_max_variants;
     ngx_int_t                   cache_grace;      /* ms */
     ngx_int_t                   cache_update;     /* ms */
     ngx_uint_t                  cache_ignore;     /* NGX_HTTP_MCDS_IGN_* */
     ngx_uint_t                  cache_heuristic;  /* percent, 0: off */
     time_t                      cache_heuristic_max;
+    ngx_msec_t                  cache_backoff;    /* 0: off */
+    ngx_msec_t                  cache_backoff_max;
+    ngx_uint_t                  cache_local;      /* ngx_mcds_local_mode_e */
+    ngx_msec_t                  cache_local_time;
+    ngx_uint_t                  cache_early;      /* factor, percent */
+    ngx_uint_t                  cache_jitter;     /* percent */
+    ngx_uint_t                  cache_min_uses;
     ngx_flag_t                  cache_revalidate;
     ngx_flag_t                  cache_request_control;
     ngx_flag_t                  cache_invalidate;
@@ -166,6 +178,8 @@ struct ngx_http_mcds_ctx_s {
 
     ngx_http_mcds_loc_conf_t   *conf;     /* of the location that has asked */
     ngx_str_t                   key;
+    ngx_str_t                   at;       /* where the seat is: key, or that
+                                             of a variant */
     ngx_mcds_cache_control_t   *control;  /* of the request, or NULL */
     ngx_http_mcds_gone_t       *gone;     /* pages that are taken away */
     ngx_mcds_seat_t             seat;
@@ -184,6 +198,18 @@ struct ngx_http_mcds_ctx_s {
                                              ngx_mcds_tag.h */
     ngx_http_mcds_purging_t    *purging;
     ngx_msec_t                  start;    /* of the build */
+    void                       *use;      /* being counted */
+    ngx_uint_t                  uses;
+
+    ngx_mcds_copy_t            *list;     /* by which "at" was made, or NULL */
+    u_char                      hash[NGX_MCDS_VARIANT_LEN];
+    ngx_mcds_seat_t             base;     /* at the list, to confirm it */
+    ngx_uint_t                  base_outcome;
+    ngx_uint_t                  turns;    /* from list to list */
+    ngx_str_t                   names;    /* of the answer's Vary */
+    ngx_mcds_seat_t             target;   /* at the variant of a new list */
+    u_char                      target_hash[NGX_MCDS_VARIANT_LEN];
+    uint64_t                    generation;  /* of a new list */
 
     ngx_uint_t                  status;   /* ngx_http_mcds_status_e */
     char                       *reason;   /* a constant, or NULL */
@@ -214,6 +240,7 @@ struct ngx_http_mcds_ctx_s {
     unsigned                    instead:1;   /* "copy" in place of an answer */
     unsigned                    instead_sent:1;
     unsigned                    authorization:1;
+    unsigned                    too_many:1;      /* variants */
     unsigned                    no_store:1;      /* the request says so */
     unsigned                    only_if_cached:1;
     unsigned                    unaccepted:1;    /* "copy", by the request */
@@ -224,6 +251,8 @@ struct ngx_http_mcds_ctx_s {
     unsigned                    built:1;     /* ... by another, meanwhile */
     unsigned                    by_method:1; /* not a page for its method */
     unsigned                    unavailable:1;  /* waited long enough */
+    unsigned                    counted:1;   /* for mcds_cache_min_uses */
+    unsigned                    counting:1;  /* the answer is to come */
 };
 
 
@@ -266,6 +295,8 @@ ngx_int_t ngx_http_mcds_cache_start(ngx_http_request_t *r,
     ngx_http_mcds_ctx_t *ctx, ngx_http_mcds_loc_conf_t *mlcf);
 ngx_int_t ngx_http_mcds_cache_decide(ngx_http_request_t *r,
     ngx_http_mcds_ctx_t *ctx);
+ngx_int_t ngx_http_mcds_cache_sit(ngx_http_mcds_ctx_t *ctx,
+    ngx_http_mcds_loc_conf_t *mlcf);
 uint64_t ngx_http_mcds_now(void);
 
 /*

@@ -71,4 +71,9 @@ void *ngx_http_mcds_refresh_data(ngx_http_request_t *r);
 ngx_int_t ngx_http_mcds_refresh_strip(ngx_http_request_t *r);
 
 
+/* 1 if a header of this name is one of them */
+
+ngx_uint_t ngx_http_mcds_refresh_unwanted(ngx_str_t *name);
+
+
 #endif /* _NGX_HTTP_MCDS_REFRESH_H_INCLUDED_ */

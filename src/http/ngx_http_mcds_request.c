@@ -14,6 +14,7 @@
 #include <ngx_http.h>
 #include "ngx_http_mcds_module.h"
 #include "ngx_http_mcds_store.h"
+#include "ngx_http_mcds_variant.h"
 
 
 static ngx_int_t ngx_http_mcds_purge(ngx_http_request_t *r,
@@ -297,6 +298,7 @@ ngx_http_mcds_cleanup(void *data)
 
     ngx_http_mcds_counters_cleanup(ctx);
     ngx_http_mcds_store_cleanup(ctx);
+    ngx_http_mcds_variant_cleanup(ctx);
 
     ngx_mcds_page_leave(&ctx->seat);
     ngx_mcds_copy_unref(ctx->copy);

@@ -61,8 +61,8 @@ struct ngx_http_mcds_rest_s {
  * handler would return, or has begun operations and returns NGX_DONE.
  *
  * done: an operation was answered; after the last one answer is called, if
- * the client is still there, which returns as start does.  Nothing of the rest is
- * to be used after that.
+ * the client is still there, which returns as start does.  Nothing of the rest
+ * is to be used after that.
  */
 
 ngx_int_t ngx_http_mcds_rest_allow(ngx_http_request_t *r, ngx_uint_t methods,

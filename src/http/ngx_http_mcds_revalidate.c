@@ -14,6 +14,7 @@
 #include "ngx_http_mcds_module.h"
 #include "ngx_http_mcds_revalidate.h"
 #include "ngx_http_mcds_store.h"
+#include "ngx_http_mcds_variant.h"
 
 
 /* the client's CRLF, see ngx_mcds_request_t */
@@ -382,7 +383,7 @@ ngx_http_mcds_renew(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
 {
     uint64_t                   now, life;
     ngx_str_t                  rest, name, value, other;
-    ngx_uint_t                 reason, varies;
+    ngx_uint_t                 reason;
     ngx_mcds_answer_t          answer;
     ngx_http_mcds_loc_conf_t  *mlcf;
 
@@ -390,13 +391,13 @@ ngx_http_mcds_renew(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
 
     ngx_http_mcds_answer(r, &answer, entry->status);
 
-    /* that one of them, and this coding, were stored was right */
+    /* by other names it might be a page for others; the coding is that of
+       the body that is stored */
 
-    ngx_str_set(&name, "Vary");
-    varies = (ngx_http_mcds_find_header(*old, &name, &value) == NGX_OK);
+    ngx_http_mcds_variant_answer(r, ctx, &answer);
 
-    if (varies || entry->ext.len) {
-        answer.vary = 0;
+    if (!ngx_http_mcds_variant_covered(ctx)) {
+        answer.vary = 1;
     }
 
     answer.encoded = 0;

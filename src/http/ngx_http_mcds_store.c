@@ -11,7 +11,9 @@
 #include <ngx_core.h>
 #include <ngx_http.h>
 #include "ngx_http_mcds_module.h"
+#include "ngx_http_mcds_herd.h"
 #include "ngx_http_mcds_store.h"
+#include "ngx_http_mcds_variant.h"
 
 
 /* first room for a body of unknown length */
@@ -25,6 +27,7 @@
 
 
 struct ngx_http_mcds_store_s {
+    ngx_mcds_seat_t    *seat;          /* where it is to be stored */
     ngx_mcds_entry_t    entry;
     ngx_mcds_value_t   *value;
     ngx_mcds_split_t   *split;         /* takes the body, or NULL: value does */
@@ -96,6 +99,7 @@ ngx_http_mcds_store_begin(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
     }
 
     ngx_http_mcds_answer(r, &answer, r->headers_out.status);
+    ngx_http_mcds_variant_answer(r, ctx, &answer);
 
     reason = ngx_mcds_fresh_decide(&answer, ngx_http_mcds_now(),
                                    &store->entry);
@@ -135,7 +139,14 @@ ngx_http_mcds_store_begin(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
         return NGX_ERROR;
     }
 
-    store->entry.key = ctx->key;
+    ngx_http_mcds_herd_jitter(mlcf, &store->entry);
+
+    if (ngx_http_mcds_variant_begin(r, ctx, mlcf, &store->seat) != NGX_OK) {
+        ngx_http_mcds_store_fail(r, ctx);
+        return NGX_ERROR;
+    }
+
+    store->entry.key = *ngx_mcds_page_key(store->seat);
     store->entry.took = ngx_current_msec - ctx->start;
     store->expected = length;
 
@@ -186,7 +197,7 @@ ngx_http_mcds_store_value(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
     off_t              length;
     ngx_mcds_value_t  *value;
 
-    store->limit = ngx_mcds_page_item(&ctx->seat);
+    store->limit = ngx_mcds_page_item(store->seat);
 
     length = store->expected;
 
@@ -255,33 +266,47 @@ ngx_http_mcds_store_refuse(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
 static void
 ngx_http_mcds_store_pass(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx)
 {
-    ngx_mcds_entry_t   entry;
     ngx_mcds_value_t  *value;
 
     if (!ctx->seat.building) {
         return;
     }
 
-    ngx_memzero(&entry, sizeof(ngx_mcds_entry_t));
+    value = ngx_http_mcds_store_mark(ngx_mcds_page_key(&ctx->seat),
+                                     ctx->conf->cache_uncacheable);
 
-    entry.kind = NGX_MCDS_ENTRY_PASS;
-    entry.created = ngx_http_mcds_now();
-    entry.expire = entry.created + ctx->conf->cache_uncacheable * 1000;
-    entry.swr = NGX_MCDS_ENTRY_UNSET;
-    entry.sie = NGX_MCDS_ENTRY_UNSET;
-    entry.key = ctx->key;
-
-    value = ngx_mcds_entry_begin(&entry, NGX_HTTP_MCDS_SPARE,
-                                 r->connection->log);
     if (value == NULL) {
         ngx_http_mcds_store_fail(r, ctx);
         return;
     }
 
-    ngx_mcds_entry_finish(value, &entry);
-
     ngx_mcds_page_built(&ctx->seat, NGX_MCDS_BUILD_PASS, value,
                         ctx->conf->cache_uncacheable);
+}
+
+
+ngx_mcds_value_t *
+ngx_http_mcds_store_mark(ngx_str_t *key, time_t time)
+{
+    ngx_mcds_entry_t   entry;
+    ngx_mcds_value_t  *value;
+
+    ngx_memzero(&entry, sizeof(ngx_mcds_entry_t));
+
+    entry.kind = NGX_MCDS_ENTRY_PASS;
+    entry.created = ngx_http_mcds_now();
+    entry.expire = entry.created + time * 1000;
+    entry.swr = NGX_MCDS_ENTRY_UNSET;
+    entry.sie = NGX_MCDS_ENTRY_UNSET;
+    entry.key = *key;
+
+    value = ngx_mcds_entry_begin(&entry, NGX_HTTP_MCDS_SPARE, ngx_cycle->log);
+
+    if (value) {
+        ngx_mcds_entry_finish(value, &entry);
+    }
+
+    return value;
 }
 
 
@@ -292,10 +317,7 @@ ngx_http_mcds_store_fail(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx)
         return;
     }
 
-    ngx_mcds_page_built(&ctx->seat,
-                        ctx->seat.has_old ? NGX_MCDS_BUILD_BACKOFF
-                                          : NGX_MCDS_BUILD_FAILED,
-                        NULL, 0);
+    ngx_mcds_page_built(&ctx->seat, NGX_MCDS_BUILD_BACKOFF, NULL, 0);
 }
 
 
@@ -431,7 +453,7 @@ ngx_http_mcds_store_split(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
     size_t             size;
     ngx_mcds_value_t  *head, *value;
 
-    store->split = ngx_mcds_page_split(&ctx->seat);
+    store->split = ngx_mcds_page_split(store->seat);
 
     if (store->split == NULL) {
 
@@ -521,6 +543,16 @@ ngx_http_mcds_store_finish(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx)
 
     ctx->store = NULL;
 
+    if (split == NULL) {
+        ngx_mcds_entry_finish(value, &store->entry);
+    }
+
+    if (ngx_http_mcds_variant_store(r, ctx, value, &store->entry, split)
+        != NGX_DECLINED)
+    {
+        return;
+    }
+
     if (split) {
 
         if (ctx->seat.building) {
@@ -533,8 +565,6 @@ ngx_http_mcds_store_finish(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx)
 
         return;
     }
-
-    ngx_mcds_entry_finish(value, &store->entry);
 
     if (ctx->seat.building) {
         ngx_mcds_page_built(&ctx->seat, NGX_MCDS_BUILD_STORE, value, 0);

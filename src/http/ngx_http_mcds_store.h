@@ -72,6 +72,11 @@ void ngx_http_mcds_store_fail(ngx_http_request_t *r,
     ngx_http_mcds_ctx_t *ctx);
 
 
+/* a hit-for-miss mark of the key, for so many seconds; NULL: no memory */
+
+ngx_mcds_value_t *ngx_http_mcds_store_mark(ngx_str_t *key, time_t time);
+
+
 /*
  * 1 while memcached is far behind what was taken: no more should be given to
  * body until handler is called, once, from an event of its own; not any more

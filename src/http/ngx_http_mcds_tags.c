@@ -226,6 +226,8 @@ ngx_http_mcds_tags_store(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
 
     ext->len = ngx_mcds_tags_put(ext->data, ctx->purges, &list) - ext->data;
 
+    ngx_mcds_tags_make(mlcf->cache_pool, &list, ngx_http_mcds_now());
+
     return NGX_OK;
 }
 

@@ -12,6 +12,7 @@
 #include <ngx_core.h>
 #include <ngx_http.h>
 #include "ngx_http_mcds_module.h"
+#include "ngx_mcds_local.h"
 #include "ngx_http_mcds_ledger.h"
 
 
@@ -19,7 +20,7 @@
 #define NGX_HTTP_MCDS_SEQUENCES   1024
 
 /* another number for another layout: a new binary then makes it anew */
-#define NGX_HTTP_MCDS_ZONE_LAYOUT 3
+#define NGX_HTTP_MCDS_ZONE_LAYOUT 4
 
 
 typedef struct {
@@ -31,6 +32,7 @@ typedef struct {
     ngx_mcds_stat_shared_t  *servers;    /* of all generations, latest first */
 
     ngx_mcds_ledger_t       *ledger;
+    ngx_mcds_local_t        *local;      /* NULL: there was no room */
 } ngx_http_mcds_shared_t;
 
 
@@ -143,6 +145,7 @@ ngx_http_mcds_zone_init(ngx_shm_zone_t *zone, void *data)
 
         shared->layout = NGX_HTTP_MCDS_ZONE_LAYOUT;
         shared->since = ngx_time();
+        shared->local = ngx_mcds_local_create(shpool);
         shpool->data = shared;
     }
 
@@ -319,6 +322,10 @@ ngx_http_mcds_zone_attach(ngx_http_mcds_main_conf_t *mmcf)
         shared = shpool->data;
 
         ngx_mcds_page_share(shared->sequences, NGX_HTTP_MCDS_SEQUENCES);
+
+        if (shared->local) {
+            ngx_mcds_local_attach(shared->local, shpool);
+        }
     }
 
     /* helper processes have the number of a worker, too */

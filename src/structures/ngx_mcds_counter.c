@@ -14,6 +14,12 @@
 
 #define NGX_MCDS_COUNTER_BUCKETS  64
 
+/* when a turn brings so many counts, and one of so many goes with another, they
+   wait for what the next turns add: so many turns, a millisecond at most */
+#define NGX_MCDS_COUNTER_MANY     8
+#define NGX_MCDS_COUNTER_JOINED   16
+#define NGX_MCDS_COUNTER_TURNS    8
+
 /* no number is longer, with the spaces that memcached may leave behind it */
 #define NGX_MCDS_COUNTER_LEN      64
 
@@ -31,8 +37,11 @@ struct ngx_mcds_count_s {
  * subtracted goes alone: an answer of 0 would not tell what each has found.
  */
 
-typedef struct {
-    ngx_queue_t          queue;        /* in a bucket, until it is sent */
+typedef struct ngx_mcds_batch_s  ngx_mcds_batch_t;
+
+struct ngx_mcds_batch_s {
+    ngx_queue_t          queue;        /* until it is sent */
+    ngx_mcds_batch_t    *next;         /* in the bucket, until then */
     ngx_queue_t          counts;       /* ngx_mcds_count_t, in their order */
     uint64_t             sum;
     uint64_t             id;           /* in the ledger, or 0 */
@@ -41,7 +50,7 @@ typedef struct {
     uint32_t             hash;
     ngx_uint_t           subtract;
     ngx_mcds_counter_t   counter;
-} ngx_mcds_batch_t;
+};
 
 
 static ngx_mcds_batch_t *ngx_mcds_counter_batch(ngx_mcds_counter_t *counter,
@@ -50,6 +59,7 @@ static ngx_mcds_batch_t *ngx_mcds_counter_find(ngx_mcds_counter_t *counter,
     int64_t delta, uint32_t hash);
 static void ngx_mcds_counter_init(void);
 static void ngx_mcds_counter_flush_handler(ngx_event_t *ev);
+static ngx_uint_t ngx_mcds_counter_waits(ngx_event_t *ev);
 static void ngx_mcds_counter_send(ngx_mcds_batch_t *batch);
 static void ngx_mcds_counter_recall(ngx_mcds_batch_t *batch,
     ngx_mcds_request_t *req);
@@ -58,9 +68,16 @@ static void ngx_mcds_counter_done(ngx_mcds_batch_t *batch, ngx_uint_t rc,
     uint64_t value);
 
 
-static ngx_queue_t  ngx_mcds_counter_buckets[NGX_MCDS_COUNTER_BUCKETS];
+static ngx_mcds_batch_t  *ngx_mcds_counter_buckets[NGX_MCDS_COUNTER_BUCKETS];
+static ngx_queue_t  ngx_mcds_counter_batches;   /* to be sent, in order */
 static ngx_queue_t  ngx_mcds_counter_free;
 static ngx_event_t  ngx_mcds_counter_flush;
+static ngx_uint_t   ngx_mcds_counter_counts;    /* in this turn */
+static ngx_uint_t   ngx_mcds_counter_joined;    /* those that found others */
+static ngx_uint_t   ngx_mcds_counter_turns;     /* that were waited for */
+
+/* for debug messages about the timer */
+static ngx_connection_t  ngx_mcds_counter_dummy;
 
 
 ngx_mcds_count_t *
@@ -119,6 +136,8 @@ ngx_mcds_counter_change(ngx_mcds_counter_t *counter, int64_t delta,
     batch->sum += count->delta;
     ngx_queue_insert_tail(&batch->counts, &count->queue);
 
+    ngx_mcds_counter_counts++;
+
     if (!ngx_mcds_counter_flush.posted) {
         ngx_post_event(&ngx_mcds_counter_flush, &ngx_posted_events);
     }
@@ -137,15 +156,13 @@ ngx_mcds_counter_cancel(ngx_mcds_count_t *count)
 static void
 ngx_mcds_counter_init(void)
 {
-    ngx_uint_t  i;
-
-    for (i = 0; i < NGX_MCDS_COUNTER_BUCKETS; i++) {
-        ngx_queue_init(&ngx_mcds_counter_buckets[i]);
-    }
-
     ngx_queue_init(&ngx_mcds_counter_free);
+    ngx_queue_init(&ngx_mcds_counter_batches);
+
+    ngx_mcds_counter_dummy.fd = (ngx_socket_t) -1;
 
     ngx_mcds_counter_flush.handler = ngx_mcds_counter_flush_handler;
+    ngx_mcds_counter_flush.data = &ngx_mcds_counter_dummy;
     ngx_mcds_counter_flush.log = ngx_cycle->log;
 }
 
@@ -153,9 +170,9 @@ ngx_mcds_counter_init(void)
 static ngx_mcds_batch_t *
 ngx_mcds_counter_batch(ngx_mcds_counter_t *counter, int64_t delta)
 {
-    uint32_t           hash;
-    ngx_str_t         *key;
-    ngx_mcds_batch_t  *batch;
+    uint32_t            hash;
+    ngx_str_t          *key;
+    ngx_mcds_batch_t   *batch, **bucket;
 
     key = &counter->key;
     hash = ngx_crc32_long(key->data, key->len);
@@ -163,6 +180,7 @@ ngx_mcds_counter_batch(ngx_mcds_counter_t *counter, int64_t delta)
     if (delta >= 0) {
         batch = ngx_mcds_counter_find(counter, delta, hash);
         if (batch) {
+            ngx_mcds_counter_joined++;
             return batch;
         }
     }
@@ -180,9 +198,12 @@ ngx_mcds_counter_batch(ngx_mcds_counter_t *counter, int64_t delta)
     batch->counter.key.data = (u_char *) batch + sizeof(ngx_mcds_batch_t);
     ngx_memcpy(batch->counter.key.data, key->data, key->len);
 
-    ngx_queue_insert_tail(
-                  &ngx_mcds_counter_buckets[hash % NGX_MCDS_COUNTER_BUCKETS],
-                  &batch->queue);
+    bucket = &ngx_mcds_counter_buckets[hash % NGX_MCDS_COUNTER_BUCKETS];
+
+    batch->next = *bucket;
+    *bucket = batch;
+
+    ngx_queue_insert_tail(&ngx_mcds_counter_batches, &batch->queue);
 
     return batch;
 }
@@ -193,17 +214,12 @@ ngx_mcds_counter_find(ngx_mcds_counter_t *counter, int64_t delta,
     uint32_t hash)
 {
     ngx_str_t         *key;
-    ngx_queue_t       *q, *bucket;
     ngx_mcds_batch_t  *batch;
 
     key = &counter->key;
-    bucket = &ngx_mcds_counter_buckets[hash % NGX_MCDS_COUNTER_BUCKETS];
+    batch = ngx_mcds_counter_buckets[hash % NGX_MCDS_COUNTER_BUCKETS];
 
-    for (q = ngx_queue_head(bucket);
-         q != ngx_queue_sentinel(bucket);
-         q = ngx_queue_next(q))
-    {
-        batch = ngx_queue_data(q, ngx_mcds_batch_t, queue);
+    for ( /* void */ ; batch; batch = batch->next) {
 
         if (batch->hash != hash
             || batch->subtract
@@ -240,20 +256,77 @@ static void
 ngx_mcds_counter_flush_handler(ngx_event_t *ev)
 {
     ngx_uint_t         i;
-    ngx_queue_t       *q, *bucket;
+    ngx_queue_t       *q;
     ngx_mcds_batch_t  *batch;
 
-    for (i = 0; i < NGX_MCDS_COUNTER_BUCKETS; i++) {
-        bucket = &ngx_mcds_counter_buckets[i];
-
-        while (!ngx_queue_empty(bucket)) {
-            q = ngx_queue_head(bucket);
-            ngx_queue_remove(q);
-
-            batch = ngx_queue_data(q, ngx_mcds_batch_t, queue);
-            ngx_mcds_counter_send(batch);
-        }
+    if (ngx_mcds_counter_waits(ev)) {
+        return;
     }
+
+    /* in the order of the requests, so that the first ones go on first */
+
+    while (!ngx_queue_empty(&ngx_mcds_counter_batches)) {
+        q = ngx_queue_head(&ngx_mcds_counter_batches);
+        ngx_queue_remove(q);
+
+        batch = ngx_queue_data(q, ngx_mcds_batch_t, queue);
+
+        i = batch->hash % NGX_MCDS_COUNTER_BUCKETS;
+        ngx_mcds_counter_buckets[i] = NULL;
+
+        ngx_mcds_counter_send(batch);
+    }
+}
+
+
+/*
+ * Under load most of a cheap request is what it costs to talk to memcached.
+ * The next turn begins at once, and takes what has come meanwhile.
+ */
+
+static ngx_uint_t
+ngx_mcds_counter_waits(ngx_event_t *ev)
+{
+    ngx_uint_t  waits;
+
+    waits = (!ev->timedout
+             && ngx_mcds_counter_turns < NGX_MCDS_COUNTER_TURNS
+             && (ngx_mcds_counter_turns
+                 || ngx_mcds_counter_counts >= NGX_MCDS_COUNTER_MANY)
+             && ngx_mcds_counter_joined
+             && ngx_mcds_counter_joined * NGX_MCDS_COUNTER_JOINED
+                >= ngx_mcds_counter_counts);
+
+    ngx_mcds_counter_counts = 0;
+    ngx_mcds_counter_joined = 0;
+
+    if (waits) {
+        ngx_mcds_counter_turns++;
+
+        /* it keeps the worker from exiting, too */
+
+        if (!ev->timer_set) {
+            ngx_add_timer(ev, 1);
+        }
+
+        ngx_post_event(ev, &ngx_posted_next_events);
+
+        return 1;
+    }
+
+    ngx_mcds_counter_turns = 0;
+
+    ev->timedout = 0;
+
+    if (ev->timer_set) {
+        ngx_del_timer(ev);
+    }
+
+    if (ev->posted) {
+        ngx_delete_posted_event(ev);
+    }
+
+    return 0;
 }
 
 

@@ -22,6 +22,15 @@
 typedef struct ngx_mcds_lock_s  ngx_mcds_lock_t;
 
 
+/* what an owner who has failed leaves behind for the next */
+
+typedef struct {
+    ngx_uint_t           step;         /* failures in a row, 0: none */
+    uint64_t             until;        /* nobody tries before; ms since the
+                                          epoch */
+} ngx_mcds_kept_t;
+
+
 /*
  * rc NGX_MCDS_OK: the lock is held, and the caller's until it releases it;
  * NGX_MCDS_NOT_STORED: somebody else has it; any other: not known, to be
@@ -36,12 +45,25 @@ typedef void (*ngx_mcds_lock_pt)(void *data, ngx_mcds_lock_t *lock,
  * Tries once to take the lock of key, which is the item key:lock on the
  * server of key, with a random token of the owner as its value.  ttl: seconds
  * that it outlives its owner, at least 2.  It is extended every third of that
- * until it is released.  NGX_ERROR when out of memory; otherwise the handler
- * is called once, not from inside of this call.
+ * until it is released, but no longer than sixty of them: who is not done then
+ * may be hung.  NGX_ERROR when out of memory; otherwise the handler is called
+ * once, not from inside of this call.
  */
 
 ngx_int_t ngx_mcds_lock_acquire(ngx_mcds_pool_t *pool, ngx_str_t *key,
     uint32_t ttl, ngx_mcds_lock_pt handler, void *data);
+
+
+/*
+ * The same for who obeys what others have left: *kept, which must live until
+ * the handler is called, is that of the last owner, or zeroed if there is none.
+ * With NOT_STORED and kept->step the lock is free, but not to be taken before
+ * kept->until; after that it is taken over.  So is a lock that this worker had
+ * asked for without having heard of the answer.
+ */
+
+ngx_int_t ngx_mcds_lock_acquire_after(ngx_mcds_pool_t *pool, ngx_str_t *key,
+    uint32_t ttl, ngx_mcds_kept_t *kept, ngx_mcds_lock_pt handler, void *data);
 
 
 /* what stands behind the key of what is locked */
@@ -52,12 +74,29 @@ ngx_int_t ngx_mcds_lock_acquire(ngx_mcds_pool_t *pool, ngx_str_t *key,
 
 
 /*
+ * Reads the value of a lock that was left with ngx_mcds_lock_fail(): NGX_OK,
+ * or NGX_DECLINED if it is another; then kept is zeroed.
+ */
+
+ngx_int_t ngx_mcds_lock_read(u_char *data, size_t len, ngx_mcds_kept_t *kept);
+
+
+/*
  * Gives the lock up; the pointer is not to be used again.  keep: leaves the
  * item behind for so many seconds instead of deleting it, with the value
  * NGX_MCDS_LOCK_KEPT, so that nobody can take it; 0 deletes.
  */
 
 void ngx_mcds_lock_release(ngx_mcds_lock_t *lock, uint32_t keep);
+
+
+/*
+ * The same after a failure: leaves the value "kept STEP UNTIL" behind for
+ * keep seconds, which is more than until kept->until.
+ */
+
+void ngx_mcds_lock_fail(ngx_mcds_lock_t *lock, uint32_t keep,
+    ngx_mcds_kept_t *kept);
 
 
 #endif /* _NGX_MCDS_LOCK_H_INCLUDED_ */

@@ -1,0 +1,567 @@
+
+/*
+ * Copyright (C) mcds authors
+ */
+
+
+#include <ngx_config.h>
+#include <ngx_core.h>
+#include <ngx_event.h>
+#include <ngx_md5.h>
+#include "ngx_mcds_local.h"
+
+
+/* builds of one host at a time, beyond them workers build alone */
+#define NGX_MCDS_CLAIMS           1024
+#define NGX_MCDS_CLAIM_PROBES     8
+
+/* claims are extended so often, ms */
+#define NGX_MCDS_CLAIM_EXTEND     500
+
+/* a build that was for its worker alone is known so long, ms */
+#define NGX_MCDS_CLAIM_ALONE      1000
+
+/* failures are not counted on after so long without another try, ms */
+#define NGX_MCDS_CLAIM_FORGET     60000
+
+#define NGX_MCDS_COPY_BUCKETS     1024
+
+/* copies that make room for a new one, at most */
+#define NGX_MCDS_COPY_EVICT       64
+
+
+struct ngx_mcds_claim_s {
+    u_char               id[NGX_MCDS_LOCAL_ID];
+    ngx_pid_t            pid;          /* 0: nobody's */
+    ngx_msec_t           expire;       /* unless it is extended */
+    ngx_msec_t           until;        /* of state */
+    ngx_uint_t           state;        /* ngx_mcds_local_e */
+    ngx_uint_t           step;
+    ngx_uint_t           wanted;
+};
+
+
+/* a copy in the zone */
+
+typedef struct ngx_mcds_kept_copy_s  ngx_mcds_kept_copy_t;
+
+struct ngx_mcds_kept_copy_s {
+    ngx_queue_t            lru;
+    ngx_mcds_kept_copy_t  *next;       /* of the bucket */
+    u_char                 id[NGX_MCDS_LOCAL_ID];
+    uint64_t               cas;
+    ngx_msec_t             stored;
+    size_t                 len;
+    u_char                 data[1];
+};
+
+
+struct ngx_mcds_local_s {
+    ngx_mcds_claim_t       claims[NGX_MCDS_CLAIMS];
+    ngx_mcds_kept_copy_t  *buckets[NGX_MCDS_COPY_BUCKETS];
+    ngx_queue_t            lru;
+};
+
+
+static ngx_mcds_claim_t *ngx_mcds_claim_find(u_char *id);
+static ngx_mcds_claim_t *ngx_mcds_claim_place(u_char *id);
+static ngx_uint_t ngx_mcds_claim_held(ngx_mcds_claim_t *claim);
+static ngx_uint_t ngx_mcds_claim_used(ngx_mcds_claim_t *claim);
+static ngx_int_t ngx_mcds_claim_state(ngx_mcds_claim_t *claim,
+    ngx_mcds_local_left_t *left);
+static void ngx_mcds_claim_extend(ngx_event_t *ev);
+static ngx_uint_t ngx_mcds_local_hash(u_char *id);
+static ngx_mcds_kept_copy_t **ngx_mcds_local_find(u_char *id);
+static ngx_mcds_kept_copy_t *ngx_mcds_local_alloc(size_t size);
+static void ngx_mcds_local_drop(ngx_mcds_kept_copy_t **link);
+
+
+/* of this worker */
+
+static ngx_mcds_local_t  *ngx_mcds_local;
+static ngx_slab_pool_t   *ngx_mcds_local_pool;
+static ngx_queue_t        ngx_mcds_local_holds;
+static ngx_event_t        ngx_mcds_local_timer;
+
+
+ngx_mcds_local_t *
+ngx_mcds_local_create(ngx_slab_pool_t *shpool)
+{
+    ngx_mcds_local_t  *local;
+
+    local = ngx_slab_calloc(shpool, sizeof(ngx_mcds_local_t));
+
+    if (local) {
+        ngx_queue_init(&local->lru);
+    }
+
+    return local;
+}
+
+
+void
+ngx_mcds_local_attach(ngx_mcds_local_t *local, ngx_slab_pool_t *shpool)
+{
+    ngx_mcds_local = local;
+    ngx_mcds_local_pool = shpool;
+
+    ngx_queue_init(&ngx_mcds_local_holds);
+
+    ngx_mcds_local_timer.handler = ngx_mcds_claim_extend;
+    ngx_mcds_local_timer.log = ngx_cycle->log;
+    ngx_mcds_local_timer.data = &ngx_mcds_local_timer;
+    ngx_mcds_local_timer.cancelable = 1;
+}
+
+
+void
+ngx_mcds_local_id(u_char *id, ngx_str_t *pool, ngx_str_t *key)
+{
+    ngx_md5_t  md5;
+
+    ngx_md5_init(&md5);
+    ngx_md5_update(&md5, pool->data, pool->len);
+    ngx_md5_update(&md5, "", 1);
+    ngx_md5_update(&md5, key->data, key->len);
+    ngx_md5_final(id, &md5);
+}
+
+
+size_t
+ngx_mcds_local_size(void)
+{
+    return ngx_mcds_local ? ngx_mcds_local_pool->end
+                            - (u_char *) ngx_mcds_local_pool
+                          : 0;
+}
+
+
+ngx_int_t
+ngx_mcds_local_claim(ngx_mcds_hold_t *hold, ngx_msec_t age,
+    ngx_mcds_local_left_t *left)
+{
+    ngx_int_t          rc;
+    ngx_mcds_claim_t  *claim;
+
+    ngx_memzero(left, sizeof(ngx_mcds_local_left_t));
+
+    if (ngx_mcds_local == NULL || hold->claim) {
+        return NGX_DECLINED;
+    }
+
+    ngx_shmtx_lock(&ngx_mcds_local_pool->mutex);
+
+    rc = NGX_DECLINED;
+    claim = ngx_mcds_claim_place(hold->id);
+
+    if (claim) {
+        rc = ngx_mcds_claim_state(claim, left);
+
+        if (rc == NGX_OK && left->state == NGX_MCDS_LOCAL_ALONE) {
+            rc = NGX_DECLINED;
+
+        } else if (rc == NGX_OK) {
+            claim->pid = ngx_pid;
+            claim->expire = ngx_current_msec + age;
+            claim->wanted = 0;
+            claim->state = NGX_MCDS_LOCAL_FREE;
+
+        } else if (rc == NGX_BUSY) {
+            claim->wanted = 1;
+        }
+    }
+
+    ngx_shmtx_unlock(&ngx_mcds_local_pool->mutex);
+
+    if (rc == NGX_OK) {
+        hold->claim = claim;
+        hold->age = age;
+        ngx_queue_insert_tail(&ngx_mcds_local_holds, &hold->queue);
+
+        if (!ngx_mcds_local_timer.timer_set) {
+            ngx_add_timer(&ngx_mcds_local_timer, NGX_MCDS_CLAIM_EXTEND);
+        }
+    }
+
+    return rc;
+}
+
+
+ngx_int_t
+ngx_mcds_local_look(u_char *id, ngx_uint_t wait, ngx_mcds_local_left_t *left)
+{
+    ngx_int_t          rc;
+    ngx_mcds_claim_t  *claim;
+
+    ngx_memzero(left, sizeof(ngx_mcds_local_left_t));
+
+    if (ngx_mcds_local == NULL) {
+        return NGX_DECLINED;
+    }
+
+    ngx_shmtx_lock(&ngx_mcds_local_pool->mutex);
+
+    rc = NGX_OK;
+    claim = ngx_mcds_claim_find(id);
+
+    if (claim) {
+        rc = ngx_mcds_claim_state(claim, left);
+
+        if (rc == NGX_BUSY && wait) {
+            claim->wanted = 1;
+        }
+    }
+
+    ngx_shmtx_unlock(&ngx_mcds_local_pool->mutex);
+
+    return rc;
+}
+
+
+ngx_uint_t
+ngx_mcds_local_wanted(ngx_mcds_hold_t *hold)
+{
+    ngx_uint_t  wanted;
+
+    if (hold->claim == NULL) {
+        return 0;
+    }
+
+    ngx_shmtx_lock(&ngx_mcds_local_pool->mutex);
+
+    wanted = hold->claim->wanted;
+
+    ngx_shmtx_unlock(&ngx_mcds_local_pool->mutex);
+
+    return wanted;
+}
+
+
+void
+ngx_mcds_local_release(ngx_mcds_hold_t *hold, ngx_mcds_local_left_t *left)
+{
+    ngx_mcds_claim_t  *claim;
+
+    claim = hold->claim;
+
+    if (claim == NULL) {
+        return;
+    }
+
+    hold->claim = NULL;
+    ngx_queue_remove(&hold->queue);
+
+    ngx_shmtx_lock(&ngx_mcds_local_pool->mutex);
+
+    /* another worker has it when this one was stopped for too long */
+
+    if (claim->pid == ngx_pid
+        && ngx_memcmp(claim->id, hold->id, NGX_MCDS_LOCAL_ID) == 0)
+    {
+        claim->pid = 0;
+        claim->wanted = 0;
+        claim->state = left->state;
+        claim->step = left->step;
+        claim->until = ngx_current_msec
+                       + (left->state == NGX_MCDS_LOCAL_ALONE
+                          ? NGX_MCDS_CLAIM_ALONE : left->left);
+    }
+
+    ngx_shmtx_unlock(&ngx_mcds_local_pool->mutex);
+}
+
+
+static ngx_mcds_claim_t *
+ngx_mcds_claim_find(u_char *id)
+{
+    ngx_uint_t         i, hash;
+    ngx_mcds_claim_t  *claim;
+
+    hash = ngx_mcds_local_hash(id);
+
+    for (i = 0; i < NGX_MCDS_CLAIM_PROBES; i++) {
+        claim = &ngx_mcds_local->claims[(hash + i) % NGX_MCDS_CLAIMS];
+
+        if (ngx_memcmp(claim->id, id, NGX_MCDS_LOCAL_ID) == 0) {
+            return claim;
+        }
+    }
+
+    return NULL;
+}
+
+
+/* that of the page, or one that says nothing any more */
+
+static ngx_mcds_claim_t *
+ngx_mcds_claim_place(u_char *id)
+{
+    ngx_uint_t         i, hash;
+    ngx_mcds_claim_t  *claim;
+
+    claim = ngx_mcds_claim_find(id);
+
+    if (claim) {
+        return claim;
+    }
+
+    hash = ngx_mcds_local_hash(id);
+
+    for (i = 0; i < NGX_MCDS_CLAIM_PROBES; i++) {
+        claim = &ngx_mcds_local->claims[(hash + i) % NGX_MCDS_CLAIMS];
+
+        if (!ngx_mcds_claim_used(claim)) {
+            ngx_memzero(claim, sizeof(ngx_mcds_claim_t));
+            ngx_memcpy(claim->id, id, NGX_MCDS_LOCAL_ID);
+            return claim;
+        }
+    }
+
+    return NULL;
+}
+
+
+static ngx_uint_t
+ngx_mcds_claim_held(ngx_mcds_claim_t *claim)
+{
+    if (claim->pid == 0) {
+        return 0;
+    }
+
+    if ((ngx_msec_int_t) (claim->expire - ngx_current_msec) <= 0
+        || (claim->pid != ngx_pid
+            && kill(claim->pid, 0) == -1 && ngx_errno == NGX_ESRCH))
+    {
+        claim->pid = 0;
+        claim->state = NGX_MCDS_LOCAL_FREE;
+        return 0;
+    }
+
+    return 1;
+}
+
+
+static ngx_uint_t
+ngx_mcds_claim_used(ngx_mcds_claim_t *claim)
+{
+    return ngx_mcds_claim_held(claim)
+           || (claim->state != NGX_MCDS_LOCAL_FREE
+               && (ngx_msec_int_t) (claim->until - ngx_current_msec) > 0);
+}
+
+
+static ngx_int_t
+ngx_mcds_claim_state(ngx_mcds_claim_t *claim, ngx_mcds_local_left_t *left)
+{
+    ngx_msec_int_t  ms;
+
+    if (ngx_mcds_claim_held(claim)) {
+        return (claim->pid == ngx_pid) ? NGX_DECLINED : NGX_BUSY;
+    }
+
+    left->step = claim->step;
+
+    ms = (ngx_msec_int_t) (claim->until - ngx_current_msec);
+
+    if (claim->state != NGX_MCDS_LOCAL_FREE && ms > 0) {
+        left->state = claim->state;
+        left->left = ms;
+
+        return (claim->state == NGX_MCDS_LOCAL_FAILED) ? NGX_ABORT : NGX_OK;
+    }
+
+    if (ms <= - NGX_MCDS_CLAIM_FORGET) {
+        left->step = 0;
+    }
+
+    return NGX_OK;
+}
+
+
+/* of all that this worker holds */
+
+static void
+ngx_mcds_claim_extend(ngx_event_t *ev)
+{
+    ngx_queue_t       *q;
+    ngx_mcds_hold_t   *hold;
+    ngx_mcds_claim_t  *claim;
+
+    if (ngx_queue_empty(&ngx_mcds_local_holds)) {
+        return;
+    }
+
+    ngx_shmtx_lock(&ngx_mcds_local_pool->mutex);
+
+    for (q = ngx_queue_head(&ngx_mcds_local_holds);
+         q != ngx_queue_sentinel(&ngx_mcds_local_holds);
+         q = ngx_queue_next(q))
+    {
+        hold = ngx_queue_data(q, ngx_mcds_hold_t, queue);
+        claim = hold->claim;
+
+        if (claim->pid == ngx_pid
+            && ngx_memcmp(claim->id, hold->id, NGX_MCDS_LOCAL_ID) == 0)
+        {
+            claim->expire = ngx_current_msec + hold->age;
+        }
+    }
+
+    ngx_shmtx_unlock(&ngx_mcds_local_pool->mutex);
+
+    ngx_add_timer(&ngx_mcds_local_timer, NGX_MCDS_CLAIM_EXTEND);
+}
+
+
+static ngx_uint_t
+ngx_mcds_local_hash(u_char *id)
+{
+    uint32_t  hash;
+
+    ngx_memcpy(&hash, id, sizeof(uint32_t));
+
+    return hash;
+}
+
+
+ngx_int_t
+ngx_mcds_local_put(u_char *id, ngx_mcds_value_t *value, uint64_t cas)
+{
+    size_t                  size;
+    ngx_mcds_kept_copy_t   *copy, **link;
+
+    if (ngx_mcds_local == NULL || value->len > ngx_mcds_local_size() / 8) {
+        return NGX_DECLINED;
+    }
+
+    size = offsetof(ngx_mcds_kept_copy_t, data) + value->len;
+
+    ngx_shmtx_lock(&ngx_mcds_local_pool->mutex);
+
+    link = ngx_mcds_local_find(id);
+
+    if (*link) {
+        copy = *link;
+
+        if (cas && copy->cas == cas) {
+            copy->stored = ngx_current_msec;
+            ngx_shmtx_unlock(&ngx_mcds_local_pool->mutex);
+            return NGX_OK;
+        }
+
+        ngx_mcds_local_drop(link);
+    }
+
+    copy = ngx_mcds_local_alloc(size);
+
+    if (copy) {
+        link = &ngx_mcds_local->buckets[ngx_mcds_local_hash(id)
+                                        % NGX_MCDS_COPY_BUCKETS];
+
+        ngx_memcpy(copy->id, id, NGX_MCDS_LOCAL_ID);
+        copy->cas = cas;
+        copy->stored = ngx_current_msec;
+        copy->len = value->len;
+        ngx_memcpy(copy->data, value->data, value->len);
+
+        copy->next = *link;
+        *link = copy;
+        ngx_queue_insert_head(&ngx_mcds_local->lru, &copy->lru);
+    }
+
+    ngx_shmtx_unlock(&ngx_mcds_local_pool->mutex);
+
+    return copy ? NGX_OK : NGX_DECLINED;
+}
+
+
+ngx_mcds_value_t *
+ngx_mcds_local_get(u_char *id, uint64_t cas, ngx_msec_t age, uint64_t *found)
+{
+    ngx_mcds_value_t      *value;
+    ngx_mcds_kept_copy_t  *copy;
+
+    value = NULL;
+
+    if (ngx_mcds_local == NULL) {
+        return NULL;
+    }
+
+    ngx_shmtx_lock(&ngx_mcds_local_pool->mutex);
+
+    copy = *ngx_mcds_local_find(id);
+
+    if (copy
+        && (cas == 0 || copy->cas == cas)
+        && (ngx_msec_int_t) (ngx_current_msec - copy->stored - age) <= 0)
+    {
+        value = ngx_mcds_value_create(copy->len, ngx_cycle->log);
+
+        if (value) {
+            ngx_memcpy(value->data, copy->data, copy->len);
+            value->len = copy->len;
+            *found = copy->cas;
+
+            ngx_queue_remove(&copy->lru);
+            ngx_queue_insert_head(&ngx_mcds_local->lru, &copy->lru);
+        }
+    }
+
+    ngx_shmtx_unlock(&ngx_mcds_local_pool->mutex);
+
+    return value;
+}
+
+
+static ngx_mcds_kept_copy_t **
+ngx_mcds_local_find(u_char *id)
+{
+    ngx_mcds_kept_copy_t  **link;
+
+    link = &ngx_mcds_local->buckets[ngx_mcds_local_hash(id)
+                                    % NGX_MCDS_COPY_BUCKETS];
+
+    while (*link && ngx_memcmp((*link)->id, id, NGX_MCDS_LOCAL_ID) != 0) {
+        link = &(*link)->next;
+    }
+
+    return link;
+}
+
+
+static ngx_mcds_kept_copy_t *
+ngx_mcds_local_alloc(size_t size)
+{
+    ngx_uint_t             i;
+    ngx_queue_t           *q;
+    ngx_mcds_kept_copy_t  *copy;
+
+    for (i = 0; i < NGX_MCDS_COPY_EVICT; i++) {
+
+        copy = ngx_slab_alloc_locked(ngx_mcds_local_pool, size);
+
+        if (copy || ngx_queue_empty(&ngx_mcds_local->lru)) {
+            return copy;
+        }
+
+        q = ngx_queue_last(&ngx_mcds_local->lru);
+        copy = ngx_queue_data(q, ngx_mcds_kept_copy_t, lru);
+
+        ngx_mcds_local_drop(ngx_mcds_local_find(copy->id));
+    }
+
+    return NULL;
+}
+
+
+static void
+ngx_mcds_local_drop(ngx_mcds_kept_copy_t **link)
+{
+    ngx_mcds_kept_copy_t  *copy;
+
+    copy = *link;
+    *link = copy->next;
+
+    ngx_queue_remove(&copy->lru);
+    ngx_slab_free_locked(ngx_mcds_local_pool, copy);
+}

@@ -1,0 +1,119 @@
+
+/*
+ * Copyright (C) mcds authors
+ *
+ * What the workers of a host share about pages, in memory of their zone: who
+ * builds one of them here, for the time when memcached does not say, and
+ * copies of pages.  A worker that was killed leaves nothing locked: what it
+ * held is free as soon as somebody looks, and ends by itself.
+ */
+
+
+#ifndef _NGX_MCDS_LOCAL_H_INCLUDED_
+#define _NGX_MCDS_LOCAL_H_INCLUDED_
+
+
+#include <ngx_config.h>
+#include <ngx_core.h>
+#include <ngx_event.h>
+#include "ngx_mcds.h"
+
+
+#define NGX_MCDS_LOCAL_ID         16
+
+
+typedef struct ngx_mcds_local_s  ngx_mcds_local_t;
+typedef struct ngx_mcds_claim_s  ngx_mcds_claim_t;
+
+
+/* a build of this worker's; zeroed memory holds nothing */
+
+typedef struct {
+    ngx_queue_t          queue;
+    ngx_mcds_claim_t    *claim;        /* in the zone, or NULL */
+    u_char               id[NGX_MCDS_LOCAL_ID];
+    ngx_msec_t           age;
+} ngx_mcds_hold_t;
+
+
+/* how a build ended, for those who wait in other workers */
+
+typedef enum {
+    NGX_MCDS_LOCAL_FREE = 0,      /* the next may build */
+    NGX_MCDS_LOCAL_ALONE,         /* built, but for its worker alone */
+    NGX_MCDS_LOCAL_FAILED         /* nobody is to try for a while */
+} ngx_mcds_local_e;
+
+
+typedef struct {
+    ngx_uint_t           state;        /* ngx_mcds_local_e */
+    ngx_uint_t           step;         /* FAILED: as in ngx_mcds_kept_t */
+    ngx_msec_t           left;         /* ... for so long */
+} ngx_mcds_local_left_t;
+
+
+/*
+ * create: in memory of the zone, NULL if there is no room for it.  attach: in
+ * a worker; without it there are no others.
+ */
+
+ngx_mcds_local_t *ngx_mcds_local_create(ngx_slab_pool_t *shpool);
+void ngx_mcds_local_attach(ngx_mcds_local_t *local, ngx_slab_pool_t *shpool);
+
+
+/* names a page */
+
+void ngx_mcds_local_id(u_char *id, ngx_str_t *pool, ngx_str_t *key);
+
+
+/*
+ * Claims the build of hold->id.  NGX_OK: it is this worker's until it is
+ * released; NGX_BUSY: another worker builds, and knows now that somebody
+ * waits; NGX_ABORT: left->left ms nobody is to try; NGX_DECLINED: nothing is
+ * known of others, and nothing to be told to them.  age: ms that it outlives
+ * a worker that hangs.  With NGX_OK, left is what the last one has left.
+ */
+
+ngx_int_t ngx_mcds_local_claim(ngx_mcds_hold_t *hold, ngx_msec_t age,
+    ngx_mcds_local_left_t *left);
+
+
+/*
+ * The same without a claim: NGX_OK it is free.  wait: the one who builds is
+ * told that somebody waits.
+ */
+
+ngx_int_t ngx_mcds_local_look(u_char *id, ngx_uint_t wait,
+    ngx_mcds_local_left_t *left);
+
+
+/* 1 if another worker waits for what is held */
+
+ngx_uint_t ngx_mcds_local_wanted(ngx_mcds_hold_t *hold);
+
+
+/* gives it up; nothing happens if nothing is held */
+
+void ngx_mcds_local_release(ngx_mcds_hold_t *hold,
+    ngx_mcds_local_left_t *left);
+
+
+/*
+ * Copies.  put: keeps a copy of the value, in place of others that were not
+ * read for long; NGX_DECLINED if there is no room for one of this size.  get:
+ * the value in memory of its own, NULL if there is none; of this CAS, or with
+ * cas 0 of any, *found is its own (0: not known); not older than so many ms.
+ */
+
+ngx_int_t ngx_mcds_local_put(u_char *id, ngx_mcds_value_t *value,
+    uint64_t cas);
+ngx_mcds_value_t *ngx_mcds_local_get(u_char *id, uint64_t cas,
+    ngx_msec_t age, uint64_t *found);
+
+
+/* bytes of the zone, a bound for what a worker keeps by itself */
+
+size_t ngx_mcds_local_size(void);
+
+
+#endif /* _NGX_MCDS_LOCAL_H_INCLUDED_ */

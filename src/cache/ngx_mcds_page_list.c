@@ -1,0 +1,196 @@
+
+/*
+ * Copyright (C) mcds authors
+ *
+ * What a worker remembers of pages that vary: the list of a key.  It is used
+ * when memcached says that it is still the one that lies there, in the same
+ * turn in which the variant is read.
+ */
+
+
+#include <ngx_config.h>
+#include <ngx_core.h>
+#include <ngx_event.h>
+#include "ngx_mcds_page_core.h"
+
+
+static void ngx_mcds_page_confirm_handler(ngx_event_t *ev);
+static void ngx_mcds_page_confirm_done(void *data, ngx_mcds_result_t *result);
+
+
+static ngx_queue_t  ngx_mcds_confirms;
+static ngx_event_t  ngx_mcds_confirm_event;
+
+
+ngx_mcds_copy_t *
+ngx_mcds_page_list(ngx_mcds_seat_t *seat)
+{
+    return seat->page->list;
+}
+
+
+ngx_str_t *
+ngx_mcds_page_key(ngx_mcds_seat_t *seat)
+{
+    return &seat->page->key;
+}
+
+
+/* without a reference of the page, which would live for ever with it */
+
+void
+ngx_mcds_page_remember(ngx_mcds_page_t *page, ngx_mcds_copy_t *copy,
+    uint64_t cas)
+{
+    ngx_mcds_copy_t  *list;
+
+    ngx_mcds_page_forget_list(page);
+
+    if (cas == 0) {
+        return;
+    }
+
+    list = ngx_alloc(sizeof(ngx_mcds_copy_t), ngx_cycle->log);
+    if (list == NULL) {
+        return;
+    }
+
+    *list = *copy;
+
+    list->refs = 1;
+    list->page = NULL;
+    list->value = ngx_mcds_value_ref(copy->value);
+    list->cas = cas;
+    list->kept = NULL;
+    list->first = NULL;
+
+    page->list = list;
+}
+
+
+void
+ngx_mcds_page_forget_list(ngx_mcds_page_t *page)
+{
+    ngx_mcds_copy_unref(page->list);
+    page->list = NULL;
+}
+
+
+ngx_int_t
+ngx_mcds_page_confirm(ngx_mcds_seat_t *seat)
+{
+    ngx_mcds_page_t  *page;
+    ngx_mcds_read_t  *read;
+
+    page = seat->page;
+    read = page->confirm;
+
+    if (ngx_mcds_confirm_event.handler == NULL) {
+        ngx_queue_init(&ngx_mcds_confirms);
+        ngx_mcds_confirm_event.handler = ngx_mcds_page_confirm_handler;
+        ngx_mcds_confirm_event.log = ngx_cycle->log;
+    }
+
+    if (read == NULL) {
+        read = ngx_calloc(sizeof(ngx_mcds_read_t), ngx_cycle->log);
+        if (read == NULL) {
+            return NGX_ERROR;
+        }
+
+        read->page = page;
+        ngx_queue_init(&read->seats);
+        ngx_queue_insert_tail(&ngx_mcds_confirms, &read->queue);
+
+        page->confirm = read;
+        ngx_mcds_page_ref(page);
+
+        if (!ngx_mcds_confirm_event.posted) {
+            ngx_post_event(&ngx_mcds_confirm_event, &ngx_posted_events);
+        }
+    }
+
+    ngx_queue_insert_tail(&read->seats, &seat->queue);
+    seat->want_copy = 1;
+
+    return NGX_OK;
+}
+
+
+static void
+ngx_mcds_page_confirm_handler(ngx_event_t *ev)
+{
+    ngx_queue_t         *q;
+    ngx_mcds_page_t     *page;
+    ngx_mcds_read_t     *read;
+    ngx_mcds_result_t    result;
+    ngx_mcds_request_t   req;
+
+    ngx_memzero(&req, sizeof(ngx_mcds_request_t));
+
+    req.verb = NGX_MCDS_GET;
+    req.want = NGX_MCDS_CAS;
+    req.movable = 1;
+
+    while (!ngx_queue_empty(&ngx_mcds_confirms)) {
+        q = ngx_queue_head(&ngx_mcds_confirms);
+        ngx_queue_remove(q);
+
+        read = ngx_queue_data(q, ngx_mcds_read_t, queue);
+        page = read->page;
+        page->confirm = NULL;
+
+        req.key = page->key;
+
+        if (ngx_mcds_submit(page->pool, &req, ngx_mcds_page_confirm_done, read)
+            == NULL)
+        {
+            ngx_memzero(&result, sizeof(ngx_mcds_result_t));
+            result.rc = NGX_MCDS_BUSY;
+            ngx_mcds_page_confirm_done(read, &result);
+        }
+    }
+}
+
+
+static void
+ngx_mcds_page_confirm_done(void *data, ngx_mcds_result_t *result)
+{
+    ngx_uint_t        outcome;
+    ngx_queue_t      *q;
+    ngx_mcds_copy_t  *list;
+    ngx_mcds_page_t  *page;
+    ngx_mcds_read_t  *read;
+    ngx_mcds_seat_t  *seat;
+
+    read = data;
+    page = read->page;
+    list = page->list;
+
+    if (result->rc == NGX_MCDS_OK && list && result->cas == list->cas) {
+        outcome = NGX_MCDS_PAGE_FOUND;
+        ngx_mcds_copy_ref(list);
+
+    } else {
+        outcome = NGX_MCDS_PAGE_FAILED;
+        list = NULL;
+
+        if (ngx_mcds_answered(result->rc)) {
+            outcome = NGX_MCDS_PAGE_MISSING;
+            ngx_mcds_page_forget_list(page);
+        }
+    }
+
+    while (!ngx_queue_empty(&read->seats)) {
+        q = ngx_queue_head(&read->seats);
+        seat = ngx_queue_data(q, ngx_mcds_seat_t, queue);
+
+        ngx_queue_remove(q);
+        seat->want_copy = 0;
+
+        seat->handler(seat->data, outcome, list);
+    }
+
+    ngx_mcds_copy_unref(list);
+    ngx_mcds_page_unref(page);
+    ngx_free(read);
+}

@@ -1,0 +1,529 @@
+
+/*
+ * Copyright (C) mcds authors
+ *
+ *   key ---> list of names, generation ---> key:vary:generation:values
+ *
+ * A request that finds a list under the page's key takes its seat at the
+ * variant of its own values; from there on that is a page like others, with a
+ * lock, waiters and refreshes of its own.  Next time this worker knows the list
+ * and asks for both at once.
+ *
+ * An answer that varies where no list was is stored as a variant, and then the
+ * list is stored as if it was the page: those who wait for the page get it, and
+ * look for their own variants.
+ */
+
+
+#include <ngx_config.h>
+#include <ngx_core.h>
+#include <ngx_http.h>
+#include "ngx_http_mcds_module.h"
+#include "ngx_http_mcds_refresh.h"
+#include "ngx_http_mcds_variant.h"
+#include "ngx_mcds_vary.h"
+
+
+/* from a list to another one that has just replaced it, and so on */
+#define NGX_HTTP_MCDS_TURNS       4
+
+
+static ngx_int_t ngx_http_mcds_variant_ask(ngx_http_mcds_ctx_t *ctx);
+static ngx_int_t ngx_http_mcds_variant_go(ngx_http_mcds_ctx_t *ctx,
+    ngx_http_mcds_loc_conf_t *mlcf, ngx_mcds_copy_t *list);
+static ngx_int_t ngx_http_mcds_variant_again(ngx_http_mcds_ctx_t *ctx,
+    ngx_http_mcds_loc_conf_t *mlcf);
+static ngx_int_t ngx_http_mcds_variant_sit(ngx_http_mcds_ctx_t *ctx,
+    ngx_http_mcds_loc_conf_t *mlcf, ngx_str_t *key);
+static ngx_int_t ngx_http_mcds_variant_first(ngx_http_mcds_ctx_t *ctx,
+    ngx_http_mcds_loc_conf_t *mlcf, ngx_mcds_copy_t *list);
+static void ngx_http_mcds_variant_confirmed(void *data, ngx_uint_t outcome,
+    ngx_mcds_copy_t *copy);
+static void ngx_http_mcds_variant_values(ngx_http_request_t *r,
+    ngx_mcds_variant_t *variant, ngx_str_t *name);
+static ngx_int_t ngx_http_mcds_variant_names(ngx_list_t *headers,
+    ngx_str_t *names);
+static ngx_uint_t ngx_http_mcds_variant_coded(ngx_http_request_t *r,
+    ngx_str_t *names);
+
+
+static ngx_str_t  ngx_http_mcds_accept_encoding =
+    ngx_string("accept-encoding");
+
+
+ngx_int_t
+ngx_http_mcds_variant_lookup(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
+    ngx_http_mcds_loc_conf_t *mlcf)
+{
+    ngx_mcds_copy_t  *list;
+
+    list = ngx_mcds_page_list(&ctx->seat);
+
+    if (list == NULL) {
+        return ngx_http_mcds_variant_ask(ctx);
+    }
+
+    if (ngx_http_mcds_variant_go(ctx, mlcf, list) != NGX_OK) {
+        return NGX_ERROR;
+    }
+
+    if (ctx->copy) {
+
+        /* used unasked, and so is the list that was asked for with it */
+
+        return NGX_OK;
+    }
+
+    if (ngx_mcds_page_sit(&ctx->base, mlcf->cache_pool, &ctx->key, 0,
+                          ngx_http_mcds_variant_confirmed, ctx)
+        != NGX_OK
+        || ngx_mcds_page_confirm(&ctx->base) != NGX_OK)
+    {
+        return NGX_ERROR;
+    }
+
+    ctx->waiting++;
+
+    return NGX_OK;
+}
+
+
+static ngx_int_t
+ngx_http_mcds_variant_ask(ngx_http_mcds_ctx_t *ctx)
+{
+    ngx_mcds_copy_t  *copy;
+
+    copy = ngx_mcds_page_known(&ctx->seat);
+
+    if (copy) {
+        ctx->outcome = NGX_MCDS_PAGE_FOUND;
+        ctx->copy = ngx_mcds_copy_ref(copy);
+
+        return NGX_OK;
+    }
+
+    if (ngx_mcds_page_lookup(&ctx->seat) != NGX_OK) {
+        return NGX_ERROR;
+    }
+
+    ctx->waiting++;
+
+    return NGX_OK;
+}
+
+
+/* to the variant of the list */
+
+static ngx_int_t
+ngx_http_mcds_variant_go(ngx_http_mcds_ctx_t *ctx,
+    ngx_http_mcds_loc_conf_t *mlcf, ngx_mcds_copy_t *list)
+{
+    ngx_str_t          names, key;
+    ngx_mcds_entry_t  *entry;
+
+    entry = &list->entry;
+
+    ngx_mcds_vary_names(&entry->ext, &names);
+
+    if (ngx_http_mcds_variant_key(ctx->request, ctx, &names,
+                                  entry->generation, ctx->hash, &key)
+        != NGX_OK)
+    {
+        return NGX_ERROR;
+    }
+
+    ngx_mcds_copy_ref(list);
+    ngx_mcds_copy_unref(ctx->list);
+    ctx->list = list;
+
+    ctx->too_many = !ngx_http_mcds_variant_room(ctx->list, ctx->hash,
+                                                mlcf->cache_max_variants)
+                    && !ngx_http_mcds_variant_old(ctx->list);
+
+    if (ngx_http_mcds_variant_sit(ctx, mlcf, &key) != NGX_OK) {
+        return NGX_ERROR;
+    }
+
+    return ctx->too_many ? NGX_OK : ngx_http_mcds_variant_ask(ctx);
+}
+
+
+/* to what there is under the key now */
+
+static ngx_int_t
+ngx_http_mcds_variant_again(ngx_http_mcds_ctx_t *ctx,
+    ngx_http_mcds_loc_conf_t *mlcf)
+{
+    ngx_mcds_copy_unref(ctx->list);
+    ctx->list = NULL;
+    ctx->too_many = 0;
+
+    if (ngx_http_mcds_variant_sit(ctx, mlcf, &ctx->key) != NGX_OK
+        || ngx_mcds_page_lookup(&ctx->seat) != NGX_OK)
+    {
+        return NGX_ERROR;
+    }
+
+    ctx->waiting++;
+
+    return NGX_AGAIN;
+}
+
+
+static ngx_int_t
+ngx_http_mcds_variant_sit(ngx_http_mcds_ctx_t *ctx,
+    ngx_http_mcds_loc_conf_t *mlcf, ngx_str_t *key)
+{
+    ngx_http_mcds_stream_end(ctx);
+
+    ngx_mcds_page_leave(&ctx->seat);
+
+    ngx_mcds_copy_unref(ctx->copy);
+    ctx->copy = NULL;
+
+    ctx->outcome = NGX_MCDS_PAGE_MISSING;
+    ctx->entered = 0;
+    ctx->behind = 0;
+
+    ctx->at = *key;
+
+    return ngx_http_mcds_cache_sit(ctx, mlcf);
+}
+
+
+ngx_int_t
+ngx_http_mcds_variant(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
+    ngx_http_mcds_loc_conf_t *mlcf)
+{
+    ngx_int_t         rc;
+    ngx_mcds_copy_t  *list;
+
+    if (ctx->base.page) {
+        ngx_mcds_page_leave(&ctx->base);
+
+        if (ctx->base_outcome == NGX_MCDS_PAGE_MISSING) {
+            return ngx_http_mcds_variant_again(ctx, mlcf);
+        }
+
+        /* a host that keeps copies has them for just that */
+
+        if (ctx->base_outcome == NGX_MCDS_PAGE_FAILED && !ctx->seat.local) {
+            ngx_http_mcds_stream_end(ctx);
+
+            ngx_mcds_copy_unref(ctx->copy);
+            ctx->copy = NULL;
+
+            ctx->outcome = NGX_MCDS_PAGE_FAILED;
+        }
+    }
+
+    if (ctx->too_many) {
+        return NGX_BUSY;
+    }
+
+    if (ctx->copy == NULL
+        || ctx->outcome != NGX_MCDS_PAGE_FOUND
+        || ctx->copy->entry.kind != NGX_MCDS_ENTRY_VARY)
+    {
+        return NGX_OK;
+    }
+
+    if (++ctx->turns > NGX_HTTP_MCDS_TURNS) {
+        return NGX_BUSY;
+    }
+
+    list = ctx->copy;
+    ctx->copy = NULL;
+
+    rc = ngx_http_mcds_variant_first(ctx, mlcf, list);
+
+    if (rc == NGX_DECLINED) {
+
+        if (ctx->list) {
+
+            /* in the place of a variant: the list has changed */
+
+            rc = ngx_http_mcds_variant_again(ctx, mlcf);
+
+        } else {
+            rc = ngx_http_mcds_variant_go(ctx, mlcf, list);
+
+            if (rc == NGX_OK) {
+                rc = ctx->waiting ? NGX_AGAIN
+                     : ctx->too_many ? NGX_BUSY : NGX_OK;
+            }
+        }
+    }
+
+    ngx_mcds_copy_unref(list);
+
+    return rc;
+}
+
+
+/* what the list was made for may be just what the request wants */
+
+static ngx_int_t
+ngx_http_mcds_variant_first(ngx_http_mcds_ctx_t *ctx,
+    ngx_http_mcds_loc_conf_t *mlcf, ngx_mcds_copy_t *list)
+{
+    ngx_str_t         names, key, *first;
+    ngx_mcds_copy_t  *copy;
+
+    if (list->first == NULL) {
+        return NGX_DECLINED;
+    }
+
+    ngx_mcds_vary_names(&list->entry.ext, &names);
+
+    if (ngx_http_mcds_variant_key(ctx->request, ctx, &names,
+                                  list->entry.generation, ctx->hash, &key)
+        != NGX_OK)
+    {
+        return NGX_ERROR;
+    }
+
+    copy = list->first;
+    first = &copy->entry.key;
+
+    if (key.len != first->len
+        || ngx_memcmp(key.data, first->data, key.len) != 0)
+    {
+        return NGX_DECLINED;
+    }
+
+    if (ngx_http_mcds_variant_sit(ctx, mlcf, &key) != NGX_OK) {
+        return NGX_ERROR;
+    }
+
+    ctx->copy = ngx_mcds_copy_ref(copy);
+    ctx->outcome = NGX_MCDS_PAGE_FOUND;
+    ctx->entered = 1;
+
+    if (!ctx->seat.no_body) {
+        ngx_http_mcds_stream_begin(ctx);
+    }
+
+    return NGX_OK;
+}
+
+
+static void
+ngx_http_mcds_variant_confirmed(void *data, ngx_uint_t outcome,
+    ngx_mcds_copy_t *copy)
+{
+    ngx_http_mcds_ctx_t *ctx = data;
+
+    if (copy && copy->entry.generation != ctx->list->entry.generation) {
+
+        /* it has changed while the answer was on its way */
+
+        outcome = NGX_MCDS_PAGE_MISSING;
+
+    } else if (copy) {
+        ngx_mcds_copy_unref(ctx->list);
+        ctx->list = ngx_mcds_copy_ref(copy);
+    }
+
+    ctx->base_outcome = outcome;
+
+    ngx_http_mcds_wake(ctx);
+}
+
+
+ngx_int_t
+ngx_http_mcds_variant_key(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
+    ngx_str_t *names, uint64_t generation, u_char *hash, ngx_str_t *key)
+{
+    u_char              *p;
+    ngx_str_t            left, name;
+    ngx_mcds_variant_t   variant;
+
+    left = *names;
+
+    ngx_mcds_variant_begin(&variant);
+
+    while (ngx_mcds_vary_next(&left, &name) == NGX_OK) {
+        ngx_mcds_variant_name(&variant, &name);
+        ngx_http_mcds_variant_values(r, &variant, &name);
+    }
+
+    ngx_mcds_variant_end(&variant, hash);
+
+    p = ngx_pnalloc(r->pool, ctx->key.len + NGX_MCDS_VARY_SUFFIX_LEN);
+    if (p == NULL) {
+        return NGX_ERROR;
+    }
+
+    key->data = p;
+
+    p = ngx_cpymem(p, ctx->key.data, ctx->key.len);
+    p = ngx_mcds_vary_suffix(p, generation, hash);
+
+    key->len = p - key->data;
+
+    return NGX_OK;
+}
+
+
+/* what a build does not pass to the origin is not there */
+
+static void
+ngx_http_mcds_variant_values(ngx_http_request_t *r,
+    ngx_mcds_variant_t *variant, ngx_str_t *name)
+{
+    ngx_uint_t        i;
+    ngx_list_part_t  *part;
+    ngx_table_elt_t  *h;
+
+    if (ngx_http_mcds_refresh_unwanted(name)) {
+        return;
+    }
+
+    for (part = &r->headers_in.headers.part; part; part = part->next) {
+
+        h = part->elts;
+
+        for (i = 0; i < part->nelts; i++) {
+
+            if (h[i].hash
+                && h[i].key.len == name->len
+                && ngx_strncasecmp(h[i].key.data, name->data, name->len) == 0)
+            {
+                ngx_mcds_variant_line(variant, &h[i].value);
+            }
+        }
+    }
+}
+
+
+void
+ngx_http_mcds_variant_answer(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
+    ngx_mcds_answer_t *answer)
+{
+    ngx_http_mcds_loc_conf_t  *mlcf;
+
+    ngx_str_null(&ctx->names);
+
+    mlcf = ngx_http_get_module_loc_conf(r, ngx_http_mcds_module);
+
+    /* what is still said then is "*" */
+
+    if (!answer->vary || (mlcf->cache_ignore & NGX_HTTP_MCDS_IGN_VARY)) {
+        return;
+    }
+
+    ctx->names.data = ngx_pnalloc(r->pool, NGX_MCDS_MAX_VARY_LEN);
+
+    if (ctx->names.data == NULL
+        || ngx_http_mcds_variant_names(&r->headers_out.headers, &ctx->names)
+           != NGX_OK
+        || (r->upstream
+            && ngx_http_mcds_variant_names(&r->upstream->headers_in.headers,
+                                           &ctx->names)
+               != NGX_OK))
+    {
+        ctx->names.len = 0;
+        return;
+    }
+
+    answer->vary = 0;
+
+    if (answer->encoded && ngx_http_mcds_variant_coded(r, &ctx->names)) {
+        answer->encoded = 0;
+    }
+}
+
+
+static ngx_int_t
+ngx_http_mcds_variant_names(ngx_list_t *headers, ngx_str_t *names)
+{
+    ngx_uint_t        i;
+    ngx_list_part_t  *part;
+    ngx_table_elt_t  *h;
+
+    for (part = &headers->part; part; part = part->next) {
+
+        h = part->elts;
+
+        for (i = 0; i < part->nelts; i++) {
+
+            if (h[i].hash
+                && h[i].key.len == 4
+                && ngx_strncasecmp(h[i].key.data, (u_char *) "Vary", 4) == 0
+                && ngx_mcds_vary_add(names, &h[i].value) != NGX_OK)
+            {
+                return NGX_DECLINED;
+            }
+        }
+    }
+
+    return NGX_OK;
+}
+
+
+/* 1 if all who get this variant accept the answer's coding */
+
+static ngx_uint_t
+ngx_http_mcds_variant_coded(ngx_http_request_t *r, ngx_str_t *names)
+{
+    ngx_uint_t           i, codings, found;
+    ngx_list_part_t     *part;
+    ngx_table_elt_t     *h;
+    ngx_mcds_variant_t   variant;
+
+    if (!ngx_mcds_vary_covers(names, &ngx_http_mcds_accept_encoding)) {
+        return 0;
+    }
+
+    ngx_mcds_variant_begin(&variant);
+    ngx_mcds_variant_name(&variant, &ngx_http_mcds_accept_encoding);
+    ngx_http_mcds_variant_values(r, &variant, &ngx_http_mcds_accept_encoding);
+
+    codings = ngx_mcds_variant_accepted(&variant);
+    found = 0;
+
+    for (part = &r->headers_out.headers.part; part; part = part->next) {
+
+        h = part->elts;
+
+        for (i = 0; i < part->nelts; i++) {
+
+            if (h[i].hash == 0
+                || h[i].key.len != 16
+                || ngx_strncasecmp(h[i].key.data,
+                                   (u_char *) "Content-Encoding", 16) != 0)
+            {
+                continue;
+            }
+
+            if (ngx_mcds_vary_coded(codings, &h[i].value) != NGX_OK) {
+                return 0;
+            }
+
+            found = 1;
+        }
+    }
+
+    return found;
+}
+
+
+void
+ngx_http_mcds_variant_inherit(ngx_http_mcds_ctx_t *ctx,
+    ngx_http_mcds_ctx_t *from)
+{
+    if (from->list) {
+        ctx->list = ngx_mcds_copy_ref(from->list);
+        ngx_memcpy(ctx->hash, from->hash, NGX_MCDS_VARIANT_LEN);
+    }
+}
+
+
+void
+ngx_http_mcds_variant_cleanup(ngx_http_mcds_ctx_t *ctx)
+{
+    ngx_mcds_page_leave(&ctx->base);
+    ngx_mcds_page_leave(&ctx->target);
+    ngx_mcds_copy_unref(ctx->list);
+}

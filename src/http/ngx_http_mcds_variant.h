@@ -1,0 +1,89 @@
+
+/*
+ * Copyright (C) mcds authors
+ *
+ * Pages that vary, RFC 9111, 4.1: which variant a request gets, and what is
+ * done with an answer that has Vary.
+ */
+
+
+#ifndef _NGX_HTTP_MCDS_VARIANT_H_INCLUDED_
+#define _NGX_HTTP_MCDS_VARIANT_H_INCLUDED_
+
+
+#include <ngx_config.h>
+#include <ngx_core.h>
+#include <ngx_http.h>
+#include "ngx_http_mcds_module.h"
+
+
+/*
+ * Looks up the page of ctx->key, where ctx->seat is.  If this worker knows
+ * that it varies, its variant is looked up instead, and in the same turn
+ * whether the list is still the one that is known.
+ */
+
+ngx_int_t ngx_http_mcds_variant_lookup(ngx_http_request_t *r,
+    ngx_http_mcds_ctx_t *ctx, ngx_http_mcds_loc_conf_t *mlcf);
+
+
+/*
+ * After an answer.  NGX_OK: ctx->copy, if there is one, is no list;
+ * NGX_AGAIN: another answer is to come; NGX_BUSY: the page is not for the
+ * cache, it has too many variants; NGX_ERROR.
+ */
+
+ngx_int_t ngx_http_mcds_variant(ngx_http_request_t *r,
+    ngx_http_mcds_ctx_t *ctx, ngx_http_mcds_loc_conf_t *mlcf);
+
+
+/*
+ * answer: the names of an answer's Vary to ctx->names; when the answer can be
+ * found by them, and by its coding, that is no reason not to store it.
+ * covered: 1 if the list at hand has all of these names.  begin: the
+ * answer is to be stored; *seat: where, which is not ctx->seat when its list
+ * is a new one.
+ */
+
+void ngx_http_mcds_variant_answer(ngx_http_request_t *r,
+    ngx_http_mcds_ctx_t *ctx, ngx_mcds_answer_t *answer);
+ngx_uint_t ngx_http_mcds_variant_covered(ngx_http_mcds_ctx_t *ctx);
+ngx_int_t ngx_http_mcds_variant_begin(ngx_http_request_t *r,
+    ngx_http_mcds_ctx_t *ctx, ngx_http_mcds_loc_conf_t *mlcf,
+    ngx_mcds_seat_t **seat);
+
+
+/*
+ * The end of the body.  NGX_DECLINED: there is nothing special about it.
+ * Otherwise value and split, which may be NULL, are taken over, and the build
+ * has ended or will end by itself.
+ */
+
+ngx_int_t ngx_http_mcds_variant_store(ngx_http_request_t *r,
+    ngx_http_mcds_ctx_t *ctx, ngx_mcds_value_t *value,
+    ngx_mcds_entry_t *entry, ngx_mcds_split_t *split);
+
+
+/*
+ * key: the key of the request's variant, and its values to hash.  room: 1 if
+ * the list has the variant, or may have one more; old: a list that has no room
+ * is made anew.
+ */
+
+ngx_int_t ngx_http_mcds_variant_key(ngx_http_request_t *r,
+    ngx_http_mcds_ctx_t *ctx, ngx_str_t *names, uint64_t generation,
+    u_char *hash, ngx_str_t *key);
+ngx_uint_t ngx_http_mcds_variant_room(ngx_mcds_copy_t *list, u_char *hash,
+    ngx_uint_t max);
+ngx_uint_t ngx_http_mcds_variant_old(ngx_mcds_copy_t *list);
+
+
+/* the copy that builds behind a request goes on with its list */
+void ngx_http_mcds_variant_inherit(ngx_http_mcds_ctx_t *ctx,
+    ngx_http_mcds_ctx_t *from);
+
+
+void ngx_http_mcds_variant_cleanup(ngx_http_mcds_ctx_t *ctx);
+
+
+#endif /* _NGX_HTTP_MCDS_VARIANT_H_INCLUDED_ */

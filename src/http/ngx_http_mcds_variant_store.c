@@ -1,0 +1,542 @@
+
+/*
+ * Copyright (C) mcds authors
+ *
+ * Variants are stored before the list that leads to them, if that is a new
+ * one; and behind the list when they come to one, which counts them.
+ *
+ *   no list there, or one that has not all of the names, or an old one that is
+ *   full:  variant, then the list; who waits for what was built gets the list
+ *   else, a variant that the list does not have:  list, then the variant
+ *   else:  the variant, as any page, see ngx_http_mcds_store.c
+ */
+
+
+#include <ngx_config.h>
+#include <ngx_core.h>
+#include <ngx_http.h>
+#include <sys/random.h>
+#include "ngx_http_mcds_module.h"
+#include "ngx_http_mcds_store.h"
+#include "ngx_http_mcds_variant.h"
+#include "ngx_mcds_vary.h"
+
+
+/* a list that is full is made anew after so long, ms */
+#define NGX_HTTP_MCDS_LIST_AGE    (3600 * 1000)
+
+/* those who wait where the list has moved on are told so; seconds */
+#define NGX_HTTP_MCDS_MOVED       10
+
+/* of a list that others change at the same time */
+#define NGX_HTTP_MCDS_TRIES       64
+
+/* the client's CRLF, see ngx_mcds_request_t */
+#define NGX_HTTP_MCDS_SPARE       2
+
+
+/* a store under way, of no request */
+
+typedef struct {
+    ngx_mcds_seat_t     seat;          /* where it was built */
+    ngx_mcds_seat_t     base;          /* at the list */
+    ngx_mcds_seat_t     target;        /* at the variant of a new list */
+
+    ngx_mcds_copy_t    *list;          /* the list there was, or NULL */
+    ngx_mcds_copy_t    *copy;          /* of the variant, when it was stored */
+
+    ngx_mcds_value_t   *value;
+    ngx_mcds_split_t   *split;
+    ngx_mcds_entry_t    entry;
+
+    ngx_str_t           names;         /* of a new list */
+    uint64_t            generation;
+    u_char              hash[NGX_MCDS_VARIANT_LEN];
+
+    uint64_t            cas;           /* without a build */
+    ngx_uint_t          replace;
+    ngx_uint_t          max;
+    time_t              pass;          /* of a hit-for-miss mark */
+    ngx_uint_t          tries;
+} ngx_http_mcds_put_t;
+
+
+static ngx_http_mcds_put_t *ngx_http_mcds_put_create(ngx_http_mcds_ctx_t *ctx);
+static ngx_int_t ngx_http_mcds_put_seats(ngx_http_mcds_put_t *put,
+    ngx_http_mcds_ctx_t *ctx);
+static void ngx_http_mcds_put_free(ngx_http_mcds_put_t *put);
+static void ngx_http_mcds_put_stored(void *data, ngx_uint_t rc,
+    ngx_mcds_copy_t *copy);
+static void ngx_http_mcds_put_list(ngx_http_mcds_put_t *put);
+static void ngx_http_mcds_put_listed(void *data, ngx_uint_t rc,
+    ngx_mcds_copy_t *copy);
+static void ngx_http_mcds_put_read(void *data, ngx_uint_t outcome,
+    ngx_mcds_copy_t *copy);
+static void ngx_http_mcds_put_end(ngx_http_mcds_put_t *put);
+static void ngx_http_mcds_put_full(ngx_http_mcds_put_t *put);
+static ngx_mcds_value_t *ngx_http_mcds_put_value(ngx_http_mcds_put_t *put,
+    ngx_str_t *key);
+static void ngx_http_mcds_put_unwanted(void *data, ngx_uint_t outcome,
+    ngx_mcds_copy_t *copy);
+
+
+ngx_uint_t
+ngx_http_mcds_variant_room(ngx_mcds_copy_t *list, u_char *hash, ngx_uint_t max)
+{
+    ngx_str_t  *body;
+
+    body = &list->entry.body;
+
+    return body->len / NGX_MCDS_VARIANT_LEN < max
+           || ngx_mcds_vary_has(body, hash);
+}
+
+
+ngx_uint_t
+ngx_http_mcds_variant_old(ngx_mcds_copy_t *list)
+{
+    return list->entry.created + NGX_HTTP_MCDS_LIST_AGE < ngx_http_mcds_now();
+}
+
+
+ngx_uint_t
+ngx_http_mcds_variant_covered(ngx_http_mcds_ctx_t *ctx)
+{
+    ngx_str_t  names;
+
+    if (ctx->names.len == 0) {
+        return 1;
+    }
+
+    if (ctx->list == NULL) {
+        return 0;
+    }
+
+    ngx_mcds_vary_names(&ctx->list->entry.ext, &names);
+
+    return ngx_mcds_vary_covers(&names, &ctx->names);
+}
+
+
+ngx_int_t
+ngx_http_mcds_variant_begin(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
+    ngx_http_mcds_loc_conf_t *mlcf, ngx_mcds_seat_t **seat)
+{
+    ngx_str_t  names, key, merged;
+
+    ngx_mcds_page_leave(&ctx->target);
+
+    *seat = &ctx->seat;
+
+    if (ngx_http_mcds_variant_covered(ctx)
+        && (ctx->list == NULL
+            || ngx_http_mcds_variant_room(ctx->list, ctx->hash,
+                                          mlcf->cache_max_variants)))
+    {
+        return NGX_OK;
+    }
+
+    /* a list of too many names is not made; that of this answer alone is */
+
+    if (ctx->list) {
+        ngx_mcds_vary_names(&ctx->list->entry.ext, &names);
+
+        merged.data = ngx_pnalloc(r->pool, NGX_MCDS_MAX_VARY_LEN);
+        if (merged.data == NULL) {
+            return NGX_ERROR;
+        }
+
+        merged.len = 0;
+
+        if (ngx_mcds_vary_add(&merged, &names) == NGX_OK
+            && ngx_mcds_vary_add(&merged, &ctx->names) == NGX_OK)
+        {
+            ctx->names = merged;
+        }
+    }
+
+    if (getrandom(&ctx->generation, sizeof(uint64_t), GRND_NONBLOCK)
+        != sizeof(uint64_t))
+    {
+        ctx->generation = (uint64_t) ngx_random() << 32
+                          ^ (uint64_t) ngx_random();
+    }
+
+    if (ngx_http_mcds_variant_key(r, ctx, &ctx->names, ctx->generation,
+                                  ctx->target_hash, &key)
+        != NGX_OK
+        || ngx_mcds_page_sit(&ctx->target, mlcf->cache_pool, &key,
+                             mlcf->cache_max_size + NGX_HTTP_MCDS_ENTRY_ROOM,
+                             ngx_http_mcds_put_unwanted, NULL)
+           != NGX_OK)
+    {
+        return NGX_ERROR;
+    }
+
+    *seat = &ctx->target;
+
+    return NGX_OK;
+}
+
+
+ngx_int_t
+ngx_http_mcds_variant_store(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
+    ngx_mcds_value_t *value, ngx_mcds_entry_t *entry, ngx_mcds_split_t *split)
+{
+    ngx_http_mcds_put_t  *put;
+
+    if (ctx->target.page == NULL
+        && (ctx->list == NULL
+            || ngx_mcds_vary_has(&ctx->list->entry.body, ctx->hash)))
+    {
+        return NGX_DECLINED;
+    }
+
+    put = ngx_http_mcds_put_create(ctx);
+
+    if (put == NULL) {
+        if (split) {
+            ngx_mcds_split_abandon(split);
+        }
+
+        ngx_mcds_value_unref(value);
+        ngx_http_mcds_store_fail(r, ctx);
+        return NGX_OK;
+    }
+
+    if (put->target.page == NULL) {
+        put->value = value;
+        put->split = split;
+        put->entry = *entry;
+
+        ngx_http_mcds_put_list(put);
+        return NGX_OK;
+    }
+
+    if (ngx_mcds_page_store_then(&put->target, value, entry, split, 0, 0,
+                                 ngx_http_mcds_put_stored, put)
+        != NGX_OK)
+    {
+        ngx_http_mcds_put_free(put);
+    }
+
+    return NGX_OK;
+}
+
+
+static ngx_http_mcds_put_t *
+ngx_http_mcds_put_create(ngx_http_mcds_ctx_t *ctx)
+{
+    ngx_http_mcds_put_t  *put;
+
+    put = ngx_calloc(sizeof(ngx_http_mcds_put_t) + ctx->names.len,
+                     ngx_cycle->log);
+    if (put == NULL) {
+        return NULL;
+    }
+
+    if (ngx_http_mcds_put_seats(put, ctx) != NGX_OK) {
+        ngx_http_mcds_put_free(put);
+        return NULL;
+    }
+
+    put->list = ctx->list ? ngx_mcds_copy_ref(ctx->list) : NULL;
+    put->generation = ctx->generation;
+
+    ngx_memcpy(put->hash, put->target.page ? ctx->target_hash : ctx->hash,
+               NGX_MCDS_VARIANT_LEN);
+
+    if (ctx->names.len) {
+        put->names.data = (u_char *) put + sizeof(ngx_http_mcds_put_t);
+        put->names.len = ctx->names.len;
+        ngx_memcpy(put->names.data, ctx->names.data, ctx->names.len);
+    }
+
+    put->cas = ctx->cas;
+    put->replace = ctx->replace;
+    put->max = ctx->conf->cache_max_variants;
+    put->pass = ctx->conf->cache_uncacheable;
+
+    return put;
+}
+
+
+/* takes over the build, if there is one, when nothing more can fail */
+
+static ngx_int_t
+ngx_http_mcds_put_seats(ngx_http_mcds_put_t *put, ngx_http_mcds_ctx_t *ctx)
+{
+    ngx_mcds_pool_t  *pool;
+
+    pool = ctx->conf->cache_pool;
+
+    if (ngx_mcds_page_sit(&put->base, pool, &ctx->key, 0,
+                          ngx_http_mcds_put_read, put)
+        != NGX_OK)
+    {
+        return NGX_ERROR;
+    }
+
+    if (ctx->target.page
+        && ngx_mcds_page_sit(&put->target, pool,
+                             ngx_mcds_page_key(&ctx->target), 0,
+                             ngx_http_mcds_put_unwanted, put)
+           != NGX_OK)
+    {
+        return NGX_ERROR;
+    }
+
+    if (ctx->seat.building) {
+        ngx_mcds_page_hand(&ctx->seat, &put->seat);
+
+        put->seat.handler = ngx_http_mcds_put_unwanted;
+        put->seat.data = put;
+
+        return NGX_OK;
+    }
+
+    return ngx_mcds_page_sit(&put->seat, pool, ngx_mcds_page_key(&ctx->seat),
+                             0, ngx_http_mcds_put_unwanted, put);
+}
+
+
+static void
+ngx_http_mcds_put_free(ngx_http_mcds_put_t *put)
+{
+    ngx_mcds_page_leave(&put->seat);
+    ngx_mcds_page_leave(&put->base);
+    ngx_mcds_page_leave(&put->target);
+
+    ngx_mcds_copy_unref(put->list);
+    ngx_mcds_copy_unref(put->copy);
+
+    ngx_free(put);
+}
+
+
+/* memcached has the first variant of a new list, or it could not be stored */
+
+static void
+ngx_http_mcds_put_stored(void *data, ngx_uint_t rc, ngx_mcds_copy_t *copy)
+{
+    ngx_http_mcds_put_t *put = data;
+
+    ngx_mcds_value_t  *value;
+
+    put->copy = copy ? ngx_mcds_copy_ref(copy) : NULL;
+
+    if (put->list) {
+        ngx_http_mcds_put_list(put);
+        return;
+    }
+
+    value = ngx_http_mcds_put_value(put, ngx_mcds_page_key(&put->seat));
+
+    if (value && put->seat.building) {
+        ngx_mcds_page_built_list(&put->seat, value, 0, put->copy);
+
+    } else if (value) {
+        ngx_mcds_page_store(&put->seat, value, put->cas, put->replace);
+    }
+
+    ngx_http_mcds_put_free(put);
+}
+
+
+/* in the place of put->list: a new one, or the same with one more variant */
+
+static void
+ngx_http_mcds_put_list(ngx_http_mcds_put_t *put)
+{
+    ngx_mcds_value_t  *value;
+
+    if (put->target.page == NULL) {
+
+        if (ngx_mcds_vary_has(&put->list->entry.body, put->hash)) {
+            ngx_http_mcds_put_end(put);
+            return;
+        }
+
+        if (!ngx_http_mcds_variant_room(put->list, put->hash, put->max)) {
+            ngx_http_mcds_put_full(put);
+            return;
+        }
+    }
+
+    value = ngx_http_mcds_put_value(put, ngx_mcds_page_key(&put->base));
+
+    if (value == NULL
+        || ngx_mcds_page_store_then(&put->base, value, NULL, NULL,
+                                    put->list->cas, 0,
+                                    ngx_http_mcds_put_listed, put)
+           != NGX_OK)
+    {
+        ngx_http_mcds_put_end(put);
+    }
+}
+
+
+static void
+ngx_http_mcds_put_listed(void *data, ngx_uint_t rc, ngx_mcds_copy_t *copy)
+{
+    ngx_http_mcds_put_t *put = data;
+
+    if (rc == NGX_MCDS_EXISTS
+        && put->tries++ < NGX_HTTP_MCDS_TRIES
+        && ngx_mcds_page_lookup(&put->base) == NGX_OK)
+    {
+        return;
+    }
+
+    ngx_http_mcds_put_end(put);
+}
+
+
+/* another variant may have come to the same list */
+
+static void
+ngx_http_mcds_put_read(void *data, ngx_uint_t outcome, ngx_mcds_copy_t *copy)
+{
+    ngx_http_mcds_put_t *put = data;
+
+    if (copy == NULL
+        || copy->entry.kind != NGX_MCDS_ENTRY_VARY
+        || copy->entry.generation != put->list->entry.generation)
+    {
+        ngx_http_mcds_put_end(put);
+        return;
+    }
+
+    ngx_mcds_copy_unref(put->list);
+    put->list = ngx_mcds_copy_ref(copy);
+
+    ngx_http_mcds_put_list(put);
+}
+
+
+/*
+ * The list is there, or another one, and then nobody finds what is stored
+ * here: whoever has changed or removed it knows more than an origin that was
+ * asked before.  Those who wait get it nevertheless.
+ */
+
+static void
+ngx_http_mcds_put_end(ngx_http_mcds_put_t *put)
+{
+    ngx_mcds_value_t  *value;
+
+    if (put->target.page) {
+
+        if (put->seat.building) {
+            value = ngx_http_mcds_put_value(put,
+                                            ngx_mcds_page_key(&put->seat));
+            if (value) {
+                ngx_mcds_page_built_list(&put->seat, value,
+                                         NGX_HTTP_MCDS_MOVED, put->copy);
+            }
+        }
+
+    } else if (put->split) {
+
+        if (put->seat.building) {
+            ngx_mcds_page_built_split(&put->seat, put->value, &put->entry,
+                                      put->split);
+
+        } else {
+            ngx_mcds_page_store_split(&put->seat, put->value, &put->entry,
+                                      put->split, put->cas, put->replace);
+        }
+
+    } else if (put->seat.building) {
+        ngx_mcds_page_built(&put->seat, NGX_MCDS_BUILD_STORE, put->value, 0);
+
+    } else {
+        ngx_mcds_page_store(&put->seat, put->value, put->cas, put->replace);
+    }
+
+    ngx_http_mcds_put_free(put);
+}
+
+
+/* others have filled the list: those who wait go to the origin */
+
+static void
+ngx_http_mcds_put_full(ngx_http_mcds_put_t *put)
+{
+    ngx_mcds_value_t  *value;
+
+    if (put->split) {
+        ngx_mcds_split_abandon(put->split);
+    }
+
+    ngx_mcds_value_unref(put->value);
+
+    if (put->seat.building) {
+        value = ngx_http_mcds_store_mark(ngx_mcds_page_key(&put->seat),
+                                         put->pass);
+
+        if (value) {
+            ngx_mcds_page_built(&put->seat, NGX_MCDS_BUILD_PASS, value,
+                                (uint32_t) put->pass);
+        }
+    }
+
+    ngx_http_mcds_put_free(put);
+}
+
+
+/* the list, to be stored under the key; NULL when out of memory */
+
+static ngx_mcds_value_t *
+ngx_http_mcds_put_value(ngx_http_mcds_put_t *put, ngx_str_t *key)
+{
+    u_char             ext[NGX_MCDS_VARY_EXT + NGX_MCDS_MAX_VARY_LEN];
+    ngx_mcds_entry_t   entry, *old;
+    ngx_mcds_value_t  *value;
+
+    ngx_memzero(&entry, sizeof(ngx_mcds_entry_t));
+
+    old = put->target.page ? NULL : &put->list->entry;
+
+    if (old) {
+        entry = *old;
+
+    } else {
+        entry.kind = NGX_MCDS_ENTRY_VARY;
+        entry.created = ngx_http_mcds_now();
+        entry.generation = put->generation;
+        entry.swr = NGX_MCDS_ENTRY_UNSET;
+        entry.sie = NGX_MCDS_ENTRY_UNSET;
+        entry.ext.data = ext;
+        entry.ext.len = ngx_mcds_vary_ext(ext, &put->names) - ext;
+    }
+
+    entry.key = *key;
+
+    value = ngx_mcds_entry_begin(&entry, entry.body.len + NGX_MCDS_VARIANT_LEN
+                                         + NGX_HTTP_MCDS_SPARE,
+                                 ngx_cycle->log);
+    if (value == NULL) {
+        return NULL;
+    }
+
+    if (old) {
+        ngx_memcpy(value->data + value->len, old->body.data, old->body.len);
+        value->len += old->body.len;
+    }
+
+    ngx_memcpy(value->data + value->len, put->hash, NGX_MCDS_VARIANT_LEN);
+    value->len += NGX_MCDS_VARIANT_LEN;
+
+    ngx_mcds_entry_finish(value, &entry);
+
+    return value;
+}
+
+
+static void
+ngx_http_mcds_put_unwanted(void *data, ngx_uint_t outcome,
+    ngx_mcds_copy_t *copy)
+{
+    /* nothing is asked at these seats */
+}

@@ -1,0 +1,196 @@
+#!/usr/bin/perl
+
+# Copyright (C) mcds authors
+
+# Compressed answers are stored if Vary has Accept-Encoding, once for each set
+# of codings, and nobody gets a coding that he does not accept; nginx's filters
+# make of the variants what they make without the cache.
+
+use warnings;
+use strict;
+
+use Test::More;
+
+use FindBin;
+use lib "$FindBin::Bin/lib";
+use Test::Mcds;
+use Test::Mcds::Entry;
+
+use IO::Compress::Gzip qw/ gzip /;
+use IO::Uncompress::Gunzip qw/ gunzip /;
+
+my $t = Test::Mcds->new();
+
+my $m = $t->memcached('m');
+
+my $text = join '', map { "line $_ <!--# echo var=\"uri\" -->\n" } 1 .. 200;
+gzip(\$text, \my $gzipped, -Time => 0);
+
+# takes the first coding that it likes, as servers do
+
+my $o = $t->origin('o', sub {
+    my ($o, $q) = @_;
+    my $accepts = $q->{headers}{'accept-encoding'} // '';
+    my ($coding) = $accepts =~ /\b(deflate|gzip|br|zstd)\b(?!;q=0(?!\.))/;
+
+    $coding = 'gzip' if $q->{path} eq '/always';
+    $coding = 'x-made-up' if $q->{path} eq '/odd';
+
+    my $vary = $q->{path} eq '/none' ? 'X-Other' : 'Accept-Encoding';
+
+    return {
+        headers => ['Cache-Control' => 'max-age=60', Vary => $vary,
+            'Content-Type' => 'text/html',
+            $coding ? ('Content-Encoding' => $coding) : ()],
+        body => !$coding ? $text : $coding eq 'gzip' ? $gzipped
+            : "in $coding",
+    };
+});
+
+my $locations = <<'EOC';
+        location / { proxy_pass http://127.0.0.1:%%PORT_o%%; }
+        location /plain/ {
+            proxy_set_header Accept-Encoding "";
+            proxy_pass http://127.0.0.1:%%PORT_o%%;
+        }
+        location /gzip/ {
+            gzip on;
+            gzip_vary on;
+            gzip_min_length 1;
+            proxy_pass http://127.0.0.1:%%PORT_o%%;
+        }
+        location /gzip-plain/ {
+            gzip on;
+            gzip_vary on;
+            gzip_min_length 1;
+            proxy_set_header Accept-Encoding "";
+            proxy_pass http://127.0.0.1:%%PORT_o%%;
+        }
+        location /ssi/ {
+            ssi on;
+            proxy_pass http://127.0.0.1:%%PORT_o%%;
+        }
+        location /sub/ {
+            sub_filter line LINE;
+            sub_filter_once off;
+            proxy_pass http://127.0.0.1:%%PORT_o%%;
+        }
+EOC
+
+$locations .= <<'EOC' if $t->has('http_gunzip');
+        location /gunzip/ {
+            gunzip on;
+            proxy_set_header Accept-Encoding gzip;
+            proxy_pass http://127.0.0.1:%%PORT_o%%/always;
+        }
+EOC
+
+my $a = $t->nginx('a', <<"EOC");
+%%GLOBALS%%
+worker_processes 1;
+events { }
+http {
+    %%HTTP%%
+    mcds_pool main { server 127.0.0.1:%%PORT_m%%; }
+    add_header X-Cache \$mcds_cache_status always;
+    server {
+        listen 127.0.0.1:%%PORT%%;
+        mcds_cache on;
+$locations
+    }
+    server {
+        listen 127.0.0.1:%%PORT_bare%%;
+$locations
+    }
+}
+EOC
+
+sub key { 'http://localhost' . shift }
+
+sub get {
+    my ($uri, $accept, %h) = @_;
+    $h{'Accept-Encoding'} = $accept if defined $accept;
+    return $a->get($uri, headers => \%h);
+}
+
+sub shows {
+    my ($uri, $accept, $cache, $coding, $what) = @_;
+
+    my $r = get($uri, $accept);
+    is(join(' ', $r->header('X-Cache'), $r->header('Content-Encoding')
+        // 'none'), "$cache $coding", $what);
+    is($r->body, $coding eq 'none' ? $text : $coding eq 'gzip' ? $gzipped
+        : "in $coding", "$what: the body");
+    page_wait($m, key($uri), 1);
+}
+
+
+# a variant for each set, whatever its order and weights
+
+shows('/a', undef, 'MISS', 'none', 'no Accept-Encoding');
+shows('/a', 'gzip', 'MISS', 'gzip', 'gzip');
+shows('/a', 'br', 'MISS', 'br', 'br');
+shows('/a', 'zstd', 'MISS', 'zstd', 'zstd');
+shows('/a', 'gzip, br', 'MISS', 'gzip', 'two');
+shows('/a', $_, 'HIT', 'none', "none: $_")
+    for 'identity', 'compress', 'gzip;q=0', '';
+shows('/a', $_, 'HIT', 'gzip', "gzip: $_")
+    for 'gzip', 'GZIP', ' gzip ; q=0.5', 'gzip, compress', 'gzip;q=1, br;q=0';
+shows('/a', $_, 'HIT', 'gzip', "two: $_")
+    for 'br, gzip', 'br;q=1, gzip;q=0.1', 'gzip,br,gzip';
+
+is($o->count('/a'), 5, 'five were asked for');
+is(length(page_decode($m->get(key('/a')))->{body}), 5 * 16, 'five are there');
+
+
+# what not all who get it accept is not stored
+
+shows('/deflate', 'deflate, gzip', 'MISS', 'deflate', 'deflate');
+shows('/deflate', 'deflate, gzip', 'MISS', 'deflate', 'deflate, again');
+is(page_decode($m->get(key('/deflate')))->{kind}, 1, 'deflate: not stored');
+
+shows('/always', undef, 'MISS', 'gzip', 'unasked');
+shows('/always', undef, 'MISS', 'gzip', 'unasked, again');
+shows('/odd', 'gzip', 'MISS', 'x-made-up', 'a coding of its own');
+shows('/odd', 'gzip', 'MISS', 'x-made-up', 'a coding of its own, again');
+shows('/none', 'gzip', 'MISS', 'gzip', 'Vary does not say so');
+shows('/none', 'gzip', 'MISS', 'gzip', 'Vary does not say so, again');
+
+
+# as without the cache: miss, hit, and no cache at all
+
+sub bytes {
+    my ($r) = @_;
+    my $body = $r->body;
+
+    if (($r->header('Content-Encoding') // '') eq 'gzip') {
+        gunzip(\$body, \my $plain);
+        $body = "gzip: $plain";
+    }
+
+    return join ' | ', $r->status, (map { "$_: " . ($r->header($_) // 'none') }
+        'Content-Encoding', 'Content-Type', 'Content-Range'),
+        substr($body, 0, 12), unpack('%32C*', $body), length $body;
+}
+
+for my $filter (qw/ plain gzip gzip-plain ssi sub gunzip /) {
+    next if $filter eq 'gunzip' && !$t->has('http_gunzip');
+
+    for my $accept (undef, 'gzip', 'br') {
+        my $uri = "/$filter/x";
+        my $name = "$filter, " . ($accept // 'none');
+        my %h = defined $accept ? ('Accept-Encoding' => $accept) : ();
+
+        my $bare = http_get($t->port('bare'), $uri, headers => \%h);
+        my $miss = $a->get($uri, headers => \%h);
+        page_wait($m, key($uri), 1);
+        my $hit = $a->get($uri, headers => \%h);
+
+        is(bytes($miss), bytes($bare), "$name: first");
+        is(bytes($hit), bytes($bare), "$name: then");
+        is(join(', ', sort $hit->all('Vary')),
+            join(', ', sort $bare->all('Vary')), "$name: Vary");
+    }
+}
+
+$t->done();

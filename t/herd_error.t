@@ -1,0 +1,208 @@
+#!/usr/bin/perl
+
+# Copyright (C) mcds authors
+
+# A failing origin.  Nobody waits one behind the other: all who wait are told at
+# once, and for a while nobody tries again, on no host.  Behind an old page that
+# while doubles with each failure, and nobody sees the error.
+
+use warnings;
+use strict;
+
+use Test::More;
+use Time::HiRes qw/ time sleep /;
+
+use FindBin;
+use lib "$FindBin::Bin/lib";
+use Test::Mcds;
+use Test::Mcds::Entry;
+
+my $t = Test::Mcds->new();
+
+my $m = $t->memcached('m');
+my $o = $t->origin('o', { headers => ['Cache-Control' => 'max-age=1'] });
+
+my $conf = <<'EOT';
+%%GLOBALS%%
+worker_processes 2;
+events { }
+http {
+    %%HTTP%%
+    mcds_pool main { server 127.0.0.1:%%PORT_m%%; }
+    add_header X-Cache $mcds_cache_status always;
+    add_header X-Worker $pid always;
+    mcds_cache on;
+    mcds_cache_error_backoff 1s 2s;
+    server {
+        listen 127.0.0.1:%%PORT%% reuseport;
+        location / { proxy_pass http://127.0.0.1:%%PORT_o%%; }
+        location /pass/ {
+            mcds_cache_lock_timeout 5s pass;
+            proxy_pass http://127.0.0.1:%%PORT_o%%;
+        }
+        location /off/ {
+            mcds_cache_error_backoff off;
+            proxy_pass http://127.0.0.1:%%PORT_o%%;
+        }
+    }
+}
+EOT
+
+my @hosts = map { $t->nginx($_, $conf) } 'one', 'two';
+
+sub key { 'http://localhost' . shift }
+
+sub herd {
+    my ($n, $uri) = @_;
+    return map { start_get($hosts[$_ % 2]->port(), $uri) } 1 .. $n;
+}
+
+sub tally {
+    my %n;
+    $n{$_->status() . ' ' . ($_->header('X-Cache') // 'none')}++ for @_;
+    return join ', ', map { "$n{$_} $_" } sort keys %n;
+}
+
+# a herd at a page whose only build fails
+
+sub fails {
+    my ($uri, $n, %answer) = @_;
+
+    $o->set($uri, { status => 502, body => 'broken', %answer });
+    $o->hold_path($uri);
+    my @p = herd($n, $uri);
+    $o->wait_requests(1, $uri);
+    $_->get('/other') for (@hosts) x 4;
+    my $start = time();
+    $o->release($uri);
+    my @r = map { finish($_) } @p;
+
+    return (time() - $start, @r);
+}
+
+
+# nothing stored
+
+my ($took, @r) = fails('/cold', 100);
+
+is(tally(@r), '1 502 MISS, 99 503 MISS', 'cold: all are told');
+is($o->count('/cold'), 1, 'cold: one origin request');
+cmp_ok($took, '<', 1 * $t->slow(), 'cold: at once');
+is(scalar(grep { ($_->header('Retry-After') // '') =~ /^[12]$/ } @r), 99,
+    'cold: and when to come again');
+
+@r = many(40, sub { [$hosts[$_[0] % 2]->port(), '/cold'] });
+is(tally(@r), '40 503 MISS', 'cold: nobody tries again so soon');
+is($o->count('/cold'), 1, 'cold: on no host');
+like($m->get(key('/cold') . ':lock'), qr/^kept 1 \d+$/, 'cold: the mark');
+
+# one for each period, then it works again
+
+$o->mark();
+my $start = time();
+
+while (time() - $start < $t->size(2.5, 10)) {
+    $_->get('/cold') for @hosts;
+    sleep 0.02;
+}
+
+my $passed = time() - $start;
+my $n = $o->count('/cold');
+
+cmp_ok($n, '>=', 1, 'cold: tried again');
+cmp_ok($n, '<=', $passed + 1, 'cold: once in each period');
+is($o->most('/cold'), 1, 'cold: one at a time');
+
+$o->set('/cold', undef);
+ok(wait_for(sub { $hosts[0]->get('/cold')->status() == 200 }, 3 * $t->slow()),
+    'cold: well again');
+ok(wait_for(sub { $hosts[1]->get('/cold')->status() == 200 }, 1 * $t->slow()),
+    'cold: on both hosts');
+ok(!defined $m->get(key('/cold') . ':lock'), 'cold: the mark is gone');
+
+
+# behind an old page
+
+$_->get('/old') for @hosts;
+page_wait($m, key('/old'));
+$o->set('/old', { status => 500, body => 'broken' });
+sleep 1.1;
+$o->mark();
+$start = time();
+my ($bad, $all) = (0, 0);
+
+while (time() - $start < $t->size(4.5, 20)) {
+    for (@hosts) {
+        my $r = $_->get('/old');
+        $all++;
+        $bad++ if $r->status() != 200;
+    }
+    sleep 0.01;
+}
+
+$passed = time() - $start;
+$n = $o->count('/old');
+
+is($bad, 0, 'old: nobody sees the error');
+cmp_ok($n, '>=', 2, 'old: tried again');
+
+# at 0, 1, 3, 5 ... seconds
+
+cmp_ok($n, '<=', ($passed - 1) / 2 + 2, 'old: less and less often')
+    or diag "$n in $passed s";
+is($o->most('/old'), 1, 'old: one at a time');
+
+$o->set('/old', undef);
+ok(wait_for(sub { $_->get('/old'); $hosts[0]->get('/old')->body() !~ /broken/
+    && $o->count('/old') > $n }, 5 * $t->slow()), 'old: tried again, and well')
+    for $hosts[1];
+ok(wait_for(sub { !defined $m->get(key('/old') . ':lock') }, 3),
+    'old: no mark any more');
+
+
+# a page that breaks off, a body that never was, a connection refused
+
+for (['cut', truncate => 3, status => 200, length => 1000],
+    ['reset', abort => 10])
+{
+    my ($name, %answer) = @$_;
+    my $uri = "/bad/$name";
+
+    ($took, @r) = fails($uri, 20, %answer);
+    is(scalar(grep { $_->status() == 503 } @r), 19, "$name: all are told");
+    cmp_ok($took, '<', 1 * $t->slow(), "$name: at once");
+    is($o->count($uri), 1, "$name: one origin request");
+}
+
+
+# let through, by choice
+
+($took, @r) = fails('/pass/a', 10);
+is(tally(@r), '10 502 MISS', 'pass: all ask the origin');
+
+
+# no pause, by choice: one of each worker tries, those who wait there are told
+
+($took, @r) = fails('/off/a', 40);
+is(scalar(grep { $_->status() =~ /^50[23]$/ } @r), 40, 'off: all are told');
+cmp_ok($o->count('/off/a'), '<=', 4, 'off: one try of each worker');
+is($o->most('/off/a'), 1, 'off: one at a time');
+$o->set('/off/a', undef);
+is($hosts[0]->get('/off/a')->status(), 200, 'off: the next one tries');
+
+
+# who builds goes away: that says nothing of the origin, and the next builds
+
+$o->hold_path('/gone');
+my $first = start_get($hosts[0]->port(), '/gone');
+$o->wait_requests(1, '/gone');
+my @p = herd(20, '/gone');
+$_->get('/other') for (@hosts) x 4;
+$first->close();
+$o->wait_requests(2, '/gone');
+$o->release('/gone');
+is(scalar(grep { $_->status() == 200 } map { finish($_) } @p), 20,
+    'gone: the others get the page');
+is($o->count('/gone'), 2, 'gone: one more origin request');
+
+$t->done();

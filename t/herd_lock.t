@@ -1,0 +1,149 @@
+#!/usr/bin/perl
+
+# Copyright (C) mcds authors
+
+# The lock of a page: lost by a flush, left behind by an add that nobody has
+# seen the answer of, held by a worker that is killed, and not extended for
+# ever.
+
+use warnings;
+use strict;
+
+use Test::More;
+use Time::HiRes qw/ time sleep /;
+
+use FindBin;
+use lib "$FindBin::Bin/lib";
+use Test::Mcds;
+use Test::Mcds::Entry;
+
+my $t = Test::Mcds->new();
+
+my $m = $t->memcached('m');
+my $o = $t->origin('o', { headers => ['Cache-Control' => 'max-age=60'] });
+
+# an add of a lock is done, and its answer withheld, when told so
+
+my $f = $t->fake('f', sub {
+    my ($f, $c, $line, $value) = @_;
+
+    return if ($f->mode() // '') ne 'late' || $line !~ /^ms \S*late:lock/
+        || $line !~ / ME/;
+
+    $f->default($line, $value);
+    return $f->stall();
+});
+
+my $conf = <<'EOT';
+%%GLOBALS%%
+worker_processes %%WORKERS%%;
+events { }
+http {
+    %%HTTP%%
+    mcds_pool main { server 127.0.0.1:%%PORT_mc%%; timeout 200ms;
+                     fail_timeout 300ms; }
+    add_header X-Cache $mcds_cache_status always;
+    mcds_cache on;
+    mcds_cache_lock_age 30s;
+    server {
+        listen 127.0.0.1:%%PORT%% reuseport;
+        location / { proxy_pass http://127.0.0.1:%%PORT_o%%; }
+        location /few/ {
+            mcds_cache_lock_age 2s;
+            proxy_pass http://127.0.0.1:%%PORT_o%%;
+        }
+    }
+}
+EOT
+
+sub host {
+    my ($name, $mc, $workers) = @_;
+    return $t->nginx($name, $conf =~ s/%%PORT_mc%%/$mc->port()/er
+                                  =~ s/%%WORKERS%%/$workers/r);
+}
+
+sub key { 'http://localhost' . shift }
+
+
+# an add that was done, but not answered: the lock is nobody's
+
+my $h = host('one', $f, 1);
+my $other = host('other', $f, 1);
+
+$_->get('/warm') for $h, $other;
+$f->tell('late');
+my $r = $h->get('/late');
+is($r->status(), 200, 'late: answered all the same');
+$f->tell('');
+ok(wait_for(sub { !defined $f->get(key('/late') . ':lock') }, 8 * $t->slow()),
+    'late: the lock is not left behind for its 30 seconds');
+
+# the same, while the worker asks for it again itself
+
+$f->delete(key('/late'));
+$f->tell('late');
+$h->get('/late');
+$f->tell('');
+$f->delete(key('/late'));
+my $start = time();
+is($h->get('/late')->status(), 200, 'late: the same worker has it again');
+cmp_ok(time() - $start, '<', 3 * $t->slow(), 'late: at once');
+ok(wait_for(sub { defined $f->get(key('/late')) }, 3 * $t->slow()),
+    'late: stored') or diag join "\n", $f->commands(qr/late/);
+$start = time();
+is($other->get('/late')->status(), 200, 'late: another host');
+cmp_ok(time() - $start, '<', 3 * $t->slow(), 'late: does not wait');
+
+
+# a lock that is really another's is not touched
+
+$f->set(key('/foreign') . ':lock', 'f' x 32, 3);
+$start = time();
+my $p = start_get($h->port(), '/foreign');
+sleep 0.5;
+is($o->count('/foreign'), 0, 'foreign: waited for');
+$f->delete(key('/foreign') . ':lock');
+is(finish($p)->status(), 200, 'foreign: built when it is free');
+
+
+# flushed while a page is being built: one more on each other host, no more
+
+my @hosts = map { host($_, $m, 2) } 'two', 'three';
+
+for my $round (1 .. $t->size(3, 20)) {
+    my $uri = "/flush/$round";
+
+    $o->hold_path($uri);
+    my @p = (start_get($hosts[0]->port(), $uri));
+    $o->wait_requests(1, $uri);
+    $m->flush();
+    push @p, map { start_get($hosts[$_ % 2]->port(), $uri) } 1 .. 40;
+    $_->get('/other') for (@hosts) x 8;
+    sleep 0.3;
+    cmp_ok($o->held($uri), '<=', 2, "flush $round: one on each host");
+    $o->release($uri);
+    is(scalar(grep { $_->status() == 200 } map { finish($_) } @p), 41,
+        "flush $round: all are answered");
+    cmp_ok($o->count($uri), '<=', 2, "flush $round: no further one");
+}
+
+
+# the worker that builds is killed: the lock ends, and one other builds
+
+my $one = host('four', $m, 1);
+
+$o->hold_path('/few/a');
+my $first = start_get($one->port(), '/few/a');
+$o->wait_requests(1, '/few/a');
+my @p = map { start_get($hosts[$_ % 2]->port(), '/few/a') } 1 .. 20;
+$_->get('/other') for (@hosts) x 8;
+is($o->held('/few/a'), 1, 'killed: one builds');
+$one->kill_worker(0);
+ok($o->wait_requests(2, '/few/a'), 'killed: another builds');
+sleep 0.3;
+is($o->count('/few/a'), 2, 'killed: one');
+$o->release('/few/a');
+is(scalar(grep { $_->status() == 200 } map { finish($_) } @p), 20,
+    'killed: all are answered');
+
+$t->done();
