@@ -17,7 +17,7 @@ use Test::Mcds;
 
 my $t = Test::Mcds->new();
 
-my $m = $t->memcached('m');
+my $m = $t->memcached('m', memory => 512);
 
 my $conf = <<'EOC';
 %%GLOBALS%%
@@ -44,7 +44,7 @@ my @h = map { $t->nginx($_, $conf) } qw/ a b /;
 
 # compare-and-swap: 64 at once, on both hosts
 
-my $n = $t->size(600, 20000);
+my $n = $t->size(600, 10000);
 my @r = many($n, sub { request($_[0], 'PATCH', '/cas',
     '{"add": [' . $_[0] . '], "remove": ["none"]}') }, concurrency => 64);
 

@@ -59,6 +59,7 @@ http {
     mcds_pool main { server 127.0.0.1:%%PORT_m%%; }
     add_header X-Cache $mcds_cache_status always;
     mcds_cache on;
+    mcds_cache_error_backoff off;
     server {
         listen 127.0.0.1:%%PORT%%;
         location / { proxy_pass http://127.0.0.1:%%PORT_o%%; }

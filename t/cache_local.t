@@ -3,9 +3,9 @@
 # Copyright (C) mcds authors
 
 # Copies of the host.  Validated: memcached is asked for each hit, but for no
-# body, and what another host has stored or purged is seen at once.  Timed: it is
-# not asked for a while.  Without memcached they go on being served, and what is
-# built then is kept, too.
+# body, and what another host has stored or purged is seen at once.  Timed: it
+# is not asked for a while.  Without memcached they go on being served, and what
+# is built then is kept, too.
 
 use warnings;
 use strict;

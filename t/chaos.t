@@ -81,6 +81,7 @@ http {
         mcds_counter $views key=views:$uri;
         location / {
             mcds_cache on;
+            mcds_cache_local %%LOCAL%%;
             mcds_cache_session_cookies session;
             mcds_cache_background_update 1s;
             mcds_cache_grace 2s;
@@ -99,7 +100,8 @@ http {
 }
 EOT
 
-my @hosts = map { $t->nginx($_, $conf) } 'one', 'two';
+my @hosts = ($t->nginx('one', $conf =~ s/%%LOCAL%%/off/r),
+    $t->nginx('two', $conf =~ s/%%LOCAL%%/validated/r));
 
 # how old a page may be: its lifetime and the grace; what comes on top is the
 # time from the origin to the host, on a machine that is busy

@@ -2,9 +2,9 @@
 
 # Copyright (C) mcds authors
 
-# C08: an attacker makes the origin, or nginx itself, fail for a page that others
-# want, with a header that is too long, a sign that is not understood, or a
-# method that is not there.  The error is his own: it is never stored.
+# C08: an attacker makes the origin, or nginx itself, fail for a page that
+# others want, with a header that is too long, a sign that is not understood, or
+# a method that is not there.  The error is his own: it is never stored.
 
 use warnings;
 use strict;

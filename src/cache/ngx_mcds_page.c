@@ -132,6 +132,7 @@ ngx_mcds_copy_create(ngx_mcds_page_t *page, ngx_mcds_value_t *value,
     copy->page = page;
     copy->value = ngx_mcds_value_ref(value);
     copy->cas = cas;
+    copy->checked = NULL;
     copy->kept = NULL;
     copy->first = NULL;
 

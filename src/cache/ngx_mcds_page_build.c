@@ -21,6 +21,12 @@
 /* failures are not counted on after so long without another try, seconds */
 #define NGX_MCDS_FORGET           10
 
+/* a failure is told to those who wait on other hosts, seconds */
+#define NGX_MCDS_NOTICE           2
+
+/* and so long to those who wait in other workers, ms */
+#define NGX_MCDS_TOLD             30
+
 /* copies of other workers may look so much older than they are, ms */
 #define NGX_MCDS_LAG              100
 
@@ -524,13 +530,12 @@ ngx_mcds_page_step_poll(ngx_mcds_page_t *page)
 
     if (page->lock_rc == NGX_MCDS_OK && page->kept.step) {
 
-        if (page->kept.until > now) {
-            ngx_mcds_page_pause(page, (ngx_msec_t) (page->kept.until - now));
-            ngx_mcds_page_tell_pause(page);
-            return;
-        }
+        /* the build that is waited for has failed */
 
-        page->lock_rc = NGX_MCDS_NOT_FOUND;
+        ngx_mcds_page_pause(page, page->kept.until > now
+                                  ? (ngx_msec_t) (page->kept.until - now) : 0);
+        ngx_mcds_page_tell_pause(page);
+        return;
     }
 
     if (!ngx_mcds_answered(page->lock_rc)) {
@@ -881,13 +886,14 @@ ngx_mcds_page_failed(ngx_mcds_page_t *page, ngx_uint_t backoff)
     }
 
     /*
-     * Behind an old page the time doubles with each failure.  Without one
-     * nobody gets anything meanwhile, so it does not.
+     * Behind an old page the time doubles with each failure.  Without one there
+     * is no pause, or somebody's error would be everybody's: only those who
+     * have waited for this build are told.
      */
 
-    period = page->backoff;
+    period = page->old ? page->backoff : 0;
 
-    for (i = 0; page->old && i < page->step; i++) {
+    for (i = 0; period && i < page->step; i++) {
 
         if (period >= page->backoff_max / 2) {
             period = page->backoff_max;
@@ -897,23 +903,27 @@ ngx_mcds_page_failed(ngx_mcds_page_t *page, ngx_uint_t backoff)
         period *= 2;
     }
 
-    page->step++;
+    page->step = period ? page->step + 1 : 1;
 
     ngx_mcds_page_pause(page, period);
 
-    if (period && page->lock) {
+    if (page->backoff && page->lock) {
         kept.step = page->step;
-        kept.until = ngx_mcds_page_now() + period;
-        keep = (uint32_t) ngx_min(2 * period / 1000 + NGX_MCDS_FORGET,
-                                  NGX_MCDS_MAX_TTL);
+        kept.until = period ? ngx_mcds_page_now() + period : 0;
+        keep = NGX_MCDS_NOTICE;
+
+        if (period) {
+            keep = (uint32_t) ngx_min(2 * period / 1000 + NGX_MCDS_FORGET,
+                                      NGX_MCDS_MAX_TTL);
+        }
 
         ngx_mcds_lock_fail(page->lock, keep, &kept);
         page->lock = NULL;
     }
 
-    left.state = period ? NGX_MCDS_LOCAL_FAILED : NGX_MCDS_LOCAL_FREE;
+    left.state = page->backoff ? NGX_MCDS_LOCAL_FAILED : NGX_MCDS_LOCAL_FREE;
     left.step = page->step;
-    left.left = period;
+    left.left = period ? period : NGX_MCDS_TOLD;
 
     ngx_mcds_local_release(&page->hold, &left);
     ngx_mcds_page_release(page);

@@ -518,6 +518,7 @@ ngx_mcds_store_newer(ngx_mcds_store_t *store, ngx_mcds_result_t *result)
 static ngx_int_t
 ngx_mcds_store_cut(ngx_mcds_store_t *store)
 {
+    ngx_str_t          sign;
     ngx_mcds_copy_t   *copy;
     ngx_mcds_page_t   *page;
     ngx_mcds_entry_t  *entry;
@@ -527,8 +528,11 @@ ngx_mcds_store_cut(ngx_mcds_store_t *store)
     copy = store->copy;
     entry = &copy->entry;
 
+    /* a signature is of the whole */
+
     if (entry->parts
         || entry->body.len == 0
+        || ngx_mcds_entry_ext(entry, NGX_MCDS_ENTRY_EXT_SIGN, &sign) == NGX_OK
         || ngx_mcds_split_learn(page->pool, copy->value->len) != NGX_OK)
     {
         return NGX_DECLINED;

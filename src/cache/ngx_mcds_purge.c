@@ -8,6 +8,7 @@
 #include <ngx_core.h>
 #include <ngx_event.h>
 #include "ngx_mcds_purge.h"
+#include "ngx_mcds_sign.h"
 #include "ngx_mcds_split.h"
 
 
@@ -34,6 +35,7 @@ typedef struct {
     ngx_mcds_pool_t      *pool;
     ngx_uint_t            how;
     uint64_t              now;
+    ngx_array_t          *secrets;
     ngx_mcds_purge_pt     handler;
     void                 *data;
 
@@ -56,7 +58,7 @@ static void ngx_mcds_purge_end(ngx_mcds_purge_t *purge, ngx_uint_t rc,
 
 ngx_int_t
 ngx_mcds_purge_key(ngx_mcds_pool_t *pool, ngx_str_t *key, ngx_uint_t how,
-    uint64_t now, ngx_mcds_purge_pt handler, void *data)
+    uint64_t now, ngx_array_t *secrets, ngx_mcds_purge_pt handler, void *data)
 {
     ngx_mcds_purge_t  *purge;
 
@@ -68,6 +70,7 @@ ngx_mcds_purge_key(ngx_mcds_pool_t *pool, ngx_str_t *key, ngx_uint_t how,
     purge->pool = pool;
     purge->how = how;
     purge->now = now;
+    purge->secrets = secrets;
     purge->handler = handler;
     purge->data = data;
 
@@ -187,6 +190,10 @@ ngx_mcds_purge_mark(ngx_mcds_purge_t *purge, ngx_mcds_result_t *result)
     if (purge->how == NGX_MCDS_PURGE_INVALIDATE
         && entry.kind == NGX_MCDS_ENTRY_PAGE
         && result->cas != 0
+        && (purge->secrets == NULL
+            || ngx_mcds_sign_check(result->data, result->len, &entry,
+                                   purge->secrets)
+               == NGX_OK)
         && purge->tries < NGX_MCDS_PURGE_TRIES)
     {
         value = ngx_mcds_value_create(result->len + NGX_MCDS_PURGE_SPARE,
@@ -200,6 +207,10 @@ ngx_mcds_purge_mark(ngx_mcds_purge_t *purge, ngx_mcds_result_t *result)
 
         ngx_mcds_entry_mark(value, NGX_MCDS_ENTRY_INVALID,
                             purge->now - NGX_MCDS_PURGE_SKEW);
+
+        if (purge->secrets) {
+            (void) ngx_mcds_sign(value, &entry, purge->secrets);
+        }
 
         return value;
     }

@@ -40,12 +40,14 @@ typedef void (*ngx_mcds_purge_pt)(void *data, ngx_uint_t rc, ngx_uint_t found,
 
 /*
  * The key is any text and copied.  A list of variants is deleted whatever how
- * says.  now: milliseconds since the epoch.  NGX_ERROR: out of memory, the
- * handler is not called.
+ * says.  now: milliseconds since the epoch.  secrets: see ngx_mcds_sign.h, or
+ * NULL; a page that none of them has signed is deleted then.  NGX_ERROR: out of
+ * memory, the handler is not called.
  */
 
 ngx_int_t ngx_mcds_purge_key(ngx_mcds_pool_t *pool, ngx_str_t *key,
-    ngx_uint_t how, uint64_t now, ngx_mcds_purge_pt handler, void *data);
+    ngx_uint_t how, uint64_t now, ngx_array_t *secrets,
+    ngx_mcds_purge_pt handler, void *data);
 
 
 #endif /* _NGX_MCDS_PURGE_H_INCLUDED_ */

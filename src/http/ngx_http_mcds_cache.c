@@ -35,6 +35,9 @@ static ngx_int_t ngx_http_mcds_cache_entered(ngx_http_request_t *r,
 static ngx_int_t ngx_http_mcds_cache_enter(ngx_http_request_t *r,
     ngx_http_mcds_ctx_t *ctx, ngx_http_mcds_loc_conf_t *mlcf,
     ngx_uint_t refresh, ngx_uint_t has_old);
+static ngx_int_t ngx_http_mcds_cache_usable(ngx_http_request_t *r,
+    ngx_http_mcds_ctx_t *ctx, ngx_http_mcds_loc_conf_t *mlcf,
+    ngx_uint_t *verdict);
 static ngx_uint_t ngx_http_mcds_cache_state(ngx_mcds_entry_t *entry,
     ngx_http_mcds_loc_conf_t *mlcf, ngx_uint_t purged);
 static ngx_int_t ngx_http_mcds_cache_again(ngx_http_mcds_ctx_t *ctx);
@@ -424,21 +427,15 @@ ngx_http_mcds_cache_found(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
         return ngx_http_mcds_cache_pass(r, ctx, 0);
     }
 
-    rc = ngx_http_mcds_tags_judge(r, ctx, mlcf, &verdict);
+    rc = ngx_http_mcds_cache_usable(r, ctx, mlcf, &verdict);
+
+    if (rc == NGX_DECLINED) {
+        ctx->status = NGX_HTTP_MCDS_MISS;
+        return ngx_http_mcds_cache_miss(r, ctx, mlcf);
+    }
 
     if (rc != NGX_OK) {
         return rc;
-    }
-
-    if (verdict == NGX_MCDS_TAGS_GONE) {
-        ngx_http_mcds_stream_end(ctx);
-
-        ngx_mcds_copy_unref(ctx->copy);
-        ctx->copy = NULL;
-
-        ctx->status = NGX_HTTP_MCDS_MISS;
-        ctx->reason = "purged";
-        return ngx_http_mcds_cache_miss(r, ctx, mlcf);
     }
 
     state = ngx_http_mcds_cache_state(entry, mlcf,
@@ -501,6 +498,36 @@ ngx_http_mcds_cache_found(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
     ctx->status = NGX_HTTP_MCDS_UPDATING;
 
     return ngx_http_mcds_cache_enter(r, ctx, mlcf, 1, 1);
+}
+
+
+/* NGX_DECLINED: it is as if there were nothing, but for its CAS */
+
+static ngx_int_t
+ngx_http_mcds_cache_usable(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
+    ngx_http_mcds_loc_conf_t *mlcf, ngx_uint_t *verdict)
+{
+    ngx_int_t  rc;
+
+    if (ngx_http_mcds_signed(ctx, mlcf) != NGX_OK) {
+        ctx->reason = "unsigned";
+
+    } else {
+        rc = ngx_http_mcds_tags_judge(r, ctx, mlcf, verdict);
+
+        if (rc != NGX_OK || *verdict != NGX_MCDS_TAGS_GONE) {
+            return rc;
+        }
+
+        ctx->reason = "purged";
+    }
+
+    ngx_http_mcds_stream_end(ctx);
+
+    ngx_mcds_copy_unref(ctx->copy);
+    ctx->copy = NULL;
+
+    return NGX_DECLINED;
 }
 
 
@@ -635,7 +662,9 @@ ngx_http_mcds_cache_entered(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
             return rc;
         }
 
-        if (verdict != NGX_MCDS_TAGS_VALID) {
+        if (verdict != NGX_MCDS_TAGS_VALID
+            || ngx_http_mcds_signed(ctx, mlcf) != NGX_OK)
+        {
             return ngx_http_mcds_cache_again(ctx);
         }
 

@@ -300,7 +300,7 @@ ngx_http_mcds_invalidate_page(ngx_http_mcds_ctx_t *ctx, ngx_str_t *key)
                    "mcds invalidate: \"%V\"", key);
 
     if (ngx_mcds_purge_key(ctx->conf->cache_pool, key, NGX_MCDS_PURGE_DELETE,
-                           ngx_http_mcds_now(),
+                           ngx_http_mcds_now(), NULL,
                            ngx_http_mcds_invalidate_handler, ctx->gone)
         == NGX_OK)
     {

@@ -14,6 +14,7 @@
 static ngx_int_t ngx_http_mcds_line_dump(ngx_pool_t *pool, json_t *json,
     size_t flags, ngx_str_t *line);
 static ngx_uint_t ngx_http_mcds_line_plain(ngx_str_t *line);
+static ngx_uint_t ngx_http_mcds_line_digits(ngx_str_t *line);
 static ngx_uint_t ngx_http_mcds_text_plain(ngx_str_t *text);
 static ngx_uint_t ngx_http_mcds_line_printable(ngx_str_t *text);
 static json_t *ngx_http_mcds_body_parse(ngx_http_mcds_rest_t *rest,
@@ -134,7 +135,7 @@ ngx_http_mcds_line_same(ngx_pool_t *pool, ngx_str_t *text, ngx_str_t *line)
     json_t     *json;
     ngx_int_t   rc;
 
-    if (ngx_http_mcds_line_plain(text)) {
+    if (ngx_http_mcds_line_plain(text) || ngx_http_mcds_line_digits(text)) {
         *line = *text;
         return NGX_OK;
     }
@@ -236,7 +237,30 @@ ngx_http_mcds_line_plain(ngx_str_t *line)
 }
 
 
-/* one in which nothing needs to be escaped */
+/* ... or a number that can be written in one way only */
+
+static ngx_uint_t
+ngx_http_mcds_line_digits(ngx_str_t *line)
+{
+    size_t  i;
+
+    if (line->len == 0 || line->len > 18
+        || (line->len > 1 && line->data[0] == '0'))
+    {
+        return 0;
+    }
+
+    for (i = 0; i < line->len; i++) {
+        if (line->data[i] < '0' || line->data[i] > '9') {
+            return 0;
+        }
+    }
+
+    return 1;
+}
+
+
+/* a text in which nothing needs to be escaped */
 
 static ngx_uint_t
 ngx_http_mcds_text_plain(ngx_str_t *text)

@@ -111,6 +111,7 @@ typedef struct {
     ngx_flag_t                  cache_status_header;
     ngx_flag_t                  cache_dry_run;
     time_t                      cache_uncacheable;
+    ngx_array_t                *secrets;  /* ngx_str_t, or NULL */
     ngx_array_t                *tags;     /* ngx_http_complex_value_t */
     ngx_http_mcds_purge_t      *purge;
     ngx_http_mcds_place_t       purge_place;
@@ -312,6 +313,18 @@ ngx_uint_t ngx_http_mcds_match(u_char *p, u_char *last, u_char *name,
 ngx_int_t ngx_http_mcds_key_add_variables(ngx_conf_t *cf);
 
 /*
+ * mcds_cache_hmac_key.  signed: NGX_OK if ctx->copy may be used.  ext: adds
+ * room for a signature to the extensions of a page.  sign: a finished entry.
+ */
+
+ngx_int_t ngx_http_mcds_signed(ngx_http_mcds_ctx_t *ctx,
+    ngx_http_mcds_loc_conf_t *mlcf);
+ngx_int_t ngx_http_mcds_sign_ext(ngx_http_request_t *r,
+    ngx_http_mcds_loc_conf_t *mlcf, ngx_str_t *ext);
+void ngx_http_mcds_sign(ngx_http_mcds_loc_conf_t *mlcf,
+    ngx_mcds_value_t *value, ngx_mcds_entry_t *entry);
+
+/*
  * What was done.  header: adds Cache-Status, if it is wanted; ctx has a conf.
  */
 
@@ -433,6 +446,8 @@ char *ngx_http_mcds_cache_lock_timeout(ngx_conf_t *cf, ngx_command_t *cmd,
 char *ngx_http_mcds_cache_session_cookies(ngx_conf_t *cf, ngx_command_t *cmd,
     void *conf);
 char *ngx_http_mcds_cache_purge(ngx_conf_t *cf, ngx_command_t *cmd,
+    void *conf);
+char *ngx_http_mcds_cache_hmac_key(ngx_conf_t *cf, ngx_command_t *cmd,
     void *conf);
 char *ngx_http_mcds_cache_tag(ngx_conf_t *cf, ngx_command_t *cmd, void *conf);
 char *ngx_http_mcds_cache_names(ngx_conf_t *cf, ngx_command_t *cmd,

@@ -495,7 +495,7 @@ ngx_http_mcds_purging_start(ngx_http_request_t *r,
 
         if (purged->what == NGX_HTTP_MCDS_PURGE_KEY) {
             rc = ngx_mcds_purge_key(pool, &purged->text, purging->how,
-                                    ngx_http_mcds_now(),
+                                    ngx_http_mcds_now(), mlcf->secrets,
                                     ngx_http_mcds_purging_key, purged);
 
         } else {

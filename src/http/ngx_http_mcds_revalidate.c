@@ -462,6 +462,7 @@ ngx_http_mcds_renewed(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
     }
 
     ngx_mcds_entry_finish(value, entry);
+    ngx_http_mcds_sign(ctx->conf, value, entry);
 
     copy = ngx_mcds_page_copy(&ctx->seat, value);
 

@@ -186,6 +186,10 @@ ngx_http_mcds_store_lines(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
         ctx->reason = "tags";
     }
 
+    if (rc == NGX_OK) {
+        rc = ngx_http_mcds_sign_ext(r, mlcf, &store->entry.ext);
+    }
+
     return rc;
 }
 
@@ -453,7 +457,10 @@ ngx_http_mcds_store_split(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
     size_t             size;
     ngx_mcds_value_t  *head, *value;
 
-    store->split = ngx_mcds_page_split(store->seat);
+    /* the parts have no signature */
+
+    store->split = (ctx->conf->secrets == NULL)
+                   ? ngx_mcds_page_split(store->seat) : NULL;
 
     if (store->split == NULL) {
 
@@ -545,6 +552,7 @@ ngx_http_mcds_store_finish(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx)
 
     if (split == NULL) {
         ngx_mcds_entry_finish(value, &store->entry);
+        ngx_http_mcds_sign(ctx->conf, value, &store->entry);
     }
 
     if (ngx_http_mcds_variant_store(r, ctx, value, &store->entry, split)

@@ -15,7 +15,9 @@
 static void test_add(void);
 static void test_covers(void);
 static void test_variants(void);
+static void test_coded(void);
 static void test_suffix(void);
+static void test_entry(void);
 
 static const char *add(ngx_str_t *list, const char *lines);
 static void variant(u_char *hash, const char *values);
@@ -164,6 +166,114 @@ test_variants(void)
 }
 
 
+/* a request's Accept-Encoding, and an answer's Content-Encoding */
+
+static void
+test_coded(void)
+{
+    int                  got;
+    ngx_str_t            name, value;
+    ngx_uint_t           i;
+    ngx_mcds_variant_t   v;
+
+    static struct {
+        const char  *accept, *coded;
+        int          ok;
+    } rows[] = {
+        { "gzip", "gzip", 1 }, { "gzip", "GZIP", 1 }, { "gzip", "x-gzip", 1 },
+        { "gzip", "br", 0 }, { "gzip, br", "br", 1 }, { "", "gzip", 0 },
+        { "", "identity", 1 }, { "", "", 1 }, { "gzip", "deflate", 0 },
+        { "deflate", "deflate", 0 }, { "*", "zstd", 1 },
+        { "*, gzip;q=0", "gzip", 0 }, { "gzip, br", "gzip, br", 1 },
+        { "gzip", "gzip, br", 0 }, { "gzip", "identity , gzip", 1 },
+        { "gzip", "gzi", 0 }, { "*", "*", 0 }
+    };
+
+    ngx_str_set(&name, "Accept-Encoding");
+
+    for (i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        ngx_mcds_variant_begin(&v);
+        ngx_mcds_variant_name(&v, &name);
+
+        value.data = (u_char *) rows[i].accept;
+        value.len = strlen(rows[i].accept);
+
+        ngx_mcds_variant_line(&v, &value);
+
+        value.data = (u_char *) rows[i].coded;
+        value.len = strlen(rows[i].coded);
+
+        got = (ngx_mcds_vary_coded(ngx_mcds_variant_accepted(&v), &value)
+               == NGX_OK);
+
+        ok(got == rows[i].ok, "\"%s\" of \"%s\"", rows[i].coded,
+           rows[i].accept);
+    }
+}
+
+
+static void
+test_entry(void)
+{
+    u_char     *p, *copy, buf[128];
+    size_t      len;
+    ngx_str_t   ext, names, body;
+
+    ngx_str_set(&names, "accept,cookie");
+    ngx_str_set(&body, "0123456789abcdefFEDCBA9876543210");
+
+    /* behind another extension */
+
+    memcpy(buf, "\x07\x00\x02\x00\x00\x00zz", 8);
+    p = ngx_mcds_vary_ext(buf + 8, &names);
+
+    ext.data = buf;
+    ext.len = p - buf;
+
+    ok(ext.len == 8 + NGX_MCDS_VARY_EXT + names.len, "the extension");
+    ok(ngx_mcds_vary_check(&ext, &body) == NGX_OK, "a list");
+
+    ngx_mcds_vary_names(&ext, &names);
+    ok(names.len == 13 && memcmp(names.data, "accept,cookie", 13) == 0,
+       "its names");
+
+    ok(ngx_mcds_vary_has(&body, (u_char *) "FEDCBA9876543210") == 1
+       && ngx_mcds_vary_has(&body, (u_char *) "123456789abcdefF") == 0,
+       "its variants");
+
+    body.len--;
+    ok(ngx_mcds_vary_check(&ext, &body) == NGX_DECLINED, "a cut row");
+    body.len++;
+
+    buf[8 + NGX_MCDS_VARY_EXT] = 'A';
+    ok(ngx_mcds_vary_check(&ext, &body) == NGX_DECLINED, "upper case");
+    buf[8 + NGX_MCDS_VARY_EXT] = 'z';
+    ok(ngx_mcds_vary_check(&ext, &body) == NGX_DECLINED, "not sorted");
+    buf[8 + NGX_MCDS_VARY_EXT] = '*';
+    ok(ngx_mcds_vary_check(&ext, &body) == NGX_OK, "any token");
+    memcpy(buf + 8 + NGX_MCDS_VARY_EXT, "*,", 2);
+    ok(ngx_mcds_vary_check(&ext, &body) == NGX_DECLINED, "a star");
+
+    /* cut at any byte */
+
+    for (len = 0; len < ext.len; len++) {
+        copy = malloc(len + 1);
+        memcpy(copy, buf, len);
+
+        names.data = copy;
+        names.len = len;
+
+        if (ngx_mcds_vary_check(&names, &body) != NGX_DECLINED) {
+            break;
+        }
+
+        free(copy);
+    }
+
+    ok(len == ext.len, "cut");
+}
+
+
 static void
 test_suffix(void)
 {
@@ -262,7 +372,9 @@ main(void)
     test_add();
     test_covers();
     test_variants();
+    test_coded();
     test_suffix();
+    test_entry();
 
     return done_testing();
 }

@@ -112,7 +112,8 @@ sub part_encode {
 }
 
 
-# the page, once it is there and nobody builds it; undef after the timeout
+# the page, once it is there and nobody builds it, though somebody may have
+# failed; undef after the timeout
 
 sub page_wait {
     my ($m, $key, $timeout) = @_;
@@ -121,7 +122,8 @@ sub page_wait {
 
     while (time() < $end) {
         my $page = $m->get($key);
-        return $page if defined $page && !defined $m->get("$key:lock");
+        return $page if defined $page
+            && ($m->get("$key:lock") // 'kept') =~ /^kept/;
         sleep 0.005;
     }
 

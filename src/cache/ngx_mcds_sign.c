@@ -1,0 +1,175 @@
+
+/*
+ * Copyright (C) mcds authors
+ */
+
+
+#include <ngx_config.h>
+#include <ngx_core.h>
+#include <ngx_event.h>
+
+#if (NGX_SSL)
+#include <ngx_event_openssl.h>
+#include <openssl/hmac.h>
+#endif
+
+#include "ngx_mcds_sign.h"
+
+
+static ngx_int_t ngx_mcds_sign_make(u_char *data, size_t len, size_t at,
+    ngx_str_t *secret, u_char *mac);
+static ngx_int_t ngx_mcds_sign_find(ngx_mcds_entry_t *entry, size_t header,
+    size_t *at);
+
+
+ngx_uint_t
+ngx_mcds_sign_able(void)
+{
+#if (NGX_SSL)
+    return 1;
+#else
+    return 0;
+#endif
+}
+
+
+u_char *
+ngx_mcds_sign_put(u_char *p)
+{
+    *p++ = NGX_MCDS_ENTRY_EXT_SIGN;
+    *p++ = 0;
+    *p++ = NGX_MCDS_SIGN_LEN;
+    *p++ = 0;
+    *p++ = 0;
+    *p++ = 0;
+
+    ngx_memzero(p, NGX_MCDS_SIGN_LEN);
+
+    return p + NGX_MCDS_SIGN_LEN;
+}
+
+
+ngx_int_t
+ngx_mcds_sign(ngx_mcds_value_t *value, ngx_mcds_entry_t *entry,
+    ngx_array_t *secrets)
+{
+    size_t  at, header;
+    u_char  mac[NGX_MCDS_SIGN_LEN];
+
+    header = (size_t) value->data[6] | (size_t) value->data[7] << 8;
+
+    if (ngx_mcds_sign_find(entry, header, &at) != NGX_OK
+        || ngx_mcds_sign_make(value->data, value->len, at, secrets->elts, mac)
+           != NGX_OK)
+    {
+        return NGX_ERROR;
+    }
+
+    ngx_memcpy(value->data + at, mac, NGX_MCDS_SIGN_LEN);
+
+    /* the checksum is of that, too */
+
+    ngx_mcds_entry_mark(value, 0, (uint64_t) -1);
+
+    return NGX_OK;
+}
+
+
+ngx_int_t
+ngx_mcds_sign_check(u_char *data, size_t len, ngx_mcds_entry_t *entry,
+    ngx_array_t *secrets)
+{
+    size_t       at, header, n;
+    u_char       mac[NGX_MCDS_SIGN_LEN], differs;
+    ngx_str_t   *secret;
+    ngx_uint_t   i;
+
+    header = (size_t) data[6] | (size_t) data[7] << 8;
+
+    if (ngx_mcds_sign_find(entry, header, &at) != NGX_OK) {
+        return NGX_DECLINED;
+    }
+
+    secret = secrets->elts;
+
+    for (i = 0; i < secrets->nelts; i++) {
+
+        if (ngx_mcds_sign_make(data, len, at, &secret[i], mac) != NGX_OK) {
+            return NGX_DECLINED;
+        }
+
+        /* in a time that does not tell where */
+
+        differs = 0;
+
+        for (n = 0; n < NGX_MCDS_SIGN_LEN; n++) {
+            differs |= mac[n] ^ data[at + n];
+        }
+
+        if (differs == 0) {
+            return NGX_OK;
+        }
+    }
+
+    return NGX_DECLINED;
+}
+
+
+/* where the signature stands in the item */
+
+static ngx_int_t
+ngx_mcds_sign_find(ngx_mcds_entry_t *entry, size_t header, size_t *at)
+{
+    ngx_str_t  sign;
+
+    if (entry->parts
+        || ngx_mcds_entry_ext(entry, NGX_MCDS_ENTRY_EXT_SIGN, &sign) != NGX_OK
+        || sign.len != NGX_MCDS_SIGN_LEN)
+    {
+        return NGX_DECLINED;
+    }
+
+    *at = header + entry->key.len + (sign.data - entry->ext.data);
+
+    return NGX_OK;
+}
+
+
+static ngx_int_t
+ngx_mcds_sign_make(u_char *data, size_t len, size_t at, ngx_str_t *secret,
+    u_char *mac)
+{
+#if (NGX_SSL)
+
+    u_char         zero[NGX_MCDS_SIGN_LEN];
+    HMAC_CTX      *hmac;
+    ngx_int_t      rc;
+    unsigned int   n;
+
+    hmac = HMAC_CTX_new();
+    if (hmac == NULL) {
+        return NGX_ERROR;
+    }
+
+    ngx_memzero(zero, NGX_MCDS_SIGN_LEN);
+
+    rc = HMAC_Init_ex(hmac, secret->data, (int) secret->len, EVP_sha256(),
+                      NULL)
+         && HMAC_Update(hmac, data, 12)
+         && HMAC_Update(hmac, zero, 4)
+         && HMAC_Update(hmac, data + 16, at - 16)
+         && HMAC_Update(hmac, zero, NGX_MCDS_SIGN_LEN)
+         && HMAC_Update(hmac, data + at + NGX_MCDS_SIGN_LEN,
+                        len - at - NGX_MCDS_SIGN_LEN)
+         && HMAC_Final(hmac, mac, &n);
+
+    HMAC_CTX_free(hmac);
+
+    return rc ? NGX_OK : NGX_ERROR;
+
+#else
+
+    return NGX_ERROR;
+
+#endif
+}

@@ -1,0 +1,198 @@
+
+/*
+ * Copyright (C) mcds authors
+ *
+ * mcds_cache_hmac_key: pages that were not signed are not served.
+ */
+
+
+#include <ngx_config.h>
+#include <ngx_core.h>
+#include <ngx_http.h>
+#include "ngx_http_mcds_module.h"
+#include "ngx_mcds_sign.h"
+
+
+#define NGX_HTTP_MCDS_MIN_SECRET  16
+#define NGX_HTTP_MCDS_MAX_SECRET  4096
+
+
+static ngx_int_t ngx_http_mcds_hmac_read(ngx_conf_t *cf, ngx_str_t *name,
+    ngx_str_t *secret);
+
+
+char *
+ngx_http_mcds_cache_hmac_key(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
+{
+    ngx_http_mcds_loc_conf_t *mlcf = conf;
+
+    ngx_str_t   *value, *secret;
+    ngx_uint_t   i;
+
+    if (mlcf->secrets != NGX_CONF_UNSET_PTR) {
+        return "is duplicate";
+    }
+
+    value = cf->args->elts;
+
+    if (cf->args->nelts == 2
+        && value[1].len == 3 && ngx_strncmp(value[1].data, "off", 3) == 0)
+    {
+        mlcf->secrets = NULL;
+        return NGX_CONF_OK;
+    }
+
+    if (!ngx_mcds_sign_able()) {
+        return "needs an nginx that is built with OpenSSL";
+    }
+
+    mlcf->secrets = ngx_array_create(cf->pool, 1, sizeof(ngx_str_t));
+    if (mlcf->secrets == NULL) {
+        return NGX_CONF_ERROR;
+    }
+
+    for (i = 1; i < cf->args->nelts; i++) {
+
+        secret = ngx_array_push(mlcf->secrets);
+        if (secret == NULL) {
+            return NGX_CONF_ERROR;
+        }
+
+        if (ngx_http_mcds_hmac_read(cf, &value[i], secret) != NGX_OK) {
+            return NGX_CONF_ERROR;
+        }
+    }
+
+    return NGX_CONF_OK;
+}
+
+
+static ngx_int_t
+ngx_http_mcds_hmac_read(ngx_conf_t *cf, ngx_str_t *name, ngx_str_t *secret)
+{
+    u_char      buf[NGX_HTTP_MCDS_MAX_SECRET + 1];
+    ssize_t     n;
+    ngx_fd_t    fd;
+    ngx_err_t   err;
+
+    if (ngx_conf_full_name(cf->cycle, name, 1) != NGX_OK) {
+        return NGX_ERROR;
+    }
+
+    fd = ngx_open_file(name->data, NGX_FILE_RDONLY, NGX_FILE_OPEN, 0);
+
+    if (fd == NGX_INVALID_FILE) {
+        ngx_conf_log_error(NGX_LOG_EMERG, cf, ngx_errno,
+                           ngx_open_file_n " \"%V\" failed", name);
+        return NGX_ERROR;
+    }
+
+    n = ngx_read_fd(fd, buf, sizeof(buf));
+    err = ngx_errno;
+
+    if (ngx_close_file(fd) == NGX_FILE_ERROR) {
+        ngx_conf_log_error(NGX_LOG_ALERT, cf, ngx_errno,
+                           ngx_close_file_n " \"%V\" failed", name);
+    }
+
+    if (n == -1) {
+        ngx_conf_log_error(NGX_LOG_EMERG, cf, err,
+                           ngx_read_fd_n " \"%V\" failed", name);
+        return NGX_ERROR;
+    }
+
+    while (n > 0 && (buf[n - 1] == CR || buf[n - 1] == LF)) {
+        n--;
+    }
+
+    if (n < NGX_HTTP_MCDS_MIN_SECRET || n > NGX_HTTP_MCDS_MAX_SECRET) {
+        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                           "key in \"%V\" must be 16 to 4096 bytes long",
+                           name);
+        ngx_explicit_memzero(buf, sizeof(buf));
+        return NGX_ERROR;
+    }
+
+    secret->len = n;
+    secret->data = ngx_pnalloc(cf->pool, n);
+
+    if (secret->data) {
+        ngx_memcpy(secret->data, buf, n);
+    }
+
+    ngx_explicit_memzero(buf, sizeof(buf));
+
+    return secret->data ? NGX_OK : NGX_ERROR;
+}
+
+
+ngx_int_t
+ngx_http_mcds_signed(ngx_http_mcds_ctx_t *ctx, ngx_http_mcds_loc_conf_t *mlcf)
+{
+    ngx_mcds_copy_t  *copy;
+
+    copy = ctx->copy;
+
+    if (mlcf->secrets == NULL
+        || copy->checked == mlcf->secrets
+        || copy->entry.kind != NGX_MCDS_ENTRY_PAGE)
+    {
+        return NGX_OK;
+    }
+
+    if (ngx_mcds_sign_check(copy->value->data, copy->value->len, &copy->entry,
+                            mlcf->secrets)
+        != NGX_OK)
+    {
+        ngx_log_error(NGX_LOG_INFO, ctx->request->connection->log, 0,
+                      "page \"%V\" is not signed", &ctx->key);
+
+        return NGX_DECLINED;
+    }
+
+    /* for all who are given this copy */
+
+    copy->checked = mlcf->secrets;
+
+    return NGX_OK;
+}
+
+
+ngx_int_t
+ngx_http_mcds_sign_ext(ngx_http_request_t *r, ngx_http_mcds_loc_conf_t *mlcf,
+    ngx_str_t *ext)
+{
+    u_char  *p;
+
+    if (mlcf->secrets == NULL) {
+        return NGX_OK;
+    }
+
+    p = ngx_pnalloc(r->pool, NGX_MCDS_SIGN_EXT + ext->len);
+    if (p == NULL) {
+        return NGX_ERROR;
+    }
+
+    if (ext->len) {
+        ngx_memcpy(p + NGX_MCDS_SIGN_EXT, ext->data, ext->len);
+    }
+
+    (void) ngx_mcds_sign_put(p);
+
+    ext->data = p;
+    ext->len += NGX_MCDS_SIGN_EXT;
+
+    return NGX_OK;
+}
+
+
+/* without a signature, if that fails, it is just not served */
+
+void
+ngx_http_mcds_sign(ngx_http_mcds_loc_conf_t *mlcf, ngx_mcds_value_t *value,
+    ngx_mcds_entry_t *entry)
+{
+    if (mlcf->secrets) {
+        (void) ngx_mcds_sign(value, entry, mlcf->secrets);
+    }
+}

@@ -1,0 +1,203 @@
+#!/usr/bin/perl
+
+# Copyright (C) mcds authors
+
+# C15: with mcds_cache_hmac_key a page is served only if it was signed with one
+# of the keys, and is as it was then: every edit is a miss, whoever has made it
+# and however right its checksum is.
+
+use warnings;
+use strict;
+
+use Test::More;
+
+use FindBin;
+use lib "$FindBin::Bin/lib";
+use Test::Mcds;
+use Test::Mcds::Entry;
+
+my $t = Test::Mcds->new()->allow(qr/is not used|is not signed|too large/);
+
+$t->needs('http_ssl');
+
+my $m = $t->memcached('m');
+my $o = $t->origin('o', { headers => ['Cache-Control' => 'max-age=60',
+    'X-Tags' => 'a', ETag => '"e"'], body => 'answer %k' });
+
+$t->write_file('new.key', "a new key, of the right length\n");
+$t->write_file('old.key', 'an old key, of the right length');
+$t->write_file('short.key', 'short');
+
+my @h = map { $t->nginx($_, <<'EOT') } 'one', 'two';
+%%GLOBALS%%
+worker_processes 1;
+events { }
+http {
+    %%HTTP%%
+    mcds_pool main { server 127.0.0.1:%%PORT_m%%; }
+    add_header X-Cache $mcds_cache_status always;
+    add_header X-Reason $mcds_cache_reason always;
+    mcds_cache on;
+    mcds_cache_hmac_key %%TMP%%/new.key %%TMP%%/old.key;
+    mcds_cache_purge method=PURGE;
+    server {
+        listen 127.0.0.1:%%PORT%%;
+        location / { proxy_pass http://127.0.0.1:%%PORT_o%%; }
+        location /tags {
+            mcds_cache_tag $upstream_http_x_tags;
+            proxy_pass http://127.0.0.1:%%PORT_o%%;
+        }
+        location /again {
+            mcds_cache_revalidate on;
+            proxy_pass http://127.0.0.1:%%PORT_o%%;
+        }
+        location /old {
+            mcds_cache_hmac_key %%TMP%%/old.key;
+            proxy_pass http://127.0.0.1:%%PORT_o%%;
+        }
+        location /off {
+            mcds_cache_hmac_key off;
+            mcds_cache_key "http://$host/$arg_of";
+            proxy_pass http://127.0.0.1:%%PORT_o%%;
+        }
+        location /keys {
+            mcds_cache_key "http://$host/$arg_of";
+            proxy_pass http://127.0.0.1:%%PORT_o%%;
+        }
+    }
+}
+EOT
+
+my ($h, $other) = @h;
+
+sub key { 'http://localhost' . shift }
+sub status { join ' ', map { $_ // 'none' } $_[0]->header('X-Cache'),
+    $_[0]->header('X-Reason') }
+
+sub stored {
+    my ($uri) = @_;
+    $h->get($uri);
+    return page_wait($m, key($uri)) || die $uri;
+}
+
+for my $uri ('/a', '/tags') {
+    my $e = page_decode(stored($uri));
+    is(substr($e->{ext}, 0, 6), "\x03\x00\x20\x00\x00\x00", "$uri is signed");
+    is(status($_->get($uri)), 'HIT fresh', "$uri is served") for @h;
+}
+
+# the same after a purge, and when the origin says that it is the same
+
+$h->get('/a', method => 'PURGE');
+my $r = $other->get('/a');
+is(status($r), 'STALE purged', 'a purged page is signed again');
+ok(wait_for(sub { status($h->get('/a')) eq 'HIT fresh' }), 'and rebuilt');
+
+stored('/again');
+my $e = page_decode($m->get(key('/again')));
+$o->set('/again', { status => 304, body => '',
+    headers => ['Cache-Control' => 'max-age=60', ETag => '"e"'] });
+is($h->get('/again', headers => { 'Cache-Control' => 'x' })
+    ->header('X-Cache'), 'HIT', 'fresh as yet');
+
+# what nobody has signed
+
+$m->set(key('/p'), page_encode(key => key('/p'), body => 'forged'));
+$r = $h->get('/p');
+is(status($r), 'MISS unsigned', 'without a signature');
+is($r->body(), 'answer 1', 'the origin answers');
+page_wait($m, key('/p'));
+is(status($other->get('/p')), 'HIT fresh', 'and the page is stored');
+
+# signed for another page, by another key, with the old key
+
+my $good = stored('/k');
+my $p = page_decode($good);
+$m->set(key('/k2'), page_encode(%$p, key => key('/k2')));
+is(status($h->get('/k2')), 'MISS unsigned', 'the page of another key');
+
+$e = page_decode(stored('/old'));
+is(status($h->get('/old')), 'HIT fresh', 'the old key where it is the first');
+$m->set(key('/old'), $m->get(key('/k')));
+isnt($h->get('/old')->header('X-Cache'), 'HIT', 'a page moved elsewhere');
+stored('/old2');
+is(status($h->get('/keys?of=old2')), 'HIT fresh', 'the old key is known');
+stored('/new2');
+is(status($h->get('/off?of=new2')), 'HIT fresh', 'off: it does not matter');
+
+# every edit of it
+
+my $n = length $good;
+my $bad = 0;
+my @at = $t->full() ? 0 .. $n - 1 : map { int rand $n } 1 .. 150;
+
+for my $at (@at) {
+    my $edited = $good;
+
+    substr($edited, $at, 1) ^= chr(1 << int rand 8);
+    substr($edited, 12, 4) = pack 'V',
+        crc32c(substr($edited, 0, 12) . substr($edited, 16));
+    next if $edited eq $good;
+
+    $m->set(key('/k'), $edited);
+    my $r = $h->get('/k');
+    $bad++, diag("byte $at: " . status($r))
+        if $r->status() != 200 || $r->header('X-Cache') eq 'HIT';
+    page_wait($m, key('/k'));
+}
+
+is($bad, 0, 'no edit is served');
+
+for my $edit ([expire => 4e12], [flags => 1], [status => 201],
+    [headers => "X: y\r\n"], [body => 'other'], [ext => ''],
+    [ext => "\x03\0\x20\0\0\0" . "\0" x 32], [created => 1])
+{
+    my %e = (%{ page_decode($good) }, @$edit);
+    $e{total} = length $e{body};
+    $m->set(key('/k'), page_encode(%e));
+    isnt($h->get('/k')->header('X-Cache'), 'HIT', "edited: $edit->[0]");
+    page_wait($m, key('/k'));
+}
+
+$m->set(key('/k'), $good);
+is(status($h->get('/k')), 'HIT fresh', 'the one that was not edited');
+
+# parts are not signed
+
+$o->set('/large', { headers => ['Cache-Control' => 'max-age=60'],
+    body => 'x' x 3000000 });
+is(length $h->get('/large')->body(), 3000000, 'a large page');
+ok(wait_for(sub { !defined $m->get(key('/large') . ':lock') }), 'has ended');
+isnt($h->get('/large')->header('X-Cache'), 'HIT', 'is not stored in parts');
+
+# Python
+
+SKIP: {
+    my ($python) = grep { `$_ -c 'import pylibmc' 2>&1`; $? == 0 }
+        qw{ /usr/bin/python3 python3 };
+
+    skip('no pylibmc', 4) if !$python;
+
+    my $tool = "$python -B $FindBin::Bin/../misc/mcds_page.py --server"
+        . ' 127.0.0.1:' . $m->port() . ' --hmac-key ' . $t->dir();
+
+    is(`$tool/new.key --body get @{[key('/a')]}`, $h->get('/a')->body(),
+        'Python knows its signature');
+    `$tool/old.key --body get @{[key('/a')]} 2>&1`;
+    is($? >> 8, 2, 'and that of another key');
+    $t->write_file('body', 'signed by Python');
+    `$tool/new.key put @{[key('/py')]} @{[$t->dir()]}/body`;
+    is($h->get('/py')->body(), 'signed by Python', 'and can sign');
+    is($o->count('/py'), 0, 'the origin was not asked');
+}
+
+# configuration
+
+my $dir = $t->dir();
+
+like($t->conf_error(location => "mcds_cache_hmac_key $dir/none;"),
+    qr/open\(\) "$dir\/none" failed/, 'no such file');
+like($t->conf_error(location => "mcds_cache_hmac_key $dir/short.key;"),
+    qr/key in "$dir\/short.key" must be 16 to 4096 bytes long/, 'too short');
+
+$t->done();
