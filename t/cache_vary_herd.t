@@ -130,6 +130,8 @@ for my $round (1 .. $t->size(2, 20)) {
     is(asked($uri), '0:1 1:1 2:1 3:1', "known $round: no more");
     ok(wait_for(sub { length(page_decode($m->get(key($uri)))->{body}) == 64 }),
         "known $round: all are on the list");
+    ok(wait_for(sub { 4 == grep { /$uri:vary/ && !/:lock/ } $m->keys() }),
+        "known $round: and stored");
 }
 
 

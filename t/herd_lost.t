@@ -4,8 +4,8 @@
 
 # What makes many ask for one page at one time: it was deleted, or has expired,
 # all was flushed, memcached was restarted, the origin is slower than a lock
-# lives, or its answer cannot be stored.  Each time one request is at the origin, of two
-# hosts with two workers each.
+# lives, or its answer cannot be stored.  Each time one request is at the
+# origin, of two hosts with two workers each.
 
 use warnings;
 use strict;

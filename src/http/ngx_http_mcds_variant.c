@@ -323,6 +323,15 @@ ngx_http_mcds_variant_confirmed(void *data, ngx_uint_t outcome,
     } else if (copy) {
         ngx_mcds_copy_unref(ctx->list);
         ctx->list = ngx_mcds_copy_ref(copy);
+
+        /* others may have filled it meanwhile */
+
+        if (!ngx_http_mcds_variant_room(copy, ctx->hash,
+                                        ctx->conf->cache_max_variants)
+            && !ngx_http_mcds_variant_old(copy))
+        {
+            ctx->too_many = 1;
+        }
     }
 
     ctx->base_outcome = outcome;

@@ -131,7 +131,8 @@ ngx_http_mcds_variant_begin(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
     if (ngx_http_mcds_variant_covered(ctx)
         && (ctx->list == NULL
             || ngx_http_mcds_variant_room(ctx->list, ctx->hash,
-                                          mlcf->cache_max_variants)))
+                                          mlcf->cache_max_variants)
+            || !ngx_http_mcds_variant_old(ctx->list)))
     {
         return NGX_OK;
     }
