@@ -57,6 +57,7 @@ events { }
 http {
     %%HTTP%%
     mcds_pool main { server 127.0.0.1:%%PORT_f%%; max_fails 0; }
+    mcds_pool patient { server 127.0.0.1:%%PORT_f%%; timeout 20s; }
     mcds_pool c { server 127.0.0.1:%%PORT_c%%; }
     mcds_use main;
     mcds_methods GET POST PUT PATCH DELETE;
@@ -66,6 +67,8 @@ http {
 
         location / { mcds_array $uri; }
         location /t/ { mcds_table /t; }
+        location /h { mcds_use patient; mcds_array $uri; }
+        location /ht/ { mcds_use patient; mcds_table /ht; }
         location /c { mcds_use c; mcds_array $uri; }
         location /ct/ { mcds_use c; mcds_table /ct; }
     }
@@ -177,9 +180,9 @@ $f->tell('');
 
 # the client leaves, the change is done
 
-$f->tell('hold ^mg /left');
+$f->tell('hold ^mg /h1');
 
-my $p = start_get($h->port(), '/left', method => 'PATCH',
+my $p = start_get($h->port(), '/h1', method => 'PATCH',
     body => '{"add": ["left"]}',
     headers => { 'Content-Type' => 'application/json' });
 
@@ -187,26 +190,26 @@ ok(wait_for(sub { $f->held('held') == 1 }), 'a client');
 $p->reset();
 $f->tell('');
 $f->release('held');
-ok(wait_for(sub { ($f->get('/left') // '') eq "\"left\"\n" }),
+ok(wait_for(sub { ($f->get('/h1') // '') eq "\"left\"\n" }),
     'what it wanted is done');
 
-$f->tell('hold ^mg /t:e');
-$p = start_get($h->port(), '/t/e', method => 'PUT', body => 'e');
+$f->tell('hold ^mg /ht:e');
+$p = start_get($h->port(), '/ht/e', method => 'PUT', body => 'e');
 ok(wait_for(sub { $f->held('held') == 1 }), 'another one, half done');
 $p->close();
 $f->tell('');
 $f->release('held');
-ok(wait_for(sub { $h->get('/t/')->body() =~ /"e"/ }), 'the list has it');
+ok(wait_for(sub { $h->get('/ht/')->body() =~ /"e"/ }), 'the list has it');
 
 # another host changes an element before the list has been written
 
 for my $row (
-    ['an end', ['PUT', '/t/both?ttl=1h', 'x'], 'ms /t:both .*T3600',
-        ['PUT', '/t/both', 'y'], '+0 both'],
-    ['it is there', ['DELETE', '/t/both', ''], 'md /t:both',
-        ['PUT', '/t/both', 'y'], '+0 both'],
-    ['it is not', ['PUT', '/t/both', 'x'], 'ms /t:both', ['DELETE', '/t/both'],
-        '-both'],
+    ['an end', ['PUT', '/ht/both?ttl=1h', 'x'], 'ms /ht:both .*T3600',
+        ['PUT', '/ht/both', 'y'], '+0 both'],
+    ['it is there', ['DELETE', '/ht/both', ''], 'md /ht:both',
+        ['PUT', '/ht/both', 'y'], '+0 both'],
+    ['it is not', ['PUT', '/ht/both', 'x'], 'ms /ht:both',
+        ['DELETE', '/ht/both'], '-both'],
 ) {
     my ($name, $first, $re, $second, $line) = @$row;
 
@@ -224,16 +227,16 @@ for my $row (
         "$name: another one, too");
     $f->release('held');
     is(finish($p)->status(), 204, "$name: then the first is answered");
-    is((split /\n/, $f->get('/t'))[-1], $line, "$name: so says the list");
+    is((split /\n/, $f->get('/ht'))[-1], $line, "$name: so says the list");
 }
 
-$f->tell('hold ^mg /p');
-$p = start_get($h->port(), '/p');
+$f->tell('hold ^mg /h2');
+$p = start_get($h->port(), '/h2');
 ok(wait_for(sub { $f->held('held') == 1 }), 'one that reads');
 $p->close();
 $f->tell('');
 $f->release('held');
-is($h->get('/p')->status(), 200, 'the next one is answered');
+is($h->get('/h2')->status(), 200, 'the next one is answered');
 
 
 # a server without CAS
@@ -280,6 +283,6 @@ sub json {
     my ($method, $uri, $body, %headers) = @_;
 
     return $h->get($uri, method => $method, body => $body,
-        headers => { $uri =~ m{^/c?t/.} ? () :
+        headers => { $uri =~ m{^/[ch]?t/.} ? () :
             ('Content-Type' => 'application/json'), %headers });
 }

@@ -76,7 +76,7 @@ my @h = map { $t->nginx($_, $conf) } qw/ a b /;
 
 my $wait = aside(sub { run('/freeze') });
 
-for (1 .. $t->size(2, 40)) {
+for (1 .. $t->size(2, 8)) {
     sleep(0.15);
     $m->freeze();
     sleep(0.3);
@@ -96,7 +96,7 @@ $wait = aside(sub { run('/restart') });
 
 my @times = (time());
 
-for (1 .. $t->size(2, 10)) {
+for (1 .. $t->size(2, 8)) {
     sleep(0.25);
     push @times, time();
     $m->kill9();
@@ -155,7 +155,7 @@ $t->done();
 sub run {
     my ($uri) = @_;
 
-    my $end = time() + $t->size(1, 20);
+    my $end = time() + $t->size(1, 4);
     my @ops;
 
     while (time() < $end) {
@@ -223,7 +223,7 @@ sub told {
 sub add {
     my @r;
 
-    for (1 .. $t->size(80, 5000)) {
+    for (1 .. $t->size(80, 800)) {
         my $now = get('/number');
 
         if ($now->status() != 200) {

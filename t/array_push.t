@@ -20,7 +20,7 @@ my $m = $t->memcached('m');
 my $f = $t->fake('f', sub {
     my ($f, $c, $line, $value) = @_;
 
-    return if ($f->mode() // '') ne 'hold';
+    return if ($f->mode() // '') ne 'hold' || $line !~ /^ms/;
     return ($f->hold('held'), $f->default($line, $value));
 });
 
@@ -31,7 +31,7 @@ events { }
 http {
     %%HTTP%%
     mcds_pool main { server 127.0.0.1:%%PORT_m%%; }
-    mcds_pool fake { server 127.0.0.1:%%PORT_f%%; }
+    mcds_pool fake { server 127.0.0.1:%%PORT_f%%; timeout 20s; }
     mcds_use main;
 
     server {

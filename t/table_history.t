@@ -64,7 +64,7 @@ my @names = map { "n$_" } 0 .. 11;
 
 my $wait = aside(sub { run() });
 
-for (1 .. $t->size(2, 40)) {
+for (1 .. $t->size(2, 8)) {
     sleep(0.4);
     $m->freeze();
     sleep(0.3);
@@ -104,7 +104,7 @@ is(names(), elements(), 'the names are those that are there, at last');
 
 # setting and deleting one by all at once
 
-for (1 .. $t->size(40, 1000)) {
+for (1 .. $t->size(40, 400)) {
     many(8, sub { [$h[$_[0] % 2]->port(), '/t/one', method =>
         $_[0] % 3 ? 'PUT' : 'DELETE', body => 'x'] });
 
@@ -127,7 +127,7 @@ $t->done();
 
 
 sub run {
-    my $end = time() + $t->size(2.2, 30);
+    my $end = time() + $t->size(2.2, 7);
     my (@ops, @plan);
 
     while (time() < $end) {
