@@ -411,7 +411,7 @@ test_kinds(void)
        "no page, but parts");
 
     page(&entry);
-    entry.kind = 3;
+    entry.kind = 4;
     entry.status = 0;
     ok(declined(build(&entry, "", 0), "unknown kind"), "unknown kind");
 }
