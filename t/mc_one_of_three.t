@@ -80,7 +80,7 @@ for my $distribution (qw/ modula ketama /) {
 
     for my $i (0 .. 2) {
         my $share = grep { $_ == $i } values %on;
-        cmp_ok($share, '>', $keys / 5, "$distribution: $share on server $i");
+        cmp_ok($share, '>', $keys / 20, "$distribution: $share on server $i");
     }
 
     my @pages = map { "/page/$distribution$_" } 1 .. 60;
