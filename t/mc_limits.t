@@ -54,6 +54,7 @@ http {
             mcds_cache_key page:$uri;
             mcds_cache_max_size 4m;
             proxy_buffers 32 16k;
+            proxy_max_temp_file_size 0;
             proxy_pass http://127.0.0.1:%%PORT_o%%;
             add_header X-Cache $mcds_cache_status;
             add_header X-Number $n;
