@@ -6,6 +6,7 @@
 
 #include <ngx_config.h>
 #include <ngx_core.h>
+#include <sys/random.h>
 #include "ngx_mcds.h"
 
 
@@ -69,5 +70,23 @@ ngx_mcds_value_unref(ngx_mcds_value_t *value)
 {
     if (value && --value->refs == 0) {
         ngx_free(value);
+    }
+}
+
+
+void
+ngx_mcds_random(void *bytes, size_t len)
+{
+    u_char  *p;
+    size_t   i;
+
+    if (getrandom(bytes, len, GRND_NONBLOCK) == (ssize_t) len) {
+        return;
+    }
+
+    p = bytes;
+
+    for (i = 0; i < len; i++) {
+        p[i] = (u_char) (ngx_random() >> 8);
     }
 }

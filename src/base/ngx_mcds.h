@@ -90,4 +90,9 @@ ngx_mcds_value_t *ngx_mcds_value_ref(ngx_mcds_value_t *value);
 void ngx_mcds_value_unref(ngx_mcds_value_t *value);
 
 
+/* random bytes, as good as the system has them without waiting */
+
+void ngx_mcds_random(void *bytes, size_t len);
+
+
 #endif /* _NGX_MCDS_H_INCLUDED_ */

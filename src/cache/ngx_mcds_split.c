@@ -15,7 +15,6 @@
 #include <ngx_config.h>
 #include <ngx_core.h>
 #include <ngx_event.h>
-#include <sys/random.h>
 #include "ngx_mcds_split.h"
 
 
@@ -234,12 +233,7 @@ ngx_mcds_split_start(ngx_mcds_split_t *split)
 
     cut = &split->cut;
 
-    if (getrandom(&cut->generation, sizeof(uint64_t), GRND_NONBLOCK)
-        != sizeof(uint64_t))
-    {
-        cut->generation = (uint64_t) ngx_random() << 32
-                          ^ (uint64_t) ngx_random();
-    }
+    ngx_mcds_random(&cut->generation, sizeof(uint64_t));
 
     cut->total = 0;
     cut->parts = 0;

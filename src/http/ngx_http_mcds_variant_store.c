@@ -15,7 +15,6 @@
 #include <ngx_config.h>
 #include <ngx_core.h>
 #include <ngx_http.h>
-#include <sys/random.h>
 #include "ngx_http_mcds_module.h"
 #include "ngx_http_mcds_store.h"
 #include "ngx_http_mcds_variant.h"
@@ -156,12 +155,7 @@ ngx_http_mcds_variant_begin(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
         }
     }
 
-    if (getrandom(&ctx->generation, sizeof(uint64_t), GRND_NONBLOCK)
-        != sizeof(uint64_t))
-    {
-        ctx->generation = (uint64_t) ngx_random() << 32
-                          ^ (uint64_t) ngx_random();
-    }
+    ngx_mcds_random(&ctx->generation, sizeof(uint64_t));
 
     if (ngx_http_mcds_variant_key(r, ctx, &ctx->names, ctx->generation,
                                   ctx->target_hash, &key)

@@ -10,7 +10,6 @@
 #include <ngx_config.h>
 #include <ngx_core.h>
 #include <ngx_event.h>
-#include <sys/random.h>
 #include "ngx_mcds_array.h"
 #include "ngx_mcds_array_core.h"
 
@@ -841,16 +840,9 @@ ngx_mcds_array_join(ngx_mcds_value_t *a, size_t pos, ngx_mcds_value_t *b)
 static void
 ngx_mcds_array_id(u_char *id)
 {
-    u_char      bytes[8];
-    ngx_uint_t  i;
+    u_char  bytes[8];
 
-    if (getrandom(bytes, sizeof(bytes), GRND_NONBLOCK)
-        != (ssize_t) sizeof(bytes))
-    {
-        for (i = 0; i < sizeof(bytes); i++) {
-            bytes[i] = (u_char) (ngx_random() >> 8);
-        }
-    }
+    ngx_mcds_random(bytes, sizeof(bytes));
 
     (void) ngx_hex_dump(id, bytes, sizeof(bytes));
 }

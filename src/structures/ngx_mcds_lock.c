@@ -7,7 +7,6 @@
 #include <ngx_config.h>
 #include <ngx_core.h>
 #include <ngx_event.h>
-#include <sys/random.h>
 #include "ngx_mcds_lock.h"
 
 
@@ -209,15 +208,9 @@ static void
 ngx_mcds_lock_token(u_char *token)
 {
     size_t       half, n;
-    ngx_uint_t   i;
     u_char       bytes[NGX_MCDS_TOKEN];
 
-    if (getrandom(bytes, NGX_MCDS_TOKEN, GRND_NONBLOCK) != NGX_MCDS_TOKEN) {
-
-        for (i = 0; i < NGX_MCDS_TOKEN; i++) {
-            bytes[i] = (u_char) (ngx_random() >> 8);
-        }
-    }
+    ngx_mcds_random(bytes, NGX_MCDS_TOKEN);
 
     half = NGX_MCDS_TOKEN / 2;
 
