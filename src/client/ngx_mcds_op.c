@@ -16,7 +16,11 @@
 
 
 static ngx_uint_t ngx_mcds_op_choose(ngx_mcds_pool_t *pool,
-    ngx_mcds_request_t *req);
+    ngx_mcds_request_t *req, ngx_mcds_key_t *key);
+static ngx_mcds_op_t *ngx_mcds_op_create(ngx_mcds_pool_t *pool,
+    ngx_mcds_request_t *req, ngx_mcds_handler_pt handler, void *data);
+static ngx_mcds_op_t *ngx_mcds_op_begin(ngx_mcds_server_t *server,
+    ngx_mcds_op_t *op, ngx_mcds_request_t *req);
 static void ngx_mcds_op_fail_later(ngx_mcds_op_t *op, ngx_uint_t rc);
 static void ngx_mcds_op_fail_handler(ngx_event_t *ev);
 
@@ -34,41 +38,51 @@ ngx_mcds_submit(ngx_mcds_pool_t *pool, ngx_mcds_request_t *req,
     ngx_mcds_handler_pt handler, void *data)
 {
     ngx_uint_t          n;
+    ngx_mcds_op_t      *op;
+    ngx_mcds_key_t      key;
     ngx_mcds_server_t  *server;
-
-    n = ngx_mcds_op_choose(pool, req);
-
-    if (pool->replicas > 1) {
-        return ngx_mcds_replica_submit(pool, n, req, handler, data);
-    }
 
     server = pool->servers.elts;
 
-    return ngx_mcds_server_submit(&server[n], req, handler, data);
+    if (pool->replicas > 1 || pool->classic) {
+        ngx_mcds_key_build(&key, &pool->prefix, &req->key, &req->suffix);
+        n = ngx_mcds_op_choose(pool, req, &key);
+
+        return pool->replicas > 1
+               ? ngx_mcds_replica_submit(pool, n, req, handler, data)
+               : ngx_mcds_server_submit(&server[n], req, handler, data);
+    }
+
+    op = ngx_mcds_op_create(pool, req, handler, data);
+    if (op == NULL) {
+        return NULL;
+    }
+
+    n = ngx_mcds_op_choose(pool, req, &op->key);
+
+    return ngx_mcds_op_begin(&server[n], op, req);
 }
 
 
 static ngx_uint_t
-ngx_mcds_op_choose(ngx_mcds_pool_t *pool, ngx_mcds_request_t *req)
+ngx_mcds_op_choose(ngx_mcds_pool_t *pool, ngx_mcds_request_t *req,
+    ngx_mcds_key_t *key)
 {
-    ngx_str_t       suffix;
-    ngx_mcds_key_t  key;
+    ngx_str_t       none;
+    ngx_mcds_key_t  base;
 
     if (pool->servers.nelts == 1) {
         return 0;
     }
 
-    if (req->by_key) {
-        ngx_str_null(&suffix);
-
-    } else {
-        suffix = req->suffix;
+    if (req->by_key && req->suffix.len) {
+        ngx_str_null(&none);
+        ngx_mcds_key_build(&base, &pool->prefix, &req->key, &none);
+        key = &base;
     }
 
-    ngx_mcds_key_build(&key, &pool->prefix, &req->key, &suffix);
-
-    return ngx_mcds_choice_get(pool, key.data + key.prefix,
-                               key.len - key.prefix, req->movable);
+    return ngx_mcds_choice_get(pool, key->data + key->prefix,
+                               key->len - key->prefix, req->movable);
 }
 
 
@@ -90,6 +104,18 @@ ngx_mcds_op_submit(ngx_mcds_server_t *server, ngx_mcds_request_t *req,
 {
     ngx_mcds_op_t  *op;
 
+    op = ngx_mcds_op_create(server->pool, req, handler, data);
+
+    return op ? ngx_mcds_op_begin(server, op, req) : NULL;
+}
+
+
+static ngx_mcds_op_t *
+ngx_mcds_op_create(ngx_mcds_pool_t *pool, ngx_mcds_request_t *req,
+    ngx_mcds_handler_pt handler, void *data)
+{
+    ngx_mcds_op_t  *op;
+
     op = ngx_mcds_op_alloc();
     if (op == NULL) {
         return NULL;
@@ -98,9 +124,16 @@ ngx_mcds_op_submit(ngx_mcds_server_t *server, ngx_mcds_request_t *req,
     op->handler = handler;
     op->data = data;
 
-    ngx_mcds_key_build(&op->key, &server->pool->prefix, &req->key,
-                       &req->suffix);
+    ngx_mcds_key_build(&op->key, &pool->prefix, &req->key, &req->suffix);
 
+    return op;
+}
+
+
+static ngx_mcds_op_t *
+ngx_mcds_op_begin(ngx_mcds_server_t *server, ngx_mcds_op_t *op,
+    ngx_mcds_request_t *req)
+{
     if (ngx_mcds_op_start(server, op, req, 0) == NGX_ERROR) {
         op->handler = NULL;
         ngx_mcds_op_done(op, NULL);
