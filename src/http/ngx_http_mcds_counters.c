@@ -13,6 +13,7 @@
 #include "ngx_http_mcds_module.h"
 #include "ngx_http_mcds_counters.h"
 #include "ngx_http_mcds_writeback.h"
+#include "ngx_http_mcds_form.h"
 #include "ngx_http_mcds_json.h"
 #include "ngx_mcds_counter.h"
 
@@ -57,8 +58,6 @@ static char *ngx_http_mcds_show_keys(ngx_http_request_t *r,
     ngx_http_mcds_show_t *show, ngx_array_t *keys);
 static char *ngx_http_mcds_show_key(ngx_http_request_t *r,
     ngx_http_mcds_show_t *show, ngx_array_t *keys, ngx_str_t *text);
-static ngx_int_t ngx_http_mcds_show_decode(ngx_http_request_t *r,
-    ngx_str_t *to, ngx_str_t *from);
 static ngx_http_mcds_fetch_t *ngx_http_mcds_fetch_create(
     ngx_http_request_t *r, ngx_http_mcds_show_t *show, ngx_uint_t n);
 static ngx_int_t ngx_http_mcds_fetch_start(ngx_http_request_t *r,
@@ -225,30 +224,22 @@ ngx_http_mcds_show_keys(ngx_http_request_t *r, ngx_http_mcds_show_t *show,
     ngx_array_t *keys)
 {
     char       *problem;
-    u_char     *p, *last, *end;
-    ngx_str_t   text;
+    ngx_str_t   args, name, value;
 
-    p = r->args.data;
-    last = p + r->args.len;
+    args = r->args;
 
-    while (p < last) {
+    while (ngx_http_mcds_form_next(&args, &name, &value) == NGX_OK) {
 
-        end = ngx_strlchr(p, last, '&');
-        if (end == NULL) {
-            end = last;
+        if (name.len != 3 || ngx_strncmp(name.data, "key", 3) != 0
+            || value.data == NULL)
+        {
+            continue;
         }
 
-        if (end - p >= 4 && ngx_strncmp(p, "key=", 4) == 0) {
-            text.data = p + 4;
-            text.len = end - p - 4;
-
-            problem = ngx_http_mcds_show_key(r, show, keys, &text);
-            if (problem) {
-                return problem;
-            }
+        problem = ngx_http_mcds_show_key(r, show, keys, &value);
+        if (problem) {
+            return problem;
         }
-
-        p = end + 1;
     }
 
     if (keys->nelts == 0 && show->variables.nelts == 0) {
@@ -267,7 +258,7 @@ ngx_http_mcds_show_key(ngx_http_request_t *r, ngx_http_mcds_show_t *show,
     ngx_uint_t              i;
     ngx_http_mcds_shown_t  *shown;
 
-    switch (ngx_http_mcds_show_decode(r, &s, text)) {
+    switch (ngx_http_mcds_form_decode(r->pool, &s, text)) {
 
     case NGX_OK:
         break;
@@ -351,57 +342,6 @@ ngx_http_mcds_show_key(ngx_http_request_t *r, ngx_http_mcds_show_t *show,
     *key = s;
 
     return NULL;
-}
-
-
-/* as forms are encoded: %XX, and "+" for a space */
-
-static ngx_int_t
-ngx_http_mcds_show_decode(ngx_http_request_t *r, ngx_str_t *to,
-    ngx_str_t *from)
-{
-    u_char     *p, *last, *d;
-    ngx_int_t   ch;
-
-    d = ngx_pnalloc(r->pool, from->len + 1);
-    if (d == NULL) {
-        return NGX_ERROR;
-    }
-
-    to->data = d;
-
-    p = from->data;
-    last = p + from->len;
-
-    while (p < last) {
-
-        if (*p == '+') {
-            *d++ = ' ';
-            p++;
-            continue;
-        }
-
-        if (*p != '%') {
-            *d++ = *p++;
-            continue;
-        }
-
-        if (last - p < 3) {
-            return NGX_DECLINED;
-        }
-
-        ch = ngx_hextoi(p + 1, 2);
-        if (ch == NGX_ERROR) {
-            return NGX_DECLINED;
-        }
-
-        *d++ = (u_char) ch;
-        p += 3;
-    }
-
-    to->len = d - to->data;
-
-    return NGX_OK;
 }
 
 

@@ -406,6 +406,25 @@ ngx_http_mcds_add_variables(ngx_conf_t *cf)
 }
 
 
+ngx_int_t
+ngx_http_mcds_add_vars(ngx_conf_t *cf, ngx_http_variable_t *vars)
+{
+    ngx_http_variable_t  *var, *v;
+
+    for (v = vars; v->name.len; v++) {
+        var = ngx_http_add_variable(cf, &v->name, v->flags);
+        if (var == NULL) {
+            return NGX_ERROR;
+        }
+
+        var->get_handler = v->get_handler;
+        var->data = v->data;
+    }
+
+    return NGX_OK;
+}
+
+
 static ngx_int_t
 ngx_http_mcds_init(ngx_conf_t *cf)
 {

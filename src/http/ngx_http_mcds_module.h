@@ -324,6 +324,9 @@ ngx_int_t ngx_http_mcds_sign_ext(ngx_http_request_t *r,
 void ngx_http_mcds_sign(ngx_http_mcds_loc_conf_t *mlcf,
     ngx_mcds_value_t *value, ngx_mcds_entry_t *entry);
 
+/* variables that have a get_handler only, up to ngx_http_null_variable */
+ngx_int_t ngx_http_mcds_add_vars(ngx_conf_t *cf, ngx_http_variable_t *vars);
+
 /*
  * What was done.  header: adds Cache-Status, if it is wanted; ctx has a conf.
  */

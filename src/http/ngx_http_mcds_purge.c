@@ -11,6 +11,7 @@
 #include <ngx_core.h>
 #include <ngx_http.h>
 #include "ngx_http_mcds_module.h"
+#include "ngx_http_mcds_form.h"
 #include "ngx_http_mcds_json.h"
 #include "ngx_mcds_purge.h"
 #include "ngx_mcds_tag.h"
@@ -89,8 +90,6 @@ static char *ngx_http_mcds_purge_args(ngx_http_request_t *r, ngx_str_t *args,
     ngx_array_t *list, ngx_uint_t *how);
 static char *ngx_http_mcds_purge_arg(ngx_http_request_t *r, ngx_str_t *name,
     ngx_str_t *value, ngx_array_t *list, ngx_uint_t *how);
-static ngx_int_t ngx_http_mcds_purge_decode(ngx_http_request_t *r,
-    ngx_str_t *to, ngx_str_t *from);
 static void ngx_http_mcds_purge_resume_handler(ngx_event_t *ev);
 static ngx_int_t ngx_http_mcds_purge_answer_handler(ngx_http_request_t *r);
 static ngx_int_t ngx_http_mcds_purge_send(ngx_http_request_t *r,
@@ -773,33 +772,13 @@ ngx_http_mcds_purge_args(ngx_http_request_t *r, ngx_str_t *args,
     ngx_array_t *list, ngx_uint_t *how)
 {
     char       *problem;
-    u_char     *p, *last, *end, *equals;
-    ngx_str_t   name, value;
+    ngx_str_t   left, name, value;
 
-    p = args->data;
-    last = p + args->len;
+    left = *args;
 
-    for ( /* void */ ; p < last; p = end + 1) {
+    while (ngx_http_mcds_form_next(&left, &name, &value) == NGX_OK) {
 
-        end = ngx_strlchr(p, last, '&');
-
-        if (end == NULL) {
-            end = last;
-        }
-
-        if (end == p) {
-            continue;
-        }
-
-        equals = ngx_strlchr(p, end, '=');
-
-        name.data = p;
-        name.len = (equals ? equals : end) - p;
-
-        value.data = equals ? equals + 1 : end;
-        value.len = end - value.data;
-
-        switch (ngx_http_mcds_purge_decode(r, &value, &value)) {
+        switch (ngx_http_mcds_form_decode(r->pool, &value, &value)) {
 
         case NGX_OK:
             break;
@@ -906,56 +885,6 @@ ngx_http_mcds_purge_arg(ngx_http_request_t *r, ngx_str_t *name,
     purged->text = *value;
 
     return NULL;
-}
-
-
-/* as forms are encoded: %XX, and "+" for a space */
-
-static ngx_int_t
-ngx_http_mcds_purge_decode(ngx_http_request_t *r, ngx_str_t *to,
-    ngx_str_t *from)
-{
-    u_char     *p, *last, *d;
-    ngx_int_t   ch;
-
-    p = from->data;
-    last = p + from->len;
-
-    d = ngx_pnalloc(r->pool, from->len + 1);
-    if (d == NULL) {
-        return NGX_ERROR;
-    }
-
-    to->data = d;
-
-    for ( /* void */ ; p < last; p++) {
-
-        if (*p == '+') {
-            *d++ = ' ';
-            continue;
-        }
-
-        if (*p != '%') {
-            *d++ = *p;
-            continue;
-        }
-
-        if (last - p < 3) {
-            return NGX_DECLINED;
-        }
-
-        ch = ngx_hextoi(p + 1, 2);
-        if (ch == NGX_ERROR) {
-            return NGX_DECLINED;
-        }
-
-        *d++ = (u_char) ch;
-        p += 2;
-    }
-
-    to->len = d - to->data;
-
-    return NGX_OK;
 }
 
 
