@@ -90,7 +90,11 @@ for my $uri ('/cut', '/direct/cut', '/chunked/cut') {
     $o->wait_requests(1, $uri);
     $o->set($uri, { truncate => undef });
 
+    # both have looked for the page, and not found it
+
+    my $misses = $m->stats()->{get_misses};
     @p = map { start_get($_->port(), $uri) } @h;
+    wait_for(sub { $m->stats()->{get_misses} >= $misses + 2 });
     $o->release($uri);
 
     my @r = map { finish($_, 4 * $t->slow()) } @p;

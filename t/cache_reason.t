@@ -9,6 +9,7 @@ use warnings;
 use strict;
 
 use Test::More;
+use Time::HiRes qw/ time /;
 
 use FindBin;
 use lib "$FindBin::Bin/lib";
@@ -93,20 +94,27 @@ sub expired {
     return sub { $fill->($_[0]); page_expire($m, key($_[0]), $ms, %more) };
 }
 
+# the clock moves on by a millisecond at least, the unit of all times
+
+sub a_moment {
+    my $start = int(time() * 1000);
+    wait_for(sub { int(time() * 1000) > $start + 1 });
+}
+
 sub answers { my %o = @_; return sub { $o->set($_[0], { %o }) } }
 
 my @rows = (
     ['absent', undef, {}, 'MISS', 'absent',
         'fwd=uri-miss; fwd-status=200; stored; ttl=60; detail=absent'],
-    ['fresh', $fill, {}, 'HIT', 'fresh', 'hit; ttl=59; detail=fresh'],
+    ['fresh', expired(-58500), {}, 'HIT', 'fresh', 'hit; ttl=58; detail=fresh'],
     ['refresh', expired(1500), {}, 'STALE', 'stale',
         'hit; ttl=-2; detail=stale'],
     ['rebuild', expired(61500), {}, 'EXPIRED', 'stale',
         'fwd=stale; fwd-status=200; stored; ttl=60; detail=stale'],
     ['unusable', expired(1500, flags => 2), {}, 'EXPIRED', 'stale',
         'fwd=stale; fwd-status=200; stored; ttl=60; detail=stale'],
-    ['purged', sub { $fill->($_[0]); $h->get($_[0], method => 'PURGE') }, {},
-        'STALE', 'purged', 'hit; ttl=-1; detail=purged'],
+    ['purged', sub { $fill->($_[0]); $h->get($_[0], method => 'PURGE');
+        a_moment() }, {}, 'STALE', 'purged', 'hit; ttl=-1; detail=purged'],
     ['deleted', sub { $m->set(key($_[0]), page_encode(key => key($_[0]),
         kind => 3, status => 0)) }, {}, 'MISS', 'purged',
         'fwd=uri-miss; fwd-status=200; stored; ttl=60; detail=purged'],

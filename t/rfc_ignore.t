@@ -120,6 +120,7 @@ for my $i (0 .. $#rows) {
 
         $a->get($uri, headers => $request);
         wait_for(sub { !defined $m->get("http://localhost$uri:lock") });
+        page_wait($m, "http://localhost$uri") if $stored;
 
         my $bytes = $m->get("http://localhost$uri");
         my $e = page_decode($bytes);
