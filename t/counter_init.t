@@ -40,6 +40,13 @@ my $o = $t->origin('o', sub {
     return { body => '1000' };
 });
 
+my $f = $t->fake('f', sub {
+    my ($f, $c, $line, $value) = @_;
+
+    return if ($f->mode() // '') ne 'hold' || $line !~ /^ma/;
+    return ($f->hold('held'), $f->default($line, $value));
+});
+
 my $conf = <<'EOT';
 %%GLOBALS%%
 worker_processes 2;
@@ -47,6 +54,8 @@ events { }
 http {
     %%HTTP%%
     mcds_pool main { server 127.0.0.1:%%PORT_m%%; timeout 1s; }
+    mcds_pool fake { server 127.0.0.1:%%PORT_f%%; timeout 20s; }
+    mcds_use main;
     server {
         listen 127.0.0.1:%%PORT%%;
 
@@ -79,6 +88,12 @@ http {
         location = /short {
             mcds_counter $n key=h:$arg_k init=/internal/views?id=$arg_k
                          init_timeout=100ms;
+            mcds_return "n=$n";
+        }
+        location = /fake {
+            mcds_use fake;
+            mcds_counter $n key=p:$arg_k init=/internal/views?id=$arg_k
+                         init_timeout=20s durable=off;
             mcds_return "n=$n";
         }
         location = /proxied {
@@ -232,6 +247,22 @@ $p->reset();
 ok($h->wait_log(qr/client prematurely closed connection/), 'left: seen');
 $o->release('/internal/views');
 ok(wait_for(sub { ($m->get('z:nleft') // 0) == 1001 }), 'left: is counted');
+
+
+# who asked has gone before it is known that there is no counter: a count
+# alone is no number to begin with
+
+$f->tell('hold');
+my $left = $h->log_count(qr/client prematurely closed connection/);
+$p = start_get($h->port(), '/fake?k=ngone');
+ok(wait_for(sub { $f->held('held') }), 'gone: counted');
+$p->reset();
+ok(wait_for(sub { $h->log_count(qr/client prematurely closed connection/)
+    > $left }), 'gone: seen');
+$f->tell('');
+$f->release('held');
+ok(wait_for(sub { $f->count(qr/^md p:ngone:lock/) }), 'gone: no lock is left');
+is(body('/fake?k=ngone'), 'n=1001', 'gone: the next one asks');
 
 
 # the worker is to end while it asks; a worker that asks is killed

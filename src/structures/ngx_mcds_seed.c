@@ -201,14 +201,6 @@ ngx_mcds_seed_join(ngx_mcds_grown_t *grown)
     seed = ngx_mcds_seed_find(&grown->counter, hash);
 
     if (seed == NULL) {
-
-        /* only a request that is there can ask */
-
-        if (grown->handler == NULL || left <= 0) {
-            ngx_mcds_seed_give_up(grown, NGX_MCDS_TIMEOUT);
-            return;
-        }
-
         seed = ngx_mcds_seed_create(grown, hash);
         if (seed == NULL) {
             ngx_mcds_seed_give_up(grown, NGX_MCDS_BUSY);
@@ -503,7 +495,13 @@ ngx_mcds_seed_fetch(ngx_mcds_seed_t *seed)
     ngx_mcds_grown_t  *grown;
 
     if (ngx_queue_empty(&seed->growing)) {
-        ngx_mcds_seed_fail(seed, "the requests that needed it have gone");
+
+        /*
+         * Only a request that is there can ask.  What those who have gone
+         * would have counted is no number to begin with: the next one asks.
+         */
+
+        ngx_mcds_seed_free(seed, 0);
         return;
     }
 
