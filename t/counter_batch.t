@@ -70,6 +70,10 @@ ok(wait_for(sub { $f->count(qr/^ma o:/) }), 'counted');
 
 is(join(' ', sort map { /^(m\w)/ } $f->commands()), 'ma ma ma mg ms',
     'its commands');
+
+# a line is logged when the write has been done, and perhaps been answered
+
+wait_for(sub { writes() - $before >= 2 });
 is(writes() - $before, 2, 'one write, and another when the mark is there');
 
 

@@ -173,7 +173,9 @@ my $uri = '/head/locked';
 $o->hold_path($uri);
 my $p = start_get($h->port(), $uri);
 $o->wait_requests(1, $uri);
+my $misses = $m->stats()->{get_misses};
 my $w = start_get($two->port(), $uri, method => 'HEAD');
+wait_for(sub { $m->stats()->{get_misses} > $misses });
 $o->release($uri);
 is(head(finish($w)), head(finish($p)), 'HEAD, locked: as GET');
 

@@ -84,7 +84,9 @@ ngx_mcds_page_enter(ngx_mcds_seat_t *seat, ngx_mcds_enter_t *enter,
     if (page->state == NGX_MCDS_IDLE) {
 
         if (page->held
-            && (ngx_msec_int_t) (page->held_until - ngx_current_msec) <= 0)
+            && (page->held_cas != enter->cas
+                || (ngx_msec_int_t) (page->held_until - ngx_current_msec)
+                   <= 0))
         {
             page->held = 0;
         }
@@ -515,6 +517,7 @@ ngx_mcds_page_step_lock(ngx_mcds_page_t *page)
 
     page->held = 1;
     page->held_until = ngx_current_msec + NGX_MCDS_HELD;
+    page->held_cas = page->base;
 
     ngx_mcds_page_elsewhere(page);
 }

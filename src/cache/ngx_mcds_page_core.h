@@ -102,6 +102,7 @@ struct ngx_mcds_page_s {
     ngx_atomic_uint_t     sequence;
 
     ngx_msec_t            held_until;  /* the lock was seen held */
+    uint64_t              held_cas;    /* for what was to follow this page */
 
     ngx_msec_t            backoff;     /* after a failure */
     ngx_msec_t            backoff_max;

@@ -101,20 +101,25 @@ sub connections {
 
 sub keys {
     my ($self) = @_;
-    my @keys;
+    my ($before, @keys) = ('');
 
-    # an item that is in use right now is left out of the dump
+    # an item that is in use right now is left out of the dump, and one that
+    # goes meanwhile is in it: the same twice, and as many as there are
 
-    for (1 .. 20) {
-        @keys = $self->mc('lru_crawler metadump all') =~ /^key=(\S+)/mg;
-        last if @keys >= $self->stats()->{curr_items};
-        sleep 0.01;
+    for (1 .. 50) {
+        my %keys = map { $_ => 1 }
+            $self->mc('lru_crawler metadump all') =~ /^key=(\S+)/mg;
+
+        @keys = sort keys %keys;
+        last if $before eq "@keys" && @keys >= $self->stats()->{curr_items};
+
+        $before = "@keys";
+        sleep 0.005;
     }
 
     s/%([0-9A-Fa-f]{2})/chr hex $1/ge for @keys;
-    @keys = sort @keys;
 
-    return @keys;
+    return sort @keys;
 }
 
 
