@@ -7,6 +7,7 @@ use warnings;
 use strict;
 
 use File::Path qw/ make_path /;
+use Goals;
 use JSON::PP;
 use Runs;
 use Stage;
@@ -216,11 +217,14 @@ sub report_warm {
 
     for my $row (grep { $_->{name} eq 'mcds' } @rows) {
         my $more = $row->{page}{p999} - $row->{control}{p999};
-        my $good = $more <= 10 && $row->{most} == 1;
 
         printf "mcds: p99.9 is %.2f ms from the control's, the goal is at"
-            . " most 10; %d at once, the goal is 1: %s\n", $more,
-            $row->{most}, $good ? 'met' : 'MISSED';
+            . " most 10: %s\n", $more,
+            Goals::judge('dogpile', 'p99.9 of a page',
+                'ms more than the control\'s', $more, 10);
+        printf "mcds: %d at once, the goal is 1: %s\n", $row->{most},
+            Goals::judge('dogpile', 'origin, on two hosts',
+                'requests at once', $row->{most}, 1);
     }
 }
 
@@ -319,12 +323,15 @@ sub report_cold {
 
         next if $row->{name} ne 'mcds';
 
-        $row->{verdict} = sprintf "mcds: %d asked at most, the goal is 1; the"
-            . " last client had its answer after %.1f ms on the\nfilling host"
-            . " (goal 20) and %.1f ms on the other (goal 120): %s\n", $most,
-            @median{qw/ filling_last other_last /},
-            $most == 1 && $median{filling_last} <= 20
-                && $median{other_last} <= 120 ? 'met' : 'MISSED';
+        my @goals = (['cold, origin', 'requests at once', $most, 1],
+            ['cold, filling host', 'ms after the origin', $median{filling_last},
+                20],
+            ['cold, other host', 'ms after the origin', $median{other_last},
+                120]);
+
+        $row->{verdict} = join '', map { sprintf "mcds: %s: %g %s, the goal is"
+            . " at most %g: %s\n", $_->[0], sprintf('%.1f', $_->[2]), $_->[1],
+            $_->[3], Goals::judge('dogpile', @$_) } @goals;
     }
 
     print "\n", map { $_->{verdict} // () } @rows;

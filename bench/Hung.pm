@@ -8,6 +8,7 @@ use warnings;
 use strict;
 
 use File::Path qw/ make_path /;
+use Goals;
 use IO::Socket::INET;
 use JSON::PP;
 use POSIX ();
@@ -270,10 +271,12 @@ sub report {
 
     printf "\nmcds: the p99 of who asks the others changes by %+.1f%%, the goal"
         . " is less than %d%%: %s\n", $change, $goal,
-        abs($change) < $goal ? 'met' : 'MISSED';
+        Goals::judge('hung', 'p99 of the other two', '% changed', abs($change),
+            $goal);
     printf "mcds: who asks the one that hangs waits for %.0f ms at most, the"
         . " timeout is %d ms: %s\n", $most, $timeout,
-        $most < $timeout + 50 ? 'met' : 'MISSED';
+        Goals::judge('hung', 'longest wait for the third', 'ms', $most,
+            $timeout + 50);
 }
 
 

@@ -48,14 +48,26 @@ my @scenarios = (
     ['echo-memc', 'counters', 'echo', '/sub', qr/^n=\d+\s*$/],
     ['echo-memc-six', 'counters', 'echo', '/six', qr/^(?:\d+\s+){6}$/],
 
-    map { my ($name, $length) = ($_, $sizes{$_}); (
+    (map { my ($name, $length) = ($_, $sizes{$_}); (
         ["return-$name", 'pages', 'return', "/$name", $length],
         ["mcds-$name", 'pages', 'mcds', "/page/$name", $length],
+        ["mcds-validated-$name", 'pages', 'mcds', "/validated/$name",
+            $length],
+        ["mcds-timed-$name", 'pages', 'mcds', "/timed/$name", $length],
         ["proxy-cache-ofc-$name", 'pages', 'cache', "/ofc/$name", $length],
         ["proxy-cache-$name", 'pages', 'cache', "/plain/$name", $length],
         ["memcached-pass-$name", 'pages', 'memcached', "/$name", $length],
         ["srcache-memc-$name", 'pages', 'srcache', "/$name", $length],
-    ) } @sizes
+    ) } @sizes),
+
+    # many pages, of which hardly two requests at a time want the same
+
+    ['mcds-1k-1000-pages', 'pages', 'mcds', '/many/', 1024, 1000],
+    ['mcds-validated-1k-1000-pages', 'pages', 'mcds', '/many/validated/',
+        1024, 1000],
+    ['mcds-timed-1k-1000-pages', 'pages', 'mcds', '/many/timed/', 1024, 1000],
+    ['proxy-cache-ofc-1k-1000-pages', 'pages', 'cache', '/many/', 1024, 1000],
+    ['srcache-memc-1k-1000-pages', 'pages', 'srcache', '/many/', 1024, 1000],
 );
 
 
@@ -214,7 +226,8 @@ sub conf_origin {
     chmod 0755, $dir;
     $self->{stage}->write_file("$dir/$_", 'x' x $sizes{$_}) for @sizes;
 
-    return ('', "        root $dir;\n");
+    return ('', "        root $dir;\n"
+        . "        location /many/ { return 200 \"" . 'x' x 1024 . "\"; }\n");
 }
 
 
@@ -278,6 +291,40 @@ END
             mcds_cache on;
             mcds_cache_valid 200 1h;
             proxy_pass http://origin/;
+        }
+
+        location /validated/ {
+            mcds_cache on;
+            mcds_cache_valid 200 1h;
+            mcds_cache_local validated;
+            proxy_pass http://origin/;
+        }
+
+        location /timed/ {
+            mcds_cache on;
+            mcds_cache_valid 200 1h;
+            mcds_cache_local timed;
+            proxy_pass http://origin/;
+        }
+
+        location /many/ {
+            mcds_cache on;
+            mcds_cache_valid 200 1h;
+            proxy_pass http://origin;
+        }
+
+        location /many/validated/ {
+            mcds_cache on;
+            mcds_cache_valid 200 1h;
+            mcds_cache_local validated;
+            proxy_pass http://origin;
+        }
+
+        location /many/timed/ {
+            mcds_cache on;
+            mcds_cache_valid 200 1h;
+            mcds_cache_local timed;
+            proxy_pass http://origin;
         }
 END
 }
@@ -419,6 +466,12 @@ END
             open_file_cache_valid 1h;
             proxy_pass http://origin/;
         }
+
+        location /many/ {
+            open_file_cache max=2000 inactive=1h;
+            open_file_cache_valid 1h;
+            proxy_pass http://origin;
+        }
 END
 }
 
@@ -471,6 +524,13 @@ sub conf_srcache {
         }
 
         location = /1k {
+            set $key srcache:$uri;
+            srcache_fetch GET /memc $key;
+            srcache_store PUT /memc $key;
+            proxy_pass http://origin;
+        }
+
+        location /many/ {
             set $key srcache:$uri;
             srcache_fetch GET /memc $key;
             srcache_store PUT /memc $key;

@@ -9,9 +9,9 @@
 # "return 200" is the measure of each.  The cost is the CPU time of the nginx
 # worker and of memcached, as the kernel's scheduler counts it, over the
 # requests answered.  Tables go to the standard output, each run as a line of
-# JSON to build/bench.
+# JSON to build/bench.  At the end stands one table of what was to be reached.
 #
-# Environment: ROUNDS (5), SECS (2), CONNS (64), DOG_SECS (30), DOG_ROUNDS (9),
+# Environment: ROUNDS (7), SECS (1), CONNS (64), DOG_SECS (30), DOG_ROUNDS (9),
 # HUNG_SECS (4), HUNG_ROUNDS (9),
 # NOISE (0.15: cores that others may use before a run is repeated, once),
 # ONLY (a pattern of scenarios), NGINX, MCDS_MODULE, MODULES.
@@ -24,6 +24,7 @@ use FindBin;
 use lib "$FindBin::Bin/../demo", $FindBin::Bin;
 
 use Dogpile;
+use Goals;
 use Hung;
 use Peers;
 use Runs;
@@ -60,6 +61,7 @@ eval {
 
     $stage = Stage->new('bench');
     $groups{$_}->() for @groups;
+    Goals::summary();
 };
 
 my $why = $@;
