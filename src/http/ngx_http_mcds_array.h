@@ -1,0 +1,47 @@
+
+/*
+ * Copyright (C) mcds authors
+ *
+ * Lists: what the content handler and the pushes of requests share.
+ */
+
+
+#ifndef _NGX_HTTP_MCDS_ARRAY_H_INCLUDED_
+#define _NGX_HTTP_MCDS_ARRAY_H_INCLUDED_
+
+
+#include <ngx_config.h>
+#include <ngx_core.h>
+#include <ngx_http.h>
+#include "ngx_http_mcds_data.h"
+#include "ngx_http_mcds_lines.h"
+
+
+/* max= or unique of a directive; what is wrong was logged */
+
+char *ngx_http_mcds_array_param(ngx_conf_t *cf, ngx_command_t *cmd,
+    ngx_http_mcds_array_conf_t *conf, ngx_str_t *value);
+
+
+/* the list of this request; NGX_DECLINED: its name is empty */
+
+ngx_int_t ngx_http_mcds_array_name(ngx_http_request_t *r,
+    ngx_http_mcds_array_conf_t *conf, ngx_mcds_pool_t *pool,
+    ngx_mcds_array_t *array);
+
+
+/*
+ * Puts all values of a list into a set, and those that are to be added in the
+ * same change, which may be NULL.  NGX_ERROR: out of memory.
+ */
+
+ngx_int_t ngx_http_mcds_array_known(ngx_http_mcds_set_t *set,
+    ngx_mcds_array_content_t *content, ngx_mcds_value_t *added);
+
+
+/* n lines as they are stored, for the caller to unref; NULL: no memory */
+
+ngx_mcds_value_t *ngx_http_mcds_array_text(ngx_str_t *line, ngx_uint_t n);
+
+
+#endif /* _NGX_HTTP_MCDS_ARRAY_H_INCLUDED_ */

@@ -1,0 +1,310 @@
+
+/*
+ * Copyright (C) mcds authors
+ *
+ * mcds_array_push: appends to a list when a request has ended.
+ */
+
+
+#include <ngx_config.h>
+#include <ngx_core.h>
+#include <ngx_http.h>
+#include "ngx_http_mcds_array.h"
+
+
+/* pushes that were lost are said so often, milliseconds */
+#define NGX_HTTP_MCDS_PUSH_SAY    10000
+
+
+/* one that is to be pushed if it is not there */
+
+typedef struct {
+    ngx_str_t                    line;
+} ngx_http_mcds_push_t;
+
+
+static ngx_int_t ngx_http_mcds_push(ngx_http_request_t *r,
+    ngx_http_mcds_data_conf_t *dcf, ngx_http_mcds_array_conf_t *conf);
+static ngx_int_t ngx_http_mcds_push_unique(ngx_mcds_array_t *array,
+    ngx_str_t *line);
+static ngx_uint_t ngx_http_mcds_push_edit(void *data,
+    ngx_mcds_array_content_t *content, ngx_mcds_value_t *added,
+    ngx_mcds_array_edit_t *edit);
+static void ngx_http_mcds_push_done(void *data, ngx_mcds_array_done_t *done);
+static void ngx_http_mcds_push_lost(ngx_uint_t rc);
+
+
+char *
+ngx_http_mcds_array_push(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
+{
+    ngx_http_mcds_data_conf_t *dcf = conf;
+
+    ngx_str_t                   *value, s;
+    ngx_uint_t                   i;
+    ngx_http_mcds_array_conf_t  *push;
+
+    value = cf->args->elts;
+
+    if (cf->args->nelts == 2
+        && value[1].len == 3 && ngx_strncmp(value[1].data, "off", 3) == 0)
+    {
+        if (dcf->pushes != NGX_CONF_UNSET_PTR) {
+            return "is duplicate";
+        }
+
+        dcf->pushes = NULL;
+        return NGX_CONF_OK;
+    }
+
+    if (dcf->pushes == NULL) {
+        return "is off already";
+    }
+
+    if (cf->args->nelts < 3 || value[1].len == 0) {
+        return "needs the name of an array and a value";
+    }
+
+    if (dcf->pushes == NGX_CONF_UNSET_PTR) {
+        dcf->pushes = ngx_array_create(cf->pool, 2,
+                                       sizeof(ngx_http_mcds_array_conf_t));
+        if (dcf->pushes == NULL) {
+            return NGX_CONF_ERROR;
+        }
+    }
+
+    push = ngx_array_push(dcf->pushes);
+    if (push == NULL) {
+        return NGX_CONF_ERROR;
+    }
+
+    ngx_memzero(push, sizeof(ngx_http_mcds_array_conf_t));
+
+    if (ngx_http_mcds_data_value(cf, &value[1], &push->name) != NGX_CONF_OK
+        || ngx_http_mcds_data_value(cf, &value[2], &push->value)
+           != NGX_CONF_OK)
+    {
+        return NGX_CONF_ERROR;
+    }
+
+    for (i = 3; i < cf->args->nelts; i++) {
+
+        if (value[i].len > 3 && ngx_strncmp(value[i].data, "if=", 3) == 0
+            && push->filter == NULL)
+        {
+            push->filter = ngx_palloc(cf->pool,
+                                      sizeof(ngx_http_complex_value_t));
+            if (push->filter == NULL) {
+                return NGX_CONF_ERROR;
+            }
+
+            s.data = value[i].data + 3;
+            s.len = value[i].len - 3;
+
+            if (ngx_http_mcds_data_value(cf, &s, push->filter)
+                != NGX_CONF_OK)
+            {
+                return NGX_CONF_ERROR;
+            }
+
+            continue;
+        }
+
+        if (ngx_http_mcds_array_param(cf, cmd, push, &value[i])
+            != NGX_CONF_OK)
+        {
+            return NGX_CONF_ERROR;
+        }
+    }
+
+    ngx_http_mcds_data_needs(cf, cmd, dcf);
+
+    return NGX_CONF_OK;
+}
+
+
+/* the handler of the log phase */
+
+ngx_int_t
+ngx_http_mcds_push_handler(ngx_http_request_t *r)
+{
+    ngx_uint_t                   i;
+    ngx_http_mcds_ctx_t         *ctx;
+    ngx_http_mcds_data_conf_t   *dcf;
+    ngx_http_mcds_array_conf_t  *push;
+
+    dcf = ngx_http_get_module_loc_conf(r, ngx_http_mcds_data_module);
+
+    if (dcf->pushes == NULL || r != r->main) {
+        return NGX_OK;
+    }
+
+    ctx = ngx_http_mcds_get_ctx(r);
+
+    if (ctx && ctx->refresh) {
+        return NGX_OK;
+    }
+
+    push = dcf->pushes->elts;
+
+    for (i = 0; i < dcf->pushes->nelts; i++) {
+        if (ngx_http_mcds_push(r, dcf, &push[i]) != NGX_OK) {
+            ngx_http_mcds_push_lost(NGX_MCDS_BUSY);
+        }
+    }
+
+    return NGX_OK;
+}
+
+
+static ngx_int_t
+ngx_http_mcds_push(ngx_http_request_t *r, ngx_http_mcds_data_conf_t *dcf,
+    ngx_http_mcds_array_conf_t *conf)
+{
+    ngx_int_t         rc;
+    ngx_str_t         text, line;
+    ngx_mcds_array_t  array;
+
+    if (conf->filter) {
+
+        if (ngx_http_complex_value(r, conf->filter, &text) != NGX_OK) {
+            return NGX_ERROR;
+        }
+
+        if (text.len == 0 || (text.len == 1 && text.data[0] == '0')) {
+            return NGX_OK;
+        }
+    }
+
+    if (ngx_http_complex_value(r, &conf->value, &text) != NGX_OK) {
+        return NGX_ERROR;
+    }
+
+    if (text.len == 0) {
+        return NGX_OK;
+    }
+
+    rc = ngx_http_mcds_array_name(r, conf, dcf->pool, &array);
+
+    if (rc != NGX_OK) {
+        return rc == NGX_DECLINED ? NGX_OK : NGX_ERROR;
+    }
+
+    if (ngx_http_mcds_line_text(r->pool, &text, &text) != NGX_OK
+        || text.len >= NGX_MCDS_ARRAY_LINE)
+    {
+        return NGX_ERROR;
+    }
+
+    line.len = text.len + 1;
+    line.data = ngx_pnalloc(r->pool, line.len);
+
+    if (line.data == NULL) {
+        return NGX_ERROR;
+    }
+
+    *ngx_cpymem(line.data, text.data, text.len) = LF;
+
+    if (conf->unique) {
+        return ngx_http_mcds_push_unique(&array, &line);
+    }
+
+    return ngx_mcds_array_append(&array, &line, ngx_http_mcds_push_done,
+                                 NULL);
+}
+
+
+static ngx_int_t
+ngx_http_mcds_push_unique(ngx_mcds_array_t *array, ngx_str_t *line)
+{
+    ngx_int_t              rc;
+    ngx_http_mcds_push_t  *push;
+
+    push = ngx_alloc(sizeof(ngx_http_mcds_push_t) + line->len,
+                     ngx_cycle->log);
+    if (push == NULL) {
+        return NGX_ERROR;
+    }
+
+    push->line.data = (u_char *) push + sizeof(ngx_http_mcds_push_t);
+    push->line.len = line->len - 1;
+    ngx_memcpy(push->line.data, line->data, line->len);
+
+    rc = ngx_mcds_array_change(array, 1, ngx_http_mcds_push_edit,
+                               ngx_http_mcds_push_done, push);
+    if (rc != NGX_OK) {
+        ngx_free(push);
+    }
+
+    return rc;
+}
+
+
+static ngx_uint_t
+ngx_http_mcds_push_edit(void *data, ngx_mcds_array_content_t *content,
+    ngx_mcds_value_t *added, ngx_mcds_array_edit_t *edit)
+{
+    ngx_http_mcds_push_t *push = data;
+
+    ngx_int_t             rc;
+    ngx_pool_t           *pool;
+    ngx_http_mcds_set_t   known;
+
+    pool = ngx_create_pool(4096, ngx_cycle->log);
+    if (pool == NULL) {
+        return NGX_MCDS_BUSY;
+    }
+
+    ngx_memzero(&known, sizeof(ngx_http_mcds_set_t));
+    known.pool = pool;
+
+    rc = ngx_http_mcds_array_known(&known, content, added);
+
+    if (rc == NGX_OK && !ngx_http_mcds_set_has(&known, &push->line)) {
+
+        edit->kind = NGX_MCDS_ARRAY_APPEND;
+        edit->text = ngx_http_mcds_array_text(&push->line, 1);
+
+        if (edit->text == NULL) {
+            rc = NGX_ERROR;
+        }
+    }
+
+    ngx_destroy_pool(pool);
+
+    return rc == NGX_OK ? NGX_MCDS_OK : NGX_MCDS_BUSY;
+}
+
+
+static void
+ngx_http_mcds_push_done(void *data, ngx_mcds_array_done_t *done)
+{
+    if (data) {
+        ngx_free(data);
+    }
+
+    if (done->rc != NGX_MCDS_OK) {
+        ngx_http_mcds_push_lost(done->rc);
+    }
+}
+
+
+static void
+ngx_http_mcds_push_lost(ngx_uint_t rc)
+{
+    static ngx_uint_t  lost, said;
+    static ngx_msec_t  last;
+
+    lost++;
+
+    if (said && ngx_current_msec - last < NGX_HTTP_MCDS_PUSH_SAY) {
+        return;
+    }
+
+    ngx_log_error(NGX_LOG_WARN, ngx_cycle->log, 0,
+                  "\"mcds_array_push\" has lost %ui values, the last one: %s",
+                  lost, ngx_mcds_strerror(rc));
+
+    lost = 0;
+    said = 1;
+    last = ngx_current_msec;
+}

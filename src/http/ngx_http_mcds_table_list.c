@@ -1,0 +1,460 @@
+
+/*
+ * Copyright (C) mcds authors
+ *
+ * A table as a whole: GET lists its names, or names and values; DELETE.
+ */
+
+
+#include <ngx_config.h>
+#include <ngx_core.h>
+#include <ngx_http.h>
+#include "ngx_http_mcds_table.h"
+#include "ngx_http_mcds_json.h"
+#include "ngx_http_mcds_lines.h"
+
+
+/* values that are asked for at once, and the most bytes of them */
+#define NGX_HTTP_MCDS_TABLE_WINDOW  128
+#define NGX_HTTP_MCDS_TABLE_SIZE    (16 * 1024 * 1024)
+
+
+static void ngx_http_mcds_table_list_handler(void *data, ngx_uint_t rc,
+    ngx_mcds_array_content_t *content);
+static ngx_uint_t ngx_http_mcds_table_listed(ngx_http_mcds_table_rest_t *tr,
+    ngx_mcds_array_content_t *content);
+static void ngx_http_mcds_table_ask(ngx_http_mcds_table_rest_t *tr);
+static void ngx_http_mcds_table_value_handler(void *data,
+    ngx_mcds_result_t *result);
+static ngx_int_t ngx_http_mcds_table_shown(ngx_http_mcds_rest_t *rest);
+static ngx_int_t ngx_http_mcds_table_show(ngx_http_mcds_table_rest_t *tr,
+    ngx_http_mcds_text_t *text, ngx_http_mcds_listed_t *listed,
+    ngx_uint_t first);
+static void ngx_http_mcds_table_ghosts(ngx_http_mcds_table_rest_t *tr);
+static void ngx_http_mcds_table_ghosts_handler(void *data, ngx_uint_t rc);
+static void ngx_http_mcds_table_cleared(void *data,
+    ngx_mcds_array_done_t *done);
+static ngx_int_t ngx_http_mcds_table_empty(ngx_http_mcds_rest_t *rest);
+
+
+ngx_int_t
+ngx_http_mcds_table_list(ngx_http_mcds_table_rest_t *tr)
+{
+    ngx_mcds_array_t  array;
+
+    ngx_mcds_table_array(&tr->table, &array);
+
+    if (ngx_mcds_array_read(&array, ngx_http_mcds_table_list_handler, tr)
+        == NULL)
+    {
+        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+    }
+
+    tr->rest.waiting++;
+    tr->rest.answer = ngx_http_mcds_table_shown;
+
+    return NGX_DONE;
+}
+
+
+static void
+ngx_http_mcds_table_list_handler(void *data, ngx_uint_t rc,
+    ngx_mcds_array_content_t *content)
+{
+    ngx_http_mcds_table_rest_t *tr = data;
+
+    if (rc == NGX_MCDS_OK) {
+        tr->cas = content->cas;
+        tr->crc = content->crc;
+
+        rc = ngx_http_mcds_table_listed(tr, content);
+    }
+
+    tr->rc = rc;
+
+    if (rc == NGX_MCDS_OK && tr->values) {
+        tr->asking = 1;
+        ngx_http_mcds_table_ask(tr);
+        return;
+    }
+
+    ngx_http_mcds_rest_done(&tr->rest);
+}
+
+
+/* the names that are there, copied */
+
+static ngx_uint_t
+ngx_http_mcds_table_listed(ngx_http_mcds_table_rest_t *tr,
+    ngx_mcds_array_content_t *content)
+{
+    u_char                  *p;
+    size_t                   len;
+    ngx_uint_t               i, rc;
+    ngx_mcds_table_name_t   *name;
+    ngx_mcds_table_names_t   names;
+    ngx_http_mcds_listed_t  *listed;
+
+    rc = NGX_MCDS_BUSY;
+
+    if (ngx_mcds_table_names(&names, content, ngx_time()) != NGX_OK) {
+        goto done;
+    }
+
+    len = 0;
+
+    for (i = 0; i < names.n; i++) {
+        len += names.name[i].there ? names.name[i].name.len : 0;
+    }
+
+    p = ngx_pnalloc(tr->rest.pool, len + 1);
+    tr->listed = ngx_pcalloc(tr->rest.pool, (names.there + 1)
+                                            * sizeof(ngx_http_mcds_listed_t));
+
+    if (p == NULL || tr->listed == NULL) {
+        goto done;
+    }
+
+    for (i = 0; i < names.n; i++) {
+        name = &names.name[i];
+
+        if (!name->there) {
+            continue;
+        }
+
+        listed = &tr->listed[tr->nlisted++];
+
+        listed->tr = tr;
+        listed->expiry = name->expiry;
+        listed->name.data = p;
+        listed->name.len = name->name.len;
+
+        p = ngx_cpymem(p, name->name.data, name->name.len);
+    }
+
+    rc = NGX_MCDS_OK;
+
+done:
+
+    ngx_mcds_table_names_free(&names);
+
+    return rc;
+}
+
+
+static void
+ngx_http_mcds_table_ask(ngx_http_mcds_table_rest_t *tr)
+{
+    u_char                   suffix[NGX_MCDS_TABLE_SUFFIX];
+    ngx_mcds_request_t       req;
+    ngx_http_mcds_listed_t  *listed;
+
+    while (tr->rest.request
+           && tr->rc == NGX_MCDS_OK
+           && tr->asking <= NGX_HTTP_MCDS_TABLE_WINDOW
+           && tr->next < tr->nlisted)
+    {
+        listed = &tr->listed[tr->next++];
+
+        if (listed->name.len > NGX_MCDS_TABLE_NAME) {
+            continue;
+        }
+
+        ngx_mcds_table_request(&req, &tr->table, &listed->name, suffix);
+
+        req.verb = NGX_MCDS_GET;
+        req.want = NGX_MCDS_VALUE;
+
+        if (ngx_mcds_submit(tr->table.pool, &req,
+                            ngx_http_mcds_table_value_handler, listed)
+            == NULL)
+        {
+            tr->rc = NGX_MCDS_BUSY;
+            break;
+        }
+
+        tr->asking++;
+    }
+
+    /* one that stands for all */
+
+    if (tr->asking == 1) {
+        ngx_http_mcds_rest_done(&tr->rest);
+    }
+}
+
+
+static void
+ngx_http_mcds_table_value_handler(void *data, ngx_mcds_result_t *result)
+{
+    ngx_http_mcds_listed_t *listed = data;
+
+    ngx_http_mcds_table_rest_t  *tr;
+
+    tr = listed->tr;
+
+    switch (result->rc) {
+
+    case NGX_MCDS_OK:
+        tr->size += result->len;
+
+        if (tr->size > NGX_HTTP_MCDS_TABLE_SIZE) {
+            tr->rc = NGX_MCDS_TOO_LARGE;
+            break;
+        }
+
+        listed->value = ngx_mcds_value_create(result->len + 1,
+                                              ngx_cycle->log);
+        if (listed->value == NULL) {
+            tr->rc = NGX_MCDS_BUSY;
+            break;
+        }
+
+        listed->value->len = result->len;
+        ngx_memcpy(listed->value->data, result->data, result->len);
+        break;
+
+    case NGX_MCDS_NOT_FOUND:
+        listed->missing = 1;
+        tr->ghosts++;
+        break;
+
+    default:
+        tr->rc = result->rc;
+        break;
+    }
+
+    tr->asking--;
+
+    ngx_http_mcds_table_ask(tr);
+}
+
+
+static ngx_int_t
+ngx_http_mcds_table_shown(ngx_http_mcds_rest_t *rest)
+{
+    ngx_http_mcds_table_rest_t *tr = (ngx_http_mcds_table_rest_t *) rest;
+
+    ngx_uint_t             i, first;
+    ngx_http_request_t    *r;
+    ngx_http_mcds_text_t   text;
+
+    r = rest->request;
+
+    if (tr->rc != NGX_MCDS_OK) {
+        return ngx_http_mcds_rest_failed(r, tr->rc);
+    }
+
+    if (tr->method & NGX_HTTP_DELETE) {
+
+        tr->items = ngx_pcalloc(rest->pool, (tr->nlisted + 1)
+                                            * sizeof(ngx_mcds_table_item_t));
+        if (tr->items == NULL) {
+            return NGX_HTTP_INTERNAL_SERVER_ERROR;
+        }
+
+        for (i = 0; i < tr->nlisted; i++) {
+            tr->items[i].kind = NGX_MCDS_TABLE_DELETE;
+            tr->items[i].name = tr->listed[i].name;
+        }
+
+        tr->n = tr->nlisted;
+
+        return tr->n ? ngx_http_mcds_table_change(tr)
+                     : ngx_http_mcds_table_clear(rest);
+    }
+
+    ngx_memzero(&text, sizeof(ngx_http_mcds_text_t));
+    text.pool = rest->pool;
+
+    if (tr->type == NGX_HTTP_MCDS_JSON) {
+        ngx_http_mcds_text_put(&text, (u_char *) (tr->values ? "{" : "["), 1);
+    }
+
+    first = 1;
+
+    for (i = 0; i < tr->nlisted; i++) {
+
+        if (tr->listed[i].missing) {
+            continue;
+        }
+
+        if (ngx_http_mcds_table_show(tr, &text, &tr->listed[i], first)
+            != NGX_OK)
+        {
+            return NGX_HTTP_INTERNAL_SERVER_ERROR;
+        }
+
+        first = 0;
+    }
+
+    if (tr->type == NGX_HTTP_MCDS_JSON) {
+        ngx_http_mcds_text_put(&text, (u_char *) (tr->values ? "}\n" : "]\n"),
+                               2);
+    }
+
+    ngx_http_mcds_table_ghosts(tr);
+
+    if (ngx_http_mcds_rest_etag(r, tr->values ? 0 : tr->cas, tr->crc)
+        != NGX_OK)
+    {
+        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+    }
+
+    return ngx_http_mcds_text_send(r, &text, tr->type);
+}
+
+
+static ngx_int_t
+ngx_http_mcds_table_show(ngx_http_mcds_table_rest_t *tr,
+    ngx_http_mcds_text_t *text, ngx_http_mcds_listed_t *listed,
+    ngx_uint_t first)
+{
+    ngx_str_t  value;
+
+    if (tr->type == NGX_HTTP_MCDS_TEXT) {
+
+        ngx_http_mcds_text_put(text, listed->name.data, listed->name.len);
+
+        if (listed->value) {
+            ngx_http_mcds_text_put(text, (u_char *) " ", 1);
+            ngx_http_mcds_text_put(text, listed->value->data,
+                                   listed->value->len);
+        }
+
+        ngx_http_mcds_text_put(text, (u_char *) "\n", 1);
+
+        return NGX_OK;
+    }
+
+    if (tr->type == NGX_HTTP_MCDS_JSON && !first) {
+        ngx_http_mcds_text_put(text, (u_char *) ",", 1);
+    }
+
+    if (tr->type == NGX_HTTP_MCDS_NDJSON && tr->values) {
+        ngx_http_mcds_text_put(text, (u_char *) "{", 1);
+    }
+
+    if (ngx_http_mcds_line_put(text, &listed->name) != NGX_OK) {
+        return NGX_ERROR;
+    }
+
+    if (listed->value) {
+        value.data = listed->value->data;
+        value.len = listed->value->len;
+
+        ngx_http_mcds_text_put(text, (u_char *) ":", 1);
+
+        if (ngx_http_mcds_line_put(text, &value) != NGX_OK) {
+            return NGX_ERROR;
+        }
+    }
+
+    if (tr->type == NGX_HTTP_MCDS_NDJSON) {
+        ngx_http_mcds_text_put(text, (u_char *) (tr->values ? "}\n" : "\n"),
+                               tr->values ? 2 : 1);
+    }
+
+    return NGX_OK;
+}
+
+
+/* what memcached has dropped is dropped from the list, too */
+
+static void
+ngx_http_mcds_table_ghosts(ngx_http_mcds_table_rest_t *tr)
+{
+    u_char                      *p;
+    ngx_uint_t                   i;
+    ngx_pool_t                  *pool;
+    ngx_mcds_table_item_t       *item;
+    ngx_http_mcds_listed_t      *listed;
+
+    if (tr->ghosts == 0) {
+        return;
+    }
+
+    pool = ngx_create_pool(4096, ngx_cycle->log);
+    if (pool == NULL) {
+        return;
+    }
+
+    item = ngx_pcalloc(pool, tr->ghosts * sizeof(ngx_mcds_table_item_t));
+    if (item == NULL) {
+        ngx_destroy_pool(pool);
+        return;
+    }
+
+    tr->ghosts = 0;
+
+    for (i = 0; i < tr->nlisted; i++) {
+        listed = &tr->listed[i];
+
+        if (!listed->missing) {
+            continue;
+        }
+
+        p = ngx_pstrdup(pool, &listed->name);
+        if (p == NULL) {
+            break;
+        }
+
+        item[tr->ghosts].kind = NGX_MCDS_TABLE_CHECK;
+        item[tr->ghosts].name.data = p;
+        item[tr->ghosts].name.len = listed->name.len;
+        item[tr->ghosts].expiry = listed->expiry;
+
+        tr->ghosts++;
+    }
+
+    if (tr->ghosts == 0
+        || ngx_mcds_table_change(&tr->table, item, tr->ghosts,
+                                 ngx_http_mcds_table_ghosts_handler, pool)
+           != NGX_OK)
+    {
+        ngx_destroy_pool(pool);
+    }
+}
+
+
+static void
+ngx_http_mcds_table_ghosts_handler(void *data, ngx_uint_t rc)
+{
+    ngx_destroy_pool(data);
+}
+
+
+/* all elements are gone; now the lines that say so */
+
+ngx_int_t
+ngx_http_mcds_table_clear(ngx_http_mcds_rest_t *rest)
+{
+    ngx_http_mcds_table_rest_t *tr = (ngx_http_mcds_table_rest_t *) rest;
+
+    if (ngx_mcds_table_compact(&tr->table, ngx_http_mcds_table_cleared, tr)
+        != NGX_OK)
+    {
+        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+    }
+
+    rest->waiting++;
+    rest->answer = ngx_http_mcds_table_empty;
+
+    return NGX_DONE;
+}
+
+
+static void
+ngx_http_mcds_table_cleared(void *data, ngx_mcds_array_done_t *done)
+{
+    ngx_http_mcds_table_rest_t *tr = data;
+
+    ngx_http_mcds_rest_done(&tr->rest);
+}
+
+
+static ngx_int_t
+ngx_http_mcds_table_empty(ngx_http_mcds_rest_t *rest)
+{
+    return ngx_http_mcds_json_no_content(rest->request);
+}
