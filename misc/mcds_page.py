@@ -44,7 +44,7 @@ SHARED, REVALIDATE, INVALID = 1, 2, 4
 # types of extensions
 EXT_VARY, EXT_TAG, EXT_HMAC = 1, 2, 3
 
-HEADER = struct.Struct("<4sBBHIIQQQQIIIIIIIIIHHI20x")
+HEADER = struct.Struct("<4sBBHIIQQQQIIIIIIIIIHHI16xI")
 PART = struct.Struct("<4sBBHIIQI4x")
 TOKEN = frozenset(b"!#$%&'*+-.^_`|~0123456789"
                   b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz")
@@ -111,6 +111,7 @@ class Page:
         self.took = 0
         self.parts = 0
         self.part = 0
+        self.purges = 0             # of a list and its variants
         self.total = len(body)
         self.extensions = []
         self.__dict__.update(more)
@@ -119,12 +120,13 @@ class Page:
         return self.kind == PAGE and now() < self.expire
 
 
-def _sign(data, at, secret):
-    """The signature of an entry: where it stands, and the checksum, are 0."""
+def _sign(data, at, secret, key=b""):
+    """The signature of an entry: where it stands, and the checksum, are 0; that
+    of a part is of its page's key, too."""
     data = bytearray(data)
     data[12:16] = bytes(4)
     data[at:at + 32] = bytes(32)
-    return hmac.new(secret, data, hashlib.sha256).digest()
+    return hmac.new(secret, data + key, hashlib.sha256).digest()
 
 
 def encode(page, secret=None):
@@ -142,7 +144,7 @@ def encode(page, secret=None):
         b"MCDS", 1, page.kind, HEADER.size, page.flags, 0, page.expire,
         page.created, page.generation, len(page.body), page.age, page.swr,
         page.sie, page.took, len(page.key), len(ext), len(lines),
-        len(page.body), 0, page.status, 0, 0))
+        len(page.body), 0, page.status, 0, 0, page.purges))
     value += page.key + ext + lines + page.body
 
     if secret:
@@ -179,7 +181,7 @@ def decode(value, key=None, secret=None):
 
     (_, form, kind, size, flags, crc, expire, created, generation, total, age,
      swr, sie, took, nkey, next_, nheaders, nbody, parts, status, _,
-     part) = HEADER.unpack_from(value)
+     part, purges) = HEADER.unpack_from(value)
 
     if form != 1:
         raise BadEntry("unknown format")
@@ -230,17 +232,22 @@ def decode(value, key=None, secret=None):
     return Page(stored, body, _headers(lines), kind=kind, status=status,
                 flags=flags, created=created, expire=expire, total=total,
                 generation=generation, age=age, swr=swr, sie=sie, took=took,
-                parts=parts, part=part, extensions=extensions)
+                parts=parts, part=part, purges=purges,
+                extensions=extensions)
 
 
-def decode_part(value, generation, n):
-    """The data of part n."""
+def decode_part(value, generation, n, key=None, secret=None):
+    """The data of part n of the page of a key."""
     if len(value) < PART.size or value[:4] != b"MCDP":
         raise BadEntry("not a part")
     _, form, _, size, length, crc, gen, number = PART.unpack_from(value)
     if (form != 1 or size < PART.size or size + length != len(value)
             or (gen, number) != (generation, n) or _checksum(value) != crc):
         raise BadEntry("wrong part")
+    if secret and (size < PART.size + 32 or not hmac.compare_digest(
+            value[PART.size:PART.size + 32],
+            _sign(value, PART.size, secret, key))):
+        raise BadEntry("wrong signature")
     return value[size:]
 
 
@@ -276,7 +283,8 @@ class Store:
         for client in self.each:
             value = client.get(item_key(text, self.prefix))
             if value is not None:
-                return decode_part(_bytes(value), page.generation, n)
+                return decode_part(_bytes(value), page.generation, n,
+                                   page.key, self.secret)
         raise BadEntry("parts are missing")
 
     def put(self, page):

@@ -28,6 +28,12 @@ $t->write_file('new.key', "a new key, of the right length\n");
 $t->write_file('old.key', 'an old key, of the right length');
 $t->write_file('short.key', 'short');
 
+my $v = $t->origin('v', sub {
+    my ($o, $q) = @_;
+    return { headers => ['Cache-Control' => 'max-age=60', Vary => 'X-A'],
+        body => "for $q->{headers}{'x-a'}" };
+});
+
 my @h = map { $t->nginx($_, <<'EOT') } 'one', 'two';
 %%GLOBALS%%
 worker_processes 1;
@@ -55,6 +61,7 @@ http {
             mcds_cache_hmac_key %%TMP%%/old.key;
             proxy_pass http://127.0.0.1:%%PORT_o%%;
         }
+        location /vary { proxy_pass http://127.0.0.1:%%PORT_v%%; }
         location /off {
             mcds_cache_hmac_key off;
             mcds_cache_key "http://$host/$arg_of";
@@ -166,13 +173,138 @@ for my $edit ([expire => 4e12], [flags => 1], [status => 201],
 $m->set(key('/k'), $good);
 is(status($h->get('/k')), 'HIT fresh', 'the one that was not edited');
 
-# parts are not signed
+# a page in parts: each of them is signed, for this page and place alone
 
-$o->set('/large', { headers => ['Cache-Control' => 'max-age=60'],
-    body => 'x' x 3000000 });
-is(length $h->get('/large')->body(), 3000000, 'a large page');
-ok(wait_for(sub { !defined $m->get(key('/large') . ':lock') }), 'has ended');
-isnt($h->get('/large')->header('X-Cache'), 'HIT', 'is not stored in parts');
+for my $n (1, 2) {
+    $o->set("/large$n", { headers => ['Cache-Control' => 'max-age=60'],
+        body => join '', map { "page $n, line $_\n" } 1 .. 150000 });
+}
+my $large = $h->get('/large1')->body();
+my $head = stored('/large1');
+my $e = page_decode($head);
+cmp_ok($e->{parts}, '>', 4, 'a large page is stored in parts');
+is(substr($e->{ext}, 0, 6), "\x03\x00\x20\x00\x00\x00", 'its head is signed');
+
+my @keys = map { sprintf '%s:part:%016x:%d', key('/large1'), $e->{generation},
+    $_ } 0 .. $e->{parts} - 1;
+my @parts = map { $m->get($_) } @keys;
+is(part_decode($parts[$_])->{size}, 64, "part $_ is signed") for 0 .. $#parts;
+
+for (@h) {
+    my $r = $_->get('/large1');
+    is(status($r), 'HIT fresh', 'served');
+    ok($r->body() eq $large, 'as it is');
+}
+
+sub rebuilt {
+    my ($what) = @_;
+    my $r = $other->get('/large1');
+    is(status($r), 'MISS unsigned', "$what: a miss");
+    ok($r->body() eq $large, "$what: the origin answers");
+    ok(wait_for(sub { status($h->get('/large1')) eq 'HIT fresh' }),
+        "$what: stored again");
+    $head = page_wait($m, key('/large1'));
+    $e = page_decode($head);
+    @keys = map { sprintf '%s:part:%016x:%d', key('/large1'),
+        $e->{generation}, $_ } 0 .. $e->{parts} - 1;
+    @parts = map { $m->get($_) } @keys;
+}
+
+my $part = part_decode($parts[0]);
+
+for my $edit (['another text', data => 'x' x $part->{len}],
+    ['no signature', more => '', size => 32],
+    ['an empty one', more => "\0" x 32])
+{
+    $m->set($keys[0], part_encode(%{ part_decode($parts[0]) },
+        @$edit[1 .. $#$edit]));
+    rebuilt($edit->[0]);
+}
+
+my $second = part_decode($parts[1]);
+$m->set($keys[0], part_encode(%$second, n => 0));
+rebuilt('another part in its place');
+
+$h->get('/large2');
+my $e2 = page_decode(stored('/large2'));
+my $p2 = $m->get(sprintf '%s:part:%016x:0', key('/large2'),
+    $e2->{generation});
+$m->set($keys[0], part_encode(%{ part_decode($p2) },
+    generation => $e->{generation}));
+rebuilt("another page's part");
+
+$m->set(key('/large1'), page_encode(%$e, total => $e->{total} - 1));
+rebuilt('another length');
+
+# of a part that is sent later the answer cannot be taken back: it ends there
+
+$m->set($keys[-1], part_encode(%{ part_decode($parts[-1]) },
+    data => 'x' x part_decode($parts[-1])->{len}));
+$r = finish(start_get($h->port(), '/large1'));
+unlike($r->body() // '', qr/x/, 'nothing that is forged is sent');
+isnt($r->body() // '', $large, 'and not all of it');
+ok(wait_for(sub { status($r = $h->get('/large1')) eq 'HIT fresh' }),
+    'it is built anew');
+ok($r->body() eq $large, 'as it was');
+
+# lists of variants
+
+sub variant { $_[0]->get($_[1], headers => { 'X-A' => $_[2] }) }
+
+for my $n (1, 2) {
+    variant($h, '/vary', $n);
+    ok(wait_for(sub { status(variant($_, '/vary', $n)) eq 'HIT fresh' }),
+        "variant $n on " . $_->name()) for @h;
+}
+
+my $list = page_decode($m->get(key('/vary')));
+is(substr($list->{ext}, 0, 6), "\x03\x00\x20\x00\x00\x00",
+    'the list is signed');
+
+$h->get('/vary', method => 'PURGE');
+is(page_decode($m->get(key('/vary')))->{purges}, 1, 'and can be purged');
+is(status(variant($other, '/vary', 1)), 'STALE purged', 'it is signed again');
+ok(wait_for(sub { status(variant($other, '/vary', 1)) eq 'HIT fresh' }),
+    'and its variant rebuilt');
+
+# a forged list would lead to others' variants, or bring back purged ones
+
+my $signed = $m->get(key('/vary'));
+
+for my $edit (['fewer purges', purges => 0], ['other names', ext =>
+    substr($list->{ext}, 0, 38) . "\x01\0\x03\0\0\0x-b"],
+    ['no signature', ext => substr $list->{ext}, 38],
+    ['another body', body => 'x' x 16, total => 16])
+{
+    my ($what, @edit) = @$edit;
+    $v->mark();
+    $m->set(key('/vary'), page_encode(%{ page_decode($signed) }, @edit));
+    my $r = variant($h, '/vary', 2);
+    is(status($r), 'MISS unsigned', "list: $what: a miss");
+    is($r->body(), 'for 2', "list: $what: the origin answers");
+    ok(wait_for(sub { status(variant($other, '/vary', 2)) eq 'HIT fresh' }),
+        "list: $what: and makes a new one");
+    is($v->count('/vary'), 1, "list: $what: asked once");
+    $signed = $m->get(key('/vary'));
+}
+
+# forged while another variant is built: it is not signed with that
+
+$v->hold_path('/vary');
+my $busy = start_get($h->port(), '/vary', headers => { 'X-A' => 3 });
+$v->wait_requests(2, '/vary');
+$m->set(key('/vary'), page_encode(%{ page_decode($signed) },
+    body => 'forged forged forged forged forg', total => 32));
+$v->release('/vary');
+is(finish($busy)->body(), 'for 3', 'list: forged while one is built');
+ok(wait_for(sub { status(variant($other, '/vary', 3)) eq 'HIT fresh' }),
+    'list: which is stored nevertheless');
+unlike(page_decode($m->get(key('/vary')))->{body}, qr/forged/,
+    'list: in one that was not');
+
+$m->set(key('/vary2'), page_encode(%{ page_decode($signed) },
+    key => key('/vary2')));
+is(status(variant($h, '/vary2', 1)), 'MISS unsigned', "list: another page's");
 
 # Python
 
@@ -180,7 +312,7 @@ SKIP: {
     my ($python) = grep { `$_ -c 'import pylibmc' 2>&1`; $? == 0 }
         qw{ /usr/bin/python3 python3 };
 
-    skip('no pylibmc', 4) if !$python;
+    skip('no pylibmc', 5) if !$python;
 
     my $tool = "$python -B $FindBin::Bin/../misc/mcds_page.py --server"
         . ' 127.0.0.1:' . $m->port() . ' --hmac-key ' . $t->dir();
@@ -190,6 +322,8 @@ SKIP: {
     `$tool/old.key --body get @{[key('/a')]} 2>&1`;
     is($? >> 8, 2, 'and that of another key');
     $t->write_file('body', 'signed by Python');
+    ok(`$tool/new.key --body get @{[key('/large1')]}` eq $large,
+        'and those of parts');
     `$tool/new.key put @{[key('/py')]} @{[$t->dir()]}/body`;
     is($h->get('/py')->body(), 'signed by Python', 'and can sign');
     is($o->count('/py'), 0, 'the origin was not asked');

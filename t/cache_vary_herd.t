@@ -148,7 +148,14 @@ for my $round (1 .. $t->size(2, 20)) {
     $o->hold_path($uri);
     my @p = herd($uri, 8, 3);
     right('expired', @p);
-    $o->wait_requests(3, $uri);
+
+    # a worker that has just seen a lock held does not ask for it at once
+
+    wait_for(sub {
+        return 1 if $o->held($uri) >= 3;
+        right('expired', herd($uri, 2, 3));
+        return 0;
+    }, 10);
     is($o->held($uri), 3, 'expired: one for each');
     $o->release($uri);
 }
@@ -199,15 +206,57 @@ for my $round (1 .. $t->size(2, 20)) {
 }
 
 
-# memcached is down: each worker by itself, and always the right one
+# memcached is down: once for each variant and host; who does not know yet that
+# the page varies waits for that, and from then on all variants are built at
+# once
 
 {
     my $uri = '/down';
 
     $m->stop();
-    my @p = herd($uri, 8, 3);
+    $_->get('/other') for (@hosts) x 8;
+
+    $o->hold_path($uri);
+    my @p = herd($uri, 24, 3);
+    $o->wait_requests(2, $uri);
+    $_->get('/other') for (@hosts) x 8;
+    is($o->held($uri), 2, 'down: each host asks once');
+    $o->let($uri, 2);
+    $o->wait_requests(6, $uri);
+    $_->get('/other') for (@hosts) x 8;
+    is($o->held($uri), 4, 'down: then for the other variants at once');
+    $o->release($uri);
     right('down', @p);
-    right('down, the known one', herd('/known/1', 8, 3));
+    is(asked($uri), '1:2 2:2 3:2', 'down: no more');
+
+    for my $known ($uri, '/known/1') {
+        $o->mark();
+        $o->hold_path($known);
+        @p = herd($known, 24, 3);
+        $o->wait_requests(6, $known);
+        $_->get('/other') for (@hosts) x 8;
+        is($o->held($known), 6, "down, $known: all variants at once");
+        $o->release($known);
+        right("down, $known", @p);
+        is(asked($known), '1:2 2:2 3:2', "down, $known: once for each host");
+    }
+
+    # and back: what was known for lack of memcached is not gone by
+
+    $m->restart();
+
+    ok(wait_for(sub {
+        for my $h (@hosts) {
+            for my $v (1 .. 3) {
+                my $r = $h->get($uri, headers => { 'X-A' => $v });
+                return 0 if $r->header('X-Cache') ne 'HIT'
+                    || $r->body() !~ /^$v /;
+            }
+        }
+        return 1;
+    }, 10 * $t->slow()), 'down: and back');
+    is(length(page_decode($m->get(key($uri)))->{body}), 48,
+        'down: of one list');
 }
 
 $t->allow(qr/memcached/, qr/connect\(\) failed/);

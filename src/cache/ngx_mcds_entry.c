@@ -123,6 +123,8 @@ ngx_mcds_entry_finish(ngx_mcds_value_t *value, ngx_mcds_entry_t *entry)
 
     ngx_memzero(p, value->data + NGX_MCDS_ENTRY_HEADER - p);
 
+    ngx_mcds_entry_put32(value->data + 108, entry->purges);
+
     ngx_mcds_entry_put32(crc, ngx_mcds_entry_crc(value->data, value->len));
 }
 
@@ -140,6 +142,19 @@ ngx_mcds_entry_mark(ngx_mcds_value_t *value, uint32_t flags, uint64_t expire)
         ngx_mcds_entry_put64(p + 16, expire);
     }
 
+    ngx_mcds_entry_put32(p + 12, ngx_mcds_entry_crc(p, value->len));
+}
+
+
+void
+ngx_mcds_entry_purge(ngx_mcds_value_t *value, uint64_t expire)
+{
+    u_char  *p;
+
+    p = value->data;
+
+    ngx_mcds_entry_put64(p + 16, expire);
+    ngx_mcds_entry_put32(p + 108, ngx_mcds_entry_get32(p + 108) + 1);
     ngx_mcds_entry_put32(p + 12, ngx_mcds_entry_crc(p, value->len));
 }
 
@@ -242,6 +257,7 @@ ngx_mcds_entry_read(ngx_mcds_entry_t *entry, u_char *data, size_t len,
     entry->parts = ngx_mcds_entry_get32(data + 80);
     entry->status = ngx_mcds_entry_get16(data + 84);
     entry->part = ngx_mcds_entry_get32(data + 88);
+    entry->purges = ngx_mcds_entry_get32(data + 108);
 
     p = data + header;
 

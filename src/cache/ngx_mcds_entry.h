@@ -47,7 +47,10 @@
  *   86    2  reserved, 0
  *   88    4  length of the data of each part but the last, which is what is
  *            left; 0 without parts
- *   92   20  reserved, 0
+ *   92   16  reserved, 0
+ *  108    4  of a list of varying headers: how often its variants were purged,
+ *            the last time at "expire before"; of a variant: how often they
+ *            had been before its origin was asked
  *  112       key, extensions, headers, body
  *
  * The key is the text of mcds_cache_key, not the hash of it.  Extensions are
@@ -95,6 +98,7 @@ typedef struct {
     uint32_t      took;
     uint32_t      parts;
     uint32_t      part;           /* length of each but the last */
+    uint32_t      purges;
     ngx_uint_t    status;
     ngx_str_t     key;
     ngx_str_t     ext;
@@ -132,6 +136,11 @@ void ngx_mcds_entry_finish(ngx_mcds_value_t *value, ngx_mcds_entry_t *entry);
 
 void ngx_mcds_entry_mark(ngx_mcds_value_t *value, uint32_t flags,
     uint64_t expire);
+
+
+/* the variants of a finished list were purged: they have expired then */
+
+void ngx_mcds_entry_purge(ngx_mcds_value_t *value, uint64_t expire);
 
 
 /*

@@ -102,6 +102,8 @@ struct ngx_mcds_seat_s {
     ngx_msec_t          retry;         /* with ERROR */
     ngx_uint_t          local;         /* ngx_mcds_local_mode_e; the caller's */
     ngx_msec_t          local_time;    /* TIMED: used unasked so long */
+    ngx_array_t        *secrets;       /* parts are signed; the caller's, or
+                                          NULL, see ngx_mcds_sign.h */
 
     unsigned            silent:1;      /* memcached has not answered */
     unsigned            queued:1;      /* waits for a build */
@@ -269,13 +271,16 @@ ngx_int_t ngx_mcds_page_store_then(ngx_mcds_seat_t *seat,
  * list.  list: that of the seat's page, if this worker knows it; confirm: asks
  * whether it is still that one: FOUND, with it, MISSING or FAILED; built_list:
  * ends a build with a list, first is the copy of the variant that was built, or
- * NULL.
+ * NULL; first: a copy, the caller's, of the seat's variant, which was built
+ * in another worker of this host not longer ago than that and made the list,
+ * while memcached does not answer; or NULL.
  */
 
 ngx_mcds_copy_t *ngx_mcds_page_list(ngx_mcds_seat_t *seat);
 ngx_int_t ngx_mcds_page_confirm(ngx_mcds_seat_t *seat);
 void ngx_mcds_page_built_list(ngx_mcds_seat_t *seat, ngx_mcds_value_t *value,
     uint32_t ttl, ngx_mcds_copy_t *first);
+ngx_mcds_copy_t *ngx_mcds_page_first(ngx_mcds_seat_t *seat, ngx_msec_t age);
 
 
 /* the key that the seat was taken at */

@@ -27,9 +27,6 @@
 /* and so long to those who wait in other workers, ms */
 #define NGX_MCDS_TOLD             30
 
-/* copies of other workers may look so much older than they are, ms */
-#define NGX_MCDS_LAG              100
-
 
 static ngx_int_t ngx_mcds_page_enter_local(ngx_mcds_seat_t *seat,
     uint64_t cas, ngx_uint_t *outcome);
@@ -785,6 +782,11 @@ ngx_mcds_page_share_copy(ngx_mcds_page_t *page, ngx_mcds_copy_t *copy)
 
     wanted = ngx_mcds_local_wanted(&page->hold);
 
+    if (wanted && copy && copy->first && copy->first->entry.parts == 0) {
+        (void) ngx_mcds_local_put(ngx_mcds_page_id(copy->first->page),
+                                  copy->first->value, 0);
+    }
+
     if (wanted
         && (copy == NULL
             || copy->entry.parts
@@ -1138,6 +1140,10 @@ ngx_mcds_page_poll_here(ngx_mcds_page_t *page)
 
     if (copy) {
         ngx_mcds_page_set_state(page, NGX_MCDS_IDLE);
+
+        if (copy->entry.kind == NGX_MCDS_ENTRY_VARY) {
+            ngx_mcds_page_remember(page, copy, cas);
+        }
 
         ngx_mcds_page_keep(page, copy);
         ngx_mcds_page_found(page, copy);

@@ -44,6 +44,10 @@
 #include "ngx_mcds_stream.h"
 
 
+/* copies of other workers may look so much older than they are, ms */
+#define NGX_MCDS_LAG              100
+
+
 typedef enum {
     NGX_MCDS_IDLE = 0,
     NGX_MCDS_LOCKING,
@@ -146,7 +150,10 @@ void ngx_mcds_page_saw(ngx_mcds_page_t *page, ngx_mcds_copy_t *copy,
     uint64_t cas);
 
 
-/* the list that lies, or does not lie, under the page's key */
+/*
+ * The list that lies, or does not lie, under the page's key; with a CAS of 0 it
+ * is the one to go by until memcached answers.
+ */
 
 void ngx_mcds_page_remember(ngx_mcds_page_t *page, ngx_mcds_copy_t *copy,
     uint64_t cas);

@@ -46,10 +46,6 @@ ngx_mcds_page_remember(ngx_mcds_page_t *page, ngx_mcds_copy_t *copy,
 
     ngx_mcds_page_forget_list(page);
 
-    if (cas == 0) {
-        return;
-    }
-
     list = ngx_alloc(sizeof(ngx_mcds_copy_t), ngx_cycle->log);
     if (list == NULL) {
         return;
@@ -73,6 +69,29 @@ ngx_mcds_page_forget_list(ngx_mcds_page_t *page)
 {
     ngx_mcds_copy_unref(page->list);
     page->list = NULL;
+}
+
+
+ngx_mcds_copy_t *
+ngx_mcds_page_first(ngx_mcds_seat_t *seat, ngx_msec_t age)
+{
+    uint64_t           cas;
+    ngx_mcds_copy_t   *copy;
+    ngx_mcds_page_t   *page;
+    ngx_mcds_value_t  *value;
+
+    page = seat->page;
+
+    value = ngx_mcds_local_get(ngx_mcds_page_id(page), 0, age + NGX_MCDS_LAG,
+                               &cas);
+    if (value == NULL) {
+        return NULL;
+    }
+
+    copy = ngx_mcds_copy_create(page, value, 0);
+    ngx_mcds_value_unref(value);
+
+    return copy;
 }
 
 
@@ -166,7 +185,9 @@ ngx_mcds_page_confirm_done(void *data, ngx_mcds_result_t *result)
     page = read->page;
     list = page->list;
 
-    if (result->rc == NGX_MCDS_OK && list && result->cas == list->cas) {
+    if (result->rc == NGX_MCDS_OK
+        && list && list->cas && result->cas == list->cas)
+    {
         outcome = NGX_MCDS_PAGE_FOUND;
         ngx_mcds_copy_ref(list);
 

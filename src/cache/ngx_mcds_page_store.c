@@ -12,6 +12,8 @@
 #include <ngx_core.h>
 #include <ngx_event.h>
 #include "ngx_mcds_page_core.h"
+#include "ngx_mcds_purge.h"
+#include "ngx_mcds_sign.h"
 
 
 /* a page that memcached does not take is not offered to it so long, ms */
@@ -27,6 +29,9 @@
 /* clocks of hosts differ by less, ms */
 #define NGX_MCDS_SKEW             1000
 
+/* answers of memcached about what lengths it takes, for one page */
+#define NGX_MCDS_STORE_TRIES      4
+
 /* a page that changes all the time is left to the others */
 #define NGX_MCDS_LOOKS            3
 
@@ -38,9 +43,11 @@ typedef struct {
     ngx_mcds_copy_t      *copy;        /* what is stored; NULL: not yet */
     ngx_mcds_value_t     *head;        /* of a split body, not finished */
     ngx_mcds_entry_t      entry;       /* of head; the strings are gone */
+    ngx_array_t          *secrets;     /* or NULL */
 
     uint64_t              base;        /* CAS of what is replaced */
     uint32_t              ttl;
+    ngx_uint_t            tries;       /* whether its length is taken */
     ngx_uint_t            looks;       /* at what somebody else has stored */
 
     ngx_mcds_stored_pt    handler;     /* or NULL */
@@ -54,12 +61,16 @@ typedef struct {
 } ngx_mcds_store_t;
 
 
-static ngx_mcds_store_t *ngx_mcds_store_create(ngx_mcds_page_t *page,
+static ngx_mcds_store_t *ngx_mcds_store_create(ngx_mcds_seat_t *seat,
     ngx_mcds_value_t *value, ngx_mcds_entry_t *entry);
 static ngx_mcds_store_t *ngx_mcds_store_build(ngx_mcds_seat_t *seat,
     ngx_mcds_value_t *value, ngx_mcds_entry_t *entry);
 static void ngx_mcds_store_put(ngx_mcds_store_t *store);
+static void ngx_mcds_store_try(void *data);
 static void ngx_mcds_store_answered(void *data, ngx_mcds_result_t *result);
+static ngx_int_t ngx_mcds_store_bar(ngx_mcds_store_t *store);
+static void ngx_mcds_store_barred(void *data, ngx_uint_t rc, ngx_uint_t found,
+    uint64_t cas);
 static void ngx_mcds_store_lost(ngx_mcds_store_t *store);
 static ngx_int_t ngx_mcds_store_look(ngx_mcds_store_t *store);
 static void ngx_mcds_store_looked(void *data, ngx_mcds_result_t *result);
@@ -86,7 +97,8 @@ ngx_mcds_page_item(ngx_mcds_seat_t *seat)
 ngx_mcds_split_t *
 ngx_mcds_page_split(ngx_mcds_seat_t *seat)
 {
-    return ngx_mcds_split_create(seat->page->pool, &seat->page->key);
+    return ngx_mcds_split_create(seat->page->pool, &seat->page->key,
+                                 seat->secrets);
 }
 
 
@@ -136,7 +148,7 @@ ngx_mcds_page_built(ngx_mcds_seat_t *seat, ngx_uint_t how,
 
     page->refused = 0;
 
-    ngx_mcds_store_put(store);
+    ngx_mcds_store_try(store);
 }
 
 
@@ -170,13 +182,13 @@ ngx_mcds_page_store(ngx_mcds_seat_t *seat, ngx_mcds_value_t *value,
 {
     ngx_mcds_store_t  *store;
 
-    store = ngx_mcds_store_create(seat->page, value, NULL);
+    store = ngx_mcds_store_create(seat, value, NULL);
 
     if (store) {
         store->base = cas;
         store->replace = replace;
 
-        ngx_mcds_store_put(store);
+        ngx_mcds_store_try(store);
     }
 }
 
@@ -188,7 +200,7 @@ ngx_mcds_page_store_split(ngx_mcds_seat_t *seat, ngx_mcds_value_t *value,
 {
     ngx_mcds_store_t  *store;
 
-    store = ngx_mcds_store_create(seat->page, value, entry);
+    store = ngx_mcds_store_create(seat, value, entry);
 
     if (store == NULL) {
         ngx_mcds_split_abandon(split);
@@ -209,7 +221,7 @@ ngx_mcds_page_store_then(ngx_mcds_seat_t *seat, ngx_mcds_value_t *value,
 {
     ngx_mcds_store_t  *store;
 
-    store = ngx_mcds_store_create(seat->page, value, split ? entry : NULL);
+    store = ngx_mcds_store_create(seat, value, split ? entry : NULL);
 
     if (store == NULL) {
         if (split) {
@@ -228,7 +240,7 @@ ngx_mcds_page_store_then(ngx_mcds_seat_t *seat, ngx_mcds_value_t *value,
         ngx_mcds_split_end(split, ngx_mcds_store_parted, store);
 
     } else {
-        ngx_mcds_store_put(store);
+        ngx_mcds_store_try(store);
     }
 
     return NGX_OK;
@@ -258,7 +270,7 @@ ngx_mcds_page_built_list(ngx_mcds_seat_t *seat, ngx_mcds_value_t *value,
     ngx_mcds_page_found(page, store->copy);
     ngx_mcds_page_share_copy(page, store->copy);
 
-    ngx_mcds_store_put(store);
+    ngx_mcds_store_try(store);
 }
 
 
@@ -278,10 +290,13 @@ ngx_mcds_page_refused(ngx_mcds_page_t *page)
 /* takes the value's reference; it is finished unless entry is given */
 
 static ngx_mcds_store_t *
-ngx_mcds_store_create(ngx_mcds_page_t *page, ngx_mcds_value_t *value,
+ngx_mcds_store_create(ngx_mcds_seat_t *seat, ngx_mcds_value_t *value,
     ngx_mcds_entry_t *entry)
 {
+    ngx_mcds_page_t   *page;
     ngx_mcds_store_t  *store;
+
+    page = seat->page;
 
     store = ngx_calloc(sizeof(ngx_mcds_store_t), ngx_cycle->log);
 
@@ -304,6 +319,7 @@ ngx_mcds_store_create(ngx_mcds_page_t *page, ngx_mcds_value_t *value,
     }
 
     store->page = page;
+    store->secrets = seat->secrets;
     store->rc = NGX_MCDS_BUSY;
     ngx_mcds_page_ref(page);
 
@@ -325,7 +341,7 @@ ngx_mcds_store_build(ngx_mcds_seat_t *seat, ngx_mcds_value_t *value,
     seat->building = 0;
     page->owner = NULL;
 
-    store = ngx_mcds_store_create(page, value, entry);
+    store = ngx_mcds_store_create(seat, value, entry);
 
     if (store == NULL) {
         ngx_mcds_page_failed(page, 0);
@@ -338,6 +354,41 @@ ngx_mcds_store_build(ngx_mcds_seat_t *seat, ngx_mcds_value_t *value,
     store->building = 1;
 
     return store;
+}
+
+
+/* a length that memcached may not take is not tried on the page itself */
+
+static void
+ngx_mcds_store_try(void *data)
+{
+    ngx_mcds_store_t *store = data;
+
+    size_t            len;
+    ngx_mcds_page_t  *page;
+
+    page = store->page;
+    len = store->copy->value->len;
+
+    if (store->tries++ < NGX_MCDS_STORE_TRIES
+        && ngx_mcds_split_try(page->pool, &page->key, len, ngx_mcds_store_try,
+                              store)
+           == NGX_OK)
+    {
+        return;
+    }
+
+    if (len <= ngx_mcds_split_limit(page->pool)) {
+        ngx_mcds_store_put(store);
+        return;
+    }
+
+    if (ngx_mcds_store_cut(store) != NGX_OK) {
+        store->rc = NGX_MCDS_TOO_LARGE;
+
+        ngx_mcds_store_too_large(store, len);
+        ngx_mcds_store_end(store);
+    }
 }
 
 
@@ -386,11 +437,20 @@ ngx_mcds_store_answered(void *data, ngx_mcds_result_t *result)
 
     case NGX_MCDS_TOO_LARGE:
 
-        if (ngx_mcds_store_cut(store) == NGX_OK) {
+        if (ngx_mcds_split_learn(store->page->pool, copy->value->len)
+            != NGX_OK)
+        {
+            ngx_mcds_store_too_large(store, copy->value->len);
+        }
+
+        /* fall through */
+
+    case NGX_MCDS_SERVER_ERROR:
+
+        if (ngx_mcds_store_bar(store) == NGX_OK) {
             return;
         }
 
-        ngx_mcds_store_too_large(store, copy->value->len);
         break;
 
     case NGX_MCDS_NOT_FOUND:
@@ -415,13 +475,52 @@ ngx_mcds_store_answered(void *data, ngx_mcds_result_t *result)
 
     default:
 
-        if (!ngx_mcds_answered(result->rc)) {
+        if (ngx_mcds_answered(result->rc)) {
+            break;
+        }
+
+        if (copy->entry.kind == NGX_MCDS_ENTRY_VARY) {
+            ngx_mcds_page_remember(store->page, copy, 0);
+
+        } else {
             ngx_mcds_page_keep(store->page, copy);
         }
 
         break;
     }
 
+    ngx_mcds_store_end(store);
+}
+
+
+/*
+ * A memcached that could not store a page has removed the one that was there.
+ * If that was the mark of a purge, a build of before must not find its place
+ * free, so it is marked again.
+ */
+
+static ngx_int_t
+ngx_mcds_store_bar(ngx_mcds_store_t *store)
+{
+    ngx_time_t       *tp;
+    ngx_mcds_page_t  *page;
+
+    page = store->page;
+    tp = ngx_timeofday();
+
+    return ngx_mcds_purge_key(page->pool, &page->key, NGX_MCDS_PURGE_DELETE,
+                              (uint64_t) tp->sec * 1000 + tp->msec, NULL,
+                              ngx_mcds_store_barred, store);
+}
+
+
+static void
+ngx_mcds_store_barred(void *data, ngx_uint_t rc, ngx_uint_t found,
+    uint64_t cas)
+{
+    ngx_mcds_store_t *store = data;
+
+    ngx_mcds_store_lost(store);
     ngx_mcds_store_end(store);
 }
 
@@ -518,7 +617,6 @@ ngx_mcds_store_newer(ngx_mcds_store_t *store, ngx_mcds_result_t *result)
 static ngx_int_t
 ngx_mcds_store_cut(ngx_mcds_store_t *store)
 {
-    ngx_str_t          sign;
     ngx_mcds_copy_t   *copy;
     ngx_mcds_page_t   *page;
     ngx_mcds_entry_t  *entry;
@@ -528,11 +626,8 @@ ngx_mcds_store_cut(ngx_mcds_store_t *store)
     copy = store->copy;
     entry = &copy->entry;
 
-    /* a signature is of the whole */
-
     if (entry->parts
         || entry->body.len == 0
-        || ngx_mcds_entry_ext(entry, NGX_MCDS_ENTRY_EXT_SIGN, &sign) == NGX_OK
         || ngx_mcds_split_learn(page->pool, copy->value->len) != NGX_OK)
     {
         return NGX_DECLINED;
@@ -545,7 +640,7 @@ ngx_mcds_store_cut(ngx_mcds_store_t *store)
         return NGX_DECLINED;
     }
 
-    split = ngx_mcds_split_create(page->pool, &page->key);
+    split = ngx_mcds_split_create(page->pool, &page->key, store->secrets);
     if (split == NULL) {
         return NGX_DECLINED;
     }
@@ -556,13 +651,6 @@ ngx_mcds_store_cut(ngx_mcds_store_t *store)
         ngx_mcds_split_abandon(split);
         return NGX_DECLINED;
     }
-
-    /*
-     * What was to be replaced is gone: a memcached that refuses a value
-     * removes the old one.
-     */
-
-    store->base = 0;
 
     ngx_mcds_split_end(split, ngx_mcds_store_parted, store);
 
@@ -628,7 +716,7 @@ ngx_mcds_store_parted(void *data, ngx_mcds_split_t *split, ngx_uint_t rc)
 static ngx_mcds_copy_t *
 ngx_mcds_store_finish(ngx_mcds_store_t *store, ngx_mcds_split_t *split)
 {
-    ngx_mcds_cut_t   cut;
+    ngx_mcds_cut_t    cut;
     ngx_mcds_copy_t  *copy;
 
     ngx_mcds_split_cut(split, &cut);
@@ -641,6 +729,10 @@ ngx_mcds_store_finish(ngx_mcds_store_t *store, ngx_mcds_split_t *split)
     ngx_mcds_entry_finish(store->head, &store->entry);
 
     copy = ngx_mcds_copy_create(store->page, store->head, 0);
+
+    if (copy && store->secrets) {
+        (void) ngx_mcds_sign(store->head, &copy->entry, store->secrets);
+    }
 
     ngx_mcds_value_unref(store->head);
     store->head = NULL;

@@ -25,17 +25,19 @@ static u_char  ngx_mcds_part_magic[] = { 'M', 'C', 'D', 'P' };
 
 
 ngx_mcds_value_t *
-ngx_mcds_part_begin(size_t room, ngx_log_t *log)
+ngx_mcds_part_begin(size_t header, size_t room, ngx_log_t *log)
 {
     ngx_mcds_value_t  *value;
 
-    value = ngx_mcds_value_create(NGX_MCDS_PART_HEADER + room
-                                  + NGX_MCDS_PART_SPARE, log);
+    value = ngx_mcds_value_create(header + room + NGX_MCDS_PART_SPARE, log);
     if (value == NULL) {
         return NULL;
     }
 
-    value->len = NGX_MCDS_PART_HEADER;
+    ngx_memzero(value->data, header);
+    ngx_mcds_part_put(value->data + 6, header, 2);
+
+    value->len = header;
 
     return value;
 }
@@ -48,16 +50,30 @@ ngx_mcds_part_finish(ngx_mcds_value_t *value, uint64_t generation, uint32_t n)
 
     p = value->data;
 
-    ngx_memzero(p, NGX_MCDS_PART_HEADER);
     ngx_memcpy(p, ngx_mcds_part_magic, 4);
 
     p[4] = (u_char) NGX_MCDS_PART_FORMAT;
 
-    ngx_mcds_part_put(p + 6, NGX_MCDS_PART_HEADER, 2);
-    ngx_mcds_part_put(p + 8, value->len - NGX_MCDS_PART_HEADER, 4);
+    ngx_mcds_part_put(p + 8, p + value->len - ngx_mcds_part_data(value), 4);
     ngx_mcds_part_put(p + 16, generation, 8);
     ngx_mcds_part_put(p + 24, n, 4);
-    ngx_mcds_part_put(p + 12, ngx_mcds_part_crc(p, value->len), 4);
+
+    ngx_mcds_part_sum(value);
+}
+
+
+u_char *
+ngx_mcds_part_data(ngx_mcds_value_t *value)
+{
+    return value->data + ngx_mcds_part_get(value->data + 6, 2);
+}
+
+
+void
+ngx_mcds_part_sum(ngx_mcds_value_t *value)
+{
+    ngx_mcds_part_put(value->data + 12,
+                      ngx_mcds_part_crc(value->data, value->len), 4);
 }
 
 

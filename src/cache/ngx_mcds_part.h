@@ -28,31 +28,41 @@
  *    0    4  magic, "MCDP"
  *    4    1  format, 1
  *    5    1  reserved, 0
- *    6    2  size of this header, 32; what a reader does not know behind
- *            its own last field is skipped
+ *    6    2  size of this header, 32, or 64 if it is signed; what a reader
+ *            does not know behind its own last field is skipped
  *    8    4  length of the data
  *   12    4  CRC32C of bytes 0 to 11 and of all bytes from 16 on
  *   16    8  generation
  *   24    4  n
  *   28    4  reserved, 0
- *   32       data
+ *   32   32  only if it is signed: see ngx_mcds_sign.h
+ *            data
  */
 
 #define NGX_MCDS_PART_HEADER      32
+#define NGX_MCDS_PART_SIGNED      64
 
 /* the longest of what follows the page's key */
 #define NGX_MCDS_PART_SUFFIX      33
 
 
 /*
- * begin: a value with room for so many bytes of data, and for what the client
- * room wants behind them; its len stands where they begin.  NULL when out of
- * memory.  finish: when the data are there; no change after that.
+ * begin: a value with a header of one of these sizes, room for so many bytes
+ * of data, and for what the client room wants behind them; its len stands
+ * where they begin.  NULL when out of memory.  finish: when the data are there;
+ * no change after that but ngx_mcds_sign_part().  data: where they begin.
  */
 
-ngx_mcds_value_t *ngx_mcds_part_begin(size_t room, ngx_log_t *log);
+ngx_mcds_value_t *ngx_mcds_part_begin(size_t header, size_t room,
+    ngx_log_t *log);
 void ngx_mcds_part_finish(ngx_mcds_value_t *value, uint64_t generation,
     uint32_t n);
+u_char *ngx_mcds_part_data(ngx_mcds_value_t *value);
+
+
+/* the checksum anew, when something was changed */
+
+void ngx_mcds_part_sum(ngx_mcds_value_t *value);
 
 
 /*

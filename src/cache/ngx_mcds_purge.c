@@ -41,7 +41,7 @@ typedef struct {
 
     ngx_uint_t            tries;
     ngx_mcds_cut_t        cut;         /* the parts of what is deleted */
-    unsigned              found:1;
+    ngx_uint_t            found;       /* ngx_mcds_purged_e */
     ngx_str_t             key;
 } ngx_mcds_purge_t;
 
@@ -174,7 +174,7 @@ ngx_mcds_purge_mark(ngx_mcds_purge_t *purge, ngx_mcds_result_t *result)
     ngx_mcds_entry_t   entry;
     ngx_mcds_value_t  *value;
 
-    purge->found = 0;
+    purge->found = NGX_MCDS_PURGED_NOTHING;
     purge->cut.parts = 0;
 
     if (ngx_mcds_entry_read(&entry, result->data, result->len, &purge->key,
@@ -184,11 +184,17 @@ ngx_mcds_purge_mark(ngx_mcds_purge_t *purge, ngx_mcds_result_t *result)
         return NULL;
     }
 
-    purge->found = (entry.kind == NGX_MCDS_ENTRY_PAGE
-                    || entry.kind == NGX_MCDS_ENTRY_VARY);
+    if (entry.kind == NGX_MCDS_ENTRY_PAGE) {
+        purge->found = NGX_MCDS_PURGED_PAGE;
+
+    } else if (entry.kind == NGX_MCDS_ENTRY_VARY) {
+        purge->found = NGX_MCDS_PURGED_LIST;
+
+    } else {
+        return NULL;
+    }
 
     if (purge->how == NGX_MCDS_PURGE_INVALIDATE
-        && entry.kind == NGX_MCDS_ENTRY_PAGE
         && result->cas != 0
         && (purge->secrets == NULL
             || ngx_mcds_sign_check(result->data, result->len, &entry,
@@ -205,8 +211,13 @@ ngx_mcds_purge_mark(ngx_mcds_purge_t *purge, ngx_mcds_result_t *result)
         ngx_memcpy(value->data, result->data, result->len);
         value->len = result->len;
 
-        ngx_mcds_entry_mark(value, NGX_MCDS_ENTRY_INVALID,
-                            purge->now - NGX_MCDS_PURGE_SKEW);
+        if (entry.kind == NGX_MCDS_ENTRY_VARY) {
+            ngx_mcds_entry_purge(value, purge->now - NGX_MCDS_PURGE_SKEW);
+
+        } else {
+            ngx_mcds_entry_mark(value, NGX_MCDS_ENTRY_INVALID,
+                                purge->now - NGX_MCDS_PURGE_SKEW);
+        }
 
         if (purge->secrets) {
             (void) ngx_mcds_sign(value, &entry, purge->secrets);
@@ -215,7 +226,7 @@ ngx_mcds_purge_mark(ngx_mcds_purge_t *purge, ngx_mcds_result_t *result)
         return value;
     }
 
-    if (entry.kind == NGX_MCDS_ENTRY_PAGE && entry.parts) {
+    if (entry.parts) {
         purge->cut.generation = entry.generation;
         purge->cut.total = entry.total;
         purge->cut.parts = entry.parts;

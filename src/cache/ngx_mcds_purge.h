@@ -24,25 +24,31 @@ typedef enum {
     NGX_MCDS_PURGE_INVALIDATE = 0,  /* it is expired since a second, the
                                        tolerance for other hosts' clocks; as
                                        old pages are, it may be shown while
-                                       another is built */
+                                       another is built; of a page that varies
+                                       all variants are */
     NGX_MCDS_PURGE_DELETE           /* it is not there any more */
 } ngx_mcds_purge_e;
 
 
 /*
  * Called once.  rc: NGX_MCDS_OK, or why it is not done or not known to be.
- * found: there was a page.  cas: of what is there now.
+ * found: ngx_mcds_purged_e, what there was.  cas: of what is there now.
  */
+
+typedef enum {
+    NGX_MCDS_PURGED_NOTHING = 0,
+    NGX_MCDS_PURGED_PAGE,
+    NGX_MCDS_PURGED_LIST            /* of a page that varies */
+} ngx_mcds_purged_e;
 
 typedef void (*ngx_mcds_purge_pt)(void *data, ngx_uint_t rc, ngx_uint_t found,
     uint64_t cas);
 
 
 /*
- * The key is any text and copied.  A list of variants is deleted whatever how
- * says.  now: milliseconds since the epoch.  secrets: see ngx_mcds_sign.h, or
- * NULL; a page that none of them has signed is deleted then.  NGX_ERROR: out of
- * memory, the handler is not called.
+ * The key is any text and copied.  now: milliseconds since the epoch.  secrets:
+ * see ngx_mcds_sign.h, or NULL; a page that none of them has signed is deleted
+ * then.  NGX_ERROR: out of memory, the handler is not called.
  */
 
 ngx_int_t ngx_mcds_purge_key(ngx_mcds_pool_t *pool, ngx_str_t *key,

@@ -16,8 +16,14 @@
 #include "ngx_mcds_sign.h"
 
 
+/* where the signature of a part stands */
+#define NGX_MCDS_SIGN_PART        NGX_MCDS_PART_HEADER
+
+
+static ngx_int_t ngx_mcds_sign_compare(u_char *data, size_t len, size_t at,
+    ngx_str_t *key, ngx_array_t *secrets);
 static ngx_int_t ngx_mcds_sign_make(u_char *data, size_t len, size_t at,
-    ngx_str_t *secret, u_char *mac);
+    ngx_str_t *key, ngx_str_t *secret, u_char *mac);
 static ngx_int_t ngx_mcds_sign_find(ngx_mcds_entry_t *entry, size_t header,
     size_t *at);
 
@@ -59,7 +65,8 @@ ngx_mcds_sign(ngx_mcds_value_t *value, ngx_mcds_entry_t *entry,
     header = (size_t) value->data[6] | (size_t) value->data[7] << 8;
 
     if (ngx_mcds_sign_find(entry, header, &at) != NGX_OK
-        || ngx_mcds_sign_make(value->data, value->len, at, secrets->elts, mac)
+        || ngx_mcds_sign_make(value->data, value->len, at, NULL,
+                              secrets->elts, mac)
            != NGX_OK)
     {
         return NGX_ERROR;
@@ -79,10 +86,7 @@ ngx_int_t
 ngx_mcds_sign_check(u_char *data, size_t len, ngx_mcds_entry_t *entry,
     ngx_array_t *secrets)
 {
-    size_t       at, header, n;
-    u_char       mac[NGX_MCDS_SIGN_LEN], differs;
-    ngx_str_t   *secret;
-    ngx_uint_t   i;
+    size_t  at, header;
 
     header = (size_t) data[6] | (size_t) data[7] << 8;
 
@@ -90,11 +94,59 @@ ngx_mcds_sign_check(u_char *data, size_t len, ngx_mcds_entry_t *entry,
         return NGX_DECLINED;
     }
 
+    return ngx_mcds_sign_compare(data, len, at, NULL, secrets);
+}
+
+
+ngx_int_t
+ngx_mcds_sign_part(ngx_mcds_value_t *value, ngx_str_t *key,
+    ngx_array_t *secrets)
+{
+    u_char  mac[NGX_MCDS_SIGN_LEN];
+
+    if (ngx_mcds_sign_make(value->data, value->len, NGX_MCDS_SIGN_PART, key,
+                           secrets->elts, mac)
+        != NGX_OK)
+    {
+        return NGX_ERROR;
+    }
+
+    ngx_memcpy(value->data + NGX_MCDS_SIGN_PART, mac, NGX_MCDS_SIGN_LEN);
+
+    ngx_mcds_part_sum(value);
+
+    return NGX_OK;
+}
+
+
+ngx_int_t
+ngx_mcds_sign_part_check(ngx_mcds_value_t *value, ngx_str_t *key,
+    ngx_array_t *secrets)
+{
+    if (ngx_mcds_part_data(value) - value->data < NGX_MCDS_PART_SIGNED) {
+        return NGX_DECLINED;
+    }
+
+    return ngx_mcds_sign_compare(value->data, value->len, NGX_MCDS_SIGN_PART,
+                                 key, secrets);
+}
+
+
+static ngx_int_t
+ngx_mcds_sign_compare(u_char *data, size_t len, size_t at, ngx_str_t *key,
+    ngx_array_t *secrets)
+{
+    size_t       n;
+    u_char       mac[NGX_MCDS_SIGN_LEN], differs;
+    ngx_str_t   *secret;
+    ngx_uint_t   i;
+
     secret = secrets->elts;
 
     for (i = 0; i < secrets->nelts; i++) {
 
-        if (ngx_mcds_sign_make(data, len, at, &secret[i], mac) != NGX_OK) {
+        if (ngx_mcds_sign_make(data, len, at, key, &secret[i], mac) != NGX_OK)
+        {
             return NGX_DECLINED;
         }
 
@@ -122,8 +174,7 @@ ngx_mcds_sign_find(ngx_mcds_entry_t *entry, size_t header, size_t *at)
 {
     ngx_str_t  sign;
 
-    if (entry->parts
-        || ngx_mcds_entry_ext(entry, NGX_MCDS_ENTRY_EXT_SIGN, &sign) != NGX_OK
+    if (ngx_mcds_entry_ext(entry, NGX_MCDS_ENTRY_EXT_SIGN, &sign) != NGX_OK
         || sign.len != NGX_MCDS_SIGN_LEN)
     {
         return NGX_DECLINED;
@@ -135,9 +186,11 @@ ngx_mcds_sign_find(ngx_mcds_entry_t *entry, size_t header, size_t *at)
 }
 
 
+/* key: what follows the item, or NULL */
+
 static ngx_int_t
-ngx_mcds_sign_make(u_char *data, size_t len, size_t at, ngx_str_t *secret,
-    u_char *mac)
+ngx_mcds_sign_make(u_char *data, size_t len, size_t at, ngx_str_t *key,
+    ngx_str_t *secret, u_char *mac)
 {
 #if (NGX_SSL)
 
@@ -161,6 +214,7 @@ ngx_mcds_sign_make(u_char *data, size_t len, size_t at, ngx_str_t *secret,
          && HMAC_Update(hmac, zero, NGX_MCDS_SIGN_LEN)
          && HMAC_Update(hmac, data + at + NGX_MCDS_SIGN_LEN,
                         len - at - NGX_MCDS_SIGN_LEN)
+         && (key == NULL || HMAC_Update(hmac, key->data, key->len))
          && HMAC_Final(hmac, mac, &n);
 
     HMAC_CTX_free(hmac);

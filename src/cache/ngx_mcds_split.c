@@ -15,17 +15,28 @@
 #include <ngx_config.h>
 #include <ngx_core.h>
 #include <ngx_event.h>
+#include "ngx_mcds_sign.h"
 #include "ngx_mcds_split.h"
 
 
 /* memcached's default -I, less its own header and the longest key */
 #define NGX_MCDS_SPLIT_ITEM       (1024 * 1024 - 1024)
 
+/* the client's CRLF, see ngx_mcds_request_t */
+#define NGX_MCDS_SPLIT_SPARE      2
+
 /* sent and not answered; bytes */
 #define NGX_MCDS_SPLIT_FLYING     (1024 * 1024)
 
 /* cut and not answered: memcached does not keep up with the origin; bytes */
 #define NGX_MCDS_SPLIT_PENDING    (32 * 1024 * 1024)
+
+
+/* all of them take that */
+#define NGX_MCDS_SPLIT_TAKEN      65000
+
+/* the value that is tried is not needed any more; seconds */
+#define NGX_MCDS_SPLIT_TRY_TTL    2
 
 
 typedef struct ngx_mcds_limit_s  ngx_mcds_limit_t;
@@ -37,8 +48,20 @@ typedef struct ngx_mcds_piece_s  ngx_mcds_piece_t;
 struct ngx_mcds_limit_s {
     ngx_mcds_limit_t      *next;
     ngx_mcds_pool_t       *pool;
-    size_t                 len;
+    size_t                 len;         /* longer ones are not taken */
+    size_t                 taken;       /* one of this length was */
+    size_t                 tried;       /* is being tried, or 0 */
+    ngx_queue_t            tries;       /* who wait for that */
 };
+
+
+/* who wants to know whether a value is taken */
+
+typedef struct {
+    ngx_queue_t            queue;
+    void                 (*handler)(void *data);
+    void                  *data;
+} ngx_mcds_try_t;
 
 
 struct ngx_mcds_piece_s {
@@ -56,6 +79,8 @@ struct ngx_mcds_piece_s {
 struct ngx_mcds_split_s {
     ngx_mcds_pool_t       *pool;
     ngx_str_t              key;
+    ngx_array_t           *secrets;
+    size_t                 header;      /* of a piece */
     ngx_mcds_cut_t         cut;
 
     ngx_mcds_value_t      *value;       /* the piece being filled */
@@ -82,6 +107,9 @@ struct ngx_mcds_split_s {
 
 
 static ngx_mcds_limit_t *ngx_mcds_split_get_limit(ngx_mcds_pool_t *pool);
+static ngx_int_t ngx_mcds_split_send_try(ngx_mcds_limit_t *limit,
+    ngx_str_t *key, size_t len);
+static void ngx_mcds_split_tried(void *data, ngx_mcds_result_t *result);
 static size_t ngx_mcds_split_level(size_t len);
 static ngx_int_t ngx_mcds_split_start(ngx_mcds_split_t *split);
 static ngx_int_t ngx_mcds_split_fill(ngx_mcds_split_t *split, u_char *data,
@@ -143,6 +171,10 @@ ngx_mcds_split_get_limit(ngx_mcds_pool_t *pool)
 
     limit->pool = pool;
     limit->len = NGX_MCDS_SPLIT_ITEM;
+    limit->taken = NGX_MCDS_SPLIT_TAKEN;
+    limit->tried = 0;
+    ngx_queue_init(&limit->tries);
+
     limit->next = ngx_mcds_split_limits;
     ngx_mcds_split_limits = limit;
 
@@ -178,6 +210,128 @@ ngx_mcds_split_learn(ngx_mcds_pool_t *pool, size_t len)
 }
 
 
+ngx_int_t
+ngx_mcds_split_try(ngx_mcds_pool_t *pool, ngx_str_t *key, size_t len,
+    void (*handler)(void *data), void *data)
+{
+    ngx_mcds_try_t    *try;
+    ngx_mcds_limit_t  *limit;
+
+    limit = ngx_mcds_split_get_limit(pool);
+
+    if (limit == NULL || len <= limit->taken || len > limit->len) {
+        return NGX_DECLINED;
+    }
+
+    try = ngx_alloc(sizeof(ngx_mcds_try_t), ngx_cycle->log);
+    if (try == NULL) {
+        return NGX_DECLINED;
+    }
+
+    try->handler = handler;
+    try->data = data;
+
+    if (limit->tried == 0
+        && ngx_mcds_split_send_try(limit, key, len) != NGX_OK)
+    {
+        ngx_free(try);
+        return NGX_DECLINED;
+    }
+
+    ngx_queue_insert_tail(&limit->tries, &try->queue);
+
+    return NGX_OK;
+}
+
+
+/* one that is as long as those of its level, so that others need not ask */
+
+static ngx_int_t
+ngx_mcds_split_send_try(ngx_mcds_limit_t *limit, ngx_str_t *key, size_t len)
+{
+    size_t              *level, size;
+    ngx_mcds_op_t       *op;
+    ngx_mcds_value_t    *value;
+    ngx_mcds_request_t   req;
+
+    size = limit->len;
+
+    for (level = ngx_mcds_split_levels; *level >= len; level++) {
+        size = ngx_min(*level, limit->len);
+    }
+
+    value = ngx_mcds_value_create(size + NGX_MCDS_SPLIT_SPARE,
+                                  ngx_cycle->log);
+    if (value == NULL) {
+        return NGX_ERROR;
+    }
+
+    ngx_memzero(value->data, size);
+    value->len = size;
+
+    ngx_memzero(&req, sizeof(ngx_mcds_request_t));
+
+    req.verb = NGX_MCDS_SET;
+    req.key = *key;
+    ngx_str_set(&req.suffix, ":size");
+    req.by_key = 1;
+    req.bulk = 1;
+    req.movable = 1;
+    req.ttl = NGX_MCDS_SPLIT_TRY_TTL;
+    req.value = value;
+
+    op = ngx_mcds_submit(limit->pool, &req, ngx_mcds_split_tried, limit);
+
+    ngx_mcds_value_unref(value);
+
+    if (op == NULL) {
+        return NGX_ERROR;
+    }
+
+    limit->tried = size;
+
+    return NGX_OK;
+}
+
+
+/* whatever it says, those who wait go on */
+
+static void
+ngx_mcds_split_tried(void *data, ngx_mcds_result_t *result)
+{
+    ngx_mcds_limit_t *limit = data;
+
+    ngx_queue_t      tries, *q;
+    ngx_mcds_try_t  *try;
+
+    if (result->rc == NGX_MCDS_OK) {
+        limit->taken = ngx_max(limit->taken, limit->tried);
+
+    } else if (result->rc == NGX_MCDS_TOO_LARGE) {
+        (void) ngx_mcds_split_learn(limit->pool, limit->tried);
+    }
+
+    limit->tried = 0;
+
+    ngx_queue_init(&tries);
+
+    if (!ngx_queue_empty(&limit->tries)) {
+        ngx_queue_add(&tries, &limit->tries);
+        ngx_queue_init(&limit->tries);
+    }
+
+    while (!ngx_queue_empty(&tries)) {
+        q = ngx_queue_head(&tries);
+        ngx_queue_remove(q);
+
+        try = ngx_queue_data(q, ngx_mcds_try_t, queue);
+
+        try->handler(try->data);
+        ngx_free(try);
+    }
+}
+
+
 /* the largest one that is not longer; 0: none */
 
 static size_t
@@ -192,7 +346,8 @@ ngx_mcds_split_level(size_t len)
 
 
 ngx_mcds_split_t *
-ngx_mcds_split_create(ngx_mcds_pool_t *pool, ngx_str_t *key)
+ngx_mcds_split_create(ngx_mcds_pool_t *pool, ngx_str_t *key,
+    ngx_array_t *secrets)
 {
     ngx_mcds_split_t  *split;
 
@@ -206,6 +361,8 @@ ngx_mcds_split_create(ngx_mcds_pool_t *pool, ngx_str_t *key)
     split->key.data = (u_char *) split + sizeof(ngx_mcds_split_t);
     ngx_memcpy(split->key.data, key->data, key->len);
 
+    split->secrets = secrets;
+    split->header = secrets ? NGX_MCDS_PART_SIGNED : NGX_MCDS_PART_HEADER;
     split->kept = 1;
 
     if (ngx_mcds_split_start(split) != NGX_OK) {
@@ -237,7 +394,7 @@ ngx_mcds_split_start(ngx_mcds_split_t *split)
 
     cut->total = 0;
     cut->parts = 0;
-    cut->part = (uint32_t) (level - NGX_MCDS_PART_HEADER);
+    cut->part = (uint32_t) (level - split->header);
 
     ngx_queue_init(&split->pieces);
     split->pending = 0;
@@ -287,7 +444,8 @@ ngx_mcds_split_fill(ngx_mcds_split_t *split, u_char *data, size_t len)
         value = split->value;
 
         if (value == NULL) {
-            value = ngx_mcds_part_begin(split->cut.part, ngx_cycle->log);
+            value = ngx_mcds_part_begin(split->header, split->cut.part,
+                                        ngx_cycle->log);
             if (value == NULL) {
                 return NGX_ERROR;
             }
@@ -295,8 +453,7 @@ ngx_mcds_split_fill(ngx_mcds_split_t *split, u_char *data, size_t len)
             split->value = value;
         }
 
-        size = ngx_min(len, NGX_MCDS_PART_HEADER + split->cut.part
-                            - value->len);
+        size = ngx_min(len, split->header + split->cut.part - value->len);
 
         ngx_memcpy(value->data + value->len, data, size);
 
@@ -305,7 +462,7 @@ ngx_mcds_split_fill(ngx_mcds_split_t *split, u_char *data, size_t len)
         len -= size;
         split->cut.total += size;
 
-        if (value->len == NGX_MCDS_PART_HEADER + split->cut.part
+        if (value->len == split->header + split->cut.part
             && ngx_mcds_split_piece(split) != NGX_OK)
         {
             return NGX_ERROR;
@@ -334,6 +491,10 @@ ngx_mcds_split_piece(ngx_mcds_split_t *split)
     split->value = NULL;
 
     ngx_mcds_part_finish(piece->value, split->cut.generation, piece->n);
+
+    if (split->secrets) {
+        (void) ngx_mcds_sign_part(piece->value, &split->key, split->secrets);
+    }
 
     ngx_queue_insert_tail(&split->pieces, &piece->queue);
     split->pending += piece->value->len;
@@ -478,8 +639,8 @@ ngx_mcds_split_again(ngx_mcds_split_t *split, size_t len)
 
         if (rc == NGX_OK) {
             rc = ngx_mcds_split_fill(split,
-                                     piece->value->data + NGX_MCDS_PART_HEADER,
-                                     piece->value->len - NGX_MCDS_PART_HEADER);
+                                     piece->value->data + split->header,
+                                     piece->value->len - split->header);
         }
 
         if (piece->sent && !piece->answered) {
@@ -491,8 +652,8 @@ ngx_mcds_split_again(ngx_mcds_split_t *split, size_t len)
     }
 
     if (value && rc == NGX_OK) {
-        rc = ngx_mcds_split_fill(split, value->data + NGX_MCDS_PART_HEADER,
-                                 value->len - NGX_MCDS_PART_HEADER);
+        rc = ngx_mcds_split_fill(split, value->data + split->header,
+                                 value->len - split->header);
     }
 
     ngx_mcds_value_unref(value);

@@ -64,11 +64,25 @@ ngx_int_t ngx_mcds_split_learn(ngx_mcds_pool_t *pool, size_t len);
 
 
 /*
- * NULL when out of memory, or when the servers are known to take no parts.
- * The key is copied.
+ * A memcached that refuses a value removes the old one, which may be the mark
+ * of a purge.  So it is asked with another value, under the key with ":size",
+ * whether it takes one of this length.  NGX_OK: the handler will be called,
+ * once, when more is known, if not all.  NGX_DECLINED: this is known, or cannot
+ * be found out.
  */
 
-ngx_mcds_split_t *ngx_mcds_split_create(ngx_mcds_pool_t *pool, ngx_str_t *key);
+ngx_int_t ngx_mcds_split_try(ngx_mcds_pool_t *pool, ngx_str_t *key, size_t len,
+    void (*handler)(void *data), void *data);
+
+
+/*
+ * NULL when out of memory, or when the servers are known to take no parts.
+ * The key is copied.  secrets: the parts are signed, see ngx_mcds_sign.h; or
+ * NULL.
+ */
+
+ngx_mcds_split_t *ngx_mcds_split_create(ngx_mcds_pool_t *pool, ngx_str_t *key,
+    ngx_array_t *secrets);
 
 
 /*

@@ -8,6 +8,7 @@
 #include <ngx_core.h>
 #include <ngx_event.h>
 #include "ngx_mcds_page_core.h"
+#include "ngx_mcds_sign.h"
 #include "ngx_mcds_stream.h"
 
 
@@ -56,6 +57,7 @@ struct ngx_mcds_part_s {
     ngx_str_t            body;
     size_t               len;         /* that it must have */
     ngx_uint_t           rc;
+    void                *checked;     /* the secrets by which it is signed */
 
     unsigned             under_way:1;
     unsigned             indexed:1;
@@ -78,6 +80,7 @@ struct ngx_mcds_stream_s {
     uint32_t             ahead;       /* to be asked for */
     uint32_t             last;        /* not to be */
     ngx_uint_t           held;        /* taken, not done */
+    ngx_array_t         *secrets;     /* or NULL */
     ngx_mcds_slot_t      slots[NGX_MCDS_WINDOW];
 
     ngx_event_t          event;
@@ -114,6 +117,8 @@ static void ngx_mcds_stream_take_rc(ngx_mcds_open_t *open, ngx_uint_t rc);
 static void ngx_mcds_stream_open_handler(ngx_event_t *ev);
 static void ngx_mcds_stream_ahead(ngx_mcds_stream_t *stream);
 static void ngx_mcds_stream_handler(ngx_event_t *ev);
+static ngx_int_t ngx_mcds_stream_check_part(ngx_mcds_stream_t *stream,
+    ngx_mcds_part_t *part);
 static ngx_int_t ngx_mcds_stream_lost(ngx_mcds_stream_t *stream,
     ngx_uint_t rc);
 static void ngx_mcds_stream_removed(void *data, ngx_mcds_result_t *result);
@@ -331,7 +336,7 @@ ngx_mcds_stream_open_handler(ngx_event_t *ev)
 
 ngx_mcds_stream_t *
 ngx_mcds_stream_create(ngx_mcds_copy_t *copy, uint32_t first, uint32_t last,
-    void (*handler)(void *data), void *data)
+    ngx_array_t *secrets, void (*handler)(void *data), void *data)
 {
     ngx_mcds_stream_t  *stream;
 
@@ -344,6 +349,7 @@ ngx_mcds_stream_create(ngx_mcds_copy_t *copy, uint32_t first, uint32_t last,
     stream->next = first;
     stream->ahead = first;
     stream->last = last;
+    stream->secrets = secrets;
     stream->handler = handler;
     stream->data = data;
 
@@ -454,6 +460,10 @@ ngx_mcds_stream_next(ngx_mcds_stream_t *stream, ngx_mcds_part_t **part,
                              : ngx_mcds_stream_next(stream, part, body);
     }
 
+    if (ngx_mcds_stream_check_part(stream, slot->part) != NGX_OK) {
+        return ngx_mcds_stream_lost(stream, NGX_MCDS_NOT_FOUND);
+    }
+
     *part = slot->part;
     *body = slot->part->body;
 
@@ -462,6 +472,50 @@ ngx_mcds_stream_next(ngx_mcds_stream_t *stream, ngx_mcds_part_t **part,
     stream->again = 0;
     stream->next++;
     stream->held++;
+
+    return NGX_OK;
+}
+
+
+ngx_int_t
+ngx_mcds_stream_signed(ngx_mcds_stream_t *stream)
+{
+    ngx_uint_t        i;
+    ngx_mcds_part_t  *part;
+
+    for (i = 0; i < NGX_MCDS_WINDOW; i++) {
+        part = stream->slots[i].part;
+
+        if (part
+            && !stream->slots[i].waiting
+            && part->rc == NGX_MCDS_OK
+            && ngx_mcds_stream_check_part(stream, part) != NGX_OK)
+        {
+            return NGX_DECLINED;
+        }
+    }
+
+    return NGX_OK;
+}
+
+
+static ngx_int_t
+ngx_mcds_stream_check_part(ngx_mcds_stream_t *stream, ngx_mcds_part_t *part)
+{
+    if (stream->secrets == NULL || part->checked == stream->secrets) {
+        return NGX_OK;
+    }
+
+    if (ngx_mcds_sign_part_check(part->value, &part->page->key,
+                                 stream->secrets)
+        != NGX_OK)
+    {
+        return NGX_DECLINED;
+    }
+
+    /* for all who are given this part */
+
+    part->checked = stream->secrets;
 
     return NGX_OK;
 }
@@ -572,8 +626,8 @@ ngx_mcds_stream_keep(ngx_mcds_copy_t *copy, ngx_mcds_split_t *split)
         kept[n] = part;
 
         part->value = ngx_mcds_value_ref(value);
-        part->body.data = value->data + NGX_MCDS_PART_HEADER;
-        part->body.len = value->len - NGX_MCDS_PART_HEADER;
+        part->body.data = ngx_mcds_part_data(value);
+        part->body.len = value->data + value->len - part->body.data;
         part->rc = NGX_MCDS_OK;
     }
 
@@ -655,7 +709,7 @@ ngx_mcds_line_send(ngx_mcds_line_t *line)
             }
 
             req.key = part->page->key;
-            req.limit = NGX_MCDS_PART_HEADER + part->len;
+            req.limit = NGX_MCDS_PART_SIGNED + part->len;
             ngx_mcds_part_suffix(&req.suffix, part->generation, part->n);
 
             ngx_queue_remove(q);

@@ -43,12 +43,14 @@ ngx_int_t ngx_mcds_stream_open(ngx_mcds_copy_t *copy, ngx_uint_t window,
 /*
  * Reads the parts of a copy in their order, from first to the one before last,
  * and begins to; NULL when out of memory.  Takes a reference of the copy.
- * handler is called, from an event of its own, when next is to be called again
- * after NGX_AGAIN.
+ * secrets: a part that none of them has signed is lost; or NULL.  handler is
+ * called, from an event of its own, when next is to be called again after
+ * NGX_AGAIN.
  */
 
 ngx_mcds_stream_t *ngx_mcds_stream_create(ngx_mcds_copy_t *copy,
-    uint32_t first, uint32_t last, void (*handler)(void *data), void *data);
+    uint32_t first, uint32_t last, ngx_array_t *secrets,
+    void (*handler)(void *data), void *data);
 void ngx_mcds_stream_destroy(ngx_mcds_stream_t *stream);
 
 
@@ -61,6 +63,10 @@ void ngx_mcds_stream_destroy(ngx_mcds_stream_t *stream);
 
 ngx_int_t ngx_mcds_stream_next(ngx_mcds_stream_t *stream,
     ngx_mcds_part_t **part, ngx_str_t *body);
+
+
+/* NGX_OK if none of the parts that are here by now is one that is not signed */
+ngx_int_t ngx_mcds_stream_signed(ngx_mcds_stream_t *stream);
 
 
 /* 1: next would be NGX_DONE */

@@ -30,6 +30,9 @@ static ngx_int_t ngx_http_mcds_cache_choose(ngx_http_request_t *r,
     ngx_http_mcds_ctx_t *ctx, ngx_http_mcds_loc_conf_t *mlcf);
 static ngx_int_t ngx_http_mcds_cache_found(ngx_http_request_t *r,
     ngx_http_mcds_ctx_t *ctx, ngx_http_mcds_loc_conf_t *mlcf);
+static ngx_int_t ngx_http_mcds_cache_stale(ngx_http_request_t *r,
+    ngx_http_mcds_ctx_t *ctx, ngx_http_mcds_loc_conf_t *mlcf,
+    ngx_uint_t state);
 static ngx_int_t ngx_http_mcds_cache_entered(ngx_http_request_t *r,
     ngx_http_mcds_ctx_t *ctx, ngx_http_mcds_loc_conf_t *mlcf);
 static ngx_int_t ngx_http_mcds_cache_enter(ngx_http_request_t *r,
@@ -38,6 +41,8 @@ static ngx_int_t ngx_http_mcds_cache_enter(ngx_http_request_t *r,
 static ngx_int_t ngx_http_mcds_cache_usable(ngx_http_request_t *r,
     ngx_http_mcds_ctx_t *ctx, ngx_http_mcds_loc_conf_t *mlcf,
     ngx_uint_t *verdict);
+static ngx_int_t ngx_http_mcds_cache_signed(ngx_http_mcds_ctx_t *ctx,
+    ngx_http_mcds_loc_conf_t *mlcf);
 static ngx_uint_t ngx_http_mcds_cache_state(ngx_mcds_entry_t *entry,
     ngx_http_mcds_loc_conf_t *mlcf, ngx_uint_t purged);
 static ngx_int_t ngx_http_mcds_cache_again(ngx_http_mcds_ctx_t *ctx);
@@ -163,6 +168,8 @@ ngx_http_mcds_cache_sit(ngx_http_mcds_ctx_t *ctx,
     }
 
     ngx_http_mcds_herd_local(ctx, mlcf);
+
+    ctx->seat.secrets = mlcf->secrets;
 
     r = ctx->request;
 
@@ -334,7 +341,7 @@ ngx_http_mcds_cache_decide(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx)
         return ngx_http_mcds_cache_pass(r, ctx, 0);
     }
 
-    ctx->expire = ctx->copy->entry.expire;
+    ctx->expire = ngx_http_mcds_variant_expire(ctx);
 
     return NGX_OK;
 }
@@ -398,14 +405,19 @@ ngx_http_mcds_cache_found(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
     ngx_http_mcds_loc_conf_t *mlcf)
 {
     ngx_int_t          rc;
-    ngx_uint_t         state, last, verdict;
-    ngx_mcds_entry_t  *entry;
+    ngx_uint_t         state, verdict;
+    ngx_mcds_entry_t  *entry, variant;
 
     entry = &ctx->copy->entry;
 
-    if (entry->kind == NGX_MCDS_ENTRY_PURGED) {
+    if (entry->kind == NGX_MCDS_ENTRY_PURGED
+        || entry->kind == NGX_MCDS_ENTRY_VARY)
+    {
+        /* lists that are signed have led elsewhere */
+
         ctx->status = NGX_HTTP_MCDS_MISS;
-        ctx->reason = "purged";
+        ctx->reason = (entry->kind == NGX_MCDS_ENTRY_PURGED) ? "purged"
+                                                             : "unsigned";
         return ngx_http_mcds_cache_miss(r, ctx, mlcf);
     }
 
@@ -438,6 +450,11 @@ ngx_http_mcds_cache_found(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
         return rc;
     }
 
+    variant = *entry;
+    variant.expire = ngx_http_mcds_variant_expire(ctx);
+
+    entry = &variant;
+
     state = ngx_http_mcds_cache_state(entry, mlcf,
                                       verdict == NGX_MCDS_TAGS_STALE);
 
@@ -460,8 +477,19 @@ ngx_http_mcds_cache_found(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
     }
 
     ctx->reason = (verdict == NGX_MCDS_TAGS_STALE
-                   || (entry->flags & NGX_MCDS_ENTRY_INVALID))
+                   || (entry->flags & NGX_MCDS_ENTRY_INVALID)
+                   || ngx_http_mcds_variant_purged(ctx))
                   ? "purged" : "stale";
+
+    return ngx_http_mcds_cache_stale(r, ctx, mlcf, state);
+}
+
+
+static ngx_int_t
+ngx_http_mcds_cache_stale(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
+    ngx_http_mcds_loc_conf_t *mlcf, ngx_uint_t state)
+{
+    ngx_uint_t  last;
 
     last = (state == NGX_MCDS_STALE_LAST);
 
@@ -509,7 +537,7 @@ ngx_http_mcds_cache_usable(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
 {
     ngx_int_t  rc;
 
-    if (ngx_http_mcds_signed(ctx, mlcf) != NGX_OK) {
+    if (ngx_http_mcds_cache_signed(ctx, mlcf) != NGX_OK) {
         ctx->reason = "unsigned";
 
     } else {
@@ -528,6 +556,20 @@ ngx_http_mcds_cache_usable(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
     ctx->copy = NULL;
 
     return NGX_DECLINED;
+}
+
+
+/* a page in parts: those of them that are here; the others as they come */
+
+static ngx_int_t
+ngx_http_mcds_cache_signed(ngx_http_mcds_ctx_t *ctx,
+    ngx_http_mcds_loc_conf_t *mlcf)
+{
+    if (ngx_http_mcds_signed(ctx->copy, mlcf->secrets) != NGX_OK) {
+        return NGX_DECLINED;
+    }
+
+    return ctx->stream ? ngx_mcds_stream_signed(ctx->stream) : NGX_OK;
 }
 
 
@@ -663,7 +705,8 @@ ngx_http_mcds_cache_entered(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
         }
 
         if (verdict != NGX_MCDS_TAGS_VALID
-            || ngx_http_mcds_signed(ctx, mlcf) != NGX_OK)
+            || ngx_http_mcds_variant_purged(ctx)
+            || ngx_http_mcds_cache_signed(ctx, mlcf) != NGX_OK)
         {
             return ngx_http_mcds_cache_again(ctx);
         }

@@ -16,6 +16,7 @@
 #include "ngx_http_mcds_refresh.h"
 #include "ngx_http_mcds_revalidate.h"
 #include "ngx_http_mcds_store.h"
+#include "ngx_http_mcds_variant.h"
 
 
 /* a refresh of more, or of nobody knows how much, can be held; bytes */
@@ -161,7 +162,7 @@ ngx_http_mcds_instead(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
         return NGX_ERROR;
     }
 
-    ctx->expire = ctx->copy->entry.expire;
+    ctx->expire = ngx_http_mcds_variant_expire(ctx);
 
     if (ctx->conf && ngx_http_mcds_explain_header(r, ctx) != NGX_OK) {
         return NGX_ERROR;

@@ -313,12 +313,12 @@ ngx_uint_t ngx_http_mcds_match(u_char *p, u_char *last, u_char *name,
 ngx_int_t ngx_http_mcds_key_add_variables(ngx_conf_t *cf);
 
 /*
- * mcds_cache_hmac_key.  signed: NGX_OK if ctx->copy may be used.  ext: adds
- * room for a signature to the extensions of a page.  sign: a finished entry.
+ * mcds_cache_hmac_key.  signed: NGX_OK if a page, or a list of variants, may be
+ * used where these secrets, or NULL, are given.  ext: adds room for a signature
+ * to the extensions of a page.  sign: a finished entry.
  */
 
-ngx_int_t ngx_http_mcds_signed(ngx_http_mcds_ctx_t *ctx,
-    ngx_http_mcds_loc_conf_t *mlcf);
+ngx_int_t ngx_http_mcds_signed(ngx_mcds_copy_t *copy, ngx_array_t *secrets);
 ngx_int_t ngx_http_mcds_sign_ext(ngx_http_request_t *r,
     ngx_http_mcds_loc_conf_t *mlcf, ngx_str_t *ext);
 void ngx_http_mcds_sign(ngx_http_mcds_loc_conf_t *mlcf,

@@ -45,7 +45,7 @@ typedef struct {
     ngx_http_mcds_purging_t      *purging;
     ngx_uint_t                    what;
     ngx_str_t                     text;      /* of the request's pool */
-    ngx_uint_t                    found;
+    ngx_uint_t                    found;     /* ngx_mcds_purged_e */
     uint64_t                      cas;
 } ngx_http_mcds_purged_t;
 
@@ -399,7 +399,7 @@ ngx_http_mcds_purge_end(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
     if (mlcf->purge->refresh
         && purging->n
         && purging->rc == NGX_MCDS_OK
-        && purging->purged[0].found)
+        && purging->purged[0].found == NGX_MCDS_PURGED_PAGE)
     {
         if (!ctx->entered) {
             rc = ngx_http_mcds_cache_rebuild(r, ctx, mlcf,
@@ -553,7 +553,7 @@ ngx_http_mcds_purging_tag(void *data, ngx_uint_t rc)
 {
     ngx_http_mcds_purged_t *purged = data;
 
-    purged->found = 1;
+    purged->found = NGX_MCDS_PURGED_PAGE;
 
     ngx_http_mcds_purging_done(purged->purging, rc);
 }

@@ -443,6 +443,8 @@ ngx_http_mcds_renewed(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
     ngx_mcds_copy_t   *copy;
     ngx_mcds_value_t  *value;
 
+    ngx_http_mcds_variant_stamp(ctx, entry);
+
     if (ngx_http_mcds_tags_renew(r, ctx, entry) != NGX_OK) {
         ngx_http_mcds_store_fail(r, ctx);
         return NGX_ERROR;
@@ -519,11 +521,13 @@ static ngx_uint_t
 ngx_http_mcds_stale_error(ngx_http_mcds_ctx_t *ctx, ngx_uint_t mask,
     ngx_uint_t status)
 {
-    ngx_uint_t         configured;
-    ngx_mcds_stale_t   stale;
-    ngx_mcds_entry_t  *entry;
+    ngx_uint_t        configured;
+    ngx_mcds_stale_t  stale;
+    ngx_mcds_entry_t  entry;
 
-    entry = &ctx->copy->entry;
+    entry = ctx->copy->entry;
+    entry.expire = ngx_http_mcds_variant_expire(ctx);
+
     configured = ((ctx->conf->cache_use_stale & mask) != 0);
 
     if (ctx->unaccepted) {
@@ -533,7 +537,7 @@ ngx_http_mcds_stale_error(ngx_http_mcds_ctx_t *ctx, ngx_uint_t mask,
     /* what an origin gives stale-if-error for, RFC 5861, 4 */
 
     if (!configured
-        && (entry->sie == NGX_MCDS_ENTRY_UNSET
+        && (entry.sie == NGX_MCDS_ENTRY_UNSET
             || status < NGX_HTTP_INTERNAL_SERVER_ERROR))
     {
         return 0;
@@ -542,7 +546,7 @@ ngx_http_mcds_stale_error(ngx_http_mcds_ctx_t *ctx, ngx_uint_t mask,
     stale.update = ctx->conf->cache_update;
     stale.grace = ctx->conf->cache_grace;
 
-    return ngx_mcds_fresh_error(entry, &stale, configured,
+    return ngx_mcds_fresh_error(&entry, &stale, configured,
                                 ngx_http_mcds_now());
 }
 

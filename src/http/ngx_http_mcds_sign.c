@@ -127,32 +127,37 @@ ngx_http_mcds_hmac_read(ngx_conf_t *cf, ngx_str_t *name, ngx_str_t *secret)
 
 
 ngx_int_t
-ngx_http_mcds_signed(ngx_http_mcds_ctx_t *ctx, ngx_http_mcds_loc_conf_t *mlcf)
+ngx_http_mcds_signed(ngx_mcds_copy_t *copy, ngx_array_t *secrets)
 {
-    ngx_mcds_copy_t  *copy;
+    ngx_mcds_key_t     key;
+    ngx_mcds_entry_t  *entry;
 
-    copy = ctx->copy;
+    entry = &copy->entry;
 
-    if (mlcf->secrets == NULL
-        || copy->checked == mlcf->secrets
-        || copy->entry.kind != NGX_MCDS_ENTRY_PAGE)
+    if (secrets == NULL
+        || copy->checked == secrets
+        || (entry->kind != NGX_MCDS_ENTRY_PAGE
+            && entry->kind != NGX_MCDS_ENTRY_VARY))
     {
         return NGX_OK;
     }
 
-    if (ngx_mcds_sign_check(copy->value->data, copy->value->len, &copy->entry,
-                            mlcf->secrets)
+    if (ngx_mcds_sign_check(copy->value->data, copy->value->len, entry,
+                            secrets)
         != NGX_OK)
     {
-        ngx_log_error(NGX_LOG_INFO, ctx->request->connection->log, 0,
-                      "page \"%V\" is not signed", &ctx->key);
+        ngx_mcds_key_show(&key, &entry->key);
+
+        ngx_log_error(NGX_LOG_INFO, ngx_cycle->log, 0,
+                      "page \"%*s\" is not signed",
+                      (size_t) key.len, key.data);
 
         return NGX_DECLINED;
     }
 
     /* for all who are given this copy */
 
-    copy->checked = mlcf->secrets;
+    copy->checked = secrets;
 
     return NGX_OK;
 }

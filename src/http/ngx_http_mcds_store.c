@@ -146,6 +146,8 @@ ngx_http_mcds_store_begin(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
         return NGX_ERROR;
     }
 
+    ngx_http_mcds_variant_stamp(ctx, &store->entry);
+
     store->entry.key = *ngx_mcds_page_key(store->seat);
     store->entry.took = ngx_current_msec - ctx->start;
     store->expected = length;
@@ -457,10 +459,7 @@ ngx_http_mcds_store_split(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
     size_t             size;
     ngx_mcds_value_t  *head, *value;
 
-    /* the parts have no signature */
-
-    store->split = (ctx->conf->secrets == NULL)
-                   ? ngx_mcds_page_split(store->seat) : NULL;
+    store->split = ngx_mcds_page_split(store->seat);
 
     if (store->split == NULL) {
 

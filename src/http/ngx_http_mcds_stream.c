@@ -71,6 +71,7 @@ ngx_http_mcds_stream_create(ngx_http_mcds_ctx_t *ctx, uint32_t first,
     }
 
     ctx->stream = ngx_mcds_stream_create(ctx->copy, first, last,
+                                         ctx->conf->secrets,
                                          ngx_http_mcds_stream_handler, ctx);
 }
 

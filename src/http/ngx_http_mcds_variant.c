@@ -37,6 +37,8 @@ static ngx_int_t ngx_http_mcds_variant_sit(ngx_http_mcds_ctx_t *ctx,
     ngx_http_mcds_loc_conf_t *mlcf, ngx_str_t *key);
 static ngx_int_t ngx_http_mcds_variant_first(ngx_http_mcds_ctx_t *ctx,
     ngx_http_mcds_loc_conf_t *mlcf, ngx_mcds_copy_t *list);
+static ngx_int_t ngx_http_mcds_variant_shared(ngx_http_mcds_ctx_t *ctx,
+    ngx_http_mcds_loc_conf_t *mlcf, ngx_str_t *key);
 static void ngx_http_mcds_variant_confirmed(void *data, ngx_uint_t outcome,
     ngx_mcds_copy_t *copy);
 static void ngx_http_mcds_variant_values(ngx_http_request_t *r,
@@ -59,7 +61,7 @@ ngx_http_mcds_variant_lookup(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
 
     list = ngx_mcds_page_list(&ctx->seat);
 
-    if (list == NULL) {
+    if (list == NULL || ngx_http_mcds_signed(list, mlcf->secrets) != NGX_OK) {
         return ngx_http_mcds_variant_ask(ctx);
     }
 
@@ -223,7 +225,8 @@ ngx_http_mcds_variant(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
 
     if (ctx->copy == NULL
         || ctx->outcome != NGX_MCDS_PAGE_FOUND
-        || ctx->copy->entry.kind != NGX_MCDS_ENTRY_VARY)
+        || ctx->copy->entry.kind != NGX_MCDS_ENTRY_VARY
+        || ngx_http_mcds_signed(ctx->copy, mlcf->secrets) != NGX_OK)
     {
         return NGX_OK;
     }
@@ -270,7 +273,7 @@ ngx_http_mcds_variant_first(ngx_http_mcds_ctx_t *ctx,
     ngx_str_t         names, key, *first;
     ngx_mcds_copy_t  *copy;
 
-    if (list->first == NULL) {
+    if (list->first == NULL && (list->cas || ctx->list || !ctx->awaited)) {
         return NGX_DECLINED;
     }
 
@@ -284,10 +287,16 @@ ngx_http_mcds_variant_first(ngx_http_mcds_ctx_t *ctx,
     }
 
     copy = list->first;
+
+    if (copy == NULL) {
+        return ngx_http_mcds_variant_shared(ctx, mlcf, &key);
+    }
+
     first = &copy->entry.key;
 
     if (key.len != first->len
-        || ngx_memcmp(key.data, first->data, key.len) != 0)
+        || ngx_memcmp(key.data, first->data, key.len) != 0
+        || (ctx->list && ctx->list->entry.purges != copy->entry.purges))
     {
         return NGX_DECLINED;
     }
@@ -308,14 +317,39 @@ ngx_http_mcds_variant_first(ngx_http_mcds_ctx_t *ctx,
 }
 
 
+/* the same in another worker, when memcached has not been there for either */
+
+static ngx_int_t
+ngx_http_mcds_variant_shared(ngx_http_mcds_ctx_t *ctx,
+    ngx_http_mcds_loc_conf_t *mlcf, ngx_str_t *key)
+{
+    if (ngx_http_mcds_variant_sit(ctx, mlcf, key) != NGX_OK) {
+        return NGX_ERROR;
+    }
+
+    ctx->copy = ngx_mcds_page_first(&ctx->seat, ctx->lock_wait);
+
+    if (ctx->copy == NULL) {
+        return NGX_DECLINED;
+    }
+
+    ctx->outcome = NGX_MCDS_PAGE_FOUND;
+    ctx->entered = 1;
+
+    return NGX_OK;
+}
+
+
 static void
 ngx_http_mcds_variant_confirmed(void *data, ngx_uint_t outcome,
     ngx_mcds_copy_t *copy)
 {
     ngx_http_mcds_ctx_t *ctx = data;
 
-    if (copy && copy->entry.generation != ctx->list->entry.generation) {
-
+    if (copy
+        && (copy->entry.generation != ctx->list->entry.generation
+            || ngx_http_mcds_signed(copy, ctx->conf->secrets) != NGX_OK))
+    {
         /* it has changed while the answer was on its way */
 
         outcome = NGX_MCDS_PAGE_MISSING;
@@ -515,6 +549,32 @@ ngx_http_mcds_variant_coded(ngx_http_request_t *r, ngx_str_t *names)
     }
 
     return found;
+}
+
+
+ngx_uint_t
+ngx_http_mcds_variant_purged(ngx_http_mcds_ctx_t *ctx)
+{
+    return ctx->list && ctx->list->entry.purges != ctx->copy->entry.purges;
+}
+
+
+uint64_t
+ngx_http_mcds_variant_expire(ngx_http_mcds_ctx_t *ctx)
+{
+    uint64_t  expire;
+
+    expire = ctx->copy->entry.expire;
+
+    return ngx_http_mcds_variant_purged(ctx)
+           ? ngx_min(expire, ctx->list->entry.expire) : expire;
+}
+
+
+void
+ngx_http_mcds_variant_stamp(ngx_http_mcds_ctx_t *ctx, ngx_mcds_entry_t *entry)
+{
+    entry->purges = ctx->list ? ctx->list->entry.purges : 0;
 }
 
 

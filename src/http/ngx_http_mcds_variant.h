@@ -78,6 +78,18 @@ ngx_uint_t ngx_http_mcds_variant_room(ngx_mcds_copy_t *list, u_char *hash,
 ngx_uint_t ngx_http_mcds_variant_old(ngx_mcds_copy_t *list);
 
 
+/*
+ * purged: 1 if the origin was asked for ctx->copy before its list was purged;
+ * expire: when ctx->copy expires, by itself or by that purge.  stamp: says in
+ * an entry that is to be stored which purges were known before.
+ */
+
+ngx_uint_t ngx_http_mcds_variant_purged(ngx_http_mcds_ctx_t *ctx);
+uint64_t ngx_http_mcds_variant_expire(ngx_http_mcds_ctx_t *ctx);
+void ngx_http_mcds_variant_stamp(ngx_http_mcds_ctx_t *ctx,
+    ngx_mcds_entry_t *entry);
+
+
 /* the copy that builds behind a request goes on with its list */
 void ngx_http_mcds_variant_inherit(ngx_http_mcds_ctx_t *ctx,
     ngx_http_mcds_ctx_t *from);

@@ -18,6 +18,7 @@
 #include "ngx_http_mcds_module.h"
 #include "ngx_http_mcds_store.h"
 #include "ngx_http_mcds_variant.h"
+#include "ngx_mcds_sign.h"
 #include "ngx_mcds_vary.h"
 
 
@@ -57,6 +58,7 @@ typedef struct {
     ngx_uint_t          max;
     time_t              pass;          /* of a hit-for-miss mark */
     ngx_uint_t          tries;
+    ngx_array_t        *secrets;       /* see ngx_mcds_sign.h, or NULL */
 } ngx_http_mcds_put_t;
 
 
@@ -168,6 +170,8 @@ ngx_http_mcds_variant_begin(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
         return NGX_ERROR;
     }
 
+    ctx->target.secrets = mlcf->secrets;
+
     *seat = &ctx->target;
 
     return NGX_OK;
@@ -251,6 +255,7 @@ ngx_http_mcds_put_create(ngx_http_mcds_ctx_t *ctx)
     put->replace = ctx->replace;
     put->max = ctx->conf->cache_max_variants;
     put->pass = ctx->conf->cache_uncacheable;
+    put->secrets = ctx->conf->secrets;
 
     return put;
 }
@@ -281,6 +286,8 @@ ngx_http_mcds_put_seats(ngx_http_mcds_put_t *put, ngx_http_mcds_ctx_t *ctx)
         return NGX_ERROR;
     }
 
+    put->target.secrets = ctx->conf->secrets;
+
     if (ctx->seat.building) {
         ngx_mcds_page_hand(&ctx->seat, &put->seat);
 
@@ -290,8 +297,16 @@ ngx_http_mcds_put_seats(ngx_http_mcds_put_t *put, ngx_http_mcds_ctx_t *ctx)
         return NGX_OK;
     }
 
-    return ngx_mcds_page_sit(&put->seat, pool, ngx_mcds_page_key(&ctx->seat),
-                             0, ngx_http_mcds_put_unwanted, put);
+    if (ngx_mcds_page_sit(&put->seat, pool, ngx_mcds_page_key(&ctx->seat), 0,
+                          ngx_http_mcds_put_unwanted, put)
+        != NGX_OK)
+    {
+        return NGX_ERROR;
+    }
+
+    put->seat.secrets = ctx->conf->secrets;
+
+    return NGX_OK;
 }
 
 
@@ -396,7 +411,10 @@ ngx_http_mcds_put_read(void *data, ngx_uint_t outcome, ngx_mcds_copy_t *copy)
 
     if (copy == NULL
         || copy->entry.kind != NGX_MCDS_ENTRY_VARY
-        || copy->entry.generation != put->list->entry.generation)
+        || copy->entry.generation != put->list->entry.generation
+        || (put->target.page
+            && copy->entry.purges != put->list->entry.purges)
+        || ngx_http_mcds_signed(copy, put->secrets) != NGX_OK)
     {
         ngx_http_mcds_put_end(put);
         return;
@@ -485,7 +503,9 @@ ngx_http_mcds_put_full(ngx_http_mcds_put_t *put)
 static ngx_mcds_value_t *
 ngx_http_mcds_put_value(ngx_http_mcds_put_t *put, ngx_str_t *key)
 {
-    u_char             ext[NGX_MCDS_VARY_EXT + NGX_MCDS_MAX_VARY_LEN];
+    u_char            *p;
+    u_char             ext[NGX_MCDS_SIGN_EXT + NGX_MCDS_VARY_EXT
+                           + NGX_MCDS_MAX_VARY_LEN];
     ngx_mcds_entry_t   entry, *old;
     ngx_mcds_value_t  *value;
 
@@ -502,8 +522,12 @@ ngx_http_mcds_put_value(ngx_http_mcds_put_t *put, ngx_str_t *key)
         entry.generation = put->generation;
         entry.swr = NGX_MCDS_ENTRY_UNSET;
         entry.sie = NGX_MCDS_ENTRY_UNSET;
+        entry.purges = put->list ? put->list->entry.purges : 0;
+
+        p = put->secrets ? ngx_mcds_sign_put(ext) : ext;
+
         entry.ext.data = ext;
-        entry.ext.len = ngx_mcds_vary_ext(ext, &put->names) - ext;
+        entry.ext.len = ngx_mcds_vary_ext(p, &put->names) - ext;
     }
 
     entry.key = *key;
@@ -524,6 +548,10 @@ ngx_http_mcds_put_value(ngx_http_mcds_put_t *put, ngx_str_t *key)
     value->len += NGX_MCDS_VARIANT_LEN;
 
     ngx_mcds_entry_finish(value, &entry);
+
+    if (put->secrets) {
+        (void) ngx_mcds_sign(value, &entry, put->secrets);
+    }
 
     return value;
 }

@@ -47,6 +47,7 @@ static void test_header_check(void);
 static void test_key(void);
 static void test_too_long(void);
 static void test_grow(void);
+static void test_purge(void);
 
 static void page(ngx_mcds_entry_t *entry);
 static ngx_mcds_value_t *build(ngx_mcds_entry_t *entry, const char *body,
@@ -116,6 +117,7 @@ main(void)
     test_key();
     test_too_long();
     test_grow();
+    test_purge();
 
     return done_testing();
 }
@@ -240,6 +242,7 @@ test_layout(void)
     entry.sie = NGX_MCDS_ENTRY_UNSET;
     entry.took = 0x51525354;
     entry.parts = 0;
+    entry.purges = 0;
     entry.status = 200;
 
     entry.key = key;
@@ -1105,6 +1108,42 @@ test_grow(void)
 
     ok(value != old && value->size - value->len >= 5000000
        && value->refs == 1, "growing by a large piece");
+
+    ngx_mcds_value_unref(value);
+}
+
+
+static void
+test_purge(void)
+{
+    char              *why;
+    ngx_mcds_entry_t   entry, got;
+    ngx_mcds_value_t  *value;
+
+    page(&entry);
+
+    entry.kind = NGX_MCDS_ENTRY_VARY;
+    entry.status = 0;
+    entry.expire = 0;
+    entry.purges = 0x01020304;
+
+    value = build(&entry, "0123456789abcdef", 16);
+
+    ok(ngx_memcmp(value->data + 108, "\x04\x03\x02\x01", 4) == 0,
+       "how often the variants of a list were purged");
+
+    ngx_mcds_entry_purge(value, 1700000001000);
+
+    ok(ngx_mcds_entry_read(&got, value->data, value->len, &page_key, &why)
+       == NGX_OK && got.purges == 0x01020305 && got.expire == 1700000001000
+       && got.body.len == 16 && got.generation == entry.generation,
+       "and once more, now");
+
+    ngx_mcds_entry_purge(value, 1700000002000);
+
+    ok(ngx_mcds_entry_read(&got, value->data, value->len, &page_key, &why)
+       == NGX_OK && got.purges == 0x01020306 && got.expire == 1700000002000,
+       "and again");
 
     ngx_mcds_value_unref(value);
 }

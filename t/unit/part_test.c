@@ -186,7 +186,7 @@ build(const char *data)
     ngx_memzero(&log, sizeof(ngx_log_t));
 
     len = ngx_strlen(data);
-    value = ngx_mcds_part_begin(len, &log);
+    value = ngx_mcds_part_begin(NGX_MCDS_PART_HEADER, len, &log);
 
     ngx_memcpy(value->data + value->len, data, len);
     value->len += len;

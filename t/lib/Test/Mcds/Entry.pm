@@ -50,7 +50,7 @@ sub page_decode {
         age swr sie took /}, $key, $ext, $headers, $body,
         @e{qw/ parts status /}) = unpack 'a4CCvVVQ<Q<Q<Q<V4V4VS<', $data;
 
-    $e{part} = unpack 'x88V', $data;
+    @e{qw/ part purges /} = unpack 'x88Vx16V', $data;
     @e{qw/ key ext headers body /} = unpack
         "x$e{size} a$key a$ext a$headers a$body", $data;
 
@@ -65,16 +65,16 @@ sub page_encode {
         magic => 'MCDS', format => 1, kind => 0, size => 112, flags => 0,
         created => int(time() * 1000), generation => 1, age => 0,
         swr => $unset, sie => $unset, took => 0, ext => '', headers => '',
-        body => '', parts => 0, part => 0, status => 200, @_
+        body => '', parts => 0, part => 0, status => 200, purges => 0, @_
     );
 
     $e{expire} //= $e{created} + 60000;
     $e{total} //= length $e{body};
 
     my $head = pack 'a4CCvV', @e{qw/ magic format kind size flags /};
-    my $rest = pack 'Q<Q<Q<Q<V4V4VS<x2Vx20', @e{qw/ expire created generation
+    my $rest = pack 'Q<Q<Q<Q<V4V4VS<x2Vx16V', @e{qw/ expire created generation
         total age swr sie took /}, (map { length $e{$_} }
-        qw/ key ext headers body /), @e{qw/ parts status part /};
+        qw/ key ext headers body /), @e{qw/ parts status part purges /};
 
     $rest .= join '', @e{qw/ key ext headers body /};
 
@@ -92,6 +92,7 @@ sub part_decode {
     (@p{qw/ magic format reserved size len crc generation n /}) = unpack
         'a4CCvVVQ<V', $data;
 
+    $p{more} = substr $data, 32, $p{size} - 32;
     $p{data} = substr $data, $p{size};
     $p{valid} = crc32c(substr($data, 0, 12) . substr($data, 16)) == $p{crc};
 
@@ -101,12 +102,12 @@ sub part_decode {
 
 sub part_encode {
     my %p = (magic => 'MCDP', format => 1, reserved => 0, size => 32, n => 0,
-        data => '', @_);
+        more => '', data => '', @_);
 
     $p{len} //= length $p{data};
 
     my $head = pack 'a4CCvV', @p{qw/ magic format reserved size len /};
-    my $rest = pack('Q<Vx4', @p{qw/ generation n /}) . $p{data};
+    my $rest = pack('Q<Vx4', @p{qw/ generation n /}) . $p{more} . $p{data};
 
     return $head . pack('V', crc32c($head . $rest)) . $rest;
 }
