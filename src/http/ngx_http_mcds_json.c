@@ -210,6 +210,9 @@ ngx_http_mcds_json_title(ngx_uint_t status)
     case NGX_HTTP_UNSUPPORTED_MEDIA_TYPE:
         return "Unsupported Media Type";
 
+    case NGX_HTTP_MCDS_LOCKED:
+        return "Locked";
+
     case NGX_HTTP_SERVICE_UNAVAILABLE:
         return "Service Unavailable";
 

@@ -15,6 +15,10 @@
 #include <ngx_http.h>
 
 
+/* a status that nginx has no name for, RFC 4918 */
+#define NGX_HTTP_MCDS_LOCKED      423
+
+
 /*
  * A text as a JSON string, without the quotes, that may stand in HTML and in
  * a script: "<", ">", "&" and "'" are written as \u00XX, what is not UTF-8 as

@@ -16,8 +16,6 @@
 
 static char *ngx_http_mcds_table_param(ngx_conf_t *cf, ngx_command_t *cmd,
     ngx_http_mcds_table_conf_t *conf, ngx_str_t *value);
-static ngx_int_t ngx_http_mcds_table_name(ngx_http_request_t *r,
-    ngx_str_t *name);
 static ngx_int_t ngx_http_mcds_table_start(ngx_http_mcds_rest_t *rest);
 static ngx_int_t ngx_http_mcds_table_args(ngx_http_mcds_table_rest_t *tr);
 static void ngx_http_mcds_table_cleanup(void *data);
@@ -174,12 +172,7 @@ ngx_http_mcds_table_handler(ngx_http_request_t *r)
 }
 
 
-/*
- * The element's name: the argument "name", or what of the URI follows the
- * name of a location that is a prefix.  Empty: it is about the table.
- */
-
-static ngx_int_t
+ngx_int_t
 ngx_http_mcds_table_name(ngx_http_request_t *r, ngx_str_t *name)
 {
     ngx_int_t                  rc;

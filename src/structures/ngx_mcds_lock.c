@@ -7,67 +7,22 @@
 #include <ngx_config.h>
 #include <ngx_core.h>
 #include <ngx_event.h>
-#include "ngx_mcds_lock.h"
+#include "ngx_mcds_lock_core.h"
 
 
-#define NGX_MCDS_TOKEN            16
-
-/* a lock is not extended for longer than so many times to live */
-#define NGX_MCDS_LOCK_LIVES       60
-
-/* an add without an answer is looked for so long, and so often; ms */
-#define NGX_MCDS_DOUBT            60000
-#define NGX_MCDS_DOUBT_STEP       1000
-
-/* "kept", a step and milliseconds since the epoch */
-#define NGX_MCDS_KEPT_LEN         (sizeof(NGX_MCDS_LOCK_KEPT) + 3              \
-                                   + 2 * NGX_INT64_LEN)
-
-
-struct ngx_mcds_lock_s {
-    ngx_queue_t          queue;        /* of this worker's */
-    ngx_mcds_pool_t     *pool;
-    ngx_mcds_lock_pt     handler;
-    void                *data;
-    ngx_mcds_op_t       *op;           /* under way */
-    ngx_event_t          timer;        /* extends */
-    uint64_t             cas;
-    ngx_msec_t           sent;         /* when a time to live began */
-    ngx_msec_t           sure;         /* until when it has not ended */
-    uint32_t             ttl;
-    uint32_t             keep;
-    ngx_msec_t           end;          /* no extension, no doubt after it */
-    ngx_mcds_kept_t     *kept;         /* of the caller, or NULL */
-    ngx_str_t            old;          /* what the item holds */
-    ngx_str_t            text;         /* what it is to hold */
-    u_char               token[NGX_MCDS_TOKEN * 2];
-    u_char               seen[NGX_MCDS_KEPT_LEN];
-    u_char               left[NGX_MCDS_KEPT_LEN];
-    unsigned             released:1;
-    unsigned             doubt:1;      /* asked for, and never answered */
-    unsigned             answered:1;   /* memcached is there again */
-    ngx_str_t            key;
-};
-
-
+static ngx_mcds_lock_t *ngx_mcds_lock_create(ngx_mcds_pool_t *pool,
+    ngx_str_t *key, uint32_t ttl, ngx_mcds_lock_pt handler, void *data);
+static ngx_int_t ngx_mcds_lock_start(ngx_mcds_lock_t *lock);
 static void ngx_mcds_lock_token(u_char *token);
 static void ngx_mcds_lock_acquired(void *data, ngx_mcds_result_t *result);
 static void ngx_mcds_lock_failed(ngx_mcds_lock_t *lock, ngx_uint_t rc);
-static ngx_mcds_op_t *ngx_mcds_lock_look(ngx_mcds_lock_t *lock,
-    ngx_mcds_handler_pt handler);
+static void ngx_mcds_lock_written(void *data, ngx_mcds_result_t *result);
 static void ngx_mcds_lock_looked(void *data, ngx_mcds_result_t *result);
 static ngx_uint_t ngx_mcds_lock_orphan(u_char *data, size_t len);
 static void ngx_mcds_lock_taken(void *data, ngx_mcds_result_t *result);
-static void ngx_mcds_lock_doubt(ngx_mcds_lock_t *lock);
-static void ngx_mcds_lock_doubt_handler(ngx_event_t *ev);
-static void ngx_mcds_lock_doubted(void *data, ngx_mcds_result_t *result);
-static void ngx_mcds_lock_extend(ngx_event_t *ev);
-static void ngx_mcds_lock_extended(void *data, ngx_mcds_result_t *result);
-static void ngx_mcds_lock_give_up(ngx_mcds_lock_t *lock);
-static ngx_mcds_op_t *ngx_mcds_lock_submit(ngx_mcds_lock_t *lock,
-    ngx_uint_t verb, uint32_t ttl, ngx_mcds_handler_pt handler);
+static void ngx_mcds_lock_item(ngx_mcds_lock_t *lock,
+    ngx_mcds_request_t *req);
 static void ngx_mcds_lock_dropped(void *data, ngx_mcds_result_t *result);
-static void ngx_mcds_lock_free(ngx_mcds_lock_t *lock);
 
 
 static ngx_str_t  ngx_mcds_lock_suffix = ngx_string(NGX_MCDS_LOCK_SUFFIX);
@@ -97,16 +52,51 @@ ngx_mcds_lock_acquire_after(ngx_mcds_pool_t *pool, ngx_str_t *key,
         ngx_memzero(kept, sizeof(ngx_mcds_kept_t));
     }
 
-    lock = ngx_calloc(sizeof(ngx_mcds_lock_t) + key->len, ngx_cycle->log);
+    lock = ngx_mcds_lock_create(pool, key, ttl, handler, data);
     if (lock == NULL) {
         return NGX_ERROR;
+    }
+
+    lock->kept = kept;
+
+    return ngx_mcds_lock_start(lock);
+}
+
+
+ngx_int_t
+ngx_mcds_lock_open(ngx_mcds_pool_t *pool, ngx_str_t *key, uint32_t ttl,
+    ngx_str_t *text, ngx_mcds_lock_pt handler, void *data)
+{
+    ngx_mcds_lock_t  *lock;
+
+    lock = ngx_mcds_lock_create(pool, key, ttl, handler, data);
+    if (lock == NULL) {
+        return NGX_ERROR;
+    }
+
+    lock->open = 1;
+    lock->token_len = text->len;
+    ngx_memcpy(lock->token, text->data, text->len);
+
+    return ngx_mcds_lock_start(lock);
+}
+
+
+static ngx_mcds_lock_t *
+ngx_mcds_lock_create(ngx_mcds_pool_t *pool, ngx_str_t *key, uint32_t ttl,
+    ngx_mcds_lock_pt handler, void *data)
+{
+    ngx_mcds_lock_t  *lock;
+
+    lock = ngx_calloc(sizeof(ngx_mcds_lock_t) + key->len, ngx_cycle->log);
+    if (lock == NULL) {
+        return NULL;
     }
 
     lock->pool = pool;
     lock->handler = handler;
     lock->data = data;
     lock->ttl = ttl;
-    lock->kept = kept;
 
     lock->key.data = (u_char *) lock + sizeof(ngx_mcds_lock_t);
     lock->key.len = key->len;
@@ -117,12 +107,20 @@ ngx_mcds_lock_acquire_after(ngx_mcds_pool_t *pool, ngx_str_t *key,
     lock->timer.log = ngx_cycle->log;
 
     ngx_mcds_lock_token(lock->token);
+    lock->token_len = NGX_MCDS_TOKEN * 2;
 
+    return lock;
+}
+
+
+static ngx_int_t
+ngx_mcds_lock_start(ngx_mcds_lock_t *lock)
+{
     lock->text.data = lock->token;
-    lock->text.len = NGX_MCDS_TOKEN * 2;
+    lock->text.len = lock->token_len;
     lock->old = lock->text;
 
-    lock->op = ngx_mcds_lock_submit(lock, NGX_MCDS_ADD, ttl,
+    lock->op = ngx_mcds_lock_submit(lock, NGX_MCDS_ADD, lock->ttl,
                                     ngx_mcds_lock_acquired);
     if (lock->op == NULL) {
         ngx_free(lock);
@@ -132,6 +130,44 @@ ngx_mcds_lock_acquire_after(ngx_mcds_pool_t *pool, ngx_str_t *key,
     ngx_queue_insert_tail(&ngx_mcds_locks, &lock->queue);
 
     return NGX_OK;
+}
+
+
+ngx_int_t
+ngx_mcds_lock_write(ngx_mcds_lock_t *lock, ngx_str_t *text)
+{
+    if (lock->op || lock->cas == 0) {
+        return NGX_BUSY;
+    }
+
+    if (lock->timer.timer_set) {
+        ngx_del_timer(&lock->timer);
+    }
+
+    lock->text.data = lock->next;
+    lock->text.len = text->len;
+    ngx_memcpy(lock->next, text->data, text->len);
+
+    lock->op = ngx_mcds_lock_submit(lock, NGX_MCDS_SET, lock->ttl,
+                                    ngx_mcds_lock_written);
+
+    return lock->op ? NGX_OK : NGX_ERROR;
+}
+
+
+void
+ngx_mcds_lock_leave(ngx_mcds_lock_t *lock)
+{
+    lock->stays = 1;
+
+    ngx_mcds_lock_release(lock, 0);
+}
+
+
+ngx_msec_int_t
+ngx_mcds_lock_sure(ngx_mcds_lock_t *lock)
+{
+    return (ngx_msec_int_t) (lock->sure - ngx_current_msec);
 }
 
 
@@ -252,9 +288,7 @@ ngx_mcds_lock_acquired(void *data, ngx_mcds_result_t *result)
         return;
     }
 
-    lock->cas = (result->has & NGX_MCDS_CAS) ? result->cas : 0;
-
-    if (lock->cas == 0) {
+    if (!(result->has & NGX_MCDS_CAS) || result->cas == 0) {
 
         /* memcached -C: "md" would delete the lock of anybody */
 
@@ -267,14 +301,27 @@ ngx_mcds_lock_acquired(void *data, ngx_mcds_result_t *result)
     }
 
     lock->old.data = lock->token;
-    lock->old.len = NGX_MCDS_TOKEN * 2;
-    lock->sure = lock->sent + (lock->ttl - 1) * 1000;
-    lock->end = ngx_current_msec
-                + (ngx_msec_t) lock->ttl * NGX_MCDS_LOCK_LIVES * 1000;
+    lock->old.len = lock->token_len;
+    lock->since = ngx_current_msec;
 
-    ngx_add_timer(&lock->timer, (ngx_msec_t) lock->ttl * 1000 / 3);
+    ngx_mcds_lock_held(lock, result->cas);
 
     lock->handler(lock->data, lock, NGX_MCDS_OK);
+}
+
+
+/* for another time to live, counted from when the command was sent */
+
+void
+ngx_mcds_lock_held(ngx_mcds_lock_t *lock, uint64_t cas)
+{
+    lock->cas = cas;
+    lock->unsure = 0;
+    lock->sure = lock->sent + (lock->ttl - 1) * 1000;
+
+    if (!lock->released) {
+        ngx_add_timer(&lock->timer, (ngx_msec_t) lock->ttl * 1000 / 3);
+    }
 }
 
 
@@ -292,7 +339,53 @@ ngx_mcds_lock_failed(ngx_mcds_lock_t *lock, ngx_uint_t rc)
 }
 
 
-static ngx_mcds_op_t *
+static void
+ngx_mcds_lock_written(void *data, ngx_mcds_result_t *result)
+{
+    ngx_uint_t        rc;
+    ngx_mcds_lock_t  *lock;
+
+    lock = data;
+    lock->op = NULL;
+    rc = result->rc;
+
+    if (rc == NGX_MCDS_OK) {
+        lock->token_len = lock->text.len;
+        ngx_memcpy(lock->token, lock->next, lock->token_len);
+
+        lock->text.data = lock->token;
+        lock->old = lock->text;
+
+        ngx_mcds_lock_held(lock, result->cas);
+
+        if (lock->released) {
+            ngx_mcds_lock_give_up(lock);
+            return;
+        }
+
+        lock->handler(lock->data, lock, rc);
+        return;
+    }
+
+    /* the item has the old text or the new one, if it is still ours */
+
+    if (rc == NGX_MCDS_EXISTS || rc == NGX_MCDS_NOT_FOUND) {
+        lock->cas = 0;
+
+    } else if (ngx_mcds_sent(rc) && !ngx_mcds_answered(rc)) {
+        lock->unsure = 1;
+    }
+
+    if (!lock->released) {
+        lock->released = 1;
+        lock->handler(lock->data, NULL, rc);
+    }
+
+    ngx_mcds_lock_give_up(lock);
+}
+
+
+ngx_mcds_op_t *
 ngx_mcds_lock_look(ngx_mcds_lock_t *lock, ngx_mcds_handler_pt handler)
 {
     ngx_mcds_request_t  req;
@@ -301,12 +394,9 @@ ngx_mcds_lock_look(ngx_mcds_lock_t *lock, ngx_mcds_handler_pt handler)
 
     req.verb = NGX_MCDS_GET;
     req.want = NGX_MCDS_VALUE|NGX_MCDS_CAS;
-    req.key = lock->key;
-    req.suffix = ngx_mcds_lock_suffix;
-    req.by_key = 1;
-    req.single = 1;
-    req.movable = 1;
     req.limit = NGX_MCDS_MAX_LINE;
+
+    ngx_mcds_lock_item(lock, &req);
 
     return ngx_mcds_submit(lock->pool, &req, handler, lock);
 }
@@ -416,159 +506,23 @@ ngx_mcds_lock_orphan(u_char *data, size_t len)
 }
 
 
-/*
- * The add may be done later, by a memcached that was stopped: then nobody has
- * the lock, and everybody would wait for its end.
- */
-
-static void
-ngx_mcds_lock_doubt(ngx_mcds_lock_t *lock)
+void
+ngx_mcds_lock_give_up(ngx_mcds_lock_t *lock)
 {
-    lock->doubt = 1;
-    lock->released = 1;
-    lock->kept = NULL;
-    lock->keep = 0;
-    lock->old.data = lock->token;
-    lock->old.len = NGX_MCDS_TOKEN * 2;
-    lock->end = ngx_current_msec + NGX_MCDS_DOUBT;
+    ngx_mcds_op_t  *op;
 
-    lock->timer.handler = ngx_mcds_lock_doubt_handler;
-    lock->timer.cancelable = 1;
-
-    ngx_add_timer(&lock->timer, NGX_MCDS_DOUBT_STEP);
-}
-
-
-static void
-ngx_mcds_lock_doubt_handler(ngx_event_t *ev)
-{
-    ngx_mcds_lock_t *lock = ev->data;
-
-    if ((ngx_msec_int_t) (lock->end - ngx_current_msec) <= 0) {
+    if (lock->stays) {
         ngx_mcds_lock_free(lock);
         return;
     }
 
-    lock->op = ngx_mcds_lock_look(lock, ngx_mcds_lock_doubted);
+    if (lock->unsure && !lock->keep) {
 
-    if (lock->op == NULL) {
-        ngx_add_timer(&lock->timer, NGX_MCDS_DOUBT_STEP);
-    }
-}
+        /* by that CAS it may not be found */
 
-
-static void
-ngx_mcds_lock_doubted(void *data, ngx_mcds_result_t *result)
-{
-    ngx_mcds_lock_t  *lock;
-
-    lock = data;
-    lock->op = NULL;
-
-    if (result->rc == NGX_MCDS_OK
-        && result->cas
-        && result->len == NGX_MCDS_TOKEN * 2
-        && ngx_memcmp(result->data, lock->token, result->len) == 0)
-    {
-        lock->cas = result->cas;
-        lock->sure = ngx_current_msec + lock->pool->timeout;
-
-        ngx_mcds_lock_give_up(lock);
+        ngx_mcds_lock_doubt(lock);
         return;
     }
-
-    if (ngx_mcds_answered(result->rc) && !lock->answered) {
-
-        /* what was sent before may still be on its way */
-
-        lock->answered = 1;
-        lock->end = ngx_current_msec + (ngx_msec_t) lock->ttl * 1000;
-    }
-
-    ngx_add_timer(&lock->timer, NGX_MCDS_DOUBT_STEP);
-}
-
-
-static void
-ngx_mcds_lock_extend(ngx_event_t *ev)
-{
-    ngx_mcds_key_t    key;
-    ngx_mcds_lock_t  *lock;
-
-    lock = ev->data;
-
-    if ((ngx_msec_int_t) (lock->end - ngx_current_msec) <= 0) {
-        ngx_mcds_key_show(&key, &lock->key);
-
-        ngx_log_error(NGX_LOG_WARN, ngx_cycle->log, 0,
-                      "lock of \"%*s\" is not extended any more: it is held "
-                      "for %ui times its age", (size_t) key.len, key.data,
-                      (ngx_uint_t) NGX_MCDS_LOCK_LIVES);
-        return;
-    }
-
-    lock->op = ngx_mcds_lock_submit(lock, NGX_MCDS_SET, lock->ttl,
-                                    ngx_mcds_lock_extended);
-    if (lock->op == NULL) {
-        ngx_add_timer(&lock->timer, 1000);
-    }
-}
-
-
-static void
-ngx_mcds_lock_extended(void *data, ngx_mcds_result_t *result)
-{
-    ngx_mcds_key_t    key;
-    ngx_mcds_lock_t  *lock;
-
-    lock = data;
-    lock->op = NULL;
-
-    switch (result->rc) {
-
-    case NGX_MCDS_OK:
-        lock->cas = result->cas;
-        lock->sure = lock->sent + (lock->ttl - 1) * 1000;
-        break;
-
-    case NGX_MCDS_EXISTS:
-    case NGX_MCDS_NOT_FOUND:
-
-        /* lost: there is nothing left to extend or to release */
-
-        ngx_mcds_key_show(&key, &lock->key);
-
-        ngx_log_error(NGX_LOG_WARN, ngx_cycle->log, 0,
-                      "lock of \"%*s\" was lost to %s", (size_t) key.len,
-                      key.data,
-                      result->rc == NGX_MCDS_EXISTS ? "another owner"
-                                                    : "eviction or restart");
-
-        if (lock->released) {
-            ngx_mcds_lock_free(lock);
-            return;
-        }
-
-        lock->cas = 0;
-        return;
-
-    default:
-        break;
-    }
-
-    if (lock->released) {
-        ngx_mcds_lock_give_up(lock);
-        return;
-    }
-
-    ngx_add_timer(&lock->timer, (ngx_msec_t) lock->ttl * 1000 / 3);
-}
-
-
-static void
-ngx_mcds_lock_give_up(ngx_mcds_lock_t *lock)
-{
-    ngx_mcds_op_t  *op;
 
     if (lock->cas) {
         op = ngx_mcds_lock_submit(lock, lock->keep ? NGX_MCDS_SET
@@ -586,11 +540,20 @@ ngx_mcds_lock_give_up(ngx_mcds_lock_t *lock)
 static void
 ngx_mcds_lock_dropped(void *data, ngx_mcds_result_t *result)
 {
-    ngx_mcds_lock_free(data);
+    ngx_mcds_lock_t *lock = data;
+
+    /* nobody else waits for as long as for what is open to all */
+
+    if (lock->open && !ngx_mcds_answered(result->rc)) {
+        ngx_mcds_lock_doubt(lock);
+        return;
+    }
+
+    ngx_mcds_lock_free(lock);
 }
 
 
-static void
+void
 ngx_mcds_lock_free(ngx_mcds_lock_t *lock)
 {
     if (lock->timer.timer_set) {
@@ -602,7 +565,7 @@ ngx_mcds_lock_free(ngx_mcds_lock_t *lock)
 }
 
 
-static ngx_mcds_op_t *
+ngx_mcds_op_t *
 ngx_mcds_lock_submit(ngx_mcds_lock_t *lock, ngx_uint_t verb, uint32_t ttl,
     ngx_mcds_handler_pt handler)
 {
@@ -628,15 +591,31 @@ ngx_mcds_lock_submit(ngx_mcds_lock_t *lock, ngx_uint_t verb, uint32_t ttl,
 
     req.verb = verb;
     req.want = (verb == NGX_MCDS_DELETE) ? 0 : NGX_MCDS_CAS;
-    req.key = lock->key;
-    req.suffix = ngx_mcds_lock_suffix;
-    req.by_key = 1;
-    req.single = 1;
-    req.movable = 1;
     req.ttl = ttl;
     req.cas = lock->cas;
     req.old = lock->old;
     req.text = lock->text;
 
+    ngx_mcds_lock_item(lock, &req);
+
     return ngx_mcds_submit(lock->pool, &req, handler, lock);
+}
+
+
+static void
+ngx_mcds_lock_item(ngx_mcds_lock_t *lock, ngx_mcds_request_t *req)
+{
+    req->key = lock->key;
+    req->single = 1;
+
+    if (lock->open) {
+
+        /* where other programs find it, and nowhere else */
+
+        return;
+    }
+
+    req->suffix = ngx_mcds_lock_suffix;
+    req->by_key = 1;
+    req->movable = 1;
 }

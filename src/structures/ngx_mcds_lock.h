@@ -66,6 +66,32 @@ ngx_int_t ngx_mcds_lock_acquire_after(ngx_mcds_pool_t *pool, ngx_str_t *key,
     uint32_t ttl, ngx_mcds_kept_t *kept, ngx_mcds_lock_pt handler, void *data);
 
 
+/*
+ * A lock that others can see and share: the item is key itself, and holds text,
+ * at most NGX_MCDS_LOCK_TEXT bytes that no other attempt uses.  It is extended
+ * until it is released; if memcached loses it, it is taken again, unless
+ * somebody else was faster.  The handler is called once more, with the lock and
+ * the reason, when it was lost or could not be extended in time; the lock is
+ * still to be released then.
+ *
+ * write: another text, when the handler was called with OK, which it is then a
+ * second time; with any rc but OK lock is NULL and released.  NGX_ERROR when
+ * out of memory, nothing has changed, but it is not extended any more.
+ *
+ * leave: as release, but the lock stays for the rest of its time.
+ *
+ * sure: milliseconds for which the lock is held for sure, from now.
+ */
+
+#define NGX_MCDS_LOCK_TEXT        96
+
+ngx_int_t ngx_mcds_lock_open(ngx_mcds_pool_t *pool, ngx_str_t *key,
+    uint32_t ttl, ngx_str_t *text, ngx_mcds_lock_pt handler, void *data);
+ngx_int_t ngx_mcds_lock_write(ngx_mcds_lock_t *lock, ngx_str_t *text);
+void ngx_mcds_lock_leave(ngx_mcds_lock_t *lock);
+ngx_msec_int_t ngx_mcds_lock_sure(ngx_mcds_lock_t *lock);
+
+
 /* what stands behind the key of what is locked */
 #define NGX_MCDS_LOCK_SUFFIX      ":lock"
 

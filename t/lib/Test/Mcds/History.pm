@@ -15,7 +15,7 @@ use strict;
 use Exporter qw/ import /;
 use Storable qw/ store_fd fd_retrieve /;
 
-our @EXPORT = qw/ list_problems register_problems aside /;
+our @EXPORT = qw/ list_problems register_problems lock_problems aside /;
 
 
 # A list to which unique values are appended, and which is read: operations
@@ -171,6 +171,34 @@ sub register_problems {
     }
 
     return 'there is no order in which this could have been done';
+}
+
+
+# A lock with a number for each owner: { start, end, token }, when the owner
+# was seen to do his work, in the order of the beginnings.  No two may be at it
+# at the same time, and each number must be larger than those before.
+
+sub lock_problems {
+    my (@holds) = @_;
+
+    my @problems;
+    my ($end, $token, $last) = (0, 0, 'nobody');
+
+    for my $hold (sort { $a->{start} <=> $b->{start} } @holds) {
+        my $name = $hold->{token} // '';
+
+        push @problems, "an owner has the number \"$name\""
+            if $name !~ /^[1-9]\d*$/;
+        push @problems, "$name begins before $last has ended"
+            if $hold->{start} < $end;
+        push @problems, "$name comes after $token"
+            if $name =~ /^\d+$/ && $name <= $token;
+
+        ($end, $last) = ($hold->{end}, $name) if $hold->{end} > $end;
+        $token = $name if $name =~ /^\d+$/ && $name > $token;
+    }
+
+    return @problems;
 }
 
 

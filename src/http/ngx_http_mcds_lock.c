@@ -1,0 +1,511 @@
+
+/*
+ * Copyright (C) mcds authors
+ *
+ * mcds_lock: the request goes on when it holds the lock, and releases it with
+ * the last of its memory, however it ends.
+ */
+
+
+#include <ngx_config.h>
+#include <ngx_core.h>
+#include <ngx_http.h>
+#include "ngx_http_mcds_json.h"
+#include "ngx_http_mcds_lock.h"
+
+
+typedef struct ngx_http_mcds_lock_ctx_s  ngx_http_mcds_lock_ctx_t;
+typedef struct ngx_http_mcds_hold_s      ngx_http_mcds_hold_t;
+
+
+/* a lock of a request; an internal redirect may lead to another one */
+
+struct ngx_http_mcds_hold_s {
+    ngx_http_mcds_hold_t       *next;
+    ngx_http_mcds_lock_ctx_t   *ctx;
+    ngx_mcds_pool_t            *pool;
+    ngx_str_t                   key;
+    ngx_http_mcds_lock_conf_t  *conf;
+    ngx_mcds_mutex_t           *mutex;     /* NULL: there is none any more */
+    ngx_uint_t                  status;    /* ngx_mcds_mutex_e */
+};
+
+
+/* lives in a cleanup record of the pool, see ngx_http_mcds_module.h */
+
+struct ngx_http_mcds_lock_ctx_s {
+    ngx_http_request_t         *request;
+    ngx_http_mcds_hold_t       *holds;     /* the last one first */
+    ngx_event_t                 resume;
+    uint64_t                    number;
+    ngx_msec_t                  start;
+    ngx_msec_t                  wait;
+    unsigned                    waiting:1;
+    unsigned                    answered:1;   /* and not judged yet */
+    unsigned                    refused:1;
+};
+
+
+static ngx_int_t ngx_http_mcds_lock_take(ngx_http_request_t *r,
+    ngx_http_mcds_lock_loc_conf_t *llcf);
+static void ngx_http_mcds_lock_mutex_handler(void *data,
+    ngx_mcds_mutex_t *mutex, ngx_uint_t status);
+static ngx_int_t ngx_http_mcds_lock_judge(ngx_http_request_t *r,
+    ngx_http_mcds_lock_ctx_t *ctx);
+static ngx_int_t ngx_http_mcds_lock_refuse(ngx_http_request_t *r,
+    ngx_http_mcds_lock_ctx_t *ctx, ngx_uint_t status, char *retry_after);
+static ngx_int_t ngx_http_mcds_lock_suspend(ngx_http_request_t *r);
+static void ngx_http_mcds_lock_resume_handler(ngx_event_t *ev);
+static ngx_http_mcds_lock_ctx_t *ngx_http_mcds_lock_create_ctx(
+    ngx_http_request_t *r);
+static ngx_http_mcds_lock_ctx_t *ngx_http_mcds_lock_get_ctx(
+    ngx_http_request_t *r);
+static void ngx_http_mcds_lock_cleanup(void *data);
+static ngx_int_t ngx_http_mcds_lock_status_variable(ngx_http_request_t *r,
+    ngx_http_variable_value_t *v, uintptr_t data);
+static ngx_int_t ngx_http_mcds_lock_token_variable(ngx_http_request_t *r,
+    ngx_http_variable_value_t *v, uintptr_t data);
+static ngx_int_t ngx_http_mcds_lock_time_variable(ngx_http_request_t *r,
+    ngx_http_variable_value_t *v, uintptr_t data);
+
+
+/* by ngx_mcds_mutex_e */
+
+static ngx_str_t  ngx_http_mcds_lock_statuses[] = {
+    ngx_string("acquired"),
+    ngx_string("busy"),
+    ngx_string("timeout"),
+    ngx_string("full"),
+    ngx_string("unavailable"),
+    ngx_string("lost")
+};
+
+
+static ngx_http_variable_t  ngx_http_mcds_lock_vars[] = {
+
+    { ngx_string("mcds_lock_status"), NULL,
+      ngx_http_mcds_lock_status_variable, 0,
+      NGX_HTTP_VAR_NOCACHEABLE, 0 },
+
+    { ngx_string("mcds_lock_token"), NULL,
+      ngx_http_mcds_lock_token_variable, 0,
+      NGX_HTTP_VAR_NOCACHEABLE, 0 },
+
+    { ngx_string("mcds_lock_wait"), NULL,
+      ngx_http_mcds_lock_time_variable, 0,
+      NGX_HTTP_VAR_NOCACHEABLE, 0 },
+
+      ngx_http_null_variable
+};
+
+
+ngx_int_t
+ngx_http_mcds_lock_add_variables(ngx_conf_t *cf)
+{
+    return ngx_http_mcds_add_vars(cf, ngx_http_mcds_lock_vars);
+}
+
+
+ngx_int_t
+ngx_http_mcds_lock_handler(ngx_http_request_t *r)
+{
+    ngx_http_mcds_lock_ctx_t       *ctx;
+    ngx_http_mcds_lock_loc_conf_t  *llcf;
+
+    if (r != r->main) {
+        return NGX_DECLINED;
+    }
+
+    ctx = ngx_http_mcds_lock_get_ctx(r);
+
+    if (ctx) {
+
+        if (ctx->waiting) {
+
+            /* something else runs the phases of a request that waits */
+
+            return NGX_AGAIN;
+        }
+
+        if (ctx->answered) {
+            return ngx_http_mcds_lock_judge(r, ctx);
+        }
+
+        if (ctx->refused) {
+
+            /* on its way to an error page */
+
+            return NGX_DECLINED;
+        }
+    }
+
+    llcf = ngx_http_get_module_loc_conf(r, ngx_http_mcds_lock_module);
+
+    if (llcf->lock == NULL) {
+        return NGX_DECLINED;
+    }
+
+    return ngx_http_mcds_lock_take(r, llcf);
+}
+
+
+static ngx_int_t
+ngx_http_mcds_lock_take(ngx_http_request_t *r,
+    ngx_http_mcds_lock_loc_conf_t *llcf)
+{
+    ngx_str_t                  key;
+    ngx_http_mcds_hold_t      *hold;
+    ngx_mcds_mutex_wish_t      wish;
+    ngx_http_mcds_lock_ctx_t  *ctx;
+
+    if (ngx_http_complex_value(r, &llcf->lock->key, &key) != NGX_OK) {
+        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+    }
+
+    if (key.len == 0) {
+        return NGX_DECLINED;
+    }
+
+    ctx = ngx_http_mcds_lock_get_ctx(r);
+
+    for (hold = ctx ? ctx->holds : NULL; hold; hold = hold->next) {
+
+        if (hold->pool == llcf->pool && hold->key.len == key.len
+            && ngx_memcmp(hold->key.data, key.data, key.len) == 0)
+        {
+            return NGX_DECLINED;
+        }
+    }
+
+    if (ctx == NULL) {
+        ctx = ngx_http_mcds_lock_create_ctx(r);
+        if (ctx == NULL) {
+            return NGX_HTTP_INTERNAL_SERVER_ERROR;
+        }
+    }
+
+    hold = ngx_pcalloc(r->pool, sizeof(ngx_http_mcds_hold_t));
+    if (hold == NULL) {
+        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+    }
+
+    hold->ctx = ctx;
+    hold->pool = llcf->pool;
+    hold->key = key;
+    hold->conf = llcf->lock;
+
+    ngx_memzero(&wish, sizeof(ngx_mcds_mutex_wish_t));
+
+    wish.pool = llcf->pool;
+    wish.key = key;
+    wish.ttl = llcf->lock->ttl;
+    wish.wait = llcf->lock->wait;
+    wish.waiters = llcf->lock->waiters;
+
+    hold->mutex = ngx_mcds_mutex_acquire(&wish,
+                                         ngx_http_mcds_lock_mutex_handler,
+                                         hold);
+    if (hold->mutex == NULL) {
+        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+    }
+
+    hold->next = ctx->holds;
+    ctx->holds = hold;
+
+    ctx->waiting = 1;
+    ctx->start = ngx_current_msec;
+
+    return ngx_http_mcds_lock_suspend(r);
+}
+
+
+static void
+ngx_http_mcds_lock_mutex_handler(void *data, ngx_mcds_mutex_t *mutex,
+    ngx_uint_t status)
+{
+    ngx_http_mcds_hold_t *hold = data;
+
+    ngx_http_mcds_lock_ctx_t  *ctx;
+
+    ctx = hold->ctx;
+
+    hold->mutex = mutex;
+    hold->status = status;
+
+    if (status == NGX_MCDS_MUTEX_LOST) {
+        ngx_log_error(NGX_LOG_WARN, ctx->request->connection->log, 0,
+                      "\"mcds_lock\" has lost \"%V\" while the request is "
+                      "running", &hold->key);
+        return;
+    }
+
+    ctx->waiting = 0;
+    ctx->answered = 1;
+
+    ngx_post_event(&ctx->resume, &ngx_posted_events);
+}
+
+
+static ngx_int_t
+ngx_http_mcds_lock_judge(ngx_http_request_t *r, ngx_http_mcds_lock_ctx_t *ctx)
+{
+    ngx_http_mcds_hold_t       *hold;
+    ngx_http_mcds_lock_conf_t  *conf;
+
+    hold = ctx->holds;
+    conf = hold->conf;
+
+    ctx->answered = 0;
+    ctx->wait += ngx_current_msec - ctx->start;
+
+    ngx_log_debug2(NGX_LOG_DEBUG_HTTP, r->connection->log, 0,
+                   "mcds lock \"%V\": %V", &hold->key,
+                   &ngx_http_mcds_lock_statuses[hold->status]);
+
+    switch (hold->status) {
+
+    case NGX_MCDS_MUTEX_HELD:
+    case NGX_MCDS_MUTEX_LOST:
+        ctx->number = ngx_mcds_mutex_number(hold->mutex);
+        return NGX_DECLINED;
+
+    case NGX_MCDS_MUTEX_UNAVAILABLE:
+
+        if (conf->unavailable == 0) {
+            return NGX_DECLINED;
+        }
+
+        return ngx_http_mcds_lock_refuse(r, ctx, conf->unavailable,
+                                         conf->retry_after ? conf->retry_after
+                                                           : "1");
+
+    default:
+        return ngx_http_mcds_lock_refuse(r, ctx, conf->status,
+                                         conf->retry_after);
+    }
+}
+
+
+static ngx_int_t
+ngx_http_mcds_lock_refuse(ngx_http_request_t *r, ngx_http_mcds_lock_ctx_t *ctx,
+    ngx_uint_t status, char *retry_after)
+{
+    ctx->refused = 1;
+
+    ngx_log_error(NGX_LOG_INFO, r->connection->log, 0,
+                  "\"mcds_lock\" refuses the request, \"%V\" is %V",
+                  &ctx->holds->key,
+                  &ngx_http_mcds_lock_statuses[ctx->holds->status]);
+
+    if (retry_after
+        && ngx_http_mcds_json_header(r, "Retry-After", retry_after) != NGX_OK)
+    {
+        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+    }
+
+    return status;
+}
+
+
+static ngx_int_t
+ngx_http_mcds_lock_suspend(ngx_http_request_t *r)
+{
+    r->write_event_handler = ngx_http_request_empty_handler;
+    r->read_event_handler = ngx_http_test_reading;
+
+    if (ngx_handle_read_event(r->connection->read, 0) != NGX_OK) {
+        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+    }
+
+    return NGX_AGAIN;
+}
+
+
+static void
+ngx_http_mcds_lock_resume_handler(ngx_event_t *ev)
+{
+    ngx_connection_t          *c;
+    ngx_http_request_t        *r;
+    ngx_http_mcds_lock_ctx_t  *ctx;
+
+    ctx = ev->data;
+    r = ctx->request;
+    c = r->connection;
+
+    ngx_http_set_log_request(c->log, r);
+
+    r->read_event_handler = ngx_http_block_reading;
+    r->write_event_handler = ngx_http_core_run_phases;
+
+    ngx_http_core_run_phases(r);
+    ngx_http_run_posted_requests(c);
+}
+
+
+static ngx_http_mcds_lock_ctx_t *
+ngx_http_mcds_lock_create_ctx(ngx_http_request_t *r)
+{
+    ngx_pool_cleanup_t        *cln;
+    ngx_http_mcds_lock_ctx_t  *ctx;
+
+    cln = ngx_pool_cleanup_add(r->pool, sizeof(ngx_http_mcds_lock_ctx_t));
+    if (cln == NULL) {
+        return NULL;
+    }
+
+    ctx = cln->data;
+    ngx_memzero(ctx, sizeof(ngx_http_mcds_lock_ctx_t));
+
+    cln->handler = ngx_http_mcds_lock_cleanup;
+
+    ctx->request = r;
+    ctx->resume.handler = ngx_http_mcds_lock_resume_handler;
+    ctx->resume.data = ctx;
+    ctx->resume.log = r->connection->log;
+
+    ngx_http_set_ctx(r, ctx, ngx_http_mcds_lock_module);
+
+    return ctx;
+}
+
+
+static ngx_http_mcds_lock_ctx_t *
+ngx_http_mcds_lock_get_ctx(ngx_http_request_t *r)
+{
+    ngx_pool_cleanup_t        *cln;
+    ngx_http_mcds_lock_ctx_t  *ctx;
+
+    ctx = ngx_http_get_module_ctx(r, ngx_http_mcds_lock_module);
+
+    if (ctx || (!r->internal && !r->filter_finalize)) {
+        return ctx;
+    }
+
+    /* r->ctx was cleared by an internal redirect or an error page */
+
+    for (cln = r->pool->cleanup; cln; cln = cln->next) {
+
+        if (cln->handler == ngx_http_mcds_lock_cleanup) {
+            ngx_http_set_ctx(r, cln->data, ngx_http_mcds_lock_module);
+            return cln->data;
+        }
+    }
+
+    return NULL;
+}
+
+
+static void
+ngx_http_mcds_lock_cleanup(void *data)
+{
+    ngx_http_mcds_lock_ctx_t *ctx = data;
+
+    ngx_http_mcds_hold_t  *hold;
+
+    if (ctx->resume.posted) {
+        ngx_delete_posted_event(&ctx->resume);
+    }
+
+    for (hold = ctx->holds; hold; hold = hold->next) {
+        if (hold->mutex) {
+            ngx_mcds_mutex_release(hold->mutex);
+        }
+    }
+}
+
+
+/* of the last lock, but one that was lost is said to be so */
+
+static ngx_int_t
+ngx_http_mcds_lock_status_variable(ngx_http_request_t *r,
+    ngx_http_variable_value_t *v, uintptr_t data)
+{
+    ngx_str_t                 *status;
+    ngx_http_mcds_hold_t      *hold;
+    ngx_http_mcds_lock_ctx_t  *ctx;
+
+    ctx = ngx_http_mcds_lock_get_ctx(r->main);
+
+    if (ctx == NULL || ctx->waiting || ctx->holds == NULL) {
+        v->not_found = 1;
+        return NGX_OK;
+    }
+
+    status = &ngx_http_mcds_lock_statuses[ctx->holds->status];
+
+    for (hold = ctx->holds; hold; hold = hold->next) {
+        if (hold->status == NGX_MCDS_MUTEX_LOST) {
+            status = &ngx_http_mcds_lock_statuses[NGX_MCDS_MUTEX_LOST];
+        }
+    }
+
+    v->data = status->data;
+    v->len = status->len;
+    v->valid = 1;
+    v->no_cacheable = 0;
+    v->not_found = 0;
+
+    return NGX_OK;
+}
+
+
+static ngx_int_t
+ngx_http_mcds_lock_token_variable(ngx_http_request_t *r,
+    ngx_http_variable_value_t *v, uintptr_t data)
+{
+    ngx_http_mcds_lock_ctx_t  *ctx;
+
+    ctx = ngx_http_mcds_lock_get_ctx(r->main);
+
+    if (ctx == NULL || ctx->number == 0) {
+        v->not_found = 1;
+        return NGX_OK;
+    }
+
+    v->data = ngx_pnalloc(r->pool, NGX_INT64_LEN);
+    if (v->data == NULL) {
+        return NGX_ERROR;
+    }
+
+    v->len = ngx_sprintf(v->data, "%uL", ctx->number) - v->data;
+    v->valid = 1;
+    v->no_cacheable = 0;
+    v->not_found = 0;
+
+    return NGX_OK;
+}
+
+
+static ngx_int_t
+ngx_http_mcds_lock_time_variable(ngx_http_request_t *r,
+    ngx_http_variable_value_t *v, uintptr_t data)
+{
+    ngx_msec_t                 ms;
+    ngx_http_mcds_lock_ctx_t  *ctx;
+
+    ctx = ngx_http_mcds_lock_get_ctx(r->main);
+
+    if (ctx == NULL || ctx->holds == NULL) {
+        v->not_found = 1;
+        return NGX_OK;
+    }
+
+    ms = ctx->wait;
+
+    if (ctx->waiting) {
+        ms += ngx_current_msec - ctx->start;
+    }
+
+    v->data = ngx_pnalloc(r->pool, NGX_TIME_T_LEN + 4);
+    if (v->data == NULL) {
+        return NGX_ERROR;
+    }
+
+    v->len = ngx_sprintf(v->data, "%T.%03M", (time_t) (ms / 1000), ms % 1000)
+             - v->data;
+    v->valid = 1;
+    v->no_cacheable = 0;
+    v->not_found = 0;
+
+    return NGX_OK;
+}

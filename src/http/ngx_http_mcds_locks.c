@@ -1,0 +1,601 @@
+
+/*
+ * Copyright (C) mcds authors
+ *
+ * mcds_locks: locks as resources of HTTP, for programs that have no client of
+ * memcached, and for who looks.
+ */
+
+
+#include <ngx_config.h>
+#include <ngx_core.h>
+#include <ngx_http.h>
+#include "ngx_http_mcds_data.h"
+#include "ngx_http_mcds_json.h"
+#include "ngx_http_mcds_lines.h"
+#include "ngx_http_mcds_lock.h"
+#include "ngx_http_mcds_rest.h"
+#include "ngx_http_mcds_table.h"
+
+
+/* who wait for one lock in a worker */
+#define NGX_HTTP_MCDS_LOCKS_WAITERS  1000
+
+
+typedef struct {
+    ngx_http_mcds_rest_t         rest;
+    ngx_http_mcds_locks_conf_t  *conf;
+    ngx_mcds_pool_t             *pool;
+    ngx_uint_t                   method;
+    ngx_str_t                    name;
+    ngx_mcds_mutex_item_t        item;     /* as asked for, then as found */
+    uint32_t                     ttl;
+    ngx_msec_t                   wait;
+    ngx_mcds_mutex_t            *mutex;    /* that it waits for */
+
+    ngx_uint_t                   rc;       /* of ngx_mcds_rc_e */
+    ngx_uint_t                   status;   /* of ngx_mcds_mutex_e */
+    ngx_uint_t                   known;    /* item is what is there */
+    int64_t                      left;     /* seconds, -1: not known */
+    u_char                       owner[NGX_MCDS_MUTEX_OWNER];
+} ngx_http_mcds_locks_rest_t;
+
+
+static ngx_int_t ngx_http_mcds_locks_start(ngx_http_mcds_rest_t *rest);
+static ngx_int_t ngx_http_mcds_locks_args(ngx_http_mcds_locks_rest_t *lr);
+static ngx_int_t ngx_http_mcds_locks_body(ngx_http_mcds_locks_rest_t *lr);
+static char *ngx_http_mcds_locks_member(ngx_http_mcds_locks_rest_t *lr,
+    const char *key, json_t *value);
+static char *ngx_http_mcds_locks_param(ngx_http_mcds_locks_rest_t *lr,
+    const char *name, ngx_str_t *value);
+static char *ngx_http_mcds_locks_ttl(ngx_http_mcds_locks_rest_t *lr,
+    ngx_int_t ttl);
+static char *ngx_http_mcds_locks_wait(ngx_http_mcds_locks_rest_t *lr,
+    ngx_int_t wait);
+static ngx_int_t ngx_http_mcds_locks_acquire(ngx_http_mcds_locks_rest_t *lr);
+static void ngx_http_mcds_locks_mutex_handler(void *data,
+    ngx_mcds_mutex_t *mutex, ngx_uint_t status);
+static void ngx_http_mcds_locks_cleanup(void *data);
+static void ngx_http_mcds_locks_state_handler(void *data,
+    ngx_mcds_mutex_state_t *state);
+static void ngx_http_mcds_locks_keep(ngx_http_mcds_locks_rest_t *lr,
+    uint64_t number, ngx_str_t *owner);
+static ngx_int_t ngx_http_mcds_locks_answer(ngx_http_mcds_rest_t *rest);
+static ngx_int_t ngx_http_mcds_locks_refused(ngx_http_mcds_locks_rest_t *lr);
+static ngx_int_t ngx_http_mcds_locks_show(ngx_http_mcds_locks_rest_t *lr);
+
+
+ngx_int_t
+ngx_http_mcds_locks_handler(ngx_http_request_t *r)
+{
+    char                           *problem;
+    ngx_int_t                       rc;
+    ngx_str_t                       name;
+    ngx_http_mcds_data_conf_t      *dcf;
+    ngx_http_mcds_locks_rest_t     *lr;
+    ngx_http_mcds_lock_loc_conf_t  *llcf;
+
+    dcf = ngx_http_get_module_loc_conf(r, ngx_http_mcds_data_module);
+    llcf = ngx_http_get_module_loc_conf(r, ngx_http_mcds_lock_module);
+
+    rc = ngx_http_mcds_table_name(r, &name);
+
+    if (rc == NGX_ERROR) {
+        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+    }
+
+    if (rc == NGX_DECLINED || name.len == 0) {
+        return NGX_HTTP_NOT_FOUND;
+    }
+
+    rc = ngx_http_mcds_rest_allow(r, dcf->methods,
+                                  NGX_HTTP_GET|NGX_HTTP_HEAD|NGX_HTTP_POST
+                                  |NGX_HTTP_PUT|NGX_HTTP_DELETE);
+    if (rc != NGX_DECLINED) {
+        return rc;
+    }
+
+    problem = ngx_http_mcds_table_check_name(&name);
+
+    if (problem) {
+
+        if (ngx_http_discard_request_body(r) != NGX_OK) {
+            return NGX_HTTP_INTERNAL_SERVER_ERROR;
+        }
+
+        return ngx_http_mcds_json_problem(r, NGX_HTTP_BAD_REQUEST, problem);
+    }
+
+    lr = ngx_http_mcds_rest_create(r, sizeof(ngx_http_mcds_locks_rest_t));
+    if (lr == NULL) {
+        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+    }
+
+    lr->conf = llcf->locks;
+    lr->pool = llcf->pool;
+    lr->method = r->method;
+    lr->ttl = llcf->locks->ttl;
+    lr->left = -1;
+
+    lr->item.owner.data = lr->owner;
+
+    lr->name.len = name.len;
+    lr->name.data = ngx_pstrdup(lr->rest.pool, &name);
+
+    if (lr->name.data == NULL) {
+        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+    }
+
+    lr->rest.answer = ngx_http_mcds_locks_answer;
+
+    return ngx_http_mcds_rest_begin(&lr->rest, ngx_http_mcds_locks_start);
+}
+
+
+static ngx_int_t
+ngx_http_mcds_locks_start(ngx_http_mcds_rest_t *rest)
+{
+    ngx_http_mcds_locks_rest_t *lr = (ngx_http_mcds_locks_rest_t *) rest;
+
+    ngx_int_t  rc;
+
+    if (lr->method & (NGX_HTTP_GET|NGX_HTTP_HEAD)) {
+
+        rc = ngx_mcds_mutex_look(lr->pool, &lr->name,
+                                 ngx_http_mcds_locks_state_handler, lr);
+        if (rc != NGX_OK) {
+            return NGX_HTTP_INTERNAL_SERVER_ERROR;
+        }
+
+        rest->waiting++;
+
+        return NGX_DONE;
+    }
+
+    rc = ngx_http_mcds_locks_args(lr);
+
+    if (rc == NGX_DECLINED) {
+        rc = ngx_http_mcds_locks_body(lr);
+    }
+
+    if (rc != NGX_DECLINED) {
+        return rc;
+    }
+
+    if (lr->method == NGX_HTTP_POST) {
+        return ngx_http_mcds_locks_acquire(lr);
+    }
+
+    if (lr->item.owner.len == 0) {
+        return ngx_http_mcds_json_problem(rest->request, NGX_HTTP_BAD_REQUEST,
+                                          "the owner must be named");
+    }
+
+    rc = ngx_mcds_mutex_change(lr->pool, &lr->name, &lr->item,
+                               lr->method == NGX_HTTP_PUT ? lr->ttl : 0,
+                               ngx_http_mcds_locks_state_handler, lr);
+    if (rc != NGX_OK) {
+        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+    }
+
+    rest->waiting++;
+
+    return NGX_DONE;
+}
+
+
+/* NGX_DECLINED, or what was answered */
+
+static ngx_int_t
+ngx_http_mcds_locks_args(ngx_http_mcds_locks_rest_t *lr)
+{
+    char        *problem;
+    ngx_int_t    rc;
+    ngx_str_t    value;
+    ngx_uint_t   i;
+
+    static char  *names[] = { "owner", "token", "ttl", "wait", NULL };
+
+    for (i = 0; names[i]; i++) {
+
+        rc = ngx_http_mcds_rest_arg(lr->rest.request, names[i], &value);
+
+        if (rc == NGX_ERROR) {
+            return NGX_HTTP_INTERNAL_SERVER_ERROR;
+        }
+
+        if (rc == NGX_DECLINED) {
+            continue;
+        }
+
+        problem = ngx_http_mcds_locks_param(lr, names[i], &value);
+
+        if (problem) {
+            return ngx_http_mcds_json_problem(lr->rest.request,
+                                              NGX_HTTP_BAD_REQUEST, problem);
+        }
+    }
+
+    return NGX_DECLINED;
+}
+
+
+/* the same in JSON; a type that a page of another site cannot send */
+
+static ngx_int_t
+ngx_http_mcds_locks_body(ngx_http_mcds_locks_rest_t *lr)
+{
+    char        *problem;
+    json_t      *json, *value;
+    ngx_int_t    rc;
+    const char  *key;
+
+    if (ngx_http_mcds_rest_has(lr->rest.request) != NGX_HTTP_MCDS_JSON
+        && (lr->method == NGX_HTTP_POST || lr->rest.body.len))
+    {
+        return ngx_http_mcds_json_problem(lr->rest.request,
+                                          NGX_HTTP_UNSUPPORTED_MEDIA_TYPE,
+                                          "the body must be "
+                                          "application/json");
+    }
+
+    if (lr->rest.body.len == 0) {
+        return NGX_DECLINED;
+    }
+
+    json = ngx_http_mcds_body_load(&lr->rest, &rc);
+    if (json == NULL) {
+        return rc;
+    }
+
+    problem = json_is_object(json) ? NULL : "the body must be an object";
+
+    json_object_foreach(json, key, value) {
+        if (problem == NULL) {
+            problem = ngx_http_mcds_locks_member(lr, key, value);
+        }
+    }
+
+    json_decref(json);
+
+    return problem ? ngx_http_mcds_json_problem(lr->rest.request,
+                                                NGX_HTTP_BAD_REQUEST, problem)
+                   : NGX_DECLINED;
+}
+
+
+/* these return NULL, or what is wrong */
+
+static char *
+ngx_http_mcds_locks_member(ngx_http_mcds_locks_rest_t *lr, const char *key,
+    json_t *value)
+{
+    double     n;
+    ngx_str_t  text;
+
+    if (json_is_string(value)) {
+        text.data = (u_char *) json_string_value(value);
+        text.len = json_string_length(value);
+
+        return ngx_http_mcds_locks_param(lr, key, &text);
+    }
+
+    if (ngx_strcmp(key, "token") == 0 && json_is_integer(value)
+        && json_integer_value(value) > 0)
+    {
+        lr->item.number = json_integer_value(value);
+        return NULL;
+    }
+
+    n = json_is_number(value) ? json_number_value(value) : -1;
+
+    if (ngx_strcmp(key, "ttl") == 0 && json_is_integer(value)) {
+        return ngx_http_mcds_locks_ttl(lr, n > NGX_MCDS_MAX_TTL
+                                           ? NGX_ERROR : (ngx_int_t) n);
+    }
+
+    if (ngx_strcmp(key, "wait") == 0) {
+        return ngx_http_mcds_locks_wait(lr, (n < 0 || n > NGX_MCDS_MAX_TTL)
+                                            ? NGX_ERROR
+                                            : (ngx_int_t) (n * 1000));
+    }
+
+    return "only 'owner', 'token', 'ttl' and 'wait' can be said";
+}
+
+
+static char *
+ngx_http_mcds_locks_param(ngx_http_mcds_locks_rest_t *lr, const char *name,
+    ngx_str_t *value)
+{
+    if (ngx_strcmp(name, "owner") == 0) {
+
+        if (ngx_mcds_mutex_check(value) != NGX_OK) {
+            return "owner must be 1 to 64 characters, ASCII without blanks";
+        }
+
+        ngx_memcpy(lr->owner, value->data, value->len);
+        lr->item.owner.len = value->len;
+
+        return NULL;
+    }
+
+    if (ngx_strcmp(name, "token") == 0) {
+
+        if (ngx_mcds_parse_number(value->data, value->len, &lr->item.number)
+            != NGX_OK
+            || lr->item.number == 0)
+        {
+            return "token must be a number";
+        }
+
+        return NULL;
+    }
+
+    if (ngx_strcmp(name, "ttl") == 0) {
+        return ngx_http_mcds_locks_ttl(lr, ngx_parse_time(value, 1));
+    }
+
+    if (ngx_strcmp(name, "wait") == 0) {
+        return ngx_http_mcds_locks_wait(lr, ngx_parse_time(value, 0));
+    }
+
+    return "only 'owner', 'token', 'ttl' and 'wait' can be said";
+}
+
+
+static char *
+ngx_http_mcds_locks_ttl(ngx_http_mcds_locks_rest_t *lr, ngx_int_t ttl)
+{
+    if (ttl < NGX_MCDS_MUTEX_MIN_TTL || ttl > (ngx_int_t) lr->conf->max_ttl) {
+        return "ttl must be 2s to max_ttl of mcds_locks";
+    }
+
+    lr->ttl = ttl;
+
+    return NULL;
+}
+
+
+static char *
+ngx_http_mcds_locks_wait(ngx_http_mcds_locks_rest_t *lr, ngx_int_t wait)
+{
+    if (wait < 0 || wait > (ngx_int_t) lr->conf->max_wait) {
+        return "wait must be a time up to max_wait of mcds_locks";
+    }
+
+    lr->wait = wait;
+
+    return NULL;
+}
+
+
+static ngx_int_t
+ngx_http_mcds_locks_acquire(ngx_http_mcds_locks_rest_t *lr)
+{
+    ngx_pool_cleanup_t     *cln;
+    ngx_mcds_mutex_wish_t   wish;
+
+    /* nobody waits for who has left */
+
+    cln = ngx_pool_cleanup_add(lr->rest.request->pool, 0);
+    if (cln == NULL) {
+        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+    }
+
+    wish.pool = lr->pool;
+    wish.key = lr->name;
+    wish.owner = lr->item.owner;
+    wish.ttl = lr->ttl;
+    wish.wait = lr->wait;
+    wish.waiters = NGX_HTTP_MCDS_LOCKS_WAITERS;
+
+    lr->mutex = ngx_mcds_mutex_acquire(&wish,
+                                       ngx_http_mcds_locks_mutex_handler, lr);
+    if (lr->mutex == NULL) {
+        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+    }
+
+    cln->handler = ngx_http_mcds_locks_cleanup;
+    cln->data = lr;
+
+    lr->rest.waiting++;
+
+    return NGX_DONE;
+}
+
+
+static void
+ngx_http_mcds_locks_mutex_handler(void *data, ngx_mcds_mutex_t *mutex,
+    ngx_uint_t status)
+{
+    ngx_http_mcds_locks_rest_t *lr = data;
+
+    lr->mutex = NULL;
+    lr->status = status;
+
+    if (status == NGX_MCDS_MUTEX_HELD) {
+        lr->left = lr->ttl;
+
+        ngx_http_mcds_locks_keep(lr, ngx_mcds_mutex_number(mutex),
+                                 ngx_mcds_mutex_owner(mutex));
+        ngx_mcds_mutex_leave(mutex);
+    }
+
+    ngx_http_mcds_rest_done(&lr->rest);
+}
+
+
+/*
+ * Runs before the cleanup of the rest, which was there first.  That one
+ * frees this record when nothing is under way.
+ */
+
+static void
+ngx_http_mcds_locks_cleanup(void *data)
+{
+    ngx_http_mcds_locks_rest_t *lr = data;
+
+    if (lr->mutex) {
+        ngx_mcds_mutex_release(lr->mutex);
+        lr->mutex = NULL;
+
+        ngx_http_mcds_rest_done(&lr->rest);
+    }
+}
+
+
+static void
+ngx_http_mcds_locks_state_handler(void *data, ngx_mcds_mutex_state_t *state)
+{
+    ngx_http_mcds_locks_rest_t *lr = data;
+
+    lr->rc = state->rc;
+    lr->left = state->ttl;
+
+    if (state->item) {
+        ngx_http_mcds_locks_keep(lr, state->item->number,
+                                 &state->item->owner);
+    }
+
+    ngx_http_mcds_rest_done(&lr->rest);
+}
+
+
+static void
+ngx_http_mcds_locks_keep(ngx_http_mcds_locks_rest_t *lr, uint64_t number,
+    ngx_str_t *owner)
+{
+    lr->known = 1;
+
+    lr->item.number = number;
+    lr->item.owner.len = owner->len;
+    ngx_memmove(lr->owner, owner->data, owner->len);
+}
+
+
+static ngx_int_t
+ngx_http_mcds_locks_answer(ngx_http_mcds_rest_t *rest)
+{
+    ngx_http_mcds_locks_rest_t *lr = (ngx_http_mcds_locks_rest_t *) rest;
+
+    ngx_http_request_t  *r;
+
+    r = rest->request;
+
+    if (lr->method == NGX_HTTP_POST) {
+        return lr->status == NGX_MCDS_MUTEX_HELD
+               ? ngx_http_mcds_locks_show(lr)
+               : ngx_http_mcds_locks_refused(lr);
+    }
+
+    if (lr->method & (NGX_HTTP_GET|NGX_HTTP_HEAD)) {
+        return (lr->rc == NGX_MCDS_OK || lr->rc == NGX_MCDS_NOT_FOUND)
+               ? ngx_http_mcds_locks_show(lr)
+               : ngx_http_mcds_rest_failed(r, lr->rc);
+    }
+
+    switch (lr->rc) {
+
+    case NGX_MCDS_OK:
+        return lr->method == NGX_HTTP_PUT ? ngx_http_mcds_locks_show(lr)
+                                          : ngx_http_mcds_json_no_content(r);
+
+    case NGX_MCDS_EXISTS:
+        return ngx_http_mcds_json_problem(r, NGX_HTTP_CONFLICT,
+                                          "the lock has another owner");
+
+    case NGX_MCDS_NOT_FOUND:
+        return ngx_http_mcds_json_problem(r, NGX_HTTP_NOT_FOUND,
+                                          "the lock has no owner");
+
+    default:
+        return ngx_http_mcds_rest_failed(r, lr->rc);
+    }
+}
+
+
+static ngx_int_t
+ngx_http_mcds_locks_refused(ngx_http_mcds_locks_rest_t *lr)
+{
+    char                *detail;
+    ngx_http_request_t  *r;
+
+    r = lr->rest.request;
+
+    switch (lr->status) {
+
+    case NGX_MCDS_MUTEX_UNAVAILABLE:
+        return ngx_http_mcds_rest_failed(r, NGX_MCDS_DOWN);
+
+    case NGX_MCDS_MUTEX_FULL:
+        detail = "the lock has another owner, and too many wait for it";
+        break;
+
+    default:
+        detail = "the lock has another owner";
+    }
+
+    if (ngx_http_mcds_json_header(r, "Retry-After", "1") != NGX_OK) {
+        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+    }
+
+    return ngx_http_mcds_json_problem(r, NGX_HTTP_MCDS_LOCKED, detail);
+}
+
+
+static ngx_int_t
+ngx_http_mcds_locks_show(ngx_http_mcds_locks_rest_t *lr)
+{
+    json_t     *json;
+    ngx_int_t   rc;
+    ngx_str_t   line, text;
+    ngx_uint_t  held;
+
+    held = (lr->rc == NGX_MCDS_OK);
+
+    json = json_object();
+
+    if (json == NULL) {
+        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+    }
+
+    (void) json_object_set_new(json, "name",
+                               json_stringn((char *) lr->name.data,
+                                            lr->name.len));
+    (void) json_object_set_new(json, "held", json_boolean(held));
+
+    if (held && lr->known) {
+        (void) json_object_set_new(json, "owner",
+                                   json_stringn((char *) lr->owner,
+                                                lr->item.owner.len));
+    }
+
+    if (held && lr->known && lr->item.number) {
+        (void) json_object_set_new(json, "token",
+                                   json_integer(lr->item.number));
+    }
+
+    if (held && lr->left >= 0) {
+        (void) json_object_set_new(json, "ttl", json_integer(lr->left));
+    }
+
+    rc = ngx_http_mcds_line_json(lr->rest.pool, json, &line);
+
+    json_decref(json);
+
+    if (rc != NGX_OK) {
+        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+    }
+
+    /* in memory that lives until it is sent */
+
+    text.data = ngx_pnalloc(lr->rest.request->pool, line.len + 1);
+    if (text.data == NULL) {
+        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+    }
+
+    text.len = ngx_sprintf(text.data, "%V\n", &line) - text.data;
+
+    return ngx_http_mcds_json_send(lr->rest.request, &text);
+}

@@ -1,0 +1,86 @@
+
+/*
+ * Copyright (C) mcds authors
+ *
+ * Inside of a lock: ngx_mcds_lock.c takes it and gives it up,
+ * ngx_mcds_lock_keep.c looks after it meanwhile.
+ */
+
+
+#ifndef _NGX_MCDS_LOCK_CORE_H_INCLUDED_
+#define _NGX_MCDS_LOCK_CORE_H_INCLUDED_
+
+
+#include <ngx_config.h>
+#include <ngx_core.h>
+#include <ngx_event.h>
+#include "ngx_mcds_lock.h"
+
+
+#define NGX_MCDS_TOKEN            16
+
+/* "kept", a step and milliseconds since the epoch */
+#define NGX_MCDS_KEPT_LEN         (sizeof(NGX_MCDS_LOCK_KEPT) + 3              \
+                                   + 2 * NGX_INT64_LEN)
+
+
+struct ngx_mcds_lock_s {
+    ngx_queue_t          queue;        /* of this worker's */
+    ngx_mcds_pool_t     *pool;
+    ngx_mcds_lock_pt     handler;
+    void                *data;
+    ngx_mcds_op_t       *op;           /* under way */
+    ngx_event_t          timer;        /* extends */
+    uint64_t             cas;
+    ngx_msec_t           sent;         /* when a time to live began */
+    ngx_msec_t           sure;         /* until when it has not ended */
+    uint32_t             ttl;
+    uint32_t             keep;
+    ngx_msec_t           since;        /* it was acquired */
+    ngx_msec_t           end;          /* no doubt after it */
+    ngx_mcds_kept_t     *kept;         /* of the caller, or NULL */
+    ngx_msec_t           step;         /* of looking for it */
+    ngx_str_t            old;          /* what the item holds */
+    ngx_str_t            text;         /* what it is to hold */
+    size_t               token_len;
+    u_char               token[NGX_MCDS_LOCK_TEXT];
+    u_char               next[NGX_MCDS_LOCK_TEXT];  /* instead of the token */
+    u_char               seen[NGX_MCDS_KEPT_LEN];
+    u_char               left[NGX_MCDS_KEPT_LEN];
+    unsigned             open:1;       /* the caller's text in key itself */
+    unsigned             released:1;
+    unsigned             stays:1;      /* ... and not to be deleted */
+    unsigned             unsure:1;     /* a command was not answered */
+    unsigned             told:1;       /* that it was lost */
+    unsigned             doubt:1;      /* asked for, and never answered */
+    unsigned             answered:1;   /* memcached is there again */
+    ngx_str_t            key;
+};
+
+
+/*
+ * held: for another time to live, counted from when the command was sent.
+ * look: reads the item.  submit: SET and DELETE of lock->text under the CAS, or
+ * ADD.  give_up: what was acquired, when it is released.  All but held may be
+ * the last that is done with the lock.
+ */
+
+void ngx_mcds_lock_held(ngx_mcds_lock_t *lock, uint64_t cas);
+ngx_mcds_op_t *ngx_mcds_lock_look(ngx_mcds_lock_t *lock,
+    ngx_mcds_handler_pt handler);
+ngx_mcds_op_t *ngx_mcds_lock_submit(ngx_mcds_lock_t *lock,
+    ngx_uint_t verb, uint32_t ttl, ngx_mcds_handler_pt handler);
+void ngx_mcds_lock_give_up(ngx_mcds_lock_t *lock);
+void ngx_mcds_lock_free(ngx_mcds_lock_t *lock);
+
+
+/*
+ * extend: handler of the timer of a lock that is held.  doubt: nobody knows
+ * whether the item is there: looks for it and deletes it, then frees.
+ */
+
+void ngx_mcds_lock_extend(ngx_event_t *ev);
+void ngx_mcds_lock_doubt(ngx_mcds_lock_t *lock);
+
+
+#endif /* _NGX_MCDS_LOCK_CORE_H_INCLUDED_ */

@@ -1,0 +1,233 @@
+
+/*
+ * Copyright (C) mcds authors
+ *
+ * A lock that nobody here holds: seen, extended and released by the name of
+ * its owner.
+ */
+
+
+#include <ngx_config.h>
+#include <ngx_core.h>
+#include <ngx_event.h>
+#include "ngx_mcds_mutex.h"
+
+
+/* how often the owner himself may be faster, with an extension */
+#define NGX_MCDS_MUTEX_ROUNDS     3
+
+
+typedef struct {
+    ngx_mcds_pool_t          *pool;
+    ngx_str_t                 key;
+    ngx_mcds_mutex_item_t     item;    /* without an owner: only looked at */
+    uint32_t                  ttl;
+    ngx_uint_t                rounds;
+    ngx_mcds_mutex_state_pt   handler;
+    void                     *data;
+    u_char                    owner[NGX_MCDS_MUTEX_OWNER];
+} ngx_mcds_mutex_change_t;
+
+
+static ngx_int_t ngx_mcds_mutex_change_start(ngx_mcds_mutex_change_t *change);
+static void ngx_mcds_mutex_looked(void *data, ngx_mcds_result_t *result);
+static ngx_uint_t ngx_mcds_mutex_same(ngx_mcds_mutex_change_t *change,
+    ngx_mcds_mutex_item_t *item);
+static ngx_int_t ngx_mcds_mutex_change_write(ngx_mcds_mutex_change_t *change,
+    ngx_mcds_result_t *result);
+static void ngx_mcds_mutex_changed(void *data, ngx_mcds_result_t *result);
+static void ngx_mcds_mutex_change_done(ngx_mcds_mutex_change_t *change,
+    ngx_uint_t rc, ngx_mcds_mutex_item_t *item, int64_t ttl);
+
+
+ngx_int_t
+ngx_mcds_mutex_look(ngx_mcds_pool_t *pool, ngx_str_t *key,
+    ngx_mcds_mutex_state_pt handler, void *data)
+{
+    return ngx_mcds_mutex_change(pool, key, NULL, 0, handler, data);
+}
+
+
+ngx_int_t
+ngx_mcds_mutex_change(ngx_mcds_pool_t *pool, ngx_str_t *key,
+    ngx_mcds_mutex_item_t *item, uint32_t ttl,
+    ngx_mcds_mutex_state_pt handler, void *data)
+{
+    ngx_mcds_mutex_change_t  *change;
+
+    change = ngx_calloc(sizeof(ngx_mcds_mutex_change_t) + key->len,
+                        ngx_cycle->log);
+    if (change == NULL) {
+        return NGX_ERROR;
+    }
+
+    change->pool = pool;
+    change->ttl = ttl;
+    change->handler = handler;
+    change->data = data;
+
+    change->key.data = (u_char *) change + sizeof(ngx_mcds_mutex_change_t);
+    change->key.len = key->len;
+    ngx_memcpy(change->key.data, key->data, key->len);
+
+    if (item) {
+        change->item.number = item->number;
+        change->item.owner.data = change->owner;
+        change->item.owner.len = item->owner.len;
+        ngx_memcpy(change->owner, item->owner.data, item->owner.len);
+    }
+
+    if (ngx_mcds_mutex_change_start(change) != NGX_OK) {
+        ngx_free(change);
+        return NGX_ERROR;
+    }
+
+    return NGX_OK;
+}
+
+
+static ngx_int_t
+ngx_mcds_mutex_change_start(ngx_mcds_mutex_change_t *change)
+{
+    ngx_mcds_request_t  req;
+
+    ngx_memzero(&req, sizeof(ngx_mcds_request_t));
+
+    req.verb = NGX_MCDS_GET;
+    req.want = NGX_MCDS_VALUE|NGX_MCDS_CAS|NGX_MCDS_TTL;
+    req.key = change->key;
+    req.single = 1;
+    req.limit = NGX_MCDS_MAX_LINE;
+
+    return ngx_mcds_submit(change->pool, &req, ngx_mcds_mutex_looked, change)
+           ? NGX_OK : NGX_ERROR;
+}
+
+
+static void
+ngx_mcds_mutex_looked(void *data, ngx_mcds_result_t *result)
+{
+    int64_t                   ttl;
+    ngx_uint_t                rc;
+    ngx_mcds_mutex_item_t     item, *found;
+    ngx_mcds_mutex_change_t  *change;
+
+    change = data;
+    rc = result->rc;
+    found = NULL;
+    ttl = (result->has & NGX_MCDS_TTL) ? result->ttl : -1;
+
+    if (rc == NGX_MCDS_TOO_LARGE) {
+        rc = NGX_MCDS_OK;
+
+    } else if (rc == NGX_MCDS_OK
+               && ngx_mcds_mutex_read(&item, result->data, result->len)
+                  == NGX_OK)
+    {
+        found = &item;
+    }
+
+    if (rc != NGX_MCDS_OK || change->item.owner.len == 0) {
+        ngx_mcds_mutex_change_done(change, rc, found, ttl);
+        return;
+    }
+
+    if (found == NULL || !ngx_mcds_mutex_same(change, found)) {
+        ngx_mcds_mutex_change_done(change, NGX_MCDS_EXISTS, found, ttl);
+        return;
+    }
+
+    change->item.number = found->number;
+
+    if (ngx_mcds_mutex_change_write(change, result) != NGX_OK) {
+        ngx_mcds_mutex_change_done(change, NGX_MCDS_BUSY, NULL, -1);
+    }
+}
+
+
+/* an owner without a number does not have the lock yet */
+
+static ngx_uint_t
+ngx_mcds_mutex_same(ngx_mcds_mutex_change_t *change,
+    ngx_mcds_mutex_item_t *item)
+{
+    if (item->number == 0
+        || (change->item.number && change->item.number != item->number))
+    {
+        return 0;
+    }
+
+    return change->item.owner.len == item->owner.len
+           && ngx_memcmp(change->owner, item->owner.data, item->owner.len)
+              == 0;
+}
+
+
+static ngx_int_t
+ngx_mcds_mutex_change_write(ngx_mcds_mutex_change_t *change,
+    ngx_mcds_result_t *result)
+{
+    ngx_mcds_request_t  req;
+
+    if (result->cas == 0) {
+
+        /* memcached -C: it would be that of anybody */
+
+        ngx_log_error(NGX_LOG_ERR, ngx_cycle->log, 0,
+                      "memcached gives no CAS in pool \"%V\", "
+                      "locks do not work", &change->pool->name);
+        return NGX_ERROR;
+    }
+
+    ngx_memzero(&req, sizeof(ngx_mcds_request_t));
+
+    req.verb = change->ttl ? NGX_MCDS_SET : NGX_MCDS_DELETE;
+    req.key = change->key;
+    req.single = 1;
+    req.ttl = change->ttl;
+    req.cas = result->cas;
+
+    req.old.data = result->data;
+    req.old.len = result->len;
+    req.text = req.old;
+
+    return ngx_mcds_submit(change->pool, &req, ngx_mcds_mutex_changed, change)
+           ? NGX_OK : NGX_ERROR;
+}
+
+
+static void
+ngx_mcds_mutex_changed(void *data, ngx_mcds_result_t *result)
+{
+    ngx_mcds_mutex_change_t *change = data;
+
+    if (result->rc == NGX_MCDS_EXISTS
+        && ++change->rounds < NGX_MCDS_MUTEX_ROUNDS
+        && ngx_mcds_mutex_change_start(change) == NGX_OK)
+    {
+        return;
+    }
+
+    if (result->rc == NGX_MCDS_OK && change->ttl == 0) {
+        ngx_mcds_mutex_kick(change->pool, &change->key);
+    }
+
+    ngx_mcds_mutex_change_done(change, result->rc, &change->item,
+                               change->ttl);
+}
+
+
+static void
+ngx_mcds_mutex_change_done(ngx_mcds_mutex_change_t *change, ngx_uint_t rc,
+    ngx_mcds_mutex_item_t *item, int64_t ttl)
+{
+    ngx_mcds_mutex_state_t  state;
+
+    state.rc = rc;
+    state.item = item;
+    state.ttl = ttl;
+
+    change->handler(change->data, &state);
+
+    ngx_free(change);
+}

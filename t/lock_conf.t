@@ -1,0 +1,116 @@
+#!/usr/bin/perl
+
+# Copyright (C) mcds authors
+
+# Mistakes in mcds_lock and mcds_locks: nginx -t refuses each with one message,
+# that names the directive, the word and the line.  No time to live of a lock
+# may be below 2 seconds, since memcached may end 1 at once.
+
+use warnings;
+use strict;
+
+use Test::More;
+
+use FindBin;
+use lib "$FindBin::Bin/lib";
+use Test::Mcds;
+
+my $t = Test::Mcds->new();
+
+my $pool = 'mcds_pool main { server 127.0.0.1:11211; }';
+my $two = "$pool mcds_pool other { server 127.0.0.1:11212; }";
+my $forever = 'mcds_pool main { server 127.0.0.1:11211; '
+    . 'protocol classic ttl=off; }';
+
+
+# right ones, lest all be refused for another reason
+
+is($t->conf_error(http => $pool, location => $_), '', $_) for
+    'mcds_lock a;', 'mcds_lock off;', 'mcds_lock $uri ttl=2s;',
+    'mcds_lock $uri$args ttl=30d wait=0 status=400 unavailable=599;',
+    'mcds_lock a wait=1h status=599 retry_after=1s unavailable=pass;',
+    'mcds_lock a retry_after=1d waiters=0;', 'mcds_lock a waiters=1000000;',
+    'mcds_lock off ttl=2s;', 'mcds_locks;', 'mcds_locks ttl=2s;',
+    'mcds_locks ttl=1m max_ttl=1m max_wait=0;', 'mcds_locks max_wait=1h;',
+    'mcds_locks max_ttl=5s;', 'mcds_locks ttl=1d;',
+    'if ($uri) { mcds_locks; }', 'limit_except GET { deny all; } mcds_locks;';
+
+is($t->conf_error(http => "$pool mcds_lock a; server { mcds_lock b; "
+    . 'location / { mcds_lock off; } }'), '', 'on all levels');
+
+
+# wrong ones
+
+my $ttl = 'it must be 2s, since memcached counts in seconds, to 30d';
+
+for my $row (
+    ['mcds_lock;', 'invalid number of arguments in "mcds_lock" directive'],
+    ['mcds_lock "";', '"mcds_lock" directive needs a key'],
+    ['mcds_lock a b;', 'invalid parameter "b" in "mcds_lock"'],
+    ['mcds_lock a; mcds_lock b;', '"mcds_lock" directive is duplicate'],
+    ['mcds_lock off; mcds_lock b;', '"mcds_lock" directive is duplicate'],
+    ['mcds_lock a ttl=1s;', qq{invalid value "ttl=1s" in "mcds_lock", $ttl}],
+    ['mcds_lock a ttl=0;', qq{invalid value "ttl=0" in "mcds_lock", $ttl}],
+    ['mcds_lock a ttl=31d;', 'invalid value "ttl=31d" in "mcds_lock"'],
+    ['mcds_lock a ttl=500ms;', 'invalid value "ttl=500ms" in "mcds_lock"'],
+    ['mcds_lock a ttl=;', 'invalid value "ttl=" in "mcds_lock"'],
+    ['mcds_lock a ttl=2s ttl=3s;', 'invalid parameter "ttl=3s"'],
+    ['mcds_lock a wait=2h;',
+        'invalid value "wait=2h" in "mcds_lock", it must be a time up to 1h'],
+    ['mcds_lock a wait=x;', 'invalid value "wait=x"'],
+    ['mcds_lock a wait=1s wait=2s;', 'invalid parameter "wait=2s"'],
+    ['mcds_lock a status=399;', 'invalid value "status=399" in "mcds_lock", '
+        . 'it must be 400 to 599'],
+    ['mcds_lock a status=600;', 'invalid value "status=600"'],
+    ['mcds_lock a status=pass;', 'invalid value "status=pass"'],
+    ['mcds_lock a unavailable=200;', 'invalid value "unavailable=200" in '
+        . '"mcds_lock", it must be "pass" or a status, 400 to 599'],
+    ['mcds_lock a unavailable=passed;', 'invalid value "unavailable=passed"'],
+    ['mcds_lock a retry_after=0;', 'invalid value "retry_after=0" in '
+        . '"mcds_lock", it must be 1s to 1d'],
+    ['mcds_lock a retry_after=2d;', 'invalid value "retry_after=2d"'],
+    ['mcds_lock a waiters=-1;', 'invalid value "waiters=-1" in "mcds_lock", '
+        . 'it must be 0 to 1000000'],
+    ['mcds_lock a waiters=1000001;', 'invalid value "waiters=1000001"'],
+    ['if ($uri) { mcds_lock a; }', '"mcds_lock" directive is not allowed'],
+    ['mcds_locks; mcds_locks;', '"mcds_locks" directive is duplicate'],
+    ['mcds_locks a;', 'invalid parameter "a" in "mcds_locks"'],
+    ['mcds_locks ttl=1s;', qq{invalid value "ttl=1s" in "mcds_locks", $ttl}],
+    ['mcds_locks max_ttl=1s;', qq{"max_ttl=1s" in "mcds_locks", $ttl}],
+    ['mcds_locks max_wait=2h;', 'invalid value "max_wait=2h"'],
+    ['mcds_locks ttl=2m max_ttl=1m;', '"mcds_locks" directive has a "ttl" that '
+        . 'is longer than its "max_ttl"'],
+
+    # other locks
+
+    ['mcds_cache on; mcds_cache_lock_age 1s;', '"mcds_cache_lock_age" '
+        . 'directive must be 2s, since memcached counts in seconds, to 30d'],
+    ['mcds_cache on; mcds_cache_lock_age 0;', 'must be 2s'],
+) {
+    my ($conf, $message) = @$row;
+    my $error = $t->conf_error(http => $pool, location => $conf);
+
+    like($error, qr/\[emerg\].*\Q$message\E.* in .*:\d+/, $conf)
+        or diag($error);
+}
+
+
+# pools
+
+for my $directive ('mcds_lock a;', 'mcds_locks;') {
+    my ($name) = $directive =~ /(\w+)/;
+
+    like($t->conf_error(location => $directive),
+        qr/"$name" needs a "mcds_pool", and there is none, in .*:\d+/,
+        "$name: no pool");
+    like($t->conf_error(http => $two, location => $directive),
+        qr/"$name" needs a "mcds_use" to choose one of 2 pools, in .*:\d+/,
+        "$name: two pools");
+    is($t->conf_error(http => $two, location => "mcds_use other; $directive"),
+        '', "$name: one of two");
+    like($t->conf_error(http => $forever, location => $directive),
+        qr/"$name" needs items that end by themselves/,
+        "$name: a pool without ends");
+}
+
+$t->done();
