@@ -53,6 +53,10 @@ http {
             mcds_cache_revalidate on;
             proxy_pass http://127.0.0.1:%%PORT_o%%;
         }
+        location /control {
+            mcds_cache_request_control on;
+            proxy_pass http://127.0.0.1:%%PORT_o%%;
+        }
         location /nokey {
             mcds_cache_key $arg_none;
             proxy_pass http://127.0.0.1:%%PORT_o%%;
@@ -165,6 +169,16 @@ my @rows = (
     ['error', sub { expired(61500)->($_[0]); $o->set($_[0],
         { status => 500 }) }, {}, 'STALE', 'error',
         'fwd=stale; fwd-status=500; ttl=-62; detail=error'],
+
+    ['control', $fill, { headers => { 'Cache-Control' => 'no-cache' } },
+        'BYPASS', 'request',
+        'fwd=request; fwd-status=200; stored; ttl=60; detail=request'],
+    ['vary', sub {
+            $o->set($_[0], { headers => ['Cache-Control' => 'max-age=60',
+                Vary => 'X-A'] });
+            $fill->($_[0]);
+        }, { headers => { 'X-A' => 1 } }, 'MISS', 'absent',
+        'fwd=vary-miss; fwd-status=200; stored; ttl=60; detail=absent'],
 
     ['quiet', undef, {}, 'MISS', 'absent', undef],
     ['off', undef, {}, undef, undef, undef],

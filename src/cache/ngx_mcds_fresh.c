@@ -22,9 +22,6 @@
  */
 
 
-/* delta-seconds, RFC 9111, 1.2.2: what a larger number counts as */
-#define NGX_MCDS_MAX_DELTA  2147483648U
-
 /* nobody has said how long */
 #define NGX_MCDS_NO_LIFE    -1
 
@@ -457,6 +454,9 @@ ngx_mcds_directive_apply(ngx_mcds_cache_control_t *cc,
     } else if (ngx_mcds_directive_is(dir, "must-understand")) {
         cc->must_understand = 1;
 
+    } else if (ngx_mcds_directive_is(dir, "no-transform")) {
+        cc->no_transform = 1;
+
     } else if (ngx_mcds_directive_is(dir, "only-if-cached")) {
         cc->only_if_cached = 1;
 
@@ -535,13 +535,7 @@ ngx_mcds_fresh_control(ngx_mcds_answer_t *answer)
 
     cdn = &answer->cdn;
 
-    if (!answer->has_cdn || cdn->malformed) {
-        return &answer->cc;
-    }
-
-    return (ngx_mcds_fresh_no_control(cdn)
-            && !cdn->private && !cdn->no_store && !cdn->no_cache)
-           ? &answer->cc : cdn;
+    return (!answer->has_cdn || cdn->malformed) ? &answer->cc : cdn;
 }
 
 

@@ -16,6 +16,10 @@
 #include "ngx_mcds_entry.h"
 
 
+/* delta-seconds, RFC 9111, 1.2.2: what a larger number counts as */
+#define NGX_MCDS_MAX_DELTA  2147483648U
+
+
 /*
  * The Cache-Control of an answer or of a request, all its lines joined.  Begin
  * with zeroed memory and add each line.  Numbers: RFC 9111, 1.2.2: too large
@@ -54,6 +58,7 @@ typedef struct {
     unsigned      must_revalidate:1;
     unsigned      proxy_revalidate:1;
     unsigned      must_understand:1;
+    unsigned      no_transform:1;
     unsigned      malformed:1;
 } ngx_mcds_cache_control_t;
 
@@ -84,7 +89,7 @@ typedef struct {
     unsigned      has_expires:1;
     unsigned      has_control:1;  /* a Cache-Control that is not in cc: there
                                      was one, so Pragma is not heard */
-    unsigned      has_cdn:1;
+    unsigned      has_cdn:1;      /* and is not empty */
     unsigned      has_accel:1;
     unsigned      pragma_no_cache:1;
     unsigned      set_cookie:1;
@@ -132,7 +137,7 @@ typedef enum {
  * status; 404 and 410 also with an explicit lifetime, and without any they
  * are refused for want of it.
  *
- * A CDN-Cache-Control that can be read and says something stands for
+ * A CDN-Cache-Control that can be read and is not empty stands for
  * Cache-Control, Expires and Pragma; one that cannot is not there.  With
  * must-understand, no-store is not heard for statuses whose caching is known,
  * and all others are refused (RFC 9111, 5.2.2.3).

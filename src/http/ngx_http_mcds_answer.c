@@ -10,6 +10,7 @@
 #include <ngx_core.h>
 #include <ngx_http.h>
 #include "ngx_http_mcds_module.h"
+#include "ngx_mcds_targeted.h"
 #include "ngx_http_mcds_store.h"
 
 
@@ -183,8 +184,9 @@ ngx_http_mcds_answer_line(ngx_mcds_answer_t *answer, ngx_str_t *name,
         ngx_http_mcds_answer_control(value, answer, ignore);
 
     } else if (ngx_http_mcds_header_is(name, "CDN-Cache-Control")) {
-        ngx_mcds_cache_control_add(&answer->cdn, value);
-        answer->has_cdn = 1;
+        if (ngx_mcds_targeted_add(&answer->cdn, value)) {
+            answer->has_cdn = 1;
+        }
 
     } else if (ngx_http_mcds_header_is(name, "Expires")) {
 

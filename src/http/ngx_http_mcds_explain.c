@@ -261,7 +261,7 @@ ngx_http_mcds_explain_header(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx)
 
     h->hash = 0;
 
-    p = ngx_pnalloc(r->pool, sizeof("mcds; fwd=uri-miss; fwd-status=;"
+    p = ngx_pnalloc(r->pool, sizeof("mcds; fwd=vary-miss; fwd-status=;"
                                     " collapsed; stored; ttl=; detail=")
                              + 2 * NGX_INT64_LEN
                              + (ctx->reason ? ngx_strlen(ctx->reason) : 0));
@@ -317,7 +317,7 @@ ngx_http_mcds_explain_forward(u_char *p, ngx_http_request_t *r,
         break;
 
     case NGX_HTTP_MCDS_BYPASS:
-        p = ngx_sprintf(p, "; fwd=bypass");
+        p = ngx_sprintf(p, "; fwd=%s", ctx->unaccepted ? "request" : "bypass");
         break;
 
     case NGX_HTTP_MCDS_EXPIRED:
@@ -328,7 +328,7 @@ ngx_http_mcds_explain_forward(u_char *p, ngx_http_request_t *r,
         break;
 
     default:
-        p = ngx_sprintf(p, "; fwd=uri-miss");
+        p = ngx_sprintf(p, "; fwd=%s", ctx->list ? "vary-miss" : "uri-miss");
         break;
     }
 

@@ -43,7 +43,7 @@ static void ngx_http_mcds_gone_release(ngx_http_mcds_gone_t *gone);
 static void ngx_http_mcds_invalidate(ngx_http_request_t *r,
     ngx_http_mcds_ctx_t *ctx);
 static void ngx_http_mcds_invalidate_page(ngx_http_mcds_ctx_t *ctx,
-    ngx_str_t *key);
+    ngx_str_t *key, ngx_uint_t how);
 static void ngx_http_mcds_invalidate_handler(void *data, ngx_uint_t rc,
     ngx_uint_t found, uint64_t cas);
 static void ngx_http_mcds_invalidate_uri(ngx_http_request_t *r,
@@ -122,6 +122,13 @@ ngx_http_mcds_invalidate_header_filter(ngx_http_request_t *r)
 
     if (ctx && ctx->invalidate) {
         ngx_http_mcds_invalidate(r, ctx);
+
+    } else if (ctx
+               && ngx_http_mcds_head_differs(r, ctx)
+               && ngx_http_mcds_gone_create(r, ctx) == NGX_OK)
+    {
+        ngx_http_mcds_invalidate_page(ctx, &ctx->at,
+                                      NGX_MCDS_PURGE_INVALIDATE);
     }
 
     if (ctx && ctx->gone && ctx->gone->pending) {
@@ -266,7 +273,7 @@ ngx_http_mcds_invalidate(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx)
         return;
     }
 
-    ngx_http_mcds_invalidate_page(ctx, &ctx->key);
+    ngx_http_mcds_invalidate_page(ctx, &ctx->key, NGX_MCDS_PURGE_DELETE);
 
     for (part = &r->headers_out.headers.part; part; part = part->next) {
 
@@ -294,13 +301,14 @@ ngx_http_mcds_invalidate(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx)
 
 
 static void
-ngx_http_mcds_invalidate_page(ngx_http_mcds_ctx_t *ctx, ngx_str_t *key)
+ngx_http_mcds_invalidate_page(ngx_http_mcds_ctx_t *ctx, ngx_str_t *key,
+    ngx_uint_t how)
 {
     ngx_log_debug1(NGX_LOG_DEBUG_HTTP, ctx->request->connection->log, 0,
                    "mcds invalidate: \"%V\"", key);
 
-    if (ngx_mcds_purge_key(ctx->conf->cache_pool, key, NGX_MCDS_PURGE_DELETE,
-                           ngx_http_mcds_now(), NULL,
+    if (ngx_mcds_purge_key(ctx->conf->cache_pool, key, how,
+                           ngx_http_mcds_now(), ctx->conf->secrets,
                            ngx_http_mcds_invalidate_handler, ctx->gone)
         == NGX_OK)
     {
@@ -344,7 +352,7 @@ ngx_http_mcds_invalidate_uri(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
     if (ngx_http_mcds_invalidate_path(r, value, &path) == NGX_OK
         && ngx_http_mcds_invalidate_key(r, ctx->conf, &path, &key) == NGX_OK)
     {
-        ngx_http_mcds_invalidate_page(ctx, &key);
+        ngx_http_mcds_invalidate_page(ctx, &key, NGX_MCDS_PURGE_DELETE);
     }
 }
 

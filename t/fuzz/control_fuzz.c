@@ -3,7 +3,7 @@
  * Copyright (C) mcds authors
  *
  * Cache-Control: lines compared with the slow parser, and what is decided of
- * them: nothing that says no is stored.
+ * them, also read as CDN-Cache-Control: nothing that says no is stored.
  */
 
 
@@ -21,7 +21,7 @@ LLVMFuzzerTestOneInput(const u_char *data, size_t size)
     size_t                     len;
     ngx_str_t                  line;
     const u_char              *head, *lf;
-    ngx_mcds_cache_control_t   cc, slow;
+    ngx_mcds_cache_control_t   cc, slow, cdn;
 
     if (size < 8) {
         return 0;
@@ -33,6 +33,7 @@ LLVMFuzzerTestOneInput(const u_char *data, size_t size)
 
     memset(&cc, 0, sizeof(cc));
     memset(&slow, 0, sizeof(slow));
+    memset(&cdn, 0, sizeof(cdn));
 
     for ( ;; ) {
         lf = memchr(data, '\n', size);
@@ -44,6 +45,7 @@ LLVMFuzzerTestOneInput(const u_char *data, size_t size)
         memcpy(line.data, data, len);
 
         ngx_mcds_cache_control_add(&cc, &line);
+        ngx_mcds_targeted_add(&cdn, &line);
         free(line.data);
 
         slow_cache_control(&slow, data, len);
@@ -58,6 +60,7 @@ LLVMFuzzerTestOneInput(const u_char *data, size_t size)
     }
 
     decide(&cc, head);
+    decide(&cdn, head);
 
     return 0;
 }
@@ -112,7 +115,8 @@ decide(ngx_mcds_cache_control_t *cc, const u_char *data)
         return;
     }
 
-    must(!cc->no_store && !cc->private && !cc->no_cache && !cc->malformed);
+    must(!cc->no_store || cc->must_understand);
+    must(!cc->private && !cc->no_cache && !cc->malformed);
     must(!answer.set_cookie && !answer.vary && !answer.encoded);
     must(!answer.authorization || cc->public || cc->has_s_maxage
          || cc->must_revalidate);

@@ -91,7 +91,8 @@ mend(u_char *data, size_t len, ngx_uint_t how)
     }
 
     if (how & FIX_MAGIC) {
-        memcpy(data, "MCDS\1", 5);
+        memcpy(data, "MCDS", 4);
+        data[4] = (data[4] == 2) ? 2 : 1;
         put(data + 6, 2, 112);
     }
 
@@ -132,7 +133,10 @@ check(ngx_mcds_entry_t *entry, u_char *data, size_t len)
     ngx_mcds_entry_t   again;
     ngx_mcds_value_t  *value;
 
-    must(memcmp(data, "MCDS\1", 5) == 0);
+    must(memcmp(data, "MCDS", 4) == 0);
+    must(data[4] == (entry->coding ? 2 : 1));
+    must(entry->coding ? entry->coding <= 2 && entry->length
+                       : entry->length == entry->total);
     must(entry->body.data + entry->body.len == data + len);
     must(entry->kind <= NGX_MCDS_ENTRY_VARY);
     must(entry->kind == NGX_MCDS_ENTRY_PAGE
@@ -161,7 +165,7 @@ check(ngx_mcds_entry_t *entry, u_char *data, size_t len)
 
     plain = (get(data + 6, 2) == 112);
 
-    for (i = 86; i < 112; i++) {
+    for (i = entry->coding ? 100 : 86; i < 112; i++) {
         plain = plain && data[i] == 0;
     }
 
@@ -232,6 +236,7 @@ same(ngx_mcds_entry_t *a, ngx_mcds_entry_t *b)
            && a->took == b->took && a->parts == b->parts
            && (a->parts == 0 || a->part == b->part)
            && a->status == b->status
+           && a->coding == b->coding && a->length == b->length
            && same_text(&a->key, &b->key) && same_text(&a->ext, &b->ext)
            && same_text(&a->headers, &b->headers)
            && same_text(&a->body, &b->body);

@@ -15,6 +15,7 @@
 #include <ngx_core.h>
 #include "ngx_mcds_proto.h"
 #include "ngx_mcds_fresh.h"
+#include "ngx_mcds_targeted.h"
 
 
 typedef struct {

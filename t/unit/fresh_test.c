@@ -10,6 +10,7 @@
 #include <ngx_config.h>
 #include <ngx_core.h>
 #include "ngx_mcds_fresh.h"
+#include "ngx_mcds_targeted.h"
 #include "tap.h"
 
 
@@ -956,6 +957,7 @@ static void
 test_targeted(void)
 {
     int                good;
+    ngx_str_t          cdn;
     ngx_uint_t         i, reason;
     ngx_mcds_entry_t   entry;
     ngx_mcds_answer_t  answer;
@@ -973,9 +975,20 @@ test_targeted(void)
         { 200, "max-age=60", "max-age=5, s-maxage=7", 0, NGX_MCDS_STORE,
           7000 },
         { 200, "max-age=60", "", 0, NGX_MCDS_STORE, 60000 },
-        { 200, "max-age=60", "x-unknown", 0, NGX_MCDS_STORE, 60000 },
-        { 200, "max-age=60", "max-age=5; no", 0, NGX_MCDS_STORE, 60000 },
-        { 200, "no-store", "max-age=5; no", 0, NGX_MCDS_REFUSE_NO_STORE, 0 },
+        { 200, "max-age=60", "x-unknown", 0, NGX_MCDS_REFUSE_NO_LIFETIME,
+          0 },
+        { 200, "max-age=60", "max-age=5;no", 0, NGX_MCDS_STORE, 5000 },
+        { 200, "max-age=60", "max-age=7, max-age=9", 0, NGX_MCDS_STORE,
+          9000 },
+        { 200, "max-age=60", "max-age=5, private=\"a\"", 0,
+          NGX_MCDS_REFUSE_PRIVATE, 0 },
+        { 200, "max-age=60", "max-age=5, private=?0", 0, NGX_MCDS_STORE,
+          5000 },
+        { 200, "max-age=60", "max-age=999999999999999", 0, NGX_MCDS_STORE,
+          2147483648000 },
+        { 200, "max-age=60", "max-age=5,", 0, NGX_MCDS_STORE, 60000 },
+        { 200, "max-age=60", "max-age=5 no", 0, NGX_MCDS_STORE, 60000 },
+        { 200, "no-store", "max-age=5 no", 0, NGX_MCDS_REFUSE_NO_STORE, 0 },
         { 200, NULL, "must-revalidate", EXPIRES|DATE,
           NGX_MCDS_REFUSE_NO_LIFETIME, 0 },
         { 200, NULL, "max-age=60", PRAGMA, NGX_MCDS_STORE, 60000 },
@@ -1003,8 +1016,9 @@ test_targeted(void)
         parse(&answer.cc, rows[i].cc);
 
         if (rows[i].cdn) {
-            parse(&answer.cdn, rows[i].cdn);
-            answer.has_cdn = 1;
+            cdn.data = (u_char *) rows[i].cdn;
+            cdn.len = ngx_strlen(rows[i].cdn);
+            answer.has_cdn = ngx_mcds_targeted_add(&answer.cdn, &cdn) != 0;
         }
 
         answer.status = rows[i].status;

@@ -1,0 +1,150 @@
+#!/usr/bin/perl
+
+# Copyright (C) mcds authors
+
+# RFC 9111, 4.3.5: a HEAD that the origin answers tells whether the stored page
+# is still the one that it would send; when it is another, it is stale from now
+# on, and rebuilt once.
+
+use warnings;
+use strict;
+
+use Test::More;
+
+use FindBin;
+use lib "$FindBin::Bin/lib";
+use Test::Mcds;
+use Test::Mcds::Entry;
+
+my $t = Test::Mcds->new();
+
+my $m = $t->memcached('m');
+
+$t->write_file('key', 'a secret of some length');
+
+# what GET and HEAD of a path are answered with
+
+my $date = 'Mon, 28 Sep 1970 06:00:00 GMT';
+my %get = ('ETag' => '"1"', 'Last-Modified' => $date);
+
+my %head = (
+    same => { %get },
+    counted => { %get },
+    quiet => {},
+    etag => { %get, ETag => '"2"' },
+    weak => { %get, ETag => 'W/"1"' },
+    date => { %get, 'Last-Modified' => 'Tue, 29 Sep 1970 06:00:00 GMT' },
+    length => { %get },
+    error => { %get, ETag => '"2"' },
+    off => { %get, ETag => '"2"' },
+    vary => { %get, ETag => '"2"' },
+    must => { %get, ETag => '"2"' },
+);
+
+my $o = $t->origin('o', sub {
+    my ($o, $q) = @_;
+    my ($how) = $q->{path} =~ /(\w+)$/;
+    my $head = $q->{method} eq 'HEAD';
+
+    return {
+        status => $head && $how eq 'error' ? 404 : 200,
+        headers => [$head ? %{$head{$how}} : %get, 'Cache-Control' =>
+            $how eq 'must' ? 'max-age=600, must-revalidate' : 'max-age=600',
+            $how eq 'vary' ? (Vary => 'X-A') : ()],
+        body => $head && $how eq 'length' ? 'longer body' : 'body',
+    };
+});
+
+my $conf = <<'EOT';
+%%GLOBALS%%
+worker_processes 2;
+events { }
+http {
+    %%HTTP%%
+    mcds_pool main { server 127.0.0.1:%%PORT_m%%; }
+    add_header X-Cache $mcds_cache_status always;
+    mcds_cache on;
+    mcds_cache_request_control on;
+    server {
+        listen 127.0.0.1:%%PORT%%;
+        location / { proxy_pass http://127.0.0.1:%%PORT_o%%; }
+        location /off {
+            mcds_cache_invalidate off;
+            proxy_pass http://127.0.0.1:%%PORT_o%%;
+        }
+        location /counted {
+            mcds_cache off;
+            mcds_counter $n key=n;
+            add_header X-Number $n;
+            proxy_pass http://127.0.0.1:%%PORT_o%%;
+        }
+        location /signed/ {
+            mcds_cache_hmac_key %%TMP%%/key;
+            proxy_pass http://127.0.0.1:%%PORT_o%%;
+        }
+    }
+}
+EOT
+
+my @hosts = map { $t->nginx($_, $conf) } 'one', 'two';
+
+sub key { 'http://localhost' . shift }
+
+sub get {
+    my ($host, $uri, $method, @headers) = @_;
+    return $hosts[$host]->get($uri, method => $method, headers => [@headers]);
+}
+
+# a page, a HEAD that does not accept it, and what others see then
+
+sub after_head {
+    my ($uri, @headers) = @_;
+
+    get(0, $uri, 'GET', @headers);
+    page_wait($m, key($uri)) or die "$uri is not stored\n";
+
+    my $before = get(1, $uri, 'GET', @headers)->header('X-Cache');
+    my $r = get(0, $uri, 'HEAD', @headers, 'Cache-Control' => 'no-cache');
+    my $after = get(1, $uri, 'GET', @headers)->header('X-Cache');
+
+    return join ' ', $before, $r->header('X-Cache'), $after;
+}
+
+is(after_head("/$_"), 'HIT BYPASS HIT', "$_: the same page stays")
+    for qw/ same quiet error off /;
+
+for my $uri (map { ("/$_", "/signed/$_") } qw/ etag weak date length vary /) {
+    is(after_head($uri), 'HIT BYPASS STALE', "$uri: another page: stale");
+    ok(wait_for(sub { get(1, $uri, 'GET')->header('X-Cache') eq 'HIT' }, 5),
+        "$uri: it is rebuilt");
+    is(scalar(grep { $_->{method} eq 'GET' } $o->requests($uri)), 2,
+        "$uri: once");
+}
+
+# only the variant that was asked for
+
+get(0, '/vary', 'GET', 'X-A' => 2);
+page_wait($m, key('/vary'));
+wait_for(sub { get(1, '/vary', 'GET', 'X-A' => 2)->header('X-Cache')
+    eq 'HIT' });
+is(after_head('/vary', 'X-A' => 1), 'HIT BYPASS STALE', 'vary: this variant');
+is(get(1, '/vary', 'GET', 'X-A' => 2)->header('X-Cache'), 'HIT',
+    'vary: not another');
+
+# what must not be shown when it is stale is not
+
+is(after_head('/must'), 'HIT BYPASS EXPIRED', 'must-revalidate: is built');
+
+# where no pages are kept
+
+is(get(0, '/counted', 'HEAD')->header('X-Number'), 1, 'no cache: as ever');
+
+# memcached does not answer: the client is not made to wait for long
+
+$m->freeze();
+is(get(0, '/etag', 'HEAD', 'Cache-Control' => 'no-cache')->status, 200,
+    'memcached hangs: answered');
+$m->cont();
+
+$t->allow(qr/mcds|memcached|invalidated/);
+$t->done();
