@@ -15,6 +15,7 @@ As a program:
     --prefix TEXT           as in mcds_pool
     --hmac-key FILE         as in mcds_cache_hmac_key
     --body                  get: the body alone
+    --coding NAME           put: gzip or zstd, as in mcds_cache_compress
     --status N              put: 200
     --header 'Name: value'  put: may be repeated
     --fresh SECONDS         put: how long it is served; 60
@@ -24,15 +25,19 @@ get ends with 1 if there is no page, and with 2 if there is something else.
 
 As a module: Page, decode(), encode(), item_key(), and Store for pylibmc.  The
 format is described in README.md, "The format of a page".  Only the standard
-library and pylibmc (Debian: python3-pylibmc) are used.
+library and pylibmc (Debian: python3-pylibmc) are used, and for zstd its library
+(Debian: libzstd1).
 """
 
 import argparse
+import ctypes
+import gzip
 import hashlib
 import hmac
 import struct
 import sys
 import time
+import zlib
 
 UNSET = 0xffffffff
 
@@ -44,7 +49,10 @@ SHARED, REVALIDATE, INVALID = 1, 2, 4
 # types of extensions
 EXT_VARY, EXT_TAG, EXT_HMAC = 1, 2, 3
 
-HEADER = struct.Struct("<4sBBHIIQQQQIIIIIIIIIHHI16xI")
+# codings of a body
+GZIP, ZSTD = 1, 2
+
+HEADER = struct.Struct("<4sBBHIIQQQQIIIIIIIIIHHIQ8xI")
 PART = struct.Struct("<4sBBHIIQI4x")
 TOKEN = frozenset(b"!#$%&'*+-.^_`|~0123456789"
                   b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz")
@@ -77,6 +85,48 @@ def _checksum(data):
     return crc32c(data[16:], crc32c(data[:12]))
 
 
+def _zstd():
+    lib = ctypes.CDLL("libzstd.so.1")
+    for name in ("ZSTD_compressBound", "ZSTD_compress", "ZSTD_decompress"):
+        getattr(lib, name).restype = ctypes.c_size_t
+    return lib
+
+
+def compress(coding, body):
+    """The body in its coding."""
+    if coding == GZIP:
+        return gzip.compress(body, mtime=0)
+    lib = _zstd()
+    room = lib.ZSTD_compressBound(ctypes.c_size_t(len(body)))
+    out = ctypes.create_string_buffer(room)
+    n = lib.ZSTD_compress(out, ctypes.c_size_t(room), body,
+                          ctypes.c_size_t(len(body)), 3)
+    if lib.ZSTD_isError(ctypes.c_size_t(n)):
+        raise BadEntry("not compressed")
+    return out.raw[:n]
+
+
+def decompress(coding, data, length):
+    """The body without its coding, which has just that length."""
+    if coding == GZIP:
+        unzip = zlib.decompressobj(31)
+        try:
+            body = unzip.decompress(data, length + 1)
+        except zlib.error:
+            raise BadEntry("wrong body") from None
+        good = unzip.eof and not unzip.unused_data
+    else:
+        out = ctypes.create_string_buffer(length)
+        lib = _zstd()
+        n = lib.ZSTD_decompress(out, ctypes.c_size_t(length), data,
+                                ctypes.c_size_t(len(data)))
+        good = not lib.ZSTD_isError(ctypes.c_size_t(n))
+        body = out.raw[:n] if good else b""
+    if not good or len(body) != length:
+        raise BadEntry("wrong body")
+    return body
+
+
 def now():
     """Milliseconds since the epoch."""
     return int(time.time() * 1000)
@@ -93,7 +143,8 @@ def item_key(text, prefix=b""):
 
 class Page:
     """A page.  key and body are bytes, headers a list of pairs of bytes, times
-    are milliseconds since the epoch, extensions pairs of type and bytes."""
+    are milliseconds since the epoch, extensions pairs of type and bytes.  The
+    body is without the coding that it has in memcached."""
 
     def __init__(self, key, body=b"", headers=(), status=200, fresh=60, **more):
         self.key = key
@@ -113,6 +164,8 @@ class Page:
         self.part = 0
         self.purges = 0             # of a list and its variants
         self.total = len(body)
+        self.coding = 0
+        self.length = len(body)
         self.extensions = []
         self.__dict__.update(more)
 
@@ -140,12 +193,15 @@ def encode(page, secret=None):
         extensions.insert(0, (EXT_HMAC, bytes(32)))
     ext = b"".join(struct.pack("<HI", t, len(d)) + d for t, d in extensions)
 
+    body = compress(page.coding, page.body) if page.coding else page.body
+
     value = bytearray(HEADER.pack(
-        b"MCDS", 1, page.kind, HEADER.size, page.flags, 0, page.expire,
-        page.created, page.generation, len(page.body), page.age, page.swr,
-        page.sie, page.took, len(page.key), len(ext), len(lines),
-        len(page.body), 0, page.status, 0, 0, page.purges))
-    value += page.key + ext + lines + page.body
+        b"MCDS", 2 if page.coding else 1, page.kind, HEADER.size, page.flags,
+        0, page.expire, page.created, page.generation, len(body), page.age,
+        page.swr, page.sie, page.took, len(page.key), len(ext), len(lines),
+        len(body), 0, page.status, page.coding, 0,
+        len(page.body) if page.coding else 0, page.purges))
+    value += page.key + ext + lines + body
 
     if secret:
         at = HEADER.size + len(page.key) + 6
@@ -175,21 +231,26 @@ def _headers(lines):
 
 
 def decode(value, key=None, secret=None):
-    """The Page of a value, whose body lacks the parts if it was split."""
+    """The Page of a value.  If it was split its body lacks the parts, and is
+    still in its coding."""
     if len(value) < HEADER.size or value[:4] != b"MCDS":
         raise BadEntry("not an entry")
 
     (_, form, kind, size, flags, crc, expire, created, generation, total, age,
-     swr, sie, took, nkey, next_, nheaders, nbody, parts, status, _,
-     part, purges) = HEADER.unpack_from(value)
+     swr, sie, took, nkey, next_, nheaders, nbody, parts, status, coding,
+     part, length, purges) = HEADER.unpack_from(value)
 
-    if form != 1:
+    if form not in (1, 2):
         raise BadEntry("unknown format")
+    if form == 1:
+        coding, length = 0, total
     if size < HEADER.size or size + nkey + next_ + nheaders + nbody != \
             len(value):
         raise BadEntry("wrong sizes")
     if _checksum(value) != crc:
         raise BadEntry("wrong checksum")
+    if form == 2 and coding not in (GZIP, ZSTD):
+        raise BadEntry("unknown coding")
     if kind > PURGED:
         raise BadEntry("unknown kind")
     if not (200 <= status <= 599 if kind == PAGE else status == 0):
@@ -200,12 +261,12 @@ def decode(value, key=None, secret=None):
     else:
         right = (kind == PAGE and part > 0 and total > nbody
                  and (total - nbody - 1) // part == parts - 1)
-    if not right:
+    if not right or coding and (kind != PAGE or length == 0):
         raise BadEntry("wrong length of the body")
 
     at = [size]
-    for length in (nkey, next_, nheaders, nbody):
-        at.append(at[-1] + length)
+    for n in (nkey, next_, nheaders, nbody):
+        at.append(at[-1] + n)
     stored, ext, lines, body = (value[at[i]:at[i + 1]] for i in range(4))
 
     if key is not None and stored != key:
@@ -217,23 +278,28 @@ def decode(value, key=None, secret=None):
     while i < len(ext):
         if len(ext) - i < 6:
             raise BadEntry("wrong extensions")
-        type_, length = struct.unpack_from("<HI", ext, i)
-        if length > len(ext) - i - 6:
+        type_, n = struct.unpack_from("<HI", ext, i)
+        if n > len(ext) - i - 6:
             raise BadEntry("wrong extensions")
-        if type_ == EXT_HMAC and length == 32 and signed is None:
+        if type_ == EXT_HMAC and n == 32 and signed is None:
             signed = at[1] + i + 6
-        extensions.append((type_, ext[i + 6:i + 6 + length]))
-        i += 6 + length
+        extensions.append((type_, ext[i + 6:i + 6 + n]))
+        i += 6 + n
 
     if secret and (signed is None or not hmac.compare_digest(
             value[signed:signed + 32], _sign(value, signed, secret))):
         raise BadEntry("wrong signature")
 
-    return Page(stored, body, _headers(lines), kind=kind, status=status,
+    headers = _headers(lines)
+
+    if coding and not parts:
+        body = decompress(coding, body, length)
+
+    return Page(stored, body, headers, kind=kind, status=status,
                 flags=flags, created=created, expire=expire, total=total,
                 generation=generation, age=age, swr=swr, sie=sie, took=took,
-                parts=parts, part=part, purges=purges,
-                extensions=extensions)
+                parts=parts, part=part, coding=coding, length=length,
+                purges=purges, extensions=extensions)
 
 
 def decode_part(value, generation, n, key=None, secret=None):
@@ -274,8 +340,10 @@ class Store:
 
         for n in range(page.parts):
             page.body += self._part(page, n)
-        if len(page.body) != page.total:
+        if page.parts and len(page.body) != page.total:
             raise BadEntry("wrong length of the body")
+        if page.parts and page.coding:
+            page.body = decompress(page.coding, page.body, page.length)
         return page
 
     def _part(self, page, n):
@@ -309,6 +377,7 @@ def main():
     parser.add_argument("--prefix", default="")
     parser.add_argument("--hmac-key")
     parser.add_argument("--body", action="store_true")
+    parser.add_argument("--coding", choices=["gzip", "zstd"])
     parser.add_argument("--status", type=int, default=200)
     parser.add_argument("--header", action="append", default=[])
     parser.add_argument("--fresh", type=float, default=60)
@@ -344,8 +413,10 @@ def main():
         else:
             with open(args.file, "rb") as file:
                 body = file.read()
-        return 0 if store.put(Page(key, body, headers, args.status,
-                                   args.fresh)) else 1
+        page = Page(key, body, headers, args.status, args.fresh)
+        if body and args.coding:
+            page.coding = GZIP if args.coding == "gzip" else ZSTD
+        return 0 if store.put(page) else 1
 
     try:
         page = store.get(key)

@@ -94,10 +94,10 @@ sub check {
     my ($load, $name, $limit, $again) = @_;
     my $r = $load->wait();
 
-    # a machine that is busy elsewhere holds up one load, a server that is
+    # a machine that is busy elsewhere holds up some loads, a server that is
     # still asked holds up each
 
-    for (1 .. 2) {
+    for (1 .. 9) {
         last if !$again || $r->{max} < $limit || $r->{wrong} || $r->{errors};
         $r = $again->()->wait();
     }

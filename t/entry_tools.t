@@ -35,12 +35,24 @@ worker_processes 1;
 events { }
 http {
     %%HTTP%%
-    mcds_pool main { server 127.0.0.1:%%PORT_m%%; prefix p:; }
+    mcds_pool main {
+        server 127.0.0.1:%%PORT_m%%;
+        prefix p:;
+        timeout 5s;
+    }
     add_header X-Cache $mcds_cache_status always;
     mcds_cache on;
     server {
         listen 127.0.0.1:%%PORT%%;
         location / { proxy_pass http://127.0.0.1:%%PORT_o%%; }
+        location /gzip/ {
+            mcds_cache_compress gzip;
+            proxy_pass http://127.0.0.1:%%PORT_o%%;
+        }
+        location /zstd/ {
+            mcds_cache_compress zstd types=*;
+            proxy_pass http://127.0.0.1:%%PORT_o%%;
+        }
     }
 }
 EOT
@@ -93,6 +105,37 @@ my ($body, $code) = tool('--body', 'get', key('/large'));
 is($code, 0, 'in parts');
 ok($body eq $large, 'all of them');
 
+# in a coding, whole and in parts
+
+srand(1);
+my $noise = join '', map { chr 38 + rand 88 } 1 .. 1_600_000;
+my @type = ('Content-Type' => 'text/html');
+
+for my $coding (qw/ gzip zstd /) {
+    for my $page (['text', $large, 0], ['noise', $noise, 1]) {
+        my ($name, $text, $parts) = @$page;
+        next if $parts && $coding eq 'zstd';
+
+        my $uri = "/$coding/$name";
+
+        $o->set($uri, { headers => ['Cache-Control' => 'max-age=60', @type],
+            body => $text });
+        $h->get($uri);
+        my $e = page_decode(page_wait($m, 'p:' . key($uri)));
+        is(($e->{parts} ? 1 : 0) . $e->{format}, $parts . 2, "$coding, $name");
+        ($body, $code) = tool('--body', 'get', key($uri));
+        ok($code == 0 && $body eq $text, "$coding, $name: read");
+    }
+
+    $t->write_file('file', $large);
+    is((tool('--coding', $coding, '--header', 'ETag: "p"', 'put',
+        key("/$coding/p"), $file))[1], 0, "$coding: written");
+    my $r = $h->get("/$coding/p", headers => { 'Accept-Encoding' => $coding });
+    is(join(' ', $r->header('X-Cache'), $r->header('Content-Encoding')),
+        "HIT $coding", "$coding: served as it is");
+    ok($h->get("/$coding/p")->body() eq $large, "$coding: served without it");
+}
+
 # by Python
 
 $t->write_file('file', "from Python\n" x 3);
@@ -128,7 +171,12 @@ my @bad = (
     ['cut', substr($good, 0, -1), 'wrong sizes'],
     ['longer', $good . 'x', 'wrong sizes'],
     ['changed', substr($good, 0, -1) . 'X', 'wrong checksum'],
-    ['format', page_encode(%page, format => 2), 'unknown format'],
+    ['format', page_encode(%page, format => 3), 'unknown format'],
+    ['coding', page_encode(%page, coding => 3, length => 6),
+        'unknown coding'],
+    ['no coding', page_encode(%page, format => 2), 'unknown coding'],
+    ['length of a coding', page_encode(%page, coding => 1, length => 0),
+        'wrong length of the body'],
     ['kind', page_encode(%page, kind => 9), 'unknown kind'],
     ['status', page_encode(%page, status => 99), 'wrong status'],
     ['length', page_encode(%page, total => 7), 'wrong length of the body'],

@@ -6,10 +6,12 @@
 
 #include <ngx_config.h>
 #include <ngx_core.h>
+#include "ngx_mcds_coding.h"
 #include "ngx_mcds_entry.h"
 
 
-#define NGX_MCDS_ENTRY_FORMAT  1
+#define NGX_MCDS_ENTRY_PLAIN   1
+#define NGX_MCDS_ENTRY_CODED   2
 
 /* sums of lengths stay far from the end of their types */
 #define NGX_MCDS_ENTRY_MAX     0x7fffffff
@@ -96,7 +98,8 @@ ngx_mcds_entry_finish(ngx_mcds_value_t *value, ngx_mcds_entry_t *entry)
 
     p = ngx_cpymem(value->data, ngx_mcds_entry_magic, 4);
 
-    *p++ = (u_char) NGX_MCDS_ENTRY_FORMAT;
+    *p++ = (u_char) (entry->coding ? NGX_MCDS_ENTRY_CODED
+                                   : NGX_MCDS_ENTRY_PLAIN);
     *p++ = (u_char) entry->kind;
     p = ngx_mcds_entry_put16(p, NGX_MCDS_ENTRY_HEADER);
     p = ngx_mcds_entry_put32(p, entry->flags);
@@ -118,8 +121,9 @@ ngx_mcds_entry_finish(ngx_mcds_value_t *value, ngx_mcds_entry_t *entry)
     p = ngx_mcds_entry_put32(p, (uint32_t) body);
     p = ngx_mcds_entry_put32(p, entry->parts);
     p = ngx_mcds_entry_put16(p, (uint32_t) entry->status);
-    p = ngx_mcds_entry_put16(p, 0);
+    p = ngx_mcds_entry_put16(p, (uint32_t) entry->coding);
     p = ngx_mcds_entry_put32(p, entry->parts ? entry->part : 0);
+    p = ngx_mcds_entry_put64(p, entry->coding ? entry->length : 0);
 
     ngx_memzero(p, value->data + NGX_MCDS_ENTRY_HEADER - p);
 
@@ -217,7 +221,7 @@ ngx_mcds_entry_read(ngx_mcds_entry_t *entry, u_char *data, size_t len,
         return NGX_DECLINED;
     }
 
-    if (data[4] != NGX_MCDS_ENTRY_FORMAT) {
+    if (data[4] != NGX_MCDS_ENTRY_PLAIN && data[4] != NGX_MCDS_ENTRY_CODED) {
         *why = "unknown format";
         return NGX_DECLINED;
     }
@@ -258,6 +262,20 @@ ngx_mcds_entry_read(ngx_mcds_entry_t *entry, u_char *data, size_t len,
     entry->status = ngx_mcds_entry_get16(data + 84);
     entry->part = ngx_mcds_entry_get32(data + 88);
     entry->purges = ngx_mcds_entry_get32(data + 108);
+    entry->coding = NGX_MCDS_CODING_NONE;
+    entry->length = entry->total;
+
+    if (data[4] == NGX_MCDS_ENTRY_CODED) {
+        entry->coding = ngx_mcds_entry_get16(data + 86);
+        entry->length = ngx_mcds_entry_get64(data + 92);
+
+        if (entry->coding != NGX_MCDS_CODING_GZIP
+            && entry->coding != NGX_MCDS_CODING_ZSTD)
+        {
+            *why = "unknown coding";
+            return NGX_DECLINED;
+        }
+    }
 
     p = data + header;
 
@@ -481,6 +499,12 @@ static ngx_int_t
 ngx_mcds_entry_check_parts(ngx_mcds_entry_t *entry)
 {
     uint64_t  rest;
+
+    if (entry->coding
+        && (entry->kind != NGX_MCDS_ENTRY_PAGE || entry->length == 0))
+    {
+        return NGX_DECLINED;
+    }
 
     if (entry->parts == 0) {
         return (entry->total == entry->body.len) ? NGX_OK : NGX_DECLINED;

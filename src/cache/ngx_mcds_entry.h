@@ -21,7 +21,7 @@
  *
  *   at  size
  *    0    4  magic, "MCDS"
- *    4    1  format, 1
+ *    4    1  format: 1, or 2 if the body is in a coding
  *    5    1  kind: 0 page, 1 hit-for-miss mark, 2 list of varying headers,
  *            3 purged: there is no page, and none that was asked for before
  *    6    2  size of this header, 112; what a reader does not know behind
@@ -44,10 +44,12 @@
  *   80    4  number of parts, further items that hold the rest of the body,
  *            see ngx_mcds_part.h; 0: none
  *   84    2  status, 200 to 599; 0 unless a page
- *   86    2  reserved, 0
+ *   86    2  coding of the body: 0 none, 1 gzip, 2 zstd, see
+ *            ngx_mcds_coding.h
  *   88    4  length of the data of each part but the last, which is what is
  *            left; 0 without parts
- *   92   16  reserved, 0
+ *   92    8  length of the whole body without its coding; 0 without one
+ *  100    8  reserved, 0
  *  108    4  of a list of varying headers: how often its variants were purged,
  *            the last time at "expire before"; of a variant: how often they
  *            had been before its origin was asked
@@ -59,7 +61,10 @@
  * value and CRLF; there is no empty line at the end.  Without parts the length
  * of the whole body is that of the body in this item, with them it is larger;
  * only a page has parts.  Flags and reserved bytes that a reader does not know
- * are skipped; what must not be skipped is another format.
+ * are skipped; what must not be skipped is another format.  All lengths but
+ * that at 92 are of what is stored.  The coding is no Content-Encoding among
+ * the headers: they say what the origin has sent.  In format 1 the fields of
+ * the coding are reserved.
  */
 
 #define NGX_MCDS_ENTRY_HEADER     112
@@ -100,6 +105,9 @@ typedef struct {
     uint32_t      part;           /* length of each but the last */
     uint32_t      purges;
     ngx_uint_t    status;
+    ngx_uint_t    coding;         /* of the body as it is stored,
+                                     ngx_mcds_coding_e */
+    uint64_t      length;         /* of the whole body without it */
     ngx_str_t     key;
     ngx_str_t     ext;
     ngx_str_t     headers;
@@ -119,9 +127,10 @@ typedef struct {
  * suffice: see ngx_mcds_entry_grow).
  *
  * finish: fills in the fixed header from the other fields of the entry; the
- * body's length is what was appended, total the same unless parts is not 0;
- * computes the CRC.  Key, ext and headers must have the lengths that begin saw;
- * the entry is not changed.  No further change of the value after that.
+ * body's length is what was appended, total the same unless parts is not 0,
+ * length is used with a coding only; computes the CRC.  Key, ext and headers
+ * must have the lengths that begin saw; the entry is not changed.  No further
+ * change of the value after that.
  */
 
 ngx_mcds_value_t *ngx_mcds_entry_begin(ngx_mcds_entry_t *entry, size_t room,
@@ -157,10 +166,11 @@ ngx_mcds_value_t *ngx_mcds_entry_grow(ngx_mcds_value_t *value, size_t more,
 /*
  * Reads an entry; its strings point into data.  NGX_OK only if every check
  * holds: magic, format, sizes that add up to len exactly, CRC, kind, status,
- * lengths of the body, well-formed extensions, header lines that are "token:
- * value" without control characters (HTAB in a value is allowed), a key equal
- * to the one given.  NGX_DECLINED otherwise: a miss, never an error; *why then
- * is a short constant text for the debug log, and the entry is not defined.
+ * coding, lengths of the body, well-formed extensions, header lines that are
+ * "token: value" without control characters (HTAB in a value is allowed), a key
+ * equal to the one given.  NGX_DECLINED otherwise: a miss, never an error; *why
+ * then is a short constant text for the debug log, and the entry is not
+ * defined.
  */
 
 ngx_int_t ngx_mcds_entry_read(ngx_mcds_entry_t *entry, u_char *data,

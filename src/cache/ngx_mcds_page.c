@@ -117,7 +117,8 @@ ngx_mcds_copy_create(ngx_mcds_page_t *page, ngx_mcds_value_t *value,
         why = (copy->entry.kind == NGX_MCDS_ENTRY_VARY
                && ngx_mcds_vary_check(&copy->entry.ext, &copy->entry.body)
                   != NGX_OK) ? "no list of headers"
-              : (copy->entry.total > page->limit) ? "too large"
+              : (copy->entry.total > page->limit
+                 || copy->entry.length > page->limit) ? "too large"
               : (copy->entry.parts > NGX_MCDS_MAX_PARTS) ? "too many parts"
               : NULL;
     }

@@ -543,25 +543,31 @@ ngx_mcds_stream_done(ngx_mcds_stream_t *stream, ngx_mcds_part_t *part)
 static ngx_int_t
 ngx_mcds_stream_lost(ngx_mcds_stream_t *stream, ngx_uint_t rc)
 {
-    ngx_mcds_cut_t       cut;
-    ngx_mcds_key_t       key;
-    ngx_mcds_copy_t     *copy;
-    ngx_mcds_page_t     *page;
-    ngx_mcds_request_t   req;
+    ngx_mcds_key_t  key;
 
-    copy = stream->copy;
-    page = copy->page;
-
-    ngx_mcds_key_show(&key, &page->key);
+    ngx_mcds_key_show(&key, &stream->copy->page->key);
 
     ngx_log_error(NGX_LOG_ERR, ngx_cycle->log, 0,
                   "part %uD of page \"%*s\" is lost: %s",
                   stream->next, (size_t) key.len, key.data,
                   ngx_mcds_strerror(rc));
 
-    if (!ngx_mcds_answered(rc)) {
-        return NGX_ERROR;
+    if (ngx_mcds_answered(rc)) {
+        ngx_mcds_stream_remove(stream->copy);
     }
+
+    return NGX_ERROR;
+}
+
+
+void
+ngx_mcds_stream_remove(ngx_mcds_copy_t *copy)
+{
+    ngx_mcds_cut_t       cut;
+    ngx_mcds_page_t     *page;
+    ngx_mcds_request_t   req;
+
+    page = copy->page;
 
     /* the next request builds it anew; not if somebody has done so */
 
@@ -577,12 +583,13 @@ ngx_mcds_stream_lost(ngx_mcds_stream_t *stream, ngx_uint_t rc)
                                NULL);
     }
 
-    cut.generation = copy->entry.generation;
-    cut.parts = copy->entry.parts;
+    if (copy->entry.parts) {
+        cut.generation = copy->entry.generation;
+        cut.parts = copy->entry.parts;
 
-    ngx_mcds_split_drop(page->pool, &page->key, &cut, NGX_MCDS_STREAM_LINGER);
-
-    return NGX_ERROR;
+        ngx_mcds_split_drop(page->pool, &page->key, &cut,
+                            NGX_MCDS_STREAM_LINGER);
+    }
 }
 
 

@@ -77,6 +77,11 @@ ngx_uint_t ngx_mcds_stream_ended(ngx_mcds_stream_t *stream);
 void ngx_mcds_stream_done(ngx_mcds_stream_t *stream, ngx_mcds_part_t *part);
 
 
+/* takes the page of a copy away, since its body is lost or broken */
+
+void ngx_mcds_stream_remove(ngx_mcds_copy_t *copy);
+
+
 /*
  * Gives a copy the parts that are still in memory, so that memcached need not
  * be asked for them; NGX_DECLINED if there are not all of them.  unkeep: to be

@@ -11,6 +11,7 @@
 #include <ngx_core.h>
 #include <ngx_http.h>
 #include "ngx_http_mcds_module.h"
+#include "ngx_http_mcds_coding.h"
 #include "ngx_http_mcds_herd.h"
 #include "ngx_http_mcds_refresh.h"
 #include "ngx_http_mcds_revalidate.h"
@@ -58,7 +59,7 @@ static ngx_int_t ngx_http_mcds_cache_detach(ngx_http_request_t *r,
     ngx_http_mcds_ctx_t *ctx);
 static void ngx_http_mcds_cache_refreshed(ngx_http_request_t *r, void *data,
     ngx_int_t rc);
-static ngx_uint_t ngx_http_mcds_cache_split(ngx_http_mcds_ctx_t *ctx);
+static ngx_uint_t ngx_http_mcds_cache_streamed(ngx_http_mcds_ctx_t *ctx);
 static ngx_uint_t ngx_http_mcds_cache_partial(ngx_http_request_t *r);
 static ngx_int_t ngx_http_mcds_cache_fill(ngx_http_request_t *r,
     ngx_http_mcds_ctx_t *ctx);
@@ -739,7 +740,8 @@ ngx_http_mcds_cache_entered(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
         }
 
         if (ngx_http_mcds_cache_partial(r)
-            || (ngx_http_mcds_cache_split(ctx) && !ctx->behind && !ctx->dry))
+            || (ngx_http_mcds_cache_streamed(ctx)
+                && !ctx->behind && !ctx->dry))
         {
             return ngx_http_mcds_cache_behind(r, ctx, mlcf);
         }
@@ -819,8 +821,8 @@ ngx_http_mcds_cache_refresh(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx)
  * A conditional request, or one for a range, cannot fill: the origin is to be
  * asked for the whole page, and if that turns out to be uncacheable, it must
  * be asked for what the client wants.  So a copy builds, and the request
- * waits for it like others.  So does one that has found a page in parts: that
- * cannot take the place of the origin's answer, see
+ * waits for it like others.  So does one that has found a page that is
+ * streamed: that cannot take the place of the origin's answer, see
  * ngx_http_mcds_instead_body(), but be served when the copy has ended.
  */
 
@@ -961,11 +963,11 @@ ngx_http_mcds_cache_refreshed(ngx_http_request_t *r, void *data, ngx_int_t rc)
 
 
 static ngx_uint_t
-ngx_http_mcds_cache_split(ngx_http_mcds_ctx_t *ctx)
+ngx_http_mcds_cache_streamed(ngx_http_mcds_ctx_t *ctx)
 {
     return ctx->copy
            && ctx->copy->entry.kind == NGX_MCDS_ENTRY_PAGE
-           && ctx->copy->entry.parts;
+           && ngx_http_mcds_streamed(&ctx->copy->entry);
 }
 
 
@@ -990,7 +992,7 @@ ngx_http_mcds_cache_fill(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx)
         return NGX_ERROR;
     }
 
-    if (!ngx_http_mcds_cache_split(ctx)
+    if (!ngx_http_mcds_cache_streamed(ctx)
         && !ctx->dry
         && ngx_http_mcds_revalidate_ask(r, ctx) != NGX_OK)
     {
@@ -1024,7 +1026,7 @@ ngx_http_mcds_cache_pass(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
         return NGX_ERROR;
     }
 
-    if (!ngx_http_mcds_cache_split(ctx)
+    if (!ngx_http_mcds_cache_streamed(ctx)
         && !ctx->dry
         && ngx_http_mcds_revalidate_ask(r, ctx) != NGX_OK)
     {

@@ -70,6 +70,7 @@ ngx_http_mcds_cache_init_conf(ngx_http_mcds_loc_conf_t *conf)
     conf->cache_dry_run = NGX_CONF_UNSET;
     conf->cache_uncacheable = NGX_CONF_UNSET;
     conf->secrets = NGX_CONF_UNSET_PTR;
+    conf->compress = NGX_CONF_UNSET_PTR;
     conf->tags = NGX_CONF_UNSET_PTR;
     conf->cache_max_size = NGX_CONF_UNSET_SIZE;
     conf->cache_lock = NGX_CONF_UNSET;
@@ -125,6 +126,7 @@ ngx_http_mcds_cache_merge_conf(ngx_conf_t *cf,
     ngx_conf_merge_sec_value(conf->cache_uncacheable, prev->cache_uncacheable,
                              10);
     ngx_conf_merge_ptr_value(conf->secrets, prev->secrets, NULL);
+    ngx_conf_merge_ptr_value(conf->compress, prev->compress, NULL);
     ngx_conf_merge_ptr_value(conf->tags, prev->tags, NULL);
     ngx_http_mcds_purge_merge(cf, prev, conf);
 

@@ -164,6 +164,13 @@ static ngx_command_t  ngx_http_mcds_commands[] = {
       offsetof(ngx_http_mcds_loc_conf_t, cache_uncacheable),
       &ngx_http_mcds_uncacheable_post },
 
+    { ngx_string("mcds_cache_compress"),
+      NGX_HTTP_MCDS_LEVELS|NGX_CONF_1MORE,
+      ngx_http_mcds_cache_compress,
+      NGX_HTTP_LOC_CONF_OFFSET,
+      0,
+      NULL },
+
     { ngx_string("mcds_cache_hmac_key"),
       NGX_HTTP_MCDS_LEVELS|NGX_CONF_1MORE,
       ngx_http_mcds_cache_hmac_key,

@@ -90,6 +90,7 @@ typedef struct ngx_http_mcds_show_s       ngx_http_mcds_show_t;
 typedef struct ngx_http_mcds_writeback_s  ngx_http_mcds_writeback_t;
 typedef struct ngx_http_mcds_top_s        ngx_http_mcds_top_t;
 typedef struct ngx_http_mcds_purge_s      ngx_http_mcds_purge_t;
+typedef struct ngx_http_mcds_compress_s   ngx_http_mcds_compress_t;
 
 
 typedef struct {
@@ -121,6 +122,7 @@ typedef struct {
     ngx_array_t                *no_cache;
     ngx_array_t                *session_cookies;  /* ngx_str_t */
     size_t                      cache_max_size;
+    ngx_http_mcds_compress_t   *compress; /* NULL: off */
 
     ngx_flag_t                  cache_lock;
     time_t                      cache_lock_age;
@@ -161,6 +163,7 @@ typedef struct ngx_http_mcds_number_s   ngx_http_mcds_number_t;
 typedef struct ngx_http_mcds_numbers_s  ngx_http_mcds_numbers_t;
 typedef struct ngx_http_mcds_store_s    ngx_http_mcds_store_t;
 typedef struct ngx_http_mcds_piece_s    ngx_http_mcds_piece_t;
+typedef struct ngx_http_mcds_decode_s   ngx_http_mcds_decode_t;
 typedef struct ngx_http_mcds_gone_s     ngx_http_mcds_gone_t;
 typedef struct ngx_http_mcds_purging_s  ngx_http_mcds_purging_t;
 
@@ -188,6 +191,7 @@ struct ngx_http_mcds_ctx_s {
     ngx_mcds_copy_t            *copy;     /* what there was, or is */
     ngx_mcds_stream_t          *stream;   /* of its body, if that is split */
     ngx_http_mcds_piece_t      *pieces;   /* of the body, on their way out */
+    ngx_http_mcds_decode_t     *decode;   /* the same of one with a coding */
     ngx_http_mcds_store_t      *store;    /* of the filter */
     ngx_chain_t                *held;     /* to be stored later */
     ngx_chain_t                *detached; /* copies of what a client gets */
@@ -236,6 +240,8 @@ struct ngx_http_mcds_ctx_s {
     unsigned                    detaching:1; /* "detached" will be freed */
     unsigned                    streamed:1;  /* "stream" will be freed */
     unsigned                    streaming:1; /* the body is being sent */
+    unsigned                    offered:1;   /* "copy", in its coding */
+    unsigned                    coded:1;     /* ... is sent in it */
     unsigned                    validating:1; /* the origin is asked whether
                                                 "copy" has changed */
     unsigned                    instead:1;   /* "copy" in place of an answer */
@@ -403,6 +409,15 @@ void ngx_http_mcds_invalidate_init(void);
 
 
 /*
+ * Whether what the origin answers to a HEAD is not of the page in ctx->copy:
+ * its Content-Length, ETag or Last-Modified is another.
+ */
+
+ngx_uint_t ngx_http_mcds_head_differs(ngx_http_request_t *r,
+    ngx_http_mcds_ctx_t *ctx);
+
+
+/*
  * The body of ctx->copy, if that is split.  begin: reads it ahead.  end: it is
  * not wanted.  send: the rest of a content handler whose header was sent.
  */
@@ -452,6 +467,8 @@ char *ngx_http_mcds_cache_purge(ngx_conf_t *cf, ngx_command_t *cmd,
     void *conf);
 char *ngx_http_mcds_cache_hmac_key(ngx_conf_t *cf, ngx_command_t *cmd,
     void *conf);
+char *ngx_http_mcds_cache_compress(ngx_conf_t *cf, ngx_command_t *cmd,
+    void *conf);
 char *ngx_http_mcds_cache_tag(ngx_conf_t *cf, ngx_command_t *cmd, void *conf);
 char *ngx_http_mcds_cache_names(ngx_conf_t *cf, ngx_command_t *cmd,
     void *conf);
@@ -499,6 +516,7 @@ void ngx_http_mcds_zone_attach(ngx_http_mcds_main_conf_t *mmcf);
 
 extern ngx_module_t  ngx_http_mcds_module;
 extern ngx_module_t  ngx_http_mcds_filter_module;
+extern ngx_module_t  ngx_http_mcds_coding_filter_module;
 
 
 #endif /* _NGX_HTTP_MCDS_MODULE_H_INCLUDED_ */

@@ -12,6 +12,7 @@
 #include <ngx_core.h>
 #include <ngx_http.h>
 #include "ngx_http_mcds_module.h"
+#include "ngx_http_mcds_coding.h"
 #include "ngx_http_mcds_revalidate.h"
 #include "ngx_http_mcds_store.h"
 #include "ngx_http_mcds_variant.h"
@@ -229,9 +230,9 @@ ngx_http_mcds_revalidate(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx)
         return ngx_http_mcds_bad_gateway(r, ctx);
     }
 
-    /* a body in parts is not sent from here, see ngx_http_mcds_cache_behind */
+    /* one that is streamed is not sent here, see ngx_http_mcds_cache_behind */
 
-    if (ctx->copy->entry.parts && !ctx->refresh) {
+    if (ngx_http_mcds_streamed(&ctx->copy->entry) && !ctx->refresh) {
         return NGX_DECLINED;
     }
 

@@ -11,6 +11,7 @@
 #include <ngx_core.h>
 #include <ngx_http.h>
 #include "ngx_http_mcds_module.h"
+#include "ngx_http_mcds_coding.h"
 #include "ngx_http_mcds_store.h"
 
 
@@ -93,11 +94,15 @@ ngx_http_mcds_serve_handler(ngx_http_request_t *r)
 
     rc = ngx_http_send_header(r);
 
+    ngx_http_mcds_coding_withdraw(ctx);
+
     if (rc == NGX_ERROR || rc > NGX_OK || r->header_only) {
         return rc;
     }
 
-    if (ctx->copy->entry.parts) {
+    if (ctx->copy->entry.parts
+        || (!ctx->coded && ngx_http_mcds_streamed(&ctx->copy->entry)))
+    {
         return ngx_http_mcds_stream_send(r, ctx);
     }
 
@@ -120,10 +125,12 @@ ngx_http_mcds_serve_page(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx)
     entry = &ctx->copy->entry;
 
     r->headers_out.status = entry->status;
-    r->headers_out.content_length_n = entry->total;
+    r->headers_out.content_length_n = entry->length;
     r->headers_out.last_modified_time = -1;
     r->allow_ranges = (entry->status == NGX_HTTP_OK && r == r->main);
-    r->single_range = (entry->parts != 0);
+    r->single_range = ngx_http_mcds_streamed(entry);
+
+    ngx_http_mcds_coding_offer(r, ctx);
 
     return ngx_http_mcds_serve_headers(r, entry);
 }
@@ -135,12 +142,16 @@ ngx_http_mcds_serve_body(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx)
     ngx_buf_t         *b;
     ngx_mcds_entry_t  *entry;
 
+    entry = &ctx->copy->entry;
+
+    if (entry->coding && !ctx->coded) {
+        return ngx_http_mcds_decode_body(r, ctx);
+    }
+
     b = ngx_calloc_buf(r->pool);
     if (b == NULL) {
         return NULL;
     }
-
-    entry = &ctx->copy->entry;
 
     /* shared with other requests, so that no filter may write to it */
 

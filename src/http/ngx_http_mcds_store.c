@@ -11,6 +11,7 @@
 #include <ngx_core.h>
 #include <ngx_http.h>
 #include "ngx_http_mcds_module.h"
+#include "ngx_http_mcds_coding.h"
 #include "ngx_http_mcds_herd.h"
 #include "ngx_http_mcds_store.h"
 #include "ngx_http_mcds_variant.h"
@@ -34,6 +35,10 @@ struct ngx_http_mcds_store_s {
     size_t              limit;         /* of value */
     off_t               length;        /* of the body so far */
     off_t               expected;      /* length of the body, -1: not said */
+    off_t               stored;        /* what became of it so far */
+
+    ngx_http_mcds_compress_t  *compress;  /* or NULL */
+    ngx_mcds_encoder_t        *encoder;   /* NULL: not yet, or not at all */
 };
 
 
@@ -46,6 +51,13 @@ static void ngx_http_mcds_store_pass(ngx_http_request_t *r,
     ngx_http_mcds_ctx_t *ctx);
 static ngx_int_t ngx_http_mcds_store_append(ngx_http_request_t *r,
     ngx_http_mcds_ctx_t *ctx, ngx_buf_t *b);
+static ngx_int_t ngx_http_mcds_store_data(ngx_http_mcds_ctx_t *ctx, u_char *p,
+    size_t size);
+static ngx_int_t ngx_http_mcds_store_encode(ngx_http_request_t *r,
+    ngx_http_mcds_ctx_t *ctx, ngx_http_mcds_store_t *store);
+static ngx_int_t ngx_http_mcds_store_put(void *data, u_char *p, size_t size);
+static void ngx_http_mcds_store_refused(ngx_http_request_t *r,
+    ngx_http_mcds_ctx_t *ctx, ngx_int_t rc);
 static ngx_int_t ngx_http_mcds_store_split(ngx_http_request_t *r,
     ngx_http_mcds_ctx_t *ctx, ngx_http_mcds_store_t *store);
 static void ngx_http_mcds_store_finish(ngx_http_request_t *r,
@@ -151,6 +163,7 @@ ngx_http_mcds_store_begin(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
     store->entry.key = *ngx_mcds_page_key(store->seat);
     store->entry.took = ngx_current_msec - ctx->start;
     store->expected = length;
+    store->compress = ngx_http_mcds_compress(r, mlcf);
 
     if (ngx_http_mcds_store_value(r, ctx, store) != NGX_OK) {
         ngx_http_mcds_store_fail(r, ctx);
@@ -207,7 +220,7 @@ ngx_http_mcds_store_value(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
 
     length = store->expected;
 
-    if (length < 0 || length > (off_t) store->limit) {
+    if (length < 0 || length > (off_t) store->limit || store->compress) {
         length = NGX_HTTP_MCDS_ROOM;
     }
 
@@ -220,7 +233,8 @@ ngx_http_mcds_store_value(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
 
     store->value = value;
 
-    if (store->expected + (off_t) value->len > (off_t) store->limit
+    if (store->compress == NULL
+        && store->expected + (off_t) value->len > (off_t) store->limit
         && ngx_http_mcds_store_split(r, ctx, store) == NGX_ERROR)
     {
         ngx_mcds_value_unref(store->value);
@@ -346,8 +360,7 @@ ngx_http_mcds_store_body(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
 
         if (ngx_http_mcds_store_broken(r, cl->buf)) {
             ctx->reason = "truncated";
-            ngx_http_mcds_store_cleanup(ctx);
-            ngx_http_mcds_store_fail(r, ctx);
+            ngx_http_mcds_store_refused(r, ctx, NGX_ERROR);
             return;
         }
     }
@@ -360,7 +373,6 @@ ngx_http_mcds_store_append(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
 {
     size_t                     size;
     ngx_int_t                  rc;
-    ngx_mcds_value_t          *value;
     ngx_http_mcds_store_t     *store;
     ngx_http_mcds_loc_conf_t  *mlcf;
 
@@ -374,8 +386,7 @@ ngx_http_mcds_store_append(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
 
         /* a filter before us has sent a file past the copy filter */
 
-        ngx_http_mcds_store_cleanup(ctx);
-        ngx_http_mcds_store_pass(r, ctx);
+        ngx_http_mcds_store_refused(r, ctx, NGX_DECLINED);
         return NGX_DECLINED;
     }
 
@@ -393,37 +404,136 @@ ngx_http_mcds_store_append(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
 
         ctx->reason = "size";
 
-        ngx_http_mcds_store_cleanup(ctx);
-        ngx_http_mcds_store_pass(r, ctx);
+        ngx_http_mcds_store_refused(r, ctx, NGX_DECLINED);
         return NGX_DECLINED;
     }
+
+    rc = ngx_http_mcds_store_data(ctx, b->pos, size);
+
+    if (rc != NGX_OK) {
+        ngx_http_mcds_store_refused(r, ctx, rc);
+        return rc;
+    }
+
+    store->length += size;
+
+    return NGX_OK;
+}
+
+
+/* NGX_ERROR: this failed; any other but NGX_OK: it cannot be stored */
+
+static ngx_int_t
+ngx_http_mcds_store_data(ngx_http_mcds_ctx_t *ctx, u_char *p, size_t size)
+{
+    ngx_int_t               rc;
+    ngx_http_mcds_store_t  *store;
+
+    store = ctx->store;
+
+    if (store->compress
+        && store->encoder == NULL
+        && (store->expected >= 0
+            || store->length + size >= store->compress->min_length))
+    {
+        rc = ngx_http_mcds_store_encode(ctx->request, ctx, store);
+
+        if (rc != NGX_OK) {
+            return rc;
+        }
+    }
+
+    if (store->encoder) {
+        return ngx_mcds_encoder_run(store->encoder, p, size, 0,
+                               ngx_http_mcds_store_put, ctx);
+    }
+
+    return ngx_http_mcds_store_put(ctx, p, size);
+}
+
+
+/* from here on the body is compressed, and so is what has come of it */
+
+static ngx_int_t
+ngx_http_mcds_store_encode(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
+    ngx_http_mcds_store_t *store)
+{
+    size_t              size;
+    ngx_int_t           rc;
+    ngx_mcds_value_t   *head, *value;
+
+    size = (size_t) store->stored;
+
+    store->encoder = store->split ? NULL
+                     : ngx_mcds_encoder_create(store->compress->coding,
+                                               store->compress->level);
+
+    if (store->encoder == NULL) {
+
+        /* as it comes, then */
+
+        store->compress = NULL;
+        return NGX_OK;
+    }
+
+    store->entry.coding = store->compress->coding;
+
+    if (size == 0) {
+        return NGX_OK;
+    }
+
+    head = ngx_mcds_entry_begin(&store->entry,
+                                NGX_HTTP_MCDS_ROOM + NGX_HTTP_MCDS_SPARE,
+                                r->connection->log);
+    if (head == NULL) {
+        return NGX_ERROR;
+    }
+
+    value = store->value;
+
+    store->value = head;
+    store->stored = 0;
+
+    rc = ngx_mcds_encoder_run(store->encoder, value->data + head->len, size, 0,
+                         ngx_http_mcds_store_put, ctx);
+
+    ngx_mcds_value_unref(value);
+
+    return rc;
+}
+
+
+/* what is stored: the body, or what the encoder makes of it */
+
+static ngx_int_t
+ngx_http_mcds_store_put(void *data, u_char *p, size_t size)
+{
+    ngx_http_mcds_ctx_t *ctx = data;
+
+    ngx_int_t               rc;
+    ngx_mcds_value_t       *value;
+    ngx_http_request_t     *r;
+    ngx_http_mcds_store_t  *store;
+
+    r = ctx->request;
+    store = ctx->store;
 
     if (store->split == NULL && store->value->len + size > store->limit) {
 
         rc = ngx_http_mcds_store_split(r, ctx, store);
 
-        if (rc == NGX_ERROR) {
-            ngx_http_mcds_store_cleanup(ctx);
-            ngx_http_mcds_store_fail(r, ctx);
-            return NGX_ERROR;
-        }
-
-        if (rc == NGX_BUSY) {
-            ngx_http_mcds_store_cleanup(ctx);
-            ngx_http_mcds_store_pass(r, ctx);
-            return NGX_DECLINED;
+        if (rc == NGX_ERROR || rc == NGX_BUSY) {
+            return rc;
         }
     }
 
     if (store->split) {
 
-        if (ngx_mcds_split_append(store->split, b->pos, size) != NGX_OK) {
-            ngx_http_mcds_store_cleanup(ctx);
-            ngx_http_mcds_store_pass(r, ctx);
+        if (ngx_mcds_split_append(store->split, p, size) != NGX_OK) {
             return NGX_DECLINED;
         }
 
-        store->length += size;
+        store->stored += size;
 
         return NGX_OK;
     }
@@ -431,18 +541,31 @@ ngx_http_mcds_store_append(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
     value = ngx_mcds_entry_grow(store->value, size + NGX_HTTP_MCDS_SPARE,
                                 r->connection->log);
     if (value == NULL) {
-        ngx_http_mcds_store_cleanup(ctx);
-        ngx_http_mcds_store_fail(r, ctx);
         return NGX_ERROR;
     }
 
-    ngx_memcpy(value->data + value->len, b->pos, size);
+    ngx_memcpy(value->data + value->len, p, size);
     value->len += size;
 
     store->value = value;
-    store->length += size;
+    store->stored += size;
 
     return NGX_OK;
+}
+
+
+static void
+ngx_http_mcds_store_refused(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
+    ngx_int_t rc)
+{
+    ngx_http_mcds_store_cleanup(ctx);
+
+    if (rc == NGX_ERROR) {
+        ngx_http_mcds_store_fail(r, ctx);
+
+    } else {
+        ngx_http_mcds_store_pass(r, ctx);
+    }
 }
 
 
@@ -478,7 +601,7 @@ ngx_http_mcds_store_split(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
     }
 
     value = store->value;
-    size = (size_t) store->length;
+    size = (size_t) store->stored;
 
     store->value = head;
 
@@ -519,6 +642,7 @@ ngx_http_mcds_store_waits(ngx_http_mcds_ctx_t *ctx,
 static void
 ngx_http_mcds_store_finish(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx)
 {
+    ngx_int_t               rc;
     ngx_mcds_value_t       *value;
     ngx_mcds_split_t       *split;
     ngx_http_mcds_store_t  *store;
@@ -532,17 +656,29 @@ ngx_http_mcds_store_finish(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx)
 
         ctx->reason = "truncated";
 
-        ngx_http_mcds_store_cleanup(ctx);
-        ngx_http_mcds_store_fail(r, ctx);
+        ngx_http_mcds_store_refused(r, ctx, NGX_ERROR);
         return;
     }
 
     if (!ngx_http_mcds_store_ended(r)) {
         ctx->reason = "truncated";
-        ngx_http_mcds_store_cleanup(ctx);
-        ngx_http_mcds_store_fail(r, ctx);
+        ngx_http_mcds_store_refused(r, ctx, NGX_ERROR);
         return;
     }
+
+    if (store->encoder) {
+        rc = ngx_mcds_encoder_run(store->encoder, NULL, 0, 1,
+                             ngx_http_mcds_store_put, ctx);
+
+        if (rc != NGX_OK) {
+            ngx_http_mcds_store_refused(r, ctx, rc);
+            return;
+        }
+
+        ngx_mcds_encoder_free(store->encoder);
+    }
+
+    store->entry.length = store->length;
 
     value = store->value;
     split = store->split;
@@ -626,6 +762,13 @@ ngx_http_mcds_store_broken(ngx_http_request_t *r, ngx_buf_t *b)
 }
 
 
+ngx_uint_t
+ngx_http_mcds_store_compresses(ngx_http_mcds_ctx_t *ctx)
+{
+    return ctx->store && ctx->store->compress;
+}
+
+
 void
 ngx_http_mcds_store_cleanup(ngx_http_mcds_ctx_t *ctx)
 {
@@ -637,6 +780,7 @@ ngx_http_mcds_store_cleanup(ngx_http_mcds_ctx_t *ctx)
         ngx_mcds_split_abandon(ctx->store->split);
     }
 
+    ngx_mcds_encoder_free(ctx->store->encoder);
     ngx_mcds_value_unref(ctx->store->value);
     ctx->store = NULL;
 }

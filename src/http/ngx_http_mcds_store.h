@@ -87,6 +87,11 @@ ngx_uint_t ngx_http_mcds_store_waits(ngx_http_mcds_ctx_t *ctx,
     void (*handler)(void *data));
 
 
+/* 1 if what is taken is compressed, or will be when it is long enough */
+
+ngx_uint_t ngx_http_mcds_store_compresses(ngx_http_mcds_ctx_t *ctx);
+
+
 /* drops what was taken so far */
 
 void ngx_http_mcds_store_cleanup(ngx_http_mcds_ctx_t *ctx);

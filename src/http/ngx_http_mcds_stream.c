@@ -4,6 +4,7 @@
  *
  * Sends the body of a page that lies in parts, as they arrive: a few of them
  * are in memory until the client has taken them, then the next are asked for.
+ * The same of one that has a coding: a few pieces are decoded, then the next.
  */
 
 
@@ -11,6 +12,7 @@
 #include <ngx_core.h>
 #include <ngx_http.h>
 #include "ngx_http_mcds_module.h"
+#include "ngx_http_mcds_coding.h"
 
 
 struct ngx_http_mcds_piece_s {
@@ -27,8 +29,12 @@ static void ngx_http_mcds_stream_create(ngx_http_mcds_ctx_t *ctx,
     uint32_t first, uint32_t last);
 static ngx_int_t ngx_http_mcds_stream_start(ngx_http_request_t *r,
     ngx_http_mcds_ctx_t *ctx, off_t skip);
-static off_t ngx_http_mcds_stream_range(ngx_http_request_t *r,
+static ngx_uint_t ngx_http_mcds_stream_range(ngx_http_request_t *r,
+    ngx_mcds_entry_t *entry, off_t *start, off_t *end);
+static off_t ngx_http_mcds_stream_skip(ngx_http_request_t *r,
     ngx_mcds_entry_t *entry, uint32_t *first, uint32_t *last);
+static ngx_int_t ngx_http_mcds_stream_decode(ngx_http_request_t *r,
+    ngx_http_mcds_ctx_t *ctx);
 static void ngx_http_mcds_stream_writer(ngx_http_request_t *r);
 static void ngx_http_mcds_stream_run(ngx_http_request_t *r,
     ngx_http_mcds_ctx_t *ctx);
@@ -130,16 +136,31 @@ ngx_http_mcds_stream_handler(void *data)
 ngx_int_t
 ngx_http_mcds_stream_send(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx)
 {
-    off_t     skip;
-    uint32_t  first, last;
+    off_t              skip;
+    uint32_t           first, last;
+    ngx_uint_t         decode;
+    ngx_mcds_entry_t  *entry;
 
-    skip = ngx_http_mcds_stream_range(r, &ctx->copy->entry, &first, &last);
+    entry = &ctx->copy->entry;
+    decode = (entry->coding && !ctx->coded);
+
+    if (decode) {
+
+        /* all from the beginning, also for a range */
+
+        skip = 0;
+        first = 0;
+        last = entry->parts;
+
+    } else {
+        skip = ngx_http_mcds_stream_skip(r, entry, &first, &last);
+    }
 
     if (skip) {
         ngx_http_mcds_stream_end(ctx);
     }
 
-    if (ctx->stream == NULL) {
+    if (ctx->stream == NULL && entry->parts) {
         ngx_http_mcds_stream_create(ctx, first, last);
 
         if (ctx->stream == NULL) {
@@ -156,7 +177,10 @@ ngx_http_mcds_stream_send(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx)
     r->main->count++;
     ctx->streaming = 1;
 
-    if (ngx_http_mcds_stream_start(r, ctx, skip) != NGX_OK) {
+    if ((decode ? ngx_http_mcds_stream_decode(r, ctx)
+                : ngx_http_mcds_stream_start(r, ctx, skip))
+        != NGX_OK)
+    {
         ngx_http_mcds_stream_finalize(r, ctx, NGX_ERROR);
         return NGX_DONE;
     }
@@ -164,6 +188,23 @@ ngx_http_mcds_stream_send(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx)
     ngx_http_mcds_stream_run(r, ctx);
 
     return NGX_DONE;
+}
+
+
+static ngx_int_t
+ngx_http_mcds_stream_decode(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx)
+{
+    off_t              start, end;
+    ngx_mcds_entry_t  *entry;
+
+    entry = &ctx->copy->entry;
+
+    if (!ngx_http_mcds_stream_range(r, entry, &start, &end)) {
+        end = (off_t) entry->length - 1;
+    }
+
+    return ngx_http_mcds_decode_begin(r, ctx, end + 1,
+                                      ngx_http_mcds_stream_handler);
 }
 
 
@@ -214,15 +255,40 @@ ngx_http_mcds_stream_start(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
  */
 
 static off_t
-ngx_http_mcds_stream_range(ngx_http_request_t *r, ngx_mcds_entry_t *entry,
+ngx_http_mcds_stream_skip(ngx_http_request_t *r, ngx_mcds_entry_t *entry,
     uint32_t *first, uint32_t *last)
 {
-    off_t       start, end, head;
-    u_char     *p, *dash, *slash;
-    ngx_str_t  *value;
+    off_t  start, end, head;
 
     *first = 0;
     *last = entry->parts;
+
+    if (!ngx_http_mcds_stream_range(r, entry, &start, &end)) {
+        return 0;
+    }
+
+    head = (off_t) entry->body.len;
+
+    *last = (end < head) ? 0 : (uint32_t) ((end - head) / entry->part) + 1;
+
+    if (start < head + (off_t) entry->part) {
+        return 0;
+    }
+
+    *first = (uint32_t) ((start - head) / entry->part);
+
+    return head + (off_t) *first * entry->part;
+}
+
+
+/* 1 if just one is sent: its first and its last byte */
+
+static ngx_uint_t
+ngx_http_mcds_stream_range(ngx_http_request_t *r, ngx_mcds_entry_t *entry,
+    off_t *start, off_t *end)
+{
+    u_char     *p, *dash, *slash;
+    ngx_str_t  *value;
 
     if (r->headers_out.status != NGX_HTTP_PARTIAL_CONTENT
         || r->headers_out.content_range == NULL)
@@ -242,24 +308,10 @@ ngx_http_mcds_stream_range(ngx_http_request_t *r, ngx_mcds_entry_t *entry,
         return 0;
     }
 
-    start = ngx_atoof(p, dash - p);
-    end = ngx_atoof(dash + 1, slash - dash - 1);
+    *start = ngx_atoof(p, dash - p);
+    *end = ngx_atoof(dash + 1, slash - dash - 1);
 
-    if (start < 0 || end < start || end >= (off_t) entry->total) {
-        return 0;
-    }
-
-    head = (off_t) entry->body.len;
-
-    *last = (end < head) ? 0 : (uint32_t) ((end - head) / entry->part) + 1;
-
-    if (start < head + (off_t) entry->part) {
-        return 0;
-    }
-
-    *first = (uint32_t) ((start - head) / entry->part);
-
-    return head + (off_t) *first * entry->part;
+    return *start >= 0 && *end >= *start && *end < (off_t) entry->length;
 }
 
 
@@ -301,7 +353,8 @@ ngx_http_mcds_stream_run(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx)
 
     for ( ;; ) {
         out = NULL;
-        taken = ngx_http_mcds_stream_take(r, ctx, &out);
+        taken = ctx->decode ? ngx_http_mcds_decode_take(r, ctx, &out)
+                            : ngx_http_mcds_stream_take(r, ctx, &out);
 
         if (taken == NGX_ERROR) {
             ngx_http_mcds_stream_finalize(r, ctx, NGX_ERROR);
@@ -315,7 +368,8 @@ ngx_http_mcds_stream_run(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx)
             return;
         }
 
-        freed = ngx_http_mcds_stream_free(ctx);
+        freed = ctx->decode ? ngx_http_mcds_decode_free(ctx)
+                            : ngx_http_mcds_stream_free(ctx);
 
         if (out == NULL && !freed) {
             break;

@@ -9,6 +9,7 @@
 
 #include <ngx_config.h>
 #include <ngx_core.h>
+#include "ngx_mcds_coding.h"
 #include "ngx_mcds_entry.h"
 #include "tap.h"
 
@@ -41,6 +42,7 @@ static void test_edits(void);
 static void test_sizes(void);
 static void test_header_size(void);
 static void test_fields(void);
+static void test_coding(void);
 static void test_extensions(void);
 static void test_header_lines(void);
 static void test_header_check(void);
@@ -111,6 +113,7 @@ main(void)
     test_sizes();
     test_header_size();
     test_fields();
+    test_coding();
     test_extensions();
     test_header_lines();
     test_header_check();
@@ -244,6 +247,7 @@ test_layout(void)
     entry.parts = 0;
     entry.purges = 0;
     entry.status = 200;
+    entry.coding = NGX_MCDS_CODING_NONE;
 
     entry.key = key;
     ngx_str_set(&entry.ext, "\x02\x00\x02\x00\x00\x00t1");
@@ -262,7 +266,8 @@ test_layout(void)
        && got.created == entry.created && got.generation == entry.generation
        && got.total == 5 && got.age == entry.age && got.swr == entry.swr
        && got.sie == entry.sie && got.took == entry.took && got.parts == 0
-       && got.status == 200, "and its numbers come back");
+       && got.status == 200 && got.coding == 0 && got.length == 5,
+       "and its numbers come back");
 
     ngx_mcds_value_unref(value);
 }
@@ -751,7 +756,7 @@ test_fields(void)
         read += read_exact(data, len, &why) == NGX_OK;
     }
 
-    ok(read == 1, "only one format is known");
+    ok(read == 1, "no format but one is that of a page without a coding");
 
     data[4] = 1;
 
@@ -772,6 +777,80 @@ test_fields(void)
     sign(data, len);
     ok(read_exact(data, len, &why) == NGX_OK,
        "whole body of more than 4 GiB");
+
+    free(data);
+    ngx_mcds_value_unref(value);
+}
+
+
+static void
+test_coding(void)
+{
+    char              *why;
+    size_t             len;
+    u_char            *data;
+    ngx_uint_t         n, read;
+    ngx_mcds_entry_t   entry, got;
+    ngx_mcds_value_t  *value;
+
+    page(&entry);
+
+    entry.coding = NGX_MCDS_CODING_ZSTD;
+    entry.length = 0x0102030405060708;
+
+    value = build(&entry, "body", 4);
+    len = value->len;
+    data = exact(value->data, len);
+
+    ok(data[4] == 2 && ngx_memcmp(data + 86, "\x02\x00", 2) == 0
+       && ngx_memcmp(data + 92, "\x08\x07\x06\x05\x04\x03\x02\x01\0\0\0\0",
+                     12)
+          == 0,
+       "a coding is another format, to readers that know none");
+
+    ok(ngx_mcds_entry_read(&got, data, len, &page_key, &why) == NGX_OK
+       && got.coding == NGX_MCDS_CODING_ZSTD && got.length == entry.length
+       && got.total == 4 && got.body.len == 4,
+       "a coding and both lengths come back");
+
+    read = 0;
+
+    for (n = 0; n <= 0xffff; n++) {
+        data[86] = (u_char) n;
+        data[87] = (u_char) (n >> 8);
+        sign(data, len);
+
+        if (read_exact(data, len, &why) == NGX_OK) {
+            read += (n == 1 || n == 2) ? 1 : 1000;
+        }
+    }
+
+    ok(read == 2, "two codings are known");
+
+    data[86] = 1;
+    data[87] = 0;
+    data[4] = 1;
+    sign(data, len);
+
+    ok(ngx_mcds_entry_read(&got, data, len, &page_key, &why) == NGX_OK
+       && got.coding == NGX_MCDS_CODING_NONE && got.length == 4,
+       "in the other format they are reserved");
+
+    data[4] = 2;
+    ngx_memzero(data + 92, 8);
+    sign(data, len);
+
+    ok(read_exact(data, len, &why) == NGX_DECLINED
+       && ngx_strcmp(why, "wrong length of the body") == 0,
+       "nothing has no coding");
+
+    data[92] = 1;
+    data[5] = NGX_MCDS_ENTRY_PASS;
+    data[84] = 0;
+    sign(data, len);
+
+    ok(read_exact(data, len, &why) == NGX_DECLINED,
+       "and neither has a mark");
 
     free(data);
     ngx_mcds_value_unref(value);

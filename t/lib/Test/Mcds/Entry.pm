@@ -51,6 +51,8 @@ sub page_decode {
         @e{qw/ parts status /}) = unpack 'a4CCvVVQ<Q<Q<Q<V4V4VS<', $data;
 
     @e{qw/ part purges /} = unpack 'x88Vx16V', $data;
+    @e{qw/ coding length /} = $e{format} == 2 ? unpack('x86vx4Q<', $data)
+        : (0, $e{total});
     @e{qw/ key ext headers body /} = unpack
         "x$e{size} a$key a$ext a$headers a$body", $data;
 
@@ -62,19 +64,23 @@ sub page_decode {
 
 sub page_encode {
     my %e = (
-        magic => 'MCDS', format => 1, kind => 0, size => 112, flags => 0,
+        magic => 'MCDS', kind => 0, size => 112, flags => 0,
         created => int(time() * 1000), generation => 1, age => 0,
         swr => $unset, sie => $unset, took => 0, ext => '', headers => '',
-        body => '', parts => 0, part => 0, status => 200, purges => 0, @_
+        body => '', parts => 0, part => 0, status => 200, purges => 0,
+        coding => 0, @_
     );
+
+    $e{format} //= $e{coding} ? 2 : 1;
 
     $e{expire} //= $e{created} + 60000;
     $e{total} //= length $e{body};
 
     my $head = pack 'a4CCvV', @e{qw/ magic format kind size flags /};
-    my $rest = pack 'Q<Q<Q<Q<V4V4VS<x2Vx16V', @e{qw/ expire created generation
+    my $rest = pack 'Q<Q<Q<Q<V4V4VS<vVQ<x8V', @e{qw/ expire created generation
         total age swr sie took /}, (map { length $e{$_} }
-        qw/ key ext headers body /), @e{qw/ parts status part purges /};
+        qw/ key ext headers body /), @e{qw/ parts status coding part /},
+        $e{coding} ? $e{length} : 0, $e{purges};
 
     $rest .= join '', @e{qw/ key ext headers body /};
 

@@ -1,0 +1,235 @@
+
+/*
+ * Copyright (C) mcds authors
+ *
+ * Takes a stored page in its coding.  This filter stands where nginx's gzip
+ * filter does, behind those that change bodies (SSI, sub_filter, addition,
+ * charset, image_filter and others), and acts as that one would: if the body is
+ * still the page's, then what would be made of it is there already.
+ */
+
+
+#include <ngx_config.h>
+#include <ngx_core.h>
+#include <ngx_http.h>
+#include "ngx_http_mcds_module.h"
+#include "ngx_http_mcds_coding.h"
+#include "ngx_http_mcds_store.h"
+
+
+static ngx_int_t ngx_http_mcds_coding_header_filter(ngx_http_request_t *r);
+static ngx_uint_t ngx_http_mcds_coding_untouched(ngx_http_request_t *r,
+    ngx_http_mcds_ctx_t *ctx);
+static ngx_int_t ngx_http_mcds_coding_take(ngx_http_request_t *r,
+    ngx_http_mcds_ctx_t *ctx);
+static ngx_int_t ngx_http_mcds_coding_vary(ngx_http_request_t *r);
+static ngx_uint_t ngx_http_mcds_coding_varies(ngx_http_request_t *r);
+static ngx_int_t ngx_http_mcds_coding_filter_init(ngx_conf_t *cf);
+
+
+static ngx_http_module_t  ngx_http_mcds_coding_filter_module_ctx = {
+    NULL,                                  /* preconfiguration */
+    ngx_http_mcds_coding_filter_init,      /* postconfiguration */
+
+    NULL,                                  /* create main configuration */
+    NULL,                                  /* init main configuration */
+
+    NULL,                                  /* create server configuration */
+    NULL,                                  /* merge server configuration */
+
+    NULL,                                  /* create location configuration */
+    NULL                                   /* merge location configuration */
+};
+
+
+ngx_module_t  ngx_http_mcds_coding_filter_module = {
+    NGX_MODULE_V1,
+    &ngx_http_mcds_coding_filter_module_ctx,  /* module context */
+    NULL,                                  /* module directives */
+    NGX_HTTP_MODULE,                       /* module type */
+    NULL,                                  /* init master */
+    NULL,                                  /* init module */
+    NULL,                                  /* init process */
+    NULL,                                  /* init thread */
+    NULL,                                  /* exit thread */
+    NULL,                                  /* exit process */
+    NULL,                                  /* exit master */
+    NGX_MODULE_V1_PADDING
+};
+
+
+static ngx_http_output_header_filter_pt  ngx_http_next_header_filter;
+
+
+static ngx_int_t
+ngx_http_mcds_coding_header_filter(ngx_http_request_t *r)
+{
+    ngx_http_mcds_ctx_t  *ctx;
+
+    ctx = ngx_http_mcds_get_ctx(r);
+
+    if (ctx == NULL || r != r->main) {
+        return ngx_http_next_header_filter(r);
+    }
+
+    if (ctx->serving && ctx->copy && ctx->copy->entry.coding) {
+
+        if (ctx->offered
+            && (r->headers_out.status == NGX_HTTP_NOT_MODIFIED
+                || ngx_http_mcds_coding_untouched(r, ctx)))
+        {
+            if (ngx_http_mcds_coding_take(r, ctx) != NGX_OK) {
+                return NGX_ERROR;
+            }
+        }
+
+    } else if (!ngx_http_mcds_store_compresses(ctx)) {
+        return ngx_http_next_header_filter(r);
+    }
+
+    if (ngx_http_mcds_coding_vary(r) != NGX_OK) {
+        return NGX_ERROR;
+    }
+
+    return ngx_http_next_header_filter(r);
+}
+
+
+/* who changes a body or looks into it has asked for that, or for its length */
+
+static ngx_uint_t
+ngx_http_mcds_coding_untouched(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx)
+{
+    return r->headers_out.content_length_n
+               == (off_t) ctx->copy->entry.length
+           && !r->filter_need_in_memory
+           && !r->main_filter_need_in_memory
+           && !r->filter_need_temporary
+           && (r->headers_out.content_encoding == NULL
+               || r->headers_out.content_encoding->hash == 0);
+}
+
+
+static ngx_int_t
+ngx_http_mcds_coding_take(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx)
+{
+    ngx_table_elt_t   *h;
+    ngx_mcds_entry_t  *entry;
+
+    /* of other bytes than the page without its coding, RFC 9110, 8.8.1 */
+
+    ngx_http_weak_etag(r);
+
+    if (r->headers_out.status == NGX_HTTP_NOT_MODIFIED) {
+        return NGX_OK;
+    }
+
+    h = ngx_list_push(&r->headers_out.headers);
+    if (h == NULL) {
+        return NGX_ERROR;
+    }
+
+    entry = &ctx->copy->entry;
+
+    h->hash = 1;
+    ngx_str_set(&h->key, "Content-Encoding");
+    h->value = *ngx_mcds_coding_name(entry->coding);
+    h->lowcase_key = NULL;
+
+#if (nginx_version >= 1023000)
+    h->next = NULL;
+#endif
+
+    r->headers_out.content_encoding = h;
+
+    ngx_http_clear_content_length(r);
+    ngx_http_clear_accept_ranges(r);
+
+    r->headers_out.content_length_n = entry->total;
+
+    ctx->coded = 1;
+
+    return NGX_OK;
+}
+
+
+/* once, though gzip_vary and the page itself may say so, too */
+
+static ngx_int_t
+ngx_http_mcds_coding_vary(ngx_http_request_t *r)
+{
+    ngx_table_elt_t  *h;
+
+#if (NGX_HTTP_GZIP)
+
+    ngx_http_core_loc_conf_t  *clcf;
+
+    clcf = ngx_http_get_module_loc_conf(r, ngx_http_core_module);
+
+    if (clcf->gzip_vary) {
+        r->gzip_vary = 1;
+        return NGX_OK;
+    }
+
+#endif
+
+    if (ngx_http_mcds_coding_varies(r)) {
+        return NGX_OK;
+    }
+
+    h = ngx_list_push(&r->headers_out.headers);
+    if (h == NULL) {
+        return NGX_ERROR;
+    }
+
+    h->hash = 1;
+    ngx_str_set(&h->key, "Vary");
+    ngx_str_set(&h->value, "Accept-Encoding");
+    h->lowcase_key = NULL;
+
+#if (nginx_version >= 1023000)
+    h->next = NULL;
+#endif
+
+    return NGX_OK;
+}
+
+
+static ngx_uint_t
+ngx_http_mcds_coding_varies(ngx_http_request_t *r)
+{
+    ngx_uint_t        i;
+    ngx_list_part_t  *part;
+    ngx_table_elt_t  *h;
+
+    for (part = &r->headers_out.headers.part; part; part = part->next) {
+
+        h = part->elts;
+
+        for (i = 0; i < part->nelts; i++) {
+
+            if (h[i].hash
+                && h[i].key.len == 4
+                && ngx_strncasecmp(h[i].key.data, (u_char *) "Vary", 4) == 0
+                && ngx_strlcasestrn(h[i].value.data,
+                                    h[i].value.data + h[i].value.len,
+                                    (u_char *) "accept-encoding", 15 - 1)
+                   != NULL)
+            {
+                return 1;
+            }
+        }
+    }
+
+    return 0;
+}
+
+
+static ngx_int_t
+ngx_http_mcds_coding_filter_init(ngx_conf_t *cf)
+{
+    ngx_http_next_header_filter = ngx_http_top_header_filter;
+    ngx_http_top_header_filter = ngx_http_mcds_coding_header_filter;
+
+    return NGX_OK;
+}
