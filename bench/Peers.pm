@@ -27,10 +27,10 @@ my %modules = (
 
 # scenario: groups, instance, uri, what a right answer is: a length or a
 # pattern, and of how many uris one is taken at random, if more than one is
-# asked for: a number behind the uri
+# asked for: a number behind the uri; and which codings the client accepts
 
 my @scenarios = (
-    ['return', 'counters latency pages', 'return', '/ok', qr/^ok$/],
+    ['return', 'counters latency pages compress', 'return', '/ok', qr/^ok$/],
 
     ['mcds-counter', 'counters latency', 'mcds', '/counter', qr/^\d+$/],
     ['mcds-counter-10-keys', 'counters', 'mcds', '/key/', qr/^\d+$/, 10],
@@ -49,7 +49,8 @@ my @scenarios = (
     ['echo-memc-six', 'counters', 'echo', '/six', qr/^(?:\d+\s+){6}$/],
 
     (map { my ($name, $length) = ($_, $sizes{$_}); (
-        ["return-$name", 'pages', 'return', "/$name", $length],
+        ["return-$name", $name eq '100k' ? 'pages compress' : 'pages',
+            'return', "/$name", $length],
         ["mcds-$name", 'pages', 'mcds', "/page/$name", $length],
         ["mcds-validated-$name", 'pages', 'mcds', "/validated/$name",
             $length],
@@ -59,6 +60,19 @@ my @scenarios = (
         ["memcached-pass-$name", 'pages', 'memcached', "/$name", $length],
         ["srcache-memc-$name", 'pages', 'srcache', "/$name", $length],
     ) } @sizes),
+
+    # text: stored as it is, or compressed
+
+    ['off', 'compress', 'mcds', '/off/text', 102400],
+    ['off-local', 'compress', 'mcds', '/off/local/text', 102400],
+    ['off-gzip-each-time', 'compress', 'mcds', '/off/gzip/text', 102400, undef,
+        'gzip'],
+    (map { my $coding = $_; (
+        [$coding, 'compress', 'mcds', "/$coding/text", 102400, undef, $coding],
+        ["$coding-local", 'compress', 'mcds', "/$coding/local/text", 102400,
+            undef, $coding],
+        ["$coding-not-accepted", 'compress', 'mcds', "/$coding/text", 102400],
+    ) } qw/ gzip zstd /),
 
     # many pages, of which hardly two requests at a time want the same
 
@@ -225,9 +239,31 @@ sub conf_origin {
     mkdir $dir;
     chmod 0755, $dir;
     $self->{stage}->write_file("$dir/$_", 'x' x $sizes{$_}) for @sizes;
+    $self->{stage}->write_file("$dir/text", text(102400));
 
     return ('', "        root $dir;\n"
         . "        location /many/ { return 200 \"" . 'x' x 1024 . "\"; }\n");
+}
+
+
+# words as often as they are in a text, in elements as a page has them
+
+sub text {
+    my ($length) = @_;
+
+    srand(1);
+
+    my @words = map { join '', map { chr 97 + int(26 * rand() ** 1.5) }
+        1 .. 2 + rand 8 } 1 .. 2000;
+    my $text = '';
+
+    while (length $text < $length) {
+        $text .= "<div class=\"item\"><a href=\"/item/" . int(rand 10000)
+            . '.html">' . join(' ', map { $words[2000 * rand() ** 3] }
+            1 .. 5 + rand 30) . "</a></div>\n";
+    }
+
+    return substr $text, 0, $length;
 }
 
 
@@ -256,7 +292,25 @@ sub conf_mcds {
     }
 END
 
-    return ($http, <<'END');
+    my $text = '';
+
+    for my $coding (qw/ off gzip zstd /) {
+        for my $more ('', $coding eq 'off' ? 'gzip/' : (), 'local/') {
+            my $how = $more eq 'gzip/' ? 'gzip on; gzip_types *;'
+                : $more eq 'local/' ? 'mcds_cache_local validated;' : '';
+
+            $text .= "        location /$coding/$more {\n"
+                . "            mcds_cache on;\n"
+                . "            mcds_cache_key \$uri;\n"
+                . "            mcds_cache_valid 200 1h;\n"
+                . "            mcds_cache_compress $coding;\n"
+                . "            $how\n"
+                . "            proxy_pass http://origin/;\n"
+                . "        }\n\n";
+        }
+    }
+
+    return ($http, $text . <<'END');
         location = /counter {
             mcds_counter $views key=views;
             mcds_return 200 $views;
@@ -577,7 +631,7 @@ sub scenario {
     my ($self, $name) = @_;
 
     my ($found) = grep { $_->[0] eq $name } @scenarios;
-    my (undef, undef, $instance, $uri, undef, $uris) = @$found;
+    my (undef, undef, $instance, $uri, undef, $uris, $accepts) = @$found;
 
     return {
         name => $name,
@@ -585,7 +639,23 @@ sub scenario {
         worker => $self->{worker}{$instance},
         memcached => $self->{memcached}{pid},
         uris => $uris,
+        accepts => $accepts,
     };
+}
+
+
+# the bytes of the page of a scenario, whose key is its uri
+
+sub stored {
+    my ($self, $name) = @_;
+
+    my ($found) = grep { $_->[0] eq $name } @scenarios;
+    my $s = IO::Socket::INET->new(PeerAddr => '127.0.0.1',
+        PeerPort => $self->{memcached}{port}) or die "memcached: $!\n";
+
+    print $s "mg $found->[3] s\r\n";
+
+    return (<$s> // '') =~ /^HD s(\d+)/ ? $1 : 0;
 }
 
 

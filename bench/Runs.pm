@@ -167,9 +167,12 @@ sub wrk_start {
         ? ("$dir/keys.lua", $scenario->{url}, '--', $scenario->{uris})
         : ("$dir/report.lua", $scenario->{url});
 
+    my @header = $scenario->{accepts}
+        ? ('-H', "Accept-Encoding: $scenario->{accepts}") : ();
+
     my ($pid, $out) = $self->{stage}->reader('wrk',
         $self->{peers}->on_last_core(), 'wrk', '-t', 1, '-c', $self->{conns},
-        '-d', "${secs}s", '-s', @script);
+        '-d', "${secs}s", @header, '-s', @script);
 
     return sub {
         my $text = do { local $/; <$out> };

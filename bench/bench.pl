@@ -2,8 +2,8 @@
 
 # What mcds costs, beside its peers on the same machine in the same minute.
 #
-#   bench.pl [group ...]     counters latency pages syscalls dogpile hung; all
-#                            by default
+#   bench.pl [group ...]     counters latency pages compress syscalls dogpile
+#                            hung; all by default
 #
 # Rounds are interleaved: each runs every scenario once, and a plain
 # "return 200" is the measure of each.  The cost is the CPU time of the nginx
@@ -37,17 +37,18 @@ my %groups = (
     counters => \&counters,
     latency => \&latency,
     pages => \&pages,
+    compress => \&compress,
     syscalls => \&syscalls,
     dogpile => \&dogpile,
     hung => \&hung,
 );
 
 my @groups = @ARGV ? @ARGV
-    : qw/ counters latency pages syscalls dogpile hung /;
+    : qw/ counters latency pages compress syscalls dogpile hung /;
 
 for my $group (@groups) {
-    die "no group \"$group\", there are: counters latency pages syscalls"
-        . " dogpile hung\n"
+    die "no group \"$group\", there are: counters latency pages compress"
+        . " syscalls dogpile hung\n"
         if !$groups{$group};
 }
 
@@ -104,6 +105,22 @@ sub pages {
     raise();
     $runs->measure('pages', $peers->scenarios('pages'));
     $runs->report('pages');
+}
+
+
+# a page of text by whether it is stored compressed, and who accepts that
+
+sub compress {
+    raise();
+
+    my @names = $peers->scenarios('compress');
+
+    $runs->measure('compress', @names);
+    $runs->report('compress');
+
+    print "\n";
+    printf "%-25s %7d bytes in memcached\n", $_, $peers->stored($_)
+        for grep { $_ ne 'return' && $_ ne 'return-100k' } @names;
 }
 
 
