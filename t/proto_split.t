@@ -171,7 +171,8 @@ for my $k (@kinds) {
         "$kind: pages are stored, locks are gone");
 }
 
-is($f->opened_count(), 2, 'one connection, besides that of the test');
+is($f->opened_count(), 3, 'one connection, one for what a refused store has'
+    . ' removed, and that of the test');
 is($h->log_count(qr/memcached (?:sent|closed|timed)/), 0, 'nothing to tell');
 
 cmp_ok($cases, '>', 2000, "$cases cases");

@@ -69,7 +69,9 @@ When a test failed, the private folder is kept and its name is shown.
 
     Test::Mcds->new(%o)     module => 0: without our module
     $t->nginx(name, conf, %o)       starts a host; log => 'debug'; loop => 1,
-                                    so that it tells of its event loop
+                                    so that it tells of its event loop; pools
+                                    without a timeout get 1 s, unless patience
+                                    => 0
     $t->memcached(name, %o)         real; unix => 1, args => [...], memory,
                                     threads
     $t->fake(name, sub, %o)         scripted; unix => 1, on_connect => sub,
@@ -530,6 +532,14 @@ sub expand {
     $text =~ s/%%SOCK_(\w+)%%/$self->sock($1)/ge;
     $text =~ s/%%TMP%%/$self->{dir}/g;
     $text =~ s/%%DIR%%/$dir/g;
+
+    # a machine that is busy may not run memcached for 200 ms
+
+    $text =~ s/^(\s*mcds_pool\s+\w+\s*\{)([^{}]*\bserver\b[^{}]*\})/
+        my ($pool, $rest) = ($1, $2);
+        $rest =~ m{timeout|libmemcached} ? "$pool$rest"
+            : "$pool timeout 1s; connect_timeout 1s;$rest"/gmex
+        if $o{patience} // 1;
 
     return $text;
 }

@@ -33,7 +33,7 @@ sub conf {
 
     $self->{conf} = $text;
     $self->{text} = $self->{test}->expand($text, $self->{name},
-        log => $self->{log});
+        log => $self->{log}, patience => $self->{patience});
 
     $self->{test}->write_file("$self->{name}/nginx.conf", $self->{text});
 
