@@ -16,7 +16,11 @@
 /* a lock is not extended for longer than so many times to live */
 #define NGX_MCDS_LOCK_LIVES       60
 
-/* an extension that was not answered is tried again after so long, ms */
+/*
+ * an extension that was not answered is tried again after this part of the
+ * time to live, but not later than that; ms
+ */
+#define NGX_MCDS_LOCK_PART        12
 #define NGX_MCDS_LOCK_AGAIN       1000
 
 /* an add without an answer is looked for so long, and so often; ms */
@@ -129,7 +133,8 @@ ngx_mcds_lock_again(ngx_mcds_lock_t *lock, ngx_uint_t rc)
 {
     ngx_mcds_key_t  key;
 
-    ngx_add_timer(&lock->timer, ngx_min((ngx_msec_t) lock->ttl * 1000 / 3,
+    ngx_add_timer(&lock->timer, ngx_min((ngx_msec_t) lock->ttl * 1000
+                                        / NGX_MCDS_LOCK_PART,
                                         NGX_MCDS_LOCK_AGAIN));
 
     if (!lock->open || lock->told || ngx_mcds_lock_sure(lock) > 0) {
