@@ -30,7 +30,8 @@ my %modules = (
 # asked for: a number behind the uri; and which codings the client accepts
 
 my @scenarios = (
-    ['return', 'counters latency pages compress', 'return', '/ok', qr/^ok$/],
+    ['return', 'counters latency log pages compress',
+        'return', '/ok', qr/^ok$/],
 
     ['mcds-counter', 'counters latency', 'mcds', '/counter', qr/^\d+$/],
     ['mcds-counter-10-keys', 'counters', 'mcds', '/key/', qr/^\d+$/, 10],
@@ -47,6 +48,13 @@ my @scenarios = (
     ['lua-six-in-turn', 'counters', 'lua', '/turn', qr/^(?:\d+\s+){6}$/],
     ['echo-memc', 'counters', 'echo', '/sub', qr/^n=\d+\s*$/],
     ['echo-memc-six', 'counters', 'echo', '/six', qr/^(?:\d+\s+){6}$/],
+
+    # a line of about 100 bytes for each request
+
+    ['no-log', 'log', 'mcds', '/log/none', qr/^ok$/],
+    ['access-log', 'log', 'mcds', '/log/file', qr/^ok$/],
+    ['access-log-buffer', 'log', 'mcds', '/log/buffer', qr/^ok$/],
+    ['mcds-log', 'log', 'mcds', '/log/mcds', qr/^ok$/],
 
     (map { my ($name, $length) = ($_, $sizes{$_}); (
         ["return-$name", $name eq '100k' ? 'pages compress' : 'pages',
@@ -309,6 +317,27 @@ END
                 . "        }\n\n";
         }
     }
+
+    my $dir = $self->{stage}->dir();
+
+    $text .= <<"END";
+        location /log/ {
+            location = /log/none { return 200 "ok\\n"; }
+            location = /log/file {
+                access_log $dir/file.log;
+                return 200 "ok\\n";
+            }
+            location = /log/buffer {
+                access_log $dir/buffer.log combined buffer=32k flush=150ms;
+                return 200 "ok\\n";
+            }
+            location = /log/mcds {
+                mcds_log bench combined;
+                return 200 "ok\\n";
+            }
+        }
+
+END
 
     return ($http, $text . <<'END');
         location = /counter {

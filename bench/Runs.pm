@@ -33,6 +33,9 @@ my %latency_goals = ('mcds-counter' => 1);
 # connections, of a group that does not have the usual number
 my %conns = (latency => 1);
 
+# CPU beyond that of a request without a log
+my %log_goals = ('mcds-log' => 2);
+
 # system calls beyond those of return
 my %call_goals = ('mcds-counter' => 0.5);
 
@@ -255,7 +258,7 @@ sub report {
             / $measure{ $_->{round} }{$other}{$field} } @{ $by{$name} });
     };
 
-    my (%cost, %operations, %latency);
+    my (%cost, %operations, %latency, %added);
 
     for my $name (@names) {
         my @runs = @{ $by{$name} };
@@ -264,6 +267,10 @@ sub report {
         $operations{$name} = median(map { $_->{operations} } @runs);
         $latency{$name} = $ratio->($name, 'p50', 'memc-incr')
             if $by{'memc-incr'};
+
+        $added{$name} = median(map { $_->{sum}
+            - $measure{ $_->{round} }{'no-log'}{sum} } @runs)
+            if $by{'no-log'};
 
         my $errors = 0;
         $errors += $_->{errors} for @runs;
@@ -278,6 +285,11 @@ sub report {
 
     if ($group eq 'latency') {
         goals($group, \%latency_goals, \%latency, "times memc-incr's p50");
+
+    } elsif ($group eq 'log') {
+        printf "%s: %.2f us more than without a log\n", $_, $added{$_}
+            for grep { /log/ && $_ ne 'no-log' } @names;
+        goals($group, \%log_goals, \%added, 'us for a line');
 
     } else {
         pages(\%cost) if $group eq 'pages';

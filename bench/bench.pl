@@ -2,8 +2,8 @@
 
 # What mcds costs, beside its peers on the same machine in the same minute.
 #
-#   bench.pl [group ...]     counters latency pages compress syscalls dogpile
-#                            hung; all by default
+#   bench.pl [group ...]     counters latency log pages compress syscalls
+#                            dogpile hung; all by default
 #
 # Rounds are interleaved: each runs every scenario once, and a plain
 # "return 200" is the measure of each.  The cost is the CPU time of the nginx
@@ -36,6 +36,7 @@ my $root = abs_path("$FindBin::Bin/..");
 my %groups = (
     counters => \&counters,
     latency => \&latency,
+    log => \&log_lines,
     pages => \&pages,
     compress => \&compress,
     syscalls => \&syscalls,
@@ -44,11 +45,11 @@ my %groups = (
 );
 
 my @groups = @ARGV ? @ARGV
-    : qw/ counters latency pages compress syscalls dogpile hung /;
+    : qw/ counters latency log pages compress syscalls dogpile hung /;
 
 for my $group (@groups) {
-    die "no group \"$group\", there are: counters latency pages compress"
-        . " syscalls dogpile hung\n"
+    die "no group \"$group\", there are: counters latency log pages"
+        . " compress syscalls dogpile hung\n"
         if !$groups{$group};
 }
 
@@ -98,6 +99,13 @@ sub latency {
     raise();
     $runs->measure('latency', $peers->scenarios('latency'));
     $runs->report('latency');
+}
+
+
+sub log_lines {
+    raise();
+    $runs->measure('log', $peers->scenarios('log'));
+    $runs->report('log');
 }
 
 

@@ -32,8 +32,6 @@ static void ngx_http_mcds_rest_resume_handler(ngx_event_t *ev);
 static void ngx_http_mcds_rest_cleanup(void *data);
 static ngx_uint_t ngx_http_mcds_rest_listed(ngx_str_t *list, u_char *tag,
     size_t len);
-static ngx_table_elt_t *ngx_http_mcds_rest_header(ngx_http_request_t *r,
-    char *name);
 static ngx_uint_t ngx_http_mcds_rest_type(ngx_str_t *text, char *type);
 
 
@@ -691,7 +689,7 @@ ngx_http_mcds_rest_type(ngx_str_t *text, char *type)
 
 /* nginx knows some headers only when certain modules are there */
 
-static ngx_table_elt_t *
+ngx_table_elt_t *
 ngx_http_mcds_rest_header(ngx_http_request_t *r, char *name)
 {
     size_t            len;

@@ -109,6 +109,11 @@ ngx_uint_t ngx_http_mcds_rest_wants(ngx_http_request_t *r);
 ngx_uint_t ngx_http_mcds_rest_has(ngx_http_request_t *r);
 
 
+/* a header of the request, by its name in lower case; NULL: there is none */
+
+ngx_table_elt_t *ngx_http_mcds_rest_header(ngx_http_request_t *r, char *name);
+
+
 /* the value of an argument, decoded; NGX_DECLINED: there is none */
 
 ngx_int_t ngx_http_mcds_rest_arg(ngx_http_request_t *r, char *name,

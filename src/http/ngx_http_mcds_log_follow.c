@@ -1,0 +1,827 @@
+
+/*
+ * Copyright (C) mcds authors
+ *
+ * mcds_log_read for who wants to see lines as they come, as server-sent
+ * events.  What was asked for of the past is read first, while what comes
+ * meanwhile waits; a line that is in both is sent once.
+ *
+ *    waiting -> reading -> live
+ *        |                  ^
+ *        +-- only new ones -+
+ */
+
+
+#include <ngx_config.h>
+#include <ngx_core.h>
+#include <ngx_http.h>
+#include "ngx_http_mcds_log.h"
+#include "ngx_http_mcds_json.h"
+#include "ngx_mcds_log_feed.h"
+
+
+/* what waits for a slow client, bytes; more is dropped */
+#define NGX_HTTP_MCDS_FOLLOW_PENDING  (1024 * 1024)
+
+/* what comes while the past is read, batches */
+#define NGX_HTTP_MCDS_FOLLOW_QUEUE    64
+
+/* milliseconds of silence until a comment shows that there is somebody */
+#define NGX_HTTP_MCDS_FOLLOW_BEAT     15000
+
+
+typedef enum {
+    NGX_HTTP_MCDS_FOLLOW_WAITING = 0,
+    NGX_HTTP_MCDS_FOLLOW_READING,
+    NGX_HTTP_MCDS_FOLLOW_LIVE
+} ngx_http_mcds_follow_e;
+
+
+/* a text on its way to the client */
+
+typedef struct {
+    ngx_queue_t               queue;
+    ngx_buf_t                 buf;
+    ngx_chain_t               link;
+    ngx_mcds_value_t         *value;
+} ngx_http_mcds_piece_out_t;
+
+
+typedef struct {
+    ngx_http_request_t       *request;
+    ngx_http_mcds_log_t      *log;
+    ngx_mcds_log_follower_t   follower;
+    ngx_mcds_log_read_t      *read;
+    ngx_mcds_log_range_t      range;
+    ngx_uint_t                state;
+    ngx_uint_t                past;       /* is wanted */
+
+    ngx_mcds_log_batch_t     *batches[NGX_HTTP_MCDS_FOLLOW_QUEUE];
+    ngx_uint_t                nbatches;
+
+    ngx_mcds_log_event_t     *known;      /* were sent; in order */
+    ngx_uint_t                nknown;
+    ngx_uint_t                look;       /* may bring them again */
+
+    ngx_queue_t               pieces;     /* the oldest one first */
+    ngx_queue_t               free;
+    ngx_uint_t                dropped;    /* lines */
+    ngx_msec_t                sent;       /* something, the last time */
+    ngx_uint_t                rc;         /* that was told */
+} ngx_http_mcds_follow_t;
+
+
+static ngx_int_t ngx_http_mcds_follow_head(ngx_http_request_t *r);
+static ngx_int_t ngx_http_mcds_follow_after(ngx_http_request_t *r,
+    ngx_str_t *after);
+static void ngx_http_mcds_follow_cleanup(void *data);
+static void ngx_http_mcds_follow_handler(void *data, ngx_uint_t rc,
+    ngx_mcds_log_batch_t *batch);
+static ngx_int_t ngx_http_mcds_follow_tick(ngx_http_mcds_follow_t *follow,
+    ngx_uint_t rc);
+static ngx_int_t ngx_http_mcds_follow_batch(ngx_http_mcds_follow_t *follow,
+    ngx_mcds_log_batch_t *batch);
+static void ngx_http_mcds_follow_past(void *data, ngx_uint_t rc,
+    ngx_mcds_log_events_t *events, ngx_uint_t more);
+static ngx_int_t ngx_http_mcds_follow_join(ngx_http_mcds_follow_t *follow,
+    ngx_mcds_log_events_t *events, ngx_uint_t more);
+static ngx_int_t ngx_http_mcds_follow_show(ngx_http_mcds_follow_t *follow,
+    ngx_mcds_log_batch_t *batch);
+static ngx_int_t ngx_http_mcds_follow_is_known(
+    ngx_http_mcds_follow_t *follow, ngx_mcds_log_id_t *id);
+static ngx_mcds_value_t *ngx_http_mcds_follow_text(
+    ngx_mcds_log_event_t *events, ngx_uint_t n, ngx_mcds_log_id_t *newest,
+    ngx_http_mcds_follow_t *follow);
+static ngx_int_t ngx_http_mcds_follow_say(ngx_http_mcds_follow_t *follow,
+    char *event, ngx_uint_t n);
+static ngx_int_t ngx_http_mcds_follow_send(ngx_http_mcds_follow_t *follow,
+    ngx_mcds_value_t *value);
+static ngx_int_t ngx_http_mcds_follow_output(ngx_http_mcds_follow_t *follow,
+    ngx_chain_t *out);
+static size_t ngx_http_mcds_follow_pending(ngx_http_mcds_follow_t *follow);
+static void ngx_http_mcds_follow_writer(ngx_http_request_t *r);
+static ngx_http_mcds_follow_t *ngx_http_mcds_follow_of(
+    ngx_http_request_t *r);
+
+
+ngx_uint_t
+ngx_http_mcds_log_follow_asked(ngx_http_request_t *r)
+{
+    ngx_str_t  value;
+
+    return ngx_http_arg(r, (u_char *) "follow", 6, &value) == NGX_OK
+           && value.len == 1 && value.data[0] == '1';
+}
+
+
+ngx_int_t
+ngx_http_mcds_log_follow(ngx_http_request_t *r, ngx_http_mcds_log_t *log)
+{
+    char                    *detail;
+    ngx_int_t                rc;
+    ngx_str_t                after, value;
+    ngx_pool_cleanup_t      *cln;
+    ngx_mcds_log_range_t     range;
+    ngx_http_mcds_follow_t  *follow;
+
+    rc = ngx_http_discard_request_body(r);
+    if (rc != NGX_OK) {
+        return rc;
+    }
+
+    if (r != r->main) {
+        return ngx_http_mcds_json_problem(r, NGX_HTTP_BAD_REQUEST,
+                                          "a subrequest cannot follow");
+    }
+
+    rc = ngx_http_mcds_follow_after(r, &after);
+
+    if (rc == NGX_OK) {
+        rc = ngx_http_mcds_log_range(r, &after, &range, &detail);
+    }
+
+    if (rc == NGX_DECLINED) {
+        return ngx_http_mcds_json_problem(r, NGX_HTTP_BAD_REQUEST, detail);
+    }
+
+    if (rc != NGX_OK) {
+        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+    }
+
+    cln = ngx_pool_cleanup_add(r->pool, sizeof(ngx_http_mcds_follow_t));
+    if (cln == NULL) {
+        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+    }
+
+    follow = cln->data;
+    ngx_memzero(follow, sizeof(ngx_http_mcds_follow_t));
+
+    follow->request = r;
+    follow->log = log;
+    follow->range = range;
+    follow->follower.handler = ngx_http_mcds_follow_handler;
+    follow->follower.data = follow;
+    follow->sent = ngx_current_msec;
+    follow->past = (after.len
+                    || ngx_http_arg(r, (u_char *) "first", 5, &value)
+                       == NGX_OK
+                    || ngx_http_arg(r, (u_char *) "limit", 5, &value)
+                       == NGX_OK);
+
+    ngx_queue_init(&follow->pieces);
+    ngx_queue_init(&follow->free);
+
+    rc = ngx_http_mcds_follow_head(r);
+
+    if (rc == NGX_ERROR || rc > NGX_OK || r->header_only) {
+        return rc;
+    }
+
+    cln->handler = ngx_http_mcds_follow_cleanup;
+
+    if (ngx_mcds_log_follow(&log->log, &follow->follower) != NGX_OK) {
+        return NGX_ERROR;
+    }
+
+    r->read_event_handler = ngx_http_test_reading;
+    r->write_event_handler = ngx_http_mcds_follow_writer;
+
+    /* also tells the client that it is connected */
+
+    if (ngx_handle_read_event(r->connection->read, 0) != NGX_OK
+        || ngx_http_mcds_follow_say(follow, "retry: ", 1000) != NGX_OK)
+    {
+        return NGX_ERROR;
+    }
+
+    r->main->count++;
+
+    return NGX_DONE;
+}
+
+
+static ngx_int_t
+ngx_http_mcds_follow_head(ngx_http_request_t *r)
+{
+    /* nginx in front of this one is not to hold lines back */
+
+    if (ngx_http_mcds_json_header(r, "X-Accel-Buffering", "no") != NGX_OK) {
+        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+    }
+
+    return ngx_http_mcds_json_head(r, NGX_HTTP_OK, "text/event-stream");
+}
+
+
+/* a client that comes back says what it has seen last */
+
+static ngx_int_t
+ngx_http_mcds_follow_after(ngx_http_request_t *r, ngx_str_t *after)
+{
+    ngx_int_t         rc;
+    ngx_table_elt_t  *h;
+
+    h = ngx_http_mcds_rest_header(r, "last-event-id");
+
+    if (h && h->value.len) {
+        *after = h->value;
+        return NGX_OK;
+    }
+
+    ngx_str_null(after);
+
+    rc = ngx_http_mcds_rest_arg(r, "after", after);
+
+    return (rc == NGX_DECLINED) ? NGX_OK : rc;
+}
+
+
+static void
+ngx_http_mcds_follow_cleanup(void *data)
+{
+    ngx_http_mcds_follow_t *follow = data;
+
+    ngx_queue_t                *q;
+    ngx_http_mcds_piece_out_t  *piece;
+
+    ngx_mcds_log_leave(&follow->follower);
+
+    if (follow->read) {
+        ngx_mcds_log_cancel(follow->read);
+    }
+
+    while (follow->nbatches) {
+        ngx_mcds_log_batch_unref(follow->batches[--follow->nbatches]);
+    }
+
+    if (follow->known) {
+        ngx_free(follow->known);
+    }
+
+    while (!ngx_queue_empty(&follow->pieces)) {
+        q = ngx_queue_head(&follow->pieces);
+        piece = ngx_queue_data(q, ngx_http_mcds_piece_out_t, queue);
+
+        ngx_queue_remove(q);
+        ngx_mcds_value_unref(piece->value);
+    }
+}
+
+
+static void
+ngx_http_mcds_follow_handler(void *data, ngx_uint_t rc,
+    ngx_mcds_log_batch_t *batch)
+{
+    ngx_http_mcds_follow_t *follow = data;
+
+    ngx_int_t            result;
+    ngx_connection_t    *c;
+    ngx_http_request_t  *r;
+
+    r = follow->request;
+    c = r->connection;
+
+    ngx_http_set_log_request(c->log, r);
+
+    if (batch) {
+        result = ngx_http_mcds_follow_batch(follow, batch);
+
+    } else {
+        result = ngx_http_mcds_follow_tick(follow, rc);
+    }
+
+    if (result != NGX_OK) {
+        ngx_mcds_log_leave(&follow->follower);
+
+        ngx_http_finalize_request(r, (result == NGX_DONE)
+                                     ? ngx_http_send_special(r, NGX_HTTP_LAST)
+                                     : NGX_ERROR);
+    }
+
+    ngx_http_run_posted_requests(c);
+}
+
+
+/* NGX_DONE: it ends here */
+
+static ngx_int_t
+ngx_http_mcds_follow_tick(ngx_http_mcds_follow_t *follow, ngx_uint_t rc)
+{
+    if (ngx_exiting || ngx_terminate) {
+
+        /* the client finds the next worker */
+
+        return NGX_DONE;
+    }
+
+    if (rc != follow->rc && follow->state != NGX_HTTP_MCDS_FOLLOW_READING) {
+
+        follow->rc = rc;
+
+        if (rc != NGX_MCDS_OK
+            && ngx_http_mcds_follow_say(follow, ": memcached has failed ", 0)
+               != NGX_OK)
+        {
+            return NGX_ERROR;
+        }
+    }
+
+    if (follow->state == NGX_HTTP_MCDS_FOLLOW_WAITING
+        && ngx_mcds_log_ready(&follow->follower))
+    {
+        if (!follow->past) {
+            follow->state = NGX_HTTP_MCDS_FOLLOW_LIVE;
+
+        } else {
+            follow->state = NGX_HTTP_MCDS_FOLLOW_READING;
+            follow->range.last = ngx_mcds_log_settled(&follow->follower);
+            follow->read = ngx_mcds_log_read(&follow->log->log,
+                                             &follow->range,
+                                             ngx_http_mcds_now(),
+                                             ngx_http_mcds_follow_past,
+                                             follow);
+            if (follow->read == NULL) {
+                return NGX_ERROR;
+            }
+        }
+    }
+
+    if (ngx_current_msec - follow->sent >= NGX_HTTP_MCDS_FOLLOW_BEAT
+        && ngx_queue_empty(&follow->pieces))
+    {
+        return ngx_http_mcds_follow_say(follow, ":", 0);
+    }
+
+    return NGX_OK;
+}
+
+
+static ngx_int_t
+ngx_http_mcds_follow_batch(ngx_http_mcds_follow_t *follow,
+    ngx_mcds_log_batch_t *batch)
+{
+    switch (follow->state) {
+
+    case NGX_HTTP_MCDS_FOLLOW_WAITING:
+
+        if (follow->past) {
+
+            /* these will be read */
+            return NGX_OK;
+        }
+
+        follow->state = NGX_HTTP_MCDS_FOLLOW_LIVE;
+        break;
+
+    case NGX_HTTP_MCDS_FOLLOW_READING:
+
+        if (follow->nbatches == NGX_HTTP_MCDS_FOLLOW_QUEUE) {
+            follow->dropped += batch->events.n;
+            return NGX_OK;
+        }
+
+        follow->batches[follow->nbatches++] = ngx_mcds_log_batch_ref(batch);
+
+        return NGX_OK;
+
+    default: /* NGX_HTTP_MCDS_FOLLOW_LIVE */
+        break;
+    }
+
+    return ngx_http_mcds_follow_show(follow, batch);
+}
+
+
+static void
+ngx_http_mcds_follow_past(void *data, ngx_uint_t rc,
+    ngx_mcds_log_events_t *events, ngx_uint_t more)
+{
+    ngx_http_mcds_follow_t *follow = data;
+
+    ngx_connection_t    *c;
+    ngx_http_request_t  *r;
+
+    r = follow->request;
+    c = r->connection;
+
+    ngx_http_set_log_request(c->log, r);
+
+    follow->read = NULL;
+
+    if (rc != NGX_MCDS_OK) {
+
+        /* it is tried again, with what has come meanwhile */
+
+        while (follow->nbatches) {
+            ngx_mcds_log_batch_unref(follow->batches[--follow->nbatches]);
+        }
+
+        follow->dropped = 0;
+        follow->state = NGX_HTTP_MCDS_FOLLOW_WAITING;
+        return;
+    }
+
+    if (ngx_http_mcds_follow_join(follow, events, more) != NGX_OK) {
+        ngx_mcds_log_leave(&follow->follower);
+        ngx_http_finalize_request(r, NGX_ERROR);
+    }
+
+    ngx_http_run_posted_requests(c);
+}
+
+
+static ngx_int_t
+ngx_http_mcds_follow_join(ngx_http_mcds_follow_t *follow,
+    ngx_mcds_log_events_t *events, ngx_uint_t more)
+{
+    ngx_int_t          rc;
+    ngx_uint_t         i;
+    ngx_mcds_value_t  *text;
+
+    follow->state = NGX_HTTP_MCDS_FOLLOW_LIVE;
+
+    /* a look that is under way may not have seen those that were late */
+
+    follow->look = ngx_mcds_log_looks(&follow->follower) + 1;
+
+    if (events->n) {
+        text = ngx_http_mcds_follow_text(events->elts, events->n,
+                                         &events->elts[0].id, NULL);
+        follow->known = ngx_alloc(events->n * sizeof(ngx_mcds_log_event_t),
+                                  ngx_cycle->log);
+
+        if (text == NULL || follow->known == NULL) {
+            ngx_mcds_value_unref(text);
+            return NGX_ERROR;
+        }
+
+        ngx_memcpy(follow->known, events->elts,
+                   events->n * sizeof(ngx_mcds_log_event_t));
+        follow->nknown = events->n;
+
+        rc = ngx_http_mcds_follow_send(follow, text);
+
+        ngx_mcds_value_unref(text);
+
+        if (rc != NGX_OK) {
+            return rc;
+        }
+    }
+
+    for (i = 0; i < follow->nbatches; i++) {
+        if (ngx_http_mcds_follow_show(follow, follow->batches[i]) != NGX_OK) {
+            return NGX_ERROR;
+        }
+    }
+
+    while (follow->nbatches) {
+        ngx_mcds_log_batch_unref(follow->batches[--follow->nbatches]);
+    }
+
+    return NGX_OK;
+}
+
+
+static ngx_int_t
+ngx_http_mcds_follow_show(ngx_http_mcds_follow_t *follow,
+    ngx_mcds_log_batch_t *batch)
+{
+    ngx_int_t          rc;
+    ngx_mcds_value_t  *text;
+
+    if (follow->known && batch->look > follow->look) {
+        ngx_free(follow->known);
+        follow->known = NULL;
+    }
+
+    if (ngx_http_mcds_follow_pending(follow) > NGX_HTTP_MCDS_FOLLOW_PENDING) {
+        follow->dropped += batch->events.n;
+        return NGX_OK;
+    }
+
+    if (follow->dropped) {
+
+        if (ngx_http_mcds_follow_say(follow, "event: dropped\ndata: ",
+                                     follow->dropped)
+            != NGX_OK)
+        {
+            return NGX_ERROR;
+        }
+
+        follow->dropped = 0;
+    }
+
+    if (follow->known) {
+        text = ngx_http_mcds_follow_text(batch->events.elts, batch->events.n,
+                                         &batch->newest, follow);
+
+    } else {
+
+        if (batch->text == NULL) {
+            batch->text = ngx_http_mcds_follow_text(batch->events.elts,
+                                                    batch->events.n,
+                                                    &batch->newest, NULL);
+        }
+
+        text = batch->text ? ngx_mcds_value_ref(batch->text) : NULL;
+    }
+
+    if (text == NULL) {
+        return NGX_ERROR;
+    }
+
+    rc = text->len ? ngx_http_mcds_follow_send(follow, text) : NGX_OK;
+
+    ngx_mcds_value_unref(text);
+
+    return rc;
+}
+
+
+static ngx_int_t
+ngx_http_mcds_follow_is_known(ngx_http_mcds_follow_t *follow,
+    ngx_mcds_log_id_t *id)
+{
+    ngx_int_t   rc;
+    ngx_uint_t  first, last, middle;
+
+    first = 0;
+    last = follow->nknown;
+
+    while (first < last) {
+
+        middle = (first + last) / 2;
+
+        rc = ngx_mcds_log_id_cmp(id, &follow->known[middle].id);
+
+        if (rc == 0) {
+            return 1;
+        }
+
+        if (rc < 0) {
+            last = middle;
+
+        } else {
+            first = middle + 1;
+        }
+    }
+
+    return 0;
+}
+
+
+/*
+ * Without those that this follower, if any, knows.  Who comes back with the id
+ * of one that was late is not to see again what came before it.
+ */
+
+static ngx_mcds_value_t *
+ngx_http_mcds_follow_text(ngx_mcds_log_event_t *events, ngx_uint_t n,
+    ngx_mcds_log_id_t *newest, ngx_http_mcds_follow_t *follow)
+{
+    size_t              len;
+    u_char             *p;
+    ngx_uint_t          i;
+    ngx_mcds_value_t   *text;
+    ngx_mcds_log_id_t   id;
+
+    len = 0;
+
+    for (i = 0; i < n; i++) {
+        len += sizeof("id: \ndata: \n\n") + NGX_MCDS_LOG_ID
+               + ngx_http_mcds_log_json_size(&events[i]);
+    }
+
+    text = ngx_mcds_value_create(len, ngx_cycle->log);
+    if (text == NULL) {
+        return NULL;
+    }
+
+    p = text->data;
+    id = *newest;
+
+    if (follow
+        && ngx_mcds_log_id_cmp(&follow->known[follow->nknown - 1].id, &id) > 0)
+    {
+        id = follow->known[follow->nknown - 1].id;
+    }
+
+    for (i = 0; i < n; i++) {
+
+        if (follow && ngx_http_mcds_follow_is_known(follow, &events[i].id)) {
+            continue;
+        }
+
+        if (ngx_mcds_log_id_cmp(&events[i].id, &id) > 0) {
+            id = events[i].id;
+        }
+
+        p = ngx_cpymem(p, "id: ", 4);
+        p = ngx_mcds_log_id_text(p, &id);
+        p = ngx_cpymem(p, "\ndata: ", 7);
+        p = ngx_http_mcds_log_json(p, &events[i]);
+        *p++ = LF;
+        *p++ = LF;
+    }
+
+    text->len = p - text->data;
+
+    return text;
+}
+
+
+/* a few words, and a number unless it is 0 */
+
+static ngx_int_t
+ngx_http_mcds_follow_say(ngx_http_mcds_follow_t *follow, char *event,
+    ngx_uint_t n)
+{
+    u_char            *p;
+    ngx_int_t          rc;
+    ngx_mcds_value_t  *text;
+
+    text = ngx_mcds_value_create(ngx_strlen(event) + NGX_INT_T_LEN + 2,
+                                 ngx_cycle->log);
+    if (text == NULL) {
+        return NGX_ERROR;
+    }
+
+    p = ngx_cpymem(text->data, event, ngx_strlen(event));
+
+    if (n) {
+        p = ngx_sprintf(p, "%ui", n);
+    }
+
+    *p++ = LF;
+    *p++ = LF;
+
+    text->len = p - text->data;
+
+    rc = ngx_http_mcds_follow_send(follow, text);
+
+    ngx_mcds_value_unref(text);
+
+    return rc;
+}
+
+
+/* takes a reference for as long as it is on its way */
+
+static ngx_int_t
+ngx_http_mcds_follow_send(ngx_http_mcds_follow_t *follow,
+    ngx_mcds_value_t *value)
+{
+    ngx_buf_t                  *b;
+    ngx_queue_t                *q;
+    ngx_http_mcds_piece_out_t  *piece;
+
+    (void) ngx_http_mcds_follow_pending(follow);
+
+    if (ngx_queue_empty(&follow->free)) {
+
+        piece = ngx_palloc(follow->request->pool,
+                           sizeof(ngx_http_mcds_piece_out_t));
+        if (piece == NULL) {
+            return NGX_ERROR;
+        }
+
+    } else {
+        q = ngx_queue_head(&follow->free);
+        ngx_queue_remove(q);
+
+        piece = ngx_queue_data(q, ngx_http_mcds_piece_out_t, queue);
+    }
+
+    b = &piece->buf;
+    ngx_memzero(b, sizeof(ngx_buf_t));
+
+    b->pos = value->data;
+    b->last = value->data + value->len;
+    b->start = b->pos;
+    b->end = b->last;
+    b->memory = 1;
+    b->flush = 1;
+    b->tag = (ngx_buf_tag_t) &ngx_http_mcds_log_module;
+
+    piece->link.buf = b;
+    piece->link.next = NULL;
+    piece->value = ngx_mcds_value_ref(value);
+
+    ngx_queue_insert_tail(&follow->pieces, &piece->queue);
+
+    follow->sent = ngx_current_msec;
+
+    return ngx_http_mcds_follow_output(follow, &piece->link);
+}
+
+
+static ngx_int_t
+ngx_http_mcds_follow_output(ngx_http_mcds_follow_t *follow, ngx_chain_t *out)
+{
+    ngx_event_t               *wev;
+    ngx_connection_t          *c;
+    ngx_http_request_t        *r;
+    ngx_http_core_loc_conf_t  *clcf;
+
+    r = follow->request;
+    c = r->connection;
+    wev = c->write;
+
+    if (ngx_http_output_filter(r, out) == NGX_ERROR) {
+        return NGX_ERROR;
+    }
+
+    clcf = ngx_http_get_module_loc_conf(r, ngx_http_core_module);
+
+    if (r->buffered || c->buffered) {
+
+        if (!wev->timer_set) {
+            ngx_add_timer(wev, clcf->send_timeout);
+        }
+
+        return ngx_handle_write_event(wev, clcf->send_lowat);
+    }
+
+    if (wev->timer_set && !wev->delayed) {
+        ngx_del_timer(wev);
+    }
+
+    return NGX_OK;
+}
+
+
+/* bytes that were not sent yet; what was sent is given back */
+
+static size_t
+ngx_http_mcds_follow_pending(ngx_http_mcds_follow_t *follow)
+{
+    size_t                      size;
+    ngx_queue_t                *q, *next;
+    ngx_http_mcds_piece_out_t  *piece;
+
+    size = 0;
+
+    for (q = ngx_queue_head(&follow->pieces);
+         q != ngx_queue_sentinel(&follow->pieces);
+         q = next)
+    {
+        next = ngx_queue_next(q);
+        piece = ngx_queue_data(q, ngx_http_mcds_piece_out_t, queue);
+
+        if (ngx_buf_size(&piece->buf)) {
+            size += ngx_buf_size(&piece->buf);
+            continue;
+        }
+
+        ngx_mcds_value_unref(piece->value);
+        ngx_queue_remove(q);
+        ngx_queue_insert_tail(&follow->free, q);
+    }
+
+    return size;
+}
+
+
+static void
+ngx_http_mcds_follow_writer(ngx_http_request_t *r)
+{
+    ngx_event_t             *wev;
+    ngx_http_mcds_follow_t  *follow;
+
+    wev = r->connection->write;
+    follow = ngx_http_mcds_follow_of(r);
+
+    if (follow == NULL) {
+        return;
+    }
+
+    if (wev->timedout) {
+        ngx_log_error(NGX_LOG_INFO, r->connection->log, NGX_ETIMEDOUT,
+                      "client timed out");
+        r->connection->timedout = 1;
+
+        ngx_mcds_log_leave(&follow->follower);
+        ngx_http_finalize_request(r, NGX_HTTP_REQUEST_TIME_OUT);
+        return;
+    }
+
+    if (ngx_http_mcds_follow_output(follow, NULL) != NGX_OK) {
+        ngx_mcds_log_leave(&follow->follower);
+        ngx_http_finalize_request(r, NGX_ERROR);
+    }
+}
+
+
+static ngx_http_mcds_follow_t *
+ngx_http_mcds_follow_of(ngx_http_request_t *r)
+{
+    ngx_pool_cleanup_t  *cln;
+
+    for (cln = r->pool->cleanup; cln; cln = cln->next) {
+        if (cln->handler == ngx_http_mcds_follow_cleanup) {
+            return cln->data;
+        }
+    }
+
+    return NULL;
+}

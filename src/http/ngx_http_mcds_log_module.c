@@ -1,0 +1,337 @@
+
+/*
+ * Copyright (C) mcds authors
+ */
+
+
+#include <ngx_config.h>
+#include <ngx_core.h>
+#include <ngx_http.h>
+#include "ngx_http_mcds_log.h"
+
+
+#define NGX_HTTP_MCDS_LEVELS                                                  \
+    NGX_HTTP_MAIN_CONF|NGX_HTTP_SRV_CONF|NGX_HTTP_LOC_CONF                    \
+    |NGX_HTTP_LIF_CONF|NGX_HTTP_LMT_CONF
+
+
+static ngx_int_t ngx_http_mcds_log_handler(ngx_http_request_t *r);
+static void *ngx_http_mcds_log_create_main(ngx_conf_t *cf);
+static char *ngx_http_mcds_log_init_main(ngx_conf_t *cf, void *conf);
+static void *ngx_http_mcds_log_create_loc(ngx_conf_t *cf);
+static char *ngx_http_mcds_log_merge_loc(ngx_conf_t *cf, void *parent,
+    void *child);
+static ngx_int_t ngx_http_mcds_log_init(ngx_conf_t *cf);
+static ngx_int_t ngx_http_mcds_log_init_process(ngx_cycle_t *cycle);
+static void ngx_http_mcds_log_exit_process(ngx_cycle_t *cycle);
+static void ngx_http_mcds_log_close_all(void);
+
+
+static ngx_command_t  ngx_http_mcds_log_commands[] = {
+
+    { ngx_string("mcds_log"),
+      NGX_HTTP_MCDS_LEVELS|NGX_CONF_1MORE,
+      ngx_http_mcds_log_set,
+      NGX_HTTP_LOC_CONF_OFFSET,
+      0,
+      NULL },
+
+    { ngx_string("mcds_log_read"),
+      NGX_HTTP_LOC_CONF|NGX_HTTP_LIF_CONF|NGX_CONF_1MORE,
+      ngx_http_mcds_log_read_set,
+      NGX_HTTP_LOC_CONF_OFFSET,
+      0,
+      NULL },
+
+      ngx_null_command
+};
+
+
+static ngx_http_module_t  ngx_http_mcds_log_module_ctx = {
+    NULL,                                  /* preconfiguration */
+    ngx_http_mcds_log_init,                /* postconfiguration */
+
+    ngx_http_mcds_log_create_main,         /* create main configuration */
+    ngx_http_mcds_log_init_main,           /* init main configuration */
+
+    NULL,                                  /* create server configuration */
+    NULL,                                  /* merge server configuration */
+
+    ngx_http_mcds_log_create_loc,          /* create location configuration */
+    ngx_http_mcds_log_merge_loc            /* merge location configuration */
+};
+
+
+ngx_module_t  ngx_http_mcds_log_module = {
+    NGX_MODULE_V1,
+    &ngx_http_mcds_log_module_ctx,         /* module context */
+    ngx_http_mcds_log_commands,            /* module directives */
+    NGX_HTTP_MODULE,                       /* module type */
+    NULL,                                  /* init master */
+    NULL,                                  /* init module */
+    ngx_http_mcds_log_init_process,        /* init process */
+    NULL,                                  /* init thread */
+    NULL,                                  /* exit thread */
+    ngx_http_mcds_log_exit_process,        /* exit process */
+    NULL,                                  /* exit master */
+    NGX_MODULE_V1_PADDING
+};
+
+
+/* of this worker; a single process has those of before when it reloads */
+
+static ngx_mcds_log_writer_t  **ngx_http_mcds_log_writers;
+static ngx_uint_t               ngx_http_mcds_log_nwriters;
+
+
+/* the handler of the log phase */
+
+static ngx_int_t
+ngx_http_mcds_log_handler(ngx_http_request_t *r)
+{
+    u_char                     *last;
+    ngx_str_t                   line;
+    ngx_uint_t                  i;
+    ngx_time_t                 *tp;
+    ngx_http_mcds_ctx_t        *ctx;
+    ngx_http_mcds_log_use_t   **use;
+    ngx_http_mcds_log_conf_t   *lcf;
+
+    static u_char  buf[NGX_MCDS_LOG_LINE];
+
+    lcf = ngx_http_get_module_loc_conf(r, ngx_http_mcds_log_module);
+
+    if (lcf->logs == NULL) {
+        return NGX_OK;
+    }
+
+    ctx = ngx_http_mcds_get_ctx(r);
+
+    if (ctx && ctx->refresh) {
+        return NGX_OK;
+    }
+
+    use = lcf->logs->elts;
+
+    for (i = 0; i < lcf->logs->nelts; i++) {
+
+        if (use[i]->log->writer == NULL) {
+            continue;
+        }
+
+        if (use[i]->filter) {
+
+            if (ngx_http_complex_value(r, use[i]->filter, &line) != NGX_OK) {
+                return NGX_ERROR;
+            }
+
+            if (line.len == 0 || (line.len == 1 && line.data[0] == '0')) {
+                continue;
+            }
+        }
+
+        last = ngx_http_mcds_log_format_write(r, use[i]->format, buf,
+                                              NGX_MCDS_LOG_LINE);
+        line.data = buf;
+        line.len = last - buf;
+
+        tp = ngx_timeofday();
+
+        ngx_mcds_log_line(use[i]->log->writer,
+                          (uint64_t) tp->sec * 1000 + tp->msec, &line);
+    }
+
+    return NGX_OK;
+}
+
+
+static void *
+ngx_http_mcds_log_create_main(ngx_conf_t *cf)
+{
+    ngx_http_mcds_log_main_t  *lmcf;
+
+    lmcf = ngx_pcalloc(cf->pool, sizeof(ngx_http_mcds_log_main_t));
+    if (lmcf == NULL) {
+        return NULL;
+    }
+
+    if (ngx_array_init(&lmcf->uses, cf->pool, 4,
+                       sizeof(ngx_http_mcds_log_use_t *))
+        != NGX_OK
+        || ngx_array_init(&lmcf->logs, cf->pool, 2,
+                          sizeof(ngx_http_mcds_log_t *))
+           != NGX_OK
+        || ngx_array_init(&lmcf->formats, cf->pool, 4,
+                          sizeof(ngx_http_mcds_log_format_t *))
+           != NGX_OK
+        || ngx_http_mcds_log_formats_watch(cf) != NGX_OK)
+    {
+        return NULL;
+    }
+
+    return lmcf;
+}
+
+
+/* all has been read */
+
+static char *
+ngx_http_mcds_log_init_main(ngx_conf_t *cf, void *conf)
+{
+    ngx_http_mcds_log_formats_unwatch();
+
+    return NGX_CONF_OK;
+}
+
+
+static void *
+ngx_http_mcds_log_create_loc(ngx_conf_t *cf)
+{
+    ngx_http_mcds_log_conf_t  *conf;
+
+    conf = ngx_palloc(cf->pool, sizeof(ngx_http_mcds_log_conf_t));
+    if (conf == NULL) {
+        return NULL;
+    }
+
+    conf->logs = NGX_CONF_UNSET_PTR;
+    conf->read = NULL;
+
+    return conf;
+}
+
+
+static char *
+ngx_http_mcds_log_merge_loc(ngx_conf_t *cf, void *parent, void *child)
+{
+    ngx_http_mcds_log_conf_t *prev = parent;
+    ngx_http_mcds_log_conf_t *conf = child;
+
+    ngx_http_core_loc_conf_t  *clcf;
+
+    ngx_conf_merge_ptr_value(conf->logs, prev->logs, NULL);
+
+    /* as proxy_pass: "if" and "limit_except" are still that location */
+
+    clcf = ngx_http_conf_get_module_loc_conf(cf, ngx_http_core_module);
+
+    if (conf->read == NULL && (clcf->noname || clcf->lmt_excpt)) {
+        conf->read = prev->read;
+
+        if (clcf->lmt_excpt && clcf->handler == NULL && conf->read) {
+            clcf->handler = ngx_http_mcds_log_read_handler;
+        }
+    }
+
+    return NGX_CONF_OK;
+}
+
+
+static ngx_int_t
+ngx_http_mcds_log_init(ngx_conf_t *cf)
+{
+    ngx_uint_t                  i;
+    ngx_http_handler_pt        *h;
+    ngx_http_mcds_log_t       **log;
+    ngx_http_mcds_log_main_t   *lmcf;
+    ngx_http_core_main_conf_t  *cmcf;
+
+    lmcf = ngx_http_conf_get_module_main_conf(cf, ngx_http_mcds_log_module);
+
+    if (ngx_http_mcds_log_resolve(cf, lmcf) != NGX_OK) {
+        return NGX_ERROR;
+    }
+
+    log = lmcf->logs.elts;
+
+    for (i = 0; i < lmcf->logs.nelts; i++) {
+        if (log[i]->written) {
+            break;
+        }
+    }
+
+    if (i == lmcf->logs.nelts) {
+        return NGX_OK;
+    }
+
+    cmcf = ngx_http_conf_get_module_main_conf(cf, ngx_http_core_module);
+
+    h = ngx_array_push(&cmcf->phases[NGX_HTTP_LOG_PHASE].handlers);
+    if (h == NULL) {
+        return NGX_ERROR;
+    }
+
+    *h = ngx_http_mcds_log_handler;
+
+    return NGX_OK;
+}
+
+
+static ngx_int_t
+ngx_http_mcds_log_init_process(ngx_cycle_t *cycle)
+{
+    ngx_uint_t                  i;
+    ngx_http_mcds_log_t       **log;
+    ngx_http_mcds_log_main_t   *lmcf;
+
+    ngx_http_mcds_log_close_all();
+
+    lmcf = ngx_http_cycle_get_module_main_conf(cycle,
+                                               ngx_http_mcds_log_module);
+
+    if (lmcf == NULL || lmcf->logs.nelts == 0) {
+        return NGX_OK;
+    }
+
+    ngx_http_mcds_log_writers = ngx_calloc(lmcf->logs.nelts
+                                           * sizeof(ngx_mcds_log_writer_t *),
+                                           cycle->log);
+    if (ngx_http_mcds_log_writers == NULL) {
+        return NGX_ERROR;
+    }
+
+    log = lmcf->logs.elts;
+
+    for (i = 0; i < lmcf->logs.nelts; i++) {
+
+        if (!log[i]->written) {
+            continue;
+        }
+
+        log[i]->writer = ngx_mcds_log_open(&log[i]->log);
+
+        if (log[i]->writer == NULL) {
+            return NGX_ERROR;
+        }
+
+        ngx_http_mcds_log_writers[ngx_http_mcds_log_nwriters++] =
+                                                               log[i]->writer;
+    }
+
+    return NGX_OK;
+}
+
+
+static void
+ngx_http_mcds_log_exit_process(ngx_cycle_t *cycle)
+{
+    ngx_http_mcds_log_close_all();
+}
+
+
+static void
+ngx_http_mcds_log_close_all(void)
+{
+    ngx_uint_t  i;
+
+    for (i = 0; i < ngx_http_mcds_log_nwriters; i++) {
+        ngx_mcds_log_close(ngx_http_mcds_log_writers[i]);
+    }
+
+    if (ngx_http_mcds_log_writers) {
+        ngx_free(ngx_http_mcds_log_writers);
+    }
+
+    ngx_http_mcds_log_writers = NULL;
+    ngx_http_mcds_log_nwriters = 0;
+}

@@ -1,0 +1,810 @@
+
+/*
+ * Copyright (C) mcds authors
+ *
+ * A look asks for the CAS of the items of the last chunks, for the values of
+ * those that have changed, and reads these from where the last look has ended.
+ */
+
+
+#include <ngx_config.h>
+#include <ngx_core.h>
+#include <ngx_event.h>
+#include "ngx_mcds_log.h"
+#include "ngx_mcds_log_feed.h"
+
+
+/* lines that wait to settle; with more of them nothing is held back */
+#define NGX_MCDS_LOG_UNSETTLED    100000
+
+
+typedef struct {
+    uint64_t                  cas;
+    size_t                    at;        /* lines up to here were read */
+    ngx_mcds_value_t         *value;     /* of this look, or NULL */
+} ngx_mcds_log_part_t;
+
+
+typedef struct {
+    ngx_queue_t               queue;
+    uint64_t                  chunk;
+    ngx_mcds_log_part_t      *parts;
+    ngx_uint_t                nparts;
+    ngx_uint_t                max;
+    ngx_mcds_log_seen_t       seen;
+} ngx_mcds_log_chunk_t;
+
+
+struct ngx_mcds_log_feed_s {
+    ngx_queue_t               queue;
+    ngx_mcds_log_t           *log;
+    ngx_queue_t               followers;
+    ngx_queue_t               chunks;    /* the oldest one first */
+    ngx_event_t               event;
+    ngx_mcds_log_batch_t     *batch;     /* of lines that have not settled */
+    ngx_mcds_log_id_t         newest;    /* of those that were told */
+    uint64_t                  settled;
+    ngx_uint_t                waiting;
+    ngx_uint_t                looks;
+    ngx_uint_t                rc;        /* of this look */
+    unsigned                  ready:1;   /* knows what was there before */
+};
+
+
+/* an item on its way */
+
+typedef struct {
+    ngx_mcds_log_feed_t      *feed;
+    ngx_mcds_log_chunk_t     *chunk;
+    ngx_uint_t                part;
+    ngx_uint_t                whole;     /* with its value */
+} ngx_mcds_log_ask_t;
+
+
+static ngx_mcds_log_feed_t *ngx_mcds_log_get_feed(ngx_mcds_log_t *log);
+static void ngx_mcds_log_tick(ngx_event_t *ev);
+static void ngx_mcds_log_look(ngx_mcds_log_feed_t *feed);
+static ngx_int_t ngx_mcds_log_window(ngx_mcds_log_feed_t *feed);
+static ngx_mcds_log_chunk_t *ngx_mcds_log_new_chunk(
+    ngx_mcds_log_feed_t *feed, uint64_t chunk);
+static void ngx_mcds_log_free_chunk(ngx_mcds_log_chunk_t *chunk);
+static void ngx_mcds_log_ask_part(ngx_mcds_log_feed_t *feed,
+    ngx_mcds_log_chunk_t *chunk, ngx_uint_t part, ngx_uint_t whole);
+static void ngx_mcds_log_part_handler(void *data, ngx_mcds_result_t *result);
+static void ngx_mcds_log_found(ngx_mcds_log_ask_t *ask,
+    ngx_mcds_result_t *result);
+static ngx_mcds_log_part_t *ngx_mcds_log_part(ngx_mcds_log_chunk_t *chunk,
+    ngx_uint_t part);
+static void ngx_mcds_log_looked(ngx_mcds_log_feed_t *feed);
+static ngx_int_t ngx_mcds_log_read_parts(ngx_mcds_log_feed_t *feed,
+    ngx_mcds_log_batch_t *batch);
+static ngx_uint_t ngx_mcds_log_settle(ngx_mcds_log_feed_t *feed);
+static ngx_mcds_log_batch_t *ngx_mcds_log_split(ngx_mcds_log_batch_t *batch,
+    ngx_uint_t n);
+static ngx_mcds_log_batch_t *ngx_mcds_log_new_batch(void);
+static ngx_int_t ngx_mcds_log_read_part(ngx_mcds_log_chunk_t *chunk,
+    ngx_mcds_log_part_t *part, ngx_mcds_log_batch_t *batch);
+static void ngx_mcds_log_tell(ngx_mcds_log_feed_t *feed,
+    ngx_mcds_log_batch_t *batch);
+static void ngx_mcds_log_feed_free(ngx_mcds_log_feed_t *feed);
+
+
+static ngx_queue_t  ngx_mcds_log_feeds;
+
+/* what the debug log looks at */
+static ngx_connection_t  ngx_mcds_log_dumb;
+
+
+ngx_int_t
+ngx_mcds_log_follow(ngx_mcds_log_t *log, ngx_mcds_log_follower_t *follower)
+{
+    ngx_mcds_log_feed_t  *feed;
+
+    feed = ngx_mcds_log_get_feed(log);
+    if (feed == NULL) {
+        return NGX_ERROR;
+    }
+
+    follower->feed = feed;
+    ngx_queue_insert_tail(&feed->followers, &follower->queue);
+
+    return NGX_OK;
+}
+
+
+static ngx_mcds_log_feed_t *
+ngx_mcds_log_get_feed(ngx_mcds_log_t *log)
+{
+    ngx_queue_t          *q;
+    ngx_mcds_log_feed_t  *feed;
+
+    if (ngx_mcds_log_feeds.next == NULL) {
+        ngx_queue_init(&ngx_mcds_log_feeds);
+    }
+
+    for (q = ngx_queue_head(&ngx_mcds_log_feeds);
+         q != ngx_queue_sentinel(&ngx_mcds_log_feeds);
+         q = ngx_queue_next(q))
+    {
+        feed = ngx_queue_data(q, ngx_mcds_log_feed_t, queue);
+
+        if (feed->log == log) {
+            return feed;
+        }
+    }
+
+    feed = ngx_calloc(sizeof(ngx_mcds_log_feed_t), ngx_cycle->log);
+    if (feed == NULL) {
+        return NULL;
+    }
+
+    feed->log = log;
+    ngx_queue_init(&feed->followers);
+    ngx_queue_init(&feed->chunks);
+
+    ngx_mcds_log_dumb.fd = (ngx_socket_t) -1;
+
+    /* a worker that exits has to tell its followers */
+
+    feed->event.handler = ngx_mcds_log_tick;
+    feed->event.data = feed;
+    feed->event.log = ngx_cycle->log;
+
+    ngx_queue_insert_tail(&ngx_mcds_log_feeds, &feed->queue);
+
+    ngx_add_timer(&feed->event, 1);
+
+    return feed;
+}
+
+
+void
+ngx_mcds_log_leave(ngx_mcds_log_follower_t *follower)
+{
+    if (follower->feed) {
+        ngx_queue_remove(&follower->queue);
+        follower->feed = NULL;
+    }
+}
+
+
+ngx_uint_t
+ngx_mcds_log_ready(ngx_mcds_log_follower_t *follower)
+{
+    return follower->feed->ready;
+}
+
+
+uint64_t
+ngx_mcds_log_settled(ngx_mcds_log_follower_t *follower)
+{
+    return follower->feed->settled;
+}
+
+
+ngx_uint_t
+ngx_mcds_log_looks(ngx_mcds_log_follower_t *follower)
+{
+    return follower->feed->looks;
+}
+
+
+static void
+ngx_mcds_log_tick(ngx_event_t *ev)
+{
+    ngx_mcds_log_feed_t  *feed;
+
+    feed = ev->data;
+
+    ngx_mcds_log_tell(feed, NULL);
+
+    if (feed->waiting == 0) {
+
+        if (ngx_queue_empty(&feed->followers)) {
+            ngx_mcds_log_feed_free(feed);
+            return;
+        }
+
+        ngx_mcds_log_look(feed);
+    }
+
+    ngx_add_timer(&feed->event, NGX_MCDS_LOG_TICK);
+}
+
+
+static void
+ngx_mcds_log_look(ngx_mcds_log_feed_t *feed)
+{
+    ngx_uint_t             i;
+    ngx_queue_t           *q;
+    ngx_mcds_log_chunk_t  *chunk;
+
+    feed->looks++;
+    feed->rc = NGX_MCDS_OK;
+
+    if (ngx_mcds_log_window(feed) != NGX_OK) {
+        feed->rc = NGX_MCDS_BUSY;
+        return;
+    }
+
+    /* nothing is answered before this has returned */
+
+    for (q = ngx_queue_head(&feed->chunks);
+         q != ngx_queue_sentinel(&feed->chunks);
+         q = ngx_queue_next(q))
+    {
+        chunk = ngx_queue_data(q, ngx_mcds_log_chunk_t, queue);
+
+        for (i = 0; i <= chunk->nparts && i < NGX_MCDS_LOG_PARTS; i++) {
+            ngx_mcds_log_ask_part(feed, chunk, i, 0);
+        }
+    }
+}
+
+
+/* the chunks that are looked at */
+
+static ngx_int_t
+ngx_mcds_log_window(ngx_mcds_log_feed_t *feed)
+{
+    uint64_t               now, first, last;
+    ngx_time_t            *tp;
+    ngx_queue_t           *q;
+    ngx_mcds_log_chunk_t  *chunk;
+    ngx_mcds_log_range_t   range;
+
+    tp = ngx_timeofday();
+    now = (uint64_t) tp->sec * 1000 + tp->msec;
+
+    ngx_memzero(&range, sizeof(ngx_mcds_log_range_t));
+
+    range.first = now - NGX_MCDS_LOG_LATE;
+    range.last = now;
+
+    (void) ngx_mcds_log_chunks(feed->log, &range, now, &first, &last);
+
+    while (!ngx_queue_empty(&feed->chunks)) {
+
+        q = ngx_queue_head(&feed->chunks);
+        chunk = ngx_queue_data(q, ngx_mcds_log_chunk_t, queue);
+
+        /* when the clock was set back, too */
+
+        if (chunk->chunk >= first && chunk->chunk <= last) {
+            break;
+        }
+
+        ngx_mcds_log_free_chunk(chunk);
+    }
+
+    if (!ngx_queue_empty(&feed->chunks)) {
+        q = ngx_queue_last(&feed->chunks);
+        chunk = ngx_queue_data(q, ngx_mcds_log_chunk_t, queue);
+        first = chunk->chunk + 1;
+    }
+
+    for ( /* void */ ; first <= last; first++) {
+        if (ngx_mcds_log_new_chunk(feed, first) == NULL) {
+            return NGX_ERROR;
+        }
+    }
+
+    return NGX_OK;
+}
+
+
+static ngx_mcds_log_chunk_t *
+ngx_mcds_log_new_chunk(ngx_mcds_log_feed_t *feed, uint64_t number)
+{
+    ngx_mcds_log_chunk_t  *chunk;
+
+    chunk = ngx_calloc(sizeof(ngx_mcds_log_chunk_t), ngx_cycle->log);
+    if (chunk == NULL) {
+        return NULL;
+    }
+
+    chunk->chunk = number;
+    ngx_queue_insert_tail(&feed->chunks, &chunk->queue);
+
+    return chunk;
+}
+
+
+static void
+ngx_mcds_log_free_chunk(ngx_mcds_log_chunk_t *chunk)
+{
+    ngx_queue_remove(&chunk->queue);
+
+    if (chunk->parts) {
+        ngx_free(chunk->parts);
+    }
+
+    if (chunk->seen.runs) {
+        ngx_free(chunk->seen.runs);
+    }
+
+    ngx_free(chunk);
+}
+
+
+static void
+ngx_mcds_log_ask_part(ngx_mcds_log_feed_t *feed, ngx_mcds_log_chunk_t *chunk,
+    ngx_uint_t part, ngx_uint_t whole)
+{
+    ngx_mcds_log_ask_t  *ask;
+
+    ask = ngx_alloc(sizeof(ngx_mcds_log_ask_t), ngx_cycle->log);
+    if (ask == NULL) {
+        feed->rc = NGX_MCDS_BUSY;
+        return;
+    }
+
+    ask->feed = feed;
+    ask->chunk = chunk;
+    ask->part = part;
+    ask->whole = whole;
+
+    if (ngx_mcds_log_get_item(feed->log, chunk->chunk, part,
+                              whole ? NGX_MCDS_VALUE : 0,
+                              ngx_mcds_log_part_handler, ask)
+        != NGX_OK)
+    {
+        ngx_free(ask);
+        feed->rc = NGX_MCDS_BUSY;
+        return;
+    }
+
+    feed->waiting++;
+}
+
+
+static void
+ngx_mcds_log_part_handler(void *data, ngx_mcds_result_t *result)
+{
+    ngx_mcds_log_ask_t   *ask;
+    ngx_mcds_log_feed_t  *feed;
+
+    ask = data;
+    feed = ask->feed;
+    feed->waiting--;
+
+    if (result->rc == NGX_MCDS_OK) {
+        ngx_mcds_log_found(ask, result);
+
+    } else if (result->rc != NGX_MCDS_NOT_FOUND) {
+        feed->rc = result->rc;
+    }
+
+    ngx_free(ask);
+
+    if (feed->waiting == 0) {
+        ngx_mcds_log_looked(feed);
+    }
+}
+
+
+static void
+ngx_mcds_log_found(ngx_mcds_log_ask_t *ask, ngx_mcds_result_t *result)
+{
+    ngx_mcds_log_part_t   *part;
+    ngx_mcds_log_feed_t   *feed;
+    ngx_mcds_log_chunk_t  *chunk;
+
+    feed = ask->feed;
+    chunk = ask->chunk;
+
+    part = ngx_mcds_log_part(chunk, ask->part);
+    if (part == NULL) {
+        feed->rc = NGX_MCDS_BUSY;
+        return;
+    }
+
+    if (!ask->whole) {
+
+        if (ask->part + 1 == chunk->nparts && part->cas == 0
+            && chunk->nparts < NGX_MCDS_LOG_PARTS)
+        {
+            /* it is new, or of a server that has no CAS */
+
+            ngx_mcds_log_ask_part(feed, chunk, ask->part + 1, 0);
+        }
+
+        if (result->cas == 0 || result->cas != part->cas) {
+            ngx_mcds_log_ask_part(feed, chunk, ask->part, 1);
+        }
+
+        return;
+    }
+
+    if (part->value) {
+        return;
+    }
+
+    part->value = ngx_mcds_result_value(result, ngx_cycle->log);
+
+    if (part->value == NULL) {
+        feed->rc = NGX_MCDS_BUSY;
+        return;
+    }
+
+    if (result->cas < part->cas) {
+
+        /* it was lost, and made anew */
+
+        part->at = 0;
+    }
+
+    part->cas = result->cas;
+}
+
+
+/* one that is known, or the next one; NULL when out of memory */
+
+static ngx_mcds_log_part_t *
+ngx_mcds_log_part(ngx_mcds_log_chunk_t *chunk, ngx_uint_t part)
+{
+    ngx_uint_t            max;
+    ngx_mcds_log_part_t  *parts;
+
+    if (part < chunk->nparts) {
+        return &chunk->parts[part];
+    }
+
+    if (part == chunk->max) {
+
+        max = chunk->max ? 2 * chunk->max : 4;
+
+        parts = ngx_calloc(max * sizeof(ngx_mcds_log_part_t), ngx_cycle->log);
+        if (parts == NULL) {
+            return NULL;
+        }
+
+        if (chunk->parts) {
+            ngx_memcpy(parts, chunk->parts,
+                       chunk->nparts * sizeof(ngx_mcds_log_part_t));
+            ngx_free(chunk->parts);
+        }
+
+        chunk->parts = parts;
+        chunk->max = max;
+    }
+
+    chunk->nparts++;
+
+    return &chunk->parts[part];
+}
+
+
+static void
+ngx_mcds_log_looked(ngx_mcds_log_feed_t *feed)
+{
+    ngx_uint_t             n;
+    ngx_mcds_log_batch_t  *batch, *rest;
+
+    if (feed->batch == NULL) {
+        feed->batch = ngx_mcds_log_new_batch();
+    }
+
+    batch = feed->batch;
+
+    if (ngx_mcds_log_read_parts(feed, batch) != NGX_OK || batch == NULL) {
+        feed->rc = NGX_MCDS_BUSY;
+        return;
+    }
+
+    if (!feed->ready && feed->rc != NGX_MCDS_OK) {
+        return;
+    }
+
+    n = ngx_mcds_log_settle(feed);
+
+    if (n == 0) {
+        feed->ready = 1;
+        return;
+    }
+
+    rest = ngx_mcds_log_split(batch, n);
+    if (rest == NULL) {
+        feed->rc = NGX_MCDS_BUSY;
+        return;
+    }
+
+    batch->look = feed->looks;
+    batch->newest = feed->newest;
+
+    if (ngx_mcds_log_id_cmp(&batch->events.elts[n - 1].id, &feed->newest) > 0)
+    {
+        feed->newest = batch->events.elts[n - 1].id;
+    }
+
+    feed->batch = rest;
+
+    /* what the first look finds was there before */
+
+    if (feed->ready) {
+        ngx_mcds_log_tell(feed, batch);
+    }
+
+    feed->ready = 1;
+
+    ngx_mcds_log_batch_unref(batch);
+}
+
+
+/* items in order: a writer has gone from one to the next */
+
+static ngx_int_t
+ngx_mcds_log_read_parts(ngx_mcds_log_feed_t *feed,
+    ngx_mcds_log_batch_t *batch)
+{
+    ngx_int_t              rc;
+    ngx_uint_t             i;
+    ngx_queue_t           *q;
+    ngx_mcds_log_part_t   *part;
+    ngx_mcds_log_chunk_t  *chunk;
+
+    rc = NGX_OK;
+
+    for (q = ngx_queue_head(&feed->chunks);
+         q != ngx_queue_sentinel(&feed->chunks);
+         q = ngx_queue_next(q))
+    {
+        chunk = ngx_queue_data(q, ngx_mcds_log_chunk_t, queue);
+
+        for (i = 0; i < chunk->nparts; i++) {
+            part = &chunk->parts[i];
+
+            if (part->value == NULL) {
+                continue;
+            }
+
+            if (batch == NULL
+                || ngx_mcds_log_read_part(chunk, part, batch) != NGX_OK)
+            {
+                /* once more, all of it */
+
+                part->cas = 0;
+                part->at = 0;
+                rc = NGX_ERROR;
+            }
+
+            ngx_mcds_value_unref(part->value);
+            part->value = NULL;
+        }
+    }
+
+    return rc;
+}
+
+
+/* how many lines of the batch can be told */
+
+static ngx_uint_t
+ngx_mcds_log_settle(ngx_mcds_log_feed_t *feed)
+{
+    ngx_uint_t              n;
+    ngx_time_t             *tp;
+    ngx_mcds_log_events_t  *events;
+
+    tp = ngx_timeofday();
+    feed->settled = (uint64_t) tp->sec * 1000 + tp->msec - NGX_MCDS_LOG_SETTLE;
+
+    events = &feed->batch->events;
+    events->n = ngx_mcds_log_sort(events->elts, events->n);
+
+    if (events->n > NGX_MCDS_LOG_UNSETTLED) {
+        return events->n;
+    }
+
+    for (n = 0; n < events->n; n++) {
+        if (events->elts[n].id.time > feed->settled) {
+            break;
+        }
+    }
+
+    return n;
+}
+
+
+/* takes what follows the first n lines out of a batch; NULL: out of memory */
+
+static ngx_mcds_log_batch_t *
+ngx_mcds_log_split(ngx_mcds_log_batch_t *batch, ngx_uint_t n)
+{
+    u_char                 *p;
+    ngx_uint_t              i, k;
+    ngx_mcds_value_t      **value, **held;
+    ngx_mcds_log_batch_t   *rest;
+    ngx_mcds_log_events_t  *events;
+
+    rest = ngx_mcds_log_new_batch();
+    if (rest == NULL) {
+        return NULL;
+    }
+
+    events = &batch->events;
+
+    for (i = n; i < events->n; i++) {
+        if (ngx_mcds_log_push(&rest->events, &events->elts[i]) != NGX_OK) {
+            ngx_mcds_log_batch_unref(rest);
+            return NULL;
+        }
+    }
+
+    value = batch->values.elts;
+
+    for (k = 0; k < batch->values.nelts; k++) {
+
+        for (i = n; i < events->n; i++) {
+            p = events->elts[i].host.data;
+
+            if (p >= value[k]->data && p < value[k]->data + value[k]->len) {
+                break;
+            }
+        }
+
+        if (i == events->n) {
+            continue;
+        }
+
+        held = ngx_array_push(&rest->values);
+        if (held == NULL) {
+            ngx_mcds_log_batch_unref(rest);
+            return NULL;
+        }
+
+        *held = ngx_mcds_value_ref(value[k]);
+    }
+
+    events->n = n;
+
+    return rest;
+}
+
+
+static ngx_mcds_log_batch_t *
+ngx_mcds_log_new_batch(void)
+{
+    ngx_pool_t            *pool;
+    ngx_mcds_log_batch_t  *batch;
+
+    pool = ngx_create_pool(1024, ngx_cycle->log);
+    if (pool == NULL) {
+        return NULL;
+    }
+
+    batch = ngx_pcalloc(pool, sizeof(ngx_mcds_log_batch_t));
+
+    if (batch == NULL
+        || ngx_array_init(&batch->values, pool, 8, sizeof(ngx_mcds_value_t *))
+           != NGX_OK)
+    {
+        ngx_destroy_pool(pool);
+        return NULL;
+    }
+
+    batch->refs = 1;
+    batch->pool = pool;
+
+    return batch;
+}
+
+
+ngx_mcds_log_batch_t *
+ngx_mcds_log_batch_ref(ngx_mcds_log_batch_t *batch)
+{
+    batch->refs++;
+
+    return batch;
+}
+
+
+void
+ngx_mcds_log_batch_unref(ngx_mcds_log_batch_t *batch)
+{
+    ngx_uint_t          i;
+    ngx_mcds_value_t  **value;
+
+    if (--batch->refs) {
+        return;
+    }
+
+    value = batch->values.elts;
+
+    for (i = 0; i < batch->values.nelts; i++) {
+        ngx_mcds_value_unref(value[i]);
+    }
+
+    if (batch->events.elts) {
+        ngx_free(batch->events.elts);
+    }
+
+    ngx_mcds_value_unref(batch->text);
+
+    ngx_destroy_pool(batch->pool);
+}
+
+
+static ngx_int_t
+ngx_mcds_log_read_part(ngx_mcds_log_chunk_t *chunk, ngx_mcds_log_part_t *part,
+    ngx_mcds_log_batch_t *batch)
+{
+    ngx_int_t              rc;
+    ngx_mcds_value_t     **held;
+    ngx_mcds_log_event_t   event;
+    ngx_mcds_log_place_t   place;
+
+    held = ngx_array_push(&batch->values);
+    if (held == NULL) {
+        return NGX_ERROR;
+    }
+
+    *held = ngx_mcds_value_ref(part->value);
+
+    ngx_memzero(&place, sizeof(ngx_mcds_log_place_t));
+
+    part->at = ngx_min(part->at, part->value->len);
+
+    place.at = part->at;
+    place.pos = part->at;
+    place.end = part->at;
+
+    while (ngx_mcds_log_next(&place, part->value->data, part->value->len,
+                             &event)
+           == NGX_OK)
+    {
+        rc = ngx_mcds_log_seen(&chunk->seen, &event.id);
+
+        if (rc == NGX_ERROR
+            || (rc == 0
+                && ngx_mcds_log_push(&batch->events, &event) != NGX_OK))
+        {
+            return NGX_ERROR;
+        }
+    }
+
+    part->at = place.at;
+
+    return NGX_OK;
+}
+
+
+static void
+ngx_mcds_log_tell(ngx_mcds_log_feed_t *feed, ngx_mcds_log_batch_t *batch)
+{
+    ngx_queue_t              *q, *next;
+    ngx_mcds_log_follower_t  *follower;
+
+    for (q = ngx_queue_head(&feed->followers);
+         q != ngx_queue_sentinel(&feed->followers);
+         q = next)
+    {
+        next = ngx_queue_next(q);
+        follower = ngx_queue_data(q, ngx_mcds_log_follower_t, queue);
+
+        follower->handler(follower->data, feed->rc, batch);
+    }
+}
+
+
+static void
+ngx_mcds_log_feed_free(ngx_mcds_log_feed_t *feed)
+{
+    ngx_queue_t           *q;
+    ngx_mcds_log_chunk_t  *chunk;
+
+    while (!ngx_queue_empty(&feed->chunks)) {
+
+        q = ngx_queue_head(&feed->chunks);
+        chunk = ngx_queue_data(q, ngx_mcds_log_chunk_t, queue);
+
+        ngx_mcds_log_free_chunk(chunk);
+    }
+
+    if (feed->batch) {
+        ngx_mcds_log_batch_unref(feed->batch);
+    }
+
+    ngx_queue_remove(&feed->queue);
+    ngx_free(feed);
+}

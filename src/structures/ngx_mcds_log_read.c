@@ -1,0 +1,468 @@
+
+/*
+ * Copyright (C) mcds authors
+ *
+ * Chunks are read side by side, and their lines collected in the order of
+ * time, or from the newest one back, until there are enough.  How many items
+ * a chunk has nobody knows: the first two are asked for, then, when both were
+ * there, as many again, and so on.
+ */
+
+
+#include <ngx_config.h>
+#include <ngx_core.h>
+#include <ngx_event.h>
+#include "ngx_mcds_log.h"
+#include "ngx_mcds_log_read.h"
+
+
+/* chunks that are read at a time */
+#define NGX_MCDS_LOG_WINDOW       32
+
+/* items of a chunk that are asked for at first, and at once */
+#define NGX_MCDS_LOG_FEW          2
+#define NGX_MCDS_LOG_MANY         16
+
+
+typedef struct {
+    ngx_mcds_log_read_t      *read;
+    uint64_t                  chunk;
+    ngx_mcds_log_events_t     events;
+    ngx_uint_t                asked;     /* items */
+    ngx_uint_t                waiting;
+    unsigned                  ended:1;   /* one of them is missing */
+} ngx_mcds_log_slot_t;
+
+
+struct ngx_mcds_log_read_s {
+    ngx_mcds_log_t           *log;
+    ngx_mcds_log_range_t      range;
+    ngx_mcds_log_read_pt      handler;   /* NULL: canceled */
+    void                     *data;
+    ngx_pool_t               *pool;
+    ngx_event_t               event;
+
+    ngx_mcds_log_slot_t      *slots;     /* in the order they are used in */
+    ngx_uint_t                nslots;
+    ngx_uint_t                begun;
+    ngx_uint_t                done;
+
+    ngx_array_t               values;    /* ngx_mcds_value_t * */
+    size_t                    held;      /* bytes of them */
+    ngx_uint_t                lines;     /* in what is done */
+    ngx_uint_t                waiting;
+    ngx_uint_t                rc;
+};
+
+
+static ngx_int_t ngx_mcds_log_slots(ngx_mcds_log_read_t *read, uint64_t now);
+static void ngx_mcds_log_event(ngx_event_t *ev);
+static void ngx_mcds_log_go_on(ngx_mcds_log_read_t *read);
+static void ngx_mcds_log_ask(ngx_mcds_log_slot_t *slot);
+static void ngx_mcds_log_item_handler(void *data, ngx_mcds_result_t *result);
+static ngx_uint_t ngx_mcds_log_item(ngx_mcds_log_slot_t *slot,
+    ngx_mcds_result_t *result);
+static void ngx_mcds_log_finish(ngx_mcds_log_read_t *read);
+static ngx_uint_t ngx_mcds_log_collect(ngx_mcds_log_read_t *read,
+    ngx_mcds_log_events_t *events, ngx_uint_t *more);
+static void ngx_mcds_log_read_free(ngx_mcds_log_read_t *read);
+
+
+ngx_mcds_log_read_t *
+ngx_mcds_log_read(ngx_mcds_log_t *log, ngx_mcds_log_range_t *range,
+    uint64_t now, ngx_mcds_log_read_pt handler, void *data)
+{
+    ngx_pool_t           *pool;
+    ngx_mcds_log_read_t  *read;
+
+    pool = ngx_create_pool(4096, ngx_cycle->log);
+    if (pool == NULL) {
+        return NULL;
+    }
+
+    read = ngx_pcalloc(pool, sizeof(ngx_mcds_log_read_t));
+    if (read == NULL) {
+        ngx_destroy_pool(pool);
+        return NULL;
+    }
+
+    read->pool = pool;
+    read->log = log;
+    read->range = *range;
+    read->handler = handler;
+    read->data = data;
+
+    read->event.handler = ngx_mcds_log_event;
+    read->event.data = read;
+    read->event.log = ngx_cycle->log;
+
+    if (ngx_array_init(&read->values, pool, 16, sizeof(ngx_mcds_value_t *))
+        != NGX_OK
+        || ngx_mcds_log_slots(read, now) != NGX_OK)
+    {
+        ngx_destroy_pool(pool);
+        return NULL;
+    }
+
+    ngx_post_event(&read->event, &ngx_posted_events);
+
+    return read;
+}
+
+
+void
+ngx_mcds_log_cancel(ngx_mcds_log_read_t *read)
+{
+    read->handler = NULL;
+}
+
+
+static ngx_int_t
+ngx_mcds_log_slots(ngx_mcds_log_read_t *read, uint64_t now)
+{
+    uint64_t               first, last;
+    ngx_uint_t             i;
+    ngx_mcds_log_range_t  *range;
+
+    range = &read->range;
+
+    if (range->limit == 0
+        || ngx_mcds_log_chunks(read->log, range, now, &first, &last)
+           != NGX_OK)
+    {
+        return NGX_OK;
+    }
+
+    read->nslots = last - first + 1;
+
+    read->slots = ngx_pcalloc(read->pool,
+                              read->nslots * sizeof(ngx_mcds_log_slot_t));
+    if (read->slots == NULL) {
+        return NGX_ERROR;
+    }
+
+    for (i = 0; i < read->nslots; i++) {
+        read->slots[i].read = read;
+        read->slots[i].chunk = range->newest ? last - i : first + i;
+    }
+
+    return NGX_OK;
+}
+
+
+static void
+ngx_mcds_log_event(ngx_event_t *ev)
+{
+    ngx_mcds_log_go_on(ev->data);
+}
+
+
+static void
+ngx_mcds_log_go_on(ngx_mcds_log_read_t *read)
+{
+    ngx_mcds_log_slot_t  *slot;
+
+    while (read->handler
+           && read->rc == NGX_MCDS_OK
+           && read->done < read->nslots
+           && read->lines < read->range.limit)
+    {
+        while (read->rc == NGX_MCDS_OK
+               && read->begun < read->nslots
+               && read->begun < read->done + NGX_MCDS_LOG_WINDOW)
+        {
+            ngx_mcds_log_ask(&read->slots[read->begun++]);
+        }
+
+        slot = &read->slots[read->done];
+
+        if (slot->waiting) {
+            return;
+        }
+
+        if (!slot->ended) {
+            ngx_mcds_log_ask(slot);
+            continue;
+        }
+
+        slot->events.n = ngx_mcds_log_sort(slot->events.elts,
+                                           slot->events.n);
+
+        read->lines += slot->events.n;
+        read->done++;
+    }
+
+    if (read->waiting == 0) {
+        ngx_mcds_log_finish(read);
+    }
+}
+
+
+/* for as many more items as were found */
+
+static void
+ngx_mcds_log_ask(ngx_mcds_log_slot_t *slot)
+{
+    ngx_uint_t            n;
+    ngx_mcds_log_read_t  *read;
+
+    read = slot->read;
+
+    n = ngx_min(ngx_max(slot->asked, NGX_MCDS_LOG_FEW), NGX_MCDS_LOG_MANY);
+
+    while (n--) {
+
+        if (slot->asked == NGX_MCDS_LOG_PARTS) {
+            slot->ended = 1;
+            return;
+        }
+
+        if (ngx_mcds_log_get_item(read->log, slot->chunk, slot->asked,
+                                  NGX_MCDS_VALUE, ngx_mcds_log_item_handler,
+                                  slot)
+            != NGX_OK)
+        {
+            read->rc = NGX_MCDS_BUSY;
+            return;
+        }
+
+        slot->asked++;
+        slot->waiting++;
+        read->waiting++;
+    }
+}
+
+
+ngx_int_t
+ngx_mcds_log_get_item(ngx_mcds_log_t *log, uint64_t chunk, ngx_uint_t part,
+    ngx_uint_t want, ngx_mcds_handler_pt handler, void *data)
+{
+    u_char              buf[NGX_MCDS_LOG_SUFFIX];
+    ngx_mcds_request_t  req;
+
+    ngx_memzero(&req, sizeof(ngx_mcds_request_t));
+
+    req.verb = NGX_MCDS_GET;
+    req.want = want|NGX_MCDS_CAS;
+    req.key = log->name;
+    ngx_mcds_log_suffix(&req.suffix, buf, chunk, part);
+    req.limit = NGX_MCDS_LOG_ITEM;
+    req.bulk = (want & NGX_MCDS_VALUE) ? 1 : 0;
+    req.single = 1;
+
+    return ngx_mcds_submit(log->pool, &req, handler, data) ? NGX_OK
+                                                           : NGX_ERROR;
+}
+
+
+static void
+ngx_mcds_log_item_handler(void *data, ngx_mcds_result_t *result)
+{
+    ngx_uint_t            rc;
+    ngx_mcds_log_read_t  *read;
+    ngx_mcds_log_slot_t  *slot;
+
+    slot = data;
+    read = slot->read;
+
+    slot->waiting--;
+    read->waiting--;
+
+    if (result->rc == NGX_MCDS_NOT_FOUND) {
+        slot->ended = 1;
+
+    } else if (read->handler && read->rc == NGX_MCDS_OK) {
+
+        rc = ngx_mcds_log_item(slot, result);
+
+        if (rc != NGX_MCDS_OK) {
+            read->rc = rc;
+        }
+    }
+
+    ngx_mcds_log_go_on(read);
+}
+
+
+static ngx_uint_t
+ngx_mcds_log_item(ngx_mcds_log_slot_t *slot, ngx_mcds_result_t *result)
+{
+    ngx_uint_t             n;
+    ngx_mcds_value_t      *value, **held;
+    ngx_mcds_log_read_t   *read;
+    ngx_mcds_log_event_t   event;
+    ngx_mcds_log_place_t   place;
+
+    read = slot->read;
+
+    if (result->rc != NGX_MCDS_OK) {
+        return result->rc;
+    }
+
+    value = ngx_mcds_result_value(result, ngx_cycle->log);
+    if (value == NULL) {
+        return NGX_MCDS_BUSY;
+    }
+
+    ngx_memzero(&place, sizeof(ngx_mcds_log_place_t));
+
+    n = slot->events.n;
+
+    while (ngx_mcds_log_next(&place, value->data, value->len, &event)
+           == NGX_OK)
+    {
+        if (ngx_mcds_log_wanted(&read->range, &event.id)
+            && ngx_mcds_log_push(&slot->events, &event) != NGX_OK)
+        {
+            ngx_mcds_value_unref(value);
+            return NGX_MCDS_BUSY;
+        }
+    }
+
+    if (slot->events.n == n) {
+        ngx_mcds_value_unref(value);
+        return NGX_MCDS_OK;
+    }
+
+    held = ngx_array_push(&read->values);
+    if (held == NULL) {
+        ngx_mcds_value_unref(value);
+        return NGX_MCDS_BUSY;
+    }
+
+    *held = value;
+    read->held += value->len;
+
+    return read->held > NGX_MCDS_LOG_HELD ? NGX_MCDS_TOO_LARGE : NGX_MCDS_OK;
+}
+
+
+ngx_int_t
+ngx_mcds_log_push(ngx_mcds_log_events_t *events, ngx_mcds_log_event_t *event)
+{
+    ngx_uint_t             max;
+    ngx_mcds_log_event_t  *elts;
+
+    if (events->n == events->max) {
+
+        max = events->max ? 2 * events->max : 64;
+
+        elts = ngx_alloc(max * sizeof(ngx_mcds_log_event_t), ngx_cycle->log);
+        if (elts == NULL) {
+            return NGX_ERROR;
+        }
+
+        if (events->elts) {
+            ngx_memcpy(elts, events->elts,
+                       events->n * sizeof(ngx_mcds_log_event_t));
+            ngx_free(events->elts);
+        }
+
+        events->elts = elts;
+        events->max = max;
+    }
+
+    events->elts[events->n++] = *event;
+
+    return NGX_OK;
+}
+
+
+static void
+ngx_mcds_log_finish(ngx_mcds_log_read_t *read)
+{
+    ngx_uint_t             more;
+    ngx_mcds_log_events_t  events;
+
+    ngx_memzero(&events, sizeof(ngx_mcds_log_events_t));
+    more = 0;
+
+    if (read->handler && read->rc == NGX_MCDS_OK) {
+        read->rc = ngx_mcds_log_collect(read, &events, &more);
+    }
+
+    if (read->handler) {
+        read->handler(read->data, read->rc,
+                      read->rc == NGX_MCDS_OK ? &events : NULL, more);
+    }
+
+    if (events.max) {
+        ngx_free(events.elts);
+    }
+
+    ngx_mcds_log_read_free(read);
+}
+
+
+/* what is done, in the order of time, and not more than the limit */
+
+static ngx_uint_t
+ngx_mcds_log_collect(ngx_mcds_log_read_t *read, ngx_mcds_log_events_t *events,
+    ngx_uint_t *more)
+{
+    ngx_uint_t            i, n, skip;
+    ngx_mcds_log_slot_t  *slot;
+
+    if (read->lines == 0) {
+        return NGX_MCDS_OK;
+    }
+
+    events->elts = ngx_alloc(read->lines * sizeof(ngx_mcds_log_event_t),
+                             ngx_cycle->log);
+    if (events->elts == NULL) {
+        return NGX_MCDS_BUSY;
+    }
+
+    events->max = read->lines;
+
+    for (i = 0; i < read->done; i++) {
+        slot = &read->slots[i];
+
+        if (slot->events.n) {
+            ngx_memcpy(&events->elts[events->n], slot->events.elts,
+                       slot->events.n * sizeof(ngx_mcds_log_event_t));
+            events->n += slot->events.n;
+        }
+    }
+
+    n = ngx_mcds_log_sort(events->elts, events->n);
+    skip = 0;
+
+    *more = (n > read->range.limit || read->done < read->nslots);
+
+    if (n > read->range.limit) {
+        skip = read->range.newest ? n - read->range.limit : 0;
+        n = read->range.limit;
+    }
+
+    if (skip) {
+        ngx_memmove(events->elts, &events->elts[skip],
+                    n * sizeof(ngx_mcds_log_event_t));
+    }
+
+    events->n = n;
+
+    return NGX_MCDS_OK;
+}
+
+
+static void
+ngx_mcds_log_read_free(ngx_mcds_log_read_t *read)
+{
+    ngx_uint_t         i;
+    ngx_mcds_value_t **value;
+
+    value = read->values.elts;
+
+    for (i = 0; i < read->values.nelts; i++) {
+        ngx_mcds_value_unref(value[i]);
+    }
+
+    for (i = 0; i < read->nslots; i++) {
+        if (read->slots[i].events.elts) {
+            ngx_free(read->slots[i].events.elts);
+        }
+    }
+
+    ngx_destroy_pool(read->pool);
+}

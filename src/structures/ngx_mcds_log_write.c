@@ -1,0 +1,773 @@
+
+/*
+ * Copyright (C) mcds authors
+ *
+ * Lines wait in frames, each of one chunk, the oldest first.  One frame at a
+ * time is on its way:
+ *
+ *    append     to the item where the last one went; together with it the
+ *               chunk's size is added to, which tells where the next one goes
+ *    add        when there was no item; somebody else may be first
+ *    append     ... then to that one; when it takes no more, it is full, and
+ *               the next item is tried
+ */
+
+
+#include <ngx_config.h>
+#include <ngx_core.h>
+#include <ngx_event.h>
+#include "ngx_mcds_log.h"
+#include "ngx_mcds_log_write.h"
+
+
+/* milliseconds until a frame is tried again; how long a worker that exits
+   tries; between two messages that lines are lost */
+#define NGX_MCDS_LOG_RETRY        500
+#define NGX_MCDS_LOG_EXIT         3000
+#define NGX_MCDS_LOG_SAY          10000
+
+/* a clock that was set back by less than so many milliseconds does not change
+   the order of lines */
+#define NGX_MCDS_LOG_BACK         1000
+
+
+typedef struct {
+    ngx_queue_t             queue;
+    uint64_t                chunk;
+    ngx_uint_t              lines;
+    ngx_mcds_value_t       *value;
+    unsigned                ended:1;
+} ngx_mcds_log_frame_t;
+
+
+struct ngx_mcds_log_writer_s {
+    ngx_mcds_log_t         *log;
+    uint64_t                number;
+    uint64_t                seq;        /* of the next line */
+    uint64_t                time;       /* of the last one */
+
+    ngx_queue_t             frames;
+    size_t                  pending;    /* bytes allocated for them */
+    ngx_event_t             event;
+
+    uint64_t                chunk;      /* that was appended to, */
+    ngx_uint_t              part;       /* and where */
+    ngx_uint_t              verb;
+    ngx_uint_t              asides;     /* under way */
+    ngx_uint_t              lost;       /* lines */
+    ngx_uint_t              rc;         /* why */
+    ngx_msec_t              said;
+    ngx_msec_t              give_up;
+
+    unsigned                busy:1;     /* the first frame is under way */
+    unsigned                added:1;    /* ... to an item that is there */
+    unsigned                crowded:1;  /* the next item is to be used */
+    unsigned                failing:1;
+    unsigned                silent:1;   /* it was said, not long ago */
+    unsigned                exiting:1;
+    unsigned                closed:1;
+};
+
+
+/* what is sent beside the frames, and need not succeed */
+
+typedef struct {
+    ngx_mcds_log_writer_t  *writer;
+    uint64_t                chunk;
+    ngx_uint_t              part;
+    size_t                  len;
+} ngx_mcds_log_aside_t;
+
+
+static ngx_mcds_log_frame_t *ngx_mcds_log_room(ngx_mcds_log_writer_t *writer,
+    uint64_t chunk, size_t len);
+static ngx_mcds_log_frame_t *ngx_mcds_log_new_frame(
+    ngx_mcds_log_writer_t *writer, uint64_t chunk);
+static void ngx_mcds_log_drop(ngx_mcds_log_writer_t *writer,
+    ngx_mcds_log_frame_t *frame);
+static void ngx_mcds_log_lose(ngx_mcds_log_writer_t *writer, ngx_uint_t lines,
+    ngx_uint_t rc);
+static void ngx_mcds_log_say(ngx_mcds_log_writer_t *writer);
+static void ngx_mcds_log_event_handler(ngx_event_t *ev);
+static void ngx_mcds_log_flush(ngx_mcds_log_writer_t *writer);
+static ngx_mcds_log_frame_t *ngx_mcds_log_head(
+    ngx_mcds_log_writer_t *writer);
+static void ngx_mcds_log_send(ngx_mcds_log_writer_t *writer);
+static void ngx_mcds_log_size(ngx_mcds_log_writer_t *writer,
+    ngx_mcds_log_frame_t *frame);
+static void ngx_mcds_log_fill(ngx_mcds_log_writer_t *writer, ngx_uint_t part);
+static void ngx_mcds_log_aside(ngx_mcds_log_aside_t *aside, ngx_uint_t verb);
+static void ngx_mcds_log_aside_handler(void *data, ngx_mcds_result_t *result);
+static void ngx_mcds_log_size_answer(ngx_mcds_log_aside_t *aside,
+    ngx_mcds_result_t *result);
+static void ngx_mcds_log_handler(void *data, ngx_mcds_result_t *result);
+static ngx_int_t ngx_mcds_log_next_try(ngx_mcds_log_writer_t *writer,
+    ngx_uint_t rc);
+static void ngx_mcds_log_done(ngx_mcds_log_writer_t *writer, ngx_uint_t rc);
+static void ngx_mcds_log_wait(ngx_mcds_log_writer_t *writer, ngx_msec_t wait);
+static void ngx_mcds_log_free(ngx_mcds_log_writer_t *writer);
+
+
+ngx_mcds_log_writer_t *
+ngx_mcds_log_open(ngx_mcds_log_t *log)
+{
+    ngx_mcds_log_writer_t  *writer;
+
+    writer = ngx_calloc(sizeof(ngx_mcds_log_writer_t), ngx_cycle->log);
+    if (writer == NULL) {
+        return NULL;
+    }
+
+    writer->log = log;
+    writer->seq = 1;
+
+    ngx_mcds_random(&writer->number, sizeof(uint64_t));
+    ngx_queue_init(&writer->frames);
+
+    /* a worker does not exit before its lines were appended */
+
+    writer->event.handler = ngx_mcds_log_event_handler;
+    writer->event.data = writer;
+    writer->event.log = ngx_cycle->log;
+
+    return writer;
+}
+
+
+void
+ngx_mcds_log_line(ngx_mcds_log_writer_t *writer, uint64_t time,
+    ngx_str_t *line)
+{
+    ngx_str_t              text;
+    ngx_mcds_value_t      *value;
+    ngx_mcds_log_frame_t  *frame;
+
+    if (time < writer->time && writer->time - time < NGX_MCDS_LOG_BACK) {
+        time = writer->time;
+    }
+
+    writer->time = time;
+
+    text.data = line->data;
+    text.len = ngx_min(line->len, NGX_MCDS_LOG_LINE);
+
+    frame = ngx_mcds_log_room(writer, time / writer->log->chunk,
+                              NGX_MCDS_LOG_RECORD + text.len);
+    if (frame == NULL) {
+
+        /* nobody has this number: readers see that a line is missing */
+
+        writer->seq++;
+
+        ngx_mcds_log_lose(writer, 1, NGX_MCDS_BUSY);
+        return;
+    }
+
+    value = frame->value;
+    value->len = ngx_mcds_log_add(value->data, value->data + value->len, time,
+                                  &text)
+                 - value->data;
+
+    frame->lines++;
+    writer->seq++;
+
+    if (!writer->busy && !writer->failing) {
+        ngx_mcds_log_wait(writer, ngx_exiting ? 1 : NGX_MCDS_LOG_GATHER);
+    }
+}
+
+
+/* where a line goes to that needs so many bytes */
+
+static ngx_mcds_log_frame_t *
+ngx_mcds_log_room(ngx_mcds_log_writer_t *writer, uint64_t chunk, size_t len)
+{
+    ngx_queue_t           *q;
+    ngx_mcds_log_frame_t  *frame;
+
+    if (!ngx_queue_empty(&writer->frames)) {
+
+        q = ngx_queue_last(&writer->frames);
+        frame = ngx_queue_data(q, ngx_mcds_log_frame_t, queue);
+
+        if (!frame->ended
+            && frame->chunk == chunk
+            && frame->value->size - 2 - frame->value->len >= len)
+        {
+            return frame;
+        }
+
+        /* a frame that is full, or of a chunk that has passed, can leave */
+
+        if (!writer->busy && !writer->failing) {
+            ngx_mcds_log_wait(writer, 1);
+        }
+    }
+
+    while (writer->pending + NGX_MCDS_LOG_FRAME > NGX_MCDS_LOG_PENDING) {
+
+        q = ngx_queue_head(&writer->frames);
+
+        if (writer->busy) {
+            q = ngx_queue_next(q);
+        }
+
+        if (q == ngx_queue_sentinel(&writer->frames)) {
+            return NULL;
+        }
+
+        frame = ngx_queue_data(q, ngx_mcds_log_frame_t, queue);
+
+        ngx_mcds_log_lose(writer, frame->lines, writer->rc);
+        ngx_mcds_log_drop(writer, frame);
+    }
+
+    return ngx_mcds_log_new_frame(writer, chunk);
+}
+
+
+static ngx_mcds_log_frame_t *
+ngx_mcds_log_new_frame(ngx_mcds_log_writer_t *writer, uint64_t chunk)
+{
+    size_t                 size;
+    u_char                *last;
+    ngx_str_t              host;
+    ngx_mcds_log_frame_t  *frame;
+
+    frame = ngx_calloc(sizeof(ngx_mcds_log_frame_t), ngx_cycle->log);
+    if (frame == NULL) {
+        return NULL;
+    }
+
+    size = ngx_min(writer->log->max_chunk, NGX_MCDS_LOG_FRAME);
+
+    frame->value = ngx_mcds_value_create(size + 2, ngx_cycle->log);
+    if (frame->value == NULL) {
+        ngx_free(frame);
+        return NULL;
+    }
+
+    host = ngx_cycle->hostname;
+
+    last = ngx_mcds_log_begin(frame->value->data, &host, writer->number,
+                              writer->seq);
+
+    frame->value->len = last - frame->value->data;
+    frame->chunk = chunk;
+
+    writer->pending += NGX_MCDS_LOG_FRAME;
+
+    ngx_queue_insert_tail(&writer->frames, &frame->queue);
+
+    return frame;
+}
+
+
+static void
+ngx_mcds_log_drop(ngx_mcds_log_writer_t *writer, ngx_mcds_log_frame_t *frame)
+{
+    ngx_queue_remove(&frame->queue);
+
+    writer->pending -= NGX_MCDS_LOG_FRAME;
+
+    ngx_mcds_value_unref(frame->value);
+    ngx_free(frame);
+}
+
+
+static void
+ngx_mcds_log_lose(ngx_mcds_log_writer_t *writer, ngx_uint_t lines,
+    ngx_uint_t rc)
+{
+    writer->lost += lines;
+    writer->rc = (rc == NGX_MCDS_OK) ? NGX_MCDS_BUSY : rc;
+
+    if (!writer->silent
+        || ngx_current_msec - writer->said >= NGX_MCDS_LOG_SAY)
+    {
+        ngx_mcds_log_say(writer);
+    }
+}
+
+
+static void
+ngx_mcds_log_say(ngx_mcds_log_writer_t *writer)
+{
+    if (writer->lost == 0) {
+        return;
+    }
+
+    ngx_log_error(NGX_LOG_WARN, ngx_cycle->log, 0,
+                  "\"mcds_log %V\" has lost %ui lines: %s",
+                  &writer->log->name, writer->lost,
+                  ngx_mcds_strerror(writer->rc));
+
+    writer->lost = 0;
+    writer->silent = 1;
+    writer->said = ngx_current_msec;
+}
+
+
+static void
+ngx_mcds_log_event_handler(ngx_event_t *ev)
+{
+    ngx_mcds_log_writer_t  *writer;
+
+    writer = ev->data;
+
+    if (ngx_exiting && !writer->exiting) {
+        writer->exiting = 1;
+        writer->give_up = ngx_current_msec + NGX_MCDS_LOG_EXIT;
+    }
+
+    ngx_mcds_log_flush(writer);
+}
+
+
+static void
+ngx_mcds_log_flush(ngx_mcds_log_writer_t *writer)
+{
+    ngx_mcds_log_frame_t  *frame;
+
+    if (writer->busy) {
+        return;
+    }
+
+    frame = ngx_mcds_log_head(writer);
+
+    if (frame == NULL) {
+        writer->failing = 0;
+        ngx_mcds_log_say(writer);
+        return;
+    }
+
+    if (!frame->ended) {
+        frame->ended = 1;
+        (void) ngx_mcds_log_end(frame->value->data,
+                                frame->value->data + frame->value->len);
+    }
+
+    if (writer->chunk != frame->chunk) {
+        writer->chunk = frame->chunk;
+        writer->part = 0;
+
+    } else if (writer->crowded) {
+        writer->part++;
+    }
+
+    writer->crowded = 0;
+
+    writer->verb = NGX_MCDS_APPEND;
+    writer->added = 0;
+
+    ngx_mcds_log_send(writer);
+}
+
+
+/* the first frame that is worth to be sent, or NULL */
+
+static ngx_mcds_log_frame_t *
+ngx_mcds_log_head(ngx_mcds_log_writer_t *writer)
+{
+    uint64_t               first;
+    ngx_time_t            *tp;
+    ngx_queue_t           *q;
+    ngx_mcds_log_frame_t  *frame;
+
+    tp = ngx_timeofday();
+    first = ngx_mcds_log_first(writer->log,
+                               (uint64_t) tp->sec * 1000 + tp->msec);
+
+    while (!ngx_queue_empty(&writer->frames)) {
+
+        q = ngx_queue_head(&writer->frames);
+        frame = ngx_queue_data(q, ngx_mcds_log_frame_t, queue);
+
+        if (frame->chunk >= first) {
+            return frame;
+        }
+
+        ngx_mcds_log_lose(writer, frame->lines, writer->rc);
+        ngx_mcds_log_drop(writer, frame);
+    }
+
+    return NULL;
+}
+
+
+static void
+ngx_mcds_log_send(ngx_mcds_log_writer_t *writer)
+{
+    u_char                 buf[NGX_MCDS_LOG_SUFFIX];
+    ngx_mcds_request_t     req;
+    ngx_mcds_log_frame_t  *frame;
+
+    frame = ngx_queue_data(ngx_queue_head(&writer->frames),
+                           ngx_mcds_log_frame_t, queue);
+
+    ngx_memzero(&req, sizeof(ngx_mcds_request_t));
+
+    req.verb = writer->verb;
+    req.key = writer->log->name;
+    ngx_mcds_log_suffix(&req.suffix, buf, frame->chunk, writer->part);
+    req.value = frame->value;
+    req.ttl = ngx_mcds_log_ttl(writer->log->chunk, writer->log->chunks);
+    req.single = 1;
+
+    writer->busy = 1;
+
+    if (ngx_mcds_submit(writer->log->pool, &req, ngx_mcds_log_handler, writer)
+        == NULL)
+    {
+        ngx_mcds_log_done(writer, NGX_MCDS_BUSY);
+        return;
+    }
+
+    if (writer->verb == NGX_MCDS_APPEND
+        && !writer->added
+        && !writer->failing)
+    {
+        ngx_mcds_log_size(writer, frame);
+    }
+}
+
+
+/* tells how much is in the chunk, and asks */
+
+static void
+ngx_mcds_log_size(ngx_mcds_log_writer_t *writer, ngx_mcds_log_frame_t *frame)
+{
+    ngx_mcds_log_aside_t  *aside;
+
+    aside = ngx_alloc(sizeof(ngx_mcds_log_aside_t), ngx_cycle->log);
+    if (aside == NULL) {
+        return;
+    }
+
+    aside->writer = writer;
+    aside->chunk = frame->chunk;
+    aside->part = NGX_MCDS_LOG_SIZE;
+    aside->len = frame->value->len;
+
+    ngx_mcds_log_aside(aside, NGX_MCDS_INCR);
+}
+
+
+/*
+ * Readers ask for one item after the other until there is none; after those
+ * of a server were lost, some may be missing before the one that was made now.
+ */
+
+static void
+ngx_mcds_log_fill(ngx_mcds_log_writer_t *writer, ngx_uint_t part)
+{
+    ngx_mcds_log_aside_t  *aside;
+
+    aside = ngx_alloc(sizeof(ngx_mcds_log_aside_t), ngx_cycle->log);
+    if (aside == NULL) {
+        return;
+    }
+
+    aside->writer = writer;
+    aside->chunk = writer->chunk;
+    aside->part = part;
+    aside->len = 0;
+
+    ngx_mcds_log_aside(aside, NGX_MCDS_ADD);
+}
+
+
+static void
+ngx_mcds_log_aside(ngx_mcds_log_aside_t *aside, ngx_uint_t verb)
+{
+    u_char              buf[NGX_MCDS_LOG_SUFFIX], text[NGX_SIZE_T_LEN];
+    ngx_mcds_log_t     *log;
+    ngx_mcds_request_t  req;
+
+    ngx_memzero(&req, sizeof(ngx_mcds_request_t));
+
+    log = aside->writer->log;
+
+    req.verb = verb;
+    req.key = log->name;
+    ngx_mcds_log_suffix(&req.suffix, buf, aside->chunk, aside->part);
+    req.ttl = ngx_mcds_log_ttl(log->chunk, log->chunks);
+    req.single = 1;
+
+    if (verb == NGX_MCDS_INCR) {
+        req.want = NGX_MCDS_VALUE;
+        req.initial = aside->len;
+        req.delta = aside->len;
+
+    } else {
+        req.text.data = text;
+
+        if (aside->len) {
+            req.text.len = ngx_sprintf(text, "%uz", aside->len) - text;
+        }
+    }
+
+    aside->writer->asides++;
+
+    if (ngx_mcds_submit(log->pool, &req, ngx_mcds_log_aside_handler, aside)
+        == NULL)
+    {
+        aside->writer->asides--;
+        ngx_free(aside);
+    }
+}
+
+
+static void
+ngx_mcds_log_aside_handler(void *data, ngx_mcds_result_t *result)
+{
+    ngx_mcds_log_aside_t   *aside;
+    ngx_mcds_log_writer_t  *writer;
+
+    aside = data;
+    writer = aside->writer;
+    writer->asides--;
+
+    if (writer->closed) {
+        ngx_free(aside);
+        ngx_mcds_log_free(writer);
+        return;
+    }
+
+    if (aside->part == NGX_MCDS_LOG_SIZE) {
+
+        if (result->rc == NGX_MCDS_NOT_FOUND) {
+
+            /* the classic protocol does not make it */
+
+            ngx_mcds_log_aside(aside, NGX_MCDS_ADD);
+            return;
+        }
+
+        ngx_mcds_log_size_answer(aside, result);
+
+    } else if (result->rc == NGX_MCDS_OK && aside->part) {
+
+        /* it was missing, so may be the one before it */
+
+        aside->part--;
+        ngx_mcds_log_aside(aside, NGX_MCDS_ADD);
+        return;
+    }
+
+    ngx_free(aside);
+}
+
+
+/*
+ * One item after the other, however much there is already: so none is left
+ * out, though each writer hears of another size.
+ */
+
+static void
+ngx_mcds_log_size_answer(ngx_mcds_log_aside_t *aside,
+    ngx_mcds_result_t *result)
+{
+    uint64_t                n;
+    ngx_mcds_log_writer_t  *writer;
+
+    writer = aside->writer;
+
+    if (result->rc == NGX_MCDS_OK
+        && (result->has & NGX_MCDS_VALUE)
+        && ngx_mcds_parse_number(result->data, result->len, &n) == NGX_OK
+        && writer->chunk == aside->chunk
+        && n / writer->log->max_chunk > writer->part
+        && writer->part + 1 < NGX_MCDS_LOG_PARTS)
+    {
+        writer->crowded = 1;
+    }
+}
+
+
+static void
+ngx_mcds_log_handler(void *data, ngx_mcds_result_t *result)
+{
+    ngx_uint_t              rc;
+    ngx_mcds_log_writer_t  *writer;
+
+    writer = data;
+    rc = result->rc;
+
+    if (writer->closed) {
+        writer->busy = 0;
+        ngx_mcds_log_free(writer);
+        return;
+    }
+
+    if (ngx_mcds_log_next_try(writer, rc) == NGX_OK) {
+        ngx_mcds_log_send(writer);
+        return;
+    }
+
+    if (rc == NGX_MCDS_OK && writer->verb == NGX_MCDS_ADD && writer->part) {
+        ngx_mcds_log_fill(writer, writer->part - 1);
+    }
+
+    ngx_mcds_log_done(writer, rc);
+}
+
+
+/* NGX_OK: there is something else to be tried at once */
+
+static ngx_int_t
+ngx_mcds_log_next_try(ngx_mcds_log_writer_t *writer, ngx_uint_t rc)
+{
+    if (writer->verb == NGX_MCDS_ADD) {
+
+        if (rc != NGX_MCDS_NOT_STORED) {
+            return NGX_DECLINED;
+        }
+
+        /* somebody was first to make it, or it is full */
+
+        writer->verb = NGX_MCDS_APPEND;
+        writer->added = 1;
+
+        return NGX_OK;
+    }
+
+    if (rc != NGX_MCDS_NOT_FOUND
+        && rc != NGX_MCDS_NOT_STORED
+        && rc != NGX_MCDS_TOO_LARGE)
+    {
+        return NGX_DECLINED;
+    }
+
+    if (writer->added || rc == NGX_MCDS_TOO_LARGE) {
+
+        if (writer->part + 1 == NGX_MCDS_LOG_PARTS) {
+            return NGX_DECLINED;
+        }
+
+        writer->part++;
+        writer->added = 0;
+
+        return NGX_OK;
+    }
+
+    writer->verb = NGX_MCDS_ADD;
+
+    return NGX_OK;
+}
+
+
+/* the first frame was appended, or not */
+
+static void
+ngx_mcds_log_done(ngx_mcds_log_writer_t *writer, ngx_uint_t rc)
+{
+    ngx_mcds_log_frame_t  *frame;
+
+    writer->busy = 0;
+
+    frame = ngx_queue_data(ngx_queue_head(&writer->frames),
+                           ngx_mcds_log_frame_t, queue);
+
+    if (rc == NGX_MCDS_OK || rc == NGX_MCDS_TOO_LARGE) {
+
+        /* no item of this server has room for a frame */
+
+        if (rc != NGX_MCDS_OK) {
+            ngx_mcds_log_lose(writer, frame->lines, rc);
+        }
+
+        ngx_mcds_log_drop(writer, frame);
+
+        writer->failing = 0;
+
+        if (ngx_queue_empty(&writer->frames)) {
+            ngx_mcds_log_say(writer);
+            return;
+        }
+
+        /* the last one is still being gathered */
+
+        frame = ngx_queue_data(ngx_queue_head(&writer->frames),
+                               ngx_mcds_log_frame_t, queue);
+
+        ngx_mcds_log_wait(writer,
+                          (frame->ended || ngx_exiting
+                           || &frame->queue
+                              != ngx_queue_last(&writer->frames))
+                          ? 1 : NGX_MCDS_LOG_GATHER);
+        return;
+    }
+
+    writer->failing = 1;
+    writer->rc = rc;
+
+    if (writer->exiting
+        && (ngx_msec_int_t) (ngx_current_msec - writer->give_up) >= 0)
+    {
+        /* close() tells */
+        return;
+    }
+
+    ngx_mcds_log_wait(writer, NGX_MCDS_LOG_RETRY);
+}
+
+
+/* not later than that */
+
+static void
+ngx_mcds_log_wait(ngx_mcds_log_writer_t *writer, ngx_msec_t wait)
+{
+    if (writer->event.timer_set) {
+
+        if ((ngx_msec_int_t) (writer->event.timer.key - ngx_current_msec)
+            <= (ngx_msec_int_t) wait)
+        {
+            return;
+        }
+
+        ngx_del_timer(&writer->event);
+    }
+
+    ngx_add_timer(&writer->event, wait);
+}
+
+
+void
+ngx_mcds_log_close(ngx_mcds_log_writer_t *writer)
+{
+    ngx_queue_t           *q;
+    ngx_mcds_log_frame_t  *frame;
+
+    if (writer->event.timer_set) {
+        ngx_del_timer(&writer->event);
+    }
+
+    while (!ngx_queue_empty(&writer->frames)) {
+
+        q = ngx_queue_head(&writer->frames);
+        frame = ngx_queue_data(q, ngx_mcds_log_frame_t, queue);
+
+        writer->lost += frame->lines;
+        ngx_mcds_log_drop(writer, frame);
+    }
+
+    if (writer->rc == NGX_MCDS_OK) {
+        writer->rc = NGX_MCDS_CLOSED;
+    }
+
+    ngx_mcds_log_say(writer);
+
+    writer->closed = 1;
+
+    ngx_mcds_log_free(writer);
+}
+
+
+static void
+ngx_mcds_log_free(ngx_mcds_log_writer_t *writer)
+{
+    if (writer->closed && !writer->busy && writer->asides == 0) {
+        ngx_free(writer);
+    }
+}

@@ -1,0 +1,49 @@
+
+/*
+ * Copyright (C) mcds authors
+ *
+ * Writing a log: lines are gathered for a moment, then appended at once.
+ * Nobody waits for that.
+ */
+
+
+#ifndef _NGX_MCDS_LOG_WRITE_H_INCLUDED_
+#define _NGX_MCDS_LOG_WRITE_H_INCLUDED_
+
+
+#include <ngx_config.h>
+#include <ngx_core.h>
+#include <ngx_event.h>
+#include "ngx_mcds_log.h"
+
+
+/* lines are gathered for so long, milliseconds, or until a frame is full */
+#define NGX_MCDS_LOG_GATHER       150
+
+/* what a writer keeps while memcached does not take it; bytes */
+#define NGX_MCDS_LOG_PENDING      (4 * 1024 * 1024)
+
+
+typedef struct ngx_mcds_log_writer_s  ngx_mcds_log_writer_t;
+
+
+/*
+ * open: in a worker, a writer of its own; NULL when out of memory.  The log
+ * must live as long.  line: adds one of this time, milliseconds since the
+ * epoch; copies it, and cuts it if it is too long.
+ *
+ * What cannot be appended is tried again; the oldest lines are lost when there
+ * is no room for them, or when nobody would read them any more: that is
+ * logged.  Lines of one writer are appended in order.  When the answer to an
+ * append is lost, the same frame is appended again.
+ *
+ * close: when the worker exits; what is left is lost, and that is logged.
+ */
+
+ngx_mcds_log_writer_t *ngx_mcds_log_open(ngx_mcds_log_t *log);
+void ngx_mcds_log_line(ngx_mcds_log_writer_t *writer, uint64_t time,
+    ngx_str_t *line);
+void ngx_mcds_log_close(ngx_mcds_log_writer_t *writer);
+
+
+#endif /* _NGX_MCDS_LOG_WRITE_H_INCLUDED_ */
