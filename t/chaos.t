@@ -5,8 +5,10 @@
 # Two hosts, three memcached and an origin that signs its answers; each second
 # something breaks: memcached is killed, stopped, restarted or emptied, a host
 # is reloaded, a worker killed or stopped, and clients leave all the time.
-# Nobody ever sees a page of others, half a page, one that is too old, or an
-# error that is ours; and a page is built by one request at a time.
+# Pages are purged, by key and by tag, and the origin fails now and then.
+# Nobody ever sees a page of others, half a page, one that is too old, one that
+# was purged, or an error that is ours; and a page is built by one request at a
+# time, by one on each host where its memcached is away.
 #
 # MCDS_CHAOS=seconds, as make chaos says it, for longer; MCDS_SEED=number.
 
@@ -51,8 +53,14 @@ my $o = $t->origin('o', sub {
         $page{user} = $h->{'x-token'} // 'nobody';
 
     } elsif ($path =~ /^.vary/) {
-        push @more, Vary => 'Accept-Language';
+        @more = ('Cache-Control' => 'max-age=4', Vary => 'Accept-Language');
         $page{lang} = $h->{'accept-language'};
+
+    } elsif ($path =~ /^.(?:keyed|tagged)/) {
+        @more = ('Cache-Control' => 'max-age=60');
+
+    } elsif ($path =~ /^.fail/ && (time() + $n) % 6 < 2) {
+        return { status => 503, body => 'failed' };
     }
 
     return { headers => \@more, delay => 0.02 + $n % 4 * 0.06,
@@ -87,6 +95,7 @@ http {
             mcds_cache_grace 2s;
             mcds_cache_lock_age 3s;
             proxy_set_header Host $host;
+            proxy_set_header X-Host $server_port;
             proxy_pass http://127.0.0.1:%%PORT_o%%;
 
             # who finds a page expired builds it, others wait
@@ -95,7 +104,21 @@ http {
                 mcds_cache_background_update off;
                 proxy_pass http://127.0.0.1:%%PORT_o%%;
             }
+
+            location /tagged/ {
+                mcds_cache_tag $uri;
+                proxy_pass http://127.0.0.1:%%PORT_o%%;
+            }
+
+            location /fail/ {
+                mcds_cache_use_stale http_503;
+                mcds_cache_background_update 4s;
+                mcds_cache_grace 8s;
+                mcds_cache_error_backoff 1s 2s;
+                proxy_pass http://127.0.0.1:%%PORT_o%%;
+            }
         }
+        location = /purge { mcds_cache_purge on; }
     }
 }
 EOT
@@ -108,14 +131,29 @@ my @hosts = ($t->nginx('one', $conf =~ s/%%LOCAL%%/off/r),
 
 my $late = 2 * $t->slow();
 my %limit = (page => 3, rare => 3, must => 1, late => 3, my => 3, auth => 3,
-    set => 0, vary => 3, large => 3);
-my @kinds = (('page') x 35, ('late') x 15, ('rare') x 20, ('must') x 8,
-    ('my') x 12, ('auth') x 4, ('set') x 2, ('vary') x 4, ('large') x 1);
+    set => 0, vary => 6, large => 3, keyed => 62, tagged => 62, fail => 9);
+my @kinds = (('page') x 28, ('late') x 14, ('rare') x 16, ('must') x 7,
+    ('my') x 8, ('auth') x 3, ('set') x 2, ('vary') x 6, ('large') x 1,
+    ('keyed') x 8, ('tagged') x 8, ('fail') x 4, ('purge') x 3);
 my %pages = (page => 12, late => 4, rare => 300, must => 60, my => 6,
-    auth => 12, set => 3, vary => 3, large => 2);
+    auth => 12, set => 3, vary => 3, large => 2, keyed => 6, tagged => 6,
+    fail => 4);
+
+sub purge {
+    my $kind = (qw/ keyed tagged vary /)[rand 3];
+    my $uri = "/$kind/" . int rand $pages{$kind};
+    my $mode = (qw/ invalidate delete /)[rand 2];
+
+    return { kind => 'purge', purge => { uri => $uri, mode => $mode },
+        uri => "/purge?mode=$mode&" . ($kind eq 'tagged' ? "tag=$uri"
+            : "key=http://localhost$uri") };
+}
 
 sub request {
     my $kind = $kinds[rand @kinds];
+
+    return purge() if $kind eq 'purge';
+
     my %r = (kind => $kind, limit => $limit{$kind} + $late,
         want => { host => 'localhost', user => 'all' });
     my $path = $kind eq 'auth' ? 'page' : $kind;
@@ -138,7 +176,12 @@ sub request {
     } elsif ($kind eq 'vary') {
         $r{want}{lang} = (qw/ de en fr /)[rand 3];
         $r{headers} = ['Accept-Language' => $r{want}{lang}];
+
+    } elsif ($kind eq 'fail') {
+        $r{may} = [503];
     }
+
+    $r{watch} = 1 if $kind =~ /keyed|tagged|vary/;
 
     return \%r;
 }
@@ -149,7 +192,7 @@ sub request {
 my %on;
 
 my @known = map { my $kind = $_; map { "/$kind/$_" } 0 .. $pages{$kind} - 1 }
-    'page', 'late';
+    'page', 'late', 'keyed', 'tagged';
 
 for my $uri (@known) {
     $hosts[0]->get($uri);
@@ -162,6 +205,18 @@ for my $uri (@known) {
 
 is(scalar(grep { defined } values %on), scalar(@known),
     'all pages are in memcached');
+
+my %list;
+
+for my $uri (map { "/vary/$_" } 0 .. $pages{vary} - 1) {
+    $hosts[0]->get($uri, headers => { 'Accept-Language' => 'de' });
+    wait_for(sub {
+        ($list{$uri}) = grep { defined $m[$_]->get("http://localhost$uri") }
+            0 .. 2;
+        return defined $list{$uri};
+    }, 10);
+}
+
 $o->mark();
 
 
@@ -183,6 +238,13 @@ sub on_memcached {
     broken($what, $i, sub { $code->($m[$i]) });
 }
 
+sub on_all {
+    my ($what, $code) = @_;
+    broken($what, 'all', $code);
+    my %all = %{pop @broken};
+    push @broken, map { { %all, who => $_ } } 0 .. $#m;
+}
+
 sub on_host {
     my ($what, $code) = @_;
     my $i = int rand @hosts;
@@ -198,6 +260,8 @@ my @faults = (
     sub { on_memcached('stopped shortly', sub { $_[0]->freeze(); sleep 0.05;
         $_[0]->cont() }) },
     sub { on_memcached('emptied', sub { $_[0]->flush() }) },
+    sub { on_all('all killed', sub { $_->kill9() for @m; sleep 0.7;
+        $_->restart() for @m }) },
     sub { on_host('reloaded', sub { $_[0]->reload() }) },
     sub { on_host('worker killed', sub { $_[0]->kill_worker(int rand 2) }) },
     sub { on_host('worker stopped', sub {
@@ -227,13 +291,15 @@ while (time() < $begin + $seconds - 2) {
 }
 
 my %count;
-my (%status, @bad, @fail);
+my (%status, @bad, @fail, @watched, @purges);
 
 for my $crowd (@crowds) {
     my $seen = $crowd->wait() or do { fail('clients ended well'); next };
     $count{$_} += $seen->{count}{$_} for keys %{$seen->{count}};
     push @bad, @{$seen->{bad}};
     push @fail, @{$seen->{fail}};
+    push @watched, @{$seen->{watched}};
+    push @purges, @{$seen->{purges}};
     for my $kind (keys %{$seen->{status}}) {
         $status{$kind}{$_} += $seen->{status}{$kind}{$_}
             for keys %{$seen->{status}{$kind}};
@@ -302,7 +368,57 @@ for my $host (@hosts) {
     }
 }
 
-my (@double, %most);
+# whether one of these memcached was ill, or was made so, in between
+
+sub ill_between {
+    my ($start, $end, @which) = @_;
+
+    for my $i (@which) {
+        return 1 if grep { $_->[0] < $end && $_->[1] > $start } @{$ill{$i}};
+    }
+
+    return 0;
+}
+
+
+# what was purged does not come back.  A mark is lost with its memcached, and a
+# host without it shows what it has; those of tags are not: where they are lost
+# all pages of the tag are, and while nobody knows of them pages are stale.
+# That of a page that varies is in its list, wherever the variants are
+
+sub sure {
+    my ($seen, $purge) = @_;
+    my ($kind) = $seen->{uri} =~ /(\w+)/;
+    my ($start, $end) = ($purge->{sent} - $back, $seen->{start} + 1);
+
+    return 0 if $purge->{acked} >= $seen->{start};
+
+    return $seen->{cache} !~ /STALE|UPDATING/
+        || !ill_between($seen->{start} - $back, $end, 0 .. 2)
+        if $kind eq 'tagged';
+
+    return !ill_between($start, $end,
+        $on{$seen->{uri}} // $list{$seen->{uri}});
+}
+
+my @back = grep { sure(@$_) } returned(\@watched, \@purges);
+my (%last, $sure);
+
+for my $p (sort { $a->{acked} <=> $b->{acked} } @purges) {
+    push @{$last{$p->{uri}}}, $p;
+}
+
+for my $s (@watched) {
+    $sure += !!grep { sure($s, $_) } @{$last{$s->{uri}} // []};
+}
+
+note(scalar(@purges), ' purges, ', scalar(@watched), ' answers, ',
+    $sure // 0, ' of them behind a purge that was not lost');
+is(scalar @back, 0, 'what was purged does not come back')
+    or diag(explain([@back > 5 ? @back[0 .. 4] : @back], \@broken));
+cmp_ok(scalar(@purges), '>', $seconds / 4, 'there were purges');
+
+my (@double, @twice, %most);
 my ($well, $asked) = (0, 0);
 
 for my $uri (sort keys %on) {
@@ -312,6 +428,8 @@ for my $uri (sort keys %on) {
     for my $pair (overlaps(\@r)) {
         my ($one, $two) = @$pair;
         next if $one->{aborted} && $one->{end} - $two->{start} < $t->slow();
+        push @twice, $pair
+            if $one->{headers}{'x-host'} eq $two->{headers}{'x-host'};
         next if grep { $_->[0] < $two->{start} && $_->[1] > $one->{start} }
             @{$ill{$on{$uri}}};
         push @double, join ' ', $uri, 'on', $on{$uri}, map {
@@ -329,9 +447,22 @@ for my $uri (sort keys %on) {
     $most{$uri} = most_at_once(@r);
 }
 
-note("$asked builds, $well of them while memcached was well");
+note("$asked builds, $well of them while memcached was well, ",
+    scalar(grep { $_->{what} eq 'all killed' } @broken) / 3,
+    ' times there was none');
 is(scalar @double, 0, 'one build at a time where memcached is well')
     or diag(explain([@double > 5 ? @double[0 .. 4] : @double],
+        [map { sprintf '%s %s %.3f-%.3f', @$_{qw/ what who /},
+            $_->{start} - $begin, $_->{end} - $begin } @broken]));
+
+# whatever memcached is like: those of one host know of each other
+
+is(scalar @twice, 0, 'one build at a time on each host')
+    or diag(explain([map { my $pair = $_; join ' ', $pair->[0]{uri}, map {
+        sprintf '%s %d: %.3f-%.3f %s', $_->{headers}{'x-host'}, $_->{n},
+            $_->{start} - $begin, ($_->{end} // 9e99) - $begin,
+            $_->{aborted} // ''
+    } @$pair } @twice > 8 ? @twice[0 .. 7] : @twice],
         [map { sprintf '%s %s %.3f-%.3f', @$_{qw/ what who /},
             $_->{start} - $begin, $_->{end} - $begin } @broken]));
 

@@ -97,7 +97,7 @@ cmp_ok(time() - $start, '<', 3 * $t->slow(), 'late: does not wait');
 
 # a lock that is really another's is not touched
 
-$f->set(key('/foreign') . ':lock', 'f' x 32, 3);
+$f->set(key('/foreign') . ':lock', 'f' x 32, 30);
 $start = time();
 my $p = start_get($h->port(), '/foreign');
 sleep 0.5;

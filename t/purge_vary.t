@@ -25,7 +25,8 @@ my $o = $t->origin('o', sub {
     my ($o, $q) = @_;
     my $h = $q->{headers};
     return {
-        headers => ['Cache-Control' => 'max-age=60', Vary => 'X-A',
+        headers => ['Cache-Control' => 'max-age=60',
+            Vary => $h->{'x-vary'} // 'X-A',
             $q->{path} =~ /etag/ ? (ETag => '"e"') : ()],
         status => $h->{'if-none-match'} ? 304 : 200,
         body => $h->{'if-none-match'} ? ''
@@ -62,7 +63,12 @@ http {
 EOT
 
 sub key { 'http://localhost' . shift }
-sub headers { (headers => { 'X-A' => shift, 'X-Version' => shift // 1 }) }
+
+sub headers {
+    my ($a, $version, @more) = @_;
+    return (headers => { 'X-A' => $a, 'X-Version' => $version // 1, @more });
+}
+
 sub status { join ' ', map { $_ // 'none' } $_[0]->header('X-Cache'),
     $_[0]->header('X-Reason') }
 
@@ -149,31 +155,41 @@ sub fill {
 
 
 # a build that has begun before: what it stores is stale, whether its variant
-# was on the list, is new to it, or there is no list yet; those who come after
-# the purge and wait for it do not take it for the new one
+# was on the list, is new to it, has more names than it, or there is no list
+# yet; those who come after the purge and wait for it do not take it for the new
+# one
 
-for my $case (['known', 1, 1], ['new', 1, 2], ['none', undef, 1]) {
-    my ($name, $there, $v) = @$case;
+for my $case (['known', 1, 1], ['new', 1, 2], ['names', 1, 1, 'X-A, X-B'],
+    ['none', undef, 1])
+{
+    my ($name, $there, $v, $vary) = @$case;
     my $uri = "/flight/$name";
 
     fill($uri, $there) if defined $there;
 
-    if ($name eq 'known') {
-        my ($key) = grep { /known:vary/ && !/:lock/ } $m->keys();
+    if ($name =~ /known|names/) {
+        my ($key) = grep { /$name:vary/ && !/:lock/ } $m->keys();
         page_expire($m, $key, 200_000, swr => 0);
     }
 
     $o->hold_path($uri);
-    my $early = start_get($h[0]->port(), $uri, headers($v));
+    my $early = start_get($h[0]->port(), $uri, headers($v, 1,
+        $vary ? ('X-Vary' => $vary) : ()));
     $o->wait_requests(1, $uri);
 
     $h[1]->get("/purge?key=" . key($uri));
 
-    my @late = map { start_get($_->port(), $uri, headers($v, 2)) } @h;
+    my @late = $vary ? ()
+        : map { start_get($_->port(), $uri, headers($v, 2)) } @h;
     $_->get('/other', headers(1)) for (@h) x 4;
 
     $o->release($uri);
     finish($early);
+
+    if ($vary) {
+        wait_for(sub { page_decode($m->get(key($uri)))->{ext} =~ /x-a,x-b/ });
+        @late = map { start_get($_->port(), $uri, headers($v, 2)) } @h;
+    }
 
     for my $r (map { finish($_) } @late) {
         is($r->status(), 200, "$name: answered");

@@ -23,6 +23,9 @@
 /* a refresh of more, or of nobody knows how much, can be held; bytes */
 #define NGX_HTTP_MCDS_UNBUFFERED  (1024 * 1024)
 
+/* the same of anything that is compressed, which takes its time */
+#define NGX_HTTP_MCDS_COMPRESSED  (128 * 1024)
+
 
 static ngx_int_t ngx_http_mcds_header_filter(ngx_http_request_t *r);
 static ngx_int_t ngx_http_mcds_instead(ngx_http_request_t *r,
@@ -479,13 +482,14 @@ ngx_http_mcds_detach_cleanup(void *data)
 /*
  * Without a temporary file an event pipe reads no faster than the client, and
  * with one it cannot be held; what is not buffered is passed to us as it comes,
- * as with "X-Accel-Buffering: no".
+ * as with "X-Accel-Buffering: no".  The client has no part in that, it gets a
+ * copy.
  */
 
 static void
 ngx_http_mcds_unbuffer(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx)
 {
-    off_t                 length;
+    off_t                 length, most;
     ngx_http_upstream_t  *u;
 
     u = r->upstream;
@@ -502,10 +506,13 @@ ngx_http_mcds_unbuffer(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx)
 
     length = r->headers_out.content_length_n;
 
+    most = ngx_http_mcds_store_compresses(ctx) ? NGX_HTTP_MCDS_COMPRESSED
+           : ctx->refresh ? NGX_HTTP_MCDS_UNBUFFERED : NGX_MAX_OFF_T_VALUE;
+
     if (u->buffering
         && (u->conf->max_temp_file_size == 0
-            || (ctx->refresh
-                && (length < 0 || length > NGX_HTTP_MCDS_UNBUFFERED))))
+            || length > most
+            || (length < 0 && most != NGX_MAX_OFF_T_VALUE)))
     {
         u->buffering = 0;
     }

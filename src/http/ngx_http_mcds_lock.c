@@ -131,9 +131,9 @@ ngx_http_mcds_lock_handler(ngx_http_request_t *r)
             return ngx_http_mcds_lock_judge(r, ctx);
         }
 
-        if (ctx->refused) {
+        if (ctx->refused || r->error_page) {
 
-            /* on its way to an error page */
+            /* an error page of a request that has asked already */
 
             return NGX_DECLINED;
         }

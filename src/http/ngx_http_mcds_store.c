@@ -23,6 +23,9 @@
 /* the origin may be so far ahead of memcached; bytes */
 #define NGX_HTTP_MCDS_AHEAD       (4 * 1024 * 1024)
 
+/* compressed in one turn of the event loop, about a millisecond; bytes */
+#define NGX_HTTP_MCDS_TURN        (32 * 1024)
+
 /* the client's CRLF, see ngx_mcds_request_t */
 #define NGX_HTTP_MCDS_SPARE       2
 
@@ -39,6 +42,9 @@ struct ngx_http_mcds_store_s {
 
     ngx_http_mcds_compress_t  *compress;  /* or NULL */
     ngx_mcds_encoder_t        *encoder;   /* NULL: not yet, or not at all */
+    size_t                     turn;      /* compressed in this one */
+    ngx_event_t                next;
+    void                     (*resume)(void *data);
 };
 
 
@@ -58,6 +64,9 @@ static ngx_int_t ngx_http_mcds_store_encode(ngx_http_request_t *r,
 static ngx_int_t ngx_http_mcds_store_put(void *data, u_char *p, size_t size);
 static void ngx_http_mcds_store_refused(ngx_http_request_t *r,
     ngx_http_mcds_ctx_t *ctx, ngx_int_t rc);
+static ngx_uint_t ngx_http_mcds_store_buffered(ngx_http_request_t *r);
+static void ngx_http_mcds_store_next(ngx_event_t *ev);
+static void ngx_http_mcds_store_encoded(ngx_http_mcds_store_t *store);
 static ngx_int_t ngx_http_mcds_store_split(ngx_http_request_t *r,
     ngx_http_mcds_ctx_t *ctx, ngx_http_mcds_store_t *store);
 static void ngx_http_mcds_store_finish(ngx_http_request_t *r,
@@ -444,6 +453,8 @@ ngx_http_mcds_store_data(ngx_http_mcds_ctx_t *ctx, u_char *p, size_t size)
     }
 
     if (store->encoder) {
+        store->turn += size;
+
         return ngx_mcds_encoder_run(store->encoder, p, size, 0,
                                ngx_http_mcds_store_put, ctx);
     }
@@ -623,9 +634,27 @@ ngx_uint_t
 ngx_http_mcds_store_waits(ngx_http_mcds_ctx_t *ctx,
     void (*handler)(void *data))
 {
-    ngx_mcds_split_t  *split;
+    ngx_mcds_split_t       *split;
+    ngx_http_mcds_store_t  *store;
 
-    split = ctx->store->split;
+    store = ctx->store;
+    split = store->split;
+
+    if (store->turn >= NGX_HTTP_MCDS_TURN
+        && !ngx_http_mcds_store_buffered(ctx->request))
+    {
+        store->resume = handler;
+
+        if (!store->next.posted) {
+            store->next.handler = ngx_http_mcds_store_next;
+            store->next.data = ctx;
+            store->next.log = ctx->request->connection->log;
+
+            ngx_post_event(&store->next, &ngx_posted_next_events);
+        }
+
+        return 1;
+    }
 
     if (split == NULL
         || ngx_mcds_split_pending(split) < NGX_HTTP_MCDS_AHEAD)
@@ -636,6 +665,37 @@ ngx_http_mcds_store_waits(ngx_http_mcds_ctx_t *ctx,
     ngx_mcds_split_wait(split, handler, ctx);
 
     return 1;
+}
+
+
+/* an event pipe that is held fills a file instead */
+
+static ngx_uint_t
+ngx_http_mcds_store_buffered(ngx_http_request_t *r)
+{
+    return r->upstream && r->upstream->cleanup && r->upstream->buffering;
+}
+
+
+static void
+ngx_http_mcds_store_next(ngx_event_t *ev)
+{
+    ngx_http_mcds_ctx_t *ctx = ev->data;
+
+    ctx->store->turn = 0;
+    ctx->store->resume(ctx);
+}
+
+
+static void
+ngx_http_mcds_store_encoded(ngx_http_mcds_store_t *store)
+{
+    if (store->next.posted) {
+        ngx_delete_posted_event(&store->next);
+    }
+
+    ngx_mcds_encoder_free(store->encoder);
+    store->encoder = NULL;
 }
 
 
@@ -675,7 +735,7 @@ ngx_http_mcds_store_finish(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx)
             return;
         }
 
-        ngx_mcds_encoder_free(store->encoder);
+        ngx_http_mcds_store_encoded(store);
     }
 
     store->entry.length = store->length;
@@ -780,7 +840,7 @@ ngx_http_mcds_store_cleanup(ngx_http_mcds_ctx_t *ctx)
         ngx_mcds_split_abandon(ctx->store->split);
     }
 
-    ngx_mcds_encoder_free(ctx->store->encoder);
+    ngx_http_mcds_store_encoded(ctx->store);
     ngx_mcds_value_unref(ctx->store->value);
     ctx->store = NULL;
 }

@@ -78,9 +78,10 @@ ngx_mcds_value_t *ngx_http_mcds_store_mark(ngx_str_t *key, time_t time);
 
 
 /*
- * 1 while memcached is far behind what was taken: no more should be given to
- * body until handler is called, once, from an event of its own; not any more
- * when the store was ended or cleaned up.
+ * 1 while memcached is far behind what was taken, or so much of it was
+ * compressed that it is others' turn: no more should be given to body until
+ * handler is called, once, from an event of its own; not any more when the
+ * store was ended or cleaned up.
  */
 
 ngx_uint_t ngx_http_mcds_store_waits(ngx_http_mcds_ctx_t *ctx,

@@ -38,7 +38,9 @@ static ngx_int_t ngx_http_mcds_variant_sit(ngx_http_mcds_ctx_t *ctx,
 static ngx_int_t ngx_http_mcds_variant_first(ngx_http_mcds_ctx_t *ctx,
     ngx_http_mcds_loc_conf_t *mlcf, ngx_mcds_copy_t *list);
 static ngx_int_t ngx_http_mcds_variant_shared(ngx_http_mcds_ctx_t *ctx,
-    ngx_http_mcds_loc_conf_t *mlcf, ngx_str_t *key);
+    ngx_http_mcds_loc_conf_t *mlcf, ngx_mcds_copy_t *list, ngx_str_t *key);
+static void ngx_http_mcds_variant_take(ngx_http_mcds_ctx_t *ctx,
+    ngx_mcds_copy_t *list);
 static void ngx_http_mcds_variant_confirmed(void *data, ngx_uint_t outcome,
     ngx_mcds_copy_t *copy);
 static void ngx_http_mcds_variant_values(ngx_http_request_t *r,
@@ -134,9 +136,7 @@ ngx_http_mcds_variant_go(ngx_http_mcds_ctx_t *ctx,
         return NGX_ERROR;
     }
 
-    ngx_mcds_copy_ref(list);
-    ngx_mcds_copy_unref(ctx->list);
-    ctx->list = list;
+    ngx_http_mcds_variant_take(ctx, list);
 
     ctx->too_many = !ngx_http_mcds_variant_room(ctx->list, ctx->hash,
                                                 mlcf->cache_max_variants)
@@ -289,17 +289,18 @@ ngx_http_mcds_variant_first(ngx_http_mcds_ctx_t *ctx,
     copy = list->first;
 
     if (copy == NULL) {
-        return ngx_http_mcds_variant_shared(ctx, mlcf, &key);
+        return ngx_http_mcds_variant_shared(ctx, mlcf, list, &key);
     }
 
     first = &copy->entry.key;
 
     if (key.len != first->len
-        || ngx_memcmp(key.data, first->data, key.len) != 0
-        || (ctx->list && ctx->list->entry.purges != copy->entry.purges))
+        || ngx_memcmp(key.data, first->data, key.len) != 0)
     {
         return NGX_DECLINED;
     }
+
+    ngx_http_mcds_variant_take(ctx, list);
 
     if (ngx_http_mcds_variant_sit(ctx, mlcf, &key) != NGX_OK) {
         return NGX_ERROR;
@@ -321,7 +322,7 @@ ngx_http_mcds_variant_first(ngx_http_mcds_ctx_t *ctx,
 
 static ngx_int_t
 ngx_http_mcds_variant_shared(ngx_http_mcds_ctx_t *ctx,
-    ngx_http_mcds_loc_conf_t *mlcf, ngx_str_t *key)
+    ngx_http_mcds_loc_conf_t *mlcf, ngx_mcds_copy_t *list, ngx_str_t *key)
 {
     if (ngx_http_mcds_variant_sit(ctx, mlcf, key) != NGX_OK) {
         return NGX_ERROR;
@@ -333,10 +334,23 @@ ngx_http_mcds_variant_shared(ngx_http_mcds_ctx_t *ctx,
         return NGX_DECLINED;
     }
 
+    ngx_http_mcds_variant_take(ctx, list);
+
     ctx->outcome = NGX_MCDS_PAGE_FOUND;
     ctx->entered = 1;
 
     return NGX_OK;
+}
+
+
+/* the request goes by this list from here on */
+
+static void
+ngx_http_mcds_variant_take(ngx_http_mcds_ctx_t *ctx, ngx_mcds_copy_t *list)
+{
+    ngx_mcds_copy_ref(list);
+    ngx_mcds_copy_unref(ctx->list);
+    ctx->list = list;
 }
 
 
@@ -355,8 +369,7 @@ ngx_http_mcds_variant_confirmed(void *data, ngx_uint_t outcome,
         outcome = NGX_MCDS_PAGE_MISSING;
 
     } else if (copy) {
-        ngx_mcds_copy_unref(ctx->list);
-        ctx->list = ngx_mcds_copy_ref(copy);
+        ngx_http_mcds_variant_take(ctx, copy);
 
         /* others may have filled it meanwhile */
 

@@ -412,8 +412,6 @@ ngx_http_mcds_put_read(void *data, ngx_uint_t outcome, ngx_mcds_copy_t *copy)
     if (copy == NULL
         || copy->entry.kind != NGX_MCDS_ENTRY_VARY
         || copy->entry.generation != put->list->entry.generation
-        || (put->target.page
-            && copy->entry.purges != put->list->entry.purges)
         || ngx_http_mcds_signed(copy, put->secrets) != NGX_OK)
     {
         ngx_http_mcds_put_end(put);
@@ -522,7 +520,11 @@ ngx_http_mcds_put_value(ngx_http_mcds_put_t *put, ngx_str_t *key)
         entry.generation = put->generation;
         entry.swr = NGX_MCDS_ENTRY_UNSET;
         entry.sie = NGX_MCDS_ENTRY_UNSET;
+
+        /* a purge that the variant does not know has come before this list */
+
         entry.purges = put->list ? put->list->entry.purges : 0;
+        entry.expire = put->list ? put->list->entry.expire : 0;
 
         p = put->secrets ? ngx_mcds_sign_put(ext) : ext;
 

@@ -11,6 +11,10 @@ package Test::Mcds::Chaos;
 #                                         $crowd->wait() or its seconds are over
 #     overlaps(\@requests)                pairs of one page's origin requests
 #                                         that were under way at one time
+#     returned(\@seen, \@purges)          those who were shown as fresh, or at
+#                                         all after a deletion, what was asked
+#                                         for before a purge that had been
+#                                         answered when they came: [seen, purge]
 
 use warnings;
 use strict;
@@ -24,7 +28,7 @@ use Time::HiRes qw/ time /;
 
 use Test::Mcds::Http qw/ start_get close_all /;
 
-our @EXPORT = qw/ chaos_page chaos_crowd overlaps /;
+our @EXPORT = qw/ chaos_page chaos_crowd overlaps returned /;
 
 
 # the body of an answer: what it is for, how often and when the origin was
@@ -37,7 +41,7 @@ sub chaos_page {
     $body .= sprintf " uri=%s n=%d at=%.3f\n", $q->{uri}, $q->{n}, time();
 
     my ($n) = $q->{path} =~ /(\d+)$/;
-    my $size = $q->{path} =~ /large/ ? 600_000
+    my $size = $q->{path} =~ /large/ ? (600_000, 1_400_000)[$n % 2]
         : (200, 1000, 5000, 20_000, 70_000, 150_000)[($n // 0) % 6];
 
     $body .= "$q->{n}\r\nEND\r\nVA 3 " x ($size / 16);
@@ -67,7 +71,9 @@ sub check {
 
 # clients: ports => [..], clients => n, seconds, seed, abort => percent of
 # those who leave, pause => seconds between two requests of a client, limit =>
-# a timeout, next => sub that returns { kind, uri, headers, want => {..} }
+# a timeout, next => sub that returns { kind, uri, headers, want => {..} }, with
+# watch => 1 to be kept for returned(), with may => [..] other statuses that are
+# right, or instead of want purge => { uri, mode }
 
 sub chaos_crowd {
     my ($test, %o) = @_;
@@ -111,7 +117,8 @@ sub run {
     my @idle = map { time() + rand $self->{pause} } 1 .. $self->{clients};
     my $select = IO::Select->new();
 
-    $self->{seen} = { count => {}, status => {}, bad => [], fail => [] };
+    $self->{seen} = { count => {}, status => {}, bad => [], fail => [],
+                      watched => [], purges => [] };
 
     while (time() < $end || %active && time() < $stop) {
         my $now = time();
@@ -190,10 +197,15 @@ sub ended {
         return $self->failed($c, $c->{error} // 'closed');
     }
 
+    return $self->purged($c, $res) if $r->{purge};
+
     $seen->{status}{$r->{kind}}{$res->header('X-Cache') // 'none'}++;
 
-    return $self->failed($c, "status $res->{status}")
-        if $res->status() != 200;
+    if ($res->status() != 200) {
+        return $seen->{count}{$res->status()}++
+            if grep { $_ == $res->status() } @{$r->{may} // []};
+        return $self->failed($c, "status $res->{status}");
+    }
 
     my ($what, %got) = check($res->body(), uri => $r->{uri}, %{$r->{want}});
 
@@ -203,6 +215,12 @@ sub ended {
 
     $what = 'stale' if !$what && $age > $r->{limit};
     $seen->{count}{whole}++;
+
+    push @{$seen->{watched}}, { uri => $r->{uri}, start => $c->{start},
+        at => $got{at}, host => $c->{host}, n => $got{n},
+        cache => $res->header('X-Cache') // 'none' }
+        if $r->{watch} && !$what;
+
     return if !$what;
 
     push @{$seen->{bad}}, { what => $what, kind => $r->{kind},
@@ -210,6 +228,23 @@ sub ended {
         host => $c->{host}, cache => $res->header('X-Cache'),
         reason => $res->header('X-Reason'), line => substr($res->body(), 0,
         120) =~ s/\n.*//sr };
+}
+
+
+# a purge that was not answered for all of it may have done anything
+
+sub purged {
+    my ($self, $c, $res) = @_;
+
+    my ($seen, $status) = ($self->{seen}, $res->status());
+
+    $seen->{status}{purge}{$status}++;
+
+    return $self->failed($c, "status $status")
+        if $status != 200 && $status != 404 && $status != 503;
+
+    push @{$seen->{purges}}, { %{$c->{r}{purge}}, sent => $c->{start},
+        acked => time(), host => $c->{host} } if $status != 503;
 }
 
 
@@ -235,6 +270,27 @@ sub overlaps {
             last if $r[$j]{start} > $r[$i]{start} + 30;
             push @pairs, [$r[$i], $r[$j]]
                 if $r[$j]{start} < ($r[$i]{end} // 9e99);
+        }
+    }
+
+    return @pairs;
+}
+
+
+sub returned {
+    my ($seen, $purges) = @_;
+
+    my (%purges, @pairs);
+
+    push @{$purges{$_->{uri}}}, $_ for @$purges;
+
+    for my $s (@$seen) {
+        my $stale = $s->{cache} =~ /^(?:STALE|UPDATING)$/;
+
+        for my $p (@{$purges{$s->{uri}} // []}) {
+            push @pairs, [$s, $p] if $p->{acked} < $s->{start}
+                && $p->{sent} > $s->{at} + 0.001
+                && !($stale && $p->{mode} eq 'invalidate');
         }
     }
 
