@@ -109,6 +109,12 @@ http {
 
         location @close { return 444; }
 
+        location /error/ {
+            error_page 404 /missing;
+            proxy_intercept_errors on;
+            proxy_pass http://127.0.0.1:%%PORT_o%%/failing;
+        }
+
         location /ssi/ {
             ssi on;
             ssi_types text/plain;
@@ -264,6 +270,11 @@ for ('/close/x', '/redirect/404') {
     ok(wait_for(sub { !grep { !/fence/ } $m->keys() }), "$_: released")
         or diag(join ' ', $m->keys());
 }
+
+
+$h->get('/error/x');
+ok(defined $m->get('/error/x:fence'), 'a request that fails has a lock');
+is($m->get('/missing:fence'), undef, 'its error page takes none');
 
 
 # internal redirects, subrequests

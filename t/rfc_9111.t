@@ -313,6 +313,8 @@ my @rows = (
     ['5.2.2.4', 'no-cache with fields', $no, [cc 'max-age=60, no-cache="a"']],
     ['5.2.2.5', 'no-store', $no, [cc 'no-store, public, max-age=60']],
     ['5.2.2.7', 'private with fields', $no, [cc 'max-age=60, private="a"']],
+    ['5.2.2.6', 'no-transform: not compressed', by => 'cache_compress',
+        has => 'asked not to'],
     ['5.2.2.8', 'proxy-revalidate: no stale page', by => 'rfc_stale_error',
         has => 'proxy => '],
     ['5.2.2.9', 'public', $yes, [cc 'public, max-age=60']],
