@@ -138,7 +138,7 @@ check(ngx_mcds_entry_t *entry, u_char *data, size_t len)
     must(entry->coding ? entry->coding <= 2 && entry->length
                        : entry->length == entry->total);
     must(entry->body.data + entry->body.len == data + len);
-    must(entry->kind <= NGX_MCDS_ENTRY_VARY);
+    must(entry->kind <= NGX_MCDS_ENTRY_PURGED);
     must(entry->kind == NGX_MCDS_ENTRY_PAGE
          ? entry->status >= 200 && entry->status <= 599 : entry->status == 0);
     must(entry->parts ? entry->total > entry->body.len
@@ -165,8 +165,9 @@ check(ngx_mcds_entry_t *entry, u_char *data, size_t len)
 
     plain = (get(data + 6, 2) == 112);
 
-    for (i = entry->coding ? 100 : 86; i < 112; i++) {
-        plain = plain && data[i] == 0;
+    for (i = entry->coding ? 88 : 86; i < 108; i++) {
+        plain = plain
+                && (data[i] == 0 || (entry->coding && i >= 92 && i < 100));
     }
 
     if (plain) {
@@ -237,6 +238,7 @@ same(ngx_mcds_entry_t *a, ngx_mcds_entry_t *b)
            && (a->parts == 0 || a->part == b->part)
            && a->status == b->status
            && a->coding == b->coding && a->length == b->length
+           && a->purges == b->purges
            && same_text(&a->key, &b->key) && same_text(&a->ext, &b->ext)
            && same_text(&a->headers, &b->headers)
            && same_text(&a->body, &b->body);
