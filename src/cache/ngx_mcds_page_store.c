@@ -11,6 +11,7 @@
 #include <ngx_config.h>
 #include <ngx_core.h>
 #include <ngx_event.h>
+#include "ngx_mcds_limit.h"
 #include "ngx_mcds_page_core.h"
 #include "ngx_mcds_purge.h"
 #include "ngx_mcds_sign.h"
@@ -90,7 +91,7 @@ static void ngx_mcds_store_end(ngx_mcds_store_t *store);
 size_t
 ngx_mcds_page_item(ngx_mcds_seat_t *seat)
 {
-    return ngx_mcds_split_limit(seat->page->pool);
+    return ngx_mcds_limit(seat->page->pool);
 }
 
 
@@ -371,14 +372,14 @@ ngx_mcds_store_try(void *data)
     len = store->copy->value->len;
 
     if (store->tries++ < NGX_MCDS_STORE_TRIES
-        && ngx_mcds_split_try(page->pool, &page->key, len, ngx_mcds_store_try,
+        && ngx_mcds_limit_try(page->pool, &page->key, len, ngx_mcds_store_try,
                               store)
            == NGX_OK)
     {
         return;
     }
 
-    if (len <= ngx_mcds_split_limit(page->pool)) {
+    if (len <= ngx_mcds_limit(page->pool)) {
         ngx_mcds_store_put(store);
         return;
     }
@@ -437,7 +438,7 @@ ngx_mcds_store_answered(void *data, ngx_mcds_result_t *result)
 
     case NGX_MCDS_TOO_LARGE:
 
-        if (ngx_mcds_split_learn(store->page->pool, copy->value->len)
+        if (ngx_mcds_limit_learn(store->page->pool, copy->value->len)
             != NGX_OK)
         {
             ngx_mcds_store_too_large(store, copy->value->len);
@@ -628,7 +629,7 @@ ngx_mcds_store_cut(ngx_mcds_store_t *store)
 
     if (entry->parts
         || entry->body.len == 0
-        || ngx_mcds_split_learn(page->pool, copy->value->len) != NGX_OK)
+        || ngx_mcds_limit_learn(page->pool, copy->value->len) != NGX_OK)
     {
         return NGX_DECLINED;
     }

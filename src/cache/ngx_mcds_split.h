@@ -48,34 +48,6 @@ typedef struct {
 
 
 /*
- * The longest value that one item of the pool's servers takes, as far as this
- * worker knows.
- */
-
-size_t ngx_mcds_split_limit(ngx_mcds_pool_t *pool);
-
-
-/*
- * A value of this length was TOO_LARGE: what is longer than what is tried next
- * is split from now on.  NGX_OK, or NGX_DECLINED if nothing smaller is tried.
- */
-
-ngx_int_t ngx_mcds_split_learn(ngx_mcds_pool_t *pool, size_t len);
-
-
-/*
- * A memcached that refuses a value removes the old one, which may be the mark
- * of a purge.  So it is asked with another value, under the key with ":size",
- * whether it takes one of this length.  NGX_OK: the handler will be called,
- * once, when more is known, if not all.  NGX_DECLINED: this is known, or cannot
- * be found out.
- */
-
-ngx_int_t ngx_mcds_split_try(ngx_mcds_pool_t *pool, ngx_str_t *key, size_t len,
-    void (*handler)(void *data), void *data);
-
-
-/*
  * NULL when out of memory, or when the servers are known to take no parts.
  * The key is copied.  secrets: the parts are signed, see ngx_mcds_sign.h; or
  * NULL.

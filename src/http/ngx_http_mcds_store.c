@@ -3,7 +3,7 @@
  * Copyright (C) mcds authors
  *
  * What passes the storing filter: whether it may be stored, and the entry
- * that it becomes.
+ * that it becomes.  See ngx_http_mcds_store_body.c for its body.
  */
 
 
@@ -14,38 +14,8 @@
 #include "ngx_http_mcds_coding.h"
 #include "ngx_http_mcds_herd.h"
 #include "ngx_http_mcds_store.h"
+#include "ngx_http_mcds_store_core.h"
 #include "ngx_http_mcds_variant.h"
-
-
-/* first room for a body of unknown length */
-#define NGX_HTTP_MCDS_ROOM        16384
-
-/* the origin may be so far ahead of memcached; bytes */
-#define NGX_HTTP_MCDS_AHEAD       (4 * 1024 * 1024)
-
-/* compressed in one turn of the event loop, about a millisecond; bytes */
-#define NGX_HTTP_MCDS_TURN        (32 * 1024)
-
-/* the client's CRLF, see ngx_mcds_request_t */
-#define NGX_HTTP_MCDS_SPARE       2
-
-
-struct ngx_http_mcds_store_s {
-    ngx_mcds_seat_t    *seat;          /* where it is to be stored */
-    ngx_mcds_entry_t    entry;
-    ngx_mcds_value_t   *value;
-    ngx_mcds_split_t   *split;         /* takes the body, or NULL: value does */
-    size_t              limit;         /* of value */
-    off_t               length;        /* of the body so far */
-    off_t               expected;      /* length of the body, -1: not said */
-    off_t               stored;        /* what became of it so far */
-
-    ngx_http_mcds_compress_t  *compress;  /* or NULL */
-    ngx_mcds_encoder_t        *encoder;   /* NULL: not yet, or not at all */
-    size_t                     turn;      /* compressed in this one */
-    ngx_event_t                next;
-    void                     (*resume)(void *data);
-};
 
 
 static ngx_int_t ngx_http_mcds_store_lines(ngx_http_request_t *r,
@@ -57,18 +27,8 @@ static void ngx_http_mcds_store_pass(ngx_http_request_t *r,
     ngx_http_mcds_ctx_t *ctx);
 static ngx_int_t ngx_http_mcds_store_append(ngx_http_request_t *r,
     ngx_http_mcds_ctx_t *ctx, ngx_buf_t *b);
-static ngx_int_t ngx_http_mcds_store_data(ngx_http_mcds_ctx_t *ctx, u_char *p,
-    size_t size);
-static ngx_int_t ngx_http_mcds_store_encode(ngx_http_request_t *r,
-    ngx_http_mcds_ctx_t *ctx, ngx_http_mcds_store_t *store);
-static ngx_int_t ngx_http_mcds_store_put(void *data, u_char *p, size_t size);
 static void ngx_http_mcds_store_refused(ngx_http_request_t *r,
     ngx_http_mcds_ctx_t *ctx, ngx_int_t rc);
-static ngx_uint_t ngx_http_mcds_store_buffered(ngx_http_request_t *r);
-static void ngx_http_mcds_store_next(ngx_event_t *ev);
-static void ngx_http_mcds_store_encoded(ngx_http_mcds_store_t *store);
-static ngx_int_t ngx_http_mcds_store_split(ngx_http_request_t *r,
-    ngx_http_mcds_ctx_t *ctx, ngx_http_mcds_store_t *store);
 static void ngx_http_mcds_store_finish(ngx_http_request_t *r,
     ngx_http_mcds_ctx_t *ctx);
 static ngx_uint_t ngx_http_mcds_store_ended(ngx_http_request_t *r);
@@ -430,141 +390,6 @@ ngx_http_mcds_store_append(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
 }
 
 
-/* NGX_ERROR: this failed; any other but NGX_OK: it cannot be stored */
-
-static ngx_int_t
-ngx_http_mcds_store_data(ngx_http_mcds_ctx_t *ctx, u_char *p, size_t size)
-{
-    ngx_int_t               rc;
-    ngx_http_mcds_store_t  *store;
-
-    store = ctx->store;
-
-    if (store->compress
-        && store->encoder == NULL
-        && (store->expected >= 0
-            || store->length + size >= store->compress->min_length))
-    {
-        rc = ngx_http_mcds_store_encode(ctx->request, ctx, store);
-
-        if (rc != NGX_OK) {
-            return rc;
-        }
-    }
-
-    if (store->encoder) {
-        store->turn += size;
-
-        return ngx_mcds_encoder_run(store->encoder, p, size, 0,
-                               ngx_http_mcds_store_put, ctx);
-    }
-
-    return ngx_http_mcds_store_put(ctx, p, size);
-}
-
-
-/* from here on the body is compressed, and so is what has come of it */
-
-static ngx_int_t
-ngx_http_mcds_store_encode(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
-    ngx_http_mcds_store_t *store)
-{
-    size_t              size;
-    ngx_int_t           rc;
-    ngx_mcds_value_t   *head, *value;
-
-    size = (size_t) store->stored;
-
-    store->encoder = store->split ? NULL
-                     : ngx_mcds_encoder_create(store->compress->coding,
-                                               store->compress->level);
-
-    if (store->encoder == NULL) {
-
-        /* as it comes, then */
-
-        store->compress = NULL;
-        return NGX_OK;
-    }
-
-    store->entry.coding = store->compress->coding;
-
-    if (size == 0) {
-        return NGX_OK;
-    }
-
-    head = ngx_mcds_entry_begin(&store->entry,
-                                NGX_HTTP_MCDS_ROOM + NGX_HTTP_MCDS_SPARE,
-                                r->connection->log);
-    if (head == NULL) {
-        return NGX_ERROR;
-    }
-
-    value = store->value;
-
-    store->value = head;
-    store->stored = 0;
-
-    rc = ngx_mcds_encoder_run(store->encoder, value->data + head->len, size, 0,
-                         ngx_http_mcds_store_put, ctx);
-
-    ngx_mcds_value_unref(value);
-
-    return rc;
-}
-
-
-/* what is stored: the body, or what the encoder makes of it */
-
-static ngx_int_t
-ngx_http_mcds_store_put(void *data, u_char *p, size_t size)
-{
-    ngx_http_mcds_ctx_t *ctx = data;
-
-    ngx_int_t               rc;
-    ngx_mcds_value_t       *value;
-    ngx_http_request_t     *r;
-    ngx_http_mcds_store_t  *store;
-
-    r = ctx->request;
-    store = ctx->store;
-
-    if (store->split == NULL && store->value->len + size > store->limit) {
-
-        rc = ngx_http_mcds_store_split(r, ctx, store);
-
-        if (rc == NGX_ERROR || rc == NGX_BUSY) {
-            return rc;
-        }
-    }
-
-    if (store->split) {
-
-        if (ngx_mcds_split_append(store->split, p, size) != NGX_OK) {
-            return NGX_DECLINED;
-        }
-
-        store->stored += size;
-
-        return NGX_OK;
-    }
-
-    value = ngx_mcds_entry_grow(store->value, size + NGX_HTTP_MCDS_SPARE,
-                                r->connection->log);
-    if (value == NULL) {
-        return NGX_ERROR;
-    }
-
-    ngx_memcpy(value->data + value->len, p, size);
-    value->len += size;
-
-    store->value = value;
-    store->stored += size;
-
-    return NGX_OK;
-}
-
-
 static void
 ngx_http_mcds_store_refused(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
     ngx_int_t rc)
@@ -577,125 +402,6 @@ ngx_http_mcds_store_refused(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
     } else {
         ngx_http_mcds_store_pass(r, ctx);
     }
-}
-
-
-/*
- * From here on the body is stored while it comes.  If memcached takes no parts
- * those who wait get it from memory, up to some size: NGX_DECLINED, above it
- * NGX_BUSY.
- */
-
-static ngx_int_t
-ngx_http_mcds_store_split(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
-    ngx_http_mcds_store_t *store)
-{
-    size_t             size;
-    ngx_mcds_value_t  *head, *value;
-
-    store->split = ngx_mcds_page_split(store->seat);
-
-    if (store->split == NULL) {
-
-        if (store->limit == NGX_MCDS_SPLIT_KEEP) {
-            return NGX_BUSY;
-        }
-
-        store->limit = NGX_MCDS_SPLIT_KEEP;
-        return NGX_DECLINED;
-    }
-
-    head = ngx_mcds_entry_begin(&store->entry, NGX_HTTP_MCDS_SPARE,
-                                r->connection->log);
-    if (head == NULL) {
-        return NGX_ERROR;
-    }
-
-    value = store->value;
-    size = (size_t) store->stored;
-
-    store->value = head;
-
-    if (size
-        && ngx_mcds_split_append(store->split, value->data + head->len, size)
-           != NGX_OK)
-    {
-        ngx_mcds_value_unref(value);
-        return NGX_ERROR;
-    }
-
-    ngx_mcds_value_unref(value);
-
-    return NGX_OK;
-}
-
-
-ngx_uint_t
-ngx_http_mcds_store_waits(ngx_http_mcds_ctx_t *ctx,
-    void (*handler)(void *data))
-{
-    ngx_mcds_split_t       *split;
-    ngx_http_mcds_store_t  *store;
-
-    store = ctx->store;
-    split = store->split;
-
-    if (store->turn >= NGX_HTTP_MCDS_TURN
-        && !ngx_http_mcds_store_buffered(ctx->request))
-    {
-        store->resume = handler;
-
-        if (!store->next.posted) {
-            store->next.handler = ngx_http_mcds_store_next;
-            store->next.data = ctx;
-            store->next.log = ctx->request->connection->log;
-
-            ngx_post_event(&store->next, &ngx_posted_next_events);
-        }
-
-        return 1;
-    }
-
-    if (split == NULL
-        || ngx_mcds_split_pending(split) < NGX_HTTP_MCDS_AHEAD)
-    {
-        return 0;
-    }
-
-    ngx_mcds_split_wait(split, handler, ctx);
-
-    return 1;
-}
-
-
-/* an event pipe that is held fills a file instead */
-
-static ngx_uint_t
-ngx_http_mcds_store_buffered(ngx_http_request_t *r)
-{
-    return r->upstream && r->upstream->cleanup && r->upstream->buffering;
-}
-
-
-static void
-ngx_http_mcds_store_next(ngx_event_t *ev)
-{
-    ngx_http_mcds_ctx_t *ctx = ev->data;
-
-    ctx->store->turn = 0;
-    ctx->store->resume(ctx);
-}
-
-
-static void
-ngx_http_mcds_store_encoded(ngx_http_mcds_store_t *store)
-{
-    if (store->next.posted) {
-        ngx_delete_posted_event(&store->next);
-    }
-
-    ngx_mcds_encoder_free(store->encoder);
-    store->encoder = NULL;
 }
 
 
@@ -726,19 +432,12 @@ ngx_http_mcds_store_finish(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx)
         return;
     }
 
-    if (store->encoder) {
-        rc = ngx_mcds_encoder_run(store->encoder, NULL, 0, 1,
-                             ngx_http_mcds_store_put, ctx);
+    rc = ngx_http_mcds_store_data_end(ctx);
 
-        if (rc != NGX_OK) {
-            ngx_http_mcds_store_refused(r, ctx, rc);
-            return;
-        }
-
-        ngx_http_mcds_store_encoded(store);
+    if (rc != NGX_OK) {
+        ngx_http_mcds_store_refused(r, ctx, rc);
+        return;
     }
-
-    store->entry.length = store->length;
 
     value = store->value;
     split = store->split;

@@ -1,0 +1,300 @@
+
+/*
+ * Copyright (C) mcds authors
+ *
+ * The body of an answer that is stored: as it comes or compressed, in one
+ * item or in parts.
+ */
+
+
+#include <ngx_config.h>
+#include <ngx_core.h>
+#include <ngx_http.h>
+#include "ngx_http_mcds_module.h"
+#include "ngx_http_mcds_store.h"
+#include "ngx_http_mcds_store_core.h"
+
+
+/* the origin may be so far ahead of memcached; bytes */
+#define NGX_HTTP_MCDS_AHEAD       (4 * 1024 * 1024)
+
+/* compressed in one turn of the event loop, about a millisecond; bytes */
+#define NGX_HTTP_MCDS_TURN        (32 * 1024)
+
+
+static ngx_int_t ngx_http_mcds_store_encode(ngx_http_request_t *r,
+    ngx_http_mcds_ctx_t *ctx, ngx_http_mcds_store_t *store);
+static ngx_int_t ngx_http_mcds_store_put(void *data, u_char *p, size_t size);
+static ngx_uint_t ngx_http_mcds_store_buffered(ngx_http_request_t *r);
+static void ngx_http_mcds_store_next(ngx_event_t *ev);
+
+
+ngx_int_t
+ngx_http_mcds_store_data(ngx_http_mcds_ctx_t *ctx, u_char *p, size_t size)
+{
+    ngx_int_t               rc;
+    ngx_http_mcds_store_t  *store;
+
+    store = ctx->store;
+
+    if (store->compress
+        && store->encoder == NULL
+        && (store->expected >= 0
+            || store->length + size >= store->compress->min_length))
+    {
+        rc = ngx_http_mcds_store_encode(ctx->request, ctx, store);
+
+        if (rc != NGX_OK) {
+            return rc;
+        }
+    }
+
+    if (store->encoder) {
+        store->turn += size;
+
+        return ngx_mcds_encoder_run(store->encoder, p, size, 0,
+                                    ngx_http_mcds_store_put, ctx);
+    }
+
+    return ngx_http_mcds_store_put(ctx, p, size);
+}
+
+
+ngx_int_t
+ngx_http_mcds_store_data_end(ngx_http_mcds_ctx_t *ctx)
+{
+    ngx_int_t               rc;
+    ngx_http_mcds_store_t  *store;
+
+    store = ctx->store;
+
+    if (store->encoder) {
+        rc = ngx_mcds_encoder_run(store->encoder, NULL, 0, 1,
+                                  ngx_http_mcds_store_put, ctx);
+
+        if (rc != NGX_OK) {
+            return rc;
+        }
+
+        ngx_http_mcds_store_encoded(store);
+    }
+
+    store->entry.length = store->length;
+
+    return NGX_OK;
+}
+
+
+/* from here on the body is compressed, and so is what has come of it */
+
+static ngx_int_t
+ngx_http_mcds_store_encode(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
+    ngx_http_mcds_store_t *store)
+{
+    size_t              size;
+    ngx_int_t           rc;
+    ngx_mcds_value_t   *head, *value;
+
+    size = (size_t) store->stored;
+
+    store->encoder = store->split ? NULL
+                     : ngx_mcds_encoder_create(store->compress->coding,
+                                               store->compress->level);
+
+    if (store->encoder == NULL) {
+
+        /* as it comes, then */
+
+        store->compress = NULL;
+        return NGX_OK;
+    }
+
+    store->entry.coding = store->compress->coding;
+
+    if (size == 0) {
+        return NGX_OK;
+    }
+
+    head = ngx_mcds_entry_begin(&store->entry,
+                                NGX_HTTP_MCDS_ROOM + NGX_HTTP_MCDS_SPARE,
+                                r->connection->log);
+    if (head == NULL) {
+        return NGX_ERROR;
+    }
+
+    value = store->value;
+
+    store->value = head;
+    store->stored = 0;
+
+    rc = ngx_mcds_encoder_run(store->encoder, value->data + head->len, size, 0,
+                              ngx_http_mcds_store_put, ctx);
+
+    ngx_mcds_value_unref(value);
+
+    return rc;
+}
+
+
+/* what is stored: the body, or what the encoder makes of it */
+
+static ngx_int_t
+ngx_http_mcds_store_put(void *data, u_char *p, size_t size)
+{
+    ngx_http_mcds_ctx_t *ctx = data;
+
+    ngx_int_t               rc;
+    ngx_mcds_value_t       *value;
+    ngx_http_request_t     *r;
+    ngx_http_mcds_store_t  *store;
+
+    r = ctx->request;
+    store = ctx->store;
+
+    if (store->split == NULL && store->value->len + size > store->limit) {
+
+        rc = ngx_http_mcds_store_split(r, ctx, store);
+
+        if (rc == NGX_ERROR || rc == NGX_BUSY) {
+            return rc;
+        }
+    }
+
+    if (store->split) {
+
+        if (ngx_mcds_split_append(store->split, p, size) != NGX_OK) {
+            return NGX_DECLINED;
+        }
+
+        store->stored += size;
+
+        return NGX_OK;
+    }
+
+    value = ngx_mcds_entry_grow(store->value, size + NGX_HTTP_MCDS_SPARE,
+                                r->connection->log);
+    if (value == NULL) {
+        return NGX_ERROR;
+    }
+
+    ngx_memcpy(value->data + value->len, p, size);
+    value->len += size;
+
+    store->value = value;
+    store->stored += size;
+
+    return NGX_OK;
+}
+
+
+ngx_int_t
+ngx_http_mcds_store_split(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
+    ngx_http_mcds_store_t *store)
+{
+    size_t             size;
+    ngx_mcds_value_t  *head, *value;
+
+    store->split = ngx_mcds_page_split(store->seat);
+
+    if (store->split == NULL) {
+
+        if (store->limit == NGX_MCDS_SPLIT_KEEP) {
+            return NGX_BUSY;
+        }
+
+        store->limit = NGX_MCDS_SPLIT_KEEP;
+        return NGX_DECLINED;
+    }
+
+    head = ngx_mcds_entry_begin(&store->entry, NGX_HTTP_MCDS_SPARE,
+                                r->connection->log);
+    if (head == NULL) {
+        return NGX_ERROR;
+    }
+
+    value = store->value;
+    size = (size_t) store->stored;
+
+    store->value = head;
+
+    if (size
+        && ngx_mcds_split_append(store->split, value->data + head->len, size)
+           != NGX_OK)
+    {
+        ngx_mcds_value_unref(value);
+        return NGX_ERROR;
+    }
+
+    ngx_mcds_value_unref(value);
+
+    return NGX_OK;
+}
+
+
+ngx_uint_t
+ngx_http_mcds_store_waits(ngx_http_mcds_ctx_t *ctx,
+    void (*handler)(void *data))
+{
+    ngx_mcds_split_t       *split;
+    ngx_http_mcds_store_t  *store;
+
+    store = ctx->store;
+    split = store->split;
+
+    if (store->turn >= NGX_HTTP_MCDS_TURN
+        && !ngx_http_mcds_store_buffered(ctx->request))
+    {
+        store->resume = handler;
+
+        if (!store->next.posted) {
+            store->next.handler = ngx_http_mcds_store_next;
+            store->next.data = ctx;
+            store->next.log = ctx->request->connection->log;
+
+            ngx_post_event(&store->next, &ngx_posted_next_events);
+        }
+
+        return 1;
+    }
+
+    if (split == NULL
+        || ngx_mcds_split_pending(split) < NGX_HTTP_MCDS_AHEAD)
+    {
+        return 0;
+    }
+
+    ngx_mcds_split_wait(split, handler, ctx);
+
+    return 1;
+}
+
+
+/* an event pipe that is held fills a file instead */
+
+static ngx_uint_t
+ngx_http_mcds_store_buffered(ngx_http_request_t *r)
+{
+    return r->upstream && r->upstream->cleanup && r->upstream->buffering;
+}
+
+
+static void
+ngx_http_mcds_store_next(ngx_event_t *ev)
+{
+    ngx_http_mcds_ctx_t *ctx = ev->data;
+
+    ctx->store->turn = 0;
+    ctx->store->resume(ctx);
+}
+
+
+void
+ngx_http_mcds_store_encoded(ngx_http_mcds_store_t *store)
+{
+    if (store->next.posted) {
+        ngx_delete_posted_event(&store->next);
+    }
+
+    ngx_mcds_encoder_free(store->encoder);
+    store->encoder = NULL;
+}
