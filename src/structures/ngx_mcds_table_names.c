@@ -105,6 +105,7 @@ ngx_mcds_table_names(ngx_mcds_table_names_t *names,
         }
 
         if (slots[i]) {
+            old = &names->name[slots[i] - 1];
             names->there -= old->there;
             *old = name;
 
