@@ -16,6 +16,7 @@
 #include <ngx_core.h>
 #include <ngx_http.h>
 #include "ngx_http_mcds_log.h"
+#include "ngx_http_mcds_log_out.h"
 #include "ngx_http_mcds_json.h"
 #include "ngx_mcds_log_feed.h"
 
@@ -37,16 +38,6 @@ typedef enum {
 } ngx_http_mcds_follow_e;
 
 
-/* a text on its way to the client */
-
-typedef struct {
-    ngx_queue_t               queue;
-    ngx_buf_t                 buf;
-    ngx_chain_t               link;
-    ngx_mcds_value_t         *value;
-} ngx_http_mcds_piece_out_t;
-
-
 typedef struct {
     ngx_http_request_t       *request;
     ngx_http_mcds_log_t      *log;
@@ -63,10 +54,8 @@ typedef struct {
     ngx_uint_t                nknown;
     ngx_uint_t                look;       /* may bring them again */
 
-    ngx_queue_t               pieces;     /* the oldest one first */
-    ngx_queue_t               free;
+    ngx_http_mcds_log_out_t   out;
     ngx_uint_t                dropped;    /* lines */
-    ngx_msec_t                sent;       /* something, the last time */
     ngx_uint_t                rc;         /* that was told */
 } ngx_http_mcds_follow_t;
 
@@ -94,11 +83,6 @@ static ngx_mcds_value_t *ngx_http_mcds_follow_text(
     ngx_http_mcds_follow_t *follow);
 static ngx_int_t ngx_http_mcds_follow_say(ngx_http_mcds_follow_t *follow,
     char *event, ngx_uint_t n);
-static ngx_int_t ngx_http_mcds_follow_send(ngx_http_mcds_follow_t *follow,
-    ngx_mcds_value_t *value);
-static ngx_int_t ngx_http_mcds_follow_output(ngx_http_mcds_follow_t *follow,
-    ngx_chain_t *out);
-static size_t ngx_http_mcds_follow_pending(ngx_http_mcds_follow_t *follow);
 static void ngx_http_mcds_follow_writer(ngx_http_request_t *r);
 static ngx_http_mcds_follow_t *ngx_http_mcds_follow_of(
     ngx_http_request_t *r);
@@ -161,15 +145,13 @@ ngx_http_mcds_log_follow(ngx_http_request_t *r, ngx_http_mcds_log_t *log)
     follow->range = range;
     follow->follower.handler = ngx_http_mcds_follow_handler;
     follow->follower.data = follow;
-    follow->sent = ngx_current_msec;
     follow->past = (after.len
                     || ngx_http_arg(r, (u_char *) "first", 5, &value)
                        == NGX_OK
                     || ngx_http_arg(r, (u_char *) "limit", 5, &value)
                        == NGX_OK);
 
-    ngx_queue_init(&follow->pieces);
-    ngx_queue_init(&follow->free);
+    ngx_http_mcds_log_out_init(&follow->out, r);
 
     rc = ngx_http_mcds_follow_head(r);
 
@@ -241,9 +223,6 @@ ngx_http_mcds_follow_cleanup(void *data)
 {
     ngx_http_mcds_follow_t *follow = data;
 
-    ngx_queue_t                *q;
-    ngx_http_mcds_piece_out_t  *piece;
-
     ngx_mcds_log_leave(&follow->follower);
 
     if (follow->read) {
@@ -258,13 +237,7 @@ ngx_http_mcds_follow_cleanup(void *data)
         ngx_free(follow->known);
     }
 
-    while (!ngx_queue_empty(&follow->pieces)) {
-        q = ngx_queue_head(&follow->pieces);
-        piece = ngx_queue_data(q, ngx_http_mcds_piece_out_t, queue);
-
-        ngx_queue_remove(q);
-        ngx_mcds_value_unref(piece->value);
-    }
+    ngx_http_mcds_log_out_free(&follow->out);
 }
 
 
@@ -346,8 +319,8 @@ ngx_http_mcds_follow_tick(ngx_http_mcds_follow_t *follow, ngx_uint_t rc)
         }
     }
 
-    if (ngx_current_msec - follow->sent >= NGX_HTTP_MCDS_FOLLOW_BEAT
-        && ngx_queue_empty(&follow->pieces))
+    if (ngx_current_msec - follow->out.sent >= NGX_HTTP_MCDS_FOLLOW_BEAT
+        && ngx_http_mcds_log_out_pending(&follow->out) == 0)
     {
         return ngx_http_mcds_follow_say(follow, ":", 0);
     }
@@ -459,7 +432,7 @@ ngx_http_mcds_follow_join(ngx_http_mcds_follow_t *follow,
                    events->n * sizeof(ngx_mcds_log_event_t));
         follow->nknown = events->n;
 
-        rc = ngx_http_mcds_follow_send(follow, text);
+        rc = ngx_http_mcds_log_out_send(&follow->out, text);
 
         ngx_mcds_value_unref(text);
 
@@ -494,7 +467,9 @@ ngx_http_mcds_follow_show(ngx_http_mcds_follow_t *follow,
         follow->known = NULL;
     }
 
-    if (ngx_http_mcds_follow_pending(follow) > NGX_HTTP_MCDS_FOLLOW_PENDING) {
+    if (ngx_http_mcds_log_out_pending(&follow->out)
+        > NGX_HTTP_MCDS_FOLLOW_PENDING)
+    {
         follow->dropped += batch->events.n;
         return NGX_OK;
     }
@@ -530,7 +505,7 @@ ngx_http_mcds_follow_show(ngx_http_mcds_follow_t *follow,
         return NGX_ERROR;
     }
 
-    rc = text->len ? ngx_http_mcds_follow_send(follow, text) : NGX_OK;
+    rc = text->len ? ngx_http_mcds_log_out_send(&follow->out, text) : NGX_OK;
 
     ngx_mcds_value_unref(text);
 
@@ -657,128 +632,11 @@ ngx_http_mcds_follow_say(ngx_http_mcds_follow_t *follow, char *event,
 
     text->len = p - text->data;
 
-    rc = ngx_http_mcds_follow_send(follow, text);
+    rc = ngx_http_mcds_log_out_send(&follow->out, text);
 
     ngx_mcds_value_unref(text);
 
     return rc;
-}
-
-
-/* takes a reference for as long as it is on its way */
-
-static ngx_int_t
-ngx_http_mcds_follow_send(ngx_http_mcds_follow_t *follow,
-    ngx_mcds_value_t *value)
-{
-    ngx_buf_t                  *b;
-    ngx_queue_t                *q;
-    ngx_http_mcds_piece_out_t  *piece;
-
-    (void) ngx_http_mcds_follow_pending(follow);
-
-    if (ngx_queue_empty(&follow->free)) {
-
-        piece = ngx_palloc(follow->request->pool,
-                           sizeof(ngx_http_mcds_piece_out_t));
-        if (piece == NULL) {
-            return NGX_ERROR;
-        }
-
-    } else {
-        q = ngx_queue_head(&follow->free);
-        ngx_queue_remove(q);
-
-        piece = ngx_queue_data(q, ngx_http_mcds_piece_out_t, queue);
-    }
-
-    b = &piece->buf;
-    ngx_memzero(b, sizeof(ngx_buf_t));
-
-    b->pos = value->data;
-    b->last = value->data + value->len;
-    b->start = b->pos;
-    b->end = b->last;
-    b->memory = 1;
-    b->flush = 1;
-    b->tag = (ngx_buf_tag_t) &ngx_http_mcds_log_module;
-
-    piece->link.buf = b;
-    piece->link.next = NULL;
-    piece->value = ngx_mcds_value_ref(value);
-
-    ngx_queue_insert_tail(&follow->pieces, &piece->queue);
-
-    follow->sent = ngx_current_msec;
-
-    return ngx_http_mcds_follow_output(follow, &piece->link);
-}
-
-
-static ngx_int_t
-ngx_http_mcds_follow_output(ngx_http_mcds_follow_t *follow, ngx_chain_t *out)
-{
-    ngx_event_t               *wev;
-    ngx_connection_t          *c;
-    ngx_http_request_t        *r;
-    ngx_http_core_loc_conf_t  *clcf;
-
-    r = follow->request;
-    c = r->connection;
-    wev = c->write;
-
-    if (ngx_http_output_filter(r, out) == NGX_ERROR) {
-        return NGX_ERROR;
-    }
-
-    clcf = ngx_http_get_module_loc_conf(r, ngx_http_core_module);
-
-    if (r->buffered || c->buffered) {
-
-        if (!wev->timer_set) {
-            ngx_add_timer(wev, clcf->send_timeout);
-        }
-
-        return ngx_handle_write_event(wev, clcf->send_lowat);
-    }
-
-    if (wev->timer_set && !wev->delayed) {
-        ngx_del_timer(wev);
-    }
-
-    return NGX_OK;
-}
-
-
-/* bytes that were not sent yet; what was sent is given back */
-
-static size_t
-ngx_http_mcds_follow_pending(ngx_http_mcds_follow_t *follow)
-{
-    size_t                      size;
-    ngx_queue_t                *q, *next;
-    ngx_http_mcds_piece_out_t  *piece;
-
-    size = 0;
-
-    for (q = ngx_queue_head(&follow->pieces);
-         q != ngx_queue_sentinel(&follow->pieces);
-         q = next)
-    {
-        next = ngx_queue_next(q);
-        piece = ngx_queue_data(q, ngx_http_mcds_piece_out_t, queue);
-
-        if (ngx_buf_size(&piece->buf)) {
-            size += ngx_buf_size(&piece->buf);
-            continue;
-        }
-
-        ngx_mcds_value_unref(piece->value);
-        ngx_queue_remove(q);
-        ngx_queue_insert_tail(&follow->free, q);
-    }
-
-    return size;
 }
 
 
@@ -805,7 +663,7 @@ ngx_http_mcds_follow_writer(ngx_http_request_t *r)
         return;
     }
 
-    if (ngx_http_mcds_follow_output(follow, NULL) != NGX_OK) {
+    if (ngx_http_mcds_log_out_flush(&follow->out) != NGX_OK) {
         ngx_mcds_log_leave(&follow->follower);
         ngx_http_finalize_request(r, NGX_ERROR);
     }

@@ -79,9 +79,6 @@ static void ngx_mcds_log_looked(ngx_mcds_log_feed_t *feed);
 static ngx_int_t ngx_mcds_log_read_parts(ngx_mcds_log_feed_t *feed,
     ngx_mcds_log_batch_t *batch);
 static ngx_uint_t ngx_mcds_log_settle(ngx_mcds_log_feed_t *feed);
-static ngx_mcds_log_batch_t *ngx_mcds_log_split(ngx_mcds_log_batch_t *batch,
-    ngx_uint_t n);
-static ngx_mcds_log_batch_t *ngx_mcds_log_new_batch(void);
 static ngx_int_t ngx_mcds_log_read_part(ngx_mcds_log_chunk_t *chunk,
     ngx_mcds_log_part_t *part, ngx_mcds_log_batch_t *batch);
 static void ngx_mcds_log_tell(ngx_mcds_log_feed_t *feed,
@@ -482,7 +479,7 @@ ngx_mcds_log_looked(ngx_mcds_log_feed_t *feed)
     ngx_mcds_log_batch_t  *batch, *rest;
 
     if (feed->batch == NULL) {
-        feed->batch = ngx_mcds_log_new_batch();
+        feed->batch = ngx_mcds_log_batch_create();
     }
 
     batch = feed->batch;
@@ -503,7 +500,7 @@ ngx_mcds_log_looked(ngx_mcds_log_feed_t *feed)
         return;
     }
 
-    rest = ngx_mcds_log_split(batch, n);
+    rest = ngx_mcds_log_batch_split(batch, n);
     if (rest == NULL) {
         feed->rc = NGX_MCDS_BUSY;
         return;
@@ -606,140 +603,17 @@ ngx_mcds_log_settle(ngx_mcds_log_feed_t *feed)
 }
 
 
-/* takes what follows the first n lines out of a batch; NULL: out of memory */
-
-static ngx_mcds_log_batch_t *
-ngx_mcds_log_split(ngx_mcds_log_batch_t *batch, ngx_uint_t n)
-{
-    u_char                 *p;
-    ngx_uint_t              i, k;
-    ngx_mcds_value_t      **value, **held;
-    ngx_mcds_log_batch_t   *rest;
-    ngx_mcds_log_events_t  *events;
-
-    rest = ngx_mcds_log_new_batch();
-    if (rest == NULL) {
-        return NULL;
-    }
-
-    events = &batch->events;
-
-    for (i = n; i < events->n; i++) {
-        if (ngx_mcds_log_push(&rest->events, &events->elts[i]) != NGX_OK) {
-            ngx_mcds_log_batch_unref(rest);
-            return NULL;
-        }
-    }
-
-    value = batch->values.elts;
-
-    for (k = 0; k < batch->values.nelts; k++) {
-
-        for (i = n; i < events->n; i++) {
-            p = events->elts[i].host.data;
-
-            if (p >= value[k]->data && p < value[k]->data + value[k]->len) {
-                break;
-            }
-        }
-
-        if (i == events->n) {
-            continue;
-        }
-
-        held = ngx_array_push(&rest->values);
-        if (held == NULL) {
-            ngx_mcds_log_batch_unref(rest);
-            return NULL;
-        }
-
-        *held = ngx_mcds_value_ref(value[k]);
-    }
-
-    events->n = n;
-
-    return rest;
-}
-
-
-static ngx_mcds_log_batch_t *
-ngx_mcds_log_new_batch(void)
-{
-    ngx_pool_t            *pool;
-    ngx_mcds_log_batch_t  *batch;
-
-    pool = ngx_create_pool(1024, ngx_cycle->log);
-    if (pool == NULL) {
-        return NULL;
-    }
-
-    batch = ngx_pcalloc(pool, sizeof(ngx_mcds_log_batch_t));
-
-    if (batch == NULL
-        || ngx_array_init(&batch->values, pool, 8, sizeof(ngx_mcds_value_t *))
-           != NGX_OK)
-    {
-        ngx_destroy_pool(pool);
-        return NULL;
-    }
-
-    batch->refs = 1;
-    batch->pool = pool;
-
-    return batch;
-}
-
-
-ngx_mcds_log_batch_t *
-ngx_mcds_log_batch_ref(ngx_mcds_log_batch_t *batch)
-{
-    batch->refs++;
-
-    return batch;
-}
-
-
-void
-ngx_mcds_log_batch_unref(ngx_mcds_log_batch_t *batch)
-{
-    ngx_uint_t          i;
-    ngx_mcds_value_t  **value;
-
-    if (--batch->refs) {
-        return;
-    }
-
-    value = batch->values.elts;
-
-    for (i = 0; i < batch->values.nelts; i++) {
-        ngx_mcds_value_unref(value[i]);
-    }
-
-    if (batch->events.elts) {
-        ngx_free(batch->events.elts);
-    }
-
-    ngx_mcds_value_unref(batch->text);
-
-    ngx_destroy_pool(batch->pool);
-}
-
-
 static ngx_int_t
 ngx_mcds_log_read_part(ngx_mcds_log_chunk_t *chunk, ngx_mcds_log_part_t *part,
     ngx_mcds_log_batch_t *batch)
 {
     ngx_int_t              rc;
-    ngx_mcds_value_t     **held;
     ngx_mcds_log_event_t   event;
     ngx_mcds_log_place_t   place;
 
-    held = ngx_array_push(&batch->values);
-    if (held == NULL) {
+    if (ngx_mcds_log_batch_hold(batch, part->value) != NGX_OK) {
         return NGX_ERROR;
     }
-
-    *held = ngx_mcds_value_ref(part->value);
 
     ngx_memzero(&place, sizeof(ngx_mcds_log_place_t));
 

@@ -15,7 +15,7 @@
 #include <ngx_core.h>
 #include <ngx_event.h>
 #include "ngx_mcds_log.h"
-#include "ngx_mcds_log_read.h"
+#include "ngx_mcds_log_batch.h"
 
 
 /* milliseconds between two looks */
@@ -26,27 +26,6 @@
 
 
 typedef struct ngx_mcds_log_feed_s  ngx_mcds_log_feed_t;
-
-
-/*
- * Lines in the order of time; shared.  They have settled: later ones come
- * behind them, but for a few that were late.  newest: no line before this batch
- * came behind it.  look: the number of the one that has told it.  text: for who
- * shows it, to show it once; NULL at first.
- */
-
-typedef struct {
-    ngx_uint_t              refs;
-    ngx_uint_t              look;
-    ngx_mcds_log_id_t       newest;
-    ngx_mcds_log_events_t   events;
-    ngx_array_t             values;     /* ngx_mcds_value_t *, of the events */
-    ngx_pool_t             *pool;
-    ngx_mcds_value_t       *text;
-} ngx_mcds_log_batch_t;
-
-ngx_mcds_log_batch_t *ngx_mcds_log_batch_ref(ngx_mcds_log_batch_t *batch);
-void ngx_mcds_log_batch_unref(ngx_mcds_log_batch_t *batch);
 
 
 /*
