@@ -592,6 +592,7 @@ ngx_mcds_mutex_counted(void *data, ngx_mcds_result_t *result)
 
     mutex = data;
     rc = result->rc;
+    number = 0;
 
     if (rc == NGX_MCDS_OK
         && (ngx_mcds_parse_number(result->data, result->len, &number)
