@@ -118,11 +118,14 @@ ngx_http_mcds_log_follow(ngx_http_request_t *r, ngx_http_mcds_log_t *log)
                                           "a subrequest cannot follow");
     }
 
-    rc = ngx_http_mcds_follow_after(r, &after);
-
-    if (rc == NGX_OK) {
-        rc = ngx_http_mcds_log_range(r, &after, &range, &detail);
+    if (ngx_http_mcds_follow_after(r, &after) != NGX_OK) {
+        return NGX_HTTP_INTERNAL_SERVER_ERROR;
     }
+
+    detail = "";
+    ngx_memzero(&range, sizeof(ngx_mcds_log_range_t));
+
+    rc = ngx_http_mcds_log_range(r, &after, &range, &detail);
 
     if (rc == NGX_DECLINED) {
         return ngx_http_mcds_json_problem(r, NGX_HTTP_BAD_REQUEST, detail);
