@@ -9,9 +9,11 @@
  *   load -p port[,port] -u uri[,uri] [-c clients] [-n requests] [-t seconds]
  *        [-r rate] [-e expected text] [-H header] [-o timeout]
  *        [-a percent of requests whose client leaves] [-k keys]
+ *        [-m method] [-b body]
  *
- * In a URI %n stands for the numbers below that of keys, in turn; in the
- * expected text %u stands for the URI that was asked for.
+ * In a URI and in a body %n stands for the numbers below that of keys, in turn;
+ * in the expected text %u stands for the URI that was asked for.  With -e
+ * several times it is one of these texts.
  */
 
 
@@ -50,7 +52,7 @@ typedef struct {
     char     *buf;
     size_t    size;
     size_t    len;
-    char      request[8192];
+    char      request[8192];      /* with its body */
     int       request_len;
 } client_t;
 
@@ -77,8 +79,8 @@ static void report(double seconds);
 
 
 static char      *uris[MAX_LIST], *ports[MAX_LIST];
-static int        nuris, nports;
-static char      *expect, *header;
+static int        nuris, nports, nexpects;
+static char      *expects[MAX_LIST], *header, *content, *method = "GET";
 static int        clients = 64;
 static long       limit = -1, keys = 1;
 static double     duration, rate, timeout = 20, aborts, end;
@@ -98,7 +100,7 @@ main(int argc, char **argv)
     client_t            *all, *c;
     struct epoll_event   events[256];
 
-    while ((opt = getopt(argc, argv, "p:u:c:n:t:r:e:H:o:a:k:")) != -1) {
+    while ((opt = getopt(argc, argv, "p:u:c:n:t:r:e:H:o:a:k:m:b:")) != -1) {
         switch (opt) {
         case 'p': nports = list(optarg, ports); break;
         case 'u': nuris = list(optarg, uris); break;
@@ -106,11 +108,17 @@ main(int argc, char **argv)
         case 'n': limit = atol(optarg); break;
         case 't': duration = atof(optarg); break;
         case 'r': rate = atof(optarg); break;
-        case 'e': expect = optarg; break;
+        case 'e':
+            if (nexpects < MAX_LIST) {
+                expects[nexpects++] = optarg;
+            }
+            break;
         case 'H': header = optarg; break;
         case 'o': timeout = atof(optarg); break;
         case 'a': aborts = atof(optarg); break;
         case 'k': keys = atol(optarg); break;
+        case 'm': method = optarg; break;
+        case 'b': content = optarg; break;
         default: return 2;
         }
     }
@@ -234,15 +242,25 @@ list(char *text, char **items)
 static void
 start(client_t *c)
 {
-    char  number[32];
+    char  number[32], text[4096], type[128];
 
     snprintf(number, sizeof(number), "%ld", issued / nuris % keys);
     fill_in(c->uri, sizeof(c->uri), uris[issued % nuris], "%n", number);
 
+    text[0] = '\0';
+    type[0] = '\0';
+
+    if (content) {
+        fill_in(text, sizeof(text), content, "%n", number);
+        snprintf(type, sizeof(type), "Content-Type: application/json\r\n"
+                                     "Content-Length: %zu\r\n", strlen(text));
+    }
+
     c->request_len = snprintf(c->request, sizeof(c->request),
-                              "GET %s HTTP/1.1\r\nHost: localhost\r\n%s%s\r\n",
-                              c->uri, header ? header : "",
-                              header ? "\r\n" : "");
+                              "%s %s HTTP/1.1\r\nHost: localhost\r\n"
+                              "%s%s%s\r\n%s",
+                              method, c->uri, header ? header : "",
+                              header ? "\r\n" : "", type, text);
     issued++;
     c->active = 1;
     c->start = now();
@@ -498,7 +516,7 @@ finish(client_t *c, size_t body, size_t len, size_t total)
     c->buf[body - 1] = '\0';
     close_it = strcasestr(c->buf, "\r\nconnection: close") != NULL;
 
-    if (status == 200 && expect && !expected(c, body, len)) {
+    if (status == 200 && nexpects && !expected(c, body, len)) {
         wrong++;
 
         if (first_wrong[0] == '\0') {
@@ -538,11 +556,23 @@ finish(client_t *c, size_t body, size_t len, size_t total)
 static int
 expected(client_t *c, size_t body, size_t len)
 {
-    char  text[8192];
+    int   i;
+    char  text[8192], *expect;
 
-    fill_in(text, sizeof(text), expect, "%u", c->uri);
+    for (i = 0; i < nexpects; i++) {
+        expect = expects[i];
 
-    return memmem(c->buf + body, len, text, strlen(text)) != NULL;
+        if (strstr(expect, "%u")) {
+            fill_in(text, sizeof(text), expect, "%u", c->uri);
+            expect = text;
+        }
+
+        if (memmem(c->buf + body, len, expect, strlen(expect)) != NULL) {
+            return 1;
+        }
+    }
+
+    return 0;
 }
 
 

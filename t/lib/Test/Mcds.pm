@@ -235,9 +235,10 @@ hash or a body text, as it is.
 A C program, for what Perl is too slow for: load(port => p or ports => [..], uri
 => '/a' or uris => [..], clients => 64, requests => 10000 or seconds => 5, rate
 => requests a second and client (0: no bound), expect => text that each 200 body
-must contain, in which %u is the uri, header => 'Name: value', abort => percent
-of the requests whose client leaves, keys => n, for uris in which %n is a number
-below that).  Keepalive connections, reopened when
+must contain, in which %u is the uri, or a list of texts, one of which it must,
+header => 'Name: value', abort => percent of the requests whose client leaves,
+keys => n, for uris and bodies in which %n is a number below that, in turn,
+method, body => JSON).  Keepalive connections, reopened when
 closed.  Returns a hash when it is done: requests, ok (status 200), status => {
 200 => n }, errors, wrong, aborted, p50, p90, p99, p999, max (ms), seconds,
 per_second.  background => 1 returns an object, whose wait() returns the hash
@@ -719,11 +720,14 @@ sub load {
         '-u', $list->($o{uris} // [$o{uri} // '/']));
 
     my %flag = (clients => '-c', requests => '-n', seconds => '-t',
-        rate => '-r', expect => '-e', header => '-H', timeout => '-o',
-        abort => '-a', keys => '-k');
+        rate => '-r', header => '-H', timeout => '-o', abort => '-a',
+        keys => '-k', method => '-m', body => '-b');
 
     push @args, map { defined $o{$_} ? ($flag{$_}, $o{$_}) : () }
         sort keys %flag;
+
+    push @args, map { ('-e', $_) } ref $o{expect} ? @{$o{expect}}
+        : $o{expect} // ();
 
     my $pid = open(my $fh, '-|') // die "fork: $!\n";
 
