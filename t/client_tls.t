@@ -114,9 +114,12 @@ for my $pool ('tls', 'verified', 'auth', 'both') {
 ok(wait_for(sub { select undef, undef, undef, 0.15;
     ask('verified') =~ /^200 \d+ HIT/ }), 'verified: a new connection');
 
+# a page is shown to others as long as memcached may still take it
+
 for my $pool ('name', 'toplain', 'totls', 'password', 'nobody') {
-    like(ask($pool), qr/^200 none MISS$/, "$pool: answered without")
-        for 1 .. 4;
+    is(ask($pool), '200 none MISS', "$pool: answered without");
+    like(ask($pool), qr/^200 none (?:MISS|HIT)$/, "$pool: and again")
+        for 1 .. 3;
 }
 
 my %said = (
