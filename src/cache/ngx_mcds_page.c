@@ -36,8 +36,6 @@ static ngx_int_t ngx_mcds_page_read_local(ngx_mcds_read_t *read,
     ngx_mcds_result_t *result);
 static ngx_uint_t ngx_mcds_page_read_window(ngx_mcds_read_t *read);
 static void ngx_mcds_page_read_opened(void *data, ngx_uint_t rc);
-static void ngx_mcds_page_read_end(ngx_mcds_read_t *read,
-    ngx_uint_t outcome);
 static void ngx_mcds_page_no_cas(ngx_mcds_page_t *page);
 
 
@@ -857,7 +855,7 @@ ngx_mcds_page_read_opened(void *data, ngx_uint_t rc)
 }
 
 
-static void
+void
 ngx_mcds_page_read_end(ngx_mcds_read_t *read, ngx_uint_t outcome)
 {
     ngx_queue_t      *q;

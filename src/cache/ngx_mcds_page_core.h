@@ -61,7 +61,8 @@ typedef enum {
 
 typedef struct {
     ngx_mcds_page_t      *page;
-    ngx_mcds_copy_t      *copy;        /* while its parts are looked for */
+    ngx_mcds_copy_t      *copy;        /* what was found; also while its parts
+                                          are looked for */
     ngx_queue_t           seats;
     ngx_queue_t           queue;       /* until it is sent */
     unsigned              whole:1;     /* with the value */
@@ -158,6 +159,14 @@ void ngx_mcds_page_saw(ngx_mcds_page_t *page, ngx_mcds_copy_t *copy,
 void ngx_mcds_page_remember(ngx_mcds_page_t *page, ngx_mcds_copy_t *copy,
     uint64_t cas);
 void ngx_mcds_page_forget_list(ngx_mcds_page_t *page);
+
+
+/*
+ * Tells those who wait for the read, with its copy if the outcome is FOUND, and
+ * frees it.
+ */
+
+void ngx_mcds_page_read_end(ngx_mcds_read_t *read, ngx_uint_t outcome);
 
 
 /* for the log */

@@ -175,11 +175,9 @@ static void
 ngx_mcds_page_confirm_done(void *data, ngx_mcds_result_t *result)
 {
     ngx_uint_t        outcome;
-    ngx_queue_t      *q;
     ngx_mcds_copy_t  *list;
     ngx_mcds_page_t  *page;
     ngx_mcds_read_t  *read;
-    ngx_mcds_seat_t  *seat;
 
     read = data;
     page = read->page;
@@ -189,11 +187,10 @@ ngx_mcds_page_confirm_done(void *data, ngx_mcds_result_t *result)
         && list && list->cas && result->cas == list->cas)
     {
         outcome = NGX_MCDS_PAGE_FOUND;
-        ngx_mcds_copy_ref(list);
+        read->copy = ngx_mcds_copy_ref(list);
 
     } else {
         outcome = NGX_MCDS_PAGE_FAILED;
-        list = NULL;
 
         if (ngx_mcds_answered(result->rc)) {
             outcome = NGX_MCDS_PAGE_MISSING;
@@ -201,17 +198,5 @@ ngx_mcds_page_confirm_done(void *data, ngx_mcds_result_t *result)
         }
     }
 
-    while (!ngx_queue_empty(&read->seats)) {
-        q = ngx_queue_head(&read->seats);
-        seat = ngx_queue_data(q, ngx_mcds_seat_t, queue);
-
-        ngx_queue_remove(q);
-        seat->want_copy = 0;
-
-        seat->handler(seat->data, outcome, list);
-    }
-
-    ngx_mcds_copy_unref(list);
-    ngx_mcds_page_unref(page);
-    ngx_free(read);
+    ngx_mcds_page_read_end(read, outcome);
 }
