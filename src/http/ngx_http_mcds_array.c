@@ -18,7 +18,6 @@ typedef struct {
     ngx_http_mcds_rest_t         rest;
     ngx_http_mcds_array_conf_t  *conf;
     ngx_mcds_array_t             array;
-    ngx_mcds_array_read_t       *read;
     ngx_uint_t                   method;
     ngx_uint_t                   type;
     ngx_uint_t                   rc;
@@ -220,9 +219,9 @@ ngx_http_mcds_array_start(ngx_http_mcds_rest_t *rest)
 
     ar->text.pool = rest->pool;
 
-    ar->read = ngx_mcds_array_read(&ar->array,
-                                   ngx_http_mcds_array_read_handler, ar);
-    if (ar->read == NULL) {
+    if (ngx_mcds_array_read(&ar->array, ngx_http_mcds_array_read_handler, ar)
+        != NGX_OK)
+    {
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
     }
 

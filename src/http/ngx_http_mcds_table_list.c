@@ -45,7 +45,7 @@ ngx_http_mcds_table_list(ngx_http_mcds_table_rest_t *tr)
     ngx_mcds_table_array(&tr->table, &array);
 
     if (ngx_mcds_array_read(&array, ngx_http_mcds_table_list_handler, tr)
-        == NULL)
+        != NGX_OK)
     {
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
     }

@@ -108,14 +108,12 @@ typedef void (*ngx_mcds_array_read_pt)(void *data, ngx_uint_t rc,
 
 
 /*
- * Reads all lines as they were at one time.  NULL when out of memory;
- * otherwise the handler is called once, not from inside of this call, unless
- * it is canceled.
+ * Reads all lines as they were at one time.  NGX_ERROR: out of memory;
+ * otherwise the handler is called once, not from inside of this call.
  */
 
-ngx_mcds_array_read_t *ngx_mcds_array_read(ngx_mcds_array_t *array,
+ngx_int_t ngx_mcds_array_read(ngx_mcds_array_t *array,
     ngx_mcds_array_read_pt handler, void *data);
-void ngx_mcds_array_cancel(ngx_mcds_array_read_t *read);
 
 
 /*

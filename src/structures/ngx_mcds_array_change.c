@@ -81,7 +81,7 @@ ngx_mcds_array_change_start(ngx_mcds_array_work_t *work)
 
     if (ngx_mcds_array_read_start(&work->array, parts,
                                   ngx_mcds_array_change_handler, work)
-        == NULL)
+        != NGX_OK)
     {
         ngx_mcds_array_change_end(work, NGX_MCDS_BUSY);
     }

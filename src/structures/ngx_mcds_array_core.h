@@ -84,7 +84,7 @@ typedef struct {
 
 /* ngx_mcds_array_read(), the parts only if they are wanted */
 
-ngx_mcds_array_read_t *ngx_mcds_array_read_start(ngx_mcds_array_t *array,
+ngx_int_t ngx_mcds_array_read_start(ngx_mcds_array_t *array,
     ngx_uint_t parts, ngx_mcds_array_read_pt handler, void *data);
 
 

@@ -26,7 +26,7 @@
 
 struct ngx_mcds_array_read_s {
     ngx_mcds_array_t           array;
-    ngx_mcds_array_read_pt     handler;   /* NULL: canceled */
+    ngx_mcds_array_read_pt     handler;
     void                      *data;
     ngx_mcds_array_content_t   content;
     ngx_uint_t                 next;      /* the piece to ask for */
@@ -58,7 +58,7 @@ static void ngx_mcds_array_lost(ngx_mcds_array_read_t *read);
 static void ngx_mcds_array_clear(ngx_mcds_array_read_t *read);
 
 
-ngx_mcds_array_read_t *
+ngx_int_t
 ngx_mcds_array_read(ngx_mcds_array_t *array, ngx_mcds_array_read_pt handler,
     void *data)
 {
@@ -66,7 +66,7 @@ ngx_mcds_array_read(ngx_mcds_array_t *array, ngx_mcds_array_read_pt handler,
 }
 
 
-ngx_mcds_array_read_t *
+ngx_int_t
 ngx_mcds_array_read_start(ngx_mcds_array_t *array, ngx_uint_t parts,
     ngx_mcds_array_read_pt handler, void *data)
 {
@@ -75,7 +75,7 @@ ngx_mcds_array_read_start(ngx_mcds_array_t *array, ngx_uint_t parts,
     read = ngx_calloc(sizeof(ngx_mcds_array_read_t) + array->key.len,
                       ngx_cycle->log);
     if (read == NULL) {
-        return NULL;
+        return NGX_ERROR;
     }
 
     read->array = *array;
@@ -88,17 +88,10 @@ ngx_mcds_array_read_start(ngx_mcds_array_t *array, ngx_uint_t parts,
 
     if (ngx_mcds_array_read_head(read) != NGX_OK) {
         ngx_free(read);
-        return NULL;
+        return NGX_ERROR;
     }
 
-    return read;
-}
-
-
-void
-ngx_mcds_array_cancel(ngx_mcds_array_read_t *read)
-{
-    read->handler = NULL;
+    return NGX_OK;
 }
 
 
@@ -137,8 +130,7 @@ ngx_mcds_array_head_handler(void *data, ngx_mcds_result_t *result)
 
     ngx_mcds_array_clear(read);
 
-    read->rc = read->handler ? ngx_mcds_array_head(read, result)
-                             : NGX_MCDS_CLOSED;
+    read->rc = ngx_mcds_array_head(read, result);
 
     if (read->rc != NGX_MCDS_OK) {
         ngx_mcds_array_read_done(read);
@@ -261,8 +253,7 @@ ngx_mcds_array_read_parts(ngx_mcds_array_read_t *read)
 
     /* all but the last piece, which is the head's */
 
-    while (read->handler
-           && read->rc == NGX_MCDS_OK
+    while (read->rc == NGX_MCDS_OK
            && read->waiting < NGX_MCDS_ARRAY_WINDOW
            && read->next < content->n - 1)
     {
@@ -280,7 +271,7 @@ ngx_mcds_array_read_parts(ngx_mcds_array_read_t *read)
         return;
     }
 
-    if (read->rc == NGX_MCDS_OK && read->handler && read->missing) {
+    if (read->rc == NGX_MCDS_OK && read->missing) {
 
         if (read->known || read->tries == NGX_MCDS_ARRAY_TRIES) {
             ngx_mcds_array_lost(read);
@@ -330,7 +321,7 @@ ngx_mcds_array_part_handler(void *data, ngx_mcds_result_t *result)
 
     read->waiting--;
 
-    if (read->handler && read->rc == NGX_MCDS_OK) {
+    if (read->rc == NGX_MCDS_OK) {
         ngx_mcds_array_part(piece, result);
     }
 
@@ -401,10 +392,8 @@ ngx_mcds_array_lost(ngx_mcds_array_read_t *read)
 static void
 ngx_mcds_array_read_done(ngx_mcds_array_read_t *read)
 {
-    if (read->handler) {
-        read->handler(read->data, read->rc,
-                      read->rc == NGX_MCDS_OK ? &read->content : NULL);
-    }
+    read->handler(read->data, read->rc,
+                  read->rc == NGX_MCDS_OK ? &read->content : NULL);
 
     ngx_mcds_array_clear(read);
     ngx_free(read);
