@@ -25,17 +25,12 @@ static void ngx_http_mcds_answer_age(ngx_str_t *value,
 static void ngx_http_mcds_answer_accel(ngx_str_t *value,
     ngx_mcds_answer_t *answer);
 static ngx_uint_t ngx_http_mcds_has_star(ngx_str_t *value);
-static ngx_uint_t ngx_http_mcds_is(ngx_str_t *s, char *name, size_t len);
 static ngx_int_t ngx_http_mcds_stored_list(ngx_http_request_t *r,
     size_t *size, u_char **p);
 static ngx_array_t *ngx_http_mcds_connection(ngx_http_request_t *r);
 static ngx_uint_t ngx_http_mcds_named(ngx_array_t *lines, ngx_str_t *name);
 static ngx_str_t *ngx_http_mcds_origin_date(ngx_http_request_t *r);
 static size_t ngx_http_mcds_content_type_len(ngx_http_request_t *r);
-
-
-#define ngx_http_mcds_header_is(s, name)                                      \
-    ngx_http_mcds_is(s, name, sizeof(name) - 1)
 
 
 /*
@@ -70,16 +65,24 @@ static ngx_str_t  ngx_http_mcds_dropped[] = {
 ngx_uint_t
 ngx_http_mcds_header_dropped(ngx_str_t *name)
 {
-    ngx_str_t  *s;
+    return ngx_http_mcds_header_in(ngx_http_mcds_dropped, name)
+           || (name->len > 8
+               && ngx_strncasecmp(name->data, (u_char *) "X-Accel-", 8) == 0);
+}
 
-    for (s = ngx_http_mcds_dropped; s->len; s++) {
-        if (ngx_http_mcds_is(name, (char *) s->data, s->len)) {
+
+ngx_uint_t
+ngx_http_mcds_header_in(ngx_str_t *names, ngx_str_t *name)
+{
+    for ( /* void */ ; names->len; names++) {
+        if (name->len == names->len
+            && ngx_strncasecmp(name->data, names->data, name->len) == 0)
+        {
             return 1;
         }
     }
 
-    return name->len > 8
-           && ngx_strncasecmp(name->data, (u_char *) "X-Accel-", 8) == 0;
+    return 0;
 }
 
 
@@ -237,7 +240,7 @@ ngx_http_mcds_answer_line(ngx_mcds_answer_t *answer, ngx_str_t *name,
         }
 
     } else if (ngx_http_mcds_header_is(name, "Content-Encoding")) {
-        if (!ngx_http_mcds_is(value, "identity", 8)) {
+        if (!ngx_http_mcds_header_is(value, "identity")) {
             answer->encoded = 1;
         }
 
@@ -327,14 +330,6 @@ static ngx_uint_t
 ngx_http_mcds_has_star(ngx_str_t *value)
 {
     return ngx_strlchr(value->data, value->data + value->len, '*') != NULL;
-}
-
-
-static ngx_uint_t
-ngx_http_mcds_is(ngx_str_t *s, char *name, size_t len)
-{
-    return s->len == len
-           && ngx_strncasecmp(s->data, (u_char *) name, len) == 0;
 }
 
 
@@ -528,8 +523,9 @@ ngx_http_mcds_named(ngx_array_t *lines, ngx_str_t *name)
             word.data = start;
             word.len = p - start;
 
-            if (word.len && ngx_http_mcds_is(&word, (char *) name->data,
-                                             name->len))
+            if (word.len
+                && word.len == name->len
+                && ngx_strncasecmp(word.data, name->data, name->len) == 0)
             {
                 return 1;
             }

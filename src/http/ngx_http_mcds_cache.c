@@ -238,8 +238,7 @@ ngx_http_mcds_cache_session(ngx_http_request_t *r, ngx_array_t *names)
         }
 
         if (h[i].hash
-            && h[i].key.len == 6
-            && ngx_strncasecmp(h[i].key.data, (u_char *) "Cookie", 6) == 0
+            && ngx_http_mcds_header_is(&h[i].key, "Cookie")
             && ngx_http_mcds_cache_session_line(&h[i].value, names))
         {
             return 1;

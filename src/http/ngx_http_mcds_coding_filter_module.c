@@ -209,8 +209,7 @@ ngx_http_mcds_coding_varies(ngx_http_request_t *r)
         for (i = 0; i < part->nelts; i++) {
 
             if (h[i].hash
-                && h[i].key.len == 4
-                && ngx_strncasecmp(h[i].key.data, (u_char *) "Vary", 4) == 0
+                && ngx_http_mcds_header_is(&h[i].key, "Vary")
                 && ngx_strlcasestrn(h[i].value.data,
                                     h[i].value.data + h[i].value.len,
                                     (u_char *) "accept-encoding", 15 - 1)

@@ -321,7 +321,6 @@ ngx_http_mcds_compress_type(ngx_http_request_t *r,
 static ngx_uint_t
 ngx_http_mcds_compress_fixed(ngx_list_t *list)
 {
-    ngx_str_t                 *name;
     ngx_uint_t                 i;
     ngx_list_part_t           *part;
     ngx_table_elt_t           *h;
@@ -337,11 +336,7 @@ ngx_http_mcds_compress_fixed(ngx_list_t *list)
                 continue;
             }
 
-            if (h[i].key.len == 13
-                && ngx_strncasecmp(h[i].key.data, (u_char *) "Cache-Control",
-                                   13)
-                   == 0)
-            {
+            if (ngx_http_mcds_header_is(&h[i].key, "Cache-Control")) {
                 ngx_memzero(&cc, sizeof(ngx_mcds_cache_control_t));
                 ngx_mcds_cache_control_add(&cc, &h[i].value);
 
@@ -350,13 +345,8 @@ ngx_http_mcds_compress_fixed(ngx_list_t *list)
                 }
             }
 
-            for (name = ngx_http_mcds_digests; name->len; name++) {
-                if (h[i].key.len == name->len
-                    && ngx_strncasecmp(h[i].key.data, name->data, name->len)
-                       == 0)
-                {
-                    return 1;
-                }
+            if (ngx_http_mcds_header_in(ngx_http_mcds_digests, &h[i].key)) {
+                return 1;
             }
         }
     }

@@ -34,17 +34,11 @@ ngx_http_mcds_control(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx)
 
         for (i = 0; i < part->nelts; i++) {
 
-            if (h[i].key.len == 6
-                && ngx_strncasecmp(h[i].key.data, (u_char *) "Pragma", 6) == 0)
-            {
+            if (ngx_http_mcds_header_is(&h[i].key, "Pragma")) {
                 pragma = &h[i].value;
             }
 
-            if (h[i].key.len != 13
-                || ngx_strncasecmp(h[i].key.data, (u_char *) "Cache-Control",
-                                   13)
-                   != 0)
-            {
+            if (!ngx_http_mcds_header_is(&h[i].key, "Cache-Control")) {
                 continue;
             }
 

@@ -104,10 +104,7 @@ ngx_http_mcds_coding_accepted(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx)
         for (i = 0; i < part->nelts; i++) {
 
             if (h[i].hash
-                && h[i].key.len == 15
-                && ngx_strncasecmp(h[i].key.data,
-                                   (u_char *) "Accept-Encoding", 15)
-                   == 0)
+                && ngx_http_mcds_header_is(&h[i].key, "Accept-Encoding"))
             {
                 ngx_mcds_accept_line(&accept, &h[i].value);
             }

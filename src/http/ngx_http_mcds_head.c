@@ -56,11 +56,8 @@ ngx_http_mcds_head_differs(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx)
 
     while (ngx_mcds_entry_header(&rest, &name, &value) == NGX_OK) {
 
-        if (((name.len == 4
-              && ngx_strncasecmp(name.data, (u_char *) "ETag", 4) == 0)
-             || (name.len == 13
-                 && ngx_strncasecmp(name.data, (u_char *) "Last-Modified", 13)
-                    == 0))
+        if ((ngx_http_mcds_header_is(&name, "ETag")
+             || ngx_http_mcds_header_is(&name, "Last-Modified"))
             && !ngx_http_mcds_head_same(headers, &name, &value))
         {
             return 1;

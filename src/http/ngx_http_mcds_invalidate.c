@@ -285,13 +285,8 @@ ngx_http_mcds_invalidate(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx)
                 continue;
             }
 
-            if ((h[i].key.len == 8
-                 && ngx_strncasecmp(h[i].key.data, (u_char *) "Location", 8)
-                    == 0)
-                || (h[i].key.len == 16
-                    && ngx_strncasecmp(h[i].key.data,
-                                       (u_char *) "Content-Location", 16)
-                       == 0))
+            if (ngx_http_mcds_header_is(&h[i].key, "Location")
+                || ngx_http_mcds_header_is(&h[i].key, "Content-Location"))
             {
                 ngx_http_mcds_invalidate_uri(r, ctx, &h[i].value);
             }

@@ -330,6 +330,17 @@ ngx_int_t ngx_http_mcds_sign_ext(ngx_http_request_t *r,
 void ngx_http_mcds_sign(ngx_http_mcds_loc_conf_t *mlcf,
     ngx_mcds_value_t *value, ngx_mcds_entry_t *entry);
 
+/*
+ * Names of headers, in any case.  is: s, a ngx_str_t *, is that literal.  in:
+ * the name is one of names, which end with an empty one.
+ */
+
+#define ngx_http_mcds_header_is(s, name)                                      \
+    ((s)->len == sizeof(name) - 1                                             \
+     && ngx_strncasecmp((s)->data, (u_char *) name, sizeof(name) - 1) == 0)
+
+ngx_uint_t ngx_http_mcds_header_in(ngx_str_t *names, ngx_str_t *name);
+
 /* variables that have a get_handler only, up to ngx_http_null_variable */
 ngx_int_t ngx_http_mcds_add_vars(ngx_conf_t *cf, ngx_http_variable_t *vars);
 

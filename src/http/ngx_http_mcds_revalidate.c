@@ -27,7 +27,6 @@ static ngx_int_t ngx_http_mcds_ask_header(ngx_http_request_t *r, char *name,
     ngx_str_t *value);
 static ngx_int_t ngx_http_mcds_find_header(ngx_str_t headers, ngx_str_t *name,
     ngx_str_t *value);
-static ngx_uint_t ngx_http_mcds_one_of(ngx_str_t *names, ngx_str_t *name);
 static ngx_int_t ngx_http_mcds_not_modified(ngx_http_request_t *r,
     ngx_http_mcds_ctx_t *ctx);
 static ngx_uint_t ngx_http_mcds_same_etag(ngx_str_t *a, ngx_str_t *b);
@@ -197,21 +196,6 @@ ngx_http_mcds_find_header(ngx_str_t headers, ngx_str_t *name, ngx_str_t *value)
 }
 
 
-static ngx_uint_t
-ngx_http_mcds_one_of(ngx_str_t *names, ngx_str_t *name)
-{
-    for ( /* void */ ; names->len; names++) {
-        if (name->len == names->len
-            && ngx_strncasecmp(name->data, names->data, name->len) == 0)
-        {
-            return 1;
-        }
-    }
-
-    return 0;
-}
-
-
 ngx_int_t
 ngx_http_mcds_revalidate(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx)
 {
@@ -341,7 +325,7 @@ ngx_http_mcds_merge_headers(ngx_http_request_t *r, ngx_str_t *old,
 
     while (ngx_mcds_entry_header(&rest, &name, &value) == NGX_OK) {
 
-        if (!ngx_http_mcds_one_of(ngx_http_mcds_of_body, &name)
+        if (!ngx_http_mcds_header_in(ngx_http_mcds_of_body, &name)
             && ngx_http_mcds_find_header(*new, &name, &other) == NGX_OK)
         {
             continue;
@@ -349,9 +333,7 @@ ngx_http_mcds_merge_headers(ngx_http_request_t *r, ngx_str_t *old,
 
         /* that of a 304 which has none is the time when it came */
 
-        if (name.len == 4
-            && ngx_strncasecmp(name.data, (u_char *) "Date", 4) == 0)
-        {
+        if (ngx_http_mcds_header_is(&name, "Date")) {
             continue;
         }
 
@@ -361,7 +343,7 @@ ngx_http_mcds_merge_headers(ngx_http_request_t *r, ngx_str_t *old,
     rest = *new;
 
     while (ngx_mcds_entry_header(&rest, &name, &value) == NGX_OK) {
-        if (!ngx_http_mcds_one_of(ngx_http_mcds_of_body, &name)) {
+        if (!ngx_http_mcds_header_in(ngx_http_mcds_of_body, &name)) {
             p = ngx_sprintf(p, "%V: %V" CRLF, &name, &value);
         }
     }
@@ -407,7 +389,7 @@ ngx_http_mcds_renew(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
 
     while (ngx_mcds_entry_header(&rest, &name, &value) == NGX_OK) {
 
-        if (ngx_http_mcds_one_of(ngx_http_mcds_of_lifetime, &name)
+        if (ngx_http_mcds_header_in(ngx_http_mcds_of_lifetime, &name)
             && ngx_http_mcds_find_header(*old, &name, &other) == NGX_OK)
         {
             ngx_http_mcds_answer_line(&answer, &name, &value,
@@ -639,9 +621,7 @@ ngx_http_mcds_instead_header(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx)
 
             for (i = 0; i < part->nelts; i++) {
                 if (h[i].hash
-                    && h[i].key.len == 10
-                    && ngx_strncasecmp(h[i].key.data, (u_char *) "Set-Cookie",
-                                       10) == 0)
+                    && ngx_http_mcds_header_is(&h[i].key, "Set-Cookie"))
                 {
                     cookies[n++] = h[i];
                 }

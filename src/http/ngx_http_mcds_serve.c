@@ -185,8 +185,7 @@ ngx_http_mcds_serve_headers(ngx_http_request_t *r, ngx_mcds_entry_t *entry)
 
         if (ngx_http_mcds_header_dropped(&name)) {
 
-            if (name.len == 4
-                && ngx_strncasecmp(name.data, (u_char *) "Date", 4) == 0
+            if (ngx_http_mcds_header_is(&name, "Date")
                 && ngx_parse_http_time(value.data, value.len) != NGX_ERROR)
             {
                 date = value;
@@ -195,9 +194,7 @@ ngx_http_mcds_serve_headers(ngx_http_request_t *r, ngx_mcds_entry_t *entry)
             continue;
         }
 
-        if (name.len == 12
-            && ngx_strncasecmp(name.data, (u_char *) "Content-Type", 12) == 0)
-        {
+        if (ngx_http_mcds_header_is(&name, "Content-Type")) {
             ngx_http_mcds_set_content_type(r, &value);
             continue;
         }

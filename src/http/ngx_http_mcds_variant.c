@@ -505,8 +505,7 @@ ngx_http_mcds_variant_names(ngx_list_t *headers, ngx_str_t *names)
         for (i = 0; i < part->nelts; i++) {
 
             if (h[i].hash
-                && h[i].key.len == 4
-                && ngx_strncasecmp(h[i].key.data, (u_char *) "Vary", 4) == 0
+                && ngx_http_mcds_header_is(&h[i].key, "Vary")
                 && ngx_mcds_vary_add(names, &h[i].value) != NGX_OK)
             {
                 return NGX_DECLINED;
@@ -546,9 +545,7 @@ ngx_http_mcds_variant_coded(ngx_http_request_t *r, ngx_str_t *names)
         for (i = 0; i < part->nelts; i++) {
 
             if (h[i].hash == 0
-                || h[i].key.len != 16
-                || ngx_strncasecmp(h[i].key.data,
-                                   (u_char *) "Content-Encoding", 16) != 0)
+                || !ngx_http_mcds_header_is(&h[i].key, "Content-Encoding"))
             {
                 continue;
             }
