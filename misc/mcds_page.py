@@ -24,9 +24,9 @@ KEY is the text of mcds_cache_key, for instance http://example.com/list?page=2.
 get ends with 1 if there is no page, and with 2 if there is something else.
 
 As a module: Page, decode(), encode(), item_key(), and Store for pylibmc.  The
-format is described in README.md, "The format of a page".  Only the standard
-library and pylibmc (Debian: python3-pylibmc) are used, and for zstd its library
-(Debian: libzstd1).
+format is described in docs/storage.md, "The format of a page".  Only the
+standard library and pylibmc (Debian: python3-pylibmc) are used, and for zstd
+its library (Debian: libzstd1).
 """
 
 import argparse

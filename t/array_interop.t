@@ -3,7 +3,7 @@
 # Copyright (C) mcds authors
 
 # A Python program with pylibmc and a PHP program with php-memcached share
-# arrays and tables with nginx.  Their functions are those of README.md.
+# arrays and tables with nginx.  Their functions are those of docs/storage.md.
 
 use warnings;
 use strict;
@@ -54,14 +54,15 @@ http {
 }
 EOC
 
-open my $fh, '<', "$FindBin::Bin/../README.md" or die "README.md: $!\n";
+open my $fh, '<', "$FindBin::Bin/../docs/storage.md"
+    or die "storage.md: $!\n";
 my $readme = do { local $/; <$fh> };
 my ($section) = $readme =~ /^### Arrays and tables\n(.*?)^### /ms;
 my %code;
 
 $code{$1} .= $2 while $section =~ /^```(\w+)\n(.*?)^```/msg;
 
-ok($code{python} && $code{php}, 'there are functions in README.md');
+ok($code{python} && $code{php}, 'there are functions in docs/storage.md');
 
 my $servers = join ', ', map { '"127.0.0.1:' . $t->port($_) . '"' } qw/ m n /;
 

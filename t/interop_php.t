@@ -3,7 +3,7 @@
 # Copyright (C) mcds authors
 
 # php-memcached and mcds find each other's keys, with each setting of PHP that
-# the table in README.md names.
+# the table in docs/storage.md names.
 
 use warnings;
 use strict;

@@ -3,7 +3,7 @@
 # Copyright (C) mcds authors
 
 # pylibmc and mcds find each other's keys, with each setting of pylibmc that
-# the table in README.md names.
+# the table in docs/storage.md names.
 
 use warnings;
 use strict;

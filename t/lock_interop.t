@@ -4,7 +4,7 @@
 
 # A Python program with pylibmc and a PHP program with php-memcached share locks
 # with nginx: each refuses the others, and the numbers of all of them rise.
-# Their classes are those of README.md.
+# Their classes are those of docs/storage.md.
 
 use warnings;
 use strict;
@@ -65,14 +65,15 @@ http {
 }
 EOC
 
-open my $fh, '<', "$FindBin::Bin/../README.md" or die "README.md: $!\n";
+open my $fh, '<', "$FindBin::Bin/../docs/storage.md"
+    or die "storage.md: $!\n";
 my $readme = do { local $/; <$fh> };
 my ($section) = $readme =~ /^### Locks\n(.*?)^### /ms;
 my %code;
 
 $code{$1} .= $2 while ($section // '') =~ /^```(\w+)\n(.*?)^```/msg;
 
-ok($code{python} && $code{php}, 'there are classes in README.md');
+ok($code{python} && $code{php}, 'there are classes in docs/storage.md');
 
 my $servers = join ', ', map { '"127.0.0.1:' . $_->port() . '"' } @m;
 

@@ -3,7 +3,8 @@
 # Copyright (C) mcds authors
 
 # A Python program with pylibmc and a PHP program with php-memcached write to
-# and read from the same log as nginx.  Their classes are those of README.md.
+# and read from the same log as nginx.  Their classes are those of
+# docs/storage.md.
 
 use warnings;
 use strict;
@@ -51,14 +52,15 @@ http {
 }
 EOC
 
-open my $fh, '<', "$FindBin::Bin/../README.md" or die "README.md: $!\n";
+open my $fh, '<', "$FindBin::Bin/../docs/storage.md"
+    or die "storage.md: $!\n";
 my $readme = do { local $/; <$fh> };
 my ($section) = $readme =~ /^### Logs\n(.*?)^### /ms;
 my %code;
 
 $code{$1} .= $2 while $section =~ /^```(\w+)\n(.*?)^```/msg;
 
-ok($code{python} && $code{php}, 'there are classes in README.md');
+ok($code{python} && $code{php}, 'there are classes in docs/storage.md');
 
 my $servers = join ', ', map { '"127.0.0.1:' . $t->port($_) . '"' } qw/ m n /;
 

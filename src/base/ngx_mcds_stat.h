@@ -26,7 +26,7 @@
 #define NGX_MCDS_STAT_ID          20
 
 
-/* sums; what each of them means is told in README.md, "mcds_status" */
+/* sums; what each of them means is told in docs/reference.md */
 
 typedef enum {
     NGX_MCDS_STAT_GET = 0,        /* operations */

@@ -2,7 +2,7 @@
 /*
  * Copyright (C) mcds authors
  *
- * The statistics as JSON.  The names are those of README.md, "mcds_status".
+ * The statistics as JSON.  The names are those of docs/reference.md.
  */
 
 

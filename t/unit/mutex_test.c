@@ -70,7 +70,7 @@ test_item(void)
     p = ngx_mcds_mutex_write(buf, &item);
 
     ok(p - buf == 21 && ngx_memcmp(buf, "1763668800123456 0123", 21) == 0,
-       "as README.md says");
+       "as storage.md says");
 }
 
 
