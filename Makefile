@@ -46,6 +46,15 @@ FUZZ_SECS = 60
 
 LEAKS     = 1
 
+# where make install puts the module, and its manual page
+
+PREFIX    = /usr/local
+MODULES   = $(shell misc/nginx-modules)
+
+# what make coverage counts in
+
+COVERED   = $(BUILD)/coverage/src/objs/ngx_http_mcds_module.so
+
 # how long make chaos breaks things
 
 CHAOS_SECS = 600
@@ -58,7 +67,7 @@ unexport MAKEFLAGS
 .DEFAULT_GOAL := all
 
 .PHONY: all help build binary demo check unit-build unit test test-full asan
-.PHONY: chaos fuzz bench clean
+.PHONY: coverage chaos fuzz bench clean install man dist deb
 
 all: build
 
@@ -77,10 +86,15 @@ help:
 	@echo 'make unit        the C unit tests alone'
 	@echo 'make check       style, rooms, documentation'
 	@echo 'make asan        the tests with a sanitized nginx'
+	@echo 'make coverage    the tests, and what they have reached of src/'
 	@echo 'make chaos       faults at random for ten minutes (CHAOS_SECS=600,'
 	@echo '                 MCDS_SEED=n)'
 	@echo 'make fuzz        the fuzzers, each for a minute (FUZZ_SECS=60)'
 	@echo 'make bench       mcds and its peers, side by side'
+	@echo 'make install     the module into $$(MODULES), its manual page into'
+	@echo '                 $$(PREFIX)/share/man, below $$(DESTDIR)'
+	@echo 'make deb         packages of Debian: $(BUILD)/deb/*.deb'
+	@echo 'make dist        $(BUILD)/mcds-VERSION.tar.gz'
 	@echo 'make clean       remove $(BUILD)/'
 	@echo
 	@echo 'TESTS="t/a.t t/b.t" chooses test files, CC=clang the compiler,'
@@ -140,6 +154,20 @@ asan: build unit-build
 	    $(PROVE) $(TESTS) $(UNITS)
 
 
+coverage: build
+	@misc/install test coverage
+	@misc/configure coverage "$(TREE)" "$(BUILD)/coverage/src"
+	@misc/make "$(BUILD)/coverage/src" modules $(JOBS)
+	@tree=$$($(FULL)) && $(MAKE) --no-print-directory -j $(JOBS) \
+	    -f t/unit/Makefile NGINX="$$tree" \
+	    HEADERS="$(BUILD)/$(NAME)/src" OUT="$(BUILD)/coverage/unit" \
+	    CHECKED="--coverage -O0"
+	@misc/coverage forget "$(BUILD)/coverage"
+	MCDS_SLOW=2 TEST_NGINX_MODULE="$(CURDIR)/$(COVERED)" \
+	    $(PROVE) $(TESTS) $(UNITS:$(UNIT)/%=$(BUILD)/coverage/unit/%)
+	@misc/coverage tell "$(BUILD)/coverage"
+
+
 chaos: build
 	@misc/install test
 	MCDS_CHAOS=$(CHAOS_SECS) prove -v -I t/lib t/chaos.t
@@ -156,6 +184,27 @@ fuzz: build
 bench: build
 	@misc/install bench
 	bench/bench.pl $(BENCH)
+
+
+man:
+	@mkdir -p "$(BUILD)"
+	@misc/man > "$(BUILD)/ngx_http_mcds_module.7"
+
+
+install: build man
+	install -D -m 644 "$(SO)" \
+	    "$(DESTDIR)$(MODULES)/ngx_http_mcds_module.so"
+	install -D -m 644 "$(BUILD)/ngx_http_mcds_module.7" \
+	    "$(DESTDIR)$(PREFIX)/share/man/man7/ngx_http_mcds_module.7"
+
+
+dist:
+	@misc/dist "$(BUILD)"
+
+
+deb:
+	@misc/install build deb
+	@misc/deb "$(BUILD)/deb"
 
 
 clean:

@@ -32,8 +32,8 @@ sub server {
     my ($name, @args) = @_;
     my $port = $t->port($name);
 
-    $t->spawn("$name.stderr", 'memcached', $> ? () : ('-u', 'root'), '-U', 0,
-        '-l', "127.0.0.1:$port", @args);
+    $t->spawn("$name.stderr", $ENV{TEST_MEMCACHED_BINARY} // 'memcached',
+        $> ? () : ('-u', 'root'), '-U', 0, '-l', "127.0.0.1:$port", @args);
 
     ok(wait_for(sub { IO::Socket::INET->new("127.0.0.1:$port") }, 10),
         "$name started");

@@ -77,7 +77,11 @@ sub whole {
         return length $in >= $len ? $len : 0;
     }
 
-    if ($in =~ /\A(STAT|VALUE|key=|END)/) {
+    # newer memcached say "OK" before a dump
+
+    if ($in =~ /\A(?:STAT|VALUE|key=|END)/
+        || $line =~ /^lru_crawler metadump/ && $in =~ /\AOK/)
+    {
         return $in =~ /(?:\A|\n)END\r?\n\z/ ? length $in : 0;
     }
 
