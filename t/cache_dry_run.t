@@ -100,6 +100,7 @@ is(page_decode($m->get(key('/m')))->{kind}, 1, 'it is one');
 cmp_ok($m->ttl(key('/m')), '<=', 3, 'and stays as long as told');
 
 like($t->conf_error(location => 'mcds_cache_uncacheable 0;'),
-    qr/"mcds_cache_uncacheable" directive must be 1s to 30d/, 'not at all');
+    qr/"0" in "mcds_cache_uncacheable" directive, it must be 1s to 30d/,
+    'not at all');
 
 $t->done();

@@ -245,6 +245,46 @@ ngx_http_mcds_cache_methods(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 }
 
 
+/* what nginx refuses of these words, it does without the directive's name */
+
+char *
+ngx_http_mcds_cache_valid(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
+{
+    ngx_int_t    n;
+    ngx_str_t   *value;
+    ngx_uint_t   i, last;
+
+    value = cf->args->elts;
+    last = cf->args->nelts - 1;
+
+    for (i = 1; i < last; i++) {
+
+        if (value[i].len == 3 && ngx_strncmp(value[i].data, "any", 3) == 0) {
+            continue;
+        }
+
+        n = ngx_atoi(value[i].data, value[i].len);
+
+        if (n < 100 || n > 599) {
+            ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                               "invalid status \"%V\" in \"%V\" directive, "
+                               "it must be 100 to 599 or \"any\"", &value[i],
+                               &cmd->name);
+            return NGX_CONF_ERROR;
+        }
+    }
+
+    if (ngx_parse_time(&value[last], 1) == (time_t) NGX_ERROR) {
+        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                           "invalid value \"%V\" in \"%V\" directive, it "
+                           "must be a time", &value[last], &cmd->name);
+        return NGX_CONF_ERROR;
+    }
+
+    return ngx_http_file_cache_valid_set_slot(cf, cmd, conf);
+}
+
+
 /* "on" without a bound, "off" never, or a time */
 
 char *
@@ -308,7 +348,10 @@ ngx_http_mcds_cache_lock_timeout(ngx_conf_t *cf, ngx_command_t *cmd,
     ms = ngx_parse_time(&value[1], 0);
 
     if (ms == (ngx_msec_t) NGX_ERROR) {
-        return "invalid value";
+        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                           "invalid value \"%V\" in \"%V\" directive, it "
+                           "must be a time", &value[1], &cmd->name);
+        return NGX_CONF_ERROR;
     }
 
     mlcf->cache_lock_timeout = ms;
@@ -355,6 +398,15 @@ ngx_http_mcds_cache_lock_age(ngx_conf_t *cf, void *post, void *data)
     }
 
     return NGX_CONF_OK;
+}
+
+
+char *
+ngx_http_mcds_cache_max_variants(ngx_conf_t *cf, void *post, void *data)
+{
+    ngx_int_t *n = data;
+
+    return (*n < 1 || *n > 1024) ? "must be 1 to 1024" : NGX_CONF_OK;
 }
 
 
@@ -429,7 +481,7 @@ ngx_http_mcds_ignore_headers(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
     command = *cmd;
     command.post = ngx_http_mcds_ignore_headers_masks;
 
-    rv = ngx_conf_set_bitmask_slot(cf, &command, conf);
+    rv = ngx_http_mcds_set_mask(cf, &command, conf);
 
     if (rv != NGX_CONF_OK) {
         return rv;

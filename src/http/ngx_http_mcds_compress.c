@@ -101,7 +101,10 @@ ngx_http_mcds_cache_compress(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 
     for (i = 2; i < cf->args->nelts; i++) {
 
-        if (ngx_http_mcds_compress_param(cf, compress, &value[i]) != NGX_OK) {
+        if (ngx_http_mcds_check_twice(cf, cmd, i) != NGX_OK
+            || ngx_http_mcds_compress_param(cf, compress, &value[i])
+               != NGX_OK)
+        {
             return NGX_CONF_ERROR;
         }
     }

@@ -12,6 +12,11 @@
 #include "ngx_http_mcds_module.h"
 
 
+static char *ngx_http_mcds_set_slot(ngx_conf_t *cf, ngx_command_t *cmd,
+    void *conf, char *(*set)(ngx_conf_t *cf, ngx_command_t *cmd, void *conf),
+    char *must);
+
+
 void
 ngx_http_mcds_set_place(ngx_conf_t *cf, ngx_http_mcds_place_t *place)
 {
@@ -77,4 +82,133 @@ ngx_http_mcds_zone(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
     mmcf->zone_size = size;
 
     return NGX_CONF_OK;
+}
+
+
+char *
+ngx_http_mcds_set_num(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
+{
+    return ngx_http_mcds_set_slot(cf, cmd, conf, ngx_conf_set_num_slot,
+                                  "must be a number");
+}
+
+
+char *
+ngx_http_mcds_set_msec(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
+{
+    return ngx_http_mcds_set_slot(cf, cmd, conf, ngx_conf_set_msec_slot,
+                                  "must be a time");
+}
+
+
+char *
+ngx_http_mcds_set_sec(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
+{
+    return ngx_http_mcds_set_slot(cf, cmd, conf, ngx_conf_set_sec_slot,
+                                  "must be a time");
+}
+
+
+char *
+ngx_http_mcds_set_size(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
+{
+    return ngx_http_mcds_set_slot(cf, cmd, conf, ngx_conf_set_size_slot,
+                                  "must be a size");
+}
+
+
+/* a setter of nginx's says what is wrong, but not of which value */
+
+static char *
+ngx_http_mcds_set_slot(ngx_conf_t *cf, ngx_command_t *cmd, void *conf,
+    char *(*set)(ngx_conf_t *cf, ngx_command_t *cmd, void *conf), char *must)
+{
+    char       *rv;
+    ngx_str_t  *value;
+
+    rv = set(cf, cmd, conf);
+
+    if (rv == NGX_CONF_OK || rv == NGX_CONF_ERROR
+        || ngx_strcmp(rv, "is duplicate") == 0)
+    {
+        return rv;
+    }
+
+    /* checks of our own know better */
+
+    if (ngx_strncmp(rv, "must ", 5) == 0) {
+        must = rv;
+    }
+
+    value = cf->args->elts;
+
+    ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                       "invalid value \"%V\" in \"%V\" directive, it %s",
+                       &value[1], &cmd->name, must);
+
+    return NGX_CONF_ERROR;
+}
+
+
+char *
+ngx_http_mcds_set_mask(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
+{
+    ngx_str_t           *value;
+    ngx_uint_t           i, m;
+    ngx_conf_bitmask_t  *mask;
+
+    value = cf->args->elts;
+    mask = cmd->post;
+
+    for (i = 1; i < cf->args->nelts; i++) {
+
+        for (m = 0; mask[m].name.len; m++) {
+            if (mask[m].name.len == value[i].len
+                && ngx_strcasecmp(mask[m].name.data, value[i].data) == 0)
+            {
+                break;
+            }
+        }
+
+        if (mask[m].name.len == 0) {
+            ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                               "invalid value \"%V\" in \"%V\" directive",
+                               &value[i], &cmd->name);
+            return NGX_CONF_ERROR;
+        }
+    }
+
+    return ngx_conf_set_bitmask_slot(cf, cmd, conf);
+}
+
+
+ngx_int_t
+ngx_http_mcds_check_twice(ngx_conf_t *cf, ngx_command_t *cmd, ngx_uint_t n)
+{
+    size_t       len;
+    u_char      *p;
+    ngx_str_t   *value;
+    ngx_uint_t   i;
+
+    value = cf->args->elts;
+
+    p = ngx_strlchr(value[n].data, value[n].data + value[n].len, '=');
+    if (p == NULL) {
+        return NGX_OK;
+    }
+
+    len = p + 1 - value[n].data;
+
+    for (i = 1; i < n; i++) {
+        if (value[i].len >= len
+            && ngx_strncmp(value[i].data, value[n].data, len) == 0)
+        {
+            ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                               "duplicate parameter \"%V\" in \"%V\"",
+                               &value[n], &cmd->name);
+            return NGX_ERROR;
+        }
+    }
+
+    return NGX_OK;
 }

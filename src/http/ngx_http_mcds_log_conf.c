@@ -71,7 +71,7 @@ ngx_http_mcds_log_set(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
         return "is off already";
     }
 
-    if (cf->args->nelts < 3) {
+    if (cf->args->nelts < 3 || value[2].len == 0) {
         return "needs a name and a \"log_format\"";
     }
 

@@ -218,8 +218,9 @@ ngx_http_mcds_log_format_find(ngx_conf_t *cf, ngx_http_mcds_log_main_t *lmcf,
     }
 
     ngx_log_error(NGX_LOG_EMERG, cf->log, 0,
-                  "\"mcds_log\": there is no \"log_format\" \"%V\" in %V:%ui",
-                  name, &use->place.file, use->place.line);
+                  "\"mcds_log\": there is no \"log_format\" \"%*s\" in "
+                  "%V:%ui", ngx_min(name->len, NGX_MAX_CONF_ERRSTR / 2),
+                  name->data, &use->place.file, use->place.line);
 
     return NULL;
 }

@@ -44,10 +44,8 @@ static ngx_conf_post_t  ngx_http_mcds_uncacheable_post =
 static ngx_conf_post_t  ngx_http_mcds_lock_age_post =
     { ngx_http_mcds_cache_lock_age };
 
-
-static ngx_conf_num_bounds_t  ngx_http_mcds_variants_bounds = {
-    ngx_conf_check_num_bounds, 1, 1024
-};
+static ngx_conf_post_t  ngx_http_mcds_variants_post =
+    { ngx_http_mcds_cache_max_variants };
 
 
 static ngx_command_t  ngx_http_mcds_commands[] = {
@@ -159,7 +157,7 @@ static ngx_command_t  ngx_http_mcds_commands[] = {
 
     { ngx_string("mcds_cache_uncacheable"),
       NGX_HTTP_MCDS_LEVELS|NGX_CONF_TAKE1,
-      ngx_conf_set_sec_slot,
+      ngx_http_mcds_set_sec,
       NGX_HTTP_LOC_CONF_OFFSET,
       offsetof(ngx_http_mcds_loc_conf_t, cache_uncacheable),
       &ngx_http_mcds_uncacheable_post },
@@ -194,7 +192,7 @@ static ngx_command_t  ngx_http_mcds_commands[] = {
 
     { ngx_string("mcds_cache_valid"),
       NGX_HTTP_MCDS_LEVELS|NGX_CONF_1MORE,
-      ngx_http_file_cache_valid_set_slot,
+      ngx_http_mcds_cache_valid,
       NGX_HTTP_LOC_CONF_OFFSET,
       offsetof(ngx_http_mcds_loc_conf_t, cache_valid),
       NULL },
@@ -243,7 +241,7 @@ static ngx_command_t  ngx_http_mcds_commands[] = {
 
     { ngx_string("mcds_cache_max_size"),
       NGX_HTTP_MCDS_LEVELS|NGX_CONF_TAKE1,
-      ngx_conf_set_size_slot,
+      ngx_http_mcds_set_size,
       NGX_HTTP_LOC_CONF_OFFSET,
       offsetof(ngx_http_mcds_loc_conf_t, cache_max_size),
       &ngx_http_mcds_max_size_post },
@@ -257,7 +255,7 @@ static ngx_command_t  ngx_http_mcds_commands[] = {
 
     { ngx_string("mcds_cache_lock_age"),
       NGX_HTTP_MCDS_LEVELS|NGX_CONF_TAKE1,
-      ngx_conf_set_sec_slot,
+      ngx_http_mcds_set_sec,
       NGX_HTTP_LOC_CONF_OFFSET,
       offsetof(ngx_http_mcds_loc_conf_t, cache_lock_age),
       &ngx_http_mcds_lock_age_post },
@@ -271,24 +269,24 @@ static ngx_command_t  ngx_http_mcds_commands[] = {
 
     { ngx_string("mcds_cache_wait"),
       NGX_HTTP_MCDS_LEVELS|NGX_CONF_TAKE1,
-      ngx_conf_set_msec_slot,
+      ngx_http_mcds_set_msec,
       NGX_HTTP_LOC_CONF_OFFSET,
       offsetof(ngx_http_mcds_loc_conf_t, cache_wait),
       NULL },
 
     { ngx_string("mcds_cache_max_waiters"),
       NGX_HTTP_MCDS_LEVELS|NGX_CONF_TAKE1,
-      ngx_conf_set_num_slot,
+      ngx_http_mcds_set_num,
       NGX_HTTP_LOC_CONF_OFFSET,
       offsetof(ngx_http_mcds_loc_conf_t, cache_max_waiters),
       NULL },
 
     { ngx_string("mcds_cache_max_variants"),
       NGX_HTTP_MCDS_LEVELS|NGX_CONF_TAKE1,
-      ngx_conf_set_num_slot,
+      ngx_http_mcds_set_num,
       NGX_HTTP_LOC_CONF_OFFSET,
       offsetof(ngx_http_mcds_loc_conf_t, cache_max_variants),
-      &ngx_http_mcds_variants_bounds },
+      &ngx_http_mcds_variants_post },
 
     { ngx_string("mcds_cache_grace"),
       NGX_HTTP_MCDS_LEVELS|NGX_CONF_TAKE1,
@@ -348,7 +346,7 @@ static ngx_command_t  ngx_http_mcds_commands[] = {
 
     { ngx_string("mcds_cache_min_uses"),
       NGX_HTTP_MCDS_LEVELS|NGX_CONF_TAKE1,
-      ngx_conf_set_num_slot,
+      ngx_http_mcds_set_num,
       NGX_HTTP_LOC_CONF_OFFSET,
       offsetof(ngx_http_mcds_loc_conf_t, cache_min_uses),
       NULL },
@@ -362,7 +360,7 @@ static ngx_command_t  ngx_http_mcds_commands[] = {
 
     { ngx_string("mcds_cache_use_stale"),
       NGX_HTTP_MCDS_LEVELS|NGX_CONF_1MORE,
-      ngx_conf_set_bitmask_slot,
+      ngx_http_mcds_set_mask,
       NGX_HTTP_LOC_CONF_OFFSET,
       offsetof(ngx_http_mcds_loc_conf_t, cache_use_stale),
       ngx_http_mcds_use_stale_masks },
@@ -817,9 +815,12 @@ ngx_http_mcds_choose_pool(ngx_conf_t *cf, ngx_str_t *name, char *directive,
             return pool;
         }
 
+        /* a name may be longer than a line of the log */
+
         ngx_log_error(NGX_LOG_EMERG, cf->log, 0,
-                      "\"%s\": there is no pool \"%V\" in %V:%ui",
-                      directive, name, &place->file, place->line);
+                      "\"%s\": there is no pool \"%*s\" in %V:%ui",
+                      directive, ngx_min(name->len, NGX_MAX_CONF_ERRSTR / 2),
+                      name->data, &place->file, place->line);
         return NULL;
     }
 

@@ -481,6 +481,8 @@ char *ngx_http_mcds_cache_hmac_key(ngx_conf_t *cf, ngx_command_t *cmd,
 char *ngx_http_mcds_cache_compress(ngx_conf_t *cf, ngx_command_t *cmd,
     void *conf);
 char *ngx_http_mcds_cache_tag(ngx_conf_t *cf, ngx_command_t *cmd, void *conf);
+char *ngx_http_mcds_cache_valid(ngx_conf_t *cf, ngx_command_t *cmd,
+    void *conf);
 char *ngx_http_mcds_cache_names(ngx_conf_t *cf, ngx_command_t *cmd,
     void *conf);
 char *ngx_http_mcds_ignore_headers(ngx_conf_t *cf, ngx_command_t *cmd,
@@ -488,6 +490,7 @@ char *ngx_http_mcds_ignore_headers(ngx_conf_t *cf, ngx_command_t *cmd,
 char *ngx_http_mcds_cache_heuristic(ngx_conf_t *cf, ngx_command_t *cmd,
     void *conf);
 char *ngx_http_mcds_cache_max_size(ngx_conf_t *cf, void *post, void *data);
+char *ngx_http_mcds_cache_max_variants(ngx_conf_t *cf, void *post, void *data);
 char *ngx_http_mcds_cache_lock_age(ngx_conf_t *cf, void *post, void *data);
 char *ngx_http_mcds_cache_uncacheable(ngx_conf_t *cf, void *post, void *data);
 char *ngx_http_mcds_return(ngx_conf_t *cf, ngx_command_t *cmd, void *conf);
@@ -495,6 +498,20 @@ char *ngx_http_mcds_counters(ngx_conf_t *cf, ngx_command_t *cmd, void *conf);
 char *ngx_http_mcds_counter_top(ngx_conf_t *cf, ngx_command_t *cmd,
     void *conf);
 char *ngx_http_mcds_zone(ngx_conf_t *cf, ngx_command_t *cmd, void *conf);
+
+/*
+ * As the setters of nginx's core, whose messages lack the value or the name of
+ * the directive.  check_twice: NGX_ERROR if the n-th word is a parameter that
+ * was there before (logged).
+ */
+
+char *ngx_http_mcds_set_num(ngx_conf_t *cf, ngx_command_t *cmd, void *conf);
+char *ngx_http_mcds_set_msec(ngx_conf_t *cf, ngx_command_t *cmd, void *conf);
+char *ngx_http_mcds_set_sec(ngx_conf_t *cf, ngx_command_t *cmd, void *conf);
+char *ngx_http_mcds_set_size(ngx_conf_t *cf, ngx_command_t *cmd, void *conf);
+char *ngx_http_mcds_set_mask(ngx_conf_t *cf, ngx_command_t *cmd, void *conf);
+ngx_int_t ngx_http_mcds_check_twice(ngx_conf_t *cf, ngx_command_t *cmd,
+    ngx_uint_t n);
 
 void ngx_http_mcds_set_place(ngx_conf_t *cf, ngx_http_mcds_place_t *place);
 ngx_mcds_pool_t *ngx_http_mcds_find_pool(ngx_http_mcds_main_conf_t *mmcf,

@@ -83,6 +83,7 @@ ngx_http_mcds_hmac_read(ngx_conf_t *cf, ngx_str_t *name, ngx_str_t *secret)
 
     if (fd == NGX_INVALID_FILE) {
         ngx_conf_log_error(NGX_LOG_EMERG, cf, ngx_errno,
+                           "\"mcds_cache_hmac_key\": "
                            ngx_open_file_n " \"%V\" failed", name);
         return NGX_ERROR;
     }
@@ -97,6 +98,7 @@ ngx_http_mcds_hmac_read(ngx_conf_t *cf, ngx_str_t *name, ngx_str_t *secret)
 
     if (n == -1) {
         ngx_conf_log_error(NGX_LOG_EMERG, cf, err,
+                           "\"mcds_cache_hmac_key\": "
                            ngx_read_fd_n " \"%V\" failed", name);
         return NGX_ERROR;
     }
@@ -107,8 +109,8 @@ ngx_http_mcds_hmac_read(ngx_conf_t *cf, ngx_str_t *name, ngx_str_t *secret)
 
     if (n < NGX_HTTP_MCDS_MIN_SECRET || n > NGX_HTTP_MCDS_MAX_SECRET) {
         ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
-                           "key in \"%V\" must be 16 to 4096 bytes long",
-                           name);
+                           "\"mcds_cache_hmac_key\": key in \"%V\" must be "
+                           "16 to 4096 bytes long", name);
         ngx_explicit_memzero(buf, sizeof(buf));
         return NGX_ERROR;
     }

@@ -145,9 +145,12 @@ ngx_http_mcds_get_param(ngx_conf_t *cf, ngx_command_t *cmd,
     ngx_str_t   s;
     ngx_msec_t  keep;
 
-    if (value->len > 9 && ngx_strncmp(value->data, "remember=", 9) == 0
-        && get->keep == NGX_CONF_UNSET_MSEC)
-    {
+    if (value->len >= 9 && ngx_strncmp(value->data, "remember=", 9) == 0) {
+
+        if (get->keep != NGX_CONF_UNSET_MSEC) {
+            return ngx_http_mcds_data_invalid(cf, cmd, value);
+        }
+
         s.data = value->data + 9;
         s.len = value->len - 9;
 
@@ -168,9 +171,12 @@ ngx_http_mcds_get_param(ngx_conf_t *cf, ngx_command_t *cmd,
         return NGX_CONF_ERROR;
     }
 
-    if (value->len > 6 && ngx_strncmp(value->data, "phase=", 6) == 0
-        && get->late == NGX_CONF_UNSET_UINT)
-    {
+    if (value->len >= 6 && ngx_strncmp(value->data, "phase=", 6) == 0) {
+
+        if (get->late != NGX_CONF_UNSET_UINT) {
+            return ngx_http_mcds_data_invalid(cf, cmd, value);
+        }
+
         if (value->len == 13
             && ngx_strncmp(value->data + 6, "rewrite", 7) == 0)
         {

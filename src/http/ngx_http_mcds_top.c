@@ -68,6 +68,10 @@ ngx_http_mcds_counter_top(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 
     for (i = 2; i < cf->args->nelts; i++) {
 
+        if (ngx_http_mcds_check_twice(cf, cmd, i) != NGX_OK) {
+            return NGX_CONF_ERROR;
+        }
+
         rv = ngx_http_mcds_top_param(cf, top, &value[i]);
 
         if (rv != NGX_CONF_OK) {
@@ -315,7 +319,8 @@ ngx_http_mcds_top_init(ngx_conf_t *cf, ngx_http_mcds_main_conf_t *mmcf)
 
         if (!top->declared) {
             ngx_log_error(NGX_LOG_EMERG, cf->log, 0,
-                          "there is no \"mcds_counter_top %V\", in %V:%ui",
+                          "\"mcds_counter\": there is no "
+                          "\"mcds_counter_top %V\", in %V:%ui",
                           &top->name, &top->place.file, top->place.line);
             return NGX_ERROR;
         }
@@ -471,7 +476,7 @@ ngx_http_mcds_top_json(ngx_http_mcds_top_t *top, ngx_pool_t *pool,
         ngx_http_mcds_top_shown(top, list->ranked[i], &key);
 
         size += sizeof("{\"key\":\"\",\"count\":,\"error\":},") - 1
-                + ngx_http_mcds_json_string(NULL, &key) + 2 * NGX_INT64_LEN;
+                + ngx_mcds_json_string(NULL, &key) + 2 * NGX_INT64_LEN;
     }
 
     p = ngx_pnalloc(pool, size);
@@ -499,7 +504,7 @@ ngx_http_mcds_top_json(ngx_http_mcds_top_t *top, ngx_pool_t *pool,
         ngx_http_mcds_top_shown(top, list->ranked[i], &key);
 
         p = ngx_sprintf(p, "%s{\"key\":\"", i ? "," : "");
-        p = (u_char *) ngx_http_mcds_json_string(p, &key);
+        p = (u_char *) ngx_mcds_json_string(p, &key);
         p = ngx_sprintf(p, "\",\"count\":%uL,\"error\":%uL}",
                         list->ranked[i]->count, list->ranked[i]->error);
     }

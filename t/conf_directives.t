@@ -1,0 +1,242 @@
+#!/usr/bin/perl
+
+# Copyright (C) mcds authors
+
+# Every directive with every kind of mistake: nginx -t ends with 1 and one
+# message, that names the directive, the value, the file and the line.  The
+# mistakes follow from what the directives take, see Test/Mcds/Directives.pm.
+
+use warnings;
+use strict;
+
+use Test::More;
+
+use FindBin;
+use lib "$FindBin::Bin/lib";
+use Test::Mcds;
+use Test::Mcds::Directives qw/ directives wrong /;
+
+my $t = Test::Mcds->new();
+my $all = directives();
+
+mkdir $t->dir() . '/conf';
+$t->write_file('secret', "0123456789abcdef0123456789abcdef\n");
+
+
+# no directive is missing
+
+my %there;
+
+for my $path (glob "$FindBin::Bin/../src/*/*.c") {
+    open my $fh, '<', $path or die "$path: $!\n";
+    my $text = do { local $/; <$fh> };
+
+    while ($text =~ /ngx_command_t\s+\w+\[\]\s*=\s*\{(.*?)\n\};/sg) {
+        my $table = $1;
+        $there{$_} = 1 for $table =~ /\{ ngx_string\("(\w+)"\)/g;
+    }
+}
+
+is_deeply([sort keys %$all], [sort keys %there], 'all directives are here');
+
+
+# where a directive stands, from the outside in; its line is that of "%s"
+
+my %place = (
+    main => "%s\nevents { }",
+    events => "events {\n%s\n}",
+    upstream => "events { }\nhttp {\nupstream u {\n%s\n} }",
+    h => "events { }\nhttp {\n%%P\n%s\nserver { }\n}",
+    s => "events { }\nhttp {\n%%P\nserver {\n%s\n} }",
+    l => "events { }\nhttp {\n%%P\nserver { location / {\n%s\n} } }",
+    I => "events { }\nhttp {\n%%P\nserver { if (\$uri) {\n%s\n} } }",
+    i => "events { }\nhttp {\n%%P\nserver { location / { if (\$uri) {\n%s\n"
+        . '} } } }',
+    x => "events { }\nhttp {\n%%P\nserver { location / { limit_except GET {\n"
+        . "%s\n} } } }",
+);
+
+# what nginx itself says of variables; of unknown ones when all is read
+
+my $late = qr/unknown "nonsense" variable/;
+my $core = qr/$late|closing bracket in "uri" var|invalid variable name/;
+
+my $pool = 'mcds_pool main { server 127.0.0.1:11211; }';
+my (@cases, %count);
+
+for my $name (sort keys %$all) {
+    my $d = $all->{$name};
+    my %at = map { $_ => 1 } split //, $d->{at};
+    my @right = @{$d->{right}};
+    my @words = @{$d->{words}};
+    my $line = line($d, $name, @right);
+
+    # right
+
+    add($name, 'right', $_, $line) for sort keys %at;
+
+    # not there
+
+    add($name, 'place', $_, $line, qr/directive is not allowed here/)
+        for grep { !$at{$_} } sort keys %place;
+
+    # too few words, too many, or twice
+
+    my $where = $at{l} ? 'l' : 'h';
+    my $least = $d->{least} // @words;
+
+    add($name, 'less', $where, line($d, $name, @right[0 .. $least - 2]), qr/./)
+        if $least;
+    add($name, 'more', $where, line($d, $name, @right, ('surplus') x 2), qr/./)
+        if !$d->{more};
+    add($name, 'twice', $where, "$line $line",
+        qr/is duplicate|duplicate mcds_pool/) if !$d->{again};
+
+    # wrong words
+
+    for my $i (0 .. $#words) {
+        for my $value (wrong($words[$i])) {
+            my @with = @right;
+            $with[$i] = $value;
+            add($name, 'value', $where, line($d, $name, @with), qr/./, $value);
+        }
+    }
+
+    if ($d->{more}) {
+        add($name, 'value', $where, line($d, $name, @right, $_), qr/./, $_)
+            for wrong($d->{more});
+    }
+
+    # wrong parameters
+
+    for my $param (sort keys %{$d->{params}}) {
+        my ($value, $kind) = @{$d->{params}{$param}};
+        my $right = $param . ($value // '');
+
+        add($name, 'right', $where, line($d, $name, @right, $right));
+        add($name, 'twice', $where, line($d, $name, @right, $right, $right),
+            qr/./, $right);
+        next if !$kind;
+
+        add($name, 'value', $where, line($d, $name, @right,
+            $param . s/^""$//r), qr/./, s/^""$//r) for wrong($kind);
+    }
+
+    # long words: those of 64k nginx refuses by itself, and names nothing more
+
+    for my $size (@words && ($d->{long} // 1) ? (3000, 65536) : ()) {
+        my @with = (@right[0 .. $#right - 1], 'x' x $size . '$');
+        add($name, 'long', $where, line($d, $name, @with), qr/./, 'x' x 10);
+    }
+}
+
+my ($wrong, %wrong) = run_all(2);
+
+cmp_ok($wrong, '>=', 400, "$wrong mistakes");
+
+for my $name (sort keys %$all) {
+    is(join("\n", @{$wrong{$name} // []}), '', $name);
+}
+
+$t->done();
+
+
+sub line {
+    my ($d, $name, @words) = @_;
+
+    return join(' ', $name, @words) . ($d->{block} ? " { $d->{block} }" : ';');
+}
+
+
+sub add {
+    my ($name, $kind, $where, $line, $re, $value) = @_;
+
+    my $conf = $place{$where} =~ s/%%P/$pool/r;
+    my ($before) = $conf =~ /^(.*?)%s/s;
+
+    $value =~ s/^"(.*)"$|^\$\{?(?=uri$|nonsense)/$1 \/\/ ''/e if defined $value;
+
+    push @cases, { name => $name, kind => $kind, where => $where,
+        line => $line, re => $re, value => $value // '',
+        at => 2 + ($before =~ tr/\n//), conf => "%%GLOBALS%%\n"
+            . $conf =~ s/%s/$line/r . "\n" };
+}
+
+
+# some at a time
+
+sub run_all {
+    my ($atonce) = @_;
+
+    my (@running, %wrong);
+    my $n = 0;
+
+    while (@cases || @running) {
+        if (@cases && @running < $atonce) {
+            my $case = shift @cases;
+            my $id = $n % $atonce;
+
+            $case->{file} = $t->write_file("conf.$id",
+                $t->expand($case->{conf}, 'conf'));
+            $case->{run} = start($case->{file});
+            push @running, $case;
+            $n++;
+            next;
+        }
+
+        my $case = shift @running;
+        my $fh = $case->{run};
+        my $output = do { local $/; <$fh> } // '';
+
+        close $fh;
+
+        my $said = judge($case, $?, $output) // next;
+
+        push @{$wrong{$case->{name}}},
+            "$case->{kind} ($case->{where}): "
+            . substr($case->{line}, 0, 100) . "\n$said";
+    }
+
+    return ($n, %wrong);
+}
+
+
+# nginx -t, which gives nothing back of what it has read
+
+sub start {
+    my ($file) = @_;
+
+    my $pid = open(my $fh, '-|') // die "fork: $!\n";
+
+    return $fh if $pid;
+
+    $ENV{ASAN_OPTIONS} = 'detect_leaks=0';
+    open STDERR, '>&', \*STDOUT;
+    exec $t->binary(), '-t', '-p', $t->dir() . '/', '-c', $file, '-e',
+        'stderr';
+}
+
+
+sub judge {
+    my ($case, $code, $output) = @_;
+
+    if (!$case->{re}) {
+        return $code == 0 ? undef : "ended with $code: $output";
+    }
+
+    my @emerg = $output =~ /^(.*\[emerg\].*)$/mg;
+    my @missing;
+
+    push @missing, "ended with $code" if $code != 1 << 8;
+    push @missing, scalar(@emerg) . ' messages' if @emerg != 1;
+    push @missing, 'a clean end' if $output =~ /Sanitizer|runtime error/;
+    push @missing, 'what' if $output !~ $case->{re};
+    push @missing, 'the directive' if $output !~ /\b$case->{name}\b/
+        && $case->{kind} ne 'long' && $output !~ $core;
+    push @missing, 'the value' if index($output, $case->{value}) < 0
+        && $output !~ /invalid variable name/;
+    push @missing, 'the line'
+        if $output !~ m{/conf\.\d:$case->{at}\b} && $output !~ $late;
+
+    return @missing ? join(', ', @missing) . ": $output" : undef;
+}

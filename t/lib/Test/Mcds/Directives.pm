@@ -1,0 +1,192 @@
+package Test::Mcds::Directives;
+
+# Copyright (C) mcds authors
+
+# What each directive takes, for the tests that go through all of them.  A
+# directive of the module that has no row here makes t/conf_directives.t fail.
+#
+#     at      levels: h http, s server, l location, i if in location,
+#             x limit_except
+#     right   words that are accepted
+#     words   of what kind they are; those from the number "least" on may be
+#             left out
+#     more    of what kind further words are, any number of them
+#     params  parameters: a right value and its kind, or none
+#     long    0: a word may be of any length
+#     again   the directive may stand twice on a level
+#     block   what stands in its block
+#
+# Kinds, and what is wrong for them, see wrong().
+
+use warnings;
+use strict;
+
+use Exporter qw/ import /;
+
+our @EXPORT_OK = qw/ directives wrong /;
+
+
+my @number = ('nonsense', '-1', '99999999999999999999', '""', '$uri', '1x');
+
+my %wrong = (
+    flag => ['nonsense', '0', '-1', '99999999999999999999', '""', '$uri'],
+    word => ['nonsense', '0', '-1', '99999999999999999999', '""', '$uri'],
+    number => \@number,
+    positive => ['0', @number],
+    size => \@number,
+    time => \@number,
+    ttl => ['0', '1s', '31d', @number],
+    percent => ['0', '101%', @number],
+    status => ['0', '99', '1000', @number],
+    variable => ['nonsense', '0', '-1', '""', '$'],
+    text => ['$nonsense', '${uri'],
+    name => ['""', '$uri'],
+    pool => ['nonsense', '""'],
+    file => ['nonsense', '""', '/'],
+    empty => ['""'],
+    any => [],
+);
+
+
+# values that are refused where one of that kind is expected
+
+sub wrong {
+    my ($kind) = @_;
+
+    my ($name, @but) = split / but /, $kind;
+    my %but = map { $_ => 1 } @but;
+
+    return grep { !$but{$_} } @{$wrong{$name} // die "no kind $name\n"};
+}
+
+
+my $flag = { right => ['on'], words => ['flag'] };
+my $time = { right => ['1s'], words => ['time'] };
+my $texts = { right => ['$arg_a', 'b'], words => ['text'], more => 'text',
+    again => 1 };
+
+my %directives = (
+    mcds_pool => { at => 'h', right => ['p'], words => ['any'],
+        long => 0, block => 'server 127.0.0.1;' },
+    mcds_use => { right => ['main'], words => ['pool'] },
+    mcds_zone => { at => 'h', right => ['1m'],
+        words => ['size'] },
+
+    mcds_counter => { right => ['$n'], words => ['variable'], again => 1,
+        params => { 'key=' => ['a', 'text'], 'by=' => ['2', 'any'],
+            'if=' => ['$arg_a', 'text'], 'when=' => ['request', 'word'],
+            'ttl=' => ['1m', 'ttl but 1s'], 'window=' => ['1m', 'time'],
+            'init=' => ['5', 'any'],
+            'mode=' => ['sync', 'word'],
+            'durable=' => ['on', 'flag'], 'buffer=' => ['on', 'flag'],
+            'writeback=' => ['on', 'flag'], read => [] } },
+    mcds_visitor_counter => { right => ['$v', 'visitor=$arg_u'],
+        words => ['variable', 'any'], least => 1, again => 1,
+        params => { 'key=' => ['a', 'text'], 'if=' => ['$arg_a', 'text'],
+            'window=' => ['1m', 'time'], 'slots=' => ['2', 'number'],
+            'jitter=' => ['1%', 'percent'] } },
+    mcds_counter_writeback => { right => ['/back'], words => ['any'],
+        params => { 'interval=' => ['10s', 'time'],
+            'batch=' => ['9', 'positive'] } },
+    mcds_counter_top => { at => 'h', right => ['top'], words => ['name'],
+        params => { 'size=' => ['9', 'positive'], 'window=' => ['9m', 'time'],
+            'slots=' => ['3', 'positive'], 'keys=' => ['99', 'positive'],
+            'flush=' => ['9s', 'time'], 'pool=' => ['main', 'pool'] } },
+    mcds_counters => { at => 'li', right => ['prefix=a'], words => ['any'],
+        params => { 'max=' => ['9', 'positive'] } },
+    mcds_return => { at => 'li', right => ['200', 'text'],
+        words => ['status', 'text'], least => 1 },
+
+    mcds_array => { at => 'li', right => ['a'], words => ['text'],
+        params => { 'max=' => ['9', 'positive'], unique => [] } },
+    mcds_array_push => { right => ['a', '$uri'], words => ['text', 'text'],
+        again => 1, params => { 'max=' => ['9', 'positive'],
+            'if=' => ['$arg_a', 'text'], unique => [] } },
+    mcds_table => { at => 'li', right => ['t'], words => ['text'],
+        params => { 'ttl=' => ['9s', 'time'] } },
+    mcds_table_get => { right => ['$v', 't', '$uri'],
+        words => ['variable', 'text', 'text'], again => 1,
+        params => { 'remember=' => ['9s', 'word but 0'],
+            'phase=' => ['rewrite', 'word'] } },
+    mcds_methods => { right => ['PUT'], words => ['word'], more => 'word' },
+
+    mcds_lock => { right => ['a'], words => ['text'],
+        params => { 'ttl=' => ['9s', 'ttl'], 'wait=' => ['9s', 'time'],
+            'waiters=' => ['9', 'number'], 'status=' => ['429', 'status'],
+            'retry_after=' => ['9s', 'time'],
+            'unavailable=' => ['500', 'status'] } },
+    mcds_locks => { at => 'li', right => [], words => [],
+        params => { 'ttl=' => ['9s', 'ttl'], 'max_ttl=' => ['9m', 'ttl'],
+            'max_wait=' => ['9s', 'time'] } },
+
+    mcds_log => { at => 'hslix', right => ['a', 'combined'],
+        words => ['name', 'pool'], again => 1,
+        params => { 'chunk=' => ['9s', 'time'], 'chunks=' => ['9', 'positive'],
+            'max_chunk=' => ['9k', 'size'], 'pool=' => ['main', 'pool'],
+            'if=' => ['$arg_a', 'text'] } },
+    mcds_log_read => { at => 'li', right => ['a'], words => ['name'],
+        params => { 'chunk=' => ['9s', 'time'],
+            'chunks=' => ['9', 'positive'], 'pool=' => ['main', 'pool'] } },
+
+    mcds_status => { at => 'l', right => [], words => [] },
+
+    mcds_cache => { right => ['on'], words => ['pool'] },
+    mcds_cache_key => { right => ['$uri'], words => ['text'] },
+    mcds_cache_key_ignore_args => { right => ['a', 'b'], words => ['empty'],
+        more => 'empty', again => 1, long => 0 },
+    mcds_cache_valid => { right => ['200', '1m'],
+        words => ['status but 0', 'time'], least => 0, more => 'any',
+        again => 1 },
+    mcds_cache_methods => { right => ['GET'], words => ['word'],
+        more => 'word' },
+    mcds_ignore_headers => { right => ['Vary'], words => ['word'],
+        more => 'word', again => 1 },
+    mcds_cache_heuristic => { right => ['9%', '1d'],
+        words => ['percent', 'time'], least => 1 },
+    mcds_cache_session_cookies => { right => ['a', 'b*'], words => ['empty'],
+        more => 'empty', again => 1, long => 0 },
+    mcds_cache_max_size => { right => ['1m'], words => ['size'] },
+    mcds_cache_compress => { right => ['gzip'], words => ['word'],
+        params => { 'level=' => ['9', 'positive'],
+            'min_length=' => ['9k', 'size'] } },
+    mcds_cache_lock_age => { right => ['9s'], words => ['ttl'] },
+    mcds_cache_lock_timeout => { right => ['9s', 'pass'],
+        words => ['time', 'word'], least => 1 },
+    mcds_cache_max_waiters => { right => ['9'], words => ['number'] },
+    mcds_cache_max_variants => { right => ['9'], words => ['positive'] },
+    mcds_cache_error_backoff => { right => ['9s', '99s'],
+        words => ['time', 'time'], least => 1 },
+    mcds_cache_local => { right => ['timed=2s'], words => ['word'] },
+    mcds_cache_early => { right => ['1.5'], words => ['percent but 101%'] },
+    mcds_cache_jitter => { right => ['9'], words => ['percent'] },
+    mcds_cache_min_uses => { right => ['9'], words => ['number'] },
+    mcds_cache_background_update => $time,
+    mcds_cache_use_stale => { right => ['error'], words => ['word'],
+        more => 'word', again => 1 },
+    mcds_cache_grace => $time,
+    mcds_cache_uncacheable => { right => ['9s'], words => ['ttl but 1s'] },
+    mcds_cache_hmac_key => { right => ['%%TMP%%/secret'], words => ['file'],
+        more => 'file' },
+    mcds_cache_purge => { at => 'hsli', right => ['method=PURGE', '$arg_p'],
+        words => ['any', 'text'], least => 1,
+        params => { 'mode=' => ['delete', 'word'] } },
+    mcds_cache_tag => $texts,
+    mcds_cache_bypass => $texts,
+    mcds_no_cache => $texts,
+
+    (map { $_ => $flag } qw/ mcds_cache_key_sort_args
+        mcds_cache_request_control mcds_cache_invalidate mcds_cache_lock
+        mcds_cache_revalidate mcds_cache_dry_run mcds_cache_status_header /),
+    mcds_cache_wait => $time,
+);
+
+
+sub directives {
+    my %all = map { $_ => { at => 'hsl', params => {}, %{$directives{$_}} } }
+        keys %directives;
+
+    return \%all;
+}
+
+
+1;
