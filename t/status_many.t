@@ -91,9 +91,9 @@ sub totals {
 
 # room for all
 
-$h = $t->nginx('h', conf('1m', 'a', 'b'));
+$h = $t->nginx('h', conf('1056k', 'a', 'b'));
 
-ok($h->log_lacks($small), 'a zone of 1m: no word about it');
+ok($h->log_lacks($small), 'a zone of 1056k: no word about it');
 
 is(work('a'), 300, 'all are counted');
 is(join(' ', totals('a')), '100 300', 'each server has its numbers');
@@ -113,7 +113,7 @@ cmp_ok(length $h->get('/status')->body(), '>', 100000, 'it is long');
 my (@with, @sums);
 
 for my $i (1 .. 12) {
-    $h->conf(conf('1m', "x$i", "y$i"))->reload(wait_old => 1);
+    $h->conf(conf('1056k', "x$i", "y$i"))->reload(wait_old => 1);
     push @with, (totals("x$i"))[0] + (totals("y$i"))[0];
     push @sums, (totals("x$i"))[1] + (totals("y$i"))[1];
 }

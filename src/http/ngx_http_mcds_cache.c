@@ -13,6 +13,7 @@
 #include "ngx_http_mcds_module.h"
 #include "ngx_http_mcds_coding.h"
 #include "ngx_http_mcds_herd.h"
+#include "ngx_http_mcds_hot.h"
 #include "ngx_http_mcds_refresh.h"
 #include "ngx_http_mcds_revalidate.h"
 #include "ngx_http_mcds_store.h"
@@ -119,6 +120,8 @@ ngx_http_mcds_cache_start(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
     if (rc != NGX_OK) {
         return rc;
     }
+
+    ngx_http_mcds_hot_add(NGX_MCDS_HOT_PAGES, &ctx->key);
 
     ctx->authorization = (r->headers_in.authorization != NULL);
 

@@ -11,6 +11,7 @@
 #include <ngx_http.h>
 #include "ngx_http_mcds_module.h"
 #include "ngx_http_mcds_counter.h"
+#include "ngx_http_mcds_hot.h"
 #include "ngx_http_mcds_top.h"
 #include "ngx_mcds_tally.h"
 
@@ -141,6 +142,8 @@ ngx_http_mcds_count(ngx_http_request_t *r, ngx_http_mcds_number_t *number)
     if (key.len == 0) {
         return NGX_OK;
     }
+
+    ngx_http_mcds_hot_add(NGX_MCDS_HOT_COUNTERS, &key);
 
     counts = 0;
 
@@ -400,6 +403,7 @@ ngx_http_mcds_count_answer(ngx_http_request_t *r,
         }
 
         key = &text;
+        ngx_http_mcds_hot_add(NGX_MCDS_HOT_COUNTERS, key);
     }
 
     if (key->len == 0

@@ -278,7 +278,7 @@ ngx_http_mcds_show_key(ngx_http_request_t *r, ngx_http_mcds_show_t *show,
         return "a key is too long";
     }
 
-    if (!ngx_http_mcds_json_utf8(&s)) {
+    if (!ngx_mcds_json_utf8(&s)) {
         return "a key is not UTF-8";
     }
 
@@ -644,7 +644,7 @@ ngx_http_mcds_fetch_send(ngx_http_request_t *r, ngx_http_mcds_fetch_t *fetch)
 
     for (i = 0; i < fetch->n; i++) {
         size += sizeof("\"\":,") - 1 + NGX_INT64_LEN
-                + ngx_http_mcds_json_string(NULL, &fetch->number[i].key);
+                + ngx_mcds_json_string(NULL, &fetch->number[i].key);
     }
 
     p = ngx_pnalloc(r->pool, size);
@@ -665,7 +665,7 @@ ngx_http_mcds_fetch_send(ngx_http_request_t *r, ngx_http_mcds_fetch_t *fetch)
         number = &fetch->number[i];
 
         *p++ = '"';
-        p = (u_char *) ngx_http_mcds_json_string(p, &number->key);
+        p = (u_char *) ngx_mcds_json_string(p, &number->key);
         p = ngx_cpymem(p, "\":", 2);
 
         p = number->valid ? ngx_sprintf(p, "%uL", number->value)

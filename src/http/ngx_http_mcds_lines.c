@@ -97,12 +97,12 @@ ngx_http_mcds_line_text(ngx_pool_t *pool, ngx_str_t *text, ngx_str_t *line)
     ngx_int_t   rc;
     ngx_str_t   s;
 
-    if (ngx_http_mcds_json_utf8(text)) {
+    if (ngx_mcds_json_utf8(text)) {
         json = json_stringn((char *) text->data, text->len);
 
     } else {
 
-        s.len = ngx_http_mcds_json_string(NULL, text) + 2;
+        s.len = ngx_mcds_json_string(NULL, text) + 2;
         s.data = ngx_pnalloc(pool, s.len);
 
         if (s.data == NULL) {
@@ -110,7 +110,7 @@ ngx_http_mcds_line_text(ngx_pool_t *pool, ngx_str_t *text, ngx_str_t *line)
         }
 
         s.data[0] = '"';
-        (void) ngx_http_mcds_json_string(s.data + 1, text);
+        (void) ngx_mcds_json_string(s.data + 1, text);
         s.data[s.len - 1] = '"';
 
         json = json_loadb((char *) s.data, s.len,
@@ -275,7 +275,7 @@ ngx_http_mcds_text_plain(ngx_str_t *text)
         }
     }
 
-    return ngx_http_mcds_json_utf8(text);
+    return ngx_mcds_json_utf8(text);
 }
 
 

@@ -363,8 +363,8 @@ ngx_http_mcds_log_json_size(ngx_mcds_log_event_t *event)
 {
     return sizeof("{\"time\":.000,\"host\":\"\",\"line\":\"\",\"id\":\"\"}")
            + NGX_INT64_LEN
-           + ngx_http_mcds_json_string(NULL, &event->host)
-           + ngx_http_mcds_json_string(NULL, &event->line)
+           + ngx_mcds_json_string(NULL, &event->host)
+           + ngx_mcds_json_string(NULL, &event->line)
            + NGX_MCDS_LOG_ID;
 }
 
@@ -374,9 +374,9 @@ ngx_http_mcds_log_json(u_char *p, ngx_mcds_log_event_t *event)
 {
     p = ngx_sprintf(p, "{\"time\":%uL.%03uL,\"host\":\"",
                     event->id.time / 1000, event->id.time % 1000);
-    p = (u_char *) ngx_http_mcds_json_string(p, &event->host);
+    p = (u_char *) ngx_mcds_json_string(p, &event->host);
     p = ngx_cpymem(p, "\",\"line\":\"", sizeof("\",\"line\":\"") - 1);
-    p = (u_char *) ngx_http_mcds_json_string(p, &event->line);
+    p = (u_char *) ngx_mcds_json_string(p, &event->line);
     p = ngx_cpymem(p, "\",\"id\":\"", sizeof("\",\"id\":\"") - 1);
     p = ngx_mcds_log_id_text(p, &event->id);
     *p++ = '"';

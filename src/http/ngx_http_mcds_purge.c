@@ -952,7 +952,7 @@ ngx_http_mcds_purge_json(ngx_http_request_t *r,
 
     for (i = 0; i < purging->n; i++) {
         size += sizeof("{\"host\":\"\",\"found\":false},")
-                + ngx_http_mcds_json_string(NULL, &purging->purged[i].text);
+                + ngx_mcds_json_string(NULL, &purging->purged[i].text);
     }
 
     p = ngx_pnalloc(r->pool, size);
@@ -983,7 +983,7 @@ ngx_http_mcds_purge_json(ngx_http_request_t *r,
 
         p = ngx_sprintf(p, "{\"%V\":\"",
                         &ngx_http_mcds_purge_names[purged->what]);
-        p = (u_char *) ngx_http_mcds_json_string(p, &purged->text);
+        p = (u_char *) ngx_mcds_json_string(p, &purged->text);
         *p++ = '"';
 
         if (purged->what == NGX_HTTP_MCDS_PURGE_KEY) {

@@ -240,7 +240,7 @@ ngx_http_mcds_table_check_name(ngx_str_t *name)
         }
     }
 
-    if (!ngx_http_mcds_json_utf8(name)) {
+    if (!ngx_mcds_json_utf8(name)) {
         return "a name is not UTF-8";
     }
 

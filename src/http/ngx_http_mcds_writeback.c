@@ -335,7 +335,7 @@ ngx_http_mcds_writeback_collect(ngx_http_mcds_writeback_t *wb,
         }
 
         p = ngx_sprintf(p, "%s{\"key\":\"", n ? ",\n" : "");
-        p = (u_char *) ngx_http_mcds_json_string(p, &item.key);
+        p = (u_char *) ngx_mcds_json_string(p, &item.key);
         p = ngx_sprintf(p, "\",\"delta\":%L}", item.delta);
 
         n++;

@@ -13,6 +13,7 @@
 #include <ngx_http.h>
 #include "ngx_http_mcds_module.h"
 #include "ngx_mcds_local.h"
+#include "ngx_http_mcds_hot.h"
 #include "ngx_http_mcds_ledger.h"
 
 
@@ -20,7 +21,7 @@
 #define NGX_HTTP_MCDS_SEQUENCES   1024
 
 /* another number for another layout: a new binary then makes it anew */
-#define NGX_HTTP_MCDS_ZONE_LAYOUT 4
+#define NGX_HTTP_MCDS_ZONE_LAYOUT 5
 
 
 typedef struct {
@@ -32,6 +33,7 @@ typedef struct {
     ngx_mcds_stat_shared_t  *servers;    /* of all generations, latest first */
 
     ngx_mcds_ledger_t       *ledger;
+    ngx_mcds_hot_place_t    *hot;        /* of the first worker, or NULL */
     ngx_mcds_local_t        *local;      /* NULL: there was no room */
 } ngx_http_mcds_shared_t;
 
@@ -151,6 +153,7 @@ ngx_http_mcds_zone_init(ngx_shm_zone_t *zone, void *data)
 
     ngx_http_mcds_zone_stats(mmcf, shpool, zone->shm.log);
     ngx_http_mcds_ledger_zone(mmcf, shpool, &shared->ledger, zone->shm.log);
+    ngx_mcds_hot_zone(shpool, &shared->hot, mmcf->stats.workers);
 
     return NGX_OK;
 }
@@ -334,6 +337,10 @@ ngx_http_mcds_zone_attach(ngx_http_mcds_main_conf_t *mmcf)
         && ngx_process != NGX_PROCESS_SINGLE)
     {
         return;
+    }
+
+    if (mmcf->zone) {
+        ngx_http_mcds_hot_start(shared->hot, ngx_cycle->log);
     }
 
     stats = mmcf->stats.servers.elts;

@@ -40,6 +40,11 @@ void ngx_http_mcds_status_json(ngx_http_mcds_status_text_t *text,
     ngx_mcds_stats_t *stats);
 
 
+/* the hottest keys, as "hot":{...} */
+
+void ngx_http_mcds_status_hot(ngx_http_mcds_status_text_t *text);
+
+
 extern ngx_module_t  ngx_http_mcds_status_module;
 
 

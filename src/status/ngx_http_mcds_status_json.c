@@ -126,7 +126,9 @@ ngx_http_mcds_status_json(ngx_http_mcds_status_text_t *text,
         ngx_http_mcds_status_pools(text, stats);
     }
 
-    ngx_http_mcds_status_printf(text, "]}\n");
+    ngx_http_mcds_status_printf(text, "],");
+    ngx_http_mcds_status_hot(text);
+    ngx_http_mcds_status_printf(text, "}\n");
 }
 
 

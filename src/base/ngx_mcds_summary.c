@@ -35,7 +35,7 @@ static u_char *ngx_mcds_summary_put(u_char *p, uint64_t n, ngx_uint_t bytes);
 static uint64_t ngx_mcds_summary_take(u_char *p, ngx_uint_t bytes);
 
 
-#define ngx_mcds_summary_hash(data, len)  ngx_crc32_long(data, len)
+#define ngx_mcds_summary_hash(data, len)  ngx_murmur_hash2(data, len)
 #define ngx_mcds_summary_least(summary)                                       \
     (&(summary)->ranked[(summary)->heap[0]])
 
@@ -310,6 +310,29 @@ ngx_mcds_summary_swap(ngx_mcds_summary_t *summary, ngx_uint_t a, ngx_uint_t b)
 
     summary->ranked[summary->heap[a]].place = a;
     summary->ranked[summary->heap[b]].place = b;
+}
+
+
+void
+ngx_mcds_summary_decay(ngx_mcds_summary_t *summary, ngx_uint_t shift,
+    ngx_uint_t times)
+{
+    ngx_uint_t          i;
+    ngx_mcds_ranked_t  *ranked;
+
+    while (times--) {
+        summary->total -= summary->total >> shift;
+        summary->floor -= summary->floor >> shift;
+
+        /* no count gets ahead of a larger one, the heap remains one */
+
+        for (i = 0; i < summary->n; i++) {
+            ranked = &summary->ranked[i];
+
+            ranked->count -= ranked->count >> shift;
+            ranked->error -= ranked->error >> shift;
+        }
+    }
 }
 
 

@@ -97,6 +97,16 @@ void ngx_mcds_summary_merge(ngx_mcds_summary_t *to, ngx_mcds_summary_t *from);
 
 
 /*
+ * Takes a part of 2^shift away from all counts and errors, so many times, so
+ * that what comes now weighs more than what came before; their order stays.
+ * What is below 2^shift does not fall any more.
+ */
+
+void ngx_mcds_summary_decay(ngx_mcds_summary_t *summary, ngx_uint_t shift,
+    ngx_uint_t times);
+
+
+/*
  * The first max keys, those with the highest counts first; order has room
  * for summary->n of them.  Returns how many there are.
  */

@@ -1,0 +1,446 @@
+
+/*
+ * Copyright (C) mcds authors
+ */
+
+
+#include <ngx_config.h>
+#include <ngx_core.h>
+#include "ngx_mcds_hot.h"
+
+
+/* what one request weighs, so that its sixteenth parts do, too */
+#define NGX_MCDS_HOT_ONE          (1 << 16)
+
+/* a sixteenth of everything goes each second */
+#define NGX_MCDS_HOT_DECAY        4
+
+/* after so many seconds nothing is left that could be shown */
+#define NGX_MCDS_HOT_FORGOTTEN    200
+
+/* a place that is just written is read again, so often */
+#define NGX_MCDS_HOT_TRIES        100
+
+
+typedef struct {
+    uint64_t                 weight;
+    uint32_t                 len;
+    u_char                   data[NGX_MCDS_HOT_KEY];
+} ngx_mcds_hot_item_t;
+
+
+typedef struct {
+    ngx_uint_t               n;
+    ngx_mcds_hot_item_t      items[NGX_MCDS_HOT_KEYS];
+} ngx_mcds_hot_list_t;
+
+
+/*
+ * Written by the process pid alone; version is odd meanwhile.  Each process
+ * sees the same time, that of the system's monotonic clock.
+ */
+
+struct ngx_mcds_hot_place_s {
+    ngx_mcds_hot_place_t    *next;     /* of the next worker */
+    ngx_uint_t               since;    /* second when the first was made */
+
+    ngx_atomic_t             pid;
+    ngx_atomic_t             version;
+    ngx_uint_t               second;
+    ngx_mcds_hot_list_t      lists[NGX_MCDS_HOT_KINDS];
+};
+
+
+static void ngx_mcds_hot_inherit(ngx_mcds_hot_t *hot);
+static void ngx_mcds_hot_turn(ngx_mcds_hot_t *hot, ngx_uint_t now);
+static void ngx_mcds_hot_write(ngx_mcds_hot_list_t *list,
+    ngx_mcds_summary_t *table);
+static ngx_int_t ngx_mcds_hot_copy(ngx_mcds_hot_place_t *place,
+    ngx_uint_t kind, ngx_uint_t now, ngx_mcds_hot_list_t *list);
+static uint64_t ngx_mcds_hot_window(ngx_mcds_hot_place_t *places,
+    ngx_uint_t now);
+
+
+#define ngx_mcds_hot_now()        ((ngx_uint_t) (ngx_current_msec / 1000))
+#define ngx_mcds_hot_left(weight)                                             \
+    ((weight) - ((weight) >> NGX_MCDS_HOT_DECAY))
+
+
+ngx_mcds_hot_t  *ngx_mcds_hot;
+
+
+void
+ngx_mcds_hot_zone(ngx_slab_pool_t *shpool, ngx_mcds_hot_place_t **places,
+    ngx_uint_t workers)
+{
+    ngx_uint_t             most;
+    ngx_mcds_hot_place_t  *place;
+
+    most = (shpool->end - (u_char *) shpool) / 8
+           / sizeof(ngx_mcds_hot_place_t);
+
+    workers = ngx_min(workers, most);
+
+    /* none is freed: workers of before write there as long as they live */
+
+    while (workers--) {
+
+        if (*places == NULL) {
+            place = ngx_slab_calloc(shpool, sizeof(ngx_mcds_hot_place_t));
+            if (place == NULL) {
+                return;
+            }
+
+            place->since = ngx_mcds_hot_now();
+            *places = place;
+        }
+
+        places = &(*places)->next;
+    }
+}
+
+
+ngx_mcds_hot_t *
+ngx_mcds_hot_create(ngx_mcds_hot_place_t *places, ngx_uint_t worker,
+    ngx_log_t *log)
+{
+    ngx_uint_t       i;
+    ngx_mcds_hot_t  *hot;
+
+    hot = ngx_calloc(sizeof(ngx_mcds_hot_t), log);
+    if (hot == NULL) {
+        return NULL;
+    }
+
+    hot->log = log;
+    hot->places = places;
+    hot->second = ngx_mcds_hot_now();
+
+    for (i = 0; i < NGX_MCDS_HOT_KINDS; i++) {
+        hot->tables[i] = ngx_mcds_summary_create(NGX_MCDS_HOT_KEYS, log);
+
+        if (hot->tables[i] == NULL) {
+            ngx_mcds_hot_destroy(hot);
+            return NULL;
+        }
+    }
+
+    while (places && worker--) {
+        places = places->next;
+    }
+
+    hot->place = places;
+
+    if (hot->place) {
+        ngx_mcds_hot_inherit(hot);
+    }
+
+    return hot;
+}
+
+
+void
+ngx_mcds_hot_destroy(ngx_mcds_hot_t *hot)
+{
+    ngx_uint_t  i;
+
+    for (i = 0; i < NGX_MCDS_HOT_KINDS; i++) {
+        if (hot->tables[i]) {
+            ngx_free(hot->tables[i]);
+        }
+    }
+
+    ngx_free(hot);
+}
+
+
+static void
+ngx_mcds_hot_inherit(ngx_mcds_hot_t *hot)
+{
+    ngx_str_t              key;
+    ngx_uint_t             i, kind;
+    ngx_mcds_hot_list_t   *list;
+    ngx_mcds_hot_place_t  *place;
+
+    place = hot->place;
+    place->pid = ngx_pid;
+    ngx_memory_barrier();
+
+    if (place->version & 1) {
+
+        /* of one that was killed while it wrote */
+
+        for (kind = 0; kind < NGX_MCDS_HOT_KINDS; kind++) {
+            place->lists[kind].n = 0;
+        }
+
+        place->version++;
+        return;
+    }
+
+    list = ngx_alloc(sizeof(ngx_mcds_hot_list_t), hot->log);
+    if (list == NULL) {
+        return;
+    }
+
+    for (kind = 0; kind < NGX_MCDS_HOT_KINDS; kind++) {
+
+        if (ngx_mcds_hot_copy(place, kind, hot->second, list) != NGX_OK) {
+            continue;
+        }
+
+        for (i = 0; i < list->n; i++) {
+            key.len = list->items[i].len;
+            key.data = list->items[i].data;
+
+            ngx_mcds_summary_add(hot->tables[kind], &key,
+                                 list->items[i].weight);
+        }
+    }
+
+    ngx_free(list);
+}
+
+
+void
+ngx_mcds_hot_add(ngx_mcds_hot_t *hot, ngx_uint_t kind, ngx_str_t *key)
+{
+    ngx_str_t   text;
+    ngx_uint_t  now;
+
+    now = ngx_mcds_hot_now();
+
+    if (now != hot->second) {
+        ngx_mcds_hot_turn(hot, now);
+    }
+
+    if (key->len == 0) {
+        return;
+    }
+
+    text.data = key->data;
+    text.len = ngx_min(key->len, NGX_MCDS_HOT_KEY);
+
+    ngx_mcds_summary_add(hot->tables[kind], &text, NGX_MCDS_HOT_ONE);
+
+    hot->changed = 1;
+}
+
+
+static void
+ngx_mcds_hot_turn(ngx_mcds_hot_t *hot, ngx_uint_t now)
+{
+    ngx_uint_t  i, n;
+
+    n = now - hot->second;
+    hot->second = now;
+
+    for (i = 0; i < NGX_MCDS_HOT_KINDS; i++) {
+
+        if (n > NGX_MCDS_HOT_FORGOTTEN) {
+            ngx_mcds_summary_reset(hot->tables[i]);
+
+        } else {
+            ngx_mcds_summary_decay(hot->tables[i], NGX_MCDS_HOT_DECAY, n);
+        }
+    }
+}
+
+
+void
+ngx_mcds_hot_publish(ngx_mcds_hot_t *hot)
+{
+    ngx_uint_t             i;
+    ngx_mcds_hot_place_t  *place;
+
+    place = hot->place;
+
+    if (!hot->changed
+        || place == NULL
+        || place->pid != (ngx_atomic_uint_t) ngx_pid)
+    {
+        return;
+    }
+
+    place->version++;
+    ngx_memory_barrier();
+
+    place->second = hot->second;
+
+    for (i = 0; i < NGX_MCDS_HOT_KINDS; i++) {
+        ngx_mcds_hot_write(&place->lists[i], hot->tables[i]);
+    }
+
+    ngx_memory_barrier();
+    place->version++;
+
+    hot->changed = 0;
+}
+
+
+static void
+ngx_mcds_hot_write(ngx_mcds_hot_list_t *list, ngx_mcds_summary_t *table)
+{
+    ngx_uint_t            i;
+    ngx_mcds_ranked_t    *ranked;
+    ngx_mcds_hot_item_t  *item;
+
+    list->n = table->n;
+
+    for (i = 0; i < table->n; i++) {
+        ranked = &table->ranked[i];
+        item = &list->items[i];
+
+        /* the error may not be its own */
+
+        item->weight = ranked->count - ranked->error;
+        item->len = ranked->len;
+        ngx_memcpy(item->data, ranked->data, ranked->len);
+    }
+}
+
+
+ngx_uint_t
+ngx_mcds_hot_read(ngx_mcds_hot_t *hot, ngx_uint_t kind,
+    ngx_mcds_hot_key_t *keys, ngx_uint_t max)
+{
+    uint64_t                window;
+    ngx_str_t               key;
+    ngx_uint_t              i, n, now, all;
+    ngx_mcds_hot_list_t    *list;
+    ngx_mcds_summary_t     *sum;
+    ngx_mcds_ranked_t     **order;
+    ngx_mcds_hot_place_t   *place;
+
+    if (hot->places == NULL) {
+        return 0;
+    }
+
+    ngx_mcds_hot_publish(hot);
+
+    now = ngx_mcds_hot_now();
+    all = 0;
+
+    for (place = hot->places; place; place = place->next) {
+        all += NGX_MCDS_HOT_KEYS;
+    }
+
+    /* one that has room for the keys of all adds up without an error */
+
+    sum = ngx_mcds_summary_create(all, hot->log);
+    order = ngx_alloc(all * sizeof(ngx_mcds_ranked_t *), hot->log);
+    list = ngx_alloc(sizeof(ngx_mcds_hot_list_t), hot->log);
+
+    n = 0;
+
+    if (sum == NULL || order == NULL || list == NULL) {
+        goto done;
+    }
+
+    for (place = hot->places; place; place = place->next) {
+
+        if (ngx_mcds_hot_copy(place, kind, now, list) != NGX_OK) {
+            continue;
+        }
+
+        for (i = 0; i < list->n; i++) {
+            key.len = list->items[i].len;
+            key.data = list->items[i].data;
+
+            ngx_mcds_summary_add(sum, &key, list->items[i].weight);
+        }
+    }
+
+    max = ngx_mcds_summary_sort(sum, order, max);
+    window = ngx_mcds_hot_window(hot->places, now);
+
+    for ( /* void */ ; n < max; n++) {
+        keys[n].rate = order[n]->count * 1000 / window;
+
+        if (keys[n].rate == 0) {
+            break;
+        }
+
+        keys[n].len = order[n]->len;
+        ngx_memcpy(keys[n].data, order[n]->data, order[n]->len);
+    }
+
+done:
+
+    ngx_free(list);
+    ngx_free(order);
+    ngx_free(sum);
+
+    return n;
+}
+
+
+/* what a worker has published, as it weighs now; NGX_DECLINED if nothing */
+
+static ngx_int_t
+ngx_mcds_hot_copy(ngx_mcds_hot_place_t *place, ngx_uint_t kind,
+    ngx_uint_t now, ngx_mcds_hot_list_t *list)
+{
+    ngx_uint_t         i, n, seconds;
+    ngx_atomic_uint_t  version;
+
+    for (n = 0; n < NGX_MCDS_HOT_TRIES; n++) {
+        version = place->version;
+        ngx_memory_barrier();
+
+        if (version & 1) {
+            ngx_cpu_pause();
+            continue;
+        }
+
+        *list = place->lists[kind];
+        seconds = now - place->second;
+
+        ngx_memory_barrier();
+
+        if (place->version == version) {
+            break;
+        }
+    }
+
+    if (n == NGX_MCDS_HOT_TRIES || version == 0) {
+        return NGX_DECLINED;
+    }
+
+    /* its clock may be ahead of that of this worker, by a turn */
+
+    if ((ngx_int_t) seconds < 0) {
+        seconds = 0;
+    }
+
+    if (seconds > NGX_MCDS_HOT_FORGOTTEN) {
+        return NGX_DECLINED;
+    }
+
+    for (i = 0; i < list->n; i++) {
+        for (n = 0; n < seconds; n++) {
+            list->items[i].weight = ngx_mcds_hot_left(list->items[i].weight);
+        }
+    }
+
+    return NGX_OK;
+}
+
+
+/* what one request each second since the beginning would weigh now */
+
+static uint64_t
+ngx_mcds_hot_window(ngx_mcds_hot_place_t *places, ngx_uint_t now)
+{
+    uint64_t    weight;
+    ngx_uint_t  i, n;
+
+    n = ngx_min(now - places->since, NGX_MCDS_HOT_FORGOTTEN);
+    weight = NGX_MCDS_HOT_ONE;
+
+    for (i = 0; i < n; i++) {
+        weight = ngx_mcds_hot_left(weight) + NGX_MCDS_HOT_ONE;
+    }
+
+    return weight;
+}

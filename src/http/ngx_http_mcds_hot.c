@@ -1,0 +1,64 @@
+
+/*
+ * Copyright (C) mcds authors
+ *
+ * When this worker's hottest keys are published: some time after the first of
+ * them has come, so that a worker at rest has no timer.
+ */
+
+
+#include <ngx_config.h>
+#include <ngx_core.h>
+#include <ngx_http.h>
+#include "ngx_http_mcds_hot.h"
+
+
+/* how late others may see them */
+#define NGX_HTTP_MCDS_HOT_INTERVAL  500
+
+
+static void ngx_http_mcds_hot_handler(ngx_event_t *ev);
+
+
+static ngx_event_t       ngx_http_mcds_hot_timer;
+static ngx_connection_t  ngx_http_mcds_hot_dummy;     /* for debug logs */
+
+
+void
+ngx_http_mcds_hot_start(ngx_mcds_hot_place_t *places, ngx_log_t *log)
+{
+    if (ngx_mcds_hot) {
+        ngx_mcds_hot_destroy(ngx_mcds_hot);
+    }
+
+    ngx_mcds_hot = ngx_mcds_hot_create(places, ngx_worker, log);
+
+    ngx_http_mcds_hot_dummy.fd = (ngx_socket_t) -1;
+
+    ngx_http_mcds_hot_timer.handler = ngx_http_mcds_hot_handler;
+    ngx_http_mcds_hot_timer.data = &ngx_http_mcds_hot_dummy;
+    ngx_http_mcds_hot_timer.log = log;
+    ngx_http_mcds_hot_timer.cancelable = 1;
+}
+
+
+void
+ngx_http_mcds_hot_add(ngx_uint_t kind, ngx_str_t *key)
+{
+    if (ngx_mcds_hot == NULL) {
+        return;
+    }
+
+    ngx_mcds_hot_add(ngx_mcds_hot, kind, key);
+
+    if (!ngx_http_mcds_hot_timer.timer_set) {
+        ngx_add_timer(&ngx_http_mcds_hot_timer, NGX_HTTP_MCDS_HOT_INTERVAL);
+    }
+}
+
+
+static void
+ngx_http_mcds_hot_handler(ngx_event_t *ev)
+{
+    ngx_mcds_hot_publish(ngx_mcds_hot);
+}

@@ -1,0 +1,28 @@
+
+/*
+ * Copyright (C) mcds authors
+ *
+ * The hottest keys of pages and counters, for mcds_status; see ngx_mcds_hot.h.
+ */
+
+
+#ifndef _NGX_HTTP_MCDS_HOT_H_INCLUDED_
+#define _NGX_HTTP_MCDS_HOT_H_INCLUDED_
+
+
+#include <ngx_config.h>
+#include <ngx_core.h>
+#include <ngx_http.h>
+#include "ngx_mcds_hot.h"
+
+
+/*
+ * start: in a worker, with the places that ngx_mcds_hot_zone() has made.
+ * add: a request has to do with that key; does nothing without start.
+ */
+
+void ngx_http_mcds_hot_start(ngx_mcds_hot_place_t *places, ngx_log_t *log);
+void ngx_http_mcds_hot_add(ngx_uint_t kind, ngx_str_t *key);
+
+
+#endif /* _NGX_HTTP_MCDS_HOT_H_INCLUDED_ */

@@ -1,0 +1,123 @@
+
+/*
+ * Copyright (C) mcds authors
+ *
+ * The hottest keys as JSON.
+ */
+
+
+#include <ngx_config.h>
+#include <ngx_core.h>
+#include <ngx_http.h>
+#include "ngx_http_mcds_status.h"
+#include "ngx_mcds_hot.h"
+#include "ngx_mcds_json.h"
+
+
+static void ngx_http_mcds_status_hot_keys(ngx_http_mcds_status_text_t *text,
+    ngx_uint_t kind);
+static void ngx_http_mcds_status_hot_key(ngx_http_mcds_status_text_t *text,
+    ngx_mcds_hot_key_t *key);
+static void ngx_http_mcds_status_hot_text(ngx_http_mcds_status_text_t *text,
+    char *s);
+
+
+void
+ngx_http_mcds_status_hot(ngx_http_mcds_status_text_t *text)
+{
+    ngx_http_mcds_status_hot_text(text, "\"hot\":{\"pages\":[");
+    ngx_http_mcds_status_hot_keys(text, NGX_MCDS_HOT_PAGES);
+    ngx_http_mcds_status_hot_text(text, "],\"counters\":[");
+    ngx_http_mcds_status_hot_keys(text, NGX_MCDS_HOT_COUNTERS);
+    ngx_http_mcds_status_hot_text(text, "]}");
+}
+
+
+static void
+ngx_http_mcds_status_hot_keys(ngx_http_mcds_status_text_t *text,
+    ngx_uint_t kind)
+{
+    ngx_uint_t           i, n;
+    ngx_mcds_hot_key_t  *keys;
+
+    if (ngx_mcds_hot == NULL) {
+        return;
+    }
+
+    keys = ngx_palloc(text->pool,
+                      NGX_MCDS_HOT_TOP * sizeof(ngx_mcds_hot_key_t));
+    if (keys == NULL) {
+        text->failed = 1;
+        return;
+    }
+
+    n = ngx_mcds_hot_read(ngx_mcds_hot, kind, keys, NGX_MCDS_HOT_TOP);
+
+    for (i = 0; i < n; i++) {
+
+        if (i) {
+            ngx_http_mcds_status_hot_text(text, ",");
+        }
+
+        ngx_http_mcds_status_hot_key(text, &keys[i]);
+    }
+}
+
+
+static void
+ngx_http_mcds_status_hot_key(ngx_http_mcds_status_text_t *text,
+    ngx_mcds_hot_key_t *key)
+{
+    u_char     *p;
+    size_t      len;
+    ngx_str_t   s;
+    ngx_uint_t  cut;
+
+    s.data = key->data;
+    s.len = key->len;
+
+    cut = (s.len == NGX_MCDS_HOT_KEY);
+
+    if (cut) {
+
+        /* no part of a character at its end */
+
+        for (len = 1; len < 4 && (s.data[s.len - len] & 0xc0) == 0x80; len++) {
+            /* void */
+        }
+
+        if (s.data[s.len - len] >= 0xc0) {
+            s.len -= len;
+        }
+    }
+
+    len = sizeof("{\"key\":\"\\u2026\",\"rate\":}") + NGX_INT64_LEN + 4
+          + ngx_mcds_json_string(NULL, &s);
+
+    p = ngx_http_mcds_status_room(text, len);
+    if (p == NULL) {
+        return;
+    }
+
+    p = ngx_cpymem(p, "{\"key\":\"", sizeof("{\"key\":\"") - 1);
+    p = (u_char *) ngx_mcds_json_string(p, &s);
+    p = ngx_sprintf(p, "%s\",\"rate\":%uL.%03uL}", cut ? "\\u2026" : "",
+                    key->rate / 1000, key->rate % 1000);
+
+    ngx_http_mcds_status_add(text, p);
+}
+
+
+static void
+ngx_http_mcds_status_hot_text(ngx_http_mcds_status_text_t *text, char *s)
+{
+    u_char  *p;
+    size_t   len;
+
+    len = ngx_strlen(s);
+
+    p = ngx_http_mcds_status_room(text, len);
+    if (p) {
+        ngx_http_mcds_status_add(text, ngx_cpymem(p, s, len));
+    }
+}
