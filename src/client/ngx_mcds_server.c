@@ -50,8 +50,9 @@ ngx_mcds_server_failed(ngx_mcds_server_t *server, ngx_uint_t rc)
                   "failures, last: %s%s", &server->name, &pool->name,
                   server->fails, ngx_mcds_strerror(rc),
                   (rc == NGX_MCDS_CLOSED && server->hung_up && !pool->classic)
-                      ? " by the server when it was greeted; if it is a proxy "
-                        "it may need \"protocol classic\"" : "");
+                      ? " by the server when it was greeted; it may want "
+                        "another \"auth_user\"; if it is a proxy it may need "
+                        "\"protocol classic\"" : "");
 
     ngx_mcds_server_down(server);
 }

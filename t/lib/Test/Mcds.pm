@@ -246,7 +246,8 @@ and whose ended() is true when it need not wait.
 
 =head1 ENVIRONMENT
 
-TEST_NGINX_BINARY, TEST_NGINX_MODULE, TEST_MEMCACHED_BINARY; TEST_DEBUG=1 (debug
+TEST_NGINX_BINARY, TEST_NGINX_MODULE, TEST_NGINX_MODULES (the folder of the
+others), TEST_MEMCACHED_BINARY; TEST_DEBUG=1 (debug
 log), TEST_KEEP=1 (keeps the folder), TEST_TIMEOUT=seconds (for a whole file),
 MCDS_FULL=1, MCDS_SLOW=n, MCDS_LEAKS=1 (LeakSanitizer).
 
@@ -758,13 +759,32 @@ sub has {
     if ($what =~ /\.so$/) {
         my ($dir) = $self->{version} =~ /--modules-path=(\S+)/;
 
-        return !$self->{static} && $dir && -f "$dir/$what" && "$dir/$what";
+        $dir = $ENV{TEST_NGINX_MODULES} // $dir;
+
+        return !$self->{static} && $dir && $self->loads("$dir/$what")
+            && "$dir/$what";
     }
 
     return 1 if $self->{version} =~ /--with-${what}(?:_module)?(?:\s|$)/;
 
     return scalar grep { -x "$_/$what" }
         split(/:/, $ENV{PATH} // ''), '/usr/sbin', '/sbin';
+}
+
+
+# a module of another nginx does not
+
+sub loads {
+    my ($self, $so) = @_;
+
+    return if !-f $so;
+
+    $self->write_file('loads.conf', "load_module $so;\npid loads.pid;\n"
+        . "error_log stderr;\nevents { }\n");
+    $self->run($self->binary(), '-t', '-q', '-p', "$self->{dir}/",
+        '-c', 'loads.conf', '-e', 'stderr');
+
+    return $? == 0;
 }
 
 
@@ -934,7 +954,14 @@ sub wait_leaks {
     my $unix = 0;
 
     for my $s (@{$self->{servers}}) {
-        next if $s->isa('Test::Mcds::Origin');
+
+        # newer nginx keep connections to upstreams without being told
+
+        if ($s->isa('Test::Mcds::Origin')) {
+            $keep{$s->port()} = 1e6 if $self->nginx_version() >= 1030000;
+            next;
+        }
+
         $keep{$s->port()} = 1;
         $unix += 4 if $s->{unix};
     }

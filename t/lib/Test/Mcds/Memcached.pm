@@ -26,8 +26,9 @@ sub start {
 sub up {
     my ($self) = @_;
 
-    my @args = ($ENV{TEST_MEMCACHED_BINARY} // 'memcached',
-        '-t', $self->{threads} // 2, '-m', $self->{memory} // 64);
+    my $program = $ENV{TEST_MEMCACHED_BINARY} // 'memcached';
+    my @args = ($program, '-t', $self->{threads} // 2,
+        '-m', $self->{memory} // 64);
 
     push @args, '-u', 'root' if $> == 0;
 
@@ -39,7 +40,12 @@ sub up {
         push @args, '-l', '127.0.0.1', '-p', $self->{port}, '-U', 0;
     }
 
-    push @args, @{$self->{args} // []};
+    # bytes; newer ones want kilobytes
+
+    my @more = @{$self->{args} // []};
+    s{(?<=slab_chunk_max=)(\d+)}{ in_kilobytes($program) ? $1 / 1024 : $1 }e
+        for @more;
+    push @args, @more;
 
     $self->{pid} = $self->{test}->spawn("$self->{name}.stderr", @args);
 
@@ -56,6 +62,18 @@ sub up {
     $self->{base} //= $self->stats()->{curr_connections};
 
     return $self;
+}
+
+
+my %kilobytes;
+
+sub in_kilobytes {
+    my ($program) = @_;
+
+    return $kilobytes{$program} //= do {
+        my ($patch) = `$program -V` =~ /1\.6\.(\d+)/;
+        defined $patch && $patch >= 38;
+    };
 }
 
 
@@ -119,7 +137,9 @@ sub keys {
 
     s/%([0-9A-Fa-f]{2})/chr hex $1/ge for @keys;
 
-    return sort @keys;
+    @keys = sort @keys;
+
+    return @keys;
 }
 
 
