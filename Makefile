@@ -55,6 +55,10 @@ MODULES   = $(shell misc/nginx-modules)
 
 COVERED   = $(BUILD)/coverage/src/objs/ngx_http_mcds_module.so
 
+# where make mixed finds what it has built
+
+OTHER     = build/ngx_http_mcds_module.so
+
 # how long make chaos breaks things
 
 CHAOS_SECS = 600
@@ -67,7 +71,7 @@ unexport MAKEFLAGS
 .DEFAULT_GOAL := all
 
 .PHONY: all help build binary demo check unit-build unit test test-full asan
-.PHONY: coverage chaos fuzz bench clean install man dist deb
+.PHONY: mixed coverage chaos fuzz bench clean install man dist deb
 
 all: build
 
@@ -87,6 +91,8 @@ help:
 	@echo 'make check       style, rooms, documentation'
 	@echo 'make asan        the tests with a sanitized nginx'
 	@echo 'make coverage    the tests, and what they have reached of src/'
+	@echo 'make mixed       two hosts, one of them with another version of mcds:'
+	@echo '                 REV="..." of git'
 	@echo 'make chaos       faults at random for ten minutes (CHAOS_SECS=600,'
 	@echo '                 MCDS_SEED=n)'
 	@echo 'make fuzz        the fuzzers, each for a minute (FUZZ_SECS=60)'
@@ -166,6 +172,16 @@ coverage: build
 	MCDS_SLOW=2 TEST_NGINX_MODULE="$(CURDIR)/$(COVERED)" \
 	    $(PROVE) $(TESTS) $(UNITS:$(UNIT)/%=$(BUILD)/coverage/unit/%)
 	@misc/coverage tell "$(BUILD)/coverage"
+
+
+mixed: build
+	@misc/install test
+	@test -n "$(REV)" || { echo "mcds: which version? REV=..." >&2; exit 1; }
+	@rm -rf "$(BUILD)/mixed" && mkdir -p "$(BUILD)/mixed"
+	@git archive "$(REV)" | tar -x -C "$(BUILD)/mixed"
+	@$(MAKE) --no-print-directory -C "$(BUILD)/mixed" build
+	MCDS_FULL=1 TEST_NGINX_MODULE_B="$(CURDIR)/$(BUILD)/mixed/$(OTHER)" \
+	    $(PROVE) -v t/mixed_versions.t
 
 
 chaos: build
