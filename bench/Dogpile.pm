@@ -1,7 +1,7 @@
 package Dogpile;
 
-# Two hosts of two workers each before one slow page, under paced clients, and
-# the same cold, all at once.
+# Two hosts of two workers each (of Varnish: pools of threads) before one slow
+# page, under paced clients, and the same cold, all at once.
 
 use warnings;
 use strict;
@@ -11,8 +11,17 @@ use Goals;
 use JSON::PP;
 use Runs;
 use Stage;
-use Time::HiRes qw/ sleep /;
+use Varnish;
 
+
+# the rows, and what configures nginx for each
+
+my @protections = qw/ mcds proxy_cache srcache+memc varnish /;
+my %conf = (
+    'mcds' => \&conf_mcds,
+    'proxy_cache' => \&conf_proxy_cache,
+    'srcache+memc' => \&conf_srcache,
+);
 
 my $head = <<'END';
 worker_processes 2;
@@ -33,8 +42,9 @@ sub new {
         root => $root,
         load => $stage->load_generator($root),
         mcds => $ENV{MCDS_MODULE} // "$root/build/ngx_http_mcds_module.so",
+        dir => $ENV{MODULES} // '/usr/lib/nginx/modules',
         secs => $ENV{DOG_SECS} || 30,
-        rounds => $ENV{DOG_ROUNDS} || 9,
+        rounds => $ENV{DOG_ROUNDS} || 7,
     }, $class;
 }
 
@@ -45,12 +55,14 @@ sub run {
     my (@warm, @cold);
     my $only = $ENV{ONLY} // '.';
 
-    for my $name (qw/ mcds proxy_cache /) {
+    for my $name (@protections) {
         next if $name !~ /$only/;
 
-        if ($name eq 'mcds' && $self->{mcds} ne '' && !-e $self->{mcds}) {
-            print "left out: mcds, $self->{mcds} is missing (\"make\" builds"
-                . " it)\n";
+        my @missing = $self->missing($name);
+
+        if (@missing) {
+            print "left out: $name, @missing is missing (make bench installs"
+                . " or builds it)\n";
             next;
         }
 
@@ -68,6 +80,26 @@ sub run {
 
     $self->report_warm(@warm);
     $self->report_cold(@cold);
+}
+
+
+# the modules of a protection, and what of it is not there
+
+sub modules {
+    my ($self, $name) = @_;
+
+    return grep { $_ ne '' } $self->{mcds} if $name eq 'mcds';
+    return map { "$self->{dir}/ngx_http_${_}_module.so" }
+        qw/ memc srcache_filter / if $name eq 'srcache+memc';
+    return;
+}
+
+
+sub missing {
+    my ($self, $name) = @_;
+
+    return program('varnishd') ? () : 'varnishd' if $name eq 'varnish';
+    return grep { !-e } $self->modules($name);
 }
 
 
@@ -93,17 +125,21 @@ sub raise {
     $stage->wait_port($pid, $origin);
     push @pids, $pid;
 
-    if ($name eq 'mcds') {
+    if ($name =~ /^mcds$|memc$/) {
         $memcached = $stage->port();
         push @pids, $stage->memcached('dog-memcached', $memcached);
     }
 
     for my $host (qw/ a b /) {
         my $port = $stage->port();
-        my $conf = $self->conf($name, $host, $port, $origin, $memcached);
 
-        push @pids, $stage->nginx("$name-$host", $port, $conf);
         push @hosts, $port;
+        push @pids, $name eq 'varnish'
+            ? Varnish::start($stage, "$name-$host", $port, $origin,
+                ttl => '2s', grace => '1h', header => "X-Edge: $host",
+                pools => 2)
+            : $stage->nginx("$name-$host", $port,
+                $self->conf($name, $host, $port, $origin, $memcached));
     }
 
     return { name => $name, pids => \@pids, hosts => \@hosts,
@@ -114,31 +150,15 @@ sub raise {
 sub conf {
     my ($self, $name, $host, $port, $origin, $memcached) = @_;
 
-    my ($load, $http, $cache) = ('');
-
-    if ($name eq 'mcds') {
-        $load = "load_module $self->{mcds};\n" if $self->{mcds} ne '';
-        $http = "mcds_pool main { server 127.0.0.1:$memcached; }";
-        $cache = 'mcds_cache on;
-            mcds_cache_key $uri;
-            mcds_cache_valid 200 2s;';
-
-    } else {
-        $http = 'proxy_cache_path @HOME@/pages keys_zone=pages:1m;';
-        $cache = 'proxy_cache pages;
-            proxy_cache_key $uri;
-            proxy_cache_valid 200 2s;
-            proxy_cache_lock on;
-            proxy_cache_use_stale updating error timeout;
-            proxy_cache_background_update on;';
-    }
+    my $load = join '', map { "load_module $_;\n" } $self->modules($name);
+    my ($http, $server, $location) = $conf{$name}->($memcached);
 
     return $load . $head . <<"END";
 
 http {
     keepalive_requests 1000000;
-    $http
 
+$http
     server {
         listen 127.0.0.1:$port backlog=1024;
 
@@ -146,13 +166,70 @@ http {
             return 200 "ok";
         }
 
+$server
         location / {
-            $cache
+$location
             proxy_set_header X-Edge $host;
             proxy_pass http://127.0.0.1:$origin;
         }
     }
 }
+END
+}
+
+
+# what stands in http, in server and in location
+
+sub conf_mcds {
+    my ($memcached) = @_;
+
+    return ("    mcds_pool main { server 127.0.0.1:$memcached; }\n", '',
+        <<'END');
+            mcds_cache on;
+            mcds_cache_key $uri;
+            mcds_cache_valid 200 2s;
+END
+}
+
+
+sub conf_proxy_cache {
+    return ("    proxy_cache_path \@HOME\@/pages keys_zone=pages:1m;\n", '',
+        <<'END');
+            proxy_cache pages;
+            proxy_cache_key $uri;
+            proxy_cache_valid 200 2s;
+            proxy_cache_lock on;
+            proxy_cache_use_stale updating error timeout;
+            proxy_cache_background_update on;
+END
+}
+
+
+# it has neither a lock nor old pages
+
+sub conf_srcache {
+    my ($memcached) = @_;
+
+    return (<<"END", <<'END', <<'END');
+    upstream mc {
+        server 127.0.0.1:$memcached;
+        keepalive 512;
+    }
+
+END
+        # the whole value in one buffer
+        location = /memc {
+            internal;
+            memc_buffer_size 32k;
+            set $memc_key $query_string;
+            set $memc_exptime 2;
+            memc_pass mc;
+        }
+
+END
+            set $key srcache:$uri;
+            srcache_fetch GET /memc $key;
+            srcache_store PUT /memc $key;
 END
 }
 

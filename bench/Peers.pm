@@ -1,16 +1,19 @@
 package Peers;
 
 # The servers that are compared, each an nginx of its own with one worker on
-# the first core, each tuned as its users would: connections to memcached are
-# kept, logs are off.  memcached has one thread, on the last core.
+# the first core, or Varnish there, each tuned as its users would: connections
+# to memcached are kept, logs are off.  memcached has one thread, on the last
+# core.
 
 use warnings;
 use strict;
 
+use Confs;
 use IO::Socket::INET;
 use POSIX ();
 use Stage;
 use Time::HiRes qw/ sleep /;
+use Varnish;
 
 
 my %sizes = ('1k' => 1024, '10k' => 10240, '100k' => 102400);
@@ -64,10 +67,16 @@ my @scenarios = (
             $length],
         ["mcds-timed-$name", 'pages', 'mcds', "/timed/$name", $length],
         ["proxy-cache-ofc-$name", 'pages', 'cache', "/ofc/$name", $length],
-        ["proxy-cache-$name", 'pages', 'cache', "/plain/$name", $length],
-        ["memcached-pass-$name", 'pages', 'memcached', "/$name", $length],
         ["srcache-memc-$name", 'pages', 'srcache', "/$name", $length],
+        ["varnish-$name", 'pages', 'varnish', "/$name", $length],
+        ["nginx-varnish-$name", 'pages', 'front', "/$name", $length],
     ) } @sizes),
+
+    # once is enough; and Varnish whose threads need not take turns on one core
+
+    ['proxy-cache-1k', 'pages', 'cache', '/plain/1k', 1024],
+    ['memcached-pass-1k', 'pages', 'memcached', '/1k', 1024],
+    ['varnish-unpinned-1k', 'pages', 'varnish-unpinned', '/1k', 1024],
 
     # text: stored as it is, or compressed
 
@@ -90,6 +99,8 @@ my @scenarios = (
     ['mcds-timed-1k-1000-pages', 'pages', 'mcds', '/many/timed/', 1024, 1000],
     ['proxy-cache-ofc-1k-1000-pages', 'pages', 'cache', '/many/', 1024, 1000],
     ['srcache-memc-1k-1000-pages', 'pages', 'srcache', '/many/', 1024, 1000],
+    ['varnish-1k-1000-pages', 'pages', 'varnish', '/many/', 1024, 1000],
+    ['nginx-varnish-1k-1000-pages', 'pages', 'front', '/many/', 1024, 1000],
 );
 
 
@@ -143,7 +154,8 @@ sub start {
         $self->store("counter-$key", '0');
     }
 
-    $self->store("/$_", 'x' x $sizes{$_}) for @sizes;
+    $self->store('/1k', 'x' x 1024);
+    $self->www();
 
     # the origin comes first
     for my $name (qw/ origin return mcds memc echo lua cache memcached
@@ -158,6 +170,16 @@ sub start {
         }
 
         $self->instance($name);
+    }
+
+    if (program('varnishd')) {
+        $self->varnish('varnish', 'taskset', '-c', 0);
+        $self->varnish('varnish-unpinned');
+        $self->instance('front');
+        push @{ $self->{servers}{front} }, @{ $self->{servers}{varnish} };
+
+    } else {
+        $left_out{varnish} = 'varnishd';
     }
 
     for my $name (sort keys %left_out) {
@@ -177,8 +199,9 @@ sub instance {
 
     $self->{port}{$name} = $port;
 
-    my $method = "conf_$name";
-    my ($http, $server) = $self->$method();
+    my ($http, $server) = Confs::of($name, dir => $stage->dir(),
+        memcached => $self->{memcached}{port},
+        origin => $self->{port}{origin}, varnish => $self->{port}{varnish});
 
     my $conf = <<"END";
 ${load}worker_processes 1;
@@ -205,52 +228,37 @@ END
 
     my $pid = $stage->nginx($name, $port, $conf);
 
-    $self->{worker}{$name} = ($stage->workers($pid))[0];
+    $self->{servers}{$name} = [($stage->workers($pid))[0]];
     push @{ $self->{pids} }, $pid;
 }
 
 
-sub upstream_memcached {
-    my ($self) = @_;
+sub varnish {
+    my ($self, $name, @before) = @_;
 
-    return <<"END";
-    upstream mc {
-        server 127.0.0.1:$self->{memcached}{port};
-        keepalive 512;
-        keepalive_requests 1000000000;
-        keepalive_timeout 600s;
-    }
-END
+    my $stage = $self->{stage};
+    my $port = $self->{port}{$name} = $stage->port();
+
+    my $pid = Varnish::start($stage, $name, $port, $self->{port}{origin},
+        ttl => '1h', grace => '1h', before => \@before);
+
+    $self->{servers}{$name} = [Varnish::processes($pid)];
+    push @{ $self->{pids} }, $pid;
 }
 
 
-sub upstream_origin {
+# the pages of the origin
+
+sub www {
     my ($self) = @_;
 
-    return <<"END";
-    upstream origin {
-        server 127.0.0.1:$self->{port}{origin};
-        keepalive 16;
-    }
-
-    proxy_http_version 1.1;
-    proxy_set_header Connection "";
-END
-}
-
-
-sub conf_origin {
-    my ($self) = @_;
-
-    my $dir = $self->{stage}->dir() . '/www';
+    my $stage = $self->{stage};
+    my $dir = $stage->dir() . '/www';
 
     mkdir $dir;
     chmod 0755, $dir;
-    $self->{stage}->write_file("$dir/$_", 'x' x $sizes{$_}) for @sizes;
-    $self->{stage}->write_file("$dir/text", text(102400));
-
-    return ('', "        root $dir;\n"
-        . "        location /many/ { return 200 \"" . 'x' x 1024 . "\"; }\n");
+    $stage->write_file("$dir/$_", 'x' x $sizes{$_}) for @sizes;
+    $stage->write_file("$dir/text", text(102400));
 }
 
 
@@ -275,361 +283,6 @@ sub text {
 }
 
 
-sub conf_return {
-    my $kilobyte = 'x' x 1024;
-
-    my $server = "        set \$kilobyte \"$kilobyte\";\n"
-        . "        location = /ok { return 200 \"ok\"; }\n"
-        . "        location = /1k { return 200 \"$kilobyte\"; }\n";
-
-    for my $size (qw/ 10k 100k /) {
-        $server .= "        location = /$size { return 200 \""
-            . '$kilobyte' x ($sizes{$size} / 1024) . "\"; }\n";
-    }
-
-    return ('', $server);
-}
-
-
-sub conf_mcds {
-    my ($self) = @_;
-
-    my $http = $self->upstream_origin() . <<"END";
-    mcds_pool main {
-        server 127.0.0.1:$self->{memcached}{port};
-    }
-END
-
-    my $text = '';
-
-    for my $coding (qw/ off gzip zstd /) {
-        for my $more ('', $coding eq 'off' ? 'gzip/' : (), 'local/') {
-            my $how = $more eq 'gzip/' ? 'gzip on; gzip_types *;'
-                : $more eq 'local/' ? 'mcds_cache_local validated;' : '';
-
-            $text .= "        location /$coding/$more {\n"
-                . "            mcds_cache on;\n"
-                . "            mcds_cache_key \$uri;\n"
-                . "            mcds_cache_valid 200 1h;\n"
-                . "            mcds_cache_compress $coding;\n"
-                . "            $how\n"
-                . "            proxy_pass http://origin/;\n"
-                . "        }\n\n";
-        }
-    }
-
-    my $dir = $self->{stage}->dir();
-
-    $text .= <<"END";
-        location /log/ {
-            location = /log/none { return 200 "ok\\n"; }
-            location = /log/file {
-                access_log $dir/file.log;
-                return 200 "ok\\n";
-            }
-            location = /log/buffer {
-                access_log $dir/buffer.log combined buffer=32k flush=150ms;
-                return 200 "ok\\n";
-            }
-            location = /log/mcds {
-                mcds_log bench combined;
-                return 200 "ok\\n";
-            }
-        }
-
-END
-
-    return ($http, $text . <<'END');
-        location = /counter {
-            mcds_counter $views key=views;
-            mcds_return 200 $views;
-        }
-
-        location /key/ {
-            mcds_counter $views key=views:$uri;
-            mcds_return 200 $views;
-        }
-
-        location /six/ {
-            mcds_counter $a key=a:$uri;
-            mcds_counter $b key=b:$uri;
-            mcds_counter $c key=c:$uri;
-            mcds_counter $d key=d:$uri;
-            mcds_counter $e key=e:$uri;
-            mcds_counter $f key=f:$uri;
-            mcds_return 200 "$a $b $c $d $e $f";
-        }
-
-        location = /async {
-            mcds_counter $views key=async mode=async;
-            mcds_return 200 $views;
-        }
-
-        location /visitor/ {
-            mcds_visitor_counter $online key=online visitor=$uri window=5m;
-            mcds_return 200 $online;
-        }
-
-        location /page/ {
-            mcds_cache on;
-            mcds_cache_valid 200 1h;
-            proxy_pass http://origin/;
-        }
-
-        location /validated/ {
-            mcds_cache on;
-            mcds_cache_valid 200 1h;
-            mcds_cache_local validated;
-            proxy_pass http://origin/;
-        }
-
-        location /timed/ {
-            mcds_cache on;
-            mcds_cache_valid 200 1h;
-            mcds_cache_local timed;
-            proxy_pass http://origin/;
-        }
-
-        location /many/ {
-            mcds_cache on;
-            mcds_cache_valid 200 1h;
-            proxy_pass http://origin;
-        }
-
-        location /many/validated/ {
-            mcds_cache on;
-            mcds_cache_valid 200 1h;
-            mcds_cache_local validated;
-            proxy_pass http://origin;
-        }
-
-        location /many/timed/ {
-            mcds_cache on;
-            mcds_cache_valid 200 1h;
-            mcds_cache_local timed;
-            proxy_pass http://origin;
-        }
-END
-}
-
-
-sub conf_memc {
-    my ($self) = @_;
-
-    return ($self->upstream_memcached(), <<'END');
-        location = /incr {
-            set $memc_cmd incr;
-            set $memc_key counter-memc;
-            set $memc_value 1;
-            memc_pass mc;
-        }
-END
-}
-
-
-sub conf_echo {
-    my ($self) = @_;
-
-    # auth_request drops the body: it counts, but cannot show the number
-    return ($self->upstream_memcached(), <<'END');
-        location = /incr {
-            internal;
-            set $memc_cmd incr;
-            set $memc_key counter-echo;
-            set $memc_value 1;
-            memc_pass mc;
-        }
-
-        location = /sub {
-            echo -n "n=";
-            echo_subrequest GET /incr;
-        }
-
-        location = /auth {
-            auth_request /incr;
-            echo -n ok;
-        }
-
-        location = /incr-one {
-            internal;
-            set $memc_cmd incr;
-            set $memc_key counter-six-$arg_n;
-            set $memc_value 1;
-            memc_pass mc;
-        }
-
-        location = /six {
-            echo_subrequest GET /incr-one -q n=1;
-            echo_subrequest GET /incr-one -q n=2;
-            echo_subrequest GET /incr-one -q n=3;
-            echo_subrequest GET /incr-one -q n=4;
-            echo_subrequest GET /incr-one -q n=5;
-            echo_subrequest GET /incr-one -q n=6;
-        }
-END
-}
-
-
-sub conf_lua {
-    my ($self) = @_;
-
-    # Debian has no lua-resty-memcached: the socket by hand costs less anyway
-    my $count = sub { return <<"END" };
-            content_by_lua_block {
-                local s = ngx.socket.tcp()
-                s:settimeout(1000)
-                local ok, err = s:connect("127.0.0.1",
-                                          $self->{memcached}{port})
-                if not ok then return ngx.exit(502) end
-$_[0]
-                s:setkeepalive(600000, 512)
-                ngx.header["Content-Length"] = #n
-                ngx.print(n)
-            }
-END
-
-    my $one = $count->(<<'END');
-                s:send("incr counter-lua 1\r\n")
-                local n = s:receive()
-END
-
-    my $six = $count->(<<'END');
-                local t = {}
-                for i = 1, 6 do
-                    t[i] = "incr counter-six-" .. i .. " 1\r\n"
-                end
-                s:send(t)
-                for i = 1, 6 do t[i] = s:receive() end
-                local n = table.concat(t, " ") .. " "
-END
-
-    my $turn = $count->(<<'END');
-                local t = {}
-                for i = 1, 6 do
-                    s:send("incr counter-six-" .. i .. " 1\r\n")
-                    t[i] = s:receive()
-                end
-                local n = table.concat(t, " ") .. " "
-END
-
-    return ('', <<"END");
-        location = /incr {
-$one
-        }
-
-        location = /six {
-$six
-        }
-
-        location = /turn {
-$turn
-        }
-END
-}
-
-
-sub conf_cache {
-    my ($self) = @_;
-
-    my $http = $self->upstream_origin() . <<'END';
-    proxy_cache_path @HOME@/pages levels=1:2 keys_zone=pages:10m
-                     inactive=24h use_temp_path=off;
-    proxy_cache pages;
-    proxy_cache_key $uri;
-    proxy_cache_valid 200 24h;
-END
-
-    return ($http, <<'END');
-        location /plain/ {
-            proxy_pass http://origin/;
-        }
-
-        location /ofc/ {
-            open_file_cache max=100 inactive=1h;
-            open_file_cache_valid 1h;
-            proxy_pass http://origin/;
-        }
-
-        location /many/ {
-            open_file_cache max=2000 inactive=1h;
-            open_file_cache_valid 1h;
-            proxy_pass http://origin;
-        }
-END
-}
-
-
-sub conf_memcached {
-    my ($self) = @_;
-
-    return ($self->upstream_memcached(), <<'END');
-        set $memcached_key $uri;
-
-        location = /1k {
-            memcached_pass mc;
-        }
-
-        # the whole value in one buffer
-        location / {
-            memcached_buffer_size 128k;
-            memcached_pass mc;
-        }
-END
-}
-
-
-sub conf_srcache {
-    my ($self) = @_;
-
-    return ($self->upstream_memcached() . $self->upstream_origin(), <<'END');
-        location = /memc {
-            internal;
-            memc_connect_timeout 1s;
-            memc_send_timeout 1s;
-            memc_read_timeout 1s;
-            memc_ignore_client_abort on;
-            set $memc_key $query_string;
-            set $memc_exptime 86400;
-            memc_pass mc;
-        }
-
-        # the whole value in one buffer
-        location = /memc-big {
-            internal;
-            memc_buffer_size 128k;
-            memc_connect_timeout 1s;
-            memc_send_timeout 1s;
-            memc_read_timeout 1s;
-            memc_ignore_client_abort on;
-            set $memc_key $query_string;
-            set $memc_exptime 86400;
-            memc_pass mc;
-        }
-
-        location = /1k {
-            set $key srcache:$uri;
-            srcache_fetch GET /memc $key;
-            srcache_store PUT /memc $key;
-            proxy_pass http://origin;
-        }
-
-        location /many/ {
-            set $key srcache:$uri;
-            srcache_fetch GET /memc $key;
-            srcache_store PUT /memc $key;
-            proxy_pass http://origin;
-        }
-
-        location / {
-            set $key srcache:$uri;
-            srcache_fetch GET /memc-big $key;
-            srcache_store PUT /memc-big $key;
-            proxy_pass http://origin;
-        }
-END
-}
-
-
 sub store {
     my ($self, $key, $value) = @_;
 
@@ -650,7 +303,7 @@ sub scenarios {
     my $only = $ENV{ONLY} // '.';
 
     return map { $_->[0] } grep {
-        $_->[1] =~ /\b$group\b/ && $self->{worker}{ $_->[2] }
+        $_->[1] =~ /\b$group\b/ && $self->{servers}{ $_->[2] }
             && ($_->[0] eq 'return' || $_->[0] =~ /$only/)
     } @scenarios;
 }
@@ -665,7 +318,7 @@ sub scenario {
     return {
         name => $name,
         url => "http://127.0.0.1:$self->{port}{$instance}$uri",
-        worker => $self->{worker}{$instance},
+        servers => $self->{servers}{$instance},
         memcached => $self->{memcached}{pid},
         uris => $uris,
         accepts => $accepts,
@@ -717,7 +370,7 @@ sub check {
     for my $scenario (@scenarios) {
         my ($name, undef, $instance, $uri, $want) = @$scenario;
 
-        next if !$self->{worker}{$instance};
+        next if !$self->{servers}{$instance};
 
         my ($answer, $good);
 

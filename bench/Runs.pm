@@ -13,7 +13,7 @@ use Stage;
 use Time::HiRes qw/ sleep time /;
 
 
-# CPU of nginx and memcached, as a multiple of return's
+# CPU of the server and memcached, as a multiple of return's
 my %goals = ('mcds-counter' => 1.6, 'mcds-counter-10-keys' => 1.6,
     'mcds-counter-100-keys' => 1.6, 'mcds-six-hot' => 1.8,
     'mcds-six-1000-uris' => 2.6, 'mcds-async' => 1.2,
@@ -39,8 +39,9 @@ my %log_goals = ('mcds-log' => 2);
 # system calls beyond those of return
 my %call_goals = ('mcds-counter' => 0.5);
 
-my @calls = qw/ epoll_wait epoll_ctl accept4 connect close recvfrom read
-    pread64 sendto write writev sendfile64 openat newfstat setsockopt ioctl /;
+my @calls = qw/ epoll_wait epoll_ctl poll futex accept4 connect close recvfrom
+    read pread64 sendto write writev sendfile64 openat newfstat setsockopt
+    ioctl /;
 
 my $report_lua = <<'END';
 function done(summary, latency, requests)
@@ -139,7 +140,7 @@ sub wrk {
     my @before = $self->clocks($scenario);
     my $json = $self->wrk_start($scenario, $secs)->();
     my @after = $self->clocks($scenario);
-    my ($nginx, $memcached, $all, $wrk, $wall, $operations) =
+    my ($server, $memcached, $all, $wrk, $wall, $operations) =
         map { $after[$_] - $before[$_] } 0 .. 5;
 
     my $n = $json->{requests} || 1;
@@ -147,15 +148,15 @@ sub wrk {
     return {
         scenario => $scenario->{name},
         rate => $n * 1e6 / $json->{us},
-        nginx => $nginx * 1e6 / $n,
+        server => $server * 1e6 / $n,
         memcached => $memcached * 1e6 / $n,
-        sum => ($nginx + $memcached) * 1e6 / $n,
+        sum => ($server + $memcached) * 1e6 / $n,
         operations => $operations / $n,
         p50 => $json->{p50},
         p99 => $json->{p99},
         errors => $json->{errors},
-        busy => $nginx / $wall,
-        others => ($all - $nginx - $memcached - $wrk) / $wall,
+        busy => $server / $wall,
+        others => ($all - $server - $memcached - $wrk) / $wall,
     };
 }
 
@@ -188,8 +189,8 @@ sub wrk_start {
 }
 
 
-# CPU seconds: of nginx, of memcached, of all cores, of the ended wrk; time;
-# operations of memcached
+# CPU seconds: of the server, of memcached, of all cores, of the ended wrk;
+# time; operations of memcached
 
 sub clocks {
     my ($self, $scenario) = @_;
@@ -198,18 +199,18 @@ sub clocks {
     my (undef, @all) = split ' ', scalar <$f>;
     my (undef, undef, $user, $system) = times();
 
-    return (cpu($scenario->{worker}), cpu($scenario->{memcached}),
+    return (cpu(@{ $scenario->{servers} }), cpu($scenario->{memcached}),
         ($all[0] + $all[1] + $all[2] + $all[5] + $all[6] + $all[7]) / 100,
         $user + $system, time(), $self->{peers}->operations());
 }
 
 
 sub cpu {
-    my ($pid) = @_;
+    my (@pids) = @_;
 
     my $sum = 0;
 
-    for my $path (glob "/proc/$pid/task/*/schedstat") {
+    for my $path (map { glob "/proc/$_/task/*/schedstat" } @pids) {
         open my $f, '<', $path or next;
         $sum += (split ' ', scalar <$f>)[0];
     }
@@ -241,12 +242,13 @@ sub report {
     printf "\n### %s: %d connection%s, medians of %d rounds of %g s\n\n",
         $group, $conns{$group} // $self->{conns},
         ($conns{$group} // 0) == 1 ? '' : 's', $self->{rounds}, $self->{secs};
-    print "CPU is in microseconds a request; \"x return\" is the sum of nginx's"
-        . " and memcached's\nas a multiple of what return took in the same"
-        . " round; \"ops\" are memcached's operations a\nrequest.\n\n";
+    print "CPU is in microseconds a request; \"x return\" is the sum of the"
+        . " server's (nginx's,\nVarnish's, or of both) and memcached's as a"
+        . " multiple of what return took in the\nsame round; \"ops\" are"
+        . " memcached's operations a request.\n\n";
 
     printf "| %-29s | %8s | %7s | %7s | %9s | %5s | %8s | %6s | %6s | %6s |\n",
-        'scenario', 'x return', 'sum', 'nginx', 'memcached', 'ops', 'req/s',
+        'scenario', 'x return', 'sum', 'server', 'memcached', 'ops', 'req/s',
         'p50 us', 'p99 us', 'errors';
     print '|', '-' x 31, map({ '|' . '-' x $_ } 10, 9, 9, 11, 7, 10, 8, 8, 8),
         "|\n";
@@ -278,7 +280,7 @@ sub report {
         printf "| %-29s | %8.2f | %7.2f | %7.2f | %9.2f | %5.2f | %8.0f"
             . " | %6.0f | %6.0f | %6d |\n", $name, $cost{$name},
             (map { my $f = $_; median(map { $_->{$f} } @runs) }
-                qw/ sum nginx memcached operations rate p50 p99 /), $errors;
+                qw/ sum server memcached operations rate p50 p99 /), $errors;
     }
 
     print "\n";
@@ -318,37 +320,44 @@ sub goals {
 }
 
 
-# the same pages by the ways to cache them, and what each may cost
+# the same pages by the ways to cache them, and what each may cost; as the table
+# of docs/comparison.md
 
 sub pages {
     my ($cost) = @_;
 
-    my @ways = qw/ return mcds mcds-validated mcds-timed proxy-cache-ofc
-        srcache-memc /;
-    my @names = ('return', 'mcds', 'validated', 'timed', 'proxy_cache',
-        'srcache+memc');
+    my @ways = (
+        ['return', 'return 200 of the same size'],
+        ['mcds', 'mcds_cache'],
+        ['mcds-validated', 'mcds_cache_local validated'],
+        ['mcds-timed', 'mcds_cache_local timed'],
+        ['proxy-cache-ofc', 'proxy_cache, open_file_cache'],
+        ['srcache-memc', 'srcache and memc'],
+        ['varnish', 'Varnish'],
+        ['nginx-varnish', 'nginx before Varnish'],
+    );
     my @sizes = qw/ 1k 10k 100k 1k-1000-pages /;
 
-    return if !grep { defined $cost->{"mcds-$_"} } @sizes;
+    print "A page that is there, CPU of the server and memcached as a multiple"
+        . " of a plain\n\"return 200\"; in brackets what it may be.\n\n";
 
-    print "A page that is there, CPU of nginx and memcached as a multiple of"
-        . " a plain \"return 200\";\nin brackets what it may be.  validated"
-        . " and timed are mcds_cache_local, proxy_cache is\nwith"
-        . " open_file_cache.  The last row is of 1000 pages at random.\n\n";
+    printf '| %-28s |', '';
+    printf ' %13s |', $_ for @sizes;
+    print "\n|", '-' x 30, '|', ('-' x 14 . ':|') x @sizes, "\n";
 
-    printf '| %-13s |', 'page';
-    printf ' %-12s |', $_ for @names;
-    print "\n|", '-' x 15, '|', ('-' x 13 . ':|') x @names, "\n";
+    for my $way (@ways) {
+        my ($name, $title) = @$way;
 
-    for my $size (@sizes) {
-        printf '| %-13s |', $size;
+        next if !grep { defined $cost->{"$name-$_"} } @sizes;
 
-        for my $name (map { "$_-$size" } @ways) {
-            my $got = $cost->{$name};
+        printf '| %-28s |', $title;
+
+        for my $full (map { "$name-$_" } @sizes) {
+            my $got = $cost->{$full};
             my $text = defined $got ? sprintf '%.2f', $got : '';
 
-            $text .= " ($goals{$name})" if defined $got && $goals{$name};
-            printf ' %12s |', $text;
+            $text .= " ($goals{$full})" if defined $got && $goals{$full};
+            printf ' %13s |', $text;
         }
 
         print "\n";
@@ -358,7 +367,7 @@ sub pages {
 }
 
 
-# system calls of the worker for each request
+# system calls of the server for each request
 
 sub syscalls {
     my ($self, @names) = @_;
@@ -391,7 +400,7 @@ sub syscalls {
 
     my $plain = $rows[0]{total};
 
-    printf "\n### syscalls: system calls of the nginx worker a request, %d"
+    printf "\n### syscalls: system calls of the server a request, %d"
         . " connections, by %s\n\n", $self->{conns}, $tool;
     printf "| %-29s | %6s | %8s | %s\n", 'scenario', 'calls', '- return',
         'of which |';
@@ -446,7 +455,8 @@ sub perf {
 
     my $file = $self->{stage}->dir() . '/perf.txt';
     my $pid = $self->{stage}->spawn('perf', 'perf', 'stat', '-x,', '-o', $file,
-        '-e', $events, '-p', $scenario->{worker}, 'sleep', $secs);
+        '-e', $events, '-p', join(',', @{ $scenario->{servers} }),
+        'sleep', $secs);
     my $status = $self->{stage}->wait_for($pid);
     my $json = $end->();
 
@@ -468,7 +478,7 @@ sub strace {
 
     my $file = $self->{stage}->dir() . '/strace.txt';
     my $pid = $self->{stage}->spawn('strace', 'strace', '-c', '-f', '-o',
-        $file, '-p', $scenario->{worker});
+        $file, '-p', join(',', @{ $scenario->{servers} }));
 
     sleep 0.5;
     die "strace does not work\n" if !$self->{stage}->alive($pid);

@@ -6,15 +6,17 @@
 #                            dogpile hung; all by default
 #
 # Rounds are interleaved: each runs every scenario once, and a plain
-# "return 200" is the measure of each.  The cost is the CPU time of the nginx
-# worker and of memcached, as the kernel's scheduler counts it, over the
-# requests answered.  Tables go to the standard output, each run as a line of
-# JSON to build/bench.  At the end stands one table of what was to be reached.
+# "return 200" is the measure of each.  The cost is the CPU time of the server
+# (nginx's worker, Varnish) and of memcached, as the kernel's scheduler counts
+# it, over the requests answered.  Tables go to the standard output, each run as
+# a line of JSON to build/bench.  At the end stands one table of what was to be
+# reached.  docs/comparison.md shows the figures of an idle machine; all groups
+# take a quarter of an hour there.
 #
-# Environment: ROUNDS (7), SECS (1), CONNS (64), DOG_SECS (30), DOG_ROUNDS (9),
-# HUNG_SECS (4), HUNG_ROUNDS (9),
-# NOISE (0.15: cores that others may use before a run is repeated, once),
-# ONLY (a pattern of scenarios), NGINX, MCDS_MODULE, MODULES.
+# Environment: ROUNDS (7), SECS (1), CONNS (64), DOG_SECS (30), DOG_ROUNDS (7),
+# HUNG_SECS (4), HUNG_ROUNDS (9), NOISE (0.15: cores that others may use before
+# a run is repeated, once), ONLY (a pattern of scenarios), NGINX, MCDS_MODULE,
+# MODULES.
 
 use warnings;
 use strict;
