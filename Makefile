@@ -15,6 +15,7 @@ NAME     := nginx-$(shell sed -n 's/.*NGINX_VERSION *"\(.*\)"/\1/p' \
 TREE      = $(NGX_SRC)
 FULL      = echo "$(NGX_SRC)"
 SO        = $(BUILD)/$(NAME)/ngx_http_mcds_module.so
+TOOL      = $(BUILD)/$(NAME)/mcds
 UNIT      = $(BUILD)/$(NAME)/unit
 
 # the tests run with that nginx, too
@@ -28,6 +29,7 @@ NAME      = nginx-dev
 TREE      = /usr/share/nginx/src
 FULL      = misc/nginx-source $(BUILD)/source
 SO        = $(BUILD)/ngx_http_mcds_module.so
+TOOL      = $(BUILD)/mcds
 UNIT      = $(BUILD)/unit
 
 endif
@@ -65,13 +67,15 @@ CHAOS_SECS = 600
 
 export CC
 export TEST_NGINX_MODULE ?= $(CURDIR)/$(SO)
+export TEST_MCDS_TOOL ?= $(CURDIR)/$(TOOL)
 unexport MAKEFLAGS
 
 
 .DEFAULT_GOAL := all
 
+.PHONY: tool install-tool browser
 .PHONY: all help build binary demo check unit-build unit test test-full asan
-.PHONY: mixed coverage chaos fuzz bench clean install man dist deb
+.PHONY: mixed coverage chaos fuzz bench clean install man dist deb deb-test
 
 all: build
 
@@ -83,6 +87,7 @@ help:
 	@echo 'make NGX_SRC=DIR build it for the nginx source tree in DIR:'
 	@echo '                 $(BUILD)/nginx-VERSION/ngx_http_mcds_module.so'
 	@echo '                 (NGX_CONF="..." gives the flags of its configure)'
+	@echo 'make tool        the command line tool: $(TOOL)'
 	@echo 'make demo        two hosts, one slow backend, and a page to look at'
 	@echo 'make test        build, check, unit tests and t/*.t; with NGX_SRC'
 	@echo '                 they run with that nginx'
@@ -96,10 +101,16 @@ help:
 	@echo 'make chaos       faults at random for ten minutes (CHAOS_SECS=600,'
 	@echo '                 MCDS_SEED=n)'
 	@echo 'make fuzz        the fuzzers, each for a minute (FUZZ_SECS=60)'
+	@echo 'make browser     the live page in Chromium, and its pictures in'
+	@echo '                 docs/images/'
 	@echo 'make bench       mcds and its peers, side by side'
 	@echo 'make install     the module into $$(MODULES), its manual page into'
 	@echo '                 $$(PREFIX)/share/man, below $$(DESTDIR)'
+	@echo 'make install-tool the tool, its manual page and completions, below'
+	@echo '                 $$(DESTDIR)$$(PREFIX)'
 	@echo 'make deb         packages of Debian: $(BUILD)/deb/*.deb'
+	@echo 'make deb-test    tries them as a new user would, in a root of Debian'
+	@echo '                 of its own'
 	@echo 'make dist        $(BUILD)/mcds-VERSION.tar.gz'
 	@echo 'make clean       remove $(BUILD)/'
 	@echo
@@ -122,6 +133,12 @@ binary: build
 	@misc/make "$(BUILD)/$(NAME)/src" binary $(JOBS)
 
 
+tool: build
+	@$(MAKE) --no-print-directory -j $(JOBS) -f tools/Makefile \
+	    HEADERS="$(BUILD)/$(NAME)/src" OUT="$(BUILD)/$(NAME)/tool" \
+	    PROG="$(TOOL)"
+
+
 demo: build
 	@misc/install demo
 	demo/demo.pl
@@ -142,7 +159,7 @@ unit: unit-build
 	$(PROVE) $(UNITS)
 
 
-test: build check unit-build
+test: build tool check unit-build
 	$(PROVE) $(TESTS) $(UNITS)
 
 
@@ -151,7 +168,7 @@ test-full: export MCDS_FULL = 1
 test-full: test
 
 
-asan: build unit-build
+asan: build tool unit-build
 	@misc/install asan
 	@tree=$$($(FULL)) && misc/configure asan "$$tree" "$(BUILD)/asan"
 	@misc/make "$(BUILD)/asan" binary $(JOBS)
@@ -160,7 +177,7 @@ asan: build unit-build
 	    $(PROVE) $(TESTS) $(UNITS)
 
 
-coverage: build
+coverage: build tool
 	@misc/install test coverage
 	@misc/configure coverage "$(TREE)" "$(BUILD)/coverage/src"
 	@misc/make "$(BUILD)/coverage/src" modules $(JOBS)
@@ -197,6 +214,12 @@ fuzz: build
 	@t/fuzz/run "$(CURDIR)/$(BUILD)/fuzz" $(FUZZ_SECS) $(FUZZ)
 
 
+browser: build
+	@misc/install browser
+	@mkdir -p docs/images
+	MCDS_IMAGES=docs/images prove -v -I t/lib t/browser/*.t
+
+
 bench: build
 	@misc/install bench
 	bench/bench.pl $(BENCH)
@@ -214,6 +237,16 @@ install: build man
 	    "$(DESTDIR)$(PREFIX)/share/man/man7/ngx_http_mcds_module.7"
 
 
+install-tool: tool
+	install -D -m 755 "$(TOOL)" "$(DESTDIR)$(PREFIX)/bin/mcds"
+	install -D -m 644 tools/mcds.1 \
+	    "$(DESTDIR)$(PREFIX)/share/man/man1/mcds.1"
+	install -D -m 644 tools/completion/mcds.bash \
+	    "$(DESTDIR)$(PREFIX)/share/bash-completion/completions/mcds"
+	install -D -m 644 tools/completion/mcds.zsh \
+	    "$(DESTDIR)$(PREFIX)/share/zsh/vendor-completions/_mcds"
+
+
 dist:
 	@misc/dist "$(BUILD)"
 
@@ -221,6 +254,11 @@ dist:
 deb:
 	@misc/install build deb
 	@misc/deb "$(BUILD)/deb"
+
+
+deb-test: deb
+	@misc/install deb-test
+	@misc/package-test "$(BUILD)/deb" "$(BUILD)/deb-test"
 
 
 clean:

@@ -1,0 +1,146 @@
+package Test::Mcds::Tool;
+
+# Copyright (C) mcds authors
+
+=head1 NAME
+
+Test::Mcds::Tool - runs mcds, the program, for the tests
+
+=head1 SYNOPSIS
+
+    my $mcds = Test::Mcds::Tool->new($t, '-c', $file);
+
+    my $r = $mcds->run('get', 'http://localhost/');
+    $r->{code}, $r->{out}, $r->{err}, $r->{seconds}
+
+    my $json = $mcds->json('counter', 'get', 'hits');   # what --json prints
+
+    my $p = $mcds->start('log', 'follow', 'live');      # in the background
+    $p->lines                       # what it has printed so far
+    $p->stop                        # INT; its exit code
+
+The program is that of TEST_MCDS_TOOL, or build/mcds; a file is skipped if it is
+not there.
+
+=cut
+
+use warnings;
+use strict;
+
+use Cwd qw/ abs_path /;
+use File::Basename qw/ dirname /;
+use JSON::PP ();
+use Test::More ();
+use Time::HiRes qw/ time /;
+
+my $number = 0;
+
+
+sub new {
+    my ($class, $t, @args) = @_;
+
+    my $program = $ENV{TEST_MCDS_TOOL}
+        // abs_path(dirname(__FILE__) . '/../../../..') . '/build/mcds';
+
+    if (!-x $program) {
+        Test::More::plan(skip_all => "no $program, make tool builds it");
+    }
+
+    return bless { t => $t, program => $program, args => \@args }, $class;
+}
+
+
+sub spawn {
+    my ($self, @args) = @_;
+
+    my $base = $self->{t}->dir() . '/tool-' . ++$number;
+
+    my $pid = fork() // die "fork: $!";
+
+    if ($pid == 0) {
+        open STDIN, '<', '/dev/null';
+        open STDOUT, '>', "$base.out";
+        open STDERR, '>', "$base.err";
+        exec($self->{program}, @{$self->{args}}, @args)
+            or POSIX::_exit(127);
+    }
+
+    return { pid => $pid, base => $base };
+}
+
+
+sub slurp {
+    my ($path) = @_;
+
+    open my $fh, '<:raw', $path or return '';
+    local $/;
+
+    return <$fh> // '';
+}
+
+
+sub run {
+    my ($self, @args) = @_;
+
+    my $start = time();
+    my $p = $self->spawn(@args);
+
+    waitpid $p->{pid}, 0;
+
+    return {
+        code => $? & 127 ? "signal $?" : $? >> 8, seconds => time() - $start,
+        out => slurp("$p->{base}.out"), err => slurp("$p->{base}.err"),
+    };
+}
+
+
+sub json {
+    my ($self, @args) = @_;
+
+    my $r = $self->run('--json', @args);
+
+    return eval { JSON::PP->new()->allow_nonref()->decode($r->{out}) };
+}
+
+
+sub start {
+    my ($self, @args) = @_;
+
+    return bless $self->spawn(@args), 'Test::Mcds::Tool::Process';
+}
+
+
+package Test::Mcds::Tool::Process;
+
+use warnings;
+use strict;
+
+
+sub lines {
+    my ($self) = @_;
+
+    return split /\n/, Test::Mcds::Tool::slurp("$self->{base}.out");
+}
+
+
+sub stop {
+    my ($self) = @_;
+
+    my $pid = delete $self->{pid} or return $self->{code};
+
+    kill 'INT', $pid;
+    waitpid $pid, 0;
+
+    return $self->{code} = $? & 127 ? "signal $?" : $? >> 8;
+}
+
+
+sub DESTROY {
+    my ($self) = @_;
+
+    local ($?, $!);
+    $self->stop();
+}
+
+
+1;

@@ -1,0 +1,218 @@
+#!/usr/bin/perl
+
+# Copyright (C) mcds authors
+
+# mcds get shows what the module has stored: of the pages of a host, on the
+# server that has them, with all that is known about them; plain, split,
+# compressed, varying, signed and tagged ones, and those that are none.
+
+use warnings;
+use strict;
+
+use Test::More;
+
+use FindBin;
+use lib "$FindBin::Bin/lib";
+use Test::Mcds;
+use Test::Mcds::Tool;
+
+my $t = Test::Mcds->new();
+
+my $m1 = $t->memcached('m1');
+my $m2 = $t->memcached('m2');
+
+my $large = join '', map { chr(40 + 80 * rand) } 1 .. 2_500_000;
+my $text = 'compress me ' x 1000;
+
+my $o = $t->origin('o', { headers => ['Cache-Control' =>
+    'max-age=60, stale-while-revalidate=7', 'X-Evil' => "\x9b31mred"],
+    body => "answer %k\n" }, paths => {
+    '/large' => { headers => ['Cache-Control' => 'max-age=60'],
+        body => $large },
+    '/text' => { headers => ['Cache-Control' => 'max-age=60',
+        'Content-Type' => 'text/html'], body => $text },
+    '/vary' => { headers => ['Cache-Control' => 'max-age=60',
+        Vary => 'X-A'], body => 'varies' },
+    '/private' => { headers => ['Cache-Control' => 'private'] },
+    '/broken' => { status => 500, headers => ['Cache-Control' =>
+        'max-age=0'] },
+    '/tagged' => { headers => ['Cache-Control' => 'max-age=60',
+        'X-Tags' => 'news,top'] },
+});
+
+$t->write_file('pools-a.conf', <<"EOT");
+mcds_pool main {
+    server 127.0.0.1:@{[$m1->port()]};
+    server 127.0.0.1:@{[$m2->port()]} weight=2;
+    distribution ketama;
+    prefix       "x:";
+    timeout      1s;
+}
+EOT
+
+$t->write_file('a.key', "a key of the right length\n");
+
+my $a = $t->nginx('a', <<'EOT');
+%%GLOBALS%%
+worker_processes 1;
+events { }
+http {
+    %%HTTP%%
+    include %%DIR%%/../pools-*.conf;   # "{ comments are no blocks
+    server {
+        listen 127.0.0.1:%%PORT%%;
+        mcds_cache on;
+        mcds_cache_compress gzip;
+        mcds_cache_error_backoff 30s;
+        location / { proxy_pass http://127.0.0.1:%%PORT_o%%; }
+        location /tagged {
+            mcds_cache_tag $upstream_http_x_tags;
+            proxy_pass http://127.0.0.1:%%PORT_o%%;
+        }
+        location /signed {
+            mcds_cache_hmac_key %%TMP%%/a.key;
+            proxy_pass http://127.0.0.1:%%PORT_o%%;
+        }
+        if ($host = "no;{") { return 404; }
+    }
+}
+EOT
+
+my $mcds = Test::Mcds::Tool->new($t, '-c', $a->dir() . '/nginx.conf');
+
+sub url { 'http://localhost' . shift }
+
+
+# a plain page
+
+for my $i (1 .. 8) {
+    is($a->get("/plain$i")->status, 200, "page $i is built") if $i == 1;
+    $a->get("/plain$i") if $i > 1;
+}
+
+wait_for(sub { $m1->stats()->{curr_items} + $m2->stats()->{curr_items} >= 8
+    }, 10);
+
+my $list = $mcds->json('get', map { url("/plain$_") } 1 .. 8);
+
+is(scalar(@$list), 8, 'all of them are asked for at once');
+is(scalar(grep { $_->{state} eq 'fresh' } @$list), 8, 'and all are fresh');
+
+my %by = map { $_ => [] } map { $_->port() } $m1, $m2;
+push @{$by{$_->{server} =~ s/.*://r}}, $_->{memcached_key} for @$list;
+
+for my $m ($m1, $m2) {
+    my %there = map { $_ => 1 } $m->keys();
+
+    ok(@{$by{$m->port()}} > 0, 'a server has some of the pages');
+    is(scalar(grep { !$there{$_} } @{$by{$m->port()}}), 0,
+        'all that mcds says it has');
+}
+
+my ($p) = @$list;
+
+is($p->{memcached_key}, 'x:' . url('/plain1'), 'memcached key');
+is($p->{status}, 200, 'status');
+is($p->{stale_while_revalidate}, 7, 'stale-while-revalidate');
+is($p->{stale_if_error}, undef, 'no stale-if-error');
+ok($p->{expires_in} > 30 && $p->{expires_in} <= 60, 'expires');
+is($p->{length}, length("answer 1\n"), 'length');
+is($p->{lock}{state}, 'free', 'nobody builds it');
+is($p->{signature}, 'none', 'not signed');
+ok((grep { ($_->{'Cache-Control'} // '') =~ /max-age=60/ }
+    @{$p->{headers}}), 'its headers');
+is($mcds->run('get', '--body', url('/plain1'))->{out},
+    $a->get('/plain1')->body, 'its body');
+
+my $r = $mcds->run('get', 'HTTP://LocalHost/plain1#top');
+
+is($r->{code}, 0, 'scheme and host in upper case');
+like($r->{out}, qr/^state +fresh$/m, 'for people');
+unlike($r->{out}, qr/[^\n\x20-\x7e]/, 'a terminal gets no control characters');
+
+
+# what is not there, and what is no page
+
+$r = $mcds->run('get', url('/nothing'));
+
+is($r->{code}, 1, 'not found');
+like($r->{out}, qr/^state +missing$/m, 'it says so');
+
+$_->set('x:' . url('/foreign'), "\e]0;x\a\x9b1mforeign") for $m1, $m2;
+$r = $mcds->run('get', url('/foreign'));
+
+is($r->{code}, 1, 'no page');
+like($r->{out}, qr/^state +not a page$/m, 'it says so, too');
+unlike($r->{out}, qr/[^\n\x20-\x7e]/, 'whatever it holds');
+
+
+# in parts, in a coding, in variants, with tags, signed
+
+ok($a->get('/large')->body eq $large, 'a large page');
+ok(wait_for(sub { ($mcds->json('get', url('/large'))->[0]{state} // '')
+    eq 'fresh' }, 10), 'is stored');
+
+$p = $mcds->json('get', url('/large'))->[0];
+cmp_ok($p->{parts}, '>', 1, 'in parts');
+is($p->{parts_valid}, $p->{parts}, 'which are all there');
+ok($mcds->run('get', '--body', url('/large'))->{out} eq $large, 'its body');
+
+my ($lost) = grep { /:part:.*:1$/ } $m1->keys(), $m2->keys();
+$_->delete($lost) for $m1, $m2;
+
+$p = $mcds->json('get', url('/large'))->[0];
+is($p->{parts_valid}, $p->{parts} - 1, 'one part is lost');
+is($mcds->run('get', '--body', url('/large'))->{code}, 1, 'no body then');
+
+$a->get('/text');
+ok(wait_for(sub { ($mcds->json('get', url('/text'))->[0]{coding} // '')
+    eq 'gzip' }, 10), 'a compressed page');
+
+$p = $mcds->json('get', url('/text'))->[0];
+is($p->{length}, length($text), 'length without the coding');
+cmp_ok($p->{stored_length}, '<', length($text), 'and with it');
+ok($mcds->run('get', '--body', url('/text'))->{out} eq $text, 'decoded');
+
+$a->get('/vary', headers => { 'X-A' => $_ }) for 1 .. 3;
+ok(wait_for(sub {
+    3 == grep { $_->{state} eq 'fresh' }
+        @{$mcds->json('get', url('/vary'))->[0]{variants} // []};
+}, 10), 'three variants');
+is($mcds->json('get', url('/vary'))->[0]{vary}, 'x-a', 'by this header');
+
+$a->get('/tagged');
+ok(wait_for(sub { ($mcds->json('get', url('/tagged'))->[0]{tags_state} // '')
+    eq 'valid' }, 10), 'a page with tags');
+is_deeply([sort @{$mcds->json('get', url('/tagged'))->[0]{tags}}],
+    [qw/ all host:localhost tag:news tag:top /], 'these tags');
+
+$a->get('/signed');
+ok(wait_for(sub { ($mcds->json('get', url('/signed'))->[0]{signature} // '')
+    eq 'valid' }, 10), 'signed, with the key of the configuration');
+
+$t->write_file('b.key', "b key of the right length\n");
+is($mcds->json('get', '--hmac-key-file', $t->dir() . '/b.key',
+    url('/signed'))->[0]{signature}, 'wrong', 'but not with another');
+
+
+# not to be stored, failed, being built
+
+$a->get('/private');
+ok(wait_for(sub { ($mcds->json('get', url('/private'))->[0]{state} // '')
+    eq 'uncacheable' }, 10), 'hit-for-miss');
+
+$a->get('/broken');
+ok(wait_for(sub { ($mcds->json('get', url('/broken'))->[0]{lock}{state} // '')
+    eq 'backoff' }, 10), 'back-off');
+
+$o->hold_path('/slow');
+my $w = start_get($a->port(), '/slow', host => 'localhost');
+$o->wait_requests(1, '/slow');
+is($mcds->json('get', url('/slow'))->[0]{lock}{state}, 'held',
+    'somebody builds it');
+$o->release('/slow');
+finish($w);
+
+# the pool is in a file of its own, where the harness does not look for ports
+
+$t->done(keep => ['m1', 'm2']);

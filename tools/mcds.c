@@ -1,0 +1,549 @@
+
+/*
+ * Copyright (C) mcds authors
+ */
+
+
+#include "mcds.h"
+#include <getopt.h>
+
+
+static void mcds_parse(mcds_t *m, int argc, char **argv);
+static void mcds_option(mcds_t *m, int option, char *value);
+static void mcds_push(ngx_array_t *list, char *value);
+static ngx_int_t mcds_period(mcds_t *m, char *option, char *value,
+    ngx_uint_t is_sec);
+static ngx_int_t mcds_number(mcds_t *m, char *option, char *value,
+    ngx_int_t max);
+static void mcds_help(FILE *to);
+static void mcds_version(void);
+
+
+static mcds_command_t  mcds_commands[] = {
+
+    { "get", "URL ...", "what is stored of a page",
+      MCDS_OPT_KEY|MCDS_OPT_BODY|MCDS_OPT_HMAC, 0, 1000, mcds_get },
+
+    { "purge", "URL ...", "purge pages, by URL, key, tag or host",
+      MCDS_OPT_KEY|MCDS_OPT_TAG|MCDS_OPT_HOST|MCDS_OPT_ALL|MCDS_OPT_DELETE
+      |MCDS_OPT_HMAC, 0, 1000, mcds_purge },
+
+    { "counter", "get|reset KEY ... | set|add KEY NUMBER",
+      "read and change counters", MCDS_OPT_TTL, 2, 1000, mcds_counter },
+
+    { "visitors", "KEY ...", "how many there are",
+      MCDS_OPT_WINDOW|MCDS_OPT_SLOTS, 1, 1000, mcds_visitors },
+
+    { "top", "NAME", "the keys that come most often",
+      MCDS_OPT_WINDOW|MCDS_OPT_SLOTS|MCDS_OPT_LIMIT, 1, 1, mcds_top },
+
+    { "log", "read|follow NAME", "lines of all hosts",
+      MCDS_OPT_SINCE|MCDS_OPT_AFTER|MCDS_OPT_LIMIT|MCDS_OPT_CHUNK
+      |MCDS_OPT_CHUNKS, 2, 2, mcds_log },
+
+    { "table", "list NAME | get|remove NAME FIELD ... |"
+      " add NAME FIELD [VALUE]", "read and change a table",
+      MCDS_OPT_TTL|MCDS_OPT_VALUES, 2, 1000, mcds_table },
+
+    { "array", "list NAME | push NAME VALUE ...", "read a list, and append",
+      MCDS_OPT_LIMIT, 2, 1000, mcds_array },
+
+    { "lock", "show KEY ... | free KEY", "who has a lock; take it away",
+      0, 2, 1000, mcds_lock },
+
+    { "check", "[nginx.conf]", "pools, servers, and whether they are well",
+      0, 0, 1, mcds_check },
+
+    { "bench", "", "how fast the servers answer", 0, 0, 0, mcds_bench },
+
+    { NULL, NULL, NULL, 0, 0, 0, NULL }
+};
+
+
+static struct {
+    struct option   option;
+    char           *value;
+    ngx_uint_t      bit;          /* 0: of all commands */
+    char           *text;
+} mcds_long[] = {
+
+    { { "conf", 1, NULL, 'c' }, "FILE", 0,
+      "nginx's configuration, /etc/nginx/nginx.conf" },
+    { { "servers", 1, NULL, 's' }, "LIST", 0,
+      "host:port,... or a libmemcached string, instead of it" },
+    { { "prefix", 1, NULL, 'P' }, "TEXT", 0, "with -s: of all keys" },
+    { { "pool", 1, NULL, 'p' }, "NAME", 0, "the pool, if there are several" },
+    { { "json", 0, NULL, 'j' }, NULL, 0, "for programs" },
+    { { "timeout", 1, NULL, 't' }, "TIME", 0, "of an operation, 1s" },
+    { { "key", 1, NULL, 'k' }, "TEXT", MCDS_OPT_KEY,
+      "the text of mcds_cache_key instead of a URL" },
+    { { "body", 0, NULL, 'b' }, NULL, MCDS_OPT_BODY,
+      "print the body, and nothing else" },
+    { { "hmac-key-file", 1, NULL, 'H' }, "FILE", MCDS_OPT_HMAC,
+      "the key of signed pages" },
+    { { "tag", 1, NULL, 'T' }, "TAG", MCDS_OPT_TAG, "pages with that tag" },
+    { { "host", 1, NULL, 'o' }, "HOST", MCDS_OPT_HOST,
+      "pages of that host" },
+    { { "all", 0, NULL, 'a' }, NULL, MCDS_OPT_ALL, "all pages with tags" },
+    { { "delete", 0, NULL, 'd' }, NULL, MCDS_OPT_DELETE,
+      "not to be shown any more, not even while rebuilt" },
+    { { "ttl", 1, NULL, 'l' }, "TIME", MCDS_OPT_TTL,
+      "how long it is to live" },
+    { { "window", 1, NULL, 'w' }, "TIME", MCDS_OPT_WINDOW,
+      "as in nginx.conf" },
+    { { "slots", 1, NULL, 'S' }, "N", MCDS_OPT_SLOTS, "as in nginx.conf" },
+    { { "since", 1, NULL, 'i' }, "TIME", MCDS_OPT_SINCE,
+      "lines that are at most so old" },
+    { { "after", 1, NULL, 'A' }, "ID", MCDS_OPT_AFTER,
+      "lines behind that one" },
+    { { "limit", 1, NULL, 'n' }, "N", MCDS_OPT_LIMIT, "at most so many" },
+    { { "chunk", 1, NULL, 'C' }, "TIME", MCDS_OPT_CHUNK,
+      "as in nginx.conf" },
+    { { "chunks", 1, NULL, 'K' }, "N", MCDS_OPT_CHUNKS,
+      "as in nginx.conf" },
+    { { "values", 0, NULL, 'v' }, NULL, MCDS_OPT_VALUES,
+      "list with values" },
+    { { "help", 0, NULL, 'h' }, NULL, 0, "this text" },
+    { { "version", 0, NULL, 'V' }, NULL, 0, "the version" }
+};
+
+#define MCDS_LONG  (sizeof(mcds_long) / sizeof(mcds_long[0]))
+
+
+/* the newest of the process, for who has no m at hand */
+static mcds_t  *mcds;
+
+static mcds_command_t  *mcds_command;
+
+
+int
+main(int argc, char **argv)
+{
+    mcds_t      m;
+    ngx_str_t  *args;
+    ngx_uint_t  i, n;
+
+    ngx_memzero(&m, sizeof(mcds_t));
+    mcds = &m;
+
+    (void) signal(SIGPIPE, SIG_IGN);
+
+    ngx_tool_init(NGX_LOG_ERR);
+
+    m.memory = ngx_create_pool(4096, ngx_cycle->log);
+
+    if (m.memory == NULL) {
+        mcds_no_memory();
+    }
+
+    m.o.conf = "/etc/nginx/nginx.conf";
+    m.o.timeout = 1000;
+
+    if (ngx_array_init(&m.o.keys, m.memory, 4, sizeof(ngx_str_t)) != NGX_OK
+        || ngx_array_init(&m.o.tags, m.memory, 4, sizeof(ngx_str_t)) != NGX_OK
+        || ngx_array_init(&m.o.hosts, m.memory, 4, sizeof(ngx_str_t))
+           != NGX_OK
+        || ngx_array_init(&m.o.hmac, m.memory, 4, sizeof(ngx_str_t))
+           != NGX_OK)
+    {
+        mcds_no_memory();
+    }
+
+    mcds_parse(&m, argc, argv);
+
+    n = argc - optind - 1;
+    args = mcds_alloc(&m, (n + 1) * sizeof(ngx_str_t));
+
+    for (i = 0; i < n; i++) {
+        args[i].data = (u_char *) argv[optind + 1 + i];
+        args[i].len = ngx_strlen(args[i].data);
+    }
+
+    if (mcds_command->run == mcds_check && n) {
+        m.o.conf = argv[optind + 1];
+        m.o.servers = NULL;
+    }
+
+    mcds_site_read(&m);
+
+    mcds_command->run(&m, args, n);
+
+    if (fflush(stdout) != 0 && m.status == MCDS_OK) {
+        mcds_error(&m, MCDS_NO, "cannot write: %s", strerror(errno));
+    }
+
+    ngx_destroy_pool(m.memory);
+
+    return m.status;
+}
+
+
+static void
+mcds_parse(mcds_t *m, int argc, char **argv)
+{
+    int             c, at;
+    char            shorts[2 * MCDS_LONG + 2], *p;
+    ngx_uint_t      i, n;
+    ngx_uint_t      seen;
+    struct option   options[MCDS_LONG + 1];
+
+    p = shorts;
+    seen = 0;
+    at = 0;
+
+    for (i = 0; i < MCDS_LONG; i++) {
+        options[i] = mcds_long[i].option;
+
+        if (mcds_long[i].bit == 0) {
+            *p++ = options[i].val;
+
+            if (options[i].has_arg) {
+                *p++ = ':';
+            }
+        }
+    }
+
+    *p = '\0';
+    ngx_memzero(&options[i], sizeof(struct option));
+
+    while ((c = getopt_long(argc, argv, shorts, options, &at)) != -1) {
+
+        if (c == '?') {
+            m->command = NULL;
+            exit(MCDS_USAGE);
+        }
+
+        for (i = 0; mcds_long[i].option.val != c; i++) { /* void */ }
+
+        seen |= mcds_long[i].bit;
+        mcds_option(m, c, optarg);
+    }
+
+    if (optind == argc) {
+        mcds_help(stderr);
+        exit(MCDS_USAGE);
+    }
+
+    p = argv[optind];
+
+    if (strcmp(p, "version") == 0) {
+        mcds_version();
+        exit(MCDS_OK);
+    }
+
+    if (strcmp(p, "help") == 0) {
+        mcds_help(stdout);
+        exit(MCDS_OK);
+    }
+
+    for (i = 0; mcds_commands[i].name; i++) {
+        if (strcmp(p, mcds_commands[i].name) == 0) {
+            break;
+        }
+    }
+
+    if (mcds_commands[i].name == NULL) {
+        mcds_usage(m, "no such command: %s", p);
+    }
+
+    mcds_command = &mcds_commands[i];
+    m->command = mcds_command->name;
+
+    for (i = 0; i < MCDS_LONG; i++) {
+        if (mcds_long[i].bit & seen & ~mcds_command->options) {
+            mcds_usage(m, "takes no --%s", mcds_long[i].option.name);
+        }
+    }
+
+    n = argc - optind - 1;
+
+    if (n < mcds_command->min || n > mcds_command->max) {
+        mcds_usage(m, "%s", n < mcds_command->min ? "something is missing"
+                                                  : "too much is said");
+    }
+}
+
+
+static void
+mcds_option(mcds_t *m, int option, char *value)
+{
+    mcds_options_t  *o;
+
+    o = &m->o;
+
+    switch (option) {
+
+    case 'c':
+        o->conf = value;
+        break;
+
+    case 's':
+        o->servers = value;
+        break;
+
+    case 'P':
+        o->prefix = value;
+        break;
+
+    case 'p':
+        o->pool = value;
+        break;
+
+    case 'j':
+        o->json = 1;
+        break;
+
+    case 't':
+        o->timeout = mcds_period(m, "timeout", value, 0);
+        break;
+
+    case 'k':
+        mcds_push(&o->keys, value);
+        break;
+
+    case 'b':
+        o->body = 1;
+        break;
+
+    case 'H':
+        mcds_push(&o->hmac, value);
+        break;
+
+    case 'T':
+        mcds_push(&o->tags, value);
+        break;
+
+    case 'o':
+        mcds_push(&o->hosts, value);
+        break;
+
+    case 'a':
+        o->all = 1;
+        break;
+
+    case 'd':
+        o->drop = 1;
+        break;
+
+    case 'l':
+        o->ttl = mcds_period(m, "ttl", value, 1);
+
+        if (o->ttl > NGX_MCDS_MAX_TTL) {
+            mcds_usage(m, "--ttl is 30 days at most");
+        }
+
+        break;
+
+    case 'w':
+        o->window = mcds_period(m, "window", value, 1);
+        break;
+
+    case 'S':
+        o->slots = mcds_number(m, "slots", value, 60);
+        break;
+
+    case 'i':
+        o->since = mcds_period(m, "since", value, 0);
+        break;
+
+    case 'A':
+        o->after.data = (u_char *) value;
+        o->after.len = ngx_strlen(value);
+        break;
+
+    case 'n':
+        o->limit = mcds_number(m, "limit", value, 10000);
+        break;
+
+    case 'C':
+        o->chunk = mcds_period(m, "chunk", value, 0);
+        break;
+
+    case 'K':
+        o->chunks = mcds_number(m, "chunks", value, 3600);
+        break;
+
+    case 'v':
+        o->values = 1;
+        break;
+
+    case 'h':
+        mcds_help(stdout);
+        exit(MCDS_OK);
+
+    case 'V':
+        mcds_version();
+        exit(MCDS_OK);
+    }
+}
+
+
+static void
+mcds_push(ngx_array_t *list, char *value)
+{
+    ngx_str_t  *s;
+
+    s = ngx_array_push(list);
+
+    if (s == NULL) {
+        mcds_no_memory();
+    }
+
+    s->data = (u_char *) value;
+    s->len = ngx_strlen(value);
+}
+
+
+static ngx_int_t
+mcds_period(mcds_t *m, char *option, char *value, ngx_uint_t is_sec)
+{
+    ngx_int_t  n;
+    ngx_str_t  s;
+
+    s.data = (u_char *) value;
+    s.len = ngx_strlen(value);
+
+    n = ngx_parse_time(&s, is_sec);
+
+    if (n < 1 || n > 31536000000) {
+        mcds_usage(m, "--%s must be a time above 0, as 30s or 5m", option);
+    }
+
+    return n;
+}
+
+
+static ngx_int_t
+mcds_number(mcds_t *m, char *option, char *value, ngx_int_t max)
+{
+    ngx_int_t  n;
+
+    n = ngx_atoi((u_char *) value, ngx_strlen(value));
+
+    if (n < 1 || n > max) {
+        mcds_usage(m, "--%s must be a number from 1 to %d", option, (int) max);
+    }
+
+    return n;
+}
+
+
+static void
+mcds_help(FILE *to)
+{
+    char        name[64];
+    ngx_uint_t  i;
+
+    fprintf(to, "usage: mcds [options] command ...\n\ncommands:\n");
+
+    for (i = 0; mcds_commands[i].name; i++) {
+        fprintf(to, "  %s %s\n        %s\n", mcds_commands[i].name,
+                mcds_commands[i].args, mcds_commands[i].text);
+    }
+
+    fprintf(to, "  version\n        print the version\n\noptions:\n");
+
+    for (i = 0; i < MCDS_LONG; i++) {
+        snprintf(name, sizeof(name), "%s%c%s--%s%s%s",
+                 mcds_long[i].bit ? "" : "-",
+                 mcds_long[i].bit ? ' ' : mcds_long[i].option.val,
+                 mcds_long[i].bit ? "   " : ", ",
+                 mcds_long[i].option.name,
+                 mcds_long[i].value ? "=" : "",
+                 mcds_long[i].value ? mcds_long[i].value : "");
+
+        fprintf(to, "  %-24s %s\n", name, mcds_long[i].text);
+    }
+
+    fprintf(to, "\nends with 0; 1: not found, or not well; 2: wrong usage; "
+                "3: a memcached does\nnot answer.  See man mcds.\n");
+}
+
+
+static void
+mcds_version(void)
+{
+    printf("mcds %s\n", NGX_MCDS_VERSION);
+}
+
+
+void
+mcds_error(mcds_t *m, int status, const char *fmt, ...)
+{
+    char     text[2048], *p;
+    va_list  args;
+
+    va_start(args, fmt);
+    (void) vsnprintf(text, sizeof(text), fmt, args);
+    va_end(args);
+
+    for (p = text; *p; p++) {
+        if ((u_char) *p < 0x20 || *p == 0x7f) {
+            *p = '?';
+        }
+    }
+
+    (void) fflush(stdout);
+
+    fprintf(stderr, "mcds%s%s: %s\n", m->command ? " " : "",
+            m->command ? m->command : "", text);
+
+    m->status = ngx_max(m->status, status);
+}
+
+
+void
+mcds_usage(mcds_t *m, const char *fmt, ...)
+{
+    char     text[1024];
+    va_list  args;
+
+    va_start(args, fmt);
+    (void) vsnprintf(text, sizeof(text), fmt, args);
+    va_end(args);
+
+    mcds_error(m, MCDS_USAGE, "%s", text);
+
+    if (mcds_command) {
+        fprintf(stderr, "usage: mcds %s %s\n", mcds_command->name,
+                mcds_command->args);
+    }
+
+    fprintf(stderr, "\"mcds --help\" tells more\n");
+
+    exit(MCDS_USAGE);
+}
+
+
+void
+mcds_failed(mcds_t *m, ngx_str_t *what, ngx_uint_t rc)
+{
+    mcds_error(m, ngx_mcds_answered(rc) ? MCDS_NO : MCDS_UNREACHABLE,
+               "%.*s: %s", (int) what->len, what->data,
+               ngx_mcds_strerror(rc));
+}
+
+
+void
+mcds_no_memory(void)
+{
+    fprintf(stderr, "mcds: out of memory\n");
+    exit(MCDS_NO);
+}
+
+
+/* zeroed */
+
+void *
+mcds_alloc(mcds_t *m, size_t size)
+{
+    void  *p;
+
+    p = ngx_pcalloc(m->memory, size);
+
+    if (p == NULL) {
+        mcds_no_memory();
+    }
+
+    return p;
+}

@@ -1,0 +1,651 @@
+
+/*
+ * Copyright (C) mcds authors
+ *
+ * mcds check and mcds bench: the servers, as nginx would find them.  What they
+ * say about themselves is asked with libmemcached, which knows "stats".
+ */
+
+
+#include "mcds.h"
+#include <libmemcached/memcached.h>
+#include "ngx_mcds_conn.h"
+
+
+/* operations of each kind */
+#define MCDS_BENCH_ROUNDS         200
+#define MCDS_BENCH_SMALL          100
+#define MCDS_BENCH_LARGE          10240
+#define MCDS_BENCH_TTL            60
+
+/* hosts are expected to be so close together, seconds */
+#define MCDS_CHECK_SKEW           2
+
+
+/* what is looked for, and what is read of it */
+
+typedef struct {
+    char        *name;
+    char         value[64];
+} mcds_stat_t;
+
+
+static json_t *mcds_check_pool(mcds_t *m, ngx_mcds_pool_t *pool);
+static json_t *mcds_check_server(mcds_t *m, ngx_mcds_server_t *server);
+static void mcds_check_stats(mcds_t *m, ngx_mcds_server_t *server, json_t *o,
+    json_t *warnings);
+static void mcds_check_judge(mcds_t *m, ngx_mcds_server_t *server,
+    mcds_stat_t *stats, json_t *o, json_t *warnings);
+static void mcds_check_number(json_t *o, char *name, char *value);
+static memcached_return_t mcds_check_stat(
+    const memcached_instance_st *instance, const char *key, size_t key_len,
+    const char *value, size_t len, void *data);
+static memcached_st *mcds_check_client(mcds_t *m, ngx_mcds_server_t *server);
+static void mcds_check_warn(mcds_t *m, json_t *warnings, const char *fmt, ...);
+static ngx_uint_t mcds_server_do(ngx_mcds_server_t *server,
+    ngx_mcds_request_t *req, mcds_answer_t *answer);
+static void mcds_server_done(void *data, ngx_mcds_result_t *result);
+static json_t *mcds_bench_server(mcds_t *m, ngx_mcds_server_t *server);
+static ngx_uint_t mcds_bench_run(ngx_mcds_server_t *server, ngx_uint_t verb,
+    ngx_str_t *key, ngx_uint_t size, json_t *o, char *name);
+static int mcds_bench_cmp(const void *one, const void *two);
+
+
+enum {
+    MCDS_STAT_VERSION = 0,
+    MCDS_STAT_UPTIME,
+    MCDS_STAT_TIME,
+    MCDS_STAT_ITEMS,
+    MCDS_STAT_BYTES,
+    MCDS_STAT_LIMIT,
+    MCDS_STAT_EVICTIONS,
+    MCDS_STAT_CONNECTIONS,
+    MCDS_STAT_REJECTED,
+    MCDS_STAT_MAXCONNS,
+    MCDS_STAT_ITEM_SIZE,
+    MCDS_STAT_CAS,
+    MCDS_STAT_EVICTED
+};
+
+
+void
+mcds_check(mcds_t *m, ngx_str_t *args, ngx_uint_t n)
+{
+    json_t            *o, *pools, *names, *use;
+    ngx_uint_t         i, line;
+    ngx_mcds_pool_t  **pool;
+    mcds_directive_t  *directive;
+
+    o = json_object();
+    pools = json_array();
+    pool = m->pools.elts;
+
+    mcds_put(o, "configuration", json_string(m->o.conf));
+
+    if (m->pools.nelts == 0) {
+        mcds_error(m, MCDS_NO, "%s has no \"mcds_pool\"", m->o.conf);
+    }
+
+    for (i = 0; i < m->pools.nelts; i++) {
+
+        if (m->o.pool && (ngx_strlen(m->o.pool) != pool[i]->name.len
+                          || ngx_strncmp(m->o.pool, pool[i]->name.data,
+                                         pool[i]->name.len)
+                             != 0))
+        {
+            continue;
+        }
+
+        (void) json_array_append_new(pools, mcds_check_pool(m, pool[i]));
+    }
+
+    mcds_put(o, "pools", pools);
+
+    /* what is kept in them, by name */
+
+    names = json_array();
+    i = 0;
+
+    while ((directive = mcds_site_find(m, &i, "mcds_cache mcds_counter "
+                                       "mcds_visitor_counter "
+                                       "mcds_counter_top mcds_lock mcds_log "
+                                       "mcds_array mcds_array_push "
+                                       "mcds_table mcds_table_get", NULL)))
+    {
+        if (mcds_is(&directive->words[1], "off")) {
+            continue;
+        }
+
+        use = json_object();
+        line = directive->line;
+
+        mcds_put(use, "directive", mcds_json(&directive->words[0]));
+        mcds_put(use, "name", mcds_json(&directive->words[1]));
+        m->pool = mcds_site_in_pool(m, directive);
+        mcds_put(use, "pool", m->pool ? mcds_json(&m->pool->name)
+                                      : json_null());
+        mcds_put(use, "file", mcds_json(&directive->file));
+        mcds_put(use, "line", json_integer(line));
+
+        (void) json_array_append_new(names, use);
+    }
+
+    if (m->o.json) {
+        mcds_put(o, "directives", names);
+
+    } else {
+        json_decref(names);
+    }
+
+    mcds_show(m, o);
+}
+
+
+static json_t *
+mcds_check_pool(mcds_t *m, ngx_mcds_pool_t *pool)
+{
+    json_t             *o, *servers;
+    ngx_uint_t          i;
+    ngx_mcds_server_t  *server;
+
+    static char  *distributions[] = {
+        "modula", "modula_crc", "ketama", "consistent", "nginx_consistent"
+    };
+
+    o = json_object();
+    servers = json_array();
+
+    mcds_put(o, "pool", mcds_json(&pool->name));
+    mcds_put(o, "distribution", json_string(distributions[pool->distribution]));
+    mcds_put(o, "protocol", json_string(pool->classic ? "classic" : "meta"));
+
+    if (pool->prefix.len) {
+        mcds_put(o, "prefix", mcds_json(&pool->prefix));
+    }
+
+    if (pool->replicas > 1) {
+        mcds_put(o, "replicas", json_integer(pool->replicas));
+    }
+
+#if (NGX_SSL)
+    mcds_put(o, "tls", json_boolean(pool->ssl != NULL));
+#endif
+
+    server = pool->servers.elts;
+
+    for (i = 0; i < pool->servers.nelts; i++) {
+        (void) json_array_append_new(servers,
+                                     mcds_check_server(m, &server[i]));
+    }
+
+    mcds_put(o, "servers", servers);
+
+    return o;
+}
+
+
+static json_t *
+mcds_check_server(mcds_t *m, ngx_mcds_server_t *server)
+{
+    json_t              *o, *warnings;
+    uint64_t             start;
+    ngx_uint_t           rc;
+    mcds_answer_t        answer;
+    ngx_mcds_request_t   req;
+
+    o = json_object();
+    warnings = json_array();
+
+    mcds_put(o, "server", mcds_json(&server->name));
+    mcds_put(o, "weight", json_integer(server->weight));
+
+    if (server->stat->disabled) {
+        mcds_put(o, "state", json_string("disabled"));
+        json_decref(warnings);
+        return o;
+    }
+
+    /* as nginx begins: connected, greeted, and asked */
+
+    ngx_memzero(&req, sizeof(ngx_mcds_request_t));
+
+    req.verb = NGX_MCDS_GET;
+    ngx_str_set(&req.key, "mcds:probe");
+
+    start = ngx_mcds_measure_clock();
+    rc = mcds_server_do(server, &req, &answer);
+    mcds_answer_free(&answer);
+
+    if (!ngx_mcds_answered(rc)) {
+        mcds_put(o, "state", json_string(server->unsupported
+                                         ? "unsupported" : "unreachable"));
+        mcds_put(o, "error", json_string(ngx_mcds_strerror(rc)));
+        json_decref(warnings);
+
+        m->status = ngx_max(m->status, MCDS_UNREACHABLE);
+        return o;
+    }
+
+    mcds_put(o, "state", json_string("up"));
+    mcds_put(o, "connect_ms",
+             json_real((double) (ngx_mcds_measure_clock() - start) / 1000));
+
+    start = ngx_mcds_measure_clock();
+    (void) mcds_server_do(server, &req, &answer);
+    mcds_answer_free(&answer);
+
+    mcds_put(o, "latency_ms",
+             json_real((double) (ngx_mcds_measure_clock() - start) / 1000));
+
+    mcds_check_stats(m, server, o, warnings);
+
+    mcds_put(o, "warnings", warnings);
+
+    return o;
+}
+
+
+static void
+mcds_check_stats(mcds_t *m, ngx_mcds_server_t *server, json_t *o,
+    json_t *warnings)
+{
+    memcached_st  *mc;
+
+    mcds_stat_t  stats[] = {
+        { "version", "" }, { "uptime", "" }, { "time", "" },
+        { "curr_items", "" }, { "bytes", "" }, { "limit_maxbytes", "" },
+        { "evictions", "" }, { "curr_connections", "" },
+        { "rejected_connections", "" }, { "maxconns", "" },
+        { "item_size_max", "" }, { "cas_enabled", "" },
+        { "", "" },
+        { NULL, "" }
+    };
+
+    /* libmemcached has no TLS, and no passwords in the text protocol */
+
+#if (NGX_SSL)
+    if (server->pool->ssl) {
+        return;
+    }
+#endif
+
+    if (server->pool->user.len) {
+        return;
+    }
+
+    mc = mcds_check_client(m, server);
+
+    if (memcached_stat_execute(mc, NULL, mcds_check_stat, stats)
+        != MEMCACHED_SUCCESS)
+    {
+        /* a proxy, perhaps */
+
+        memcached_free(mc);
+        return;
+    }
+
+    /* the settings have one of the same name */
+
+    (void) ngx_cpystrn((u_char *) stats[MCDS_STAT_EVICTED].value,
+                       (u_char *) stats[MCDS_STAT_EVICTIONS].value, 64);
+
+    (void) memcached_stat_execute(mc, "settings", mcds_check_stat, stats);
+
+    memcached_free(mc);
+
+    mcds_check_judge(m, server, stats, o, warnings);
+}
+
+
+static memcached_st *
+mcds_check_client(mcds_t *m, ngx_mcds_server_t *server)
+{
+    memcached_st        *mc;
+    memcached_return_t   rc;
+
+    mc = memcached_create(NULL);
+
+    if (mc == NULL) {
+        mcds_no_memory();
+    }
+
+    rc = server->port ? memcached_server_add(mc, (char *) server->host.data,
+                                             server->port)
+                      : memcached_server_add_unix_socket(mc,
+                                             (char *) server->host.data);
+
+    if (rc != MEMCACHED_SUCCESS) {
+        mcds_no_memory();
+    }
+
+    (void) memcached_behavior_set(mc, MEMCACHED_BEHAVIOR_CONNECT_TIMEOUT,
+                                  m->o.timeout);
+    (void) memcached_behavior_set(mc, MEMCACHED_BEHAVIOR_POLL_TIMEOUT,
+                                  m->o.timeout);
+
+    return mc;
+}
+
+
+static memcached_return_t
+mcds_check_stat(const memcached_instance_st *instance, const char *key,
+    size_t key_len, const char *value, size_t len, void *data)
+{
+    mcds_stat_t *stats = data;
+
+    ngx_uint_t  i;
+
+    for (i = 0; stats[i].name; i++) {
+
+        if (ngx_strlen(stats[i].name) == key_len
+            && ngx_memcmp(stats[i].name, key, key_len) == 0)
+        {
+            (void) ngx_cpystrn((u_char *) stats[i].value, (u_char *) value,
+                               ngx_min(len + 1, sizeof(stats[i].value)));
+            break;
+        }
+    }
+
+    return MEMCACHED_SUCCESS;
+}
+
+
+static void
+mcds_check_number(json_t *o, char *name, char *value)
+{
+    if (*value) {
+        mcds_put(o, name, json_integer(strtoll(value, NULL, 10)));
+    }
+}
+
+
+static void
+mcds_check_judge(mcds_t *m, ngx_mcds_server_t *server, mcds_stat_t *stats,
+    json_t *o, json_t *warnings)
+{
+    int64_t      skew, evictions;
+    ngx_str_t    version;
+    const char  *may_evict;
+
+    evictions = strtoll(stats[MCDS_STAT_EVICTED].value, NULL, 10);
+    may_evict = stats[MCDS_STAT_EVICTIONS].value;
+
+    version.data = (u_char *) stats[MCDS_STAT_VERSION].value;
+    version.len = ngx_strlen(version.data);
+
+    mcds_put(o, "version", mcds_json(&version));
+    mcds_check_number(o, "uptime", stats[MCDS_STAT_UPTIME].value);
+    mcds_check_number(o, "items", stats[MCDS_STAT_ITEMS].value);
+    mcds_check_number(o, "bytes", stats[MCDS_STAT_BYTES].value);
+    mcds_check_number(o, "limit_bytes", stats[MCDS_STAT_LIMIT].value);
+    mcds_put(o, "evictions", json_integer(evictions));
+    mcds_check_number(o, "connections", stats[MCDS_STAT_CONNECTIONS].value);
+    mcds_check_number(o, "max_connections", stats[MCDS_STAT_MAXCONNS].value);
+    mcds_check_number(o, "item_size_max", stats[MCDS_STAT_ITEM_SIZE].value);
+
+    if (*stats[MCDS_STAT_CAS].value) {
+        mcds_put(o, "cas",
+                 json_boolean(strcmp(stats[MCDS_STAT_CAS].value, "no") != 0));
+    }
+
+    if (*stats[MCDS_STAT_TIME].value) {
+        skew = strtoll(stats[MCDS_STAT_TIME].value, NULL, 10)
+               - (int64_t) (mcds_now() / 1000);
+
+        mcds_put(o, "clock_difference", json_integer(skew));
+
+        if (skew >= MCDS_CHECK_SKEW || skew <= -MCDS_CHECK_SKEW) {
+            mcds_check_warn(m, warnings, "its clock differs from this host's "
+                            "by %lld s; hosts of nginx must not", skew);
+        }
+    }
+
+    if (!server->pool->classic
+        && ngx_mcds_version_at_least(&version, 1, 6, 13) == NGX_DECLINED)
+    {
+        mcds_check_warn(m, warnings, "older than 1.6.13, the oldest version "
+                        "that is used without \"protocol classic\"");
+    }
+
+    if (strcmp(stats[MCDS_STAT_CAS].value, "no") == 0) {
+        mcds_check_warn(m, warnings, "runs with -C: without CAS there are no "
+                        "locks, and pages are not built one at a time");
+    }
+
+    if (evictions > 0) {
+        mcds_check_warn(m, warnings, "has evicted %lld items since it "
+                        "started: counters may be among them; give it more "
+                        "memory (-m), or counters a pool of their own",
+                        (long long) evictions);
+    }
+
+    if (strcmp(may_evict, "off") == 0) {
+        mcds_check_warn(m, warnings, "runs with -M: when it is full it stores "
+                        "nothing any more");
+    }
+
+    if (*stats[MCDS_STAT_ITEM_SIZE].value
+        && strtoll(stats[MCDS_STAT_ITEM_SIZE].value, NULL, 10) < 1024 * 1024)
+    {
+        mcds_check_warn(m, warnings, "takes items of %s bytes only (-I); logs "
+                        "and large pages need 1m",
+                        stats[MCDS_STAT_ITEM_SIZE].value);
+    }
+
+    if (strtoll(stats[MCDS_STAT_REJECTED].value, NULL, 10) > 0) {
+        mcds_check_warn(m, warnings, "has rejected %s connections: raise -c",
+                        stats[MCDS_STAT_REJECTED].value);
+    }
+}
+
+
+static void
+mcds_check_warn(mcds_t *m, json_t *warnings, const char *fmt, ...)
+{
+    char     text[512];
+    va_list  args;
+
+    va_start(args, fmt);
+    (void) vsnprintf(text, sizeof(text), fmt, args);
+    va_end(args);
+
+    (void) json_array_append_new(warnings, mcds_str((u_char *) text,
+                                                    ngx_strlen(text)));
+
+    m->status = ngx_max(m->status, MCDS_NO);
+}
+
+
+/* as mcds_do(), on this server, whatever the key */
+
+static ngx_uint_t
+mcds_server_do(ngx_mcds_server_t *server, ngx_mcds_request_t *req,
+    mcds_answer_t *answer)
+{
+    ngx_memzero(answer, sizeof(mcds_answer_t));
+
+    if (ngx_mcds_server_submit(server, req, mcds_server_done, answer) == NULL)
+    {
+        mcds_no_memory();
+    }
+
+    mcds_wait(&answer->done);
+
+    return answer->rc;
+}
+
+
+static void
+mcds_server_done(void *data, ngx_mcds_result_t *result)
+{
+    mcds_answer_t *answer = data;
+
+    answer->done = 1;
+    answer->rc = result->rc;
+}
+
+
+void
+mcds_bench(mcds_t *m, ngx_str_t *args, ngx_uint_t n)
+{
+    json_t             *list, *o;
+    ngx_uint_t          i, s;
+    ngx_mcds_pool_t   **pool;
+    ngx_mcds_server_t  *server;
+
+    if (m->o.pool) {
+        mcds_site_pool(m, "", NULL);
+    }
+
+    list = json_array();
+    pool = m->pools.elts;
+
+    for (i = 0; i < m->pools.nelts; i++) {
+
+        if (m->pool && m->pool != pool[i]) {
+            continue;
+        }
+
+        server = pool[i]->servers.elts;
+
+        for (s = 0; s < pool[i]->servers.nelts; s++) {
+
+            if (server[s].stat->disabled) {
+                continue;
+            }
+
+            o = mcds_bench_server(m, &server[s]);
+            (void) json_array_append_new(list, o);
+        }
+    }
+
+    mcds_show(m, list);
+}
+
+
+static json_t *
+mcds_bench_server(mcds_t *m, ngx_mcds_server_t *server)
+{
+    json_t              *o;
+    u_char               text[64];
+    ngx_str_t            key;
+    ngx_uint_t           rc;
+    mcds_answer_t        answer;
+    ngx_mcds_request_t   req;
+
+    o = json_object();
+
+    mcds_put(o, "pool", mcds_json(&server->pool->name));
+    mcds_put(o, "server", mcds_json(&server->name));
+
+    key.data = text;
+    key.len = ngx_sprintf(text, "mcds:bench:%P:%xL", ngx_pid, mcds_now())
+              - text;
+
+    rc = mcds_bench_run(server, NGX_MCDS_SET, &key, MCDS_BENCH_SMALL, o,
+                        "set_100");
+
+    if (rc == NGX_MCDS_OK) {
+        rc = mcds_bench_run(server, NGX_MCDS_GET, &key, MCDS_BENCH_SMALL, o,
+                            "get_100");
+    }
+
+    if (rc == NGX_MCDS_OK) {
+        rc = mcds_bench_run(server, NGX_MCDS_SET, &key, MCDS_BENCH_LARGE, o,
+                            "set_10k");
+    }
+
+    if (rc == NGX_MCDS_OK) {
+        rc = mcds_bench_run(server, NGX_MCDS_GET, &key, MCDS_BENCH_LARGE, o,
+                            "get_10k");
+    }
+
+    if (rc != NGX_MCDS_OK) {
+        mcds_put(o, "error", json_string(ngx_mcds_strerror(rc)));
+        mcds_failed(m, &server->name, rc);
+        return o;
+    }
+
+    ngx_memzero(&req, sizeof(ngx_mcds_request_t));
+
+    req.verb = NGX_MCDS_DELETE;
+    req.key = key;
+
+    (void) mcds_server_do(server, &req, &answer);
+
+    return o;
+}
+
+
+static ngx_uint_t
+mcds_bench_run(ngx_mcds_server_t *server, ngx_uint_t verb, ngx_str_t *key,
+    ngx_uint_t size, json_t *o, char *name)
+{
+    json_t              *times;
+    uint64_t             start, took[MCDS_BENCH_ROUNDS];
+    ngx_uint_t           i, rc;
+    mcds_answer_t        answer;
+    ngx_mcds_value_t    *value;
+    ngx_mcds_request_t   req;
+
+    value = ngx_mcds_value_create(size + 2, ngx_cycle->log);
+
+    if (value == NULL) {
+        mcds_no_memory();
+    }
+
+    ngx_memset(value->data, 'x', size);
+    value->len = size;
+
+    ngx_memzero(&req, sizeof(ngx_mcds_request_t));
+
+    req.verb = verb;
+    req.key = *key;
+
+    if (verb == NGX_MCDS_SET) {
+        req.value = value;
+        req.ttl = MCDS_BENCH_TTL;
+
+    } else {
+        req.want = NGX_MCDS_VALUE;
+        req.limit = 2 * MCDS_BENCH_LARGE;
+    }
+
+    rc = NGX_MCDS_OK;
+
+    for (i = 0; i < MCDS_BENCH_ROUNDS && rc == NGX_MCDS_OK; i++) {
+        start = ngx_mcds_measure_clock();
+        rc = mcds_server_do(server, &req, &answer);
+        took[i] = ngx_mcds_measure_clock() - start;
+    }
+
+    ngx_mcds_value_unref(value);
+
+    if (rc != NGX_MCDS_OK) {
+        return rc;
+    }
+
+    qsort(took, MCDS_BENCH_ROUNDS, sizeof(uint64_t), mcds_bench_cmp);
+
+    times = json_object();
+
+    mcds_put(times, "p50_ms",
+             json_real((double) took[MCDS_BENCH_ROUNDS / 2] / 1000));
+    mcds_put(times, "p99_ms",
+             json_real((double) took[MCDS_BENCH_ROUNDS * 99 / 100] / 1000));
+    mcds_put(times, "max_ms",
+             json_real((double) took[MCDS_BENCH_ROUNDS - 1] / 1000));
+
+    mcds_put(o, name, times);
+
+    return NGX_MCDS_OK;
+}
+
+
+static int
+mcds_bench_cmp(const void *one, const void *two)
+{
+    const uint64_t  *first = one, *second = two;
+
+    return (*first > *second) - (*first < *second);
+}

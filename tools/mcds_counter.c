@@ -1,0 +1,499 @@
+
+/*
+ * Copyright (C) mcds authors
+ *
+ * mcds counter, mcds visitors and mcds top.
+ */
+
+
+#include "mcds.h"
+#include "ngx_mcds_counter.h"
+#include "ngx_mcds_top.h"
+#include "ngx_mcds_visitors.h"
+
+
+typedef struct {
+    ngx_uint_t   done;
+    ngx_uint_t   rc;
+    uint64_t     value;
+} mcds_number_t;
+
+
+static json_t *mcds_counter_get(mcds_t *m, ngx_str_t *key);
+static json_t *mcds_counter_add(mcds_t *m, ngx_str_t *key, ngx_str_t *number);
+static json_t *mcds_counter_set(mcds_t *m, ngx_str_t *key, ngx_str_t *number);
+static json_t *mcds_counter_reset(mcds_t *m, ngx_str_t *key);
+static json_t *mcds_counter_object(mcds_t *m, ngx_str_t *key);
+static json_t *mcds_counter_number(uint64_t value);
+static void mcds_counter_done(void *data, ngx_uint_t rc, uint64_t value);
+static void mcds_counter_window(mcds_t *m, mcds_directive_t *directive,
+    uint32_t *window, uint32_t *slots);
+static mcds_directive_t *mcds_visitors_find(mcds_t *m, ngx_str_t *key);
+static void mcds_top_done(void *data);
+
+
+void
+mcds_counter(mcds_t *m, ngx_str_t *args, ngx_uint_t n)
+{
+    json_t      *list, *o;
+    ngx_uint_t   i, get, set, add, reset;
+
+    get = mcds_is(&args[0], "get");
+    set = mcds_is(&args[0], "set");
+    add = mcds_is(&args[0], "add");
+    reset = mcds_is(&args[0], "reset");
+
+    if (!get && !set && !add && !reset) {
+        mcds_usage(m, "does not know \"%s\"", args[0].data);
+    }
+
+    if ((set || add) && n != 3) {
+        mcds_usage(m, "%s needs a key and a number", args[0].data);
+    }
+
+    mcds_site_pool(m, "mcds_counter mcds_counters", &args[1]);
+
+    list = json_array();
+
+    for (i = 1; i < n; i++) {
+
+        if (set || add) {
+            o = set ? mcds_counter_set(m, &args[1], &args[2])
+                    : mcds_counter_add(m, &args[1], &args[2]);
+            i = n;
+
+        } else {
+            o = get ? mcds_counter_get(m, &args[i])
+                    : mcds_counter_reset(m, &args[i]);
+        }
+
+        (void) json_array_append_new(list, o);
+    }
+
+    mcds_show(m, list);
+}
+
+
+static json_t *
+mcds_counter_object(mcds_t *m, ngx_str_t *key)
+{
+    json_t              *o;
+    ngx_mcds_request_t   req;
+
+    ngx_memzero(&req, sizeof(ngx_mcds_request_t));
+    req.key = *key;
+
+    o = json_object();
+
+    mcds_put(o, "key", mcds_json(key));
+    mcds_put(o, "server", mcds_json(mcds_server(m, &req)));
+
+    return o;
+}
+
+
+/* JSON has no numbers of 64 bits for everybody */
+
+static json_t *
+mcds_counter_number(uint64_t value)
+{
+    u_char  text[NGX_INT64_LEN];
+
+    if (value <= NGX_MAX_INT_T_VALUE) {
+        return json_integer(value);
+    }
+
+    return mcds_str(text, ngx_sprintf(text, "%uL", value) - text);
+}
+
+
+static json_t *
+mcds_counter_get(mcds_t *m, ngx_str_t *key)
+{
+    json_t              *o;
+    uint64_t             value;
+    ngx_uint_t           rc;
+    mcds_answer_t        answer;
+    ngx_mcds_request_t   req;
+
+    ngx_memzero(&req, sizeof(ngx_mcds_request_t));
+
+    req.verb = NGX_MCDS_GET;
+    req.want = NGX_MCDS_VALUE|NGX_MCDS_TTL;
+    req.key = *key;
+    req.limit = NGX_MCDS_BULK;
+    req.number = 1;
+
+    o = mcds_counter_object(m, key);
+
+    rc = mcds_do(m, &req, &answer);
+
+    if (rc == NGX_MCDS_OK
+        && ngx_mcds_parse_number(answer.text.data, answer.text.len, &value)
+           != NGX_OK)
+    {
+        rc = NGX_MCDS_NOT_NUMERIC;
+    }
+
+    mcds_put(o, "value", (rc == NGX_MCDS_OK) ? mcds_counter_number(value)
+                                             : json_null());
+
+    if (rc == NGX_MCDS_OK && (answer.has & NGX_MCDS_TTL)) {
+        mcds_put(o, "ttl", answer.ttl < 0 ? json_null()
+                                          : json_integer(answer.ttl));
+    }
+
+    if (rc != NGX_MCDS_OK) {
+        mcds_put(o, "error", json_string(ngx_mcds_strerror(rc)));
+        mcds_failed(m, key, rc);
+    }
+
+    mcds_answer_free(&answer);
+
+    return o;
+}
+
+
+static json_t *
+mcds_counter_add(mcds_t *m, ngx_str_t *key, ngx_str_t *number)
+{
+    json_t              *o;
+    ngx_int_t            delta, minus;
+    mcds_number_t        result;
+    ngx_mcds_counter_t   counter;
+
+    minus = (number->len && number->data[0] == '-');
+    delta = ngx_atoi(number->data + minus, number->len - minus);
+
+    if (delta == NGX_ERROR || delta == 0) {
+        mcds_usage(m, "%s is no number to add", number->data);
+    }
+
+    ngx_memzero(&counter, sizeof(ngx_mcds_counter_t));
+    ngx_memzero(&result, sizeof(mcds_number_t));
+
+    counter.pool = m->pool;
+    counter.key = *key;
+    counter.ttl = m->o.ttl;
+
+    if (ngx_mcds_counter_change(&counter, minus ? -delta : delta,
+                                mcds_counter_done, &result)
+        == NULL)
+    {
+        mcds_no_memory();
+    }
+
+    mcds_wait(&result.done);
+
+    o = mcds_counter_object(m, key);
+
+    mcds_put(o, "value", (result.rc == NGX_MCDS_OK)
+                         ? mcds_counter_number(result.value) : json_null());
+
+    if (result.rc != NGX_MCDS_OK) {
+        mcds_put(o, "error", json_string(ngx_mcds_strerror(result.rc)));
+        mcds_failed(m, key, result.rc);
+    }
+
+    return o;
+}
+
+
+static void
+mcds_counter_done(void *data, ngx_uint_t rc, uint64_t value)
+{
+    mcds_number_t *number = data;
+
+    number->done = 1;
+    number->rc = rc;
+    number->value = value;
+}
+
+
+static json_t *
+mcds_counter_set(mcds_t *m, ngx_str_t *key, ngx_str_t *number)
+{
+    json_t              *o;
+    uint64_t             value;
+    ngx_uint_t           rc;
+    mcds_answer_t        answer;
+    ngx_mcds_request_t   req;
+
+    if (ngx_mcds_parse_number(number->data, number->len, &value) != NGX_OK) {
+        mcds_usage(m, "%s is no number from 0 on", number->data);
+    }
+
+    ngx_memzero(&req, sizeof(ngx_mcds_request_t));
+
+    req.verb = NGX_MCDS_SET;
+    req.key = *key;
+    req.text = *number;
+    req.ttl = m->o.ttl;
+
+    o = mcds_counter_object(m, key);
+
+    rc = mcds_do(m, &req, &answer);
+
+    mcds_put(o, "value", (rc == NGX_MCDS_OK) ? mcds_counter_number(value)
+                                             : json_null());
+
+    if (rc != NGX_MCDS_OK) {
+        mcds_put(o, "error", json_string(ngx_mcds_strerror(rc)));
+        mcds_failed(m, key, rc);
+    }
+
+    return o;
+}
+
+
+static json_t *
+mcds_counter_reset(mcds_t *m, ngx_str_t *key)
+{
+    json_t              *o;
+    ngx_uint_t           rc;
+    mcds_answer_t        answer;
+    ngx_mcds_request_t   req;
+
+    ngx_memzero(&req, sizeof(ngx_mcds_request_t));
+
+    req.verb = NGX_MCDS_DELETE;
+    req.key = *key;
+
+    o = mcds_counter_object(m, key);
+
+    rc = mcds_do(m, &req, &answer);
+
+    mcds_put(o, "reset", json_boolean(rc == NGX_MCDS_OK));
+
+    if (rc != NGX_MCDS_OK) {
+        mcds_put(o, "error", json_string(ngx_mcds_strerror(rc)));
+        mcds_failed(m, key, rc);
+    }
+
+    return o;
+}
+
+
+/* as the directive says, or the options */
+
+static void
+mcds_counter_window(mcds_t *m, mcds_directive_t *directive, uint32_t *window,
+    uint32_t *slots)
+{
+    ngx_int_t   n;
+    ngx_str_t  *value, param;
+
+    value = directive ? mcds_site_param(directive, "window=") : NULL;
+
+    if (value) {
+        param = *value;
+        n = ngx_parse_time(&param, 1);
+        *window = (n > 0) ? n : *window;
+    }
+
+    value = directive ? mcds_site_param(directive, "slots=") : NULL;
+
+    if (value) {
+        n = ngx_atoi(value->data, value->len);
+        *slots = (n > 0) ? n : *slots;
+    }
+
+    if (m->o.window) {
+        *window = m->o.window;
+    }
+
+    if (m->o.slots) {
+        *slots = m->o.slots;
+    }
+
+    /* as mcds_counter_top has it */
+
+    if (*slots == 0) {
+        for (*slots = 24; *window % *slots; (*slots)--) { /* void */ }
+    }
+
+    if (*window % *slots || *window > NGX_MCDS_MAX_TTL || *slots > 60) {
+        mcds_usage(m, "the window must be a multiple of the slots, and not "
+                      "longer than 30 days");
+    }
+}
+
+
+/*
+ * That of a key: with this key, or with variables in it, which are not known
+ * here; those which count the same key have the same window.
+ */
+
+static mcds_directive_t *
+mcds_visitors_find(mcds_t *m, ngx_str_t *key)
+{
+    ngx_str_t         *value;
+    ngx_uint_t         i;
+    mcds_directive_t  *directive, *found;
+
+    found = NULL;
+    i = 0;
+
+    while ((directive = mcds_site_find(m, &i, "mcds_visitor_counter", NULL))) {
+        value = mcds_site_param(directive, "key=");
+
+        if (value && value->len == key->len
+            && ngx_memcmp(value->data, key->data, key->len) == 0)
+        {
+            return directive;
+        }
+
+        if (found == NULL
+            && (value == NULL || ngx_strlchr(value->data,
+                                             value->data + value->len, '$')))
+        {
+            found = directive;
+        }
+    }
+
+    return found;
+}
+
+
+void
+mcds_visitors(mcds_t *m, ngx_str_t *args, ngx_uint_t n)
+{
+    json_t               *list, *o;
+    uint64_t              value;
+    ngx_int_t             rc;
+    ngx_uint_t            i;
+    mcds_number_t         result;
+    ngx_mcds_sum_t       *sum;
+    ngx_mcds_visitors_t   visitors;
+
+    mcds_site_pool(m, "mcds_visitor_counter", NULL);
+
+    list = json_array();
+
+    for (i = 0; i < n; i++) {
+        ngx_memzero(&visitors, sizeof(ngx_mcds_visitors_t));
+        ngx_memzero(&result, sizeof(mcds_number_t));
+
+        visitors.pool = m->pool;
+        visitors.window = 300;
+        visitors.slots = 5;
+
+        mcds_counter_window(m, mcds_visitors_find(m, &args[i]),
+                            &visitors.window, &visitors.slots);
+
+        rc = ngx_mcds_visitors_sum(&visitors, &args[i], mcds_now() / 1000,
+                                   &value, mcds_counter_done, &result, &sum);
+
+        if (rc == NGX_ERROR) {
+            mcds_no_memory();
+        }
+
+        if (rc == NGX_AGAIN) {
+            mcds_wait(&result.done);
+
+        } else {
+            result.value = value;
+        }
+
+        o = mcds_counter_object(m, &args[i]);
+
+        mcds_put(o, "visitors", (result.rc == NGX_MCDS_OK)
+                                ? mcds_counter_number(result.value)
+                                : json_null());
+        mcds_put(o, "window", json_integer(visitors.window));
+        mcds_put(o, "slots", json_integer(visitors.slots));
+
+        if (result.rc != NGX_MCDS_OK) {
+            mcds_put(o, "error", json_string(ngx_mcds_strerror(result.rc)));
+            mcds_failed(m, &args[i], result.rc);
+        }
+
+        (void) json_array_append_new(list, o);
+    }
+
+    mcds_show(m, list);
+}
+
+
+void
+mcds_top(mcds_t *m, ngx_str_t *args, ngx_uint_t n)
+{
+    json_t               *o, *keys, *key;
+    ngx_int_t             rc;
+    ngx_str_t             text;
+    ngx_uint_t            i, done;
+    ngx_mcds_top_t        top;
+    ngx_mcds_top_list_t  *list;
+    ngx_mcds_top_wait_t  *wait;
+    uint32_t              slots;
+
+    mcds_site_pool(m, "mcds_counter_top", &args[0]);
+
+    ngx_memzero(&top, sizeof(ngx_mcds_top_t));
+
+    top.pool = m->pool;
+    top.key = args[0];
+    top.window = 86400;
+    top.keys = NGX_MCDS_SUMMARY_MAX;
+    top.size = m->o.limit ? ngx_min(m->o.limit, NGX_MCDS_TOP_SIZE) : 10;
+    top.flush = 1000;
+    slots = 0;
+    i = 0;
+
+    mcds_counter_window(m, mcds_site_find(m, &i, "mcds_counter_top", &args[0]),
+                        &top.window, &slots);
+
+    top.slots = slots;
+    done = 0;
+
+    rc = ngx_mcds_top_read(&top, mcds_top_done, &done, &wait);
+
+    if (rc == NGX_ERROR) {
+        mcds_no_memory();
+    }
+
+    if (rc == NGX_AGAIN) {
+        mcds_wait(&done);
+    }
+
+    list = ngx_mcds_top_list(&top);
+
+    if (list == NULL) {
+        mcds_failed(m, &args[0], NGX_MCDS_DOWN);
+        ngx_mcds_top_exit(&top);
+        return;
+    }
+
+    o = json_object();
+    keys = json_array();
+
+    mcds_put(o, "key", mcds_json(&args[0]));
+    mcds_put(o, "window", json_integer(top.window));
+    mcds_put(o, "total", mcds_counter_number(list->total));
+
+    for (i = 0; i < list->n; i++) {
+        text.data = list->ranked[i]->data;
+        text.len = list->ranked[i]->len;
+
+        key = json_object();
+
+        mcds_put(key, "key", mcds_json(&text));
+        mcds_put(key, "count", mcds_counter_number(list->ranked[i]->count));
+        mcds_put(key, "error", mcds_counter_number(list->ranked[i]->error));
+
+        (void) json_array_append_new(keys, key);
+    }
+
+    mcds_put(o, "top", keys);
+
+    ngx_mcds_top_exit(&top);
+
+    mcds_show(m, o);
+}
+
+
+static void
+mcds_top_done(void *data)
+{
+    *(ngx_uint_t *) data = 1;
+}

@@ -1,0 +1,390 @@
+
+/*
+ * Copyright (C) mcds authors
+ *
+ * mcds log: the lines of all hosts, those that are kept, and as they come.
+ */
+
+
+#include "mcds.h"
+#include "ngx_mcds_log.h"
+#include "ngx_mcds_log_feed.h"
+#include "ngx_mcds_log_read.h"
+
+
+/* as those of mcds_log */
+#define MCDS_LOG_CHUNK            10000
+#define MCDS_LOG_CHUNKS           30
+
+/* lines of "read", as mcds_log_read; and before those of "follow" */
+#define MCDS_LOG_LIMIT            100
+#define MCDS_LOG_BEFORE           10
+
+
+typedef enum {
+    MCDS_LOG_WAITING = 0,         /* for the feed to begin */
+    MCDS_LOG_READING,             /* what was there before it */
+    MCDS_LOG_LIVE
+} mcds_log_state_e;
+
+
+typedef struct {
+    mcds_t                *m;
+    ngx_mcds_log_t        *log;
+    ngx_uint_t             state;
+    ngx_uint_t             done;
+    ngx_uint_t             rc;
+    ngx_uint_t             failed;  /* the last look has */
+    ngx_array_t            known;   /* ngx_mcds_log_id_t, of what was read */
+    ngx_array_t            batches; /* that came meanwhile */
+} mcds_log_t;
+
+
+static void mcds_log_find(mcds_t *m, ngx_mcds_log_t *log, ngx_str_t *name);
+static void mcds_log_read(mcds_log_t *ml, ngx_mcds_log_range_t *range);
+static void mcds_log_read_done(void *data, ngx_uint_t rc,
+    ngx_mcds_log_events_t *events, ngx_uint_t more);
+static void mcds_log_follow(mcds_log_t *ml, ngx_mcds_log_range_t *range);
+static void mcds_log_batch(void *data, ngx_uint_t rc,
+    ngx_mcds_log_batch_t *batch);
+static void mcds_log_show(mcds_log_t *ml, ngx_mcds_log_batch_t *batch);
+static void mcds_log_event(mcds_log_t *ml, ngx_mcds_log_event_t *event);
+static void mcds_log_signal(int signo);
+
+
+static volatile sig_atomic_t  mcds_log_ended;
+
+
+void
+mcds_log(mcds_t *m, ngx_str_t *args, ngx_uint_t n)
+{
+    uint64_t              now;
+    mcds_log_t            ml;
+    ngx_mcds_log_t        log;
+    ngx_mcds_log_range_t  range;
+
+    if (!mcds_is(&args[0], "read") && !mcds_is(&args[0], "follow")) {
+        mcds_usage(m, "does not know \"%s\"", args[0].data);
+    }
+
+    mcds_site_pool(m, "mcds_log mcds_log_read", &args[1]);
+
+    ngx_memzero(&ml, sizeof(mcds_log_t));
+    ngx_memzero(&log, sizeof(ngx_mcds_log_t));
+    ngx_memzero(&range, sizeof(ngx_mcds_log_range_t));
+
+    ml.m = m;
+    ml.log = &log;
+
+    if (ngx_array_init(&ml.known, m->memory, 16, sizeof(ngx_mcds_log_id_t))
+        != NGX_OK
+        || ngx_array_init(&ml.batches, m->memory, 4,
+                          sizeof(ngx_mcds_log_batch_t *))
+           != NGX_OK)
+    {
+        mcds_no_memory();
+    }
+
+    mcds_log_find(m, &log, &args[1]);
+
+    now = mcds_now();
+
+    range.last = now - NGX_MCDS_LOG_SETTLE;
+    range.limit = m->o.limit ? m->o.limit : MCDS_LOG_LIMIT;
+    range.newest = 1;
+
+    if (m->o.since) {
+        range.first = now - m->o.since;
+        range.newest = 0;
+    }
+
+    if (m->o.after.len) {
+        if (ngx_mcds_log_id_parse(&range.after, &m->o.after) != NGX_OK) {
+            mcds_usage(m, "--after must be the id of a line");
+        }
+
+        range.newest = 0;
+    }
+
+    if (mcds_is(&args[0], "read")) {
+        mcds_log_read(&ml, &range);
+
+        if (ml.rc != NGX_MCDS_OK) {
+            mcds_failed(m, &args[1], ml.rc);
+        }
+
+        return;
+    }
+
+    if (range.newest && !m->o.limit) {
+        range.limit = MCDS_LOG_BEFORE;
+    }
+
+    mcds_log_follow(&ml, &range);
+}
+
+
+/* as the configuration has it, so that all hosts and readers agree */
+
+static void
+mcds_log_find(mcds_t *m, ngx_mcds_log_t *log, ngx_str_t *name)
+{
+    ngx_int_t          n;
+    ngx_str_t         *value, param;
+    ngx_uint_t         i;
+    mcds_directive_t  *directive;
+
+    log->pool = m->pool;
+    log->name = *name;
+    log->chunk = MCDS_LOG_CHUNK;
+    log->chunks = MCDS_LOG_CHUNKS;
+
+    i = 0;
+
+    while ((directive = mcds_site_find(m, &i, "mcds_log mcds_log_read", name)))
+    {
+        value = mcds_site_param(directive, "chunk=");
+
+        if (value) {
+            param = *value;
+            n = ngx_parse_time(&param, 0);
+            log->chunk = (n > 0) ? n : MCDS_LOG_CHUNK;
+        }
+
+        value = mcds_site_param(directive, "chunks=");
+
+        if (value) {
+            n = ngx_atoi(value->data, value->len);
+            log->chunks = (n > 0) ? n : MCDS_LOG_CHUNKS;
+        }
+    }
+
+    if (m->o.chunk) {
+        log->chunk = m->o.chunk;
+    }
+
+    if (m->o.chunks) {
+        log->chunks = m->o.chunks;
+    }
+}
+
+
+static void
+mcds_log_read(mcds_log_t *ml, ngx_mcds_log_range_t *range)
+{
+    ml->done = 0;
+
+    if (ngx_mcds_log_read(ml->log, range, mcds_now(), mcds_log_read_done, ml)
+        == NULL)
+    {
+        mcds_no_memory();
+    }
+
+    mcds_wait(&ml->done);
+}
+
+
+static void
+mcds_log_read_done(void *data, ngx_uint_t rc, ngx_mcds_log_events_t *events,
+    ngx_uint_t more)
+{
+    mcds_log_t *ml = data;
+
+    ngx_uint_t          i;
+    ngx_mcds_log_id_t  *id;
+
+    ml->done = 1;
+    ml->rc = rc;
+
+    for (i = 0; rc == NGX_MCDS_OK && i < events->n; i++) {
+        mcds_log_event(ml, &events->elts[i]);
+
+        id = ngx_array_push(&ml->known);
+
+        if (id == NULL) {
+            mcds_no_memory();
+        }
+
+        *id = events->elts[i].id;
+    }
+}
+
+
+static void
+mcds_log_event(mcds_log_t *ml, ngx_mcds_log_event_t *event)
+{
+    u_char   id[NGX_MCDS_LOG_ID];
+    json_t  *o;
+
+    if (!ml->m->o.json) {
+        mcds_print(event->line.data, event->line.len);
+        (void) putchar('\n');
+        return;
+    }
+
+    o = json_object();
+
+    mcds_put(o, "time", json_real((double) event->id.time / 1000));
+    mcds_put(o, "host", mcds_json(&event->host));
+    mcds_put(o, "line", mcds_json(&event->line));
+    mcds_put(o, "id", mcds_str(id, ngx_mcds_log_id_text(id, &event->id) - id));
+
+    mcds_show(ml->m, o);
+}
+
+
+/*
+ * What was there is read until the feed takes over.  A line that was late may
+ * be told by both: those that were read are known.
+ */
+
+static void
+mcds_log_follow(mcds_log_t *ml, ngx_mcds_log_range_t *range)
+{
+    ngx_uint_t                i;
+    ngx_mcds_log_batch_t    **batch;
+    ngx_mcds_log_follower_t   follower;
+
+    ngx_memzero(&follower, sizeof(ngx_mcds_log_follower_t));
+
+    (void) signal(SIGINT, mcds_log_signal);
+    (void) signal(SIGTERM, mcds_log_signal);
+
+    follower.handler = mcds_log_batch;
+    follower.data = ml;
+
+    if (ngx_mcds_log_follow(ml->log, &follower) != NGX_OK) {
+        mcds_no_memory();
+    }
+
+    ml->rc = NGX_MCDS_OK;
+
+    do {
+        ml->done = 0;
+        mcds_wait(&ml->done);
+
+    } while (ml->rc == NGX_MCDS_OK && !mcds_log_ended
+             && !ngx_mcds_log_ready(&follower));
+
+    if (ml->rc == NGX_MCDS_OK && !mcds_log_ended) {
+        range->last = ngx_mcds_log_settled(&follower);
+
+        ml->state = MCDS_LOG_READING;
+        mcds_log_read(ml, range);
+    }
+
+    if (ml->rc != NGX_MCDS_OK) {
+        ngx_mcds_log_leave(&follower);
+        mcds_failed(ml->m, &ml->log->name, ml->rc);
+        return;
+    }
+
+    ml->state = MCDS_LOG_LIVE;
+    batch = ml->batches.elts;
+
+    for (i = 0; i < ml->batches.nelts; i++) {
+        mcds_log_show(ml, batch[i]);
+        ngx_mcds_log_batch_unref(batch[i]);
+    }
+
+    (void) fflush(stdout);
+
+    if (!mcds_log_ended) {
+        ml->done = 0;
+        mcds_wait(&ml->done);
+    }
+
+    ngx_mcds_log_leave(&follower);
+}
+
+
+/* the feed's: at each look, and with lines */
+
+static void
+mcds_log_batch(void *data, ngx_uint_t rc, ngx_mcds_log_batch_t *batch)
+{
+    mcds_log_t *ml = data;
+
+    ngx_mcds_log_batch_t  **place;
+
+    if (mcds_log_ended || ferror(stdout)) {
+        ml->done = 1;
+        return;
+    }
+
+    switch (ml->state) {
+
+    case MCDS_LOG_WAITING:
+
+        /* what comes in a batch now is read, too */
+
+        ml->rc = rc;
+        ml->done = 1;
+        return;
+
+    case MCDS_LOG_READING:
+
+        if (batch) {
+            place = ngx_array_push(&ml->batches);
+
+            if (place == NULL) {
+                mcds_no_memory();
+            }
+
+            *place = ngx_mcds_log_batch_ref(batch);
+        }
+
+        return;
+    }
+
+    if (rc != NGX_MCDS_OK) {
+
+        /* it goes on when the server is back */
+
+        if (!ml->failed) {
+            fprintf(stderr, "mcds log: %s, waiting\n", ngx_mcds_strerror(rc));
+        }
+
+        ml->failed = 1;
+        return;
+    }
+
+    ml->failed = 0;
+
+    if (batch) {
+        mcds_log_show(ml, batch);
+        (void) fflush(stdout);
+    }
+}
+
+
+static void
+mcds_log_show(mcds_log_t *ml, ngx_mcds_log_batch_t *batch)
+{
+    ngx_uint_t             i, n;
+    ngx_mcds_log_id_t     *known;
+    ngx_mcds_log_event_t  *event;
+
+    known = ml->known.elts;
+
+    for (i = 0; i < batch->events.n; i++) {
+        event = &batch->events.elts[i];
+
+        for (n = 0; n < ml->known.nelts; n++) {
+            if (ngx_mcds_log_id_cmp(&event->id, &known[n]) == 0) {
+                break;
+            }
+        }
+
+        if (n == ml->known.nelts) {
+            mcds_log_event(ml, event);
+        }
+    }
+}
+
+
+static void
+mcds_log_signal(int signo)
+{
+    mcds_log_ended = 1;
+}

@@ -1,0 +1,270 @@
+
+/*
+ * Copyright (C) mcds authors
+ *
+ * mcds purge: as the module does it, see src/cache/ngx_mcds_purge.h and
+ * ngx_mcds_tag.h.
+ */
+
+
+#include "mcds.h"
+#include "mcds_url.h"
+#include "ngx_mcds_purge.h"
+#include "ngx_mcds_tag.h"
+
+
+/* the largest page that is looked at */
+#define MCDS_PURGE_LIMIT          (128 * 1024 * 1024)
+
+
+typedef struct {
+    ngx_uint_t   done;
+    ngx_uint_t   rc;
+    ngx_uint_t   found;
+} mcds_purged_t;
+
+
+static void mcds_purge_key(mcds_t *m, json_t *list, ngx_str_t *key,
+    ngx_array_t *secrets);
+static ngx_array_t *mcds_purge_secrets(mcds_t *m, ngx_str_t *key,
+    ngx_array_t *secrets);
+static void mcds_purge_key_done(void *data, ngx_uint_t rc, ngx_uint_t found,
+    uint64_t cas);
+static void mcds_purge_record(mcds_t *m, json_t *list, char *kind,
+    ngx_str_t *name);
+static void mcds_purge_record_done(void *data, ngx_uint_t rc);
+static void mcds_purge_result(mcds_t *m, json_t *o, ngx_str_t *what,
+    ngx_uint_t rc);
+
+
+void
+mcds_purge(mcds_t *m, ngx_str_t *args, ngx_uint_t n)
+{
+    json_t       *list;
+    ngx_str_t    *name;
+    ngx_uint_t    i;
+    ngx_array_t  *secrets;
+
+    if (n + m->o.keys.nelts + m->o.tags.nelts + m->o.hosts.nelts + m->o.all
+        == 0)
+    {
+        mcds_usage(m, "needs a URL, --key, --tag, --host or --all");
+    }
+
+    for (i = 0; i < n; i++) {
+        mcds_url_key(m, &args[i]);
+    }
+
+    name = m->o.tags.elts;
+
+    for (i = 0; i < m->o.tags.nelts; i++) {
+        if (ngx_mcds_tag_check(&name[i]) != NGX_OK) {
+            mcds_usage(m, "a tag has no blanks, no commas and at most %d "
+                          "bytes", NGX_MCDS_TAG_LEN);
+        }
+    }
+
+    name = m->o.hosts.elts;
+
+    for (i = 0; i < m->o.hosts.nelts; i++) {
+        if (ngx_mcds_tag_check(&name[i]) != NGX_OK) {
+            mcds_usage(m, "--host needs the name of a host");
+        }
+
+        ngx_strlow(name[i].data, name[i].data, name[i].len);
+    }
+
+    mcds_site_pool(m, "", NULL);
+    secrets = mcds_site_secrets(m);
+
+    list = json_array();
+
+    for (i = 0; i < n; i++) {
+        mcds_purge_key(m, list, &args[i], secrets);
+    }
+
+    name = m->o.keys.elts;
+
+    for (i = 0; i < m->o.keys.nelts; i++) {
+        mcds_purge_key(m, list, &name[i], secrets);
+    }
+
+    name = m->o.tags.elts;
+
+    for (i = 0; i < m->o.tags.nelts; i++) {
+        mcds_purge_record(m, list, "tag", &name[i]);
+    }
+
+    name = m->o.hosts.elts;
+
+    for (i = 0; i < m->o.hosts.nelts; i++) {
+        mcds_purge_record(m, list, "host", &name[i]);
+    }
+
+    if (m->o.all) {
+        mcds_purge_record(m, list, "all", NULL);
+    }
+
+    mcds_show(m, list);
+}
+
+
+static void
+mcds_purge_key(mcds_t *m, json_t *list, ngx_str_t *key, ngx_array_t *secrets)
+{
+    json_t         *o;
+    mcds_purged_t   purged;
+
+    ngx_memzero(&purged, sizeof(mcds_purged_t));
+
+    secrets = mcds_purge_secrets(m, key, secrets);
+
+    if (ngx_mcds_purge_key(m->pool, key, m->o.drop ? NGX_MCDS_PURGE_DELETE
+                                                   : NGX_MCDS_PURGE_INVALIDATE,
+                           mcds_now(), secrets, mcds_purge_key_done, &purged)
+        != NGX_OK)
+    {
+        mcds_no_memory();
+    }
+
+    mcds_wait(&purged.done);
+
+    o = json_object();
+
+    mcds_put(o, "key", mcds_json(key));
+
+    if (purged.rc == NGX_MCDS_OK) {
+        mcds_put(o, "found", json_boolean(purged.found));
+
+        if (purged.found) {
+            mcds_put(o, "variants",
+                     json_boolean(purged.found == NGX_MCDS_PURGED_LIST));
+
+        } else {
+            m->status = ngx_max(m->status, MCDS_NO);
+        }
+    }
+
+    mcds_purge_result(m, o, key, purged.rc);
+
+    (void) json_array_append_new(list, o);
+}
+
+
+/*
+ * The configuration does not say here which pages are to be signed: those that
+ * are.  A key that is given is for all, and what it has not signed is deleted,
+ * as by nginx.
+ */
+
+static ngx_array_t *
+mcds_purge_secrets(mcds_t *m, ngx_str_t *key, ngx_array_t *secrets)
+{
+    char                *why;
+    ngx_str_t            sign;
+    mcds_answer_t        answer;
+    ngx_mcds_entry_t     entry;
+    ngx_mcds_request_t   req;
+
+    if (secrets == NULL || m->o.hmac.nelts) {
+        return secrets;
+    }
+
+    ngx_memzero(&req, sizeof(ngx_mcds_request_t));
+
+    req.verb = NGX_MCDS_GET;
+    req.want = NGX_MCDS_VALUE;
+    req.key = *key;
+    req.limit = MCDS_PURGE_LIMIT;
+    req.bulk = 1;
+    req.movable = 1;
+
+    if (mcds_do(m, &req, &answer) != NGX_MCDS_OK
+        || ngx_mcds_entry_read(&entry, answer.text.data, answer.text.len, key,
+                               &why)
+           != NGX_OK
+        || ngx_mcds_entry_ext(&entry, NGX_MCDS_ENTRY_EXT_SIGN, &sign)
+           != NGX_OK)
+    {
+        secrets = NULL;
+    }
+
+    mcds_answer_free(&answer);
+
+    return secrets;
+}
+
+
+static void
+mcds_purge_key_done(void *data, ngx_uint_t rc, ngx_uint_t found, uint64_t cas)
+{
+    mcds_purged_t *purged = data;
+
+    purged->done = 1;
+    purged->rc = rc;
+    purged->found = found;
+}
+
+
+static void
+mcds_purge_record(mcds_t *m, json_t *list, char *kind, ngx_str_t *name)
+{
+    json_t         *o;
+    ngx_str_t       record;
+    mcds_purged_t   purged;
+
+    ngx_memzero(&purged, sizeof(mcds_purged_t));
+
+    record.len = ngx_strlen(kind);
+    record.data = mcds_alloc(m, record.len + 2 + (name ? name->len : 0));
+    ngx_memcpy(record.data, kind, record.len);
+
+    o = json_object();
+
+    if (name) {
+        record.len = ngx_sprintf(record.data, "%s:%V", kind, name)
+                     - record.data;
+        mcds_put(o, kind, mcds_json(name));
+
+    } else {
+        mcds_put(o, kind, json_true());
+    }
+
+    if (ngx_mcds_tag_purge(m->pool, &record,
+                           m->o.drop ? NGX_MCDS_PURGE_DELETE
+                                     : NGX_MCDS_PURGE_INVALIDATE,
+                           mcds_now(), mcds_purge_record_done, &purged)
+        != NGX_OK)
+    {
+        mcds_no_memory();
+    }
+
+    mcds_wait(&purged.done);
+
+    mcds_purge_result(m, o, &record, purged.rc);
+
+    (void) json_array_append_new(list, o);
+}
+
+
+static void
+mcds_purge_record_done(void *data, ngx_uint_t rc)
+{
+    mcds_purged_t *purged = data;
+
+    purged->done = 1;
+    purged->rc = rc;
+}
+
+
+static void
+mcds_purge_result(mcds_t *m, json_t *o, ngx_str_t *what, ngx_uint_t rc)
+{
+    mcds_put(o, "mode", json_string(m->o.drop ? "delete" : "invalidate"));
+    mcds_put(o, "purged", json_boolean(rc == NGX_MCDS_OK));
+
+    if (rc != NGX_MCDS_OK) {
+        mcds_put(o, "error", json_string(ngx_mcds_strerror(rc)));
+        mcds_failed(m, what, rc);
+    }
+}

@@ -1,0 +1,704 @@
+
+/*
+ * Copyright (C) mcds authors
+ *
+ * The pools, and the directives of the module, that nginx's configuration
+ * has.  Pools are made by the code that makes them in nginx.
+ */
+
+
+#include "mcds.h"
+#include <glob.h>
+#include "ngx_http.h"
+#include "ngx_http_mcds_module.h"
+
+
+#define MCDS_INCLUDES             32
+
+
+static void mcds_site_servers(mcds_t *m);
+static ngx_int_t mcds_site_file(mcds_t *m, ngx_conf_t *cf, ngx_str_t *path,
+    mcds_scope_t *scope, ngx_uint_t depth);
+static ngx_int_t mcds_site_level(mcds_t *m, ngx_conf_t *cf,
+    mcds_scope_t *scope, ngx_uint_t depth, ngx_uint_t block);
+static ngx_int_t mcds_site_include(mcds_t *m, ngx_conf_t *cf,
+    mcds_scope_t *scope, ngx_uint_t depth);
+static ngx_int_t mcds_site_add_pool(mcds_t *m, ngx_conf_t *cf);
+static void mcds_site_add(mcds_t *m, ngx_conf_t *cf, mcds_scope_t *scope);
+static ngx_uint_t mcds_site_other_language(ngx_str_t *name);
+static ngx_mcds_pool_t *mcds_site_named(mcds_t *m, u_char *data, size_t len);
+static ngx_mcds_pool_t *mcds_site_used(mcds_t *m);
+static ngx_uint_t mcds_site_one_of(char *names, ngx_str_t *name);
+static void mcds_site_secret(mcds_t *m, ngx_conf_t *cf, ngx_str_t *file,
+    ngx_array_t *secrets);
+
+
+void
+mcds_site_read(mcds_t *m)
+{
+    u_char             *p;
+    ngx_str_t           path;
+    ngx_conf_t          cf;
+    mcds_scope_t       *scope;
+    ngx_uint_t          i;
+    ngx_mcds_pool_t   **pool;
+
+    if (ngx_array_init(&m->pools, m->memory, 4, sizeof(ngx_mcds_pool_t *))
+        != NGX_OK
+        || ngx_array_init(&m->directives, m->memory, 32,
+                          sizeof(mcds_directive_t))
+           != NGX_OK)
+    {
+        mcds_no_memory();
+    }
+
+    m->cycle.pool = m->memory;
+    m->cycle.log = ngx_cycle->log;
+
+    if (m->o.servers) {
+        m->o.conf = m->o.servers;
+        mcds_site_servers(m);
+
+    } else {
+        if (m->o.prefix) {
+            mcds_usage(m, "--prefix goes with --servers");
+        }
+
+        path.data = (u_char *) m->o.conf;
+        path.len = ngx_strlen(path.data);
+
+        p = (u_char *) strrchr(m->o.conf, '/');
+
+        m->cycle.conf_prefix.data = path.data;
+        m->cycle.conf_prefix.len = p ? p + 1 - path.data : 0;
+        m->cycle.prefix = m->cycle.conf_prefix;
+
+        ngx_memzero(&cf, sizeof(ngx_conf_t));
+
+        cf.cycle = &m->cycle;
+        cf.pool = m->memory;
+        cf.log = ngx_cycle->log;
+        cf.args = ngx_array_create(m->memory, 16, sizeof(ngx_str_t));
+
+        scope = mcds_alloc(m, sizeof(mcds_scope_t));
+
+        if (cf.args == NULL) {
+            mcds_no_memory();
+        }
+
+        if (mcds_site_file(m, &cf, &path, scope, 0) != NGX_OK) {
+            exit(MCDS_USAGE);
+        }
+    }
+
+    /* the patience is that of the program, and once is enough */
+
+    pool = m->pools.elts;
+
+    for (i = 0; i < m->pools.nelts; i++) {
+        pool[i]->timeout = m->o.timeout;
+        pool[i]->connect_timeout = m->o.timeout;
+        pool[i]->max_fails = 1;
+        pool[i]->fail_timeout = 1000;
+        pool[i]->keepalive = 0;
+    }
+}
+
+
+/* a pool without a configuration */
+
+static void
+mcds_site_servers(mcds_t *m)
+{
+    char              *err;
+    u_char            *p, *last, *end;
+    ngx_str_t          name, text;
+    ngx_conf_t         cf;
+    ngx_mcds_pool_t   *pool, **place;
+
+    ngx_memzero(&cf, sizeof(ngx_conf_t));
+
+    cf.cycle = &m->cycle;
+    cf.pool = m->memory;
+    cf.log = ngx_cycle->log;
+
+    ngx_str_set(&name, "servers");
+
+    pool = ngx_mcds_pool_create(m->memory, &name);
+    place = ngx_array_push(&m->pools);
+
+    if (pool == NULL || place == NULL) {
+        mcds_no_memory();
+    }
+
+    *place = pool;
+
+    if (m->o.prefix) {
+        pool->prefix.data = (u_char *) m->o.prefix;
+        pool->prefix.len = ngx_strlen(m->o.prefix);
+
+        if (ngx_mcds_key_check_prefix(&pool->prefix) != NGX_OK) {
+            mcds_usage(m, "--prefix is at most 128 printable ASCII "
+                          "characters, without spaces");
+        }
+    }
+
+    text.data = (u_char *) m->o.servers;
+    text.len = ngx_strlen(text.data);
+    err = NULL;
+
+    if (ngx_strncmp(text.data, "--", 2) == 0) {
+        err = ngx_mcds_pool_config(&cf, pool, &text);
+        p = text.data;
+        last = p;
+
+    } else {
+        p = text.data;
+        last = p + text.len;
+    }
+
+    for ( /* void */ ; p < last && err == NULL; p = end + 1) {
+        end = ngx_strlchr(p, last, ',');
+
+        if (end == NULL) {
+            end = last;
+        }
+
+        text.data = p;
+        text.len = end - p;
+
+        err = ngx_mcds_pool_add(&cf, pool, &text, 1, 0);
+    }
+
+    if (err == NULL) {
+        err = ngx_mcds_pool_init(&cf, pool);
+    }
+
+    if (err) {
+        mcds_usage(m, "--servers: %s", err);
+    }
+}
+
+
+static ngx_int_t
+mcds_site_file(mcds_t *m, ngx_conf_t *cf, ngx_str_t *path,
+    mcds_scope_t *scope, ngx_uint_t depth)
+{
+    ngx_int_t         rc;
+    ngx_conf_file_t  *save;
+
+    save = cf->conf_file;
+
+    rc = ngx_tool_conf_open(cf, path);
+
+    if (rc == NGX_OK) {
+        rc = mcds_site_level(m, cf, scope, depth, 0);
+        ngx_tool_conf_close(cf);
+    }
+
+    cf->conf_file = save;
+
+    return rc;
+}
+
+
+static ngx_int_t
+mcds_site_level(mcds_t *m, ngx_conf_t *cf, mcds_scope_t *scope,
+    ngx_uint_t depth, ngx_uint_t block)
+{
+    ngx_int_t      rc;
+    ngx_str_t     *word;
+    mcds_scope_t  *inner;
+
+    for ( ;; ) {
+        rc = ngx_tool_conf_read(cf);
+        word = cf->args->elts;
+
+        switch (rc) {
+
+        case NGX_ERROR:
+            return NGX_ERROR;
+
+        case NGX_CONF_FILE_DONE:
+        case NGX_CONF_BLOCK_DONE:
+
+            if (block == (rc == NGX_CONF_BLOCK_DONE)) {
+                return NGX_OK;
+            }
+
+            ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                               block ? "unexpected end of file, expecting "
+                                       "\"}\""
+                                     : "unexpected \"}\"");
+            return NGX_ERROR;
+
+        case NGX_CONF_BLOCK_START:
+
+            if (mcds_is(&word[0], "mcds_pool")) {
+                rc = mcds_site_add_pool(m, cf);
+
+            } else if (mcds_site_other_language(&word[0])) {
+                rc = ngx_tool_conf_skip(cf);
+
+            } else {
+                inner = mcds_alloc(m, sizeof(mcds_scope_t));
+                inner->parent = scope;
+                rc = mcds_site_level(m, cf, inner, depth, 1);
+            }
+
+            break;
+
+        default:
+
+            if (mcds_is(&word[0], "include") && cf->args->nelts == 2) {
+                rc = mcds_site_include(m, cf, scope, depth);
+
+            } else if (ngx_strncmp(word[0].data, "mcds_", 5) == 0) {
+                mcds_site_add(m, cf, scope);
+            }
+        }
+
+        if (rc != NGX_OK) {
+            return rc;
+        }
+    }
+}
+
+
+/* content_by_lua_block and others */
+
+static ngx_uint_t
+mcds_site_other_language(ngx_str_t *name)
+{
+    return name->len > 13
+           && ngx_strncmp(name->data + name->len - 13, "_by_lua_block", 13)
+              == 0;
+}
+
+
+static ngx_int_t
+mcds_site_include(mcds_t *m, ngx_conf_t *cf, mcds_scope_t *scope,
+    ngx_uint_t depth)
+{
+    glob_t      found;
+    size_t      i;
+    ngx_int_t   rc;
+    ngx_str_t  *word, name, path;
+
+    word = cf->args->elts;
+    name = word[1];
+
+    if (depth == MCDS_INCLUDES) {
+        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                           "too many files include each other");
+        return NGX_ERROR;
+    }
+
+    if (ngx_conf_full_name(&m->cycle, &name, 1) != NGX_OK) {
+        mcds_no_memory();
+    }
+
+    if (strpbrk((char *) name.data, "*?[") == NULL) {
+        return mcds_site_file(m, cf, &name, scope, depth + 1);
+    }
+
+    switch (glob((char *) name.data, 0, NULL, &found)) {
+
+    case 0:
+        break;
+
+    case GLOB_NOMATCH:
+        return NGX_OK;
+
+    default:
+        ngx_conf_log_error(NGX_LOG_EMERG, cf, ngx_errno,
+                           "cannot look for \"%V\"", &name);
+        return NGX_ERROR;
+    }
+
+    rc = NGX_OK;
+
+    for (i = 0; i < found.gl_pathc && rc == NGX_OK; i++) {
+
+        path.len = ngx_strlen(found.gl_pathv[i]);
+        path.data = mcds_alloc(m, path.len + 1);
+        ngx_memcpy(path.data, found.gl_pathv[i], path.len);
+
+        rc = mcds_site_file(m, cf, &path, scope, depth + 1);
+    }
+
+    globfree(&found);
+
+    return rc;
+}
+
+
+static ngx_int_t
+mcds_site_add_pool(mcds_t *m, ngx_conf_t *cf)
+{
+    ngx_http_mcds_main_conf_t  mmcf;
+
+    if (cf->args->nelts != 2) {
+        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                           "\"mcds_pool\" needs a name");
+        return NGX_ERROR;
+    }
+
+    ngx_memzero(&mmcf, sizeof(ngx_http_mcds_main_conf_t));
+    mmcf.pools = m->pools;
+
+    if (ngx_http_mcds_pool(cf, NULL, &mmcf) != NGX_CONF_OK) {
+        return NGX_ERROR;
+    }
+
+    m->pools = mmcf.pools;
+
+    return NGX_OK;
+}
+
+
+ngx_mcds_pool_t *
+ngx_http_mcds_find_pool(ngx_http_mcds_main_conf_t *mmcf, ngx_str_t *name)
+{
+    ngx_uint_t         i;
+    ngx_mcds_pool_t  **pool;
+
+    pool = mmcf->pools.elts;
+
+    for (i = 0; i < mmcf->pools.nelts; i++) {
+        if (pool[i]->name.len == name->len
+            && ngx_memcmp(pool[i]->name.data, name->data, name->len) == 0)
+        {
+            return pool[i];
+        }
+    }
+
+    return NULL;
+}
+
+
+static void
+mcds_site_add(mcds_t *m, ngx_conf_t *cf, mcds_scope_t *scope)
+{
+    ngx_str_t         *word;
+    mcds_directive_t  *directive;
+
+    word = cf->args->elts;
+
+    if (mcds_is(&word[0], "mcds_use") && cf->args->nelts == 2) {
+        scope->use = word[1];
+        return;
+    }
+
+    directive = ngx_array_push(&m->directives);
+
+    if (directive == NULL) {
+        mcds_no_memory();
+    }
+
+    directive->n = cf->args->nelts;
+    directive->words = mcds_alloc(m, directive->n * sizeof(ngx_str_t));
+    ngx_memcpy(directive->words, word, directive->n * sizeof(ngx_str_t));
+
+    directive->file = cf->conf_file->file.name;
+    directive->line = cf->conf_file->line;
+    directive->scope = scope;
+}
+
+
+void
+mcds_site_pool(mcds_t *m, char *directives, ngx_str_t *name)
+{
+    ngx_uint_t          i;
+    ngx_mcds_pool_t    *pool, **pools;
+    mcds_directive_t   *directive;
+
+    pools = m->pools.elts;
+
+    if (m->o.pool) {
+        m->pool = mcds_site_named(m, (u_char *) m->o.pool,
+                                  ngx_strlen(m->o.pool));
+
+        if (m->pool == NULL) {
+            mcds_usage(m, "no such pool: %s", m->o.pool);
+        }
+
+        return;
+    }
+
+    if (m->pools.nelts == 0) {
+        mcds_usage(m, "%s has no \"mcds_pool\"", m->o.conf);
+    }
+
+    if (m->pools.nelts == 1) {
+        m->pool = pools[0];
+        return;
+    }
+
+    /* where the name stands, if all who have it agree */
+
+    i = 0;
+
+    while (name && (directive = mcds_site_find(m, &i, directives, name))) {
+        pool = mcds_site_in_pool(m, directive);
+
+        if (m->pool && m->pool != pool) {
+            m->pool = NULL;
+            break;
+        }
+
+        m->pool = pool;
+    }
+
+    if (m->pool == NULL) {
+        m->pool = mcds_site_used(m);
+    }
+
+    if (m->pool == NULL) {
+        mcds_usage(m, "%s has several pools, --pool says which",
+                   m->o.conf);
+    }
+}
+
+
+/* the pool of all levels, if it is one and the same */
+
+static ngx_mcds_pool_t *
+mcds_site_used(mcds_t *m)
+{
+    ngx_uint_t         i;
+    ngx_mcds_pool_t   *pool, *one;
+    mcds_directive_t  *directive;
+
+    directive = m->directives.elts;
+    one = NULL;
+
+    for (i = 0; i < m->directives.nelts; i++) {
+
+        if (!mcds_site_one_of("mcds_cache mcds_counter "
+                              "mcds_visitor_counter mcds_log mcds_table "
+                              "mcds_array mcds_lock mcds_table_get",
+                              &directive[i].words[0])
+            || directive[i].n < 2 || mcds_is(&directive[i].words[1], "off"))
+        {
+            continue;
+        }
+
+        pool = mcds_site_in_pool(m, &directive[i]);
+
+        if (pool == NULL || (one && one != pool)) {
+            return NULL;
+        }
+
+        one = pool;
+    }
+
+    return one;
+}
+
+
+static ngx_mcds_pool_t *
+mcds_site_named(mcds_t *m, u_char *data, size_t len)
+{
+    ngx_str_t                  name;
+    ngx_http_mcds_main_conf_t  mmcf;
+
+    name.data = data;
+    name.len = len;
+    mmcf.pools = m->pools;
+
+    return ngx_http_mcds_find_pool(&mmcf, &name);
+}
+
+
+static ngx_uint_t
+mcds_site_one_of(char *names, ngx_str_t *name)
+{
+    size_t  len;
+
+    while (*names) {
+        len = strcspn(names, " ");
+
+        if (len == name->len && ngx_strncmp(names, name->data, len) == 0) {
+            return 1;
+        }
+
+        names += len;
+        names += (*names == ' ');
+    }
+
+    return 0;
+}
+
+
+mcds_directive_t *
+mcds_site_find(mcds_t *m, ngx_uint_t *i, char *names, ngx_str_t *name)
+{
+    mcds_directive_t  *directive;
+
+    directive = m->directives.elts;
+
+    while (*i < m->directives.nelts) {
+        directive = (mcds_directive_t *) m->directives.elts + (*i)++;
+
+        if (directive->n > 1
+            && mcds_site_one_of(names, &directive->words[0])
+            && (name == NULL
+                || (directive->words[1].len == name->len
+                    && ngx_memcmp(directive->words[1].data, name->data,
+                                  name->len)
+                       == 0)))
+        {
+            return directive;
+        }
+    }
+
+    return NULL;
+}
+
+
+ngx_mcds_pool_t *
+mcds_site_in_pool(mcds_t *m, mcds_directive_t *directive)
+{
+    ngx_str_t         *name;
+    mcds_scope_t      *scope;
+    ngx_mcds_pool_t  **pool;
+
+    name = mcds_site_param(directive, "pool=");
+
+    if (name) {
+        return mcds_site_named(m, name->data, name->len);
+    }
+
+    if (mcds_is(&directive->words[0], "mcds_cache")
+        && directive->n > 1
+        && !mcds_is(&directive->words[1], "on")
+        && !mcds_is(&directive->words[1], "off"))
+    {
+        return mcds_site_named(m, directive->words[1].data,
+                               directive->words[1].len);
+    }
+
+    for (scope = directive->scope; scope; scope = scope->parent) {
+        if (scope->use.len) {
+            return mcds_site_named(m, scope->use.data, scope->use.len);
+        }
+    }
+
+    pool = m->pools.elts;
+
+    return (m->pools.nelts == 1) ? pool[0] : NULL;
+}
+
+
+/* what follows "name=", or NULL */
+
+ngx_str_t *
+mcds_site_param(mcds_directive_t *directive, char *name)
+{
+    size_t            len;
+    ngx_str_t        *word;
+    ngx_uint_t        i;
+    static ngx_str_t  value;
+
+    len = ngx_strlen(name);
+    word = directive->words;
+
+    for (i = 1; i < directive->n; i++) {
+        if (word[i].len > len && ngx_strncmp(word[i].data, name, len) == 0) {
+            value.data = word[i].data + len;
+            value.len = word[i].len - len;
+
+            return &value;
+        }
+    }
+
+    return NULL;
+}
+
+
+ngx_array_t *
+mcds_site_secrets(mcds_t *m)
+{
+    ngx_str_t         *file;
+    ngx_uint_t         i, n;
+    ngx_conf_t         cf;
+    ngx_array_t       *secrets;
+    mcds_directive_t  *directive;
+
+    ngx_memzero(&cf, sizeof(ngx_conf_t));
+    cf.cycle = &m->cycle;
+    cf.pool = m->memory;
+    cf.log = ngx_cycle->log;
+
+    secrets = ngx_array_create(m->memory, 2, sizeof(ngx_str_t));
+
+    if (secrets == NULL) {
+        mcds_no_memory();
+    }
+
+    file = m->o.hmac.elts;
+
+    for (i = 0; i < m->o.hmac.nelts; i++) {
+        mcds_site_secret(m, &cf, &file[i], secrets);
+    }
+
+    i = 0;
+
+    while (m->o.hmac.nelts == 0
+           && (directive = mcds_site_find(m, &i, "mcds_cache_hmac_key", NULL)))
+    {
+        for (n = 1; n < directive->n; n++) {
+            if (!mcds_is(&directive->words[n], "off")) {
+                file = &directive->words[n];
+                (void) ngx_conf_full_name(&m->cycle, file, 1);
+                mcds_site_secret(m, &cf, file, secrets);
+            }
+        }
+    }
+
+    return secrets->nelts ? secrets : NULL;
+}
+
+
+static void
+mcds_site_secret(mcds_t *m, ngx_conf_t *cf, ngx_str_t *file,
+    ngx_array_t *secrets)
+{
+    int         fd;
+    u_char      buf[4098];
+    ssize_t     n;
+    ngx_str_t  *secret;
+
+    fd = open((char *) file->data, O_RDONLY|O_CLOEXEC);
+
+    if (fd == -1) {
+        mcds_error(m, MCDS_USAGE, "cannot open %s: %s", file->data,
+                   strerror(errno));
+        exit(MCDS_USAGE);
+    }
+
+    n = read(fd, buf, sizeof(buf));
+    (void) close(fd);
+
+    while (n > 0 && (buf[n - 1] == CR || buf[n - 1] == LF)) {
+        n--;
+    }
+
+    if (n < 16 || n > 4096) {
+        mcds_error(m, MCDS_USAGE, "the key in %s must be 16 to 4096 bytes "
+                                  "long", file->data);
+        exit(MCDS_USAGE);
+    }
+
+    secret = ngx_array_push(secrets);
+
+    if (secret == NULL) {
+        mcds_no_memory();
+    }
+
+    secret->data = mcds_alloc(m, n);
+    secret->len = n;
+    ngx_memcpy(secret->data, buf, n);
+    ngx_explicit_memzero(buf, sizeof(buf));
+}

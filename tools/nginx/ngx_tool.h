@@ -1,0 +1,57 @@
+
+/*
+ * Copyright (C) mcds authors
+ *
+ * What src/ wants of nginx, for a program that is not nginx: the functions of
+ * its headers that the rooms call, and an event loop that runs for as long as
+ * somebody waits.  No worker, no shared memory, no cycle.
+ */
+
+
+#ifndef _NGX_TOOL_H_INCLUDED_
+#define _NGX_TOOL_H_INCLUDED_
+
+
+#include <ngx_config.h>
+#include <ngx_core.h>
+#include <ngx_event.h>
+
+
+/* to be called first; what is logged from that level on goes to stderr */
+
+void ngx_tool_init(ngx_uint_t log_level);
+
+
+/*
+ * Runs events until *done is not 0.  NGX_OK, or NGX_ERROR if there is nothing
+ * left that could make it so.
+ */
+
+ngx_int_t ngx_tool_run(ngx_uint_t *done);
+
+
+/* the time, for nginx's variables of it */
+
+void ngx_tool_update_time(void);
+
+
+/*
+ * A file of nginx's configuration, word by word, in cf->conf_file.  open:
+ * NGX_OK or NGX_ERROR (logged).  read: the words of the next directive are in
+ * cf->args: NGX_OK, it ends with ";"; NGX_CONF_BLOCK_START; NGX_CONF_BLOCK_DONE
+ * at "}"; NGX_CONF_FILE_DONE; NGX_ERROR (logged).  skip: to the end of a block
+ * in another language, whose start was read.
+ */
+
+ngx_int_t ngx_tool_conf_open(ngx_conf_t *cf, ngx_str_t *path);
+void ngx_tool_conf_close(ngx_conf_t *cf);
+ngx_int_t ngx_tool_conf_read(ngx_conf_t *cf);
+ngx_int_t ngx_tool_conf_skip(ngx_conf_t *cf);
+
+
+/* errors of the configuration that were logged so far */
+
+extern ngx_uint_t  ngx_tool_conf_errors;
+
+
+#endif /* _NGX_TOOL_H_INCLUDED_ */
