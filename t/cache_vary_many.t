@@ -149,7 +149,7 @@ for my $round (1 .. $t->size(2, 10)) {
 
 for my $n (0, 1025, 'many') {
     like($t->conf_error(location => "mcds_cache_max_variants $n;"),
-        qr/value must be|invalid number/, "max_variants $n");
+        qr/"$n" in .*, it must be (?:1 to 1024|a number)/, "max_variants $n");
 }
 
 $t->done();

@@ -144,7 +144,12 @@ like($h->get('/sub')->body(), qr/\A\{"version".*\}\n\z/s, 'as a subrequest');
 
 # mistakes
 
-for (['mcds_status on;', qr/number of arguments in "mcds_status"/],
+for (['mcds_status on;', qr/invalid parameter "on" in "mcds_status"/],
+    ['mcds_status format=xml;',
+        qr/invalid value "format=xml" in "mcds_status", format must be/],
+    ['mcds_status_zone "";', qr/invalid name "" in "mcds_status_zone"/],
+    ['mcds_status_zone a; mcds_status_zone b;',
+        qr/"mcds_status_zone" directive is duplicate/],
     ['mcds_status; mcds_status;', qr/"mcds_status" directive is duplicate/])
 {
     my ($text, $message) = @$_;

@@ -8,6 +8,7 @@
 #include <ngx_core.h>
 #include <ngx_sha1.h>
 #include "ngx_mcds_stat.h"
+#include "ngx_mcds_stat_sums.h"
 
 
 static ngx_uint_t ngx_mcds_stat_shares(ngx_mcds_stat_t *stat);
@@ -17,14 +18,41 @@ static ngx_uint_t ngx_mcds_stat_others_down(ngx_mcds_stat_t *stat);
 
 ngx_mcds_stats_t  *ngx_mcds_stats;
 
+void  (*ngx_mcds_stat_wake)(void);
+
 ngx_uint_t  ngx_mcds_stat_bounds[NGX_MCDS_STAT_BUCKETS - 1] = {
     50, 100, 250, 500, 1000, 2500, 5000, 10000, 25000, 50000, 100000, 250000,
     500000, 1000000
 };
 
+ngx_uint_t  ngx_mcds_stat_times[NGX_MCDS_STAT_TIMES - 1] = {
+    5, 10, 25, 50, 100, 250, 500, 1000, 2500, 5000, 10000, 30000, 60000
+};
+
+
+/* by ngx_mcds_stat_family_e */
+
+static struct {
+    char        *name;
+    ngx_uint_t   nsums;
+} ngx_mcds_stat_families[NGX_MCDS_STAT_FAMILIES] = {
+    { "servers", NGX_MCDS_STAT_LAST },
+    { "zones", NGX_MCDS_ZONE_LAST },
+    { "counters", NGX_MCDS_DATA_LAST },
+    { "locks", NGX_MCDS_LOCKS_LAST },
+    { "logs", NGX_MCDS_DATA_LAST },
+    { "arrays", NGX_MCDS_DATA_LAST },
+    { "tables", NGX_MCDS_DATA_LAST }
+};
+
+
+/* of this worker, those that have sums */
+static ngx_queue_t  ngx_mcds_stat_queue;
+
 
 ngx_mcds_stat_t *
-ngx_mcds_stat_create(ngx_pool_t *p, ngx_str_t *pool, ngx_str_t *name)
+ngx_mcds_stat_create(ngx_pool_t *p, ngx_uint_t family, ngx_str_t *pool,
+    ngx_str_t *name)
 {
     ngx_mcds_stat_t  *stat;
 
@@ -33,10 +61,31 @@ ngx_mcds_stat_create(ngx_pool_t *p, ngx_str_t *pool, ngx_str_t *name)
         return NULL;
     }
 
+    stat->family = family;
     stat->pool = *pool;
     stat->name = *name;
+    stat->nsums = ngx_mcds_stat_nsums(family);
+
+    stat->sums = ngx_pcalloc(p, stat->nsums * sizeof(ngx_atomic_uint_t));
+    if (stat->sums == NULL) {
+        return NULL;
+    }
 
     return stat;
+}
+
+
+ngx_uint_t
+ngx_mcds_stat_nsums(ngx_uint_t family)
+{
+    return ngx_mcds_stat_families[family].nsums;
+}
+
+
+char *
+ngx_mcds_stat_family(ngx_uint_t family)
+{
+    return ngx_mcds_stat_families[family].name;
 }
 
 
@@ -46,6 +95,7 @@ ngx_mcds_stat_id(ngx_mcds_stat_t *stat, u_char *id)
     ngx_sha1_t  sha1;
 
     ngx_sha1_init(&sha1);
+    ngx_sha1_update(&sha1, &stat->family, sizeof(ngx_uint_t));
     ngx_sha1_update(&sha1, &stat->pool.len, sizeof(size_t));
     ngx_sha1_update(&sha1, stat->pool.data, stat->pool.len);
     ngx_sha1_update(&sha1, stat->name.data, stat->name.len);
@@ -73,16 +123,43 @@ ngx_mcds_stat_attach(ngx_mcds_stat_t *stat, ngx_uint_t worker)
 
 
 void
-ngx_mcds_stat_flush(ngx_mcds_stat_t *stat, ngx_uint_t pending,
-    ngx_uint_t connections)
+ngx_mcds_stat_changed(ngx_mcds_stat_t *stat)
+{
+    if (stat->changed.next) {
+        return;
+    }
+
+    if (ngx_mcds_stat_queue.next == NULL) {
+        ngx_queue_init(&ngx_mcds_stat_queue);
+    }
+
+    ngx_queue_insert_tail(&ngx_mcds_stat_queue, &stat->changed);
+
+    if (ngx_mcds_stat_wake) {
+        ngx_mcds_stat_wake();
+    }
+}
+
+
+void
+ngx_mcds_stat_flush(ngx_mcds_stat_t *stat)
 {
     ngx_uint_t  i;
+
+    if (stat->changed.next) {
+        ngx_queue_remove(&stat->changed);
+        stat->changed.next = NULL;
+    }
+
+    if (stat->gather) {
+        stat->gather(stat);
+    }
 
     if (!ngx_mcds_stat_shares(stat)) {
         return;
     }
 
-    for (i = 0; i < NGX_MCDS_STAT_LAST; i++) {
+    for (i = 0; i < stat->nsums; i++) {
         if (stat->sums[i]) {
             (void) ngx_atomic_fetch_add(&stat->shared->sums[i],
                                         stat->sums[i]);
@@ -91,8 +168,27 @@ ngx_mcds_stat_flush(ngx_mcds_stat_t *stat, ngx_uint_t pending,
     }
 
     if (ngx_mcds_stat_owns(stat)) {
-        stat->gauge->pending = pending;
-        stat->gauge->connections = connections;
+        stat->gauge->pending = stat->pending;
+        stat->gauge->connections = stat->connections;
+    }
+}
+
+
+void
+ngx_mcds_stat_flush_all(void)
+{
+    ngx_queue_t      *q;
+    ngx_mcds_stat_t  *stat;
+
+    if (ngx_mcds_stat_queue.next == NULL) {
+        return;
+    }
+
+    while (!ngx_queue_empty(&ngx_mcds_stat_queue)) {
+        q = ngx_queue_head(&ngx_mcds_stat_queue);
+        stat = ngx_queue_data(q, ngx_mcds_stat_t, changed);
+
+        ngx_mcds_stat_flush(stat);
     }
 }
 
@@ -104,7 +200,11 @@ ngx_mcds_stat_detach(ngx_mcds_stat_t *stat)
         return;
     }
 
-    ngx_mcds_stat_flush(stat, 0, 0);
+    stat->gather = NULL;
+    stat->pending = 0;
+    stat->connections = 0;
+
+    ngx_mcds_stat_flush(stat);
 
     if (ngx_mcds_stat_owns(stat)) {
         stat->gauge->down_since = 0;
@@ -178,6 +278,22 @@ ngx_mcds_stat_latency(ngx_mcds_stat_t *stat, ngx_uint_t us)
 }
 
 
+void
+ngx_mcds_stat_time(ngx_mcds_stat_t *stat, ngx_uint_t i, ngx_msec_t ms)
+{
+    ngx_uint_t  n;
+
+    for (n = 0; n < NGX_MCDS_STAT_TIMES - 1; n++) {
+        if (ms <= ngx_mcds_stat_times[n]) {
+            break;
+        }
+    }
+
+    ngx_mcds_stat_add(stat, i, ms);
+    ngx_mcds_stat_add(stat, i + 1 + n, 1);
+}
+
+
 ngx_int_t
 ngx_mcds_stat_read(ngx_mcds_stat_t *stat, ngx_mcds_stat_totals_t *totals)
 {
@@ -191,7 +307,7 @@ ngx_mcds_stat_read(ngx_mcds_stat_t *stat, ngx_mcds_stat_totals_t *totals)
 
     ngx_memzero(totals, sizeof(ngx_mcds_stat_totals_t));
 
-    for (i = 0; i < NGX_MCDS_STAT_LAST; i++) {
+    for (i = 0; i < stat->nsums; i++) {
         totals->sums[i] = stat->shared->sums[i];
     }
 

@@ -2,12 +2,14 @@
 /*
  * Copyright (C) mcds authors
  *
- * Numbers about the servers of pools, of all workers of this host.
+ * Numbers of all workers of this host: about the servers of pools, zones of
+ * pages, counters, locks, logs, arrays and tables.
  *
  * A worker counts in memory of its own, and adds what it has counted to the
  * memory that it shares with others from time to time: so counting costs an
  * addition, and nothing is locked.  What is not a sum (how much waits, is the
- * breaker open) has a place for each worker, which its successor takes over.
+ * breaker open) has a place for each worker, which its successor takes over;
+ * servers alone have such.
  */
 
 
@@ -23,10 +25,30 @@
 /* bounds of the latency, and one for what is above all of them */
 #define NGX_MCDS_STAT_BUCKETS     15
 
+/* the same of what takes longer: builds and waits */
+#define NGX_MCDS_STAT_TIMES       14
+
 #define NGX_MCDS_STAT_ID          20
 
+/* no family has more sums */
+#define NGX_MCDS_STAT_MAX         256
 
-/* sums; what each of them means is told in docs/reference.md */
+
+/* what there are numbers of; see ngx_mcds_stat_sums.h for their sums */
+
+typedef enum {
+    NGX_MCDS_STAT_SERVERS = 0,
+    NGX_MCDS_STAT_ZONES,
+    NGX_MCDS_STAT_COUNTERS,
+    NGX_MCDS_STAT_LOCKS,
+    NGX_MCDS_STAT_LOGS,
+    NGX_MCDS_STAT_ARRAYS,
+    NGX_MCDS_STAT_TABLES,
+    NGX_MCDS_STAT_FAMILIES
+} ngx_mcds_stat_family_e;
+
+
+/* sums of a server; what each means is told in docs/reference.md */
 
 typedef enum {
     NGX_MCDS_STAT_GET = 0,        /* operations */
@@ -72,7 +94,7 @@ typedef struct {
 } ngx_mcds_stat_gauge_t;
 
 
-/* of one server, in shared memory, from one configuration to the next */
+/* of one of these, in shared memory, from one configuration to the next */
 
 typedef struct ngx_mcds_stat_shared_s  ngx_mcds_stat_shared_t;
 
@@ -85,17 +107,22 @@ struct ngx_mcds_stat_shared_s {
 
     ngx_mcds_stat_gauge_t   *gauges;
     ngx_uint_t               ngauges;
-
     ngx_atomic_t             told;      /* the log has that it is down */
-    ngx_atomic_t             sums[NGX_MCDS_STAT_LAST];
+
+    ngx_uint_t               nsums;
+    ngx_atomic_t            *sums;
 };
 
 
-/* of one server, in one configuration and worker */
+/* the same in one configuration and worker */
 
-typedef struct {
-    ngx_str_t                pool;      /* names */
+typedef struct ngx_mcds_stat_s  ngx_mcds_stat_t;
+
+struct ngx_mcds_stat_s {
+    ngx_uint_t               family;
+    ngx_str_t                pool;      /* names; that of a zone's is empty */
     ngx_str_t                name;
+    ngx_uint_t               kind;      /* the users' */
     ngx_uint_t               disabled;  /* "down" in the configuration */
 
     ngx_mcds_stat_shared_t  *shared;    /* NULL: no room */
@@ -104,31 +131,40 @@ typedef struct {
     ngx_uint_t               ngauges;   /* as many as there are workers */
 
     ngx_mcds_stat_gauge_t   *gauge;     /* of this worker, or NULL */
-    ngx_atomic_uint_t        sums[NGX_MCDS_STAT_LAST];  /* not added yet */
-} ngx_mcds_stat_t;
+    ngx_uint_t               pending;
+    ngx_uint_t               connections;
+
+    void                   (*gather)(ngx_mcds_stat_t *stat);
+                                        /* sets the two, or NULL */
+    void                    *data;      /* of it */
+
+    ngx_queue_t              changed;   /* next is not NULL: has sums */
+    ngx_uint_t               nsums;
+    ngx_atomic_uint_t       *sums;      /* not added yet */
+};
 
 
-/* of one server and all workers */
+/* of all workers */
 
 typedef struct {
     ngx_atomic_uint_t        pending;
     ngx_atomic_uint_t        connections;
     ngx_atomic_uint_t        open;      /* workers with an open breaker */
     ngx_atomic_uint_t        open_since;  /* of the first of them */
-    ngx_atomic_uint_t        sums[NGX_MCDS_STAT_LAST];
+    ngx_atomic_uint_t        sums[NGX_MCDS_STAT_MAX];
 } ngx_mcds_stat_totals_t;
 
 
 /* all that there is to be shown, of one configuration */
 
 typedef struct {
-    ngx_array_t              servers;   /* ngx_mcds_stat_t *, by pools */
+    ngx_array_t              families[NGX_MCDS_STAT_FAMILIES];
+                                        /* ngx_mcds_stat_t *; servers are in
+                                           the order of pools */
     ngx_uint_t               generation;  /* configurations since the start */
     ngx_uint_t               workers;
     time_t                   since;     /* the sums began */
     time_t                   loaded;    /* the configuration */
-
-    void                   (*flush)(void);  /* adds what this worker has */
 } ngx_mcds_stats_t;
 
 
@@ -136,40 +172,71 @@ typedef struct {
 
 extern ngx_mcds_stats_t  *ngx_mcds_stats;
 
-/* upper bounds of the buckets but the last, microseconds */
+/* called when there is something to be flushed; set by who has a clock */
+
+extern void  (*ngx_mcds_stat_wake)(void);
+
+/* upper bounds of the buckets but the last: microseconds, milliseconds */
 
 extern ngx_uint_t  ngx_mcds_stat_bounds[NGX_MCDS_STAT_BUCKETS - 1];
+extern ngx_uint_t  ngx_mcds_stat_times[NGX_MCDS_STAT_TIMES - 1];
 
 
 /*
  * While the configuration is read.  create: NULL when out of memory; the names
- * are not copied.  id: what tells a server from all others.
+ * are not copied.  id: what tells one from all others.
  */
 
-ngx_mcds_stat_t *ngx_mcds_stat_create(ngx_pool_t *p, ngx_str_t *pool,
-    ngx_str_t *name);
+ngx_mcds_stat_t *ngx_mcds_stat_create(ngx_pool_t *p, ngx_uint_t family,
+    ngx_str_t *pool, ngx_str_t *name);
 void ngx_mcds_stat_id(ngx_mcds_stat_t *stat, u_char *id);
+
+/* how many sums one of the family has, and what its members are called */
+
+ngx_uint_t ngx_mcds_stat_nsums(ngx_uint_t family);
+char *ngx_mcds_stat_family(ngx_uint_t family);
 
 
 /*
  * In a worker; all of them do what they can where there is nothing shared.
- * attach: takes the place of the worker of that number.  flush: adds the sums
- * and says how much waits.  breaker: it opens or closes in this worker; 1 if
- * that is news for the whole host: the first one that opens, the last one that
- * closes.  detach: the last flush.
+ * attach: takes the place of the worker of that number.  changed: a sum was
+ * added to; it is flushed soon.  flush: adds the sums and says how much waits.
+ * flush_all: the same for all that have changed.  breaker: it opens or closes
+ * in this worker; 1 if that is news for the whole host: the first one that
+ * opens, the last one that closes.  detach: the last flush.
  */
 
 void ngx_mcds_stat_attach(ngx_mcds_stat_t *stat, ngx_uint_t worker);
-void ngx_mcds_stat_flush(ngx_mcds_stat_t *stat, ngx_uint_t pending,
-    ngx_uint_t connections);
+void ngx_mcds_stat_changed(ngx_mcds_stat_t *stat);
+void ngx_mcds_stat_flush(ngx_mcds_stat_t *stat);
+void ngx_mcds_stat_flush_all(void);
 ngx_uint_t ngx_mcds_stat_breaker(ngx_mcds_stat_t *stat, ngx_uint_t open,
     time_t now);
 void ngx_mcds_stat_detach(ngx_mcds_stat_t *stat);
 
 
-/* counts an answer that took so many microseconds */
+/*
+ * add: to a sum.  latency: counts an answer of a server that took so many
+ * microseconds, without saying that it has changed.  time: what took so many
+ * milliseconds; the sum of all is sums[i], the buckets are behind it.  All may
+ * be called with NULL but latency.
+ */
+
+static ngx_inline void
+ngx_mcds_stat_add(ngx_mcds_stat_t *stat, ngx_uint_t i, ngx_uint_t n)
+{
+    if (stat) {
+        stat->sums[i] += n;
+
+        if (stat->changed.next == NULL) {
+            ngx_mcds_stat_changed(stat);
+        }
+    }
+}
+
 
 void ngx_mcds_stat_latency(ngx_mcds_stat_t *stat, ngx_uint_t us);
+void ngx_mcds_stat_time(ngx_mcds_stat_t *stat, ngx_uint_t i, ngx_msec_t ms);
 
 
 /* of all workers, for who shows it; NGX_DECLINED: nothing of this is shared */

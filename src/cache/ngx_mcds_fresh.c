@@ -59,24 +59,6 @@ static int64_t ngx_mcds_fresh_heuristic(ngx_mcds_answer_t *answer,
 static int64_t ngx_mcds_fresh_span(int64_t from, int64_t to);
 
 
-/* in the order of ngx_mcds_refuse_e */
-
-static char  *ngx_mcds_fresh_reasons[] = {
-    "store",
-    "status",
-    "set-cookie",
-    "private",
-    "no-store",
-    "no-cache",
-    "malformed",
-    "authorization",
-    "vary",
-    "encoded",
-    "expired",
-    "no-lifetime"
-};
-
-
 void
 ngx_mcds_cache_control_add(ngx_mcds_cache_control_t *cc, ngx_str_t *value)
 {
@@ -172,7 +154,11 @@ ngx_mcds_fresh_reason(ngx_uint_t reason)
         return "unknown";
     }
 
-    return ngx_mcds_fresh_reasons[reason];
+    if (reason == NGX_MCDS_STORE) {
+        return "store";
+    }
+
+    return (char *) ngx_mcds_reasons[ngx_mcds_fresh_why(reason)].data;
 }
 
 

@@ -14,6 +14,7 @@
 #include <ngx_config.h>
 #include <ngx_core.h>
 #include "ngx_mcds_entry.h"
+#include "ngx_mcds_reason.h"
 
 
 /* delta-seconds, RFC 9111, 1.2.2: what a larger number counts as */
@@ -154,9 +155,15 @@ ngx_uint_t ngx_mcds_fresh_decide(ngx_mcds_answer_t *answer, uint64_t now_ms,
     ngx_mcds_entry_t *entry);
 
 
-/* one lower-case word for each reason, for logs and variables; never NULL */
+/*
+ * One lower-case word for each reason, for logs; never NULL.  why: the same as
+ * ngx_mcds_reason_e, of a refusal.
+ */
 
 char *ngx_mcds_fresh_reason(ngx_uint_t reason);
+
+#define ngx_mcds_fresh_why(reason)                                            \
+    (NGX_MCDS_REASON_STATUS + (reason) - NGX_MCDS_REFUSE_STATUS)
 
 
 /* what a stored page may be used for, now */

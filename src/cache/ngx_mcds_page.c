@@ -10,6 +10,7 @@
 #include <ngx_core.h>
 #include <ngx_event.h>
 #include "ngx_mcds_page_core.h"
+#include "ngx_mcds_skew.h"
 #include "ngx_mcds_vary.h"
 
 
@@ -99,6 +100,7 @@ ngx_mcds_copy_create(ngx_mcds_page_t *page, ngx_mcds_value_t *value,
     uint64_t cas)
 {
     char             *why;
+    ngx_time_t       *tp;
     ngx_mcds_copy_t  *copy;
 
     copy = ngx_alloc(sizeof(ngx_mcds_copy_t), ngx_cycle->log);
@@ -126,6 +128,11 @@ ngx_mcds_copy_create(ngx_mcds_page_t *page, ngx_mcds_value_t *value,
         ngx_free(copy);
         return NULL;
     }
+
+    tp = ngx_timeofday();
+
+    ngx_mcds_skew_mend(&copy->entry, (uint64_t) tp->sec * 1000 + tp->msec,
+                       ngx_cycle->log);
 
     copy->refs = 1;
     copy->page = page;
@@ -250,6 +257,8 @@ ngx_mcds_page_leave(ngx_mcds_seat_t *seat)
     } else if (seat->queued) {
         ngx_mcds_page_unqueue(seat);
     }
+
+    ngx_mcds_page_waited(seat, NGX_MCDS_ZONE_WAIT_ABORTED);
 
     if (seat->building) {
         ngx_mcds_page_built(seat, NGX_MCDS_BUILD_FAILED, NULL, 0);

@@ -16,6 +16,7 @@
 #include <ngx_event.h>
 #include "ngx_mcds_client.h"
 #include "ngx_mcds_entry.h"
+#include "ngx_mcds_stat_sums.h"
 #include "ngx_mcds_split.h"
 
 
@@ -104,9 +105,12 @@ struct ngx_mcds_seat_s {
     ngx_msec_t          local_time;    /* TIMED: used unasked so long */
     ngx_array_t        *secrets;       /* parts are signed; the caller's, or
                                           NULL, see ngx_mcds_sign.h */
+    ngx_mcds_stat_t    *stat;          /* of its zone; the caller's, or NULL */
+    ngx_msec_t          since;         /* it waits, or builds */
 
     unsigned            silent:1;      /* memcached has not answered */
     unsigned            queued:1;      /* waits for a build */
+    unsigned            waited:1;      /* the same, until it is told */
     unsigned            building:1;
     unsigned            refresh:1;     /* does not wait for another's build */
     unsigned            has_old:1;     /* may show an old page */

@@ -46,6 +46,7 @@ static ngx_int_t ngx_mcds_page_changed(ngx_mcds_page_t *page);
 static void ngx_mcds_page_step_lock(ngx_mcds_page_t *page);
 static void ngx_mcds_page_step_poll(ngx_mcds_page_t *page);
 static void ngx_mcds_page_build(ngx_mcds_page_t *page);
+static void ngx_mcds_page_begin(ngx_mcds_seat_t *seat);
 static ngx_int_t ngx_mcds_page_claim(ngx_mcds_page_t *page);
 static void ngx_mcds_page_elsewhere(ngx_mcds_page_t *page);
 static ngx_mcds_seat_t *ngx_mcds_page_next(ngx_mcds_page_t *page);
@@ -164,7 +165,7 @@ ngx_mcds_page_enter_local(ngx_mcds_seat_t *seat, uint64_t cas,
         page->owner = seat;
 
         ngx_mcds_page_set_state(page, NGX_MCDS_BUILDING);
-        seat->building = 1;
+        ngx_mcds_page_begin(seat);
 
         *outcome = NGX_MCDS_PAGE_BUILD;
         return NGX_DONE;
@@ -215,7 +216,17 @@ ngx_mcds_page_wait(ngx_mcds_seat_t *seat)
 
     page = seat->page;
 
-    if (seat->wait == 0 || page->nwaiters >= seat->max_waiters) {
+    if (seat->wait == 0) {
+        return NGX_DECLINED;
+    }
+
+    if (!seat->waited) {
+        seat->waited = 1;
+        seat->since = ngx_current_msec;
+    }
+
+    if (page->nwaiters >= seat->max_waiters) {
+        ngx_mcds_page_waited(seat, NGX_MCDS_ZONE_WAIT_FULL);
         return NGX_DECLINED;
     }
 
@@ -247,6 +258,7 @@ ngx_mcds_page_wait_handler(ngx_event_t *ev)
     seat = ev->data;
 
     ngx_mcds_page_unqueue(seat);
+    ngx_mcds_page_waited(seat, NGX_MCDS_ZONE_WAIT_TIMEOUT);
 
     seat->handler(seat->data, NGX_MCDS_PAGE_TIMEOUT, NULL);
 }
@@ -605,9 +617,22 @@ ngx_mcds_page_build(ngx_mcds_page_t *page)
     ngx_mcds_page_set_state(page, NGX_MCDS_BUILDING);
 
     page->owner = seat;
-    seat->building = 1;
+
+    ngx_mcds_page_waited(seat, NGX_MCDS_ZONE_WAIT_TAKEOVER);
+    ngx_mcds_page_begin(seat);
 
     ngx_mcds_page_tell(seat, NGX_MCDS_PAGE_BUILD, NULL);
+}
+
+
+static void
+ngx_mcds_page_begin(ngx_mcds_seat_t *seat)
+{
+    seat->building = 1;
+    seat->since = ngx_current_msec;
+
+    ngx_mcds_stat_add(seat->stat, seat->refresh ? NGX_MCDS_ZONE_REFRESH
+                                                : NGX_MCDS_ZONE_FILL, 1);
 }
 
 
@@ -836,10 +861,51 @@ ngx_mcds_page_unqueue(ngx_mcds_seat_t *seat)
 }
 
 
+void
+ngx_mcds_page_waited(ngx_mcds_seat_t *seat, ngx_uint_t how)
+{
+    if (!seat->waited) {
+        return;
+    }
+
+    seat->waited = 0;
+
+    ngx_mcds_stat_add(seat->stat, how, 1);
+
+    if (how != NGX_MCDS_ZONE_WAIT_FULL) {
+        ngx_mcds_stat_time(seat->stat, NGX_MCDS_ZONE_WAIT_TIME,
+                           ngx_current_msec - seat->since);
+    }
+}
+
+
 static void
 ngx_mcds_page_tell(ngx_mcds_seat_t *seat, ngx_uint_t outcome,
     ngx_mcds_copy_t *copy)
 {
+    ngx_uint_t  how;
+
+    switch (outcome) {
+
+    case NGX_MCDS_PAGE_FOUND:
+        how = NGX_MCDS_ZONE_WAIT_BUILT;
+        break;
+
+    case NGX_MCDS_PAGE_PASS:
+        how = NGX_MCDS_ZONE_WAIT_PASS;
+        break;
+
+    case NGX_MCDS_PAGE_AGAIN:
+        how = NGX_MCDS_ZONE_WAIT_AGAIN;
+        break;
+
+    default: /* NGX_MCDS_PAGE_ERROR, NGX_MCDS_PAGE_TIMEOUT */
+        how = NGX_MCDS_ZONE_WAIT_FAILED;
+        break;
+    }
+
+    ngx_mcds_page_waited(seat, how);
+
     seat->handler(seat->data, outcome,
                   outcome == NGX_MCDS_PAGE_FOUND ? copy : NULL);
 }

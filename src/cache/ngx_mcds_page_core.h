@@ -191,7 +191,8 @@ void ngx_mcds_page_moved(ngx_mcds_page_t *page);
 
 
 /*
- * Builds.  unqueue: a seat does not wait any more.  found: tells all who are
+ * Builds.  unqueue: a seat does not wait any more.  waited: counts that, if it
+ * did, with one of NGX_MCDS_ZONE_WAIT_*.  found: tells all who are
  * here, the owner, if there is one, and those who wait; without a copy: to go
  * to the origin.  failed: the next who waits builds, or, with backoff, all are
  * told.  release: of the lock and of what other workers see.  share: gives the
@@ -199,6 +200,7 @@ void ngx_mcds_page_moved(ngx_mcds_page_t *page);
  */
 
 void ngx_mcds_page_unqueue(ngx_mcds_seat_t *seat);
+void ngx_mcds_page_waited(ngx_mcds_seat_t *seat, ngx_uint_t how);
 void ngx_mcds_page_found(ngx_mcds_page_t *page, ngx_mcds_copy_t *copy);
 void ngx_mcds_page_failed(ngx_mcds_page_t *page, ngx_uint_t backoff);
 void ngx_mcds_page_release(ngx_mcds_page_t *page);

@@ -46,6 +46,8 @@ typedef struct {
     ngx_mcds_entry_t      entry;       /* of head; the strings are gone */
     ngx_array_t          *secrets;     /* or NULL */
 
+    ngx_mcds_stat_t      *stat;        /* or NULL */
+
     uint64_t              base;        /* CAS of what is replaced */
     uint32_t              ttl;
     ngx_uint_t            tries;       /* whether its length is taken */
@@ -54,6 +56,7 @@ typedef struct {
     ngx_mcds_stored_pt    handler;     /* or NULL */
     void                 *data;
     ngx_uint_t            rc;
+    ngx_uint_t            refused;     /* what was not tried, an rc, or 0 */
 
     unsigned              building:1;  /* the page's state is that of it */
     unsigned              replace:1;   /* what is older, too */
@@ -65,7 +68,8 @@ typedef struct {
 static ngx_mcds_store_t *ngx_mcds_store_create(ngx_mcds_seat_t *seat,
     ngx_mcds_value_t *value, ngx_mcds_entry_t *entry);
 static ngx_mcds_store_t *ngx_mcds_store_build(ngx_mcds_seat_t *seat,
-    ngx_mcds_value_t *value, ngx_mcds_entry_t *entry);
+    ngx_uint_t how, ngx_mcds_value_t *value, ngx_mcds_entry_t *entry);
+static void ngx_mcds_store_built(ngx_mcds_seat_t *seat, ngx_uint_t how);
 static void ngx_mcds_store_put(ngx_mcds_store_t *store);
 static void ngx_mcds_store_try(void *data);
 static void ngx_mcds_store_answered(void *data, ngx_mcds_result_t *result);
@@ -85,6 +89,7 @@ static ngx_mcds_copy_t *ngx_mcds_store_finish(ngx_mcds_store_t *store,
 static void ngx_mcds_store_replaced(ngx_mcds_store_t *store, uint64_t cas);
 static void ngx_mcds_store_too_large(ngx_mcds_store_t *store, uint64_t len);
 static void ngx_mcds_store_keep(ngx_mcds_store_t *store, uint64_t cas);
+static void ngx_mcds_store_count(ngx_mcds_store_t *store);
 static void ngx_mcds_store_end(ngx_mcds_store_t *store);
 
 
@@ -122,11 +127,12 @@ ngx_mcds_page_built(ngx_mcds_seat_t *seat, ngx_uint_t how,
         page->owner = NULL;
         page->old = seat->has_old;
 
+        ngx_mcds_store_built(seat, how);
         ngx_mcds_page_failed(page, how == NGX_MCDS_BUILD_BACKOFF);
         return;
     }
 
-    store = ngx_mcds_store_build(seat, value, NULL);
+    store = ngx_mcds_store_build(seat, how, value, NULL);
     if (store == NULL) {
         return;
     }
@@ -143,6 +149,7 @@ ngx_mcds_page_built(ngx_mcds_seat_t *seat, ngx_uint_t how,
     if (ngx_mcds_page_refused(page)
         && store->copy->value->len >= page->refused)
     {
+        store->refused = NGX_MCDS_TOO_LARGE;
         ngx_mcds_store_end(store);
         return;
     }
@@ -159,7 +166,7 @@ ngx_mcds_page_built_split(ngx_mcds_seat_t *seat, ngx_mcds_value_t *value,
 {
     ngx_mcds_store_t  *store;
 
-    store = ngx_mcds_store_build(seat, value, entry);
+    store = ngx_mcds_store_build(seat, NGX_MCDS_BUILD_STORE, value, entry);
 
     if (store == NULL) {
         ngx_mcds_split_abandon(split);
@@ -257,7 +264,7 @@ ngx_mcds_page_built_list(ngx_mcds_seat_t *seat, ngx_mcds_value_t *value,
 
     page = seat->page;
 
-    store = ngx_mcds_store_build(seat, value, NULL);
+    store = ngx_mcds_store_build(seat, NGX_MCDS_BUILD_STORE, value, NULL);
     if (store == NULL) {
         return;
     }
@@ -321,6 +328,7 @@ ngx_mcds_store_create(ngx_mcds_seat_t *seat, ngx_mcds_value_t *value,
 
     store->page = page;
     store->secrets = seat->secrets;
+    store->stat = seat->stat;
     store->rc = NGX_MCDS_BUSY;
     ngx_mcds_page_ref(page);
 
@@ -331,8 +339,8 @@ ngx_mcds_store_create(ngx_mcds_seat_t *seat, ngx_mcds_value_t *value,
 /* the same at the end of a build, which has failed then if it is NULL */
 
 static ngx_mcds_store_t *
-ngx_mcds_store_build(ngx_mcds_seat_t *seat, ngx_mcds_value_t *value,
-    ngx_mcds_entry_t *entry)
+ngx_mcds_store_build(ngx_mcds_seat_t *seat, ngx_uint_t how,
+    ngx_mcds_value_t *value, ngx_mcds_entry_t *entry)
 {
     ngx_mcds_page_t   *page;
     ngx_mcds_store_t  *store;
@@ -345,16 +353,37 @@ ngx_mcds_store_build(ngx_mcds_seat_t *seat, ngx_mcds_value_t *value,
     store = ngx_mcds_store_create(seat, value, entry);
 
     if (store == NULL) {
+        ngx_mcds_store_built(seat, NGX_MCDS_BUILD_FAILED);
         ngx_mcds_page_failed(page, 0);
         return NULL;
     }
 
+    ngx_mcds_store_built(seat, how);
     ngx_mcds_page_set_state(page, NGX_MCDS_STORING);
 
     store->base = page->base;
     store->building = 1;
 
     return store;
+}
+
+
+/* counts that a build has ended */
+
+static void
+ngx_mcds_store_built(ngx_mcds_seat_t *seat, ngx_uint_t how)
+{
+    ngx_mcds_stat_add(seat->stat, NGX_MCDS_ZONE_BUILT_STORE + how, 1);
+
+    ngx_mcds_stat_time(seat->stat, NGX_MCDS_ZONE_BUILD_TIME,
+                       ngx_current_msec - seat->since);
+
+    if (how == NGX_MCDS_BUILD_BACKOFF
+        && seat->has_old
+        && seat->page->backoff)
+    {
+        ngx_mcds_stat_add(seat->stat, NGX_MCDS_ZONE_BACKOFFS, 1);
+    }
 }
 
 
@@ -679,6 +708,8 @@ ngx_mcds_store_parted(void *data, ngx_mcds_split_t *split, ngx_uint_t rc)
 
     if (rc != NGX_MCDS_OK || copy == NULL) {
 
+        store->refused = (rc != NGX_MCDS_OK) ? rc : NGX_MCDS_BUSY;
+
         /* those who wait get what is in memory, or go to the origin */
 
         if (copy && !told && store->building
@@ -813,12 +844,53 @@ ngx_mcds_store_keep(ngx_mcds_store_t *store, uint64_t cas)
 }
 
 
+/* of pages alone, not of marks and lists */
+
+static void
+ngx_mcds_store_count(ngx_mcds_store_t *store)
+{
+    ngx_uint_t  i;
+
+    if (store->copy && store->copy->entry.kind != NGX_MCDS_ENTRY_PAGE) {
+        return;
+    }
+
+    switch (store->refused ? store->refused : store->rc) {
+
+    case NGX_MCDS_OK:
+        i = NGX_MCDS_ZONE_STORED;
+        break;
+
+    case NGX_MCDS_TOO_LARGE:
+        i = NGX_MCDS_ZONE_TOO_LARGE;
+        break;
+
+    case NGX_MCDS_NOT_FOUND:
+        i = NGX_MCDS_ZONE_EVICTED;
+        break;
+
+    case NGX_MCDS_NOT_STORED:
+    case NGX_MCDS_EXISTS:
+        i = NGX_MCDS_ZONE_CHANGED;
+        break;
+
+    default:
+        i = NGX_MCDS_ZONE_STORE_FAILED;
+        break;
+    }
+
+    ngx_mcds_stat_add(store->stat, i, 1);
+}
+
+
 static void
 ngx_mcds_store_end(ngx_mcds_store_t *store)
 {
     ngx_mcds_page_t  *page;
 
     page = store->page;
+
+    ngx_mcds_store_count(store);
 
     if (store->building) {
         page->built = NULL;

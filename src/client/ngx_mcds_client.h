@@ -231,12 +231,12 @@ void ngx_mcds_pool_exit(ngx_mcds_pool_t *pool);
 
 /*
  * Statistics.  stats: appends the ngx_mcds_stat_t * of each server; NGX_ERROR
- * when out of memory.  stats_flush: adds what this worker has counted of all
- * pools, which otherwise happens within 50 ms.
+ * when out of memory.  stats_start: in a worker, from now on what it counts,
+ * of anything, is added to what is shared within 50 ms.
  */
 
 ngx_int_t ngx_mcds_pool_stats(ngx_mcds_pool_t *pool, ngx_array_t *stats);
-void ngx_mcds_pool_stats_flush(void);
+void ngx_mcds_pool_stats_start(void);
 
 
 #endif /* _NGX_MCDS_CLIENT_H_INCLUDED_ */

@@ -104,7 +104,6 @@ struct ngx_mcds_server_s {
     ngx_msec_t              probe_delay;
     ngx_mcds_conn_t        *control;
     ngx_mcds_conn_t        *bulk;
-    ngx_queue_t             changed;     /* next is not NULL: stat was */
     ngx_mcds_conn_t        *retired;
     ngx_mcds_resolve_t     *resolve;     /* NULL: the address stays */
 #if (NGX_SSL)

@@ -2,9 +2,9 @@
 /*
  * Copyright (C) mcds authors
  *
- * What is counted of a server.  The sums of a worker go to the memory that it
- * shares with others when a timer ends that the first of them has started:
- * one clock for all servers, and none for those at rest.
+ * What is counted of a server, and the clock by which all sums of a worker go
+ * to the memory that it shares with others: the first of them starts it, and it
+ * stands still when there are none.
  */
 
 
@@ -18,9 +18,10 @@
 #define NGX_MCDS_FLUSH_INTERVAL   50
 
 
-static void ngx_mcds_measure_flush(ngx_mcds_server_t *server);
+static void ngx_mcds_measure_gather(ngx_mcds_stat_t *stat);
 static void ngx_mcds_measure_conn(ngx_mcds_conn_t *conn, ngx_uint_t *pending,
     ngx_uint_t *connections);
+static void ngx_mcds_measure_wake(void);
 static void ngx_mcds_measure_timer_handler(ngx_event_t *ev);
 
 
@@ -38,7 +39,6 @@ static ngx_uint_t  ngx_mcds_measure_verbs[] = {
 
 /* of this worker */
 
-static ngx_queue_t       ngx_mcds_measure_servers;   /* that have changed */
 static ngx_event_t       ngx_mcds_measure_timer;
 static ngx_connection_t  ngx_mcds_measure_dummy;     /* for debug logs */
 
@@ -59,6 +59,9 @@ ngx_mcds_pool_stats(ngx_mcds_pool_t *pool, ngx_array_t *stats)
         }
 
         *stat = server[i].stat;
+
+        (*stat)->gather = ngx_mcds_measure_gather;
+        (*stat)->data = &server[i];
     }
 
     return NGX_OK;
@@ -66,25 +69,17 @@ ngx_mcds_pool_stats(ngx_mcds_pool_t *pool, ngx_array_t *stats)
 
 
 void
-ngx_mcds_pool_stats_flush(void)
+ngx_mcds_pool_stats_start(void)
 {
-    ngx_queue_t        *q;
-    ngx_mcds_server_t  *server;
+    ngx_mcds_measure_dummy.fd = (ngx_socket_t) -1;
+    ngx_mcds_measure_timer.data = &ngx_mcds_measure_dummy;
+    ngx_mcds_measure_timer.handler = ngx_mcds_measure_timer_handler;
 
-    if (ngx_mcds_measure_servers.next == NULL) {
-        return;
-    }
+    /* a worker that exits does it without being told by a clock */
 
-    while (!ngx_queue_empty(&ngx_mcds_measure_servers)) {
-        q = ngx_queue_head(&ngx_mcds_measure_servers);
-        server = ngx_queue_data(q, ngx_mcds_server_t, changed);
+    ngx_mcds_measure_timer.cancelable = 1;
 
-        ngx_mcds_measure_flush(server);
-    }
-
-    if (ngx_mcds_measure_timer.timer_set) {
-        ngx_del_timer(&ngx_mcds_measure_timer);
-    }
+    ngx_mcds_stat_wake = ngx_mcds_measure_wake;
 }
 
 
@@ -102,28 +97,7 @@ ngx_mcds_measure_clock(void)
 void
 ngx_mcds_measure_changed(ngx_mcds_server_t *server)
 {
-    if (server->changed.next) {
-        return;
-    }
-
-    if (ngx_mcds_measure_servers.next == NULL) {
-        ngx_queue_init(&ngx_mcds_measure_servers);
-
-        ngx_mcds_measure_dummy.fd = (ngx_socket_t) -1;
-        ngx_mcds_measure_timer.data = &ngx_mcds_measure_dummy;
-        ngx_mcds_measure_timer.handler = ngx_mcds_measure_timer_handler;
-
-        /* a worker that exits does it without being told by a clock */
-
-        ngx_mcds_measure_timer.cancelable = 1;
-    }
-
-    ngx_queue_insert_tail(&ngx_mcds_measure_servers, &server->changed);
-
-    if (!ngx_mcds_measure_timer.timer_set) {
-        ngx_mcds_measure_timer.log = ngx_cycle->log;
-        ngx_add_timer(&ngx_mcds_measure_timer, NGX_MCDS_FLUSH_INTERVAL);
-    }
+    ngx_mcds_stat_changed(server->stat);
 }
 
 
@@ -227,7 +201,7 @@ ngx_mcds_measure_breaker(ngx_mcds_server_t *server, ngx_uint_t open)
 {
     if (open) {
         ngx_mcds_measure_sum(server, NGX_MCDS_STAT_BREAKS, 1);
-        ngx_mcds_measure_flush(server);
+        ngx_mcds_stat_flush(server->stat);
     }
 
     return ngx_mcds_stat_breaker(server->stat, open, ngx_time());
@@ -237,28 +211,18 @@ ngx_mcds_measure_breaker(ngx_mcds_server_t *server, ngx_uint_t open)
 void
 ngx_mcds_measure_exit(ngx_mcds_server_t *server)
 {
-    if (server->changed.next) {
-        ngx_mcds_measure_flush(server);
-
-        if (ngx_queue_empty(&ngx_mcds_measure_servers)
-            && ngx_mcds_measure_timer.timer_set)
-        {
-            ngx_del_timer(&ngx_mcds_measure_timer);
-        }
-    }
-
     ngx_mcds_stat_detach(server->stat);
 }
 
 
 static void
-ngx_mcds_measure_flush(ngx_mcds_server_t *server)
+ngx_mcds_measure_gather(ngx_mcds_stat_t *stat)
 {
-    ngx_uint_t        pending, connections;
-    ngx_mcds_conn_t  *conn;
+    ngx_uint_t          pending, connections;
+    ngx_mcds_conn_t    *conn;
+    ngx_mcds_server_t  *server;
 
-    ngx_queue_remove(&server->changed);
-    server->changed.next = NULL;
+    server = stat->data;
 
     pending = 0;
     connections = 0;
@@ -270,7 +234,8 @@ ngx_mcds_measure_flush(ngx_mcds_server_t *server)
         ngx_mcds_measure_conn(conn, &pending, &connections);
     }
 
-    ngx_mcds_stat_flush(server->stat, pending, connections);
+    stat->pending = pending;
+    stat->connections = connections;
 }
 
 
@@ -286,7 +251,17 @@ ngx_mcds_measure_conn(ngx_mcds_conn_t *conn, ngx_uint_t *pending,
 
 
 static void
+ngx_mcds_measure_wake(void)
+{
+    if (!ngx_mcds_measure_timer.timer_set) {
+        ngx_mcds_measure_timer.log = ngx_cycle->log;
+        ngx_add_timer(&ngx_mcds_measure_timer, NGX_MCDS_FLUSH_INTERVAL);
+    }
+}
+
+
+static void
 ngx_mcds_measure_timer_handler(ngx_event_t *ev)
 {
-    ngx_mcds_pool_stats_flush();
+    ngx_mcds_stat_flush_all();
 }

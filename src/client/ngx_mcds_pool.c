@@ -96,7 +96,8 @@ ngx_mcds_pool_add(ngx_conf_t *cf, ngx_mcds_pool_t *pool, ngx_str_t *address,
     server->name = *address;
     server->weight = weight;
 
-    server->stat = ngx_mcds_stat_create(cf->pool, &pool->name, address);
+    server->stat = ngx_mcds_stat_create(cf->pool, NGX_MCDS_STAT_SERVERS,
+                                        &pool->name, address);
     if (server->stat == NULL) {
         return "out of memory";
     }

@@ -16,11 +16,12 @@
 #include "ngx_http_mcds_hot.h"
 #include "ngx_http_mcds_refresh.h"
 #include "ngx_http_mcds_revalidate.h"
+#include "ngx_http_mcds_stat.h"
 #include "ngx_http_mcds_store.h"
 #include "ngx_http_mcds_variant.h"
 
 
-static char *ngx_http_mcds_cache_applies(ngx_http_request_t *r,
+static ngx_uint_t ngx_http_mcds_cache_applies(ngx_http_request_t *r,
     ngx_http_mcds_loc_conf_t *mlcf);
 static ngx_uint_t ngx_http_mcds_cache_session(ngx_http_request_t *r,
     ngx_array_t *names);
@@ -105,7 +106,7 @@ ngx_http_mcds_cache_start(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
         && ngx_http_mcds_cache_session(r, mlcf->session_cookies))
     {
         ctx->status = NGX_HTTP_MCDS_BYPASS;
-        ctx->reason = "session";
+        ctx->reason = NGX_MCDS_REASON_SESSION;
         return NGX_OK;
     }
 
@@ -113,7 +114,7 @@ ngx_http_mcds_cache_start(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
 
     if (rc == NGX_DECLINED) {
         ctx->status = NGX_HTTP_MCDS_BYPASS;
-        ctx->reason = "key";
+        ctx->reason = NGX_MCDS_REASON_KEY;
         return NGX_OK;
     }
 
@@ -140,7 +141,7 @@ ngx_http_mcds_cache_start(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
         /* as in proxy_cache: not taken from the cache, but stored */
 
         ctx->status = NGX_HTTP_MCDS_BYPASS;
-        ctx->reason = "bypass";
+        ctx->reason = NGX_MCDS_REASON_BYPASS;
         ctx->replace = 1;
         ctx->seat.no_body = 1;
     }
@@ -174,6 +175,7 @@ ngx_http_mcds_cache_sit(ngx_http_mcds_ctx_t *ctx,
     ngx_http_mcds_herd_local(ctx, mlcf);
 
     ctx->seat.secrets = mlcf->secrets;
+    ctx->seat.stat = mlcf->zone;
 
     r = ctx->request;
 
@@ -186,35 +188,35 @@ ngx_http_mcds_cache_sit(ngx_http_mcds_ctx_t *ctx,
 }
 
 
-/* NULL, or the reason why it does not */
+/* NONE, or the reason why it does not */
 
-static char *
+static ngx_uint_t
 ngx_http_mcds_cache_applies(ngx_http_request_t *r,
     ngx_http_mcds_loc_conf_t *mlcf)
 {
     if (!(r->method & mlcf->cache_methods)) {
-        return "method";
+        return NGX_MCDS_REASON_METHOD;
     }
 
     /* a body may mean something else, subrequests are sent with it too */
 
     if (r->headers_in.content_length_n > 0 || r->headers_in.chunked) {
-        return "body";
+        return NGX_MCDS_REASON_BODY;
     }
 
     /* an error page shows the error of another location */
 
     if (r->err_status) {
-        return "error-page";
+        return NGX_MCDS_REASON_ERROR_PAGE;
     }
 
     /* mirror, and background updates of other caches: nobody reads them */
 
     if (r->background) {
-        return "background";
+        return NGX_MCDS_REASON_BACKGROUND;
     }
 
-    return NULL;
+    return NGX_MCDS_REASON_NONE;
 }
 
 
@@ -362,7 +364,7 @@ ngx_http_mcds_cache_choose(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
 
     if (rc == NGX_BUSY) {
         ctx->status = NGX_HTTP_MCDS_MISS;
-        ctx->reason = "variants";
+        ctx->reason = NGX_MCDS_REASON_VARIANTS;
 
         return ctx->only_if_cached ? ngx_http_mcds_cache_only(r, ctx)
                                    : ngx_http_mcds_cache_pass(r, ctx, 0);
@@ -396,8 +398,8 @@ ngx_http_mcds_cache_choose(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
     }
 
     ctx->status = NGX_HTTP_MCDS_MISS;
-    ctx->reason = (ctx->outcome == NGX_MCDS_PAGE_FAILED) ? "memcached"
-                                                         : "absent";
+    ctx->reason = (ctx->outcome == NGX_MCDS_PAGE_FAILED)
+                  ? NGX_MCDS_REASON_MEMCACHED : NGX_MCDS_REASON_ABSENT;
 
     return ngx_http_mcds_cache_miss(r, ctx, mlcf);
 }
@@ -419,8 +421,8 @@ ngx_http_mcds_cache_found(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
         /* lists that are signed have led elsewhere */
 
         ctx->status = NGX_HTTP_MCDS_MISS;
-        ctx->reason = (entry->kind == NGX_MCDS_ENTRY_PURGED) ? "purged"
-                                                             : "unsigned";
+        ctx->reason = (entry->kind == NGX_MCDS_ENTRY_PURGED)
+                      ? NGX_MCDS_REASON_PURGED : NGX_MCDS_REASON_UNSIGNED;
         return ngx_http_mcds_cache_miss(r, ctx, mlcf);
     }
 
@@ -429,7 +431,7 @@ ngx_http_mcds_cache_found(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
         /* hit-for-miss: others need not wait for this one */
 
         ctx->status = NGX_HTTP_MCDS_MISS;
-        ctx->reason = "uncacheable";
+        ctx->reason = NGX_MCDS_REASON_UNCACHEABLE;
 
         return ctx->only_if_cached
                ? ngx_http_mcds_cache_only(r, ctx)
@@ -438,7 +440,7 @@ ngx_http_mcds_cache_found(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
 
     if (ctx->authorization && !(entry->flags & NGX_MCDS_ENTRY_SHARED)) {
         ctx->status = NGX_HTTP_MCDS_BYPASS;
-        ctx->reason = "authorization";
+        ctx->reason = NGX_MCDS_REASON_AUTHORIZATION;
         return ngx_http_mcds_cache_pass(r, ctx, 0);
     }
 
@@ -463,14 +465,14 @@ ngx_http_mcds_cache_found(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
 
     if (ctx->control && !ngx_http_mcds_control_accepts(ctx, entry, &state)) {
         ctx->status = NGX_HTTP_MCDS_BYPASS;
-        ctx->reason = "request";
+        ctx->reason = NGX_MCDS_REASON_REQUEST;
         ctx->unaccepted = 1;
         return ngx_http_mcds_cache_miss(r, ctx, mlcf);
     }
 
     if (state == NGX_MCDS_FRESH) {
         ctx->status = NGX_HTTP_MCDS_HIT;
-        ctx->reason = "fresh";
+        ctx->reason = NGX_MCDS_REASON_FRESH;
 
         if (!ctx->authorization && ngx_http_mcds_herd_early(ctx, mlcf)) {
             return ngx_http_mcds_cache_enter(r, ctx, mlcf, 1, 1);
@@ -482,7 +484,7 @@ ngx_http_mcds_cache_found(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
     ctx->reason = (verdict == NGX_MCDS_TAGS_STALE
                    || (entry->flags & NGX_MCDS_ENTRY_INVALID)
                    || ngx_http_mcds_variant_purged(ctx))
-                  ? "purged" : "stale";
+                  ? NGX_MCDS_REASON_PURGED : NGX_MCDS_REASON_STALE;
 
     return ngx_http_mcds_cache_stale(r, ctx, mlcf, state);
 }
@@ -541,7 +543,7 @@ ngx_http_mcds_cache_usable(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
     ngx_int_t  rc;
 
     if (ngx_http_mcds_cache_signed(ctx, mlcf) != NGX_OK) {
-        ctx->reason = "unsigned";
+        ctx->reason = NGX_MCDS_REASON_UNSIGNED;
 
     } else {
         rc = ngx_http_mcds_tags_judge(r, ctx, mlcf, verdict);
@@ -550,7 +552,7 @@ ngx_http_mcds_cache_usable(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
             return rc;
         }
 
-        ctx->reason = "purged";
+        ctx->reason = NGX_MCDS_REASON_PURGED;
     }
 
     ngx_http_mcds_stream_end(ctx);
@@ -606,7 +608,7 @@ ngx_http_mcds_cache_state(ngx_mcds_entry_t *entry,
 static ngx_int_t
 ngx_http_mcds_cache_only(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx)
 {
-    ctx->reason = "only-if-cached";
+    ctx->reason = NGX_MCDS_REASON_ONLY_IF_CACHED;
 
     return ctx->dry ? ngx_http_mcds_cache_pass(r, ctx, 0)
                     : NGX_HTTP_GATEWAY_TIME_OUT;
@@ -637,7 +639,7 @@ ngx_http_mcds_cache_miss(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
     }
 
     if (rc == NGX_DECLINED) {
-        ctx->reason = "uses";
+        ctx->reason = NGX_MCDS_REASON_USES;
         return ngx_http_mcds_cache_pass(r, ctx, 0);
     }
 
@@ -701,6 +703,12 @@ ngx_http_mcds_cache_entered(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
 
     case NGX_MCDS_PAGE_FOUND:
 
+        /* a list that could not be used */
+
+        if (ctx->copy->entry.kind != NGX_MCDS_ENTRY_PAGE) {
+            return ngx_http_mcds_cache_again(ctx);
+        }
+
         rc = ngx_http_mcds_tags_judge(r, ctx, mlcf, &verdict);
 
         if (rc != NGX_OK) {
@@ -717,7 +725,7 @@ ngx_http_mcds_cache_entered(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
         /* what was just built is right for who has waited for it */
 
         ctx->built = 1;
-        ctx->reason = "built";
+        ctx->reason = NGX_MCDS_REASON_BUILT;
         ctx->status = (ctx->copy->entry.flags & NGX_MCDS_ENTRY_INVALID)
                       ? NGX_HTTP_MCDS_STALE : NGX_HTTP_MCDS_HIT;
         return NGX_OK;
@@ -754,18 +762,19 @@ ngx_http_mcds_cache_entered(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
         return NGX_OK;
 
     case NGX_MCDS_PAGE_PASS:
-        ctx->reason = "uncacheable";
+        ctx->reason = NGX_MCDS_REASON_UNCACHEABLE;
         return ngx_http_mcds_cache_pass(r, ctx, 0);
 
     default: /* NGX_MCDS_PAGE_TIMEOUT, NGX_MCDS_PAGE_ERROR */
 
         if (ctx->dry) {
             ctx->status = NGX_HTTP_MCDS_HIT;
-            ctx->reason = "wait";
+            ctx->reason = NGX_MCDS_REASON_WAIT;
             return ngx_http_mcds_cache_pass(r, ctx, 0);
         }
 
-        ctx->reason = ctx->seat.retry ? "backoff" : "timeout";
+        ctx->reason = ctx->seat.retry ? NGX_MCDS_REASON_BACKOFF
+                                      : NGX_MCDS_REASON_TIMEOUT;
 
         if (ctx->seat.has_old) {
             ctx->status = NGX_HTTP_MCDS_STALE;
@@ -945,6 +954,8 @@ ngx_http_mcds_cache_detach(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx)
     }
 
     ngx_mcds_page_hand(&ctx->seat, &sctx->seat);
+
+    ngx_mcds_stat_add(ctx->conf->zone, NGX_MCDS_ZONE_ORIGIN, 1);
 
     return NGX_OK;
 }

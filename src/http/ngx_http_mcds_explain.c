@@ -122,13 +122,13 @@ ngx_http_mcds_reason_variable(ngx_http_request_t *r,
 
     ctx = ngx_http_mcds_get_ctx(r);
 
-    if (ctx == NULL || ctx->reason == NULL) {
+    if (ctx == NULL || ctx->reason == NGX_MCDS_REASON_NONE) {
         v->not_found = 1;
         return NGX_OK;
     }
 
-    v->data = (u_char *) ctx->reason;
-    v->len = ngx_strlen(ctx->reason);
+    v->data = ngx_mcds_reasons[ctx->reason].data;
+    v->len = ngx_mcds_reasons[ctx->reason].len;
     v->valid = 1;
     v->no_cacheable = 0;
     v->not_found = 0;
@@ -264,7 +264,7 @@ ngx_http_mcds_explain_header(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx)
     p = ngx_pnalloc(r->pool, sizeof("mcds; fwd=vary-miss; fwd-status=;"
                                     " collapsed; stored; ttl=; detail=")
                              + 2 * NGX_INT64_LEN
-                             + (ctx->reason ? ngx_strlen(ctx->reason) : 0));
+                             + ngx_mcds_reasons[ctx->reason].len);
     if (p == NULL) {
         return NGX_ERROR;
     }
@@ -290,8 +290,8 @@ ngx_http_mcds_explain_header(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx)
         p = ngx_sprintf(p, "; ttl=%i", ngx_http_mcds_explain_ttl(ctx));
     }
 
-    if (ctx->reason) {
-        p = ngx_sprintf(p, "; detail=%s", ctx->reason);
+    if (ctx->reason != NGX_MCDS_REASON_NONE) {
+        p = ngx_sprintf(p, "; detail=%V", &ngx_mcds_reasons[ctx->reason]);
     }
 
     h->value.len = p - h->value.data;

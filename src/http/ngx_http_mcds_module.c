@@ -13,6 +13,7 @@
 #include "ngx_mcds_tally.h"
 #include "ngx_http_mcds_counter.h"
 #include "ngx_http_mcds_ledger.h"
+#include "ngx_http_mcds_stat.h"
 
 
 #define NGX_HTTP_MCDS_LEVELS                                                  \
@@ -68,6 +69,13 @@ static ngx_command_t  ngx_http_mcds_commands[] = {
       NGX_HTTP_MAIN_CONF|NGX_CONF_TAKE1,
       ngx_http_mcds_zone,
       NGX_HTTP_MAIN_CONF_OFFSET,
+      0,
+      NULL },
+
+    { ngx_string("mcds_status_zone"),
+      NGX_HTTP_MCDS_LEVELS|NGX_CONF_TAKE1,
+      ngx_http_mcds_status_zone,
+      NGX_HTTP_LOC_CONF_OFFSET,
       0,
       NULL },
 
@@ -546,7 +554,8 @@ ngx_http_mcds_create_main_conf(ngx_conf_t *cf)
            != NGX_OK
         || ngx_array_init(&mmcf->tops, cf->pool, 2,
                           sizeof(ngx_http_mcds_top_t *))
-           != NGX_OK)
+           != NGX_OK
+        || ngx_http_mcds_stat_init(cf, mmcf) != NGX_OK)
     {
         return NULL;
     }
@@ -647,7 +656,12 @@ ngx_http_mcds_merge_loc_conf(ngx_conf_t *cf, void *parent, void *child)
         return rv;
     }
 
-    return ngx_http_mcds_merge_pools(cf, conf);
+    rv = ngx_http_mcds_merge_pools(cf, conf);
+    if (rv != NGX_CONF_OK) {
+        return rv;
+    }
+
+    return ngx_http_mcds_stat_merge(cf, prev, conf);
 }
 
 
@@ -914,4 +928,6 @@ ngx_http_mcds_exit_process(ngx_cycle_t *cycle)
     }
 
     ngx_http_mcds_top_exit(mmcf);
+
+    ngx_mcds_stat_flush_all();
 }

@@ -151,6 +151,9 @@ typedef struct {
     ngx_http_complex_value_t   *return_text;
     ngx_uint_t                  return_code;
 
+    ngx_str_t                   status_zone; /* or "off"; empty: its own */
+    ngx_mcds_stat_t            *zone;     /* NULL: none */
+
     ngx_http_mcds_show_t       *show;     /* mcds_counters */
     ngx_http_mcds_place_t       show_place;
 } ngx_http_mcds_loc_conf_t;
@@ -217,7 +220,7 @@ struct ngx_http_mcds_ctx_s {
     uint64_t                    generation;  /* of a new list */
 
     ngx_uint_t                  status;   /* ngx_http_mcds_status_e */
-    char                       *reason;   /* a constant, or NULL */
+    ngx_uint_t                  reason;   /* ngx_mcds_reason_e */
     uint64_t                    expire;   /* of the page that is served or
                                              stored; 0: there is none */
     ngx_msec_t                  lock_start;
@@ -260,6 +263,7 @@ struct ngx_http_mcds_ctx_s {
     unsigned                    unavailable:1;  /* waited long enough */
     unsigned                    counted:1;   /* for mcds_cache_min_uses */
     unsigned                    counting:1;  /* the answer is to come */
+    unsigned                    origin:1;    /* sent to the content handler */
 };
 
 

@@ -11,6 +11,7 @@
 #include <ngx_core.h>
 #include <ngx_http.h>
 #include "ngx_http_mcds_module.h"
+#include "ngx_http_mcds_stat.h"
 #include "ngx_http_mcds_form.h"
 #include "ngx_http_mcds_json.h"
 #include "ngx_mcds_purge.h"
@@ -910,7 +911,8 @@ static ngx_int_t
 ngx_http_mcds_purge_send(ngx_http_request_t *r,
     ngx_http_mcds_purging_t *purging)
 {
-    ngx_uint_t  i;
+    ngx_uint_t                 i;
+    ngx_http_mcds_loc_conf_t  *mlcf;
 
     if (purging->n == 0) {
         return ngx_http_mcds_json_problem(r, NGX_HTTP_BAD_REQUEST,
@@ -925,6 +927,10 @@ ngx_http_mcds_purge_send(ngx_http_request_t *r,
                                           "memcached has not answered for all "
                                           "of it");
     }
+
+    mlcf = ngx_http_get_module_loc_conf(r, ngx_http_mcds_module);
+
+    ngx_mcds_stat_add(mlcf->zone, NGX_MCDS_ZONE_PURGES, purging->n);
 
     for (i = 0; i < purging->n; i++) {
         if (purging->purged[i].found) {

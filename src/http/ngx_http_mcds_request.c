@@ -13,6 +13,7 @@
 #include <ngx_core.h>
 #include <ngx_http.h>
 #include "ngx_http_mcds_module.h"
+#include "ngx_http_mcds_stat.h"
 #include "ngx_http_mcds_store.h"
 #include "ngx_http_mcds_variant.h"
 
@@ -92,11 +93,13 @@ ngx_http_mcds_handler(ngx_http_request_t *r)
     }
 
     if (ctx->decided) {
+        ctx->origin |= ctx->invalidate;
         ngx_http_mcds_error_page(r, ctx);
         return NGX_DECLINED;
     }
 
     if (ctx->seat.page == NULL) {
+        ctx->origin = 1;
         return NGX_DECLINED;
     }
 
@@ -119,6 +122,8 @@ ngx_http_mcds_handler(ngx_http_request_t *r)
         ctx->serving = 1;
         r->content_handler = ngx_http_mcds_serve_handler;
     }
+
+    ctx->origin = (rc == NGX_DECLINED);
 
     return rc;
 }
@@ -295,6 +300,8 @@ ngx_http_mcds_cleanup(void *data)
     if (ctx->resume.posted) {
         ngx_delete_posted_event(&ctx->resume);
     }
+
+    ngx_http_mcds_stat_request(ctx);
 
     ngx_http_mcds_counters_cleanup(ctx);
     ngx_http_mcds_store_cleanup(ctx);

@@ -14,6 +14,7 @@
 #include "ngx_http_mcds_module.h"
 #include "ngx_http_mcds_coding.h"
 #include "ngx_http_mcds_revalidate.h"
+#include "ngx_http_mcds_stat.h"
 #include "ngx_http_mcds_store.h"
 #include "ngx_http_mcds_variant.h"
 
@@ -229,7 +230,7 @@ ngx_http_mcds_revalidate(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx)
     ngx_http_mcds_store_fail(r, ctx);
 
     ctx->status = NGX_HTTP_MCDS_STALE;
-    ctx->reason = "error";
+    ctx->reason = NGX_MCDS_REASON_ERROR;
 
     return NGX_OK;
 }
@@ -460,7 +461,7 @@ ngx_http_mcds_renewed(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
     ngx_mcds_copy_unref(ctx->copy);
     ctx->copy = copy;
     ctx->status = NGX_HTTP_MCDS_REVALIDATED;
-    ctx->reason = "unchanged";
+    ctx->reason = NGX_MCDS_REASON_UNCHANGED;
 
     if (reason != NGX_MCDS_STORE) {
         ngx_mcds_value_unref(value);
@@ -490,7 +491,7 @@ ngx_http_mcds_bad_gateway(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx)
                                   NGX_HTTP_BAD_GATEWAY))
     {
         ctx->status = NGX_HTTP_MCDS_STALE;
-        ctx->reason = "error";
+        ctx->reason = NGX_MCDS_REASON_ERROR;
         return NGX_OK;
     }
 
@@ -686,6 +687,8 @@ ngx_http_mcds_instead_body(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
 
     *out = cl;
     ctx->instead_sent = 1;
+
+    ngx_http_mcds_stat_served(r, ctx);
 
     return NGX_OK;
 }

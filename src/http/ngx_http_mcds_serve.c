@@ -12,6 +12,7 @@
 #include <ngx_http.h>
 #include "ngx_http_mcds_module.h"
 #include "ngx_http_mcds_coding.h"
+#include "ngx_http_mcds_stat.h"
 #include "ngx_http_mcds_store.h"
 
 
@@ -99,6 +100,8 @@ ngx_http_mcds_serve_handler(ngx_http_request_t *r)
     if (rc == NGX_ERROR || rc > NGX_OK || r->header_only) {
         return rc;
     }
+
+    ngx_http_mcds_stat_served(r, ctx);
 
     if (ctx->copy->entry.parts
         || (!ctx->coded && ngx_http_mcds_streamed(&ctx->copy->entry)))

@@ -13,6 +13,7 @@
 #include "ngx_http_mcds_module.h"
 #include "ngx_http_mcds_coding.h"
 #include "ngx_http_mcds_herd.h"
+#include "ngx_http_mcds_stat.h"
 #include "ngx_http_mcds_store.h"
 #include "ngx_http_mcds_store_core.h"
 #include "ngx_http_mcds_variant.h"
@@ -50,7 +51,7 @@ ngx_http_mcds_store_begin(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
 
     if (r->err_status || r->error_page != ctx->error_page) {
 
-        ctx->reason = "error-page";
+        ngx_http_mcds_stat_refused(ctx, NGX_MCDS_REASON_ERROR_PAGE);
 
         /*
          * What is shown in the place of an error is not the page.  Of the
@@ -100,9 +101,10 @@ ngx_http_mcds_store_begin(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
         || length > (off_t) mlcf->cache_max_size
         || ngx_http_test_predicates(r, mlcf->no_cache) != NGX_OK)
     {
-        ctx->reason = (mlcf->cache_pool == NULL) ? "off"
-                      : (length > (off_t) mlcf->cache_max_size) ? "size"
-                      : "rule";
+        ngx_http_mcds_stat_refused(ctx,
+                       (mlcf->cache_pool == NULL) ? NGX_MCDS_REASON_OFF
+                       : (length > (off_t) mlcf->cache_max_size)
+                         ? NGX_MCDS_REASON_SIZE : NGX_MCDS_REASON_RULE);
 
         ngx_http_mcds_store_pass(r, ctx);
         return NGX_DECLINED;
@@ -157,7 +159,7 @@ ngx_http_mcds_store_lines(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
     rc = ngx_http_mcds_stored_headers(r, &store->entry.headers);
 
     if (rc != NGX_OK) {
-        ctx->reason = "headers";
+        ngx_http_mcds_stat_refused(ctx, NGX_MCDS_REASON_HEADERS);
         return rc;
     }
 
@@ -167,7 +169,7 @@ ngx_http_mcds_store_lines(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
         ngx_log_error(NGX_LOG_WARN, r->connection->log, 0,
                       "page with too many or too long tags is not stored");
 
-        ctx->reason = "tags";
+        ngx_http_mcds_stat_refused(ctx, NGX_MCDS_REASON_TAGS);
     }
 
     if (rc == NGX_OK) {
@@ -206,6 +208,10 @@ ngx_http_mcds_store_value(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
         && store->expected + (off_t) value->len > (off_t) store->limit
         && ngx_http_mcds_store_split(r, ctx, store) == NGX_ERROR)
     {
+        if (store->split) {
+            ngx_mcds_split_abandon(store->split);
+        }
+
         ngx_mcds_value_unref(store->value);
         return NGX_ERROR;
     }
@@ -226,10 +232,11 @@ ngx_http_mcds_store_refuse(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
 {
     ngx_uint_t  status;
 
-    ctx->reason = ngx_mcds_fresh_reason(reason);
+    ngx_http_mcds_stat_refused(ctx, ngx_mcds_fresh_why(reason));
 
     ngx_log_debug1(NGX_LOG_DEBUG_HTTP, r->connection->log, 0,
-                   "mcds answer is not stored: %s", ctx->reason);
+                   "mcds answer is not stored: %V",
+                   &ngx_mcds_reasons[ctx->reason]);
 
     status = r->headers_out.status;
 
@@ -328,7 +335,7 @@ ngx_http_mcds_store_body(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
         }
 
         if (ngx_http_mcds_store_broken(r, cl->buf)) {
-            ctx->reason = "truncated";
+            ngx_http_mcds_stat_refused(ctx, NGX_MCDS_REASON_TRUNCATED);
             ngx_http_mcds_store_refused(r, ctx, NGX_ERROR);
             return;
         }
@@ -371,7 +378,7 @@ ngx_http_mcds_store_append(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
         ngx_log_debug0(NGX_LOG_DEBUG_HTTP, r->connection->log, 0,
                        "mcds answer is too large to be stored");
 
-        ctx->reason = "size";
+        ngx_http_mcds_stat_refused(ctx, NGX_MCDS_REASON_SIZE);
 
         ngx_http_mcds_store_refused(r, ctx, NGX_DECLINED);
         return NGX_DECLINED;
@@ -420,14 +427,14 @@ ngx_http_mcds_store_finish(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx)
                       "page of %O bytes instead of %O is not stored",
                       store->length, store->expected);
 
-        ctx->reason = "truncated";
+        ngx_http_mcds_stat_refused(ctx, NGX_MCDS_REASON_TRUNCATED);
 
         ngx_http_mcds_store_refused(r, ctx, NGX_ERROR);
         return;
     }
 
     if (!ngx_http_mcds_store_ended(r)) {
-        ctx->reason = "truncated";
+        ngx_http_mcds_stat_refused(ctx, NGX_MCDS_REASON_TRUNCATED);
         ngx_http_mcds_store_refused(r, ctx, NGX_ERROR);
         return;
     }

@@ -287,6 +287,7 @@ ngx_http_mcds_put_seats(ngx_http_mcds_put_t *put, ngx_http_mcds_ctx_t *ctx)
     }
 
     put->target.secrets = ctx->conf->secrets;
+    put->target.stat = ctx->conf->zone;
 
     if (ctx->seat.building) {
         ngx_mcds_page_hand(&ctx->seat, &put->seat);
@@ -305,6 +306,7 @@ ngx_http_mcds_put_seats(ngx_http_mcds_put_t *put, ngx_http_mcds_ctx_t *ctx)
     }
 
     put->seat.secrets = ctx->conf->secrets;
+    put->seat.stat = ctx->conf->zone;
 
     return NGX_OK;
 }

@@ -30,7 +30,8 @@ typedef struct {
 
     time_t                   since;
     ngx_uint_t               generation;
-    ngx_mcds_stat_shared_t  *servers;    /* of all generations, latest first */
+    ngx_mcds_stat_shared_t  *stats[NGX_MCDS_STAT_FAMILIES];
+                                         /* of all generations, latest first */
 
     ngx_mcds_ledger_t       *ledger;
     ngx_mcds_hot_place_t    *hot;        /* of the first worker, or NULL */
@@ -41,10 +42,12 @@ typedef struct {
 static ngx_int_t ngx_http_mcds_zone_init(ngx_shm_zone_t *zone, void *data);
 static void ngx_http_mcds_zone_stats(ngx_http_mcds_main_conf_t *mmcf,
     ngx_slab_pool_t *shpool, ngx_log_t *log);
+static void ngx_http_mcds_zone_family(ngx_array_t *list, ngx_uint_t family,
+    ngx_slab_pool_t *shpool, ngx_uint_t workers, ngx_log_t *log);
 static ngx_mcds_stat_shared_t *ngx_http_mcds_zone_stat(
-    ngx_slab_pool_t *shpool, u_char *id);
+    ngx_slab_pool_t *shpool, ngx_uint_t family, u_char *id);
 static ngx_mcds_stat_shared_t *ngx_http_mcds_zone_reuse(
-    ngx_http_mcds_shared_t *shared);
+    ngx_http_mcds_shared_t *shared, ngx_uint_t family);
 static ngx_int_t ngx_http_mcds_zone_gauges(ngx_slab_pool_t *shpool,
     ngx_mcds_stat_shared_t *stat, ngx_uint_t workers);
 
@@ -55,19 +58,14 @@ ngx_int_t
 ngx_http_mcds_zone_prepare(ngx_conf_t *cf, ngx_http_mcds_main_conf_t *mmcf)
 {
     ngx_uint_t         i;
+    ngx_array_t       *servers;
     ngx_mcds_pool_t  **pools;
 
-    if (ngx_array_init(&mmcf->stats.servers, cf->pool, 8,
-                       sizeof(ngx_mcds_stat_t *))
-        != NGX_OK)
-    {
-        return NGX_ERROR;
-    }
-
     pools = mmcf->pools.elts;
+    servers = &mmcf->stats.families[NGX_MCDS_STAT_SERVERS];
 
     for (i = 0; i < mmcf->pools.nelts; i++) {
-        if (ngx_mcds_pool_stats(pools[i], &mmcf->stats.servers) != NGX_OK) {
+        if (ngx_mcds_pool_stats(pools[i], servers) != NGX_OK) {
             return NGX_ERROR;
         }
     }
@@ -75,7 +73,6 @@ ngx_http_mcds_zone_prepare(ngx_conf_t *cf, ngx_http_mcds_main_conf_t *mmcf)
     mmcf->stats.generation = 1;
     mmcf->stats.since = ngx_time();
     mmcf->stats.loaded = ngx_time();
-    mmcf->stats.flush = ngx_mcds_pool_stats_flush;
 
     return NGX_OK;
 }
@@ -163,12 +160,9 @@ static void
 ngx_http_mcds_zone_stats(ngx_http_mcds_main_conf_t *mmcf,
     ngx_slab_pool_t *shpool, ngx_log_t *log)
 {
-    u_char                    id[NGX_MCDS_STAT_ID];
-    ngx_uint_t                i, missing;
-    ngx_mcds_stat_t         **stats, *stat;
-    ngx_mcds_stats_t         *all;
-    ngx_http_mcds_shared_t   *shared;
-    ngx_mcds_stat_shared_t   *ss;
+    ngx_uint_t               i;
+    ngx_mcds_stats_t        *all;
+    ngx_http_mcds_shared_t  *shared;
 
     all = &mmcf->stats;
     shared = shpool->data;
@@ -177,17 +171,34 @@ ngx_http_mcds_zone_stats(ngx_http_mcds_main_conf_t *mmcf,
     all->generation = ++shared->generation;
     all->since = shared->since;
 
-    stats = all->servers.elts;
+    for (i = 0; i < NGX_MCDS_STAT_FAMILIES; i++) {
+        ngx_http_mcds_zone_family(&all->families[i], i, shpool, all->workers,
+                                  log);
+    }
+}
+
+
+static void
+ngx_http_mcds_zone_family(ngx_array_t *list, ngx_uint_t family,
+    ngx_slab_pool_t *shpool, ngx_uint_t workers, ngx_log_t *log)
+{
+    u_char                    id[NGX_MCDS_STAT_ID];
+    ngx_uint_t                i, missing;
+    ngx_mcds_stat_t         **stats, *stat;
+    ngx_mcds_stat_shared_t   *ss;
+
+    stats = list->elts;
     missing = 0;
 
-    for (i = 0; i < all->servers.nelts; i++) {
+    for (i = 0; i < list->nelts; i++) {
         stat = stats[i];
         ngx_mcds_stat_id(stat, id);
 
-        ss = ngx_http_mcds_zone_stat(shpool, id);
+        ss = ngx_http_mcds_zone_stat(shpool, family, id);
 
         if (ss == NULL
-            || ngx_http_mcds_zone_gauges(shpool, ss, all->workers) != NGX_OK)
+            || (family == NGX_MCDS_STAT_SERVERS
+                && ngx_http_mcds_zone_gauges(shpool, ss, workers) != NGX_OK))
         {
             missing++;
             continue;
@@ -195,44 +206,54 @@ ngx_http_mcds_zone_stats(ngx_http_mcds_main_conf_t *mmcf,
 
         stat->shared = ss;
         stat->owner = ss->owner;
-        stat->gauges = ss->gauges;
-        stat->ngauges = all->workers;
+
+        if (family == NGX_MCDS_STAT_SERVERS) {
+            stat->gauges = ss->gauges;
+            stat->ngauges = workers;
+        }
     }
 
     if (missing) {
         ngx_log_error(NGX_LOG_WARN, log, 0,
                       "\"mcds_zone\" is too small for statistics of all "
-                      "servers: %ui of %ui go without", missing,
-                      all->servers.nelts);
+                      "%s: %ui of %ui go without",
+                      ngx_mcds_stat_family(family), missing, list->nelts);
     }
 }
 
 
-/* the place of a server; NULL if it has none, and there is no room for it */
+/* the place of one; NULL if it has none, and there is no room for it */
 
 static ngx_mcds_stat_shared_t *
-ngx_http_mcds_zone_stat(ngx_slab_pool_t *shpool, u_char *id)
+ngx_http_mcds_zone_stat(ngx_slab_pool_t *shpool, ngx_uint_t family, u_char *id)
 {
+    ngx_uint_t               nsums;
     ngx_http_mcds_shared_t  *shared;
     ngx_mcds_stat_shared_t  *ss;
 
     shared = shpool->data;
 
-    for (ss = shared->servers; ss; ss = ss->next) {
+    for (ss = shared->stats[family]; ss; ss = ss->next) {
         if (ngx_memcmp(ss->id, id, NGX_MCDS_STAT_ID) == 0) {
             ss->generation = shared->generation;
             return ss;
         }
     }
 
-    ss = ngx_slab_calloc(shpool, sizeof(ngx_mcds_stat_shared_t));
+    nsums = ngx_mcds_stat_nsums(family);
+
+    ss = ngx_slab_calloc(shpool, sizeof(ngx_mcds_stat_shared_t)
+                                 + nsums * sizeof(ngx_atomic_t));
 
     if (ss) {
-        ss->next = shared->servers;
-        shared->servers = ss;
+        ss->nsums = nsums;
+        ss->sums = (ngx_atomic_t *) (ss + 1);
+
+        ss->next = shared->stats[family];
+        shared->stats[family] = ss;
 
     } else {
-        ss = ngx_http_mcds_zone_reuse(shared);
+        ss = ngx_http_mcds_zone_reuse(shared, family);
         if (ss == NULL) {
             return NULL;
         }
@@ -246,20 +267,20 @@ ngx_http_mcds_zone_stat(ngx_slab_pool_t *shpool, u_char *id)
 
 
 /*
- * The place of a server that neither this configuration has (so far: its own
- * servers could lose what they have) nor the one before.  A worker that still
- * has it notices by the owner, and counts for nobody.
+ * The place of one that neither this configuration has (so far: its own ones
+ * could lose what they have) nor the one before.  A worker that still has it
+ * notices by the owner, and counts for nobody.
  */
 
 static ngx_mcds_stat_shared_t *
-ngx_http_mcds_zone_reuse(ngx_http_mcds_shared_t *shared)
+ngx_http_mcds_zone_reuse(ngx_http_mcds_shared_t *shared, ngx_uint_t family)
 {
     ngx_uint_t               i;
     ngx_mcds_stat_shared_t  *ss, *oldest;
 
-    oldest = shared->servers;
+    oldest = shared->stats[family];
 
-    for (ss = shared->servers; ss; ss = ss->next) {
+    for (ss = oldest; ss; ss = ss->next) {
         if (ss->generation < oldest->generation) {
             oldest = ss;
         }
@@ -272,7 +293,7 @@ ngx_http_mcds_zone_reuse(ngx_http_mcds_shared_t *shared)
     oldest->owner++;
     oldest->told = 0;
 
-    for (i = 0; i < NGX_MCDS_STAT_LAST; i++) {
+    for (i = 0; i < oldest->nsums; i++) {
         oldest->sums[i] = 0;
     }
 
@@ -316,6 +337,7 @@ void
 ngx_http_mcds_zone_attach(ngx_http_mcds_main_conf_t *mmcf)
 {
     ngx_uint_t                i;
+    ngx_array_t              *servers;
     ngx_slab_pool_t          *shpool;
     ngx_mcds_stat_t         **stats;
     ngx_http_mcds_shared_t   *shared;
@@ -343,11 +365,14 @@ ngx_http_mcds_zone_attach(ngx_http_mcds_main_conf_t *mmcf)
         ngx_http_mcds_hot_start(shared->hot, ngx_cycle->log);
     }
 
-    stats = mmcf->stats.servers.elts;
+    servers = &mmcf->stats.families[NGX_MCDS_STAT_SERVERS];
+    stats = servers->elts;
 
-    for (i = 0; i < mmcf->stats.servers.nelts; i++) {
+    for (i = 0; i < servers->nelts; i++) {
         ngx_mcds_stat_attach(stats[i], ngx_worker);
     }
 
     ngx_mcds_stats = &mmcf->stats;
+
+    ngx_mcds_pool_stats_start();
 }

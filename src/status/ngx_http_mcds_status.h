@@ -1,6 +1,9 @@
 
 /*
  * Copyright (C) mcds authors
+ *
+ * mcds_status: the statistics of this host as JSON, for Prometheus, and as a
+ * page that shows them.
  */
 
 
@@ -12,6 +15,7 @@
 #include <ngx_core.h>
 #include <ngx_http.h>
 #include "ngx_mcds_stat.h"
+#include "ngx_mcds_stat_sums.h"
 
 
 /* text that grows, in buffers of the request's pool */
@@ -27,17 +31,116 @@ typedef struct {
 
 /*
  * room: where n more bytes may be written; NULL when out of memory.  add: what
- * ends at end was written there.
+ * ends at end was written there.  printf: at most NGX_HTTP_MCDS_STATUS_PIECE
+ * bytes.
  */
+
+#define NGX_HTTP_MCDS_STATUS_PIECE  1024
 
 u_char *ngx_http_mcds_status_room(ngx_http_mcds_status_text_t *text, size_t n);
 void ngx_http_mcds_status_add(ngx_http_mcds_status_text_t *text, u_char *end);
+void ngx_http_mcds_status_printf(ngx_http_mcds_status_text_t *text,
+    const char *fmt, ...);
 
 
-/* stats is NULL if there are none */
+/*
+ * What there is to be told of a family.  Each group is a field of JSON and a
+ * metric of Prometheus.
+ */
+
+typedef enum {
+    NGX_HTTP_MCDS_STATUS_SUM = 0, /* sums[index] */
+    NGX_HTTP_MCDS_STATUS_GROUP,   /* a field, or a label, for each of fields */
+    NGX_HTTP_MCDS_STATUS_REASONS, /* the same for each of ngx_mcds_reasons[]
+                                     that has come, from sums[index] on */
+    NGX_HTTP_MCDS_STATUS_TIME,    /* milliseconds, ngx_mcds_stat_times[] */
+    NGX_HTTP_MCDS_STATUS_LATENCY, /* microseconds, ngx_mcds_stat_bounds[] */
+    NGX_HTTP_MCDS_STATUS_END
+} ngx_http_mcds_status_kind_e;
+
+
+typedef struct {
+    ngx_str_t                name;      /* empty: there are no more */
+    ngx_uint_t               index;
+} ngx_http_mcds_status_field_t;
+
+
+typedef struct {
+    ngx_uint_t                     kind;
+    char                          *name;    /* in JSON */
+    char                          *metric;
+    char                          *label;   /* of a group */
+    char                          *help;
+    ngx_uint_t                     index;
+    ngx_http_mcds_status_field_t  *fields;
+} ngx_http_mcds_status_group_t;
+
+
+typedef struct {
+    char                          *label;   /* of the name */
+    ngx_uint_t                     pools;   /* have a pool, too */
+    ngx_http_mcds_status_group_t  *groups;
+} ngx_http_mcds_status_family_t;
+
+
+/* by ngx_mcds_stat_family_e; and the parts of servers that JSON arranges */
+
+extern ngx_http_mcds_status_family_t
+    ngx_http_mcds_status_families[NGX_MCDS_STAT_FAMILIES];
+
+extern ngx_http_mcds_status_field_t  ngx_http_mcds_status_operations[];
+extern ngx_http_mcds_status_field_t  ngx_http_mcds_status_answers[];
+extern ngx_http_mcds_status_field_t  ngx_http_mcds_status_errors[];
+extern ngx_http_mcds_status_field_t  ngx_http_mcds_status_lost[];
+
+/* the two histograms: sum, buckets, bounds but the last, and their number */
+
+typedef struct {
+    ngx_atomic_uint_t        sum;
+    ngx_atomic_uint_t       *buckets;
+    ngx_uint_t              *bounds;
+    ngx_uint_t               n;
+    ngx_uint_t               unit;      /* in a second */
+} ngx_http_mcds_status_times_t;
+
+void ngx_http_mcds_status_times(ngx_http_mcds_status_times_t *times,
+    ngx_http_mcds_status_group_t *group, ngx_mcds_stat_totals_t *totals);
+
+
+/*
+ * Which format is wanted.  format: by its word, NONE: there is no such.
+ * wanted: by the argument "format", or by Accept; NONE: it is not to be had.
+ * fixed: what the configuration allows.
+ */
+
+typedef enum {
+    NGX_HTTP_MCDS_STATUS_JSON = 0,
+    NGX_HTTP_MCDS_STATUS_PROMETHEUS,
+    NGX_HTTP_MCDS_STATUS_HTML,
+    NGX_HTTP_MCDS_STATUS_AUTO,
+    NGX_HTTP_MCDS_STATUS_NONE
+} ngx_http_mcds_status_format_e;
+
+ngx_uint_t ngx_http_mcds_status_format(ngx_str_t *word);
+ngx_uint_t ngx_http_mcds_status_wanted(ngx_http_request_t *r,
+    ngx_uint_t fixed);
+
+
+/*
+ * The formats.  stats is NULL if there are none.  html: answers the request
+ * (its body was discarded) all by itself, returns as a content handler does.
+ */
 
 void ngx_http_mcds_status_json(ngx_http_mcds_status_text_t *text,
     ngx_mcds_stats_t *stats);
+void ngx_http_mcds_status_prometheus(ngx_http_mcds_status_text_t *text,
+    ngx_mcds_stats_t *stats);
+ngx_int_t ngx_http_mcds_status_html(ngx_http_request_t *r);
+
+
+/* Cache-Control: no-store */
+
+ngx_int_t ngx_http_mcds_status_no_store(ngx_http_request_t *r);
 
 
 /* the hottest keys, as "hot":{...} */

@@ -11,99 +11,39 @@
 #include <ngx_http.h>
 #include <nginx.h>
 #include "ngx_http_mcds_status.h"
+#include "ngx_mcds_json.h"
 
 
-/* no call of printf() writes more, nor has any group of fields more text */
-#define NGX_HTTP_MCDS_STATUS_PIECE  1024
-
-
-typedef struct {
-    ngx_str_t                name;
-    ngx_uint_t               index;
-} ngx_http_mcds_status_field_t;
-
-
-static void ngx_http_mcds_status_printf(ngx_http_mcds_status_text_t *text,
-    const char *fmt, ...);
 static void ngx_http_mcds_status_name(ngx_http_mcds_status_text_t *text,
     ngx_str_t *name);
 static void ngx_http_mcds_status_fields(ngx_http_mcds_status_text_t *text,
     char *name, ngx_http_mcds_status_field_t *field,
     ngx_mcds_stat_totals_t *totals);
+static void ngx_http_mcds_status_group(ngx_http_mcds_status_text_t *text,
+    ngx_http_mcds_status_group_t *group, ngx_mcds_stat_totals_t *totals);
+static void ngx_http_mcds_status_reasons(ngx_http_mcds_status_text_t *text,
+    ngx_http_mcds_status_group_t *group, ngx_mcds_stat_totals_t *totals);
+static void ngx_http_mcds_status_histogram(ngx_http_mcds_status_text_t *text,
+    ngx_http_mcds_status_group_t *group, ngx_mcds_stat_totals_t *totals);
 static void ngx_http_mcds_status_pools(ngx_http_mcds_status_text_t *text,
     ngx_mcds_stats_t *stats);
 static void ngx_http_mcds_status_server(ngx_http_mcds_status_text_t *text,
     ngx_mcds_stat_t *stat);
 static void ngx_http_mcds_status_connections(ngx_http_mcds_status_text_t *text,
     ngx_mcds_stat_totals_t *totals);
-static void ngx_http_mcds_status_latency(ngx_http_mcds_status_text_t *text,
-    ngx_mcds_stat_totals_t *totals);
 static void ngx_http_mcds_status_breaker(ngx_http_mcds_status_text_t *text,
     ngx_mcds_stat_t *stat, ngx_mcds_stat_totals_t *totals);
-
-
-#define ngx_http_mcds_status_rc(rc)  (NGX_MCDS_STAT_RESULTS + (rc))
-
-
-static ngx_http_mcds_status_field_t  ngx_http_mcds_status_operations[] = {
-    { ngx_string("get"), NGX_MCDS_STAT_GET },
-    { ngx_string("set"), NGX_MCDS_STAT_SET },
-    { ngx_string("add"), NGX_MCDS_STAT_ADD },
-    { ngx_string("append"), NGX_MCDS_STAT_APPEND },
-    { ngx_string("incr"), NGX_MCDS_STAT_INCR },
-    { ngx_string("decr"), NGX_MCDS_STAT_DECR },
-    { ngx_string("delete"), NGX_MCDS_STAT_DELETE },
-    { ngx_string("touch"), NGX_MCDS_STAT_TOUCH },
-    { ngx_null_string, 0 }
-};
-
-
-static ngx_http_mcds_status_field_t  ngx_http_mcds_status_answers[] = {
-    { ngx_string("ok"), ngx_http_mcds_status_rc(NGX_MCDS_OK) },
-    { ngx_string("not_found"), ngx_http_mcds_status_rc(NGX_MCDS_NOT_FOUND) },
-    { ngx_string("not_stored"), ngx_http_mcds_status_rc(NGX_MCDS_NOT_STORED) },
-    { ngx_string("exists"), ngx_http_mcds_status_rc(NGX_MCDS_EXISTS) },
-    { ngx_null_string, 0 }
-};
-
-
-static ngx_http_mcds_status_field_t  ngx_http_mcds_status_errors[] = {
-    { ngx_string("not_numeric"),
-      ngx_http_mcds_status_rc(NGX_MCDS_NOT_NUMERIC) },
-    { ngx_string("too_large"), ngx_http_mcds_status_rc(NGX_MCDS_TOO_LARGE) },
-    { ngx_string("server_error"),
-      ngx_http_mcds_status_rc(NGX_MCDS_SERVER_ERROR) },
-    { ngx_string("down"), ngx_http_mcds_status_rc(NGX_MCDS_DOWN) },
-    { ngx_string("busy"), ngx_http_mcds_status_rc(NGX_MCDS_BUSY) },
-    { ngx_string("tls"), ngx_http_mcds_status_rc(NGX_MCDS_TLS) },
-    { ngx_string("timeout"), ngx_http_mcds_status_rc(NGX_MCDS_TIMEOUT) },
-    { ngx_string("closed"), ngx_http_mcds_status_rc(NGX_MCDS_CLOSED) },
-    { ngx_string("protocol"), ngx_http_mcds_status_rc(NGX_MCDS_PROTOCOL) },
-    { ngx_null_string, 0 }
-};
-
-
-static ngx_http_mcds_status_field_t  ngx_http_mcds_status_lost[] = {
-    { ngx_string("closed"), NGX_MCDS_STAT_LOST_CLOSED },
-    { ngx_string("timeout"), NGX_MCDS_STAT_LOST_TIMEOUT },
-    { ngx_string("protocol"), NGX_MCDS_STAT_LOST_PROTOCOL },
-    { ngx_string("tls"), NGX_MCDS_STAT_LOST_TLS },
-    { ngx_string("refused"), NGX_MCDS_STAT_LOST_REFUSED },
-    { ngx_null_string, 0 }
-};
-
-
-static ngx_http_mcds_status_field_t  ngx_http_mcds_status_bytes[] = {
-    { ngx_string("sent"), NGX_MCDS_STAT_SENT },
-    { ngx_string("received"), NGX_MCDS_STAT_RECEIVED },
-    { ngx_null_string, 0 }
-};
+static void ngx_http_mcds_status_list(ngx_http_mcds_status_text_t *text,
+    ngx_mcds_stats_t *stats, ngx_uint_t family);
+static void ngx_http_mcds_status_entry(ngx_http_mcds_status_text_t *text,
+    ngx_mcds_stat_t *stat);
 
 
 void
 ngx_http_mcds_status_json(ngx_http_mcds_status_text_t *text,
     ngx_mcds_stats_t *stats)
 {
+    ngx_uint_t   i;
     ngx_time_t  *tp;
 
     tp = ngx_timeofday();
@@ -126,7 +66,13 @@ ngx_http_mcds_status_json(ngx_http_mcds_status_text_t *text,
         ngx_http_mcds_status_pools(text, stats);
     }
 
-    ngx_http_mcds_status_printf(text, "],");
+    ngx_http_mcds_status_printf(text, "]");
+
+    for (i = NGX_MCDS_STAT_ZONES; i < NGX_MCDS_STAT_FAMILIES; i++) {
+        ngx_http_mcds_status_list(text, stats, i);
+    }
+
+    ngx_http_mcds_status_printf(text, ",");
     ngx_http_mcds_status_hot(text);
     ngx_http_mcds_status_printf(text, "}\n");
 }
@@ -138,14 +84,16 @@ ngx_http_mcds_status_pools(ngx_http_mcds_status_text_t *text,
 {
     ngx_str_t         *pool;
     ngx_uint_t         i;
+    ngx_array_t       *servers;
     ngx_mcds_stat_t  **stat;
 
-    stat = stats->servers.elts;
+    servers = &stats->families[NGX_MCDS_STAT_SERVERS];
+    stat = servers->elts;
     pool = NULL;
 
     /* servers of a pool follow each other */
 
-    for (i = 0; i < stats->servers.nelts; i++) {
+    for (i = 0; i < servers->nelts; i++) {
 
         if (pool && pool->len == stat[i]->pool.len
             && ngx_memcmp(pool->data, stat[i]->pool.data, pool->len) == 0)
@@ -174,7 +122,8 @@ static void
 ngx_http_mcds_status_server(ngx_http_mcds_status_text_t *text,
     ngx_mcds_stat_t *stat)
 {
-    ngx_mcds_stat_totals_t  totals;
+    ngx_mcds_stat_totals_t         totals;
+    ngx_http_mcds_status_group_t  *group;
 
     ngx_http_mcds_status_printf(text, "{\"name\":");
     ngx_http_mcds_status_name(text, &stat->name);
@@ -202,43 +151,25 @@ ngx_http_mcds_status_server(ngx_http_mcds_status_text_t *text,
     ngx_http_mcds_status_fields(text, "errors", ngx_http_mcds_status_errors,
                                 &totals);
 
-    ngx_http_mcds_status_latency(text, &totals);
+    group = ngx_http_mcds_status_families[NGX_MCDS_STAT_SERVERS].groups;
+
+    while (group->kind != NGX_HTTP_MCDS_STATUS_LATENCY) {
+        group++;
+    }
+
+    ngx_http_mcds_status_printf(text, ",");
+    ngx_http_mcds_status_histogram(text, group, &totals);
+
     ngx_http_mcds_status_connections(text, &totals);
-    ngx_http_mcds_status_fields(text, "bytes", ngx_http_mcds_status_bytes,
-                                &totals);
+
+    ngx_http_mcds_status_printf(text,
+                                "\"bytes\":{\"sent\":%uA,\"received\":%uA}",
+                                totals.sums[NGX_MCDS_STAT_SENT],
+                                totals.sums[NGX_MCDS_STAT_RECEIVED]);
+
     ngx_http_mcds_status_breaker(text, stat, &totals);
 
     ngx_http_mcds_status_printf(text, "}");
-}
-
-
-static void
-ngx_http_mcds_status_latency(ngx_http_mcds_status_text_t *text,
-    ngx_mcds_stat_totals_t *totals)
-{
-    ngx_uint_t         i;
-    ngx_atomic_uint_t  n;
-
-    n = 0;
-
-    for (i = 0; i < NGX_MCDS_STAT_BUCKETS; i++) {
-        n += totals->sums[NGX_MCDS_STAT_LATENCY + i];
-    }
-
-    ngx_http_mcds_status_printf(text,
-                                ",\"latency\":{\"count\":%uA,\"sum_us\":%uA,"
-                                "\"le_us\":{", n,
-                                totals->sums[NGX_MCDS_STAT_LATENCY_SUM]);
-    n = 0;
-
-    for (i = 0; i < NGX_MCDS_STAT_BUCKETS - 1; i++) {
-        n += totals->sums[NGX_MCDS_STAT_LATENCY + i];
-
-        ngx_http_mcds_status_printf(text, "%s\"%ui\":%uA", i ? "," : "",
-                                    ngx_mcds_stat_bounds[i], n);
-    }
-
-    ngx_http_mcds_status_printf(text, "}}");
 }
 
 
@@ -284,6 +215,94 @@ ngx_http_mcds_status_breaker(ngx_http_mcds_status_text_t *text,
 }
 
 
+/* ,"zones":[{...},{...}] */
+
+static void
+ngx_http_mcds_status_list(ngx_http_mcds_status_text_t *text,
+    ngx_mcds_stats_t *stats, ngx_uint_t family)
+{
+    ngx_uint_t         i;
+    ngx_mcds_stat_t  **stat;
+
+    ngx_http_mcds_status_printf(text, ",\"%s\":[",
+                                ngx_mcds_stat_family(family));
+
+    if (stats) {
+        stat = stats->families[family].elts;
+
+        for (i = 0; i < stats->families[family].nelts; i++) {
+            ngx_http_mcds_status_printf(text, i ? ",{" : "{");
+            ngx_http_mcds_status_entry(text, stat[i]);
+            ngx_http_mcds_status_printf(text, "}");
+        }
+    }
+
+    ngx_http_mcds_status_printf(text, "]");
+}
+
+
+static void
+ngx_http_mcds_status_entry(ngx_http_mcds_status_text_t *text,
+    ngx_mcds_stat_t *stat)
+{
+    ngx_mcds_stat_totals_t         totals;
+    ngx_http_mcds_status_group_t  *group;
+
+    ngx_http_mcds_status_printf(text, "\"name\":");
+    ngx_http_mcds_status_name(text, &stat->name);
+
+    if (ngx_http_mcds_status_families[stat->family].pools) {
+        ngx_http_mcds_status_printf(text, ",\"pool\":");
+        ngx_http_mcds_status_name(text, &stat->pool);
+    }
+
+    if (stat->family == NGX_MCDS_STAT_COUNTERS) {
+        ngx_http_mcds_status_printf(text, ",\"type\":\"%s\"",
+                                    stat->kind ? "visitors" : "counter");
+    }
+
+    if (ngx_mcds_stat_read(stat, &totals) != NGX_OK) {
+        ngx_http_mcds_status_printf(text, ",\"statistics\":false");
+        return;
+    }
+
+    ngx_http_mcds_status_printf(text, ",\"statistics\":true");
+
+    group = ngx_http_mcds_status_families[stat->family].groups;
+
+    for ( /* void */ ; group->kind != NGX_HTTP_MCDS_STATUS_END; group++) {
+        ngx_http_mcds_status_printf(text, ",");
+        ngx_http_mcds_status_group(text, group, &totals);
+    }
+}
+
+
+static void
+ngx_http_mcds_status_group(ngx_http_mcds_status_text_t *text,
+    ngx_http_mcds_status_group_t *group, ngx_mcds_stat_totals_t *totals)
+{
+    switch (group->kind) {
+
+    case NGX_HTTP_MCDS_STATUS_SUM:
+        ngx_http_mcds_status_printf(text, "\"%s\":%uA", group->name,
+                                    totals->sums[group->index]);
+        break;
+
+    case NGX_HTTP_MCDS_STATUS_GROUP:
+        ngx_http_mcds_status_fields(text, group->name, group->fields, totals);
+        break;
+
+    case NGX_HTTP_MCDS_STATUS_REASONS:
+        ngx_http_mcds_status_reasons(text, group, totals);
+        break;
+
+    default: /* NGX_HTTP_MCDS_STATUS_TIME, NGX_HTTP_MCDS_STATUS_LATENCY */
+        ngx_http_mcds_status_histogram(text, group, totals);
+        break;
+    }
+}
+
+
 /* "name":{"field":1,"field":2} */
 
 static void
@@ -306,40 +325,79 @@ ngx_http_mcds_status_fields(ngx_http_mcds_status_text_t *text, char *name,
 
 
 static void
-ngx_http_mcds_status_name(ngx_http_mcds_status_text_t *text, ngx_str_t *name)
+ngx_http_mcds_status_reasons(ngx_http_mcds_status_text_t *text,
+    ngx_http_mcds_status_group_t *group, ngx_mcds_stat_totals_t *totals)
 {
-    u_char  *p;
+    char               *comma;
+    ngx_uint_t          i;
+    ngx_atomic_uint_t   n;
 
-    p = ngx_http_mcds_status_room(text, name->len + 2
-                                        + ngx_escape_json(NULL, name->data,
-                                                          name->len));
-    if (p == NULL) {
-        return;
+    ngx_http_mcds_status_printf(text, "\"%s\":{", group->name);
+
+    comma = "";
+
+    for (i = NGX_MCDS_REASON_NONE + 1; i < NGX_MCDS_REASON_LAST; i++) {
+        n = totals->sums[group->index + i];
+
+        if (n) {
+            ngx_http_mcds_status_printf(text, "%s\"%V\":%uA", comma,
+                                        &ngx_mcds_reasons[i], n);
+            comma = ",";
+        }
     }
 
-    *p++ = '"';
-    p = (u_char *) ngx_escape_json(p, name->data, name->len);
-    *p++ = '"';
-
-    ngx_http_mcds_status_add(text, p);
+    ngx_http_mcds_status_printf(text, "}");
 }
 
 
 static void
-ngx_http_mcds_status_printf(ngx_http_mcds_status_text_t *text,
-    const char *fmt, ...)
+ngx_http_mcds_status_histogram(ngx_http_mcds_status_text_t *text,
+    ngx_http_mcds_status_group_t *group, ngx_mcds_stat_totals_t *totals)
 {
-    u_char   *p;
-    va_list   args;
+    char                          *unit;
+    ngx_uint_t                     i;
+    ngx_atomic_uint_t              n;
+    ngx_http_mcds_status_times_t   times;
 
-    p = ngx_http_mcds_status_room(text, NGX_HTTP_MCDS_STATUS_PIECE);
+    ngx_http_mcds_status_times(&times, group, totals);
+
+    unit = (times.unit == 1000) ? "ms" : "us";
+    n = 0;
+
+    for (i = 0; i < times.n; i++) {
+        n += times.buckets[i];
+    }
+
+    ngx_http_mcds_status_printf(text,
+                                "\"%s\":{\"count\":%uA,\"sum_%s\":%uA,"
+                                "\"le_%s\":{", group->name, n, unit,
+                                times.sum, unit);
+    n = 0;
+
+    for (i = 0; i < times.n - 1; i++) {
+        n += times.buckets[i];
+
+        ngx_http_mcds_status_printf(text, "%s\"%ui\":%uA", i ? "," : "",
+                                    times.bounds[i], n);
+    }
+
+    ngx_http_mcds_status_printf(text, "}}");
+}
+
+
+static void
+ngx_http_mcds_status_name(ngx_http_mcds_status_text_t *text, ngx_str_t *name)
+{
+    u_char  *p;
+
+    p = ngx_http_mcds_status_room(text, ngx_mcds_json_string(NULL, name) + 2);
     if (p == NULL) {
         return;
     }
 
-    va_start(args, fmt);
-    p = ngx_vslprintf(p, p + NGX_HTTP_MCDS_STATUS_PIECE, fmt, args);
-    va_end(args);
+    *p++ = '"';
+    p = (u_char *) ngx_mcds_json_string(p, name);
+    *p++ = '"';
 
     ngx_http_mcds_status_add(text, p);
 }

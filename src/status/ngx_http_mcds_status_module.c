@@ -15,18 +15,25 @@
 #define NGX_HTTP_MCDS_STATUS_BUF  16384
 
 
+typedef struct {
+    ngx_uint_t                format;   /* AUTO, or the only one */
+} ngx_http_mcds_status_conf_t;
+
+
+static void *ngx_http_mcds_status_create_conf(ngx_conf_t *cf);
 static char *ngx_http_mcds_status(ngx_conf_t *cf, ngx_command_t *cmd,
     void *conf);
 static ngx_int_t ngx_http_mcds_status_handler(ngx_http_request_t *r);
-static ngx_int_t ngx_http_mcds_status_no_store(ngx_http_request_t *r);
+static ngx_int_t ngx_http_mcds_status_send(ngx_http_request_t *r,
+    ngx_http_mcds_status_text_t *text, ngx_uint_t status, ngx_str_t *type);
 
 
 static ngx_command_t  ngx_http_mcds_status_commands[] = {
 
     { ngx_string("mcds_status"),
-      NGX_HTTP_LOC_CONF|NGX_CONF_NOARGS,
+      NGX_HTTP_LOC_CONF|NGX_CONF_ANY,
       ngx_http_mcds_status,
-      0,
+      NGX_HTTP_LOC_CONF_OFFSET,
       0,
       NULL },
 
@@ -44,7 +51,7 @@ static ngx_http_module_t  ngx_http_mcds_status_module_ctx = {
     NULL,                                  /* create server configuration */
     NULL,                                  /* merge server configuration */
 
-    NULL,                                  /* create location configuration */
+    ngx_http_mcds_status_create_conf,      /* create location configuration */
     NULL                                   /* merge location configuration */
 };
 
@@ -65,9 +72,26 @@ ngx_module_t  ngx_http_mcds_status_module = {
 };
 
 
+static ngx_str_t  ngx_http_mcds_status_types[] = {
+    ngx_string("application/json"),
+    ngx_string("text/plain; version=0.0.4; charset=utf-8"),
+    ngx_string("text/html")
+};
+
+
+static void *
+ngx_http_mcds_status_create_conf(ngx_conf_t *cf)
+{
+    return ngx_pcalloc(cf->pool, sizeof(ngx_http_mcds_status_conf_t));
+}
+
+
 static char *
 ngx_http_mcds_status(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 {
+    ngx_http_mcds_status_conf_t *scf = conf;
+
+    ngx_str_t                 *value, word;
     ngx_http_core_loc_conf_t  *clcf;
 
     clcf = ngx_http_conf_get_module_loc_conf(cf, ngx_http_core_module);
@@ -78,6 +102,41 @@ ngx_http_mcds_status(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 
     clcf->handler = ngx_http_mcds_status_handler;
 
+    scf->format = NGX_HTTP_MCDS_STATUS_AUTO;
+
+    if (cf->args->nelts == 1) {
+        return NGX_CONF_OK;
+    }
+
+    value = cf->args->elts;
+
+    if (cf->args->nelts > 2
+        || value[1].len < 7
+        || ngx_strncmp(value[1].data, "format=", 7) != 0)
+    {
+        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                           "invalid parameter \"%V\" in \"%V\"",
+                           &value[cf->args->nelts - 1], &cmd->name);
+        return NGX_CONF_ERROR;
+    }
+
+    word.data = value[1].data + 7;
+    word.len = value[1].len - 7;
+
+    if (word.len == 4 && ngx_strncmp(word.data, "auto", 4) == 0) {
+        return NGX_CONF_OK;
+    }
+
+    scf->format = ngx_http_mcds_status_format(&word);
+
+    if (scf->format == NGX_HTTP_MCDS_STATUS_NONE) {
+        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                           "invalid value \"%V\" in \"%V\", format must be "
+                           "\"auto\", \"json\", \"prometheus\" or \"html\"",
+                           &value[1], &cmd->name);
+        return NGX_CONF_ERROR;
+    }
+
     return NGX_CONF_OK;
 }
 
@@ -85,8 +144,11 @@ ngx_http_mcds_status(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 static ngx_int_t
 ngx_http_mcds_status_handler(ngx_http_request_t *r)
 {
-    ngx_int_t                    rc;
-    ngx_http_mcds_status_text_t  text;
+    ngx_int_t                     rc;
+    ngx_str_t                     type;
+    ngx_uint_t                    format;
+    ngx_http_mcds_status_conf_t  *scf;
+    ngx_http_mcds_status_text_t   text;
 
     if (!(r->method & (NGX_HTTP_GET|NGX_HTTP_HEAD))) {
         return NGX_HTTP_NOT_ALLOWED;
@@ -97,27 +159,63 @@ ngx_http_mcds_status_handler(ngx_http_request_t *r)
         return rc;
     }
 
-    if (ngx_mcds_stats) {
-        ngx_mcds_stats->flush();
-    }
-
     ngx_memzero(&text, sizeof(ngx_http_mcds_status_text_t));
     text.pool = r->pool;
 
-    ngx_http_mcds_status_json(&text, ngx_mcds_stats);
+    scf = ngx_http_get_module_loc_conf(r, ngx_http_mcds_status_module);
 
-    if (text.failed) {
+    format = ngx_http_mcds_status_wanted(r, scf->format);
+
+    switch (format) {
+
+    case NGX_HTTP_MCDS_STATUS_HTML:
+        return ngx_http_mcds_status_html(r);
+
+    case NGX_HTTP_MCDS_STATUS_NONE:
+        ngx_http_mcds_status_printf(&text,
+                                    scf->format == NGX_HTTP_MCDS_STATUS_AUTO
+                                    ? "format must be json, prometheus or "
+                                      "html\n"
+                                    : "this format is not to be had here\n");
+        ngx_str_set(&type, "text/plain");
+
+        return ngx_http_mcds_status_send(r, &text, NGX_HTTP_BAD_REQUEST,
+                                         &type);
+
+    case NGX_HTTP_MCDS_STATUS_PROMETHEUS:
+        ngx_mcds_stat_flush_all();
+        ngx_http_mcds_status_prometheus(&text, ngx_mcds_stats);
+        break;
+
+    default: /* NGX_HTTP_MCDS_STATUS_JSON */
+        ngx_mcds_stat_flush_all();
+        ngx_http_mcds_status_json(&text, ngx_mcds_stats);
+        break;
+    }
+
+    return ngx_http_mcds_status_send(r, &text, NGX_HTTP_OK,
+                                     &ngx_http_mcds_status_types[format]);
+}
+
+
+static ngx_int_t
+ngx_http_mcds_status_send(ngx_http_request_t *r,
+    ngx_http_mcds_status_text_t *text, ngx_uint_t status, ngx_str_t *type)
+{
+    ngx_int_t  rc;
+
+    if (text->failed) {
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
     }
 
-    text.last->buf->last_buf = (r == r->main) ? 1 : 0;
-    text.last->buf->last_in_chain = 1;
+    text->last->buf->last_buf = (r == r->main) ? 1 : 0;
+    text->last->buf->last_in_chain = 1;
 
-    r->headers_out.status = NGX_HTTP_OK;
-    r->headers_out.content_length_n = text.size;
+    r->headers_out.status = status;
+    r->headers_out.content_length_n = text->size;
 
-    ngx_str_set(&r->headers_out.content_type, "application/json");
-    r->headers_out.content_type_len = r->headers_out.content_type.len;
+    r->headers_out.content_type = *type;
+    r->headers_out.content_type_len = type->len;
     r->headers_out.content_type_lowcase = NULL;
 
     if (ngx_http_mcds_status_no_store(r) != NGX_OK) {
@@ -130,11 +228,11 @@ ngx_http_mcds_status_handler(ngx_http_request_t *r)
         return rc;
     }
 
-    return ngx_http_output_filter(r, text.first);
+    return ngx_http_output_filter(r, text->first);
 }
 
 
-static ngx_int_t
+ngx_int_t
 ngx_http_mcds_status_no_store(ngx_http_request_t *r)
 {
     ngx_table_elt_t  *h;
@@ -207,4 +305,24 @@ ngx_http_mcds_status_add(ngx_http_mcds_status_text_t *text, u_char *end)
 
     text->size += end - b->last;
     b->last = end;
+}
+
+
+void
+ngx_http_mcds_status_printf(ngx_http_mcds_status_text_t *text,
+    const char *fmt, ...)
+{
+    u_char   *p;
+    va_list   args;
+
+    p = ngx_http_mcds_status_room(text, NGX_HTTP_MCDS_STATUS_PIECE);
+    if (p == NULL) {
+        return;
+    }
+
+    va_start(args, fmt);
+    p = ngx_vslprintf(p, p + NGX_HTTP_MCDS_STATUS_PIECE, fmt, args);
+    va_end(args);
+
+    ngx_http_mcds_status_add(text, p);
 }

@@ -112,10 +112,10 @@ ngx_mcds_table_find(ngx_mcds_table_t *table, ngx_str_t *name, ngx_msec_t keep,
 
     w->handler = handler;
     w->data = data;
-    *wait = w;
 
     if (memory && memory->asking && !memory->forget) {
         ngx_queue_insert_tail(&memory->waits, &w->queue);
+        *wait = w;
         return NGX_AGAIN;
     }
 
@@ -145,6 +145,7 @@ ngx_mcds_table_find(ngx_mcds_table_t *table, ngx_str_t *name, ngx_msec_t keep,
     }
 
     ngx_queue_insert_tail(&memory->waits, &w->queue);
+    *wait = w;
 
     return NGX_AGAIN;
 }

@@ -2,14 +2,15 @@
 /*
  * Copyright (C) mcds authors
  *
- * Statistics: sums of several workers, gauges of those that live, and which
- * change of a breaker is news for a host.
+ * Statistics: sums of several workers, gauges of those that live, which change
+ * of a breaker is news for a host, and what waits to be flushed.
  */
 
 
 #include <ngx_config.h>
 #include <ngx_core.h>
 #include "ngx_mcds_stat.h"
+#include "ngx_mcds_stat_sums.h"
 #include "tap.h"
 
 
@@ -24,6 +25,11 @@ static void test_breaker_orders(void);
 static void test_breaker_killed(void);
 static void test_unshared(void);
 static void test_id(void);
+static void test_changed(void);
+static void test_time(void);
+static void test_families(void);
+static void wake(void);
+static void gather(ngx_mcds_stat_t *stat);
 static void reset(void);
 static void start(ngx_uint_t n, ngx_pid_t pid);
 static ngx_uint_t breaker(ngx_uint_t n, ngx_uint_t open, time_t now);
@@ -33,11 +39,14 @@ static ngx_mcds_stat_totals_t *totals(void);
 
 static ngx_mcds_stat_shared_t  shared;
 static ngx_mcds_stat_gauge_t   gauges[WORKERS];
+static ngx_atomic_t            sums[NGX_MCDS_STAT_MAX];
 
 /* the same server as each worker has it */
 
 static ngx_mcds_stat_t         seen[WORKERS];
 static ngx_pid_t               pids[WORKERS];
+static ngx_atomic_uint_t       own[WORKERS][NGX_MCDS_STAT_MAX];
+static ngx_uint_t              woken, gathered;
 
 
 int
@@ -51,6 +60,9 @@ main(void)
     test_breaker_killed();
     test_unshared();
     test_id();
+    test_changed();
+    test_time();
+    test_families();
 
     return done_testing();
 }
@@ -91,7 +103,7 @@ test_sums(void)
     seen[0].sums[7] = 100;
     flush(0, 5, 5);
 
-    ok(shared.sums[7] == 6 + 28, "nothing for who has the place now");
+    ok(sums[7] == 6 + 28, "nothing for who has the place now");
     ok(ngx_mcds_stat_read(&seen[0], totals()) == NGX_DECLINED,
        "and nothing to be read");
 }
@@ -123,7 +135,9 @@ test_gauges(void)
     ok(totals()->sums[3] == 3, "but its sums count");
 
     ngx_pid = 999;
-    ngx_mcds_stat_flush(&seen[2], 4, 2);
+    seen[2].pending = 4;
+    seen[2].connections = 2;
+    ngx_mcds_stat_flush(&seen[2]);
     ok(totals()->pending == 4 && totals()->connections == 3, "the new one has");
 
     ngx_mcds_stat_detach(&seen[2]);
@@ -308,6 +322,7 @@ test_id(void)
     };
 
     wrong = 0;
+    ngx_memzero(one, sizeof(one));
 
     for (i = 0; i < 4; i++) {
         one[i].pool = names[i][0];
@@ -323,6 +338,125 @@ test_id(void)
 
     ngx_mcds_stat_id(&one[0], id[1]);
     ok(memcmp(id[0], id[1], NGX_MCDS_STAT_ID) == 0, "the same one is the same");
+
+    one[0].family = NGX_MCDS_STAT_LOGS;
+    ngx_mcds_stat_id(&one[0], id[1]);
+    ok(memcmp(id[0], id[1], NGX_MCDS_STAT_ID) != 0, "but of another family");
+}
+
+
+static void
+test_changed(void)
+{
+    reset();
+
+    ngx_mcds_stat_add(NULL, 1, 1);
+    ngx_mcds_stat_flush_all();
+    ok(woken == 0, "without a place there is nothing to do");
+
+    ngx_mcds_stat_wake = wake;
+
+    ngx_mcds_stat_add(&seen[0], 1, 2);
+    ngx_mcds_stat_add(&seen[0], 1, 3);
+    ngx_mcds_stat_add(&seen[1], 1, 4);
+    ok(woken == 2, "the clock hears of each once");
+    ok(sums[1] == 0, "nothing is shared yet");
+
+    seen[1].gather = gather;
+    ngx_pid = pids[1];
+    ngx_mcds_stat_flush_all();
+    ok(sums[1] == 9, "then all");
+    ok(gathered == 1 && totals()->pending == 8, "with what is no sum");
+
+    ngx_mcds_stat_flush_all();
+    ok(sums[1] == 9 && gathered == 1, "once");
+
+    ngx_mcds_stat_add(&seen[1], 1, 1);
+    ngx_mcds_stat_detach(&seen[1]);
+    ok(sums[1] == 10 && totals()->pending == 0, "the end of one");
+
+    ngx_mcds_stat_flush_all();
+    ok(sums[1] == 10 && gathered == 1, "is its end");
+}
+
+
+static void
+wake(void)
+{
+    woken++;
+}
+
+
+static void
+gather(ngx_mcds_stat_t *stat)
+{
+    gathered++;
+    stat->pending = 8;
+}
+
+
+static void
+test_time(void)
+{
+    ngx_uint_t  i, wrong;
+
+    reset();
+
+    wrong = 0;
+
+    for (i = 0; i < NGX_MCDS_STAT_TIMES - 1; i++) {
+        ngx_mcds_stat_time(&seen[0], 10, ngx_mcds_stat_times[i]);
+        wrong += (own[0][10 + 1 + i] != 1);
+        wrong += (i && ngx_mcds_stat_times[i] <= ngx_mcds_stat_times[i - 1]);
+    }
+
+    ok(wrong == 0, "a bound belongs to its bucket");
+
+    own[0][10] = 0;
+    ngx_mcds_stat_time(&seen[0], 10, 60001);
+    ngx_mcds_stat_time(&seen[0], 10, 0);
+
+    ok(own[0][10] == 60001, "the sum");
+    ok(own[0][10 + NGX_MCDS_STAT_TIMES] == 1 && own[0][11] == 2,
+       "the last bucket and the first");
+    ok(own[0][10 + NGX_MCDS_STAT_TIMES + 1] == 0, "and nothing behind them");
+
+    ngx_mcds_stat_time(NULL, 10, 1);
+    ngx_mcds_stat_flush_all();
+}
+
+
+static void
+test_families(void)
+{
+    ngx_uint_t  i, j, wrong;
+
+    wrong = 0;
+
+    for (i = 0; i < NGX_MCDS_STAT_FAMILIES; i++) {
+        wrong += (ngx_mcds_stat_nsums(i) == 0);
+        wrong += (ngx_mcds_stat_nsums(i) > NGX_MCDS_STAT_MAX);
+
+        for (j = 0; j < i; j++) {
+            wrong += (strcmp(ngx_mcds_stat_family(i), ngx_mcds_stat_family(j))
+                      == 0);
+        }
+    }
+
+    ok(wrong == 0, "families have a name and room");
+
+    for (i = NGX_MCDS_REASON_NONE; i < NGX_MCDS_REASON_LAST; i++) {
+        wrong += (ngx_mcds_reasons[i].len == 0) != (i == NGX_MCDS_REASON_NONE);
+
+        for (j = 0; j < i; j++) {
+            wrong += (ngx_mcds_reasons[i].len == ngx_mcds_reasons[j].len
+                      && memcmp(ngx_mcds_reasons[i].data,
+                                ngx_mcds_reasons[j].data,
+                                ngx_mcds_reasons[i].len) == 0);
+        }
+    }
+
+    ok(wrong == 0, "reasons are told apart");
 }
 
 
@@ -334,8 +468,18 @@ reset(void)
     ngx_memzero(&shared, sizeof(shared));
     ngx_memzero(gauges, sizeof(gauges));
     ngx_memzero(seen, sizeof(seen));
+    ngx_memzero(own, sizeof(own));
+
+    for (n = 0; n < NGX_MCDS_STAT_MAX; n++) {
+        sums[n] = 0;
+    }
+
+    shared.sums = sums;
+    shared.nsums = NGX_MCDS_STAT_LAST;
 
     for (n = 0; n < WORKERS; n++) {
+        seen[n].sums = own[n];
+        seen[n].nsums = NGX_MCDS_STAT_LAST;
         seen[n].shared = &shared;
         seen[n].gauges = gauges;
         seen[n].ngauges = WORKERS;
@@ -369,7 +513,10 @@ flush(ngx_uint_t n, ngx_uint_t pending, ngx_uint_t connections)
 {
     ngx_pid = pids[n];
 
-    ngx_mcds_stat_flush(&seen[n], pending, connections);
+    seen[n].pending = pending;
+    seen[n].connections = connections;
+
+    ngx_mcds_stat_flush(&seen[n]);
 }
 
 

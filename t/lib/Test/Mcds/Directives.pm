@@ -128,7 +128,9 @@ my %directives = (
         params => { 'chunk=' => ['9s', 'time'],
             'chunks=' => ['9', 'positive'], 'pool=' => ['main', 'pool'] } },
 
-    mcds_status => { at => 'l', right => [], words => [] },
+    mcds_status => { at => 'l', right => [], words => [],
+        params => { 'format=' => ['json', 'word'] } },
+    mcds_status_zone => { right => ['a'], words => ['name'] },
 
     mcds_cache => { right => ['on'], words => ['pool'] },
     mcds_cache_key => { right => ['$uri'], words => ['text'] },

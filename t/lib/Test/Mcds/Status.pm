@@ -12,7 +12,7 @@ use JSON::PP;
 
 use Test::Mcds;
 
-our @EXPORT = qw/ status server settled sum_of worker_conn
+our @EXPORT = qw/ status server settled entry entry_of sum_of worker_conn
     worker_pid /;
 
 
@@ -89,6 +89,30 @@ sub worker_pid {
     $c->close();
 
     return JSON::PP->new->decode($res->body())->{pid};
+}
+
+
+# one of another list: "zones", "counters" and so on
+
+sub entry {
+    my ($h, $list, $name) = @_;
+
+    my ($found) = grep { $_->{name} eq $name } @{status($h)->{$list}};
+
+    return $found;
+}
+
+
+# the same once the sub is content with it
+
+sub entry_of {
+    my ($h, $list, $name, $sub) = @_;
+
+    my $e;
+
+    wait_for(sub { $e = entry($h, $list, $name); $sub->($e) }, 5);
+
+    return $e;
 }
 
 

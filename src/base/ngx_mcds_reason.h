@@ -1,0 +1,78 @@
+
+/*
+ * Copyright (C) mcds authors
+ *
+ * Why the cache has done with a request what it did: one word each, for
+ * variables, headers, logs and statistics.
+ */
+
+
+#ifndef _NGX_MCDS_REASON_H_INCLUDED_
+#define _NGX_MCDS_REASON_H_INCLUDED_
+
+
+#include <ngx_config.h>
+#include <ngx_core.h>
+
+
+/* those from STATUS to NO_LIFETIME are in the order of ngx_mcds_refuse_e */
+
+typedef enum {
+    NGX_MCDS_REASON_NONE = 0,     /* there is nothing to be said */
+
+    NGX_MCDS_REASON_FRESH,
+    NGX_MCDS_REASON_STALE,
+    NGX_MCDS_REASON_PURGED,
+    NGX_MCDS_REASON_BUILT,
+    NGX_MCDS_REASON_TIMEOUT,
+    NGX_MCDS_REASON_BACKOFF,
+    NGX_MCDS_REASON_UNCHANGED,
+    NGX_MCDS_REASON_ERROR,
+
+    NGX_MCDS_REASON_ABSENT,
+    NGX_MCDS_REASON_UNCACHEABLE,
+    NGX_MCDS_REASON_UNSIGNED,
+    NGX_MCDS_REASON_MEMCACHED,
+    NGX_MCDS_REASON_BYPASS,
+    NGX_MCDS_REASON_REQUEST,
+    NGX_MCDS_REASON_USES,
+    NGX_MCDS_REASON_WAIT,
+
+    NGX_MCDS_REASON_METHOD,
+    NGX_MCDS_REASON_BODY,
+    NGX_MCDS_REASON_SESSION,
+    NGX_MCDS_REASON_VARIANTS,
+    NGX_MCDS_REASON_KEY,
+    NGX_MCDS_REASON_ERROR_PAGE,
+    NGX_MCDS_REASON_ONLY_IF_CACHED,
+    NGX_MCDS_REASON_BACKGROUND,
+
+    NGX_MCDS_REASON_STATUS,
+    NGX_MCDS_REASON_SET_COOKIE,
+    NGX_MCDS_REASON_PRIVATE,
+    NGX_MCDS_REASON_NO_STORE,
+    NGX_MCDS_REASON_NO_CACHE,
+    NGX_MCDS_REASON_MALFORMED,
+    NGX_MCDS_REASON_AUTHORIZATION,
+    NGX_MCDS_REASON_VARY,
+    NGX_MCDS_REASON_ENCODED,
+    NGX_MCDS_REASON_EXPIRED,
+    NGX_MCDS_REASON_NO_LIFETIME,
+
+    NGX_MCDS_REASON_RULE,
+    NGX_MCDS_REASON_SIZE,
+    NGX_MCDS_REASON_HEADERS,
+    NGX_MCDS_REASON_TAGS,
+    NGX_MCDS_REASON_TRUNCATED,
+    NGX_MCDS_REASON_OFF,
+
+    NGX_MCDS_REASON_LAST
+} ngx_mcds_reason_e;
+
+
+/* the word of each; that of NONE is empty */
+
+extern ngx_str_t  ngx_mcds_reasons[NGX_MCDS_REASON_LAST];
+
+
+#endif /* _NGX_MCDS_REASON_H_INCLUDED_ */

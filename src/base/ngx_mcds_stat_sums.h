@@ -1,0 +1,109 @@
+
+/*
+ * Copyright (C) mcds authors
+ *
+ * The sums of each family of statistics; those of servers are in
+ * ngx_mcds_stat.h.  What each means is told in docs/reference.md,
+ * "mcds_status".
+ */
+
+
+#ifndef _NGX_MCDS_STAT_SUMS_H_INCLUDED_
+#define _NGX_MCDS_STAT_SUMS_H_INCLUDED_
+
+
+#include <ngx_config.h>
+#include <ngx_core.h>
+#include "ngx_mcds.h"
+#include "ngx_mcds_reason.h"
+#include "ngx_mcds_stat.h"
+
+
+/* of a histogram: milliseconds, and a number for each bucket */
+#define NGX_MCDS_STAT_TIME        (1 + NGX_MCDS_STAT_TIMES)
+
+
+/* of a zone of pages */
+
+typedef enum {
+    NGX_MCDS_ZONE_NONE = 0,       /* requests, by $mcds_cache_status; in the */
+    NGX_MCDS_ZONE_BYPASS,         /* order of ngx_http_mcds_status_e */
+    NGX_MCDS_ZONE_MISS,
+    NGX_MCDS_ZONE_EXPIRED,
+    NGX_MCDS_ZONE_STALE,
+    NGX_MCDS_ZONE_UPDATING,
+    NGX_MCDS_ZONE_REVALIDATED,
+    NGX_MCDS_ZONE_HIT,
+    NGX_MCDS_ZONE_STALE_DRY,      /* of a dry run */
+    NGX_MCDS_ZONE_UPDATING_DRY,
+    NGX_MCDS_ZONE_HIT_DRY,
+
+    NGX_MCDS_ZONE_REASONS,        /* requests, by ngx_mcds_reason_e */
+    NGX_MCDS_ZONE_REFUSED = NGX_MCDS_ZONE_REASONS + NGX_MCDS_REASON_LAST,
+                                  /* answers that were not stored, likewise */
+
+    NGX_MCDS_ZONE_ORIGIN = NGX_MCDS_ZONE_REFUSED + NGX_MCDS_REASON_LAST,
+    NGX_MCDS_ZONE_FILL,           /* builds that begin */
+    NGX_MCDS_ZONE_REFRESH,
+
+    NGX_MCDS_ZONE_BUILT_STORE,    /* ... and end, by ngx_mcds_build_e */
+    NGX_MCDS_ZONE_BUILT_RENEW,
+    NGX_MCDS_ZONE_BUILT_PASS,
+    NGX_MCDS_ZONE_BUILT_FAILED,
+    NGX_MCDS_ZONE_BUILT_BACKOFF,
+    NGX_MCDS_ZONE_BUILD_TIME,
+
+    NGX_MCDS_ZONE_STORED = NGX_MCDS_ZONE_BUILD_TIME + NGX_MCDS_STAT_TIME,
+    NGX_MCDS_ZONE_TOO_LARGE,      /* pages that could not be stored */
+    NGX_MCDS_ZONE_EVICTED,
+    NGX_MCDS_ZONE_CHANGED,
+    NGX_MCDS_ZONE_STORE_FAILED,
+
+    NGX_MCDS_ZONE_WAIT_BUILT,     /* requests that waited, by what came */
+    NGX_MCDS_ZONE_WAIT_PASS,
+    NGX_MCDS_ZONE_WAIT_FAILED,
+    NGX_MCDS_ZONE_WAIT_TAKEOVER,
+    NGX_MCDS_ZONE_WAIT_AGAIN,
+    NGX_MCDS_ZONE_WAIT_TIMEOUT,
+    NGX_MCDS_ZONE_WAIT_ABORTED,
+    NGX_MCDS_ZONE_WAIT_FULL,      /* was not allowed to */
+    NGX_MCDS_ZONE_WAIT_TIME,
+
+    NGX_MCDS_ZONE_BACKOFFS = NGX_MCDS_ZONE_WAIT_TIME + NGX_MCDS_STAT_TIME,
+    NGX_MCDS_ZONE_BYTES,
+    NGX_MCDS_ZONE_PURGES,
+    NGX_MCDS_ZONE_LAST
+} ngx_mcds_zone_sum_e;
+
+
+/* of a lock: requests, by how they ended, as in ngx_mcds_mutex_e */
+
+typedef enum {
+    NGX_MCDS_LOCKS_ACQUIRED = 0,
+    NGX_MCDS_LOCKS_BUSY,
+    NGX_MCDS_LOCKS_TIMEOUT,
+    NGX_MCDS_LOCKS_FULL,
+    NGX_MCDS_LOCKS_UNAVAILABLE,
+    NGX_MCDS_LOCKS_LOST,
+    NGX_MCDS_LOCKS_TIME,
+    NGX_MCDS_LOCKS_LAST = NGX_MCDS_LOCKS_TIME + NGX_MCDS_STAT_TIME
+} ngx_mcds_locks_sum_e;
+
+
+/* of a counter, log, array or table: what is done, and failures */
+
+typedef enum {
+    NGX_MCDS_DATA_READ = 0,       /* a number, an array, a table or element */
+    NGX_MCDS_DATA_COUNT,          /* a counter counts */
+    NGX_MCDS_DATA_PUSH,           /* mcds_array_push */
+    NGX_MCDS_DATA_CHANGE,         /* of an array or table */
+    NGX_MCDS_DATA_GET,            /* mcds_table_get */
+    NGX_MCDS_DATA_FOUND,          /* ... and it was there */
+    NGX_MCDS_DATA_WRITTEN,        /* lines of a log */
+    NGX_MCDS_DATA_LOST,
+    NGX_MCDS_DATA_FAILED,         /* by ngx_mcds_rc_e */
+    NGX_MCDS_DATA_LAST = NGX_MCDS_DATA_FAILED + NGX_MCDS_RC_LAST
+} ngx_mcds_data_sum_e;
+
+
+#endif /* _NGX_MCDS_STAT_SUMS_H_INCLUDED_ */

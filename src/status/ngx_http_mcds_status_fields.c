@@ -1,0 +1,441 @@
+
+/*
+ * Copyright (C) mcds authors
+ *
+ * What each family of statistics is told by: names of JSON and of Prometheus.
+ * They are those of docs/reference.md, "mcds_status".
+ */
+
+
+#include <ngx_config.h>
+#include <ngx_core.h>
+#include <ngx_http.h>
+#include "ngx_http_mcds_status.h"
+
+
+#define ngx_http_mcds_status_rc(rc)    (NGX_MCDS_STAT_RESULTS + (rc))
+#define ngx_http_mcds_status_data(rc)  (NGX_MCDS_DATA_FAILED + (rc))
+
+
+#define ngx_http_mcds_status_end                                              \
+    { NGX_HTTP_MCDS_STATUS_END, NULL, NULL, NULL, NULL, 0, NULL }
+
+
+/* of servers */
+
+ngx_http_mcds_status_field_t  ngx_http_mcds_status_operations[] = {
+    { ngx_string("get"), NGX_MCDS_STAT_GET },
+    { ngx_string("set"), NGX_MCDS_STAT_SET },
+    { ngx_string("add"), NGX_MCDS_STAT_ADD },
+    { ngx_string("append"), NGX_MCDS_STAT_APPEND },
+    { ngx_string("incr"), NGX_MCDS_STAT_INCR },
+    { ngx_string("decr"), NGX_MCDS_STAT_DECR },
+    { ngx_string("delete"), NGX_MCDS_STAT_DELETE },
+    { ngx_string("touch"), NGX_MCDS_STAT_TOUCH },
+    { ngx_null_string, 0 }
+};
+
+
+ngx_http_mcds_status_field_t  ngx_http_mcds_status_answers[] = {
+    { ngx_string("ok"), ngx_http_mcds_status_rc(NGX_MCDS_OK) },
+    { ngx_string("not_found"), ngx_http_mcds_status_rc(NGX_MCDS_NOT_FOUND) },
+    { ngx_string("not_stored"), ngx_http_mcds_status_rc(NGX_MCDS_NOT_STORED) },
+    { ngx_string("exists"), ngx_http_mcds_status_rc(NGX_MCDS_EXISTS) },
+    { ngx_null_string, 0 }
+};
+
+
+ngx_http_mcds_status_field_t  ngx_http_mcds_status_errors[] = {
+    { ngx_string("not_numeric"),
+      ngx_http_mcds_status_rc(NGX_MCDS_NOT_NUMERIC) },
+    { ngx_string("too_large"), ngx_http_mcds_status_rc(NGX_MCDS_TOO_LARGE) },
+    { ngx_string("server_error"),
+      ngx_http_mcds_status_rc(NGX_MCDS_SERVER_ERROR) },
+    { ngx_string("down"), ngx_http_mcds_status_rc(NGX_MCDS_DOWN) },
+    { ngx_string("busy"), ngx_http_mcds_status_rc(NGX_MCDS_BUSY) },
+    { ngx_string("tls"), ngx_http_mcds_status_rc(NGX_MCDS_TLS) },
+    { ngx_string("timeout"), ngx_http_mcds_status_rc(NGX_MCDS_TIMEOUT) },
+    { ngx_string("closed"), ngx_http_mcds_status_rc(NGX_MCDS_CLOSED) },
+    { ngx_string("protocol"), ngx_http_mcds_status_rc(NGX_MCDS_PROTOCOL) },
+    { ngx_null_string, 0 }
+};
+
+
+ngx_http_mcds_status_field_t  ngx_http_mcds_status_lost[] = {
+    { ngx_string("closed"), NGX_MCDS_STAT_LOST_CLOSED },
+    { ngx_string("timeout"), NGX_MCDS_STAT_LOST_TIMEOUT },
+    { ngx_string("protocol"), NGX_MCDS_STAT_LOST_PROTOCOL },
+    { ngx_string("tls"), NGX_MCDS_STAT_LOST_TLS },
+    { ngx_string("refused"), NGX_MCDS_STAT_LOST_REFUSED },
+    { ngx_null_string, 0 }
+};
+
+
+static ngx_http_mcds_status_group_t  ngx_http_mcds_status_server_groups[] = {
+
+    { NGX_HTTP_MCDS_STATUS_GROUP, "operations",
+      "mcds_server_operations_total", "operation",
+      "Operations asked for.",
+      0, ngx_http_mcds_status_operations },
+
+    { NGX_HTTP_MCDS_STATUS_SUM, "hits", "mcds_server_hits_total", NULL,
+      "Answers to get with a value.",
+      NGX_MCDS_STAT_HITS, NULL },
+
+    { NGX_HTTP_MCDS_STATUS_SUM, "misses", "mcds_server_misses_total", NULL,
+      "Answers to get without a value.",
+      NGX_MCDS_STAT_MISSES, NULL },
+
+    { NGX_HTTP_MCDS_STATUS_GROUP, "answers",
+      "mcds_server_answers_total", "answer",
+      "Answers of memcached other than errors.",
+      0, ngx_http_mcds_status_answers },
+
+    { NGX_HTTP_MCDS_STATUS_GROUP, "errors",
+      "mcds_server_errors_total", "error",
+      "Operations without what they wanted.",
+      0, ngx_http_mcds_status_errors },
+
+    { NGX_HTTP_MCDS_STATUS_LATENCY, "latency",
+      "mcds_server_latency_seconds", NULL,
+      "Time to the answer of an operation.",
+      NGX_MCDS_STAT_LATENCY_SUM, NULL },
+
+    { NGX_HTTP_MCDS_STATUS_SUM, "opened",
+      "mcds_server_connections_opened_total", NULL,
+      "Connections that were made.",
+      NGX_MCDS_STAT_CONNECTS, NULL },
+
+    { NGX_HTTP_MCDS_STATUS_GROUP, "lost",
+      "mcds_server_connections_lost_total", "cause",
+      "Connections that could not be made or were given up.",
+      0, ngx_http_mcds_status_lost },
+
+    { NGX_HTTP_MCDS_STATUS_SUM, "sent", "mcds_server_sent_bytes_total", NULL,
+      "Bytes sent, without TLS.",
+      NGX_MCDS_STAT_SENT, NULL },
+
+    { NGX_HTTP_MCDS_STATUS_SUM, "received",
+      "mcds_server_received_bytes_total", NULL,
+      "Bytes received, without TLS.",
+      NGX_MCDS_STAT_RECEIVED, NULL },
+
+    { NGX_HTTP_MCDS_STATUS_SUM, "openings",
+      "mcds_server_breaker_openings_total", NULL,
+      "Times that the breaker opened in a worker.",
+      NGX_MCDS_STAT_BREAKS, NULL },
+
+    { NGX_HTTP_MCDS_STATUS_SUM, "probes", "mcds_server_probes_total", NULL,
+      "Probes sent while the breaker was open.",
+      NGX_MCDS_STAT_PROBES, NULL },
+
+    ngx_http_mcds_status_end
+};
+
+
+/* of zones */
+
+static ngx_http_mcds_status_field_t  ngx_http_mcds_status_requests[] = {
+    { ngx_string("none"), NGX_MCDS_ZONE_NONE },
+    { ngx_string("bypass"), NGX_MCDS_ZONE_BYPASS },
+    { ngx_string("miss"), NGX_MCDS_ZONE_MISS },
+    { ngx_string("expired"), NGX_MCDS_ZONE_EXPIRED },
+    { ngx_string("stale"), NGX_MCDS_ZONE_STALE },
+    { ngx_string("updating"), NGX_MCDS_ZONE_UPDATING },
+    { ngx_string("revalidated"), NGX_MCDS_ZONE_REVALIDATED },
+    { ngx_string("hit"), NGX_MCDS_ZONE_HIT },
+    { ngx_string("stale_dry_run"), NGX_MCDS_ZONE_STALE_DRY },
+    { ngx_string("updating_dry_run"), NGX_MCDS_ZONE_UPDATING_DRY },
+    { ngx_string("hit_dry_run"), NGX_MCDS_ZONE_HIT_DRY },
+    { ngx_null_string, 0 }
+};
+
+
+static ngx_http_mcds_status_field_t  ngx_http_mcds_status_builds[] = {
+    { ngx_string("fill"), NGX_MCDS_ZONE_FILL },
+    { ngx_string("refresh"), NGX_MCDS_ZONE_REFRESH },
+    { ngx_null_string, 0 }
+};
+
+
+static ngx_http_mcds_status_field_t  ngx_http_mcds_status_built[] = {
+    { ngx_string("stored"), NGX_MCDS_ZONE_BUILT_STORE },
+    { ngx_string("renewed"), NGX_MCDS_ZONE_BUILT_RENEW },
+    { ngx_string("uncacheable"), NGX_MCDS_ZONE_BUILT_PASS },
+    { ngx_string("failed"), NGX_MCDS_ZONE_BUILT_BACKOFF },
+    { ngx_string("abandoned"), NGX_MCDS_ZONE_BUILT_FAILED },
+    { ngx_null_string, 0 }
+};
+
+
+static ngx_http_mcds_status_field_t  ngx_http_mcds_status_stores[] = {
+    { ngx_string("stored"), NGX_MCDS_ZONE_STORED },
+    { ngx_string("too_large"), NGX_MCDS_ZONE_TOO_LARGE },
+    { ngx_string("evicted_between"), NGX_MCDS_ZONE_EVICTED },
+    { ngx_string("changed"), NGX_MCDS_ZONE_CHANGED },
+    { ngx_string("failed"), NGX_MCDS_ZONE_STORE_FAILED },
+    { ngx_null_string, 0 }
+};
+
+
+static ngx_http_mcds_status_field_t  ngx_http_mcds_status_waits[] = {
+    { ngx_string("built"), NGX_MCDS_ZONE_WAIT_BUILT },
+    { ngx_string("uncacheable"), NGX_MCDS_ZONE_WAIT_PASS },
+    { ngx_string("failed"), NGX_MCDS_ZONE_WAIT_FAILED },
+    { ngx_string("takeover"), NGX_MCDS_ZONE_WAIT_TAKEOVER },
+    { ngx_string("again"), NGX_MCDS_ZONE_WAIT_AGAIN },
+    { ngx_string("timeout"), NGX_MCDS_ZONE_WAIT_TIMEOUT },
+    { ngx_string("aborted"), NGX_MCDS_ZONE_WAIT_ABORTED },
+    { ngx_string("full"), NGX_MCDS_ZONE_WAIT_FULL },
+    { ngx_null_string, 0 }
+};
+
+
+static ngx_http_mcds_status_group_t  ngx_http_mcds_status_zone_groups[] = {
+
+    { NGX_HTTP_MCDS_STATUS_GROUP, "requests",
+      "mcds_zone_requests_total", "status",
+      "Requests, by $mcds_cache_status.",
+      0, ngx_http_mcds_status_requests },
+
+    { NGX_HTTP_MCDS_STATUS_REASONS, "reasons",
+      "mcds_zone_reasons_total", "reason",
+      "Requests, by $mcds_cache_reason.",
+      NGX_MCDS_ZONE_REASONS, NULL },
+
+    { NGX_HTTP_MCDS_STATUS_REASONS, "not_stored",
+      "mcds_zone_not_stored_total", "reason",
+      "Answers of the origin that were not stored, by reason.",
+      NGX_MCDS_ZONE_REFUSED, NULL },
+
+    { NGX_HTTP_MCDS_STATUS_SUM, "origin",
+      "mcds_zone_origin_requests_total", NULL,
+      "Requests sent to the origin, refreshes included.",
+      NGX_MCDS_ZONE_ORIGIN, NULL },
+
+    { NGX_HTTP_MCDS_STATUS_GROUP, "builds",
+      "mcds_zone_builds_started_total", "kind",
+      "Builds of pages that were begun.",
+      0, ngx_http_mcds_status_builds },
+
+    { NGX_HTTP_MCDS_STATUS_GROUP, "built",
+      "mcds_zone_builds_total", "result",
+      "Builds of pages that have ended.",
+      0, ngx_http_mcds_status_built },
+
+    { NGX_HTTP_MCDS_STATUS_TIME, "build_time",
+      "mcds_zone_build_seconds", NULL,
+      "Time that builds of pages took.",
+      NGX_MCDS_ZONE_BUILD_TIME, NULL },
+
+    { NGX_HTTP_MCDS_STATUS_GROUP, "stores",
+      "mcds_zone_stores_total", "result",
+      "Pages that were to be stored.",
+      0, ngx_http_mcds_status_stores },
+
+    { NGX_HTTP_MCDS_STATUS_GROUP, "waits",
+      "mcds_zone_waits_total", "result",
+      "Requests that waited for another to build a page.",
+      0, ngx_http_mcds_status_waits },
+
+    { NGX_HTTP_MCDS_STATUS_TIME, "wait_time",
+      "mcds_zone_wait_seconds", NULL,
+      "Time that requests waited for another to build a page.",
+      NGX_MCDS_ZONE_WAIT_TIME, NULL },
+
+    { NGX_HTTP_MCDS_STATUS_SUM, "backoffs", "mcds_zone_backoffs_total", NULL,
+      "Failed builds after which nobody tries for a while.",
+      NGX_MCDS_ZONE_BACKOFFS, NULL },
+
+    { NGX_HTTP_MCDS_STATUS_SUM, "bytes_served",
+      "mcds_zone_served_bytes_total", NULL,
+      "Bytes of bodies from the cache.",
+      NGX_MCDS_ZONE_BYTES, NULL },
+
+    { NGX_HTTP_MCDS_STATUS_SUM, "purges", "mcds_zone_purges_total", NULL,
+      "Pages, tags and hosts that were purged.",
+      NGX_MCDS_ZONE_PURGES, NULL },
+
+    ngx_http_mcds_status_end
+};
+
+
+/* of counters, locks, logs, arrays and tables */
+
+static ngx_http_mcds_status_field_t  ngx_http_mcds_status_failures[] = {
+    { ngx_string("not_numeric"),
+      ngx_http_mcds_status_data(NGX_MCDS_NOT_NUMERIC) },
+    { ngx_string("not_stored"),
+      ngx_http_mcds_status_data(NGX_MCDS_NOT_STORED) },
+    { ngx_string("exists"), ngx_http_mcds_status_data(NGX_MCDS_EXISTS) },
+    { ngx_string("too_large"),
+      ngx_http_mcds_status_data(NGX_MCDS_TOO_LARGE) },
+    { ngx_string("server_error"),
+      ngx_http_mcds_status_data(NGX_MCDS_SERVER_ERROR) },
+    { ngx_string("down"), ngx_http_mcds_status_data(NGX_MCDS_DOWN) },
+    { ngx_string("busy"), ngx_http_mcds_status_data(NGX_MCDS_BUSY) },
+    { ngx_string("tls"), ngx_http_mcds_status_data(NGX_MCDS_TLS) },
+    { ngx_string("timeout"), ngx_http_mcds_status_data(NGX_MCDS_TIMEOUT) },
+    { ngx_string("closed"), ngx_http_mcds_status_data(NGX_MCDS_CLOSED) },
+    { ngx_string("protocol"), ngx_http_mcds_status_data(NGX_MCDS_PROTOCOL) },
+    { ngx_null_string, 0 }
+};
+
+
+static ngx_http_mcds_status_field_t  ngx_http_mcds_status_counts[] = {
+    { ngx_string("count"), NGX_MCDS_DATA_COUNT },
+    { ngx_string("read"), NGX_MCDS_DATA_READ },
+    { ngx_null_string, 0 }
+};
+
+
+static ngx_http_mcds_status_group_t  ngx_http_mcds_status_counter_groups[] = {
+
+    { NGX_HTTP_MCDS_STATUS_GROUP, "operations",
+      "mcds_counter_operations_total", "operation",
+      "Requests that counted, or read the number alone.",
+      0, ngx_http_mcds_status_counts },
+
+    { NGX_HTTP_MCDS_STATUS_GROUP, "failures",
+      "mcds_counter_failures_total", "error",
+      "Requests without their number.",
+      0, ngx_http_mcds_status_failures },
+
+    ngx_http_mcds_status_end
+};
+
+
+static ngx_http_mcds_status_field_t  ngx_http_mcds_status_locked[] = {
+    { ngx_string("acquired"), NGX_MCDS_LOCKS_ACQUIRED },
+    { ngx_string("busy"), NGX_MCDS_LOCKS_BUSY },
+    { ngx_string("timeout"), NGX_MCDS_LOCKS_TIMEOUT },
+    { ngx_string("full"), NGX_MCDS_LOCKS_FULL },
+    { ngx_string("unavailable"), NGX_MCDS_LOCKS_UNAVAILABLE },
+    { ngx_null_string, 0 }
+};
+
+
+static ngx_http_mcds_status_group_t  ngx_http_mcds_status_lock_groups[] = {
+
+    { NGX_HTTP_MCDS_STATUS_GROUP, "requests",
+      "mcds_lock_requests_total", "status",
+      "Requests for the lock, by $mcds_lock_status.",
+      0, ngx_http_mcds_status_locked },
+
+    { NGX_HTTP_MCDS_STATUS_SUM, "lost", "mcds_lock_lost_total", NULL,
+      "Locks that were lost while they were held.",
+      NGX_MCDS_LOCKS_LOST, NULL },
+
+    { NGX_HTTP_MCDS_STATUS_TIME, "wait_time",
+      "mcds_lock_wait_seconds", NULL,
+      "Time that requests waited for the lock.",
+      NGX_MCDS_LOCKS_TIME, NULL },
+
+    ngx_http_mcds_status_end
+};
+
+
+static ngx_http_mcds_status_field_t  ngx_http_mcds_status_lines[] = {
+    { ngx_string("written"), NGX_MCDS_DATA_WRITTEN },
+    { ngx_string("lost"), NGX_MCDS_DATA_LOST },
+    { ngx_null_string, 0 }
+};
+
+
+static ngx_http_mcds_status_group_t  ngx_http_mcds_status_log_groups[] = {
+
+    { NGX_HTTP_MCDS_STATUS_GROUP, "lines", "mcds_log_lines_total", "result",
+      "Lines that memcached has taken, and those that were lost.",
+      0, ngx_http_mcds_status_lines },
+
+    { NGX_HTTP_MCDS_STATUS_GROUP, "failures",
+      "mcds_log_failures_total", "error",
+      "Attempts to append lines that failed.",
+      0, ngx_http_mcds_status_failures },
+
+    ngx_http_mcds_status_end
+};
+
+
+static ngx_http_mcds_status_field_t  ngx_http_mcds_status_pushes[] = {
+    { ngx_string("read"), NGX_MCDS_DATA_READ },
+    { ngx_string("push"), NGX_MCDS_DATA_PUSH },
+    { ngx_string("change"), NGX_MCDS_DATA_CHANGE },
+    { ngx_null_string, 0 }
+};
+
+
+static ngx_http_mcds_status_group_t  ngx_http_mcds_status_array_groups[] = {
+
+    { NGX_HTTP_MCDS_STATUS_GROUP, "operations",
+      "mcds_array_operations_total", "operation",
+      "Requests that read, push or change the array.",
+      0, ngx_http_mcds_status_pushes },
+
+    { NGX_HTTP_MCDS_STATUS_GROUP, "failures",
+      "mcds_array_failures_total", "error",
+      "Operations that failed.",
+      0, ngx_http_mcds_status_failures },
+
+    ngx_http_mcds_status_end
+};
+
+
+static ngx_http_mcds_status_field_t  ngx_http_mcds_status_gets[] = {
+    { ngx_string("get"), NGX_MCDS_DATA_GET },
+    { ngx_string("read"), NGX_MCDS_DATA_READ },
+    { ngx_string("change"), NGX_MCDS_DATA_CHANGE },
+    { ngx_null_string, 0 }
+};
+
+
+static ngx_http_mcds_status_group_t  ngx_http_mcds_status_table_groups[] = {
+
+    { NGX_HTTP_MCDS_STATUS_GROUP, "operations",
+      "mcds_table_operations_total", "operation",
+      "Requests that look up, read or change elements.",
+      0, ngx_http_mcds_status_gets },
+
+    { NGX_HTTP_MCDS_STATUS_SUM, "found", "mcds_table_found_total", NULL,
+      "Elements that were looked up and found.",
+      NGX_MCDS_DATA_FOUND, NULL },
+
+    { NGX_HTTP_MCDS_STATUS_GROUP, "failures",
+      "mcds_table_failures_total", "error",
+      "Operations that failed.",
+      0, ngx_http_mcds_status_failures },
+
+    ngx_http_mcds_status_end
+};
+
+
+ngx_http_mcds_status_family_t
+ngx_http_mcds_status_families[NGX_MCDS_STAT_FAMILIES] = {
+    { "server", 1, ngx_http_mcds_status_server_groups },
+    { "zone", 0, ngx_http_mcds_status_zone_groups },
+    { "counter", 1, ngx_http_mcds_status_counter_groups },
+    { "lock", 1, ngx_http_mcds_status_lock_groups },
+    { "log", 1, ngx_http_mcds_status_log_groups },
+    { "array", 1, ngx_http_mcds_status_array_groups },
+    { "table", 1, ngx_http_mcds_status_table_groups }
+};
+
+
+void
+ngx_http_mcds_status_times(ngx_http_mcds_status_times_t *times,
+    ngx_http_mcds_status_group_t *group, ngx_mcds_stat_totals_t *totals)
+{
+    times->sum = totals->sums[group->index];
+    times->buckets = &totals->sums[group->index + 1];
+
+    if (group->kind == NGX_HTTP_MCDS_STATUS_LATENCY) {
+        times->bounds = ngx_mcds_stat_bounds;
+        times->n = NGX_MCDS_STAT_BUCKETS;
+        times->unit = 1000000;
+
+    } else {
+        times->bounds = ngx_mcds_stat_times;
+        times->n = NGX_MCDS_STAT_TIMES;
+        times->unit = 1000;
+    }
+}

@@ -1,0 +1,719 @@
+/* Copyright (C) mcds authors */
+
+/*
+ * Asks the location of this page for JSON each second and draws what has
+ * changed.
+ */
+
+'use strict';
+
+const PERIOD = 1000;          // between two questions, ms
+const PATIENCE = 1500;        // for an answer, ms
+const WINDOW = 3;             // seconds of the rates in tables
+
+const CACHED = ['hit', 'revalidated', 'stale', 'updating'];
+const ASKED = CACHED.concat('miss', 'expired');
+
+
+// changes between two answers: now and then are the same thing in both
+
+function rates(now, then, seconds) {
+    const result = {};
+
+    for (const [name, value] of Object.entries(now || {})) {
+        if (typeof value === 'number') {
+            const before = then && then[name];
+            result[name] = typeof before === 'number'
+                ? Math.max(0, value - before) / seconds : 0;
+        }
+    }
+
+    return result;
+}
+
+// a histogram of what came in between: [[bound, so many up to it], ...]
+
+function histogram(now, then) {
+    if (!now) {
+        return null;
+    }
+
+    const le = now.le_us || now.le_ms || {};
+    const before = then ? then.le_us || then.le_ms : {};
+
+    const list = Object.keys(le).map(Number).sort((a, b) => a - b)
+        .map((bound) => [bound, le[bound] - (before[bound] || 0)]);
+
+    list.push([Infinity, now.count - (then ? then.count : 0)]);
+    return list;
+}
+
+function merged(a, b) {
+    return !a ? b : !b ? a : a.map(([bound, n], i) => [bound, n + b[i][1]]);
+}
+
+// null when nothing came; Infinity when it is above all bounds
+
+function quantile(list, q) {
+    const all = list ? list[list.length - 1][1] : 0;
+
+    if (all <= 0) {
+        return null;
+    }
+
+    let low = 0;
+    let below = 0;
+
+    for (const [bound, n] of list) {
+        if (n >= q * all) {
+            return bound === Infinity ? bound
+                : low + (bound - low) * (q * all - below) / (n - below || 1);
+        }
+
+        [low, below] = [bound, n];
+    }
+
+    return Infinity;
+}
+
+
+// what is to be drawn of an answer: each thing by its identity
+
+function indexed(json) {
+    const all = { servers: new Map(), zones: new Map(), data: new Map() };
+
+    for (const pool of json.pools || []) {
+        for (const server of pool.servers) {
+            all.servers.set(pool.name + '\n' + server.name, server);
+        }
+    }
+
+    for (const zone of json.zones || []) {
+        all.zones.set(zone.name, zone);
+    }
+
+    for (const kind of ['counters', 'locks', 'logs', 'arrays', 'tables']) {
+        for (const one of json[kind] || []) {
+            all.data.set([kind, one.name, one.pool].join('\n'), one);
+        }
+    }
+
+    return { json, all, at: Date.now() };
+}
+
+function statuses(zone, then, seconds) {
+    const sums = rates(zone.requests, then && then.requests, seconds);
+    const known = { other: 0 };
+
+    for (const [name, value] of Object.entries(sums)) {
+        if (ASKED.includes(name) || name === 'bypass') {
+            known[name] = value;
+        } else if (name !== 'none') {
+            known.other += value;
+        }
+    }
+
+    return known;
+}
+
+function add(to, from) {
+    for (const [name, value] of Object.entries(from)) {
+        to[name] = (to[name] || 0) + value;
+    }
+}
+
+
+// the top: tiles, problems, is it alive
+
+const tiles = {};
+
+for (const [key, title] of [['requests', 'Requests'],
+    ['ratio', 'From the cache'], ['origin', 'Origin requests'],
+    ['waiting', 'Waits for a page'], ['operations', 'memcached operations'],
+    ['latency', 'Answer time, 99 %']])
+{
+    const parts = { value: el('span'), unit: el('span', { class: 'unit' }),
+        note: el('p', { class: 'note' }) };
+
+    parts.tile = el('div', { class: 'tile', 'data-tile': key },
+        el('h2', null, title),
+        el('p', { class: 'value' }, parts.value, parts.unit), parts.note);
+
+    $('tiles').append(parts.tile);
+    tiles[key] = parts;
+}
+
+function tile(key, value, unit, note, bad) {
+    const t = tiles[key];
+
+    say(t.value, value);
+    say(t.unit, unit);
+    say(t.note, note);
+    t.tile.classList.toggle('bad', !!bad);
+}
+
+const problems = new Map();
+
+// list: [[key, strong text, text, 'warn' or 'bad']]; those that stay are left
+// alone, so that a screen reader tells each of them once
+
+function complain(list) {
+    const gone = new Set(problems.keys());
+
+    for (const [key, strong, text, grade] of list) {
+        let p = problems.get(key);
+
+        if (!p) {
+            p = el('p', { class: 'problem ' + grade }, el('strong'),
+                el('span'));
+            problems.set(key, p);
+            $('problems').append(p);
+        }
+
+        gone.delete(key);
+        say(p.children[0], strong);
+        say(p.children[1], text);
+    }
+
+    for (const key of gone) {
+        problems.get(key).remove();
+        problems.delete(key);
+    }
+
+    const bad = list.some(([, , , grade]) => grade === 'bad');
+    const color = bad ? '#d3344a' : list.length ? '#e5a93c' : '#2aa468';
+    const sign = bad ? '<rect x="2" y="2" width="12" height="12"'
+        : '<circle cx="8" cy="8" r="7"';
+
+    document.title = (list.length ? `(${list.length}) ` : '') + 'mcds '
+        + location.host;
+    set($('icon'), 'href', 'data:image/svg+xml,' + encodeURIComponent(
+        `<svg xmlns="${SVG}" viewBox="0 0 16 16">${sign} fill="${color}"/>`
+        + '</svg>'));
+}
+
+function alive(state, text) {
+    set($('live'), 'data-state', state);
+    say($('live-text'), text);
+}
+
+
+// what is shown of an answer
+
+const requests = new Chart($('c-requests'), 'Requests by cache status',
+    STATUSES, { stack: true, text: rate, nothing: 'no traffic yet' });
+const origin = new Chart($('c-origin'), 'Work of the origin',
+    [['origin', 'Requests'], ['builds', 'Builds']],
+    { text: rate, nothing: 'nothing to do' });
+const latency = new Chart($('c-latency'), 'Answers of memcached',
+    [['p50', 'Median'], ['p99', '99 %']],
+    { text: (n) => micro(n === undefined ? null : n),
+        nothing: 'nothing was asked' });
+
+let history = [];             // { at, zones: { name: .. }, p50, p99 }, or gap
+let frames = [];              // the last answers
+let chosen = '';              // a zone, or all
+
+function zoneSample(zone, then, seconds) {
+    const ended = rates(zone.built, then && then.built, seconds);
+
+    return {
+        statuses: statuses(zone, then, seconds),
+        builds: total(ended),
+        failed: ended.failed || 0,
+        origin: rates({ n: zone.origin }, then && { n: then.origin },
+            seconds).n || 0,
+        waits: rates(zone.waits, then && then.waits, seconds),
+        bytes: rates({ n: zone.bytes_served },
+            then && { n: then.bytes_served }, seconds).n || 0,
+        build: histogram(zone.build_time, then && then.build_time),
+        wait: histogram(zone.wait_time, then && then.wait_time),
+    };
+}
+
+function sample(now, then) {
+    const seconds = (now.json.time - then.json.time) || 1;
+    const zones = new Map();
+    let hist = null;
+
+    for (const [name, zone] of now.all.zones) {
+        if (zone.statistics !== false) {
+            zones.set(name, zoneSample(zone, then.all.zones.get(name),
+                seconds));
+        }
+    }
+
+    for (const [key, server] of now.all.servers) {
+        const before = then.all.servers.get(key);
+        hist = merged(hist, histogram(server.latency,
+            before && before.latency));
+    }
+
+    return { at: now.at, zones, seconds, p50: quantile(hist, 0.5),
+        p99: quantile(hist, 0.99) };
+}
+
+// of the zone that was chosen, or of all
+
+function summed(s) {
+    const result = { statuses: {}, origin: 0, builds: 0, waits: {},
+        wait: null, bytes: 0, failed: 0 };
+
+    for (const [name, zone] of s.zones) {
+        if (chosen === '' || chosen === name) {
+            add(result.statuses, zone.statuses);
+            add(result.waits, zone.waits);
+            result.origin += zone.origin;
+            result.builds += zone.builds;
+            result.failed += zone.failed;
+            result.bytes += zone.bytes;
+            result.wait = merged(result.wait, zone.wait);
+        }
+    }
+
+    return result;
+}
+
+function drawCharts(now) {
+    const of = (get) => history.map((s) => ({ at: s.at,
+        values: s.zones ? get(s) : null }));
+
+    requests.show(of((s) => summed(s).statuses), now);
+    origin.show(of(summed), now);
+    latency.show(of((s) => s), now);
+}
+
+function drawTiles(recent, servers) {
+    const sums = summed(recent);
+    const all = total(sums.statuses);
+    const cached = total(sums.statuses, CACHED);
+    const asked = total(sums.statuses, ASKED);
+    const zoned = recent.zones.size > 0;
+
+    tile('requests', zoned ? rate(all) : '–', zoned ? '/s' : '',
+        zoned ? bytes(sums.bytes) + '/s from the cache' : 'nothing is cached');
+    tile('ratio', percent(cached, asked).replace(' %', ''),
+        asked ? '%' : '', asked ? rate(total(sums.statuses,
+            ['stale', 'updating'])) + '/s are old pages' : 'no traffic yet');
+    tile('origin', zoned ? rate(sums.origin) : '–', zoned ? '/s' : '',
+        zoned ? `${rate(sums.builds)}/s built` + (sums.failed
+            ? `, ${rate(sums.failed)}/s failed` : '') : 'nothing is cached');
+
+    const waits = total(sums.waits);
+
+    tile('waiting', zoned ? rate(waits) : '–', zoned ? '/s' : '', waits
+        ? 'median ' + milli(quantile(sums.wait, 0.5)) : 'nobody waits');
+
+    const well = servers.filter(({ state }) => state === 'well'
+        || state === 'idle' || state === 'errors').length;
+    const errors = servers.reduce((n, s) => n + s.errors, 0);
+
+    tile('operations', servers.length
+        ? rate(servers.reduce((n, s) => n + s.operations, 0)) : '–',
+        servers.length ? '/s' : '', !servers.length ? 'no pool'
+            : errors ? rate(errors) + '/s without an answer'
+            : `${well} of ${servers.length} servers up`, errors > 0);
+
+    const [value, unit] = micro(recent.p99).split(' ');
+
+    tile('latency', value, unit || '', recent.p99 === null
+        ? 'nothing was asked'
+        : `of memcached; median ${micro(recent.p50)}`);
+}
+
+function serverOf(now, pool, server, then, seconds) {
+    const errors = rates(server.errors, then && then.errors, seconds);
+    const operations = total(rates(server.operations,
+        then && then.operations, seconds));
+    const failing = total(errors);
+    const { state, open_workers: open, open_since: since } = server.breaker;
+
+    const seen = state === 'disabled' ? ['off', 'marked down']
+        : open > 0 ? ['down', 'down']
+        : failing > 0 ? ['errors', 'errors']
+        : operations > 0 ? ['well', 'well'] : ['idle', 'at rest'];
+
+    return { pool, name: server.name, state: seen[0], text: seen[1], open,
+        workers: now.json.workers, since, operations, errors: failing,
+        kinds: errors };
+}
+
+function drawServers(now, then) {
+    const box = $('servers');
+    const seconds = (now.json.time - then.json.time) || 1;
+    const all = [];
+
+    for (const pool of now.json.pools || []) {
+        const rows = [];
+
+        for (const server of pool.servers) {
+            const key = pool.name + '\n' + server.name;
+            const before = then.all.servers.get(key);
+
+            if (!server.statistics) {
+                rows.push([key, [server.name, { text: 'no statistics',
+                    state: 'off', sub: 'mcds_zone is too small' }]]);
+                continue;
+            }
+
+            const s = serverOf(now, pool.name, server, before, seconds);
+            const found = rates({ hits: server.hits, misses: server.misses },
+                before, seconds);
+            const times = histogram(server.latency, before && before.latency);
+            const median = quantile(times, 0.5);
+            const moved = rates(server.bytes, before && before.bytes, seconds);
+
+            all.push(s);
+            rows.push([key, [
+                server.name,
+                { text: s.text, state: s.state,
+                    sub: s.state !== 'down' ? ''
+                        : 'since ' + clock(s.since * 1000)
+                        + (s.open < s.workers
+                            ? `, in ${s.open} of ${s.workers} workers` : ''),
+                    bad: s.state === 'down' },
+                { text: rate(s.operations), sub: found.hits + found.misses
+                    ? percent(found.hits, found.hits + found.misses)
+                    + ' found' : '' },
+                { text: micro(quantile(times, 0.99)),
+                    sub: median === null ? '' : 'half ' + micro(median) },
+                { text: rate(s.errors), sub: words(s.kinds), bad: s.errors },
+                { text: String(server.pending),
+                    sub: `${server.connections.open} open` },
+                { text: bytes(moved.received) + ' in',
+                    sub: bytes(moved.sent) + ' out' },
+            ], { 'data-state': s.state }]);
+        }
+
+        table(box, pool.name, [el('b', null, pool.name)], [['Server'],
+            ['State', 'text'], ['Asked /s'], ['99 %', 'more'],
+            ['Errors /s'],
+            ['Pending', 'more'], ['Traffic /s', 'more']]).show(rows);
+    }
+
+    prune(box, (now.json.pools || []).map((pool) => pool.name));
+    empty(box, all.length || (now.json.pools || []).length ? ''
+        : 'There is no pool. A mcds_pool in the configuration names servers.');
+
+    return all;
+}
+
+// the table of that name in a box, made when it is new
+
+function table(box, name, caption, columns) {
+    box.tables = box.tables || new Map();
+
+    if (!box.tables.has(name)) {
+        const made = new Table(caption, columns);
+
+        box.tables.set(name, made);
+        box.append(made.table);
+    }
+
+    return box.tables.get(name);
+}
+
+function prune(box, names) {
+    for (const [name, made] of box.tables || []) {
+        if (!names.includes(name)) {
+            made.table.remove();
+            box.tables.delete(name);
+        }
+    }
+}
+
+function drawZones(now, recent) {
+    const rows = [];
+
+    for (const [name, zone] of now.all.zones) {
+        const s = recent.zones.get(name);
+
+        if (!s) {
+            rows.push([name, [{ text: name, sub: 'mcds_zone is too small' },
+                '–', '–', '–', '–', '–', '–']]);
+            continue;
+        }
+
+        const asked = total(s.statuses, ASKED);
+
+        rows.push([name, [
+            { text: name, mix: s.statuses },
+            rate(total(s.statuses)),
+            percent(total(s.statuses, CACHED), asked),
+            rate(s.origin),
+            { text: milli(quantile(s.build, 0.5)),
+                sub: s.failed ? rate(s.failed) + '/s failed' : '',
+                bad: s.failed },
+            { text: rate(total(s.waits)), sub: words(s.waits) },
+            bytes(s.bytes),
+        ]]);
+    }
+
+    if (rows.length) {
+        table($('zones'), '', null, [['Zone'], ['Requests /s'],
+            ['From cache'], ['Origin /s', 'more'], ['Build', 'more'],
+            ['Waits /s', 'more'], ['Served /s', 'more']]).show(rows);
+    } else {
+        prune($('zones'), []);
+    }
+
+    empty($('zones'), rows.length ? ''
+        : 'No page is cached. Locations with mcds_cache appear here.');
+
+    const names = [''].concat([...now.all.zones.keys()]);
+    const options = [...$('zone').options].map((o) => o.value);
+
+    if (names.join('\n') !== options.join('\n')) {
+        $('zone').replaceChildren(...names.map((name) => {
+            const option = el('option', null, name || 'all');
+
+            option.value = name;
+            return option;
+        }));
+
+        chosen = names.includes(chosen) ? chosen : '';
+        $('zone').value = chosen;
+    }
+}
+
+function drawData(now, then) {
+    const seconds = (now.json.time - then.json.time) || 1;
+    const rows = [];
+
+    for (const [key, one] of now.all.data) {
+        const before = then.all.data.get(key);
+        const kind = one.type === 'visitors' ? 'visitor counter'
+            : key.split('\n')[0].replace(/s$/, '');
+        const sub = kind + (one.pool ? ', ' + one.pool : '');
+
+        if (one.statistics === false) {
+            rows.push([key, [{ text: one.name, sub }, '–', '–']]);
+            continue;
+        }
+
+        const done = Object.assign({}, ...['operations', 'requests', 'lines']
+            .map((name) => rates(one[name], before && before[name], seconds)));
+        const bad = rates(one.failures, before && before.failures, seconds);
+
+        for (const name of ['lost', 'unavailable']) {
+            const n = name in done ? done[name]
+                : rates({ n: one[name] }, before && { n: before[name] },
+                    seconds).n;
+
+            delete done[name];
+            bad[name] = n || 0;
+        }
+
+        rows.push([key, [
+            { text: one.name, sub },
+            { text: rate(total(done)), sub: words(done) },
+            { text: rate(total(bad)), sub: words(bad), bad: total(bad) },
+        ]]);
+    }
+
+    if (rows.length) {
+        table($('data'), '', null, [['Name'], ['Operations /s'],
+            ['Failures /s']]).show(rows);
+    } else {
+        prune($('data'), []);
+    }
+
+    empty($('data'), rows.length ? ''
+        : 'None is in the configuration.');
+}
+
+function drawHot(box, list, nothing) {
+    let ol = box.querySelector('ol');
+
+    if (!ol) {
+        ol = el('ol', { class: 'hot' });
+        box.append(ol);
+    }
+
+    list = list.slice(0, 10);
+
+    while (ol.children.length > list.length) {
+        ol.lastChild.remove();
+    }
+
+    list.forEach(({ key, rate: n }, i) => {
+        let li = ol.children[i];
+
+        if (!li) {
+            li = el('li', null, el('div', null, el('bdi'), el('b')),
+                el('div', { class: 'bar', 'aria-hidden': 'true' }, el('i')));
+            ol.append(li);
+        }
+
+        say(li.querySelector('bdi'), key);
+        set(li.querySelector('bdi'), 'title', key);
+        say(li.querySelector('b'), rate(n) + '/s');
+        li.querySelector('i').style.width = 100 * n / list[0].rate + '%';
+    });
+
+    empty(box, list.length ? '' : nothing);
+}
+
+function troubles(servers) {
+    const list = [];
+
+    for (const s of servers) {
+        const name = `memcached ${s.name} of pool ${s.pool}`;
+        const key = s.pool + '\n' + s.name;
+
+        if (s.state === 'down') {
+            list.push(['down\n' + key, name + ' is down',
+                ` since ${clock(s.since * 1000)}; requests do without it.`,
+                'bad']);
+
+        } else if (s.state === 'errors') {
+            list.push(['errors\n' + key, name + ' has errors',
+                ': ' + Object.keys(s.kinds).filter((k) => s.kinds[k])
+                    .sort().join(', ').replace(/_/g, ' ') + '.', 'warn']);
+        }
+    }
+
+    return list;
+}
+
+function draw() {
+    const now = frames[frames.length - 1];
+    const { json } = now;
+
+    say($('host'), location.host);
+    say($('about'), `mcds ${json.version}, nginx ${json.nginx}, `
+        + `${json.workers} ${json.workers === 1 ? 'worker' : 'workers'}, `
+        + `counts for ${span(json.time - json.since)}, configuration `
+        + `${json.generation} for ${span(json.time - json.loaded)}`);
+
+    const then = frames[0];
+    const recent = sample(now, then);
+    const servers = drawServers(now, then);
+
+    drawZones(now, recent);
+    drawTiles(recent, servers);
+    drawCharts(now.at);
+    drawData(now, then);
+
+    const hot = json.hot || {};
+
+    drawHot($('pages'), hot.pages || [], 'No page was asked for lately.');
+    drawHot($('counters'), hot.counters || [], 'Nothing was counted lately.');
+
+    complain(troubles(servers));
+}
+
+
+// asking
+
+const url = new URL(location.href);
+
+url.hash = '';
+url.searchParams.set('format', 'json');
+$('json').href = url.href;
+
+const text = new URL(url.href);
+
+text.searchParams.set('format', 'prometheus');
+$('prometheus').href = text.href;
+
+let timer = null;
+let lost = null;              // no answer since then
+let heard = Date.now();       // the last one
+
+function remember(one) {
+    history.push(one);
+    history = history.filter((s) => s.at > Date.now() - (SHOWN + 2) * 1000);
+}
+
+function answered(json) {
+    const now = indexed(json);
+    const last = frames[frames.length - 1];
+
+    if (last && (json.since !== last.json.since
+        || json.time - last.json.time > 10 || json.time < last.json.time))
+    {
+        frames = [];          // it is another nginx, or was not asked for long
+    }
+
+    frames.push(now);
+
+    while (frames.length > WINDOW + 1) {
+        frames.shift();
+    }
+
+    if (frames.length > 1) {
+        remember(sample(now, frames[frames.length - 2]));
+    }
+
+    lost = null;
+    heard = now.at;
+    alive('live', 'Live');
+    draw();
+}
+
+function unanswered(why) {
+    lost = lost || heard;
+    frames = [];
+    remember({ at: Date.now(), zones: null });
+
+    alive('lost', `${why} since ${clock(lost)}`);
+    complain([['lost', why, ` since ${clock(lost)}. What is shown is what was `
+        + 'known then.', 'bad']]);
+    drawCharts(Date.now());
+}
+
+async function ask() {
+    const start = Date.now();
+    const stop = new AbortController();
+    const limit = setTimeout(() => stop.abort(), PATIENCE);
+    let why = 'nginx does not answer';
+    let json = null;
+
+    try {
+        const res = await fetch(url, { signal: stop.signal, cache: 'no-store',
+            headers: { Accept: 'application/json' } });
+
+        why = `nginx answers ${res.status}`;
+        json = res.ok ? await res.json() : null;
+
+    } catch (e) {
+        // told by why
+
+    } finally {
+        clearTimeout(limit);
+    }
+
+    next(Math.max(50, PERIOD - (Date.now() - start)));
+
+    if (json) {
+        answered(json);
+    } else {
+        unanswered(why);
+    }
+}
+
+function next(ms) {
+    clearTimeout(timer);
+    timer = document.hidden ? null : setTimeout(ask, ms);
+}
+
+document.addEventListener('visibilitychange', () => {
+    if (document.hidden) {
+        clearTimeout(timer);
+        frames = [];
+        alive('wait', 'Paused');
+    } else {
+        next(0);
+    }
+});
+
+$('zone').addEventListener('change', (event) => {
+    chosen = event.target.value;
+
+    if (frames.length) {
+        draw();
+    }
+});
+
+ask();

@@ -1,0 +1,117 @@
+
+/*
+ * Copyright (C) mcds authors
+ *
+ * Stamps of hosts whose clocks are ahead, or far behind.
+ */
+
+
+#include <ngx_config.h>
+#include <ngx_core.h>
+#include "ngx_mcds_skew.h"
+#include "tap.h"
+
+
+#define NOW   1700000000000ULL
+#define LIFE  60000
+
+
+static int check(ngx_uint_t kind, uint32_t flags, int64_t created,
+    int64_t expire, int64_t now, int64_t is_created, int64_t is_expire,
+    const char *name);
+
+
+static u_char  key[] = "http://example.com/";
+
+
+/* all times are relative to NOW */
+
+static int
+check(ngx_uint_t kind, uint32_t flags, int64_t created, int64_t expire,
+    int64_t now, int64_t is_created, int64_t is_expire, const char *name)
+{
+    ngx_log_t         log;
+    ngx_mcds_entry_t  e;
+
+    ngx_memzero(&log, sizeof(ngx_log_t));
+    ngx_memzero(&e, sizeof(ngx_mcds_entry_t));
+
+    e.kind = kind;
+    e.flags = flags;
+    e.created = NOW + created;
+    e.expire = NOW + expire;
+    e.key.data = key;
+    e.key.len = sizeof(key) - 1;
+
+    ngx_mcds_skew_mend(&e, NOW + now, &log);
+
+    return ok(e.created == NOW + is_created && e.expire == NOW + is_expire,
+              "%s: %lld %lld", name, (long long) (e.created - NOW),
+              (long long) (e.expire - NOW));
+}
+
+
+int
+main(void)
+{
+    int64_t     year, n;
+    ngx_uint_t  page, pass, list;
+
+    year = 365 * 86400 * (int64_t) 1000;
+    page = NGX_MCDS_ENTRY_PAGE;
+    pass = NGX_MCDS_ENTRY_PASS;
+    list = NGX_MCDS_ENTRY_VARY;
+
+    /* what is within the bound, or in the past, stays */
+
+    check(page, 0, 0, LIFE, 0, 0, LIFE, "now");
+    check(page, 0, -LIFE, 0, 0, -LIFE, 0, "expired");
+    check(page, 0, 5000, LIFE + 5000, 0, 5000, LIFE + 5000, "at the bound");
+    check(page, 0, -year, -year + LIFE, 0, -year, -year + LIFE, "a year ago");
+    check(page, 0, -NOW, LIFE - NOW, 0, -NOW, LIFE - NOW, "in 1970");
+    check(list, 0, year, 0, 0, year, 0, "a list");
+
+    /* from when it was seen first, and not anew each time */
+
+    check(page, 0, 5001, LIFE + 5001, 0, 0, LIFE, "beyond the bound");
+    check(page, 0, 5001, LIFE + 5001, 1, 0, LIFE, "seen again");
+    check(page, 0, year, year + LIFE, 100, 100, LIFE + 100, "in a year");
+    check(page, 0, year, year + LIFE, LIFE, 100, LIFE + 100, "a minute later");
+    check(page, 0, year, year + LIFE, 9 * LIFE, 100, LIFE + 100, "and more");
+    check(page, 0, year, year - LIFE, 9 * LIFE, 100, 100, "no life at all");
+    check(page, 0, year + 1, year + LIFE, 9 * LIFE, 9 * LIFE,
+          10 * LIFE - 1, "another page");
+    check(pass, 0, year, year + LIFE, 9 * LIFE, 100, LIFE + 100, "a mark");
+
+    /* when its time has come */
+
+    check(page, 0, year, year + LIFE, year - 5000, 100, LIFE + 100,
+          "within the bound by now");
+    check(page, 0, year, year + LIFE, year + LIFE, 100, LIFE + 100,
+          "no longer ahead");
+
+    /* a clock that is set back has not seen it yet */
+
+    check(page, 0, year, year + LIFE, 50, 50, LIFE + 50, "set back");
+
+    /* the end of time */
+
+    check(page, 0, 253402300799000LL - NOW, 253402300799000LL - NOW + LIFE, 7,
+          7, LIFE + 7, "in 9999");
+
+    /* purges that are still to come */
+
+    check(page, NGX_MCDS_ENTRY_INVALID, 0, 3000, 1000, 0, 1000, "purged");
+    check(page, NGX_MCDS_ENTRY_INVALID, 0, 3000, 4000, 0, 3000,
+          "purged a second ago");
+    check(list, 0, 0, 3000, 1000, 0, 1000, "all variants purged");
+
+    /* more pages than are remembered: each is clamped */
+
+    for (n = 0; n < 3000; n++) {
+        check(page, 0, year + 9 + n, year + 9 + n + LIFE, 20 * LIFE + n,
+              20 * LIFE + n, 21 * LIFE + n, "one of many");
+    }
+
+    return done_testing();
+}
