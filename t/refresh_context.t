@@ -237,7 +237,7 @@ my @by_tls = (qr/^X-Tls: https\|on\|TLSv1\.[23]\|[\w-]+\r$/m,
     qr/^X-Server: 127\.0\.0\.1\|${\$t->port('tls')}\|/m);
 
 both('https', '/tls?same=1', kept($t->port('tls'), ssl => \%tls), @by_tls,
-    qr/^X-Same: (\d+)\|\1\|\d+\|\d+\|\w*\r$/m);
+    qr/^X-Same: (\d+)\|\1\|\d+\|\d+\|\w*\r?$/m);
 
 both('https, no certificate', '/tls2', kept($t->port('tls'), ssl => {}),
     qr/^X-Tls: https\|on\|TLSv1\.[23]\|[\w-]+\r$/m, qr/^X-Cert: NONE\|\r$/m);

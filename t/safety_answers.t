@@ -94,6 +94,7 @@ http {
     mcds_cache on;
     mcds_cache_error_backoff off;
     proxy_http_version 1.1;
+    proxy_set_header Connection close;
     proxy_buffer_size 256k;
     proxy_buffers 8 256k;
     proxy_busy_buffers_size 512k;
