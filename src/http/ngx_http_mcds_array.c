@@ -11,6 +11,7 @@
 #include <ngx_http.h>
 #include "ngx_http_mcds_array.h"
 #include "ngx_http_mcds_json.h"
+#include "ngx_http_mcds_stat.h"
 #include "ngx_http_mcds_rest.h"
 
 
@@ -150,6 +151,10 @@ ngx_http_mcds_array_handler(ngx_http_request_t *r)
     if (rc != NGX_DECLINED) {
         return rc;
     }
+
+    ngx_mcds_stat_add(dcf->stat,
+                      (r->method & (NGX_HTTP_GET|NGX_HTTP_HEAD))
+                      ? NGX_MCDS_DATA_READ : NGX_MCDS_DATA_CHANGE, 1);
 
     ar = ngx_http_mcds_rest_create(r, sizeof(ngx_http_mcds_array_rest_t));
     if (ar == NULL) {
@@ -294,7 +299,7 @@ ngx_http_mcds_array_write(ngx_http_mcds_array_rest_t *ar)
     }
 
     if (rc == NGX_BUSY) {
-        return ngx_http_mcds_rest_failed(ar->rest.request, NGX_MCDS_BUSY);
+        return ngx_http_mcds_data_failed(ar->rest.request, NGX_MCDS_BUSY);
     }
 
     if (rc != NGX_OK) {
@@ -768,7 +773,7 @@ ngx_http_mcds_array_answer(ngx_http_mcds_rest_t *rest)
     }
 
     if (ar->rc != NGX_MCDS_OK) {
-        return ngx_http_mcds_rest_failed(r, ar->rc);
+        return ngx_http_mcds_data_failed(r, ar->rc);
     }
 
     if (ar->method & (NGX_HTTP_GET|NGX_HTTP_HEAD)) {

@@ -10,6 +10,7 @@
 #include <ngx_core.h>
 #include <ngx_http.h>
 #include "ngx_http_mcds_array.h"
+#include "ngx_http_mcds_stat.h"
 
 
 /* pushes that were lost are said so often, milliseconds */
@@ -20,18 +21,22 @@
 
 typedef struct {
     ngx_str_t                    line;
+    ngx_mcds_stat_t             *stat;
 } ngx_http_mcds_push_t;
 
 
 static ngx_int_t ngx_http_mcds_push(ngx_http_request_t *r,
-    ngx_http_mcds_data_conf_t *dcf, ngx_http_mcds_array_conf_t *conf);
+    ngx_http_mcds_data_conf_t *dcf, ngx_http_mcds_array_conf_t *conf,
+    ngx_mcds_stat_t *stat);
 static ngx_int_t ngx_http_mcds_push_unique(ngx_mcds_array_t *array,
-    ngx_str_t *line);
+    ngx_str_t *line, ngx_mcds_stat_t *stat);
 static ngx_uint_t ngx_http_mcds_push_edit(void *data,
     ngx_mcds_array_content_t *content, ngx_mcds_value_t *added,
     ngx_mcds_array_edit_t *edit);
 static void ngx_http_mcds_push_done(void *data, ngx_mcds_array_done_t *done);
-static void ngx_http_mcds_push_lost(ngx_uint_t rc);
+static void ngx_http_mcds_push_appended(void *data,
+    ngx_mcds_array_done_t *done);
+static void ngx_http_mcds_push_lost(ngx_mcds_stat_t *stat, ngx_uint_t rc);
 
 
 char *
@@ -147,8 +152,10 @@ ngx_http_mcds_push_handler(ngx_http_request_t *r)
     push = dcf->pushes->elts;
 
     for (i = 0; i < dcf->pushes->nelts; i++) {
-        if (ngx_http_mcds_push(r, dcf, &push[i]) != NGX_OK) {
-            ngx_http_mcds_push_lost(NGX_MCDS_BUSY);
+        if (ngx_http_mcds_push(r, dcf, &push[i], dcf->push_stats[i])
+            != NGX_OK)
+        {
+            ngx_http_mcds_push_lost(dcf->push_stats[i], NGX_MCDS_BUSY);
         }
     }
 
@@ -158,7 +165,7 @@ ngx_http_mcds_push_handler(ngx_http_request_t *r)
 
 static ngx_int_t
 ngx_http_mcds_push(ngx_http_request_t *r, ngx_http_mcds_data_conf_t *dcf,
-    ngx_http_mcds_array_conf_t *conf)
+    ngx_http_mcds_array_conf_t *conf, ngx_mcds_stat_t *stat)
 {
     ngx_int_t         rc;
     ngx_str_t         text, line;
@@ -204,17 +211,20 @@ ngx_http_mcds_push(ngx_http_request_t *r, ngx_http_mcds_data_conf_t *dcf,
 
     *ngx_cpymem(line.data, text.data, text.len) = LF;
 
+    ngx_mcds_stat_add(stat, NGX_MCDS_DATA_PUSH, 1);
+
     if (conf->unique) {
-        return ngx_http_mcds_push_unique(&array, &line);
+        return ngx_http_mcds_push_unique(&array, &line, stat);
     }
 
-    return ngx_mcds_array_append(&array, &line, ngx_http_mcds_push_done,
-                                 NULL);
+    return ngx_mcds_array_append(&array, &line, ngx_http_mcds_push_appended,
+                                 stat);
 }
 
 
 static ngx_int_t
-ngx_http_mcds_push_unique(ngx_mcds_array_t *array, ngx_str_t *line)
+ngx_http_mcds_push_unique(ngx_mcds_array_t *array, ngx_str_t *line,
+    ngx_mcds_stat_t *stat)
 {
     ngx_int_t              rc;
     ngx_http_mcds_push_t  *push;
@@ -225,6 +235,7 @@ ngx_http_mcds_push_unique(ngx_mcds_array_t *array, ngx_str_t *line)
         return NGX_ERROR;
     }
 
+    push->stat = stat;
     push->line.data = (u_char *) push + sizeof(ngx_http_mcds_push_t);
     push->line.len = line->len - 1;
     ngx_memcpy(push->line.data, line->data, line->len);
@@ -278,21 +289,30 @@ ngx_http_mcds_push_edit(void *data, ngx_mcds_array_content_t *content,
 static void
 ngx_http_mcds_push_done(void *data, ngx_mcds_array_done_t *done)
 {
-    if (data) {
-        ngx_free(data);
-    }
+    ngx_http_mcds_push_t *push = data;
 
+    ngx_http_mcds_push_appended(push->stat, done);
+
+    ngx_free(push);
+}
+
+
+static void
+ngx_http_mcds_push_appended(void *data, ngx_mcds_array_done_t *done)
+{
     if (done->rc != NGX_MCDS_OK) {
-        ngx_http_mcds_push_lost(done->rc);
+        ngx_http_mcds_push_lost(data, done->rc);
     }
 }
 
 
 static void
-ngx_http_mcds_push_lost(ngx_uint_t rc)
+ngx_http_mcds_push_lost(ngx_mcds_stat_t *stat, ngx_uint_t rc)
 {
     static ngx_uint_t  lost, said;
     static ngx_msec_t  last;
+
+    ngx_http_mcds_stat_failed(stat, rc);
 
     lost++;
 

@@ -11,6 +11,7 @@
 #include <ngx_http.h>
 #include "ngx_http_mcds_module.h"
 #include "ngx_http_mcds_counter.h"
+#include "ngx_http_mcds_stat.h"
 #include "ngx_http_mcds_hot.h"
 #include "ngx_http_mcds_top.h"
 #include "ngx_mcds_tally.h"
@@ -31,10 +32,12 @@ static ngx_int_t ngx_http_mcds_counter_of(ngx_http_request_t *r,
     ngx_mcds_counter_t *c);
 static void ngx_http_mcds_count_answer(ngx_http_request_t *r,
     ngx_http_mcds_counter_t *counter, ngx_mcds_pool_t *pool,
-    ngx_http_mcds_writeback_t *writeback, ngx_str_t *key);
+    ngx_mcds_stat_t *stat, ngx_http_mcds_writeback_t *writeback,
+    ngx_str_t *key);
 static ngx_uint_t ngx_http_mcds_status_counts(ngx_http_request_t *r,
     ngx_array_t *statuses);
 static void ngx_http_mcds_counted(void *data, ngx_uint_t rc, uint64_t value);
+static void ngx_http_mcds_logged(void *data, ngx_uint_t rc, uint64_t value);
 static void ngx_http_mcds_number_too_early(ngx_http_request_t *r,
     ngx_uint_t index);
 
@@ -87,6 +90,7 @@ ngx_http_mcds_counters_start(ngx_http_request_t *r,
         numbers->number[n].ctx = ctx;
         numbers->number[n].counter = &counter[i];
         numbers->number[n].pool = mlcf->pool;
+        numbers->number[n].stat = mlcf->counter_stats[i];
         numbers->number[n].writeback = mlcf->writeback;
 
         if (ngx_http_mcds_count(r, &numbers->number[n]) != NGX_OK) {
@@ -158,6 +162,11 @@ ngx_http_mcds_count(ngx_http_request_t *r, ngx_http_mcds_number_t *number)
 
     } else if (ngx_http_mcds_counts(r, counter, &counts) != NGX_OK) {
         return NGX_ERROR;
+    }
+
+    if (!counter->response) {
+        ngx_mcds_stat_add(number->stat, counts ? NGX_MCDS_DATA_COUNT
+                                               : NGX_MCDS_DATA_READ, 1);
     }
 
     if (counter->visitor) {
@@ -347,6 +356,7 @@ ngx_http_mcds_counters_log(ngx_http_request_t *r)
             for (i = 0; i < numbers->n; i++) {
                 ngx_http_mcds_count_answer(r, numbers->number[i].counter,
                                            numbers->number[i].pool,
+                                           numbers->number[i].stat,
                                            numbers->number[i].writeback,
                                            &numbers->number[i].key);
             }
@@ -367,6 +377,7 @@ ngx_http_mcds_counters_log(ngx_http_request_t *r)
             || ngx_http_mcds_number_find(ctx, counter[i].index) == NULL)
         {
             ngx_http_mcds_count_answer(r, &counter[i], mlcf->pool,
+                                       mlcf->counter_stats[i],
                                        mlcf->writeback, NULL);
         }
     }
@@ -378,7 +389,8 @@ ngx_http_mcds_counters_log(ngx_http_request_t *r)
 static void
 ngx_http_mcds_count_answer(ngx_http_request_t *r,
     ngx_http_mcds_counter_t *counter, ngx_mcds_pool_t *pool,
-    ngx_http_mcds_writeback_t *writeback, ngx_str_t *key)
+    ngx_mcds_stat_t *stat, ngx_http_mcds_writeback_t *writeback,
+    ngx_str_t *key)
 {
     int64_t             delta;
     uint64_t            value;
@@ -412,6 +424,8 @@ ngx_http_mcds_count_answer(ngx_http_request_t *r,
         return;
     }
 
+    ngx_mcds_stat_add(stat, NGX_MCDS_DATA_COUNT, 1);
+
     if (counter->top && delta > 0) {
         ngx_http_mcds_top_count(counter->top, key, delta);
     }
@@ -425,7 +439,7 @@ ngx_http_mcds_count_answer(ngx_http_request_t *r,
         return;
     }
 
-    (void) ngx_mcds_counter_change(&c, delta, NULL, NULL);
+    (void) ngx_mcds_counter_change(&c, delta, ngx_http_mcds_logged, stat);
 }
 
 
@@ -464,7 +478,24 @@ ngx_http_mcds_counted(void *data, ngx_uint_t rc, uint64_t value)
     number->valid = (rc == NGX_MCDS_OK);
     number->value = value;
 
+    if (rc != NGX_MCDS_OK) {
+        ngx_http_mcds_stat_failed(number->stat, rc);
+    }
+
     ngx_http_mcds_wake(number->ctx);
+}
+
+
+/* in the log phase: nobody waits for the number */
+
+static void
+ngx_http_mcds_logged(void *data, ngx_uint_t rc, uint64_t value)
+{
+    ngx_mcds_stat_t *stat = data;
+
+    if (rc != NGX_MCDS_OK) {
+        ngx_http_mcds_stat_failed(stat, rc);
+    }
 }
 
 

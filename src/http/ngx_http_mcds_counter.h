@@ -60,6 +60,7 @@ struct ngx_http_mcds_number_s {
     ngx_http_mcds_ctx_t        *ctx;
     ngx_http_mcds_counter_t    *counter;
     ngx_mcds_pool_t            *pool;
+    ngx_mcds_stat_t            *stat;
     ngx_http_mcds_writeback_t  *writeback;   /* or NULL */
     ngx_str_t                   key;      /* in the log phase, or empty */
     uint64_t                    value;

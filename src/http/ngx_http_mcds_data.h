@@ -54,6 +54,10 @@ typedef struct {
     ngx_http_mcds_array_conf_t *array;
     ngx_http_mcds_table_conf_t *table;
 
+    ngx_mcds_stat_t            *stat;      /* of array or table, or NULL */
+    ngx_mcds_stat_t           **push_stats;  /* of each of pushes */
+    ngx_mcds_stat_t           **get_stats;
+
     char                       *directive; /* that needs the pool */
     ngx_http_mcds_place_t       place;
     ngx_http_mcds_loc_conf_t   *mlcf;
@@ -91,6 +95,11 @@ char *ngx_http_mcds_data_value(ngx_conf_t *cf, ngx_str_t *text,
     ngx_http_complex_value_t *cv);
 char *ngx_http_mcds_data_invalid(ngx_conf_t *cf, ngx_command_t *cmd,
     ngx_str_t *value);
+
+
+/* as ngx_http_mcds_rest_failed(), and counts it */
+
+ngx_int_t ngx_http_mcds_data_failed(ngx_http_request_t *r, ngx_uint_t rc);
 
 
 /* handlers */

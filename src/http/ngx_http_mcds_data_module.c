@@ -9,6 +9,8 @@
 #include <ngx_http.h>
 #include <jansson.h>
 #include "ngx_http_mcds_data.h"
+#include "ngx_http_mcds_rest.h"
+#include "ngx_http_mcds_stat.h"
 
 
 #define NGX_HTTP_MCDS_LEVELS                                                  \
@@ -24,6 +26,11 @@ static char *ngx_http_mcds_data_merge_loc(ngx_conf_t *cf, void *parent,
 static void ngx_http_mcds_data_merge_handler(ngx_conf_t *cf,
     ngx_http_mcds_data_conf_t *prev, ngx_http_mcds_data_conf_t *conf);
 static ngx_int_t ngx_http_mcds_data_init(ngx_conf_t *cf);
+static ngx_int_t ngx_http_mcds_data_stats(ngx_conf_t *cf,
+    ngx_http_mcds_data_conf_t *conf);
+static ngx_mcds_stat_t **ngx_http_mcds_data_array_stats(ngx_conf_t *cf,
+    ngx_http_mcds_data_conf_t *conf, ngx_array_t *array, ngx_uint_t family,
+    size_t offset);
 static ngx_int_t ngx_http_mcds_data_add_handler(ngx_conf_t *cf,
     ngx_uint_t phase, ngx_http_handler_pt handler);
 static ngx_int_t ngx_http_mcds_data_init_process(ngx_cycle_t *cycle);
@@ -374,6 +381,10 @@ ngx_http_mcds_data_init(ngx_conf_t *cf)
         {
             return NGX_ERROR;
         }
+
+        if (ngx_http_mcds_data_stats(cf, conf) != NGX_OK) {
+            return NGX_ERROR;
+        }
     }
 
     if (dmcf->early
@@ -404,6 +415,80 @@ ngx_http_mcds_data_init(ngx_conf_t *cf)
     }
 
     return NGX_OK;
+}
+
+
+/* by their names, as they are written */
+
+static ngx_int_t
+ngx_http_mcds_data_stats(ngx_conf_t *cf, ngx_http_mcds_data_conf_t *conf)
+{
+    if (conf->array || conf->table) {
+        conf->stat = ngx_http_mcds_stat_get(cf,
+                                            conf->array ? NGX_MCDS_STAT_ARRAYS
+                                                        : NGX_MCDS_STAT_TABLES,
+                                            conf->pool,
+                                            conf->array
+                                            ? &conf->array->name.value
+                                            : &conf->table->name.value);
+        if (conf->stat == NULL) {
+            return NGX_ERROR;
+        }
+    }
+
+    conf->push_stats = ngx_http_mcds_data_array_stats(cf, conf, conf->pushes,
+                           NGX_MCDS_STAT_ARRAYS,
+                           offsetof(ngx_http_mcds_array_conf_t, name));
+
+    conf->get_stats = ngx_http_mcds_data_array_stats(cf, conf, conf->gets,
+                           NGX_MCDS_STAT_TABLES,
+                           offsetof(ngx_http_mcds_get_t, table));
+
+    return (conf->push_stats && conf->get_stats) ? NGX_OK : NGX_ERROR;
+}
+
+
+static ngx_mcds_stat_t **
+ngx_http_mcds_data_array_stats(ngx_conf_t *cf,
+    ngx_http_mcds_data_conf_t *conf, ngx_array_t *array, ngx_uint_t family,
+    size_t offset)
+{
+    u_char                     *elt;
+    ngx_uint_t                  i, n;
+    ngx_mcds_stat_t           **stat;
+    ngx_http_complex_value_t   *name;
+
+    n = array ? array->nelts : 0;
+
+    stat = ngx_pcalloc(cf->pool, (n + 1) * sizeof(ngx_mcds_stat_t *));
+    if (stat == NULL) {
+        return NULL;
+    }
+
+    for (i = 0; i < n; i++) {
+        elt = (u_char *) array->elts + i * array->size;
+        name = (ngx_http_complex_value_t *) (elt + offset);
+
+        stat[i] = ngx_http_mcds_stat_get(cf, family, conf->pool, &name->value);
+        if (stat[i] == NULL) {
+            return NULL;
+        }
+    }
+
+    return stat;
+}
+
+
+ngx_int_t
+ngx_http_mcds_data_failed(ngx_http_request_t *r, ngx_uint_t rc)
+{
+    ngx_http_mcds_data_conf_t  *dcf;
+
+    dcf = ngx_http_get_module_loc_conf(r, ngx_http_mcds_data_module);
+
+    ngx_http_mcds_stat_failed(dcf->stat, rc);
+
+    return ngx_http_mcds_rest_failed(r, rc);
 }
 
 

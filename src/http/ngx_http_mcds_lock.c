@@ -12,6 +12,7 @@
 #include <ngx_http.h>
 #include "ngx_http_mcds_json.h"
 #include "ngx_http_mcds_lock.h"
+#include "ngx_http_mcds_stat.h"
 
 
 typedef struct ngx_http_mcds_lock_ctx_s  ngx_http_mcds_lock_ctx_t;
@@ -26,6 +27,7 @@ struct ngx_http_mcds_hold_s {
     ngx_mcds_pool_t            *pool;
     ngx_str_t                   key;
     ngx_http_mcds_lock_conf_t  *conf;
+    ngx_mcds_stat_t            *stat;
     ngx_mcds_mutex_t           *mutex;     /* NULL: there is none any more */
     ngx_uint_t                  status;    /* ngx_mcds_mutex_e */
 };
@@ -193,6 +195,7 @@ ngx_http_mcds_lock_take(ngx_http_request_t *r,
     hold->pool = llcf->pool;
     hold->key = key;
     hold->conf = llcf->lock;
+    hold->stat = llcf->stat;
 
     ngx_memzero(&wish, sizeof(ngx_mcds_mutex_wish_t));
 
@@ -232,6 +235,8 @@ ngx_http_mcds_lock_mutex_handler(void *data, ngx_mcds_mutex_t *mutex,
     hold->mutex = mutex;
     hold->status = status;
 
+    ngx_mcds_stat_add(hold->stat, NGX_MCDS_LOCKS_ACQUIRED + status, 1);
+
     if (status == NGX_MCDS_MUTEX_LOST) {
         ngx_log_error(NGX_LOG_WARN, ctx->request->connection->log, 0,
                       "\"mcds_lock\" has lost \"%V\" while the request is "
@@ -241,6 +246,9 @@ ngx_http_mcds_lock_mutex_handler(void *data, ngx_mcds_mutex_t *mutex,
 
     ctx->waiting = 0;
     ctx->answered = 1;
+
+    ngx_mcds_stat_time(hold->stat, NGX_MCDS_LOCKS_TIME,
+                       ngx_current_msec - ctx->start);
 
     ngx_post_event(&ctx->resume, &ngx_posted_events);
 }

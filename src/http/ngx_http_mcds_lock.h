@@ -46,6 +46,9 @@ typedef struct {
     ngx_http_mcds_lock_conf_t  *lock;         /* NULL: off */
     ngx_http_mcds_locks_conf_t *locks;
 
+    ngx_mcds_stat_t            *stat;         /* of the lock */
+    ngx_mcds_stat_t            *locks_stat;
+    ngx_str_t                   name;         /* of the location of locks */
     char                       *directive;    /* that needs the pool */
     ngx_http_mcds_place_t       place;
     ngx_http_mcds_loc_conf_t   *mlcf;

@@ -9,6 +9,7 @@
 #include <ngx_http.h>
 #include "ngx_http_mcds_json.h"
 #include "ngx_http_mcds_lock.h"
+#include "ngx_http_mcds_stat.h"
 
 
 /* who waits for a lock does so for at most an hour */
@@ -37,6 +38,8 @@ static void *ngx_http_mcds_lock_create_loc_conf(ngx_conf_t *cf);
 static char *ngx_http_mcds_lock_merge_loc_conf(ngx_conf_t *cf, void *parent,
     void *child);
 static ngx_int_t ngx_http_mcds_lock_init(ngx_conf_t *cf);
+static ngx_int_t ngx_http_mcds_lock_stats(ngx_conf_t *cf,
+    ngx_http_mcds_lock_loc_conf_t *conf);
 
 
 static ngx_command_t  ngx_http_mcds_lock_commands[] = {
@@ -508,6 +511,11 @@ ngx_http_mcds_lock_merge_loc_conf(ngx_conf_t *cf, void *parent, void *child)
         lmcf->locked = 1;
     }
 
+    if (conf->locks && ngx_http_mcds_stat_location(cf, &conf->name) != NGX_OK)
+    {
+        return NGX_CONF_ERROR;
+    }
+
     /* its pool is known when all levels are merged */
 
     conf->mlcf = ngx_http_conf_get_module_loc_conf(cf, ngx_http_mcds_module);
@@ -557,6 +565,10 @@ ngx_http_mcds_lock_init(ngx_conf_t *cf)
         {
             return NGX_ERROR;
         }
+
+        if (ngx_http_mcds_lock_stats(cf, conf) != NGX_OK) {
+            return NGX_ERROR;
+        }
     }
 
     if (!lmcf->locked) {
@@ -571,6 +583,32 @@ ngx_http_mcds_lock_init(ngx_conf_t *cf)
     }
 
     *h = ngx_http_mcds_lock_handler;
+
+    return NGX_OK;
+}
+
+
+/* the key as it is written, and the location */
+
+static ngx_int_t
+ngx_http_mcds_lock_stats(ngx_conf_t *cf, ngx_http_mcds_lock_loc_conf_t *conf)
+{
+    if (conf->lock) {
+        conf->stat = ngx_http_mcds_stat_get(cf, NGX_MCDS_STAT_LOCKS,
+                                            conf->pool,
+                                            &conf->lock->key.value);
+        if (conf->stat == NULL) {
+            return NGX_ERROR;
+        }
+    }
+
+    if (conf->locks) {
+        conf->locks_stat = ngx_http_mcds_stat_get(cf, NGX_MCDS_STAT_LOCKS,
+                                                  conf->pool, &conf->name);
+        if (conf->locks_stat == NULL) {
+            return NGX_ERROR;
+        }
+    }
 
     return NGX_OK;
 }

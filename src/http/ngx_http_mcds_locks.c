@@ -14,6 +14,7 @@
 #include "ngx_http_mcds_json.h"
 #include "ngx_http_mcds_lines.h"
 #include "ngx_http_mcds_lock.h"
+#include "ngx_http_mcds_stat.h"
 #include "ngx_http_mcds_rest.h"
 #include "ngx_http_mcds_table.h"
 
@@ -26,11 +27,13 @@ typedef struct {
     ngx_http_mcds_rest_t         rest;
     ngx_http_mcds_locks_conf_t  *conf;
     ngx_mcds_pool_t             *pool;
+    ngx_mcds_stat_t             *stat;
     ngx_uint_t                   method;
     ngx_str_t                    name;
     ngx_mcds_mutex_item_t        item;     /* as asked for, then as found */
     uint32_t                     ttl;
     ngx_msec_t                   wait;
+    ngx_msec_t                   start;    /* of waiting */
     ngx_mcds_mutex_t            *mutex;    /* that it waits for */
 
     ngx_uint_t                   rc;       /* of ngx_mcds_rc_e */
@@ -113,6 +116,7 @@ ngx_http_mcds_locks_handler(ngx_http_request_t *r)
 
     lr->conf = llcf->locks;
     lr->pool = llcf->pool;
+    lr->stat = llcf->locks_stat;
     lr->method = r->method;
     lr->ttl = llcf->locks->ttl;
     lr->left = -1;
@@ -390,6 +394,8 @@ ngx_http_mcds_locks_acquire(ngx_http_mcds_locks_rest_t *lr)
     wish.wait = lr->wait;
     wish.waiters = NGX_HTTP_MCDS_LOCKS_WAITERS;
 
+    lr->start = ngx_current_msec;
+
     lr->mutex = ngx_mcds_mutex_acquire(&wish,
                                        ngx_http_mcds_locks_mutex_handler, lr);
     if (lr->mutex == NULL) {
@@ -413,6 +419,10 @@ ngx_http_mcds_locks_mutex_handler(void *data, ngx_mcds_mutex_t *mutex,
 
     lr->mutex = NULL;
     lr->status = status;
+
+    ngx_mcds_stat_add(lr->stat, NGX_MCDS_LOCKS_ACQUIRED + status, 1);
+    ngx_mcds_stat_time(lr->stat, NGX_MCDS_LOCKS_TIME,
+                       ngx_current_msec - lr->start);
 
     if (status == NGX_MCDS_MUTEX_HELD) {
         lr->left = lr->ttl;

@@ -10,6 +10,7 @@
 #include <ngx_core.h>
 #include <ngx_http.h>
 #include "ngx_http_mcds_log.h"
+#include "ngx_http_mcds_stat.h"
 
 
 /* milliseconds */
@@ -322,6 +323,12 @@ ngx_http_mcds_log_resolve(ngx_conf_t *cf, ngx_http_mcds_log_main_t *lmcf)
         }
 
         use->log->written = 1;
+        use->log->log.stat = ngx_http_mcds_stat_get(cf, NGX_MCDS_STAT_LOGS,
+                                                    pool, &use->name);
+        if (use->log->log.stat == NULL) {
+            return NGX_ERROR;
+        }
+
         use->format = ngx_http_mcds_log_format_find(cf, lmcf, use);
 
         if (use->format == NULL) {

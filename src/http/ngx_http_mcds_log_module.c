@@ -334,4 +334,8 @@ ngx_http_mcds_log_close_all(void)
 
     ngx_http_mcds_log_writers = NULL;
     ngx_http_mcds_log_nwriters = 0;
+
+    /* a worker that exits has flushed before */
+
+    ngx_mcds_stat_flush_all();
 }

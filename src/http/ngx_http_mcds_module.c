@@ -692,7 +692,9 @@ ngx_http_mcds_merge_pools(ngx_conf_t *cf, ngx_http_mcds_loc_conf_t *conf)
             }
         }
 
-        if (ngx_http_mcds_check_counters(cf, conf) != NGX_OK) {
+        if (ngx_http_mcds_check_counters(cf, conf) != NGX_OK
+            || ngx_http_mcds_stat_counters(cf, conf) != NGX_OK)
+        {
             return NGX_CONF_ERROR;
         }
     }

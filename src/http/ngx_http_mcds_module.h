@@ -100,6 +100,7 @@ typedef struct {
 
     ngx_array_t                *counters; /* ngx_http_mcds_counter_t */
     ngx_http_mcds_place_t       counters_place;
+    ngx_mcds_stat_t           **counter_stats;  /* of each of them */
     ngx_http_mcds_writeback_t  *writeback;   /* of them, or NULL */
 
     ngx_str_t                   cache;    /* "on", "off", or a pool's name */

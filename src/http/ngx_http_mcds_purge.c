@@ -287,6 +287,7 @@ ngx_http_mcds_purge_merge(ngx_conf_t *cf, ngx_http_mcds_loc_conf_t *prev,
 
     if (!prev->purge->handler) {
         conf->purge = prev->purge;
+        conf->purge_place = prev->purge_place;
         return;
     }
 

@@ -9,12 +9,11 @@
 #include <ngx_config.h>
 #include <ngx_core.h>
 #include <ngx_http.h>
+#include "ngx_http_mcds_counter.h"
 #include "ngx_http_mcds_stat.h"
 
 
 static ngx_uint_t ngx_http_mcds_stat_covered(ngx_http_core_loc_conf_t *clcf);
-static ngx_int_t ngx_http_mcds_stat_place(ngx_conf_t *cf,
-    ngx_http_core_loc_conf_t *clcf, ngx_str_t *name);
 
 
 /* by ngx_http_mcds_status_e, of a dry run */
@@ -148,7 +147,7 @@ ngx_http_mcds_stat_merge(ngx_conf_t *cf, ngx_http_mcds_loc_conf_t *prev,
         return NGX_CONF_OK;
     }
 
-    if (name.len == 0 && ngx_http_mcds_stat_place(cf, clcf, &name) != NGX_OK) {
+    if (name.len == 0 && ngx_http_mcds_stat_location(cf, &name) != NGX_OK) {
         return NGX_CONF_ERROR;
     }
 
@@ -193,14 +192,15 @@ ngx_http_mcds_stat_covered(ngx_http_core_loc_conf_t *clcf)
 
 /* "example.com ~ \.php$", as in the configuration */
 
-static ngx_int_t
-ngx_http_mcds_stat_place(ngx_conf_t *cf, ngx_http_core_loc_conf_t *clcf,
-    ngx_str_t *name)
+ngx_int_t
+ngx_http_mcds_stat_location(ngx_conf_t *cf, ngx_str_t *name)
 {
     char                      *kind;
     ngx_str_t                  server;
+    ngx_http_core_loc_conf_t  *clcf;
     ngx_http_core_srv_conf_t  *cscf;
 
+    clcf = ngx_http_conf_get_module_loc_conf(cf, ngx_http_core_module);
     cscf = ngx_http_conf_get_module_srv_conf(cf, ngx_http_core_module);
 
     server = cscf->server_name;
@@ -228,6 +228,43 @@ ngx_http_mcds_stat_place(ngx_conf_t *cf, ngx_http_core_loc_conf_t *clcf,
 
     name->len = ngx_sprintf(name->data, "%V%s%V", &server, kind, &clcf->name)
                 - name->data;
+
+    return NGX_OK;
+}
+
+
+ngx_int_t
+ngx_http_mcds_stat_counters(ngx_conf_t *cf, ngx_http_mcds_loc_conf_t *conf)
+{
+    ngx_uint_t                   i;
+    ngx_mcds_stat_t            **stat;
+    ngx_http_mcds_counter_t     *counter;
+    ngx_http_mcds_main_conf_t   *mmcf;
+    ngx_http_mcds_number_var_t  *number;
+
+    mmcf = ngx_http_conf_get_module_main_conf(cf, ngx_http_mcds_module);
+    counter = conf->counters->elts;
+
+    stat = ngx_pcalloc(cf->pool,
+                       conf->counters->nelts * sizeof(ngx_mcds_stat_t *));
+    if (stat == NULL) {
+        return NGX_ERROR;
+    }
+
+    conf->counter_stats = stat;
+
+    for (i = 0; i < conf->counters->nelts; i++) {
+        number = mmcf->numbers.elts;
+        number += counter[i].index;
+
+        stat[i] = ngx_http_mcds_stat_get(cf, NGX_MCDS_STAT_COUNTERS,
+                                         conf->pool, &number->name);
+        if (stat[i] == NULL) {
+            return NGX_ERROR;
+        }
+
+        stat[i]->kind = (counter[i].visitor != NULL);
+    }
 
     return NGX_OK;
 }

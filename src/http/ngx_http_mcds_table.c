@@ -11,6 +11,7 @@
 #include <ngx_http.h>
 #include "ngx_http_mcds_table.h"
 #include "ngx_http_mcds_json.h"
+#include "ngx_http_mcds_stat.h"
 #include "ngx_http_mcds_lines.h"
 
 
@@ -143,6 +144,10 @@ ngx_http_mcds_table_handler(ngx_http_request_t *r)
                                               problem);
         }
     }
+
+    ngx_mcds_stat_add(dcf->stat,
+                      (r->method & (NGX_HTTP_GET|NGX_HTTP_HEAD))
+                      ? NGX_MCDS_DATA_READ : NGX_MCDS_DATA_CHANGE, 1);
 
     tr = ngx_http_mcds_rest_create(r, sizeof(ngx_http_mcds_table_rest_t));
     if (tr == NULL) {

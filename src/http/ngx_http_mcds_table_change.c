@@ -125,7 +125,7 @@ ngx_http_mcds_element_answer(ngx_http_mcds_rest_t *rest)
     r = rest->request;
 
     if (tr->rc != NGX_MCDS_OK && tr->rc != NGX_MCDS_NOT_FOUND) {
-        return ngx_http_mcds_rest_failed(r, tr->rc);
+        return ngx_http_mcds_data_failed(r, tr->rc);
     }
 
     if (!(tr->method & (NGX_HTTP_GET|NGX_HTTP_HEAD))) {
@@ -187,7 +187,7 @@ ngx_http_mcds_element_change(ngx_http_mcds_table_rest_t *tr)
     if (tr->found) {
 
         if (tr->cas == 0) {
-            return ngx_http_mcds_rest_failed(tr->rest.request,
+            return ngx_http_mcds_data_failed(tr->rest.request,
                                              NGX_MCDS_SERVER_ERROR);
         }
 
@@ -473,7 +473,7 @@ ngx_http_mcds_table_changed(ngx_http_mcds_rest_t *rest)
             break;
 
         default:
-            return ngx_http_mcds_rest_failed(r, item->rc);
+            return ngx_http_mcds_data_failed(r, item->rc);
         }
     }
 
@@ -481,7 +481,7 @@ ngx_http_mcds_table_changed(ngx_http_mcds_rest_t *rest)
 
         /* elements are, the list may not be; to repeat it is no harm */
 
-        return ngx_http_mcds_rest_failed(r, tr->rc == NGX_MCDS_TOO_LARGE
+        return ngx_http_mcds_data_failed(r, tr->rc == NGX_MCDS_TOO_LARGE
                                             ? NGX_MCDS_TOO_LARGE
                                             : NGX_MCDS_TIMEOUT);
     }

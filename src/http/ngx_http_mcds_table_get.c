@@ -13,6 +13,7 @@
 #include <ngx_core.h>
 #include <ngx_http.h>
 #include "ngx_http_mcds_data.h"
+#include "ngx_http_mcds_stat.h"
 
 
 typedef struct ngx_http_mcds_get_ctx_s  ngx_http_mcds_get_ctx_t;
@@ -24,6 +25,7 @@ typedef struct {
     ngx_http_mcds_get_ctx_t    *ctx;
     ngx_http_mcds_get_t        *get;
     ngx_mcds_pool_t            *pool;
+    ngx_mcds_stat_t            *stat;
     ngx_str_t                   table;
     ngx_str_t                   key;
     ngx_mcds_table_wait_t      *wait;
@@ -54,7 +56,7 @@ static ngx_http_mcds_get_ctx_t *ngx_http_mcds_get_create_ctx(
     ngx_http_request_t *r);
 static ngx_int_t ngx_http_mcds_get_start(ngx_http_request_t *r,
     ngx_http_mcds_get_ctx_t *ctx, ngx_http_mcds_data_conf_t *dcf,
-    ngx_http_mcds_get_t *get);
+    ngx_uint_t n);
 static ngx_uint_t ngx_http_mcds_get_done(ngx_http_mcds_get_ctx_t *ctx,
     ngx_http_mcds_get_t *get, ngx_str_t *table, ngx_str_t *key);
 static ngx_int_t ngx_http_mcds_get_set(ngx_http_request_t *r,
@@ -312,7 +314,7 @@ ngx_http_mcds_get_handler(ngx_http_request_t *r, ngx_uint_t late)
     for (i = 0; i < dcf->gets->nelts; i++) {
 
         if (get[i].late == late
-            && ngx_http_mcds_get_start(r, ctx, dcf, &get[i]) != NGX_OK)
+            && ngx_http_mcds_get_start(r, ctx, dcf, i) != NGX_OK)
         {
             return NGX_HTTP_INTERNAL_SERVER_ERROR;
         }
@@ -401,11 +403,15 @@ ngx_http_mcds_get_create_ctx(ngx_http_request_t *r)
 
 static ngx_int_t
 ngx_http_mcds_get_start(ngx_http_request_t *r, ngx_http_mcds_get_ctx_t *ctx,
-    ngx_http_mcds_data_conf_t *dcf, ngx_http_mcds_get_t *get)
+    ngx_http_mcds_data_conf_t *dcf, ngx_uint_t n)
 {
     ngx_str_t             name, key, value;
     ngx_mcds_table_t      table;
     ngx_http_mcds_got_t  *got;
+    ngx_http_mcds_get_t  *get;
+
+    get = dcf->gets->elts;
+    get += n;
 
     if (ngx_http_complex_value(r, &get->table, &name) != NGX_OK
         || ngx_http_complex_value(r, &get->key, &key) != NGX_OK)
@@ -440,6 +446,9 @@ ngx_http_mcds_get_start(ngx_http_request_t *r, ngx_http_mcds_get_ctx_t *ctx,
 
     got->ctx = ctx;
     got->pool = dcf->pool;
+    got->stat = dcf->get_stats[n];
+
+    ngx_mcds_stat_add(got->stat, NGX_MCDS_DATA_GET, 1);
 
     table.pool = dcf->pool;
     table.key = name;
@@ -449,6 +458,8 @@ ngx_http_mcds_get_start(ngx_http_request_t *r, ngx_http_mcds_get_ctx_t *ctx,
     {
 
     case NGX_OK:
+        ngx_mcds_stat_add(got->stat, NGX_MCDS_DATA_FOUND, 1);
+
         return ngx_http_mcds_get_set(r, get, &value);
 
     case NGX_AGAIN:
@@ -567,6 +578,13 @@ ngx_http_mcds_get_found(void *data, ngx_uint_t rc, ngx_str_t *value)
     ctx = got->ctx;
 
     got->wait = NULL;
+
+    if (rc == NGX_MCDS_OK) {
+        ngx_mcds_stat_add(got->stat, NGX_MCDS_DATA_FOUND, 1);
+
+    } else if (rc != NGX_MCDS_NOT_FOUND) {
+        ngx_http_mcds_stat_failed(got->stat, rc);
+    }
 
     (void) ngx_http_mcds_get_set(ctx->request, got->get,
                                  rc == NGX_MCDS_OK ? value : NULL);

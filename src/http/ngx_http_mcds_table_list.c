@@ -242,7 +242,7 @@ ngx_http_mcds_table_shown(ngx_http_mcds_rest_t *rest)
     r = rest->request;
 
     if (tr->rc != NGX_MCDS_OK) {
-        return ngx_http_mcds_rest_failed(r, tr->rc);
+        return ngx_http_mcds_data_failed(r, tr->rc);
     }
 
     if (tr->method & NGX_HTTP_DELETE) {

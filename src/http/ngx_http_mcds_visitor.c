@@ -12,6 +12,7 @@
 #include "ngx_http_mcds_module.h"
 #include "ngx_http_mcds_counter.h"
 #include "ngx_http_mcds_visitor.h"
+#include "ngx_http_mcds_stat.h"
 
 
 static ngx_int_t ngx_http_mcds_visitor_param(ngx_conf_t *cf,
@@ -339,6 +340,10 @@ ngx_http_mcds_summed(void *data, ngx_uint_t rc, uint64_t value)
     number->sum = NULL;
     number->valid = (rc == NGX_MCDS_OK);
     number->value = value;
+
+    if (rc != NGX_MCDS_OK) {
+        ngx_http_mcds_stat_failed(number->stat, rc);
+    }
 
     ngx_http_mcds_wake(number->ctx);
 }

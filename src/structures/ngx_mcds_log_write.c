@@ -279,6 +279,8 @@ static void
 ngx_mcds_log_lose(ngx_mcds_log_writer_t *writer, ngx_uint_t lines,
     ngx_uint_t rc)
 {
+    ngx_mcds_stat_add(writer->log->stat, NGX_MCDS_DATA_LOST, lines);
+
     writer->lost += lines;
     writer->rc = (rc == NGX_MCDS_OK) ? NGX_MCDS_BUSY : rc;
 
@@ -669,6 +671,14 @@ ngx_mcds_log_done(ngx_mcds_log_writer_t *writer, ngx_uint_t rc)
     frame = ngx_queue_data(ngx_queue_head(&writer->frames),
                            ngx_mcds_log_frame_t, queue);
 
+    if (rc == NGX_MCDS_OK) {
+        ngx_mcds_stat_add(writer->log->stat, NGX_MCDS_DATA_WRITTEN,
+                          frame->lines);
+
+    } else {
+        ngx_mcds_stat_add(writer->log->stat, NGX_MCDS_DATA_FAILED + rc, 1);
+    }
+
     if (rc == NGX_MCDS_OK || rc == NGX_MCDS_TOO_LARGE) {
 
         /* no item of this server has room for a frame */
@@ -747,6 +757,8 @@ ngx_mcds_log_close(ngx_mcds_log_writer_t *writer)
 
         q = ngx_queue_head(&writer->frames);
         frame = ngx_queue_data(q, ngx_mcds_log_frame_t, queue);
+
+        ngx_mcds_stat_add(writer->log->stat, NGX_MCDS_DATA_LOST, frame->lines);
 
         writer->lost += frame->lines;
         ngx_mcds_log_drop(writer, frame);

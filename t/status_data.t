@@ -1,0 +1,170 @@
+#!/usr/bin/perl
+
+# Copyright (C) mcds authors
+
+# What mcds_status tells of counters, locks, logs, arrays and tables: as many
+# operations as there were requests, and the failures among them, of two
+# workers; each by its name and pool.
+
+use warnings;
+use strict;
+
+use Test::More;
+
+use FindBin;
+use lib "$FindBin::Bin/lib";
+use Test::Mcds;
+use Test::Mcds::Status;
+
+my $t = Test::Mcds->new()->allow(qr/has lost|temporarily disabled|breaker/,
+    qr/refused/);
+
+my $m = $t->memcached('m');
+my $o = $t->origin('o');
+
+my $h = $t->nginx('h', <<'EOT');
+%%GLOBALS%%
+worker_processes 2;
+events { }
+http {
+    %%HTTP%%
+    mcds_pool main { server 127.0.0.1:%%PORT_m%%; }
+    mcds_pool gone { server 127.0.0.1:%%PORT_no%%; }
+    mcds_use main;
+    mcds_methods GET POST PUT DELETE PATCH;
+    server {
+        listen 127.0.0.1:%%PORT%% reuseport;
+        server_name example.com;
+        location /n { mcds_counter $n key=n; mcds_return "$n"; }
+        location /read { mcds_counter $n key=n read; mcds_return "$n"; }
+        location /end { mcds_counter $e key=e when=response statuses=200;
+            mcds_return "$e"; }
+        location /v { mcds_visitor_counter $v visitor=$arg_v;
+            mcds_return "$v"; }
+        location /gone { mcds_use gone; mcds_counter $n key=n;
+            mcds_return "$n"; }
+        location /lock { mcds_lock job:$arg_id status=423;
+            proxy_pass http://127.0.0.1:%%PORT_o%%; }
+        location /wait { mcds_lock job:$arg_id wait=20s;
+            proxy_pass http://127.0.0.1:%%PORT_o%%; }
+        location /locks/ { mcds_locks; }
+        location /log { mcds_log events combined; return 204; }
+        location /lost { mcds_use gone; mcds_log lost combined chunk=1s
+            chunks=2; return 204; }
+        location /push { mcds_array_push list:$arg_l $arg_v unique;
+            return 204; }
+        location /array { mcds_array list:$arg_l; }
+        location /get { mcds_table_get $x table $arg_k none; return 200 $x; }
+        location /table { mcds_table table; }
+        location /nothing { mcds_use gone; mcds_table table; }
+        location = /status { mcds_status; }
+    }
+}
+EOT
+
+my $all = status($h);
+
+is(join(' ', map { my $list = $_; map { "$list:$_->{name}:$_->{pool}" }
+    @{$all->{$list}} } qw/ counters locks logs arrays tables /),
+    'counters:$n:main counters:$e:main counters:$v:main counters:$n:gone '
+    . 'locks:job:$arg_id:main locks:example.com /locks/:main '
+    . 'logs:events:main logs:lost:gone arrays:list:$arg_l:main '
+    . 'tables:table:main tables:table:gone', 'what there is');
+
+# the entry, once a sum of it has this value
+
+sub has {
+    my ($list, $name, $pool, $group, %sums) = @_;
+
+    my ($e, @wrong);
+
+    wait_for(sub {
+        ($e) = grep { $_->{name} eq $name && $_->{pool} eq $pool }
+            @{status($h)->{$list}};
+        @wrong = grep { ($e->{$group}{$_} // -1) != $sums{$_} } keys %sums;
+        return !@wrong;
+    });
+
+    is_deeply([@{$e->{$group}}{sort keys %sums}],
+        [@sums{sort keys %sums}], "$list $name $pool: $group");
+
+    return $e;
+}
+
+sub ask {
+    my ($n, $uri, %o) = @_;
+    return many($n, sub { [$h->port(), $uri =~ s/%n/$_[0]/r, %o] },
+        concurrency => 8);
+}
+
+# counters
+
+ask(40, '/n');
+ask(20, '/read');
+ask(30, '/end');
+ask(25, '/v?v=%n');
+ask(10, '/gone');
+
+my $e = has('counters', '$n', 'main', 'operations', count => 40, read => 20);
+is(sum_of($e->{failures}), 0, 'no failures');
+is($e->{type}, 'counter', 'a counter');
+has('counters', '$e', 'main', 'operations', count => 30, read => 0);
+$e = has('counters', '$v', 'main', 'operations', count => 25, read => 0);
+is($e->{type}, 'visitors', 'of visitors');
+$e = has('counters', '$n', 'gone', 'operations', count => 10);
+ok(wait_for(sub { sum_of((grep { $_->{pool} eq 'gone' }
+    @{status($h)->{counters}})[0]{failures}) == 10 }), 'all of them failed');
+
+# locks
+
+$o->hold_path('/lock');
+my $p = start_get($h->port(), '/lock?id=1');
+$o->wait_requests(1, '/lock');
+is($_->status(), 423, 'locked') for ask(3, '/lock?id=1');
+$o->hold_path('/wait');
+my $wait = start_get($h->port(), '/wait?id=1');
+$o->release('/lock');
+finish($p);
+$o->wait_requests(1, '/wait');
+$o->release('/wait');
+finish($wait);
+
+$e = has('locks', 'job:$arg_id', 'main', 'requests', acquired => 2, busy => 3);
+is($e->{wait_time}{count}, 5, 'each with its time');
+is($h->get('/locks/a', method => 'POST', headers =>
+    { 'Content-Type' => 'application/json' })->status(), 200, 'by HTTP');
+has('locks', 'example.com /locks/', 'main', 'requests', acquired => 1);
+
+# logs
+
+ask(20, '/log');
+ask(5, '/lost');
+has('logs', 'events', 'main', 'lines', written => 20, lost => 0);
+$e = has('logs', 'lost', 'gone', 'lines', written => 0, lost => 5);
+cmp_ok(sum_of($e->{failures}), '>', 0, 'attempts that failed');
+
+# arrays
+
+ask(6, '/push?l=a&v=%n');
+ask(6, '/push?l=b&v=%n');
+$h->get('/array?l=a', method => 'DELETE');
+$h->get('/array?l=b');
+$e = has('arrays', 'list:$arg_l', 'main', 'operations', push => 12, read => 1,
+    change => 1);
+is($e->{failures}{timeout}, 0, 'no failures');
+
+# tables
+
+$h->get('/table?name=x', method => 'PUT', body => '"y"', headers =>
+    { 'Content-Type' => 'application/json' });
+is($h->get('/get?k=x')->body(), 'y', 'an element');
+ask(9, '/get?k=%n');
+$h->get('/table');
+is($h->get('/nothing')->status(), 503, 'no table');
+$e = has('tables', 'table', 'main', 'operations', get => 10, change => 1,
+    read => 1);
+is($e->{found}, 1, 'one was there');
+$e = has('tables', 'table', 'gone', 'operations', read => 1);
+is(sum_of($e->{failures}), 1, 'and has failed');
+
+$t->done();
