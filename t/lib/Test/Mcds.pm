@@ -69,7 +69,8 @@ When a test failed, the private folder is kept and its name is shown.
 
     Test::Mcds->new(%o)     module => 0: without our module
     $t->nginx(name, conf, %o)       starts a host; log => 'debug'; loop => 1,
-                                    so that it tells of its event loop; pools
+                                    so that it tells of its event loop;
+                                    memory => 1, see Test::Mcds::Memory; pools
                                     without a timeout get 1 s, unless patience
                                     => 0
     $t->memcached(name, %o)         real; unix => 1, args => [...], memory,

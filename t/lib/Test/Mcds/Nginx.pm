@@ -53,10 +53,11 @@ sub up {
 
     local %ENV = (%ENV, $t->sanitizer_env("$self->{dir}/sanitizer"));
 
-    if ($self->{loop}) {
-        $ENV{LD_PRELOAD} = join ' ', $t->preload('loop'),
+    for my $name (grep { $self->{$_} } qw/ loop memory /) {
+        $ENV{LD_PRELOAD} = join ' ', $t->preload($name),
             $ENV{LD_PRELOAD} // ();
-        $ENV{MCDS_LOOP} = "$self->{dir}/loop";
+        $ENV{'MCDS_' . uc $name} = "$self->{dir}/$name";
+        $ENV{ASAN_OPTIONS} .= ':verify_asan_link_order=0';
     }
 
     $self->{pid} = $t->spawn("$self->{name}/stderr", $t->binary(),

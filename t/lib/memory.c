@@ -1,0 +1,337 @@
+
+/*
+ * Copyright (C) mcds authors
+ *
+ * Counts what a process of nginx has allocated and not freed, and lets chosen
+ * allocations fail; it is loaded before libc, see Test/Mcds/Memory.pm.
+ *
+ * Each process has a file, $MCDS_MEMORY.<pid>, which is mapped, so that it can
+ * be read, and told what is to fail, at any time.
+ *
+ * $MCDS_MEMORY_FAIL tells the first process from its start on.  With TEST_DEBUG
+ * the error log has where they fail.
+ *
+ * Users and hosts are looked up with all the memory that there is: libc does
+ * not live through anything else.
+ *
+ * With the address sanitizer nothing is counted, since it has allocations of
+ * its own that it does not know the size of.
+ */
+
+
+#define _GNU_SOURCE
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <execinfo.h>
+#include <fcntl.h>
+#include <grp.h>
+#include <malloc.h>
+#include <netdb.h>
+#include <pthread.h>
+#include <pwd.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+
+typedef struct {
+    volatile uint64_t  fail;           /* which call fails, 0: none */
+    volatile uint64_t  calls;          /* since that was written */
+    volatile uint64_t  failed;
+    volatile int64_t   blocks;         /* alive now */
+    volatile int64_t   bytes;
+    volatile uint64_t  later;          /* which call of children fails */
+} memory_t;
+
+
+#define spare(type, name, ...)                                                \
+    type  value;                                                              \
+                                                                              \
+    static __typeof__(&name)  real;                                           \
+                                                                              \
+    if (real == NULL) {                                                       \
+        *(void **) &real = dlsym(RTLD_NEXT, #name);                           \
+    }                                                                         \
+                                                                              \
+    sparing++;                                                                \
+    value = real(__VA_ARGS__);                                                \
+    sparing--;                                                                \
+                                                                              \
+    return value;
+
+
+static void begin(void) __attribute__((constructor));
+static void child(void);
+static void resolve(void);
+static int refused(void);
+static void tell(void);
+static void *born(void *p);
+static void died(size_t size);
+
+
+static int        counting, telling, sparing;
+static char       path[1024];
+static memory_t   none;
+static memory_t  *memory = &none;
+
+static void    *(*real_malloc)(size_t size);
+static void    *(*real_calloc)(size_t n, size_t size);
+static void    *(*real_realloc)(void *p, size_t size);
+static void    *(*real_memalign)(size_t alignment, size_t size);
+static int      (*real_posix_memalign)(void **p, size_t alignment,
+    size_t size);
+static void     (*real_free)(void *p);
+
+
+static void
+begin(void)
+{
+    char  *name, *fail;
+
+    resolve();
+
+    name = getenv("MCDS_MEMORY");
+    fail = getenv("MCDS_MEMORY_FAIL");
+
+    if (name) {
+        snprintf(path, sizeof(path), "%s", name);
+        pthread_atfork(NULL, NULL, child);
+        child();
+        memory->fail = fail ? strtoul(fail, NULL, 10) : 0;
+        counting = dlsym(RTLD_DEFAULT, "__asan_init") == NULL;
+        telling = getenv("TEST_DEBUG") != NULL;
+    }
+}
+
+
+/* a process goes on with what the one before it has allocated */
+
+static void
+child(void)
+{
+    int        fd;
+    char       name[1100];
+    memory_t  *own;
+
+    snprintf(name, sizeof(name), "%s.%d", path, (int) getpid());
+
+    fd = open(name, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+
+    if (fd == -1) {
+        abort();
+    }
+
+    if (ftruncate(fd, sizeof(memory_t)) == -1) {
+        abort();
+    }
+
+    own = mmap(NULL, sizeof(memory_t), PROT_READ | PROT_WRITE, MAP_SHARED, fd,
+               0);
+    close(fd);
+
+    if (own == MAP_FAILED) {
+        abort();
+    }
+
+    own->blocks = memory->blocks;
+    own->bytes = memory->bytes;
+    own->fail = memory->later;
+    memory = own;
+}
+
+
+static void
+resolve(void)
+{
+    if (real_free) {
+        return;
+    }
+
+    *(void **) &real_malloc = dlsym(RTLD_NEXT, "malloc");
+    *(void **) &real_calloc = dlsym(RTLD_NEXT, "calloc");
+    *(void **) &real_realloc = dlsym(RTLD_NEXT, "realloc");
+    *(void **) &real_memalign = dlsym(RTLD_NEXT, "memalign");
+    *(void **) &real_posix_memalign = dlsym(RTLD_NEXT, "posix_memalign");
+    *(void **) &real_free = dlsym(RTLD_NEXT, "free");
+}
+
+
+static int
+refused(void)
+{
+    uint64_t  call;
+
+    resolve();
+
+    if (sparing) {
+        return 0;
+    }
+
+    call = __atomic_add_fetch(&memory->calls, 1, __ATOMIC_RELAXED);
+
+    if (call != memory->fail) {
+        return 0;
+    }
+
+    memory->failed++;
+
+    if (telling) {
+        tell();
+    }
+
+    errno = ENOMEM;
+
+    return 1;
+}
+
+
+static void
+tell(void)
+{
+    int    n;
+    void  *frames[16];
+
+    /* this may allocate, too */
+
+    telling = 0;
+
+    n = backtrace(frames, 16);
+    backtrace_symbols_fd(frames, n, STDERR_FILENO);
+
+    telling = 1;
+}
+
+
+static void *
+born(void *p)
+{
+    if (p && counting) {
+        __atomic_add_fetch(&memory->blocks, 1, __ATOMIC_RELAXED);
+        __atomic_add_fetch(&memory->bytes, malloc_usable_size(p),
+                           __ATOMIC_RELAXED);
+    }
+
+    return p;
+}
+
+
+static void
+died(size_t size)
+{
+    __atomic_sub_fetch(&memory->blocks, 1, __ATOMIC_RELAXED);
+    __atomic_sub_fetch(&memory->bytes, size, __ATOMIC_RELAXED);
+}
+
+
+void *
+malloc(size_t size)
+{
+    return refused() ? NULL : born(real_malloc(size));
+}
+
+
+void *
+calloc(size_t n, size_t size)
+{
+    return refused() ? NULL : born(real_calloc(n, size));
+}
+
+
+void *
+realloc(void *p, size_t size)
+{
+    void    *new;
+    size_t   was;
+
+    if (refused()) {
+        return NULL;
+    }
+
+    was = (p && counting) ? malloc_usable_size(p) : 0;
+    new = real_realloc(p, size);
+
+    if (was && (new || size == 0)) {
+        died(was);
+    }
+
+    return born(new);
+}
+
+
+void *
+memalign(size_t alignment, size_t size)
+{
+    return refused() ? NULL : born(real_memalign(alignment, size));
+}
+
+
+void *
+aligned_alloc(size_t alignment, size_t size)
+{
+    return memalign(alignment, size);
+}
+
+
+int
+posix_memalign(void **p, size_t alignment, size_t size)
+{
+    int  rc;
+
+    if (refused()) {
+        return ENOMEM;
+    }
+
+    rc = real_posix_memalign(p, alignment, size);
+
+    if (rc == 0) {
+        born(*p);
+    }
+
+    return rc;
+}
+
+
+void
+free(void *p)
+{
+    resolve();
+
+    if (p && counting) {
+        died(malloc_usable_size(p));
+    }
+
+    real_free(p);
+}
+
+
+struct passwd *
+getpwnam(const char *name)
+{
+    spare(struct passwd *, getpwnam, name)
+}
+
+
+struct group *
+getgrnam(const char *name)
+{
+    spare(struct group *, getgrnam, name)
+}
+
+
+int
+initgroups(const char *user, gid_t group)
+{
+    spare(int, initgroups, user, group)
+}
+
+
+int
+getaddrinfo(const char *node, const char *service,
+    const struct addrinfo *hints, struct addrinfo **res)
+{
+    spare(int, getaddrinfo, node, service, hints, res)
+}

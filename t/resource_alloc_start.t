@@ -1,0 +1,219 @@
+#!/usr/bin/perl
+
+# Copyright (C) mcds authors
+
+# No memory at the start: while the configuration is read nginx says so and
+# ends; a worker either does not start, or works, with all connections to
+# memcached still to be made: plain, with TLS and a password, to a name (R04).
+
+use warnings;
+use strict;
+
+use IO::Socket::INET;
+use Test::More;
+use Time::HiRes qw/ sleep /;
+
+use FindBin;
+use lib "$FindBin::Bin/lib";
+use Test::Mcds;
+use Test::Mcds::Dns;
+use Test::Mcds::Memory;
+
+my $t = Test::Mcds->new()->needs('http_ssl', 'openssl');
+
+# what has no memory says so
+
+$t->allow(qr/\[emerg\] .*(?:malloc|memalign|calloc)\(.* failed/,
+    qr/\[(?:alert|crit|emerg)\] .*Cannot allocate memory/,
+    qr/exited with (?:fatal )?code 2/, qr/\[(?:crit|alert)\] .*SSL/);
+
+my $m = $t->memcached('m');
+my ($crt, $key) = $t->cert('mc.local');
+my $tls = $t->port('tls');
+
+$t->write_file('users', "joe:secret\n");
+$t->write_file('password', "secret\n");
+$t->spawn('tls.stderr', 'memcached', $> ? () : ('-u', 'root'), '-U', 0,
+    '-l', "127.0.0.1:$tls", '-Z', '-o', "ssl_chain_cert=$crt,ssl_key=$key",
+    '-Y', $t->dir() . '/users');
+ok(wait_for(sub { IO::Socket::INET->new("127.0.0.1:$tls") }, 10), 'with TLS');
+
+my $d = $t->forked('Test::Mcds::Dns', 'd');
+$d->names('localhost', '127.0.0.1');
+
+my $conf = <<'EOT';
+%%GLOBALS%%
+worker_processes 1;
+events { }
+http {
+    %%HTTP%%
+    resolver 127.0.0.1:%%PORT_d%% ipv6=off;
+    mcds_zone 1m;
+
+    mcds_pool plain   { server 127.0.0.1:%%PORT_m%%; timeout 2s; }
+    mcds_pool classic { server 127.0.0.1:%%PORT_m%%; protocol classic; }
+    mcds_pool ring    { server 127.0.0.1:%%PORT_m%% weight=2;
+                        distribution ketama; eject on; }
+    mcds_pool name    { server localhost:%%PORT_m%%; timeout 2s; }
+    mcds_pool string  { libmemcached "--SERVER=127.0.0.1:%%PORT_m%%"; }
+    mcds_pool tls     { server 127.0.0.1:%%PORT_tls%%; timeout 2s; ssl on;
+                        ssl_verify on; ssl_name mc.local;
+                        ssl_trusted_certificate %%TMP%%/mc.local.crt;
+                        auth_user joe;
+                        auth_password_file %%TMP%%/password; }
+    mcds_use plain;
+    mcds_counter_top popular;
+    log_format line $uri;
+
+    server {
+        listen 127.0.0.1:%%PORT%%;
+
+        location /plain   { mcds_counter $n key=n; mcds_return "$n"; }
+        location /classic { mcds_use classic; mcds_counter $n key=n;
+                            mcds_return "$n"; }
+        location /ring    { mcds_use ring; mcds_counter $n key=n;
+                            mcds_return "$n"; }
+        location /name    { mcds_use name; mcds_counter $n key=n;
+                            mcds_return "$n"; }
+        location /string  { mcds_use string; mcds_counter $n key=n;
+                            mcds_return "$n"; }
+        location /tls     { mcds_use tls; mcds_counter $n key=n;
+                            mcds_return "$n"; }
+        location /page {
+            mcds_cache            on;
+            mcds_cache_key        $uri$is_args$args;
+            mcds_cache_key_ignore_args utm_*;
+            mcds_cache_tag        a;
+            mcds_cache_bypass     $arg_nocache;
+            mcds_cache_session_cookies session;
+            mcds_visitor_counter  $v;
+            mcds_counter          $c durable=on buffer=on top=popular;
+            mcds_counter_writeback /save;
+            mcds_array_push       pages $uri;
+            mcds_table_get        $t table $uri none;
+            mcds_log              log line;
+            mcds_cache_compress   gzip;
+            mcds_cache_valid      200 1m;
+            mcds_return           "page";
+        }
+        location /save   { return 204; }
+        location /lock   { mcds_lock $uri; mcds_return "lock"; }
+        location /array  { mcds_array array; }
+        location /table/ { mcds_table table; }
+        location /lines  { mcds_log_read log; }
+        location /status { mcds_status; }
+    }
+}
+EOT
+
+my $h = $t->nginx('h', $conf, memory => 1);
+my @pools = qw/ plain classic ring name string tls /;
+my $master = Test::Mcds::Memory->of($h, $h->pid());
+
+
+# a worker that has just been started, and its first requests
+
+my (@wrong, @hung, @died);
+my ($n, $tried, $none, $step) = (0, 0, 0, $t->size(67, 3));
+
+while (1) {
+    my ($old) = $h->workers();
+
+    $n += $step;
+    $master->fail_later($n);
+    kill 'TERM', $old;
+
+    wait_for(sub { begun($old) }, 10) or push(@hung, "$n: begins"), last;
+
+    $master->fail_later(0);
+
+    if (!$h->workers()) {
+        $none++;
+        $tried++;
+        $h->reload();
+        next;
+    }
+
+    my ($worker) = $h->workers();
+    my $memory = Test::Mcds::Memory->of($h, $worker);
+    my @r = map { $h->get("/$_", timeout => 10 * $t->slow()) } @pools, 'page';
+    my $failed = $memory->now()->{failed};
+
+    $memory->fail(0);
+
+    push @hung, $n if grep { ($_->error() // '') eq 'timed out' } @r;
+
+    # who could not be asked may be so for a second; what OpenSSL has not done
+    # once it may never do
+
+    push @wrong, $n if !wait_for(sub {
+        !grep { $h->get("/$_")->body() !~ /^(?:\d+|page)\z/ }
+            grep { $_ ne 'tls' } @pools, 'page'
+    }, 10 * $t->slow());
+
+    push @died, $n if ($h->workers())[0] != $worker;
+
+    last if !$failed;
+    $tried++;
+}
+
+cmp_ok($tried, '>', 20, "$tried failures, of which $none have no worker");
+is("@died", '', 'no worker dies of it');
+is("@hung", '', 'no request hangs');
+is("@wrong", '', 'all works then');
+
+
+# the configuration; libraries can do without some of their memory
+
+my ($read, @bad) = (0);
+
+for (my $i = 1; ; $i += $t->size(61, 3)) {
+    my ($failed, $code, $output) = config($i);
+
+    last if !$failed;
+    next if $code == 0;
+
+    $read++;
+    # or the loader has none
+
+    push @bad, "$i: $code: $output"
+        if !($code == 256 && $output =~ /\[emerg\]|test failed/)
+        && $output !~ /\Aout of memory\Z/;
+}
+
+cmp_ok($read, '>', 5, "$read times nginx does not start");
+is(scalar @bad, 0, 'each time it says so') or diag(splice @bad, 0, 5);
+
+$t->done(keep => ['tls']);
+
+
+sub begun {
+    my ($old) = @_;
+
+    my @workers = $h->workers();
+
+    return (@workers && $workers[0] != $old)
+        || (!@workers && $h->children() == 0);
+}
+
+
+sub config {
+    my ($i) = @_;
+
+    local %ENV = (%ENV, LD_PRELOAD => $t->preload('memory'),
+        MCDS_MEMORY => $t->dir() . '/conf', MCDS_MEMORY_FAIL => $i,
+        ASAN_OPTIONS => 'detect_leaks=0:verify_asan_link_order=0');
+
+    my $output = $t->run($t->binary(), '-t', '-p', $h->dir() . '/', '-c',
+        'nginx.conf', '-e', 'stderr');
+    my $code = $?;
+
+    # of its first process
+
+    my ($file) = glob $t->dir() . '/conf.*';
+    my ($failed) = unpack 'x16Q', $t->read_file($file =~ s{.*/}{}r);
+
+    unlink glob $t->dir() . '/conf.*';
+
+    return ($failed, $code, $output);
+}
