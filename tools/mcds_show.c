@@ -13,9 +13,14 @@
 
 
 static ngx_uint_t mcds_utf8(u_char *p, u_char *last);
+static char *mcds_escape(u_char *data, size_t len);
 static void mcds_lines(json_t *value, int indent);
-static void mcds_scalar(json_t *value);
 static ngx_uint_t mcds_simple(json_t *value);
+static char *mcds_text(json_t *value);
+static int mcds_width(const char *text);
+static ngx_uint_t mcds_flat(json_t *list);
+static void mcds_columns(json_t *list);
+static void mcds_scalar(json_t *value);
 
 
 /*
@@ -65,25 +70,49 @@ mcds_utf8(u_char *p, u_char *last)
 }
 
 
-void
-mcds_print(u_char *data, size_t len)
+/* in new memory, NULL-terminated */
+
+static char *
+mcds_escape(u_char *data, size_t len)
 {
-    u_char      *p, *last;
+    u_char      *p, *last, *buf, *to;
     ngx_uint_t   n;
 
+    buf = malloc(4 * len + 1);
+
+    if (buf == NULL) {
+        mcds_no_memory();
+    }
+
+    to = buf;
     last = data + len;
 
     for (p = data; p < last; p += n) {
         n = mcds_utf8(p, last);
 
         if (n == 0) {
-            printf("\\x%02x", *p);
+            to = ngx_sprintf(to, "\\x%02xd", (u_int) *p);
             n = 1;
 
         } else {
-            (void) fwrite(p, 1, n, stdout);
+            to = ngx_cpymem(to, p, n);
         }
     }
+
+    *to = '\0';
+
+    return (char *) buf;
+}
+
+
+void
+mcds_print(u_char *data, size_t len)
+{
+    char  *text;
+
+    text = mcds_escape(data, len);
+    (void) fputs(text, stdout);
+    free(text);
 }
 
 
@@ -225,6 +254,11 @@ mcds_lines(json_t *value, int indent)
         return;
     }
 
+    if (indent == 0 && mcds_flat(value)) {
+        mcds_columns(value);
+        return;
+    }
+
     if (json_is_array(value)) {
         json_array_foreach(value, i, v) {
 
@@ -272,33 +306,157 @@ mcds_simple(json_t *value)
 }
 
 
-static void
-mcds_scalar(json_t *value)
+/* of a simple value, in new memory */
+
+static char *
+mcds_text(json_t *value)
 {
+    char  text[64];
+
     switch (json_typeof(value)) {
 
     case JSON_STRING:
-        mcds_print((u_char *) json_string_value(value),
-                   json_string_length(value));
-        break;
+        return mcds_escape((u_char *) json_string_value(value),
+                           json_string_length(value));
 
     case JSON_INTEGER:
-        printf("%" JSON_INTEGER_FORMAT, json_integer_value(value));
+        (void) snprintf(text, sizeof(text), "%" JSON_INTEGER_FORMAT,
+                        json_integer_value(value));
         break;
 
     case JSON_REAL:
-        printf("%.3f", json_real_value(value));
+        (void) snprintf(text, sizeof(text), "%.3f", json_real_value(value));
         break;
 
     case JSON_TRUE:
-        printf("yes");
+        (void) strcpy(text, "yes");
         break;
 
     case JSON_FALSE:
-        printf("no");
+        (void) strcpy(text, "no");
         break;
 
     default:
-        printf("-");
+        (void) strcpy(text, "-");
     }
+
+    return mcds_escape((u_char *) text, ngx_strlen(text));
+}
+
+
+/* columns that it takes, if all characters are one wide */
+
+static int
+mcds_width(const char *text)
+{
+    int  n;
+
+    for (n = 0; *text; text++) {
+        n += ((*text & 0xc0) != 0x80);
+    }
+
+    return n;
+}
+
+
+/* 1 if it is a list of objects that have simple values only */
+
+static ngx_uint_t
+mcds_flat(json_t *list)
+{
+    size_t       i;
+    json_t      *object, *v;
+    const char  *name;
+
+    if (json_array_size(list) == 0) {
+        return 0;
+    }
+
+    json_array_foreach(list, i, object) {
+
+        if (!json_is_object(object)) {
+            return 0;
+        }
+
+        json_object_foreach(object, name, v) {
+            if (!mcds_simple(v)) {
+                return 0;
+            }
+        }
+    }
+
+    return 1;
+}
+
+
+/* such a list, a line each, with the names above */
+
+static void
+mcds_columns(json_t *list)
+{
+    int          width, left;
+    char        *text;
+    size_t       i;
+    json_t      *widths, *object, *v;
+    const char  *name, *p;
+
+    widths = json_object();
+
+    json_array_foreach(list, i, object) {
+        json_object_foreach(object, name, v) {
+            text = mcds_text(v);
+
+            width = ngx_max(mcds_width(text), mcds_width(name));
+            width = ngx_max(width, (int) json_integer_value(
+                                             json_object_get(widths, name)));
+
+            mcds_put(widths, (char *) name, json_integer(width));
+            free(text);
+        }
+    }
+
+    left = 0;
+
+    json_object_foreach(widths, name, v) {
+        printf("%*s", left, "");
+
+        for (p = name; *p; p++) {
+            (void) putchar(ngx_toupper(*p));
+        }
+
+        left = (int) json_integer_value(v) - mcds_width(name) + MCDS_INDENT;
+    }
+
+    printf("\n");
+
+    json_array_foreach(list, i, object) {
+        left = 0;
+
+        json_object_foreach(widths, name, v) {
+            text = json_object_get(object, name)
+                   ? mcds_text(json_object_get(object, name))
+                   : mcds_escape((u_char *) "-", 1);
+
+            printf("%*s%s", left, "", text);
+
+            left = (int) json_integer_value(v) - mcds_width(text)
+                   + MCDS_INDENT;
+            free(text);
+        }
+
+        printf("\n");
+    }
+
+    json_decref(widths);
+}
+
+
+static void
+mcds_scalar(json_t *value)
+{
+    char  *text;
+
+    text = mcds_text(value);
+    (void) fputs(text, stdout);
+    free(text);
 }

@@ -24,6 +24,8 @@ static ngx_int_t ngx_tool_conf_quoted(ngx_conf_t *cf, u_char *word, u_char **p,
     u_char quote);
 static ngx_int_t ngx_tool_conf_bare(ngx_conf_t *cf, u_char **p);
 static ngx_uint_t ngx_tool_conf_ends(u_char ch);
+static void ngx_tool_conf_skip_string(ngx_buf_t *b);
+static ngx_uint_t ngx_tool_conf_skip_long(ngx_conf_t *cf, ngx_buf_t *b);
 static ngx_int_t ngx_tool_conf_bad(ngx_conf_t *cf, char *what);
 
 
@@ -387,7 +389,7 @@ ngx_tool_conf_ends(u_char ch)
 }
 
 
-/* Lua and the like: braces are counted, strings and comments are not known */
+/* Lua: braces in strings and comments do not count */
 
 ngx_int_t
 ngx_tool_conf_skip(ngx_conf_t *cf)
@@ -400,7 +402,20 @@ ngx_tool_conf_skip(ngx_conf_t *cf)
 
     while (b->pos < b->last) {
 
-        switch (*b->pos++) {
+        switch (*b->pos) {
+
+        case '"':
+        case '\'':
+            ngx_tool_conf_skip_string(b);
+            continue;
+
+        case '-':
+        case '[':
+            if (ngx_tool_conf_skip_long(cf, b)) {
+                continue;
+            }
+
+            break;
 
         case LF:
             cf->conf_file->line++;
@@ -412,14 +427,80 @@ ngx_tool_conf_skip(ngx_conf_t *cf)
 
         case '}':
             if (--depth == 0) {
+                b->pos++;
                 return NGX_OK;
             }
 
             break;
         }
+
+        b->pos++;
     }
 
     return ngx_tool_conf_bad(cf, "unexpected end of file, expecting \"}\"");
+}
+
+
+static void
+ngx_tool_conf_skip_string(ngx_buf_t *b)
+{
+    u_char  quote;
+
+    quote = *b->pos++;
+
+    while (b->pos < b->last && *b->pos != LF) {
+
+        if (*b->pos == '\\' && b->pos + 1 < b->last && b->pos[1] != LF) {
+            b->pos += 2;
+            continue;
+        }
+
+        if (*b->pos++ == quote) {
+            return;
+        }
+    }
+}
+
+
+/* "[[ ... ]]", "--[[ ... ]]", "-- ..." to the end of the line; 1 if it was */
+
+static ngx_uint_t
+ngx_tool_conf_skip_long(ngx_conf_t *cf, ngx_buf_t *b)
+{
+    u_char      *p;
+    ngx_uint_t   comment;
+
+    p = b->pos;
+    comment = (b->last - p > 2 && p[0] == '-' && p[1] == '-');
+
+    if (comment) {
+        p += 2;
+    }
+
+    if (b->last - p < 2 || p[0] != '[' || p[1] != '[') {
+
+        while (comment && b->pos < b->last && *b->pos != LF) {
+            b->pos++;
+        }
+
+        return comment;
+    }
+
+    for (p += 2; p < b->last; p++) {
+
+        if (*p == LF) {
+            cf->conf_file->line++;
+        }
+
+        if (*p == ']' && p + 1 < b->last && p[1] == ']') {
+            p += 2;
+            break;
+        }
+    }
+
+    b->pos = p;
+
+    return 1;
 }
 
 

@@ -1,0 +1,234 @@
+#!/usr/bin/perl
+
+# Copyright (C) mcds authors
+
+# mcds check and bench say whether the servers are well; every command ends
+# quickly, with the code that is documented, when a server is gone or hung, when
+# the configuration is wrong, and when it is used wrongly; the help, the manual
+# page and the completions know the same options.
+
+use warnings;
+use strict;
+
+use Test::More;
+
+use FindBin;
+use lib "$FindBin::Bin/lib";
+use Test::Mcds;
+use Test::Mcds::Tool;
+
+my $t = Test::Mcds->new();
+
+my $m1 = $t->memcached('m1');
+my $m2 = $t->memcached('m2', unix => 1);
+my $small = $t->memcached('small', args => ['-I', '512k', '-C']);
+my $old = $t->fake('old', undef, version => '1.4.0');
+my $deaf = $t->fake('deaf', sub { $_[0]->stall });
+
+my $file = $t->dir() . '/nginx.conf';
+my $mcds = Test::Mcds::Tool->new($t, '-c', $file);
+
+sub conf {
+    my ($pools, $more) = @_;
+
+    $t->write_file('nginx.conf', "events { }\nhttp {\n$pools\n"
+        . ($more // '') . "\n}\n");
+}
+
+sub server { '127.0.0.1:' . shift->port() }
+
+
+# all is well
+
+conf("mcds_pool main {\n server @{[server($m1)]} weight=2;\n"
+    . " server unix:@{[$t->sock('m2')]};\n"
+    . " server 127.0.0.1:1 down;\n distribution ketama;\n prefix 'a:';\n}");
+
+my $r = $mcds->run('check');
+is($r->{code}, 0, 'all is well') or diag($r->{out}, $r->{err});
+
+my $check = $mcds->json('check', $file);
+my ($pool) = @{$check->{pools}};
+
+is($pool->{distribution}, 'ketama', 'distribution');
+is($pool->{prefix}, 'a:', 'prefix');
+is_deeply([map { $_->{state} } @{$pool->{servers}}], [qw/ up up disabled /],
+    'servers');
+like($pool->{servers}[0]{version}, qr/^1\.\d/, 'version');
+is($pool->{servers}[0]{weight}, 2, 'weight');
+is($pool->{servers}[1]{item_size_max}, 1024 * 1024, 'of a unix socket, too');
+is_deeply($pool->{servers}[0]{warnings}, [], 'no warnings');
+
+my $before = join ' ', sort $m1->keys(), $m2->keys();
+my $bench = $mcds->json('bench');
+
+is(scalar(@$bench), 2, 'bench: both servers');
+ok($bench->[0]{get_10k}{p99_ms} >= $bench->[0]{get_10k}{p50_ms}
+    && $bench->[0]{get_10k}{p50_ms} > 0, 'times');
+is(join(' ', sort $m1->keys(), $m2->keys()), $before, 'leaves nothing');
+
+
+# not as it should be
+
+conf("mcds_pool main { server @{[server($small)]}; }");
+$r = $mcds->run('check');
+is($r->{code}, 1, 'warnings');
+like($r->{out}, qr/runs with -C/, 'no CAS');
+like($r->{out}, qr/items of 524288 bytes/, 'small items');
+
+conf("mcds_pool main { server @{[server($old)]}; }");
+$r = $mcds->run('check');
+isnt($r->{code}, 0, 'too old') or diag($r->{out});
+
+conf('');
+$r = $mcds->run('check');
+is($r->{code}, 1, 'no pools');
+
+
+# gone, or hung
+
+my @commands = (
+    ['get', 'http://a/'], ['purge', 'http://a/'], ['purge', '--tag', 'a'],
+    ['counter', 'get', 'a'], ['counter', 'add', 'a', 1], ['visitors', 'a'],
+    ['top', 'a'], ['log', 'read', 'a'], ['log', 'follow', 'a'],
+    ['table', 'list', 'a'], ['table', 'get', 'a', 'b'],
+    ['table', 'add', 'a', 'b'], ['array', 'list', 'a'],
+    ['array', 'push', 'a', 'b'], ['lock', 'show', 'a'], ['lock', 'free', 'a'],
+    ['check'], ['bench'],
+);
+
+my $gone = $t->port('gone');
+conf("mcds_pool main { server 127.0.0.1:$gone; }");
+
+for (@commands) {
+    $r = $mcds->run(@$_);
+    is($r->{code}, 3, "gone: @$_") or diag($r->{out}, $r->{err});
+    diag("took $r->{seconds}") if !cmp_ok($r->{seconds}, '<',
+        2 * $t->slow(), 'at once');
+}
+
+like($r->{err}, qr/127\.0\.0\.1:$gone/, 'it names the server');
+
+conf("mcds_pool main { server @{[server($deaf)]}; }");
+
+for (['get', 'http://a/'], ['log', 'follow', 'a'], ['bench']) {
+    $r = $mcds->run('--timeout', '200ms', @$_);
+    is($r->{code}, 3, "hung: @$_") or diag($r->{out}, $r->{err});
+}
+
+
+# the configuration
+
+sub wrong {
+    my ($text, $re, $name) = @_;
+
+    $t->write_file('nginx.conf', $text);
+    my $r = $mcds->run('get', 'http://a/');
+
+    is($r->{code}, 2, "$name: exit code");
+    like($r->{err}, $re, $name);
+}
+
+wrong("http {\n", qr/unexpected end of file.*nginx\.conf:2/, 'no end');
+wrong("http {\n}\n}\n", qr/unexpected "\}".*nginx\.conf:3/, 'end too early');
+wrong("http { include nothing.conf; }", qr/cannot open.*nothing\.conf/,
+    'no such file');
+wrong("include nginx.conf;", qr/too many files include each other/, 'a loop');
+wrong("http { mcds_pool main { server a:b; } }", qr/invalid port.*conf:1/,
+    'a port');
+wrong("http { mcds_pool main {\nserver 127.0.0.1;\nfoo 1; } }",
+    qr/unknown parameter "foo" in mcds_pool "main" in .*:3/, 'a parameter');
+wrong("http { mcds_pool main { } }", qr/no servers/, 'no servers');
+wrong("http { mcds_pool a { server 127.0.0.1; } mcds_pool b { server\n"
+    . "127.0.0.1; } }", qr/several pools, --pool/, 'which pool');
+wrong("http { a \"b }", qr/does not end/, 'a quote');
+wrong("a\0b;\0{", qr/unexpected end of file/, 'zero bytes');
+
+$r = Test::Mcds::Tool->new($t, '-c', '/nonexistent')->run('check');
+is($r->{code}, 2, 'no configuration');
+like($r->{err}, qr{/nonexistent}, 'it names it');
+
+
+# what else may stand there
+
+conf('mcds_pool main { server ' . server($m1) . '; }', <<"EOT");
+# mcds_pool main {
+map \$a \$b { default "x;}{"; '~a\\d{2}' \${a}b; }
+content_by_lua_block { if a then b = "}" .. '\\'}' end -- }
+    c = [[ } ]] --[[ }
+    ]] d = { }
+}
+server { if (\$a = "}") { return 404; } location ~ "^/x{2}" { mcds_cache on; } }
+EOT
+
+is($mcds->run('check')->{code}, 0, 'quotes, comments, Lua')
+    or diag($mcds->run('check')->{err});
+
+conf('mcds_pool a { server ' . server($m1) . "; }\nmcds_pool b { server "
+    . "127.0.0.1:$gone; }", 'server { mcds_use a; mcds_log l combined; '
+    . 'location / { mcds_use b; mcds_table t; } }');
+
+is($mcds->run('log', 'read', 'l')->{code}, 0, 'the pool of a log');
+is($mcds->run('table', 'list', 't')->{code}, 3, 'and that of a table');
+is($mcds->run('counter', 'get', 'x')->{code}, 2, 'of a counter none is known');
+is($mcds->run('-p', 'a', 'counter', 'get', 'x')->{code}, 1, 'but is told');
+
+
+# no configuration
+
+my $s = Test::Mcds::Tool->new($t, '-s', server($m1) . ',' . server($small));
+
+is($s->run('counter', 'add', $_, 7)->{code}, 0, "counter $_") for 1 .. 8;
+ok((grep { /^\d$/ } $m1->keys()) && (grep { /^\d$/ } $small->keys()),
+    'on both servers');
+
+$s = Test::Mcds::Tool->new($t, '-s', '--SERVER=' . server($m1)
+    . ' --SERVER=' . server($small));
+is(join(' ', map { $s->json('counter', 'get', $_)->[0]{value} // '' } 1 .. 8),
+    '7 7 7 7 7 7 7 7', 'the same as a string of libmemcached');
+is(Test::Mcds::Tool->new($t, '-s', server($m1), '-P', 'x:')
+    ->run('counter', 'set', 'k', 3)->{code}, 0, 'with a prefix');
+is($m1->get('x:k'), 3, 'which is used');
+
+
+# wrong usage
+
+for ([], ['foo'], ['get'], ['get', 'foo'], ['get', 'http://'],
+    ['get', 'http://u:p@a/'], ['get', '--tag', 'a', 'http://a/'],
+    ['purge'], ['purge', '--tag', 'a b'], ['counter', 'get'],
+    ['counter', 'set', 'a'], ['counter', 'set', 'a', 'b'],
+    ['counter', 'add', 'a', '1x'], ['table', 'foo', 'a', 'b'],
+    ['table', 'get', 'a'], ['log', 'read', 'a', '--after', 'x'],
+    ['--timeout', 'x', 'check'], ['--foo'], ['array', 'push', 'a'])
+{
+    $r = $s->run(@$_);
+    is($r->{code}, 2, "usage: @$_");
+    isnt($r->{err}, '', 'says what is wrong');
+}
+
+
+# the help, the manual page, the completions
+
+my $help = $s->run('--help')->{out};
+my $root = "$FindBin::Bin/..";
+my $man = Test::Mcds::Tool::slurp("$root/tools/mcds.1") =~ s/\\-/-/gr;
+my @options = $help =~ /--([a-z-]+)/g;
+my @names = $help =~ /^  ([a-z]+) /mg;
+
+cmp_ok(@options, '>', 20, 'options');
+
+for my $completion (qw/ bash zsh /) {
+    my $text = Test::Mcds::Tool::slurp("$root/tools/completion/mcds."
+        . $completion);
+
+    is(join(' ', grep { $text !~ /--$_\b/ } @options), '',
+        "$completion: all options");
+    is(join(' ', grep { $text !~ /\b$_\b/ } @names), '',
+        "$completion: all commands");
+}
+
+is(join(' ', grep { $man !~ /--$_\b/ } @options), '', 'man: all options');
+is(join(' ', grep { $man !~ /^\.B[IR]? "?$_\b/m } @names), '',
+    'man: all commands');
+
+$t->done();

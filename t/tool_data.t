@@ -1,0 +1,195 @@
+#!/usr/bin/perl
+
+# Copyright (C) mcds authors
+
+# Counters, visitors, lists of the most viewed, tables, arrays, locks and logs:
+# what nginx writes mcds reads, and the other way round, on two servers.
+
+use warnings;
+use strict;
+
+use Test::More;
+
+use FindBin;
+use lib "$FindBin::Bin/lib";
+use Test::Mcds;
+use Test::Mcds::Tool;
+
+my $t = Test::Mcds->new();
+
+my $m1 = $t->memcached('m1');
+my $m2 = $t->memcached('m2');
+my $o = $t->origin('o', 'hello');
+
+my ($one, $two) = map { $t->nginx($_, <<'EOT') } 'one', 'two';
+%%GLOBALS%%
+worker_processes 1;
+events { }
+http {
+    %%HTTP%%
+    mcds_pool main {
+        server 127.0.0.1:%%PORT_m1%%;
+        server 127.0.0.1:%%PORT_m2%%;
+        prefix p:;
+    }
+    mcds_counter_top viewed window=1h flush=100ms;
+    log_format line escape=none '$uri $http_x_evil';
+    server {
+        listen 127.0.0.1:%%PORT%%;
+        location /count/ {
+            mcds_counter $views key=$uri;
+            mcds_counter $t key=$uri-t top=viewed;
+            mcds_visitor_counter $online key=people visitor=$arg_who
+                                 window=60s slots=1;
+            mcds_return 200 "$views";
+        }
+        location /bans/ {
+            mcds_table bans;
+            mcds_methods GET PUT DELETE;
+        }
+        location /list {
+            mcds_array list;
+            mcds_methods GET POST;
+        }
+        location /locked {
+            mcds_lock job ttl=30s;
+            proxy_pass http://127.0.0.1:%%PORT_o%%;
+        }
+        location /logged/ {
+            mcds_log live line chunk=2s;
+            return 204;
+        }
+    }
+}
+EOT
+
+my $mcds = Test::Mcds::Tool->new($t, '-c', $one->dir() . '/nginx.conf');
+
+
+# counters
+
+is($one->get('/count/1')->body, 1, 'nginx counts');
+is($two->get('/count/1')->body, 2, 'on both hosts');
+is($mcds->json('counter', 'get', '/count/1')->[0]{value}, 2, 'mcds reads it');
+is($mcds->json('counter', 'add', '/count/1', 5)->[0]{value}, 7, 'adds to it');
+is($one->get('/count/1')->body, 8, 'and nginx goes on');
+is($mcds->json('counter', 'add', '/count/1', '--', '-3')->[0]{value}, 5,
+    'subtracts');
+is($mcds->run('counter', 'set', '/count/1', 41)->{code}, 0, 'sets');
+is($two->get('/count/1')->body, 42, 'and nginx goes on from there');
+is($mcds->run('counter', 'get', 'nothing')->{code}, 1, 'none');
+is($mcds->json('counter', 'set', 'short', 9, '--ttl=50s')->[0]{value}, 9,
+    'with a time to live');
+
+my $ttl = $mcds->json('counter', 'get', 'short')->[0]{ttl};
+ok(defined $ttl && $ttl > 0 && $ttl <= 50, 'which is told');
+
+is($mcds->run('counter', 'reset', 'short')->{code}, 0, 'deletes');
+is($mcds->run('counter', 'get', 'short')->{code}, 1, 'and it is gone');
+
+$_->set('p:odd', "no \e[1mnumber") for $m1, $m2;
+my $r = $mcds->run('counter', 'get', 'odd');
+is($r->{code}, 1, 'what is no number');
+like($r->{err}, qr/odd: not a number/, 'is called so');
+
+
+# visitors, and what is viewed most
+
+my $v = $mcds->json('visitors', 'people')->[0];
+is($v->{window}, 60, 'the window of the configuration');
+ok(defined $v->{visitors}, 'visitors');
+
+ok(wait_for(sub {
+    my $top = $mcds->json('top', 'viewed');
+    ($top->{top}[0]{key} // '') eq '/count/1-t' && $top->{top}[0]{count} == 4;
+}, 10), 'the most viewed, of both hosts') or diag(explain(
+    $mcds->json('top', 'viewed')));
+
+
+# tables
+
+is($mcds->run('table', 'add', 'bans', '10.0.0.1', 'too many')->{code}, 0,
+    'mcds adds');
+like($one->get('/bans/10.0.0.1')->body, qr/^"too many"$/, 'nginx finds it');
+
+http_request($two->port(), '/bans/10.0.0.2', method => 'PUT', body => 'why');
+
+is($mcds->run('table', 'get', 'bans', '10.0.0.2')->{out}, "why\n",
+    'nginx adds, mcds finds it');
+is($mcds->run('table', 'list', 'bans')->{out}, "10.0.0.1\n10.0.0.2\n",
+    'both in the list');
+is_deeply({ map { $_->{field} => $_->{value} }
+    @{$mcds->json('table', 'list', 'bans', '--values')} },
+    { '10.0.0.1' => 'too many', '10.0.0.2' => 'why' }, 'with their values');
+is($mcds->run('table', 'remove', 'bans', '10.0.0.1', 'x')->{code}, 1,
+    'one is removed, one is not there');
+is($one->get('/bans/10.0.0.1')->status, 404, 'nginx does not find it');
+is($one->get('/bans/')->body =~ s/\s//gr, '["10.0.0.2"]', 'nor in the list');
+
+
+# arrays
+
+is($mcds->run('array', 'push', 'list', 'one', "t\"wo\n\e[31m")->{code}, 0,
+    'mcds pushes');
+http_request($one->port(), '/list', method => 'POST', body => '{"three":3}',
+    headers => { 'Content-Type' => 'application/json' });
+is($two->get('/list')->body =~ s/\s//gr,
+    '["one","t\"wo\n\u001B[31m",{"three":3}]', 'nginx has them')
+    or diag($two->get('/list')->body);
+is_deeply($mcds->json('array', 'list', 'list'),
+    ['one', "t\"wo\n\e[31m", { three => 3 }], 'and so has mcds');
+unlike($mcds->run('array', 'list', 'list')->{out}, qr/[^\n\x20-\x7e]/,
+    'without control characters');
+
+
+# a lock
+
+is($mcds->run('lock', 'show', 'job')->{code}, 1, 'nobody has it');
+
+$o->hold_path('/locked');
+my $w = start_get($one->port(), '/locked');
+$o->wait_requests(1, '/locked');
+
+my $lock = $mcds->json('lock', 'show', 'job')->[0];
+is($lock->{state}, 'held', 'a request has it');
+ok($lock->{number} > 0 && length $lock->{owner}, 'by number and owner');
+
+$o->release('/locked');
+is(finish($w)->status, 200, 'it ends');
+ok(wait_for(sub { $mcds->json('lock', 'show', 'job')->[0]{state} eq 'free' },
+    10), 'then it is free');
+
+
+# the log
+
+$one->get("/logged/before", headers => { 'X-Evil' => "\x9b31m" });
+
+my $p = $mcds->start('log', 'follow', 'live');
+ok(wait_for(sub { grep { m{/logged/before} } $p->lines() }, 15),
+    'what was there');
+
+for my $i (1 .. 20) {
+    ($i % 2 ? $one : $two)->get("/logged/$i");
+}
+
+ok(wait_for(sub { $p->lines() >= 21 }, 15), 'follows');
+is($p->stop(), 0, 'ends when it is told');
+
+my @lines = $p->lines();
+
+is(scalar(@lines), 21, 'each line once');
+is_deeply([sort { $a <=> $b } map { m{/logged/(\d+)} } @lines], [1 .. 20],
+    'of both hosts');
+is($lines[0], '/logged/before \\x9b31m', 'no control characters');
+
+$r = $mcds->run('--json', 'log', 'read', 'live', '--limit', 5);
+my @json = map { JSON::PP::decode_json($_) } split /\n/, $r->{out};
+
+is(scalar(@json), 5, 'the last ones');
+is_deeply([map { $_->{time} } @json],
+    [sort { $a <=> $b } map { $_->{time} } @json], 'in the order of time');
+
+$r = $mcds->run('log', 'read', 'live', '--after', $json[2]{id});
+is(scalar(split /\n/, $r->{out}), 2, 'those behind one');
+
+$t->done();
