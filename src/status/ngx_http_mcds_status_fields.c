@@ -292,12 +292,12 @@ static ngx_http_mcds_status_field_t  ngx_http_mcds_status_counts[] = {
 static ngx_http_mcds_status_group_t  ngx_http_mcds_status_counter_groups[] = {
 
     { NGX_HTTP_MCDS_STATUS_GROUP, "operations",
-      "mcds_counter_operations_total", "operation",
+      "mcds_number_operations_total", "operation",
       "Requests that counted, or read the number alone.",
       0, ngx_http_mcds_status_counts },
 
     { NGX_HTTP_MCDS_STATUS_GROUP, "failures",
-      "mcds_counter_failures_total", "error",
+      "mcds_number_failures_total", "error",
       "Requests without their number.",
       0, ngx_http_mcds_status_failures },
 
