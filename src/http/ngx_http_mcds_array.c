@@ -62,7 +62,6 @@ ngx_http_mcds_array(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 
     ngx_str_t                 *value;
     ngx_uint_t                 i;
-    ngx_http_core_loc_conf_t  *clcf;
 
     if (dcf->array) {
         return "is duplicate";
@@ -95,10 +94,7 @@ ngx_http_mcds_array(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 
     ngx_http_mcds_data_needs(cf, cmd, dcf);
 
-    clcf = ngx_http_conf_get_module_loc_conf(cf, ngx_http_core_module);
-    clcf->handler = ngx_http_mcds_array_handler;
-
-    return NGX_CONF_OK;
+    return ngx_http_mcds_set_handler(cf, ngx_http_mcds_array_handler);
 }
 
 

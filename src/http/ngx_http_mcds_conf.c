@@ -212,3 +212,42 @@ ngx_http_mcds_check_twice(ngx_conf_t *cf, ngx_command_t *cmd, ngx_uint_t n)
 
     return NGX_OK;
 }
+
+
+char *
+ngx_http_mcds_set_handler(ngx_conf_t *cf, ngx_http_handler_pt handler)
+{
+    ngx_http_core_loc_conf_t  *clcf;
+
+    clcf = ngx_http_conf_get_module_loc_conf(cf, ngx_http_core_module);
+
+    if (clcf->handler) {
+        return "is beside another directive that answers requests";
+    }
+
+    clcf->handler = handler;
+
+    return NGX_CONF_OK;
+}
+
+
+void
+ngx_http_mcds_check_lock(ngx_conf_t *cf, ngx_mcds_pool_t *pool, char *what,
+    time_t ttl, ngx_http_mcds_place_t *place)
+{
+    ngx_http_mcds_main_conf_t  *mmcf;
+
+    mmcf = ngx_http_conf_get_module_main_conf(cf, ngx_http_mcds_module);
+
+    if ((ngx_msec_t) ttl * 1000 > pool->timeout || mmcf->hasty) {
+        return;
+    }
+
+    mmcf->hasty = 1;
+
+    ngx_log_error(NGX_LOG_WARN, cf->log, 0,
+                  "\"%s\": a lock of %T seconds may end before memcached has "
+                  "answered, the \"timeout\" of mcds_pool \"%V\" is %M ms, "
+                  "in %V:%ui", what, ttl, &pool->name, pool->timeout,
+                  &place->file, place->line);
+}

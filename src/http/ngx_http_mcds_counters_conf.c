@@ -38,7 +38,6 @@ ngx_http_mcds_counters(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
     ngx_str_t                 *value;
     ngx_uint_t                 i;
     ngx_http_mcds_show_t      *show;
-    ngx_http_core_loc_conf_t  *clcf;
 
     if (mlcf->show) {
         return "is duplicate";
@@ -87,10 +86,7 @@ ngx_http_mcds_counters(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
     mlcf->show = show;
     ngx_http_mcds_set_place(cf, &mlcf->show_place);
 
-    clcf = ngx_http_conf_get_module_loc_conf(cf, ngx_http_core_module);
-    clcf->handler = ngx_http_mcds_counters_handler;
-
-    return NGX_CONF_OK;
+    return ngx_http_mcds_set_handler(cf, ngx_http_mcds_counters_handler);
 }
 
 

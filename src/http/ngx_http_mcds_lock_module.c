@@ -254,7 +254,6 @@ ngx_http_mcds_locks(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
     char                        *what;
     ngx_str_t                   *value, s;
     ngx_uint_t                   i;
-    ngx_http_core_loc_conf_t    *clcf;
     ngx_http_mcds_locks_conf_t  *locks;
 
     if (llcf->locks) {
@@ -318,10 +317,7 @@ ngx_http_mcds_locks(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 
     ngx_http_mcds_lock_needs(cf, cmd, llcf);
 
-    clcf = ngx_http_conf_get_module_loc_conf(cf, ngx_http_core_module);
-    clcf->handler = ngx_http_mcds_locks_handler;
-
-    return NGX_CONF_OK;
+    return ngx_http_mcds_set_handler(cf, ngx_http_mcds_locks_handler);
 }
 
 
@@ -568,6 +564,16 @@ ngx_http_mcds_lock_init(ngx_conf_t *cf)
 
         if (ngx_http_mcds_lock_stats(cf, conf) != NGX_OK) {
             return NGX_ERROR;
+        }
+
+        if (conf->lock) {
+            ngx_http_mcds_check_lock(cf, conf->pool, "mcds_lock",
+                                     conf->lock->ttl, &conf->place);
+        }
+
+        if (conf->locks) {
+            ngx_http_mcds_check_lock(cf, conf->pool, "mcds_locks",
+                                     conf->locks->ttl, &conf->place);
         }
     }
 

@@ -749,6 +749,11 @@ ngx_http_mcds_merge_pools(ngx_conf_t *cf, ngx_http_mcds_loc_conf_t *conf)
         }
     }
 
+    if (conf->cache_lock) {
+        ngx_http_mcds_check_lock(cf, conf->cache_pool, "mcds_cache_lock_age",
+                                 conf->cache_lock_age, &conf->cache_place);
+    }
+
     /* its locks must end by themselves when their owner has died */
 
     return ngx_http_mcds_needs_ttl(cf, conf->cache_pool, "mcds_cache",

@@ -75,6 +75,7 @@ typedef struct {
     ngx_uint_t                  cached;   /* some location caches */
     ngx_uint_t                  responses;  /* ... counts answers */
     ngx_uint_t                  inits;    /* ... asks where counters begin */
+    ngx_uint_t                  hasty;    /* ... has short locks, said once */
 } ngx_http_mcds_main_conf_t;
 
 
@@ -506,8 +507,13 @@ char *ngx_http_mcds_zone(ngx_conf_t *cf, ngx_command_t *cmd, void *conf);
 
 /*
  * As the setters of nginx's core, whose messages lack the value or the name of
- * the directive.  check_twice: NGX_ERROR if the n-th word is a parameter that
- * was there before (logged).
+ * the directive.
+ *
+ * set_handler: makes it the content handler of the location; what it returns
+ * is for nginx, not NGX_CONF_OK if there is one already.  check_lock: warns,
+ * once, when locks of so many seconds may end before memcached has answered.
+ * check_twice: NGX_ERROR if the n-th word is a parameter that was there before
+ * (logged).
  */
 
 char *ngx_http_mcds_set_num(ngx_conf_t *cf, ngx_command_t *cmd, void *conf);
@@ -515,6 +521,9 @@ char *ngx_http_mcds_set_msec(ngx_conf_t *cf, ngx_command_t *cmd, void *conf);
 char *ngx_http_mcds_set_sec(ngx_conf_t *cf, ngx_command_t *cmd, void *conf);
 char *ngx_http_mcds_set_size(ngx_conf_t *cf, ngx_command_t *cmd, void *conf);
 char *ngx_http_mcds_set_mask(ngx_conf_t *cf, ngx_command_t *cmd, void *conf);
+char *ngx_http_mcds_set_handler(ngx_conf_t *cf, ngx_http_handler_pt handler);
+void ngx_http_mcds_check_lock(ngx_conf_t *cf, ngx_mcds_pool_t *pool,
+    char *what, time_t ttl, ngx_http_mcds_place_t *place);
 ngx_int_t ngx_http_mcds_check_twice(ngx_conf_t *cf, ngx_command_t *cmd,
     ngx_uint_t n);
 

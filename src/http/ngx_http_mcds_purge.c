@@ -118,7 +118,6 @@ ngx_http_mcds_cache_purge(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
     ngx_str_t                 *value;
     ngx_uint_t                 i;
     ngx_http_mcds_purge_t     *purge;
-    ngx_http_core_loc_conf_t  *clcf;
 
     if (mlcf->purge) {
         return "is duplicate";
@@ -174,8 +173,7 @@ ngx_http_mcds_cache_purge(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
             return "can be \"on\" in a location only";
         }
 
-        clcf = ngx_http_conf_get_module_loc_conf(cf, ngx_http_core_module);
-        clcf->handler = ngx_http_mcds_purge_handler;
+        return ngx_http_mcds_set_handler(cf, ngx_http_mcds_purge_handler);
     }
 
     return NGX_CONF_OK;

@@ -20,7 +20,6 @@ ngx_http_mcds_return(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 
     ngx_int_t                          n, code;
     ngx_str_t                         *value, *text;
-    ngx_http_core_loc_conf_t          *clcf;
     ngx_http_compile_complex_value_t   ccv;
 
     if (mlcf->return_text) {
@@ -66,10 +65,7 @@ ngx_http_mcds_return(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
         }
     }
 
-    clcf = ngx_http_conf_get_module_loc_conf(cf, ngx_http_core_module);
-    clcf->handler = ngx_http_mcds_return_handler;
-
-    return NGX_CONF_OK;
+    return ngx_http_mcds_set_handler(cf, ngx_http_mcds_return_handler);
 }
 
 
