@@ -27,6 +27,9 @@
  * it descriptor -1 and the client's TLS.  So main holds references that are
  * never given back, and its write_event_handler stays NULL, which keeps
  * ngx_http_terminate_request() from setting the count by force.
+ *
+ * worker_shutdown_timeout goes through connections that have a descriptor, so
+ * each refresh looks after it by itself.
  */
 
 
@@ -35,6 +38,9 @@
 
 /* requests inside of the copy and file threads may outlive it; milliseconds */
 #define NGX_HTTP_MCDS_REFRESH_POLL  50
+
+/* how often it looks whether the worker exits; milliseconds */
+#define NGX_HTTP_MCDS_REFRESH_LOOK  100
 
 /* holds ngx_http_mcds_refresh_t, addresses and the like in one piece */
 #define NGX_HTTP_MCDS_REFRESH_POOL  2048
@@ -53,6 +59,7 @@ typedef struct {
 
     ngx_http_post_subrequest_t  ps;
     ngx_event_t                 event;
+    ngx_event_t                 shutdown;
 
     ngx_log_t                   log;
     ngx_http_log_ctx_t          log_ctx;
@@ -60,6 +67,7 @@ typedef struct {
 
     unsigned                    done:1;
     unsigned                    terminated:1;
+    unsigned                    exiting:1;
 } ngx_http_mcds_refresh_t;
 
 
@@ -81,6 +89,8 @@ static ngx_int_t ngx_http_mcds_refresh_subrequest(
     ngx_http_mcds_refresh_t *ref, ngx_http_request_t *r);
 
 static void ngx_http_mcds_refresh_run_handler(ngx_event_t *ev);
+static void ngx_http_mcds_refresh_shutdown(ngx_http_mcds_refresh_t *ref);
+static void ngx_http_mcds_refresh_shutdown_handler(ngx_event_t *ev);
 static void ngx_http_mcds_refresh_event_handler(ngx_event_t *ev);
 static ngx_int_t ngx_http_mcds_refresh_post_handler(ngx_http_request_t *r,
     void *data, ngx_int_t rc);
@@ -129,6 +139,8 @@ ngx_http_mcds_refresh_create(ngx_http_request_t *r,
 
     ref->event.handler = ngx_http_mcds_refresh_run_handler;
     ngx_post_event(&ref->event, &ngx_posted_events);
+
+    ngx_http_mcds_refresh_shutdown(ref);
 
     ngx_log_debug2(NGX_LOG_DEBUG_HTTP, r->connection->log, 0,
                    "mcds refresh: \"%V?%V\"",
@@ -541,6 +553,55 @@ ngx_http_mcds_refresh_run_handler(ngx_event_t *ev)
 }
 
 
+/* cancelable: what the request itself waits for keeps the worker */
+
+static void
+ngx_http_mcds_refresh_shutdown(ngx_http_mcds_refresh_t *ref)
+{
+    ngx_core_conf_t  *ccf;
+
+    ccf = (ngx_core_conf_t *) ngx_get_conf(ngx_cycle->conf_ctx,
+                                           ngx_core_module);
+
+    if (ccf->shutdown_timeout == 0) {
+        return;
+    }
+
+    ref->shutdown.handler = ngx_http_mcds_refresh_shutdown_handler;
+    ref->shutdown.data = ref;
+    ref->shutdown.log = &ref->log;
+    ref->shutdown.cancelable = 1;
+
+    ref->exiting = ngx_exiting ? 1 : 0;
+
+    ngx_add_timer(&ref->shutdown, ref->exiting ? ccf->shutdown_timeout
+                                               : NGX_HTTP_MCDS_REFRESH_LOOK);
+}
+
+
+static void
+ngx_http_mcds_refresh_shutdown_handler(ngx_event_t *ev)
+{
+    ngx_connection_t         *c;
+    ngx_http_mcds_refresh_t  *ref;
+
+    ref = ev->data;
+
+    if (!ref->exiting) {
+        ngx_http_mcds_refresh_shutdown(ref);
+        return;
+    }
+
+    ngx_log_error(NGX_LOG_INFO, ev->log, 0,
+                  "mcds refresh is ended, since the worker shuts down");
+
+    c = ref->connection;
+
+    ngx_http_finalize_request(ref->request, NGX_ERROR);
+    ngx_http_run_posted_requests(c);
+}
+
+
 static void
 ngx_http_mcds_refresh_event_handler(ngx_event_t *ev)
 {
@@ -657,6 +718,10 @@ ngx_http_mcds_refresh_done(ngx_http_mcds_refresh_t *ref, ngx_int_t rc)
 
     if (ref->event.posted) {
         ngx_delete_posted_event(&ref->event);
+    }
+
+    if (ref->shutdown.timer_set) {
+        ngx_del_timer(&ref->shutdown);
     }
 
     ref->event.handler = ngx_http_mcds_refresh_free_handler;

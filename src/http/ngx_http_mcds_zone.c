@@ -342,6 +342,8 @@ ngx_http_mcds_zone_attach(ngx_http_mcds_main_conf_t *mmcf)
     ngx_mcds_stat_t         **stats;
     ngx_http_mcds_shared_t   *shared;
 
+    shared = NULL;
+
     if (mmcf->zone) {
         shpool = (ngx_slab_pool_t *) mmcf->zone->shm.addr;
         shared = shpool->data;

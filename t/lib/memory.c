@@ -45,6 +45,7 @@ typedef struct {
     volatile int64_t   blocks;         /* alive now */
     volatile int64_t   bytes;
     volatile uint64_t  later;          /* which call of children fails */
+    volatile uint64_t  trim;           /* give the kernel what is free */
 } memory_t;
 
 
@@ -305,6 +306,11 @@ free(void *p)
     }
 
     real_free(p);
+
+    if (memory->trim) {
+        memory->trim = 0;
+        malloc_trim(0);
+    }
 }
 
 

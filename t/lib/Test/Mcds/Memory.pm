@@ -13,6 +13,8 @@ package Test::Mcds::Memory;
 #                             none; calls and failed begin at 0
 #     $memory->fail_later(n)  the same for each process that this one starts
 #     $memory->quiet()        waits until nothing is being allocated
+#     $memory->trim()         what is free goes back to the kernel as soon as
+#                             something else is freed
 #
 #     exhaust($t, $host, step, [name, sub { ... }, %o], ...)
 #
@@ -74,6 +76,14 @@ sub fail_later {
 
     sysseek $self->{fh}, 40, 0;
     syswrite $self->{fh}, pack 'Q', $n;
+}
+
+
+sub trim {
+    my ($self) = @_;
+
+    sysseek $self->{fh}, 48, 0;
+    syswrite $self->{fh}, pack 'Q', 1;
 }
 
 
