@@ -66,6 +66,11 @@ EOT
 my $mcds = Test::Mcds::Tool->new($t, '-c', $one->dir() . '/nginx.conf');
 
 
+# a line of the log has its time to settle while other things are looked at
+
+$one->get("/logged/before", headers => { 'X-Evil' => "\x9b31m" });
+
+
 # counters
 
 is($one->get('/count/1')->body, 1, 'nginx counts');
@@ -104,6 +109,20 @@ ok(wait_for(sub {
     ($top->{top}[0]{key} // '') eq '/count/1-t' && $top->{top}[0]{count} == 4;
 }, 10), 'the most viewed, of both hosts') or diag(explain(
     $mcds->json('top', 'viewed')));
+
+
+# the log: what it tells is looked at later
+
+ok(wait_for(sub { $mcds->run('log', 'read', 'live')->{out} =~ /before/ },
+    15), 'a line that has settled');
+
+my $p = $mcds->start('log', 'follow', 'live');
+ok(wait_for(sub { grep { m{/logged/before} } $p->lines() }, 15),
+    'what was there');
+
+for my $i (1 .. 20) {
+    ($i % 2 ? $one : $two)->get("/logged/$i");
+}
 
 
 # tables
@@ -160,17 +179,7 @@ ok(wait_for(sub { $mcds->json('lock', 'show', 'job')->[0]{state} eq 'free' },
     10), 'then it is free');
 
 
-# the log
-
-$one->get("/logged/before", headers => { 'X-Evil' => "\x9b31m" });
-
-my $p = $mcds->start('log', 'follow', 'live');
-ok(wait_for(sub { grep { m{/logged/before} } $p->lines() }, 15),
-    'what was there');
-
-for my $i (1 .. 20) {
-    ($i % 2 ? $one : $two)->get("/logged/$i");
-}
+# what the log has told
 
 ok(wait_for(sub { $p->lines() >= 21 }, 15), 'follows');
 is($p->stop(), 0, 'ends when it is told');

@@ -160,6 +160,10 @@ $p = $mcds->json('get', url('/large'))->[0];
 is($p->{parts_valid}, $p->{parts} - 1, 'one part is lost');
 is($mcds->run('get', '--body', url('/large'))->{code}, 1, 'no body then');
 
+$_->set($lost, 'MCDP and what does not belong there') for $m1, $m2;
+is($mcds->json('get', url('/large'))->[0]{parts_valid}, $p->{parts} - 1,
+    'or it is broken');
+
 $a->get('/text');
 ok(wait_for(sub { ($mcds->json('get', url('/text'))->[0]{coding} // '')
     eq 'gzip' }, 10), 'a compressed page');

@@ -8,13 +8,17 @@
 #include <getopt.h>
 
 
+/* milliseconds */
+#define MCDS_HOUR                 3600000
+
+
 static void mcds_parse(mcds_t *m, int argc, char **argv);
 static void mcds_option(mcds_t *m, int option, char *value);
-static void mcds_push(ngx_array_t *list, char *value);
+static void mcds_push(mcds_t *m, ngx_array_t *list, char *option, char *value);
 static ngx_int_t mcds_period(mcds_t *m, char *option, char *value,
-    ngx_uint_t is_sec);
+    ngx_uint_t is_sec, ngx_int_t min, ngx_int_t max);
 static ngx_int_t mcds_number(mcds_t *m, char *option, char *value,
-    ngx_int_t max);
+    ngx_int_t min, ngx_int_t max);
 static void mcds_help(FILE *to);
 static void mcds_version(void);
 
@@ -136,7 +140,6 @@ main(int argc, char **argv)
         mcds_no_memory();
     }
 
-    m.o.conf = "/etc/nginx/nginx.conf";
     m.o.timeout = 1000;
 
     if (ngx_array_init(&m.o.keys, m.memory, 4, sizeof(ngx_str_t)) != NGX_OK
@@ -160,15 +163,27 @@ main(int argc, char **argv)
     }
 
     if (mcds_command->run == mcds_check && n) {
+
+        if (m.o.conf) {
+            mcds_usage(&m, "has one configuration");
+        }
+
         m.o.conf = argv[optind + 1];
-        m.o.servers = NULL;
+    }
+
+    if (m.o.conf && m.o.servers) {
+        mcds_usage(&m, "has a configuration, or --servers");
+    }
+
+    if (m.o.conf == NULL) {
+        m.o.conf = "/etc/nginx/nginx.conf";
     }
 
     mcds_site_read(&m);
 
     mcds_command->run(&m, args, n);
 
-    if (fflush(stdout) != 0 && m.status == MCDS_OK) {
+    if ((fflush(stdout) != 0 || ferror(stdout)) && m.status == MCDS_OK) {
         mcds_error(&m, MCDS_NO, "cannot write: %s", strerror(errno));
     }
 
@@ -261,6 +276,18 @@ mcds_parse(mcds_t *m, int argc, char **argv)
         mcds_usage(m, "%s", n < mcds_command->min ? "something is missing"
                                                   : "too much is said");
     }
+
+    /* a variable of a shell that was not set; but values may be empty */
+
+    if (mcds_command->run == mcds_table || mcds_command->run == mcds_array) {
+        n = 2;
+    }
+
+    for (i = 0; i < n; i++) {
+        if (argv[optind + 1 + i][0] == '\0') {
+            mcds_usage(m, "an argument is empty");
+        }
+    }
 }
 
 
@@ -294,11 +321,11 @@ mcds_option(mcds_t *m, int option, char *value)
         break;
 
     case 't':
-        o->timeout = mcds_period(m, "timeout", value, 0);
+        o->timeout = mcds_period(m, "timeout", value, 0, 1, MCDS_HOUR);
         break;
 
     case 'k':
-        mcds_push(&o->keys, value);
+        mcds_push(m, &o->keys, "key", value);
         break;
 
     case 'b':
@@ -306,15 +333,15 @@ mcds_option(mcds_t *m, int option, char *value)
         break;
 
     case 'H':
-        mcds_push(&o->hmac, value);
+        mcds_push(m, &o->hmac, "hmac-key-file", value);
         break;
 
     case 'T':
-        mcds_push(&o->tags, value);
+        mcds_push(m, &o->tags, "tag", value);
         break;
 
     case 'o':
-        mcds_push(&o->hosts, value);
+        mcds_push(m, &o->hosts, "host", value);
         break;
 
     case 'a':
@@ -326,41 +353,41 @@ mcds_option(mcds_t *m, int option, char *value)
         break;
 
     case 'l':
-        o->ttl = mcds_period(m, "ttl", value, 1);
-
-        if (o->ttl > NGX_MCDS_MAX_TTL) {
-            mcds_usage(m, "--ttl is 30 days at most");
-        }
-
+        o->ttl = mcds_period(m, "ttl", value, 1, 1, NGX_MCDS_MAX_TTL);
         break;
 
     case 'w':
-        o->window = mcds_period(m, "window", value, 1);
+        o->window = mcds_period(m, "window", value, 1, 1, NGX_MCDS_MAX_TTL);
         break;
 
     case 'S':
-        o->slots = mcds_number(m, "slots", value, 60);
+        o->slots = mcds_number(m, "slots", value, 1, 60);
         break;
 
     case 'i':
-        o->since = mcds_period(m, "since", value, 0);
+        o->since = mcds_period(m, "since", value, 0, 1,
+                               (ngx_int_t) NGX_MCDS_MAX_TTL * 1000);
         break;
 
     case 'A':
+        if (*value == '\0') {
+            mcds_usage(m, "--after is empty");
+        }
+
         o->after.data = (u_char *) value;
         o->after.len = ngx_strlen(value);
         break;
 
     case 'n':
-        o->limit = mcds_number(m, "limit", value, 10000);
+        o->limit = mcds_number(m, "limit", value, 1, 10000);
         break;
 
     case 'C':
-        o->chunk = mcds_period(m, "chunk", value, 0);
+        o->chunk = mcds_period(m, "chunk", value, 0, 1000, MCDS_HOUR);
         break;
 
     case 'K':
-        o->chunks = mcds_number(m, "chunks", value, 3600);
+        o->chunks = mcds_number(m, "chunks", value, 2, 3600);
         break;
 
     case 'v':
@@ -379,9 +406,13 @@ mcds_option(mcds_t *m, int option, char *value)
 
 
 static void
-mcds_push(ngx_array_t *list, char *value)
+mcds_push(mcds_t *m, ngx_array_t *list, char *option, char *value)
 {
     ngx_str_t  *s;
+
+    if (*value == '\0') {
+        mcds_usage(m, "--%s is empty", option);
+    }
 
     s = ngx_array_push(list);
 
@@ -395,7 +426,8 @@ mcds_push(ngx_array_t *list, char *value)
 
 
 static ngx_int_t
-mcds_period(mcds_t *m, char *option, char *value, ngx_uint_t is_sec)
+mcds_period(mcds_t *m, char *option, char *value, ngx_uint_t is_sec,
+    ngx_int_t min, ngx_int_t max)
 {
     ngx_int_t  n;
     ngx_str_t  s;
@@ -405,8 +437,10 @@ mcds_period(mcds_t *m, char *option, char *value, ngx_uint_t is_sec)
 
     n = ngx_parse_time(&s, is_sec);
 
-    if (n < 1 || n > 31536000000) {
-        mcds_usage(m, "--%s must be a time above 0, as 30s or 5m", option);
+    if (n < min || n > max) {
+        mcds_usage(m, "--%s must be a time from %s to %s, as 30s or 5m",
+                   option, (is_sec || min == 1000) ? "1s" : "1ms",
+                   (max == MCDS_HOUR) ? "1h" : "30d");
     }
 
     return n;
@@ -414,14 +448,16 @@ mcds_period(mcds_t *m, char *option, char *value, ngx_uint_t is_sec)
 
 
 static ngx_int_t
-mcds_number(mcds_t *m, char *option, char *value, ngx_int_t max)
+mcds_number(mcds_t *m, char *option, char *value, ngx_int_t min,
+    ngx_int_t max)
 {
     ngx_int_t  n;
 
     n = ngx_atoi((u_char *) value, ngx_strlen(value));
 
-    if (n < 1 || n > max) {
-        mcds_usage(m, "--%s must be a number from 1 to %d", option, (int) max);
+    if (n < min || n > max) {
+        mcds_usage(m, "--%s must be a number from %d to %d", option,
+                   (int) min, (int) max);
     }
 
     return n;
@@ -470,23 +506,21 @@ mcds_version(void)
 void
 mcds_error(mcds_t *m, int status, const char *fmt, ...)
 {
-    char     text[2048], *p;
+    char     text[2048], *shown;
     va_list  args;
 
     va_start(args, fmt);
     (void) vsnprintf(text, sizeof(text), fmt, args);
     va_end(args);
 
-    for (p = text; *p; p++) {
-        if ((u_char) *p < 0x20 || *p == 0x7f) {
-            *p = '?';
-        }
-    }
+    shown = mcds_escape((u_char *) text, ngx_strlen(text));
 
     (void) fflush(stdout);
 
     fprintf(stderr, "mcds%s%s: %s\n", m->command ? " " : "",
-            m->command ? m->command : "", text);
+            m->command ? m->command : "", shown);
+
+    free(shown);
 
     m->status = ngx_max(m->status, status);
 }

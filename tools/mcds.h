@@ -210,8 +210,13 @@ json_t *mcds_hex(uint64_t n);
 void mcds_put(json_t *object, char *name, json_t *value);
 void mcds_show(mcds_t *m, json_t *value);
 
-/* bytes of a text that a terminal may get */
+/*
+ * Bytes of a text that a terminal may get.  escape: in new memory,
+ * NULL-terminated.
+ */
+
 void mcds_print(u_char *data, size_t len);
+char *mcds_escape(u_char *data, size_t len);
 
 
 #define mcds_is(s, word)                                                      \

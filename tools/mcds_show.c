@@ -13,7 +13,6 @@
 
 
 static ngx_uint_t mcds_utf8(u_char *p, u_char *last);
-static char *mcds_escape(u_char *data, size_t len);
 static void mcds_lines(json_t *value, int indent);
 static ngx_uint_t mcds_simple(json_t *value);
 static char *mcds_text(json_t *value);
@@ -70,9 +69,7 @@ mcds_utf8(u_char *p, u_char *last)
 }
 
 
-/* in new memory, NULL-terminated */
-
-static char *
+char *
 mcds_escape(u_char *data, size_t len)
 {
     u_char      *p, *last, *buf, *to;

@@ -1,0 +1,149 @@
+#!/usr/bin/perl
+
+# Copyright (C) mcds authors
+
+# mcds uses pools of every kind as nginx does: TLS, with its certificate
+# checked, passwords, the classic protocol, replicas, each distribution, and a
+# libmemcached string: what nginx has counted there it finds, and nginx goes on
+# from what it has set.
+
+use warnings;
+use strict;
+
+use IO::Socket::INET;
+use Test::More;
+
+use FindBin;
+use lib "$FindBin::Bin/lib";
+use Test::Mcds;
+use Test::Mcds::Tool;
+
+my $t = Test::Mcds->new();
+
+$t->needs('http_ssl', 'openssl');
+
+my ($crt, $key) = $t->cert('mc.local');
+
+$t->write_file('users', "joe:secret\n");
+$t->write_file('password', "secret\n");
+$t->write_file('wrong', "guess\n");
+
+my @m = map { $t->memcached("m$_") } 1 .. 3;
+
+sub server {
+    my ($name, @args) = @_;
+    my $port = $t->port($name);
+
+    $t->spawn("$name.stderr", $ENV{TEST_MEMCACHED_BINARY} // 'memcached',
+        $> ? () : ('-u', 'root'), '-U', 0, '-l', "127.0.0.1:$port", @args);
+
+    ok(wait_for(sub { IO::Socket::INET->new("127.0.0.1:$port") }, 10),
+        "$name started");
+}
+
+server('both', '-Z', '-o', "ssl_chain_cert=$crt,ssl_key=$key",
+    '-Y', $t->dir() . '/users');
+
+my $three = join ' ', map { "server 127.0.0.1:%%PORT_m$_%%"
+    . ($_ == 2 ? ' weight=3' : '') . ';' } 1 .. 3;
+
+my $both = 'server 127.0.0.1:%%PORT_both%%; ssl on; ssl_verify on;'
+    . " ssl_trusted_certificate $crt; auth_user joe;";
+
+my %pools = (
+    secret => "$both ssl_name mc.local; auth_password_file ../password;",
+    classic => "$three protocol classic; prefix c:;",
+    replicas => "$three replicas 2; distribution ketama; prefix r:;",
+    ketama => "$three distribution ketama; prefix k:;",
+    crc => "$three distribution modula_crc; prefix m:;",
+    ring => "$three distribution nginx_consistent; prefix n:;",
+    consistent => "$three distribution consistent; prefix o:;",
+    string => 'libmemcached "'
+        . join(' ', map { "--SERVER=127.0.0.1:%%PORT_m$_%%" } 1 .. 3)
+        . ' --HASH=FNV1A_64 --DISTRIBUTION=consistent"; prefix s:;',
+);
+
+my $pools = join '', map { "    mcds_pool $_ { $pools{$_} }\n" }
+    sort keys %pools;
+my $locations = join '', map { "        location /$_/ { mcds_use $_;"
+    . " mcds_counter \$views key=\$uri; mcds_return 200 \"\$views\"; }\n" }
+    sort keys %pools;
+
+my $h = $t->nginx('h', <<"EOT");
+%%GLOBALS%%
+worker_processes 1;
+events { }
+http {
+    %%HTTP%%
+$pools
+    server {
+        listen 127.0.0.1:%%PORT%%;
+$locations
+    }
+}
+EOT
+
+my $file = $h->dir() . '/nginx.conf';
+my $mcds = Test::Mcds::Tool->new($t, '-c', $file);
+
+for my $pool (sort keys %pools) {
+    my @keys = map { "/$pool/$_" } 1 .. 12;
+
+    $h->get($_) for @keys, @keys;
+
+    my $list = $mcds->json('-p', $pool, 'counter', 'get', @keys);
+
+    is(join(' ', map { $_->{value} // '' } @$list), join(' ', (2) x 12),
+        "$pool: mcds reads what nginx has counted");
+
+    $mcds->run('-p', $pool, 'counter', 'set', $_, 40) for @keys[0 .. 5];
+
+    is(join(' ', map { $h->get($_)->body } @keys[0 .. 5]),
+        join(' ', (41) x 6), "$pool: nginx goes on from what it has set");
+
+    next if $pool =~ /secret|replicas/;
+
+    my %prefix = $pools{$pool} =~ /(prefix) (\w:)/;
+    my %at = map { $_->{key} => $_->{server} =~ s/.*://r } @$list;
+
+    is(scalar(grep {
+        my $key = $_;
+        my ($m) = grep { $_->port() == $at{$key} } @m;
+        !defined $m->get("$prefix{prefix}$key");
+    } @keys), 0, "$pool: it names the right servers");
+}
+
+
+# one of two replicas is gone
+
+$m[0]->stop();
+
+my $r = $mcds->run('-p', 'replicas', '--json', 'counter', 'get',
+    map { "/replicas/$_" } 1 .. 12);
+
+is($r->{code}, 0, 'one of the replicas is enough') or diag($r->{err});
+unlike($r->{out}, qr/null,/, 'all are there');
+
+
+# not with the wrong password, or name
+
+for (['password', qr/refuses user and password/, sub {
+        s{\.\./password}{../wrong} }],
+    ['name', qr/certificate is not for "other"/, sub {
+        s{ssl_name mc\.local}{ssl_name other} }])
+{
+    my ($name, $re, $change) = @$_;
+
+    local $_ = Test::Mcds::Tool::slurp($file);
+    $change->();
+    $t->write_file("h/$name.conf", $_);
+
+    $r = Test::Mcds::Tool->new($t, '-c', $h->dir() . "/$name.conf",
+        '-p', 'secret')->run('counter', 'get', 'x');
+
+    is($r->{code}, 3, "wrong $name");
+    like($r->{err}, $re, 'it says so');
+}
+
+$t->allow(qr/is down/);
+$t->done(keep => ['both']);
