@@ -384,6 +384,9 @@ ngx_mcds_hot_copy(ngx_mcds_hot_place_t *place, ngx_uint_t kind,
     ngx_uint_t         i, n, seconds;
     ngx_atomic_uint_t  version;
 
+    seconds = 0;
+    version = 0;
+
     for (n = 0; n < NGX_MCDS_HOT_TRIES; n++) {
         version = place->version;
         ngx_memory_barrier();

@@ -60,5 +60,7 @@ ngx_http_mcds_hot_add(ngx_uint_t kind, ngx_str_t *key)
 static void
 ngx_http_mcds_hot_handler(ngx_event_t *ev)
 {
-    ngx_mcds_hot_publish(ngx_mcds_hot);
+    if (ngx_mcds_hot) {
+        ngx_mcds_hot_publish(ngx_mcds_hot);
+    }
 }

@@ -207,7 +207,7 @@ const origin = new Chart($('c-origin'), 'Work of the origin',
     { text: rate, nothing: 'nothing to do' });
 const latency = new Chart($('c-latency'), 'Answers of memcached',
     [['p50', 'Median'], ['p99', '99 %']],
-    { text: (n) => micro(n === undefined ? null : n),
+    { text: (n) => micro(n === undefined ? null : n), log: true,
         nothing: 'nothing was asked' });
 
 let history = [];             // { at, zones: { name: .. }, p50, p99 }, or gap

@@ -176,9 +176,10 @@ class Chart {
 
         const point = (event) => {
             const { left, width } = this.svg.getBoundingClientRect();
-            const back = (1 - (event.clientX - left) / width) * SHOWN * 1000;
+            const part = (event.clientX - left - this.left)
+                / (width - this.left);
 
-            cursor = this.now - back;
+            cursor = this.now - (1 - part) * SHOWN * 1000;
             charts.forEach((chart) => chart.draw());
         };
 
@@ -222,8 +223,9 @@ class Chart {
                 : this.lines(run)));
         }
 
-        if (this.top === 0) {
-            const note = svg('text', { x: width / 2, y: height / 2,
+        if (this.nothing) {
+            const note = svg('text', {
+                x: (width + this.left) / 2, y: height / 2,
                 'text-anchor': 'middle', class: 'nothing' });
             note.textContent = this.options.nothing;
             parts.push(note);
@@ -269,46 +271,80 @@ class Chart {
     scale(width, height) {
         const keys = this.series.map(([key]) => key);
 
-        const most = this.samples.reduce((max, { values }) => {
-            const all = keys.map((key) => values && values[key])
-                .filter((n) => Number.isFinite(n));
+        const shown = this.samples.filter((s) => s.values).flatMap((s) => {
+            const all = keys.map((key) => s.values[key])
+                .filter((n) => Number.isFinite(n) && n > 0);
 
-            return Math.max(max, this.options.stack
-                ? all.reduce((a, b) => a + b, 0) : Math.max(0, ...all));
-        }, 0);
+            return this.options.stack ? all.reduce((a, b) => a + b, 0) : all;
+        });
 
-        const rough = (most || 1) / 3;
-        const size = 10 ** Math.floor(Math.log10(rough));
+        const most = Math.max(0, ...shown);
 
-        this.step = [1, 2, 2.5, 5, 10].find((n) => n * size >= rough) * size;
-        this.top = most && Math.ceil(most / this.step) * this.step;
         this.width = width;
         this.bottom = height - 16;
+        this.nothing = most === 0;
+        this.low = 0;
+        this.left = 0;
+
+        if (this.options.log && most > 0) {
+            this.low = 10 ** Math.floor(Math.log10(Math.min(...shown)));
+            this.high = Math.max(this.low * 100,
+                10 ** Math.ceil(Math.log10(most)));
+            this.ticks = [];
+
+            for (let n = this.low; n <= this.high * 1.01; n *= 10) {
+                this.ticks.push(n);
+            }
+
+        } else {
+            this.even(most);
+        }
+
+        // room for the longest of their texts
+
+        this.left = 8 + 6.5 * Math.max(...this.ticks.map((n) =>
+            this.options.text(n).length));
+    }
+
+    // ticks at even distances, from 0 on
+
+    even(most) {
+        const rough = (most || 1) / 3;
+        const size = 10 ** Math.floor(Math.log10(rough));
+        const step = [1, 2, 2.5, 5, 10].find((n) => n * size >= rough) * size;
+
+        this.high = Math.ceil((most || step) / step) * step;
+        this.ticks = [0];
+
+        for (let n = step; n <= most + step * 0.99; n += step) {
+            this.ticks.push(n);
+        }
     }
 
     x(at) {
-        return +(this.width * (1 - (this.now - at) / (SHOWN * 1000)))
-            .toFixed(1);
+        return +(this.width - (this.width - this.left)
+            * (this.now - at) / (SHOWN * 1000)).toFixed(1);
     }
 
     y(n) {
+        const part = this.low
+            ? Math.log(n / this.low) / Math.log(this.high / this.low)
+            : n / this.high;
+
         return +(this.bottom - (this.bottom - 12)
-            * Math.min(1, n / (this.top || this.step))).toFixed(1);
+            * Math.min(1, Math.max(0, part))).toFixed(1);
     }
 
     grid() {
         const parts = [];
 
-        for (let n = 0; n <= this.top; n += this.step) {
-            const label = svg('text', { x: 0, y: this.y(n) - 3 });
+        for (const n of this.ticks) {
+            const label = svg('text', { x: this.left - 6, y: this.y(n) + 4,
+                'text-anchor': 'end' });
 
-            parts.push(svg('path', { class: 'grid',
-                d: `M0 ${this.y(n)}H${this.width}` }));
-
-            if (n > 0) {
-                label.textContent = this.options.text(n);
-                parts.push(label);
-            }
+            label.textContent = this.options.text(n);
+            parts.push(label, svg('path', { class: 'grid',
+                d: `M${this.left} ${this.y(n)}H${this.width}` }));
         }
 
         for (const [back, anchor, text] of [[SHOWN, 'start', '2 min ago'],

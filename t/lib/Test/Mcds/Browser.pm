@@ -153,6 +153,8 @@ sub page {
     $page->call("$_.enable") for qw/ Page Runtime Log /;
     $page->show(%o);
     $page->call('Page.navigate', { url => $url });
+    $page->wait("document.readyState == 'complete' && location.href"
+        . " != 'about:blank'", 20);
 
     return $page;
 }
