@@ -361,7 +361,8 @@ sub serve {
 
     print "\nA live page, and 30 people who stay to look at it:\n\n"
         . "    http://127.0.0.1:$one/    the first host\n"
-        . "    http://127.0.0.1:$two/    the second host\n\n";
+        . "    http://127.0.0.1:$two/    the second host\n"
+        . "    http://127.0.0.1:$one/mcds    what happens there\n\n";
 
     if (!-t STDIN) {
         printf "It answers: %s views, %s people online, %s.\n"
