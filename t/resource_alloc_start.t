@@ -19,6 +19,10 @@ use Test::Mcds;
 use Test::Mcds::Dns;
 use Test::Mcds::Memory;
 
+# OpenSSL leaks when it has no memory, which is not of interest here
+
+local $ENV{MCDS_LEAKS} = 0;
+
 my $t = Test::Mcds->new()->needs('http_ssl', 'openssl');
 
 # what has no memory says so
@@ -157,7 +161,7 @@ while (1) {
     $tried++;
 }
 
-cmp_ok($tried, '>', 20, "$tried failures, of which $none have no worker");
+cmp_ok($tried, '>', 10, "$tried failures, of which $none have no worker");
 is("@died", '', 'no worker dies of it');
 is("@hung", '', 'no request hangs');
 is("@wrong", '', 'all works then');

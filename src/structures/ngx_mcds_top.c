@@ -261,6 +261,16 @@ ngx_mcds_top_exit(ngx_mcds_top_t *top)
         ngx_delete_posted_event(&state->adder);
     }
 
+    /* others at the exit still look at their timers, by way of these */
+
+    if (state->give.timer_set) {
+        ngx_del_timer(&state->give);
+    }
+
+    if (state->reader.timer_set) {
+        ngx_del_timer(&state->reader);
+    }
+
     ngx_free(state);
 
     top->state = NULL;
