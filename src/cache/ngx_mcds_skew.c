@@ -50,8 +50,13 @@ ngx_mcds_skew_mend(ngx_mcds_entry_t *entry, uint64_t now_ms, ngx_log_t *log)
         seen = ngx_mcds_skew_seen(entry, now_ms, ahead, log);
 
         if (seen) {
-            entry->expire = (entry->expire > entry->created)
-                            ? seen + (entry->expire - entry->created) : seen;
+
+            /* no writer of pages means that one ends before it begins */
+
+            if (entry->expire > entry->created) {
+                entry->expire = seen + (entry->expire - entry->created);
+            }
+
             entry->created = seen;
         }
     }
