@@ -48,6 +48,10 @@ FUZZ_SECS = 60
 
 LEAKS     = 1
 
+# which nginx and memcached make matrix takes
+
+SUITES    = bookworm trixie sid
+
 # where make install puts the module, and its manual page
 
 PREFIX    = /usr/local
@@ -76,6 +80,7 @@ unexport MAKEFLAGS
 .PHONY: tool install-tool browser
 .PHONY: all help build binary demo check unit-build unit test test-full asan
 .PHONY: mixed coverage chaos fuzz bench clean install man dist deb deb-test
+.PHONY: matrix
 
 all: build
 
@@ -104,6 +109,8 @@ help:
 	@echo 'make browser     the live page in Chromium, and its pictures in'
 	@echo '                 docs/images/'
 	@echo 'make bench       mcds and its peers, side by side'
+	@echo 'make matrix      builds, and tests, with the nginx and memcached of'
+	@echo '                 three suites of Debian (SUITES="$(SUITES)")'
 	@echo 'make install     the module into $$(MODULES), its manual page into'
 	@echo '                 $$(PREFIX)/share/man, below $$(DESTDIR)'
 	@echo 'make install-tool the tool, its manual page and completions, below'
@@ -186,9 +193,9 @@ coverage: build tool
 	    HEADERS="$(BUILD)/$(NAME)/src" OUT="$(BUILD)/coverage/unit" \
 	    CHECKED="--coverage -O0"
 	@misc/coverage forget "$(BUILD)/coverage"
-	MCDS_SLOW=2 TEST_NGINX_MODULE="$(CURDIR)/$(COVERED)" \
-	    $(PROVE) $(TESTS) $(UNITS:$(UNIT)/%=$(BUILD)/coverage/unit/%)
-	@misc/coverage tell "$(BUILD)/coverage"
+	@rc=0; MCDS_SLOW=2 TEST_NGINX_MODULE="$(CURDIR)/$(COVERED)" \
+	    $(PROVE) $(TESTS) $(UNITS:$(UNIT)/%=$(BUILD)/coverage/unit/%) \
+	    || rc=$$?; misc/coverage tell "$(BUILD)/coverage" && exit $$rc
 
 
 mixed: build
@@ -223,6 +230,11 @@ browser: build
 bench: build
 	@misc/install bench
 	bench/bench.pl $(BENCH)
+
+
+matrix:
+	@misc/install build test matrix
+	@TESTS="$(TESTS)" misc/matrix "$(BUILD)/matrix" $(SUITES)
 
 
 man:
