@@ -51,6 +51,10 @@ http {
             mcds_array list;
             mcds_methods GET POST;
         }
+        location /short {
+            mcds_array short max=3 unique;
+            mcds_methods GET POST;
+        }
         location /locked {
             mcds_lock job ttl=30s;
             proxy_pass http://127.0.0.1:%%PORT_o%%;
@@ -159,6 +163,20 @@ is_deeply($mcds->json('array', 'list', 'list'),
     ['one', "t\"wo\n\e[31m", { three => 3 }], 'and so has mcds');
 unlike($mcds->run('array', 'list', 'list')->{out}, qr/[^\n\x20-\x7e]/,
     'without control characters');
+
+$m1->set('p:numbers', "1e300\n0.0001\nnull\n"), $m2->set('p:numbers',
+    "1e300\n0.0001\nnull\n");
+is($mcds->run('array', 'list', 'numbers')->{out}, "1.0000000000000001e300\n"
+    . "0.0001\nnull\n", 'other values as JSON');
+
+is($mcds->json('array', 'push', 'short', qw/ a b a /)->{pushed}, 2, 'unique');
+http_request($one->port(), '/short', method => 'POST', body => '["c","<"]',
+    headers => { 'Content-Type' => 'application/json' });
+is($mcds->json('array', 'push', 'short', qw/ < d c /)->{pushed}, 1,
+    'of all that is there');
+is_deeply($mcds->json('array', 'list', 'short'), [qw/ c < d /], 'the newest');
+is($two->get('/short')->body =~ s/\s//gr =~ s/\\u003[cC]/</r,
+    '["c","<","d"]', 'nginx has the same');
 
 
 # a lock

@@ -14,6 +14,7 @@ use Test::More;
 use FindBin;
 use lib "$FindBin::Bin/lib";
 use Test::Mcds;
+use Test::Mcds::Entry;
 use Test::Mcds::Tool;
 
 my $t = Test::Mcds->new();
@@ -180,6 +181,14 @@ ok(wait_for(sub {
 }, 10), 'three variants');
 is($mcds->json('get', url('/vary'))->[0]{vary}, 'x-a', 'by this header');
 
+$p = $mcds->json('get', '--header', 'X-A:  2', url('/vary'))->[0]{variants};
+is(scalar(@$p), 1, 'one of them');
+is($p->[0]{state}, 'fresh', 'is found by the header of a request');
+is($mcds->run('get', '--body', '--header', 'x-a: 2', url('/vary'))->{out},
+    'varies', 'and so is its body');
+is($mcds->run('get', '--body', url('/vary'))->{code}, 1,
+    'without the header there is none');
+
 $a->get('/tagged');
 ok(wait_for(sub { ($mcds->json('get', url('/tagged'))->[0]{tags_state} // '')
     eq 'valid' }, 10), 'a page with tags');
@@ -193,6 +202,22 @@ ok(wait_for(sub { ($mcds->json('get', url('/signed'))->[0]{signature} // '')
 $t->write_file('b.key', "b key of the right length\n");
 is($mcds->json('get', '--hmac-key-file', $t->dir() . '/b.key',
     url('/signed'))->[0]{signature}, 'wrong', 'but not with another');
+
+
+# stale, and from a host whose clock is ahead
+
+my $stored = 'x:' . url('/plain1');
+my ($has) = grep { defined $_->get($stored) } $m1, $m2;
+my $e = page_decode($has->get($stored));
+my $now = $e->{created};
+
+$has->set($stored, page_encode(%$e, expire => $now - 1000));
+is($mcds->json('get', url('/plain1'))->[0]{state}, 'stale', 'stale');
+
+$has->set($stored, page_encode(%$e, created => $now + 3600_000,
+    expire => $now + 3660_000));
+$p = $mcds->json('get', url('/plain1'))->[0];
+ok(($p->{clock_ahead} // 0) > 3000, 'by an hour');
 
 
 # not to be stored, failed, being built

@@ -34,6 +34,7 @@ my $o = $t->origin('o', sub {
 });
 
 $t->write_file('a.key', 'a key of the right length');
+$t->write_file('b.key', 'another of the right length');
 
 my ($a, $b) = map { $t->nginx($_, <<'EOT') } 'a', 'b';
 %%GLOBALS%%
@@ -59,6 +60,10 @@ http {
         }
         location /signed/ {
             mcds_cache_hmac_key %%TMP%%/a.key;
+            proxy_pass http://127.0.0.1:%%PORT_o%%;
+        }
+        location /other/ {
+            mcds_cache_hmac_key %%TMP%%/b.key;
             proxy_pass http://127.0.0.1:%%PORT_o%%;
         }
         location /key/ {
@@ -184,13 +189,14 @@ like(seen($a, '/tags/red'), qr/^(?:STALE|UPDATING) /, 'stale');
 $o->release('*');
 
 
-# a page that is signed stays signed, and shown
+# a page that is signed stays signed, with its key, and shown
 
-ok(fill('/signed/1'), 'a signed page');
-is($mcds->run('purge', url('/signed/1'))->{code}, 0, 'purged');
+ok(fill('/signed/1') && fill('/other/1'), 'signed pages');
+is($mcds->run('purge', url('/signed/1'), url('/other/1'))->{code}, 0,
+    'purged');
 $o->hold_path('*');
-like(seen($b, '/signed/1'), qr/^(?:STALE|UPDATING) /,
-    'is shown while it is rebuilt');
+like(seen($b, "$_/1"), qr/^(?:STALE|UPDATING) /,
+    "$_ is shown while it is rebuilt") for '/signed', '/other';
 $o->release('*');
 
 $t->done();

@@ -14,7 +14,8 @@
 
 static void mcds_parse(mcds_t *m, int argc, char **argv);
 static void mcds_option(mcds_t *m, int option, char *value);
-static void mcds_push(mcds_t *m, ngx_array_t *list, char *option, char *value);
+static ngx_array_t *mcds_list(mcds_t *m, int option);
+static void mcds_push(ngx_array_t *list, char *value);
 static ngx_int_t mcds_period(mcds_t *m, char *option, char *value,
     ngx_uint_t is_sec, ngx_int_t min, ngx_int_t max);
 static ngx_int_t mcds_number(mcds_t *m, char *option, char *value,
@@ -26,7 +27,8 @@ static void mcds_version(void);
 static mcds_command_t  mcds_commands[] = {
 
     { "get", "URL ...", "what is stored of a page",
-      MCDS_OPT_KEY|MCDS_OPT_BODY|MCDS_OPT_HMAC, 0, 1000, mcds_get },
+      MCDS_OPT_KEY|MCDS_OPT_HEADER|MCDS_OPT_BODY|MCDS_OPT_HMAC, 0, 1000,
+      mcds_get },
 
     { "purge", "URL ...", "purge pages, by URL, key, tag or host",
       MCDS_OPT_KEY|MCDS_OPT_TAG|MCDS_OPT_HOST|MCDS_OPT_ALL|MCDS_OPT_DELETE
@@ -81,6 +83,8 @@ static struct {
     { { "timeout", 1, NULL, 't' }, "TIME", 0, "of an operation, 1s" },
     { { "key", 1, NULL, 'k' }, "TEXT", MCDS_OPT_KEY,
       "the text of mcds_cache_key instead of a URL" },
+    { { "header", 1, NULL, 'e' }, "LINE", MCDS_OPT_HEADER,
+      "of the request, for pages that vary" },
     { { "body", 0, NULL, 'b' }, NULL, MCDS_OPT_BODY,
       "print the body, and nothing else" },
     { { "hmac-key-file", 1, NULL, 'H' }, "FILE", MCDS_OPT_HMAC,
@@ -147,6 +151,8 @@ main(int argc, char **argv)
         || ngx_array_init(&m.o.hosts, m.memory, 4, sizeof(ngx_str_t))
            != NGX_OK
         || ngx_array_init(&m.o.hmac, m.memory, 4, sizeof(ngx_str_t))
+           != NGX_OK
+        || ngx_array_init(&m.o.headers, m.memory, 4, sizeof(ngx_str_t))
            != NGX_OK)
     {
         mcds_no_memory();
@@ -164,15 +170,15 @@ main(int argc, char **argv)
 
     if (mcds_command->run == mcds_check && n) {
 
-        if (m.o.conf) {
-            mcds_usage(&m, "has one configuration");
+        if (m.o.conf && strcmp(m.o.conf, argv[optind + 1]) != 0) {
+            mcds_usage(&m, "takes one configuration");
         }
 
         m.o.conf = argv[optind + 1];
     }
 
     if (m.o.conf && m.o.servers) {
-        mcds_usage(&m, "has a configuration, or --servers");
+        mcds_usage(&m, "takes a configuration or --servers, not both");
     }
 
     if (m.o.conf == NULL) {
@@ -230,6 +236,12 @@ mcds_parse(mcds_t *m, int argc, char **argv)
 
         for (i = 0; mcds_long[i].option.val != c; i++) { /* void */ }
 
+        /* a variable of a shell that was not set */
+
+        if (optarg && *optarg == '\0' && c != 'P') {
+            mcds_usage(m, "--%s is empty", mcds_long[i].option.name);
+        }
+
         seen |= mcds_long[i].bit;
         mcds_option(m, c, optarg);
     }
@@ -277,7 +289,7 @@ mcds_parse(mcds_t *m, int argc, char **argv)
                                                   : "too much is said");
     }
 
-    /* a variable of a shell that was not set; but values may be empty */
+    /* the same; but values may be empty */
 
     if (mcds_command->run == mcds_table || mcds_command->run == mcds_array) {
         n = 2;
@@ -294,11 +306,26 @@ mcds_parse(mcds_t *m, int argc, char **argv)
 static void
 mcds_option(mcds_t *m, int option, char *value)
 {
+    ngx_array_t     *list;
     mcds_options_t  *o;
 
     o = &m->o;
+    list = mcds_list(m, option);
+
+    if (list) {
+        mcds_push(list, value);
+        return;
+    }
 
     switch (option) {
+
+    case 'e':
+        if (strchr(value, ':') == NULL) {
+            mcds_usage(m, "--header must be \"Name: value\"");
+        }
+
+        mcds_push(&o->headers, value);
+        break;
 
     case 'c':
         o->conf = value;
@@ -324,24 +351,8 @@ mcds_option(mcds_t *m, int option, char *value)
         o->timeout = mcds_period(m, "timeout", value, 0, 1, MCDS_HOUR);
         break;
 
-    case 'k':
-        mcds_push(m, &o->keys, "key", value);
-        break;
-
     case 'b':
         o->body = 1;
-        break;
-
-    case 'H':
-        mcds_push(m, &o->hmac, "hmac-key-file", value);
-        break;
-
-    case 'T':
-        mcds_push(m, &o->tags, "tag", value);
-        break;
-
-    case 'o':
-        mcds_push(m, &o->hosts, "host", value);
         break;
 
     case 'a':
@@ -370,10 +381,6 @@ mcds_option(mcds_t *m, int option, char *value)
         break;
 
     case 'A':
-        if (*value == '\0') {
-            mcds_usage(m, "--after is empty");
-        }
-
         o->after.data = (u_char *) value;
         o->after.len = ngx_strlen(value);
         break;
@@ -405,14 +412,35 @@ mcds_option(mcds_t *m, int option, char *value)
 }
 
 
+/* of those that may be repeated; NULL: it is none of them */
+
+static ngx_array_t *
+mcds_list(mcds_t *m, int option)
+{
+    switch (option) {
+
+    case 'k':
+        return &m->o.keys;
+
+    case 'H':
+        return &m->o.hmac;
+
+    case 'T':
+        return &m->o.tags;
+
+    case 'o':
+        return &m->o.hosts;
+
+    default:
+        return NULL;
+    }
+}
+
+
 static void
-mcds_push(mcds_t *m, ngx_array_t *list, char *option, char *value)
+mcds_push(ngx_array_t *list, char *value)
 {
     ngx_str_t  *s;
-
-    if (*value == '\0') {
-        mcds_usage(m, "--%s is empty", option);
-    }
 
     s = ngx_array_push(list);
 

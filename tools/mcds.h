@@ -47,6 +47,7 @@
 #define MCDS_OPT_CHUNK            0x2000
 #define MCDS_OPT_CHUNKS           0x4000
 #define MCDS_OPT_VALUES           0x8000
+#define MCDS_OPT_HEADER           0x10000
 
 
 typedef struct {
@@ -61,6 +62,7 @@ typedef struct {
     ngx_array_t       tags;
     ngx_array_t       hosts;
     ngx_array_t       hmac;       /* names of files */
+    ngx_array_t       headers;    /* "Name: value" */
 
     ngx_uint_t        body;
     ngx_uint_t        all;
@@ -199,8 +201,9 @@ uint64_t mcds_now(void);
 /*
  * What is shown.  str: bytes as JSON, NULL-terminated or not; what is no UTF-8
  * is written as \xNN.  time: milliseconds since the epoch as text, hex: of a
- * number of 16 digits.  show: a value on its own line, or line by line.  All
- * but show return new references.
+ * number of 16 digits.  show: a value on its own line, or line by line.
+ * dump: as JSON, with so many digits, 17 keep all that a number may have.  All
+ * but these two, which take theirs, return new references.
  */
 
 json_t *mcds_str(u_char *data, size_t len);
@@ -209,6 +212,7 @@ json_t *mcds_time(uint64_t ms);
 json_t *mcds_hex(uint64_t n);
 void mcds_put(json_t *object, char *name, json_t *value);
 void mcds_show(mcds_t *m, json_t *value);
+void mcds_dump(json_t *value, size_t digits);
 
 /*
  * Bytes of a text that a terminal may get.  escape: in new memory,

@@ -18,8 +18,8 @@
 #define MCDS_BENCH_LARGE          10240
 #define MCDS_BENCH_TTL            60
 
-/* hosts are expected to be so close together, seconds */
-#define MCDS_CHECK_SKEW           2
+/* seconds; memcached looks at its clock now and then only */
+#define MCDS_CHECK_SKEW           5
 
 
 /* what is looked for, and what is read of it */
@@ -31,6 +31,7 @@ typedef struct {
 
 
 static json_t *mcds_check_pool(mcds_t *m, ngx_mcds_pool_t *pool);
+static char *mcds_check_distribution(ngx_mcds_pool_t *pool);
 static json_t *mcds_check_server(mcds_t *m, ngx_mcds_server_t *server);
 static void mcds_check_stats(mcds_t *m, ngx_mcds_server_t *server, json_t *o,
     json_t *warnings);
@@ -46,6 +47,7 @@ static ngx_uint_t mcds_server_do(ngx_mcds_server_t *server,
     ngx_mcds_request_t *req, mcds_answer_t *answer);
 static void mcds_server_done(void *data, ngx_mcds_result_t *result);
 static json_t *mcds_bench_server(mcds_t *m, ngx_mcds_server_t *server);
+static void mcds_bench_rows(json_t *list, json_t *o);
 static ngx_uint_t mcds_bench_run(ngx_mcds_server_t *server, ngx_uint_t verb,
     ngx_str_t *key, ngx_uint_t size, json_t *o, char *name);
 static int mcds_bench_cmp(const void *one, const void *two);
@@ -80,7 +82,12 @@ mcds_check(mcds_t *m, ngx_str_t *args, ngx_uint_t n)
     pools = json_array();
     pool = m->pools.elts;
 
-    mcds_put(o, "configuration", json_string(m->o.conf));
+    mcds_put(o, "configuration", mcds_str((u_char *) m->o.conf,
+                                          ngx_strlen(m->o.conf)));
+
+    if (m->o.pool) {
+        mcds_site_pool(m, "", NULL);
+    }
 
     if (m->pools.nelts == 0) {
         mcds_error(m, MCDS_NO, "%s has no \"mcds_pool\"", m->o.conf);
@@ -88,11 +95,7 @@ mcds_check(mcds_t *m, ngx_str_t *args, ngx_uint_t n)
 
     for (i = 0; i < m->pools.nelts; i++) {
 
-        if (m->o.pool && (ngx_strlen(m->o.pool) != pool[i]->name.len
-                          || ngx_strncmp(m->o.pool, pool[i]->name.data,
-                                         pool[i]->name.len)
-                             != 0))
-        {
+        if (m->o.pool && pool[i] != m->pool) {
             continue;
         }
 
@@ -148,15 +151,11 @@ mcds_check_pool(mcds_t *m, ngx_mcds_pool_t *pool)
     ngx_uint_t          i;
     ngx_mcds_server_t  *server;
 
-    static char  *distributions[] = {
-        "modula", "modula_crc", "ketama", "consistent", "nginx_consistent"
-    };
-
     o = json_object();
     servers = json_array();
 
     mcds_put(o, "pool", mcds_json(&pool->name));
-    mcds_put(o, "distribution", json_string(distributions[pool->distribution]));
+    mcds_put(o, "distribution", json_string(mcds_check_distribution(pool)));
     mcds_put(o, "protocol", json_string(pool->classic ? "classic" : "meta"));
 
     if (pool->prefix.len) {
@@ -181,6 +180,33 @@ mcds_check_pool(mcds_t *m, ngx_mcds_pool_t *pool)
     mcds_put(o, "servers", servers);
 
     return o;
+}
+
+
+static char *
+mcds_check_distribution(ngx_mcds_pool_t *pool)
+{
+    static char  *distributions[] = {
+        "modula", "modula_crc", "ketama", "consistent", "nginx_consistent"
+    };
+
+    if (pool->distribution != NGX_MCDS_MODULA || pool->memcached == NULL) {
+        return distributions[pool->distribution];
+    }
+
+    /* a string of libmemcached may have said something else */
+
+    switch (memcached_behavior_get_distribution(pool->memcached)) {
+
+    case MEMCACHED_DISTRIBUTION_MODULA:
+        return distributions[NGX_MCDS_MODULA];
+
+    case MEMCACHED_DISTRIBUTION_CONSISTENT:
+        return distributions[NGX_MCDS_CONSISTENT];
+
+    default:
+        return distributions[NGX_MCDS_KETAMA];
+    }
 }
 
 
@@ -515,11 +541,44 @@ mcds_bench(mcds_t *m, ngx_str_t *args, ngx_uint_t n)
             }
 
             o = mcds_bench_server(m, &server[s]);
-            (void) json_array_append_new(list, o);
+
+            if (m->o.json) {
+                (void) json_array_append_new(list, o);
+                continue;
+            }
+
+            mcds_bench_rows(list, o);
+            json_decref(o);
         }
     }
 
     mcds_show(m, list);
+}
+
+
+/* for people: a row for each kind of operation */
+
+static void
+mcds_bench_rows(json_t *list, json_t *o)
+{
+    json_t      *row, *times;
+    const char  *name;
+
+    json_object_foreach(o, name, times) {
+
+        if (!json_is_object(times)) {
+            continue;
+        }
+
+        row = json_object();
+
+        (void) json_object_set(row, "pool", json_object_get(o, "pool"));
+        (void) json_object_set(row, "server", json_object_get(o, "server"));
+        mcds_put(row, "operation", json_string(name));
+        (void) json_object_update(row, times);
+
+        (void) json_array_append_new(list, row);
+    }
 }
 
 

@@ -7,6 +7,7 @@
 
 
 #include "mcds.h"
+#include "ngx_mcds_conn.h"
 #include "ngx_mcds_counter.h"
 #include "ngx_mcds_top.h"
 #include "ngx_mcds_visitors.h"
@@ -29,6 +30,7 @@ static void mcds_counter_done(void *data, ngx_uint_t rc, uint64_t value);
 static void mcds_counter_window(mcds_t *m, mcds_directive_t *directive,
     uint32_t *window, uint32_t *slots);
 static mcds_directive_t *mcds_visitors_find(mcds_t *m, ngx_str_t *key);
+static ngx_uint_t mcds_visitors_interpolated(mcds_directive_t *directive);
 static void mcds_top_done(void *data);
 
 
@@ -49,6 +51,10 @@ mcds_counter(mcds_t *m, ngx_str_t *args, ngx_uint_t n)
 
     if ((set || add) && n != 3) {
         mcds_usage(m, "%s needs a key and a number", args[0].data);
+    }
+
+    if (m->o.ttl && !set && !add) {
+        mcds_usage(m, "%s takes no --ttl", args[0].data);
     }
 
     mcds_site_pool(m, "mcds_counter mcds_counters", &args[1]);
@@ -312,7 +318,9 @@ mcds_counter_window(mcds_t *m, mcds_directive_t *directive, uint32_t *window,
         for (*slots = 24; *window % *slots; (*slots)--) { /* void */ }
     }
 
-    if (*window % *slots || *window > NGX_MCDS_MAX_TTL || *slots > 60) {
+    if (*window == 0 || *window % *slots || *window > NGX_MCDS_MAX_TTL
+        || *slots > 60)
+    {
         mcds_usage(m, "the window must be a multiple of the slots, and not "
                       "longer than 30 days");
     }
@@ -355,6 +363,21 @@ mcds_visitors_find(mcds_t *m, ngx_str_t *key)
 }
 
 
+static ngx_uint_t
+mcds_visitors_interpolated(mcds_directive_t *directive)
+{
+    ngx_uint_t  i;
+
+    for (i = 1; directive && i < directive->n; i++) {
+        if (mcds_is(&directive->words[i], "interpolate")) {
+            return 1;
+        }
+    }
+
+    return 0;
+}
+
+
 void
 mcds_visitors(mcds_t *m, ngx_str_t *args, ngx_uint_t n)
 {
@@ -380,6 +403,9 @@ mcds_visitors(mcds_t *m, ngx_str_t *args, ngx_uint_t n)
 
         mcds_counter_window(m, mcds_visitors_find(m, &args[i]),
                             &visitors.window, &visitors.slots);
+
+        visitors.interpolate = mcds_visitors_interpolated(
+                                             mcds_visitors_find(m, &args[i]));
 
         rc = ngx_mcds_visitors_sum(&visitors, &args[i], mcds_now() / 1000,
                                    &value, mcds_counter_done, &result, &sum);
@@ -424,6 +450,7 @@ mcds_top(mcds_t *m, ngx_str_t *args, ngx_uint_t n)
     ngx_uint_t            i, done;
     ngx_mcds_top_t        top;
     ngx_mcds_top_list_t  *list;
+    ngx_mcds_server_t    *server;
     ngx_mcds_top_wait_t  *wait;
     uint32_t              slots;
 
@@ -485,6 +512,16 @@ mcds_top(mcds_t *m, ngx_str_t *args, ngx_uint_t n)
     }
 
     mcds_put(o, "top", keys);
+
+    /* slots lie on all servers, of which one may be missing */
+
+    server = m->pool->servers.elts;
+
+    for (i = 0; i < m->pool->servers.nelts; i++) {
+        if (server[i].down && !server[i].stat->disabled) {
+            mcds_failed(m, &server[i].name, NGX_MCDS_DOWN);
+        }
+    }
 
     ngx_mcds_top_exit(&top);
 

@@ -13,6 +13,7 @@
 #include "ngx_mcds_lock.h"
 #include "ngx_mcds_part.h"
 #include "ngx_mcds_sign.h"
+#include "ngx_mcds_skew.h"
 #include "ngx_mcds_tag.h"
 #include "ngx_mcds_vary.h"
 
@@ -28,7 +29,8 @@
 
 
 static void mcds_get_request(ngx_mcds_request_t *req, ngx_str_t *key);
-static json_t *mcds_get_page(mcds_t *m, ngx_str_t *key, ngx_array_t *secrets);
+static json_t *mcds_get_page(mcds_t *m, ngx_str_t *key, ngx_array_t *secrets,
+    ngx_uint_t variant);
 static ngx_array_t *mcds_get_secrets(mcds_t *m, ngx_mcds_entry_t *entry,
     ngx_array_t *secrets);
 static char *mcds_get_state(ngx_mcds_entry_t *entry, uint64_t now);
@@ -42,6 +44,9 @@ static void mcds_get_tags(mcds_t *m, json_t *o, ngx_mcds_entry_t *entry);
 static void mcds_get_tags_done(void *data);
 static void mcds_get_variants(mcds_t *m, json_t *o, ngx_mcds_entry_t *entry,
     ngx_array_t *secrets);
+static void mcds_get_variant_key(mcds_t *m, ngx_mcds_entry_t *entry,
+    u_char *hash, ngx_str_t *key);
+static void mcds_get_variant(mcds_t *m, ngx_str_t *names, u_char *hash);
 static void mcds_get_lock(mcds_t *m, json_t *o, ngx_str_t *key);
 static ngx_int_t mcds_get_part(mcds_t *m, ngx_mcds_entry_t *entry, uint32_t n,
     ngx_array_t *secrets, mcds_answer_t *answer, ngx_str_t *body);
@@ -69,6 +74,10 @@ mcds_get(mcds_t *m, ngx_str_t *args, ngx_uint_t n)
         mcds_usage(m, "--body is for one page");
     }
 
+    if (m->o.body && m->o.json) {
+        mcds_usage(m, "--body is no JSON");
+    }
+
     for (i = 0; i < n; i++) {
         mcds_url_key(m, &args[i]);
     }
@@ -86,7 +95,7 @@ mcds_get(mcds_t *m, ngx_str_t *args, ngx_uint_t n)
             continue;
         }
 
-        page = mcds_get_page(m, key, secrets);
+        page = mcds_get_page(m, key, secrets, 0);
         mcds_get_lock(m, page, key);
 
         (void) json_array_append_new(list, page);
@@ -116,7 +125,8 @@ mcds_get_request(ngx_mcds_request_t *req, ngx_str_t *key)
 
 
 static json_t *
-mcds_get_page(mcds_t *m, ngx_str_t *key, ngx_array_t *secrets)
+mcds_get_page(mcds_t *m, ngx_str_t *key, ngx_array_t *secrets,
+    ngx_uint_t variant)
 {
     char                *why;
     json_t              *o;
@@ -153,9 +163,12 @@ mcds_get_page(mcds_t *m, ngx_str_t *key, ngx_array_t *secrets)
         return o;
     }
 
+    why = "variants of a variant";
+
     if (ngx_mcds_entry_read(&entry, answer.text.data, answer.text.len, key,
                             &why)
-        != NGX_OK)
+        != NGX_OK
+        || (variant && entry.kind == NGX_MCDS_ENTRY_VARY))
     {
         m->status = ngx_max(m->status, MCDS_NO);
 
@@ -306,6 +319,12 @@ mcds_get_times(json_t *o, ngx_mcds_entry_t *entry, uint64_t now)
     mcds_put(o, "expires", mcds_time(entry->expire));
     mcds_put(o, "age", json_integer(entry->age + age / 1000));
     mcds_put(o, "expires_in", json_real((double) left / 1000));
+
+    /* nginx lets it live no longer than it was meant to, from now on */
+
+    if (age < -NGX_MCDS_SKEW_MAX) {
+        mcds_put(o, "clock_ahead", json_real((double) -age / 1000));
+    }
 
     if (entry->kind != NGX_MCDS_ENTRY_PAGE) {
         return;
@@ -523,11 +542,13 @@ mcds_get_tags_done(void *data)
 }
 
 
+/* of a page that varies; with --header, the one of such a request alone */
+
 static void
 mcds_get_variants(mcds_t *m, json_t *o, ngx_mcds_entry_t *entry,
     ngx_array_t *secrets)
 {
-    u_char     *p;
+    u_char      hash[NGX_MCDS_VARIANT_LEN], *stored;
     json_t     *list, *page;
     ngx_str_t   names, key;
     ngx_uint_t  i, n;
@@ -544,23 +565,83 @@ mcds_get_variants(mcds_t *m, json_t *o, ngx_mcds_entry_t *entry,
 
     list = json_array();
     n = entry->body.len / NGX_MCDS_VARIANT_LEN;
+    stored = entry->body.data;
 
-    key.data = mcds_alloc(m, entry->key.len + NGX_MCDS_VARY_SUFFIX_LEN);
-    p = ngx_cpymem(key.data, entry->key.data, entry->key.len);
+    if (m->o.headers.nelts) {
+        mcds_get_variant(m, &names, hash);
+        stored = hash;
+        n = 1;
+    }
 
     for (i = 0; i < n; i++) {
-        key.len = ngx_mcds_vary_suffix(p, entry->generation,
-                                       entry->body.data
-                                       + i * NGX_MCDS_VARIANT_LEN)
-                  - key.data;
+        mcds_get_variant_key(m, entry, stored + i * NGX_MCDS_VARIANT_LEN,
+                             &key);
 
-        page = mcds_get_page(m, &key, secrets);
+        page = mcds_get_page(m, &key, secrets, 1);
         mcds_get_lock(m, page, &key);
 
         (void) json_array_append_new(list, page);
     }
 
     mcds_put(o, "variants", list);
+}
+
+
+static void
+mcds_get_variant_key(mcds_t *m, ngx_mcds_entry_t *entry, u_char *hash,
+    ngx_str_t *key)
+{
+    u_char  *p;
+
+    key->data = mcds_alloc(m, entry->key.len + NGX_MCDS_VARY_SUFFIX_LEN);
+
+    p = ngx_cpymem(key->data, entry->key.data, entry->key.len);
+    p = ngx_mcds_vary_suffix(p, entry->generation, hash);
+
+    key->len = p - key->data;
+}
+
+
+/* what a request with the headers that were given would ask for */
+
+static void
+mcds_get_variant(mcds_t *m, ngx_str_t *names, u_char *hash)
+{
+    u_char              *p, *last;
+    ngx_str_t            list, name, value, *header;
+    ngx_uint_t           i;
+    ngx_mcds_variant_t   variant;
+
+    list = *names;
+    header = m->o.headers.elts;
+
+    ngx_mcds_variant_begin(&variant);
+
+    while (ngx_mcds_vary_next(&list, &name) == NGX_OK) {
+        ngx_mcds_variant_name(&variant, &name);
+
+        for (i = 0; i < m->o.headers.nelts; i++) {
+            last = header[i].data + header[i].len;
+            p = ngx_strlchr(header[i].data, last, ':');
+
+            if (p == NULL
+                || (size_t) (p - header[i].data) != name.len
+                || ngx_strncasecmp(header[i].data, name.data, name.len) != 0)
+            {
+                continue;
+            }
+
+            for (p++; p < last && (*p == ' ' || *p == '\t'); p++) {
+                /* void */
+            }
+
+            value.data = p;
+            value.len = last - p;
+            ngx_mcds_variant_line(&variant, &value);
+        }
+    }
+
+    ngx_mcds_variant_end(&variant, hash);
 }
 
 
@@ -629,9 +710,10 @@ static void
 mcds_get_print(mcds_t *m, ngx_str_t *key, ngx_array_t *secrets)
 {
     char                *why;
+    u_char               hash[NGX_MCDS_VARIANT_LEN];
     uint32_t             i;
     ngx_int_t            rc;
-    ngx_str_t            piece;
+    ngx_str_t            piece, names, variant;
     mcds_answer_t        answer, part;
     ngx_mcds_entry_t     entry;
     ngx_mcds_decoder_t  *decoder;
@@ -645,12 +727,24 @@ mcds_get_print(mcds_t *m, ngx_str_t *key, ngx_array_t *secrets)
     }
 
     why = NULL;
+    rc = ngx_mcds_entry_read(&entry, answer.text.data, answer.text.len, key,
+                             &why);
 
-    if (ngx_mcds_entry_read(&entry, answer.text.data, answer.text.len, key,
-                            &why)
-        != NGX_OK
-        || entry.kind != NGX_MCDS_ENTRY_PAGE)
+    if (rc == NGX_OK && entry.kind == NGX_MCDS_ENTRY_VARY
+        && ngx_mcds_vary_check(&entry.ext, &entry.body) == NGX_OK)
     {
+        /* the body of a list is no list */
+
+        ngx_mcds_vary_names(&entry.ext, &names);
+        mcds_get_variant(m, &names, hash);
+        mcds_get_variant_key(m, &entry, hash, &variant);
+        mcds_answer_free(&answer);
+
+        mcds_get_print(m, &variant, secrets);
+        return;
+    }
+
+    if (rc != NGX_OK || entry.kind != NGX_MCDS_ENTRY_PAGE) {
         mcds_error(m, MCDS_NO, "%.*s: no page, %s", (int) key->len, key->data,
                    why ? why : mcds_get_state(&entry, 0));
         mcds_answer_free(&answer);

@@ -10,6 +10,7 @@
 #include "mcds.h"
 #include "mcds_url.h"
 #include "ngx_mcds_purge.h"
+#include "ngx_mcds_sign.h"
 #include "ngx_mcds_tag.h"
 
 
@@ -153,15 +154,18 @@ mcds_purge_key(mcds_t *m, json_t *list, ngx_str_t *key, ngx_array_t *secrets)
 
 /*
  * The configuration does not say here which pages are to be signed: those that
- * are.  A key that is given is for all, and what it has not signed is deleted,
- * as by nginx.
+ * are, each with the key that it was signed with, which its location knows.  A
+ * key that is given is for all, and what it has not signed is deleted, as by
+ * nginx.
  */
 
 static ngx_array_t *
 mcds_purge_secrets(mcds_t *m, ngx_str_t *key, ngx_array_t *secrets)
 {
     char                *why;
-    ngx_str_t            sign;
+    ngx_str_t            sign, *secret;
+    ngx_uint_t           i;
+    ngx_array_t         *one;
     mcds_answer_t        answer;
     ngx_mcds_entry_t     entry;
     ngx_mcds_request_t   req;
@@ -186,7 +190,28 @@ mcds_purge_secrets(mcds_t *m, ngx_str_t *key, ngx_array_t *secrets)
         || ngx_mcds_entry_ext(&entry, NGX_MCDS_ENTRY_EXT_SIGN, &sign)
            != NGX_OK)
     {
-        secrets = NULL;
+        mcds_answer_free(&answer);
+        return NULL;
+    }
+
+    one = ngx_array_create(m->memory, 1, sizeof(ngx_str_t));
+
+    if (one == NULL) {
+        mcds_no_memory();
+    }
+
+    secret = secrets->elts;
+    one->nelts = 1;
+
+    for (i = 0; i < secrets->nelts; i++) {
+        *(ngx_str_t *) one->elts = secret[i];
+
+        if (ngx_mcds_sign_check(answer.text.data, answer.text.len, &entry, one)
+            == NGX_OK)
+        {
+            secrets = one;
+            break;
+        }
     }
 
     mcds_answer_free(&answer);

@@ -11,6 +11,9 @@
 
 #define MCDS_INDENT               2
 
+/* of a number as 0.1, which is not written as 0.10000000000000001 */
+#define MCDS_DIGITS               15
+
 
 static ngx_uint_t mcds_utf8(u_char *p, u_char *last);
 static void mcds_lines(json_t *value, int indent);
@@ -202,17 +205,25 @@ mcds_put(json_t *object, char *name, json_t *value)
 void
 mcds_show(mcds_t *m, json_t *value)
 {
-    char  *text;
-
     if (!m->o.json) {
         mcds_lines(value, 0);
         json_decref(value);
         return;
     }
 
+    mcds_dump(value, MCDS_DIGITS);
+}
+
+
+void
+mcds_dump(json_t *value, size_t digits)
+{
+    char  *text;
+
     /* pure ASCII, which no terminal takes for anything else */
 
-    text = json_dumps(value, JSON_COMPACT|JSON_ENSURE_ASCII|JSON_ENCODE_ANY);
+    text = json_dumps(value, JSON_COMPACT|JSON_ENSURE_ASCII|JSON_ENCODE_ANY
+                             |JSON_REAL_PRECISION(digits));
 
     if (text == NULL) {
         mcds_no_memory();

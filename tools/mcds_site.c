@@ -27,6 +27,7 @@ static ngx_int_t mcds_site_add_pool(mcds_t *m, ngx_conf_t *cf);
 static void mcds_site_add(mcds_t *m, ngx_conf_t *cf, mcds_scope_t *scope);
 static ngx_uint_t mcds_site_other_language(ngx_str_t *name);
 static ngx_mcds_pool_t *mcds_site_named(mcds_t *m, u_char *data, size_t len);
+static char *mcds_site_names(mcds_t *m);
 static ngx_mcds_pool_t *mcds_site_used(mcds_t *m);
 static ngx_uint_t mcds_site_one_of(char *names, ngx_str_t *name);
 static void mcds_site_secret(mcds_t *m, ngx_conf_t *cf, ngx_str_t *file,
@@ -253,6 +254,12 @@ mcds_site_level(mcds_t *m, ngx_conf_t *cf, mcds_scope_t *scope,
             if (mcds_is(&word[0], "include") && cf->args->nelts == 2) {
                 rc = mcds_site_include(m, cf, scope, depth);
 
+            } else if (mcds_is(&word[0], "mcds_pool")) {
+                ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                                   "directive \"mcds_pool\" has no opening "
+                                   "\"{\"");
+                return NGX_ERROR;
+
             } else if (ngx_strncmp(word[0].data, "mcds_", 5) == 0) {
                 mcds_site_add(m, cf, scope);
             }
@@ -420,7 +427,8 @@ mcds_site_pool(mcds_t *m, char *directives, ngx_str_t *name)
                                   ngx_strlen(m->o.pool));
 
         if (m->pool == NULL) {
-            mcds_usage(m, "no such pool: %s", m->o.pool);
+            mcds_usage(m, "no such pool: %s; there is%s", m->o.pool,
+                       mcds_site_names(m));
         }
 
         return;
@@ -455,9 +463,41 @@ mcds_site_pool(mcds_t *m, char *directives, ngx_str_t *name)
     }
 
     if (m->pool == NULL) {
-        mcds_usage(m, "%s has several pools, --pool says which",
-                   m->o.conf);
+        mcds_usage(m, "%s has several pools, --pool says which:%s", m->o.conf,
+                   mcds_site_names(m));
     }
+}
+
+
+/* of the pools, each with a space before it */
+
+static char *
+mcds_site_names(mcds_t *m)
+{
+    u_char            *p, *names;
+    size_t             len;
+    ngx_uint_t         i;
+    ngx_mcds_pool_t  **pool;
+
+    pool = m->pools.elts;
+    len = sizeof(" none");
+
+    for (i = 0; i < m->pools.nelts; i++) {
+        len += 1 + pool[i]->name.len;
+    }
+
+    names = mcds_alloc(m, len);
+    p = names;
+
+    for (i = 0; i < m->pools.nelts; i++) {
+        p = ngx_sprintf(p, " %V", &pool[i]->name);
+    }
+
+    if (i == 0) {
+        (void) ngx_sprintf(p, " none");
+    }
+
+    return (char *) names;
 }
 
 
@@ -535,8 +575,6 @@ mcds_directive_t *
 mcds_site_find(mcds_t *m, ngx_uint_t *i, char *names, ngx_str_t *name)
 {
     mcds_directive_t  *directive;
-
-    directive = m->directives.elts;
 
     while (*i < m->directives.nelts) {
         directive = (mcds_directive_t *) m->directives.elts + (*i)++;

@@ -2,12 +2,13 @@
 /*
  * Copyright (C) mcds authors
  *
- * mcds table and mcds array.
+ * mcds table.
  */
 
 
 #include "mcds.h"
 #include "ngx_mcds_array.h"
+#include "ngx_mcds_json.h"
 #include "ngx_mcds_table.h"
 
 
@@ -16,7 +17,6 @@ typedef struct {
     ngx_uint_t               done;
     ngx_uint_t               rc;
     ngx_array_t              names;     /* mcds_name_t */
-    json_t                  *list;
 } mcds_read_t;
 
 
@@ -26,6 +26,7 @@ typedef struct {
 } mcds_name_t;
 
 
+static void mcds_table_check(mcds_t *m, ngx_str_t *name);
 static void mcds_table_list(mcds_t *m, ngx_mcds_table_t *table);
 static void mcds_table_names(void *data, ngx_uint_t rc,
     ngx_mcds_array_content_t *content);
@@ -36,12 +37,6 @@ static ngx_uint_t mcds_table_value(mcds_t *m, ngx_mcds_table_t *table,
 static void mcds_table_change(mcds_t *m, ngx_mcds_table_t *table,
     ngx_mcds_table_item_t *items, ngx_uint_t n);
 static void mcds_table_changed(void *data, ngx_uint_t rc);
-static void mcds_array_list(mcds_t *m, ngx_mcds_array_t *array);
-static void mcds_array_lines(void *data, ngx_uint_t rc,
-    ngx_mcds_array_content_t *content);
-static void mcds_array_push(mcds_t *m, ngx_mcds_array_t *array,
-    ngx_str_t *values, ngx_uint_t n);
-static void mcds_array_pushed(void *data, ngx_mcds_array_done_t *done);
 
 
 void
@@ -62,8 +57,18 @@ mcds_table(mcds_t *m, ngx_str_t *args, ngx_uint_t n)
             mcds_usage(m, "list needs a name, and nothing else");
         }
 
+        if (m->o.ttl) {
+            mcds_usage(m, "list takes no --ttl");
+        }
+
         mcds_table_list(m, &table);
         return;
+    }
+
+    if (!mcds_is(&args[0], "get") && !mcds_is(&args[0], "add")
+        && !mcds_is(&args[0], "remove"))
+    {
+        mcds_usage(m, "does not know \"%s\"", args[0].data);
     }
 
     if (n < 3) {
@@ -86,6 +91,11 @@ mcds_table(mcds_t *m, ngx_str_t *args, ngx_uint_t n)
         }
     }
 
+    if (m->o.values || (m->o.ttl && !mcds_is(&args[0], "add"))) {
+        mcds_usage(m, "%s takes no %s", args[0].data,
+                   m->o.values ? "--values" : "--ttl");
+    }
+
     if (mcds_is(&args[0], "get")) {
         mcds_table_get(m, &table, &args[2], n - 2);
         return;
@@ -98,6 +108,8 @@ mcds_table(mcds_t *m, ngx_str_t *args, ngx_uint_t n)
         if (n > 4) {
             mcds_usage(m, "add needs a name, a field, and perhaps a value");
         }
+
+        mcds_table_check(m, &args[2]);
 
         items[0].kind = NGX_MCDS_TABLE_SET;
         items[0].name = args[2];
@@ -114,16 +126,31 @@ mcds_table(mcds_t *m, ngx_str_t *args, ngx_uint_t n)
         return;
     }
 
-    if (!mcds_is(&args[0], "remove")) {
-        mcds_usage(m, "does not know \"%s\"", args[0].data);
-    }
-
     for (i = 2; i < n; i++) {
         items[i - 2].kind = NGX_MCDS_TABLE_DELETE;
         items[i - 2].name = args[i];
     }
 
     mcds_table_change(m, &table, items, n - 2);
+}
+
+
+/* what nginx would not add: what others have added can be removed */
+
+static void
+mcds_table_check(mcds_t *m, ngx_str_t *name)
+{
+    size_t  i;
+
+    for (i = 0; i < name->len; i++) {
+        if (name->data[i] < 0x20) {
+            mcds_usage(m, "a field has no control characters");
+        }
+    }
+
+    if (!ngx_mcds_json_utf8(name)) {
+        mcds_usage(m, "a field must be UTF-8");
+    }
 }
 
 
@@ -371,194 +398,4 @@ mcds_table_changed(void *data, ngx_uint_t rc)
 
     change->done = 1;
     change->rc = rc;
-}
-
-
-void
-mcds_array(mcds_t *m, ngx_str_t *args, ngx_uint_t n)
-{
-    ngx_mcds_array_t  array;
-
-    mcds_site_pool(m, "mcds_array mcds_array_push", &args[1]);
-
-    ngx_memzero(&array, sizeof(ngx_mcds_array_t));
-
-    array.pool = m->pool;
-    array.key = args[1];
-
-    if (mcds_is(&args[0], "list") && n == 2) {
-        mcds_array_list(m, &array);
-
-    } else if (mcds_is(&args[0], "push") && n > 2) {
-        mcds_array_push(m, &array, &args[2], n - 2);
-
-    } else {
-        mcds_usage(m, "wants \"list NAME\", or \"push NAME VALUE ...\"");
-    }
-}
-
-
-static void
-mcds_array_list(mcds_t *m, ngx_mcds_array_t *array)
-{
-    size_t        i, n;
-    json_t       *line;
-    mcds_read_t   read;
-
-    ngx_memzero(&read, sizeof(mcds_read_t));
-
-    read.m = m;
-    read.list = json_array();
-
-    if (ngx_mcds_array_read(array, mcds_array_lines, &read) != NGX_OK) {
-        mcds_no_memory();
-    }
-
-    mcds_wait(&read.done);
-
-    if (read.rc != NGX_MCDS_OK) {
-        mcds_failed(m, &array->key, read.rc);
-        json_decref(read.list);
-        return;
-    }
-
-    n = json_array_size(read.list);
-
-    for ( /* void */ ; m->o.limit && n > m->o.limit; n--) {
-        (void) json_array_remove(read.list, 0);
-    }
-
-    if (m->o.json) {
-        mcds_show(m, read.list);
-        return;
-    }
-
-    json_array_foreach(read.list, i, line) {
-        json_incref(line);
-        mcds_show(m, line);
-    }
-
-    json_decref(read.list);
-}
-
-
-/* what is no JSON is shown as the text that it is */
-
-static void
-mcds_array_lines(void *data, ngx_uint_t rc, ngx_mcds_array_content_t *content)
-{
-    mcds_read_t *read = data;
-
-    json_t                  *json;
-    ngx_str_t                line;
-    ngx_mcds_array_place_t   place;
-
-    read->done = 1;
-    read->rc = rc;
-
-    if (rc != NGX_MCDS_OK) {
-        return;
-    }
-
-    ngx_memzero(&place, sizeof(ngx_mcds_array_place_t));
-
-    while (ngx_mcds_array_next(content, &place, &line) == NGX_OK) {
-        json = json_loadb((char *) line.data, line.len,
-                          JSON_DECODE_ANY|JSON_ALLOW_NUL, NULL);
-
-        if (json == NULL) {
-            json = mcds_json(&line);
-        }
-
-        (void) json_array_append_new(read->list, json);
-    }
-}
-
-
-static void
-mcds_array_push(mcds_t *m, ngx_mcds_array_t *array, ngx_str_t *values,
-    ngx_uint_t n)
-{
-    char        *text;
-    json_t      *json;
-    size_t       len;
-    ngx_str_t    lines;
-    ngx_uint_t   i;
-    mcds_read_t  read;
-
-    ngx_memzero(&read, sizeof(mcds_read_t));
-
-    lines.data = NULL;
-    lines.len = 0;
-
-    for (i = 0; i < n; i++) {
-        json = json_stringn((char *) values[i].data, values[i].len);
-
-        if (json == NULL) {
-            mcds_usage(m, "a value is no UTF-8");
-        }
-
-        text = json_dumps(json, JSON_ENCODE_ANY|JSON_COMPACT);
-        json_decref(json);
-
-        if (text == NULL) {
-            mcds_no_memory();
-        }
-
-        len = ngx_strlen(text);
-
-        if (len >= NGX_MCDS_ARRAY_LINE) {
-            mcds_usage(m, "a value is too long");
-        }
-
-        lines.data = realloc(lines.data, lines.len + len + 1);
-
-        if (lines.data == NULL) {
-            mcds_no_memory();
-        }
-
-        ngx_memcpy(lines.data + lines.len, text, len);
-        lines.len += len;
-        lines.data[lines.len++] = LF;
-
-        free(text);
-    }
-
-    switch (ngx_mcds_array_append(array, &lines, mcds_array_pushed, &read)) {
-
-    case NGX_OK:
-        mcds_wait(&read.done);
-        break;
-
-    case NGX_BUSY:
-        read.rc = NGX_MCDS_TOO_LARGE;
-        break;
-
-    default:
-        mcds_no_memory();
-    }
-
-    free(lines.data);
-
-    if (read.rc != NGX_MCDS_OK) {
-        mcds_failed(m, &array->key, read.rc);
-        return;
-    }
-
-    if (m->o.json) {
-        json = json_object();
-        mcds_put(json, "name", mcds_json(&array->key));
-        mcds_put(json, "pushed", json_integer(n));
-        mcds_show(m, json);
-    }
-}
-
-
-static void
-mcds_array_pushed(void *data, ngx_mcds_array_done_t *done)
-{
-    mcds_read_t *read = data;
-
-    read->done = 1;
-    read->rc = done->rc;
 }

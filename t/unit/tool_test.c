@@ -20,14 +20,11 @@
 #define ngx_vslprintf                tool_vslprintf
 #define ngx_hex_dump                 tool_hex_dump
 #define ngx_cpystrn                  tool_cpystrn
-#define ngx_pstrdup                  tool_pstrdup
 #define ngx_strlow                   tool_strlow
-#define ngx_strcasecmp               tool_strcasecmp
 #define ngx_strncasecmp              tool_strncasecmp
 #define ngx_memn2cmp                 tool_memn2cmp
 #define ngx_atoi                     tool_atoi
 #define ngx_atotm                    tool_atotm
-#define ngx_hextoi                   tool_hextoi
 #define ngx_parse_time               tool_parse_time
 #define ngx_parse_size               tool_parse_size
 #define ngx_explicit_memzero         tool_explicit_memzero
@@ -46,12 +43,10 @@ ngx_int_t tool_atoi(u_char *line, size_t n);
 #undef ngx_hex_dump
 #undef ngx_cpystrn
 #undef ngx_strlow
-#undef ngx_strcasecmp
 #undef ngx_strncasecmp
 #undef ngx_memn2cmp
 #undef ngx_atoi
 #undef ngx_atotm
-#undef ngx_hextoi
 #undef ngx_parse_time
 #undef ngx_parse_size
 
@@ -179,11 +174,6 @@ test_numbers(void)
 
         ok(ngx_atoi(s.data, len) == tool_atoi(s.data, len), "atoi \"%s\"",
            texts[i]);
-
-        /* nginx takes no longer one than its type has digits */
-
-        ok(ngx_hextoi(s.data, len) == tool_hextoi(s.data, len)
-           || len >= 2 * sizeof(ngx_int_t) - 1, "hextoi \"%s\"", texts[i]);
         ok(ngx_parse_size(&s) == tool_parse_size(&s), "size \"%s\"",
            texts[i]);
 

@@ -55,7 +55,7 @@ _mcds()
 
     case $command in
         get)
-            options="$options --key= --body --hmac-key-file="
+            options="$options --key= --header= --body --hmac-key-file="
             ;;
         purge)
             options="$options --key= --tag= --host= --all --delete

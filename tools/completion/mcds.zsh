@@ -44,8 +44,8 @@ _mcds() {
 
     case $words[1] in
         get)
-            more=('*--key=:text:' '--body' '*--hmac-key-file=:file:_files'
-                '*:URL:_urls')
+            more=('*--key=:text:' '*--header=:line:' '--body'
+                '*--hmac-key-file=:file:_files' '*:URL:_urls')
             ;;
         purge)
             more=('*--key=:text:' '*--tag=:tag:' '*--host=:host:_hosts'

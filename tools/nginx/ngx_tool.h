@@ -49,9 +49,4 @@ ngx_int_t ngx_tool_conf_read(ngx_conf_t *cf);
 ngx_int_t ngx_tool_conf_skip(ngx_conf_t *cf);
 
 
-/* errors of the configuration that were logged so far */
-
-extern ngx_uint_t  ngx_tool_conf_errors;
-
-
 #endif /* _NGX_TOOL_H_INCLUDED_ */

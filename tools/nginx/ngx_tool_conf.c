@@ -26,10 +26,8 @@ static ngx_int_t ngx_tool_conf_bare(ngx_conf_t *cf, u_char **p);
 static ngx_uint_t ngx_tool_conf_ends(u_char ch);
 static void ngx_tool_conf_skip_string(ngx_buf_t *b);
 static ngx_uint_t ngx_tool_conf_skip_long(ngx_conf_t *cf, ngx_buf_t *b);
+static size_t ngx_tool_conf_bracket(u_char *p, u_char *last, u_char ch);
 static ngx_int_t ngx_tool_conf_bad(ngx_conf_t *cf, char *what);
-
-
-ngx_uint_t  ngx_tool_conf_errors;
 
 
 ngx_int_t
@@ -324,23 +322,24 @@ ngx_tool_conf_quoted(ngx_conf_t *cf, u_char *word, u_char **p, u_char quote)
 static ngx_int_t
 ngx_tool_conf_bare(ngx_conf_t *cf, u_char **p)
 {
-    u_char      ch, *word;
-    ngx_buf_t  *b;
+    u_char       ch, *word;
+    ngx_buf_t   *b;
+    ngx_uint_t   variable;
 
     b = cf->conf_file->buffer;
     word = *p;
+    variable = 0;
 
     while (b->pos < b->last && *p - word < NGX_TOOL_CONF_WORD) {
         ch = *b->pos;
 
-        if (ch == '{' && *p > word && (*p)[-1] == '$') {
+        /* ${name} */
 
-            /* ${name} */
-
-        } else if (ngx_tool_conf_ends(ch)) {
+        if (ngx_tool_conf_ends(ch) && !(ch == '{' && variable)) {
             return NGX_OK;
         }
 
+        variable = (ch == '$');
         b->pos++;
 
         if (ch == '\\' && b->pos < b->last) {
@@ -462,12 +461,16 @@ ngx_tool_conf_skip_string(ngx_buf_t *b)
 }
 
 
-/* "[[ ... ]]", "--[[ ... ]]", "-- ..." to the end of the line; 1 if it was */
+/*
+ * "[[ ... ]]", "[=[ ... ]=]", "--[[ ... ]]", "-- ..." to the end of the line;
+ * 1 if it was one of them.
+ */
 
 static ngx_uint_t
 ngx_tool_conf_skip_long(ngx_conf_t *cf, ngx_buf_t *b)
 {
     u_char      *p;
+    size_t       len;
     ngx_uint_t   comment;
 
     p = b->pos;
@@ -477,7 +480,9 @@ ngx_tool_conf_skip_long(ngx_conf_t *cf, ngx_buf_t *b)
         p += 2;
     }
 
-    if (b->last - p < 2 || p[0] != '[' || p[1] != '[') {
+    len = ngx_tool_conf_bracket(p, b->last, '[');
+
+    if (len == 0) {
 
         while (comment && b->pos < b->last && *b->pos != LF) {
             b->pos++;
@@ -486,14 +491,14 @@ ngx_tool_conf_skip_long(ngx_conf_t *cf, ngx_buf_t *b)
         return comment;
     }
 
-    for (p += 2; p < b->last; p++) {
+    for (p += len; p < b->last; p++) {
 
         if (*p == LF) {
             cf->conf_file->line++;
         }
 
-        if (*p == ']' && p + 1 < b->last && p[1] == ']') {
-            p += 2;
+        if (ngx_tool_conf_bracket(p, b->last, ']') == len) {
+            p += len;
             break;
         }
     }
@@ -501,6 +506,23 @@ ngx_tool_conf_skip_long(ngx_conf_t *cf, ngx_buf_t *b)
     b->pos = p;
 
     return 1;
+}
+
+
+/* the length of "[[", "[=[" and so on at p, or 0 */
+
+static size_t
+ngx_tool_conf_bracket(u_char *p, u_char *last, u_char ch)
+{
+    u_char  *end;
+
+    if (*p != ch) {
+        return 0;
+    }
+
+    for (end = p + 1; end < last && *end == '='; end++) { /* void */ }
+
+    return (end < last && *end == ch) ? end + 1 - p : 0;
 }
 
 
@@ -523,8 +545,6 @@ ngx_conf_log_error(ngx_uint_t level, ngx_conf_t *cf, ngx_err_t err,
     va_start(args, fmt);
     p = ngx_vslprintf(text, text + sizeof(text), fmt, args);
     va_end(args);
-
-    ngx_tool_conf_errors++;
 
     if (cf->conf_file == NULL) {
         ngx_log_error(level, ngx_cycle->log, err, "%*s",

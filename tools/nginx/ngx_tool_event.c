@@ -37,9 +37,7 @@ ngx_queue_t            ngx_posted_events;
 ngx_queue_t            ngx_posted_next_events;
 ngx_rbtree_t           ngx_event_timer_rbtree;
 ngx_uint_t             ngx_exiting;
-ngx_uint_t             ngx_process;
 ngx_pid_t              ngx_pid;
-ngx_uint_t             ngx_worker;
 
 static ngx_cycle_t        ngx_tool_cycle;
 static ngx_log_t          ngx_tool_log;
@@ -57,7 +55,6 @@ ngx_tool_init(ngx_uint_t log_level)
     ngx_tool_cycle.log = &ngx_tool_log;
     ngx_cycle = &ngx_tool_cycle;
     ngx_pid = getpid();
-    ngx_process = NGX_PROCESS_SINGLE;
 
     ngx_queue_init(&ngx_posted_events);
     ngx_queue_init(&ngx_posted_next_events);

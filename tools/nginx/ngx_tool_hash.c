@@ -21,8 +21,7 @@ static void ngx_tool_digest_update(u_char *place, const void *data,
 static void ngx_tool_digest_final(u_char *place, u_char *result);
 
 
-uint32_t   ngx_crc32_table256[256];
-uint32_t  *ngx_crc32_table_short;
+uint32_t  ngx_crc32_table256[256];
 
 
 /* that of zlib and Ethernet, the lowest bit first */

@@ -205,9 +205,9 @@ ngx_array_push_n(ngx_array_t *a, ngx_uint_t n)
             return NULL;
         }
 
-        ngx_memcpy(elts, a->elts, a->nelts * a->size);
+        /* the old ones stay in the pool, as with nginx */
 
-        (void) ngx_pfree(a->pool, a->elts);
+        ngx_memcpy(elts, a->elts, a->nelts * a->size);
 
         a->elts = elts;
         a->nalloc = nalloc;

@@ -351,21 +351,6 @@ ngx_cpystrn(u_char *dst, u_char *src, size_t n)
 }
 
 
-u_char *
-ngx_pstrdup(ngx_pool_t *pool, ngx_str_t *src)
-{
-    u_char  *p;
-
-    p = ngx_pnalloc(pool, src->len);
-
-    if (p && src->len) {
-        ngx_memcpy(p, src->data, src->len);
-    }
-
-    return p;
-}
-
-
 void
 ngx_strlow(u_char *dst, u_char *src, size_t n)
 {
@@ -373,13 +358,6 @@ ngx_strlow(u_char *dst, u_char *src, size_t n)
         *dst++ = ngx_tolower(*src);
         src++;
     }
-}
-
-
-ngx_int_t
-ngx_strcasecmp(u_char *s1, u_char *s2)
-{
-    return strcasecmp((char *) s1, (char *) s2);
 }
 
 
@@ -436,34 +414,6 @@ time_t
 ngx_atotm(u_char *line, size_t n)
 {
     return ngx_atoi(line, n);
-}
-
-
-ngx_int_t
-ngx_hextoi(u_char *line, size_t n)
-{
-    u_char     ch;
-    ngx_int_t  value;
-
-    if (n == 0 || n > 2 * sizeof(ngx_int_t) - 1) {
-        return NGX_ERROR;
-    }
-
-    for (value = 0; n--; line++) {
-        ch = ngx_tolower(*line);
-
-        if (ch >= '0' && ch <= '9') {
-            value = value * 16 + (ch - '0');
-
-        } else if (ch >= 'a' && ch <= 'f') {
-            value = value * 16 + (ch - 'a' + 10);
-
-        } else {
-            return NGX_ERROR;
-        }
-    }
-
-    return value;
 }
 
 

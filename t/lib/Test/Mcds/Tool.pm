@@ -19,8 +19,9 @@ Test::Mcds::Tool - runs mcds, the program, for the tests
     $p->lines                       # what it has printed so far
     $p->stop                        # INT; its exit code
 
-The program is that of TEST_MCDS_TOOL, or build/mcds; a file is skipped if it is
-not there.
+It is given more time than a busy machine needs, unless the arguments say
+otherwise.  The program is that of TEST_MCDS_TOOL, or build/mcds; a file is
+skipped if it is not there.
 
 =cut
 
@@ -46,7 +47,8 @@ sub new {
         Test::More::plan(skip_all => "no $program, make tool builds it");
     }
 
-    return bless { t => $t, program => $program, args => \@args }, $class;
+    return bless { t => $t, program => $program,
+        args => ['--timeout', '20s', @args] }, $class;
 }
 
 
