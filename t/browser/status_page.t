@@ -31,11 +31,7 @@ my $o = $t->origin('o', sub { my ($o, $req) = @_; return {
     body => "page $req->{n} " . 'x' x 4000, delay => 0.02,
 } });
 
-# hostile, but where it is a picture for everybody
-
-my $name = $images ? 'data' : '<b>data</b>';
-
-my $h = $t->nginx('h', <<'EOT' =~ s/NAME/$name/gr);
+my $conf = <<'EOT';
 %%GLOBALS%%
 worker_processes 2;
 events { }
@@ -82,6 +78,8 @@ http {
 }
 EOT
 
+my $h = $t->nginx('h', $conf =~ s/NAME/data/gr);
+
 my $url = 'http://127.0.0.1:' . $h->port() . '/status?token=t&format=html';
 my @loads = map { $t->load(port => $h->port(), seconds => $run,
     background => 1, keys => 40, %$_) } (
@@ -114,9 +112,8 @@ ok($p->wait(q(document.querySelectorAll('#c-latency .chart .line').length == 2
     && document.querySelector('#c-latency .chart .line').getAttribute('d')
     .length > 20), 5), 'lines are drawn');
 
-# hostile texts
+# hostile keys
 
-like($p->text('#servers'), qr/\Q$name\E/, 'a name is a text');
 ok($p->wait(q([...document.querySelectorAll('#pages bdi')].some(
     (e) => e.textContent.includes('<script>alert(2)'))), 10),
     'a key is a text');
@@ -134,6 +131,16 @@ for my $width (360, 700, 1280, 1920) {
     cmp_ok($p->js('document.documentElement.scrollWidth'), '<=', $width,
         "$width wide: no more");
 }
+
+is($p->js(q([...document.querySelector('#zone').options].map(
+    (e) => e.textContent).join(', '))), 'all, www.example.com /, '
+    . 'www.example.com /articles/, www.example.com /shop/', 'zones to choose');
+$p->js(q(document.querySelector('#zone').value = 'www.example.com /shop/';
+    document.querySelector('#zone').dispatchEvent(new Event('change'))));
+ok($p->wait(q(/[1-9]/.test(document.querySelector(
+    '#c-requests .legend b').textContent)), 5), 'one is chosen');
+$p->js(q(document.querySelector('#zone').value = '';
+    document.querySelector('#zone').dispatchEvent(new Event('change'))));
 
 is($p->js(q([...document.querySelectorAll('table')].filter((e) =>
     !e.querySelector('thead th[scope=col]')
@@ -188,9 +195,13 @@ cmp_ok(time() - $start, '<', $soon, 'which is seen soon');
 like($p->text('#problems'), qr/^nginx does not answer since \d\d:/,
     'and since when');
 
-$h->up();
+$h->conf($conf =~ s/NAME/<b>data<\/b>/gr)->up();
 ok($p->wait(q(document.querySelector('#live').dataset.state == 'live'), 10),
     'nginx is back');
+ok($p->wait(q(document.querySelector('#servers').textContent
+    .includes('<b>data</b>')), 10), 'with a hostile name, which is a text');
+is($p->js(q(document.querySelectorAll('img, b b, iframe, script').length)), 2,
+    'and no HTML');
 ok($p->wait(q(document.querySelectorAll('#problems p').length == 0), 10),
     'nothing is told any more');
 

@@ -376,7 +376,7 @@ function drawServers(now, then) {
                     ? percent(found.hits, found.hits + found.misses)
                     + ' found' : '' },
                 { text: micro(quantile(times, 0.99)),
-                    sub: median === null ? '' : 'half ' + micro(median) },
+                    sub: median === null ? '' : 'median ' + micro(median) },
                 { text: rate(s.errors), sub: words(s.kinds), bad: s.errors },
                 { text: String(server.pending),
                     sub: `${server.connections.open} open` },
@@ -463,7 +463,11 @@ function drawZones(now, recent) {
     const names = [''].concat([...now.all.zones.keys()]);
     const options = [...$('zone').options].map((o) => o.value);
 
-    if (names.join('\n') !== options.join('\n')) {
+    $('zone').parentNode.hidden = names.length < 3;
+
+    if (names.length !== options.length
+        || names.join('\n') !== options.join('\n'))
+    {
         $('zone').replaceChildren(...names.map((name) => {
             const option = el('option', null, name || 'all');
 
