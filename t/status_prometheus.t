@@ -152,6 +152,22 @@ is(query('sum(mcds_server_latency_seconds_count)
     - sum(mcds_server_latency_seconds_bucket{le="+Inf"})', sub { $_[0] == 0 }),
     0, 'histograms');
 
+# what docs/operations.md advises
+
+open my $doc, '<', "$FindBin::Bin/../docs/operations.md" or die "docs: $!\n";
+
+my @queries = map { /^\| `(\w.*mcds_.*?)` \|/ } <$doc>;
+
+cmp_ok(scalar @queries, '>', 5, 'queries of the documentation');
+
+for my $query (@queries) {
+    my $answer = decode_json(http_get($port, '/api/v1/query?query='
+        . $query =~ s/\\\|/|/gr =~ s/([^\w.])/sprintf '%%%02x', ord $1/ger)
+        ->body());
+
+    is($answer->{status}, 'success', $query);
+}
+
 # a host is started anew
 
 my $of = "zone=\"pages\",status=\"hit\",instance=\"127.0.0.1:"

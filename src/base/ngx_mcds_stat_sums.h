@@ -95,6 +95,7 @@ typedef enum {
 typedef enum {
     NGX_MCDS_DATA_READ = 0,       /* a number, an array, a table or element */
     NGX_MCDS_DATA_COUNT,          /* a counter counts */
+    NGX_MCDS_DATA_VISITORS,       /* ... one that has not been there lately */
     NGX_MCDS_DATA_PUSH,           /* mcds_array_push */
     NGX_MCDS_DATA_CHANGE,         /* of an array or table */
     NGX_MCDS_DATA_GET,            /* mcds_table_get */

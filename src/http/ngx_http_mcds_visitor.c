@@ -297,6 +297,7 @@ ngx_http_mcds_visitor_start(ngx_http_request_t *r,
 
     visitors = counter->visitor->visitors;
     visitors.pool = pool;
+    visitors.stat = number->stat;
 
     now = ngx_time();
 

@@ -296,6 +296,11 @@ static ngx_http_mcds_status_group_t  ngx_http_mcds_status_counter_groups[] = {
       "Requests that counted, or read the number alone.",
       0, ngx_http_mcds_status_counts },
 
+    { NGX_HTTP_MCDS_STATUS_SUM, "visitors",
+      "mcds_number_visitors_total", NULL,
+      "Visitors that were counted.",
+      NGX_MCDS_DATA_VISITORS, NULL },
+
     { NGX_HTTP_MCDS_STATUS_GROUP, "failures",
       "mcds_number_failures_total", "error",
       "Requests without their number.",

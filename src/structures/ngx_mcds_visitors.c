@@ -257,6 +257,8 @@ ngx_mcds_visitors_marked(void *data, ngx_mcds_result_t *result)
     visit = data;
 
     if (result->rc == NGX_MCDS_OK) {
+        ngx_mcds_stat_add(visit->visitors.stat, NGX_MCDS_DATA_VISITORS, 1);
+
         ngx_mcds_visitors_count(visit);
         ngx_free(visit);
         return;
@@ -279,6 +281,10 @@ ngx_mcds_visitors_marked(void *data, ngx_mcds_result_t *result)
         {
             return;
         }
+
+    } else {
+        ngx_mcds_stat_add(visit->visitors.stat,
+                          NGX_MCDS_DATA_FAILED + result->rc, 1);
     }
 
     ngx_mcds_visitors_remember(visit->hash, 0);

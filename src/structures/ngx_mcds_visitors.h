@@ -30,6 +30,7 @@
 #include <ngx_config.h>
 #include <ngx_core.h>
 #include "ngx_mcds_client.h"
+#include "ngx_mcds_stat_sums.h"
 
 
 #define NGX_MCDS_MAX_SLOTS        60
@@ -47,6 +48,7 @@ typedef struct {
     uint32_t            slots;         /* 1 to NGX_MCDS_MAX_SLOTS */
     uint32_t            jitter;        /* of the number that is shown */
     uint32_t            interpolate;   /* 0 or 1 */
+    ngx_mcds_stat_t    *stat;          /* or NULL */
 } ngx_mcds_visitors_t;
 
 

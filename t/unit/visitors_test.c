@@ -62,8 +62,8 @@ static void again_handler(void *data, ngx_uint_t rc, uint64_t value);
 static int same(char *a, const char *b);
 
 
-static ngx_mcds_visitors_t  five = { NULL, 300, 5, 0, 0 };
-static ngx_mcds_visitors_t  short_slots = { NULL, 5, 5, 0, 0 };
+static ngx_mcds_visitors_t  five = { NULL, 300, 5, 0, 0, NULL };
+static ngx_mcds_visitors_t  short_slots = { NULL, 5, 5, 0, 0, NULL };
 static ngx_mcds_visitors_t *used = &five;
 
 static sent_t           sent[SENT];
@@ -146,7 +146,7 @@ main(void)
 static void
 test_slot(void)
 {
-    ngx_mcds_visitors_t  v = { NULL, 300, 5, 0, 0 };
+    ngx_mcds_visitors_t  v = { NULL, 300, 5, 0, 0, NULL };
 
     ok(ngx_mcds_visitors_slot(&v, 0) == 0, "slot: second 0");
     ok(ngx_mcds_visitors_slot(&v, 59) == 0, "slot: last second");
@@ -513,9 +513,9 @@ test_sum_interpolated(void)
     uint64_t             value, last;
     ngx_str_t            key;
     ngx_uint_t           i, bad;
-    ngx_mcds_visitors_t  v = { NULL, 300, 5, 0, 1 };
-    ngx_mcds_visitors_t  w = { NULL, 5, 5, 0, 1 };
-    ngx_mcds_visitors_t  j = { NULL, 300, 5, 500, 1 };
+    ngx_mcds_visitors_t  v = { NULL, 300, 5, 0, 1, NULL };
+    ngx_mcds_visitors_t  w = { NULL, 5, 5, 0, 1, NULL };
+    ngx_mcds_visitors_t  j = { NULL, 300, 5, 500, 1, NULL };
 
     start();
     used = &v;
@@ -773,7 +773,7 @@ test_sum_shared(void)
 {
     uint64_t             value;
     ngx_uint_t           i;
-    ngx_mcds_visitors_t  one = { NULL, 60, 1, 0, 0 };
+    ngx_mcds_visitors_t  one = { NULL, 60, 1, 0, 0, NULL };
 
     start();
 
@@ -868,7 +868,7 @@ test_sum_many(void)
     char                 key[32];
     uint64_t             value;
     ngx_uint_t           i, bad;
-    ngx_mcds_visitors_t  one = { NULL, 60, 1, 0, 0 };
+    ngx_mcds_visitors_t  one = { NULL, 60, 1, 0, 0, NULL };
 
     start();
     used = &one;
