@@ -16,14 +16,16 @@ package Test::Mcds::Directives;
 #     again   the directive may stand twice on a level
 #     block   what stands in its block
 #
-# Kinds, and what is wrong for them, see wrong().
+# Kinds, and what is wrong for them, see wrong().  parameters() has those of
+# mcds_pool; alone: does not stand beside "server" and "distribution", only
+# beside what "block" says; needs: what is right needs this.
 
 use warnings;
 use strict;
 
 use Exporter qw/ import /;
 
-our @EXPORT_OK = qw/ directives wrong /;
+our @EXPORT_OK = qw/ directives parameters wrong /;
 
 
 my @number = ('nonsense', '-1', '99999999999999999999', '""', '$uri', '1x');
@@ -181,6 +183,42 @@ my %directives = (
         mcds_cache_revalidate mcds_cache_dry_run mcds_cache_status_header /),
     mcds_cache_wait => $time,
 );
+
+
+# what stands in a mcds_pool
+
+my %period = (right => ['9s'], words => ['time but 0']);
+
+my %parameters = (
+    server => { right => ['127.0.0.1:11212', 'weight=2'],
+        words => ['empty', 'word'], least => 1, again => 1 },
+    libmemcached => { right => ['--SERVER=127.0.0.1'], words => ['empty'],
+        alone => 1 },
+    distribution => { right => ['ketama'], words => ['word'], alone => 1,
+        block => 'server 127.0.0.1;' },
+    eject => { right => ['on'], words => ['flag'] },
+    replicas => { right => ['1'], words => ['positive'] },
+    protocol => { right => ['classic', 'ttl=off'], words => ['word', 'word'],
+        least => 1 },
+    prefix => { right => ['a:'], words => ['any'] },
+    auth_user => { right => ['a'], words => ['empty'],
+        block => 'auth_password_file %%TMP%%/secret;' },
+    auth_password_file => { right => ['%%TMP%%/secret'], words => ['file'],
+        block => 'auth_user a;' },
+    ssl => { right => ['off'], words => ['flag'] },
+    ssl_verify => { right => ['off'], words => ['flag'] },
+    ssl_trusted_certificate => { right => ['%%TMP%%/secret'],
+        words => ['any'], block => 'ssl on;', needs => 'a certificate' },
+    ssl_name => { right => ['a'], words => ['empty'], block => 'ssl on;' },
+    max_fails => { right => ['9'], words => ['number'] },
+    max_pending => { right => ['9', '9k'], words => ['positive', 'size'],
+        least => 1 },
+    map { $_ => { %period } } qw/ timeout connect_timeout fail_timeout
+        keepalive /,
+);
+
+
+sub parameters { \%parameters }
 
 
 sub directives {
