@@ -30,6 +30,14 @@ typedef struct {
 } mcds_stat_t;
 
 
+typedef struct {
+    mcds_t             *m;
+    ngx_mcds_server_t  *server;
+    mcds_stat_t        *stats;
+    uint64_t            until;
+} mcds_asked_t;
+
+
 static json_t *mcds_check_pool(mcds_t *m, ngx_mcds_pool_t *pool);
 static char *mcds_check_distribution(ngx_mcds_pool_t *pool);
 static json_t *mcds_check_server(mcds_t *m, ngx_mcds_server_t *server);
@@ -276,6 +284,7 @@ mcds_check_stats(mcds_t *m, ngx_mcds_server_t *server, json_t *o,
     json_t *warnings)
 {
     memcached_st  *mc;
+    mcds_asked_t   asked;
 
     mcds_stat_t  stats[] = {
         { "version", "" }, { "uptime", "" }, { "time", "" },
@@ -301,7 +310,12 @@ mcds_check_stats(mcds_t *m, ngx_mcds_server_t *server, json_t *o,
 
     mc = mcds_check_client(m, server);
 
-    if (memcached_stat_execute(mc, NULL, mcds_check_stat, stats)
+    asked.m = m;
+    asked.server = server;
+    asked.stats = stats;
+    asked.until = mcds_now() + m->o.timeout;
+
+    if (memcached_stat_execute(mc, NULL, mcds_check_stat, &asked)
         != MEMCACHED_SUCCESS)
     {
         /* a proxy, perhaps */
@@ -315,7 +329,9 @@ mcds_check_stats(mcds_t *m, ngx_mcds_server_t *server, json_t *o,
     (void) ngx_cpystrn((u_char *) stats[MCDS_STAT_EVICTED].value,
                        (u_char *) stats[MCDS_STAT_EVICTIONS].value, 64);
 
-    (void) memcached_stat_execute(mc, "settings", mcds_check_stat, stats);
+    asked.until = mcds_now() + m->o.timeout;
+
+    (void) memcached_stat_execute(mc, "settings", mcds_check_stat, &asked);
 
     memcached_free(mc);
 
@@ -357,9 +373,19 @@ static memcached_return_t
 mcds_check_stat(const memcached_instance_st *instance, const char *key,
     size_t key_len, const char *value, size_t len, void *data)
 {
-    mcds_stat_t *stats = data;
+    mcds_asked_t *asked = data;
 
-    ngx_uint_t  i;
+    ngx_uint_t    i;
+    mcds_stat_t  *stats;
+
+    stats = asked->stats;
+
+    /* libmemcached would read for as long as anything comes */
+
+    if (mcds_now() > asked->until) {
+        mcds_failed(asked->m, &asked->server->name, NGX_MCDS_TIMEOUT);
+        exit(MCDS_UNREACHABLE);
+    }
 
     for (i = 0; stats[i].name; i++) {
 

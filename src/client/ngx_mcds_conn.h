@@ -102,6 +102,7 @@ struct ngx_mcds_server_s {
     ngx_uint_t              fails;       /* in a row */
     ngx_event_t             probe;
     ngx_msec_t              probe_delay;
+    ngx_uint_t              lost;        /* why the last connection was */
     ngx_mcds_conn_t        *control;
     ngx_mcds_conn_t        *bulk;
     ngx_mcds_conn_t        *retired;

@@ -31,6 +31,7 @@ ngx_mcds_server_failed(ngx_mcds_server_t *server, ngx_uint_t rc)
 
     ngx_mcds_measure_lost(server, rc);
 
+    server->lost = rc;
     pool = server->pool;
 
     if (server->down || pool->max_fails == 0) {
@@ -65,6 +66,7 @@ ngx_mcds_server_unsupported(ngx_mcds_server_t *server, ngx_str_t *text)
 
     ngx_mcds_measure_sum(server, NGX_MCDS_STAT_LOST_REFUSED, 1);
 
+    server->lost = NGX_MCDS_PROTOCOL;
     level = NGX_LOG_ERR;
 
     if (!server->down && !ngx_mcds_measure_breaker(server, 1)) {
@@ -225,12 +227,18 @@ ngx_mcds_server_probed(void *data, ngx_mcds_result_t *result)
 {
     ngx_mcds_server_t *server = data;
 
+    ngx_msec_t  delay;
+
     if (!server->down) {
         return;
     }
 
-    server->probe_delay = ngx_min(server->probe_delay * 2,
-                                  server->pool->fail_timeout);
+    /* to be refused costs nobody anything, and ends when it is started again */
+
+    delay = (server->lost == NGX_MCDS_CLOSED) ? NGX_MCDS_FIRST_PROBE
+                                              : server->probe_delay * 2;
+
+    server->probe_delay = ngx_min(delay, server->pool->fail_timeout);
 
     ngx_add_timer(&server->probe, server->probe_delay);
 }
