@@ -20,7 +20,7 @@ my $t = Test::Mcds->new();
 my $host = 'server 127.0.0.1:11211;';
 my $two = "$host server 127.0.0.2:11211;";
 my $pool = "mcds_pool main { $host }";
-my $slow = "mcds_pool main { $host timeout 2s; }";
+my $slow = "mcds_pool main { $host timeout 3s; }";
 my $forever = "mcds_pool main { $host protocol classic ttl=off; }";
 
 my @handlers = ('mcds_array a', 'mcds_table a', 'mcds_locks',

@@ -69,7 +69,7 @@ my %place = (
 my $late = qr/unknown "nonsense" variable/;
 my $core = qr/$late|closing bracket in "uri" var|invalid variable name/;
 
-my $pool = 'mcds_pool main { server 127.0.0.1:11211; }';
+my $pool = '%%HTTP%% mcds_pool main { server 127.0.0.1:11211; }';
 my (@cases, %count);
 
 for my $name (sort keys %$all) {
@@ -147,7 +147,8 @@ for my $name (sort keys %$params) {
     my $block = join ' ', $d->{alone} ? ()
         : 'server 127.0.0.1; distribution ketama;', $d->{block} // ();
 
-    $place{$name} = "events { }\nhttp {\nmcds_pool p { $block\n%s\n} }";
+    $place{$name} = "events { }\nhttp {\n%%HTTP%%\nmcds_pool p { $block\n"
+        . "%s\n} }";
 
     my $line = join(' ', $name, @right) . ';';
     my $least = $d->{least} // @words;
@@ -212,6 +213,10 @@ sub run_all {
 
     my $dir = $t->dir();
     my (@shells, %wrong);
+
+    # where an nginx logs that is not Debian's
+
+    mkdir "$dir/logs" or die "mkdir: $!\n";
 
     for my $n (0 .. $#cases) {
         $t->write_file("conf.$n", $t->expand($cases[$n]{conf}, 'conf'));

@@ -11,6 +11,7 @@ use warnings;
 use strict;
 
 use Test::More;
+use Time::HiRes qw/ sleep /;
 
 use FindBin;
 use lib "$FindBin::Bin/lib";
@@ -142,6 +143,8 @@ exhaust($t, $h, $t->size(7, 1),
         first => sub { json('PUT', "/table/$_[0]", '1') }],
     ['elements', sub { ['/look'], json('PUT', '/table/two', '2'), ['/look'] }],
     ['a lock', sub { ["/locked/$_[0]"] }],
+    ['a lock that was held', sub { waited("/locked/$_[0]") }, behind => 1],
+    ['a follower', sub { followed() }, behind => 1],
     ['locks', sub { json('POST', "/locks/$_[0]", '{"owner": "me"}'),
         ["/locks/$_[0]"] }],
     ['a lock, ended', sub {
@@ -163,4 +166,31 @@ sub json {
 
     return [$uri, method => $method, body => $body,
         headers => ['Content-Type' => 'application/json']];
+}
+
+
+# somebody else had the lock, and has gone
+
+sub waited {
+    my ($uri) = @_;
+
+    $m->set($uri, '1 another', 60);
+
+    my $p = start_get($h->port(), $uri);
+
+    sleep 0.01;
+    $m->delete($uri);
+    finish($p);
+
+    return [$uri];
+}
+
+
+sub followed {
+    my $p = start_get($h->port(), '/lines?follow=1&limit=3');
+
+    $p->fill(0.3);
+    $p->close();
+
+    return ['/status'];
 }

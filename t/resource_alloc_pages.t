@@ -11,6 +11,7 @@ use warnings;
 use strict;
 
 use Test::More;
+use Time::HiRes qw/ sleep /;
 
 use FindBin;
 use lib "$FindBin::Bin/lib";
@@ -107,6 +108,7 @@ exhaust($t, $h, $t->size(11, 1),
         first => sub { old("/old/$_[0]") }],
     ['a page that is revalidated', sub { ["/revalidated/$_[0]"] },
         first => sub { old("/revalidated/$_[0]") }],
+    ['a build elsewhere', sub { waited("/elsewhere/$_[0]") }, behind => 1],
     ['a herd', sub { ["/herd/$_[0]"] }, at_once => 4],
     ['a range', sub { ["/page/$_[0]", headers => [Range => 'bytes=1-5']] }],
     ['a condition', sub {
@@ -126,6 +128,23 @@ sub pages {
     return ["$name: stored", sub { ["/$name/$_[0]"] }, behind => 1],
         ["$name: there", sub { ["/$name/$_[0]"] },
             first => sub { ["/$name/$_[0]"] }];
+}
+
+
+# somebody else had the lock, and has gone
+
+sub waited {
+    my ($uri) = @_;
+
+    $m->set("$uri:lock", 'another', 60);
+
+    my $p = start_get($h->port(), $uri);
+
+    sleep 0.01;
+    $m->delete("$uri:lock");
+    finish($p);
+
+    return [$uri];
 }
 
 

@@ -118,7 +118,7 @@ my $master = Test::Mcds::Memory->of($h, $h->pid());
 # a worker that has just been started, and its first requests
 
 my (@wrong, @hung, @died);
-my ($n, $tried, $none, $step) = (0, 0, 0, $t->size(67, 3));
+my ($n, $tried, $none, $step) = (0, 0, 0, $t->size(101, 3));
 
 while (1) {
     my ($old) = $h->workers();
@@ -171,7 +171,7 @@ is("@wrong", '', 'all works then');
 
 my ($read, @bad) = (0);
 
-for (my $i = 1; ; $i += $t->size(61, 3)) {
+for (my $i = 1; ; $i += $t->size(97, 3)) {
     my ($failed, $code, $output) = config($i);
 
     last if !$failed;
@@ -185,7 +185,7 @@ for (my $i = 1; ; $i += $t->size(61, 3)) {
         && $output !~ /\Aout of memory\Z/;
 }
 
-cmp_ok($read, '>', 5, "$read times nginx does not start");
+cmp_ok($read, '>', 3, "$read times nginx does not start");
 is(scalar @bad, 0, 'each time it says so') or diag(splice @bad, 0, 5);
 
 $t->done(keep => ['tls']);

@@ -177,12 +177,12 @@ sub mixed {
 # until all that is kept has been seen: 4096 pages among it
 
 $t->load(port => $h, uri => '/miss', requests => 6000, clients => 8);
-mixed($t->size(10_000, 100_000));
+mixed($t->size(5_000, 100_000));
 settle();
 
 my $fds = $h->fds($worker);
 my @was = (seen());
-my $total = $t->size(20_000, 1_000_000);
+my $total = $t->size(12_000, 1_000_000);
 my $requests = 0;
 my $parts_of = $t->size(2, 10);
 
@@ -199,7 +199,7 @@ note(sprintf '%d requests: %+d blocks, %+d bytes, seen by the kernel %s KB',
     join ', ', map { $_->{rss} } @was);
 
 cmp_ok($requests, '>', 0.99 * $total, 'requests of all kinds');
-cmp_ok($growth, '<', $t->size(4 * $requests, $requests),
+cmp_ok($growth, '<', $t->size(8 * $requests, $requests),
     'no more than buffers that come and go');
 is(($h->workers())[0], $worker, 'in one worker');
 cmp_ok($h->fds($worker), '<=', $fds, 'no descriptor stays');

@@ -182,6 +182,17 @@ ok(!entry($h, 'zones', 'a /p'), 'without the old name');
 $h->conf(conf('1m', '/p', '/q'))->reload(wait_old => 1);
 is(sum_of(entry($h, 'zones', 'a /p')->{requests}), $after, 'and back');
 
+# names that change with each reload find room
+
+my @with;
+
+for my $i (1 .. 4) {
+    $h->conf(conf('2m', map { "/$i/$_" } 1 .. 120))->reload(wait_old => 1);
+    push @with, scalar grep { $_->{statistics} } @{status($h)->{zones}};
+}
+
+is("@with", '120 120 120 120', 'other names each time');
+
 # more zones than memory
 
 my @many = map { "/many/$_" } 1 .. 300;

@@ -90,6 +90,35 @@ ngx_mcds_value_t *ngx_mcds_value_ref(ngx_mcds_value_t *value);
 void ngx_mcds_value_unref(ngx_mcds_value_t *value);
 
 
+/* numbers of so many bytes, the lowest one first; put: returns their end */
+
+static ngx_inline u_char *
+ngx_mcds_put(u_char *p, uint64_t n, ngx_uint_t bytes)
+{
+    while (bytes--) {
+        *p++ = (u_char) n;
+        n >>= 8;
+    }
+
+    return p;
+}
+
+
+static ngx_inline uint64_t
+ngx_mcds_take(u_char *p, ngx_uint_t bytes)
+{
+    uint64_t  n;
+
+    n = 0;
+
+    while (bytes--) {
+        n = n << 8 | p[bytes];
+    }
+
+    return n;
+}
+
+
 /* random bytes, as good as the system has them without waiting */
 
 void ngx_mcds_random(void *bytes, size_t len);

@@ -70,23 +70,19 @@ ngx_mcds_hot_t  *ngx_mcds_hot;
 
 
 void
-ngx_mcds_hot_zone(ngx_slab_pool_t *shpool, ngx_mcds_hot_place_t **places,
-    ngx_uint_t workers)
+ngx_mcds_hot_zone(ngx_mcds_hot_place_t **places, ngx_uint_t workers,
+    size_t max, ngx_mcds_hot_alloc_pt alloc, void *data)
 {
-    ngx_uint_t             most;
     ngx_mcds_hot_place_t  *place;
 
-    most = (shpool->end - (u_char *) shpool) / 8
-           / sizeof(ngx_mcds_hot_place_t);
-
-    workers = ngx_min(workers, most);
+    workers = ngx_min(workers, max / sizeof(ngx_mcds_hot_place_t));
 
     /* none is freed: workers of before write there as long as they live */
 
     while (workers--) {
 
         if (*places == NULL) {
-            place = ngx_slab_calloc(shpool, sizeof(ngx_mcds_hot_place_t));
+            place = alloc(data, sizeof(ngx_mcds_hot_place_t));
             if (place == NULL) {
                 return;
             }
@@ -174,7 +170,8 @@ ngx_mcds_hot_inherit(ngx_mcds_hot_t *hot)
             place->lists[kind].n = 0;
         }
 
-        place->version++;
+        ngx_memory_barrier();
+        place->version = (place->version | 1) + 1;
         return;
     }
 
@@ -251,6 +248,7 @@ void
 ngx_mcds_hot_publish(ngx_mcds_hot_t *hot)
 {
     ngx_uint_t             i;
+    ngx_atomic_uint_t      version;
     ngx_mcds_hot_place_t  *place;
 
     place = hot->place;
@@ -262,7 +260,14 @@ ngx_mcds_hot_publish(ngx_mcds_hot_t *hot)
         return;
     }
 
-    place->version++;
+    /*
+     * the one before may write its last number in this very moment: ours is
+     * right when we have written
+     */
+
+    version = place->version | 1;
+
+    place->version = version;
     ngx_memory_barrier();
 
     place->second = hot->second;
@@ -272,7 +277,7 @@ ngx_mcds_hot_publish(ngx_mcds_hot_t *hot)
     }
 
     ngx_memory_barrier();
-    place->version++;
+    place->version = version + 1;
 
     hot->changed = 0;
 }

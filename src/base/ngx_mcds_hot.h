@@ -30,7 +30,7 @@
 /* keys that a worker watches, of each kind */
 #define NGX_MCDS_HOT_KEYS         64
 
-/* of longer keys the beginning is counted and shown; bytes */
+/* longer keys are counted and shown by their beginning; bytes */
 #define NGX_MCDS_HOT_KEY          120
 
 /* keys that are shown */
@@ -77,12 +77,14 @@ extern ngx_mcds_hot_t  *ngx_mcds_hot;
 
 /*
  * When the shared memory is made or got again: makes places for so many
- * workers, *places is NULL at first.  Takes no more than an eighth of the
- * memory; workers without a place are not seen.
+ * workers, *places is NULL at first.  Takes no more than max bytes; workers
+ * without a place are not seen.  alloc: gives zeroed shared memory, or NULL.
  */
 
-void ngx_mcds_hot_zone(ngx_slab_pool_t *shpool, ngx_mcds_hot_place_t **places,
-    ngx_uint_t workers);
+typedef void *(*ngx_mcds_hot_alloc_pt)(void *data, size_t size);
+
+void ngx_mcds_hot_zone(ngx_mcds_hot_place_t **places, ngx_uint_t workers,
+    size_t max, ngx_mcds_hot_alloc_pt alloc, void *data);
 
 
 /*

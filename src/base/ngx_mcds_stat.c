@@ -46,6 +46,13 @@ static struct {
 };
 
 
+/* what is read has room for the sums of all */
+typedef char  ngx_mcds_stat_check_servers[
+    (NGX_MCDS_STAT_LAST <= NGX_MCDS_STAT_MAX) ? 1 : -1];
+typedef char  ngx_mcds_stat_check_zones[
+    (NGX_MCDS_ZONE_LAST <= NGX_MCDS_STAT_MAX) ? 1 : -1];
+
+
 /* of this worker, those that have sums */
 static ngx_queue_t  ngx_mcds_stat_queue;
 
@@ -196,11 +203,15 @@ ngx_mcds_stat_flush_all(void)
 void
 ngx_mcds_stat_detach(ngx_mcds_stat_t *stat)
 {
+    stat->gather = NULL;
+
     if (stat->gauge == NULL) {
+
+        /* also in a process that has no shared memory any more */
+
         return;
     }
 
-    stat->gather = NULL;
     stat->pending = 0;
     stat->connections = 0;
 

@@ -30,7 +30,7 @@
 
 #define NGX_MCDS_STAT_ID          20
 
-/* no family has more sums */
+/* no family has more sums, which is checked */
 #define NGX_MCDS_STAT_MAX         256
 
 
@@ -203,7 +203,8 @@ char *ngx_mcds_stat_family(ngx_uint_t family);
  * added to; it is flushed soon.  flush: adds the sums and says how much waits.
  * flush_all: the same for all that have changed.  breaker: it opens or closes
  * in this worker; 1 if that is news for the whole host: the first one that
- * opens, the last one that closes.  detach: the last flush.
+ * opens, the last one that closes.  detach: gives the place back, after the
+ * last flush; who has none is flushed with all others.
  */
 
 void ngx_mcds_stat_attach(ngx_mcds_stat_t *stat, ngx_uint_t worker);

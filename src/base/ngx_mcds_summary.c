@@ -31,8 +31,6 @@ static int ngx_libc_cdecl ngx_mcds_summary_cmp(const void *one,
 static ngx_int_t ngx_mcds_summary_read(ngx_mcds_summary_t *summary,
     ngx_uint_t n, u_char *p, u_char *end);
 static ngx_uint_t ngx_mcds_summary_well_formed(u_char *data, size_t len);
-static u_char *ngx_mcds_summary_put(u_char *p, uint64_t n, ngx_uint_t bytes);
-static uint64_t ngx_mcds_summary_take(u_char *p, ngx_uint_t bytes);
 
 
 #define ngx_mcds_summary_hash(data, len)  ngx_murmur_hash2(data, len)
@@ -416,14 +414,14 @@ ngx_mcds_summary_encode(ngx_mcds_summary_t *summary, size_t size,
 
     p = value->data + 12;
 
-    p = ngx_mcds_summary_put(p, n, 4);
-    p = ngx_mcds_summary_put(p, summary->total, 8);
-    p = ngx_mcds_summary_put(p, floor, 8);
+    p = ngx_mcds_put(p, n, 4);
+    p = ngx_mcds_put(p, summary->total, 8);
+    p = ngx_mcds_put(p, floor, 8);
 
     for (i = 0; i < n; i++) {
-        p = ngx_mcds_summary_put(p, order[i]->count, 8);
-        p = ngx_mcds_summary_put(p, order[i]->error, 8);
-        p = ngx_mcds_summary_put(p, order[i]->len, 1);
+        p = ngx_mcds_put(p, order[i]->count, 8);
+        p = ngx_mcds_put(p, order[i]->error, 8);
+        p = ngx_mcds_put(p, order[i]->len, 1);
         p = ngx_cpymem(p, order[i]->data, order[i]->len);
     }
 
@@ -432,9 +430,8 @@ ngx_mcds_summary_encode(ngx_mcds_summary_t *summary, size_t size,
     value->len = len;
 
     p = ngx_cpymem(value->data, "MCDT", 4);
-    p = ngx_mcds_summary_put(p, NGX_MCDS_SUMMARY_FORMAT, 4);
-    (void) ngx_mcds_summary_put(p, ngx_crc32_long(value->data + 12, len - 12),
-                                4);
+    p = ngx_mcds_put(p, NGX_MCDS_SUMMARY_FORMAT, 4);
+    (void) ngx_mcds_put(p, ngx_crc32_long(value->data + 12, len - 12), 4);
 
     return value;
 }
@@ -452,15 +449,15 @@ ngx_mcds_summary_decode(ngx_mcds_summary_t *summary, u_char *data, size_t len,
         return NGX_DECLINED;
     }
 
-    n = ngx_mcds_summary_take(data + 12, 4);
+    n = ngx_mcds_take(data + 12, 4);
 
     stored = ngx_mcds_summary_create(ngx_max(n, 1), log);
     if (stored == NULL) {
         return NGX_ERROR;
     }
 
-    stored->total = ngx_mcds_summary_take(data + 16, 8);
-    stored->floor = ngx_mcds_summary_take(data + 24, 8);
+    stored->total = ngx_mcds_take(data + 16, 8);
+    stored->floor = ngx_mcds_take(data + 24, 8);
 
     rc = ngx_mcds_summary_read(stored, n, data + NGX_MCDS_SUMMARY_HEADER,
                                data + len);
@@ -495,8 +492,8 @@ ngx_mcds_summary_read(ngx_mcds_summary_t *summary, ngx_uint_t n, u_char *p,
             return NGX_DECLINED;
         }
 
-        count = ngx_mcds_summary_take(p, 8);
-        error = ngx_mcds_summary_take(p + 8, 8);
+        count = ngx_mcds_take(p, 8);
+        error = ngx_mcds_take(p + 8, 8);
         len = p[16];
         p += 17;
 
@@ -537,37 +534,10 @@ ngx_mcds_summary_well_formed(u_char *data, size_t len)
         return 0;
     }
 
-    n = ngx_mcds_summary_take(data + 12, 4);
+    n = ngx_mcds_take(data + 12, 4);
 
     return n <= NGX_MCDS_SUMMARY_MAX
            && len >= NGX_MCDS_SUMMARY_HEADER + n * 18
-           && ngx_mcds_summary_take(data + 8, 4)
+           && ngx_mcds_take(data + 8, 4)
               == ngx_crc32_long(data + 12, len - 12);
-}
-
-
-static u_char *
-ngx_mcds_summary_put(u_char *p, uint64_t n, ngx_uint_t bytes)
-{
-    while (bytes--) {
-        *p++ = (u_char) n;
-        n >>= 8;
-    }
-
-    return p;
-}
-
-
-static uint64_t
-ngx_mcds_summary_take(u_char *p, ngx_uint_t bytes)
-{
-    uint64_t  n;
-
-    n = 0;
-
-    while (bytes--) {
-        n = n << 8 | p[bytes];
-    }
-
-    return n;
 }

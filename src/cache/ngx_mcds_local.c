@@ -71,9 +71,12 @@ static ngx_int_t ngx_mcds_claim_state(ngx_mcds_claim_t *claim,
     ngx_mcds_local_left_t *left);
 static void ngx_mcds_claim_extend(ngx_event_t *ev);
 static ngx_uint_t ngx_mcds_local_hash(u_char *id);
-static ngx_mcds_kept_copy_t **ngx_mcds_local_find(u_char *id);
-static ngx_mcds_kept_copy_t *ngx_mcds_local_alloc(size_t size);
-static void ngx_mcds_local_drop(ngx_mcds_kept_copy_t **link);
+static ngx_mcds_kept_copy_t **ngx_mcds_local_find(ngx_mcds_local_t *local,
+    u_char *id);
+static void *ngx_mcds_local_alloc(ngx_mcds_local_t *local,
+    ngx_slab_pool_t *shpool, size_t size, ngx_uint_t evict);
+static void ngx_mcds_local_drop(ngx_slab_pool_t *shpool,
+    ngx_mcds_kept_copy_t **link);
 
 
 /* of this worker */
@@ -438,7 +441,7 @@ ngx_mcds_local_put(u_char *id, ngx_mcds_value_t *value, uint64_t cas)
 
     ngx_shmtx_lock(&ngx_mcds_local_pool->mutex);
 
-    link = ngx_mcds_local_find(id);
+    link = ngx_mcds_local_find(ngx_mcds_local, id);
 
     if (*link) {
         copy = *link;
@@ -449,10 +452,11 @@ ngx_mcds_local_put(u_char *id, ngx_mcds_value_t *value, uint64_t cas)
             return NGX_OK;
         }
 
-        ngx_mcds_local_drop(link);
+        ngx_mcds_local_drop(ngx_mcds_local_pool, link);
     }
 
-    copy = ngx_mcds_local_alloc(size);
+    copy = ngx_mcds_local_alloc(ngx_mcds_local, ngx_mcds_local_pool, size,
+                                NGX_MCDS_COPY_EVICT);
 
     if (copy) {
         link = &ngx_mcds_local->buckets[ngx_mcds_local_hash(id)
@@ -489,7 +493,7 @@ ngx_mcds_local_get(u_char *id, uint64_t cas, ngx_msec_t age, uint64_t *found)
 
     ngx_shmtx_lock(&ngx_mcds_local_pool->mutex);
 
-    copy = *ngx_mcds_local_find(id);
+    copy = *ngx_mcds_local_find(ngx_mcds_local, id);
 
     if (copy
         && (cas == 0 || copy->cas == cas)
@@ -513,13 +517,33 @@ ngx_mcds_local_get(u_char *id, uint64_t cas, ngx_msec_t age, uint64_t *found)
 }
 
 
+void *
+ngx_mcds_local_room(ngx_mcds_local_t *local, ngx_slab_pool_t *shpool,
+    size_t size)
+{
+    void  *p;
+
+    ngx_shmtx_lock(&shpool->mutex);
+
+    p = local ? ngx_mcds_local_alloc(local, shpool, size, NGX_MAX_UINT32_VALUE)
+              : ngx_slab_alloc_locked(shpool, size);
+
+    ngx_shmtx_unlock(&shpool->mutex);
+
+    if (p) {
+        ngx_memzero(p, size);
+    }
+
+    return p;
+}
+
+
 static ngx_mcds_kept_copy_t **
-ngx_mcds_local_find(u_char *id)
+ngx_mcds_local_find(ngx_mcds_local_t *local, u_char *id)
 {
     ngx_mcds_kept_copy_t  **link;
 
-    link = &ngx_mcds_local->buckets[ngx_mcds_local_hash(id)
-                                    % NGX_MCDS_COPY_BUCKETS];
+    link = &local->buckets[ngx_mcds_local_hash(id) % NGX_MCDS_COPY_BUCKETS];
 
     while (*link && ngx_memcmp((*link)->id, id, NGX_MCDS_LOCAL_ID) != 0) {
         link = &(*link)->next;
@@ -529,25 +553,28 @@ ngx_mcds_local_find(u_char *id)
 }
 
 
-static ngx_mcds_kept_copy_t *
-ngx_mcds_local_alloc(size_t size)
+/* in place of copies that were not read for long, at most so many */
+
+static void *
+ngx_mcds_local_alloc(ngx_mcds_local_t *local, ngx_slab_pool_t *shpool,
+    size_t size, ngx_uint_t evict)
 {
-    ngx_uint_t             i;
+    void                  *p;
     ngx_queue_t           *q;
     ngx_mcds_kept_copy_t  *copy;
 
-    for (i = 0; i < NGX_MCDS_COPY_EVICT; i++) {
+    while (evict--) {
 
-        copy = ngx_slab_alloc_locked(ngx_mcds_local_pool, size);
+        p = ngx_slab_alloc_locked(shpool, size);
 
-        if (copy || ngx_queue_empty(&ngx_mcds_local->lru)) {
-            return copy;
+        if (p || ngx_queue_empty(&local->lru)) {
+            return p;
         }
 
-        q = ngx_queue_last(&ngx_mcds_local->lru);
+        q = ngx_queue_last(&local->lru);
         copy = ngx_queue_data(q, ngx_mcds_kept_copy_t, lru);
 
-        ngx_mcds_local_drop(ngx_mcds_local_find(copy->id));
+        ngx_mcds_local_drop(shpool, ngx_mcds_local_find(local, copy->id));
     }
 
     return NULL;
@@ -555,7 +582,7 @@ ngx_mcds_local_alloc(size_t size)
 
 
 static void
-ngx_mcds_local_drop(ngx_mcds_kept_copy_t **link)
+ngx_mcds_local_drop(ngx_slab_pool_t *shpool, ngx_mcds_kept_copy_t **link)
 {
     ngx_mcds_kept_copy_t  *copy;
 
@@ -563,5 +590,5 @@ ngx_mcds_local_drop(ngx_mcds_kept_copy_t **link)
     *link = copy->next;
 
     ngx_queue_remove(&copy->lru);
-    ngx_slab_free_locked(ngx_mcds_local_pool, copy);
+    ngx_slab_free_locked(shpool, copy);
 }

@@ -111,6 +111,15 @@ ngx_mcds_value_t *ngx_mcds_local_get(u_char *id, uint64_t cas,
     ngx_msec_t age, uint64_t *found);
 
 
+/*
+ * Zeroed memory of the zone, in place of as many copies as it takes; NULL if
+ * there is not so much.  local may be NULL, and need not be attached.
+ */
+
+void *ngx_mcds_local_room(ngx_mcds_local_t *local, ngx_slab_pool_t *shpool,
+    size_t size);
+
+
 /* bytes of the zone, a bound for what a worker keeps by itself */
 
 size_t ngx_mcds_local_size(void);

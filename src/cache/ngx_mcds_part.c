@@ -17,8 +17,6 @@
 
 
 static uint32_t ngx_mcds_part_crc(u_char *data, size_t len);
-static void ngx_mcds_part_put(u_char *p, uint64_t n, ngx_uint_t bytes);
-static uint64_t ngx_mcds_part_get(u_char *p, ngx_uint_t bytes);
 
 
 static u_char  ngx_mcds_part_magic[] = { 'M', 'C', 'D', 'P' };
@@ -35,7 +33,7 @@ ngx_mcds_part_begin(size_t header, size_t room, ngx_log_t *log)
     }
 
     ngx_memzero(value->data, header);
-    ngx_mcds_part_put(value->data + 6, header, 2);
+    ngx_mcds_put(value->data + 6, header, 2);
 
     value->len = header;
 
@@ -54,9 +52,9 @@ ngx_mcds_part_finish(ngx_mcds_value_t *value, uint64_t generation, uint32_t n)
 
     p[4] = (u_char) NGX_MCDS_PART_FORMAT;
 
-    ngx_mcds_part_put(p + 8, p + value->len - ngx_mcds_part_data(value), 4);
-    ngx_mcds_part_put(p + 16, generation, 8);
-    ngx_mcds_part_put(p + 24, n, 4);
+    ngx_mcds_put(p + 8, p + value->len - ngx_mcds_part_data(value), 4);
+    ngx_mcds_put(p + 16, generation, 8);
+    ngx_mcds_put(p + 24, n, 4);
 
     ngx_mcds_part_sum(value);
 }
@@ -65,15 +63,15 @@ ngx_mcds_part_finish(ngx_mcds_value_t *value, uint64_t generation, uint32_t n)
 u_char *
 ngx_mcds_part_data(ngx_mcds_value_t *value)
 {
-    return value->data + ngx_mcds_part_get(value->data + 6, 2);
+    return value->data + ngx_mcds_take(value->data + 6, 2);
 }
 
 
 void
 ngx_mcds_part_sum(ngx_mcds_value_t *value)
 {
-    ngx_mcds_part_put(value->data + 12,
-                      ngx_mcds_part_crc(value->data, value->len), 4);
+    ngx_mcds_put(value->data + 12,
+                 ngx_mcds_part_crc(value->data, value->len), 4);
 }
 
 
@@ -90,15 +88,15 @@ ngx_mcds_part_read(ngx_str_t *body, u_char *data, size_t len,
         return NGX_DECLINED;
     }
 
-    header = (size_t) ngx_mcds_part_get(data + 6, 2);
+    header = (size_t) ngx_mcds_take(data + 6, 2);
 
     if (header < NGX_MCDS_PART_HEADER
         || header > len
         || len - header != expected
-        || ngx_mcds_part_get(data + 8, 4) != expected
-        || ngx_mcds_part_get(data + 16, 8) != generation
-        || ngx_mcds_part_get(data + 24, 4) != n
-        || ngx_mcds_part_get(data + 12, 4) != ngx_mcds_part_crc(data, len))
+        || ngx_mcds_take(data + 8, 4) != expected
+        || ngx_mcds_take(data + 16, 8) != generation
+        || ngx_mcds_take(data + 24, 4) != n
+        || ngx_mcds_take(data + 12, 4) != ngx_mcds_part_crc(data, len))
     {
         return NGX_DECLINED;
     }
@@ -126,27 +124,4 @@ ngx_mcds_part_crc(u_char *data, size_t len)
     crc = ngx_mcds_crc32c(0, data, 12);
 
     return ngx_mcds_crc32c(crc, data + 16, len - 16);
-}
-
-
-static void
-ngx_mcds_part_put(u_char *p, uint64_t n, ngx_uint_t bytes)
-{
-    for ( /* void */ ; bytes; bytes--) {
-        *p++ = (u_char) n;
-        n >>= 8;
-    }
-}
-
-
-static uint64_t
-ngx_mcds_part_get(u_char *p, ngx_uint_t bytes)
-{
-    uint64_t  n;
-
-    for (n = 0; bytes; bytes--) {
-        n = n << 8 | p[bytes - 1];
-    }
-
-    return n;
 }

@@ -133,11 +133,17 @@ ngx_mcds_replica_create(ngx_mcds_pool_t *pool, ngx_uint_t first,
     group->req.key.data = p;
     p = ngx_cpymem(p, req->key.data, req->key.len);
 
-    group->req.suffix.data = p;
-    p = ngx_cpymem(p, req->suffix.data, req->suffix.len);
+    /* the data of an empty string may be NULL, which memcpy() must not get */
 
-    group->req.text.data = p;
-    ngx_memcpy(p, req->text.data, req->text.len);
+    if (req->suffix.len) {
+        group->req.suffix.data = p;
+        p = ngx_cpymem(p, req->suffix.data, req->suffix.len);
+    }
+
+    if (req->text.len) {
+        group->req.text.data = p;
+        ngx_memcpy(p, req->text.data, req->text.len);
+    }
 
     if (req->value) {
         ngx_mcds_value_ref(req->value);

@@ -12,6 +12,7 @@
 #include <ngx_http.h>
 #include "ngx_http_mcds_module.h"
 #include "ngx_http_mcds_coding.h"
+#include "ngx_http_mcds_header.h"
 #include "ngx_http_mcds_herd.h"
 #include "ngx_http_mcds_hot.h"
 #include "ngx_http_mcds_refresh.h"
@@ -1057,29 +1058,18 @@ static ngx_int_t
 ngx_http_mcds_cache_unavailable(ngx_http_request_t *r,
     ngx_http_mcds_ctx_t *ctx)
 {
-    u_char           *p;
-    ngx_table_elt_t  *h;
+    u_char  *p;
 
-    p = ngx_pnalloc(r->pool, NGX_INT64_LEN);
+    p = ngx_pnalloc(r->pool, NGX_INT64_LEN + 1);
     if (p == NULL) {
         return NGX_ERROR;
     }
 
-    h = ngx_list_push(&r->headers_out.headers);
-    if (h == NULL) {
+    *ngx_sprintf(p, "%M", ngx_max((ctx->seat.retry + 999) / 1000, 1)) = '\0';
+
+    if (ngx_http_mcds_header_text(r, "Retry-After", (char *) p) != NGX_OK) {
         return NGX_ERROR;
     }
-
-    h->hash = 1;
-    ngx_str_set(&h->key, "Retry-After");
-    h->value.data = p;
-    h->value.len = ngx_sprintf(p, "%M", ngx_max((ctx->seat.retry + 999) / 1000,
-                                                1))
-                   - p;
-
-#if (nginx_version >= 1023000)
-    h->next = NULL;
-#endif
 
     ngx_log_error(NGX_LOG_WARN, r->connection->log, 0,
                   ctx->outcome == NGX_MCDS_PAGE_ERROR

@@ -14,6 +14,7 @@
 #include <ngx_http.h>
 #include "ngx_http_mcds_module.h"
 #include "ngx_http_mcds_coding.h"
+#include "ngx_http_mcds_header.h"
 #include "ngx_http_mcds_store.h"
 
 
@@ -116,6 +117,8 @@ ngx_http_mcds_coding_take(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx)
     ngx_table_elt_t   *h;
     ngx_mcds_entry_t  *entry;
 
+    static ngx_str_t   name = ngx_string("Content-Encoding");
+
     /* of other bytes than the page without its coding, RFC 9110, 8.8.1 */
 
     ngx_http_weak_etag(r);
@@ -124,21 +127,12 @@ ngx_http_mcds_coding_take(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx)
         return NGX_OK;
     }
 
-    h = ngx_list_push(&r->headers_out.headers);
+    entry = &ctx->copy->entry;
+
+    h = ngx_http_mcds_header_add(r, &name, ngx_mcds_coding_name(entry->coding));
     if (h == NULL) {
         return NGX_ERROR;
     }
-
-    entry = &ctx->copy->entry;
-
-    h->hash = 1;
-    ngx_str_set(&h->key, "Content-Encoding");
-    h->value = *ngx_mcds_coding_name(entry->coding);
-    h->lowcase_key = NULL;
-
-#if (nginx_version >= 1023000)
-    h->next = NULL;
-#endif
 
     r->headers_out.content_encoding = h;
 
@@ -158,8 +152,6 @@ ngx_http_mcds_coding_take(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx)
 static ngx_int_t
 ngx_http_mcds_coding_vary(ngx_http_request_t *r)
 {
-    ngx_table_elt_t  *h;
-
 #if (NGX_HTTP_GZIP)
 
     ngx_http_core_loc_conf_t  *clcf;
@@ -177,21 +169,7 @@ ngx_http_mcds_coding_vary(ngx_http_request_t *r)
         return NGX_OK;
     }
 
-    h = ngx_list_push(&r->headers_out.headers);
-    if (h == NULL) {
-        return NGX_ERROR;
-    }
-
-    h->hash = 1;
-    ngx_str_set(&h->key, "Vary");
-    ngx_str_set(&h->value, "Accept-Encoding");
-    h->lowcase_key = NULL;
-
-#if (nginx_version >= 1023000)
-    h->next = NULL;
-#endif
-
-    return NGX_OK;
+    return ngx_http_mcds_header_text(r, "Vary", "Accept-Encoding");
 }
 
 

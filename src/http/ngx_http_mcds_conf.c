@@ -239,7 +239,7 @@ ngx_http_mcds_check_lock(ngx_conf_t *cf, ngx_mcds_pool_t *pool, char *what,
 
     mmcf = ngx_http_conf_get_module_main_conf(cf, ngx_http_mcds_module);
 
-    if ((ngx_msec_t) ttl * 1000 > pool->timeout || mmcf->hasty) {
+    if ((ngx_msec_t) ttl * 1000 >= pool->timeout || mmcf->hasty) {
         return;
     }
 
@@ -247,7 +247,7 @@ ngx_http_mcds_check_lock(ngx_conf_t *cf, ngx_mcds_pool_t *pool, char *what,
 
     ngx_log_error(NGX_LOG_WARN, cf->log, 0,
                   "\"%s\": a lock of %T seconds may end before memcached has "
-                  "answered, the \"timeout\" of mcds_pool \"%V\" is %M ms, "
+                  "answered, mcds_pool \"%V\" has a \"timeout\" of %M ms, "
                   "in %V:%ui", what, ttl, &pool->name, pool->timeout,
                   &place->file, place->line);
 }

@@ -14,6 +14,7 @@
 #include "ngx_http_mcds_counters.h"
 #include "ngx_http_mcds_writeback.h"
 #include "ngx_http_mcds_form.h"
+#include "ngx_http_mcds_header.h"
 #include "ngx_http_mcds_json.h"
 #include "ngx_mcds_counter.h"
 
@@ -185,7 +186,7 @@ ngx_http_mcds_show_method(ngx_http_request_t *r, ngx_http_mcds_show_t *show)
 static ngx_int_t
 ngx_http_mcds_show_allow(ngx_http_request_t *r, ngx_http_mcds_show_t *show)
 {
-    return ngx_http_mcds_json_header(r, "Allow",
+    return ngx_http_mcds_header_text(r, "Allow",
                                      show->post
                                          ? "GET, HEAD, POST, OPTIONS"
                                          : "GET, HEAD, OPTIONS");

@@ -29,6 +29,11 @@ ngx_http_mcds_hot_start(ngx_mcds_hot_place_t *places, ngx_log_t *log)
 {
     if (ngx_mcds_hot) {
         ngx_mcds_hot_destroy(ngx_mcds_hot);
+        ngx_mcds_hot = NULL;
+    }
+
+    if (places == NULL) {
+        return;
     }
 
     ngx_mcds_hot = ngx_mcds_hot_create(places, ngx_worker, log);
@@ -45,7 +50,7 @@ ngx_http_mcds_hot_start(ngx_mcds_hot_place_t *places, ngx_log_t *log)
 void
 ngx_http_mcds_hot_add(ngx_uint_t kind, ngx_str_t *key)
 {
-    if (ngx_mcds_hot == NULL) {
+    if (ngx_mcds_hot == NULL || ngx_mcds_hot->place == NULL) {
         return;
     }
 

@@ -17,8 +17,9 @@
 
 
 /*
- * start: in a worker, with the places that ngx_mcds_hot_zone() has made.
- * add: a request has to do with that key; does nothing without start.
+ * start: in a worker, with the places that ngx_mcds_hot_zone() has made, or
+ * NULL if nobody can ask for the keys.  add: a request has to do with that key;
+ * does nothing where this worker has no place.
  */
 
 void ngx_http_mcds_hot_start(ngx_mcds_hot_place_t *places, ngx_log_t *log);

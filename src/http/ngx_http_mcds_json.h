@@ -25,22 +25,12 @@
  * what that one is to return.  text: JSON, in memory of r's pool.  problem:
  * the problem details of RFC 9457; detail is a constant that needs no
  * escaping; its title is that of the status.  no_content: 204.
- *
- * head: sends the header of an answer of any type, the length is set before.
  */
 
 ngx_int_t ngx_http_mcds_json_send(ngx_http_request_t *r, ngx_str_t *text);
 ngx_int_t ngx_http_mcds_json_problem(ngx_http_request_t *r, ngx_uint_t status,
     char *detail);
 ngx_int_t ngx_http_mcds_json_no_content(ngx_http_request_t *r);
-ngx_int_t ngx_http_mcds_json_head(ngx_http_request_t *r, ngx_uint_t status,
-    char *type);
-
-
-/* adds a header to the answer; name and value are constants */
-
-ngx_int_t ngx_http_mcds_json_header(ngx_http_request_t *r, char *name,
-    char *value);
 
 
 #endif /* _NGX_HTTP_MCDS_JSON_H_INCLUDED_ */

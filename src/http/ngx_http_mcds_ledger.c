@@ -22,7 +22,8 @@ static ngx_uint_t  ngx_http_mcds_ledger_started;
 
 void
 ngx_http_mcds_ledger_zone(ngx_http_mcds_main_conf_t *mmcf,
-    ngx_slab_pool_t *shpool, ngx_mcds_ledger_t **ledger, ngx_log_t *log)
+    ngx_slab_pool_t *shpool, ngx_mcds_ledger_t **ledger,
+    ngx_mcds_local_t *local, ngx_log_t *log)
 {
     size_t   size;
     u_char  *addr;
@@ -40,7 +41,7 @@ ngx_http_mcds_ledger_zone(ngx_http_mcds_main_conf_t *mmcf,
 
     size = mmcf->zone->shm.size / NGX_HTTP_MCDS_LEDGER_PART;
 
-    addr = ngx_slab_calloc(shpool, size);
+    addr = ngx_mcds_local_room(local, shpool, size);
 
     if (addr) {
         *ledger = ngx_mcds_ledger_init(addr, size, &shpool->mutex);

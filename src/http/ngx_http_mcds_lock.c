@@ -10,6 +10,7 @@
 #include <ngx_config.h>
 #include <ngx_core.h>
 #include <ngx_http.h>
+#include "ngx_http_mcds_header.h"
 #include "ngx_http_mcds_json.h"
 #include "ngx_http_mcds_lock.h"
 #include "ngx_http_mcds_stat.h"
@@ -306,7 +307,7 @@ ngx_http_mcds_lock_refuse(ngx_http_request_t *r, ngx_http_mcds_lock_ctx_t *ctx,
                   &ngx_http_mcds_lock_statuses[ctx->holds->status]);
 
     if (retry_after
-        && ngx_http_mcds_json_header(r, "Retry-After", retry_after) != NGX_OK)
+        && ngx_http_mcds_header_text(r, "Retry-After", retry_after) != NGX_OK)
     {
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
     }

@@ -11,6 +11,7 @@
 #include <ngx_core.h>
 #include <ngx_http.h>
 #include "ngx_http_mcds_data.h"
+#include "ngx_http_mcds_header.h"
 #include "ngx_http_mcds_json.h"
 #include "ngx_http_mcds_lines.h"
 #include "ngx_http_mcds_lock.h"
@@ -546,7 +547,7 @@ ngx_http_mcds_locks_refused(ngx_http_mcds_locks_rest_t *lr)
         detail = "the lock has another owner";
     }
 
-    if (ngx_http_mcds_json_header(r, "Retry-After", "1") != NGX_OK) {
+    if (ngx_http_mcds_header_text(r, "Retry-After", "1") != NGX_OK) {
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
     }
 

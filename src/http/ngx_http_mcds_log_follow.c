@@ -17,6 +17,7 @@
 #include <ngx_http.h>
 #include "ngx_http_mcds_log.h"
 #include "ngx_http_mcds_log_out.h"
+#include "ngx_http_mcds_header.h"
 #include "ngx_http_mcds_json.h"
 #include "ngx_mcds_log_feed.h"
 
@@ -190,11 +191,11 @@ ngx_http_mcds_follow_head(ngx_http_request_t *r)
 {
     /* nginx in front of this one is not to hold lines back */
 
-    if (ngx_http_mcds_json_header(r, "X-Accel-Buffering", "no") != NGX_OK) {
+    if (ngx_http_mcds_header_text(r, "X-Accel-Buffering", "no") != NGX_OK) {
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
     }
 
-    return ngx_http_mcds_json_head(r, NGX_HTTP_OK, "text/event-stream");
+    return ngx_http_mcds_header_send(r, NGX_HTTP_OK, "text/event-stream");
 }
 
 

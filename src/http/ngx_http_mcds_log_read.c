@@ -11,6 +11,7 @@
 #include <ngx_http.h>
 #include "ngx_http_mcds_log.h"
 #include "ngx_http_mcds_form.h"
+#include "ngx_http_mcds_header.h"
 #include "ngx_http_mcds_json.h"
 
 
@@ -448,8 +449,8 @@ ngx_http_mcds_log_link(ngx_http_mcds_log_rest_t *lr)
 
     (void) ngx_sprintf(p, ">; rel=\"next\"%Z");
 
-    return (ngx_http_mcds_json_header(r, "X-Log-Cursor", (char *) id)
+    return (ngx_http_mcds_header_text(r, "X-Log-Cursor", (char *) id)
             == NGX_OK)
-           ? ngx_http_mcds_json_header(r, "Link", (char *) link)
+           ? ngx_http_mcds_header_text(r, "Link", (char *) link)
            : NGX_ERROR;
 }

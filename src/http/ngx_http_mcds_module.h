@@ -76,6 +76,7 @@ typedef struct {
     ngx_uint_t                  responses;  /* ... counts answers */
     ngx_uint_t                  inits;    /* ... asks where counters begin */
     ngx_uint_t                  hasty;    /* ... has short locks, said once */
+    ngx_uint_t                  status;   /* ... shows statistics */
 } ngx_http_mcds_main_conf_t;
 
 

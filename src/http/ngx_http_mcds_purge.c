@@ -13,6 +13,7 @@
 #include "ngx_http_mcds_module.h"
 #include "ngx_http_mcds_stat.h"
 #include "ngx_http_mcds_form.h"
+#include "ngx_http_mcds_header.h"
 #include "ngx_http_mcds_json.h"
 #include "ngx_mcds_purge.h"
 #include "ngx_mcds_tag.h"
@@ -631,7 +632,7 @@ ngx_http_mcds_purge_handler(ngx_http_request_t *r)
 
     if (!(r->method & NGX_HTTP_GET)) {
 
-        if (ngx_http_mcds_json_header(r, "Allow", "GET, POST") != NGX_OK) {
+        if (ngx_http_mcds_header_text(r, "Allow", "GET, POST") != NGX_OK) {
             return NGX_HTTP_INTERNAL_SERVER_ERROR;
         }
 

@@ -10,6 +10,7 @@
 #include <ngx_core.h>
 #include <ngx_http.h>
 #include "ngx_mcds.h"
+#include "ngx_http_mcds_header.h"
 #include "ngx_http_mcds_json.h"
 #include "ngx_http_mcds_rest.h"
 
@@ -100,7 +101,7 @@ ngx_http_mcds_rest_methods(ngx_http_request_t *r, ngx_uint_t methods)
 
     (void) ngx_sprintf(p, "OPTIONS%Z");
 
-    return ngx_http_mcds_json_header(r, "Allow", (char *) allow);
+    return ngx_http_mcds_header_text(r, "Allow", (char *) allow);
 }
 
 
@@ -456,34 +457,25 @@ ngx_http_mcds_rest_cleanup(void *data)
 ngx_int_t
 ngx_http_mcds_rest_etag(ngx_http_request_t *r, uint64_t cas, uint32_t crc)
 {
-    ngx_table_elt_t  *h;
+    ngx_str_t         value;
+
+    static ngx_str_t  name = ngx_string("ETag");
 
     if (cas == 0) {
         return NGX_OK;
     }
 
-    h = ngx_list_push(&r->headers_out.headers);
-    if (h == NULL) {
+    value.data = ngx_pnalloc(r->pool, NGX_HTTP_MCDS_TAG);
+    if (value.data == NULL) {
         return NGX_ERROR;
     }
 
-    h->value.data = ngx_pnalloc(r->pool, NGX_HTTP_MCDS_TAG);
-    if (h->value.data == NULL) {
-        h->hash = 0;
-        return NGX_ERROR;
-    }
+    value.len = ngx_sprintf(value.data, "\"%xL-%08xD\"", cas, crc)
+                - value.data;
 
-    h->hash = 1;
-#if (nginx_version >= 1023000)
-    h->next = NULL;
-#endif
-    ngx_str_set(&h->key, "ETag");
-    h->value.len = ngx_sprintf(h->value.data, "\"%xL-%08xD\"", cas, crc)
-                   - h->value.data;
+    r->headers_out.etag = ngx_http_mcds_header_add(r, &name, &value);
 
-    r->headers_out.etag = h;
-
-    return NGX_OK;
+    return r->headers_out.etag ? NGX_OK : NGX_ERROR;
 }
 
 
@@ -601,7 +593,7 @@ ngx_http_mcds_rest_failed(ngx_http_request_t *r, ngx_uint_t rc)
     }
 
     if (status == NGX_HTTP_SERVICE_UNAVAILABLE
-        && ngx_http_mcds_json_header(r, "Retry-After", "1") != NGX_OK)
+        && ngx_http_mcds_header_text(r, "Retry-After", "1") != NGX_OK)
     {
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
     }
@@ -818,7 +810,7 @@ ngx_http_mcds_text_send(ngx_http_request_t *r, ngx_http_mcds_text_t *text,
 
     r->headers_out.content_length_n = text->size;
 
-    rc = ngx_http_mcds_json_head(r, NGX_HTTP_OK, types[type]);
+    rc = ngx_http_mcds_header_send(r, NGX_HTTP_OK, types[type]);
 
     if (rc == NGX_ERROR || rc > NGX_OK || r->header_only) {
         return rc;

@@ -12,6 +12,7 @@
 #include <ngx_http.h>
 #include "ngx_http_mcds_module.h"
 #include "ngx_http_mcds_coding.h"
+#include "ngx_http_mcds_header.h"
 #include "ngx_http_mcds_stat.h"
 #include "ngx_http_mcds_store.h"
 
@@ -26,8 +27,6 @@ typedef struct {
 
 static ngx_int_t ngx_http_mcds_serve_headers(ngx_http_request_t *r,
     ngx_mcds_entry_t *entry);
-static ngx_table_elt_t *ngx_http_mcds_serve_header(ngx_http_request_t *r,
-    ngx_str_t *name, ngx_str_t *value);
 static ngx_int_t ngx_http_mcds_serve_date(ngx_http_request_t *r,
     ngx_mcds_entry_t *entry, ngx_str_t *date);
 static ngx_int_t ngx_http_mcds_set_header(ngx_http_request_t *r,
@@ -202,7 +201,7 @@ ngx_http_mcds_serve_headers(ngx_http_request_t *r, ngx_mcds_entry_t *entry)
             continue;
         }
 
-        h = ngx_http_mcds_serve_header(r, &name, &value);
+        h = ngx_http_mcds_header_add(r, &name, &value);
         if (h == NULL) {
             return NGX_ERROR;
         }
@@ -222,30 +221,6 @@ ngx_http_mcds_serve_headers(ngx_http_request_t *r, ngx_mcds_entry_t *entry)
     }
 
     return ngx_http_mcds_serve_date(r, entry, &date);
-}
-
-
-static ngx_table_elt_t *
-ngx_http_mcds_serve_header(ngx_http_request_t *r, ngx_str_t *name,
-    ngx_str_t *value)
-{
-    ngx_table_elt_t  *h;
-
-    h = ngx_list_push(&r->headers_out.headers);
-    if (h == NULL) {
-        return NULL;
-    }
-
-    h->hash = 1;
-    h->key = *name;
-    h->value = *value;
-    h->lowcase_key = NULL;
-
-#if (nginx_version >= 1023000)
-    h->next = NULL;
-#endif
-
-    return h;
 }
 
 
@@ -275,7 +250,7 @@ ngx_http_mcds_serve_date(ngx_http_request_t *r, ngx_mcds_entry_t *entry,
                     ngx_mcds_fresh_age(entry, ngx_http_mcds_now()));
     value.len = p - value.data;
 
-    if (ngx_http_mcds_serve_header(r, &name, &value) == NULL) {
+    if (ngx_http_mcds_header_add(r, &name, &value) == NULL) {
         return NGX_ERROR;
     }
 
@@ -290,7 +265,7 @@ ngx_http_mcds_serve_date(ngx_http_request_t *r, ngx_mcds_entry_t *entry,
         value.len = p - value.data;
     }
 
-    h = ngx_http_mcds_serve_header(r, &name, &value);
+    h = ngx_http_mcds_header_add(r, &name, &value);
     if (h == NULL) {
         return NGX_ERROR;
     }

@@ -38,9 +38,9 @@ ngx_mcds_stat_t *ngx_http_mcds_stat_get(ngx_conf_t *cf, ngx_uint_t family,
 char *ngx_http_mcds_status_zone(ngx_conf_t *cf, ngx_command_t *cmd,
     void *conf);
 ngx_int_t ngx_http_mcds_stat_location(ngx_conf_t *cf, ngx_str_t *name);
-ngx_int_t ngx_http_mcds_stat_counters(ngx_conf_t *cf,
-    ngx_http_mcds_loc_conf_t *conf);
 char *ngx_http_mcds_stat_merge(ngx_conf_t *cf, ngx_http_mcds_loc_conf_t *prev,
+    ngx_http_mcds_loc_conf_t *conf);
+ngx_int_t ngx_http_mcds_stat_counters(ngx_conf_t *cf,
     ngx_http_mcds_loc_conf_t *conf);
 
 

@@ -101,10 +101,12 @@ ngx_http_mcds_store_begin(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
         || length > (off_t) mlcf->cache_max_size
         || ngx_http_test_predicates(r, mlcf->no_cache) != NGX_OK)
     {
-        ngx_http_mcds_stat_refused(ctx,
-                       (mlcf->cache_pool == NULL) ? NGX_MCDS_REASON_OFF
-                       : (length > (off_t) mlcf->cache_max_size)
-                         ? NGX_MCDS_REASON_SIZE : NGX_MCDS_REASON_RULE);
+        ngx_http_mcds_stat_refused(ctx, (mlcf->cache_pool == NULL)
+                                        ? NGX_MCDS_REASON_OFF
+                                        : (length > (off_t)
+                                                    mlcf->cache_max_size)
+                                          ? NGX_MCDS_REASON_SIZE
+                                          : NGX_MCDS_REASON_RULE);
 
         ngx_http_mcds_store_pass(r, ctx);
         return NGX_DECLINED;

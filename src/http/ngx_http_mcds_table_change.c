@@ -10,6 +10,7 @@
 #include <ngx_core.h>
 #include <ngx_http.h>
 #include "ngx_http_mcds_table.h"
+#include "ngx_http_mcds_header.h"
 #include "ngx_http_mcds_json.h"
 #include "ngx_http_mcds_lines.h"
 
@@ -161,7 +162,7 @@ ngx_http_mcds_element_answer(ngx_http_mcds_rest_t *rest)
 
         (void) ngx_sprintf(p, "%L%Z", tr->left);
 
-        if (ngx_http_mcds_json_header(r, "X-TTL", (char *) p) != NGX_OK) {
+        if (ngx_http_mcds_header_text(r, "X-TTL", (char *) p) != NGX_OK) {
             return NGX_HTTP_INTERNAL_SERVER_ERROR;
         }
     }

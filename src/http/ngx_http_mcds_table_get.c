@@ -470,6 +470,8 @@ ngx_http_mcds_get_start(ngx_http_request_t *r, ngx_http_mcds_get_ctx_t *ctx,
 
         /* without memory the request is more important */
 
+        ngx_http_mcds_stat_failed(got->stat, NGX_MCDS_BUSY);
+
         return ngx_http_mcds_get_set(r, get, NULL);
     }
 }

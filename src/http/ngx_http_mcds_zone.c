@@ -21,7 +21,15 @@
 #define NGX_HTTP_MCDS_SEQUENCES   1024
 
 /* another number for another layout: a new binary then makes it anew */
-#define NGX_HTTP_MCDS_ZONE_LAYOUT 5
+#define NGX_HTTP_MCDS_ZONE_LAYOUT 6
+
+/*
+ * Parts of the zone: the rest is there for pages.  Servers have as much again
+ * when others have taken theirs.
+ */
+#define NGX_HTTP_MCDS_ZONE_STATS    4
+#define NGX_HTTP_MCDS_ZONE_SERVERS  2
+#define NGX_HTTP_MCDS_ZONE_HOT      8
 
 
 typedef struct {
@@ -32,6 +40,7 @@ typedef struct {
     ngx_uint_t               generation;
     ngx_mcds_stat_shared_t  *stats[NGX_MCDS_STAT_FAMILIES];
                                          /* of all generations, latest first */
+    size_t                   taken;      /* bytes, by these */
 
     ngx_mcds_ledger_t       *ledger;
     ngx_mcds_hot_place_t    *hot;        /* of the first worker, or NULL */
@@ -46,10 +55,15 @@ static void ngx_http_mcds_zone_family(ngx_array_t *list, ngx_uint_t family,
     ngx_slab_pool_t *shpool, ngx_uint_t workers, ngx_log_t *log);
 static ngx_mcds_stat_shared_t *ngx_http_mcds_zone_stat(
     ngx_slab_pool_t *shpool, ngx_uint_t family, u_char *id);
+static ngx_mcds_stat_shared_t *ngx_http_mcds_zone_alloc(
+    ngx_slab_pool_t *shpool, ngx_uint_t family);
 static ngx_mcds_stat_shared_t *ngx_http_mcds_zone_reuse(
-    ngx_http_mcds_shared_t *shared, ngx_uint_t family);
+    ngx_http_mcds_shared_t *shared, ngx_uint_t family, ngx_uint_t age);
 static ngx_int_t ngx_http_mcds_zone_gauges(ngx_slab_pool_t *shpool,
     ngx_mcds_stat_shared_t *stat, ngx_uint_t workers);
+static void *ngx_http_mcds_zone_memory(ngx_slab_pool_t *shpool,
+    size_t size, ngx_uint_t part);
+static void *ngx_http_mcds_zone_room(void *data, size_t size);
 
 
 /* the statistics of all pools, also of those without a zone: they are empty */
@@ -148,9 +162,17 @@ ngx_http_mcds_zone_init(ngx_shm_zone_t *zone, void *data)
         shpool->data = shared;
     }
 
+    mmcf->stats.workers = mmcf->core->master ? mmcf->core->worker_processes : 1;
+
+    if (mmcf->status) {
+        ngx_mcds_hot_zone(&shared->hot, mmcf->stats.workers,
+                          zone->shm.size / NGX_HTTP_MCDS_ZONE_HOT,
+                          ngx_http_mcds_zone_room, shpool);
+    }
+
     ngx_http_mcds_zone_stats(mmcf, shpool, zone->shm.log);
-    ngx_http_mcds_ledger_zone(mmcf, shpool, &shared->ledger, zone->shm.log);
-    ngx_mcds_hot_zone(shpool, &shared->hot, mmcf->stats.workers);
+    ngx_http_mcds_ledger_zone(mmcf, shpool, &shared->ledger, shared->local,
+                              zone->shm.log);
 
     return NGX_OK;
 }
@@ -167,7 +189,6 @@ ngx_http_mcds_zone_stats(ngx_http_mcds_main_conf_t *mmcf,
     all = &mmcf->stats;
     shared = shpool->data;
 
-    all->workers = mmcf->core->master ? mmcf->core->worker_processes : 1;
     all->generation = ++shared->generation;
     all->since = shared->since;
 
@@ -227,7 +248,6 @@ ngx_http_mcds_zone_family(ngx_array_t *list, ngx_uint_t family,
 static ngx_mcds_stat_shared_t *
 ngx_http_mcds_zone_stat(ngx_slab_pool_t *shpool, ngx_uint_t family, u_char *id)
 {
-    ngx_uint_t               nsums;
     ngx_http_mcds_shared_t  *shared;
     ngx_mcds_stat_shared_t  *ss;
 
@@ -240,23 +260,20 @@ ngx_http_mcds_zone_stat(ngx_slab_pool_t *shpool, ngx_uint_t family, u_char *id)
         }
     }
 
-    nsums = ngx_mcds_stat_nsums(family);
+    /* names that change with each reload must not use up the memory */
 
-    ss = ngx_slab_calloc(shpool, sizeof(ngx_mcds_stat_shared_t)
-                                 + nsums * sizeof(ngx_atomic_t));
+    ss = ngx_http_mcds_zone_reuse(shared, family, 2);
 
-    if (ss) {
-        ss->nsums = nsums;
-        ss->sums = (ngx_atomic_t *) (ss + 1);
+    if (ss == NULL) {
+        ss = ngx_http_mcds_zone_alloc(shpool, family);
+    }
 
-        ss->next = shared->stats[family];
-        shared->stats[family] = ss;
+    if (ss == NULL) {
+        ss = ngx_http_mcds_zone_reuse(shared, family, 1);
+    }
 
-    } else {
-        ss = ngx_http_mcds_zone_reuse(shared, family);
-        if (ss == NULL) {
-            return NULL;
-        }
+    if (ss == NULL) {
+        return NULL;
     }
 
     ngx_memcpy(ss->id, id, NGX_MCDS_STAT_ID);
@@ -266,14 +283,46 @@ ngx_http_mcds_zone_stat(ngx_slab_pool_t *shpool, ngx_uint_t family, u_char *id)
 }
 
 
+static ngx_mcds_stat_shared_t *
+ngx_http_mcds_zone_alloc(ngx_slab_pool_t *shpool, ngx_uint_t family)
+{
+    ngx_uint_t               nsums, part;
+    ngx_http_mcds_shared_t  *shared;
+    ngx_mcds_stat_shared_t  *ss;
+
+    nsums = ngx_mcds_stat_nsums(family);
+
+    part = (family == NGX_MCDS_STAT_SERVERS) ? NGX_HTTP_MCDS_ZONE_SERVERS
+                                             : NGX_HTTP_MCDS_ZONE_STATS;
+
+    ss = ngx_http_mcds_zone_memory(shpool, sizeof(ngx_mcds_stat_shared_t)
+                                           + nsums * sizeof(ngx_atomic_t),
+                                   part);
+    if (ss == NULL) {
+        return NULL;
+    }
+
+    ss->nsums = nsums;
+    ss->sums = (ngx_atomic_t *) (ss + 1);
+
+    shared = shpool->data;
+
+    ss->next = shared->stats[family];
+    shared->stats[family] = ss;
+
+    return ss;
+}
+
+
 /*
  * The place of one that neither this configuration has (so far: its own ones
- * could lose what they have) nor the one before.  A worker that still has it
- * notices by the owner, and counts for nobody.
+ * could lose what they have) nor so many before it.  A worker that still has
+ * it notices by the owner, and counts for nobody.
  */
 
 static ngx_mcds_stat_shared_t *
-ngx_http_mcds_zone_reuse(ngx_http_mcds_shared_t *shared, ngx_uint_t family)
+ngx_http_mcds_zone_reuse(ngx_http_mcds_shared_t *shared, ngx_uint_t family,
+    ngx_uint_t age)
 {
     ngx_uint_t               i;
     ngx_mcds_stat_shared_t  *ss, *oldest;
@@ -286,7 +335,7 @@ ngx_http_mcds_zone_reuse(ngx_http_mcds_shared_t *shared, ngx_uint_t family)
         }
     }
 
-    if (oldest == NULL || oldest->generation + 1 >= shared->generation) {
+    if (oldest == NULL || oldest->generation + age >= shared->generation) {
         return NULL;
     }
 
@@ -321,7 +370,8 @@ ngx_http_mcds_zone_gauges(ngx_slab_pool_t *shpool,
 
     for (n = 2; n < workers; n *= 2) { /* void */ }
 
-    gauges = ngx_slab_calloc(shpool, n * sizeof(ngx_mcds_stat_gauge_t));
+    gauges = ngx_http_mcds_zone_memory(shpool,
+                                       n * sizeof(ngx_mcds_stat_gauge_t), 1);
     if (gauges == NULL) {
         return NGX_ERROR;
     }
@@ -330,6 +380,56 @@ ngx_http_mcds_zone_gauges(ngx_slab_pool_t *shpool,
     stat->ngauges = n;
 
     return NGX_OK;
+}
+
+
+/* for statistics, as long as all of them take no more than this part */
+
+static void *
+ngx_http_mcds_zone_memory(ngx_slab_pool_t *shpool, size_t size,
+    ngx_uint_t part)
+{
+    void                    *p;
+    size_t                   max, taken;
+    ngx_http_mcds_shared_t  *shared;
+
+    shared = shpool->data;
+
+    max = (shpool->end - (u_char *) shpool) / part;
+
+    /* as the allocator rounds it up */
+
+    if (size > ngx_pagesize / 2) {
+        taken = ngx_align(size, ngx_pagesize);
+
+    } else {
+        for (taken = 8; taken < size; taken *= 2) { /* void */ }
+    }
+
+    if (shared->taken + taken > max) {
+        return NULL;
+    }
+
+    p = ngx_http_mcds_zone_room(shpool, size);
+
+    if (p) {
+        shared->taken += taken;
+    }
+
+    return p;
+}
+
+
+static void *
+ngx_http_mcds_zone_room(void *data, size_t size)
+{
+    ngx_slab_pool_t *shpool = data;
+
+    ngx_http_mcds_shared_t  *shared;
+
+    shared = shpool->data;
+
+    return ngx_mcds_local_room(shared->local, shpool, size);
 }
 
 
@@ -364,7 +464,8 @@ ngx_http_mcds_zone_attach(ngx_http_mcds_main_conf_t *mmcf)
     }
 
     if (mmcf->zone) {
-        ngx_http_mcds_hot_start(shared->hot, ngx_cycle->log);
+        ngx_http_mcds_hot_start(mmcf->status ? shared->hot : NULL,
+                                ngx_cycle->log);
     }
 
     servers = &mmcf->stats.families[NGX_MCDS_STAT_SERVERS];

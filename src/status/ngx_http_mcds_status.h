@@ -31,14 +31,16 @@ typedef struct {
 
 /*
  * room: where n more bytes may be written; NULL when out of memory.  add: what
- * ends at end was written there.  printf: at most NGX_HTTP_MCDS_STATUS_PIECE
- * bytes.
+ * ends at end was written there.  copy: adds that.  printf: adds at most
+ * NGX_HTTP_MCDS_STATUS_PIECE bytes.
  */
 
 #define NGX_HTTP_MCDS_STATUS_PIECE  1024
 
 u_char *ngx_http_mcds_status_room(ngx_http_mcds_status_text_t *text, size_t n);
 void ngx_http_mcds_status_add(ngx_http_mcds_status_text_t *text, u_char *end);
+void ngx_http_mcds_status_copy(ngx_http_mcds_status_text_t *text, char *s,
+    size_t len);
 void ngx_http_mcds_status_printf(ngx_http_mcds_status_text_t *text,
     const char *fmt, ...);
 
@@ -138,9 +140,10 @@ void ngx_http_mcds_status_prometheus(ngx_http_mcds_status_text_t *text,
 ngx_int_t ngx_http_mcds_status_html(ngx_http_request_t *r);
 
 
-/* Cache-Control: no-store */
+/* answers the request with the text, which is not empty, if it is whole */
 
-ngx_int_t ngx_http_mcds_status_no_store(ngx_http_request_t *r);
+ngx_int_t ngx_http_mcds_status_send(ngx_http_request_t *r,
+    ngx_http_mcds_status_text_t *text, ngx_uint_t status, char *type);
 
 
 /* the hottest keys, as "hot":{...} */

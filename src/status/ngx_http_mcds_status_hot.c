@@ -18,18 +18,17 @@ static void ngx_http_mcds_status_hot_keys(ngx_http_mcds_status_text_t *text,
     ngx_uint_t kind);
 static void ngx_http_mcds_status_hot_key(ngx_http_mcds_status_text_t *text,
     ngx_mcds_hot_key_t *key);
-static void ngx_http_mcds_status_hot_text(ngx_http_mcds_status_text_t *text,
-    char *s);
+static size_t ngx_http_mcds_status_hot_part(ngx_str_t *s);
 
 
 void
 ngx_http_mcds_status_hot(ngx_http_mcds_status_text_t *text)
 {
-    ngx_http_mcds_status_hot_text(text, "\"hot\":{\"pages\":[");
+    ngx_http_mcds_status_printf(text, "\"hot\":{\"pages\":[");
     ngx_http_mcds_status_hot_keys(text, NGX_MCDS_HOT_PAGES);
-    ngx_http_mcds_status_hot_text(text, "],\"counters\":[");
+    ngx_http_mcds_status_printf(text, "],\"counters\":[");
     ngx_http_mcds_status_hot_keys(text, NGX_MCDS_HOT_COUNTERS);
-    ngx_http_mcds_status_hot_text(text, "]}");
+    ngx_http_mcds_status_printf(text, "]}");
 }
 
 
@@ -56,7 +55,7 @@ ngx_http_mcds_status_hot_keys(ngx_http_mcds_status_text_t *text,
     for (i = 0; i < n; i++) {
 
         if (i) {
-            ngx_http_mcds_status_hot_text(text, ",");
+            ngx_http_mcds_status_printf(text, ",");
         }
 
         ngx_http_mcds_status_hot_key(text, &keys[i]);
@@ -79,16 +78,7 @@ ngx_http_mcds_status_hot_key(ngx_http_mcds_status_text_t *text,
     cut = (s.len == NGX_MCDS_HOT_KEY);
 
     if (cut) {
-
-        /* no part of a character at its end */
-
-        for (len = 1; len < 4 && (s.data[s.len - len] & 0xc0) == 0x80; len++) {
-            /* void */
-        }
-
-        if (s.data[s.len - len] >= 0xc0) {
-            s.len -= len;
-        }
+        s.len -= ngx_http_mcds_status_hot_part(&s);
     }
 
     len = sizeof("{\"key\":\"\\u2026\",\"rate\":}") + NGX_INT64_LEN + 4
@@ -108,16 +98,20 @@ ngx_http_mcds_status_hot_key(ngx_http_mcds_status_text_t *text,
 }
 
 
-static void
-ngx_http_mcds_status_hot_text(ngx_http_mcds_status_text_t *text, char *s)
+/* bytes of a character at the end of s that is not whole */
+
+static size_t
+ngx_http_mcds_status_hot_part(ngx_str_t *s)
 {
-    u_char  *p;
-    size_t   len;
+    u_char  c;
+    size_t  len, whole;
 
-    len = ngx_strlen(s);
-
-    p = ngx_http_mcds_status_room(text, len);
-    if (p) {
-        ngx_http_mcds_status_add(text, ngx_cpymem(p, s, len));
+    for (len = 1; len < 4 && (s->data[s->len - len] & 0xc0) == 0x80; len++) {
+        /* void */
     }
+
+    c = s->data[s->len - len];
+    whole = (c >= 0xf0) ? 4 : (c >= 0xe0) ? 3 : (c >= 0xc0) ? 2 : 0;
+
+    return (len < whole) ? len : 0;
 }

@@ -9,6 +9,8 @@
 #include <ngx_config.h>
 #include <ngx_core.h>
 #include <ngx_http.h>
+#include "ngx_http_mcds_module.h"
+#include "ngx_http_mcds_header.h"
 #include "ngx_http_mcds_status.h"
 
 
@@ -16,16 +18,17 @@
 
 
 typedef struct {
+    ngx_uint_t                on;
     ngx_uint_t                format;   /* AUTO, or the only one */
 } ngx_http_mcds_status_conf_t;
 
 
 static void *ngx_http_mcds_status_create_conf(ngx_conf_t *cf);
+static char *ngx_http_mcds_status_merge_conf(ngx_conf_t *cf, void *parent,
+    void *child);
 static char *ngx_http_mcds_status(ngx_conf_t *cf, ngx_command_t *cmd,
     void *conf);
 static ngx_int_t ngx_http_mcds_status_handler(ngx_http_request_t *r);
-static ngx_int_t ngx_http_mcds_status_send(ngx_http_request_t *r,
-    ngx_http_mcds_status_text_t *text, ngx_uint_t status, ngx_str_t *type);
 
 
 static ngx_command_t  ngx_http_mcds_status_commands[] = {
@@ -52,7 +55,7 @@ static ngx_http_module_t  ngx_http_mcds_status_module_ctx = {
     NULL,                                  /* merge server configuration */
 
     ngx_http_mcds_status_create_conf,      /* create location configuration */
-    NULL                                   /* merge location configuration */
+    ngx_http_mcds_status_merge_conf        /* merge location configuration */
 };
 
 
@@ -72,17 +75,34 @@ ngx_module_t  ngx_http_mcds_status_module = {
 };
 
 
-static ngx_str_t  ngx_http_mcds_status_types[] = {
-    ngx_string("application/json"),
-    ngx_string("text/plain; version=0.0.4; charset=utf-8"),
-    ngx_string("text/html")
-};
-
-
 static void *
 ngx_http_mcds_status_create_conf(ngx_conf_t *cf)
 {
     return ngx_pcalloc(cf->pool, sizeof(ngx_http_mcds_status_conf_t));
+}
+
+
+/* a handler is the location's, of which "if" and "limit_except" are part */
+
+static char *
+ngx_http_mcds_status_merge_conf(ngx_conf_t *cf, void *parent, void *child)
+{
+    ngx_http_mcds_status_conf_t *prev = parent;
+    ngx_http_mcds_status_conf_t *conf = child;
+
+    ngx_http_core_loc_conf_t  *clcf;
+
+    clcf = ngx_http_conf_get_module_loc_conf(cf, ngx_http_core_module);
+
+    if (clcf->noname || clcf->lmt_excpt) {
+        *conf = *prev;
+
+        if (clcf->lmt_excpt && clcf->handler == NULL && conf->on) {
+            clcf->handler = ngx_http_mcds_status_handler;
+        }
+    }
+
+    return NGX_CONF_OK;
 }
 
 
@@ -91,8 +111,9 @@ ngx_http_mcds_status(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 {
     ngx_http_mcds_status_conf_t *scf = conf;
 
-    ngx_str_t                 *value, word;
-    ngx_http_core_loc_conf_t  *clcf;
+    ngx_str_t                  *value, word;
+    ngx_http_core_loc_conf_t   *clcf;
+    ngx_http_mcds_main_conf_t  *mmcf;
 
     clcf = ngx_http_conf_get_module_loc_conf(cf, ngx_http_core_module);
 
@@ -102,6 +123,10 @@ ngx_http_mcds_status(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 
     clcf->handler = ngx_http_mcds_status_handler;
 
+    mmcf = ngx_http_conf_get_module_main_conf(cf, ngx_http_mcds_module);
+    mmcf->status = 1;
+
+    scf->on = 1;
     scf->format = NGX_HTTP_MCDS_STATUS_AUTO;
 
     if (cf->args->nelts == 1) {
@@ -145,8 +170,6 @@ static ngx_int_t
 ngx_http_mcds_status_handler(ngx_http_request_t *r)
 {
     ngx_int_t                     rc;
-    ngx_str_t                     type;
-    ngx_uint_t                    format;
     ngx_http_mcds_status_conf_t  *scf;
     ngx_http_mcds_status_text_t   text;
 
@@ -164,9 +187,7 @@ ngx_http_mcds_status_handler(ngx_http_request_t *r)
 
     scf = ngx_http_get_module_loc_conf(r, ngx_http_mcds_status_module);
 
-    format = ngx_http_mcds_status_wanted(r, scf->format);
-
-    switch (format) {
+    switch (ngx_http_mcds_status_wanted(r, scf->format)) {
 
     case NGX_HTTP_MCDS_STATUS_HTML:
         return ngx_http_mcds_status_html(r);
@@ -177,30 +198,31 @@ ngx_http_mcds_status_handler(ngx_http_request_t *r)
                                     ? "format must be json, prometheus or "
                                       "html\n"
                                     : "this format is not to be had here\n");
-        ngx_str_set(&type, "text/plain");
 
         return ngx_http_mcds_status_send(r, &text, NGX_HTTP_BAD_REQUEST,
-                                         &type);
+                                         "text/plain");
 
     case NGX_HTTP_MCDS_STATUS_PROMETHEUS:
         ngx_mcds_stat_flush_all();
         ngx_http_mcds_status_prometheus(&text, ngx_mcds_stats);
-        break;
+
+        return ngx_http_mcds_status_send(r, &text, NGX_HTTP_OK,
+                                         "text/plain; version=0.0.4; "
+                                         "charset=utf-8");
 
     default: /* NGX_HTTP_MCDS_STATUS_JSON */
         ngx_mcds_stat_flush_all();
         ngx_http_mcds_status_json(&text, ngx_mcds_stats);
-        break;
-    }
 
-    return ngx_http_mcds_status_send(r, &text, NGX_HTTP_OK,
-                                     &ngx_http_mcds_status_types[format]);
+        return ngx_http_mcds_status_send(r, &text, NGX_HTTP_OK,
+                                         "application/json");
+    }
 }
 
 
-static ngx_int_t
+ngx_int_t
 ngx_http_mcds_status_send(ngx_http_request_t *r,
-    ngx_http_mcds_status_text_t *text, ngx_uint_t status, ngx_str_t *type)
+    ngx_http_mcds_status_text_t *text, ngx_uint_t status, char *type)
 {
     ngx_int_t  rc;
 
@@ -211,46 +233,15 @@ ngx_http_mcds_status_send(ngx_http_request_t *r,
     text->last->buf->last_buf = (r == r->main) ? 1 : 0;
     text->last->buf->last_in_chain = 1;
 
-    r->headers_out.status = status;
     r->headers_out.content_length_n = text->size;
 
-    r->headers_out.content_type = *type;
-    r->headers_out.content_type_len = type->len;
-    r->headers_out.content_type_lowcase = NULL;
-
-    if (ngx_http_mcds_status_no_store(r) != NGX_OK) {
-        return NGX_HTTP_INTERNAL_SERVER_ERROR;
-    }
-
-    rc = ngx_http_send_header(r);
+    rc = ngx_http_mcds_header_send(r, status, type);
 
     if (rc == NGX_ERROR || rc > NGX_OK || r->header_only) {
         return rc;
     }
 
     return ngx_http_output_filter(r, text->first);
-}
-
-
-ngx_int_t
-ngx_http_mcds_status_no_store(ngx_http_request_t *r)
-{
-    ngx_table_elt_t  *h;
-
-    h = ngx_list_push(&r->headers_out.headers);
-    if (h == NULL) {
-        return NGX_ERROR;
-    }
-
-    h->hash = 1;
-    ngx_str_set(&h->key, "Cache-Control");
-    ngx_str_set(&h->value, "no-store");
-
-#if (nginx_version >= 1023000)
-    h->next = NULL;
-#endif
-
-    return NGX_OK;
 }
 
 
@@ -305,6 +296,26 @@ ngx_http_mcds_status_add(ngx_http_mcds_status_text_t *text, u_char *end)
 
     text->size += end - b->last;
     b->last = end;
+}
+
+
+/* copied: filters may change it, and the next one gets it as it is */
+
+void
+ngx_http_mcds_status_copy(ngx_http_mcds_status_text_t *text, char *s,
+    size_t len)
+{
+    u_char  *p;
+
+    if (len == 0) {
+        return;
+    }
+
+    p = ngx_http_mcds_status_room(text, len);
+
+    if (p) {
+        ngx_http_mcds_status_add(text, ngx_cpymem(p, s, len));
+    }
 }
 
 

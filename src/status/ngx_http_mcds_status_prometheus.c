@@ -14,6 +14,10 @@
 #include "ngx_mcds_json.h"
 
 
+/* bytes that one of a label may become */
+#define NGX_HTTP_MCDS_STATUS_ESCAPED  5
+
+
 /* what is no sum, of a server */
 
 typedef struct {
@@ -27,6 +31,8 @@ static void ngx_http_mcds_status_head(ngx_http_mcds_status_text_t *text,
     char *metric, char *type, char *help);
 static void ngx_http_mcds_status_host(ngx_http_mcds_status_text_t *text,
     ngx_mcds_stats_t *stats);
+static void ngx_http_mcds_status_value(ngx_http_mcds_status_text_t *text,
+    char *metric, char *help, ngx_uint_t n);
 static void ngx_http_mcds_status_gauges(ngx_http_mcds_status_text_t *text,
     ngx_array_t *servers, ngx_str_t *labels);
 static void ngx_http_mcds_status_metrics(ngx_http_mcds_status_text_t *text,
@@ -106,24 +112,26 @@ static void
 ngx_http_mcds_status_host(ngx_http_mcds_status_text_t *text,
     ngx_mcds_stats_t *stats)
 {
-    ngx_http_mcds_status_head(text, "mcds_start_time_seconds", "gauge",
-                              "When the sums began.");
-    ngx_http_mcds_status_printf(text, "mcds_start_time_seconds %T\n",
-                                stats->since);
+    ngx_http_mcds_status_value(text, "mcds_start_time_seconds",
+                               "When the sums began.", stats->since);
+    ngx_http_mcds_status_value(text, "mcds_config_load_time_seconds",
+                               "When this configuration was loaded.",
+                               stats->loaded);
+    ngx_http_mcds_status_value(text, "mcds_config_generation",
+                               "How many configurations there were.",
+                               stats->generation);
+    ngx_http_mcds_status_value(text, "mcds_workers",
+                               "Workers of this configuration.",
+                               stats->workers);
+}
 
-    ngx_http_mcds_status_head(text, "mcds_config_load_time_seconds", "gauge",
-                              "When this configuration was loaded.");
-    ngx_http_mcds_status_printf(text, "mcds_config_load_time_seconds %T\n",
-                                stats->loaded);
 
-    ngx_http_mcds_status_head(text, "mcds_config_generation", "gauge",
-                              "How many configurations there were.");
-    ngx_http_mcds_status_printf(text, "mcds_config_generation %ui\n",
-                                stats->generation);
-
-    ngx_http_mcds_status_head(text, "mcds_workers", "gauge",
-                              "Workers of this configuration.");
-    ngx_http_mcds_status_printf(text, "mcds_workers %ui\n", stats->workers);
+static void
+ngx_http_mcds_status_value(ngx_http_mcds_status_text_t *text, char *metric,
+    char *help, ngx_uint_t n)
+{
+    ngx_http_mcds_status_head(text, metric, "gauge", help);
+    ngx_http_mcds_status_printf(text, "%s %ui\n", metric, n);
 }
 
 
@@ -226,7 +234,8 @@ ngx_http_mcds_status_labels(ngx_http_mcds_status_text_t *text,
 
         p = ngx_pnalloc(text->pool, sizeof("pool=\"\",=\"\"")
                                     + ngx_strlen(of->label)
-                                    + 2 * name->len + 2 * pool->len);
+                                    + NGX_HTTP_MCDS_STATUS_ESCAPED
+                                      * (name->len + pool->len));
         if (p == NULL) {
             return NULL;
         }
@@ -250,7 +259,7 @@ ngx_http_mcds_status_labels(ngx_http_mcds_status_text_t *text,
 }
 
 
-/* UTF-8, whatever it was */
+/* UTF-8, whatever it was; what was not is told from all else */
 
 static u_char *
 ngx_http_mcds_status_label(u_char *p, ngx_str_t *value)
@@ -276,7 +285,14 @@ ngx_http_mcds_status_label(u_char *p, ngx_str_t *value)
             break;
 
         default:
-            *p++ = (utf8 || value->data[i] < 0x80) ? value->data[i] : '?';
+
+            if (utf8 || value->data[i] < 0x80) {
+                *p++ = value->data[i];
+
+            } else {
+                p = ngx_sprintf(p, "\\\\x%02xd", (int) value->data[i]);
+            }
+
             break;
         }
     }

@@ -28,8 +28,6 @@ static int ngx_libc_cdecl ngx_mcds_log_cmp_events(const void *one,
     const void *two);
 static ngx_int_t ngx_mcds_log_new_run(ngx_mcds_log_seen_t *seen,
     ngx_mcds_log_id_t *id);
-static u_char *ngx_mcds_log_put(u_char *p, uint64_t n, ngx_uint_t bytes);
-static uint64_t ngx_mcds_log_get(u_char *p, ngx_uint_t bytes);
 
 
 void
@@ -106,12 +104,12 @@ ngx_mcds_log_begin(u_char *frame, ngx_str_t *host, uint64_t writer,
     len = ngx_min(host->len, 255);
 
     p = ngx_cpymem(frame, "MCDL", 4);
-    p = ngx_mcds_log_put(p, 0, 8);
+    p = ngx_mcds_put(p, 0, 8);
     *p++ = 1;
     *p++ = (u_char) len;
-    p = ngx_mcds_log_put(p, 0, 2 + 4);
-    p = ngx_mcds_log_put(p, writer, 8);
-    p = ngx_mcds_log_put(p, seq, 8);
+    p = ngx_mcds_put(p, 0, 2 + 4);
+    p = ngx_mcds_put(p, writer, 8);
+    p = ngx_mcds_put(p, seq, 8);
 
     return ngx_cpymem(p, host->data, len);
 }
@@ -120,11 +118,10 @@ ngx_mcds_log_begin(u_char *frame, ngx_str_t *host, uint64_t writer,
 u_char *
 ngx_mcds_log_add(u_char *frame, u_char *last, uint64_t time, ngx_str_t *line)
 {
-    (void) ngx_mcds_log_put(frame + 16, ngx_mcds_log_get(frame + 16, 4) + 1,
-                            4);
+    (void) ngx_mcds_put(frame + 16, ngx_mcds_take(frame + 16, 4) + 1, 4);
 
-    last = ngx_mcds_log_put(last, time, 8);
-    last = ngx_mcds_log_put(last, line->len, 4);
+    last = ngx_mcds_put(last, time, 8);
+    last = ngx_mcds_put(last, line->len, 4);
 
     return ngx_cpymem(last, line->data, line->len);
 }
@@ -133,9 +130,9 @@ ngx_mcds_log_add(u_char *frame, u_char *last, uint64_t time, ngx_str_t *line)
 u_char *
 ngx_mcds_log_end(u_char *frame, u_char *last)
 {
-    (void) ngx_mcds_log_put(frame + 4, last - frame, 4);
-    (void) ngx_mcds_log_put(frame + 8,
-                            ngx_crc32_long(frame + 12, last - frame - 12), 4);
+    (void) ngx_mcds_put(frame + 4, last - frame, 4);
+    (void) ngx_mcds_put(frame + 8,
+                        ngx_crc32_long(frame + 12, last - frame - 12), 4);
 
     return last;
 }
@@ -155,11 +152,11 @@ ngx_mcds_log_next(ngx_mcds_log_place_t *place, u_char *data, size_t len,
 
     p = data + place->pos;
 
-    event->id.time = ngx_mcds_log_get(p, 8);
+    event->id.time = ngx_mcds_take(p, 8);
     event->id.writer = place->writer;
     event->id.seq = place->seq++;
     event->host = place->host;
-    event->line.len = ngx_mcds_log_get(p + 8, 4);
+    event->line.len = ngx_mcds_take(p + 8, 4);
     event->line.data = p + NGX_MCDS_LOG_RECORD;
 
     place->pos += NGX_MCDS_LOG_RECORD + event->line.len;
@@ -191,7 +188,7 @@ ngx_mcds_log_frame(ngx_mcds_log_place_t *place, u_char *data, size_t len)
 
             /* heads that promise a lot may have been put there on purpose */
 
-            place->spent += (rc == NGX_ERROR) ? ngx_mcds_log_get(p + 4, 4) : 1;
+            place->spent += (rc == NGX_ERROR) ? ngx_mcds_take(p + 4, 4) : 1;
 
             p++;
             p = memchr(p, 'M', last - p);
@@ -204,13 +201,13 @@ ngx_mcds_log_frame(ngx_mcds_log_place_t *place, u_char *data, size_t len)
         }
 
         place->foreign += p - (data + place->at);
-        place->writer = ngx_mcds_log_get(p + 20, 8);
-        place->seq = ngx_mcds_log_get(p + 28, 8);
+        place->writer = ngx_mcds_take(p + 20, 8);
+        place->seq = ngx_mcds_take(p + 28, 8);
         place->host.len = p[13];
         place->host.data = p + NGX_MCDS_LOG_HEAD;
 
         place->pos = p + NGX_MCDS_LOG_HEAD + p[13] - data;
-        place->end = p + ngx_mcds_log_get(p + 4, 4) - data;
+        place->end = p + ngx_mcds_take(p + 4, 4) - data;
         place->at = place->end;
 
         return NGX_OK;
@@ -245,7 +242,7 @@ ngx_mcds_log_whole(u_char *frame, size_t len)
         return NGX_DECLINED;
     }
 
-    size = ngx_mcds_log_get(frame + 4, 4);
+    size = ngx_mcds_take(frame + 4, 4);
     pos = NGX_MCDS_LOG_HEAD + frame[13];
 
     if (size > len || size < pos + NGX_MCDS_LOG_RECORD) {
@@ -253,18 +250,18 @@ ngx_mcds_log_whole(u_char *frame, size_t len)
     }
 
     if (ngx_crc32_long(frame + 12, size - 12)
-        != ngx_mcds_log_get(frame + 8, 4))
+        != ngx_mcds_take(frame + 8, 4))
     {
         return NGX_ERROR;
     }
 
-    for (n = ngx_mcds_log_get(frame + 16, 4); n; n--) {
+    for (n = ngx_mcds_take(frame + 16, 4); n; n--) {
 
         if (size - pos < NGX_MCDS_LOG_RECORD) {
             return NGX_ERROR;
         }
 
-        len = ngx_mcds_log_get(frame + pos + 8, 4);
+        len = ngx_mcds_take(frame + pos + 8, 4);
         pos += NGX_MCDS_LOG_RECORD;
 
         if (size - pos < len) {
@@ -508,29 +505,4 @@ ngx_mcds_log_new_run(ngx_mcds_log_seen_t *seen, ngx_mcds_log_id_t *id)
     seen->current = seen->n++;
 
     return 0;
-}
-
-
-static u_char *
-ngx_mcds_log_put(u_char *p, uint64_t n, ngx_uint_t bytes)
-{
-    while (bytes--) {
-        *p++ = (u_char) n;
-        n >>= 8;
-    }
-
-    return p;
-}
-
-
-static uint64_t
-ngx_mcds_log_get(u_char *p, ngx_uint_t bytes)
-{
-    uint64_t  n;
-
-    for (n = 0; bytes; /* void */) {
-        n = n << 8 | p[--bytes];
-    }
-
-    return n;
 }

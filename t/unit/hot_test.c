@@ -26,6 +26,7 @@ static void test_killed(void);
 static void test_keys(void);
 static void test_small(void);
 static void reset(size_t size, ngx_uint_t n);
+static void *alloc(void *data, size_t size);
 static void work(ngx_uint_t n);
 static void add(ngx_uint_t n, char *key, ngx_uint_t times);
 static void publish(ngx_uint_t n);
@@ -34,7 +35,6 @@ static ngx_uint_t rate(char *key);
 static ngx_uint_t about(ngx_uint_t n, ngx_uint_t want);
 
 
-static ngx_slab_pool_t        zone;
 static size_t                 left;
 static ngx_mcds_hot_place_t  *places;
 static ngx_mcds_hot_t        *workers[WORKERS];
@@ -233,7 +233,7 @@ test_successor(void)
     (void) read_all();
     ok(rate("a") == before && rate("c"), "its successor goes on from there");
 
-    ngx_mcds_hot_zone(&zone, &places, 3);
+    ngx_mcds_hot_zone(&places, 3, MEMORY / 8, alloc, &left);
     ok(places->next->next && !places->next->next->next, "a place more");
     (void) read_all();
     ok(rate("a") == before, "changes nothing");
@@ -265,6 +265,15 @@ test_killed(void)
     add(1, "c", 40);
     publish(1);
     ok(read_all() == 2, "and is seen");
+
+    /* the last number of the one before comes late */
+
+    places->next->version++;
+
+    add(1, "d", 40);
+    publish(1);
+    ok((places->next->version & 1) == 0, "its version is even afterwards");
+    ok(read_all() == 3, "and all is seen when it has published again");
 }
 
 
@@ -333,7 +342,7 @@ test_small(void)
 
     reset(MEMORY, 0);
     left = 100;
-    ngx_mcds_hot_zone(&zone, &places, 1);
+    ngx_mcds_hot_zone(&places, 1, MEMORY / 8, alloc, &left);
     ok(places == NULL, "nor when others have it");
 }
 
@@ -358,12 +367,11 @@ reset(size_t size, ngx_uint_t n)
         free(places);
     }
 
-    zone.end = (u_char *) &zone + size;
     left = size;
 
     ngx_current_msec += 1000000;
 
-    ngx_mcds_hot_zone(&zone, &places, n);
+    ngx_mcds_hot_zone(&places, n, size / 8, alloc, &left);
 
     for (i = 0; i < n; i++) {
         work(i);
@@ -372,14 +380,16 @@ reset(size_t size, ngx_uint_t n)
 }
 
 
-void *
-ngx_slab_calloc(ngx_slab_pool_t *pool, size_t size)
+static void *
+alloc(void *data, size_t size)
 {
-    if (size > left) {
+    size_t *room = data;
+
+    if (size > *room) {
         return NULL;
     }
 
-    left -= size;
+    *room -= size;
 
     return calloc(1, size);
 }

@@ -615,10 +615,8 @@ text(ngx_uint_t n)
 static void
 seal(ngx_mcds_value_t *value)
 {
-    (void) ngx_mcds_summary_put(value->data + 8,
-                                ngx_crc32_long(value->data + 12,
-                                               value->len - 12),
-                                4);
+    (void) ngx_mcds_put(value->data + 8,
+                        ngx_crc32_long(value->data + 12, value->len - 12), 4);
 }
 
 

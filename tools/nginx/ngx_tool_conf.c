@@ -23,6 +23,7 @@ static ngx_int_t ngx_tool_conf_word(ngx_conf_t *cf);
 static ngx_int_t ngx_tool_conf_quoted(ngx_conf_t *cf, u_char *word, u_char **p,
     u_char quote);
 static ngx_int_t ngx_tool_conf_bare(ngx_conf_t *cf, u_char **p);
+static void ngx_tool_conf_escaped(ngx_conf_t *cf, u_char **p);
 static ngx_uint_t ngx_tool_conf_ends(u_char ch);
 static void ngx_tool_conf_skip_string(ngx_buf_t *b);
 static ngx_uint_t ngx_tool_conf_skip_long(ngx_conf_t *cf, ngx_buf_t *b);
@@ -282,34 +283,8 @@ ngx_tool_conf_quoted(ngx_conf_t *cf, u_char *word, u_char **p, u_char quote)
         }
 
         if (ch == '\\' && b->pos < b->last) {
-            ch = *b->pos++;
-
-            switch (ch) {
-
-            case 't':
-                ch = '\t';
-                break;
-
-            case 'r':
-                ch = CR;
-                break;
-
-            case 'n':
-                ch = LF;
-                break;
-
-            case '"':
-            case '\'':
-            case '\\':
-                break;
-
-            default:
-                *(*p)++ = '\\';
-
-                if (ch == LF) {
-                    cf->conf_file->line++;
-                }
-            }
+            ngx_tool_conf_escaped(cf, p);
+            continue;
         }
 
         *(*p)++ = ch;
@@ -343,40 +318,54 @@ ngx_tool_conf_bare(ngx_conf_t *cf, u_char **p)
         b->pos++;
 
         if (ch == '\\' && b->pos < b->last) {
-            ch = *b->pos++;
-
-            switch (ch) {
-
-            case 't':
-                ch = '\t';
-                break;
-
-            case 'r':
-                ch = CR;
-                break;
-
-            case 'n':
-                ch = LF;
-                break;
-
-            case '"':
-            case '\'':
-            case '\\':
-                break;
-
-            default:
-                *(*p)++ = '\\';
-
-                if (ch == LF) {
-                    cf->conf_file->line++;
-                }
-            }
+            ngx_tool_conf_escaped(cf, p);
+            continue;
         }
 
         *(*p)++ = ch;
     }
 
     return ngx_tool_conf_bad(cf, "unexpected end of file");
+}
+
+
+/* what stands behind a backslash */
+
+static void
+ngx_tool_conf_escaped(ngx_conf_t *cf, u_char **p)
+{
+    u_char  ch;
+
+    ch = *cf->conf_file->buffer->pos++;
+
+    switch (ch) {
+
+    case 't':
+        ch = '\t';
+        break;
+
+    case 'r':
+        ch = CR;
+        break;
+
+    case 'n':
+        ch = LF;
+        break;
+
+    case '"':
+    case '\'':
+    case '\\':
+        break;
+
+    default:
+        *(*p)++ = '\\';
+
+        if (ch == LF) {
+            cf->conf_file->line++;
+        }
+    }
+
+    *(*p)++ = ch;
 }
 
 

@@ -1,0 +1,119 @@
+
+/*
+ * Copyright (C) mcds authors
+ */
+
+
+#include <ngx_config.h>
+#include <ngx_core.h>
+#include <ngx_http.h>
+#include "ngx_http_mcds_header.h"
+
+
+ngx_table_elt_t *
+ngx_http_mcds_header_add(ngx_http_request_t *r, ngx_str_t *name,
+    ngx_str_t *value)
+{
+    ngx_table_elt_t  *h;
+
+    h = ngx_list_push(&r->headers_out.headers);
+    if (h == NULL) {
+        return NULL;
+    }
+
+    h->hash = 1;
+    h->key = *name;
+    h->value = *value;
+    h->lowcase_key = NULL;
+
+#if (nginx_version >= 1023000)
+    h->next = NULL;
+#endif
+
+    return h;
+}
+
+
+ngx_int_t
+ngx_http_mcds_header_text(ngx_http_request_t *r, char *name, char *value)
+{
+    ngx_str_t  n, v;
+
+    n.data = (u_char *) name;
+    n.len = ngx_strlen(name);
+    v.data = (u_char *) value;
+    v.len = ngx_strlen(value);
+
+    return ngx_http_mcds_header_add(r, &n, &v) ? NGX_OK : NGX_ERROR;
+}
+
+
+/* known as such, so that "expires" replaces it */
+
+ngx_int_t
+ngx_http_mcds_header_no_store(ngx_http_request_t *r)
+{
+    ngx_table_elt_t   *h;
+#if (nginx_version < 1023000)
+    ngx_table_elt_t  **cc;
+#endif
+
+    static ngx_str_t   name = ngx_string("Cache-Control");
+    static ngx_str_t   value = ngx_string("no-store");
+
+    h = ngx_http_mcds_header_add(r, &name, &value);
+    if (h == NULL) {
+        return NGX_ERROR;
+    }
+
+#if (nginx_version >= 1023000)
+
+    r->headers_out.cache_control = h;
+
+#else
+
+    if (ngx_array_init(&r->headers_out.cache_control, r->pool, 1,
+                       sizeof(ngx_table_elt_t *))
+        != NGX_OK)
+    {
+        return NGX_ERROR;
+    }
+
+    cc = ngx_array_push(&r->headers_out.cache_control);
+    if (cc == NULL) {
+        return NGX_ERROR;
+    }
+
+    *cc = h;
+
+#endif
+
+    return NGX_OK;
+}
+
+
+ngx_int_t
+ngx_http_mcds_header_send(ngx_http_request_t *r, ngx_uint_t status, char *type)
+{
+    char       *end;
+    ngx_str_t  *t;
+
+    t = &r->headers_out.content_type;
+
+    t->data = (u_char *) type;
+    t->len = ngx_strlen(type);
+
+    /* "gzip_types" and others mean types without their parameters */
+
+    end = ngx_strchr(type, ';');
+
+    r->headers_out.status = status;
+    r->headers_out.content_type_len = end ? (size_t) (end - type) : t->len;
+    r->headers_out.content_type_lowcase = NULL;
+
+    if (ngx_http_mcds_header_no_store(r) != NGX_OK) {
+        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+    }
+
+    return ngx_http_send_header(r);
+}

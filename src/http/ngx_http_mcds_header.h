@@ -1,0 +1,45 @@
+
+/*
+ * Copyright (C) mcds authors
+ *
+ * Headers of answers.
+ */
+
+
+#ifndef _NGX_HTTP_MCDS_HEADER_H_INCLUDED_
+#define _NGX_HTTP_MCDS_HEADER_H_INCLUDED_
+
+
+#include <ngx_config.h>
+#include <ngx_core.h>
+#include <ngx_http.h>
+
+
+/*
+ * Add a header to the answer.  add: NULL when out of memory; what the two
+ * point to is not copied.  text: the same with constants, or what lives as
+ * long as r's pool.
+ */
+
+ngx_table_elt_t *ngx_http_mcds_header_add(ngx_http_request_t *r,
+    ngx_str_t *name, ngx_str_t *value);
+ngx_int_t ngx_http_mcds_header_text(ngx_http_request_t *r, char *name,
+    char *value);
+
+
+/* Cache-Control: no-store; "expires" replaces it */
+
+ngx_int_t ngx_http_mcds_header_no_store(ngx_http_request_t *r);
+
+
+/*
+ * Sends the header of an answer that is not to be kept, from a content
+ * handler; returns as ngx_http_send_header() does.  The length is set before.
+ * type: a constant, with its parameters.
+ */
+
+ngx_int_t ngx_http_mcds_header_send(ngx_http_request_t *r, ngx_uint_t status,
+    char *type);
+
+
+#endif /* _NGX_HTTP_MCDS_HEADER_H_INCLUDED_ */
