@@ -31,6 +31,8 @@ http {
         server 127.0.0.1:%%PORT_m1%%;
         server 127.0.0.1:%%PORT_m2%%;
         prefix p:;
+        timeout 10s;
+        connect_timeout 10s;
     }
     mcds_counter_top viewed window=1h flush=100ms;
     log_format line escape=none '$uri $http_x_evil';

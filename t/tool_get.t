@@ -47,7 +47,8 @@ mcds_pool main {
     server 127.0.0.1:@{[$m2->port()]} weight=2;
     distribution ketama;
     prefix       "x:";
-    timeout      1s;
+    timeout      10s;
+    connect_timeout 10s;
 }
 EOT
 

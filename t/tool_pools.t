@@ -63,7 +63,8 @@ my %pools = (
         . ' --HASH=FNV1A_64 --DISTRIBUTION=consistent"; prefix s:;',
 );
 
-my $pools = join '', map { "    mcds_pool $_ { $pools{$_} }\n" }
+my $pools = join '', map { "    mcds_pool $_ { $pools{$_} timeout 10s;"
+    . " connect_timeout 10s; }\n" }
     sort keys %pools;
 my $locations = join '', map { "        location /$_/ { mcds_use $_;"
     . " mcds_counter \$views key=\$uri; mcds_return 200 \"\$views\"; }\n" }
@@ -127,10 +128,10 @@ unlike($r->{out}, qr/null,/, 'all are there');
 
 # not with the wrong password, or name
 
-for (['password', qr/refuses user and password/, sub {
-        s{\.\./password}{../wrong} }],
-    ['name', qr/certificate is not for "other"/, sub {
-        s{ssl_name mc\.local}{ssl_name other} }])
+for (['password', qr/refuses user and password|want another "auth_user"/,
+        sub { s{\.\./password}{../wrong} }],
+    ['name', qr/certificate is not for "other"/,
+        sub { s{ssl_name mc\.local}{ssl_name other} }])
 {
     my ($name, $re, $change) = @$_;
 

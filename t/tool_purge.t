@@ -47,6 +47,8 @@ http {
         server 127.0.0.1:%%PORT_m2%%;
         distribution ketama;
         prefix p:;
+        timeout 10s;
+        connect_timeout 10s;
     }
     add_header X-Cache $mcds_cache_status always;
     add_header X-Reason $mcds_cache_reason always;

@@ -252,6 +252,10 @@ others), TEST_MEMCACHED_BINARY; TEST_DEBUG=1 (debug
 log), TEST_KEEP=1 (keeps the folder), TEST_TIMEOUT=seconds (for a whole file),
 MCDS_FULL=1, MCDS_SLOW=n, MCDS_LEAKS=1 (LeakSanitizer).
 
+MCDS_MAIN='worker_processes 1; thread_pool p threads=4;', MCDS_HTTP='aio
+threads;': directives that every host gets, in the place of those of its own; a
+test that counts workers fails then.
+
 =cut
 
 use warnings;
@@ -525,6 +529,17 @@ sub expand {
     my $http = "access_log $dir/access.log;"
         . join '', map { " ${_}_temp_path $dir/${_}_temp;" }
             qw/ client_body proxy fastcgi uwsgi scgi /;
+
+    # directives that all hosts get, instead of those of the same name that they
+    # have
+
+    for my $directive (($ENV{MCDS_MAIN} // '') =~ /\S[^;]*;/g) {
+        my ($word) = split ' ', $directive;
+        $text =~ s/^\s*\Q$word\E\s[^;]*;/$directive/m
+            or $globals .= " $directive";
+    }
+
+    $http .= " $ENV{MCDS_HTTP}" if defined $ENV{MCDS_HTTP};
 
     # on one line each, so that line numbers in messages are the test's own
 

@@ -40,7 +40,7 @@ sub conf {
     my ($n) = $self->{text} =~ /^\s*worker_processes\s+(\w+)\s*;/m;
     $n = `nproc` + 0 if defined $n && $n eq 'auto';
     $self->{want} = $n // 1;
-    $self->{single} = $self->{text} =~ /^\s*master_process\s+off\s*;/m;
+    $self->{single} = $self->{text} =~ /\bmaster_process\s+off\s*;/;
 
     return $self;
 }
