@@ -108,7 +108,7 @@ is($h->get('/')->body, "<1>\n", 'a count at the new address');
 is($m3->count(qr/^ma n /), 1, 'the second of them');
 is($h->log_count(changed('one', '127.0.0.1', '127.0.0.2')), 1, 'first one');
 is($h->log_count(changed('one', '127.0.0.2', '127.0.0.3')), 1, 'then other');
-is($h->log_count(qr/pool "one" is/), 2, 'no other line about it');
+is($h->log_count(qr/of pool "one" is/), 2, 'no other line about it');
 
 # without a failure before: the next request has its number
 
@@ -143,7 +143,7 @@ SKIP: {
     ok(wait_for(sub { $m6->count(qr/^ms page \d{5}/) }), 'is stored');
 }
 
-is($h->log_count(qr/pool "one" is/), 2, 'nothing was a failure');
+is($h->log_count(qr/of pool "one" is/), 2, 'nothing was a failure');
 
 $t->done();
 
