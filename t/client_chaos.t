@@ -16,6 +16,7 @@ use Time::HiRes qw/ sleep time /;
 use FindBin;
 use lib "$FindBin::Bin/lib";
 use Test::Mcds;
+use Test::Mcds::Memory;
 use Test::Mcds::Status;
 
 my $t = Test::Mcds->new();
@@ -48,7 +49,7 @@ http {
 }
 EOT
 
-my $h = $t->nginx('h', <<'EOT');
+my $h = $t->nginx('h', <<'EOT', memory => 1);
 %%GLOBALS%%
 worker_processes 2;
 events { worker_connections 2048; }
@@ -130,11 +131,10 @@ srand 7;
 
 sub pause { sleep $_[0] * (0.15 + rand 0.3) }
 
-# kilobytes that are nobody else's
+# kilobytes that are allocated
 
-sub rss {
-    return map { $t->run('cat', "/proc/$_/status")
-        =~ /^RssAnon:\s+(\d+)/m ? $1 : 0 } @_;
+sub alive {
+    return map { Test::Mcds::Memory->of($h, $_)->now()->{bytes} / 1024 } @_;
 }
 
 sub works {
@@ -150,7 +150,7 @@ sub works {
 ok(wait_for(sub { works() }), 'it works');
 
 my @workers = $h->workers();
-my (%seen, @rss);
+my (%seen, @alive);
 my $broken = 0;
 
 # so many at a time, so that memory is looked at when nothing is under way
@@ -171,10 +171,10 @@ for my $turn (1 .. $turns) {
     my $r = $load->wait();
 
     $seen{$_} += $r->{$_} for qw/ requests ok errors wrong aborted timeouts /;
-    push @rss, [rss(@workers)];
+    push @alive, [alive(@workers)];
 }
 
-note("RSS of two workers: @$_") for @rss;
+note("KB of two workers: @$_") for @alive;
 
 is($seen{ok} + $seen{aborted}, $seen{requests},
     "$seen{requests} requests: all are answered, but to those who left");
@@ -217,13 +217,13 @@ SKIP: {
     skip 'sanitizers keep what is freed', 2 if $t->slow() > 1;
 
     my $from = int($turns * 0.4);
-    my $last = int(@rss * 0.8);
+    my $last = int(@alive * 0.8);
     my $limit = 1024 + $real * 0.4 / 1024;
 
     for my $w (0 .. 1) {
-        my ($least) = sort { $a <=> $b } map { $_->[$w] } @rss[$last .. $#rss];
+        my ($least) = sort { $a <=> $b } map { $_->[$w] } @alive[$last .. $#alive];
 
-        cmp_ok($least - $rss[$from][$w], '<', $limit,
+        cmp_ok($least - $alive[$from][$w], '<', $limit,
             "worker $w: memory is flat");
     }
 }
