@@ -221,7 +221,8 @@ SKIP: {
     my $limit = 1024 + $real * 0.4 / 1024;
 
     for my $w (0 .. 1) {
-        my ($least) = sort { $a <=> $b } map { $_->[$w] } @alive[$last .. $#alive];
+        my ($least) = sort { $a <=> $b }
+            map { $_->[$w] } @alive[$last .. $#alive];
 
         cmp_ok($least - $alive[$from][$w], '<', $limit,
             "worker $w: memory is flat");
