@@ -11,6 +11,7 @@
 #include <ngx_core.h>
 #include <ngx_http.h>
 #include "ngx_http_mcds_module.h"
+#include "ngx_http_mcds_header.h"
 
 
 static ngx_int_t ngx_http_mcds_status_variable(ngx_http_request_t *r,
@@ -247,19 +248,14 @@ ngx_http_mcds_lock_wait_variable(ngx_http_request_t *r,
 ngx_int_t
 ngx_http_mcds_explain_header(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx)
 {
-    u_char           *p;
-    ngx_table_elt_t  *h;
+    u_char            *p;
+    ngx_str_t          value;
+
+    static ngx_str_t   name = ngx_string("Cache-Status");
 
     if (!ctx->conf->cache_status_header || r != r->main) {
         return NGX_OK;
     }
-
-    h = ngx_list_push(&r->headers_out.headers);
-    if (h == NULL) {
-        return NGX_ERROR;
-    }
-
-    h->hash = 0;
 
     p = ngx_pnalloc(r->pool, sizeof("mcds; fwd=vary-miss; fwd-status=;"
                                     " collapsed; stored; ttl=; detail=")
@@ -269,13 +265,7 @@ ngx_http_mcds_explain_header(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx)
         return NGX_ERROR;
     }
 
-    h->hash = 1;
-#if (nginx_version >= 1023000)
-    h->next = NULL;
-#endif
-
-    ngx_str_set(&h->key, "Cache-Status");
-    h->value.data = p;
+    value.data = p;
 
     p = ngx_cpymem(p, "mcds", 4);
 
@@ -294,9 +284,9 @@ ngx_http_mcds_explain_header(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx)
         p = ngx_sprintf(p, "; detail=%V", &ngx_mcds_reasons[ctx->reason]);
     }
 
-    h->value.len = p - h->value.data;
+    value.len = p - value.data;
 
-    return NGX_OK;
+    return ngx_http_mcds_header_add(r, &name, &value) ? NGX_OK : NGX_ERROR;
 }
 
 

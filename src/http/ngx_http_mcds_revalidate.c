@@ -13,6 +13,7 @@
 #include <ngx_http.h>
 #include "ngx_http_mcds_module.h"
 #include "ngx_http_mcds_coding.h"
+#include "ngx_http_mcds_header.h"
 #include "ngx_http_mcds_revalidate.h"
 #include "ngx_http_mcds_stat.h"
 #include "ngx_http_mcds_store.h"
@@ -633,16 +634,11 @@ ngx_http_mcds_instead_header(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx)
     ngx_http_clean_header(r);
 
     for (i = 0; i < n; i++) {
-        h = ngx_list_push(&r->headers_out.headers);
-        if (h == NULL) {
+        if (ngx_http_mcds_header_add(r, &cookies[i].key, &cookies[i].value)
+            == NULL)
+        {
             return NGX_ERROR;
         }
-
-        *h = cookies[i];
-
-#if (nginx_version >= 1023000)
-        h->next = NULL;
-#endif
     }
 
     r->err_status = 0;
