@@ -25,7 +25,7 @@ my $forever = "mcds_pool main { $host protocol classic ttl=off; }";
 
 my @handlers = ('mcds_array a', 'mcds_table a', 'mcds_locks',
     'mcds_counters prefix=a', 'mcds_return 200 x', 'mcds_log_read a',
-    'mcds_cache_purge on');
+    'mcds_cache_purge on', 'mcds_status');
 
 my @rows = (
 
@@ -122,15 +122,23 @@ my @rows = (
 
 for my $i (0 .. $#handlers) {
     my $j = ($i + 1) % @handlers;
-    my ($name) = $handlers[$j] =~ /(\w+)/;
+    my ($one) = $handlers[$i] =~ /(\w+)/;
+    my ($two) = $handlers[$j] =~ /(\w+)/;
 
     push @rows, [error => $pool, "$handlers[$i]; $handlers[$j];",
-        "\"$name\" directive is beside another directive that answers"];
+        "\"$two\" conflicts with \"$one\": only one"];
 }
 
-push @rows, [error => $pool, "proxy_pass http://127.0.0.1; mcds_array a;",
-    'is beside another directive'], ['', $pool,
-    "$handlers[0]; if (\$uri = /a) { $handlers[1]; }"];
+push @rows, (map {
+        [error => $pool, "proxy_pass http://127.0.0.1; $_;",
+            '" conflicts with another directive that answers'],
+        [error => $pool, "$_; proxy_pass http://127.0.0.1;",
+            '" conflicts with another directive that answers'],
+    } 'mcds_array a', 'mcds_status'),
+    [error => $pool, 'mcds_status; mcds_status;', 'is duplicate'],
+    ['', $pool, "$handlers[0]; if (\$uri = /a) { $handlers[1]; }"],
+    ['', $pool, "$handlers[0]; if (\$uri = /a) { proxy_pass http://[::1]; }"],
+    ['', $pool, "$handlers[0]; limit_except GET { deny all; }"];
 
 for my $row (@rows) {
     my ($kind, $http, $location, $what) = @$row;

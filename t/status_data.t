@@ -3,13 +3,14 @@
 # Copyright (C) mcds authors
 
 # What mcds_status tells of counters, locks, logs, arrays and tables: as many
-# operations as there were requests, and the failures among them, of two
-# workers; each by its name and pool.
+# operations as there were requests, those of their own directives included, and
+# the failures among them, of two workers; each by its name and pool.
 
 use warnings;
 use strict;
 
 use Test::More;
+use JSON::PP;
 
 use FindBin;
 use lib "$FindBin::Bin/lib";
@@ -31,6 +32,7 @@ http {
     mcds_pool main { server 127.0.0.1:%%PORT_m%%; }
     mcds_pool gone { server 127.0.0.1:%%PORT_no%%; }
     mcds_use main;
+    mcds_counter_top popular flush=100ms;
     mcds_methods GET POST PUT DELETE PATCH;
     server {
         listen 127.0.0.1:%%PORT%% reuseport;
@@ -43,12 +45,22 @@ http {
             mcds_return "$v"; }
         location /gone { mcds_use gone; mcds_counter $n key=n;
             mcds_return "$n"; }
+        location /keys { mcds_counters prefix=k: post; }
+        location /keys/gone { mcds_use gone; mcds_counters prefix=k:; }
+        location /top { mcds_counters top=popular; }
+        location /list { mcds_return "$mcds_top_popular"; }
+        location /async { mcds_use gone; mcds_counter $a key=a mode=async
+            flush=100ms; mcds_return x; }
         location /lock { mcds_lock job:$arg_id status=423;
             proxy_pass http://127.0.0.1:%%PORT_o%%; }
         location /wait { mcds_lock job:$arg_id wait=20s;
             proxy_pass http://127.0.0.1:%%PORT_o%%; }
         location /locks/ { mcds_locks; }
+        location /locks/gone/ { mcds_use gone; mcds_locks; }
         location /log { mcds_log events combined; return 204; }
+        location /log/read { mcds_log_read events; }
+        location /log/lost { mcds_use gone; mcds_log_read lost chunk=1s
+            chunks=2; }
         location /lost { mcds_use gone; mcds_log lost combined chunk=1s
             chunks=2; return 204; }
         location /push { mcds_array_push list:$arg_l $arg_v unique;
@@ -67,7 +79,10 @@ my $all = status($h);
 is(join(' ', map { my $list = $_; map { "$list:$_->{name}:$_->{pool}" }
     @{$all->{$list}} } qw/ counters locks logs arrays tables /),
     'counters:$n:main counters:$e:main counters:$v:main counters:$n:gone '
+    . 'counters:example.com /keys:main counters:example.com /keys/gone:gone '
+    . 'counters:$a:gone counters:popular:main '
     . 'locks:job:$arg_id:main locks:example.com /locks/:main '
+    . 'locks:example.com /locks/gone/:gone '
     . 'logs:events:main logs:lost:gone arrays:list:$arg_l:main '
     . 'tables:table:main tables:table:gone', 'what there is');
 
@@ -119,6 +134,35 @@ $e = has('counters', '$n', 'gone', 'operations', count => 10);
 ok(wait_for(sub { sum_of((grep { $_->{pool} eq 'gone' }
     @{status($h)->{counters}})[0]{failures}) == 10 }), 'all of them failed');
 
+# lists of numbers
+
+$m->set('k:odd', 'x');
+is_deeply(decode_json($h->get('/keys?key=a&key=b&key=odd')->body()),
+    { a => 0, b => 0, odd => undef }, 'three keys') for 1 .. 2;
+$h->get('/keys?key=a', method => 'POST');
+$h->get('/keys/gone?key=a&key=b');
+
+my $e1 = has('counters', 'example.com /keys', 'main', 'operations', read => 6,
+    count => 1);
+is($e1->{failures}{not_numeric}, 2, 'two of them no number');
+is($e1->{type}, 'keys', 'of mcds_counters');
+$e1 = has('counters', 'example.com /keys/gone', 'gone', 'operations',
+    read => 2);
+is(sum_of($e1->{failures}), 2, 'none was read');
+
+$h->get('/top') for 1 .. 3;
+$h->get('/list');
+$e1 = has('counters', 'popular', 'main', 'operations', read => 4, count => 0);
+is(sum_of($e1->{failures}), 0, 'no failures');
+is($e1->{type}, 'top', 'of mcds_counter_top');
+
+# nobody waits for these
+
+ask(10, '/async');
+$e1 = has('counters', '$a', 'gone', 'operations', count => 10);
+ok(wait_for(sub { sum_of((grep { $_->{name} eq '$a' }
+    @{status($h)->{counters}})[0]{failures}) > 0 }), 'what fails is known');
+
 # locks
 
 $o->hold_path('/lock');
@@ -137,7 +181,23 @@ $e = has('locks', 'job:$arg_id', 'main', 'requests', acquired => 2, busy => 3);
 is($e->{wait_time}{count}, 5, 'each with its time');
 is($h->get('/locks/a', method => 'POST', headers =>
     { 'Content-Type' => 'application/json' })->status(), 200, 'by HTTP');
-has('locks', 'example.com /locks/', 'main', 'requests', acquired => 1);
+$e = has('locks', 'example.com /locks/', 'main', 'requests', acquired => 1);
+
+my %json = (headers => { 'Content-Type' => 'application/json' });
+my $owner = decode_json($h->get('/locks/a')->body())->{owner};
+
+is($h->get("/locks/a?owner=other", method => 'PUT', %json)->status(), 409,
+    'of another owner');
+is($h->get("/locks/a?owner=$owner", method => 'PUT', %json)->status(), 200,
+    'renewed');
+is($h->get("/locks/a?owner=$owner", method => 'DELETE', %json)->status(), 204,
+    'released');
+$e = has('locks', 'example.com /locks/', 'main', 'operations', read => 1,
+    renew => 2, release => 1);
+is(sum_of($e->{failures}), 0, 'no failures');
+is($h->get('/locks/gone/a')->status(), 503, 'unknown');
+$e = has('locks', 'example.com /locks/gone/', 'gone', 'operations', read => 1);
+is(sum_of($e->{failures}), 1, 'and has failed');
 
 # logs
 
@@ -145,7 +205,16 @@ ask(20, '/log');
 ask(5, '/lost');
 has('logs', 'events', 'main', 'lines', written => 20, lost => 0);
 $e = has('logs', 'lost', 'gone', 'lines', written => 0, lost => 5);
-cmp_ok(sum_of($e->{failures}), '>', 0, 'attempts that failed');
+my $failed = sum_of($e->{failures});
+cmp_ok($failed, '>', 0, 'attempts that failed');
+
+is($h->get('/log/read')->status(), 200, 'read') for 1 .. 3;
+my $follow = start_get($h->port(), '/log/read?follow=1');
+has('logs', 'events', 'main', 'operations', read => 3, follow => 1);
+$follow->close();
+is($h->get('/log/lost')->status(), 503, 'not to be read');
+$e = has('logs', 'lost', 'gone', 'operations', read => 1);
+cmp_ok(sum_of($e->{failures}), '>', $failed, 'and has failed');
 
 # arrays
 

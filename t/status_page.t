@@ -31,6 +31,7 @@ http {
         listen 127.0.0.1:%%PORT%%;
         location = /status { mcds_status; }
         location /a/b { mcds_status; gzip on; gzip_http_version 1.0; }
+        location = /html { mcds_status format=html; }
     }
 }
 EOT
@@ -73,6 +74,18 @@ $want =~ s{<script src="(.*?)"></script>}
     {<script nonce="$nonce">\n$file{$1}</script>}g;
 
 ok($res->body() eq $want, 'it is what the files are');
+
+# its links are those to formats that are to be had
+
+my @links = $want =~ /<a id="\w+" href="(.*?)"/g;
+is("@links", '?format=json ?format=prometheus', 'its links');
+
+my @fixed = $h->get('/html')->body() =~ /<a id="\w+" href="(.*?)"/g;
+is("@fixed", '?format=json', 'those of a fixed format');
+
+for my $link ((map { "/status$_" } @links), map { "/html$_" } @fixed) {
+    is($h->get($link)->status(), 200, "$link can be had");
+}
 
 # alone
 

@@ -88,7 +88,23 @@ is(join(', ', map { $_->{name} } @{status($h)->{zones}}),
     'example.com /all/, example.com = /exact, example.com ~ \.php$, '
     . 'example.com ~ never, sha"red, example.com /dry, example.com /renew, '
     . 'example.com /purge/, _, _ /all/, other', 'names of zones');
-is(sum_of(entry($h, 'zones', 'other')->{requests}), 0, 'nothing so far');
+my $e = entry($h, 'zones', 'other');
+is(sum_of($e->{requests}), 0, 'nothing so far');
+
+# times of what has not been yet are zeros
+
+my $text = $h->get('/status?format=prometheus')->body();
+
+for (['build_time', 'build_seconds'], ['wait_time', 'wait_seconds']) {
+    my ($name, $metric) = @$_;
+    my %all = $text =~ /^(mcds_zone_${metric}_\w+\{zone="other".*\}) (.*)$/mg;
+
+    is("$e->{$name}{count} $e->{$name}{sum_ms} "
+        . sum_of($e->{$name}{le_ms}), '0 0 0', "$name, JSON");
+    is(scalar(keys %all), 3 + keys %{$e->{$name}{le_ms}},
+        "$name, Prometheus: all of it");
+    is(sum_of(\%all), 0, 'are zeros');
+}
 
 # everything there is
 

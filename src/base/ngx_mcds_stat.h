@@ -48,6 +48,16 @@ typedef enum {
 } ngx_mcds_stat_family_e;
 
 
+/* what a counter is; number is that of most */
+
+typedef enum {
+    NGX_MCDS_STAT_NUMBER = 0,
+    NGX_MCDS_STAT_VISITORS,
+    NGX_MCDS_STAT_KEYS,           /* of mcds_counters */
+    NGX_MCDS_STAT_TOP
+} ngx_mcds_stat_kind_e;
+
+
 /* sums of a server; what each means is told in docs/reference.md */
 
 typedef enum {
@@ -122,7 +132,7 @@ struct ngx_mcds_stat_s {
     ngx_uint_t               family;
     ngx_str_t                pool;      /* names; that of a zone's is empty */
     ngx_str_t                name;
-    ngx_uint_t               kind;      /* the users' */
+    ngx_uint_t               kind;      /* of counters */
     ngx_uint_t               disabled;  /* "down" in the configuration */
 
     ngx_mcds_stat_shared_t  *shared;    /* NULL: no room */

@@ -76,7 +76,7 @@ typedef enum {
 } ngx_mcds_zone_sum_e;
 
 
-/* of a lock: requests, by how they ended, as in ngx_mcds_mutex_e */
+/* of a lock: requests for it, by how they ended, as in ngx_mcds_mutex_e */
 
 typedef enum {
     NGX_MCDS_LOCKS_ACQUIRED = 0,
@@ -86,21 +86,28 @@ typedef enum {
     NGX_MCDS_LOCKS_UNAVAILABLE,
     NGX_MCDS_LOCKS_LOST,
     NGX_MCDS_LOCKS_TIME,
-    NGX_MCDS_LOCKS_LAST = NGX_MCDS_LOCKS_TIME + NGX_MCDS_STAT_TIME
+
+    NGX_MCDS_LOCKS_READ = NGX_MCDS_LOCKS_TIME + NGX_MCDS_STAT_TIME,
+    NGX_MCDS_LOCKS_RENEW,         /* the others of mcds_locks */
+    NGX_MCDS_LOCKS_RELEASE,
+    NGX_MCDS_LOCKS_FAILED,        /* ... by ngx_mcds_rc_e */
+    NGX_MCDS_LOCKS_LAST = NGX_MCDS_LOCKS_FAILED + NGX_MCDS_RC_LAST
 } ngx_mcds_locks_sum_e;
 
 
 /* of a counter, log, array or table: what is done, and failures */
 
 typedef enum {
-    NGX_MCDS_DATA_READ = 0,       /* a number, an array, a table or element */
+    NGX_MCDS_DATA_READ = 0,       /* a number, a list, a log, an array, a
+                                     table or element */
     NGX_MCDS_DATA_COUNT,          /* a counter counts */
     NGX_MCDS_DATA_VISITORS,       /* ... one that has not been there lately */
     NGX_MCDS_DATA_PUSH,           /* mcds_array_push */
     NGX_MCDS_DATA_CHANGE,         /* of an array or table */
     NGX_MCDS_DATA_GET,            /* mcds_table_get */
     NGX_MCDS_DATA_FOUND,          /* ... and it was there */
-    NGX_MCDS_DATA_WRITTEN,        /* lines of a log */
+    NGX_MCDS_DATA_FOLLOW,         /* a log */
+    NGX_MCDS_DATA_WRITTEN,        /* ... lines of it */
     NGX_MCDS_DATA_LOST,
     NGX_MCDS_DATA_FAILED,         /* by ngx_mcds_rc_e */
     NGX_MCDS_DATA_LAST = NGX_MCDS_DATA_FAILED + NGX_MCDS_RC_LAST

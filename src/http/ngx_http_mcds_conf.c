@@ -217,17 +217,59 @@ ngx_http_mcds_check_twice(ngx_conf_t *cf, ngx_command_t *cmd, ngx_uint_t n)
 char *
 ngx_http_mcds_set_handler(ngx_conf_t *cf, ngx_http_handler_pt handler)
 {
+    ngx_str_t                 *value;
+    ngx_http_mcds_loc_conf_t  *mlcf;
     ngx_http_core_loc_conf_t  *clcf;
 
     clcf = ngx_http_conf_get_module_loc_conf(cf, ngx_http_core_module);
+    mlcf = ngx_http_conf_get_module_loc_conf(cf, ngx_http_mcds_module);
+
+    value = cf->args->elts;
+
+    if (mlcf->handler) {
+        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                           "\"%V\" conflicts with \"%V\": only one of them "
+                           "can answer the requests of a location",
+                           &value[0], &mlcf->handler_name);
+        return NGX_CONF_ERROR;
+    }
 
     if (clcf->handler) {
-        return "is beside another directive that answers requests";
+        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                           "\"%V\" conflicts with another directive that "
+                           "answers the requests of this location", &value[0]);
+        return NGX_CONF_ERROR;
     }
 
     clcf->handler = handler;
 
+    mlcf->handler = handler;
+    mlcf->handler_name = value[0];
+    ngx_http_mcds_set_place(cf, &mlcf->handler_place);
+
     return NGX_CONF_OK;
+}
+
+
+/* those of other modules take the place of any other silently */
+
+char *
+ngx_http_mcds_check_handler(ngx_conf_t *cf, ngx_http_mcds_loc_conf_t *conf)
+{
+    ngx_http_core_loc_conf_t  *clcf;
+
+    clcf = ngx_http_conf_get_module_loc_conf(cf, ngx_http_core_module);
+
+    if (conf->handler == NULL || clcf->handler == conf->handler) {
+        return NGX_CONF_OK;
+    }
+
+    ngx_log_error(NGX_LOG_EMERG, cf->log, 0,
+                  "\"%V\" conflicts with another directive that answers the "
+                  "requests of its location, in %V:%ui", &conf->handler_name,
+                  &conf->handler_place.file, conf->handler_place.line);
+
+    return NGX_CONF_ERROR;
 }
 
 

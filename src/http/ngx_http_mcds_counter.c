@@ -198,7 +198,7 @@ ngx_http_mcds_count(ngx_http_request_t *r, ngx_http_mcds_number_t *number)
 
     if (counter->async) {
         number->valid = (ngx_mcds_tally_change(&c, delta, counter->flush,
-                                               &number->value)
+                                               number->stat, &number->value)
                          == NGX_OK);
         return NGX_OK;
     }
@@ -435,7 +435,7 @@ ngx_http_mcds_count_answer(ngx_http_request_t *r,
     }
 
     if (counter->async) {
-        (void) ngx_mcds_tally_change(&c, delta, counter->flush, &value);
+        (void) ngx_mcds_tally_change(&c, delta, counter->flush, stat, &value);
         return;
     }
 

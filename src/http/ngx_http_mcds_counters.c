@@ -16,6 +16,7 @@
 #include "ngx_http_mcds_form.h"
 #include "ngx_http_mcds_header.h"
 #include "ngx_http_mcds_json.h"
+#include "ngx_http_mcds_stat.h"
 #include "ngx_mcds_counter.h"
 
 
@@ -42,6 +43,7 @@ struct ngx_http_mcds_fetch_s {
     ngx_http_request_t           *request;   /* NULL: has left */
     ngx_http_mcds_show_t         *conf;
     ngx_event_t                   resume;
+    ngx_mcds_stat_t              *stat;      /* of keys */
     ngx_uint_t                    waiting;   /* answers to come */
     ngx_mcds_top_wait_t          *wait;
     ngx_uint_t                    n;
@@ -350,9 +352,12 @@ static ngx_http_mcds_fetch_t *
 ngx_http_mcds_fetch_create(ngx_http_request_t *r, ngx_http_mcds_show_t *show,
     ngx_uint_t n)
 {
-    size_t                   size;
-    ngx_pool_cleanup_t      *cln;
-    ngx_http_mcds_fetch_t  **p, *fetch;
+    size_t                     size;
+    ngx_pool_cleanup_t        *cln;
+    ngx_http_mcds_fetch_t    **p, *fetch;
+    ngx_http_mcds_loc_conf_t  *mlcf;
+
+    mlcf = ngx_http_get_module_loc_conf(r, ngx_http_mcds_module);
 
     cln = ngx_pool_cleanup_add(r->pool, sizeof(ngx_http_mcds_fetch_t *));
     if (cln == NULL) {
@@ -374,6 +379,7 @@ ngx_http_mcds_fetch_create(ngx_http_request_t *r, ngx_http_mcds_show_t *show,
 
     fetch->request = r;
     fetch->conf = show;
+    fetch->stat = mlcf->show_stat;
     fetch->n = n;
 
     fetch->resume.handler = ngx_http_mcds_fetch_resume_handler;
@@ -438,6 +444,7 @@ ngx_http_mcds_fetch_number(ngx_http_request_t *r,
     mlcf = ngx_http_get_module_loc_conf(r, ngx_http_mcds_module);
 
     if (r->method & NGX_HTTP_POST) {
+        ngx_mcds_stat_add(mlcf->show_stat, NGX_MCDS_DATA_COUNT, 1);
 
         if (number->fetch->conf->top) {
             ngx_http_mcds_top_count(number->fetch->conf->top, key, 1);
@@ -462,6 +469,8 @@ ngx_http_mcds_fetch_number(ngx_http_request_t *r,
         return count ? NGX_OK : NGX_ERROR;
     }
 
+    ngx_mcds_stat_add(mlcf->show_stat, NGX_MCDS_DATA_READ, 1);
+
     ngx_memzero(&req, sizeof(ngx_mcds_request_t));
 
     req.verb = NGX_MCDS_GET;
@@ -483,20 +492,24 @@ ngx_http_mcds_fetch_get_handler(void *data, ngx_mcds_result_t *result)
 {
     ngx_http_mcds_fetched_t *number = data;
 
-    if (result->rc == NGX_MCDS_NOT_FOUND) {
-        number->value = 0;
-        number->valid = 1;
+    ngx_uint_t  rc;
 
-    } else if (result->rc == NGX_MCDS_OK
-               && (result->has & NGX_MCDS_VALUE)
-               && ngx_mcds_parse_number(result->data, result->len,
-                                        &number->value)
-                  == NGX_OK)
+    rc = result->rc;
+
+    if (rc == NGX_MCDS_NOT_FOUND) {
+        number->value = 0;
+        rc = NGX_MCDS_OK;
+
+    } else if (rc == NGX_MCDS_OK
+               && (!(result->has & NGX_MCDS_VALUE)
+                   || ngx_mcds_parse_number(result->data, result->len,
+                                            &number->value)
+                      != NGX_OK))
     {
-        number->valid = 1;
+        rc = NGX_MCDS_NOT_NUMERIC;
     }
 
-    ngx_http_mcds_fetch_done(number->fetch);
+    ngx_http_mcds_fetch_count_handler(number, rc, number->value);
 }
 
 
@@ -507,6 +520,10 @@ ngx_http_mcds_fetch_count_handler(void *data, ngx_uint_t rc, uint64_t value)
 
     number->valid = (rc == NGX_MCDS_OK);
     number->value = value;
+
+    if (rc != NGX_MCDS_OK) {
+        ngx_http_mcds_stat_failed(number->fetch->stat, rc);
+    }
 
     ngx_http_mcds_fetch_done(number->fetch);
 }

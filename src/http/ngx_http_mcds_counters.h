@@ -2,7 +2,7 @@
 /*
  * Copyright (C) mcds authors
  *
- * mcds_counters, as it is configured.  Of the files counters*.c only.
+ * mcds_counters, as it is configured.  Of the files counters*.c and stat.c.
  */
 
 

@@ -152,6 +152,8 @@ ngx_http_mcds_locks_start(ngx_http_mcds_rest_t *rest)
             return NGX_HTTP_INTERNAL_SERVER_ERROR;
         }
 
+        ngx_mcds_stat_add(lr->stat, NGX_MCDS_LOCKS_READ, 1);
+
         rest->waiting++;
 
         return NGX_DONE;
@@ -182,6 +184,10 @@ ngx_http_mcds_locks_start(ngx_http_mcds_rest_t *rest)
     if (rc != NGX_OK) {
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
     }
+
+    ngx_mcds_stat_add(lr->stat,
+                      lr->method == NGX_HTTP_PUT ? NGX_MCDS_LOCKS_RENEW
+                                                 : NGX_MCDS_LOCKS_RELEASE, 1);
 
     rest->waiting++;
 
@@ -463,6 +469,14 @@ ngx_http_mcds_locks_state_handler(void *data, ngx_mcds_mutex_state_t *state)
 
     lr->rc = state->rc;
     lr->left = state->ttl;
+
+    /* that it has another owner, or none, is an answer */
+
+    if (lr->rc != NGX_MCDS_OK && lr->rc != NGX_MCDS_NOT_FOUND
+        && lr->rc != NGX_MCDS_EXISTS)
+    {
+        ngx_mcds_stat_add(lr->stat, NGX_MCDS_LOCKS_FAILED + lr->rc, 1);
+    }
 
     if (state->item) {
         ngx_http_mcds_locks_keep(lr, state->item->number,

@@ -314,17 +314,17 @@ ngx_http_mcds_log_resolve(ngx_conf_t *cf, ngx_http_mcds_log_main_t *lmcf)
             return NGX_ERROR;
         }
 
-        if (use->format_name.len == 0) {
-            continue;
-        }
-
-        use->log->written = 1;
         use->log->log.stat = ngx_http_mcds_stat_get(cf, NGX_MCDS_STAT_LOGS,
                                                     pool, &use->name);
         if (use->log->log.stat == NULL) {
             return NGX_ERROR;
         }
 
+        if (use->format_name.len == 0) {
+            continue;
+        }
+
+        use->log->written = 1;
         use->format = ngx_http_mcds_log_format_find(cf, lmcf, use);
 
         if (use->format == NULL) {

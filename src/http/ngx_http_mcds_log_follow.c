@@ -19,6 +19,7 @@
 #include "ngx_http_mcds_log_out.h"
 #include "ngx_http_mcds_header.h"
 #include "ngx_http_mcds_json.h"
+#include "ngx_http_mcds_stat.h"
 #include "ngx_mcds_log_feed.h"
 
 
@@ -169,6 +170,8 @@ ngx_http_mcds_log_follow(ngx_http_request_t *r, ngx_http_mcds_log_t *log)
         return NGX_ERROR;
     }
 
+    ngx_mcds_stat_add(log->log.stat, NGX_MCDS_DATA_FOLLOW, 1);
+
     r->read_event_handler = ngx_http_test_reading;
     r->write_event_handler = ngx_http_mcds_follow_writer;
 
@@ -295,11 +298,14 @@ ngx_http_mcds_follow_tick(ngx_http_mcds_follow_t *follow, ngx_uint_t rc)
 
         follow->rc = rc;
 
-        if (rc != NGX_MCDS_OK
-            && ngx_http_mcds_follow_say(follow, ": memcached has failed ", 0)
-               != NGX_OK)
-        {
-            return NGX_ERROR;
+        if (rc != NGX_MCDS_OK) {
+            ngx_http_mcds_stat_failed(follow->log->log.stat, rc);
+
+            if (ngx_http_mcds_follow_say(follow, ": memcached has failed ", 0)
+                != NGX_OK)
+            {
+                return NGX_ERROR;
+            }
         }
     }
 
@@ -386,6 +392,7 @@ ngx_http_mcds_follow_past(void *data, ngx_uint_t rc,
     follow->read = NULL;
 
     if (rc != NGX_MCDS_OK) {
+        ngx_http_mcds_stat_failed(follow->log->log.stat, rc);
 
         /* it is tried again, with what has come meanwhile */
 

@@ -13,6 +13,7 @@
 #include "ngx_http_mcds_form.h"
 #include "ngx_http_mcds_header.h"
 #include "ngx_http_mcds_json.h"
+#include "ngx_http_mcds_stat.h"
 
 
 /* lines of an answer */
@@ -137,6 +138,8 @@ ngx_http_mcds_log_start(ngx_http_mcds_rest_t *rest)
     if (lr->read == NULL) {
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
     }
+
+    ngx_mcds_stat_add(lr->log->log.stat, NGX_MCDS_DATA_READ, 1);
 
     cln->handler = ngx_http_mcds_log_cleanup;
     cln->data = lr;
@@ -319,7 +322,10 @@ ngx_http_mcds_log_read_done(void *data, ngx_uint_t rc,
     lr->read = NULL;
     lr->rc = rc;
 
-    if (rc == NGX_MCDS_OK && events->n) {
+    if (rc != NGX_MCDS_OK) {
+        ngx_http_mcds_stat_failed(lr->log->log.stat, rc);
+
+    } else if (events->n) {
 
         for (i = 0; i < events->n; i++) {
             ngx_http_mcds_log_put(lr, &events->elts[i]);

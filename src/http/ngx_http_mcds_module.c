@@ -602,6 +602,11 @@ ngx_http_mcds_merge_loc_conf(ngx_conf_t *cf, void *parent, void *child)
     ngx_http_core_loc_conf_t   *clcf;
     ngx_http_mcds_main_conf_t  *mmcf;
 
+    rv = ngx_http_mcds_check_handler(cf, conf);
+    if (rv != NGX_CONF_OK) {
+        return rv;
+    }
+
     clcf = ngx_http_conf_get_module_loc_conf(cf, ngx_http_core_module);
 
     if (conf->return_text == NULL && (clcf->noname || clcf->lmt_excpt)) {
@@ -708,6 +713,10 @@ ngx_http_mcds_merge_pools(ngx_conf_t *cf, ngx_http_mcds_loc_conf_t *conf)
             if (conf->pool == NULL) {
                 return NGX_CONF_ERROR;
             }
+        }
+
+        if (ngx_http_mcds_stat_keys(cf, conf) != NGX_OK) {
+            return NGX_CONF_ERROR;
         }
     }
 

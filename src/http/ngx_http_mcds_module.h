@@ -159,6 +159,11 @@ typedef struct {
 
     ngx_http_mcds_show_t       *show;     /* mcds_counters */
     ngx_http_mcds_place_t       show_place;
+    ngx_mcds_stat_t            *show_stat;  /* of its keys */
+
+    ngx_http_handler_pt         handler;  /* of this module, or NULL */
+    ngx_str_t                   handler_name;  /* of its directive */
+    ngx_http_mcds_place_t       handler_place;
 } ngx_http_mcds_loc_conf_t;
 
 
@@ -510,9 +515,10 @@ char *ngx_http_mcds_zone(ngx_conf_t *cf, ngx_command_t *cmd, void *conf);
  * As the setters of nginx's core, whose messages lack the value or the name of
  * the directive.
  *
- * set_handler: makes it the content handler of the location; what it returns
- * is for nginx, not NGX_CONF_OK if there is one already.  check_lock: warns,
- * once, when locks of so many seconds may end before memcached has answered.
+ * set_handler: makes it the content handler of the location; NGX_CONF_ERROR
+ * (logged) if there is one already.  check_handler: the same if there came
+ * another one later, when all was read.  check_lock: warns, once, when locks of
+ * so many seconds may end before memcached has answered.
  * check_twice: NGX_ERROR if the n-th word is a parameter that was there before
  * (logged).
  */
@@ -523,6 +529,8 @@ char *ngx_http_mcds_set_sec(ngx_conf_t *cf, ngx_command_t *cmd, void *conf);
 char *ngx_http_mcds_set_size(ngx_conf_t *cf, ngx_command_t *cmd, void *conf);
 char *ngx_http_mcds_set_mask(ngx_conf_t *cf, ngx_command_t *cmd, void *conf);
 char *ngx_http_mcds_set_handler(ngx_conf_t *cf, ngx_http_handler_pt handler);
+char *ngx_http_mcds_check_handler(ngx_conf_t *cf,
+    ngx_http_mcds_loc_conf_t *conf);
 void ngx_http_mcds_check_lock(ngx_conf_t *cf, ngx_mcds_pool_t *pool,
     char *what, time_t ttl, ngx_http_mcds_place_t *place);
 ngx_int_t ngx_http_mcds_check_twice(ngx_conf_t *cf, ngx_command_t *cmd,

@@ -10,6 +10,7 @@
 #include <ngx_core.h>
 #include <ngx_http.h>
 #include "ngx_http_mcds_counter.h"
+#include "ngx_http_mcds_counters.h"
 #include "ngx_http_mcds_stat.h"
 
 
@@ -263,8 +264,35 @@ ngx_http_mcds_stat_counters(ngx_conf_t *cf, ngx_http_mcds_loc_conf_t *conf)
             return NGX_ERROR;
         }
 
-        stat[i]->kind = (counter[i].visitor != NULL);
+        if (counter[i].visitor) {
+            stat[i]->kind = NGX_MCDS_STAT_VISITORS;
+        }
     }
+
+    return NGX_OK;
+}
+
+
+ngx_int_t
+ngx_http_mcds_stat_keys(ngx_conf_t *cf, ngx_http_mcds_loc_conf_t *conf)
+{
+    ngx_str_t  name;
+
+    if (conf->show->prefix == NULL) {
+        return NGX_OK;
+    }
+
+    if (ngx_http_mcds_stat_location(cf, &name) != NGX_OK) {
+        return NGX_ERROR;
+    }
+
+    conf->show_stat = ngx_http_mcds_stat_get(cf, NGX_MCDS_STAT_COUNTERS,
+                                             conf->pool, &name);
+    if (conf->show_stat == NULL) {
+        return NGX_ERROR;
+    }
+
+    conf->show_stat->kind = NGX_MCDS_STAT_KEYS;
 
     return NGX_OK;
 }

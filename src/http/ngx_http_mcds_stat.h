@@ -27,8 +27,8 @@
  * While the configuration is read.  init: the lists.  get: what has this name,
  * made when it is asked for first; the name is not copied, pool may be NULL,
  * NULL when out of memory.  location: the name of the location that is being
- * merged, with its server.  merge: its zone; counters: its counters, when their
- * pool is known.
+ * merged, with its server.  merge: its zone; counters: its counters, keys:
+ * those of its mcds_counters, when their pool is known.
  */
 
 ngx_int_t ngx_http_mcds_stat_init(ngx_conf_t *cf,
@@ -41,6 +41,8 @@ ngx_int_t ngx_http_mcds_stat_location(ngx_conf_t *cf, ngx_str_t *name);
 char *ngx_http_mcds_stat_merge(ngx_conf_t *cf, ngx_http_mcds_loc_conf_t *prev,
     ngx_http_mcds_loc_conf_t *conf);
 ngx_int_t ngx_http_mcds_stat_counters(ngx_conf_t *cf,
+    ngx_http_mcds_loc_conf_t *conf);
+ngx_int_t ngx_http_mcds_stat_keys(ngx_conf_t *cf,
     ngx_http_mcds_loc_conf_t *conf);
 
 

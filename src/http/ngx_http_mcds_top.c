@@ -11,6 +11,7 @@
 #include <ngx_http.h>
 #include "ngx_http_mcds_module.h"
 #include "ngx_http_mcds_json.h"
+#include "ngx_http_mcds_stat.h"
 #include "ngx_http_mcds_top.h"
 
 
@@ -329,6 +330,14 @@ ngx_http_mcds_top_init(ngx_conf_t *cf, ngx_http_mcds_main_conf_t *mmcf)
             return NGX_ERROR;
         }
 
+        top->top.stat = ngx_http_mcds_stat_get(cf, NGX_MCDS_STAT_COUNTERS,
+                                               top->top.pool, &top->name);
+        if (top->top.stat == NULL) {
+            return NGX_ERROR;
+        }
+
+        top->top.stat->kind = NGX_MCDS_STAT_TOP;
+
         mmcf->used = 1;
     }
 
@@ -427,13 +436,13 @@ ngx_http_mcds_top_variable(ngx_http_request_t *r,
 
     top = (ngx_http_mcds_top_t *) data;
 
-    if (ngx_mcds_top_list(&top->top) == NULL) {
-        v->not_found = 1;
-        return NGX_OK;
-    }
-
     if (ngx_http_mcds_top_json(top, r->pool, 0, &text) != NGX_OK) {
         return NGX_ERROR;
+    }
+
+    if (text.data == NULL) {
+        v->not_found = 1;
+        return NGX_OK;
     }
 
     v->data = text.data;
@@ -459,7 +468,7 @@ ngx_http_mcds_top_json(ngx_http_mcds_top_t *top, ngx_pool_t *pool,
     list = ngx_mcds_top_list(&top->top);
 
     if (list == NULL && !all) {
-        ngx_str_set(text, "null");
+        ngx_str_null(text);
         return NGX_OK;
     }
 

@@ -51,9 +51,9 @@ void ngx_http_mcds_top_count(ngx_http_mcds_top_t *top, ngx_str_t *key,
 
 
 /*
- * What is known, as JSON in memory of the pool; "null" if nothing is.  all:
- * an object with the window and the total, too, otherwise the array of keys
- * alone.
+ * What is known, as JSON in memory of the pool; null if nothing is.  all: an
+ * object with the window and the total, too, also if nothing is known,
+ * otherwise the array of keys alone.
  */
 
 ngx_int_t ngx_http_mcds_top_json(ngx_http_mcds_top_t *top, ngx_pool_t *pool,

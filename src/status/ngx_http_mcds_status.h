@@ -130,14 +130,15 @@ ngx_uint_t ngx_http_mcds_status_wanted(ngx_http_request_t *r,
 
 /*
  * The formats.  stats is NULL if there are none.  html: answers the request
- * (its body was discarded) all by itself, returns as a content handler does.
+ * (its body was discarded) all by itself, returns as a content handler does;
+ * what is fixed decides whether it offers other formats.
  */
 
 void ngx_http_mcds_status_json(ngx_http_mcds_status_text_t *text,
     ngx_mcds_stats_t *stats);
 void ngx_http_mcds_status_prometheus(ngx_http_mcds_status_text_t *text,
     ngx_mcds_stats_t *stats);
-ngx_int_t ngx_http_mcds_status_html(ngx_http_request_t *r);
+ngx_int_t ngx_http_mcds_status_html(ngx_http_request_t *r, ngx_uint_t fixed);
 
 
 /* answers the request with the text, which is not empty, if it is whole */

@@ -13,8 +13,21 @@
 #include "ngx_http_mcds_status.h"
 
 
-#define ngx_http_mcds_status_rc(rc)    (NGX_MCDS_STAT_RESULTS + (rc))
-#define ngx_http_mcds_status_data(rc)  (NGX_MCDS_DATA_FAILED + (rc))
+#define ngx_http_mcds_status_rc(rc)  (NGX_MCDS_STAT_RESULTS + (rc))
+
+
+/* errors, from sums[base] on */
+
+#define ngx_http_mcds_status_failed(base)                                     \
+    { ngx_string("not_numeric"), (base) + NGX_MCDS_NOT_NUMERIC },             \
+    { ngx_string("too_large"), (base) + NGX_MCDS_TOO_LARGE },                 \
+    { ngx_string("server_error"), (base) + NGX_MCDS_SERVER_ERROR },           \
+    { ngx_string("down"), (base) + NGX_MCDS_DOWN },                           \
+    { ngx_string("busy"), (base) + NGX_MCDS_BUSY },                           \
+    { ngx_string("tls"), (base) + NGX_MCDS_TLS },                             \
+    { ngx_string("timeout"), (base) + NGX_MCDS_TIMEOUT },                     \
+    { ngx_string("closed"), (base) + NGX_MCDS_CLOSED },                       \
+    { ngx_string("protocol"), (base) + NGX_MCDS_PROTOCOL }
 
 
 #define ngx_http_mcds_status_end                                              \
@@ -46,17 +59,7 @@ ngx_http_mcds_status_field_t  ngx_http_mcds_status_answers[] = {
 
 
 ngx_http_mcds_status_field_t  ngx_http_mcds_status_errors[] = {
-    { ngx_string("not_numeric"),
-      ngx_http_mcds_status_rc(NGX_MCDS_NOT_NUMERIC) },
-    { ngx_string("too_large"), ngx_http_mcds_status_rc(NGX_MCDS_TOO_LARGE) },
-    { ngx_string("server_error"),
-      ngx_http_mcds_status_rc(NGX_MCDS_SERVER_ERROR) },
-    { ngx_string("down"), ngx_http_mcds_status_rc(NGX_MCDS_DOWN) },
-    { ngx_string("busy"), ngx_http_mcds_status_rc(NGX_MCDS_BUSY) },
-    { ngx_string("tls"), ngx_http_mcds_status_rc(NGX_MCDS_TLS) },
-    { ngx_string("timeout"), ngx_http_mcds_status_rc(NGX_MCDS_TIMEOUT) },
-    { ngx_string("closed"), ngx_http_mcds_status_rc(NGX_MCDS_CLOSED) },
-    { ngx_string("protocol"), ngx_http_mcds_status_rc(NGX_MCDS_PROTOCOL) },
+    ngx_http_mcds_status_failed(NGX_MCDS_STAT_RESULTS),
     { ngx_null_string, 0 }
 };
 
@@ -263,21 +266,9 @@ static ngx_http_mcds_status_group_t  ngx_http_mcds_status_zone_groups[] = {
 /* of counters, locks, logs, arrays and tables */
 
 static ngx_http_mcds_status_field_t  ngx_http_mcds_status_failures[] = {
-    { ngx_string("not_numeric"),
-      ngx_http_mcds_status_data(NGX_MCDS_NOT_NUMERIC) },
-    { ngx_string("not_stored"),
-      ngx_http_mcds_status_data(NGX_MCDS_NOT_STORED) },
-    { ngx_string("exists"), ngx_http_mcds_status_data(NGX_MCDS_EXISTS) },
-    { ngx_string("too_large"),
-      ngx_http_mcds_status_data(NGX_MCDS_TOO_LARGE) },
-    { ngx_string("server_error"),
-      ngx_http_mcds_status_data(NGX_MCDS_SERVER_ERROR) },
-    { ngx_string("down"), ngx_http_mcds_status_data(NGX_MCDS_DOWN) },
-    { ngx_string("busy"), ngx_http_mcds_status_data(NGX_MCDS_BUSY) },
-    { ngx_string("tls"), ngx_http_mcds_status_data(NGX_MCDS_TLS) },
-    { ngx_string("timeout"), ngx_http_mcds_status_data(NGX_MCDS_TIMEOUT) },
-    { ngx_string("closed"), ngx_http_mcds_status_data(NGX_MCDS_CLOSED) },
-    { ngx_string("protocol"), ngx_http_mcds_status_data(NGX_MCDS_PROTOCOL) },
+    ngx_http_mcds_status_failed(NGX_MCDS_DATA_FAILED),
+    { ngx_string("not_stored"), NGX_MCDS_DATA_FAILED + NGX_MCDS_NOT_STORED },
+    { ngx_string("exists"), NGX_MCDS_DATA_FAILED + NGX_MCDS_EXISTS },
     { ngx_null_string, 0 }
 };
 
@@ -293,7 +284,7 @@ static ngx_http_mcds_status_group_t  ngx_http_mcds_status_counter_groups[] = {
 
     { NGX_HTTP_MCDS_STATUS_GROUP, "operations",
       "mcds_number_operations_total", "operation",
-      "Requests that counted, or read the number alone.",
+      "What was counted, and numbers and lists that were read alone.",
       0, ngx_http_mcds_status_counts },
 
     { NGX_HTTP_MCDS_STATUS_SUM, "visitors",
@@ -303,7 +294,7 @@ static ngx_http_mcds_status_group_t  ngx_http_mcds_status_counter_groups[] = {
 
     { NGX_HTTP_MCDS_STATUS_GROUP, "failures",
       "mcds_number_failures_total", "error",
-      "Requests without their number.",
+      "Requests without their number, attempts of mode=async.",
       0, ngx_http_mcds_status_failures },
 
     ngx_http_mcds_status_end
@@ -316,6 +307,20 @@ static ngx_http_mcds_status_field_t  ngx_http_mcds_status_locked[] = {
     { ngx_string("timeout"), NGX_MCDS_LOCKS_TIMEOUT },
     { ngx_string("full"), NGX_MCDS_LOCKS_FULL },
     { ngx_string("unavailable"), NGX_MCDS_LOCKS_UNAVAILABLE },
+    { ngx_null_string, 0 }
+};
+
+
+static ngx_http_mcds_status_field_t  ngx_http_mcds_status_looks[] = {
+    { ngx_string("read"), NGX_MCDS_LOCKS_READ },
+    { ngx_string("renew"), NGX_MCDS_LOCKS_RENEW },
+    { ngx_string("release"), NGX_MCDS_LOCKS_RELEASE },
+    { ngx_null_string, 0 }
+};
+
+
+static ngx_http_mcds_status_field_t  ngx_http_mcds_status_unlocked[] = {
+    ngx_http_mcds_status_failed(NGX_MCDS_LOCKS_FAILED),
     { ngx_null_string, 0 }
 };
 
@@ -336,6 +341,16 @@ static ngx_http_mcds_status_group_t  ngx_http_mcds_status_lock_groups[] = {
       "Time that requests waited for the lock.",
       NGX_MCDS_LOCKS_TIME, NULL },
 
+    { NGX_HTTP_MCDS_STATUS_GROUP, "operations",
+      "mcds_lock_operations_total", "operation",
+      "Requests of mcds_locks that read, renew or release.",
+      0, ngx_http_mcds_status_looks },
+
+    { NGX_HTTP_MCDS_STATUS_GROUP, "failures",
+      "mcds_lock_failures_total", "error",
+      "Operations that failed.",
+      0, ngx_http_mcds_status_unlocked },
+
     ngx_http_mcds_status_end
 };
 
@@ -347,15 +362,27 @@ static ngx_http_mcds_status_field_t  ngx_http_mcds_status_lines[] = {
 };
 
 
+static ngx_http_mcds_status_field_t  ngx_http_mcds_status_log_reads[] = {
+    { ngx_string("read"), NGX_MCDS_DATA_READ },
+    { ngx_string("follow"), NGX_MCDS_DATA_FOLLOW },
+    { ngx_null_string, 0 }
+};
+
+
 static ngx_http_mcds_status_group_t  ngx_http_mcds_status_log_groups[] = {
 
     { NGX_HTTP_MCDS_STATUS_GROUP, "lines", "mcds_log_lines_total", "result",
       "Lines that memcached has taken, and those that were lost.",
       0, ngx_http_mcds_status_lines },
 
+    { NGX_HTTP_MCDS_STATUS_GROUP, "operations",
+      "mcds_log_operations_total", "operation",
+      "Requests of mcds_log_read that read or follow.",
+      0, ngx_http_mcds_status_log_reads },
+
     { NGX_HTTP_MCDS_STATUS_GROUP, "failures",
       "mcds_log_failures_total", "error",
-      "Attempts to append lines that failed.",
+      "Attempts to append or read lines that failed.",
       0, ngx_http_mcds_status_failures },
 
     ngx_http_mcds_status_end

@@ -39,6 +39,13 @@ static void ngx_http_mcds_status_entry(ngx_http_mcds_status_text_t *text,
     ngx_mcds_stat_t *stat);
 
 
+/* by ngx_mcds_stat_kind_e */
+
+static char  *ngx_http_mcds_status_kinds[] = {
+    "counter", "visitors", "keys", "top"
+};
+
+
 void
 ngx_http_mcds_status_json(ngx_http_mcds_status_text_t *text,
     ngx_mcds_stats_t *stats)
@@ -258,7 +265,7 @@ ngx_http_mcds_status_entry(ngx_http_mcds_status_text_t *text,
 
     if (stat->family == NGX_MCDS_STAT_COUNTERS) {
         ngx_http_mcds_status_printf(text, ",\"type\":\"%s\"",
-                                    stat->kind ? "visitors" : "counter");
+                                    ngx_http_mcds_status_kinds[stat->kind]);
     }
 
     if (ngx_mcds_stat_read(stat, &totals) != NGX_OK) {

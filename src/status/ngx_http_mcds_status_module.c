@@ -111,17 +111,18 @@ ngx_http_mcds_status(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 {
     ngx_http_mcds_status_conf_t *scf = conf;
 
+    char                       *rv;
     ngx_str_t                  *value, word;
-    ngx_http_core_loc_conf_t   *clcf;
     ngx_http_mcds_main_conf_t  *mmcf;
 
-    clcf = ngx_http_conf_get_module_loc_conf(cf, ngx_http_core_module);
-
-    if (clcf->handler == ngx_http_mcds_status_handler) {
+    if (scf->on) {
         return "is duplicate";
     }
 
-    clcf->handler = ngx_http_mcds_status_handler;
+    rv = ngx_http_mcds_set_handler(cf, ngx_http_mcds_status_handler);
+    if (rv != NGX_CONF_OK) {
+        return rv;
+    }
 
     mmcf = ngx_http_conf_get_module_main_conf(cf, ngx_http_mcds_module);
     mmcf->status = 1;
@@ -190,7 +191,7 @@ ngx_http_mcds_status_handler(ngx_http_request_t *r)
     switch (ngx_http_mcds_status_wanted(r, scf->format)) {
 
     case NGX_HTTP_MCDS_STATUS_HTML:
-        return ngx_http_mcds_status_html(r);
+        return ngx_http_mcds_status_html(r, scf->format);
 
     case NGX_HTTP_MCDS_STATUS_NONE:
         ngx_http_mcds_status_printf(&text,

@@ -22,6 +22,9 @@
 #define NGX_HTTP_MCDS_STATUS_NONCE   18
 #define NGX_HTTP_MCDS_STATUS_NONCE64 24
 
+#define NGX_HTTP_MCDS_STATUS_LINK                                             \
+    "<a id=\"prometheus\" href=\"?format=prometheus\">Prometheus</a>"
+
 
 /* what a line of page.html stands for */
 
@@ -30,11 +33,12 @@ typedef struct {
     char                    *open;
     u_char                  *data;
     char                    *close;
+    ngx_uint_t               format;    /* only where that is to be had */
 } ngx_http_mcds_status_part_t;
 
 
 static ngx_int_t ngx_http_mcds_status_page(ngx_http_mcds_status_text_t *text,
-    ngx_str_t *nonce);
+    ngx_str_t *nonce, ngx_uint_t fixed);
 static ngx_int_t ngx_http_mcds_status_page_headers(ngx_http_request_t *r,
     ngx_str_t *nonce);
 
@@ -46,24 +50,33 @@ static ngx_http_mcds_status_part_t  ngx_http_mcds_status_parts[] = {
     { "<link rel=\"stylesheet\" href=\"page.css\">",
       "<style nonce=\"%V\">\n",
       ngx_http_mcds_status_page_css,
-      "</style>" },
+      "</style>",
+      NGX_HTTP_MCDS_STATUS_HTML },
+
+    { NGX_HTTP_MCDS_STATUS_LINK,
+      NGX_HTTP_MCDS_STATUS_LINK,
+      (u_char *) "",
+      "",
+      NGX_HTTP_MCDS_STATUS_PROMETHEUS },
 
     { "<script src=\"parts.js\"></script>",
       "<script nonce=\"%V\">\n",
       ngx_http_mcds_status_parts_js,
-      "</script>" },
+      "</script>",
+      NGX_HTTP_MCDS_STATUS_HTML },
 
     { "<script src=\"page.js\"></script>",
       "<script nonce=\"%V\">\n",
       ngx_http_mcds_status_page_js,
-      "</script>" },
+      "</script>",
+      NGX_HTTP_MCDS_STATUS_HTML },
 
-    { NULL, NULL, NULL, NULL }
+    { NULL, NULL, NULL, NULL, 0 }
 };
 
 
 ngx_int_t
-ngx_http_mcds_status_html(ngx_http_request_t *r)
+ngx_http_mcds_status_html(ngx_http_request_t *r, ngx_uint_t fixed)
 {
     u_char                       bytes[NGX_HTTP_MCDS_STATUS_NONCE];
     u_char                       data[NGX_HTTP_MCDS_STATUS_NONCE64];
@@ -80,7 +93,7 @@ ngx_http_mcds_status_html(ngx_http_request_t *r)
     ngx_memzero(&text, sizeof(ngx_http_mcds_status_text_t));
     text.pool = r->pool;
 
-    if (ngx_http_mcds_status_page(&text, &nonce) != NGX_OK
+    if (ngx_http_mcds_status_page(&text, &nonce, fixed) != NGX_OK
         || ngx_http_mcds_status_page_headers(r, &nonce) != NGX_OK)
     {
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
@@ -91,7 +104,8 @@ ngx_http_mcds_status_html(ngx_http_request_t *r)
 
 
 static ngx_int_t
-ngx_http_mcds_status_page(ngx_http_mcds_status_text_t *text, ngx_str_t *nonce)
+ngx_http_mcds_status_page(ngx_http_mcds_status_text_t *text, ngx_str_t *nonce,
+    ngx_uint_t fixed)
 {
     u_char                       *p, *place;
     size_t                        len;
@@ -109,6 +123,11 @@ ngx_http_mcds_status_page(ngx_http_mcds_status_text_t *text, ngx_str_t *nonce)
         ngx_http_mcds_status_copy(text, (char *) p, place - p);
 
         p = place + ngx_strlen(part->line);
+
+        if (fixed != NGX_HTTP_MCDS_STATUS_AUTO && fixed != part->format) {
+            continue;
+        }
+
         len = ngx_strlen(part->open) + nonce->len;
 
         place = ngx_http_mcds_status_room(text, len);

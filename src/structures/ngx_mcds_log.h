@@ -80,7 +80,7 @@ typedef struct {
     ngx_msec_t             chunk;      /* how long it is */
     ngx_uint_t             chunks;     /* that are read */
     size_t                 max_chunk;  /* bytes of an item, about */
-    ngx_mcds_stat_t       *stat;       /* of what is written, or NULL */
+    ngx_mcds_stat_t       *stat;       /* or NULL */
 } ngx_mcds_log_t;
 
 

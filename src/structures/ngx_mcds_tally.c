@@ -13,6 +13,7 @@
 #include <ngx_event.h>
 #include "ngx_mcds_tally.h"
 #include "ngx_mcds_buffer.h"
+#include "ngx_mcds_stat_sums.h"
 
 
 /* counters that a worker knows, and bytes of them */
@@ -53,6 +54,7 @@ typedef struct {
     unsigned             queued:1;     /* in flush */
     unsigned             under_way:1;
     unsigned             buffer:1;     /* kept in the ledger, not here */
+    ngx_mcds_stat_t     *stat;         /* or NULL */
     ngx_mcds_counter_t   counter;
 } ngx_mcds_tally_t;
 
@@ -92,7 +94,7 @@ static ngx_connection_t  ngx_mcds_tally_dumb;
 
 ngx_int_t
 ngx_mcds_tally_change(ngx_mcds_counter_t *counter, int64_t delta,
-    ngx_msec_t period, uint64_t *value)
+    ngx_msec_t period, ngx_mcds_stat_t *stat, uint64_t *value)
 {
     int64_t            more;
     uint32_t           hash;
@@ -118,6 +120,7 @@ ngx_mcds_tally_change(ngx_mcds_counter_t *counter, int64_t delta,
         || tally->kept < -NGX_MCDS_TALLY_MAX - ngx_min(delta, 0)
         || ngx_mcds_tally_queue(tally, created ? 0 : period) != NGX_OK)
     {
+        ngx_mcds_stat_add(stat, NGX_MCDS_DATA_FAILED + NGX_MCDS_BUSY, 1);
         ngx_mcds_tally_lose(delta, ngx_cycle->log, "no room is left");
         return NGX_BUSY;
     }
@@ -126,6 +129,7 @@ ngx_mcds_tally_change(ngx_mcds_counter_t *counter, int64_t delta,
     tally->period = ngx_min(tally->period, period);
     tally->counter.ttl = counter->ttl;
     tally->buffer = counter->buffer;
+    tally->stat = stat;
 
     if (!tally->known) {
         return NGX_DECLINED;
@@ -434,6 +438,10 @@ ngx_mcds_tally_handler(void *data, ngx_uint_t rc, uint64_t value)
 
     tally->sent = 0;
     tally->under_way = 0;
+
+    if (rc != NGX_MCDS_OK) {
+        ngx_mcds_stat_add(tally->stat, NGX_MCDS_DATA_FAILED + rc, 1);
+    }
 
     switch (rc) {
 

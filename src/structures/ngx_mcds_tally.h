@@ -16,6 +16,7 @@
 #include <ngx_event.h>
 #include "ngx_mcds_client.h"
 #include "ngx_mcds_counter.h"
+#include "ngx_mcds_stat.h"
 
 
 /*
@@ -28,10 +29,12 @@
  * NGX_OK: *value is the counter as far as this worker knows it, with all that
  * it has added.  NGX_DECLINED: it does not know it (yet).  NGX_BUSY: out of
  * memory, or of the room for what is kept: delta is lost (logged).
+ *
+ * What fails, now or when it is sent, is counted in stat, which may be NULL.
  */
 
 ngx_int_t ngx_mcds_tally_change(ngx_mcds_counter_t *counter, int64_t delta,
-    ngx_msec_t flush, uint64_t *value);
+    ngx_msec_t flush, ngx_mcds_stat_t *stat, uint64_t *value);
 
 
 /* when the worker exits: logs what is lost with it */

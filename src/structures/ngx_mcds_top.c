@@ -11,6 +11,7 @@
 #include <ngx_core.h>
 #include <ngx_event.h>
 #include "ngx_mcds_top.h"
+#include "ngx_mcds_stat_sums.h"
 
 
 /* an item outlives its use, and a slot is not read again when it has ended,
@@ -75,6 +76,8 @@ struct ngx_mcds_top_state_s {
     ngx_uint_t               missing;      /* answers to come, and adding */
     ngx_msec_t               asked;        /* when somebody wanted it */
     ngx_msec_t               read;         /* when */
+    ngx_uint_t               rc;           /* ... and with what it failed */
+    ngx_uint_t               failed;       /* the same of this reading */
     time_t                   now;          /* of the reading */
     ngx_mcds_summary_t      *ended;        /* sum of the final slots */
     uint64_t                 ended_slot;   /* the present one then */
@@ -750,6 +753,12 @@ ngx_mcds_top_list(ngx_mcds_top_t *top)
 
     state->asked = ngx_current_msec;
 
+    ngx_mcds_stat_add(top->stat, NGX_MCDS_DATA_READ, 1);
+
+    if (state->rc != NGX_MCDS_OK) {
+        ngx_mcds_stat_add(top->stat, NGX_MCDS_DATA_FAILED + state->rc, 1);
+    }
+
     return state->listed ? &state->list : NULL;
 }
 
@@ -845,6 +854,7 @@ ngx_mcds_top_begin(ngx_mcds_top_t *top)
 
     state->now = ngx_time();
     state->answered = 0;
+    state->failed = NGX_MCDS_OK;
 
     present = ngx_mcds_top_slot(top, state->now);
 
@@ -906,6 +916,10 @@ ngx_mcds_top_part_handler(void *data, ngx_mcds_result_t *result)
 
         part->final = (state->now >= end + NGX_MCDS_TOP_SETTLE
                                      + (time_t) (top->flush / 1000));
+
+    } else {
+        state->failed = (result->rc == NGX_MCDS_OK) ? NGX_MCDS_BUSY
+                                                    : result->rc;
     }
 
     if (--state->missing == 0) {
@@ -922,6 +936,7 @@ ngx_mcds_top_finish(ngx_mcds_top_t *top)
     state = top->state;
 
     state->read = ngx_max(ngx_current_msec, 1);
+    state->rc = state->failed;
 
     if (state->answered) {
         ngx_mcds_top_add_up(top);

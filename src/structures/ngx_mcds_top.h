@@ -23,6 +23,7 @@
 #include <ngx_core.h>
 #include <ngx_event.h>
 #include "ngx_mcds_client.h"
+#include "ngx_mcds_stat.h"
 #include "ngx_mcds_summary.h"
 
 
@@ -42,6 +43,8 @@ typedef struct {
     ngx_uint_t              keys;      /* that are watched */
     ngx_uint_t              size;      /* that are shown */
     ngx_msec_t              flush;     /* how often workers merge and read */
+
+    ngx_mcds_stat_t        *stat;      /* or NULL */
 
     ngx_mcds_top_state_t   *state;     /* of this worker, or NULL */
 } ngx_mcds_top_t;
@@ -81,7 +84,8 @@ void ngx_mcds_top_add(ngx_mcds_top_t *top, ngx_str_t *key, uint64_t count);
 
 /*
  * What is known, NULL if nothing is.  It is read again from now on as often
- * as flush says, for a minute.
+ * as flush says, for a minute.  Counts in stat that somebody has read it, and
+ * what the last reading of it has failed with.
  */
 
 ngx_mcds_top_list_t *ngx_mcds_top_list(ngx_mcds_top_t *top);

@@ -60,7 +60,7 @@ static void waiter(void *data);
 
 
 static ngx_mcds_top_t   top = { NULL, ngx_string("t"), 60, 6, 100, 3, 5000,
-                                NULL };
+                                NULL, NULL };
 static sent_t           sent[SENT];
 static ngx_uint_t       nsent, calls;
 static ngx_uint_t       apart;         /* turns are made by hand */

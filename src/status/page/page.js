@@ -480,14 +480,18 @@ function drawZones(now, recent) {
     }
 }
 
+// counters that are more than one number
+
+const KINDS = { visitors: 'visitor counter', keys: 'counters',
+    top: 'list of counters' };
+
 function drawData(now, then) {
     const seconds = (now.json.time - then.json.time) || 1;
     const rows = [];
 
     for (const [key, one] of now.all.data) {
         const before = then.all.data.get(key);
-        const kind = one.type === 'visitors' ? 'visitor counter'
-            : key.split('\n')[0].replace(/s$/, '');
+        const kind = KINDS[one.type] || key.split('\n')[0].replace(/s$/, '');
         const sub = kind + (one.pool ? ', ' + one.pool : '');
 
         if (one.statistics === false) {
@@ -616,10 +620,12 @@ url.hash = '';
 url.searchParams.set('format', 'json');
 $('json').href = url.href;
 
-const text = new URL(url.href);
+if ($('prometheus')) {        // where that format is to be had
+    const text = new URL(url.href);
 
-text.searchParams.set('format', 'prometheus');
-$('prometheus').href = text.href;
+    text.searchParams.set('format', 'prometheus');
+    $('prometheus').href = text.href;
+}
 
 let timer = null;
 let lost = null;              // no answer since then
