@@ -79,7 +79,7 @@ unexport MAKEFLAGS
 
 .PHONY: tool install-tool browser
 .PHONY: all help build binary demo check unit-build unit test test-full asan
-.PHONY: mixed coverage chaos fuzz bench clean install man dist deb deb-test
+.PHONY: mixed valgrind coverage chaos fuzz bench clean install man dist deb deb-test
 .PHONY: matrix
 
 all: build
@@ -100,6 +100,7 @@ help:
 	@echo 'make unit        the C unit tests alone'
 	@echo 'make check       style, rooms, documentation'
 	@echo 'make asan        the tests with a sanitized nginx'
+	@echo 'make valgrind    the tests with nginx under valgrind'
 	@echo 'make coverage    the tests, and what they have reached of src/'
 	@echo 'make mixed       two hosts, one of them with another version of mcds:'
 	@echo '                 REV="..." of git'
@@ -182,6 +183,15 @@ asan: build tool unit-build
 	MCDS_SLOW=3 MCDS_LEAKS=$(LEAKS) \
 	    TEST_NGINX_BINARY="$(CURDIR)/$(BUILD)/asan/objs/nginx" \
 	    $(PROVE) $(TESTS) $(UNITS)
+
+
+valgrind: build tool
+	@misc/install test asan valgrind
+	@tree=$$($(FULL)) && misc/configure valgrind "$$tree" "$(BUILD)/valgrind"
+	@misc/make "$(BUILD)/valgrind" binary $(JOBS)
+	MCDS_SLOW=10 MCDS_VALGRIND=1 \
+	    TEST_NGINX_BINARY="$(CURDIR)/$(BUILD)/valgrind/objs/nginx" \
+	    $(PROVE) $(TESTS)
 
 
 coverage: build tool

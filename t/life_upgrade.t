@@ -197,14 +197,8 @@ sub workers {
 
     open my $fh, '<', "/proc/$pid/task/$pid/children" or return 0;
 
-    return scalar grep { title($_) eq 'nginx: worker process' }
+    return scalar grep { $a->title($_) eq 'nginx: worker process' }
         split ' ', <$fh> // '';
-}
-
-
-sub title {
-    my ($pid) = @_;
-    return $t->run('cat', "/proc/$pid/cmdline") =~ s/[\0 ]+\z//r;
 }
 
 
@@ -213,7 +207,7 @@ sub gone_workers {
 
     return wait_for(sub {
         open my $fh, '<', "/proc/$pid/task/$pid/children" or return 0;
-        my @left = grep { title($_) =~ /worker/ } split ' ', <$fh> // '';
+        my @left = grep { $a->title($_) =~ /worker/ } split ' ', <$fh> // '';
         return !@left;
     }, 10 * $slow);
 }
@@ -224,7 +218,7 @@ sub gone {
 
     # one that nobody has waited for yet has no title any more
 
-    wait_for(sub { !kill(0, $pid) || title($pid) eq '' }, 10 * $slow)
+    wait_for(sub { !kill(0, $pid) || $a->title($pid) eq '' }, 10 * $slow)
         or return 0;
 
     $t->gone($pid);

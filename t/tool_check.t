@@ -111,6 +111,17 @@ for (@commands) {
 
 like($r->{err}, qr/127\.0\.0\.1:$gone/, 'it names the server');
 
+conf("mcds_pool main { server 127.0.0.1:$gone; server unix:/nonexistent;\n"
+    . " server @{[server($deaf)]}; server @{[server($old)]}; }");
+$r = $mcds->run('--timeout', '200ms', 'check');
+is($r->{code}, 3, 'four that are not up');
+is(join(', ', $r->{out} =~ /^ +error +(.*)$/mg), 'Connection refused, '
+    . 'No such file or directory, timed out, it does not speak the meta '
+    . 'commands', 'each with its cause');
+is_deeply([map { $_->{error} } @{$mcds->json('--timeout', '200ms', 'check')
+    ->{pools}[0]{servers}}], [$r->{out} =~ /^ +error +(.*)$/mg],
+    'which programs are told, too');
+
 conf("mcds_pool main { server @{[server($deaf)]}; }");
 
 for (['get', 'http://a/'], ['log', 'follow', 'a'], ['bench']) {
@@ -178,6 +189,40 @@ is($mcds->run('log', 'read', 'l')->{code}, 0, 'the pool of a log');
 is($mcds->run('table', 'list', 't')->{code}, 3, 'and that of a table');
 is($mcds->run('counter', 'get', 'x')->{code}, 2, 'of a counter none is known');
 is($mcds->run('-p', 'a', 'counter', 'get', 'x')->{code}, 1, 'but is told');
+
+
+# counters are looked for by their keys
+
+conf('mcds_pool a { server ' . server($m1) . "; }\nmcds_pool b { server "
+    . "127.0.0.1:$gone; }", 'server { mcds_use a; mcds_log l combined;
+    location /1 { mcds_counter $n key=n; }
+    location /2 { mcds_use b; mcds_counter $n key=v:$uri:${host}x; }
+    location /3 { mcds_use b; mcds_counters prefix=p:$arg_s:; }
+    location /4 { mcds_use b; mcds_visitor_counter $v key=n visitor=$arg_v; }
+    location /5 { mcds_use a; mcds_visitor_counter $v visitor=$arg_v key=v; }
+}');
+
+for (['counter', 'get', 'n', 1], ['counter', 'get', 'v:/a:b:c:hx', 3],
+    ['counter', 'get', 'v::x', 3], ['counter', 'get', 'v:/a:b:h', 2],
+    ['counter', 'get', 'v:x', 2], ['counter', 'get', 'xn', 2],
+    ['counter', 'get', 'p:s:k', 3], ['counter', 'get', 'p:k', 2],
+    ['counter', 'get', 'n', 'p::', 3], ['visitors', 'n', 3],
+    ['visitors', 'v', 0], ['visitors', 'w', 2])
+{
+    my @command = @$_;
+    my $code = pop @command;
+
+    is($mcds->run(@command)->{code}, $code, "by key: @command");
+}
+
+conf('mcds_pool a { server ' . server($m1) . "; }\nmcds_pool b { server "
+    . "127.0.0.1:$gone; }", 'server { location / { mcds_use a;
+    mcds_counter $m key=n; mcds_counter $n; } location /b { mcds_use b;
+    mcds_counter $n key=m; } }');
+
+is($mcds->run('counter', 'get', 'n')->{code}, 1, 'one of that very key');
+is($mcds->run('counter', 'get', 'm')->{code}, 3, 'another one');
+is($mcds->run('counter', 'get', 'x')->{code}, 1, 'of any key');
 
 
 # a window that no nginx takes

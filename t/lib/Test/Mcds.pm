@@ -250,7 +250,8 @@ and whose ended() is true when it need not wait.
 TEST_NGINX_BINARY, TEST_NGINX_MODULE, TEST_NGINX_MODULES (the folder of the
 others), TEST_MEMCACHED_BINARY; TEST_DEBUG=1 (debug
 log), TEST_KEEP=1 (keeps the folder), TEST_TIMEOUT=seconds (for a whole file),
-MCDS_FULL=1, MCDS_SLOW=n, MCDS_LEAKS=1 (LeakSanitizer).
+MCDS_FULL=1, MCDS_SLOW=n, MCDS_LEAKS=1 (LeakSanitizer), MCDS_VALGRIND=1 (nginx
+runs under valgrind).
 
 MCDS_MAIN='worker_processes 1; thread_pool p threads=4;', MCDS_HTTP='aio
 threads;': directives that every host gets, in the place of those of its own; a
@@ -583,6 +584,25 @@ sub sanitizer_env {
 }
 
 
+# what runs nginx under valgrind, with its reports in <path>.<pid>; nothing
+# where it does not
+
+sub valgrind {
+    my ($self, $path, $test) = @_;
+
+    return if !$ENV{MCDS_VALGRIND};
+    return 1 if !defined $path;
+
+    return ('valgrind', '-q', '--trace-children=yes', '--vgdb=no',
+        '--child-silent-after-fork=no', '--num-callers=30',
+        '--leak-check=' . ($test ? 'no' : 'full'),
+        '--show-leak-kinds=definite,indirect',
+        '--errors-for-leak-kinds=definite,indirect',
+        "--suppressions=$root/t/lib/valgrind.supp",
+        "--log-file=$path.%p");
+}
+
+
 sub conf_test {
     my ($self, @conf) = @_;
 
@@ -595,11 +615,15 @@ sub conf_test {
     local %ENV = (%ENV, $self->sanitizer_env("$self->{dir}/conf_test/san", 1));
 
     my $dir = "$self->{dir}/conf_test";
-    my $output = $self->run($self->binary(), '-t', '-p', "$dir/", '-c',
-        'nginx.conf', '-e', 'stderr');
+    # valgrind takes a second; each tenth is enough
+
+    my @valgrind = $self->{tested}++ % 10 ? () : $self->valgrind("$dir/san", 1);
+    my $output = $self->run(@valgrind, $self->binary(), '-t', '-p', "$dir/",
+        '-c', 'nginx.conf', '-e', 'stderr');
     my $code = $?;
 
     for my $file (glob "$dir/san.*") {
+        next if !-s $file && unlink $file;
         $output .= $self->read_file('conf_test/' . basename($file));
         unlink $file;
         $self->{sanitized} .= $output;
@@ -781,6 +805,10 @@ sub has {
             && "$dir/$what";
     }
 
+    # it would follow valgrind
+
+    return 0 if $what eq 'strace' && $self->valgrind();
+
     return 1 if $self->{version} =~ /--with-${what}(?:_module)?(?:\s|$)/;
 
     return scalar grep { -x "$_/$what" }
@@ -808,14 +836,29 @@ sub needs {
     my ($self, @what) = @_;
 
     for (@what) {
-        next if $self->has($_);
-        $self->stop_all();
-        $self->{ended} = 1;
-        $self->remove_dir();
-        Test::More::plan(skip_all => "no $_");
+        $self->leave("no $_") if !$self->has($_);
     }
 
     return $self;
+}
+
+
+# skips the file, or what is left of it
+
+sub leave {
+    my ($self, $why) = @_;
+
+    $self->stop_all();
+    $self->{ended} = 1;
+    $self->remove_dir();
+
+    if (!Test::More->builder()->current_test()) {
+        Test::More::plan(skip_all => $why);
+    }
+
+    Test::More::pass("# skip $why");
+    Test::More::done_testing();
+    exit 0;
 }
 
 
@@ -871,7 +914,7 @@ sub read_file {
 sub wait_for {
     my ($code, $seconds) = @_;
 
-    my $end = time() + ($seconds // 5);
+    my $end = time() + ($seconds // 5 * slow());
 
     while (1) {
         my $r = $code->();

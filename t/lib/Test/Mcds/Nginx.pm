@@ -60,7 +60,11 @@ sub up {
         $ENV{ASAN_OPTIONS} .= ':verify_asan_link_order=0';
     }
 
-    $self->{pid} = $t->spawn("$self->{name}/stderr", $t->binary(),
+    $t->leave('allocations are valgrind\'s')
+        if $self->{memory} && $t->valgrind();
+
+    $self->{pid} = $t->spawn("$self->{name}/stderr",
+        $t->valgrind("$self->{dir}/sanitizer"), $t->binary(),
         '-p', "$self->{dir}/", '-c', 'nginx.conf',
         '-e', "$self->{dir}/error.log");
 
@@ -120,15 +124,31 @@ sub children {
 }
 
 
+# what nginx calls a process of its own
+
 sub title {
-    my ($pid) = @_;
+    my ($self, $pid) = @_;
 
     open my $fh, '<', "/proc/$pid/cmdline" or return '';
     local $/;
     my $title = <$fh> // '';
     $title =~ s/[\0 ]+\z//;
 
-    return $title;
+    return $title if !$self->{test}->valgrind() || $title eq '';
+
+    # valgrind keeps it to itself: a worker has an epoll, and a log
+
+    my $log = $self->log();
+
+    return 'nginx: worker process is shutting down'
+        if $log =~ /\b$pid#$pid: gracefully shutting down/;
+
+    return 'nginx: worker process'
+        if $log =~ /\bstart worker process $pid\b/
+        && grep { (readlink // '') eq 'anon_inode:[eventpoll]' }
+            glob "/proc/$pid/fd/*";
+
+    return "nginx: other process";
 }
 
 
@@ -140,7 +160,7 @@ sub workers {
     return $self->{pid} ? ($self->{pid}) : () if $self->{single};
 
     my @pids = sort { $a <=> $b }
-        grep { title($_) eq 'nginx: worker process' } $self->children();
+        grep { $self->title($_) eq 'nginx: worker process' } $self->children();
 
     return @pids;
 }
@@ -151,7 +171,7 @@ sub workers {
 sub leaving {
     my ($self) = @_;
 
-    my @pids = grep { title($_) =~ /worker process is shutting down/ }
+    my @pids = grep { $self->title($_) =~ /worker process is shutting down/ }
         $self->children();
 
     return @pids;
@@ -164,13 +184,13 @@ sub settle {
     my ($self) = @_;
 
     my ($last, $same) = ('', 0);
-    my $end = time() + 2;
+    my $end = time() + 2 * $self->{test}->slow();
 
     while ($same < 3 && time() < $end) {
         my $now = join ' ', map { $self->fds($_) } $self->workers();
         $same = $now eq $last ? $same + 1 : 0;
         $last = $now;
-        sleep 0.01 if $same < 3;
+        sleep 0.01 * $self->{test}->slow() if $same < 3;
     }
 }
 
@@ -564,6 +584,10 @@ sub complaints {
             && !/exited (?:on signal|with (?:fatal )?code [^0])/;
         next if /process (\d+) exited on signal/ && $self->{killed}{$1};
 
+        # valgrind keeps some descriptors for itself
+
+        next if /setrlimit\(RLIMIT_NOFILE/ && $t->valgrind();
+
         my $line = $_;
         next if grep { $line =~ $_ } @allow;
 
@@ -576,8 +600,9 @@ sub complaints {
         $self->sanitizer_files())
     {
         my @lines = split /\n/, $t->read_file($file);
-        my ($at) = grep { $lines[$_] =~ /Sanitizer:|runtime error:/ }
-            0 .. $#lines;
+        my ($at) = grep {
+            $lines[$_] =~ /Sanitizer:|runtime error:|^==\d+== \S/
+        } 0 .. $#lines;
 
         next if !defined $at;
 
