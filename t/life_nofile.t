@@ -16,6 +16,9 @@ use Test::Mcds;
 
 my $t = Test::Mcds->new()->allow(
     qr/(?:socket|accept4|accept|open)\(.*failed \(24: Too many open files\)/);
+
+$t->leave('valgrind has a limit of its own') if $t->valgrind();
+
 my $slow = $t->slow();
 
 my $m = $t->memcached('m');
