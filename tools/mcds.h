@@ -157,15 +157,20 @@ void *mcds_alloc(mcds_t *m, size_t size);
  * The configuration.  read: all pools and directives, or ends the program.
  * pool: fills m->pool, for a command about a name that directives have as their
  * first word; "" if about none.  find: the first such directive from *i on,
- * which moves behind it; NULL: there is none.
+ * which moves behind it; NULL: there is none.  key_pool, find_key: the same of
+ * a counter's key; exact: the directive has just this key, otherwise one which
+ * may be it, as it has variables.
  * in_pool: the pool that it uses, NULL: not known.  secrets: the keys of
  * --hmac-key-file, or those of the configuration; NULL: none.
  */
 
 void mcds_site_read(mcds_t *m);
 void mcds_site_pool(mcds_t *m, char *directives, ngx_str_t *name);
+void mcds_site_key_pool(mcds_t *m, char *directives, ngx_str_t *key);
 mcds_directive_t *mcds_site_find(mcds_t *m, ngx_uint_t *i, char *directives,
     ngx_str_t *name);
+mcds_directive_t *mcds_site_find_key(mcds_t *m, ngx_uint_t *i,
+    char *directives, ngx_str_t *key, ngx_uint_t exact);
 ngx_mcds_pool_t *mcds_site_in_pool(mcds_t *m, mcds_directive_t *directive);
 ngx_str_t *mcds_site_param(mcds_directive_t *directive, char *name);
 ngx_array_t *mcds_site_secrets(mcds_t *m);

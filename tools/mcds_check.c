@@ -41,6 +41,7 @@ typedef struct {
 static json_t *mcds_check_pool(mcds_t *m, ngx_mcds_pool_t *pool);
 static char *mcds_check_distribution(ngx_mcds_pool_t *pool);
 static json_t *mcds_check_server(mcds_t *m, ngx_mcds_server_t *server);
+static json_t *mcds_check_cause(ngx_mcds_server_t *server, ngx_uint_t rc);
 static void mcds_check_stats(mcds_t *m, ngx_mcds_server_t *server, json_t *o,
     json_t *warnings);
 static void mcds_check_judge(mcds_t *m, ngx_mcds_server_t *server,
@@ -253,7 +254,7 @@ mcds_check_server(mcds_t *m, ngx_mcds_server_t *server)
     if (!ngx_mcds_answered(rc)) {
         mcds_put(o, "state", json_string(server->unsupported
                                          ? "unsupported" : "unreachable"));
-        mcds_put(o, "error", json_string(ngx_mcds_strerror(rc)));
+        mcds_put(o, "error", mcds_check_cause(server, rc));
         json_decref(warnings);
 
         m->status = ngx_max(m->status, MCDS_UNREACHABLE);
@@ -276,6 +277,26 @@ mcds_check_server(mcds_t *m, ngx_mcds_server_t *server)
     mcds_put(o, "warnings", warnings);
 
     return o;
+}
+
+
+/* an operation knows no more than that the server is down */
+
+static json_t *
+mcds_check_cause(ngx_mcds_server_t *server, ngx_uint_t rc)
+{
+    if (server->unsupported) {
+        return json_string(server->pool->classic
+                           ? "it does not speak the classic protocol"
+                           : "it does not speak the meta commands");
+    }
+
+    if (server->err) {
+        return json_string(strerror(server->err));
+    }
+
+    return json_string(ngx_mcds_strerror(rc == NGX_MCDS_DOWN ? server->lost
+                                                             : rc));
 }
 
 

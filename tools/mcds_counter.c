@@ -57,11 +57,10 @@ mcds_counter(mcds_t *m, ngx_str_t *args, ngx_uint_t n)
         mcds_usage(m, "%s takes no --ttl", args[0].data);
     }
 
-    mcds_site_pool(m, "mcds_counter mcds_counters", &args[1]);
-
     list = json_array();
 
     for (i = 1; i < n; i++) {
+        mcds_site_key_pool(m, "mcds_counter mcds_counters", &args[i]);
 
         if (set || add) {
             o = set ? mcds_counter_set(m, &args[1], &args[2])
@@ -327,39 +326,24 @@ mcds_counter_window(mcds_t *m, mcds_directive_t *directive, uint32_t *window,
 }
 
 
-/*
- * That of a key: with this key, or with variables in it, which are not known
- * here; those which count the same key have the same window.
- */
+/* those which count the same key have the same window */
 
 static mcds_directive_t *
 mcds_visitors_find(mcds_t *m, ngx_str_t *key)
 {
-    ngx_str_t         *value;
+    ngx_int_t          exact;
     ngx_uint_t         i;
-    mcds_directive_t  *directive, *found;
+    mcds_directive_t  *directive;
 
-    found = NULL;
-    i = 0;
+    directive = NULL;
 
-    while ((directive = mcds_site_find(m, &i, "mcds_visitor_counter", NULL))) {
-        value = mcds_site_param(directive, "key=");
-
-        if (value && value->len == key->len
-            && ngx_memcmp(value->data, key->data, key->len) == 0)
-        {
-            return directive;
-        }
-
-        if (found == NULL
-            && (value == NULL || ngx_strlchr(value->data,
-                                             value->data + value->len, '$')))
-        {
-            found = directive;
-        }
+    for (exact = 1; exact >= 0 && directive == NULL; exact--) {
+        i = 0;
+        directive = mcds_site_find_key(m, &i, "mcds_visitor_counter", key,
+                                       exact);
     }
 
-    return found;
+    return directive;
 }
 
 
@@ -389,11 +373,11 @@ mcds_visitors(mcds_t *m, ngx_str_t *args, ngx_uint_t n)
     ngx_mcds_sum_t       *sum;
     ngx_mcds_visitors_t   visitors;
 
-    mcds_site_pool(m, "mcds_visitor_counter", NULL);
-
     list = json_array();
 
     for (i = 0; i < n; i++) {
+        mcds_site_key_pool(m, "mcds_visitor_counter", &args[i]);
+
         ngx_memzero(&visitors, sizeof(ngx_mcds_visitors_t));
         ngx_memzero(&result, sizeof(mcds_number_t));
 

@@ -6,16 +6,12 @@
  */
 
 
-#include "mcds.h"
+#include "mcds_get.h"
 #include "mcds_url.h"
-#include "ngx_mcds_coding.h"
-#include "ngx_mcds_entry.h"
 #include "ngx_mcds_lock.h"
-#include "ngx_mcds_part.h"
 #include "ngx_mcds_sign.h"
 #include "ngx_mcds_skew.h"
 #include "ngx_mcds_tag.h"
-#include "ngx_mcds_vary.h"
 
 
 /* the largest item that is read */
@@ -24,35 +20,13 @@
 /* of what is no page, so many bytes are shown */
 #define MCDS_GET_PREVIEW          64
 
-/* of a body, decoded in pieces */
-#define MCDS_GET_PIECE            65536
 
-
-static void mcds_get_request(ngx_mcds_request_t *req, ngx_str_t *key);
-static json_t *mcds_get_page(mcds_t *m, ngx_str_t *key, ngx_array_t *secrets,
-    ngx_uint_t variant);
-static ngx_array_t *mcds_get_secrets(mcds_t *m, ngx_mcds_entry_t *entry,
-    ngx_array_t *secrets);
-static char *mcds_get_state(ngx_mcds_entry_t *entry, uint64_t now);
 static void mcds_get_entry(mcds_t *m, json_t *o, ngx_mcds_entry_t *entry,
     mcds_answer_t *answer, ngx_array_t *secrets);
 static void mcds_get_times(json_t *o, ngx_mcds_entry_t *entry, uint64_t now);
-static void mcds_get_body(mcds_t *m, json_t *o, ngx_mcds_entry_t *entry,
-    ngx_array_t *secrets);
 static void mcds_get_headers(json_t *o, ngx_mcds_entry_t *entry);
 static void mcds_get_tags(mcds_t *m, json_t *o, ngx_mcds_entry_t *entry);
 static void mcds_get_tags_done(void *data);
-static void mcds_get_variants(mcds_t *m, json_t *o, ngx_mcds_entry_t *entry,
-    ngx_array_t *secrets);
-static void mcds_get_variant_key(mcds_t *m, ngx_mcds_entry_t *entry,
-    u_char *hash, ngx_str_t *key);
-static void mcds_get_variant(mcds_t *m, ngx_str_t *names, u_char *hash);
-static void mcds_get_lock(mcds_t *m, json_t *o, ngx_str_t *key);
-static ngx_int_t mcds_get_part(mcds_t *m, ngx_mcds_entry_t *entry, uint32_t n,
-    ngx_array_t *secrets, mcds_answer_t *answer, ngx_str_t *body);
-static void mcds_get_print(mcds_t *m, ngx_str_t *key, ngx_array_t *secrets);
-static ngx_int_t mcds_get_write(ngx_mcds_decoder_t *decoder,
-    ngx_str_t *piece);
 
 
 void
@@ -110,7 +84,7 @@ mcds_get(mcds_t *m, ngx_str_t *args, ngx_uint_t n)
 }
 
 
-static void
+void
 mcds_get_request(ngx_mcds_request_t *req, ngx_str_t *key)
 {
     ngx_memzero(req, sizeof(ngx_mcds_request_t));
@@ -124,7 +98,7 @@ mcds_get_request(ngx_mcds_request_t *req, ngx_str_t *key)
 }
 
 
-static json_t *
+json_t *
 mcds_get_page(mcds_t *m, ngx_str_t *key, ngx_array_t *secrets,
     ngx_uint_t variant)
 {
@@ -195,7 +169,7 @@ mcds_get_page(mcds_t *m, ngx_str_t *key, ngx_array_t *secrets,
  * should have one; who gives a key does.
  */
 
-static ngx_array_t *
+ngx_array_t *
 mcds_get_secrets(mcds_t *m, ngx_mcds_entry_t *entry, ngx_array_t *secrets)
 {
     ngx_str_t  sign;
@@ -210,7 +184,7 @@ mcds_get_secrets(mcds_t *m, ngx_mcds_entry_t *entry, ngx_array_t *secrets)
 }
 
 
-static char *
+char *
 mcds_get_state(ngx_mcds_entry_t *entry, uint64_t now)
 {
     switch (entry->kind) {
@@ -341,114 +315,6 @@ mcds_get_times(json_t *o, ngx_mcds_entry_t *entry, uint64_t now)
 
 
 static void
-mcds_get_body(mcds_t *m, json_t *o, ngx_mcds_entry_t *entry,
-    ngx_array_t *secrets)
-{
-    uint32_t        i, there;
-    ngx_str_t       body;
-    ngx_uint_t      coding;
-    mcds_answer_t   answer;
-
-    coding = entry->coding;
-
-    mcds_put(o, "coding", (coding == NGX_MCDS_CODING_NONE)
-                          ? json_string("none")
-                          : mcds_json(ngx_mcds_coding_name(coding)));
-    mcds_put(o, "stored_length", json_integer(entry->total));
-    mcds_put(o, "length", json_integer((coding == NGX_MCDS_CODING_NONE)
-                                       ? entry->total : entry->length));
-    mcds_put(o, "generation", mcds_hex(entry->generation));
-    mcds_put(o, "parts", json_integer(entry->parts));
-
-    if (entry->parts == 0) {
-        return;
-    }
-
-    there = 0;
-
-    for (i = 0; i < entry->parts; i++) {
-        switch (mcds_get_part(m, entry, i, secrets, &answer, &body)) {
-
-        case NGX_OK:
-            there++;
-            mcds_answer_free(&answer);
-            break;
-
-        case NGX_ERROR:
-            mcds_put(o, "parts_valid", json_null());
-            return;
-        }
-    }
-
-    mcds_put(o, "parts_valid", json_integer(there));
-
-    if (there < entry->parts) {
-        m->status = ngx_max(m->status, MCDS_NO);
-    }
-}
-
-
-/* NGX_DECLINED: it is lost or broken; NGX_ERROR: not known, told */
-
-static ngx_int_t
-mcds_get_part(mcds_t *m, ngx_mcds_entry_t *entry, uint32_t n,
-    ngx_array_t *secrets, mcds_answer_t *answer, ngx_str_t *body)
-{
-    u_char              suffix[NGX_MCDS_PART_SUFFIX];
-    ngx_int_t           rc;
-    ngx_mcds_value_t   *value;
-    ngx_mcds_request_t  req;
-
-    mcds_get_request(&req, &entry->key);
-
-    req.want = NGX_MCDS_VALUE;
-    req.suffix.data = suffix;
-    req.by_key = 1;
-
-    ngx_mcds_part_suffix(&req.suffix, entry->generation, n);
-
-    if (mcds_do(m, &req, answer) != NGX_MCDS_OK) {
-
-        if (ngx_mcds_answered(answer->rc)) {
-            return NGX_DECLINED;
-        }
-
-        mcds_failed(m, &entry->key, answer->rc);
-        return NGX_ERROR;
-    }
-
-    rc = ngx_mcds_part_read(body, answer->text.data, answer->text.len,
-                            entry->generation, n,
-                            ngx_mcds_entry_part(entry, n));
-
-    if (rc == NGX_OK && secrets) {
-
-        /* it is signed as a value of its own */
-
-        value = ngx_mcds_value_create(answer->text.len, ngx_cycle->log);
-
-        if (value == NULL) {
-            mcds_no_memory();
-        }
-
-        ngx_memcpy(value->data, answer->text.data, answer->text.len);
-        value->len = answer->text.len;
-
-        rc = ngx_mcds_sign_part_check(value, &entry->key, secrets);
-
-        ngx_mcds_value_unref(value);
-    }
-
-    if (rc != NGX_OK) {
-        mcds_answer_free(answer);
-        return NGX_DECLINED;
-    }
-
-    return NGX_OK;
-}
-
-
-static void
 mcds_get_headers(json_t *o, ngx_mcds_entry_t *entry)
 {
     json_t     *list, *pair;
@@ -542,112 +408,9 @@ mcds_get_tags_done(void *data)
 }
 
 
-/* of a page that varies; with --header, the one of such a request alone */
-
-static void
-mcds_get_variants(mcds_t *m, json_t *o, ngx_mcds_entry_t *entry,
-    ngx_array_t *secrets)
-{
-    u_char      hash[NGX_MCDS_VARIANT_LEN], *stored;
-    json_t     *list, *page;
-    ngx_str_t   names, key;
-    ngx_uint_t  i, n;
-
-    if (ngx_mcds_vary_check(&entry->ext, &entry->body) != NGX_OK) {
-        mcds_put(o, "state", json_string("not a page"));
-        m->status = ngx_max(m->status, MCDS_NO);
-        return;
-    }
-
-    ngx_mcds_vary_names(&entry->ext, &names);
-    mcds_put(o, "vary", mcds_json(&names));
-    mcds_put(o, "purges", json_integer(entry->purges));
-
-    list = json_array();
-    n = entry->body.len / NGX_MCDS_VARIANT_LEN;
-    stored = entry->body.data;
-
-    if (m->o.headers.nelts) {
-        mcds_get_variant(m, &names, hash);
-        stored = hash;
-        n = 1;
-    }
-
-    for (i = 0; i < n; i++) {
-        mcds_get_variant_key(m, entry, stored + i * NGX_MCDS_VARIANT_LEN,
-                             &key);
-
-        page = mcds_get_page(m, &key, secrets, 1);
-        mcds_get_lock(m, page, &key);
-
-        (void) json_array_append_new(list, page);
-    }
-
-    mcds_put(o, "variants", list);
-}
-
-
-static void
-mcds_get_variant_key(mcds_t *m, ngx_mcds_entry_t *entry, u_char *hash,
-    ngx_str_t *key)
-{
-    u_char  *p;
-
-    key->data = mcds_alloc(m, entry->key.len + NGX_MCDS_VARY_SUFFIX_LEN);
-
-    p = ngx_cpymem(key->data, entry->key.data, entry->key.len);
-    p = ngx_mcds_vary_suffix(p, entry->generation, hash);
-
-    key->len = p - key->data;
-}
-
-
-/* what a request with the headers that were given would ask for */
-
-static void
-mcds_get_variant(mcds_t *m, ngx_str_t *names, u_char *hash)
-{
-    u_char              *p, *last;
-    ngx_str_t            list, name, value, *header;
-    ngx_uint_t           i;
-    ngx_mcds_variant_t   variant;
-
-    list = *names;
-    header = m->o.headers.elts;
-
-    ngx_mcds_variant_begin(&variant);
-
-    while (ngx_mcds_vary_next(&list, &name) == NGX_OK) {
-        ngx_mcds_variant_name(&variant, &name);
-
-        for (i = 0; i < m->o.headers.nelts; i++) {
-            last = header[i].data + header[i].len;
-            p = ngx_strlchr(header[i].data, last, ':');
-
-            if (p == NULL
-                || (size_t) (p - header[i].data) != name.len
-                || ngx_strncasecmp(header[i].data, name.data, name.len) != 0)
-            {
-                continue;
-            }
-
-            for (p++; p < last && (*p == ' ' || *p == '\t'); p++) {
-                /* void */
-            }
-
-            value.data = p;
-            value.len = last - p;
-            ngx_mcds_variant_line(&variant, &value);
-        }
-    }
-
-    ngx_mcds_variant_end(&variant, hash);
-}
-
-
 /* who builds it, or why nobody does for a while */
 
-static void
+void
 mcds_get_lock(mcds_t *m, json_t *o, ngx_str_t *key)
 {
     json_t              *lock;
@@ -701,134 +464,4 @@ mcds_get_lock(mcds_t *m, json_t *o, ngx_str_t *key)
     }
 
     mcds_put(o, "lock", lock);
-}
-
-
-/* --body: as it came from the origin, without the coding it is stored in */
-
-static void
-mcds_get_print(mcds_t *m, ngx_str_t *key, ngx_array_t *secrets)
-{
-    char                *why;
-    u_char               hash[NGX_MCDS_VARIANT_LEN];
-    uint32_t             i;
-    ngx_int_t            rc;
-    ngx_str_t            piece, names, variant;
-    mcds_answer_t        answer, part;
-    ngx_mcds_entry_t     entry;
-    ngx_mcds_decoder_t  *decoder;
-    ngx_mcds_request_t   req;
-
-    mcds_get_request(&req, key);
-
-    if (mcds_do(m, &req, &answer) != NGX_MCDS_OK) {
-        mcds_failed(m, key, answer.rc);
-        return;
-    }
-
-    why = NULL;
-    rc = ngx_mcds_entry_read(&entry, answer.text.data, answer.text.len, key,
-                             &why);
-
-    if (rc == NGX_OK && entry.kind == NGX_MCDS_ENTRY_VARY
-        && ngx_mcds_vary_check(&entry.ext, &entry.body) == NGX_OK)
-    {
-        /* the body of a list is no list */
-
-        ngx_mcds_vary_names(&entry.ext, &names);
-        mcds_get_variant(m, &names, hash);
-        mcds_get_variant_key(m, &entry, hash, &variant);
-        mcds_answer_free(&answer);
-
-        mcds_get_print(m, &variant, secrets);
-        return;
-    }
-
-    if (rc != NGX_OK || entry.kind != NGX_MCDS_ENTRY_PAGE) {
-        mcds_error(m, MCDS_NO, "%.*s: no page, %s", (int) key->len, key->data,
-                   why ? why : mcds_get_state(&entry, 0));
-        mcds_answer_free(&answer);
-        return;
-    }
-
-    secrets = mcds_get_secrets(m, &entry, secrets);
-
-    if (secrets
-        && ngx_mcds_sign_check(answer.text.data, answer.text.len, &entry,
-                               secrets)
-           != NGX_OK)
-    {
-        mcds_error(m, MCDS_NO, "%.*s: is not signed", (int) key->len,
-                   key->data);
-        mcds_answer_free(&answer);
-        return;
-    }
-
-    decoder = NULL;
-
-    if (entry.coding) {
-        decoder = ngx_mcds_decoder_create(entry.coding, entry.length);
-
-        if (decoder == NULL) {
-            mcds_no_memory();
-        }
-    }
-
-    piece = entry.body;
-    rc = mcds_get_write(decoder, &piece);
-
-    for (i = 0; rc == NGX_OK && i < entry.parts; i++) {
-        rc = mcds_get_part(m, &entry, i, secrets, &part, &piece);
-
-        if (rc == NGX_OK) {
-            rc = mcds_get_write(decoder, &piece);
-            mcds_answer_free(&part);
-        }
-    }
-
-    if (rc != NGX_OK) {
-        mcds_error(m, MCDS_NO, "%.*s: the body is not whole", (int) key->len,
-                   key->data);
-    }
-
-    if (decoder) {
-        ngx_mcds_decoder_free(decoder);
-    }
-
-    mcds_answer_free(&answer);
-}
-
-
-static ngx_int_t
-mcds_get_write(ngx_mcds_decoder_t *decoder, ngx_str_t *piece)
-{
-    u_char     *p, *buf;
-    ngx_int_t   rc;
-
-    if (decoder == NULL) {
-        return fwrite(piece->data, 1, piece->len, stdout) == piece->len
-               ? NGX_OK : NGX_ERROR;
-    }
-
-    buf = malloc(MCDS_GET_PIECE);
-
-    if (buf == NULL) {
-        mcds_no_memory();
-    }
-
-    do {
-        p = buf;
-        rc = ngx_mcds_decoder_run(decoder, piece, &p, buf + MCDS_GET_PIECE);
-
-        if (rc != NGX_ERROR && fwrite(buf, 1, p - buf, stdout)
-                               != (size_t) (p - buf))
-        {
-            rc = NGX_ERROR;
-        }
-
-    } while (rc == NGX_OK);
-
-    free(buf);
-
-    return (rc == NGX_ERROR) ? NGX_ERROR : NGX_OK;
 }

@@ -11,6 +11,7 @@
 #include <glob.h>
 #include "ngx_http.h"
 #include "ngx_http_mcds_module.h"
+#include "ngx_mcds_sign.h"
 
 
 #define MCDS_INCLUDES             32
@@ -21,16 +22,12 @@ static ngx_int_t mcds_site_file(mcds_t *m, ngx_conf_t *cf, ngx_str_t *path,
     mcds_scope_t *scope, ngx_uint_t depth);
 static ngx_int_t mcds_site_level(mcds_t *m, ngx_conf_t *cf,
     mcds_scope_t *scope, ngx_uint_t depth, ngx_uint_t block);
+static ngx_uint_t mcds_site_other_language(ngx_str_t *name);
 static ngx_int_t mcds_site_include(mcds_t *m, ngx_conf_t *cf,
     mcds_scope_t *scope, ngx_uint_t depth);
 static ngx_int_t mcds_site_add_pool(mcds_t *m, ngx_conf_t *cf);
 static void mcds_site_add(mcds_t *m, ngx_conf_t *cf, mcds_scope_t *scope);
-static ngx_uint_t mcds_site_other_language(ngx_str_t *name);
-static ngx_mcds_pool_t *mcds_site_named(mcds_t *m, u_char *data, size_t len);
-static char *mcds_site_names(mcds_t *m);
-static ngx_mcds_pool_t *mcds_site_used(mcds_t *m);
-static ngx_uint_t mcds_site_one_of(char *names, ngx_str_t *name);
-static void mcds_site_secret(mcds_t *m, ngx_conf_t *cf, ngx_str_t *file,
+static void mcds_site_secret(ngx_conf_t *cf, char *directive, ngx_str_t *file,
     ngx_array_t *secrets);
 
 
@@ -413,248 +410,6 @@ mcds_site_add(mcds_t *m, ngx_conf_t *cf, mcds_scope_t *scope)
 }
 
 
-void
-mcds_site_pool(mcds_t *m, char *directives, ngx_str_t *name)
-{
-    ngx_uint_t          i;
-    ngx_mcds_pool_t    *pool, **pools;
-    mcds_directive_t   *directive;
-
-    pools = m->pools.elts;
-
-    if (m->o.pool) {
-        m->pool = mcds_site_named(m, (u_char *) m->o.pool,
-                                  ngx_strlen(m->o.pool));
-
-        if (m->pool == NULL) {
-            mcds_usage(m, "no such pool: %s; there is%s", m->o.pool,
-                       mcds_site_names(m));
-        }
-
-        return;
-    }
-
-    if (m->pools.nelts == 0) {
-        mcds_usage(m, "%s has no \"mcds_pool\"", m->o.conf);
-    }
-
-    if (m->pools.nelts == 1) {
-        m->pool = pools[0];
-        return;
-    }
-
-    /* where the name stands, if all who have it agree */
-
-    i = 0;
-
-    while (name && (directive = mcds_site_find(m, &i, directives, name))) {
-        pool = mcds_site_in_pool(m, directive);
-
-        if (m->pool && m->pool != pool) {
-            m->pool = NULL;
-            break;
-        }
-
-        m->pool = pool;
-    }
-
-    if (m->pool == NULL) {
-        m->pool = mcds_site_used(m);
-    }
-
-    if (m->pool == NULL) {
-        mcds_usage(m, "%s has several pools, --pool says which:%s", m->o.conf,
-                   mcds_site_names(m));
-    }
-}
-
-
-/* of the pools, each with a space before it */
-
-static char *
-mcds_site_names(mcds_t *m)
-{
-    u_char            *p, *names;
-    size_t             len;
-    ngx_uint_t         i;
-    ngx_mcds_pool_t  **pool;
-
-    pool = m->pools.elts;
-    len = sizeof(" none");
-
-    for (i = 0; i < m->pools.nelts; i++) {
-        len += 1 + pool[i]->name.len;
-    }
-
-    names = mcds_alloc(m, len);
-    p = names;
-
-    for (i = 0; i < m->pools.nelts; i++) {
-        p = ngx_sprintf(p, " %V", &pool[i]->name);
-    }
-
-    if (i == 0) {
-        (void) ngx_sprintf(p, " none");
-    }
-
-    return (char *) names;
-}
-
-
-/* the pool of all levels, if it is one and the same */
-
-static ngx_mcds_pool_t *
-mcds_site_used(mcds_t *m)
-{
-    ngx_uint_t         i;
-    ngx_mcds_pool_t   *pool, *one;
-    mcds_directive_t  *directive;
-
-    directive = m->directives.elts;
-    one = NULL;
-
-    for (i = 0; i < m->directives.nelts; i++) {
-
-        if (!mcds_site_one_of("mcds_cache mcds_counter "
-                              "mcds_visitor_counter mcds_log mcds_table "
-                              "mcds_array mcds_lock mcds_table_get",
-                              &directive[i].words[0])
-            || directive[i].n < 2 || mcds_is(&directive[i].words[1], "off"))
-        {
-            continue;
-        }
-
-        pool = mcds_site_in_pool(m, &directive[i]);
-
-        if (pool == NULL || (one && one != pool)) {
-            return NULL;
-        }
-
-        one = pool;
-    }
-
-    return one;
-}
-
-
-static ngx_mcds_pool_t *
-mcds_site_named(mcds_t *m, u_char *data, size_t len)
-{
-    ngx_str_t                  name;
-    ngx_http_mcds_main_conf_t  mmcf;
-
-    name.data = data;
-    name.len = len;
-    mmcf.pools = m->pools;
-
-    return ngx_http_mcds_find_pool(&mmcf, &name);
-}
-
-
-static ngx_uint_t
-mcds_site_one_of(char *names, ngx_str_t *name)
-{
-    size_t  len;
-
-    while (*names) {
-        len = strcspn(names, " ");
-
-        if (len == name->len && ngx_strncmp(names, name->data, len) == 0) {
-            return 1;
-        }
-
-        names += len;
-        names += (*names == ' ');
-    }
-
-    return 0;
-}
-
-
-mcds_directive_t *
-mcds_site_find(mcds_t *m, ngx_uint_t *i, char *names, ngx_str_t *name)
-{
-    mcds_directive_t  *directive;
-
-    while (*i < m->directives.nelts) {
-        directive = (mcds_directive_t *) m->directives.elts + (*i)++;
-
-        if (directive->n > 1
-            && mcds_site_one_of(names, &directive->words[0])
-            && (name == NULL
-                || (directive->words[1].len == name->len
-                    && ngx_memcmp(directive->words[1].data, name->data,
-                                  name->len)
-                       == 0)))
-        {
-            return directive;
-        }
-    }
-
-    return NULL;
-}
-
-
-ngx_mcds_pool_t *
-mcds_site_in_pool(mcds_t *m, mcds_directive_t *directive)
-{
-    ngx_str_t         *name;
-    mcds_scope_t      *scope;
-    ngx_mcds_pool_t  **pool;
-
-    name = mcds_site_param(directive, "pool=");
-
-    if (name) {
-        return mcds_site_named(m, name->data, name->len);
-    }
-
-    if (mcds_is(&directive->words[0], "mcds_cache")
-        && directive->n > 1
-        && !mcds_is(&directive->words[1], "on")
-        && !mcds_is(&directive->words[1], "off"))
-    {
-        return mcds_site_named(m, directive->words[1].data,
-                               directive->words[1].len);
-    }
-
-    for (scope = directive->scope; scope; scope = scope->parent) {
-        if (scope->use.len) {
-            return mcds_site_named(m, scope->use.data, scope->use.len);
-        }
-    }
-
-    pool = m->pools.elts;
-
-    return (m->pools.nelts == 1) ? pool[0] : NULL;
-}
-
-
-/* what follows "name=", or NULL */
-
-ngx_str_t *
-mcds_site_param(mcds_directive_t *directive, char *name)
-{
-    size_t            len;
-    ngx_str_t        *word;
-    ngx_uint_t        i;
-    static ngx_str_t  value;
-
-    len = ngx_strlen(name);
-    word = directive->words;
-
-    for (i = 1; i < directive->n; i++) {
-        if (word[i].len > len && ngx_strncmp(word[i].data, name, len) == 0) {
-            value.data = word[i].data + len;
-            value.len = word[i].len - len;
-
-            return &value;
-        }
-    }
-
-    return NULL;
-}
-
-
 ngx_array_t *
 mcds_site_secrets(mcds_t *m)
 {
@@ -678,7 +433,7 @@ mcds_site_secrets(mcds_t *m)
     file = m->o.hmac.elts;
 
     for (i = 0; i < m->o.hmac.nelts; i++) {
-        mcds_site_secret(m, &cf, &file[i], secrets);
+        mcds_site_secret(&cf, "--hmac-key-file", &file[i], secrets);
     }
 
     i = 0;
@@ -690,7 +445,7 @@ mcds_site_secrets(mcds_t *m)
             if (!mcds_is(&directive->words[n], "off")) {
                 file = &directive->words[n];
                 (void) ngx_conf_full_name(&m->cycle, file, 1);
-                mcds_site_secret(m, &cf, file, secrets);
+                mcds_site_secret(&cf, "mcds_cache_hmac_key", file, secrets);
             }
         }
     }
@@ -700,43 +455,10 @@ mcds_site_secrets(mcds_t *m)
 
 
 static void
-mcds_site_secret(mcds_t *m, ngx_conf_t *cf, ngx_str_t *file,
+mcds_site_secret(ngx_conf_t *cf, char *directive, ngx_str_t *file,
     ngx_array_t *secrets)
 {
-    int         fd;
-    u_char      buf[4098];
-    ssize_t     n;
-    ngx_str_t  *secret;
-
-    fd = open((char *) file->data, O_RDONLY|O_CLOEXEC);
-
-    if (fd == -1) {
-        mcds_error(m, MCDS_USAGE, "cannot open %s: %s", file->data,
-                   strerror(errno));
+    if (ngx_mcds_sign_read(cf, directive, file, secrets) != NGX_OK) {
         exit(MCDS_USAGE);
     }
-
-    n = read(fd, buf, sizeof(buf));
-    (void) close(fd);
-
-    while (n > 0 && (buf[n - 1] == CR || buf[n - 1] == LF)) {
-        n--;
-    }
-
-    if (n < 16 || n > 4096) {
-        mcds_error(m, MCDS_USAGE, "the key in %s must be 16 to 4096 bytes "
-                                  "long", file->data);
-        exit(MCDS_USAGE);
-    }
-
-    secret = ngx_array_push(secrets);
-
-    if (secret == NULL) {
-        mcds_no_memory();
-    }
-
-    secret->data = mcds_alloc(m, n);
-    secret->len = n;
-    ngx_memcpy(secret->data, buf, n);
-    ngx_explicit_memzero(buf, sizeof(buf));
 }

@@ -16,6 +16,9 @@
 #include "ngx_mcds_sign.h"
 
 
+#define NGX_MCDS_SIGN_MIN         16
+#define NGX_MCDS_SIGN_MAX         4096
+
 /* where the signature of a part stands */
 #define NGX_MCDS_SIGN_PART        NGX_MCDS_PART_HEADER
 
@@ -36,6 +39,72 @@ ngx_mcds_sign_able(void)
 #else
     return 0;
 #endif
+}
+
+
+ngx_int_t
+ngx_mcds_sign_read(ngx_conf_t *cf, char *directive, ngx_str_t *file,
+    ngx_array_t *secrets)
+{
+    u_char      buf[NGX_MCDS_SIGN_MAX + 2];
+    ssize_t     n;
+    ngx_fd_t    fd;
+    ngx_err_t   err;
+    ngx_str_t  *secret;
+
+    fd = ngx_open_file(file->data, NGX_FILE_RDONLY, NGX_FILE_OPEN, 0);
+
+    if (fd == NGX_INVALID_FILE) {
+        ngx_conf_log_error(NGX_LOG_EMERG, cf, ngx_errno,
+                           "\"%s\": " ngx_open_file_n " \"%V\" failed",
+                           directive, file);
+        return NGX_ERROR;
+    }
+
+    n = ngx_read_fd(fd, buf, sizeof(buf));
+    err = ngx_errno;
+
+    if (ngx_close_file(fd) == NGX_FILE_ERROR) {
+        ngx_conf_log_error(NGX_LOG_ALERT, cf, ngx_errno,
+                           ngx_close_file_n " \"%V\" failed", file);
+    }
+
+    if (n == -1) {
+        ngx_conf_log_error(NGX_LOG_EMERG, cf, err,
+                           "\"%s\": " ngx_read_fd_n " \"%V\" failed",
+                           directive, file);
+        return NGX_ERROR;
+    }
+
+    while (n > 0 && (buf[n - 1] == CR || buf[n - 1] == LF)) {
+        n--;
+    }
+
+    if (n < NGX_MCDS_SIGN_MIN || n > NGX_MCDS_SIGN_MAX) {
+        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                           "\"%s\": key in \"%V\" must be 16 to 4096 bytes "
+                           "long", directive, file);
+        ngx_explicit_memzero(buf, sizeof(buf));
+        return NGX_ERROR;
+    }
+
+    secret = ngx_array_push(secrets);
+
+    if (secret) {
+        secret->len = n;
+        secret->data = ngx_pnalloc(cf->pool, n);
+
+        if (secret->data) {
+            ngx_memcpy(secret->data, buf, n);
+
+        } else {
+            secret = NULL;
+        }
+    }
+
+    ngx_explicit_memzero(buf, sizeof(buf));
+
+    return secret ? NGX_OK : NGX_ERROR;
 }
 
 

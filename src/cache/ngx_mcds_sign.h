@@ -31,6 +31,15 @@
 ngx_uint_t ngx_mcds_sign_able(void);
 
 
+/*
+ * Adds what is in a file to secrets (ngx_str_t), without the end of its line;
+ * directive is for messages.
+ */
+
+ngx_int_t ngx_mcds_sign_read(ngx_conf_t *cf, char *directive, ngx_str_t *file,
+    ngx_array_t *secrets);
+
+
 /* writes the extension, not signed yet; returns the end */
 
 u_char *ngx_mcds_sign_put(u_char *p);

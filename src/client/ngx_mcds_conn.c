@@ -407,11 +407,15 @@ ngx_mcds_conn_connect(ngx_mcds_conn_t *conn)
         conn->log.log_level = NGX_LOG_ALERT;
     }
 
+    server->err = 0;
+
     rc = ngx_event_connect_peer(pc);
 
     conn->log.log_level = level;
 
     if (rc == NGX_ERROR || rc == NGX_DECLINED || rc == NGX_BUSY) {
+        server->err = ngx_socket_errno;
+
         if (pc->connection) {
             ngx_mcds_conn_close_socket(conn);
         }
@@ -673,6 +677,7 @@ ngx_mcds_conn_write_handler(ngx_event_t *wev)
         ngx_log_error(NGX_LOG_INFO, &conn->log, err,
                       "connect() to memcached failed");
 
+        conn->server->err = err;
         ngx_mcds_conn_fail(conn, NGX_MCDS_CLOSED);
         return;
     }

@@ -103,6 +103,7 @@ struct ngx_mcds_server_s {
     ngx_event_t             probe;
     ngx_msec_t              probe_delay;
     ngx_uint_t              lost;        /* why the last connection was */
+    ngx_err_t               err;         /* ... could not be made, or 0 */
     ngx_mcds_conn_t        *control;
     ngx_mcds_conn_t        *bulk;
     ngx_mcds_conn_t        *retired;

@@ -46,7 +46,7 @@ ngx_mcds_server_failed(ngx_mcds_server_t *server, ngx_uint_t rc)
 
     level = ngx_mcds_measure_breaker(server, 1) ? NGX_LOG_ERR : NGX_LOG_INFO;
 
-    ngx_log_error(level, ngx_cycle->log, 0,
+    ngx_log_error(level, ngx_cycle->log, server->err,
                   "memcached server \"%V\" of pool \"%V\" is down after %ui "
                   "failures, last: %s%s", &server->name, &pool->name,
                   server->fails, ngx_mcds_strerror(rc),

@@ -13,20 +13,12 @@
 #include "ngx_mcds_sign.h"
 
 
-#define NGX_HTTP_MCDS_MIN_SECRET  16
-#define NGX_HTTP_MCDS_MAX_SECRET  4096
-
-
-static ngx_int_t ngx_http_mcds_hmac_read(ngx_conf_t *cf, ngx_str_t *name,
-    ngx_str_t *secret);
-
-
 char *
 ngx_http_mcds_cache_hmac_key(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 {
     ngx_http_mcds_loc_conf_t *mlcf = conf;
 
-    ngx_str_t   *value, *secret;
+    ngx_str_t   *value;
     ngx_uint_t   i;
 
     if (mlcf->secrets != NGX_CONF_UNSET_PTR) {
@@ -53,78 +45,16 @@ ngx_http_mcds_cache_hmac_key(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 
     for (i = 1; i < cf->args->nelts; i++) {
 
-        secret = ngx_array_push(mlcf->secrets);
-        if (secret == NULL) {
-            return NGX_CONF_ERROR;
-        }
-
-        if (ngx_http_mcds_hmac_read(cf, &value[i], secret) != NGX_OK) {
+        if (ngx_conf_full_name(cf->cycle, &value[i], 1) != NGX_OK
+            || ngx_mcds_sign_read(cf, "mcds_cache_hmac_key", &value[i],
+                                  mlcf->secrets)
+               != NGX_OK)
+        {
             return NGX_CONF_ERROR;
         }
     }
 
     return NGX_CONF_OK;
-}
-
-
-static ngx_int_t
-ngx_http_mcds_hmac_read(ngx_conf_t *cf, ngx_str_t *name, ngx_str_t *secret)
-{
-    u_char      buf[NGX_HTTP_MCDS_MAX_SECRET + 1];
-    ssize_t     n;
-    ngx_fd_t    fd;
-    ngx_err_t   err;
-
-    if (ngx_conf_full_name(cf->cycle, name, 1) != NGX_OK) {
-        return NGX_ERROR;
-    }
-
-    fd = ngx_open_file(name->data, NGX_FILE_RDONLY, NGX_FILE_OPEN, 0);
-
-    if (fd == NGX_INVALID_FILE) {
-        ngx_conf_log_error(NGX_LOG_EMERG, cf, ngx_errno,
-                           "\"mcds_cache_hmac_key\": "
-                           ngx_open_file_n " \"%V\" failed", name);
-        return NGX_ERROR;
-    }
-
-    n = ngx_read_fd(fd, buf, sizeof(buf));
-    err = ngx_errno;
-
-    if (ngx_close_file(fd) == NGX_FILE_ERROR) {
-        ngx_conf_log_error(NGX_LOG_ALERT, cf, ngx_errno,
-                           ngx_close_file_n " \"%V\" failed", name);
-    }
-
-    if (n == -1) {
-        ngx_conf_log_error(NGX_LOG_EMERG, cf, err,
-                           "\"mcds_cache_hmac_key\": "
-                           ngx_read_fd_n " \"%V\" failed", name);
-        return NGX_ERROR;
-    }
-
-    while (n > 0 && (buf[n - 1] == CR || buf[n - 1] == LF)) {
-        n--;
-    }
-
-    if (n < NGX_HTTP_MCDS_MIN_SECRET || n > NGX_HTTP_MCDS_MAX_SECRET) {
-        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
-                           "\"mcds_cache_hmac_key\": key in \"%V\" must be "
-                           "16 to 4096 bytes long", name);
-        ngx_explicit_memzero(buf, sizeof(buf));
-        return NGX_ERROR;
-    }
-
-    secret->len = n;
-    secret->data = ngx_pnalloc(cf->pool, n);
-
-    if (secret->data) {
-        ngx_memcpy(secret->data, buf, n);
-    }
-
-    ngx_explicit_memzero(buf, sizeof(buf));
-
-    return secret->data ? NGX_OK : NGX_ERROR;
 }
 
 

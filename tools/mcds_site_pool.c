@@ -1,0 +1,414 @@
+
+/*
+ * Copyright (C) mcds authors
+ *
+ * Which pool a command is about: that of the directives which have the name, or
+ * the key, that is on the command line.
+ */
+
+
+#include "mcds.h"
+#include <ctype.h>
+#include "ngx_http.h"
+#include "ngx_http_mcds_module.h"
+
+
+static ngx_uint_t mcds_site_one_pool(mcds_t *m);
+static ngx_int_t mcds_site_agree(mcds_t *m, mcds_directive_t *directive);
+static void mcds_site_any_pool(mcds_t *m);
+static char *mcds_site_names(mcds_t *m);
+static ngx_mcds_pool_t *mcds_site_used(mcds_t *m);
+static ngx_mcds_pool_t *mcds_site_named(mcds_t *m, u_char *data, size_t len);
+static ngx_uint_t mcds_site_one_of(char *names, ngx_str_t *name);
+static ngx_uint_t mcds_site_fits(u_char *text, u_char *end, u_char *key,
+    u_char *last, ngx_uint_t begin);
+
+
+void
+mcds_site_pool(mcds_t *m, char *directives, ngx_str_t *name)
+{
+    ngx_uint_t         i;
+    mcds_directive_t  *directive;
+
+    if (mcds_site_one_pool(m)) {
+        return;
+    }
+
+    /* where the name stands, if all who have it agree */
+
+    i = 0;
+
+    while (name && (directive = mcds_site_find(m, &i, directives, name))) {
+        if (mcds_site_agree(m, directive) != NGX_OK) {
+            break;
+        }
+    }
+
+    mcds_site_any_pool(m);
+}
+
+
+void
+mcds_site_key_pool(mcds_t *m, char *directives, ngx_str_t *key)
+{
+    ngx_int_t          exact;
+    ngx_uint_t         i;
+    mcds_directive_t  *directive;
+
+    if (mcds_site_one_pool(m)) {
+        return;
+    }
+
+    m->pool = NULL;
+
+    for (exact = 1; exact >= 0 && m->pool == NULL; exact--) {
+        i = 0;
+
+        while ((directive = mcds_site_find_key(m, &i, directives, key,
+                                               exact)))
+        {
+            if (mcds_site_agree(m, directive) != NGX_OK) {
+                break;
+            }
+        }
+    }
+
+    mcds_site_any_pool(m);
+}
+
+
+/* that of --pool, or the only one there is */
+
+static ngx_uint_t
+mcds_site_one_pool(mcds_t *m)
+{
+    ngx_mcds_pool_t  **pools;
+
+    pools = m->pools.elts;
+
+    if (m->o.pool) {
+        m->pool = mcds_site_named(m, (u_char *) m->o.pool,
+                                  ngx_strlen(m->o.pool));
+
+        if (m->pool == NULL) {
+            mcds_usage(m, "no such pool: %s; there is%s", m->o.pool,
+                       mcds_site_names(m));
+        }
+
+        return 1;
+    }
+
+    if (m->pools.nelts == 0) {
+        mcds_usage(m, "%s has no \"mcds_pool\"", m->o.conf);
+    }
+
+    if (m->pools.nelts == 1) {
+        m->pool = pools[0];
+        return 1;
+    }
+
+    return 0;
+}
+
+
+/* NGX_DECLINED: it has another pool than those before it, there is none now */
+
+static ngx_int_t
+mcds_site_agree(mcds_t *m, mcds_directive_t *directive)
+{
+    ngx_mcds_pool_t  *pool;
+
+    pool = mcds_site_in_pool(m, directive);
+
+    if (m->pool && m->pool != pool) {
+        m->pool = NULL;
+        return NGX_DECLINED;
+    }
+
+    m->pool = pool;
+
+    return NGX_OK;
+}
+
+
+static void
+mcds_site_any_pool(mcds_t *m)
+{
+    if (m->pool == NULL) {
+        m->pool = mcds_site_used(m);
+    }
+
+    if (m->pool == NULL) {
+        mcds_usage(m, "%s has several pools, --pool says which:%s", m->o.conf,
+                   mcds_site_names(m));
+    }
+}
+
+
+/* of the pools, each with a space before it */
+
+static char *
+mcds_site_names(mcds_t *m)
+{
+    u_char            *p, *names;
+    size_t             len;
+    ngx_uint_t         i;
+    ngx_mcds_pool_t  **pool;
+
+    pool = m->pools.elts;
+    len = sizeof(" none");
+
+    for (i = 0; i < m->pools.nelts; i++) {
+        len += 1 + pool[i]->name.len;
+    }
+
+    names = mcds_alloc(m, len);
+    p = names;
+
+    for (i = 0; i < m->pools.nelts; i++) {
+        p = ngx_sprintf(p, " %V", &pool[i]->name);
+    }
+
+    if (i == 0) {
+        (void) ngx_sprintf(p, " none");
+    }
+
+    return (char *) names;
+}
+
+
+/* the pool of all levels, if it is one and the same */
+
+static ngx_mcds_pool_t *
+mcds_site_used(mcds_t *m)
+{
+    ngx_uint_t         i;
+    ngx_mcds_pool_t   *pool, *one;
+    mcds_directive_t  *directive;
+
+    directive = m->directives.elts;
+    one = NULL;
+
+    for (i = 0; i < m->directives.nelts; i++) {
+
+        if (!mcds_site_one_of("mcds_cache mcds_counter "
+                              "mcds_visitor_counter mcds_log mcds_table "
+                              "mcds_array mcds_lock mcds_table_get",
+                              &directive[i].words[0])
+            || directive[i].n < 2 || mcds_is(&directive[i].words[1], "off"))
+        {
+            continue;
+        }
+
+        pool = mcds_site_in_pool(m, &directive[i]);
+
+        if (pool == NULL || (one && one != pool)) {
+            return NULL;
+        }
+
+        one = pool;
+    }
+
+    return one;
+}
+
+
+static ngx_mcds_pool_t *
+mcds_site_named(mcds_t *m, u_char *data, size_t len)
+{
+    ngx_str_t                  name;
+    ngx_http_mcds_main_conf_t  mmcf;
+
+    name.data = data;
+    name.len = len;
+    mmcf.pools = m->pools;
+
+    return ngx_http_mcds_find_pool(&mmcf, &name);
+}
+
+
+static ngx_uint_t
+mcds_site_one_of(char *names, ngx_str_t *name)
+{
+    size_t  len;
+
+    while (*names) {
+        len = strcspn(names, " ");
+
+        if (len == name->len && ngx_strncmp(names, name->data, len) == 0) {
+            return 1;
+        }
+
+        names += len;
+        names += (*names == ' ');
+    }
+
+    return 0;
+}
+
+
+mcds_directive_t *
+mcds_site_find(mcds_t *m, ngx_uint_t *i, char *names, ngx_str_t *name)
+{
+    mcds_directive_t  *directive;
+
+    while (*i < m->directives.nelts) {
+        directive = (mcds_directive_t *) m->directives.elts + (*i)++;
+
+        if (directive->n > 1
+            && mcds_site_one_of(names, &directive->words[0])
+            && (name == NULL
+                || (directive->words[1].len == name->len
+                    && ngx_memcmp(directive->words[1].data, name->data,
+                                  name->len)
+                       == 0)))
+        {
+            return directive;
+        }
+    }
+
+    return NULL;
+}
+
+
+mcds_directive_t *
+mcds_site_find_key(mcds_t *m, ngx_uint_t *i, char *names, ngx_str_t *key,
+    ngx_uint_t exact)
+{
+    ngx_str_t         *text;
+    ngx_uint_t         prefix;
+    mcds_directive_t  *directive;
+    static ngx_str_t   any = ngx_string("$key");
+
+    while ((directive = mcds_site_find(m, i, names, NULL))) {
+
+        if (mcds_is(&directive->words[1], "off")) {
+            continue;
+        }
+
+        prefix = mcds_is(&directive->words[0], "mcds_counters");
+        text = mcds_site_param(directive, prefix ? "prefix=" : "key=");
+
+        if (text == NULL) {
+
+            if (prefix) {
+                continue;
+            }
+
+            /* the default key is all variables */
+
+            text = &any;
+        }
+
+        if (exact ? (!prefix && text->len == key->len
+                     && ngx_memcmp(text->data, key->data, key->len) == 0)
+                  : mcds_site_fits(text->data, text->data + text->len,
+                                   key->data, key->data + key->len, prefix))
+        {
+            return directive;
+        }
+    }
+
+    return NULL;
+}
+
+
+/* whether the key, or its begin, may be that text with values of variables */
+
+static ngx_uint_t
+mcds_site_fits(u_char *text, u_char *end, u_char *key, u_char *last,
+    ngx_uint_t begin)
+{
+    for ( /* void */ ; text < end && *text != '$'; text++, key++) {
+        if (key == last || *text != *key) {
+            return 0;
+        }
+    }
+
+    if (text == end) {
+        return begin || key == last;
+    }
+
+    text++;
+
+    if (text < end && *text == '{') {
+        while (text < end && *text++ != '}') { /* void */ }
+
+    } else {
+        while (text < end && (isalnum(*text) || *text == '_')) {
+            text++;
+        }
+    }
+
+    if (text == end) {
+        return 1;
+    }
+
+    for ( /* void */ ; key <= last; key++) {
+        if (mcds_site_fits(text, end, key, last, begin)) {
+            return 1;
+        }
+    }
+
+    return 0;
+}
+
+
+ngx_mcds_pool_t *
+mcds_site_in_pool(mcds_t *m, mcds_directive_t *directive)
+{
+    ngx_str_t         *name;
+    mcds_scope_t      *scope;
+    ngx_mcds_pool_t  **pool;
+
+    name = mcds_site_param(directive, "pool=");
+
+    if (name) {
+        return mcds_site_named(m, name->data, name->len);
+    }
+
+    if (mcds_is(&directive->words[0], "mcds_cache")
+        && directive->n > 1
+        && !mcds_is(&directive->words[1], "on")
+        && !mcds_is(&directive->words[1], "off"))
+    {
+        return mcds_site_named(m, directive->words[1].data,
+                               directive->words[1].len);
+    }
+
+    for (scope = directive->scope; scope; scope = scope->parent) {
+        if (scope->use.len) {
+            return mcds_site_named(m, scope->use.data, scope->use.len);
+        }
+    }
+
+    pool = m->pools.elts;
+
+    return (m->pools.nelts == 1) ? pool[0] : NULL;
+}
+
+
+/* what follows "name=", or NULL */
+
+ngx_str_t *
+mcds_site_param(mcds_directive_t *directive, char *name)
+{
+    size_t            len;
+    ngx_str_t        *word;
+    ngx_uint_t        i;
+    static ngx_str_t  value;
+
+    len = ngx_strlen(name);
+    word = directive->words;
+
+    for (i = 1; i < directive->n; i++) {
+        if (word[i].len > len && ngx_strncmp(word[i].data, name, len) == 0) {
+            value.data = word[i].data + len;
+            value.len = word[i].len - len;
+
+            return &value;
+        }
+    }
+
+    return NULL;
+}
