@@ -120,4 +120,16 @@ is($m->stats()->{cmd_get}, $asked, 'there are copies');
 
 ok(wait_for(sub { grep { $_ eq '/many/400/50' } hot() }), 'and hot keys');
 
+# what a worker needs for that
+
+for (['128k', 1], ['144k', 0]) {
+    my ($size, $small) = @$_;
+    my ($code, $output) = $t->conf_test(main => 'error_log stderr warn;',
+        http => "mcds_zone $size; mcds_pool main { server 127.0.0.1:1; }",
+        location => 'mcds_counter $n; mcds_status;');
+
+    is(scalar(() = $output =~ /for the hottest keys of all workers: 1 of 1 /g),
+        $small, "mcds_zone $size") or diag($output);
+}
+
 $t->done();

@@ -69,22 +69,23 @@ static uint64_t ngx_mcds_hot_window(ngx_mcds_hot_place_t *places,
 ngx_mcds_hot_t  *ngx_mcds_hot;
 
 
-void
+ngx_uint_t
 ngx_mcds_hot_zone(ngx_mcds_hot_place_t **places, ngx_uint_t workers,
     size_t max, ngx_mcds_hot_alloc_pt alloc, void *data)
 {
+    ngx_uint_t             n, fit;
     ngx_mcds_hot_place_t  *place;
 
-    workers = ngx_min(workers, max / sizeof(ngx_mcds_hot_place_t));
+    fit = ngx_min(workers, max / sizeof(ngx_mcds_hot_place_t));
 
     /* none is freed: workers of before write there as long as they live */
 
-    while (workers--) {
+    for (n = 0; n < fit; n++) {
 
         if (*places == NULL) {
             place = alloc(data, sizeof(ngx_mcds_hot_place_t));
             if (place == NULL) {
-                return;
+                break;
             }
 
             place->since = ngx_mcds_hot_now();
@@ -93,6 +94,8 @@ ngx_mcds_hot_zone(ngx_mcds_hot_place_t **places, ngx_uint_t workers,
 
         places = &(*places)->next;
     }
+
+    return workers - n;
 }
 
 

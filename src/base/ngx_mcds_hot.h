@@ -77,14 +77,15 @@ extern ngx_mcds_hot_t  *ngx_mcds_hot;
 
 /*
  * When the shared memory is made or got again: makes places for so many
- * workers, *places is NULL at first.  Takes no more than max bytes; workers
- * without a place are not seen.  alloc: gives zeroed shared memory, or NULL.
+ * workers, *places is NULL at first.  Takes no more than max bytes; returns how
+ * many workers go without a place, what they are asked for is not seen.  alloc:
+ * gives zeroed shared memory, or NULL.
  */
 
 typedef void *(*ngx_mcds_hot_alloc_pt)(void *data, size_t size);
 
-void ngx_mcds_hot_zone(ngx_mcds_hot_place_t **places, ngx_uint_t workers,
-    size_t max, ngx_mcds_hot_alloc_pt alloc, void *data);
+ngx_uint_t ngx_mcds_hot_zone(ngx_mcds_hot_place_t **places,
+    ngx_uint_t workers, size_t max, ngx_mcds_hot_alloc_pt alloc, void *data);
 
 
 /*

@@ -123,6 +123,7 @@ ngx_http_mcds_zone_add(ngx_conf_t *cf, ngx_http_mcds_main_conf_t *mmcf)
 static ngx_int_t
 ngx_http_mcds_zone_init(ngx_shm_zone_t *zone, void *data)
 {
+    ngx_uint_t                  missing;
     ngx_slab_pool_t            *shpool;
     ngx_http_mcds_shared_t     *shared;
     ngx_http_mcds_main_conf_t  *mmcf;
@@ -165,9 +166,15 @@ ngx_http_mcds_zone_init(ngx_shm_zone_t *zone, void *data)
     mmcf->stats.workers = mmcf->core->master ? mmcf->core->worker_processes : 1;
 
     if (mmcf->status) {
-        ngx_mcds_hot_zone(&shared->hot, mmcf->stats.workers,
-                          zone->shm.size / NGX_HTTP_MCDS_ZONE_HOT,
-                          ngx_http_mcds_zone_room, shpool);
+        missing = ngx_mcds_hot_zone(&shared->hot, mmcf->stats.workers,
+                                    zone->shm.size / NGX_HTTP_MCDS_ZONE_HOT,
+                                    ngx_http_mcds_zone_room, shpool);
+        if (missing) {
+            ngx_log_error(NGX_LOG_WARN, zone->shm.log, 0,
+                          "\"mcds_zone\" is too small for the hottest keys "
+                          "of all workers: %ui of %ui go without", missing,
+                          mmcf->stats.workers);
+        }
     }
 
     ngx_http_mcds_zone_stats(mmcf, shpool, zone->shm.log);
