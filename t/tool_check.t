@@ -4,8 +4,8 @@
 
 # mcds check and bench say whether the servers are well; every command ends
 # quickly, with the code that is documented, when a server is gone or hung, when
-# the configuration is wrong, and when it is used wrongly; the help, the manual
-# page and the completions know the same options.
+# the configuration is wrong, and when it is used wrongly; the help and the
+# manual page know the same options.
 
 use warnings;
 use strict;
@@ -312,7 +312,7 @@ SKIP: {
 }
 
 
-# the help, the manual page, the completions
+# the help and the manual page; of completions see tool_completion.t
 
 my $help = $s->run('--help')->{out};
 my $root = "$FindBin::Bin/..";
@@ -321,16 +321,6 @@ my @options = $help =~ /--([a-z-]+)/g;
 my @names = $help =~ /^  ([a-z]+) /mg;
 
 cmp_ok(@options, '>', 20, 'options');
-
-for my $completion (qw/ bash zsh /) {
-    my $text = Test::Mcds::Tool::slurp("$root/tools/completion/mcds."
-        . $completion);
-
-    is(join(' ', grep { $text !~ /--$_\b/ } @options), '',
-        "$completion: all options");
-    is(join(' ', grep { $text !~ /\b$_\b/ } @names), '',
-        "$completion: all commands");
-}
 
 is(join(' ', grep { $man !~ /--$_\b/ } @options), '', 'man: all options');
 is(join(' ', grep { $man !~ /^\.B[IR]? "?$_\b/m } @names), '',
