@@ -26,7 +26,7 @@ my $t = Test::Mcds->new();
 my $m = $t->memcached('m', memory => 256);
 my $other = $ENV{TEST_NGINX_MODULE_B};
 my %without;
-my $rounds = $t->size(6, 120);
+my $rounds = $t->size(6, 300);
 
 note('the other version: ' . ($other // 'none'));
 
