@@ -65,6 +65,10 @@ COVERED   = $(BUILD)/coverage/src/objs/ngx_http_mcds_module.so
 
 OTHER     = build/ngx_http_mcds_module.so
 
+# nginx's ways to run, for make modes
+
+MODES     = connections nofile daemon single one two many threads reuseport
+
 # how long make chaos breaks things
 
 CHAOS_SECS = 600
@@ -79,8 +83,8 @@ unexport MAKEFLAGS
 
 .PHONY: tool install-tool browser
 .PHONY: all help build binary demo check unit-build unit test test-full asan
-.PHONY: mixed valgrind coverage chaos fuzz bench clean install man dist deb deb-test
-.PHONY: matrix
+.PHONY: mixed valgrind coverage chaos fuzz bench clean install man dist deb
+.PHONY: deb-test matrix modes
 
 all: build
 
@@ -102,6 +106,8 @@ help:
 	@echo 'make asan        the tests with a sanitized nginx'
 	@echo 'make valgrind    the tests with nginx under valgrind'
 	@echo 'make coverage    the tests, and what they have reached of src/'
+	@echo 'make modes       the tests in each way of nginx to run: no master, 64'
+	@echo '                 workers, aio threads, ... (MODES="one many")'
 	@echo 'make mixed       two hosts, one of them with another version of mcds:'
 	@echo '                 REV="..." of git'
 	@echo 'make chaos       faults at random for ten minutes (CHAOS_SECS=600,'
@@ -192,6 +198,11 @@ valgrind: build tool
 	MCDS_SLOW=10 MCDS_VALGRIND=1 \
 	    TEST_NGINX_BINARY="$(CURDIR)/$(BUILD)/valgrind/objs/nginx" \
 	    $(PROVE) $(TESTS)
+
+
+modes: build tool
+	@misc/install test
+	@TESTS="$(TESTS)" PROVE="$(PROVE)" misc/modes "$(BUILD)/modes" $(MODES)
 
 
 coverage: build tool

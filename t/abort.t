@@ -17,7 +17,8 @@ use lib "$FindBin::Bin/lib";
 use Test::Mcds;
 use Test::Mcds::Http2;
 
-my $t = Test::Mcds->new()->needs('http_v2');
+my $t = Test::Mcds->new()->not_in('two many',
+    'it looks at one worker')->needs('http_v2');
 my $n = 10;
 my $rounds = $t->size(1, 100);
 

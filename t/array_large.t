@@ -19,13 +19,15 @@ my $t = Test::Mcds->new();
 
 my $m = $t->memcached('m', memory => 512);
 
-my $conf = <<'EOC';
+my $timeout = 2 * $t->slow() . 's';
+
+my $conf = <<'EOC' =~ s/%%WAIT%%/$timeout/r;
 %%GLOBALS%%
 worker_processes 2;
 events { }
 http {
     %%HTTP%%
-    mcds_pool main { server 127.0.0.1:%%PORT_m%%; timeout 2s; }
+    mcds_pool main { server 127.0.0.1:%%PORT_m%%; timeout %%WAIT%%; }
     mcds_methods GET POST PUT PATCH DELETE;
     client_max_body_size 2m;
 

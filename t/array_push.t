@@ -107,19 +107,11 @@ $h->get('/ssi');
 ok(wait_for(sub { $m->get('all') =~ m{/ssi} }), 'a page with an include');
 unlike($m->get('one'), qr/sub/, 'subrequests do not push');
 
-# the next one may be another worker's, and overtake it
-
-my $pushed = 0;
-
-for my $bytes ("q\"\\\t/<", "\xc3\xa9", "\xe9\xff") {
-    $h->get('/bytes', headers => { 'X-Bytes' => $bytes });
-    $pushed++;
-    ok(wait_for(sub { split(/\n/, $m->get('bytes') // '') == $pushed }),
-        "odd bytes: $pushed");
-}
-
-is($m->get('bytes'), qq{"q\\"\\\\\\t/<"\n"\xc3\xa9"\n}
-    . qq{"\xef\xbf\xbd\xef\xbf\xbd"\n}, 'as JSON');
+$h->get('/bytes', headers => { 'X-Bytes' => $_ })
+    for "q\"\\\t/<", "\xc3\xa9", "\xe9\xff";
+ok(wait_for(sub { split(/\n/, $m->get('bytes') // '') == 3 }), 'odd bytes');
+is(sorted('bytes'), qq{"q\\"\\\\\\t/<" "\xc3\xa9" }
+    . qq{"\xef\xbf\xbd\xef\xbf\xbd"}, 'as JSON');
 
 
 # many at once, from two workers
@@ -180,11 +172,18 @@ $f->tell('hold');
 $h->get('/slow?n=2');
 ok(wait_for(sub { $f->held('held') == 1 }), 'asked before the end');
 $h->signal('QUIT');
-ok($h->wait_log(qr/gracefully shutting down/), 'shutdown');
-$f->tell('');
-$f->release('held');
-ok($h->wait_exit(), 'it ends');
-is($f->get('slow'), qq{"1"\n"2"\n}, 'both were pushed');
+
+SKIP: {
+    skip 'nginx does not wait at QUIT then', 3 if $t->mode() eq 'single';
+
+    ok($h->wait_log(qr/gracefully shutting down/), 'shutdown');
+    $f->tell('');
+    $f->release('held');
+    ok($h->wait_exit(), 'it ends');
+    is($f->get('slow'), qq{"1"\n"2"\n}, 'both were pushed');
+}
+
+$h->wait_exit();
 
 
 # without memcached
@@ -194,7 +193,8 @@ $f->refuse(1);
 is($h->get('/slow?n=3')->status(), 204, 'memcached is away');
 ok($h->wait_log(qr/"mcds_array_push" has lost \d+ values/), 'that is said');
 $h->get('/slow?n=3') for 1 .. 10;
-is($h->log_count(qr/"mcds_array_push" has lost/) <= 2, 1, 'not each time');
+is($h->log_count(qr/"mcds_array_push" has lost/) <= $t->workers(2), 1,
+    'not each time');
 $f->refuse(0);
 
 $t->done();

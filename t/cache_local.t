@@ -18,7 +18,8 @@ use lib "$FindBin::Bin/lib";
 use Test::Mcds;
 use Test::Mcds::Entry;
 
-my $t = Test::Mcds->new();
+my $t = Test::Mcds->new()->not_in('two many',
+    'it looks at one worker');
 
 my $f = $t->fake('f', sub { });
 my $m = $t->memcached('m');
@@ -164,12 +165,16 @@ ok(wait_for(sub { $_->get('/v/short')->header('X-Cache') eq 'HIT'
 
 # after a reload the zone has them for new workers
 
-$o->mark();
-$h[0]->reload(wait_old => 1);
-@s = map { $h[0]->get('/v/b') } 1 .. 20;
-is(scalar(grep { $_->header('X-Cache') eq 'HIT' } @s), 20,
-    'dead, reloaded: copies are served');
-is($o->count('/v/b'), 0, 'dead, reloaded: the origin is not asked');
+SKIP: {
+    skip 'nginx cannot reload then', 2 if $t->mode() eq 'single';
+
+    $o->mark();
+    $h[0]->reload(wait_old => 1);
+    @s = map { $h[0]->get('/v/b') } 1 .. 20;
+    is(scalar(grep { $_->header('X-Cache') eq 'HIT' } @s), 20,
+        'dead, reloaded: copies are served');
+    is($o->count('/v/b'), 0, 'dead, reloaded: the origin is not asked');
+}
 
 # and back: what memcached says counts
 

@@ -72,8 +72,8 @@ sub all_down {
     my ($before) = @_;
 
     return wait_for(sub {
-        many(16, sub { [$ports[$_[0] % 2], '/a'] });
-        return downs() >= $before + 4;
+        many(8 * $t->workers(2), sub { [$ports[$_[0] % 2], '/a'] });
+        return downs() >= $before + 2 * $t->workers(2);
     }, 10 * $t->slow());
 }
 

@@ -15,7 +15,9 @@ use FindBin;
 use lib "$FindBin::Bin/lib";
 use Test::Mcds;
 
-my $t = Test::Mcds->new()->allow(qr/memcached sent/);
+my $t = Test::Mcds->new()->not_in('many',
+    'it looks at few workers')
+    ->allow(qr/memcached sent/);
 
 my $o = $t->origin('o', { body => "page of %u\n" });
 

@@ -16,7 +16,8 @@ use lib "$FindBin::Bin/lib";
 use Test::Mcds;
 use Test::Mcds::Stores;
 
-my $t = Test::Mcds->new()->needs('yrmcdsd', 'nutcracker')
+my $t = Test::Mcds->new()->not_in('many',
+    'it looks at few workers')->needs('yrmcdsd', 'nutcracker')
     ->allow(qr/does not speak the meta commands/,
         qr/is down after 3 failures/, qr/"(?:proxy|meta_proxy)"/);
 

@@ -15,7 +15,9 @@ use FindBin;
 use lib "$FindBin::Bin/lib";
 use Test::Mcds;
 
-my $t = Test::Mcds->new()->allow(qr/is down after 3 failures/,
+my $t = Test::Mcds->new()->not_in('two many',
+    'it looks at one worker')
+    ->allow(qr/is down after 3 failures/,
     qr/memcached sent a reply/);
 
 my $f = $t->fake('m', sub {

@@ -208,7 +208,10 @@ for my $i (0 .. 2) {
     cmp_ok(sum_of($s->{errors}), '>', 0, "server $i: some had no luck");
 }
 
-cmp_ok($real, '>', $total, "$real operations, $broken faults");
+# requests share what they look up, in one worker more of them
+
+cmp_ok($real, '>', $total / ($t->workers(2) > 1 ? 1 : 2),
+    "$real operations, $broken faults");
 
 # a bad moment may need more than those before; what is lost with each operation
 # grows all the time, by 32 bytes at least

@@ -14,7 +14,9 @@ use FindBin;
 use lib "$FindBin::Bin/lib";
 use Test::Mcds;
 
-my $t = Test::Mcds->new()->allow(qr/does not speak the meta commands/,
+my $t = Test::Mcds->new()->not_in('two many',
+    'it looks at one worker')
+    ->allow(qr/does not speak the meta commands/,
     qr/"127.0.0.1:\d+" of pool "(?:web|mute|twem)" is down after 3 failures/);
 
 # the answers to each line

@@ -15,7 +15,9 @@ use FindBin;
 use lib "$FindBin::Bin/lib";
 use Test::Mcds;
 
-my $t = Test::Mcds->new()->allow(qr/memcached sent a value/);
+my $t = Test::Mcds->new()->not_in('two many',
+    'it looks at one worker')
+    ->allow(qr/memcached sent a value/);
 
 my $o = $t->origin('o', { body => 'from the origin' });
 

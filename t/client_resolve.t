@@ -94,9 +94,11 @@ ok(wait_for(sub { $m1->held('count') >= 1 }), 'counts are held');
 
 $d->names('localhost', '127.0.0.3', '127.0.0.2');
 
-ok(wait_for(sub { $h->log_count($moved) == 2 }), 'both workers move');
+my $workers = $t->workers(2);
+
+ok(wait_for(sub { $h->log_count($moved) == $workers }), 'all workers move');
 is($h->log_count(qr/$moved.*pool "main" .*from 127.0.0.1:\d+ to 127.0.0.2:/),
-    2, 'to the first of the addresses, and say so once');
+    $workers, 'to the first of the addresses, and say so once');
 
 $m1->mark();
 like(count_to($m2), qr/^<\d+>$/, 'counts go there');
@@ -122,7 +124,7 @@ $d->names('localhost', '127.0.0.1');
 ok(wait_for(sub {
     my $r = $h->get('/?k=n');
     push @wrong, $r->body if $r->body !~ /^<\d+>$/;
-    return $h->log_count($moved) == 4;
+    return $h->log_count($moved) == 2 * $workers;
 }), 'back again');
 
 is("@wrong", '', 'each request has its number');

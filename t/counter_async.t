@@ -18,7 +18,8 @@ use FindBin;
 use lib "$FindBin::Bin/lib";
 use Test::Mcds;
 
-my $t = Test::Mcds->new();
+my $t = Test::Mcds->new()->not_in('two many',
+    'it looks at one worker');
 
 my $m = $t->memcached('m');
 my $f = $t->fake('f', sub {
@@ -179,6 +180,8 @@ ok(wait_for(sub { my $v = $one->get('/fake')->body();
 
 
 # graceful: nothing is lost, and nobody waits for the flush
+
+$t->not_in('single', 'nginx does not wait at QUIT then');
 
 $one->get('/long?n=1') for 1 .. 10;
 ok($one->quit(), 'quit');

@@ -4,7 +4,7 @@
 
 # All that a request asks memcached at its start travels in one write, in
 # whatever order the directives stand, and so does all that the requests of
-# one turn of the event loop ask.
+# one turn of the event loop ask, before those that were answered go on.
 
 use warnings;
 use strict;
@@ -15,11 +15,18 @@ use FindBin;
 use lib "$FindBin::Bin/lib";
 use Test::Mcds;
 
-my $t = Test::Mcds->new();
+my $t = Test::Mcds->new()->not_in('two many',
+    'it looks at one worker');
 
 $t->needs('debug');
 
-my $f = $t->fake('f');
+my $f = $t->fake('f', sub {
+    my ($f, $c, $line, $value) = @_;
+
+    return if !$f->mode() || $line !~ /^mg/;
+    return ($f->hold(), $f->default($line, $value));
+});
+
 my $o = $t->origin('o', { headers => ['Cache-Control' => 'max-age=60'] });
 
 my $h = $t->nginx('h', <<'EOT', log => 'debug');
@@ -97,6 +104,30 @@ is(join(' ', sort map { /^(m\w)/ } $f->commands()), 'ma ma ma mg mg',
     'their commands');
 is(writes() - $before, 1, 'one turn, one write');
 
+
+# an answer and a new request in one turn
+
+$f->tell('hold');
+$f->mark();
+$c[0]->request('/page');
+ok(wait_for(sub { $f->count(qr/^mg/) }), 'the page is asked for');
+
+$f->tell('');
+$h->freeze();
+$f->release();
+$c[1]->request('/count');
+
+my @before = steps();
+
+$h->cont();
+
+is($_->response()->status(), 200, 'both') for @c[0, 1];
+
+my @steps = steps();
+
+is(join(' ', @steps[@before .. $#steps]), 'writev resume resume',
+    'asked first, then gone on');
+
 $_->close() for @c;
 $t->done();
 
@@ -104,5 +135,10 @@ $t->done();
 # to memcached: lines of the debug log that belong to no request
 
 sub writes {
-    return $h->log_count(qr/\d+#\d+: writev: \d+ of/);
+    return scalar grep { $_ eq 'writev' } steps();
+}
+
+
+sub steps {
+    return $h->log() =~ /\d+#\d+: (?:\*\d+ mcds )?(writev(?=: \d+ of)|resume)/g;
 }

@@ -144,6 +144,8 @@ ok(wait_for(sub { ($m->get('async') // 0) == 11 }), 'async: goes on');
 
 # a worker is killed, all are replaced, nginx begins anew
 
+$t->not_in('single', 'what nginx knows ends with the process');
+
 my $n = get('/a');
 $h->kill_worker(0) for 1, 2;
 lose('flush');

@@ -199,10 +199,11 @@ my @p = map { start_get(($_ % 2 ? $h : $i)->port(), '/zero?k=nmany') } 1 .. 60;
 ok($o->wait_requests($before + 2, '/internal/views'), 'many: asked');
 ok(wait_for(sub { $m->stats()->{cmd_get} > $gets + 10 }), 'many: others look');
 
-# the lock and the counter, in each of four workers, soon every 100 ms
+# the lock and the counter, in each worker of both, soon every 100 ms
 
 $gets = $m->stats()->{cmd_get} - $gets;
-cmp_ok($gets, '<=', 4 * 2 * (6 + (time() - $start) / 0.1), 'many: not often');
+cmp_ok($gets, '<=', 2 * $t->workers(2) * 2 * (6 + (time() - $start) / 0.1),
+    'many: not often');
 $o->release('/internal/views');
 
 my @n = sort { $a <=> $b } map { finish($_)->body() =~ s/n=//r } @p;
@@ -271,10 +272,18 @@ $o->hold_path('/internal/views');
 $p = start_get($i->port(), '/zero?k=nquit');
 ok(wait_for(sub { $o->held('/internal/views') }), 'quit: asked');
 $i->signal('QUIT');
-ok($i->wait_log(qr/gracefully shutting down/), 'quit: begun');
+
+SKIP: {
+    skip 'nginx does not wait at QUIT then', 3 if $t->mode() eq 'single';
+
+    ok($i->wait_log(qr/gracefully shutting down/), 'quit: begun');
+    $o->release('/internal/views');
+    is(finish($p)->body(), 'n=1001', 'quit: answered');
+    ok($i->wait_exit(), 'quit: ended');
+}
+
+$i->wait_exit();
 $o->release('/internal/views');
-is(finish($p)->body(), 'n=1001', 'quit: answered');
-ok($i->wait_exit(), 'quit: ended');
 $i->up();
 
 $o->hold_path('/internal/views');

@@ -16,7 +16,8 @@ use FindBin;
 use lib "$FindBin::Bin/lib";
 use Test::Mcds;
 
-my $t = Test::Mcds->new();
+my $t = Test::Mcds->new()->not_in('single',
+    'what nginx knows ends with the process');
 
 my ($fpm) = grep { -x } </usr/sbin/php-fpm*>;
 my $examples = "$FindBin::Bin/../conf-examples";

@@ -124,6 +124,8 @@ is($a->get('/n?key=a')->body(), qq({"a":6}\r\n), 'late: all is well');
 
 # a worker that ends waits for the answers
 
+$t->not_in('single', 'nginx does not wait at QUIT then');
+
 $f->tell('stay');
 my $p = start_get($a->port(), '/n?key=late');
 ok(wait_for(sub { $f->held('late') >= 1 }, 10), 'quit: waits');

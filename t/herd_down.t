@@ -28,6 +28,7 @@ my $o = $t->origin('o', { headers => ['Cache-Control' => 'max-age=60'] },
     });
 
 my $timeout = 200 * $t->slow();
+my $workers = $t->workers(3);
 
 my $conf = <<'EOT';
 %%GLOBALS%%
@@ -96,7 +97,8 @@ for my $how ('stopped', 'killed') {
         is($o->count($uri), 2, "$how, $round: by one answer for each host");
 
         my %worker = map { $_->header('X-Worker') => 1 } @r;
-        is(scalar(keys %worker), 6, "$how, $round: in all workers");
+        cmp_ok(scalar(keys %worker), '>=', 2 * ($workers < 3 ? $workers : 3),
+            "$how, $round: in all workers");
     }
 
     # an answer that cannot be shared: nobody waits one behind the other
@@ -137,7 +139,8 @@ for my $how ('stopped', 'killed') {
   SKIP: {
         my @w = $hosts[0]->workers();
         my ($i) = grep { $mine{$w[$_]} } 0 .. $#w;
-        skip 'no telling which worker it is', 2 if !defined $i;
+        skip 'no telling which worker it is', 4 if !defined $i;
+        skip 'it is the only worker', 4 if @w == 1;
 
         @p = herd(30, $uri, $hosts[0]);
         settle();

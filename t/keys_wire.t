@@ -17,7 +17,9 @@ use FindBin;
 use lib "$FindBin::Bin/lib";
 use Test::Mcds;
 
-my $t = Test::Mcds->new()->allow(qr/client sent invalid/);
+my $t = Test::Mcds->new()->not_in('two many',
+    'it looks at one worker')
+    ->allow(qr/client sent invalid/);
 
 my $f = $t->fake('m');
 

@@ -55,7 +55,7 @@ EOT
 # the first connection to memcached is still to be made, or it is there
 
 for my $when ('before', 'after') {
-    my $h = $t->nginx($when, $conf);
+    my $h = $t->nginx($when, $conf, mode => 0);
     my ($worker) = $h->workers();
 
     if ($when eq 'after') {

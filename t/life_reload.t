@@ -17,7 +17,8 @@ use FindBin;
 use lib "$FindBin::Bin/lib";
 use Test::Mcds;
 
-my $t = Test::Mcds->new();
+my $t = Test::Mcds->new()->not_in('single',
+    'nginx cannot reload then');
 my $slow = $t->slow();
 
 my $m = $t->memcached('m', memory => 256);

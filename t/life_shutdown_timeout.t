@@ -16,7 +16,8 @@ use FindBin;
 use lib "$FindBin::Bin/lib";
 use Test::Mcds;
 
-my $t = Test::Mcds->new();
+my $t = Test::Mcds->new()->not_in('single',
+    'nginx does not wait at QUIT then');
 my $slow = $t->slow();
 
 # what is asked under /held is not answered

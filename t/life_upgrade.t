@@ -18,8 +18,9 @@ use FindBin;
 use lib "$FindBin::Bin/lib";
 use Test::Mcds;
 
-my $t = Test::Mcds->new();
+my $t = Test::Mcds->new()->not_in('single', 'no master takes these signals');
 my $slow = $t->slow();
+my $workers = $t->workers(2);
 
 $t->leave('valgrind keeps the titles of processes to itself') if $t->valgrind();
 
@@ -94,7 +95,7 @@ $t->run($t->binary(), '-p', "$dir/", '-c', 'nginx.conf', '-e',
     "$dir/error.log");
 my $old = wait_for(\&master, 5 * $slow) or die 'nginx did not start: '
     . $t->read_file('h/error.log');
-ok(wait_for(sub { workers($old) == 2 }, 5 * $slow), 'nginx started');
+ok(wait_for(sub { workers($old) == $workers }, 5 * $slow), 'nginx started');
 
 
 # requests go on until the end
@@ -114,13 +115,15 @@ do {
 
     my $new = upgrade($old);
     ok($new, 'USR2: a new master');
-    ok(wait_for(sub { workers($new) == 2 }, 10 * $slow), 'and its workers');
+    ok(wait_for(sub { workers($new) == $workers }, 10 * $slow),
+        'and its workers');
     kill 'WINCH', $old;
     ok(gone_workers($old), 'WINCH: the old workers leave');
     is(get(), 'counted', 'the new ones answer');
 
     kill 'HUP', $old;
-    ok(wait_for(sub { workers($old) == 2 }, 10 * $slow), 'HUP: old ones again');
+    ok(wait_for(sub { workers($old) == $workers }, 10 * $slow),
+        'HUP: old ones again');
     kill 'QUIT', $new;
     ok(gone($new), 'QUIT: the new master ends');
     ok(wait_for(sub { (master() // 0) == $old }, 5 * $slow),
@@ -130,7 +133,8 @@ do {
     # and one that stays
 
     $new = upgrade($old);
-    ok($new && wait_for(sub { workers($new) == 2 }, 10 * $slow), 'a new one');
+    ok($new && wait_for(sub { workers($new) == $workers }, 10 * $slow),
+        'a new one');
     kill 'WINCH', $old;
     ok(gone_workers($old), 'the old workers leave');
     kill 'QUIT', $old;

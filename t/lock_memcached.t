@@ -14,7 +14,8 @@ use FindBin;
 use lib "$FindBin::Bin/lib";
 use Test::Mcds;
 
-my $t = Test::Mcds->new();
+my $t = Test::Mcds->new()->not_in('two many',
+    'it looks at one worker');
 
 my $m = $t->memcached('m');
 my $o = $t->origin('o', sub {
@@ -146,6 +147,8 @@ $h->kill_worker(0);
 ok(wait_for(sub { !defined $m->get('/kill') }, 10), 'killed: ends by itself');
 $o->release('/kill');
 is($two->get('/kill')->status(), 200, 'killed: free');
+
+$t->not_in('single', 'nginx cannot reload then');
 
 $o->hold_path('/wait/reload');
 $p = start_get($h->port(), '/wait/reload');

@@ -196,6 +196,8 @@ cmp_ok($h->log_count(qr/"mcds_log large" has lost/), '<=', 6,
 
 # reloads
 
+$t->not_in('single', 'nginx cannot reload then');
+
 my $load = $t->load(background => 1, port => $h->port(), uri => '/n?n=r',
     requests => 2000, clients => 4, rate => 500);
 

@@ -27,8 +27,8 @@ plan(skip_all => 'no php-memcached') if $? || $output ne '';
 
 my $t = Test::Mcds->new();
 
-my $m = $t->memcached('m', args => ['-I', '512k']);
-my $n = $t->memcached('n', args => ['-I', '512k']);
+my $m = $t->memcached('m', args => ['-I', '1m']);
+my $n = $t->memcached('n', args => ['-I', '1m']);
 
 my $h = $t->nginx('h', <<'EOC');
 %%GLOBALS%%

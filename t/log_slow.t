@@ -25,14 +25,16 @@ my $f = $t->fake('f', sub {
     return;
 });
 
-my $h = $t->nginx('h', <<'EOC');
+my $timeout = 500 * ($t->valgrind() ? $t->slow() : 1) . 'ms';
+
+my $h = $t->nginx('h', <<'EOC' =~ s/%%WAIT%%/$timeout/r);
 %%GLOBALS%%
 events { }
 http {
     %%HTTP%%
     mcds_pool main {
         server 127.0.0.1:%%PORT_f%%;
-        timeout 500ms;
+        timeout %%WAIT%%;
         fail_timeout 500ms;
     }
 
@@ -65,7 +67,7 @@ for (1 .. 4) {
     $t->load(port => $h->port(), uri => '/large?n=large', clients => 4,
         requests => 400, header => 'X-Large: ' . 'x' x 7000);
     $n += 400;
-    ok($one->seen($n, 20), "one that reads has $n lines");
+    ok($one->seen($n, 20 * $t->slow()), "one that reads has $n lines");
 }
 
 cmp_ok((memory())[0] - $before, '<', 16 * 1024, 'and the other one does not'
@@ -75,7 +77,7 @@ ok(wait_for(sub {
     $slow->drain();
     $h->get('/n?n=more');
     return $slow->text() =~ /^event: dropped\ndata: \d+\n\n/m;
-}, 30), 'one that did not read is told');
+}, 30 * $t->slow()), 'one that did not read is told');
 
 my ($dropped) = $slow->text() =~ /^event: dropped\ndata: (\d+)\n\n/m;
 my $got = () = $slow->text() =~ /"line":"large/g;

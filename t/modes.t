@@ -3,7 +3,7 @@
 # Copyright (C) mcds authors
 
 # The ways in which nginx can be told to run: the same counters, builds and
-# refreshes in all of them (L08).
+# refreshes in all of them, whatever MCDS_MODE says (L08).
 
 use warnings;
 use strict;
@@ -50,7 +50,8 @@ my %modes = (
 
 delete $modes{poll} if !$t->has('select');
 
-my %hosts = map { $_ => $t->nginx($_, conf($_, 512, @{$modes{$_}})) }
+my %hosts = map { $_ => $t->nginx($_, conf($_, 512, @{$modes{$_}}),
+    mode => 0) }
     sort keys %modes;
 
 for my $name (sort keys %hosts) {
@@ -71,7 +72,7 @@ $_->quit() for values %hosts;
 # all that happens
 
 my $few = $t->nginx('few', conf('few', 24, 'worker_processes 1;', '', '', '',
-    $tcp));
+    $tcp), mode => 0);
 
 start('few', $few, 8);
 $few->get("/few/old/$_") for 0 .. 2;

@@ -17,7 +17,8 @@ use lib "$FindBin::Bin/lib";
 use Test::Mcds;
 use Test::Mcds::Status;
 
-my $t = Test::Mcds->new()->allow(qr/is down after 2 failures/);
+my $t = Test::Mcds->new()->allow(qr/is down after 2 failures/)
+    ->not_in('single one', 'two workers have breakers of their own');
 
 my $f = $t->fake('m', sub {
     my ($f, $c, $line, $value) = @_;

@@ -17,7 +17,9 @@ use lib "$FindBin::Bin/lib";
 use Test::Mcds;
 use Test::Mcds::Status;
 
-my $t = Test::Mcds->new()->allow(qr/too large|still being built|not stored/,
+my $t = Test::Mcds->new()->not_in('two many',
+    'it looks at one worker')
+    ->allow(qr/too large|still being built|not stored/,
     qr/upstream|temporarily disabled|could not be built|breaker/);
 
 my $m = $t->memcached('m');

@@ -15,7 +15,8 @@ use FindBin;
 use lib "$FindBin::Bin/lib";
 use Test::Mcds;
 
-my $t = Test::Mcds->new();
+my $t = Test::Mcds->new()->not_in('two many',
+    'it looks at one worker');
 
 my $f = $t->fake('f', sub {
     my ($f, $c, $line, $value) = @_;

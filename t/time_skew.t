@@ -18,7 +18,8 @@ use Test::Mcds;
 use Test::Mcds::Clock;
 use Test::Mcds::Entry;
 
-my $t = Test::Mcds->new();
+my $t = Test::Mcds->new()->not_in('two many',
+    'each worker learns how clocks differ');
 
 my $year = 365 * 86400;
 my @skews = $t->full() ? (1, -1, 5, -5, 6, 30, -30, 300, -300, $year, -$year)

@@ -72,7 +72,7 @@ When a test failed, the private folder is kept and its name is shown.
                                     so that it tells of its event loop;
                                     memory => 1, see Test::Mcds::Memory; pools
                                     without a timeout get 1 s, unless patience
-                                    => 0
+                                    => 0; mode => 0: see MCDS_MODE
     $t->memcached(name, %o)         real; unix => 1, args => [...], memory,
                                     threads
     $t->fake(name, sub, %o)         scripted; unix => 1, on_connect => sub,
@@ -100,6 +100,13 @@ When a test failed, the private folder is kept and its name is shown.
                             multiply upper bounds of times with it
     $t->full()              true under make test-full
     $t->size(quick, full)   one of the two
+    $t->mode()              MCDS_MODE, or ''
+    $t->workers(n)          how many there are where a configuration says n
+    $t->clients(n)          how many may be connected to a host at once, n at
+                            most; many() keeps to it
+    $t->not_in('single one', 'kills workers')
+                            skips the file in modes in which nginx itself cannot
+                            do what it is about
     $t->done(%o)            keep => ['o']: idle connections to that one are
                             meant to stay; leaks => 0: no check of connections
 
@@ -138,7 +145,8 @@ time (seconds), start, end, complete (false if cut short), error ('timed out',
     get(uri, %o), conn(%o), port, pid, dir, running
     workers()               pids; leaving(): those that finish
     reload(wait_old => 1)   HUP, waits for new workers; false if nginx refused
-    conf(text)              new configuration for the next reload()
+    conf(text, %o)          new configuration for the next reload(); mode => 0
+                            as above
     kill_worker(i, signal)  KILL by default; waits for its successor; the alert
                             of it is allowed
     signal(name)            to the master
@@ -253,9 +261,10 @@ log), TEST_KEEP=1 (keeps the folder), TEST_TIMEOUT=seconds (for a whole file),
 MCDS_FULL=1, MCDS_SLOW=n, MCDS_LEAKS=1 (LeakSanitizer), MCDS_VALGRIND=1 (nginx
 runs under valgrind).
 
-MCDS_MAIN='worker_processes 1; thread_pool p threads=4;', MCDS_HTTP='aio
-threads;': directives that every host gets, in the place of those of its own; a
-test that counts workers fails then.
+MCDS_MODE=name runs all hosts in one of nginx's ways, whatever their
+configurations say: connections and nofile (128 of them at most), daemon, single
+(no master process), one, two, many (64 workers), threads (aio), reuseport.  A
+host with mode => 0 is left as it is.
 
 =cut
 
@@ -281,6 +290,7 @@ use Test::Mcds::Http qw/ http_get http_head http_post http_request http_raw
     start_get finish many conn /;
 use Test::Mcds::Fake;
 use Test::Mcds::Memcached;
+use Test::Mcds::Mode;
 use Test::Mcds::Nginx;
 use Test::Mcds::Origin;
 
@@ -328,6 +338,11 @@ sub new {
     if ($self->{module} && !$self->{static} && !-f $self->{so}) {
         die "$self->{so} is not there, make builds it\n";
     }
+
+    $self->{mode} = Test::Mcds::Mode->new($ENV{MCDS_MODE});
+    $self->allow($self->{mode}->allow());
+    $self->needs($self->{mode}->needs());
+    $Test::Mcds::Http::MOST = $self->{mode}->clients(1e6);
 
     return $self;
 }
@@ -520,7 +535,8 @@ sub expand {
 
     my $dir = "$self->{dir}/$name";
     my $level = $o{log} // ($ENV{TEST_DEBUG} ? 'debug' : 'info');
-    my $globals = "daemon off; pid $dir/nginx.pid;"
+    my $mode = $o{mode} // 1 ? $self->{mode} : Test::Mcds::Mode->new();
+    my $globals = 'daemon ' . $mode->daemon() . "; pid $dir/nginx.pid;"
         . " error_log $dir/error.log $level;";
 
     $globals = "load_module $self->{so}; $globals"
@@ -531,16 +547,7 @@ sub expand {
         . join '', map { " ${_}_temp_path $dir/${_}_temp;" }
             qw/ client_body proxy fastcgi uwsgi scgi /;
 
-    # directives that all hosts get, instead of those of the same name that they
-    # have
-
-    for my $directive (($ENV{MCDS_MAIN} // '') =~ /\S[^;]*;/g) {
-        my ($word) = split ' ', $directive;
-        $text =~ s/^\s*\Q$word\E\s[^;]*;/$directive/m
-            or $globals .= " $directive";
-    }
-
-    $http .= " $ENV{MCDS_HTTP}" if defined $ENV{MCDS_HTTP};
+    $text = $mode->edit($text);
 
     # on one line each, so that line numbers in messages are the test's own
 
@@ -552,12 +559,15 @@ sub expand {
     $text =~ s/%%TMP%%/$self->{dir}/g;
     $text =~ s/%%DIR%%/$dir/g;
 
-    # a machine that is busy may not run memcached for 200 ms
+    # a machine that is busy may not run memcached for 200 ms, nor may valgrind
+    # run nginx for a second
+
+    my $time = ($self->valgrind() ? 10 : 1) . 's';
 
     $text =~ s/^(\s*mcds_pool\s+\w+\s*\{)([^{}]*\bserver\b[^{}]*\})/
         my ($pool, $rest) = ($1, $2);
         $rest =~ m{timeout|libmemcached} ? "$pool$rest"
-            : "$pool timeout 1s; connect_timeout 1s;$rest"/gmex
+            : "$pool timeout $time; connect_timeout $time;$rest"/gmex
         if $o{patience} // 1;
 
     return $text;
@@ -843,6 +853,20 @@ sub needs {
 }
 
 
+# modes in which nginx cannot do what the test is about
+
+sub not_in {
+    my ($self, $modes, $reason) = @_;
+
+    my $mode = $self->{mode}->name();
+
+    $self->leave("$mode: $reason")
+        if grep { $_ eq $mode } split ' ', $modes;
+
+    return $self;
+}
+
+
 # skips the file, or what is left of it
 
 sub leave {
@@ -875,6 +899,9 @@ sub nginx_version {
 sub full { return $ENV{MCDS_FULL} ? 1 : 0 }
 sub slow { return $ENV{MCDS_SLOW} || 1 }
 sub size { return $_[0]->full() ? $_[2] : $_[1] }
+sub mode { return $_[0]{mode}->name() }
+sub workers { return $_[0]{mode}->workers($_[1]) }
+sub clients { return $_[0]{mode}->clients($_[1]) }
 
 
 sub allow {
@@ -1055,10 +1082,10 @@ sub wait_count {
     my $end = time() + ($seconds // 3 * $self->slow());
 
     do {
-        my %ours;
+        my (%ours, %nets);
 
         for my $pid (map { $_->workers(), $_->leaving() } @running) {
-            my $now = Test::Mcds::Nginx->count_fds($pid) // next;
+            my $now = Test::Mcds::Nginx->count_fds($pid, \%nets) // next;
             $ours{$_} += @{$now->{tcp}{$_}} for keys %{$now->{tcp}};
         }
 

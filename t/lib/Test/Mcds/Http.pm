@@ -12,6 +12,7 @@ use Exporter qw/ import /;
 use IO::Select;
 use IO::Socket::INET;
 use IO::Socket::UNIX;
+use List::Util qw/ min /;
 use Scalar::Util qw/ weaken /;
 use Socket qw/ SOL_SOCKET SO_LINGER IPPROTO_TCP TCP_NODELAY SOCK_STREAM /;
 use Time::HiRes qw/ time /;
@@ -22,6 +23,10 @@ our @EXPORT_OK = qw/
 /;
 
 our $TIMEOUT = 20;
+
+# how many requests are under way at most
+
+our $MOST = 1e6;
 
 my %open;
 
@@ -474,7 +479,7 @@ sub finish {
 sub many {
     my ($n, $what, %o) = @_;
 
-    my $width = $o{concurrency} // 200;
+    my $width = min($o{concurrency} // 200, $MOST);
     my $timeout = $o{timeout} // $TIMEOUT;
     my $end = time() + $timeout;
     my $select = IO::Select->new();

@@ -29,11 +29,12 @@ sub start {
 # writes a new configuration; reload() brings it into force
 
 sub conf {
-    my ($self, $text) = @_;
+    my ($self, $text, %o) = @_;
 
     $self->{conf} = $text;
     $self->{text} = $self->{test}->expand($text, $self->{name},
-        log => $self->{log}, patience => $self->{patience});
+        log => $self->{log}, patience => $self->{patience},
+        mode => $o{mode} // $self->{mode});
 
     $self->{test}->write_file("$self->{name}/nginx.conf", $self->{text});
 
@@ -41,6 +42,7 @@ sub conf {
     $n = `nproc` + 0 if defined $n && $n eq 'auto';
     $self->{want} = $n // 1;
     $self->{single} = $self->{text} =~ /\bmaster_process\s+off\s*;/;
+    $self->{daemon} = $self->{text} =~ /\bdaemon\s+on\s*;/;
 
     return $self;
 }
@@ -63,10 +65,15 @@ sub up {
     $t->leave('allocations are valgrind\'s')
         if $self->{memory} && $t->valgrind();
 
+    unlink "$self->{dir}/nginx.pid";
+    adopt() if $self->{daemon};
+
     $self->{pid} = $t->spawn("$self->{name}/stderr",
         $t->valgrind("$self->{dir}/sanitizer"), $t->binary(),
         '-p', "$self->{dir}/", '-c', 'nginx.conf',
         '-e', "$self->{dir}/error.log");
+
+    $self->follow_daemon() if $self->{daemon};
 
     push @{$self->{groups}}, $self->{pid};
     delete $self->{exit};
@@ -84,9 +91,40 @@ sub up {
     }
 
     $self->settle();
-    $self->{baseline}{$_} = $self->count_fds($_) for $self->workers();
+    $self->take_baseline();
 
     return $self;
+}
+
+
+# makes this process the parent of orphans: of a master that is a daemon
+
+sub adopt {
+    require 'syscall.ph';
+
+    # PR_SET_CHILD_SUBREAPER
+
+    syscall(SYS_prctl(), 36, 1, 0, 0, 0) == 0 or die "prctl: $!\n";
+}
+
+
+# from the process that was started to the one that it has left
+
+sub follow_daemon {
+    my ($self) = @_;
+
+    my $t = $self->{test};
+
+    return if !$self->wait_exit(20 * $t->slow()) || $self->{exit};
+
+    my $end = time() + 20 * $t->slow();
+
+    while (!$self->{pid} && time() < $end) {
+        ($self->{pid}) = $t->read_file("$self->{name}/nginx.pid") =~ /^(\d+)\n/;
+        sleep 0.005 if !$self->{pid};
+    }
+
+    $t->spawned($self->{pid}) if $self->{pid};
 }
 
 
@@ -210,6 +248,8 @@ sub signal {
 sub reload {
     my ($self, %o) = @_;
 
+    return $self->restart() if $self->{single};
+
     my %old = map { $_ => 1 } $self->workers();
     my $mark = length $self->log();
     my $end = time() + 20 * $self->{test}->slow();
@@ -230,22 +270,50 @@ sub reload {
     }
 
     $self->settle();
-    $self->{baseline}{$_} = $self->count_fds($_) for $self->workers();
+    $self->take_baseline();
 
     return 1;
 }
 
 
-# kills a worker (index or pid), waits for the one that takes its place
+# what there is of a reload without a master: another process, unless nginx
+# refuses the configuration
+
+sub restart {
+    my ($self) = @_;
+
+    my $t = $self->{test};
+
+    $t->run($t->binary(), '-t', '-q', '-p', "$self->{dir}/", '-c',
+        'nginx.conf', '-e', "$self->{dir}/error.log");
+    return 0 if $? != 0;
+
+    $self->quit();
+    $self->up();
+
+    return 1;
+}
+
+
+# kills a worker (pid, or index modulo their number), waits for the one that
+# takes its place
 
 sub kill_worker {
     my ($self, $which, $signal) = @_;
 
     my @workers = $self->workers();
-    my $pid = ($which // 0) < @workers ? $workers[$which // 0] : $which;
+    my $pid = $workers[($which // 0) % @workers];
+
+    $pid = $which if grep { $_ == ($which // 0) } $self->children();
 
     $self->{killed}{$pid} = 1;
     kill $signal // 'KILL', $pid;
+
+    if ($self->{single}) {
+        $self->wait_exit();
+        $self->up();
+        return $pid;
+    }
 
     my $end = time() + 10;
 
@@ -481,13 +549,27 @@ sub fds {
 }
 
 
-# files, pipes and the like; unix sockets; TCP connections by their ports
+# what workers hold from the start
+
+sub take_baseline {
+    my ($self) = @_;
+
+    my %nets;
+
+    $self->{baseline}{$_} = $self->count_fds($_, \%nets) for $self->workers();
+}
+
+
+# files, pipes and the like; unix sockets; TCP connections by their ports; who
+# counts in many workers gives a hash for the kernel's table of sockets, which
+# is slow to read
 
 sub count_fds {
-    my ($self, $pid) = @_;
+    my ($self, $pid, $nets) = @_;
 
     my ($files, $unix, %tcp) = (0, 0);
-    my $inodes = tcp_inodes($pid);
+    my $net = readlink "/proc/$pid/ns/net" // return;
+    my $inodes = $nets->{$net} //= tcp_inodes($pid);
 
     opendir my $dh, "/proc/$pid/fd" or return;
 
@@ -538,10 +620,10 @@ sub tcp_inodes {
 
 sub leaks {
     my ($self, $keep, $unix) = @_;
-    my @leaks;
+    my (@leaks, %nets);
 
     for my $pid ($self->workers()) {
-        my $now = $self->count_fds($pid) // next;
+        my $now = $self->count_fds($pid, \%nets) // next;
         my $was = $self->{baseline}{$pid};
 
         for my $port (sort keys %{$now->{tcp}}) {
@@ -583,6 +665,7 @@ sub complaints {
         next if !/\[(?:alert|emerg|crit)\]/
             && !/exited (?:on signal|with (?:fatal )?code [^0])/;
         next if /process (\d+) exited on signal/ && $self->{killed}{$1};
+        next if /zone \S+ was locked by (\d+)/ && $self->{killed}{$1};
 
         # valgrind keeps some descriptors for itself
 

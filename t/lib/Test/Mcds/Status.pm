@@ -62,7 +62,7 @@ sub worker_conn {
 
     my @others;
 
-    for (1 .. 300) {
+    for (1 .. 300 + 20 * $h->workers()) {
         my $c = $h->conn();
         my $res = $c->get('/status');
 

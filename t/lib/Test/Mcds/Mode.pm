@@ -1,0 +1,118 @@
+package Test::Mcds::Mode;
+
+# Copyright (C) mcds authors
+
+# The ways in which nginx can be told to run, one of them for all hosts of a
+# test: what it makes of their configurations.  Lines stay where they are, so
+# that those in messages are the test's own.
+
+use warnings;
+use strict;
+
+use List::Util qw/ min /;
+
+
+# workers: how many, whatever a test says; main, events, http: directives, for
+# who does not have them; needs: what nginx must be built with; allow: lines of
+# the log that come with it; clients: how many at once are not too many
+
+my %modes = (
+
+    connections => {
+        clients => 48,
+        events => ['worker_connections 128;'],
+        allow => qr/\[alert\] .* worker_connections are not enough/,
+    },
+
+    nofile => {
+        clients => 48,
+        main => ['worker_rlimit_nofile 128;'],
+        allow => qr/failed \(24: Too|accept4\(\) failed \(9: Bad file/,
+    },
+
+    daemon => { daemon => 1 },
+    single => { workers => 1, main => ['master_process off;'] },
+    one => { workers => 1 },
+    two => { workers => 2 },
+    many => { workers => 64 },
+
+    threads => {
+        http => ['aio threads;', 'aio_write on;', 'sendfile on;'],
+        needs => 'threads',
+    },
+
+    reuseport => { reuseport => 1 },
+);
+
+
+# as the tests have it, unless there is a name
+
+sub new {
+    my ($class, $name) = @_;
+
+    $name //= '';
+
+    die "no mode \"$name\", but: " . join(' ', sort keys %modes) . "\n"
+        if length $name && !$modes{$name};
+
+    return bless { name => $name, %{$modes{$name} // {}} }, $class;
+}
+
+
+sub name { $_[0]{name} }
+sub needs { $_[0]{needs} // () }
+sub allow { $_[0]{allow} // () }
+sub workers { $_[0]{workers} // $_[1] }
+sub clients { min($_[0]{clients} // $_[1], $_[1]) }
+sub daemon { $_[0]{daemon} ? 'on' : 'off' }
+
+
+# a configuration whose %%..%% are still there
+
+sub edit {
+    my ($self, $text) = @_;
+
+    if (my $n = $self->{workers}) {
+        $text =~ s/^(\s*worker_processes)\s[^;]*;/$1 $n;/m
+            or $text =~ s/(?<=%%GLOBALS%%)/ worker_processes $n;/;
+    }
+
+    my @main = missing($text, @{$self->{main} // []});
+    my @events = missing($text, @{$self->{events} // []});
+    my @http = missing($text, @{$self->{http} // []});
+
+    $text =~ s/(?<=%%GLOBALS%%)/ @main/ if @main;
+    $text =~ s/\bevents\s*\{/events { @events/ if @events;
+    $text =~ s/(?<=%%HTTP%%)/ @http/ if @http;
+
+    return $self->{reuseport} ? reuseport($text) : $text;
+}
+
+
+# directives whose name the text does not have
+
+sub missing {
+    my ($text, @directives) = @_;
+
+    return grep {
+        my ($name) = /^(\w+)/;
+        $text !~ /(?:^|[{;])\s*$name\s/m;
+    } @directives;
+}
+
+
+# once for each address, as nginx wants it
+
+sub reuseport {
+    my ($text) = @_;
+
+    my %had = map { $_ => 1 } $text =~ /\blisten\s+(\S+)\s[^;]*\breuseport\b/g;
+
+    $text =~ s{((?:^|[\{;])\s*listen\s+(?!unix:)([^;\s]+))(?=[^;]*;)}
+        {$had{$2}++ ? $1 : "$1 reuseport"}gem;
+
+    return $text;
+}
+
+
+1;
