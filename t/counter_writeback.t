@@ -63,6 +63,14 @@ http {
         location = /beacon {
             mcds_counters prefix=b: post;
         }
+        location = /begun {
+            mcds_counter $n key=begun init=/number;
+            mcds_return "$n";
+        }
+        location = /number {
+            internal;
+            proxy_pass http://127.0.0.1:%%PORT_o%%;
+        }
         location = /other {
             mcds_counter_writeback /save/other?x=1 interval=100ms;
             mcds_counter $n key=other;
@@ -90,6 +98,8 @@ $h->get('/by?k=nothing&n=0');
 is(http_post($h->port(), '/beacon?key=1', '')->status(), 200, 'a beacon');
 
 ok(arrived(3 * 4 + 3 + 1), 'all has arrived') or diag(total());
+
+wait_for(sub { my %now = sums(); $now{by} == 3 });
 
 my %got = sums();
 my ($day) = grep { /^day:\d+$/ } keys %got;
@@ -203,12 +213,14 @@ is($h->log_count(qr/"mcds_counter_writeback \/save" is answered again/), 3,
 # a batch whose answer is lost comes again; a batch under way when its worker
 # is killed, too
 
+$t->not_in('single', 'what nginx knows ends with the process');
+
 $o->mark();
 $o->hold_path('/save');
 $h->get('/held') for 1 .. 5;
 ok(wait_for(sub { $o->held('/save') }), 'a batch is under way');
 $h->get('/held') for 1 .. 5;
-$h->kill_worker(0) for 1, 2;
+$h->kill_worker($_) for $h->workers();
 ok($o->wait_requests(2, '/save'), 'killed: it comes again');
 my @r = $o->requests('/save');
 is($r[1]{headers}{'x-mcds-batch'}, $r[0]{headers}{'x-mcds-batch'},
@@ -264,6 +276,36 @@ $h->get('/down') for 1 .. 9;
 ok(arrived(9), 'without memcached');
 $m->restart();
 ok(wait_for(sub { ($m->get('/down') // 0) == 9 }), 'and counted later');
+
+
+# a location that is asked for the number of a counter is not told of a count
+# before it has answered, since the number would have it, too
+
+$o->set('/number', { status => 200, body => '5' });
+$o->hold_path('/number');
+
+my @begun = map { start_get($h->port(), '/begun') } 1 .. 3;
+my $gone = start_get($h->port(), '/begun');
+
+$o->wait_requests(1, '/number');
+$gone->reset();
+
+for (1 .. 2) {
+    $o->mark();
+    $h->get('/many');
+    ok(wait_for(sub { my %s = sums(); $s{many} }, 15),
+        'begun: others are posted');
+    my %sums = sums();
+    is($sums{begun}, undef, 'begun: one that waits for its number is not');
+}
+
+$o->mark();
+$o->release('/number');
+is(join(' ', sort map { finish($_)->body() } @begun), '6 7 8',
+    'begun: with the number');
+ok(wait_for(sub { my %s = sums(); ($s{begun} // 0) == 4 }, 15),
+    'begun: and is then');
+is($m->get('begun'), 9, 'begun: also that of a client who has gone');
 
 
 # at the end

@@ -36,6 +36,8 @@ static void ngx_http_mcds_count_answer(ngx_http_request_t *r,
     ngx_str_t *key);
 static ngx_uint_t ngx_http_mcds_status_counts(ngx_http_request_t *r,
     ngx_array_t *statuses);
+static void ngx_http_mcds_count_settled(void *data, ngx_str_t *key,
+    int64_t delta);
 static void ngx_http_mcds_counted(void *data, ngx_uint_t rc, uint64_t value);
 static void ngx_http_mcds_logged(void *data, ngx_uint_t rc, uint64_t value);
 static void ngx_http_mcds_number_too_early(ngx_http_request_t *r,
@@ -133,7 +135,8 @@ ngx_http_mcds_count(ngx_http_request_t *r, ngx_http_mcds_number_t *number)
 {
     int64_t                   delta;
     ngx_str_t                 key;
-    ngx_uint_t                counts;
+    ngx_uint_t                counts, seeded;
+    ngx_mcds_source_t         source;
     ngx_mcds_counter_t        c;
     ngx_http_mcds_counter_t  *counter;
 
@@ -190,8 +193,18 @@ ngx_http_mcds_count(ngx_http_request_t *r, ngx_http_mcds_number_t *number)
         ngx_http_mcds_top_count(counter->top, &key, delta);
     }
 
+    seeded = (counter->init && delta && !counter->async);
+    source = counter->source;
+
     if (delta && number->writeback && counter->writeback) {
-        ngx_http_mcds_writeback_add(number->writeback, &c.key, delta);
+
+        if (seeded) {
+            source.settled = ngx_http_mcds_count_settled;
+            source.data = number->writeback;
+
+        } else {
+            ngx_http_mcds_writeback_add(number->writeback, &c.key, delta);
+        }
     }
 
     /* without memory the page is more important than its number */
@@ -203,9 +216,13 @@ ngx_http_mcds_count(ngx_http_request_t *r, ngx_http_mcds_number_t *number)
         return NGX_OK;
     }
 
-    if (counter->init && delta) {
-        number->grown = ngx_mcds_seed_change(&c, delta, &counter->source,
+    if (seeded) {
+        number->grown = ngx_mcds_seed_change(&c, delta, &source,
                                              ngx_http_mcds_counted, number);
+
+        if (number->grown == NULL && source.settled) {
+            ngx_http_mcds_count_settled(source.data, &c.key, delta);
+        }
 
     } else {
         number->count = ngx_mcds_counter_change(&c, delta,
@@ -465,6 +482,15 @@ ngx_http_mcds_status_counts(ngx_http_request_t *r, ngx_array_t *statuses)
     }
 
     return 0;
+}
+
+
+/* the location of "init=" has said its number, or will not be asked */
+
+static void
+ngx_http_mcds_count_settled(void *data, ngx_str_t *key, int64_t delta)
+{
+    ngx_http_mcds_writeback_add(data, key, delta);
 }
 
 

@@ -40,11 +40,10 @@
 
 
 struct ngx_mcds_grown_s {
-    ngx_queue_t          queue;        /* of seed */
-    ngx_mcds_seed_t     *seed;         /* or NULL: tries what there is */
+    ngx_queue_t          queue;        /* of a seed */
     ngx_event_t          timer;
     ngx_msec_t           deadline;
-    ngx_mcds_count_pt    handler;      /* NULL: canceled */
+    ngx_mcds_count_pt    handler;      /* NULL: nobody waits */
     void                *data;
     int64_t              delta;
     ngx_mcds_source_t    source;
@@ -55,7 +54,6 @@ struct ngx_mcds_grown_s {
 struct ngx_mcds_seed_s {
     ngx_queue_t          queue;
     ngx_queue_t          growing;      /* ngx_mcds_grown_t */
-    int64_t              left;         /* of those who did not wait */
     ngx_mcds_lock_t     *lock;
     ngx_event_t          timer;
     ngx_msec_t           start;
@@ -74,6 +72,8 @@ static void ngx_mcds_seed_leave(ngx_mcds_grown_t *grown);
 static void ngx_mcds_seed_give_up(ngx_mcds_grown_t *grown, ngx_uint_t rc);
 static void ngx_mcds_seed_tell(ngx_mcds_grown_t *grown, ngx_uint_t rc,
     uint64_t value);
+static void ngx_mcds_seed_settle(ngx_mcds_grown_t *grown, ngx_uint_t rc,
+    uint64_t value);
 
 static ngx_mcds_seed_t *ngx_mcds_seed_find(ngx_mcds_counter_t *counter,
     uint32_t hash);
@@ -91,8 +91,6 @@ static void ngx_mcds_seed_added(void *data, ngx_mcds_result_t *result);
 static void ngx_mcds_seed_ready(ngx_mcds_seed_t *seed);
 static void ngx_mcds_seed_fail(ngx_mcds_seed_t *seed, char *reason);
 static void ngx_mcds_seed_free(ngx_mcds_seed_t *seed, uint32_t keep);
-static void ngx_mcds_seed_count_left(ngx_mcds_seed_t *seed,
-    ngx_uint_t update);
 
 
 static ngx_str_t    ngx_mcds_seed_suffix = ngx_string(NGX_MCDS_LOCK_SUFFIX);
@@ -151,11 +149,8 @@ ngx_mcds_seed_cancel(ngx_mcds_grown_t *grown)
 {
     grown->handler = NULL;
 
-    if (grown->seed) {
-        grown->seed->left += grown->delta;
-
-        ngx_mcds_seed_leave(grown);
-        ngx_free(grown);
+    if (grown->timer.timer_set) {
+        ngx_del_timer(&grown->timer);
     }
 }
 
@@ -169,7 +164,7 @@ ngx_mcds_seed_try(ngx_mcds_grown_t *grown)
                                 ngx_mcds_seed_tried, grown)
         == NULL)
     {
-        ngx_mcds_seed_tell(grown, NGX_MCDS_BUSY, 0);
+        ngx_mcds_seed_settle(grown, NGX_MCDS_BUSY, 0);
     }
 }
 
@@ -184,7 +179,7 @@ ngx_mcds_seed_tried(void *data, ngx_uint_t rc, uint64_t value)
         return;
     }
 
-    ngx_mcds_seed_tell(grown, rc, value);
+    ngx_mcds_seed_settle(grown, rc, value);
 }
 
 
@@ -208,14 +203,16 @@ ngx_mcds_seed_join(ngx_mcds_grown_t *grown)
         }
     }
 
-    if (grown->handler == NULL || left <= 0) {
-        seed->left += grown->delta;
-        ngx_mcds_seed_tell(grown, NGX_MCDS_TIMEOUT, 0);
+    ngx_queue_insert_tail(&seed->growing, &grown->queue);
+
+    if (grown->handler == NULL) {
         return;
     }
 
-    grown->seed = seed;
-    ngx_queue_insert_tail(&seed->growing, &grown->queue);
+    if (left <= 0) {
+        ngx_mcds_seed_tell(grown, NGX_MCDS_TIMEOUT, 0);
+        return;
+    }
 
     ngx_add_timer(&grown->timer, left);
 }
@@ -229,9 +226,7 @@ ngx_mcds_seed_timeout_handler(ngx_event_t *ev)
     ngx_mcds_grown_t  *grown;
 
     grown = ev->data;
-    grown->seed->left += grown->delta;
 
-    ngx_mcds_seed_leave(grown);
     ngx_mcds_seed_tell(grown, NGX_MCDS_TIMEOUT, 0);
 }
 
@@ -244,8 +239,6 @@ ngx_mcds_seed_leave(ngx_mcds_grown_t *grown)
     if (grown->timer.timer_set) {
         ngx_del_timer(&grown->timer);
     }
-
-    grown->seed = NULL;
 }
 
 
@@ -255,7 +248,7 @@ static void
 ngx_mcds_seed_give_up(ngx_mcds_grown_t *grown, ngx_uint_t rc)
 {
     if (grown->source.skip) {
-        ngx_mcds_seed_tell(grown, rc, 0);
+        ngx_mcds_seed_settle(grown, rc, 0);
         return;
     }
 
@@ -267,8 +260,25 @@ ngx_mcds_seed_give_up(ngx_mcds_grown_t *grown, ngx_uint_t rc)
 static void
 ngx_mcds_seed_tell(ngx_mcds_grown_t *grown, ngx_uint_t rc, uint64_t value)
 {
-    if (grown->handler) {
-        grown->handler(grown->data, rc, value);
+    ngx_mcds_count_pt  handler;
+
+    handler = grown->handler;
+
+    if (handler) {
+        grown->handler = NULL;
+        handler(grown->data, rc, value);
+    }
+}
+
+
+static void
+ngx_mcds_seed_settle(ngx_mcds_grown_t *grown, ngx_uint_t rc, uint64_t value)
+{
+    ngx_mcds_seed_tell(grown, rc, value);
+
+    if (grown->source.settled) {
+        grown->source.settled(grown->source.data, &grown->counter.key,
+                              grown->delta);
     }
 
     ngx_free(grown);
@@ -494,23 +504,37 @@ ngx_mcds_seed_fetch(ngx_mcds_seed_t *seed)
     ngx_queue_t       *q;
     ngx_mcds_grown_t  *grown;
 
-    if (ngx_queue_empty(&seed->growing)) {
+    for (q = ngx_queue_head(&seed->growing);
+         q != ngx_queue_sentinel(&seed->growing);
+         q = ngx_queue_next(q))
+    {
+        grown = ngx_queue_data(q, ngx_mcds_grown_t, queue);
 
-        /*
-         * Only a request that is there can ask.  What those who have gone
-         * would have counted is no number to begin with: the next one asks.
-         */
+        if (grown->handler == NULL) {
+            continue;
+        }
 
-        ngx_mcds_seed_free(seed, 0);
+        if (seed->source.fetch(seed, grown->data) != NGX_OK) {
+            ngx_mcds_seed_fail(seed, "it could not be asked for");
+        }
+
         return;
     }
 
-    q = ngx_queue_head(&seed->growing);
-    grown = ngx_queue_data(q, ngx_mcds_grown_t, queue);
+    /*
+     * Only a request that is there can ask.  What those who have gone would
+     * have counted is no number to begin with: the next one asks.
+     */
 
-    if (seed->source.fetch(seed, grown->data) != NGX_OK) {
-        ngx_mcds_seed_fail(seed, "it could not be asked for");
+    while (!ngx_queue_empty(&seed->growing)) {
+        q = ngx_queue_head(&seed->growing);
+        grown = ngx_queue_data(q, ngx_mcds_grown_t, queue);
+
+        ngx_mcds_seed_leave(grown);
+        ngx_mcds_seed_settle(grown, NGX_MCDS_NOT_FOUND, 0);
     }
+
+    ngx_mcds_seed_free(seed, 0);
 }
 
 
@@ -563,8 +587,6 @@ ngx_mcds_seed_ready(ngx_mcds_seed_t *seed)
     ngx_queue_t       *q;
     ngx_mcds_grown_t  *grown;
 
-    ngx_mcds_seed_count_left(seed, 1);
-
     while (!ngx_queue_empty(&seed->growing)) {
         q = ngx_queue_head(&seed->growing);
         grown = ngx_queue_data(q, ngx_mcds_grown_t, queue);
@@ -596,10 +618,6 @@ ngx_mcds_seed_fail(ngx_mcds_seed_t *seed, char *reason)
                                         : "it begins anew");
     }
 
-    if (!seed->source.skip) {
-        ngx_mcds_seed_count_left(seed, 0);
-    }
-
     while (!ngx_queue_empty(&seed->growing)) {
         q = ngx_queue_head(&seed->growing);
         grown = ngx_queue_data(q, ngx_mcds_grown_t, queue);
@@ -622,17 +640,4 @@ ngx_mcds_seed_free(ngx_mcds_seed_t *seed, uint32_t keep)
     }
 
     ngx_free(seed);
-}
-
-
-static void
-ngx_mcds_seed_count_left(ngx_mcds_seed_t *seed, ngx_uint_t update)
-{
-    if (seed->left) {
-        seed->counter.update = update;
-
-        (void) ngx_mcds_counter_change(&seed->counter, seed->left, NULL, NULL);
-
-        seed->left = 0;
-    }
 }

@@ -32,8 +32,19 @@ typedef struct ngx_mcds_grown_s  ngx_mcds_grown_t;
 typedef ngx_int_t (*ngx_mcds_seed_pt)(ngx_mcds_seed_t *seed, void *data);
 
 
+/*
+ * Told of each change once, whether it was counted or not, and not before the
+ * number that it is added to was answered: who adds it to what that number is
+ * made of would have it twice.
+ */
+
+typedef void (*ngx_mcds_settled_pt)(void *data, ngx_str_t *key, int64_t delta);
+
+
 typedef struct {
     ngx_mcds_seed_pt     fetch;
+    ngx_mcds_settled_pt  settled;      /* or NULL */
+    void                *data;         /* of settled, not of a request */
     ngx_msec_t           timeout;
     ngx_uint_t           skip;         /* without the number nobody counts,
                                           instead of from initial on */
