@@ -16,7 +16,8 @@ use lib "$FindBin::Bin/lib";
 use Test::Mcds;
 use Test::Mcds::Follow;
 
-my $t = Test::Mcds->new();
+my $t = Test::Mcds->new()->not_in('many',
+    'it looks at few workers');
 
 my $f = $t->fake('f', sub {
     my ($f, $c, $line) = @_;
@@ -63,11 +64,13 @@ ok(wait_for(sub { $f->count(qr/^mg log:\d+ /) > 6 }, 10), 'it looks');
 my ($before) = memory();
 my $n = 0;
 
-for (1 .. 4) {
+for my $step (1 .. 16) {
     $t->load(port => $h->port(), uri => '/large?n=large', clients => 4,
-        requests => 400, header => 'X-Large: ' . 'x' x 7000);
-    $n += 400;
-    ok($one->seen($n, 20 * $t->slow()), "one that reads has $n lines");
+        requests => 100, header => 'X-Large: ' . 'x' x 7000);
+    $n += 100;
+
+    my $seen = $one->seen($n, 20 * $t->slow());
+    ok($seen, "one that reads has $n lines") if !$seen || $step % 4 == 0;
 }
 
 cmp_ok((memory())[0] - $before, '<', 16 * 1024, 'and the other one does not'
