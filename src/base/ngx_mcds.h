@@ -90,17 +90,28 @@ ngx_mcds_value_t *ngx_mcds_value_ref(ngx_mcds_value_t *value);
 void ngx_mcds_value_unref(ngx_mcds_value_t *value);
 
 
-/* numbers of so many bytes, the lowest one first; put: returns their end */
+/*
+ * Numbers of so many bytes, a constant, so that it is one instruction, the
+ * lowest one first; put: returns their end.
+ */
 
 static ngx_inline u_char *
 ngx_mcds_put(u_char *p, uint64_t n, ngx_uint_t bytes)
 {
+#if (NGX_HAVE_LITTLE_ENDIAN)
+
+    return ngx_cpymem(p, &n, bytes);
+
+#else
+
     while (bytes--) {
         *p++ = (u_char) n;
         n >>= 8;
     }
 
     return p;
+
+#endif
 }
 
 
@@ -111,9 +122,17 @@ ngx_mcds_take(u_char *p, ngx_uint_t bytes)
 
     n = 0;
 
+#if (NGX_HAVE_LITTLE_ENDIAN)
+
+    ngx_memcpy(&n, p, bytes);
+
+#else
+
     while (bytes--) {
         n = n << 8 | p[bytes];
     }
+
+#endif
 
     return n;
 }

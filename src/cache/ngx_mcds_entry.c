@@ -26,15 +26,9 @@ static uint32_t ngx_mcds_entry_crc(u_char *data, size_t len);
 static char *ngx_mcds_entry_check(ngx_mcds_entry_t *entry);
 static ngx_int_t ngx_mcds_entry_check_parts(ngx_mcds_entry_t *entry);
 static ngx_int_t ngx_mcds_entry_check_ext(ngx_str_t *ext);
-static ngx_int_t ngx_mcds_entry_check_headers(ngx_str_t *headers);
+static ngx_int_t ngx_mcds_entry_check_headers(ngx_mcds_entry_t *entry);
 static u_char *ngx_mcds_entry_name_end(u_char *p, u_char *last);
 static u_char *ngx_mcds_entry_value_end(u_char *p, u_char *last);
-static ngx_inline u_char *ngx_mcds_entry_put16(u_char *p, uint32_t n);
-static ngx_inline u_char *ngx_mcds_entry_put32(u_char *p, uint32_t n);
-static ngx_inline u_char *ngx_mcds_entry_put64(u_char *p, uint64_t n);
-static ngx_inline uint32_t ngx_mcds_entry_get16(u_char *p);
-static ngx_inline uint32_t ngx_mcds_entry_get32(u_char *p);
-static ngx_inline uint64_t ngx_mcds_entry_get64(u_char *p);
 
 
 static u_char  ngx_mcds_entry_magic[] = { 'M', 'C', 'D', 'S' };
@@ -101,35 +95,35 @@ ngx_mcds_entry_finish(ngx_mcds_value_t *value, ngx_mcds_entry_t *entry)
     *p++ = (u_char) (entry->coding ? NGX_MCDS_ENTRY_CODED
                                    : NGX_MCDS_ENTRY_PLAIN);
     *p++ = (u_char) entry->kind;
-    p = ngx_mcds_entry_put16(p, NGX_MCDS_ENTRY_HEADER);
-    p = ngx_mcds_entry_put32(p, entry->flags);
+    p = ngx_mcds_put(p, NGX_MCDS_ENTRY_HEADER, 2);
+    p = ngx_mcds_put(p, entry->flags, 4);
 
     crc = p;
     p += 4;
 
-    p = ngx_mcds_entry_put64(p, entry->expire);
-    p = ngx_mcds_entry_put64(p, entry->created);
-    p = ngx_mcds_entry_put64(p, entry->generation);
-    p = ngx_mcds_entry_put64(p, total);
-    p = ngx_mcds_entry_put32(p, entry->age);
-    p = ngx_mcds_entry_put32(p, entry->swr);
-    p = ngx_mcds_entry_put32(p, entry->sie);
-    p = ngx_mcds_entry_put32(p, entry->took);
-    p = ngx_mcds_entry_put32(p, (uint32_t) entry->key.len);
-    p = ngx_mcds_entry_put32(p, (uint32_t) entry->ext.len);
-    p = ngx_mcds_entry_put32(p, (uint32_t) entry->headers.len);
-    p = ngx_mcds_entry_put32(p, (uint32_t) body);
-    p = ngx_mcds_entry_put32(p, entry->parts);
-    p = ngx_mcds_entry_put16(p, (uint32_t) entry->status);
-    p = ngx_mcds_entry_put16(p, (uint32_t) entry->coding);
-    p = ngx_mcds_entry_put32(p, entry->parts ? entry->part : 0);
-    p = ngx_mcds_entry_put64(p, entry->coding ? entry->length : 0);
+    p = ngx_mcds_put(p, entry->expire, 8);
+    p = ngx_mcds_put(p, entry->created, 8);
+    p = ngx_mcds_put(p, entry->generation, 8);
+    p = ngx_mcds_put(p, total, 8);
+    p = ngx_mcds_put(p, entry->age, 4);
+    p = ngx_mcds_put(p, entry->swr, 4);
+    p = ngx_mcds_put(p, entry->sie, 4);
+    p = ngx_mcds_put(p, entry->took, 4);
+    p = ngx_mcds_put(p, entry->key.len, 4);
+    p = ngx_mcds_put(p, entry->ext.len, 4);
+    p = ngx_mcds_put(p, entry->headers.len, 4);
+    p = ngx_mcds_put(p, body, 4);
+    p = ngx_mcds_put(p, entry->parts, 4);
+    p = ngx_mcds_put(p, entry->status, 2);
+    p = ngx_mcds_put(p, entry->coding, 2);
+    p = ngx_mcds_put(p, entry->parts ? entry->part : 0, 4);
+    p = ngx_mcds_put(p, entry->coding ? entry->length : 0, 8);
 
     ngx_memzero(p, value->data + NGX_MCDS_ENTRY_HEADER - p);
 
-    ngx_mcds_entry_put32(value->data + 108, entry->purges);
+    ngx_mcds_put(value->data + 108, entry->purges, 4);
 
-    ngx_mcds_entry_put32(crc, ngx_mcds_entry_crc(value->data, value->len));
+    ngx_mcds_put(crc, ngx_mcds_entry_crc(value->data, value->len), 4);
 }
 
 
@@ -140,13 +134,13 @@ ngx_mcds_entry_mark(ngx_mcds_value_t *value, uint32_t flags, uint64_t expire)
 
     p = value->data;
 
-    ngx_mcds_entry_put32(p + 8, ngx_mcds_entry_get32(p + 8) | flags);
+    ngx_mcds_put(p + 8, ngx_mcds_take(p + 8, 4) | flags, 4);
 
-    if (ngx_mcds_entry_get64(p + 16) > expire) {
-        ngx_mcds_entry_put64(p + 16, expire);
+    if (ngx_mcds_take(p + 16, 8) > expire) {
+        ngx_mcds_put(p + 16, expire, 8);
     }
 
-    ngx_mcds_entry_put32(p + 12, ngx_mcds_entry_crc(p, value->len));
+    ngx_mcds_put(p + 12, ngx_mcds_entry_crc(p, value->len), 4);
 }
 
 
@@ -157,9 +151,9 @@ ngx_mcds_entry_purge(ngx_mcds_value_t *value, uint64_t expire)
 
     p = value->data;
 
-    ngx_mcds_entry_put64(p + 16, expire);
-    ngx_mcds_entry_put32(p + 108, ngx_mcds_entry_get32(p + 108) + 1);
-    ngx_mcds_entry_put32(p + 12, ngx_mcds_entry_crc(p, value->len));
+    ngx_mcds_put(p + 16, expire, 8);
+    ngx_mcds_put(p + 108, ngx_mcds_take(p + 108, 4) + 1, 4);
+    ngx_mcds_put(p + 12, ngx_mcds_entry_crc(p, value->len), 4);
 }
 
 
@@ -228,12 +222,12 @@ ngx_mcds_entry_read(ngx_mcds_entry_t *entry, u_char *data, size_t len,
 
     /* a later writer may have a longer header, never a shorter one */
 
-    header = ngx_mcds_entry_get16(data + 6);
+    header = ngx_mcds_take(data + 6, 2);
 
-    entry->key.len = ngx_mcds_entry_get32(data + 64);
-    entry->ext.len = ngx_mcds_entry_get32(data + 68);
-    entry->headers.len = ngx_mcds_entry_get32(data + 72);
-    entry->body.len = ngx_mcds_entry_get32(data + 76);
+    entry->key.len = ngx_mcds_take(data + 64, 4);
+    entry->ext.len = ngx_mcds_take(data + 68, 4);
+    entry->headers.len = ngx_mcds_take(data + 72, 4);
+    entry->body.len = ngx_mcds_take(data + 76, 4);
 
     sum = (uint64_t) header + entry->key.len + entry->ext.len
           + entry->headers.len + entry->body.len;
@@ -243,31 +237,31 @@ ngx_mcds_entry_read(ngx_mcds_entry_t *entry, u_char *data, size_t len,
         return NGX_DECLINED;
     }
 
-    if (ngx_mcds_entry_get32(data + 12) != ngx_mcds_entry_crc(data, len)) {
+    if (ngx_mcds_take(data + 12, 4) != ngx_mcds_entry_crc(data, len)) {
         *why = "wrong checksum";
         return NGX_DECLINED;
     }
 
     entry->kind = data[5];
-    entry->flags = ngx_mcds_entry_get32(data + 8);
-    entry->expire = ngx_mcds_entry_get64(data + 16);
-    entry->created = ngx_mcds_entry_get64(data + 24);
-    entry->generation = ngx_mcds_entry_get64(data + 32);
-    entry->total = ngx_mcds_entry_get64(data + 40);
-    entry->age = ngx_mcds_entry_get32(data + 48);
-    entry->swr = ngx_mcds_entry_get32(data + 52);
-    entry->sie = ngx_mcds_entry_get32(data + 56);
-    entry->took = ngx_mcds_entry_get32(data + 60);
-    entry->parts = ngx_mcds_entry_get32(data + 80);
-    entry->status = ngx_mcds_entry_get16(data + 84);
-    entry->part = ngx_mcds_entry_get32(data + 88);
-    entry->purges = ngx_mcds_entry_get32(data + 108);
+    entry->flags = ngx_mcds_take(data + 8, 4);
+    entry->expire = ngx_mcds_take(data + 16, 8);
+    entry->created = ngx_mcds_take(data + 24, 8);
+    entry->generation = ngx_mcds_take(data + 32, 8);
+    entry->total = ngx_mcds_take(data + 40, 8);
+    entry->age = ngx_mcds_take(data + 48, 4);
+    entry->swr = ngx_mcds_take(data + 52, 4);
+    entry->sie = ngx_mcds_take(data + 56, 4);
+    entry->took = ngx_mcds_take(data + 60, 4);
+    entry->parts = ngx_mcds_take(data + 80, 4);
+    entry->status = ngx_mcds_take(data + 84, 2);
+    entry->part = ngx_mcds_take(data + 88, 4);
+    entry->purges = ngx_mcds_take(data + 108, 4);
     entry->coding = NGX_MCDS_CODING_NONE;
     entry->length = entry->total;
 
     if (data[4] == NGX_MCDS_ENTRY_CODED) {
-        entry->coding = ngx_mcds_entry_get16(data + 86);
-        entry->length = ngx_mcds_entry_get64(data + 92);
+        entry->coding = ngx_mcds_take(data + 86, 2);
+        entry->length = ngx_mcds_take(data + 92, 8);
 
         if (entry->coding != NGX_MCDS_CODING_GZIP
             && entry->coding != NGX_MCDS_CODING_ZSTD)
@@ -332,9 +326,9 @@ ngx_mcds_entry_ext(ngx_mcds_entry_t *entry, ngx_uint_t type, ngx_str_t *data)
     /* checked when it was read */
 
     while (last - p >= 6) {
-        len = ngx_mcds_entry_get32(p + 2);
+        len = ngx_mcds_take(p + 2, 4);
 
-        if (ngx_mcds_entry_get16(p) == type) {
+        if (ngx_mcds_take(p, 2) == type) {
             data->data = p + 6;
             data->len = len;
             return NGX_OK;
@@ -487,7 +481,7 @@ ngx_mcds_entry_check(ngx_mcds_entry_t *entry)
         return "wrong extensions";
     }
 
-    if (ngx_mcds_entry_check_headers(&entry->headers) != NGX_OK) {
+    if (ngx_mcds_entry_check_headers(entry) != NGX_OK) {
         return "wrong headers";
     }
 
@@ -542,7 +536,7 @@ ngx_mcds_entry_check_ext(ngx_str_t *ext)
             return NGX_DECLINED;
         }
 
-        len = ngx_mcds_entry_get32(p + 2);
+        len = ngx_mcds_take(p + 2, 4);
 
         if (len > left - 6) {
             return NGX_DECLINED;
@@ -557,12 +551,14 @@ ngx_mcds_entry_check_ext(ngx_str_t *ext)
 
 
 static ngx_int_t
-ngx_mcds_entry_check_headers(ngx_str_t *headers)
+ngx_mcds_entry_check_headers(ngx_mcds_entry_t *entry)
 {
     u_char  *p, *name, *last;
 
-    p = headers->data;
-    last = p + headers->len;
+    p = entry->headers.data;
+    last = p + entry->headers.len;
+
+    entry->lines = 0;
 
     while (p < last) {
 
@@ -580,6 +576,7 @@ ngx_mcds_entry_check_headers(ngx_str_t *headers)
         }
 
         p += 2;
+        entry->lines++;
     }
 
     return NGX_OK;
@@ -630,60 +627,4 @@ ngx_mcds_entry_value_end(u_char *p, u_char *last)
     }
 
     return p;
-}
-
-
-/* compilers make one instruction of each of these */
-
-static ngx_inline u_char *
-ngx_mcds_entry_put16(u_char *p, uint32_t n)
-{
-    p[0] = (u_char) n;
-    p[1] = (u_char) (n >> 8);
-
-    return p + 2;
-}
-
-
-static ngx_inline u_char *
-ngx_mcds_entry_put32(u_char *p, uint32_t n)
-{
-    p[0] = (u_char) n;
-    p[1] = (u_char) (n >> 8);
-    p[2] = (u_char) (n >> 16);
-    p[3] = (u_char) (n >> 24);
-
-    return p + 4;
-}
-
-
-static ngx_inline u_char *
-ngx_mcds_entry_put64(u_char *p, uint64_t n)
-{
-    p = ngx_mcds_entry_put32(p, (uint32_t) n);
-
-    return ngx_mcds_entry_put32(p, (uint32_t) (n >> 32));
-}
-
-
-static ngx_inline uint32_t
-ngx_mcds_entry_get16(u_char *p)
-{
-    return (uint32_t) p[0] | (uint32_t) p[1] << 8;
-}
-
-
-static ngx_inline uint32_t
-ngx_mcds_entry_get32(u_char *p)
-{
-    return (uint32_t) p[0] | (uint32_t) p[1] << 8
-           | (uint32_t) p[2] << 16 | (uint32_t) p[3] << 24;
-}
-
-
-static ngx_inline uint64_t
-ngx_mcds_entry_get64(u_char *p)
-{
-    return (uint64_t) ngx_mcds_entry_get32(p)
-           | (uint64_t) ngx_mcds_entry_get32(p + 4) << 32;
 }

@@ -111,6 +111,7 @@ typedef struct {
     ngx_str_t     key;
     ngx_str_t     ext;
     ngx_str_t     headers;
+    ngx_uint_t    lines;          /* of headers, when it was read */
     ngx_str_t     body;
 } ngx_mcds_entry_t;
 

@@ -82,6 +82,11 @@ ngx_mcds_copy_unref(ngx_mcds_copy_t *copy)
     if (copy && --copy->refs == 0) {
         ngx_mcds_stream_unkeep(copy);
         ngx_mcds_copy_unref(copy->first);
+
+        if (copy->prepared) {
+            ngx_free(copy->prepared);
+        }
+
         ngx_mcds_value_unref(copy->value);
 
         if (copy->page) {
@@ -139,6 +144,7 @@ ngx_mcds_copy_create(ngx_mcds_page_t *page, ngx_mcds_value_t *value,
     copy->value = ngx_mcds_value_ref(value);
     copy->cas = cas;
     copy->checked = NULL;
+    copy->prepared = NULL;
     copy->kept = NULL;
     copy->first = NULL;
 
@@ -300,7 +306,7 @@ ngx_mcds_page_get(ngx_mcds_pool_t *pool, ngx_str_t *key)
         ngx_queue_init(&ngx_mcds_pages_reads);
     }
 
-    hash = ngx_crc32_long(key->data, key->len);
+    hash = ngx_mcds_crc32c(0, key->data, key->len);
     node = ngx_mcds_pages.root;
 
     while (node != &ngx_mcds_pages_sentinel) {

@@ -40,6 +40,7 @@ struct ngx_mcds_copy_s {
     ngx_mcds_entry_t    entry;
     uint64_t            cas;           /* 0: not known */
     void               *checked;       /* the users', NULL at first */
+    void               *prepared;      /* the same, freed with the copy */
     ngx_mcds_part_t   **kept;          /* parts in memory, or NULL */
     ngx_mcds_copy_t    *first;         /* of a list: the variant that it was
                                           made for, or NULL */

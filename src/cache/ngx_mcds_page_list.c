@@ -57,6 +57,7 @@ ngx_mcds_page_remember(ngx_mcds_page_t *page, ngx_mcds_copy_t *copy,
     list->page = NULL;
     list->value = ngx_mcds_value_ref(copy->value);
     list->cas = cas;
+    list->prepared = NULL;
     list->kept = NULL;
     list->first = NULL;
 

@@ -197,8 +197,11 @@ ngx_http_mcds_key_port(ngx_http_request_t *r, ngx_str_t *port)
 
     value = &r->headers_in.host->value;
 
+    /* nginx copies a host only to make it lower case */
+
     if (value->len < server->len
-        || ngx_strncasecmp(value->data, server->data, server->len) != 0)
+        || (value->data != server->data
+            && ngx_strncasecmp(value->data, server->data, server->len) != 0))
     {
         return NGX_DECLINED;
     }

@@ -25,18 +25,37 @@ typedef struct {
 } ngx_http_mcds_header_t;
 
 
+typedef struct {
+    ngx_table_elt_t          header;
+    ngx_http_mcds_header_t  *known;    /* or NULL */
+} ngx_http_mcds_line_t;
+
+
+/* what does not change from one request for a copy to the next */
+
+typedef struct {
+    ngx_str_t                date;     /* the origin's, or empty */
+    ngx_str_t                type;
+    size_t                   type_len;
+    ngx_str_t                charset;
+    time_t                   last_modified;
+    ngx_uint_t               n;
+    ngx_http_mcds_line_t     lines[1];
+} ngx_http_mcds_prepared_t;
+
+
+static ngx_http_mcds_prepared_t *ngx_http_mcds_prepare(ngx_mcds_copy_t *copy);
+static ngx_http_mcds_header_t *ngx_http_mcds_known(ngx_str_t *name);
+static void ngx_http_mcds_prepare_type(ngx_http_mcds_prepared_t *prepared,
+    ngx_str_t *value);
 static ngx_int_t ngx_http_mcds_serve_headers(ngx_http_request_t *r,
-    ngx_mcds_entry_t *entry);
+    ngx_http_mcds_prepared_t *prepared);
 static ngx_int_t ngx_http_mcds_serve_date(ngx_http_request_t *r,
     ngx_mcds_entry_t *entry, ngx_str_t *date);
 static ngx_int_t ngx_http_mcds_set_header(ngx_http_request_t *r,
     ngx_table_elt_t *h, ngx_uint_t offset);
 static ngx_int_t ngx_http_mcds_set_multi_header(ngx_http_request_t *r,
     ngx_table_elt_t *h, ngx_uint_t offset);
-static ngx_int_t ngx_http_mcds_set_last_modified(ngx_http_request_t *r,
-    ngx_table_elt_t *h, ngx_uint_t offset);
-static void ngx_http_mcds_set_content_type(ngx_http_request_t *r,
-    ngx_str_t *value);
 
 
 /*
@@ -47,7 +66,8 @@ static void ngx_http_mcds_set_content_type(ngx_http_request_t *r,
 
 static ngx_http_mcds_header_t  ngx_http_mcds_headers[] = {
 
-    { ngx_string("Last-Modified"), ngx_http_mcds_set_last_modified, 0 },
+    { ngx_string("Last-Modified"), ngx_http_mcds_set_header,
+      offsetof(ngx_http_headers_out_t, last_modified) },
 
     { ngx_string("ETag"), ngx_http_mcds_set_header,
       offsetof(ngx_http_headers_out_t, etag) },
@@ -122,19 +142,28 @@ ngx_http_mcds_serve_handler(ngx_http_request_t *r)
 ngx_int_t
 ngx_http_mcds_serve_page(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx)
 {
-    ngx_mcds_entry_t  *entry;
+    ngx_mcds_entry_t          *entry;
+    ngx_http_mcds_prepared_t  *prepared;
 
     entry = &ctx->copy->entry;
 
+    prepared = ngx_http_mcds_prepare(ctx->copy);
+    if (prepared == NULL) {
+        return NGX_ERROR;
+    }
+
     r->headers_out.status = entry->status;
     r->headers_out.content_length_n = entry->length;
-    r->headers_out.last_modified_time = -1;
     r->allow_ranges = (entry->status == NGX_HTTP_OK && r == r->main);
     r->single_range = ngx_http_mcds_streamed(entry);
 
     ngx_http_mcds_coding_offer(r, ctx);
 
-    return ngx_http_mcds_serve_headers(r, entry);
+    if (ngx_http_mcds_serve_headers(r, prepared) != NGX_OK) {
+        return NGX_ERROR;
+    }
+
+    return ngx_http_mcds_serve_date(r, entry, &prepared->date);
 }
 
 
@@ -171,15 +200,33 @@ ngx_http_mcds_serve_body(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx)
 }
 
 
-static ngx_int_t
-ngx_http_mcds_serve_headers(ngx_http_request_t *r, ngx_mcds_entry_t *entry)
+static ngx_http_mcds_prepared_t *
+ngx_http_mcds_prepare(ngx_mcds_copy_t *copy)
 {
-    ngx_str_t                headers, name, value, date;
-    ngx_table_elt_t         *h;
-    ngx_http_mcds_header_t  *known;
+    ngx_str_t                  headers, name, value;
+    ngx_mcds_entry_t          *entry;
+    ngx_http_mcds_line_t      *line;
+    ngx_http_mcds_prepared_t  *prepared;
+
+    if (copy->prepared) {
+        return copy->prepared;
+    }
+
+    entry = &copy->entry;
+
+    prepared = ngx_alloc(sizeof(ngx_http_mcds_prepared_t)
+                         + entry->lines * sizeof(ngx_http_mcds_line_t),
+                         ngx_cycle->log);
+    if (prepared == NULL) {
+        return NULL;
+    }
+
+    ngx_memzero(prepared, offsetof(ngx_http_mcds_prepared_t, lines));
+
+    prepared->last_modified = -1;
 
     headers = entry->headers;
-    ngx_str_null(&date);
+    line = prepared->lines;
 
     while (ngx_mcds_entry_header(&headers, &name, &value) == NGX_OK) {
 
@@ -190,37 +237,89 @@ ngx_http_mcds_serve_headers(ngx_http_request_t *r, ngx_mcds_entry_t *entry)
             if (ngx_http_mcds_header_is(&name, "Date")
                 && ngx_parse_http_time(value.data, value.len) != NGX_ERROR)
             {
-                date = value;
+                prepared->date = value;
             }
 
             continue;
         }
 
         if (ngx_http_mcds_header_is(&name, "Content-Type")) {
-            ngx_http_mcds_set_content_type(r, &value);
+            ngx_http_mcds_prepare_type(prepared, &value);
             continue;
         }
 
-        h = ngx_http_mcds_header_add(r, &name, &value);
+        if (ngx_http_mcds_header_is(&name, "Last-Modified")) {
+            prepared->last_modified = ngx_parse_http_time(value.data,
+                                                          value.len);
+        }
+
+        ngx_memzero(line, sizeof(ngx_http_mcds_line_t));
+
+        line->header.hash = 1;
+        line->header.key = name;
+        line->header.value = value;
+        line->known = ngx_http_mcds_known(&name);
+        line++;
+    }
+
+    prepared->n = line - prepared->lines;
+
+    copy->prepared = prepared;
+
+    return prepared;
+}
+
+
+static ngx_http_mcds_header_t *
+ngx_http_mcds_known(ngx_str_t *name)
+{
+    ngx_http_mcds_header_t  *known;
+
+    for (known = ngx_http_mcds_headers; known->set; known++) {
+
+        if (known->name.len == name->len
+            && ngx_strncasecmp(known->name.data, name->data, name->len) == 0)
+        {
+            return known;
+        }
+    }
+
+    return NULL;
+}
+
+
+static ngx_int_t
+ngx_http_mcds_serve_headers(ngx_http_request_t *r,
+    ngx_http_mcds_prepared_t *prepared)
+{
+    ngx_uint_t             i;
+    ngx_table_elt_t       *h;
+    ngx_http_mcds_line_t  *line;
+
+    r->headers_out.content_type = prepared->type;
+    r->headers_out.content_type_len = prepared->type_len;
+    r->headers_out.content_type_lowcase = NULL;
+    r->headers_out.charset = prepared->charset;
+    r->headers_out.last_modified_time = prepared->last_modified;
+
+    for (i = 0; i < prepared->n; i++) {
+        line = &prepared->lines[i];
+
+        h = ngx_list_push(&r->headers_out.headers);
         if (h == NULL) {
             return NGX_ERROR;
         }
 
-        for (known = ngx_http_mcds_headers; known->set; known++) {
+        *h = line->header;
 
-            if (known->name.len == name.len
-                && ngx_strncasecmp(known->name.data, name.data, name.len) == 0)
-            {
-                if (known->set(r, h, known->offset) != NGX_OK) {
-                    return NGX_ERROR;
-                }
-
-                break;
-            }
+        if (line->known
+            && line->known->set(r, h, line->known->offset) != NGX_OK)
+        {
+            return NGX_ERROR;
         }
     }
 
-    return ngx_http_mcds_serve_date(r, entry, &date);
+    return NGX_OK;
 }
 
 
@@ -333,28 +432,16 @@ ngx_http_mcds_set_multi_header(ngx_http_request_t *r, ngx_table_elt_t *h,
 }
 
 
-static ngx_int_t
-ngx_http_mcds_set_last_modified(ngx_http_request_t *r, ngx_table_elt_t *h,
-    ngx_uint_t offset)
-{
-    r->headers_out.last_modified = h;
-    r->headers_out.last_modified_time = ngx_parse_http_time(h->value.data,
-                                                            h->value.len);
-
-    return NGX_OK;
-}
-
-
 /* "type; charset=name": the charset filter wants the two apart */
 
 static void
-ngx_http_mcds_set_content_type(ngx_http_request_t *r, ngx_str_t *value)
+ngx_http_mcds_prepare_type(ngx_http_mcds_prepared_t *prepared,
+    ngx_str_t *value)
 {
     u_char  *p, *end, *last;
 
-    r->headers_out.content_type = *value;
-    r->headers_out.content_type_len = value->len;
-    r->headers_out.content_type_lowcase = NULL;
+    prepared->type = *value;
+    prepared->type_len = value->len;
 
     last = value->data + value->len;
 
@@ -371,7 +458,7 @@ ngx_http_mcds_set_content_type(ngx_http_request_t *r, ngx_str_t *value)
         if (last - p >= 8
             && ngx_strncasecmp(p, (u_char *) "charset=", 8) == 0)
         {
-            r->headers_out.content_type_len = end - value->data;
+            prepared->type_len = end - value->data;
 
             p += 8;
 
@@ -383,8 +470,8 @@ ngx_http_mcds_set_content_type(ngx_http_request_t *r, ngx_str_t *value)
                 last--;
             }
 
-            r->headers_out.charset.data = p;
-            r->headers_out.charset.len = last - p;
+            prepared->charset.data = p;
+            prepared->charset.len = last - p;
 
             return;
         }
