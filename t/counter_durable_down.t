@@ -19,7 +19,8 @@ use lib "$FindBin::Bin/lib";
 use Test::Mcds;
 
 my $t = Test::Mcds->new()->not_in('single',
-    'what nginx knows ends with the process');
+    'what nginx knows ends with the process')
+    ->not_in('many', 'it looks at few workers');
 
 my $m = $t->memcached('m');
 my $o = $t->origin('o', sub { 100 });

@@ -17,7 +17,8 @@ use Test::Mcds;
 use Test::Mcds::Chaos;
 use Test::Mcds::Entry;
 
-my $t = Test::Mcds->new();
+my $t = Test::Mcds->new()->not_in('nofile',
+    'many pages are built at once');
 
 my $m = $t->memcached('m');
 my $o = $t->origin('o', sub {

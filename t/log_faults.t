@@ -16,7 +16,8 @@ use lib "$FindBin::Bin/lib";
 use Test::Mcds;
 use Test::Mcds::Log qw/ events lines frames /;
 
-my $t = Test::Mcds->new();
+my $t = Test::Mcds->new()->not_in('many',
+    'it looks at few workers');
 
 my $m = $t->memcached('m');
 

@@ -15,7 +15,8 @@ use FindBin;
 use lib "$FindBin::Bin/lib";
 use Test::Mcds;
 
-my $t = Test::Mcds->new();
+my $t = Test::Mcds->new()->not_in('many',
+    'it looks at few workers');
 
 my $m = $t->memcached('m');
 my $o = $t->origin('o', { headers => ['Cache-Control' => 'max-age=600'],

@@ -16,7 +16,8 @@ use FindBin;
 use lib "$FindBin::Bin/lib";
 use Test::Mcds;
 
-my $t = Test::Mcds->new();
+my $t = Test::Mcds->new()->not_in('nofile',
+    'many pages are built at once');
 
 my $m = $t->memcached('m');
 my $o = $t->origin('o', { headers => ['Cache-Control' => 'max-age=2'],

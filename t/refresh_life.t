@@ -18,7 +18,8 @@ use Test::Mcds;
 use Test::Mcds::Entry;
 use Test::Mcds::Refresh;
 
-my $t = Test::Mcds->new();
+my $t = Test::Mcds->new()->not_in('many',
+    'it looks at few workers');
 
 my $large = "\n" . join '', map { sprintf "%09d\n", $_ } 1 .. 90000;
 

@@ -23,7 +23,8 @@ use Test::Mcds::Memory;
 
 local $ENV{MCDS_LEAKS} = 0;
 
-my $t = Test::Mcds->new()->not_in('single',
+my $t = Test::Mcds->new()->not_in('two many',
+    'it looks at one worker')->not_in('single',
     'workers are to be started')->needs('http_ssl', 'openssl');
 
 # what has no memory says so

@@ -17,7 +17,9 @@ use lib "$FindBin::Bin/lib";
 use Test::Mcds;
 use Test::Mcds::Status;
 
-my $t = Test::Mcds->new()->allow(qr/is down after 2 failures/)
+my $t = Test::Mcds->new()->not_in('many',
+    'it looks at few workers')
+    ->allow(qr/is down after 2 failures/)
     ->not_in('single one', 'two workers have breakers of their own');
 
 my $f = $t->fake('m', sub {

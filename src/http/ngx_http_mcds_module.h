@@ -186,8 +186,8 @@ typedef struct ngx_http_mcds_purging_s  ngx_http_mcds_purging_t;
 
 struct ngx_http_mcds_ctx_s {
     ngx_http_request_t         *request;
-    ngx_event_t                 resume;
     ngx_uint_t                  waiting;  /* answers to come */
+    ngx_queue_t                 queue;    /* while "resuming" */
 
     ngx_http_mcds_numbers_t    *numbers;
 
@@ -236,6 +236,8 @@ struct ngx_http_mcds_ctx_s {
     ngx_uint_t                  failed_status;  /* of an upstream, for which
                                                    an error page stands */
 
+    unsigned                    resuming:1;  /* all have come, its turn has
+                                                not */
     unsigned                    asked:1;     /* the cache, once */
     unsigned                    entered:1;   /* asked to build */
     unsigned                    behind:1;    /* a copy was sent to build */

@@ -18,13 +18,25 @@
 #include "ngx_http_mcds_variant.h"
 
 
+/* how often to let others go first: there may be others who do so, too */
+#define NGX_HTTP_MCDS_RESUME_LATER  8
+
+
 static ngx_int_t ngx_http_mcds_purge(ngx_http_request_t *r,
     ngx_http_mcds_ctx_t *ctx, ngx_http_mcds_loc_conf_t *mlcf);
 static void ngx_http_mcds_error_page(ngx_http_request_t *r,
     ngx_http_mcds_ctx_t *ctx);
 static ngx_int_t ngx_http_mcds_suspend(ngx_http_request_t *r);
 static void ngx_http_mcds_resume_handler(ngx_event_t *ev);
+static void ngx_http_mcds_resume(ngx_http_mcds_ctx_t *ctx);
 static void ngx_http_mcds_cleanup(void *data);
+
+
+/* of this worker */
+
+static ngx_queue_t  ngx_http_mcds_resuming;
+static ngx_event_t  ngx_http_mcds_resume_event;
+static ngx_uint_t   ngx_http_mcds_resume_later;
 
 
 ngx_int_t
@@ -199,22 +211,61 @@ ngx_http_mcds_suspend(ngx_http_request_t *r)
 void
 ngx_http_mcds_wake(ngx_http_mcds_ctx_t *ctx)
 {
-    if (--ctx->waiting) {
+    if (--ctx->waiting || ctx->resuming) {
         return;
     }
 
-    ngx_post_event(&ctx->resume, &ngx_posted_events);
+    if (ngx_http_mcds_resuming.next == NULL) {
+        ngx_queue_init(&ngx_http_mcds_resuming);
+        ngx_http_mcds_resume_event.handler = ngx_http_mcds_resume_handler;
+    }
+
+    ngx_queue_insert_tail(&ngx_http_mcds_resuming, &ctx->queue);
+    ctx->resuming = 1;
+
+    if (!ngx_http_mcds_resume_event.posted) {
+        ngx_http_mcds_resume_event.log = ngx_cycle->log;
+        ngx_post_event(&ngx_http_mcds_resume_event, &ngx_posted_events);
+    }
 }
 
+
+/*
+ * The last of its turn: what other requests ask is sent before, so that
+ * memcached has answered it when these are done.
+ */
 
 static void
 ngx_http_mcds_resume_handler(ngx_event_t *ev)
 {
-    ngx_connection_t     *c;
-    ngx_http_request_t   *r;
-    ngx_http_mcds_ctx_t  *ctx;
+    ngx_queue_t  *q;
 
-    ctx = ev->data;
+    if (!ngx_queue_empty(&ngx_posted_events)
+        && ngx_http_mcds_resume_later++ < NGX_HTTP_MCDS_RESUME_LATER)
+    {
+        ngx_post_event(ev, &ngx_posted_events);
+        return;
+    }
+
+    ngx_http_mcds_resume_later = 0;
+
+    while (!ngx_queue_empty(&ngx_http_mcds_resuming)) {
+        q = ngx_queue_head(&ngx_http_mcds_resuming);
+
+        ngx_http_mcds_resume(ngx_queue_data(q, ngx_http_mcds_ctx_t, queue));
+    }
+}
+
+
+static void
+ngx_http_mcds_resume(ngx_http_mcds_ctx_t *ctx)
+{
+    ngx_connection_t    *c;
+    ngx_http_request_t  *r;
+
+    ngx_queue_remove(&ctx->queue);
+    ctx->resuming = 0;
+
     r = ctx->request;
     c = r->connection;
 
@@ -250,9 +301,6 @@ ngx_http_mcds_create_ctx(ngx_http_request_t *r)
     cln->handler = ngx_http_mcds_cleanup;
 
     ctx->request = r;
-    ctx->resume.handler = ngx_http_mcds_resume_handler;
-    ctx->resume.data = ctx;
-    ctx->resume.log = r->connection->log;
 
     ngx_http_set_ctx(r, ctx, ngx_http_mcds_module);
 
@@ -297,8 +345,8 @@ ngx_http_mcds_cleanup(void *data)
 {
     ngx_http_mcds_ctx_t *ctx = data;
 
-    if (ctx->resume.posted) {
-        ngx_delete_posted_event(&ctx->resume);
+    if (ctx->resuming) {
+        ngx_queue_remove(&ctx->queue);
     }
 
     ngx_http_mcds_stat_request(ctx);
