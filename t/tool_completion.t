@@ -20,6 +20,11 @@ my $t = Test::Mcds->new();
 my $mcds = Test::Mcds::Tool->new($t, '-s', '127.0.0.1:1');
 my $files = "$FindBin::Bin/../tools/completion";
 
+# where somebody types
+
+open(my $terminal, '+<', '/dev/ptmx') or $t->leave('no /dev/ptmx');
+close($terminal);
+
 # what there is: names and texts of commands, their words, options
 
 my $help = $mcds->run('--help')->{out};

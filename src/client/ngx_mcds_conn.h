@@ -197,6 +197,16 @@ void ngx_mcds_ssl_close(ngx_connection_t *c);
 
 
 /*
+ * Which of two addresses of a name is taken first: less than 0, 0 or more, as
+ * memcmp() says.  IPv4 goes before IPv6, for memcached is rarely told to listen
+ * on both, and the names of most machines have both.
+ */
+
+ngx_int_t ngx_mcds_address_order(struct sockaddr *one, socklen_t one_len,
+    struct sockaddr *two, socklen_t two_len);
+
+
+/*
  * Health.  failed: a connection could not be made, was lost with operations
  * pending, or timed out.  answered: the server has answered an operation.
  * unsupported: it does not speak our protocol; text says what it is.

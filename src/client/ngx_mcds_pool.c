@@ -186,8 +186,10 @@ ngx_mcds_pool_cleanup(void *data)
 static char *
 ngx_mcds_pool_resolve(ngx_conf_t *cf, ngx_mcds_server_t *server)
 {
-    u_char     *p;
-    ngx_url_t   u;
+    u_char      *p;
+    ngx_url_t    u;
+    ngx_uint_t   i;
+    ngx_addr_t  *addr;
 
     ngx_memzero(&u, sizeof(ngx_url_t));
 
@@ -201,7 +203,18 @@ ngx_mcds_pool_resolve(ngx_conf_t *cf, ngx_mcds_server_t *server)
     }
 
     if (u.naddrs) {
-        server->addr = u.addrs[0];
+        addr = &u.addrs[0];
+
+        for (i = 1; i < u.naddrs; i++) {
+            if (ngx_mcds_address_order(u.addrs[i].sockaddr, u.addrs[i].socklen,
+                                       addr->sockaddr, addr->socklen)
+                < 0)
+            {
+                addr = &u.addrs[i];
+            }
+        }
+
+        server->addr = *addr;
 
     } else if (!server->down) {
         return ngx_mcds_pool_error(cf, "no address for server \"%V\"",

@@ -402,23 +402,17 @@ ngx_mcds_resolve_take(ngx_mcds_resolve_t *resolve, ngx_resolver_ctx_t *ctx)
 }
 
 
-/* IPv4 goes first, as when the configuration is read */
-
 static int ngx_libc_cdecl
 ngx_mcds_resolve_compare(const void *one, const void *two)
 {
-    const ngx_mcds_address_t  *first, *second;
+    ngx_mcds_address_t  *first, *second;
 
-    first = one;
-    second = two;
+    first = (ngx_mcds_address_t *) one;
+    second = (ngx_mcds_address_t *) two;
 
-    if (first->socklen != second->socklen) {
-        return first->sockaddr.sockaddr.sa_family == AF_INET ? -1 : 1;
-    }
-
-    /* the rest of them is the same, and zero */
-
-    return ngx_memcmp(&first->sockaddr, &second->sockaddr, first->socklen);
+    return ngx_mcds_address_order(&first->sockaddr.sockaddr, first->socklen,
+                                  &second->sockaddr.sockaddr,
+                                  second->socklen);
 }
 
 

@@ -148,6 +148,20 @@ ngx_mcds_server_answered(ngx_mcds_server_t *server)
 }
 
 
+ngx_int_t
+ngx_mcds_address_order(struct sockaddr *one, socklen_t one_len,
+    struct sockaddr *two, socklen_t two_len)
+{
+    if (one_len != two_len) {
+        return one->sa_family == AF_INET ? -1 : 1;
+    }
+
+    /* the rest of them is the same, and zero */
+
+    return ngx_memcmp(one, two, one_len);
+}
+
+
 void
 ngx_mcds_server_moved(ngx_mcds_server_t *server)
 {

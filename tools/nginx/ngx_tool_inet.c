@@ -11,6 +11,10 @@
 #include <netdb.h>
 
 
+/* of a name; what comes behind is left out */
+#define NGX_TOOL_URL_ADDRS  16
+
+
 static ngx_int_t ngx_tool_url_unix(ngx_pool_t *pool, ngx_url_t *u);
 static ngx_int_t ngx_tool_url_resolve(ngx_pool_t *pool, ngx_url_t *u);
 static ngx_int_t ngx_tool_url_addr(ngx_pool_t *pool, ngx_url_t *u,
@@ -153,16 +157,19 @@ ngx_tool_url_addr(ngx_pool_t *pool, ngx_url_t *u, struct sockaddr *sa,
 {
     ngx_addr_t  *addr;
 
-    /* one is enough: the first, as nginx takes it */
+    if (u->addrs == NULL) {
+        u->addrs = ngx_pcalloc(pool,
+                               NGX_TOOL_URL_ADDRS * sizeof(ngx_addr_t));
+        if (u->addrs == NULL) {
+            return NGX_ERROR;
+        }
+    }
 
-    if (u->naddrs) {
+    if (u->naddrs == NGX_TOOL_URL_ADDRS) {
         return NGX_OK;
     }
 
-    addr = ngx_pcalloc(pool, sizeof(ngx_addr_t));
-    if (addr == NULL) {
-        return NGX_ERROR;
-    }
+    addr = &u->addrs[u->naddrs++];
 
     addr->sockaddr = ngx_pcalloc(pool, len);
     if (addr->sockaddr == NULL) {
@@ -173,9 +180,6 @@ ngx_tool_url_addr(ngx_pool_t *pool, ngx_url_t *u, struct sockaddr *sa,
 
     addr->socklen = len;
     addr->name = u->url;
-
-    u->addrs = addr;
-    u->naddrs = 1;
 
     return NGX_OK;
 }
