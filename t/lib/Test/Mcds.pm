@@ -562,7 +562,7 @@ sub expand {
     # a machine that is busy may not run memcached for 200 ms, nor may valgrind
     # run nginx for a second
 
-    my $time = ($self->valgrind() ? 10 : 1) . 's';
+    my $time = ($self->valgrind() ? 4 : 1) . 's';
 
     $text =~ s/^(\s*mcds_pool\s+\w+\s*\{)([^{}]*\bserver\b[^{}]*\})/
         my ($pool, $rest) = ($1, $2);
