@@ -141,6 +141,10 @@ is($h->log_count(qr/closed the connection/), $infos, 'not a failure');
 for my $how (qw/ rst fin /) {
     wait_for(sub { $h->get('/p/hot')->header('X-Cache') eq 'HIT' });
 
+    # behind the answer to the unlock of who has stored it
+
+    $h->get('/p/hot');
+
     $f->mark();
     $f->tell('cut', '^mg page:/p/hot ', 'sent', $how);
 
