@@ -24,6 +24,7 @@
 #define NGX_MCDS_MAX_PARTS        4096
 
 
+static size_t ngx_mcds_page_weight(ngx_mcds_copy_t *copy);
 static ngx_mcds_page_t *ngx_mcds_page_get(ngx_mcds_pool_t *pool,
     ngx_str_t *key);
 static ngx_int_t ngx_mcds_page_cmp(ngx_mcds_page_t *page,
@@ -479,6 +480,15 @@ ngx_mcds_page_id(ngx_mcds_page_t *page)
 }
 
 
+/* with what is prepared of each line */
+
+static size_t
+ngx_mcds_page_weight(ngx_mcds_copy_t *copy)
+{
+    return copy->value->len + copy->entry.lines * NGX_MCDS_COPY_LINE;
+}
+
+
 void
 ngx_mcds_page_keep(ngx_mcds_page_t *page, ngx_mcds_copy_t *copy)
 {
@@ -492,7 +502,7 @@ ngx_mcds_page_keep(ngx_mcds_page_t *page, ngx_mcds_copy_t *copy)
         || size == 0
         || copy->entry.parts
         || copy->entry.kind != NGX_MCDS_ENTRY_PAGE
-        || copy->value->len > size / 8)
+        || ngx_mcds_page_weight(copy) > size / 8)
     {
         ngx_mcds_page_drop(page);
         return;
@@ -507,7 +517,7 @@ ngx_mcds_page_keep(ngx_mcds_page_t *page, ngx_mcds_copy_t *copy)
     ngx_mcds_page_drop(page);
 
     page->mine = ngx_mcds_copy_ref(copy);
-    ngx_mcds_pages_kept += copy->value->len;
+    ngx_mcds_pages_kept += ngx_mcds_page_weight(copy);
 
     if (ngx_mcds_pages_mine.next == NULL) {
         ngx_queue_init(&ngx_mcds_pages_mine);
@@ -536,7 +546,7 @@ ngx_mcds_page_drop(ngx_mcds_page_t *page)
     if (copy) {
         page->mine = NULL;
         ngx_queue_remove(&page->mine_lru);
-        ngx_mcds_pages_kept -= copy->value->len;
+        ngx_mcds_pages_kept -= ngx_mcds_page_weight(copy);
 
         ngx_mcds_copy_unref(copy);
     }

@@ -26,6 +26,10 @@ typedef struct ngx_mcds_part_s  ngx_mcds_part_t;
 typedef struct ngx_mcds_copy_s  ngx_mcds_copy_t;
 
 
+/* bytes that a copy counts for each of its headers, beside its value */
+#define NGX_MCDS_COPY_LINE  64
+
+
 /*
  * A page as it was read or built, shared by all requests that look at it.
  * The strings of entry point into value.  When entry.parts is not 0, the body
