@@ -244,6 +244,12 @@ ngx_mcds_conn_fail(ngx_mcds_conn_t *conn, ngx_uint_t rc)
 
     reached = (conn->state == NGX_MCDS_CONN_READY);
 
+    /* why another connection could not be made is not why this one ends */
+
+    if (reached) {
+        server->err = 0;
+    }
+
     ngx_mcds_server_failed(server, rc);
     ngx_mcds_conn_close(conn, rc);
 
@@ -408,6 +414,8 @@ ngx_mcds_conn_connect(ngx_mcds_conn_t *conn)
     }
 
     server->err = 0;
+
+    ngx_set_errno(0);
 
     rc = ngx_event_connect_peer(pc);
 
