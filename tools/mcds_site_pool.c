@@ -22,6 +22,7 @@ static ngx_mcds_pool_t *mcds_site_named(mcds_t *m, u_char *data, size_t len);
 static ngx_uint_t mcds_site_one_of(char *names, ngx_str_t *name);
 static ngx_uint_t mcds_site_fits(u_char *text, u_char *end, u_char *key,
     u_char *last, ngx_uint_t begin);
+static u_char *mcds_site_variable(u_char *text, u_char *end);
 
 
 void
@@ -319,38 +320,54 @@ static ngx_uint_t
 mcds_site_fits(u_char *text, u_char *end, u_char *key, u_char *last,
     ngx_uint_t begin)
 {
-    for ( /* void */ ; text < end && *text != '$'; text++, key++) {
-        if (key == last || *text != *key) {
-            return 0;
+    u_char  *rest, *mark;
+
+    rest = NULL;
+    mark = NULL;
+
+    for ( ;; ) {
+
+        if (text < end && *text == '$') {
+            text = mcds_site_variable(text + 1, end);
+
+            rest = text;
+            mark = key;
+
+        } else if (text == end && (begin || key == last)) {
+            return 1;
+
+        } else if (text < end && key < last && *text == *key) {
+            text++;
+            key++;
+
+        } else {
+
+            /* the value of the last variable is longer, or there is none */
+
+            if (rest == NULL || mark == last) {
+                return 0;
+            }
+
+            text = rest;
+            key = ++mark;
         }
     }
+}
 
-    if (text == end) {
-        return begin || key == last;
-    }
 
-    text++;
-
+static u_char *
+mcds_site_variable(u_char *text, u_char *end)
+{
     if (text < end && *text == '{') {
         while (text < end && *text++ != '}') { /* void */ }
-
-    } else {
-        while (text < end && (isalnum(*text) || *text == '_')) {
-            text++;
-        }
+        return text;
     }
 
-    if (text == end) {
-        return 1;
+    while (text < end && (isalnum(*text) || *text == '_')) {
+        text++;
     }
 
-    for ( /* void */ ; key <= last; key++) {
-        if (mcds_site_fits(text, end, key, last, begin)) {
-            return 1;
-        }
-    }
-
-    return 0;
+    return text;
 }
 
 

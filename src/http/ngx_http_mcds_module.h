@@ -279,8 +279,8 @@ struct ngx_http_mcds_ctx_s {
 
 /*
  * Request.  get_ctx: the context of r, or NULL.  create_ctx: a new one, NULL
- * when out of memory.  wake: an answer has come; the request goes on, from a
- * posted event, when it was the last one.
+ * when out of memory.  wake: an answer has come; if it was the last one, the
+ * request goes on at the end of this turn, with all others that were answered.
  */
 
 ngx_http_mcds_ctx_t *ngx_http_mcds_get_ctx(ngx_http_request_t *r);

@@ -54,7 +54,7 @@ ngx_http_mcds_handler(ngx_http_request_t *r)
         return NGX_DECLINED;
     }
 
-    if (ctx && ctx->waiting) {
+    if (ctx && (ctx->waiting || ctx->resuming)) {
 
         /* something else runs the phases of a request that waits */
 

@@ -882,7 +882,14 @@ ngx_mcds_top_begin(ngx_mcds_top_t *top)
         if (ngx_mcds_submit(top->pool, &req, ngx_mcds_top_part_handler, part))
         {
             state->missing++;
+
+        } else {
+            state->failed = NGX_MCDS_BUSY;
         }
+    }
+
+    if (state->missing == 0 && state->failed != NGX_MCDS_OK) {
+        state->rc = state->failed;
     }
 }
 
