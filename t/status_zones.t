@@ -173,6 +173,7 @@ for my $name ('= /exact', '~ \.php$') {
 # purges and refreshes
 
 $h->get('/purge/1');
+ok(wait_for(sub { grep { m{/purge/1$} } $m->keys() }), 'stored');
 $h->get('/purge/1', method => 'PURGE');
 is($h->get('/purge/1')->header('X-Reason'), 'purged', 'purged');
 
