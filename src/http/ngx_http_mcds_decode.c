@@ -12,6 +12,7 @@
 #include <ngx_http.h>
 #include "ngx_http_mcds_module.h"
 #include "ngx_http_mcds_coding.h"
+#include "ngx_mcds_next.h"
 
 
 /* of a body that is being sent; bytes */
@@ -250,7 +251,7 @@ ngx_http_mcds_decode_take(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
         if (decode->turn == 0) {
 
             if (!decode->next.posted) {
-                ngx_post_event(&decode->next, &ngx_posted_next_events);
+                ngx_mcds_post_next(&decode->next);
             }
 
             return NGX_BUSY;

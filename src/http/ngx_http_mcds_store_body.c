@@ -13,6 +13,7 @@
 #include "ngx_http_mcds_module.h"
 #include "ngx_http_mcds_store.h"
 #include "ngx_http_mcds_store_core.h"
+#include "ngx_mcds_next.h"
 
 
 /* the origin may be so far ahead of memcached; bytes */
@@ -251,7 +252,7 @@ ngx_http_mcds_store_waits(ngx_http_mcds_ctx_t *ctx,
             store->next.data = ctx;
             store->next.log = ctx->request->connection->log;
 
-            ngx_post_event(&store->next, &ngx_posted_next_events);
+            ngx_mcds_post_next(&store->next);
         }
 
         return 1;

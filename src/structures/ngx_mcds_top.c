@@ -12,6 +12,7 @@
 #include <ngx_event.h>
 #include "ngx_mcds_top.h"
 #include "ngx_mcds_stat_sums.h"
+#include "ngx_mcds_next.h"
 
 
 /* an item outlives its use, and a slot is not read again when it has ended,
@@ -987,7 +988,7 @@ ngx_mcds_top_add_up(ngx_mcds_top_t *top)
         ngx_mcds_summary_merge(state->next, state->ended);
     }
 
-    ngx_post_event(&state->adder, &ngx_posted_next_events);
+    ngx_mcds_post_next(&state->adder);
 }
 
 
@@ -1001,7 +1002,7 @@ ngx_mcds_top_adder_handler(ngx_event_t *ev)
     state = top->state;
 
     if (ngx_mcds_top_add_part(top)) {
-        ngx_post_event(ev, &ngx_posted_next_events);
+        ngx_mcds_post_next(ev);
         return;
     }
 
@@ -1012,7 +1013,7 @@ ngx_mcds_top_adder_handler(ngx_event_t *ev)
         ngx_mcds_summary_reset(state->next);
         ngx_mcds_summary_merge(state->next, state->ended);
 
-        ngx_post_event(ev, &ngx_posted_next_events);
+        ngx_mcds_post_next(ev);
         return;
     }
 

@@ -12,6 +12,7 @@
 #include <ngx_core.h>
 #include <ngx_event.h>
 #include "ngx_mcds_summary.c"
+#include "ngx_mcds_next.c"
 #include "ngx_mcds_top.c"
 #include "tap.h"
 

@@ -1,0 +1,47 @@
+
+/*
+ * Copyright (C) mcds authors
+ *
+ * A worker exits when it has no timer that counts: there is one for as long as
+ * something is posted to the next turn, looked after now and then, since a
+ * timer for each would cost more than the work.
+ */
+
+
+#include <ngx_config.h>
+#include <ngx_core.h>
+#include <ngx_event.h>
+#include "ngx_mcds_next.h"
+
+
+/* milliseconds */
+#define NGX_MCDS_NEXT_TIME  20
+
+
+static void ngx_mcds_next_handler(ngx_event_t *ev);
+
+
+static ngx_event_t  ngx_mcds_next_timer;
+
+
+void
+ngx_mcds_post_next(ngx_event_t *ev)
+{
+    ngx_post_event(ev, &ngx_posted_next_events);
+
+    if (!ngx_mcds_next_timer.timer_set) {
+        ngx_mcds_next_timer.handler = ngx_mcds_next_handler;
+        ngx_mcds_next_timer.log = ngx_cycle->log;
+
+        ngx_add_timer(&ngx_mcds_next_timer, NGX_MCDS_NEXT_TIME);
+    }
+}
+
+
+static void
+ngx_mcds_next_handler(ngx_event_t *ev)
+{
+    if (!ngx_queue_empty(&ngx_posted_next_events)) {
+        ngx_add_timer(ev, NGX_MCDS_NEXT_TIME);
+    }
+}
