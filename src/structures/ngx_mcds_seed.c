@@ -68,7 +68,7 @@ static void ngx_mcds_seed_try(ngx_mcds_grown_t *grown);
 static void ngx_mcds_seed_tried(void *data, ngx_uint_t rc, uint64_t value);
 static void ngx_mcds_seed_join(ngx_mcds_grown_t *grown);
 static void ngx_mcds_seed_timeout_handler(ngx_event_t *ev);
-static void ngx_mcds_seed_leave(ngx_mcds_grown_t *grown);
+static ngx_mcds_grown_t *ngx_mcds_seed_pop(ngx_mcds_seed_t *seed);
 static void ngx_mcds_seed_give_up(ngx_mcds_grown_t *grown, ngx_uint_t rc);
 static void ngx_mcds_seed_tell(ngx_mcds_grown_t *grown, ngx_uint_t rc,
     uint64_t value);
@@ -231,14 +231,28 @@ ngx_mcds_seed_timeout_handler(ngx_event_t *ev)
 }
 
 
-static void
-ngx_mcds_seed_leave(ngx_mcds_grown_t *grown)
+/* the first of those who wait, who does not any more; NULL: there is none */
+
+static ngx_mcds_grown_t *
+ngx_mcds_seed_pop(ngx_mcds_seed_t *seed)
 {
-    ngx_queue_remove(&grown->queue);
+    ngx_queue_t       *q;
+    ngx_mcds_grown_t  *grown;
+
+    if (ngx_queue_empty(&seed->growing)) {
+        return NULL;
+    }
+
+    q = ngx_queue_head(&seed->growing);
+    ngx_queue_remove(q);
+
+    grown = ngx_queue_data(q, ngx_mcds_grown_t, queue);
 
     if (grown->timer.timer_set) {
         ngx_del_timer(&grown->timer);
     }
+
+    return grown;
 }
 
 
@@ -526,11 +540,7 @@ ngx_mcds_seed_fetch(ngx_mcds_seed_t *seed)
      * have counted is no number to begin with: the next one asks.
      */
 
-    while (!ngx_queue_empty(&seed->growing)) {
-        q = ngx_queue_head(&seed->growing);
-        grown = ngx_queue_data(q, ngx_mcds_grown_t, queue);
-
-        ngx_mcds_seed_leave(grown);
+    while ((grown = ngx_mcds_seed_pop(seed)) != NULL) {
         ngx_mcds_seed_settle(grown, NGX_MCDS_NOT_FOUND, 0);
     }
 
@@ -584,14 +594,9 @@ ngx_mcds_seed_added(void *data, ngx_mcds_result_t *result)
 static void
 ngx_mcds_seed_ready(ngx_mcds_seed_t *seed)
 {
-    ngx_queue_t       *q;
     ngx_mcds_grown_t  *grown;
 
-    while (!ngx_queue_empty(&seed->growing)) {
-        q = ngx_queue_head(&seed->growing);
-        grown = ngx_queue_data(q, ngx_mcds_grown_t, queue);
-
-        ngx_mcds_seed_leave(grown);
+    while ((grown = ngx_mcds_seed_pop(seed)) != NULL) {
         ngx_mcds_seed_try(grown);
     }
 
@@ -604,7 +609,6 @@ ngx_mcds_seed_ready(ngx_mcds_seed_t *seed)
 static void
 ngx_mcds_seed_fail(ngx_mcds_seed_t *seed, char *reason)
 {
-    ngx_queue_t       *q;
     ngx_mcds_key_t     key;
     ngx_mcds_grown_t  *grown;
 
@@ -618,11 +622,7 @@ ngx_mcds_seed_fail(ngx_mcds_seed_t *seed, char *reason)
                                         : "it begins anew");
     }
 
-    while (!ngx_queue_empty(&seed->growing)) {
-        q = ngx_queue_head(&seed->growing);
-        grown = ngx_queue_data(q, ngx_mcds_grown_t, queue);
-
-        ngx_mcds_seed_leave(grown);
+    while ((grown = ngx_mcds_seed_pop(seed)) != NULL) {
         ngx_mcds_seed_give_up(grown, NGX_MCDS_NOT_FOUND);
     }
 
