@@ -625,6 +625,7 @@ sub conf_test {
     local %ENV = (%ENV, $self->sanitizer_env("$self->{dir}/conf_test/san", 1));
 
     my $dir = "$self->{dir}/conf_test";
+
     # valgrind takes a second; each tenth is enough
 
     my @valgrind = $self->{tested}++ % 10 ? () : $self->valgrind("$dir/san", 1);
