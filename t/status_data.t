@@ -45,7 +45,8 @@ http {
             mcds_return "$v"; }
         location /gone { mcds_use gone; mcds_counter $n key=n;
             mcds_return "$n"; }
-        location /keys { mcds_counters prefix=k: post; }
+        location = /keys { mcds_counters prefix=k: post;
+            if ($arg_x) { set $y 1; } }
         location /keys/gone { mcds_use gone; mcds_counters prefix=k:; }
         location /top { mcds_counters top=popular; }
         location /list { mcds_return "$mcds_top_popular"; }
@@ -79,7 +80,7 @@ my $all = status($h);
 is(join(' ', map { my $list = $_; map { "$list:$_->{name}:$_->{pool}" }
     @{$all->{$list}} } qw/ counters locks logs arrays tables /),
     'counters:$n:main counters:$e:main counters:$v:main counters:$n:gone '
-    . 'counters:example.com /keys:main counters:example.com /keys/gone:gone '
+    . 'counters:example.com = /keys:main counters:example.com /keys/gone:gone '
     . 'counters:$a:gone counters:popular:main '
     . 'locks:job:$arg_id:main locks:example.com /locks/:main '
     . 'locks:example.com /locks/gone/:gone '
@@ -137,13 +138,13 @@ ok(wait_for(sub { sum_of((grep { $_->{pool} eq 'gone' }
 # lists of numbers
 
 $m->set('k:odd', 'x');
-is_deeply(decode_json($h->get('/keys?key=a&key=b&key=odd')->body()),
-    { a => 0, b => 0, odd => undef }, 'three keys') for 1 .. 2;
+is_deeply(decode_json($h->get("/keys?key=a&key=b&key=odd&x=$_")->body()),
+    { a => 0, b => 0, odd => undef }, 'three keys') for '', 1;
 $h->get('/keys?key=a', method => 'POST');
 $h->get('/keys/gone?key=a&key=b');
 
-my $e1 = has('counters', 'example.com /keys', 'main', 'operations', read => 6,
-    count => 1);
+my $e1 = has('counters', 'example.com = /keys', 'main', 'operations',
+    read => 6, count => 1);
 is($e1->{failures}{not_numeric}, 2, 'two of them no number');
 is($e1->{type}, 'keys', 'of mcds_counters');
 $e1 = has('counters', 'example.com /keys/gone', 'gone', 'operations',

@@ -52,9 +52,10 @@ http {
         listen 127.0.0.1:%%PORT%% reuseport;
         server_name example.com;
         location /all/ { proxy_pass http://127.0.0.1:%%PORT_o%%; }
-        location = /exact { proxy_pass http://127.0.0.1:%%PORT_o%%; }
+        location = /exact { proxy_pass http://127.0.0.1:%%PORT_o%%;
+            if ($arg_x) { set $y 1; } }
         location ~ \.php$ { proxy_pass http://127.0.0.1:%%PORT_o%%;
-            location ~ never { } }
+            if ($arg_x) { set $y 1; } location ~ never { } }
         location /one { mcds_status_zone "sha\"red";
             proxy_pass http://127.0.0.1:%%PORT_o%%; }
         location /two { mcds_status_zone "sha\"red";
@@ -158,7 +159,8 @@ cmp_ok(sum_of($z->{stores}), '>=', $z->{built}{stored}, 'stores');
 
 # zones with a name, and without
 
-$h->get($_) for '/one/1', '/two/1', '/two/1', '/none/1', '/exact', '/a.php';
+$h->get($_) for '/one/1', '/two/1', '/two/1', '/none/1', '/exact', '/a.php',
+    '/exact?x=1', '/a.php?x=1';
 
 $z = entry_of($h, 'zones', 'sha"red', sub { sum_of($_[0]{requests}) == 3 });
 is_deeply([@{$z->{requests}}{qw/ miss hit /}], [2, 1], 'two have one zone');
@@ -166,8 +168,8 @@ is($z->{origin}, 2, 'and its requests');
 
 for my $name ('= /exact', '~ \.php$') {
     $z = entry_of($h, 'zones', "example.com $name",
-        sub { sum_of($_[0]{requests}) });
-    is(sum_of($z->{requests}), 1, $name);
+        sub { sum_of($_[0]{requests}) == 2 });
+    is(sum_of($z->{requests}), 2, "$name, and those of its \"if\"");
 }
 
 # purges and refreshes

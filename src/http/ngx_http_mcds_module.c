@@ -607,6 +607,8 @@ ngx_http_mcds_merge_loc_conf(ngx_conf_t *cf, void *parent, void *child)
         return rv;
     }
 
+    ngx_http_mcds_stat_kind(cf, prev, conf);
+
     clcf = ngx_http_conf_get_module_loc_conf(cf, ngx_http_core_module);
 
     if (conf->return_text == NULL && (clcf->noname || clcf->lmt_excpt)) {

@@ -154,6 +154,7 @@ typedef struct {
     ngx_http_complex_value_t   *return_text;
     ngx_uint_t                  return_code;
 
+    char                       *stat_kind;   /* of location: " = ", " ~ "... */
     ngx_str_t                   status_zone; /* or "off"; empty: its own */
     ngx_mcds_stat_t            *zone;     /* NULL: none */
 

@@ -191,18 +191,48 @@ ngx_http_mcds_stat_covered(ngx_http_core_loc_conf_t *clcf)
 }
 
 
+/* "if" and "limit_except" have the name of their location, not its kind */
+
+void
+ngx_http_mcds_stat_kind(ngx_conf_t *cf, ngx_http_mcds_loc_conf_t *prev,
+    ngx_http_mcds_loc_conf_t *conf)
+{
+    ngx_http_core_loc_conf_t  *clcf;
+
+    clcf = ngx_http_conf_get_module_loc_conf(cf, ngx_http_core_module);
+
+    if (clcf->noname) {
+        conf->stat_kind = prev->stat_kind;
+        return;
+    }
+
+    conf->stat_kind = clcf->exact_match ? " = " : " ";
+
+#if (NGX_PCRE)
+    if (clcf->regex) {
+        conf->stat_kind = " ~ ";
+    }
+#endif
+
+    if (clcf->name.len == 0) {
+        conf->stat_kind = "";
+    }
+}
+
+
 /* "example.com ~ \.php$", as in the configuration */
 
 ngx_int_t
 ngx_http_mcds_stat_location(ngx_conf_t *cf, ngx_str_t *name)
 {
-    char                      *kind;
     ngx_str_t                  server;
     ngx_http_core_loc_conf_t  *clcf;
     ngx_http_core_srv_conf_t  *cscf;
+    ngx_http_mcds_loc_conf_t  *mlcf;
 
     clcf = ngx_http_conf_get_module_loc_conf(cf, ngx_http_core_module);
     cscf = ngx_http_conf_get_module_srv_conf(cf, ngx_http_core_module);
+    mlcf = ngx_http_conf_get_module_loc_conf(cf, ngx_http_mcds_module);
 
     server = cscf->server_name;
 
@@ -210,24 +240,13 @@ ngx_http_mcds_stat_location(ngx_conf_t *cf, ngx_str_t *name)
         ngx_str_set(&server, "_");
     }
 
-    kind = clcf->exact_match ? " = " : " ";
-
-#if (NGX_PCRE)
-    if (clcf->regex) {
-        kind = " ~ ";
-    }
-#endif
-
-    if (clcf->name.len == 0) {
-        kind = "";
-    }
-
     name->data = ngx_pnalloc(cf->pool, server.len + 3 + clcf->name.len);
     if (name->data == NULL) {
         return NGX_ERROR;
     }
 
-    name->len = ngx_sprintf(name->data, "%V%s%V", &server, kind, &clcf->name)
+    name->len = ngx_sprintf(name->data, "%V%s%V", &server, mlcf->stat_kind,
+                            &clcf->name)
                 - name->data;
 
     return NGX_OK;

@@ -26,9 +26,9 @@
 /*
  * While the configuration is read.  init: the lists.  get: what has this name,
  * made when it is asked for first; the name is not copied, pool may be NULL,
- * NULL when out of memory.  location: the name of the location that is being
- * merged, with its server.  merge: its zone; counters: its counters, keys:
- * those of its mcds_counters, when their pool is known.
+ * NULL when out of memory.  kind: of the location that is being merged, before
+ * location: its name, with its server.  merge: its zone; counters: its
+ * counters, keys: those of its mcds_counters, when their pool is known.
  */
 
 ngx_int_t ngx_http_mcds_stat_init(ngx_conf_t *cf,
@@ -37,6 +37,8 @@ ngx_mcds_stat_t *ngx_http_mcds_stat_get(ngx_conf_t *cf, ngx_uint_t family,
     ngx_mcds_pool_t *pool, ngx_str_t *name);
 char *ngx_http_mcds_status_zone(ngx_conf_t *cf, ngx_command_t *cmd,
     void *conf);
+void ngx_http_mcds_stat_kind(ngx_conf_t *cf, ngx_http_mcds_loc_conf_t *prev,
+    ngx_http_mcds_loc_conf_t *conf);
 ngx_int_t ngx_http_mcds_stat_location(ngx_conf_t *cf, ngx_str_t *name);
 char *ngx_http_mcds_stat_merge(ngx_conf_t *cf, ngx_http_mcds_loc_conf_t *prev,
     ngx_http_mcds_loc_conf_t *conf);
