@@ -108,8 +108,8 @@ http {
     }
     mcds_pool ketama-weight {
         server 127.0.0.1:%%PORT_m1%%;
-        server 127.0.0.1:%%PORT_m2%% weight=3;
-        server 127.0.0.1:%%PORT_m3%% weight=10;
+        server 127.0.0.1:%%PORT_m2%% weight=2;
+        server 127.0.0.1:%%PORT_m3%% weight=4;
         distribution ketama;
     }
     mcds_pool prefix {
@@ -171,7 +171,7 @@ EOT
 
 my %servers = map { $_ => [@ports] } qw/ modula crc ketama prefix /;
 
-$servers{'ketama-weight'} = [$ports[0], "$ports[1]=3", "$ports[2]=10"];
+$servers{'ketama-weight'} = [$ports[0], "$ports[1]=2", "$ports[2]=4"];
 $servers{string} = ["--SERVER=127.0.0.1:$ports[1] "
     . "--SERVER=127.0.0.1:$ports[2]/?5 --SERVER=127.0.0.1:$ports[0]"];
 $servers{consistent} = ['--HASH=MD5 --DISTRIBUTION=consistent '

@@ -226,7 +226,12 @@ for (0 .. 10) {
 
 cmp_ok($master[-1], '<=', $master[0] + 10 * 88,
     'ten reloads leave nothing in the master') or diag("@master");
-cmp_ok($rss[-1], '<=', $rss[0], 'nor does it grow') or diag("@rss");
+
+SKIP: {
+    skip 'the one process has the requests, too', 1 if $t->mode() eq 'single';
+
+    cmp_ok($rss[-1], '<=', $rss[0], 'nor does it grow') or diag("@rss");
+}
 
 $t->done();
 
