@@ -27,8 +27,6 @@ is($m->mc('mg key v'), "VA 3\r\nabc\r\n", 'memcached: a value read');
 is($m->get('key'), 'abc', 'memcached: get');
 ok(!defined $m->get('nokey'), 'memcached: get of nothing');
 ok($m->set('a b', 'x') == 0, 'memcached: a bad key is not stored');
-$m->hang_up();
-
 ok($m->set('big', 'x' x 300000, 30), 'memcached: a large value');
 is(length $m->get('big'), 300000, 'memcached: comes back whole');
 like($m->ttl('big'), qr/^(29|30)$/, 'memcached: ttl');

@@ -28,9 +28,12 @@ sub mc {
         $self->{talk}->send($out);
 
         my $reply = $self->reply($line);
-        return $reply if defined $reply;
 
-        $self->hang_up();
+        # a value after a bad command line is a command, with its own reply
+
+        $self->hang_up() if !defined $reply || $reply =~ /^\w*ERROR/;
+
+        return $reply if defined $reply;
         last if $fresh;
     }
 
