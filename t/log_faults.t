@@ -70,6 +70,10 @@ http {
             mcds_log parts large chunk=1h chunks=2 max_chunk=4k;
             return 204;
         }
+        location = /unsized {
+            mcds_log unsized large chunk=1h chunks=2 max_chunk=4k pool=fake;
+            return 204;
+        }
         location = /read/parts { mcds_log_read parts; }
         location = /read/n { mcds_log_read log; }
         location = /read/f { mcds_log_read fake pool=fake; }
@@ -121,6 +125,23 @@ ok(wait_for(sub { $f->count(qr/^ms fake:/) > 1 }, 30), 'memcached is full');
 $f->tell('');
 ok(wait_for(sub { shown('f') =~ /5 6$/ }, 30), 'lines come when it is not')
     or diag(shown('f'));
+
+
+# nobody hears how large a chunk is: a worker knows what it has written itself
+
+$f->tell('full ^ma unsized:');
+$f->mark();
+many(60, sub { [$h->port(), "/unsized?n=$_[0]",
+    headers => { 'X-Large' => 'x' x 1000 }] });
+ok(wait_for(sub { @{[unsized()]} >= 60 }, 30), 'lines without sizes')
+    or diag(scalar(@{[unsized()]}));
+cmp_ok($f->count(qr/^ma unsized:/), '>', 0, 'which were refused');
+
+my @large = grep { length($f->get($_)) > 2 * 2 * 4096 }
+    grep { /^unsized:/ } Keys->new($f)->keys();
+
+is("@large", '', 'no item is much larger than it should be');
+$f->tell('');
 
 
 # memcached is stopped: what it does afterwards, and what is sent again
@@ -242,6 +263,11 @@ sub kept {
 }
 
 
+sub unsized {
+    return map { @{$_->{lines}} } frames(Keys->new($f), 'unsized');
+}
+
+
 sub shown {
     my ($what) = @_;
 
@@ -279,7 +305,8 @@ sub keys {
     my ($self) = @_;
 
     my %keys = map { $_->{key} => 1 }
-        grep { ($_->{key} // '') =~ /^fake:\d+$/ } $self->{fake}->log();
+        grep { ($_->{key} // '') =~ /^(fake|unsized)(:\d+)+$/ }
+        $self->{fake}->log();
 
     return keys %keys;
 }

@@ -122,8 +122,13 @@ for my $server ($m, $o) {
     }
 }
 
+# each writer has a frame under way when it hears of the size, and one alone
+# stops by itself
+
+my $most = 64 * 1024 + 2 * ($workers > 1 ? $workers : 2) * 32 * 1024;
+
 cmp_ok($parts, '>', 1, 'chunks go on in other items');
-cmp_ok($large, '<', 64 * 1024 + 2 * $workers * 32 * 1024 + 1,
+cmp_ok($large, '<=', $most,
     'which are not much larger than they should be');
 
 $t->done();

@@ -52,6 +52,7 @@ struct ngx_mcds_log_writer_s {
 
     uint64_t                chunk;      /* that was appended to, */
     ngx_uint_t              part;       /* and where */
+    size_t                  written;    /* bytes of its own there */
     ngx_uint_t              verb;
     ngx_uint_t              asides;     /* under way */
     ngx_uint_t              lost;       /* lines */
@@ -352,9 +353,14 @@ ngx_mcds_log_flush(ngx_mcds_log_writer_t *writer)
     if (writer->chunk != frame->chunk) {
         writer->chunk = frame->chunk;
         writer->part = 0;
+        writer->written = 0;
 
-    } else if (writer->crowded) {
+    } else if (writer->crowded
+               || (writer->written >= writer->log->max_chunk
+                   && writer->part + 1 < NGX_MCDS_LOG_PARTS))
+    {
         writer->part++;
+        writer->written = 0;
     }
 
     writer->crowded = 0;
@@ -648,6 +654,7 @@ ngx_mcds_log_next_try(ngx_mcds_log_writer_t *writer, ngx_uint_t rc)
         }
 
         writer->part++;
+        writer->written = 0;
         writer->added = 0;
 
         return NGX_OK;
@@ -674,6 +681,8 @@ ngx_mcds_log_done(ngx_mcds_log_writer_t *writer, ngx_uint_t rc)
     if (rc == NGX_MCDS_OK) {
         ngx_mcds_stat_add(writer->log->stat, NGX_MCDS_DATA_WRITTEN,
                           frame->lines);
+
+        writer->written += frame->value->len;
 
     } else {
         ngx_mcds_stat_add(writer->log->stat, NGX_MCDS_DATA_FAILED + rc, 1);
