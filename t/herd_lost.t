@@ -23,7 +23,8 @@ my $t = Test::Mcds->new();
 my $m = $t->memcached('m');
 my $o = $t->origin('o', { headers => ['Cache-Control' => 'max-age=60'] },
     paths => {
-        '/slow' => { delay => 3, headers => ['Cache-Control' => 'max-age=60'] },
+        '/slow' => { delay => 4.5, headers => ['Cache-Control' =>
+            'max-age=60'] },
         '/never' => { delay => 0.2, headers => ['Cache-Control' =>
             'no-store'] },
     });
@@ -41,7 +42,7 @@ http {
     }
     add_header X-Cache $mcds_cache_status always;
     mcds_cache on;
-    mcds_cache_lock_age 2s;
+    mcds_cache_lock_age 3s;
     server {
         listen 127.0.0.1:%%PORT%% reuseport;
         location / { proxy_pass http://127.0.0.1:%%PORT_o%%; }

@@ -18,8 +18,8 @@ use Test::Mcds;
 use Test::Mcds::Clock;
 use Test::Mcds::Log qw/ frames /;
 
-my $t = Test::Mcds->new()->not_in('many',
-    'it looks at few workers');
+my $t = Test::Mcds->new()->not_in('two many',
+    'it looks at one worker');
 
 # a chunk begins
 

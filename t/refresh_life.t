@@ -229,13 +229,13 @@ for my $signal ('HUP', 'QUIT') {
 
     expired($uri);
     $o->hold_path($uri);
-    my ($old) = $h->workers();
+    my %old = map { $_ => 1 } $h->workers();
 
     is(status($h->get($uri)), "STALE old $uri\n", "$signal: the old page");
     ok($o->wait_requests(1, $uri), "$signal: the refresh runs");
 
     $signal eq 'HUP' ? $h->reload() : $h->signal('QUIT');
-    ok(wait_for(sub { grep { $_ == $old } $h->leaving() }, 5 * $second),
+    ok(wait_for(sub { grep { $old{$_} } $h->leaving() }, 5 * $second),
         "$signal: the worker waits for it");
     is(status($h->get($uri)), "UPDATING old $uri\n", 'HUP: the new one, too')
         if $signal eq 'HUP';
@@ -245,7 +245,7 @@ for my $signal ('HUP', 'QUIT') {
         "$signal: stored");
 
     ok($signal eq 'HUP'
-        ? wait_for(sub { !grep { $_ == $old } $h->children() }, 5 * $second)
+        ? wait_for(sub { !grep { $old{$_} } $h->children() }, 5 * $second)
         : $h->wait_exit(5 * $second), "$signal: and has left");
     ok(!defined $m->get("$uri:lock"), "$signal: no lock is left");
 }

@@ -152,6 +152,7 @@ is((totals('a'))[0], 100 - $missing, '64k: as many as it said');
 cmp_ok((totals('a'))[1], '>', 30, '64k: these have their numbers');
 
 ok(wait_for(sub { $m->connections() == 0 }), 'connections at rest are closed');
-is(server($h, 'a')->{connections}{open}, 0, 'which is seen');
+ok(wait_for(sub { server($h, 'a')->{connections}{open} == 0 }),
+    'which is seen');
 
 $t->done();
