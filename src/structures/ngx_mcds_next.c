@@ -21,7 +21,8 @@
 static void ngx_mcds_next_handler(ngx_event_t *ev);
 
 
-static ngx_event_t  ngx_mcds_next_timer;
+static ngx_event_t       ngx_mcds_next_timer;
+static ngx_connection_t  ngx_mcds_next_dummy;     /* for debug logs */
 
 
 void
@@ -30,7 +31,10 @@ ngx_mcds_post_next(ngx_event_t *ev)
     ngx_post_event(ev, &ngx_posted_next_events);
 
     if (!ngx_mcds_next_timer.timer_set) {
+        ngx_mcds_next_dummy.fd = (ngx_socket_t) -1;
+
         ngx_mcds_next_timer.handler = ngx_mcds_next_handler;
+        ngx_mcds_next_timer.data = &ngx_mcds_next_dummy;
         ngx_mcds_next_timer.log = ngx_cycle->log;
 
         ngx_add_timer(&ngx_mcds_next_timer, NGX_MCDS_NEXT_TIME);
