@@ -26,7 +26,8 @@ my $t = Test::Mcds->new()->not_in('two many',
 
 my $m = $t->memcached('m');
 my $o = $t->origin('o', { body => 'x' x 59_000,
-    headers => ['Cache-Control' => 'max-age=600'] });
+    headers => ['Cache-Control' => 'max-age=600'] },
+    paths => { '/begin' => { body => 7 } });
 
 # it takes a page, and no more of those that are large
 
@@ -54,6 +55,12 @@ http {
     server {
         listen 127.0.0.1:%%PORT%%;
         location /many { mcds_use many; mcds_counters prefix=n: max=500; }
+        location /seed {
+            mcds_use     many;
+            mcds_counter \$n key=seed init=/begin init_timeout=20ms;
+            mcds_return  "\$n";
+        }
+        location = /begin { proxy_pass http://127.0.0.1:%%PORT_o%%; }
         location /large {
             mcds_cache     large;
             mcds_cache_key \$uri;
@@ -136,6 +143,25 @@ ok(wait_for(sub { server($h, 'large')->{pending} == 0 }, 20),
     'they are stored then');
 is(scalar(grep { defined $f->get("/large/$_") } 1 .. $clients), $waiting,
     'and are there');
+
+
+# the number that a counter begins with is long in coming
+
+my $counted = 2000;
+
+$o->hold_path('/begin');
+$was = $memory->now()->{bytes};
+is($t->load(port => $h->port(), uri => '/seed', clients => 50,
+    requests => $counted)->{status}{200}, $counted, 'nobody waits for long');
+
+$memory->quiet();
+$grown = $memory->now()->{bytes} - $was;
+note("$grown bytes for $counted counts");
+cmp_ok($grown, '<', $counted * 64, 'memory for those that have waited');
+
+$o->release('/begin');
+ok(wait_for(sub { ($m->get('seed') // 0) == 7 + $counted }), 'all are counted')
+    or diag($m->get('seed'));
 
 
 # and all is as it was

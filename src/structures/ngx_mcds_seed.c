@@ -40,7 +40,8 @@
 
 
 struct ngx_mcds_grown_s {
-    ngx_queue_t          queue;        /* of a seed */
+    ngx_queue_t          queue;        /* of seed */
+    ngx_mcds_seed_t     *seed;         /* or NULL: it is being counted */
     ngx_event_t          timer;
     ngx_msec_t           deadline;
     ngx_mcds_count_pt    handler;      /* NULL: nobody waits */
@@ -54,6 +55,8 @@ struct ngx_mcds_grown_s {
 struct ngx_mcds_seed_s {
     ngx_queue_t          queue;
     ngx_queue_t          growing;      /* ngx_mcds_grown_t */
+    ngx_mcds_grown_t    *silent;       /* one of them: what those count who
+                                          do not wait any more; or NULL */
     ngx_mcds_lock_t     *lock;
     ngx_event_t          timer;
     ngx_msec_t           start;
@@ -68,6 +71,7 @@ static void ngx_mcds_seed_try(ngx_mcds_grown_t *grown);
 static void ngx_mcds_seed_tried(void *data, ngx_uint_t rc, uint64_t value);
 static void ngx_mcds_seed_join(ngx_mcds_grown_t *grown);
 static void ngx_mcds_seed_timeout_handler(ngx_event_t *ev);
+static void ngx_mcds_seed_silence(ngx_mcds_grown_t *grown);
 static ngx_mcds_grown_t *ngx_mcds_seed_pop(ngx_mcds_seed_t *seed);
 static void ngx_mcds_seed_give_up(ngx_mcds_grown_t *grown, ngx_uint_t rc);
 static void ngx_mcds_seed_tell(ngx_mcds_grown_t *grown, ngx_uint_t rc,
@@ -152,6 +156,8 @@ ngx_mcds_seed_cancel(ngx_mcds_grown_t *grown)
     if (grown->timer.timer_set) {
         ngx_del_timer(&grown->timer);
     }
+
+    ngx_mcds_seed_silence(grown);
 }
 
 
@@ -160,6 +166,11 @@ ngx_mcds_seed_cancel(ngx_mcds_grown_t *grown)
 static void
 ngx_mcds_seed_try(ngx_mcds_grown_t *grown)
 {
+    if (grown->delta == 0) {
+        ngx_mcds_seed_settle(grown, NGX_MCDS_OK, 0);
+        return;
+    }
+
     if (ngx_mcds_counter_change(&grown->counter, grown->delta,
                                 ngx_mcds_seed_tried, grown)
         == NULL)
@@ -204,13 +215,11 @@ ngx_mcds_seed_join(ngx_mcds_grown_t *grown)
     }
 
     ngx_queue_insert_tail(&seed->growing, &grown->queue);
+    grown->seed = seed;
 
-    if (grown->handler == NULL) {
-        return;
-    }
-
-    if (left <= 0) {
+    if (grown->handler == NULL || left <= 0) {
         ngx_mcds_seed_tell(grown, NGX_MCDS_TIMEOUT, 0);
+        ngx_mcds_seed_silence(grown);
         return;
     }
 
@@ -228,6 +237,40 @@ ngx_mcds_seed_timeout_handler(ngx_event_t *ev)
     grown = ev->data;
 
     ngx_mcds_seed_tell(grown, NGX_MCDS_TIMEOUT, 0);
+    ngx_mcds_seed_silence(grown);
+}
+
+
+/* an origin that hangs must not cost memory for each request meanwhile */
+
+static void
+ngx_mcds_seed_silence(ngx_mcds_grown_t *grown)
+{
+    ngx_mcds_seed_t   *seed;
+    ngx_mcds_grown_t  *silent;
+
+    seed = grown->seed;
+
+    if (seed == NULL) {
+        return;
+    }
+
+    silent = seed->silent;
+
+    if (silent == NULL
+        || silent->source.settled != grown->source.settled
+        || silent->source.data != grown->source.data
+        || silent->source.skip != grown->source.skip
+        || silent->counter.initial != grown->counter.initial)
+    {
+        seed->silent = grown;
+        return;
+    }
+
+    silent->delta += grown->delta;
+
+    ngx_queue_remove(&grown->queue);
+    ngx_free(grown);
 }
 
 
@@ -247,6 +290,11 @@ ngx_mcds_seed_pop(ngx_mcds_seed_t *seed)
     ngx_queue_remove(q);
 
     grown = ngx_queue_data(q, ngx_mcds_grown_t, queue);
+    grown->seed = NULL;
+
+    if (seed->silent == grown) {
+        seed->silent = NULL;
+    }
 
     if (grown->timer.timer_set) {
         ngx_del_timer(&grown->timer);

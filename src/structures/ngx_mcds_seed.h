@@ -33,10 +33,10 @@ typedef ngx_int_t (*ngx_mcds_seed_pt)(ngx_mcds_seed_t *seed, void *data);
 
 
 /*
- * Told of each change once, whether it was counted or not, and not before the
- * number that it is added to was answered: who adds it to what that number is
- * made of would have it twice.  Not told of what a worker has not been answered
- * when it is killed.
+ * Told of each change once, by itself or in a sum, whether it was counted or
+ * not, and not before the number that it is added to was answered: who adds it
+ * to what that number is made of would have it twice.  Not told of what a
+ * worker has not been answered when it is killed.
  */
 
 typedef void (*ngx_mcds_settled_pt)(void *data, ngx_str_t *key, int64_t delta);
