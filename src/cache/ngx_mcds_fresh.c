@@ -147,21 +147,6 @@ ngx_mcds_fresh_decide(ngx_mcds_answer_t *answer, uint64_t now_ms,
 }
 
 
-char *
-ngx_mcds_fresh_reason(ngx_uint_t reason)
-{
-    if (reason > NGX_MCDS_REFUSE_NO_LIFETIME) {
-        return "unknown";
-    }
-
-    if (reason == NGX_MCDS_STORE) {
-        return "store";
-    }
-
-    return (char *) ngx_mcds_reasons[ngx_mcds_fresh_why(reason)].data;
-}
-
-
 ngx_uint_t
 ngx_mcds_fresh_state(ngx_mcds_entry_t *entry, ngx_mcds_stale_t *stale,
     uint64_t now_ms)

@@ -155,12 +155,7 @@ ngx_uint_t ngx_mcds_fresh_decide(ngx_mcds_answer_t *answer, uint64_t now_ms,
     ngx_mcds_entry_t *entry);
 
 
-/*
- * One lower-case word for each reason, for logs; never NULL.  why: the same as
- * ngx_mcds_reason_e, of a refusal.
- */
-
-char *ngx_mcds_fresh_reason(ngx_uint_t reason);
+/* a refusal as ngx_mcds_reason_e, whose words are for logs */
 
 #define ngx_mcds_fresh_why(reason)                                            \
     (NGX_MCDS_REASON_STATUS + (reason) - NGX_MCDS_REFUSE_STATUS)
