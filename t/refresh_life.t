@@ -45,6 +45,7 @@ http {
         listen 127.0.0.1:%%PORT%% sndbuf=32k;
         mcds_cache         on;
         mcds_cache_key     $request_uri;
+        mcds_cache_error_backoff 4s;
         add_header         X-Cache $mcds_cache_status;
         proxy_read_timeout 5s;
         proxy_http_version 1.1;
@@ -188,7 +189,7 @@ $o->set($_, undef) for keys %bad;
 
 ok(wait_for(sub {
     $h->get('/status')->header('X-Cache') =~ /^(?:STALE|HIT)/
-}, 6 * $second), 'a later one tries again');
+}, 8 * $second), 'a later one tries again');
 like(refresh_wait($m, '/status')->{body}, qr/^answer/, 'and succeeds');
 
 
