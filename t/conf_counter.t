@@ -120,6 +120,24 @@ my @wrong = (
         ['init=/a init=1', 'duplicate', '"init=1"'],
         ['init=/a init_fail=skip init_fail=zero', 'duplicate',
             '"init_fail=zero"']),
+    map({ ["mcds_counter \$n $_->[0];", "invalid value \"$_->[0]\" in "
+            . "\"mcds_counter\", it must be $_->[1]"] }
+        ['by=0', 'a number but 0, or have variables'], ['ttl=31d', '1s to 30d'],
+        ['window=1y', 'a time, with @ and a shorter one behind it'],
+        ['statuses=6xx', 'statuses as 404 or 2xx'],
+        ['when=log', '"request" or "response"'],
+        ['mode=fast', '"sync" or "async"'], ['flush=61s', '1ms to 60s'],
+        ['init=-1', 'a number, or a URI'], ['durable=x', '"on" or "off"'],
+        ['init_fail=x', '"zero" or "skip"'], ['init_timeout=0', '1ms to 60s']),
+    map({ ["mcds_visitor_counter \$n $_->[0];", "invalid value \"$_->[0]\" "
+            . "in \"mcds_visitor_counter\", it must be $_->[1]"] }
+        ['window=31d', '1s to 30d'], ['slots=61', '1 to 60'],
+        ['jitter=5', '0.01% to 100%']),
+    ['mcds_cache_use_stale http_501;', 'invalid value "http_501" in '
+        . '"mcds_cache_use_stale" directive, it must be one of error timeout'],
+    ['mcds_ignore_headers Foo;', 'invalid value "Foo" in '
+        . '"mcds_ignore_headers" directive, it must be one of '],
+    ['mcds_cache_lock_age 2500ms;', 'in whole seconds'],
     map({ ["mcds_counter \$n \"$_\";", '"mcds_counter"', "\"$_\""] }
         'init=1 ', 'init= 1', 'by=1 ', 'statuses=200, 404', 'read '),
     map({ ["mcds_counter \$n $_;", '"mcds_counter"', 'duplicate',

@@ -15,6 +15,8 @@
 static char *ngx_http_mcds_set_slot(ngx_conf_t *cf, ngx_command_t *cmd,
     void *conf, char *(*set)(ngx_conf_t *cf, ngx_command_t *cmd, void *conf),
     char *must);
+static u_char *ngx_http_mcds_mask_words(ngx_conf_t *cf,
+    ngx_conf_bitmask_t *mask);
 
 
 void
@@ -105,7 +107,7 @@ char *
 ngx_http_mcds_set_sec(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 {
     return ngx_http_mcds_set_slot(cf, cmd, conf, ngx_conf_set_sec_slot,
-                                  "must be a time");
+                                  "must be a time in whole seconds");
 }
 
 
@@ -172,13 +174,42 @@ ngx_http_mcds_set_mask(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 
         if (mask[m].name.len == 0) {
             ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
-                               "invalid value \"%V\" in \"%V\" directive",
-                               &value[i], &cmd->name);
+                               "invalid value \"%V\" in \"%V\" directive, "
+                               "it must be one of%s", &value[i], &cmd->name,
+                               ngx_http_mcds_mask_words(cf, mask));
             return NGX_CONF_ERROR;
         }
     }
 
     return ngx_conf_set_bitmask_slot(cf, cmd, conf);
+}
+
+
+/* each with a space before it */
+
+static u_char *
+ngx_http_mcds_mask_words(ngx_conf_t *cf, ngx_conf_bitmask_t *mask)
+{
+    u_char      *p, *words;
+    size_t       len;
+    ngx_uint_t   m;
+
+    len = 1;
+
+    for (m = 0; mask[m].name.len; m++) {
+        len += 1 + mask[m].name.len;
+    }
+
+    words = ngx_pcalloc(cf->temp_pool, len);
+    if (words == NULL) {
+        return (u_char *) "";
+    }
+
+    for (p = words, m = 0; mask[m].name.len; m++) {
+        p = ngx_sprintf(p, " %V", &mask[m].name);
+    }
+
+    return words;
 }
 
 

@@ -85,8 +85,8 @@ struct ngx_http_mcds_numbers_s {
  *
  * param: reads a parameter that both directives have; NGX_OK, NGX_DECLINED
  * when it is none of these, NGX_ERROR (logged).  invalid: logs that a
- * parameter is none of the directive's, or has no value that it may have;
- * returns NGX_CONF_ERROR.
+ * parameter is none of the directive's, or, with must, that it has no value
+ * that it may have; returns NGX_CONF_ERROR.
  *
  * value: compiles a text that may contain variables.
  *
@@ -106,7 +106,7 @@ ngx_http_mcds_counter_t *ngx_http_mcds_counter_add(ngx_conf_t *cf,
 ngx_int_t ngx_http_mcds_counter_param(ngx_conf_t *cf, ngx_command_t *cmd,
     ngx_http_mcds_counter_t *counter, ngx_str_t *value);
 char *ngx_http_mcds_counter_invalid(ngx_conf_t *cf, ngx_command_t *cmd,
-    ngx_str_t *value);
+    ngx_str_t *value, char *must);
 char *ngx_http_mcds_counter_value(ngx_conf_t *cf, ngx_str_t *text,
     ngx_http_complex_value_t *cv);
 ngx_int_t ngx_http_mcds_counter_fetch(ngx_mcds_seed_t *seed, void *data);

@@ -28,6 +28,7 @@ typedef struct {
     /* NGX_OK, NGX_DECLINED: no such value, NGX_ERROR: said already */
     ngx_int_t   (*set)(ngx_conf_t *cf, ngx_http_mcds_counter_t *counter,
                        ngx_str_t *text);
+    char         *must;                /* what such a value is */
 } ngx_http_mcds_param_t;
 
 
@@ -102,21 +103,50 @@ enum {
 
 
 static ngx_http_mcds_param_t  ngx_http_mcds_params[] = {
-    { ngx_string("by="), ngx_http_mcds_counter_by },
-    { ngx_string("ttl="), ngx_http_mcds_counter_ttl },
-    { ngx_string("window="), ngx_http_mcds_counter_window },
-    { ngx_string("statuses="), ngx_http_mcds_counter_statuses },
-    { ngx_string("when="), ngx_http_mcds_counter_when },
-    { ngx_string("mode="), ngx_http_mcds_counter_mode },
-    { ngx_string("flush="), ngx_http_mcds_counter_flush },
-    { ngx_string("top="), ngx_http_mcds_counter_in_top },
-    { ngx_string("init="), ngx_http_mcds_counter_init },
-    { ngx_string("init_fail="), ngx_http_mcds_counter_init_fail },
-    { ngx_string("init_timeout="), ngx_http_mcds_counter_init_timeout },
-    { ngx_string("durable="), ngx_http_mcds_counter_durable },
-    { ngx_string("buffer="), ngx_http_mcds_counter_buffer },
-    { ngx_string("writeback="), ngx_http_mcds_counter_post_back },
-    { ngx_null_string, NULL }
+
+    { ngx_string("by="), ngx_http_mcds_counter_by,
+      "a number but 0, or have variables" },
+
+    { ngx_string("ttl="), ngx_http_mcds_counter_ttl,
+      "1s to 30d" },
+
+    { ngx_string("window="), ngx_http_mcds_counter_window,
+      "a time, with @ and a shorter one behind it, or without" },
+
+    { ngx_string("statuses="), ngx_http_mcds_counter_statuses,
+      "statuses as 404 or 2xx, with commas" },
+
+    { ngx_string("when="), ngx_http_mcds_counter_when,
+      "\"request\" or \"response\"" },
+
+    { ngx_string("mode="), ngx_http_mcds_counter_mode,
+      "\"sync\" or \"async\"" },
+
+    { ngx_string("flush="), ngx_http_mcds_counter_flush,
+      "1ms to 60s" },
+
+    { ngx_string("top="), ngx_http_mcds_counter_in_top,
+      "the name of a list" },
+
+    { ngx_string("init="), ngx_http_mcds_counter_init,
+      "a number, or a URI that begins with \"/\"" },
+
+    { ngx_string("init_fail="), ngx_http_mcds_counter_init_fail,
+      "\"zero\" or \"skip\"" },
+
+    { ngx_string("init_timeout="), ngx_http_mcds_counter_init_timeout,
+      "1ms to 60s" },
+
+    { ngx_string("durable="), ngx_http_mcds_counter_durable,
+      "\"on\" or \"off\"" },
+
+    { ngx_string("buffer="), ngx_http_mcds_counter_buffer,
+      "\"on\" or \"off\"" },
+
+    { ngx_string("writeback="), ngx_http_mcds_counter_post_back,
+      "\"on\" or \"off\"" },
+
+    { ngx_null_string, NULL, NULL }
 };
 
 
@@ -160,7 +190,7 @@ ngx_http_mcds_counter(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
         }
 
         if (rc == NGX_DECLINED) {
-            return ngx_http_mcds_counter_invalid(cf, cmd, &value[i]);
+            return ngx_http_mcds_counter_invalid(cf, cmd, &value[i], NULL);
         }
 
         if (rc == NGX_ERROR) {
@@ -244,6 +274,7 @@ static ngx_int_t
 ngx_http_mcds_counter_own_param(ngx_conf_t *cf, ngx_command_t *cmd,
     ngx_http_mcds_counter_t *counter, ngx_str_t *value, ngx_uint_t *seen)
 {
+    ngx_int_t               rc;
     ngx_str_t               text;
     ngx_uint_t              i;
     ngx_http_mcds_param_t  *param;
@@ -272,7 +303,14 @@ ngx_http_mcds_counter_own_param(ngx_conf_t *cf, ngx_command_t *cmd,
     text.data = value->data + param->name.len;
     text.len = value->len - param->name.len;
 
-    return param->set(cf, counter, &text);
+    rc = param->set(cf, counter, &text);
+
+    if (rc == NGX_DECLINED) {
+        (void) ngx_http_mcds_counter_invalid(cf, cmd, value, param->must);
+        return NGX_ERROR;
+    }
+
+    return rc;
 }
 
 
@@ -754,11 +792,18 @@ ngx_http_mcds_counter_word(ngx_str_t *text, char *word)
 
 char *
 ngx_http_mcds_counter_invalid(ngx_conf_t *cf, ngx_command_t *cmd,
-    ngx_str_t *value)
+    ngx_str_t *value, char *must)
 {
-    ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
-                       "invalid parameter \"%V\" in \"%V\"", value,
-                       &cmd->name);
+    if (must) {
+        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                           "invalid value \"%V\" in \"%V\", it must be %s",
+                           value, &cmd->name, must);
+
+    } else {
+        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                           "invalid parameter \"%V\" in \"%V\"", value,
+                           &cmd->name);
+    }
 
     return NGX_CONF_ERROR;
 }

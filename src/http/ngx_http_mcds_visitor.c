@@ -42,12 +42,16 @@ enum {
 };
 
 
-static ngx_str_t  ngx_http_mcds_visitor_params[NGX_HTTP_MCDS_PARAMS] = {
-    ngx_string("visitor="),
-    ngx_string("window="),
-    ngx_string("slots="),
-    ngx_string("jitter="),
-    ngx_string("interpolate")
+static struct {
+    ngx_str_t   name;
+    char       *must;                  /* what such a value is */
+
+} ngx_http_mcds_visitor_params[NGX_HTTP_MCDS_PARAMS] = {
+    { ngx_string("visitor="), "a text, most often with variables" },
+    { ngx_string("window="), "1s to 30d" },
+    { ngx_string("slots="), "1 to 60" },
+    { ngx_string("jitter="), "0.01% to 100%" },
+    { ngx_string("interpolate"), "without a value" }
 };
 
 
@@ -95,7 +99,7 @@ ngx_http_mcds_visitor_counter(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
         }
 
         if (rc == NGX_DECLINED) {
-            return ngx_http_mcds_counter_invalid(cf, cmd, &value[i]);
+            return ngx_http_mcds_counter_invalid(cf, cmd, &value[i], NULL);
         }
 
         if (rc == NGX_ERROR) {
@@ -128,17 +132,18 @@ ngx_http_mcds_visitor_counter(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 }
 
 
-/* NGX_OK, NGX_DECLINED: no such parameter or value, NGX_ERROR: said already */
+/* NGX_OK, NGX_DECLINED: no such parameter, NGX_ERROR: said already */
 
 static ngx_int_t
 ngx_http_mcds_visitor_param(ngx_conf_t *cf, ngx_command_t *cmd,
     ngx_http_mcds_visitor_t *visitor, ngx_str_t *value, ngx_uint_t *seen)
 {
+    ngx_int_t    rc;
     ngx_str_t   *name, text;
     ngx_uint_t   i;
 
     for (i = 0; i < NGX_HTTP_MCDS_PARAMS; i++) {
-        name = &ngx_http_mcds_visitor_params[i];
+        name = &ngx_http_mcds_visitor_params[i].name;
 
         if (value->len < name->len
             || ngx_strncmp(value->data, name->data, name->len) != 0)
@@ -158,7 +163,15 @@ ngx_http_mcds_visitor_param(ngx_conf_t *cf, ngx_command_t *cmd,
         text.data = value->data + name->len;
         text.len = value->len - name->len;
 
-        return ngx_http_mcds_visitor_set(visitor, i, &text);
+        rc = ngx_http_mcds_visitor_set(visitor, i, &text);
+
+        if (rc == NGX_DECLINED) {
+            (void) ngx_http_mcds_counter_invalid(cf, cmd, value,
+                                       ngx_http_mcds_visitor_params[i].must);
+            return NGX_ERROR;
+        }
+
+        return rc;
     }
 
     return NGX_DECLINED;
