@@ -191,6 +191,31 @@ is($mcds->run('counter', 'get', 'x')->{code}, 2, 'of a counter none is known');
 is($mcds->run('-p', 'a', 'counter', 'get', 'x')->{code}, 1, 'but is told');
 
 
+# pages and locks are where all directives have theirs
+
+conf('mcds_pool a { server ' . server($m1) . "; }\nmcds_pool b { server "
+    . "127.0.0.1:$gone; }", 'server { mcds_use a; mcds_log l combined;
+    location / { mcds_cache b; }
+    location /b/ { mcds_use b; mcds_cache on; }
+    location /c/ { mcds_cache off; mcds_lock cron; }
+    location /d/ { mcds_use b; mcds_lock off; } }');
+
+for (['get', 'http://a/', 3], ['purge', 'http://a/', 3],
+    ['lock', 'show', 'cron', 1])
+{
+    my @command = @$_;
+    my $code = pop @command;
+
+    is($mcds->run(@command)->{code}, $code, "the pool of: @command");
+}
+
+conf('mcds_pool a { server ' . server($m1) . "; }\nmcds_pool b { server "
+    . "127.0.0.1:$gone; }", 'server { location /a { mcds_cache a; }
+    location /b { mcds_cache b; } }');
+
+is($mcds->run('get', 'http://a/')->{code}, 2, 'pages are in two pools');
+
+
 # counters are looked for by their keys
 
 conf('mcds_pool a { server ' . server($m1) . "; }\nmcds_pool b { server "

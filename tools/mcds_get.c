@@ -56,7 +56,7 @@ mcds_get(mcds_t *m, ngx_str_t *args, ngx_uint_t n)
         mcds_url_key(m, &args[i]);
     }
 
-    mcds_site_pool(m, "", NULL);
+    mcds_site_pool(m, "mcds_cache", NULL);
     secrets = mcds_site_secrets(m);
 
     list = json_array();

@@ -75,7 +75,7 @@ mcds_purge(mcds_t *m, ngx_str_t *args, ngx_uint_t n)
         ngx_strlow(name[i].data, name[i].data, name[i].len);
     }
 
-    mcds_site_pool(m, "", NULL);
+    mcds_site_pool(m, "mcds_cache", NULL);
     secrets = mcds_site_secrets(m);
 
     list = json_array();

@@ -35,12 +35,15 @@ mcds_site_pool(mcds_t *m, char *directives, ngx_str_t *name)
         return;
     }
 
-    /* where the name stands, if all who have it agree */
+    /* where the name stands, or any, if all who have it agree */
 
     i = 0;
 
-    while (name && (directive = mcds_site_find(m, &i, directives, name))) {
-        if (mcds_site_agree(m, directive) != NGX_OK) {
+    while ((directive = mcds_site_find(m, &i, directives, name))) {
+
+        if (!mcds_is(&directive->words[1], "off")
+            && mcds_site_agree(m, directive) != NGX_OK)
+        {
             break;
         }
     }
