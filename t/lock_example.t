@@ -30,7 +30,7 @@ $conf =~ s/^http \{/http {\n%%HTTP%%/m or die;
 $conf =~ s/127\.0\.0\.1:11211;/127.0.0.1:%%PORT_m%%;/ or die;
 $conf =~ s/127\.0\.0\.1:8000;/127.0.0.1:%%PORT_o%%;/ or die;
 $conf =~ s/listen 80;/listen 127.0.0.1:%%PORT%%;/ or die;
-$conf =~ s{logs/payments}{%%DIR%%/payments} or die;
+$conf =~ s{/var/log/nginx/payments}{%%DIR%%/payments} or die;
 $conf =~ s/worker_processes auto;/worker_processes 2;/ or die;
 
 my ($h, $other) = map { $t->nginx($_, $conf) } qw/ a b /;

@@ -35,7 +35,7 @@ mkdir "$dir/$_" for qw/ www log /;
 $t->write_file('www/index.html', "hello\n");
 $t->write_file('log/index.html', slurp("$examples/log.html"));
 
-my ($a, $b) = map { $t->nginx($_, $conf =~ s/:8080;/:%%PORT_${_}8%%;/r) }
+my ($a, $b) = map { $t->nginx($_, $conf =~ s/:8081;/:%%PORT_${_}8%%;/r) }
     qw/ a b /;
 my $log = Admin->new($t->port('a8'));
 
