@@ -227,6 +227,9 @@ my @wrong = (
     ['mcds_cache_session_cookies;', 'number of arguments',
         'mcds_cache_session_cookies'],
     ['mcds_cache_session_cookies "";', 'mcds_cache_session_cookies'],
+    map({ [join(' ', map { "mcds_cache_session_cookies $_;" } @$_),
+            '"mcds_cache_session_cookies" directive is "off" beside names'] }
+        ['off a'], ['a off'], ['a', 'off'], ['off', 'a']),
     map({
         my $d = $_;
         ["$d;", 'number of arguments', $d], ["$d 1 2 3;",

@@ -430,21 +430,28 @@ ngx_http_mcds_cache_session_cookies(ngx_conf_t *cf, ngx_command_t *cmd,
     ngx_http_mcds_loc_conf_t *mlcf = conf;
 
     ngx_str_t   *value, *name;
-    ngx_uint_t   i;
-
-    if (mlcf->session_cookies == NGX_CONF_UNSET_PTR) {
-        mlcf->session_cookies = NULL;
-    }
+    ngx_uint_t   i, off;
 
     value = cf->args->elts;
 
-    if (cf->args->nelts == 2
-        && value[1].len == 3 && ngx_strncmp(value[1].data, "off", 3) == 0)
+    for (i = 1, off = 0; i < cf->args->nelts; i++) {
+        off |= (value[i].len == 3
+                && ngx_strncmp(value[i].data, "off", 3) == 0);
+    }
+
+    if (mlcf->session_cookies == NULL
+        || (off && (mlcf->session_cookies != NGX_CONF_UNSET_PTR
+                    || cf->args->nelts > 2)))
     {
+        return "is \"off\" beside names";
+    }
+
+    if (off) {
+        mlcf->session_cookies = NULL;
         return NGX_CONF_OK;
     }
 
-    if (mlcf->session_cookies == NULL) {
+    if (mlcf->session_cookies == NGX_CONF_UNSET_PTR) {
         mlcf->session_cookies = ngx_array_create(cf->pool, 4,
                                                  sizeof(ngx_str_t));
         if (mlcf->session_cookies == NULL) {
