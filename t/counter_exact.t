@@ -32,7 +32,7 @@ http {
     server {
         listen 127.0.0.1:%%PORT%%;
         location / {
-            mcds_counter $views key=views;
+            mcds_counter $views key=views$arg_run;
             add_header X-Views $views;
             mcds_return "number $views\n";
         }
@@ -51,20 +51,19 @@ my $watched = $t->size(2000, 20000);
 
 for my $run (1 .. $t->size(1, 10)) {
 
-    $m->flush();
     my $before = $m->stats();
 
-    my $load = $t->load(ports => \@hosts, uri => '/', clients => $clients,
-        requests => $requests - $watched, expect => 'number ',
-        background => 1);
+    my $load = $t->load(ports => \@hosts, uri => "/?run=$run",
+        clients => $clients, requests => $requests - $watched,
+        expect => 'number ', background => 1);
 
     my @seen = map { $_->header('X-Views') // 'none' }
-        watch(16, $watched / 16);
+        watch(16, $watched / 16, "/?run=$run");
     my $result = $load->wait();
 
     is($result->{ok}, $requests - $watched, "run $run: all answered");
     is($result->{errors} + $result->{wrong}, 0, "run $run: no error");
-    is($m->get('views'), $requests, "run $run: the counter is exact");
+    is($m->get("views$run"), $requests, "run $run: the counter is exact");
 
     my %seen;
     $seen{$_}++ for @seen;
@@ -136,13 +135,13 @@ $t->done();
 # n requests over as many connections as there are clients; of each host half
 
 sub watch {
-    my ($n, $each) = @_;
+    my ($n, $each, $uri) = @_;
 
     my @c = map { $hosts[$_ % 2]->conn() } 1 .. $n;
     my @answers;
 
     for (1 .. $each) {
-        $_->request('/') for @c;
+        $_->request($uri) for @c;
         push @answers, map { $_->response() } @c;
     }
 

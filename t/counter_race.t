@@ -54,8 +54,6 @@ my @c = map { $hosts[$_ % 2]->conn() } 1 .. $clients;
 
 for my $run (1 .. $t->size(1, 20)) {
 
-    $m->flush();
-
     my (@wrong, %bad, $keys);
 
     for my $k (0 .. 99) {
@@ -64,7 +62,7 @@ for my $run (1 .. $t->size(1, 20)) {
         my @stopped = $k % 2 ? @hosts : ();
 
         $_->freeze() for @stopped;
-        $_->request("/?k=key$k.") for @c;
+        $_->request("/?k=$run.key$k.") for @c;
         $_->cont() for @stopped;
 
         my @seen;
@@ -77,7 +75,7 @@ for my $run (1 .. $t->size(1, 20)) {
 
         for my $i (0 .. 9) {
             my $numbers = join ' ', sort { $a <=> $b } @{$seen[$i]};
-            my $value = $m->get("key$k.$i") // 'nothing';
+            my $value = $m->get("$run.key$k.$i") // 'nothing';
 
             push @wrong, "key$k.$i = $value, given: $numbers"
                 if $value ne $clients
