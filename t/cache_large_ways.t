@@ -92,10 +92,16 @@ $r = $h->get('/a');
 is($r->header('X-Cache') . ' ' . right($r, $bytes), 'HIT right', 'a replica');
 $m->restart();
 
-my $p = start_get($h->port(), '/b');
-wait_for(sub { $p->fill(0); length $p->{in} > 10_000 });
-$h->signal('QUIT');
-is(right(finish($p), $bytes), 'right', 'a worker that stops sends the rest');
+SKIP: {
+    skip 'nginx does not wait at QUIT then', 1 if $t->mode() eq 'single';
+
+    my $p = start_get($h->port(), '/b');
+
+    wait_for(sub { $p->fill(0); length $p->{in} > 10_000 });
+    $h->signal('QUIT');
+    is(right(finish($p), $bytes), 'right',
+        'a worker that stops sends the rest');
+}
 
 # as large as it may be
 
