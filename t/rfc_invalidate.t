@@ -46,6 +46,7 @@ worker_processes 2;
 events { }
 http {
     %%HTTP%%
+    keepalive_requests 10000;
     mcds_pool main { server 127.0.0.1:%%PORT_m%%; }
     mcds_pool held { server 127.0.0.1:%%PORT_f%%; timeout 20s; }
     mcds_use main;
