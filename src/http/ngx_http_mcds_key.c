@@ -68,20 +68,51 @@ ngx_http_mcds_cache_key(ngx_http_request_t *r, ngx_http_mcds_loc_conf_t *mlcf,
     ngx_int_t  rc;
 
     if (mlcf->cache_key == NULL) {
-        return ngx_http_mcds_default_key(r, mlcf, key);
+        rc = ngx_http_mcds_default_key(r, mlcf, key);
+
+        if (rc != NGX_OK) {
+            return rc;
+        }
+
+    } else {
+        ngx_http_mcds_key_making++;
+
+        rc = ngx_http_complex_value(r, mlcf->cache_key, key);
+
+        ngx_http_mcds_key_making--;
+
+        if (rc != NGX_OK) {
+            return NGX_ERROR;
+        }
     }
 
-    ngx_http_mcds_key_making++;
+    return (key->len && !ngx_http_mcds_key_taken(key)) ? NGX_OK : NGX_DECLINED;
+}
 
-    rc = ngx_http_complex_value(r, mlcf->cache_key, key);
 
-    ngx_http_mcds_key_making--;
+/* clients write URIs, and must not write the locks of others' pages */
 
-    if (rc != NGX_OK) {
-        return NGX_ERROR;
+ngx_uint_t
+ngx_http_mcds_key_taken(ngx_str_t *key)
+{
+    ngx_str_t  *s;
+
+    static ngx_str_t  suffixes[] = {
+        ngx_string(":lock"),
+        ngx_string(":size"),
+        ngx_string(":uses"),
+        ngx_null_string
+    };
+
+    for (s = suffixes; s->len; s++) {
+        if (key->len > s->len
+            && ngx_memcmp(key->data + key->len - s->len, s->data, s->len) == 0)
+        {
+            return 1;
+        }
     }
 
-    return key->len ? NGX_OK : NGX_DECLINED;
+    return 0;
 }
 
 
@@ -309,8 +340,12 @@ ngx_http_mcds_key_split(ngx_http_request_t *r, ngx_array_t *ignored,
             name = end;
         }
 
+        /* some origins see several arguments where there is a semicolon */
+
         if (end == p
-            || (ignored && ngx_http_mcds_key_ignored(ignored, p, name)))
+            || (ignored
+                && ngx_http_mcds_key_ignored(ignored, p, name)
+                && ngx_strlchr(p, end, ';') == NULL))
         {
             continue;
         }

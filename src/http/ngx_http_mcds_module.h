@@ -323,12 +323,14 @@ uint64_t ngx_http_mcds_now(void);
 
 /*
  * The text that the page of r is kept under.  NGX_DECLINED: there is none.
+ * taken: 1 if the key is the name of what belongs to another one, as a lock.
  * match: 1 if the name is that of the pattern, in which "*" stands for any
  * number of characters.
  */
 
 ngx_int_t ngx_http_mcds_cache_key(ngx_http_request_t *r,
     ngx_http_mcds_loc_conf_t *mlcf, ngx_str_t *key);
+ngx_uint_t ngx_http_mcds_key_taken(ngx_str_t *key);
 ngx_uint_t ngx_http_mcds_match(u_char *p, u_char *last, u_char *name,
     u_char *end);
 ngx_int_t ngx_http_mcds_key_add_variables(ngx_conf_t *cf);

@@ -1,0 +1,76 @@
+#!/usr/bin/perl
+
+# Copyright (C) mcds authors
+
+# Clients write URIs, and so keys: none of them is the lock, the count of uses
+# or the size of another page or counter.
+
+use warnings;
+use strict;
+
+use Test::More;
+
+use FindBin;
+use lib "$FindBin::Bin/lib";
+use Test::Mcds;
+use Test::Mcds::Entry;
+
+my $t = Test::Mcds->new();
+
+my $m = $t->memcached('m');
+my $o = $t->origin('o', { body => 7,
+    headers => ['Cache-Control' => 'max-age=60'] });
+
+my $h = $t->nginx('h', <<'EOT');
+%%GLOBALS%%
+worker_processes 1;
+events { }
+http {
+    %%HTTP%%
+    mcds_pool main { server 127.0.0.1:%%PORT_m%%; timeout 5s; }
+    add_header X-Cache "$mcds_cache_status $mcds_cache_reason" always;
+    server {
+        listen 127.0.0.1:%%PORT%%;
+        mcds_cache_lock_timeout 5s error;
+        location /page {
+            mcds_cache on;
+            proxy_pass http://127.0.0.1:%%PORT_o%%;
+        }
+        location /own {
+            mcds_cache on;
+            mcds_cache_key $uri;
+            proxy_pass http://127.0.0.1:%%PORT_o%%;
+        }
+        location /count {
+            mcds_counter $n key=$uri init=/begin;
+            mcds_return "<$n>";
+        }
+        location /plain {
+            mcds_counter $p key=$uri;
+            mcds_return "<$p>";
+        }
+        location = /begin { proxy_pass http://127.0.0.1:%%PORT_o%%; }
+    }
+}
+EOT
+
+for my $suffix (qw/ lock size uses /) {
+    for my $uri ("/page?a=$suffix", "/page/$suffix", "/own/$suffix") {
+        is($h->get("$uri:$suffix")->header('X-Cache'), 'BYPASS key',
+            "$uri:$suffix");
+        is($h->get($uri)->header('X-Cache'), 'MISS absent',
+            "$uri: is made");
+        page_wait($m, ($uri =~ /own/ ? '' : 'http://localhost') . $uri);
+        is($h->get($uri)->header('X-Cache'), 'HIT fresh',
+            "$uri: and kept");
+    }
+}
+
+is($h->get('/page:lock/x')->header('X-Cache'), 'MISS absent',
+    'only at the end');
+
+is($h->get('/count:lock')->body(), '<>', 'the lock of a counter is none');
+is($h->get('/count')->body(), '<8>', 'a counter that begins');
+is($h->get('/plain:lock')->body(), '<1>', 'others have no lock');
+
+$t->done();
