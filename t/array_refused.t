@@ -132,6 +132,11 @@ for my $row (
 is($h->get('/a', method => 'POST', body => '1')->status(), 415, 'no type');
 is($h->get('/a', method => 'POST', body => '1',
     headers => { 'Content-Type' => 'text/plain' })->status(), 415, 'text');
+is($h->get('/a', method => 'POST', body => '1', headers =>
+    { 'Content-Type' => 'text/plain; application/json' })->status(), 415,
+    'text with a parameter, which browsers send to other sites unasked');
+is($h->get('/a', method => 'POST', body => '1', headers =>
+    { 'Content-Type' => 'x-application/json' })->status(), 415, 'another type');
 
 $r = json('POST', '/default', '1');
 is($r->status(), 405, 'not allowed');

@@ -33,6 +33,7 @@ static void ngx_http_mcds_rest_resume_handler(ngx_event_t *ev);
 static void ngx_http_mcds_rest_cleanup(void *data);
 static ngx_uint_t ngx_http_mcds_rest_listed(ngx_str_t *list, u_char *tag,
     size_t len);
+static ngx_uint_t ngx_http_mcds_rest_is(ngx_str_t *text, char *type);
 static ngx_uint_t ngx_http_mcds_rest_type(ngx_str_t *text, char *type);
 
 
@@ -646,27 +647,51 @@ ngx_http_mcds_rest_wants(ngx_http_request_t *r)
 ngx_uint_t
 ngx_http_mcds_rest_has(ngx_http_request_t *r)
 {
-    ngx_str_t  *type;
+    u_char     *p;
+    ngx_str_t   type;
 
     if (r->headers_in.content_type == NULL) {
         return NGX_HTTP_MCDS_OTHER;
     }
 
-    type = &r->headers_in.content_type->value;
+    /*
+     * Without the parameters: "text/plain; application/json" is what a page of
+     * another site can send without asking.
+     */
 
-    if (ngx_http_mcds_rest_type(type, "application/json")) {
+    type = r->headers_in.content_type->value;
+
+    p = ngx_strlchr(type.data, type.data + type.len, ';');
+
+    if (p) {
+        type.len = p - type.data;
+    }
+
+    while (type.len && type.data[type.len - 1] == ' ') {
+        type.len--;
+    }
+
+    if (ngx_http_mcds_rest_is(&type, "application/json")) {
         return NGX_HTTP_MCDS_JSON;
     }
 
-    if (ngx_http_mcds_rest_type(type, "application/x-ndjson")) {
+    if (ngx_http_mcds_rest_is(&type, "application/x-ndjson")) {
         return NGX_HTTP_MCDS_NDJSON;
     }
 
-    if (ngx_http_mcds_rest_type(type, "text/plain")) {
+    if (ngx_http_mcds_rest_is(&type, "text/plain")) {
         return NGX_HTTP_MCDS_TEXT;
     }
 
     return NGX_HTTP_MCDS_OTHER;
+}
+
+
+static ngx_uint_t
+ngx_http_mcds_rest_is(ngx_str_t *text, char *type)
+{
+    return text->len == ngx_strlen(type)
+           && ngx_strncasecmp(text->data, (u_char *) type, text->len) == 0;
 }
 
 
