@@ -96,15 +96,28 @@ ngx_http_mcds_coding_header_filter(ngx_http_request_t *r)
 }
 
 
-/* who changes a body or looks into it has asked for that, or for its length */
+/*
+ * Who changes a body or looks into it has asked for that, or for its length.
+ * Of all that goes through TLS nginx asks itself for a body in memory.
+ */
 
 static ngx_uint_t
 ngx_http_mcds_coding_untouched(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx)
 {
+    ngx_uint_t  in_memory;
+
+    in_memory = r->main_filter_need_in_memory;
+
+#if (NGX_HTTP_SSL)
+    if (r->connection->ssl) {
+        in_memory = 0;
+    }
+#endif
+
     return r->headers_out.content_length_n
                == (off_t) ctx->copy->entry.length
            && !r->filter_need_in_memory
-           && !r->main_filter_need_in_memory
+           && !in_memory
            && !r->filter_need_temporary
            && (r->headers_out.content_encoding == NULL
                || r->headers_out.content_encoding->hash == 0);
