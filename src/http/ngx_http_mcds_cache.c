@@ -63,6 +63,7 @@ static ngx_int_t ngx_http_mcds_cache_detach(ngx_http_request_t *r,
 static void ngx_http_mcds_cache_refreshed(ngx_http_request_t *r, void *data,
     ngx_int_t rc);
 static ngx_uint_t ngx_http_mcds_cache_streamed(ngx_http_mcds_ctx_t *ctx);
+static ngx_uint_t ngx_http_mcds_cache_websocket(ngx_http_request_t *r);
 static ngx_uint_t ngx_http_mcds_cache_partial(ngx_http_request_t *r);
 static ngx_int_t ngx_http_mcds_cache_fill(ngx_http_request_t *r,
     ngx_http_mcds_ctx_t *ctx);
@@ -129,6 +130,10 @@ ngx_http_mcds_cache_start(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
 
     if (ngx_http_mcds_control(r, ctx) != NGX_OK) {
         return NGX_ERROR;
+    }
+
+    if (ngx_http_mcds_cache_websocket(r)) {
+        ctx->no_store = 1;
     }
 
     ctx->at = ctx->key;
@@ -985,6 +990,17 @@ ngx_http_mcds_cache_streamed(ngx_http_mcds_ctx_t *ctx)
 }
 
 
+/* what it wants is no page, and needs its headers */
+
+static ngx_uint_t
+ngx_http_mcds_cache_websocket(ngx_http_request_t *r)
+{
+    return r->headers_in.upgrade
+           && ngx_http_mcds_header_is(&r->headers_in.upgrade->value,
+                                      "websocket");
+}
+
+
 /* what it asks for is less than the page, or depends on what it has */
 
 static ngx_uint_t
@@ -1030,6 +1046,7 @@ ngx_http_mcds_cache_pass(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
     ngx_http_mcds_stream_end(ctx);
 
     if (!store || r->method != NGX_HTTP_GET || r->header_only
+        || ngx_http_mcds_cache_websocket(r)
         || ngx_http_mcds_cache_partial(r))
     {
         ngx_mcds_page_leave(&ctx->seat);
