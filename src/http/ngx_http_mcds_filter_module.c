@@ -47,6 +47,8 @@ static void ngx_http_mcds_detached(ngx_http_request_t *r,
 static void ngx_http_mcds_detach_cleanup(void *data);
 static ngx_uint_t ngx_http_mcds_silent(ngx_http_request_t *r,
     ngx_http_mcds_ctx_t *ctx);
+static ngx_uint_t ngx_http_mcds_unwanted(ngx_http_request_t *r,
+    ngx_http_mcds_ctx_t *ctx);
 static void ngx_http_mcds_unbuffer(ngx_http_request_t *r,
     ngx_http_mcds_ctx_t *ctx);
 
@@ -111,6 +113,10 @@ ngx_http_mcds_header_filter(ngx_http_request_t *r)
     {
         rc = ctx->dry ? NGX_DECLINED : ngx_http_mcds_revalidate(r, ctx);
 
+        if (ngx_http_mcds_revalidate_asked(r, ctx) != NGX_OK) {
+            return NGX_ERROR;
+        }
+
         if (rc != NGX_DECLINED) {
             return ngx_http_mcds_instead(r, ctx, rc);
         }
@@ -132,7 +138,7 @@ ngx_http_mcds_header_filter(ngx_http_request_t *r)
 
     if (ngx_http_mcds_silent(r, ctx)) {
         r->header_sent = 1;
-        return NGX_OK;
+        return ngx_http_mcds_unwanted(r, ctx) ? NGX_ERROR : NGX_OK;
     }
 
     if (ctx && ctx->conf && ngx_http_mcds_explain_header(r, ctx) != NGX_OK) {
@@ -238,9 +244,29 @@ ngx_http_mcds_body_filter(ngx_http_request_t *r, ngx_chain_t *in)
     for (cl = in; cl; cl = cl->next) {
         cl->buf->pos = cl->buf->last;
         cl->buf->file_pos = cl->buf->file_last;
+
+        if (cl->buf->last_buf || cl->buf->last_in_chain) {
+            return NGX_OK;
+        }
     }
 
-    return NGX_OK;
+    return ngx_http_mcds_unwanted(r, ctx) ? NGX_ERROR : NGX_OK;
+}
+
+
+/*
+ * Nobody reads the rest of what a refresh does not store: it may be large, or
+ * never end.  A short one is read, so that the connection can be kept.
+ */
+
+static ngx_uint_t
+ngx_http_mcds_unwanted(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx)
+{
+    return ctx && ctx->refresh && ctx->judged && ctx->store == NULL
+           && ctx->held == NULL
+           && !ctx->seat.building
+           && (r->headers_out.content_length_n < 0
+               || r->headers_out.content_length_n > 65536);
 }
 
 

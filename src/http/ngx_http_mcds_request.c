@@ -13,6 +13,7 @@
 #include <ngx_core.h>
 #include <ngx_http.h>
 #include "ngx_http_mcds_module.h"
+#include "ngx_http_mcds_revalidate.h"
 #include "ngx_http_mcds_stat.h"
 #include "ngx_http_mcds_store.h"
 #include "ngx_http_mcds_variant.h"
@@ -186,6 +187,8 @@ ngx_http_mcds_error_page(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx)
     }
 
     ctx->failed_status = r->upstream->headers_in.status_n;
+
+    (void) ngx_http_mcds_revalidate_asked(r, ctx);
 }
 
 

@@ -14,6 +14,7 @@
 #include "ngx_http_mcds_module.h"
 #include "ngx_http_mcds_coding.h"
 #include "ngx_http_mcds_header.h"
+#include "ngx_http_mcds_refresh.h"
 #include "ngx_http_mcds_revalidate.h"
 #include "ngx_http_mcds_stat.h"
 #include "ngx_http_mcds_store.h"
@@ -129,6 +130,19 @@ ngx_http_mcds_revalidate_ask(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx)
     }
 
     return NGX_OK;
+}
+
+
+ngx_int_t
+ngx_http_mcds_revalidate_asked(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx)
+{
+    if (!ctx->validating) {
+        return NGX_OK;
+    }
+
+    ctx->validating = 0;
+
+    return ngx_http_mcds_refresh_strip(r);
 }
 
 

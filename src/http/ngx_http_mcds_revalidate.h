@@ -40,6 +40,16 @@ ngx_int_t ngx_http_mcds_revalidate(ngx_http_request_t *r,
 
 
 /*
+ * Takes these headers away again when there is an answer, or an error page is
+ * to be made: subrequests, and other locations, would ask for a page with the
+ * validators of this one.
+ */
+
+ngx_int_t ngx_http_mcds_revalidate_asked(ngx_http_request_t *r,
+    ngx_http_mcds_ctx_t *ctx);
+
+
+/*
  * Sends ctx->copy in the place of an answer: header, then body for each call
  * of the body filter, whatever it is called with.
  */
