@@ -56,10 +56,14 @@ ngx_http_mcds_store_begin(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
         /*
          * What is shown in the place of an error is not the page.  Of the
          * client's errors those who wait get their own; any other status may
-         * hide what happened.
+         * hide what happened, of which the origin has told then.
          */
 
-        status = r->err_status ? r->err_status : ctx->failed_status;
+        status = ctx->failed_status ? ctx->failed_status : r->err_status;
+
+        if (status < NGX_HTTP_BAD_REQUEST && r->upstream) {
+            status = r->upstream->headers_in.status_n;
+        }
 
         if (!ctx->seat.has_old
             && status >= NGX_HTTP_BAD_REQUEST
