@@ -10,6 +10,7 @@ use warnings;
 use strict;
 
 use Test::More;
+use Time::HiRes qw/ sleep /;
 
 use FindBin;
 use lib "$FindBin::Bin/lib";
@@ -128,6 +129,14 @@ for my $how (qw/ rst fin /) {
 # an idle connection that goes away is no fault and is not missed
 
 is($h->get('/n')->status, 200, 'idle');
+
+# what was left behind by those before has been sent
+
+my ($was, $now) = (-1, 0);
+
+wait_for(sub { ($was, $now) = ($now, scalar(() = $f->log())); sleep 0.05;
+    $was == $now });
+
 my $infos = $h->log_count(qr/closed the connection/);
 $f->reset_all();
 ok(wait_for(sub { $f->connections() == 0 }), 'reset');
