@@ -108,7 +108,7 @@ sub look {
 }
 
 sub expire {
-    for my $key ($m->keys()) {
+    for my $key (grep { !/:(?:lock|size)$/ } $m->keys()) {
         my $e = page_decode($m->get($key)) or next;
         page_expire($m, $key, 1000) if $e->{kind} == 0;
     }
