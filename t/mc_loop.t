@@ -29,7 +29,8 @@ plan(skip_all => 'sanitizers take long, and want to be loaded first')
 
 my $why = Test::Mcds::Wire->enter();
 
-my $t = Test::Mcds->new();
+my $t = Test::Mcds->new()->not_in('two many',
+    'it looks at one worker');
 
 my $m = $t->memcached('m');
 my $far = $why ? undef : Test::Mcds::Wire->start($t, 'far');
