@@ -205,7 +205,7 @@ ngx_mcds_limit_send(ngx_mcds_limit_t *limit, ngx_str_t *key, size_t len)
 
     req.verb = NGX_MCDS_SET;
     req.key = *key;
-    ngx_str_set(&req.suffix, ":size");
+    ngx_str_set(&req.suffix, NGX_MCDS_LIMIT_SUFFIX);
     req.by_key = 1;
     req.bulk = 1;
     req.movable = 1;

@@ -40,11 +40,13 @@ ngx_int_t ngx_mcds_limit_learn(ngx_mcds_pool_t *pool, size_t len);
 
 /*
  * A memcached that refuses a value removes the old one, which may be the mark
- * of a purge.  So it is asked with another value, under the key with ":size",
+ * of a purge.  So it is asked with another value, under the key with SUFFIX,
  * whether it takes one of this length.  NGX_OK: the handler will be called,
  * once, when more is known, if not all.  NGX_DECLINED: this is known, or cannot
  * be found out.
  */
+
+#define NGX_MCDS_LIMIT_SUFFIX     ":size"
 
 ngx_int_t ngx_mcds_limit_try(ngx_mcds_pool_t *pool, ngx_str_t *key, size_t len,
     void (*handler)(void *data), void *data);

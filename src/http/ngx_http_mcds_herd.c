@@ -35,7 +35,8 @@ static double ngx_http_mcds_herd_random(void);
 static ngx_int_t ngx_http_mcds_herd_number(ngx_str_t *value);
 
 
-static ngx_str_t  ngx_http_mcds_uses_suffix = ngx_string(":uses");
+static ngx_str_t  ngx_http_mcds_uses_suffix =
+    ngx_string(NGX_HTTP_MCDS_USES_SUFFIX);
 
 
 /*

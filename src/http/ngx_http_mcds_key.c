@@ -9,7 +9,10 @@
 #include <ngx_config.h>
 #include <ngx_core.h>
 #include <ngx_http.h>
+#include "ngx_mcds_limit.h"
+#include "ngx_mcds_lock.h"
 #include "ngx_http_mcds_module.h"
+#include "ngx_http_mcds_herd.h"
 
 
 /* further arguments are not put in order */
@@ -98,9 +101,9 @@ ngx_http_mcds_key_taken(ngx_str_t *key)
     ngx_str_t  *s;
 
     static ngx_str_t  suffixes[] = {
-        ngx_string(":lock"),
-        ngx_string(":size"),
-        ngx_string(":uses"),
+        ngx_string(NGX_MCDS_LOCK_SUFFIX),
+        ngx_string(NGX_MCDS_LIMIT_SUFFIX),
+        ngx_string(NGX_HTTP_MCDS_USES_SUFFIX),
         ngx_null_string
     };
 
