@@ -10,6 +10,7 @@
 #include <ngx_core.h>
 #include <ngx_http.h>
 #include "ngx_mcds.h"
+#include "ngx_http_mcds_module.h"
 #include "ngx_http_mcds_header.h"
 #include "ngx_http_mcds_json.h"
 #include "ngx_http_mcds_rest.h"
@@ -33,7 +34,6 @@ static void ngx_http_mcds_rest_resume_handler(ngx_event_t *ev);
 static void ngx_http_mcds_rest_cleanup(void *data);
 static ngx_uint_t ngx_http_mcds_rest_listed(ngx_str_t *list, u_char *tag,
     size_t len);
-static ngx_uint_t ngx_http_mcds_rest_is(ngx_str_t *text, char *type);
 static ngx_uint_t ngx_http_mcds_rest_type(ngx_str_t *text, char *type);
 
 
@@ -671,27 +671,19 @@ ngx_http_mcds_rest_has(ngx_http_request_t *r)
         type.len--;
     }
 
-    if (ngx_http_mcds_rest_is(&type, "application/json")) {
+    if (ngx_http_mcds_header_is(&type, "application/json")) {
         return NGX_HTTP_MCDS_JSON;
     }
 
-    if (ngx_http_mcds_rest_is(&type, "application/x-ndjson")) {
+    if (ngx_http_mcds_header_is(&type, "application/x-ndjson")) {
         return NGX_HTTP_MCDS_NDJSON;
     }
 
-    if (ngx_http_mcds_rest_is(&type, "text/plain")) {
+    if (ngx_http_mcds_header_is(&type, "text/plain")) {
         return NGX_HTTP_MCDS_TEXT;
     }
 
     return NGX_HTTP_MCDS_OTHER;
-}
-
-
-static ngx_uint_t
-ngx_http_mcds_rest_is(ngx_str_t *text, char *type)
-{
-    return text->len == ngx_strlen(type)
-           && ngx_strncasecmp(text->data, (u_char *) type, text->len) == 0;
 }
 
 
