@@ -355,10 +355,7 @@ ngx_mcds_log_flush(ngx_mcds_log_writer_t *writer)
         writer->part = 0;
         writer->written = 0;
 
-    } else if (writer->crowded
-               || (writer->written >= writer->log->max_chunk
-                   && writer->part + 1 < NGX_MCDS_LOG_PARTS))
-    {
+    } else if (writer->crowded) {
         writer->part++;
         writer->written = 0;
     }
@@ -683,6 +680,12 @@ ngx_mcds_log_done(ngx_mcds_log_writer_t *writer, ngx_uint_t rc)
                           frame->lines);
 
         writer->written += frame->value->len;
+
+        if (writer->written >= writer->log->max_chunk
+            && writer->part + 1 < NGX_MCDS_LOG_PARTS)
+        {
+            writer->crowded = 1;
+        }
 
     } else {
         ngx_mcds_stat_add(writer->log->stat, NGX_MCDS_DATA_FAILED + rc, 1);
