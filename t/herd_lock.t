@@ -139,7 +139,7 @@ $o->wait_requests(1, '/few/a');
 my @p = map { start_get($hosts[$_ % 2]->port(), '/few/a') } 1 .. 20;
 $_->get('/other') for (@hosts) x 8;
 is($o->held('/few/a'), 1, 'killed: one builds');
-$one->kill_worker(0);
+$one->kill_worker($_) for $one->workers();
 ok($o->wait_requests(2, '/few/a'), 'killed: another builds');
 sleep 0.3;
 is($o->count('/few/a'), 2, 'killed: one');

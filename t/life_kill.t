@@ -40,6 +40,10 @@ my @pools = qw/ main async array table locks log push /;
 my $pools = join "\n    ", map { "mcds_pool $_ "
     . '{ server 127.0.0.1:%%PORT_f%%; timeout 20s; max_fails 0; }' } @pools;
 
+# the workers go on asking there until then, also when they are to end
+
+my $hole = 5 * $slow . 's';
+
 my $h = $t->nginx('h', <<"EOT");
 %%GLOBALS%%
 worker_processes 2;
@@ -47,8 +51,8 @@ events { worker_connections 512; }
 http {
     %%HTTP%%
     $pools
-    mcds_pool hole { server 127.0.0.1:%%PORT_hole%%; timeout 20s;
-                     connect_timeout 20s; max_fails 0; }
+    mcds_pool hole { server 127.0.0.1:%%PORT_hole%%; timeout $hole;
+                     connect_timeout $hole; max_fails 0; }
     mcds_zone    1028k;
     mcds_use     main;
     mcds_methods GET POST PUT DELETE;
