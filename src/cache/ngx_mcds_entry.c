@@ -127,6 +127,13 @@ ngx_mcds_entry_finish(ngx_mcds_value_t *value, ngx_mcds_entry_t *entry)
 }
 
 
+uint32_t
+ngx_mcds_entry_client_flags(ngx_mcds_value_t *value)
+{
+    return (uint32_t) ngx_mcds_take(value->data + 12, 4) & 0xffff0000;
+}
+
+
 void
 ngx_mcds_entry_mark(ngx_mcds_value_t *value, uint32_t flags, uint64_t expire)
 {

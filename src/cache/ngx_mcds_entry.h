@@ -140,6 +140,14 @@ void ngx_mcds_entry_finish(ngx_mcds_value_t *value, ngx_mcds_entry_t *entry);
 
 
 /*
+ * The client flags of a finished value: the upper half of its CRC, in the upper
+ * half, which clients of other languages leave alone.
+ */
+
+uint32_t ngx_mcds_entry_client_flags(ngx_mcds_value_t *value);
+
+
+/*
  * Sets flags of a finished entry, and the time it expires, if that is not
  * past; the value must have one reference.
  */

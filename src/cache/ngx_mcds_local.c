@@ -49,7 +49,7 @@ struct ngx_mcds_kept_copy_s {
     ngx_queue_t            lru;
     ngx_mcds_kept_copy_t  *next;       /* of the bucket */
     u_char                 id[NGX_MCDS_LOCAL_ID];
-    uint64_t               cas;
+    ngx_mcds_stamp_t       stamp;
     ngx_msec_t             stored;
     size_t                 len;
     u_char                 data[1];
@@ -114,6 +114,13 @@ ngx_mcds_local_attach(ngx_mcds_local_t *local, ngx_slab_pool_t *shpool)
     ngx_mcds_local_timer.log = ngx_cycle->log;
     ngx_mcds_local_timer.data = &ngx_mcds_local_timer;
     ngx_mcds_local_timer.cancelable = 1;
+}
+
+
+ngx_uint_t
+ngx_mcds_stamp_same(ngx_mcds_stamp_t *a, ngx_mcds_stamp_t *b)
+{
+    return a->cas && a->cas == b->cas && a->flags == b->flags;
 }
 
 
@@ -428,7 +435,8 @@ ngx_mcds_local_hash(u_char *id)
 
 
 ngx_int_t
-ngx_mcds_local_put(u_char *id, ngx_mcds_value_t *value, uint64_t cas)
+ngx_mcds_local_put(u_char *id, ngx_mcds_value_t *value,
+    ngx_mcds_stamp_t *stamp)
 {
     size_t                  size;
     ngx_mcds_kept_copy_t   *copy, **link;
@@ -446,7 +454,7 @@ ngx_mcds_local_put(u_char *id, ngx_mcds_value_t *value, uint64_t cas)
     if (*link) {
         copy = *link;
 
-        if (cas && copy->cas == cas) {
+        if (ngx_mcds_stamp_same(&copy->stamp, stamp)) {
             copy->stored = ngx_current_msec;
             ngx_shmtx_unlock(&ngx_mcds_local_pool->mutex);
             return NGX_OK;
@@ -463,7 +471,7 @@ ngx_mcds_local_put(u_char *id, ngx_mcds_value_t *value, uint64_t cas)
                                         % NGX_MCDS_COPY_BUCKETS];
 
         ngx_memcpy(copy->id, id, NGX_MCDS_LOCAL_ID);
-        copy->cas = cas;
+        copy->stamp = *stamp;
         copy->stored = ngx_current_msec;
         copy->len = value->len;
         ngx_memcpy(copy->data, value->data, value->len);
@@ -480,7 +488,8 @@ ngx_mcds_local_put(u_char *id, ngx_mcds_value_t *value, uint64_t cas)
 
 
 ngx_mcds_value_t *
-ngx_mcds_local_get(u_char *id, uint64_t cas, ngx_msec_t age, uint64_t *found)
+ngx_mcds_local_get(u_char *id, ngx_mcds_stamp_t *stamp, ngx_msec_t age,
+    ngx_mcds_stamp_t *found)
 {
     ngx_mcds_value_t      *value;
     ngx_mcds_kept_copy_t  *copy;
@@ -496,7 +505,7 @@ ngx_mcds_local_get(u_char *id, uint64_t cas, ngx_msec_t age, uint64_t *found)
     copy = *ngx_mcds_local_find(ngx_mcds_local, id);
 
     if (copy
-        && (cas == 0 || copy->cas == cas)
+        && (stamp == NULL || ngx_mcds_stamp_same(&copy->stamp, stamp))
         && (ngx_msec_int_t) (ngx_current_msec - copy->stored - age) <= 0)
     {
         value = ngx_mcds_value_create(copy->len, ngx_cycle->log);
@@ -504,7 +513,7 @@ ngx_mcds_local_get(u_char *id, uint64_t cas, ngx_msec_t age, uint64_t *found)
         if (value) {
             ngx_memcpy(value->data, copy->data, copy->len);
             value->len = copy->len;
-            *found = copy->cas;
+            *found = copy->stamp;
 
             ngx_queue_remove(&copy->lru);
             ngx_queue_insert_head(&ngx_mcds_local->lru, &copy->lru);

@@ -61,6 +61,23 @@ ngx_mcds_local_t *ngx_mcds_local_create(ngx_slab_pool_t *shpool);
 void ngx_mcds_local_attach(ngx_mcds_local_t *local, ngx_slab_pool_t *shpool);
 
 
+/*
+ * What tells the items of a key apart.  The CAS alone does not where memcached
+ * was restarted, since it counts from the beginning then, or where another
+ * server has taken over.
+ */
+
+typedef struct {
+    uint64_t             cas;          /* 0: not known */
+    uint32_t             flags;        /* see ngx_mcds_entry_client_flags() */
+} ngx_mcds_stamp_t;
+
+
+/* 1 if both are known and of one item */
+
+ngx_uint_t ngx_mcds_stamp_same(ngx_mcds_stamp_t *a, ngx_mcds_stamp_t *b);
+
+
 /* names a page */
 
 void ngx_mcds_local_id(u_char *id, ngx_str_t *pool, ngx_str_t *key);
@@ -101,14 +118,14 @@ void ngx_mcds_local_release(ngx_mcds_hold_t *hold,
 /*
  * Copies.  put: keeps a copy of the value, in place of others that were not
  * read for long; NGX_DECLINED if there is no room for one of this size.  get:
- * the value in memory of its own, NULL if there is none; of this CAS, or with
- * cas 0 of any, *found is its own (0: not known); not older than so many ms.
+ * the value in memory of its own, NULL if there is none; of this stamp, or of
+ * any if it is NULL, *found is its own; not older than so many ms.
  */
 
 ngx_int_t ngx_mcds_local_put(u_char *id, ngx_mcds_value_t *value,
-    uint64_t cas);
-ngx_mcds_value_t *ngx_mcds_local_get(u_char *id, uint64_t cas,
-    ngx_msec_t age, uint64_t *found);
+    ngx_mcds_stamp_t *stamp);
+ngx_mcds_value_t *ngx_mcds_local_get(u_char *id, ngx_mcds_stamp_t *stamp,
+    ngx_msec_t age, ngx_mcds_stamp_t *found);
 
 
 /*

@@ -103,7 +103,7 @@ ngx_mcds_copy_unref(ngx_mcds_copy_t *copy)
 
 ngx_mcds_copy_t *
 ngx_mcds_copy_create(ngx_mcds_page_t *page, ngx_mcds_value_t *value,
-    uint64_t cas)
+    ngx_mcds_stamp_t *stamp)
 {
     char             *why;
     ngx_time_t       *tp;
@@ -143,16 +143,30 @@ ngx_mcds_copy_create(ngx_mcds_page_t *page, ngx_mcds_value_t *value,
     copy->refs = 1;
     copy->page = page;
     copy->value = ngx_mcds_value_ref(value);
-    copy->cas = cas;
     copy->checked = NULL;
     copy->prepared = NULL;
     copy->kept = NULL;
     copy->first = NULL;
 
+    if (stamp) {
+        copy->stamp = *stamp;
+
+    } else {
+        ngx_memzero(&copy->stamp, sizeof(ngx_mcds_stamp_t));
+    }
+
     ngx_mcds_page_ref(page);
-    ngx_mcds_page_saw(page, copy, cas);
+    ngx_mcds_page_saw(page, copy);
 
     return copy;
+}
+
+
+void
+ngx_mcds_page_stamp(ngx_mcds_stamp_t *stamp, ngx_mcds_result_t *result)
+{
+    stamp->cas = result->cas;
+    stamp->flags = result->flags;
 }
 
 
@@ -170,13 +184,17 @@ ngx_mcds_page_not_used(ngx_mcds_page_t *page, char *why)
 
 
 void
-ngx_mcds_page_saw(ngx_mcds_page_t *page, ngx_mcds_copy_t *copy, uint64_t cas)
+ngx_mcds_page_saw(ngx_mcds_page_t *page, ngx_mcds_copy_t *copy)
 {
-    if (copy->entry.kind == NGX_MCDS_ENTRY_VARY && cas) {
-        ngx_mcds_page_remember(page, copy, cas);
+    if (copy->stamp.cas == 0) {
+        return;
     }
 
-    if (cas == 0 || copy->entry.parts == 0) {
+    if (copy->entry.kind == NGX_MCDS_ENTRY_VARY) {
+        ngx_mcds_page_remember(page, copy);
+    }
+
+    if (copy->entry.parts == 0) {
         return;
     }
 
@@ -184,7 +202,7 @@ ngx_mcds_page_saw(ngx_mcds_page_t *page, ngx_mcds_copy_t *copy, uint64_t cas)
     page->cut.total = copy->entry.total;
     page->cut.parts = copy->entry.parts;
     page->cut.part = copy->entry.part;
-    page->cut_cas = cas;
+    page->cut_cas = copy->stamp.cas;
 }
 
 
@@ -525,7 +543,8 @@ ngx_mcds_page_keep(ngx_mcds_page_t *page, ngx_mcds_copy_t *copy)
 
     ngx_queue_insert_head(&ngx_mcds_pages_mine, &page->mine_lru);
 
-    (void) ngx_mcds_local_put(ngx_mcds_page_id(page), copy->value, copy->cas);
+    (void) ngx_mcds_local_put(ngx_mcds_page_id(page), copy->value,
+                              &copy->stamp);
 
     while (ngx_mcds_pages_kept > size) {
         q = ngx_queue_last(&ngx_mcds_pages_mine);
@@ -554,26 +573,28 @@ ngx_mcds_page_drop(ngx_mcds_page_t *page)
 
 
 ngx_mcds_copy_t *
-ngx_mcds_page_kept(ngx_mcds_page_t *page, uint64_t cas)
+ngx_mcds_page_kept(ngx_mcds_page_t *page, ngx_mcds_stamp_t *stamp)
 {
-    uint64_t           found;
     ngx_mcds_copy_t   *copy;
+    ngx_mcds_stamp_t   found;
     ngx_mcds_value_t  *value;
 
-    if (page->mine && (cas == 0 || page->mine->cas == cas)) {
+    if (page->mine
+        && (stamp == NULL || ngx_mcds_stamp_same(&page->mine->stamp, stamp)))
+    {
         ngx_queue_remove(&page->mine_lru);
         ngx_queue_insert_head(&ngx_mcds_pages_mine, &page->mine_lru);
 
         return page->mine;
     }
 
-    value = ngx_mcds_local_get(ngx_mcds_page_id(page), cas, NGX_MCDS_KEPT,
+    value = ngx_mcds_local_get(ngx_mcds_page_id(page), stamp, NGX_MCDS_KEPT,
                                &found);
     if (value == NULL) {
         return NULL;
     }
 
-    copy = ngx_mcds_copy_create(page, value, found);
+    copy = ngx_mcds_copy_create(page, value, &found);
     ngx_mcds_value_unref(value);
 
     if (copy) {
@@ -604,7 +625,7 @@ ngx_mcds_page_known(ngx_mcds_seat_t *seat)
         return NULL;
     }
 
-    return ngx_mcds_page_kept(page, 0);
+    return ngx_mcds_page_kept(page, NULL);
 }
 
 
@@ -674,9 +695,14 @@ ngx_mcds_page_read_handler(ngx_event_t *ev)
 
         /* a copy that is at hand is only confirmed */
 
-        read->whole = (!page->local || ngx_mcds_page_kept(page, 0) == NULL);
+        read->whole = (!page->local || ngx_mcds_page_kept(page, NULL) == NULL);
 
-        req.want = read->whole ? NGX_MCDS_VALUE|NGX_MCDS_CAS : NGX_MCDS_CAS;
+        req.want = NGX_MCDS_CAS|NGX_MCDS_FLAGS;
+
+        if (read->whole) {
+            req.want |= NGX_MCDS_VALUE;
+        }
+
         req.key = page->key;
         req.limit = page->limit;
         req.bulk = read->whole && page->big;
@@ -698,6 +724,7 @@ ngx_mcds_page_read_done(void *data, ngx_mcds_result_t *result)
     ngx_uint_t         outcome;
     ngx_mcds_page_t   *page;
     ngx_mcds_read_t   *read;
+    ngx_mcds_stamp_t   stamp;
     ngx_mcds_value_t  *value;
 
     read = data;
@@ -725,7 +752,8 @@ ngx_mcds_page_read_done(void *data, ngx_mcds_result_t *result)
         value = ngx_mcds_result_value(result, ngx_cycle->log);
 
         if (value) {
-            read->copy = ngx_mcds_copy_create(page, value, result->cas);
+            ngx_mcds_page_stamp(&stamp, result);
+            read->copy = ngx_mcds_copy_create(page, value, &stamp);
             ngx_mcds_value_unref(value);
         }
 
@@ -771,6 +799,7 @@ ngx_mcds_page_read_local(ngx_mcds_read_t *read, ngx_mcds_result_t *result)
     ngx_mcds_copy_t     *copy;
     ngx_mcds_page_t     *page;
     ngx_mcds_seat_t     *seat;
+    ngx_mcds_stamp_t     stamp;
     ngx_mcds_request_t   req;
 
     page = read->page;
@@ -785,11 +814,12 @@ ngx_mcds_page_read_local(ngx_mcds_read_t *read, ngx_mcds_result_t *result)
             seat->silent = 1;
         }
 
-        copy = ngx_mcds_page_kept(page, 0);
+        copy = ngx_mcds_page_kept(page, NULL);
 
     } else if (result->rc == NGX_MCDS_OK && !read->whole && result->cas) {
 
-        copy = ngx_mcds_page_kept(page, result->cas);
+        ngx_mcds_page_stamp(&stamp, result);
+        copy = ngx_mcds_page_kept(page, &stamp);
 
         if (copy) {
             page->mine_asked = ngx_current_msec;
@@ -801,7 +831,7 @@ ngx_mcds_page_read_local(ngx_mcds_read_t *read, ngx_mcds_result_t *result)
             ngx_memzero(&req, sizeof(ngx_mcds_request_t));
 
             req.verb = NGX_MCDS_GET;
-            req.want = NGX_MCDS_VALUE|NGX_MCDS_CAS;
+            req.want = NGX_MCDS_VALUE|NGX_MCDS_CAS|NGX_MCDS_FLAGS;
             req.movable = 1;
             req.key = page->key;
             req.limit = page->limit;

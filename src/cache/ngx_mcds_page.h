@@ -16,6 +16,7 @@
 #include <ngx_event.h>
 #include "ngx_mcds_client.h"
 #include "ngx_mcds_entry.h"
+#include "ngx_mcds_local.h"
 #include "ngx_mcds_stat_sums.h"
 #include "ngx_mcds_split.h"
 
@@ -42,7 +43,7 @@ struct ngx_mcds_copy_s {
                                           remembered */
     ngx_mcds_value_t   *value;
     ngx_mcds_entry_t    entry;
-    uint64_t            cas;           /* 0: not known */
+    ngx_mcds_stamp_t    stamp;
     void               *checked;       /* the users', NULL at first */
     void               *prepared;      /* the same, freed with the copy */
     ngx_mcds_part_t   **kept;          /* parts in memory, or NULL */

@@ -323,7 +323,8 @@ ngx_mcds_page_ask(ngx_mcds_page_t *page, ngx_uint_t whole)
     ngx_memzero(&req, sizeof(ngx_mcds_request_t));
 
     req.verb = NGX_MCDS_GET;
-    req.want = whole ? NGX_MCDS_VALUE|NGX_MCDS_CAS : NGX_MCDS_CAS;
+    req.want = whole ? NGX_MCDS_VALUE|NGX_MCDS_CAS|NGX_MCDS_FLAGS
+                     : NGX_MCDS_CAS;
     req.key = page->key;
     req.limit = page->limit;
     req.movable = 1;
@@ -346,6 +347,7 @@ static void
 ngx_mcds_page_asked(void *data, ngx_mcds_result_t *result)
 {
     ngx_mcds_page_t   *page;
+    ngx_mcds_stamp_t   stamp;
     ngx_mcds_value_t  *value;
 
     page = data;
@@ -361,7 +363,8 @@ ngx_mcds_page_asked(void *data, ngx_mcds_result_t *result)
             value = ngx_mcds_result_value(result, ngx_cycle->log);
 
             if (value) {
-                page->copy = ngx_mcds_copy_create(page, value, result->cas);
+                ngx_mcds_page_stamp(&stamp, result);
+                page->copy = ngx_mcds_copy_create(page, value, &stamp);
                 ngx_mcds_value_unref(value);
             }
         }
@@ -719,7 +722,7 @@ ngx_mcds_page_found(ngx_mcds_page_t *page, ngx_mcds_copy_t *copy)
         }
 
         if (outcome == NGX_MCDS_PAGE_FOUND
-            && copy->cas == 0
+            && copy->stamp.cas == 0
             && seat->cas != page->base)
         {
             /* it came when there was another page than when this was begun */
@@ -797,25 +800,27 @@ void
 ngx_mcds_page_share_copy(ngx_mcds_page_t *page, ngx_mcds_copy_t *copy)
 {
     ngx_uint_t             wanted;
+    ngx_mcds_stamp_t       none;
     ngx_mcds_local_left_t  left;
 
     if (page->hold.claim == NULL) {
         return;
     }
 
+    ngx_memzero(&none, sizeof(ngx_mcds_stamp_t));
     ngx_memzero(&left, sizeof(ngx_mcds_local_left_t));
 
     wanted = ngx_mcds_local_wanted(&page->hold);
 
     if (wanted && copy && copy->first && copy->first->entry.parts == 0) {
         (void) ngx_mcds_local_put(ngx_mcds_page_id(copy->first->page),
-                                  copy->first->value, 0);
+                                  copy->first->value, &none);
     }
 
     if (wanted
         && (copy == NULL
             || copy->entry.parts
-            || ngx_mcds_local_put(ngx_mcds_page_id(page), copy->value, 0)
+            || ngx_mcds_local_put(ngx_mcds_page_id(page), copy->value, &none)
                != NGX_OK))
     {
         left.state = NGX_MCDS_LOCAL_ALONE;
@@ -1175,9 +1180,9 @@ ngx_mcds_page_poll_handler(ngx_event_t *ev)
 static ngx_int_t
 ngx_mcds_page_poll_here(ngx_mcds_page_t *page)
 {
-    uint64_t                cas;
     ngx_int_t               rc;
     ngx_mcds_copy_t        *copy;
+    ngx_mcds_stamp_t        found;
     ngx_mcds_value_t       *value;
     ngx_mcds_local_left_t   left;
 
@@ -1196,11 +1201,11 @@ ngx_mcds_page_poll_here(ngx_mcds_page_t *page)
         return NGX_OK;
     }
 
-    value = ngx_mcds_local_get(ngx_mcds_page_id(page), 0,
+    value = ngx_mcds_local_get(ngx_mcds_page_id(page), NULL,
                                ngx_current_msec - page->here_since
-                               + NGX_MCDS_LAG, &cas);
+                               + NGX_MCDS_LAG, &found);
 
-    copy = value ? ngx_mcds_copy_create(page, value, cas) : NULL;
+    copy = value ? ngx_mcds_copy_create(page, value, &found) : NULL;
 
     ngx_mcds_value_unref(value);
 
@@ -1208,7 +1213,7 @@ ngx_mcds_page_poll_here(ngx_mcds_page_t *page)
         ngx_mcds_page_set_state(page, NGX_MCDS_IDLE);
 
         if (copy->entry.kind == NGX_MCDS_ENTRY_VARY) {
-            ngx_mcds_page_remember(page, copy, cas);
+            ngx_mcds_page_remember(page, copy);
         }
 
         ngx_mcds_page_keep(page, copy);

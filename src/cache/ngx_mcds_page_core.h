@@ -38,7 +38,6 @@
 #include <ngx_core.h>
 #include <ngx_event.h>
 #include "ngx_mcds_lock.h"
-#include "ngx_mcds_local.h"
 #include "ngx_mcds_page.h"
 #include "ngx_mcds_split.h"
 #include "ngx_mcds_stream.h"
@@ -139,25 +138,31 @@ struct ngx_mcds_page_s {
 };
 
 
-/* takes a reference of the value, not the caller's; NULL: no page */
+/*
+ * Takes a reference of the value, not the caller's; NULL: no page.  stamp:
+ * NULL if it is not known.
+ */
 
 ngx_mcds_copy_t *ngx_mcds_copy_create(ngx_mcds_page_t *page,
-    ngx_mcds_value_t *value, uint64_t cas);
+    ngx_mcds_value_t *value, ngx_mcds_stamp_t *stamp);
 
 
-/* the copy is that of this CAS: its parts are known from now on */
+/* of the item that memcached has answered with */
 
-void ngx_mcds_page_saw(ngx_mcds_page_t *page, ngx_mcds_copy_t *copy,
-    uint64_t cas);
+void ngx_mcds_page_stamp(ngx_mcds_stamp_t *stamp, ngx_mcds_result_t *result);
+
+
+/* the copy is that of its CAS: its parts are known from now on */
+
+void ngx_mcds_page_saw(ngx_mcds_page_t *page, ngx_mcds_copy_t *copy);
 
 
 /*
- * The list that lies, or does not lie, under the page's key; with a CAS of 0 it
+ * The list that lies, or does not lie, under the page's key; without a CAS it
  * is the one to go by until memcached answers.
  */
 
-void ngx_mcds_page_remember(ngx_mcds_page_t *page, ngx_mcds_copy_t *copy,
-    uint64_t cas);
+void ngx_mcds_page_remember(ngx_mcds_page_t *page, ngx_mcds_copy_t *copy);
 void ngx_mcds_page_forget_list(ngx_mcds_page_t *page);
 
 
@@ -210,13 +215,14 @@ void ngx_mcds_page_poll_handler(ngx_event_t *ev);
 
 /*
  * Copies of this host.  keep: this one, which is the right one now; drop: of
- * this worker.  known: that of the worker or of the host, or NULL; the page's
- * reference.
+ * this worker.  kept: that of the worker or of the host, of this stamp, or of
+ * any if it is NULL; NULL if there is none; the page's reference.
  */
 
 void ngx_mcds_page_keep(ngx_mcds_page_t *page, ngx_mcds_copy_t *copy);
 void ngx_mcds_page_drop(ngx_mcds_page_t *page);
-ngx_mcds_copy_t *ngx_mcds_page_kept(ngx_mcds_page_t *page, uint64_t cas);
+ngx_mcds_copy_t *ngx_mcds_page_kept(ngx_mcds_page_t *page,
+    ngx_mcds_stamp_t *stamp);
 u_char *ngx_mcds_page_id(ngx_mcds_page_t *page);
 
 

@@ -39,8 +39,7 @@ ngx_mcds_page_key(ngx_mcds_seat_t *seat)
 /* without a reference of the page, which would live for ever with it */
 
 void
-ngx_mcds_page_remember(ngx_mcds_page_t *page, ngx_mcds_copy_t *copy,
-    uint64_t cas)
+ngx_mcds_page_remember(ngx_mcds_page_t *page, ngx_mcds_copy_t *copy)
 {
     ngx_mcds_copy_t  *list;
 
@@ -56,7 +55,6 @@ ngx_mcds_page_remember(ngx_mcds_page_t *page, ngx_mcds_copy_t *copy,
     list->refs = 1;
     list->page = NULL;
     list->value = ngx_mcds_value_ref(copy->value);
-    list->cas = cas;
     list->prepared = NULL;
     list->kept = NULL;
     list->first = NULL;
@@ -76,20 +74,20 @@ ngx_mcds_page_forget_list(ngx_mcds_page_t *page)
 ngx_mcds_copy_t *
 ngx_mcds_page_first(ngx_mcds_seat_t *seat, ngx_msec_t age)
 {
-    uint64_t           cas;
     ngx_mcds_copy_t   *copy;
     ngx_mcds_page_t   *page;
+    ngx_mcds_stamp_t   found;
     ngx_mcds_value_t  *value;
 
     page = seat->page;
 
-    value = ngx_mcds_local_get(ngx_mcds_page_id(page), 0, age + NGX_MCDS_LAG,
-                               &cas);
+    value = ngx_mcds_local_get(ngx_mcds_page_id(page), NULL,
+                               age + NGX_MCDS_LAG, &found);
     if (value == NULL) {
         return NULL;
     }
 
-    copy = ngx_mcds_copy_create(page, value, 0);
+    copy = ngx_mcds_copy_create(page, value, NULL);
     ngx_mcds_value_unref(value);
 
     return copy;
@@ -148,7 +146,7 @@ ngx_mcds_page_confirm_handler(ngx_event_t *ev)
     ngx_memzero(&req, sizeof(ngx_mcds_request_t));
 
     req.verb = NGX_MCDS_GET;
-    req.want = NGX_MCDS_CAS;
+    req.want = NGX_MCDS_CAS|NGX_MCDS_FLAGS;
     req.movable = 1;
 
     while (!ngx_queue_empty(&ngx_mcds_confirms)) {
@@ -175,17 +173,20 @@ ngx_mcds_page_confirm_handler(ngx_event_t *ev)
 static void
 ngx_mcds_page_confirm_done(void *data, ngx_mcds_result_t *result)
 {
-    ngx_uint_t        outcome;
-    ngx_mcds_copy_t  *list;
-    ngx_mcds_page_t  *page;
-    ngx_mcds_read_t  *read;
+    ngx_uint_t         outcome;
+    ngx_mcds_copy_t   *list;
+    ngx_mcds_page_t   *page;
+    ngx_mcds_read_t   *read;
+    ngx_mcds_stamp_t   stamp;
 
     read = data;
     page = read->page;
     list = page->list;
 
+    ngx_mcds_page_stamp(&stamp, result);
+
     if (result->rc == NGX_MCDS_OK
-        && list && list->cas && result->cas == list->cas)
+        && list && ngx_mcds_stamp_same(&list->stamp, &stamp))
     {
         outcome = NGX_MCDS_PAGE_FOUND;
         read->copy = ngx_mcds_copy_ref(list);

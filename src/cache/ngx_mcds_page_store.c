@@ -87,6 +87,8 @@ static void ngx_mcds_store_parted(void *data, ngx_mcds_split_t *split,
 static ngx_mcds_copy_t *ngx_mcds_store_finish(ngx_mcds_store_t *store,
     ngx_mcds_split_t *split);
 static void ngx_mcds_store_replaced(ngx_mcds_store_t *store, uint64_t cas);
+static void ngx_mcds_store_stamp(ngx_mcds_store_t *store,
+    ngx_mcds_stamp_t *stamp, uint64_t cas);
 static void ngx_mcds_store_too_large(ngx_mcds_store_t *store, uint64_t len);
 static void ngx_mcds_store_keep(ngx_mcds_store_t *store, uint64_t cas);
 static void ngx_mcds_store_count(ngx_mcds_store_t *store);
@@ -180,7 +182,7 @@ ngx_mcds_page_built_split(ngx_mcds_seat_t *seat, ngx_mcds_value_t *value,
 ngx_mcds_copy_t *
 ngx_mcds_page_copy(ngx_mcds_seat_t *seat, ngx_mcds_value_t *value)
 {
-    return ngx_mcds_copy_create(seat->page, value, 0);
+    return ngx_mcds_copy_create(seat->page, value, NULL);
 }
 
 
@@ -313,7 +315,7 @@ ngx_mcds_store_create(ngx_mcds_seat_t *seat, ngx_mcds_value_t *value,
         store->head = value;
 
     } else if (store) {
-        store->copy = ngx_mcds_copy_create(page, value, 0);
+        store->copy = ngx_mcds_copy_create(page, value, NULL);
         ngx_mcds_value_unref(value);
 
         if (store->copy == NULL) {
@@ -434,6 +436,7 @@ ngx_mcds_store_put(ngx_mcds_store_t *store)
     req.key = store->page->key;
     req.cas = store->base;
     req.ttl = store->ttl;
+    req.flags = ngx_mcds_entry_client_flags(store->copy->value);
     req.value = store->copy->value;
     req.movable = 1;
 
@@ -510,7 +513,7 @@ ngx_mcds_store_answered(void *data, ngx_mcds_result_t *result)
         }
 
         if (copy->entry.kind == NGX_MCDS_ENTRY_VARY) {
-            ngx_mcds_page_remember(store->page, copy, 0);
+            ngx_mcds_page_remember(store->page, copy);
 
         } else {
             ngx_mcds_page_keep(store->page, copy);
@@ -760,7 +763,7 @@ ngx_mcds_store_finish(ngx_mcds_store_t *store, ngx_mcds_split_t *split)
 
     ngx_mcds_entry_finish(store->head, &store->entry);
 
-    copy = ngx_mcds_copy_create(store->page, store->head, 0);
+    copy = ngx_mcds_copy_create(store->page, store->head, NULL);
 
     if (copy && store->secrets) {
         (void) ngx_mcds_sign(store->head, &copy->entry, store->secrets);
@@ -791,9 +794,20 @@ ngx_mcds_store_replaced(ngx_mcds_store_t *store, uint64_t cas)
     }
 
     if (copy->entry.parts || copy->entry.kind == NGX_MCDS_ENTRY_VARY) {
-        copy->cas = cas;
-        ngx_mcds_page_saw(page, copy, cas);
+        ngx_mcds_store_stamp(store, &copy->stamp, cas);
+        ngx_mcds_page_saw(page, copy);
     }
+}
+
+
+/* of what was stored just now */
+
+static void
+ngx_mcds_store_stamp(ngx_mcds_store_t *store, ngx_mcds_stamp_t *stamp,
+    uint64_t cas)
+{
+    stamp->cas = cas;
+    stamp->flags = ngx_mcds_entry_client_flags(store->copy->value);
 }
 
 
@@ -825,8 +839,9 @@ ngx_mcds_store_too_large(ngx_mcds_store_t *store, uint64_t len)
 static void
 ngx_mcds_store_keep(ngx_mcds_store_t *store, uint64_t cas)
 {
-    ngx_mcds_copy_t  *copy;
-    ngx_mcds_page_t  *page;
+    ngx_mcds_copy_t   *copy;
+    ngx_mcds_page_t   *page;
+    ngx_mcds_stamp_t   stamp;
 
     page = store->page;
 
@@ -835,7 +850,9 @@ ngx_mcds_store_keep(ngx_mcds_store_t *store, uint64_t cas)
         return;
     }
 
-    copy = ngx_mcds_copy_create(page, store->copy->value, cas);
+    ngx_mcds_store_stamp(store, &stamp, cas);
+
+    copy = ngx_mcds_copy_create(page, store->copy->value, &stamp);
 
     if (copy) {
         ngx_mcds_page_keep(page, copy);

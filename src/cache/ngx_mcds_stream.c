@@ -571,12 +571,12 @@ ngx_mcds_stream_remove(ngx_mcds_copy_t *copy)
 
     /* the next request builds it anew; not if somebody has done so */
 
-    if (copy->cas) {
+    if (copy->stamp.cas) {
         ngx_memzero(&req, sizeof(ngx_mcds_request_t));
 
         req.verb = NGX_MCDS_DELETE;
         req.key = page->key;
-        req.cas = copy->cas;
+        req.cas = copy->stamp.cas;
         req.movable = 1;
 
         (void) ngx_mcds_submit(page->pool, &req, ngx_mcds_stream_removed,

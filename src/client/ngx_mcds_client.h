@@ -102,6 +102,7 @@ typedef struct {
     ngx_str_t             key;          /* any text, without the prefix */
     ngx_str_t             suffix;       /* what follows it, or empty */
     uint32_t              ttl;
+    uint32_t              flags;        /* SET, ADD: the client flags */
     uint64_t              cas;          /* of a result, as it was given */
     uint64_t              initial;
     uint64_t              delta;
@@ -140,9 +141,10 @@ typedef struct {
 
 typedef struct {
     ngx_uint_t            rc;           /* ngx_mcds_rc_e */
-    ngx_uint_t            has;          /* of VALUE, CAS, TTL */
+    ngx_uint_t            has;          /* of VALUE, CAS, TTL, FLAGS */
     uint64_t              cas;
     int64_t               ttl;
+    uint32_t              flags;
 
     u_char               *data;         /* the value; lives as long as the */
     size_t                len;          /* handler runs */

@@ -240,6 +240,7 @@ ngx_mcds_op_start(ngx_mcds_server_t *server, ngx_mcds_op_t *op,
     cmd.key.len = op->key.len;
     cmd.opaque = ++ngx_mcds_opaque;
     cmd.ttl = req->ttl;
+    cmd.flags = req->flags;
     cmd.cas = req->cas;
     cmd.initial = req->initial;
     cmd.delta = req->delta;

@@ -567,6 +567,7 @@ ngx_mcds_reply_answer(ngx_mcds_conn_t *conn, u_char *data)
     result.has = conn->reply.has;
     result.cas = conn->reply.cas;
     result.ttl = conn->reply.ttl;
+    result.flags = conn->reply.flags;
     result.data = data;
     result.len = data ? conn->reply.len : 0;
     result.value = value;

@@ -389,7 +389,7 @@ ngx_http_mcds_cache_choose(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
         return ngx_http_mcds_cache_miss(r, ctx, mlcf);
     }
 
-    ctx->cas = ctx->copy ? ctx->copy->cas : 0;
+    ctx->cas = ctx->copy ? ctx->copy->stamp.cas : 0;
 
     if (ctx->replace) {
 

@@ -273,7 +273,9 @@ ngx_http_mcds_variant_first(ngx_http_mcds_ctx_t *ctx,
     ngx_str_t         names, key, *first;
     ngx_mcds_copy_t  *copy;
 
-    if (list->first == NULL && (list->cas || ctx->list || !ctx->awaited)) {
+    if (list->first == NULL
+        && (list->stamp.cas || ctx->list || !ctx->awaited))
+    {
         return NGX_DECLINED;
     }
 

@@ -379,7 +379,7 @@ ngx_http_mcds_put_list(ngx_http_mcds_put_t *put)
 
     if (value == NULL
         || ngx_mcds_page_store_then(&put->base, value, NULL, NULL,
-                                    put->list->cas, 0,
+                                    put->list->stamp.cas, 0,
                                     ngx_http_mcds_put_listed, put)
            != NGX_OK)
     {

@@ -107,7 +107,10 @@ ngx_mcds_classic_encode_store(u_char *p, const char *word,
     p = ngx_cpymem(p, word, ngx_strlen(word));
     p = ngx_mcds_encode_key(p, &cmd->key);
 
-    p = ngx_mcds_encode_literal(p, " 0 ");
+    *p++ = ' ';
+    p = ngx_mcds_encode_decimal(p, cmd->flags);
+
+    *p++ = ' ';
     p = ngx_mcds_encode_decimal(p, ttl);
 
     *p++ = ' ';

@@ -122,6 +122,11 @@ ngx_mcds_encode_store(u_char *p, ngx_mcds_cmd_t *cmd)
     p = ngx_mcds_encode_literal(p, " T");
     p = ngx_mcds_encode_decimal(p, cmd->ttl);
 
+    if (cmd->flags) {
+        p = ngx_mcds_encode_literal(p, " F");
+        p = ngx_mcds_encode_decimal(p, cmd->flags);
+    }
+
     if (cmd->verb == NGX_MCDS_SET && cmd->cas) {
         p = ngx_mcds_encode_literal(p, " C");
         p = ngx_mcds_encode_decimal(p, cmd->cas);

@@ -65,6 +65,7 @@ typedef struct {
     uint64_t      initial;        /* INCR, DECR: J */
     uint64_t      delta;          /* INCR, DECR: D */
 
+    uint32_t      flags;          /* SET, ADD: the client flags */
     size_t        len;            /* SET, ADD, APPEND: bytes of the value */
 
     unsigned      update:1;       /* INCR, DECR: only what is there, initial

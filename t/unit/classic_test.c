@@ -93,6 +93,8 @@ static command_t  commands[] = {
     { "set foo 0 0 0\r\n", { .verb = NGX_MCDS_SET } },
     { "set foo 0 0 1048576\r\n", { .verb = NGX_MCDS_SET, .len = 1048576,
                                    .want = NGX_MCDS_CAS } },
+    { "add foo 4294901760 0 1\r\n", { .verb = NGX_MCDS_ADD, .len = 1,
+                                       .flags = 0xffff0000 } },
     { "cas foo 0 0 0 1\r\n", { .verb = NGX_MCDS_SET, .cas = 1 } },
     { "incr foo 0\r\n", { .verb = NGX_MCDS_INCR } },
     { "touch foo 0\r\n", { .verb = NGX_MCDS_TOUCH } }

@@ -92,6 +92,10 @@ static command_t  commands[] = {
     { "ms foo 3 T60 k O2\r\n",
       { .verb = NGX_MCDS_SET, .len = 3, .ttl = 60, .opaque = 2 } },
 
+    { "ms foo 3 T60 F4294901760 C7 c k O2\r\n",
+      { .verb = NGX_MCDS_SET, .len = 3, .ttl = 60, .flags = 0xffff0000,
+        .cas = 7, .want = HAS_C, .opaque = 2 } },
+
     { "ms foo 0 T0 k O2\r\n",
       { .verb = NGX_MCDS_SET, .opaque = 2 } },
 
