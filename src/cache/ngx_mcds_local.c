@@ -9,6 +9,7 @@
 #include <ngx_event.h>
 #include <ngx_md5.h>
 #include "ngx_mcds_local.h"
+#include "ngx_mcds_timer.h"
 
 
 /* builds of one host at a time, beyond them workers build alone */
@@ -110,9 +111,7 @@ ngx_mcds_local_attach(ngx_mcds_local_t *local, ngx_slab_pool_t *shpool)
 
     ngx_queue_init(&ngx_mcds_local_holds);
 
-    ngx_mcds_local_timer.handler = ngx_mcds_claim_extend;
-    ngx_mcds_local_timer.log = ngx_cycle->log;
-    ngx_mcds_local_timer.data = &ngx_mcds_local_timer;
+    ngx_mcds_timer_init(&ngx_mcds_local_timer, ngx_mcds_claim_extend);
     ngx_mcds_local_timer.cancelable = 1;
 }
 

@@ -12,6 +12,7 @@
 #include <ngx_core.h>
 #include <ngx_event.h>
 #include "ngx_mcds_conn.h"
+#include "ngx_mcds_timer.h"
 
 
 /* how old a number may be that is shown; and what a killed worker loses */
@@ -39,8 +40,7 @@ static ngx_uint_t  ngx_mcds_measure_verbs[] = {
 
 /* of this worker */
 
-static ngx_event_t       ngx_mcds_measure_timer;
-static ngx_connection_t  ngx_mcds_measure_dummy;     /* for debug logs */
+static ngx_event_t  ngx_mcds_measure_timer;
 
 
 ngx_int_t
@@ -71,9 +71,8 @@ ngx_mcds_pool_stats(ngx_mcds_pool_t *pool, ngx_array_t *stats)
 void
 ngx_mcds_pool_stats_start(void)
 {
-    ngx_mcds_measure_dummy.fd = (ngx_socket_t) -1;
-    ngx_mcds_measure_timer.data = &ngx_mcds_measure_dummy;
-    ngx_mcds_measure_timer.handler = ngx_mcds_measure_timer_handler;
+    ngx_mcds_timer_init(&ngx_mcds_measure_timer,
+                        ngx_mcds_measure_timer_handler);
 
     /* a worker that exits does it without being told by a clock */
 
@@ -254,7 +253,6 @@ static void
 ngx_mcds_measure_wake(void)
 {
     if (!ngx_mcds_measure_timer.timer_set) {
-        ngx_mcds_measure_timer.log = ngx_cycle->log;
         ngx_add_timer(&ngx_mcds_measure_timer, NGX_MCDS_FLUSH_INTERVAL);
     }
 }

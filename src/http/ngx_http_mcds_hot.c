@@ -11,6 +11,7 @@
 #include <ngx_core.h>
 #include <ngx_http.h>
 #include "ngx_http_mcds_hot.h"
+#include "ngx_mcds_timer.h"
 
 
 /* how late others may see them */
@@ -20,8 +21,7 @@
 static void ngx_http_mcds_hot_handler(ngx_event_t *ev);
 
 
-static ngx_event_t       ngx_http_mcds_hot_timer;
-static ngx_connection_t  ngx_http_mcds_hot_dummy;     /* for debug logs */
+static ngx_event_t  ngx_http_mcds_hot_timer;
 
 
 void
@@ -38,11 +38,7 @@ ngx_http_mcds_hot_start(ngx_mcds_hot_place_t *places, ngx_log_t *log)
 
     ngx_mcds_hot = ngx_mcds_hot_create(places, ngx_worker, log);
 
-    ngx_http_mcds_hot_dummy.fd = (ngx_socket_t) -1;
-
-    ngx_http_mcds_hot_timer.handler = ngx_http_mcds_hot_handler;
-    ngx_http_mcds_hot_timer.data = &ngx_http_mcds_hot_dummy;
-    ngx_http_mcds_hot_timer.log = log;
+    ngx_mcds_timer_init(&ngx_http_mcds_hot_timer, ngx_http_mcds_hot_handler);
     ngx_http_mcds_hot_timer.cancelable = 1;
 }
 

@@ -8,6 +8,7 @@
 #include <ngx_core.h>
 #include <ngx_event.h>
 #include "ngx_mcds_buffer.h"
+#include "ngx_mcds_timer.h"
 
 
 /* milliseconds between tries while a server does not answer */
@@ -43,9 +44,6 @@ static ngx_uint_t    ngx_mcds_buffer_again;     /* the pass is not over */
 static uint64_t      ngx_mcds_buffer_lost;
 static ngx_event_t   ngx_mcds_buffer_lost_event;
 
-/* what the debug log looks at */
-static ngx_connection_t  ngx_mcds_buffer_dumb;
-
 
 void
 ngx_mcds_buffer_start(ngx_array_t *pools, ngx_uint_t generation)
@@ -57,16 +55,11 @@ ngx_mcds_buffer_start(ngx_array_t *pools, ngx_uint_t generation)
 
     /* they outlive a worker in the ledger, it need not wait for them */
 
-    ngx_mcds_buffer_dumb.fd = (ngx_socket_t) -1;
-
-    ngx_mcds_buffer_event.handler = ngx_mcds_buffer_handler;
-    ngx_mcds_buffer_event.data = &ngx_mcds_buffer_dumb;
-    ngx_mcds_buffer_event.log = ngx_cycle->log;
+    ngx_mcds_timer_init(&ngx_mcds_buffer_event, ngx_mcds_buffer_handler);
     ngx_mcds_buffer_event.cancelable = 1;
 
-    ngx_mcds_buffer_lost_event.handler = ngx_mcds_buffer_lost_handler;
-    ngx_mcds_buffer_lost_event.data = &ngx_mcds_buffer_dumb;
-    ngx_mcds_buffer_lost_event.log = ngx_cycle->log;
+    ngx_mcds_timer_init(&ngx_mcds_buffer_lost_event,
+                        ngx_mcds_buffer_lost_handler);
     ngx_mcds_buffer_lost_event.cancelable = 1;
 
     /* there may be something of a worker that is gone */

@@ -10,6 +10,7 @@
 #include "ngx_mcds_counter.h"
 #include "ngx_mcds_ledger.h"
 #include "ngx_mcds_buffer.h"
+#include "ngx_mcds_timer.h"
 
 
 #define NGX_MCDS_COUNTER_BUCKETS  64
@@ -75,9 +76,6 @@ static ngx_event_t  ngx_mcds_counter_flush;
 static ngx_uint_t   ngx_mcds_counter_counts;    /* in this turn */
 static ngx_uint_t   ngx_mcds_counter_joined;    /* those that found others */
 static ngx_uint_t   ngx_mcds_counter_turns;     /* that were waited for */
-
-/* for debug messages about the timer */
-static ngx_connection_t  ngx_mcds_counter_dummy;
 
 
 ngx_mcds_count_t *
@@ -159,11 +157,8 @@ ngx_mcds_counter_init(void)
     ngx_queue_init(&ngx_mcds_counter_free);
     ngx_queue_init(&ngx_mcds_counter_batches);
 
-    ngx_mcds_counter_dummy.fd = (ngx_socket_t) -1;
-
-    ngx_mcds_counter_flush.handler = ngx_mcds_counter_flush_handler;
-    ngx_mcds_counter_flush.data = &ngx_mcds_counter_dummy;
-    ngx_mcds_counter_flush.log = ngx_cycle->log;
+    ngx_mcds_timer_init(&ngx_mcds_counter_flush,
+                        ngx_mcds_counter_flush_handler);
 }
 
 

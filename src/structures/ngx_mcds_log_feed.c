@@ -88,9 +88,6 @@ static void ngx_mcds_log_feed_free(ngx_mcds_log_feed_t *feed);
 
 static ngx_queue_t  ngx_mcds_log_feeds;
 
-/* what the debug log looks at */
-static ngx_connection_t  ngx_mcds_log_dumb;
-
 
 ngx_int_t
 ngx_mcds_log_follow(ngx_mcds_log_t *log, ngx_mcds_log_follower_t *follower)
@@ -138,8 +135,6 @@ ngx_mcds_log_get_feed(ngx_mcds_log_t *log)
     feed->log = log;
     ngx_queue_init(&feed->followers);
     ngx_queue_init(&feed->chunks);
-
-    ngx_mcds_log_dumb.fd = (ngx_socket_t) -1;
 
     /* a worker that exits has to tell its followers */
 

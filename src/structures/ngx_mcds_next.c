@@ -12,6 +12,7 @@
 #include <ngx_core.h>
 #include <ngx_event.h>
 #include "ngx_mcds_next.h"
+#include "ngx_mcds_timer.h"
 
 
 /* milliseconds */
@@ -21,8 +22,7 @@
 static void ngx_mcds_next_handler(ngx_event_t *ev);
 
 
-static ngx_event_t       ngx_mcds_next_timer;
-static ngx_connection_t  ngx_mcds_next_dummy;     /* for debug logs */
+static ngx_event_t  ngx_mcds_next_timer;
 
 
 void
@@ -31,12 +31,7 @@ ngx_mcds_post_next(ngx_event_t *ev)
     ngx_post_event(ev, &ngx_posted_next_events);
 
     if (!ngx_mcds_next_timer.timer_set) {
-        ngx_mcds_next_dummy.fd = (ngx_socket_t) -1;
-
-        ngx_mcds_next_timer.handler = ngx_mcds_next_handler;
-        ngx_mcds_next_timer.data = &ngx_mcds_next_dummy;
-        ngx_mcds_next_timer.log = ngx_cycle->log;
-
+        ngx_mcds_timer_init(&ngx_mcds_next_timer, ngx_mcds_next_handler);
         ngx_add_timer(&ngx_mcds_next_timer, NGX_MCDS_NEXT_TIME);
     }
 }

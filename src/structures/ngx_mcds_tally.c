@@ -14,6 +14,7 @@
 #include "ngx_mcds_tally.h"
 #include "ngx_mcds_buffer.h"
 #include "ngx_mcds_stat_sums.h"
+#include "ngx_mcds_timer.h"
 
 
 /* counters that a worker knows, and bytes of them */
@@ -88,9 +89,6 @@ static uint64_t     ngx_mcds_tally_lost;        /* and not said yet */
 static char        *ngx_mcds_tally_reason;
 static ngx_event_t  ngx_mcds_tally_event;       /* says it */
 
-/* what the debug log looks at */
-static ngx_connection_t  ngx_mcds_tally_dumb;
-
 
 ngx_int_t
 ngx_mcds_tally_change(ngx_mcds_counter_t *counter, int64_t delta,
@@ -156,11 +154,7 @@ ngx_mcds_tally_init(void)
     ngx_queue_init(&ngx_mcds_tally_idle);
     ngx_queue_init(&ngx_mcds_tally_flushes);
 
-    ngx_mcds_tally_dumb.fd = (ngx_socket_t) -1;
-
-    ngx_mcds_tally_event.handler = ngx_mcds_tally_event_handler;
-    ngx_mcds_tally_event.data = &ngx_mcds_tally_dumb;
-    ngx_mcds_tally_event.log = ngx_cycle->log;
+    ngx_mcds_timer_init(&ngx_mcds_tally_event, ngx_mcds_tally_event_handler);
     ngx_mcds_tally_event.cancelable = 1;
 }
 
