@@ -165,6 +165,7 @@ is($r->status(), 204, 'memcached is silent');
 ok(wait_for(sub { $f->held('held') == 1 }), 'it was asked');
 $f->tell('');
 $f->release('held');
+ok(wait_for(sub { ($f->get('slow') // '') eq qq{"1"\n} }), 'and pushed then');
 
 # ... and a shutdown does
 

@@ -158,8 +158,8 @@ for (['counters', $counted], ['pages', $pages]) {
 cmp_ok($o->count('/page'), '>', 1, 'the page was refreshed');
 is($o->most('/page'), 1, 'never twice at once');
 
-ok(wait_for(sub { $m->hang_up(); $m->connections() <= 2 * 2 }, 5 * $slow),
-    'only the last workers are connected');
+ok(wait_for(sub { $m->hang_up(); $m->connections() <= 2 * $workers },
+    5 * $slow), 'only the last workers are connected');
 
 kill 'QUIT', $old;
 ok(gone($old), 'QUIT: it ends');
