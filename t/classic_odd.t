@@ -15,7 +15,7 @@ use FindBin;
 use lib "$FindBin::Bin/lib";
 use Test::Mcds;
 
-my $t = Test::Mcds->new()->not_in('many',
+my $t = Test::Mcds->new()->not_in('two many',
     'it looks at few workers')
     ->allow(qr/memcached sent/);
 

@@ -15,8 +15,8 @@ use FindBin;
 use lib "$FindBin::Bin/lib";
 use Test::Mcds;
 
-my $t = Test::Mcds->new()->not_in('many',
-    'it looks at few workers');
+my $t = Test::Mcds->new()->not_in('two many',
+    'it looks at one worker');
 
 my $m = $t->memcached('m');
 my $f = $t->fake('f', sub {

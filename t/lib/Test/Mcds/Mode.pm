@@ -33,7 +33,7 @@ my %modes = (
     daemon => { daemon => 1 },
     single => { workers => 1, main => ['master_process off;'] },
     one => { workers => 1 },
-    two => { workers => 2 },
+    two => { workers => 2, reuseport => 1 },
     many => { workers => 64 },
 
     threads => {
