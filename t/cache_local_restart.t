@@ -13,6 +13,7 @@ use Test::More;
 use FindBin;
 use lib "$FindBin::Bin/lib";
 use Test::Mcds;
+use Test::Mcds::Entry;
 
 my $t = Test::Mcds->new();
 
@@ -22,6 +23,10 @@ my %built;
 my $o = $t->origin('o', sub {
     my ($o, $q) = @_;
     my $n = ++$built{$q->{uri}};
+
+    # no refresh of one that was purged comes to anything
+
+    return { status => 500 } if $q->{uri} =~ /purged/ && $n % 2 == 0;
 
     return {
         headers => ['Cache-Control' => 'max-age=100',
@@ -44,11 +49,18 @@ http {
     server {
         listen 127.0.0.1:%%PORT%%;
         location / { proxy_pass http://127.0.0.1:%%PORT_o%%; }
+        location = /purged {
+            mcds_cache_key   $uri;
+            mcds_cache_purge method=PURGE;
+            proxy_pass       http://127.0.0.1:%%PORT_o%%;
+        }
     }
 }
 EOT
 
 my ($built, $read, $other) = map { $t->nginx($_, $conf) } qw/ a b c /;
+
+my @cas;
 
 for my $uri (qw{ /page /vary }) {
     $m->restart();
@@ -76,6 +88,24 @@ for my $uri (qw{ /page /vary }) {
         is($h->get($uri)->body(), 'page 2', "$uri: $who, once more");
     }
 }
+
+# one that was purged, and is shown nevertheless
+
+for my $round (1, 2) {
+    my $h = $round == 1 ? $built : $other;
+    my $n = 2 * $round - 1;
+
+    $m->restart();
+    is($h->get('/purged')->body(), "page $n", "purged $round: built");
+    ok(page_wait($m, '/purged'), "purged $round: stored");
+    $h->get('/purged', method => 'PURGE');
+
+    push @cas, $m->mc('mg /purged c') =~ /c(\d+)/;
+    is($read->get('/purged')->body(), "page $n", "purged $round: shown");
+    $o->wait_requests(2, '/purged');
+}
+
+is($cas[0], $cas[1], 'both with the same CAS');
 
 $t->done();
 

@@ -148,6 +148,7 @@ ngx_mcds_purge_got(void *data, ngx_mcds_result_t *result)
     req.want = NGX_MCDS_CAS;
     req.key = purge->key;
     req.cas = cas;
+    req.flags = ngx_mcds_entry_client_flags(value);
     req.value = value;
     req.movable = 1;
 
