@@ -213,4 +213,19 @@ like(page_decode($m->get(key('/odd?tags=,,a,%20,a')))->{ext},
 like($t->conf_error(location => 'mcds_cache_tag a; mcds_cache_tag off;'),
     qr/"mcds_cache_tag" directive is "off" beside tags/, 'off and on');
 
+# an item with more tags than anybody may give: not a page
+
+for my $n (4090, 4100) {
+    my $list = 'a ' x $n;
+    my $key = "http://localhost/long/$n";
+
+    $m->set($key, page_encode(key => $key, body => 'from an application',
+        ext => pack('vVQ<', 2, 8 + length($list), $m->get('mcds:purges'))
+            . $list,
+        expire => int(time() * 1000) + 600000));
+
+    is($h[0]->get("/long/$n")->header('X-Cache'), $n == 4090 ? 'HIT' : 'MISS',
+        length($list) . ' bytes of tags');
+}
+
 $t->done();

@@ -476,11 +476,12 @@ ngx_mcds_tags_get(ngx_mcds_entry_t *entry, uint64_t *counter, ngx_str_t *list)
     ngx_str_t    ext;
     ngx_uint_t   i;
 
-    if (ngx_mcds_entry_ext(entry, NGX_MCDS_ENTRY_EXT_TAG, &ext) != NGX_OK
-        || ext.len < 8
-        || ext.len > 8 + NGX_MCDS_TAGS_LEN)
-    {
+    if (ngx_mcds_entry_ext(entry, NGX_MCDS_ENTRY_EXT_TAG, &ext) != NGX_OK) {
         return NGX_DECLINED;
+    }
+
+    if (ext.len < 8 || ext.len > 8 + NGX_MCDS_TAGS_LEN) {
+        return NGX_ERROR;
     }
 
     p = ext.data;

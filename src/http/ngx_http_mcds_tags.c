@@ -149,11 +149,14 @@ ngx_http_mcds_tags_judge(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
     ngx_http_mcds_loc_conf_t *mlcf, ngx_uint_t *verdict)
 {
     uint64_t   counter;
+    ngx_int_t  rc;
     ngx_str_t  list;
 
-    *verdict = NGX_MCDS_TAGS_VALID;
+    rc = ngx_mcds_tags_get(&ctx->copy->entry, &counter, &list);
 
-    if (ngx_mcds_tags_get(&ctx->copy->entry, &counter, &list) != NGX_OK) {
+    if (rc != NGX_OK) {
+        *verdict = (rc == NGX_DECLINED) ? NGX_MCDS_TAGS_VALID
+                                        : NGX_MCDS_TAGS_GONE;
         return NGX_OK;
     }
 
