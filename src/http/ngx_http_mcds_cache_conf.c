@@ -439,6 +439,10 @@ ngx_http_mcds_cache_session_cookies(ngx_conf_t *cf, ngx_command_t *cmd,
                 && ngx_strncmp(value[i].data, "off", 3) == 0);
     }
 
+    if (mlcf->session_cookies == NULL && off && cf->args->nelts == 2) {
+        return "is duplicate";
+    }
+
     if (mlcf->session_cookies == NULL
         || (off && (mlcf->session_cookies != NGX_CONF_UNSET_PTR
                     || cf->args->nelts > 2)))
