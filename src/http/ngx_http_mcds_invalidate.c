@@ -267,7 +267,7 @@ ngx_http_mcds_invalidate(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx)
 
     if (r->headers_out.status < NGX_HTTP_OK
         || r->headers_out.status >= NGX_HTTP_BAD_REQUEST
-        || r->error_page != ctx->error_page
+        || ngx_http_mcds_replaced(r, ctx)
         || ngx_http_mcds_gone_create(r, ctx) != NGX_OK)
     {
         return;

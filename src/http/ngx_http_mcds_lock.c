@@ -134,7 +134,7 @@ ngx_http_mcds_lock_handler(ngx_http_request_t *r)
             return ngx_http_mcds_lock_judge(r, ctx);
         }
 
-        if (ctx->refused || r->error_page) {
+        if (ctx->refused || ngx_http_mcds_is_error_page(r)) {
 
             /* an error page of a request that has asked already */
 

@@ -611,6 +611,11 @@ ngx_http_mcds_merge_loc_conf(ngx_conf_t *cf, void *parent, void *child)
 
     clcf = ngx_http_conf_get_module_loc_conf(cf, ngx_http_core_module);
 
+    if (clcf->recursive_error_pages) {
+        mmcf = ngx_http_conf_get_module_main_conf(cf, ngx_http_mcds_module);
+        mmcf->recursive = 1;
+    }
+
     if (conf->return_text == NULL && (clcf->noname || clcf->lmt_excpt)) {
 
         /* as proxy_pass: "if" and "limit_except" are still that location */

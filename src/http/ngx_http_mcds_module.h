@@ -71,6 +71,7 @@ typedef struct {
     ngx_core_conf_t            *core;
 
     ngx_uint_t                  used;     /* some location counts or caches */
+    ngx_uint_t                  recursive;  /* ... has recursive_error_pages */
     ngx_uint_t                  counted;  /* some location counts */
     ngx_uint_t                  cached;   /* some location caches */
     ngx_uint_t                  responses;  /* ... counts answers */
@@ -243,6 +244,8 @@ struct ngx_http_mcds_ctx_s {
     unsigned                    entered:1;   /* asked to build */
     unsigned                    behind:1;    /* a copy was sent to build */
     unsigned                    error_page:1;  /* led here, to the page */
+    unsigned                    replaced:1;  /* what comes stands for an
+                                                error */
     unsigned                    decided:1;   /* serve, fill or pass */
     unsigned                    serving:1;
     unsigned                    storing:1;   /* what comes may be stored,
@@ -288,6 +291,16 @@ ngx_http_mcds_ctx_t *ngx_http_mcds_get_ctx(ngx_http_request_t *r);
 ngx_http_mcds_ctx_t *ngx_http_mcds_create_ctx(ngx_http_request_t *r);
 void ngx_http_mcds_wake(ngx_http_mcds_ctx_t *ctx);
 ngx_int_t ngx_http_mcds_handler(ngx_http_request_t *r);
+
+
+/*
+ * is_error_page: 1 if the request was led to an error page, as far as is known.
+ * replaced: 1 if it was one that stands in place of the page of ctx.
+ */
+
+ngx_uint_t ngx_http_mcds_is_error_page(ngx_http_request_t *r);
+ngx_uint_t ngx_http_mcds_replaced(ngx_http_request_t *r,
+    ngx_http_mcds_ctx_t *ctx);
 
 
 /*

@@ -314,14 +314,15 @@ ngx_http_mcds_purge_needs_pool(ngx_http_mcds_loc_conf_t *conf)
 
 /*
  * An error page is what became of a request that was refused, maybe: it
- * purges nothing.
+ * purges nothing.  With recursive_error_pages any redirect may lead to one.
  */
 
 ngx_uint_t
 ngx_http_mcds_purge_asked(ngx_http_request_t *r,
     ngx_http_mcds_loc_conf_t *mlcf)
 {
-    ngx_http_mcds_purge_t  *purge;
+    ngx_http_mcds_purge_t      *purge;
+    ngx_http_mcds_main_conf_t  *mmcf;
 
     purge = mlcf->purge;
 
@@ -331,6 +332,12 @@ ngx_http_mcds_purge_asked(ngx_http_request_t *r,
         || r->error_page
         || r->err_status)
     {
+        return 0;
+    }
+
+    mmcf = ngx_http_get_module_main_conf(r, ngx_http_mcds_module);
+
+    if (mmcf->recursive && r->internal) {
         return 0;
     }
 

@@ -169,6 +169,33 @@ ngx_http_mcds_purge(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
 
 
 /*
+ * With recursive_error_pages nginx leaves no trace of it, but the upstream that
+ * has failed.
+ */
+
+ngx_uint_t
+ngx_http_mcds_is_error_page(ngx_http_request_t *r)
+{
+    ngx_http_mcds_main_conf_t  *mmcf;
+
+    mmcf = ngx_http_get_module_main_conf(r, ngx_http_mcds_module);
+
+    return r->error_page
+           || (mmcf->recursive
+               && r->internal
+               && r->upstream
+               && r->upstream->headers_in.x_accel_redirect == NULL);
+}
+
+
+ngx_uint_t
+ngx_http_mcds_replaced(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx)
+{
+    return ctx->replaced || r->error_page != ctx->error_page;
+}
+
+
+/*
  * An error page leads to another location.  After a file that was not there,
  * as in "error_page 404 = @application", that one makes the page; after an
  * answer of an upstream, it makes something else.
@@ -177,7 +204,7 @@ ngx_http_mcds_purge(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
 static void
 ngx_http_mcds_error_page(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx)
 {
-    if (!r->error_page || ctx->error_page) {
+    if (ctx->error_page || !ngx_http_mcds_is_error_page(r)) {
         return;
     }
 
@@ -186,6 +213,7 @@ ngx_http_mcds_error_page(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx)
         return;
     }
 
+    ctx->replaced = 1;
     ctx->failed_status = r->upstream->headers_in.status_n;
 
     (void) ngx_http_mcds_revalidate_asked(r, ctx);

@@ -223,7 +223,7 @@ ngx_http_mcds_revalidate(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx)
 
     if (ctx->validating && r->headers_out.status == NGX_HTTP_NOT_MODIFIED) {
 
-        if (!r->err_status && r->error_page == ctx->error_page) {
+        if (!r->err_status && !ngx_http_mcds_replaced(r, ctx)) {
             return ngx_http_mcds_not_modified(r, ctx);
         }
 
@@ -569,7 +569,7 @@ ngx_http_mcds_failure(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
 
     *status = r->headers_out.status;
 
-    if (r->error_page != ctx->error_page) {
+    if (ngx_http_mcds_replaced(r, ctx)) {
 
         /* this is what is shown for it; the status was another one */
 

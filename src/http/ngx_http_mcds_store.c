@@ -49,7 +49,7 @@ ngx_http_mcds_store_begin(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
 
     length = r->headers_out.content_length_n;
 
-    if (r->err_status || r->error_page != ctx->error_page) {
+    if (r->err_status || ngx_http_mcds_replaced(r, ctx)) {
 
         ngx_http_mcds_stat_refused(ctx, NGX_MCDS_REASON_ERROR_PAGE);
 
