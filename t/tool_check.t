@@ -22,6 +22,7 @@ my $t = Test::Mcds->new();
 my $m1 = $t->memcached('m1');
 my $m2 = $t->memcached('m2', unix => 1);
 my $small = $t->memcached('small', args => ['-I', '512k', '-C']);
+my $full = $t->memcached('full', memory => 8);
 my $old = $t->fake('old', undef, version => '1.4.0');
 my $deaf = $t->fake('deaf', sub { $_[0]->stall });
 
@@ -75,6 +76,29 @@ $r = $mcds->run('check');
 is($r->{code}, 1, 'warnings');
 like($r->{out}, qr/runs with -C/, 'no CAS');
 like($r->{out}, qr/items of 524288 bytes/, 'small items');
+
+# full, which is as it should be where there are only pages
+
+$full->set("page$_", 'x' x 100_000) for 1 .. 200;
+
+my $pools = "mcds_pool main { server @{[server($m1)]}; }\n"
+    . "mcds_pool pages { server @{[server($full)]}; }\nmcds_use main;\n"
+    . 'mcds_counter $a; ';
+
+for (['mcds_cache pages;', 0, 'pages'],
+    ['mcds_cache pages; server { mcds_log off; }', 0, 'pages and nothing'],
+    ['mcds_cache pages; mcds_log l pool=pages;', 1, 'pages and a log'],
+    ['server { mcds_use pages; mcds_cache on; mcds_lock $uri ttl=5s; }', 1,
+        'pages and locks'],
+    ['', 1, 'nothing that is known'])
+{
+    my ($conf, $code, $name) = @$_;
+
+    conf($pools, $conf);
+    $r = $mcds->run('check');
+    is($r->{code}, $code, "full, $name") or diag($r->{out}, $r->{err});
+    is($r->{out} =~ /has evicted \d+ items/ ? 1 : 0, $code, "said: $name");
+}
 
 conf("mcds_pool main { server @{[server($old)]}; }");
 $r = $mcds->run('check');

@@ -18,6 +18,11 @@
 #define MCDS_BENCH_LARGE          10240
 #define MCDS_BENCH_TTL            60
 
+/* what keeps something in a pool, with the name of it */
+#define MCDS_CHECK_NAMES                                                      \
+    "mcds_cache mcds_counter mcds_visitor_counter mcds_counter_top "          \
+    "mcds_lock mcds_log mcds_array mcds_array_push mcds_table mcds_table_get"
+
 /* seconds; memcached looks at its clock now and then only */
 #define MCDS_CHECK_SKEW           5
 
@@ -39,6 +44,7 @@ typedef struct {
 
 
 static json_t *mcds_check_pool(mcds_t *m, ngx_mcds_pool_t *pool);
+static ngx_uint_t mcds_check_pages(mcds_t *m, ngx_mcds_pool_t *pool);
 static char *mcds_check_distribution(ngx_mcds_pool_t *pool);
 static json_t *mcds_check_server(mcds_t *m, ngx_mcds_server_t *server);
 static json_t *mcds_check_cause(ngx_mcds_server_t *server, ngx_uint_t rc);
@@ -118,12 +124,8 @@ mcds_check(mcds_t *m, ngx_str_t *args, ngx_uint_t n)
     names = json_array();
     i = 0;
 
-    while ((directive = mcds_site_find(m, &i, "mcds_cache mcds_counter "
-                                       "mcds_visitor_counter "
-                                       "mcds_counter_top mcds_lock mcds_log "
-                                       "mcds_array mcds_array_push "
-                                       "mcds_table mcds_table_get", NULL)))
-    {
+    while ((directive = mcds_site_find(m, &i, MCDS_CHECK_NAMES, NULL))) {
+
         if (mcds_is(&directive->words[1], "off")) {
             continue;
         }
@@ -189,6 +191,41 @@ mcds_check_pool(mcds_t *m, ngx_mcds_pool_t *pool)
     mcds_put(o, "servers", servers);
 
     return o;
+}
+
+
+/* 1 if it is a pool of pages alone, for which to be full is as it should be */
+
+static ngx_uint_t
+mcds_check_pages(mcds_t *m, ngx_mcds_pool_t *pool)
+{
+    ngx_uint_t         i, pages;
+    ngx_mcds_pool_t   *used;
+    mcds_directive_t  *directive;
+
+    i = 0;
+    pages = 0;
+
+    while ((directive = mcds_site_find(m, &i, MCDS_CHECK_NAMES, NULL))) {
+
+        if (mcds_is(&directive->words[1], "off")) {
+            continue;
+        }
+
+        used = mcds_site_in_pool(m, directive);
+
+        if (used && used != pool) {
+            continue;
+        }
+
+        if (used == NULL || !mcds_is(&directive->words[0], "mcds_cache")) {
+            return 0;
+        }
+
+        pages = 1;
+    }
+
+    return pages;
 }
 
 
@@ -482,10 +519,10 @@ mcds_check_judge(mcds_t *m, ngx_mcds_server_t *server, mcds_stat_t *stats,
 
     if (strcmp(stats[MCDS_STAT_CAS].value, "no") == 0) {
         mcds_check_warn(m, warnings, "runs with -C: without CAS there are no "
-                        "locks, and pages are not built one at a time");
+                        "locks, and pages are not cached");
     }
 
-    if (evictions > 0) {
+    if (evictions > 0 && !mcds_check_pages(m, server->pool)) {
         mcds_check_warn(m, warnings, "has evicted %lld items since it "
                         "started: counters may be among them; give it more "
                         "memory (-m), or counters a pool of their own",
