@@ -160,9 +160,12 @@ is(body('/key'), '1 ', 'the key of another counter');
 is($m->get('early') // 'no', 'no', 'return comes before the counting');
 is($m->get('set'), 2, 'the number was wrong, not the counting');
 
+# each worker says so once
+
 for my $v (qw/ set early if p /) {
-    is($a->log_count(qr/\[warn\].*variable "\$$v" is empty when it is read/),
-        1, "one warning for $v");
+    my $n = $a->log_count(qr/\[warn\].*variable "\$$v" is empty when it /);
+
+    ok($n >= 1 && $n <= $t->workers(1), "one warning for $v") or diag($n);
 }
 
 ok(wait_for(sub { ($a->get('/stale')->header('X-Cache') // '') eq 'STALE' }),
