@@ -241,7 +241,7 @@ mcds_array_push(mcds_t *m, ngx_mcds_array_t *array, ngx_uint_t unique,
     push.n = n;
 
     if (unique) {
-        rc = ngx_mcds_array_change(array, 1, mcds_array_edit,
+        rc = ngx_mcds_array_change(array, 1, 0, mcds_array_edit,
                                    mcds_array_pushed, &push);
 
     } else {

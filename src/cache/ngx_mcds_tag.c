@@ -8,6 +8,7 @@
 #include <ngx_core.h>
 #include <ngx_event.h>
 #include "ngx_mcds_tag.h"
+#include "ngx_mcds_hash.h"
 
 
 #define NGX_MCDS_TAG_SPACE        "mcds:"
@@ -899,7 +900,7 @@ ngx_mcds_tags_remember(ngx_str_t *key, ngx_str_t *list)
         }
     }
 
-    hash = ngx_crc32_long(key->data, key->len);
+    hash = ngx_mcds_hash(key->data, key->len);
     slot = &ngx_mcds_tag_slots[hash % NGX_MCDS_TAG_SLOTS];
 
     if (list->len > NGX_MCDS_TAG_LEN
@@ -939,7 +940,7 @@ ngx_mcds_tags_remembered(ngx_str_t *key, ngx_str_t *list)
         return;
     }
 
-    hash = ngx_crc32_long(key->data, key->len);
+    hash = ngx_mcds_hash(key->data, key->len);
     slot = &ngx_mcds_tag_slots[hash % NGX_MCDS_TAG_SLOTS];
 
     if (slot->hash == hash) {

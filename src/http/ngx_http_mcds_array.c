@@ -34,6 +34,14 @@ typedef struct {
 } ngx_http_mcds_array_rest_t;
 
 
+/* what edits that are done together know of a list, and of what they add */
+
+typedef struct {
+    ngx_http_mcds_set_t      set;
+    size_t                   added;    /* bytes of them */
+} ngx_http_mcds_array_memo_t;
+
+
 static ngx_int_t ngx_http_mcds_array_start(ngx_http_mcds_rest_t *rest);
 static ngx_int_t ngx_http_mcds_array_write(ngx_http_mcds_array_rest_t *ar);
 static ngx_int_t ngx_http_mcds_array_body(ngx_http_mcds_array_rest_t *ar);
@@ -50,6 +58,8 @@ static ngx_uint_t ngx_http_mcds_array_edit(void *data,
 static ngx_uint_t ngx_http_mcds_array_merge(ngx_http_mcds_array_rest_t *ar,
     ngx_mcds_array_content_t *content, ngx_mcds_value_t *added,
     ngx_mcds_array_edit_t *edit, ngx_pool_t *pool);
+static ngx_http_mcds_array_memo_t *ngx_http_mcds_array_memo(
+    ngx_mcds_array_content_t *content);
 static void ngx_http_mcds_array_done_handler(void *data,
     ngx_mcds_array_done_t *done);
 static ngx_int_t ngx_http_mcds_array_answer(ngx_http_mcds_rest_t *rest);
@@ -289,7 +299,7 @@ ngx_http_mcds_array_write(ngx_http_mcds_array_rest_t *ar)
         ngx_mcds_value_unref(text);
 
     } else {
-        rc = ngx_mcds_array_change(&ar->array, shared,
+        rc = ngx_mcds_array_change(&ar->array, shared, 0,
                                    ngx_http_mcds_array_edit,
                                    ngx_http_mcds_array_done_handler, ar);
     }
@@ -571,7 +581,7 @@ ngx_http_mcds_array_merge(ngx_http_mcds_array_rest_t *ar,
     ngx_str_t                line, same, *text, *add;
     ngx_uint_t               i, removed;
     ngx_array_t              lines;
-    ngx_http_mcds_set_t      known;
+    ngx_http_mcds_set_t      known, *all;
     ngx_mcds_array_place_t   place;
 
     if (ngx_array_init(&lines, pool, 64, sizeof(ngx_str_t)) != NGX_OK) {
@@ -581,6 +591,7 @@ ngx_http_mcds_array_merge(ngx_http_mcds_array_rest_t *ar,
     ngx_memzero(&known, sizeof(ngx_http_mcds_set_t));
     known.pool = pool;
 
+    all = NULL;
     removed = 0;
 
     if (ar->method == NGX_HTTP_PATCH && ar->remove.n) {
@@ -616,15 +627,21 @@ ngx_http_mcds_array_merge(ngx_http_mcds_array_rest_t *ar,
             lines.nelts = 0;
         }
 
-    } else if (ar->method != NGX_HTTP_PUT && ar->conf->unique
-               && ngx_http_mcds_array_known(&known, content, added) != NGX_OK)
-    {
-        return NGX_MCDS_BUSY;
+    } else if (ar->method != NGX_HTTP_PUT && ar->conf->unique) {
+
+        all = ngx_http_mcds_array_known(content, added);
+        if (all == NULL) {
+            return NGX_MCDS_BUSY;
+        }
     }
 
     add = ar->add.elts;
 
     for (i = 0; i < ar->add.nelts; i++) {
+
+        if (all && ngx_http_mcds_set_has(all, &add[i])) {
+            continue;
+        }
 
         if (ar->conf->unique) {
 
@@ -667,31 +684,41 @@ ngx_http_mcds_array_merge(ngx_http_mcds_array_rest_t *ar,
 }
 
 
-ngx_int_t
-ngx_http_mcds_array_known(ngx_http_mcds_set_t *set,
-    ngx_mcds_array_content_t *content, ngx_mcds_value_t *added)
+ngx_http_mcds_set_t *
+ngx_http_mcds_array_known(ngx_mcds_array_content_t *content,
+    ngx_mcds_value_t *added)
 {
-    u_char                  *p, *last, *end;
-    ngx_str_t                line, same;
-    ngx_mcds_array_place_t   place;
+    u_char                      *p, *last, *end;
+    size_t                       len;
+    ngx_str_t                    line;
+    ngx_http_mcds_array_memo_t  *memo;
 
-    ngx_memzero(&place, sizeof(ngx_mcds_array_place_t));
+    memo = content->memo;
 
-    while (ngx_mcds_array_next(content, &place, &line) == NGX_OK) {
-
-        if (ngx_http_mcds_line_same(set->pool, &line, &same) != NGX_OK
-            || ngx_http_mcds_set_add(set, &same) == NGX_ERROR)
-        {
-            return NGX_ERROR;
+    if (memo == NULL) {
+        memo = ngx_http_mcds_array_memo(content);
+        if (memo == NULL) {
+            return NULL;
         }
+
+        content->memo = memo;
     }
 
-    if (added == NULL) {
-        return NGX_OK;
+    len = added ? added->len : 0;
+
+    if (len == memo->added) {
+        return &memo->set;
     }
 
-    p = added->data;
-    last = p + added->len;
+    /* the value itself is another one after the next edit */
+
+    p = ngx_pnalloc(content->pool, len - memo->added);
+    if (p == NULL) {
+        return NULL;
+    }
+
+    last = ngx_cpymem(p, added->data + memo->added, len - memo->added);
+    memo->added = len;
 
     while (p < last) {
         end = memchr(p, LF, last - p);
@@ -700,12 +727,42 @@ ngx_http_mcds_array_known(ngx_http_mcds_set_t *set,
         line.len = end - p;
         p = end + 1;
 
-        if (ngx_http_mcds_set_add(set, &line) == NGX_ERROR) {
-            return NGX_ERROR;
+        if (ngx_http_mcds_set_add(&memo->set, &line) == NGX_ERROR) {
+            content->memo = NULL;
+            return NULL;
         }
     }
 
-    return NGX_OK;
+    return &memo->set;
+}
+
+
+static ngx_http_mcds_array_memo_t *
+ngx_http_mcds_array_memo(ngx_mcds_array_content_t *content)
+{
+    ngx_str_t                    line, same;
+    ngx_mcds_array_place_t       place;
+    ngx_http_mcds_array_memo_t  *memo;
+
+    memo = ngx_pcalloc(content->pool, sizeof(ngx_http_mcds_array_memo_t));
+    if (memo == NULL) {
+        return NULL;
+    }
+
+    memo->set.pool = content->pool;
+
+    ngx_memzero(&place, sizeof(ngx_mcds_array_place_t));
+
+    while (ngx_mcds_array_next(content, &place, &line) == NGX_OK) {
+
+        if (ngx_http_mcds_line_same(content->pool, &line, &same) != NGX_OK
+            || ngx_http_mcds_set_add(&memo->set, &same) == NGX_ERROR)
+        {
+            return NULL;
+        }
+    }
+
+    return memo;
 }
 
 

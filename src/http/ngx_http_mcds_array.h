@@ -31,11 +31,12 @@ ngx_int_t ngx_http_mcds_array_name(ngx_http_request_t *r,
 
 
 /*
- * Puts all values of a list into a set, and those that are to be added in the
- * same change, which may be NULL.  NGX_ERROR: out of memory.
+ * All values of a list, and those that are to be added by the edits before,
+ * which may be NULL; made once for the edits that are done together, nothing is
+ * to be added to it.  NULL: out of memory.
  */
 
-ngx_int_t ngx_http_mcds_array_known(ngx_http_mcds_set_t *set,
+ngx_http_mcds_set_t *ngx_http_mcds_array_known(
     ngx_mcds_array_content_t *content, ngx_mcds_value_t *added);
 
 

@@ -240,7 +240,7 @@ ngx_http_mcds_push_unique(ngx_mcds_array_t *array, ngx_str_t *line,
     push->line.len = line->len - 1;
     ngx_memcpy(push->line.data, line->data, line->len);
 
-    rc = ngx_mcds_array_change(array, 1, ngx_http_mcds_push_edit,
+    rc = ngx_mcds_array_change(array, 1, line->len, ngx_http_mcds_push_edit,
                                ngx_http_mcds_push_done, push);
     if (rc != NGX_OK) {
         ngx_free(push);
@@ -256,33 +256,22 @@ ngx_http_mcds_push_edit(void *data, ngx_mcds_array_content_t *content,
 {
     ngx_http_mcds_push_t *push = data;
 
-    ngx_int_t             rc;
-    ngx_pool_t           *pool;
-    ngx_http_mcds_set_t   known;
+    ngx_http_mcds_set_t  *known;
 
-    pool = ngx_create_pool(4096, ngx_cycle->log);
-    if (pool == NULL) {
+    known = ngx_http_mcds_array_known(content, added);
+
+    if (known == NULL) {
         return NGX_MCDS_BUSY;
     }
 
-    ngx_memzero(&known, sizeof(ngx_http_mcds_set_t));
-    known.pool = pool;
-
-    rc = ngx_http_mcds_array_known(&known, content, added);
-
-    if (rc == NGX_OK && !ngx_http_mcds_set_has(&known, &push->line)) {
-
-        edit->kind = NGX_MCDS_ARRAY_APPEND;
-        edit->text = ngx_http_mcds_array_text(&push->line, 1);
-
-        if (edit->text == NULL) {
-            rc = NGX_ERROR;
-        }
+    if (ngx_http_mcds_set_has(known, &push->line)) {
+        return NGX_MCDS_OK;
     }
 
-    ngx_destroy_pool(pool);
+    edit->kind = NGX_MCDS_ARRAY_APPEND;
+    edit->text = ngx_http_mcds_array_text(&push->line, 1);
 
-    return rc == NGX_OK ? NGX_MCDS_OK : NGX_MCDS_BUSY;
+    return edit->text ? NGX_MCDS_OK : NGX_MCDS_BUSY;
 }
 
 

@@ -9,6 +9,7 @@
 #include <ngx_http.h>
 #include "ngx_http_mcds_json.h"
 #include "ngx_http_mcds_lines.h"
+#include "ngx_mcds_hash.h"
 
 
 static ngx_int_t ngx_http_mcds_line_dump(ngx_pool_t *pool, json_t *json,
@@ -485,7 +486,7 @@ ngx_http_mcds_set_slot(ngx_http_mcds_set_t *set, ngx_str_t *text)
     ngx_str_t   *slot;
     ngx_uint_t   i;
 
-    for (i = ngx_crc32_long(text->data, text->len) & (set->size - 1);
+    for (i = ngx_mcds_hash(text->data, text->len) & (set->size - 1);
          /* void */ ;
          i = (i + 1) & (set->size - 1))
     {

@@ -94,6 +94,11 @@ typedef struct {
     ngx_uint_t              n;
     ngx_uint_t              lines;     /* of parts, as the head says */
     size_t                  size;
+
+    /* of edits that are done together: memory, and what they have made of the
+       content, NULL at first; only one kind of edits uses it */
+    ngx_pool_t             *pool;
+    void                   *memo;
 } ngx_mcds_array_content_t;
 
 
@@ -190,11 +195,12 @@ typedef ngx_uint_t (*ngx_mcds_array_edit_pt)(void *data,
 
 /*
  * As append.  shared: may be done together with others of this kind, does not
- * replace.
+ * replace.  size: bytes that data takes, which are bounded for all that waits.
  */
 
 ngx_int_t ngx_mcds_array_change(ngx_mcds_array_t *array, ngx_uint_t shared,
-    ngx_mcds_array_edit_pt edit, ngx_mcds_array_done_pt handler, void *data);
+    size_t size, ngx_mcds_array_edit_pt edit, ngx_mcds_array_done_pt handler,
+    void *data);
 
 
 /*

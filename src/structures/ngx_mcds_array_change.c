@@ -165,7 +165,16 @@ ngx_mcds_array_decide(ngx_mcds_array_work_t *work,
         round->before = ngx_mcds_value_ref(piece->value);
     }
 
+    content->memo = NULL;
+    content->pool = ngx_create_pool(4096, ngx_cycle->log);
+
+    if (content->pool == NULL) {
+        return NGX_MCDS_BUSY;
+    }
+
     rc = ngx_mcds_array_edit(work, content, &edit);
+
+    ngx_destroy_pool(content->pool);
 
     if (rc == NGX_MCDS_OK) {
         rc = ngx_mcds_array_compose(work, content, &edit);

@@ -29,6 +29,7 @@ typedef struct {
     ngx_mcds_array_done_pt      handler;
     void                       *data;
     ngx_mcds_value_t           *text;
+    size_t                      size;      /* of text or data */
     ngx_uint_t                  rc;
     ngx_uint_t                  shared;
 } ngx_mcds_array_job_t;

@@ -18,6 +18,7 @@
 #include <ngx_event.h>
 #include "ngx_mcds_array.h"
 #include "ngx_mcds_array_core.h"
+#include "ngx_mcds_hash.h"
 
 
 /* arrays that something is written to are found through so many queues */
@@ -76,6 +77,7 @@ ngx_mcds_array_append(ngx_mcds_array_t *array, ngx_str_t *lines,
         return NGX_ERROR;
     }
 
+    job->size = lines->len;
     job->text->len = lines->len;
     ngx_memcpy(job->text->data, lines->data, lines->len);
 
@@ -85,11 +87,12 @@ ngx_mcds_array_append(ngx_mcds_array_t *array, ngx_str_t *lines,
 
 ngx_int_t
 ngx_mcds_array_change(ngx_mcds_array_t *array, ngx_uint_t shared,
-    ngx_mcds_array_edit_pt edit, ngx_mcds_array_done_pt handler, void *data)
+    size_t size, ngx_mcds_array_edit_pt edit, ngx_mcds_array_done_pt handler,
+    void *data)
 {
     ngx_mcds_array_job_t  *job;
 
-    if (ngx_mcds_array_pending > NGX_MCDS_ARRAY_PENDING) {
+    if (ngx_mcds_array_pending + size > NGX_MCDS_ARRAY_PENDING) {
         return NGX_BUSY;
     }
 
@@ -101,6 +104,7 @@ ngx_mcds_array_change(ngx_mcds_array_t *array, ngx_uint_t shared,
     job->edit = edit;
     job->handler = handler;
     job->data = data;
+    job->size = size;
     job->shared = shared;
 
     return ngx_mcds_array_push(array, job);
@@ -120,8 +124,7 @@ ngx_mcds_array_push(ngx_mcds_array_t *array, ngx_mcds_array_job_t *job)
         return NGX_ERROR;
     }
 
-    ngx_mcds_array_pending += sizeof(ngx_mcds_array_job_t)
-                              + (job->text ? job->text->len : 0);
+    ngx_mcds_array_pending += sizeof(ngx_mcds_array_job_t) + job->size;
 
     ngx_queue_insert_tail(&work->jobs, &job->queue);
 
@@ -132,8 +135,7 @@ ngx_mcds_array_push(ngx_mcds_array_t *array, ngx_mcds_array_job_t *job)
 static void
 ngx_mcds_array_free_job(ngx_mcds_array_job_t *job)
 {
-    ngx_mcds_array_pending -= sizeof(ngx_mcds_array_job_t)
-                              + (job->text ? job->text->len : 0);
+    ngx_mcds_array_pending -= sizeof(ngx_mcds_array_job_t) + job->size;
 
     ngx_mcds_value_unref(job->text);
     ngx_free(job);
@@ -154,7 +156,7 @@ ngx_mcds_array_work(ngx_mcds_array_t *array)
         }
     }
 
-    hash = ngx_crc32_long(array->key.data, array->key.len);
+    hash = ngx_mcds_hash(array->key.data, array->key.len);
     bucket = &ngx_mcds_array_buckets[hash % NGX_MCDS_ARRAY_BUCKETS];
 
     for (q = ngx_queue_head(bucket);
@@ -288,7 +290,7 @@ ngx_mcds_array_take(ngx_mcds_array_work_t *work)
             break;
         }
 
-        size += job->text ? job->text->len : 0;
+        size += job->size;
 
         ngx_queue_remove(q);
         ngx_queue_insert_tail(&work->active, q);

@@ -11,6 +11,7 @@
 #include "ngx_mcds_ledger.h"
 #include "ngx_mcds_buffer.h"
 #include "ngx_mcds_timer.h"
+#include "ngx_mcds_hash.h"
 
 
 #define NGX_MCDS_COUNTER_BUCKETS  64
@@ -170,7 +171,7 @@ ngx_mcds_counter_batch(ngx_mcds_counter_t *counter, int64_t delta)
     ngx_mcds_batch_t   *batch, **bucket;
 
     key = &counter->key;
-    hash = ngx_crc32_long(key->data, key->len);
+    hash = ngx_mcds_hash(key->data, key->len);
 
     if (delta >= 0) {
         batch = ngx_mcds_counter_find(counter, delta, hash);

@@ -16,6 +16,7 @@
 #include <ngx_md5.h>
 #include <signal.h>
 #include "ngx_mcds_ledger.h"
+#include "ngx_mcds_hash.h"
 
 
 #define NGX_MCDS_LEDGER_WAYS      8
@@ -337,65 +338,12 @@ ngx_mcds_ledger_id(ngx_mcds_ledger_t *ledger, ngx_str_t *pool,
 }
 
 
-#define ngx_mcds_rotl(x, n)  (((x) << (n)) | ((x) >> (64 - (n))))
-
-#define ngx_mcds_sip_round(v)                                                 \
-    v[0] += v[1];                                                             \
-    v[1] = ngx_mcds_rotl(v[1], 13) ^ v[0];                                    \
-    v[0] = ngx_mcds_rotl(v[0], 32);                                           \
-    v[2] += v[3];                                                             \
-    v[3] = ngx_mcds_rotl(v[3], 16) ^ v[2];                                    \
-    v[0] += v[3];                                                             \
-    v[3] = ngx_mcds_rotl(v[3], 21) ^ v[0];                                    \
-    v[2] += v[1];                                                             \
-    v[1] = ngx_mcds_rotl(v[1], 17) ^ v[2];                                    \
-    v[2] = ngx_mcds_rotl(v[2], 32)
-
-
-/*
- * SipHash-2-4: nobody without the secret can choose keys that collide, and
- * a counter is known by this alone.
- */
-
 static uint64_t
 ngx_mcds_ledger_hash(ngx_mcds_ledger_t *ledger, uint64_t tweak, u_char *p,
     size_t len)
 {
-    uint64_t    v[4], word, rest;
-    ngx_uint_t  i;
-
-    v[0] = ledger->secret[0] ^ 0x736f6d6570736575ULL;
-    v[1] = (ledger->secret[1] ^ tweak) ^ 0x646f72616e646f6dULL;
-    v[2] = ledger->secret[0] ^ 0x6c7967656e657261ULL;
-    v[3] = (ledger->secret[1] ^ tweak) ^ 0x7465646279746573ULL;
-
-    rest = (uint64_t) len << 56;
-
-    for ( /* void */ ; len >= 8; p += 8, len -= 8) {
-        ngx_memcpy(&word, p, 8);
-
-        v[3] ^= word;
-        ngx_mcds_sip_round(v);
-        ngx_mcds_sip_round(v);
-        v[0] ^= word;
-    }
-
-    for (i = 0; i < len; i++) {
-        rest |= (uint64_t) p[i] << (8 * i);
-    }
-
-    v[3] ^= rest;
-    ngx_mcds_sip_round(v);
-    ngx_mcds_sip_round(v);
-    v[0] ^= rest;
-
-    v[2] ^= 0xff;
-
-    for (i = 0; i < 4; i++) {
-        ngx_mcds_sip_round(v);
-    }
-
-    return v[0] ^ v[1] ^ v[2] ^ v[3];
+    return ngx_mcds_siphash(ledger->secret[0], ledger->secret[1] ^ tweak, p,
+                            len);
 }
 
 

@@ -18,6 +18,7 @@
 #include <ngx_event.h>
 #include "ngx_mcds_seed.h"
 #include "ngx_mcds_lock.h"
+#include "ngx_mcds_hash.h"
 
 
 #define NGX_MCDS_SEED_BUCKETS     64
@@ -201,7 +202,7 @@ ngx_mcds_seed_join(ngx_mcds_grown_t *grown)
     ngx_msec_int_t     left;
     ngx_mcds_seed_t   *seed;
 
-    hash = ngx_crc32_long(grown->counter.key.data, grown->counter.key.len);
+    hash = ngx_mcds_hash(grown->counter.key.data, grown->counter.key.len);
     left = (ngx_msec_int_t) (grown->deadline - ngx_current_msec);
 
     seed = ngx_mcds_seed_find(&grown->counter, hash);

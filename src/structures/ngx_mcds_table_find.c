@@ -11,6 +11,7 @@
 #include <ngx_core.h>
 #include <ngx_event.h>
 #include "ngx_mcds_table.h"
+#include "ngx_mcds_hash.h"
 
 
 #define NGX_MCDS_TABLE_BUCKETS    16384
@@ -273,8 +274,8 @@ ngx_mcds_table_memory_create(ngx_mcds_table_t *table, ngx_str_t *name,
 static uint32_t
 ngx_mcds_table_hash(ngx_mcds_table_t *table, ngx_str_t *name)
 {
-    return ngx_crc32_long(table->key.data, table->key.len) * 31
-           + ngx_crc32_long(name->data, name->len);
+    return ngx_mcds_hash(table->key.data, table->key.len) * 31
+           + ngx_mcds_hash(name->data, name->len);
 }
 
 

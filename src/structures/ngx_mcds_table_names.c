@@ -10,6 +10,7 @@
 #include <ngx_core.h>
 #include <ngx_event.h>
 #include "ngx_mcds_table.h"
+#include "ngx_mcds_hash.h"
 
 
 /* a list is written anew when it has more than twice the lines that are of
@@ -167,7 +168,7 @@ ngx_mcds_table_line(ngx_str_t *line, ngx_mcds_table_name_t *name)
 
     name->name.data = p;
     name->name.len = last - p;
-    name->hash = ngx_crc32_long(p, last - p);
+    name->hash = ngx_mcds_hash(p, last - p);
 
     return NGX_OK;
 }
@@ -200,7 +201,7 @@ ngx_mcds_table_compact(ngx_mcds_table_t *table,
 
     ngx_mcds_table_array(table, &array);
 
-    return ngx_mcds_array_change(&array, 0, ngx_mcds_table_compact_edit,
+    return ngx_mcds_array_change(&array, 0, 0, ngx_mcds_table_compact_edit,
                                  handler, data);
 }
 

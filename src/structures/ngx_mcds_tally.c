@@ -15,6 +15,7 @@
 #include "ngx_mcds_buffer.h"
 #include "ngx_mcds_stat_sums.h"
 #include "ngx_mcds_timer.h"
+#include "ngx_mcds_hash.h"
 
 
 /* counters that a worker knows, and bytes of them */
@@ -103,7 +104,7 @@ ngx_mcds_tally_change(ngx_mcds_counter_t *counter, int64_t delta,
         ngx_mcds_tally_init();
     }
 
-    hash = ngx_crc32_long(counter->key.data, counter->key.len);
+    hash = ngx_mcds_hash(counter->key.data, counter->key.len);
 
     tally = ngx_mcds_tally_find(counter, hash);
     created = 0;

@@ -9,6 +9,7 @@
 #include <ngx_event.h>
 #include "ngx_mcds_counter.h"
 #include "ngx_mcds_visitors.h"
+#include "ngx_mcds_hash.h"
 
 
 /* marks, in sets, and shown sums that a worker remembers */
@@ -508,7 +509,7 @@ ngx_mcds_visitors_shown(ngx_mcds_visitors_t *visitors, ngx_str_t *key)
         ngx_mcds_visitors_init();
     }
 
-    hash = ngx_crc32_long(key->data, key->len)
+    hash = ngx_mcds_hash(key->data, key->len)
            ^ (visitors->window * 61 + visitors->slots * 2
               + visitors->interpolate);
 

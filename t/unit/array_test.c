@@ -38,7 +38,7 @@ static char                      joined[4096];
 
 
 ngx_int_t
-ngx_mcds_array_change(ngx_mcds_array_t *a, ngx_uint_t shared,
+ngx_mcds_array_change(ngx_mcds_array_t *a, ngx_uint_t shared, size_t size,
     ngx_mcds_array_edit_pt edit, ngx_mcds_array_done_pt handler, void *data)
 {
     return NGX_ERROR;
