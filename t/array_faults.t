@@ -180,6 +180,9 @@ $f->tell('');
 
 # the client leaves, the change is done
 
+$h->get('/h1');
+my $fds = fds();
+
 $f->tell('hold ^mg /h1');
 
 my $p = start_get($h->port(), '/h1', method => 'PATCH',
@@ -192,6 +195,23 @@ $f->tell('');
 $f->release('held');
 ok(wait_for(sub { ($f->get('/h1') // '') eq "\"left\"\n" }),
     'what it wanted is done');
+
+# its condition is judged all the same, in memory that is not the request's
+
+for my $match ('"0000"', '*') {
+    $f->tell('hold ^mg /h1');
+    $p = start_get($h->port(), '/h1', method => 'PUT', body => '["if"]',
+        headers => { 'Content-Type' => 'application/json',
+            'If-Match' => $match });
+    ok(wait_for(sub { $f->held('held') == 1 }), "If-Match: $match");
+    $p->reset();
+    ok(wait_for(sub { fds() <= $fds }), 'the client has left');
+    $f->tell('');
+    $f->release('held');
+    $h->get('/h1');
+    is($f->get('/h1'), $match eq '*' ? "\"if\"\n" : "\"left\"\n",
+        'judged by its own text');
+}
 
 $f->tell('hold ^mg /ht:e');
 $p = start_get($h->port(), '/ht/e', method => 'PUT', body => 'e');
@@ -285,4 +305,14 @@ sub json {
     return $h->get($uri, method => $method, body => $body,
         headers => { $uri =~ m{^/[ch]?t/.} ? () :
             ('Content-Type' => 'application/json'), %headers });
+}
+
+
+# of all workers
+
+sub fds {
+    my $n = 0;
+    $n += $h->fds($_) for $h->workers();
+
+    return $n;
 }

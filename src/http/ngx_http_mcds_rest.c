@@ -30,6 +30,8 @@ static ngx_int_t ngx_http_mcds_rest_collect(ngx_http_mcds_rest_t *rest);
 static ngx_int_t ngx_http_mcds_rest_append(ngx_http_mcds_rest_t *rest,
     ngx_buf_t *b);
 static void ngx_http_mcds_rest_run(ngx_http_mcds_rest_t *rest);
+static ngx_int_t ngx_http_mcds_rest_copy(ngx_http_mcds_rest_t *rest,
+    ngx_str_t *text, ngx_table_elt_t *h);
 static void ngx_http_mcds_rest_resume_handler(ngx_event_t *ev);
 static void ngx_http_mcds_rest_cleanup(void *data);
 static ngx_uint_t ngx_http_mcds_rest_listed(ngx_str_t *list, u_char *tag,
@@ -359,14 +361,17 @@ ngx_http_mcds_rest_run(ngx_http_mcds_rest_t *rest)
 
         h = r->headers_in.if_match;
 
-        if (h) {
-            rest->match = h->value;
+        if (h && ngx_http_mcds_rest_copy(rest, &rest->match, h) != NGX_OK) {
+            ngx_http_finalize_request(r, NGX_HTTP_INTERNAL_SERVER_ERROR);
+            return;
         }
 
         h = r->headers_in.if_none_match;
 
-        if (h) {
-            rest->none_match = h->value;
+        if (h && ngx_http_mcds_rest_copy(rest, &rest->none_match, h) != NGX_OK)
+        {
+            ngx_http_finalize_request(r, NGX_HTTP_INTERNAL_SERVER_ERROR);
+            return;
         }
     }
 
@@ -388,6 +393,23 @@ ngx_http_mcds_rest_run(ngx_http_mcds_rest_t *rest)
             ngx_http_finalize_request(r, NGX_HTTP_INTERNAL_SERVER_ERROR);
         }
     }
+}
+
+
+/* what is judged when memcached has answered outlives the request */
+
+static ngx_int_t
+ngx_http_mcds_rest_copy(ngx_http_mcds_rest_t *rest, ngx_str_t *text,
+    ngx_table_elt_t *h)
+{
+    text->data = ngx_pstrdup(rest->pool, &h->value);
+    if (text->data == NULL) {
+        return NGX_ERROR;
+    }
+
+    text->len = h->value.len;
+
+    return NGX_OK;
 }
 
 
