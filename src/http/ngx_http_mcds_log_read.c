@@ -263,7 +263,9 @@ ngx_http_mcds_log_time(ngx_http_request_t *r, char *name, uint64_t now,
             continue;
         }
 
-        if (++digits > 17) {
+        /* they may be multiplied by 1000 */
+
+        if (++digits > 15) {
             return NGX_ABORT;
         }
 
