@@ -49,6 +49,17 @@ http {
             mcds_counter $p key=$uri;
             mcds_return "<$p>";
         }
+        location = /api {
+            mcds_counters prefix=/ post;
+        }
+        location /lock {
+            mcds_lock $uri;
+            mcds_return $mcds_lock_status;
+        }
+        location = /locks {
+            mcds_methods GET POST;
+            mcds_locks;
+        }
         location = /begin { proxy_pass http://127.0.0.1:%%PORT_o%%; }
     }
 }
@@ -72,5 +83,16 @@ is($h->get('/page:lock/x')->header('X-Cache'), 'MISS absent',
 is($h->get('/count:lock')->body(), '<>', 'the lock of a counter is none');
 is($h->get('/count')->body(), '<8>', 'a counter that begins');
 is($h->get('/plain:lock')->body(), '<1>', 'others have no lock');
+
+is($h->get('/api?key=count/2:lock', method => 'POST')->status(), 400,
+    'nor is it written over HTTP');
+is($h->get('/api?key=count/2:lock')->status(), 200, 'but read');
+is($h->get('/count/2')->body(), '<8>', 'one that begins after that');
+
+is($h->get('/lock/a')->body(), 'acquired', 'a lock');
+is($h->get('/lock/a:fence')->status(), 400, 'what counts its owners is none');
+is($h->get('/locks?name=a:fence', method => 'POST',
+    headers => ['Content-Type' => 'application/json'], body => '{}')
+    ->status(), 400, 'nor over HTTP');
 
 $t->done();

@@ -293,6 +293,12 @@ ngx_http_mcds_show_key(ngx_http_request_t *r, ngx_http_mcds_show_t *show,
         }
     }
 
+    /* what is written there would take the lock of another one */
+
+    if (r->method == NGX_HTTP_POST && ngx_http_mcds_key_taken(&s)) {
+        return "a key is none that can be counted";
+    }
+
 #if (NGX_PCRE)
 
     if (show->match) {

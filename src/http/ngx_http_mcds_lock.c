@@ -169,6 +169,13 @@ ngx_http_mcds_lock_take(ngx_http_request_t *r,
         return NGX_DECLINED;
     }
 
+    if (ngx_mcds_mutex_is_fence(&key)) {
+        ngx_log_error(NGX_LOG_INFO, r->connection->log, 0,
+                      "key \"%V\" of \"mcds_lock\" counts the owners of "
+                      "another lock", &key);
+        return NGX_HTTP_BAD_REQUEST;
+    }
+
     ctx = ngx_http_mcds_lock_get_ctx(r);
 
     for (hold = ctx ? ctx->holds : NULL; hold; hold = hold->next) {

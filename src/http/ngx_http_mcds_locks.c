@@ -101,6 +101,10 @@ ngx_http_mcds_locks_handler(ngx_http_request_t *r)
 
     problem = ngx_http_mcds_table_check_name(&name);
 
+    if (problem == NULL && ngx_mcds_mutex_is_fence(&name)) {
+        problem = "this name counts the owners of another lock";
+    }
+
     if (problem) {
 
         if (ngx_http_discard_request_body(r) != NGX_OK) {

@@ -54,6 +54,11 @@
 #define NGX_MCDS_MUTEX_FENCE      ":fence"
 #define NGX_MCDS_MUTEX_FENCE_TTL  86400
 
+
+/* 1 if the key is where owners are counted, and can be no lock */
+
+ngx_uint_t ngx_mcds_mutex_is_fence(ngx_str_t *key);
+
 /* milliseconds; see above */
 #define NGX_MCDS_MUTEX_INTERVAL   6
 #define NGX_MCDS_MUTEX_SERIES     50
