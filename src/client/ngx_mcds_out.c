@@ -127,6 +127,13 @@ ngx_mcds_conn_send(ngx_mcds_conn_t *conn)
 
         rest = c->send_chain(c, conn->out, 0);
 
+        /* also some of what has failed */
+
+        sent = c->sent - sent;
+        conn->sent += sent;
+
+        ngx_mcds_measure_sum(conn->server, NGX_MCDS_STAT_SENT, sent);
+
         if (rest == NGX_CHAIN_ERROR) {
 
             if (conn->quiet) {
@@ -138,11 +145,6 @@ ngx_mcds_conn_send(ngx_mcds_conn_t *conn)
 
             return;
         }
-
-        sent = c->sent - sent;
-        conn->sent += sent;
-
-        ngx_mcds_measure_sum(conn->server, NGX_MCDS_STAT_SENT, sent);
 
         while (conn->out != rest) {
             cl = conn->out;
