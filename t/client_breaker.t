@@ -163,5 +163,5 @@ $t->done();
 
 sub grown {
     my ($mode) = @_;
-    return $down + ($mode eq 'wrong' || $mode eq 'refused' ? 3 : 0);
+    return $down + ($mode eq 'wrong' || $mode eq 'refused' ? 1 : 0);
 }

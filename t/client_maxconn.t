@@ -8,6 +8,7 @@
 use warnings;
 use strict;
 
+use IO::Socket::INET;
 use Test::More;
 
 use FindBin;
@@ -17,6 +18,18 @@ use Test::Mcds;
 my $t = Test::Mcds->new();
 
 my $m = $t->memcached('m', args => ['-c', '40', '-o', 'maxconns_fast']);
+
+# the same with a password
+
+$t->write_file('users', "joe:secret\n");
+$t->write_file('password', "secret\n");
+
+my $port = $t->port('auth');
+$t->spawn('auth.stderr', $ENV{TEST_MEMCACHED_BINARY} // 'memcached',
+    $> ? () : ('-u', 'root'), '-U', 0, '-l', "127.0.0.1:$port", '-c', 40,
+    '-o', 'maxconns_fast', '-Y', $t->dir() . '/users');
+ok(wait_for(sub { IO::Socket::INET->new("127.0.0.1:$port") }, 10), 'started');
+
 my $o = $t->origin('o', { headers => ['Cache-Control' => 'max-age=60'] });
 
 my $h = $t->nginx('h', <<'EOT');
@@ -25,11 +38,20 @@ worker_processes 1;
 events { }
 http {
     %%HTTP%%
-    mcds_pool main { server 127.0.0.1:%%PORT_m%%; }
+    mcds_pool main { server 127.0.0.1:%%PORT_m%%; max_fails 0; }
+    mcds_pool auth { server 127.0.0.1:%%PORT_auth%%; auth_user joe;
+                     auth_password_file %%TMP%%/password; }
+    mcds_use main;
     add_header X-Cache $mcds_cache_status always;
     mcds_cache on;
     server {
         listen 127.0.0.1:%%PORT%%;
+        location = /auth {
+            mcds_cache   off;
+            mcds_use     auth;
+            mcds_counter $n key=n;
+            mcds_return  "<$n>";
+        }
         location / { proxy_pass http://127.0.0.1:%%PORT_o%%; }
     }
 }
@@ -37,7 +59,7 @@ EOT
 
 # all that it may have, and a few that it has turned away
 
-my @taken = map { conn($m->port()) } 1 .. 60;
+my @taken = map { conn($m->port()), conn($port) } 1 .. 60;
 ok(wait_for(sub { $m->stats()->{rejected_connections} }), 'memcached is full');
 
 my $r = $h->get('/a');
@@ -48,12 +70,19 @@ ok($h->log_lacks(qr/does not speak/), 'and nothing of a foreign server');
 
 $r = $h->get('/b') for 1 .. 5;
 is($r->status(), 200, 'pages are there all the time');
+cmp_ok($h->log_count(qr/\[warn\].*memcached said .*pool: "main"/), '<=',
+    $t->workers(1), 'it is said once');
+
+is($h->get('/auth')->body(), '<>', 'the same with a password');
+ok($h->log_lacks(qr/does not speak/), 'nor is that a foreign server');
 
 # it has room again
 
 $_->close() for @taken;
 ok(wait_for(sub { $h->get('/a')->header('X-Cache') eq 'HIT' },
     10 * $t->slow()), 'it is used as soon as it has room');
+ok(wait_for(sub { $h->get('/auth')->body() eq '<1>' }, 10 * $t->slow()),
+    'and with the password');
 ok($h->log_lacks(qr/does not speak/), 'still no foreign server');
 
-$t->done();
+$t->done(leaks => 0);

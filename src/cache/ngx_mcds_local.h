@@ -69,7 +69,7 @@ void ngx_mcds_local_attach(ngx_mcds_local_t *local, ngx_slab_pool_t *shpool);
 
 typedef struct {
     uint64_t             cas;          /* 0: not known */
-    uint32_t             flags;        /* see ngx_mcds_entry_client_flags() */
+    ngx_uint_t           flags;        /* see ngx_mcds_entry_client_flags() */
 } ngx_mcds_stamp_t;
 
 

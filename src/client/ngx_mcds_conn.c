@@ -184,6 +184,7 @@ ngx_mcds_conn_close(ngx_mcds_conn_t *conn, ngx_uint_t rc)
     conn->value = NULL;
     conn->has_reply = 0;
     conn->authenticated = 0;
+    conn->quiet = 0;
     conn->skip = 0;
     conn->sent = 0;
     conn->queued = 0;
@@ -441,12 +442,13 @@ ngx_mcds_conn_connect(ngx_mcds_conn_t *conn)
     conn->state = NGX_MCDS_CONN_CONNECTING;
     conn->deadline = ngx_current_msec + server->pool->connect_timeout;
 
-    if (rc == NGX_OK) {
-        ngx_mcds_conn_connected(conn);
-        return;
-    }
+    /* a handshake over a socket that is connected at once has it, too */
 
     ngx_mcds_conn_set_timer(conn);
+
+    if (rc == NGX_OK) {
+        ngx_mcds_conn_connected(conn);
+    }
 }
 
 
@@ -778,8 +780,9 @@ ngx_mcds_conn_read_handler(ngx_event_t *rev)
 
 
 /*
- * One timer, left in place while operations come and go: its handler looks
- * again at what is the nearest.
+ * One timer, left in place while operations come and go, unless it is that of
+ * "keepalive" and too late for one: its handler looks again at what is the
+ * nearest.
  */
 
 void
@@ -796,7 +799,12 @@ ngx_mcds_conn_set_timer(ngx_mcds_conn_t *conn)
                               && ngx_queue_empty(&conn->ops));
 
     if (conn->timer.timer_set) {
-        return;
+
+        if ((ngx_msec_int_t) (conn->timer.timer.key - deadline) <= 0) {
+            return;
+        }
+
+        ngx_del_timer(&conn->timer);
     }
 
     left = (ngx_msec_int_t) (deadline - ngx_current_msec);

@@ -115,6 +115,7 @@ struct ngx_mcds_server_s {
     unsigned                hung_up:1;   /* instead of an answer to "mn" */
     unsigned                down:1;      /* for good, if configured so */
     unsigned                unsupported:1;
+    unsigned                told:1;      /* what is wrong with it */
 };
 
 
@@ -210,11 +211,13 @@ ngx_int_t ngx_mcds_address_order(struct sockaddr *one, socklen_t one_len,
  * Health.  failed: a connection could not be made, was lost with operations
  * pending, or timed out.  answered: the server has answered an operation.
  * unsupported: it does not speak our protocol; text says what it is.
- * moved: it has another address, which may be well.
+ * moved: it has another address, which may be well.  level: that of a message
+ * about it, or info when one was written and it has not answered since.
  */
 
 void ngx_mcds_server_failed(ngx_mcds_server_t *server, ngx_uint_t rc);
 void ngx_mcds_server_answered(ngx_mcds_server_t *server);
+ngx_uint_t ngx_mcds_server_level(ngx_mcds_server_t *server, ngx_uint_t level);
 void ngx_mcds_server_unsupported(ngx_mcds_server_t *server, ngx_str_t *text);
 void ngx_mcds_server_moved(ngx_mcds_server_t *server);
 

@@ -209,11 +209,9 @@ ngx_mcds_reply_process_auth(ngx_mcds_conn_t *conn)
         }
     }
 
-    if (!conn->retired) {
-        ngx_mcds_server_unsupported(conn->server, &text);
-    }
+    conn->reply.text = text;
 
-    ngx_mcds_conn_close(conn, NGX_MCDS_DOWN);
+    ngx_mcds_reply_refused(conn);
 
     return NGX_ERROR;
 }
@@ -288,7 +286,8 @@ ngx_mcds_reply_process_greeting(ngx_mcds_conn_t *conn)
 static void
 ngx_mcds_reply_refused(ngx_mcds_conn_t *conn)
 {
-    ngx_str_t  *text;
+    ngx_str_t   *text;
+    ngx_uint_t   level;
 
     static ngx_str_t  full = ngx_string("ERROR Too many open connections");
 
@@ -299,8 +298,9 @@ ngx_mcds_reply_refused(ngx_mcds_conn_t *conn)
     {
         /* memcached at its limit, it may speak the right language */
 
-        ngx_log_error(NGX_LOG_WARN, &conn->log, 0, "memcached said \"%V\"",
-                      text);
+        level = ngx_mcds_server_level(conn->server, NGX_LOG_WARN);
+
+        ngx_log_error(level, &conn->log, 0, "memcached said \"%V\"", text);
 
         ngx_mcds_conn_fail(conn, NGX_MCDS_CLOSED);
         return;
@@ -554,7 +554,9 @@ ngx_mcds_reply_answer(ngx_mcds_conn_t *conn, u_char *data)
     conn->pending--;
     conn->pending_size -= op->size;
 
-    if ((conn->server->fails || conn->server->down) && !conn->retired) {
+    if ((conn->server->fails || conn->server->down || conn->server->told)
+        && !conn->retired)
+    {
         ngx_mcds_server_answered(conn->server);
     }
 
@@ -582,9 +584,7 @@ ngx_mcds_reply_doubt(ngx_mcds_conn_t *conn, char *why)
 {
     ngx_uint_t  level;
 
-    /* when the breaker is open it has been told that something is wrong */
-
-    level = conn->server->down ? NGX_LOG_INFO : NGX_LOG_ERR;
+    level = ngx_mcds_server_level(conn->server, NGX_LOG_ERR);
 
     ngx_log_error(level, &conn->log, 0,
                   "memcached sent %s, connection closed", why);

@@ -127,6 +127,7 @@ ngx_mcds_server_answered(ngx_mcds_server_t *server)
     ngx_uint_t  level;
 
     server->fails = 0;
+    server->told = 0;
 
     if (!server->down) {
         return;
@@ -145,6 +146,19 @@ ngx_mcds_server_answered(ngx_mcds_server_t *server)
     ngx_log_error(level, ngx_cycle->log, 0,
                   "memcached server \"%V\" of pool \"%V\" is up again",
                   &server->name, &server->pool->name);
+}
+
+
+ngx_uint_t
+ngx_mcds_server_level(ngx_mcds_server_t *server, ngx_uint_t level)
+{
+    if (server->down || server->told) {
+        return NGX_LOG_INFO;
+    }
+
+    server->told = 1;
+
+    return level;
 }
 
 

@@ -229,14 +229,11 @@ ngx_mcds_ssl_verify(ngx_mcds_conn_t *conn)
         return NGX_OK;
     }
 
-    /* once is enough */
-
-    level = conn->server->fails || conn->server->down ? NGX_LOG_INFO
-                                                      : NGX_LOG_ERR;
-
     rc = SSL_get_verify_result(c->ssl->connection);
 
     if (rc != X509_V_OK) {
+        level = ngx_mcds_server_level(conn->server, NGX_LOG_ERR);
+
         ngx_log_error(level, &conn->log, 0,
                       "memcached's certificate is not accepted: (%l:%s)",
                       rc, X509_verify_cert_error_string(rc));
@@ -246,6 +243,8 @@ ngx_mcds_ssl_verify(ngx_mcds_conn_t *conn)
     name = pool->ssl_name.len ? &pool->ssl_name : &conn->server->host;
 
     if (ngx_ssl_check_host(c, name) != NGX_OK) {
+        level = ngx_mcds_server_level(conn->server, NGX_LOG_ERR);
+
         ngx_log_error(level, &conn->log, 0,
                       "memcached's certificate is not for \"%V\"", name);
         return NGX_ERROR;
@@ -284,6 +283,14 @@ ngx_mcds_ssl_save_session(ngx_connection_t *c)
 void
 ngx_mcds_ssl_close(ngx_connection_t *c)
 {
+    ngx_mcds_conn_t *conn = c->data;
+
+    /* OpenSSL would wait for what is still to be written, and not be freed */
+
+    if (conn->out) {
+        c->timedout = 1;
+    }
+
     c->ssl->no_wait_shutdown = 1;
     c->ssl->no_send_shutdown = !c->ssl->handshaked;
 

@@ -1,0 +1,90 @@
+#!/usr/bin/perl
+
+# Copyright (C) mcds authors
+
+# Servers with TLS that hang: in the handshake, also over a unix socket, which
+# is connected at once; and while much is being sent, when the connection is
+# given up at once, with all that OpenSSL has of it.
+
+use warnings;
+use strict;
+
+use IO::Socket::INET;
+use IO::Socket::UNIX;
+use Test::More;
+
+use FindBin;
+use lib "$FindBin::Bin/lib";
+use Test::Mcds;
+
+my $t = Test::Mcds->new()->not_in('two many', 'it looks at one worker');
+my $slow = $t->slow();
+
+$t->needs('http_ssl', 'openssl', 'debug');
+
+my ($crt, $key) = $t->cert('mc.local');
+my $port = $t->port('tls');
+my $sock = $t->dir() . '/hung.sock';
+
+my $deaf = IO::Socket::UNIX->new(Local => $sock, Listen => 16)
+    or die "$sock: $!\n";
+
+my $pid = $t->spawn('tls.stderr',
+    $ENV{TEST_MEMCACHED_BINARY} // 'memcached', $> ? () : ('-u', 'root'),
+    '-U', 0, '-l', "127.0.0.1:$port", '-Z', '-o',
+    "ssl_chain_cert=$crt,ssl_key=$key");
+
+ok(wait_for(sub { IO::Socket::INET->new("127.0.0.1:$port") }, 10), 'started');
+
+my $o = $t->origin('o', { headers => ['Cache-Control' => 'max-age=60'],
+    body => 'x' x 900_000 });
+
+my $timeout = 200 * $slow . 'ms';
+
+my $h = $t->nginx('h', <<"EOT", log => 'debug');
+%%GLOBALS%%
+worker_processes 1;
+events { }
+http {
+    %%HTTP%%
+    mcds_pool tls  { server 127.0.0.1:%%PORT_tls%%; ssl on; timeout $timeout;
+                     max_fails 0; }
+    mcds_pool unix { server unix:$sock; ssl on; timeout $timeout;
+                     connect_timeout $timeout; }
+    server {
+        listen 127.0.0.1:%%PORT%%;
+        location /unix {
+            mcds_use     unix;
+            mcds_counter \$n key=n;
+            mcds_return  "<\$n>";
+        }
+        location / {
+            mcds_cache tls;
+            add_header X-Cache \$mcds_cache_status;
+            proxy_pass http://127.0.0.1:%%PORT_o%%;
+        }
+    }
+}
+EOT
+
+my $r = $h->get('/unix');
+is($r->body(), '<>', 'a handshake that is not answered');
+cmp_ok($r->time(), '<', 0.2 * 5 * $slow, 'ends with connect_timeout');
+
+ok(wait_for(sub { $h->get('/warm')->header('X-Cache') eq 'HIT' }), 'stored');
+
+kill 'STOP', $pid;
+
+for my $round (1 .. 3) {
+    is(scalar(grep { $_->status() != 200 } many(8,
+        sub { [$h->port(), "/$round/$_[0]"] })), 0, "round $round");
+}
+
+ok(wait_for(sub { $h->log_has(qr/mcds close fd:\d+: timed out/) }),
+    'connections were given up');
+kill 'CONT', $pid;
+
+ok($h->log_has(qr/SSL_write: -1/), 'while something was to be written');
+ok($h->log_lacks(qr/SSL_shutdown: -1/), 'none waits for OpenSSL');
+
+$t->done(leaks => 0);
