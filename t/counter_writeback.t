@@ -337,6 +337,18 @@ cmp_ok(time() - $start, '<', 8 * $t->slow(), 'does not wait for ever');
 ok($last->log_has(qr/counts are lost, 3: nginx exits before they were posted/),
     'says what is lost');
 
+# what was for a URI that the configuration has no more
+
+$last->up();
+$last->get('/last') for 1 .. 3;
+$last->conf($conf =~ s/%%ZONE%%/8m/r =~ s/%%INTERVAL%%/1h/r
+    =~ s{mcds_counter_writeback\s+/save}{mcds_counter_writeback /other}r);
+ok($last->reload(), 'another one');
+ok($last->quit(), 'quit after that');
+ok($last->log_has(qr/counts are lost, 3: they were for a pool or an "mcds_/),
+    'and what is lost is said, too');
+$last->conf($conf =~ s/%%ZONE%%/8m/r =~ s/%%INTERVAL%%/1h/r);
+
 $o->set('/save', undef);
 
 if ($t->full()) {

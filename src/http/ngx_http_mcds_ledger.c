@@ -102,6 +102,7 @@ ngx_http_mcds_ledger_start(ngx_http_mcds_main_conf_t *mmcf)
 void
 ngx_http_mcds_ledger_exit(ngx_cycle_t *cycle)
 {
+    uint64_t                    left;
     ngx_http_mcds_main_conf_t  *mmcf;
 
     mmcf = ngx_http_cycle_get_module_main_conf(cycle, ngx_http_mcds_module);
@@ -113,4 +114,13 @@ ngx_http_mcds_ledger_exit(ngx_cycle_t *cycle)
     ngx_mcds_buffer_exit(mmcf->ledger, &mmcf->pools, cycle->log);
 
     ngx_http_mcds_writeback_exit(mmcf, cycle->log);
+
+    left = ngx_mcds_ledger_forget_all(mmcf->ledger);
+
+    if (left) {
+        ngx_log_error(NGX_LOG_ERR, cycle->log, 0,
+                      "counts are lost, %uL: they were for a pool or an "
+                      "\"mcds_counter_writeback\" that the configuration has "
+                      "no more", left);
+    }
 }

@@ -515,7 +515,7 @@ ngx_http_mcds_writeback_exit(ngx_http_mcds_main_conf_t *mmcf, ngx_log_t *log)
         account = ngx_mcds_ledger_account(mmcf->ledger, NGX_MCDS_LEDGER_POST,
                                           &wbp[i]->name, 0);
 
-        left = account ? ngx_mcds_ledger_left(mmcf->ledger, account) : 0;
+        left = account ? ngx_mcds_ledger_forget(mmcf->ledger, account) : 0;
 
         if (left) {
             ngx_log_error(NGX_LOG_ERR, log, 0,

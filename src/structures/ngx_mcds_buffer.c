@@ -309,7 +309,7 @@ ngx_mcds_buffer_exit(ngx_mcds_ledger_t *ledger, ngx_array_t *pools,
     for (i = 0; i < pools->nelts; i++) {
         account = ngx_mcds_buffer_account(ledger, pool[i], 0);
 
-        left = account ? ngx_mcds_ledger_left(ledger, account) : 0;
+        left = account ? ngx_mcds_ledger_forget(ledger, account) : 0;
 
         if (left) {
             ngx_log_error(NGX_LOG_WARN, log, 0,

@@ -695,6 +695,37 @@ ngx_mcds_ledger_left(ngx_mcds_ledger_t *ledger, ngx_mcds_account_t *account)
 }
 
 
+uint64_t
+ngx_mcds_ledger_forget(ngx_mcds_ledger_t *ledger, ngx_mcds_account_t *account)
+{
+    uint64_t  left;
+
+    left = ngx_mcds_ledger_left(ledger, account);
+
+    account->kind = 0;
+
+    return left;
+}
+
+
+uint64_t
+ngx_mcds_ledger_forget_all(ngx_mcds_ledger_t *ledger)
+{
+    uint64_t    left;
+    ngx_uint_t  i;
+
+    left = 0;
+
+    for (i = 1; i <= NGX_MCDS_LEDGER_ACCOUNTS; i++) {
+        if (ledger->accounts[i].kind) {
+            left += ngx_mcds_ledger_forget(ledger, &ledger->accounts[i]);
+        }
+    }
+
+    return left;
+}
+
+
 ngx_int_t
 ngx_mcds_ledger_take(ngx_mcds_ledger_t *ledger, ngx_mcds_account_t *account,
     ngx_uint_t *cursor, ngx_mcds_ledger_item_t *item, u_char *buf)

@@ -115,7 +115,9 @@ void ngx_mcds_ledger_learn(ngx_mcds_ledger_t *ledger, uint64_t id,
 /*
  * Sums.  add: NGX_OK, or NGX_BUSY when there is no room or the key is too
  * long (account->lost grows).  crowded: less than a quarter of the room is
- * left.  left: the sum of what an account holds, without signs.
+ * left.  left: the sum of what an account holds, without signs.  forget: the
+ * same at the very end, after which there is no such account; all: of all
+ * that are still there.
  */
 
 ngx_int_t ngx_mcds_ledger_add(ngx_mcds_ledger_t *ledger,
@@ -123,6 +125,9 @@ ngx_int_t ngx_mcds_ledger_add(ngx_mcds_ledger_t *ledger,
 ngx_uint_t ngx_mcds_ledger_crowded(ngx_mcds_ledger_t *ledger);
 uint64_t ngx_mcds_ledger_left(ngx_mcds_ledger_t *ledger,
     ngx_mcds_account_t *account);
+uint64_t ngx_mcds_ledger_forget(ngx_mcds_ledger_t *ledger,
+    ngx_mcds_account_t *account);
+uint64_t ngx_mcds_ledger_forget_all(ngx_mcds_ledger_t *ledger);
 
 
 /*
