@@ -15,7 +15,7 @@ use FindBin;
 use lib "$FindBin::Bin/lib";
 use Test::Mcds;
 
-my $t = Test::Mcds->new();
+my $t = Test::Mcds->new()->not_in('two many', 'it looks at one worker');
 
 my $o = $t->origin('o', sub {
     my ($o, $req) = @_;

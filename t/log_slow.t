@@ -16,8 +16,8 @@ use lib "$FindBin::Bin/lib";
 use Test::Mcds;
 use Test::Mcds::Follow;
 
-my $t = Test::Mcds->new()->not_in('many',
-    'it looks at few workers');
+my $t = Test::Mcds->new()->not_in('two many',
+    'it looks at one worker');
 
 my $f = $t->fake('f', sub {
     my ($f, $c, $line) = @_;

@@ -18,8 +18,8 @@ use Test::Mcds;
 use Test::Mcds::Entry;
 use Test::Mcds::Refresh;
 
-my $t = Test::Mcds->new()->not_in('many',
-    'it looks at few workers')->needs('http_auth_request', 'http_stub_status');
+my $t = Test::Mcds->new()->not_in('two many',
+    'it looks at one worker')->needs('http_auth_request', 'http_stub_status');
 
 $t->write_file('passwords', "me:{PLAIN}secret\n");
 
