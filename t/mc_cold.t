@@ -135,6 +135,7 @@ cmp_ok($total, '>', $keys * 0.9, "under load: $total fetches of $keys pages");
 cmp_ok($total, '<=', 2 * $keys, 'under load: one of each host') if $t->full();
 cmp_ok(most(), '<=', 4, 'under load: one of each worker at a time');
 
+ok(wait_for(sub { works() }, 5 * $t->slow()), 'later: back');
 $o->mark();
 check('later', load(requests => $keys * 6));
 is($o->count(qr{^/page}), 0, 'later: all pages are there');
