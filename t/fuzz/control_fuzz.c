@@ -109,8 +109,6 @@ decide(ngx_mcds_cache_control_t *cc, const u_char *data)
 
     rc = ngx_mcds_fresh_decide(&answer, now, &entry);
 
-    must(*ngx_mcds_fresh_reason(rc));
-
     if (rc != NGX_MCDS_STORE) {
         return;
     }
