@@ -620,7 +620,12 @@ predict_greeting(void)
         }
 
         if (lf != stream + 7 || memcmp(stream, "STORED\r", 7) != 0) {
-            rest = NGX_MCDS_DOWN;
+            pos = strlen(full);
+
+            rest = (stream_len > pos
+                    && memcmp(stream, full, pos) == 0
+                    && (stream[pos] < ' ' || stream[pos] > '~'))
+                       ? NGX_MCDS_CLOSED : NGX_MCDS_DOWN;
             return 0;
         }
 
@@ -815,7 +820,10 @@ compare(void)
         }
 
         if (!one->answered) {
-            must(one->result.rc == rest);
+            /* DOWN if not a byte of it has left */
+
+            must(one->result.rc == rest
+                 || (!one->sent && one->result.rc == NGX_MCDS_DOWN));
             must(one->data == NULL);
             continue;
         }
