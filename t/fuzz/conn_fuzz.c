@@ -129,6 +129,7 @@ LLVMFuzzerTestOneInput(const u_char *data, size_t size)
     }
 
     stream_len = 0;
+    put_value(0);
 
     if (!(data[1] & 0x20) || io.room < sizeof(io.out)) {
         put("%sVERSION 1.6.%d\r\nMN\r\n",
