@@ -157,9 +157,9 @@ void *mcds_alloc(mcds_t *m, size_t size);
  * The configuration.  read: all pools and directives, or ends the program.
  * pool: fills m->pool, for a command about a name that directives have as their
  * first word, or about any of them, name is NULL then.  find: the first such
- * directive from *i on, which moves behind it; NULL: there is none.  key_pool,
- * find_key: the same of a counter's key; exact: the directive has just this
- * key, otherwise one which may be it, as it has variables.
+ * directive from *i on that is not "off", *i moves behind it; NULL: there is
+ * none.  key_pool, find_key: the same of a counter's key; exact: the directive
+ * has just this key, otherwise one which may be it, as it has variables.
  * in_pool: the pool that it uses, NULL: not known.  secrets: the keys of
  * --hmac-key-file, or those of the configuration; NULL: none.
  */

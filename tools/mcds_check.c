@@ -125,11 +125,6 @@ mcds_check(mcds_t *m, ngx_str_t *args, ngx_uint_t n)
     i = 0;
 
     while ((directive = mcds_site_find(m, &i, MCDS_CHECK_NAMES, NULL))) {
-
-        if (mcds_is(&directive->words[1], "off")) {
-            continue;
-        }
-
         use = json_object();
         line = directive->line;
 
@@ -207,11 +202,6 @@ mcds_check_pages(mcds_t *m, ngx_mcds_pool_t *pool)
     pages = 0;
 
     while ((directive = mcds_site_find(m, &i, MCDS_CHECK_NAMES, NULL))) {
-
-        if (mcds_is(&directive->words[1], "off")) {
-            continue;
-        }
-
         used = mcds_site_in_pool(m, directive);
 
         if (used && used != pool) {

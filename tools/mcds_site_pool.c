@@ -41,9 +41,7 @@ mcds_site_pool(mcds_t *m, char *directives, ngx_str_t *name)
 
     while ((directive = mcds_site_find(m, &i, directives, name))) {
 
-        if (!mcds_is(&directive->words[1], "off")
-            && mcds_site_agree(m, directive) != NGX_OK)
-        {
+        if (mcds_site_agree(m, directive) != NGX_OK) {
             break;
         }
     }
@@ -260,6 +258,7 @@ mcds_site_find(mcds_t *m, ngx_uint_t *i, char *names, ngx_str_t *name)
         directive = (mcds_directive_t *) m->directives.elts + (*i)++;
 
         if (directive->n > 1
+            && !mcds_is(&directive->words[1], "off")
             && mcds_site_one_of(names, &directive->words[0])
             && (name == NULL
                 || (directive->words[1].len == name->len
@@ -285,11 +284,6 @@ mcds_site_find_key(mcds_t *m, ngx_uint_t *i, char *names, ngx_str_t *key,
     static ngx_str_t   any = ngx_string("$key");
 
     while ((directive = mcds_site_find(m, i, names, NULL))) {
-
-        if (mcds_is(&directive->words[1], "off")) {
-            continue;
-        }
-
         prefix = mcds_is(&directive->words[0], "mcds_counters");
         text = mcds_site_param(directive, prefix ? "prefix=" : "key=");
 

@@ -91,6 +91,16 @@ ngx_mcds_key_check_prefix(ngx_str_t *prefix)
 }
 
 
+ngx_uint_t
+ngx_mcds_key_ends(ngx_str_t *text, ngx_str_t *suffix)
+{
+    return text->len >= suffix->len
+           && ngx_memcmp(text->data + text->len - suffix->len, suffix->data,
+                         suffix->len)
+              == 0;
+}
+
+
 static u_char *
 ngx_mcds_key_copy(u_char *p, ngx_str_t *text)
 {

@@ -57,4 +57,9 @@ void ngx_mcds_key_show(ngx_mcds_key_t *key, ngx_str_t *text);
 ngx_int_t ngx_mcds_key_check_prefix(ngx_str_t *prefix);
 
 
+/* 1 if the text ends with the suffix */
+
+ngx_uint_t ngx_mcds_key_ends(ngx_str_t *text, ngx_str_t *suffix);
+
+
 #endif /* _NGX_MCDS_KEY_H_INCLUDED_ */

@@ -108,9 +108,7 @@ ngx_http_mcds_key_taken(ngx_str_t *key)
     };
 
     for (s = suffixes; s->len; s++) {
-        if (key->len >= s->len
-            && ngx_memcmp(key->data + key->len - s->len, s->data, s->len) == 0)
-        {
+        if (ngx_mcds_key_ends(key, s)) {
             return 1;
         }
     }

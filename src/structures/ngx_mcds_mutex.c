@@ -549,14 +549,7 @@ ngx_mcds_mutex_lock_handler(void *data, ngx_mcds_lock_t *lock, ngx_uint_t rc)
 ngx_uint_t
 ngx_mcds_mutex_is_fence(ngx_str_t *key)
 {
-    ngx_str_t  *fence;
-
-    fence = &ngx_mcds_mutex_fence;
-
-    return key->len >= fence->len
-           && ngx_memcmp(key->data + key->len - fence->len, fence->data,
-                         fence->len)
-              == 0;
+    return ngx_mcds_key_ends(key, &ngx_mcds_mutex_fence);
 }
 
 
