@@ -18,10 +18,25 @@
 #define NGX_HTTP_MCDS_REFRESH_SPARE  4
 
 
+/*
+ * Of a request's headers in nginx 1.22 to 1.31: the first and the last of the
+ * pointers that it has parsed.
+ */
+#define NGX_HTTP_MCDS_PARSED_FIRST                                            \
+    offsetof(ngx_http_headers_in_t, host)
+#define NGX_HTTP_MCDS_PARSED_N                                                \
+    ((offsetof(ngx_http_headers_in_t, user) - NGX_HTTP_MCDS_PARSED_FIRST)     \
+     / sizeof(ngx_table_elt_t *))
+
+
 typedef struct {
-    ngx_table_elt_t           **from;
-    ngx_table_elt_t            *to;
-    ngx_uint_t                  n;
+    ngx_table_elt_t            *from;
+    ngx_table_elt_t            *to;             /* NULL if it is left out */
+} ngx_http_mcds_refresh_pair_t;
+
+typedef struct {
+    ngx_http_mcds_refresh_pair_t  *pair;
+    ngx_uint_t                     n;
 } ngx_http_mcds_refresh_map_t;
 
 
@@ -31,8 +46,12 @@ static ngx_int_t ngx_http_mcds_refresh_headers(ngx_http_request_t *to,
     ngx_http_request_t *from, ngx_uint_t deep);
 static ngx_int_t ngx_http_mcds_refresh_parsed(ngx_http_request_t *to,
     ngx_http_request_t *from, ngx_http_mcds_refresh_map_t *map);
+#if (nginx_version < 1023000)
+static ngx_int_t ngx_http_mcds_refresh_array(ngx_http_request_t *r,
+    ngx_array_t *to, ngx_array_t *from, ngx_http_mcds_refresh_map_t *map);
+#endif
 static ngx_table_elt_t *ngx_http_mcds_refresh_header(
-    ngx_http_mcds_refresh_map_t *map, ngx_table_elt_t *h);
+    ngx_http_mcds_refresh_map_t *map, ngx_table_elt_t *h, ngx_uint_t start);
 static ngx_int_t ngx_http_mcds_refresh_variables(ngx_http_request_t *main,
     ngx_http_request_t *r);
 static ngx_uint_t ngx_http_mcds_refresh_unfit(ngx_http_variable_t *v);
@@ -194,12 +213,13 @@ static ngx_int_t
 ngx_http_mcds_refresh_headers(ngx_http_request_t *to, ngx_http_request_t *from,
     ngx_uint_t deep)
 {
-    size_t                        size;
-    ngx_uint_t                    i, n;
-    ngx_list_t                    list;
-    ngx_list_part_t              *part;
-    ngx_table_elt_t              *h, *header;
-    ngx_http_mcds_refresh_map_t   map;
+    size_t                         size;
+    ngx_uint_t                     i, n;
+    ngx_list_t                     list;
+    ngx_list_part_t               *part;
+    ngx_table_elt_t               *h, *header;
+    ngx_http_mcds_refresh_map_t    map;
+    ngx_http_mcds_refresh_pair_t  *pair;
 
     n = 0;
 
@@ -208,24 +228,27 @@ ngx_http_mcds_refresh_headers(ngx_http_request_t *to, ngx_http_request_t *from,
     }
 
     map.n = 0;
-    map.from = ngx_palloc(to->pool, (n + 1) * sizeof(ngx_table_elt_t *));
+    map.pair = ngx_palloc(to->pool,
+                          (n + 1) * sizeof(ngx_http_mcds_refresh_pair_t));
 
     size = sizeof(ngx_table_elt_t);
 
-    if (map.from == NULL
+    if (map.pair == NULL
         || ngx_list_init(&list, to->pool, n + NGX_HTTP_MCDS_REFRESH_SPARE, size)
            != NGX_OK)
     {
         return NGX_ERROR;
     }
 
-    map.to = list.part.elts;
-
     for (part = &from->headers_in.headers.part; part; part = part->next) {
 
         header = part->elts;
 
         for (i = 0; i < part->nelts; i++) {
+
+            pair = &map.pair[map.n++];
+            pair->from = &header[i];
+            pair->to = NULL;
 
             if (header[i].hash == 0
                 || ngx_http_mcds_refresh_unwanted(&header[i].key))
@@ -239,7 +262,7 @@ ngx_http_mcds_refresh_headers(ngx_http_request_t *to, ngx_http_request_t *from,
             }
 
             *h = header[i];
-            map.from[map.n++] = &header[i];
+            pair->to = h;
 
 #if (nginx_version >= 1023000)
             h->next = NULL;
@@ -296,103 +319,138 @@ ngx_http_mcds_refresh_headers(ngx_http_request_t *to, ngx_http_request_t *from,
 
 
 /*
- * Whatever of nginx's table was known by a pointer, is, by one into the new
- * list.  Calling the table's handlers again instead would choose the server
- * anew and refuse what was accepted.
+ * nginx keeps what it has parsed of the headers as pointers into the list, all
+ * side by side.  A pointer to a header of the old list becomes one to its copy
+ * in the new list, or NULL; nothing else is followed, whatever nginx's table
+ * of headers says.  Calling the handlers of that table again instead would
+ * choose the server anew and refuse what was accepted.
  */
 
 static ngx_int_t
 ngx_http_mcds_refresh_parsed(ngx_http_request_t *to, ngx_http_request_t *from,
     ngx_http_mcds_refresh_map_t *map)
 {
-    u_char             *src, *dst;
-    ngx_table_elt_t    *h, *new, **ph;
-    ngx_http_header_t  *hh;
-
-#if (nginx_version < 1023000)
-    ngx_uint_t          i;
-    ngx_array_t         headers, *many;
+    ngx_uint_t              i;
+    ngx_table_elt_t       **src, **dst;
+    ngx_http_headers_in_t   in;
+#if (nginx_version >= 1023000)
+    ngx_table_elt_t        *h;
 #endif
 
-    src = (u_char *) &from->headers_in;
-    dst = (u_char *) &to->headers_in;
+    in = from->headers_in;
 
-    for (hh = ngx_http_headers_in; hh->name.len; hh++) {
+    src = (ngx_table_elt_t **) ((u_char *) &in
+                                + NGX_HTTP_MCDS_PARSED_FIRST);
+    dst = (ngx_table_elt_t **) ((u_char *) &to->headers_in
+                                + NGX_HTTP_MCDS_PARSED_FIRST);
 
-#if (nginx_version < 1023000)
+    for (i = 0; i < NGX_HTTP_MCDS_PARSED_N; i++) {
+        dst[i] = ngx_http_mcds_refresh_header(map, src[i], 0);
+    }
 
-        if (hh->offset == offsetof(ngx_http_headers_in_t, cookies)
-#if (NGX_HTTP_X_FORWARDED_FOR)
-            || hh->offset == offsetof(ngx_http_headers_in_t, x_forwarded_for)
-#endif
-           )
-        {
-            many = (ngx_array_t *) (src + hh->offset);
+#if (nginx_version >= 1023000)
 
-            if (many->elts == NULL) {
-                continue;
-            }
+    for (i = 0; i < map->n; i++) {
+        h = map->pair[i].to;
 
-            if (ngx_array_init(&headers, to->pool, many->nelts + 1,
-                               sizeof(ngx_table_elt_t *))
-                != NGX_OK)
-            {
-                return NGX_ERROR;
-            }
-
-            ph = many->elts;
-
-            for (i = 0; i < many->nelts; i++) {
-                new = ngx_http_mcds_refresh_header(map, ph[i]);
-
-                if (new) {
-                    *(ngx_table_elt_t **) ngx_array_push(&headers) = new;
-                }
-            }
-
-            *(ngx_array_t *) (dst + hh->offset) = headers;
-
-            continue;
+        if (h) {
+            h->next = ngx_http_mcds_refresh_header(map,
+                                                   map->pair[i].from->next, i);
         }
-
-        h = *(ngx_table_elt_t **) (src + hh->offset);
-        ph = (ngx_table_elt_t **) (dst + hh->offset);
-
-        *ph = ngx_http_mcds_refresh_header(map, h);
+    }
 
 #else
 
-        h = *(ngx_table_elt_t **) (src + hh->offset);
-        ph = (ngx_table_elt_t **) (dst + hh->offset);
+#if (NGX_HTTP_X_FORWARDED_FOR)
+    if (ngx_http_mcds_refresh_array(to, &to->headers_in.x_forwarded_for,
+                                    &in.x_forwarded_for, map)
+        != NGX_OK)
+    {
+        return NGX_ERROR;
+    }
+#endif
 
-        for ( /* void */ ; h; h = h->next) {
-            new = ngx_http_mcds_refresh_header(map, h);
-
-            if (new) {
-                *ph = new;
-                ph = &new->next;
-            }
-        }
-
-        *ph = NULL;
+    if (ngx_http_mcds_refresh_array(to, &to->headers_in.cookies, &in.cookies,
+                                    map)
+        != NGX_OK)
+    {
+        return NGX_ERROR;
+    }
 
 #endif
-    }
 
     return NGX_OK;
 }
 
 
+#if (nginx_version < 1023000)
+
+static ngx_int_t
+ngx_http_mcds_refresh_array(ngx_http_request_t *r, ngx_array_t *to,
+    ngx_array_t *from, ngx_http_mcds_refresh_map_t *map)
+{
+    ngx_uint_t         i;
+    ngx_table_elt_t   *new, **ph;
+
+    if (from->elts == NULL) {
+        ngx_memzero(to, sizeof(ngx_array_t));
+        return NGX_OK;
+    }
+
+    if (ngx_array_init(to, r->pool, from->nelts + 1, sizeof(ngx_table_elt_t *))
+        != NGX_OK)
+    {
+        return NGX_ERROR;
+    }
+
+    ph = from->elts;
+
+    for (i = 0; i < from->nelts; i++) {
+        new = ngx_http_mcds_refresh_header(map, ph[i], 0);
+
+        if (new) {
+            *(ngx_table_elt_t **) ngx_array_push(to) = new;
+        }
+    }
+
+    return NGX_OK;
+}
+
+#endif
+
+
+/*
+ * The copy of a header of the old list, or of the next one of the same name if
+ * that header is left out; NULL if there is none.  It is looked for from start
+ * on, since nginx chains headers of one name in the order of the list.
+ */
+
 static ngx_table_elt_t *
 ngx_http_mcds_refresh_header(ngx_http_mcds_refresh_map_t *map,
-    ngx_table_elt_t *h)
+    ngx_table_elt_t *h, ngx_uint_t start)
 {
-    ngx_uint_t  i;
+    ngx_uint_t                     i, k;
+    ngx_http_mcds_refresh_pair_t  *pair;
 
-    for (i = 0; i < map->n; i++) {
-        if (map->from[i] == h) {
-            return &map->to[i];
+    for (i = 0; h && i < map->n; i++) {
+
+        k = start + i;
+        pair = &map->pair[(k < map->n) ? k : k - map->n];
+
+        if (pair->from != h) {
+            continue;
         }
+
+#if (nginx_version >= 1023000)
+
+        if (pair->to == NULL) {
+            h = h->next;
+            continue;
+        }
+
+#endif
+
+        return pair->to;
     }
 
     return NULL;

@@ -55,7 +55,7 @@ sub up {
 
     local %ENV = (%ENV, $t->sanitizer_env("$self->{dir}/sanitizer"));
 
-    for my $name (grep { $self->{$_} } qw/ loop memory /) {
+    for my $name (grep { $self->{$_} } qw/ loop memory table /) {
         $ENV{LD_PRELOAD} = join ' ', $t->preload($name),
             $ENV{LD_PRELOAD} // ();
         $ENV{'MCDS_' . uc $name} = "$self->{dir}/$name";
