@@ -243,24 +243,13 @@ sub compare {
 
 sub dump_module {
     my $root = dirname($FindBin::Bin);
-    my $built = $ENV{TEST_NGINX_MODULE} // "$root/build/x";
-    my $binary = $t->binary();
-
-    my ($tree) = grep { -f "$_/objs/ngx_auto_config.h" }
-        dirname(dirname($binary)), dirname(dirname($built)),
-        dirname($built) . '/src', dirname($built) . '/nginx-dev/src';
-
-    if (!defined $tree) {
-        plan(skip_all => 'there are no headers of this nginx');
-    }
+    my @headers = $t->nginx_headers()
+        or plan(skip_all => 'there are no headers of this nginx');
 
     my $out = $t->run($ENV{CC} // 'cc', '-shared', '-fPIC', '-O', '-Wall',
         '-Wextra', '-Werror', '-Wno-unused-parameter',
-        '-Wno-cast-function-type', '-o', "$dir/dump.so",
-        (map { ('-I', "$tree/$_") } qw{ objs src/core src/event
-            src/event/modules src/event/quic src/os/unix src/http
-            src/http/modules src/http/v2 src/http/v3 }),
-        (map { ('-I', $_) } glob "$root/src/*"), "$root/t/lib/dump.c");
+        '-Wno-cast-function-type', '-o', "$dir/dump.so", @headers,
+        "$root/t/lib/dump.c");
 
     die "dump.c: $out" if $? != 0;
 

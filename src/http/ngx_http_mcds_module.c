@@ -8,6 +8,7 @@
 #include <ngx_core.h>
 #include <ngx_http.h>
 #include "ngx_http_mcds_module.h"
+#include "ngx_http_mcds_nginx.h"
 #include "ngx_http_mcds_herd.h"
 #include "ngx_http_mcds_top.h"
 #include "ngx_mcds_tally.h"
@@ -462,6 +463,8 @@ ngx_http_mcds_init(ngx_conf_t *cf)
     if (!mmcf->used) {
         return NGX_OK;
     }
+
+    ngx_http_mcds_nginx_check(cf);
 
     if (ngx_http_mcds_zone_add(cf, mmcf) != NGX_OK) {
         return NGX_ERROR;

@@ -10,23 +10,13 @@
 #include <ngx_config.h>
 #include <ngx_core.h>
 #include <ngx_http.h>
+#include "ngx_http_mcds_nginx.h"
 #include "ngx_http_mcds_refresh.h"
 #include "ngx_http_mcds_refresh_context.h"
 
 
 /* room for validators that the caller may push */
 #define NGX_HTTP_MCDS_REFRESH_SPARE  4
-
-
-/*
- * Of a request's headers in nginx 1.22 to 1.31: the first and the last of the
- * pointers that it has parsed.
- */
-#define NGX_HTTP_MCDS_PARSED_FIRST                                            \
-    offsetof(ngx_http_headers_in_t, host)
-#define NGX_HTTP_MCDS_PARSED_N                                                \
-    ((offsetof(ngx_http_headers_in_t, user) - NGX_HTTP_MCDS_PARSED_FIRST)     \
-     / sizeof(ngx_table_elt_t *))
 
 
 typedef struct {

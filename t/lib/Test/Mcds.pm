@@ -70,7 +70,8 @@ When a test failed, the private folder is kept and its name is shown.
     Test::Mcds->new(%o)     module => 0: without our module
     $t->nginx(name, conf, %o)       starts a host; log => 'debug'; loop => 1,
                                     so that it tells of its event loop;
-                                    memory => 1, see Test::Mcds::Memory; pools
+                                    memory => 1, see Test::Mcds::Memory; table
+                                    => 1, see lib/table.c; pools
                                     without a timeout get 1 s, unless patience
                                     => 0; mode => 0: see MCDS_MODE
     $t->memcached(name, %o)         real; unix => 1, args => [...], memory,
@@ -93,6 +94,7 @@ When a test failed, the private folder is kept and its name is shown.
                             dynamic module that is installed
     $t->has(what)           the same as a question; the path of an 'x.so'
     $t->nginx_version()     1022001
+    $t->nginx_headers()     the -I of a compiler for its headers
     $t->cert(names)         ($certificate, $key), files of a self-signed one
     $t->curl(@args)         curl's output
     $t->allow(qr/../, ..)   log lines that are not held against this file
@@ -752,6 +754,28 @@ sub program {
     rename $new, $program or die "$program: $!\n";
 
     return $program;
+}
+
+
+# the -I of a compiler for what is built for the nginx under test; none if there
+# are no headers of it
+
+sub nginx_headers {
+    my ($self) = @_;
+
+    my $built = $ENV{TEST_NGINX_MODULE} // "$root/build/x";
+
+    my ($tree) = grep { -f "$_/objs/ngx_auto_config.h" }
+        dirname(dirname($self->binary())), dirname(dirname($built)),
+        dirname($built) . '/src', dirname($built) . '/nginx-dev/src';
+
+    return if !defined $tree;
+
+    return map { ('-I', $_) }
+        (map { "$tree/$_" } qw{ objs src/core src/event src/event/modules
+            src/event/quic src/os/unix src/http src/http/modules src/http/v2
+            src/http/v3 }),
+        glob "$root/src/*";
 }
 
 

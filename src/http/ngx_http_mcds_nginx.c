@@ -1,0 +1,113 @@
+
+/*
+ * Copyright (C) mcds authors
+ *
+ * Is this the nginx that mcds knows?
+ */
+
+
+#include <ngx_config.h>
+#include <ngx_core.h>
+#include <ngx_http.h>
+#include "ngx_http_mcds_nginx.h"
+
+
+static ngx_uint_t ngx_http_mcds_nginx_known(ngx_uint_t offset);
+
+
+#if (nginx_version > NGX_HTTP_MCDS_NGINX)
+
+#pragma message "mcds does not know this version of nginx yet; it should work"
+
+#if (NGX_COMPAT && NGX_PTR_SIZE == 8)
+
+/*
+ * Structures that mcds fills or copies.  With --with-compat their sizes do not
+ * depend on other flags.  A warning here, which is never an error, says that
+ * one of them has changed since: does it have a field now that a copy needs?
+ */
+
+#pragma GCC diagnostic push
+#pragma GCC diagnostic warning "-Wattribute-warning"
+
+#define ngx_http_mcds_nginx_size(type, size)                                  \
+    if (sizeof(type) != size) {                                               \
+        ngx_http_mcds_nginx_changed();                                        \
+    }
+
+static void ngx_http_mcds_nginx_changed(void)
+    __attribute__((noinline, warning("mcds knows another size of it")));
+void ngx_http_mcds_nginx_sizes(void);
+
+
+void
+ngx_http_mcds_nginx_sizes(void)
+{
+    ngx_http_mcds_nginx_size(ngx_http_request_t, 1408)
+    ngx_http_mcds_nginx_size(ngx_http_headers_in_t, 384)
+    ngx_http_mcds_nginx_size(ngx_http_connection_t, 72)
+    ngx_http_mcds_nginx_size(ngx_connection_t, 248)
+    ngx_http_mcds_nginx_size(ngx_proxy_protocol_t, 56)
+    ngx_http_mcds_nginx_size(ngx_table_elt_t, 56)
+    ngx_http_mcds_nginx_size(ngx_http_variable_value_t, 16)
+    ngx_http_mcds_nginx_size(ngx_log_t, 120)
+}
+
+
+static void
+ngx_http_mcds_nginx_changed(void)
+{
+    /* a call of what does nothing would vanish, and the warning with it */
+
+    ngx_memory_barrier();
+}
+
+#pragma GCC diagnostic pop
+
+#endif
+
+#endif
+
+
+void
+ngx_http_mcds_nginx_check(ngx_conf_t *cf)
+{
+    ngx_http_header_t  *hh;
+
+    for (hh = ngx_http_headers_in; hh->name.len; hh++) {
+
+        /* an entry without a field has nothing but a handler */
+
+        if (hh->offset == 0 || ngx_http_mcds_nginx_known(hh->offset)) {
+            continue;
+        }
+
+        ngx_conf_log_error(NGX_LOG_WARN, cf, 0,
+                           "mcds does not know how this nginx keeps the "
+                           "request header \"%V\"; rebuilds of pages that are "
+                           "detached from a client only pass it on",
+                           &hh->name);
+    }
+}
+
+
+static ngx_uint_t
+ngx_http_mcds_nginx_known(ngx_uint_t offset)
+{
+#if (nginx_version < 1023000)
+
+    if (offset == offsetof(ngx_http_headers_in_t, cookies)) {
+        return 1;
+    }
+
+#endif
+
+    if (offset < NGX_HTTP_MCDS_PARSED_FIRST) {
+        return 0;
+    }
+
+    offset -= NGX_HTTP_MCDS_PARSED_FIRST;
+
+    return offset % sizeof(ngx_table_elt_t *) == 0
+           && offset / sizeof(ngx_table_elt_t *) < NGX_HTTP_MCDS_PARSED_N;
+}
