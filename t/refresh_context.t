@@ -237,7 +237,7 @@ my @by_tls = (qr/^X-Tls: https\|on\|TLSv1\.[23]\|[\w-]+\r$/m,
     qr/^X-Server: 127\.0\.0\.1\|${\$t->port('tls')}\|/m);
 
 both('https', '/tls?same=1', kept($t->port('tls'), ssl => \%tls), @by_tls,
-    qr/^X-Same: (\d+)\|\1\|\d+\|\d+\|\w*\r?$/m);
+    qr/^X-Same: (\d+)\|\1\|\d+\|\d+\|\w*\r$/m);
 
 both('https, no certificate', '/tls2', kept($t->port('tls'), ssl => {}),
     qr/^X-Tls: https\|on\|TLSv1\.[23]\|[\w-]+\r$/m, qr/^X-Cert: NONE\|\r$/m);
@@ -251,7 +251,7 @@ both('HTTP/2 over TLS', '/h2?x=3', curled($tls, '--http2', @resolve,
     @by_tls,
     qr{^X-Line: GET /h2\?x=3 HTTP/2\.0\|GET\|h2\r$}m,
     qr{^X-Proto: HTTP/2\.0\r$}m,
-    qr/^cookie: id=6; lang=de\r?$/m,
+    qr/^cookie: id=6; lang=de\r$/m,
     qr/^X-Mapped: mobile 8\|8\|german\|whole\r$/m,
     qr/^X-Cookie: 6\r$/m,
     qr/^Host: localhost:\d+\r$/m);
@@ -269,7 +269,7 @@ both('realip', '/real/1?same=1', kept($port,
     qr/^X-Client: 1\.2\.3\.4\|\x01\x02\x03\x04\|real\r$/m,
     qr/^X-For: 6\.6\.6\.6, 1\.2\.3\.4, 127\.0\.0\.9, 1\.2\.3\.4\r$/m,
     qr/^X-Before: 127\.0\.0\.1\|\r$/m,
-    qr/^X-Forwarded-For: 6.*9$/m);
+    qr/^X-Forwarded-For: 6.*9\r$/m);
 
 my $proxied = "PROXY TCP4 1.2.3.4 10.0.0.1 5678 80\r\n";
 

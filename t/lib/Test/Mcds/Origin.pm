@@ -205,7 +205,7 @@ sub read_http {
 
     return {
         method => $method, uri => $uri, headers => \%h, body => $body,
-        head => join("\r\n", @lines), version => $version,
+        head => join('', map { "$_\r\n" } @lines), version => $version,
         keepalive => $version eq 'HTTP/1.1'
             ? scalar(($h{connection} // '') !~ /close/i)
             : scalar(($h{connection} // '') =~ /keep-alive/i),
