@@ -209,6 +209,15 @@ my $fcgi = $t->origin('fcgi', sub {
 my $a = $t->nginx('a', $conf);
 my $b = $t->nginx('b', $conf);
 
+is(Test::Mcds::version_in("$_->[1]\nbuilt by\n"), $_->[0],
+    'nginx: ' . $_->[1] =~ s/\n.*//r)
+    for [1022001, 'nginx version: nginx/1.22.1'],
+        [1031003, 'nginx version: openresty/1.31.3.1'],
+        [1031003, 'nginx version: openresty/1.31.3.1 (no pool)'],
+        [1027002, 'nginx version: freenginx/1.27.2'],
+        [1031002, "Angie version: Angie/1.13.0\nnginx version: nginx/1.31.2"],
+        [undef, 'Angie version: Angie/1.13.0'], [undef, 'none'];
+
 isnt($a->port(), $b->port(), 'nginx: hosts have their own ports');
 is(scalar(() = $a->workers()), $t->workers(2), 'nginx: its workers');
 
@@ -230,6 +239,9 @@ is(length $r->body(), 10, 'client: what there is of it');
 
 is($a->get('/sub?1', headers => { 'X-H' => 'h' }, body => 'post')->body(),
     'POST /sub?1 h post 100%n', 'origin: a sub, on a unix socket');
+
+like($_->{head}, qr/\r\n\z/, 'origin: a head ends as its lines do')
+    for $o->requests('/x');
 
 $r = $a->get('/fcgi/1');
 is($r->status(), 201, 'origin: FastCGI');

@@ -30,7 +30,7 @@ my $hosts = $t->write_file('hosts', "::1 both six\n127.0.0.1 both\n");
 $t->{binary} = wrapped('nginx', $t->binary());
 $mcds->{program} = wrapped('mcds', $mcds->{program});
 
-if ($t->run($t->{binary}, '-v') !~ /nginx version/) {
+if ($t->run($t->{binary}, '-V') !~ /^nginx version/m) {
     $t->leave('no /etc/hosts of its own for nginx');
 }
 

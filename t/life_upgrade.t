@@ -210,7 +210,7 @@ sub workers {
 
 sub title {
     my ($pid) = @_;
-    return $t->run('cat', "/proc/$pid/cmdline") =~ s/[\0 ]+\z//r;
+    return Test::Mcds::Nginx::title_of($pid);
 }
 
 

@@ -93,7 +93,7 @@ When a test failed, the private folder is kept and its name is shown.
                             programs and Perl modules are there; 'x.so' is a
                             dynamic module that is installed
     $t->has(what)           the same as a question; the path of an 'x.so'
-    $t->nginx_version()     1022001
+    $t->nginx_version()     1022001; of a fork: that of the nginx it follows
     $t->nginx_headers()     the -I of a compiler for its headers
     $t->cert(names)         ($certificate, $key), files of a self-signed one
     $t->curl(@args)         curl's output
@@ -226,8 +226,8 @@ unless another is given is "answer <n> of <uri>\n".  An answer is
     abort => bytes of everything, then RST, hold => 1, raw => bytes
 
 A sub gets ($o, $req), $req being { n, k, method, uri, path, args, headers
-(hash, lower case), head (raw), body, params (FastCGI) }, and returns such a
-hash or a body text, as it is.
+(hash, lower case), head (raw, each line with its CRLF), body, params (FastCGI)
+}, and returns such a hash or a body text, as it is.
 
     requests(path)      list of { n, k, method, uri, path, headers, head, body,
                         start, end, aborted }; path may be a regex, a uri with
@@ -637,6 +637,8 @@ sub conf_test {
         '-c', 'nginx.conf', '-e', 'stderr');
     my $code = $?;
 
+    $output =~ s/^angie: /nginx: /mg;
+
     for my $file (glob "$dir/san.*") {
         next if !-s $file && unlink $file;
         $output .= $self->read_file('conf_test/' . basename($file));
@@ -916,10 +918,19 @@ sub leave {
 sub nginx_version {
     my ($self) = @_;
 
-    my ($major, $minor, $patch)
-        = $self->{version} =~ m{nginx/(\d+)\.(\d+)\.(\d+)};
+    return version_in($self->{version})
+        // die $self->binary() . " -V tells no version of nginx\n";
+}
 
-    return $major * 1000000 + $minor * 1000 + $patch;
+
+# of what nginx -V says, or a fork of nginx with a name of its own; Angie tells
+# both its version and that of nginx
+
+sub version_in {
+    my ($text) = @_;
+
+    return $text =~ m{^nginx version: \w+/(\d+)\.(\d+)\.(\d+)}m
+        ? $1 * 1000000 + $2 * 1000 + $3 : undef;
 }
 
 

@@ -162,15 +162,25 @@ sub children {
 }
 
 
+# what a process calls itself; in Angie it has another name, and a number
+
+sub title_of {
+    my ($pid) = @_;
+
+    open my $fh, '<', "/proc/$pid/cmdline" or return '';
+    local $/;
+
+    return (<$fh> // '') =~ s/[\0 ]+\z//r
+        =~ s/^angie: (.*?)(?: #\d+)?\z/nginx: $1/r;
+}
+
+
 # what nginx calls a process of its own
 
 sub title {
     my ($self, $pid) = @_;
 
-    open my $fh, '<', "/proc/$pid/cmdline" or return '';
-    local $/;
-    my $title = <$fh> // '';
-    $title =~ s/[\0 ]+\z//;
+    my $title = title_of($pid);
 
     return $title if !$self->{test}->valgrind() || $title eq '';
 
