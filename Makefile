@@ -10,8 +10,10 @@ JOBS     := $(shell nproc 2>/dev/null || echo 2)
 
 ifdef NGX_SRC
 
-NAME     := nginx-$(shell sed -n 's/.*NGINX_VERSION *"\(.*\)"/\1/p' \
-                "$(NGX_SRC)/src/core/nginx.h")
+# make matrix takes several of them
+
+NAME     := $(shell misc/nginx-name $(firstword $(NGX_SRC)))
+$(if $(NAME),,$(error there is no source of nginx in "$(NGX_SRC)"))
 TREE      = $(NGX_SRC)
 FULL      = echo "$(NGX_SRC)"
 SO        = $(BUILD)/$(NAME)/ngx_http_mcds_module.so
@@ -94,7 +96,7 @@ help:
 	@echo '                 the nginx of Debian:'
 	@echo '                 $(BUILD)/ngx_http_mcds_module.so'
 	@echo 'make NGX_SRC=DIR build it for the nginx source tree in DIR:'
-	@echo '                 $(BUILD)/nginx-VERSION/ngx_http_mcds_module.so'
+	@echo '                 $(BUILD)/NAME-VERSION/ngx_http_mcds_module.so'
 	@echo '                 (NGX_CONF="..." gives the flags of its configure)'
 	@echo 'make tool        the command line tool: $(TOOL)'
 	@echo 'make demo        two hosts, one slow backend, and a page to look at'
