@@ -9,6 +9,7 @@
 #include <ngx_http.h>
 #include "ngx_http_mcds_module.h"
 #include "ngx_http_mcds_nginx.h"
+#include "ngx_http_mcds_angie.h"
 #include "ngx_http_mcds_herd.h"
 #include "ngx_http_mcds_top.h"
 #include "ngx_mcds_tally.h"
@@ -513,7 +514,9 @@ ngx_http_mcds_init_resolver(ngx_conf_t *cf, ngx_http_mcds_main_conf_t *mmcf)
 
     /* where there is none, nginx makes one without servers */
 
-    if (clcf->resolver == NULL || clcf->resolver->connections.nelts == 0) {
+    if (clcf->resolver == NULL
+        || !ngx_http_mcds_resolver_asks(clcf->resolver))
+    {
         return NGX_OK;
     }
 

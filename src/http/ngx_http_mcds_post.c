@@ -10,6 +10,7 @@
 #include <ngx_config.h>
 #include <ngx_core.h>
 #include <ngx_http.h>
+#include "ngx_http_mcds_angie.h"
 #include "ngx_http_mcds_post.h"
 #include "ngx_http_mcds_refresh.h"
 
@@ -408,7 +409,6 @@ static u_char *
 ngx_http_mcds_post_log_error(ngx_log_t *log, u_char *buf, size_t len)
 {
     u_char              *p;
-    ngx_http_request_t  *r;
     ngx_http_log_ctx_t  *ctx;
 
     p = buf;
@@ -425,7 +425,5 @@ ngx_http_mcds_post_log_error(ngx_log_t *log, u_char *buf, size_t len)
         return p;
     }
 
-    r = ctx->request;
-
-    return r->log_handler(r, ctx->current_request, buf, len);
+    return ngx_http_mcds_log_request(log, ctx, buf, len);
 }

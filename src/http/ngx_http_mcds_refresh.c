@@ -63,7 +63,7 @@ typedef struct {
 
     ngx_log_t                   log;
     ngx_http_log_ctx_t          log_ctx;
-    ngx_http_log_handler_pt     log_handler;
+    ngx_log_handler_pt          log_handler;
 
     unsigned                    done:1;
     unsigned                    terminated:1;
@@ -99,8 +99,10 @@ static void ngx_http_mcds_refresh_done(ngx_http_mcds_refresh_t *ref,
     ngx_int_t rc);
 static void ngx_http_mcds_refresh_free_handler(ngx_event_t *ev);
 static void ngx_http_mcds_refresh_free(ngx_http_mcds_refresh_t *ref);
-static u_char *ngx_http_mcds_refresh_log_error(ngx_http_request_t *r,
-    ngx_http_request_t *sr, u_char *buf, size_t len);
+static ngx_http_mcds_refresh_t *ngx_http_mcds_refresh_of(
+    ngx_http_request_t *r);
+static u_char *ngx_http_mcds_refresh_log_error(ngx_log_t *log, u_char *buf,
+    size_t len);
 
 
 ngx_http_request_t *
@@ -155,13 +157,9 @@ ngx_http_mcds_refresh_data(ngx_http_request_t *r)
 {
     ngx_http_mcds_refresh_t  *ref;
 
-    if (r->main->log_handler != ngx_http_mcds_refresh_log_error) {
-        return NULL;
-    }
+    ref = ngx_http_mcds_refresh_of(r);
 
-    ref = (ngx_http_mcds_refresh_t *) r->main->http_connection;
-
-    return (r == ref->request) ? ref->data : NULL;
+    return (ref && r == ref->request) ? ref->data : NULL;
 }
 
 
@@ -183,10 +181,11 @@ static ngx_int_t
 ngx_http_mcds_refresh_connection(ngx_http_mcds_refresh_t *ref,
     ngx_http_request_t *r)
 {
-    ngx_connection_t       *c, *saved;
-    ngx_http_connection_t  *hc;
+    ngx_connection_t         *c, *saved;
+    ngx_http_connection_t    *hc;
+    ngx_http_mcds_refresh_t  *from;
 #if (NGX_HTTP_SSL)
-    ngx_str_t              *name;
+    ngx_str_t                *name;
 #endif
 
     /* the descriptor is only an index here, and 0 always fits */
@@ -208,6 +207,11 @@ ngx_http_mcds_refresh_connection(ngx_http_mcds_refresh_t *ref,
     ref->connection = c;
 
     ref->log = *r->connection->log;
+
+    from = ngx_http_mcds_refresh_of(r);
+    ref->log_handler = from ? from->log_handler : ref->log.handler;
+
+    ref->log.handler = ngx_http_mcds_refresh_log_error;
     ref->log.data = &ref->log_ctx;
     ref->log.action = NULL;
     ref->log_ctx.connection = c;
@@ -414,15 +418,7 @@ ngx_http_mcds_refresh_main(ngx_http_mcds_refresh_t *ref, ngx_http_request_t *r)
     /* nginx has set the log of the default server */
 
     log = r->connection->log;
-
-    ref->log.log_level = log->log_level;
-    ref->log.file = log->file;
-    ref->log.writer = log->writer;
-    ref->log.wdata = log->wdata;
-    ref->log.next = log->next;
-
-    ref->log_handler = main->log_handler;
-    main->log_handler = ngx_http_mcds_refresh_log_error;
+    ngx_set_connection_log(c, log);
 
 #if (NGX_STAT_STUB)
     /* nobody has sent this request */
@@ -807,16 +803,33 @@ ngx_http_mcds_refresh_free(ngx_http_mcds_refresh_t *ref)
 }
 
 
+/* the one that runs the request, or NULL; main is made with its hc */
+
+static ngx_http_mcds_refresh_t *
+ngx_http_mcds_refresh_of(ngx_http_request_t *r)
+{
+    if (r->connection->log->handler != ngx_http_mcds_refresh_log_error) {
+        return NULL;
+    }
+
+    return (ngx_http_mcds_refresh_t *) r->main->http_connection;
+}
+
+
+/* the log may be another one that a line goes to, too; its data is the same */
+
 static u_char *
-ngx_http_mcds_refresh_log_error(ngx_http_request_t *r, ngx_http_request_t *sr,
-    u_char *buf, size_t len)
+ngx_http_mcds_refresh_log_error(ngx_log_t *log, u_char *buf, size_t len)
 {
     u_char                   *p;
+    ngx_http_log_ctx_t       *ctx;
     ngx_http_mcds_refresh_t  *ref;
 
-    ref = (ngx_http_mcds_refresh_t *) r->http_connection;
+    ctx = log->data;
+    ref = (ngx_http_mcds_refresh_t *)
+              ((u_char *) ctx - offsetof(ngx_http_mcds_refresh_t, log_ctx));
 
     p = ngx_snprintf(buf, len, ", mcds refresh");
 
-    return ref->log_handler(r, sr, p, len - (p - buf));
+    return ref->log_handler ? ref->log_handler(log, p, len - (p - buf)) : p;
 }

@@ -163,8 +163,8 @@ ngx_http_mcds_stat_merge(ngx_conf_t *cf, ngx_http_mcds_loc_conf_t *prev,
 static ngx_uint_t
 ngx_http_mcds_stat_covered(ngx_http_core_loc_conf_t *clcf)
 {
+    ngx_str_t                  *name;
     ngx_queue_t                *q;
-    ngx_http_core_loc_conf_t   *loc;
     ngx_http_location_queue_t  *lq;
 
     if (clcf->name.len) {
@@ -180,9 +180,14 @@ ngx_http_mcds_stat_covered(ngx_http_core_loc_conf_t *clcf)
          q = ngx_queue_next(q))
     {
         lq = (ngx_http_location_queue_t *) q;
-        loc = lq->inclusive;
 
-        if (loc && loc->name.len == 1 && loc->name.data[0] == '/') {
+        if (lq->inclusive == NULL) {
+            continue;
+        }
+
+        name = &lq->inclusive->name;
+
+        if (name->len == 1 && name->data[0] == '/') {
             return 1;
         }
     }
