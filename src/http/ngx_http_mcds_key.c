@@ -28,6 +28,9 @@ typedef struct {
 
 static ngx_int_t ngx_http_mcds_default_key(ngx_http_request_t *r,
     ngx_http_mcds_loc_conf_t *mlcf, ngx_str_t *key);
+#ifdef NGX_HTTP_VERSION_30
+static ngx_int_t ngx_http_mcds_key_host(ngx_http_request_t *r);
+#endif
 static ngx_int_t ngx_http_mcds_key_port(ngx_http_request_t *r,
     ngx_str_t *port);
 static ngx_int_t ngx_http_mcds_key_args(ngx_http_request_t *r,
@@ -69,6 +72,12 @@ ngx_http_mcds_cache_key(ngx_http_request_t *r, ngx_http_mcds_loc_conf_t *mlcf,
     ngx_str_t *key)
 {
     ngx_int_t  rc;
+
+#ifdef NGX_HTTP_VERSION_30
+    if (ngx_http_mcds_key_host(r) != NGX_OK) {
+        return NGX_ERROR;
+    }
+#endif
 
     if (mlcf->cache_key == NULL) {
         rc = ngx_http_mcds_default_key(r, mlcf, key);
@@ -205,6 +214,97 @@ ngx_http_mcds_default_key(ngx_http_request_t *r,
 
     return NGX_OK;
 }
+
+
+#ifdef NGX_HTTP_VERSION_30
+
+/*
+ * Over HTTP/2 nginx makes a Host header of ":authority", over HTTP/3 it does
+ * not.  The page is one for all protocols, so the origin must be asked for it
+ * alike, be it with $http_host or by a FastCGI parameter.  The header is put in
+ * front of the list: what stands behind may be shared with the main request.
+ */
+
+static ngx_int_t
+ngx_http_mcds_key_host(ngx_http_request_t *r)
+{
+    ngx_uint_t                  i, n;
+    ngx_list_t                 *headers;
+    ngx_list_part_t            *part;
+    ngx_table_elt_t            *h;
+    ngx_http_request_t         *main;
+    ngx_http_variable_t        *v;
+    ngx_http_core_main_conf_t  *cmcf;
+
+    main = r->main;
+
+    if (r->http_version != NGX_HTTP_VERSION_30
+        || r->headers_in.host
+        || main->host_start == NULL)
+    {
+        return NGX_OK;
+    }
+
+    /* more are pushed behind it if it is in the only part */
+
+    headers = &r->headers_in.headers;
+    n = headers->part.nelts ? 1 : headers->nalloc;
+
+    h = ngx_palloc(r->pool, n * sizeof(ngx_table_elt_t));
+    part = ngx_palloc(r->pool, sizeof(ngx_list_part_t));
+
+    if (h == NULL || part == NULL) {
+        return NGX_ERROR;
+    }
+
+    ngx_memzero(h, sizeof(ngx_table_elt_t));
+
+    ngx_str_set(&h->key, "host");
+    h->lowcase_key = h->key.data;
+    h->hash = ngx_hash_key(h->key.data, h->key.len);
+    h->value.data = main->host_start;
+    h->value.len = main->host_end - main->host_start;
+
+    *part = headers->part;
+
+    if (part->nelts == 0) {
+
+        /* nginx counts on other parts than the first not to be empty */
+
+        headers->last = &headers->part;
+
+    } else {
+        headers->part.next = part;
+
+        if (part->next == NULL) {
+            headers->last = part;
+        }
+    }
+
+    headers->part.elts = h;
+    headers->part.nelts = 1;
+
+    r->headers_in.host = h;
+
+    /* the variable may have been looked at before */
+
+    cmcf = ngx_http_get_module_main_conf(r, ngx_http_core_module);
+
+    v = cmcf->variables.elts;
+
+    for (i = 0; i < cmcf->variables.nelts; i++) {
+        if (r->variables[i].not_found
+            && v[i].name.len == sizeof("http_host") - 1
+            && ngx_strncmp(v[i].name.data, "http_host", v[i].name.len) == 0)
+        {
+            r->variables[i].not_found = 0;
+        }
+    }
+
+    return NGX_OK;
+}
+
+#endif
 
 
 /*

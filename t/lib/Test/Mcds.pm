@@ -746,7 +746,7 @@ sub program {
     my $new = "$program.$$";
 
     mkdir "$root/build";
-    my $output = $self->run($cc, '-O2', @flags, '-o', $new, $source);
+    my $output = $self->run($cc, '-O2', '-o', $new, $source, @flags);
 
     if ($? != 0) {
         Test::More::diag($output);
@@ -1186,7 +1186,7 @@ sub wait_sockets {
     wait_for(sub {
         @held = ();
 
-        for my $file ('/proc/net/tcp', '/proc/net/tcp6') {
+        for my $file (map { "/proc/net/$_" } qw/ tcp tcp6 udp /) {
             open my $fh, '<', $file or next;
 
             while (my $line = <$fh>) {
