@@ -42,6 +42,11 @@
 /* how often it looks whether the worker exits; milliseconds */
 #define NGX_HTTP_MCDS_REFRESH_LOOK  100
 
+/* requests have a port, but not in freenginx, which names itself */
+#if (nginx_version >= 1029003 && !defined NGINX_NAME)
+#define NGX_HTTP_MCDS_REFRESH_PORT  1
+#endif
+
 /* holds ngx_http_mcds_refresh_t, addresses and the like in one piece */
 #define NGX_HTTP_MCDS_REFRESH_POOL  2048
 
@@ -465,6 +470,10 @@ ngx_http_mcds_refresh_main(ngx_http_mcds_refresh_t *ref, ngx_http_request_t *r)
     main->request_length = r->main->request_length;
     main->pipeline = r->main->pipeline;
 
+#if (NGX_HTTP_MCDS_REFRESH_PORT)
+    main->port = r->port;
+#endif
+
     main->phase_handler = r->phase_handler;
     main->content_handler = r->content_handler;
 
@@ -524,6 +533,10 @@ ngx_http_mcds_refresh_subrequest(ngx_http_mcds_refresh_t *ref,
     sr->http_minor = main->http_minor;
     sr->request_length = main->request_length;
     sr->pipeline = main->pipeline;
+
+#if (NGX_HTTP_MCDS_REFRESH_PORT)
+    sr->port = main->port;
+#endif
 
     /* its own structure, else what is pushed would go to that of main */
 

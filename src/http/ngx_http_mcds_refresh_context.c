@@ -76,8 +76,6 @@ static ngx_str_t  ngx_http_mcds_refresh_eager[] = {
     ngx_string("http3"),
     ngx_string("realip_remote_addr"),
     ngx_string("realip_remote_port"),
-    ngx_string("request_port"),
-    ngx_string("is_request_port"),
     ngx_null_string
 };
 

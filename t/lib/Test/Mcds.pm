@@ -95,6 +95,7 @@ When a test failed, the private folder is kept and its name is shown.
     $t->has(what)           the same as a question; the path of an 'x.so'
     $t->nginx_version()     1022001; of a fork: that of the nginx it follows
     $t->nginx_headers()     the -I of a compiler for its headers
+    $t->since('1.29.4', what)       skips the file with an nginx before that
     $t->cert(names)         ($certificate, $key), files of a self-signed one
     $t->curl(@args)         curl's output
     $t->allow(qr/../, ..)   log lines that are not held against this file
@@ -931,6 +932,19 @@ sub version_in {
 
     return $text =~ m{^nginx version: \w+/(\d+)\.(\d+)\.(\d+)}m
         ? $1 * 1000000 + $2 * 1000 + $3 : undef;
+}
+
+
+sub since {
+    my ($self, $version, $what) = @_;
+
+    my ($major, $minor, $patch) = split /\./, $version;
+
+    $self->leave("nginx $version or later needed: $what")
+        if $self->nginx_version()
+            < $major * 1000000 + $minor * 1000 + $patch;
+
+    return $self;
 }
 
 
