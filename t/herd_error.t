@@ -162,10 +162,12 @@ ok(wait_for(sub { !defined $m->get(key('/old') . ':lock') }, 3),
     'old: no mark any more');
 
 
-# a page that breaks off, a body that never was, a connection refused
+# a page that breaks off, a body that never was, a chunk that is none
 
 for (['cut', truncate => 3, status => 200, length => 1000],
-    ['reset', abort => 10])
+    ['reset', abort => 10],
+    ['chunk', raw => "HTTP/1.1 200 OK\r\nCache-Control: max-age=9\r\n"
+        . "Transfer-Encoding: chunked\r\n\r\n3\r\nabc\r\nno chunk\r\n"])
 {
     my ($name, %answer) = @$_;
     my $uri = "/bad/$name";

@@ -380,6 +380,8 @@ ngx_http_mcds_cleanup(void *data)
         ngx_queue_remove(&ctx->queue);
     }
 
+    ngx_http_mcds_store_aborted(ctx);
+
     ngx_http_mcds_stat_request(ctx);
 
     ngx_http_mcds_counters_cleanup(ctx);

@@ -534,6 +534,40 @@ ngx_http_mcds_store_broken(ngx_http_request_t *r, ngx_buf_t *b)
 }
 
 
+/*
+ * An answer that breaks the rules of its protocol, as a chunk without a length
+ * or RST_STREAM, ends the request at once, without a flush, just as the client
+ * does that leaves; but then its connection is still good.
+ */
+
+void
+ngx_http_mcds_store_aborted(ngx_http_mcds_ctx_t *ctx)
+{
+    ngx_connection_t     *c;
+    ngx_http_upstream_t  *u;
+
+    u = ctx->request->upstream;
+
+    if (ctx->store == NULL || !ctx->seat.building
+        || u == NULL || !u->header_sent)
+    {
+        return;
+    }
+
+    c = ctx->request->connection;
+
+    if (c->error || c->timedout
+        || c->read->error || c->write->error
+        || c->read->timedout || c->write->timedout)
+    {
+        return;
+    }
+
+    ngx_http_mcds_stat_refused(ctx, NGX_MCDS_REASON_TRUNCATED);
+    ngx_http_mcds_store_refused(ctx->request, ctx, NGX_ERROR);
+}
+
+
 ngx_uint_t
 ngx_http_mcds_store_compresses(ngx_http_mcds_ctx_t *ctx)
 {

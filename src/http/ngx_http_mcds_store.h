@@ -93,8 +93,12 @@ ngx_uint_t ngx_http_mcds_store_waits(ngx_http_mcds_ctx_t *ctx,
 ngx_uint_t ngx_http_mcds_store_compresses(ngx_http_mcds_ctx_t *ctx);
 
 
-/* drops what was taken so far */
+/*
+ * aborted: the request is being freed; the build fails if the origin has broken
+ * off its answer.  cleanup: drops what was taken so far.
+ */
 
+void ngx_http_mcds_store_aborted(ngx_http_mcds_ctx_t *ctx);
 void ngx_http_mcds_store_cleanup(ngx_http_mcds_ctx_t *ctx);
 
 
