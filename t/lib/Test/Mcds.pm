@@ -79,7 +79,8 @@ When a test failed, the private folder is kept and its name is shown.
     $t->fake(name, sub, %o)         scripted; unix => 1, on_connect => sub,
                                     blackhole => 1, version => '1.6.18'
     $t->origin(name, answer, %o)    answer: hash or sub; paths => { '/p' =>
-                                    {...} }, unix => 1, fastcgi => 1
+                                    {...} }, unix => 1, fastcgi => 1,
+                                    http2 => 1, see Test::Mcds::Origin2
     $t->load(%o)            a load generator in C, see below
     $t->port(name)          the port of that name
     $t->dir()               the private folder
@@ -296,6 +297,7 @@ use Test::Mcds::Memcached;
 use Test::Mcds::Mode;
 use Test::Mcds::Nginx;
 use Test::Mcds::Origin;
+use Test::Mcds::Origin2;
 
 our @ISA = qw/ Exporter /;
 our @EXPORT = qw/
@@ -464,7 +466,10 @@ sub origin {
 
     unshift @more, 'answer' if @more % 2;
 
-    return $self->forked('Test::Mcds::Origin', $name, @more);
+    my %o = @more;
+    my $class = delete $o{http2} ? 'Test::Mcds::Origin2' : 'Test::Mcds::Origin';
+
+    return $self->forked($class, $name, %o);
 }
 
 
