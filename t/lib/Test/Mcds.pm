@@ -1101,7 +1101,7 @@ sub wait_leaks {
         # newer nginx keep connections to upstreams without being told
 
         if ($s->isa('Test::Mcds::Origin')) {
-            $keep{$s->port()} = 1e6 if $self->nginx_version() >= 1030000;
+            $keep{$s->port()} = 1e6 if $self->nginx_version() >= 1029007;
             next;
         }
 
