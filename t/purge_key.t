@@ -186,6 +186,16 @@ $r = http_post($h->port(), '/purge', 'key=http%3A%2F%2Flocalhost%2Fe&mode='
 is(decode_json($r->body())->{mode}, 'delete', 'as a form');
 is(status($h[1]->get('/e')), 'MISS answer 2', 'deleted');
 
+# in chunks that nginx leaves apart
+
+fill('/g');
+my @chunks = ('key=http://localhost/g&mo', 'de=delete&key=' . 'x' x 150, '');
+$r = http_request($h->port(), '/purge', method => 'POST',
+    body => join('', map { sprintf "%x\r\n%s\r\n", length, $_ } @chunks),
+    headers => ['Transfer-Encoding' => 'chunked', 'Content-Length' => []]);
+is(decode_json($r->body())->{mode}, 'delete', 'as a form in chunks');
+is(status($h[1]->get('/g')), 'MISS answer 2', 'deleted, too');
+
 fill('/f');
 is(decode_json($h->get('/purge/delete?key=' . key('/f'))->body())->{mode},
     'delete', 'the mode of the location');

@@ -623,9 +623,6 @@ ngx_http_mcds_purge_handler(ngx_http_request_t *r)
     ngx_str_t  body;
 
     if (r->method & NGX_HTTP_POST) {
-
-        r->request_body_in_single_buf = 1;
-
         rc = ngx_http_read_client_request_body(r,
                                              ngx_http_mcds_purge_body_handler);
 
@@ -667,10 +664,13 @@ ngx_http_mcds_purge_body_handler(ngx_http_request_t *r)
 
     rc = ngx_http_mcds_purge_body(r, &body);
 
-    rc = (rc == NGX_OK)
-         ? ngx_http_mcds_purge_run(r, &body)
-         : ngx_http_mcds_json_problem(r, NGX_HTTP_BAD_REQUEST,
-                                      "the body is too long");
+    if (rc == NGX_OK) {
+        rc = ngx_http_mcds_purge_run(r, &body);
+
+    } else if (rc == NGX_DECLINED) {
+        rc = ngx_http_mcds_json_problem(r, NGX_HTTP_BAD_REQUEST,
+                                        "the body is too long");
+    }
 
     if (rc != NGX_DONE) {
         ngx_http_finalize_request(r, rc);
@@ -678,12 +678,16 @@ ngx_http_mcds_purge_body_handler(ngx_http_request_t *r)
 }
 
 
-/* NGX_DECLINED: it is longer than client_body_buffer_size */
+/*
+ * NGX_DECLINED: it is longer than client_body_buffer_size.  One that came in
+ * chunks, or was read before this location was known, is in several buffers.
+ */
 
 static ngx_int_t
 ngx_http_mcds_purge_body(ngx_http_request_t *r, ngx_str_t *body)
 {
-    ngx_buf_t    *b;
+    u_char       *p;
+    size_t        len;
     ngx_chain_t  *cl;
 
     ngx_str_null(body);
@@ -692,17 +696,31 @@ ngx_http_mcds_purge_body(ngx_http_request_t *r, ngx_str_t *body)
         return NGX_OK;
     }
 
-    for (cl = r->request_body->bufs; cl; cl = cl->next) {
-        b = cl->buf;
+    len = 0;
 
-        if (b->in_file || (body->len && b->last != b->pos)) {
+    for (cl = r->request_body->bufs; cl; cl = cl->next) {
+
+        if (cl->buf->in_file) {
             return NGX_DECLINED;
         }
 
-        if (b->last != b->pos) {
-            body->data = b->pos;
-            body->len = b->last - b->pos;
-        }
+        len += cl->buf->last - cl->buf->pos;
+    }
+
+    if (len == 0) {
+        return NGX_OK;
+    }
+
+    p = ngx_pnalloc(r->pool, len);
+    if (p == NULL) {
+        return NGX_ERROR;
+    }
+
+    body->data = p;
+    body->len = len;
+
+    for (cl = r->request_body->bufs; cl; cl = cl->next) {
+        p = ngx_cpymem(p, cl->buf->pos, cl->buf->last - cl->buf->pos);
     }
 
     return NGX_OK;
