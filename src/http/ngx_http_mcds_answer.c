@@ -16,8 +16,10 @@
 
 static void ngx_http_mcds_answer_init(ngx_http_request_t *r,
     ngx_mcds_answer_t *answer, ngx_uint_t status);
-static void ngx_http_mcds_answer_list(ngx_list_t *list,
+static void ngx_http_mcds_answer_list(ngx_http_request_t *r, ngx_list_t *list,
     ngx_mcds_answer_t *answer, ngx_uint_t ignore);
+static ngx_uint_t ngx_http_mcds_answer_sticky(ngx_http_request_t *r,
+    ngx_table_elt_t *h);
 static void ngx_http_mcds_answer_control(ngx_str_t *value,
     ngx_mcds_answer_t *answer, ngx_uint_t ignore);
 static void ngx_http_mcds_answer_age(ngx_str_t *value,
@@ -96,7 +98,7 @@ ngx_http_mcds_answer(ngx_http_request_t *r, ngx_mcds_answer_t *answer,
 
     ngx_http_mcds_answer_init(r, answer, status);
 
-    ngx_http_mcds_answer_list(&r->headers_out.headers, answer,
+    ngx_http_mcds_answer_list(r, &r->headers_out.headers, answer,
                               mlcf->cache_ignore);
 
     if (r->headers_out.content_encoding
@@ -108,7 +110,7 @@ ngx_http_mcds_answer(ngx_http_request_t *r, ngx_mcds_answer_t *answer,
     /* with what the location hides from the client */
 
     if (r->upstream) {
-        ngx_http_mcds_answer_list(&r->upstream->headers_in.headers, answer,
+        ngx_http_mcds_answer_list(r, &r->upstream->headers_in.headers, answer,
                                   mlcf->cache_ignore);
     }
 
@@ -146,8 +148,8 @@ ngx_http_mcds_answer_init(ngx_http_request_t *r, ngx_mcds_answer_t *answer,
 
 
 static void
-ngx_http_mcds_answer_list(ngx_list_t *list, ngx_mcds_answer_t *answer,
-    ngx_uint_t ignore)
+ngx_http_mcds_answer_list(ngx_http_request_t *r, ngx_list_t *list,
+    ngx_mcds_answer_t *answer, ngx_uint_t ignore)
 {
     ngx_uint_t        i;
     ngx_list_part_t  *part;
@@ -168,10 +170,55 @@ ngx_http_mcds_answer_list(ngx_list_t *list, ngx_mcds_answer_t *answer,
             i = 0;
         }
 
-        if (h[i].hash) {
+        if (h[i].hash && !ngx_http_mcds_answer_sticky(r, &h[i])) {
             ngx_http_mcds_answer_line(answer, &h[i].key, &h[i].value, ignore);
         }
     }
+}
+
+
+/*
+ * The cookie of "sticky cookie" is nginx's own: it names the server that has
+ * answered, and is the same for all who get that server.
+ */
+
+static ngx_uint_t
+ngx_http_mcds_answer_sticky(ngx_http_request_t *r, ngx_table_elt_t *h)
+{
+#if (NGX_HTTP_UPSTREAM_SID && !defined angie_version)
+
+    u_char     *p, *last;
+    ngx_str_t  *sid;
+
+    sid = r->upstream ? r->upstream->peer.sid : NULL;
+
+    /* no header of a server has this hash */
+
+    if (sid == NULL || sid->len == 0 || h->hash != 1
+        || !ngx_http_mcds_header_is(&h->key, "Set-Cookie"))
+    {
+        return 0;
+    }
+
+    last = h->value.data + h->value.len;
+    p = ngx_strlchr(h->value.data, last, '=');
+
+    if (p == NULL
+        || (size_t) (last - ++p) < sid->len
+        || ngx_memcmp(p, sid->data, sid->len) != 0)
+    {
+        return 0;
+    }
+
+    p += sid->len;
+
+    return p == last || *p == ';';
+
+#else
+
+    return 0;
+
+#endif
 }
 
 
