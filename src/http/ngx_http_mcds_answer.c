@@ -38,7 +38,9 @@ static size_t ngx_http_mcds_content_type_len(ngx_http_request_t *r);
 /*
  * Neither stored nor sent from the store: what belongs to one connection or
  * one answer (RFC 9110, 7.6.1), what frames it, what the server makes itself,
- * and what must never reach a second person.
+ * and what must never reach a second person.  Content-Range means nothing in
+ * a page that is whole (RFC 9110, 14.4), and nginx adds its own to the part of
+ * it that a client has asked for.
  */
 
 static ngx_str_t  ngx_http_mcds_dropped[] = {
@@ -46,6 +48,7 @@ static ngx_str_t  ngx_http_mcds_dropped[] = {
     ngx_string("Age"),
     ngx_string("Connection"),
     ngx_string("Content-Length"),
+    ngx_string("Content-Range"),
     ngx_string("Date"),
     ngx_string("Keep-Alive"),
     ngx_string("Proxy-Authenticate"),

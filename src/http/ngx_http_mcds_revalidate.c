@@ -58,7 +58,6 @@ static ngx_str_t  ngx_http_mcds_last_modified = ngx_string("Last-Modified");
 
 static ngx_str_t  ngx_http_mcds_of_body[] = {
     ngx_string("Content-Encoding"),
-    ngx_string("Content-Range"),
     ngx_null_string
 };
 
