@@ -77,6 +77,7 @@ my $long = join ',', map { "value $_" } 1 .. 4000;
 
 my @type = ('Content-Type' => 'application/json');
 
+
 # a body in one piece, in two that nginx reads apart, in chunks, over HTTP/2
 
 sub whole {
@@ -119,8 +120,8 @@ sub http2 {
     my ($method, $uri, $body) = @_;
     my $file = $t->write_file('body', $body);
     my $out = $t->curl('-si', '--http2-prior-knowledge', '-X', $method, '-H',
-        'Host: localhost', '-H', "$type[0]: $type[1]", '--data-binary', "\@$file",
-        'http://127.0.0.1:' . $t->port('h2') . $uri);
+        'Host: localhost', '-H', "$type[0]: $type[1]", '--data-binary',
+        "\@$file", 'http://127.0.0.1:' . $t->port('h2') . $uri);
 
     $out =~ s{^HTTP/2}{HTTP/1.1};
 

@@ -51,6 +51,25 @@ sub frame {
 }
 
 
+# takes a whole frame off the bytes: type, flags, id, payload; or nothing
+
+sub next_frame {
+    my ($in) = @_;
+
+    return if length $$in < 9;
+
+    my $len = unpack('N', "\0" . substr($$in, 0, 3));
+    return if length $$in < 9 + $len;
+
+    my ($type, $flags, $id) = unpack('CCN', substr($$in, 3, 6));
+    my $payload = substr($$in, 9, $len);
+
+    substr($$in, 0, 9 + $len, '');
+
+    return ($type, $flags, $id & 0x7fffffff, $payload);
+}
+
+
 # a literal without indexing, no Huffman code
 
 sub literal {
@@ -113,15 +132,8 @@ sub take {
 
     $c->fill($left);
 
-    while (length $c->{in} >= 9) {
-        my $len = unpack('N', "\0" . substr($c->{in}, 0, 3));
-        last if length $c->{in} < 9 + $len;
-
-        my ($type, $flags, $id) = unpack('CCN', substr($c->{in}, 3, 6));
-        my $payload = substr($c->{in}, 9, $len);
-
-        substr($c->{in}, 0, 9 + $len, '');
-        $h->handle($type, $flags, $id & 0x7fffffff, $payload);
+    while (my @frame = next_frame(\$c->{in})) {
+        $h->handle(@frame);
     }
 
     return !$c->{eof};

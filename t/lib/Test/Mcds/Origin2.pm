@@ -62,15 +62,9 @@ sub read_http {
         $self->queue($c, Test::Mcds::Http2::frame(4, 0, 0, ''));
     }
 
-    while (length $c->{in} >= 9) {
-        my $len = unpack('N', "\0" . substr($c->{in}, 0, 3));
-        last if length $c->{in} < 9 + $len;
-
-        my ($type, $flags, $id) = unpack('CCN', substr($c->{in}, 3, 6));
-        my $payload = substr($c->{in}, 9, $len);
-
-        substr($c->{in}, 0, 9 + $len, '');
-
+    while (my ($type, $flags, $id, $payload)
+        = Test::Mcds::Http2::next_frame(\$c->{in}))
+    {
         if ($type == 4 && !($flags & 1)) {
             $self->queue($c, Test::Mcds::Http2::frame(4, 1, 0, ''));
 
@@ -80,7 +74,7 @@ sub read_http {
 
         return {
             method => 'GET', uri => '/', headers => {}, body => '',
-            head => '', keepalive => 1, stream => $id & 0x7fffffff,
+            head => '', keepalive => 1, stream => $id,
         } if $type == 1;
     }
 
