@@ -28,6 +28,14 @@ my $o = $t->origin('o', sub {
     };
 });
 
+my $f = $t->origin('f', fastcgi => 1, answer => sub {
+    my ($f, $req) = @_;
+    return {
+        headers => ['Cache-Control' => 'max-age=60'],
+        body    => "answer $req->{n}\n$req->{params}{HTTP_HOST}\n",
+    };
+});
+
 my $h = $t->nginx('h', <<'EOT');
 %%GLOBALS%%
 worker_processes 1;
@@ -63,7 +71,14 @@ http {
             proxy_pass     http://127.0.0.1:%%PORT_o%%;
         }
 
-        # ssi: the page of a subrequest
+        # what nginx 1.29.5 and later tells an application by itself
+        location /app/ {
+            mcds_cache_key $uri;
+            fastcgi_param  REQUEST_URI $request_uri;
+            fastcgi_pass   127.0.0.1:%%PORT_f%%;
+        }
+
+        # the page of a subrequest
         location /ssi/ {
             mcds_cache    off;
             ssi           on;
@@ -119,6 +134,9 @@ like((page_decode($m->get('a:8080/1')))->{body}, qr/^X-Late: 8080\r?$/m,
     'a variable that is never kept');
 like((page_decode($m->get('a:8080/1')))->{body}, qr/^Host: a:8080\r?$/m,
     'in the header that the origin makes links of');
+
+like(refresh_same($t, $m, '/app/1', 'FastCGI',
+    by_http('/app/1', host => 'e:85')), qr/^e:85$/m, 'FastCGI: HTTP_HOST');
 
 is($h->get('/1', host => 'a:81')->header('X-Cache'), 'HIT', 'hit');
 is($h->get('/1', host => 'a:84')->header('X-Cache'), 'MISS',
