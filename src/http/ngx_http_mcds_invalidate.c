@@ -16,10 +16,13 @@
 #include "ngx_mcds_purge.h"
 
 
-/* all others may change something, those that nginx does not know too */
+/*
+ * All others may change something, those that nginx does not know too.  CONNECT
+ * names no page, and what goes through the tunnel is not known.
+ */
 #define NGX_HTTP_MCDS_SAFE                                                    \
     (NGX_HTTP_GET|NGX_HTTP_HEAD|NGX_HTTP_OPTIONS|NGX_HTTP_TRACE               \
-     |NGX_HTTP_PROPFIND)
+     |NGX_HTTP_PROPFIND|NGX_HTTP_CONNECT)
 
 
 /* of c->buffered, beside those of nginx */
