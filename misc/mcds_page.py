@@ -44,7 +44,7 @@ UNSET = 0xffffffff
 PAGE, PASS, VARY, PURGED = range(4)
 
 # flags
-SHARED, REVALIDATE, INVALID = 1, 2, 4
+SHARED, REVALIDATE, INVALID, ABSOLUTE = 1, 2, 4, 8
 
 # types of extensions
 EXT_VARY, EXT_TAG, EXT_HMAC = 1, 2, 3

@@ -239,6 +239,10 @@ mcds_get_entry(mcds_t *m, json_t *o, ngx_mcds_entry_t *entry,
         (void) json_array_append_new(flags, json_string("invalidated"));
     }
 
+    if (entry->flags & NGX_MCDS_ENTRY_ABSOLUTE) {
+        (void) json_array_append_new(flags, json_string("absolute"));
+    }
+
     mcds_put(o, "flags", flags);
     mcds_put(o, "cas", json_integer(answer->cas & NGX_MAX_INT_T_VALUE));
 

@@ -81,6 +81,8 @@
 #define NGX_MCDS_ENTRY_REVALIDATE 0x02  /* never served stale: must-revalidate
                                            and the like */
 #define NGX_MCDS_ENTRY_INVALID    0x04  /* was fresh until it was purged */
+#define NGX_MCDS_ENTRY_ABSOLUTE   0x08  /* nginx makes a Location that begins
+                                           with a slash absolute */
 
 #define NGX_MCDS_ENTRY_UNSET      0xffffffff
 

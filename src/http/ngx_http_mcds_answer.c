@@ -642,3 +642,14 @@ ngx_http_mcds_content_type_len(ngx_http_request_t *r)
 
     return len;
 }
+
+
+ngx_uint_t
+ngx_http_mcds_stored_absolute(ngx_http_request_t *r)
+{
+    ngx_table_elt_t  *h;
+
+    h = r->headers_out.location;
+
+    return h && h->hash && h->value.len && h->value.data[0] == '/';
+}

@@ -49,6 +49,7 @@ static ngx_uint_t ngx_http_mcds_failure(ngx_http_request_t *r,
 
 static ngx_str_t  ngx_http_mcds_etag = ngx_string("ETag");
 static ngx_str_t  ngx_http_mcds_last_modified = ngx_string("Last-Modified");
+static ngx_str_t  ngx_http_mcds_location = ngx_string("Location");
 
 
 /*
@@ -257,7 +258,7 @@ ngx_http_mcds_not_modified(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx)
 {
     ngx_int_t          rc;
     ngx_str_t          headers, old, new;
-    ngx_uint_t         reason;
+    ngx_uint_t         reason, absolute;
     ngx_mcds_entry_t   entry;
 
     entry = ctx->copy->entry;
@@ -292,7 +293,19 @@ ngx_http_mcds_not_modified(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx)
         return NGX_ERROR;
     }
 
+    /* this belongs to the Location, and the other flags to the lifetime */
+
+    absolute = (ngx_http_mcds_find_header(headers, &ngx_http_mcds_location,
+                                          &new)
+                == NGX_OK)
+               ? ngx_http_mcds_stored_absolute(r)
+               : (entry.flags & NGX_MCDS_ENTRY_ABSOLUTE);
+
     reason = ngx_http_mcds_renew(r, ctx, &entry, &old);
+
+    if (absolute) {
+        entry.flags |= NGX_MCDS_ENTRY_ABSOLUTE;
+    }
 
     return ngx_http_mcds_renewed(r, ctx, &entry, reason);
 }

@@ -58,11 +58,7 @@ static ngx_int_t ngx_http_mcds_set_multi_header(ngx_http_request_t *r,
     ngx_table_elt_t *h, ngx_uint_t offset);
 
 
-/*
- * What nginx's filters look for by other ways than the list of headers.  Not
- * Location: nginx would make an absolute one of it, which the origin's is not
- * made when it passes.
- */
+/* what nginx's filters look for by other ways than the list of headers */
 
 static ngx_http_mcds_header_t  ngx_http_mcds_headers[] = {
 
@@ -91,6 +87,18 @@ static ngx_http_mcds_header_t  ngx_http_mcds_headers[] = {
       offsetof(ngx_http_headers_out_t, link) },
 
     { ngx_null_string, NULL, 0 }
+};
+
+
+/*
+ * Only of a page whose Location nginx itself has written, as by proxy_redirect:
+ * nginx makes it absolute, with the host and the port of this request.  A
+ * relative Location that comes from the origin remains relative.
+ */
+
+static ngx_http_mcds_header_t  ngx_http_mcds_absolute_location = {
+    ngx_string("Location"), ngx_http_mcds_set_header,
+    offsetof(ngx_http_headers_out_t, location)
 };
 
 
@@ -259,6 +267,14 @@ ngx_http_mcds_prepare(ngx_mcds_copy_t *copy)
         line->header.key = name;
         line->header.value = value;
         line->known = ngx_http_mcds_known(&name);
+
+        if ((entry->flags & NGX_MCDS_ENTRY_ABSOLUTE)
+            && ngx_http_mcds_header_is(&name, "Location")
+            && value.len && value.data[0] == '/')
+        {
+            line->known = &ngx_http_mcds_absolute_location;
+        }
+
         line++;
     }
 

@@ -169,6 +169,10 @@ ngx_http_mcds_store_lines(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
         return rc;
     }
 
+    if (ngx_http_mcds_stored_absolute(r)) {
+        store->entry.flags |= NGX_MCDS_ENTRY_ABSOLUTE;
+    }
+
     rc = ngx_http_mcds_tags_store(r, ctx, mlcf, &store->entry.ext);
 
     if (rc == NGX_DECLINED) {

@@ -42,6 +42,11 @@ ngx_int_t ngx_http_mcds_stored_headers(ngx_http_request_t *r,
     ngx_str_t *headers);
 
 
+/* 1 if nginx, not the client, is to make an absolute URL of the Location */
+
+ngx_uint_t ngx_http_mcds_stored_absolute(ngx_http_request_t *r);
+
+
 /* 1 if a header of this name is neither stored nor sent from the store */
 
 ngx_uint_t ngx_http_mcds_header_dropped(ngx_str_t *name);
