@@ -148,7 +148,7 @@ for my $line ('Content-Length: 1', 'Content-Length: 100',
     'Transfer-Encoding: chunked', 'Connection: upgrade', 'Upgrade: h2c',
     'Keep-Alive: timeout=1', 'TE: x', 'Trailer: X', 'Set-Cookie: a=b',
     'set-cookie: a=b', 'Set-Cookie2: a=b', 'X-Accel-Redirect: /secret',
-    'x-accel-redirect: /secret', 'X-Accel-Limit-Rate: 1',
+    'x-accel-redirect: /secret', 'X-Accel-Limit-Rate: 1000000',
     'X-Accel-Buffering: no', 'X-Accel-Charset: x', 'Age: 99',
     'Date: nonsense', 'Server: evil', 'Status: 500',
     'Proxy-Authenticate: x')

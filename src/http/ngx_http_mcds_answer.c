@@ -33,6 +33,8 @@ static ngx_array_t *ngx_http_mcds_connection(ngx_http_request_t *r);
 static ngx_uint_t ngx_http_mcds_named(ngx_array_t *lines, ngx_str_t *name);
 static ngx_str_t *ngx_http_mcds_origin_date(ngx_http_request_t *r);
 static size_t ngx_http_mcds_content_type_len(ngx_http_request_t *r);
+static ngx_str_t *ngx_http_mcds_accel_charset(ngx_http_request_t *r);
+static ngx_int_t ngx_http_mcds_accel_limit_rate(ngx_http_request_t *r);
 
 
 /*
@@ -388,7 +390,8 @@ ngx_http_mcds_stored_headers(ngx_http_request_t *r, ngx_str_t *headers)
 {
     u_char     *p;
     size_t      size;
-    ngx_str_t   name, *date;
+    ngx_int_t   rate;
+    ngx_str_t   name, *date, *charset;
 
     size = 0;
 
@@ -397,13 +400,19 @@ ngx_http_mcds_stored_headers(ngx_http_request_t *r, ngx_str_t *headers)
     }
 
     date = ngx_http_mcds_origin_date(r);
+    charset = ngx_http_mcds_accel_charset(r);
+    rate = ngx_http_mcds_accel_limit_rate(r);
 
     p = ngx_pnalloc(r->pool, size
                     + sizeof("Content-Type: " CRLF) - 1
                     + ngx_http_mcds_content_type_len(r)
                     + sizeof("Last-Modified: Mon, 28 Sep 1970 06:00:00 GMT"
                              CRLF) - 1
-                    + sizeof("Date: " CRLF) - 1 + (date ? date->len : 0));
+                    + sizeof("Date: " CRLF) - 1 + (date ? date->len : 0)
+                    + sizeof("X-Accel-Charset: " CRLF) - 1
+                    + (charset ? charset->len : 0)
+                    + sizeof("X-Accel-Limit-Rate: " CRLF) - 1
+                    + NGX_INT_T_LEN);
     if (p == NULL) {
         return NGX_ERROR;
     }
@@ -444,6 +453,14 @@ ngx_http_mcds_stored_headers(ngx_http_request_t *r, ngx_str_t *headers)
 
     if (date) {
         p = ngx_sprintf(p, "Date: %V" CRLF, date);
+    }
+
+    if (charset) {
+        p = ngx_sprintf(p, "X-Accel-Charset: %V" CRLF, charset);
+    }
+
+    if (rate != NGX_ERROR) {
+        p = ngx_sprintf(p, "X-Accel-Limit-Rate: %i" CRLF, rate);
     }
 
     headers->len = p - headers->data;
@@ -641,6 +658,57 @@ ngx_http_mcds_content_type_len(ngx_http_request_t *r)
     }
 
     return len;
+}
+
+
+/*
+ * What nginx has taken from X-Accel-Charset, or NULL: not what the location
+ * ignores, by proxy_ignore_headers for instance
+ */
+
+static ngx_str_t *
+ngx_http_mcds_accel_charset(ngx_http_request_t *r)
+{
+    ngx_str_t  *charset, name;
+
+    charset = r->headers_out.override_charset;
+
+    ngx_str_set(&name, "X-Accel-Charset");
+
+    if (charset == NULL
+        || charset->len == 0
+        || ngx_mcds_entry_header_check(&name, charset) != NGX_OK)
+    {
+        return NULL;
+    }
+
+    return charset;
+}
+
+
+/*
+ * The same of X-Accel-Limit-Rate, or NGX_ERROR.  r->limit_rate is not used: it
+ * may be of the configuration, which is asked again for each request.
+ */
+
+static ngx_int_t
+ngx_http_mcds_accel_limit_rate(ngx_http_request_t *r)
+{
+    ngx_table_elt_t      *h;
+    ngx_http_upstream_t  *u;
+
+    u = r->upstream;
+
+    if (u == NULL
+        || u->headers_in.x_accel_limit_rate == NULL
+        || (u->conf->ignore_headers & NGX_HTTP_UPSTREAM_IGN_XA_LIMIT_RATE))
+    {
+        return NGX_ERROR;
+    }
+
+    h = u->headers_in.x_accel_limit_rate;
+
+    return ngx_atoi(h->value.data, h->value.len);
 }
 
 

@@ -17,6 +17,10 @@
 #include "ngx_http_mcds_store.h"
 
 
+/* of X-Accel-Charset */
+#define NGX_HTTP_MCDS_CHARSET_LEN  64
+
+
 typedef struct {
     ngx_str_t    name;
     ngx_int_t  (*set)(ngx_http_request_t *r, ngx_table_elt_t *h,
@@ -38,6 +42,8 @@ typedef struct {
     ngx_str_t                type;
     size_t                   type_len;
     ngx_str_t                charset;
+    ngx_str_t                override;  /* X-Accel-Charset, or empty */
+    ngx_int_t                limit_rate;  /* NGX_ERROR: not said */
     time_t                   last_modified;
     ngx_uint_t               n;
     ngx_http_mcds_line_t     lines[1];
@@ -45,6 +51,8 @@ typedef struct {
 
 
 static ngx_http_mcds_prepared_t *ngx_http_mcds_prepare(ngx_mcds_copy_t *copy);
+static void ngx_http_mcds_prepare_dropped(ngx_http_mcds_prepared_t *prepared,
+    ngx_str_t *name, ngx_str_t *value);
 static ngx_http_mcds_header_t *ngx_http_mcds_known(ngx_str_t *name);
 static void ngx_http_mcds_prepare_type(ngx_http_mcds_prepared_t *prepared,
     ngx_str_t *value);
@@ -232,6 +240,7 @@ ngx_http_mcds_prepare(ngx_mcds_copy_t *copy)
     ngx_memzero(prepared, offsetof(ngx_http_mcds_prepared_t, lines));
 
     prepared->last_modified = -1;
+    prepared->limit_rate = NGX_ERROR;
 
     headers = entry->headers;
     line = prepared->lines;
@@ -241,13 +250,7 @@ ngx_http_mcds_prepare(ngx_mcds_copy_t *copy)
         /* memcached is not trusted with what frames an answer */
 
         if (ngx_http_mcds_header_dropped(&name)) {
-
-            if (ngx_http_mcds_header_is(&name, "Date")
-                && ngx_parse_http_time(value.data, value.len) != NGX_ERROR)
-            {
-                prepared->date = value;
-            }
-
+            ngx_http_mcds_prepare_dropped(prepared, &name, &value);
             continue;
         }
 
@@ -286,6 +289,44 @@ ngx_http_mcds_prepare(ngx_mcds_copy_t *copy)
 }
 
 
+/*
+ * The header is not sent, but some are acted upon.  nginx looks a charset up
+ * among those of the configuration and logs the name of any other, so a name
+ * is a short token here; and it multiplies a rate with seconds.
+ */
+
+static void
+ngx_http_mcds_prepare_dropped(ngx_http_mcds_prepared_t *prepared,
+    ngx_str_t *name, ngx_str_t *value)
+{
+    ngx_int_t  n;
+    ngx_str_t  empty;
+
+    if (ngx_http_mcds_header_is(name, "Date")) {
+
+        if (ngx_parse_http_time(value->data, value->len) != NGX_ERROR) {
+            prepared->date = *value;
+        }
+
+    } else if (ngx_http_mcds_header_is(name, "X-Accel-Charset")) {
+        ngx_str_null(&empty);
+
+        if (value->len <= NGX_HTTP_MCDS_CHARSET_LEN
+            && ngx_mcds_entry_header_check(value, &empty) == NGX_OK)
+        {
+            prepared->override = *value;
+        }
+
+    } else if (ngx_http_mcds_header_is(name, "X-Accel-Limit-Rate")) {
+        n = ngx_atoi(value->data, value->len);
+
+        if (n != NGX_ERROR) {
+            prepared->limit_rate = ngx_min(n, NGX_MAX_INT32_VALUE);
+        }
+    }
+}
+
+
 static ngx_http_mcds_header_t *
 ngx_http_mcds_known(ngx_str_t *name)
 {
@@ -317,6 +358,15 @@ ngx_http_mcds_serve_headers(ngx_http_request_t *r,
     r->headers_out.content_type_lowcase = NULL;
     r->headers_out.charset = prepared->charset;
     r->headers_out.last_modified_time = prepared->last_modified;
+
+    if (prepared->override.len) {
+        r->headers_out.override_charset = &prepared->override;
+    }
+
+    if (prepared->limit_rate != NGX_ERROR) {
+        r->limit_rate = prepared->limit_rate;
+        r->limit_rate_set = 1;
+    }
 
     for (i = 0; i < prepared->n; i++) {
         line = &prepared->lines[i];
