@@ -14,6 +14,7 @@
 #include "ngx_http_mcds_json.h"
 #include "ngx_http_mcds_lock.h"
 #include "ngx_http_mcds_stat.h"
+#include "ngx_http_mcds_watch.h"
 
 
 typedef struct ngx_http_mcds_lock_ctx_s  ngx_http_mcds_lock_ctx_t;
@@ -326,14 +327,8 @@ ngx_http_mcds_lock_refuse(ngx_http_request_t *r, ngx_http_mcds_lock_ctx_t *ctx,
 static ngx_int_t
 ngx_http_mcds_lock_suspend(ngx_http_request_t *r)
 {
-    r->write_event_handler = ngx_http_request_empty_handler;
-    r->read_event_handler = ngx_http_test_reading;
-
-    if (ngx_handle_read_event(r->connection->read, 0) != NGX_OK) {
-        return NGX_HTTP_INTERNAL_SERVER_ERROR;
-    }
-
-    return NGX_AGAIN;
+    return (ngx_http_mcds_watch(r) == NGX_OK) ? NGX_AGAIN
+                                              : NGX_HTTP_INTERNAL_SERVER_ERROR;
 }
 
 

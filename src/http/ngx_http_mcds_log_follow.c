@@ -674,7 +674,9 @@ ngx_http_mcds_follow_writer(ngx_http_request_t *r)
         return;
     }
 
-    if (ngx_http_mcds_log_out_flush(&follow->out) != NGX_OK) {
+    /* without a line to send only the event tells that the client has left */
+
+    if (wev->error || ngx_http_mcds_log_out_flush(&follow->out) != NGX_OK) {
         ngx_mcds_log_leave(&follow->follower);
         ngx_http_finalize_request(r, NGX_ERROR);
     }

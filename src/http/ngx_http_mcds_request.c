@@ -17,6 +17,7 @@
 #include "ngx_http_mcds_stat.h"
 #include "ngx_http_mcds_store.h"
 #include "ngx_http_mcds_variant.h"
+#include "ngx_http_mcds_watch.h"
 
 
 /* how often to let others go first: there may be others who do so, too */
@@ -223,19 +224,8 @@ ngx_http_mcds_error_page(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx)
 static ngx_int_t
 ngx_http_mcds_suspend(ngx_http_request_t *r)
 {
-    r->write_event_handler = ngx_http_request_empty_handler;
-
-    if (r != r->main) {
-        return NGX_AGAIN;
-    }
-
-    r->read_event_handler = ngx_http_test_reading;
-
-    if (ngx_handle_read_event(r->connection->read, 0) != NGX_OK) {
-        return NGX_HTTP_INTERNAL_SERVER_ERROR;
-    }
-
-    return NGX_AGAIN;
+    return (ngx_http_mcds_watch(r) == NGX_OK) ? NGX_AGAIN
+                                              : NGX_HTTP_INTERNAL_SERVER_ERROR;
 }
 
 
