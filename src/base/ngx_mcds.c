@@ -74,6 +74,26 @@ ngx_mcds_value_unref(ngx_mcds_value_t *value)
 }
 
 
+#if (NGX_PTR_SIZE != 8)
+
+uint64_t
+ngx_mcds_clock(ngx_msec_t msec)
+{
+    uint64_t         now;
+    struct timespec  ts;
+
+    (void) clock_gettime(CLOCK_MONOTONIC, &ts);
+
+    now = (uint64_t) ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
+
+    /* the time that ends in these 32 bits and is the nearest to now */
+
+    return now + (int32_t) (msec - (uint32_t) now);
+}
+
+#endif
+
+
 void
 ngx_mcds_random(void *bytes, size_t len)
 {

@@ -91,6 +91,27 @@ void ngx_mcds_value_unref(ngx_mcds_value_t *value);
 
 
 /*
+ * clock: a time of nginx's clock, for what is remembered for long.  Where that
+ * one has 32 bits it begins anew after 49 days; this one does not, and is the
+ * same in all processes.  msec: milliseconds of so many seconds, as a time
+ * from now: where half of the clock's range, 24 days, is less, that.
+ */
+
+#if (NGX_PTR_SIZE == 8)
+
+#define ngx_mcds_clock(msec)      ((uint64_t) (msec))
+
+#else
+
+uint64_t ngx_mcds_clock(ngx_msec_t msec);
+
+#endif
+
+#define ngx_mcds_msec(sec)                                                    \
+    ((ngx_msec_t) ngx_min((uint64_t) (sec) * 1000, NGX_MAX_INT_T_VALUE))
+
+
+/*
  * Numbers of so many bytes, a constant, so that it is one instruction, the
  * lowest one first; put: returns their end.
  */

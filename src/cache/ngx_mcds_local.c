@@ -34,8 +34,8 @@
 struct ngx_mcds_claim_s {
     u_char               id[NGX_MCDS_LOCAL_ID];
     ngx_pid_t            pid;          /* 0: nobody's */
-    ngx_msec_t           expire;       /* unless it is extended */
-    ngx_msec_t           until;        /* of state */
+    uint64_t             expire;       /* unless it is extended */
+    uint64_t             until;        /* of state */
     ngx_uint_t           state;        /* ngx_mcds_local_e */
     ngx_uint_t           step;
     ngx_uint_t           wanted;
@@ -51,7 +51,7 @@ struct ngx_mcds_kept_copy_s {
     ngx_mcds_kept_copy_t  *next;       /* of the bucket */
     u_char                 id[NGX_MCDS_LOCAL_ID];
     ngx_mcds_stamp_t       stamp;
-    ngx_msec_t             stored;
+    uint64_t               stored;
     size_t                 len;
     u_char                 data[1];
 };
@@ -171,7 +171,7 @@ ngx_mcds_local_claim(ngx_mcds_hold_t *hold, ngx_msec_t age,
 
         } else if (rc == NGX_OK) {
             claim->pid = ngx_pid;
-            claim->expire = ngx_current_msec + age;
+            claim->expire = ngx_mcds_clock(ngx_current_msec) + age;
             claim->wanted = 0;
             claim->state = NGX_MCDS_LOCAL_FREE;
 
@@ -271,7 +271,7 @@ ngx_mcds_local_release(ngx_mcds_hold_t *hold, ngx_mcds_local_left_t *left)
         claim->wanted = 0;
         claim->state = left->state;
         claim->step = left->step;
-        claim->until = ngx_current_msec
+        claim->until = ngx_mcds_clock(ngx_current_msec)
                        + (left->state == NGX_MCDS_LOCAL_ALONE
                           ? NGX_MCDS_CLAIM_ALONE : left->left);
     }
@@ -337,7 +337,7 @@ ngx_mcds_claim_held(ngx_mcds_claim_t *claim)
         return 0;
     }
 
-    if ((ngx_msec_int_t) (claim->expire - ngx_current_msec) <= 0
+    if (claim->expire <= ngx_mcds_clock(ngx_current_msec)
         || (claim->pid != ngx_pid
             && kill(claim->pid, 0) == -1 && ngx_errno == NGX_ESRCH))
     {
@@ -355,14 +355,14 @@ ngx_mcds_claim_used(ngx_mcds_claim_t *claim)
 {
     return ngx_mcds_claim_held(claim)
            || (claim->state != NGX_MCDS_LOCAL_FREE
-               && (ngx_msec_int_t) (claim->until - ngx_current_msec) > 0);
+               && claim->until > ngx_mcds_clock(ngx_current_msec));
 }
 
 
 static ngx_int_t
 ngx_mcds_claim_state(ngx_mcds_claim_t *claim, ngx_mcds_local_left_t *left)
 {
-    ngx_msec_int_t  ms;
+    int64_t  ms;
 
     if (ngx_mcds_claim_held(claim)) {
         return (claim->pid == ngx_pid) ? NGX_DECLINED : NGX_BUSY;
@@ -370,7 +370,7 @@ ngx_mcds_claim_state(ngx_mcds_claim_t *claim, ngx_mcds_local_left_t *left)
 
     left->step = claim->step;
 
-    ms = (ngx_msec_int_t) (claim->until - ngx_current_msec);
+    ms = claim->until - ngx_mcds_clock(ngx_current_msec);
 
     if (claim->state != NGX_MCDS_LOCAL_FREE && ms > 0) {
         left->state = claim->state;
@@ -412,7 +412,7 @@ ngx_mcds_claim_extend(ngx_event_t *ev)
         if (claim->pid == ngx_pid
             && ngx_memcmp(claim->id, hold->id, NGX_MCDS_LOCAL_ID) == 0)
         {
-            claim->expire = ngx_current_msec + hold->age;
+            claim->expire = ngx_mcds_clock(ngx_current_msec) + hold->age;
         }
     }
 
@@ -454,7 +454,7 @@ ngx_mcds_local_put(u_char *id, ngx_mcds_value_t *value,
         copy = *link;
 
         if (ngx_mcds_stamp_same(&copy->stamp, stamp)) {
-            copy->stored = ngx_current_msec;
+            copy->stored = ngx_mcds_clock(ngx_current_msec);
             ngx_shmtx_unlock(&ngx_mcds_local_pool->mutex);
             return NGX_OK;
         }
@@ -471,7 +471,7 @@ ngx_mcds_local_put(u_char *id, ngx_mcds_value_t *value,
 
         ngx_memcpy(copy->id, id, NGX_MCDS_LOCAL_ID);
         copy->stamp = *stamp;
-        copy->stored = ngx_current_msec;
+        copy->stored = ngx_mcds_clock(ngx_current_msec);
         copy->len = value->len;
         ngx_memcpy(copy->data, value->data, value->len);
 
@@ -505,7 +505,7 @@ ngx_mcds_local_get(u_char *id, ngx_mcds_stamp_t *stamp, ngx_msec_t age,
 
     if (copy
         && (stamp == NULL || ngx_mcds_stamp_same(&copy->stamp, stamp))
-        && (ngx_msec_int_t) (ngx_current_msec - copy->stored - age) <= 0)
+        && ngx_mcds_clock(ngx_current_msec) <= copy->stored + age)
     {
         value = ngx_mcds_value_create(copy->len, ngx_cycle->log);
 

@@ -526,7 +526,7 @@ ngx_mcds_page_keep(ngx_mcds_page_t *page, ngx_mcds_copy_t *copy)
         return;
     }
 
-    page->mine_asked = ngx_current_msec;
+    page->mine_asked = ngx_mcds_clock(ngx_current_msec);
 
     if (page->mine == copy) {
         return;
@@ -602,7 +602,7 @@ ngx_mcds_page_kept(ngx_mcds_page_t *page, ngx_mcds_stamp_t *stamp)
 
         /* not asked for by now */
 
-        page->mine_asked = ngx_current_msec - NGX_MCDS_KEPT;
+        page->mine_asked = ngx_mcds_clock(ngx_current_msec) - NGX_MCDS_KEPT;
 
         ngx_mcds_copy_unref(copy);
     }
@@ -620,7 +620,8 @@ ngx_mcds_page_known(ngx_mcds_seat_t *seat)
 
     if (seat->local != NGX_MCDS_LOCAL_TIMED
         || page->mine == NULL
-        || ngx_current_msec - page->mine_asked >= seat->local_time)
+        || ngx_mcds_clock(ngx_current_msec) - page->mine_asked
+           >= seat->local_time)
     {
         return NULL;
     }
@@ -822,7 +823,7 @@ ngx_mcds_page_read_local(ngx_mcds_read_t *read, ngx_mcds_result_t *result)
         copy = ngx_mcds_page_kept(page, &stamp);
 
         if (copy) {
-            page->mine_asked = ngx_current_msec;
+            page->mine_asked = ngx_mcds_clock(ngx_current_msec);
 
         } else {
 

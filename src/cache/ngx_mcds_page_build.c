@@ -83,8 +83,7 @@ ngx_mcds_page_enter(ngx_mcds_seat_t *seat, ngx_mcds_enter_t *enter,
 
         if (page->held
             && (page->held_cas != enter->cas
-                || (ngx_msec_int_t) (page->held_until - ngx_current_msec)
-                   <= 0))
+                || page->held_until <= ngx_mcds_clock(ngx_current_msec)))
         {
             page->held = 0;
         }
@@ -180,7 +179,7 @@ ngx_mcds_page_paused(ngx_mcds_page_t *page, uint64_t cas)
 {
     if (page->failed
         && (page->failed_cas != cas
-            || (ngx_msec_int_t) (page->failed_until - ngx_current_msec) <= 0))
+            || page->failed_until <= ngx_mcds_clock(ngx_current_msec)))
     {
         page->failed = 0;
     }
@@ -194,12 +193,13 @@ ngx_mcds_page_paused(ngx_mcds_page_t *page, uint64_t cas)
 static ngx_uint_t
 ngx_mcds_page_no_build(ngx_mcds_seat_t *seat)
 {
+    int64_t           left;
     ngx_mcds_page_t  *page;
 
     page = seat->page;
 
-    seat->retry = ngx_max((ngx_msec_int_t) (page->failed_until
-                                            - ngx_current_msec), 0);
+    left = page->failed_until - ngx_mcds_clock(ngx_current_msec);
+    seat->retry = ngx_max(left, 0);
 
     return seat->refresh ? NGX_MCDS_PAGE_OTHER
            : seat->has_old ? NGX_MCDS_PAGE_TIMEOUT
@@ -528,7 +528,7 @@ ngx_mcds_page_step_lock(ngx_mcds_page_t *page)
     }
 
     page->held = 1;
-    page->held_until = ngx_current_msec + NGX_MCDS_HELD;
+    page->held_until = ngx_mcds_clock(ngx_current_msec) + NGX_MCDS_HELD;
     page->held_cas = page->base;
 
     ngx_mcds_page_elsewhere(page);
@@ -658,8 +658,8 @@ ngx_mcds_page_claim(ngx_mcds_page_t *page)
 
     (void) ngx_mcds_page_id(page);
 
-    rc = ngx_mcds_local_claim(&page->hold,
-                              (ngx_msec_t) page->lock_age * 1000, &left);
+    rc = ngx_mcds_local_claim(&page->hold, ngx_mcds_msec(page->lock_age),
+                              &left);
 
     switch (rc) {
 
@@ -1016,7 +1016,7 @@ ngx_mcds_page_pause(ngx_mcds_page_t *page, ngx_msec_t left)
 {
     page->failed = 1;
     page->failed_cas = page->base;
-    page->failed_until = ngx_current_msec + left;
+    page->failed_until = ngx_mcds_clock(ngx_current_msec) + left;
 }
 
 

@@ -105,14 +105,14 @@ struct ngx_mcds_page_s {
     ngx_msec_t            poll_next;
     ngx_atomic_uint_t     sequence;
 
-    ngx_msec_t            held_until;  /* the lock was seen held */
+    uint64_t              held_until;  /* the lock was seen held */
     uint64_t              held_cas;    /* for what was to follow this page */
 
     ngx_msec_t            backoff;     /* after a failure */
     ngx_msec_t            backoff_max;
     ngx_mcds_kept_t       kept;        /* what the lock's last owner left */
     ngx_uint_t            step;        /* failures in a row, here */
-    ngx_msec_t            failed_until;
+    uint64_t              failed_until;
     uint64_t              failed_cas;  /* of the page then */
 
     ngx_mcds_hold_t       hold;        /* of the build, among workers */
@@ -120,10 +120,10 @@ struct ngx_mcds_page_s {
 
     ngx_mcds_copy_t      *mine;        /* kept by this worker */
     ngx_queue_t           mine_lru;
-    ngx_msec_t            mine_asked;  /* when it was the right one */
+    uint64_t              mine_asked;  /* when it was the right one */
 
     size_t                refused;     /* length that was too large, or 0 */
-    ngx_msec_t            refused_until;
+    uint64_t              refused_until;
 
     unsigned              held:1;
     unsigned              failed:1;    /* no build, a pause after a failure */

@@ -288,7 +288,7 @@ ngx_uint_t
 ngx_mcds_page_refused(ngx_mcds_page_t *page)
 {
     if (page->refused
-        && (ngx_msec_int_t) (page->refused_until - ngx_current_msec) <= 0)
+        && page->refused_until <= ngx_mcds_clock(ngx_current_msec))
     {
         page->refused = 0;
     }
@@ -830,7 +830,7 @@ ngx_mcds_store_too_large(ngx_mcds_store_t *store, uint64_t len)
                   (size_t) key.len, key.data, len);
 
     page->refused = (size_t) len;
-    page->refused_until = ngx_current_msec + NGX_MCDS_REFUSED;
+    page->refused_until = ngx_mcds_clock(ngx_current_msec) + NGX_MCDS_REFUSED;
 }
 
 

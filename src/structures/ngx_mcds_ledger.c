@@ -15,6 +15,7 @@
 #include <ngx_core.h>
 #include <ngx_md5.h>
 #include <signal.h>
+#include "ngx_mcds.h"
 #include "ngx_mcds_ledger.h"
 #include "ngx_mcds_hash.h"
 
@@ -39,7 +40,7 @@
 typedef struct {
     uint64_t                  id;         /* 0: empty */
     uint64_t                  value;
-    ngx_msec_t                time;
+    uint64_t                  time;
 } ngx_mcds_known_t;
 
 
@@ -379,17 +380,16 @@ ngx_mcds_ledger_learn(ngx_mcds_ledger_t *ledger, uint64_t id, uint64_t value,
         ngx_memory_barrier();
 
         known->value = value;
-        known->time = ngx_current_msec;
+        known->time = ngx_mcds_clock(ngx_current_msec);
         ngx_memory_barrier();
 
         known->id = id;
 
     } else if (value >= known->value
-               || (ngx_msec_int_t) (sent - known->time)
-                  > NGX_MCDS_LEDGER_LATE)
+               || ngx_mcds_clock(sent) > known->time + NGX_MCDS_LEDGER_LATE)
     {
         known->value = value;
-        known->time = ngx_current_msec;
+        known->time = ngx_mcds_clock(ngx_current_msec);
     }
 
     ngx_shmtx_unlock(ledger->mutex);
@@ -415,7 +415,7 @@ ngx_mcds_ledger_find_known(ngx_mcds_ledger_t *ledger, uint64_t id)
 
         if (oldest->id
             && (known->id == 0
-                || (ngx_msec_int_t) (known->time - oldest->time) < 0))
+                || known->time < oldest->time))
         {
             oldest = known;
         }

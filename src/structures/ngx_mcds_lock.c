@@ -317,7 +317,7 @@ ngx_mcds_lock_held(ngx_mcds_lock_t *lock, uint64_t cas)
 {
     lock->cas = cas;
     lock->unsure = 0;
-    lock->sure = lock->sent + (lock->ttl - 1) * 1000;
+    lock->sure = lock->sent + ngx_mcds_msec(lock->ttl - 1);
 
     if (!lock->released) {
         ngx_add_timer(&lock->timer, (ngx_msec_t) lock->ttl * 1000 / 3);

@@ -51,7 +51,7 @@ ngx_mcds_lock_extend(ngx_event_t *ev)
 
     if (!lock->open
         && ngx_current_msec - lock->since
-           >= (ngx_msec_t) lock->ttl * NGX_MCDS_LOCK_LIVES * 1000)
+           >= ngx_mcds_msec((uint64_t) lock->ttl * NGX_MCDS_LOCK_LIVES))
     {
         ngx_mcds_key_show(&key, &lock->key);
 
@@ -377,7 +377,7 @@ ngx_mcds_lock_doubted(void *data, ngx_mcds_result_t *result)
         /* what was sent before may still be on its way */
 
         lock->answered = 1;
-        lock->end = ngx_current_msec + (ngx_msec_t) lock->ttl * 1000;
+        lock->end = ngx_current_msec + ngx_mcds_msec(lock->ttl);
     }
 
     ngx_add_timer(&lock->timer, lock->step);
