@@ -22,7 +22,7 @@ typedef struct {
 
 typedef struct {
     ngx_str_t                name;
-    time_t                   expiry;
+    int64_t                  expiry;
 } mcds_name_t;
 
 

@@ -75,17 +75,17 @@ typedef struct {
 
     ngx_uint_t    status;
 
-    time_t        expires;        /* NGX_ERROR: there, but no date */
-    time_t        date;           /* NGX_ERROR: none, or no date */
-    time_t        last_modified;  /* NGX_ERROR: none, or no date */
+    int64_t       expires;        /* NGX_ERROR: there, but no date */
+    int64_t       date;           /* NGX_ERROR: none, or no date */
+    int64_t       last_modified;  /* NGX_ERROR: none, or no date */
     uint32_t      age;            /* Age, seconds, 0: none */
-    time_t        accel;          /* X-Accel-Expires: the time it names, when
+    int64_t       accel;          /* X-Accel-Expires: the time it names, when
                                      has_accel */
-    time_t        valid;          /* mcds_cache_valid for the status, seconds;
+    int64_t       valid;          /* mcds_cache_valid for the status, seconds;
                                      -1: not configured */
     ngx_uint_t    heuristic;      /* percent of the time since Last-Modified;
                                      0: no heuristics */
-    time_t        heuristic_max;  /* ... but at most so many seconds */
+    int64_t       heuristic_max;  /* ... but at most so many seconds */
 
     unsigned      has_expires:1;
     unsigned      has_control:1;  /* a Cache-Control that is not in cc: there

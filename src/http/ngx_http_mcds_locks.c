@@ -310,9 +310,10 @@ ngx_http_mcds_locks_member(ngx_http_mcds_locks_rest_t *lr, const char *key,
     }
 
     if (ngx_strcmp(key, "wait") == 0) {
-        return ngx_http_mcds_locks_wait(lr, (n < 0 || n > NGX_MCDS_MAX_TTL)
-                                            ? NGX_ERROR
-                                            : (ngx_int_t) (n * 1000));
+        n *= 1000;
+
+        return ngx_http_mcds_locks_wait(lr, (n < 0 || n > NGX_MAX_INT32_VALUE)
+                                            ? NGX_ERROR : (ngx_int_t) n);
     }
 
     return "only 'owner', 'token', 'ttl' and 'wait' can be said";

@@ -301,7 +301,7 @@ ngx_http_mcds_store_mark(ngx_str_t *key, time_t time)
 
     entry.kind = NGX_MCDS_ENTRY_PASS;
     entry.created = ngx_http_mcds_now();
-    entry.expire = entry.created + time * 1000;
+    entry.expire = entry.created + (uint64_t) time * 1000;
     entry.swr = NGX_MCDS_ENTRY_UNSET;
     entry.sie = NGX_MCDS_ENTRY_UNSET;
     entry.key = *key;

@@ -25,7 +25,7 @@ typedef struct ngx_http_mcds_table_rest_s  ngx_http_mcds_table_rest_t;
 typedef struct {
     ngx_http_mcds_table_rest_t  *tr;
     ngx_str_t                    name;
-    time_t                       expiry;
+    int64_t                      expiry;
     ngx_mcds_value_t            *value;
     ngx_uint_t                   missing;
 } ngx_http_mcds_listed_t;

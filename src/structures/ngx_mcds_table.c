@@ -194,7 +194,7 @@ ngx_mcds_table_store(ngx_mcds_table_change_t *change,
                                                       : NGX_MCDS_SET;
         req.ttl = item->ttl;
 
-        item->expiry = item->ttl ? ngx_time() + (time_t) item->ttl : 0;
+        item->expiry = item->ttl ? (int64_t) ngx_time() + item->ttl : 0;
 
         value = ngx_mcds_value_create(item->value.len + 2, ngx_cycle->log);
         if (value == NULL) {
@@ -281,7 +281,7 @@ ngx_mcds_table_look(ngx_mcds_table_change_t *change,
 static void
 ngx_mcds_table_look_handler(void *data, ngx_mcds_result_t *result)
 {
-    time_t                    expiry, off;
+    int64_t                   expiry, off;
     ngx_uint_t                there;
     ngx_mcds_table_item_t    *item;
     ngx_mcds_table_change_t  *change;
@@ -309,7 +309,7 @@ ngx_mcds_table_look_handler(void *data, ngx_mcds_result_t *result)
 
     if (there && (result->has & NGX_MCDS_TTL)) {
 
-        expiry = (result->ttl < 0) ? 0 : ngx_time() + (time_t) result->ttl;
+        expiry = (result->ttl < 0) ? 0 : ngx_time() + result->ttl;
         off = ngx_abs(expiry - item->expiry);
 
         if ((expiry == 0) != (item->expiry == 0)
@@ -343,7 +343,7 @@ ngx_mcds_table_list(ngx_mcds_table_change_t *change)
         item = &change->items[i];
 
         if (item->wrong) {
-            len += sizeof("+ \n") - 1 + NGX_TIME_T_LEN + item->name.len;
+            len += sizeof("+ \n") - 1 + NGX_INT64_LEN + item->name.len;
         }
     }
 
@@ -380,7 +380,7 @@ ngx_mcds_table_list(ngx_mcds_table_change_t *change)
         item->wrong = 0;
 
         if (item->listed) {
-            p = ngx_sprintf(p, "+%T %V\n", item->expiry, &item->name);
+            p = ngx_sprintf(p, "+%L %V\n", item->expiry, &item->name);
 
         } else {
             p = ngx_sprintf(p, "-%V\n", &item->name);

@@ -94,7 +94,7 @@ typedef struct {
     ngx_str_t                   value;
     uint32_t                    ttl;   /* seconds, 0: no limit */
     uint64_t                    cas;   /* SET, DELETE: only this one; 0: any */
-    time_t                      expiry;  /* CHECK: as in the list */
+    int64_t                     expiry;  /* CHECK: as in the list */
 
     ngx_uint_t                  rc;    /* what became of it; CHECK: whether
                                           it is there */
@@ -129,7 +129,7 @@ ngx_int_t ngx_mcds_table_change(ngx_mcds_table_t *table,
 
 typedef struct {
     ngx_str_t                   name;
-    time_t                      expiry;
+    int64_t                     expiry;
     uint32_t                    hash;
     ngx_uint_t                  there;
 } ngx_mcds_table_name_t;

@@ -137,7 +137,8 @@ ngx_mcds_table_names_free(ngx_mcds_table_names_t *names)
 static ngx_int_t
 ngx_mcds_table_line(ngx_str_t *line, ngx_mcds_table_name_t *name)
 {
-    u_char  *p, *last;
+    u_char    *p, *last;
+    uint64_t   n;
 
     p = line->data;
     last = p + line->len;
@@ -149,12 +150,16 @@ ngx_mcds_table_line(ngx_str_t *line, ngx_mcds_table_name_t *name)
 
         while (++p < last && *p != ' ') { /* void */ }
 
-        name->expiry = ngx_atotm(line->data + 1, p - line->data - 1);
-        name->there = 1;
-
-        if (p == last || name->expiry == (time_t) NGX_ERROR) {
+        if (p == last
+            || ngx_mcds_parse_number(line->data + 1, p - line->data - 1, &n)
+               != NGX_OK
+            || n > INT64_MAX)
+        {
             return NGX_DECLINED;
         }
+
+        name->expiry = n;
+        name->there = 1;
 
     } else if (*p != '-') {
         return NGX_DECLINED;
@@ -232,7 +237,7 @@ ngx_mcds_table_compact_edit(void *data, ngx_mcds_array_content_t *content,
 
     for (i = 0; i < names.n; i++) {
         if (names.name[i].there) {
-            len += sizeof("+ \n") - 1 + NGX_TIME_T_LEN
+            len += sizeof("+ \n") - 1 + NGX_INT64_LEN
                    + names.name[i].name.len;
         }
     }
@@ -249,7 +254,7 @@ ngx_mcds_table_compact_edit(void *data, ngx_mcds_array_content_t *content,
             name = &names.name[i];
 
             if (name->there) {
-                p = ngx_sprintf(p, "+%T %V\n", name->expiry, &name->name);
+                p = ngx_sprintf(p, "+%L %V\n", name->expiry, &name->name);
             }
         }
 

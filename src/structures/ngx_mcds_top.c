@@ -900,7 +900,7 @@ ngx_mcds_top_part_handler(void *data, ngx_mcds_result_t *result)
 {
     ngx_mcds_top_part_t *part = data;
 
-    time_t                 end;
+    int64_t                end;
     ngx_mcds_top_t        *top;
     ngx_mcds_value_t      *value;
     ngx_mcds_top_state_t  *state;
@@ -923,7 +923,7 @@ ngx_mcds_top_part_handler(void *data, ngx_mcds_result_t *result)
         end = (part->slot + 1) * (top->window / top->slots);
 
         part->final = (state->now >= end + NGX_MCDS_TOP_SETTLE
-                                     + (time_t) (top->flush / 1000));
+                                     + (int64_t) (top->flush / 1000));
 
     } else {
         state->failed = (result->rc == NGX_MCDS_OK) ? NGX_MCDS_BUSY

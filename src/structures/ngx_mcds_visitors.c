@@ -30,7 +30,7 @@
 
 typedef struct {
     uint64_t              hash;
-    time_t                until;
+    int64_t               until;
 } ngx_mcds_mark_t;
 
 
@@ -93,7 +93,7 @@ struct ngx_mcds_shown_s {
 
 static ngx_uint_t ngx_mcds_visitors_known(uint64_t hash, time_t now,
     uint32_t window);
-static void ngx_mcds_visitors_remember(uint64_t hash, time_t until);
+static void ngx_mcds_visitors_remember(uint64_t hash, int64_t until);
 static uint64_t ngx_mcds_visitors_hash(ngx_mcds_visitors_t *visitors,
     ngx_str_t *key, ngx_str_t *visitor);
 static uint64_t ngx_mcds_visitors_fnv(uint64_t hash, ngx_str_t *s);
@@ -296,8 +296,7 @@ ngx_mcds_visitors_marked(void *data, ngx_mcds_result_t *result)
 static void
 ngx_mcds_visitors_left(void *data, ngx_mcds_result_t *result)
 {
-    time_t             until;
-    int64_t            left;
+    int64_t            left, until;
     uint64_t           time;
     ngx_mcds_visit_t  *visit;
 
@@ -380,7 +379,7 @@ ngx_mcds_visitors_known(uint64_t hash, time_t now, uint32_t window)
 /* the mark that ends first makes room, of several that do, any */
 
 static void
-ngx_mcds_visitors_remember(uint64_t hash, time_t until)
+ngx_mcds_visitors_remember(uint64_t hash, int64_t until)
 {
     ngx_uint_t        i;
     ngx_mcds_mark_t  *mark, *room;
