@@ -16,8 +16,8 @@ static void mcds_parse(mcds_t *m, int argc, char **argv);
 static void mcds_option(mcds_t *m, int option, char *value);
 static ngx_array_t *mcds_list(mcds_t *m, int option);
 static void mcds_push(ngx_array_t *list, char *value);
-static ngx_int_t mcds_period(mcds_t *m, char *option, char *value,
-    ngx_uint_t is_sec, ngx_int_t min, ngx_int_t max);
+static int64_t mcds_period(mcds_t *m, char *option, char *value,
+    ngx_uint_t is_sec, int64_t min, int64_t max);
 static ngx_int_t mcds_number(mcds_t *m, char *option, char *value,
     ngx_int_t min, ngx_int_t max);
 static void mcds_help(FILE *to);
@@ -377,7 +377,7 @@ mcds_option(mcds_t *m, int option, char *value)
 
     case 'i':
         o->since = mcds_period(m, "since", value, 0, 1,
-                               (ngx_int_t) NGX_MCDS_MAX_TTL * 1000);
+                               (int64_t) NGX_MCDS_MAX_TTL * 1000);
         break;
 
     case 'A':
@@ -453,17 +453,25 @@ mcds_push(ngx_array_t *list, char *value)
 }
 
 
-static ngx_int_t
+static int64_t
 mcds_period(mcds_t *m, char *option, char *value, ngx_uint_t is_sec,
-    ngx_int_t min, ngx_int_t max)
+    int64_t min, int64_t max)
 {
-    ngx_int_t  n;
+    int64_t    n;
     ngx_str_t  s;
 
     s.data = (u_char *) value;
     s.len = ngx_strlen(value);
 
     n = ngx_parse_time(&s, is_sec);
+
+    if (n == NGX_ERROR && max > NGX_MAX_INT32_VALUE) {
+
+        /* more milliseconds than fit into 32 bits */
+
+        n = ngx_parse_time(&s, 1);
+        n = (n == NGX_ERROR) ? n : n * 1000;
+    }
 
     if (n < min || n > max) {
         mcds_usage(m, "--%s must be a time from %s to %s, as 30s or 5m",

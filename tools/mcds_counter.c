@@ -104,7 +104,7 @@ mcds_counter_number(uint64_t value)
 {
     u_char  text[NGX_INT64_LEN];
 
-    if (value <= NGX_MAX_INT_T_VALUE) {
+    if (value <= INT64_MAX) {
         return json_integer(value);
     }
 
@@ -163,16 +163,23 @@ static json_t *
 mcds_counter_add(mcds_t *m, ngx_str_t *key, ngx_str_t *number)
 {
     json_t              *o;
-    ngx_int_t            delta, minus;
+    int64_t              delta;
+    uint64_t             n;
+    ngx_uint_t           minus;
     mcds_number_t        result;
     ngx_mcds_counter_t   counter;
 
     minus = (number->len && number->data[0] == '-');
-    delta = ngx_atoi(number->data + minus, number->len - minus);
 
-    if (delta == NGX_ERROR || delta == 0) {
+    if (ngx_mcds_parse_number(number->data + minus, number->len - minus, &n)
+        != NGX_OK
+        || n == 0
+        || n > INT64_MAX)
+    {
         mcds_usage(m, "%s is no number to add", number->data);
     }
+
+    delta = n;
 
     ngx_memzero(&counter, sizeof(ngx_mcds_counter_t));
     ngx_memzero(&result, sizeof(mcds_number_t));
@@ -293,14 +300,14 @@ mcds_counter_window(mcds_t *m, mcds_directive_t *directive, uint32_t *window,
     if (value) {
         param = *value;
         n = ngx_parse_time(&param, 1);
-        *window = (n > 0) ? n : *window;
+        *window = (n > 0) ? (uint32_t) n : *window;
     }
 
     value = directive ? mcds_site_param(directive, "slots=") : NULL;
 
     if (value) {
         n = ngx_atoi(value->data, value->len);
-        *slots = (n > 0) ? n : *slots;
+        *slots = (n > 0) ? (uint32_t) n : *slots;
     }
 
     if (m->o.window) {

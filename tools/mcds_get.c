@@ -244,7 +244,7 @@ mcds_get_entry(mcds_t *m, json_t *o, ngx_mcds_entry_t *entry,
     }
 
     mcds_put(o, "flags", flags);
-    mcds_put(o, "cas", json_integer(answer->cas & NGX_MAX_INT_T_VALUE));
+    mcds_put(o, "cas", json_integer(answer->cas & INT64_MAX));
 
     if (answer->has & NGX_MCDS_TTL) {
         mcds_put(o, "memcached_ttl", answer->ttl < 0

@@ -11,6 +11,9 @@
 
 #define MCDS_INDENT               2
 
+/* the last second of the year 9999 */
+#define MCDS_SHOW_LAST            253402300799
+
 /* of a number as 0.1, which is not written as 0.10000000000000001 */
 #define MCDS_DIGITS               15
 
@@ -171,7 +174,10 @@ mcds_time(uint64_t ms)
 
     sec = ms / 1000;
 
-    if (sec > 253402300799 || gmtime_r(&sec, &tm) == NULL) {
+    if (ms / 1000 > MCDS_SHOW_LAST
+        || (uint64_t) sec != ms / 1000
+        || gmtime_r(&sec, &tm) == NULL)
+    {
         return json_null();
     }
 

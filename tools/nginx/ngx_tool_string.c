@@ -292,9 +292,24 @@ ngx_tool_put_integer(u_char *p, u_char *last, ngx_tool_format_t *f,
     case 'l':
     case 'i':
     case 'A':
+        n = f->is_signed ? va_arg(*args, long)
+                         : (int64_t) va_arg(*args, u_long);
+        break;
+
     case 'M':
+        n = va_arg(*args, ngx_msec_t);
+
+        if (n == (int64_t) (ngx_msec_t) -1) {
+            n = -1;
+
+        } else {
+            f->is_signed = 0;
+        }
+
+        break;
+
     case 'T':
-        n = va_arg(*args, long);
+        n = va_arg(*args, time_t);
         break;
 
     case 'O':
@@ -305,10 +320,6 @@ ngx_tool_put_integer(u_char *p, u_char *last, ngx_tool_format_t *f,
 
     default:
         return p;
-    }
-
-    if (type == 'M') {
-        f->is_signed = (f->is_signed && n == -1);
     }
 
     minus = (f->is_signed && n < 0);
@@ -424,7 +435,7 @@ ngx_parse_time(ngx_str_t *line, ngx_uint_t is_sec)
 {
     size_t       i, len;
     u_char      *p;
-    int64_t      total, n, unit;
+    int64_t      total, max, n, unit;
 
     /* milliseconds of each */
 
@@ -443,6 +454,14 @@ ngx_parse_time(ngx_str_t *line, ngx_uint_t is_sec)
 
     if (len == 0) {
         return NGX_ERROR;
+    }
+
+    /* of what is returned, in milliseconds */
+
+    max = NGX_MAX_INT_T_VALUE;
+
+    if (is_sec && max < INT64_MAX / 1000) {
+        max *= 1000;
     }
 
     while (len) {
@@ -478,7 +497,7 @@ ngx_parse_time(ngx_str_t *line, ngx_uint_t is_sec)
             len -= ngx_strlen(units[i].name);
         }
 
-        if (n > (NGX_MAX_INT_T_VALUE - total) / unit) {
+        if (n > (max - total) / unit) {
             return NGX_ERROR;
         }
 
