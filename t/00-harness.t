@@ -20,6 +20,7 @@ my $t = Test::Mcds->new(module => 0);
 # a real memcached
 
 my $m = $t->memcached('m');
+my $start;
 
 is($m->mc('mg nokey v k O7'), "EN knokey O7\r\n", 'memcached: one line');
 is($m->mc('ms key 3 T60', 'abc'), "HD\r\n", 'memcached: a value stored');
@@ -48,6 +49,36 @@ $m->cont();
 ok(wait_for(sub { $frozen->fill(0.1); $frozen->{in} eq "MN\r\n" }),
     'memcached: answers when let go');
 $frozen->close();
+
+# helpers that do not start
+
+$start = time();
+ok(!eval { $t->memcached('bad', args => ['--none']) }, 'a bad helper: dies');
+like($@, qr/\Abad has ended, \d+:\n.*--none/s, 'a bad helper: what it said');
+cmp_ok(time() - $start, '<', 60, 'a bad helper: at once');
+
+my $watch = $t->stopwatch();
+sleep 0.2;
+cmp_ok($watch->(), '>', 0.1, 'a stopwatch: what the test slept');
+
+for my $kind ('memcached', 'fake', 'origin') {
+    my $take = \&Test::Mcds::port;
+    my $taken = 0;
+
+    no warnings 'redefine';
+    local *Test::Mcds::port = sub {
+        my ($self, $name) = @_;
+        $self->{ports}{$name} = $port if $name eq "on $kind" && !$taken++;
+        return $take->($self, $name);
+    };
+
+    my $s = $t->$kind("on $kind");
+    ok($s->port() != $port && $taken > 1, "$kind: takes another port")
+        or diag($s->port(), " $taken");
+}
+
+ok(!eval { local $t->{ports}{known} = $port; $t->memcached('known') },
+    'but not when the test knows it');
 
 my $mu = $t->memcached('mu', unix => 1);
 ok($mu->set('k', 'v') && $mu->get('k') eq 'v', 'memcached: a unix socket');
@@ -109,7 +140,7 @@ is($s->get('slow'), 'value', 'script: bytes one by one');
 is($s->mc('version'), "VERSION 9\r\n", 'script: pieces');
 
 $s->tell('late');
-my $start = time();
+$start = time();
 is($s->mc('mn'), "MN\r\n", 'script: what it was told');
 cmp_ok(time() - $start, '>=', 0.14, 'script: a delay');
 

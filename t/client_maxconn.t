@@ -8,7 +8,6 @@
 use warnings;
 use strict;
 
-use IO::Socket::INET;
 use Test::More;
 
 use FindBin;
@@ -24,11 +23,8 @@ my $m = $t->memcached('m', args => ['-c', '40', '-o', 'maxconns_fast']);
 $t->write_file('users', "joe:secret\n");
 $t->write_file('password', "secret\n");
 
-my $port = $t->port('auth');
-$t->spawn('auth.stderr', $ENV{TEST_MEMCACHED_BINARY} // 'memcached',
-    $> ? () : ('-u', 'root'), '-U', 0, '-l', "127.0.0.1:$port", '-c', 40,
-    '-o', 'maxconns_fast', '-Y', $t->dir() . '/users');
-ok(wait_for(sub { IO::Socket::INET->new("127.0.0.1:$port") }, 10), 'started');
+my $port = $t->memcached('auth', mute => 1, args => ['-c', 40, '-o',
+    'maxconns_fast', '-Y', $t->dir() . '/users'])->port();
 
 my $o = $t->origin('o', { headers => ['Cache-Control' => 'max-age=60'] });
 

@@ -9,7 +9,6 @@
 use warnings;
 use strict;
 
-use IO::Socket::INET;
 use Test::More;
 
 use FindBin;
@@ -31,13 +30,7 @@ my $plain = $t->memcached('plain');
 
 sub server {
     my ($name, @args) = @_;
-    my $port = $t->port($name);
-
-    $t->spawn("$name.stderr", $ENV{TEST_MEMCACHED_BINARY} // 'memcached',
-        $> ? () : ('-u', 'root'), '-U', 0, '-l', "127.0.0.1:$port", @args);
-
-    ok(wait_for(sub { IO::Socket::INET->new("127.0.0.1:$port") }, 10),
-        "$name started");
+    $t->memcached($name, mute => 1, args => \@args);
 }
 
 server('tls', '-Z', '-o', "ssl_chain_cert=$crt,ssl_key=$key");

@@ -175,9 +175,8 @@ $t->done();
 
 
 sub start_php {
-    $t->{fpm} = $t->spawn('fpm.out', $fpm, '-R', '-y', "$dir/fpm.conf");
-    wait_for(sub { -S "$dir/php.sock" }, 20)
-        or diag($t->read_file('fpm.out'));
+    $t->{fpm} = $t->helper('fpm', sub { -S "$dir/php.sock" }, $fpm, '-R',
+        '-y', "$dir/fpm.conf");
 }
 
 

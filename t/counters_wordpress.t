@@ -71,9 +71,8 @@ EOT
 $t->write_file('made', '');
 chmod 0666, "$dir/made";
 
-my $pid = $t->spawn('fpm.out', $fpm, '-n', '-R', '-y', "$dir/fpm.conf");
-ok(wait_for(sub { -S "$dir/php.sock" }, 20), 'PHP-FPM is there')
-    or diag($t->read_file('fpm.out'));
+my $pid = $t->helper('fpm', sub { -S "$dir/php.sock" }, $fpm, '-n', '-R', '-y',
+    "$dir/fpm.conf");
 
 
 # the example listens on other ports than this test, and so on

@@ -96,9 +96,8 @@ php_admin_value[session.save_path] = $dir/sessions
 php_admin_value[session.gc_probability] = 0
 EOT
 
-my $pid = $t->spawn('fpm.out', $fpm, '-n', '-R', '-y', "$dir/fpm.conf");
-ok(wait_for(sub { -S "$dir/php.sock" }, 20 * $t->slow()), 'PHP-FPM is there')
-    or diag($t->read_file('fpm.out'));
+my $pid = $t->helper('fpm', sub { -S "$dir/php.sock" }, $fpm, '-n', '-R', '-y',
+    "$dir/fpm.conf");
 
 my $conf = slurp("$FindBin::Bin/../conf-examples/php-login.conf");
 

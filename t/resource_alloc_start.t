@@ -9,7 +9,6 @@
 use warnings;
 use strict;
 
-use IO::Socket::INET;
 use Test::More;
 use Time::HiRes qw/ sleep /;
 
@@ -35,14 +34,11 @@ $t->allow(qr/\[emerg\] .*(?:malloc|memalign|calloc)\(.* failed/,
 
 my $m = $t->memcached('m');
 my ($crt, $key) = $t->cert('mc.local');
-my $tls = $t->port('tls');
 
 $t->write_file('users', "joe:secret\n");
 $t->write_file('password', "secret\n");
-$t->spawn('tls.stderr', 'memcached', $> ? () : ('-u', 'root'), '-U', 0,
-    '-l', "127.0.0.1:$tls", '-Z', '-o', "ssl_chain_cert=$crt,ssl_key=$key",
-    '-Y', $t->dir() . '/users');
-ok(wait_for(sub { IO::Socket::INET->new("127.0.0.1:$tls") }, 10), 'with TLS');
+$t->memcached('tls', mute => 1, args => ['-Z', '-o',
+    "ssl_chain_cert=$crt,ssl_key=$key", '-Y', $t->dir() . '/users']);
 
 my $d = $t->forked('Test::Mcds::Dns', 'd');
 $d->names('localhost', '127.0.0.1');

@@ -94,18 +94,12 @@ scrape_configs:
       - targets: ['127.0.0.1:${\$a->port()}', '127.0.0.1:${\$b->port()}']
 EOT
 
-my $pid = fork() // die "fork: $!\n";
-
-if ($pid == 0) {
-    open STDIN, '<', '/dev/null';
-    open STDOUT, '>', $t->dir() . '/prometheus.log';
-    open STDERR, '>&', \*STDOUT;
-    exec 'prometheus', "--config.file=$config",
-        '--storage.tsdb.path=' . $t->dir() . '/tsdb', '--log.level=warn',
-        "--web.listen-address=127.0.0.1:$port";
-}
-
-$t->spawned($pid);
+my $pid = $t->helper('prometheus', sub {
+    my $r = eval { http_get($port, '/-/ready') };
+    return $r && $r->status() == 200;
+}, 'prometheus', "--config.file=$config",
+    '--storage.tsdb.path=' . $t->dir() . '/tsdb', '--log.level=warn',
+    "--web.listen-address=127.0.0.1:$port");
 
 # the value of a query that has one sample, once the sub is content with it
 
@@ -191,7 +185,7 @@ kill 'TERM', $pid;
 waitpid $pid, 0;
 $t->gone($pid);
 
-is($t->read_file('prometheus.log') =~ s/^.*level=(?:warn|info).*\n//gmr, '',
+is($t->read_file('prometheus.stderr') =~ s/^.*level=(?:warn|info).*\n//gmr, '',
     'it has no complaints');
 
 $t->done();

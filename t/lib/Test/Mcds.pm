@@ -75,13 +75,17 @@ When a test failed, the private folder is kept and its name is shown.
                                     without a timeout get 1 s, unless patience
                                     => 0; mode => 0: see MCDS_MODE
     $t->memcached(name, %o)         real; unix => 1, args => [...], memory,
-                                    threads
+                                    threads; mute => 1, when it does not talk
+                                    to the test (TLS, passwords)
     $t->fake(name, sub, %o)         scripted; unix => 1, on_connect => sub,
                                     blackhole => 1, version => '1.6.18'
     $t->origin(name, answer, %o)    answer: hash or sub; paths => { '/p' =>
                                     {...} }, unix => 1, fastcgi => 1,
                                     http2 => 1, see Test::Mcds::Origin2
     $t->load(%o)            a load generator in C, see below
+    $t->helper(name, sub, @command)     runs a program until the sub, told its
+                                    pid, says that it is there; dies with what
+                                    it has said if it ends before; its pid
     $t->port(name)          the port of that name
     $t->dir()               the private folder
     $t->write_file(name, text)      in that folder; returns the path
@@ -102,6 +106,8 @@ When a test failed, the private folder is kept and its name is shown.
     $t->allow(qr/../, ..)   log lines that are not held against this file
     $t->slow()              1, or more where time runs slower (sanitizers):
                             multiply upper bounds of times with it
+    $w = $t->stopwatch()    $w->() are the seconds since then, without those
+                            that a busy machine has taken
     $t->full()              true under make test-full
     $t->size(quick, full)   one of the two
     $t->mode()              MCDS_MODE, or ''
@@ -117,7 +123,7 @@ When a test failed, the private folder is kept and its name is shown.
 =head1 FUNCTIONS (exported)
 
 Where "where" is a port, "host:port", or "unix:/path"; %o of all requests:
-method, headers => {} or [], body, host, version => '1.0', timeout (20 s), ssl
+method, headers => {} or [], body, host, version => '1.0', timeout (60 s), ssl
 => 1 (or options of IO::Socket::SSL), keepalive => 1 (no "Connection: close"),
 local => '127.0.0.2' (client's address), preface => bytes sent first (proxy
 protocol).  Header values may be lists.
@@ -139,6 +145,8 @@ protocol).  Header values may be lists.
         200, timeout => 20)         all at once; a list of [..] instead of the
                                     sub will do
     wait_for(sub { ... }, seconds)  polls until true; returns that, or false
+                                    after 20 s or as many as are given, in
+                                    which the machine was not busy
 
 A response: status, body, header('X'), all('X') (list of lines), head (raw),
 time (seconds), start, end, complete (false if cut short), error ('timed out',
@@ -424,6 +432,53 @@ sub spawn {
 }
 
 
+# runs a program that is there once the sub says so; one that ends before that
+# is an error at once, with what it has said
+
+sub helper {
+    my ($self, $name, $ready, @cmd) = @_;
+
+    my $pid = $self->spawn("$name.stderr", @cmd);
+    my ($ended, $there);
+
+    wait_for(sub {
+        $ended = waitpid($pid, POSIX::WNOHANG()) == $pid;
+        return $ended || ($there = $ready->($pid));
+    }, 60 * slow());
+
+    return $pid if $there;
+
+    if (!$ended) {
+        kill 'KILL', -$pid, $pid;
+        waitpid $pid, 0;
+    }
+
+    $self->gone($pid);
+
+    die "$name ", ($ended ? "has ended, $?" : 'did not start'), ":\n",
+        $self->read_file("$name.stderr");
+}
+
+
+# starts what listens on a port of that name; on another one when somebody else
+# was faster, unless the test knows the port already
+
+sub on_port {
+    my ($self, $name, $start) = @_;
+
+    my $known = $self->{ports}{$name};
+
+    for my $try (1 .. 5) {
+        my $server = eval { $start->($self->port($name)) };
+
+        return $server if $server;
+        die $@ if $known || $try == 5 || $@ !~ /address already in use/i;
+
+        delete $self->{ports}{$name};
+    }
+}
+
+
 # parts of a site
 
 sub nginx {
@@ -443,8 +498,10 @@ sub memcached {
 
     $o{unix} = $self->sock($name) if $o{unix};
 
-    my $m = Test::Mcds::Memcached->start(name => $name, %o, test => $self,
-        port => $self->port($name));
+    my $m = $self->on_port($name, sub {
+        Test::Mcds::Memcached->start(name => $name, %o, test => $self,
+            port => shift);
+    });
 
     push @{$self->{servers}}, $m;
 
@@ -478,9 +535,10 @@ sub forked {
 
     $o{unix} = $self->sock($name) if $o{unix};
 
-    my $s = $class->start(name => $name, %o, dir => $self->{dir},
-        port => $self->port($name),
-        on_start => sub { $self->spawned($_[0]->pid()) });
+    my $s = $self->on_port($name, sub {
+        $class->start(name => $name, %o, dir => $self->{dir}, port => shift,
+            on_start => sub { $self->spawned($_[0]->pid()) });
+    });
 
     $self->spawned($s->pid());
     push @{$self->{servers}}, $s;
@@ -995,16 +1053,81 @@ sub read_file {
 }
 
 
+# a deadline does not pass while the machine is too busy to run what is waited
+# for, but for a minute at the most
+
 sub wait_for {
     my ($code, $seconds) = @_;
 
-    my $end = time() + ($seconds // 5 * slow());
+    my ($start, $busy) = (time(), pressure());
+
+    $seconds //= 20 * slow();
 
     while (1) {
         my $r = $code->();
-        return $r if $r || time() > $end;
+        my $past = time() - $start;
+
+        return $r if $r || $past > 20 * $seconds || $past > $seconds + 60;
+        return $r if $past > $seconds
+            && $past - (pressure() - $busy) > $seconds;
+
         sleep 0.005;
     }
+}
+
+
+# seconds since this machine started in which something was ready to run and
+# had no processor; 0 where the kernel does not tell
+
+sub pressure {
+    open my $fh, '<', '/proc/pressure/cpu' or return 0;
+    return (<$fh> // '') =~ /^some .*total=(\d+)/ ? $1 / 1e6 : 0;
+}
+
+
+# how long something takes, in seconds of a machine that does nothing else: the
+# time in which processes of this test were ready to run and had no processor
+# does not count.  Returns a sub that tells the time since then
+
+sub stopwatch {
+    my ($self) = @_;
+
+    my ($start, $was) = (time(), $self->run_delays());
+
+    return sub {
+        my ($end, $now) = (time(), $self->run_delays());
+        my $took = $end - $start;
+
+        $took -= $now->{$_} - ($was->{$_} // 0) for keys %$now;
+
+        return $took < 0 ? 0 : $took;
+    };
+}
+
+
+# of each thread of this test, its helpers and its hosts
+
+sub run_delays {
+    my ($self) = @_;
+    my %delay;
+
+    for my $stat (glob '/proc/[0-9]*/stat') {
+        my ($dir) = $stat =~ m{(.*)/};
+
+        open my $fh, '<', $stat or next;
+        my ($pid, $group) = (<$fh> // '') =~ /^(\d+) .*\) \S \d+ (\d+)/
+            or next;
+
+        next if $pid != $$ && !$self->{pids}{$pid} && !$self->{pids}{$group};
+
+        for my $thread (glob "$dir/task/*/schedstat") {
+            open my $sched, '<', $thread or next;
+            my (undef, $waited) = split ' ', <$sched> // '';
+            $delay{$thread} = $waited / 1e9 if defined $waited;
+        }
+    }
+
+    return \%delay;
 }
 
 
@@ -1133,7 +1256,7 @@ sub wait_count {
     my ($self, $seconds) = @_;
 
     my @m = grep { $_->isa('Test::Mcds::Memcached') && !$_->{unix}
-        && $_->answers() } @{$self->{servers}};
+        && !$_->{mute} && $_->answers() } @{$self->{servers}};
     my @running = grep { $_->running() } @{$self->{hosts}};
     my @wrong;
     my $end = time() + ($seconds // 3 * $self->slow());
@@ -1189,6 +1312,16 @@ sub alive {
     }
 
     return 0;
+}
+
+
+# SIGSTOP has reached it, or it has ended
+
+sub stopped {
+    my ($pid) = @_;
+
+    open my $fh, '<', "/proc/$pid/stat" or return 1;
+    return (<$fh> // '') =~ /\) [TZX] /;
 }
 
 

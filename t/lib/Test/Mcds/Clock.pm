@@ -130,12 +130,9 @@ sub set {
     for my $m (@{$self->{ticking}}) {
         next if $time < $m->{due};
 
-        my $end = time() + 10 * $self->{test}->slow();
-
-        while (uptime($m->{memcached}) != $m->{base} + int($time)) {
-            croak 'memcached does not tick' if time() > $end;
-            sleep 0.001;
-        }
+        Test::Mcds::wait_for(sub {
+            uptime($m->{memcached}) == $m->{base} + int($time);
+        }) or croak 'memcached does not tick';
 
         $m->{due} = $time + 1;
     }

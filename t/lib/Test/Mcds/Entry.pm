@@ -125,16 +125,13 @@ sub part_encode {
 sub page_wait {
     my ($m, $key, $timeout) = @_;
 
-    my $end = time() + ($timeout // 5);
+    my $page;
 
-    while (time() < $end) {
-        my $page = $m->get($key);
-        return $page if defined $page
+    return Test::Mcds::wait_for(sub {
+        $page = $m->get($key);
+        return defined $page
             && ($m->get("$key:lock") // 'kept') =~ /^kept/;
-        sleep 0.005;
-    }
-
-    return;
+    }, $timeout) ? $page : undef;
 }
 
 

@@ -22,7 +22,7 @@ our @EXPORT_OK = qw/
     many conn close_all
 /;
 
-our $TIMEOUT = 20;
+our $TIMEOUT = 60;
 
 # how many requests are under way at most
 

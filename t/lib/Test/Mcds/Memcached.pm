@@ -11,6 +11,8 @@ use base qw/ Test::Mcds::Talk /;
 
 use Time::HiRes qw/ sleep time /;
 
+use Test::Mcds::Http;
+
 
 sub start {
     my ($class, %o) = @_;
@@ -47,15 +49,14 @@ sub up {
         for @more;
     push @args, @more;
 
-    $self->{pid} = $self->{test}->spawn("$self->{name}.stderr", @args);
+    # another one may listen there
 
-    my $end = time() + 10;
+    $self->{pid} = $self->{test}->helper($self->{name}, sub {
+        return $self->{mute} ? $self->reaches()
+            : $self->says('stats', qr/^STAT pid $_[0]\r$/m);
+    }, @args);
 
-    while (!eval { $self->mc('version') =~ /\AVERSION/ }) {
-        die "memcached $self->{name} did not start\n"
-            if time() > $end || waitpid($self->{pid}, 1) != 0;
-        sleep 0.01;
-    }
+    return $self if $self->{mute};
 
     # once: hosts may be there as soon as it is back
 
@@ -74,6 +75,18 @@ sub in_kilobytes {
         my ($patch) = `$program -V` =~ /1\.6\.(\d+)/;
         defined $patch && $patch >= 38;
     };
+}
+
+
+# one that speaks TLS, or wants a password first
+
+sub reaches {
+    my ($self) = @_;
+
+    my $c = eval { Test::Mcds::Http::conn($self->where()) } or return;
+    $c->close();
+
+    return 1;
 }
 
 
@@ -150,13 +163,7 @@ sub freeze {
 
     kill 'STOP', $self->{pid};
 
-    my $end = time() + 5;
-
-    while (time() < $end) {
-        open my $fh, '<', "/proc/$self->{pid}/stat" or last;
-        last if (<$fh> // '') =~ /\) T /;
-        sleep 0.002;
-    }
+    Test::Mcds::wait_for(sub { Test::Mcds::stopped($self->{pid}) });
 }
 
 

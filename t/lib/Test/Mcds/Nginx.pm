@@ -78,16 +78,13 @@ sub up {
     push @{$self->{groups}}, $self->{pid};
     delete $self->{exit};
 
-    my $end = time() + 20 * $t->slow();
+    Test::Mcds::wait_for(sub { $self->reap() || $self->ready() },
+        60 * $t->slow());
 
-    while (!$self->ready()) {
-        if ($self->reap() || time() > $end) {
-            die "nginx $self->{name} did not start:\n"
-                . $t->read_file("$self->{name}/stderr")
-                . $self->tail(20);
-        }
-
-        sleep 0.005;
+    if (!$self->{pid} || !$self->ready()) {
+        die "nginx $self->{name} did not start:\n"
+            . $t->read_file("$self->{name}/stderr")
+            . $self->tail(20);
     }
 
     $self->settle();
@@ -115,14 +112,12 @@ sub follow_daemon {
 
     my $t = $self->{test};
 
-    return if !$self->wait_exit(20 * $t->slow()) || $self->{exit};
+    return if !$self->wait_exit(60 * $t->slow()) || $self->{exit};
 
-    my $end = time() + 20 * $t->slow();
-
-    while (!$self->{pid} && time() < $end) {
+    Test::Mcds::wait_for(sub {
         ($self->{pid}) = $t->read_file("$self->{name}/nginx.pid") =~ /^(\d+)\n/;
-        sleep 0.005 if !$self->{pid};
-    }
+        return $self->{pid};
+    }, 60 * $t->slow());
 
     $t->spawned($self->{pid}) if $self->{pid};
 }
@@ -262,21 +257,22 @@ sub reload {
 
     my %old = map { $_ => 1 } $self->workers();
     my $mark = length $self->log();
-    my $end = time() + 20 * $self->{test}->slow();
+    my $slow = $self->{test}->slow();
+    my $refused;
 
     $self->signal('HUP');
 
-    while (grep({ !$old{$_} } $self->workers()) < $self->{want}) {
-        return 0 if substr($self->log(), $mark) =~ /\[emerg\]/;
-        die "nginx $self->{name}: no new workers\n" if time() > $end;
-        sleep 0.01;
-    }
+    Test::Mcds::wait_for(sub {
+        $refused = substr($self->log(), $mark) =~ /\[emerg\]/;
+        return $refused
+            || grep({ !$old{$_} } $self->workers()) >= $self->{want};
+    }, 60 * $slow) or die "nginx $self->{name}: no new workers\n";
+
+    return 0 if $refused;
 
     if ($o{wait_old}) {
-        while (grep { $old{$_} } $self->children()) {
-            die "nginx $self->{name}: old workers stay\n" if time() > $end;
-            sleep 0.01;
-        }
+        Test::Mcds::wait_for(sub { !grep { $old{$_} } $self->children() },
+            20 * $slow) or die "nginx $self->{name}: old workers stay\n";
     }
 
     $self->settle();
@@ -325,12 +321,9 @@ sub kill_worker {
         return $pid;
     }
 
-    my $end = time() + 10;
-
-    while (grep({ $_ != $pid } $self->workers()) < $self->{want}) {
-        last if time() > $end;
-        sleep 0.005;
-    }
+    Test::Mcds::wait_for(sub {
+        grep({ $_ != $pid } $self->workers()) >= $self->{want};
+    });
 
     return $pid;
 }
@@ -354,14 +347,8 @@ sub reap {
 sub wait_exit {
     my ($self, $timeout) = @_;
 
-    my $end = time() + ($timeout // 10 * $self->{test}->slow());
-
-    while (!$self->reap()) {
-        return 0 if time() > $end;
-        sleep 0.005;
-    }
-
-    return 1;
+    return Test::Mcds::wait_for(sub { $self->reap() },
+        $timeout // 10 * $self->{test}->slow());
 }
 
 
@@ -384,17 +371,8 @@ sub freeze {
     my ($self) = @_;
 
     my @frozen = $self->workers();
-    my $end = time() + 5;
-
     kill 'STOP', @frozen;
-
-    for my $pid (@frozen) {
-        while (time() < $end) {
-            open my $fh, '<', "/proc/$pid/stat" or last;
-            last if (<$fh> // '') =~ /\) T /;
-            sleep 0.002;
-        }
-    }
+    Test::Mcds::wait_for(sub { Test::Mcds::stopped($_) }) for @frozen;
 
     $self->{frozen} = \@frozen;
 }
@@ -528,14 +506,7 @@ sub log_count {
 sub wait_log {
     my ($self, $re, $timeout) = @_;
 
-    my $end = time() + ($timeout // 5 * $self->{test}->slow());
-
-    while (!$self->log_has($re)) {
-        return 0 if time() > $end;
-        sleep 0.005;
-    }
-
-    return 1;
+    return Test::Mcds::wait_for(sub { $self->log_has($re) }, $timeout);
 }
 
 

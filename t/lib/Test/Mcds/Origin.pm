@@ -71,14 +71,7 @@ sub most {
 sub wait_requests {
     my ($self, $n, $path, $timeout) = @_;
 
-    my $end = time() + ($timeout // 10);
-
-    while ($self->count($path) < $n) {
-        return 0 if time() > $end;
-        sleep 0.003;
-    }
-
-    return 1;
+    return Test::Mcds::wait_for(sub { $self->count($path) >= $n }, $timeout);
 }
 
 

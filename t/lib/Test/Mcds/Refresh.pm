@@ -30,15 +30,10 @@ our @EXPORT = qw/ refresh_same refresh_wait /;
 sub refresh_wait {
     my ($m, $key, $timeout) = @_;
 
-    my $end = time() + ($timeout // 5);
-
-    do {
+    return Test::Mcds::wait_for(sub {
         my $e = page_decode($m->get($key));
-        return $e if $e && $e->{expire} > time() * 1000;
-        sleep 0.005;
-    } while (time() < $end);
-
-    return;
+        return $e && $e->{expire} > time() * 1000 && $e;
+    }, $timeout);
 }
 
 
@@ -64,7 +59,7 @@ sub refresh_same {
 
     $o{behind}->() if $o{behind};
 
-    my $page = refresh_wait($m, $key, 5 * $t->slow());
+    my $page = refresh_wait($m, $key);
     Test::More::ok($page, "$name: refreshed") or return '';
 
     my $second = $page->{body};

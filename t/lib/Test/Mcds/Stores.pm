@@ -10,8 +10,6 @@ use strict;
 
 use base qw/ Test::Mcds::Talk /;
 
-use Time::HiRes qw/ sleep time /;
-
 
 # a test's stores: Test::Mcds::Stores::yrmcds($t, 'name'), nutcracker($t,
 # 'name', @memcached, {option => value})
@@ -20,10 +18,12 @@ sub yrmcds {
     my ($t, $name) = @_;
 
     my $dir = $t->dir();
-    my $port = $t->port($name);
-    my $replication = $t->port("$name.replication");
 
-    my $conf = $t->write_file("$name.conf", <<"EOT");
+    return $t->on_port($name, sub {
+        my ($port) = @_;
+        my $replication = $t->port("$name.replication.$port");
+
+        my $conf = $t->write_file("$name.conf", <<"EOT");
 virtual_ip = 127.0.0.1
 bind_ip = 127.0.0.2
 port = $port
@@ -35,7 +35,8 @@ buckets = 10000
 memory_limit = 64M
 EOT
 
-    return start($t, $name, 'yrmcdsd', '-f', $conf);
+        return start($t, $name, 'yrmcdsd', '-f', $conf);
+    });
 }
 
 
@@ -44,10 +45,8 @@ sub nutcracker {
 
     my %o = ref $servers[-1] eq 'HASH' ? %{pop @servers} : ();
     my $dir = $t->dir();
-    my $port = $t->port($name);
 
     my %all = (
-        listen => "127.0.0.1:$port",
         hash => 'md5',
         distribution => 'modula',
         auto_eject_hosts => 'false',
@@ -56,13 +55,18 @@ sub nutcracker {
         %o,
     );
 
-    my $conf = $t->write_file("$name.yml", join '', "pool:\n",
-        (map { "  $_: $all{$_}\n" } sort keys %all), "  servers:\n",
-        map { "   - 127.0.0.1:" . $_->port() . ":1\n" } @servers);
+    return $t->on_port($name, sub {
+        my ($port) = @_;
 
-    return start($t, $name, 'nutcracker', '-c', $conf,
-        '-o', "$dir/$name.log", '-p', "$dir/$name.pid",
-        '-a', '127.0.0.1', '-s', $t->port("$name.stats"));
+        my $conf = $t->write_file("$name.yml", join '', "pool:\n",
+            "  listen: 127.0.0.1:$port\n",
+            (map { "  $_: $all{$_}\n" } sort keys %all), "  servers:\n",
+            map { "   - 127.0.0.1:" . $_->port() . ":1\n" } @servers);
+
+        return start($t, $name, 'nutcracker', '-c', $conf,
+            '-o', "$dir/$name.log", '-p', "$dir/$name.pid",
+            '-a', '127.0.0.1', '-s', $t->port("$name.stats.$port"));
+    });
 }
 
 
@@ -74,9 +78,10 @@ sub start {
         command => \@command,
     }, __PACKAGE__;
 
+    $self->up();
     push @{$t->{servers}}, $self;
 
-    return $self->up();
+    return $self;
 }
 
 
@@ -85,16 +90,9 @@ sub up {
 
     local $ENV{PATH} = "$ENV{PATH}:/usr/sbin";
 
-    $self->{pid} = $self->{test}->spawn("$self->{name}.stderr",
-        @{$self->{command}});
-
-    my $end = time() + 10;
-
-    while (!eval { $self->mc('version') =~ /\A(?:VERSION|SERVER_ERROR)/ }) {
-        die "$self->{name} did not start\n"
-            if time() > $end || waitpid($self->{pid}, 1) != 0;
-        sleep 0.01;
-    }
+    $self->{pid} = $self->{test}->helper($self->{name}, sub {
+        return $self->says('version', qr/\A(?:VERSION|SERVER_ERROR)/);
+    }, @{$self->{command}});
 
     return $self;
 }

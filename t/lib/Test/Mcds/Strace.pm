@@ -27,7 +27,7 @@ sub start {
 
     return $self if Test::Mcds::wait_for(sub {
         $t->run('cat', "/proc/$pid/status") =~ /^TracerPid:\s*[1-9]/m;
-    }, 2);
+    }, 10);
 
     $self->end('KILL');
 

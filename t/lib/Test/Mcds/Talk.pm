@@ -41,6 +41,25 @@ sub mc {
 }
 
 
+# whether it gives such a reply, soon: yrmcds may never read from a connection
+# that was there before its workers, and has to be asked on another one
+
+sub says {
+    my ($self, $line, $re) = @_;
+
+    my ($start, $asks) = (time(), $self->{asks} // 0.2);
+
+    local $self->{patience} = $asks;
+
+    return 1 if eval { $self->mc($line) =~ $re };
+
+    $self->{asks} = 2 * $asks if time() - $start >= $asks;
+    $self->hang_up();
+
+    return 0;
+}
+
+
 sub hang_up {
     my ($self) = @_;
 
@@ -53,7 +72,7 @@ sub reply {
     my ($self, $line) = @_;
 
     my $c = $self->{talk};
-    my $end = time() + 10;
+    my $end = time() + ($self->{patience} // 30);
 
     while (1) {
         my $len = whole($c->{in}, $line);

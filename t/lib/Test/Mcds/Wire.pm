@@ -58,17 +58,12 @@ sub start {
 
     fcntl($_, F_SETFD, 0) for $tun, $c;
 
-    $self->{pid} = $t->spawn("$name.out", 'unshare', '-n', '--', $^X,
+    $self->{pid} = $t->helper($name, sub {
+        return $self->says('version', qr/^VERSION/);
+    }, 'unshare', '-n', '--', $^X,
         '-I' . dirname(__FILE__) . '/../..', '-M' . __PACKAGE__,
         '-e', __PACKAGE__ . '::run(@ARGV)', fileno($tun), fileno($c),
         $self->{port});
-
-    my $end = time() + 10;
-
-    while (!eval { $self->mc('version') =~ /^VERSION/ }) {
-        die 'no memcached: ' . $t->read_file("$name.out") if time() > $end;
-        sleep 0.02;
-    }
 
     push @{$t->{servers}}, $self;
 
