@@ -131,7 +131,7 @@ for my $status ('MISS', 'HIT') {
     is(scalar(() = ($end // '') =~ /^X-Age: \d+\r$/mg),
         $status eq 'HIT' ? 1 : 0,
         "trailers: $status: of the location");
-    page_wait($m, '/trailers');
+    ok(page_wait($m, '/trailers'), "trailers: $status: stored");
 }
 
 $t->done();

@@ -40,6 +40,8 @@ http {
         proxy_http_version  2;
         proxy_pass_trailers on;
 
+        location /barrier { mcds_return 200 "$here"; }
+
         location / { proxy_pass http://127.0.0.1:%%PORT_f%%; }
         location /bare/ {
             proxy_buffering off;
@@ -116,7 +118,8 @@ for my $uri ('/piped/herd', '/bare/herd') {
     $f->hold_path('/');
     $f->mark();
     my @p = map { start_get($h->port(), $uri) } 1 .. 10;
-    ok(wait_for(sub { ($m->get("here:$uri") // 0) == 10 }), "$uri: all wait");
+    ok(wait_for(sub { ($m->get("here:$uri") // 0) == 10 }), "$uri: all came");
+    is($h->get('/barrier')->status(), 200, "$uri: and wait");
     $f->wait_requests(1);
     $f->release('/');
     my @r = map { finish($_) } @p;

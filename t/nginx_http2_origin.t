@@ -145,7 +145,8 @@ for my $uri ('/bare/large/slow', '/tls/large/slow') {
     $o->wait_requests(1, $uri);
     $m->freeze();
     $o->release($uri);
-    ok(wait_for(sub { ($o->requests($uri))[0]{end} }), "$uri: answered");
+    ok(wait_for(sub { $p->fill(0.1); length $p->{in} > 100_000 }),
+        "$uri: under way");
     $m->cont();
     is(finish($p)->body() eq $large, 1, "$uri: built");
     ok(page_wait($m, $uri), "$uri: stored");
@@ -158,6 +159,7 @@ for my $uri ('/bare/large/slow', '/tls/large/slow') {
 my $raw = http_raw($h->port(), "GET /trailer HTTP/1.1\r\nHost: localhost\r\n"
     . "TE: trailers\r\nConnection: close, TE\r\n\r\n");
 like($raw, qr/\r\n0\r\nX-Sum: 5\r\n\r\n\z/i, 'trailers are passed');
+page_wait($m, '/trailer');
 $r = $h->get('/trailer');
 is($r->header('X-Cache') . $r->body(), 'HITwhole', 'and the page is stored');
 
