@@ -64,9 +64,8 @@ is($h->get('/large')->body() eq $large, 1, 'a page in parts');
 for my $how (qw/ rst stop close /) {
     $h = client(window => 20000) if $h->{closed};
     my $n = done_of('/large');
-    my $id = $h->request('/large');
+    my $id = $h->request('/large', paused => 1);
     $h->begun($id, $wait);
-    $h->pause($id);
     $h->$how($id);
     ok(wait_for(sub { done_of('/large') > $n }, $wait), "$how: of a large one");
 }

@@ -10,10 +10,10 @@
  * Commands are lines of standard input, words are separated by tabs:
  *
  *   request tag name value name value ...   names are those of headers, pseudo
- *                                           headers too, or "body"
+ *                                           headers too, or "body", or "paused"
  *   reset tag      ends both directions of the stream
  *   stop tag       asks the server to send no more
- *   pause tag      gives the stream no more window; resume tag
+ *   resume tag     lets the window of a paused stream grow again
  *   close          ends the connection, and the program
  *
  * The program that ends without a "close" has left without a word.
@@ -767,9 +767,6 @@ command(char *text)
     } else if (strcmp(word[0], "stop") == 0) {
         (void) ngtcp2_conn_shutdown_stream_read(conn, s->id, CANCELLED);
 
-    } else if (strcmp(word[0], "pause") == 0) {
-        s->paused = 1;
-
     } else if (strcmp(word[0], "resume") == 0) {
         ngtcp2_conn_extend_max_stream_offset(conn, s->id, s->owed);
         s->paused = 0;
@@ -794,6 +791,11 @@ request(char **word, int n)
     for (i = 2, count = 0; i + 1 < n; i += 2) {
         if (strcmp(word[i], "body") == 0) {
             s->body = strdup(word[i + 1]);
+            continue;
+        }
+
+        if (strcmp(word[i], "paused") == 0) {
+            s->paused = 1;
             continue;
         }
 

@@ -9,14 +9,15 @@ package Test::Mcds::Http3;
 #   $h = Test::Mcds::Http3->new($t, port, name => server name, window => bytes
 #       of a stream's window, session => file, for requests in the first flight)
 #   $id = $h->request(uri, method, host (undef: none is sent), body, headers =>
-#                                   [name => value, ..])  opens a stream
+#                                   [name => value, ..], paused => 1: the
+#                                   stream's window does not grow)
 #   $r = $h->response(id, timeout)  waits for its end: a response as those of
 #                                   Test::Mcds::Http
 #   $r = $h->get(uri, %o)           both
 #   $h->begun(id, timeout)          true once the head of it has come
 #   $h->rst(id)                     RESET_STREAM and STOP_SENDING
 #   $h->stop(id)                    STOP_SENDING alone, as browsers do
-#   $h->pause(id), $h->resume(id)   its window grows no more, and again
+#   $h->resume(id)                  a paused stream goes on
 #   $h->early()                     true if requests went in the first flight
 #   $h->close, $h->abandon          CONNECTION_CLOSE; leaves without a word
 
@@ -98,7 +99,8 @@ sub request {
 
     $h->say('request', $id, ':method', $o{method} // 'GET', ':scheme', 'https',
         (defined $host ? (':authority', $host) : ()), ':path', $uri, @lower,
-        (defined $o{body} ? (body => $o{body}) : ()));
+        (defined $o{body} ? (body => $o{body}) : ()),
+        ($o{paused} ? (paused => 1) : ()));
 
     return $id;
 }
@@ -224,7 +226,6 @@ sub early {
 
 sub rst { $_[0]->say('reset', $_[1]) }
 sub stop { $_[0]->say('stop', $_[1]) }
-sub pause { $_[0]->say('pause', $_[1]) }
 sub resume { $_[0]->say('resume', $_[1]) }
 
 
