@@ -73,7 +73,7 @@ ngx_mcds_stat_create(ngx_pool_t *p, ngx_uint_t family, ngx_str_t *pool,
     stat->name = *name;
     stat->nsums = ngx_mcds_stat_nsums(family);
 
-    stat->sums = ngx_pcalloc(p, stat->nsums * sizeof(ngx_atomic_uint_t));
+    stat->sums = ngx_pcalloc(p, stat->nsums * sizeof(uint64_t));
     if (stat->sums == NULL) {
         return NULL;
     }
@@ -168,8 +168,8 @@ ngx_mcds_stat_flush(ngx_mcds_stat_t *stat)
 
     for (i = 0; i < stat->nsums; i++) {
         if (stat->sums[i]) {
-            (void) ngx_atomic_fetch_add(&stat->shared->sums[i],
-                                        stat->sums[i]);
+            (void) __atomic_fetch_add(&stat->shared->sums[i], stat->sums[i],
+                                      __ATOMIC_RELAXED);
             stat->sums[i] = 0;
         }
     }
@@ -319,7 +319,8 @@ ngx_mcds_stat_read(ngx_mcds_stat_t *stat, ngx_mcds_stat_totals_t *totals)
     ngx_memzero(totals, sizeof(ngx_mcds_stat_totals_t));
 
     for (i = 0; i < stat->nsums; i++) {
-        totals->sums[i] = stat->shared->sums[i];
+        totals->sums[i] = __atomic_load_n(&stat->shared->sums[i],
+                                          __ATOMIC_RELAXED);
     }
 
     for (i = 0; i < stat->ngauges; i++) {

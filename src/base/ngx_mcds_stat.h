@@ -94,6 +94,14 @@ typedef enum {
 } ngx_mcds_stat_e;
 
 
+/*
+ * A sum in shared memory.  It has 64 bits everywhere, which are read and
+ * written at once: on i386 by cmpxchg8b, in one line of the cache.
+ */
+
+typedef uint64_t  ngx_mcds_stat_sum_t  __attribute__((aligned(8)));
+
+
 /* of one worker, in shared memory; written by the process pid alone */
 
 typedef struct {
@@ -120,7 +128,7 @@ struct ngx_mcds_stat_shared_s {
     ngx_atomic_t             told;      /* the log has that it is down */
 
     ngx_uint_t               nsums;
-    ngx_atomic_t            *sums;
+    ngx_mcds_stat_sum_t     *sums;
 };
 
 
@@ -150,18 +158,18 @@ struct ngx_mcds_stat_s {
 
     ngx_queue_t              changed;   /* next is not NULL: has sums */
     ngx_uint_t               nsums;
-    ngx_atomic_uint_t       *sums;      /* not added yet */
+    uint64_t                *sums;      /* not added yet */
 };
 
 
 /* of all workers */
 
 typedef struct {
-    ngx_atomic_uint_t        pending;
-    ngx_atomic_uint_t        connections;
-    ngx_atomic_uint_t        open;      /* workers with an open breaker */
-    ngx_atomic_uint_t        open_since;  /* of the first of them */
-    ngx_atomic_uint_t        sums[NGX_MCDS_STAT_MAX];
+    uint64_t                 pending;
+    uint64_t                 connections;
+    uint64_t                 open;      /* workers with an open breaker */
+    uint64_t                 open_since;  /* of the first of them */
+    uint64_t                 sums[NGX_MCDS_STAT_MAX];
 } ngx_mcds_stat_totals_t;
 
 
@@ -234,7 +242,7 @@ void ngx_mcds_stat_detach(ngx_mcds_stat_t *stat);
  */
 
 static ngx_inline void
-ngx_mcds_stat_add(ngx_mcds_stat_t *stat, ngx_uint_t i, ngx_uint_t n)
+ngx_mcds_stat_add(ngx_mcds_stat_t *stat, ngx_uint_t i, uint64_t n)
 {
     if (stat) {
         stat->sums[i] += n;

@@ -377,5 +377,5 @@ ngx_http_mcds_stat_served(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx)
         len = (entry->coding && !ctx->coded) ? entry->length : entry->total;
     }
 
-    ngx_mcds_stat_add(ctx->conf->zone, NGX_MCDS_ZONE_BYTES, (ngx_uint_t) len);
+    ngx_mcds_stat_add(ctx->conf->zone, NGX_MCDS_ZONE_BYTES, len);
 }

@@ -293,6 +293,7 @@ ngx_http_mcds_zone_stat(ngx_slab_pool_t *shpool, ngx_uint_t family, u_char *id)
 static ngx_mcds_stat_shared_t *
 ngx_http_mcds_zone_alloc(ngx_slab_pool_t *shpool, ngx_uint_t family)
 {
+    size_t                   size;
     ngx_uint_t               nsums, part;
     ngx_http_mcds_shared_t  *shared;
     ngx_mcds_stat_shared_t  *ss;
@@ -302,15 +303,18 @@ ngx_http_mcds_zone_alloc(ngx_slab_pool_t *shpool, ngx_uint_t family)
     part = (family == NGX_MCDS_STAT_SERVERS) ? NGX_HTTP_MCDS_ZONE_SERVERS
                                              : NGX_HTTP_MCDS_ZONE_STATS;
 
-    ss = ngx_http_mcds_zone_memory(shpool, sizeof(ngx_mcds_stat_shared_t)
-                                           + nsums * sizeof(ngx_atomic_t),
+    size = ngx_align(sizeof(ngx_mcds_stat_shared_t),
+                     sizeof(ngx_mcds_stat_sum_t));
+
+    ss = ngx_http_mcds_zone_memory(shpool,
+                                   size + nsums * sizeof(ngx_mcds_stat_sum_t),
                                    part);
     if (ss == NULL) {
         return NULL;
     }
 
     ss->nsums = nsums;
-    ss->sums = (ngx_atomic_t *) (ss + 1);
+    ss->sums = (ngx_mcds_stat_sum_t *) ((u_char *) ss + size);
 
     shared = shpool->data;
 
@@ -350,7 +354,7 @@ ngx_http_mcds_zone_reuse(ngx_http_mcds_shared_t *shared, ngx_uint_t family,
     oldest->told = 0;
 
     for (i = 0; i < oldest->nsums; i++) {
-        oldest->sums[i] = 0;
+        __atomic_store_n(&oldest->sums[i], 0, __ATOMIC_RELAXED);
     }
 
     if (oldest->gauges) {

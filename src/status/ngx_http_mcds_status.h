@@ -98,8 +98,8 @@ extern ngx_http_mcds_status_field_t  ngx_http_mcds_status_lost[];
 /* the two histograms: sum, buckets, bounds but the last, and their number */
 
 typedef struct {
-    ngx_atomic_uint_t        sum;
-    ngx_atomic_uint_t       *buckets;
+    uint64_t                 sum;
+    uint64_t                *buckets;
     ngx_uint_t              *bounds;
     ngx_uint_t               n;
     ngx_uint_t               unit;      /* in a second */

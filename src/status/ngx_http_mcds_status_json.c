@@ -146,8 +146,8 @@ ngx_http_mcds_status_server(ngx_http_mcds_status_text_t *text,
                                 ngx_http_mcds_status_operations, &totals);
 
     ngx_http_mcds_status_printf(text,
-                                ",\"hits\":%uA,\"misses\":%uA,"
-                                "\"pending\":%uA,",
+                                ",\"hits\":%uL,\"misses\":%uL,"
+                                "\"pending\":%uL,",
                                 totals.sums[NGX_MCDS_STAT_HITS],
                                 totals.sums[NGX_MCDS_STAT_MISSES],
                                 totals.pending);
@@ -170,7 +170,7 @@ ngx_http_mcds_status_server(ngx_http_mcds_status_text_t *text,
     ngx_http_mcds_status_connections(text, &totals);
 
     ngx_http_mcds_status_printf(text,
-                                "\"bytes\":{\"sent\":%uA,\"received\":%uA}",
+                                "\"bytes\":{\"sent\":%uL,\"received\":%uL}",
                                 totals.sums[NGX_MCDS_STAT_SENT],
                                 totals.sums[NGX_MCDS_STAT_RECEIVED]);
 
@@ -185,8 +185,8 @@ ngx_http_mcds_status_connections(ngx_http_mcds_status_text_t *text,
     ngx_mcds_stat_totals_t *totals)
 {
     ngx_http_mcds_status_printf(text,
-                                ",\"connections\":{\"open\":%uA,"
-                                "\"opened\":%uA,",
+                                ",\"connections\":{\"open\":%uL,"
+                                "\"opened\":%uL,",
                                 totals->connections,
                                 totals->sums[NGX_MCDS_STAT_CONNECTS]);
 
@@ -202,21 +202,21 @@ ngx_http_mcds_status_breaker(ngx_http_mcds_status_text_t *text,
 {
     ngx_http_mcds_status_printf(text,
                                 ",\"breaker\":{\"state\":\"%s\","
-                                "\"open_workers\":%uA,",
+                                "\"open_workers\":%uL,",
                                 stat->disabled ? "disabled"
                                                : totals->open ? "open"
                                                               : "closed",
                                 totals->open);
 
     if (totals->open) {
-        ngx_http_mcds_status_printf(text, "\"open_since\":%uA,",
+        ngx_http_mcds_status_printf(text, "\"open_since\":%uL,",
                                     totals->open_since);
 
     } else {
         ngx_http_mcds_status_printf(text, "\"open_since\":null,");
     }
 
-    ngx_http_mcds_status_printf(text, "\"openings\":%uA,\"probes\":%uA}",
+    ngx_http_mcds_status_printf(text, "\"openings\":%uL,\"probes\":%uL}",
                                 totals->sums[NGX_MCDS_STAT_BREAKS],
                                 totals->sums[NGX_MCDS_STAT_PROBES]);
 }
@@ -291,7 +291,7 @@ ngx_http_mcds_status_group(ngx_http_mcds_status_text_t *text,
     switch (group->kind) {
 
     case NGX_HTTP_MCDS_STATUS_SUM:
-        ngx_http_mcds_status_printf(text, "\"%s\":%uA", group->name,
+        ngx_http_mcds_status_printf(text, "\"%s\":%uL", group->name,
                                     totals->sums[group->index]);
         break;
 
@@ -322,7 +322,7 @@ ngx_http_mcds_status_fields(ngx_http_mcds_status_text_t *text, char *name,
     ngx_http_mcds_status_printf(text, "\"%s\":{", name);
 
     for (i = 0; field[i].name.len; i++) {
-        ngx_http_mcds_status_printf(text, "%s\"%V\":%uA", i ? "," : "",
+        ngx_http_mcds_status_printf(text, "%s\"%V\":%uL", i ? "," : "",
                                     &field[i].name,
                                     totals->sums[field[i].index]);
     }
@@ -335,9 +335,9 @@ static void
 ngx_http_mcds_status_reasons(ngx_http_mcds_status_text_t *text,
     ngx_http_mcds_status_group_t *group, ngx_mcds_stat_totals_t *totals)
 {
-    char               *comma;
-    ngx_uint_t          i;
-    ngx_atomic_uint_t   n;
+    char        *comma;
+    uint64_t     n;
+    ngx_uint_t   i;
 
     ngx_http_mcds_status_printf(text, "\"%s\":{", group->name);
 
@@ -347,7 +347,7 @@ ngx_http_mcds_status_reasons(ngx_http_mcds_status_text_t *text,
         n = totals->sums[group->index + i];
 
         if (n) {
-            ngx_http_mcds_status_printf(text, "%s\"%V\":%uA", comma,
+            ngx_http_mcds_status_printf(text, "%s\"%V\":%uL", comma,
                                         &ngx_mcds_reasons[i], n);
             comma = ",";
         }
@@ -362,8 +362,8 @@ ngx_http_mcds_status_histogram(ngx_http_mcds_status_text_t *text,
     ngx_http_mcds_status_group_t *group, ngx_mcds_stat_totals_t *totals)
 {
     char                          *unit;
+    uint64_t                       n;
     ngx_uint_t                     i;
-    ngx_atomic_uint_t              n;
     ngx_http_mcds_status_times_t   times;
 
     ngx_http_mcds_status_times(&times, group, totals);
@@ -376,7 +376,7 @@ ngx_http_mcds_status_histogram(ngx_http_mcds_status_text_t *text,
     }
 
     ngx_http_mcds_status_printf(text,
-                                "\"%s\":{\"count\":%uA,\"sum_%s\":%uA,"
+                                "\"%s\":{\"count\":%uL,\"sum_%s\":%uL,"
                                 "\"le_%s\":{", group->name, n, unit,
                                 times.sum, unit);
     n = 0;
@@ -384,7 +384,7 @@ ngx_http_mcds_status_histogram(ngx_http_mcds_status_text_t *text,
     for (i = 0; i < times.n - 1; i++) {
         n += times.buckets[i];
 
-        ngx_http_mcds_status_printf(text, "%s\"%ui\":%uA", i ? "," : "",
+        ngx_http_mcds_status_printf(text, "%s\"%ui\":%uL", i ? "," : "",
                                     times.bounds[i], n);
     }
 

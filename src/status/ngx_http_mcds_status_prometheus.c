@@ -45,11 +45,11 @@ static void ngx_http_mcds_status_samples(ngx_http_mcds_status_text_t *text,
     ngx_mcds_stat_totals_t *totals);
 static void ngx_http_mcds_status_sample(ngx_http_mcds_status_text_t *text,
     char *metric, ngx_str_t *labels, char *label, ngx_str_t *value,
-    ngx_atomic_uint_t n);
+    uint64_t n);
 static void ngx_http_mcds_status_buckets(ngx_http_mcds_status_text_t *text,
     ngx_http_mcds_status_group_t *group, ngx_str_t *labels,
     ngx_mcds_stat_totals_t *totals);
-static u_char *ngx_http_mcds_status_seconds(u_char *p, ngx_atomic_uint_t n,
+static u_char *ngx_http_mcds_status_seconds(u_char *p, uint64_t n,
     ngx_uint_t unit);
 
 
@@ -198,7 +198,7 @@ ngx_http_mcds_status_gauges(ngx_http_mcds_status_text_t *text,
             if (ngx_mcds_stat_read(stat[i], &totals) == NGX_OK) {
                 ngx_http_mcds_status_sample(text, gauge->metric, &labels[i],
                                             NULL, NULL,
-                                            *(ngx_atomic_uint_t *)
+                                            *(uint64_t *)
                                             ((u_char *) &totals
                                              + gauge->offset));
             }
@@ -347,7 +347,7 @@ ngx_http_mcds_status_samples(ngx_http_mcds_status_text_t *text,
 
 static void
 ngx_http_mcds_status_sample(ngx_http_mcds_status_text_t *text, char *metric,
-    ngx_str_t *labels, char *label, ngx_str_t *value, ngx_atomic_uint_t n)
+    ngx_str_t *labels, char *label, ngx_str_t *value, uint64_t n)
 {
     u_char  *p;
 
@@ -363,7 +363,7 @@ ngx_http_mcds_status_sample(ngx_http_mcds_status_text_t *text, char *metric,
         p = ngx_sprintf(p, ",%s=\"%V\"", label, value);
     }
 
-    p = ngx_sprintf(p, "} %uA\n", n);
+    p = ngx_sprintf(p, "} %uL\n", n);
 
     ngx_http_mcds_status_add(text, p);
 }
@@ -375,8 +375,8 @@ ngx_http_mcds_status_buckets(ngx_http_mcds_status_text_t *text,
     ngx_mcds_stat_totals_t *totals)
 {
     u_char                        *p;
+    uint64_t                       n;
     ngx_uint_t                     i;
-    ngx_atomic_uint_t              n;
     ngx_http_mcds_status_times_t   times;
 
     ngx_http_mcds_status_times(&times, group, totals);
@@ -398,7 +398,7 @@ ngx_http_mcds_status_buckets(ngx_http_mcds_status_text_t *text,
             ? ngx_http_mcds_status_seconds(p, times.bounds[i], times.unit)
             : ngx_cpymem(p, "+Inf", 4);
 
-        p = ngx_sprintf(p, "\"} %uA\n", n);
+        p = ngx_sprintf(p, "\"} %uL\n", n);
 
         ngx_http_mcds_status_add(text, p);
     }
@@ -411,7 +411,7 @@ ngx_http_mcds_status_buckets(ngx_http_mcds_status_text_t *text,
 
     p = ngx_sprintf(p, "%s_sum{%V} ", group->metric, labels);
     p = ngx_http_mcds_status_seconds(p, times.sum, times.unit);
-    p = ngx_sprintf(p, "\n%s_count{%V} %uA\n", group->metric, labels, n);
+    p = ngx_sprintf(p, "\n%s_count{%V} %uL\n", group->metric, labels, n);
 
     ngx_http_mcds_status_add(text, p);
 }
@@ -420,11 +420,11 @@ ngx_http_mcds_status_buckets(ngx_http_mcds_status_text_t *text,
 /* without zeros at the end */
 
 static u_char *
-ngx_http_mcds_status_seconds(u_char *p, ngx_atomic_uint_t n, ngx_uint_t unit)
+ngx_http_mcds_status_seconds(u_char *p, uint64_t n, ngx_uint_t unit)
 {
-    ngx_atomic_uint_t  rest;
+    uint64_t  rest;
 
-    p = ngx_sprintf(p, "%uA", n / unit);
+    p = ngx_sprintf(p, "%uL", n / unit);
     rest = n % unit;
 
     if (rest) {

@@ -9,15 +9,21 @@
 
 #include <ngx_config.h>
 #include <ngx_core.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
 #include "ngx_mcds_stat.h"
 #include "ngx_mcds_stat_sums.h"
 #include "tap.h"
 
 
 #define WORKERS  4
+#define ADDS     50000
+#define STEP     0xc0000001
 
 
 static void test_sums(void);
+static void test_large(void);
+static void test_whole(void);
 static void test_gauges(void);
 static void test_latency(void);
 static void test_breaker(void);
@@ -39,13 +45,13 @@ static ngx_mcds_stat_totals_t *totals(void);
 
 static ngx_mcds_stat_shared_t  shared;
 static ngx_mcds_stat_gauge_t   gauges[WORKERS];
-static ngx_atomic_t            sums[NGX_MCDS_STAT_MAX];
+static ngx_mcds_stat_sum_t     sums[NGX_MCDS_STAT_MAX];
 
 /* the same server as each worker has it */
 
 static ngx_mcds_stat_t         seen[WORKERS];
 static ngx_pid_t               pids[WORKERS];
-static ngx_atomic_uint_t       own[WORKERS][NGX_MCDS_STAT_MAX];
+static uint64_t                own[WORKERS][NGX_MCDS_STAT_MAX];
 static ngx_uint_t              woken, gathered;
 
 
@@ -53,6 +59,8 @@ int
 main(void)
 {
     test_sums();
+    test_large();
+    test_whole();
     test_gauges();
     test_latency();
     test_breaker();
@@ -106,6 +114,74 @@ test_sums(void)
     ok(sums[7] == 6 + 28, "nothing for who has the place now");
     ok(ngx_mcds_stat_read(&seen[0], totals()) == NGX_DECLINED,
        "and nothing to be read");
+}
+
+
+/* also where a word has 32 bits */
+
+static void
+test_large(void)
+{
+    reset();
+
+    sums[7] = 0xfffffff0;
+    seen[0].sums[7] = 0x20;
+    flush(0, 0, 0);
+    ok(totals()->sums[7] == 0x100000010, "more than 32 bits");
+
+    ngx_mcds_stat_add(&seen[1], 7, 0x300000000);
+    ngx_mcds_stat_add(&seen[1], 7, 0xffffffff);
+    flush(1, 0, 0);
+    ok(totals()->sums[7] == 0x50000000f, "of one worker, too");
+}
+
+
+/* a sum that grows is never seen to shrink, however often it is carried */
+
+static void
+test_whole(void)
+{
+    int         status;
+    pid_t       pid;
+    uint64_t    last, now;
+    ngx_uint_t  i, n, wrong;
+
+    reset();
+
+    shared.sums = mmap(NULL, 4096, PROT_READ|PROT_WRITE,
+                       MAP_SHARED|MAP_ANONYMOUS, -1, 0);
+
+    for (n = 0; n < 2; n++) {
+        pid = fork();
+
+        if (pid == 0) {
+            for (i = 0; i < ADDS; i++) {
+                ngx_mcds_stat_add(&seen[n], 7, STEP);
+                ngx_mcds_stat_flush(&seen[n]);
+            }
+
+            _exit(0);
+        }
+    }
+
+    last = 0;
+    wrong = 0;
+
+    while (n) {
+        now = totals()->sums[7];
+        wrong += (now < last || now % STEP);
+        last = now;
+
+        if (waitpid(-1, &status, WNOHANG) > 0) {
+            wrong += (status != 0);
+            n--;
+        }
+    }
+
+    ok(wrong == 0, "each number that was read was one");
+    ok(totals()->sums[7] == 2 * ADDS * (uint64_t) STEP, "and none was lost");
+
+    (void) munmap(shared.sums, 4096);
 }
 
 
