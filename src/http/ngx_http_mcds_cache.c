@@ -63,7 +63,7 @@ static ngx_int_t ngx_http_mcds_cache_detach(ngx_http_request_t *r,
 static void ngx_http_mcds_cache_refreshed(ngx_http_request_t *r, void *data,
     ngx_int_t rc);
 static ngx_uint_t ngx_http_mcds_cache_streamed(ngx_http_mcds_ctx_t *ctx);
-static ngx_uint_t ngx_http_mcds_cache_websocket(ngx_http_request_t *r);
+static ngx_uint_t ngx_http_mcds_cache_upgrade(ngx_http_request_t *r);
 static ngx_uint_t ngx_http_mcds_cache_partial(ngx_http_request_t *r);
 static ngx_int_t ngx_http_mcds_cache_fill(ngx_http_request_t *r,
     ngx_http_mcds_ctx_t *ctx);
@@ -132,7 +132,7 @@ ngx_http_mcds_cache_start(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
         return NGX_ERROR;
     }
 
-    if (ngx_http_mcds_cache_websocket(r)) {
+    if (ngx_http_mcds_cache_upgrade(r)) {
         ctx->no_store = 1;
     }
 
@@ -441,7 +441,7 @@ ngx_http_mcds_cache_found(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
 
         return ctx->only_if_cached
                ? ngx_http_mcds_cache_only(r, ctx)
-               : ngx_http_mcds_cache_pass(r, ctx, !ctx->no_store);
+               : ngx_http_mcds_cache_pass(r, ctx, 1);
     }
 
     if (ctx->authorization && !(entry->flags & NGX_MCDS_ENTRY_SHARED)) {
@@ -990,14 +990,22 @@ ngx_http_mcds_cache_streamed(ngx_http_mcds_ctx_t *ctx)
 }
 
 
-/* what it wants is no page, and needs its headers */
+/*
+ * A request for another protocol, such as a WebSocket, needs its headers, and
+ * what it asks for is no page.  Clients offer h2c with any request and take an
+ * answer in HTTP/1.1; RFC 9110, 7.8, has it ignored in HTTP/1.0.
+ */
 
 static ngx_uint_t
-ngx_http_mcds_cache_websocket(ngx_http_request_t *r)
+ngx_http_mcds_cache_upgrade(ngx_http_request_t *r)
 {
-    return r->headers_in.upgrade
-           && ngx_http_mcds_header_is(&r->headers_in.upgrade->value,
-                                      "websocket");
+    ngx_table_elt_t  *h;
+
+    h = r->headers_in.upgrade;
+
+    return h
+           && r->http_version == NGX_HTTP_VERSION_11
+           && !ngx_http_mcds_header_is(&h->value, "h2c");
 }
 
 
@@ -1046,7 +1054,7 @@ ngx_http_mcds_cache_pass(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
     ngx_http_mcds_stream_end(ctx);
 
     if (!store || r->method != NGX_HTTP_GET || r->header_only
-        || ngx_http_mcds_cache_websocket(r)
+        || ctx->no_store
         || ngx_http_mcds_cache_partial(r))
     {
         ngx_mcds_page_leave(&ctx->seat);

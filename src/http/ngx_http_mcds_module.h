@@ -265,7 +265,7 @@ struct ngx_http_mcds_ctx_s {
     unsigned                    instead_sent:1;
     unsigned                    authorization:1;
     unsigned                    too_many:1;      /* variants */
-    unsigned                    no_store:1;      /* the request says so */
+    unsigned                    no_store:1;      /* for this request */
     unsigned                    only_if_cached:1;
     unsigned                    unaccepted:1;    /* "copy", by the request */
     unsigned                    invalidate:1;    /* the page of "key", when the
