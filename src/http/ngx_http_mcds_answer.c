@@ -11,6 +11,7 @@
 #include <ngx_http.h>
 #include "ngx_http_mcds_module.h"
 #include "ngx_mcds_targeted.h"
+#include "ngx_http_mcds_nginx.h"
 #include "ngx_http_mcds_store.h"
 
 
@@ -190,7 +191,7 @@ ngx_http_mcds_answer_list(ngx_http_request_t *r, ngx_list_t *list,
 static ngx_uint_t
 ngx_http_mcds_answer_sticky(ngx_http_request_t *r, ngx_table_elt_t *h)
 {
-#if (NGX_HTTP_UPSTREAM_SID && !defined angie_version)
+#if (NGX_HTTP_MCDS_HAVE_SID)
 
     u_char     *p, *last;
     ngx_str_t  *sid;

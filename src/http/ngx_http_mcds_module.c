@@ -9,7 +9,6 @@
 #include <ngx_http.h>
 #include "ngx_http_mcds_module.h"
 #include "ngx_http_mcds_nginx.h"
-#include "ngx_http_mcds_angie.h"
 #include "ngx_http_mcds_herd.h"
 #include "ngx_http_mcds_top.h"
 #include "ngx_mcds_tally.h"

@@ -6,6 +6,8 @@
  *
  * Looked at, and tested with: nginx 1.22.1, 1.26.3, 1.30.x and 1.31.5,
  * freenginx 1.27.2, Angie 1.11 to 1.13, nginx 1.31.3 with OpenResty's patches.
+ * What is another in one of them stands here, too; mcds itself is the same.
+ *
  * For a newer nginx each of the points below has to be read again; then
  * NGX_HTTP_MCDS_NGINX and the sizes in ngx_http_mcds_nginx.c are of that one.
  * Until then the build warns, and all goes on working.
@@ -17,6 +19,8 @@
  *   - Since 1.23.0 headers of one name are chained by "next" in the order of
  *     the list; nginx links those without a field when multi_linked is 0.
  *   - An entry of ngx_http_headers_in may have the offset 0, and no field.
+ *   - Over HTTP/3 there may be no Host; host_start and host_end of the main
+ *     request have what ":authority" said (key.c).
  *
  * Variables (refresh_context.c, invalidate.c)
  *   - r->variables[i] is the value of cmcf->variables[i].  A value that is
@@ -31,6 +35,7 @@
  *     in a rewrite phase by NGX_DONE; ngx_http_core_run_phases() goes on at
  *     r->phase_handler.  Handlers registered last run first.
  *   - An internal redirect and a named location zero r->ctx.
+ *   - A client of HTTP/3 that leaves is an error of the write event (watch.c).
  *
  * The detached refresh (refresh.c)
  *   - ngx_get_connection() and ngx_free_connection() use the descriptor only
@@ -91,6 +96,45 @@
 #define NGX_HTTP_MCDS_PARSED_N                                                \
     ((offsetof(ngx_http_headers_in_t, user) - NGX_HTTP_MCDS_PARSED_FIRST)     \
      / sizeof(ngx_table_elt_t *))
+
+
+/* r->port and u->peer.sid are there; freenginx names itself by NGINX_NAME */
+
+#if (nginx_version >= 1029003 && !defined NGINX_NAME)
+#define NGX_HTTP_MCDS_HAVE_PORT  1
+#endif
+
+#if (NGX_HTTP_UPSTREAM_SID && !defined angie_version)
+#define NGX_HTTP_MCDS_HAVE_SID  1
+#endif
+
+
+/*
+ * Angie keeps the servers of a resolver as a list, and calls the log handler
+ * of a request with other arguments.
+ *
+ * resolver_asks: the resolver has servers to ask.  log_request: adds the
+ * request of ctx to a line of the error log, in a handler of that log.
+ */
+
+#if (angie_version >= 1012000)
+
+#define ngx_http_mcds_resolver_asks(resolver)                                 \
+    ((resolver)->connections != NULL)
+
+#define ngx_http_mcds_log_request(log, ctx, buf, len)                         \
+    (ctx)->request->log_handler(log, buf, (buf) + (len), ctx)
+
+#else
+
+#define ngx_http_mcds_resolver_asks(resolver)                                 \
+    ((resolver)->connections.nelts != 0)
+
+#define ngx_http_mcds_log_request(log, ctx, buf, len)                         \
+    (ctx)->request->log_handler((ctx)->request, (ctx)->current_request, buf,  \
+                                len)
+
+#endif
 
 
 /*

@@ -10,7 +10,7 @@
 #include <ngx_config.h>
 #include <ngx_core.h>
 #include <ngx_http.h>
-#include "ngx_http_mcds_angie.h"
+#include "ngx_http_mcds_nginx.h"
 #include "ngx_http_mcds_post.h"
 #include "ngx_http_mcds_refresh.h"
 

@@ -7,6 +7,7 @@
 #include <ngx_config.h>
 #include <ngx_core.h>
 #include <ngx_http.h>
+#include "ngx_http_mcds_nginx.h"
 #include "ngx_http_mcds_refresh.h"
 #include "ngx_http_mcds_refresh_context.h"
 
@@ -41,11 +42,6 @@
 
 /* how often it looks whether the worker exits; milliseconds */
 #define NGX_HTTP_MCDS_REFRESH_LOOK  100
-
-/* requests have a port, but not in freenginx, which names itself */
-#if (nginx_version >= 1029003 && !defined NGINX_NAME)
-#define NGX_HTTP_MCDS_REFRESH_PORT  1
-#endif
 
 /* holds ngx_http_mcds_refresh_t, addresses and the like in one piece */
 #define NGX_HTTP_MCDS_REFRESH_POOL  2048
@@ -470,7 +466,7 @@ ngx_http_mcds_refresh_main(ngx_http_mcds_refresh_t *ref, ngx_http_request_t *r)
     main->request_length = r->main->request_length;
     main->pipeline = r->main->pipeline;
 
-#if (NGX_HTTP_MCDS_REFRESH_PORT)
+#if (NGX_HTTP_MCDS_HAVE_PORT)
     main->port = r->port;
 #endif
 
@@ -534,7 +530,7 @@ ngx_http_mcds_refresh_subrequest(ngx_http_mcds_refresh_t *ref,
     sr->request_length = main->request_length;
     sr->pipeline = main->pipeline;
 
-#if (NGX_HTTP_MCDS_REFRESH_PORT)
+#if (NGX_HTTP_MCDS_HAVE_PORT)
     sr->port = main->port;
 #endif
 
