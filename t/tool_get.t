@@ -122,6 +122,14 @@ ok((grep { ($_->{'Cache-Control'} // '') =~ /max-age=60/ }
 is($mcds->run('get', '--body', url('/plain1'))->{out},
     $a->get('/plain1')->body, 'its body');
 
+my ($q) = $list->[1];
+my ($on) = grep { $q->{server} eq '127.0.0.1:' . $_->port() } $m1, $m2;
+
+$on->set($q->{memcached_key}, page_encode(%{
+    page_decode($on->get($q->{memcached_key})) }, flags => 11));
+is(join(' ', @{$mcds->json('get', url('/plain2'))->[0]{flags}}),
+    'shared revalidate absolute', 'flags');
+
 my $r = $mcds->run('get', 'HTTP://LocalHost/plain1#top');
 
 is($r->{code}, 0, 'scheme and host in upper case');
