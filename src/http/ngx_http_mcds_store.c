@@ -19,6 +19,8 @@
 #include "ngx_http_mcds_variant.h"
 
 
+static ngx_int_t ngx_http_mcds_store_take(ngx_http_request_t *r,
+    ngx_http_mcds_ctx_t *ctx, ngx_http_mcds_store_t *store);
 static ngx_int_t ngx_http_mcds_store_lines(ngx_http_request_t *r,
     ngx_http_mcds_ctx_t *ctx, ngx_http_mcds_loc_conf_t *mlcf,
     ngx_http_mcds_store_t *store);
@@ -147,8 +149,27 @@ ngx_http_mcds_store_begin(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
         return NGX_ERROR;
     }
 
+    return ngx_http_mcds_store_take(r, ctx, store);
+}
+
+
+static ngx_int_t
+ngx_http_mcds_store_take(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
+    ngx_http_mcds_store_t *store)
+{
     ctx->store = store;
     ctx->expire = store->entry.expire;
+
+    if (r != r->main && store->expected == 0) {
+
+        /*
+         * nginx before 1.23.4 sends a subrequest no body at all, not even its
+         * end, where a file or a page of proxy_cache is empty
+         */
+
+        ngx_http_mcds_store_finish(r, ctx);
+        return NGX_DECLINED;
+    }
 
     return NGX_OK;
 }
