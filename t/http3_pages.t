@@ -47,6 +47,7 @@ http {
         ssl_certificate_key $key;
 
         mcds_counter \$hits key=hits:\$uri;
+        location = /status { mcds_status format=json; }
         location = /count { mcds_return 200 "\$hits\\n"; }
 
         location / {
@@ -152,6 +153,8 @@ ok(wait_for(sub { told($h->get('/stale')) =~ /(?:HIT|STALE) answer (\d+)/
 @r = map { $h->response($_, $wait) } map { $h->request('/count') } 1 .. 40;
 is(join(' ', sort { $a <=> $b } map { $_->body() + 0 } @r), join(' ', 1 .. 40),
     'forty streams have a number each');
+
+like($h->get('/status')->body(), qr/^\{.*"requests".*\}$/s, 'a status page');
 
 $h->close();
 

@@ -245,7 +245,7 @@ ngx_http_mcds_key_host(ngx_http_request_t *r)
         return NGX_OK;
     }
 
-    /* more are pushed behind it if it is in the only part */
+    /* others may be pushed behind it where it is in the only part */
 
     headers = &r->headers_in.headers;
     n = headers->part.nelts ? 1 : headers->nalloc;

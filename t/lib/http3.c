@@ -28,8 +28,8 @@
  *   reset tag code        it never will be
  *   closed why            the last line
  *
- * With -s the session is kept in that file, and what is found there is used for
- * requests in the first flight.
+ * With -s the session is kept in that file, and what is found there is used:
+ * requests up to the command "go" make the first flight.
  */
 
 
@@ -95,7 +95,7 @@ static void flush(void);
 static uint64_t now(void);
 
 
-static int                      fd, early, ready;
+static int                      fd, early, ready, go;
 static char                    *server_name = "localhost", *session_file;
 static uint64_t                 window = WINDOW;
 static char                     line[MAX_LINE], *out;
@@ -172,16 +172,15 @@ handshake_completed(ngtcp2_conn *c, void *data)
         return NGTCP2_ERR_CALLBACK_FAILURE;
     }
 
+    /* what was refused is not sent again */
+
+    if (early
+        && !(gnutls_session_get_flags(session) & GNUTLS_SFLAGS_EARLY_DATA))
+    {
+        end("early data refused");
+    }
+
     put("connected %s\n", early ? "early" : "new");
-
-    return 0;
-}
-
-
-static int
-early_data_rejected(ngtcp2_conn *c, void *data)
-{
-    end("early data rejected");
 
     return 0;
 }
@@ -396,7 +395,6 @@ setup(char *address, int port)
     cb.rand = random_bytes;
     cb.get_new_connection_id = new_connection_id;
     cb.handshake_completed = handshake_completed;
-    cb.early_data_rejected = early_data_rejected;
     cb.recv_stream_data = stream_data;
     cb.acked_stream_data_offset = stream_acked;
     cb.stream_close = stream_closed;
@@ -521,7 +519,9 @@ restore(void)
     if (fread(&params, sizeof(params), 1, f) == 1) {
         n = fread(data, 1, sizeof(data), f);
 
-        if (gnutls_session_set_data(session, data, n) == 0) {
+        if (gnutls_session_set_data(session, data, n) == 0
+            && gnutls_record_get_max_early_data_size(session) != 0)
+        {
             ngtcp2_conn_set_early_remote_transport_params(conn, &params);
             early = 1;
         }
@@ -568,6 +568,10 @@ loop(void)
     int            rc, wait;
     uint64_t       t, expiry;
     struct pollfd  p[3];
+
+    while (early && !go) {
+        read_commands();
+    }
 
     for ( ;; ) {
         transmit();
@@ -748,6 +752,11 @@ command(char *text)
 
     if (strcmp(word[0], "close") == 0) {
         leave();
+    }
+
+    if (strcmp(word[0], "go") == 0) {
+        go = 1;
+        return;
     }
 
     if (strcmp(word[0], "request") == 0) {

@@ -7,7 +7,9 @@ package Test::Mcds::Http3;
 #   Test::Mcds::Http3::needed($t)   skips the file where there is none, or where
 #                                   nginx has no HTTP/3
 #   $h = Test::Mcds::Http3->new($t, port, name => server name, window => bytes
-#       of a stream's window, session => file, for requests in the first flight)
+#       of a stream's window, session => file)  with the session of a client
+#                                   before, what is asked before the first wait
+#                                   goes in the first flight
 #   $id = $h->request(uri, method, host (undef: none is sent), body, headers =>
 #                                   [name => value, ..], paused => 1: the
 #                                   stream's window does not grow)
@@ -172,6 +174,8 @@ sub handle {
 sub until_true {
     my ($h, $code, $timeout) = @_;
 
+    $h->say('go') if !$h->{gone}++;
+
     my $end = time() + ($timeout // $Test::Mcds::Http::TIMEOUT);
 
     while (!$code->()) {
@@ -253,9 +257,11 @@ sub abandon {
 }
 
 
+# the test may have ended, and its programs with it
+
 sub DESTROY {
     my ($h) = @_;
-    $h->abandon() if $h->{owner} == $$;
+    $h->abandon() if $h->{owner} == $$ && $h->{test}{reaper};
 }
 
 
