@@ -191,7 +191,7 @@ EOT
 
     my ($name) = $handler =~ /(\w+)/;
 
-    my $none = qr{<center>nginx};
+    my $none = qr{<hr><center>};
 
     like($h->get('/outer/in')->body(), $none, "$name: not in another one");
     unlike($h->get('/outer/x?if=1')->body(), $none, "$name: but in if");
