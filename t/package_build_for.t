@@ -56,6 +56,13 @@ refused(qr/^mcds: there is no "\/none\/nginx"$/m, 'no nginx', '/none/nginx');
 refused(qr/names no version of nginx/, 'not nginx', $none);
 refused(qr/is nginx 1\.22\.1, but "\S+new" is nginx 1\.26\.3/,
     'another release', '--source', "$dir/new", $old);
+refused(qr/is openresty\/1\.31\.3\.1: give its own source/, 'OpenResty',
+    nginx('openresty', 'nginx version: openresty/1.31.3.1', $flags));
+refused(qr/is Angie\/1\.13\.0: give its own source/, 'Angie',
+    nginx('angie', 'Angie version: Angie/1.13.0', 'nginx version: nginx/1.31.2',
+        $flags));
+refused(qr/is nginx 1\.31\.3, but "\S+new" is nginx 1\.26\.3/,
+    'OpenResty, another release', '--source', "$dir/new", "$dir/openresty");
 refused(qr/there is no source of nginx/, 'no source', '--source', $dir, $old);
 refused(qr/is no tarball/, 'no tarball', '--source', "$dir/text", $old);
 refused(qr/has "--add-module=\S+", and no --with-compat/,
