@@ -15,7 +15,7 @@ use FindBin;
 use lib "$FindBin::Bin/lib";
 use Test::Mcds;
 
-my $t = Test::Mcds->new()->not_in('two many',
+my $t = Test::Mcds->new(calm => 1)->not_in('two many',
     'it looks at few workers')
     ->allow(qr/memcached sent/);
 
@@ -146,7 +146,7 @@ for my $i (0 .. $#numbers) {
     $closed += $closes;
 
     push @wrong, 'got ' . $res->body() if $res->body() ne "<$want>";
-    push @wrong, 'waited' if $res->time() > 0.7 * $t->slow();
+    push @wrong, 'waited' if $res->calm() > 0.7 * $t->slow();
     push @wrong, 'not closed' if $closes
         && !wait_for(sub { $h->log_count(qr/memcached sent/) >= $closed });
 
@@ -180,7 +180,7 @@ for my $i (0 .. $#pages) {
     my $res = $h->get($uri);
 
     push @wrong, 'got ' . $res->body() if $res->body() ne "page of $uri\n";
-    push @wrong, 'waited' if $res->time() > 0.7 * $t->slow();
+    push @wrong, 'waited' if $res->calm() > 0.7 * $t->slow();
 
     $closed += $closes;
 

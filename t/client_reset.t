@@ -16,7 +16,7 @@ use FindBin;
 use lib "$FindBin::Bin/lib";
 use Test::Mcds;
 
-my $t = Test::Mcds->new()->not_in('two many',
+my $t = Test::Mcds->new(calm => 1)->not_in('two many',
     'it looks at one worker');
 
 sub page { return "page of $_[0] " x 100 . "end\n" }
@@ -211,17 +211,17 @@ sub shot {
     push @wrong, 'body' if $uri =~ /^.p/ && $res->body ne page($uri);
     push @wrong, 'number' if $uri =~ /^.n/
         && $res->body !~ ($state eq 'idle' ? qr/^<\d+>$/ : qr/^<>$/);
-    push @wrong, 'slow' if $res->time > $seconds / 2;
+    push @wrong, 'slow' if $res->calm > $seconds / 2;
 
     # the lock's release and the like come behind the answer
 
     push @wrong, 'not seen' if !wait_for(sub {
         $state eq 'connect' ? $f->opened_count() : $f->count(qr/$re/)
-    });
+    }, 2);
 
     push @wrong, 'not closed' if !wait_for(sub {
         grep { $_->{event} eq 'close' && $_->{why} eq $how } $f->records()
-    });
+    }, 2);
 
     $f->tell('');
 

@@ -15,7 +15,7 @@ use FindBin;
 use lib "$FindBin::Bin/lib";
 use Test::Mcds;
 
-my $t = Test::Mcds->new()->not_in('two many',
+my $t = Test::Mcds->new(calm => 1)->not_in('two many',
     'it looks at one worker');
 
 my $m = $t->memcached('m');
@@ -150,7 +150,7 @@ my @r = many(20, sub { [$h->port(), '/'] });
 is(scalar(grep { $_->status() == 200 && $_->header('X-N') eq '[]' } @r), 20,
     'silent: all answered');
 cmp_ok($_, '<', ($timeout + 0.3) * $t->slow(), 'silent: within the timeout')
-    for (sort { $b <=> $a } map { $_->time() } @r)[0];
+    for (sort { $b <=> $a } map { $_->calm() } @r)[0];
 
 ok(wait_for(sub { $h->get('/'); $h->log_has(qr/is down after 3 failures/) }),
     'silent: the server is down');
@@ -173,7 +173,7 @@ $f->close_all();
 is(scalar(grep { $_->status() == 200 && $_->header('X-N') eq '[]' } @r), 20,
     'refused: all answered');
 cmp_ok($_, '<', $timeout, 'refused: at once')
-    for (sort { $b <=> $a } map { $_->time() } @r)[0];
+    for (sort { $b <=> $a } map { $_->calm() } @r)[0];
 
 $f->refuse(0);
 ok(wait_for(sub { $h->get('/')->header('X-N') ne '[]' }), 'back again');

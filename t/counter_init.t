@@ -17,7 +17,7 @@ use FindBin;
 use lib "$FindBin::Bin/lib";
 use Test::Mcds;
 
-my $t = Test::Mcds->new();
+my $t = Test::Mcds->new(calm => 1);
 
 my $m = $t->memcached('m');
 my $o = $t->origin('o', sub {
@@ -219,7 +219,7 @@ ok(wait_for(sub { !$m->get('z:nmany:lock') }), 'many: no lock is left');
 $o->hold_path('/internal/views');
 my $r = $h->get('/short?k=nlate');
 is($r->body(), 'n=', 'late: no number');
-cmp_ok($r->time(), '<', 0.5 * $t->slow(), 'late: it does not wait for long');
+cmp_ok($r->calm(), '<', 0.5 * $t->slow(), 'late: it does not wait for long');
 is($m->get('h:nlate') // 'none', 'none', 'late: not counted yet');
 my $p = start_get($h->port(), '/short?k=nlate');
 $p->reset();

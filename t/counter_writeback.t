@@ -322,18 +322,18 @@ is($o->count(), 0, 'an hour is not over');
 ok($last->reload(wait_old => 1), 'reload');
 is($o->count(), 0, 'a reload does not post');
 $last->get('/last1');
-my $start = time();
+my $watch = $t->stopwatch();
 ok($last->quit(), 'quit');
-cmp_ok(time() - $start, '<', 3 * $t->slow(), 'soon');
+cmp_ok($watch->(), '<', 3 * $t->slow(), 'soon');
 is(total(), 131, 'all is posted then');
 
 $last->up();
 $o->mark();
 $o->set('/save', { status => 500 });
 $last->get('/last') for 1 .. 3;
-$start = time();
+$watch = $t->stopwatch();
 ok($last->quit(), 'quit, and nobody listens');
-cmp_ok(time() - $start, '<', 8 * $t->slow(), 'does not wait for ever');
+cmp_ok($watch->(), '<', 8 * $t->slow(), 'does not wait for ever');
 ok($last->log_has(qr/counts are lost, 3: nginx exits before they were posted/),
     'says what is lost');
 
@@ -355,9 +355,9 @@ if ($t->full()) {
     $last->up();
     $o->hold_path('/save');
     $last->get('/last') for 1 .. 3;
-    $start = time();
+    $watch = $t->stopwatch();
     ok($last->quit(), 'quit, and there is no answer');
-    cmp_ok(time() - $start, '<', 8 * $t->slow(), 'nor for that');
+    cmp_ok($watch->(), '<', 8 * $t->slow(), 'nor for that');
     $o->release('/save');
 }
 

@@ -86,20 +86,19 @@ $f->tell('late');
 $h->get('/late');
 $f->tell('');
 $f->delete(key('/late'));
-my $start = time();
+my $watch = $t->stopwatch();
 is($h->get('/late')->status(), 200, 'late: the same worker has it again');
-cmp_ok(time() - $start, '<', 3 * $t->slow(), 'late: at once');
+cmp_ok($watch->(), '<', 3 * $t->slow(), 'late: at once');
 ok(wait_for(sub { defined $f->get(key('/late')) }, 3 * $t->slow()),
     'late: stored') or diag join "\n", $f->commands(qr/late/);
-$start = time();
+$watch = $t->stopwatch();
 is($other->get('/late')->status(), 200, 'late: another host');
-cmp_ok(time() - $start, '<', 3 * $t->slow(), 'late: does not wait');
+cmp_ok($watch->(), '<', 3 * $t->slow(), 'late: does not wait');
 
 
 # a lock that is really another's is not touched
 
 $f->set(key('/foreign') . ':lock', 'f' x 32, 30);
-$start = time();
 my $p = start_get($h->port(), '/foreign');
 sleep 0.5;
 is($o->count('/foreign'), 0, 'foreign: waited for');

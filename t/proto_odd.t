@@ -17,7 +17,7 @@ use FindBin;
 use lib "$FindBin::Bin/lib";
 use Test::Mcds;
 
-my $t = Test::Mcds->new()->not_in('two many',
+my $t = Test::Mcds->new(calm => 1)->not_in('two many',
     'it looks at one worker')
     ->allow(qr/memcached sent/);
 
@@ -235,7 +235,7 @@ for my $i (0 .. $#odd) {
 
     push @wrong, 'got ' . $res->body() if $res->body() ne "<$want>";
     push @wrong, 'status ' . $res->status() if $res->status() != 200;
-    push @wrong, 'waited' if $res->time() > 0.7;
+    push @wrong, 'waited' if $res->calm() > 0.7;
 
     $closed += $closes;
 
@@ -259,7 +259,7 @@ for my $i (0 .. $#odd) {
 $f->tell('odd ' . @odd);
 my $long = $h->get('/n');
 is($long->body(), '<>', 'one byte too few: no number');
-cmp_ok($long->time(), '<', 1 + 0.3 * $t->slow(), 'one byte too few: in time');
+cmp_ok($long->calm(), '<', 1 + 0.3 * $t->slow(), 'one byte too few: in time');
 like($h->get('/n')->body(), qr/^<\d+>$/, 'one byte too few: then as ever');
 
 
@@ -297,7 +297,7 @@ for my $cmd (qw/ mg ms:lock ms md /) {
         my $res = $h->get($uri);
 
         push @wrong, $res->status() if $res->body() ne 'origin';
-        push @wrong, 'waited' if $res->time() > 0.7;
+        push @wrong, 'waited' if $res->calm() > 0.7;
         push @wrong, 'no ' . $cmd if !wait_for(sub { $f->count($re) });
         push @wrong, 'then' if $h->get('/n')->body() !~ /^<\d+>$/;
 

@@ -113,9 +113,9 @@ my $idle = $a->conn();
 $idle->get('/count/idle');
 cmp_ok($f->connections(), '>=', 3, 'connections are idle');
 
-my $start = time();
+my $watch = $t->stopwatch();
 ok($a->quit(), 'QUIT');
-cmp_ok(time() - $start, '<', $second, 'at once, when all is idle');
+cmp_ok($watch->(), '<', $second, 'at once, when all is idle');
 ok(wait_for(sub { !connections() }), 'nothing is left open');
 
 
@@ -187,9 +187,9 @@ stored('quit', 'QUIT');
 
 $a->up();
 %in = enter('term');
-$start = time();
+$watch = $t->stopwatch();
 ok($a->stop(), 'TERM');
-cmp_ok(time() - $start, '<', $second, 'at once, whatever goes on');
+cmp_ok($watch->(), '<', $second, 'at once, whatever goes on');
 ok(wait_for(sub { !connections() }), 'TERM: nothing is left open');
 let_go('term');
 close_all(\%in);
@@ -199,7 +199,7 @@ close_all(\%in);
 
 $a->up();
 %in = enter('kill');
-$start = time();
+$watch = $t->stopwatch();
 $a->kill_worker($_) for $a->workers();
 ok(wait_for(sub { $a->workers() == $workers }, 5),
     'kill -9: there are successors');
@@ -212,10 +212,10 @@ my %answer = map { $_ => finish($next{$_}, 10 * $second) } keys %next;
 
 is(join(' ', grep { $answer{$_}->status() != 200 } sort keys %answer), '',
     'kill -9: all is answered');
-cmp_ok(time() - $start, '<', 3.5 + $second, 'within the age of a lock');
+cmp_ok($watch->(), '<', 3.5 + $second, 'within the age of a lock');
 ok(wait_for(sub { $a->get('/stale/kill')->header('X-Cache') eq 'HIT' },
     3 + $second), 'kill -9: another one refreshes');
-cmp_ok(time() - $start, '<', 3.5 + $second, 'within that time, too');
+cmp_ok($watch->(), '<', 3.5 + $second, 'within that time, too');
 
 
 # kill -9 of the one that builds, while the other one's requests wait
@@ -237,10 +237,10 @@ SKIP: {
             for 1 .. (@wait < 300 ? 10 : 0);
         return $f->count(qr/^mg \/shared:lock/);
     }, 3 * $second), 'the other worker has some that wait');
-    $start = time();
+    $watch = $t->stopwatch();
     $a->kill_worker($builder);
     ok($o->wait_requests(2, '/shared', 2 + 2 * $second), 'it builds then');
-    cmp_ok(time() - $start, '<', 2.5 + $second, 'when the lock has expired');
+    cmp_ok($watch->(), '<', 2.5 + $second, 'when the lock has expired');
     $o->release('/shared');
 
     my @r = map { $_->slurp(5 * $second) } @wait;

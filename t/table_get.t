@@ -15,7 +15,7 @@ use FindBin;
 use lib "$FindBin::Bin/lib";
 use Test::Mcds;
 
-my $t = Test::Mcds->new()->not_in('two many',
+my $t = Test::Mcds->new(calm => 1)->not_in('two many',
     'it looks at one worker');
 
 my $f = $t->fake('f', sub {
@@ -188,7 +188,7 @@ $f->tell('hold');
 my $r = $h->get('/late?key=x');
 
 is($r->body(), "none\n", 'silent: default');
-cmp_ok($r->time(), '<', 1 * $t->slow(), 'not for long');
+cmp_ok($r->calm(), '<', 1 * $t->slow(), 'not for long');
 $f->tell('');
 $f->refuse(1);
 is($h->get('/late?key=x')->body(), "none\n", 'down: default') for 1 .. 5;

@@ -67,7 +67,8 @@ When a test failed, the private folder is kept and its name is shown.
 
 =head1 THE TEST OBJECT
 
-    Test::Mcds->new(%o)     module => 0: without our module
+    Test::Mcds->new(%o)     module => 0: without our module; calm => 1: see
+                            calm() of a response
     $t->nginx(name, conf, %o)       starts a host; log => 'debug'; loop => 1,
                                     so that it tells of its event loop;
                                     memory => 1, see Test::Mcds::Memory; table
@@ -107,7 +108,8 @@ When a test failed, the private folder is kept and its name is shown.
     $t->slow()              1, or more where time runs slower (sanitizers):
                             multiply upper bounds of times with it
     $w = $t->stopwatch()    $w->() are the seconds since then, without those
-                            that a busy machine has taken
+                            that a busy machine has taken from this test
+    $t->lost()              those, up to now
     $t->full()              true under make test-full
     $t->size(quick, full)   one of the two
     $t->mode()              MCDS_MODE, or ''
@@ -150,7 +152,8 @@ protocol).  Header values may be lists.
 
 A response: status, body, header('X'), all('X') (list of lines), head (raw),
 time (seconds), start, end, complete (false if cut short), error ('timed out',
-'closed').
+'closed'); with calm => 1 also calm(), time() without what a busy machine has
+taken.
 
 =head1 A HOST: $a = $t->nginx(...)
 
@@ -351,6 +354,8 @@ sub new {
     if ($self->{module} && !$self->{static} && !-f $self->{so}) {
         die "$self->{so} is not there, make builds it\n";
     }
+
+    $Test::Mcds::Http::LOST = sub { $self->lost() } if $self->{calm};
 
     $self->{mode} = Test::Mcds::Mode->new($ENV{MCDS_MODE});
     $self->allow($self->{mode}->allow());
@@ -1054,7 +1059,7 @@ sub read_file {
 
 
 # a deadline does not pass while the machine is too busy to run what is waited
-# for, but for a minute at the most
+# for, up to four times as long and a minute at the most
 
 sub wait_for {
     my ($code, $seconds) = @_;
@@ -1067,11 +1072,13 @@ sub wait_for {
         my $r = $code->();
         my $past = time() - $start;
 
-        return $r if $r || $past > 20 * $seconds || $past > $seconds + 60;
+        return $r if $r || $past > 4 * $seconds || $past > $seconds + 60;
         return $r if $past > $seconds
             && $past - (pressure() - $busy) > $seconds;
 
-        sleep 0.005;
+        # what has taken long may take as long again
+
+        sleep($past < 0.36 ? 0.002 + $past / 20 : 0.02);
     }
 }
 
@@ -1085,49 +1092,41 @@ sub pressure {
 }
 
 
-# how long something takes, in seconds of a machine that does nothing else: the
-# time in which processes of this test were ready to run and had no processor
-# does not count.  Returns a sub that tells the time since then
+# how long something takes, in seconds of a machine that does nothing else:
+# returns a sub that tells the time since then, without what was lost
 
 sub stopwatch {
     my ($self) = @_;
 
-    my ($start, $was) = (time(), $self->run_delays());
+    my ($start, $lost) = (time(), $self->lost());
 
     return sub {
-        my ($end, $now) = (time(), $self->run_delays());
-        my $took = $end - $start;
-
-        $took -= $now->{$_} - ($was->{$_} // 0) for keys %$now;
-
+        my $took = time() - $start - ($self->lost() - $lost);
         return $took < 0 ? 0 : $took;
     };
 }
 
 
-# of each thread of this test, its helpers and its hosts
+# seconds up to now in which threads of this test, its helpers and its hosts
+# were ready to run and had no processor
 
-sub run_delays {
+sub lost {
     my ($self) = @_;
-    my %delay;
+    my $ns = 0;
 
-    for my $stat (glob '/proc/[0-9]*/stat') {
-        my ($dir) = $stat =~ m{(.*)/};
+    for my $pid ($$, keys %{$self->{pids}},
+        map { $_->children() } @{$self->{hosts}})
+    {
+        my $threads = $self->{threads}{$pid}
+            //= [glob "/proc/$pid/task/*/schedstat"];
 
-        open my $fh, '<', $stat or next;
-        my ($pid, $group) = (<$fh> // '') =~ /^(\d+) .*\) \S \d+ (\d+)/
-            or next;
-
-        next if $pid != $$ && !$self->{pids}{$pid} && !$self->{pids}{$group};
-
-        for my $thread (glob "$dir/task/*/schedstat") {
-            open my $sched, '<', $thread or next;
-            my (undef, $waited) = split ' ', <$sched> // '';
-            $delay{$thread} = $waited / 1e9 if defined $waited;
+        for my $thread (@$threads) {
+            open my $fh, '<', $thread or next;
+            $ns += (split ' ', <$fh> // '')[1] // 0;
         }
     }
 
-    return \%delay;
+    return $ns / 1e9;
 }
 
 

@@ -12,7 +12,7 @@ use Exporter qw/ import /;
 use IO::Select;
 use IO::Socket::INET;
 use IO::Socket::UNIX;
-use List::Util qw/ min /;
+use List::Util qw/ max min /;
 use Scalar::Util qw/ weaken /;
 use Socket qw/ SOL_SOCKET SO_LINGER IPPROTO_TCP TCP_NODELAY SOCK_STREAM /;
 use Time::HiRes qw/ time /;
@@ -23,6 +23,10 @@ our @EXPORT_OK = qw/
 /;
 
 our $TIMEOUT = 60;
+
+# a sub that tells the time that the machine has taken, for calm()
+
+our $LOST;
 
 # how many requests are under way at most
 
@@ -155,10 +159,30 @@ sub request {
     my ($method, $bytes) = format_request($uri, keepalive => 1, %o);
 
     push @{$c->{methods}}, $method;
-    $c->{start} = time();
+    $c->begin();
     $c->send($bytes);
 
     return $c;
+}
+
+
+# when a request begins, and how long it took
+
+sub begin {
+    my ($c) = @_;
+
+    $c->{lost} = $LOST->() if $LOST;
+    $c->{start} = time();
+}
+
+
+sub note_times {
+    my ($c, $res) = @_;
+
+    $res->{start} = $c->{start};
+    $res->{end} = time();
+    $res->{time} = $res->{end} - ($c->{start} // $res->{end});
+    $res->{calm} = max(0, $res->{time} - ($LOST->() - $c->{lost})) if $LOST;
 }
 
 
@@ -187,9 +211,7 @@ sub response {
         $c->fill($left);
     }
 
-    $res->{start} = $c->{start};
-    $res->{end} = time();
-    $res->{time} = $res->{end} - ($c->{start} // $res->{end});
+    $c->note_times($res);
 
     return $res;
 }
@@ -456,7 +478,7 @@ sub start_get {
     my ($method, $bytes) = format_request($uri, %o);
 
     push @{$c->{methods}}, $method;
-    $c->{start} = time();
+    $c->begin();
     $c->send($bytes);
 
     return $c;
@@ -490,9 +512,7 @@ sub many {
         my ($i, $res) = @_;
         my $c = delete $active{$i};
 
-        $res->{start} = $c->{start};
-        $res->{end} = time();
-        $res->{time} = $res->{end} - $res->{start};
+        $c->note_times($res);
         $res[$i] = $res;
         $select->remove($c->{sock});
         $c->close();
@@ -545,6 +565,7 @@ use strict;
 sub status { $_[0]{status} }
 sub body { $_[0]{body} }
 sub time { $_[0]{time} }
+sub calm { $_[0]{calm} // die "this test has no calm => 1\n" }
 sub head { $_[0]{head} }
 sub error { $_[0]{error} }
 sub complete { $_[0]{complete} }
