@@ -99,6 +99,7 @@ When a test failed, the private folder is kept and its name is shown.
                             programs and Perl modules are there; 'x.so' is a
                             dynamic module that is installed
     $t->has(what)           the same as a question; the path of an 'x.so'
+    $t->nginx_name()        nginx, freenginx, Angie, openresty
     $t->nginx_version()     1022001; of a fork: that of the nginx it follows
     $t->nginx_headers()     the -I of a compiler for its headers
     $t->since('1.29.4', what)       skips the file with an nginx before that
@@ -610,6 +611,10 @@ sub expand {
     my $globals = 'daemon ' . $mode->daemon() . "; pid $dir/nginx.pid;"
         . " error_log $dir/error.log $level;";
 
+    # it leaves out lines, and looks at what is freed when a worker exits
+
+    $globals =~ s/;\z/ rate=0;/ if $self->nginx_name() eq 'freenginx';
+
     $globals = "load_module $self->{so}; $globals"
         if $self->{module} && !$self->{static};
     $globals .= ' user root root;' if $> == 0;
@@ -989,6 +994,14 @@ sub nginx_version {
 
     return version_in($self->{version})
         // die $self->binary() . " -V tells no version of nginx\n";
+}
+
+
+# nginx, freenginx, Angie, or openresty
+
+sub nginx_name {
+    my ($self) = @_;
+    return $self->{version} =~ m{^\w+ version: (\w+)/} ? $1 : '';
 }
 
 
