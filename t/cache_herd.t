@@ -148,7 +148,8 @@ is(tally(@old), '11 200 STALE', 'late: others get the old page');
 is(scalar(grep { $_->body() =~ /^answer \d+ of/ } @old), 11, 'late: it is one');
 my @times = sort { $a <=> $b } map { $_->time() } @old;
 cmp_ok($times[0], '>', $wait / 1100, 'late: after the time to wait');
-cmp_ok(max(map { $_->calm() } @old), '<', $wait / 1000 + 1 * $t->slow(), 'late: no later');
+cmp_ok(max(map { $_->calm() } @old), '<', $wait / 1000 + 1 * $t->slow(),
+    'late: no later');
 is($o->count('/late/a'), 1, 'late: one origin request');
 
 $o->release('/late/a');

@@ -144,8 +144,10 @@ for my $round (1 .. 3) {
         concurrency => 30);
 
     is(scalar(grep { $_->body() ne '<>' } @res), 0, "round $round: no number");
-    cmp_ok(max(map { $_->time() } @res), '>', $limit{short} - 0.02, "round $round: they wait");
-    cmp_ok(max(map { $_->calm() } @res), '<', 2 * $limit{short}, "round $round: for one timeout");
+    cmp_ok(max(map { $_->time() } @res), '>', $limit{short} - 0.02,
+        "round $round: they wait");
+    cmp_ok(max(map { $_->calm() } @res), '<', 2 * $limit{short},
+        "round $round: for one timeout");
     is(downs() - $downs, $round == 3 ? 1 : 0, "round $round: the breaker");
 }
 
@@ -162,7 +164,8 @@ for my $try (1 .. 3) {
     last if max(map { $_->calm() } @res) < $limit{short} / 2;
 }
 
-cmp_ok(max(map { $_->calm() } @res), '<', $limit{short} / 2, 'then nobody waits');
+cmp_ok(max(map { $_->calm() } @res), '<', $limit{short} / 2,
+    'then nobody waits');
 is(wrong(@res[grep { $_ % 3 } 0 .. $#res]), 0, 'the others answer as before');
 is(scalar(grep { $res[$_]->body() ne '<>' } grep { $_ % 3 == 0 } 0 .. $#res),
     0, 'the hung one is not asked');

@@ -16,7 +16,9 @@ use FindBin;
 use lib "$FindBin::Bin/lib";
 use Test::Mcds;
 
-my $t = Test::Mcds->new(calm => 1)->not_in('two many', 'it looks at one worker');
+my $t = Test::Mcds->new(calm => 1);
+
+$t->not_in('two many', 'it looks at one worker');
 my $slow = $t->slow();
 
 # hung: says nothing; away: a proxy that takes connections and hangs up

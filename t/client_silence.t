@@ -14,7 +14,9 @@ use FindBin;
 use lib "$FindBin::Bin/lib";
 use Test::Mcds;
 
-my $t = Test::Mcds->new(calm => 1)->not_in('two many', 'it looks at one worker');
+my $t = Test::Mcds->new(calm => 1);
+
+$t->not_in('two many', 'it looks at one worker');
 
 sub page { return "page of $_[0] " x 100 . "end\n" }
 

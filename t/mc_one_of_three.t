@@ -16,7 +16,9 @@ use FindBin;
 use lib "$FindBin::Bin/lib";
 use Test::Mcds;
 
-my $t = Test::Mcds->new(calm => 1)->not_in('two many', 'it looks at one worker');
+my $t = Test::Mcds->new(calm => 1);
+
+$t->not_in('two many', 'it looks at one worker');
 
 my @m = map { $t->memcached("m$_") } 0 .. 2;
 my $o = $t->origin('o', { headers => ['Cache-Control' => 'max-age=600'],

@@ -91,8 +91,8 @@ sub check {
 ok(wait_for(sub { works() }), 'it works');
 
 # M01: away for so many seconds.  Refused is refused at once: no more than in a
-# calm second, and a part of a timeout; a machine that is busy elsewhere may hold
-# up some of the rounds, those who wait for memcached hold up each
+# calm second, and a part of a timeout; a machine that is busy elsewhere may
+# hold up some of the rounds, those who wait for memcached hold up each
 
 for my $away ($t->full() ? (0, 1, 10, 60) : (0, 0.7)) {
     my ($calm, $r);
