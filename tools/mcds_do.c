@@ -99,10 +99,7 @@ mcds_server(mcds_t *m, ngx_mcds_request_t *req)
 uint64_t
 mcds_now(void)
 {
-    ngx_time_t  *tp;
-
     ngx_tool_update_time();
-    tp = ngx_timeofday();
 
-    return (uint64_t) tp->sec * 1000 + tp->msec;
+    return ngx_mcds_now();
 }

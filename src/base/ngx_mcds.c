@@ -74,6 +74,17 @@ ngx_mcds_value_unref(ngx_mcds_value_t *value)
 }
 
 
+uint64_t
+ngx_mcds_now(void)
+{
+    ngx_time_t  *tp;
+
+    tp = ngx_timeofday();
+
+    return ngx_mcds_epoch(tp->sec) * 1000 + tp->msec;
+}
+
+
 #if (NGX_PTR_SIZE != 8)
 
 uint64_t

@@ -91,11 +91,22 @@ void ngx_mcds_value_unref(ngx_mcds_value_t *value);
 
 
 /*
+ * now: milliseconds since the epoch.  epoch: such seconds, of which 32 bits
+ * are enough for after 2038, too.
+ *
  * clock: a time of nginx's clock, for what is remembered for long.  Where that
  * one has 32 bits it begins anew after 49 days; this one does not, and is the
  * same in all processes.  msec: milliseconds of so many seconds, as a time
  * from now: where half of the clock's range, 24 days, is less, that.
  */
+
+uint64_t ngx_mcds_now(void);
+
+#if (NGX_TIME_T_SIZE == 4)
+#define ngx_mcds_epoch(sec)       ((uint64_t) (uint32_t) (sec))
+#else
+#define ngx_mcds_epoch(sec)       ((uint64_t) (sec))
+#endif
 
 #if (NGX_PTR_SIZE == 8)
 

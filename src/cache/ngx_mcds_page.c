@@ -106,7 +106,6 @@ ngx_mcds_copy_create(ngx_mcds_page_t *page, ngx_mcds_value_t *value,
     ngx_mcds_stamp_t *stamp)
 {
     char             *why;
-    ngx_time_t       *tp;
     ngx_mcds_copy_t  *copy;
 
     copy = ngx_alloc(sizeof(ngx_mcds_copy_t), ngx_cycle->log);
@@ -135,10 +134,7 @@ ngx_mcds_copy_create(ngx_mcds_page_t *page, ngx_mcds_value_t *value,
         return NULL;
     }
 
-    tp = ngx_timeofday();
-
-    ngx_mcds_skew_mend(&copy->entry, (uint64_t) tp->sec * 1000 + tp->msec,
-                       ngx_cycle->log);
+    ngx_mcds_skew_mend(&copy->entry, ngx_mcds_now(), ngx_cycle->log);
 
     copy->refs = 1;
     copy->page = page;

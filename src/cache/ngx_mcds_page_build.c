@@ -55,7 +55,6 @@ static void ngx_mcds_page_tell(ngx_mcds_seat_t *seat, ngx_uint_t outcome,
 static void ngx_mcds_page_give_up(ngx_mcds_page_t *page);
 static void ngx_mcds_page_pause(ngx_mcds_page_t *page, ngx_msec_t left);
 static void ngx_mcds_page_tell_pause(ngx_mcds_page_t *page);
-static uint64_t ngx_mcds_page_now(void);
 static void ngx_mcds_page_set_poll(ngx_mcds_page_t *page);
 static ngx_int_t ngx_mcds_page_poll_here(ngx_mcds_page_t *page);
 static void ngx_mcds_page_lock_asked(void *data, ngx_mcds_result_t *result);
@@ -519,7 +518,7 @@ ngx_mcds_page_step_lock(ngx_mcds_page_t *page)
         return;
     }
 
-    now = ngx_mcds_page_now();
+    now = ngx_mcds_now();
 
     if (page->kept.step && page->kept.until > now) {
         ngx_mcds_page_pause(page, (ngx_msec_t) (page->kept.until - now));
@@ -541,7 +540,7 @@ ngx_mcds_page_step_poll(ngx_mcds_page_t *page)
     uint64_t          now;
     ngx_mcds_seat_t  *seat;
 
-    now = ngx_mcds_page_now();
+    now = ngx_mcds_now();
 
     if (page->lock_rc == NGX_MCDS_OK && page->kept.step) {
 
@@ -985,7 +984,7 @@ ngx_mcds_page_failed(ngx_mcds_page_t *page, ngx_uint_t backoff)
 
     if (page->backoff && page->lock) {
         kept.step = page->step;
-        kept.until = period ? ngx_mcds_page_now() + period : 0;
+        kept.until = period ? ngx_mcds_now() + period : 0;
         keep = NGX_MCDS_NOTICE;
 
         if (period) {
@@ -1043,17 +1042,6 @@ ngx_mcds_page_tell_pause(ngx_mcds_page_t *page)
 
         seat = ngx_mcds_page_next(page);
     }
-}
-
-
-static uint64_t
-ngx_mcds_page_now(void)
-{
-    ngx_time_t  *tp;
-
-    tp = ngx_timeofday();
-
-    return (uint64_t) tp->sec * 1000 + tp->msec;
 }
 
 

@@ -535,15 +535,13 @@ ngx_mcds_store_answered(void *data, ngx_mcds_result_t *result)
 static ngx_int_t
 ngx_mcds_store_bar(ngx_mcds_store_t *store)
 {
-    ngx_time_t       *tp;
     ngx_mcds_page_t  *page;
 
     page = store->page;
-    tp = ngx_timeofday();
 
     return ngx_mcds_purge_key(page->pool, &page->key, NGX_MCDS_PURGE_DELETE,
-                              (uint64_t) tp->sec * 1000 + tp->msec, NULL,
-                              ngx_mcds_store_barred, store);
+                              ngx_mcds_now(), NULL, ngx_mcds_store_barred,
+                              store);
 }
 
 

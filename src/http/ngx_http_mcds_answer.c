@@ -373,7 +373,7 @@ ngx_http_mcds_answer_accel(ngx_str_t *value, ngx_mcds_answer_t *answer)
     n = ngx_atoi(value->data, value->len);
 
     if (n != NGX_ERROR) {
-        answer->accel = (int64_t) ngx_time() + ngx_min(n, 0x7fffffff);
+        answer->accel = ngx_mcds_epoch(ngx_time()) + ngx_min(n, 0x7fffffff);
         answer->has_accel = 1;
     }
 }

@@ -76,11 +76,7 @@ static ngx_int_t ngx_http_mcds_cache_unavailable(ngx_http_request_t *r,
 uint64_t
 ngx_http_mcds_now(void)
 {
-    ngx_time_t  *tp;
-
-    tp = ngx_timeofday();
-
-    return (uint64_t) tp->sec * 1000 + tp->msec;
+    return ngx_mcds_now();
 }
 
 

@@ -92,7 +92,6 @@ ngx_http_mcds_log_handler(ngx_http_request_t *r)
     u_char                     *last;
     ngx_str_t                   line;
     ngx_uint_t                  i;
-    ngx_time_t                 *tp;
     ngx_http_mcds_ctx_t        *ctx;
     ngx_http_mcds_log_use_t   **use;
     ngx_http_mcds_log_conf_t   *lcf;
@@ -135,10 +134,7 @@ ngx_http_mcds_log_handler(ngx_http_request_t *r)
         line.data = buf;
         line.len = last - buf;
 
-        tp = ngx_timeofday();
-
-        ngx_mcds_log_line(use[i]->log->writer,
-                          (uint64_t) tp->sec * 1000 + tp->msec, &line);
+        ngx_mcds_log_line(use[i]->log->writer, ngx_mcds_now(), &line);
     }
 
     return NGX_OK;

@@ -407,8 +407,6 @@ ngx_mcds_lock_look(ngx_mcds_lock_t *lock, ngx_mcds_handler_pt handler)
 static void
 ngx_mcds_lock_looked(void *data, ngx_mcds_result_t *result)
 {
-    uint64_t          now;
-    ngx_time_t       *tp;
     ngx_mcds_lock_t  *lock;
 
     lock = data;
@@ -423,10 +421,7 @@ ngx_mcds_lock_looked(void *data, ngx_mcds_result_t *result)
 
     if (ngx_mcds_lock_read(result->data, result->len, lock->kept) == NGX_OK) {
 
-        tp = ngx_timeofday();
-        now = (uint64_t) tp->sec * 1000 + tp->msec;
-
-        if (lock->kept->until > now) {
+        if (lock->kept->until > ngx_mcds_now()) {
             ngx_mcds_lock_failed(lock, NGX_MCDS_NOT_STORED);
             return;
         }

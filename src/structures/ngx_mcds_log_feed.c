@@ -240,13 +240,11 @@ static ngx_int_t
 ngx_mcds_log_window(ngx_mcds_log_feed_t *feed)
 {
     uint64_t               now, first, last;
-    ngx_time_t            *tp;
     ngx_queue_t           *q;
     ngx_mcds_log_chunk_t  *chunk;
     ngx_mcds_log_range_t   range;
 
-    tp = ngx_timeofday();
-    now = (uint64_t) tp->sec * 1000 + tp->msec;
+    now = ngx_mcds_now();
 
     ngx_memzero(&range, sizeof(ngx_mcds_log_range_t));
 
@@ -575,11 +573,9 @@ static ngx_uint_t
 ngx_mcds_log_settle(ngx_mcds_log_feed_t *feed)
 {
     ngx_uint_t              n;
-    ngx_time_t             *tp;
     ngx_mcds_log_events_t  *events;
 
-    tp = ngx_timeofday();
-    feed->settled = (uint64_t) tp->sec * 1000 + tp->msec - NGX_MCDS_LOG_SETTLE;
+    feed->settled = ngx_mcds_now() - NGX_MCDS_LOG_SETTLE;
 
     events = &feed->batch->events;
     events->n = ngx_mcds_log_sort(events->elts, events->n);

@@ -375,13 +375,10 @@ static ngx_mcds_log_frame_t *
 ngx_mcds_log_head(ngx_mcds_log_writer_t *writer)
 {
     uint64_t               first;
-    ngx_time_t            *tp;
     ngx_queue_t           *q;
     ngx_mcds_log_frame_t  *frame;
 
-    tp = ngx_timeofday();
-    first = ngx_mcds_log_first(writer->log,
-                               (uint64_t) tp->sec * 1000 + tp->msec);
+    first = ngx_mcds_log_first(writer->log, ngx_mcds_now());
 
     while (!ngx_queue_empty(&writer->frames)) {
 

@@ -562,7 +562,7 @@ ngx_mcds_mutex_count(ngx_mcds_mutex_t *mutex)
 
     ngx_gettimeofday(&tv);
 
-    now = (uint64_t) tv.tv_sec * 1000000 + tv.tv_usec;
+    now = ngx_mcds_epoch(tv.tv_sec) * 1000000 + tv.tv_usec;
 
     ngx_memzero(&req, sizeof(ngx_mcds_request_t));
 
