@@ -163,7 +163,7 @@ ngx_mcds_fresh_state(ngx_mcds_entry_t *entry, ngx_mcds_stale_t *stale,
 
     late = now_ms - entry->expire;
 
-    if (late >= stale->grace && stale->grace != NGX_MAX_INT_T_VALUE) {
+    if (late >= stale->grace && stale->grace != NGX_MCDS_ALWAYS) {
         return NGX_MCDS_STALE_UNUSABLE;
     }
 
@@ -172,7 +172,7 @@ ngx_mcds_fresh_state(ngx_mcds_entry_t *entry, ngx_mcds_stale_t *stale,
     if (entry->swr != NGX_MCDS_ENTRY_UNSET) {
         update = (uint64_t) entry->swr * 1000;
 
-    } else if (update == NGX_MAX_INT_T_VALUE) {
+    } else if (update == NGX_MCDS_ALWAYS) {
         return NGX_MCDS_STALE_USABLE;
     }
 
@@ -196,7 +196,7 @@ ngx_mcds_fresh_error(ngx_mcds_entry_t *entry, ngx_mcds_stale_t *stale,
 
     late = now_ms - entry->expire;
 
-    if (late >= stale->grace && stale->grace != NGX_MAX_INT_T_VALUE) {
+    if (late >= stale->grace && stale->grace != NGX_MCDS_ALWAYS) {
         return 0;
     }
 

@@ -172,13 +172,16 @@ typedef enum {
 } ngx_mcds_fresh_e;
 
 
+/* of update and grace: without a bound */
+#define NGX_MCDS_ALWAYS     INT64_MAX
+
+
 typedef struct {
     uint64_t      update;         /* mcds_cache_background_update: ms after
                                      "expire before" in which a page is served
-                                     at once; 0: never, NGX_MAX_INT_T_VALUE:
-                                     always */
+                                     at once; 0: never, NGX_MCDS_ALWAYS */
     uint64_t      grace;          /* mcds_cache_grace: ms after which it is not
-                                     served at all; NGX_MAX_INT_T_VALUE: no
+                                     served at all; NGX_MCDS_ALWAYS: no
                                      bound */
 } ngx_mcds_stale_t;
 

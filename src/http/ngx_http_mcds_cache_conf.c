@@ -145,7 +145,7 @@ ngx_http_mcds_cache_merge_conf(ngx_conf_t *cf,
     ngx_conf_merge_uint_value(conf->cache_max_variants,
                               prev->cache_max_variants, 32);
     ngx_conf_merge_value(conf->cache_grace, prev->cache_grace,
-                         NGX_HTTP_MCDS_ALWAYS);
+                         NGX_MCDS_ALWAYS);
     ngx_conf_merge_value(conf->cache_update, prev->cache_update, 60000);
 
     ngx_conf_merge_bitmask_value(conf->cache_ignore, prev->cache_ignore,
@@ -292,11 +292,10 @@ ngx_http_mcds_cache_period(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 {
     char *p = conf;
 
+    int64_t     *field, ms;
     ngx_str_t   *value;
-    ngx_int_t   *field;
-    ngx_msec_t   ms;
 
-    field = (ngx_int_t *) (p + cmd->offset);
+    field = (int64_t *) (p + cmd->offset);
 
     if (*field != NGX_CONF_UNSET) {
         return "is duplicate";
@@ -305,7 +304,7 @@ ngx_http_mcds_cache_period(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
     value = cf->args->elts;
 
     if (value[1].len == 2 && ngx_strncmp(value[1].data, "on", 2) == 0) {
-        *field = NGX_HTTP_MCDS_ALWAYS;
+        *field = NGX_MCDS_ALWAYS;
         return NGX_CONF_OK;
     }
 
@@ -314,9 +313,9 @@ ngx_http_mcds_cache_period(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
         return NGX_CONF_OK;
     }
 
-    ms = ngx_parse_time(&value[1], 0);
+    ms = ngx_http_mcds_parse_msec(&value[1]);
 
-    if (ms == (ngx_msec_t) NGX_ERROR) {
+    if (ms == NGX_ERROR) {
         ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
                            "invalid value \"%V\" in \"%V\" directive, it "
                            "must be \"on\", \"off\" or a time", &value[1],

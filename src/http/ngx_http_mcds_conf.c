@@ -119,6 +119,28 @@ ngx_http_mcds_set_size(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 }
 
 
+int64_t
+ngx_http_mcds_parse_msec(ngx_str_t *text)
+{
+    ngx_int_t  n;
+
+    n = ngx_parse_time(text, 0);
+
+#if (NGX_PTR_SIZE == 4)
+
+    /* nginx's milliseconds end at 24 days there, its seconds do not */
+
+    if (n == NGX_ERROR) {
+        n = ngx_parse_time(text, 1);
+        return (n == NGX_ERROR) ? NGX_ERROR : (int64_t) n * 1000;
+    }
+
+#endif
+
+    return n;
+}
+
+
 /* a setter of nginx's says what is wrong, but not of which value */
 
 static char *

@@ -20,8 +20,6 @@
 #include "ngx_mcds_tag.h"
 
 
-/* mcds_cache_grace and mcds_cache_background_update without a bound */
-#define NGX_HTTP_MCDS_ALWAYS      NGX_MAX_INT_T_VALUE
 
 /* mcds_ignore_headers */
 #define NGX_HTTP_MCDS_IGN_ACCEL   0x0002
@@ -135,8 +133,8 @@ typedef struct {
     ngx_msec_t                  cache_wait;
     ngx_uint_t                  cache_max_waiters;
     ngx_uint_t                  cache_max_variants;
-    ngx_int_t                   cache_grace;      /* ms */
-    ngx_int_t                   cache_update;     /* ms */
+    int64_t                     cache_grace;      /* ms */
+    int64_t                     cache_update;     /* ms */
     ngx_uint_t                  cache_ignore;     /* NGX_HTTP_MCDS_IGN_* */
     ngx_uint_t                  cache_heuristic;  /* percent, 0: off */
     time_t                      cache_heuristic_max;
@@ -538,7 +536,8 @@ char *ngx_http_mcds_zone(ngx_conf_t *cf, ngx_command_t *cmd, void *conf);
  * another one later, when all was read.  check_lock: warns, once, when locks of
  * so many seconds may end before memcached has answered.
  * check_twice: NGX_ERROR if the n-th word is a parameter that was there before
- * (logged).
+ * (logged).  parse_msec: milliseconds, or NGX_ERROR; months, too, where nginx's
+ * own number of them has 32 bits.
  */
 
 char *ngx_http_mcds_set_num(ngx_conf_t *cf, ngx_command_t *cmd, void *conf);
@@ -553,6 +552,7 @@ void ngx_http_mcds_check_lock(ngx_conf_t *cf, ngx_mcds_pool_t *pool,
     char *what, time_t ttl, ngx_http_mcds_place_t *place);
 ngx_int_t ngx_http_mcds_check_twice(ngx_conf_t *cf, ngx_command_t *cmd,
     ngx_uint_t n);
+int64_t ngx_http_mcds_parse_msec(ngx_str_t *text);
 
 void ngx_http_mcds_set_place(ngx_conf_t *cf, ngx_http_mcds_place_t *place);
 ngx_mcds_pool_t *ngx_http_mcds_find_pool(ngx_http_mcds_main_conf_t *mmcf,

@@ -126,6 +126,7 @@ static char *
 ngx_http_mcds_writeback_param(ngx_conf_t *cf, ngx_http_mcds_writeback_t *wb,
     ngx_str_t *value)
 {
+    int64_t    ms;
     ngx_int_t  n;
     ngx_str_t  s;
 
@@ -133,17 +134,17 @@ ngx_http_mcds_writeback_param(ngx_conf_t *cf, ngx_http_mcds_writeback_t *wb,
         s.data = value->data + 9;
         s.len = value->len - 9;
 
-        n = ngx_parse_time(&s, 0);
+        ms = ngx_http_mcds_parse_msec(&s);
 
         if (wb->interval) {
             return ", it is there twice";
         }
 
-        if (n == NGX_ERROR || n < NGX_HTTP_MCDS_WRITEBACK_MIN) {
+        wb->interval = ms;
+
+        if (ms < NGX_HTTP_MCDS_WRITEBACK_MIN || (int64_t) wb->interval != ms) {
             return ", a time of 100ms at least is needed";
         }
-
-        wb->interval = n;
 
         return NGX_CONF_OK;
     }

@@ -125,8 +125,8 @@ decide(ngx_mcds_cache_control_t *cc, const u_char *data)
 
     /* stale pages of those that forbid it are never used */
 
-    stale.update = NGX_MAX_INT_T_VALUE;
-    stale.grace = NGX_MAX_INT_T_VALUE;
+    stale.update = NGX_MCDS_ALWAYS;
+    stale.grace = NGX_MCDS_ALWAYS;
 
     must(ngx_mcds_fresh_state(&entry, &stale, entry.expire - 1)
          == NGX_MCDS_FRESH);

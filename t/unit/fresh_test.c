@@ -23,7 +23,7 @@
 #define SHARED     NGX_MCDS_ENTRY_SHARED
 #define REVALID    NGX_MCDS_ENTRY_REVALIDATE
 
-#define NEVER      NGX_MAX_INT_T_VALUE
+#define NEVER      NGX_MCDS_ALWAYS
 
 /* bits of a row */
 
