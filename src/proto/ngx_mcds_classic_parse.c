@@ -130,12 +130,12 @@ ngx_mcds_classic_parse_value(ngx_mcds_reply_t *reply, u_char *p, u_char *last,
 
     reply->flags = (uint32_t) n;
 
-    p = ngx_mcds_parse_decimal(&n, NGX_MAX_SIZE_T_VALUE, p + 1, last);
+    p = ngx_mcds_parse_decimal(&n, INT64_MAX, p + 1, last);
     if (p == NULL) {
         return NGX_ERROR;
     }
 
-    reply->len = (size_t) n;
+    reply->len = (size_t) ngx_min(n, NGX_MAX_SIZE_T_VALUE);
     reply->has = NGX_MCDS_VALUE|NGX_MCDS_FLAGS|NGX_MCDS_KEY;
 
     if (words & NGX_MCDS_WORD_VALUE_CAS) {

@@ -143,12 +143,12 @@ ngx_mcds_parse_meta(ngx_mcds_reply_t *reply, u_char *p, u_char *last)
 
         /* an announced length must stand adding a CRLF to it */
 
-        p = ngx_mcds_parse_decimal(&n, NGX_MAX_SIZE_T_VALUE, p + 1, last);
+        p = ngx_mcds_parse_decimal(&n, INT64_MAX, p + 1, last);
         if (p == NULL) {
             return NGX_ERROR;
         }
 
-        reply->len = (size_t) n;
+        reply->len = (size_t) ngx_min(n, NGX_MAX_SIZE_T_VALUE);
         reply->has = NGX_MCDS_VALUE;
 
         return ngx_mcds_parse_flags(reply, p, last);

@@ -26,14 +26,6 @@
 #define text(s)   sizeof(s) - 1, s
 
 
-/* the longest value that may be announced */
-#if (NGX_PTR_SIZE == 8)
-#define LENGTH  "9223372036854775807"
-#else
-#define LENGTH  "2147483647"
-#endif
-
-
 typedef struct {
     const char      *line;
     ngx_mcds_cmd_t   cmd;
@@ -252,7 +244,7 @@ static reply_t  replies[] = {
     { "HD O0", .has = NGX_MCDS_OPAQUE },
     { "HD kkk O1", .has = HAS_KO, .key = "kk", .opaque = 1 },
     { "HD k~!O1 O2", .has = HAS_KO, .key = "~!O1", .opaque = 2 },
-    { "VA " LENGTH " t9223372036854775807", .has = HAS_V|HAS_T,
+    { "VA 9223372036854775807 t9223372036854775807", .has = HAS_V|HAS_T,
       .len = NGX_MAX_SIZE_T_VALUE, .ttl = 9223372036854775807 },
 
     /* one space at the end, as older memcached writes it */
