@@ -300,14 +300,17 @@ mcds_counter_window(mcds_t *m, mcds_directive_t *directive, uint32_t *window,
     if (value) {
         param = *value;
         n = ngx_parse_time(&param, 1);
-        *window = (n > 0) ? (uint32_t) n : *window;
+
+        /* what nginx does not take is refused below */
+
+        *window = (n > 0 && n <= NGX_MCDS_MAX_TTL) ? (uint32_t) n : 0;
     }
 
     value = directive ? mcds_site_param(directive, "slots=") : NULL;
 
     if (value) {
         n = ngx_atoi(value->data, value->len);
-        *slots = (n > 0) ? (uint32_t) n : *slots;
+        *slots = (n > 0 && n <= 60) ? (uint32_t) n : 61;
     }
 
     if (m->o.window) {
