@@ -11,6 +11,7 @@
 use warnings;
 use strict;
 
+use Config;
 use Test::More;
 
 use FindBin;
@@ -20,6 +21,11 @@ use Test::Mcds::Clock;
 use Test::Mcds::Entry;
 
 my $t = Test::Mcds->new();
+
+# where seconds have 32 bits, nginx takes no date after 2038, and memcached has
+# none
+
+my $narrow = ($Config{ptrsize} == 4);
 
 my $month = 30 * 86400;
 my $far = 'Fri, 01 Jan 2100 00:00:00 GMT';
@@ -118,7 +124,7 @@ is(join(' ', sort { $a <=> $b } keys %{$times{lock}}), "14 $month",
 # pages of a month, or of many years
 
 is($h->get($_)->header('X-Cache'), $_ eq '/age0' ? 'EXPIRED' : 'HIT', $_)
-    for grep { /age[1-9]|date/ } @uris;
+    for grep { /age[1-9]/ || (/date/ && !$narrow) } @uris;
 
 for (["mcds_cache_lock_age ${month}s", ''],
     ['mcds_cache_lock_age ' . ($month + 1) . 's', 'to 30d'],
@@ -146,7 +152,7 @@ my $id = 0;
 
 for my $case (['a hundred days asleep', 0, 100 * $day], ['a day late', -$day],
     ['a day ahead', $day], ['in 1976', -50 * 365 * $day],
-    ['in 2060', 34 * 365 * $day])
+    $narrow ? () : ['in 2060', 34 * 365 * $day])
 {
     my ($name, $offset, $sleep) = @$case;
     my $m = 'm' . $id++;

@@ -368,7 +368,7 @@ my $tiny = $t->nginx('tiny',
     $conf =~ s/%%ZONE%%/64k/r =~ s/%%INTERVAL%%/1h/r);
 
 $o->mark();
-$tiny->get("/tiny$_") for 1 .. 45;
+$tiny->get("/tiny$_") for 1 .. 52;
 ok($o->wait_requests(1, '/save'), 'crowded: posted before the time');
 $o->set('/save', { status => 500 });
 $tiny->get("/tiny$_") for 100 .. 300;

@@ -9,6 +9,7 @@
 use warnings;
 use strict;
 
+use Config;
 use Test::More;
 
 use FindBin;
@@ -29,13 +30,17 @@ my $sockets = Test::Mcds::Interop->new($t, {
 
 $i->agree('prefix', sub { fast(@_, 'site:') }, as => 'a prefix');
 
+# on i386 weights are rounded in another way there than on other processors
+
+my $rounds = ($Config{archname} !~ /^i\d86/);
+
 for my $weights (0, 1) {
     $i->agree('nginx_consistent', \&fast, weights => $weights,
-        as => 'Cache::Memcached::Fast');
+        as => 'Cache::Memcached::Fast') if !$weights || $rounds;
     $i->agree('nginx_consistent', \&nginx, weights => $weights,
-        as => 'nginx hash consistent');
+        as => 'nginx hash consistent') if !$weights || $rounds;
     $sockets->agree('nginx_consistent', \&fast, weights => $weights,
-        as => 'Cache::Memcached::Fast, sockets');
+        as => 'Cache::Memcached::Fast, sockets') if !$weights || $rounds;
     $sockets->agree('nginx_consistent', \&nginx, weights => $weights,
         as => 'nginx hash consistent, sockets');
 }

@@ -9,6 +9,7 @@
 use warnings;
 use strict;
 
+use Config;
 use Test::More;
 
 use FindBin;
@@ -23,6 +24,8 @@ plan(skip_all => 'no pylibmc') if !$python;
 my $output = `php -r 'new Memcached();' 2>&1`;
 
 plan(skip_all => 'no php-memcached') if $? || $output ne '';
+plan(skip_all => 'numbers of PHP and pylibmc have 32 bits')
+    if $Config{ptrsize} == 4;
 
 my $t = Test::Mcds->new();
 

@@ -10,6 +10,7 @@
 use warnings;
 use strict;
 
+use Config;
 use Test::More;
 
 use FindBin;
@@ -144,7 +145,7 @@ seek $mem, $zone[0], 0;
 read $mem, my $bytes, $zone[1] - $zone[0];
 close $mem;
 
-my @words = unpack 'Q*', $bytes;
+my @words = unpack $Config{ptrsize} == 8 ? 'Q*' : 'L*', $bytes;
 my $own = grep { $_ >= $zone[0] && $_ < $zone[1] } @words;
 my @strange;
 

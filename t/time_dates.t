@@ -9,6 +9,7 @@
 use warnings;
 use strict;
 
+use Config;
 use Test::More;
 use Time::Local qw/ timegm /;
 
@@ -36,6 +37,10 @@ my %days = (
     'winter time in New York' => timegm(0, 0, 6, 2, 10, 2025),
     'a leap second' => timegm(59, 59, 23, 31, 11, 2016) + 1,
 );
+
+# seconds of 32 bits have begun anew before these
+
+delete @days{'the end of 32 bits', 'the year 10000'} if $Config{ptrsize} == 4;
 
 my $conf = <<'EOT';
 %%GLOBALS%%

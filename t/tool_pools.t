@@ -10,6 +10,7 @@
 use warnings;
 use strict;
 
+use Config;
 use Test::More;
 
 use FindBin;
@@ -43,6 +44,10 @@ my $three = join ' ', map { "server 127.0.0.1:%%PORT_m$_%%"
 my $both = 'server 127.0.0.1:%%PORT_both%%; ssl on; ssl_verify on;'
     . " ssl_trusted_certificate $crt; auth_user joe;";
 
+# libmemcached has the longer one only where a word is as long
+
+my $hash = $Config{ptrsize} == 8 ? 'FNV1A_64' : 'FNV1A_32';
+
 my %pools = (
     secret => "$both ssl_name mc.local; auth_password_file ../password;",
     classic => "$three protocol classic; prefix c:;",
@@ -53,7 +58,7 @@ my %pools = (
     consistent => "$three distribution consistent; prefix o:;",
     string => 'libmemcached "'
         . join(' ', map { "--SERVER=127.0.0.1:%%PORT_m$_%%" } 1 .. 3)
-        . ' --HASH=FNV1A_64 --DISTRIBUTION=consistent"; prefix s:;',
+        . " --HASH=$hash --DISTRIBUTION=consistent\"; prefix s:;",
 );
 
 my $pools = join '', map { "    mcds_pool $_ { $pools{$_} timeout 10s;"
