@@ -73,13 +73,6 @@ static ngx_int_t ngx_http_mcds_cache_unavailable(ngx_http_request_t *r,
     ngx_http_mcds_ctx_t *ctx);
 
 
-uint64_t
-ngx_http_mcds_now(void)
-{
-    return ngx_mcds_now();
-}
-
-
 ngx_int_t
 ngx_http_mcds_cache_start(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
     ngx_http_mcds_loc_conf_t *mlcf)
@@ -593,7 +586,7 @@ ngx_http_mcds_cache_state(ngx_mcds_entry_t *entry,
     stale.update = mlcf->cache_update;
     stale.grace = mlcf->cache_grace;
 
-    now = ngx_http_mcds_now();
+    now = ngx_mcds_now();
 
     if (purged && entry->expire > now) {
         expired = *entry;

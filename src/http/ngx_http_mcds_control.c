@@ -75,7 +75,7 @@ ngx_uint_t
 ngx_http_mcds_control_accepts(ngx_http_mcds_ctx_t *ctx,
     ngx_mcds_entry_t *entry, ngx_uint_t *state)
 {
-    if (!ngx_mcds_fresh_accepted(ctx->control, entry, ngx_http_mcds_now())) {
+    if (!ngx_mcds_fresh_accepted(ctx->control, entry, ngx_mcds_now())) {
         return 0;
     }
 

@@ -158,7 +158,7 @@ ngx_http_mcds_age_variable(ngx_http_request_t *r,
         return NGX_ERROR;
     }
 
-    age = ngx_mcds_fresh_age(&ctx->copy->entry, ngx_http_mcds_now());
+    age = ngx_mcds_fresh_age(&ctx->copy->entry, ngx_mcds_now());
 
     v->data = p;
     v->len = ngx_sprintf(p, "%uD", age) - p;
@@ -206,7 +206,7 @@ ngx_http_mcds_explain_ttl(ngx_http_mcds_ctx_t *ctx)
 {
     uint64_t  now;
 
-    now = ngx_http_mcds_now();
+    now = ngx_mcds_now();
 
     return (ctx->expire >= now)
            ? (ngx_int_t) ((ctx->expire - now) / 1000)

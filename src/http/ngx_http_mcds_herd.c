@@ -59,7 +59,7 @@ ngx_http_mcds_herd_early(ngx_http_mcds_ctx_t *ctx,
         return 0;
     }
 
-    now = ngx_http_mcds_now();
+    now = ngx_mcds_now();
 
     ahead = - log(ngx_http_mcds_herd_random())
             * entry->took * mlcf->cache_early / 100;

@@ -306,7 +306,7 @@ ngx_http_mcds_invalidate_page(ngx_http_mcds_ctx_t *ctx, ngx_str_t *key,
                    "mcds invalidate: \"%V\"", key);
 
     if (ngx_mcds_purge_key(ctx->conf->cache_pool, key, how,
-                           ngx_http_mcds_now(), ctx->conf->secrets,
+                           ngx_mcds_now(), ctx->conf->secrets,
                            ngx_http_mcds_invalidate_handler, ctx->gone)
         == NGX_OK)
     {

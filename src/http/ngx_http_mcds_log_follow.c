@@ -320,7 +320,7 @@ ngx_http_mcds_follow_tick(ngx_http_mcds_follow_t *follow, ngx_uint_t rc)
             follow->range.last = ngx_mcds_log_settled(&follow->follower);
             follow->read = ngx_mcds_log_read(&follow->log->log,
                                              &follow->range,
-                                             ngx_http_mcds_now(),
+                                             ngx_mcds_now(),
                                              ngx_http_mcds_follow_past,
                                              follow);
             if (follow->read == NULL) {

@@ -133,7 +133,7 @@ ngx_http_mcds_log_start(ngx_http_mcds_rest_t *rest)
     lr->text.pool = rest->pool;
 
     lr->read = ngx_mcds_log_read(&lr->log->log, &lr->range,
-                                 ngx_http_mcds_now(),
+                                 ngx_mcds_now(),
                                  ngx_http_mcds_log_read_done, lr);
     if (lr->read == NULL) {
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
@@ -160,7 +160,7 @@ ngx_http_mcds_log_range(ngx_http_request_t *r, ngx_str_t *after,
 
     ngx_memzero(range, sizeof(ngx_mcds_log_range_t));
 
-    now = ngx_http_mcds_now();
+    now = ngx_mcds_now();
 
     /* unless it is said, what may still have lines put before it is left out */
 

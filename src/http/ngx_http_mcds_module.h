@@ -20,7 +20,6 @@
 #include "ngx_mcds_tag.h"
 
 
-
 /* mcds_ignore_headers */
 #define NGX_HTTP_MCDS_IGN_ACCEL   0x0002
 #define NGX_HTTP_MCDS_IGN_EXPIRES 0x0004
@@ -330,7 +329,6 @@ ngx_int_t ngx_http_mcds_cache_decide(ngx_http_request_t *r,
     ngx_http_mcds_ctx_t *ctx);
 ngx_int_t ngx_http_mcds_cache_sit(ngx_http_mcds_ctx_t *ctx,
     ngx_http_mcds_loc_conf_t *mlcf);
-uint64_t ngx_http_mcds_now(void);
 
 /*
  * The text that the page of r is kept under.  NGX_DECLINED: there is none.

@@ -502,7 +502,7 @@ ngx_http_mcds_purging_start(ngx_http_request_t *r,
 
         if (purged->what == NGX_HTTP_MCDS_PURGE_KEY) {
             rc = ngx_mcds_purge_key(pool, &purged->text, purging->how,
-                                    ngx_http_mcds_now(), mlcf->secrets,
+                                    ngx_mcds_now(), mlcf->secrets,
                                     ngx_http_mcds_purging_key, purged);
 
         } else {
@@ -538,7 +538,7 @@ ngx_http_mcds_purging_record(ngx_http_request_t *r, ngx_mcds_pool_t *pool,
                  - record.data;
 
     return ngx_mcds_tag_purge(pool, &record, purged->purging->how,
-                              ngx_http_mcds_now(), ngx_http_mcds_purging_tag,
+                              ngx_mcds_now(), ngx_http_mcds_purging_tag,
                               purged);
 }
 

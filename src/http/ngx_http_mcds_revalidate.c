@@ -425,7 +425,7 @@ ngx_http_mcds_renew(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
         }
     }
 
-    now = ngx_http_mcds_now();
+    now = ngx_mcds_now();
     life = (entry->expire > entry->created) ? entry->expire - entry->created
                                             : 0;
 
@@ -558,7 +558,7 @@ ngx_http_mcds_stale_error(ngx_http_mcds_ctx_t *ctx, ngx_uint_t mask,
     stale.grace = ctx->conf->cache_grace;
 
     return ngx_mcds_fresh_error(&entry, &stale, configured,
-                                ngx_http_mcds_now());
+                                ngx_mcds_now());
 }
 
 

@@ -89,7 +89,7 @@ ngx_http_mcds_store_begin(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
     ngx_http_mcds_answer(r, &answer, r->headers_out.status);
     ngx_http_mcds_variant_answer(r, ctx, &answer);
 
-    reason = ngx_mcds_fresh_decide(&answer, ngx_http_mcds_now(),
+    reason = ngx_mcds_fresh_decide(&answer, ngx_mcds_now(),
                                    &store->entry);
 
     if (reason == NGX_MCDS_STORE
@@ -321,7 +321,7 @@ ngx_http_mcds_store_mark(ngx_str_t *key, time_t time)
     ngx_memzero(&entry, sizeof(ngx_mcds_entry_t));
 
     entry.kind = NGX_MCDS_ENTRY_PASS;
-    entry.created = ngx_http_mcds_now();
+    entry.created = ngx_mcds_now();
     entry.expire = entry.created + (uint64_t) time * 1000;
     entry.swr = NGX_MCDS_ENTRY_UNSET;
     entry.sie = NGX_MCDS_ENTRY_UNSET;

@@ -96,7 +96,7 @@ ngx_http_mcds_variant_room(ngx_mcds_copy_t *list, u_char *hash, ngx_uint_t max)
 ngx_uint_t
 ngx_http_mcds_variant_old(ngx_mcds_copy_t *list)
 {
-    return list->entry.created + NGX_HTTP_MCDS_LIST_AGE < ngx_http_mcds_now();
+    return list->entry.created + NGX_HTTP_MCDS_LIST_AGE < ngx_mcds_now();
 }
 
 
@@ -518,7 +518,7 @@ ngx_http_mcds_put_value(ngx_http_mcds_put_t *put, ngx_str_t *key)
 
     } else {
         entry.kind = NGX_MCDS_ENTRY_VARY;
-        entry.created = ngx_http_mcds_now();
+        entry.created = ngx_mcds_now();
         entry.generation = put->generation;
         entry.swr = NGX_MCDS_ENTRY_UNSET;
         entry.sie = NGX_MCDS_ENTRY_UNSET;
