@@ -54,6 +54,10 @@ LEAKS     = 1
 
 SUITES    = bookworm trixie sid
 
+# which processors make foreign takes
+
+ARCH      = i386 arm64
+
 # where make install puts the module, and its manual page
 
 PREFIX    = /usr/local
@@ -86,7 +90,7 @@ unexport MAKEFLAGS
 .PHONY: tool install-tool browser
 .PHONY: all help build binary demo check unit-build unit test test-full asan
 .PHONY: mixed valgrind coverage chaos fuzz bench clean install man dist deb
-.PHONY: deb-test matrix modes
+.PHONY: deb-test matrix foreign modes
 
 all: build
 
@@ -120,6 +124,8 @@ help:
 	@echo 'make bench       mcds and its peers, side by side'
 	@echo 'make matrix      builds, and tests, with the nginx and memcached of'
 	@echo '                 three suites of Debian (SUITES="$(SUITES)")'
+	@echo 'make foreign     builds for other processors: the tests on i386, the'
+	@echo '                 unit tests on arm64 (ARCH="$(ARCH)"); as root'
 	@echo 'make install     the module into $$(MODULES), its manual page into'
 	@echo '                 $$(PREFIX)/share/man, below $$(DESTDIR)'
 	@echo 'make install-tool the tool, its manual page and completions, below'
@@ -258,6 +264,11 @@ bench: build
 matrix:
 	@misc/install build test matrix
 	@TESTS="$(TESTS)" misc/matrix "$(BUILD)/matrix" $(SUITES)
+
+
+foreign:
+	@misc/install build test foreign
+	@JOBS="$(JOBS)" TESTS="$(TESTS)" misc/foreign "$(BUILD)/foreign" $(ARCH)
 
 
 man:
