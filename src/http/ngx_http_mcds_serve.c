@@ -321,7 +321,7 @@ ngx_http_mcds_prepare_dropped(ngx_http_mcds_prepared_t *prepared,
         n = ngx_atoi(value->data, value->len);
 
         if (n != NGX_ERROR) {
-            prepared->limit_rate = ngx_min(n, NGX_MAX_INT32_VALUE);
+            prepared->limit_rate = ngx_min(n, 0x7fffffff);
         }
     }
 }
