@@ -196,8 +196,10 @@ sub begun {
 
     my @workers = $h->workers();
 
+    # between the two there is none for a moment, too
+
     return (@workers && $workers[0] != $old)
-        || (!@workers && $h->children() == 0);
+        || $h->log_count(qr/cannot be respawned/) > $none;
 }
 
 
