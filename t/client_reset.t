@@ -132,10 +132,7 @@ is($h->get('/n')->status, 200, 'idle');
 
 # what was left behind by those before has been sent
 
-my ($was, $now) = (-1, 0);
-
-wait_for(sub { ($was, $now) = ($now, scalar(() = $f->log())); sleep 0.05;
-    $was == $now });
+quiet();
 
 my $infos = $h->log_count(qr/closed the connection/);
 $f->reset_all();
@@ -171,8 +168,19 @@ for my $how (qw/ rst fin /) {
 $t->done();
 
 
-# what the request before left behind, a store or an unlock, may have made the
-# connection that was to be made anew: then once more
+# what the request before left behind, a store or an unlock, has been sent
+
+sub quiet {
+    my $size = -1;
+
+    wait_for(sub {
+        (my $was, $size) = ($size, -s $f->{record});
+        return $was == $size || !sleep 0.02;
+    });
+}
+
+
+# it may have made the connection that was to be made anew: then once more
 
 sub cell {
     my ($name, @cell) = @_;
@@ -189,6 +197,8 @@ sub cell {
 
 sub shot {
     my ($uri, $re, $state, $how) = @_;
+
+    quiet();
 
     # a fresh connection, except for those that were idle
 

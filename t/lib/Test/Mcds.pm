@@ -310,6 +310,7 @@ use Test::Mcds::Mode;
 use Test::Mcds::Nginx;
 use Test::Mcds::Origin;
 use Test::Mcds::Origin2;
+use Test::Mcds::Sockets;
 
 our @ISA = qw/ Exporter /;
 our @EXPORT = qw/
@@ -1343,23 +1344,22 @@ sub stopped {
 sub wait_sockets {
     my ($self, $seconds) = @_;
 
-    my %port = map { sprintf('%04X', $self->{ports}{$_}) => $_ }
-        keys %{$self->{ports}};
+    my %port = reverse %{$self->{ports}};
     my @held;
 
     wait_for(sub {
-        @held = ();
+        @held = map { "a socket of $port{$_->{local}} is left" }
+            grep { $_->{inode} && $port{$_->{local}} }
+            Test::Mcds::Sockets::tcp();
 
-        for my $file (map { "/proc/net/$_" } qw/ tcp tcp6 udp /) {
-            open my $fh, '<', $file or next;
-
+        if (open my $fh, '<', '/proc/net/udp') {
             while (my $line = <$fh>) {
                 my @f = split ' ', $line;
                 next if $f[0] !~ /:$/ || !$f[9];
 
                 my ($local) = $f[1] =~ /:(\w+)$/;
-                push @held, "a socket of $port{$local} is left"
-                    if $port{$local};
+                push @held, "a socket of $port{hex $local} is left"
+                    if $port{hex $local};
             }
         }
 

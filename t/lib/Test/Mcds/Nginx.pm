@@ -10,6 +10,7 @@ use strict;
 use Time::HiRes qw/ sleep time /;
 
 use Test::Mcds::Http;
+use Test::Mcds::Sockets;
 
 
 sub start {
@@ -563,7 +564,7 @@ sub count_fds {
         } elsif (!$inodes->{$1}) {
             $unix++;
 
-        } elsif ($inodes->{$1}{state} ne '0A') {
+        } elsif (!$inodes->{$1}{listens}) {
             push @{$tcp{$inodes->{$1}{remote}}}, $inodes->{$1}{local};
         }
     }
@@ -574,20 +575,16 @@ sub count_fds {
 
 sub tcp_inodes {
     my ($pid) = @_;
-    my %inodes;
+    my %inodes = map { $_->{inode} => $_ } Test::Mcds::Sockets::tcp($pid);
 
-    for my $file ('tcp', 'tcp6', 'udp', 'udp6') {
+    # those of UDP are no connections
+
+    for my $file ('udp', 'udp6') {
         open my $fh, '<', "/proc/$pid/net/$file" or next;
 
         while (my $line = <$fh>) {
             my @f = split ' ', $line;
-            next if $f[0] !~ /:$/;
-
-            my ($local) = $f[1] =~ /:(\w+)$/;
-            my ($remote) = $f[2] =~ /:(\w+)$/;
-
-            $inodes{$f[9]} = { local => hex $local, remote => hex $remote,
-                               state => $file =~ /udp/ ? '0A' : $f[3] };
+            $inodes{$f[9]} = { listens => 1 } if $f[0] =~ /:$/;
         }
     }
 
