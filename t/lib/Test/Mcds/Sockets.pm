@@ -45,7 +45,8 @@ sub from_netlink {
 
     socket(my $s, AF_NETLINK, SOCK_RAW, NETLINK_SOCK_DIAG) or return;
 
-    my $query = pack 'CCxxLx48', $family, IPPROTO_TCP, 0xfff & ~(1 << TIME_WAIT);
+    my $query = pack 'CCxxLx48', $family, IPPROTO_TCP,
+        0xfff & ~(1 << TIME_WAIT);
 
     send($s, pack($header, $size + length $query, SOCK_DIAG_BY_FAMILY,
         REQUEST_DUMP, 1, 0) . $query, 0) or return;
