@@ -36,9 +36,22 @@ UNIT      = $(BUILD)/unit
 
 endif
 
-TESTS     = t/*.t
+# the longest ones first, so that none of them is alone at the end
+
+LONG      = conf_directives log_slow chaos counter_writeback conf_counter \
+            client_reset client_resolve_fail refresh_life log_follow \
+            status_many status_prometheus mc_loop lock_faults proto_odd \
+            counter_durable_down resource_growth conf_pool conf_visitors
+LONGEST   = $(LONG:%=t/%.t)
+TESTS     = $(LONGEST) $(filter-out $(LONGEST),$(wildcard t/*.t))
 UNITS     = $(patsubst t/unit/%.c,$(UNIT)/%,$(wildcard t/unit/*_test.c))
-PROVE     = prove -j $(JOBS) -I t/lib
+
+# a test waits about as long as it computes
+
+PROVE_JOBS = $(shell expr 2 '*' $(JOBS))
+PROVE     = prove -j $(PROVE_JOBS) -I t/lib
+
+asan valgrind coverage: PROVE_JOBS = $(JOBS)
 
 # the fuzzers, and how long each of them runs
 
@@ -50,7 +63,7 @@ FUZZ_SECS = 60
 
 LEAKS     = 1
 
-# which nginx and memcached make matrix takes
+# whose nginx and memcached make matrix takes, unless it is told NGX_SRC
 
 SUITES    = bookworm trixie sid
 
@@ -123,7 +136,8 @@ help:
 	@echo '                 docs/images/'
 	@echo 'make bench       mcds and its peers, side by side'
 	@echo 'make matrix      builds, and tests, with the nginx and memcached of'
-	@echo '                 three suites of Debian (SUITES="$(SUITES)")'
+	@echo '                 three suites of Debian (SUITES="$(SUITES)"),'
+	@echo '                 or with the sources in NGX_SRC="DIR DIR ..."'
 	@echo 'make foreign     builds for other processors: the tests on i386, the'
 	@echo '                 unit tests on arm64 (ARCH="$(ARCH)"); as root'
 	@echo 'make install     the module into $$(MODULES), its manual page into'
@@ -263,7 +277,8 @@ bench: build
 
 matrix:
 	@misc/install build test matrix
-	@TESTS="$(TESTS)" misc/matrix "$(BUILD)/matrix" $(SUITES)
+	@TESTS="$(TESTS)" PROVE="$(PROVE)" \
+	    misc/matrix "$(BUILD)/matrix" $(or $(NGX_SRC),$(SUITES))
 
 
 foreign:
