@@ -1350,18 +1350,7 @@ sub wait_sockets {
     wait_for(sub {
         @held = map { "a socket of $port{$_->{local}} is left" }
             grep { $_->{inode} && $port{$_->{local}} }
-            Test::Mcds::Sockets::tcp();
-
-        if (open my $fh, '<', '/proc/net/udp') {
-            while (my $line = <$fh>) {
-                my @f = split ' ', $line;
-                next if $f[0] !~ /:$/ || !$f[9];
-
-                my ($local) = $f[1] =~ /:(\w+)$/;
-                push @held, "a socket of $port{hex $local} is left"
-                    if $port{hex $local};
-            }
-        }
+            Test::Mcds::Sockets::tcp(), Test::Mcds::Sockets::udp();
 
         return !@held;
     }, $seconds // 2 * $self->slow());

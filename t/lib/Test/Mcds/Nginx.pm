@@ -575,20 +575,9 @@ sub count_fds {
 
 sub tcp_inodes {
     my ($pid) = @_;
-    my %inodes = map { $_->{inode} => $_ } Test::Mcds::Sockets::tcp($pid);
 
-    # those of UDP are no connections
-
-    for my $file ('udp', 'udp6') {
-        open my $fh, '<', "/proc/$pid/net/$file" or next;
-
-        while (my $line = <$fh>) {
-            my @f = split ' ', $line;
-            $inodes{$f[9]} = { listens => 1 } if $f[0] =~ /:$/;
-        }
-    }
-
-    return \%inodes;
+    return { map { $_->{inode} => $_ } Test::Mcds::Sockets::tcp($pid),
+        Test::Mcds::Sockets::udp($pid) };
 }
 
 

@@ -33,10 +33,21 @@ sub tcp {
     for my $family (AF_INET, AF_INET6) {
         my $list = $own eq $its ? from_netlink($family) : undef;
 
-        push @found, @{$list // from_proc($pid // $$, $family)};
+        push @found, @{$list // from_proc($pid, $family == AF_INET ? 'tcp'
+            : 'tcp6')};
     }
 
     return @found;
+}
+
+
+# these have no connections
+
+sub udp {
+    my ($pid) = @_;
+
+    return map { { %$_, listens => 1 } }
+        map { @{from_proc($pid, $_)} } 'udp', 'udp6';
 }
 
 
@@ -78,12 +89,10 @@ sub from_netlink {
 
 
 sub from_proc {
-    my ($pid, $family) = @_;
-
-    open my $fh, '<', "/proc/$pid/net/tcp" . ($family == AF_INET ? '' : '6')
-        or return [];
-
+    my ($pid, $file) = @_;
     my @found;
+
+    open my $fh, '<', '/proc/' . ($pid // $$) . "/net/$file" or return [];
 
     while (my $line = <$fh>) {
         my @f = split ' ', $line;
