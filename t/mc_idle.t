@@ -126,10 +126,8 @@ $t->done();
 # the connections of nginx that are there
 
 sub idle {
-    my $port = sprintf '%04X', $m->port();
-
     sleep 0.05;
-    open my $fh, '<', '/proc/net/tcp' or return 0;
 
-    return scalar grep { /^\s*\d+: \w+:\w+ \w+:$port 01/ } <$fh>;
+    return scalar grep { $_->{remote} == $m->port() && $_->{open} }
+        Test::Mcds::Sockets::tcp();
 }

@@ -15,14 +15,15 @@ use Socket qw/ AF_INET AF_INET6 IPPROTO_TCP SOCK_RAW /;
 use constant {
     AF_NETLINK => 16, NETLINK_SOCK_DIAG => 4, SOCK_DIAG_BY_FAMILY => 20,
     REQUEST_DUMP => 0x301, ERROR => 2, DONE => 3, TIME_WAIT => 6,
-    LISTEN => 10,
+    ESTABLISHED => 1, LISTEN => 10,
 };
 
 my $header = 'LSSLL';
 my $size = length pack $header, (0) x 5;
 
 
-# { inode, local, remote (ports), listens } of each, as a process sees them
+# { inode, local, remote (ports), open, listens } of each, as a process sees
+# them
 
 sub tcp {
     my ($pid) = @_;
@@ -80,7 +81,8 @@ sub from_netlink {
                 = unpack 'xCxxnnx44x16L', substr $in, $size, $len - $size;
 
             push @found, { inode => $inode, local => $local,
-                           remote => $remote, listens => $state == LISTEN };
+                           remote => $remote, open => $state == ESTABLISHED,
+                           listens => $state == LISTEN };
 
             substr $in, 0, ($len + 3) & ~3, '';
         }
@@ -103,7 +105,8 @@ sub from_proc {
         my ($remote) = $f[2] =~ /:(\w+)$/;
 
         push @found, { inode => $f[9], local => hex $local,
-                       remote => hex $remote, listens => $f[3] == LISTEN }
+                       remote => hex $remote, open => $f[3] == ESTABLISHED,
+                       listens => $f[3] == LISTEN }
             if $f[3] != TIME_WAIT;
     }
 
