@@ -57,7 +57,7 @@ ngx_http_mcds_nginx_sizes(void)
 static void
 ngx_http_mcds_nginx_changed(void)
 {
-    /* a call of what does nothing would vanish, and the warning with it */
+    /* of an empty function the compiler drops the calls and the warning */
 
     ngx_memory_barrier();
 }

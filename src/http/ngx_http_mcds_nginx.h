@@ -2,11 +2,11 @@
 /*
  * Copyright (C) mcds authors
  *
- * What mcds relies on inside of nginx, beyond the API for modules.
+ * The parts of nginx that mcds relies on, beyond the API for modules.
  *
  * Looked at, and tested with: nginx 1.22.1, 1.26.3, 1.30.x and 1.31.5,
  * freenginx 1.27.2, Angie 1.11 to 1.13, nginx 1.31.3 with OpenResty's patches.
- * What is another in one of them stands here, too; mcds itself is the same.
+ * Where they differ, this header hides it from the rest of mcds.
  *
  * For a newer nginx each of the points below has to be read again; then
  * NGX_HTTP_MCDS_NGINX and the sizes in ngx_http_mcds_nginx.c are of that one.
@@ -55,13 +55,13 @@
  * Upstreams (store.c, store_body.c, filter_module.c, answer.c, head.c)
  *   - u->cleanup is NULL once the upstream has ended; u->header_sent says that
  *     it came so far; u->buffering may be cleared until then.
- *   - What ends early has no last_buf, but a flush; with FastCGI the end is
- *     told by u->pipe->upstream_done, or by u->length.
+ *   - An answer that ends early has no last_buf, but a flush; with FastCGI
+ *     u->pipe->upstream_done, or u->length, tells that it is complete.
  *   - u->headers_in.headers has the lines as the origin sent them.
  *
  * Filters (config, filter_module.c, coding_filter_module.c, invalidate.c)
  *   - Filters added last run first; config says where ours stand.
- *   - c->buffered: the bit 0x40 is used by nobody else; a request whose
+ *   - c->buffered: no other module uses the bit 0x40; a request whose
  *     connection has a bit of NGX_HTTP_LOWLEVEL_BUFFERED is not finalized.
  *
  * The post of counts (post.c)
@@ -139,8 +139,8 @@
 
 /*
  * Called at the end of the configuration.  Warns of each request header that
- * nginx parses into a field which mcds does not know: what is copied for a
- * refresh has the header, but not the field.
+ * nginx parses into a field which mcds does not know: the copy of a request
+ * that a refresh makes has the header, but not the field.
  */
 
 void ngx_http_mcds_nginx_check(ngx_conf_t *cf);

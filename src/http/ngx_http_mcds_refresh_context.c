@@ -307,11 +307,11 @@ ngx_http_mcds_refresh_headers(ngx_http_request_t *to, ngx_http_request_t *from,
 
 
 /*
- * nginx keeps what it has parsed of the headers as pointers into the list, all
- * side by side.  A pointer to a header of the old list becomes one to its copy
- * in the new list, or NULL; nothing else is followed, whatever nginx's table
- * of headers says.  Calling the handlers of that table again instead would
- * choose the server anew and refuse what was accepted.
+ * nginx keeps pointers to the headers that it has parsed, all side by side.  A
+ * pointer to a header of the old list becomes one to its copy in the new list,
+ * or NULL; no other pointer is followed, whatever nginx's table of headers
+ * says.  Calling the handlers of that table again instead would choose the
+ * server anew, and could refuse a request that nginx has accepted.
  */
 
 static ngx_int_t
