@@ -9,6 +9,7 @@
 use warnings;
 use strict;
 
+use Config;
 use Test::More;
 
 use FindBin;
@@ -224,6 +225,10 @@ sub forged {
 
 my $long = 'x' x 65;
 
+# a number of nginx's, which is none where it has 32 bits
+
+my $most = $Config{ptrsize} == 8 ? 2147483647 : 0;
+
 for my $row (['X-Accel-Charset: utf-8', '', 'utf-8', '3CD0AE3E'],
     ['x-accel-charset: utf-8', '', 'utf-8', '3CD0AE3E'],
     ['X-Accel-Charset: two words', '', 'koi8-r', '3CFE3E'],
@@ -232,7 +237,7 @@ for my $row (['X-Accel-Charset: utf-8', '', 'utf-8', '3CD0AE3E'],
     ['X-Accel-Limit-Rate: 5000', 5000, 'koi8-r', '3CFE3E'],
     ['X-Accel-Limit-Rate: -5', 0, 'koi8-r', '3CFE3E'],
     ['X-Accel-Limit-Rate: 5k', 0, 'koi8-r', '3CFE3E'],
-    ['X-Accel-Limit-Rate: 9223372036854775807', 2147483647, 'koi8-r', '3CFE3E'],
+    ['X-Accel-Limit-Rate: 9223372036854775807', $most, 'koi8-r', '3CFE3E'],
     ['X-Accel-Redirect: /plain/html/0/0', 0, 'koi8-r', '3CFE3E'],
     ['X-Accel-Buffering: no', 0, 'koi8-r', '3CFE3E'],
     ['X-Accel-Expires: 0', 0, 'koi8-r', '3CFE3E'])
