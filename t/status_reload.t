@@ -149,9 +149,12 @@ same('before it is old');
 is(connections(), 1, 'one connection');
 
 $h->reload();
-count(10);
+
+# the old one may take some of the first requests
+
+ok(wait_for(sub { count(10); connections() == 2 }),
+    'two connections of the new worker');
 same('in the new worker');
-is(connections(), 2, 'two connections of the new worker');
 
 $o->release('/slow');
 is(finish($slow)->status(), 200, 'the old one finishes');
