@@ -78,7 +78,6 @@ is_deeply([$h->workers()], [$worker], 'the worker that was there');
 {
     local %ENV = (%ENV, MCDS_TABLE_ODD => 8,
         LD_PRELOAD => join ' ', $t->preload('table'), $ENV{LD_PRELOAD} // ());
-    $ENV{ASAN_OPTIONS} .= ':verify_asan_link_order=0';
 
     my ($code, $output) = $t->conf_test($conf);
 

@@ -667,7 +667,8 @@ sub sanitizer_env {
     return (
         LSAN_OPTIONS => "suppressions=$self->{dir}/lsan.supp:"
             . "print_suppressions=0",
-        ASAN_OPTIONS => "detect_leaks=$leaks:log_path=$path",
+        ASAN_OPTIONS => "detect_leaks=$leaks:log_path=$path"
+            . ':verify_asan_link_order=0',
         UBSAN_OPTIONS => "print_stacktrace=1:log_path=$path",
     );
 }

@@ -46,7 +46,7 @@ sub new {
         for my $weights (0, 1) {
             my $pool = $weights ? "$name-weights" : $name;
 
-            $pools .= "mcds_pool $pool {\n"
+            $pools .= "mcds_pool $pool {\n        timeout 5s;\n"
                 . $self->pool($given->{$name}, $weights) . "    }\n    ";
             $locations .= "location = /$pool {\n"
                 . "            mcds_use $pool;\n"

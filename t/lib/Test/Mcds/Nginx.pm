@@ -60,7 +60,6 @@ sub up {
         $ENV{LD_PRELOAD} = join ' ', $t->preload($name),
             $ENV{LD_PRELOAD} // ();
         $ENV{'MCDS_' . uc $name} = "$self->{dir}/$name";
-        $ENV{ASAN_OPTIONS} .= ':verify_asan_link_order=0';
     }
 
     $t->leave('allocations are valgrind\'s')
