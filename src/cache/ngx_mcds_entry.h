@@ -90,6 +90,7 @@
 #define NGX_MCDS_ENTRY_EXT_VARY   1
 #define NGX_MCDS_ENTRY_EXT_TAG    2     /* see ngx_mcds_tag.h */
 #define NGX_MCDS_ENTRY_EXT_SIGN   3     /* see ngx_mcds_sign.h */
+#define NGX_MCDS_ENTRY_EXT_ROUTE  4     /* see ngx_http_mcds_route.h */
 
 
 typedef struct {

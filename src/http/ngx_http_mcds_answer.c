@@ -16,7 +16,8 @@
 
 
 static void ngx_http_mcds_answer_init(ngx_http_request_t *r,
-    ngx_mcds_answer_t *answer, ngx_uint_t status);
+    ngx_http_mcds_loc_conf_t *mlcf, ngx_mcds_answer_t *answer,
+    ngx_uint_t status);
 static void ngx_http_mcds_answer_list(ngx_http_request_t *r, ngx_list_t *list,
     ngx_mcds_answer_t *answer, ngx_uint_t ignore);
 static ngx_uint_t ngx_http_mcds_answer_sticky(ngx_http_request_t *r,
@@ -95,14 +96,10 @@ ngx_http_mcds_header_in(ngx_str_t *names, ngx_str_t *name)
 
 
 void
-ngx_http_mcds_answer(ngx_http_request_t *r, ngx_mcds_answer_t *answer,
-    ngx_uint_t status)
+ngx_http_mcds_answer(ngx_http_request_t *r, ngx_http_mcds_loc_conf_t *mlcf,
+    ngx_mcds_answer_t *answer, ngx_uint_t status)
 {
-    ngx_http_mcds_loc_conf_t  *mlcf;
-
-    mlcf = ngx_http_get_module_loc_conf(r, ngx_http_mcds_module);
-
-    ngx_http_mcds_answer_init(r, answer, status);
+    ngx_http_mcds_answer_init(r, mlcf, answer, status);
 
     ngx_http_mcds_answer_list(r, &r->headers_out.headers, answer,
                               mlcf->cache_ignore);
@@ -129,13 +126,14 @@ ngx_http_mcds_answer(ngx_http_request_t *r, ngx_mcds_answer_t *answer,
 
 
 static void
-ngx_http_mcds_answer_init(ngx_http_request_t *r, ngx_mcds_answer_t *answer,
+ngx_http_mcds_answer_init(ngx_http_request_t *r,
+    ngx_http_mcds_loc_conf_t *mlcf, ngx_mcds_answer_t *answer,
     ngx_uint_t status)
 {
-    time_t                     valid;
-    ngx_http_mcds_loc_conf_t  *mlcf;
+    time_t                valid;
+    ngx_http_mcds_ctx_t  *ctx;
 
-    mlcf = ngx_http_get_module_loc_conf(r, ngx_http_mcds_module);
+    ctx = ngx_http_mcds_get_ctx(r);
 
     ngx_memzero(answer, sizeof(ngx_mcds_answer_t));
 
@@ -149,7 +147,7 @@ ngx_http_mcds_answer_init(ngx_http_request_t *r, ngx_mcds_answer_t *answer,
     answer->heuristic = mlcf->cache_heuristic;
     answer->heuristic_max = mlcf->cache_heuristic_max;
 
-    answer->authorization = (r->headers_in.authorization != NULL);
+    answer->authorization = ctx->authorization;
 }
 
 

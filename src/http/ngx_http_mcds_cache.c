@@ -15,8 +15,10 @@
 #include "ngx_http_mcds_header.h"
 #include "ngx_http_mcds_herd.h"
 #include "ngx_http_mcds_hot.h"
+#include "ngx_http_mcds_nginx.h"
 #include "ngx_http_mcds_refresh.h"
 #include "ngx_http_mcds_revalidate.h"
+#include "ngx_http_mcds_route.h"
 #include "ngx_http_mcds_stat.h"
 #include "ngx_http_mcds_store.h"
 #include "ngx_http_mcds_variant.h"
@@ -28,9 +30,22 @@ static ngx_uint_t ngx_http_mcds_cache_session(ngx_http_request_t *r,
     ngx_array_t *names);
 static ngx_uint_t ngx_http_mcds_cache_session_line(ngx_str_t *line,
     ngx_array_t *names);
+static ngx_uint_t ngx_http_mcds_cache_personal(ngx_http_request_t *r,
+    ngx_http_mcds_loc_conf_t *mlcf);
+static ngx_int_t ngx_http_mcds_cache_ask(ngx_http_request_t *r,
+    ngx_http_mcds_ctx_t *ctx, ngx_http_mcds_loc_conf_t *mlcf);
 static void ngx_http_mcds_cache_handler(void *data, ngx_uint_t outcome,
     ngx_mcds_copy_t *copy);
+static ngx_int_t ngx_http_mcds_cache_arrive(ngx_http_request_t *r,
+    ngx_http_mcds_ctx_t *ctx, ngx_http_mcds_loc_conf_t *mlcf);
+static ngx_int_t ngx_http_mcds_cache_join(ngx_http_request_t *r,
+    ngx_http_mcds_ctx_t *ctx, ngx_http_mcds_loc_conf_t *mlcf);
+static ngx_int_t ngx_http_mcds_cache_refuse(ngx_http_mcds_ctx_t *ctx,
+    ngx_uint_t reason);
+static void ngx_http_mcds_cache_forget(ngx_http_mcds_ctx_t *ctx);
 static ngx_int_t ngx_http_mcds_cache_choose(ngx_http_request_t *r,
+    ngx_http_mcds_ctx_t *ctx, ngx_http_mcds_loc_conf_t *mlcf);
+static ngx_int_t ngx_http_mcds_cache_other(ngx_http_request_t *r,
     ngx_http_mcds_ctx_t *ctx, ngx_http_mcds_loc_conf_t *mlcf);
 static ngx_int_t ngx_http_mcds_cache_found(ngx_http_request_t *r,
     ngx_http_mcds_ctx_t *ctx, ngx_http_mcds_loc_conf_t *mlcf);
@@ -80,7 +95,11 @@ ngx_http_mcds_cache_start(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
     ngx_int_t  rc;
 
     ctx->asked = 1;
+    ctx->asker = mlcf;
     ctx->conf = mlcf;
+    ctx->error_page = r->error_page;
+
+    ngx_http_mcds_route_begin(r, ctx);
 
     if (ngx_http_mcds_invalidate_start(r, ctx) != NGX_OK) {
         return NGX_ERROR;
@@ -93,9 +112,7 @@ ngx_http_mcds_cache_start(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
         return NGX_OK;
     }
 
-    if (mlcf->session_cookies
-        && ngx_http_mcds_cache_session(r, mlcf->session_cookies))
-    {
+    if (ngx_http_mcds_cache_session(r, mlcf->session_cookies)) {
         ctx->status = NGX_HTTP_MCDS_BYPASS;
         ctx->reason = NGX_MCDS_REASON_SESSION;
         return NGX_OK;
@@ -115,7 +132,7 @@ ngx_http_mcds_cache_start(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
 
     ngx_http_mcds_hot_add(NGX_MCDS_HOT_PAGES, &ctx->key);
 
-    ctx->authorization = (r->headers_in.authorization != NULL);
+    ctx->authorization = ngx_http_mcds_cache_personal(r, mlcf);
 
     if (ngx_http_mcds_control(r, ctx) != NGX_OK) {
         return NGX_ERROR;
@@ -125,12 +142,6 @@ ngx_http_mcds_cache_start(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
         ctx->no_store = 1;
     }
 
-    ctx->at = ctx->key;
-
-    if (ngx_http_mcds_cache_sit(ctx, mlcf) != NGX_OK) {
-        return NGX_ERROR;
-    }
-
     if (ngx_http_test_predicates(r, mlcf->cache_bypass) != NGX_OK) {
 
         /* as in proxy_cache: not taken from the cache, but stored */
@@ -138,14 +149,36 @@ ngx_http_mcds_cache_start(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
         ctx->status = NGX_HTTP_MCDS_BYPASS;
         ctx->reason = NGX_MCDS_REASON_BYPASS;
         ctx->replace = 1;
-        ctx->seat.no_body = 1;
+    }
+
+    /* as it would be, if nothing led the request elsewhere */
+
+    ngx_http_mcds_route(r, ctx, ctx->route);
+
+    return ngx_http_mcds_cache_ask(r, ctx, mlcf);
+}
+
+
+/* sends the look-up of ctx->key */
+
+static ngx_int_t
+ngx_http_mcds_cache_ask(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
+    ngx_http_mcds_loc_conf_t *mlcf)
+{
+    ctx->at = ctx->key;
+
+    if (ngx_http_mcds_cache_sit(ctx, mlcf) != NGX_OK) {
+        return NGX_ERROR;
     }
 
     if (ngx_http_mcds_variant_lookup(r, ctx, mlcf) != NGX_OK) {
         return NGX_ERROR;
     }
 
-    if (mlcf->tags && ngx_http_mcds_tags_start(r, ctx, mlcf) != NGX_OK) {
+    if (mlcf->tags
+        && ctx->tags == NULL
+        && ngx_http_mcds_tags_start(r, ctx, mlcf) != NGX_OK)
+    {
         return NGX_ERROR;
     }
 
@@ -205,13 +238,58 @@ ngx_http_mcds_cache_applies(ngx_http_request_t *r,
         return NGX_MCDS_REASON_ERROR_PAGE;
     }
 
-    /* mirror, and background updates of other caches: nobody reads them */
+    /*
+     * mirror, and background updates of other caches, have no reader; the
+     * status of auth_request's subrequest is for one client, and a page that
+     * another one has got must not speak for it
+     */
 
-    if (r->background) {
+    if (r->background || (r != r->main && r->header_only)) {
         return NGX_MCDS_REASON_BACKGROUND;
     }
 
     return NGX_MCDS_REASON_NONE;
+}
+
+
+/*
+ * 1 if the page may be for this client alone: the request has named a user, or
+ * the access rules have asked about the client.
+ */
+
+static ngx_uint_t
+ngx_http_mcds_cache_personal(ngx_http_request_t *r,
+    ngx_http_mcds_loc_conf_t *mlcf)
+{
+#if (NGX_HTTP_SSL)
+    X509              *cert;
+    ngx_connection_t  *c;
+#endif
+
+    if (mlcf->cache_shared) {
+        return 0;
+    }
+
+    if (r->headers_in.authorization || ngx_http_mcds_auth_asked(r)) {
+        return 1;
+    }
+
+#if (NGX_HTTP_SSL)
+
+    c = r->connection;
+
+    if (c->ssl) {
+        cert = SSL_get_peer_certificate(c->ssl->connection);
+
+        if (cert) {
+            X509_free(cert);
+            return 1;
+        }
+    }
+
+#endif
+
+    return 0;
 }
 
 
@@ -221,6 +299,10 @@ ngx_http_mcds_cache_session(ngx_http_request_t *r, ngx_array_t *names)
     ngx_uint_t        i;
     ngx_list_part_t  *part;
     ngx_table_elt_t  *h;
+
+    if (names == NULL) {
+        return 0;
+    }
 
     part = &r->headers_in.headers.part;
     h = part->elts;
@@ -329,7 +411,17 @@ ngx_http_mcds_cache_decide(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx)
 
     mlcf = ngx_http_get_module_loc_conf(r, ngx_http_mcds_module);
 
-    ctx->dry = mlcf->cache_dry_run;
+    if (!ctx->routed) {
+        ctx->routed = 1;
+
+        rc = ngx_http_mcds_cache_arrive(r, ctx, mlcf);
+
+        if (rc != NGX_OK) {
+            return rc;
+        }
+    }
+
+    ctx->dry = mlcf->cache_dry_run || ctx->asker->cache_dry_run;
 
     rc = ngx_http_mcds_cache_choose(r, ctx, mlcf);
 
@@ -347,6 +439,203 @@ ngx_http_mcds_cache_decide(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx)
 }
 
 
+/* the request has reached the location that answers */
+
+static ngx_int_t
+ngx_http_mcds_cache_arrive(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
+    ngx_http_mcds_loc_conf_t *mlcf)
+{
+    u_char  route[NGX_HTTP_MCDS_ROUTE_LEN];
+
+    ctx->error_page = r->error_page;
+
+    ngx_http_mcds_route(r, ctx, route);
+
+    if (ngx_memcmp(route, ctx->route, NGX_HTTP_MCDS_ROUTE_LEN) != 0) {
+        ngx_memcpy(ctx->route, route, NGX_HTTP_MCDS_ROUTE_LEN);
+        ctx->rerouted = 1;
+    }
+
+    if (mlcf == ctx->conf && !ctx->left) {
+        return NGX_OK;
+    }
+
+    return ngx_http_mcds_cache_join(r, ctx, mlcf);
+}
+
+
+/*
+ * The rules of the location that answers hold, too.  If it keeps its pages
+ * elsewhere, or under other keys, then they are asked for now.
+ */
+
+static ngx_int_t
+ngx_http_mcds_cache_join(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
+    ngx_http_mcds_loc_conf_t *mlcf)
+{
+    ngx_int_t                  rc;
+    ngx_str_t                  key;
+    ngx_uint_t                 reason, no_store, only_if_cached;
+    ngx_http_mcds_loc_conf_t  *asker;
+
+    asker = ctx->conf;
+
+    if (mlcf->cache_pool == NULL) {
+        return ngx_http_mcds_cache_refuse(ctx, NGX_MCDS_REASON_OFF);
+    }
+
+    ctx->conf = mlcf;
+
+    reason = ngx_http_mcds_cache_applies(r, mlcf);
+
+    if (reason) {
+        return ngx_http_mcds_cache_refuse(ctx, reason);
+    }
+
+    if (ngx_http_mcds_cache_session(r, mlcf->session_cookies)) {
+        return ngx_http_mcds_cache_refuse(ctx, NGX_MCDS_REASON_SESSION);
+    }
+
+    rc = ngx_http_mcds_cache_key(r, mlcf, &key);
+
+    if (rc == NGX_DECLINED) {
+        return ngx_http_mcds_cache_refuse(ctx, NGX_MCDS_REASON_KEY);
+    }
+
+    if (rc != NGX_OK) {
+        return rc;
+    }
+
+    if (ngx_http_mcds_cache_personal(r, mlcf)) {
+        ctx->authorization = 1;
+    }
+
+    if (mlcf->cache_request_control && !asker->cache_request_control) {
+
+        no_store = ctx->no_store;
+        only_if_cached = ctx->only_if_cached;
+
+        if (ngx_http_mcds_control(r, ctx) != NGX_OK) {
+            return NGX_ERROR;
+        }
+
+        ctx->no_store |= no_store;
+        ctx->only_if_cached |= only_if_cached;
+    }
+
+    if (!ctx->replace
+        && ngx_http_test_predicates(r, mlcf->cache_bypass) != NGX_OK)
+    {
+        ctx->status = NGX_HTTP_MCDS_BYPASS;
+        ctx->reason = NGX_MCDS_REASON_BYPASS;
+        ctx->replace = 1;
+    }
+
+    if (ctx->seat.page
+        && mlcf->cache_pool == asker->cache_pool
+        && mlcf->secrets == asker->secrets
+        && mlcf->cache_local == asker->cache_local
+        && mlcf->cache_local_time == asker->cache_local_time
+        && mlcf->cache_max_size == asker->cache_max_size
+        && key.len == ctx->key.len
+        && ngx_memcmp(key.data, ctx->key.data, key.len) == 0)
+    {
+        return NGX_OK;
+    }
+
+    ctx->left = 0;
+
+    ngx_http_mcds_cache_forget(ctx);
+
+    if (mlcf->cache_pool != asker->cache_pool) {
+        ngx_mcds_tags_free(ctx->tags);
+        ctx->tags = NULL;
+        ctx->purges = 0;
+    }
+
+    ctx->key = key;
+
+    if (ngx_http_mcds_cache_ask(r, ctx, mlcf) != NGX_OK) {
+        return NGX_ERROR;
+    }
+
+    return ctx->waiting ? NGX_AGAIN : NGX_OK;
+}
+
+
+static ngx_int_t
+ngx_http_mcds_cache_refuse(ngx_http_mcds_ctx_t *ctx, ngx_uint_t reason)
+{
+    ngx_http_mcds_cache_forget(ctx);
+
+    ctx->status = NGX_HTTP_MCDS_BYPASS;
+    ctx->reason = reason;
+
+    return NGX_DECLINED;
+}
+
+
+/* what was found is not for this request, all answers have come */
+
+static void
+ngx_http_mcds_cache_forget(ngx_http_mcds_ctx_t *ctx)
+{
+    ngx_http_mcds_stream_end(ctx);
+    ngx_http_mcds_variant_cleanup(ctx);
+
+    ngx_mcds_page_leave(&ctx->seat);
+
+    ngx_mcds_copy_unref(ctx->copy);
+    ctx->copy = NULL;
+    ctx->list = NULL;
+
+    ctx->outcome = NGX_MCDS_PAGE_MISSING;
+    ctx->cas = 0;
+    ctx->turns = 0;
+    ctx->entered = 0;
+    ctx->behind = 0;
+    ctx->too_many = 0;
+    ctx->rerouted = 0;
+}
+
+
+ngx_int_t
+ngx_http_mcds_cache_left(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx)
+{
+    ngx_uint_t                 refused;
+    ngx_http_mcds_loc_conf_t  *mlcf;
+
+    refused = ngx_http_mcds_store_left(r, ctx);
+
+    if (ngx_http_mcds_revalidate_asked(r, ctx) != NGX_OK) {
+        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+    }
+
+    ctx->storing = 0;
+
+    if (ctx->refresh) {
+        return NGX_DECLINED;
+    }
+
+    mlcf = ngx_http_get_module_loc_conf(r, ngx_http_mcds_module);
+
+    if (refused || ctx->dry || mlcf->cache_pool == NULL) {
+        return NGX_OK;
+    }
+
+    /* that location's pages are found when its rules have been looked at */
+
+    ngx_http_mcds_cache_forget(ctx);
+
+    ctx->decided = 0;
+    ctx->routed = 0;
+    ctx->judged = 0;
+    ctx->left = 1;
+
+    return NGX_OK;
+}
+
+
 /* what to do, were this not a dry run */
 
 static ngx_int_t
@@ -356,6 +645,14 @@ ngx_http_mcds_cache_choose(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
     ngx_int_t  rc;
 
     rc = ngx_http_mcds_variant(r, ctx, mlcf);
+
+    if (rc == NGX_OK
+        && ctx->copy
+        && ctx->outcome == NGX_MCDS_PAGE_FOUND
+        && !ngx_http_mcds_route_matches(&ctx->copy->entry, ctx->route))
+    {
+        rc = ngx_http_mcds_cache_other(r, ctx, mlcf);
+    }
 
     if (rc == NGX_BUSY) {
         ctx->status = NGX_HTTP_MCDS_MISS;
@@ -397,6 +694,43 @@ ngx_http_mcds_cache_choose(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
                   ? NGX_MCDS_REASON_MEMCACHED : NGX_MCDS_REASON_ABSENT;
 
     return ngx_http_mcds_cache_miss(r, ctx, mlcf);
+}
+
+
+/*
+ * What lies under the key has come along another route.  A list takes its
+ * place, by which the pages of all routes are found from then on.
+ */
+
+static ngx_int_t
+ngx_http_mcds_cache_other(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
+    ngx_http_mcds_loc_conf_t *mlcf)
+{
+    if (ctx->entered) {
+        return ngx_http_mcds_cache_again(ctx);
+    }
+
+    if (r->method == NGX_HTTP_GET
+        && !r->header_only
+        && !ctx->no_store
+        && !ctx->authorization
+        && !mlcf->cache_dry_run
+        && !ctx->asker->cache_dry_run)
+    {
+        return ngx_http_mcds_variant_fork(r, ctx, mlcf);
+    }
+
+    /* a request that stores nothing changes nothing */
+
+    ngx_http_mcds_stream_end(ctx);
+
+    ngx_mcds_copy_unref(ctx->copy);
+    ctx->copy = NULL;
+
+    ctx->outcome = NGX_MCDS_PAGE_MISSING;
+    ctx->no_store = 1;
+
+    return NGX_OK;
 }
 
 
@@ -869,8 +1203,11 @@ ngx_http_mcds_cache_rebuild(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
     ngx_mcds_enter_t  enter;
 
     ctx->entered = 1;
+    ctx->asker = mlcf;
     ctx->conf = mlcf;
     ctx->at = ctx->key;
+
+    ngx_http_mcds_route_begin(r, ctx);
 
     if (ngx_http_mcds_cache_sit(ctx, mlcf) != NGX_OK) {
         return NGX_ERROR;
@@ -933,6 +1270,7 @@ ngx_http_mcds_cache_detach(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx)
         sctx->key.len = ctx->key.len;
         sctx->key.data = ngx_pstrdup(sr->pool, &ctx->key);
 
+        sctx->asker = ctx->asker;
         sctx->conf = ctx->conf;
         sctx->purges = ctx->purges;
         sctx->copy = ctx->copy ? ngx_mcds_copy_ref(ctx->copy) : NULL;
@@ -942,6 +1280,7 @@ ngx_http_mcds_cache_detach(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx)
 
     if (sctx == NULL
         || sctx->key.data == NULL
+        || ngx_http_mcds_route_inherit(sr, sctx, ctx) != NGX_OK
         || ngx_http_mcds_revalidate_ask(sr, sctx) != NGX_OK)
     {
         ngx_mcds_page_built(&ctx->seat, NGX_MCDS_BUILD_FAILED, NULL, 0);

@@ -68,6 +68,7 @@ ngx_http_mcds_cache_init_conf(ngx_http_mcds_loc_conf_t *conf)
     conf->key_sort_args = NGX_CONF_UNSET;
     conf->cache_status_header = NGX_CONF_UNSET;
     conf->cache_dry_run = NGX_CONF_UNSET;
+    conf->cache_shared = NGX_CONF_UNSET;
     conf->cache_uncacheable = NGX_CONF_UNSET;
     conf->secrets = NGX_CONF_UNSET_PTR;
     conf->compress = NGX_CONF_UNSET_PTR;
@@ -123,6 +124,7 @@ ngx_http_mcds_cache_merge_conf(ngx_conf_t *cf,
     ngx_conf_merge_value(conf->cache_status_header, prev->cache_status_header,
                          0);
     ngx_conf_merge_value(conf->cache_dry_run, prev->cache_dry_run, 0);
+    ngx_conf_merge_value(conf->cache_shared, prev->cache_shared, 0);
     ngx_conf_merge_sec_value(conf->cache_uncacheable, prev->cache_uncacheable,
                              10);
     ngx_conf_merge_ptr_value(conf->secrets, prev->secrets, NULL);

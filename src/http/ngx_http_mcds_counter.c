@@ -231,6 +231,7 @@ ngx_http_mcds_count(ngx_http_request_t *r, ngx_http_mcds_number_t *number)
 
     if (number->count || number->grown) {
         number->ctx->waiting++;
+        number->ctx->counts++;
     }
 
     return NGX_OK;
@@ -507,6 +508,8 @@ ngx_http_mcds_counted(void *data, ngx_uint_t rc, uint64_t value)
     if (rc != NGX_MCDS_OK) {
         ngx_http_mcds_stat_failed(number->stat, rc);
     }
+
+    number->ctx->counts--;
 
     ngx_http_mcds_wake(number->ctx);
 }

@@ -14,6 +14,7 @@
 #include "ngx_mcds_tally.h"
 #include "ngx_http_mcds_counter.h"
 #include "ngx_http_mcds_ledger.h"
+#include "ngx_http_mcds_route.h"
 #include "ngx_http_mcds_stat.h"
 
 
@@ -162,6 +163,13 @@ static ngx_command_t  ngx_http_mcds_commands[] = {
       ngx_conf_set_flag_slot,
       NGX_HTTP_LOC_CONF_OFFSET,
       offsetof(ngx_http_mcds_loc_conf_t, cache_dry_run),
+      NULL },
+
+    { ngx_string("mcds_cache_shared"),
+      NGX_HTTP_MCDS_LEVELS|NGX_CONF_FLAG,
+      ngx_conf_set_flag_slot,
+      NGX_HTTP_LOC_CONF_OFFSET,
+      offsetof(ngx_http_mcds_loc_conf_t, cache_shared),
       NULL },
 
     { ngx_string("mcds_cache_uncacheable"),
@@ -442,6 +450,7 @@ ngx_http_mcds_add_vars(ngx_conf_t *cf, ngx_http_variable_t *vars)
 static ngx_int_t
 ngx_http_mcds_init(ngx_conf_t *cf)
 {
+    ngx_array_t                *handlers;
     ngx_http_handler_pt        *h;
     ngx_http_core_main_conf_t  *cmcf;
     ngx_http_mcds_main_conf_t  *mmcf;
@@ -476,12 +485,21 @@ ngx_http_mcds_init(ngx_conf_t *cf)
 
     cmcf = ngx_http_conf_get_module_main_conf(cf, ngx_http_core_module);
 
-    h = ngx_array_push(&cmcf->phases[NGX_HTTP_PRECONTENT_PHASE].handlers);
+    handlers = &cmcf->phases[NGX_HTTP_PRECONTENT_PHASE].handlers;
+
+    h = ngx_array_push_n(handlers, 2);
     if (h == NULL) {
         return NGX_ERROR;
     }
 
-    *h = ngx_http_mcds_handler;
+    /* nginx runs them from the last one to the first */
+
+    h[1] = ngx_http_mcds_handler;
+
+    h = handlers->elts;
+    ngx_memmove(h + 1, h, (handlers->nelts - 2) * sizeof(*h));
+
+    h[0] = ngx_http_mcds_decide_handler;
 
     if (mmcf->responses) {
 
@@ -613,6 +631,7 @@ ngx_http_mcds_merge_loc_conf(ngx_conf_t *cf, void *parent, void *child)
     }
 
     ngx_http_mcds_stat_kind(cf, prev, conf);
+    ngx_http_mcds_route_merge(cf, prev, conf);
 
     clcf = ngx_http_conf_get_module_loc_conf(cf, ngx_http_core_module);
 

@@ -30,6 +30,9 @@
 /* room for the header, the key and the stored headers of an entry */
 #define NGX_HTTP_MCDS_ENTRY_ROOM  (256 * 1024)
 
+/* see ngx_http_mcds_route.h */
+#define NGX_HTTP_MCDS_ROUTE_LEN   16
+
 /* the largest mcds_cache_max_size */
 #define NGX_HTTP_MCDS_MAX_SIZE    (64 * 1024 * 1024)
 
@@ -107,11 +110,15 @@ typedef struct {
     ngx_http_mcds_place_t       cache_place;
     ngx_mcds_pool_t            *cache_pool;  /* NULL: off */
 
+    u_char                      route[NGX_HTTP_MCDS_ROUTE_LEN];
+    ngx_uint_t                  blocks;   /* "if", "limit_except" in it */
+
     ngx_http_complex_value_t   *cache_key;   /* NULL: the default key */
     ngx_array_t                *key_ignore_args;  /* ngx_str_t, or NULL */
     ngx_flag_t                  key_sort_args;
     ngx_flag_t                  cache_status_header;
     ngx_flag_t                  cache_dry_run;
+    ngx_flag_t                  cache_shared;
     time_t                      cache_uncacheable;
     ngx_array_t                *secrets;  /* ngx_str_t, or NULL */
     ngx_array_t                *tags;     /* ngx_http_complex_value_t */
@@ -176,6 +183,7 @@ typedef struct ngx_http_mcds_piece_s    ngx_http_mcds_piece_t;
 typedef struct ngx_http_mcds_decode_s   ngx_http_mcds_decode_t;
 typedef struct ngx_http_mcds_gone_s     ngx_http_mcds_gone_t;
 typedef struct ngx_http_mcds_purging_s  ngx_http_mcds_purging_t;
+typedef struct ngx_http_mcds_put_s      ngx_http_mcds_put_t;
 
 
 /*
@@ -186,11 +194,18 @@ typedef struct ngx_http_mcds_purging_s  ngx_http_mcds_purging_t;
 struct ngx_http_mcds_ctx_s {
     ngx_http_request_t         *request;
     ngx_uint_t                  waiting;  /* answers to come */
+    ngx_uint_t                  counts;   /* ... of counters */
     ngx_queue_t                 queue;    /* while "resuming" */
 
     ngx_http_mcds_numbers_t    *numbers;
 
-    ngx_http_mcds_loc_conf_t   *conf;     /* of the location that has asked */
+    ngx_http_mcds_loc_conf_t   *asker;    /* of the location that has asked */
+    ngx_http_mcds_loc_conf_t   *conf;     /* of the one that answers; until
+                                             that is known, the asker's */
+    ngx_str_t                   uri;      /* of a subrequest, as it was asked
+                                             for */
+    ngx_str_t                   args;     /* as they were asked for */
+    u_char                      route[NGX_HTTP_MCDS_ROUTE_LEN];
     ngx_str_t                   key;
     ngx_str_t                   at;       /* where the seat is: key, or that
                                              of a variant */
@@ -221,6 +236,7 @@ struct ngx_http_mcds_ctx_s {
     ngx_mcds_seat_t             base;     /* at the list, to confirm it */
     ngx_uint_t                  base_outcome;
     ngx_uint_t                  turns;    /* from list to list */
+    ngx_http_mcds_put_t        *fork;     /* a list that is being stored */
     ngx_str_t                   names;    /* of the answer's Vary */
     ngx_mcds_seat_t             target;   /* at the variant of a new list */
     u_char                      target_hash[NGX_MCDS_VARIANT_LEN];
@@ -235,8 +251,16 @@ struct ngx_http_mcds_ctx_s {
     ngx_uint_t                  failed_status;  /* of an upstream, for which
                                                    an error page stands */
 
+    unsigned                    suspended:1; /* waits where it decides */
     unsigned                    resuming:1;  /* all have come, its turn has
                                                 not */
+    unsigned                    main:1;      /* of a main request, or a copy
+                                                of one */
+    unsigned                    routed:1;    /* "route" is where it decides */
+    unsigned                    rerouted:1;  /* another one was looked up */
+    unsigned                    forking:1;   /* routes are being told apart */
+    unsigned                    left:1;      /* for another location, behind
+                                                the decision */
     unsigned                    asked:1;     /* the cache, once */
     unsigned                    entered:1;   /* asked to build */
     unsigned                    behind:1;    /* a copy was sent to build */
@@ -260,7 +284,8 @@ struct ngx_http_mcds_ctx_s {
                                                 "copy" has changed */
     unsigned                    instead:1;   /* "copy" in place of an answer */
     unsigned                    instead_sent:1;
-    unsigned                    authorization:1;
+    unsigned                    authorization:1;  /* the page may depend on
+                                                     the client */
     unsigned                    too_many:1;      /* variants */
     unsigned                    no_store:1;      /* for this request */
     unsigned                    only_if_cached:1;
@@ -288,6 +313,7 @@ ngx_http_mcds_ctx_t *ngx_http_mcds_get_ctx(ngx_http_request_t *r);
 ngx_http_mcds_ctx_t *ngx_http_mcds_create_ctx(ngx_http_request_t *r);
 void ngx_http_mcds_wake(ngx_http_mcds_ctx_t *ctx);
 ngx_int_t ngx_http_mcds_handler(ngx_http_request_t *r);
+ngx_int_t ngx_http_mcds_decide_handler(ngx_http_request_t *r);
 
 
 /*
@@ -318,13 +344,18 @@ void ngx_http_mcds_counter_init_filters(void);
 
 /*
  * Cache.  start: NGX_OK the page was asked for, or the request has nothing to
- * ask; NGX_ERROR out of memory.  decide: after an answer; NGX_AGAIN
- * another is to come, NGX_OK serve ctx->copy, NGX_DECLINED go on to the
- * content handler, otherwise an HTTP status to end with.
+ * ask; NGX_ERROR out of memory.  decide: in the location that answers, when all
+ * answers have come; NGX_AGAIN another is to come, NGX_OK serve ctx->copy,
+ * NGX_DECLINED go on to the content handler, otherwise an HTTP status to end
+ * with.  left: the origin has led r to another location, as with
+ * X-Accel-Redirect: it makes no page; NGX_OK a page of that location may be
+ * looked up, NGX_DECLINED none is, or an HTTP status.
  */
 
 ngx_int_t ngx_http_mcds_cache_start(ngx_http_request_t *r,
     ngx_http_mcds_ctx_t *ctx, ngx_http_mcds_loc_conf_t *mlcf);
+ngx_int_t ngx_http_mcds_cache_left(ngx_http_request_t *r,
+    ngx_http_mcds_ctx_t *ctx);
 ngx_int_t ngx_http_mcds_cache_decide(ngx_http_request_t *r,
     ngx_http_mcds_ctx_t *ctx);
 ngx_int_t ngx_http_mcds_cache_sit(ngx_http_mcds_ctx_t *ctx,

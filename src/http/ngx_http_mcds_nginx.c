@@ -15,6 +15,12 @@
 static ngx_uint_t ngx_http_mcds_nginx_known(ngx_uint_t offset);
 
 
+static char  ngx_http_mcds_auth_request[] = "ngx_http_auth_request_module";
+
+/* of that module, which need not be there: its context, or NGX_ERROR */
+static ngx_int_t  ngx_http_mcds_auth_index = NGX_ERROR;
+
+
 #if (nginx_version > NGX_HTTP_MCDS_NGINX)
 
 #pragma message "mcds does not know this version of nginx yet; it should work"
@@ -72,7 +78,22 @@ ngx_http_mcds_nginx_changed(void)
 void
 ngx_http_mcds_nginx_check(ngx_conf_t *cf)
 {
+    ngx_uint_t          i;
+    ngx_module_t       *module;
     ngx_http_header_t  *hh;
+
+    ngx_http_mcds_auth_index = NGX_ERROR;
+
+    for (i = 0; cf->cycle->modules[i]; i++) {
+
+        module = cf->cycle->modules[i];
+
+        if (module->type == NGX_HTTP_MODULE
+            && ngx_strcmp(module->name, ngx_http_mcds_auth_request) == 0)
+        {
+            ngx_http_mcds_auth_index = module->ctx_index;
+        }
+    }
 
     for (hh = ngx_http_headers_in; hh->name.len; hh++) {
 
@@ -88,6 +109,18 @@ ngx_http_mcds_nginx_check(ngx_conf_t *cf)
                            "detached from a client only pass it on",
                            &hh->name);
     }
+}
+
+
+ngx_uint_t
+ngx_http_mcds_auth_asked(ngx_http_request_t *r)
+{
+    if (ngx_http_mcds_auth_index == NGX_ERROR) {
+        return 0;
+    }
+
+    return r->ctx[ngx_http_mcds_auth_index]
+           || r->main->ctx[ngx_http_mcds_auth_index];
 }
 
 

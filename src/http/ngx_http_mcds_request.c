@@ -2,10 +2,12 @@
 /*
  * Copyright (C) mcds authors
  *
- * A request on its way through the precontent phase: behind access control,
- * so that who was refused is not counted, and before try_files, mirror and
- * the content handler.  Counters and the page are asked for together, in one
- * batch, and the request goes on when all have answered.
+ * A request on its way through the precontent phase, behind access control, so
+ * that a refused request is not counted.  The first handler of the phase asks
+ * for counters and for the page together, in one batch, and does not wait:
+ * try_files, and whatever leads the request to another location, run meanwhile.
+ * The last handler of the phase waits for the answers, and decides in the
+ * location that answers what is done with the page.
  */
 
 
@@ -14,6 +16,7 @@
 #include <ngx_http.h>
 #include "ngx_http_mcds_module.h"
 #include "ngx_http_mcds_revalidate.h"
+#include "ngx_http_mcds_route.h"
 #include "ngx_http_mcds_stat.h"
 #include "ngx_http_mcds_store.h"
 #include "ngx_http_mcds_variant.h"
@@ -28,7 +31,11 @@ static ngx_int_t ngx_http_mcds_purge(ngx_http_request_t *r,
     ngx_http_mcds_ctx_t *ctx, ngx_http_mcds_loc_conf_t *mlcf);
 static void ngx_http_mcds_error_page(ngx_http_request_t *r,
     ngx_http_mcds_ctx_t *ctx);
-static ngx_int_t ngx_http_mcds_suspend(ngx_http_request_t *r);
+static ngx_int_t ngx_http_mcds_decided(ngx_http_request_t *r,
+    ngx_http_mcds_ctx_t *ctx);
+static ngx_int_t ngx_http_mcds_suspend(ngx_http_request_t *r,
+    ngx_http_mcds_ctx_t *ctx);
+static void ngx_http_mcds_post(ngx_http_mcds_ctx_t *ctx);
 static void ngx_http_mcds_resume_handler(ngx_event_t *ev);
 static void ngx_http_mcds_resume(ngx_http_mcds_ctx_t *ctx);
 static void ngx_http_mcds_cleanup(void *data);
@@ -44,7 +51,6 @@ static ngx_uint_t   ngx_http_mcds_resume_later;
 ngx_int_t
 ngx_http_mcds_handler(ngx_http_request_t *r)
 {
-    ngx_int_t                  rc;
     ngx_uint_t                 counts;
     ngx_http_mcds_ctx_t       *ctx;
     ngx_http_mcds_loc_conf_t  *mlcf;
@@ -52,11 +58,10 @@ ngx_http_mcds_handler(ngx_http_request_t *r)
     ctx = ngx_http_mcds_get_ctx(r);
 
     if (ctx && ctx->refresh) {
-        ngx_http_mcds_error_page(r, ctx);
         return NGX_DECLINED;
     }
 
-    if (ctx && (ctx->waiting || ctx->resuming)) {
+    if (ctx && (ctx->suspended || ctx->resuming)) {
 
         /* something else runs the phases of a request that waits */
 
@@ -87,10 +92,6 @@ ngx_http_mcds_handler(ngx_http_request_t *r)
         }
     }
 
-    if (!ctx->asked) {
-        ctx->error_page = r->error_page;
-    }
-
     if (counts && ngx_http_mcds_counters_start(r, mlcf) != NGX_OK) {
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
     }
@@ -102,17 +103,46 @@ ngx_http_mcds_handler(ngx_http_request_t *r)
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
     }
 
-    if (ctx->waiting) {
-        return ngx_http_mcds_suspend(r);
-    }
+    return NGX_DECLINED;
+}
 
-    if (ctx->decided) {
-        ctx->origin |= ctx->invalidate;
-        ngx_http_mcds_error_page(r, ctx);
+
+ngx_int_t
+ngx_http_mcds_decide_handler(ngx_http_request_t *r)
+{
+    ngx_int_t             rc;
+    ngx_http_mcds_ctx_t  *ctx;
+
+    ctx = ngx_http_mcds_get_ctx(r);
+
+    if (ctx == NULL || ctx->purging) {
         return NGX_DECLINED;
     }
 
-    if (ctx->seat.page == NULL) {
+    if (ctx->suspended || ctx->resuming) {
+        return NGX_AGAIN;
+    }
+
+    if (ctx->refresh || ctx->decided) {
+
+        rc = ngx_http_mcds_decided(r, ctx);
+
+        if (rc != NGX_OK) {
+            return rc;
+        }
+    }
+
+    /* a file needs no page, but its filters may show what was counted */
+
+    if (ctx->counts || (ctx->waiting && r->content_handler)) {
+        return ngx_http_mcds_suspend(r, ctx);
+    }
+
+    if (ctx->decided || r->content_handler == NULL) {
+        return NGX_DECLINED;
+    }
+
+    if (ctx->seat.page == NULL && !ctx->left) {
         ctx->origin = 1;
         return NGX_DECLINED;
     }
@@ -120,7 +150,7 @@ ngx_http_mcds_handler(ngx_http_request_t *r)
     rc = ngx_http_mcds_cache_decide(r, ctx);
 
     if (rc == NGX_AGAIN) {
-        return ngx_http_mcds_suspend(r);
+        return ngx_http_mcds_suspend(r, ctx);
     }
 
     ctx->decided = 1;
@@ -130,9 +160,6 @@ ngx_http_mcds_handler(ngx_http_request_t *r)
     }
 
     if (rc == NGX_OK) {
-
-        /* NGX_OK leads to the content phase, past try_files and mirror */
-
         ctx->serving = 1;
         r->content_handler = ngx_http_mcds_serve_handler;
     }
@@ -140,6 +167,42 @@ ngx_http_mcds_handler(ngx_http_request_t *r)
     ctx->origin = (rc == NGX_DECLINED);
 
     return rc;
+}
+
+
+/*
+ * The request comes by once more, led to another location behind the decision.
+ * NGX_OK: a page of that location is looked up, or counters are.
+ */
+
+static ngx_int_t
+ngx_http_mcds_decided(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx)
+{
+    u_char  route[NGX_HTTP_MCDS_ROUTE_LEN];
+
+    ctx->origin |= ctx->invalidate;
+
+    ngx_http_mcds_error_page(r, ctx);
+
+    if (!ctx->replaced && (ctx->seat.building || ctx->storing)) {
+
+        ngx_http_mcds_route(r, ctx, route);
+
+        if (!ctx->routed) {
+
+            /* a page that was purged is rebuilt: its way begins here */
+
+            ctx->routed = 1;
+            ngx_memcpy(ctx->route, route, NGX_HTTP_MCDS_ROUTE_LEN);
+
+        } else if (ngx_memcmp(route, ctx->route, NGX_HTTP_MCDS_ROUTE_LEN)
+                   != 0)
+        {
+            return ngx_http_mcds_cache_left(r, ctx);
+        }
+    }
+
+    return ctx->refresh ? NGX_DECLINED : NGX_OK;
 }
 
 
@@ -162,7 +225,7 @@ ngx_http_mcds_purge(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
     rc = ctx->waiting ? NGX_AGAIN : ngx_http_mcds_purge_end(r, ctx, mlcf);
 
     if (rc == NGX_AGAIN) {
-        return ngx_http_mcds_suspend(r);
+        return ngx_http_mcds_suspend(r, ctx);
     }
 
     return (rc == NGX_OK) ? NGX_OK : NGX_HTTP_INTERNAL_SERVER_ERROR;
@@ -222,20 +285,39 @@ ngx_http_mcds_error_page(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx)
 
 
 static ngx_int_t
-ngx_http_mcds_suspend(ngx_http_request_t *r)
+ngx_http_mcds_suspend(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx)
 {
-    return (ngx_http_mcds_watch(r) == NGX_OK) ? NGX_AGAIN
-                                              : NGX_HTTP_INTERNAL_SERVER_ERROR;
+    if (ngx_http_mcds_watch(r) != NGX_OK) {
+        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+    }
+
+    ctx->suspended = 1;
+
+    if (ctx->waiting == 0) {
+
+        /* the answer has come from inside of the call that asked for it */
+
+        ngx_http_mcds_post(ctx);
+    }
+
+    return NGX_AGAIN;
 }
 
 
 void
 ngx_http_mcds_wake(ngx_http_mcds_ctx_t *ctx)
 {
-    if (--ctx->waiting || ctx->resuming) {
+    if (--ctx->waiting || !ctx->suspended || ctx->resuming) {
         return;
     }
 
+    ngx_http_mcds_post(ctx);
+}
+
+
+static void
+ngx_http_mcds_post(ngx_http_mcds_ctx_t *ctx)
+{
     if (ngx_http_mcds_resuming.next == NULL) {
         ngx_queue_init(&ngx_http_mcds_resuming);
         ngx_http_mcds_resume_event.handler = ngx_http_mcds_resume_handler;
@@ -286,6 +368,7 @@ ngx_http_mcds_resume(ngx_http_mcds_ctx_t *ctx)
 
     ngx_queue_remove(&ctx->queue);
     ctx->resuming = 0;
+    ctx->suspended = 0;
 
     r = ctx->request;
     c = r->connection;

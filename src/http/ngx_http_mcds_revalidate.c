@@ -400,7 +400,7 @@ ngx_http_mcds_renew(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
 
     mlcf = ngx_http_get_module_loc_conf(r, ngx_http_mcds_module);
 
-    ngx_http_mcds_answer(r, &answer, entry->status);
+    ngx_http_mcds_answer(r, mlcf, &answer, entry->status);
 
     /* by other names it might be a page for others; the coding is that of
        the body that is stored */

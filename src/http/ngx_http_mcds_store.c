@@ -13,6 +13,7 @@
 #include "ngx_http_mcds_module.h"
 #include "ngx_http_mcds_coding.h"
 #include "ngx_http_mcds_herd.h"
+#include "ngx_http_mcds_route.h"
 #include "ngx_http_mcds_stat.h"
 #include "ngx_http_mcds_store.h"
 #include "ngx_http_mcds_store_core.h"
@@ -86,7 +87,7 @@ ngx_http_mcds_store_begin(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
         return NGX_ERROR;
     }
 
-    ngx_http_mcds_answer(r, &answer, r->headers_out.status);
+    ngx_http_mcds_answer(r, mlcf, &answer, r->headers_out.status);
     ngx_http_mcds_variant_answer(r, ctx, &answer);
 
     reason = ngx_mcds_fresh_decide(&answer, ngx_mcds_now(),
@@ -105,7 +106,9 @@ ngx_http_mcds_store_begin(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
 
     if (mlcf->cache_pool == NULL
         || length > (off_t) mlcf->cache_max_size
-        || ngx_http_test_predicates(r, mlcf->no_cache) != NGX_OK)
+        || ngx_http_test_predicates(r, mlcf->no_cache) != NGX_OK
+        || (ctx->asker != mlcf
+            && ngx_http_test_predicates(r, ctx->asker->no_cache) != NGX_OK))
     {
         ngx_http_mcds_stat_refused(ctx, (mlcf->cache_pool == NULL)
                                         ? NGX_MCDS_REASON_OFF
@@ -204,6 +207,10 @@ ngx_http_mcds_store_lines(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
     }
 
     if (rc == NGX_OK) {
+        rc = ngx_http_mcds_route_ext(r, ctx->route, &store->entry.ext);
+    }
+
+    if (rc == NGX_OK) {
         rc = ngx_http_mcds_sign_ext(r, mlcf, &store->entry.ext);
     }
 
@@ -290,6 +297,27 @@ ngx_http_mcds_store_refuse(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
 }
 
 
+ngx_uint_t
+ngx_http_mcds_store_left(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx)
+{
+    ngx_uint_t         reason;
+    ngx_mcds_entry_t   entry;
+    ngx_mcds_answer_t  answer;
+
+    ngx_http_mcds_answer(r, ctx->conf, &answer, NGX_HTTP_OK);
+
+    reason = ngx_mcds_fresh_decide(&answer, ngx_mcds_now(), &entry);
+
+    ngx_http_mcds_store_pass(r, ctx);
+
+    return r->upstream == NULL
+           || r->upstream->headers_in.x_accel_redirect == NULL
+           || answer.vary
+           || (reason != NGX_MCDS_STORE
+               && reason != NGX_MCDS_REFUSE_NO_LIFETIME);
+}
+
+
 static void
 ngx_http_mcds_store_pass(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx)
 {
@@ -300,7 +328,7 @@ ngx_http_mcds_store_pass(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx)
     }
 
     value = ngx_http_mcds_store_mark(ngx_mcds_page_key(&ctx->seat),
-                                     ctx->conf->cache_uncacheable);
+                                     ctx->route, ctx->conf->cache_uncacheable);
 
     if (value == NULL) {
         ngx_http_mcds_store_fail(r, ctx);
@@ -313,8 +341,9 @@ ngx_http_mcds_store_pass(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx)
 
 
 ngx_mcds_value_t *
-ngx_http_mcds_store_mark(ngx_str_t *key, time_t time)
+ngx_http_mcds_store_mark(ngx_str_t *key, u_char *route, time_t time)
 {
+    u_char             ext[NGX_HTTP_MCDS_ROUTE_EXT];
     ngx_mcds_entry_t   entry;
     ngx_mcds_value_t  *value;
 
@@ -326,6 +355,9 @@ ngx_http_mcds_store_mark(ngx_str_t *key, time_t time)
     entry.swr = NGX_MCDS_ENTRY_UNSET;
     entry.sie = NGX_MCDS_ENTRY_UNSET;
     entry.key = *key;
+
+    entry.ext.data = ext;
+    entry.ext.len = ngx_http_mcds_route_put(ext, route) - ext;
 
     value = ngx_mcds_entry_begin(&entry, NGX_HTTP_MCDS_SPARE, ngx_cycle->log);
 

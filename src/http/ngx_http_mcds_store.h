@@ -24,7 +24,8 @@
  * the location.
  */
 
-void ngx_http_mcds_answer(ngx_http_request_t *r, ngx_mcds_answer_t *answer,
+void ngx_http_mcds_answer(ngx_http_request_t *r,
+    ngx_http_mcds_loc_conf_t *mlcf, ngx_mcds_answer_t *answer,
     ngx_uint_t status);
 void ngx_http_mcds_answer_line(ngx_mcds_answer_t *answer, ngx_str_t *name,
     ngx_str_t *value, ngx_uint_t ignore);
@@ -77,9 +78,22 @@ void ngx_http_mcds_store_fail(ngx_http_request_t *r,
     ngx_http_mcds_ctx_t *ctx);
 
 
-/* a hit-for-miss mark of the key, for so many seconds; NULL: no memory */
+/*
+ * Ends the build, if there is one, of a request that the origin has led to
+ * another location.  1: the origin's answer allows no page there either.
+ */
 
-ngx_mcds_value_t *ngx_http_mcds_store_mark(ngx_str_t *key, time_t time);
+ngx_uint_t ngx_http_mcds_store_left(ngx_http_request_t *r,
+    ngx_http_mcds_ctx_t *ctx);
+
+
+/*
+ * A hit-for-miss mark of the key, and of a route, for so many seconds; NULL: no
+ * memory.
+ */
+
+ngx_mcds_value_t *ngx_http_mcds_store_mark(ngx_str_t *key, u_char *route,
+    time_t time);
 
 
 /*

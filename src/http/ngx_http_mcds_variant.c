@@ -20,12 +20,9 @@
 #include <ngx_http.h>
 #include "ngx_http_mcds_module.h"
 #include "ngx_http_mcds_refresh.h"
+#include "ngx_http_mcds_route.h"
 #include "ngx_http_mcds_variant.h"
 #include "ngx_mcds_vary.h"
-
-
-/* from a list to another one that has just replaced it, and so on */
-#define NGX_HTTP_MCDS_TURNS       4
 
 
 static ngx_int_t ngx_http_mcds_variant_ask(ngx_http_mcds_ctx_t *ctx);
@@ -35,6 +32,7 @@ static ngx_int_t ngx_http_mcds_variant_again(ngx_http_mcds_ctx_t *ctx,
     ngx_http_mcds_loc_conf_t *mlcf);
 static ngx_int_t ngx_http_mcds_variant_sit(ngx_http_mcds_ctx_t *ctx,
     ngx_http_mcds_loc_conf_t *mlcf, ngx_str_t *key);
+static ngx_uint_t ngx_http_mcds_variant_routes(ngx_http_mcds_ctx_t *ctx);
 static ngx_int_t ngx_http_mcds_variant_first(ngx_http_mcds_ctx_t *ctx,
     ngx_http_mcds_loc_conf_t *mlcf, ngx_mcds_copy_t *list);
 static ngx_int_t ngx_http_mcds_variant_shared(ngx_http_mcds_ctx_t *ctx,
@@ -219,6 +217,23 @@ ngx_http_mcds_variant(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
         }
     }
 
+    if (ctx->forking) {
+        ctx->forking = 0;
+        return ngx_http_mcds_variant_again(ctx, mlcf);
+    }
+
+    if (ctx->rerouted) {
+        ctx->rerouted = 0;
+
+        if (ngx_http_mcds_variant_routes(ctx)) {
+            rc = ngx_http_mcds_variant_go(ctx, mlcf, ctx->list);
+
+            if (rc != NGX_OK || ctx->waiting) {
+                return (rc == NGX_OK) ? NGX_AGAIN : rc;
+            }
+        }
+    }
+
     if (ctx->too_many) {
         return NGX_BUSY;
     }
@@ -261,6 +276,23 @@ ngx_http_mcds_variant(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
     ngx_mcds_copy_unref(list);
 
     return rc;
+}
+
+
+/* 1 if the list at hand tells routes apart */
+
+static ngx_uint_t
+ngx_http_mcds_variant_routes(ngx_http_mcds_ctx_t *ctx)
+{
+    ngx_str_t  names;
+
+    if (ctx->list == NULL) {
+        return 0;
+    }
+
+    ngx_mcds_vary_names(&ctx->list->entry.ext, &names);
+
+    return ngx_mcds_vary_covers(&names, &ngx_http_mcds_route_name);
 }
 
 
@@ -393,8 +425,8 @@ ngx_int_t
 ngx_http_mcds_variant_key(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
     ngx_str_t *names, uint64_t generation, u_char *hash, ngx_str_t *key)
 {
-    u_char              *p;
-    ngx_str_t            left, name;
+    u_char              *p, text[NGX_HTTP_MCDS_ROUTE_TEXT];
+    ngx_str_t            left, name, value;
     ngx_mcds_variant_t   variant;
 
     left = *names;
@@ -403,6 +435,17 @@ ngx_http_mcds_variant_key(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
 
     while (ngx_mcds_vary_next(&left, &name) == NGX_OK) {
         ngx_mcds_variant_name(&variant, &name);
+
+        if (ngx_mcds_vary_covers(&ngx_http_mcds_route_name, &name)) {
+            ngx_http_mcds_route_text(ctx->route, text);
+
+            value.data = text;
+            value.len = NGX_HTTP_MCDS_ROUTE_TEXT;
+            ngx_mcds_variant_line(&variant, &value);
+
+            continue;
+        }
+
         ngx_http_mcds_variant_values(r, &variant, &name);
     }
 
@@ -604,6 +647,8 @@ ngx_http_mcds_variant_inherit(ngx_http_mcds_ctx_t *ctx,
 void
 ngx_http_mcds_variant_cleanup(ngx_http_mcds_ctx_t *ctx)
 {
+    ngx_http_mcds_variant_unfork(ctx);
+
     ngx_mcds_page_leave(&ctx->base);
     ngx_mcds_page_leave(&ctx->target);
     ngx_mcds_copy_unref(ctx->list);

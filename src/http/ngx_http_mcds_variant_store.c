@@ -16,6 +16,7 @@
 #include <ngx_core.h>
 #include <ngx_http.h>
 #include "ngx_http_mcds_module.h"
+#include "ngx_http_mcds_route.h"
 #include "ngx_http_mcds_store.h"
 #include "ngx_http_mcds_variant.h"
 #include "ngx_mcds_sign.h"
@@ -37,7 +38,10 @@
 
 /* a store under way, of no request */
 
-typedef struct {
+struct ngx_http_mcds_put_s {
+    ngx_http_mcds_ctx_t  *ctx;         /* that waits for a fork, or NULL */
+    ngx_uint_t          fork;
+
     ngx_mcds_seat_t     seat;          /* where it was built */
     ngx_mcds_seat_t     base;          /* at the list */
     ngx_mcds_seat_t     target;        /* at the variant of a new list */
@@ -59,7 +63,8 @@ typedef struct {
     time_t              pass;          /* of a hit-for-miss mark */
     ngx_uint_t          tries;
     ngx_array_t        *secrets;       /* see ngx_mcds_sign.h, or NULL */
-} ngx_http_mcds_put_t;
+    u_char              route[NGX_HTTP_MCDS_ROUTE_LEN];
+};
 
 
 static ngx_http_mcds_put_t *ngx_http_mcds_put_create(ngx_http_mcds_ctx_t *ctx);
@@ -77,6 +82,8 @@ static void ngx_http_mcds_put_end(ngx_http_mcds_put_t *put);
 static void ngx_http_mcds_put_full(ngx_http_mcds_put_t *put);
 static ngx_mcds_value_t *ngx_http_mcds_put_value(ngx_http_mcds_put_t *put,
     ngx_str_t *key);
+static void ngx_http_mcds_put_forked(void *data, ngx_uint_t rc,
+    ngx_mcds_copy_t *copy);
 static void ngx_http_mcds_put_unwanted(void *data, ngx_uint_t outcome,
     ngx_mcds_copy_t *copy);
 
@@ -256,6 +263,8 @@ ngx_http_mcds_put_create(ngx_http_mcds_ctx_t *ctx)
     put->max = ctx->conf->cache_max_variants;
     put->pass = ctx->conf->cache_uncacheable;
     put->secrets = ctx->conf->secrets;
+
+    ngx_memcpy(put->route, ctx->route, NGX_HTTP_MCDS_ROUTE_LEN);
 
     return put;
 }
@@ -486,7 +495,7 @@ ngx_http_mcds_put_full(ngx_http_mcds_put_t *put)
 
     if (put->seat.building) {
         value = ngx_http_mcds_store_mark(ngx_mcds_page_key(&put->seat),
-                                         put->pass);
+                                         put->route, put->pass);
 
         if (value) {
             ngx_mcds_page_built(&put->seat, NGX_MCDS_BUILD_PASS, value,
@@ -511,7 +520,7 @@ ngx_http_mcds_put_value(ngx_http_mcds_put_t *put, ngx_str_t *key)
 
     ngx_memzero(&entry, sizeof(ngx_mcds_entry_t));
 
-    old = put->target.page ? NULL : &put->list->entry;
+    old = (put->target.page || put->fork) ? NULL : &put->list->entry;
 
     if (old) {
         entry = *old;
@@ -558,6 +567,120 @@ ngx_http_mcds_put_value(ngx_http_mcds_put_t *put, ngx_str_t *key)
     }
 
     return value;
+}
+
+
+ngx_int_t
+ngx_http_mcds_variant_fork(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
+    ngx_http_mcds_loc_conf_t *mlcf)
+{
+    u_char                data[NGX_MCDS_MAX_VARY_LEN];
+    uint64_t              cas;
+    ngx_str_t             names, old, key;
+    ngx_mcds_value_t     *value;
+    ngx_http_mcds_put_t  *put;
+
+    if (++ctx->turns > NGX_HTTP_MCDS_TURNS) {
+        return NGX_BUSY;
+    }
+
+    names.len = 0;
+    names.data = data;
+
+    if (ctx->list) {
+        ngx_mcds_vary_names(&ctx->list->entry.ext, &old);
+
+        if (ngx_mcds_vary_add(&names, &old) != NGX_OK) {
+            return NGX_BUSY;
+        }
+    }
+
+    if (ngx_mcds_vary_add(&names, &ngx_http_mcds_route_name) != NGX_OK) {
+        return NGX_BUSY;
+    }
+
+    put = ngx_calloc(sizeof(ngx_http_mcds_put_t) + names.len, ngx_cycle->log);
+    if (put == NULL) {
+        return NGX_ERROR;
+    }
+
+    put->fork = 1;
+    put->list = ctx->list ? ngx_mcds_copy_ref(ctx->list) : NULL;
+    put->secrets = mlcf->secrets;
+
+    put->names.data = (u_char *) put + sizeof(ngx_http_mcds_put_t);
+    put->names.len = names.len;
+    ngx_memcpy(put->names.data, names.data, names.len);
+
+    ngx_mcds_random(&put->generation, sizeof(uint64_t));
+
+    cas = ctx->list ? ctx->list->stamp.cas : ctx->copy->stamp.cas;
+    value = NULL;
+
+    if (ngx_http_mcds_variant_key(r, ctx, &names, put->generation, put->hash,
+                                  &key)
+        == NGX_OK
+        && ngx_mcds_page_sit(&put->base, mlcf->cache_pool, &ctx->key, 0,
+                             ngx_http_mcds_put_unwanted, put)
+           == NGX_OK)
+    {
+        value = ngx_http_mcds_put_value(put, &ctx->key);
+    }
+
+    if (value == NULL) {
+        ngx_http_mcds_put_free(put);
+        return NGX_ERROR;
+    }
+
+    put->ctx = ctx;
+
+    ctx->fork = put;
+    ctx->forking = 1;
+    ctx->waiting++;
+
+    if (ngx_mcds_page_store_then(&put->base, value, NULL, NULL, cas, 0,
+                                 ngx_http_mcds_put_forked, put)
+        != NGX_OK)
+    {
+        ctx->fork = NULL;
+        ctx->forking = 0;
+        ctx->waiting--;
+
+        ngx_http_mcds_put_free(put);
+        return NGX_ERROR;
+    }
+
+    return NGX_AGAIN;
+}
+
+
+static void
+ngx_http_mcds_put_forked(void *data, ngx_uint_t rc, ngx_mcds_copy_t *copy)
+{
+    ngx_http_mcds_put_t *put = data;
+
+    ngx_http_mcds_ctx_t  *ctx;
+
+    ctx = put->ctx;
+
+    ngx_http_mcds_put_free(put);
+
+    if (ctx) {
+        ctx->fork = NULL;
+        ngx_http_mcds_wake(ctx);
+    }
+}
+
+
+/* the request does not wait any more; the list is stored nevertheless */
+
+void
+ngx_http_mcds_variant_unfork(ngx_http_mcds_ctx_t *ctx)
+{
+    if (ctx->fork) {
+        ctx->fork->ctx = NULL;
+        ctx->fork = NULL;
+    }
 }
 
 

@@ -340,6 +340,7 @@ ngx_http_mcds_visitor_start(ngx_http_request_t *r,
 
     } else if (rc == NGX_AGAIN) {
         number->ctx->waiting++;
+        number->ctx->counts++;
     }
 
     return NGX_OK;
@@ -358,6 +359,8 @@ ngx_http_mcds_summed(void *data, ngx_uint_t rc, uint64_t value)
     if (rc != NGX_MCDS_OK) {
         ngx_http_mcds_stat_failed(number->stat, rc);
     }
+
+    number->ctx->counts--;
 
     ngx_http_mcds_wake(number->ctx);
 }

@@ -1,0 +1,301 @@
+
+/*
+ * Copyright (C) mcds authors
+ */
+
+
+#include <ngx_config.h>
+#include <ngx_core.h>
+#include <ngx_http.h>
+#include <ngx_md5.h>
+#include "ngx_http_mcds_module.h"
+#include "ngx_http_mcds_route.h"
+
+
+static ngx_uint_t ngx_http_mcds_route_plain(ngx_http_request_t *r,
+    ngx_http_mcds_ctx_t *ctx, ngx_http_mcds_loc_conf_t *mlcf);
+static ngx_uint_t ngx_http_mcds_route_same(ngx_str_t *a, ngx_str_t *b);
+static void ngx_http_mcds_route_args(ngx_str_t *args, ngx_str_t *asked);
+static void ngx_http_mcds_route_add(ngx_md5_t *md5, ngx_str_t *s);
+
+
+ngx_str_t  ngx_http_mcds_route_name = ngx_string("!route");
+
+
+void
+ngx_http_mcds_route_merge(ngx_conf_t *cf, ngx_http_mcds_loc_conf_t *prev,
+    ngx_http_mcds_loc_conf_t *conf)
+{
+    u_char                     *p, kind, text[1 + NGX_INT_T_LEN];
+    ngx_md5_t                   md5;
+    ngx_uint_t                  n;
+    ngx_http_core_loc_conf_t   *clcf;
+
+    clcf = ngx_http_conf_get_module_loc_conf(cf, ngx_http_core_module);
+
+    if (clcf->name.len == 0) {
+
+        /* of a server */
+
+        return;
+    }
+
+    n = 0;
+
+    if (clcf->noname || clcf->lmt_excpt) {
+
+        /* they have the name of the location that they are in */
+
+        kind = clcf->lmt_excpt ? 'l' : 'i';
+        n = ++prev->blocks;
+
+    } else if (clcf->exact_match) {
+        kind = '=';
+
+    } else if (clcf->noregex) {
+        kind = '^';
+
+    } else if (clcf->named) {
+        kind = '@';
+
+#if (NGX_PCRE)
+    } else if (clcf->regex) {
+        kind = '~';
+#endif
+
+    } else {
+        kind = '/';
+    }
+
+    p = ngx_sprintf(text, "%c%ui", kind, n);
+
+    ngx_md5_init(&md5);
+    ngx_md5_update(&md5, prev->route, NGX_HTTP_MCDS_ROUTE_LEN);
+    ngx_md5_update(&md5, text, p - text);
+    ngx_md5_update(&md5, clcf->name.data, clcf->name.len);
+    ngx_md5_final(conf->route, &md5);
+}
+
+
+void
+ngx_http_mcds_route_begin(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx)
+{
+    u_char  *p, *last;
+
+    ctx->main = (r == r->main);
+
+    if (!ctx->main) {
+        ctx->uri = r->uri;
+        ctx->args = r->args;
+        return;
+    }
+
+    last = r->unparsed_uri.data + r->unparsed_uri.len;
+    p = ngx_strlchr(r->unparsed_uri.data, last, '?');
+
+    if (p) {
+        ctx->args.data = p + 1;
+        ctx->args.len = last - ctx->args.data;
+    }
+}
+
+
+ngx_int_t
+ngx_http_mcds_route_inherit(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
+    ngx_http_mcds_ctx_t *from)
+{
+    ctx->main = from->main;
+    ctx->routed = from->routed;
+    ngx_memcpy(ctx->route, from->route, NGX_HTTP_MCDS_ROUTE_LEN);
+
+    ctx->uri.len = from->uri.len;
+    ctx->args.len = from->args.len;
+
+    if (from->uri.len) {
+        ctx->uri.data = ngx_pstrdup(r->pool, &from->uri);
+
+        if (ctx->uri.data == NULL) {
+            return NGX_ERROR;
+        }
+    }
+
+    if (from->args.len) {
+        ctx->args.data = ngx_pstrdup(r->pool, &from->args);
+
+        if (ctx->args.data == NULL) {
+            return NGX_ERROR;
+        }
+    }
+
+    return NGX_OK;
+}
+
+
+void
+ngx_http_mcds_route(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
+    u_char *route)
+{
+    ngx_md5_t                  md5;
+    ngx_str_t                  args;
+    ngx_http_mcds_loc_conf_t  *mlcf;
+
+    mlcf = ngx_http_get_module_loc_conf(r, ngx_http_mcds_module);
+
+    if (ngx_http_mcds_route_plain(r, ctx, mlcf)) {
+
+        /* the key tells all that is to be told */
+
+        ngx_memcpy(route, mlcf->route, NGX_HTTP_MCDS_ROUTE_LEN);
+        return;
+    }
+
+    args = r->args;
+
+    ngx_http_mcds_route_args(&args, &ctx->args);
+
+    ngx_md5_init(&md5);
+    ngx_md5_update(&md5, mlcf->route, NGX_HTTP_MCDS_ROUTE_LEN);
+    ngx_http_mcds_route_add(&md5, &r->uri);
+    ngx_http_mcds_route_add(&md5, &args);
+    ngx_md5_final(route, &md5);
+}
+
+
+/*
+ * 1 if the URI and the arguments are still those that the key was made of.  A
+ * key of the user's own may have nothing that tells subrequests apart.
+ */
+
+static ngx_uint_t
+ngx_http_mcds_route_plain(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
+    ngx_http_mcds_loc_conf_t *mlcf)
+{
+    if (!ngx_http_mcds_route_same(&r->args, &ctx->args)) {
+        return 0;
+    }
+
+    if (ctx->main) {
+        return r->valid_unparsed_uri;
+    }
+
+    return mlcf->cache_key == NULL
+           && ngx_http_mcds_route_same(&r->uri, &ctx->uri);
+}
+
+
+static ngx_uint_t
+ngx_http_mcds_route_same(ngx_str_t *a, ngx_str_t *b)
+{
+    return a->len == b->len
+           && (a->len == 0
+               || a->data == b->data
+               || ngx_memcmp(a->data, b->data, a->len) == 0);
+}
+
+
+/*
+ * The client's own arguments, to which nginx has added some, belong to the key:
+ * that may leave them out, as with mcds_cache_key_ignore_args.
+ */
+
+static void
+ngx_http_mcds_route_args(ngx_str_t *args, ngx_str_t *asked)
+{
+    if (asked->len == 0 || args->len < asked->len) {
+        return;
+    }
+
+    if (ngx_memcmp(args->data + args->len - asked->len, asked->data,
+                   asked->len)
+        == 0)
+    {
+        args->len -= asked->len;
+        return;
+    }
+
+    if (ngx_memcmp(args->data, asked->data, asked->len) == 0) {
+        args->data += asked->len;
+        args->len -= asked->len;
+    }
+}
+
+
+/* with its length: what follows cannot be taken for a part of it */
+
+static void
+ngx_http_mcds_route_add(ngx_md5_t *md5, ngx_str_t *s)
+{
+    u_char  *p, text[NGX_SIZE_T_LEN + 1];
+
+    p = ngx_sprintf(text, "%uz:", s->len);
+
+    ngx_md5_update(md5, text, p - text);
+
+    if (s->len) {
+        ngx_md5_update(md5, s->data, s->len);
+    }
+}
+
+
+void
+ngx_http_mcds_route_text(u_char *route, u_char *text)
+{
+    (void) ngx_hex_dump(text, route, NGX_HTTP_MCDS_ROUTE_LEN);
+}
+
+
+u_char *
+ngx_http_mcds_route_put(u_char *p, u_char *route)
+{
+    *p++ = NGX_MCDS_ENTRY_EXT_ROUTE;
+    *p++ = 0;
+    *p++ = NGX_HTTP_MCDS_ROUTE_LEN;
+    *p++ = 0;
+    *p++ = 0;
+    *p++ = 0;
+
+    return ngx_cpymem(p, route, NGX_HTTP_MCDS_ROUTE_LEN);
+}
+
+
+ngx_int_t
+ngx_http_mcds_route_ext(ngx_http_request_t *r, u_char *route, ngx_str_t *ext)
+{
+    u_char  *p, *last;
+
+    p = ngx_pnalloc(r->pool, NGX_HTTP_MCDS_ROUTE_EXT + ext->len);
+    if (p == NULL) {
+        return NGX_ERROR;
+    }
+
+    last = ngx_http_mcds_route_put(p, route);
+
+    if (ext->len) {
+        last = ngx_cpymem(last, ext->data, ext->len);
+    }
+
+    ext->data = p;
+    ext->len = last - p;
+
+    return NGX_OK;
+}
+
+
+ngx_uint_t
+ngx_http_mcds_route_matches(ngx_mcds_entry_t *entry, u_char *route)
+{
+    ngx_str_t  data;
+
+    if (entry->kind != NGX_MCDS_ENTRY_PAGE
+        && entry->kind != NGX_MCDS_ENTRY_PASS)
+    {
+        return 1;
+    }
+
+    if (ngx_mcds_entry_ext(entry, NGX_MCDS_ENTRY_EXT_ROUTE, &data) != NGX_OK) {
+        return 1;
+    }
+
+    return data.len == NGX_HTTP_MCDS_ROUTE_LEN
+           && ngx_memcmp(data.data, route, NGX_HTTP_MCDS_ROUTE_LEN) == 0;
+}
