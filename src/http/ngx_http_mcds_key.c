@@ -13,6 +13,7 @@
 #include "ngx_mcds_lock.h"
 #include "ngx_http_mcds_module.h"
 #include "ngx_http_mcds_herd.h"
+#include "ngx_http_mcds_site.h"
 
 
 /* further arguments are not put in order */
@@ -98,7 +99,11 @@ ngx_http_mcds_cache_key(ngx_http_request_t *r, ngx_http_mcds_loc_conf_t *mlcf,
         }
     }
 
-    return (key->len && !ngx_http_mcds_key_taken(key)) ? NGX_OK : NGX_DECLINED;
+    if (key->len == 0 || ngx_http_mcds_key_taken(key)) {
+        return NGX_DECLINED;
+    }
+
+    return ngx_http_mcds_site_add(r, mlcf->site, key);
 }
 
 
@@ -628,8 +633,8 @@ ngx_http_mcds_key_variable(ngx_http_request_t *r,
     } else {
         ctx = ngx_http_mcds_get_ctx(r);
 
-        if (ctx) {
-            key = ctx->key;
+        if (ctx && ctx->conf) {
+            key = ngx_http_mcds_site_key(ctx->conf->site, &ctx->key);
 
         } else {
             ngx_str_null(&key);

@@ -15,6 +15,7 @@
 #include "ngx_http_mcds_counter.h"
 #include "ngx_http_mcds_ledger.h"
 #include "ngx_http_mcds_route.h"
+#include "ngx_http_mcds_site.h"
 #include "ngx_http_mcds_stat.h"
 
 
@@ -163,6 +164,13 @@ static ngx_command_t  ngx_http_mcds_commands[] = {
       ngx_conf_set_flag_slot,
       NGX_HTTP_LOC_CONF_OFFSET,
       offsetof(ngx_http_mcds_loc_conf_t, cache_dry_run),
+      NULL },
+
+    { ngx_string("mcds_cache_site"),
+      NGX_HTTP_MCDS_LEVELS|NGX_CONF_TAKE1,
+      ngx_http_mcds_cache_site,
+      NGX_HTTP_LOC_CONF_OFFSET,
+      0,
       NULL },
 
     { ngx_string("mcds_cache_shared"),
@@ -475,7 +483,9 @@ ngx_http_mcds_init(ngx_conf_t *cf)
 
     ngx_http_mcds_nginx_check(cf);
 
-    if (ngx_http_mcds_zone_add(cf, mmcf) != NGX_OK) {
+    if (ngx_http_mcds_zone_add(cf, mmcf) != NGX_OK
+        || ngx_http_mcds_site_init(cf, mmcf) != NGX_OK)
+    {
         return NGX_ERROR;
     }
 
@@ -577,6 +587,9 @@ ngx_http_mcds_create_main_conf(ngx_conf_t *cf)
            != NGX_OK
         || ngx_array_init(&mmcf->tops, cf->pool, 2,
                           sizeof(ngx_http_mcds_top_t *))
+           != NGX_OK
+        || ngx_array_init(&mmcf->sites, cf->pool, 4,
+                          sizeof(ngx_http_mcds_site_t *))
            != NGX_OK
         || ngx_http_mcds_stat_init(cf, mmcf) != NGX_OK)
     {
@@ -695,6 +708,10 @@ ngx_http_mcds_merge_loc_conf(ngx_conf_t *cf, void *parent, void *child)
     rv = ngx_http_mcds_merge_pools(cf, conf);
     if (rv != NGX_CONF_OK) {
         return rv;
+    }
+
+    if (ngx_http_mcds_site_merge(cf, prev, conf) != NGX_OK) {
+        return NGX_CONF_ERROR;
     }
 
     return ngx_http_mcds_stat_merge(cf, prev, conf);

@@ -63,6 +63,7 @@ typedef struct {
     ngx_array_t                 writebacks;  /* ngx_http_mcds_writeback_t * */
     ngx_array_t                 numbers;  /* ngx_http_mcds_number_var_t */
     ngx_array_t                 tops;     /* ngx_http_mcds_top_t * */
+    ngx_array_t                 sites;    /* ngx_http_mcds_site_t * */
 
     ngx_shm_zone_t             *zone;
     size_t                      zone_size;
@@ -90,6 +91,7 @@ typedef struct {
 
 
 typedef struct ngx_http_mcds_show_s       ngx_http_mcds_show_t;
+typedef struct ngx_http_mcds_site_s       ngx_http_mcds_site_t;
 typedef struct ngx_http_mcds_writeback_s  ngx_http_mcds_writeback_t;
 typedef struct ngx_http_mcds_top_s        ngx_http_mcds_top_t;
 typedef struct ngx_http_mcds_purge_s      ngx_http_mcds_purge_t;
@@ -109,6 +111,9 @@ typedef struct {
     ngx_str_t                   cache;    /* "on", "off", or a pool's name */
     ngx_http_mcds_place_t       cache_place;
     ngx_mcds_pool_t            *cache_pool;  /* NULL: off */
+
+    ngx_str_t                   cache_site;  /* as it was set, or none */
+    ngx_str_t                  *site;     /* the name that it has */
 
     u_char                      route[NGX_HTTP_MCDS_ROUTE_LEN];
     ngx_uint_t                  blocks;   /* "if", "limit_except" in it */
@@ -362,7 +367,8 @@ ngx_int_t ngx_http_mcds_cache_sit(ngx_http_mcds_ctx_t *ctx,
     ngx_http_mcds_loc_conf_t *mlcf);
 
 /*
- * The text that the page of r is kept under.  NGX_DECLINED: there is none.
+ * The text that the page of r is kept under: site and key, see
+ * ngx_http_mcds_site.h.  NGX_DECLINED: there is none.
  * taken: 1 if the key is the name of what belongs to another one, as a lock.
  * match: 1 if the name is that of the pattern, in which "*" stands for any
  * number of characters.

@@ -15,6 +15,7 @@
 #include "ngx_http_mcds_form.h"
 #include "ngx_http_mcds_header.h"
 #include "ngx_http_mcds_json.h"
+#include "ngx_http_mcds_site.h"
 #include "ngx_mcds_purge.h"
 #include "ngx_mcds_tag.h"
 
@@ -47,9 +48,18 @@ typedef struct {
     ngx_http_mcds_purging_t      *purging;
     ngx_uint_t                    what;
     ngx_str_t                     text;      /* of the request's pool */
+    ngx_str_t                     name;      /* of the page, of a key */
+    ngx_uint_t                    other;     /* of the same URI, with the
+                                                other scheme */
     ngx_uint_t                    found;     /* ngx_mcds_purged_e */
     uint64_t                      cas;
 } ngx_http_mcds_purged_t;
+
+
+typedef struct {
+    ngx_uint_t                    how;       /* ngx_mcds_purge_e */
+    ngx_str_t                     site;      /* of all keys */
+} ngx_http_mcds_purge_how_t;
 
 
 /* lives on the heap until the last answer, which may be after the request */
@@ -71,6 +81,9 @@ static char *ngx_http_mcds_purge_param(ngx_conf_t *cf,
     ngx_http_mcds_purge_t *conf, ngx_str_t *value);
 static char *ngx_http_mcds_purge_when(ngx_conf_t *cf,
     ngx_http_mcds_purge_t *conf, ngx_str_t *value);
+static ngx_int_t ngx_http_mcds_purge_other(ngx_http_request_t *r,
+    ngx_http_mcds_loc_conf_t *mlcf, ngx_http_mcds_purged_t *purged,
+    ngx_http_mcds_purged_t *other);
 static ngx_http_mcds_purging_t *ngx_http_mcds_purging_create(
     ngx_http_request_t *r, ngx_uint_t how, ngx_uint_t n);
 static void ngx_http_mcds_purging_start(ngx_http_request_t *r,
@@ -89,9 +102,9 @@ static ngx_int_t ngx_http_mcds_purge_body(ngx_http_request_t *r,
 static ngx_int_t ngx_http_mcds_purge_run(ngx_http_request_t *r,
     ngx_str_t *body);
 static char *ngx_http_mcds_purge_args(ngx_http_request_t *r, ngx_str_t *args,
-    ngx_array_t *list, ngx_uint_t *how);
+    ngx_array_t *list, ngx_http_mcds_purge_how_t *how);
 static char *ngx_http_mcds_purge_arg(ngx_http_request_t *r, ngx_str_t *name,
-    ngx_str_t *value, ngx_array_t *list, ngx_uint_t *how);
+    ngx_str_t *value, ngx_array_t *list, ngx_http_mcds_purge_how_t *how);
 static void ngx_http_mcds_purge_resume_handler(ngx_event_t *ev);
 static ngx_int_t ngx_http_mcds_purge_answer_handler(ngx_http_request_t *r);
 static ngx_int_t ngx_http_mcds_purge_send(ngx_http_request_t *r,
@@ -359,6 +372,7 @@ ngx_http_mcds_purge_start(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
     ngx_http_mcds_loc_conf_t *mlcf)
 {
     ngx_int_t                 rc;
+    ngx_http_mcds_purged_t   *purged;
     ngx_http_mcds_purging_t  *purging;
 
     ctx->asked = 1;
@@ -369,14 +383,17 @@ ngx_http_mcds_purge_start(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
         return NGX_ERROR;
     }
 
-    purging = ngx_http_mcds_purging_create(r, mlcf->purge->how, 1);
+    purging = ngx_http_mcds_purging_create(r, mlcf->purge->how, 2);
     if (purging == NULL) {
         return NGX_ERROR;
     }
 
+    purged = purging->purged;
+
     purging->ctx = ctx;
-    purging->purged[0].what = NGX_HTTP_MCDS_PURGE_KEY;
-    purging->purged[0].text = ctx->key;
+    purging->n = 1;
+    purged->what = NGX_HTTP_MCDS_PURGE_KEY;
+    purged->name = ctx->key;
 
     ctx->purging = purging;
 
@@ -385,11 +402,75 @@ ngx_http_mcds_purge_start(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
         return NGX_OK;
     }
 
+    purged->text = ngx_http_mcds_site_key(mlcf->site, &purged->name);
+
+    if (mlcf->cache_key == NULL) {
+
+        rc = ngx_http_mcds_purge_other(r, mlcf, &purged[0], &purged[1]);
+
+        if (rc == NGX_ERROR) {
+            return NGX_ERROR;
+        }
+
+        if (rc == NGX_OK) {
+            purging->n = 2;
+        }
+    }
+
     ngx_http_mcds_purging_start(r, purging);
 
     ctx->waiting += (purging->waiting != 0);
 
     return NGX_OK;
+}
+
+
+/*
+ * An application purges a page by one URI, though clients may have asked for it
+ * by both schemes, and may do so over plain HTTP behind the site's front.
+ */
+
+static ngx_int_t
+ngx_http_mcds_purge_other(ngx_http_request_t *r,
+    ngx_http_mcds_loc_conf_t *mlcf, ngx_http_mcds_purged_t *purged,
+    ngx_http_mcds_purged_t *other)
+{
+    u_char     *p, *last;
+    ngx_str_t  *key;
+    ngx_uint_t  n;
+
+    key = &purged->text;
+    n = sizeof("http") - 1;
+
+    if (key->len < sizeof("https://")
+        || ngx_strncmp(key->data, "http", n) != 0)
+    {
+        return NGX_DECLINED;
+    }
+
+    p = ngx_pnalloc(r->pool, key->len + 1);
+    if (p == NULL) {
+        return NGX_ERROR;
+    }
+
+    last = ngx_cpymem(p, key->data, n);
+
+    if (key->data[n] == 's') {
+        n++;
+
+    } else {
+        *last++ = 's';
+    }
+
+    last = ngx_cpymem(last, key->data + n, key->len - n);
+
+    other->what = NGX_HTTP_MCDS_PURGE_KEY;
+    other->other = 1;
+    other->text.data = p;
+    other->text.len = last - p;
+    other->name = other->text;
+
+    return ngx_http_mcds_site_add(r, mlcf->site, &other->name);
 }
 
 
@@ -501,7 +582,7 @@ ngx_http_mcds_purging_start(ngx_http_request_t *r,
         purged = &purging->purged[i];
 
         if (purged->what == NGX_HTTP_MCDS_PURGE_KEY) {
-            rc = ngx_mcds_purge_key(pool, &purged->text, purging->how,
+            rc = ngx_mcds_purge_key(pool, &purged->name, purging->how,
                                     ngx_mcds_now(), mlcf->secrets,
                                     ngx_http_mcds_purging_key, purged);
 
@@ -733,11 +814,12 @@ static ngx_int_t
 ngx_http_mcds_purge_run(ngx_http_request_t *r, ngx_str_t *body)
 {
     char                      *problem;
-    ngx_uint_t                 i, how;
+    ngx_uint_t                 i;
     ngx_array_t                list;
     ngx_http_mcds_purged_t    *purged;
     ngx_http_mcds_purging_t   *purging;
     ngx_http_mcds_loc_conf_t  *mlcf;
+    ngx_http_mcds_purge_how_t  how;
 
     mlcf = ngx_http_get_module_loc_conf(r, ngx_http_mcds_module);
 
@@ -747,7 +829,8 @@ ngx_http_mcds_purge_run(ngx_http_request_t *r, ngx_str_t *body)
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
     }
 
-    how = mlcf->purge->how;
+    how.how = mlcf->purge->how;
+    how.site = *mlcf->site;
 
     problem = ngx_http_mcds_purge_args(r, &r->args, &list, &how);
 
@@ -767,7 +850,7 @@ ngx_http_mcds_purge_run(ngx_http_request_t *r, ngx_str_t *body)
         return ngx_http_mcds_json_problem(r, NGX_HTTP_BAD_REQUEST, problem);
     }
 
-    purging = ngx_http_mcds_purging_create(r, how, list.nelts);
+    purging = ngx_http_mcds_purging_create(r, how.how, list.nelts);
     if (purging == NULL) {
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
     }
@@ -777,6 +860,18 @@ ngx_http_mcds_purge_run(ngx_http_request_t *r, ngx_str_t *body)
     for (i = 0; i < list.nelts; i++) {
         purging->purged[i] = purged[i];
         purging->purged[i].purging = purging;
+
+        if (purged[i].what != NGX_HTTP_MCDS_PURGE_KEY) {
+            continue;
+        }
+
+        purging->purged[i].name = purged[i].text;
+
+        if (ngx_http_mcds_site_add(r, &how.site, &purging->purged[i].name)
+            != NGX_OK)
+        {
+            return NGX_HTTP_INTERNAL_SERVER_ERROR;
+        }
     }
 
     ngx_http_mcds_purging_start(r, purging);
@@ -795,7 +890,7 @@ ngx_http_mcds_purge_run(ngx_http_request_t *r, ngx_str_t *body)
 
 static char *
 ngx_http_mcds_purge_args(ngx_http_request_t *r, ngx_str_t *args,
-    ngx_array_t *list, ngx_uint_t *how)
+    ngx_array_t *list, ngx_http_mcds_purge_how_t *how)
 {
     char       *problem;
     ngx_str_t   left, name, value;
@@ -828,7 +923,7 @@ ngx_http_mcds_purge_args(ngx_http_request_t *r, ngx_str_t *args,
 
 static char *
 ngx_http_mcds_purge_arg(ngx_http_request_t *r, ngx_str_t *name,
-    ngx_str_t *value, ngx_array_t *list, ngx_uint_t *how)
+    ngx_str_t *value, ngx_array_t *list, ngx_http_mcds_purge_how_t *how)
 {
     ngx_str_t               *s;
     ngx_uint_t               what;
@@ -839,16 +934,26 @@ ngx_http_mcds_purge_arg(ngx_http_request_t *r, ngx_str_t *name,
         if (value->len == 10
             && ngx_strncmp(value->data, "invalidate", 10) == 0)
         {
-            *how = NGX_MCDS_PURGE_INVALIDATE;
+            how->how = NGX_MCDS_PURGE_INVALIDATE;
             return NULL;
         }
 
         if (value->len == 6 && ngx_strncmp(value->data, "delete", 6) == 0) {
-            *how = NGX_MCDS_PURGE_DELETE;
+            how->how = NGX_MCDS_PURGE_DELETE;
             return NULL;
         }
 
         return "mode must be invalidate or delete";
+    }
+
+    if (name->len == 4 && ngx_strncmp(name->data, "site", 4) == 0) {
+
+        if (value->len && !ngx_http_mcds_site_check(value)) {
+            return "a site is too long, or has blanks or \"|\"";
+        }
+
+        how->site = *value;
+        return NULL;
     }
 
     for (what = 0; what <= NGX_HTTP_MCDS_PURGE_ALL; what++) {
@@ -893,7 +998,8 @@ ngx_http_mcds_purge_arg(ngx_http_request_t *r, ngx_str_t *name,
         break;
 
     default:
-        return "there is an argument that is not key, tag, host, all or mode";
+        return "there is an argument that is not key, site, tag, host, all "
+               "or mode";
     }
 
     if (list->nelts == NGX_HTTP_MCDS_MAX_PURGES) {
@@ -936,7 +1042,7 @@ static ngx_int_t
 ngx_http_mcds_purge_send(ngx_http_request_t *r,
     ngx_http_mcds_purging_t *purging)
 {
-    ngx_uint_t                 i;
+    ngx_uint_t                 i, found;
     ngx_http_mcds_loc_conf_t  *mlcf;
 
     if (purging->n == 0) {
@@ -955,12 +1061,21 @@ ngx_http_mcds_purge_send(ngx_http_request_t *r,
 
     mlcf = ngx_http_get_module_loc_conf(r, ngx_http_mcds_module);
 
-    ngx_mcds_stat_add(mlcf->zone, NGX_MCDS_ZONE_PURGES, purging->n);
+    found = 0;
 
     for (i = 0; i < purging->n; i++) {
+
         if (purging->purged[i].found) {
-            return ngx_http_mcds_purge_json(r, purging);
+            found = 1;
         }
+
+        if (purging->purged[i].found || !purging->purged[i].other) {
+            ngx_mcds_stat_add(mlcf->zone, NGX_MCDS_ZONE_PURGES, 1);
+        }
+    }
+
+    if (found) {
+        return ngx_http_mcds_purge_json(r, purging);
     }
 
     return ngx_http_mcds_json_problem(r, NGX_HTTP_NOT_FOUND,
@@ -1006,6 +1121,10 @@ ngx_http_mcds_purge_json(ngx_http_request_t *r,
 
     for (i = 0; i < purging->n; i++) {
         purged = &purging->purged[i];
+
+        if (purged->other && !purged->found) {
+            continue;
+        }
 
         if (purged->what == NGX_HTTP_MCDS_PURGE_ALL) {
             p = ngx_sprintf(p, "{\"all\":true},");

@@ -1,0 +1,539 @@
+
+/*
+ * Copyright (C) mcds authors
+ */
+
+
+#include <ngx_config.h>
+#include <ngx_core.h>
+#include <ngx_http.h>
+#include "ngx_http_mcds_module.h"
+#include "ngx_http_mcds_site.h"
+
+
+/* bytes */
+#define NGX_HTTP_MCDS_MAX_SITE    100
+
+
+/* how much of a server{} its site's name has */
+
+typedef enum {
+    NGX_HTTP_MCDS_SITE_NAME = 0,  /* the first server_name */
+    NGX_HTTP_MCDS_SITE_LISTEN,    /* ... and the addresses */
+    NGX_HTTP_MCDS_SITE_NAMES,     /* all names and the addresses */
+    NGX_HTTP_MCDS_SITE_LINE       /* ... and its place among its equals */
+} ngx_http_mcds_site_e;
+
+
+struct ngx_http_mcds_site_s {
+    ngx_str_t                  name;
+    ngx_http_core_srv_conf_t  *server;
+    ngx_array_t                pools;    /* ngx_mcds_pool_t *, of its pages */
+    ngx_uint_t                 level;    /* ngx_http_mcds_site_e */
+};
+
+
+static ngx_http_mcds_site_t *ngx_http_mcds_site_of(ngx_conf_t *cf,
+    ngx_http_mcds_main_conf_t *mmcf);
+static ngx_int_t ngx_http_mcds_site_pool(ngx_http_mcds_site_t *site,
+    ngx_mcds_pool_t *pool);
+static ngx_uint_t ngx_http_mcds_site_meets(ngx_http_mcds_site_t *a,
+    ngx_http_mcds_site_t *b);
+static void ngx_http_mcds_site_warn(ngx_conf_t *cf, ngx_http_mcds_site_t *a,
+    ngx_http_mcds_site_t *b);
+static ngx_int_t ngx_http_mcds_site_name(ngx_conf_t *cf,
+    ngx_http_mcds_site_t *site, ngx_uint_t n);
+static ngx_int_t ngx_http_mcds_site_names(ngx_array_t *text,
+    ngx_http_mcds_site_t *site);
+static ngx_int_t ngx_http_mcds_site_listen(ngx_conf_t *cf, ngx_array_t *text,
+    ngx_http_mcds_site_t *site);
+static ngx_int_t ngx_http_mcds_site_text(ngx_array_t *text, u_char *data,
+    size_t len);
+
+
+ngx_int_t
+ngx_http_mcds_site_merge(ngx_conf_t *cf, ngx_http_mcds_loc_conf_t *prev,
+    ngx_http_mcds_loc_conf_t *conf)
+{
+    ngx_http_mcds_site_t       *site;
+    ngx_http_mcds_main_conf_t  *mmcf;
+
+    if (conf->cache_site.data == NULL) {
+        conf->cache_site = prev->cache_site;
+    }
+
+    if (conf->cache_pool == NULL && conf->purge == NULL) {
+        return NGX_OK;
+    }
+
+    if (conf->cache_site.data) {
+        conf->site = &conf->cache_site;
+        return NGX_OK;
+    }
+
+    mmcf = ngx_http_conf_get_module_main_conf(cf, ngx_http_mcds_module);
+
+    site = ngx_http_mcds_site_of(cf, mmcf);
+
+    if (site == NULL
+        || (conf->cache_pool
+            && ngx_http_mcds_site_pool(site, conf->cache_pool) != NGX_OK))
+    {
+        return NGX_ERROR;
+    }
+
+    conf->site = &site->name;
+
+    return NGX_OK;
+}
+
+
+/* that of the server{} that is being merged */
+
+static ngx_http_mcds_site_t *
+ngx_http_mcds_site_of(ngx_conf_t *cf, ngx_http_mcds_main_conf_t *mmcf)
+{
+    ngx_uint_t                  i;
+    ngx_http_mcds_site_t      **sites, **p, *site;
+    ngx_http_core_srv_conf_t   *cscf;
+
+    cscf = ngx_http_conf_get_module_srv_conf(cf, ngx_http_core_module);
+
+    sites = mmcf->sites.elts;
+
+    /* the last one, most of the time */
+
+    for (i = mmcf->sites.nelts; i > 0; i--) {
+        if (sites[i - 1]->server == cscf) {
+            return sites[i - 1];
+        }
+    }
+
+    site = ngx_pcalloc(cf->pool, sizeof(ngx_http_mcds_site_t));
+
+    if (site == NULL
+        || ngx_array_init(&site->pools, cf->pool, 1,
+                          sizeof(ngx_mcds_pool_t *))
+           != NGX_OK)
+    {
+        return NULL;
+    }
+
+    site->server = cscf;
+
+    p = ngx_array_push(&mmcf->sites);
+    if (p == NULL) {
+        return NULL;
+    }
+
+    *p = site;
+
+    return site;
+}
+
+
+static ngx_int_t
+ngx_http_mcds_site_pool(ngx_http_mcds_site_t *site, ngx_mcds_pool_t *pool)
+{
+    ngx_uint_t         i;
+    ngx_mcds_pool_t  **pools;
+
+    pools = site->pools.elts;
+
+    for (i = 0; i < site->pools.nelts; i++) {
+        if (pools[i] == pool) {
+            return NGX_OK;
+        }
+    }
+
+    pools = ngx_array_push(&site->pools);
+    if (pools == NULL) {
+        return NGX_ERROR;
+    }
+
+    *pools = pool;
+
+    return NGX_OK;
+}
+
+
+ngx_int_t
+ngx_http_mcds_site_init(ngx_conf_t *cf, ngx_http_mcds_main_conf_t *mmcf)
+{
+    ngx_uint_t             i, j, again;
+    ngx_http_mcds_site_t **sites;
+
+    sites = mmcf->sites.elts;
+
+    for (i = 0; i < mmcf->sites.nelts; i++) {
+        if (ngx_http_mcds_site_name(cf, sites[i], i) != NGX_OK) {
+            return NGX_ERROR;
+        }
+    }
+
+    do {
+        again = 0;
+
+        for (i = 0; i < mmcf->sites.nelts; i++) {
+            for (j = i + 1; j < mmcf->sites.nelts; j++) {
+
+                if (!ngx_http_mcds_site_meets(sites[i], sites[j])) {
+                    continue;
+                }
+
+                if (sites[j]->level == NGX_HTTP_MCDS_SITE_NAME) {
+                    ngx_http_mcds_site_warn(cf, sites[i], sites[j]);
+                }
+
+                again = 1;
+
+                sites[j]->level++;
+
+                if (sites[i]->level < sites[j]->level) {
+                    sites[i]->level = sites[j]->level;
+                }
+
+                if (ngx_http_mcds_site_name(cf, sites[i], i) != NGX_OK
+                    || ngx_http_mcds_site_name(cf, sites[j], j) != NGX_OK)
+                {
+                    return NGX_ERROR;
+                }
+            }
+        }
+
+    } while (again);
+
+    return NGX_OK;
+}
+
+
+/* 1 if their pages would have the same names */
+
+static ngx_uint_t
+ngx_http_mcds_site_meets(ngx_http_mcds_site_t *a, ngx_http_mcds_site_t *b)
+{
+    ngx_uint_t         i, j;
+    ngx_mcds_pool_t  **p, **q;
+
+    if (a->name.len != b->name.len
+        || ngx_memcmp(a->name.data, b->name.data, a->name.len) != 0)
+    {
+        return 0;
+    }
+
+    p = a->pools.elts;
+    q = b->pools.elts;
+
+    for (i = 0; i < a->pools.nelts; i++) {
+        for (j = 0; j < b->pools.nelts; j++) {
+            if (p[i] == q[j]) {
+                return 1;
+            }
+        }
+    }
+
+    return 0;
+}
+
+
+static void
+ngx_http_mcds_site_warn(ngx_conf_t *cf, ngx_http_mcds_site_t *a,
+    ngx_http_mcds_site_t *b)
+{
+    if (a->name.len) {
+        ngx_conf_log_error(NGX_LOG_WARN, cf, 0,
+                           "server blocks in %s:%ui and %s:%ui cache pages "
+                           "under the same name \"%V\": their pages are kept "
+                           "apart by their \"listen\" addresses; "
+                           "\"mcds_cache_site\" names a site on all hosts",
+                           a->server->file_name, a->server->line,
+                           b->server->file_name, b->server->line, &a->name);
+        return;
+    }
+
+    ngx_conf_log_error(NGX_LOG_WARN, cf, 0,
+                       "server blocks in %s:%ui and %s:%ui cache pages without "
+                       "a \"server_name\": their pages are kept apart by "
+                       "their \"listen\" addresses; \"mcds_cache_site\" names "
+                       "a site on all hosts",
+                       a->server->file_name, a->server->line,
+                       b->server->file_name, b->server->line);
+}
+
+
+/* n: of the site */
+
+static ngx_int_t
+ngx_http_mcds_site_name(ngx_conf_t *cf, ngx_http_mcds_site_t *site,
+    ngx_uint_t n)
+{
+    u_char        place[NGX_INT_T_LEN + 1];
+    ngx_array_t   text;
+
+    if (ngx_array_init(&text, cf->pool, 64, 1) != NGX_OK
+        || ngx_http_mcds_site_names(&text, site) != NGX_OK)
+    {
+        return NGX_ERROR;
+    }
+
+    if (site->level >= NGX_HTTP_MCDS_SITE_LISTEN
+        && ngx_http_mcds_site_listen(cf, &text, site) != NGX_OK)
+    {
+        return NGX_ERROR;
+    }
+
+    if (site->level >= NGX_HTTP_MCDS_SITE_LINE
+        && ngx_http_mcds_site_text(&text, place,
+                                   ngx_sprintf(place, "#%ui", n) - place)
+           != NGX_OK)
+    {
+        return NGX_ERROR;
+    }
+
+    site->name.data = text.elts;
+    site->name.len = text.nelts;
+
+    return NGX_OK;
+}
+
+
+/* "_" and regular expressions are no names that a site is known by */
+
+static ngx_int_t
+ngx_http_mcds_site_names(ngx_array_t *text, ngx_http_mcds_site_t *site)
+{
+    ngx_uint_t               i, n;
+    ngx_http_server_name_t  *sn;
+
+    sn = site->server->server_names.elts;
+    n = site->server->server_names.nelts;
+
+    if (site->level < NGX_HTTP_MCDS_SITE_NAMES && n) {
+        n = 1;
+    }
+
+    for (i = 0; i < n; i++) {
+
+        if (i && ngx_http_mcds_site_text(text, (u_char *) ",", 1) != NGX_OK) {
+            return NGX_ERROR;
+        }
+
+        if (site->level < NGX_HTTP_MCDS_SITE_NAMES) {
+
+#if (NGX_PCRE)
+            if (sn[i].regex) {
+                continue;
+            }
+#endif
+
+            if (sn[i].name.len == 1 && sn[i].name.data[0] == '_') {
+                continue;
+            }
+        }
+
+        if (ngx_http_mcds_site_text(text, sn[i].name.data, sn[i].name.len)
+            != NGX_OK)
+        {
+            return NGX_ERROR;
+        }
+    }
+
+    return NGX_OK;
+}
+
+
+static ngx_int_t
+ngx_http_mcds_site_listen(ngx_conf_t *cf, ngx_array_t *text,
+    ngx_http_mcds_site_t *site)
+{
+    u_char                      *mark;
+    ngx_uint_t                   p, a, s;
+    ngx_http_conf_port_t        *port;
+    ngx_http_conf_addr_t        *addr;
+    ngx_http_core_srv_conf_t   **server;
+    ngx_http_core_main_conf_t   *cmcf;
+
+    cmcf = ngx_http_conf_get_module_main_conf(cf, ngx_http_core_module);
+
+    if (cmcf->ports == NULL) {
+        return NGX_OK;
+    }
+
+    mark = (u_char *) "@";
+
+    port = cmcf->ports->elts;
+
+    for (p = 0; p < cmcf->ports->nelts; p++) {
+
+        addr = port[p].addrs.elts;
+
+        for (a = 0; a < port[p].addrs.nelts; a++) {
+
+            server = addr[a].servers.elts;
+
+            for (s = 0; s < addr[a].servers.nelts; s++) {
+
+                if (server[s] != site->server) {
+                    continue;
+                }
+
+                if (ngx_http_mcds_site_text(text, mark, 1) != NGX_OK
+                    || ngx_http_mcds_site_text(text,
+                                               addr[a].opt.addr_text.data,
+                                               addr[a].opt.addr_text.len)
+                       != NGX_OK)
+                {
+                    return NGX_ERROR;
+                }
+
+                mark = (u_char *) ",";
+            }
+        }
+    }
+
+    return NGX_OK;
+}
+
+
+static ngx_int_t
+ngx_http_mcds_site_text(ngx_array_t *text, u_char *data, size_t len)
+{
+    u_char  *p;
+
+    if (len == 0) {
+        return NGX_OK;
+    }
+
+    p = ngx_array_push_n(text, len);
+    if (p == NULL) {
+        return NGX_ERROR;
+    }
+
+    while (len--) {
+
+        /* regular expressions may have it */
+
+        *p++ = (*data == NGX_HTTP_MCDS_SITE_END) ? '!' : *data;
+        data++;
+    }
+
+    return NGX_OK;
+}
+
+
+size_t
+ngx_http_mcds_site_size(ngx_str_t *site)
+{
+    return site->len + 1;
+}
+
+
+u_char *
+ngx_http_mcds_site_put(u_char *p, ngx_str_t *site, ngx_str_t *key)
+{
+    if (site->len) {
+        p = ngx_cpymem(p, site->data, site->len);
+        *p++ = NGX_HTTP_MCDS_SITE_END;
+
+        return p;
+    }
+
+    /* the key must not look like that of another site */
+
+    if (ngx_strlchr(key->data, key->data + key->len, NGX_HTTP_MCDS_SITE_END)) {
+        *p++ = NGX_HTTP_MCDS_SITE_END;
+    }
+
+    return p;
+}
+
+
+ngx_int_t
+ngx_http_mcds_site_add(ngx_http_request_t *r, ngx_str_t *site, ngx_str_t *key)
+{
+    u_char  *p, *last;
+
+    p = ngx_pnalloc(r->pool, ngx_http_mcds_site_size(site) + key->len);
+    if (p == NULL) {
+        return NGX_ERROR;
+    }
+
+    last = ngx_http_mcds_site_put(p, site, key);
+
+    if (last == p) {
+        return NGX_OK;
+    }
+
+    last = ngx_cpymem(last, key->data, key->len);
+
+    key->data = p;
+    key->len = last - p;
+
+    return NGX_OK;
+}
+
+
+ngx_str_t
+ngx_http_mcds_site_key(ngx_str_t *site, ngx_str_t *name)
+{
+    size_t     n;
+    ngx_str_t  key;
+
+    n = site->len ? site->len + 1
+        : (name->len && name->data[0] == NGX_HTTP_MCDS_SITE_END);
+
+    key.data = name->data + n;
+    key.len = name->len - n;
+
+    return key;
+}
+
+
+ngx_uint_t
+ngx_http_mcds_site_check(ngx_str_t *site)
+{
+    size_t  i;
+
+    if (site->len == 0 || site->len > NGX_HTTP_MCDS_MAX_SITE) {
+        return 0;
+    }
+
+    for (i = 0; i < site->len; i++) {
+        if (site->data[i] <= ' '
+            || site->data[i] == NGX_HTTP_MCDS_SITE_END
+            || site->data[i] == 0x7f)
+        {
+            return 0;
+        }
+    }
+
+    return 1;
+}
+
+
+char *
+ngx_http_mcds_cache_site(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
+{
+    ngx_http_mcds_loc_conf_t *mlcf = conf;
+
+    ngx_str_t  *value;
+
+    if (mlcf->cache_site.data) {
+        return "is duplicate";
+    }
+
+    value = cf->args->elts;
+
+    if (!ngx_http_mcds_site_check(&value[1])) {
+        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                           "invalid name \"%V\" in \"%V\" directive, it must "
+                           "have 1 to %d characters, and no blank nor \"%c\"",
+                           &value[1], &cmd->name, NGX_HTTP_MCDS_MAX_SITE,
+                           NGX_HTTP_MCDS_SITE_END);
+        return NGX_CONF_ERROR;
+    }
+
+    mlcf->cache_site = value[1];
+
+    return NGX_CONF_OK;
+}
