@@ -241,23 +241,23 @@ ngx_http_mcds_site_warn(ngx_conf_t *cf, ngx_http_mcds_site_t *a,
     ngx_http_mcds_site_t *b)
 {
     if (a->name.len) {
-        ngx_conf_log_error(NGX_LOG_WARN, cf, 0,
-                           "server blocks in %s:%ui and %s:%ui cache pages "
-                           "under the same name \"%V\": their pages are kept "
-                           "apart by their \"listen\" addresses; "
-                           "\"mcds_cache_site\" names a site on all hosts",
-                           a->server->file_name, a->server->line,
-                           b->server->file_name, b->server->line, &a->name);
+        ngx_log_error(NGX_LOG_WARN, cf->log, 0,
+                      "server blocks in %s:%ui and %s:%ui cache pages under "
+                      "the same name \"%V\": their pages are kept apart by "
+                      "their \"listen\" addresses; \"mcds_cache_site\" names "
+                      "a site on all hosts",
+                      a->server->file_name, a->server->line,
+                      b->server->file_name, b->server->line, &a->name);
         return;
     }
 
-    ngx_conf_log_error(NGX_LOG_WARN, cf, 0,
-                       "server blocks in %s:%ui and %s:%ui cache pages without "
-                       "a \"server_name\": their pages are kept apart by "
-                       "their \"listen\" addresses; \"mcds_cache_site\" names "
-                       "a site on all hosts",
-                       a->server->file_name, a->server->line,
-                       b->server->file_name, b->server->line);
+    ngx_log_error(NGX_LOG_WARN, cf->log, 0,
+                  "server blocks in %s:%ui and %s:%ui cache pages without a "
+                  "\"server_name\": their pages are kept apart by their "
+                  "\"listen\" addresses; \"mcds_cache_site\" names a site on "
+                  "all hosts",
+                  a->server->file_name, a->server->line,
+                  b->server->file_name, b->server->line);
 }
 
 
