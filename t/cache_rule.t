@@ -286,7 +286,7 @@ my $intra = "intranet:$port";
 
 is(got('intra', '/report', host => $intra, friend => 1), "MISS $port:-",
     'a friend reads the report');
-stored("intranet|http://$intra/report", $m);
+stored("<intranet>http://$intra/report", $m);
 is(got('intra', '/report', host => $intra), '403 -', 'a stranger does not');
 is(got('web', '/report', host => $intra), 'MISS ' . $t->port('web') . ':-',
     'nor by the public server');
@@ -307,7 +307,7 @@ ok($h->log_has(qr/\[warn\] .*nginx\.conf:\d+ .*nginx\.conf:\d+ .*"twin"/),
 
 is(got('front', '/y', host => 'z'), 'MISS ' . $t->port('front') . ':-',
     'mcds_cache_site: one site of two server{}');
-stored('one|http://z/y', $m);
+stored('<one>http://z/y', $m);
 is(got('back', '/y', host => 'z'), 'HIT ' . $t->port('front') . ':-',
     '... they share its pages');
 
@@ -316,26 +316,26 @@ is(got('back', '/y', host => 'z'), 'HIT ' . $t->port('front') . ':-',
 
 is(got('ways', '/admin/stats', friend => 1), 'MISS php:-',
     'try_files: a friend is let in by the location of PHP');
-stored('ways|http://ways/admin/stats', $m);
+stored('<ways>http://ways/admin/stats', $m);
 is(got('ways', '/admin/stats'), '403 -', '... a stranger is not');
 is(got('ways', '/admin/stats', friend => 1), 'HIT php:-',
     '... and the friend has a page in the cache');
 
 is(got('ways', '/index/', friend => 1), 'MISS php:-', 'index: a friend');
-stored('ways|http://ways/index/', $m);
+stored('<ways>http://ways/index/', $m);
 is(got('ways', '/index/'), '403 -', '... a stranger');
 is(got('ways', '/index/', friend => 1), 'HIT php:-', '... the friend again');
 
 is(got('ways', '/asked/1', cookie => 'good'), 'MISS asked:good',
     'auth_request there: who is good');
-stored('ways|http://ways/asked/1', $m);
+stored('<ways>http://ways/asked/1', $m);
 is(got('ways', '/asked/1', cookie => 'bad'), '403 -', '... who is bad');
 is(got('ways', '/asked/1', cookie => 'good'), 'HIT asked:good',
     '... who is good again');
 
 is(got('ways', '/if/1', cookie => 'who=me'), 'MISS if:who=me',
     '"if" there: one whom it does not mean');
-stored('ways|http://ways/if/1', $m);
+stored('<ways>http://ways/if/1', $m);
 is(got('ways', '/if/1', cookie => 'who=bad'), '403 -',
     '... one whom it means');
 
@@ -344,7 +344,7 @@ is(got('ways', '/if/1', cookie => 'who=bad'), '403 -',
 # depend on the client
 
 is(got('ways', '/check', cookie => 'good'), 'MISS ', 'the check, asked');
-stored('ways|http://ways/check', $m);
+stored('<ways>http://ways/check', $m);
 is(got('ways', '/check', cookie => 'bad'), 'HIT ', '... is a page');
 is(got('ways', '/behind/1', cookie => 'good'), 'MISS -:good',
     'auth_request: let in') for 1, 2;
@@ -359,7 +359,7 @@ for my $way ('session', 'bypass', 'never') {
     is(got('ways', "/$way/1", cookie => 'SID=bob') =~ s/^\w+ \w+:|^\w+ -://r,
         'SID=bob', "$way: bob");
     like(got('ways', "/$way/1"), qr/^MISS .*:-$/, "$way: a stranger");
-    stored("ways|http://ways/$way/1", $m);
+    stored("<ways>http://ways/$way/1", $m);
     like(got('ways', "/$way/1"), qr/^HIT .*:-$/, "$way: another one");
 }
 
@@ -368,11 +368,11 @@ is(got('ways', '/off/1', cookie => $_), "BYPASS -:$_", "off: $_")
 
 is(got('ways', '/key/1', cookie => 'SID=a'), 'MISS -:SID=a', 'its key: a');
 is(got('ways', '/key/1', cookie => 'SID=b'), 'MISS -:SID=b', '... b');
-stored('ways|ways/key/1+b', $m);
+stored('<ways>ways/key/1+b', $m);
 is(got('ways', '/key/1', cookie => 'SID=b'), 'HIT -:SID=b', '... b again');
 
 is(got('ways', '/pool/1'), 'MISS -:-', 'its pool: built');
-stored('ways|http://ways/pool/1', $two);
+stored('<ways>http://ways/pool/1', $two);
 is(got('ways', '/pool/1', cookie => 'x'), 'HIT -:-', '... found');
 
 
@@ -410,7 +410,7 @@ for my $first (0, 1) {
 
 is(got('ways', '/utm/1?utm_a=1&b=2'), 'MISS /utm/1:-',
     'try_files with arguments');
-stored('ways|http://ways/utm/1?b=2', $m);
+stored('<ways>http://ways/utm/1?b=2', $m);
 is(got('ways', '/utm/1?b=2&utm_a=2'), 'HIT /utm/1:-',
     '... those that the key leaves out do not tell pages apart');
 

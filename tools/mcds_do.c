@@ -84,8 +84,7 @@ mcds_server(mcds_t *m, ngx_mcds_request_t *req)
     ngx_mcds_server_t  *server;
 
     ngx_str_null(&none);
-    ngx_mcds_key_build(&key, &m->pool->prefix, &req->key,
-                       req->by_key ? &none : &req->suffix);
+    ngx_mcds_op_key(&key, m->pool, req, req->by_key ? &none : &req->suffix);
 
     i = ngx_mcds_choice_get(m->pool, key.data + key.prefix,
                             key.len - key.prefix, req->movable);

@@ -94,6 +94,7 @@ mcds_get_request(ngx_mcds_request_t *req, ngx_str_t *key)
     req->key = *key;
     req->limit = MCDS_GET_LIMIT;
     req->bulk = 1;
+    req->page = 1;
     req->movable = 1;
 }
 
@@ -111,7 +112,7 @@ mcds_get_page(mcds_t *m, ngx_str_t *key, ngx_array_t *secrets,
     ngx_mcds_request_t   req;
 
     mcds_get_request(&req, key);
-    ngx_mcds_key_build(&real, &m->pool->prefix, &req.key, &req.suffix);
+    ngx_mcds_op_key(&real, m->pool, &req, &req.suffix);
 
     o = json_object();
 

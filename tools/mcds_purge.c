@@ -181,6 +181,7 @@ mcds_purge_secrets(mcds_t *m, ngx_str_t *key, ngx_array_t *secrets)
     req.key = *key;
     req.limit = MCDS_PURGE_LIMIT;
     req.bulk = 1;
+    req.page = 1;
     req.movable = 1;
 
     if (mcds_do(m, &req, &answer) != NGX_MCDS_OK

@@ -10,19 +10,41 @@
 #include "ngx_mcds_key.h"
 
 
+static void ngx_mcds_key_make(ngx_mcds_key_t *key, ngx_str_t *prefix,
+    ngx_str_t *base, ngx_str_t *suffix, ngx_str_t *mark);
 static u_char *ngx_mcds_key_copy(u_char *p, ngx_str_t *text);
 static ngx_uint_t ngx_mcds_key_plain(ngx_str_t *text);
+static ngx_uint_t ngx_mcds_key_of_page(ngx_str_t *text);
 
 
-static u_char  ngx_mcds_key_mark[] = "sha1:";
+static ngx_str_t  ngx_mcds_key_mark = ngx_string("sha1:");
+static ngx_str_t  ngx_mcds_key_page_mark = ngx_string("<sha1:");
 
 
 void
 ngx_mcds_key_build(ngx_mcds_key_t *key, ngx_str_t *prefix, ngx_str_t *base,
     ngx_str_t *suffix)
 {
+    ngx_mcds_key_make(key, prefix, base, suffix, &ngx_mcds_key_mark);
+}
+
+
+void
+ngx_mcds_key_build_page(ngx_mcds_key_t *key, ngx_str_t *prefix,
+    ngx_str_t *base, ngx_str_t *suffix)
+{
+    ngx_mcds_key_make(key, prefix, base, suffix, &ngx_mcds_key_page_mark);
+}
+
+
+/* mark: in front of the hash */
+
+static void
+ngx_mcds_key_make(ngx_mcds_key_t *key, ngx_str_t *prefix, ngx_str_t *base,
+    ngx_str_t *suffix, ngx_str_t *mark)
+{
     u_char      *p, hash[20];
-    size_t       len, mark;
+    size_t       len;
     ngx_str_t    text;
     ngx_sha1_t   sha1;
 
@@ -30,7 +52,6 @@ ngx_mcds_key_build(ngx_mcds_key_t *key, ngx_str_t *prefix, ngx_str_t *base,
     key->prefix = prefix->len;
 
     len = base->len + suffix->len;
-    mark = sizeof(ngx_mcds_key_mark) - 1;
 
     if (len > 0 && len <= NGX_MCDS_MAX_KEY - prefix->len) {
 
@@ -41,8 +62,11 @@ ngx_mcds_key_build(ngx_mcds_key_t *key, ngx_str_t *prefix, ngx_str_t *base,
         (void) ngx_mcds_key_copy(p, suffix);
 
         if (ngx_mcds_key_plain(&text)
-            && (len < mark
-                || ngx_memcmp(text.data, ngx_mcds_key_mark, mark) != 0))
+            && (len < mark->len
+                || ngx_memcmp(text.data, mark->data, mark->len) != 0)
+            && (mark->data[0] == NGX_MCDS_KEY_PAGE
+                ? text.data[0] == NGX_MCDS_KEY_PAGE
+                : !ngx_mcds_key_of_page(&text)))
         {
             key->len = prefix->len + len;
             return;
@@ -63,7 +87,7 @@ ngx_mcds_key_build(ngx_mcds_key_t *key, ngx_str_t *prefix, ngx_str_t *base,
 
     ngx_sha1_final(hash, &sha1);
 
-    p = ngx_cpymem(p, ngx_mcds_key_mark, mark);
+    p = ngx_mcds_key_copy(p, mark);
     p = ngx_hex_dump(p, hash, sizeof(hash));
 
     key->len = p - key->data;
@@ -76,14 +100,23 @@ ngx_mcds_key_show(ngx_mcds_key_t *key, ngx_str_t *text)
     ngx_str_t  none;
 
     ngx_str_null(&none);
-    ngx_mcds_key_build(key, &none, text, &none);
+
+    if (ngx_mcds_key_of_page(text)) {
+        ngx_mcds_key_build_page(key, &none, text, &none);
+
+    } else {
+        ngx_mcds_key_build(key, &none, text, &none);
+    }
 }
 
 
 ngx_int_t
 ngx_mcds_key_check_prefix(ngx_str_t *prefix)
 {
-    if (prefix->len > NGX_MCDS_MAX_PREFIX || !ngx_mcds_key_plain(prefix)) {
+    if (prefix->len > NGX_MCDS_MAX_PREFIX
+        || !ngx_mcds_key_plain(prefix)
+        || ngx_mcds_key_of_page(prefix))
+    {
         return NGX_ERROR;
     }
 
@@ -126,4 +159,14 @@ ngx_mcds_key_plain(ngx_str_t *text)
     }
 
     return 1;
+}
+
+
+static ngx_uint_t
+ngx_mcds_key_of_page(ngx_str_t *text)
+{
+    return text->len
+           && ngx_strlchr(text->data, text->data + text->len,
+                          NGX_MCDS_KEY_PAGE)
+              != NULL;
 }

@@ -13,8 +13,12 @@
 #include "ngx_mcds.h"
 
 
-/* "sha1:" and 40 hexadecimal digits */
+/* "sha1:", or of a page "<sha1:", and 40 hexadecimal digits */
 #define NGX_MCDS_KEY_HASHED       45
+#define NGX_MCDS_KEY_PAGE_HASHED  46
+
+/* how the names of pages, and of whatever belongs to them, begin */
+#define NGX_MCDS_KEY_PAGE         '<'
 
 
 /*
@@ -33,25 +37,35 @@ typedef struct {
  * Builds the key from a prefix (already checked, at most NGX_MCDS_MAX_PREFIX
  * bytes, may be empty) and the text base followed by suffix (may be empty).
  * The text is used as it is if it is not empty, prefix and text are together
- * 250 bytes at most, all its bytes are 0x21 to 0x7e, and it does not begin
- * with "sha1:".  Any other text is replaced by "sha1:" and the 40 lower-case
- * hexadecimal digits of the SHA-1 of base and suffix together.  So different
- * texts never share a key, and no byte of a text can end a command early.
- * Never fails.
+ * 250 bytes at most, all its bytes are 0x21 to 0x7e, it does not begin with
+ * "sha1:", and has no "<".  Any other text is replaced by "sha1:" and the 40
+ * lower-case hexadecimal digits of the SHA-1 of base and suffix together.  So
+ * different texts never share a key, and no byte of a text can end a command
+ * early.  Never fails.
+ *
+ * page: of a page, or of what belongs to one, the text begins with "<"; if it
+ * cannot be used as it is, it is replaced by "<sha1:" and those digits.  Neither
+ * prefixes nor the keys of anything else have a "<", so that no configuration
+ * can give the key of a page to anything else.
  */
 
 void ngx_mcds_key_build(ngx_mcds_key_t *key, ngx_str_t *prefix,
     ngx_str_t *base, ngx_str_t *suffix);
+void ngx_mcds_key_build_page(ngx_mcds_key_t *key, ngx_str_t *prefix,
+    ngx_str_t *base, ngx_str_t *suffix);
 
 
-/* the key of a text without prefix and suffix: safe to be shown in a log */
+/*
+ * The key of a text, or of a page's, without prefix and suffix: safe to be shown
+ * in a log.
+ */
 
 void ngx_mcds_key_show(ngx_mcds_key_t *key, ngx_str_t *text);
 
 
 /*
  * NGX_OK if the text may stand in front of a key: at most NGX_MCDS_MAX_PREFIX
- * bytes, all 0x21 to 0x7e; NGX_ERROR otherwise.
+ * bytes, all 0x21 to 0x7e, and no "<"; NGX_ERROR otherwise.
  */
 
 ngx_int_t ngx_mcds_key_check_prefix(ngx_str_t *prefix);

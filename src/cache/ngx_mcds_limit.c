@@ -208,6 +208,7 @@ ngx_mcds_limit_send(ngx_mcds_limit_t *limit, ngx_str_t *key, size_t len)
     ngx_str_set(&req.suffix, NGX_MCDS_LIMIT_SUFFIX);
     req.by_key = 1;
     req.bulk = 1;
+    req.page = 1;
     req.movable = 1;
     req.ttl = NGX_MCDS_LIMIT_TTL;
     req.value = value;

@@ -680,6 +680,7 @@ ngx_mcds_page_read_handler(ngx_event_t *ev)
     ngx_memzero(&req, sizeof(ngx_mcds_request_t));
 
     req.verb = NGX_MCDS_GET;
+    req.page = 1;
     req.movable = 1;
 
     while (!ngx_queue_empty(&ngx_mcds_pages_reads)) {
@@ -829,6 +830,7 @@ ngx_mcds_page_read_local(ngx_mcds_read_t *read, ngx_mcds_result_t *result)
 
             req.verb = NGX_MCDS_GET;
             req.want = NGX_MCDS_VALUE|NGX_MCDS_CAS|NGX_MCDS_FLAGS;
+            req.page = 1;
             req.movable = 1;
             req.key = page->key;
             req.limit = page->limit;

@@ -277,7 +277,7 @@ ngx_mcds_page_start_lock(ngx_mcds_page_t *page, ngx_mcds_seat_t *owner,
 
     ngx_mcds_page_ref(page);
 
-    if (ngx_mcds_lock_acquire_after(page->pool, &page->key, page->lock_age,
+    if (ngx_mcds_lock_acquire_page(page->pool, &page->key, page->lock_age,
                                     &page->kept, ngx_mcds_page_locked, page)
         == NGX_OK)
     {
@@ -326,6 +326,7 @@ ngx_mcds_page_ask(ngx_mcds_page_t *page, ngx_uint_t whole)
                      : NGX_MCDS_CAS;
     req.key = page->key;
     req.limit = page->limit;
+    req.page = 1;
     req.movable = 1;
 
     page->whole = whole;
@@ -1142,6 +1143,7 @@ ngx_mcds_page_poll_handler(ngx_event_t *ev)
     ngx_str_set(&req.suffix, NGX_MCDS_LOCK_SUFFIX);
     req.by_key = 1;
     req.single = 1;
+    req.page = 1;
     req.movable = 1;
 
     page->lock_rc = NGX_MCDS_BUSY;

@@ -147,6 +147,7 @@ ngx_mcds_page_confirm_handler(ngx_event_t *ev)
 
     req.verb = NGX_MCDS_GET;
     req.want = NGX_MCDS_CAS|NGX_MCDS_FLAGS;
+    req.page = 1;
     req.movable = 1;
 
     while (!ngx_queue_empty(&ngx_mcds_confirms)) {

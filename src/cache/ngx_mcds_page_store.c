@@ -438,6 +438,7 @@ ngx_mcds_store_put(ngx_mcds_store_t *store)
     req.ttl = store->ttl;
     req.flags = ngx_mcds_entry_client_flags(store->copy->value);
     req.value = store->copy->value;
+    req.page = 1;
     req.movable = 1;
 
     if (ngx_mcds_submit(store->page->pool, &req, ngx_mcds_store_answered,
@@ -594,6 +595,7 @@ ngx_mcds_store_look(ngx_mcds_store_t *store)
     req.key = store->page->key;
     req.limit = store->page->limit;
     req.bulk = store->page->big;
+    req.page = 1;
     req.movable = 1;
 
     return ngx_mcds_submit(store->page->pool, &req, ngx_mcds_store_looked,

@@ -99,6 +99,7 @@ ngx_mcds_purge_get(ngx_mcds_purge_t *purge)
     req.key = purge->key;
     req.limit = NGX_MCDS_PURGE_LIMIT;
     req.bulk = 1;
+    req.page = 1;
     req.movable = 1;
 
     return ngx_mcds_submit(purge->pool, &req, ngx_mcds_purge_got, purge)
@@ -150,6 +151,7 @@ ngx_mcds_purge_got(void *data, ngx_mcds_result_t *result)
     req.cas = cas;
     req.flags = ngx_mcds_entry_client_flags(value);
     req.value = value;
+    req.page = 1;
     req.movable = 1;
 
     if (purge->tries++ >= NGX_MCDS_PURGE_TRIES) {

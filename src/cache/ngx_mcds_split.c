@@ -267,6 +267,7 @@ ngx_mcds_split_send(ngx_mcds_split_t *split)
     req.suffix.data = suffix;
     req.by_key = 1;
     req.bulk = 1;
+    req.page = 1;
     req.movable = 1;
 
     for (q = ngx_queue_head(&split->pieces);
@@ -684,6 +685,7 @@ ngx_mcds_split_drop(ngx_mcds_pool_t *pool, ngx_str_t *key,
     req.ttl = linger;
     req.by_key = 1;
     req.bulk = 1;
+    req.page = 1;
     req.movable = 1;
 
     for (n = 0; n < cut->parts; n++) {

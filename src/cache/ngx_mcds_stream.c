@@ -236,6 +236,7 @@ ngx_mcds_stream_check(ngx_mcds_open_t *open)
     req.key = open->copy->page->key;
     req.suffix.data = suffix;
     req.by_key = 1;
+    req.page = 1;
     req.movable = 1;
 
     while (open->next < entry->parts
@@ -577,6 +578,7 @@ ngx_mcds_stream_remove(ngx_mcds_copy_t *copy)
         req.verb = NGX_MCDS_DELETE;
         req.key = page->key;
         req.cas = copy->stamp.cas;
+        req.page = 1;
         req.movable = 1;
 
         (void) ngx_mcds_submit(page->pool, &req, ngx_mcds_stream_removed,
@@ -701,6 +703,7 @@ ngx_mcds_line_send(ngx_mcds_line_t *line)
     req.suffix.data = suffix;
     req.by_key = 1;
     req.bulk = 1;
+    req.page = 1;
     req.movable = 1;
 
     while (!ngx_queue_empty(&line->parts)) {

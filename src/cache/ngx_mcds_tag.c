@@ -11,8 +11,8 @@
 #include "ngx_mcds_hash.h"
 
 
-#define NGX_MCDS_TAG_SPACE        "mcds:"
-#define NGX_MCDS_TAG_COUNTER      "mcds:purges"
+#define NGX_MCDS_TAG_SPACE        "<mcds:"
+#define NGX_MCDS_TAG_COUNTER      "<mcds:purges"
 
 /* two numbers and a space */
 #define NGX_MCDS_TAG_RECORD       41
@@ -141,6 +141,7 @@ ngx_mcds_tag_submit(ngx_mcds_pool_t *pool, ngx_mcds_request_t *req,
 {
     ngx_str_set(&req->key, NGX_MCDS_TAG_SPACE);
     req->suffix = *record;
+    req->page = 1;
 
     return ngx_mcds_submit(pool, req, handler, data);
 }
@@ -173,6 +174,7 @@ ngx_mcds_tag_purge(ngx_mcds_pool_t *pool, ngx_str_t *record, ngx_uint_t how,
     req.verb = NGX_MCDS_INCR;
     req.want = NGX_MCDS_VALUE;
     ngx_str_set(&req.key, NGX_MCDS_TAG_COUNTER);
+    req.page = 1;
     req.initial = now;
     req.delta = 1;
 
@@ -526,6 +528,7 @@ ngx_mcds_tags_create(ngx_mcds_pool_t *pool, ngx_str_t *list, uint64_t now,
     req.verb = NGX_MCDS_INCR;
     req.want = NGX_MCDS_VALUE;
     ngx_str_set(&req.key, NGX_MCDS_TAG_COUNTER);
+    req.page = 1;
     req.initial = now;
 
     if (ngx_mcds_submit(pool, &req, ngx_mcds_tags_counted, tags) == NULL) {
@@ -766,6 +769,7 @@ ngx_mcds_tags_make(ngx_mcds_pool_t *pool, ngx_str_t *list, uint64_t now)
     req.verb = NGX_MCDS_INCR;
     req.want = NGX_MCDS_VALUE;
     ngx_str_set(&req.key, NGX_MCDS_TAG_COUNTER);
+    req.page = 1;
     req.initial = now;
 
     if (ngx_mcds_submit(pool, &req, ngx_mcds_tags_make_counted, make) == NULL)

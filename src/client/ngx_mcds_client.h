@@ -133,6 +133,7 @@ typedef struct {
                                            larger one */
     unsigned              single:1;     /* lives on one server, not on
                                            replicas */
+    unsigned              page:1;       /* of a page, see ngx_mcds_key.h */
     unsigned              movable:1;    /* a page or its lock: with "eject"
                                            another server may have it while
                                            its own is down */
@@ -172,6 +173,12 @@ typedef void (*ngx_mcds_handler_pt)(void *data, ngx_mcds_result_t *result);
 
 ngx_mcds_op_t *ngx_mcds_submit(ngx_mcds_pool_t *pool, ngx_mcds_request_t *req,
     ngx_mcds_handler_pt handler, void *data);
+
+
+/* the key of a request, with another suffix than its own or the same */
+
+void ngx_mcds_op_key(ngx_mcds_key_t *key, ngx_mcds_pool_t *pool,
+    ngx_mcds_request_t *req, ngx_str_t *suffix);
 
 
 /*

@@ -45,7 +45,7 @@ ngx_mcds_submit(ngx_mcds_pool_t *pool, ngx_mcds_request_t *req,
     server = pool->servers.elts;
 
     if (pool->replicas > 1 || pool->classic) {
-        ngx_mcds_key_build(&key, &pool->prefix, &req->key, &req->suffix);
+        ngx_mcds_op_key(&key, pool, req, &req->suffix);
         n = ngx_mcds_op_choose(pool, req, &key);
 
         return pool->replicas > 1
@@ -64,6 +64,19 @@ ngx_mcds_submit(ngx_mcds_pool_t *pool, ngx_mcds_request_t *req,
 }
 
 
+void
+ngx_mcds_op_key(ngx_mcds_key_t *key, ngx_mcds_pool_t *pool,
+    ngx_mcds_request_t *req, ngx_str_t *suffix)
+{
+    if (req->page) {
+        ngx_mcds_key_build_page(key, &pool->prefix, &req->key, suffix);
+
+    } else {
+        ngx_mcds_key_build(key, &pool->prefix, &req->key, suffix);
+    }
+}
+
+
 static ngx_uint_t
 ngx_mcds_op_choose(ngx_mcds_pool_t *pool, ngx_mcds_request_t *req,
     ngx_mcds_key_t *key)
@@ -77,7 +90,7 @@ ngx_mcds_op_choose(ngx_mcds_pool_t *pool, ngx_mcds_request_t *req,
 
     if (req->by_key && req->suffix.len) {
         ngx_str_null(&none);
-        ngx_mcds_key_build(&base, &pool->prefix, &req->key, &none);
+        ngx_mcds_op_key(&base, pool, req, &none);
         key = &base;
     }
 
@@ -124,7 +137,7 @@ ngx_mcds_op_create(ngx_mcds_pool_t *pool, ngx_mcds_request_t *req,
     op->handler = handler;
     op->data = data;
 
-    ngx_mcds_key_build(&op->key, &pool->prefix, &req->key, &req->suffix);
+    ngx_mcds_op_key(&op->key, pool, req, &req->suffix);
 
     return op;
 }

@@ -132,6 +132,7 @@ ngx_http_mcds_herd_uses(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
     req.suffix = ngx_http_mcds_uses_suffix;
     req.by_key = 1;
     req.single = 1;
+    req.page = 1;
     req.movable = 1;
     req.initial = 1;
     req.delta = 1;

@@ -633,8 +633,8 @@ ngx_http_mcds_key_variable(ngx_http_request_t *r,
     } else {
         ctx = ngx_http_mcds_get_ctx(r);
 
-        if (ctx && ctx->conf) {
-            key = ngx_http_mcds_site_key(ctx->conf->site, &ctx->key);
+        if (ctx) {
+            key = ngx_http_mcds_site_key(&ctx->key);
 
         } else {
             ngx_str_null(&key);

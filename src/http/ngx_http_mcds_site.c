@@ -413,7 +413,7 @@ ngx_http_mcds_site_text(ngx_array_t *text, u_char *data, size_t len)
 
         /* regular expressions may have it */
 
-        *p++ = (*data == NGX_HTTP_MCDS_SITE_END) ? '!' : *data;
+        *p++ = (*data == '>') ? '!' : *data;
         data++;
     }
 
@@ -421,69 +421,41 @@ ngx_http_mcds_site_text(ngx_array_t *text, u_char *data, size_t len)
 }
 
 
-size_t
-ngx_http_mcds_site_size(ngx_str_t *site)
-{
-    return site->len + 1;
-}
-
-
-u_char *
-ngx_http_mcds_site_put(u_char *p, ngx_str_t *site, ngx_str_t *key)
-{
-    if (site->len) {
-        p = ngx_cpymem(p, site->data, site->len);
-        *p++ = NGX_HTTP_MCDS_SITE_END;
-
-        return p;
-    }
-
-    /* the key must not look like that of another site */
-
-    if (ngx_strlchr(key->data, key->data + key->len, NGX_HTTP_MCDS_SITE_END)) {
-        *p++ = NGX_HTTP_MCDS_SITE_END;
-    }
-
-    return p;
-}
-
-
 ngx_int_t
 ngx_http_mcds_site_add(ngx_http_request_t *r, ngx_str_t *site, ngx_str_t *key)
 {
-    u_char  *p, *last;
+    u_char  *p, *name;
 
-    p = ngx_pnalloc(r->pool, ngx_http_mcds_site_size(site) + key->len);
-    if (p == NULL) {
+    name = ngx_pnalloc(r->pool, site->len + 2 + key->len);
+    if (name == NULL) {
         return NGX_ERROR;
     }
 
-    last = ngx_http_mcds_site_put(p, site, key);
+    p = name;
 
-    if (last == p) {
-        return NGX_OK;
-    }
+    *p++ = NGX_MCDS_KEY_PAGE;
+    p = ngx_cpymem(p, site->data, site->len);
+    *p++ = '>';
+    p = ngx_cpymem(p, key->data, key->len);
 
-    last = ngx_cpymem(last, key->data, key->len);
-
-    key->data = p;
-    key->len = last - p;
+    key->data = name;
+    key->len = p - name;
 
     return NGX_OK;
 }
 
 
 ngx_str_t
-ngx_http_mcds_site_key(ngx_str_t *site, ngx_str_t *name)
+ngx_http_mcds_site_key(ngx_str_t *name)
 {
-    size_t     n;
-    ngx_str_t  key;
+    u_char     *p, *last;
+    ngx_str_t   key;
 
-    n = site->len ? site->len + 1
-        : (name->len && name->data[0] == NGX_HTTP_MCDS_SITE_END);
+    last = name->data + name->len;
+    p = ngx_strlchr(name->data, last, '>');
 
-    key.data = name->data + n;
-    key.len = name->len - n;
+    key.data = p ? p + 1 : name->data;
+    key.len = last - key.data;
 
     return key;
 }
@@ -500,8 +472,8 @@ ngx_http_mcds_site_check(ngx_str_t *site)
 
     for (i = 0; i < site->len; i++) {
         if (site->data[i] <= ' '
-            || site->data[i] == NGX_HTTP_MCDS_SITE_END
-            || site->data[i] == 0x7f)
+            || site->data[i] == '>'
+            || site->data[i] >= 0x7f)
         {
             return 0;
         }
@@ -527,9 +499,9 @@ ngx_http_mcds_cache_site(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
     if (!ngx_http_mcds_site_check(&value[1])) {
         ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
                            "invalid name \"%V\" in \"%V\" directive, it must "
-                           "have 1 to %d characters, and no blank nor \"%c\"",
-                           &value[1], &cmd->name, NGX_HTTP_MCDS_MAX_SITE,
-                           NGX_HTTP_MCDS_SITE_END);
+                           "have 1 to %d ASCII characters, and no blank nor "
+                           "\">\"", &value[1], &cmd->name,
+                           NGX_HTTP_MCDS_MAX_SITE);
         return NGX_CONF_ERROR;
     }
 

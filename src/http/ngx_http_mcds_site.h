@@ -18,10 +18,6 @@
 #include "ngx_http_mcds_module.h"
 
 
-/* between the name of the site and the key; no site has it */
-#define NGX_HTTP_MCDS_SITE_END    '|'
-
-
 /*
  * merge: gives conf the site that its pages have, that of mcds_cache_site or
  * that of its server{}; after it is known which pool conf uses.  init: when the
@@ -37,17 +33,13 @@ ngx_int_t ngx_http_mcds_site_init(ngx_conf_t *cf,
 
 
 /*
- * The name of a page.  size: the bytes that put writes at most, in front of a
- * key; put: writes them, the end is returned.  add: the name of the page of a
- * key, in memory of r's pool; site may be empty.  key: the part of such a name
- * that is the key.
+ * add: makes of a key the name of its page, in memory of r's pool; site may be
+ * empty.  key: the part of such a name that is the key.
  */
 
-size_t ngx_http_mcds_site_size(ngx_str_t *site);
-u_char *ngx_http_mcds_site_put(u_char *p, ngx_str_t *site, ngx_str_t *key);
 ngx_int_t ngx_http_mcds_site_add(ngx_http_request_t *r, ngx_str_t *site,
     ngx_str_t *key);
-ngx_str_t ngx_http_mcds_site_key(ngx_str_t *site, ngx_str_t *name);
+ngx_str_t ngx_http_mcds_site_key(ngx_str_t *name);
 
 
 /* 1 if the text may be the name of a site */

@@ -38,25 +38,28 @@ ngx_int_t
 ngx_mcds_lock_acquire(ngx_mcds_pool_t *pool, ngx_str_t *key, uint32_t ttl,
     ngx_mcds_lock_pt handler, void *data)
 {
-    return ngx_mcds_lock_acquire_after(pool, key, ttl, NULL, handler, data);
+    ngx_mcds_lock_t  *lock;
+
+    lock = ngx_mcds_lock_create(pool, key, ttl, handler, data);
+
+    return lock ? ngx_mcds_lock_start(lock) : NGX_ERROR;
 }
 
 
 ngx_int_t
-ngx_mcds_lock_acquire_after(ngx_mcds_pool_t *pool, ngx_str_t *key,
+ngx_mcds_lock_acquire_page(ngx_mcds_pool_t *pool, ngx_str_t *key,
     uint32_t ttl, ngx_mcds_kept_t *kept, ngx_mcds_lock_pt handler, void *data)
 {
     ngx_mcds_lock_t  *lock;
 
-    if (kept) {
-        ngx_memzero(kept, sizeof(ngx_mcds_kept_t));
-    }
+    ngx_memzero(kept, sizeof(ngx_mcds_kept_t));
 
     lock = ngx_mcds_lock_create(pool, key, ttl, handler, data);
     if (lock == NULL) {
         return NGX_ERROR;
     }
 
+    lock->page = 1;
     lock->kept = kept;
 
     return ngx_mcds_lock_start(lock);
@@ -602,6 +605,7 @@ ngx_mcds_lock_item(ngx_mcds_lock_t *lock, ngx_mcds_request_t *req)
 {
     req->key = lock->key;
     req->single = 1;
+    req->page = lock->page;
 
     if (lock->open) {
 

@@ -62,7 +62,7 @@ LLVMFuzzerTestOneInput(const u_char *data, size_t size)
     plain = 1;
 
     for (i = 0; i < prefix.len; i++) {
-        if (pad[i] <= ' ' || pad[i] > '~') {
+        if (pad[i] <= ' ' || pad[i] > '~' || pad[i] == '<') {
             plain = 0;
         }
     }
@@ -73,6 +73,7 @@ LLVMFuzzerTestOneInput(const u_char *data, size_t size)
 
     for (i = 0; i < prefix.len; i++) {
         pad[i] = '!' + pad[i] % ('~' - '!' + 1);
+        pad[i] += (pad[i] == '<');
     }
 
     prefix.len = ngx_min(prefix.len, NGX_MCDS_MAX_PREFIX);
@@ -107,7 +108,7 @@ static void
 build(ngx_str_t *prefix, u_char *text, size_t len, size_t cut)
 {
     ngx_str_t       base, suffix;
-    ngx_mcds_key_t  key;
+    ngx_mcds_key_t  key, page;
 
     base.len = cut % (len + 1);
     suffix.len = len - base.len;
@@ -127,6 +128,12 @@ build(ngx_str_t *prefix, u_char *text, size_t len, size_t cut)
 
     memset(&key, 0xff, sizeof(key));
     ngx_mcds_key_build(&key, prefix, &base, &suffix);
+    must(memchr(key.data, '<', key.len) == NULL);
+
+    memset(&page, 0xff, sizeof(page));
+    ngx_mcds_key_build_page(&page, prefix, &base, &suffix);
+    must(page.len >= 1 && page.len <= 250);
+    must(memchr(page.data, '<', page.len) != NULL);
 
     free(base.data);
     free(suffix.data);
@@ -163,7 +170,7 @@ check(ngx_mcds_key_t *key, ngx_str_t *prefix, u_char *text, size_t len)
             && (len < 5 || memcmp(text, "sha1:", 5) != 0);
 
     for (i = 0; i < len; i++) {
-        if (text[i] <= ' ' || text[i] > '~') {
+        if (text[i] <= ' ' || text[i] > '~' || text[i] == '<') {
             plain = 0;
         }
     }

@@ -22,6 +22,7 @@ static void test_marks(void);
 static void test_known(void);
 static void test_null(void);
 static void test_prefixes(void);
+static void test_pages(void);
 static void test_distinct(void);
 static ngx_uint_t build(ngx_mcds_key_t *key, const char *prefix,
     const char *base, size_t len, const char *suffix);
@@ -44,6 +45,7 @@ main(void)
     test_known();
     test_null();
     test_prefixes();
+    test_pages();
     test_distinct();
 
     return done_testing();
@@ -133,7 +135,7 @@ test_bytes(void)
 
             build(&key, "p:", text, 3, "");
 
-            if (ch >= 0x21 && ch <= 0x7e) {
+            if (ch >= 0x21 && ch <= 0x7e && ch != '<') {
                 plain++;
                 wrong += !is_plain(&key, "p:", text, 3, "");
 
@@ -144,8 +146,8 @@ test_bytes(void)
         }
     }
 
-    ok(wrong == 0 && plain == 94 * 3 && hashed == 162 * 3,
-       "bytes 0x21 to 0x7e are kept, all others lead to the hash");
+    ok(wrong == 0 && plain == 93 * 3 && hashed == 163 * 3,
+       "bytes 0x21 to 0x7e but '<' are kept, all others lead to the hash");
 
     for (wrong = 0, ch = 1; ch < 256; ch++) {
 
@@ -154,7 +156,7 @@ test_bytes(void)
 
         build(&key, "", "abc", 3, suffix);
 
-        if (ch >= 0x21 && ch <= 0x7e) {
+        if (ch >= 0x21 && ch <= 0x7e && ch != '<') {
             wrong += !is_plain(&key, "", "abc", 3, suffix);
 
         } else {
@@ -277,13 +279,63 @@ test_prefixes(void)
         data[1] = (u_char) ch;
 
         if ((ngx_mcds_key_check_prefix(&prefix) == NGX_OK)
-            != (ch >= 0x21 && ch <= 0x7e))
+            != (ch >= 0x21 && ch <= 0x7e && ch != '<'))
         {
             wrong++;
         }
     }
 
-    ok(wrong == 0, "a prefix holds bytes 0x21 to 0x7e only");
+    ok(wrong == 0, "a prefix holds bytes 0x21 to 0x7e only, and no '<'");
+}
+
+
+/* pages have names that nothing else can have */
+
+static void
+test_pages(void)
+{
+    size_t          i, n;
+    ngx_str_t       empty, base;
+    ngx_mcds_key_t  page, key;
+
+    static char  *texts[] = {
+        "<>http://localhost/", "<site>page", "<sha1:x", "page", "sha1:x",
+        "<>a b", "a<b", ""
+    };
+
+    ngx_str_null(&empty);
+
+    for (n = 0, i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
+
+        base.data = (u_char *) texts[i];
+        base.len = strlen(texts[i]);
+
+        ngx_mcds_key_build_page(&page, &empty, &base, &empty);
+        ngx_mcds_key_build(&key, &empty, &base, &empty);
+
+        n += (memchr(page.data, '<', page.len) == NULL);
+        n += (memchr(key.data, '<', key.len) != NULL);
+
+        if (i < 2) {
+            ok(page.len == base.len
+               && memcmp(page.data, base.data, base.len) == 0,
+               "the name of a page: %s", texts[i]);
+            ok(is_hashed(&key, ""), "no other key has that text");
+
+        } else {
+            ok(page.len == NGX_MCDS_KEY_PAGE_HASHED
+               && memcmp(page.data, "<sha1:", 6) == 0,
+               "a hash as the name of a page: %s", texts[i]);
+        }
+    }
+
+    ok(n == 0, "names of pages have a '<', and no other key has one");
+
+    ngx_str_set(&base, "<>http://localhost/");
+
+    ngx_mcds_key_show(&page, &base);
+    ok(is_plain(&page, "", (char *) base.data, base.len, ""),
+       "the name of a page is shown");
 }
 
 
