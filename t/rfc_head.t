@@ -135,6 +135,18 @@ is(get(1, '/vary', 'GET', 'X-A' => 2)->header('X-Cache'), 'HIT',
 
 is(after_head('/must'), 'HIT BYPASS EXPIRED', 'must-revalidate: is built');
 
+# what has expired already is not changed any more
+
+{
+    page_expire($m, key('/must'), 1000);
+    my $before = $m->get(key('/must'));
+    my $r = get(0, '/must', 'HEAD');
+
+    is($r->header('X-Cache'), 'EXPIRED', 'expired: HEAD asks the origin');
+    is($r->header('ETag'), '"2"', 'expired: there is another page');
+    is($m->get(key('/must')), $before, 'expired: the page is left alone');
+}
+
 # where no pages are kept
 
 is(get(0, '/counted', 'HEAD')->header('X-Number'), 1, 'no cache: as ever');

@@ -476,6 +476,24 @@ ngx_mcds_page_step(ngx_mcds_page_t *page)
 static ngx_int_t
 ngx_mcds_page_changed(ngx_mcds_page_t *page)
 {
+    ngx_uint_t  flags;
+
+    flags = NGX_MCDS_ENTRY_INVALID|NGX_MCDS_ENTRY_REVALIDATE;
+
+    if (page->copy
+        && page->copy->entry.kind == NGX_MCDS_ENTRY_PAGE
+        && (page->copy->entry.flags & flags) == flags)
+    {
+        /* the page was purged, and no request may use it: the wait goes on */
+
+        page->base = page->copy->stamp.cas;
+
+        ngx_mcds_copy_unref(page->copy);
+        page->copy = NULL;
+
+        return NGX_DECLINED;
+    }
+
     if (page->copy) {
         return NGX_OK;
     }
@@ -628,9 +646,25 @@ ngx_mcds_page_build(ngx_mcds_page_t *page)
 }
 
 
+/* the origin is asked from here on: all requests that wait by now may use it */
+
 static void
 ngx_mcds_page_begin(ngx_mcds_seat_t *seat)
 {
+    ngx_queue_t      *q;
+    ngx_mcds_page_t  *page;
+    ngx_mcds_seat_t  *waiter;
+
+    page = seat->page;
+
+    for (q = ngx_queue_head(&page->waiters);
+         q != ngx_queue_sentinel(&page->waiters);
+         q = ngx_queue_next(q))
+    {
+        waiter = ngx_queue_data(q, ngx_mcds_seat_t, queue);
+        waiter->cas = page->base;
+    }
+
     seat->building = 1;
     seat->since = ngx_current_msec;
 

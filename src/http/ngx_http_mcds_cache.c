@@ -54,6 +54,10 @@ static ngx_int_t ngx_http_mcds_cache_stale(ngx_http_request_t *r,
     ngx_uint_t state);
 static ngx_int_t ngx_http_mcds_cache_entered(ngx_http_request_t *r,
     ngx_http_mcds_ctx_t *ctx, ngx_http_mcds_loc_conf_t *mlcf);
+static ngx_int_t ngx_http_mcds_cache_awaited(ngx_http_request_t *r,
+    ngx_http_mcds_ctx_t *ctx, ngx_http_mcds_loc_conf_t *mlcf);
+static ngx_msec_t ngx_http_mcds_cache_wait(ngx_http_mcds_ctx_t *ctx,
+    ngx_msec_t limit);
 static ngx_int_t ngx_http_mcds_cache_enter(ngx_http_request_t *r,
     ngx_http_mcds_ctx_t *ctx, ngx_http_mcds_loc_conf_t *mlcf,
     ngx_uint_t refresh, ngx_uint_t has_old);
@@ -64,7 +68,8 @@ static ngx_int_t ngx_http_mcds_cache_signed(ngx_http_mcds_ctx_t *ctx,
     ngx_http_mcds_loc_conf_t *mlcf);
 static ngx_uint_t ngx_http_mcds_cache_state(ngx_mcds_entry_t *entry,
     ngx_http_mcds_loc_conf_t *mlcf, ngx_uint_t purged);
-static ngx_int_t ngx_http_mcds_cache_again(ngx_http_mcds_ctx_t *ctx);
+static ngx_int_t ngx_http_mcds_cache_again(ngx_http_mcds_ctx_t *ctx,
+    ngx_http_mcds_loc_conf_t *mlcf);
 static ngx_int_t ngx_http_mcds_cache_only(ngx_http_request_t *r,
     ngx_http_mcds_ctx_t *ctx);
 static ngx_int_t ngx_http_mcds_cache_miss(ngx_http_request_t *r,
@@ -166,6 +171,7 @@ ngx_http_mcds_cache_ask(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
     ngx_http_mcds_loc_conf_t *mlcf)
 {
     ctx->at = ctx->key;
+    ctx->came = ngx_mcds_now();
 
     if (ngx_http_mcds_cache_sit(ctx, mlcf) != NGX_OK) {
         return NGX_ERROR;
@@ -792,6 +798,8 @@ ngx_http_mcds_cache_found(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
     state = ngx_http_mcds_cache_state(entry, mlcf,
                                       verdict == NGX_MCDS_TAGS_STALE);
 
+    ctx->expired = (state != NGX_MCDS_FRESH);
+
     if (ctx->control && !ngx_http_mcds_control_accepts(ctx, entry, &state)) {
         ctx->status = NGX_HTTP_MCDS_BYPASS;
         ctx->reason = NGX_MCDS_REASON_REQUEST;
@@ -995,7 +1003,9 @@ ngx_http_mcds_cache_enter(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
 
     enter.lock_age = mlcf->cache_lock_age;
     enter.wait = mlcf->cache_dry_run ? 0
-                 : has_old ? mlcf->cache_wait : mlcf->cache_lock_timeout;
+                 : ngx_http_mcds_cache_wait(ctx, has_old
+                                                 ? mlcf->cache_wait
+                                                 : mlcf->cache_lock_timeout);
     enter.max_waiters = mlcf->cache_max_waiters;
     enter.cas = ctx->cas;
     enter.backoff = mlcf->cache_backoff;
@@ -1021,46 +1031,52 @@ ngx_http_mcds_cache_enter(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
 }
 
 
+/*
+ * What is left of the limit: a request that has waited for a page that it
+ * cannot use does not wait anew.
+ */
+
+static ngx_msec_t
+ngx_http_mcds_cache_wait(ngx_http_mcds_ctx_t *ctx, ngx_msec_t limit)
+{
+    ngx_msec_t  waited;
+
+    if (ctx->wait_start == 0) {
+        ctx->wait_start = ngx_current_msec;
+    }
+
+    waited = ngx_current_msec - ctx->wait_start;
+
+    return (waited < limit) ? limit - waited : 0;
+}
+
+
 static ngx_int_t
 ngx_http_mcds_cache_entered(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
     ngx_http_mcds_loc_conf_t *mlcf)
 {
-    ngx_int_t   rc;
-    ngx_uint_t  verdict;
+    ngx_int_t  rc;
 
     switch (ctx->outcome) {
 
     case NGX_MCDS_PAGE_FOUND:
+        rc = ngx_http_mcds_cache_awaited(r, ctx, mlcf);
 
-        /* a list that could not be used */
-
-        if (ctx->copy->entry.kind != NGX_MCDS_ENTRY_PAGE) {
-            return ngx_http_mcds_cache_again(ctx);
+        if (rc == NGX_DECLINED) {
+            return ngx_http_mcds_cache_again(ctx, mlcf);
         }
-
-        rc = ngx_http_mcds_tags_judge(r, ctx, mlcf, &verdict);
 
         if (rc != NGX_OK) {
             return rc;
         }
 
-        if (verdict != NGX_MCDS_TAGS_VALID
-            || ngx_http_mcds_variant_purged(ctx)
-            || ngx_http_mcds_cache_signed(ctx, mlcf) != NGX_OK)
-        {
-            return ngx_http_mcds_cache_again(ctx);
-        }
-
-        /* what was just built is right for who has waited for it */
-
         ctx->built = 1;
         ctx->reason = NGX_MCDS_REASON_BUILT;
-        ctx->status = (ctx->copy->entry.flags & NGX_MCDS_ENTRY_INVALID)
-                      ? NGX_HTTP_MCDS_STALE : NGX_HTTP_MCDS_HIT;
+        ctx->status = NGX_HTTP_MCDS_HIT;
         return NGX_OK;
 
     case NGX_MCDS_PAGE_AGAIN:
-        return ngx_http_mcds_cache_again(ctx);
+        return ngx_http_mcds_cache_again(ctx, mlcf);
 
     case NGX_MCDS_PAGE_BUILD:
 
@@ -1121,11 +1137,72 @@ ngx_http_mcds_cache_entered(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
 }
 
 
-/* what was built for others is older than a purge that this request knows */
+/*
+ * Whether the page that came while the request waited is right for it.  It is
+ * if it would have been when the request came; and whatever its lifetime is and
+ * the request asks for, if the origin was asked for it since then, since the
+ * origin has nothing else to say.  NGX_DECLINED: it is to be looked up, and
+ * judged as a page that was found.
+ */
 
 static ngx_int_t
-ngx_http_mcds_cache_again(ngx_http_mcds_ctx_t *ctx)
+ngx_http_mcds_cache_awaited(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
+    ngx_http_mcds_loc_conf_t *mlcf)
 {
+    ngx_int_t          rc;
+    ngx_uint_t         verdict;
+    ngx_mcds_entry_t  *entry;
+
+    entry = &ctx->copy->entry;
+
+    /* a list that could not be used, or a page that was just purged */
+
+    if (entry->kind != NGX_MCDS_ENTRY_PAGE
+        || (entry->flags & NGX_MCDS_ENTRY_INVALID)
+        || (ctx->authorization && !(entry->flags & NGX_MCDS_ENTRY_SHARED))
+        || ngx_http_mcds_cache_signed(ctx, mlcf) != NGX_OK)
+    {
+        return NGX_DECLINED;
+    }
+
+    rc = ngx_http_mcds_tags_judge(r, ctx, mlcf, &verdict);
+
+    if (rc != NGX_OK) {
+        return rc;
+    }
+
+    if (verdict != NGX_MCDS_TAGS_VALID || ngx_http_mcds_variant_purged(ctx)) {
+        return NGX_DECLINED;
+    }
+
+    if (entry->created >= ctx->came + entry->took) {
+        return NGX_OK;
+    }
+
+    if (entry->expire <= ctx->came
+        || (ctx->control
+            && !ngx_mcds_fresh_accepted(ctx->control, entry, ngx_mcds_now())))
+    {
+        return NGX_DECLINED;
+    }
+
+    return NGX_OK;
+}
+
+
+/* the page that came is not right for this request: what is there now may be */
+
+static ngx_int_t
+ngx_http_mcds_cache_again(ngx_http_mcds_ctx_t *ctx,
+    ngx_http_mcds_loc_conf_t *mlcf)
+{
+    if (ctx->copy && ngx_http_mcds_variant_purged(ctx)) {
+
+        /* or it was built after a purge that this request does not know */
+
+        return ngx_http_mcds_variant_again(ctx, mlcf);
+    }
+
     ngx_http_mcds_stream_end(ctx);
 
     ngx_mcds_copy_unref(ctx->copy);
@@ -1185,7 +1262,10 @@ ngx_http_mcds_cache_behind(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
         return ngx_http_mcds_cache_pass(r, ctx, 0);
     }
 
+    /* it has waited for others, and waits for its own build from here on */
+
     ctx->behind = 1;
+    ctx->wait_start = 0;
 
     if (ngx_http_mcds_cache_sit(ctx, mlcf) != NGX_OK) {
         return NGX_ERROR;

@@ -11,6 +11,7 @@
 #include <ngx_core.h>
 #include <ngx_http.h>
 #include "ngx_http_mcds_module.h"
+#include "ngx_http_mcds_variant.h"
 
 
 static ngx_uint_t ngx_http_mcds_head_same(ngx_list_t *headers,
@@ -40,6 +41,17 @@ ngx_http_mcds_head_differs(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx)
     }
 
     entry = &ctx->copy->entry;
+
+    /*
+     * A page that has expired already is left alone: it is to be asked for
+     * anyway, and what is just being built is to take its place.
+     */
+
+    if (ctx->expired
+        || ngx_http_mcds_variant_expire(ctx) <= ngx_mcds_now())
+    {
+        return 0;
+    }
 
     if (entry->kind != NGX_MCDS_ENTRY_PAGE || entry->status != NGX_HTTP_OK) {
         return 0;

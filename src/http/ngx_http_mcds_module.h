@@ -251,6 +251,9 @@ struct ngx_http_mcds_ctx_s {
     ngx_uint_t                  reason;   /* ngx_mcds_reason_e */
     uint64_t                    expire;   /* of the page that is served or
                                              stored; 0: there is none */
+    uint64_t                    came;     /* when the page was asked for, ms
+                                             since the epoch */
+    ngx_msec_t                  wait_start;  /* 0: it has not waited */
     ngx_msec_t                  lock_start;
     ngx_msec_t                  lock_wait;
     ngx_uint_t                  failed_status;  /* of an upstream, for which
@@ -295,6 +298,7 @@ struct ngx_http_mcds_ctx_s {
     unsigned                    no_store:1;      /* for this request */
     unsigned                    only_if_cached:1;
     unsigned                    unaccepted:1;    /* "copy", by the request */
+    unsigned                    expired:1;       /* "copy", or it was purged */
     unsigned                    invalidate:1;    /* the page of "key", when the
                                                     request has succeeded */
     unsigned                    dry:1;       /* nothing is served */

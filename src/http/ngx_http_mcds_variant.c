@@ -28,8 +28,6 @@
 static ngx_int_t ngx_http_mcds_variant_ask(ngx_http_mcds_ctx_t *ctx);
 static ngx_int_t ngx_http_mcds_variant_go(ngx_http_mcds_ctx_t *ctx,
     ngx_http_mcds_loc_conf_t *mlcf, ngx_mcds_copy_t *list);
-static ngx_int_t ngx_http_mcds_variant_again(ngx_http_mcds_ctx_t *ctx,
-    ngx_http_mcds_loc_conf_t *mlcf);
 static ngx_int_t ngx_http_mcds_variant_sit(ngx_http_mcds_ctx_t *ctx,
     ngx_http_mcds_loc_conf_t *mlcf, ngx_str_t *key);
 static ngx_uint_t ngx_http_mcds_variant_routes(ngx_http_mcds_ctx_t *ctx);
@@ -148,9 +146,7 @@ ngx_http_mcds_variant_go(ngx_http_mcds_ctx_t *ctx,
 }
 
 
-/* to what there is under the key now */
-
-static ngx_int_t
+ngx_int_t
 ngx_http_mcds_variant_again(ngx_http_mcds_ctx_t *ctx,
     ngx_http_mcds_loc_conf_t *mlcf)
 {

@@ -37,6 +37,12 @@ ngx_int_t ngx_http_mcds_variant(ngx_http_request_t *r,
     ngx_http_mcds_ctx_t *ctx, ngx_http_mcds_loc_conf_t *mlcf);
 
 
+/* looks up what there is under ctx->key now: NGX_AGAIN, or NGX_ERROR */
+
+ngx_int_t ngx_http_mcds_variant_again(ngx_http_mcds_ctx_t *ctx,
+    ngx_http_mcds_loc_conf_t *mlcf);
+
+
 /*
  * answer: the names of an answer's Vary to ctx->names; when the answer can be
  * found by them, and by its coding, that is no reason not to store it.
