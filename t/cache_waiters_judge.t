@@ -3,10 +3,10 @@
 # Copyright (C) mcds authors
 
 # Requests that have waited for a page judge it as one that they have found.
-# While a page that must not be shown is rebuilt, neither a HEAD nor a purge makes
-# waiting requests show it, on the host that builds it and on another one.  A HEAD
-# does not keep the page from being renewed, and a purge keeps out what the origin
-# was asked for before it.  No request waits longer than it may.
+# While a page that must not be shown is rebuilt, neither a HEAD nor a purge
+# makes waiting requests show it, on the host that builds it and on another one.
+# A HEAD does not keep the page from being renewed, and a purge keeps out what
+# the origin was asked for before it.  No request waits longer than it may.
 
 use warnings;
 use strict;

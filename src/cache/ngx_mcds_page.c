@@ -27,6 +27,8 @@
 static size_t ngx_mcds_page_weight(ngx_mcds_copy_t *copy);
 static ngx_mcds_page_t *ngx_mcds_page_get(ngx_mcds_pool_t *pool,
     ngx_str_t *key);
+static ngx_mcds_page_t *ngx_mcds_page_find(ngx_mcds_pool_t *pool,
+    ngx_str_t *key, uint32_t hash);
 static ngx_int_t ngx_mcds_page_cmp(ngx_mcds_page_t *page,
     ngx_mcds_pool_t *pool, ngx_str_t *key);
 static void ngx_mcds_page_insert(ngx_rbtree_node_t *temp,
@@ -309,10 +311,8 @@ ngx_mcds_page_hand(ngx_mcds_seat_t *from, ngx_mcds_seat_t *to)
 static ngx_mcds_page_t *
 ngx_mcds_page_get(ngx_mcds_pool_t *pool, ngx_str_t *key)
 {
-    uint32_t            hash;
-    ngx_int_t           rc;
-    ngx_mcds_page_t    *page;
-    ngx_rbtree_node_t  *node;
+    uint32_t          hash;
+    ngx_mcds_page_t  *page;
 
     if (ngx_mcds_pages.root == NULL) {
         ngx_rbtree_init(&ngx_mcds_pages, &ngx_mcds_pages_sentinel,
@@ -322,24 +322,10 @@ ngx_mcds_page_get(ngx_mcds_pool_t *pool, ngx_str_t *key)
     }
 
     hash = ngx_mcds_crc32c(0, key->data, key->len);
-    node = ngx_mcds_pages.root;
 
-    while (node != &ngx_mcds_pages_sentinel) {
-
-        if (hash != node->key) {
-            node = (hash < node->key) ? node->left : node->right;
-            continue;
-        }
-
-        page = ngx_rbtree_data(node, ngx_mcds_page_t, node);
-
-        rc = ngx_mcds_page_cmp(page, pool, key);
-
-        if (rc == 0) {
-            return page;
-        }
-
-        node = (rc > 0) ? node->left : node->right;
+    page = ngx_mcds_page_find(pool, key, hash);
+    if (page) {
+        return page;
     }
 
     page = ngx_calloc(sizeof(ngx_mcds_page_t) + key->len, ngx_cycle->log);
@@ -365,6 +351,56 @@ ngx_mcds_page_get(ngx_mcds_pool_t *pool, ngx_str_t *key)
     ngx_mcds_pages_nidle++;
 
     return page;
+}
+
+
+static ngx_mcds_page_t *
+ngx_mcds_page_find(ngx_mcds_pool_t *pool, ngx_str_t *key, uint32_t hash)
+{
+    ngx_int_t           rc;
+    ngx_mcds_page_t    *page;
+    ngx_rbtree_node_t  *node;
+
+    node = ngx_mcds_pages.root;
+
+    while (node != &ngx_mcds_pages_sentinel) {
+
+        if (hash != node->key) {
+            node = (hash < node->key) ? node->left : node->right;
+            continue;
+        }
+
+        page = ngx_rbtree_data(node, ngx_mcds_page_t, node);
+
+        rc = ngx_mcds_page_cmp(page, pool, key);
+
+        if (rc == 0) {
+            return page;
+        }
+
+        node = (rc > 0) ? node->left : node->right;
+    }
+
+    return NULL;
+}
+
+
+ngx_uint_t
+ngx_mcds_page_used(ngx_mcds_seat_t *seat, ngx_str_t *key)
+{
+    ngx_uint_t        used;
+    ngx_mcds_page_t  *page;
+
+    page = ngx_mcds_page_find(seat->page->pool, key,
+                              ngx_mcds_crc32c(0, key->data, key->len));
+    if (page == NULL) {
+        return 0;
+    }
+
+    used = page->used;
+    page->used = 0;
+
+    return used;
 }
 
 
@@ -621,6 +657,8 @@ ngx_mcds_page_known(ngx_mcds_seat_t *seat)
     {
         return NULL;
     }
+
+    page->used = 1;
 
     return ngx_mcds_page_kept(page, NULL);
 }
@@ -914,6 +952,10 @@ ngx_mcds_page_read_end(ngx_mcds_read_t *read, ngx_uint_t outcome)
 {
     ngx_queue_t      *q;
     ngx_mcds_seat_t  *seat;
+
+    if (outcome == NGX_MCDS_PAGE_FOUND) {
+        read->page->used = 1;
+    }
 
     while (!ngx_queue_empty(&read->seats)) {
         q = ngx_queue_head(&read->seats);

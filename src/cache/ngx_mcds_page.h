@@ -293,6 +293,14 @@ void ngx_mcds_page_built_list(ngx_mcds_seat_t *seat, ngx_mcds_value_t *value,
 ngx_mcds_copy_t *ngx_mcds_page_first(ngx_mcds_seat_t *seat, ngx_msec_t age);
 
 
+/*
+ * 1 if a request of this worker has found the page of the key, in the seat's
+ * pool, since this was called for it last.
+ */
+
+ngx_uint_t ngx_mcds_page_used(ngx_mcds_seat_t *seat, ngx_str_t *key);
+
+
 /* the key that the seat was taken at */
 ngx_str_t *ngx_mcds_page_key(ngx_mcds_seat_t *seat);
 

@@ -134,6 +134,7 @@ struct ngx_mcds_page_s {
     unsigned              named:1;     /* hold.id is known */
     unsigned              big:1;       /* the last value was */
     unsigned              whole:1;     /* the page was asked with its value */
+    unsigned              used:1;      /* was found since this was asked last */
     ngx_str_t             key;
 };
 

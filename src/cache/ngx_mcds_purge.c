@@ -24,6 +24,9 @@
 /* larger items are no pages */
 #define NGX_MCDS_PURGE_LIMIT      (128 * 1024 * 1024)
 
+/* a page that makes room for others stays for so long, seconds */
+#define NGX_MCDS_PURGE_RETIRED    10
+
 /* parts of a deleted page stay for those who read them, seconds */
 #define NGX_MCDS_PURGE_LINGER     60
 
@@ -48,6 +51,7 @@ typedef struct {
 
 static ngx_int_t ngx_mcds_purge_get(ngx_mcds_purge_t *purge);
 static void ngx_mcds_purge_got(void *data, ngx_mcds_result_t *result);
+static void ngx_mcds_purge_retire(ngx_mcds_purge_t *purge);
 static ngx_mcds_value_t *ngx_mcds_purge_mark(ngx_mcds_purge_t *purge,
     ngx_mcds_result_t *result);
 static ngx_mcds_value_t *ngx_mcds_purge_tombstone(ngx_mcds_purge_t *purge);
@@ -130,6 +134,11 @@ ngx_mcds_purge_got(void *data, ngx_mcds_result_t *result)
 
     value = there ? ngx_mcds_purge_mark(purge, result) : NULL;
 
+    if (purge->how == NGX_MCDS_PURGE_RETIRE) {
+        ngx_mcds_purge_retire(purge);
+        return;
+    }
+
     ngx_memzero(&req, sizeof(ngx_mcds_request_t));
 
     if (value == NULL) {
@@ -165,6 +174,34 @@ ngx_mcds_purge_got(void *data, ngx_mcds_result_t *result)
     }
 
     ngx_mcds_value_unref(value);
+}
+
+
+/* a page alone; one that is stored meanwhile goes, too, and is built again */
+
+static void
+ngx_mcds_purge_retire(ngx_mcds_purge_t *purge)
+{
+    ngx_mcds_request_t  req;
+
+    if (purge->found != NGX_MCDS_PURGED_PAGE) {
+        ngx_mcds_purge_end(purge, NGX_MCDS_OK, 0);
+        return;
+    }
+
+    ngx_memzero(&req, sizeof(ngx_mcds_request_t));
+
+    req.verb = NGX_MCDS_TOUCH;
+    req.key = purge->key;
+    req.ttl = NGX_MCDS_PURGE_RETIRED;
+    req.movable = 1;
+
+    purge->tries = NGX_MCDS_PURGE_TRIES + 1;
+
+    if (ngx_mcds_submit(purge->pool, &req, ngx_mcds_purge_set, purge) == NULL)
+    {
+        ngx_mcds_purge_end(purge, NGX_MCDS_BUSY, 0);
+    }
 }
 
 

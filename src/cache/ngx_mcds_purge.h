@@ -26,7 +26,10 @@ typedef enum {
                                        old pages are, it may be shown while
                                        another is built; of a page that varies
                                        all variants are */
-    NGX_MCDS_PURGE_DELETE           /* it is not there any more */
+    NGX_MCDS_PURGE_DELETE,          /* it is not there any more */
+    NGX_MCDS_PURGE_RETIRE           /* it makes room for others: it is gone in
+                                       some seconds, in which those that have
+                                       waited for it may read it */
 } ngx_mcds_purge_e;
 
 

@@ -600,7 +600,6 @@ ngx_http_mcds_cache_forget(ngx_http_mcds_ctx_t *ctx)
     ctx->turns = 0;
     ctx->entered = 0;
     ctx->behind = 0;
-    ctx->too_many = 0;
     ctx->rerouted = 0;
 }
 

@@ -294,7 +294,6 @@ struct ngx_http_mcds_ctx_s {
     unsigned                    instead_sent:1;
     unsigned                    authorization:1;  /* the page may depend on
                                                      the client */
-    unsigned                    too_many:1;      /* variants */
     unsigned                    no_store:1;      /* for this request */
     unsigned                    only_if_cached:1;
     unsigned                    unaccepted:1;    /* "copy", by the request */

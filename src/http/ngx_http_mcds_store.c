@@ -29,6 +29,8 @@ static ngx_int_t ngx_http_mcds_store_value(ngx_http_request_t *r,
     ngx_http_mcds_ctx_t *ctx, ngx_http_mcds_store_t *store);
 static void ngx_http_mcds_store_pass(ngx_http_request_t *r,
     ngx_http_mcds_ctx_t *ctx);
+static ngx_mcds_value_t *ngx_http_mcds_store_mark(ngx_str_t *key,
+    u_char *route, time_t time);
 static ngx_int_t ngx_http_mcds_store_append(ngx_http_request_t *r,
     ngx_http_mcds_ctx_t *ctx, ngx_buf_t *b);
 static void ngx_http_mcds_store_refused(ngx_http_request_t *r,
@@ -340,7 +342,12 @@ ngx_http_mcds_store_pass(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx)
 }
 
 
-ngx_mcds_value_t *
+/*
+ * A hit-for-miss mark of the key, and of a route, for so many seconds; NULL: no
+ * memory.
+ */
+
+static ngx_mcds_value_t *
 ngx_http_mcds_store_mark(ngx_str_t *key, u_char *route, time_t time)
 {
     u_char             ext[NGX_HTTP_MCDS_ROUTE_EXT];

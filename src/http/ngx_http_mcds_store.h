@@ -88,15 +88,6 @@ ngx_uint_t ngx_http_mcds_store_left(ngx_http_request_t *r,
 
 
 /*
- * A hit-for-miss mark of the key, and of a route, for so many seconds; NULL: no
- * memory.
- */
-
-ngx_mcds_value_t *ngx_http_mcds_store_mark(ngx_str_t *key, u_char *route,
-    time_t time);
-
-
-/*
  * 1 while memcached is far behind what was taken, or so much of it was
  * compressed that it is others' turn: no more should be given to body until
  * handler is called, once, from an event of its own; not any more when the

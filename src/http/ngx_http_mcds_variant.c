@@ -134,15 +134,11 @@ ngx_http_mcds_variant_go(ngx_http_mcds_ctx_t *ctx,
 
     ngx_http_mcds_variant_take(ctx, list);
 
-    ctx->too_many = !ngx_http_mcds_variant_room(ctx->list, ctx->hash,
-                                                mlcf->cache_max_variants)
-                    && !ngx_http_mcds_variant_old(ctx->list);
-
     if (ngx_http_mcds_variant_sit(ctx, mlcf, &key) != NGX_OK) {
         return NGX_ERROR;
     }
 
-    return ctx->too_many ? NGX_OK : ngx_http_mcds_variant_ask(ctx);
+    return ngx_http_mcds_variant_ask(ctx);
 }
 
 
@@ -152,7 +148,6 @@ ngx_http_mcds_variant_again(ngx_http_mcds_ctx_t *ctx,
 {
     ngx_mcds_copy_unref(ctx->list);
     ctx->list = NULL;
-    ctx->too_many = 0;
 
     if (ngx_http_mcds_variant_sit(ctx, mlcf, &ctx->key) != NGX_OK
         || ngx_mcds_page_lookup(&ctx->seat) != NGX_OK)
@@ -230,10 +225,6 @@ ngx_http_mcds_variant(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
         }
     }
 
-    if (ctx->too_many) {
-        return NGX_BUSY;
-    }
-
     if (ctx->copy == NULL
         || ctx->outcome != NGX_MCDS_PAGE_FOUND
         || ctx->copy->entry.kind != NGX_MCDS_ENTRY_VARY
@@ -263,8 +254,7 @@ ngx_http_mcds_variant(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
             rc = ngx_http_mcds_variant_go(ctx, mlcf, list);
 
             if (rc == NGX_OK) {
-                rc = ctx->waiting ? NGX_AGAIN
-                     : ctx->too_many ? NGX_BUSY : NGX_OK;
+                rc = ctx->waiting ? NGX_AGAIN : NGX_OK;
             }
         }
     }
@@ -400,15 +390,6 @@ ngx_http_mcds_variant_confirmed(void *data, ngx_uint_t outcome,
 
     } else if (copy) {
         ngx_http_mcds_variant_take(ctx, copy);
-
-        /* others may have filled it meanwhile */
-
-        if (!ngx_http_mcds_variant_room(copy, ctx->hash,
-                                        ctx->conf->cache_max_variants)
-            && !ngx_http_mcds_variant_old(copy))
-        {
-            ctx->too_many = 1;
-        }
     }
 
     ctx->base_outcome = outcome;

@@ -30,7 +30,7 @@ ngx_int_t ngx_http_mcds_variant_lookup(ngx_http_request_t *r,
 /*
  * After an answer.  NGX_OK: ctx->copy, if there is one, is no list;
  * NGX_AGAIN: another answer is to come; NGX_BUSY: the page is not for the
- * cache, it has too many variants; NGX_ERROR.
+ * cache, its lists change all the time; NGX_ERROR.
  */
 
 ngx_int_t ngx_http_mcds_variant(ngx_http_request_t *r,
@@ -86,18 +86,11 @@ void ngx_http_mcds_variant_unfork(ngx_http_mcds_ctx_t *ctx);
 #define NGX_HTTP_MCDS_TURNS       4
 
 
-/*
- * key: the key of the request's variant, and its values to hash.  room: 1 if
- * the list has the variant, or may have one more; old: a list that has no room
- * is made anew.
- */
+/* the key of the request's variant, and its values to hash */
 
 ngx_int_t ngx_http_mcds_variant_key(ngx_http_request_t *r,
     ngx_http_mcds_ctx_t *ctx, ngx_str_t *names, uint64_t generation,
     u_char *hash, ngx_str_t *key);
-ngx_uint_t ngx_http_mcds_variant_room(ngx_mcds_copy_t *list, u_char *hash,
-    ngx_uint_t max);
-ngx_uint_t ngx_http_mcds_variant_old(ngx_mcds_copy_t *list);
 
 
 /*

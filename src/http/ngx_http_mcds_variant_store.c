@@ -5,10 +5,15 @@
  * Variants are stored before the list that leads to them, if that is a new
  * one; and behind the list when they come to one, which counts them.
  *
- *   no list there, or one that has not all of the names, or an old one that is
- *   full:  variant, then the list; who waits for what was built gets the list
+ *   no list there, or one that has not all of the names:  variant, then the
+ *   list; who waits for what was built gets the list
  *   else, a variant that the list does not have:  list, then the variant
  *   else:  the variant, as any page, see ngx_http_mcds_store.c
+ *
+ * A list that is full makes room.  Headers can be made up, so a new variant is
+ * worth no more than an old one: any of the old ones makes room, but one that
+ * requests of this worker find is passed over once.  What is asked for all the
+ * time stays, or comes back by one request, whatever comes beside it.
  */
 
 
@@ -19,12 +24,19 @@
 #include "ngx_http_mcds_route.h"
 #include "ngx_http_mcds_store.h"
 #include "ngx_http_mcds_variant.h"
+#include "ngx_mcds_purge.h"
 #include "ngx_mcds_sign.h"
 #include "ngx_mcds_vary.h"
 
 
-/* a list that is full is made anew after so long, ms */
-#define NGX_HTTP_MCDS_LIST_AGE    (3600 * 1000)
+/* variants that make room at once: two where fewer are allowed than before */
+#define NGX_HTTP_MCDS_DROPPED     2
+
+/* ... which are none of the last quarter that has come */
+#define NGX_HTTP_MCDS_SPARED      4
+
+/* ... and how many are passed over at most */
+#define NGX_HTTP_MCDS_CHANCES     8
 
 /* those who wait where the list has moved on are told so; seconds */
 #define NGX_HTTP_MCDS_MOVED       10
@@ -46,6 +58,7 @@ struct ngx_http_mcds_put_s {
     ngx_mcds_seat_t     base;          /* at the list */
     ngx_mcds_seat_t     target;        /* at the variant of a new list */
 
+    ngx_mcds_pool_t    *pool;
     ngx_mcds_copy_t    *list;          /* the list there was, or NULL */
     ngx_mcds_copy_t    *copy;          /* of the variant, when it was stored */
 
@@ -56,14 +69,14 @@ struct ngx_http_mcds_put_s {
     ngx_str_t           names;         /* of a new list */
     uint64_t            generation;
     u_char              hash[NGX_MCDS_VARIANT_LEN];
+    u_char              dropped[NGX_HTTP_MCDS_DROPPED][NGX_MCDS_VARIANT_LEN];
+    ngx_uint_t          ndropped;      /* make room for hash */
 
     uint64_t            cas;           /* without a build */
     ngx_uint_t          replace;
     ngx_uint_t          max;
-    time_t              pass;          /* of a hit-for-miss mark */
     ngx_uint_t          tries;
     ngx_array_t        *secrets;       /* see ngx_mcds_sign.h, or NULL */
-    u_char              route[NGX_HTTP_MCDS_ROUTE_LEN];
 };
 
 
@@ -79,32 +92,23 @@ static void ngx_http_mcds_put_listed(void *data, ngx_uint_t rc,
 static void ngx_http_mcds_put_read(void *data, ngx_uint_t outcome,
     ngx_mcds_copy_t *copy);
 static void ngx_http_mcds_put_end(ngx_http_mcds_put_t *put);
-static void ngx_http_mcds_put_full(ngx_http_mcds_put_t *put);
+static void ngx_http_mcds_put_room(ngx_http_mcds_put_t *put);
+static u_char *ngx_http_mcds_put_choose(ngx_http_mcds_put_t *put, ngx_uint_t n);
+static ngx_uint_t ngx_http_mcds_put_used(ngx_http_mcds_put_t *put,
+    u_char *hash);
+static ngx_uint_t ngx_http_mcds_put_drops(ngx_http_mcds_put_t *put,
+    u_char *hash);
+static void ngx_http_mcds_put_retire(ngx_http_mcds_put_t *put);
+static void ngx_http_mcds_put_retired(void *data, ngx_uint_t rc,
+    ngx_uint_t found, uint64_t cas);
+static ngx_int_t ngx_http_mcds_put_key(ngx_http_mcds_put_t *put, u_char *hash,
+    ngx_str_t *key);
 static ngx_mcds_value_t *ngx_http_mcds_put_value(ngx_http_mcds_put_t *put,
     ngx_str_t *key);
 static void ngx_http_mcds_put_forked(void *data, ngx_uint_t rc,
     ngx_mcds_copy_t *copy);
 static void ngx_http_mcds_put_unwanted(void *data, ngx_uint_t outcome,
     ngx_mcds_copy_t *copy);
-
-
-ngx_uint_t
-ngx_http_mcds_variant_room(ngx_mcds_copy_t *list, u_char *hash, ngx_uint_t max)
-{
-    ngx_str_t  *body;
-
-    body = &list->entry.body;
-
-    return body->len / NGX_MCDS_VARIANT_LEN < max
-           || ngx_mcds_vary_has(body, hash);
-}
-
-
-ngx_uint_t
-ngx_http_mcds_variant_old(ngx_mcds_copy_t *list)
-{
-    return list->entry.created + NGX_HTTP_MCDS_LIST_AGE < ngx_mcds_now();
-}
 
 
 ngx_uint_t
@@ -136,12 +140,7 @@ ngx_http_mcds_variant_begin(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
 
     *seat = &ctx->seat;
 
-    if (ngx_http_mcds_variant_covered(ctx)
-        && (ctx->list == NULL
-            || ngx_http_mcds_variant_room(ctx->list, ctx->hash,
-                                          mlcf->cache_max_variants)
-            || !ngx_http_mcds_variant_old(ctx->list)))
-    {
+    if (ngx_http_mcds_variant_covered(ctx)) {
         return NGX_OK;
     }
 
@@ -246,6 +245,7 @@ ngx_http_mcds_put_create(ngx_http_mcds_ctx_t *ctx)
         return NULL;
     }
 
+    put->pool = ctx->conf->cache_pool;
     put->list = ctx->list ? ngx_mcds_copy_ref(ctx->list) : NULL;
     put->generation = ctx->generation;
 
@@ -261,10 +261,7 @@ ngx_http_mcds_put_create(ngx_http_mcds_ctx_t *ctx)
     put->cas = ctx->cas;
     put->replace = ctx->replace;
     put->max = ctx->conf->cache_max_variants;
-    put->pass = ctx->conf->cache_uncacheable;
     put->secrets = ctx->conf->secrets;
-
-    ngx_memcpy(put->route, ctx->route, NGX_HTTP_MCDS_ROUTE_LEN);
 
     return put;
 }
@@ -378,10 +375,7 @@ ngx_http_mcds_put_list(ngx_http_mcds_put_t *put)
             return;
         }
 
-        if (!ngx_http_mcds_variant_room(put->list, put->hash, put->max)) {
-            ngx_http_mcds_put_full(put);
-            return;
-        }
+        ngx_http_mcds_put_room(put);
     }
 
     value = ngx_http_mcds_put_value(put, ngx_mcds_page_key(&put->base));
@@ -401,6 +395,10 @@ static void
 ngx_http_mcds_put_listed(void *data, ngx_uint_t rc, ngx_mcds_copy_t *copy)
 {
     ngx_http_mcds_put_t *put = data;
+
+    if (rc == NGX_MCDS_OK) {
+        ngx_http_mcds_put_retire(put);
+    }
 
     if (rc == NGX_MCDS_EXISTS
         && put->tries++ < NGX_HTTP_MCDS_TRIES
@@ -480,30 +478,152 @@ ngx_http_mcds_put_end(ngx_http_mcds_put_t *put)
 }
 
 
-/* others have filled the list: those who wait go to the origin */
+/* which variants are not in the list any more */
 
 static void
-ngx_http_mcds_put_full(ngx_http_mcds_put_t *put)
+ngx_http_mcds_put_room(ngx_http_mcds_put_t *put)
 {
-    ngx_mcds_value_t  *value;
+    u_char      *hash;
+    ngx_uint_t   n;
 
-    if (put->split) {
-        ngx_mcds_split_abandon(put->split);
+    put->ndropped = 0;
+
+    n = put->list->entry.body.len / NGX_MCDS_VARIANT_LEN;
+
+    while (n - put->ndropped >= put->max
+           && put->ndropped < ngx_min(n, NGX_HTTP_MCDS_DROPPED))
+    {
+        hash = ngx_http_mcds_put_choose(put, n);
+
+        if (hash == NULL) {
+            return;
+        }
+
+        ngx_memcpy(put->dropped[put->ndropped++], hash, NGX_MCDS_VARIANT_LEN);
     }
+}
 
-    ngx_mcds_value_unref(put->value);
 
-    if (put->seat.building) {
-        value = ngx_http_mcds_store_mark(ngx_mcds_page_key(&put->seat),
-                                         put->route, put->pass);
+/* NULL: those that were looked at make room already */
 
-        if (value) {
-            ngx_mcds_page_built(&put->seat, NGX_MCDS_BUILD_PASS, value,
-                                (uint32_t) put->pass);
+static u_char *
+ngx_http_mcds_put_choose(ngx_http_mcds_put_t *put, ngx_uint_t n)
+{
+    u_char      *hash, *first;
+    ngx_uint_t   i, at;
+
+    /* the last ones may not be stored yet, nor asked for a second time */
+
+    n -= n / NGX_HTTP_MCDS_SPARED;
+
+    first = NULL;
+    at = ngx_random() % n;
+
+    for (i = 0; i < ngx_min(n, NGX_HTTP_MCDS_CHANCES); i++) {
+
+        hash = put->list->entry.body.data
+               + (at + i) % n * NGX_MCDS_VARIANT_LEN;
+
+        if (ngx_http_mcds_put_drops(put, hash)) {
+            continue;
+        }
+
+        if (!ngx_http_mcds_put_used(put, hash)) {
+            return hash;
+        }
+
+        if (first == NULL) {
+            first = hash;
         }
     }
 
-    ngx_http_mcds_put_free(put);
+    return first;
+}
+
+
+static ngx_uint_t
+ngx_http_mcds_put_used(ngx_http_mcds_put_t *put, u_char *hash)
+{
+    ngx_str_t   key;
+    ngx_uint_t  used;
+
+    if (ngx_http_mcds_put_key(put, hash, &key) != NGX_OK) {
+        return 0;
+    }
+
+    used = ngx_mcds_page_used(&put->base, &key);
+
+    ngx_free(key.data);
+
+    return used;
+}
+
+
+static ngx_uint_t
+ngx_http_mcds_put_drops(ngx_http_mcds_put_t *put, u_char *hash)
+{
+    ngx_uint_t  i;
+
+    for (i = 0; i < put->ndropped; i++) {
+        if (ngx_memcmp(put->dropped[i], hash, NGX_MCDS_VARIANT_LEN) == 0) {
+            return 1;
+        }
+    }
+
+    return 0;
+}
+
+
+/* the pages of variants that were in the list: memcached is not to fill up */
+
+static void
+ngx_http_mcds_put_retire(ngx_http_mcds_put_t *put)
+{
+    ngx_str_t   key;
+    ngx_uint_t  i;
+
+    for (i = 0; i < put->ndropped; i++) {
+
+        if (ngx_http_mcds_put_key(put, put->dropped[i], &key) != NGX_OK) {
+            return;
+        }
+
+        (void) ngx_mcds_purge_key(put->pool, &key, NGX_MCDS_PURGE_RETIRE,
+                                  ngx_mcds_now(), put->secrets,
+                                  ngx_http_mcds_put_retired, NULL);
+        ngx_free(key.data);
+    }
+}
+
+
+static void
+ngx_http_mcds_put_retired(void *data, ngx_uint_t rc, ngx_uint_t found,
+    uint64_t cas)
+{
+    /* one that memcached did not hear of stays until it is evicted */
+}
+
+
+static ngx_int_t
+ngx_http_mcds_put_key(ngx_http_mcds_put_t *put, u_char *hash, ngx_str_t *key)
+{
+    u_char     *p;
+    ngx_str_t  *base;
+
+    base = ngx_mcds_page_key(&put->base);
+
+    key->data = ngx_alloc(base->len + NGX_MCDS_VARY_SUFFIX_LEN,
+                          ngx_cycle->log);
+    if (key->data == NULL) {
+        return NGX_ERROR;
+    }
+
+    p = ngx_cpymem(key->data, base->data, base->len);
+    p = ngx_mcds_vary_suffix(p, put->list->entry.generation, hash);
+
+    key->len = p - key->data;
+
+    return NGX_OK;
 }
 
 
@@ -513,6 +633,7 @@ static ngx_mcds_value_t *
 ngx_http_mcds_put_value(ngx_http_mcds_put_t *put, ngx_str_t *key)
 {
     u_char            *p;
+    size_t             i;
     u_char             ext[NGX_MCDS_SIGN_EXT + NGX_MCDS_VARY_EXT
                            + NGX_MCDS_MAX_VARY_LEN];
     ngx_mcds_entry_t   entry, *old;
@@ -552,13 +673,17 @@ ngx_http_mcds_put_value(ngx_http_mcds_put_t *put, ngx_str_t *key)
         return NULL;
     }
 
-    if (old) {
-        ngx_memcpy(value->data + value->len, old->body.data, old->body.len);
-        value->len += old->body.len;
+    p = value->data + value->len;
+
+    for (i = 0; old && i < old->body.len; i += NGX_MCDS_VARIANT_LEN) {
+
+        if (!ngx_http_mcds_put_drops(put, old->body.data + i)) {
+            p = ngx_cpymem(p, old->body.data + i, NGX_MCDS_VARIANT_LEN);
+        }
     }
 
-    ngx_memcpy(value->data + value->len, put->hash, NGX_MCDS_VARIANT_LEN);
-    value->len += NGX_MCDS_VARIANT_LEN;
+    p = ngx_cpymem(p, put->hash, NGX_MCDS_VARIANT_LEN);
+    value->len = p - value->data;
 
     ngx_mcds_entry_finish(value, &entry);
 
@@ -605,6 +730,7 @@ ngx_http_mcds_variant_fork(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
     }
 
     put->fork = 1;
+    put->pool = mlcf->cache_pool;
     put->list = ctx->list ? ngx_mcds_copy_ref(ctx->list) : NULL;
     put->secrets = mlcf->secrets;
 
