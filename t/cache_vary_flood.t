@@ -128,7 +128,7 @@ for my $c (['/a', 40, 1], ['/b', 40, 1], ['/b', 1000, 20], ['/large', 60, 5],
     my $items = $uri =~ /large/ ? 7 : 1;
     my $stays;
 
-    wait_for(sub { ($stays = stored($uri)) <= 40 * $items }, 5);
+    wait_for(sub { ($stays = stored($uri)) <= 40 * $items }, 10);
     cmp_ok($stays, '<=', 40 * $items, "$what: memcached does not fill");
 }
 
@@ -191,6 +191,37 @@ for my $round (1 .. $t->size(3, 20)) {
     note(explain(\%n));
     is($n{'another body'}, undef, 'hot: all are right');
     cmp_ok($n{MISS} // 0, '<', $n{HIT} / 50, 'hot: they stay');
+}
+
+
+# a hit costs two reads, of the list and of the page, and one more when the list
+# has changed
+
+{
+    my $uri = '/cost';
+    my $h = $t->nginx('three', $conf =~ s/processes 2/processes 1/r,
+        mode => 0);
+    my @gets;
+
+    look($uri, 'visitor');
+    wait_for(sub { look($uri, 'visitor') eq 'HIT' });
+    $h->get($uri, agent('visitor'));
+
+    for my $change (0, 1, 0, 1) {
+
+        if ($change) {
+            my $before = $m->get(key($uri));
+            flood($uri, 1);
+            wait_for(sub { $m->get(key($uri)) ne $before });
+        }
+
+        my $before = $m->stats()->{cmd_get};
+        my $r = $h->get($uri, agent('visitor'));
+        push @gets, $m->stats()->{cmd_get} - $before;
+        is($r->header('X-Cache'), 'HIT', 'a hit');
+    }
+
+    is("@gets", '2 3 2 3', 'reads of a hit');
 }
 
 

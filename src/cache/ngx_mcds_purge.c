@@ -27,6 +27,9 @@
 /* a page that makes room for others stays for so long, seconds */
 #define NGX_MCDS_PURGE_RETIRED    10
 
+/* ... and is looked for once more after so long, ms */
+#define NGX_MCDS_PURGE_LATER      1000
+
 /* parts of a deleted page stay for those who read them, seconds */
 #define NGX_MCDS_PURGE_LINGER     60
 
@@ -42,6 +45,7 @@ typedef struct {
     ngx_mcds_purge_pt     handler;
     void                 *data;
 
+    ngx_event_t           event;       /* until the second look */
     ngx_uint_t            tries;
     ngx_mcds_cut_t        cut;         /* the parts of what is deleted */
     ngx_uint_t            found;       /* ngx_mcds_purged_e */
@@ -51,7 +55,8 @@ typedef struct {
 
 static ngx_int_t ngx_mcds_purge_get(ngx_mcds_purge_t *purge);
 static void ngx_mcds_purge_got(void *data, ngx_mcds_result_t *result);
-static void ngx_mcds_purge_retire(ngx_mcds_purge_t *purge);
+static void ngx_mcds_purge_retire(ngx_mcds_purge_t *purge, ngx_uint_t rc);
+static void ngx_mcds_purge_later(ngx_event_t *ev);
 static ngx_mcds_value_t *ngx_mcds_purge_mark(ngx_mcds_purge_t *purge,
     ngx_mcds_result_t *result);
 static ngx_mcds_value_t *ngx_mcds_purge_tombstone(ngx_mcds_purge_t *purge);
@@ -135,7 +140,7 @@ ngx_mcds_purge_got(void *data, ngx_mcds_result_t *result)
     value = there ? ngx_mcds_purge_mark(purge, result) : NULL;
 
     if (purge->how == NGX_MCDS_PURGE_RETIRE) {
-        ngx_mcds_purge_retire(purge);
+        ngx_mcds_purge_retire(purge, result->rc);
         return;
     }
 
@@ -180,9 +185,22 @@ ngx_mcds_purge_got(void *data, ngx_mcds_result_t *result)
 /* a page alone; one that is stored meanwhile goes, too, and is built again */
 
 static void
-ngx_mcds_purge_retire(ngx_mcds_purge_t *purge)
+ngx_mcds_purge_retire(ngx_mcds_purge_t *purge, ngx_uint_t rc)
 {
     ngx_mcds_request_t  req;
+
+    if (rc == NGX_MCDS_NOT_FOUND && purge->tries++ == 0) {
+
+        /* it may just be on its way to memcached */
+
+        purge->event.handler = ngx_mcds_purge_later;
+        purge->event.data = purge;
+        purge->event.log = ngx_cycle->log;
+        purge->event.cancelable = 1;
+
+        ngx_add_timer(&purge->event, NGX_MCDS_PURGE_LATER);
+        return;
+    }
 
     if (purge->found != NGX_MCDS_PURGED_PAGE) {
         ngx_mcds_purge_end(purge, NGX_MCDS_OK, 0);
@@ -200,6 +218,17 @@ ngx_mcds_purge_retire(ngx_mcds_purge_t *purge)
 
     if (ngx_mcds_submit(purge->pool, &req, ngx_mcds_purge_set, purge) == NULL)
     {
+        ngx_mcds_purge_end(purge, NGX_MCDS_BUSY, 0);
+    }
+}
+
+
+static void
+ngx_mcds_purge_later(ngx_event_t *ev)
+{
+    ngx_mcds_purge_t *purge = ev->data;
+
+    if (ngx_mcds_purge_get(purge) != NGX_OK) {
         ngx_mcds_purge_end(purge, NGX_MCDS_BUSY, 0);
     }
 }

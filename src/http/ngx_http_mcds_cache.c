@@ -712,7 +712,7 @@ ngx_http_mcds_cache_other(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
     ngx_http_mcds_loc_conf_t *mlcf)
 {
     if (ctx->entered) {
-        return ngx_http_mcds_cache_again(ctx);
+        return ngx_http_mcds_cache_again(ctx, mlcf);
     }
 
     if (r->method == NGX_HTTP_GET

@@ -237,6 +237,8 @@ struct ngx_http_mcds_ctx_s {
     ngx_uint_t                  uses;
 
     ngx_mcds_copy_t            *list;     /* by which "at" was made, or NULL */
+    ngx_mcds_copy_t            *read;     /* a variant, while its list is looked
+                                             up once more, or NULL */
     u_char                      hash[NGX_MCDS_VARIANT_LEN];
     ngx_mcds_seat_t             base;     /* at the list, to confirm it */
     ngx_uint_t                  base_outcome;

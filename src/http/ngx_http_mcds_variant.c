@@ -138,6 +138,21 @@ ngx_http_mcds_variant_go(ngx_http_mcds_ctx_t *ctx,
         return NGX_ERROR;
     }
 
+    if (ctx->read
+        && key.len == ctx->read->entry.key.len
+        && ngx_memcmp(key.data, ctx->read->entry.key.data, key.len) == 0)
+    {
+        ctx->copy = ctx->read;
+        ctx->read = NULL;
+        ctx->outcome = NGX_MCDS_PAGE_FOUND;
+
+        if (!ctx->seat.no_body) {
+            ngx_http_mcds_stream_begin(ctx);
+        }
+
+        return NGX_OK;
+    }
+
     return ngx_http_mcds_variant_ask(ctx);
 }
 
@@ -146,6 +161,15 @@ ngx_int_t
 ngx_http_mcds_variant_again(ngx_http_mcds_ctx_t *ctx,
     ngx_http_mcds_loc_conf_t *mlcf)
 {
+    ngx_mcds_copy_unref(ctx->read);
+    ctx->read = NULL;
+
+    /* a list that has just other variants leads to the same page again */
+
+    if (ctx->list && ctx->copy && ctx->copy->stamp.cas) {
+        ctx->read = ngx_mcds_copy_ref(ctx->copy);
+    }
+
     ngx_mcds_copy_unref(ctx->list);
     ctx->list = NULL;
 
@@ -629,4 +653,5 @@ ngx_http_mcds_variant_cleanup(ngx_http_mcds_ctx_t *ctx)
     ngx_mcds_page_leave(&ctx->base);
     ngx_mcds_page_leave(&ctx->target);
     ngx_mcds_copy_unref(ctx->list);
+    ngx_mcds_copy_unref(ctx->read);
 }

@@ -38,7 +38,8 @@
 /* ... and how many are passed over at most */
 #define NGX_HTTP_MCDS_CHANCES     8
 
-/* those who wait where the list has moved on are told so; seconds */
+/* those who wait where the list has moved on are told so, and a variant that is
+   not in its list stays; seconds */
 #define NGX_HTTP_MCDS_MOVED       10
 
 /* of a list that others change at the same time */
@@ -75,6 +76,7 @@ struct ngx_http_mcds_put_s {
     uint64_t            cas;           /* without a build */
     ngx_uint_t          replace;
     ngx_uint_t          max;
+    uint32_t            ttl;           /* 0 when it is in the list */
     ngx_uint_t          tries;
     ngx_array_t        *secrets;       /* see ngx_mcds_sign.h, or NULL */
 };
@@ -261,6 +263,7 @@ ngx_http_mcds_put_create(ngx_http_mcds_ctx_t *ctx)
     put->cas = ctx->cas;
     put->replace = ctx->replace;
     put->max = ctx->conf->cache_max_variants;
+    put->ttl = NGX_HTTP_MCDS_MOVED;
     put->secrets = ctx->conf->secrets;
 
     return put;
@@ -371,6 +374,7 @@ ngx_http_mcds_put_list(ngx_http_mcds_put_t *put)
     if (put->target.page == NULL) {
 
         if (ngx_mcds_vary_has(&put->list->entry.body, put->hash)) {
+            put->ttl = 0;
             ngx_http_mcds_put_end(put);
             return;
         }
@@ -397,6 +401,7 @@ ngx_http_mcds_put_listed(void *data, ngx_uint_t rc, ngx_mcds_copy_t *copy)
     ngx_http_mcds_put_t *put = data;
 
     if (rc == NGX_MCDS_OK) {
+        put->ttl = 0;
         ngx_http_mcds_put_retire(put);
     }
 
@@ -468,7 +473,8 @@ ngx_http_mcds_put_end(ngx_http_mcds_put_t *put)
         }
 
     } else if (put->seat.building) {
-        ngx_mcds_page_built(&put->seat, NGX_MCDS_BUILD_STORE, put->value, 0);
+        ngx_mcds_page_built(&put->seat, NGX_MCDS_BUILD_STORE, put->value,
+                            put->ttl);
 
     } else {
         ngx_mcds_page_store(&put->seat, put->value, put->cas, put->replace);
