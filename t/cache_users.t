@@ -71,7 +71,9 @@ for my $cookie ('wordpress_logged_in_0123abc=x', 'wordpress_logged_in_=x',
     'PHPSESSID=x', 'PHPSESSID=', 'PHPSESSID', ' PHPSESSID =x',
     'a=b;PHPSESSID=x', 'a=b; PHPSESSID=x; c=d', "a=b;\tPHPSESSID=x",
     ';;PHPSESSID=x', 'csrf_token=x', '_token=x', 'xaxbx=1', 'ab=1',
-    'aab=1', 'abab=1')
+    'aab=1', 'abab=1', 'phpsessid=x', 'a=" PHPSESSID=x"', 'PHPSESSID[]=x',
+    'a=b, PHPSESSID=x', "a=b;\x0bPHPSESSID=x", 'wordpress.logged[in x=1',
+    '=PHPSESSID')
 {
     is(ask('/names', $cookie), 'BYPASS page of all at /names',
         "'$cookie' is a session");
@@ -80,10 +82,10 @@ for my $cookie ('wordpress_logged_in_0123abc=x', 'wordpress_logged_in_=x',
 is(ask('/names', 'a=1', 'b=2', 'PHPSESSID=3'), 'BYPASS page of all at /names',
     'in the last of three lines');
 
-for my $cookie ('', 'a=b', 'phpsessid=x', 'XPHPSESSID=x', 'PHPSESSIDX=x',
+for my $cookie ('', 'a=b', 'XPHPSESSID=x', 'PHPSESSIDX=x',
     'a=PHPSESSID', 'a=b PHPSESSID', 'wordpress_logged_i=x',
     'x_wordpress_logged_in_1=x', 'token=x', '_tokens=x', 'ba=1', '_ga=1',
-    'a=" PHPSESSID=x"', '=PHPSESSID')
+    'a=" PHPSESSID"')
 {
     is(ask('/names', $cookie), 'HIT page of all at /names',
         "'$cookie' is none");

@@ -19,6 +19,7 @@
 #include "ngx_http_mcds_refresh.h"
 #include "ngx_http_mcds_revalidate.h"
 #include "ngx_http_mcds_route.h"
+#include "ngx_http_mcds_session.h"
 #include "ngx_http_mcds_stat.h"
 #include "ngx_http_mcds_store.h"
 #include "ngx_http_mcds_variant.h"
@@ -26,10 +27,6 @@
 
 static ngx_uint_t ngx_http_mcds_cache_applies(ngx_http_request_t *r,
     ngx_http_mcds_loc_conf_t *mlcf);
-static ngx_uint_t ngx_http_mcds_cache_session(ngx_http_request_t *r,
-    ngx_array_t *names);
-static ngx_uint_t ngx_http_mcds_cache_session_line(ngx_str_t *line,
-    ngx_array_t *names);
 static ngx_uint_t ngx_http_mcds_cache_personal(ngx_http_request_t *r,
     ngx_http_mcds_loc_conf_t *mlcf);
 static ngx_int_t ngx_http_mcds_cache_ask(ngx_http_request_t *r,
@@ -117,7 +114,7 @@ ngx_http_mcds_cache_start(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
         return NGX_OK;
     }
 
-    if (ngx_http_mcds_cache_session(r, mlcf->session_cookies)) {
+    if (ngx_http_mcds_session(r, mlcf->session_cookies)) {
         ctx->status = NGX_HTTP_MCDS_BYPASS;
         ctx->reason = NGX_MCDS_REASON_SESSION;
         return NGX_OK;
@@ -299,88 +296,6 @@ ngx_http_mcds_cache_personal(ngx_http_request_t *r,
 }
 
 
-static ngx_uint_t
-ngx_http_mcds_cache_session(ngx_http_request_t *r, ngx_array_t *names)
-{
-    ngx_uint_t        i;
-    ngx_list_part_t  *part;
-    ngx_table_elt_t  *h;
-
-    if (names == NULL) {
-        return 0;
-    }
-
-    part = &r->headers_in.headers.part;
-    h = part->elts;
-
-    for (i = 0; /* void */ ; i++) {
-
-        if (i >= part->nelts) {
-            if (part->next == NULL) {
-                return 0;
-            }
-
-            part = part->next;
-            h = part->elts;
-            i = 0;
-        }
-
-        if (h[i].hash
-            && ngx_http_mcds_header_is(&h[i].key, "Cookie")
-            && ngx_http_mcds_cache_session_line(&h[i].value, names))
-        {
-            return 1;
-        }
-    }
-}
-
-
-static ngx_uint_t
-ngx_http_mcds_cache_session_line(ngx_str_t *line, ngx_array_t *names)
-{
-    u_char      *p, *last, *start, *end;
-    ngx_str_t   *name;
-    ngx_uint_t   i;
-
-    name = names->elts;
-    p = line->data;
-    last = p + line->len;
-
-    while (p < last) {
-
-        while (p < last && (*p == ' ' || *p == '\t' || *p == ';')) {
-            p++;
-        }
-
-        start = p;
-
-        while (p < last && *p != '=' && *p != ';') {
-            p++;
-        }
-
-        end = p;
-
-        while (end > start && (end[-1] == ' ' || end[-1] == '\t')) {
-            end--;
-        }
-
-        for (i = 0; end > start && i < names->nelts; i++) {
-            if (ngx_http_mcds_match(name[i].data, name[i].data + name[i].len,
-                                    start, end))
-            {
-                return 1;
-            }
-        }
-
-        while (p < last && *p != ';') {
-            p++;
-        }
-    }
-
-    return 0;
-}
-
-
 static void
 ngx_http_mcds_cache_handler(void *data, ngx_uint_t outcome,
     ngx_mcds_copy_t *copy)
@@ -498,7 +413,7 @@ ngx_http_mcds_cache_join(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
         return ngx_http_mcds_cache_refuse(ctx, reason);
     }
 
-    if (ngx_http_mcds_cache_session(r, mlcf->session_cookies)) {
+    if (ngx_http_mcds_session(r, mlcf->session_cookies)) {
         return ngx_http_mcds_cache_refuse(ctx, NGX_MCDS_REASON_SESSION);
     }
 
