@@ -128,6 +128,9 @@ my @rows = (
 
     ['session', undef, { headers => { Cookie => 'sid=1' } }, 'BYPASS',
         'session', 'fwd=bypass; fwd-status=200; detail=session'],
+    ['override', undef, { headers => { 'X-HTTP-Method-Override' => 'HEAD' } },
+        'BYPASS', 'method-override',
+        'fwd=bypass; fwd-status=200; detail=method-override'],
     ['bypass?bypass=1', undef, {}, 'BYPASS', 'bypass',
         'fwd=bypass; fwd-status=200; stored; ttl=60; detail=bypass'],
     ['nokey', undef, {}, 'BYPASS', 'key',

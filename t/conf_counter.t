@@ -56,6 +56,8 @@ my @right = (
     'mcds_cache_methods GET;', 'mcds_cache_methods GET HEAD;',
     'mcds_cache_bypass $arg_a $arg_b;', 'mcds_no_cache $arg_a;',
     'mcds_cache_session_cookies a b*;', 'mcds_cache_session_cookies off;',
+    'mcds_cache_forwarded_headers default X-A;',
+    'mcds_cache_forwarded_headers off;',
     'mcds_cache_max_size 1m;', 'mcds_cache_lock off;',
     'mcds_cache_lock_age 2s;', 'mcds_cache_lock_age 30d;',
     'mcds_cache_lock_timeout 1s;', 'mcds_cache_lock_timeout 1s pass;',
@@ -227,9 +229,17 @@ my @wrong = (
     ['mcds_cache_session_cookies;', 'number of arguments',
         'mcds_cache_session_cookies'],
     ['mcds_cache_session_cookies "";', 'mcds_cache_session_cookies'],
-    map({ [join(' ', map { "mcds_cache_session_cookies $_;" } @$_),
-            '"mcds_cache_session_cookies" directive is "off" beside names'] }
-        ['off a'], ['a off'], ['a', 'off'], ['off', 'a']),
+    ['mcds_cache_forwarded_headers;', 'number of arguments',
+        'mcds_cache_forwarded_headers'],
+    ['mcds_cache_forwarded_headers "";', 'mcds_cache_forwarded_headers'],
+    ['mcds_cache_forwarded_headers off; mcds_cache_forwarded_headers off;',
+        'mcds_cache_forwarded_headers', 'duplicate'],
+    map({
+        my $d = $_;
+        map { [join(' ', map { "$d $_;" } @$_),
+            "\"$d\" directive is \"off\" beside names"] }
+            ['off a'], ['a off'], ['a', 'off'], ['off', 'a']
+    } 'mcds_cache_session_cookies', 'mcds_cache_forwarded_headers'),
     map({
         my $d = $_;
         ["$d;", 'number of arguments', $d], ["$d 1 2 3;",

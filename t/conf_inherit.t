@@ -14,20 +14,17 @@
 use warnings;
 use strict;
 
-use File::Basename qw/ dirname /;
 use Test::More;
 
 use FindBin;
 use lib "$FindBin::Bin/lib";
 use Test::Mcds;
 use Test::Mcds::Directives qw/ directives /;
-
-plan(skip_all => 'the module that tells it is not sanitized')
-    if Test::Mcds::slow() > 1;
+use Test::Mcds::Dump qw/ dump_module /;
 
 my $t = Test::Mcds->new();
 my $dir = $t->dir();
-my $so = dump_module();
+my $so = dump_module($t);
 
 # a value for each of the four levels; %d is the level's number
 
@@ -42,7 +39,7 @@ my %values = (
     (map { ("mcds_$_" => '$arg_%d') } qw/ cache_key cache_bypass no_cache
         cache_tag /),
     (map { ("mcds_$_" => 'name%d') } qw/ cache_key_ignore_args
-        cache_session_cookies /),
+        cache_session_cookies cache_forwarded_headers /),
     mcds_status_zone => 'zone%d',
     mcds_use => 'p%d',
     mcds_cache => 'p%d',
@@ -236,22 +233,4 @@ sub compare {
         push @{$wrong{$name}}, "$uri: $is instead of $wanted"
             if $is ne $wanted;
     }
-}
-
-
-# built with the headers of the nginx that the module was built for
-
-sub dump_module {
-    my $root = dirname($FindBin::Bin);
-    my @headers = $t->nginx_headers()
-        or plan(skip_all => 'there are no headers of this nginx');
-
-    my $out = $t->run($ENV{CC} // 'cc', '-shared', '-fPIC', '-O', '-Wall',
-        '-Wextra', '-Werror', '-Wno-unused-parameter',
-        '-Wno-cast-function-type', '-o', "$dir/dump.so", @headers,
-        "$root/t/lib/dump.c");
-
-    die "dump.c: $out" if $? != 0;
-
-    return "$dir/dump.so";
 }

@@ -33,6 +33,7 @@ ngx_str_t  ngx_mcds_reasons[NGX_MCDS_REASON_LAST] = {
     ngx_string("wait"),
 
     ngx_string("method"),
+    ngx_string("method-override"),
     ngx_string("body"),
     ngx_string("session"),
     ngx_string("variants"),

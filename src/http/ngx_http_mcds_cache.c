@@ -12,6 +12,7 @@
 #include <ngx_http.h>
 #include "ngx_http_mcds_module.h"
 #include "ngx_http_mcds_coding.h"
+#include "ngx_http_mcds_forwarded.h"
 #include "ngx_http_mcds_header.h"
 #include "ngx_http_mcds_herd.h"
 #include "ngx_http_mcds_hot.h"
@@ -111,6 +112,12 @@ ngx_http_mcds_cache_start(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
 
     if (ctx->reason) {
         ctx->by_method = !(r->method & mlcf->cache_methods);
+        return NGX_OK;
+    }
+
+    if (ngx_http_mcds_overridden(r)) {
+        ctx->status = NGX_HTTP_MCDS_BYPASS;
+        ctx->reason = NGX_MCDS_REASON_OVERRIDE;
         return NGX_OK;
     }
 

@@ -64,6 +64,7 @@ ngx_http_mcds_cache_init_conf(ngx_http_mcds_loc_conf_t *conf)
     conf->cache_bypass = NGX_CONF_UNSET_PTR;
     conf->no_cache = NGX_CONF_UNSET_PTR;
     conf->session_cookies = NGX_CONF_UNSET_PTR;
+    conf->forwarded_headers = NGX_CONF_UNSET_PTR;
     conf->key_ignore_args = NGX_CONF_UNSET_PTR;
     conf->key_sort_args = NGX_CONF_UNSET;
     conf->cache_status_header = NGX_CONF_UNSET;
@@ -116,6 +117,8 @@ ngx_http_mcds_cache_merge_conf(ngx_conf_t *cf,
     ngx_conf_merge_ptr_value(conf->cache_bypass, prev->cache_bypass, NULL);
     ngx_conf_merge_ptr_value(conf->no_cache, prev->no_cache, NULL);
     ngx_conf_merge_ptr_value(conf->session_cookies, prev->session_cookies,
+                             NULL);
+    ngx_conf_merge_ptr_value(conf->forwarded_headers, prev->forwarded_headers,
                              NULL);
 
     ngx_conf_merge_ptr_value(conf->key_ignore_args, prev->key_ignore_args,

@@ -13,6 +13,7 @@
 #include "ngx_http_mcds_top.h"
 #include "ngx_mcds_tally.h"
 #include "ngx_http_mcds_counter.h"
+#include "ngx_http_mcds_forwarded.h"
 #include "ngx_http_mcds_ledger.h"
 #include "ngx_http_mcds_route.h"
 #include "ngx_http_mcds_site.h"
@@ -246,6 +247,13 @@ static ngx_command_t  ngx_http_mcds_commands[] = {
     { ngx_string("mcds_cache_session_cookies"),
       NGX_HTTP_MCDS_LEVELS|NGX_CONF_1MORE,
       ngx_http_mcds_cache_session_cookies,
+      NGX_HTTP_LOC_CONF_OFFSET,
+      0,
+      NULL },
+
+    { ngx_string("mcds_cache_forwarded_headers"),
+      NGX_HTTP_MCDS_LEVELS|NGX_CONF_1MORE,
+      ngx_http_mcds_cache_forwarded_headers,
       NGX_HTTP_LOC_CONF_OFFSET,
       0,
       NULL },

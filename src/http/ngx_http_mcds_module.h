@@ -134,6 +134,8 @@ typedef struct {
     ngx_array_t                *cache_bypass;
     ngx_array_t                *no_cache;
     ngx_array_t                *session_cookies;  /* ngx_str_t */
+    ngx_array_t                *forwarded_headers;  /* ngx_str_t; NULL: the
+                                                       built-in ones */
     size_t                      cache_max_size;
     ngx_http_mcds_compress_t   *compress; /* NULL: off */
 

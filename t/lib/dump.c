@@ -2,8 +2,9 @@
 /*
  * Copyright (C) mcds authors
  *
- * A module of nginx for t/conf_inherit.t: answers each request with what the
- * directives of mcds amount to where it has led, a line for each of them.
+ * A module of nginx for Test::Mcds::Dump: answers each request with what the
+ * directives of mcds amount to where it has led, a line for each of them, and
+ * what the headers of proxies say that the request has.
  */
 
 
@@ -11,6 +12,7 @@
 #include <ngx_core.h>
 #include <ngx_http.h>
 #include "ngx_http_mcds_module.h"
+#include "ngx_http_mcds_forwarded.h"
 #include "ngx_http_mcds_coding.h"
 #include "ngx_http_mcds_counter.h"
 #include "ngx_http_mcds_data.h"
@@ -100,6 +102,7 @@ dump_handler(ngx_http_request_t *r)
     u_char                    *p, *last;
     ngx_buf_t                 *b;
     ngx_int_t                  rc;
+    ngx_str_t                  text;
     ngx_chain_t                out;
     ngx_http_mcds_loc_conf_t  *conf;
 
@@ -114,6 +117,12 @@ dump_handler(ngx_http_request_t *r)
     p = dump_cache(b->pos, last, conf);
     p = dump_lists(p, last, conf);
     p = dump_others(p, last, r);
+
+    if (ngx_http_mcds_forwarded(r, conf, &text) != NGX_OK) {
+        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+    }
+
+    p = ngx_slprintf(p, last, "forwarded=%V\n", &text);
 
     b->last = p;
     b->last_buf = 1;
@@ -204,6 +213,8 @@ dump_lists(u_char *p, u_char *last, ngx_http_mcds_loc_conf_t *conf)
 
     p = dump_words(p, last, "cache_key_ignore_args", conf->key_ignore_args);
     p = dump_words(p, last, "cache_session_cookies", conf->session_cookies);
+    p = dump_words(p, last, "cache_forwarded_headers",
+                   conf->forwarded_headers);
     p = dump_words(p, last, "cache_hmac_key", conf->secrets);
     p = dump_values(p, last, "cache_tag", conf->tags);
     p = dump_values(p, last, "cache_bypass", conf->cache_bypass);

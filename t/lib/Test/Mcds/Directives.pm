@@ -149,6 +149,8 @@ my %directives = (
         words => ['percent', 'time'], least => 1 },
     mcds_cache_session_cookies => { right => ['a', 'b*'], words => ['empty'],
         more => 'empty', again => 1, long => 0 },
+    mcds_cache_forwarded_headers => { right => ['a', 'default'],
+        words => ['empty'], more => 'empty', again => 1, long => 0 },
     mcds_cache_max_size => { right => ['1m'], words => ['size'] },
     mcds_cache_compress => { right => ['gzip'], words => ['word'],
         params => { 'level=' => ['9', 'positive'],

@@ -1,0 +1,465 @@
+
+/*
+ * Copyright (C) mcds authors
+ */
+
+
+#include <ngx_config.h>
+#include <ngx_core.h>
+#include "ngx_mcds_forwarded.h"
+
+
+typedef enum {
+    NGX_MCDS_FORWARDED_OTHER = 0, /* differs, whatever it says */
+    NGX_MCDS_FORWARDED_HOST,
+    NGX_MCDS_FORWARDED_SCHEME,
+    NGX_MCDS_FORWARDED_TLS,       /* "on" or "off" */
+    NGX_MCDS_FORWARDED_PORT,
+    NGX_MCDS_FORWARDED_LIST       /* RFC 7239 */
+} ngx_mcds_forwarded_e;
+
+
+typedef struct {
+    ngx_str_t     name;
+    ngx_uint_t    kind;
+} ngx_mcds_forwarded_t;
+
+
+/* a pair of "Forwarded", and what stands behind it: ";", "," or 0 */
+
+typedef struct {
+    ngx_str_t     name;
+    ngx_str_t     value;          /* without quotes */
+    u_char        end;
+} ngx_mcds_forwarded_pair_t;
+
+
+static ngx_uint_t ngx_mcds_forwarded_is(ngx_str_t *name, ngx_str_t *header);
+static ngx_uint_t ngx_mcds_forwarded_kind(ngx_str_t *name);
+static ngx_uint_t ngx_mcds_forwarded_same(ngx_uint_t kind, ngx_str_t *value,
+    ngx_mcds_own_t *own);
+static ngx_uint_t ngx_mcds_forwarded_equal(ngx_str_t *one, ngx_str_t *two);
+static ngx_uint_t ngx_mcds_forwarded_pair_kind(ngx_str_t *name);
+static ngx_int_t ngx_mcds_forwarded_pair(ngx_str_t *left,
+    ngx_mcds_forwarded_pair_t *pair);
+static ngx_int_t ngx_mcds_forwarded_list(ngx_str_t *value, u_char *buf,
+    ngx_str_t *text);
+
+
+/* of a letter in lower case */
+
+#define ngx_mcds_forwarded_alnum(ch)                                          \
+    (((ch) >= 'a' && (ch) <= 'z') || ((ch) >= '0' && (ch) <= '9'))
+
+
+/* these are named in docs/reference.md, "mcds_cache_forwarded_headers" */
+
+static ngx_mcds_forwarded_t  ngx_mcds_forwarded_table[] = {
+    { ngx_string("forwarded"), NGX_MCDS_FORWARDED_LIST },
+    { ngx_string("x-forwarded-host"), NGX_MCDS_FORWARDED_HOST },
+    { ngx_string("x-forwarded-server"), NGX_MCDS_FORWARDED_HOST },
+    { ngx_string("x-host"), NGX_MCDS_FORWARDED_HOST },
+    { ngx_string("x-original-host"), NGX_MCDS_FORWARDED_HOST },
+    { ngx_string("x-http-host-override"), NGX_MCDS_FORWARDED_HOST },
+    { ngx_string("x-forwarded-proto"), NGX_MCDS_FORWARDED_SCHEME },
+    { ngx_string("x-forwarded-protocol"), NGX_MCDS_FORWARDED_SCHEME },
+    { ngx_string("x-forwarded-scheme"), NGX_MCDS_FORWARDED_SCHEME },
+    { ngx_string("x-scheme"), NGX_MCDS_FORWARDED_SCHEME },
+    { ngx_string("x-url-scheme"), NGX_MCDS_FORWARDED_SCHEME },
+    { ngx_string("cloudfront-forwarded-proto"), NGX_MCDS_FORWARDED_SCHEME },
+    { ngx_string("x-forwarded-ssl"), NGX_MCDS_FORWARDED_TLS },
+    { ngx_string("front-end-https"), NGX_MCDS_FORWARDED_TLS },
+    { ngx_string("x-forwarded-port"), NGX_MCDS_FORWARDED_PORT },
+    { ngx_string("x-forwarded-prefix"), NGX_MCDS_FORWARDED_OTHER },
+    { ngx_string("x-forwarded-path"), NGX_MCDS_FORWARDED_OTHER },
+    { ngx_string("x-forwarded-uri"), NGX_MCDS_FORWARDED_OTHER },
+    { ngx_string("x-script-name"), NGX_MCDS_FORWARDED_OTHER },
+    { ngx_string("x-original-uri"), NGX_MCDS_FORWARDED_OTHER },
+    { ngx_string("x-original-url"), NGX_MCDS_FORWARDED_OTHER },
+    { ngx_string("x-rewrite-url"), NGX_MCDS_FORWARDED_OTHER },
+    { ngx_null_string, 0 }
+};
+
+
+ngx_uint_t
+ngx_mcds_forwarded_method(ngx_str_t *name)
+{
+    ngx_str_t  *s;
+
+    static ngx_str_t  names[] = {
+        ngx_string("x-http-method-override"),
+        ngx_string("x-http-method"),
+        ngx_string("x-method-override"),
+        ngx_null_string
+    };
+
+    for (s = names; s->len; s++) {
+        if (ngx_mcds_forwarded_is(s, name)) {
+            return 1;
+        }
+    }
+
+    return 0;
+}
+
+
+static ngx_uint_t
+ngx_mcds_forwarded_is(ngx_str_t *name, ngx_str_t *header)
+{
+    size_t  i;
+    u_char  one, two;
+
+    if (name->len != header->len) {
+        return 0;
+    }
+
+    for (i = 0; i < name->len; i++) {
+        one = ngx_tolower(name->data[i]);
+        two = ngx_tolower(header->data[i]);
+
+        if (one != two && (one != '-' || ngx_mcds_forwarded_alnum(two))) {
+            return 0;
+        }
+    }
+
+    return 1;
+}
+
+
+ngx_str_t *
+ngx_mcds_forwarded_name(ngx_array_t *names, ngx_str_t *header)
+{
+    ngx_str_t             *name;
+    ngx_uint_t             i;
+    ngx_mcds_forwarded_t  *f;
+
+    if (names == NULL) {
+
+        for (f = ngx_mcds_forwarded_table; f->name.len; f++) {
+            if (ngx_mcds_forwarded_is(&f->name, header)) {
+                return &f->name;
+            }
+        }
+
+        return NULL;
+    }
+
+    name = names->elts;
+
+    for (i = 0; i < names->nelts; i++) {
+        if (ngx_mcds_forwarded_is(&name[i], header)) {
+            return &name[i];
+        }
+    }
+
+    return NULL;
+}
+
+
+ngx_int_t
+ngx_mcds_forwarded_add(ngx_array_t *names)
+{
+    ngx_str_t             *name;
+    ngx_mcds_forwarded_t  *f;
+
+    for (f = ngx_mcds_forwarded_table; f->name.len; f++) {
+
+        name = ngx_array_push(names);
+        if (name == NULL) {
+            return NGX_ERROR;
+        }
+
+        *name = f->name;
+    }
+
+    return NGX_OK;
+}
+
+
+static ngx_uint_t
+ngx_mcds_forwarded_kind(ngx_str_t *name)
+{
+    ngx_mcds_forwarded_t  *f;
+
+    for (f = ngx_mcds_forwarded_table; f->name.len; f++) {
+        if (ngx_mcds_forwarded_is(&f->name, name)) {
+            return f->kind;
+        }
+    }
+
+    return NGX_MCDS_FORWARDED_OTHER;
+}
+
+
+ngx_uint_t
+ngx_mcds_forwarded_differs(ngx_str_t *name, ngx_str_t *value,
+    ngx_mcds_own_t *own)
+{
+    ngx_int_t                  rc;
+    ngx_str_t                  left;
+    ngx_uint_t                 kind;
+    ngx_mcds_forwarded_pair_t  pair;
+
+    kind = ngx_mcds_forwarded_kind(name);
+
+    if (kind != NGX_MCDS_FORWARDED_LIST) {
+        return !ngx_mcds_forwarded_same(kind, value, own);
+    }
+
+    left = *value;
+
+    while ((rc = ngx_mcds_forwarded_pair(&left, &pair)) == NGX_OK) {
+
+        if (pair.name.len
+            && !ngx_mcds_forwarded_same(
+                    ngx_mcds_forwarded_pair_kind(&pair.name), &pair.value,
+                    own))
+        {
+            return 1;
+        }
+    }
+
+    return rc != NGX_DONE;
+}
+
+
+static ngx_uint_t
+ngx_mcds_forwarded_same(ngx_uint_t kind, ngx_str_t *value,
+    ngx_mcds_own_t *own)
+{
+    ngx_int_t  n;
+
+    static ngx_str_t  on = ngx_string("on");
+    static ngx_str_t  off = ngx_string("off");
+
+    switch (kind) {
+
+    case NGX_MCDS_FORWARDED_HOST:
+        return ngx_mcds_forwarded_equal(value, &own->host);
+
+    case NGX_MCDS_FORWARDED_SCHEME:
+        return ngx_mcds_forwarded_equal(value, &own->scheme);
+
+    case NGX_MCDS_FORWARDED_TLS:
+        return ngx_mcds_forwarded_equal(value,
+                         own->scheme.len == sizeof("https") - 1 ? &on : &off);
+
+    case NGX_MCDS_FORWARDED_PORT:
+
+        /* an application would take one of these without the header */
+
+        n = ngx_atoi(value->data, value->len);
+
+        return n == (ngx_int_t) own->port && n == (ngx_int_t) own->local_port;
+
+    case NGX_MCDS_FORWARDED_LIST:
+
+        /* an address */
+
+        return 1;
+
+    default: /* NGX_MCDS_FORWARDED_OTHER */
+        return 0;
+    }
+}
+
+
+static ngx_uint_t
+ngx_mcds_forwarded_equal(ngx_str_t *one, ngx_str_t *two)
+{
+    return one->len == two->len
+           && ngx_strncasecmp(one->data, two->data, one->len) == 0;
+}
+
+
+/* of the pairs of "Forwarded"; LIST for addresses, which are not compared */
+
+static ngx_uint_t
+ngx_mcds_forwarded_pair_kind(ngx_str_t *name)
+{
+    ngx_mcds_forwarded_t  *f;
+
+    static ngx_mcds_forwarded_t  kinds[] = {
+        { ngx_string("for"), NGX_MCDS_FORWARDED_LIST },
+        { ngx_string("by"), NGX_MCDS_FORWARDED_LIST },
+        { ngx_string("host"), NGX_MCDS_FORWARDED_HOST },
+        { ngx_string("proto"), NGX_MCDS_FORWARDED_SCHEME },
+        { ngx_null_string, 0 }
+    };
+
+    for (f = kinds; f->name.len; f++) {
+        if (ngx_mcds_forwarded_equal(&f->name, name)) {
+            return f->kind;
+        }
+    }
+
+    return NGX_MCDS_FORWARDED_OTHER;
+}
+
+
+/*
+ * The next pair of the list, which moves on; its name is empty where there is
+ * none between two separators.  NGX_DONE at the end.  NGX_DECLINED: malformed,
+ * or a quoted string has what an application that knows no quotes would read.
+ */
+
+static ngx_int_t
+ngx_mcds_forwarded_pair(ngx_str_t *left, ngx_mcds_forwarded_pair_t *pair)
+{
+    u_char  *p, *last, *start;
+
+    p = left->data;
+    last = p + left->len;
+
+    while (p < last && (*p == ' ' || *p == '\t')) {
+        p++;
+    }
+
+    if (p == last) {
+        return NGX_DONE;
+    }
+
+    ngx_str_null(&pair->value);
+
+    pair->name.data = p;
+
+    while (p < last
+           && (ngx_mcds_forwarded_alnum(ngx_tolower(*p)) || *p == '-'))
+    {
+        p++;
+    }
+
+    pair->name.len = p - pair->name.data;
+
+    if (pair->name.len) {
+
+        if (p == last || *p++ != '=') {
+            return NGX_DECLINED;
+        }
+
+        start = p;
+
+        if (p < last && *p == '"') {
+            start = ++p;
+
+            while (p < last && *p != '"') {
+                if (*p <= ' '
+                    || *p == ';' || *p == ',' || *p == '=' || *p == '\\')
+                {
+                    return NGX_DECLINED;
+                }
+
+                p++;
+            }
+
+            if (p == last) {
+                return NGX_DECLINED;
+            }
+
+            pair->value.len = p++ - start;
+
+        } else {
+            while (p < last && *p > ' ' && *p != ';' && *p != ','
+                   && *p != '"' && *p != '=')
+            {
+                p++;
+            }
+
+            pair->value.len = p - start;
+        }
+
+        pair->value.data = start;
+
+        while (p < last && (*p == ' ' || *p == '\t')) {
+            p++;
+        }
+    }
+
+    pair->end = 0;
+
+    if (p < last) {
+
+        if (*p != ';' && *p != ',') {
+            return NGX_DECLINED;
+        }
+
+        pair->end = *p++;
+    }
+
+    left->data = p;
+    left->len = last - p;
+
+    return NGX_OK;
+}
+
+
+/* "host=a;proto=b,host=c": what a list says but for addresses */
+
+static ngx_int_t
+ngx_mcds_forwarded_list(ngx_str_t *value, u_char *buf, ngx_str_t *text)
+{
+    u_char                     *p;
+    ngx_int_t                   rc;
+    ngx_str_t                   left;
+    ngx_mcds_forwarded_pair_t   pair;
+
+    p = buf;
+    left = *value;
+
+    while ((rc = ngx_mcds_forwarded_pair(&left, &pair)) == NGX_OK) {
+
+        if (pair.name.len
+            && ngx_mcds_forwarded_pair_kind(&pair.name)
+               != NGX_MCDS_FORWARDED_LIST)
+        {
+            ngx_strlow(p, pair.name.data, pair.name.len);
+            p += pair.name.len;
+            *p++ = '=';
+            p = ngx_cpymem(p, pair.value.data, pair.value.len);
+
+            if (pair.end == ';') {
+                *p++ = ';';
+            }
+        }
+
+        if (pair.end == ',') {
+            *p++ = ',';
+        }
+    }
+
+    text->data = buf;
+    text->len = p - buf;
+
+    return rc;
+}
+
+
+u_char *
+ngx_mcds_forwarded_write(u_char *p, ngx_str_t *name, ngx_str_t *value)
+{
+    u_char     *start;
+    ngx_str_t   text;
+
+    p = ngx_sprintf(p, "%uz:", name->len);
+    ngx_strlow(p, name->data, name->len);
+    p += name->len;
+
+    text = *value;
+
+    if (ngx_mcds_forwarded_kind(name) == NGX_MCDS_FORWARDED_LIST) {
+
+        /* behind the room for its length, which is not known yet */
+
+        start = p + NGX_SIZE_T_LEN + sizeof(",:") - 1;
+
+        if (ngx_mcds_forwarded_list(value, start, &text) != NGX_DONE) {
+            text = *value;
+        }
+    }
+
+    p = ngx_sprintf(p, ",%uz:", text.len);
+    p = ngx_movemem(p, text.data, text.len);
+    *p++ = ',';
+
+    return p;
+}

@@ -1,0 +1,154 @@
+#!/usr/bin/perl
+
+# Copyright (C) mcds authors
+
+# X-Forwarded-Host and the like: what tells requests apart that nginx has taken
+# for the same, whatever the order and the spelling of the headers.  And method
+# overrides: such a request neither gets a page nor makes one.
+
+use warnings;
+use strict;
+
+use Test::More;
+
+use FindBin;
+use lib "$FindBin::Bin/lib";
+use Test::Mcds;
+use Test::Mcds::Dump qw/ dump_module /;
+
+my $t = Test::Mcds->new();
+my $so = dump_module($t);
+
+my $m = $t->memcached('m');
+
+# an application that obeys the header, as WordPress does
+
+my $o = $t->origin('o', sub {
+    my ($o, $q) = @_;
+    my $headers = $q->{headers};
+    my ($method) = map { $headers->{$_} // () } 'x-http-method-override',
+        'x-http-method', 'x-method-override';
+    return {
+        headers => ['Cache-Control' => 'max-age=60'],
+        body => ($method // 'GET') eq 'GET' ? 'a page' : "for $method",
+    };
+});
+
+my $conf = <<'EOT';
+%%GLOBALS%%
+worker_processes 1;
+events { }
+http {
+    %%HTTP%%
+    underscores_in_headers on;
+    mcds_pool main { server 127.0.0.1:%%PORT_m%%; }
+    server {
+        listen 127.0.0.1:%%PORT%%;
+        location / {
+            mcds_cache on;
+            add_header X-Cache "$mcds_cache_status $mcds_cache_reason" always;
+            proxy_pass http://127.0.0.1:%%PORT_o%%;
+        }
+        location /some {
+            mcds_cache_forwarded_headers X-Tenant;
+            location /some/more { mcds_cache_forwarded_headers default; }
+            location /some/off { mcds_cache_forwarded_headers off; }
+        }
+        location /more { mcds_cache_forwarded_headers X-Tenant default; }
+    }
+}
+EOT
+
+# one host says what it would take for the same, and answers nothing else
+
+my $h = $t->nginx('h', $conf =~ s/%%GLOBALS%%/%%GLOBALS%%\nload_module $so;/r);
+my $port = $h->port();
+
+sub text {
+    my ($uri, @headers) = @_;
+    my $r = $h->get($uri, host => "localhost:$port", headers => [@headers]);
+    return $r->body() =~ /^forwarded=(.*)$/m ? $1 : 'no answer';
+}
+
+sub one { join '', map { length($_) . ":$_," } @_ }
+
+my $evil = one('x-forwarded-host', 'evil');
+
+for (
+    ['none', ''],
+    ['no address', '', 'X-Forwarded-For' => '1.2.3.4', 'X-Real-IP' => 1],
+    ['the host', '', 'X-Forwarded-Host' => "localhost:$port",
+        'X-Host' => "LOCALHOST:$port"],
+    ['the host, without its port', one('x-host', 'localhost'),
+        'X-Host' => 'localhost'],
+    ['another host', $evil, 'X-Forwarded-Host' => 'evil'],
+    ['in any spelling', $evil, 'x_FORWARDED_host' => 'evil'],
+    ['the scheme', '', 'X-Forwarded-Proto' => 'http', 'X-Scheme' => 'HTTP',
+        'X-Forwarded-Ssl' => 'off'],
+    ['another scheme', one('x-forwarded-proto', 'https'),
+        'X-Forwarded-Proto' => 'https'],
+    ['the port', '', 'X-Forwarded-Port' => $port],
+    ['another port', one('x-forwarded-port', 80), 'X-Forwarded-Port' => 80],
+    ['a path', one('x-original-url', '/'), 'X-Original-URL' => '/'],
+    ['an empty one', one('x-forwarded-prefix', ''),
+        'X-Forwarded-Prefix' => ''],
+    ['twice', one('x-host', 'a') . one('x-host', 'b'), 'X-Host' => 'a',
+        'X-Host' => 'b'],
+    ['only one of them differs', one('x-host', 'b'),
+        'X-Host' => "localhost:$port", 'X-Host' => 'b'],
+    ['two', $evil . one('x-forwarded-proto', 'https'),
+        'X-Forwarded-Host' => 'evil', 'X-Forwarded-Proto' => 'https'],
+    ['in another order', $evil . one('x-forwarded-proto', 'https'),
+        'X-Forwarded-Proto' => 'https', 'X-Forwarded-Host' => 'evil'],
+    ['Forwarded', '', Forwarded => "for=1.2.3.4;proto=http;host=\"localhost:"
+        . "$port\", for=_x;by=_y"],
+    ['Forwarded, with another host', one('forwarded', ',host=evil'),
+        Forwarded => 'for=1.2.3.4, for=_x;host=evil']
+)
+{
+    my ($name, $text, @headers) = @$_;
+    is(text('/', @headers), $text, $name);
+}
+
+is(text('/some', 'X-Tenant' => 'a', 'X-Host' => 'b'), one('x-tenant', 'a'),
+    'names of a list instead');
+is(text('/some/more', 'X-Tenant' => 'a', 'X-Host' => 'b'), one('x-host', 'b'),
+    'and back to the built-in ones');
+is(text('/some/off', 'X-Tenant' => 'a', 'X-Host' => 'b'), '', 'off');
+is(text('/more', 'X-Tenant' => 'a', 'X-Host' => 'b'), one('x-tenant', 'a')
+    . one('x-host', 'b'), 'both');
+is(length text('/', map { ('X-Host' => 'evil') } 1 .. 300),
+    300 * length one('x-host', 'evil'), '300 headers');
+
+
+# method overrides
+
+my $b = $t->nginx('b', $conf);
+
+sub ask {
+    my ($uri, @o) = @_;
+    my $r = $b->get($uri, @o);
+    return $r->header('X-Cache') . ': ' . $r->body();
+}
+
+for my $name ('X-HTTP-Method-Override', 'X-HTTP-Method', 'X-Method-Override') {
+    my $uri = "/$name";
+    my @head = (headers => [$name => 'HEAD']);
+
+    is(ask($uri, @head), 'BYPASS method-override: for HEAD', "$name: no page");
+    is(ask($uri), 'MISS absent: a page', 'and none is made');
+    is(ask($uri, @head), 'BYPASS method-override: for HEAD', 'not the page');
+    is(ask($uri), 'HIT fresh: a page', 'which stays');
+    is(ask($uri, headers => [$name => 'GET']), 'HIT fresh: a page', 'GET');
+    like(ask($uri, headers => [$name => $_]), qr/^BYPASS method-override/,
+        "'$_'") for 'get', 'GET, HEAD', 'DELETE', '';
+    like(ask($uri, headers => [$name => 'GET', $name => 'HEAD']),
+        qr/^BYPASS method-override/, 'in the second line');
+    is(http_head($b->port(), $uri, headers => [$name => 'HEAD'])
+        ->header('X-Cache'), 'BYPASS method-override', 'HEAD, as it is');
+}
+
+like(ask('/x', headers => ['x_http_method_OVERRIDE' => 'HEAD']),
+    qr/^BYPASS method-override/, 'as CGI spells it');
+
+$t->done();

@@ -1,0 +1,41 @@
+package Test::Mcds::Dump;
+
+# Copyright (C) mcds authors
+
+# dump_module($t) builds t/lib/dump.c with the headers of the nginx that the
+# module was built for, and returns what is to be loaded behind the module.
+
+use warnings;
+use strict;
+
+use Exporter qw/ import /;
+use File::Basename qw/ dirname /;
+use FindBin;
+use Test::More;
+
+our @EXPORT_OK = qw/ dump_module /;
+
+
+sub dump_module {
+    my ($t) = @_;
+
+    plan(skip_all => 'the module that tells it is not sanitized')
+        if $t->slow() > 1;
+
+    my $root = dirname($FindBin::Bin);
+    my $so = $t->dir() . '/dump.so';
+    my @headers = $t->nginx_headers()
+        or plan(skip_all => 'there are no headers of this nginx');
+
+    my $out = $t->run($ENV{CC} // 'cc', '-shared', '-fPIC', '-O', '-Wall',
+        '-Wextra', '-Werror', '-Wno-unused-parameter',
+        '-Wno-cast-function-type', '-o', $so, @headers,
+        "$root/t/lib/dump.c");
+
+    die "dump.c: $out" if $? != 0;
+
+    return $so;
+}
+
+
+1;
