@@ -18,7 +18,7 @@ typedef struct {
 
 
 static u_char *ngx_mcds_cookie_next(u_char *p, u_char *last, u_char ch);
-static ngx_uint_t ngx_mcds_cookie_first(u_char *p, u_char *last,
+static ngx_uint_t ngx_mcds_cookie_first(u_char *p, u_char *end, u_char *last,
     ngx_array_t *names);
 static ngx_uint_t ngx_mcds_cookie_list(u_char *p, u_char *last,
     ngx_array_t *names);
@@ -33,32 +33,111 @@ static ngx_uint_t ngx_mcds_cookie_match(ngx_mcds_cookie_t *cookie,
 static ngx_uint_t ngx_mcds_cookie_ends(ngx_mcds_cookie_t *cookie, u_char *p);
 static u_char *ngx_mcds_cookie_char(ngx_mcds_cookie_t *cookie, u_char *p,
     u_char *ch);
-static u_char ngx_mcds_cookie_fold(u_char ch);
-static ngx_uint_t ngx_mcds_cookie_separator(u_char ch);
 
 
 /* not visible, or not ASCII: what some application takes for white space */
 
 #define ngx_mcds_cookie_blank(ch)    ((ch) <= ' ' || (ch) >= 0x7f)
 
+#define ngx_mcds_cookie_in(set, ch)                                           \
+    ((set)[(ch) >> 5] & (1U << ((ch) & 0x1f)))
+
+
+/* what a name may begin behind, wherever it stands: blanks, " \\ [ ] */
+
+static uint32_t  ngx_mcds_cookie_separators[] = {
+    0xffffffff, 0x00000005, 0x38000000, 0x80000000,
+    0xffffffff, 0xffffffff, 0xffffffff, 0xffffffff
+};
+
+/* the same, with "=" "," and ";" */
+
+static uint32_t  ngx_mcds_cookie_stops[] = {
+    0xffffffff, 0x28001005, 0x38000000, 0x80000000,
+    0xffffffff, 0xffffffff, 0xffffffff, 0xffffffff
+};
+
+/* ( ) < > @ : / ? = { } and separators: skipped by Tomcat's legacy parser */
+
+static uint32_t  ngx_mcds_cookie_skip[] = {
+    0xffffffff, 0xf4008305, 0x38000001, 0xa8000000,
+    0xffffffff, 0xffffffff, 0xffffffff, 0xffffffff
+};
+
+
+/* a letter in lower case; "_" for "." " " "[" and "+" */
+
+static u_char  ngx_mcds_cookie_fold[] = {
+    0x00, 0x01, 0x02, 0x03, 0x04, 0x05, 0x06, 0x07, 0x08, 0x09, 0x0a, 0x0b,
+    0x0c, 0x0d, 0x0e, 0x0f, 0x10, 0x11, 0x12, 0x13, 0x14, 0x15, 0x16, 0x17,
+    0x18, 0x19, 0x1a, 0x1b, 0x1c, 0x1d, 0x1e, 0x1f, 0x5f, 0x21, 0x22, 0x23,
+    0x24, 0x25, 0x26, 0x27, 0x28, 0x29, 0x2a, 0x5f, 0x2c, 0x2d, 0x5f, 0x2f,
+    0x30, 0x31, 0x32, 0x33, 0x34, 0x35, 0x36, 0x37, 0x38, 0x39, 0x3a, 0x3b,
+    0x3c, 0x3d, 0x3e, 0x3f, 0x40, 0x61, 0x62, 0x63, 0x64, 0x65, 0x66, 0x67,
+    0x68, 0x69, 0x6a, 0x6b, 0x6c, 0x6d, 0x6e, 0x6f, 0x70, 0x71, 0x72, 0x73,
+    0x74, 0x75, 0x76, 0x77, 0x78, 0x79, 0x7a, 0x5f, 0x5c, 0x5d, 0x5e, 0x5f,
+    0x60, 0x61, 0x62, 0x63, 0x64, 0x65, 0x66, 0x67, 0x68, 0x69, 0x6a, 0x6b,
+    0x6c, 0x6d, 0x6e, 0x6f, 0x70, 0x71, 0x72, 0x73, 0x74, 0x75, 0x76, 0x77,
+    0x78, 0x79, 0x7a, 0x7b, 0x7c, 0x7d, 0x7e, 0x7f, 0x80, 0x81, 0x82, 0x83,
+    0x84, 0x85, 0x86, 0x87, 0x88, 0x89, 0x8a, 0x8b, 0x8c, 0x8d, 0x8e, 0x8f,
+    0x90, 0x91, 0x92, 0x93, 0x94, 0x95, 0x96, 0x97, 0x98, 0x99, 0x9a, 0x9b,
+    0x9c, 0x9d, 0x9e, 0x9f, 0xa0, 0xa1, 0xa2, 0xa3, 0xa4, 0xa5, 0xa6, 0xa7,
+    0xa8, 0xa9, 0xaa, 0xab, 0xac, 0xad, 0xae, 0xaf, 0xb0, 0xb1, 0xb2, 0xb3,
+    0xb4, 0xb5, 0xb6, 0xb7, 0xb8, 0xb9, 0xba, 0xbb, 0xbc, 0xbd, 0xbe, 0xbf,
+    0xc0, 0xc1, 0xc2, 0xc3, 0xc4, 0xc5, 0xc6, 0xc7, 0xc8, 0xc9, 0xca, 0xcb,
+    0xcc, 0xcd, 0xce, 0xcf, 0xd0, 0xd1, 0xd2, 0xd3, 0xd4, 0xd5, 0xd6, 0xd7,
+    0xd8, 0xd9, 0xda, 0xdb, 0xdc, 0xdd, 0xde, 0xdf, 0xe0, 0xe1, 0xe2, 0xe3,
+    0xe4, 0xe5, 0xe6, 0xe7, 0xe8, 0xe9, 0xea, 0xeb, 0xec, 0xed, 0xee, 0xef,
+    0xf0, 0xf1, 0xf2, 0xf3, 0xf4, 0xf5, 0xf6, 0xf7, 0xf8, 0xf9, 0xfa, 0xfb,
+    0xfc, 0xfd, 0xfe, 0xff
+};
+
 
 ngx_uint_t
 ngx_mcds_cookie_named(ngx_str_t *line, ngx_array_t *names)
 {
-    u_char  *p, *last, *next;
+    u_char      *p, *s, *last, *end;
+    ngx_uint_t   comma, odd;
 
     p = line->data;
     last = p + line->len;
 
-    for ( /* void */ ; p < last; p = next + 1) {
+    for ( /* void */ ; p < last; p = s + 1) {
 
-        next = ngx_mcds_cookie_next(p, last, ';');
+        while (p < last && *p == ' ') {
+            p++;
+        }
+
+        end = NULL;
+        comma = 0;
+        odd = 0;
+
+        for (s = p; s < last; s++) {
+
+            if (!ngx_mcds_cookie_in(ngx_mcds_cookie_stops, *s)) {
+                continue;
+            }
+
+            if (*s == ';') {
+                break;
+            }
+
+            if (*s == ',') {
+                comma = 1;
+
+            } else if (*s != '=') {
+                odd = 1;
+
+            } else if (end == NULL) {
+                end = s;
+            }
+        }
 
         /* a comma may be part of a name, or end a cookie */
 
-        if (ngx_mcds_cookie_first(p, next, names)
-            || ngx_mcds_cookie_list(p, next, names)
-            || ngx_mcds_cookie_parts(p, next, names))
+        if (ngx_mcds_cookie_first(p, end ? end : s, s, names)
+            || (comma && ngx_mcds_cookie_list(p, s, names))
+            || (odd && ngx_mcds_cookie_parts(p, s, names)))
         {
             return 1;
         }
@@ -79,20 +158,41 @@ ngx_mcds_cookie_next(u_char *p, u_char *last, u_char ch)
 }
 
 
-/* the name of one cookie; old releases of Werkzeug skip "=" in front of it */
+/* the name of one cookie, which begins at p and ends at end, with "=" or not */
 
 static ngx_uint_t
-ngx_mcds_cookie_first(u_char *p, u_char *last, ngx_array_t *names)
+ngx_mcds_cookie_first(u_char *p, u_char *end, u_char *last,
+    ngx_array_t *names)
 {
     u_char  *s;
 
-    for (s = p; s < last && (*s == '=' || ngx_mcds_cookie_blank(*s)); s++) {
-        if (*s == '=') {
-            p = s + 1;
-        }
+    if (ngx_mcds_cookie_is(p, end, names)) {
+        return 1;
     }
 
-    return ngx_mcds_cookie_is(p, ngx_mcds_cookie_next(p, last, '='), names);
+    if (p == last || !ngx_mcds_cookie_in(ngx_mcds_cookie_skip, *p)) {
+        return 0;
+    }
+
+    /* old releases of Werkzeug skip "=" and what is blank */
+
+    for (s = p; s < last && (*s == '=' || ngx_mcds_cookie_blank(*s)); s++) {
+        /* void */
+    }
+
+    if (s > end
+        && ngx_mcds_cookie_is(s, ngx_mcds_cookie_next(s, last, '='), names))
+    {
+        return 1;
+    }
+
+    while (s < last && ngx_mcds_cookie_in(ngx_mcds_cookie_skip, *s)) {
+        s++;
+    }
+
+    end = ngx_mcds_cookie_next(s, last, '=');
+
+    return end < last && ngx_mcds_cookie_is(s, end, names);
 }
 
 
@@ -101,15 +201,13 @@ ngx_mcds_cookie_list(u_char *p, u_char *last, ngx_array_t *names)
 {
     u_char  *next;
 
-    if (ngx_strlchr(p, last, ',') == NULL) {
-        return 0;
-    }
-
     for ( /* void */ ; p < last; p = next + 1) {
 
         next = ngx_mcds_cookie_next(p, last, ',');
 
-        if (ngx_mcds_cookie_first(p, next, names)) {
+        if (ngx_mcds_cookie_first(p, ngx_mcds_cookie_next(p, next, '='), next,
+                                  names))
+        {
             return 1;
         }
     }
@@ -123,28 +221,21 @@ ngx_mcds_cookie_list(u_char *p, u_char *last, ngx_array_t *names)
 static ngx_uint_t
 ngx_mcds_cookie_parts(u_char *p, u_char *last, ngx_array_t *names)
 {
-    u_char      *end, *s;
-    ngx_uint_t   first;
-
-    first = 1;
+    u_char  *end, *s;
 
     while (p < last) {
 
-        if (ngx_mcds_cookie_separator(*p)) {
-            first |= (*p++ == ',');
-            continue;
-        }
-
-        /* Tomcat's legacy parser skips these in front of a cookie */
-
-        if (*p == '=' || (first && ngx_strchr("()<>@:/?{}", *p))) {
+        if (*p == '=' || *p == ','
+            || ngx_mcds_cookie_in(ngx_mcds_cookie_separators, *p))
+        {
             p++;
             continue;
         }
 
         end = p;
 
-        while (end < last && *end != '=' && !ngx_mcds_cookie_separator(*end)) {
+        while (end < last && !ngx_mcds_cookie_in(ngx_mcds_cookie_stops, *end))
+        {
             end++;
         }
 
@@ -160,12 +251,14 @@ ngx_mcds_cookie_parts(u_char *p, u_char *last, ngx_array_t *names)
 
         /* another one may begin behind the value */
 
-        while (end < last && !ngx_mcds_cookie_separator(*end)) {
+        while (end < last
+               && (*end == '='
+                   || !ngx_mcds_cookie_in(ngx_mcds_cookie_stops, *end)))
+        {
             end++;
         }
 
         p = end;
-        first = 0;
     }
 
     return 0;
@@ -247,12 +340,23 @@ ngx_mcds_cookie_is(u_char *p, u_char *last, ngx_array_t *names)
 static ngx_uint_t
 ngx_mcds_cookie_any(ngx_mcds_cookie_t *cookie, ngx_array_t *names)
 {
+    u_char       first;
     ngx_str_t   *name;
     ngx_uint_t   i;
 
     name = names->elts;
 
+    first = ngx_mcds_cookie_fold[*cookie->start];
+
     for (i = 0; i < names->nelts; i++) {
+
+        if (name[i].data[0] != '*'
+            && ngx_mcds_cookie_fold[name[i].data[0]] != first
+            && !cookie->decode)
+        {
+            continue;
+        }
+
         if (ngx_mcds_cookie_match(cookie, &name[i])) {
             return 1;
         }
@@ -294,7 +398,7 @@ ngx_mcds_cookie_match(ngx_mcds_cookie_t *cookie, ngx_str_t *name)
         if (s < end && p < cookie->last) {
             next = ngx_mcds_cookie_char(cookie, p, &ch);
 
-            if (ngx_mcds_cookie_fold(*s) == ngx_mcds_cookie_fold(ch)) {
+            if (ngx_mcds_cookie_fold[*s] == ngx_mcds_cookie_fold[ch]) {
                 s++;
                 p = next;
                 continue;
@@ -306,6 +410,13 @@ ngx_mcds_cookie_match(ngx_mcds_cookie_t *cookie, ngx_str_t *name)
         }
 
         mark = ngx_mcds_cookie_char(cookie, mark, &ch);
+
+        while (!cookie->decode
+               && mark < cookie->last
+               && ngx_mcds_cookie_fold[*mark] != ngx_mcds_cookie_fold[*star])
+        {
+            mark++;
+        }
 
         s = star;
         p = mark;
@@ -348,39 +459,4 @@ ngx_mcds_cookie_char(ngx_mcds_cookie_t *cookie, u_char *p, u_char *ch)
     }
 
     return p;
-}
-
-
-static u_char
-ngx_mcds_cookie_fold(u_char ch)
-{
-    switch (ch) {
-
-    case '.':
-    case ' ':
-    case '[':
-    case '+':
-        return '_';
-
-    default:
-        return ngx_tolower(ch);
-    }
-}
-
-
-static ngx_uint_t
-ngx_mcds_cookie_separator(u_char ch)
-{
-    switch (ch) {
-
-    case ',':
-    case '"':
-    case '\\':
-    case '[':
-    case ']':
-        return 1;
-
-    default:
-        return ngx_mcds_cookie_blank(ch);
-    }
 }

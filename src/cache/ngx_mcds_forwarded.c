@@ -93,6 +93,10 @@ ngx_mcds_forwarded_method(ngx_str_t *name)
         ngx_null_string
     };
 
+    if (name->len == 0 || ngx_tolower(name->data[0]) != 'x') {
+        return 0;
+    }
+
     for (s = names; s->len; s++) {
         if (ngx_mcds_forwarded_is(s, name)) {
             return 1;
@@ -134,6 +138,17 @@ ngx_mcds_forwarded_name(ngx_array_t *names, ngx_str_t *header)
     ngx_mcds_forwarded_t  *f;
 
     if (names == NULL) {
+
+        /* most headers are none of these */
+
+        switch (header->len ? ngx_tolower(header->data[0]) : 0) {
+        case 'c':
+        case 'f':
+        case 'x':
+            break;
+        default:
+            return NULL;
+        }
 
         for (f = ngx_mcds_forwarded_table; f->name.len; f++) {
             if (ngx_mcds_forwarded_is(&f->name, header)) {

@@ -16,6 +16,7 @@ static void test_names(void);
 static void test_values(void);
 static void test_patterns(void);
 static void test_time(void);
+static void test_random(void);
 
 static ngx_uint_t named(const char *line, size_t len, const char *names);
 static void show(ngx_uint_t good, ngx_uint_t yes, const char *line,
@@ -211,6 +212,39 @@ test_time(void)
 }
 
 
+/* whatever the line is, nothing beyond it is read */
+
+static void
+test_random(void)
+{
+    char        line[64];
+    size_t      len, k;
+    ngx_uint_t  i, found;
+
+    static const char  *rows[] = {
+        "SID", "a_session", "a", "%", "%5", "%53", "%00", "=", ";", ",", " ",
+        "\"", "\\", "[", "]", "+", ".", "\x01", "\xa0", "\xc2\xa0", "{", "*"
+    };
+
+    srandom(1);
+    found = 0;
+
+    for (i = 0; i < 100000; i++) {
+        len = 0;
+
+        for (k = random() % 8; k; k--) {
+            strcpy(line + len, rows[random() % (sizeof(rows)
+                                                / sizeof(rows[0]))]);
+            len += strlen(line + len);
+        }
+
+        found += named(line, len, "SID *_session a*b %*");
+    }
+
+    ok(found > 1000 && found < 90000, "100000 lines at random");
+}
+
+
 /* in memory of just its size, so that reading beyond it is seen */
 
 static ngx_uint_t
@@ -275,6 +309,7 @@ main(void)
     test_values();
     test_patterns();
     test_time();
+    test_random();
 
     return done_testing();
 }

@@ -16,6 +16,7 @@
 static void test_names(void);
 static void test_values(void);
 static void test_texts(void);
+static void test_random(void);
 
 static ngx_str_t string(const char *text);
 static const char *text(const char *name, const char *value);
@@ -189,6 +190,51 @@ test_texts(void)
 }
 
 
+/* a text of "Forwarded" fits, and has nothing of addresses if it is valid */
+
+static void
+test_random(void)
+{
+    char            value[128];
+    size_t          k;
+    ngx_str_t       name, v;
+    ngx_uint_t      i, same;
+    ngx_mcds_own_t  own;
+
+    static const char  *rows[] = {
+        "for", "by", "host", "proto", "x", "=", "=", "=", "\"", "\"", ";", ",",
+        " ", "a", "http", "1.2.3.4", "\\", "\t", "[::1]", "=\"a\"", "for=1;",
+        "host=a", "proto=http,"
+    };
+
+    ngx_memzero(&own, sizeof(ngx_mcds_own_t));
+    own.scheme = string("http");
+    own.host = string("a");
+    name = string("forwarded");
+
+    srandom(1);
+    same = 0;
+
+    for (i = 0; i < 100000; i++) {
+        value[0] = '\0';
+
+        for (k = random() % 9; k; k--) {
+            strcat(value, rows[random() % (sizeof(rows) / sizeof(rows[0]))]);
+        }
+
+        (void) text("forwarded", value);
+
+        v.len = strlen(value);
+        v.data = malloc(v.len + 1);
+        memcpy(v.data, value, v.len);
+        same += !ngx_mcds_forwarded_differs(&name, &v, &own);
+        free(v.data);
+    }
+
+    ok(same > 1000 && same < 50000, "100000 values at random");
+}
+
+
 static ngx_str_t
 string(const char *text)
 {
@@ -233,6 +279,7 @@ main(void)
     test_names();
     test_values();
     test_texts();
+    test_random();
 
     return done_testing();
 }
