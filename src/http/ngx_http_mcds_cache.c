@@ -162,7 +162,9 @@ ngx_http_mcds_cache_start(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
 
     /* as it would be, if nothing led the request elsewhere */
 
-    ngx_http_mcds_route(r, ctx, ctx->route);
+    if (ngx_http_mcds_route_here(r, ctx) == NGX_ERROR) {
+        return NGX_ERROR;
+    }
 
     return ngx_http_mcds_cache_ask(r, ctx, mlcf);
 }
@@ -373,16 +375,17 @@ static ngx_int_t
 ngx_http_mcds_cache_arrive(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
     ngx_http_mcds_loc_conf_t *mlcf)
 {
-    u_char  route[NGX_HTTP_MCDS_ROUTE_LEN];
+    ngx_int_t  rc;
 
     ctx->error_page = r->error_page;
 
-    ngx_http_mcds_route(r, ctx, route);
+    rc = ngx_http_mcds_route_here(r, ctx);
 
-    if (ngx_memcmp(route, ctx->route, NGX_HTTP_MCDS_ROUTE_LEN) != 0) {
-        ngx_memcpy(ctx->route, route, NGX_HTTP_MCDS_ROUTE_LEN);
-        ctx->rerouted = 1;
+    if (rc == NGX_ERROR) {
+        return NGX_ERROR;
     }
+
+    ctx->rerouted = (rc == NGX_DECLINED);
 
     if (mlcf == ctx->conf && !ctx->left) {
         return NGX_OK;

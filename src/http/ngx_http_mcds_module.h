@@ -212,6 +212,7 @@ struct ngx_http_mcds_ctx_s {
     ngx_str_t                   uri;      /* of a subrequest, as it was asked
                                              for */
     ngx_str_t                   args;     /* as they were asked for */
+    ngx_str_t                   forwarded;  /* see ngx_http_mcds_forwarded.h */
     u_char                      route[NGX_HTTP_MCDS_ROUTE_LEN];
     ngx_str_t                   key;
     ngx_str_t                   at;       /* where the seat is: key, or that

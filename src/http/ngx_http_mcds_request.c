@@ -178,26 +178,23 @@ ngx_http_mcds_decide_handler(ngx_http_request_t *r)
 static ngx_int_t
 ngx_http_mcds_decided(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx)
 {
-    u_char  route[NGX_HTTP_MCDS_ROUTE_LEN];
-
     ctx->origin |= ctx->invalidate;
 
     ngx_http_mcds_error_page(r, ctx);
 
     if (!ctx->replaced && (ctx->seat.building || ctx->storing)) {
 
-        ngx_http_mcds_route(r, ctx, route);
-
         if (!ctx->routed) {
 
-            /* a page that was purged is rebuilt: its way begins here */
+            /* a page that was purged is rebuilt: its route begins here */
 
             ctx->routed = 1;
-            ngx_memcpy(ctx->route, route, NGX_HTTP_MCDS_ROUTE_LEN);
 
-        } else if (ngx_memcmp(route, ctx->route, NGX_HTTP_MCDS_ROUTE_LEN)
-                   != 0)
-        {
+            if (ngx_http_mcds_route_here(r, ctx) == NGX_ERROR) {
+                return NGX_HTTP_INTERNAL_SERVER_ERROR;
+            }
+
+        } else if (ngx_http_mcds_route_left(r, ctx)) {
             return ngx_http_mcds_cache_left(r, ctx);
         }
     }

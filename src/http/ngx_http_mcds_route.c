@@ -9,9 +9,14 @@
 #include <ngx_http.h>
 #include <ngx_md5.h>
 #include "ngx_http_mcds_module.h"
+#include "ngx_http_mcds_forwarded.h"
 #include "ngx_http_mcds_route.h"
 
 
+static void ngx_http_mcds_route(ngx_http_request_t *r,
+    ngx_http_mcds_ctx_t *ctx, u_char *route);
+static ngx_int_t ngx_http_mcds_route_copy(ngx_http_request_t *r,
+    ngx_str_t *to, ngx_str_t *from);
 static ngx_uint_t ngx_http_mcds_route_plain(ngx_http_request_t *r,
     ngx_http_mcds_ctx_t *ctx, ngx_http_mcds_loc_conf_t *mlcf);
 static ngx_uint_t ngx_http_mcds_route_same(ngx_str_t *a, ngx_str_t *b);
@@ -108,40 +113,77 @@ ngx_http_mcds_route_inherit(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
     ctx->routed = from->routed;
     ngx_memcpy(ctx->route, from->route, NGX_HTTP_MCDS_ROUTE_LEN);
 
-    ctx->uri.len = from->uri.len;
-    ctx->args.len = from->args.len;
-
-    if (from->uri.len) {
-        ctx->uri.data = ngx_pstrdup(r->pool, &from->uri);
-
-        if (ctx->uri.data == NULL) {
-            return NGX_ERROR;
-        }
-    }
-
-    if (from->args.len) {
-        ctx->args.data = ngx_pstrdup(r->pool, &from->args);
-
-        if (ctx->args.data == NULL) {
-            return NGX_ERROR;
-        }
-    }
-
-    return NGX_OK;
+    return (ngx_http_mcds_route_copy(r, &ctx->uri, &from->uri) == NGX_OK
+            && ngx_http_mcds_route_copy(r, &ctx->args, &from->args) == NGX_OK
+            && ngx_http_mcds_route_copy(r, &ctx->forwarded, &from->forwarded)
+               == NGX_OK)
+           ? NGX_OK : NGX_ERROR;
 }
 
 
-void
+static ngx_int_t
+ngx_http_mcds_route_copy(ngx_http_request_t *r, ngx_str_t *to, ngx_str_t *from)
+{
+    if (from->len == 0) {
+        return NGX_OK;
+    }
+
+    to->len = from->len;
+    to->data = ngx_pstrdup(r->pool, from);
+
+    return to->data ? NGX_OK : NGX_ERROR;
+}
+
+
+ngx_int_t
+ngx_http_mcds_route_here(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx)
+{
+    u_char                     route[NGX_HTTP_MCDS_ROUTE_LEN];
+    ngx_http_mcds_loc_conf_t  *mlcf;
+
+    mlcf = ngx_http_get_module_loc_conf(r, ngx_http_mcds_module);
+
+    if (ngx_http_mcds_forwarded(r, mlcf, &ctx->forwarded) != NGX_OK) {
+        return NGX_ERROR;
+    }
+
+    ngx_http_mcds_route(r, ctx, route);
+
+    if (ngx_memcmp(route, ctx->route, NGX_HTTP_MCDS_ROUTE_LEN) == 0) {
+        return NGX_OK;
+    }
+
+    ngx_memcpy(ctx->route, route, NGX_HTTP_MCDS_ROUTE_LEN);
+
+    return NGX_DECLINED;
+}
+
+
+ngx_uint_t
+ngx_http_mcds_route_left(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx)
+{
+    u_char  route[NGX_HTTP_MCDS_ROUTE_LEN];
+
+    ngx_http_mcds_route(r, ctx, route);
+
+    return ngx_memcmp(route, ctx->route, NGX_HTTP_MCDS_ROUTE_LEN) != 0;
+}
+
+
+static void
 ngx_http_mcds_route(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
     u_char *route)
 {
     ngx_md5_t                  md5;
     ngx_str_t                  args;
+    ngx_uint_t                 plain;
     ngx_http_mcds_loc_conf_t  *mlcf;
 
     mlcf = ngx_http_get_module_loc_conf(r, ngx_http_mcds_module);
 
-    if (ngx_http_mcds_route_plain(r, ctx, mlcf)) {
+    plain = ngx_http_mcds_route_plain(r, ctx, mlcf);
+
+    if (plain && ctx->forwarded.len == 0) {
 
         /* the key tells all that is to be told */
 
@@ -149,14 +191,18 @@ ngx_http_mcds_route(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
         return;
     }
 
-    args = r->args;
-
-    ngx_http_mcds_route_args(&args, &ctx->args);
-
     ngx_md5_init(&md5);
     ngx_md5_update(&md5, mlcf->route, NGX_HTTP_MCDS_ROUTE_LEN);
-    ngx_http_mcds_route_add(&md5, &r->uri);
-    ngx_http_mcds_route_add(&md5, &args);
+    ngx_http_mcds_route_add(&md5, &ctx->forwarded);
+
+    if (!plain) {
+        args = r->args;
+        ngx_http_mcds_route_args(&args, &ctx->args);
+
+        ngx_http_mcds_route_add(&md5, &r->uri);
+        ngx_http_mcds_route_add(&md5, &args);
+    }
+
     ngx_md5_final(route, &md5);
 }
 

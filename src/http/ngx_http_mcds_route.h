@@ -6,8 +6,9 @@
  * location that answers, as it is written in the configuration, and the URI and
  * the arguments that the request has ended with.  One URI of a client may lead
  * along several routes, to pages that differ: by "if", "rewrite", "try_files",
- * "error_page" or X-Accel-Redirect.  A page is served only to requests that
- * have come along its own route.
+ * "error_page" or X-Accel-Redirect.  Headers that have an application take the
+ * request for another one, see ngx_http_mcds_forwarded.h, belong to the route,
+ * too.  A page is served only to requests that have come along its own route.
  */
 
 
@@ -35,20 +36,24 @@ void ngx_http_mcds_route_merge(ngx_conf_t *cf,
 
 
 /*
- * begin: remembers in ctx what r is asked for, before its key is made.
- * inherit: r is the copy of a request that rebuilds a page behind it.
+ * begin: remembers in ctx what r is asked for, before its key is made.  here:
+ * makes ctx->route the route that r has come by now; NGX_OK, or NGX_DECLINED if
+ * it was another one; NGX_ERROR when out of memory.  inherit: r is the copy of a
+ * request that rebuilds a page behind it.
  */
 
 void ngx_http_mcds_route_begin(ngx_http_request_t *r,
+    ngx_http_mcds_ctx_t *ctx);
+ngx_int_t ngx_http_mcds_route_here(ngx_http_request_t *r,
     ngx_http_mcds_ctx_t *ctx);
 ngx_int_t ngx_http_mcds_route_inherit(ngx_http_request_t *r,
     ngx_http_mcds_ctx_t *ctx, ngx_http_mcds_ctx_t *from);
 
 
-/* writes the route that r has come by now: NGX_HTTP_MCDS_ROUTE_LEN bytes */
+/* 1 if r has been led to another location, or to another URI, since then */
 
-void ngx_http_mcds_route(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
-    u_char *route);
+ngx_uint_t ngx_http_mcds_route_left(ngx_http_request_t *r,
+    ngx_http_mcds_ctx_t *ctx);
 
 
 /*
