@@ -40,6 +40,7 @@ import time
 import zlib
 
 UNSET = 0xffffffff
+MAX_PARTS = 4096
 
 PAGE, PASS, VARY, PURGED = range(4)
 
@@ -259,7 +260,8 @@ def decode(value, key=None, secret=None):
     if parts == 0:
         right = total == nbody
     else:
-        right = (kind == PAGE and part > 0 and total > nbody
+        right = (kind == PAGE and parts <= MAX_PARTS and part > 0
+                 and total > nbody
                  and (total - nbody - 1) // part == parts - 1)
     if not right or coding and (kind != PAGE or length == 0):
         raise BadEntry("wrong length of the body")

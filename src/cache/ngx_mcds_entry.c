@@ -8,6 +8,7 @@
 #include <ngx_core.h>
 #include "ngx_mcds_coding.h"
 #include "ngx_mcds_entry.h"
+#include "ngx_mcds_part.h"
 
 
 #define NGX_MCDS_ENTRY_PLAIN   1
@@ -512,6 +513,7 @@ ngx_mcds_entry_check_parts(ngx_mcds_entry_t *entry)
     }
 
     if (entry->kind != NGX_MCDS_ENTRY_PAGE
+        || entry->parts > NGX_MCDS_MAX_PARTS
         || entry->part == 0
         || entry->total <= entry->body.len)
     {

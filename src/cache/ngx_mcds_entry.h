@@ -42,7 +42,7 @@
  *   72    4  length of the headers
  *   76    4  length of the body in this item
  *   80    4  number of parts, further items that hold the rest of the body,
- *            see ngx_mcds_part.h; 0: none
+ *            see ngx_mcds_part.h; 0: none; at most 4096
  *   84    2  status, 200 to 599; 0 unless a page
  *   86    2  coding of the body: 0 none, 1 gzip, 2 zstd, see
  *            ngx_mcds_coding.h

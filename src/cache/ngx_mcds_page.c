@@ -10,6 +10,7 @@
 #include <ngx_core.h>
 #include <ngx_event.h>
 #include "ngx_mcds_page_core.h"
+#include "ngx_mcds_sign.h"
 #include "ngx_mcds_skew.h"
 #include "ngx_mcds_vary.h"
 
@@ -19,9 +20,6 @@
 
 /* the zone keeps copies for as long as it has room, ms */
 #define NGX_MCDS_KEPT             (24 * 60 * 60 * 1000)
-
-/* of a page that is used, far more than are ever written */
-#define NGX_MCDS_MAX_PARTS        4096
 
 
 static size_t ngx_mcds_page_weight(ngx_mcds_copy_t *copy);
@@ -126,7 +124,6 @@ ngx_mcds_copy_create(ngx_mcds_page_t *page, ngx_mcds_value_t *value,
                   != NGX_OK) ? "no list of headers"
               : (copy->entry.total > page->limit
                  || copy->entry.length > page->limit) ? "too large"
-              : (copy->entry.parts > NGX_MCDS_MAX_PARTS) ? "too many parts"
               : NULL;
     }
 
@@ -157,6 +154,71 @@ ngx_mcds_copy_create(ngx_mcds_page_t *page, ngx_mcds_value_t *value,
     ngx_mcds_page_saw(page, copy);
 
     return copy;
+}
+
+
+ngx_int_t
+ngx_mcds_copy_signed(ngx_mcds_copy_t *copy, ngx_array_t *secrets)
+{
+    ngx_mcds_key_t     key;
+    ngx_mcds_page_t   *page;
+    ngx_mcds_entry_t  *entry;
+
+    entry = &copy->entry;
+
+    if (secrets == NULL
+        || copy->checked == secrets
+        || (entry->kind != NGX_MCDS_ENTRY_PAGE
+            && entry->kind != NGX_MCDS_ENTRY_VARY))
+    {
+        return NGX_OK;
+    }
+
+    if (ngx_mcds_sign_check(copy->value->data, copy->value->len, entry,
+                            secrets)
+        != NGX_OK)
+    {
+        ngx_mcds_key_show(&key, &entry->key);
+
+        ngx_log_error(NGX_LOG_INFO, ngx_cycle->log, 0,
+                      "page \"%*s\" is not signed",
+                      (size_t) key.len, key.data);
+
+        return NGX_DECLINED;
+    }
+
+    /* for all that are given this copy */
+
+    copy->checked = secrets;
+
+    page = copy->page;
+
+    if (page && page->cut_cas && page->cut_cas == copy->stamp.cas) {
+        page->cut_signed = secrets;
+    }
+
+    return NGX_OK;
+}
+
+
+ngx_int_t
+ngx_mcds_page_signed(ngx_mcds_copy_t *copy, ngx_queue_t *seats)
+{
+    ngx_queue_t      *q;
+    ngx_mcds_seat_t  *seat;
+
+    for (q = ngx_queue_head(seats);
+         q != ngx_queue_sentinel(seats);
+         q = ngx_queue_next(q))
+    {
+        seat = ngx_queue_data(q, ngx_mcds_seat_t, queue);
+
+        if (ngx_mcds_copy_signed(copy, seat->secrets) == NGX_OK) {
+            return NGX_OK;
+        }
+    }
+
+    return NGX_DECLINED;
 }
 
 
@@ -201,6 +263,7 @@ ngx_mcds_page_saw(ngx_mcds_page_t *page, ngx_mcds_copy_t *copy)
     page->cut.parts = copy->entry.parts;
     page->cut.part = copy->entry.part;
     page->cut_cas = copy->stamp.cas;
+    page->cut_signed = copy->checked;
 }
 
 
@@ -807,8 +870,10 @@ ngx_mcds_page_read_done(void *data, ngx_mcds_result_t *result)
         outcome = NGX_MCDS_PAGE_FAILED;
     }
 
-    if (outcome == NGX_MCDS_PAGE_FOUND && read->copy->entry.parts) {
-
+    if (outcome == NGX_MCDS_PAGE_FOUND
+        && read->copy->entry.parts
+        && ngx_mcds_page_signed(read->copy, &read->seats) == NGX_OK)
+    {
         if (ngx_mcds_stream_open(read->copy, ngx_mcds_page_read_window(read),
                                  ngx_mcds_page_read_opened, read)
             == NGX_OK)

@@ -44,8 +44,10 @@ struct ngx_mcds_copy_s {
     ngx_mcds_value_t   *value;
     ngx_mcds_entry_t    entry;
     ngx_mcds_stamp_t    stamp;
-    void               *checked;       /* the users', NULL at first */
-    void               *prepared;      /* the same, freed with the copy */
+    void               *checked;       /* the secrets by which it is signed,
+                                          NULL at first */
+    void               *prepared;      /* the users', NULL at first, freed with
+                                          the copy */
     ngx_mcds_part_t   **kept;          /* parts in memory, or NULL */
     ngx_mcds_copy_t    *first;         /* of a list: the variant that it was
                                           made for, or NULL */
@@ -53,6 +55,15 @@ struct ngx_mcds_copy_s {
 
 ngx_mcds_copy_t *ngx_mcds_copy_ref(ngx_mcds_copy_t *copy);
 void ngx_mcds_copy_unref(ngx_mcds_copy_t *copy);
+
+
+/*
+ * NGX_OK if secrets is NULL, or one of them has signed the copy, see
+ * ngx_mcds_sign.h.  Nothing of a copy that is not signed may be acted upon but
+ * its CAS.
+ */
+
+ngx_int_t ngx_mcds_copy_signed(ngx_mcds_copy_t *copy, ngx_array_t *secrets);
 
 
 /* what a request is told */

@@ -375,7 +375,13 @@ ngx_mcds_page_asked(void *data, ngx_mcds_result_t *result)
         page->copy = NULL;
     }
 
-    if (page->copy && page->copy->entry.parts) {
+    if (page->copy
+        && page->copy->entry.parts
+        && ((page->owner
+             && ngx_mcds_copy_signed(page->copy, page->owner->secrets)
+                == NGX_OK)
+            || ngx_mcds_page_signed(page->copy, &page->waiters) == NGX_OK))
+    {
         page->split = page->copy;
         page->copy = NULL;
 

@@ -99,6 +99,7 @@ struct ngx_mcds_page_s {
 
     ngx_mcds_cut_t        cut;         /* the parts of a page that was seen */
     uint64_t              cut_cas;     /* and its CAS; 0: no such page */
+    void                 *cut_signed;  /* the secrets by which it is, or NULL */
 
     ngx_event_t           poll;
     ngx_msec_t            poll_delay;
@@ -146,6 +147,14 @@ struct ngx_mcds_page_s {
 
 ngx_mcds_copy_t *ngx_mcds_copy_create(ngx_mcds_page_t *page,
     ngx_mcds_value_t *value, ngx_mcds_stamp_t *stamp);
+
+
+/*
+ * NGX_OK if the copy may be used at one of these seats.  Of one that may not,
+ * the parts are not even looked for.
+ */
+
+ngx_int_t ngx_mcds_page_signed(ngx_mcds_copy_t *copy, ngx_queue_t *seats);
 
 
 /* of the item that memcached has answered with */

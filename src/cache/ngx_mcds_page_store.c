@@ -541,8 +541,8 @@ ngx_mcds_store_bar(ngx_mcds_store_t *store)
     page = store->page;
 
     return ngx_mcds_purge_key(page->pool, &page->key, NGX_MCDS_PURGE_DELETE,
-                              ngx_mcds_now(), NULL, ngx_mcds_store_barred,
-                              store);
+                              ngx_mcds_now(), store->secrets,
+                              ngx_mcds_store_barred, store);
 }
 
 
@@ -634,7 +634,12 @@ ngx_mcds_store_newer(ngx_mcds_store_t *store, ngx_mcds_result_t *result)
            != NGX_OK
         || (other.kind != NGX_MCDS_ENTRY_PAGE
             && other.kind != NGX_MCDS_ENTRY_PASS)
-        || (other.flags & NGX_MCDS_ENTRY_INVALID))
+        || (other.flags & NGX_MCDS_ENTRY_INVALID)
+        || (store->secrets
+            && other.kind == NGX_MCDS_ENTRY_PAGE
+            && ngx_mcds_sign_check(result->data, result->len, &other,
+                                   store->secrets)
+               != NGX_OK))
     {
         return 0;
     }
@@ -788,12 +793,20 @@ ngx_mcds_store_replaced(ngx_mcds_store_t *store, uint64_t cas)
     copy = store->copy;
 
     if (page->cut_cas && page->cut.generation != copy->entry.generation) {
-        ngx_mcds_split_drop(page->pool, &page->key, &page->cut,
-                            NGX_MCDS_LINGER);
+
+        /* an entry that was not signed may name parts of anything */
+
+        if (store->secrets == NULL || page->cut_signed == store->secrets) {
+            ngx_mcds_split_drop(page->pool, &page->key, &page->cut,
+                                NGX_MCDS_LINGER);
+        }
+
         page->cut_cas = 0;
     }
 
     if (copy->entry.parts || copy->entry.kind == NGX_MCDS_ENTRY_VARY) {
+        copy->checked = store->secrets;
+
         ngx_mcds_store_stamp(store, &copy->stamp, cas);
         ngx_mcds_page_saw(page, copy);
     }

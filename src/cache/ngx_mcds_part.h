@@ -45,6 +45,12 @@
 /* the longest of what follows the page's key */
 #define NGX_MCDS_PART_SUFFIX      33
 
+/*
+ * Parts of a page.  The longest page, of 64 MB, in the shortest parts that are
+ * written has 1034 of them; an entry that claims more is no entry.
+ */
+#define NGX_MCDS_MAX_PARTS        4096
+
 
 /*
  * begin: a value with a header of one of these sizes, room for so many bytes

@@ -248,8 +248,14 @@ ngx_mcds_purge_mark(ngx_mcds_purge_t *purge, ngx_mcds_result_t *result)
 
     if (ngx_mcds_entry_read(&entry, result->data, result->len, &purge->key,
                             &why)
-        != NGX_OK)
+        != NGX_OK
+        || (purge->secrets
+            && ngx_mcds_sign_check(result->data, result->len, &entry,
+                                   purge->secrets)
+               != NGX_OK))
     {
+        /* nothing of what others may have written counts, nor its parts */
+
         return NULL;
     }
 
@@ -265,10 +271,6 @@ ngx_mcds_purge_mark(ngx_mcds_purge_t *purge, ngx_mcds_result_t *result)
 
     if (purge->how == NGX_MCDS_PURGE_INVALIDATE
         && result->cas != 0
-        && (purge->secrets == NULL
-            || ngx_mcds_sign_check(result->data, result->len, &entry,
-                                   purge->secrets)
-               == NGX_OK)
         && purge->tries < NGX_MCDS_PURGE_TRIES)
     {
         value = ngx_mcds_value_create(result->len + NGX_MCDS_PURGE_SPARE,

@@ -50,8 +50,9 @@ typedef void (*ngx_mcds_purge_pt)(void *data, ngx_uint_t rc, ngx_uint_t found,
 
 /*
  * The key is any text and copied.  now: milliseconds since the epoch.  secrets:
- * see ngx_mcds_sign.h, or NULL; a page that none of them has signed is deleted
- * then.  NGX_ERROR: out of memory, the handler is not called.
+ * see ngx_mcds_sign.h, or NULL; a page that none of them has signed is replaced
+ * then, as anything that is no page, and its parts are left alone.  NGX_ERROR:
+ * out of memory, the handler is not called.
  */
 
 ngx_int_t ngx_mcds_purge_key(ngx_mcds_pool_t *pool, ngx_str_t *key,

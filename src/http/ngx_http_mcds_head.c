@@ -42,6 +42,13 @@ ngx_http_mcds_head_differs(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx)
 
     entry = &ctx->copy->entry;
 
+    if (entry->kind != NGX_MCDS_ENTRY_PAGE
+        || entry->status != NGX_HTTP_OK
+        || ngx_http_mcds_signed(ctx->copy, ctx->conf->secrets) != NGX_OK)
+    {
+        return 0;
+    }
+
     /*
      * A page that has expired already is left alone: it is to be asked for
      * anyway, and what is just being built is to take its place.
@@ -50,10 +57,6 @@ ngx_http_mcds_head_differs(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx)
     if (ctx->expired
         || ngx_http_mcds_variant_expire(ctx) <= ngx_mcds_now())
     {
-        return 0;
-    }
-
-    if (entry->kind != NGX_MCDS_ENTRY_PAGE || entry->status != NGX_HTTP_OK) {
         return 0;
     }
 

@@ -395,7 +395,8 @@ ngx_int_t ngx_http_mcds_key_add_variables(ngx_conf_t *cf);
  * to the extensions of a page.  sign: a finished entry.
  */
 
-ngx_int_t ngx_http_mcds_signed(ngx_mcds_copy_t *copy, ngx_array_t *secrets);
+#define ngx_http_mcds_signed  ngx_mcds_copy_signed
+
 ngx_int_t ngx_http_mcds_sign_ext(ngx_http_request_t *r,
     ngx_http_mcds_loc_conf_t *mlcf, ngx_str_t *ext);
 void ngx_http_mcds_sign(ngx_http_mcds_loc_conf_t *mlcf,

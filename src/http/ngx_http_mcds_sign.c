@@ -59,43 +59,6 @@ ngx_http_mcds_cache_hmac_key(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 
 
 ngx_int_t
-ngx_http_mcds_signed(ngx_mcds_copy_t *copy, ngx_array_t *secrets)
-{
-    ngx_mcds_key_t     key;
-    ngx_mcds_entry_t  *entry;
-
-    entry = &copy->entry;
-
-    if (secrets == NULL
-        || copy->checked == secrets
-        || (entry->kind != NGX_MCDS_ENTRY_PAGE
-            && entry->kind != NGX_MCDS_ENTRY_VARY))
-    {
-        return NGX_OK;
-    }
-
-    if (ngx_mcds_sign_check(copy->value->data, copy->value->len, entry,
-                            secrets)
-        != NGX_OK)
-    {
-        ngx_mcds_key_show(&key, &entry->key);
-
-        ngx_log_error(NGX_LOG_INFO, ngx_cycle->log, 0,
-                      "page \"%*s\" is not signed",
-                      (size_t) key.len, key.data);
-
-        return NGX_DECLINED;
-    }
-
-    /* for all who are given this copy */
-
-    copy->checked = secrets;
-
-    return NGX_OK;
-}
-
-
-ngx_int_t
 ngx_http_mcds_sign_ext(ngx_http_request_t *r, ngx_http_mcds_loc_conf_t *mlcf,
     ngx_str_t *ext)
 {

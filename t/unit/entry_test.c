@@ -11,6 +11,7 @@
 #include <ngx_core.h>
 #include "ngx_mcds_coding.h"
 #include "ngx_mcds_entry.h"
+#include "ngx_mcds_part.h"
 #include "tap.h"
 
 
@@ -379,6 +380,26 @@ test_round_trip(void)
     value = build(&entry, "body", 4);
     ok(declined(value, "wrong length of the body"),
        "further items without a rest of the body");
+
+    entry.parts = NGX_MCDS_MAX_PARTS;
+    entry.total = 4 + NGX_MCDS_MAX_PARTS;
+
+    value = build(&entry, "body", 4);
+    ok(ngx_mcds_entry_read(&got, value->data, value->len, &page_key, &why)
+       == NGX_OK, "as many parts as a page can have");
+    ngx_mcds_value_unref(value);
+
+    entry.parts++;
+    entry.total++;
+
+    value = build(&entry, "body", 4);
+    ok(declined(value, "wrong length of the body"), "one part more");
+
+    entry.parts = 0xffffffff;
+    entry.total = 4 + (uint64_t) 0xffffffff;
+
+    value = build(&entry, "body", 4);
+    ok(declined(value, "wrong length of the body"), "4294967295 parts");
 }
 
 
