@@ -240,7 +240,10 @@ ngx_mcds_entry_read(ngx_mcds_entry_t *entry, u_char *data, size_t len,
     sum = (uint64_t) header + entry->key.len + entry->ext.len
           + entry->headers.len + entry->body.len;
 
-    if (header < NGX_MCDS_ENTRY_HEADER || sum != len) {
+    if (header < NGX_MCDS_ENTRY_HEADER
+        || sum != len
+        || sum - header - entry->body.len > NGX_MCDS_ENTRY_HEAD)
+    {
         *why = "wrong sizes";
         return NGX_DECLINED;
     }
@@ -585,7 +588,10 @@ ngx_mcds_entry_check_headers(ngx_mcds_entry_t *entry)
         }
 
         p += 2;
-        entry->lines++;
+
+        if (++entry->lines > NGX_MCDS_ENTRY_LINES) {
+            return NGX_DECLINED;
+        }
     }
 
     return NGX_OK;

@@ -62,9 +62,10 @@
  * of the whole body is that of the body in this item, with them it is larger;
  * only a page has parts.  Flags and reserved bytes that a reader does not know
  * are skipped; what must not be skipped is another format.  All lengths but
- * that at 92 are of what is stored.  The coding is no Content-Encoding among
- * the headers: they say what the origin has sent.  In format 1 the fields of
- * the coding are reserved.
+ * that at 92 are of what is stored.  Key, extensions and headers are 256 KB
+ * long together at most, and the headers have 4096 lines at most.  The coding
+ * is no Content-Encoding among the headers: they say what the origin has sent.
+ * In format 1 the fields of the coding are reserved.
  */
 
 #define NGX_MCDS_ENTRY_HEADER     112
@@ -85,6 +86,12 @@
                                            with a slash absolute */
 
 #define NGX_MCDS_ENTRY_UNSET      0xffffffff
+
+/* key, extensions and headers together; bytes */
+#define NGX_MCDS_ENTRY_HEAD       (256 * 1024)
+
+/* lines of headers */
+#define NGX_MCDS_ENTRY_LINES      4096
 
 /* extensions */
 #define NGX_MCDS_ENTRY_EXT_VARY   1

@@ -15,8 +15,9 @@
 #include "ngx_mcds_vary.h"
 
 
-/* pages that a worker remembers beyond their requests */
+/* pages that a worker remembers beyond their requests, and their bytes */
 #define NGX_MCDS_PAGES            4096
+#define NGX_MCDS_PAGES_SIZE       (16 * 1024 * 1024)
 
 /* the zone keeps copies for as long as it has room, ms */
 #define NGX_MCDS_KEPT             (24 * 60 * 60 * 1000)
@@ -31,6 +32,8 @@ static ngx_int_t ngx_mcds_page_cmp(ngx_mcds_page_t *page,
     ngx_mcds_pool_t *pool, ngx_str_t *key);
 static void ngx_mcds_page_insert(ngx_rbtree_node_t *temp,
     ngx_rbtree_node_t *node, ngx_rbtree_node_t *sentinel);
+static void ngx_mcds_page_idle(ngx_mcds_page_t *page);
+static void ngx_mcds_page_busy(ngx_mcds_page_t *page);
 static void ngx_mcds_page_forget(ngx_mcds_page_t *page);
 static void ngx_mcds_page_read_handler(ngx_event_t *ev);
 static void ngx_mcds_page_read_done(void *data, ngx_mcds_result_t *result);
@@ -60,6 +63,7 @@ static ngx_rbtree_t       ngx_mcds_pages;
 static ngx_rbtree_node_t  ngx_mcds_pages_sentinel;
 static ngx_queue_t        ngx_mcds_pages_idle;
 static ngx_uint_t         ngx_mcds_pages_nidle;
+static size_t             ngx_mcds_pages_size;
 static ngx_queue_t        ngx_mcds_pages_mine;
 static size_t             ngx_mcds_pages_kept;
 static ngx_queue_t        ngx_mcds_pages_reads;
@@ -410,8 +414,7 @@ ngx_mcds_page_get(ngx_mcds_pool_t *pool, ngx_str_t *key)
     page->poll.cancelable = 1;
 
     ngx_rbtree_insert(&ngx_mcds_pages, &page->node);
-    ngx_queue_insert_head(&ngx_mcds_pages_idle, &page->lru);
-    ngx_mcds_pages_nidle++;
+    ngx_mcds_page_idle(page);
 
     return page;
 }
@@ -520,8 +523,7 @@ void
 ngx_mcds_page_ref(ngx_mcds_page_t *page)
 {
     if (page->refs++ == 0) {
-        ngx_queue_remove(&page->lru);
-        ngx_mcds_pages_nidle--;
+        ngx_mcds_page_busy(page);
     }
 }
 
@@ -539,12 +541,37 @@ ngx_mcds_page_unref(ngx_mcds_page_t *page)
 
     ngx_mcds_page_set_state(page, NGX_MCDS_IDLE);
 
-    ngx_queue_insert_head(&ngx_mcds_pages_idle, &page->lru);
+    ngx_mcds_page_idle(page);
 
-    if (ngx_mcds_pages_nidle++ >= NGX_MCDS_PAGES) {
+    while (ngx_mcds_pages_nidle > NGX_MCDS_PAGES
+           || ngx_mcds_pages_size > NGX_MCDS_PAGES_SIZE)
+    {
         q = ngx_queue_last(&ngx_mcds_pages_idle);
         ngx_mcds_page_forget(ngx_queue_data(q, ngx_mcds_page_t, lru));
     }
+}
+
+
+static void
+ngx_mcds_page_idle(ngx_mcds_page_t *page)
+{
+    page->size = sizeof(ngx_mcds_page_t) + page->key.len
+                 + (page->list ? page->list->value->size : 0);
+
+    ngx_queue_insert_head(&ngx_mcds_pages_idle, &page->lru);
+
+    ngx_mcds_pages_nidle++;
+    ngx_mcds_pages_size += page->size;
+}
+
+
+static void
+ngx_mcds_page_busy(ngx_mcds_page_t *page)
+{
+    ngx_queue_remove(&page->lru);
+
+    ngx_mcds_pages_nidle--;
+    ngx_mcds_pages_size -= page->size;
 }
 
 
@@ -556,9 +583,7 @@ ngx_mcds_page_forget(ngx_mcds_page_t *page)
     }
 
     ngx_mcds_page_forget_list(page);
-
-    ngx_queue_remove(&page->lru);
-    ngx_mcds_pages_nidle--;
+    ngx_mcds_page_busy(page);
 
     ngx_rbtree_delete(&ngx_mcds_pages, &page->node);
     ngx_free(page);

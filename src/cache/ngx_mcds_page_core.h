@@ -71,6 +71,7 @@ typedef struct {
 struct ngx_mcds_page_s {
     ngx_rbtree_node_t     node;
     ngx_queue_t           lru;         /* while nobody refers to it */
+    size_t                size;        /* bytes that it takes then */
     ngx_uint_t            refs;
 
     ngx_mcds_pool_t      *pool;

@@ -92,6 +92,7 @@ static void ngx_mcds_tag_set(void *data, ngx_mcds_result_t *result);
 static void ngx_mcds_tag_end(ngx_mcds_tag_purge_t *purge, ngx_uint_t rc);
 static ngx_int_t ngx_mcds_tag_parse(ngx_mcds_result_t *result,
     uint64_t *purged, uint64_t *deleted);
+static ngx_int_t ngx_mcds_tags_check(ngx_str_t *list);
 static ngx_int_t ngx_mcds_tags_next(ngx_str_t *list, ngx_str_t *name);
 static ngx_mcds_record_t *ngx_mcds_tags_find(ngx_mcds_tags_t *tags,
     ngx_str_t *name);
@@ -350,9 +351,10 @@ ngx_mcds_tag_parse(ngx_mcds_result_t *result, uint64_t *purged,
 ngx_int_t
 ngx_mcds_tags_add(ngx_str_t *list, char *prefix, ngx_str_t *text)
 {
-    u_char     *p, *end, *last, *to;
-    size_t      len;
-    ngx_str_t   rest, name, tag;
+    u_char      *p, *end, *last, *to;
+    size_t       len;
+    ngx_str_t    rest, name, tag;
+    ngx_uint_t   n;
 
     len = ngx_strlen(prefix);
     p = text->data;
@@ -396,7 +398,7 @@ ngx_mcds_tags_add(ngx_str_t *list, char *prefix, ngx_str_t *text)
 
         rest = *list;
 
-        while (ngx_mcds_tags_next(&rest, &tag) == NGX_OK) {
+        for (n = 0; ngx_mcds_tags_next(&rest, &tag) == NGX_OK; n++) {
             if (tag.len == name.len
                 && ngx_memcmp(tag.data, name.data, name.len) == 0)
             {
@@ -405,19 +407,18 @@ ngx_mcds_tags_add(ngx_str_t *list, char *prefix, ngx_str_t *text)
             }
         }
 
-        if (to) {
-            list->len = to - list->data;
+        if (to == NULL) {
+            continue;
         }
+
+        if (n == NGX_MCDS_TAGS_MAX) {
+            return NGX_DECLINED;
+        }
+
+        list->len = to - list->data;
     }
 
-    rest = *list;
-    len = 0;
-
-    while (ngx_mcds_tags_next(&rest, &tag) == NGX_OK) {
-        len++;
-    }
-
-    return (len > NGX_MCDS_TAGS_MAX) ? NGX_DECLINED : NGX_OK;
+    return NGX_OK;
 }
 
 
@@ -496,6 +497,43 @@ ngx_mcds_tags_get(ngx_mcds_entry_t *entry, uint64_t *counter, ngx_str_t *list)
 
     list->data = p + 8;
     list->len = ext.len - 8;
+
+    return ngx_mcds_tags_check(list);
+}
+
+
+/* each name is asked for, and made if it is not there */
+
+static ngx_int_t
+ngx_mcds_tags_check(ngx_str_t *list)
+{
+    size_t       len;
+    ngx_str_t    rest, name;
+    ngx_uint_t   n;
+
+    rest = *list;
+
+    for (n = 0; ngx_mcds_tags_next(&rest, &name) == NGX_OK; n++) {
+
+        if (n == NGX_MCDS_TAGS_MAX) {
+            return NGX_ERROR;
+        }
+
+        if (name.len == 3 && ngx_strncmp(name.data, "all", 3) == 0) {
+            continue;
+        }
+
+        len = (name.len > 4 && ngx_strncmp(name.data, "tag:", 4) == 0) ? 4
+              : (name.len > 5 && ngx_strncmp(name.data, "host:", 5) == 0) ? 5
+              : 0;
+
+        name.data += len;
+        name.len -= len;
+
+        if (len == 0 || ngx_mcds_tag_check(&name) != NGX_OK) {
+            return NGX_ERROR;
+        }
+    }
 
     return NGX_OK;
 }

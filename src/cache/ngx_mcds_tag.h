@@ -74,7 +74,7 @@ ngx_int_t ngx_mcds_tags_add(ngx_str_t *list, char *prefix, ngx_str_t *text);
  * The extension of a page: the counter, 8 bytes, and the list.  put writes
  * all of it with its type and length, NGX_MCDS_TAGS_EXT bytes more than the
  * list; returns the end.  get: NGX_DECLINED if the entry has none, NGX_ERROR if
- * it has more than anybody may give it.
+ * it has more, or other, names than add makes.
  */
 
 #define NGX_MCDS_TAGS_EXT         14

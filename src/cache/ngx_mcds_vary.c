@@ -456,7 +456,10 @@ ngx_mcds_vary_check(ngx_str_t *ext, ngx_str_t *body)
 
     ngx_mcds_vary_names(ext, &names);
 
-    if (names.len == 0 || body->len % NGX_MCDS_VARIANT_LEN) {
+    if (names.len == 0
+        || body->len % NGX_MCDS_VARIANT_LEN
+        || body->len / NGX_MCDS_VARIANT_LEN > NGX_MCDS_MAX_VARIANTS)
+    {
         return NGX_DECLINED;
     }
 

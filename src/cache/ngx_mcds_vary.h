@@ -31,6 +31,9 @@
 
 #define NGX_MCDS_VARIANT_LEN      16
 
+/* of a page, and the most that the configuration may allow */
+#define NGX_MCDS_MAX_VARIANTS     1024
+
 /* what follows the key */
 #define NGX_MCDS_VARY_SUFFIX_LEN                                              \
     (sizeof(":vary:0123456789abcdef:") - 1 + 2 * NGX_MCDS_VARIANT_LEN)
@@ -100,8 +103,9 @@ u_char *ngx_mcds_vary_suffix(u_char *p, uint64_t generation, u_char *hash);
 
 /*
  * The entry of a list.  check: NGX_OK if ext has names and body is a row of
- * variants; names: those of ext; has: 1 if the variant is one of body; ext:
- * writes the extension, NGX_MCDS_VARY_EXT and the bytes of names; the end.
+ * variants, not too many; names: those of ext; has: 1 if the variant is one of
+ * body; ext: writes the extension, NGX_MCDS_VARY_EXT and the bytes of names;
+ * the end.
  */
 
 #define NGX_MCDS_VARY_EXT         6

@@ -12,6 +12,7 @@
 #include <ngx_http.h>
 #include "ngx_http_mcds_module.h"
 #include "ngx_http_mcds_herd.h"
+#include "ngx_mcds_vary.h"
 
 
 /* a lifetime that was guessed; seconds */
@@ -410,7 +411,8 @@ ngx_http_mcds_cache_max_variants(ngx_conf_t *cf, void *post, void *data)
 {
     ngx_int_t *n = data;
 
-    return (*n < 1 || *n > 1024) ? "must be 1 to 1024" : NGX_CONF_OK;
+    return (*n < 1 || *n > NGX_MCDS_MAX_VARIANTS) ? "must be 1 to 1024"
+                                                  : NGX_CONF_OK;
 }
 
 

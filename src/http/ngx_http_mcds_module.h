@@ -28,7 +28,8 @@
 #define NGX_HTTP_MCDS_IGN_VARY    0x0020
 
 /* room for the header, the key and the stored headers of an entry */
-#define NGX_HTTP_MCDS_ENTRY_ROOM  (256 * 1024)
+#define NGX_HTTP_MCDS_ENTRY_ROOM                                              \
+    (NGX_MCDS_ENTRY_HEADER + NGX_MCDS_ENTRY_HEAD)
 
 /* see ngx_http_mcds_route.h */
 #define NGX_HTTP_MCDS_ROUTE_LEN   16
