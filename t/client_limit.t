@@ -131,8 +131,9 @@ for my $mode ('torn', map { "announce $_" } 17000000, 2147483647, 4294967296,
 
     is($res->body, 'from the origin', "$mode: served");
     ok($res->calm < 1, "$mode: at once");
-    is($h->log_count(qr/memcached sent a value/), ++$closed,
-        "$mode: the connection is closed");
+    my $now = $h->log_count(qr/memcached sent a value/);
+    cmp_ok($now, '>', $closed, "$mode: the connection is closed");
+    $closed = $now;
     cmp_ok(rss() - $start, '<', 1000 * $t->slow(), "$mode: no memory taken");
 
     $f->tell('');

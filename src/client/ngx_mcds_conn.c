@@ -650,6 +650,10 @@ ngx_mcds_conn_timer_handler(ngx_event_t *ev)
         return;
     }
 
+    if (ngx_mcds_reply_late(conn) == NGX_OK) {
+        return;
+    }
+
     ngx_log_error(NGX_LOG_INFO, &conn->log, 0, "memcached timed out");
 
     ngx_mcds_conn_fail(conn, NGX_MCDS_TIMEOUT);

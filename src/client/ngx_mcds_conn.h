@@ -171,7 +171,10 @@ void ngx_mcds_conn_destroy(ngx_mcds_conn_t *conn);
  * free_block: of a link of out.  set_timer: to the nearest deadline.
  *
  * recv: as c->recv(), to where the next bytes belong.  process: takes what
- * was received; NGX_OK, or NGX_ERROR if the connection was closed.
+ * was received; NGX_OK, or NGX_ERROR if the connection was closed.  late: the
+ * time of the operation at the head is over; NGX_OK if that is because of a
+ * value that no operation can use, which is no failure of the server, and the
+ * connection was closed.
  */
 
 void ngx_mcds_conn_ready(ngx_mcds_conn_t *conn);
@@ -180,6 +183,7 @@ void ngx_mcds_conn_free_block(ngx_mcds_conn_t *conn, ngx_chain_t *cl);
 void ngx_mcds_conn_set_timer(ngx_mcds_conn_t *conn);
 ssize_t ngx_mcds_reply_recv(ngx_mcds_conn_t *conn);
 ngx_int_t ngx_mcds_reply_process(ngx_mcds_conn_t *conn);
+ngx_int_t ngx_mcds_reply_late(ngx_mcds_conn_t *conn);
 
 
 #if (NGX_SSL)

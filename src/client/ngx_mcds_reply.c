@@ -15,7 +15,7 @@
 #include "ngx_mcds_conn.h"
 
 
-/* a value above its limit is read and dropped, up to here */
+/* a value above its limit is read and dropped, up to here; bytes */
 #define NGX_MCDS_MAX_SKIP         (16 * 1024 * 1024)
 
 /* what stands behind a value, and how much of it */
@@ -31,9 +31,13 @@ static ngx_int_t ngx_mcds_reply_match(ngx_mcds_conn_t *conn);
 static ngx_int_t ngx_mcds_reply_match_classic(ngx_mcds_conn_t *conn,
     ngx_mcds_op_t *op);
 static ngx_int_t ngx_mcds_reply_drop(ngx_mcds_conn_t *conn);
+static void ngx_mcds_reply_leave(ngx_mcds_conn_t *conn, char *why,
+    ngx_uint_t rc);
 static ngx_int_t ngx_mcds_reply_value(ngx_mcds_conn_t *conn);
 static ngx_int_t ngx_mcds_reply_skip(ngx_mcds_conn_t *conn);
 static void ngx_mcds_reply_answer(ngx_mcds_conn_t *conn, u_char *data);
+static ngx_mcds_op_t *ngx_mcds_reply_take(ngx_mcds_conn_t *conn,
+    ngx_mcds_result_t *result);
 static void ngx_mcds_reply_doubt(ngx_mcds_conn_t *conn, char *why);
 
 
@@ -327,6 +331,16 @@ ngx_mcds_reply_match(ngx_mcds_conn_t *conn)
     op = ngx_queue_data(ngx_queue_head(&conn->ops), ngx_mcds_op_t, queue);
 
     if (op->end > conn->sent) {
+
+        if (reply->rc == NGX_MCDS_TOO_LARGE && op->begin < conn->sent) {
+
+            /* memcached 1.4 says so before it has read the value */
+
+            ngx_mcds_reply_leave(conn, "its answer before the value had left",
+                                 NGX_MCDS_PROTOCOL);
+            return NGX_ERROR;
+        }
+
         ngx_mcds_reply_doubt(conn, "a reply before the command was sent");
         return NGX_ERROR;
     }
@@ -423,11 +437,67 @@ static ngx_int_t
 ngx_mcds_reply_drop(ngx_mcds_conn_t *conn)
 {
     if (conn->reply.len > NGX_MCDS_MAX_SKIP) {
-        ngx_mcds_reply_doubt(conn, "a value above all limits");
+
+        /* to read over it would take too long */
+
+        ngx_mcds_reply_leave(conn, "a value above all limits",
+                             NGX_MCDS_PROTOCOL);
         return NGX_ERROR;
     }
 
     conn->skip = conn->reply.len + ngx_mcds_reply_tail(conn);
+
+    return NGX_OK;
+}
+
+
+/*
+ * The operation at the head has its answer, but the connection is of no use
+ * any more, which is no fault of the server.  Of the others those that only
+ * read are asked once more, unless their time is over.
+ */
+
+static void
+ngx_mcds_reply_leave(ngx_mcds_conn_t *conn, char *why, ngx_uint_t rc)
+{
+    ngx_mcds_op_t      *op;
+    ngx_mcds_result_t   result;
+
+    ngx_log_error(NGX_LOG_INFO, &conn->log, 0,
+                  "memcached sent %s, connection closed", why);
+
+    ngx_mcds_measure_lost(conn->server, rc);
+
+    op = ngx_queue_data(ngx_queue_head(&conn->ops), ngx_mcds_op_t, queue);
+
+    if (op->want & NGX_MCDS_VALUE) {
+        conn->reply.rc = NGX_MCDS_TOO_LARGE;
+    }
+
+    conn->reply.has &= ~(ngx_uint_t) NGX_MCDS_VALUE;
+
+    op = ngx_mcds_reply_take(conn, &result);
+
+    if (rc == NGX_MCDS_TIMEOUT) {
+        ngx_mcds_conn_close(conn, rc);
+
+    } else {
+        ngx_mcds_conn_lost(conn);
+    }
+
+    ngx_mcds_op_done(op, &result);
+}
+
+
+ngx_int_t
+ngx_mcds_reply_late(ngx_mcds_conn_t *conn)
+{
+    if (conn->skip == 0) {
+        return NGX_DECLINED;
+    }
+
+    ngx_mcds_reply_leave(conn, "a value too slowly that is above its limit",
+                         NGX_MCDS_TIMEOUT);
 
     return NGX_OK;
 }
@@ -542,10 +612,34 @@ ngx_mcds_reply_skip(ngx_mcds_conn_t *conn)
 static void
 ngx_mcds_reply_answer(ngx_mcds_conn_t *conn, u_char *data)
 {
-    ngx_queue_t        *q;
     ngx_mcds_op_t      *op;
     ngx_mcds_value_t   *value;
     ngx_mcds_result_t   result;
+
+    op = ngx_mcds_reply_take(conn, &result);
+
+    if (data) {
+        result.data = data;
+        result.len = conn->reply.len;
+    }
+
+    value = conn->value;
+    conn->value = NULL;
+
+    result.value = value;
+
+    ngx_mcds_op_done(op, &result);
+    ngx_mcds_value_unref(value);
+}
+
+
+/* the operation at the head has been answered, and leaves */
+
+static ngx_mcds_op_t *
+ngx_mcds_reply_take(ngx_mcds_conn_t *conn, ngx_mcds_result_t *result)
+{
+    ngx_queue_t    *q;
+    ngx_mcds_op_t  *op;
 
     q = ngx_queue_head(&conn->ops);
     op = ngx_queue_data(q, ngx_mcds_op_t, queue);
@@ -562,20 +656,16 @@ ngx_mcds_reply_answer(ngx_mcds_conn_t *conn, u_char *data)
 
     ngx_mcds_measure_answer(conn, op, conn->reply.rc);
 
-    value = conn->value;
-    conn->value = NULL;
+    result->rc = conn->reply.rc;
+    result->has = conn->reply.has;
+    result->cas = conn->reply.cas;
+    result->ttl = conn->reply.ttl;
+    result->flags = conn->reply.flags;
+    result->data = NULL;
+    result->len = 0;
+    result->value = NULL;
 
-    result.rc = conn->reply.rc;
-    result.has = conn->reply.has;
-    result.cas = conn->reply.cas;
-    result.ttl = conn->reply.ttl;
-    result.flags = conn->reply.flags;
-    result.data = data;
-    result.len = data ? conn->reply.len : 0;
-    result.value = value;
-
-    ngx_mcds_op_done(op, &result);
-    ngx_mcds_value_unref(value);
+    return op;
 }
 
 
