@@ -27,7 +27,7 @@ my $m = $t->memcached('m', memory => 256);
 
 srand(1);
 my %text = (
-    text => join('', map { "line $_ of a page\n" } 1 .. 90_000),
+    text => join('', map { "line $_ of a page\n" } 1 .. 50_000),
     noise => join('', map { chr 38 + rand 80 } 1 .. 1_500_000),
 );
 
@@ -66,7 +66,7 @@ http {
         }
         location /size/ {
             mcds_cache_compress gzip;
-            mcds_cache_max_size 1m;
+            mcds_cache_max_size 900k;
             proxy_pass http://127.0.0.1:%%PORT_o%%;
         }
         location = /ssi.html {
@@ -100,6 +100,8 @@ sub shape {
         $r->complete && $body eq $want ? 'right' : 'wrong';
 }
 
+# what is longer than 1 MB has no ranges: all before one would be decoded for it
+
 for my $coding (qw/ gzip zstd /) {
     for my $name (sort keys %text) {
         my $uri = "/$coding/$name";
@@ -118,19 +120,26 @@ for my $coding (qw/ gzip zstd /) {
         is(shape(get($uri, 'none'), $want), '200 HIT none right',
             "$uri: decoded");
 
-        for (['0-0', 0, 1], ['100-99999', 100, 99900], ['1000000-1099999',
-            1_000_000, 100_000], ['-10', $length - 10, 10])
+        for (['0-0', 0, 1], ['100-99999', 100, 99900], ['900000-999999',
+            900_000, 100_000], ['-10', $length - 10, 10])
         {
             my ($range, $at, $n) = @$_;
             my $r = get($uri, $coding, Range => "bytes=$range");
+
+            if ($name eq 'noise') {
+                is(shape($r, $want), '200 HIT none right', "$uri: no $range");
+                is($r->header('Accept-Ranges'), undef, "$uri: and it says so");
+                next;
+            }
+
             is(shape($r, substr $want, $at, $n), '206 HIT none right',
                 "$uri: $range");
             is($r->header('Content-Range'), sprintf('bytes %d-%d/%d', $at,
                 $at + $n - 1, $length), "$uri: $range, which");
         }
 
-        is(get($uri, 'none', Range => "bytes=$length-")->status, 416,
-            "$uri: past the end");
+        is(get($uri, 'none', Range => "bytes=$length-")->status,
+            $name eq 'noise' ? 200 : 416, "$uri: past the end");
         is(get($uri, $coding, 'If-None-Match' => '"e"')->status, 304,
             "$uri: not modified");
         is($h->get($uri, method => 'HEAD')->header('Content-Length'), $length,

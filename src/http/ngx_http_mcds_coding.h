@@ -26,6 +26,12 @@
 /* what is longer is decoded while it is sent; bytes, without the coding */
 #define NGX_HTTP_MCDS_DECODE_WHOLE  (128 * 1024)
 
+/*
+ * What is longer has no ranges, since all before a range would be decoded for
+ * it; bytes, without the coding
+ */
+#define NGX_HTTP_MCDS_DECODE_RANGE  (1024 * 1024)
+
 
 struct ngx_http_mcds_compress_s {
     ngx_uint_t     coding;        /* ngx_mcds_coding_e */

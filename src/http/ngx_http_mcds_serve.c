@@ -170,7 +170,10 @@ ngx_http_mcds_serve_page(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx)
 
     r->headers_out.status = entry->status;
     r->headers_out.content_length_n = entry->length;
-    r->allow_ranges = (entry->status == NGX_HTTP_OK && r == r->main);
+    r->allow_ranges = (entry->status == NGX_HTTP_OK
+                       && r == r->main
+                       && (!entry->coding
+                           || entry->length <= NGX_HTTP_MCDS_DECODE_RANGE));
     r->single_range = ngx_http_mcds_streamed(entry);
 
     ngx_http_mcds_coding_offer(r, ctx);
