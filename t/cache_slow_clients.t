@@ -9,14 +9,13 @@
 use warnings;
 use strict;
 
-use IO::Socket::INET;
-use Socket qw/ inet_aton pack_sockaddr_in SOL_SOCKET SO_RCVBUF /;
 use Test::More;
 
 use FindBin;
 use lib "$FindBin::Bin/lib";
 use Test::Mcds;
 use Test::Mcds::Entry;
+use Test::Mcds::Slow;
 
 my $t = Test::Mcds->new()->not_in('two many',
     'it looks at one worker');
@@ -71,31 +70,6 @@ sub rss {
     return (split ' ', <$fh>)[1] * 4096;
 }
 
-# asks, and reads so much of the answer that it has begun
-
-sub slow {
-    my ($uri) = @_;
-
-    my $s = IO::Socket::INET->new(Proto => 'tcp') or die "socket: $!\n";
-    setsockopt($s, SOL_SOCKET, SO_RCVBUF, 4096) or die "setsockopt: $!\n";
-    connect($s, pack_sockaddr_in($h->port, inet_aton('127.0.0.1')))
-        or die "connect: $!\n";
-    syswrite $s, "GET $uri HTTP/1.0\r\nHost: localhost\r\n\r\n";
-
-    my $head = '';
-    sysread $s, $head, 1, length $head or die "no answer\n"
-        while $head !~ /\r\n\r\n./s;
-
-    return [$s, $head];
-}
-
-sub rest {
-    my ($slow) = @_;
-    my ($s, $text) = @$slow;
-    1 while sysread $s, $text, 65536, length $text;
-    return $text =~ s/^.*?\r\n\r\n//sr;
-}
-
 # the most that a client may need, as a part of its body
 
 my @ways = (['/page', 1.1], ['/parts', 0.3], ['/local/page', 0.3],
@@ -113,7 +87,7 @@ for (@ways) {
 
     my $before = rss();
     my $opened = $m->stats()->{total_connections};
-    my @slow = map { slow($uri) } 1 .. $n;
+    my @slow = map { slow($h->port(), $uri) } 1 .. $n;
     my $used = rss() - $before;
 
     # two: one of them for large values

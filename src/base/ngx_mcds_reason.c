@@ -59,5 +59,6 @@ ngx_str_t  ngx_mcds_reasons[NGX_MCDS_REASON_LAST] = {
     ngx_string("headers"),
     ngx_string("tags"),
     ngx_string("truncated"),
+    ngx_string("slow"),
     ngx_string("off")
 };

@@ -16,6 +16,7 @@ static ngx_uint_t ngx_mcds_stat_owns(ngx_mcds_stat_t *stat);
 static ngx_uint_t ngx_mcds_stat_others_down(ngx_mcds_stat_t *stat);
 
 
+ngx_mcds_memory_t  ngx_mcds_memory;
 ngx_mcds_stats_t  *ngx_mcds_stats;
 
 void  (*ngx_mcds_stat_wake)(void);

@@ -186,6 +186,21 @@ typedef struct {
 } ngx_mcds_stats_t;
 
 
+/*
+ * Bytes that clients can make this worker hold, each bounded by its owner:
+ * answers that are stored and not read by their clients, bodies in parts that
+ * are being stored, what is remembered of pages.
+ */
+
+typedef struct {
+    size_t                   unsent;
+    size_t                   storing;
+    size_t                   pages;
+} ngx_mcds_memory_t;
+
+extern ngx_mcds_memory_t  ngx_mcds_memory;
+
+
 /* of this worker, or NULL; set by who has read the configuration */
 
 extern ngx_mcds_stats_t  *ngx_mcds_stats;

@@ -63,7 +63,6 @@ static ngx_rbtree_t       ngx_mcds_pages;
 static ngx_rbtree_node_t  ngx_mcds_pages_sentinel;
 static ngx_queue_t        ngx_mcds_pages_idle;
 static ngx_uint_t         ngx_mcds_pages_nidle;
-static size_t             ngx_mcds_pages_size;
 static ngx_queue_t        ngx_mcds_pages_mine;
 static size_t             ngx_mcds_pages_kept;
 static ngx_queue_t        ngx_mcds_pages_reads;
@@ -544,7 +543,7 @@ ngx_mcds_page_unref(ngx_mcds_page_t *page)
     ngx_mcds_page_idle(page);
 
     while (ngx_mcds_pages_nidle > NGX_MCDS_PAGES
-           || ngx_mcds_pages_size > NGX_MCDS_PAGES_SIZE)
+           || ngx_mcds_memory.pages > NGX_MCDS_PAGES_SIZE)
     {
         q = ngx_queue_last(&ngx_mcds_pages_idle);
         ngx_mcds_page_forget(ngx_queue_data(q, ngx_mcds_page_t, lru));
@@ -561,7 +560,7 @@ ngx_mcds_page_idle(ngx_mcds_page_t *page)
     ngx_queue_insert_head(&ngx_mcds_pages_idle, &page->lru);
 
     ngx_mcds_pages_nidle++;
-    ngx_mcds_pages_size += page->size;
+    ngx_mcds_memory.pages += page->size;
 }
 
 
@@ -571,7 +570,7 @@ ngx_mcds_page_busy(ngx_mcds_page_t *page)
     ngx_queue_remove(&page->lru);
 
     ngx_mcds_pages_nidle--;
-    ngx_mcds_pages_size -= page->size;
+    ngx_mcds_memory.pages -= page->size;
 }
 
 

@@ -18,6 +18,7 @@
 #include "ngx_mcds_limit.h"
 #include "ngx_mcds_sign.h"
 #include "ngx_mcds_split.h"
+#include "ngx_mcds_stat.h"
 
 
 /* sent and not answered; bytes */
@@ -25,6 +26,13 @@
 
 /* cut and not answered: memcached does not keep up with the origin; bytes */
 #define NGX_MCDS_SPLIT_PENDING    (32 * 1024 * 1024)
+
+/*
+ * Of all bodies that this worker stores: above the first none is kept when
+ * memcached has it, above the second none is stored; bytes
+ */
+#define NGX_MCDS_SPLIT_KEPT       (64 * 1024 * 1024)
+#define NGX_MCDS_SPLIT_SIZE       (128 * 1024 * 1024)
 
 
 typedef struct ngx_mcds_piece_s  ngx_mcds_piece_t;
@@ -87,6 +95,7 @@ static void ngx_mcds_split_lower(ngx_mcds_split_t *split);
 static void ngx_mcds_split_low_handler(ngx_event_t *ev);
 static void ngx_mcds_split_leave(ngx_mcds_split_t *split);
 static void ngx_mcds_split_free_piece(ngx_mcds_piece_t *piece);
+static void ngx_mcds_split_free_value(ngx_mcds_value_t *value);
 static void ngx_mcds_split_dropped(void *data, ngx_mcds_result_t *result);
 
 
@@ -162,12 +171,16 @@ ngx_mcds_split_append(ngx_mcds_split_t *split, u_char *data, size_t len)
         return NGX_ERROR;
     }
 
-    if (split->cut.total > NGX_MCDS_SPLIT_KEEP && split->kept) {
+    if (split->kept
+        && (split->cut.total > NGX_MCDS_SPLIT_KEEP
+            || ngx_mcds_memory.storing > NGX_MCDS_SPLIT_KEPT))
+    {
         split->kept = 0;
         ngx_mcds_split_lose(split, split->rc != NGX_MCDS_OK);
     }
 
-    if (split->pending > NGX_MCDS_SPLIT_PENDING
+    if ((split->pending > NGX_MCDS_SPLIT_PENDING
+         || ngx_mcds_memory.storing > NGX_MCDS_SPLIT_SIZE)
         && split->rc == NGX_MCDS_OK)
     {
         ngx_mcds_split_fail(split, NGX_MCDS_BUSY);
@@ -196,6 +209,7 @@ ngx_mcds_split_fill(ngx_mcds_split_t *split, u_char *data, size_t len)
             }
 
             split->value = value;
+            ngx_mcds_memory.storing += value->size;
         }
 
         size = ngx_min(len, split->header + split->cut.part - value->len);
@@ -402,7 +416,7 @@ ngx_mcds_split_again(ngx_mcds_split_t *split, size_t len)
                                  value->len - split->header);
     }
 
-    ngx_mcds_value_unref(value);
+    ngx_mcds_split_free_value(value);
 
     if (rc == NGX_OK && split->ended && split->value) {
         rc = ngx_mcds_split_piece(split);
@@ -486,7 +500,7 @@ ngx_mcds_split_lose(ngx_mcds_split_t *split, ngx_uint_t all)
     }
 
     if (all) {
-        ngx_mcds_value_unref(split->value);
+        ngx_mcds_split_free_value(split->value);
         split->value = NULL;
     }
 }
@@ -630,8 +644,20 @@ ngx_mcds_split_leave(ngx_mcds_split_t *split)
 static void
 ngx_mcds_split_free_piece(ngx_mcds_piece_t *piece)
 {
-    ngx_mcds_value_unref(piece->value);
+    ngx_mcds_split_free_value(piece->value);
     ngx_free(piece);
+}
+
+
+/* or NULL */
+
+static void
+ngx_mcds_split_free_value(ngx_mcds_value_t *value)
+{
+    if (value) {
+        ngx_mcds_memory.storing -= value->size;
+        ngx_mcds_value_unref(value);
+    }
 }
 
 

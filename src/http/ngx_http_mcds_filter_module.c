@@ -26,6 +26,12 @@
 /* the same of anything that is compressed, which takes its time */
 #define NGX_HTTP_MCDS_COMPRESSED  (128 * 1024)
 
+/* of all clients of this worker that have not read it, see detach; bytes */
+#define NGX_HTTP_MCDS_DETACHED    (64 * 1024 * 1024)
+
+/* beyond that a page must be read by its client within this time; ms */
+#define NGX_HTTP_MCDS_ATTACHED    1000
+
 
 static ngx_int_t ngx_http_mcds_header_filter(ngx_http_request_t *r);
 static ngx_int_t ngx_http_mcds_instead(ngx_http_request_t *r,
@@ -38,12 +44,18 @@ static ngx_int_t ngx_http_mcds_hold(ngx_http_request_t *r,
 static ngx_uint_t ngx_http_mcds_may_hold(ngx_http_request_t *r,
     ngx_http_mcds_ctx_t *ctx, ngx_chain_t *in);
 static void ngx_http_mcds_hold_handler(void *data);
+static ngx_uint_t ngx_http_mcds_may_detach(ngx_http_request_t *r,
+    ngx_http_mcds_ctx_t *ctx, ngx_chain_t *in);
+static ngx_int_t ngx_http_mcds_attach(ngx_http_request_t *r,
+    ngx_http_mcds_ctx_t *ctx);
+static void ngx_http_mcds_attach_handler(ngx_event_t *ev);
 static ngx_int_t ngx_http_mcds_detach(ngx_http_request_t *r,
     ngx_http_mcds_ctx_t *ctx, ngx_chain_t *in, ngx_chain_t **out);
 static ngx_int_t ngx_http_mcds_detach_init(ngx_http_request_t *r,
     ngx_http_mcds_ctx_t *ctx);
 static void ngx_http_mcds_detached(ngx_http_request_t *r,
     ngx_http_mcds_ctx_t *ctx, ngx_chain_t *out);
+static void ngx_http_mcds_detach_free(ngx_buf_t *b);
 static void ngx_http_mcds_detach_cleanup(void *data);
 static ngx_uint_t ngx_http_mcds_silent(ngx_http_request_t *r,
     ngx_http_mcds_ctx_t *ctx);
@@ -219,7 +231,7 @@ ngx_http_mcds_body_filter(ngx_http_request_t *r, ngx_chain_t *in)
 
         ngx_http_mcds_store_body(r, ctx, in);
 
-        if (detach) {
+        if (detach && ngx_http_mcds_may_detach(r, ctx, in)) {
             rc = ngx_http_mcds_detach(r, ctx, in, &out);
 
             if (rc != NGX_OK) {
@@ -359,9 +371,80 @@ ngx_http_mcds_hold_handler(void *data)
 
 
 /*
+ * What all clients together have not read is bounded.  Beyond that a client
+ * holds up its upstream, as it does without us, and so those who wait for the
+ * page: one that has not read it in time builds it no longer.
+ */
+
+static ngx_uint_t
+ngx_http_mcds_may_detach(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
+    ngx_chain_t *in)
+{
+    size_t  size;
+
+    for (size = 0; in; in = in->next) {
+        if (ngx_buf_in_memory(in->buf)) {
+            size += in->buf->last - in->buf->pos;
+        }
+    }
+
+    if (size <= NGX_HTTP_MCDS_DETACHED
+        && ngx_mcds_memory.unsent <= NGX_HTTP_MCDS_DETACHED - size)
+    {
+        return 1;
+    }
+
+    if (ctx->store && ngx_http_mcds_attach(r, ctx) != NGX_OK) {
+        ngx_http_mcds_store_leave(ctx);
+    }
+
+    return 0;
+}
+
+
+static ngx_int_t
+ngx_http_mcds_attach(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx)
+{
+    ngx_event_t  *ev;
+
+    if (ctx->attached) {
+        return NGX_OK;
+    }
+
+    ev = ngx_pcalloc(r->pool, sizeof(ngx_event_t));
+
+    if (ev == NULL || ngx_http_mcds_detach_init(r, ctx) != NGX_OK) {
+        return NGX_ERROR;
+    }
+
+    ev->handler = ngx_http_mcds_attach_handler;
+    ev->data = ctx;
+    ev->log = r->connection->log;
+
+    ngx_add_timer(ev, NGX_HTTP_MCDS_ATTACHED);
+
+    ctx->attached = ev;
+
+    return NGX_OK;
+}
+
+
+static void
+ngx_http_mcds_attach_handler(ngx_event_t *ev)
+{
+    ngx_http_mcds_ctx_t *ctx = ev->data;
+
+    ngx_http_set_log_request(ctx->request->connection->log, ctx->request);
+
+    if (ctx->store) {
+        ngx_http_mcds_store_leave(ctx);
+    }
+}
+
+
+/*
  * A client that reads slowly must not hold up those who wait for the page: it
- * gets a copy, and whoever sends the body has got rid of it.  There is one
- * such request for a page, and max_size bounds what it has not read.
+ * gets a copy, and whoever sends the body has got rid of it.
  */
 
 static ngx_int_t
@@ -402,6 +485,8 @@ ngx_http_mcds_detach(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
             if (b->start == NULL) {
                 return NGX_ERROR;
             }
+
+            ngx_mcds_memory.unsent += size;
 
             b->pos = b->start;
             b->last = ngx_cpymem(b->start, in->buf->pos, size);
@@ -479,12 +564,21 @@ ngx_http_mcds_detached(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
             return;
         }
 
-        ngx_free(cl->buf->start);
+        ngx_http_mcds_detach_free(cl->buf);
 
         ctx->detached = cl->next;
         cl->next = ctx->detach_free;
         ctx->detach_free = cl;
     }
+}
+
+
+static void
+ngx_http_mcds_detach_free(ngx_buf_t *b)
+{
+    ngx_mcds_memory.unsent -= b->end - b->start;
+
+    ngx_free(b->start);
 }
 
 
@@ -495,9 +589,13 @@ ngx_http_mcds_detach_cleanup(void *data)
 
     ngx_chain_t  *cl;
 
+    if (ctx->attached && ctx->attached->timer_set) {
+        ngx_del_timer(ctx->attached);
+    }
+
     for (cl = ctx->detached; cl; cl = cl->next) {
         if (cl->buf->tag == (ngx_buf_tag_t) &ngx_http_mcds_filter_module) {
-            ngx_free(cl->buf->start);
+            ngx_http_mcds_detach_free(cl->buf);
         }
     }
 

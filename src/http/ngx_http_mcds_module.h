@@ -231,6 +231,8 @@ struct ngx_http_mcds_ctx_s {
     ngx_chain_t                *detached; /* copies of what a client gets */
     ngx_chain_t               **detached_last;
     ngx_chain_t                *detach_free;
+    ngx_event_t                *attached; /* a timer of one that holds up its
+                                             build, or NULL */
     uint64_t                    cas;      /* of what was found */
     ngx_mcds_tags_t            *tags;
     uint64_t                    purges;   /* how many there were, see

@@ -640,6 +640,19 @@ ngx_http_mcds_store_compresses(ngx_http_mcds_ctx_t *ctx)
 
 
 void
+ngx_http_mcds_store_leave(ngx_http_mcds_ctx_t *ctx)
+{
+    ngx_http_mcds_stat_refused(ctx, NGX_MCDS_REASON_SLOW);
+
+    ngx_http_mcds_store_cleanup(ctx);
+
+    if (ctx->seat.building) {
+        ngx_mcds_page_built(&ctx->seat, NGX_MCDS_BUILD_FAILED, NULL, 0);
+    }
+}
+
+
+void
 ngx_http_mcds_store_cleanup(ngx_http_mcds_ctx_t *ctx)
 {
     if (ctx->store == NULL) {

@@ -105,10 +105,12 @@ ngx_uint_t ngx_http_mcds_store_compresses(ngx_http_mcds_ctx_t *ctx);
 
 /*
  * aborted: the request is being freed; the build fails if the origin has broken
- * off its answer.  cleanup: drops what was taken so far.
+ * off its answer.  leave: it would have to wait for the client; another request
+ * is to build.  cleanup: drops what was taken so far.
  */
 
 void ngx_http_mcds_store_aborted(ngx_http_mcds_ctx_t *ctx);
+void ngx_http_mcds_store_leave(ngx_http_mcds_ctx_t *ctx);
 void ngx_http_mcds_store_cleanup(ngx_http_mcds_ctx_t *ctx);
 
 

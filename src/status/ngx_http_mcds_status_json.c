@@ -67,6 +67,11 @@ ngx_http_mcds_status_json(ngx_http_mcds_status_text_t *text,
         stats ? stats->generation : 1, stats ? stats->workers : 1,
         ngx_worker, ngx_pid);
 
+    ngx_http_mcds_status_printf(text,
+        "\"memory\":{\"unsent\":%uz,\"storing\":%uz,\"pages\":%uz},",
+        ngx_mcds_memory.unsent, ngx_mcds_memory.storing,
+        ngx_mcds_memory.pages);
+
     ngx_http_mcds_status_printf(text, "\"pools\":[");
 
     if (stats) {

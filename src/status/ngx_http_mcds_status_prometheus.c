@@ -33,6 +33,8 @@ static void ngx_http_mcds_status_host(ngx_http_mcds_status_text_t *text,
     ngx_mcds_stats_t *stats);
 static void ngx_http_mcds_status_value(ngx_http_mcds_status_text_t *text,
     char *metric, char *help, ngx_uint_t n);
+static void ngx_http_mcds_status_worker(ngx_http_mcds_status_text_t *text,
+    char *metric, char *help, size_t n);
 static void ngx_http_mcds_status_gauges(ngx_http_mcds_status_text_t *text,
     ngx_array_t *servers, ngx_str_t *labels);
 static void ngx_http_mcds_status_metrics(ngx_http_mcds_status_text_t *text,
@@ -123,6 +125,28 @@ ngx_http_mcds_status_host(ngx_http_mcds_status_text_t *text,
     ngx_http_mcds_status_value(text, "mcds_workers",
                                "Workers of this configuration.",
                                stats->workers);
+
+    ngx_http_mcds_status_worker(text, "mcds_worker_unsent_bytes",
+                                "Answers that are stored and were not read.",
+                                ngx_mcds_memory.unsent);
+    ngx_http_mcds_status_worker(text, "mcds_worker_storing_bytes",
+                                "Bodies in parts that are being stored.",
+                                ngx_mcds_memory.storing);
+    ngx_http_mcds_status_worker(text, "mcds_worker_pages_bytes",
+                                "What is remembered of pages.",
+                                ngx_mcds_memory.pages);
+}
+
+
+/* of the worker that answers */
+
+static void
+ngx_http_mcds_status_worker(ngx_http_mcds_status_text_t *text, char *metric,
+    char *help, size_t n)
+{
+    ngx_http_mcds_status_head(text, metric, "gauge", help);
+    ngx_http_mcds_status_printf(text, "%s{worker=\"%ui\"} %uz\n", metric,
+                                ngx_worker, n);
 }
 
 
