@@ -94,9 +94,26 @@ http {
         }
         location /file/ {
             mcds_cache_valid 200 1m;
-            sendfile on;
+            proxy_pass http://127.0.0.1:%%PORT_files%%/;
+        }
+        location /bare/ {
+            mcds_cache_valid 200 1m;
             alias %%TMP%%/;
         }
+    }
+}
+EOT
+
+$t->nginx('files', <<'EOT');
+%%GLOBALS%%
+worker_processes 1;
+events { }
+http {
+    %%HTTP%%
+    server {
+        listen 127.0.0.1:%%PORT%%;
+        sendfile on;
+        root %%TMP%%;
     }
 }
 EOT
@@ -131,6 +148,17 @@ is($two->get('/file/file.10000')->header('ETag'),
     ->header('ETag'), 'a file: its ETag');
 ok($two->get('/file/file.10000')->header('Last-Modified'),
     'a file: Last-Modified');
+
+# nginx's own files are not stored
+
+for (1, 2) {
+    my $r = $one->get('/bare/file.10000');
+
+    ok(!defined $r->header('X-Cache') && $r->body() eq $body{10_000},
+        'a file of the host: passed');
+}
+
+ok(!grep({ m{/bare/} } $m->keys()), 'a file of the host: not stored');
 
 my $r = $two->get('/plain/1000000',
     headers => { Range => 'bytes=500000-500099' });

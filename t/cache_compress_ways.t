@@ -208,10 +208,8 @@ is($o->count('/wait'), 1, 'waiting: one request');
 
 # in other pages
 
-get('/inner', 'gzip');
-wait_stored('/inner');
 get('/ssi/page');
-wait_stored('/ssi/page');
+wait_stored($_) for '/inner', '/ssi/page';
 
 for my $accept ('gzip', 'none') {
     my $r = get('/ssi/page', $accept);

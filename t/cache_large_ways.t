@@ -38,7 +38,6 @@ http {
     }
     add_header X-Cache $mcds_cache_status always;
     mcds_cache on;
-    mcds_cache_key $uri;
     server {
         listen 127.0.0.1:%%PORT%%;
         location / { proxy_pass http://127.0.0.1:%%PORT_o%%; }
@@ -73,7 +72,8 @@ sub right {
 
 for my $uri ('/a', '/b', '/rate', '/after') {
     $h->get($uri);
-    ok(page_wait($m, $uri) && page_wait($n, $uri), "$uri: stored twice");
+    my $key = "http://localhost$uri";
+    ok(page_wait($m, $key) && page_wait($n, $key), "$uri: stored twice");
 }
 
 my $r = $h->get('/rate');
