@@ -107,6 +107,8 @@ http {
 }
 EOT
 
+sub key { "name.example.com|$_[0]" }
+
 my %port = (http => [$h->port(), $t->port('bare')],
     https => [map { $t->port($_) } qw/ tls baretls /]);
 
@@ -151,7 +153,7 @@ for my $name (sort keys %confs) {
                 if $got ne $want;
             $got{$status}++;
 
-            page_wait($m, $uri) if $status eq 'MISS'
+            page_wait($m, key($uri)) if $status eq 'MISS'
                 && $name !~ /static|returned/;
         }
     }
@@ -168,7 +170,7 @@ for my $uri ('/default/302/1', '/default/302/0', '/default/200/1') {
     my @o = ('http', 0, $uri, host => 'first.example');
     my (undef, $want) = ask(@o);
 
-    page_expire($m, $uri, 1000);
+    page_expire($m, key($uri), 1000);
 
     my ($r, $got) = ask(@o);
     is($r->header('X-Cache') . $got, "STALE$want", "$uri: an old page");
@@ -185,7 +187,7 @@ for my $row ([0, '/x', '/x'], [8, '/x', "http://localhost:PORT/x"],
 {
     my ($flags, $location, $want) = @$row;
 
-    $m->set('/default/200/0', page_encode(key => '/default/200/0',
+    $m->set(key('/default/200/0'), page_encode(key => key('/default/200/0'),
         flags => $flags, headers => "Location: $location\r\n"));
     like((ask('http', 0, '/default/200/0'))[1], qr/Location \Q$want\E \|/,
         "flags $flags, $location");

@@ -208,7 +208,10 @@ my @wrong = (
     ['key=', 'a key is empty'],
     ['tag=a,b', 'a tag is empty, too long, or has blanks or commas'],
     ['host=', 'a host is empty, too long, or has blanks or commas'],
-    ['tags=a', 'there is an argument that is not key, tag, host, all or mode'],
+    ['tags=a', 'there is an argument that is not key, site, tag, host, all or '
+        . 'mode'],
+    ['key=a&site=a|b', 'a site is too long, or has blanks or vertical '
+        . 'bars'],
     ['key=a&mode=refresh', 'mode must be invalidate or delete'],
     ['key=%4', 'an argument is not well encoded'],
     [join('&', map { "key=$_" } 1 .. 201), 'that is too much for one request'],

@@ -75,12 +75,14 @@ http {
         }
 
         location /auth/ {
+            mcds_cache_shared on;
             auth_request     /check;
             auth_request_set $by $upstream_http_x_by;
             proxy_set_header X-By $by;
             try_files        /none @auth;
         }
         location @auth {
+            mcds_cache_shared on;
             auth_request     /check;
             proxy_set_header X-By $by;
             proxy_pass       http://127.0.0.1:%%PORT_o%%;
@@ -165,7 +167,7 @@ $o->set('/check', { headers => ['X-By' => 'check%n'], status => 200 });
 expired('/auth/a');
 is(shown($h->get('/auth/a')), "STALE old\n", 'auth_request: stale');
 like(fresh('/auth/a'), qr/^answer/, 'auth_request: refreshed');
-is($o->count('/check'), 1, 'auth_request: asked once');
+is($o->count('/check'), 2, 'auth_request: asked once in each location');
 my ($req) = $o->requests('/auth/a');
 is($req->{headers}{'x-by'}, 'check%n', 'auth_request_set: is passed on');
 

@@ -5,6 +5,7 @@ package Test::Mcds::Entry;
 # Stored pages, as ngx_mcds_entry.h describes them, read and written by a test:
 #
 #     $e = page_decode($m->get($key))     the fields, strings among them
+#     $e->{exts}{2}                       an extension, by its type
 #     $bytes = page_encode(%$e)           with a right CRC, whatever they hold
 #     $p = part_decode($m->get($key))     the same of a part of a page, see
 #     $bytes = part_encode(%$p)           ngx_mcds_part.h
@@ -56,6 +57,7 @@ sub page_decode {
     @e{qw/ key ext headers body /} = unpack
         "x$e{size} a$key a$ext a$headers a$body", $data;
 
+    $e{exts} = { unpack '(vV/a)*', $e{ext} };
     $e{valid} = crc32c(substr($data, 0, 12) . substr($data, 16)) == $e{crc};
 
     return \%e;
