@@ -949,7 +949,7 @@ ngx_http_mcds_purge_arg(ngx_http_request_t *r, ngx_str_t *name,
     if (name->len == 4 && ngx_strncmp(name->data, "site", 4) == 0) {
 
         if (value->len && !ngx_http_mcds_site_check(value)) {
-            return "a site is too long, or has blanks or \">\"";
+            return "a site is too long, or has blanks or a greater-than sign";
         }
 
         how->site = *value;
