@@ -75,9 +75,9 @@ for my $round (1 .. 3) {
 
     my $after = page_decode(page_wait($m, '/a'));
 
-    is(substr($after->{exts}{2}, 8), substr($before->{exts}{2}, 8),
+    is(substr(page_ext($after, 2), 8), substr(page_ext($before, 2), 8),
         'it has its tags');
-    isnt($after->{exts}{2}, $before->{exts}{2}, 'of later purges');
+    isnt(page_ext($after, 2), page_ext($before, 2), 'of later purges');
     cmp_ok($after->{expire}, '>', $before->{expire}, 'and lives longer');
     is($after->{flags}, $before->{flags}, 'as it was');
 }

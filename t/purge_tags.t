@@ -88,10 +88,10 @@ sub fill {
 
 my @a = map { "/a$_?tags=a,b$_" } 1 .. 3;
 fill(@a, '/b?tags=b', '/plain', '/none');
-like(page_decode($m->get(key('/a1?tags=a,b1')))->{exts}{2},
+like(page_ext(page_decode($m->get(key('/a1?tags=a,b1'))), 2),
     qr/^.{8}all host:localhost tag:a tag:b1$/s,
     'what a page has of it');
-is(page_decode($m->get(key('/none')))->{exts}{2}, undef, 'off: nothing');
+is(page_ext(page_decode($m->get(key('/none'))), 2), undef, 'off: nothing');
 
 my $sets = $m->stats()->{cmd_set};
 is_deeply(purge('tag=a'), { mode => 'invalidate', purged => [{ tag => 'a' }] },

@@ -109,12 +109,23 @@ http {
             proxy_pass http://origin;
         }
 
-        # files
+        # files of another server
         location /file/ {
             mcds_cache       on;
             mcds_cache_valid 200 404 60s;
             error_page       404 /file/404.html;
+            proxy_pass       http://127.0.0.1:%%PORT_files%%;
         }
+        # and of this one
+        location /own/ {
+            mcds_cache       on;
+            mcds_cache_valid 200 60s;
+            alias            %%TMP%%/root/file/;
+        }
+    }
+    server {
+        listen 127.0.0.1:%%PORT_files%%;
+        root   %%TMP%%/root;
     }
 }
 EOT
@@ -126,6 +137,23 @@ sub both {
     my ($uri, @like) = @_;
 
     my $body = refresh_same($t, $m, $uri, $uri, sub { $h->get($uri) });
+    like($body, $_, "$uri: $_") for @like;
+}
+
+
+# the page of the location that the application names is a variant
+
+sub accel {
+    my ($uri, @like) = @_;
+
+    my $page = sub {
+        my $key;
+        wait_for(sub { ($key) = grep { /^\Q$uri\E:vary:/ && !/:lock$/ }
+            $m->keys() });
+        return $key // $uri;
+    };
+
+    my $body = refresh_same($t, $m, $page, $uri, sub { $h->get($uri) });
     like($body, $_, "$uri: $_") for @like;
 }
 
@@ -148,12 +176,12 @@ both('/in/error2/x?x=8', qr{^/then/e}m,
     qr{^X-Uri: /in/error2/x\?x=8\|/then/e\|}m);
 both('/in/break/x%2Fy?x=9', qr{^/moved/break/x/y\?b=1&x=9$}m);
 
-both('/accel/named', qr/^X-Named: named \r$/m);
-both('/accel/uri', qr{^/then/z\?q=1$}m, qr/^X-Then: 1\r$/m,
+accel('/accel/named', qr/^X-Named: named \r$/m);
+accel('/accel/uri', qr{^/then/z\?q=1$}m, qr/^X-Then: 1\r$/m,
     qr{^X-Uri: /accel/uri\|/then/z\|q=1\|}m);
 
 both('/in/mirror/x', qr{^/in/mirror/x$}m);
-is($o->count('/mirrored'), 1, 'mirror: of the client\'s request only');
+is($o->count('/mirrored'), 2, 'mirror: of the client\'s requests only');
 
 
 # an error page in the place of a refreshed page
@@ -171,7 +199,7 @@ is(page_decode($m->get('/fails/x'))->{body}, $r->body(),
 is($h->get('/fails/x')->body(), $r->body(), 'error: nor shown');
 
 
-# files, which nginx finds again by itself
+# files, which nginx finds again by itself, but for its own
 
 for my $f (['/file/a', '/file/a'], ['/file/', '/file/index.html']) {
     my ($uri, $file) = @$f;
@@ -181,5 +209,9 @@ for my $f (['/file/a', '/file/a'], ['/file/', '/file/index.html']) {
         return $h->get($uri);
     });
 }
+
+is($h->get('/own/a')->body() . ($h->get('/own/a')->header('X-Cache') // ''),
+    'answer 2', 'a file of its own');
+ok(!grep({ /own/ } $m->keys()), 'is not stored');
 
 $t->done();

@@ -5,7 +5,7 @@ package Test::Mcds::Entry;
 # Stored pages, as ngx_mcds_entry.h describes them, read and written by a test:
 #
 #     $e = page_decode($m->get($key))     the fields, strings among them
-#     $e->{exts}{2}                       an extension, by its type
+#     page_ext($e, 2)                     its extension of that type
 #     $bytes = page_encode(%$e)           with a right CRC, whatever they hold
 #     $p = part_decode($m->get($key))     the same of a part of a page, see
 #     $bytes = part_encode(%$p)           ngx_mcds_part.h
@@ -19,7 +19,7 @@ use Exporter qw/ import /;
 use Time::HiRes qw/ time sleep /;
 
 our @EXPORT = qw/ page_decode page_encode part_decode part_encode page_wait
-    page_expire crc32c /;
+    page_expire page_ext crc32c /;
 
 my $unset = 0xffffffff;
 my @table = map {
@@ -57,10 +57,16 @@ sub page_decode {
     @e{qw/ key ext headers body /} = unpack
         "x$e{size} a$key a$ext a$headers a$body", $data;
 
-    $e{exts} = { unpack '(vV/a)*', $e{ext} };
     $e{valid} = crc32c(substr($data, 0, 12) . substr($data, 16)) == $e{crc};
 
     return \%e;
+}
+
+
+sub page_ext {
+    my ($e, $type) = @_;
+    my %ext = unpack '(vV/a)*', $e->{ext};
+    return $ext{$type};
 }
 
 

@@ -6,7 +6,7 @@ package Test::Mcds::Refresh;
 #
 #     $body = refresh_same($t, $m, $key, $name, sub { $host->get('/uri') })
 #
-# $m is the memcached, $key the page's.  The sub is called twice, the second
+# $m is the memcached, $key the page's, or a sub that finds it out.  The sub is called twice, the second
 # time with a true argument, and returns a response that has X-Cache.  The
 # body begins with "answer <n>", and the rest of it must be the same.  With
 # behind => sub {}, that one runs while the refresh is under way.  Returns the
@@ -44,6 +44,8 @@ sub refresh_same {
     my $first = $filled->body();
 
     Test::More::is($filled->header('X-Cache'), 'MISS', "$name: filled");
+
+    $key = $key->() if ref $key;
 
     if (!page_wait($m, $key)) {
         Test::More::fail("$name: stored");
