@@ -496,11 +496,15 @@ ngx_http_mcds_cache_site(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 
     value = cf->args->elts;
 
-    if (!ngx_http_mcds_site_check(&value[1])) {
+    /* a variable, which the site cannot have, must not be taken for a name */
+
+    if (!ngx_http_mcds_site_check(&value[1])
+        || ngx_strlchr(value[1].data, value[1].data + value[1].len, '$'))
+    {
         ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
                            "invalid name \"%V\" in \"%V\" directive, it must "
-                           "have 1 to %d ASCII characters, and no blank nor "
-                           "\">\"", &value[1], &cmd->name,
+                           "have 1 to %d ASCII characters, and no blank, "
+                           "\">\" nor \"$\"", &value[1], &cmd->name,
                            NGX_HTTP_MCDS_MAX_SITE);
         return NGX_CONF_ERROR;
     }

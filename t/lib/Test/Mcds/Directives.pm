@@ -147,6 +147,7 @@ my %directives = (
         more => 'word', again => 1 },
     mcds_cache_heuristic => { right => ['9%', '1d'],
         words => ['percent', 'time'], least => 1 },
+    mcds_cache_site => { right => ['site'], words => ['name'] },
     mcds_cache_session_cookies => { right => ['a', 'b*'], words => ['empty'],
         more => 'empty', again => 1, long => 0 },
     mcds_cache_forwarded_headers => { right => ['a', 'default'],
@@ -182,7 +183,8 @@ my %directives = (
 
     (map { $_ => $flag } qw/ mcds_cache_key_sort_args
         mcds_cache_request_control mcds_cache_invalidate mcds_cache_lock
-        mcds_cache_revalidate mcds_cache_dry_run mcds_cache_status_header /),
+        mcds_cache_revalidate mcds_cache_dry_run mcds_cache_status_header
+        mcds_cache_shared /),
     mcds_cache_wait => $time,
 );
 
