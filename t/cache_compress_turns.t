@@ -59,7 +59,6 @@ http {
     mcds_cache_compress gzip;
     server {
         listen 127.0.0.1:%%PORT%%;
-        location /file/ { alias %%TMP%%/www/; }
         location /proxy/ { proxy_pass http://127.0.0.1:%%PORT_b%%/; }
         location /buffers/ {
             proxy_buffers 64 64k;
@@ -80,7 +79,7 @@ sub turns {
     return $h->loop()->{turns};
 }
 
-for my $way (qw/ file proxy buffers /) {
+for my $way (qw/ proxy buffers /) {
     for (['page', $text], ['small', $small]) {
         my ($name, $want) = @$_;
         my $uri = "/$way/$name";
@@ -100,7 +99,7 @@ for my $way (qw/ file proxy buffers /) {
         cmp_ok($turns, '>=', length($want) / 262144,
             "$uri: decompressed in turns");
 
-        # behind an old page; of a file that is one turn, as it always was
+        # behind an old page
 
         page_expire($m, $uri, 1000);
         $turns = turns(sub {
@@ -109,8 +108,7 @@ for my $way (qw/ file proxy buffers /) {
             ok(wait_for(sub { page_decode($m->get($uri))->{expire}
                 > $e->{expire} - 60_000 }, 20), "$uri: refreshed");
         });
-        cmp_ok($turns, '>=', $least, "$uri: by a refresh, too")
-            if $way ne 'file';
+        cmp_ok($turns, '>=', $least, "$uri: by a refresh, too");
         ok($h->get($uri)->body eq $want, "$uri: is the same");
     }
 }

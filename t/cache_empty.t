@@ -35,8 +35,11 @@ http {
     add_header X-Cache $mcds_cache_status always;
     server {
         listen 127.0.0.1:%%PORT%%;
-        location /file/ { alias %%TMP%%/; }
-        location /short/ { mcds_cache_valid 200 1s; alias %%TMP%%/; }
+        location /file/ { proxy_pass http://127.0.0.1:%%PORT_files%%/; }
+        location /short/ {
+            mcds_cache_valid 200 1s;
+            proxy_pass http://127.0.0.1:%%PORT_files%%/;
+        }
         location /origin/ { proxy_pass http://127.0.0.1:%%PORT_o%%; }
         location /fast/ {
             fastcgi_pass 127.0.0.1:%%PORT_f%%;
@@ -55,7 +58,12 @@ http {
             proxy_cache_key   key;
             proxy_pass        http://127.0.0.1:%%PORT_o%%;
         }
-        location /page/ { mcds_cache off; ssi on; alias %%TMP%%/; }
+        location /page/ { ssi on; alias %%TMP%%/; }
+    }
+    server {
+        listen 127.0.0.1:%%PORT_files%%;
+        mcds_cache off;
+        root %%TMP%%;
     }
 }
 EOT
@@ -108,5 +116,6 @@ my $r = $h->get('/page/empty.html', timeout => 10 * $t->slow());
 
 is($r->status(), 200, 'a page of empty parts');
 is(kind('/file/empty'), 0, 'the part is stored');
+ok(!grep({ m{/page/} } $m->keys()), 'the page is a file, and not stored');
 
 $t->done();

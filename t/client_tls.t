@@ -64,17 +64,12 @@ my $locations = join '', map { "location /$_/ {
     mcds_cache_valid 200 1m;
     add_header X-Views \$views;
     add_header X-Cache \$mcds_cache_status;
-    root %%TMP%%/www;
+    proxy_pass http://127.0.0.1:%%PORT_o%%;
 }\n" } sort keys %pools;
 
 my $big = join '', map { chr(rand 256) } 1 .. 300_000;
 
-mkdir $t->dir() . '/www';
-
-for my $pool (keys %pools) {
-    mkdir $t->dir() . "/www/$pool";
-    $t->write_file("www/$pool/big", $big);
-}
+$t->origin('o', sub { $big });
 
 my $h = $t->nginx('h', <<"EOT");
 %%GLOBALS%%
