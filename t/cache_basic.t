@@ -120,7 +120,7 @@ EOT
 
 my ($r, $first, $e);
 
-sub key { 'http://localhost' . shift }
+sub key { '<>http://localhost' . shift }
 sub status { join ' ', $_[0]->status(), $_[0]->header('X-Cache') // 'none' }
 
 

@@ -123,7 +123,7 @@ my $two = $t->nginx('two', $conf);
 
 $t->write_file("file.$_", $body{$_}) for @sizes;
 
-sub key { 'http://localhost' . shift }
+sub key { '<>http://localhost' . shift }
 
 for my $how ('plain', 'chunked', 'closed', 'direct', 'fast', 'fast/direct',
     'file')

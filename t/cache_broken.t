@@ -83,7 +83,7 @@ http {
 }
 EOT
 
-sub key { 'http://localhost' . shift }
+sub key { '<>http://localhost' . shift }
 
 my @uris = ((map { ($_, "/direct$_") } sort keys %ways),
     map { ("/fast/$_", "/fast/direct/$_") } @cuts[1 .. $#cuts]);

@@ -59,7 +59,7 @@ my $two = $t->nginx('two', $conf);
 my $age = 2;
 my $late = ($age + 1 + 0.5) * $t->slow();
 
-sub key { 'http://localhost' . shift }
+sub key { '<>http://localhost' . shift }
 sub which { $_[0]->header('X-Cache') . ' ' . $_[0]->body() }
 sub lock_of { $m->get(key(shift) . ':lock') }
 

@@ -38,7 +38,7 @@ http {
 }
 EOT
 
-sub key { 'http://localhost' . shift }
+sub key { '<>http://localhost' . shift }
 sub status { join ' ', $_[0]->header('X-Cache') // 'none', $_[0]->body() }
 
 sub unlocked {

@@ -72,7 +72,7 @@ $t->write_file('empty', '');
 $t->write_file('empty.html', '<!--# include virtual="/file/empty" -->' x 2);
 
 sub kind {
-    my $page = page_wait($m, 'http://localhost' . shift);
+    my $page = page_wait($m, '<>http://localhost' . shift);
     return $page ? page_decode($page)->{kind} : 'nothing';
 }
 
@@ -110,7 +110,7 @@ ok(comes('HIT'), 'and then new');
 
 # twice in a page: the second one does not wait for the first
 
-$m->delete('http://localhost/file/empty');
+$m->delete('<>http://localhost/file/empty');
 
 my $r = $h->get('/page/empty.html', timeout => 10 * $t->slow());
 

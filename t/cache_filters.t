@@ -130,7 +130,7 @@ http {
 }
 EOT
 
-sub key { 'http://localhost' . shift }
+sub key { '<>http://localhost' . shift }
 sub cached { join ' ', $_[0]->header('X-Cache') // 'none', $_[0]->body() }
 
 my $r;

@@ -41,7 +41,7 @@ http {
 }
 EOT
 
-my $key = 'http://localhost/page';
+my $key = '<>http://localhost/page';
 my %good = (key => $key, headers => "Content-Type: text/plain\r\nX-Y: z\r\n",
             body => 'forged');
 
@@ -99,7 +99,7 @@ miss($_->[0], page_encode(%good, @{$_->[1]})) for
     ['status 101', [status => 101]],
     ['status 103', [status => 103]],
     ['a short header', [size => 111]],
-    ['another key', [key => 'http://localhost/other']],
+    ['another key', [key => '<>http://localhost/other']],
     ['no key', [key => '']],
     ['a longer key', [key => "${key}x"]],
     ['a wrong total', [total => 5]],

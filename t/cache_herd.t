@@ -53,7 +53,7 @@ $conf =~ s/%%WAIT%%/$wait/;
 
 my @hosts = map { $t->nginx($_, $conf) } 'one', 'two';
 
-sub key { 'http://localhost' . shift }
+sub key { '<>http://localhost' . shift }
 
 sub tally {
     my %n;

@@ -67,7 +67,7 @@ http {
 }
 EOT
 
-sub key { 'http://localhost' . shift }
+sub key { '<>http://localhost' . shift }
 
 sub unlocked {
     my ($uri) = @_;

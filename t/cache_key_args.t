@@ -94,7 +94,7 @@ for (@rows) {
 
     my $r = $h->get($uri);
     is($r->header('X-Key'), "http://localhost$key", $uri);
-    ok(wait_for(sub { defined $m->get("http://localhost$key") }),
+    ok(wait_for(sub { defined $m->get("<>http://localhost$key") }),
         "$uri is stored there");
 }
 
@@ -118,7 +118,7 @@ is($h->get('/more?b=1&utm_x=1', headers => { 'X-Kind' => 'k' })
 is($h->get('/off')->header('X-Key'), undef, 'no key without a cache');
 
 like($h->get('/ssi')->body(), qr/answer/, 'a subrequest');
-ok(wait_for(sub { defined $m->get('http://localhost/sub?a=1&b=2') }),
+ok(wait_for(sub { defined $m->get('<>http://localhost/sub?a=1&b=2') }),
     'has its arguments alike');
 
 like($t->conf_error(location => 'mcds_cache_key_ignore_args "";'),

@@ -43,7 +43,7 @@ my %kinds = (
 
 my %why = (split => 'parts are missing', list => 'no list of headers');
 
-sub key { 'http://localhost' . shift }
+sub key { '<>http://localhost' . shift }
 
 sub answer {
     return join ' ', $_[0]->status(), $_[0]->header('X-Cache') // 'none',

@@ -72,7 +72,7 @@ sub right {
 
 for my $uri ('/a', '/b', '/rate', '/after') {
     $h->get($uri);
-    my $key = "http://localhost$uri";
+    my $key = "<>http://localhost$uri";
     ok(page_wait($m, $key) && page_wait($n, $key), "$uri: stored twice");
 }
 

@@ -63,7 +63,7 @@ sub host {
     return $t->nginx($name, $c);
 }
 
-sub key { 'http://localhost' . shift }
+sub key { '<>http://localhost' . shift }
 
 sub status {
     my ($r) = @_;

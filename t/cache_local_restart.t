@@ -65,8 +65,8 @@ my @cas;
 for my $uri (qw{ /page /vary }) {
     $m->restart();
     is($built->get($uri)->body(), 'page 1', "$uri: built");
-    ok(wait_for(sub { defined $m->get("http://localhost$uri")
-        && !defined $m->get("http://localhost$uri:lock") }), "$uri: stored");
+    ok(wait_for(sub { defined $m->get("<>http://localhost$uri")
+        && !defined $m->get("<>http://localhost$uri:lock") }), "$uri: stored");
     is($read->get($uri)->body(), 'page 1', "$uri: read by another host");
     is($built->get($uri)->body(), 'page 1', "$uri: and by the first");
 
@@ -74,8 +74,8 @@ for my $uri (qw{ /page /vary }) {
     $m->restart();
 
     is($other->get($uri)->body(), 'page 2', "$uri: built by a third one");
-    ok(wait_for(sub { defined $m->get("http://localhost$uri")
-        && !defined $m->get("http://localhost$uri:lock") }),
+    ok(wait_for(sub { defined $m->get("<>http://localhost$uri")
+        && !defined $m->get("<>http://localhost$uri:lock") }),
         "$uri: stored again");
     is(cas($uri), $cas, "$uri: with the same CAS");
 
@@ -112,5 +112,5 @@ $t->done();
 
 sub cas {
     my ($uri) = @_;
-    return $m->mc("mg http://localhost$uri c") =~ /c(\d+)/ ? $1 : undef;
+    return $m->mc("mg <>http://localhost$uri c") =~ /c(\d+)/ ? $1 : undef;
 }

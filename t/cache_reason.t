@@ -86,7 +86,7 @@ http {
 }
 EOT
 
-sub key { 'http://localhost' . shift }
+sub key { '<>http://localhost' . shift }
 sub cc { return { headers => ['Cache-Control' => @_] } }
 
 # what is done before; the request; status, reason, Cache-Status

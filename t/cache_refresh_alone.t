@@ -48,7 +48,7 @@ http {
 }
 EOT
 
-sub key { 'http://localhost' . shift }
+sub key { '<>http://localhost' . shift }
 
 sub which {
     my ($r) = @_;

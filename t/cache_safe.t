@@ -139,7 +139,7 @@ http {
 }
 EOT
 
-sub key { 'http://localhost' . shift }
+sub key { '<>http://localhost' . shift }
 
 # asks twice; whether the second came out of the cache
 

@@ -74,7 +74,7 @@ my ($h, $other) = @h;
 my $old = $t->nginx('old', $conf =~ s/\S+new\.key //r);
 my $off = $t->nginx('off', $conf =~ s/key \S+new\.key \S+;/key off;/r);
 
-sub key { 'http://localhost' . shift }
+sub key { '<>http://localhost' . shift }
 sub status { join ' ', map { $_ // 'none' } $_[0]->header('X-Cache'),
     $_[0]->header('X-Reason') }
 

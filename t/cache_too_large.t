@@ -48,7 +48,7 @@ http {
 }
 EOT
 
-my $key = 'http://localhost/a';
+my $key = '<>http://localhost/a';
 my $said = qr/page "\S+" of \d+ bytes is too large for memcached/;
 
 sub tally {

@@ -53,7 +53,7 @@ EOT
 my @hosts = map { $t->nginx($_, $conf) } 'one', 'two';
 my $h = $hosts[0];
 
-sub key { 'http://localhost' . shift }
+sub key { '<>http://localhost' . shift }
 
 sub ask {
     my ($uri, @cookies) = @_;

@@ -93,7 +93,7 @@ EOC
 my @hosts = map { $t->nginx($_, $conf) } 'one', 'two';
 my $n = 0;
 
-sub key { 'http://localhost' . shift }
+sub key { '<>http://localhost' . shift }
 
 sub get {
     my ($uri, %h) = @_;

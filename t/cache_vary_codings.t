@@ -105,7 +105,7 @@ $locations
 }
 EOC
 
-sub key { 'http://localhost' . shift }
+sub key { '<>http://localhost' . shift }
 
 sub get {
     my ($uri, $accept, %h) = @_;

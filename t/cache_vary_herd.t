@@ -50,7 +50,7 @@ EOC
 
 my @hosts = map { $t->nginx($_, $conf) } 'one', 'two';
 
-sub key { 'http://localhost' . shift }
+sub key { '<>http://localhost' . shift }
 
 sub asked {
     my ($uri) = @_;

@@ -49,7 +49,7 @@ EOC
 
 my @hosts = map { $t->nginx($_, $conf) } 'one', 'two';
 
-sub key { 'http://localhost' . shift }
+sub key { '<>http://localhost' . shift }
 
 sub get {
     my ($uri, $v) = @_;

@@ -87,7 +87,7 @@ EOT
 my @hosts = ($t->nginx('one', $conf =~ s/%%WORKERS%%/1/r),
              $t->nginx('two', $conf =~ s/%%WORKERS%%/2/r));
 
-sub key { 'http://localhost' . shift }
+sub key { '<>http://localhost' . shift }
 
 sub tally {
     my %n;

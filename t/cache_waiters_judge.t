@@ -113,7 +113,7 @@ EOT
 
 my ($a, $b) = my @hosts = map { $t->nginx($_, $conf) } 'a', 'b';
 
-sub key { 'http://localhost' . shift }
+sub key { '<>http://localhost' . shift }
 
 sub headers { return (headers => { 'X-A' => 1, @_ }) }
 

@@ -198,7 +198,7 @@ my @known = map { my $kind = $_; map { "/$kind/$_" } 0 .. $pages{$kind} - 1 }
 for my $uri (@known) {
     $hosts[0]->get($uri);
     wait_for(sub {
-        ($on{$uri}) = grep { defined $m[$_]->get("http://localhost$uri") }
+        ($on{$uri}) = grep { defined $m[$_]->get("<>http://localhost$uri") }
             0 .. 2;
         return defined $on{$uri};
     }, 10);
@@ -212,7 +212,7 @@ my %list;
 for my $uri (map { "/vary/$_" } 0 .. $pages{vary} - 1) {
     $hosts[0]->get($uri, headers => { 'Accept-Language' => 'de' });
     wait_for(sub {
-        ($list{$uri}) = grep { defined $m[$_]->get("http://localhost$uri") }
+        ($list{$uri}) = grep { defined $m[$_]->get("<>http://localhost$uri") }
             0 .. 2;
         return defined $list{$uri};
     }, 10);

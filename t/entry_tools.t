@@ -60,7 +60,7 @@ EOT
 my $tool = "$FindBin::Bin/../misc/mcds_page.py";
 my $file = $t->dir() . '/file';
 
-sub key { 'http://localhost' . shift }
+sub key { '<>http://localhost' . shift }
 
 sub tool {
     my $pid = open(my $out, '-|') // die "fork: $!\n";

@@ -54,7 +54,7 @@ EOT
 
 my @hosts = map { $t->nginx($_, $conf) } 'one', 'two';
 
-sub key { 'http://localhost' . shift }
+sub key { '<>http://localhost' . shift }
 
 
 # under load such a page never expires; another does

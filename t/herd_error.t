@@ -51,7 +51,7 @@ EOT
 
 my @hosts = map { $t->nginx($_, $conf) } 'one', 'two';
 
-sub key { 'http://localhost' . shift }
+sub key { '<>http://localhost' . shift }
 
 # the lock has been given back, which nobody waits for
 

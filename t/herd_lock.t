@@ -63,7 +63,7 @@ sub host {
                                   =~ s/%%WORKERS%%/$workers/r);
 }
 
-sub key { 'http://localhost' . shift }
+sub key { '<>http://localhost' . shift }
 
 
 # an add that was done, but not answered: the lock is nobody's

@@ -52,7 +52,7 @@ EOT
 
 my @hosts = map { $t->nginx($_, $conf) } 'one', 'two';
 
-sub key { 'http://localhost' . shift }
+sub key { '<>http://localhost' . shift }
 
 sub herd {
     my ($n, $uri) = @_;

@@ -52,7 +52,7 @@ my $seconds = $t->size(4, 60);
 my @uris = map { "/page/" . 6 * $_ } 1 .. 100;
 
 finish($_) for map { start_get($hosts[0]->port(), $_) } @uris;
-page_wait($m, "http://localhost$_") or die "no page $_\n" for @uris;
+page_wait($m, "<>http://localhost$_") or die "no page $_\n" for @uris;
 
 my @crowds = map { chaos_crowd($t, ports => [map { $_->port() } @hosts],
     clients => 16, seconds => $seconds, seed => $_, abort => 0, pause => 0.02,

@@ -138,7 +138,7 @@ $h->close();
 $o->release('/stale');
 
 my $new = ($o->requests('/stale'))[1]{n};
-ok(wait_for(sub { ($m->get('http://localhost/stale') // '')
+ok(wait_for(sub { ($m->get('<>http://localhost/stale') // '')
     =~ /answer $new of/ }, $wait), 'is stored though the connection is gone');
 is($o->count('/stale'), 2, 'one refresh');
 

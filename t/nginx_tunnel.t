@@ -47,7 +47,7 @@ http {
 EOT
 
 my $name = '127.0.0.1:' . $o->port();
-my $key = "http://$name/";
+my $key = "<>http://$name/";
 
 $h->get('/', host => $name);
 my $page = page_wait($m, $key);

@@ -86,7 +86,7 @@ EOT
 
 my $h = $h[0];
 
-sub key { 'http://localhost' . shift }
+sub key { '<>http://localhost' . shift }
 sub status { join ' ', $_[0]->header('X-Cache') // 'none', $_[0]->body() }
 sub purge { $h->get(shift, method => 'PURGE', @_) }
 sub fill { $_->get($_[0]) for @h; page_wait($m, key($_[0])) }

@@ -120,7 +120,7 @@ sub look {
 for my $i (1 .. $t->size(60, 10000)) {
     my $shape = (qw/ plain split vary validated timed /)[$i % 5];
     my $uri = "/$shape/$i";
-    my $key = "http://localhost$uri";
+    my $key = "<>http://localhost$uri";
     my $page = some(qw/ none none expired last bypass /,
         $shape eq 'plain' ? 'mark' : 'expired');
     my $how = some(qw/ key key tag host all /);

@@ -73,7 +73,7 @@ my $h = $h[0];
 
 sub status { join ' ', $_[0]->header('X-Cache') // 'none', $_[0]->body() }
 sub purge { decode_json($h->get("/purge?$_[0]")->body()) }
-sub key { "http://localhost$_[0]" }
+sub key { "<>http://localhost$_[0]" }
 sub stored { page_wait($m, key($_[0])) or die $_[0] }
 
 sub fill {
@@ -137,7 +137,7 @@ stored('/more?tags=a%20x');
 
 fill('/host', '/none?1');
 $h->get('/host', host => 'Other.example') for 1, 2;
-page_wait($m, 'http://other.example/host');
+page_wait($m, '<>http://other.example/host');
 purge('host=LOCALHOST&mode=delete');
 is(status($h->get('/host')), 'MISS answer 3', 'a host');
 is($h->get('/host', host => 'other.example')->header('X-Cache'), 'HIT',
@@ -221,7 +221,7 @@ like($t->conf_error(location => 'mcds_cache_tag a; mcds_cache_tag off;'),
 
 for my $n (8190, 8200) {
     my $list = substr join(' ', map { 'tag:' . $_ x 1000 } 'a' .. 'i'), 0, $n;
-    my $key = "http://localhost/long/$n";
+    my $key = "<>http://localhost/long/$n";
 
     $m->set($key, page_encode(key => $key, body => 'from an application',
         ext => pack('vVQ<', 2, 8 + length($list), $m->get('mcds:purges'))

@@ -51,7 +51,7 @@ EOT
 
 my ($h, $other) = map { $t->nginx($_, $conf) } 'one', 'two';
 
-sub key { 'http://localhost' . shift }
+sub key { '<>http://localhost' . shift }
 sub page { page_decode($m->get(key(shift))) // {} }
 sub version { (split / /, $_[0]->body() // '')[0] }
 

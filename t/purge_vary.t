@@ -62,7 +62,7 @@ http {
 }
 EOT
 
-sub key { 'http://localhost' . shift }
+sub key { '<>http://localhost' . shift }
 
 sub headers {
     my ($a, $version, @more) = @_;

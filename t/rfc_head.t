@@ -88,7 +88,7 @@ EOT
 
 my @hosts = map { $t->nginx($_, $conf) } 'one', 'two';
 
-sub key { 'http://localhost' . shift }
+sub key { '<>http://localhost' . shift }
 
 sub get {
     my ($host, $uri, $method, @headers) = @_;

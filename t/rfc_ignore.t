@@ -119,10 +119,10 @@ for my $i (0 .. $#rows) {
         my $stored = grep({ $_ eq $location } @$in, @{$valid{$name} // []});
 
         $a->get($uri, headers => $request);
-        wait_for(sub { !defined $m->get("http://localhost$uri:lock") });
-        page_wait($m, "http://localhost$uri") if $stored;
+        wait_for(sub { !defined $m->get("<>http://localhost$uri:lock") });
+        page_wait($m, "<>http://localhost$uri") if $stored;
 
-        my $bytes = $m->get("http://localhost$uri");
+        my $bytes = $m->get("<>http://localhost$uri");
         my $e = page_decode($bytes);
 
         is($e && $e->{kind} == 0 ? 1 : 0, $stored, "$name, $location: "

@@ -110,7 +110,7 @@ sub get {
     return $host->get($uri, host => 'site:81');
 }
 
-sub key { "http://site:81" . shift }
+sub key { "<>http://site:81" . shift }
 
 sub fill {
     my ($uri, $key) = @_;

@@ -130,7 +130,7 @@ http {
 }
 EOT
 
-sub key { 'http://localhost' . shift }
+sub key { '<>http://localhost' . shift }
 
 # fills, makes it expire, asks again
 

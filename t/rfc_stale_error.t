@@ -117,7 +117,7 @@ http {
 }
 EOT
 
-sub key { 'http://localhost' . shift }
+sub key { '<>http://localhost' . shift }
 
 # fills, makes it expire ms ago, asks again
 

@@ -148,7 +148,7 @@ sub head {
         split /\r\n/, $r->head();
 }
 
-my $key = 'http://localhost';
+my $key = '<>http://localhost';
 
 for my $where ('', '/late') {
     for my $state ('missing', 'fresh', 'old') {

@@ -100,7 +100,7 @@ sub answer {
     my ($a, $m, $i, $name, $stored, $headers, %more) = @_;
 
     my $uri = ($more{at} // '') . "/$i";
-    my $key = "http://localhost$uri";
+    my $key = "<>http://localhost$uri";
     my @request = @{$more{request} // []};
 
     my $first = $a->get($uri, headers => \@request,
