@@ -30,7 +30,9 @@ my $o = $t->origin('o', sub {
         'x-http-method', 'x-method-override';
     return {
         headers => ['Cache-Control' => 'max-age=60'],
-        body => ($method // 'GET') eq 'GET' ? 'a page' : "for $method",
+        body => (($method // 'GET') eq 'GET' ? 'a page' : "for $method")
+            . (exists $headers->{'x-forwarded-host'}
+                ? " of $headers->{'x-forwarded-host'}" : ''),
     };
 });
 
@@ -46,6 +48,7 @@ http {
         listen 127.0.0.1:%%PORT%%;
         location / {
             mcds_cache on;
+            mcds_cache_purge method=PURGE mode=delete;
             add_header X-Cache "$mcds_cache_status $mcds_cache_reason" always;
             proxy_pass http://127.0.0.1:%%PORT_o%%;
         }
@@ -150,5 +153,26 @@ for my $name ('X-HTTP-Method-Override', 'X-HTTP-Method', 'X-Method-Override') {
 
 like(ask('/x', headers => ['x_http_method_OVERRIDE' => 'HEAD']),
     qr/^BYPASS method-override/, 'as CGI spells it');
+
+
+# such headers tell pages apart, and a purge is of all of them
+
+my @evil = (headers => ['X-Forwarded-Host' => 'evil']);
+my @same = (headers => ['X-Forwarded-Host' => 'localhost']);
+
+for my $round (1, 2) {
+    like(ask('/apart'), qr/^MISS \w+: a page$/, "$round: a page");
+    like(ask('/apart', @evil), qr/^MISS \w+: a page of evil$/,
+        "$round: another one");
+
+    for my $o ([], \@same, \@evil) {
+        ok(wait_for(sub { ask('/apart', @$o) =~ /^HIT fresh: a page(.*)/
+            && ($1 eq ' of evil') == ($o == \@evil) }),
+            "$round: each is kept");
+    }
+
+    is($b->get('/apart', method => 'PURGE')->status(), 200,
+        "$round: purged");
+}
 
 $t->done();

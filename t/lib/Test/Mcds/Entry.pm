@@ -135,6 +135,10 @@ sub page_wait {
 
     my $page;
 
+    # of a server{} without a name
+
+    $key = "<>$key" if $key !~ /^</;
+
     return Test::Mcds::wait_for(sub {
         $page = $m->get($key);
         return defined $page
