@@ -4,7 +4,8 @@
 
 # X-Accel-Charset and X-Accel-Limit-Rate of the origin act on a page from the
 # cache as on an answer that passes, whatever charset, override_charset,
-# proxy_ignore_headers and the like say, and no client ever sees them.
+# proxy_ignore_headers and the like say, and no client ever sees them.  What an
+# application says beside X-Accel-Redirect is that of each answer of its own.
 
 use warnings;
 use strict;
@@ -43,7 +44,8 @@ my $answer = sub {
         'Content-Type' => 'text/html', 'Cache-Control' => 'max-age=60'] }
         if $q->{headers}{'if-none-match'};
 
-    push @h, 'X-Accel-Redirect' => '/file/page.html'
+    push @h, 'X-Accel-Redirect' => '/file/page.html',
+        'Content-Disposition' => "inline; filename=$charset"
         if $q->{uri} =~ /redirected/;
 
     return {
@@ -80,8 +82,8 @@ my %locations = (
     kept => "mcds_cache_local timed=1m; $proxy",
     unbuffered => "proxy_buffering off; $proxy",
     redirected => "source_charset koi8-r; $proxy",
-    file => 'internal; alias %%TMP%%/; mcds_cache_valid 1m;
-        source_charset koi8-r;',
+    file => 'internal; proxy_pass http://127.0.0.1:%%PORT_files%%/;
+        mcds_cache_valid 1m; source_charset koi8-r;',
 );
 
 $t->write_file('page.html', "\xFE in a file\n");
@@ -108,7 +110,7 @@ http {
         mcds_cache on;
         location = /ssi {
             mcds_cache off; ssi on; charset koi8-r; default_type text/html;
-            mcds_return 200 '<!--# include virtual="/plain/html/0/0" -->';
+            mcds_return 200 '<!--# include virtual="/plain/html/0/7" -->';
         }
         $text
     }
@@ -116,9 +118,14 @@ http {
         listen 127.0.0.1:%%PORT_bare%%;
         location = /ssi {
             ssi on; charset koi8-r; default_type text/html;
-            mcds_return 200 '<!--# include virtual="/plain/html/0/0" -->';
+            mcds_return 200 '<!--# include virtual="/plain/html/0/7" -->';
         }
         $text
+    }
+    server {
+        listen 127.0.0.1:%%PORT_files%%;
+        types { text/html html; }
+        root %%TMP%%;
     }
 }
 EOT
@@ -130,7 +137,8 @@ sub seen {
     my ($r) = @_;
 
     return join ' | ', (map { "$_: " . ($r->header($_) // '') } qw/ Content-Type
-        X-Rate X-Accel-Charset X-Accel-Limit-Rate /), $r->status(),
+        X-Rate X-Accel-Charset X-Accel-Limit-Rate /),
+        $r->all('Cache-Control'), $r->all('Content-Disposition'), $r->status(),
         length $r->body(), unpack 'H40', $r->body();
 }
 
@@ -175,6 +183,8 @@ my $want = seen($bare->get($uri));
 like($want, qr{Type: text/html; charset=utf-8 \| X-Rate: 1000000 },
     'charset and rate');
 is($c->get('/ssi')->body(), $bare->get('/ssi')->body(), 'included');
+
+is(seen($c->get($uri)), $want, 'a page');
 
 my ($head, $bareh) = map { $_->get($uri, method => 'HEAD') } $c, $bare;
 is(seen($head), seen($bareh), 'HEAD');

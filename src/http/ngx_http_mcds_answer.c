@@ -387,11 +387,13 @@ ngx_http_mcds_has_star(ngx_str_t *value)
 ngx_int_t
 ngx_http_mcds_stored_headers(ngx_http_request_t *r, ngx_str_t *headers)
 {
-    u_char     *p;
-    size_t      size;
-    ngx_int_t   rate;
-    ngx_str_t   name, *date, *charset;
+    u_char               *p;
+    size_t                size;
+    ngx_int_t             rate;
+    ngx_str_t             name, *date, *charset;
+    ngx_http_mcds_ctx_t  *ctx;
 
+    ctx = ngx_http_mcds_get_ctx(r);
     size = 0;
 
     if (ngx_http_mcds_stored_list(r, &size, NULL) != NGX_OK) {
@@ -420,7 +422,9 @@ ngx_http_mcds_stored_headers(ngx_http_request_t *r, ngx_str_t *headers)
 
     (void) ngx_http_mcds_stored_list(r, NULL, &p);
 
-    if (r->headers_out.content_type.len) {
+    if (r->headers_out.content_type.len
+        && r->headers_out.content_type.data != ctx->carried.type)
+    {
         ngx_str_set(&name, "Content-Type");
 
         if (ngx_mcds_entry_header_check(&name, &r->headers_out.content_type)
@@ -432,7 +436,8 @@ ngx_http_mcds_stored_headers(ngx_http_request_t *r, ngx_str_t *headers)
         p = ngx_sprintf(p, "Content-Type: %V", &r->headers_out.content_type);
 
         if (r->headers_out.content_type_len == r->headers_out.content_type.len
-            && r->headers_out.charset.len)
+            && r->headers_out.charset.len
+            && r->headers_out.charset.data != ctx->carried.charset)
         {
             p = ngx_sprintf(p, "; charset=%V", &r->headers_out.charset);
         }
@@ -468,15 +473,36 @@ ngx_http_mcds_stored_headers(ngx_http_request_t *r, ngx_str_t *headers)
 }
 
 
+void
+ngx_http_mcds_carried(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx)
+{
+    ngx_list_part_t  *part;
+
+    ctx->carried.lines = 0;
+
+    for (part = &r->headers_out.headers.part; part; part = part->next) {
+        ctx->carried.lines += part->nelts;
+    }
+
+    ctx->carried.type = r->headers_out.content_type.data;
+    ctx->carried.charset = r->headers_out.charset.data;
+    ctx->carried.override = r->headers_out.override_charset;
+}
+
+
 /* adds up their size, or writes them; NGX_DECLINED: one cannot be stored */
 
 static ngx_int_t
 ngx_http_mcds_stored_list(ngx_http_request_t *r, size_t *size, u_char **p)
 {
-    ngx_uint_t        i;
-    ngx_array_t      *lines;
-    ngx_list_part_t  *part;
-    ngx_table_elt_t  *h;
+    ngx_uint_t            i, n;
+    ngx_array_t          *lines;
+    ngx_list_part_t      *part;
+    ngx_table_elt_t      *h;
+    ngx_http_mcds_ctx_t  *ctx;
+
+    ctx = ngx_http_mcds_get_ctx(r);
+    n = 0;
 
     lines = ngx_http_mcds_connection(r);
 
@@ -486,7 +512,8 @@ ngx_http_mcds_stored_list(ngx_http_request_t *r, size_t *size, u_char **p)
 
         for (i = 0; i < part->nelts; i++) {
 
-            if (h[i].hash == 0
+            if (n++ < ctx->carried.lines
+                || h[i].hash == 0
                 || ngx_http_mcds_header_dropped(&h[i].key)
                 || (lines && ngx_http_mcds_named(lines, &h[i].key)))
             {
@@ -668,13 +695,17 @@ ngx_http_mcds_content_type_len(ngx_http_request_t *r)
 static ngx_str_t *
 ngx_http_mcds_accel_charset(ngx_http_request_t *r)
 {
-    ngx_str_t  *charset, name;
+    ngx_str_t            *charset, name;
+    ngx_http_mcds_ctx_t  *ctx;
+
+    ctx = ngx_http_mcds_get_ctx(r);
 
     charset = r->headers_out.override_charset;
 
     ngx_str_set(&name, "X-Accel-Charset");
 
     if (charset == NULL
+        || charset == ctx->carried.override
         || charset->len == 0
         || ngx_mcds_entry_header_check(&name, charset) != NGX_OK)
     {

@@ -195,6 +195,19 @@ typedef struct ngx_http_mcds_put_s      ngx_http_mcds_put_t;
 
 
 /*
+ * What headers_out has before the content handler runs: nginx keeps some of the
+ * answer that has led the request there
+ */
+
+typedef struct {
+    ngx_uint_t                  lines;
+    u_char                     *type;
+    u_char                     *charset;
+    ngx_str_t                  *override;
+} ngx_http_mcds_carried_t;
+
+
+/*
  * Of one request or subrequest.  Lives in a cleanup record of the pool, so
  * that it outlasts internal redirects, which clear r->ctx.
  */
@@ -264,6 +277,7 @@ struct ngx_http_mcds_ctx_s {
     ngx_msec_t                  wait_start;  /* 0: it has not waited */
     ngx_msec_t                  lock_start;
     ngx_msec_t                  lock_wait;
+    ngx_http_mcds_carried_t     carried;
     ngx_uint_t                  failed_status;  /* of an upstream, for which
                                                    an error page stands */
 

@@ -123,6 +123,8 @@ ngx_http_mcds_decide_handler(ngx_http_request_t *r)
         return NGX_AGAIN;
     }
 
+    ngx_http_mcds_carried(r, ctx);
+
     if (ctx->refresh || ctx->decided) {
 
         rc = ngx_http_mcds_decided(r, ctx);

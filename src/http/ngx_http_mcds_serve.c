@@ -356,10 +356,16 @@ ngx_http_mcds_serve_headers(ngx_http_request_t *r,
     ngx_table_elt_t       *h;
     ngx_http_mcds_line_t  *line;
 
-    r->headers_out.content_type = prepared->type;
-    r->headers_out.content_type_len = prepared->type_len;
-    r->headers_out.content_type_lowcase = NULL;
-    r->headers_out.charset = prepared->charset;
+    if (prepared->type.len) {
+        r->headers_out.content_type = prepared->type;
+        r->headers_out.content_type_len = prepared->type_len;
+        r->headers_out.content_type_lowcase = NULL;
+    }
+
+    if (prepared->charset.len) {
+        r->headers_out.charset = prepared->charset;
+    }
+
     r->headers_out.last_modified_time = prepared->last_modified;
 
     if (prepared->override.len) {

@@ -35,12 +35,15 @@ void ngx_http_mcds_answer_line(ngx_mcds_answer_t *answer, ngx_str_t *name,
  * The headers to be stored, "Name: value" lines in memory of r's pool: those
  * of headers_out, and what nginx keeps beside them (Content-Type,
  * Last-Modified, X-Accel-Charset, X-Accel-Limit-Rate); not the hop-by-hop
- * ones, and not those that belong to one answer only.  NGX_DECLINED if one of
- * them cannot be stored as it is; NGX_ERROR when out of memory.
+ * ones, not those that belong to one answer only, and not those of "carried",
+ * which each request brings along again.  NGX_DECLINED if one of them cannot be
+ * stored as it is; NGX_ERROR when out of memory.  carried: notes what is there,
+ * the content handler of r is next.
  */
 
 ngx_int_t ngx_http_mcds_stored_headers(ngx_http_request_t *r,
     ngx_str_t *headers);
+void ngx_http_mcds_carried(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx);
 
 
 /* 1 if nginx, not the client, is to make an absolute URL of the Location */
