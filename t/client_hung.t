@@ -31,13 +31,14 @@ my $o = $t->origin('o', { headers => ['Cache-Control' => 'max-age=600'],
     body => 'page of %u' });
 
 my %limit = (short => 0.3 * $t->slow(), long => 3 * $t->slow());
-my ($pools, $locations) = ('', '');
 
-for my $pool (sort keys %limit) {
-    my $ms = $limit{$pool} * 1000;
-
-    $pools .= <<"EOT";
-    mcds_pool $pool {
+my %host = map { my $ms = $limit{$_} * 1000; $_ => $t->nginx($_, <<"EOT")
+%%GLOBALS%%
+worker_processes 1;
+events { }
+http {
+    %%HTTP%%
+    mcds_pool main {
         server       127.0.0.1:%%PORT_m0%%;
         server       127.0.0.1:%%PORT_m1%%;
         server       127.0.0.1:%%PORT_m2%%;
@@ -45,44 +46,32 @@ for my $pool (sort keys %limit) {
         max_fails    3;
         fail_timeout 60s;
     }
-EOT
-    $locations .= <<"EOT";
-        location /$pool/n {
-            mcds_use $pool;
+    add_header X-Cache \$mcds_cache_status;
+    server {
+        listen 127.0.0.1:%%PORT%%;
+        location /n {
             mcds_counter \$n key=\$arg_k;
             mcds_return "<\$n>";
         }
-        location /$pool/p {
-            mcds_use $pool;
+        location /p {
             mcds_cache on;
             mcds_cache_key page:\$arg_k;
             proxy_pass http://127.0.0.1:%%PORT_o%%;
         }
-EOT
-}
-
-my $h = $t->nginx('h', <<"EOT");
-%%GLOBALS%%
-worker_processes 1;
-events { }
-http {
-    %%HTTP%%
-$pools
-    add_header X-Cache \$mcds_cache_status;
-    server {
-        listen 127.0.0.1:%%PORT%%;
-$locations
     }
 }
 EOT
+    } sort keys %limit;
+
+my ($long, $short) = map { $host{$_}->port() } qw/ long short /;
 
 # which server has which counter and page
 
 my (@uris, @on);
 
 for my $k (1 .. 60) {
-    $h->get("/long/n?k=$k");
-    $h->get("/long/p?k=$k");
+    $host{long}->get("/n?k=$k");
+    $host{long}->get("/p?k=$k");
 }
 
 ok(wait_for(sub { 60 == map { $_->commands(qr/^ms page:\d+ \d/) } @m }),
@@ -114,12 +103,12 @@ sub wrong {
 $m[$hung]->tell('hung');
 $_->mark() for @m;
 
-my @waiting = map { start_get($h->port(), "/long/$_") } @bad;
+my @waiting = map { start_get($long, "/$_") } @bad;
 
 ok(wait_for(sub { $m[$hung]->count(qr/^ma/) }), 'some wait');
 
 my $watch = $t->stopwatch();
-my @res = many(300, sub { [$h->port(), "/long/$well[$_[0] % @well]"] },
+my @res = many(300, sub { [$long, "/$well[$_[0] % @well]"] },
     concurrency => 20);
 
 is(wrong(@res), 0, 'those who ask the others have their answers');
@@ -140,7 +129,7 @@ for my $i (0, 2) {
 for my $round (1 .. 3) {
     my $downs = downs();
 
-    @res = many(30, sub { [$h->port(), "/short/$bad[$_[0] % @bad]"] },
+    @res = many(30, sub { [$short, "/$bad[$_[0] % @bad]"] },
         concurrency => 30);
 
     is(scalar(grep { $_->body() ne '<>' } @res), 0, "round $round: no number");
@@ -157,7 +146,7 @@ for my $round (1 .. 3) {
 $_->mark() for @m;
 
 for my $try (1 .. 3) {
-    @res = many(300, sub { my $i = shift; [$h->port(), '/short/'
+    @res = many(300, sub { my $i = shift; [$short, '/'
         . ($i % 3 ? $well[$i % @well] : $bad[$i % @bad])] },
         concurrency => 20);
 
@@ -176,5 +165,5 @@ $t->done();
 
 
 sub downs {
-    return $h->log_count(qr/pool "short" is down after 3 failures/);
+    return $host{short}->log_count(qr/pool "main" is down after 3 failures/);
 }

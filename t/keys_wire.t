@@ -194,6 +194,10 @@ sub ask {
     my @texts = split /\|\+\|\n/, $echo, -1;
     my $page = pop @texts;
 
+    # what could be taken for the name of a site begins a key of none
+
+    $page = "|$page" if $page =~ /\|/;
+
     $passed{$id} = 1;
     $want{'ma ' . key($_)}++ for @texts;
     $want{'mg ' . key($page)} += 2;    # and again with the lock
