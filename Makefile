@@ -80,6 +80,11 @@ MODULES   = $(shell misc/nginx-modules)
 
 COVERED   = $(BUILD)/coverage/src/objs/ngx_http_mcds_module.so
 
+# how long make oracle tries configurations, and what the first of them is
+
+ORACLE_SECS = 600
+ORACLE_FROM = 1
+
 # where make mixed finds what it has built
 
 OTHER     = build/ngx_http_mcds_module.so
@@ -103,7 +108,7 @@ unexport MAKEFLAGS
 .PHONY: tool install-tool browser
 .PHONY: all help build binary demo check unit-build unit test test-full asan
 .PHONY: mixed valgrind coverage chaos fuzz bench clean install man dist deb
-.PHONY: deb-test matrix foreign modes
+.PHONY: deb-test matrix foreign modes oracle
 
 all: build
 
@@ -131,6 +136,8 @@ help:
 	@echo '                 REV="..." of git'
 	@echo 'make chaos       faults at random for ten minutes (CHAOS_SECS=600,'
 	@echo '                 MCDS_SEED=n)'
+	@echo 'make oracle      configurations at random, with and without mcds, for'
+	@echo '                 ten minutes (ORACLE_SECS=600, ORACLE_FROM=seed)'
 	@echo 'make fuzz        the fuzzers, each for a minute (FUZZ_SECS=60)'
 	@echo 'make browser     the live page in Chromium, and its pictures in'
 	@echo '                 docs/images/'
@@ -254,6 +261,12 @@ mixed: build
 chaos: build
 	@misc/install test
 	MCDS_CHAOS=$(CHAOS_SECS) prove -v -I t/lib t/chaos.t
+
+
+oracle: build
+	@misc/install test
+	ORACLE_SECS=$(ORACLE_SECS) ORACLE_FROM=$(ORACLE_FROM) \
+	    prove -v -I t/lib t/oracle.t
 
 
 fuzz: build
