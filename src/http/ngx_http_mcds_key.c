@@ -59,6 +59,8 @@ static ngx_http_variable_t  ngx_http_mcds_key_vars[] = {
 
 /* a key is being made: its variable is the default one then */
 static ngx_uint_t  ngx_http_mcds_key_making;
+/* ... and there is none */
+static ngx_uint_t  ngx_http_mcds_key_declined;
 
 
 ngx_int_t
@@ -89,6 +91,7 @@ ngx_http_mcds_cache_key(ngx_http_request_t *r, ngx_http_mcds_loc_conf_t *mlcf,
 
     } else {
         ngx_http_mcds_key_making++;
+        ngx_http_mcds_key_declined = 0;
 
         rc = ngx_http_complex_value(r, mlcf->cache_key, key);
 
@@ -96,6 +99,12 @@ ngx_http_mcds_cache_key(ngx_http_request_t *r, ngx_http_mcds_loc_conf_t *mlcf,
 
         if (rc != NGX_OK) {
             return NGX_ERROR;
+        }
+
+        /* without that part many pages may have the same key */
+
+        if (ngx_http_mcds_key_declined) {
+            return NGX_DECLINED;
         }
     }
 
@@ -134,17 +143,18 @@ ngx_http_mcds_key_taken(ngx_str_t *key)
 /*
  * Scheme, host with its port, if the client has named one, and the URI as the
  * client wrote it, but for the arguments that are left out or put in order.
- * A subrequest has only the URI it was made with; once that was rewritten, no
- * text tells its pages apart, and it is not cached.
+ * A subrequest has only the URI it was made with; if that was rewritten before
+ * the page is asked for, no text tells its pages apart, and it is not cached.
  */
 
 static ngx_int_t
 ngx_http_mcds_default_key(ngx_http_request_t *r,
     ngx_http_mcds_loc_conf_t *mlcf, ngx_str_t *key)
 {
-    u_char     *p;
-    size_t      escape;
-    ngx_str_t   scheme, host, port, uri, args;
+    u_char               *p;
+    size_t                escape;
+    ngx_str_t             scheme, host, port, uri, args;
+    ngx_http_mcds_ctx_t  *ctx;
 
     ngx_str_set(&scheme, "http");
 
@@ -177,12 +187,20 @@ ngx_http_mcds_default_key(ngx_http_request_t *r,
         }
 
     } else {
-        if (r->uri_changes != NGX_HTTP_MAX_URI_CHANGES + 1) {
+        ctx = ngx_http_mcds_get_ctx(r);
+
+        if (ctx && ctx->uri.len) {
+            uri = ctx->uri;
+            args = ctx->args;
+
+        } else if (r->uri_changes == NGX_HTTP_MAX_URI_CHANGES + 1) {
+            uri = r->uri;
+            args = r->args;
+
+        } else {
             return NGX_DECLINED;
         }
 
-        uri = r->uri;
-        args = r->args;
         escape = 2 * ngx_escape_uri(NULL, uri.data, uri.len, NGX_ESCAPE_URI);
     }
 
@@ -627,6 +645,7 @@ ngx_http_mcds_key_variable(ngx_http_request_t *r,
         }
 
         if (rc == NGX_DECLINED) {
+            ngx_http_mcds_key_declined = 1;
             ngx_str_null(&key);
         }
 

@@ -180,9 +180,15 @@ ngx_http_mcds_decide_handler(ngx_http_request_t *r)
 static ngx_int_t
 ngx_http_mcds_decided(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx)
 {
+    ngx_uint_t  accel;
+
     ctx->origin |= ctx->invalidate;
 
-    ngx_http_mcds_error_page(r, ctx);
+    accel = (r->upstream && r->upstream->headers_in.x_accel_redirect);
+
+    if (!accel) {
+        ngx_http_mcds_error_page(r, ctx);
+    }
 
     if (!ctx->replaced && (ctx->seat.building || ctx->storing)) {
 
@@ -196,7 +202,7 @@ ngx_http_mcds_decided(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx)
                 return NGX_HTTP_INTERNAL_SERVER_ERROR;
             }
 
-        } else if (ngx_http_mcds_route_left(r, ctx)) {
+        } else if (accel || ngx_http_mcds_route_left(r, ctx)) {
             return ngx_http_mcds_cache_left(r, ctx);
         }
     }

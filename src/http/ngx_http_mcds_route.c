@@ -90,8 +90,12 @@ ngx_http_mcds_route_begin(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx)
     ctx->main = (r == r->main);
 
     if (!ctx->main) {
-        ctx->uri = r->uri;
-        ctx->args = r->args;
+
+        if (r->uri_changes == NGX_HTTP_MAX_URI_CHANGES + 1) {
+            ctx->uri = r->uri;
+            ctx->args = r->args;
+        }
+
         return;
     }
 

@@ -83,6 +83,19 @@ ngx_http_mcds_store_begin(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
         return NGX_DECLINED;
     }
 
+    if (ngx_http_mcds_route_left(r, ctx)
+        || (r->upstream && r->upstream->headers_in.x_accel_redirect))
+    {
+        /*
+         * The answer is not that of the location where the page was asked for:
+         * the access rules of another one may have made it.
+         */
+
+        ngx_http_mcds_stat_refused(ctx, NGX_MCDS_REASON_ERROR_PAGE);
+        ngx_http_mcds_store_pass(r, ctx);
+        return NGX_DECLINED;
+    }
+
     store = ngx_pcalloc(r->pool, sizeof(ngx_http_mcds_store_t));
     if (store == NULL) {
         ngx_http_mcds_store_fail(r, ctx);
