@@ -518,7 +518,6 @@ ngx_http_mcds_cache_forget(ngx_http_mcds_ctx_t *ctx)
 
     ngx_mcds_copy_unref(ctx->copy);
     ctx->copy = NULL;
-    ctx->list = NULL;
 
     ctx->outcome = NGX_MCDS_PAGE_MISSING;
     ctx->cas = 0;

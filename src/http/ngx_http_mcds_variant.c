@@ -652,6 +652,10 @@ ngx_http_mcds_variant_cleanup(ngx_http_mcds_ctx_t *ctx)
 
     ngx_mcds_page_leave(&ctx->base);
     ngx_mcds_page_leave(&ctx->target);
+
     ngx_mcds_copy_unref(ctx->list);
+    ctx->list = NULL;
+
     ngx_mcds_copy_unref(ctx->read);
+    ctx->read = NULL;
 }
