@@ -19,7 +19,7 @@ static void ngx_http_mcds_answer_init(ngx_http_request_t *r,
     ngx_http_mcds_loc_conf_t *mlcf, ngx_mcds_answer_t *answer,
     ngx_uint_t status);
 static void ngx_http_mcds_answer_list(ngx_http_request_t *r, ngx_list_t *list,
-    ngx_mcds_answer_t *answer, ngx_uint_t ignore);
+    ngx_uint_t skip, ngx_mcds_answer_t *answer, ngx_uint_t ignore);
 static ngx_uint_t ngx_http_mcds_answer_sticky(ngx_http_request_t *r,
     ngx_table_elt_t *h);
 static void ngx_http_mcds_answer_control(ngx_str_t *value,
@@ -99,10 +99,15 @@ void
 ngx_http_mcds_answer(ngx_http_request_t *r, ngx_http_mcds_loc_conf_t *mlcf,
     ngx_mcds_answer_t *answer, ngx_uint_t status)
 {
-    ngx_http_mcds_answer_init(r, mlcf, answer, status);
+    ngx_http_mcds_ctx_t  *ctx;
 
-    ngx_http_mcds_answer_list(r, &r->headers_out.headers, answer,
-                              mlcf->cache_ignore);
+    ctx = ngx_http_mcds_get_ctx(r);
+
+    ngx_http_mcds_answer_init(r, mlcf, answer, status);
+    answer->authorization = ctx->authorization;
+
+    ngx_http_mcds_answer_list(r, &r->headers_out.headers, ctx->carried.lines,
+                              answer, mlcf->cache_ignore);
 
     if (r->headers_out.content_encoding
         && r->headers_out.content_encoding->hash)
@@ -113,8 +118,8 @@ ngx_http_mcds_answer(ngx_http_request_t *r, ngx_http_mcds_loc_conf_t *mlcf,
     /* with what the location hides from the client */
 
     if (r->upstream) {
-        ngx_http_mcds_answer_list(r, &r->upstream->headers_in.headers, answer,
-                                  mlcf->cache_ignore);
+        ngx_http_mcds_answer_list(r, &r->upstream->headers_in.headers, 0,
+                                  answer, mlcf->cache_ignore);
     }
 
     /* a file's is not among the headers */
@@ -130,10 +135,7 @@ ngx_http_mcds_answer_init(ngx_http_request_t *r,
     ngx_http_mcds_loc_conf_t *mlcf, ngx_mcds_answer_t *answer,
     ngx_uint_t status)
 {
-    time_t                valid;
-    ngx_http_mcds_ctx_t  *ctx;
-
-    ctx = ngx_http_mcds_get_ctx(r);
+    time_t  valid;
 
     ngx_memzero(answer, sizeof(ngx_mcds_answer_t));
 
@@ -146,14 +148,14 @@ ngx_http_mcds_answer_init(ngx_http_request_t *r,
 
     answer->heuristic = mlcf->cache_heuristic;
     answer->heuristic_max = mlcf->cache_heuristic_max;
-
-    answer->authorization = ctx->authorization;
 }
 
 
+/* without the first lines of the list, which are of another answer */
+
 static void
 ngx_http_mcds_answer_list(ngx_http_request_t *r, ngx_list_t *list,
-    ngx_mcds_answer_t *answer, ngx_uint_t ignore)
+    ngx_uint_t skip, ngx_mcds_answer_t *answer, ngx_uint_t ignore)
 {
     ngx_uint_t        i;
     ngx_list_part_t  *part;
@@ -172,6 +174,11 @@ ngx_http_mcds_answer_list(ngx_http_request_t *r, ngx_list_t *list,
             part = part->next;
             h = part->elts;
             i = 0;
+        }
+
+        if (skip) {
+            skip--;
+            continue;
         }
 
         if (h[i].hash && !ngx_http_mcds_answer_sticky(r, &h[i])) {
