@@ -36,6 +36,7 @@ my $o = $t->origin('o', { headers => $long }, paths => {
     '/part/2' => { body => 'two%k' },
     '/part/3' => { body => 'three%k' },
     '/sorry' => { body => 'sorry' },
+    '/static.txt' => { body => 'a file' },
 });
 
 my $php = $t->origin('php', sub {
@@ -82,6 +83,10 @@ http {
             alias %%TMP%%/;
             try_files $uri /index.php?$args;
         }
+        location /files/ {
+            mcds_cache_valid 200 1m;
+            alias %%TMP%%/;
+        }
         location = /index.php {
             fastcgi_pass 127.0.0.1:%%PORT_php%%;
             fastcgi_param REQUEST_METHOD $request_method;
@@ -95,7 +100,7 @@ http {
         location /internal/ {
             internal;
             mcds_cache_valid 200 1m;
-            alias %%TMP%%/;
+            proxy_pass http://127.0.0.1:%%PORT_o%%/;
         }
         location /rewrite/ {
             rewrite ^ /index.php last;
@@ -198,22 +203,27 @@ for my $way ('try', 'all', 'rewrite', 'named', 'both') {
     }
 }
 
-is($h->get('/try/static.txt')->body(), 'a file', 'try_files: the file');
+is($h->get("/$_/static.txt")->body(), 'a file', "$_: the file")
+    for 'try', 'all', 'files';
+ok(!grep({ m{/(?:try|all|files)/static} } $m->keys()), 'is not stored');
 ok(!grep({ /index\.php/ } $m->keys()), 'nothing under the inner name');
 
 
-# an application names the file that is its answer, and says what it is
+# an application names the page that is its answer, and says what it is; that
+# page is a variant of its own, and the application is asked each time
 
-for my $c (['public', 0, 'HIT'], ['private', 1, 'MISS'], ['cookie', 1, 'MISS'])
+for my $c (['public', 2, 'HIT'], ['private', 1, 'MISS'], ['cookie', 1, 'MISS'])
 {
     my ($way, $kind, $status) = @$c;
     my $uri = "/accel/$way";
 
     is($h->get($uri)->body(), 'a file', "X-Accel-Redirect, $way: the file");
     is((page_decode(page_wait($m, key($uri))) // {})->{kind}, $kind,
-        "X-Accel-Redirect, $way: " . ($kind ? 'a mark' : 'stored'));
+        "X-Accel-Redirect, $way: " . ($kind == 1 ? 'a mark' : 'variants'));
+    $php->mark();
     is(cached($h->get($uri)), "$status a file",
         "X-Accel-Redirect, $way: again");
+    is($php->count(), 1, "X-Accel-Redirect, $way: asked again");
 }
 
 

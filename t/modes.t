@@ -21,13 +21,17 @@ my $threads = $t->has('threads') ? 'aio threads;' : '';
 
 my $m = $t->memcached('m');
 my $mu = $t->memcached('mu', unix => 1);
-my $o = $t->origin('o', { headers => ['Cache-Control' => 'max-age=1'] });
-
 mkdir $t->dir() . '/static';
 chmod 0755, $t->dir() . '/static';
 my $file = join '', map { "line $_\n" } 1 .. 40000;
 $t->write_file('static/large', $file);
 $t->write_file('static/small', 'small');
+
+my %pages = (large => $file, small => 'small');
+my $o = $t->origin('o', { headers => ['Cache-Control' => 'max-age=1'] },
+    paths => { map { my $mode = $_; map { ("/$mode/static/$_" => {
+    headers => ['Cache-Control' => 'max-age=1'], body => $pages{$_} }) }
+    keys %pages } qw/ single one eight reuse threads direct poll few / });
 
 my $tcp = 'server 127.0.0.1:%%PORT_m%%';
 my $unix = 'server unix:%%SOCK_mu%%';
@@ -151,7 +155,7 @@ http {
             mcds_counter \$n key=\$uri;
             mcds_return  200 "\$n";
         }
-        location /$name/static/ {
+        location /$name/file/ {
             alias            %%TMP%%/static/;
             mcds_cache       on;
             mcds_cache_valid 1s;
@@ -197,8 +201,12 @@ sub start {
     is($host->get("/$name/count", host => 'other')->body(), 'other 101',
         "$name: two servers count as one");
 
-    my $r = $host->get("/$name/static/large");
+    my $r = $host->get("/$name/file/large");
     ok($r->status() == 200 && $r->body() eq $file, "$name: a file");
+    ok(!defined $r->header('X-Cache'), "$name: is not stored");
+
+    $r = $host->get("/$name/static/large");
+    ok($r->status() == 200 && $r->body() eq $file, "$name: a large page");
     ok(wait_for(sub {
         $r = $host->get("/$name/static/large");
         return $r->header('X-Cache') eq 'HIT';
@@ -206,7 +214,7 @@ sub start {
     ok($r->status() == 200 && $r->body() eq $file, "$name: and the same");
 
     is($host->get("/$name/static/small")->body(), 'small',
-        "$name: a small file");
+        "$name: a small one");
 
     $o->hold_path("/$name/page");
     my @herd = map { start_get($port, "/$name/page") } 1 .. $clients;
@@ -235,7 +243,7 @@ sub old {
     }
 
     is($host->get("/$name/static/large")->body(), $file,
-        "$name: the file is whole");
+        "$name: the large one is whole");
     is($host->get("/$name/static/small")->body(), 'small',
         "$name: so is the small one");
 }
