@@ -105,7 +105,7 @@ my %filters = (
     'headers' => 'add_header X-Added yes; expires 1h; etag off;
         add_header X-Cache $mcds_cache_status;',
     'mirror' => 'mirror /inner;',
-    'auth' => 'auth_request /inner;',
+    'auth' => 'auth_request /inner; mcds_cache_shared on;',
     'limit' => 'limit_rate 1m; limit_rate_after 1k;',
     'output' => 'postpone_output 0; output_buffers 1 1k;
         proxy_buffering off;',
@@ -127,7 +127,8 @@ my %filters = (
     'gunzip.sub' => "gunzip on; sub_filter needle '';
         proxy_set_header Accept-Encoding gzip;",
     'gzip.limit' => 'gzip on; limit_rate 1m; postpone_output 0;',
-    'mirror.auth.ssi' => 'mirror /inner; auth_request /inner; ssi on;',
+    'mirror.auth.ssi' => 'mirror /inner; auth_request /inner; ssi on;
+        mcds_cache_shared on;',
 );
 
 my $images = $t->has('ngx_http_image_filter_module.so');

@@ -63,8 +63,9 @@ http {
         ssl_verify_client   optional_no_ca;
 
         root           %%TMP%%;
-        mcds_cache     on;
-        mcds_cache_key $request_uri;
+        mcds_cache        on;
+        mcds_cache_shared on;
+        mcds_cache_key    $request_uri;
         add_header     X-Cache $mcds_cache_status;
 
         proxy_set_header Host     $http_host;
@@ -137,10 +138,8 @@ my $port = $h->port();
 sub both {
     my ($name, $uri, $get, @like) = @_;
     my ($key) = $uri =~ m{^(?:http://[^/]+)?(/.*)};
-    my @more = ref $like[0] eq 'CODE' ? (behind => shift @like) : ();
 
-    my $body = refresh_same($t, $m, $key, $name, sub { $get->($uri, @_) },
-        @more);
+    my $body = refresh_same($t, $m, $key, $name, sub { $get->($uri, @_) });
 
     like($body, $_, "$name: " . ("$_" =~ s/\s+/ /gr)) for @like;
 }
@@ -294,20 +293,39 @@ both('URI of proxy_pass', '/swap/q%2Fz%20y%3F?x=1', kept($port),
     qr{^GET /with/q/z%20y%3F\?x=1$}m);
 
 
-# variables that are asked for when the client has long gone
+# variables that are asked for when the client has long gone: the application,
+# which the refresh asks once more, names another location only then
 
-my $late = kept($t->port('tls'), ssl => \%tls);
+my $late = conn($t->port('tls'), ssl => \%tls);
 
-both('client gone', '/late', sub {
-        $o->hold_path('/late') if $_[1];
-        return $late->(@_);
-    }, sub {
-        $o->wait_requests(2, '/late');
+my $body = refresh_same($t, $m, sub {
+        my $key;
+        wait_for(sub { ($key) = grep { m{^/late:vary:} && !/:lock$/ }
+            $m->keys() });
+        return $key;
+    }, 'client gone', sub {
+        my ($last) = @_;
+
+        $o->hold_path('/late') if $last;
+        $late->request('/late');
+
+        if ($last) {
+            $o->wait_requests(2, '/late');
+            $o->let('/late', 1);
+        }
+
+        my $r = $late->response();
+        $late->close() if $last;
+        return $r;
+    }, behind => sub {
+        $o->wait_requests(3, '/late');
         ok(wait_for(sub { !connected($t->port('tls')) }),
             'the client has left');
         $o->release('/late');
-    },
-    @by_tls, qr/^X-Client: 127\.0\.0\.1\|/m,
-    qr{^X-Line: GET /late HTTP/1\.1\|GET\|\r$}m);
+    });
+
+like($body, $_, 'client gone: ' . ("$_" =~ s/\s+/ /gr)) for @by_tls,
+    qr/^X-Client: 127\.0\.0\.1\|/m,
+    qr{^X-Line: GET /late HTTP/1\.1\|GET\|\r$}m;
 
 $t->done();
