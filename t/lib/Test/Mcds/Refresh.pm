@@ -6,11 +6,11 @@ package Test::Mcds::Refresh;
 #
 #     $body = refresh_same($t, $m, $key, $name, sub { $host->get('/uri') })
 #
-# $m is the memcached, $key the page's, or a sub that finds it out.  The sub is called twice, the second
-# time with a true argument, and returns a response that has X-Cache.  The
-# body begins with "answer <n>", and the rest of it must be the same.  With
-# behind => sub {}, that one runs while the refresh is under way.  Returns the
-# body that the refresh has stored.
+# $m is the memcached, $key the page's, or a sub that finds it out.  The last
+# sub is called twice, the second time with a true argument, and returns a
+# response that has X-Cache.  The body begins with "answer <n>", and the rest
+# of it must be the same.  With behind => sub {}, that one runs while the
+# refresh is under way.  Returns the body that the refresh has stored.
 #
 #     refresh_wait($m, $key, $timeout)    until a page is there that has not
 #                                         expired; its fields
