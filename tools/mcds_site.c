@@ -137,7 +137,7 @@ mcds_site_servers(mcds_t *m)
 
         if (ngx_mcds_key_check_prefix(&pool->prefix) != NGX_OK) {
             mcds_usage(m, "--prefix is at most 128 printable ASCII "
-                          "characters, without spaces");
+                          "characters, without spaces and \"<\"");
         }
     }
 

@@ -171,8 +171,7 @@ ngx_mcds_copy_signed(ngx_mcds_copy_t *copy, ngx_array_t *secrets)
 
     if (secrets == NULL
         || copy->checked == secrets
-        || (entry->kind != NGX_MCDS_ENTRY_PAGE
-            && entry->kind != NGX_MCDS_ENTRY_VARY))
+        || entry->kind == NGX_MCDS_ENTRY_PURGED)
     {
         return NGX_OK;
     }

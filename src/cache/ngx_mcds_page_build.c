@@ -28,6 +28,8 @@
 #define NGX_MCDS_TOLD             30
 
 
+static ngx_uint_t ngx_mcds_page_for(ngx_mcds_seat_t *seat,
+    ngx_uint_t outcome, ngx_mcds_copy_t *copy);
 static ngx_int_t ngx_mcds_page_enter_local(ngx_mcds_seat_t *seat,
     uint64_t cas, ngx_uint_t *outcome);
 static ngx_uint_t ngx_mcds_page_paused(ngx_mcds_page_t *page, uint64_t cas);
@@ -732,6 +734,19 @@ ngx_mcds_page_claim(ngx_mcds_page_t *page)
 }
 
 
+/* a mark that is not signed sends no request to the origin */
+
+static ngx_uint_t
+ngx_mcds_page_for(ngx_mcds_seat_t *seat, ngx_uint_t outcome,
+    ngx_mcds_copy_t *copy)
+{
+    return (outcome == NGX_MCDS_PAGE_PASS
+            && copy
+            && ngx_mcds_copy_signed(copy, seat->secrets) != NGX_OK)
+           ? NGX_MCDS_PAGE_FOUND : outcome;
+}
+
+
 /* for all who are here: the owner, if there is one, and those who wait */
 
 void
@@ -751,7 +766,7 @@ ngx_mcds_page_found(ngx_mcds_page_t *page, ngx_mcds_copy_t *copy)
     page->owner = NULL;
 
     if (seat) {
-        ngx_mcds_page_tell(seat, outcome, copy);
+        ngx_mcds_page_tell(seat, ngx_mcds_page_for(seat, outcome, copy), copy);
     }
 
     for ( ;; ) {
@@ -771,7 +786,7 @@ ngx_mcds_page_found(ngx_mcds_page_t *page, ngx_mcds_copy_t *copy)
             continue;
         }
 
-        ngx_mcds_page_tell(seat, outcome, copy);
+        ngx_mcds_page_tell(seat, ngx_mcds_page_for(seat, outcome, copy), copy);
     }
 }
 

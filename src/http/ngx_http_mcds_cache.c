@@ -62,6 +62,8 @@ static ngx_int_t ngx_http_mcds_cache_enter(ngx_http_request_t *r,
 static ngx_int_t ngx_http_mcds_cache_usable(ngx_http_request_t *r,
     ngx_http_mcds_ctx_t *ctx, ngx_http_mcds_loc_conf_t *mlcf,
     ngx_uint_t *verdict);
+static void ngx_http_mcds_cache_drop(ngx_http_mcds_ctx_t *ctx,
+    ngx_uint_t reason);
 static ngx_int_t ngx_http_mcds_cache_signed(ngx_http_mcds_ctx_t *ctx,
     ngx_http_mcds_loc_conf_t *mlcf);
 static ngx_uint_t ngx_http_mcds_cache_state(ngx_mcds_entry_t *entry,
@@ -578,7 +580,8 @@ ngx_http_mcds_cache_choose(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
     if (rc == NGX_OK
         && ctx->copy
         && ctx->outcome == NGX_MCDS_PAGE_FOUND
-        && !ngx_http_mcds_route_matches(&ctx->copy->entry, ctx->route))
+        && !ngx_http_mcds_route_matches(&ctx->copy->entry, ctx->route)
+        && ngx_http_mcds_cache_signed(ctx, mlcf) == NGX_OK)
     {
         rc = ngx_http_mcds_cache_other(r, ctx, mlcf);
     }
@@ -651,10 +654,7 @@ ngx_http_mcds_cache_other(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
 
     /* a request that stores nothing changes nothing */
 
-    ngx_http_mcds_stream_end(ctx);
-
-    ngx_mcds_copy_unref(ctx->copy);
-    ctx->copy = NULL;
+    ngx_http_mcds_cache_drop(ctx, NGX_MCDS_REASON_NONE);
 
     ctx->outcome = NGX_MCDS_PAGE_MISSING;
     ctx->no_store = 1;
@@ -681,6 +681,13 @@ ngx_http_mcds_cache_found(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
         ctx->status = NGX_HTTP_MCDS_MISS;
         ctx->reason = (entry->kind == NGX_MCDS_ENTRY_PURGED)
                       ? NGX_MCDS_REASON_PURGED : NGX_MCDS_REASON_UNSIGNED;
+        return ngx_http_mcds_cache_miss(r, ctx, mlcf);
+    }
+
+    if (ngx_http_mcds_cache_signed(ctx, mlcf) != NGX_OK) {
+        ngx_http_mcds_cache_drop(ctx, NGX_MCDS_REASON_UNSIGNED);
+
+        ctx->status = NGX_HTTP_MCDS_MISS;
         return ngx_http_mcds_cache_miss(r, ctx, mlcf);
     }
 
@@ -802,25 +809,27 @@ ngx_http_mcds_cache_usable(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
 {
     ngx_int_t  rc;
 
-    if (ngx_http_mcds_cache_signed(ctx, mlcf) != NGX_OK) {
-        ctx->reason = NGX_MCDS_REASON_UNSIGNED;
+    rc = ngx_http_mcds_tags_judge(r, ctx, mlcf, verdict);
 
-    } else {
-        rc = ngx_http_mcds_tags_judge(r, ctx, mlcf, verdict);
-
-        if (rc != NGX_OK || *verdict != NGX_MCDS_TAGS_GONE) {
-            return rc;
-        }
-
-        ctx->reason = NGX_MCDS_REASON_PURGED;
+    if (rc != NGX_OK || *verdict != NGX_MCDS_TAGS_GONE) {
+        return rc;
     }
 
+    ngx_http_mcds_cache_drop(ctx, NGX_MCDS_REASON_PURGED);
+
+    return NGX_DECLINED;
+}
+
+
+static void
+ngx_http_mcds_cache_drop(ngx_http_mcds_ctx_t *ctx, ngx_uint_t reason)
+{
     ngx_http_mcds_stream_end(ctx);
 
     ngx_mcds_copy_unref(ctx->copy);
     ctx->copy = NULL;
 
-    return NGX_DECLINED;
+    ctx->reason = reason;
 }
 
 

@@ -431,7 +431,8 @@ ngx_http_mcds_pool_prefix(ngx_conf_t *cf, ngx_mcds_pool_t *pool,
     value = cf->args->elts;
 
     if (ngx_mcds_key_check_prefix(&value[1]) != NGX_OK) {
-        return "at most 128 printable ASCII characters, without spaces";
+        return "at most 128 printable ASCII characters, without spaces "
+               "and \"<\"";
     }
 
     pool->prefix = value[1];

@@ -18,6 +18,7 @@
 #include "ngx_http_mcds_store.h"
 #include "ngx_http_mcds_store_core.h"
 #include "ngx_http_mcds_variant.h"
+#include "ngx_mcds_sign.h"
 
 
 static ngx_int_t ngx_http_mcds_store_take(ngx_http_request_t *r,
@@ -29,8 +30,7 @@ static ngx_int_t ngx_http_mcds_store_value(ngx_http_request_t *r,
     ngx_http_mcds_ctx_t *ctx, ngx_http_mcds_store_t *store);
 static void ngx_http_mcds_store_pass(ngx_http_request_t *r,
     ngx_http_mcds_ctx_t *ctx);
-static ngx_mcds_value_t *ngx_http_mcds_store_mark(ngx_str_t *key,
-    u_char *route, time_t time);
+static ngx_mcds_value_t *ngx_http_mcds_store_mark(ngx_http_mcds_ctx_t *ctx);
 static ngx_int_t ngx_http_mcds_store_append(ngx_http_request_t *r,
     ngx_http_mcds_ctx_t *ctx, ngx_buf_t *b);
 static void ngx_http_mcds_store_refused(ngx_http_request_t *r,
@@ -342,8 +342,7 @@ ngx_http_mcds_store_pass(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx)
         return;
     }
 
-    value = ngx_http_mcds_store_mark(ngx_mcds_page_key(&ctx->seat),
-                                     ctx->route, ctx->conf->cache_uncacheable);
+    value = ngx_http_mcds_store_mark(ctx);
 
     if (value == NULL) {
         ngx_http_mcds_store_fail(r, ctx);
@@ -355,15 +354,13 @@ ngx_http_mcds_store_pass(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx)
 }
 
 
-/*
- * A hit-for-miss mark of the key, and of a route, for so many seconds; NULL: no
- * memory.
- */
+/* a hit-for-miss mark; NULL: no memory */
 
 static ngx_mcds_value_t *
-ngx_http_mcds_store_mark(ngx_str_t *key, u_char *route, time_t time)
+ngx_http_mcds_store_mark(ngx_http_mcds_ctx_t *ctx)
 {
-    u_char             ext[NGX_HTTP_MCDS_ROUTE_EXT];
+    u_char            *p;
+    u_char             ext[NGX_MCDS_SIGN_EXT + NGX_HTTP_MCDS_ROUTE_EXT];
     ngx_mcds_entry_t   entry;
     ngx_mcds_value_t  *value;
 
@@ -371,18 +368,22 @@ ngx_http_mcds_store_mark(ngx_str_t *key, u_char *route, time_t time)
 
     entry.kind = NGX_MCDS_ENTRY_PASS;
     entry.created = ngx_mcds_now();
-    entry.expire = entry.created + (uint64_t) time * 1000;
+    entry.expire = entry.created
+                   + (uint64_t) ctx->conf->cache_uncacheable * 1000;
     entry.swr = NGX_MCDS_ENTRY_UNSET;
     entry.sie = NGX_MCDS_ENTRY_UNSET;
-    entry.key = *key;
+    entry.key = *ngx_mcds_page_key(&ctx->seat);
+
+    p = ctx->conf->secrets ? ngx_mcds_sign_put(ext) : ext;
 
     entry.ext.data = ext;
-    entry.ext.len = ngx_http_mcds_route_put(ext, route) - ext;
+    entry.ext.len = ngx_http_mcds_route_put(p, ctx->route) - ext;
 
     value = ngx_mcds_entry_begin(&entry, NGX_HTTP_MCDS_SPARE, ngx_cycle->log);
 
     if (value) {
         ngx_mcds_entry_finish(value, &entry);
+        ngx_http_mcds_sign(ctx->conf, value, &entry);
     }
 
     return value;
