@@ -228,7 +228,7 @@ sub count {
 sub lookup {
     my ($way, $tag) = @_;
 
-    $f->tell('^mg /look');
+    $f->tell('^mg <>/look');
     my $them = clients($way, [map { "/look/$tag/" . ($_ / 2 | 0) } 1 .. $n]);
     my $stays = start_get($a->port(), "/look/$tag/1");
 
@@ -248,14 +248,14 @@ sub lookup {
 sub lock {
     my ($way, $tag) = @_;
 
-    $f->tell('^mg /lock');
+    $f->tell('^mg <>/lock');
     my @uris = map { "/lock/$tag/" . ($_ / 2 | 0) } 2 .. $n;
     my $them = clients($way, \@uris);
     my $stays = start_get($a->port(), $uris[0]);
     my %r = ('all arrived' => arrived($tag, $n));
 
     $f->tell('^ms \S+:lock');
-    1 while $f->release('^mg /lock');
+    1 while $f->release('^mg <>/lock');
 
     my %uris = map { $_ => 1 } @uris;
     $r{'all ask for a lock'} = wait_for(sub {
@@ -300,7 +300,7 @@ sub wait_elsewhere {
 
     my $uri = "/there/$tag";
 
-    $f->set("$uri:lock", 'another', 60);
+    $f->set("<>$uri:lock", 'another', 60);
     my $them = clients($way, [($uri) x $n]);
     my $stays = start_get($a->port(), $uri);
 
@@ -308,7 +308,7 @@ sub wait_elsewhere {
     $r{'they poll'} = wait_for(sub { $f->count(qr/^mg \S+:lock/) });
     $a->get('/barrier');
     $r{left} = leave($them) && settled(1);
-    $f->delete("$uri:lock");
+    $f->delete("<>$uri:lock");
     $r{'who stayed is answered'} = good($stays);
     $r{'one build'} = $o->count($uri) == 1;
 
@@ -365,7 +365,7 @@ sub half {
     leave($them);
     $r{'who stayed is answered'} = good($stays);
     $r{'half a page is not stored'} = !grep {
-        defined $f->get($_)
+        defined $f->get("<>$_")
     } @uris[1 .. $n - 1];
 
     return %r;
@@ -414,10 +414,10 @@ sub store {
     my $them = clients($way, \@uris);
     my %r = ('all build' => $o->wait_requests($n));
 
-    $f->tell('^ms /store/(?!\S*:lock)');
+    $f->tell('^ms <>/store/(?!\S*:lock)');
     $o->release('*');
     $r{'all store'} = wait_for(sub {
-        $f->count(qr/^ms \/store\S+\d /) == $n;
+        $f->count(qr/^ms <>\/store\S+\d /) == $n;
     }, 5 * $t->slow());
 
     my $stays = start_get($a->port(), $uris[0]);
@@ -429,7 +429,7 @@ sub store {
 
     $r{'all are stored'} = wait_for(sub {
         $f->count(qr/^md \S*store\S*:lock/) == $n;
-    }) && !grep { !defined $f->get($_) } @uris;
+    }) && !grep { !defined $f->get("<>$_") } @uris;
     $r{'one build each'} = $o->count() == $n;
 
     return %r;

@@ -196,7 +196,7 @@ is($r->header('X-Cache'), 'STALE', 'an old one');
 is(seen($r), $want, 'as before');
 $o->release($uri);
 ok(wait_for(sub { $c->get($uri)->header('X-Cache') eq 'HIT' }), 'renewed');
-like(page_decode($m->get($uri))->{headers},
+like(page_decode($m->get("<>$uri"))->{headers},
     qr/^(?=.*^X-Accel-Charset: utf-8\r$)(?=.*^X-Accel-Limit-Rate: 777\r$)/ms,
     'a 304 renews what it names, and the other stays');
 is(seen($c->get($uri)), $want =~ s/X-Rate: \d+/X-Rate: 777/r, 'and acts');
@@ -226,7 +226,7 @@ cmp_ok($r->time(), '>', 0.2, 'a large page: slowly');
 sub forged {
     my ($lines, %o) = @_;
 
-    $m->set('/charset/forged', page_encode(key => '/charset/forged',
+    $m->set('<>/charset/forged', page_encode(key => '<>/charset/forged',
         headers => "Content-Type: text/html; charset=koi8-r\r\n$lines",
         body => "<\xFE>"));
 

@@ -51,12 +51,12 @@ srand 23;
 # a page of its own for each, so that none is mended by another
 
 sub page {
-    my ($uri, $text) = @_;
+    my ($key, $text) = @_;
 
     my $head = "Content-Type: text/plain\r\nX-Stored: yes\r\n";
-    my $len = $total - 112 - length($uri) - length $head;
+    my $len = $total - 112 - length($key) - length $head;
 
-    return page_encode(key => $uri, headers => $head,
+    return page_encode(key => $key, headers => $head,
         body => substr($text // $body, 0, $len));
 }
 
@@ -71,7 +71,7 @@ sub run {
         my $to = $from + 199 < $n ? $from + 199 : $n - 1;
         my @uris = map { sprintf '/%07d', $id++ } $from .. $to;
 
-        $m->set($uris[$_], $code->(page($uris[$_]), $from + $_))
+        $m->set("<>$uris[$_]", $code->(page("<>$uris[$_]"), $from + $_))
             for 0 .. $#uris;
 
         for my $res (many(scalar @uris, sub { [$h->port(), $uris[$_[0]]] },
@@ -94,7 +94,7 @@ sub is_refused {
     is($wrong, 0, "$n $name: all have the origin's page");
 }
 
-is(length page('/0000000'), $total, 'a page of 2 KB');
+is(length page('<>/0000000'), $total, 'a page of 2 KB');
 is((run(100, sub { $_[0] }))[0], 100, 'pages that are whole are served');
 
 # all bits of the header, and of the rest every one or some
@@ -136,9 +136,9 @@ my $other = $body ^ "\1" x length $body;
 is_refused('mixtures', 100, sub {
     my ($page) = @_;
     my $at = 1 + int rand $total - 2;
-    return substr($page, 0, $at) . substr(page('/another', $other), $at);
+    return substr($page, 0, $at) . substr(page('<>/another', $other), $at);
 });
 
-is_refused('pages of others', 20, sub { page('/another') });
+is_refused('pages of others', 20, sub { page('<>/another') });
 
 $t->done();

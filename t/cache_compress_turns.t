@@ -105,7 +105,7 @@ for my $way (qw/ proxy buffers /) {
         $turns = turns(sub {
             is($h->get($uri, headers => { 'Accept-Encoding' => 'gzip' })
                 ->header('X-Cache'), 'STALE', "$uri: old");
-            ok(wait_for(sub { page_decode($m->get($uri))->{expire}
+            ok(wait_for(sub { page_decode($m->get("<>$uri"))->{expire}
                 > $e->{expire} - 60_000 }, 20), "$uri: refreshed");
         });
         cmp_ok($turns, '>=', $least, "$uri: by a refresh, too");

@@ -113,7 +113,7 @@ get('/a');
 wait_stored('/a');
 page_expire($m, '/a', 1000);
 is(shape(get('/a', 'gzip')), '200 STALE gzip 1', 'stale');
-ok(wait_for(sub { page_decode($m->get('/a'))->{body} ne '' &&
+ok(wait_for(sub { page_decode($m->get('<>/a'))->{body} ne '' &&
     shape(get('/a')) eq '200 HIT none 2' }), 'refreshed');
 is(wait_stored('/a')->{coding}, 1, 'compressed again');
 
@@ -163,7 +163,7 @@ my $e = wait_stored('/signed/a');
 is($e->{coding}, 1, 'signed: compressed');
 is(shape(get('/signed/a', 'gzip')), '200 HIT gzip 1', 'signed: as it is');
 is(shape(get('/signed/a')), '200 HIT none 1', 'signed: decoded');
-$m->set('/signed/a', page_encode(%$e, length => $e->{length} + 1));
+$m->set('<>/signed/a', page_encode(%$e, length => $e->{length} + 1));
 is(shape(get('/signed/a')), '200 MISS none 2', 'signed: the length, too');
 wait_stored('/signed/a');
 
@@ -176,7 +176,7 @@ SKIP: {
     get('/local/a');
     wait_stored('/local/a');
     get('/local/a');
-    ok(wait_for(sub { $m->delete('/local/a');
+    ok(wait_for(sub { $m->delete('<>/local/a');
         shape(get('/local/a')) eq '200 HIT none 1' }), 'local: decoded');
     is(shape(get('/local/a', 'gzip')), '200 HIT gzip 1', 'local: as it is');
 }
@@ -223,7 +223,7 @@ for my $accept ('gzip', 'none') {
 
 sub put {
     my ($uri, %e) = @_;
-    $m->set($uri, page_encode(key => $uri, headers =>
+    $m->set("<>$uri", page_encode(key => "<>$uri", headers =>
         "Content-Type: text/html\r\n", coding => 1, %e));
 }
 
@@ -247,7 +247,7 @@ for (['cut', substr($good, 0, -20), $length],
     my $r = get('/put');
     ok(!$r->complete, "$name: the answer does not end well");
     cmp_ok(length $r->body, '<=', $said, "$name: no more than was said");
-    ok(wait_for(sub { !defined $m->get('/put') }), "$name: taken away");
+    ok(wait_for(sub { !defined $m->get('<>/put') }), "$name: taken away");
     like(shape(get('/put')), qr/^200 MISS none \d+$/, "$name: built anew");
     wait_stored('/put');
 }

@@ -103,7 +103,7 @@ ranges('/page', 'renewed');
 # of an older mcds, or of another program
 
 for my $name ('Content-Range', 'content-range') {
-    $m->set('/page', page_encode(key => '/page', body => body('/page'),
+    $m->set('<>/page', page_encode(key => '<>/page', body => body('/page'),
         headers => "$name: $wrong\r\nX-A: 1\r\n$name: bytes */7\r\n"));
 
     ranges('/page', "stored with $name");

@@ -122,10 +122,10 @@ for my $name (sort keys %m) {
         $o->mark();
     }
 
-    my $e = page_decode($m->get("/$name/5000000"));
+    my $e = page_decode($m->get("<>/$name/5000000"));
     is($e->{total}, 5_000_000, "$name: the whole length");
 
-    my $part = sprintf "/$name/5000000:part:%016x:", $e->{generation};
+    my $part = sprintf "<>/$name/5000000:part:%016x:", $e->{generation};
     my @parts = map { part_decode($m->get("$part$_")) }
         0 .. $e->{parts} - 1;
 

@@ -81,12 +81,12 @@ sub made {
 
 sub part {
     my ($uri, $e, $n) = @_;
-    return sprintf '%s:part:%016x:%d', $uri, $e->{generation}, $n;
+    return sprintf '<>%s:part:%016x:%d', $uri, $e->{generation}, $n;
 }
 
 sub parts_of {
     my ($uri) = @_;
-    return grep { /^\Q$uri:part:/ } $m->keys();
+    return grep { /^<>\Q$uri:part:/ } $m->keys();
 }
 
 
@@ -145,9 +145,9 @@ is($r->status(), 200, 'lost: begun');
 ok(!$r->complete(), 'lost: cut off');
 ok(length $r->body() < $size - 250_000, 'lost: without what is missing');
 is($r->body(), substr(body(1), 0, length $r->body()), 'lost: right so far');
-ok($two->wait_log(qr/part 8 of page "\/lost" is lost: not found/),
+ok($two->wait_log(qr/part 8 of page "<>\/lost" is lost: not found/),
     'lost: logged');
-ok(wait_for(sub { !defined $m->get($uri) }), 'lost: the page is removed');
+ok(wait_for(sub { !defined $m->get("<>$uri") }), 'lost: the page is removed');
 is(which($two->get($uri)), '200 MISS 2', 'lost: built anew');
 
 
@@ -169,7 +169,7 @@ is(join(', ', map { which(finish($_)) } @slow), join(', ', ('200 HIT 1') x 4),
 ok(wait_for(sub { !grep { my $l = $m->ttl(part($uri, $e, $_));
     !defined $l || $l < 1 || $l > 60 } 0 .. 11 }),
     'replaced: its parts go away');
-my $new = page_decode($m->get($uri));
+my $new = page_decode($m->get("<>$uri"));
 is(scalar(grep { $m->ttl(part($uri, $new, $_)) == -1 } 0 .. 11), 12,
     'replaced: those of the new one stay');
 
@@ -183,8 +183,8 @@ for my $way ('close', 'reset') {
         "$way: parts are stored");
     $p->$way();
     ok(wait_for(sub { !parts_of($uri) }), "$way: and taken back");
-    ok(!defined $m->get($uri), "$way: no page");
-    ok(wait_for(sub { !defined $m->get("$uri:lock") }), "$way: no lock");
+    ok(!defined $m->get("<>$uri"), "$way: no page");
+    ok(wait_for(sub { !defined $m->get("<>$uri:lock") }), "$way: no lock");
 }
 
 
@@ -196,12 +196,12 @@ page_expire($m, $uri, 1000);
 $o->hold_path($uri);
 $one->get($uri);
 $o->wait_requests(2, $uri);
-$m->delete($uri);
+$m->delete("<>$uri");
 $o->release($uri);
 ok(wait_for(sub { parts_of($uri) > 12 }), 'deleted: parts are stored');
-ok(wait_for(sub { !defined $m->get("$uri:lock") }), 'deleted: unlocked');
-ok(!defined $m->get($uri), 'deleted: the page is not');
-ok(wait_for(sub { !grep { /^\Q$uri:part:/ && !/\Q$e->{generation}/
+ok(wait_for(sub { !defined $m->get("<>$uri:lock") }), 'deleted: unlocked');
+ok(!defined $m->get("<>$uri"), 'deleted: the page is not');
+ok(wait_for(sub { !grep { /^<>\Q$uri:part:/ && !/\Q$e->{generation}/
     && $m->ttl($_) == -1 && index($_, sprintf '%016x', $e->{generation}) < 0 }
     $m->keys() }), 'deleted: the new parts go away');
 

@@ -100,7 +100,7 @@ for my $round (1, 2) {
     ok(page_wait($m, '/purged'), "purged $round: stored");
     $h->get('/purged', method => 'PURGE');
 
-    push @cas, $m->mc('mg /purged c') =~ /c(\d+)/;
+    push @cas, $m->mc('mg <>/purged c') =~ /c(\d+)/;
     is($read->get('/purged')->body(), "page $n", "purged $round: shown");
     $o->wait_requests(2, '/purged');
 }

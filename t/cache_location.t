@@ -107,7 +107,7 @@ http {
 }
 EOT
 
-sub key { "name.example.com|$_[0]" }
+sub key { "<name.example.com>$_[0]" }
 
 my %port = (http => [$h->port(), $t->port('bare')],
     https => [map { $t->port($_) } qw/ tls baretls /]);

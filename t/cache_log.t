@@ -64,14 +64,14 @@ sub clean {
 }
 
 sub escape { $_[0] =~ s/([^A-Za-z0-9])/sprintf '%%%02X', ord $1/ger }
-sub mckey { 'sha1:' . sha1_hex($_[0]) }
+sub mckey { '<sha1:' . sha1_hex("<>$_[0]") }
 
 for my $i (0 .. $#odd) {
     my $text = $odd[$i];
 
     # something that is no page
 
-    my $name = $text =~ /^"/ ? "page:/item$text" : mckey("page:/item$text");
+    my $name = $text =~ /^"/ ? "<>page:/item$text" : mckey("page:/item$text");
 
     $h->get('/item' . escape($text));
     page_wait($m, $name) or die "no item $name\n";
@@ -97,7 +97,7 @@ $o->hold_path('/lock');
 my @p = map { start_get($h->port(), '/lock' . escape($_)) } @unsafe;
 $o->wait_requests(scalar @p, '/lock');
 $m->delete(mckey("page:/lock$_:lock")) for @unsafe;
-ok(wait_for(sub { $h->log_count(qr/lock of "sha1:\w+" was lost/) == @p },
+ok(wait_for(sub { $h->log_count(qr/lock of "<sha1:\w+" was lost/) == @p },
     5 * $t->slow()), 'locks: logged');
 clean('locks');
 

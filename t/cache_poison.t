@@ -117,7 +117,7 @@ is(ask("GET http://$victim/0 HTTP/1.1", $victim), "HIT host $victim",
 is(ask("GET /0 HTTP/1.1", uc $victim), "HIT host $victim", 'in upper case');
 
 is(join(' ', grep { m{/6$} } $m->keys()),
-    "$victim|http://$victim/6 $victim|http://$victim:1337/6",
+    "<$victim>http://$victim/6 <$victim>http://$victim:1337/6",
     'keys with and without a port');
 ok(!grep({ /evil/ } $m->keys()), 'nothing of the others is stored');
 

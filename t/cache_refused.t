@@ -81,7 +81,7 @@ for my $uri ('/refused/a', '/refused/chunked', '/refused/pieces', '/sorry/a',
     '/sorry/chunked')
 {
     my $id = $uri =~ tr{/}{-}r;
-    my $key = "page:$id";
+    my $key = "<>page:$id";
     my $r = $h->get("$uri?id=$id");
 
     if ($uri =~ /refused/) {

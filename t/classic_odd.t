@@ -85,7 +85,7 @@ my $f = $t->fake('m', sub {
         return $numbers[$n][3]->($bytes);
     }
 
-    if (($what // '') eq 'page' && $line =~ m{^gets /p\d+$}) {
+    if (($what // '') eq 'page' && $line =~ m{^gets <>/p\d+$}) {
         $f->{mode} = '';
         return $pages[$n][2]->($f->default($line, $value));
     }

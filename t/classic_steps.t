@@ -153,7 +153,7 @@ is($f->opened_count(), 0, 'the connection is the same');
 
 # a lock is taken, learned, given back
 
-my $lock = '/p/a:lock';
+my $lock = '<>/p/a:lock';
 
 $f->mark();
 is($h->get('/p/a')->body(), "page 1 of /p/a\n", 'built');
@@ -178,7 +178,7 @@ sub replaced {
     ok(wait_for(sub { $f->count(qr/^cas \S+:lock 0 2 /) }, 5),
         "$uri: the lock is extended") if $extended;
 
-    $f->mc("next_owner $uri:lock " . ($extended ? 2 : 1));
+    $f->mc("next_owner <>$uri:lock " . ($extended ? 2 : 1));
 
     return $get;
 }
@@ -190,14 +190,14 @@ like(finish($get)->body(), qr{of /p/b}, 'served');
 ok(wait_for(sub { $f->count(qr/^gets \S+:lock/) }), 'it is looked at');
 $h->get('/n');
 is($f->count(qr/^(?:cas|delete) \S+:lock/), 0, 'not touched');
-like($f->mc('gets /p/b:lock'), qr/ 1\r\nof another\r/, 'and lives on');
+like($f->mc('gets <>/p/b:lock'), qr/ 1\r\nof another\r/, 'and lives on');
 
 $get = replaced('/p/c', 1);
-ok($h->wait_log(qr{lock of "/p/c" was lost to another owner}), 'it is told');
+ok($h->wait_log(qr{lock of "<>/p/c" was lost to another owner}), 'it is told');
 $o->release('/p/c');
 finish($get);
 $h->get('/n');
-like($f->mc('get /p/c:lock'), qr/\r\nof another\r/, 'and lives on');
+like($f->mc('get <>/p/c:lock'), qr/\r\nof another\r/, 'and lives on');
 
 
 # somebody else's from the start
@@ -208,7 +208,7 @@ my $res = $h->get('/p/d');
 like($res->body(), qr{of /p/d}, 'stolen: served');
 cmp_ok($res->time(), '>', 0.8, 'stolen: after waiting for the owner');
 is($f->count(qr/^cas \S+:lock/), 0, 'stolen: not taken back');
-like($f->mc('get /p/d:lock'), qr/\r\nof another\r/, 'stolen: lives on');
+like($f->mc('get <>/p/d:lock'), qr/\r\nof another\r/, 'stolen: lives on');
 
 
 # no answer about its CAS: it is not ours

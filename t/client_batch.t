@@ -134,7 +134,7 @@ $f->mark();
 
 for my $size (100, 20000, 32000, 40000, 400000) {
     is(length $h->get("/one$size")->body, $size, "a page of $size bytes");
-    ok(wait_for(sub { $f->count(qr/^ms page:\/one$size \d/) }), 'is stored');
+    ok(wait_for(sub { $f->count(qr/^ms <>page:\/one$size \d/) }), 'is stored');
     $h->get("/one$size") for 1 .. 3;
     is($h->get("/one$size")->header('X-Cache'), 'HIT', 'and hit');
 }
@@ -145,7 +145,7 @@ my %bulk = map { $_->{conn} => 1 } grep { $_->{cmd} eq 'ms'
 
 is(scalar keys %bulk, 1, 'one connection for large values');
 
-for my $c (grep { ($_->{key} // '') =~ /^page:/ } $f->log()) {
+for my $c (grep { ($_->{key} // '') =~ /^<>page:/ } $f->log()) {
     my ($size) = $c->{key} =~ /(\d+)/;
     my $large = defined $c->{value} && length $c->{value} >= 32768;
 
@@ -155,7 +155,7 @@ for my $c (grep { ($_->{key} // '') =~ /^page:/ } $f->log()) {
 }
 
 my @gets = map { my $size = $_; [grep {
-    $_->{cmd} eq 'mg' && $_->{key} eq "page:/one$size" } $f->log()] }
+    $_->{cmd} eq 'mg' && $_->{key} eq "<>page:/one$size" } $f->log()] }
     100, 400000;
 
 is(scalar(grep { $_->{conn} != $control } @{$gets[0]}), 0,

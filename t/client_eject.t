@@ -62,8 +62,8 @@ sub where {
     my %where;
 
     for my $i (grep { $m[$_]->pid() } 0 .. 2) {
-        push @{$where{s/^page://r}}, $i
-            for grep { m{^page:/page/\d+$} } $m[$i]->keys();
+        push @{$where{s/^<>page://r}}, $i
+            for grep { m{^<>page:/page/\d+$} } $m[$i]->keys();
     }
 
     return map { join ' ', @{$where{$_} // []} } @pages;

@@ -74,7 +74,7 @@ for my $k (1 .. 60) {
     $host{long}->get("/p?k=$k");
 }
 
-ok(wait_for(sub { 60 == map { $_->commands(qr/^ms page:\d+ \d/) } @m }),
+ok(wait_for(sub { 60 == map { $_->commands(qr/^ms <>page:\d+ \d/) } @m }),
     'pages are stored');
 
 for my $i (0 .. 2) {
@@ -82,7 +82,7 @@ for my $i (0 .. 2) {
 
     push @{$on[$i]}, grep { !$seen{$_}++ } map { /^ma (\d+) / ? "n?k=$1" : () }
         $m[$i]->commands();
-    push @{$on[$i]}, map { /^ms page:(\d+) \d/ ? "p?k=$1" : () }
+    push @{$on[$i]}, map { /^ms <>page:(\d+) \d/ ? "p?k=$1" : () }
         $m[$i]->commands();
 
     cmp_ok(scalar @{$on[$i]}, '>', 20, "server $i has some");

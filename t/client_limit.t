@@ -26,17 +26,17 @@ my $f = $t->fake('m', sub {
 
     my ($what, $len) = split / /, $f->mode();
 
-    if (($what // '') eq 'announce' && $line =~ /^mg page/) {
+    if (($what // '') eq 'announce' && $line =~ /^mg <>page/) {
         return $f->default($line) =~ s/\AEN/VA $len/r . 'x' x 1000;
     }
 
-    if (($what // '') eq 'torn' && $line =~ /^mg page/) {
+    if (($what // '') eq 'torn' && $line =~ /^mg <>page/) {
         return substr($f->default($line), 0, -2) . 'xx';
     }
 
     # in pieces of all sizes
 
-    if (($what // '') eq 'pieces' && $line =~ /^mg page/) {
+    if (($what // '') eq 'pieces' && $line =~ /^mg <>page/) {
         my $bytes = $f->default($line);
         my @pieces;
 
@@ -83,7 +83,7 @@ EOT
 
 is($h->get('/')->header('X-Number'), 1, 'the connection is made');
 ok(wait_for(sub { $f->count(qr/^md/) }), 'a page is made');
-$f->set("page:/$_", 'x' x $_) for 262000, 300000, 1000000, 2000001;
+$f->set("<>page:/$_", 'x' x $_) for 262000, 300000, 1000000, 2000001;
 
 my $opened = $f->opened_count();
 my ($worker) = $h->workers();

@@ -122,7 +122,7 @@ my $pages = 10;
 
 is($h->get("/p/$_?k=$_")->body, page("/p/$_"), "page $_ is made")
     for 0 .. $pages - 1;
-ok(wait_for(sub { $f->count(qr/^ms page:\d+ /) == $pages }), 'and stored');
+ok(wait_for(sub { $f->count(qr/^ms <>page:\d+ /) == $pages }), 'and stored');
 
 # twice: from now on the large ones come over the bulk connection
 

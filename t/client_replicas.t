@@ -119,14 +119,14 @@ is(scalar(grep {
 
 $h[0]->get("/page/$_") for 1 .. 30;
 
-ok(wait_for(sub { !grep { 2 != places("page:/page/$_") } 1 .. 30 }),
+ok(wait_for(sub { !grep { 2 != places("<>page:/page/$_") } 1 .. 30 }),
     'each page as well');
 is($o->count(), 30, 'and was made once');
 
 
 $h[0]->get("/page/large$_") for 1 .. 6;
 
-ok(wait_for(sub { !grep { 2 != places("page:/page/large$_") } 1 .. 6 }),
+ok(wait_for(sub { !grep { 2 != places("<>page:/page/large$_") } 1 .. 6 }),
     'so do large pages');
 
 # a visitor counts once, on both servers
@@ -179,7 +179,7 @@ is(scalar(grep { $h[$_ % 2]->get("/page/$_")->header('X-Cache') ne 'HIT' }
 
 $h[0]->get("/page/b$_") for 1 .. 30;
 
-ok(wait_for(sub { !grep { 2 != places("page:/page/b$_") } 1 .. 30 }),
+ok(wait_for(sub { !grep { 2 != places("<>page:/page/b$_") } 1 .. 30 }),
     'pages on two servers');
 
 $m[1]->freeze();

@@ -92,10 +92,10 @@ EOT
 # what to ask, the command of it that is cut off, whether that has a value
 
 my %kinds = (
-    get     => ['/p/hot', '^mg page:/p/hot ', 1],
-    store   => ['/p/new', '^ms page:\S+ \d{4}', 0],
-    lock    => ['/p/new', '^ms page:\S+:lock ', 0],
-    delete  => ['/p/new', '^md page:\S+:lock ', 0],
+    get     => ['/p/hot', '^mg <>page:/p/hot ', 1],
+    store   => ['/p/new', '^ms <>page:\S+ \d{4}', 0],
+    lock    => ['/p/new', '^ms <>page:\S+:lock ', 0],
+    delete  => ['/p/new', '^md <>page:\S+:lock ', 0],
     counter => ['/n', '^ma count ', 1],
     mark    => ['/v', '^ms \S+ \d+ ME T61', 0],
 );
@@ -103,7 +103,7 @@ my %kinds = (
 my $id = 0;
 
 is($h->get('/p/hot')->body, page('/p/hot'), 'a page is made');
-ok(wait_for(sub { defined $f->get('page:/p/hot') }), 'and stored');
+ok(wait_for(sub { defined $f->get('<>page:/p/hot') }), 'and stored');
 is($h->get('/p/hot')->header('X-Cache'), 'HIT', 'and hit');
 
 for my $how (qw/ rst fin /) {
@@ -152,10 +152,10 @@ for my $how (qw/ rst fin /) {
     $h->get('/p/hot');
 
     $f->mark();
-    $f->tell('cut', '^mg page:/p/hot ', 'sent', $how);
+    $f->tell('cut', '^mg <>page:/p/hot ', 'sent', $how);
 
     is($h->get('/p/hot')->header('X-Cache'), 'HIT', "$how: read again");
-    is($f->count(qr{^mg page:/p/hot }), 2, 'once');
+    is($f->count(qr{^mg <>page:/p/hot }), 2, 'once');
 
     like($h->get('/n')->body, qr/^<\d+>$/, 'a number');
     $f->mark();

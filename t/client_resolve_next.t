@@ -36,7 +36,7 @@ $t->{ports}{$_} = $t->port('m1') for qw/ m3 m6 /;
 my $m3 = $t->fake('m3', sub {
     my ($f, $c, $line) = @_;
 
-    return if $line !~ /^ms page \d{5}/;
+    return if $line !~ /^ms <>page \d{5}/;
     return ($f->hold('store'), $f->default($line, 'page'));
 }, addr => '127.0.0.3');
 
@@ -141,7 +141,7 @@ SKIP: {
     $m3->reset_all();
     ok(wait_for(sub { $m3->connections() == 0 }), 'the old one is lost');
     is($h->get('/page')->status, 200, 'another page');
-    ok(wait_for(sub { $m6->count(qr/^ms page \d{5}/) }), 'is stored');
+    ok(wait_for(sub { $m6->count(qr/^ms <>page \d{5}/) }), 'is stored');
 }
 
 is($h->log_count(qr/of pool "one" is/), 2, 'nothing was a failure');

@@ -94,11 +94,11 @@ my $limit = 0.2;
 my $id = 0;
 
 $h->get('/p/hot');
-ok(wait_for(sub { defined $f->get('page:/p/hot') }), 'a page is stored');
+ok(wait_for(sub { defined $f->get('<>page:/p/hot') }), 'a page is stored');
 
 for my $state (qw/ sent line body trailer slow /) {
     cell("counter $state", '/n', '^ma count ', $state);
-    cell("page $state", '/p/hot', '^mg page:', $state);
+    cell("page $state", '/p/hot', '^mg <>page:', $state);
 }
 
 for my $state (qw/ sent line slow /) {
@@ -112,7 +112,7 @@ cell('MN', '/n', '^mn', 'trailer', 1);
 
 # nobody waits for these
 
-cell('store', '/p/new', '^ms page:\S+ \d{4}', 'sent', 0, 0);
+cell('store', '/p/new', '^ms <>page:\S+ \d{4}', 'sent', 0, 0);
 cell('unlock', '/p/new', '^md', 'sent', 0, 0);
 
 # neither does the mark of a visitor, as long as the sum comes

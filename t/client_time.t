@@ -88,7 +88,7 @@ for my $uri (@uris) {
     $h->get("$uri?u=me");
 }
 
-ok(wait_for(sub { $f->count(qr/^ms page:\S+ \d{3,} /) == @uris
+ok(wait_for(sub { $f->count(qr/^ms <>page:\S+ \d{3,} /) == @uris
     && $f->count(qr/^md /) == @uris }), 'pages are stored');
 
 # an old page whose origin fails: nobody tries again for a while
@@ -97,7 +97,7 @@ page_wait($f, 'page:/broken');
 page_expire($f, 'page:/broken', 5000);
 $h->get('/broken') for 1 .. 2;
 ok(wait_for(sub { $o->count('/broken') == 2 }), 'it fails');
-ok(wait_for(sub { $f->count(qr/^ms page:.broken:lock /) >= 3 }),
+ok(wait_for(sub { $f->count(qr/^ms <>page:.broken:lock /) >= 3 }),
     'which is told to others');
 
 my (%times, @wrong);
@@ -107,7 +107,7 @@ for my $line ($f->commands(qr/^m[sagd] .* O\w+$/)) {
         my $time = $f->flag($line, $flag) // next;
 
         $times{$line =~ /:lock / ? 'lock' : $1}{$time} = 1
-            if $line =~ /^\w+ (\w+)/;
+            if $line =~ /^\w+ (?:<>)?(\w+)/;
         push @wrong, $line if $time !~ /^\d+$/ || $time > $month;
     }
 }
@@ -165,7 +165,7 @@ for my $case (['a hundred days asleep', 0, 100 * $day], ['a day late', -$day],
     is($mc->stats()->{time}, $start + $offset, "$name: it is");
 
     $h->get($_) for @uris;
-    ok(wait_for(sub { (grep { /^page:[^:]*$/ } $mc->keys()) >= @ages + 2 }),
+    ok(wait_for(sub { (grep { /^<>page:[^:]*$/ } $mc->keys()) >= @ages + 2 }),
         "$name: pages are stored");
     ok(wait_for(sub { !grep { /:lock/ && ($mc->get($_) // '') !~ /^kept/ }
         $mc->keys() }), "$name: and unlocked");

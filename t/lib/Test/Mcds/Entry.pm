@@ -127,6 +127,14 @@ sub part_encode {
 }
 
 
+# of the page of a server{} without a name
+
+sub page_name {
+    my ($key) = @_;
+    return $key =~ /^</ ? $key : "<>$key";
+}
+
+
 # the page, once it is there and nobody builds it, though somebody may have
 # failed; undef after the timeout
 
@@ -135,9 +143,7 @@ sub page_wait {
 
     my $page;
 
-    # of a server{} without a name
-
-    $key = "<>$key" if $key !~ /^</;
+    $key = page_name($key);
 
     return Test::Mcds::wait_for(sub {
         $page = $m->get($key);
@@ -149,6 +155,8 @@ sub page_wait {
 
 sub page_expire {
     my ($m, $key, $ms, %more) = @_;
+
+    $key = page_name($key);
 
     my $e = page_decode(page_wait($m, $key)) or die "no page $key\n";
     my $expire = int(time() * 1000) - $ms;
