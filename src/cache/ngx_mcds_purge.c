@@ -212,6 +212,7 @@ ngx_mcds_purge_retire(ngx_mcds_purge_t *purge, ngx_uint_t rc)
     req.verb = NGX_MCDS_TOUCH;
     req.key = purge->key;
     req.ttl = NGX_MCDS_PURGE_RETIRED;
+    req.page = 1;
     req.movable = 1;
 
     purge->tries = NGX_MCDS_PURGE_TRIES + 1;
