@@ -315,14 +315,14 @@ SKIP: {
     my $tool = "$python -B $FindBin::Bin/../misc/mcds_page.py --server"
         . ' 127.0.0.1:' . $m->port() . ' --hmac-key ' . $t->dir();
 
-    is(`$tool/new.key --body get @{[key('/a')]}`, $h->get('/a')->body(),
+    is(`$tool/new.key --body get '@{[key('/a')]}'`, $h->get('/a')->body(),
         'Python knows its signature');
-    `$tool/old.key --body get @{[key('/a')]} 2>&1`;
+    `$tool/old.key --body get '@{[key('/a')]}' 2>&1`;
     is($? >> 8, 2, 'and that of another key');
     $t->write_file('body', 'signed by Python');
-    ok(`$tool/new.key --body get @{[key('/large1')]}` eq $large,
+    ok(`$tool/new.key --body get '@{[key('/large1')]}'` eq $large,
         'and those of parts');
-    `$tool/new.key put @{[key('/py')]} @{[$t->dir()]}/body`;
+    `$tool/new.key put '@{[key('/py')]}' @{[$t->dir()]}/body`;
     is($h->get('/py')->body(), 'signed by Python', 'and can sign');
     is($o->count('/py'), 0, 'the origin was not asked');
 }

@@ -114,6 +114,7 @@ EOT
 my ($a, $b) = my @hosts = map { $t->nginx($_, $conf) } 'a', 'b';
 
 sub key { '<>http://localhost' . shift }
+sub purge { '/purge?key=http://localhost' . shift }
 
 sub headers { return (headers => { 'X-A' => 1, @_ }) }
 
@@ -243,8 +244,8 @@ for my $uri (map { /gone/ ? $_ : "$_-purged" } @uris) {
     my $p = begin($uri, 10_000, @h);
     my @p = waiters(6, $uri, @h);
 
-    is($b->get($uri =~ /tags/ ? "/purge?tag=$uri" : '/purge?key=' . key($uri))
-        ->status(), 200, "purge $uri");
+    is($b->get($uri =~ /tags/ ? "/purge?tag=$uri" : purge($uri))->status(), 200,
+        "purge $uri");
     version(3);
     my @late = waiters(6, $uri, @h);
 
@@ -343,7 +344,7 @@ for my $c (['/short/a', '503 EXPIRED timeout', 0],
     my $end = Time::HiRes::time() + 2.5;
 
     while (Time::HiRes::time() < $end) {
-        $b->get('/purge?key=' . key($uri));
+        $b->get(purge($uri));
     }
 
     for my $r (map { finish($_) } @p) {
