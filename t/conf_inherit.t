@@ -31,7 +31,7 @@ my $so = dump_module($t);
 my %values = (
     (map { ("mcds_$_" => [qw/ on off on off /]) } qw/ cache_key_sort_args
         cache_status_header cache_dry_run cache_lock cache_revalidate
-        cache_request_control cache_invalidate /),
+        cache_request_control cache_invalidate cache_shared /),
     (map { ("mcds_$_" => '%ds') } qw/ cache_wait cache_grace
         cache_background_update cache_uncacheable /),
     (map { ("mcds_$_" => '%d') } qw/ cache_max_waiters cache_max_variants
@@ -39,7 +39,7 @@ my %values = (
     (map { ("mcds_$_" => '$arg_%d') } qw/ cache_key cache_bypass no_cache
         cache_tag /),
     (map { ("mcds_$_" => 'name%d') } qw/ cache_key_ignore_args
-        cache_session_cookies cache_forwarded_headers /),
+        cache_session_cookies cache_forwarded_headers cache_site /),
     mcds_status_zone => 'zone%d',
     mcds_use => 'p%d',
     mcds_cache => 'p%d',

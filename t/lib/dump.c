@@ -159,12 +159,14 @@ dump_cache(u_char *p, u_char *last, ngx_http_mcds_loc_conf_t *conf)
     dump_str("use", &conf->use);
     dump_str("status_zone", &conf->status_zone);
     dump_str("cache", &conf->cache);
+    dump_str("cache_site", conf->site ? conf->site : &none);
     dump_str("cache_key", conf->cache_key ? &conf->cache_key->value : &none);
     dump_str("cache_purge", &conf->purge_place.file);
 
     dump_number("cache_key_sort_args", conf->key_sort_args);
     dump_number("cache_status_header", conf->cache_status_header);
     dump_number("cache_dry_run", conf->cache_dry_run);
+    dump_number("cache_shared", conf->cache_shared);
     dump_number("cache_uncacheable", conf->cache_uncacheable);
     dump_number("cache_methods", conf->cache_methods);
     dump_number("cache_max_size", conf->cache_max_size);
