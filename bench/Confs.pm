@@ -14,7 +14,8 @@ use strict;
 sub of {
     my ($name, %with) = @_;
 
-    return __PACKAGE__->can("conf_$name")->(%with);
+    return map { s{\@WWW\@}{$with{dir}/www}gr }
+        __PACKAGE__->can("conf_$name")->(%with);
 }
 
 
@@ -153,6 +154,35 @@ END
             mcds_cache on;
             mcds_cache_valid 200 1h;
             proxy_pass http://origin/;
+        }
+
+        # what PHP sites have: a look at files first, and a page behind it
+
+        location /try/ {
+            root @WWW@;
+            mcds_cache on;
+            mcds_cache_valid 200 1h;
+            try_files $uri $uri/ @try;
+        }
+
+        location @try {
+            mcds_cache on;
+            mcds_cache_valid 200 1h;
+            rewrite ^/try(/.*)$ $1 break;
+            proxy_pass http://origin;
+        }
+
+        location /index/ {
+            root @WWW@;
+            mcds_cache on;
+            mcds_cache_valid 200 1h;
+            index page;
+        }
+
+        location = /index/page {
+            mcds_cache on;
+            mcds_cache_valid 200 1h;
+            proxy_pass http://origin/1k;
         }
 
         location /validated/ {
@@ -321,6 +351,27 @@ END
     return ($http, <<'END');
         location /plain/ {
             proxy_pass http://origin/;
+        }
+
+        # what PHP sites have: a look at files first, and a page behind it
+
+        location /try/ {
+            root @WWW@;
+            try_files $uri $uri/ @try;
+        }
+
+        location @try {
+            rewrite ^/try(/.*)$ $1 break;
+            proxy_pass http://origin;
+        }
+
+        location /index/ {
+            root @WWW@;
+            index page;
+        }
+
+        location = /index/page {
+            proxy_pass http://origin/1k;
         }
 
         location /ofc/ {

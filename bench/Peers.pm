@@ -75,6 +75,13 @@ my @scenarios = (
     # once is enough; and Varnish whose threads need not take turns on one core
 
     ['proxy-cache-1k', 'pages', 'cache', '/plain/1k', 1024],
+
+    # with a look at files in front, and behind an index
+
+    ['mcds-try-1k', 'pages', 'mcds', '/try/1k', 1024],
+    ['proxy-cache-try-1k', 'pages', 'cache', '/try/1k', 1024],
+    ['mcds-index-1k', 'pages', 'mcds', '/index/', 1024],
+    ['proxy-cache-index-1k', 'pages', 'cache', '/index/', 1024],
     ['memcached-pass-1k', 'pages', 'memcached', '/1k', 1024],
     ['varnish-unpinned-1k', 'pages', 'varnish-unpinned', '/1k', 1024],
 
@@ -259,6 +266,12 @@ sub www {
     chmod 0755, $dir;
     $stage->write_file("$dir/$_", 'x' x $sizes{$_}) for @sizes;
     $stage->write_file("$dir/text", text(102400));
+
+    # only its name is looked at
+
+    mkdir "$dir/index";
+    chmod 0755, "$dir/index";
+    $stage->write_file("$dir/index/page", '');
 }
 
 
