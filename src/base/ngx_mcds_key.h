@@ -44,9 +44,9 @@ typedef struct {
  * early.  Never fails.
  *
  * page: of a page, or of what belongs to one, the text begins with "<"; if it
- * cannot be used as it is, it is replaced by "<sha1:" and those digits.  Neither
- * prefixes nor the keys of anything else have a "<", so that no configuration
- * can give the key of a page to anything else.
+ * cannot be used as it is, it is replaced by "<sha1:" and those digits.
+ * Neither prefixes nor the keys of anything else have a "<", so that no
+ * configuration can give the key of a page to anything else.
  */
 
 void ngx_mcds_key_build(ngx_mcds_key_t *key, ngx_str_t *prefix,
@@ -56,8 +56,8 @@ void ngx_mcds_key_build_page(ngx_mcds_key_t *key, ngx_str_t *prefix,
 
 
 /*
- * The key of a text, or of a page's, without prefix and suffix: safe to be shown
- * in a log.
+ * The key of a text, or of a page's, without prefix and suffix: safe to be
+ * shown in a log.
  */
 
 void ngx_mcds_key_show(ngx_mcds_key_t *key, ngx_str_t *text);

@@ -38,8 +38,8 @@ void ngx_http_mcds_route_merge(ngx_conf_t *cf,
 /*
  * begin: remembers in ctx what r is asked for, before its key is made.  here:
  * makes ctx->route the route that r has come by now; NGX_OK, or NGX_DECLINED if
- * it was another one; NGX_ERROR when out of memory.  inherit: r is the copy of a
- * request that rebuilds a page behind it.
+ * it was another one; NGX_ERROR when out of memory.  inherit: r is the copy of
+ * a request that rebuilds a page behind it.
  */
 
 void ngx_http_mcds_route_begin(ngx_http_request_t *r,

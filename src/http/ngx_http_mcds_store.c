@@ -21,6 +21,10 @@
 #include "ngx_mcds_sign.h"
 
 
+static void ngx_http_mcds_store_replaced(ngx_http_request_t *r,
+    ngx_http_mcds_ctx_t *ctx);
+static ngx_uint_t ngx_http_mcds_store_foreign(ngx_http_request_t *r,
+    ngx_http_mcds_ctx_t *ctx);
 static ngx_int_t ngx_http_mcds_store_take(ngx_http_request_t *r,
     ngx_http_mcds_ctx_t *ctx, ngx_http_mcds_store_t *store);
 static ngx_int_t ngx_http_mcds_store_lines(ngx_http_request_t *r,
@@ -48,49 +52,18 @@ ngx_http_mcds_store_begin(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
 {
     off_t                   length;
     ngx_int_t               rc;
-    ngx_uint_t              reason, status;
+    ngx_uint_t              reason;
     ngx_mcds_answer_t       answer;
     ngx_http_mcds_store_t  *store;
 
     length = r->headers_out.content_length_n;
 
     if (r->err_status || ngx_http_mcds_replaced(r, ctx)) {
-
-        ngx_http_mcds_stat_refused(ctx, NGX_MCDS_REASON_ERROR_PAGE);
-
-        /*
-         * What is shown in the place of an error is not the page.  Of the
-         * client's errors those who wait get their own; any other status may
-         * hide what happened, of which the origin has told then.
-         */
-
-        status = ctx->failed_status ? ctx->failed_status : r->err_status;
-
-        if (status < NGX_HTTP_BAD_REQUEST && r->upstream) {
-            status = r->upstream->headers_in.status_n;
-        }
-
-        if (!ctx->seat.has_old
-            && status >= NGX_HTTP_BAD_REQUEST
-            && status < NGX_HTTP_INTERNAL_SERVER_ERROR)
-        {
-            ngx_http_mcds_store_pass(r, ctx);
-
-        } else {
-            ngx_http_mcds_store_fail(r, ctx);
-        }
-
+        ngx_http_mcds_store_replaced(r, ctx);
         return NGX_DECLINED;
     }
 
-    if (ngx_http_mcds_route_left(r, ctx)
-        || (r->upstream && r->upstream->headers_in.x_accel_redirect))
-    {
-        /*
-         * The answer is not that of the location where the page was asked for:
-         * the access rules of another one may have made it.
-         */
-
+    if (ngx_http_mcds_store_foreign(r, ctx)) {
         ngx_http_mcds_stat_refused(ctx, NGX_MCDS_REASON_ERROR_PAGE);
         ngx_http_mcds_store_pass(r, ctx);
         return NGX_DECLINED;
@@ -168,6 +141,50 @@ ngx_http_mcds_store_begin(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
     }
 
     return ngx_http_mcds_store_take(r, ctx, store);
+}
+
+
+/*
+ * What is shown in the place of an error is not the page.  Of the client's
+ * errors those who wait get their own; any other status may hide what happened,
+ * of which the origin has told then.
+ */
+
+static void
+ngx_http_mcds_store_replaced(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx)
+{
+    ngx_uint_t  status;
+
+    ngx_http_mcds_stat_refused(ctx, NGX_MCDS_REASON_ERROR_PAGE);
+
+    status = ctx->failed_status ? ctx->failed_status : r->err_status;
+
+    if (status < NGX_HTTP_BAD_REQUEST && r->upstream) {
+        status = r->upstream->headers_in.status_n;
+    }
+
+    if (!ctx->seat.has_old
+        && status >= NGX_HTTP_BAD_REQUEST
+        && status < NGX_HTTP_INTERNAL_SERVER_ERROR)
+    {
+        ngx_http_mcds_store_pass(r, ctx);
+
+    } else {
+        ngx_http_mcds_store_fail(r, ctx);
+    }
+}
+
+
+/*
+ * 1 if the answer is not that of the location where it was decided about the
+ * page: the access rules of another one may have made it.
+ */
+
+static ngx_uint_t
+ngx_http_mcds_store_foreign(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx)
+{
+    return ngx_http_mcds_route_left(r, ctx)
+           || (r->upstream && r->upstream->headers_in.x_accel_redirect);
 }
 
 

@@ -56,10 +56,11 @@ ngx_int_t ngx_mcds_lock_acquire(ngx_mcds_pool_t *pool, ngx_str_t *key,
 
 /*
  * The same for a page, of which key is the name.  The caller obeys what other
- * owners have left: *kept, which must live until the handler is called, is that of the last owner, or zeroed if there is none.
- * With NOT_STORED and kept->step the lock is free, but not to be taken before
- * kept->until; after that it is taken over.  So is a lock that this worker had
- * asked for without having heard of the answer.
+ * owners have left: *kept, which must live until the handler is called, is
+ * that of the last owner, or zeroed if there is none.  With NOT_STORED and
+ * kept->step the lock is free, but not to be taken before kept->until; after
+ * that it is taken over.  So is a lock that this worker had asked for without
+ * having heard of the answer.
  */
 
 ngx_int_t ngx_mcds_lock_acquire_page(ngx_mcds_pool_t *pool, ngx_str_t *key,
