@@ -44,6 +44,8 @@ my $o = $t->origin('o', sub {
     return { status => 404, headers => \@head } if $kind eq 'absent';
     return { headers => [@head, 'X-Accel-Redirect' => '/plain'] }
         if $kind eq 'accel';
+    return { headers => [@head, 'X-Accel-Redirect' => "/page$req->{path}"] }
+        if $kind eq 'leads';
     return { headers => \@head, body => 'x' x 300_000 } if $kind eq 'slow';
     return { headers => \@head, body => "page of $req->{path}\n" };
 });
@@ -87,6 +89,20 @@ http {
         location / { $pass }
         location /plain { mcds_cache off; return 200 "plain\\n"; }
         location /auth { auth_request /plain; $pass }
+        location /shared {
+            auth_request      /plain;
+            mcds_cache_shared on;
+            mcds_cache_site   shared;
+            $pass
+        }
+        location /fork {
+            error_page 418 = \@fork;
+            if (\$arg_f) { return 418; }
+            $pass
+        }
+        location \@fork { $pass }
+        location /key { try_files /none \@key; }
+        location \@key { mcds_cache_key \$uri+; $pass }
         location /inside { rewrite ^ /page/in last; }
         location /fails {
             error_page 404 503 =200 /page/in;
@@ -133,9 +149,15 @@ $h->get('/log/1');
 
 exhaust($t, $h, $t->size(11, 1),
     ['auth_request', sub { ["/auth/$_[0]"] }],
+    ['auth_request, shared', sub { ["/shared/$_[0]"], ["/shared/$_[0]"] }],
+    ['two ways of a URI', sub { ["/fork/$_[0]?f=1"], ["/fork/$_[0]"] },
+        first => sub { stored("/fork/$_[0]") }],
+    ['another key', sub { ["/key/$_[0]"], ["/key/$_[0]"] }],
     ['a redirect inside', sub { ["/inside/$_[0]"] }],
     ['an error page', sub { ["/fails/$_[0]"] }],
     ['X-Accel-Redirect', sub { ["/accel/$_[0]"] }],
+    ['X-Accel-Redirect to a page', sub { ["/leads/$_[0]"],
+        ["/leads/$_[0]"] }],
     ['not to be stored', sub { ["/never/$_[0]"], ["/never/$_[0]"] }],
     ['HEAD', sub { ["/page/$_[0]", method => 'HEAD'],
         ["/page/$_[0]", method => 'HEAD'] }],
