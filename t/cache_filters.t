@@ -227,6 +227,25 @@ for my $c (['public', 2, 'HIT'], ['private', 1, 'MISS'], ['cookie', 1, 'MISS'])
 }
 
 
+# those who have waited for what turns out to be no page wait for that one, too
+
+$o->mark();
+$php->mark();
+$php->hold_path('*');
+my @herd = map { start_get($h->port(), '/accel/herd') } 1 .. 5;
+$php->wait_requests(1);
+$h->get('/try/static.txt');
+$o->hold_path('/static.txt');
+$php->release('*');
+ok($php->wait_requests(5), 'X-Accel-Redirect, a herd: all ask');
+$o->wait_requests(1, '/static.txt');
+$h->get('/try/static.txt');
+$o->release('/static.txt');
+is(join(' ', map { finish($_)->body() } @herd), join(' ', ('a file') x 5),
+    'X-Accel-Redirect, a herd: all have the page');
+is($o->count('/static.txt'), 1, 'X-Accel-Redirect, a herd: built once');
+
+
 # what is shown in the place of an error is not the page
 
 for my $way ('fallback', 'intercept') {

@@ -543,6 +543,7 @@ ngx_http_mcds_cache_left(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx)
     }
 
     ctx->storing = 0;
+    ctx->passed = 0;
 
     if (ctx->refresh) {
         return NGX_DECLINED;
@@ -1039,6 +1040,7 @@ ngx_http_mcds_cache_entered(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
         return NGX_OK;
 
     case NGX_MCDS_PAGE_PASS:
+        ctx->passed = 1;
         ctx->reason = NGX_MCDS_REASON_UNCACHEABLE;
         return ngx_http_mcds_cache_pass(r, ctx, 0);
 

@@ -302,6 +302,8 @@ struct ngx_http_mcds_ctx_s {
     unsigned                    storing:1;   /* what comes may be stored,
                                                 nobody waits for it */
     unsigned                    judged:1;    /* ... and was looked at */
+    unsigned                    passed:1;    /* what another has built was not
+                                                to be stored */
     unsigned                    replace:1;   /* not taken from the cache, but
                                                 stored */
     unsigned                    refresh:1;   /* detached, has no client */

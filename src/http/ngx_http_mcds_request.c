@@ -190,7 +190,9 @@ ngx_http_mcds_decided(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx)
         ngx_http_mcds_error_page(r, ctx);
     }
 
-    if (!ctx->replaced && (ctx->seat.building || ctx->storing)) {
+    if (!ctx->replaced
+        && (ctx->seat.building || ctx->storing || ctx->passed))
+    {
 
         if (!ctx->routed) {
 
