@@ -20,8 +20,10 @@ As a program:
     --header 'Name: value'  put: may be repeated
     --fresh SECONDS         put: how long it is served; 60
 
-KEY is the text of mcds_cache_key, for instance http://example.com/list?page=2.
-get ends with 1 if there is no page, and with 2 if there is something else.
+KEY is the name of the page: its site between "<" and ">", and the text of
+mcds_cache_key, for instance <example.com>http://example.com/list?page=2; of a
+server{} without a name it is <>http://example.com/list?page=2.  get ends with 1
+if there is no page, and with 2 if there is something else.
 
 As a module: Page, decode(), encode(), item_key(), and Store for pylibmc.  The
 format is described in docs/storage.md, "The format of a page".  Only the
@@ -134,12 +136,15 @@ def now():
 
 
 def item_key(text, prefix=b""):
-    """The key of an item: the text, or a hash of it if it cannot be one."""
+    """The key of an item: the text, or a hash of it if it cannot be one.  Names
+    of pages begin with "<", which the keys of nothing else have."""
+    mark = b"<sha1:" if text.startswith(b"<") else b"sha1:"
     if (text and len(prefix) + len(text) <= 250
-            and not text.startswith(b"sha1:")
+            and not text.startswith(mark)
+            and (mark[:1] == b"<" or b"<" not in text)
             and all(0x21 <= c <= 0x7e for c in text)):
         return prefix + text
-    return prefix + b"sha1:" + hashlib.sha1(text).hexdigest().encode()
+    return prefix + mark + hashlib.sha1(text).hexdigest().encode()
 
 
 class Page:
