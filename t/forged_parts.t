@@ -71,6 +71,7 @@ sub missed {
 sub forge {
     my ($key, $parts) = @_;
 
+    $key = "<>$key";
     $m->set($key, page_encode(key => $key, body => 'x', parts => $parts,
         part => 1, total => 1 + $parts, generation => 7,
         headers => "ETag: \"old\"\r\nAccept-Ranges: bytes\r\n"))
@@ -133,7 +134,7 @@ for my $where ('signed', 'soft') {
 forge('/signed/replaced', 4096);
 asked('not signed: replaced', sub {
     $h->get('/signed/replaced');
-    ok(wait_for(sub { page_decode($m->get('/signed/replaced'))->{body}
+    ok(wait_for(sub { page_decode($m->get('<>/signed/replaced'))->{body}
         eq 'origin' }), 'not signed: it is replaced');
     is($h->get('/signed/replaced')->header('X-Cache'), 'HIT', 'and served');
 }, 8);

@@ -23,7 +23,8 @@ my $m = $t->memcached('m', args => ['-I', '16m'], memory => 256);
 my $o = $t->origin('o', sub {
     my ($o, $q) = @_;
     return { body => 'origin', headers => ['Cache-Control' => 'max-age=60',
-        'X-Tags' => $q->{headers}{'x-tags'} // ''] };
+        'X-Tags' => $q->{headers}{'x-tags'} // '',
+        Vary => $q->{path} =~ /list/ ? 'X-A' : ''] };
 });
 
 my $h = $t->nginx('h', <<'EOT');
@@ -58,7 +59,7 @@ sub tags {
 
 sub forge {
     my ($uri, %e) = @_;
-    $m->set($uri, page_encode(key => $uri, body => 'forged', %e))
+    $m->set("<>$uri", page_encode(key => "<>$uri", body => 'forged', %e))
         or die "not stored\n";
 }
 
@@ -90,7 +91,7 @@ for (['as many as there may be', 128, @good],
     page_wait($m, '/page');
 }
 
-is(scalar(grep { /^mcds:/ && !/^mcds:(?:purges|tag:a\d+)$/ } $m->keys()), 0,
+is(scalar(grep { /^<?mcds:/ && !/^<mcds:(?:purges|tag:a\d+)$/ } $m->keys()), 0,
     'no other key is made');
 
 # what the origin says
@@ -118,13 +119,19 @@ for (['headers: 4096 lines', 'HIT', headers => "a: \r\n" x 4096],
     page_wait($m, '/page');
 }
 
-for (['variants: 1024', 'variants', 1024], ['variants: 1025', 'absent', 1025])
+for (['variants: 1024', 'is one more', 1024],
+    ['variants: 1025', 'begin anew', 1025])
 {
-    my ($name, $reason, $n) = @$_;
+    my ($name, $what, $n) = @$_;
+    my $list = qr/^<>\/list$n:vary:([0-9a-f]{16}):[0-9a-f]{32}$/;
+    my $generation;
 
     forge("/list$n", kind => 2, status => 0, generation => 5,
         ext => pack('vV', 1, 3) . 'x-a', body => 'x' x 16 x $n);
-    is($h->get("/list$n")->header('X-Reason'), $reason, $name);
+    $h->get("/list$n");
+    wait_for(sub { ($generation) = map { /$list/ } $m->keys() });
+    is(($generation // '') =~ /^0+5$/ ? 'is one more' : 'begin anew', $what,
+        $name);
 }
 
 $t->done();

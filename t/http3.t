@@ -88,7 +88,7 @@ my $r = $h->get('/a?b=1');
 is($r->status() . ' ' . $r->header('x-cache'), '200 MISS', 'a page is built');
 is($h->get('/a?b=1')->header('x-cache'), 'HIT', 'a hit');
 is(one('/a?b=1')->header('x-cache'), 'HIT', 'and one over HTTP/1.1');
-ok(stored('https://localhost/a?b=1'), 'under its URL');
+ok(stored('<>https://localhost/a?b=1'), 'under its URL');
 
 is(one('/b')->header('x-cache'), 'MISS', 'a page of HTTP/1.1');
 is($h->get('/b')->header('x-cache'), 'HIT', 'is a hit over HTTP/3');
@@ -134,11 +134,11 @@ is_deeply([map { $_->{headers}{'x-host'} } $o->requests('/a'),
 $h->get('/set', host => 'localhost:8443');
 is(($o->requests('/set'))[0]{headers}{'x-host'}, 'localhost:8443',
     'also where it was looked at before');
-ok(stored('localhost:8443/set'), 'and in a key of the configuration');
+ok(stored('<>localhost:8443/set'), 'and in a key of the configuration');
 is($h->get('/fastcgi')->body(), 'host localhost', 'HTTP_HOST of FastCGI');
 like($h->get('/ssi', host => 'localhost:8443')->body(),
     qr/answer \d+ of \/part/, 'a subrequest');
-ok(stored('https://localhost:8443/part?a=1'), 'has a key with the port');
+ok(stored('<>https://localhost:8443/part?a=1'), 'has a key with the port');
 
 $h->get('/off');
 is(($o->requests('/off'))[0]{headers}{'x-host'}, undef,

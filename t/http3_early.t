@@ -76,7 +76,7 @@ is(told($r), "200 HIT answer 1 of /a\n", 'a page of the cache');
 is($r->header('x-early'), '1', 'before the handshake is over');
 is(told($h->response($miss, $wait)), "200 MISS answer 3 of /b\n", 'a new one');
 is(($o->requests('/b'))[0]{headers}{'early-data'}, '1', 'the origin knows');
-ok(wait_for(sub { $m->get('https://localhost/b') }, $wait), 'it is stored');
+ok(wait_for(sub { $m->get('<>https://localhost/b') }, $wait), 'it is stored');
 is($m->get('hits:/a'), 2, 'they are counted');
 $h->close();
 
@@ -93,7 +93,8 @@ ok($o->wait_requests(2, '/stale'), 'with a refresh behind');
 is(($o->requests('/stale'))[1]{headers}{'early-data'}, '1', 'which says so');
 $h->close();
 $o->release('/stale');
-ok(wait_for(sub { ($m->get('https://localhost/stale') // '') =~ /answer 4 of/ },
+ok(wait_for(sub { ($m->get('<>https://localhost/stale') // '')
+    =~ /answer 4 of/ },
     $wait), 'and is stored');
 
 $t->done();

@@ -104,7 +104,7 @@ $h->request('/alone');
 $o->wait_requests(1, '/alone');
 $h->abandon();
 $o->release('/alone');
-ok(wait_for(sub { $m->get('https://localhost/alone') }, $wait),
+ok(wait_for(sub { $m->get('<>https://localhost/alone') }, $wait),
     'a build without a client is stored');
 
 
@@ -129,7 +129,7 @@ for my $how (qw/ rst stop close abandon /) {
     $o->release($uri);
 
     my $n = ($o->requests($uri))[1]{n};
-    ok(wait_for(sub { ($m->get("https://localhost$uri") // '')
+    ok(wait_for(sub { ($m->get("<>https://localhost$uri") // '')
         =~ /answer $n of/ }, $wait), "$how: the refresh is stored");
     $h->close();
 }

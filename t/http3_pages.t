@@ -134,7 +134,8 @@ is($o->count('/cold'), 1, 'of one build');
 # a refresh behind a stale page
 
 $h->get('/stale');
-ok(wait_for(sub { $m->get('https://localhost/stale') }), 'a page that expires');
+ok(wait_for(sub { $m->get('<>https://localhost/stale') }),
+    'a page that expires');
 sleep 1.1;
 $o->hold_path('/stale');
 is($h->get('/stale')->header('x-cache'), 'STALE', 'it is shown at once');

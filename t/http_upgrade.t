@@ -72,7 +72,7 @@ for my $protocol ('websocket', 'chat/2', 'foo, h2c') {
         "$name, and again");
     like(upgrade("$uri?bypass=1", $protocol), qr/ 101 .*\r\n\r\nhello/s,
         "$name, past the cache");
-    is($m->get($uri), undef, "$name, is not stored");
+    is($m->get("<>$uri"), undef, "$name, is not stored");
 }
 
 $h->get('/page');
@@ -105,7 +105,7 @@ ok(page_wait($m, '/old'), 'HTTP/1.0: stored');
 $h->get('/none?bypass=1', headers => ['Cache-Control' => 'no-store']);
 $h->get('/some?bypass=1');
 ok(page_wait($m, '/some'), 'past the cache: stored');
-is($m->get('/none'), undef, 'past the cache with no-store: not stored');
+is($m->get('<>/none'), undef, 'past the cache with no-store: not stored');
 
 $t->done();
 

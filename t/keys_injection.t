@@ -87,7 +87,7 @@ for my $try (1 .. $tries) {
 is_deeply(\%wrong, {}, "$tries pages of commands");
 cmp_ok($m->ttl('victim') // 0, '>', $ttl - 600, 'the time of the key is left');
 is($m->stats()->{cmd_flush}, 0, 'no flush');
-is(scalar(grep { !/\A(?:victim|sha1:\w{40}|(?:(?:online|count):)?\/\S+)\z/ }
+is(scalar(grep { !/\A(?:victim|<?sha1:\w{40}|(?:<>|(?:online|count):)\/\S+)\z/ }
     $m->keys()), 0, 'no keys but ours');
 
 $t->done();

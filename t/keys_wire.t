@@ -81,10 +81,13 @@ sub key {
     $prefix //= '';
     $text .= $suffix // '';
 
-    return "$prefix$text" if $text =~ /\A[\x21-\x7e]+\z/
-        && $text !~ /\Asha1:/ && length "$prefix$text" <= 250;
+    my $mark = $text =~ /\A</ ? '<' : '';
 
-    return "${prefix}sha1:" . sha1_hex($text);
+    return "$prefix$text" if $text =~ /\A[\x21-\x7e]+\z/
+        && $text !~ /\A<?sha1:/ && length "$prefix$text" <= 250
+        && ($mark || $text !~ /</);
+
+    return "$prefix${mark}sha1:" . sha1_hex($text);
 }
 
 
@@ -194,9 +197,7 @@ sub ask {
     my @texts = split /\|\+\|\n/, $echo, -1;
     my $page = pop @texts;
 
-    # what could be taken for the name of a site begins a key of none
-
-    $page = "|$page" if $page =~ /\|/;
+    $page = "<>$page";
 
     $passed{$id} = 1;
     $want{'ma ' . key($_)}++ for @texts;

@@ -101,7 +101,7 @@ for my $when ('before', 'after') {
     is(($h->workers())[0], $worker, "$when: in the same worker");
 
     $h->quit();
-    $m->delete($_) for qw{ /count /page /new };
+    $m->delete($_) for qw{ /count <>/page <>/new };
 }
 
 $t->done();

@@ -47,7 +47,7 @@ my @hosts = map { $t->nginx($_, $conf) } 'a', 'b';
 my @uris = map { "/$_" } 1 .. 5;
 
 $hosts[$_ % 2]->get($uris[$_ % 5]) for 0 .. 19;
-ok(wait_for(sub { !grep { !defined $m->get("page:$_") } @uris }), 'stored');
+ok(wait_for(sub { !grep { !defined $m->get("<>page:$_") } @uris }), 'stored');
 $o->mark();
 
 my $flushes = $t->size(20, 300);

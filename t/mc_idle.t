@@ -83,7 +83,7 @@ sub ask {
 
 for my $i (1 .. $pools) {
     $h->get("/pool$i/page") for 1 .. 6;
-    ok(wait_for(sub { defined $m->get("page:/pool$i/page") }), 'stored');
+    ok(wait_for(sub { defined $m->get("<>page:/pool$i/page") }), 'stored');
     $h->get("/pool$i/page") for 1 .. 20;
     $n[$i] = $m->get("n$i");
 }

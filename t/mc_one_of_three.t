@@ -88,11 +88,11 @@ for my $distribution (qw/ modula ketama /) {
     my @pages = map { "/page/$distribution$_" } 1 .. 60;
     $hosts[$_ % 2]->get($pages[$_]) for 0 .. $#pages;
 
-    ok(wait_for(sub { @pages == grep { /^page:.page.$distribution\d+$/ }
+    ok(wait_for(sub { @pages == grep { /^<>page:.page.$distribution\d+$/ }
         map { $_->keys() } @m }), "$distribution: pages are stored");
 
     my %page = map { my $i = $_; map { $_ => $i }
-        grep { /^page:.page.$distribution\d+$/ } $m[$i]->keys() } 0 .. 2;
+        grep { /^<>page:.page.$distribution\d+$/ } $m[$i]->keys() } 0 .. 2;
 
 
     # dead: known to both hosts after some failures
@@ -126,7 +126,7 @@ for my $distribution (qw/ modula ketama /) {
 
     for my $uri (@pages) {
         my $res = $hosts[rand 2]->get($uri);
-        my $want = $page{"page:$uri"} == $dead ? 'MISS' : 'HIT';
+        my $want = $page{"<>page:$uri"} == $dead ? 'MISS' : 'HIT';
 
         $wrong{status}++ if $res->status() != 200;
         $wrong{lc $want}++ if $res->header('X-Cache') ne $want;

@@ -64,13 +64,13 @@ for (
     ['end in an extension' => cut => { ext => pack('vV', 999, 50) }, 0],
 ) {
     my ($name, $uri, $fields, $used) = @$_;
-    my $bytes = page_encode(key => "/$uri", headers => $type,
+    my $bytes = page_encode(key => "<>/$uri", headers => $type,
         body => "of another version\n", %$fields);
 
     $bytes = longer($bytes) if $uri eq 'longer';
     $bytes = reserved($bytes) if $uri eq 'reserved';
 
-    $m->set("/$uri", $bytes);
+    $m->set("<>/$uri", $bytes);
 
     my $r = $h->get("/$uri");
 
@@ -82,7 +82,7 @@ for (
     next if $used;
 
     ok(wait_for(sub {
-        my $e = page_decode($m->get("/$uri"));
+        my $e = page_decode($m->get("<>/$uri"));
         return $e && $e->{magic} eq 'MCDS' && $e->{body} eq $r->body()
             && $e->{valid};
     }), 'and the page takes its place');
@@ -97,12 +97,12 @@ for (['format' => { format => 9 }], ['magic' => { magic => 'MCDX' }],
 {
     my ($uri, $fields) = @$_;
     my $key = "/part-$uri";
-    my %e = (key => $key, headers => $type, generation => 5, parts => 1,
+    my %e = (key => "<>$key", headers => $type, generation => 5, parts => 1,
         part => 6, total => 11, body => 'first');
 
-    $m->set($key, page_encode(%e));
+    $m->set("<>$key", page_encode(%e));
 
-    $m->set("$key:part:0000000000000005:0", part_encode(generation => 5,
+    $m->set("<>$key:part:0000000000000005:0", part_encode(generation => 5,
         data => 'second', %$fields)) if $fields;
 
     my $r = $h->get($key);

@@ -134,7 +134,7 @@ for my $uri ("/page$many", "/bare/$many") {
         "$uri: not in it");
 
     ok(page_wait($m, $uri), "$uri: stored");
-    my $page = page_decode($m->get($uri));
+    my $page = page_decode($m->get("<>$uri"));
     unlike($page->{headers}, qr/Link|X-Hint|no-store|hint/i,
         "$uri: nothing of them");
 
@@ -145,7 +145,7 @@ for my $uri ("/page$many", "/bare/$many") {
     # such as come before a refresh
 
     refresh_same($t, $m, $uri, "$uri, again", do {
-        $m->delete($uri);
+        $m->delete("<>$uri");
         sub { $h->get($uri) }
     });
 }
@@ -192,15 +192,15 @@ my %lost = (raw => "HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n",
 $o->set('/lost1', \%lost);
 like(heads('/lost1'), qr{^HTTP/1\.1 103.*\r\n\r\nHTTP/1\.1 502}s,
     'hints and no answer');
-ok(!defined $m->get('/lost1'), 'nothing is stored');
+ok(!defined $m->get('<>/lost1'), 'nothing is stored');
 
 $o->set("/page$many", \%lost);
 page_expire($m, "/page$many", 1000);
 my $old = $h->get("/page$many");
 is($old->header('X-Cache'), 'STALE', 'the same behind an old page');
-ok(wait_for(sub { ($m->get("/page$many:lock") // '') =~ /^kept/ }),
+ok(wait_for(sub { ($m->get("<>/page$many:lock") // '') =~ /^kept/ }),
     'has failed');
-is(page_decode($m->get("/page$many"))->{body}, $old->body(), 'which stays');
+is(page_decode($m->get("<>/page$many"))->{body}, $old->body(), 'which stays');
 
 $t->allow(qr/upstream prematurely closed|recv\(\) failed \(104/);
 $t->done();

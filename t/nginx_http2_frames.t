@@ -58,7 +58,7 @@ my $body = data('part of it');
 
 sub over {
     my ($key) = @_;
-    return wait_for(sub { ($m->get("$key:lock") // '') =~ /^kept/ });
+    return wait_for(sub { ($m->get("<>$key:lock") // '') =~ /^kept/ });
 }
 
 my %broken = (
@@ -93,7 +93,7 @@ for my $uri ('/piped/', '/bare/') {
         my $r = $h->get($key);
         ok(!$r->complete() || $r->status() == 502, "$uri $name: broken");
         ok(over($key), "$uri $name: is over");
-        ok(!defined $m->get($key), "$uri $name: not stored");
+        ok(!defined $m->get("<>$key"), "$uri $name: not stored");
 
         # behind an old page
 
@@ -105,7 +105,7 @@ for my $uri ('/piped/', '/bare/') {
         $f->set('/', \%answer);
         is($h->get($key)->header('X-Cache'), 'STALE', "$uri $name: behind");
         ok($f->wait_requests(1) && over($key), "$uri $name: is over, too");
-        is(page_decode($m->get($key))->{body}, 'old',
+        is(page_decode($m->get("<>$key"))->{body}, 'old',
             "$uri $name: the old page stays");
     }
 }

@@ -171,7 +171,7 @@ for my $where ('/', '/bare/') {
     is($h->get("${uri}-next")->body() =~ /^answer \d+ of \Q$uri\E-next\n\z/, 1,
         "$uri: the next");
     isnt(by("${uri}-next"), by($uri), "$uri: by another connection");
-    ok(!defined $m->get($uri), "$uri: not stored");
+    ok(!defined $m->get("<>$uri"), "$uri: not stored");
 }
 
 

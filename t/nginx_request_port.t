@@ -130,9 +130,9 @@ for my $case (
 }
 
 is($o->count(), 14, 'each page was built once and refreshed once');
-like((page_decode($m->get('a:8080/1')))->{body}, qr/^X-Late: 8080\r?$/m,
+like((page_decode($m->get('<>a:8080/1')))->{body}, qr/^X-Late: 8080\r?$/m,
     'a variable that is never kept');
-like((page_decode($m->get('a:8080/1')))->{body}, qr/^Host: a:8080\r?$/m,
+like((page_decode($m->get('<>a:8080/1')))->{body}, qr/^Host: a:8080\r?$/m,
     'in the header that the origin makes links of');
 
 like(refresh_same($t, $m, '/app/1', 'FastCGI',

@@ -123,7 +123,7 @@ our @ISA = ('Test::Mcds::Fake');
 sub input {
     my ($self, $c) = @_;
 
-    if ($self->mode() eq 'early' && $c->{in} =~ /^ms big\S+ \d{6,} /m) {
+    if ($self->mode() eq 'early' && $c->{in} =~ /^ms <>big\S+ \d{6,} /m) {
         my ($bytes, $end, $n) = @{$self->{told}};
 
         return if length $c->{in} < $bytes;

@@ -43,7 +43,7 @@ my $f = $t->fake('m', sub {
     }
 
     my ($cmd, $key) = split / /, $line;
-    my ($kind, $cut, $suffix) = ($key // '') =~ /^(\w+)-(\d+)(:lock)?/
+    my ($kind, $cut, $suffix) = ($key // '') =~ /^(?:<>)?(\w+)-(\d+)(:lock)?/
         or return;
 
     # which command of its request the kind is about
@@ -115,12 +115,12 @@ my @kinds = (
     ['full',   '/n', 44,  sub { 'none <>' }],
     ['mark',   '/v', 34,  sub { 'none <0>' }],
     ['seen',   '/v', 34,  sub { 'none <0>' }],
-    ['miss',   '/p', 22,  sub { "MISS origin k=$_[0]" }],
-    ['lock',   '/p', 33,  sub { "MISS origin k=$_[0]" }],
-    ['unlock', '/p', 28,  sub { "MISS origin k=$_[0]" }],
-    ['store',  '/p', 24,  sub { "MISS origin k=$_[0]" }],
+    ['miss',   '/p', 24,  sub { "MISS origin k=$_[0]" }],
+    ['lock',   '/p', 35,  sub { "MISS origin k=$_[0]" }],
+    ['unlock', '/p', 30,  sub { "MISS origin k=$_[0]" }],
+    ['store',  '/p', 26,  sub { "MISS origin k=$_[0]" }],
     ['big',    '/p', 43,  sub { "MISS origin k=$_[0]" }],
-    ['hit',    '/p', 1890, sub { "HIT $page" }],
+    ['hit',    '/p', 1894, sub { "HIT $page" }],
 );
 
 my $cases = 0;
@@ -132,7 +132,7 @@ for my $k (@kinds) {
     my @keys = map { sprintf '%s-%04d', $kind, $_ } @cuts;
 
     if ($kind eq 'hit') {
-        $f->set($_, page_encode(key => $_, body => $page,
+        $f->set("<>$_", page_encode(key => "<>$_", body => $page,
             headers => "Content-Type: text/plain\r\n")) for @keys;
     }
 
@@ -167,8 +167,8 @@ for my $k (@kinds) {
 
     next if $kind !~ /lock|store|miss/;
 
-    ok(wait_for(sub { !grep { !defined $f->get($_)
-        || defined $f->get("$_:lock") } @keys[0, 1, $#keys / 2, $#keys] }),
+    ok(wait_for(sub { !grep { !defined $f->get("<>$_")
+        || defined $f->get("<>$_:lock") } @keys[0, 1, $#keys / 2, $#keys] }),
         "$kind: pages are stored, locks are gone");
 }
 

@@ -86,7 +86,8 @@ EOT
 
 my $h = $h[0];
 
-sub key { '<>http://localhost' . shift }
+sub url { 'http://localhost' . shift }
+sub key { '<>' . url(shift) }
 sub status { join ' ', $_[0]->header('X-Cache') // 'none', $_[0]->body() }
 sub purge { $h->get(shift, method => 'PURGE', @_) }
 sub fill { $_->get($_[0]) for @h; page_wait($m, key($_[0])) }
@@ -105,7 +106,7 @@ $r = purge('/a');
 is($r->status(), 200, 'purged');
 is_deeply(decode_json($r->body()), { mode => 'invalidate',
     refresh => JSON::PP::false,
-    purged => [{ key => key('/a'), found => JSON::PP::true }] }, 'what was');
+    purged => [{ key => url('/a'), found => JSON::PP::true }] }, 'what was');
 is($r->header('Cache-Control'), 'no-store', 'not to be kept');
 is($o->count('/a'), 1, 'the origin knows nothing of it');
 
@@ -172,8 +173,8 @@ fill('/c?d=e&f=g');
 my $c = 'http%3a//localhost/c?d=e%26f=g';
 $r = $h->get("/purge?key=http://localhost/b&key=$c&key=none");
 is_deeply(decode_json($r->body()), { mode => 'invalidate', purged => [
-    { key => key('/b'), found => JSON::PP::true },
-    { key => key('/c?d=e&f=g'), found => JSON::PP::true },
+    { key => url('/b'), found => JSON::PP::true },
+    { key => url('/c?d=e&f=g'), found => JSON::PP::true },
     { key => 'none', found => JSON::PP::false } ] }, 'several keys');
 like(status($h[1]->get('/b')), qr/^(?:STALE|UPDATING) answer 1/, 'stale');
 like(status($h[1]->get('/c?d=e&f=g')), qr/^(?:STALE|UPDATING) answer 1/,
@@ -197,7 +198,7 @@ is(decode_json($r->body())->{mode}, 'delete', 'as a form in chunks');
 is(status($h[1]->get('/g')), 'MISS answer 2', 'deleted, too');
 
 fill('/f');
-is(decode_json($h->get('/purge/delete?key=' . key('/f'))->body())->{mode},
+is(decode_json($h->get('/purge/delete?key=' . url('/f'))->body())->{mode},
     'delete', 'the mode of the location');
 is($h->get('/purge?key=none')->status(), 404, 'no such page');
 is(decode_json($h->get('/purge?key=a%22%3cb')->body())->{status}, 404,
@@ -210,8 +211,8 @@ my @wrong = (
     ['host=', 'a host is empty, too long, or has blanks or commas'],
     ['tags=a', 'there is an argument that is not key, site, tag, host, all or '
         . 'mode'],
-    ['key=a&site=a|b', 'a site is too long, or has blanks or vertical '
-        . 'bars'],
+    ['key=a&site=a>b', 'a site is too long, or has blanks or a greater-than '
+        . 'sign'],
     ['key=a&mode=refresh', 'mode must be invalidate or delete'],
     ['key=%4', 'an argument is not well encoded'],
     [join('&', map { "key=$_" } 1 .. 201), 'that is too much for one request'],

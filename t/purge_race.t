@@ -127,8 +127,8 @@ for my $i (1 .. $t->size(60, 10000)) {
     my $mode = some(qw/ invalidate delete /);
     my $order = some(qw/ before after /);
     my $case = "$i: $shape, $page, $how, $mode, $order";
-    my %args = (key => "key=$key", tag => "tag=$uri", host => 'host=localhost',
-        all => 'all');
+    my %args = (key => "key=http://localhost$uri", tag => "tag=$uri",
+        host => 'host=localhost', all => 'all');
     my ($a, $b, $c) = map { some(@h) } 1 .. 3;
     my %h = $shape eq 'vary' ? ('X-A' => 1) : ();
     my ($old, $new) = versions($shape);

@@ -151,7 +151,7 @@ is($h->get('/host', host => 'other.example')->header('X-Cache'), 'MISS',
 
 # what is lost is no reason to show what was purged
 
-for my $lost ('mcds:tag:l', 'mcds:all', 'mcds:host:localhost') {
+for my $lost ('<mcds:tag:l', '<mcds:all', '<mcds:host:localhost') {
     my $uri = '/l' . ($lost =~ s/\W//gr) . '?tags=l';
     fill($uri);
     purge('tag=l');
@@ -162,19 +162,19 @@ for my $lost ('mcds:tag:l', 'mcds:all', 'mcds:host:localhost') {
 }
 
 fill('/counter?tags=c');
-my $n = $m->get('mcds:purges');
-$m->delete('mcds:purges');
+my $n = $m->get('<mcds:purges');
+$m->delete('<mcds:purges');
 is(status($h->get('/counter?tags=c')), 'HIT answer 1', 'the counter is lost');
-cmp_ok($m->get('mcds:purges'), '>', $n, 'and is not behind what it was');
+cmp_ok($m->get('<mcds:purges'), '>', $n, 'and is not behind what it was');
 purge('tag=c&mode=delete');
 is(status($h->get('/counter?tags=c')), 'MISS answer 2', 'purged after that');
 stored('/counter?tags=c');
 
-$m->set('mcds:tag:c', 'garbage');
+$m->set('<mcds:tag:c', 'garbage');
 purge('tag=other');
 like(status($h->get('/counter?tags=c')), qr/^STALE answer 2$/,
     'a record that is none');
-$m->delete('mcds:tag:c');
+$m->delete('<mcds:tag:c');
 
 # the cost
 
@@ -196,9 +196,9 @@ my @log = hit('/fake/none');
 is(@log, 1, 'one command without tags') or diag(explain(\@log));
 
 @log = hit('/fake/a?tags=a,b');
-is_deeply([sort map { $_->{key} } @log], ['http://localhost/fake/a?tags=a,b',
-    'mcds:all', 'mcds:host:localhost', 'mcds:purges', 'mcds:tag:a',
-    'mcds:tag:b'], 'what a page with tags needs');
+is_deeply([sort map { $_->{key} } @log], ['<>http://localhost/fake/a?tags=a,b',
+    '<mcds:all', '<mcds:host:localhost', '<mcds:purges', '<mcds:tag:a',
+    '<mcds:tag:b'], 'what a page with tags needs');
 is(scalar(keys %{ { map { ("$_->{conn} $_->{read}" => 1) } @log } }), 1,
     'all in one batch');
 
@@ -224,7 +224,7 @@ for my $n (8190, 8200) {
     my $key = "<>http://localhost/long/$n";
 
     $m->set($key, page_encode(key => $key, body => 'from an application',
-        ext => pack('vVQ<', 2, 8 + length($list), $m->get('mcds:purges'))
+        ext => pack('vVQ<', 2, 8 + length($list), $m->get('<mcds:purges'))
             . $list,
         expire => int(time() * 1000) + 600000));
 

@@ -51,7 +51,8 @@ EOT
 
 my ($h, $other) = map { $t->nginx($_, $conf) } 'one', 'two';
 
-sub key { '<>http://localhost' . shift }
+sub url { 'http://localhost' . shift }
+sub key { '<>' . url(shift) }
 sub page { page_decode($m->get(key(shift))) // {} }
 sub version { (split / /, $_[0]->body() // '')[0] }
 
@@ -76,7 +77,7 @@ for my $size (200, 400, 700, 700) {
         my $early = start_get($h->port(), $uri, headers => {
             'X-Version' => 'old', 'X-Bypass' => 1 });
         $o->wait_requests(1, $uri);
-        $other->get("/purge?mode=delete&key=" . key($uri));
+        $other->get("/purge?mode=delete&key=" . url($uri));
         is(page($uri)->{kind}, 3, "$case: purged");
 
         $o->release($uri);
@@ -116,7 +117,7 @@ for my $size (200, 400, 700, 700) {
     my $early = start_get($h->port(), $uri, headers => {
         'X-Version' => 'old', 'X-Bypass' => 1 });
     $o->wait_requests(1, $uri);
-    $other->get("/purge?mode=delete&key=" . key($uri));
+    $other->get("/purge?mode=delete&key=" . url($uri));
     $o->release($uri);
     is(version(finish($early)), 'old', 'less: the old one arrives');
 

@@ -62,7 +62,8 @@ http {
 }
 EOT
 
-sub key { '<>http://localhost' . shift }
+sub url { 'http://localhost' . shift }
+sub key { '<>' . url(shift) }
 
 sub headers {
     my ($a, $version, @more) = @_;
@@ -96,7 +97,7 @@ sub fill {
     my $r = $h[0]->get($uri, method => 'PURGE');
     is_deeply(decode_json($r->body()), { mode => 'invalidate',
         refresh => JSON::PP::false,
-        purged => [{ key => key($uri), found => JSON::PP::true }] }, 'purged');
+        purged => [{ key => url($uri), found => JSON::PP::true }] }, 'purged');
 
     my $e = page_decode($m->get(key($uri)));
     is($e->{kind}, 2, 'the list is still there');
@@ -141,7 +142,7 @@ sub fill {
     fill($uri, 1);
 
     for my $n (2 .. 4) {
-        is($h[$n % 2]->get("/purge?key=" . key($uri))->status(), 200,
+        is($h[$n % 2]->get("/purge?key=" . url($uri))->status(), 200,
             "purge $n");
         is(page_decode($m->get(key($uri)))->{purges}, $n - 1, "is counted");
         like(status($h[0]->get($uri, headers(1, $n))),
@@ -177,7 +178,7 @@ for my $case (['known', 1, 1], ['new', 1, 2], ['names', 1, 1, 'X-A, X-B'],
         $vary ? ('X-Vary' => $vary) : ()));
     $o->wait_requests(1, $uri);
 
-    $h[1]->get("/purge?key=" . key($uri));
+    $h[1]->get("/purge?key=http://localhost$uri");
 
     my @late = $vary ? ()
         : map { start_get($_->port(), $uri, headers($v, 2)) } @h;
@@ -227,7 +228,7 @@ for my $case (['known', 1, 1], ['new', 1, 2], ['names', 1, 1, 'X-A, X-B'],
 {
     my $uri = '/c';
     fill($uri, 1, 2);
-    $h[0]->get("/purge?mode=delete&key=" . key($uri));
+    $h[0]->get("/purge?mode=delete&key=" . url($uri));
     is(page_decode($m->get(key($uri)))->{kind}, 3, 'deleted');
     is(status($h[1]->get($uri, headers(1, 2))), 'MISS purged', '1 is gone');
     page_wait($m, key($uri));

@@ -113,7 +113,7 @@ for my $recursive (qw/ on off /) {
     page_expire($m, $uri, 1000);
 
     ok(wait_for(sub { $h->get($uri); $s->count($uri) }), "$name: it fails");
-    is(page_decode($m->get($uri))->{body}, 'the page',
+    is(page_decode($m->get("<>$uri"))->{body}, 'the page',
         "$name: and is still the page");
     is(scalar(grep { $_->{headers}{'if-none-match'} } $s->requests($uri)), 0,
         "$name: another origin is not asked about it");
@@ -132,7 +132,7 @@ for my $recursive (qw/ on off /) {
     is($h->get($uri)->body(), 'the page', "$name: one that all may read");
     page_wait($m, $uri);
     is($h->get($uri, method => 'PURGE')->body(), 'sorry', "$name: refused");
-    is(page_decode($m->get($uri))->{body}, 'the page',
+    is(page_decode($m->get("<>$uri"))->{body}, 'the page',
         "$name: and not purged");
 
     like($h->get("/$recursive", method => 'PURGE')->body(), qr/"purged"/,

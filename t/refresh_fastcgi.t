@@ -92,7 +92,7 @@ for my $scheme ('http', 'https') {
         # what is told of the connection is the same on the same one
 
         my $c = conn($port, %ssl);
-        my $body = refresh_same($t, $m, "www.example.com|$scheme$uri", $name,
+        my $body = refresh_same($t, $m, "<www.example.com>$scheme$uri", $name,
             sub {
                 $c->get($uri, host => 'www.example.com',
                     headers => \@headers);

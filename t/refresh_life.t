@@ -87,7 +87,7 @@ my $second = $t->slow();
 
 sub expired {
     my ($uri, %o) = @_;
-    $m->set($uri, page_encode(key => $uri, body => "old $uri\n",
+    $m->set("<>$uri", page_encode(key => "<>$uri", body => "old $uri\n",
         created => int(time() * 1000) - 62000,
         expire => int(time() * 1000) - 2000, %o));
 }
@@ -182,7 +182,7 @@ for my $uri (sort keys %bad) {
 
     is(join(',', keys %said), "UPDATING old $uri\n", "$uri: and still");
     is($o->count($uri), $n, "$uri: not asked again");
-    is(page_decode($m->get($uri))->{body}, "old $uri\n", "$uri: it stays");
+    is(page_decode($m->get("<>$uri"))->{body}, "old $uri\n", "$uri: it stays");
 }
 
 $o->set($_, undef) for keys %bad;
@@ -248,7 +248,7 @@ for my $signal ('HUP', 'QUIT') {
     ok($signal eq 'HUP'
         ? wait_for(sub { !grep { $old{$_} } $h->children() }, 5 * $second)
         : $h->wait_exit(5 * $second), "$signal: and has left");
-    ok(!defined $m->get("$uri:lock"), "$signal: no lock is left");
+    ok(!defined $m->get("<>$uri:lock"), "$signal: no lock is left");
 }
 
 $t->done();

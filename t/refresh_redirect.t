@@ -146,14 +146,8 @@ sub both {
 sub accel {
     my ($uri, @like) = @_;
 
-    my $page = sub {
-        my $key;
-        wait_for(sub { ($key) = grep { /^\Q$uri\E:vary:/ && !/:lock$/ }
-            $m->keys() });
-        return $key // $uri;
-    };
-
-    my $body = refresh_same($t, $m, $page, $uri, sub { $h->get($uri) });
+    my $body = refresh_same($t, $m, sub { refresh_variant($m, $uri) }, $uri,
+        sub { $h->get($uri) });
     like($body, $_, "$uri: $_") for @like;
 }
 
@@ -194,7 +188,7 @@ $o->set('/fails/x', { status => 502 });
 
 is($h->get('/fails/x')->body(), $r->body(), 'error: the old page');
 ok($o->wait_requests(1, '/then/failed'), 'error: leads to another page');
-is(page_decode($m->get('/fails/x'))->{body}, $r->body(),
+is(page_decode($m->get('<>/fails/x'))->{body}, $r->body(),
     'error: which is not stored');
 is($h->get('/fails/x')->body(), $r->body(), 'error: nor shown');
 

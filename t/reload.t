@@ -153,7 +153,7 @@ is($m2->get('/count'), 1, 'as that server knows');
 
 $o->release('/other');
 is(finish($builds)->status(), 200, 'a build for a pool that is gone');
-ok(wait_for(sub { ($m->get('other:/other') // '') =~ /of \/other/ }, 2),
+ok(wait_for(sub { ($m->get('other:<>/other') // '') =~ /of \/other/ }, 2),
     'is stored as it was meant');
 ok(wait_for(sub { $a->children() == $workers }, 2 * $slow),
     'and its worker leaves');
@@ -193,7 +193,7 @@ for my $case (@broken) {
     is($a->get('/kept')->header('X-Cache'), 'HIT', "$name: so do others");
     my $uri = $name =~ s/ /-/r;
     $a->get("/$uri");
-    ok(wait_for(sub { defined $m->get("/$uri") }, 2), "$name: and they store");
+    ok(wait_for(sub { defined $m->get("<>/$uri") }, 2), "$name: and they store");
 }
 
 

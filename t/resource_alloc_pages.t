@@ -137,12 +137,12 @@ sub pages {
 sub waited {
     my ($uri) = @_;
 
-    $m->set("$uri:lock", 'another', 60);
+    $m->set("<>$uri:lock", 'another', 60);
 
     my $p = start_get($h->port(), $uri);
 
     sleep 0.01;
-    $m->delete("$uri:lock");
+    $m->delete("<>$uri:lock");
     finish($p);
 
     return [$uri];
@@ -155,7 +155,7 @@ sub old {
     my ($uri) = @_;
 
     $h->get($uri);
-    wait_for(sub { defined $m->get($uri) });
+    wait_for(sub { defined $m->get("<>$uri") });
 
     return ["/purge?key=$uri"];
 }

@@ -117,7 +117,7 @@ is(scalar(grep { has($_, 0) } @r), $most / 500, 'which are answered then');
 
 # large values: pages that their clients have already
 
-$f->tell('^ms /large/\d+ ');
+$f->tell('^ms <>/large/\d+ ');
 $was = $memory->now()->{bytes};
 @r = map { finish($_, 20) } map { start_get($h->port(), "/large/$_") }
     1 .. $clients;
@@ -141,7 +141,7 @@ $f->tell('');
 1 while $f->release();
 ok(wait_for(sub { server($h, 'large')->{pending} == 0 }, 20),
     'they are stored then');
-is(scalar(grep { defined $f->get("/large/$_") } 1 .. $clients), $waiting,
+is(scalar(grep { defined $f->get("<>/large/$_") } 1 .. $clients), $waiting,
     'and are there');
 
 

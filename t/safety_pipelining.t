@@ -67,7 +67,7 @@ for my $round (1 .. $t->size(60, 10_000)) {
 
         # new pages all the time
 
-        $m->delete("/p/$n") if rand() < 0.02;
+        $m->delete("<>/p/$n") if rand() < 0.02;
 
         push @asked, [$kind, $n, $i, $method, $uri];
         $bytes .= "$method $uri HTTP/1.1\r\nHost: localhost\r\n\r\n";

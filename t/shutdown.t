@@ -140,7 +140,7 @@ ok($a->wait_exit(5 * $second), 'then it ends');
 
 (my $short = $conf) =~ s/lock_timeout 20s/lock_timeout 1s/;
 $a->conf($short)->up();
-$f->set('/never:lock', 'another', 60);
+$f->set('<>/never:lock', 'another', 60);
 my @waiters = map { start_get($a->port(), '/never') } 1 .. 10;
 ok(wait_for(sub { ($f->get('here:/never') // 0) == 10 }, 5 * $second),
     'waiters behind a lock');
@@ -235,7 +235,7 @@ SKIP: {
     ok(wait_for(sub {
         push @wait, start_get($a->port(), '/shared')
             for 1 .. (@wait < 300 ? 10 : 0);
-        return $f->count(qr/^mg \/shared:lock/);
+        return $f->count(qr/^mg <>\/shared:lock/);
     }, 3 * $second), 'the other worker has some that wait');
     $watch = $t->stopwatch();
     $a->kill_worker($builder);
@@ -257,7 +257,7 @@ SKIP: {
 $o->hold_path('/herd');
 my @herd = map { start_get($a->port(), '/herd') } 1 .. 40;
 $o->wait_requests(1, '/herd');
-wait_for(sub { $f->count(qr/^mg \/herd:lock/) }, $second);
+wait_for(sub { $f->count(qr/^mg <>\/herd:lock/) }, $second);
 $o->release('/herd');
 is(scalar(grep { $_->status() == 200 } map { finish($_) } @herd), 40,
     'a herd over both workers');
@@ -283,9 +283,9 @@ sub enter {
     my $get = sub { start_get($port, "/$_[0]/$tag") };
 
     $f->mark();
-    $f->set("/there/$tag:lock", 'another', $tag eq 'kill' ? 2 : 60);
-    $f->tell("^(?:ma /count|mg /lookup|ms /lock\\S*:lock|"
-        . "ms /store(?!\\S*:lock))");
+    $f->set("<>/there/$tag:lock", 'another', $tag eq 'kill' ? 2 : 60);
+    $f->tell("^(?:ma /count|mg <>/lookup|ms <>/lock\\S*:lock|"
+        . "ms <>/store(?!\\S*:lock))");
     $o->hold_path("/$_/$tag") for qw/ build stale /;
 
     my %in = map { $_ => $get->($_) } qw/ count lookup lock there build
@@ -295,7 +295,7 @@ sub enter {
         && wait_for(sub { !grep { !$o->count($_) } "/store/$tag",
             "/stale/$tag" }, 5 * $second)
         && wait_for(sub { $f->held() == 4 }, 5 * $second)
-        && wait_for(sub { $f->count(qr/^mg \/there\S*:lock/) }, 5 * $second),
+        && wait_for(sub { $f->count(qr/^mg <>\/there\S*:lock/) }, 5 * $second),
         "$tag: a request in each state") or diag($f->commands());
 
     $in{waiters} = [map { start_get($port, "/build/$tag") } 1 .. 10];
@@ -311,7 +311,7 @@ sub let_go {
 
     $f->tell('');
     1 while $f->release();
-    $f->delete("/there/$tag:lock");
+    $f->delete("<>/there/$tag:lock");
     $o->release("/$_/$tag") for qw/ build stale /;
 }
 
@@ -329,7 +329,7 @@ sub newest {
 
     my $n = ($o->requests($uri))[-1]{n};
 
-    return ($f->get($uri) // '') =~ /answer $n of/;
+    return ($f->get("<>$uri") // '') =~ /answer $n of/;
 }
 
 
@@ -339,7 +339,7 @@ sub stored {
     ok(newest("/stale/$tag"), "$name: the refresh is stored");
     ok(newest("/store/$tag"), "$name: the store is done");
     ok(newest("/build/$tag"), "$name: the build is stored");
-    is(join(' ', grep { defined $f->get("$_/$tag:lock") }
+    is(join(' ', grep { defined $f->get("<>$_/$tag:lock") }
         qw{ /stale /store /build /lock /lookup /there }), '',
         "$name: no lock is left");
 }

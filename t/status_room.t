@@ -122,7 +122,7 @@ $asked = $m->stats()->{cmd_get};
 $h->get('/many/400/50') for 1 .. 10;
 is($m->stats()->{cmd_get}, $asked, 'there are copies');
 
-ok(wait_for(sub { grep { $_ eq 'a|/many/400/50' } hot() }), 'and hot keys');
+ok(wait_for(sub { grep { $_ eq '<a>/many/400/50' } hot() }), 'and hot keys');
 
 # what a worker needs for that
 

@@ -170,8 +170,8 @@ grown('built', 'uncacheable', uncacheable => 1);
 
 # deleted, and written, while it is built; memcached does not answer
 
-for my $row (['/b', 'evicted_between', sub { $m->delete('/b') }],
-    ['/e', 'changed', sub { $m->set('/e', 'x') }])
+for my $row (['/b', 'evicted_between', sub { $m->delete('<>/b') }],
+    ['/e', 'changed', sub { $m->set('<>/e', 'x') }])
 {
     my ($uri, $what, $sub) = @$row;
 

@@ -92,7 +92,7 @@ for my $day (sort { $days{$a} <=> $days{$b} } keys %days) {
     my %bytes;
 
     for my $host (@hosts) {
-        $m->delete($uri);
+        $m->delete("<>$uri");
         $host->get("$uri?u=$host->{name}");
 
         my $e = page_decode(page_wait($m, $uri));
