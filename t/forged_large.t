@@ -33,7 +33,7 @@ my $o = $t->origin('o', { headers => ['Cache-Control' => 'max-age=60'],
 my $f = $t->fake('f', sub {
     my ($f, $c, $line) = @_;
 
-    return if $line !~ m{^mg slow/slow .*\bv\b};
+    return if $line !~ m{^mg <>slow/slow .*\bv\b};
 
     return $f->default($line) =~ s/\AVA 1/VA 10000000/r . 'x' x 1000;
 });
@@ -103,7 +103,7 @@ EOT
 
 # above all limits
 
-$m->set($_, 'x' x 17_000_000) or die "not stored\n" for '/large', 'large';
+$m->set($_, 'x' x 17_000_000) or die "not stored\n" for '<>/large', 'large';
 $h->get('/other');
 
 for my $i (1 .. 6) {
@@ -120,7 +120,7 @@ ok($h->log_lacks(qr/is down after/), 'the breaker stays closed');
 
 # within the limit, but slowly
 
-$f->set('slow/slow', 'x');
+$f->set('<>slow/slow', 'x');
 
 for my $i (1 .. 4) {
     is($h->get('/slow')->body(), 'origin', "slow $i: served");

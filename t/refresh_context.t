@@ -300,7 +300,7 @@ my $late = conn($t->port('tls'), ssl => \%tls);
 
 my $body = refresh_same($t, $m, sub {
         my $key;
-        wait_for(sub { ($key) = grep { m{^/late:vary:} && !/:lock$/ }
+        wait_for(sub { ($key) = grep { m{^<>/late:vary:} && !/:lock$/ }
             $m->keys() });
         return $key;
     }, 'client gone', sub {

@@ -186,7 +186,8 @@ is($h->get('/basic/a')->status(), 401, 'auth_basic: refused');
 my $r = $h->get('/basic/a', @login);
 is($r->status(), 200, 'auth_basic: let in');
 like($r->body(), qr/^answer/, 'auth_basic: has an own answer');
-is(page_decode($m->get('<>/basic/a'))->{body}, "old\n", 'auth_basic: not stored');
+is(page_decode($m->get('<>/basic/a'))->{body}, "old\n",
+    'auth_basic: not stored');
 is($o->count('/basic/a'), 1, 'auth_basic: the origin is asked once');
 is(shown($h->get('/basic/a', local => '127.0.0.2')), "STALE old\n",
     'auth_basic: an address that is let in');

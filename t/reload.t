@@ -193,7 +193,8 @@ for my $case (@broken) {
     is($a->get('/kept')->header('X-Cache'), 'HIT', "$name: so do others");
     my $uri = $name =~ s/ /-/r;
     $a->get("/$uri");
-    ok(wait_for(sub { defined $m->get("<>/$uri") }, 2), "$name: and they store");
+    ok(wait_for(sub { defined $m->get("<>/$uri") }, 2),
+        "$name: and they store");
 }
 
 

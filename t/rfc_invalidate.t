@@ -192,7 +192,8 @@ for (@named) {
 is(gone('/key/%41?a=1', 'POST', '/key/x', 'Location=/key/%41?a=1',
     key => '<>site/key/A|1|/key/%41?a=1'), 1, 'a key of variables: gone');
 is(gone('/key/x?a=1', 'POST', undef, undef,
-    key => '<>site/key/x|1|/key/x?a=1'), 1, 'a key of variables, its own: gone');
+    key => '<>site/key/x|1|/key/x?a=1'), 1,
+    'a key of variables, its own: gone');
 
 # who may not see the page may take it away
 

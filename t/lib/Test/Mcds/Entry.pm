@@ -131,7 +131,7 @@ sub part_encode {
 
 sub page_name {
     my ($key) = @_;
-    return $key =~ /^</ ? $key : "<>$key";
+    return $key =~ /</ ? $key : "<>$key";
 }
 
 

@@ -8,10 +8,12 @@ package Test::Mcds::Refresh;
 #
 # $m is the memcached, $key the page's, or a sub that finds it out.  The last
 # sub is called twice, the second time with a true argument, and returns a
-# response that has X-Cache.  The body begins with "answer <n>", and the rest
-# of it must be the same.  With behind => sub {}, that one runs while the
-# refresh is under way.  Returns the body that the refresh has stored.
+# response that has X-Cache.  The body begins with "answer <n>", and the rest of
+# it must be the same.  With behind => sub {}, that one runs while the refresh
+# is under way.  Returns the body that the refresh has stored.
 #
+#     refresh_variant($m, $key)           the key of the first variant that a
+#                                         page has; that of the page if none
 #     refresh_wait($m, $key, $timeout)    until a page is there that has not
 #                                         expired; its fields
 
@@ -24,16 +26,30 @@ use Time::HiRes qw/ time sleep /;
 
 use Test::Mcds::Entry;
 
-our @EXPORT = qw/ refresh_same refresh_wait /;
+our @EXPORT = qw/ refresh_same refresh_variant refresh_wait /;
 
 
 sub refresh_wait {
     my ($m, $key, $timeout) = @_;
 
+    $key = "<>$key" if $key !~ /</;
+
     return Test::Mcds::wait_for(sub {
         my $e = page_decode($m->get($key));
         return $e && $e->{expire} > time() * 1000 && $e;
     }, $timeout);
+}
+
+
+sub refresh_variant {
+    my ($m, $key) = @_;
+    my $variant;
+
+    Test::Mcds::wait_for(sub {
+        ($variant) = grep { /^<>\Q$key\E:vary:/ && !/:lock$/ } $m->keys();
+    });
+
+    return $variant // $key;
 }
 
 
