@@ -164,6 +164,13 @@ is(shape(get('/zstd/chunked-text', 'none'), $text{text}),
 is($h->get('/ssi.html')->body, "($text{text}|$text{noise})",
     'in another page');
 
+# ... which is a variant, as the key has nothing that tells subrequests apart
+
+for my $uri ('/gzip/text', '/zstd/noise') {
+    ok(wait_for(sub { get($uri, 'none')->header('X-Cache') eq 'HIT' }),
+        "$uri: by itself again");
+}
+
 get('/size/text', 'none');
 is(page_decode(page_wait($m, '/size/text'))->{kind}, 1,
     'too large, though not when it is compressed');

@@ -69,7 +69,7 @@ sub stored {
 
 for my $kind (sort keys %kinds) {
     my ($r, $p);
-    my $log = qr/page "http:\S+$kind-(\w+)" is not used: $why{$kind}/;
+    my $log = qr/page "<>http:\S+$kind-(\w+)" is not used: $why{$kind}/;
 
     # found at once
 
