@@ -94,8 +94,7 @@ is(($o->requests('/stale'))[1]{headers}{'early-data'}, '1', 'which says so');
 $h->close();
 $o->release('/stale');
 ok(wait_for(sub { ($m->get('<>https://localhost/stale') // '')
-    =~ /answer 4 of/ },
-    $wait), 'and is stored');
+    =~ /answer 4 of/ }, $wait), 'and is stored');
 
 $t->done();
 

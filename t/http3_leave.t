@@ -33,6 +33,7 @@ mcds_counter $hits key=hits:$uri;
 
 location / {
     mcds_cache on;
+    mcds_cache_site a;
     add_header X-Cache $mcds_cache_status always;
     proxy_pass http://127.0.0.1:PORT;
 }
@@ -104,7 +105,7 @@ $h->request('/alone');
 $o->wait_requests(1, '/alone');
 $h->abandon();
 $o->release('/alone');
-ok(wait_for(sub { $m->get('<>https://localhost/alone') }, $wait),
+ok(wait_for(sub { $m->get('<a>https://localhost/alone') }, $wait),
     'a build without a client is stored');
 
 
@@ -129,7 +130,7 @@ for my $how (qw/ rst stop close abandon /) {
     $o->release($uri);
 
     my $n = ($o->requests($uri))[1]{n};
-    ok(wait_for(sub { ($m->get("<>https://localhost$uri") // '')
+    ok(wait_for(sub { ($m->get("<a>https://localhost$uri") // '')
         =~ /answer $n of/ }, $wait), "$how: the refresh is stored");
     $h->close();
 }

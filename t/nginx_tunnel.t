@@ -30,6 +30,7 @@ http {
 
     mcds_counter          $n key=n:$request_method;
     mcds_cache            on;
+    mcds_cache_site       here;
     mcds_cache_invalidate on;
     mcds_cache_purge      method=PURGE;
 
@@ -47,7 +48,7 @@ http {
 EOT
 
 my $name = '127.0.0.1:' . $o->port();
-my $key = "<>http://$name/";
+my $key = "<here>http://$name/";
 
 $h->get('/', host => $name);
 my $page = page_wait($m, $key);
