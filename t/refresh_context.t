@@ -14,6 +14,7 @@ use Test::More;
 use FindBin;
 use lib "$FindBin::Bin/lib";
 use Test::Mcds;
+use Test::Mcds::Entry;
 use Test::Mcds::Refresh;
 
 my $t = Test::Mcds->new()->needs('http_ssl', 'http_v2', 'http_realip',
@@ -26,8 +27,7 @@ my $m = $t->memcached('m');
 my $o = $t->origin('o', sub {
     my ($o, $req) = @_;
     return {
-        headers => ['Cache-Control' => 'max-age=60',
-            $req->{path} =~ /late/ ? ('X-Accel-Redirect' => '/then') : ()],
+        headers => ['Cache-Control' => 'max-age=60'],
         body    => "answer $req->{n}\n$req->{method} $req->{uri}\n"
             . "$req->{head}\n",
     };
@@ -122,10 +122,14 @@ http {
 
         # asks for all of it only when the client has gone
         location /late {
+            mcds_cache_tag tls:$scheme:$https:$ssl_protocol:$ssl_cipher
+                sni:$ssl_server_name
+                cert:$ssl_client_s_dn:$ssl_client_fingerprint
+                client:$remote_addr:$near to:$server_addr:$server_port
+                line:$request_method:$request_uri:$server_protocol;
             proxy_set_header X-Tls "";
             proxy_pass http://127.0.0.1:%%PORT_o%%;
         }
-        location = /then { proxy_pass http://127.0.0.1:%%PORT_o%%; }
     }
 }
 EOT
@@ -293,39 +297,37 @@ both('URI of proxy_pass', '/swap/q%2Fz%20y%3F?x=1', kept($port),
     qr{^GET /with/q/z%20y%3F\?x=1$}m);
 
 
-# variables that are asked for when the client has long gone: the application,
-# which the refresh asks once more, names another location only then
+# variables that are asked for when the client has long gone: those of tags,
+# when the answer of the origin comes
 
 my $late = conn($t->port('tls'), ssl => \%tls);
+my $before;
 
-my $body = refresh_same($t, $m, sub {
-        my $key;
-        wait_for(sub { ($key) = grep { m{^<>/late:vary:} && !/:lock$/ }
-            $m->keys() });
-        return $key;
-    }, 'client gone', sub {
+sub tags { return substr page_ext(page_decode(page_wait($m, '/late')), 2), 8 }
+
+refresh_same($t, $m, '/late', 'client gone', sub {
         my ($last) = @_;
 
-        $o->hold_path('/late') if $last;
-        $late->request('/late');
-
         if ($last) {
-            $o->wait_requests(2, '/late');
-            $o->let('/late', 1);
+            $before = tags();
+            $o->hold_path('/late');
         }
 
-        my $r = $late->response();
+        my $r = $late->get('/late');
         $late->close() if $last;
         return $r;
     }, behind => sub {
-        $o->wait_requests(3, '/late');
+        $o->wait_requests(2, '/late');
         ok(wait_for(sub { !connected($t->port('tls')) }),
             'the client has left');
         $o->release('/late');
     });
 
-like($body, $_, 'client gone: ' . ("$_" =~ s/\s+/ /gr)) for @by_tls,
-    qr/^X-Client: 127\.0\.0\.1\|/m,
-    qr{^X-Line: GET /late HTTP/1\.1\|GET\|\r$}m;
+is(tags(), $before, 'client gone: the same tags');
+like($before, $_, "client gone: $_") for
+    qr/ tag:tls:https:on:TLSv1\.[23]:[\w-]+ /, qr/ tag:sni:localhost /,
+    qr/ tag:cert:CN=client:\w{40} /, qr/ tag:client:127\.0\.0\.1:yes /,
+    qr/ tag:to:127\.0\.0\.1:${\$t->port('tls')} /,
+    qr{ tag:line:GET:/late:HTTP/1\.1( |$)};
 
 $t->done();
