@@ -83,6 +83,7 @@ EOT
 my $mcds = Test::Mcds::Tool->new($t, '-c', $a->dir() . '/nginx.conf');
 
 sub url { 'http://localhost' . shift }
+sub name { '<>' . url(shift) }
 
 
 # a plain page
@@ -109,7 +110,9 @@ for my $m ($m1, $m2) {
 
 my ($p) = @$list;
 
-is($p->{memcached_key}, 'x:' . url('/plain1'), 'memcached key');
+is($p->{memcached_key}, 'x:' . name('/plain1'), 'memcached key');
+is($p->{key}, url('/plain1'), 'key');
+ok(exists $p->{site} && !defined $p->{site}, 'no site');
 is($p->{status}, 200, 'status');
 is($p->{stale_while_revalidate}, 7, 'stale-while-revalidate');
 is($p->{stale_if_error}, undef, 'no stale-if-error');
@@ -144,7 +147,7 @@ $r = $mcds->run('get', url('/nothing'));
 is($r->{code}, 1, 'not found');
 like($r->{out}, qr/^state +missing$/m, 'it says so');
 
-$_->set('x:' . url('/foreign'), "\e]0;x\a\x9b1mforeign") for $m1, $m2;
+$_->set('x:' . name('/foreign'), "\e]0;x\a\x9b1mforeign") for $m1, $m2;
 $r = $mcds->run('get', url('/foreign'));
 
 is($r->{code}, 1, 'no page');
@@ -215,7 +218,7 @@ is($mcds->json('get', '--hmac-key-file', $t->dir() . '/b.key',
 
 # stale, and from a host whose clock is ahead
 
-my $stored = 'x:' . url('/plain1');
+my $stored = 'x:' . name('/plain1');
 my ($has) = grep { defined $_->get($stored) } $m1, $m2;
 my $e = page_decode($has->get($stored));
 my $now = $e->{created};

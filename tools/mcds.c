@@ -27,12 +27,12 @@ static void mcds_version(void);
 static mcds_command_t  mcds_commands[] = {
 
     { "get", "URL ...", "what is stored of a page",
-      MCDS_OPT_KEY|MCDS_OPT_HEADER|MCDS_OPT_BODY|MCDS_OPT_HMAC, 0, 1000,
-      mcds_get },
+      MCDS_OPT_KEY|MCDS_OPT_SITE|MCDS_OPT_HEADER|MCDS_OPT_BODY|MCDS_OPT_HMAC,
+      0, 1000, mcds_get },
 
     { "purge", "URL ...", "purge pages, by URL, key, tag or host",
-      MCDS_OPT_KEY|MCDS_OPT_TAG|MCDS_OPT_HOST|MCDS_OPT_ALL|MCDS_OPT_DELETE
-      |MCDS_OPT_HMAC, 0, 1000, mcds_purge },
+      MCDS_OPT_KEY|MCDS_OPT_SITE|MCDS_OPT_TAG|MCDS_OPT_HOST|MCDS_OPT_ALL
+      |MCDS_OPT_DELETE|MCDS_OPT_HMAC, 0, 1000, mcds_purge },
 
     { "counter", "get|reset KEY ... | set|add KEY NUMBER",
       "read and change counters", MCDS_OPT_TTL, 2, 1000, mcds_counter },
@@ -83,6 +83,8 @@ static struct {
     { { "timeout", 1, NULL, 't' }, "TIME", 0, "of an operation, 1s" },
     { { "key", 1, NULL, 'k' }, "TEXT", MCDS_OPT_KEY,
       "the text of mcds_cache_key instead of a URL" },
+    { { "site", 1, NULL, 'N' }, "NAME", MCDS_OPT_SITE,
+      "of the page, if there are several sites" },
     { { "header", 1, NULL, 'e' }, "LINE", MCDS_OPT_HEADER,
       "of the request, for pages that vary" },
     { { "body", 0, NULL, 'b' }, NULL, MCDS_OPT_BODY,
@@ -236,9 +238,9 @@ mcds_parse(mcds_t *m, int argc, char **argv)
 
         for (i = 0; mcds_long[i].option.val != c; i++) { /* void */ }
 
-        /* a variable of a shell that was not set */
+        /* a variable of a shell that was not set; but a site may have none */
 
-        if (optarg && *optarg == '\0' && c != 'P') {
+        if (optarg && *optarg == '\0' && c != 'P' && c != 'N') {
             mcds_usage(m, "--%s is empty", mcds_long[i].option.name);
         }
 
@@ -341,6 +343,10 @@ mcds_option(mcds_t *m, int option, char *value)
 
     case 'p':
         o->pool = value;
+        break;
+
+    case 'N':
+        o->site = value;
         break;
 
     case 'j':

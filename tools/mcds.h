@@ -48,6 +48,7 @@
 #define MCDS_OPT_CHUNKS           0x4000
 #define MCDS_OPT_VALUES           0x8000
 #define MCDS_OPT_HEADER           0x10000
+#define MCDS_OPT_SITE             0x20000
 
 
 typedef struct {
@@ -55,6 +56,7 @@ typedef struct {
     char             *servers;    /* instead of it, or NULL */
     char             *prefix;
     char             *pool;       /* its name, or NULL */
+    char             *site;       /* its name, or NULL */
     ngx_uint_t        json;
     ngx_msec_t        timeout;
 
@@ -79,14 +81,10 @@ typedef struct {
 } mcds_options_t;
 
 
-/* a level of the configuration, and what mcds_use says there */
+/* levels of the configuration, see mcds_site.h */
 
 typedef struct mcds_scope_s  mcds_scope_t;
-
-struct mcds_scope_s {
-    mcds_scope_t     *parent;
-    ngx_str_t         use;
-};
+typedef struct mcds_sites_s  mcds_sites_t;
 
 
 /* a directive of the module, as it stands in the configuration */
@@ -108,6 +106,7 @@ typedef struct {
     ngx_cycle_t       cycle;      /* where nginx has its files */
     ngx_array_t       pools;      /* ngx_mcds_pool_t * */
     ngx_array_t       directives; /* mcds_directive_t */
+    mcds_sites_t     *sites;      /* NULL without a configuration */
 
     ngx_mcds_pool_t  *pool;       /* what the command is about */
 
@@ -227,6 +226,9 @@ void mcds_dump(json_t *value, size_t digits);
 void mcds_print(u_char *data, size_t len);
 char *mcds_escape(u_char *data, size_t len);
 
+
+#define mcds_same(a, b)                                                       \
+    ((a)->len == (b)->len && ngx_memcmp((a)->data, (b)->data, (a)->len) == 0)
 
 #define mcds_is(s, word)                                                      \
     ((s)->len == sizeof(word) - 1                                             \

@@ -7,7 +7,7 @@
 
 
 #include "mcds_get.h"
-#include "mcds_url.h"
+#include "mcds_page.h"
 #include "ngx_mcds_lock.h"
 #include "ngx_mcds_sign.h"
 #include "ngx_mcds_skew.h"
@@ -32,19 +32,16 @@ static void mcds_get_tags_done(void *data);
 void
 mcds_get(mcds_t *m, ngx_str_t *args, ngx_uint_t n)
 {
-    ngx_str_t    *key, *keys;
-    json_t       *list, *page;
-    ngx_uint_t    i, nkeys;
-    ngx_array_t  *secrets;
+    json_t       *list, *o;
+    ngx_uint_t    i;
+    mcds_page_t  *page;
+    ngx_array_t  *pages, *secrets;
 
-    keys = m->o.keys.elts;
-    nkeys = m->o.keys.nelts;
-
-    if (n + nkeys == 0) {
+    if (n + m->o.keys.nelts == 0) {
         mcds_usage(m, "needs a URL, or --key");
     }
 
-    if (m->o.body && n + nkeys > 1) {
+    if (m->o.body && n + m->o.keys.nelts > 1) {
         mcds_usage(m, "--body is for one page");
     }
 
@@ -52,27 +49,30 @@ mcds_get(mcds_t *m, ngx_str_t *args, ngx_uint_t n)
         mcds_usage(m, "--body is no JSON");
     }
 
-    for (i = 0; i < n; i++) {
-        mcds_url_key(m, &args[i]);
-    }
-
-    mcds_site_pool(m, "mcds_cache", NULL);
+    pages = mcds_pages(m, args, n);
     secrets = mcds_site_secrets(m);
 
     list = json_array();
+    page = pages->elts;
 
-    for (i = 0; i < n + nkeys; i++) {
-        key = (i < n) ? &args[i] : &keys[i - n];
+    for (i = 0; i < pages->nelts; i++) {
+        m->pool = page[i].pool;
 
         if (m->o.body) {
-            mcds_get_print(m, key, secrets);
+            mcds_get_print(m, &page[i].name, secrets);
             continue;
         }
 
-        page = mcds_get_page(m, key, secrets, 0);
-        mcds_get_lock(m, page, key);
+        o = mcds_get_page(m, &page[i].name, secrets, 0);
+        mcds_get_lock(m, o, &page[i].name);
 
-        (void) json_array_append_new(list, page);
+        if (json_is_false(json_object_get(o, "found"))
+            && m->status < MCDS_UNREACHABLE)
+        {
+            mcds_page_absent(m, &page[i]);
+        }
+
+        (void) json_array_append_new(list, o);
     }
 
     if (m->o.body) {
@@ -116,7 +116,7 @@ mcds_get_page(mcds_t *m, ngx_str_t *key, ngx_array_t *secrets,
 
     o = json_object();
 
-    mcds_put(o, "key", mcds_json(key));
+    mcds_page_put(o, key);
     mcds_put(o, "pool", mcds_json(&m->pool->name));
     mcds_put(o, "server", mcds_json(mcds_server(m, &req)));
     mcds_put(o, "memcached_key", mcds_str(real.data, real.len));

@@ -8,7 +8,7 @@
 
 
 #include "mcds.h"
-#include "mcds_url.h"
+#include "mcds_page.h"
 #include "ngx_mcds_purge.h"
 #include "ngx_mcds_sign.h"
 #include "ngx_mcds_tag.h"
@@ -25,7 +25,7 @@ typedef struct {
 } mcds_purged_t;
 
 
-static void mcds_purge_key(mcds_t *m, json_t *list, ngx_str_t *key,
+static void mcds_purge_page(mcds_t *m, json_t *list, mcds_page_t *page,
     ngx_array_t *secrets);
 static ngx_array_t *mcds_purge_secrets(mcds_t *m, ngx_str_t *key,
     ngx_array_t *secrets);
@@ -35,25 +35,22 @@ static void mcds_purge_record(mcds_t *m, json_t *list, char *kind,
     ngx_str_t *name);
 static void mcds_purge_record_done(void *data, ngx_uint_t rc);
 static void mcds_purge_result(mcds_t *m, json_t *o, ngx_str_t *what,
-    ngx_uint_t rc);
+    ngx_uint_t rc, ngx_uint_t found);
 
 
 void
 mcds_purge(mcds_t *m, ngx_str_t *args, ngx_uint_t n)
 {
-    json_t       *list;
-    ngx_str_t    *name;
-    ngx_uint_t    i;
-    ngx_array_t  *secrets;
+    json_t           *list;
+    ngx_str_t        *name;
+    ngx_uint_t        i;
+    ngx_array_t      *pages, *secrets;
+    ngx_mcds_pool_t  *pool;
 
     if (n + m->o.keys.nelts + m->o.tags.nelts + m->o.hosts.nelts + m->o.all
         == 0)
     {
         mcds_usage(m, "needs a URL, --key, --tag, --host or --all");
-    }
-
-    for (i = 0; i < n; i++) {
-        mcds_url_key(m, &args[i]);
     }
 
     name = m->o.tags.elts;
@@ -75,21 +72,22 @@ mcds_purge(mcds_t *m, ngx_str_t *args, ngx_uint_t n)
         ngx_strlow(name[i].data, name[i].data, name[i].len);
     }
 
-    mcds_site_pool(m, "mcds_cache", NULL);
+    pages = mcds_pages(m, args, n);
     secrets = mcds_site_secrets(m);
 
+    if (m->o.tags.nelts + m->o.hosts.nelts + m->o.all) {
+        m->pool = NULL;
+        mcds_site_pool(m, "mcds_cache", NULL);
+    }
+
+    pool = m->pool;
     list = json_array();
 
-    for (i = 0; i < n; i++) {
-        mcds_purge_key(m, list, &args[i], secrets);
+    for (i = 0; i < pages->nelts; i++) {
+        mcds_purge_page(m, list, (mcds_page_t *) pages->elts + i, secrets);
     }
 
-    name = m->o.keys.elts;
-
-    for (i = 0; i < m->o.keys.nelts; i++) {
-        mcds_purge_key(m, list, &name[i], secrets);
-    }
-
+    m->pool = pool;
     name = m->o.tags.elts;
 
     for (i = 0; i < m->o.tags.nelts; i++) {
@@ -111,12 +109,17 @@ mcds_purge(mcds_t *m, ngx_str_t *args, ngx_uint_t n)
 
 
 static void
-mcds_purge_key(mcds_t *m, json_t *list, ngx_str_t *key, ngx_array_t *secrets)
+mcds_purge_page(mcds_t *m, json_t *list, mcds_page_t *page,
+    ngx_array_t *secrets)
 {
     json_t         *o;
+    ngx_str_t      *key;
     mcds_purged_t   purged;
 
     ngx_memzero(&purged, sizeof(mcds_purged_t));
+
+    m->pool = page->pool;
+    key = &page->name;
 
     secrets = mcds_purge_secrets(m, key, secrets);
 
@@ -132,7 +135,7 @@ mcds_purge_key(mcds_t *m, json_t *list, ngx_str_t *key, ngx_array_t *secrets)
 
     o = json_object();
 
-    mcds_put(o, "key", mcds_json(key));
+    mcds_page_put(o, key);
 
     if (purged.rc == NGX_MCDS_OK) {
         mcds_put(o, "found", json_boolean(purged.found));
@@ -143,10 +146,11 @@ mcds_purge_key(mcds_t *m, json_t *list, ngx_str_t *key, ngx_array_t *secrets)
 
         } else {
             m->status = ngx_max(m->status, MCDS_NO);
+            mcds_page_absent(m, page);
         }
     }
 
-    mcds_purge_result(m, o, key, purged.rc);
+    mcds_purge_result(m, o, key, purged.rc, purged.found);
 
     (void) json_array_append_new(list, o);
 }
@@ -267,7 +271,7 @@ mcds_purge_record(mcds_t *m, json_t *list, char *kind, ngx_str_t *name)
 
     mcds_wait(&purged.done);
 
-    mcds_purge_result(m, o, &record, purged.rc);
+    mcds_purge_result(m, o, &record, purged.rc, 1);
 
     (void) json_array_append_new(list, o);
 }
@@ -284,10 +288,11 @@ mcds_purge_record_done(void *data, ngx_uint_t rc)
 
 
 static void
-mcds_purge_result(mcds_t *m, json_t *o, ngx_str_t *what, ngx_uint_t rc)
+mcds_purge_result(mcds_t *m, json_t *o, ngx_str_t *what, ngx_uint_t rc,
+    ngx_uint_t found)
 {
     mcds_put(o, "mode", json_string(m->o.drop ? "delete" : "invalidate"));
-    mcds_put(o, "purged", json_boolean(rc == NGX_MCDS_OK));
+    mcds_put(o, "purged", json_boolean(rc == NGX_MCDS_OK && found));
 
     if (rc != NGX_MCDS_OK) {
         mcds_put(o, "error", json_string(ngx_mcds_strerror(rc)));

@@ -7,10 +7,8 @@
  */
 
 
-#include "mcds.h"
+#include "mcds_site.h"
 #include <glob.h>
-#include "ngx_http.h"
-#include "ngx_http_mcds_module.h"
 #include "ngx_mcds_sign.h"
 
 
@@ -22,6 +20,9 @@ static ngx_int_t mcds_site_file(mcds_t *m, ngx_conf_t *cf, ngx_str_t *path,
     mcds_scope_t *scope, ngx_uint_t depth);
 static ngx_int_t mcds_site_level(mcds_t *m, ngx_conf_t *cf,
     mcds_scope_t *scope, ngx_uint_t depth, ngx_uint_t block);
+static mcds_scope_t *mcds_site_enter(mcds_t *m, ngx_conf_t *cf,
+    mcds_scope_t *parent);
+static ngx_uint_t mcds_site_level_of(ngx_conf_t *cf, mcds_scope_t *parent);
 static ngx_uint_t mcds_site_other_language(ngx_str_t *name);
 static ngx_int_t mcds_site_include(mcds_t *m, ngx_conf_t *cf,
     mcds_scope_t *scope, ngx_uint_t depth);
@@ -79,14 +80,26 @@ mcds_site_read(mcds_t *m)
         cf.args = ngx_array_create(m->memory, 16, sizeof(ngx_str_t));
 
         scope = mcds_alloc(m, sizeof(mcds_scope_t));
+        scope->level = MCDS_LEVEL_MAIN;
 
-        if (cf.args == NULL) {
+        m->sites = mcds_alloc(m, sizeof(mcds_sites_t));
+        m->sites->core.ports = ngx_array_create(m->memory, 4,
+                                               sizeof(ngx_http_conf_port_t));
+
+        if (cf.args == NULL
+            || m->sites->core.ports == NULL
+            || ngx_array_init(&m->sites->scopes, m->memory, 32,
+                              sizeof(mcds_scope_t *))
+               != NGX_OK)
+        {
             mcds_no_memory();
         }
 
         if (mcds_site_file(m, &cf, &path, scope, 0) != NGX_OK) {
             exit(MCDS_USAGE);
         }
+
+        mcds_site_make(m);
     }
 
     /* the patience is that of the program, and once is enough */
@@ -239,9 +252,12 @@ mcds_site_level(mcds_t *m, ngx_conf_t *cf, mcds_scope_t *scope,
                 rc = ngx_tool_conf_skip(cf);
 
             } else {
-                inner = mcds_alloc(m, sizeof(mcds_scope_t));
-                inner->parent = scope;
+                inner = mcds_site_enter(m, cf, scope);
                 rc = mcds_site_level(m, cf, inner, depth, 1);
+
+                if (inner->level == MCDS_LEVEL_SERVER) {
+                    mcds_site_server_end(m, inner);
+                }
             }
 
             break;
@@ -259,6 +275,15 @@ mcds_site_level(mcds_t *m, ngx_conf_t *cf, mcds_scope_t *scope,
 
             } else if (ngx_strncmp(word[0].data, "mcds_", 5) == 0) {
                 mcds_site_add(m, cf, scope);
+
+            } else if (scope->level == MCDS_LEVEL_SERVER) {
+
+                if (mcds_is(&word[0], "listen")) {
+                    mcds_site_listen(m, cf, scope);
+
+                } else if (mcds_is(&word[0], "server_name")) {
+                    mcds_site_server_name(m, cf, scope);
+                }
             }
         }
 
@@ -266,6 +291,95 @@ mcds_site_level(mcds_t *m, ngx_conf_t *cf, mcds_scope_t *scope,
             return rc;
         }
     }
+}
+
+
+static mcds_scope_t *
+mcds_site_enter(mcds_t *m, ngx_conf_t *cf, mcds_scope_t *parent)
+{
+    mcds_scope_t              *scope, **place;
+    ngx_http_core_srv_conf_t  *server;
+
+    scope = mcds_alloc(m, sizeof(mcds_scope_t));
+
+    scope->parent = parent;
+    scope->level = mcds_site_level_of(cf, parent);
+    scope->file = cf->conf_file->file.name;
+    scope->line = cf->conf_file->line;
+
+    if (scope->level < MCDS_LEVEL_HTTP) {
+        return scope;
+    }
+
+    place = ngx_array_push(&m->sites->scopes);
+
+    if (place == NULL) {
+        mcds_no_memory();
+    }
+
+    *place = scope;
+    scope->server = parent->server;
+
+    if (scope->level != MCDS_LEVEL_SERVER) {
+        return scope;
+    }
+
+    server = mcds_alloc(m, sizeof(ngx_http_core_srv_conf_t));
+
+    server->file_name = scope->file.data;
+    server->line = scope->line;
+
+    if (ngx_array_init(&server->server_names, m->memory, 4,
+                       sizeof(ngx_http_server_name_t))
+        != NGX_OK)
+    {
+        mcds_no_memory();
+    }
+
+    scope->server = server;
+
+    return scope;
+}
+
+
+static ngx_uint_t
+mcds_site_level_of(ngx_conf_t *cf, mcds_scope_t *parent)
+{
+    ngx_str_t   *word;
+    ngx_uint_t   n;
+
+    word = cf->args->elts;
+    n = cf->args->nelts;
+
+    switch (parent->level) {
+
+    case MCDS_LEVEL_MAIN:
+        return mcds_is(&word[0], "http") ? MCDS_LEVEL_HTTP : MCDS_LEVEL_OTHER;
+
+    case MCDS_LEVEL_HTTP:
+        return mcds_is(&word[0], "server") ? MCDS_LEVEL_SERVER
+                                           : MCDS_LEVEL_OTHER;
+
+    case MCDS_LEVEL_SERVER:
+    case MCDS_LEVEL_LOCATION:
+
+        if (mcds_is(&word[0], "location")) {
+
+            if (mcds_is(&word[n - 1], "/")
+                && (n == 2 || mcds_is(&word[1], "^~")))
+            {
+                parent->rest = 1;
+            }
+
+            return MCDS_LEVEL_LOCATION;
+        }
+
+        if (mcds_is(&word[0], "if") || mcds_is(&word[0], "limit_except")) {
+            return MCDS_LEVEL_LOCATION;
+        }
+    }
+
+    return MCDS_LEVEL_OTHER;
 }
 
 
@@ -389,9 +503,29 @@ mcds_site_add(mcds_t *m, ngx_conf_t *cf, mcds_scope_t *scope)
 
     word = cf->args->elts;
 
-    if (mcds_is(&word[0], "mcds_use") && cf->args->nelts == 2) {
-        scope->use = word[1];
-        return;
+    if (cf->args->nelts == 2) {
+
+        if (mcds_is(&word[0], "mcds_use")) {
+            scope->use = word[1];
+            return;
+        }
+
+        if (mcds_is(&word[0], "mcds_cache")) {
+            scope->cache = word[1];
+
+        } else if (mcds_is(&word[0], "mcds_cache_site")) {
+            scope->conf.cache_site = word[1];
+        }
+    }
+
+    if (mcds_is(&word[0], "mcds_cache_key")) {
+        scope->key = word[0];
+
+    } else if (mcds_is(&word[0], "mcds_cache_purge")) {
+
+        /* that there is one is all that is asked of it */
+
+        scope->conf.purge = (ngx_http_mcds_purge_t *) scope;
     }
 
     directive = ngx_array_push(&m->directives);

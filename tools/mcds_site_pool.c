@@ -7,10 +7,8 @@
  */
 
 
-#include "mcds.h"
+#include "mcds_site.h"
 #include <ctype.h>
-#include "ngx_http.h"
-#include "ngx_http_mcds_module.h"
 
 
 static ngx_uint_t mcds_site_one_pool(mcds_t *m);

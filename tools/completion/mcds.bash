@@ -55,10 +55,11 @@ _mcds()
 
     case $command in
         get)
-            options="$options --key= --header= --body --hmac-key-file="
+            options="$options --key= --site= --header= --body
+                --hmac-key-file="
             ;;
         purge)
-            options="$options --key= --tag= --host= --all --delete
+            options="$options --key= --site= --tag= --host= --all --delete
                 --hmac-key-file="
             ;;
         counter)

@@ -44,13 +44,13 @@ _mcds() {
 
     case $words[1] in
         get)
-            more=('*--key=:text:' '*--header=:line:' '--body'
-                '*--hmac-key-file=:file:_files' '*:URL:_urls')
+            more=('*--key=:text:' '--site=:name:' '*--header=:line:'
+                '--body' '*--hmac-key-file=:file:_files' '*:URL:_urls')
             ;;
         purge)
-            more=('*--key=:text:' '*--tag=:tag:' '*--host=:host:_hosts'
-                '--all' '--delete' '*--hmac-key-file=:file:_files'
-                '*:URL:_urls')
+            more=('*--key=:text:' '--site=:name:' '*--tag=:tag:'
+                '*--host=:host:_hosts' '--all' '--delete'
+                '*--hmac-key-file=:file:_files' '*:URL:_urls')
             ;;
         counter)
             more=('--ttl=:time:' '1:what:(get set add reset)' '*:key:')

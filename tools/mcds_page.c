@@ -1,0 +1,663 @@
+
+/*
+ * Copyright (C) mcds authors
+ *
+ * Pages: the server{} that nginx would choose for a URL, and the site that its
+ * pages have.
+ */
+
+
+#include "mcds_page.h"
+#include "mcds_site.h"
+#include "mcds_url.h"
+
+
+/* how well a name fits: above it the kind, in it the length of a wildcard */
+#define MCDS_PAGE_LEN             0xffff
+
+#define MCDS_PAGE_TAIL            0x10000
+#define MCDS_PAGE_HEAD            0x20000
+#define MCDS_PAGE_EXACT           0x40000
+
+
+/* a site that may have the page, in one pool */
+
+typedef struct {
+    ngx_str_t        *site;
+    ngx_mcds_pool_t  *pool;
+    ngx_str_t         hint;
+    mcds_scope_t     *scope;      /* the first one */
+} mcds_found_t;
+
+
+/* the server{} blocks that may have a URL */
+
+typedef struct {
+    ngx_str_t         host;
+    ngx_str_t         addr;       /* as "listen" has it, if the host is one */
+    ngx_uint_t        v6;
+    in_port_t         port;
+    ngx_uint_t        best;
+    ngx_array_t       servers;    /* ngx_http_core_srv_conf_t * */
+} mcds_choice_t;
+
+
+static void mcds_page_find(mcds_t *m, mcds_page_t *page, ngx_str_t *what,
+    ngx_array_t *servers);
+static void mcds_page_name(mcds_t *m, mcds_page_t *page, ngx_str_t *site,
+    ngx_str_t *key);
+static void mcds_page_several(mcds_t *m, ngx_array_t *found, ngx_str_t *what);
+static ngx_array_t *mcds_page_sites(mcds_t *m, ngx_array_t *servers);
+static mcds_found_t *mcds_page_site(mcds_t *m, ngx_array_t *found,
+    mcds_scope_t *scope);
+static ngx_array_t *mcds_page_servers(mcds_t *m, ngx_str_t *url);
+static void mcds_page_host(mcds_t *m, mcds_choice_t *c, ngx_str_t *url);
+static void mcds_page_port(mcds_t *m, mcds_choice_t *c,
+    ngx_http_conf_port_t *port, ngx_uint_t any);
+static void mcds_page_addr(mcds_t *m, mcds_choice_t *c,
+    ngx_http_conf_addr_t *addr);
+static ngx_uint_t mcds_page_rank(ngx_http_core_srv_conf_t *server,
+    ngx_str_t *host);
+static ngx_uint_t mcds_page_regex(ngx_http_core_srv_conf_t *server);
+static void mcds_page_choose(mcds_t *m, mcds_choice_t *c,
+    ngx_http_core_srv_conf_t *server, ngx_uint_t rank);
+static ngx_uint_t mcds_page_one_of(ngx_array_t *servers,
+    ngx_http_core_srv_conf_t *server);
+static mcds_scope_t *mcds_page_scope(mcds_t *m, ngx_uint_t *i,
+    ngx_array_t *servers);
+
+
+ngx_array_t *
+mcds_pages(mcds_t *m, ngx_str_t *urls, ngx_uint_t n)
+{
+    ngx_str_t    *key;
+    ngx_uint_t    i;
+    ngx_array_t  *pages, *servers;
+    mcds_page_t  *page;
+
+    key = m->o.keys.elts;
+    pages = ngx_array_create(m->memory, n + m->o.keys.nelts + 1,
+                             sizeof(mcds_page_t));
+
+    if (pages == NULL) {
+        mcds_no_memory();
+    }
+
+    for (i = 0; i < n; i++) {
+        mcds_url_key(m, &urls[i]);
+    }
+
+    if (m->o.pool) {
+        mcds_site_pool(m, "mcds_cache", NULL);
+    }
+
+    for (i = 0; i < n + m->o.keys.nelts; i++) {
+        page = ngx_array_push(pages);
+
+        if (page == NULL) {
+            mcds_no_memory();
+        }
+
+        ngx_memzero(page, sizeof(mcds_page_t));
+
+        if (i >= n) {
+            mcds_page_find(m, page, &key[i - n], NULL);
+            ngx_str_null(&page->hint);
+            continue;
+        }
+
+        servers = (m->sites && m->o.site == NULL)
+                  ? mcds_page_servers(m, &urls[i]) : NULL;
+
+        mcds_page_find(m, page, &urls[i], servers);
+    }
+
+    return pages;
+}
+
+
+/* servers: those that may have it; NULL: any may */
+
+static void
+mcds_page_find(mcds_t *m, mcds_page_t *page, ngx_str_t *what,
+    ngx_array_t *servers)
+{
+    ngx_str_t      site;
+    ngx_uint_t     i;
+    ngx_array_t   *found;
+    mcds_found_t  *one;
+
+    found = mcds_page_sites(m, servers);
+    one = found->elts;
+
+    site.data = (u_char *) m->o.site;
+    site.len = m->o.site ? ngx_strlen(m->o.site) : 0;
+
+    if (found->nelts == 0) {
+
+        /* there is no configuration that would tell */
+
+        mcds_site_pool(m, "mcds_cache", NULL);
+
+        page->pool = m->pool;
+        mcds_page_name(m, page, &site, what);
+        return;
+    }
+
+    if (m->o.site) {
+
+        for (i = 0; i < found->nelts; i++) {
+            if (mcds_same(one[i].site, &site)) {
+                break;
+            }
+        }
+
+        if (i == found->nelts) {
+            mcds_error(m, MCDS_USAGE, "no such site: \"%s\"; there is",
+                       m->o.site);
+            mcds_page_several(m, found, NULL);
+        }
+
+        one = &one[i];
+
+        for (i++; i < found->nelts; i++) {
+            if (mcds_same(((mcds_found_t *) found->elts)[i].site, &site)) {
+                mcds_usage(m, "several pools have pages of the site \"%s\", "
+                              "--pool says which", m->o.site);
+            }
+        }
+
+    } else if (found->nelts > 1) {
+        mcds_page_several(m, found, what);
+    }
+
+    page->pool = one->pool;
+    page->hint = one->hint;
+    mcds_page_name(m, page, one->site, what);
+}
+
+
+/* by the module's own code */
+
+static void
+mcds_page_name(mcds_t *m, mcds_page_t *page, ngx_str_t *site, ngx_str_t *key)
+{
+    ngx_http_request_t  r;
+
+    ngx_memzero(&r, sizeof(ngx_http_request_t));
+    r.pool = m->memory;
+
+    page->name = *key;
+
+    if (ngx_http_mcds_site_add(&r, site, &page->name) != NGX_OK) {
+        mcds_no_memory();
+    }
+}
+
+
+/* the list of those that were found, and the end; what: the page, if it is */
+
+static void
+mcds_page_several(mcds_t *m, ngx_array_t *found, ngx_str_t *what)
+{
+    char          *site, *pool, *file;
+    ngx_uint_t     i, pools;
+    mcds_found_t  *one;
+
+    one = found->elts;
+    pools = 0;
+
+    for (i = 1; i < found->nelts; i++) {
+        pools |= (one[i].pool != one[0].pool);
+    }
+
+    if (what) {
+        mcds_error(m, MCDS_USAGE, "%.*s: several sites may have this page, "
+                   "--site%s which", (int) what->len, what->data,
+                   pools ? " and --pool say" : " says");
+    }
+
+    for (i = 0; i < found->nelts; i++) {
+        site = mcds_escape(one[i].site->data, one[i].site->len);
+        pool = mcds_escape(one[i].pool->name.data, one[i].pool->name.len);
+        file = mcds_escape(one[i].scope->file.data, one[i].scope->file.len);
+
+        fprintf(stderr, "    --site='%s'%s%s in %s:%u\n", site,
+                pools ? " --pool=" : "", pools ? pool : "", file,
+                (unsigned) one[i].scope->line);
+
+        free(site);
+        free(pool);
+        free(file);
+    }
+
+    exit(MCDS_USAGE);
+}
+
+
+static ngx_array_t *
+mcds_page_sites(mcds_t *m, ngx_array_t *servers)
+{
+    ngx_uint_t     i;
+    ngx_array_t   *found;
+    mcds_scope_t  *scope;
+    mcds_found_t  *one;
+
+    found = ngx_array_create(m->memory, 4, sizeof(mcds_found_t));
+
+    if (found == NULL) {
+        mcds_no_memory();
+    }
+
+    i = 0;
+
+    while ((scope = mcds_page_scope(m, &i, servers))) {
+        one = mcds_page_site(m, found, scope);
+
+        if (one->hint.len == 0) {
+            one->hint = scope->key;
+        }
+    }
+
+    return found;
+}
+
+
+static mcds_found_t *
+mcds_page_site(mcds_t *m, ngx_array_t *found, mcds_scope_t *scope)
+{
+    ngx_uint_t     i;
+    mcds_found_t  *one;
+
+    one = found->elts;
+
+    for (i = 0; i < found->nelts; i++) {
+        if (one[i].pool == scope->conf.cache_pool
+            && mcds_same(one[i].site, scope->conf.site))
+        {
+            return &one[i];
+        }
+    }
+
+    one = ngx_array_push(found);
+
+    if (one == NULL) {
+        mcds_no_memory();
+    }
+
+    ngx_memzero(one, sizeof(mcds_found_t));
+
+    one->site = scope->conf.site;
+    one->pool = scope->conf.cache_pool;
+    one->scope = scope;
+
+    return one;
+}
+
+
+/* NULL: any */
+
+static ngx_array_t *
+mcds_page_servers(mcds_t *m, ngx_str_t *url)
+{
+    ngx_uint_t             i, any;
+    mcds_choice_t          c;
+    ngx_array_t           *servers;
+    ngx_http_conf_port_t  *port;
+
+    mcds_page_host(m, &c, url);
+
+    port = m->sites->core.ports->elts;
+
+    for (any = 0; any < 2; any++) {
+
+        for (i = 0; i < m->sites->core.ports->nelts; i++) {
+            if (any || port[i].port == c.port) {
+                mcds_page_port(m, &c, &port[i], any);
+            }
+        }
+
+        if (c.servers.nelts) {
+            servers = mcds_alloc(m, sizeof(ngx_array_t));
+            *servers = c.servers;
+            return servers;
+        }
+    }
+
+    return NULL;
+}
+
+
+/* url: as the key has it, scheme and host in lower case */
+
+static void
+mcds_page_host(mcds_t *m, mcds_choice_t *c, ngx_str_t *url)
+{
+    u_char     *p, *last, *colon, addr[sizeof(struct in6_addr)];
+    ngx_int_t   n;
+
+    ngx_memzero(c, sizeof(mcds_choice_t));
+
+    if (ngx_array_init(&c->servers, m->memory, 4,
+                       sizeof(ngx_http_core_srv_conf_t *))
+        != NGX_OK)
+    {
+        mcds_no_memory();
+    }
+
+    c->port = (url->data[4] == 's') ? 443 : 80;
+
+    p = (u_char *) strstr((char *) url->data, "://") + 3;
+    last = p + strcspn((char *) p, "/?");
+
+    colon = (*p == '[') ? ngx_strlchr(p, last, ']') : p;
+    colon = colon ? ngx_strlchr(colon, last, ':') : NULL;
+
+    if (colon) {
+        n = ngx_atoi(colon + 1, last - colon - 1);
+
+        if (n > 0 && n <= 65535) {
+            c->port = (in_port_t) n;
+        }
+
+        last = colon;
+    }
+
+    if (last > p && last[-1] == '.') {
+        last--;
+    }
+
+    c->host.data = mcds_alloc(m, last - p + 1);
+    c->host.len = last - p;
+    ngx_memcpy(c->host.data, p, c->host.len);
+
+    c->v6 = (*p == '[');
+
+    if (c->v6 || inet_pton(AF_INET, (char *) c->host.data, addr) == 1) {
+        c->addr.data = mcds_alloc(m, c->host.len + sizeof(":65535"));
+        c->addr.len = ngx_sprintf(c->addr.data, "%V:%ui", &c->host,
+                                  (ngx_uint_t) c->port)
+                      - c->addr.data;
+    }
+}
+
+
+/* the addresses that a request may come to; any: whatever the URL's port is */
+
+static void
+mcds_page_port(mcds_t *m, mcds_choice_t *c, ngx_http_conf_port_t *port,
+    ngx_uint_t any)
+{
+    ngx_str_t              all;
+    ngx_uint_t             i;
+    ngx_http_conf_addr_t  *addr;
+
+    addr = port->addrs.elts;
+
+    if (c->addr.len && !any) {
+
+        for (i = 0; i < port->addrs.nelts; i++) {
+            if (mcds_same(&addr[i].opt.addr_text, &c->addr)) {
+                mcds_page_addr(m, c, &addr[i]);
+                return;
+            }
+        }
+
+        all.data = mcds_alloc(m, sizeof("0.0.0.0:65535"));
+        all.len = ngx_sprintf(all.data, "%s:%ui",
+                              c->v6 ? "[::]" : "0.0.0.0",
+                              (ngx_uint_t) c->port)
+                  - all.data;
+
+        for (i = 0; i < port->addrs.nelts; i++) {
+            if (mcds_same(&addr[i].opt.addr_text, &all)) {
+                mcds_page_addr(m, c, &addr[i]);
+            }
+        }
+
+        return;
+    }
+
+    for (i = 0; i < port->addrs.nelts; i++) {
+        mcds_page_addr(m, c, &addr[i]);
+    }
+}
+
+
+static void
+mcds_page_addr(mcds_t *m, mcds_choice_t *c, ngx_http_conf_addr_t *addr)
+{
+    ngx_uint_t                  i, rank, best;
+    ngx_http_core_srv_conf_t  **server, *chosen;
+
+    server = addr->servers.elts;
+    chosen = NULL;
+    best = 0;
+
+    for (i = 0; i < addr->servers.nelts; i++) {
+        rank = mcds_page_rank(server[i], &c->host);
+
+        if (rank > best) {
+            best = rank;
+            chosen = server[i];
+        }
+    }
+
+    if (chosen) {
+        mcds_page_choose(m, c, chosen, best);
+        return;
+    }
+
+    for (i = 0; i < addr->servers.nelts; i++) {
+        if (server[i] == addr->default_server || mcds_page_regex(server[i])) {
+            mcds_page_choose(m, c, server[i], 0);
+        }
+    }
+}
+
+
+static ngx_uint_t
+mcds_page_rank(ngx_http_core_srv_conf_t *server, ngx_str_t *host)
+{
+    size_t                   len;
+    u_char                  *p;
+    ngx_str_t                name, rest;
+    ngx_uint_t               i, rank, best;
+    ngx_http_server_name_t  *sn;
+
+    sn = server->server_names.elts;
+    best = 0;
+
+    for (i = 0; i < server->server_names.nelts; i++) {
+        name = sn[i].name;
+        rank = 0;
+
+#if (NGX_PCRE)
+
+        if (sn[i].regex) {
+            continue;
+        }
+
+#endif
+
+        if (name.len > 1 && name.data[0] == '.') {
+
+            /* the name behind the dot, or anything before it */
+
+            rest.data = name.data + 1;
+            rest.len = name.len - 1;
+
+            if (mcds_same(&rest, host)) {
+                return MCDS_PAGE_EXACT;
+            }
+
+        } else if (name.len > 2 && name.data[0] == '*') {
+            name.data++;
+            name.len--;
+
+        } else if (mcds_same(&name, host)) {
+            return MCDS_PAGE_EXACT;
+        }
+
+        len = ngx_min(name.len, MCDS_PAGE_LEN);
+        p = host->data + host->len - name.len;
+
+        if (name.len && name.data[0] == '.') {
+            if (host->len > name.len
+                && ngx_memcmp(p, name.data, name.len) == 0)
+            {
+                rank = MCDS_PAGE_HEAD + len;
+            }
+
+        } else if (name.len > 2 && name.data[name.len - 1] == '*') {
+            if (host->len >= name.len
+                && ngx_memcmp(host->data, name.data, name.len - 1) == 0)
+            {
+                rank = MCDS_PAGE_TAIL + len;
+            }
+        }
+
+        best = ngx_max(best, rank);
+    }
+
+    return best;
+}
+
+
+static ngx_uint_t
+mcds_page_regex(ngx_http_core_srv_conf_t *server)
+{
+#if (NGX_PCRE)
+
+    ngx_uint_t               i;
+    ngx_http_server_name_t  *sn;
+
+    sn = server->server_names.elts;
+
+    for (i = 0; i < server->server_names.nelts; i++) {
+        if (sn[i].regex) {
+            return 1;
+        }
+    }
+
+#endif
+
+    return 0;
+}
+
+
+/* of all addresses the server{} whose name fits best, if it caches anything */
+
+static void
+mcds_page_choose(mcds_t *m, mcds_choice_t *c,
+    ngx_http_core_srv_conf_t *server, ngx_uint_t rank)
+{
+    ngx_uint_t                  i;
+    ngx_array_t                 one;
+    ngx_http_core_srv_conf_t  **place;
+
+    one.elts = &server;
+    one.nelts = 1;
+    i = 0;
+
+    if (mcds_page_scope(m, &i, &one) == NULL
+        || (c->servers.nelts && rank < c->best)
+        || (c->servers.nelts && rank == c->best
+            && mcds_page_one_of(&c->servers, server)))
+    {
+        return;
+    }
+
+    if (rank > c->best) {
+        c->servers.nelts = 0;
+    }
+
+    c->best = rank;
+
+    place = ngx_array_push(&c->servers);
+
+    if (place == NULL) {
+        mcds_no_memory();
+    }
+
+    *place = server;
+}
+
+
+static ngx_uint_t
+mcds_page_one_of(ngx_array_t *servers, ngx_http_core_srv_conf_t *server)
+{
+    ngx_uint_t                  i;
+    ngx_http_core_srv_conf_t  **one;
+
+    one = servers->elts;
+
+    for (i = 0; i < servers->nelts; i++) {
+        if (one[i] == server) {
+            return 1;
+        }
+    }
+
+    return 0;
+}
+
+
+/* the next level that caches, from *i on, in one of these servers, or in any */
+
+static mcds_scope_t *
+mcds_page_scope(mcds_t *m, ngx_uint_t *i, ngx_array_t *servers)
+{
+    mcds_scope_t  **scope, *one;
+
+    if (m->sites == NULL) {
+        return NULL;
+    }
+
+    scope = m->sites->scopes.elts;
+
+    while (*i < m->sites->scopes.nelts) {
+        one = scope[(*i)++];
+
+        if (one->conf.cache_pool
+            && (m->o.pool == NULL || one->conf.cache_pool == m->pool)
+            && (servers == NULL || mcds_page_one_of(servers, one->server))
+            && !(one->level == MCDS_LEVEL_SERVER && one->rest))
+        {
+            return one;
+        }
+    }
+
+    return NULL;
+}
+
+
+void
+mcds_page_put(json_t *o, ngx_str_t *name)
+{
+    ngx_str_t  key, site;
+
+    key = ngx_http_mcds_site_key(name);
+
+    /* what is between "<" and ">", nothing without a site */
+
+    site.data = name->data + 1;
+    site.len = name->len - key.len - 2;
+
+    mcds_put(o, "key", mcds_json(&key));
+    mcds_put(o, "site", site.len ? mcds_json(&site) : json_null());
+}
+
+
+void
+mcds_page_absent(mcds_t *m, mcds_page_t *page)
+{
+    ngx_str_t  key;
+
+    if (page->hint.len) {
+        key = ngx_http_mcds_site_key(&page->name);
+
+        mcds_error(m, MCDS_NO, "%.*s: this site has an %.*s, --key takes its "
+                   "text", (int) key.len, key.data, (int) page->hint.len,
+                   page->hint.data);
+    }
+}

@@ -1,0 +1,126 @@
+
+/*
+ * Copyright (C) mcds authors
+ *
+ * The sites that pages belong to: what the module has made of the
+ * configuration, by its own code.
+ */
+
+
+#include "mcds_site.h"
+
+
+static void mcds_site_name(mcds_t *m, ngx_conf_t *cf, mcds_scope_t *scope);
+static ngx_mcds_pool_t *mcds_site_cache_pool(mcds_t *m, mcds_scope_t *scope);
+
+
+/* places in the array of all modules */
+
+ngx_module_t  ngx_http_core_module = { .ctx_index = 0 };
+ngx_module_t  ngx_http_mcds_module = { .ctx_index = 1 };
+
+
+void
+mcds_site_make(mcds_t *m)
+{
+    void                 *main_conf[2], *srv_conf[2];
+    ngx_uint_t            i;
+    ngx_conf_t            cf;
+    mcds_scope_t        **scope;
+    ngx_http_conf_ctx_t   ctx;
+
+    m->sites->mcds.pools = m->pools;
+
+    if (ngx_array_init(&m->sites->mcds.sites, m->memory, 4,
+                       sizeof(ngx_http_mcds_site_t *))
+        != NGX_OK)
+    {
+        mcds_no_memory();
+    }
+
+    main_conf[0] = &m->sites->core;
+    main_conf[1] = &m->sites->mcds;
+    srv_conf[1] = NULL;
+
+    ngx_memzero(&ctx, sizeof(ngx_http_conf_ctx_t));
+    ctx.main_conf = main_conf;
+    ctx.srv_conf = srv_conf;
+
+    ngx_memzero(&cf, sizeof(ngx_conf_t));
+    cf.cycle = &m->cycle;
+    cf.pool = m->memory;
+    cf.log = ngx_cycle->log;
+    cf.ctx = &ctx;
+
+    scope = m->sites->scopes.elts;
+
+    for (i = 0; i < m->sites->scopes.nelts; i++) {
+
+        /* what http{} says is only inherited */
+
+        if (scope[i]->level > MCDS_LEVEL_HTTP) {
+            srv_conf[0] = scope[i]->server;
+            mcds_site_name(m, &cf, scope[i]);
+        }
+    }
+
+    if (ngx_http_mcds_site_init(&cf, &m->sites->mcds) != NGX_OK) {
+        mcds_no_memory();
+    }
+}
+
+
+static void
+mcds_site_name(mcds_t *m, ngx_conf_t *cf, mcds_scope_t *scope)
+{
+    mcds_scope_t  *parent;
+
+    parent = scope->parent;
+
+    if (scope->cache.data == NULL) {
+        scope->cache = parent->cache;
+    }
+
+    if (scope->use.data == NULL) {
+        scope->use = parent->use;
+    }
+
+    if (scope->key.data == NULL) {
+        scope->key = parent->key;
+    }
+
+    if (scope->conf.purge == NULL) {
+        scope->conf.purge = parent->conf.purge;
+    }
+
+    scope->conf.cache_pool = mcds_site_cache_pool(m, scope);
+
+    if (ngx_http_mcds_site_merge(cf, &parent->conf, &scope->conf) != NGX_OK) {
+        mcds_no_memory();
+    }
+}
+
+
+/* NULL: nothing is cached there */
+
+static ngx_mcds_pool_t *
+mcds_site_cache_pool(mcds_t *m, mcds_scope_t *scope)
+{
+    ngx_str_t         words[2];
+    mcds_directive_t  directive;
+
+    if (scope->cache.data == NULL || mcds_is(&scope->cache, "off")) {
+        return NULL;
+    }
+
+    ngx_str_set(&words[0], "mcds_cache");
+    words[1] = scope->cache;
+
+    ngx_memzero(&directive, sizeof(mcds_directive_t));
+
+    directive.words = words;
+    directive.n = 2;
+    directive.scope = scope;
+
+    return mcds_site_in_pool(m, &directive);
+}
