@@ -23,7 +23,10 @@ my $n = $t->memcached('n');
 my $o = $t->origin('o', { headers => ['Cache-Control' => 'max-age=60',
     'Content-Type' => 'text/plain'], body => 'answer %k' });
 
-my %p = map { $_ => $t->port($_) } qw/ a x y z w /;
+$o->set('/vary', { headers => ['Cache-Control' => 'max-age=60',
+    Vary => 'X-A'], body => 'varies %k' });
+
+my %p = map { $_ => $t->port($_) } qw/ a x y z w v /;
 my $proxy = 'location / { proxy_pass http://127.0.0.1:' . $o->port() . '; }';
 my $pools = 'mcds_pool main { server 127.0.0.1:' . $m->port()
     . '; timeout 10s; connect_timeout 10s; }';
@@ -66,6 +69,12 @@ http {
             proxy_set_header Host \$http_host;
             proxy_pass http://127.0.0.1:%%PORT%%;
         }
+    }
+    server {
+        listen 127.0.0.1:$p{v};
+        server_name route.test;
+        if (\$http_x_beta) { rewrite ^ \$uri?beta last; }
+        $proxy
     }
 }
 EOT
@@ -161,6 +170,41 @@ is($mcds->run('get', '--key', 'http://shop.test/6 mobile')->{code}, 2,
 ok(wait_for(sub { ($mcds->json('get', '--site', 'shop', '--key',
     'http://shop.test/6 mobile')->[0]{state} // '') eq 'fresh' }, 10),
     'with --site it is found');
+
+# what nginx has chosen
+
+sub vary {
+    my ($x, @more) = @_;
+
+    Test::Mcds::Http::http_get("127.0.0.1:$p{v}", '/vary',
+        host => 'route.test', headers => { 'X-A' => $x, @more });
+}
+
+my $p;
+
+# the list begins anew when it is found that the routes differ
+
+ok(wait_for(sub {
+    vary($_), vary($_, 'X-Beta' => 1) for 1, 2;
+
+    $p = $mcds->json('get', 'http://route.test/vary')->[0];
+    return 4 == grep { $_->{state} eq 'fresh' } @{$p->{variants} // []};
+}, 10), 'variants of two routes');
+
+is($p->{vary}, '!route,x-a', 'by the route and a header');
+is($p->{listed}, 4, 'their number');
+like($p->{differ}, qr/nginx\s+chooses/, 'and that nginx chooses');
+
+my %route = map { $_->{route} => 1 } @{$p->{variants}};
+is(scalar(keys %route), 2, 'two routes');
+
+my $v = $mcds->json('get', '--header', 'X-A: 2', 'http://route.test/vary')
+    ->[0]{variants};
+is(scalar(@$v), 2, 'with the header: one of each route');
+is($mcds->run('get', '--body', 'http://route.test/vary')->{code}, 2,
+    'no body can be chosen');
+like($mcds->run('get', '--body', '--site', 'route.test', '--key',
+    $v->[0]{key})->{out}, qr/^varies \d$/, 'that of a variant can');
 
 
 # without nginx: the site of a URL, or '?' and those that are listed

@@ -23,6 +23,7 @@
 
 static void mcds_get_entry(mcds_t *m, json_t *o, ngx_mcds_entry_t *entry,
     mcds_answer_t *answer, ngx_array_t *secrets);
+static void mcds_get_route(json_t *o, ngx_mcds_entry_t *entry);
 static void mcds_get_times(json_t *o, ngx_mcds_entry_t *entry, uint64_t now);
 static void mcds_get_headers(json_t *o, ngx_mcds_entry_t *entry);
 static void mcds_get_tags(mcds_t *m, json_t *o, ngx_mcds_entry_t *entry);
@@ -278,11 +279,37 @@ mcds_get_entry(mcds_t *m, json_t *o, ngx_mcds_entry_t *entry,
         return;
     }
 
+    mcds_get_route(o, entry);
+
     if (entry->kind == NGX_MCDS_ENTRY_PAGE) {
         mcds_get_body(m, o, entry, secrets);
         mcds_get_tags(m, o, entry);
         mcds_get_headers(o, entry);
     }
+}
+
+
+/* which location it is of, and which URI: the same text for the same ones */
+
+static void
+mcds_get_route(json_t *o, ngx_mcds_entry_t *entry)
+{
+    u_char     *text;
+    ngx_str_t   route;
+
+    if (ngx_mcds_entry_ext(entry, NGX_MCDS_ENTRY_EXT_ROUTE, &route) != NGX_OK) {
+        return;
+    }
+
+    text = malloc(2 * route.len + 1);
+
+    if (text == NULL) {
+        mcds_no_memory();
+    }
+
+    mcds_put(o, "route",
+             mcds_str(text, ngx_hex_dump(text, route.data, route.len) - text));
+    free(text);
 }
 
 

@@ -43,14 +43,17 @@ void mcds_get_print(mcds_t *m, ngx_str_t *key, ngx_array_t *secrets);
 
 
 /*
- * Of a page that varies.  variants: adds all; with --header, the one of such a
- * request alone.  variant: the hash of that one.  variant_key: where the one of
- * a hash lies.
+ * Of a page that varies.  variants: adds all; with --header, those of such a
+ * request alone: one, unless they differ by what nginx chooses, too.  by_route:
+ * 1 if they do.  variant: the hash of that one; route: of the page, or NULL.
+ * variant_key: where the one of a hash lies.
  */
 
 void mcds_get_variants(mcds_t *m, json_t *o, ngx_mcds_entry_t *entry,
     ngx_array_t *secrets);
-void mcds_get_variant(mcds_t *m, ngx_str_t *names, u_char *hash);
+ngx_uint_t mcds_get_by_route(ngx_str_t *names);
+void mcds_get_variant(mcds_t *m, ngx_str_t *names, ngx_str_t *route,
+    u_char *hash);
 void mcds_get_variant_key(mcds_t *m, ngx_mcds_entry_t *entry, u_char *hash,
     ngx_str_t *key);
 

@@ -163,7 +163,17 @@ mcds_get_print(mcds_t *m, ngx_str_t *key, ngx_array_t *secrets)
         /* the body of a list is no list */
 
         ngx_mcds_vary_names(&entry.ext, &names);
-        mcds_get_variant(m, &names, hash);
+
+        if (mcds_get_by_route(&names)) {
+            mcds_error(m, MCDS_USAGE, "%.*s: its pages differ by what nginx "
+                       "chooses for a request; without --body they are "
+                       "listed, and --key takes the \"key\" of one of them",
+                       (int) key->len, key->data);
+            mcds_answer_free(&answer);
+            return;
+        }
+
+        mcds_get_variant(m, &names, NULL, hash);
         mcds_get_variant_key(m, &entry, hash, &variant);
         mcds_answer_free(&answer);
 

@@ -10,7 +10,11 @@
 #include "ngx_mcds_vary.h"
 
 
-/* of a page that varies; with --header, the one of such a request alone */
+static void mcds_get_routed(mcds_t *m, json_t *list, json_t *page,
+    ngx_str_t *names, u_char *stored);
+
+
+/* of a page that varies; with --header, those of such a request alone */
 
 void
 mcds_get_variants(mcds_t *m, json_t *o, ngx_mcds_entry_t *entry,
@@ -19,7 +23,7 @@ mcds_get_variants(mcds_t *m, json_t *o, ngx_mcds_entry_t *entry,
     u_char      hash[NGX_MCDS_VARIANT_LEN], *stored;
     json_t     *list, *page;
     ngx_str_t   names, key;
-    ngx_uint_t  i, n;
+    ngx_uint_t  i, n, routed;
 
     if (ngx_mcds_vary_check(&entry->ext, &entry->body) != NGX_OK) {
         mcds_put(o, "state", json_string("not a page"));
@@ -35,8 +39,16 @@ mcds_get_variants(mcds_t *m, json_t *o, ngx_mcds_entry_t *entry,
     n = entry->body.len / NGX_MCDS_VARIANT_LEN;
     stored = entry->body.data;
 
-    if (m->o.headers.nelts) {
-        mcds_get_variant(m, &names, hash);
+    mcds_put(o, "listed", json_integer(n));
+
+    routed = mcds_get_by_route(&names);
+
+    if (routed) {
+        mcds_put(o, "differ", json_string("by the location or URI that nginx "
+                                          "chooses for a request"));
+
+    } else if (m->o.headers.nelts) {
+        mcds_get_variant(m, &names, NULL, hash);
         stored = hash;
         n = 1;
     }
@@ -48,10 +60,62 @@ mcds_get_variants(mcds_t *m, json_t *o, ngx_mcds_entry_t *entry,
         page = mcds_get_page(m, &key, secrets, 1);
         mcds_get_lock(m, page, &key);
 
+        if (routed && m->o.headers.nelts) {
+            mcds_get_routed(m, list, page, &names,
+                            stored + i * NGX_MCDS_VARIANT_LEN);
+            continue;
+        }
+
         (void) json_array_append_new(list, page);
     }
 
     mcds_put(o, "variants", list);
+}
+
+
+ngx_uint_t
+mcds_get_by_route(ngx_str_t *names)
+{
+    ngx_str_t         list, name;
+    static ngx_str_t  route = ngx_string(NGX_MCDS_VARY_ROUTE);
+
+    list = *names;
+
+    while (ngx_mcds_vary_next(&list, &name) == NGX_OK) {
+        if (mcds_same(&name, &route)) {
+            return 1;
+        }
+    }
+
+    return 0;
+}
+
+
+/* what nginx would choose is not known here, but what it chose for a page is */
+
+static void
+mcds_get_routed(mcds_t *m, json_t *list, json_t *page, ngx_str_t *names,
+    u_char *stored)
+{
+    char       *text;
+    u_char      hash[NGX_MCDS_VARIANT_LEN];
+    ngx_str_t   route;
+
+    text = (char *) json_string_value(json_object_get(page, "route"));
+
+    if (text) {
+        route.data = (u_char *) text;
+        route.len = ngx_strlen(text);
+
+        mcds_get_variant(m, names, &route, hash);
+
+        if (ngx_memcmp(hash, stored, NGX_MCDS_VARIANT_LEN) != 0) {
+            json_decref(page);
+            return;
+        }
+    }
+
+    (void) json_array_append_new(list, page);
 }
 
 
@@ -73,7 +137,7 @@ mcds_get_variant_key(mcds_t *m, ngx_mcds_entry_t *entry, u_char *hash,
 /* what a request with the headers that were given would ask for */
 
 void
-mcds_get_variant(mcds_t *m, ngx_str_t *names, u_char *hash)
+mcds_get_variant(mcds_t *m, ngx_str_t *names, ngx_str_t *route, u_char *hash)
 {
     u_char              *p, *last;
     ngx_str_t            list, name, value, *header;
@@ -87,6 +151,15 @@ mcds_get_variant(mcds_t *m, ngx_str_t *names, u_char *hash)
 
     while (ngx_mcds_vary_next(&list, &name) == NGX_OK) {
         ngx_mcds_variant_name(&variant, &name);
+
+        if (mcds_get_by_route(&name)) {
+
+            if (route) {
+                ngx_mcds_variant_line(&variant, route);
+            }
+
+            continue;
+        }
 
         for (i = 0; i < m->o.headers.nelts; i++) {
             last = header[i].data + header[i].len;

@@ -34,6 +34,9 @@
 /* of a page, and the most that the configuration may allow */
 #define NGX_MCDS_MAX_VARIANTS     1024
 
+/* among the names, no header: the route, see ngx_http_mcds_route.h */
+#define NGX_MCDS_VARY_ROUTE       "!route"
+
 /* what follows the key */
 #define NGX_MCDS_VARY_SUFFIX_LEN                                              \
     (sizeof(":vary:0123456789abcdef:") - 1 + 2 * NGX_MCDS_VARIANT_LEN)

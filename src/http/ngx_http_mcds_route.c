@@ -24,7 +24,7 @@ static void ngx_http_mcds_route_args(ngx_str_t *args, ngx_str_t *asked);
 static void ngx_http_mcds_route_add(ngx_md5_t *md5, ngx_str_t *s);
 
 
-ngx_str_t  ngx_http_mcds_route_name = ngx_string("!route");
+ngx_str_t  ngx_http_mcds_route_name = ngx_string(NGX_MCDS_VARY_ROUTE);
 
 
 void
