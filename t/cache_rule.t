@@ -249,6 +249,13 @@ http {
             proxy_pass http://127.0.0.1:%%PORT_o%%/valid/;
         }
 
+        location /same/ {
+            mcds_counter $views key=page;
+            mcds_cache_key page;
+            proxy_set_header X-As 0;
+            proxy_pass http://127.0.0.1:%%PORT_o%%;
+        }
+
         location /index/ { }
     }
 }
@@ -440,6 +447,16 @@ for my $say (qw/vary star none pragma cdn/) {
     is(got('ways', "/accel/$say", cookie => $_), "MISS inner:$_",
         "X-Accel-Redirect, $say: $_") for 'a', 'b';
 }
+
+
+# a page and a counter of one key are two things
+
+is(got('ways', '/same/1'), 'MISS 0:-',
+    'a page whose key is that of a counter');
+stored('<ways>page', $m);
+is($m->get('page'), '1', '... the counter');
+is(got('ways', '/same/2'), 'HIT 0:-', '... the page is there');
+is($m->get('page'), '2', '... and the counter counts on');
 
 
 # files are no pages

@@ -460,7 +460,6 @@ static ngx_uint_t
 mcds_page_rank(ngx_http_core_srv_conf_t *server, ngx_str_t *host)
 {
     size_t                   len;
-    u_char                  *p;
     ngx_str_t                name, rest;
     ngx_uint_t               i, rank, best;
     ngx_http_server_name_t  *sn;
@@ -500,12 +499,9 @@ mcds_page_rank(ngx_http_core_srv_conf_t *server, ngx_str_t *host)
         }
 
         len = ngx_min(name.len, MCDS_PAGE_LEN);
-        p = host->data + host->len - name.len;
 
         if (name.len && name.data[0] == '.') {
-            if (host->len > name.len
-                && ngx_memcmp(p, name.data, name.len) == 0)
-            {
+            if (host->len > name.len && ngx_mcds_key_ends(host, &name)) {
                 rank = MCDS_PAGE_HEAD + len;
             }
 
