@@ -191,7 +191,7 @@ sub stored {
     my ($uri) = @_;
 
     $h->get($uri);
-    wait_for(sub { defined $m->get($uri) });
+    wait_for(sub { defined $m->get("<>$uri") });
 
     return;
 }
