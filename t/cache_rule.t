@@ -378,6 +378,12 @@ is(got('ways', '/key/1', cookie => 'SID=b'), 'MISS -:SID=b', '... b');
 stored('<ways>ways/key/1+b', $m);
 is(got('ways', '/key/1', cookie => 'SID=b'), 'HIT -:SID=b', '... b again');
 
+is(http_get($t->port('ways'), '/key/1', method => 'POST', body => 'x',
+    host => 'ways', headers => [Cookie => 'SID=b'])->status(), 200,
+    '... b posts');
+is(got('ways', '/key/1', cookie => 'SID=b'), 'MISS -:SID=b',
+    '... and its page has gone');
+
 is(got('ways', '/pool/1'), 'MISS -:-', 'its pool: built');
 stored('<ways>http://ways/pool/1', $two);
 is(got('ways', '/pool/1', cookie => 'x'), 'HIT -:-', '... found');

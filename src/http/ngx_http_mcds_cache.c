@@ -473,7 +473,14 @@ ngx_http_mcds_cache_join(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
         && key.len == ctx->key.len
         && ngx_memcmp(key.data, ctx->key.data, key.len) == 0)
     {
-        return NGX_OK;
+        if (mlcf->tags == NULL || ctx->tags) {
+            return NGX_OK;
+        }
+
+        /* how many purges there were before the origin is asked */
+
+        return (ngx_http_mcds_tags_start(r, ctx, mlcf) == NGX_OK)
+               ? NGX_AGAIN : NGX_ERROR;
     }
 
     ctx->left = 0;

@@ -46,7 +46,7 @@ static void ngx_http_mcds_gone_release(ngx_http_mcds_gone_t *gone);
 static void ngx_http_mcds_invalidate(ngx_http_request_t *r,
     ngx_http_mcds_ctx_t *ctx);
 static void ngx_http_mcds_invalidate_page(ngx_http_mcds_ctx_t *ctx,
-    ngx_str_t *key, ngx_uint_t how);
+    ngx_http_mcds_loc_conf_t *mlcf, ngx_str_t *key, ngx_uint_t how);
 static void ngx_http_mcds_invalidate_handler(void *data, ngx_uint_t rc,
     ngx_uint_t found, uint64_t cas);
 static void ngx_http_mcds_invalidate_uri(ngx_http_request_t *r,
@@ -105,6 +105,45 @@ ngx_http_mcds_invalidate_start(ngx_http_request_t *r,
 }
 
 
+ngx_int_t
+ngx_http_mcds_invalidate_arrive(ngx_http_request_t *r,
+    ngx_http_mcds_ctx_t *ctx)
+{
+    ngx_int_t                  rc;
+    ngx_str_t                  key;
+    ngx_http_mcds_loc_conf_t  *mlcf;
+
+    mlcf = ngx_http_get_module_loc_conf(r, ngx_http_mcds_module);
+
+    if (mlcf == ctx->conf
+        || mlcf->cache_pool == NULL
+        || !mlcf->cache_invalidate)
+    {
+        return NGX_OK;
+    }
+
+    rc = ngx_http_mcds_cache_key(r, mlcf, &key);
+
+    if (rc != NGX_OK) {
+        return (rc == NGX_ERROR) ? NGX_ERROR : NGX_OK;
+    }
+
+    if (mlcf->cache_pool != ctx->conf->cache_pool
+        || key.len != ctx->key.len
+        || ngx_memcmp(key.data, ctx->key.data, key.len) != 0)
+    {
+        /* requests of other methods may find their page under either */
+
+        ctx->asked_key = ctx->key;
+        ctx->key = key;
+    }
+
+    ctx->conf = mlcf;
+
+    return NGX_OK;
+}
+
+
 void
 ngx_http_mcds_invalidate_init(void)
 {
@@ -130,7 +169,7 @@ ngx_http_mcds_invalidate_header_filter(ngx_http_request_t *r)
                && ngx_http_mcds_head_differs(r, ctx)
                && ngx_http_mcds_gone_create(r, ctx) == NGX_OK)
     {
-        ngx_http_mcds_invalidate_page(ctx, &ctx->at,
+        ngx_http_mcds_invalidate_page(ctx, ctx->conf, &ctx->at,
                                       NGX_MCDS_PURGE_INVALIDATE);
     }
 
@@ -276,7 +315,13 @@ ngx_http_mcds_invalidate(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx)
         return;
     }
 
-    ngx_http_mcds_invalidate_page(ctx, &ctx->key, NGX_MCDS_PURGE_DELETE);
+    ngx_http_mcds_invalidate_page(ctx, ctx->conf, &ctx->key,
+                                  NGX_MCDS_PURGE_DELETE);
+
+    if (ctx->asked_key.len) {
+        ngx_http_mcds_invalidate_page(ctx, ctx->asker, &ctx->asked_key,
+                                      NGX_MCDS_PURGE_DELETE);
+    }
 
     for (part = &r->headers_out.headers.part; part; part = part->next) {
 
@@ -299,14 +344,14 @@ ngx_http_mcds_invalidate(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx)
 
 
 static void
-ngx_http_mcds_invalidate_page(ngx_http_mcds_ctx_t *ctx, ngx_str_t *key,
-    ngx_uint_t how)
+ngx_http_mcds_invalidate_page(ngx_http_mcds_ctx_t *ctx,
+    ngx_http_mcds_loc_conf_t *mlcf, ngx_str_t *key, ngx_uint_t how)
 {
     ngx_log_debug1(NGX_LOG_DEBUG_HTTP, ctx->request->connection->log, 0,
                    "mcds invalidate: \"%V\"", key);
 
-    if (ngx_mcds_purge_key(ctx->conf->cache_pool, key, how,
-                           ngx_mcds_now(), ctx->conf->secrets,
+    if (ngx_mcds_purge_key(mlcf->cache_pool, key, how,
+                           ngx_mcds_now(), mlcf->secrets,
                            ngx_http_mcds_invalidate_handler, ctx->gone)
         == NGX_OK)
     {
@@ -350,7 +395,8 @@ ngx_http_mcds_invalidate_uri(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
     if (ngx_http_mcds_invalidate_path(r, value, &path) == NGX_OK
         && ngx_http_mcds_invalidate_key(r, ctx->conf, &path, &key) == NGX_OK)
     {
-        ngx_http_mcds_invalidate_page(ctx, &key, NGX_MCDS_PURGE_DELETE);
+        ngx_http_mcds_invalidate_page(ctx, ctx->conf, &key,
+                                      NGX_MCDS_PURGE_DELETE);
     }
 }
 

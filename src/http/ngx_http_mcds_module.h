@@ -229,6 +229,8 @@ struct ngx_http_mcds_ctx_s {
     ngx_str_t                   forwarded;  /* see ngx_http_mcds_forwarded.h */
     u_char                      route[NGX_HTTP_MCDS_ROUTE_LEN];
     ngx_str_t                   key;
+    ngx_str_t                   asked_key;  /* of the asker, if a request that
+                                             changes something has another */
     ngx_str_t                   at;       /* where the seat is: key, or that
                                              of a variant */
     ngx_mcds_cache_control_t   *control;  /* of the request, or NULL */
@@ -502,10 +504,13 @@ ngx_uint_t ngx_http_mcds_control_accepts(ngx_http_mcds_ctx_t *ctx,
 
 /*
  * mcds_cache_invalidate.  start: r may be a request that changes something.
- * init: of the filters that see its answer.
+ * arrive: it has reached a location that answers, where the page may have
+ * another key.  init: of the filters that see its answer.
  */
 
 ngx_int_t ngx_http_mcds_invalidate_start(ngx_http_request_t *r,
+    ngx_http_mcds_ctx_t *ctx);
+ngx_int_t ngx_http_mcds_invalidate_arrive(ngx_http_request_t *r,
     ngx_http_mcds_ctx_t *ctx);
 void ngx_http_mcds_invalidate_init(void);
 

@@ -182,7 +182,13 @@ ngx_http_mcds_decided(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx)
 {
     ngx_uint_t  accel;
 
-    ctx->origin |= ctx->invalidate;
+    if (ctx->invalidate && r->content_handler) {
+        ctx->origin = 1;
+
+        if (ngx_http_mcds_invalidate_arrive(r, ctx) != NGX_OK) {
+            return NGX_HTTP_INTERNAL_SERVER_ERROR;
+        }
+    }
 
     accel = (r->upstream && r->upstream->headers_in.x_accel_redirect);
 
