@@ -227,6 +227,7 @@ struct ngx_http_mcds_ctx_s {
                                              for */
     ngx_str_t                   args;     /* as they were asked for */
     ngx_str_t                   forwarded;  /* see ngx_http_mcds_forwarded.h */
+    ngx_http_mcds_loc_conf_t   *forwarded_by;  /* whose headers it has */
     u_char                      route[NGX_HTTP_MCDS_ROUTE_LEN];
     ngx_str_t                   key;
     ngx_str_t                   asked_key;  /* of the asker, if a request that

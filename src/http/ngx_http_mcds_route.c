@@ -147,8 +147,12 @@ ngx_http_mcds_route_here(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx)
 
     mlcf = ngx_http_get_module_loc_conf(r, ngx_http_mcds_module);
 
-    if (ngx_http_mcds_forwarded(r, mlcf, &ctx->forwarded) != NGX_OK) {
-        return NGX_ERROR;
+    if (ctx->forwarded_by != mlcf) {
+        ctx->forwarded_by = mlcf;
+
+        if (ngx_http_mcds_forwarded(r, mlcf, &ctx->forwarded) != NGX_OK) {
+            return NGX_ERROR;
+        }
     }
 
     ngx_http_mcds_route(r, ctx, route);
