@@ -62,8 +62,6 @@ static ngx_int_t ngx_http_mcds_cache_enter(ngx_http_request_t *r,
 static ngx_int_t ngx_http_mcds_cache_usable(ngx_http_request_t *r,
     ngx_http_mcds_ctx_t *ctx, ngx_http_mcds_loc_conf_t *mlcf,
     ngx_uint_t *verdict);
-static void ngx_http_mcds_cache_drop(ngx_http_mcds_ctx_t *ctx,
-    ngx_uint_t reason);
 static ngx_int_t ngx_http_mcds_cache_signed(ngx_http_mcds_ctx_t *ctx,
     ngx_http_mcds_loc_conf_t *mlcf);
 static ngx_uint_t ngx_http_mcds_cache_state(ngx_mcds_entry_t *entry,
@@ -520,13 +518,10 @@ ngx_http_mcds_cache_refuse(ngx_http_mcds_ctx_t *ctx, ngx_uint_t reason)
 static void
 ngx_http_mcds_cache_forget(ngx_http_mcds_ctx_t *ctx)
 {
-    ngx_http_mcds_stream_end(ctx);
+    ngx_http_mcds_cache_drop(ctx);
     ngx_http_mcds_variant_cleanup(ctx);
 
     ngx_mcds_page_leave(&ctx->seat);
-
-    ngx_mcds_copy_unref(ctx->copy);
-    ctx->copy = NULL;
 
     ctx->outcome = NGX_MCDS_PAGE_MISSING;
     ctx->cas = 0;
@@ -662,8 +657,9 @@ ngx_http_mcds_cache_other(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
 
     /* a request that stores nothing changes nothing */
 
-    ngx_http_mcds_cache_drop(ctx, NGX_MCDS_REASON_NONE);
+    ngx_http_mcds_cache_drop(ctx);
 
+    ctx->reason = NGX_MCDS_REASON_NONE;
     ctx->outcome = NGX_MCDS_PAGE_MISSING;
     ctx->no_store = 1;
 
@@ -693,9 +689,10 @@ ngx_http_mcds_cache_found(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
     }
 
     if (ngx_http_mcds_cache_signed(ctx, mlcf) != NGX_OK) {
-        ngx_http_mcds_cache_drop(ctx, NGX_MCDS_REASON_UNSIGNED);
+        ngx_http_mcds_cache_drop(ctx);
 
         ctx->status = NGX_HTTP_MCDS_MISS;
+        ctx->reason = NGX_MCDS_REASON_UNSIGNED;
         return ngx_http_mcds_cache_miss(r, ctx, mlcf);
     }
 
@@ -823,21 +820,21 @@ ngx_http_mcds_cache_usable(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
         return rc;
     }
 
-    ngx_http_mcds_cache_drop(ctx, NGX_MCDS_REASON_PURGED);
+    ngx_http_mcds_cache_drop(ctx);
+
+    ctx->reason = NGX_MCDS_REASON_PURGED;
 
     return NGX_DECLINED;
 }
 
 
-static void
-ngx_http_mcds_cache_drop(ngx_http_mcds_ctx_t *ctx, ngx_uint_t reason)
+void
+ngx_http_mcds_cache_drop(ngx_http_mcds_ctx_t *ctx)
 {
     ngx_http_mcds_stream_end(ctx);
 
     ngx_mcds_copy_unref(ctx->copy);
     ctx->copy = NULL;
-
-    ctx->reason = reason;
 }
 
 
@@ -847,7 +844,7 @@ static ngx_int_t
 ngx_http_mcds_cache_signed(ngx_http_mcds_ctx_t *ctx,
     ngx_http_mcds_loc_conf_t *mlcf)
 {
-    if (ngx_http_mcds_signed(ctx->copy, mlcf->secrets) != NGX_OK) {
+    if (ngx_mcds_copy_signed(ctx->copy, mlcf->secrets) != NGX_OK) {
         return NGX_DECLINED;
     }
 
@@ -1144,10 +1141,8 @@ ngx_http_mcds_cache_again(ngx_http_mcds_ctx_t *ctx,
         return ngx_http_mcds_variant_again(ctx, mlcf);
     }
 
-    ngx_http_mcds_stream_end(ctx);
+    ngx_http_mcds_cache_drop(ctx);
 
-    ngx_mcds_copy_unref(ctx->copy);
-    ctx->copy = NULL;
     ctx->entered = 0;
 
     if (ngx_mcds_page_lookup(&ctx->seat) != NGX_OK) {

@@ -44,7 +44,7 @@ ngx_http_mcds_head_differs(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx)
 
     if (entry->kind != NGX_MCDS_ENTRY_PAGE
         || entry->status != NGX_HTTP_OK
-        || ngx_http_mcds_signed(ctx->copy, ctx->conf->secrets) != NGX_OK)
+        || ngx_mcds_copy_signed(ctx->copy, ctx->conf->secrets) != NGX_OK)
     {
         return 0;
     }

@@ -354,9 +354,11 @@ ngx_int_t ngx_http_mcds_decide_handler(ngx_http_request_t *r);
 /*
  * is_error_page: 1 if the request was led to an error page, as far as is known.
  * replaced: 1 if it was one that stands in place of the page of ctx.
+ * is_accel: 1 if the origin's answer was X-Accel-Redirect.
  */
 
 ngx_uint_t ngx_http_mcds_is_error_page(ngx_http_request_t *r);
+ngx_uint_t ngx_http_mcds_is_accel(ngx_http_request_t *r);
 ngx_uint_t ngx_http_mcds_replaced(ngx_http_request_t *r,
     ngx_http_mcds_ctx_t *ctx);
 
@@ -384,7 +386,8 @@ void ngx_http_mcds_counter_init_filters(void);
  * NGX_DECLINED go on to the content handler, otherwise an HTTP status to end
  * with.  left: the origin has led r to another location, as with
  * X-Accel-Redirect: it makes no page; NGX_OK a page of that location may be
- * looked up, NGX_DECLINED none is, or an HTTP status.
+ * looked up, NGX_DECLINED none is, or an HTTP status.  drop: what was found is
+ * not for this request.
  */
 
 ngx_int_t ngx_http_mcds_cache_start(ngx_http_request_t *r,
@@ -395,6 +398,7 @@ ngx_int_t ngx_http_mcds_cache_decide(ngx_http_request_t *r,
     ngx_http_mcds_ctx_t *ctx);
 ngx_int_t ngx_http_mcds_cache_sit(ngx_http_mcds_ctx_t *ctx,
     ngx_http_mcds_loc_conf_t *mlcf);
+void ngx_http_mcds_cache_drop(ngx_http_mcds_ctx_t *ctx);
 
 /*
  * The text that the page of r is kept under: site and key, see
@@ -412,12 +416,9 @@ ngx_uint_t ngx_http_mcds_match(u_char *p, u_char *last, u_char *name,
 ngx_int_t ngx_http_mcds_key_add_variables(ngx_conf_t *cf);
 
 /*
- * mcds_cache_hmac_key.  signed: NGX_OK if a page, or a list of variants, may be
- * used where these secrets, or NULL, are given.  ext: adds room for a signature
- * to the extensions of a page.  sign: a finished entry.
+ * mcds_cache_hmac_key.  ext: adds room for a signature to the extensions of a
+ * page.  sign: a finished entry.  ngx_mcds_copy_signed() judges.
  */
-
-#define ngx_http_mcds_signed  ngx_mcds_copy_signed
 
 ngx_int_t ngx_http_mcds_sign_ext(ngx_http_request_t *r,
     ngx_http_mcds_loc_conf_t *mlcf, ngx_str_t *ext);

@@ -180,8 +180,6 @@ ngx_http_mcds_decide_handler(ngx_http_request_t *r)
 static ngx_int_t
 ngx_http_mcds_decided(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx)
 {
-    ngx_uint_t  accel;
-
     if (ctx->invalidate && r->content_handler) {
         ctx->origin = 1;
 
@@ -190,9 +188,7 @@ ngx_http_mcds_decided(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx)
         }
     }
 
-    accel = (r->upstream && r->upstream->headers_in.x_accel_redirect);
-
-    if (!accel) {
+    if (!ngx_http_mcds_is_accel(r)) {
         ngx_http_mcds_error_page(r, ctx);
     }
 
@@ -210,7 +206,9 @@ ngx_http_mcds_decided(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx)
                 return NGX_HTTP_INTERNAL_SERVER_ERROR;
             }
 
-        } else if (accel || ngx_http_mcds_route_left(r, ctx)) {
+        } else if (ngx_http_mcds_is_accel(r)
+                   || ngx_http_mcds_route_left(r, ctx))
+        {
             return ngx_http_mcds_cache_left(r, ctx);
         }
     }
@@ -261,7 +259,14 @@ ngx_http_mcds_is_error_page(ngx_http_request_t *r)
            || (mmcf->recursive
                && r->internal
                && r->upstream
-               && r->upstream->headers_in.x_accel_redirect == NULL);
+               && !ngx_http_mcds_is_accel(r));
+}
+
+
+ngx_uint_t
+ngx_http_mcds_is_accel(ngx_http_request_t *r)
+{
+    return r->upstream && r->upstream->headers_in.x_accel_redirect;
 }
 
 

@@ -184,7 +184,7 @@ static ngx_uint_t
 ngx_http_mcds_store_foreign(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx)
 {
     return ngx_http_mcds_route_left(r, ctx)
-           || (r->upstream && r->upstream->headers_in.x_accel_redirect);
+           || ngx_http_mcds_is_accel(r);
 }
 
 
@@ -342,8 +342,7 @@ ngx_http_mcds_store_left(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx)
 
     ngx_http_mcds_store_pass(r, ctx);
 
-    return r->upstream == NULL
-           || r->upstream->headers_in.x_accel_redirect == NULL
+    return !ngx_http_mcds_is_accel(r)
            || answer.vary
            || (reason != NGX_MCDS_STORE
                && reason != NGX_MCDS_REFUSE_NO_LIFETIME);

@@ -53,7 +53,7 @@ ngx_http_mcds_stream_begin(ngx_http_mcds_ctx_t *ctx)
     ngx_http_mcds_stream_end(ctx);
 
     if (ctx->copy->entry.parts
-        && ngx_http_mcds_signed(ctx->copy, ctx->conf->secrets) == NGX_OK)
+        && ngx_mcds_copy_signed(ctx->copy, ctx->conf->secrets) == NGX_OK)
     {
         ngx_http_mcds_stream_create(ctx, 0, ctx->copy->entry.parts);
     }

@@ -59,7 +59,7 @@ ngx_http_mcds_variant_lookup(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
 
     list = ngx_mcds_page_list(&ctx->seat);
 
-    if (list == NULL || ngx_http_mcds_signed(list, mlcf->secrets) != NGX_OK) {
+    if (list == NULL || ngx_mcds_copy_signed(list, mlcf->secrets) != NGX_OK) {
         return ngx_http_mcds_variant_ask(ctx);
     }
 
@@ -189,12 +189,9 @@ static ngx_int_t
 ngx_http_mcds_variant_sit(ngx_http_mcds_ctx_t *ctx,
     ngx_http_mcds_loc_conf_t *mlcf, ngx_str_t *key)
 {
-    ngx_http_mcds_stream_end(ctx);
+    ngx_http_mcds_cache_drop(ctx);
 
     ngx_mcds_page_leave(&ctx->seat);
-
-    ngx_mcds_copy_unref(ctx->copy);
-    ctx->copy = NULL;
 
     ctx->outcome = NGX_MCDS_PAGE_MISSING;
     ctx->entered = 0;
@@ -223,10 +220,7 @@ ngx_http_mcds_variant(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
         /* a host that keeps copies has them for just that */
 
         if (ctx->base_outcome == NGX_MCDS_PAGE_FAILED && !ctx->seat.local) {
-            ngx_http_mcds_stream_end(ctx);
-
-            ngx_mcds_copy_unref(ctx->copy);
-            ctx->copy = NULL;
+            ngx_http_mcds_cache_drop(ctx);
 
             ctx->outcome = NGX_MCDS_PAGE_FAILED;
         }
@@ -252,7 +246,7 @@ ngx_http_mcds_variant(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
     if (ctx->copy == NULL
         || ctx->outcome != NGX_MCDS_PAGE_FOUND
         || ctx->copy->entry.kind != NGX_MCDS_ENTRY_VARY
-        || ngx_http_mcds_signed(ctx->copy, mlcf->secrets) != NGX_OK)
+        || ngx_mcds_copy_signed(ctx->copy, mlcf->secrets) != NGX_OK)
     {
         return NGX_OK;
     }
@@ -406,7 +400,7 @@ ngx_http_mcds_variant_confirmed(void *data, ngx_uint_t outcome,
 
     if (copy
         && (copy->entry.generation != ctx->list->entry.generation
-            || ngx_http_mcds_signed(copy, ctx->conf->secrets) != NGX_OK))
+            || ngx_mcds_copy_signed(copy, ctx->conf->secrets) != NGX_OK))
     {
         /* it has changed while the answer was on its way */
 

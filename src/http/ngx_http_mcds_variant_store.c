@@ -426,7 +426,7 @@ ngx_http_mcds_put_read(void *data, ngx_uint_t outcome, ngx_mcds_copy_t *copy)
     if (copy == NULL
         || copy->entry.kind != NGX_MCDS_ENTRY_VARY
         || copy->entry.generation != put->list->entry.generation
-        || ngx_http_mcds_signed(copy, put->secrets) != NGX_OK)
+        || ngx_mcds_copy_signed(copy, put->secrets) != NGX_OK)
     {
         ngx_http_mcds_put_end(put);
         return;
