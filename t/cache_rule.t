@@ -41,6 +41,8 @@ my $o = $t->origin('o', sub {
             cdn => ['CDN-Cache-Control' => 'no-store']);
 
         return { status => 403, body => 'no' } if $who =~ /bad/;
+        return { headers => ['X-Accel-Redirect' => '/refused/1'], body => '' }
+            if $1 eq 'refused';
         return { headers => ['X-Accel-Redirect' => "/inner/$1",
             @{ $say{$1} }], body => '' };
     }
@@ -231,6 +233,15 @@ http {
             proxy_pass http://127.0.0.1:%%PORT_o%%;
         }
 
+        location /drop/ {
+            if ($cookie_beta) { rewrite ^/drop/(.*)$ /dropped/$1 last; }
+            try_files /none /dropped/1;
+        }
+        location /dropped/ {
+            proxy_set_header X-As "args=$args";
+            proxy_pass http://127.0.0.1:%%PORT_o%%;
+        }
+
         location /utm/ {
             mcds_cache_key_ignore_args utm_*;
             try_files /none /utm.cgi?q=$uri&$args;
@@ -248,6 +259,12 @@ http {
             proxy_set_header X-As inner;
             proxy_pass http://127.0.0.1:%%PORT_o%%/valid/;
         }
+
+        location /refused/ {
+            error_page 403 = /page;
+            return 403;
+        }
+        location /page { return 200 page; }
 
         location /same/ {
             mcds_counter $views key=page;
@@ -421,6 +438,13 @@ for my $first (0, 1) {
     }
 }
 
+for my $try (1, 2) {
+    is(got('ways', '/drop/1?x=1') =~ s/^\w+ //r, 'args=:-',
+        "the client's arguments dropped: $try");
+    is(got('ways', '/drop/1?x=1', cookie => 'beta=1') =~ s/^\w+ //r,
+        'args=x=1:beta=1', "... and kept: $try");
+}
+
 is(got('ways', '/utm/1?utm_a=1&b=2'), 'MISS /utm/1:-',
     'try_files with arguments');
 stored('<ways>http://ways/utm/1?b=2', $m);
@@ -452,6 +476,13 @@ cmp_ok(scalar $o->requests('/accel/plain'), '>', $n + 2,
 for my $say (qw/vary star none pragma cdn/) {
     is(got('ways', "/accel/$say", cookie => $_), "MISS inner:$_",
         "X-Accel-Redirect, $say: $_") for 'a', 'b';
+}
+
+
+for my $more ([], ['Range', 'bytes=0-9'], ['If-None-Match', '"x"']) {
+    is(http_get($t->port('ways'), '/accel/refused', host => 'ways',
+        headers => $more)->body(), 'page',
+        "X-Accel-Redirect to a refusal that has a page, @$more");
 }
 
 

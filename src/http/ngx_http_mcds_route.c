@@ -20,7 +20,7 @@ static ngx_int_t ngx_http_mcds_route_copy(ngx_http_request_t *r,
 static ngx_uint_t ngx_http_mcds_route_plain(ngx_http_request_t *r,
     ngx_http_mcds_ctx_t *ctx, ngx_http_mcds_loc_conf_t *mlcf);
 static ngx_uint_t ngx_http_mcds_route_same(ngx_str_t *a, ngx_str_t *b);
-static void ngx_http_mcds_route_args(ngx_str_t *args, ngx_str_t *asked);
+static ngx_uint_t ngx_http_mcds_route_args(ngx_str_t *args, ngx_str_t *asked);
 static void ngx_http_mcds_route_add(ngx_md5_t *md5, ngx_str_t *s);
 
 
@@ -182,6 +182,7 @@ static void
 ngx_http_mcds_route(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
     u_char *route)
 {
+    u_char                     own;
     ngx_md5_t                  md5;
     ngx_str_t                  args;
     ngx_uint_t                 plain;
@@ -205,10 +206,11 @@ ngx_http_mcds_route(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
 
     if (!plain) {
         args = r->args;
-        ngx_http_mcds_route_args(&args, &ctx->args);
+        own = ngx_http_mcds_route_args(&args, &ctx->args) ? '1' : '0';
 
         ngx_http_mcds_route_add(&md5, &r->uri);
         ngx_http_mcds_route_add(&md5, &args);
+        ngx_md5_update(&md5, &own, 1);
     }
 
     ngx_md5_final(route, &md5);
@@ -249,14 +251,19 @@ ngx_http_mcds_route_same(ngx_str_t *a, ngx_str_t *b)
 
 /*
  * The client's own arguments, to which nginx has added some, belong to the key:
- * that may leave them out, as with mcds_cache_key_ignore_args.
+ * that may leave them out, as with mcds_cache_key_ignore_args.  0 if nginx has
+ * left them out itself.
  */
 
-static void
+static ngx_uint_t
 ngx_http_mcds_route_args(ngx_str_t *args, ngx_str_t *asked)
 {
-    if (asked->len == 0 || args->len < asked->len) {
-        return;
+    if (asked->len == 0) {
+        return 1;
+    }
+
+    if (args->len < asked->len) {
+        return 0;
     }
 
     if (ngx_memcmp(args->data + args->len - asked->len, asked->data,
@@ -264,13 +271,16 @@ ngx_http_mcds_route_args(ngx_str_t *args, ngx_str_t *asked)
         == 0)
     {
         args->len -= asked->len;
-        return;
+        return 1;
     }
 
     if (ngx_memcmp(args->data, asked->data, asked->len) == 0) {
         args->data += asked->len;
         args->len -= asked->len;
+        return 1;
     }
+
+    return 0;
 }
 
 

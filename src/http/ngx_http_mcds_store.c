@@ -58,7 +58,9 @@ ngx_http_mcds_store_begin(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
 
     length = r->headers_out.content_length_n;
 
-    if (r->err_status || ngx_http_mcds_replaced(r, ctx)) {
+    if (!ngx_http_mcds_is_accel(r)
+        && (r->err_status || ngx_http_mcds_replaced(r, ctx)))
+    {
         ngx_http_mcds_store_replaced(r, ctx);
         return NGX_DECLINED;
     }
