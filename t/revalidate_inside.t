@@ -3,7 +3,8 @@
 # Copyright (C) mcds authors
 
 # A page is asked for with its own validators, and nothing else is: neither
-# what its SSI includes, nor an error page that another origin makes.
+# what its SSI includes, nor an error page that another origin makes.  What is
+# added to it is there when it takes the place of an answer, too.
 
 use warnings;
 use strict;
@@ -15,7 +16,7 @@ use lib "$FindBin::Bin/lib";
 use Test::Mcds;
 use Test::Mcds::Entry;
 
-my $t = Test::Mcds->new();
+my $t = Test::Mcds->new()->needs('http_addition');
 
 my $m = $t->memcached('m');
 
@@ -29,6 +30,8 @@ my $answer = sub {
         my $h = $q->{headers};
 
         return { status => 502 } if $q->{path} =~ /failing/ && $name eq 'o'
+            && $h->{'if-none-match'};
+        return { status => 504 } if $q->{path} =~ /broken/
             && $h->{'if-none-match'};
         return { status => 304, headers => ['Cache-Control' => 'max-age=60',
                 'Content-Type' => 'text/html'] }
@@ -56,7 +59,7 @@ http {
     mcds_cache_key $uri;
     mcds_cache_revalidate on;
     mcds_cache_background_update off;
-    mcds_cache_use_stale error timeout;
+    mcds_cache_use_stale error timeout http_504;
     ssi on;
     server {
         listen 127.0.0.1:%%PORT%%;
@@ -68,6 +71,11 @@ http {
         location /failing/ {
             proxy_intercept_errors on;
             error_page 502 504 = @backup;
+            proxy_pass http://127.0.0.1:%%PORT_o%%;
+        }
+        location /added/ {
+            add_before_body /part;
+            add_after_body  /part;
             proxy_pass http://127.0.0.1:%%PORT_o%%;
         }
         location @backup { proxy_pass http://127.0.0.1:%%PORT_p%%; }
@@ -85,6 +93,19 @@ for (1 .. 3) {
 
     is($r->header('X-Cache'), 'REVALIDATED', 'the page has not changed');
     is($r->body(), 'of o.', 'its part is there');
+}
+
+for my $way ('same REVALIDATED', 'broken STALE') {
+    my ($uri, $status) = split / /, $way;
+
+    is($h->get("/added/$uri")->body(), 'of oof oof o', "$uri: with additions");
+    page_wait($m, "/added/$uri");
+    page_expire($m, "/added/$uri", 1000);
+
+    my $r = $h->get("/added/$uri");
+
+    is(($r->header('X-Cache') // '') . ' ' . $r->body(),
+        "$status of oof oof o", "$uri: so has the old page");
 }
 
 is(scalar(grep { $_->{headers}{'if-none-match'}

@@ -33,6 +33,7 @@ my $o = $t->origin('o', { @fresh, body => "<%u %k>" }, paths => {
         . "<!--# echo var=\"$_\" encoding=\"none\" -->" } qw/ a b / },
     '/page/large' => { body => $include->('/frag/large', '/frag/large') },
     '/frag/large' => { body => 'x' x 200000 },
+    '/self/large' => { body => 'x' x 200000 },
     '/page/bad' => { body => $include->('/frag/bad', '/frag/5') },
     '/frag/bad' => { status => 500 },
     '/auth/no' => { status => 403 },
@@ -86,6 +87,12 @@ http {
             addition_types  text/html;
             add_before_body /frag/head;
             add_after_body  /frag/tail;
+            proxy_pass      http://127.0.0.1:%%PORT_o%%;
+        }
+
+        location /self/ {
+            addition_types  text/html;
+            add_before_body /self/large;
             proxy_pass      http://127.0.0.1:%%PORT_o%%;
         }
 
@@ -227,6 +234,11 @@ ok($o->wait_requests(3, '/copy', 5), 'mirror: each copy is sent all the same');
 bodies('addition', '/added/1', '</frag/head 1></added/1 1></frag/tail 1>');
 bodies('addition: again', '/added/2',
     '</frag/head 1></added/2 1></frag/tail 1>');
+
+# a part that is the page itself does not wait for it: this could not end then,
+# as its body goes on only when the part has come
+
+bodies('addition: of the page itself', '/self/large', 'x' x 400000);
 
 
 # error pages

@@ -210,13 +210,21 @@ ngx_http_mcds_body_filter(ngx_http_request_t *r, ngx_chain_t *in)
 
     out = NULL;
 
-    if (ctx && ctx->instead) {
+    if (ctx && ctx->instead && !ctx->instead_passing) {
 
         if (ngx_http_mcds_instead_body(r, ctx, in, &out) != NGX_OK) {
             return NGX_ERROR;
         }
 
-        return ngx_http_next_body_filter(r, out);
+        /* a filter that adds something behind the page ends it itself */
+
+        ctx->instead_passing = 1;
+
+        rc = ngx_http_next_body_filter(r, out);
+
+        ctx->instead_passing = 0;
+
+        return rc;
     }
 
     if (ctx

@@ -319,6 +319,7 @@ struct ngx_http_mcds_ctx_s {
                                                 "copy" has changed */
     unsigned                    instead:1;   /* "copy" in place of an answer */
     unsigned                    instead_sent:1;
+    unsigned                    instead_passing:1;  /* filters have it now */
     unsigned                    authorization:1;  /* the page may depend on
                                                      the client */
     unsigned                    no_store:1;      /* for this request */

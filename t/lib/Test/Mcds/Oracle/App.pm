@@ -18,7 +18,8 @@ package Test::Mcds::Oracle::App;
 #     kind    page; check: some are refused with that status; accel: nginx is
 #             to send what is at "to"; gate: the same, and some are refused;
 #             moved: to "to"; missing and error: with that status
-#     dep     cookie, lang, auth, addr: what it depends on
+#     dep     cookie, lang, auth, addr: what it depends on; user: on whom
+#             auth_request has let in
 #     etag    whether it has an ETag
 #     say     vary, star, private, nostore, xae, pragma, cdn, or session
 
@@ -36,7 +37,7 @@ my %reason = (200 => 'OK', 302 => 'Found', 401 => 'Unauthorized',
     500 => 'Internal Server Error');
 
 my %header = (cookie => 'Cookie', lang => 'X-Lang', auth => 'Authorization',
-    addr => 'X-Addr');
+    addr => 'X-Addr', user => 'X-User');
 
 my %says = (
     vary => sub { ("Vary: $header{$_[0]}", $_[1]) },
@@ -65,7 +66,7 @@ sub answer {
     my $status = 200;
     my @h;
 
-    if ($say eq 'session' && !guarded($place, $head, $places, $o)) {
+    if ($say eq 'session' && $dep ne 'user' && !guarded($place, $head, $places, $o)) {
         $o->{exposed}{$id} = 1;
     }
 
@@ -120,6 +121,7 @@ sub who {
 
     return $1 if $dep eq 'cookie' && $head =~ /^Cookie:.*\bSID=(\w+)/mi;
     return $1 if $dep eq 'lang' && $head =~ /^X-Lang: (\w+)/mi;
+    return $1 if $dep eq 'user' && $head =~ /^X-User: ([^\r]+)/mi;
     return $1 if $dep eq 'addr' && $head =~ /^X-Addr: ([\d.]+)/mi;
 
     return decode_base64($1) =~ s/:.*//sr
@@ -129,14 +131,17 @@ sub who {
 }
 
 
-# whether sessions are kept apart where the client's request came to, or here.
-# Where there are subrequests it is not known what the first of them was
+# whether sessions are kept apart where the client's request came to, or here,
+# where the key may do so, too.  Where there are subrequests it is not known what
+# the first of them was
 
 sub guarded {
     my ($place, $head, $places, $o) = @_;
 
     my ($asked) = $head =~ /^X-Trace: *(\w+)/m;
     my $guard = $place->{guard};
+
+    return 1 if $guard =~ /k/;
 
     $guard .= $places->{$asked}{guard} // ''
         if defined $asked && !$o->{subrequests};

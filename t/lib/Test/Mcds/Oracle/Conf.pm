@@ -96,12 +96,13 @@ location = /purge {
 EOT
 
 # what keeps pages apart that depend on the session cookie: a directive that
-# names it, or these two together
+# names it, or the two of "b" and "n" together
 
 my %guards = (
     mcds_cache_session_cookies => 's',
     mcds_cache_bypass => 'b',
     mcds_no_cache => 'n',
+    mcds_cache_key => 'k',
 );
 
 

@@ -94,8 +94,9 @@ sub session {
         [d('mcds_cache_session_cookies', 'off')],
         [d('mcds_cache_bypass', '$cookie_SID')],
         [d('mcds_no_cache', '$cookie_SID')],
-        [d('mcds_cache_bypass', '$cookie_SID'),
-            d('mcds_no_cache', '$cookie_SID')],
+        ([d('mcds_cache_bypass', '$cookie_SID'),
+            d('mcds_no_cache', '$cookie_SID')]) x 3,
+        [d('mcds_cache_key', '"$mcds_cache_key $cookie_SID"')],
     )->@*;
 }
 
@@ -143,6 +144,15 @@ sub server {
 
     push @kids, location('/') if chance(0.8) && !$have{'/'}++;
 
+    # whom auth_request has let in
+
+    if (grep({ $_->{n} eq 'auth_request' } map { $_, @{$_->{k} // []} } @kids)
+        && chance(0.5))
+    {
+        push @kids, d('auth_request_set', '$who $upstream_http_x_label');
+        named_user($_) for grep { $_->{n} eq 'location' && chance(0.6) } @kids;
+    }
+
     # what the others name
 
     while (my @missing = grep { !$have{$_}++ } named(@http, @kids)) {
@@ -150,6 +160,22 @@ sub server {
     }
 
     return d('server', '', [once(@kids)], id => 'v' . ++$ids);
+}
+
+
+# the application of that location is told who asks, and answers that one
+
+sub named_user {
+    my ($location) = @_;
+
+    my ($pass) = grep { $_->{app} } @{$location->{k}} or return;
+    my $app = $pass->{app};
+
+    return if $app->{kind} ne 'page' || $app->{dep}
+        || $location->{a} eq '= /auth';
+
+    push @{$location->{k}}, d('proxy_set_header', 'X-User "$who"');
+    @$app{qw/ dep say life /} = ('user', 'session', any('', 'max-age=60'));
 }
 
 
@@ -201,6 +227,8 @@ sub location {
     push @kids, d('error_page', error_page()) if chance(0.2);
     push @kids, rewriting('location') if chance(0.2);
     push @kids, content($path);
+    push @kids, session()
+        if chance(0.2) && grep { $_->{n} eq 'try_files' } @kids;
 
     if (!$nested && $path =~ m{^(?:\^~ )?/(\w)/$} && chance(0.12)) {
         push @kids, location(any("/$1/1", '~ \.php$', "/$1/sub/"), 1);
@@ -354,7 +382,10 @@ sub rewriting {
 
     return refusal(418) if chance(0.2);
     return $d if $where ne 'server' && chance(0.3);
-    return d('if', '(' . condition() . ')', [$d]);
+    return d('if', '(' . condition() . ')', [d('set', '$args "new=1"')])
+        if chance(0.15);
+    return d('if', '(' . condition() . ')', [$d]),
+        chance(0.3) ? rewriting($where) : ();
 }
 
 
