@@ -37,6 +37,8 @@ my $o = $t->origin('o', { @fresh, body => "<%u %k>" }, paths => {
     '/page/bad' => { body => $include->('/frag/bad', '/frag/5') },
     '/frag/bad' => { status => 500 },
     '/auth/no' => { status => 403 },
+    '/down/1' => { status => 500 },
+    '/down/2' => { status => 500 },
     '/app/lost' => { status => 404 },
     '/accel' => { headers => ['X-Accel-Redirect' => '/target/1'] },
 });
@@ -105,6 +107,11 @@ http {
             error_page 403 /error/403;
             if ($http_x_stranger) { return 403; }
             proxy_pass http://127.0.0.1:%%PORT_o%%;
+        }
+        location /down/ {
+            proxy_intercept_errors on;
+            error_page 500         =200 /frag/down;
+            proxy_pass             http://127.0.0.1:%%PORT_o%%;
         }
         location /error/ {
             internal;
@@ -246,6 +253,16 @@ bodies('addition: of the page itself', '/self/large', 'x' x 400000);
 for my $i (1 .. 3) {
     my $r = $a->get('/app/lost');
     is($r->status() . $r->body(), "404</error/404 $i>", 'an error page');
+}
+
+# an error page for all, whatever they ask for
+
+for my $case ([1], [2, 'Range' => 'bytes=0-']) {
+    my ($n, @headers) = @$case;
+    my $r = $a->get("/down/$n", headers => \@headers);
+
+    like(($r->status() =~ /^20[06]$/ ? 'page ' : $r->status()) . $r->body(),
+        qr{^page </frag/down \d>$}, "error page of a failure, @headers");
 }
 
 bodies('a page for some', '/members/1', '</members/1 1>');

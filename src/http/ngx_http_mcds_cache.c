@@ -1064,7 +1064,11 @@ ngx_http_mcds_cache_entered(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
             return NGX_OK;
         }
 
-        if (mlcf->cache_lock_pass) {
+        /* whose own build has failed is told how, as one that fills is */
+
+        if (mlcf->cache_lock_pass
+            || (ctx->behind && ctx->outcome == NGX_MCDS_PAGE_ERROR))
+        {
             return ngx_http_mcds_cache_pass(r, ctx, 0);
         }
 
