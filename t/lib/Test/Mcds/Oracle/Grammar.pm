@@ -261,8 +261,8 @@ sub content {
     return d('alias', any('%%dir%%/root/', '%%dir%%/root/a/'))
         if $kind < 0.34 && $path =~ m{^/\w+/$};
 
-    return d('return', any('200 "LABEL $server_port $uri $remote_addr"', 403))
-        if $kind > 0.98 && !$auth;
+    return d('return', any('200 "LABEL $server_port $uri $remote_addr\\n"',
+        403)) if $kind > 0.98 && !$auth;
 
     my @kids;
     my $app = app($path);
