@@ -16,7 +16,8 @@ use lib "$FindBin::Bin/lib";
 use Test::Mcds;
 use Test::Mcds::Entry;
 
-my $t = Test::Mcds->new()->needs('http_auth_request');
+my $t = Test::Mcds->new()->needs('http_auth_request',
+    'http_addition');
 
 my $m = $t->memcached('m');
 my $two = $t->memcached('two');
@@ -30,8 +31,8 @@ my $o = $t->origin('o', sub {
     my @more;
 
     if ($q->{path} =~ m{^/check}) {
-        return { status => $who =~ /good/ ? 200 : 403,
-            headers => ['Cache-Control' => 'max-age=60'], body => '' };
+        return { status => $who =~ /good/ ? 200 : 403, headers => [
+            'Cache-Control' => 'max-age=60', 'X-User' => $who], body => '' };
     }
 
     if ($q->{path} =~ m{^/accel/(\w+)}) {
@@ -141,6 +142,23 @@ http {
         }
         location /behind/ {
             auth_request /check;
+            proxy_pass http://127.0.0.1:%%PORT_o%%;
+        }
+
+        location /whole/ {
+            auth_request     /check;
+            auth_request_set $user $upstream_http_x_user;
+            mcds_cache       off;
+            try_files        /none @whole;
+        }
+        location @whole {
+            addition_types  text/plain;
+            add_before_body /piece;
+            proxy_pass http://127.0.0.1:%%PORT_o%%;
+        }
+        location = /piece {
+            set $user "$user";
+            proxy_set_header X-As "<$user>";
             proxy_pass http://127.0.0.1:%%PORT_o%%;
         }
 
@@ -373,6 +391,12 @@ is(got('ways', '/check', cookie => 'bad'), 'HIT ', '... is a page');
 is(got('ways', '/behind/1', cookie => 'good'), 'MISS -:good',
     'auth_request: let in') for 1, 2;
 is(got('ways', '/behind/1', cookie => 'bad'), '403 -', '... not let in');
+
+is(got('ways', '/piece'), 'MISS <>:-', 'auth_request: a piece for all');
+stored('<ways>http://ways/piece', $m);
+like(got('ways', '/whole/1', cookie => $_), qr/ <$_>:\Q$_/,
+    "... as a part of a page: $_") for 'good 1', 'good 2';
+is(got('ways', '/piece'), 'HIT <>:-', '... and for all again');
 
 
 # what either of the two locations says about cookies and stores

@@ -16,7 +16,6 @@
 #include "ngx_http_mcds_header.h"
 #include "ngx_http_mcds_herd.h"
 #include "ngx_http_mcds_hot.h"
-#include "ngx_http_mcds_nginx.h"
 #include "ngx_http_mcds_refresh.h"
 #include "ngx_http_mcds_revalidate.h"
 #include "ngx_http_mcds_route.h"
@@ -273,16 +272,19 @@ static ngx_uint_t
 ngx_http_mcds_cache_personal(ngx_http_request_t *r,
     ngx_http_mcds_loc_conf_t *mlcf)
 {
+    ngx_http_mcds_ctx_t  *ctx;
 #if (NGX_HTTP_SSL)
-    X509              *cert;
-    ngx_connection_t  *c;
+    X509                 *cert;
+    ngx_connection_t     *c;
 #endif
 
     if (mlcf->cache_shared) {
         return 0;
     }
 
-    if (r->headers_in.authorization || ngx_http_mcds_auth_asked(r)) {
+    ctx = ngx_http_mcds_get_ctx(r->main);
+
+    if (r->headers_in.authorization || (ctx && ctx->asked_about)) {
         return 1;
     }
 

@@ -322,6 +322,8 @@ struct ngx_http_mcds_ctx_s {
     unsigned                    instead_passing:1;  /* filters have it now */
     unsigned                    authorization:1;  /* the page may depend on
                                                      the client */
+    unsigned                    asked_about:1;   /* auth_request has asked about
+                                                    the client */
     unsigned                    no_store:1;      /* for this request */
     unsigned                    only_if_cached:1;
     unsigned                    unaccepted:1;    /* "copy", by the request */

@@ -115,12 +115,8 @@ ngx_http_mcds_nginx_check(ngx_conf_t *cf)
 ngx_uint_t
 ngx_http_mcds_auth_asked(ngx_http_request_t *r)
 {
-    if (ngx_http_mcds_auth_index == NGX_ERROR) {
-        return 0;
-    }
-
-    return r->ctx[ngx_http_mcds_auth_index]
-           || r->main->ctx[ngx_http_mcds_auth_index];
+    return ngx_http_mcds_auth_index != NGX_ERROR
+           && r->ctx[ngx_http_mcds_auth_index];
 }
 
 

@@ -147,9 +147,10 @@ void ngx_http_mcds_nginx_check(ngx_conf_t *cf);
 
 
 /*
- * 1 if auth_request has asked about the client of r, or of the main request.
- * That module is looked up by its name: nginx may be built without it, and it
- * keeps a context for each request that it has asked about.
+ * 1 if auth_request has asked about the client of r since nginx has last led r
+ * to another location.  That module is looked up by its name: nginx may be
+ * built without it, and it keeps a context for each request that it has asked
+ * about.
  */
 
 ngx_uint_t ngx_http_mcds_auth_asked(ngx_http_request_t *r);

@@ -15,6 +15,7 @@
 #include <ngx_core.h>
 #include <ngx_http.h>
 #include "ngx_http_mcds_module.h"
+#include "ngx_http_mcds_nginx.h"
 #include "ngx_http_mcds_revalidate.h"
 #include "ngx_http_mcds_route.h"
 #include "ngx_http_mcds_stat.h"
@@ -82,7 +83,10 @@ ngx_http_mcds_handler(ngx_http_request_t *r)
 
     if (ctx == NULL) {
 
-        if (!counts && mlcf->cache_pool == NULL) {
+        if (!counts
+            && mlcf->cache_pool == NULL
+            && !ngx_http_mcds_auth_asked(r))
+        {
             return NGX_DECLINED;
         }
 
@@ -90,6 +94,13 @@ ngx_http_mcds_handler(ngx_http_request_t *r)
         if (ctx == NULL) {
             return NGX_HTTP_INTERNAL_SERVER_ERROR;
         }
+    }
+
+    if (ngx_http_mcds_auth_asked(r)) {
+
+        /* nginx forgets it when the request is led to another location */
+
+        ctx->asked_about = 1;
     }
 
     if (counts && ngx_http_mcds_counters_start(r, mlcf) != NGX_OK) {
