@@ -148,6 +148,36 @@ ngx_mcds_fresh_decide(ngx_mcds_answer_t *answer, uint64_t now_ms,
 
 
 ngx_uint_t
+ngx_mcds_fresh_of_request(ngx_uint_t status)
+{
+    switch (status) {
+
+    case 400:
+    case 405:
+    case 406:
+    case 408:
+    case 411:
+    case 412:
+    case 413:
+    case 414:
+    case 415:
+    case 416:
+    case 417:
+    case 421:
+    case 425:
+    case 426:
+    case 428:
+    case 429:
+    case 431:
+        return 1;
+
+    default:
+        return 0;
+    }
+}
+
+
+ngx_uint_t
 ngx_mcds_fresh_state(ngx_mcds_entry_t *entry, ngx_mcds_stale_t *stale,
     uint64_t now_ms)
 {

@@ -155,6 +155,14 @@ ngx_uint_t ngx_mcds_fresh_decide(ngx_mcds_answer_t *answer, uint64_t now_ms,
     ngx_mcds_entry_t *entry);
 
 
+/*
+ * 1 if an answer of that status says something about the request, such as its
+ * headers or its client, and nothing about the page that others asked for.
+ */
+
+ngx_uint_t ngx_mcds_fresh_of_request(ngx_uint_t status);
+
+
 /* a refusal as ngx_mcds_reason_e, whose words are for logs */
 
 #define ngx_mcds_fresh_why(reason)                                            \

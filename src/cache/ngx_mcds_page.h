@@ -129,6 +129,7 @@ struct ngx_mcds_seat_s {
     unsigned            queued:1;      /* waits for a build */
     unsigned            waited:1;      /* the same, until it is told */
     unsigned            building:1;
+    unsigned            takeover:1;    /* builds, and has waited before */
     unsigned            refresh:1;     /* does not wait for another's build */
     unsigned            has_old:1;     /* may show an old page */
     unsigned            want_copy:1;   /* waits for a lookup */
@@ -159,8 +160,8 @@ typedef enum {
                                      the entry that it replaces */
     NGX_MCDS_BUILD_PASS,          /* uncacheable; value is a hit-for-miss
                                      mark */
-    NGX_MCDS_BUILD_FAILED,        /* nothing is known of the origin, as when
-                                     the client went away: the next builds */
+    NGX_MCDS_BUILD_FAILED,        /* nothing is known of the page, as when the
+                                     client went away: the next builds */
     NGX_MCDS_BUILD_BACKOFF        /* the origin has failed: nobody tries again
                                      for a while */
 } ngx_mcds_build_e;

@@ -647,6 +647,8 @@ ngx_mcds_page_build(ngx_mcds_page_t *page)
 
     page->owner = seat;
 
+    seat->takeover = seat->waited;
+
     ngx_mcds_page_waited(seat, NGX_MCDS_ZONE_WAIT_TAKEOVER);
     ngx_mcds_page_begin(seat);
 

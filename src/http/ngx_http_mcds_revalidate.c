@@ -402,8 +402,11 @@ ngx_http_mcds_renew(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
 
     ngx_http_mcds_answer(r, mlcf, &answer, entry->status);
 
-    /* by other names it might be a page for others; the coding is that of
-       the body that is stored */
+    /*
+     * By other names it might be a page for others; the coding is that of the
+     * body that is stored; a cookie is for the client that gets the 304, and
+     * not stored.
+     */
 
     ngx_http_mcds_variant_answer(r, ctx, &answer);
 
@@ -412,6 +415,7 @@ ngx_http_mcds_renew(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
     }
 
     answer.encoded = 0;
+    answer.set_cookie = 0;
 
     rest = entry->headers;
 

@@ -32,6 +32,10 @@ static ngx_int_t ngx_http_mcds_store_lines(ngx_http_request_t *r,
     ngx_http_mcds_store_t *store);
 static ngx_int_t ngx_http_mcds_store_value(ngx_http_request_t *r,
     ngx_http_mcds_ctx_t *ctx, ngx_http_mcds_store_t *store);
+static void ngx_http_mcds_store_status(ngx_http_request_t *r,
+    ngx_http_mcds_ctx_t *ctx, ngx_uint_t status);
+static void ngx_http_mcds_store_decline(ngx_http_request_t *r,
+    ngx_http_mcds_ctx_t *ctx);
 static void ngx_http_mcds_store_pass(ngx_http_request_t *r,
     ngx_http_mcds_ctx_t *ctx);
 static ngx_mcds_value_t *ngx_http_mcds_store_mark(ngx_http_mcds_ctx_t *ctx);
@@ -94,20 +98,22 @@ ngx_http_mcds_store_begin(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
         return NGX_DECLINED;
     }
 
-    if (mlcf->cache_pool == NULL
-        || length > (off_t) mlcf->cache_max_size
-        || ngx_http_test_predicates(r, mlcf->no_cache) != NGX_OK
+    if (mlcf->cache_pool == NULL || length > (off_t) mlcf->cache_max_size) {
+        ngx_http_mcds_stat_refused(ctx, (mlcf->cache_pool == NULL)
+                                        ? NGX_MCDS_REASON_OFF
+                                        : NGX_MCDS_REASON_SIZE);
+
+        ngx_http_mcds_store_pass(r, ctx);
+        return NGX_DECLINED;
+    }
+
+    if (ngx_http_test_predicates(r, mlcf->no_cache) != NGX_OK
         || (ctx->asker != mlcf
             && ngx_http_test_predicates(r, ctx->asker->no_cache) != NGX_OK))
     {
-        ngx_http_mcds_stat_refused(ctx, (mlcf->cache_pool == NULL)
-                                        ? NGX_MCDS_REASON_OFF
-                                        : (length > (off_t)
-                                                    mlcf->cache_max_size)
-                                          ? NGX_MCDS_REASON_SIZE
-                                          : NGX_MCDS_REASON_RULE);
+        ngx_http_mcds_stat_refused(ctx, NGX_MCDS_REASON_RULE);
 
-        ngx_http_mcds_store_pass(r, ctx);
+        ngx_http_mcds_store_decline(r, ctx);
         return NGX_DECLINED;
     }
 
@@ -165,14 +171,11 @@ ngx_http_mcds_store_replaced(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx)
         status = r->upstream->headers_in.status_n;
     }
 
-    if (!ctx->seat.has_old
-        && status >= NGX_HTTP_BAD_REQUEST
-        && status < NGX_HTTP_INTERNAL_SERVER_ERROR)
-    {
-        ngx_http_mcds_store_pass(r, ctx);
+    if (status < NGX_HTTP_BAD_REQUEST) {
+        ngx_http_mcds_store_fail(r, ctx);
 
     } else {
-        ngx_http_mcds_store_fail(r, ctx);
+        ngx_http_mcds_store_status(r, ctx, status);
     }
 }
 
@@ -294,40 +297,61 @@ ngx_http_mcds_store_value(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
 
 /*
  * What an origin says once it has answered differs in weight: an error says
- * nothing about the page there is, and neither does an answer that was meant
- * for this one client.
+ * nothing about the page there is, neither does an answer that is about this
+ * one request; any other takes the page's place.
  */
 
 void
 ngx_http_mcds_store_refuse(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
     ngx_uint_t reason)
 {
-    ngx_uint_t  status;
-
     ngx_http_mcds_stat_refused(ctx, ngx_mcds_fresh_why(reason));
 
     ngx_log_debug1(NGX_LOG_DEBUG_HTTP, r->connection->log, 0,
                    "mcds answer is not stored: %V",
                    &ngx_mcds_reasons[ctx->reason]);
 
-    status = r->headers_out.status;
+    ngx_http_mcds_store_status(r, ctx, r->headers_out.status);
+}
 
+
+/* the answer has that status, and is not stored */
+
+static void
+ngx_http_mcds_store_status(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
+    ngx_uint_t status)
+{
     if (status >= NGX_HTTP_INTERNAL_SERVER_ERROR) {
         ngx_http_mcds_store_fail(r, ctx);
+
+    } else if (ngx_mcds_fresh_of_request(status)) {
+        ngx_http_mcds_store_decline(r, ctx);
+
+    } else {
+        ngx_http_mcds_store_pass(r, ctx);
+    }
+}
+
+
+/*
+ * The answer says nothing about the page: that stays as it is, and the next
+ * request builds.  Where there is none, and the same has happened to a request
+ * that has waited, requests do not wait for each other any more.
+ */
+
+static void
+ngx_http_mcds_store_decline(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx)
+{
+    if (!ctx->seat.building) {
         return;
     }
 
-    if (ctx->seat.has_old
-        && (reason == NGX_MCDS_REFUSE_SET_COOKIE
-            || (status >= NGX_HTTP_BAD_REQUEST
-                && status != NGX_HTTP_NOT_FOUND
-                && status != 410)))
-    {
-        ngx_http_mcds_store_fail(r, ctx);
+    if (ctx->seat.takeover && !ctx->seat.has_old) {
+        ngx_http_mcds_store_pass(r, ctx);
         return;
     }
 
-    ngx_http_mcds_store_pass(r, ctx);
+    ngx_mcds_page_built(&ctx->seat, NGX_MCDS_BUILD_FAILED, NULL, 0);
 }
 
 
