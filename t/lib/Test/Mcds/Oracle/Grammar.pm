@@ -159,7 +159,28 @@ sub server {
         push @kids, location($_) for @missing;
     }
 
+    guarded($_, @kids) for grep { $_->{n} eq 'location' } @kids;
+
     return d('server', '', [once(@kids)], id => 'v' . ++$ids);
+}
+
+
+# what try_files leads to may rely on the guard of the location that is asked
+
+sub guarded {
+    my ($location, @kids) = @_;
+
+    my ($try) = grep { $_->{n} eq 'try_files' } @{$location->{k}} or return;
+
+    return if !grep({ $_->{n} =~ /^mcds/ && $_->{a} =~ /SID/ }
+        @{$location->{k}}) || !chance(0.6);
+
+    my ($to) = $try->{a} =~ /(@\w+)$/ or return;
+    my ($app) = map { $_->{app} // () } map { @{$_->{k}} }
+        grep { $_->{n} eq 'location' && $_->{a} eq $to } @kids;
+
+    @$app{qw/ dep say /} = ('cookie', 'session')
+        if $app && $app->{kind} eq 'page' && !$app->{dep};
 }
 
 
@@ -375,17 +396,36 @@ sub error_page {
 sub rewriting {
     my ($where) = @_;
 
+    return refusal(418) if chance(0.2);
+
     my $to = any('^ /b/1', '^ /b/2', '^/a/(.*)$ /b/$1', '^(.*)$ /index.php',
         '^ /a/2?beta=1', '^/(?:a|b)/(.*)$ /inner/$1');
     my $flag = $where eq 'server' || chance(0.6) ? 'last' : 'break';
-    my $d = d('rewrite', "$to $flag");
 
-    return refusal(418) if chance(0.2);
-    return $d if $where ne 'server' && chance(0.3);
-    return d('if', '(' . condition() . ')', [d('set', '$args "new=1"')])
-        if chance(0.15);
-    return d('if', '(' . condition() . ')', [$d]),
-        chance(0.3) ? rewriting($where) : ();
+    return two_ways($where, $flag) if chance(0.4);
+    return d('rewrite', "$to $flag") if $where ne 'server' && chance(0.3);
+    return sometimes(d('set', '$args "new=1"')) if chance(0.15);
+    return sometimes(d('rewrite', "$to $flag"));
+}
+
+
+# two ways that differ in the URI or the arguments that they end with
+
+sub two_ways {
+    my ($where, $flag) = @_;
+
+    my @to = mixed(any(['^ /b/1', '^ /b/2'], ['^/\\w+/(.*)$ /b/$1', '^ /b/2'],
+        ['^ /b/1?beta=1', '^ /b/1?beta=2'], ['^ /b/1', '^ /b/1?'],
+        ['^ /inner/1', '^ /inner/2'])->@*);
+    my ($one, $other) = map { d('rewrite', "$_ $flag") } @to;
+
+    return sometimes($one), $where eq 'server' || chance(0.3)
+        ? sometimes($other) : $other;
+}
+
+
+sub sometimes {
+    return d('if', '(' . condition() . ')', [@_]);
 }
 
 
@@ -487,7 +527,7 @@ sub uris {
     @uris = map { any(@uris ? @uris : '/') } 1 .. any(2, 2, 3, 4);
     push @uris, '/auth' if @auth && chance(0.5);
 
-    return grep { !$seen{$_}++ } map { chance(0.12) ? "$_?x=1" : $_ }
+    return grep { !$seen{$_}++ } map { chance(0.2) ? "$_?x=1" : $_ }
         map { chance(0.04) ? any("/$_", s/1/%31/r, "/b/..$_") : $_ } @uris;
 }
 
