@@ -115,7 +115,7 @@ sub judge {
 
         # those who wait for a request that fails are told 503
 
-        $failing = burst_fails(\%answers, $i, @asked) if !$r->{with};
+        $failing = burst_fails($case, \%answers, $i, @asked) if !$r->{with};
 
         push @wrong, { at => $i, request => $r, want => $want, got => $got,
             what => "$r->{uri} $want->{status} $got->{status}" }
@@ -144,13 +144,21 @@ sub lacks {
 }
 
 
-# whether one of the requests that are under way with this one fails
+# whether one of the requests that are under way with this one fails, whatever
+# an error page shows for it
 
 sub burst_fails {
-    my ($answers, $i, @asked) = @_;
+    my ($case, $answers, $i, @asked) = @_;
+
+    my $places = places($case);
 
     do {
-        return 1 if $answers->{name($asked[$i])}{status} >= 500;
+        my $answer = $answers->{name($asked[$i])};
+        my ($trace) = $answer->{head} =~ /^X-Trace: ([^\r]*)/m;
+
+        return 1 if $answer->{status} >= 500;
+        return 1 if grep { ($places->{$_}{app}{kind} // '') eq 'error' }
+            split ' ', $trace // '';
     } while ($asked[++$i] && $asked[$i]{with});
 
     return 0;
