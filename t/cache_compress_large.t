@@ -147,7 +147,7 @@ for my $coding (qw/ gzip zstd /) {
 
         # while the origin fails
 
-        page_expire($m, $uri, 3600_000);
+        page_expire($m, $uri, 3000_000);
         $o->set($uri, { status => 500 });
         is(shape(get($uri, $_), $want), "200 STALE $_ right",
             "$uri: old, $_") for 'none', $coding;

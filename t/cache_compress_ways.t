@@ -118,7 +118,7 @@ ok(wait_for(sub { page_decode($m->get('<>/a'))->{body} ne '' &&
 is(wait_stored('/a')->{coding}, 1, 'compressed again');
 
 for my $accept ('gzip', 'none') {
-    page_expire($m, '/a', 3600_000);
+    page_expire($m, '/a', 3000_000);
     $o->set('/a', { status => 500 });
     is(shape(get('/a', $accept)), "200 STALE $accept 2",
         "in the place of an error: $accept");
@@ -134,7 +134,7 @@ get('/again/a');
 my $old = wait_stored('/again/a');
 
 for my $accept ('gzip', 'none') {
-    page_expire($m, '/again/a', 3600_000);
+    page_expire($m, '/again/a', 3000_000);
     is(shape(get('/again/a', $accept)), "200 REVALIDATED $accept 1",
         "renewed: $accept");
     my $e = wait_stored('/again/a');
@@ -144,7 +144,7 @@ for my $accept ('gzip', 'none') {
         "and served: $accept");
 }
 
-page_expire($m, '/again/a', 3600_000);
+page_expire($m, '/again/a', 3000_000);
 is(get('/again/a', 'gzip', 'If-None-Match' => 'W/"e"')->status, 304,
     'renewed: a condition');
 

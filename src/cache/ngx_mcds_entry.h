@@ -84,6 +84,8 @@
 #define NGX_MCDS_ENTRY_INVALID    0x04  /* was fresh until it was purged */
 #define NGX_MCDS_ENTRY_ABSOLUTE   0x08  /* nginx makes a Location that begins
                                            with a slash absolute */
+#define NGX_MCDS_ENTRY_CONFIGURED 0x10  /* the configuration gave its lifetime,
+                                           not the origin */
 
 #define NGX_MCDS_ENTRY_UNSET      0xffffffff
 

@@ -16,6 +16,7 @@
  *                          |<-- update or stale-->|                  |
  *                          |    while-revalidate                     |
  *                          |<---------------- grace ---------------->|
+ *                          |<------- stale-if-error, for errors -------->
  *
  * An entry of NGX_MCDS_ENTRY_REVALIDATE ends at "expire".  Each bound is the
  * first millisecond that does not belong to what lies before it.
@@ -51,9 +52,13 @@ static ngx_uint_t ngx_mcds_fresh_refuse(ngx_mcds_answer_t *answer,
 static ngx_uint_t ngx_mcds_fresh_refuse_status(ngx_mcds_answer_t *answer,
     ngx_mcds_cache_control_t *cc);
 static ngx_uint_t ngx_mcds_fresh_understood(ngx_uint_t status);
+static uint64_t ngx_mcds_fresh_grace(ngx_mcds_entry_t *entry,
+    ngx_mcds_stale_t *stale);
 static ngx_uint_t ngx_mcds_fresh_no_control(ngx_mcds_cache_control_t *cc);
 static int64_t ngx_mcds_fresh_life(ngx_mcds_answer_t *answer,
     ngx_mcds_cache_control_t *cc, uint64_t now_ms);
+static ngx_uint_t ngx_mcds_fresh_configured(ngx_mcds_answer_t *answer,
+    ngx_mcds_cache_control_t *cc);
 static int64_t ngx_mcds_fresh_heuristic(ngx_mcds_answer_t *answer,
     ngx_mcds_cache_control_t *cc, int64_t now);
 static int64_t ngx_mcds_fresh_span(int64_t from, int64_t to);
@@ -143,6 +148,10 @@ ngx_mcds_fresh_decide(ngx_mcds_answer_t *answer, uint64_t now_ms,
         entry->flags |= NGX_MCDS_ENTRY_REVALIDATE;
     }
 
+    if (ngx_mcds_fresh_configured(answer, cc)) {
+        entry->flags |= NGX_MCDS_ENTRY_CONFIGURED;
+    }
+
     return NGX_MCDS_STORE;
 }
 
@@ -181,7 +190,7 @@ ngx_uint_t
 ngx_mcds_fresh_state(ngx_mcds_entry_t *entry, ngx_mcds_stale_t *stale,
     uint64_t now_ms)
 {
-    uint64_t  late, update;
+    uint64_t  late, grace, update;
 
     if (now_ms < entry->expire) {
         return NGX_MCDS_FRESH;
@@ -192,21 +201,31 @@ ngx_mcds_fresh_state(ngx_mcds_entry_t *entry, ngx_mcds_stale_t *stale,
     }
 
     late = now_ms - entry->expire;
+    grace = ngx_mcds_fresh_grace(entry, stale);
 
-    if (late >= stale->grace && stale->grace != NGX_MCDS_ALWAYS) {
-        return NGX_MCDS_STALE_UNUSABLE;
-    }
+    update = (entry->swr != NGX_MCDS_ENTRY_UNSET)
+             ? (uint64_t) entry->swr * 1000
+             : ngx_min(stale->update, grace);
 
-    update = stale->update;
-
-    if (entry->swr != NGX_MCDS_ENTRY_UNSET) {
-        update = (uint64_t) entry->swr * 1000;
-
-    } else if (update == NGX_MCDS_ALWAYS) {
+    if (late < update) {
         return NGX_MCDS_STALE_USABLE;
     }
 
-    return (late < update) ? NGX_MCDS_STALE_USABLE : NGX_MCDS_STALE_LAST;
+    if (late < grace) {
+        return NGX_MCDS_STALE_LAST;
+    }
+
+    return (entry->sie != NGX_MCDS_ENTRY_UNSET
+            && late < (uint64_t) entry->sie * 1000)
+           ? NGX_MCDS_STALE_ERROR : NGX_MCDS_STALE_UNUSABLE;
+}
+
+
+static uint64_t
+ngx_mcds_fresh_grace(ngx_mcds_entry_t *entry, ngx_mcds_stale_t *stale)
+{
+    return (entry->flags & NGX_MCDS_ENTRY_CONFIGURED) ? stale->grace
+                                                      : stale->origin;
 }
 
 
@@ -226,15 +245,11 @@ ngx_mcds_fresh_error(ngx_mcds_entry_t *entry, ngx_mcds_stale_t *stale,
 
     late = now_ms - entry->expire;
 
-    if (late >= stale->grace && stale->grace != NGX_MCDS_ALWAYS) {
-        return 0;
-    }
-
     if (entry->sie != NGX_MCDS_ENTRY_UNSET) {
         return late < (uint64_t) entry->sie * 1000;
     }
 
-    return configured;
+    return configured && late < ngx_mcds_fresh_grace(entry, stale);
 }
 
 
@@ -682,13 +697,25 @@ ngx_mcds_fresh_life(ngx_mcds_answer_t *answer, ngx_mcds_cache_control_t *cc,
         return ngx_mcds_fresh_span(now, answer->accel) * 1000;
     }
 
-    if (cc->has_s_maxage) {
+    if (ngx_mcds_fresh_configured(answer, cc)) {
+
+        if (answer->valid >= 0) {
+            return ngx_mcds_fresh_span(0, answer->valid) * 1000;
+        }
+
+        life = ngx_mcds_fresh_heuristic(answer, cc, now);
+
+        if (life == NGX_MCDS_NO_LIFE) {
+            return life;
+        }
+
+    } else if (cc->has_s_maxage) {
         life = (int64_t) cc->s_maxage * 1000;
 
     } else if (cc->has_max_age) {
         life = (int64_t) cc->max_age * 1000;
 
-    } else if (answer->has_expires && cc == &answer->cc) {
+    } else {
 
         if (answer->expires == NGX_ERROR) {
             return 0;
@@ -704,21 +731,24 @@ ngx_mcds_fresh_life(ngx_mcds_answer_t *answer, ngx_mcds_cache_control_t *cc,
                 life -= (int64_t) (now_ms % 1000);
             }
         }
-
-    } else if (answer->valid >= 0) {
-        return ngx_mcds_fresh_span(0, answer->valid) * 1000;
-
-    } else {
-        life = ngx_mcds_fresh_heuristic(answer, cc, now);
-
-        if (life == NGX_MCDS_NO_LIFE) {
-            return life;
-        }
     }
 
     life -= (int64_t) answer->age * 1000;
 
     return ngx_max(life, 0);
+}
+
+
+/* 1 if the origin has not said how long the answer is fresh */
+
+static ngx_uint_t
+ngx_mcds_fresh_configured(ngx_mcds_answer_t *answer,
+    ngx_mcds_cache_control_t *cc)
+{
+    return !answer->has_accel
+           && !cc->has_s_maxage
+           && !cc->has_max_age
+           && !(answer->has_expires && cc == &answer->cc);
 }
 
 

@@ -146,7 +146,8 @@ typedef enum {
  * must-revalidate and proxy-revalidate set NGX_MCDS_ENTRY_REVALIDATE; so does
  * s-maxage (RFC 9111, 5.2.2.10) unless the answer has stale-while-revalidate
  * or stale-if-error, which then say what is meant.  public, s-maxage and
- * must-revalidate set NGX_MCDS_ENTRY_SHARED.
+ * must-revalidate set NGX_MCDS_ENTRY_SHARED.  mcds_cache_valid and heuristics
+ * set NGX_MCDS_ENTRY_CONFIGURED.
  *
  * now_ms: when the answer began, milliseconds since the epoch.
  */
@@ -176,28 +177,31 @@ typedef enum {
     NGX_MCDS_STALE_USABLE,        /* serve, and refresh behind it */
     NGX_MCDS_STALE_LAST,          /* rebuild; serve it if that takes too
                                      long */
+    NGX_MCDS_STALE_ERROR,         /* rebuild; serve it if the origin fails */
     NGX_MCDS_STALE_UNUSABLE       /* as if it were not there */
 } ngx_mcds_fresh_e;
 
 
-/* of update and grace: without a bound */
+/* of update: as long as grace */
 #define NGX_MCDS_ALWAYS     INT64_MAX
 
 
+/* what the configuration allows; ms after "expire before" */
+
 typedef struct {
-    uint64_t      update;         /* mcds_cache_background_update: ms after
-                                     "expire before" in which a page is served
-                                     at once; 0: never, NGX_MCDS_ALWAYS */
-    uint64_t      grace;          /* mcds_cache_grace: ms after which it is not
-                                     served at all; NGX_MCDS_ALWAYS: no
-                                     bound */
+    uint64_t      update;         /* mcds_cache_background_update: a page is
+                                     served at once, 0: never */
+    uint64_t      grace;          /* mcds_cache_grace: it is not served any
+                                     more, if its lifetime is
+                                     NGX_MCDS_ENTRY_CONFIGURED */
+    uint64_t      origin;         /* the same, if its origin gave it one */
 } ngx_mcds_stale_t;
 
 
 /*
  * now == expire is expired ("expire before").  swr of the entry, when it is
- * set, replaces update; grace holds for it too, and at expire + grace a page is
- * no longer served.  NGX_MCDS_ENTRY_REVALIDATE forbids both.
+ * set, replaces update, and the grace does not shorten it; nor does it shorten
+ * sie, stale-if-error.  NGX_MCDS_ENTRY_REVALIDATE forbids all.
  */
 
 ngx_uint_t ngx_mcds_fresh_state(ngx_mcds_entry_t *entry,
@@ -206,8 +210,8 @@ ngx_uint_t ngx_mcds_fresh_state(ngx_mcds_entry_t *entry,
 
 /*
  * Whether a page may be served at now_ms because its origin failed: 1 or 0.
- * stale-if-error of the entry counts from "expire before"; without it
- * configured says whether an error is reason enough, and grace bounds it.
+ * sie of the entry counts from "expire before"; without it configured says
+ * whether an error is reason enough, and the grace bounds it.
  * NGX_MCDS_ENTRY_REVALIDATE forbids it.
  */
 

@@ -33,6 +33,7 @@ static ngx_uint_t ngx_mcds_page_for(ngx_mcds_seat_t *seat,
 static ngx_int_t ngx_mcds_page_enter_local(ngx_mcds_seat_t *seat,
     uint64_t cas, ngx_uint_t *outcome);
 static ngx_uint_t ngx_mcds_page_paused(ngx_mcds_page_t *page, uint64_t cas);
+static ngx_uint_t ngx_mcds_page_old(ngx_mcds_seat_t *seat);
 static ngx_uint_t ngx_mcds_page_no_build(ngx_mcds_seat_t *seat);
 static ngx_int_t ngx_mcds_page_wait(ngx_mcds_seat_t *seat);
 static void ngx_mcds_page_wait_handler(ngx_event_t *ev);
@@ -89,7 +90,7 @@ ngx_mcds_page_enter(ngx_mcds_seat_t *seat, ngx_mcds_enter_t *enter,
             page->held = 0;
         }
 
-        if (ngx_mcds_page_paused(page, enter->cas)) {
+        if (ngx_mcds_page_paused(page, enter->cas) && ngx_mcds_page_old(seat)) {
             *outcome = ngx_mcds_page_no_build(seat);
             return NGX_DONE;
         }
@@ -189,6 +190,15 @@ ngx_mcds_page_paused(ngx_mcds_page_t *page, uint64_t cas)
 }
 
 
+/* who has no page to show does not obey the pause, but for the lock */
+
+static ngx_uint_t
+ngx_mcds_page_old(ngx_mcds_seat_t *seat)
+{
+    return seat->refresh || seat->has_old;
+}
+
+
 /* what a request is told then */
 
 static ngx_uint_t
@@ -280,7 +290,8 @@ ngx_mcds_page_start_lock(ngx_mcds_page_t *page, ngx_mcds_seat_t *owner,
     ngx_mcds_page_ref(page);
 
     if (ngx_mcds_lock_acquire_page(page->pool, &page->key, page->lock_age,
-                                    &page->kept, ngx_mcds_page_locked, page)
+                                   !ngx_mcds_page_old(owner), &page->kept,
+                                   ngx_mcds_page_locked, page)
         == NGX_OK)
     {
         page->missing++;

@@ -768,43 +768,38 @@ static ngx_int_t
 ngx_http_mcds_cache_stale(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
     ngx_http_mcds_loc_conf_t *mlcf, ngx_uint_t state)
 {
-    ngx_uint_t  last;
+    ngx_uint_t  has_old;
 
-    last = (state == NGX_MCDS_STALE_LAST);
+    if (state == NGX_MCDS_STALE_USABLE) {
 
-    if (state == NGX_MCDS_STALE_UNUSABLE || (last && !mlcf->cache_lock)) {
-        ctx->status = NGX_HTTP_MCDS_EXPIRED;
+        ctx->status = NGX_HTTP_MCDS_UPDATING;
+
+        /* such a request starts no build */
+
+        return (ctx->authorization || ctx->no_store)
+               ? NGX_OK : ngx_http_mcds_cache_enter(r, ctx, mlcf, 1, 1);
+    }
+
+    ctx->status = NGX_HTTP_MCDS_EXPIRED;
+
+    if (state == NGX_MCDS_STALE_UNUSABLE || !mlcf->cache_lock) {
         return ngx_http_mcds_cache_miss(r, ctx, mlcf);
     }
 
-    if (last && ctx->only_if_cached) {
-        ctx->status = NGX_HTTP_MCDS_EXPIRED;
+    if (ctx->only_if_cached) {
         return ngx_http_mcds_cache_only(r, ctx);
     }
 
     if (ctx->authorization || ctx->no_store) {
-
-        /* such a request starts no build and waits for none */
-
-        if (last) {
-            ctx->status = NGX_HTTP_MCDS_EXPIRED;
-            return ngx_http_mcds_cache_pass(r, ctx, 0);
-        }
-
-        ctx->status = NGX_HTTP_MCDS_UPDATING;
-        return NGX_OK;
+        return ngx_http_mcds_cache_pass(r, ctx, 0);
     }
 
-    if (last && r->method == NGX_HTTP_GET && !r->header_only) {
-        ctx->status = NGX_HTTP_MCDS_EXPIRED;
-        return ngx_http_mcds_cache_enter(r, ctx, mlcf, 0, 1);
-    }
+    ctx->old_shown = (state == NGX_MCDS_STALE_LAST);
 
-    /* HEAD builds nothing either, it has the page refreshed behind it */
+    has_old = (state == NGX_MCDS_STALE_ERROR
+               || (mlcf->cache_use_stale & NGX_HTTP_MCDS_FAILURES));
 
-    ctx->status = NGX_HTTP_MCDS_UPDATING;
-
-    return ngx_http_mcds_cache_enter(r, ctx, mlcf, 1, 1);
+    return ngx_http_mcds_cache_enter(r, ctx, mlcf, 0, has_old);
 }
 
 
@@ -866,6 +861,7 @@ ngx_http_mcds_cache_state(ngx_mcds_entry_t *entry,
 
     stale.update = mlcf->cache_update;
     stale.grace = mlcf->cache_grace;
+    stale.origin = mlcf->cache_grace_origin;
 
     now = ngx_mcds_now();
 
@@ -942,7 +938,7 @@ ngx_http_mcds_cache_enter(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
 
     enter.lock_age = mlcf->cache_lock_age;
     enter.wait = mlcf->cache_dry_run ? 0
-                 : ngx_http_mcds_cache_wait(ctx, has_old
+                 : ngx_http_mcds_cache_wait(ctx, ctx->old_shown
                                                  ? mlcf->cache_wait
                                                  : mlcf->cache_lock_timeout);
     enter.max_waiters = mlcf->cache_max_waiters;
@@ -1034,6 +1030,7 @@ ngx_http_mcds_cache_entered(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
         }
 
         if (ngx_http_mcds_cache_partial(r)
+            || r->method != NGX_HTTP_GET
             || (ngx_http_mcds_cache_streamed(ctx)
                 && !ctx->behind && !ctx->dry))
         {
@@ -1061,7 +1058,9 @@ ngx_http_mcds_cache_entered(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
         ctx->reason = ctx->seat.retry ? NGX_MCDS_REASON_BACKOFF
                                       : NGX_MCDS_REASON_TIMEOUT;
 
-        if (ctx->seat.has_old) {
+        if (ctx->outcome == NGX_MCDS_PAGE_TIMEOUT
+            && (ctx->seat.has_old || ctx->old_shown))
+        {
             ctx->status = NGX_HTTP_MCDS_STALE;
             return NGX_OK;
         }

@@ -18,6 +18,10 @@
 /* a lifetime that was guessed; seconds */
 #define NGX_HTTP_MCDS_HEURISTIC_MAX  86400
 
+/* mcds_cache_grace: of lifetimes of the configuration, of the origin; ms */
+#define NGX_HTTP_MCDS_GRACE          86400000
+#define NGX_HTTP_MCDS_GRACE_ORIGIN   3600000
+
 
 static ngx_conf_bitmask_t  ngx_http_mcds_ignore_headers_masks[] = {
     { ngx_string("X-Accel-Expires"), NGX_HTTP_MCDS_IGN_ACCEL },
@@ -84,6 +88,7 @@ ngx_http_mcds_cache_init_conf(ngx_http_mcds_loc_conf_t *conf)
     conf->cache_max_waiters = NGX_CONF_UNSET_UINT;
     conf->cache_max_variants = NGX_CONF_UNSET_UINT;
     conf->cache_grace = NGX_CONF_UNSET;
+    conf->cache_grace_origin = NGX_CONF_UNSET;
     conf->cache_update = NGX_CONF_UNSET;
     conf->cache_heuristic = NGX_CONF_UNSET_UINT;
     conf->cache_heuristic_max = NGX_CONF_UNSET;
@@ -150,8 +155,15 @@ ngx_http_mcds_cache_merge_conf(ngx_conf_t *cf,
                               prev->cache_max_waiters, 1000);
     ngx_conf_merge_uint_value(conf->cache_max_variants,
                               prev->cache_max_variants, 32);
-    ngx_conf_merge_value(conf->cache_grace, prev->cache_grace,
-                         NGX_MCDS_ALWAYS);
+
+    if (conf->cache_grace == NGX_CONF_UNSET) {
+        conf->cache_grace = prev->cache_grace;
+        conf->cache_grace_origin = prev->cache_grace_origin;
+    }
+
+    ngx_conf_init_value(conf->cache_grace, NGX_HTTP_MCDS_GRACE);
+    ngx_conf_init_value(conf->cache_grace_origin, NGX_HTTP_MCDS_GRACE_ORIGIN);
+
     ngx_conf_merge_value(conf->cache_update, prev->cache_update, 60000);
 
     ngx_conf_merge_bitmask_value(conf->cache_ignore, prev->cache_ignore,
@@ -170,13 +182,7 @@ ngx_http_mcds_cache_merge_conf(ngx_conf_t *cf,
     ngx_conf_merge_value(conf->cache_invalidate, prev->cache_invalidate, 1);
     ngx_conf_merge_bitmask_value(conf->cache_use_stale, prev->cache_use_stale,
                                  NGX_CONF_BITMASK_SET
-                                 |NGX_HTTP_UPSTREAM_FT_ERROR
-                                 |NGX_HTTP_UPSTREAM_FT_TIMEOUT
-                                 |NGX_HTTP_UPSTREAM_FT_INVALID_HEADER
-                                 |NGX_HTTP_UPSTREAM_FT_HTTP_500
-                                 |NGX_HTTP_UPSTREAM_FT_HTTP_502
-                                 |NGX_HTTP_UPSTREAM_FT_HTTP_503
-                                 |NGX_HTTP_UPSTREAM_FT_HTTP_504);
+                                 |NGX_HTTP_MCDS_FAILURES);
 
     if (conf->cache_use_stale & NGX_HTTP_UPSTREAM_FT_OFF) {
         conf->cache_use_stale = NGX_CONF_BITMASK_SET
@@ -330,6 +336,75 @@ ngx_http_mcds_cache_period(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
     }
 
     *field = ms;
+
+    return NGX_CONF_OK;
+}
+
+
+char *
+ngx_http_mcds_cache_grace(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
+{
+    ngx_http_mcds_loc_conf_t *mlcf = conf;
+
+    int64_t     ms;
+    ngx_str_t  *value, text;
+
+    if (mlcf->cache_grace != NGX_CONF_UNSET) {
+        return "is duplicate";
+    }
+
+    value = cf->args->elts;
+
+    if (cf->args->nelts == 2 && ngx_http_mcds_header_is(&value[1], "on")) {
+        mlcf->cache_grace = NGX_HTTP_MCDS_GRACE;
+        mlcf->cache_grace_origin = NGX_HTTP_MCDS_GRACE_ORIGIN;
+        return NGX_CONF_OK;
+    }
+
+    if (cf->args->nelts == 2 && ngx_http_mcds_header_is(&value[1], "off")) {
+        mlcf->cache_grace = 0;
+        mlcf->cache_grace_origin = 0;
+        return NGX_CONF_OK;
+    }
+
+    ms = ngx_http_mcds_parse_msec(&value[1]);
+
+    if (ms == NGX_ERROR) {
+        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                           "invalid value \"%V\" in \"%V\" directive, it must "
+                           "be \"on\", \"off\" or a time", &value[1],
+                           &cmd->name);
+        return NGX_CONF_ERROR;
+    }
+
+    mlcf->cache_grace = ms;
+    mlcf->cache_grace_origin = ms;
+
+    if (cf->args->nelts == 2) {
+        return NGX_CONF_OK;
+    }
+
+    if (ngx_strncmp(value[2].data, "origin=", 7) != 0) {
+        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                           "invalid parameter \"%V\" in \"%V\" directive, it "
+                           "must be \"origin=\" and a time", &value[2],
+                           &cmd->name);
+        return NGX_CONF_ERROR;
+    }
+
+    text.data = value[2].data + 7;
+    text.len = value[2].len - 7;
+
+    ms = ngx_http_mcds_parse_msec(&text);
+
+    if (ms == NGX_ERROR) {
+        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                           "invalid time \"%V\" in \"%V\" directive",
+                           &value[2], &cmd->name);
+        return NGX_CONF_ERROR;
+    }
+
+    mlcf->cache_grace_origin = ms;
 
     return NGX_CONF_OK;
 }

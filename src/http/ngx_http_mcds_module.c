@@ -322,10 +322,10 @@ static ngx_command_t  ngx_http_mcds_commands[] = {
       &ngx_http_mcds_variants_post },
 
     { ngx_string("mcds_cache_grace"),
-      NGX_HTTP_MCDS_LEVELS|NGX_CONF_TAKE1,
-      ngx_http_mcds_cache_period,
+      NGX_HTTP_MCDS_LEVELS|NGX_CONF_TAKE12,
+      ngx_http_mcds_cache_grace,
       NGX_HTTP_LOC_CONF_OFFSET,
-      offsetof(ngx_http_mcds_loc_conf_t, cache_grace),
+      0,
       NULL },
 
     { ngx_string("mcds_cache_background_update"),

@@ -52,6 +52,17 @@ typedef enum {
 
 /* a variable that a counter gives its number to */
 
+/* of mcds_cache_use_stale: the origin does not answer, or with 5xx */
+#define NGX_HTTP_MCDS_FAILURES                                                \
+    (NGX_HTTP_UPSTREAM_FT_ERROR                                               \
+     |NGX_HTTP_UPSTREAM_FT_TIMEOUT                                            \
+     |NGX_HTTP_UPSTREAM_FT_INVALID_HEADER                                     \
+     |NGX_HTTP_UPSTREAM_FT_HTTP_500                                           \
+     |NGX_HTTP_UPSTREAM_FT_HTTP_502                                           \
+     |NGX_HTTP_UPSTREAM_FT_HTTP_503                                           \
+     |NGX_HTTP_UPSTREAM_FT_HTTP_504)
+
+
 typedef struct {
     ngx_str_t                   name;
     ngx_uint_t                  warned;   /* read too early, said once */
@@ -147,7 +158,9 @@ typedef struct {
     ngx_msec_t                  cache_wait;
     ngx_uint_t                  cache_max_waiters;
     ngx_uint_t                  cache_max_variants;
-    int64_t                     cache_grace;      /* ms */
+    int64_t                     cache_grace;      /* ms; of pages whose lifetime
+                                                     the configuration gave */
+    int64_t                     cache_grace_origin; /* of the others */
     int64_t                     cache_update;     /* ms */
     ngx_uint_t                  cache_ignore;     /* NGX_HTTP_MCDS_IGN_* */
     ngx_uint_t                  cache_heuristic;  /* percent, 0: off */
@@ -317,6 +330,8 @@ struct ngx_http_mcds_ctx_s {
     unsigned                    coded:1;     /* ... is sent in it */
     unsigned                    validating:1; /* the origin is asked whether
                                                 "copy" has changed */
+    unsigned                    old_shown:1; /* "copy", if another one takes
+                                                too long */
     unsigned                    instead:1;   /* "copy" in place of an answer */
     unsigned                    instead_sent:1;
     unsigned                    instead_passing:1;  /* filters have it now */
@@ -570,6 +585,8 @@ char *ngx_http_mcds_cache(ngx_conf_t *cf, ngx_command_t *cmd, void *conf);
 char *ngx_http_mcds_cache_methods(ngx_conf_t *cf, ngx_command_t *cmd,
     void *conf);
 char *ngx_http_mcds_cache_period(ngx_conf_t *cf, ngx_command_t *cmd,
+    void *conf);
+char *ngx_http_mcds_cache_grace(ngx_conf_t *cf, ngx_command_t *cmd,
     void *conf);
 char *ngx_http_mcds_cache_lock_timeout(ngx_conf_t *cf, ngx_command_t *cmd,
     void *conf);

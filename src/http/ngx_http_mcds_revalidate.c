@@ -562,6 +562,7 @@ ngx_http_mcds_stale_error(ngx_http_mcds_ctx_t *ctx, ngx_uint_t mask,
 
     stale.update = ctx->conf->cache_update;
     stale.grace = ctx->conf->cache_grace;
+    stale.origin = ctx->conf->cache_grace_origin;
 
     return ngx_mcds_fresh_error(&entry, &stale, configured,
                                 ngx_mcds_now());

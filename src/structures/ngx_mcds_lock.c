@@ -48,7 +48,8 @@ ngx_mcds_lock_acquire(ngx_mcds_pool_t *pool, ngx_str_t *key, uint32_t ttl,
 
 ngx_int_t
 ngx_mcds_lock_acquire_page(ngx_mcds_pool_t *pool, ngx_str_t *key,
-    uint32_t ttl, ngx_mcds_kept_t *kept, ngx_mcds_lock_pt handler, void *data)
+    uint32_t ttl, ngx_uint_t at_once, ngx_mcds_kept_t *kept,
+    ngx_mcds_lock_pt handler, void *data)
 {
     ngx_mcds_lock_t  *lock;
 
@@ -60,6 +61,7 @@ ngx_mcds_lock_acquire_page(ngx_mcds_pool_t *pool, ngx_str_t *key,
     }
 
     lock->page = 1;
+    lock->at_once = at_once;
     lock->kept = kept;
 
     return ngx_mcds_lock_start(lock);
@@ -424,7 +426,7 @@ ngx_mcds_lock_looked(void *data, ngx_mcds_result_t *result)
 
     if (ngx_mcds_lock_read(result->data, result->len, lock->kept) == NGX_OK) {
 
-        if (lock->kept->until > ngx_mcds_now()) {
+        if (lock->kept->until > ngx_mcds_now() && !lock->at_once) {
             ngx_mcds_lock_failed(lock, NGX_MCDS_NOT_STORED);
             return;
         }

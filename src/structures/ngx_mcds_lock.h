@@ -59,12 +59,13 @@ ngx_int_t ngx_mcds_lock_acquire(ngx_mcds_pool_t *pool, ngx_str_t *key,
  * owners have left: *kept, which must live until the handler is called, is
  * that of the last owner, or zeroed if there is none.  With NOT_STORED and
  * kept->step the lock is free, but not to be taken before kept->until; after
- * that it is taken over.  So is a lock that this worker had asked for without
- * having heard of the answer.
+ * that, and with at_once before, it is taken over.  So is a lock that this
+ * worker had asked for without having heard of the answer.
  */
 
 ngx_int_t ngx_mcds_lock_acquire_page(ngx_mcds_pool_t *pool, ngx_str_t *key,
-    uint32_t ttl, ngx_mcds_kept_t *kept, ngx_mcds_lock_pt handler, void *data);
+    uint32_t ttl, ngx_uint_t at_once, ngx_mcds_kept_t *kept,
+    ngx_mcds_lock_pt handler, void *data);
 
 
 /*

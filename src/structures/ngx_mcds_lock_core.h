@@ -48,6 +48,7 @@ struct ngx_mcds_lock_s {
     u_char               seen[NGX_MCDS_KEPT_LEN];
     u_char               left[NGX_MCDS_KEPT_LEN];
     unsigned             page:1;       /* of a page, see ngx_mcds_key.h */
+    unsigned             at_once:1;    /* what was left is taken over */
     unsigned             open:1;       /* the caller's text in key itself */
     unsigned             released:1;
     unsigned             stays:1;      /* ... and not to be deleted */

@@ -22,6 +22,7 @@
 
 #define SHARED     NGX_MCDS_ENTRY_SHARED
 #define REVALID    NGX_MCDS_ENTRY_REVALIDATE
+#define OURS       NGX_MCDS_ENTRY_CONFIGURED
 
 #define NEVER      NGX_MCDS_ALWAYS
 
@@ -248,13 +249,13 @@ static decide_row_t  decide_rows[] = {
     { 200, "stale-while-revalidate=60", 0, 0, 0, 0, 0, 0,
       NGX_MCDS_REFUSE_NO_LIFETIME, 0, 0 },
     { 200, NULL, VALID, 0, 0, 0, 30, 0,
-      NGX_MCDS_STORE, 30000, 0 },
+      NGX_MCDS_STORE, 30000, OURS },
     { 200, "public", VALID, 0, 0, 0, 30, 0,
-      NGX_MCDS_STORE, 30000, SHARED },
+      NGX_MCDS_STORE, 30000, SHARED|OURS },
     { 200, NULL, VALID, 0, 0, 0, 0, 0,
       NGX_MCDS_REFUSE_EXPIRED, 0, 0 },
     { 200, NULL, VALID, 0, 0, 0, INT64_MAX, 0,
-      NGX_MCDS_STORE, MAX * 1000LL, 0 },
+      NGX_MCDS_STORE, MAX * 1000LL, OURS },
     { 200, "max-age=60", 0, 0, 0, 0, 0, 0,
       NGX_MCDS_STORE, 60000, 0 },
     { 200, "max-age=60", VALID, 0, 0, 0, 30, 0,
@@ -357,7 +358,7 @@ static decide_row_t  decide_rows[] = {
     { 200, NULL, EXPIRES, 60, 0, 0, 0, 10,
       NGX_MCDS_STORE, 49750, 0 },
     { 200, NULL, VALID, 0, 0, 0, 30, 3600,
-      NGX_MCDS_STORE, 30000, 0 },
+      NGX_MCDS_STORE, 30000, OURS },
 
     /* what forbids */
 
@@ -392,9 +393,9 @@ static decide_row_t  decide_rows[] = {
     { 200, "max-age=60", PRAGMA, 0, 0, 0, 0, 0,
       NGX_MCDS_STORE, 60000, 0 },
     { 200, "public", PRAGMA|VALID, 0, 0, 0, 30, 0,
-      NGX_MCDS_STORE, 30000, SHARED },
+      NGX_MCDS_STORE, 30000, SHARED|OURS },
     { 200, "proxy-revalidate", PRAGMA|VALID, 0, 0, 0, 30, 0,
-      NGX_MCDS_STORE, 30000, REVALID },
+      NGX_MCDS_STORE, 30000, REVALID|OURS },
     { 200, "max-age=60", COOKIE, 0, 0, 0, 0, 0,
       NGX_MCDS_REFUSE_SET_COOKIE, 0, 0 },
     { 200, "max-age=60", VARY, 0, 0, 0, 0, 0,
@@ -445,18 +446,18 @@ static decide_row_t  decide_rows[] = {
     { 204, "max-age=60", 0, 0, 0, 0, 0, 0, NGX_MCDS_STORE, 60000, 0 },
     { 301, "max-age=60", 0, 0, 0, 0, 0, 0, NGX_MCDS_STORE, 60000, 0 },
     { 302, NULL, 0, 0, 0, 0, 0, 0, NGX_MCDS_REFUSE_NO_LIFETIME, 0, 0 },
-    { 302, NULL, VALID, 0, 0, 0, 30, 0, NGX_MCDS_STORE, 30000, 0 },
+    { 302, NULL, VALID, 0, 0, 0, 30, 0, NGX_MCDS_STORE, 30000, OURS },
     { 404, NULL, 0, 0, 0, 0, 0, 0, NGX_MCDS_REFUSE_NO_LIFETIME, 0, 0 },
     { 404, "max-age=60", 0, 0, 0, 0, 0, 0, NGX_MCDS_STORE, 60000, 0 },
     { 404, "max-age=0", 0, 0, 0, 0, 0, 0, NGX_MCDS_REFUSE_EXPIRED, 0, 0 },
-    { 404, NULL, VALID, 0, 0, 0, 30, 0, NGX_MCDS_STORE, 30000, 0 },
+    { 404, NULL, VALID, 0, 0, 0, 30, 0, NGX_MCDS_STORE, 30000, OURS },
     { 410, NULL, EXPIRES|DATE, 60, 0, 0, 0, 0, NGX_MCDS_STORE, 60000, 0 },
     { 403, "max-age=60", 0, 0, 0, 0, 0, 0, NGX_MCDS_REFUSE_STATUS, 0, 0 },
-    { 403, NULL, VALID, 0, 0, 0, 30, 0, NGX_MCDS_STORE, 30000, 0 },
+    { 403, NULL, VALID, 0, 0, 0, 30, 0, NGX_MCDS_STORE, 30000, OURS },
     { 403, "max-age=60", VALID, 0, 0, 0, 30, 0, NGX_MCDS_STORE, 60000, 0 },
     { 500, "max-age=60, public", 0, 0, 0, 0, 0, 0,
       NGX_MCDS_REFUSE_STATUS, 0, 0 },
-    { 503, NULL, VALID, 0, 0, 0, 3, 0, NGX_MCDS_STORE, 3000, 0 },
+    { 503, NULL, VALID, 0, 0, 0, 3, 0, NGX_MCDS_STORE, 3000, OURS },
     { 503, NULL, VALID, 0, 0, 0, 0, 0, NGX_MCDS_REFUSE_EXPIRED, 0, 0 },
     { 206, "max-age=60", VALID, 0, 0, 0, 30, 0,
       NGX_MCDS_REFUSE_STATUS, 0, 0 },
@@ -509,7 +510,7 @@ static state_row_t  state_rows[] = {
     { NEVER, NEVER, 10, 0, 10000, NGX_MCDS_STALE_LAST },
     { 60000, NEVER, 0, 0, 0, NGX_MCDS_STALE_LAST },
     { 60000, 90000, 3600, 0, 89999, NGX_MCDS_STALE_USABLE },
-    { 60000, 90000, 3600, 0, 90000, NGX_MCDS_STALE_UNUSABLE },
+    { 60000, 90000, 3600, 0, 90000, NGX_MCDS_STALE_USABLE },
     { 0, NEVER, MAX, 0, 2147483647999, NGX_MCDS_STALE_USABLE },
     { 0, NEVER, MAX, 0, 2147483648000, NGX_MCDS_STALE_LAST },
 
@@ -916,8 +917,10 @@ test_state(void)
 
         stale.update = row->update;
         stale.grace = row->grace;
+        stale.origin = row->grace;
         entry.swr = row->swr;
         entry.flags = row->flags;
+        entry.sie = UNSET;
 
         ok(ngx_mcds_fresh_state(&entry, &stale,
                                 (uint64_t) ((int64_t) entry.expire
@@ -928,13 +931,15 @@ test_state(void)
 
     stale.update = NEVER;
     stale.grace = NEVER;
+    stale.origin = NEVER;
     entry.swr = UNSET;
+    entry.sie = UNSET;
     entry.flags = 0;
 
     entry.expire = 0;
     ok(ngx_mcds_fresh_state(&entry, &stale, 0) == NGX_MCDS_STALE_USABLE
        && ngx_mcds_fresh_state(&entry, &stale, UINT64_MAX)
-          == NGX_MCDS_STALE_USABLE, "expired at the epoch");
+          == NGX_MCDS_STALE_UNUSABLE, "expired at the epoch");
 
     entry.expire = UINT64_MAX;
     ok(ngx_mcds_fresh_state(&entry, &stale, UINT64_MAX - 1) == NGX_MCDS_FRESH
@@ -943,9 +948,49 @@ test_state(void)
 
     stale.update = 1000;
     stale.grace = 2000;
+    stale.origin = 2000;
     entry.expire = UINT64_MAX - 500;
     ok(ngx_mcds_fresh_state(&entry, &stale, UINT64_MAX)
        == NGX_MCDS_STALE_USABLE, "no bound wraps around");
+
+    /* each kind of lifetime has its grace */
+
+    stale.update = NEVER;
+    stale.origin = 1000;
+    entry.expire = NOW_MS;
+    entry.sie = UNSET;
+    ok(ngx_mcds_fresh_state(&entry, &stale, NOW_MS + 1000)
+       == NGX_MCDS_STALE_UNUSABLE
+       && !ngx_mcds_fresh_error(&entry, &stale, 1, NOW_MS + 1000),
+       "the origin's lifetime");
+
+    entry.flags = OURS;
+    ok(ngx_mcds_fresh_state(&entry, &stale, NOW_MS + 1000)
+       == NGX_MCDS_STALE_USABLE
+       && ngx_mcds_fresh_error(&entry, &stale, 1, NOW_MS + 1999)
+       && !ngx_mcds_fresh_error(&entry, &stale, 1, NOW_MS + 2000)
+       && ngx_mcds_fresh_state(&entry, &stale, NOW_MS + 2000)
+          == NGX_MCDS_STALE_UNUSABLE, "the configuration's lifetime");
+
+    /* the origin's own words count, whatever the grace is */
+
+    stale.grace = 0;
+    entry.sie = 3;
+    ok(ngx_mcds_fresh_state(&entry, &stale, NOW_MS + 2999)
+       == NGX_MCDS_STALE_ERROR
+       && ngx_mcds_fresh_error(&entry, &stale, 0, NOW_MS + 2999)
+       && ngx_mcds_fresh_state(&entry, &stale, NOW_MS + 3000)
+          == NGX_MCDS_STALE_UNUSABLE, "stale-if-error without a grace");
+
+    entry.swr = 2;
+    ok(ngx_mcds_fresh_state(&entry, &stale, NOW_MS + 1999)
+       == NGX_MCDS_STALE_USABLE
+       && ngx_mcds_fresh_state(&entry, &stale, NOW_MS + 2000)
+          == NGX_MCDS_STALE_ERROR, "stale-while-revalidate without a grace");
+
+    entry.flags = REVALID;
+    ok(ngx_mcds_fresh_state(&entry, &stale, NOW_MS)
+       == NGX_MCDS_STALE_UNUSABLE, "must-revalidate");
 }
 
 
@@ -1135,7 +1180,7 @@ test_error(void)
         { 0, 0, 0, NEVER, 1, 0 },
         { 999, UNSET, 0, 1000, 1, 1 },
         { 1000, UNSET, 0, 1000, 1, 0 },
-        { 1000, 60, 0, 1000, 1, 0 },
+        { 1000, 60, 0, 1000, 1, 1 },
         { 0, 60, REVALID, NEVER, 1, 0 },
         { -1, 60, REVALID, NEVER, 1, 0 }
     };
@@ -1149,6 +1194,7 @@ test_error(void)
 
         stale.update = 0;
         stale.grace = rows[i].grace;
+        stale.origin = rows[i].grace;
 
         ok(ngx_mcds_fresh_error(&entry, &stale, rows[i].configured,
                                 NOW_MS + rows[i].late) == rows[i].usable,
