@@ -26,6 +26,12 @@
 /* nobody has said how long */
 #define NGX_MCDS_NO_LIFE    -1
 
+#define ngx_mcds_control_clear(cc, directives, name, field)                   \
+    if (((directives) & NGX_MCDS_CONTROL_##name) && (cc)->field) {            \
+        (cc)->field = 0;                                                      \
+        (cc)->ignored = 1;                                                    \
+    }
+
 
 typedef struct {
     ngx_str_t     name;
@@ -97,6 +103,30 @@ ngx_mcds_cache_control_add(ngx_mcds_cache_control_t *cc, ngx_str_t *value)
 }
 
 
+void
+ngx_mcds_cache_control_ignore(ngx_mcds_cache_control_t *cc,
+    ngx_uint_t directives)
+{
+    if (directives & (NGX_MCDS_CONTROL_MUST_REVALIDATE
+                      |NGX_MCDS_CONTROL_PROXY_REVALIDATE))
+    {
+        cc->may_stale = 1;
+    }
+
+    ngx_mcds_control_clear(cc, directives, MAX_AGE, has_max_age);
+    ngx_mcds_control_clear(cc, directives, S_MAXAGE, has_s_maxage);
+    ngx_mcds_control_clear(cc, directives, SWR, has_swr);
+    ngx_mcds_control_clear(cc, directives, SIE, has_sie);
+    ngx_mcds_control_clear(cc, directives, NO_STORE, no_store);
+    ngx_mcds_control_clear(cc, directives, NO_CACHE, no_cache);
+    ngx_mcds_control_clear(cc, directives, PRIVATE, private);
+    ngx_mcds_control_clear(cc, directives, PUBLIC, public);
+    ngx_mcds_control_clear(cc, directives, MUST_REVALIDATE, must_revalidate);
+    ngx_mcds_control_clear(cc, directives, PROXY_REVALIDATE, proxy_revalidate);
+    ngx_mcds_control_clear(cc, directives, MUST_UNDERSTAND, must_understand);
+}
+
+
 ngx_uint_t
 ngx_mcds_fresh_decide(ngx_mcds_answer_t *answer, uint64_t now_ms,
     ngx_mcds_entry_t *entry)
@@ -143,7 +173,10 @@ ngx_mcds_fresh_decide(ngx_mcds_answer_t *answer, uint64_t now_ms,
 
     if (cc->must_revalidate
         || cc->proxy_revalidate
-        || (cc->has_s_maxage && !cc->has_swr && !cc->has_sie))
+        || (cc->has_s_maxage
+            && !cc->has_swr
+            && !cc->has_sie
+            && !cc->may_stale))
     {
         entry->flags |= NGX_MCDS_ENTRY_REVALIDATE;
     }
@@ -677,6 +710,7 @@ ngx_mcds_fresh_no_control(ngx_mcds_cache_control_t *cc)
            && !cc->must_revalidate
            && !cc->proxy_revalidate
            && !cc->must_understand
+           && !cc->ignored
            && !cc->malformed;
 }
 

@@ -61,10 +61,36 @@ typedef struct {
     unsigned      must_understand:1;
     unsigned      no_transform:1;
     unsigned      malformed:1;
+    unsigned      ignored:1;      /* one was there that is to be ignored */
+    unsigned      may_stale:1;    /* s-maxage does not forbid stale */
 } ngx_mcds_cache_control_t;
 
 void ngx_mcds_cache_control_add(ngx_mcds_cache_control_t *cc,
     ngx_str_t *value);
+
+
+/*
+ * After the lines were added: directives that are to be ignored, as if they had
+ * not been there, neither for what they forbid nor for what they allow.
+ * Without must-revalidate or proxy-revalidate s-maxage does not stand for the
+ * latter, either.
+ */
+
+#define NGX_MCDS_CONTROL_MAX_AGE           0x0001
+#define NGX_MCDS_CONTROL_S_MAXAGE          0x0002
+#define NGX_MCDS_CONTROL_SWR               0x0004
+#define NGX_MCDS_CONTROL_SIE               0x0008
+#define NGX_MCDS_CONTROL_NO_STORE          0x0010
+#define NGX_MCDS_CONTROL_NO_CACHE          0x0020
+#define NGX_MCDS_CONTROL_PRIVATE           0x0040
+#define NGX_MCDS_CONTROL_PUBLIC            0x0080
+#define NGX_MCDS_CONTROL_MUST_REVALIDATE   0x0100
+#define NGX_MCDS_CONTROL_PROXY_REVALIDATE  0x0200
+#define NGX_MCDS_CONTROL_MUST_UNDERSTAND   0x0400
+#define NGX_MCDS_CONTROL_ALL               0x07ff
+
+void ngx_mcds_cache_control_ignore(ngx_mcds_cache_control_t *cc,
+    ngx_uint_t directives);
 
 
 /* what an answer says of itself */
@@ -145,9 +171,10 @@ typedef enum {
  *
  * must-revalidate and proxy-revalidate set NGX_MCDS_ENTRY_REVALIDATE; so does
  * s-maxage (RFC 9111, 5.2.2.10) unless the answer has stale-while-revalidate
- * or stale-if-error, which then say what is meant.  public, s-maxage and
- * must-revalidate set NGX_MCDS_ENTRY_SHARED.  mcds_cache_valid and heuristics
- * set NGX_MCDS_ENTRY_CONFIGURED.
+ * or stale-if-error, which then say what is meant, or the configuration ignores
+ * what forbids stale.  public, s-maxage and must-revalidate set
+ * NGX_MCDS_ENTRY_SHARED.  mcds_cache_valid and heuristics set
+ * NGX_MCDS_ENTRY_CONFIGURED.
  *
  * now_ms: when the answer began, milliseconds since the epoch.
  */

@@ -24,6 +24,8 @@ static ngx_uint_t ngx_http_mcds_answer_sticky(ngx_http_request_t *r,
     ngx_table_elt_t *h);
 static void ngx_http_mcds_answer_control(ngx_str_t *value,
     ngx_mcds_answer_t *answer, ngx_uint_t ignore);
+static void ngx_http_mcds_answer_cdn(ngx_str_t *value,
+    ngx_mcds_answer_t *answer, ngx_uint_t ignore);
 static void ngx_http_mcds_answer_age(ngx_str_t *value,
     ngx_mcds_answer_t *answer);
 static void ngx_http_mcds_answer_accel(ngx_str_t *value,
@@ -245,9 +247,7 @@ ngx_http_mcds_answer_line(ngx_mcds_answer_t *answer, ngx_str_t *name,
         ngx_http_mcds_answer_control(value, answer, ignore);
 
     } else if (ngx_http_mcds_header_is(name, "CDN-Cache-Control")) {
-        if (ngx_mcds_targeted_add(&answer->cdn, value)) {
-            answer->has_cdn = 1;
-        }
+        ngx_http_mcds_answer_cdn(value, answer, ignore);
 
     } else if (ngx_http_mcds_header_is(name, "Expires")) {
 
@@ -317,12 +317,36 @@ ngx_http_mcds_answer_control(ngx_str_t *value, ngx_mcds_answer_t *answer,
 {
     if (!(ignore & NGX_HTTP_MCDS_IGN_CONTROL)) {
         ngx_mcds_cache_control_add(&answer->cc, value);
+        ngx_mcds_cache_control_ignore(&answer->cc,
+                                      (ignore
+                                       >> NGX_HTTP_MCDS_IGN_CONTROL_SHIFT)
+                                      & NGX_MCDS_CONTROL_ALL);
         return;
     }
 
     /* what is not heard stands in front of Pragma nevertheless */
 
     answer->has_control = 1;
+}
+
+
+/* it replaces Cache-Control even if all of its directives are ignored */
+
+static void
+ngx_http_mcds_answer_cdn(ngx_str_t *value, ngx_mcds_answer_t *answer,
+    ngx_uint_t ignore)
+{
+    if ((ignore & NGX_HTTP_MCDS_IGN_CDN)
+        || ngx_mcds_targeted_add(&answer->cdn, value) == 0)
+    {
+        return;
+    }
+
+    answer->has_cdn = 1;
+
+    ngx_mcds_cache_control_ignore(&answer->cdn,
+                                  (ignore >> NGX_HTTP_MCDS_IGN_CDN_SHIFT)
+                                  & NGX_MCDS_CONTROL_ALL);
 }
 
 

@@ -27,11 +27,36 @@ static ngx_conf_bitmask_t  ngx_http_mcds_ignore_headers_masks[] = {
     { ngx_string("X-Accel-Expires"), NGX_HTTP_MCDS_IGN_ACCEL },
     { ngx_string("Expires"), NGX_HTTP_MCDS_IGN_EXPIRES },
     { ngx_string("Cache-Control"), NGX_HTTP_MCDS_IGN_CONTROL },
+    { ngx_string("CDN-Cache-Control"), NGX_HTTP_MCDS_IGN_CDN },
     { ngx_string("Set-Cookie"), NGX_HTTP_MCDS_IGN_COOKIE },
     { ngx_string("Vary"), NGX_HTTP_MCDS_IGN_VARY },
     { ngx_string("off"), NGX_CONF_BITMASK_SET },
     { ngx_null_string, 0 }
 };
+
+
+/* of the two headers that have directives */
+
+static ngx_conf_bitmask_t  ngx_http_mcds_ignore_directives[] = {
+    { ngx_string("max-age"), NGX_MCDS_CONTROL_MAX_AGE },
+    { ngx_string("s-maxage"), NGX_MCDS_CONTROL_S_MAXAGE },
+    { ngx_string("stale-while-revalidate"), NGX_MCDS_CONTROL_SWR },
+    { ngx_string("stale-if-error"), NGX_MCDS_CONTROL_SIE },
+    { ngx_string("no-store"), NGX_MCDS_CONTROL_NO_STORE },
+    { ngx_string("no-cache"), NGX_MCDS_CONTROL_NO_CACHE },
+    { ngx_string("private"), NGX_MCDS_CONTROL_PRIVATE },
+    { ngx_string("public"), NGX_MCDS_CONTROL_PUBLIC },
+    { ngx_string("must-revalidate"), NGX_MCDS_CONTROL_MUST_REVALIDATE },
+    { ngx_string("proxy-revalidate"), NGX_MCDS_CONTROL_PROXY_REVALIDATE },
+    { ngx_string("must-understand"), NGX_MCDS_CONTROL_MUST_UNDERSTAND },
+    { ngx_null_string, 0 }
+};
+
+
+static ngx_int_t ngx_http_mcds_ignore(ngx_conf_t *cf, ngx_command_t *cmd,
+    ngx_str_t *value, ngx_uint_t *bit);
+static ngx_uint_t ngx_http_mcds_ignore_find(ngx_conf_bitmask_t *mask,
+    ngx_str_t *name);
 
 
 ngx_conf_bitmask_t  ngx_http_mcds_use_stale_masks[] = {
@@ -562,21 +587,31 @@ ngx_http_mcds_cache_session_cookies(ngx_conf_t *cf, ngx_command_t *cmd,
 }
 
 
+/* headers, and directives as "Cache-Control:no-cache" */
+
 char *
 ngx_http_mcds_ignore_headers(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 {
     ngx_http_mcds_loc_conf_t *mlcf = conf;
 
-    char           *rv;
-    ngx_command_t   command;
+    ngx_str_t   *value;
+    ngx_uint_t   i, bit;
 
-    command = *cmd;
-    command.post = ngx_http_mcds_ignore_headers_masks;
+    value = cf->args->elts;
 
-    rv = ngx_http_mcds_set_mask(cf, &command, conf);
+    for (i = 1; i < cf->args->nelts; i++) {
 
-    if (rv != NGX_CONF_OK) {
-        return rv;
+        if (ngx_http_mcds_ignore(cf, cmd, &value[i], &bit) != NGX_OK) {
+            return NGX_CONF_ERROR;
+        }
+
+        if (mlcf->cache_ignore & bit) {
+            ngx_conf_log_error(NGX_LOG_WARN, cf, 0,
+                               "duplicate value \"%V\" in \"%V\"", &value[i],
+                               &cmd->name);
+        }
+
+        mlcf->cache_ignore |= bit;
     }
 
     if (mlcf->cache_ignore & NGX_HTTP_MCDS_IGN_COOKIE) {
@@ -587,6 +622,80 @@ ngx_http_mcds_ignore_headers(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
     }
 
     return NGX_CONF_OK;
+}
+
+
+static ngx_int_t
+ngx_http_mcds_ignore(ngx_conf_t *cf, ngx_command_t *cmd, ngx_str_t *value,
+    ngx_uint_t *bit)
+{
+    u_char              *p;
+    ngx_str_t            name;
+    ngx_uint_t           shift;
+    ngx_conf_bitmask_t  *mask;
+
+    name = *value;
+    shift = 0;
+    mask = ngx_http_mcds_ignore_headers_masks;
+
+    p = ngx_strlchr(name.data, name.data + name.len, ':');
+
+    if (p) {
+        name.len = p - name.data;
+
+        switch (ngx_http_mcds_ignore_find(mask, &name)) {
+
+        case NGX_HTTP_MCDS_IGN_CONTROL:
+            shift = NGX_HTTP_MCDS_IGN_CONTROL_SHIFT;
+            break;
+
+        case NGX_HTTP_MCDS_IGN_CDN:
+            shift = NGX_HTTP_MCDS_IGN_CDN_SHIFT;
+            break;
+
+        default:
+            ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                               "invalid value \"%V\" in \"%V\" directive, "
+                               "only Cache-Control and CDN-Cache-Control "
+                               "have directives", value, &cmd->name);
+            return NGX_ERROR;
+        }
+
+        name.data = p + 1;
+        name.len = value->len - name.len - 1;
+        mask = ngx_http_mcds_ignore_directives;
+    }
+
+    *bit = ngx_http_mcds_ignore_find(mask, &name) << shift;
+
+    if (*bit == 0) {
+        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                           "invalid value \"%V\" in \"%V\" directive, "
+                           "%s must be one of%s", value, &cmd->name,
+                           p ? "what follows the colon" : "it",
+                           ngx_http_mcds_mask_words(cf, mask));
+        return NGX_ERROR;
+    }
+
+    return NGX_OK;
+}
+
+
+/* its bit, or 0 */
+
+static ngx_uint_t
+ngx_http_mcds_ignore_find(ngx_conf_bitmask_t *mask, ngx_str_t *name)
+{
+    for ( /* void */ ; mask->name.len; mask++) {
+
+        if (mask->name.len == name->len
+            && ngx_strncasecmp(mask->name.data, name->data, name->len) == 0)
+        {
+            return mask->mask;
+        }
+    }
+
+    return 0;
 }
 
 

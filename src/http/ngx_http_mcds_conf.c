@@ -15,8 +15,6 @@
 static char *ngx_http_mcds_set_slot(ngx_conf_t *cf, ngx_command_t *cmd,
     void *conf, char *(*set)(ngx_conf_t *cf, ngx_command_t *cmd, void *conf),
     char *must);
-static u_char *ngx_http_mcds_mask_words(ngx_conf_t *cf,
-    ngx_conf_bitmask_t *mask);
 
 
 void
@@ -207,9 +205,7 @@ ngx_http_mcds_set_mask(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 }
 
 
-/* each with a space before it */
-
-static u_char *
+u_char *
 ngx_http_mcds_mask_words(ngx_conf_t *cf, ngx_conf_bitmask_t *mask)
 {
     u_char      *p, *words;

@@ -262,7 +262,7 @@ static ngx_command_t  ngx_http_mcds_commands[] = {
       NGX_HTTP_MCDS_LEVELS|NGX_CONF_1MORE,
       ngx_http_mcds_ignore_headers,
       NGX_HTTP_LOC_CONF_OFFSET,
-      offsetof(ngx_http_mcds_loc_conf_t, cache_ignore),
+      0,
       NULL },
 
     { ngx_string("mcds_cache_heuristic"),

@@ -26,6 +26,11 @@
 #define NGX_HTTP_MCDS_IGN_CONTROL 0x0008
 #define NGX_HTTP_MCDS_IGN_COOKIE  0x0010
 #define NGX_HTTP_MCDS_IGN_VARY    0x0020
+#define NGX_HTTP_MCDS_IGN_CDN     0x0040
+
+/* and NGX_MCDS_CONTROL_* of Cache-Control and CDN-Cache-Control */
+#define NGX_HTTP_MCDS_IGN_CONTROL_SHIFT  8
+#define NGX_HTTP_MCDS_IGN_CDN_SHIFT      20
 
 /* room for the header, the key and the stored headers of an entry */
 #define NGX_HTTP_MCDS_ENTRY_ROOM                                              \
@@ -625,6 +630,7 @@ char *ngx_http_mcds_zone(ngx_conf_t *cf, ngx_command_t *cmd, void *conf);
  * (logged) if there is one already.  check_handler: the same if there came
  * another one later, when all was read.  check_lock: warns, once, when locks of
  * so many seconds may end before memcached has answered.
+ * mask_words: the words of a mask, each with a space before it.
  * check_twice: NGX_ERROR if the n-th word is a parameter that was there before
  * (logged).  parse_msec: milliseconds, or NGX_ERROR; months, too, where nginx's
  * own number of them has 32 bits.
@@ -635,6 +641,7 @@ char *ngx_http_mcds_set_msec(ngx_conf_t *cf, ngx_command_t *cmd, void *conf);
 char *ngx_http_mcds_set_sec(ngx_conf_t *cf, ngx_command_t *cmd, void *conf);
 char *ngx_http_mcds_set_size(ngx_conf_t *cf, ngx_command_t *cmd, void *conf);
 char *ngx_http_mcds_set_mask(ngx_conf_t *cf, ngx_command_t *cmd, void *conf);
+u_char *ngx_http_mcds_mask_words(ngx_conf_t *cf, ngx_conf_bitmask_t *mask);
 char *ngx_http_mcds_set_handler(ngx_conf_t *cf, ngx_http_handler_pt handler);
 char *ngx_http_mcds_check_handler(ngx_conf_t *cf,
     ngx_http_mcds_loc_conf_t *conf);

@@ -100,6 +100,7 @@ static void test_decide_stale(void);
 static void test_reasons(void);
 static void test_state(void);
 static void test_targeted(void);
+static void test_ignore(void);
 static void test_heuristic(void);
 static void test_error(void);
 static void test_accepted(void);
@@ -538,6 +539,7 @@ main(void)
     test_reasons();
     test_state();
     test_targeted();
+    test_ignore();
     test_heuristic();
     test_error();
     test_accepted();
@@ -1087,6 +1089,48 @@ test_targeted(void)
            (unsigned) rows[i].status, rows[i].cc ? rows[i].cc : "-",
            rows[i].cdn ? rows[i].cdn : "-", word(rows[i].reason));
     }
+}
+
+
+/* a bit after the other: what it names is gone, all else is as it was */
+
+static void
+test_ignore(void)
+{
+    ngx_uint_t                 i, bits;
+    ngx_mcds_cache_control_t   cc;
+
+    static ngx_uint_t  expected[] = {
+        C_MAX, C_SMAX, C_SWR, C_SIE, C_NOSTORE, C_NOCACHE, C_PRIVATE, C_PUBLIC,
+        C_MUST, C_PROXY, 0
+    };
+
+    for (i = 0; i < sizeof(expected) / sizeof(expected[0]); i++) {
+
+        ngx_memzero(&cc, sizeof(cc));
+        parse(&cc, "max-age=1, s-maxage=2, stale-while-revalidate=3, "
+                   "stale-if-error=4, no-store, no-cache, private, public, "
+                   "must-revalidate, proxy-revalidate, must-understand");
+
+        bits = control_bits(&cc);
+
+        ngx_mcds_cache_control_ignore(&cc, (ngx_uint_t) 1 << i);
+
+        ok(control_bits(&cc) == (bits & ~expected[i])
+           && cc.must_understand == (expected[i] != 0)
+           && cc.may_stale == (expected[i] == C_MUST
+                               || expected[i] == C_PROXY)
+           && cc.ignored,
+           "ignored: bit %u", (unsigned) i);
+
+        ngx_memzero(&cc, sizeof(cc));
+        ngx_mcds_cache_control_ignore(&cc, (ngx_uint_t) 1 << i);
+
+        ok(!cc.ignored, "ignored: bit %u, not there", (unsigned) i);
+    }
+
+    ok(((ngx_uint_t) 1 << (i - 1) | (((ngx_uint_t) 1 << (i - 1)) - 1))
+       == NGX_MCDS_CONTROL_ALL, "ignored: all bits");
 }
 
 
