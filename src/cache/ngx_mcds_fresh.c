@@ -57,6 +57,8 @@ static ngx_uint_t ngx_mcds_fresh_refuse(ngx_mcds_answer_t *answer,
     ngx_mcds_cache_control_t *cc);
 static ngx_uint_t ngx_mcds_fresh_refuse_status(ngx_mcds_answer_t *answer,
     ngx_mcds_cache_control_t *cc);
+static ngx_uint_t ngx_mcds_fresh_origin(ngx_mcds_answer_t *answer,
+    ngx_mcds_cache_control_t *cc);
 static ngx_uint_t ngx_mcds_fresh_understood(ngx_uint_t status);
 static uint64_t ngx_mcds_fresh_grace(ngx_mcds_entry_t *entry,
     ngx_mcds_stale_t *stale);
@@ -661,7 +663,29 @@ ngx_mcds_fresh_refuse_status(ngx_mcds_answer_t *answer,
         return 0;
     }
 
-    return answer->valid < 0;
+    return answer->valid < 0 && !ngx_mcds_fresh_origin(answer, cc);
+}
+
+
+/*
+ * RFC 9111, 3: any final status may be stored for the lifetime that the origin
+ * gives it; RFC 6585 excludes 428, 429, 431 and 511
+ */
+
+static ngx_uint_t
+ngx_mcds_fresh_origin(ngx_mcds_answer_t *answer, ngx_mcds_cache_control_t *cc)
+{
+    if (!answer->origin
+        || ngx_mcds_fresh_of_request(answer->status)
+        || answer->status == 511)
+    {
+        return 0;
+    }
+
+    return answer->has_accel
+           || cc->has_s_maxage
+           || cc->has_max_age
+           || (answer->has_expires && cc == &answer->cc);
 }
 
 

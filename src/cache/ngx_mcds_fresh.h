@@ -113,6 +113,7 @@ typedef struct {
                                      0: no heuristics */
     int64_t       heuristic_max;  /* ... but at most so many seconds */
 
+    unsigned      origin:1;       /* mcds_cache_valid origin */
     unsigned      has_expires:1;
     unsigned      has_control:1;  /* a Cache-Control that is not in cc: there
                                      was one, so Pragma is not heard */
@@ -162,7 +163,8 @@ typedef enum {
  * Without Cache-Control, or with unknown directives only, "Pragma: no-cache"
  * refuses.  A 5xx or 4xx answer is stored only if mcds_cache_valid names its
  * status; 404 and 410 also with an explicit lifetime, and without any they
- * are refused for want of it.
+ * are refused for want of it.  With origin others are stored with an explicit
+ * lifetime, too, but for those about the request and for 511 (RFC 6585).
  *
  * A CDN-Cache-Control that can be read and is not empty stands for
  * Cache-Control, Expires and Pragma; one that cannot is not there.  With

@@ -18,6 +18,7 @@
 static void ngx_http_mcds_answer_init(ngx_http_request_t *r,
     ngx_http_mcds_loc_conf_t *mlcf, ngx_mcds_answer_t *answer,
     ngx_uint_t status);
+static ngx_uint_t ngx_http_mcds_answer_origin(ngx_array_t *cache_valid);
 static void ngx_http_mcds_answer_list(ngx_http_request_t *r, ngx_list_t *list,
     ngx_uint_t skip, ngx_mcds_answer_t *answer, ngx_uint_t ignore);
 static ngx_uint_t ngx_http_mcds_answer_sticky(ngx_http_request_t *r,
@@ -147,9 +148,34 @@ ngx_http_mcds_answer_init(ngx_http_request_t *r,
 
     valid = ngx_http_file_cache_valid(mlcf->cache_valid, status);
     answer->valid = valid > 0 ? valid : -1;
+    answer->origin = ngx_http_mcds_answer_origin(mlcf->cache_valid);
 
     answer->heuristic = mlcf->cache_heuristic;
     answer->heuristic_max = mlcf->cache_heuristic_max;
+}
+
+
+/* 1 if there is a "mcds_cache_valid origin" */
+
+static ngx_uint_t
+ngx_http_mcds_answer_origin(ngx_array_t *cache_valid)
+{
+    ngx_uint_t               i;
+    ngx_http_cache_valid_t  *valid;
+
+    if (cache_valid == NULL) {
+        return 0;
+    }
+
+    valid = cache_valid->elts;
+
+    for (i = 0; i < cache_valid->nelts; i++) {
+        if (valid[i].status == NGX_HTTP_MCDS_VALID_ORIGIN) {
+            return 1;
+        }
+    }
+
+    return 0;
 }
 
 

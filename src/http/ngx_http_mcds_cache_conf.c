@@ -53,6 +53,8 @@ static ngx_conf_bitmask_t  ngx_http_mcds_ignore_directives[] = {
 };
 
 
+static char *ngx_http_mcds_cache_valid_origin(ngx_conf_t *cf,
+    ngx_http_mcds_loc_conf_t *mlcf);
 static ngx_int_t ngx_http_mcds_ignore(ngx_conf_t *cf, ngx_command_t *cmd,
     ngx_str_t *value, ngx_uint_t *bit);
 static ngx_uint_t ngx_http_mcds_ignore_find(ngx_conf_bitmask_t *mask,
@@ -294,6 +296,15 @@ ngx_http_mcds_cache_valid(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
     value = cf->args->elts;
     last = cf->args->nelts - 1;
 
+    for (i = 1; i <= last; i++) {
+
+        if (value[i].len == 6
+            && ngx_strncmp(value[i].data, "origin", 6) == 0)
+        {
+            return ngx_http_mcds_cache_valid_origin(cf, conf);
+        }
+    }
+
     for (i = 1; i < last; i++) {
 
         if (value[i].len == 3 && ngx_strncmp(value[i].data, "any", 3) == 0) {
@@ -314,11 +325,44 @@ ngx_http_mcds_cache_valid(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
     if (ngx_parse_time(&value[last], 1) == (time_t) NGX_ERROR) {
         ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
                            "invalid value \"%V\" in \"%V\" directive, it "
-                           "must be a time", &value[last], &cmd->name);
+                           "must be a time or \"origin\"", &value[last],
+                           &cmd->name);
         return NGX_CONF_ERROR;
     }
 
     return ngx_http_file_cache_valid_set_slot(cf, cmd, conf);
+}
+
+
+/* among the others, so that they are inherited, or replaced, together */
+
+static char *
+ngx_http_mcds_cache_valid_origin(ngx_conf_t *cf,
+    ngx_http_mcds_loc_conf_t *mlcf)
+{
+    ngx_http_cache_valid_t  *valid;
+
+    if (cf->args->nelts != 2) {
+        return "takes no codes and no time with \"origin\"";
+    }
+
+    if (mlcf->cache_valid == NGX_CONF_UNSET_PTR) {
+        mlcf->cache_valid = ngx_array_create(cf->pool, 1,
+                                             sizeof(ngx_http_cache_valid_t));
+        if (mlcf->cache_valid == NULL) {
+            return NGX_CONF_ERROR;
+        }
+    }
+
+    valid = ngx_array_push(mlcf->cache_valid);
+    if (valid == NULL) {
+        return NGX_CONF_ERROR;
+    }
+
+    valid->status = NGX_HTTP_MCDS_VALID_ORIGIN;
+    valid->valid = 0;
+
+    return NGX_CONF_OK;
 }
 
 

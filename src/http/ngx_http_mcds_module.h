@@ -32,6 +32,9 @@
 #define NGX_HTTP_MCDS_IGN_CONTROL_SHIFT  8
 #define NGX_HTTP_MCDS_IGN_CDN_SHIFT      20
 
+/* a status of mcds_cache_valid: any to which the origin gives a lifetime */
+#define NGX_HTTP_MCDS_VALID_ORIGIN  1
+
 /* room for the header, the key and the stored headers of an entry */
 #define NGX_HTTP_MCDS_ENTRY_ROOM                                              \
     (NGX_MCDS_ENTRY_HEADER + NGX_MCDS_ENTRY_HEAD)

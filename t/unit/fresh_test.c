@@ -95,6 +95,7 @@ static void test_control_bytes(void);
 static void test_decide(void);
 static void test_decide_order(void);
 static void test_decide_statuses(void);
+static void test_decide_origin(void);
 static void test_decide_cookie(void);
 static void test_decide_stale(void);
 static void test_reasons(void);
@@ -534,6 +535,7 @@ main(void)
     test_decide();
     test_decide_order();
     test_decide_statuses();
+    test_decide_origin();
     test_decide_cookie();
     test_decide_stale();
     test_reasons();
@@ -812,6 +814,88 @@ test_decide_statuses(void)
 
 
 /* there is nothing that makes an answer with Set-Cookie stored */
+
+/* any final status with a lifetime, but for those about the request */
+
+static void
+test_decide_origin(void)
+{
+    ngx_uint_t         status, wrong, stored, forced, without;
+    ngx_mcds_entry_t   entry;
+    ngx_mcds_answer_t  answer;
+
+    ngx_memzero(&answer, sizeof(answer));
+
+    answer.date = NGX_ERROR;
+    answer.valid = -1;
+    answer.last_modified = NOW - 1000;
+    answer.heuristic = 10;
+    answer.heuristic_max = 100;
+
+    wrong = 0;
+    forced = 0;
+    without = 0;
+
+    for (status = 100; status < 700; status++) {
+
+        answer.status = status;
+
+        answer.origin = 1;
+        parse(&answer.cc, "max-age=60");
+
+        stored = ngx_mcds_fresh_decide(&answer, NOW_MS, &entry)
+                 == NGX_MCDS_STORE;
+
+        if (status < 200 || status > 599 || status == 206 || status == 304
+            || status == 511 || ngx_mcds_fresh_of_request(status))
+        {
+            wrong += stored;
+
+        } else {
+            wrong += !stored || entry.expire != NOW_MS + 60000;
+        }
+
+        /* understood, or without a word of the origin */
+
+        parse(&answer.cc, "max-age=60, must-understand");
+        forced += status == 403
+                  && ngx_mcds_fresh_decide(&answer, NOW_MS, &entry)
+                     == NGX_MCDS_STORE;
+
+        parse(&answer.cc, "public");
+
+        if (status >= 400 && status != 404 && status != 410) {
+            without += ngx_mcds_fresh_decide(&answer, NOW_MS, &entry)
+                       != NGX_MCDS_REFUSE_STATUS;
+        }
+    }
+
+    ok(wrong == 0, "origin: with a lifetime");
+    ok(forced == 0, "origin: not what must be understood");
+    ok(without == 0, "origin: not without a lifetime");
+
+    answer.status = 403;
+    parse(&answer.cc, "max-age=0");
+    ok(ngx_mcds_fresh_decide(&answer, NOW_MS, &entry)
+       == NGX_MCDS_REFUSE_EXPIRED, "origin: a lifetime of 0");
+
+    parse(&answer.cc, "private, max-age=60");
+    ok(ngx_mcds_fresh_decide(&answer, NOW_MS, &entry)
+       == NGX_MCDS_REFUSE_PRIVATE, "origin: what is private");
+
+    parse(&answer.cc, "");
+    answer.has_expires = 1;
+    answer.expires = NOW + 60;
+    ok(ngx_mcds_fresh_decide(&answer, NOW * 1000ULL, &entry) == NGX_MCDS_STORE,
+       "origin: Expires");
+
+    answer.has_expires = 0;
+    answer.has_accel = 1;
+    answer.accel = NOW + 60;
+    ok(ngx_mcds_fresh_decide(&answer, NOW_MS, &entry) == NGX_MCDS_STORE,
+       "origin: X-Accel-Expires");
+}
+
 
 static void
 test_decide_cookie(void)
