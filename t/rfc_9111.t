@@ -274,8 +274,12 @@ my @rows = (
         life => 40],
     ['5.1', 'Age: the first of several', $yes, [@fresh, Age => 20, Age => 50],
         life => 40],
+    ['5.1', 'Age: the first of several, also if it is 0', $yes,
+        [@fresh, Age => 0, Age => 50], life => 60],
+    ['5.1', 'Age: the first of several, also if it is no number', $yes,
+        [@fresh, Age => 'x', Age => 50], life => 60],
     (map { ['5.1', "Age: not a number: $_", $yes, [@fresh, Age => $_],
-        life => 60] } 'x', '-1', '50x', '1.5', ''),
+        life => 60] } 'x', '-1', '50x', '1.5', '50 x', ''),
     ['5.1', 'Age: too large a number', $no, [@fresh, Age => '9' x 30]],
     ['5.2', 'directives in any case', $yes, [cc 'MAX-AGE=60'], life => 60],
     ['5.2', 'arguments in quotes', $yes, [cc 'max-age="60"'], life => 60],
@@ -324,7 +328,16 @@ my @rows = (
     ['5.2.3', 'unknown directives are skipped', $yes,
         [cc 'community="UCI", max-age=60']],
     (map { ['5.3', "Expires: invalid is past: '$_'", $no, [Expires => $_]] }
-        '0', '-1', 'soon', ''),
+        '0', '-1', 'soon', '', "$future x"),
+    (map { my $zone = $_; ['4.2', "Expires: another zone is past: '$zone'",
+        $no, [Expires => $future =~ s/ GMT$/$zone/r]] }
+        ' UTC', ' EST', ' +0000', ' -0500', ''),
+    ['4.2', 'Expires: in lower case', $yes, [Expires => lc $future]],
+    ['4.2', 'Date of another zone is none', $yes, [Expires => $future,
+        Date => http_date($now - 900) =~ s/GMT/EST/r], check => sub {
+            cmp_ok(abs($_[3]{expire} - ($now + 3600) * 1000), '<=', 1000,
+                'it ends then');
+        }],
     ['5.4', 'Pragma, alone', $no, [Pragma => 'no-cache', Expires => $future]],
     ['5.4', 'Pragma, not before Cache-Control', $yes,
         [Pragma => 'no-cache', @fresh]],

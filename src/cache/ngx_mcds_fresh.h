@@ -104,7 +104,7 @@ typedef struct {
     int64_t       expires;        /* NGX_ERROR: there, but no date */
     int64_t       date;           /* NGX_ERROR: none, or no date */
     int64_t       last_modified;  /* NGX_ERROR: none, or no date */
-    uint32_t      age;            /* Age, seconds, 0: none */
+    uint32_t      age;            /* Age, seconds; 0: none, or no number */
     int64_t       accel;          /* X-Accel-Expires: the time it names, when
                                      has_accel */
     int64_t       valid;          /* mcds_cache_valid for the status, seconds;
@@ -114,6 +114,7 @@ typedef struct {
     int64_t       heuristic_max;  /* ... but at most so many seconds */
 
     unsigned      origin:1;       /* mcds_cache_valid origin */
+    unsigned      has_age:1;
     unsigned      has_expires:1;
     unsigned      has_control:1;  /* a Cache-Control that is not in cc: there
                                      was one, so Pragma is not heard */

@@ -10,6 +10,7 @@
 #include <ngx_core.h>
 #include <ngx_http.h>
 #include "ngx_http_mcds_module.h"
+#include "ngx_mcds_date.h"
 #include "ngx_mcds_targeted.h"
 #include "ngx_http_mcds_nginx.h"
 #include "ngx_http_mcds_store.h"
@@ -278,21 +279,20 @@ ngx_http_mcds_answer_line(ngx_mcds_answer_t *answer, ngx_str_t *name,
     } else if (ngx_http_mcds_header_is(name, "Expires")) {
 
         if (!answer->has_expires && !(ignore & NGX_HTTP_MCDS_IGN_EXPIRES)) {
-            answer->expires = ngx_parse_http_time(value->data, value->len);
+            answer->expires = ngx_http_mcds_date(value);
             answer->has_expires = 1;
         }
 
     } else if (ngx_http_mcds_header_is(name, "Date")) {
 
         if (answer->date == NGX_ERROR) {
-            answer->date = ngx_parse_http_time(value->data, value->len);
+            answer->date = ngx_http_mcds_date(value);
         }
 
     } else if (ngx_http_mcds_header_is(name, "Last-Modified")) {
 
         if (answer->last_modified == NGX_ERROR) {
-            answer->last_modified = ngx_parse_http_time(value->data,
-                                                        value->len);
+            answer->last_modified = ngx_http_mcds_date(value);
         }
 
     } else if (ngx_http_mcds_header_is(name, "Age")) {
@@ -376,7 +376,10 @@ ngx_http_mcds_answer_cdn(ngx_str_t *value, ngx_mcds_answer_t *answer,
 }
 
 
-/* RFC 9111, 5.1: the first of several; what is no number is not there */
+/*
+ * RFC 9111, 5.1: the first member of the first line, be it 0; one that is no
+ * number says nothing, and neither do those behind it.
+ */
 
 static void
 ngx_http_mcds_answer_age(ngx_str_t *value, ngx_mcds_answer_t *answer)
@@ -384,22 +387,35 @@ ngx_http_mcds_answer_age(ngx_str_t *value, ngx_mcds_answer_t *answer)
     u_char    *p, *last;
     uint64_t   n;
 
+    if (answer->has_age) {
+        return;
+    }
+
+    answer->has_age = 1;
+
     p = value->data;
     last = p + value->len;
     n = 0;
 
     while (p < last && *p >= '0' && *p <= '9') {
         n = n * 10 + (*p++ - '0');
-        n = ngx_min(n, 0x80000000);
+        n = ngx_min(n, NGX_MCDS_MAX_DELTA);
     }
 
-    if (p < last && *p != ',' && *p != ' ') {
-        return;
+    while (p < last && (*p == ' ' || *p == '\t')) {
+        p++;
     }
 
-    if (answer->age == 0) {
+    if (p == last || *p == ',') {
         answer->age = (uint32_t) n;
     }
+}
+
+
+int64_t
+ngx_http_mcds_date(ngx_str_t *value)
+{
+    return ngx_mcds_date_parse(value, ngx_mcds_now() / 1000);
 }
 
 
@@ -714,7 +730,7 @@ ngx_http_mcds_origin_date(ngx_http_request_t *r)
 
             value = &h[i].value;
 
-            if (ngx_parse_http_time(value->data, value->len) != NGX_ERROR
+            if (ngx_http_mcds_date(value) != NGX_ERROR
                 && ngx_mcds_entry_header_check(&h[i].key, value) == NGX_OK)
             {
                 return value;

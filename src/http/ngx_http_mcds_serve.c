@@ -307,7 +307,7 @@ ngx_http_mcds_prepare_dropped(ngx_http_mcds_prepared_t *prepared,
 
     if (ngx_http_mcds_header_is(name, "Date")) {
 
-        if (ngx_parse_http_time(value->data, value->len) != NGX_ERROR) {
+        if (ngx_http_mcds_date(value) != NGX_ERROR) {
             prepared->date = *value;
         }
 

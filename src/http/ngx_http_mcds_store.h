@@ -31,6 +31,11 @@ void ngx_http_mcds_answer_line(ngx_mcds_answer_t *answer, ngx_str_t *name,
     ngx_str_t *value, ngx_uint_t ignore);
 
 
+/* ngx_mcds_date_parse() of now */
+
+int64_t ngx_http_mcds_date(ngx_str_t *value);
+
+
 /*
  * The headers to be stored, "Name: value" lines in memory of r's pool: those
  * of headers_out, and what nginx keeps beside them (Content-Type,

@@ -1,0 +1,171 @@
+
+/*
+ * Copyright (C) mcds authors
+ *
+ * Dates of HTTP: the three formats, in GMT, and nothing else.
+ */
+
+
+#include <ngx_config.h>
+#include <ngx_core.h>
+#include "ngx_mcds_date.h"
+#include "tap.h"
+
+
+#define NOW     1700000000         /* 2023 */
+#define TIME    784111777          /* 1994-11-06 08:49:37 */
+
+
+static int64_t  parse(const char *text, size_t len, int64_t now);
+static void     test_valid(void);
+static void     test_invalid(void);
+static void     test_cut(void);
+static void     test_years(void);
+
+
+int
+main(void)
+{
+    ngx_time_init();
+
+    test_valid();
+    test_invalid();
+    test_cut();
+    test_years();
+
+    return done_testing();
+}
+
+
+/* of memory that ends where the text does */
+
+static int64_t
+parse(const char *text, size_t len, int64_t now)
+{
+    int64_t    time;
+    ngx_str_t  value;
+
+    value.len = len;
+    value.data = malloc(len ? len : 1);
+
+    memcpy(value.data, text, len);
+
+    time = ngx_mcds_date_parse(&value, now);
+
+    free(value.data);
+
+    return time;
+}
+
+
+static void
+test_valid(void)
+{
+    size_t  i;
+
+    static const char  *valid[] = {
+        "Sun, 06 Nov 1994 08:49:37 GMT",
+        "Sunday, 06-Nov-94 08:49:37 GMT",
+        "Sun Nov  6 08:49:37 1994",
+        "Sun Nov 06 08:49:37 1994",
+        "sun, 06 nov 1994 08:49:37 gmt",
+        "SUNDAY, 06-NOV-94 08:49:37 GMT"
+    };
+
+    for (i = 0; i < sizeof(valid) / sizeof(valid[0]); i++) {
+        ok(parse(valid[i], strlen(valid[i]), NOW) == TIME, "%s", valid[i]);
+    }
+}
+
+
+static void
+test_invalid(void)
+{
+    size_t  i;
+
+    static const char  *invalid[] = {
+        "", "0", "-1", "soon",
+        "Sun, 06 Nov 1994 08:49:37",
+        "Sun, 06 Nov 1994 08:49:37 ",
+        "Sun, 06 Nov 1994 08:49:37 EST",
+        "Sun, 06 Nov 1994 08:49:37 UTC",
+        "Sun, 06 Nov 1994 08:49:37 +0000",
+        "Sun, 06 Nov 1994 08:49:37GMT",
+        "Sun, 06 Nov 1994 08:49:37 GMT+1",
+        "Sun, 06 Nov 1994 08:49:37 GMT ",
+        " Sun, 06 Nov 1994 08:49:37 GMT",
+        "Sun,06 Nov 1994 08:49:37 GMT",
+        "Sun, 6 Nov 1994 08:49:37 GMT",
+        "Sun, 06 Nov 94 08:49:37 GMT",
+        "Sun, 06-Nov-94 08:49:37 GMT",
+        "Sun, 00 Nov 1994 08:49:37 GMT",
+        "Sun, 31 Nov 1994 08:49:37 GMT",
+        "Sun, 06 Nox 1994 08:49:37 GMT",
+        "Six, 06 Nov 1994 08:49:37 GMT",
+        "Sun, 06 Nov 1994 24:49:37 GMT",
+        "Sun, 06 Nov 1994 08:60:37 GMT",
+        "Sun, 06 Nov 1994 8:49:37 GMT",
+        "Sun, 06 Nov 1994 08-49-37 GMT",
+        "Sunday, 06-Nov-94 08:49:37 EST",
+        "Sunday, 06-Nov-1994 08:49:37 GMT",
+        "Sun Nov  6 08:49:37 1994 GMT",
+        "Sun Nov  6 08:49:37 EST 1994",
+        "Sun Nov 6 08:49:37 1994"
+    };
+
+    for (i = 0; i < sizeof(invalid) / sizeof(invalid[0]); i++) {
+        ok(parse(invalid[i], strlen(invalid[i]), NOW) == NGX_ERROR,
+           "invalid: \"%s\"", invalid[i]);
+    }
+}
+
+
+/* the sanitizer watches the end */
+
+static void
+test_cut(void)
+{
+    size_t  i, len;
+
+    static const char  *text[] = {
+        "Sun, 06 Nov 1994 08:49:37 GMT",
+        "Sunday, 06-Nov-94 08:49:37 GMT",
+        "Sun Nov  6 08:49:37 1994"
+    };
+
+    for (i = 0; i < 3; i++) {
+        for (len = 0; len < strlen(text[i]); len++) {
+            if (parse(text[i], len, NOW) != NGX_ERROR) {
+                break;
+            }
+        }
+
+        ok(len == strlen(text[i]), "not a part of it: %s", text[i]);
+    }
+}
+
+
+static void
+test_years(void)
+{
+    size_t  i;
+
+    static struct {
+        const char  *text;
+        int64_t      now;
+        int64_t      time;
+    } rows[] = {
+        { "Sunday, 01-Jan-23 00:00:00 GMT", 1700000000, 1672531200 },
+        { "Friday, 01-Jan-72 00:00:00 GMT", 1700000000, 3218832000 },
+        { "Monday, 01-Jan-73 00:00:00 GMT", 1700000000, 94694400 },
+        { "Monday, 01-Jan-73 00:00:00 GMT", 1704067200, 3250454400 },
+        { "Friday, 01-Jan-99 00:00:00 GMT", 1700000000, 915148800 },
+        { "Saturday, 01-Jan-00 00:00:00 GMT", 1700000000, 946684800 }
+    };
+
+    for (i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        ok(parse(rows[i].text, strlen(rows[i].text), rows[i].now)
+           == rows[i].time, "%s, in %lld", rows[i].text,
+           (long long) rows[i].now);
+    }
+}
