@@ -92,8 +92,9 @@ my @rows = (
         by => 'cache_vary_codings'],
 
     (map { ['9110, 13.1', "$_, as a gateway has it", by => 'safety_ranges',
-        has => "'$_'"] } 'If-Match', 'If-Unmodified-Since', 'If-None-Match',
-        'If-Modified-Since', 'If-Range'),
+        has => "'$_'"] } 'If-None-Match', 'If-Modified-Since', 'If-Range'),
+    (map { ['9110, 13.2.2', "$_, of a gateway alone", by => 'safety_ranges',
+        has => "'$_'"] } 'If-Match', 'If-Unmodified-Since'),
     ['9110, 13.1.5', 'If-Range with a date', $yes,
         [@fresh, 'Last-Modified' => $past], check => sub {
             my $get = $_[1]{get};
@@ -101,6 +102,16 @@ my @rows = (
                 206, 'same');
             is($get->('', Range => 'bytes=0-2',
                 'If-Range' => http_date($now))->status, 200, 'another');
+        }],
+    ['9110, 13.1.5', 'If-Range with a weak ETag', $yes,
+        [@fresh, ETag => 'W/"1"'], check => sub {
+            is($_[1]{get}->('', Range => 'bytes=0-2', 'If-Range' => 'W/"1"')
+                ->status, 200, 'all of it');
+        }],
+    ['9110, 13.1.5', 'If-Range with a date that is not strong', $yes,
+        [@fresh, 'Last-Modified' => $past, Date => $past], check => sub {
+            is($_[1]{get}->('', Range => 'bytes=0-2', 'If-Range' => $past)
+                ->status, 200, 'all of it');
         }],
     ['9110, 13.2.1', 'conditions are for 200 alone', $yes,
         [@fresh, ETag => '"1"', 'Last-Modified' => $past], status => 404,

@@ -228,8 +228,23 @@ my @rows = (
         }],
     ['4.3.2', 'If-None-Match goes before it', $yes,
         [@fresh, 'Last-Modified' => $past, ETag => '"1"'], check => sub {
-            is($_[1]{get}->('', 'If-Modified-Since' => $past,
-                'If-None-Match' => '"2"')->status, 200, 'both');
+            my $get = $_[1]{get};
+            is($get->('', 'If-Modified-Since' => $past,
+                'If-None-Match' => '"2"')->status, 200, 'another ETag');
+            is($get->('', 'If-Modified-Since' => http_date(1e9),
+                'If-None-Match' => '"1"')->status, 304, 'the same ETag');
+            is($get->('', 'If-Modified-Since' => 'lately',
+                'If-None-Match' => '*')->status, 304, 'any ETag');
+        }],
+    ['4.3.2', 'If-Match and If-Unmodified-Since are for an origin', $yes,
+        [@fresh, 'Last-Modified' => $past, ETag => '"1"'], check => sub {
+            my $get = $_[1]{get};
+            is($get->('', @$_)->status, 200, "@$_")
+                for ['If-Match' => '"2"'],
+                    ['If-Unmodified-Since' => http_date(1e9)],
+                    ['If-Unmodified-Since' => 'lately'];
+            is($get->('', 'If-Match' => '"2"', 'If-None-Match' => '"1"',
+                'If-Unmodified-Since' => http_date(1e9))->status, 304, 'all');
         }],
     ['4.3.2', 'If-Range of a client', $yes, [@fresh, ETag => '"1"'],
         check => sub {

@@ -82,15 +82,11 @@ ngx_http_mcds_coding_accepted(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx)
     ngx_table_elt_t    *h;
     ngx_mcds_accept_t   accept;
 
-    /*
-     * A range, and an ETag that must be a strong one, are those of the page
-     * without its coding.
-     */
+    /* a range is one of the page without its coding */
 
     if (r != r->main
         || r->http_version < NGX_HTTP_VERSION_11
         || r->headers_in.range
-        || r->headers_in.if_match
         || (ctx->control && ctx->control->no_transform))
     {
         return 0;

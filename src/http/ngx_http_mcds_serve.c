@@ -53,6 +53,10 @@ typedef struct {
 static ngx_http_mcds_prepared_t *ngx_http_mcds_prepare(ngx_mcds_copy_t *copy);
 static void ngx_http_mcds_prepare_dropped(ngx_http_mcds_prepared_t *prepared,
     ngx_str_t *name, ngx_str_t *value);
+static void ngx_http_mcds_serve_conditions(ngx_http_request_t *r,
+    ngx_mcds_entry_t *entry, ngx_http_mcds_prepared_t *prepared);
+static ngx_uint_t ngx_http_mcds_serve_weak(ngx_str_t *value,
+    ngx_mcds_entry_t *entry, ngx_http_mcds_prepared_t *prepared);
 static ngx_http_mcds_header_t *ngx_http_mcds_known(ngx_str_t *name);
 static void ngx_http_mcds_prepare_type(ngx_http_mcds_prepared_t *prepared,
     ngx_str_t *value);
@@ -177,12 +181,62 @@ ngx_http_mcds_serve_page(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx)
     r->single_range = ngx_http_mcds_streamed(entry);
 
     ngx_http_mcds_coding_offer(r, ctx);
+    ngx_http_mcds_serve_conditions(r, entry, prepared);
 
     if (ngx_http_mcds_serve_headers(r, prepared) != NGX_OK) {
         return NGX_ERROR;
     }
 
     return ngx_http_mcds_serve_date(r, entry, &prepared->date);
+}
+
+
+/*
+ * RFC 9110, 13.2.2.  nginx's filters, which judge what is left here, are those
+ * of an origin, and have If-Modified-Since hold beside If-None-Match, which
+ * stands for it.  If-Match and If-Unmodified-Since are for an origin alone, a
+ * cache must not evaluate them (RFC 9111, 4.3.2).
+ */
+
+static void
+ngx_http_mcds_serve_conditions(ngx_http_request_t *r, ngx_mcds_entry_t *entry,
+    ngx_http_mcds_prepared_t *prepared)
+{
+    r->headers_in.if_match = NULL;
+    r->headers_in.if_unmodified_since = NULL;
+
+    if (r->headers_in.if_none_match) {
+        r->headers_in.if_modified_since = NULL;
+    }
+
+    if (r->headers_in.if_range
+        && ngx_http_mcds_serve_weak(&r->headers_in.if_range->value, entry,
+                                    prepared))
+    {
+        r->headers_in.range = NULL;
+    }
+}
+
+
+/*
+ * If-Range takes a strong validator only: no weak ETag, and no date in whose
+ * second the page may have changed once more (RFC 9110, 13.1.5 and 8.8.2.2).
+ */
+
+static ngx_uint_t
+ngx_http_mcds_serve_weak(ngx_str_t *value, ngx_mcds_entry_t *entry,
+    ngx_http_mcds_prepared_t *prepared)
+{
+    int64_t  date;
+
+    if (value->len && value->data[value->len - 1] == '"') {
+        return value->data[0] != '"';
+    }
+
+    date = prepared->date.len ? ngx_http_mcds_date(&prepared->date)
+                              : (int64_t) (entry->created / 1000);
+
+    return prepared->last_modified >= date;
 }
 
 
