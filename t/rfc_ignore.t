@@ -173,7 +173,7 @@ is($error->("mcds_cache_use_stale $_;"), '', "use_stale $_")
 like($error->('mcds_cache_use_stale http_501;'),
     qr/invalid value "http_501" in/, 'use_stale http_501');
 
-for my $flag (qw/ revalidate request_control invalidate /) {
+for my $flag (qw/ revalidate request_control /) {
     is($error->("mcds_cache_$flag $_;"), '', "$flag $_") for 'on', 'off';
     like($error->("mcds_cache_$flag yes;"), qr/it must be "on" or "off"/,
         "$flag yes");

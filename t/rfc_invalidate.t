@@ -3,8 +3,8 @@
 # Copyright (C) mcds authors
 
 # RFC 9111, 4.4: an unsafe request that has succeeded takes away the page of
-# its URI, on all hosts, and those that Location and Content-Location of the
-# answer name on the same host.
+# its URI, on all hosts; those that Location and Content-Location of the answer
+# name on the same host expire.  mcds_cache_invalidate says otherwise.
 
 use warnings;
 use strict;
@@ -30,8 +30,11 @@ my $f = $t->fake('f', sub {
 my $o = $t->origin('o', sub {
     my ($o, $q) = @_;
 
-    return { headers => ['Cache-Control' => 'max-age=600'],
-        body => "answer $q->{n}" } if $q->{method} eq 'GET';
+    return { headers => ['Cache-Control' => 'max-age=600'
+            . ($q->{uri} =~ /must/ ? ', must-revalidate' : ''),
+            $q->{uri} =~ /vary/ ? (Vary => 'X-A') : ()],
+        body => "answer $q->{n}" . ($q->{uri} =~ /parts/ ? '.' x 90000 : '') }
+        if $q->{method} eq 'GET';
 
     my %h = map { split /=/, $_, 2 } split /;/, $q->{headers}{'x-answer'} // '';
     my $status = delete $h{status} // 200;
@@ -62,6 +65,33 @@ http {
         location /off/ {
             mcds_cache_invalidate off;
             proxy_pass http://127.0.0.1:%%PORT_o%%;
+        }
+        location /stale/ {
+            mcds_cache_invalidate stale;
+            mcds_cache_tag $arg_tag;
+            proxy_pass http://127.0.0.1:%%PORT_o%%;
+            location /stale/inner/ {
+                proxy_redirect off;
+                proxy_pass http://127.0.0.1:%%PORT_o%%;
+            }
+        }
+        location /if/ {
+            mcds_cache_invalidate on if=$http_x_token;
+            proxy_redirect off;
+            proxy_pass http://127.0.0.1:%%PORT_o%%;
+            location /if/inner/ { proxy_pass http://127.0.0.1:%%PORT_o%%; }
+            location /if/on/ {
+                mcds_cache_invalidate on;
+                proxy_pass http://127.0.0.1:%%PORT_o%%;
+            }
+            location /if/answer/ {
+                mcds_cache_invalidate stale if=$upstream_http_x_changed;
+                proxy_pass http://127.0.0.1:%%PORT_o%%;
+            }
+            location /if/from/ {
+                mcds_cache_key from$uri;
+                rewrite ^/if/from(/.*)$ /m$1 last;
+            }
         }
         location /login/ {
             mcds_cache_session_cookies sid;
@@ -119,7 +149,8 @@ sub fill {
     page_wait($m, $key // key($uri)) or die "$uri is not stored\n";
 }
 
-# whether the page of $uri is gone for both hosts after a request
+# 1 if the page of $uri is gone for both hosts after a request, 0 if it is still
+# a hit, else its status
 
 sub gone {
     my ($uri, $method, $target, $answer, %o) = @_;
@@ -166,14 +197,14 @@ is(get($hosts[1], '/t/one?a')->header('X-Cache'), 'MISS', 'that one is gone');
 # what the answer names
 
 my @named = (
-    ['/l/1', 'Location=/l/1', 1, 'Location'],
-    ['/l/2', 'Content-Location=/l/2', 1, 'Content-Location'],
-    ['/l/3', 'Location=http://site:81/l/3', 1, 'with the host'],
-    ['/l/4', 'Location=//site:81/l/4', 1, 'without the scheme'],
-    ['/l/5?b=c', 'Location=/l/5?b=c', 1, 'with arguments'],
-    ['/l/6', 'Location=/l/6#there', 1, 'with a fragment'],
-    ['/l/7', 'location=http://SITE:81/l/7', 1, 'in another case'],
-    ['/l/8', 'status=303;Location=/l/8', 1, 'of a redirect'],
+    ['/l/1', 'Location=/l/1', 'STALE', 'Location'],
+    ['/l/2', 'Content-Location=/l/2', 'STALE', 'Content-Location'],
+    ['/l/3', 'Location=http://site:81/l/3', 'STALE', 'with the host'],
+    ['/l/4', 'Location=//site:81/l/4', 'STALE', 'without the scheme'],
+    ['/l/5?b=c', 'Location=/l/5?b=c', 'STALE', 'with arguments'],
+    ['/l/6', 'Location=/l/6#there', 'STALE', 'with a fragment'],
+    ['/l/7', 'location=http://SITE:81/l/7', 'STALE', 'in another case'],
+    ['/l/8', 'status=303;Location=/l/8', 'STALE', 'of a redirect'],
     ['/l/9', 'Location=http://other/l/9', 0, 'of another host'],
     ['/l/a', 'Location=http://site:82/l/a', 0, 'of another port'],
     ['/l/b', 'Location=https://site:81/l/b', 0, 'of another scheme'],
@@ -186,11 +217,12 @@ my @named = (
 for (@named) {
     my ($uri, $answer, $gone, $name) = @$_;
     is(gone($uri, 'POST', '/l/post', $answer), $gone, "$name: "
-        . ($gone ? 'gone' : 'stays'));
+        . ($gone ? 'expires' : 'stays'));
 }
 
 is(gone('/key/%41?a=1', 'POST', '/key/x', 'Location=/key/%41?a=1',
-    key => '<>site/key/A|1|/key/%41?a=1'), 1, 'a key of variables: gone');
+    key => '<>site/key/A|1|/key/%41?a=1'), 'STALE',
+    'a key of variables: expires');
 is(gone('/key/x?a=1', 'POST', undef, undef,
     key => '<>site/key/x|1|/key/x?a=1'), 1,
     'a key of variables, its own: gone');
@@ -200,6 +232,75 @@ is(gone('/key/x?a=1', 'POST', undef, undef,
 is(gone('/login/a', 'POST', undef, undef, headers => { Cookie => 'sid=1' }), 1,
     'with a session: gone');
 is(gone('/off/a', 'POST'), 0, 'off: stays');
+
+# the answer names the page of the request itself
+
+is(gone('/l/self', 'POST', undef, "$_=/l/self"), 1, "$_, of itself: gone")
+    for 'Location', 'Content-Location';
+
+# all visitors but one get the old page at once, and soon the new one
+
+fill('/front');
+$o->hold_path('/front');
+$hosts[0]->get('/m/login', method => 'POST', body => 'x', host => 'site:81',
+    headers => { 'X-Answer' => 'status=302;Location=/front' });
+my @front = map { get($_, '/front') } (@hosts) x 4;
+is(join(' ', map { $_->header('X-Cache') } @front),
+    'STALE' . ' UPDATING' x 7, 'the front page of a login: one refresh');
+is(scalar(grep { $_->body() eq $front[0]->body() } @front), 8,
+    'behind the old page');
+$o->release('/front');
+ok(wait_for(sub { get($hosts[1], '/front')->header('X-Cache') eq 'HIT' }),
+    'then the new one');
+is(get($hosts[0], '/front')->header('X-Cache'), 'HIT', 'on all hosts');
+is($o->count('/front'), 2, 'which was built once');
+
+is(gone('/l/must', 'POST', '/l/post', 'Location=/l/must'), 'EXPIRED',
+    'must-revalidate: the old page is not shown');
+is(gone('/l/parts', 'POST', '/l/post', 'Location=/l/parts'), 'STALE',
+    'a page in parts');
+
+# each variant
+
+my @vary = map { { host => 'site:81', headers => { 'X-A' => $_ } } } 1, 2;
+$hosts[0]->get('/l/vary', %$_) for @vary;
+ok(wait_for(sub { 2 == grep { $hosts[1]->get('/l/vary', %$_)
+    ->header('X-Cache') eq 'HIT' } @vary }), 'variants');
+$hosts[0]->get('/l/post', method => 'POST', body => 'x', host => 'site:81',
+    headers => { 'X-Answer' => 'Location=/l/vary' });
+is($hosts[1]->get('/l/vary', %$_)->header('X-Cache'), 'STALE',
+    'variants: each expires') for @vary;
+
+# stale: that of the request, too
+
+is(gone('/stale/a', 'POST'), 'STALE', 'stale: expires');
+is(gone('/stale/inner/a', 'POST'), 'STALE', 'stale: of the level above');
+is(gone('/stale/b', 'POST', undef, 'status=500'), 0,
+    'stale: stays after an error');
+is(gone('/stale/must', 'POST'), 'EXPIRED', 'stale, must-revalidate: not shown');
+is(gone('/stale/parts', 'POST'), 'STALE', 'stale: a page in parts');
+is(gone('/stale/tag?tag=t', 'POST'), 'STALE', 'stale: a page with tags');
+
+# if=: which requests
+
+my %token = (headers => { 'X-Token' => 'x' });
+is(gone('/if/a', 'POST'), 0, 'if: empty, stays');
+is(gone('/if/b', 'POST', undef, undef, headers => { 'X-Token' => 0 }), 0,
+    'if: 0, stays');
+is(gone('/if/c', 'POST', undef, undef, %token), 1, 'if: gone');
+is(gone('/if/d', 'POST', '/if/post', 'Location=/if/d'), 0,
+    'if: empty, Location: stays');
+is(gone('/if/e', 'POST', '/if/post', 'Location=/if/e', %token), 'STALE',
+    'if: Location expires');
+is(gone('/if/inner/a', 'POST'), 0, 'if: of the level above, stays');
+is(gone('/if/inner/b', 'POST', undef, undef, %token), 1,
+    'if: of the level above, gone');
+is(gone('/if/on/a', 'POST'), 1, 'on without if: gone');
+is(gone('/if/answer/a', 'POST'), 0, 'if, of the answer: stays');
+is(gone('/if/answer/b', 'POST', undef, 'X-Changed=1'), 'STALE',
+    'if, of the answer: expires');
+is(gone('/if/from/a', 'POST'), 1,
+    'if: of the location that was asked, not of the one that answers');
 
 # the client that has changed it sees the change, each time
 
@@ -287,6 +388,24 @@ $m->stop();
 my $r = $hosts[0]->get('/m/x', method => 'POST', body => 'x',
     host => 'site:81');
 is($r->body, 'done', 'memcached is down: the answer all the same');
+
+# the directive
+
+my @conf = (http => 'mcds_pool m { server 127.0.0.1; }', location =>);
+
+for (['yes', 'must be "on", "stale" or "off"'],
+    ['on if', 'must be one "if=" and a condition'],
+    ['on if=', 'must be one "if=" and a condition'],
+    ['on stale', 'must be one "if=" and a condition'],
+    ['on if=$nothing', 'unknown "nothing" variable'],
+    ['on if=$uri if=$uri', 'must be one "if=" and a condition'],
+    ['off if=$uri', 'takes no further parameter'],
+    ['on; mcds_cache_invalidate off', 'is duplicate'])
+{
+    my ($words, $error) = @$_;
+    like($t->conf_error(@conf, "mcds_cache on; mcds_cache_invalidate $words;"),
+        qr/\Q$error\E/, "mcds_cache_invalidate $words");
+}
 
 $t->allow(qr/mcds|memcached/);
 $t->done();

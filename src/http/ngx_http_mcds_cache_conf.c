@@ -121,7 +121,7 @@ ngx_http_mcds_cache_init_conf(ngx_http_mcds_loc_conf_t *conf)
     conf->cache_heuristic_max = NGX_CONF_UNSET;
     conf->cache_revalidate = NGX_CONF_UNSET;
     conf->cache_request_control = NGX_CONF_UNSET;
-    conf->cache_invalidate = NGX_CONF_UNSET;
+    conf->cache_invalidate = NGX_CONF_UNSET_UINT;
 
     ngx_http_mcds_herd_init_conf(conf);
 }
@@ -206,7 +206,7 @@ ngx_http_mcds_cache_merge_conf(ngx_conf_t *cf,
     ngx_conf_merge_value(conf->cache_revalidate, prev->cache_revalidate, 0);
     ngx_conf_merge_value(conf->cache_request_control,
                          prev->cache_request_control, 0);
-    ngx_conf_merge_value(conf->cache_invalidate, prev->cache_invalidate, 1);
+    ngx_http_mcds_invalidate_merge(prev, conf);
     ngx_conf_merge_bitmask_value(conf->cache_use_stale, prev->cache_use_stale,
                                  NGX_CONF_BITMASK_SET
                                  |NGX_HTTP_MCDS_FAILURES);

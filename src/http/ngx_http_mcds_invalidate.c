@@ -3,9 +3,9 @@
  * Copyright (C) mcds authors
  *
  * RFC 9111, 4.4: a request that has changed something on the origin takes away
- * the page of its own URI, and those that the origin names.  The answer leaves
- * when memcached has said that they are gone: whatever its client asks for
- * next, and wherever, is not out of date.
+ * the page of its own URI, and has those expire that the origin names.  The
+ * answer leaves when memcached has done so: its client does not see the page of
+ * before as a fresh one, whatever host it asks next.
  */
 
 
@@ -39,12 +39,16 @@ struct ngx_http_mcds_gone_s {
 };
 
 
+static ngx_int_t ngx_http_mcds_invalidate_filter(ngx_conf_t *cf,
+    ngx_http_mcds_loc_conf_t *mlcf, ngx_str_t *value);
 static ngx_int_t ngx_http_mcds_gone_create(ngx_http_request_t *r,
     ngx_http_mcds_ctx_t *ctx);
 static void ngx_http_mcds_gone_cleanup(void *data);
 static void ngx_http_mcds_gone_release(ngx_http_mcds_gone_t *gone);
 static void ngx_http_mcds_invalidate(ngx_http_request_t *r,
     ngx_http_mcds_ctx_t *ctx);
+static ngx_int_t ngx_http_mcds_invalidate_own(ngx_http_request_t *r,
+    ngx_http_mcds_ctx_t *ctx, ngx_http_mcds_loc_conf_t *mlcf, ngx_str_t *key);
 static void ngx_http_mcds_invalidate_page(ngx_http_mcds_ctx_t *ctx,
     ngx_http_mcds_loc_conf_t *mlcf, ngx_str_t *key, ngx_uint_t how);
 static void ngx_http_mcds_invalidate_handler(void *data, ngx_uint_t rc,
@@ -55,6 +59,7 @@ static ngx_int_t ngx_http_mcds_invalidate_path(ngx_http_request_t *r,
     ngx_str_t *value, ngx_str_t *path);
 static ngx_int_t ngx_http_mcds_invalidate_key(ngx_http_request_t *r,
     ngx_http_mcds_loc_conf_t *mlcf, ngx_str_t *path, ngx_str_t *key);
+static ngx_uint_t ngx_http_mcds_invalidate_same(ngx_str_t *a, ngx_str_t *b);
 static ngx_uint_t ngx_http_mcds_of_uri(ngx_str_t *name);
 static ngx_int_t ngx_http_mcds_invalidate_header_filter(
     ngx_http_request_t *r);
@@ -75,6 +80,106 @@ static ngx_str_t  ngx_http_mcds_of_uri_names[] = {
     ngx_string("is_args"),
     ngx_null_string
 };
+
+
+char *
+ngx_http_mcds_cache_invalidate(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
+{
+    ngx_http_mcds_loc_conf_t *mlcf = conf;
+
+    ngx_str_t   *value;
+    ngx_uint_t   i;
+
+    if (mlcf->cache_invalidate != NGX_CONF_UNSET_UINT) {
+        return "is duplicate";
+    }
+
+    value = cf->args->elts;
+
+    if (ngx_strcmp(value[1].data, "on") == 0) {
+        mlcf->cache_invalidate = NGX_HTTP_MCDS_INVALIDATE_ON;
+
+    } else if (ngx_strcmp(value[1].data, "stale") == 0) {
+        mlcf->cache_invalidate = NGX_HTTP_MCDS_INVALIDATE_STALE;
+
+    } else if (ngx_strcmp(value[1].data, "off") == 0) {
+        mlcf->cache_invalidate = NGX_HTTP_MCDS_INVALIDATE_OFF;
+
+    } else {
+        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                           "invalid value \"%V\" in \"%V\", it must be "
+                           "\"on\", \"stale\" or \"off\"", &value[1],
+                           &cmd->name);
+        return NGX_CONF_ERROR;
+    }
+
+    if (cf->args->nelts > 2
+        && mlcf->cache_invalidate == NGX_HTTP_MCDS_INVALIDATE_OFF)
+    {
+        return "\"off\" takes no further parameter";
+    }
+
+    for (i = 2; i < cf->args->nelts; i++) {
+
+        if (value[i].len <= 3
+            || ngx_strncmp(value[i].data, "if=", 3) != 0
+            || mlcf->invalidate_if)
+        {
+            ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                               "invalid parameter \"%V\" in \"%V\", it must "
+                               "be one \"if=\" and a condition", &value[i],
+                               &cmd->name);
+            return NGX_CONF_ERROR;
+        }
+
+        if (ngx_http_mcds_invalidate_filter(cf, mlcf, &value[i]) != NGX_OK) {
+            return NGX_CONF_ERROR;
+        }
+    }
+
+    return NGX_CONF_OK;
+}
+
+
+static ngx_int_t
+ngx_http_mcds_invalidate_filter(ngx_conf_t *cf, ngx_http_mcds_loc_conf_t *mlcf,
+    ngx_str_t *value)
+{
+    ngx_str_t                         text;
+    ngx_http_compile_complex_value_t  ccv;
+
+    mlcf->invalidate_if = ngx_palloc(cf->pool,
+                                     sizeof(ngx_http_complex_value_t));
+    if (mlcf->invalidate_if == NULL) {
+        return NGX_ERROR;
+    }
+
+    text.data = value->data + 3;
+    text.len = value->len - 3;
+
+    ngx_memzero(&ccv, sizeof(ngx_http_compile_complex_value_t));
+
+    ccv.cf = cf;
+    ccv.value = &text;
+    ccv.complex_value = mlcf->invalidate_if;
+
+    return ngx_http_compile_complex_value(&ccv);
+}
+
+
+void
+ngx_http_mcds_invalidate_merge(ngx_http_mcds_loc_conf_t *prev,
+    ngx_http_mcds_loc_conf_t *conf)
+{
+    /* the condition belongs to the word before it */
+
+    if (conf->cache_invalidate == NGX_CONF_UNSET_UINT) {
+        conf->invalidate_if = prev->invalidate_if;
+    }
+
+    ngx_conf_merge_uint_value(conf->cache_invalidate, prev->cache_invalidate,
+                              NGX_HTTP_MCDS_INVALIDATE_ON);
+}
 
 
 ngx_int_t
@@ -129,8 +234,7 @@ ngx_http_mcds_invalidate_arrive(ngx_http_request_t *r,
     }
 
     if (mlcf->cache_pool != ctx->conf->cache_pool
-        || key.len != ctx->key.len
-        || ngx_memcmp(key.data, ctx->key.data, key.len) != 0)
+        || !ngx_http_mcds_invalidate_same(&key, &ctx->key))
     {
         /* requests of other methods may find their page under either */
 
@@ -315,12 +419,14 @@ ngx_http_mcds_invalidate(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx)
         return;
     }
 
-    ngx_http_mcds_invalidate_page(ctx, ctx->conf, &ctx->key,
-                                  NGX_MCDS_PURGE_DELETE);
-
     if (ctx->asked_key.len) {
-        ngx_http_mcds_invalidate_page(ctx, ctx->asker, &ctx->asked_key,
-                                      NGX_MCDS_PURGE_DELETE);
+        (void) ngx_http_mcds_invalidate_own(r, ctx, ctx->asker,
+                                            &ctx->asked_key);
+    }
+
+    if (ngx_http_mcds_invalidate_own(r, ctx, ctx->conf, &ctx->key) != NGX_OK)
+    {
+        return;
     }
 
     for (part = &r->headers_out.headers.part; part; part = part->next) {
@@ -340,6 +446,35 @@ ngx_http_mcds_invalidate(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx)
             }
         }
     }
+}
+
+
+/* the page of the request's own URI; NGX_DECLINED: "if=" says no */
+
+static ngx_int_t
+ngx_http_mcds_invalidate_own(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
+    ngx_http_mcds_loc_conf_t *mlcf, ngx_str_t *key)
+{
+    ngx_str_t   text;
+    ngx_uint_t  how;
+
+    if (mlcf->invalidate_if) {
+
+        if (ngx_http_complex_value(r, mlcf->invalidate_if, &text) != NGX_OK) {
+            return NGX_ERROR;
+        }
+
+        if (text.len == 0 || (text.len == 1 && text.data[0] == '0')) {
+            return NGX_DECLINED;
+        }
+    }
+
+    how = (mlcf->cache_invalidate == NGX_HTTP_MCDS_INVALIDATE_STALE)
+          ? NGX_MCDS_PURGE_INVALIDATE : NGX_MCDS_PURGE_DELETE;
+
+    ngx_http_mcds_invalidate_page(ctx, mlcf, key, how);
+
+    return NGX_OK;
 }
 
 
@@ -392,12 +527,20 @@ ngx_http_mcds_invalidate_uri(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
 {
     ngx_str_t  path, key;
 
-    if (ngx_http_mcds_invalidate_path(r, value, &path) == NGX_OK
-        && ngx_http_mcds_invalidate_key(r, ctx->conf, &path, &key) == NGX_OK)
+    if (ngx_http_mcds_invalidate_path(r, value, &path) != NGX_OK
+        || ngx_http_mcds_invalidate_key(r, ctx->conf, &path, &key) != NGX_OK
+        || ngx_http_mcds_invalidate_same(&key, &ctx->key))
     {
-        ngx_http_mcds_invalidate_page(ctx, ctx->conf, &key,
-                                      NGX_MCDS_PURGE_DELETE);
+        return;
     }
+
+    /*
+     * The RFC leaves these to the cache: a client that has a login lead to the
+     * front page does not make all others wait for it.
+     */
+
+    ngx_http_mcds_invalidate_page(ctx, ctx->conf, &key,
+                                  NGX_MCDS_PURGE_INVALIDATE);
 }
 
 
@@ -543,6 +686,13 @@ ngx_http_mcds_invalidate_key(ngx_http_request_t *r,
     r->args = saved[2];
 
     return rc;
+}
+
+
+static ngx_uint_t
+ngx_http_mcds_invalidate_same(ngx_str_t *a, ngx_str_t *b)
+{
+    return a->len == b->len && ngx_memcmp(a->data, b->data, a->len) == 0;
 }
 
 

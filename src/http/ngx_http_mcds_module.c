@@ -343,10 +343,10 @@ static ngx_command_t  ngx_http_mcds_commands[] = {
       NULL },
 
     { ngx_string("mcds_cache_invalidate"),
-      NGX_HTTP_MCDS_LEVELS|NGX_CONF_FLAG,
-      ngx_conf_set_flag_slot,
+      NGX_HTTP_MCDS_LEVELS|NGX_CONF_1MORE,
+      ngx_http_mcds_cache_invalidate,
       NGX_HTTP_LOC_CONF_OFFSET,
-      offsetof(ngx_http_mcds_loc_conf_t, cache_invalidate),
+      0,
       NULL },
 
     { ngx_string("mcds_cache_error_backoff"),

@@ -58,6 +58,15 @@ typedef enum {
 } ngx_http_mcds_status_e;
 
 
+/* mcds_cache_invalidate: what becomes of the page of an unsafe request's URI */
+
+typedef enum {
+    NGX_HTTP_MCDS_INVALIDATE_OFF = 0,
+    NGX_HTTP_MCDS_INVALIDATE_ON,       /* it is not shown any more */
+    NGX_HTTP_MCDS_INVALIDATE_STALE     /* it has expired */
+} ngx_http_mcds_invalidate_e;
+
+
 /* a variable that a counter gives its number to */
 
 /* of mcds_cache_use_stale: the origin does not answer, or with 5xx */
@@ -182,7 +191,8 @@ typedef struct {
     ngx_uint_t                  cache_min_uses;
     ngx_flag_t                  cache_revalidate;
     ngx_flag_t                  cache_request_control;
-    ngx_flag_t                  cache_invalidate;
+    ngx_uint_t                  cache_invalidate; /* ..._invalidate_e */
+    ngx_http_complex_value_t   *invalidate_if;    /* NULL: always */
     ngx_uint_t                  cache_use_stale;  /* NGX_HTTP_UPSTREAM_FT_* */
 
     ngx_http_complex_value_t   *return_text;
@@ -531,11 +541,14 @@ ngx_uint_t ngx_http_mcds_control_accepts(ngx_http_mcds_ctx_t *ctx,
 
 
 /*
- * mcds_cache_invalidate.  start: r may be a request that changes something.
+ * mcds_cache_invalidate.  merge: of a level with the one above.
+ * start: r may be a request that changes something.
  * arrive: it has reached a location that answers, where the page may have
  * another key.  init: of the filters that see its answer.
  */
 
+void ngx_http_mcds_invalidate_merge(ngx_http_mcds_loc_conf_t *prev,
+    ngx_http_mcds_loc_conf_t *conf);
 ngx_int_t ngx_http_mcds_invalidate_start(ngx_http_request_t *r,
     ngx_http_mcds_ctx_t *ctx);
 ngx_int_t ngx_http_mcds_invalidate_arrive(ngx_http_request_t *r,
@@ -607,6 +620,8 @@ char *ngx_http_mcds_cache_hmac_key(ngx_conf_t *cf, ngx_command_t *cmd,
 char *ngx_http_mcds_cache_compress(ngx_conf_t *cf, ngx_command_t *cmd,
     void *conf);
 char *ngx_http_mcds_cache_tag(ngx_conf_t *cf, ngx_command_t *cmd, void *conf);
+char *ngx_http_mcds_cache_invalidate(ngx_conf_t *cf, ngx_command_t *cmd,
+    void *conf);
 char *ngx_http_mcds_cache_valid(ngx_conf_t *cf, ngx_command_t *cmd,
     void *conf);
 char *ngx_http_mcds_cache_names(ngx_conf_t *cf, ngx_command_t *cmd,

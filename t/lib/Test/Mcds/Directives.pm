@@ -182,9 +182,10 @@ my %directives = (
     mcds_no_cache => $texts,
 
     (map { $_ => $flag } qw/ mcds_cache_key_sort_args
-        mcds_cache_request_control mcds_cache_invalidate mcds_cache_lock
-        mcds_cache_revalidate mcds_cache_dry_run mcds_cache_status_header
-        mcds_cache_shared /),
+        mcds_cache_request_control mcds_cache_lock mcds_cache_revalidate
+        mcds_cache_dry_run mcds_cache_status_header mcds_cache_shared /),
+    mcds_cache_invalidate => { right => ['on'], words => ['word'],
+        params => { 'if=' => ['$arg_a', 'text'] } },
     mcds_cache_wait => $time,
 );
 
