@@ -109,6 +109,8 @@ my %withdrawn = (
     lifeless => { headers => ['X-Nothing' => 1] },
 );
 
+my $many = $t->size(20, 200);
+
 for my $name (sort keys %withdrawn) {
     my $answer = { body => 'other', %{ $withdrawn{$name} } };
     my $status = $answer->{status} // 200;
@@ -121,9 +123,9 @@ for my $name (sort keys %withdrawn) {
     $o->set($uri, $answer);
     $o->hold_path($uri);
 
-    my @r = map { finish($_) } herd(20, $uri);
+    my @r = map { finish($_) } herd($many, $uri);
 
-    is(scalar(grep { which($_) =~ /^200 (?:STALE|UPDATING) page 1$/ } @r), 20,
+    is(scalar(grep { which($_) =~ /^200 (?:STALE|UPDATING) page 1$/ } @r), $many,
         "$name: the old page before the answer");
     is($o->count($uri), 1, "$name: one request");
 
@@ -131,11 +133,11 @@ for my $name (sort keys %withdrawn) {
     ok(marked($uri), "$name: a mark takes the place of the page");
 
     $o->hold_path($uri);
-    my @p = herd(20, $uri);
-    ok($o->wait_requests(21, $uri), "$name: nobody waits for another one");
+    my @p = herd($many, $uri);
+    ok($o->wait_requests($many + 1, $uri), "$name: nobody waits for another one");
     $o->release($uri);
     is(scalar(grep { which($_) eq "$status MISS other" }
-        map { finish($_) } @p), 20, "$name: nobody gets the old page");
+        map { finish($_) } @p), $many, "$name: nobody gets the old page");
 
     # the first answer that can be stored ends it
 
@@ -152,12 +154,12 @@ for my $name (sort keys %withdrawn) {
     expired($uri);
     $o->set($uri, $answer);
     $o->hold_path($uri);
-    @p = herd(20, $uri);
+    @p = herd($many, $uri);
     $o->wait_requests(1, $uri);
     $_->get('/other') for (@hosts) x 4;
     $o->release($uri);
     @r = map { finish($_) } @p;
-    is(scalar(grep { which($_) =~ /^$status \w+ other$/ } @r), 20,
+    is(scalar(grep { which($_) =~ /^$status \w+ other$/ } @r), $many,
         "$name: all who wait get the new answer");
 }
 
