@@ -832,6 +832,8 @@ ngx_http_mcds_cache_drop(ngx_http_mcds_ctx_t *ctx)
 
     ngx_mcds_copy_unref(ctx->copy);
     ctx->copy = NULL;
+
+    ctx->old_shown = 0;
 }
 
 
