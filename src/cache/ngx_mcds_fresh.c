@@ -196,6 +196,7 @@ ngx_mcds_fresh_of_request(ngx_uint_t status)
 {
     switch (status) {
 
+    case 304:
     case 400:
     case 405:
     case 406:

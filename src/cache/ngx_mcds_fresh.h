@@ -188,7 +188,8 @@ ngx_uint_t ngx_mcds_fresh_decide(ngx_mcds_answer_t *answer, uint64_t now_ms,
 
 /*
  * 1 if an answer of that status says something about the request, such as its
- * headers or its client, and nothing about the page that others asked for.
+ * headers or its client, and nothing about the page that others asked for.  So
+ * does a 304 that the origin was not asked for.
  */
 
 ngx_uint_t ngx_mcds_fresh_of_request(ngx_uint_t status);

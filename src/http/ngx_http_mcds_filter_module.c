@@ -129,6 +129,10 @@ ngx_http_mcds_header_filter(ngx_http_request_t *r)
             return NGX_ERROR;
         }
 
+        if (rc == NGX_AGAIN) {
+            return NGX_ERROR;
+        }
+
         if (rc != NGX_DECLINED) {
             return ngx_http_mcds_instead(r, ctx, rc);
         }
@@ -175,6 +179,11 @@ ngx_http_mcds_instead(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
     }
 
     if (rc == NGX_HTTP_BAD_GATEWAY) {
+
+        /* nginx closes the connection of a request that a filter ends */
+
+        r->main->keepalive = 0;
+
         return ngx_http_filter_finalize_request(r,
                                                 &ngx_http_mcds_filter_module,
                                                 NGX_HTTP_BAD_GATEWAY);

@@ -388,6 +388,17 @@ ngx_int_t ngx_http_mcds_decide_handler(ngx_http_request_t *r);
 
 
 /*
+ * To be called by the header filter when r, which has asked an upstream, is to
+ * ask once more: the answer is dropped, and the content handler runs again at
+ * the end of this turn.  NGX_OK: the filter must return NGX_ERROR.
+ * NGX_DECLINED: nothing was done, since it is no upstream that answers, or not
+ * from inside of its own call.
+ */
+
+ngx_int_t ngx_http_mcds_again(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx);
+
+
+/*
  * is_error_page: 1 if the request was led to an error page, as far as is known.
  * replaced: 1 if it was one that stands in place of the page of ctx.
  * is_accel: 1 if the origin's answer was X-Accel-Redirect.

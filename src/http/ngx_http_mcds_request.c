@@ -344,6 +344,42 @@ ngx_http_mcds_wake(ngx_http_mcds_ctx_t *ctx)
 }
 
 
+/*
+ * ngx_http_upstream_finalize_request() is called twice here: by the cleanup
+ * handler, as ngx_http_upstream_create() calls it, and by the upstream, which
+ * gets NGX_ERROR from its header filter and finds that it has ended.  Each of
+ * the two gives back a reference.
+ */
+
+ngx_int_t
+ngx_http_mcds_again(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx)
+{
+    ngx_http_upstream_t  *u;
+
+    u = r->upstream;
+
+    if (u == NULL || u->cleanup == NULL || u->header_sent) {
+        return NGX_DECLINED;
+    }
+
+    r->main->count += 2;
+
+    (*u->cleanup)(r);
+
+    ngx_http_clean_header(r);
+
+    r->expect_trailers = 0;
+
+    r->write_event_handler = ngx_http_request_empty_handler;
+
+    ctx->start = ngx_current_msec;
+
+    ngx_http_mcds_post(ctx);
+
+    return NGX_OK;
+}
+
+
 static void
 ngx_http_mcds_post(ngx_http_mcds_ctx_t *ctx)
 {

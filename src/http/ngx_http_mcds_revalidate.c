@@ -277,11 +277,12 @@ ngx_http_mcds_not_modified(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx)
                == NGX_OK
             && !ngx_http_mcds_same_etag(&old, &new)))
     {
-        ngx_log_error(NGX_LOG_ERR, r->connection->log, 0,
+        ngx_log_error(NGX_LOG_WARN, r->connection->log, 0,
                       "origin says \"not modified\" of another page "
                       "than it was asked for");
 
-        return ngx_http_mcds_bad_gateway(r, ctx);
+        return (ngx_http_mcds_again(r, ctx) == NGX_OK)
+               ? NGX_AGAIN : ngx_http_mcds_bad_gateway(r, ctx);
     }
 
     old = entry.headers;
