@@ -499,7 +499,7 @@ ngx_http_mcds_renewed(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
 
     if (reason != NGX_MCDS_STORE) {
         ngx_mcds_value_unref(value);
-        ngx_http_mcds_store_refuse(r, ctx, reason);
+        ngx_http_mcds_store_refuse(r, ctx, reason, entry->status);
         return NGX_OK;
     }
 

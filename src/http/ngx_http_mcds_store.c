@@ -94,7 +94,7 @@ ngx_http_mcds_store_begin(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
     }
 
     if (reason != NGX_MCDS_STORE) {
-        ngx_http_mcds_store_refuse(r, ctx, reason);
+        ngx_http_mcds_store_refuse(r, ctx, reason, answer.status);
         return NGX_DECLINED;
     }
 
@@ -303,7 +303,7 @@ ngx_http_mcds_store_value(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
 
 void
 ngx_http_mcds_store_refuse(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
-    ngx_uint_t reason)
+    ngx_uint_t reason, ngx_uint_t status)
 {
     ngx_http_mcds_stat_refused(ctx, ngx_mcds_fresh_why(reason));
 
@@ -311,7 +311,7 @@ ngx_http_mcds_store_refuse(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
                    "mcds answer is not stored: %V",
                    &ngx_mcds_reasons[ctx->reason]);
 
-    ngx_http_mcds_store_status(r, ctx, r->headers_out.status);
+    ngx_http_mcds_store_status(r, ctx, status);
 }
 
 

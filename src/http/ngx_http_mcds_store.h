@@ -76,12 +76,12 @@ void ngx_http_mcds_store_body(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
 
 /*
  * Ends the build of an answer that is not stored, if there is a build.  refuse:
- * by a reason of ngx_mcds_refuse_e; fail: it says nothing about the page there
- * is.
+ * by a reason of ngx_mcds_refuse_e, status is that of what was not stored; fail:
+ * it says nothing about the page there is.
  */
 
 void ngx_http_mcds_store_refuse(ngx_http_request_t *r,
-    ngx_http_mcds_ctx_t *ctx, ngx_uint_t reason);
+    ngx_http_mcds_ctx_t *ctx, ngx_uint_t reason, ngx_uint_t status);
 void ngx_http_mcds_store_fail(ngx_http_request_t *r,
     ngx_http_mcds_ctx_t *ctx);
 
