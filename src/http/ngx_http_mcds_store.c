@@ -87,10 +87,14 @@ ngx_http_mcds_store_begin(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
     reason = ngx_mcds_fresh_decide(&answer, ngx_mcds_now(),
                                    &store->entry);
 
-    if (reason == NGX_MCDS_STORE
-        && (r->header_only || answer.status == NGX_HTTP_NO_CONTENT))
-    {
+    if (reason == NGX_MCDS_STORE && r->header_only) {
         reason = NGX_MCDS_REFUSE_STATUS;
+    }
+
+    /* RFC 9110, 15.3.5: whatever the origin says of its length */
+
+    if (answer.status == NGX_HTTP_NO_CONTENT) {
+        length = 0;
     }
 
     if (reason != NGX_MCDS_STORE) {
@@ -141,7 +145,7 @@ ngx_http_mcds_store_begin(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
     store->entry.key = *ngx_mcds_page_key(store->seat);
     store->entry.took = ngx_current_msec - ctx->start;
     store->expected = length;
-    store->compress = ngx_http_mcds_compress(r, mlcf);
+    store->compress = length ? ngx_http_mcds_compress(r, mlcf) : NULL;
 
     if (ngx_http_mcds_store_value(r, ctx, store) != NGX_OK) {
         ngx_http_mcds_store_fail(r, ctx);
@@ -200,11 +204,12 @@ ngx_http_mcds_store_take(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
     ctx->store = store;
     ctx->expire = store->entry.expire;
 
-    if (r != r->main && store->expected == 0) {
-
+    if (store->expected == 0
+        && (r != r->main || r->headers_out.status == NGX_HTTP_NO_CONTENT))
+    {
         /*
-         * nginx before 1.23.4 sends a subrequest no body at all, not even its
-         * end, where a file or a page of proxy_cache is empty
+         * nginx sends no body of a 204, not even its end; and before 1.23.4
+         * none to a subrequest where a file or a page of proxy_cache is empty
          */
 
         ngx_http_mcds_store_finish(r, ctx);
