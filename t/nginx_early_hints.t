@@ -27,9 +27,21 @@ my $o = $t->origin('o', sub {
     my ($o, $req) = @_;
     my ($n) = $req->{path} =~ /(\d+)/;
     my $body = "answer $req->{n}\n$req->{head}\n";
+    my @hints = map { $hint =~ s/%u/$_/gr } 1 .. $n;
+    my $same = $req->{headers}{'if-none-match'};
 
-    return { raw => join '', (map { $hint =~ s/%u/$_/gr } 1 .. $n),
-        "HTTP/1.1 200 OK\r\nCache-Control: max-age=60\r\nContent-Length: "
+    return { headers => ['X-Accel-Redirect' => "/inner/$n",
+        'Set-Cookie' => 'a=b', 'Content-Disposition' => 'inline'] }
+        if $req->{path} =~ /accel/;
+
+    return { raw => join '', @hints, "HTTP/1.1 304 Not Modified\r\n"
+        . "X-First: new\r\nETag: \"$n\"\r\n\r\n" }
+        if $same && $req->{path} =~ /other/ || $same && $same eq "\"$n\"";
+
+    return { raw => join '', @hints,
+        "HTTP/1.1 200 OK\r\nX-First: 1\r\nX-Second: 2\r\n",
+        "ETag: \"" . ($req->{path} =~ /other/ ? 'o' : $n) . "\"\r\n",
+        "Cache-Control: max-age=60\r\nContent-Length: "
         . length($body) . "\r\n\r\n$body" };
 });
 
@@ -57,6 +69,15 @@ http {
         location /bare/ {
             proxy_buffering off;
             proxy_pass      http://127.0.0.1:%%PORT_o%%;
+        }
+        location /asked/ {
+            mcds_cache_revalidate on;
+            mcds_cache_background_update off;
+            proxy_pass http://127.0.0.1:%%PORT_o%%;
+        }
+        location /accel/ {
+            mcds_cache off;
+            proxy_pass http://127.0.0.1:%%PORT_o%%;
         }
         location /none/ {
             OFF
@@ -153,6 +174,45 @@ for my $uri ("/page$many", "/bare/$many") {
 is(hints(heads('/none/1')), 0, 'not where they are off');
 ok(page_wait($m, '/none/1'), 'the page is stored there');
 is(hints(http_raw($port, "GET /old1 HTTP/1.0\r\n\r\n")), 0, 'not in HTTP/1.0');
+
+
+# before an answer that is not the page: "not modified", of another page, or not
+# to be stored
+
+for my $uri ('/asked/1', '/asked/other/1') {
+    heads($uri);
+    page_wait($m, $uri);
+    page_expire($m, $uri, 100_000);
+    $o->mark();
+
+    my $all = heads($uri);
+    my $other = $uri =~ /other/;
+
+    is(hints($all), $other ? 2 : 1, "$uri: hints before each answer");
+    like($all, qr{X-Cache: @{[$other ? 'EXPIRED' : 'REVALIDATED']}\r},
+        "$uri: and the page");
+    is($o->count(), $other ? 2 : 1, "$uri: requests");
+    like($all, qr/^X-First: @{[$other ? 1 : 'new']}\r$/m, "$uri: its headers");
+    like(refresh_wait($m, $uri)->{headers}, qr/X-Second: 2/, "$uri: stored");
+    is(hints(heads($uri)), 0, "$uri: a hit");
+}
+
+$o->set('/private1', { raw => $hint =~ s/%u/1/gr . "HTTP/1.1 200 OK\r\n"
+    . "Cache-Control: private\r\nContent-Length: 7\r\n\r\nanswer " });
+
+for my $h ([], ["If-None-Match: \"x\"\r\n"]) {
+    my $all = heads('/private1', @$h);
+    is(hints($all), 1, 'not to be stored: hints');
+    like($all, qr/^X-Cache: MISS\r$/m, 'not to be stored: and the answer');
+}
+
+# nginx forgets at hints what X-Accel-Redirect has brought along
+
+heads('/accel/1');
+ok(page_wait($m, '/inner/1'), 'another location: stored');
+like(page_decode($m->get('<>/inner/1'))->{headers},
+    qr/X-First: 1\r\nX-Second: 2\r/, 'another location: with its headers');
+unlike($m->get('<>/inner/1'), qr/a=b/, 'another location: its own ones');
 
 
 # over HTTP/2

@@ -33,6 +33,8 @@ static void ngx_http_mcds_answer_age(ngx_str_t *value,
 static void ngx_http_mcds_answer_accel(ngx_str_t *value,
     ngx_mcds_answer_t *answer);
 static ngx_uint_t ngx_http_mcds_has_star(ngx_str_t *value);
+static ngx_uint_t ngx_http_mcds_carried_lines(ngx_http_request_t *r,
+    ngx_http_mcds_ctx_t *ctx);
 static ngx_int_t ngx_http_mcds_stored_list(ngx_http_request_t *r,
     size_t *size, u_char **p);
 static ngx_array_t *ngx_http_mcds_connection(ngx_http_request_t *r);
@@ -110,8 +112,9 @@ ngx_http_mcds_answer(ngx_http_request_t *r, ngx_http_mcds_loc_conf_t *mlcf,
     ngx_http_mcds_answer_init(r, mlcf, answer, status);
     answer->authorization = ctx->authorization;
 
-    ngx_http_mcds_answer_list(r, &r->headers_out.headers, ctx->carried.lines,
-                              answer, mlcf->cache_ignore);
+    ngx_http_mcds_answer_list(r, &r->headers_out.headers,
+                              ngx_http_mcds_carried_lines(r, ctx), answer,
+                              mlcf->cache_ignore);
 
     if (r->headers_out.content_encoding
         && r->headers_out.content_encoding->hash)
@@ -550,6 +553,7 @@ void
 ngx_http_mcds_carried(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx)
 {
     ngx_list_part_t  *part;
+    ngx_table_elt_t  *h;
 
     ctx->carried.lines = 0;
 
@@ -557,9 +561,28 @@ ngx_http_mcds_carried(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx)
         ctx->carried.lines += part->nelts;
     }
 
+    h = r->headers_out.headers.part.elts;
+
+    ctx->carried.first = ctx->carried.lines ? h[0].value.data : NULL;
     ctx->carried.type = r->headers_out.content_type.data;
     ctx->carried.charset = r->headers_out.charset.data;
     ctx->carried.override = r->headers_out.override_charset;
+}
+
+
+/* none are left when nginx has cleared the list, as behind early hints */
+
+static ngx_uint_t
+ngx_http_mcds_carried_lines(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx)
+{
+    ngx_list_part_t  *part;
+    ngx_table_elt_t  *h;
+
+    part = &r->headers_out.headers.part;
+    h = part->elts;
+
+    return (part->nelts && h[0].value.data == ctx->carried.first)
+           ? ctx->carried.lines : 0;
 }
 
 
@@ -568,13 +591,14 @@ ngx_http_mcds_carried(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx)
 static ngx_int_t
 ngx_http_mcds_stored_list(ngx_http_request_t *r, size_t *size, u_char **p)
 {
-    ngx_uint_t            i, n;
+    ngx_uint_t            i, n, carried;
     ngx_array_t          *lines;
     ngx_list_part_t      *part;
     ngx_table_elt_t      *h;
     ngx_http_mcds_ctx_t  *ctx;
 
     ctx = ngx_http_mcds_get_ctx(r);
+    carried = ngx_http_mcds_carried_lines(r, ctx);
     n = 0;
 
     lines = ngx_http_mcds_connection(r);
@@ -585,7 +609,7 @@ ngx_http_mcds_stored_list(ngx_http_request_t *r, size_t *size, u_char **p)
 
         for (i = 0; i < part->nelts; i++) {
 
-            if (n++ < ctx->carried.lines
+            if (n++ < carried
                 || h[i].hash == 0
                 || ngx_http_mcds_header_dropped(&h[i].key)
                 || (lines && ngx_http_mcds_named(lines, &h[i].key)))

@@ -232,6 +232,7 @@ typedef struct ngx_http_mcds_put_s      ngx_http_mcds_put_t;
 
 typedef struct {
     ngx_uint_t                  lines;
+    u_char                     *first;    /* value of the first of them */
     u_char                     *type;
     u_char                     *charset;
     ngx_str_t                  *override;
