@@ -8,8 +8,10 @@
 #include <ngx_core.h>
 #include <ngx_event.h>
 #include <ngx_md5.h>
+#include "ngx_mcds_entry.h"
 #include "ngx_mcds_local.h"
 #include "ngx_mcds_timer.h"
+#include "ngx_mcds_vary.h"
 
 
 /* builds of one host at a time, beyond them workers build alone */
@@ -26,6 +28,8 @@
 #define NGX_MCDS_CLAIM_FORGET     60000
 
 #define NGX_MCDS_COPY_BUCKETS     1024
+
+#define NGX_MCDS_PURGES           1024
 
 /* copies that make room for a new one, at most */
 #define NGX_MCDS_COPY_EVICT       64
@@ -61,6 +65,7 @@ struct ngx_mcds_local_s {
     ngx_mcds_claim_t       claims[NGX_MCDS_CLAIMS];
     ngx_mcds_kept_copy_t  *buckets[NGX_MCDS_COPY_BUCKETS];
     ngx_queue_t            lru;
+    ngx_atomic_t           purges[NGX_MCDS_PURGES];
 };
 
 
@@ -522,6 +527,54 @@ ngx_mcds_local_get(u_char *id, ngx_mcds_stamp_t *stamp, ngx_msec_t age,
     ngx_shmtx_unlock(&ngx_mcds_local_pool->mutex);
 
     return value;
+}
+
+
+ngx_uint_t
+ngx_mcds_local_place(ngx_str_t *key)
+{
+    ngx_str_t  base;
+
+    ngx_mcds_vary_base(key, &base);
+
+    return ngx_mcds_crc32c(0, base.data, base.len) % NGX_MCDS_PURGES;
+}
+
+
+ngx_atomic_uint_t
+ngx_mcds_local_purges(ngx_uint_t place)
+{
+    return ngx_mcds_local ? ngx_mcds_local->purges[place] : 0;
+}
+
+
+void
+ngx_mcds_local_purged(ngx_str_t *pool, ngx_str_t *key, ngx_uint_t forget)
+{
+    u_char                  id[NGX_MCDS_LOCAL_ID];
+    ngx_mcds_kept_copy_t  **link;
+
+    if (ngx_mcds_local == NULL) {
+        return;
+    }
+
+    if (forget) {
+        ngx_mcds_local_id(id, pool, key);
+
+        ngx_shmtx_lock(&ngx_mcds_local_pool->mutex);
+
+        link = ngx_mcds_local_find(ngx_mcds_local, id);
+
+        if (*link) {
+            ngx_mcds_local_drop(ngx_mcds_local_pool, link);
+        }
+
+        ngx_shmtx_unlock(&ngx_mcds_local_pool->mutex);
+    }
+
+    (void) ngx_atomic_fetch_add(
+                          &ngx_mcds_local->purges[ngx_mcds_local_place(key)],
+                          1);
 }
 
 

@@ -3,8 +3,8 @@
  * Copyright (C) mcds authors
  *
  * What the workers of a host share about pages, in memory of their zone: who
- * builds one of them here, for the time when memcached does not say, and
- * copies of pages.  A worker that was killed leaves nothing locked: what it
+ * builds one of them here, for the time when memcached does not say, copies of
+ * pages, and that one of them was purged here.  A worker that was killed leaves nothing locked: what it
  * held is free as soon as somebody looks, and ends by itself.
  */
 
@@ -126,6 +126,23 @@ ngx_int_t ngx_mcds_local_put(u_char *id, ngx_mcds_value_t *value,
     ngx_mcds_stamp_t *stamp);
 ngx_mcds_value_t *ngx_mcds_local_get(u_char *id, ngx_mcds_stamp_t *stamp,
     ngx_msec_t age, ngx_mcds_stamp_t *found);
+
+
+/*
+ * Purges of this host.  purges: a number for the page of the key, which moves
+ * on when any worker purges that page, and at times when another one is purged;
+ * the pages of all variants have the number of their list.  A copy that was
+ * confirmed by a command of before is not to be used unasked.  place: by which
+ * the number is found.
+ *
+ * purged: moves the number on.  forget: the zone's copy goes, too, so that it
+ * is not used when memcached does not answer.
+ */
+
+ngx_uint_t ngx_mcds_local_place(ngx_str_t *key);
+ngx_atomic_uint_t ngx_mcds_local_purges(ngx_uint_t place);
+void ngx_mcds_local_purged(ngx_str_t *pool, ngx_str_t *key,
+    ngx_uint_t forget);
 
 
 /*

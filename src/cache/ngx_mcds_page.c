@@ -403,6 +403,7 @@ ngx_mcds_page_get(ngx_mcds_pool_t *pool, ngx_str_t *key)
     page->key.data = (u_char *) page + sizeof(ngx_mcds_page_t);
     page->key.len = key->len;
     ngx_memcpy(page->key.data, key->data, key->len);
+    page->place = ngx_mcds_local_place(&page->key);
 
     ngx_queue_init(&page->waiters);
 
@@ -626,7 +627,8 @@ ngx_mcds_page_weight(ngx_mcds_copy_t *copy)
 
 
 void
-ngx_mcds_page_keep(ngx_mcds_page_t *page, ngx_mcds_copy_t *copy)
+ngx_mcds_page_keep(ngx_mcds_page_t *page, ngx_mcds_copy_t *copy,
+    ngx_atomic_uint_t purges)
 {
     size_t            size;
     ngx_queue_t      *q;
@@ -645,6 +647,7 @@ ngx_mcds_page_keep(ngx_mcds_page_t *page, ngx_mcds_copy_t *copy)
     }
 
     page->mine_asked = ngx_mcds_clock(ngx_current_msec);
+    page->mine_purges = purges;
 
     if (page->mine == copy) {
         return;
@@ -661,8 +664,12 @@ ngx_mcds_page_keep(ngx_mcds_page_t *page, ngx_mcds_copy_t *copy)
 
     ngx_queue_insert_head(&ngx_mcds_pages_mine, &page->mine_lru);
 
-    (void) ngx_mcds_local_put(ngx_mcds_page_id(page), copy->value,
-                              &copy->stamp);
+    /* other workers do not get what was purged while it was on its way */
+
+    if (purges == ngx_mcds_local_purges(page->place)) {
+        (void) ngx_mcds_local_put(ngx_mcds_page_id(page), copy->value,
+                                  &copy->stamp);
+    }
 
     while (ngx_mcds_pages_kept > size) {
         q = ngx_queue_last(&ngx_mcds_pages_mine);
@@ -670,6 +677,15 @@ ngx_mcds_page_keep(ngx_mcds_page_t *page, ngx_mcds_copy_t *copy)
 
         ngx_mcds_page_drop(last);
     }
+}
+
+
+void
+ngx_mcds_page_keep_unasked(ngx_mcds_page_t *page, ngx_mcds_copy_t *copy)
+{
+    ngx_mcds_page_keep(page, copy, ngx_mcds_local_purges(page->place));
+
+    page->mine_asked = ngx_mcds_clock(ngx_current_msec) - NGX_MCDS_KEPT;
 }
 
 
@@ -716,12 +732,7 @@ ngx_mcds_page_kept(ngx_mcds_page_t *page, ngx_mcds_stamp_t *stamp)
     ngx_mcds_value_unref(value);
 
     if (copy) {
-        ngx_mcds_page_keep(page, copy);
-
-        /* not asked for by now */
-
-        page->mine_asked = ngx_mcds_clock(ngx_current_msec) - NGX_MCDS_KEPT;
-
+        ngx_mcds_page_keep_unasked(page, copy);
         ngx_mcds_copy_unref(copy);
     }
 
@@ -738,6 +749,7 @@ ngx_mcds_page_known(ngx_mcds_seat_t *seat)
 
     if (seat->local != NGX_MCDS_LOCAL_TIMED
         || page->mine == NULL
+        || page->mine_purges != ngx_mcds_local_purges(page->place)
         || ngx_mcds_clock(ngx_current_msec) - page->mine_asked
            >= seat->local_time)
     {
@@ -817,6 +829,7 @@ ngx_mcds_page_read_handler(ngx_event_t *ev)
 
         /* a copy that is at hand is only confirmed */
 
+        read->purges = ngx_mcds_local_purges(page->place);
         read->whole = (!page->local || ngx_mcds_page_kept(page, NULL) == NULL);
 
         req.want = NGX_MCDS_CAS|NGX_MCDS_FLAGS;
@@ -881,7 +894,7 @@ ngx_mcds_page_read_done(void *data, ngx_mcds_result_t *result)
 
         if (read->copy) {
             outcome = NGX_MCDS_PAGE_FOUND;
-            ngx_mcds_page_keep(page, read->copy);
+            ngx_mcds_page_keep(page, read->copy, read->purges);
         }
 
         if (result->cas == 0) {
@@ -938,6 +951,12 @@ ngx_mcds_page_read_local(ngx_mcds_read_t *read, ngx_mcds_result_t *result)
             seat->silent = 1;
         }
 
+        /* of what was purged here, the zone knows whether it may be used */
+
+        if (page->mine_purges != ngx_mcds_local_purges(page->place)) {
+            ngx_mcds_page_drop(page);
+        }
+
         copy = ngx_mcds_page_kept(page, NULL);
 
     } else if (result->rc == NGX_MCDS_OK && !read->whole && result->cas) {
@@ -947,6 +966,7 @@ ngx_mcds_page_read_local(ngx_mcds_read_t *read, ngx_mcds_result_t *result)
 
         if (copy) {
             page->mine_asked = ngx_mcds_clock(ngx_current_msec);
+            page->mine_purges = read->purges;
 
         } else {
 

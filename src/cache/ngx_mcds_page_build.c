@@ -345,6 +345,7 @@ ngx_mcds_page_ask(ngx_mcds_page_t *page, ngx_uint_t whole)
     page->whole = whole;
     page->page_rc = NGX_MCDS_BUSY;
     page->page_cas = 0;
+    page->purges = ngx_mcds_local_purges(page->place);
 
     if (ngx_mcds_submit(page->pool, &req, ngx_mcds_page_asked, page) == NULL) {
         return NGX_ERROR;
@@ -466,7 +467,7 @@ ngx_mcds_page_step(ngx_mcds_page_t *page)
 
         page->failed = 0;
 
-        ngx_mcds_page_keep(page, copy);
+        ngx_mcds_page_keep(page, copy, page->purges);
         ngx_mcds_page_found(page, copy);
         ngx_mcds_copy_unref(copy);
         break;
@@ -688,6 +689,8 @@ ngx_mcds_page_begin(ngx_mcds_seat_t *seat)
 
     seat->building = 1;
     seat->since = ngx_current_msec;
+
+    page->purges = ngx_mcds_local_purges(page->place);
 
     ngx_mcds_stat_add(seat->stat, seat->refresh ? NGX_MCDS_ZONE_REFRESH
                                                 : NGX_MCDS_ZONE_FILL, 1);
@@ -1274,7 +1277,7 @@ ngx_mcds_page_poll_here(ngx_mcds_page_t *page)
             ngx_mcds_page_remember(page, copy);
         }
 
-        ngx_mcds_page_keep(page, copy);
+        ngx_mcds_page_keep_unasked(page, copy);
         ngx_mcds_page_found(page, copy);
         ngx_mcds_copy_unref(copy);
         return NGX_OK;

@@ -64,6 +64,7 @@ typedef struct {
                                           are looked for */
     ngx_queue_t           seats;
     ngx_queue_t           queue;       /* until it is sent */
+    ngx_atomic_uint_t     purges;      /* of the page, when it is sent */
     unsigned              whole:1;     /* with the value */
 } ngx_mcds_read_t;
 
@@ -123,6 +124,11 @@ struct ngx_mcds_page_s {
     ngx_mcds_copy_t      *mine;        /* kept by this worker */
     ngx_queue_t           mine_lru;
     uint64_t              mine_asked;  /* when it was the right one */
+    ngx_atomic_uint_t     mine_purges; /* ... and how many purges before, see
+                                          ngx_mcds_local.h */
+    ngx_atomic_uint_t     purges;      /* the same when the page was asked for,
+                                          or its build has begun */
+    ngx_uint_t            place;       /* of these numbers */
 
     size_t                refused;     /* length that was too large, or 0 */
     uint64_t              refused_until;
@@ -225,12 +231,16 @@ void ngx_mcds_page_poll_handler(ngx_event_t *ev);
 
 
 /*
- * Copies of this host.  keep: this one, which is the right one now; drop: of
- * this worker.  kept: that of the worker or of the host, of this stamp, or of
- * any if it is NULL; NULL if there is none; the page's reference.
+ * Copies of this host.  keep: this one, which is the right one now, unless the
+ * page was purged since its number of purges was this one; keep_unasked: this
+ * one, which may be the right one; drop: of this worker.  kept: that of the
+ * worker or of the host, of this stamp, or of any if it is NULL; NULL if there
+ * is none; the page's reference.
  */
 
-void ngx_mcds_page_keep(ngx_mcds_page_t *page, ngx_mcds_copy_t *copy);
+void ngx_mcds_page_keep(ngx_mcds_page_t *page, ngx_mcds_copy_t *copy,
+    ngx_atomic_uint_t purges);
+void ngx_mcds_page_keep_unasked(ngx_mcds_page_t *page, ngx_mcds_copy_t *copy);
 void ngx_mcds_page_drop(ngx_mcds_page_t *page);
 ngx_mcds_copy_t *ngx_mcds_page_kept(ngx_mcds_page_t *page,
     ngx_mcds_stamp_t *stamp);

@@ -49,6 +49,7 @@ typedef struct {
     ngx_mcds_stat_t      *stat;        /* or NULL */
 
     uint64_t              base;        /* CAS of what is replaced */
+    ngx_atomic_uint_t     purges;      /* of the page, before it was built */
     uint32_t              ttl;
     ngx_uint_t            tries;       /* whether its length is taken */
     ngx_uint_t            looks;       /* at what somebody else has stored */
@@ -332,6 +333,7 @@ ngx_mcds_store_create(ngx_mcds_seat_t *seat, ngx_mcds_value_t *value,
     store->secrets = seat->secrets;
     store->stat = seat->stat;
     store->rc = NGX_MCDS_BUSY;
+    store->purges = ngx_mcds_local_purges(page->place);
     ngx_mcds_page_ref(page);
 
     return store;
@@ -364,6 +366,7 @@ ngx_mcds_store_build(ngx_mcds_seat_t *seat, ngx_uint_t how,
     ngx_mcds_page_set_state(page, NGX_MCDS_STORING);
 
     store->base = page->base;
+    store->purges = page->purges;
     store->building = 1;
 
     return store;
@@ -517,7 +520,7 @@ ngx_mcds_store_answered(void *data, ngx_mcds_result_t *result)
             ngx_mcds_page_remember(store->page, copy);
 
         } else {
-            ngx_mcds_page_keep(store->page, copy);
+            ngx_mcds_page_keep(store->page, copy, store->purges);
         }
 
         break;
@@ -868,7 +871,7 @@ ngx_mcds_store_keep(ngx_mcds_store_t *store, uint64_t cas)
     copy = ngx_mcds_copy_create(page, store->copy->value, &stamp);
 
     if (copy) {
-        ngx_mcds_page_keep(page, copy);
+        ngx_mcds_page_keep(page, copy, store->purges);
         ngx_mcds_copy_unref(copy);
     }
 }

@@ -7,6 +7,7 @@
 #include <ngx_config.h>
 #include <ngx_core.h>
 #include <ngx_event.h>
+#include "ngx_mcds_local.h"
 #include "ngx_mcds_purge.h"
 #include "ngx_mcds_sign.h"
 #include "ngx_mcds_split.h"
@@ -375,6 +376,13 @@ ngx_mcds_purge_set(void *data, ngx_mcds_result_t *result)
 static void
 ngx_mcds_purge_end(ngx_mcds_purge_t *purge, ngx_uint_t rc, uint64_t cas)
 {
+    /* before the client is told, and also when memcached has not answered */
+
+    if (purge->how != NGX_MCDS_PURGE_RETIRE) {
+        ngx_mcds_local_purged(&purge->pool->name, &purge->key,
+                              purge->how == NGX_MCDS_PURGE_DELETE);
+    }
+
     purge->handler(purge->data, rc, purge->found, cas);
 
     ngx_free(purge);

@@ -2,7 +2,8 @@
 /*
  * Copyright (C) mcds authors
  *
- * Purging a page, for all hosts at once.
+ * Purging a page, for all hosts at once; workers of this host do not use their
+ * copies of it unasked when the handler is called.
  *
  * What is under the key is never just removed: it becomes another item, with
  * another CAS, so that a build which has begun before cannot store what it

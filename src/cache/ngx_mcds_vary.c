@@ -448,6 +448,25 @@ ngx_mcds_vary_suffix(u_char *p, uint64_t generation, u_char *hash)
 }
 
 
+void
+ngx_mcds_vary_base(ngx_str_t *key, ngx_str_t *base)
+{
+    u_char  *p;
+
+    *base = *key;
+
+    if (key->len < NGX_MCDS_VARY_SUFFIX_LEN) {
+        return;
+    }
+
+    p = key->data + key->len - NGX_MCDS_VARY_SUFFIX_LEN;
+
+    if (ngx_strncmp(p, ":vary:", sizeof(":vary:") - 1) == 0) {
+        base->len -= NGX_MCDS_VARY_SUFFIX_LEN;
+    }
+}
+
+
 ngx_int_t
 ngx_mcds_vary_check(ngx_str_t *ext, ngx_str_t *body)
 {

@@ -99,9 +99,13 @@ ngx_uint_t ngx_mcds_variant_accepted(ngx_mcds_variant_t *variant);
 ngx_int_t ngx_mcds_vary_coded(ngx_uint_t codings, ngx_str_t *value);
 
 
-/* writes what follows the key, NGX_MCDS_VARY_SUFFIX_LEN bytes; the end */
+/*
+ * suffix: writes what follows the key, NGX_MCDS_VARY_SUFFIX_LEN bytes; the end.
+ * base: the key without what looks like one, a part of key.
+ */
 
 u_char *ngx_mcds_vary_suffix(u_char *p, uint64_t generation, u_char *hash);
+void ngx_mcds_vary_base(ngx_str_t *key, ngx_str_t *base);
 
 
 /*

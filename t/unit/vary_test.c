@@ -277,7 +277,8 @@ test_entry(void)
 static void
 test_suffix(void)
 {
-    u_char  *p, buf[128], hash[NGX_MCDS_VARIANT_LEN];
+    u_char     *p, buf[128], hash[NGX_MCDS_VARIANT_LEN];
+    ngx_str_t   key, base;
 
     memset(hash, 0xa5, sizeof(hash));
 
@@ -287,6 +288,26 @@ test_suffix(void)
        && memcmp(buf, ":vary:0123456789abcdef:"
                  "a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5", p - buf) == 0,
        "what follows the key");
+
+    key.data = buf;
+    key.len = p - buf;
+
+    ngx_mcds_vary_base(&key, &base);
+    ok(base.len == 0, "the key before it, empty");
+
+    memmove(buf + 5, buf, p - buf);
+    memcpy(buf, ":vary", 5);
+    key.len += 5;
+
+    ngx_mcds_vary_base(&key, &base);
+    ok(base.data == buf && base.len == 5, "the key before it");
+
+    ngx_mcds_vary_base(&base, &base);
+    ok(base.data == buf && base.len == 5, "a key that is shorter");
+
+    key.len--;
+    ngx_mcds_vary_base(&key, &base);
+    ok(base.len == key.len, "a key that ends otherwise");
 }
 
 
