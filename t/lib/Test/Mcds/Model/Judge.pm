@@ -1,0 +1,532 @@
+package Test::Mcds::Model::Judge;
+
+# Copyright (C) mcds authors
+
+# What a shared cache may answer, by RFC 9111 and what the configuration allows
+# beside it: a pure function of the history.
+#
+#     $judge = judge($place, \@history, \%known)
+#
+# is { wrong => [{ what, event, text }], asked, reused, stale }.  Place is one
+# of places(), the history that of Run.pm.  known are faults that are let pass:
+#
+#     delay       Age without the time that the response took
+#     inm         If-None-Match does not win over If-Modified-Since
+#     timed       the worker that has purged a page shows its copy
+#     cut         a connection ends though the answer has not said so
+#     apparent    Age without the Date of the response
+#
+# Sections without a name are those of RFC 9111.
+
+use warnings;
+use strict;
+
+use Exporter qw/ import /;
+
+our @EXPORT = qw/ judge /;
+
+my %of_request = map { $_ => 1 } 400, 405, 406, 408, 411 .. 417, 421, 425, 426,
+    428, 429, 431;
+
+
+sub judge {
+    my ($place, $history, $known) = @_;
+
+    my $j = bless { place => $place, known => $known, wrong => [],
+        asked => 0, reused => 0, stale => 0,
+        answers => [grep { $_->{what} eq 'answer' } @$history],
+        purges => [grep { $_->{what} eq 'purge' } @$history],
+        asks => { map { $_->{at} => $_ } grep { $_->{what} eq 'ask' }
+            @$history } }, __PACKAGE__;
+
+    $j->{unsafe} = [grep { $_->{method} eq 'POST'
+        && $_->{answer}{status} =~ /^[23]/ } values %{$j->{asks}}];
+    $j->{by} = { map { $_->{at} => $_ } @{$j->{answers}} };
+
+    for my $r (sort { $a->{at} <=> $b->{at} } values %{$j->{asks}}) {
+        my $why = $j->look($r);
+
+        $j->{asked}++;
+        push @{$j->{wrong}}, { what => $why =~ s/ \(.*//sr, text => $why,
+            event => $r } if $why;
+    }
+
+    return $j;
+}
+
+
+# why the answer to a request is wrong, or ''
+
+sub look {
+    my ($j, $r) = @_;
+
+    my $a = $r->{answer} // return 'no answer';
+    my ($n) = $a->{head} =~ /^X-Answer: (\d+)/mi;
+    my $o = defined $n ? $j->{by}{$n} : undef;
+
+    return "no answer ($a->{head})" if !$a->{status};
+    return "a cookie of another" if $a->{head} =~ /^Set-Cookie: for=(\d+)/mi
+        && $1 != $r->{at};
+    return $j->made($r, $a) if !defined $n;
+    return "an answer of nowhere" if !$o || $o->{uri} ne $r->{uri};
+
+    my $why = $j->shape($r, $o, $a);
+
+    return $why if $why || $o->{for} == $r->{at};
+
+    $j->{reused}++ if defined $o->{settled} && $o->{settled} < $r->{at};
+
+    return $j->usable($r, $o) || $j->age($r, $o, $a);
+}
+
+
+# an answer that is nginx's own
+
+sub made {
+    my ($j, $r, $a) = @_;
+
+    return '' if $a->{status} == 416 && ($r->{header}{range} // '') =~ /99999-/;
+    return '' if $a->{status} == 504 && $j->{place}{control}
+        && ($r->{header}{'cache-control'} // '') eq 'only-if-cached';
+
+    return "status $a->{status} of nginx" if $a->{status} < 500;
+
+    return '' if grep { $j->failed($_) && $_->{uri} eq $r->{uri}
+        && $_->{at} < $r->{end} } @{$j->{answers}};
+
+    return "an error without a reason ($a->{status})";
+}
+
+
+sub failed {
+    my ($j, $o) = @_;
+    return $o->{fail} || $j->{place}{stale}{$o->{status}};
+}
+
+
+# whether the answer is what that of the origin makes of the request, RFC 9110
+
+sub shape {
+    my ($j, $r, $o, $a) = @_;
+
+    my $h = $r->{header};
+    my $status = $a->{status};
+    my $tag = $o->{etag} // '';
+    my $get = $r->{method} =~ /^(?:GET|HEAD)$/;
+    my $inm = $h->{'if-none-match'};
+    my $ims = $h->{'if-modified-since'};
+
+    # 13.1.2 and 13.1.3: which of them says "not modified"
+
+    my $match = defined $inm && ($inm eq '*'
+        || $tag ne '' && grep { $_ eq $tag =~ s/^W\///r }
+            map { s/^W\///r } split /, /, $inm);
+    my $since = !defined $inm && defined $ims && $o->{lm}
+        && after($ims, $o->{lm});
+
+    if ($status == 304) {
+        return 'a 304 that is none' if !$get || !$match && !$since;
+        return '';
+    }
+
+    if ($status == 206) {
+        return 'a part of nothing' if $r->{method} ne 'GET'
+            || $o->{whole} != 200 || !$h->{range};
+        return 'a 206 where a condition says 304'
+            if ($match || $since) && !$j->{known}{inm};
+        return 'a part in spite of If-Range'
+            if defined $h->{'if-range'} && !if_range($h->{'if-range'}, $o);
+        return part($h->{range}, $o->{body}, $a);
+    }
+
+    return "status $status for $o->{whole}" if $status != $o->{whole};
+
+    return 'a 200 though If-None-Match matches'
+        if $match && defined $ims && $status == 200
+            && $o->{status} != 304 && $o->{for} != $r->{at}
+            && !$j->{known}{inm};
+
+    return '' if $a->{cut} && $o->{fail};
+
+    my $body = $r->{method} eq 'HEAD' ? '' : $o->{body};
+
+    return "another body (wanted $body)" if $a->{body} ne $body;
+
+    return '';
+}
+
+
+sub if_range {
+    my ($value, $o) = @_;
+
+    return $value eq ($o->{etag} // '') if $value =~ /^"/;
+    return 0 if $value =~ /^W/;
+    return $o->{lm} && $value eq Test::Mcds::Model::Run::date($o->{lm});
+}
+
+
+sub after {
+    my ($date, $lm) = @_;
+
+    # dates of the grammar are within seconds of it
+
+    for my $d (0, 10, 50) {
+        return 1 if $date eq Test::Mcds::Model::Run::date($lm + $d);
+    }
+
+    return 0;
+}
+
+
+sub part {
+    my ($range, $body, $a) = @_;
+
+    my $size = length $body;
+    my @want;
+
+    for my $spec (split /,/, $range =~ s/^bytes=//r) {
+        my ($from, $to) = $spec =~ /^(\d*)-(\d*)$/;
+
+        ($from, $to) = ($size - $to, $size - 1) if $from eq '';
+        $to = $size - 1 if $to eq '' || $to >= $size;
+        next if $from >= $size;
+        push @want, [$from, $to];
+    }
+
+    return 'a part that does not exist' if !@want;
+
+    my @got = map { [$_, substr $body, $_->[0], $_->[1] - $_->[0] + 1] } @want;
+
+    if (@got == 1) {
+        my ($at, $text) = @{$got[0]};
+
+        return 'another part' if $a->{body} ne $text;
+        return 'another Content-Range'
+            if index($a->{head}, "bytes $at->[0]-$at->[1]/$size") < 0;
+        return '';
+    }
+
+    for (@got) {
+        my ($at, $text) = @$_;
+
+        return 'another part'
+            if index($a->{body}, "bytes $at->[0]-$at->[1]/$size\r\n\r\n$text")
+                < 0;
+    }
+
+    return '';
+}
+
+
+# The headers that count: a 304 replaces those that it has, 4.3.4
+
+sub said {
+    my ($j, $o) = @_;
+
+    return $o->{merged} if $o->{merged};
+
+    my $s = $o->{state};
+    my %said = (date => $o->{date}, age => $s->{age});
+
+    $said{$_} = $s->{$_} for qw/ cc cdn accel vary cookie /;
+    $said{expires} = int($o->{until} // $o->{time}) + $s->{expires}
+        if defined $s->{expires};
+
+    if ($o->{status} == 304 && $s->{lazy}) {
+        my ($base) = grep { $_->{uri} eq $o->{uri} && defined $_->{end}
+            && $_->{end} < $o->{at} && !$_->{fail} && $_->{method} eq 'GET'
+            && $_->{body} eq $o->{body} } reverse @{$j->{answers}};
+        my $old = $base ? $j->said($base) : {};
+
+        $said{$_} = $old->{$_} for qw/ cc cdn accel expires /;
+    }
+
+    return $o->{merged} = \%said;
+}
+
+
+sub directives {
+    my ($text) = @_;
+
+    return { map { /^([\w-]+)(?:=(\d+))?$/ ? ($1 => $2 // 1) : () }
+        split /,\s*/, $text // '' };
+}
+
+
+# What may be kept of an answer, and how long: undef if nothing, or { life,
+# given, expire, revalidate, swr, sie, unchecked }
+
+sub policy {
+    my ($j, $o) = @_;
+
+    return $o->{policy} if exists $o->{policy};
+
+    return $o->{policy} = $j->storable($o);
+}
+
+
+sub storable {
+    my ($j, $o) = @_;
+
+    my $place = $j->{place};
+    my $said = $j->said($o);
+    my $asked = $o->{asked};
+    my $cc = directives($said->{cc});
+    my $targeted = length($said->{cdn} // '');
+
+    # RFC 9213, 2.1
+
+    $cc = directives($said->{cdn}) if $targeted;
+
+    # 3
+
+    return if $o->{method} ne 'GET' || $o->{fail};
+    return if $o->{status} == 206;
+    return if $cc->{'no-store'} || $cc->{private} || $cc->{'no-cache'};
+    return if $o->{state}{cookie} && $o->{status} != 304;
+    return if ($said->{vary} // '') eq '*';
+    return if $asked->{authorization} && !$cc->{public}
+        && !defined $cc->{'s-maxage'} && !$cc->{'must-revalidate'};
+    return if $place->{session} && ($asked->{cookie} // '') =~ /\bSID=/;
+    return if $place->{session} && $asked->{'x-no'};
+    return if $place->{control}
+        && ($asked->{'cache-control'} // '') eq 'no-store';
+
+    # 4.2.1
+
+    my ($life, $given, $aged) = (undef, 1, 1);
+
+    if (defined $said->{accel}) {
+        ($life, $aged) = ($said->{accel}, 0);
+
+    } elsif (defined $cc->{'s-maxage'}) {
+        $life = $cc->{'s-maxage'};
+
+    } elsif (defined $cc->{'max-age'}) {
+        $life = $cc->{'max-age'};
+
+    } elsif (!$targeted && defined $said->{expires}) {
+        $life = $said->{expires} - ($said->{date} // int $o->{until});
+
+    } else {
+        $life = $place->{valid}{$o->{whole}} // $place->{valid}{any};
+        ($given, $aged) = (0, 0);
+    }
+
+    return if !$life || $life <= 0;
+
+    my $expire = $o->{until} + $life;
+
+    $expire -= $j->initial_age($o) if $aged;
+
+    return {
+        life => $life, given => $given, expire => $expire,
+        swr => $cc->{'stale-while-revalidate'}, sie => $cc->{'stale-if-error'},
+        revalidate => $cc->{'must-revalidate'} || $cc->{'proxy-revalidate'}
+            || defined $cc->{'s-maxage'}
+                && !defined $cc->{'stale-while-revalidate'}
+                && !defined $cc->{'stale-if-error'},
+    };
+}
+
+
+# 4.2.3; dates are of whole seconds
+
+sub initial_age {
+    my ($j, $o) = @_;
+
+    my $said = $j->said($o);
+    my $age = $said->{age} // 0;
+    my $apparent = defined $said->{date} ? int($o->{until}) - $said->{date} : 0;
+
+    $age += $o->{until} - $o->{time} if !$j->{known}{delay};
+    $apparent = 0 if $apparent < 0 || $j->{known}{apparent};
+
+    return $age > $apparent ? $age : $apparent;
+}
+
+
+# why an answer to another request must not be used for this one, or ''
+
+sub usable {
+    my ($j, $r, $o) = @_;
+
+    my $place = $j->{place};
+    my $h = $r->{header};
+
+    return "$r->{method} answered with another's answer"
+        if $r->{method} !~ /^(?:GET|HEAD)$/;
+
+    my $p = $j->policy($o) // return 'an answer that is not for others';
+
+    for my $name (names($j->said($o))) {
+        return "another variant (by $name)"
+            if ($h->{$name} // '') ne ($o->{asked}{$name} // '');
+    }
+
+    return 'a page for a session'
+        if $place->{session} && ($h->{cookie} // '') =~ /\bSID=/;
+    return 'a page in spite of mcds_cache_bypass'
+        if $place->{session} && $h->{'x-bypass'};
+
+    my $expire = $p->{expire};
+    my $now = $r->{time};
+
+    for my $e (@{$j->{purges}}) {
+        next if $e->{uri} ne $r->{uri} || $e->{status} == 503
+            || $e->{at} < $o->{at} || $r->{at} < $e->{end}
+            || $j->copy($r, $e);
+
+        return 'a page that was deleted' if $e->{mode} eq 'delete';
+        $expire = $e->{time} if $expire > $e->{time};
+    }
+
+    # 4.4
+
+    return 'a page that an unsafe request has taken away'
+        if grep { $_->{uri} eq $r->{uri} && $_->{at} > $o->{at}
+            && $_->{end} < $r->{at} && !$j->copy($r, $_) } @{$j->{unsafe}};
+
+    # 4, the last but one paragraph
+
+    return 'a page that another has replaced'
+        if grep { $j->replaces($_, $o, $r) } @{$j->{answers}};
+
+    # waited for
+
+    if ($o->{end} > $r->{at}) {
+        return '' if !$p->{revalidate} || $o->{until} < $expire;
+        return 'an answer that is expired on arrival';
+    }
+
+    if ($place->{control}) {
+        my $c = directives($h->{'cache-control'});
+        my $age = $now - $o->{until} + $j->initial_age($o);
+
+        return 'a page in spite of no-cache' if $c->{'no-cache'};
+        return 'an older page than accepted'
+            if defined $c->{'max-age'} && int($age) > $c->{'max-age'};
+        return 'a page that expires too soon'
+            if defined $c->{'min-fresh'} && $now < $expire
+                && $expire - $now < $c->{'min-fresh'} - 1;
+        return '' if defined $c->{'max-stale'} && !$p->{revalidate}
+            && $now - $expire <= $c->{'max-stale'};
+    }
+
+    return '' if $now < $expire;
+
+    $j->{stale}++;
+
+    return $j->stale($r, $o, $p, $now - $expire);
+}
+
+
+sub names {
+    my ($said) = @_;
+    return map { lc } split /, /, $said->{vary} // '';
+}
+
+
+# 4.2.4, and RFC 5861: late by so many seconds
+
+sub stale {
+    my ($j, $r, $o, $p, $late) = @_;
+
+    my $place = $j->{place};
+
+    return "stale in spite of must-revalidate" if $p->{revalidate};
+
+    my $grace = $p->{given} ? $place->{origin} : $place->{grace};
+    my $within = $late < $grace;
+
+    return '' if defined $p->{swr} ? $late < $p->{swr}
+        : $within && $late < $place->{background};
+
+    # waits no longer than that for another
+
+    return '' if $within && defined $place->{wait};
+
+    for my $f (@{$j->{answers}}) {
+        next if $f->{uri} ne $r->{uri} || $f->{end} < $o->{end}
+            || $f->{at} > $r->{end} || !$j->failed($f);
+
+        my $kind = ($f->{fail} // '') =~ /^[a-z]/ ? 'error' : $f->{status};
+
+        return '' if defined $p->{sie} ? $late < $p->{sie}
+                && $kind =~ /^(?:error|50[0234])$/
+            : $within && $place->{stale}{$kind};
+    }
+
+    return "stale for too long ($late s)";
+}
+
+
+# whether another worker may have a copy still
+
+sub copy {
+    my ($j, $r, $e) = @_;
+
+    return $j->{place}{timed}
+        && ($j->{known}{timed} || $r->{host} != $e->{host});
+}
+
+
+# whether an answer has taken the place of another for that request
+
+sub replaces {
+    my ($j, $w, $o, $r) = @_;
+
+    return 0 if $w->{uri} ne $o->{uri} || $w->{at} < ($o->{settled} // 1e9)
+        || ($w->{settled} // 1e9) > $r->{at};
+
+    my $by = $j->{asks}{$w->{for}};
+    my $asked = $w->{asked};
+    my $place = $j->{place};
+
+    return 0 if $w->{method} ne 'GET' || $j->failed($w)
+        || $w->{status} >= 500 || $of_request{$w->{status}}
+        || $asked->{range} || $asked->{authorization}
+        || $j->copy($r, $by);
+    return 0 if $place->{session}
+        && (($asked->{cookie} // '') =~ /\bSID=/ || $asked->{'x-no'});
+    return 0 if $place->{control}
+        && ($asked->{'cache-control'} // '') eq 'no-store';
+    return 0 if $w->{status} == 304
+        && ($asked->{'if-none-match'} // '')
+            eq ($by->{header}{'if-none-match'} // '-');
+
+    for my $name (names($j->said($w)), $j->policy($w) ? ()
+        : names($j->said($o)))
+    {
+        return 0 if ($asked->{$name} // '') ne ($r->{header}{$name} // '');
+    }
+
+    return 1;
+}
+
+
+# 5.1
+
+sub age {
+    my ($j, $r, $o, $a) = @_;
+
+    my @age = $a->{head} =~ /^Age: (\S+)\r?$/mgi;
+
+    return 'no Age' if !@age;
+    return 'more than one Age' if @age > 1;
+
+    my $from = $r->{time} > $o->{until} ? $r->{time} : $o->{until};
+    my $said = $j->said($o);
+    my $least = int($j->initial_age($o) + $from - $o->{until});
+    my $date = defined $said->{date} ? int($o->{time}) - $said->{date} : 0;
+    my $most = ($said->{age} // 0) > $date ? $said->{age} // 0 : $date;
+
+    $most += $r->{until} - $o->{time} + 1;
+
+    return "Age too small ($age[0], at least $least)" if $age[0] < $least;
+    return "Age too large ($age[0], at most $most)" if $age[0] > $most;
+    return '';
+}
+
+
+1;

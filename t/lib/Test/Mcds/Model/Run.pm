@@ -1,0 +1,483 @@
+package Test::Mcds::Model::Run;
+
+# Copyright (C) mcds authors
+
+# Two hosts with one memcached, their clients and the origin behind them, in
+# one process and one loop.  The clock of the hosts stands still but for the
+# steps of a case.
+#
+#     $run = Test::Mcds::Model::Run->new($t)
+#     $history = $run->play($case)
+#
+# The history is a list of events in the order in which they began, each with
+# its number "at", "end", where it was over, and the times "time" and "until" of
+# the clock:
+#
+#     { what => 'answer', .. }    of the origin: for (the number of the request
+#                                 that has led to it), uri, asked (headers),
+#                                 state, status, headers, body, settled
+#     { what => 'ask', .. }       a client's request: request, host, uri, method,
+#                                 header, answer { status, head, body, cut }
+#     { what => 'purge', .. }     uri, mode, host, status
+#
+# "settled" is when each host and memcached had taken notice.  An answer's body
+# is that of the whole page, also where the origin has said 304.
+
+use warnings;
+use strict;
+
+use parent 'Test::Mcds::Oracle::Run';
+
+use IO::Socket::INET;
+use Socket qw/ IPPROTO_TCP TCP_NODELAY /;
+use Time::HiRes qw/ time /;
+
+use Test::Mcds;
+use Test::Mcds::Clock;
+use Test::Mcds::Model::Grammar;
+
+my $runs = 0;
+
+
+sub new {
+    my ($class, $t) = @_;
+
+    my $self = bless { t => $t, conns => {}, idle => {}, origin => {},
+        clock => Test::Mcds::Clock->new($t, 1_700_000_000.25) }, $class;
+
+    $t->memcached('m');
+
+    my $s = IO::Socket::INET->new(Listen => 128, ReuseAddr => 1,
+        LocalAddr => '127.0.0.1', LocalPort => $t->port('origin'))
+        or die "listen: $!\n";
+
+    $s->blocking(0);
+    $self->{origin}{fileno $s} = [$s, 'origin'];
+
+    my $places = places();
+    my $locations = join '', map { <<EOL } sort keys %$places;
+        location /$_/ {
+            $places->{$_}{conf}
+            proxy_pass http://origin;
+        }
+EOL
+
+    $self->{hosts} = [map { $self->{clock}->nginx($_, <<EOC) } 'one', 'two'];
+%%GLOBALS%%
+worker_processes 1;
+events { worker_connections 1024; }
+http {
+    %%HTTP%%
+    keepalive_requests 1000000;
+    mcds_pool main { server 127.0.0.1:%%PORT_m%%; }
+    upstream origin { server 127.0.0.1:%%PORT_origin%% max_fails=0;
+        keepalive 32; keepalive_requests 1000000; }
+    proxy_http_version 1.1;
+    proxy_set_header Connection "";
+    proxy_set_header Host \$host;
+    add_header X-Cache \$mcds_cache_status always;
+    add_header X-Reason \$mcds_cache_reason always;
+    server {
+        listen 127.0.0.1:%%PORT%%;
+        mcds_cache on;
+$locations
+        location = /purge { mcds_cache off; mcds_cache_purge on; }
+        location = /rest {
+            mcds_cache off;
+            mcds_counter \$rest key=rest;
+            mcds_return "\$rest";
+        }
+    }
+}
+EOC
+
+    return $self;
+}
+
+
+sub play {
+    my ($self, $case) = @_;
+
+    $self->{case} = $case;
+    $self->{prefix} = "/$case->{place}/" . ++$runs . '.';
+    $self->{history} = [];
+    $self->{states} = [];
+    $self->{versions} = 0;
+    $self->{seq} = 0;
+    $self->{held} = undef;
+
+    $self->step($_) for @{$case->{steps}};
+
+    return $self->{history};
+}
+
+
+sub step {
+    my ($self, $step) = @_;
+
+    return $self->state($step) if defined $step->{set};
+    return $self->{clock}->put($self->{clock}->time_now() + $step->{clock})
+        if $step->{clock};
+
+    if (defined $step->{purge}) {
+        my $uri = "$self->{prefix}$step->{purge}";
+        my $wait = $self->begin({ host => $step->{host},
+            path => "/purge?key=http://m.test$uri&mode=$step->{mode}" });
+        my $e = $self->event('purge', uri => $uri, %$step);
+
+        $self->await($wait);
+        $self->over($e);
+        $e->{status} = $wait->{answer}{status};
+        $self->settle() if !$self->{held};
+        return;
+    }
+
+    $self->{held} = [] if $step->{hold};
+
+    my @waits = map { $self->send_request($_) } @{$step->{ask}};
+
+    if ($step->{hold}) {
+        $self->rest();
+        $self->step($_) for @{$step->{within} // []};
+        $self->rest();
+
+        my $held = delete $self->{held};
+        $self->reply($_) for @$held;
+    }
+
+    $self->await(@waits);
+    $self->settle();
+}
+
+
+sub state {
+    my ($self, $step) = @_;
+
+    my $before = $self->{states}[$step->{set}];
+    my %state = %$step;
+
+    $state{version} = $state{same} && $before ? $before->{version}
+        : ++$self->{versions};
+    $state{modified} = int($self->{clock}->time_now()) - $state{lm}
+        if $state{lm};
+    $state{modified} = $before->{modified}
+        if $state{same} && $before && $before->{modified} && $state{lm};
+    $state{before} = $before->{version} if $before;
+
+    $self->{states}[$step->{set}] = \%state;
+}
+
+
+sub event {
+    my ($self, $what, %e) = @_;
+
+    my $e = { what => $what, at => $self->{seq}++,
+        time => $self->{clock}->time_now(), %e };
+
+    push @{$self->{history}}, $e;
+
+    return $e;
+}
+
+
+sub over {
+    my ($self, $e) = @_;
+
+    $e->{end} = $self->{seq}++;
+    $e->{until} = $self->{clock}->time_now();
+}
+
+
+# until the hosts and memcached have heard of all that has been sent: a worker
+# answers these requests behind what came before, and so does memcached
+
+sub rest {
+    my ($self) = @_;
+
+    my $last = -1;
+    my $same = 0;
+
+    while ($same < 3) {
+        $self->await(map { $self->begin({ host => $_, path => '/rest' }) }
+            0, 1);
+        $same = $last == $self->{seq} ? $same + 1 : 0;
+        $last = $self->{seq};
+    }
+}
+
+
+sub settle {
+    my ($self) = @_;
+
+    $self->rest();
+
+    my $now = $self->{seq}++;
+
+    $_->{settled} //= $now
+        for grep { $_->{what} ne 'ask' && defined $_->{end} }
+            @{$self->{history}};
+}
+
+
+sub await {
+    my ($self, @waits) = @_;
+
+    my $end = time() + 30 * $self->{t}->slow();
+
+    while (grep { !$_->{answer} } @waits) {
+        $self->turn(0.5);
+        last if time() > $end;
+    }
+
+    $_->{answer} //= { status => 0, head => 'late', body => '' } for @waits;
+}
+
+
+sub tag { return "\"$_[0]-$_[1]\"" }
+
+sub date {
+    my ($at) = @_;
+
+    my @d = gmtime $at;
+
+    return sprintf '%s, %02d %s %04d %02d:%02d:%02d GMT',
+        (qw/ Sun Mon Tue Wed Thu Fri Sat /)[$d[6]], $d[3],
+        (qw/ Jan Feb Mar Apr May Jun Jul Aug Sep Oct Nov Dec /)[$d[4]],
+        $d[5] + 1900, @d[2, 1, 0];
+}
+
+
+# which representation the values of headers lead to
+
+sub variant {
+    my ($state, $header) = @_;
+
+    my $vary = $state->{vary} // '';
+
+    return join '-', map { $header->{$_} // '' }
+        grep { $vary eq '*' || $vary =~ /\b$_\b/i } 'x-lang', 'x-kind';
+}
+
+
+sub send_request {
+    my ($self, $r) = @_;
+
+    my $state = $self->{states}[$r->{uri}] // {};
+    my $e = $self->event('ask', request => $r, host => $r->{host},
+        uri => "$self->{prefix}$r->{uri}", method => $r->{method} // 'GET');
+    my %h = ('x-req' => $e->{at});
+
+    $h{lc $_} = $r->{$_} for grep { $r->{$_} } 'X-Lang', 'X-Kind';
+
+    my $variant = variant($state, \%h);
+    my $now = tag($state->{version} // 0, $variant);
+    my $before = tag($state->{before} // 0, $variant);
+    my $lm = $state->{modified} // int($self->{clock}->time_now()) - 50;
+    my %inm = (now => $now, before => $before, weak => "W/$now",
+        other => '"x"', '*' => '*', list => "$before, $now");
+    my %ims = (now => date($lm), older => date($lm - 10),
+        newer => date($lm + 10), odd => 'yesterday');
+    my %ir = (now => $now, before => $before, date => date($lm),
+        olddate => date($lm - 10), weak => "W/$now");
+
+    $h{'if-none-match'} = $inm{$r->{inm}} if $r->{inm};
+    $h{'if-modified-since'} = $ims{$r->{ims}} if $r->{ims};
+    $h{range} = "bytes=$r->{range}" if $r->{range};
+    $h{'if-range'} = $ir{$r->{if_range}} if $r->{if_range};
+    $h{cookie} = $r->{cookie} if $r->{cookie};
+    $h{authorization} = "Basic $r->{auth}" if $r->{auth};
+    $h{'cache-control'} = $r->{control} if $r->{control};
+    $h{'x-bypass'} = 1 if $r->{bypass};
+    $h{'x-no'} = 1 if $r->{no};
+    $h{'content-length'} = 0 if $e->{method} eq 'POST';
+
+    $e->{header} = \%h;
+
+    return $self->begin({ host => $r->{host}, path => $e->{uri},
+        method => $e->{method}, header => \%h, event => $e });
+}
+
+
+sub bytes {
+    my ($self, $r) = @_;
+
+    my $h = $r->{header} // {};
+
+    return join "\r\n", ($r->{method} // 'GET') . " $r->{path} HTTP/1.1",
+        'Host: m.test', map({ "$_: $h->{$_}" } sort keys %$h), '', '';
+}
+
+
+sub begin {
+    my ($self, $r, $wait) = @_;
+
+    my $idle = $self->{idle}{$r->{host}} //= [];
+
+    shift @$idle while @$idle && $idle->[0]{eof};
+
+    my $c = shift @$idle // $self->connect($r->{host});
+
+    $wait //= { request => $r, method => $r->{method} // 'GET' };
+
+    $c->{wait} = $wait;
+    $c->{in} = '';
+    $c->{used}++;
+    syswrite $c->{sock}, $self->bytes($r);
+
+    return $wait;
+}
+
+
+sub connect {
+    my ($self, $host) = @_;
+
+    my $s = IO::Socket::INET->new(PeerAddr => '127.0.0.1',
+        PeerPort => $self->{hosts}[$host]->port()) or die "connect: $!\n";
+
+    setsockopt $s, IPPROTO_TCP, TCP_NODELAY, 1;
+    $s->blocking(0);
+
+    return $self->{conns}{fileno $s} = { sock => $s, in => '', name => $host };
+}
+
+
+# the client's side
+
+sub answered {
+    my ($self, $c) = @_;
+
+    my $wait = $c->{wait};
+
+    $self->SUPER::answered($c);
+
+    my $answer = $wait->{answer} or return;
+    my $e = $wait->{request}{event} or return;
+
+    $answer->{cut} = 1 if $wait->{method} ne 'HEAD'
+        && $answer->{status} !~ /^(?:204|304)$/
+        && $answer->{head} =~ /^Content-Length: (\d+)/mi
+        && $1 != length $answer->{body};
+    $e->{answer} = $answer;
+    $self->over($e);
+}
+
+
+# the origin
+
+sub serve {
+    my ($self, $c) = @_;
+
+    while ($c->{in} =~ s/\A(([A-Z]+) (\S+) HTTP.*?\r\n\r\n)//s) {
+        my ($head, $method, $uri) = ($1, $2, $3);
+        my %h = map { /^([^:]+):\s*(.*?)\r?$/ ? (lc $1 => $2) : () }
+            split /\n/, $head;
+
+        substr $c->{in}, 0, $h{'content-length'} // 0, '';
+
+        my $e = $self->event('answer', uri => $uri, asked => \%h,
+            method => $method, for => $h{'x-req'}, conn => $c);
+
+        $self->decide($e);
+
+        if ($self->{held}) {
+            push @{$self->{held}}, $e;
+            next;
+        }
+
+        $self->reply($e);
+    }
+}
+
+
+# what it answers is decided when the request comes
+
+sub decide {
+    my ($self, $e) = @_;
+
+    my ($n) = $e->{uri} =~ /\.(\d+)$/;
+    my $s = $self->{states}[$n // 0] // { status => 404, version => 0 };
+    my $h = $e->{asked};
+    my $variant = variant($s, $h);
+
+    $e->{state} = $s;
+    $e->{fail} = $s->{fail};
+    $e->{status} = $s->{fail} && $s->{fail} =~ /^\d+$/ ? $s->{fail}
+        : $s->{status};
+    $e->{whole} = $e->{status};
+    $e->{body} = "page $s->{version} of $e->{uri} for $variant\n"
+        . 'x' x ($s->{size} // 0);
+    $e->{body} = "$e->{method} $e->{at}\n" if $e->{method} !~ /^(?:GET|HEAD)$/;
+    $e->{body} = '' if $e->{status} == 204;
+
+    $e->{etag} = ($s->{etag} eq 'weak' ? 'W/' : '')
+        . tag($s->{version}, $variant) if $s->{etag} && $e->{status} == 200;
+    $e->{lm} = $s->{modified} if $e->{status} == 200;
+
+    return if $e->{method} !~ /^(?:GET|HEAD)$/ || $e->{status} != 200
+        || $s->{fail};
+
+    # RFC 9110, 13.2.2
+
+    if (defined $h->{'if-none-match'}) {
+        my $tag = tag($s->{version}, $variant);
+
+        $e->{status} = 304 if $e->{etag}
+            && ($h->{'if-none-match'} eq '*'
+                || index($h->{'if-none-match'}, $tag) >= 0);
+
+    } elsif ($e->{lm} && defined $h->{'if-modified-since'}) {
+        $e->{status} = 304 if $h->{'if-modified-since'} eq date($e->{lm});
+    }
+}
+
+
+sub reply {
+    my ($self, $e) = @_;
+
+    my $c = delete $e->{conn};
+    my $s = $e->{state};
+    my $now = $self->{clock}->time_now();
+
+    $self->over($e);
+
+    if ($s->{fail} && $s->{fail} eq 'close') {
+        delete $self->{conns}{fileno $c->{sock}};
+        close $c->{sock};
+        return;
+    }
+
+    my @h = ("X-Answer: $e->{at}");
+
+    push @h, "Cache-Control: $s->{cc}" if $s->{cc};
+    push @h, "CDN-Cache-Control: $s->{cdn}" if defined $s->{cdn};
+    push @h, 'Expires: ' . date($now + $s->{expires}) if defined $s->{expires};
+    push @h, "X-Accel-Expires: $s->{accel}" if defined $s->{accel};
+    @h = $h[0] if $e->{status} == 304 && $s->{lazy};
+
+    $s->{date} //= 0;
+    $e->{date} = int($now) - $s->{date} if $s->{date} ne 'none';
+    push @h, "Age: $s->{age}" if $s->{age};
+    push @h, 'Date: ' . date($e->{date}) if $e->{date};
+    push @h, "ETag: $e->{etag}" if $e->{etag};
+    push @h, 'Last-Modified: ' . date($e->{lm}) if $e->{lm};
+    push @h, "Vary: $s->{vary}" if $s->{vary};
+    push @h, "Set-Cookie: for=$e->{for}" if $s->{cookie};
+    push @h, 'Location: /' if $e->{status} =~ /^30[12]/;
+    push @h, 'Content-Length: ' . length $e->{body}
+        if $e->{status} !~ /^(?:204|304)$/;
+
+    my $body = $e->{method} eq 'HEAD' || $e->{status} =~ /^(?:204|304)$/ ? ''
+        : $e->{body};
+
+    chop $body if $s->{fail} && $s->{fail} eq 'cut';
+
+    syswrite $c->{sock}, join "\r\n", "HTTP/1.1 $e->{status} X", @h, '', $body;
+
+    if ($s->{fail} && $s->{fail} eq 'cut') {
+        delete $self->{conns}{fileno $c->{sock}};
+        close $c->{sock};
+    }
+}
+
+
+1;
