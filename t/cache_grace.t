@@ -167,7 +167,8 @@ for my $way ('off', 'errors') {
     my @r = map { finish($_) } @p;
 
     is(scalar(old(@r)), 0, "$way: nobody gets the old page");
-    is(scalar(grep { $_->status() == 503 } @r), 20, "$way: all get the failure");
+    is(scalar(grep { $_->status() == 503 } @r), 20,
+        "$way: all get the failure");
     is(scalar(grep { $_->body() !~ /broken/ && !$_->header('Retry-After') }
         @r), 0, "$way: or are told when to try again");
 
@@ -274,7 +275,8 @@ for my $case (
     ['1h; mcds_cache_grace 2h', '"mcds_cache_grace" directive is duplicate'])
 {
     my ($value, $error) = @$case;
-    my $bad = $conf =~ s/mcds_cache on;/mcds_cache on; mcds_cache_grace $value;/r;
+    my $bad = $conf
+        =~ s/mcds_cache on;/mcds_cache on; mcds_cache_grace $value;/r;
 
     like($t->conf_error($bad), qr/\[emerg\] .*\Q$error\E in .*:\d+$/m, $value);
 }

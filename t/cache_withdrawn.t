@@ -125,8 +125,8 @@ for my $name (sort keys %withdrawn) {
 
     my @r = map { finish($_) } herd($many, $uri);
 
-    is(scalar(grep { which($_) =~ /^200 (?:STALE|UPDATING) page 1$/ } @r), $many,
-        "$name: the old page before the answer");
+    is(scalar(grep { which($_) =~ /^200 (?:STALE|UPDATING) page 1$/ } @r),
+        $many, "$name: the old page before the answer");
     is($o->count($uri), 1, "$name: one request");
 
     $o->release($uri);
@@ -134,7 +134,8 @@ for my $name (sort keys %withdrawn) {
 
     $o->hold_path($uri);
     my @p = herd($many, $uri);
-    ok($o->wait_requests($many + 1, $uri), "$name: nobody waits for another one");
+    ok($o->wait_requests($many + 1, $uri),
+        "$name: nobody waits for another one");
     $o->release($uri);
     is(scalar(grep { which($_) eq "$status MISS other" }
         map { finish($_) } @p), $many, "$name: nobody gets the old page");

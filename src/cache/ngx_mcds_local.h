@@ -4,8 +4,9 @@
  *
  * What the workers of a host share about pages, in memory of their zone: who
  * builds one of them here, for the time when memcached does not say, copies of
- * pages, and that one of them was purged here.  A worker that was killed leaves nothing locked: what it
- * held is free as soon as somebody looks, and ends by itself.
+ * pages, and that one of them was purged here.  A worker that was killed leaves
+ * nothing locked: what it held is free as soon as somebody looks, and ends by
+ * itself.
  */
 
 

@@ -32,8 +32,8 @@ ngx_int_t ngx_http_mcds_revalidate_ask(ngx_http_request_t *r,
  * place, renewed after a 304 or old because of an error; it is ctx->copy now,
  * and the build has ended.  NGX_DECLINED: it is an answer like others.
  * NGX_ERROR: out of memory.  NGX_AGAIN: a 304 of another page than the stored
- * one; the origin will be asked again, without validators.  NGX_HTTP_BAD_GATEWAY:
- * the same where that cannot be; the build has failed.
+ * one; the origin will be asked again, without validators.
+ * NGX_HTTP_BAD_GATEWAY: the same where that cannot be; the build has failed.
  */
 
 ngx_int_t ngx_http_mcds_revalidate(ngx_http_request_t *r,

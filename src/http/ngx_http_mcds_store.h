@@ -76,8 +76,8 @@ void ngx_http_mcds_store_body(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
 
 /*
  * Ends the build of an answer that is not stored, if there is a build.  refuse:
- * by a reason of ngx_mcds_refuse_e, status is that of what was not stored; fail:
- * it says nothing about the page there is.
+ * by a reason of ngx_mcds_refuse_e, status is that of what was not stored;
+ * fail: it says nothing about the page there is.
  */
 
 void ngx_http_mcds_store_refuse(ngx_http_request_t *r,

@@ -66,7 +66,9 @@ sub answer {
     my $status = 200;
     my @h;
 
-    if ($say eq 'session' && $dep ne 'user' && !guarded($place, $head, $places, $o)) {
+    if ($say eq 'session' && $dep ne 'user'
+        && !guarded($place, $head, $places, $o))
+    {
         $o->{exposed}{$id} = 1;
     }
 
@@ -132,8 +134,8 @@ sub who {
 
 
 # whether sessions are kept apart where the client's request came to, or here,
-# where the key may do so, too.  Where there are subrequests it is not known what
-# the first of them was
+# where the key may do so, too.  Where there are subrequests it is not known
+# what the first of them was
 
 sub guarded {
     my ($place, $head, $places, $o) = @_;
