@@ -166,7 +166,7 @@ $e = page_decode(page_wait($m, key('/headers')));
 
 ok($e->{valid}, 'entry: checksum');
 is($e->{status}, 200, 'entry: status');
-is($e->{expire} - $e->{created}, 60000, 'entry: lifetime');
+is($e->{expire} - $e->{created} + $e->{took}, 60000, 'entry: lifetime');
 unlike($e->{headers}, qr/^(Date|Server|Age|Connection|Content-Length|X-Cache
     |X-Age|Set-Cookie|Transfer-Encoding):/imx, 'entry: only its own headers');
 
@@ -204,7 +204,8 @@ for (@types) {
 
 $h->get('/expires/');
 $e = page_decode(page_wait($m, key('/expires/')));
-is($e->{expire} - $e->{created}, 60000, 'expires: not the lifetime');
+is($e->{expire} - $e->{created} + $e->{took}, 60000,
+    'expires: not the lifetime');
 unlike($e->{headers}, qr/3600|X-More/, 'expires, add_header: not stored');
 $r = $h->get('/expires/');
 is($r->header('X-More'), 'yes', 'add_header: in a hit');

@@ -23,7 +23,7 @@ my $m = $t->memcached('m');
 my $o = $t->origin('o', { headers => ['Cache-Control' => 'max-age=60'] },
     paths => {
         '/paced' => { delay => 1, body => 'paced %n',
-                      headers => ['Cache-Control' => 'max-age=1'] },
+                      headers => ['Cache-Control' => 'max-age=2'] },
     });
 
 my $conf = <<'EOT';
@@ -96,7 +96,7 @@ for my $round (1 .. $t->size(3, 30)) {
 }
 
 
-# a page of 1 s, good for 1 s, under a steady load
+# a page that takes 1 s of its 2 s, under a steady load
 
 $_->get('/paced') for @hosts;
 page_wait($m, key('/paced'));

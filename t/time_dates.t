@@ -99,6 +99,7 @@ for my $day (sort { $days{$a} <=> $days{$b} } keys %days) {
 
         # what the origin has told and taken is not the same each time
 
+        $e->{expire} += $e->{took};
         $e->{headers} =~ s/^(?:X-Answer|Date):.*\r\n//mg;
         delete @$e{qw/ crc took /};
         $bytes{join ' ', map { "$_=$e->{$_}" } sort keys %$e} = 1;

@@ -327,7 +327,7 @@ mcds_get_times(json_t *o, ngx_mcds_entry_t *entry, uint64_t now)
 
     mcds_put(o, "created", mcds_time(entry->created));
     mcds_put(o, "expires", mcds_time(entry->expire));
-    mcds_put(o, "age", json_integer(entry->age + age / 1000));
+    mcds_put(o, "age", json_integer(entry->age + (age + entry->took) / 1000));
     mcds_put(o, "expires_in", json_real((double) left / 1000));
 
     /* nginx lets it live no longer than it was meant to, from now on */

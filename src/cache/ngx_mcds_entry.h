@@ -36,7 +36,8 @@
  *   52    4  seconds it may be served after "expire before" while it is
  *            refreshed (stale-while-revalidate); 0xffffffff: not said
  *   56    4  the same after an error (stale-if-error); 0xffffffff: not said
- *   60    4  milliseconds that the origin took
+ *   60    4  milliseconds that the origin took until it answered; they count
+ *            to the age
  *   64    4  length of the key
  *   68    4  length of the extensions
  *   72    4  length of the headers

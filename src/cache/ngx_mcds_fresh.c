@@ -63,8 +63,9 @@ static ngx_uint_t ngx_mcds_fresh_understood(ngx_uint_t status);
 static uint64_t ngx_mcds_fresh_grace(ngx_mcds_entry_t *entry,
     ngx_mcds_stale_t *stale);
 static ngx_uint_t ngx_mcds_fresh_no_control(ngx_mcds_cache_control_t *cc);
+static uint32_t ngx_mcds_fresh_flags(ngx_mcds_cache_control_t *cc);
 static int64_t ngx_mcds_fresh_life(ngx_mcds_answer_t *answer,
-    ngx_mcds_cache_control_t *cc, uint64_t now_ms);
+    ngx_mcds_cache_control_t *cc, uint64_t now_ms, uint32_t *took);
 static ngx_uint_t ngx_mcds_fresh_configured(ngx_mcds_answer_t *answer,
     ngx_mcds_cache_control_t *cc);
 static int64_t ngx_mcds_fresh_heuristic(ngx_mcds_answer_t *answer,
@@ -134,6 +135,7 @@ ngx_mcds_fresh_decide(ngx_mcds_answer_t *answer, uint64_t now_ms,
     ngx_mcds_entry_t *entry)
 {
     int64_t                    life;
+    uint32_t                   took, flags;
     ngx_uint_t                 reason;
     ngx_mcds_cache_control_t  *cc;
 
@@ -145,27 +147,46 @@ ngx_mcds_fresh_decide(ngx_mcds_answer_t *answer, uint64_t now_ms,
         return reason;
     }
 
-    life = ngx_mcds_fresh_life(answer, cc, now_ms);
+    life = ngx_mcds_fresh_life(answer, cc, now_ms, &took);
 
     if (life == NGX_MCDS_NO_LIFE) {
         return NGX_MCDS_REFUSE_NO_LIFETIME;
     }
 
-    if (life == 0) {
+    flags = ngx_mcds_fresh_flags(cc);
+
+    if (ngx_mcds_fresh_configured(answer, cc)) {
+        flags |= NGX_MCDS_ENTRY_CONFIGURED;
+    }
+
+    if (life == 0
+        || (life <= (int64_t) took && (flags & NGX_MCDS_ENTRY_REVALIDATE)))
+    {
         return NGX_MCDS_REFUSE_EXPIRED;
     }
 
     entry->status = answer->status;
+    entry->flags = flags;
     entry->created = now_ms;
-    entry->expire = now_ms + (uint64_t) life;
+    entry->expire = now_ms + (uint64_t) life - took;
     entry->age = answer->age;
+    entry->took = answer->took;
     entry->swr = cc->has_swr ? cc->swr : NGX_MCDS_ENTRY_UNSET;
     entry->sie = cc->has_sie ? cc->sie : NGX_MCDS_ENTRY_UNSET;
 
-    entry->flags = 0;
+    return NGX_MCDS_STORE;
+}
+
+
+static uint32_t
+ngx_mcds_fresh_flags(ngx_mcds_cache_control_t *cc)
+{
+    uint32_t  flags;
+
+    flags = 0;
 
     if (cc->public || cc->has_s_maxage || cc->must_revalidate) {
-        entry->flags |= NGX_MCDS_ENTRY_SHARED;
+        flags |= NGX_MCDS_ENTRY_SHARED;
     }
 
     /*
@@ -180,14 +201,10 @@ ngx_mcds_fresh_decide(ngx_mcds_answer_t *answer, uint64_t now_ms,
             && !cc->has_sie
             && !cc->may_stale))
     {
-        entry->flags |= NGX_MCDS_ENTRY_REVALIDATE;
+        flags |= NGX_MCDS_ENTRY_REVALIDATE;
     }
 
-    if (ngx_mcds_fresh_configured(answer, cc)) {
-        entry->flags |= NGX_MCDS_ENTRY_CONFIGURED;
-    }
-
-    return NGX_MCDS_STORE;
+    return flags;
 }
 
 
@@ -328,13 +345,15 @@ ngx_mcds_fresh_accepted(ngx_mcds_cache_control_t *cc, ngx_mcds_entry_t *entry,
 uint32_t
 ngx_mcds_fresh_age(ngx_mcds_entry_t *entry, uint64_t now_ms)
 {
-    uint64_t  age;
+    uint64_t  age, delay;
 
-    age = entry->age;
+    delay = entry->took;
 
     if (now_ms > entry->created) {
-        age += (now_ms - entry->created) / 1000;
+        delay += now_ms - entry->created;
     }
+
+    age = entry->age + delay / 1000;
 
     return (uint32_t) ngx_min(age, NGX_MCDS_MAX_DELTA);
 }
@@ -740,13 +759,18 @@ ngx_mcds_fresh_no_control(ngx_mcds_cache_control_t *cc)
 }
 
 
-/* in milliseconds; 0: expired, NGX_MCDS_NO_LIFE: nobody gave it one */
+/*
+ * In milliseconds; 0: expired, NGX_MCDS_NO_LIFE: nobody gave it one.  took: the
+ * part of it that was over when the answer came.
+ */
 
 static int64_t
 ngx_mcds_fresh_life(ngx_mcds_answer_t *answer, ngx_mcds_cache_control_t *cc,
-    uint64_t now_ms)
+    uint64_t now_ms, uint32_t *took)
 {
     int64_t  life, now;
+
+    *took = 0;
 
     /* of the seconds that nginx's own clock shows at this time */
 
@@ -793,6 +817,7 @@ ngx_mcds_fresh_life(ngx_mcds_answer_t *answer, ngx_mcds_cache_control_t *cc,
     }
 
     life -= (int64_t) answer->age * 1000;
+    *took = answer->took;
 
     return ngx_max(life, 0);
 }

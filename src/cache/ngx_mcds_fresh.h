@@ -105,6 +105,8 @@ typedef struct {
     int64_t       date;           /* NGX_ERROR: none, or no date */
     int64_t       last_modified;  /* NGX_ERROR: none, or no date */
     uint32_t      age;            /* Age, seconds; 0: none, or no number */
+    uint32_t      took;           /* ms from the request to the origin until
+                                     it answered */
     int64_t       accel;          /* X-Accel-Expires: the time it names, when
                                      has_accel */
     int64_t       valid;          /* mcds_cache_valid for the status, seconds;
@@ -148,18 +150,21 @@ typedef enum {
 
 /*
  * Decides.  NGX_MCDS_STORE, and sets of the entry: status, flags, created,
- * age, expire, swr and sie; else the first reason that applies, in the order
- * of the list.
+ * age, took, expire, swr and sie; else the first reason that applies, in the
+ * order of the list.
  *
  * Lifetime, in this order: X-Accel-Expires, s-maxage, max-age, Expires minus
  * Date (minus now without a Date), mcds_cache_valid; then, for statuses that
  * RFC 9110, 15.1, lets be, and with "public", a part of the time from
- * Last-Modified to Date (RFC 9111, 4.2.2).  The Age of the answer
- * is taken off s-maxage, max-age and Expires, not off the others.  Lifetimes
- * count as 2147483648 seconds at most.  That of X-Accel-Expires is counted
- * from the second in which the answer began, so that a caller who adds a
- * number of seconds to ngx_time() gets just these.  X-Accel-Expires overrides
- * the lifetime, not the refusals.
+ * Last-Modified to Date (RFC 9111, 4.2.2).  The Age of the answer and the time
+ * that it took are taken off all of these but X-Accel-Expires and
+ * mcds_cache_valid, which count from when it came (RFC 9111, 4.2.3).  An answer
+ * that has expired for nothing but the time that it took is stored, for the
+ * requests that have waited for it, unless NGX_MCDS_ENTRY_REVALIDATE forbids
+ * that.  Lifetimes count as 2147483648 seconds at most.  That of
+ * X-Accel-Expires is counted from the second in which the answer began, so that
+ * a caller who adds a number of seconds to ngx_time() gets just these.
+ * X-Accel-Expires overrides the lifetime, not the refusals.
  *
  * Without Cache-Control, or with unknown directives only, "Pragma: no-cache"
  * refuses.  A 5xx or 4xx answer is stored only if mcds_cache_valid names its
@@ -262,9 +267,9 @@ ngx_uint_t ngx_mcds_fresh_accepted(ngx_mcds_cache_control_t *cc,
 
 
 /*
- * Current age in seconds, RFC 9111, 4.2.3: the age it had plus the time since
- * it was created; never negative, a created time in the future counts as now;
- * 2147483648 at most.
+ * Current age in seconds, RFC 9111, 4.2.3: the age it had, plus the time that
+ * the origin took, plus the time since it was created; never negative, a
+ * created time in the future counts as now; 2147483648 at most.
  */
 
 uint32_t ngx_mcds_fresh_age(ngx_mcds_entry_t *entry, uint64_t now_ms);

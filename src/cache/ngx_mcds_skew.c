@@ -51,10 +51,14 @@ ngx_mcds_skew_mend(ngx_mcds_entry_t *entry, uint64_t now_ms, ngx_log_t *log)
 
         if (seen) {
 
-            /* no writer of pages means that one ends before it begins */
-
             if (entry->expire > entry->created) {
                 entry->expire = seen + (entry->expire - entry->created);
+
+            } else {
+
+                /* it had expired when it came */
+
+                entry->expire = ngx_min(entry->expire, seen);
             }
 
             entry->created = seen;

@@ -111,6 +111,7 @@ ngx_http_mcds_answer(ngx_http_request_t *r, ngx_http_mcds_loc_conf_t *mlcf,
 
     ngx_http_mcds_answer_init(r, mlcf, answer, status);
     answer->authorization = ctx->authorization;
+    answer->took = ngx_current_msec - ctx->start;
 
     ngx_http_mcds_answer_list(r, &r->headers_out.headers,
                               ngx_http_mcds_carried_lines(r, ctx), answer,

@@ -1086,8 +1086,9 @@ ngx_http_mcds_cache_entered(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
  * Whether the page that came while the request waited is right for it.  It is
  * if it would have been when the request came; and whatever its lifetime is and
  * the request asks for, if the origin was asked for it since then, since the
- * origin has nothing else to say.  NGX_DECLINED: it is to be looked up, and
- * judged as a page that was found.
+ * origin has nothing else to say.  A page that the origin took longer for than
+ * it lives is right for all who have waited for it, if it may be used stale.
+ * NGX_DECLINED: it is to be looked up, and judged as a page that was found.
  */
 
 static ngx_int_t
@@ -1124,7 +1125,9 @@ ngx_http_mcds_cache_awaited(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
         return NGX_OK;
     }
 
-    if (entry->expire <= ctx->came
+    if ((entry->expire <= ctx->came
+         && (entry->created < ctx->came
+             || (entry->flags & NGX_MCDS_ENTRY_REVALIDATE)))
         || (ctx->control
             && !ngx_mcds_fresh_accepted(ctx->control, entry, ngx_mcds_now())))
     {
@@ -1404,6 +1407,8 @@ ngx_http_mcds_cache_pass(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
 {
     ngx_http_mcds_stream_end(ctx);
 
+    ctx->start = ngx_current_msec;
+
     if (!store || r->method != NGX_HTTP_GET || r->header_only
         || ctx->no_store
         || ngx_http_mcds_cache_partial(r))
@@ -1424,7 +1429,6 @@ ngx_http_mcds_cache_pass(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
     }
 
     ctx->storing = 1;
-    ctx->start = ngx_current_msec;
 
     return NGX_DECLINED;
 }

@@ -436,7 +436,7 @@ ngx_http_mcds_renew(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
 
     reason = ngx_mcds_fresh_decide(&answer, now, entry);
 
-    entry->took = ngx_current_msec - ctx->start;
+    entry->took = answer.took;
 
     if (reason == NGX_MCDS_REFUSE_NO_LIFETIME && life) {
         entry->created = now;

@@ -143,7 +143,6 @@ ngx_http_mcds_store_begin(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
     ngx_http_mcds_variant_stamp(ctx, &store->entry);
 
     store->entry.key = *ngx_mcds_page_key(store->seat);
-    store->entry.took = ngx_current_msec - ctx->start;
     store->expected = length;
     store->compress = length ? ngx_http_mcds_compress(r, mlcf) : NULL;
 

@@ -93,6 +93,7 @@ typedef struct {
 static void test_control(void);
 static void test_control_bytes(void);
 static void test_decide(void);
+static void test_took(void);
 static void test_decide_order(void);
 static void test_decide_statuses(void);
 static void test_decide_origin(void);
@@ -533,6 +534,7 @@ main(void)
     test_control();
     test_control_bytes();
     test_decide();
+    test_took();
     test_decide_order();
     test_decide_statuses();
     test_decide_origin();
@@ -694,6 +696,94 @@ test_decide(void)
 
 
 /* an answer with every fault is told the first; mend one after the other */
+
+static void
+test_took(void)
+{
+    ngx_uint_t         i, reason;
+    ngx_mcds_entry_t   entry;
+    ngx_mcds_answer_t  answer;
+
+    /* lifetimes of the origin count from the request, others from the answer */
+
+    static struct {
+        const char  *cc;
+        ngx_uint_t   bits;         /* of 60 seconds */
+        ngx_uint_t   heuristic;
+        uint32_t     age;
+        uint32_t     took;
+        ngx_uint_t   reason;
+        int64_t      life;
+        uint32_t     now;          /* its age at once */
+    } rows[] = {
+        { "max-age=60", 0, 0, 0, 0, NGX_MCDS_STORE, 60000, 0 },
+        { "max-age=60", 0, 0, 0, 2500, NGX_MCDS_STORE, 57500, 2 },
+        { "max-age=60", 0, 0, 7, 2500, NGX_MCDS_STORE, 50500, 9 },
+        { "max-age=60", 0, 0, 0, 59999, NGX_MCDS_STORE, 1, 59 },
+        { "max-age=60", 0, 0, 0, 60000, NGX_MCDS_STORE, 0, 60 },
+        { "max-age=60", 0, 0, 0, 65000, NGX_MCDS_STORE, -5000, 65 },
+        { "max-age=60", 0, 0, 59, 2000, NGX_MCDS_STORE, -1000, 61 },
+        { "max-age=60", 0, 0, 60, 0, NGX_MCDS_REFUSE_EXPIRED, 0, 0 },
+        { "max-age=60", 0, 0, 60, 2000, NGX_MCDS_REFUSE_EXPIRED, 0, 0 },
+        { "max-age=0", 0, 0, 0, 2000, NGX_MCDS_REFUSE_EXPIRED, 0, 0 },
+        { "max-age=60, must-revalidate", 0, 0, 0, 59999,
+          NGX_MCDS_STORE, 1, 59 },
+        { "max-age=60, must-revalidate", 0, 0, 0, 60000,
+          NGX_MCDS_REFUSE_EXPIRED, 0, 0 },
+        { "max-age=60, proxy-revalidate", 0, 0, 0, 60000,
+          NGX_MCDS_REFUSE_EXPIRED, 0, 0 },
+        { "s-maxage=60", 0, 0, 0, 2000, NGX_MCDS_STORE, 58000, 2 },
+        { "s-maxage=60", 0, 0, 0, 60000, NGX_MCDS_REFUSE_EXPIRED, 0, 0 },
+        { "s-maxage=60, stale-if-error=9", 0, 0, 0, 61000,
+          NGX_MCDS_STORE, -1000, 61 },
+        { NULL, EXPIRES|DATE, 0, 0, 2000, NGX_MCDS_STORE, 58000, 2 },
+        { NULL, EXPIRES, 0, 0, 2000, NGX_MCDS_STORE, 57750, 2 },
+        { NULL, 0, 10, 0, 2000, NGX_MCDS_STORE, 58000, 2 },
+        { NULL, VALID, 0, 7, 2000, NGX_MCDS_STORE, 60000, 9 },
+        { NULL, VALID, 0, 0, 90000, NGX_MCDS_STORE, 60000, 90 },
+        { "must-revalidate", VALID, 0, 0, 90000, NGX_MCDS_STORE, 60000, 90 },
+        { "max-age=1", ACCEL, 0, 0, 90000, NGX_MCDS_STORE, 60000, 90 }
+    };
+
+    for (i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        ngx_memzero(&entry, sizeof(entry));
+        ngx_memzero(&answer, sizeof(answer));
+        parse(&answer.cc, rows[i].cc);
+
+        answer.status = 200;
+        answer.age = rows[i].age;
+        answer.took = rows[i].took;
+        answer.date = (rows[i].bits & DATE) ? NOW : NGX_ERROR;
+        answer.has_expires = (rows[i].bits & EXPIRES) != 0;
+        answer.expires = NOW + 60;
+        answer.has_accel = (rows[i].bits & ACCEL) != 0;
+        answer.accel = NOW + 60;
+        answer.valid = (rows[i].bits & VALID) ? 60 : -1;
+        answer.heuristic = rows[i].heuristic;
+        answer.heuristic_max = 86400;
+        answer.last_modified = NOW - 600;
+
+        reason = ngx_mcds_fresh_decide(&answer, NOW_MS, &entry);
+
+        ok(reason == rows[i].reason
+           && (reason != NGX_MCDS_STORE
+               || ((int64_t) (entry.expire - NOW_MS) == rows[i].life
+                   && entry.took == rows[i].took
+                   && ngx_mcds_fresh_age(&entry, NOW_MS) == rows[i].now)),
+           "took %u: %s: %s", (unsigned) rows[i].took,
+           rows[i].cc ? rows[i].cc : "-", word(reason));
+    }
+
+    entry.age = 0;
+    entry.took = 600;
+    entry.created = NOW_MS;
+
+    ok(ngx_mcds_fresh_age(&entry, NOW_MS + 399) == 0
+       && ngx_mcds_fresh_age(&entry, NOW_MS + 400) == 1
+       && ngx_mcds_fresh_age(&entry, NOW_MS - 1) == 0,
+       "age: parts of seconds add up");
+}
+
 
 static void
 test_decide_order(void)

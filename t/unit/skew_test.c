@@ -78,7 +78,8 @@ main(void)
     check(page, 0, year, year + LIFE, 100, 100, LIFE + 100, "in a year");
     check(page, 0, year, year + LIFE, LIFE, 100, LIFE + 100, "a minute later");
     check(page, 0, year, year + LIFE, 9 * LIFE, 100, LIFE + 100, "and more");
-    check(page, 0, year, LIFE, 9 * LIFE, 100, LIFE, "no life at all");
+    check(page, 0, year, LIFE, 9 * LIFE, 100, 100, "no life at all");
+    check(page, 0, year, -LIFE, 9 * LIFE, 100, -LIFE, "expired long before");
     check(page, 0, year + 1, year + LIFE, 9 * LIFE, 9 * LIFE,
           10 * LIFE - 1, "another page");
     check(pass, 0, year, year + LIFE, 9 * LIFE, 100, LIFE + 100, "a mark");
