@@ -172,7 +172,8 @@ for my $uri ('/two', '/lines') {
 get('/language', 'Accept-Language' => 'de, en;q=0.5');
 list('/language');
 is(get('/language', 'Accept-Language' => $_)->header('X-Cache'), 'HIT',
-    "language: $_") for 'de, en;q=0.5', 'de,en;q=0.5', " de ,\ten;q=0.5";
+    "language: $_") for 'de, en;q=0.5', 'de,en;q=0.5', " de ,\ten;q=0.5",
+    'DE, en;Q=0.5', 'de, EN ; q=0.5';
 is(get('/language', 'Accept-Language' => ['de', 'en;q=0.5'])
     ->header('X-Cache'), 'HIT', 'language: two lines');
 is(get('/language', 'Accept-Language' => 'en;q=0.5, de')

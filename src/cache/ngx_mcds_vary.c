@@ -17,7 +17,10 @@
 
 static ngx_int_t ngx_mcds_vary_insert(ngx_str_t *list, ngx_str_t *name);
 static ngx_int_t ngx_mcds_vary_compare(ngx_str_t *a, ngx_str_t *b);
+static ngx_uint_t ngx_mcds_variant_kind(ngx_str_t *name);
 static void ngx_mcds_variant_flush(ngx_mcds_variant_t *variant);
+static void ngx_mcds_variant_part(ngx_mcds_variant_t *variant,
+    ngx_uint_t kind, ngx_str_t *part);
 static void ngx_mcds_variant_codings(ngx_mcds_variant_t *variant,
     ngx_str_t *value);
 static ngx_uint_t ngx_mcds_variant_coding(ngx_str_t *name);
@@ -200,14 +203,37 @@ ngx_mcds_variant_name(ngx_mcds_variant_t *variant, ngx_str_t *name)
 {
     ngx_mcds_variant_flush(variant);
 
-    variant->encoding = (name->len == 15
-                         && ngx_strncasecmp(name->data,
-                                            (u_char *) "accept-encoding", 15)
-                            == 0);
+    variant->kind = ngx_mcds_variant_kind(name);
     variant->named = 1;
     variant->any = 0;
     variant->codings = 0;
     variant->refused = 0;
+}
+
+
+static ngx_uint_t
+ngx_mcds_variant_kind(ngx_str_t *name)
+{
+    ngx_uint_t  i;
+
+    static struct {
+        ngx_str_t   name;
+        ngx_uint_t  kind;
+    } kinds[] = {
+        { ngx_string("accept"), NGX_MCDS_VARIANT_MEDIA },
+        { ngx_string("accept-charset"), NGX_MCDS_VARIANT_CASELESS },
+        { ngx_string("accept-encoding"), NGX_MCDS_VARIANT_ENCODING },
+        { ngx_string("accept-language"), NGX_MCDS_VARIANT_CASELESS },
+        { ngx_null_string, NGX_MCDS_VARIANT_EXACT }
+    };
+
+    for (i = 0; kinds[i].name.len; i++) {
+        if (ngx_mcds_vary_compare(&kinds[i].name, name) == 0) {
+            break;
+        }
+    }
+
+    return kinds[i].kind;
 }
 
 
@@ -222,7 +248,7 @@ ngx_mcds_variant_flush(ngx_mcds_variant_t *variant)
         return;
     }
 
-    if (variant->encoding) {
+    if (variant->kind == NGX_MCDS_VARIANT_ENCODING) {
         set = (u_char) ('0' + ngx_mcds_variant_accepted(variant));
 
         ngx_md5_update(&variant->md5, &set, 1);
@@ -238,10 +264,19 @@ ngx_mcds_variant_flush(ngx_mcds_variant_t *variant)
 void
 ngx_mcds_variant_line(ngx_mcds_variant_t *variant, ngx_str_t *value)
 {
-    u_char     *comma;
-    ngx_str_t   left, part;
+    u_char      *comma;
+    ngx_str_t    left, part;
+    ngx_uint_t   kind;
 
     left = *value;
+
+    kind = variant->kind;
+
+    if (ngx_strlchr(left.data, left.data + left.len, '"')
+        && kind != NGX_MCDS_VARIANT_ENCODING)
+    {
+        kind = NGX_MCDS_VARIANT_EXACT;
+    }
 
     for ( ;; ) {
         comma = ngx_strlchr(left.data, left.data + left.len, ',');
@@ -251,7 +286,7 @@ ngx_mcds_variant_line(ngx_mcds_variant_t *variant, ngx_str_t *value)
 
         ngx_mcds_variant_trim(&part);
 
-        if (variant->encoding) {
+        if (kind == NGX_MCDS_VARIANT_ENCODING) {
             ngx_mcds_variant_codings(variant, &part);
 
         } else {
@@ -259,7 +294,7 @@ ngx_mcds_variant_line(ngx_mcds_variant_t *variant, ngx_str_t *value)
                 ngx_md5_update(&variant->md5, ",", 1);
             }
 
-            ngx_md5_update(&variant->md5, part.data, part.len);
+            ngx_mcds_variant_part(variant, kind, &part);
         }
 
         variant->any = 1;
@@ -270,6 +305,64 @@ ngx_mcds_variant_line(ngx_mcds_variant_t *variant, ngx_str_t *value)
 
         left.len -= comma + 1 - left.data;
         left.data = comma + 1;
+    }
+}
+
+
+/* what stands between two commas */
+
+static void
+ngx_mcds_variant_part(ngx_mcds_variant_t *variant, ngx_uint_t kind,
+    ngx_str_t *part)
+{
+    size_t       n;
+    u_char      *p, *last, *param, buf[64];
+    ngx_str_t    left, one;
+    ngx_uint_t   value;
+
+    if (kind == NGX_MCDS_VARIANT_EXACT) {
+        ngx_md5_update(&variant->md5, part->data, part->len);
+        return;
+    }
+
+    left = *part;
+
+    for ( ;; ) {
+        param = ngx_strlchr(left.data, left.data + left.len, ';');
+
+        one.data = left.data;
+        one.len = param ? (size_t) (param - left.data) : left.len;
+
+        ngx_mcds_variant_trim(&one);
+
+        last = one.data + one.len;
+        value = 0;
+        n = 0;
+
+        for (p = one.data; p < last; p++) {
+
+            if (n == sizeof(buf)) {
+                ngx_md5_update(&variant->md5, buf, n);
+                n = 0;
+            }
+
+            buf[n++] = value ? *p : ngx_tolower(*p);
+
+            if (*p == '=' && kind == NGX_MCDS_VARIANT_MEDIA) {
+                value = 1;
+            }
+        }
+
+        ngx_md5_update(&variant->md5, buf, n);
+
+        if (param == NULL) {
+            return;
+        }
+
+        ngx_md5_update(&variant->md5, ";", 1);
+
+        left.len -= param + 1 - left.data;
+        left.data = param + 1;
     }
 }
 

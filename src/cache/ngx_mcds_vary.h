@@ -71,14 +71,25 @@ ngx_int_t ngx_mcds_vary_next(ngx_str_t *list, ngx_str_t *name);
  * Values count as equal if they differ only in white space about commas and at
  * their ends, or in how they are spread over lines; Accept-Encoding counts as
  * the set of "br", "gzip" and "zstd" that it accepts, whatever their order and
- * weights above 0.
+ * weights above 0.  Accept-Language and Accept-Charset count without case (RFC
+ * 5646, 2.1.1; RFC 9110, 8.3.2), Accept without that of types and names of
+ * parameters, whose values may depend on it (RFC 9110, 8.3.1); in these three
+ * white space about semicolons does not count, either.  A line with a quoted
+ * string counts as it is.
  */
+
+typedef enum {
+    NGX_MCDS_VARIANT_EXACT = 0,
+    NGX_MCDS_VARIANT_ENCODING,    /* Accept-Encoding */
+    NGX_MCDS_VARIANT_CASELESS,    /* Accept-Language, Accept-Charset */
+    NGX_MCDS_VARIANT_MEDIA        /* Accept */
+} ngx_mcds_variant_e;
 
 typedef struct {
     ngx_md5_t     md5;
     ngx_uint_t    codings;        /* accepted so far */
     ngx_uint_t    refused;        /* named with weight 0 */
-    unsigned      encoding:1;     /* the name is Accept-Encoding */
+    ngx_uint_t    kind;           /* of the name */
     unsigned      named:1;
     unsigned      any:1;          /* a line of this name was seen */
 } ngx_mcds_variant_t;
