@@ -2,9 +2,9 @@
 
 # Copyright (C) mcds authors
 
-# Compressed answers are stored if Vary has Accept-Encoding, once for each set
-# of codings, and nobody gets a coding that he does not accept; nginx's filters
-# make of the variants what they make without the cache.
+# Compressed answers are stored once for each set of codings, whether or not
+# Vary has Accept-Encoding, and no client gets a coding that it does not accept;
+# nginx's filters make of the variants what they make without the cache.
 
 use warnings;
 use strict;
@@ -33,13 +33,14 @@ my $o = $t->origin('o', sub {
     my $accepts = $q->{headers}{'accept-encoding'} // '';
     my ($coding) = $accepts =~ /\b(deflate|gzip|br|zstd)\b(?!;q=0(?!\.))/;
 
-    $coding = 'gzip' if $q->{path} eq '/always';
+    $coding = 'gzip' if $q->{path} =~ m{/always$};
     $coding = 'x-made-up' if $q->{path} eq '/odd';
 
-    my $vary = $q->{path} eq '/none' ? 'X-Other' : 'Accept-Encoding';
+    my @vary = $q->{path} =~ m{^/silent/} ? ()
+        : (Vary => $q->{path} eq '/none' ? 'X-Other' : 'Accept-Encoding');
 
     return {
-        headers => ['Cache-Control' => 'max-age=60', Vary => $vary,
+        headers => ['Cache-Control' => 'max-age=60', @vary,
             'Content-Type' => 'text/html',
             $coding ? ('Content-Encoding' => $coding) : ()],
         body => !$coding ? $text : $coding eq 'gzip' ? $gzipped
@@ -153,8 +154,34 @@ shows('/always', undef, 'MISS', 'gzip', 'unasked');
 shows('/always', undef, 'MISS', 'gzip', 'unasked, again');
 shows('/odd', 'gzip', 'MISS', 'x-made-up', 'a coding of its own');
 shows('/odd', 'gzip', 'MISS', 'x-made-up', 'a coding of its own, again');
+
+
+# what Vary does not say is assumed
+
+sub names { page_decode($m->get(key(shift)))->{ext} }
+
 shows('/none', 'gzip', 'MISS', 'gzip', 'Vary does not say so');
-shows('/none', 'gzip', 'MISS', 'gzip', 'Vary does not say so, again');
+shows('/none', 'gzip', 'HIT', 'gzip', 'Vary does not say so, again');
+shows('/none', undef, 'MISS', 'none', 'Vary does not say so, no coding');
+like(names('/none'), qr/accept-encoding,x-other/, 'both names');
+
+shows('/silent/1', 'gzip', 'MISS', 'gzip', 'no Vary');
+shows('/silent/1', 'gzip', 'HIT', 'gzip', 'no Vary, again');
+shows('/silent/1', undef, 'MISS', 'none', 'no Vary, no coding');
+shows('/silent/1', 'br', 'MISS', 'br', 'no Vary, another');
+shows('/silent/1', $_, 'HIT', $_ // 'none', 'no Vary, each has its own')
+    for undef, 'gzip', 'br';
+
+shows('/silent/2', undef, 'MISS', 'none', 'no Vary, plain first');
+shows('/silent/2', 'gzip', 'HIT', 'none', 'no Vary, plain is for all');
+
+shows('/silent/always', undef, 'MISS', 'gzip', 'no Vary, unasked');
+shows('/silent/always', 'gzip', 'MISS', 'gzip', 'no Vary, asked for');
+shows('/silent/always', 'gzip', 'HIT', 'gzip', 'no Vary, stored');
+shows('/silent/always', undef, 'MISS', 'gzip', 'no Vary, not for others')
+    for 1 .. 2;
+shows('/silent/deflate', 'deflate', 'MISS', 'deflate', 'no Vary, deflate')
+    for 1 .. 2;
 
 
 # as without the cache: miss, hit, and no cache at all

@@ -409,14 +409,14 @@ ngx_http_mcds_renew(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
      * not stored.
      */
 
+    answer.encoded = 0;
+    answer.set_cookie = 0;
+
     ngx_http_mcds_variant_answer(r, ctx, &answer);
 
     if (!ngx_http_mcds_variant_covered(ctx)) {
         answer.vary = 1;
     }
-
-    answer.encoded = 0;
-    answer.set_cookie = 0;
 
     rest = entry->headers;
 

@@ -43,8 +43,7 @@ static void ngx_http_mcds_variant_values(ngx_http_request_t *r,
     ngx_mcds_variant_t *variant, ngx_str_t *name);
 static ngx_int_t ngx_http_mcds_variant_names(ngx_list_t *headers,
     ngx_str_t *names);
-static ngx_uint_t ngx_http_mcds_variant_coded(ngx_http_request_t *r,
-    ngx_str_t *names);
+static ngx_uint_t ngx_http_mcds_variant_coded(ngx_http_request_t *r);
 
 
 static ngx_str_t  ngx_http_mcds_accept_encoding =
@@ -505,7 +504,9 @@ ngx_http_mcds_variant_answer(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
 
     /* what is still said then is "*" */
 
-    if (!answer->vary || (mlcf->cache_ignore & NGX_HTTP_MCDS_IGN_VARY)) {
+    if ((!answer->vary && !answer->encoded)
+        || (mlcf->cache_ignore & NGX_HTTP_MCDS_IGN_VARY))
+    {
         return;
     }
 
@@ -525,7 +526,13 @@ ngx_http_mcds_variant_answer(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
 
     answer->vary = 0;
 
-    if (answer->encoded && ngx_http_mcds_variant_coded(r, &ctx->names)) {
+    /* a coding without a word about it is for those who accept it, too */
+
+    if (answer->encoded
+        && ngx_http_mcds_variant_coded(r)
+        && ngx_mcds_vary_add(&ctx->names, &ngx_http_mcds_accept_encoding)
+           == NGX_OK)
+    {
         answer->encoded = 0;
     }
 }
@@ -557,19 +564,18 @@ ngx_http_mcds_variant_names(ngx_list_t *headers, ngx_str_t *names)
 }
 
 
-/* 1 if all who get this variant accept the answer's coding */
+/*
+ * 1 if all requests with the same set of codings as this one accept the
+ * answer's
+ */
 
 static ngx_uint_t
-ngx_http_mcds_variant_coded(ngx_http_request_t *r, ngx_str_t *names)
+ngx_http_mcds_variant_coded(ngx_http_request_t *r)
 {
     ngx_uint_t           i, codings, found;
     ngx_list_part_t     *part;
     ngx_table_elt_t     *h;
     ngx_mcds_variant_t   variant;
-
-    if (!ngx_mcds_vary_covers(names, &ngx_http_mcds_accept_encoding)) {
-        return 0;
-    }
 
     ngx_mcds_variant_begin(&variant);
     ngx_mcds_variant_name(&variant, &ngx_http_mcds_accept_encoding);

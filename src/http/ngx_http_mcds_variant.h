@@ -44,8 +44,9 @@ ngx_int_t ngx_http_mcds_variant_again(ngx_http_mcds_ctx_t *ctx,
 
 
 /*
- * answer: the names of an answer's Vary to ctx->names; when the answer can be
- * found by them, and by its coding, that is no reason not to store it.
+ * answer: the names of an answer's Vary to ctx->names, and Accept-Encoding if
+ * it is encoded; when the answer can be found by them, that is no reason not to
+ * store it.
  * covered: 1 if the list at hand has all of these names.  begin: the
  * answer is to be stored; *seat: where, which is not ctx->seat when its list
  * is a new one.
