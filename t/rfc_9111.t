@@ -8,8 +8,8 @@
 # twice, or by the file that is named and the text to be found in it.  What is
 # not there: clauses about private caches, caches without a clock, range
 # requests that are stored or combined (206 is not), and the Warning header,
-# which is obsolete and a header like others.  What is not done: a HEAD of the
-# same page does not update the headers of that (4.3.5).
+# which is obsolete and a header like others.  What is not done: a HEAD does not
+# update a page that is stored in parts (4.3.5).
 
 use warnings;
 use strict;
@@ -274,6 +274,8 @@ my @rows = (
         has => 'another page'],
     ['4.3.5', 'a HEAD that tells of the same', by => 'rfc_head',
         has => 'the same page'],
+    ['4.3.5', 'which updates it', by => 'rfc_head',
+        has => 'the page has the headers of the HEAD'],
 
     # invalidation
 

@@ -3,8 +3,9 @@
 # Copyright (C) mcds authors
 
 # RFC 9111, 4.3.5: a HEAD that the origin answers tells whether the stored page
-# is still the one that it would send; when it is another, it is stale from now
-# on, and rebuilt once.
+# is still the one that it would send; when it is, it is fresh again, with the
+# headers of that answer, and when it is another, it is stale from now on, and
+# rebuilt once.
 
 use warnings;
 use strict;
@@ -39,6 +40,15 @@ my %head = (
     off => { %get, ETag => '"2"' },
     vary => { %get, ETag => '"2"' },
     must => { %get, ETag => '"2"' },
+
+    renew => { %get },
+    renew_date => { 'Last-Modified' => $date },
+    renew_vary => { %get },
+    renew_must => { %get },
+    renew_rule => { %get },
+    renew_purged => { %get },
+    renew_quiet => {},
+    renew_private => { %get, 'Cache-Control' => 'private' },
 );
 
 my $o = $t->origin('o', sub {
@@ -48,9 +58,10 @@ my $o = $t->origin('o', sub {
 
     return {
         status => $head && $how eq 'error' ? 404 : 200,
-        headers => [$head ? %{$head{$how}} : %get, 'Cache-Control' =>
-            $how eq 'must' ? 'max-age=600, must-revalidate' : 'max-age=600',
-            $how eq 'vary' ? (Vary => 'X-A') : ()],
+        headers => [%{{ 'Cache-Control' => $how =~ /must/
+            ? 'max-age=600, must-revalidate' : 'max-age=600',
+            $head ? %{$head{$how}} : %get }}, 'X-By' => $q->{method},
+            $how =~ /vary/ ? (Vary => 'X-A') : ()],
         body => $head && $how eq 'length' ? 'longer body' : 'body',
     };
 });
@@ -68,6 +79,10 @@ http {
     server {
         listen 127.0.0.1:%%PORT%%;
         location / { proxy_pass http://127.0.0.1:%%PORT_o%%; }
+        location /renew_rule {
+            mcds_no_cache $http_x_no;
+            proxy_pass http://127.0.0.1:%%PORT_o%%;
+        }
         location /off {
             mcds_cache_invalidate off;
             proxy_pass http://127.0.0.1:%%PORT_o%%;
@@ -146,6 +161,53 @@ is(after_head('/must'), 'HIT BYPASS EXPIRED', 'must-revalidate: is built');
     is($r->header('ETag'), '"2"', 'expired: there is another page');
     is($m->get(key('/must')), $before, 'expired: the page is left alone');
 }
+
+# the page is current: it is fresh again, for all
+
+for my $uri (map { ("/$_", "/signed/$_") } qw/ renew renew_date renew_vary
+    renew_must /)
+{
+    after_head($uri);
+
+    my $r;
+    ok(wait_for(sub {
+        $r = get(1, $uri, 'GET');
+        return $r->header('X-By') eq 'HEAD';
+    }), "$uri: the page has the headers of the HEAD");
+    is($r->header('X-Cache') . $r->body, 'HITbody', "$uri: and its own body");
+
+    next if $uri =~ /vary|signed/;
+
+    page_expire($m, key($uri), 1000);
+    is(get(0, $uri, 'HEAD', 'Cache-Control' => 'no-cache')->status, 200,
+        "$uri: expired");
+    ok(wait_for(sub { get(1, $uri, 'GET')->header('X-Cache') eq 'HIT' }),
+        "$uri: it is fresh again");
+    cmp_ok(get(1, $uri, 'GET')->header('Age'), '<', 60, "$uri: of now");
+    is(scalar(grep { $_->{method} eq 'GET' } $o->requests($uri)), 1,
+        "$uri: the origin was asked for it once");
+}
+
+# it is not: the answer does not say so, or is for one client, or it was purged
+
+get(0, "/renew_$_", 'GET') for qw/ quiet rule purged private /;
+
+for my $how (qw/ quiet rule purged /) {
+    my $key = key("/renew_$how");
+
+    page_expire($m, $key, 1000, $how eq 'purged' ? (flags => 4) : ());
+
+    my $before = $m->get($key);
+
+    is(get(0, "/renew_$how", 'HEAD', 'Cache-Control' => 'no-cache', 'X-No' => 1)
+        ->status, 200, "$how: HEAD");
+    get(0, '/same', 'GET');
+    is($m->get($key), $before, "$how: the page is left alone");
+}
+
+get(0, '/renew_private', 'HEAD', 'Cache-Control' => 'no-cache');
+ok(wait_for(sub { page_decode($m->get(key('/renew_private')))->{expire}
+    <= 1000 * time() }), 'private from now on: stale');
 
 # where no pages are kept
 

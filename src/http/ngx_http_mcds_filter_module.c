@@ -150,6 +150,9 @@ ngx_http_mcds_header_filter(ngx_http_request_t *r)
         }
 
         ctx->judged = 1;
+
+    } else if (ctx) {
+        ngx_http_mcds_revalidate_head(r, ctx);
     }
 
     if (ngx_http_mcds_silent(r, ctx)) {

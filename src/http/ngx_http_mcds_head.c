@@ -11,33 +11,109 @@
 #include <ngx_core.h>
 #include <ngx_http.h>
 #include "ngx_http_mcds_module.h"
+#include "ngx_http_mcds_route.h"
 #include "ngx_http_mcds_variant.h"
 
 
-static ngx_uint_t ngx_http_mcds_head_same(ngx_list_t *headers,
-    ngx_str_t *name, ngx_str_t *value);
+static ngx_int_t ngx_http_mcds_head_judge(ngx_http_request_t *r,
+    ngx_http_mcds_ctx_t *ctx);
+static ngx_str_t *ngx_http_mcds_head_find(ngx_list_t *headers,
+    ngx_str_t *name);
+
+
+static ngx_str_t  ngx_http_mcds_validators[] = {
+    ngx_string("ETag"),
+    ngx_string("Last-Modified"),
+    ngx_null_string
+};
 
 
 ngx_uint_t
 ngx_http_mcds_head_differs(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx)
 {
-    ngx_str_t             rest, name, value;
+    /*
+     * A page that has expired already is left alone: it is to be asked for
+     * anyway, and what is just being built is to take its place.
+     */
+
+    return r->method == NGX_HTTP_HEAD
+           && ctx->copy
+           && ctx->conf->cache_invalidate
+           && !ctx->expired
+           && ngx_http_mcds_variant_expire(ctx) > ngx_mcds_now()
+           && ngx_http_mcds_head_judge(r, ctx) == NGX_DECLINED;
+}
+
+
+ngx_uint_t
+ngx_http_mcds_head_same(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx)
+{
+    ngx_mcds_entry_t          *entry;
+    ngx_http_mcds_loc_conf_t  *mlcf;
+
+    if (r->method != NGX_HTTP_HEAD
+        || r != r->main
+        || ctx->copy == NULL
+        || ctx->dry
+        || ctx->no_store
+        || ctx->authorization)
+    {
+        return 0;
+    }
+
+    entry = &ctx->copy->entry;
+
+    /*
+     * A purge says that the page is another one now, whatever its validators
+     * are; and the parts of a page are not known here.
+     */
+
+    if (entry->parts
+        || (entry->flags & NGX_MCDS_ENTRY_INVALID)
+        || ngx_http_mcds_variant_purged(ctx)
+        || (ctx->expired && entry->expire > ngx_mcds_now()))
+    {
+        return 0;
+    }
+
+    mlcf = ngx_http_get_module_loc_conf(r, ngx_http_mcds_module);
+
+    return mlcf == ctx->conf
+           && !r->err_status
+           && !ngx_http_mcds_replaced(r, ctx)
+           && !ngx_http_mcds_is_accel(r)
+           && !ngx_http_mcds_route_left(r, ctx)
+           && ngx_http_mcds_head_judge(r, ctx) == NGX_OK
+           && ngx_http_test_predicates(r, mlcf->no_cache) == NGX_OK
+           && ngx_http_test_predicates(r, ctx->asker->no_cache) == NGX_OK;
+}
+
+
+/*
+ * NGX_OK: the answer is of the page in ctx->copy; NGX_DECLINED: of another one;
+ * NGX_DONE: it does not say, as without any validator, or with one that the
+ * page has not, since the location may hide it.
+ */
+
+static ngx_int_t
+ngx_http_mcds_head_judge(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx)
+{
+    ngx_int_t             left;
+    ngx_str_t             rest, name, value, *validator, *new;
+    ngx_uint_t            same;
     ngx_list_t           *headers;
     ngx_mcds_entry_t     *entry;
     ngx_http_upstream_t  *u;
 
     u = r->upstream;
 
-    if (r->method != NGX_HTTP_HEAD
-        || ctx->copy == NULL
-        || !ctx->conf->cache_invalidate
-        || ctx->serving
+    if (ctx->serving
         || ctx->instead
         || u == NULL
         || u->headers_in.status_n != NGX_HTTP_OK
         || r->headers_out.status != NGX_HTTP_OK)
     {
-        return 0;
+        return NGX_DONE;
     }
 
     entry = &ctx->copy->entry;
@@ -46,47 +122,55 @@ ngx_http_mcds_head_differs(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx)
         || entry->status != NGX_HTTP_OK
         || ngx_mcds_copy_signed(ctx->copy, ctx->conf->secrets) != NGX_OK)
     {
-        return 0;
-    }
-
-    /*
-     * A page that has expired already is left alone: it is to be asked for
-     * anyway, and what is just being built is to take its place.
-     */
-
-    if (ctx->expired
-        || ngx_http_mcds_variant_expire(ctx) <= ngx_mcds_now())
-    {
-        return 0;
+        return NGX_DONE;
     }
 
     if (u->headers_in.content_length_n >= 0
         && (uint64_t) u->headers_in.content_length_n != entry->length)
     {
-        return 1;
+        return NGX_DECLINED;
     }
 
     headers = &u->headers_in.headers;
+    left = 0;
+    same = 0;
+
+    for (validator = ngx_http_mcds_validators; validator->len; validator++) {
+        if (ngx_http_mcds_head_find(headers, validator)) {
+            left++;
+        }
+    }
+
     rest = entry->headers;
 
     while (ngx_mcds_entry_header(&rest, &name, &value) == NGX_OK) {
 
-        if ((ngx_http_mcds_header_is(&name, "ETag")
-             || ngx_http_mcds_header_is(&name, "Last-Modified"))
-            && !ngx_http_mcds_head_same(headers, &name, &value))
-        {
-            return 1;
+        if (!ngx_http_mcds_header_in(ngx_http_mcds_validators, &name)) {
+            continue;
         }
+
+        new = ngx_http_mcds_head_find(headers, &name);
+
+        if (new == NULL) {
+            continue;
+        }
+
+        if (new->len != value.len
+            || ngx_memcmp(new->data, value.data, value.len) != 0)
+        {
+            return NGX_DECLINED;
+        }
+
+        same = 1;
+        left--;
     }
 
-    return 0;
+    return (same && left == 0) ? NGX_OK : NGX_DONE;
 }
 
 
-/* or not there at all, which says nothing */
-
-static ngx_uint_t
-ngx_http_mcds_head_same(ngx_list_t *headers, ngx_str_t *name, ngx_str_t *value)
+static ngx_str_t *
+ngx_http_mcds_head_find(ngx_list_t *headers, ngx_str_t *name)
 {
     ngx_uint_t        i;
     ngx_list_part_t  *part;
@@ -101,12 +185,10 @@ ngx_http_mcds_head_same(ngx_list_t *headers, ngx_str_t *name, ngx_str_t *value)
             if (h[i].key.len == name->len
                 && ngx_strncasecmp(h[i].key.data, name->data, name->len) == 0)
             {
-                return h[i].value.len == value->len
-                       && ngx_memcmp(h[i].value.data, value->data, value->len)
-                          == 0;
+                return &h[i].value;
             }
         }
     }
 
-    return 1;
+    return NULL;
 }

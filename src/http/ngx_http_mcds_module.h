@@ -570,10 +570,13 @@ void ngx_http_mcds_invalidate_init(void);
 
 /*
  * Whether what the origin answers to a HEAD is not of the page in ctx->copy:
- * its Content-Length, ETag or Last-Modified is another.
+ * its Content-Length, ETag or Last-Modified is another.  same: 1 if it is, as
+ * an ETag or a Last-Modified shows, and the page may be renewed by it.
  */
 
 ngx_uint_t ngx_http_mcds_head_differs(ngx_http_request_t *r,
+    ngx_http_mcds_ctx_t *ctx);
+ngx_uint_t ngx_http_mcds_head_same(ngx_http_request_t *r,
     ngx_http_mcds_ctx_t *ctx);
 
 

@@ -32,6 +32,11 @@ static ngx_int_t ngx_http_mcds_find_header(ngx_str_t headers, ngx_str_t *name,
     ngx_str_t *value);
 static ngx_int_t ngx_http_mcds_not_modified(ngx_http_request_t *r,
     ngx_http_mcds_ctx_t *ctx);
+static ngx_int_t ngx_http_mcds_update(ngx_http_request_t *r,
+    ngx_http_mcds_ctx_t *ctx, ngx_mcds_entry_t *entry, ngx_str_t *headers,
+    ngx_uint_t *reason);
+static ngx_mcds_value_t *ngx_http_mcds_updated(ngx_http_request_t *r,
+    ngx_http_mcds_ctx_t *ctx, ngx_mcds_entry_t *entry);
 static ngx_uint_t ngx_http_mcds_same_etag(ngx_str_t *a, ngx_str_t *b);
 static ngx_int_t ngx_http_mcds_merge_headers(ngx_http_request_t *r,
     ngx_str_t *old, ngx_str_t *new, ngx_str_t *merged);
@@ -258,7 +263,7 @@ ngx_http_mcds_not_modified(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx)
 {
     ngx_int_t          rc;
     ngx_str_t          headers, old, new;
-    ngx_uint_t         reason, absolute;
+    ngx_uint_t         reason;
     ngx_mcds_entry_t   entry;
 
     entry = ctx->copy->entry;
@@ -285,30 +290,99 @@ ngx_http_mcds_not_modified(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx)
                ? NGX_AGAIN : ngx_http_mcds_bad_gateway(r, ctx);
     }
 
-    old = entry.headers;
+    if (ngx_http_mcds_update(r, ctx, &entry, &headers, &reason) != NGX_OK) {
+        ngx_http_mcds_store_fail(r, ctx);
+        return NGX_ERROR;
+    }
 
-    if (ngx_http_mcds_merge_headers(r, &old, &headers, &entry.headers)
+    return ngx_http_mcds_renewed(r, ctx, &entry, reason);
+}
+
+
+void
+ngx_http_mcds_revalidate_head(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx)
+{
+    uint64_t           expire;
+    ngx_str_t          headers;
+    ngx_uint_t         reason;
+    ngx_mcds_entry_t   entry;
+    ngx_mcds_value_t  *value;
+
+    if (!ngx_http_mcds_head_same(r, ctx)
+        || ngx_http_mcds_stored_headers(r, &headers) != NGX_OK)
+    {
+        return;
+    }
+
+    entry = ctx->copy->entry;
+
+    if (ngx_http_mcds_update(r, ctx, &entry, &headers, &reason) != NGX_OK) {
+        return;
+    }
+
+    if (reason != NGX_MCDS_STORE) {
+
+        /* the answer to a GET is going to say what becomes of the page */
+
+        expire = ngx_mcds_now();
+
+        entry = ctx->copy->entry;
+
+        if (entry.expire <= expire) {
+            return;
+        }
+
+        entry.expire = expire;
+    }
+
+    value = ngx_http_mcds_updated(r, ctx, &entry);
+
+    if (value == NULL) {
+        return;
+    }
+
+    if (ngx_http_mcds_cache_sit(ctx, ctx->conf) != NGX_OK) {
+        ngx_mcds_value_unref(value);
+        return;
+    }
+
+    ngx_mcds_page_store(&ctx->seat, value, ctx->cas, 0);
+    ngx_mcds_page_leave(&ctx->seat);
+}
+
+
+/* by the headers of an answer that has no body, RFC 9111, 3.2 */
+
+static ngx_int_t
+ngx_http_mcds_update(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
+    ngx_mcds_entry_t *entry, ngx_str_t *headers, ngx_uint_t *reason)
+{
+    ngx_str_t   old, new;
+    ngx_uint_t  absolute;
+
+    old = entry->headers;
+
+    if (ngx_http_mcds_merge_headers(r, &old, headers, &entry->headers)
         != NGX_OK)
     {
-        ngx_http_mcds_store_fail(r, ctx);
         return NGX_ERROR;
     }
 
     /* this belongs to the Location, and the other flags to the lifetime */
 
-    absolute = (ngx_http_mcds_find_header(headers, &ngx_http_mcds_location,
+    absolute = (ngx_http_mcds_find_header(*headers, &ngx_http_mcds_location,
                                           &new)
                 == NGX_OK)
                ? ngx_http_mcds_stored_absolute(r)
-               : (entry.flags & NGX_MCDS_ENTRY_ABSOLUTE);
+               : (entry->flags & NGX_MCDS_ENTRY_ABSOLUTE);
 
-    reason = ngx_http_mcds_renew(r, ctx, &entry, &old);
+    *reason = ngx_http_mcds_renew(r, ctx, entry, &old);
 
     if (absolute) {
-        entry.flags |= NGX_MCDS_ENTRY_ABSOLUTE;
+        entry->flags |= NGX_MCDS_ENTRY_ABSOLUTE;
     }
 
-    return ngx_http_mcds_renewed(r, ctx, &entry, reason);
+    return NGX_OK;
 }
 
 
@@ -461,28 +535,12 @@ ngx_http_mcds_renewed(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
     ngx_mcds_copy_t   *copy;
     ngx_mcds_value_t  *value;
 
-    ngx_http_mcds_variant_stamp(ctx, entry);
+    value = ngx_http_mcds_updated(r, ctx, entry);
 
-    if (ngx_http_mcds_tags_renew(r, ctx, entry) != NGX_OK) {
-        ngx_http_mcds_store_fail(r, ctx);
-        return NGX_ERROR;
-    }
-
-    value = ngx_mcds_entry_begin(entry, entry->body.len + NGX_HTTP_MCDS_SPARE,
-                                 r->connection->log);
     if (value == NULL) {
         ngx_http_mcds_store_fail(r, ctx);
         return NGX_ERROR;
     }
-
-    if (entry->body.len) {
-        ngx_memcpy(value->data + value->len, entry->body.data,
-                   entry->body.len);
-        value->len += entry->body.len;
-    }
-
-    ngx_mcds_entry_finish(value, entry);
-    ngx_http_mcds_sign(ctx->conf, value, entry);
 
     copy = ngx_mcds_page_copy(&ctx->seat, value);
 
@@ -511,6 +569,37 @@ ngx_http_mcds_renewed(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
     }
 
     return NGX_OK;
+}
+
+
+static ngx_mcds_value_t *
+ngx_http_mcds_updated(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
+    ngx_mcds_entry_t *entry)
+{
+    ngx_mcds_value_t  *value;
+
+    ngx_http_mcds_variant_stamp(ctx, entry);
+
+    if (ngx_http_mcds_tags_renew(r, ctx, entry) != NGX_OK) {
+        return NULL;
+    }
+
+    value = ngx_mcds_entry_begin(entry, entry->body.len + NGX_HTTP_MCDS_SPARE,
+                                 r->connection->log);
+    if (value == NULL) {
+        return NULL;
+    }
+
+    if (entry->body.len) {
+        ngx_memcpy(value->data + value->len, entry->body.data,
+                   entry->body.len);
+        value->len += entry->body.len;
+    }
+
+    ngx_mcds_entry_finish(value, entry);
+    ngx_http_mcds_sign(ctx->conf, value, entry);
+
+    return value;
 }
 
 

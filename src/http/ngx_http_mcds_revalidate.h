@@ -51,6 +51,15 @@ ngx_int_t ngx_http_mcds_revalidate_asked(ngx_http_request_t *r,
 
 
 /*
+ * RFC 9111, 4.3.5: a HEAD has been answered; the page in ctx->copy is renewed
+ * if the answer shows that it is current, and stored if it is the same still.
+ */
+
+void ngx_http_mcds_revalidate_head(ngx_http_request_t *r,
+    ngx_http_mcds_ctx_t *ctx);
+
+
+/*
  * Sends ctx->copy in the place of an answer: header, then body for each call
  * of the body filter, whatever it is called with.
  */
