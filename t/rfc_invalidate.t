@@ -102,6 +102,11 @@ http {
             proxy_redirect off;
             proxy_pass http://127.0.0.1:%%PORT_o%%;
         }
+        location /same/ {
+            mcds_cache_key same$arg_x$is_args;
+            proxy_redirect off;
+            proxy_pass http://127.0.0.1:%%PORT_o%%;
+        }
         location /page/ {
             error_page 500 =200 /sorry;
             proxy_intercept_errors on;
@@ -280,6 +285,59 @@ is(gone('/stale/b', 'POST', undef, 'status=500'), 0,
 is(gone('/stale/must', 'POST'), 'EXPIRED', 'stale, must-revalidate: not shown');
 is(gone('/stale/parts', 'POST'), 'STALE', 'stale: a page in parts');
 is(gone('/stale/tag?tag=t', 'POST'), 'STALE', 'stale: a page with tags');
+
+# unsafe requests that come while the page is built, each time: what was built
+# is stored nevertheless, as a page that has expired, and nobody waits for long
+
+for my $uri ('/l/often', '/l/cold', '/l/parts/often') {
+    if ($uri ne '/l/cold') {
+        fill($uri);
+        page_expire($m, key($uri), 3000);
+    }
+
+    for my $i (1 .. 3) {
+        my $old = (page_decode($m->get(key($uri))) // {})->{body} // '';
+
+        $o->hold_path($uri);
+        my $p = start_get($hosts[0]->port(), $uri, host => 'site:81');
+        wait_for(sub { $o->held($uri) }) or die "$uri is not built\n";
+        $hosts[1]->get('/m/login', method => 'POST', body => 'x',
+            host => 'site:81', headers => { 'X-Answer' => "Location=$uri" });
+        $o->release($uri);
+        is(finish($p)->header('X-Cache'),
+            $uri eq '/l/cold' && $i == 1 ? 'MISS' : 'STALE',
+            "$uri, $i: before");
+
+        ok(wait_for(sub {
+            my $e = page_decode($m->get(key($uri)));
+            return !defined($m->get(key($uri) . ':lock'))
+                && $e && $e->{body} ne $old && $e->{flags} & 4;
+        }, 5), "$uri, $i: the new page is stored, expired")
+            or diag explain page_decode($m->get(key($uri)));
+
+        # it would take the place of one that is a second older
+
+        page_expire($m, key($uri), 3000);
+    }
+
+    is(get($hosts[1], $uri)->header('X-Cache'), 'STALE', "$uri: then stale");
+    ok(wait_for(sub { get($hosts[1], $uri)->header('X-Cache') eq 'HIT' }, 5),
+        "$uri: and new");
+}
+
+# after a deletion nothing of before is stored, whatever expires later
+
+$o->hold_path('/same/a');
+my $before = start_get($hosts[0]->port(), '/same/a', host => 'site:81');
+wait_for(sub { $o->held('/same/a') }) or die "not built\n";
+$hosts[1]->get('/same/b', method => 'POST', body => 'x', host => 'site:81');
+$hosts[1]->get('/same/post?x', method => 'POST', body => 'x',
+    host => 'site:81', headers => { 'X-Answer' => 'Location=/same/c' });
+$o->release('/same/a');
+finish($before);
+wait_for(sub { !defined $m->get('<>same:lock') });
+is(page_decode($m->get('<>same'))->{kind}, 3,
+    'deleted, and expired after that: nothing of before is stored');
 
 # if=: which requests
 

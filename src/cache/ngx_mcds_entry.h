@@ -82,7 +82,9 @@
                                            Authorization, RFC 9111, 3.5 */
 #define NGX_MCDS_ENTRY_REVALIDATE 0x02  /* never served stale: must-revalidate
                                            and the like */
-#define NGX_MCDS_ENTRY_INVALID    0x04  /* was fresh until it was purged */
+#define NGX_MCDS_ENTRY_INVALID    0x04  /* was fresh until it was purged; of
+                                           PURGED: a page that was asked for
+                                           before may be stored so */
 #define NGX_MCDS_ENTRY_ABSOLUTE   0x08  /* nginx makes a Location that begins
                                            with a slash absolute */
 #define NGX_MCDS_ENTRY_CONFIGURED 0x10  /* the configuration gave its lifetime,

@@ -42,6 +42,8 @@
 typedef struct {
     ngx_mcds_page_t      *page;        /* a reference */
     ngx_mcds_copy_t      *copy;        /* what is stored; NULL: not yet */
+    ngx_mcds_value_t     *expired;     /* the same as it is stored when it was
+                                          invalidated meanwhile, or NULL */
     ngx_mcds_value_t     *head;        /* of a split body, not finished */
     ngx_mcds_entry_t      entry;       /* of head; the strings are gone */
     ngx_array_t          *secrets;     /* or NULL */
@@ -82,6 +84,14 @@ static ngx_int_t ngx_mcds_store_look(ngx_mcds_store_t *store);
 static void ngx_mcds_store_looked(void *data, ngx_mcds_result_t *result);
 static ngx_uint_t ngx_mcds_store_newer(ngx_mcds_store_t *store,
     ngx_mcds_result_t *result);
+static ngx_uint_t ngx_mcds_store_invalidated(ngx_mcds_store_t *store,
+    ngx_mcds_result_t *result);
+static ngx_int_t ngx_mcds_store_other(ngx_mcds_store_t *store,
+    ngx_mcds_result_t *result, ngx_mcds_entry_t *other);
+static ngx_uint_t ngx_mcds_store_older(ngx_mcds_store_t *store,
+    ngx_mcds_entry_t *other);
+static ngx_int_t ngx_mcds_store_expire(ngx_mcds_store_t *store);
+static ngx_mcds_value_t *ngx_mcds_store_value(ngx_mcds_store_t *store);
 static ngx_int_t ngx_mcds_store_cut(ngx_mcds_store_t *store);
 static void ngx_mcds_store_parted(void *data, ngx_mcds_split_t *split,
     ngx_uint_t rc);
@@ -439,8 +449,8 @@ ngx_mcds_store_put(ngx_mcds_store_t *store)
     req.key = store->page->key;
     req.cas = store->base;
     req.ttl = store->ttl;
-    req.flags = ngx_mcds_entry_client_flags(store->copy->value);
-    req.value = store->copy->value;
+    req.value = ngx_mcds_store_value(store);
+    req.flags = ngx_mcds_entry_client_flags(req.value);
     req.page = 1;
     req.movable = 1;
 
@@ -468,6 +478,11 @@ ngx_mcds_store_answered(void *data, ngx_mcds_result_t *result)
 
     case NGX_MCDS_OK:
         ngx_mcds_store_replaced(store, result->cas);
+
+        if (store->expired) {
+            ngx_mcds_page_drop(store->page);
+            break;
+        }
 
         ngx_mcds_store_keep(store, result->cas);
         break;
@@ -500,7 +515,8 @@ ngx_mcds_store_answered(void *data, ngx_mcds_result_t *result)
          * next request builds once more.
          */
 
-        if (store->replace
+        if ((store->replace
+             || (store->building && copy->entry.kind == NGX_MCDS_ENTRY_PAGE))
             && result->rc != NGX_MCDS_NOT_FOUND
             && ngx_mcds_store_look(store) == NGX_OK)
         {
@@ -512,7 +528,7 @@ ngx_mcds_store_answered(void *data, ngx_mcds_result_t *result)
 
     default:
 
-        if (ngx_mcds_answered(result->rc)) {
+        if (ngx_mcds_answered(result->rc) || store->expired) {
             break;
         }
 
@@ -612,7 +628,12 @@ ngx_mcds_store_looked(void *data, ngx_mcds_result_t *result)
 {
     ngx_mcds_store_t *store = data;
 
-    if (result->rc == NGX_MCDS_OK && ngx_mcds_store_newer(store, result)) {
+    if (result->rc == NGX_MCDS_OK
+        && (store->building
+            ? ngx_mcds_store_invalidated(store, result)
+              && ngx_mcds_store_expire(store) == NGX_OK
+            : ngx_mcds_store_newer(store, result)))
+    {
         store->base = result->cas;
         ngx_mcds_store_put(store);
         return;
@@ -628,28 +649,125 @@ ngx_mcds_store_looked(void *data, ngx_mcds_result_t *result)
 static ngx_uint_t
 ngx_mcds_store_newer(ngx_mcds_store_t *store, ngx_mcds_result_t *result)
 {
-    char              *why;
-    ngx_mcds_entry_t   other, *entry;
+    ngx_mcds_entry_t  other;
 
-    if (result->cas == 0
-        || ngx_mcds_entry_read(&other, result->data, result->len,
-                               &store->page->key, &why)
-           != NGX_OK
-        || (other.kind != NGX_MCDS_ENTRY_PAGE
-            && other.kind != NGX_MCDS_ENTRY_PASS)
-        || (other.flags & NGX_MCDS_ENTRY_INVALID)
-        || (store->secrets
-            && other.kind == NGX_MCDS_ENTRY_PAGE
-            && ngx_mcds_sign_check(result->data, result->len, &other,
-                                   store->secrets)
-               != NGX_OK))
+    return ngx_mcds_store_other(store, result, &other) == NGX_OK
+           && (other.kind == NGX_MCDS_ENTRY_PAGE
+               || other.kind == NGX_MCDS_ENTRY_PASS)
+           && !(other.flags & NGX_MCDS_ENTRY_INVALID)
+           && ngx_mcds_store_older(store, &other);
+}
+
+
+/*
+ * 1 if the page was invalidated, not deleted, while this one was built, which
+ * is still the newer one: it is stored as a page that has expired.  Otherwise
+ * unsafe requests that come faster than the page is built would leave an ever
+ * older one there.
+ */
+
+static ngx_uint_t
+ngx_mcds_store_invalidated(ngx_mcds_store_t *store, ngx_mcds_result_t *result)
+{
+    ngx_mcds_entry_t  other, *entry;
+
+    entry = &store->copy->entry;
+
+    if (ngx_mcds_store_other(store, result, &other) != NGX_OK
+        || !(other.flags & NGX_MCDS_ENTRY_INVALID)
+        || (entry->flags & NGX_MCDS_ENTRY_REVALIDATE))
     {
         return 0;
     }
 
+    if (other.kind == NGX_MCDS_ENTRY_PURGED) {
+        return !store->renewed;
+    }
+
+    return other.kind == NGX_MCDS_ENTRY_PAGE
+           && (!store->renewed || other.generation == entry->generation)
+           && ngx_mcds_store_older(store, &other);
+}
+
+
+/* what lies under the key now; NGX_DECLINED: it is not to be acted upon */
+
+static ngx_int_t
+ngx_mcds_store_other(ngx_mcds_store_t *store, ngx_mcds_result_t *result,
+    ngx_mcds_entry_t *other)
+{
+    char  *why;
+
+    if (result->cas == 0
+        || ngx_mcds_entry_read(other, result->data, result->len,
+                               &store->page->key, &why)
+           != NGX_OK
+        || (store->secrets
+            && other->kind == NGX_MCDS_ENTRY_PAGE
+            && ngx_mcds_sign_check(result->data, result->len, other,
+                                   store->secrets)
+               != NGX_OK))
+    {
+        return NGX_DECLINED;
+    }
+
+    return NGX_OK;
+}
+
+
+static ngx_uint_t
+ngx_mcds_store_older(ngx_mcds_store_t *store, ngx_mcds_entry_t *other)
+{
+    ngx_mcds_entry_t  *entry;
+
     entry = &store->copy->entry;
 
-    return other.created + entry->took + NGX_MCDS_SKEW < entry->created;
+    return other->created + entry->took + NGX_MCDS_SKEW < entry->created;
+}
+
+
+/* it was invalidated after its origin was asked: expired since then */
+
+static ngx_int_t
+ngx_mcds_store_expire(ngx_mcds_store_t *store)
+{
+    ngx_mcds_entry_t  *entry;
+    ngx_mcds_value_t  *value;
+
+    if (store->expired) {
+        return NGX_OK;
+    }
+
+    value = ngx_mcds_value_create(store->copy->value->len + NGX_MCDS_SPARE,
+                                  ngx_cycle->log);
+    if (value == NULL) {
+        return NGX_ERROR;
+    }
+
+    value->len = store->copy->value->len;
+    ngx_memcpy(value->data, store->copy->value->data, value->len);
+
+    entry = &store->copy->entry;
+
+    ngx_mcds_entry_mark(value, NGX_MCDS_ENTRY_INVALID,
+                        entry->created - entry->took - NGX_MCDS_SKEW);
+
+    if (store->secrets) {
+        (void) ngx_mcds_sign(value, entry, store->secrets);
+    }
+
+    store->expired = value;
+
+    return NGX_OK;
+}
+
+
+/* what is sent to memcached */
+
+static ngx_mcds_value_t *
+ngx_mcds_store_value(ngx_mcds_store_t *store)
+{
+    return store->expired ? store->expired : store->copy->value;
 }
 
 
@@ -807,6 +925,12 @@ ngx_mcds_store_replaced(ngx_mcds_store_t *store, uint64_t cas)
         page->cut_cas = 0;
     }
 
+    /* the CAS of 0 tells requests that came after the purge to look again */
+
+    if (store->expired) {
+        return;
+    }
+
     if (copy->entry.parts || copy->entry.kind == NGX_MCDS_ENTRY_VARY) {
         copy->checked = store->secrets;
 
@@ -823,7 +947,7 @@ ngx_mcds_store_stamp(ngx_mcds_store_t *store, ngx_mcds_stamp_t *stamp,
     uint64_t cas)
 {
     stamp->cas = cas;
-    stamp->flags = ngx_mcds_entry_client_flags(store->copy->value);
+    stamp->flags = ngx_mcds_entry_client_flags(ngx_mcds_store_value(store));
 }
 
 
@@ -945,6 +1069,7 @@ ngx_mcds_store_end(ngx_mcds_store_t *store)
     }
 
     ngx_mcds_value_unref(store->head);
+    ngx_mcds_value_unref(store->expired);
     ngx_mcds_copy_unref(store->copy);
     ngx_mcds_page_unref(page);
     ngx_free(store);

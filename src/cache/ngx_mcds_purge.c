@@ -50,6 +50,7 @@ typedef struct {
     ngx_uint_t            tries;
     ngx_mcds_cut_t        cut;         /* the parts of what is deleted */
     ngx_uint_t            found;       /* ngx_mcds_purged_e */
+    ngx_uint_t            deleted;     /* it was before, or is not known */
     ngx_str_t             key;
 } ngx_mcds_purge_t;
 
@@ -137,6 +138,8 @@ ngx_mcds_purge_got(void *data, ngx_mcds_result_t *result)
 
     there = (result->rc == NGX_MCDS_OK);
     cas = there ? result->cas : 0;
+
+    purge->deleted = (result->rc != NGX_MCDS_NOT_FOUND);
 
     value = there ? ngx_mcds_purge_mark(purge, result) : NULL;
 
@@ -250,11 +253,18 @@ ngx_mcds_purge_mark(ngx_mcds_purge_t *purge, ngx_mcds_result_t *result)
 
     if (ngx_mcds_entry_read(&entry, result->data, result->len, &purge->key,
                             &why)
-        != NGX_OK
-        || (purge->secrets
-            && ngx_mcds_sign_check(result->data, result->len, &entry,
-                                   purge->secrets)
-               != NGX_OK))
+        != NGX_OK)
+    {
+        return NULL;
+    }
+
+    purge->deleted = (entry.kind == NGX_MCDS_ENTRY_PURGED
+                      && !(entry.flags & NGX_MCDS_ENTRY_INVALID));
+
+    if (purge->secrets
+        && ngx_mcds_sign_check(result->data, result->len, &entry,
+                               purge->secrets)
+           != NGX_OK)
     {
         /* nothing of what others may have written counts, nor its parts */
 
@@ -319,6 +329,8 @@ ngx_mcds_purge_tombstone(ngx_mcds_purge_t *purge)
     ngx_memzero(&entry, sizeof(ngx_mcds_entry_t));
 
     entry.kind = NGX_MCDS_ENTRY_PURGED;
+    entry.flags = (purge->how == NGX_MCDS_PURGE_INVALIDATE && !purge->deleted)
+                  ? NGX_MCDS_ENTRY_INVALID : 0;
     entry.created = purge->now;
     entry.expire = purge->now;
     entry.swr = NGX_MCDS_ENTRY_UNSET;

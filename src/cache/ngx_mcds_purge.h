@@ -26,7 +26,8 @@ typedef enum {
                                        tolerance for other hosts' clocks; as
                                        old pages are, it may be shown while
                                        another is built; of a page that varies
-                                       all variants are */
+                                       all variants are; what was being built
+                                       is stored as one that has expired */
     NGX_MCDS_PURGE_DELETE,          /* it is not there any more */
     NGX_MCDS_PURGE_RETIRE           /* it makes room for others: it is gone in
                                        some seconds, in which those that have
