@@ -16,6 +16,7 @@
 #include "ngx_http_mcds_header.h"
 #include "ngx_http_mcds_herd.h"
 #include "ngx_http_mcds_hot.h"
+#include "ngx_http_mcds_own.h"
 #include "ngx_http_mcds_refresh.h"
 #include "ngx_http_mcds_revalidate.h"
 #include "ngx_http_mcds_route.h"
@@ -994,6 +995,18 @@ ngx_http_mcds_cache_entered(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
 {
     ngx_int_t  rc;
 
+    if (ctx->own
+        && ctx->outcome != NGX_MCDS_PAGE_FOUND
+        && ctx->outcome != NGX_MCDS_PAGE_AGAIN
+        && !(ctx->outcome == NGX_MCDS_PAGE_TIMEOUT && ctx->seat.has_old))
+    {
+        rc = ngx_http_mcds_own_wait(r, ctx);
+
+        if (rc != NGX_DECLINED) {
+            return (rc == NGX_OK) ? NGX_DONE : rc;
+        }
+    }
+
     switch (ctx->outcome) {
 
     case NGX_MCDS_PAGE_FOUND:
@@ -1182,10 +1195,10 @@ ngx_http_mcds_cache_refresh(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx)
 
 /*
  * A conditional request, or one for a range, cannot fill: the origin is to be
- * asked for the whole page, and if that turns out to be uncacheable, it must
- * be asked for what the client wants.  So a copy builds, and the request
- * waits for it like others.  So does one that has found a page that is
- * streamed: that cannot take the place of the origin's answer, see
+ * asked for the whole page.  So a copy builds, and the request waits for it
+ * like others; if the page turns out to be uncacheable the answer is for the
+ * request alone, see ngx_http_mcds_own.h.  So does one that has found a page
+ * that is streamed: that cannot take the place of the origin's answer, see
  * ngx_http_mcds_instead_body(), but be served when the copy has ended.
  */
 
@@ -1196,6 +1209,13 @@ ngx_http_mcds_cache_behind(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
     ngx_uint_t  has_old;
 
     has_old = ctx->seat.has_old;
+
+    if (!ctx->behind
+        && !ctx->dry
+        && ngx_http_mcds_own_create(r, ctx) != NGX_OK)
+    {
+        return NGX_ERROR;
+    }
 
     if (ctx->behind || ngx_http_mcds_cache_detach(r, ctx) != NGX_OK) {
 
@@ -1313,6 +1333,7 @@ ngx_http_mcds_cache_detach(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx)
         return NGX_ERROR;
     }
 
+    ngx_http_mcds_own_link(ctx, sctx);
     ngx_mcds_page_hand(&ctx->seat, &sctx->seat);
 
     ngx_mcds_stat_add(ctx->conf->zone, NGX_MCDS_ZONE_ORIGIN, 1);
@@ -1328,10 +1349,16 @@ ngx_http_mcds_cache_refreshed(ngx_http_request_t *r, void *data, ngx_int_t rc)
 
     ctx = ngx_http_mcds_get_ctx(r);
 
-    if (ctx && ctx->seat.building) {
+    if (ctx == NULL) {
+        return;
+    }
+
+    if (ctx->seat.building) {
         ngx_http_mcds_store_cleanup(ctx);
         ngx_mcds_page_built(&ctx->seat, NGX_MCDS_BUILD_BACKOFF, NULL, 0);
     }
+
+    ngx_http_mcds_own_end(ctx);
 }
 
 

@@ -14,6 +14,7 @@
 #include <ngx_http.h>
 #include "ngx_http_mcds_module.h"
 #include "ngx_http_mcds_coding.h"
+#include "ngx_http_mcds_own.h"
 #include "ngx_http_mcds_refresh.h"
 #include "ngx_http_mcds_revalidate.h"
 #include "ngx_http_mcds_store.h"
@@ -118,6 +119,10 @@ ngx_http_mcds_header_filter(ngx_http_request_t *r)
 
     if (ctx) {
         ctx->instead = 0;
+
+        if (ngx_http_mcds_own_taking(ctx)) {
+            ngx_http_mcds_own_end(ctx);
+        }
     }
 
     if (ctx
@@ -147,6 +152,9 @@ ngx_http_mcds_header_filter(ngx_http_request_t *r)
             if (ctx->seat.building) {
                 ngx_http_mcds_unbuffer(r, ctx);
             }
+
+        } else if (rc == NGX_DECLINED && ctx->refresh) {
+            ngx_http_mcds_own_take(r, ctx);
         }
 
         ctx->judged = 1;
@@ -273,6 +281,10 @@ ngx_http_mcds_body_filter(ngx_http_request_t *r, ngx_chain_t *in)
         return rc;
     }
 
+    if (ctx && ngx_http_mcds_own_taking(ctx)) {
+        ngx_http_mcds_own_body(r, ctx, in);
+    }
+
     for (cl = in; cl; cl = cl->next) {
         cl->buf->pos = cl->buf->last;
         cl->buf->file_pos = cl->buf->file_last;
@@ -297,6 +309,7 @@ ngx_http_mcds_unwanted(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx)
     return ctx && ctx->refresh && ctx->judged && ctx->store == NULL
            && ctx->held == NULL
            && !ctx->seat.building
+           && !ngx_http_mcds_own_taking(ctx)
            && (r->headers_out.content_length_n < 0
                || r->headers_out.content_length_n > 65536);
 }

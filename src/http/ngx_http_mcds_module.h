@@ -223,6 +223,7 @@ typedef struct ngx_http_mcds_decode_s   ngx_http_mcds_decode_t;
 typedef struct ngx_http_mcds_gone_s     ngx_http_mcds_gone_t;
 typedef struct ngx_http_mcds_purging_s  ngx_http_mcds_purging_t;
 typedef struct ngx_http_mcds_put_s      ngx_http_mcds_put_t;
+typedef struct ngx_http_mcds_own_s      ngx_http_mcds_own_t;
 
 
 /*
@@ -275,6 +276,8 @@ struct ngx_http_mcds_ctx_s {
     ngx_http_mcds_piece_t      *pieces;   /* of the body, on their way out */
     ngx_http_mcds_decode_t     *decode;   /* the same of one with a coding */
     ngx_http_mcds_store_t      *store;    /* of the filter */
+    ngx_http_mcds_own_t        *own;      /* of one that waits for its copy, and
+                                             of that copy; or NULL */
     ngx_chain_t                *held;     /* to be stored later */
     ngx_chain_t                *detached; /* copies of what a client gets */
     ngx_chain_t               **detached_last;
@@ -431,6 +434,7 @@ void ngx_http_mcds_counter_init_filters(void);
  * Cache.  start: NGX_OK the page was asked for, or the request has nothing to
  * ask; NGX_ERROR out of memory.  decide: in the location that answers, when all
  * answers have come; NGX_AGAIN another is to come, NGX_OK serve ctx->copy,
+ * NGX_DONE go on to the content handler, which does not ask the origin,
  * NGX_DECLINED go on to the content handler, otherwise an HTTP status to end
  * with.  left: the origin has led r to another location, as with
  * X-Accel-Redirect: it makes no page; NGX_OK a page of that location may be
@@ -598,6 +602,10 @@ ngx_int_t ngx_http_mcds_serve_page(ngx_http_request_t *r,
     ngx_http_mcds_ctx_t *ctx);
 ngx_buf_t *ngx_http_mcds_serve_body(ngx_http_request_t *r,
     ngx_http_mcds_ctx_t *ctx);
+
+/* adds a header where nginx's filters look for it; NULL: out of memory */
+ngx_table_elt_t *ngx_http_mcds_serve_line(ngx_http_request_t *r,
+    ngx_str_t *name, ngx_str_t *value);
 
 /* content handlers: sends ctx->copy; sends the text of mcds_return */
 ngx_int_t ngx_http_mcds_serve_handler(ngx_http_request_t *r);

@@ -16,6 +16,7 @@
 #include <ngx_http.h>
 #include "ngx_http_mcds_module.h"
 #include "ngx_http_mcds_nginx.h"
+#include "ngx_http_mcds_own.h"
 #include "ngx_http_mcds_revalidate.h"
 #include "ngx_http_mcds_route.h"
 #include "ngx_http_mcds_stat.h"
@@ -170,6 +171,10 @@ ngx_http_mcds_decide_handler(ngx_http_request_t *r)
 
     if (rc == NGX_ERROR) {
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
+    }
+
+    if (rc == NGX_DONE) {
+        return NGX_DECLINED;
     }
 
     if (rc == NGX_OK) {
@@ -522,6 +527,7 @@ ngx_http_mcds_cleanup(void *data)
 
     ngx_http_mcds_stat_request(ctx);
 
+    ngx_http_mcds_own_cleanup(ctx);
     ngx_http_mcds_counters_cleanup(ctx);
     ngx_http_mcds_store_cleanup(ctx);
     ngx_http_mcds_variant_cleanup(ctx);

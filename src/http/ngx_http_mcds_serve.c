@@ -452,6 +452,28 @@ ngx_http_mcds_serve_headers(ngx_http_request_t *r,
 }
 
 
+ngx_table_elt_t *
+ngx_http_mcds_serve_line(ngx_http_request_t *r, ngx_str_t *name,
+    ngx_str_t *value)
+{
+    ngx_table_elt_t         *h;
+    ngx_http_mcds_header_t  *known;
+
+    h = ngx_http_mcds_header_add(r, name, value);
+    if (h == NULL) {
+        return NULL;
+    }
+
+    known = ngx_http_mcds_known(name);
+
+    if (known && known->set(r, h, known->offset) != NGX_OK) {
+        return NULL;
+    }
+
+    return h;
+}
+
+
 /*
  * RFC 9111, 5.1: the age; and the origin's Date, or, if it gave none, the time
  * of its answer, RFC 9110, 6.6.1

@@ -1,0 +1,588 @@
+
+/*
+ * Copyright (C) mcds authors
+ *
+ * The answer to a build that cannot be stored, for the request that has begun
+ * the build.  The answer is kept in that request's memory until all of it has
+ * come; then nginx's own filters make 304, 412 or 206 of it.
+ */
+
+
+#include <ngx_config.h>
+#include <ngx_core.h>
+#include <ngx_http.h>
+#include "ngx_http_mcds_module.h"
+#include "ngx_http_mcds_header.h"
+#include "ngx_http_mcds_own.h"
+#include "ngx_http_mcds_route.h"
+
+
+/* the first room for a body whose length is not known; bytes */
+#define NGX_HTTP_MCDS_OWN_ROOM  4096
+
+/* the largest body; bytes */
+#define NGX_HTTP_MCDS_OWN_MAX   (1024 * 1024)
+
+
+/* in memory of the request that waits */
+
+struct ngx_http_mcds_own_s {
+    ngx_http_mcds_ctx_t      *client;   /* it waits */
+    ngx_http_mcds_ctx_t      *build;    /* its copy; NULL: none any more */
+    ngx_event_t               timer;    /* the end of patience */
+
+    ngx_uint_t                status;
+    ngx_uint_t                reason;   /* why it is not stored */
+    ngx_str_t                 status_line;
+    ngx_str_t                 type;
+    size_t                    type_len;
+    ngx_str_t                 charset;
+    ngx_str_t                 override;
+    time_t                    last_modified;
+    ngx_array_t               headers;  /* ngx_table_elt_t */
+    ngx_str_t                *location; /* values that nginx looks for */
+    ngx_str_t                *date;
+    ngx_str_t                *server;
+
+    u_char                   *body;
+    size_t                    length;
+    size_t                    room;
+    off_t                     expected;  /* -1: not known */
+
+    unsigned                  taking:1;
+    unsigned                  complete:1;
+    unsigned                  waiting:1;
+};
+
+
+static ngx_int_t ngx_http_mcds_own_header(ngx_http_request_t *r,
+    ngx_http_mcds_own_t *own);
+static ngx_int_t ngx_http_mcds_own_list(ngx_http_request_t *r,
+    ngx_http_mcds_own_t *own);
+static ngx_int_t ngx_http_mcds_own_copy(ngx_pool_t *pool, ngx_str_t *to,
+    ngx_str_t *from);
+static ngx_int_t ngx_http_mcds_own_append(ngx_http_mcds_own_t *own,
+    ngx_buf_t *b);
+static void ngx_http_mcds_own_wake(ngx_http_mcds_own_t *own);
+static void ngx_http_mcds_own_timer(ngx_event_t *ev);
+static void ngx_http_mcds_own_unlink(ngx_http_mcds_own_t *own);
+static ngx_int_t ngx_http_mcds_own_handler(ngx_http_request_t *r);
+static ngx_int_t ngx_http_mcds_own_send(ngx_http_request_t *r,
+    ngx_http_mcds_own_t *own);
+
+
+ngx_int_t
+ngx_http_mcds_own_create(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx)
+{
+    ctx->own = ngx_pcalloc(r->pool, sizeof(ngx_http_mcds_own_t));
+    if (ctx->own == NULL) {
+        return NGX_ERROR;
+    }
+
+    ctx->own->client = ctx;
+
+    return NGX_OK;
+}
+
+
+void
+ngx_http_mcds_own_link(ngx_http_mcds_ctx_t *ctx, ngx_http_mcds_ctx_t *build)
+{
+    if (ctx->own) {
+        ctx->own->build = build;
+        build->own = ctx->own;
+    }
+}
+
+
+ngx_int_t
+ngx_http_mcds_own_wait(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx)
+{
+    ngx_http_mcds_own_t  *own;
+
+    own = ctx->own;
+
+    if (own == NULL || !(own->taking || own->complete)) {
+        return NGX_DECLINED;
+    }
+
+    if (ctx->seat.building) {
+
+        /* another one is to build, as after an answer about this request */
+
+        ngx_mcds_page_built(&ctx->seat, NGX_MCDS_BUILD_FAILED, NULL, 0);
+    }
+
+    if (own->complete) {
+        ngx_mcds_page_leave(&ctx->seat);
+
+        ctx->reason = own->reason;
+        r->content_handler = ngx_http_mcds_own_handler;
+
+        return NGX_OK;
+    }
+
+    own->waiting = 1;
+    ctx->waiting++;
+
+    if (!own->timer.timer_set) {
+        own->timer.handler = ngx_http_mcds_own_timer;
+        own->timer.data = own;
+        own->timer.log = r->connection->log;
+
+        ngx_add_timer(&own->timer, ctx->conf->cache_lock_timeout);
+    }
+
+    return NGX_AGAIN;
+}
+
+
+void
+ngx_http_mcds_own_take(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx)
+{
+    off_t                 length;
+    ngx_http_request_t   *client;
+    ngx_http_mcds_own_t  *own;
+
+    own = ctx->own;
+
+    /*
+     * Another location may have another way to send it, and what stands in
+     * place of an error is not the answer.
+     */
+
+    if (own == NULL
+        || r->err_status
+        || ngx_http_mcds_replaced(r, ctx)
+        || ngx_http_mcds_route_left(r, ctx)
+        || ngx_http_mcds_is_accel(r)
+        || r->expect_trailers
+        || r->headers_out.status == NGX_HTTP_NOT_MODIFIED
+        || (r->upstream && r->upstream->headers_in.x_accel_limit_rate))
+    {
+        return;
+    }
+
+    client = own->client->request;
+    length = r->headers_out.content_length_n;
+
+    /* without a length it may be a live stream, which has no end to wait for */
+
+    if (length > NGX_HTTP_MCDS_OWN_MAX
+        || (length < 0
+            && client->headers_in.range
+            && r->headers_out.status == NGX_HTTP_OK))
+    {
+        return;
+    }
+
+    own->expected = length;
+    own->room = (length < 0) ? NGX_HTTP_MCDS_OWN_ROOM : (size_t) length;
+    own->body = ngx_palloc(client->pool, own->room + 1);
+
+    if (own->body == NULL || ngx_http_mcds_own_header(r, own) != NGX_OK) {
+        return;
+    }
+
+    own->reason = ctx->reason;
+    own->taking = 1;
+
+    r->filter_need_in_memory = 1;
+}
+
+
+static ngx_int_t
+ngx_http_mcds_own_header(ngx_http_request_t *r, ngx_http_mcds_own_t *own)
+{
+    ngx_pool_t               *pool;
+    ngx_http_headers_out_t   *out;
+
+    pool = own->client->request->pool;
+    out = &r->headers_out;
+
+    own->status = out->status;
+    own->type_len = out->content_type_len;
+    own->last_modified = out->last_modified_time;
+
+    if (ngx_http_mcds_own_copy(pool, &own->status_line, &out->status_line)
+        != NGX_OK
+        || ngx_http_mcds_own_copy(pool, &own->type, &out->content_type)
+           != NGX_OK
+        || ngx_http_mcds_own_copy(pool, &own->charset, &out->charset)
+           != NGX_OK)
+    {
+        return NGX_ERROR;
+    }
+
+    if (out->override_charset
+        && ngx_http_mcds_own_copy(pool, &own->override, out->override_charset)
+           != NGX_OK)
+    {
+        return NGX_ERROR;
+    }
+
+    return ngx_http_mcds_own_list(r, own);
+}
+
+
+static ngx_int_t
+ngx_http_mcds_own_list(ngx_http_request_t *r, ngx_http_mcds_own_t *own)
+{
+    ngx_uint_t        i, n;
+    ngx_pool_t       *pool;
+    ngx_list_part_t  *part;
+    ngx_table_elt_t  *h, *to;
+
+    pool = own->client->request->pool;
+    n = 0;
+
+    for (part = &r->headers_out.headers.part; part; part = part->next) {
+        n += part->nelts;
+    }
+
+    if (ngx_array_init(&own->headers, pool, n + 1, sizeof(ngx_table_elt_t))
+        != NGX_OK)
+    {
+        return NGX_ERROR;
+    }
+
+    for (part = &r->headers_out.headers.part; part; part = part->next) {
+
+        h = part->elts;
+
+        for (i = 0; i < part->nelts; i++) {
+
+            if (h[i].hash == 0) {
+                continue;
+            }
+
+            to = ngx_array_push(&own->headers);
+
+            if (to == NULL
+                || ngx_http_mcds_own_copy(pool, &to->key, &h[i].key) != NGX_OK
+                || ngx_http_mcds_own_copy(pool, &to->value, &h[i].value)
+                   != NGX_OK)
+            {
+                return NGX_ERROR;
+            }
+
+            if (&h[i] == r->headers_out.location) {
+                own->location = &to->value;
+
+            } else if (&h[i] == r->headers_out.date) {
+                own->date = &to->value;
+
+            } else if (&h[i] == r->headers_out.server) {
+                own->server = &to->value;
+            }
+        }
+    }
+
+    return NGX_OK;
+}
+
+
+static ngx_int_t
+ngx_http_mcds_own_copy(ngx_pool_t *pool, ngx_str_t *to, ngx_str_t *from)
+{
+    to->len = from->len;
+
+    if (from->len == 0) {
+        to->data = NULL;
+        return NGX_OK;
+    }
+
+    to->data = ngx_pstrdup(pool, from);
+
+    return to->data ? NGX_OK : NGX_ERROR;
+}
+
+
+void
+ngx_http_mcds_own_body(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
+    ngx_chain_t *in)
+{
+    ngx_uint_t            last;
+    ngx_http_mcds_own_t  *own;
+
+    own = ctx->own;
+
+    for ( /* void */ ; in; in = in->next) {
+
+        if (ngx_http_mcds_own_append(own, in->buf) != NGX_OK) {
+            ngx_http_mcds_own_end(ctx);
+            return;
+        }
+
+        last = in->buf->last_buf || in->buf->last_in_chain;
+
+        if (last) {
+            own->complete = (own->expected < 0
+                             || own->length == (size_t) own->expected);
+
+            ngx_http_mcds_own_end(ctx);
+            return;
+        }
+    }
+}
+
+
+/* NGX_DECLINED: it cannot be kept */
+
+static ngx_int_t
+ngx_http_mcds_own_append(ngx_http_mcds_own_t *own, ngx_buf_t *b)
+{
+    size_t       size, room;
+    u_char      *p;
+    ngx_pool_t  *pool;
+
+    if (ngx_buf_special(b)) {
+        return NGX_OK;
+    }
+
+    if (!ngx_buf_in_memory(b)) {
+        return NGX_DECLINED;
+    }
+
+    size = b->last - b->pos;
+
+    if (size > NGX_HTTP_MCDS_OWN_MAX - own->length) {
+        return NGX_DECLINED;
+    }
+
+    if (size > own->room - own->length) {
+
+        if (own->expected >= 0) {
+            return NGX_DECLINED;
+        }
+
+        pool = own->client->request->pool;
+        room = ngx_max(2 * own->room, own->length + size);
+
+        p = ngx_palloc(pool, room);
+        if (p == NULL) {
+            return NGX_DECLINED;
+        }
+
+        ngx_memcpy(p, own->body, own->length);
+        (void) ngx_pfree(pool, own->body);
+
+        own->body = p;
+        own->room = room;
+    }
+
+    ngx_memcpy(own->body + own->length, b->pos, size);
+    own->length += size;
+
+    return NGX_OK;
+}
+
+
+ngx_uint_t
+ngx_http_mcds_own_taking(ngx_http_mcds_ctx_t *ctx)
+{
+    return ctx->own && ctx->refresh && ctx->own->taking;
+}
+
+
+void
+ngx_http_mcds_own_end(ngx_http_mcds_ctx_t *ctx)
+{
+    ngx_http_mcds_own_t  *own;
+
+    own = ctx->own;
+
+    if (own == NULL || own->client == ctx) {
+        return;
+    }
+
+    /* of an empty body nginx may send not even the end */
+
+    if (own->taking && own->expected == 0) {
+        own->complete = 1;
+    }
+
+    own->build = NULL;
+    ctx->own = NULL;
+
+    ngx_http_mcds_own_wake(own);
+}
+
+
+static void
+ngx_http_mcds_own_wake(ngx_http_mcds_own_t *own)
+{
+    own->taking = 0;
+
+    if (own->timer.timer_set) {
+        ngx_del_timer(&own->timer);
+    }
+
+    if (own->waiting) {
+        own->waiting = 0;
+        ngx_http_mcds_wake(own->client);
+    }
+}
+
+
+static void
+ngx_http_mcds_own_timer(ngx_event_t *ev)
+{
+    ngx_http_mcds_own_t *own = ev->data;
+
+    ngx_http_mcds_own_unlink(own);
+    ngx_http_mcds_own_wake(own);
+}
+
+
+/* ends the copy, too, if it serves no other request */
+
+static void
+ngx_http_mcds_own_unlink(ngx_http_mcds_own_t *own)
+{
+    ngx_connection_t    *c;
+    ngx_http_request_t  *r;
+
+    if (own->build == NULL) {
+        return;
+    }
+
+    r = own->build->request;
+    c = r->connection;
+
+    own->build->own = NULL;
+    own->build = NULL;
+
+    if (own->taking) {
+        ngx_http_finalize_request(r, NGX_ERROR);
+        ngx_http_run_posted_requests(c);
+    }
+}
+
+
+void
+ngx_http_mcds_own_cleanup(ngx_http_mcds_ctx_t *ctx)
+{
+    ngx_http_mcds_own_t  *own;
+
+    own = ctx->own;
+
+    if (own == NULL) {
+        return;
+    }
+
+    if (own->client != ctx) {
+        ngx_http_mcds_own_end(ctx);
+        return;
+    }
+
+    if (own->timer.timer_set) {
+        ngx_del_timer(&own->timer);
+    }
+
+    ngx_http_mcds_own_unlink(own);
+}
+
+
+static ngx_int_t
+ngx_http_mcds_own_handler(ngx_http_request_t *r)
+{
+    ngx_int_t             rc;
+    ngx_buf_t            *b;
+    ngx_chain_t           out;
+    ngx_http_mcds_ctx_t  *ctx;
+    ngx_http_mcds_own_t  *own;
+
+    rc = ngx_http_discard_request_body(r);
+    if (rc != NGX_OK) {
+        return rc;
+    }
+
+    ctx = ngx_http_mcds_get_ctx(r);
+    own = ctx->own;
+
+    if (ngx_http_mcds_own_send(r, own) != NGX_OK) {
+        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+    }
+
+    rc = ngx_http_send_header(r);
+
+    if (rc == NGX_ERROR || rc > NGX_OK || r->header_only) {
+        return rc;
+    }
+
+    b = ngx_calloc_buf(r->pool);
+    if (b == NULL) {
+        return NGX_ERROR;
+    }
+
+    b->start = own->body;
+    b->pos = own->body;
+    b->last = own->body + own->length;
+    b->end = b->last;
+    b->temporary = (own->length != 0);
+    b->last_buf = (r == r->main);
+    b->last_in_chain = 1;
+
+    if (!b->temporary && !b->last_buf) {
+        b->sync = 1;
+    }
+
+    out.buf = b;
+    out.next = NULL;
+
+    return ngx_http_output_filter(r, &out);
+}
+
+
+static ngx_int_t
+ngx_http_mcds_own_send(ngx_http_request_t *r, ngx_http_mcds_own_t *own)
+{
+    ngx_uint_t        i;
+    ngx_table_elt_t  *h, *from;
+
+    r->headers_out.status = own->status;
+    r->headers_out.status_line = own->status_line;
+    r->headers_out.content_length_n = own->length;
+    r->headers_out.last_modified_time = own->last_modified;
+
+    if (own->type.len) {
+        r->headers_out.content_type = own->type;
+        r->headers_out.content_type_len = own->type_len;
+        r->headers_out.content_type_lowcase = NULL;
+    }
+
+    if (own->charset.len) {
+        r->headers_out.charset = own->charset;
+    }
+
+    if (own->override.len) {
+        r->headers_out.override_charset = &own->override;
+    }
+
+    r->allow_ranges = (own->status == NGX_HTTP_OK
+                       && r == r->main
+                       && r->headers_in.range != NULL);
+
+    from = own->headers.elts;
+
+    for (i = 0; i < own->headers.nelts; i++) {
+
+        h = ngx_http_mcds_serve_line(r, &from[i].key, &from[i].value);
+        if (h == NULL) {
+            return NGX_ERROR;
+        }
+
+        if (&from[i].value == own->location) {
+            r->headers_out.location = h;
+
+        } else if (&from[i].value == own->date) {
+            r->headers_out.date = h;
+
+        } else if (&from[i].value == own->server) {
+            r->headers_out.server = h;
+        }
+    }
+
+    return NGX_OK;
+}
