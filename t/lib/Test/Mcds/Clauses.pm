@@ -2,20 +2,37 @@ package Test::Mcds::Clauses;
 
 # Copyright (C) mcds authors
 
-# A table of what standards demand of a shared cache, each row with the test
-# that shows it:
+# What a standard demands of a shared cache, clause by clause, and the tests
+# that show it:
 #
-#     clauses($t, $locations, @rows)
+#     clauses($t, \@statements, $locations, @rows)
 #
-#     [clause, demand, stored or not, headers of the answer, more ...]
-#     [clause, demand, by => 'name of a test', has => 'text in it']
+# Statements are those of the RFC that the name of the file has:
 #
-# An answer is asked for twice.  "More" are status and answer (further fields
-# of an answer of the origin), method and request (headers) of the first
-# request, at (a location of $locations), life (seconds, of what is stored),
-# and check, a sub that gets the second response, ways to ask again, the first
-# response and the entry.  The ways are get, head and post, each a sub of what
-# follows the uri and headers.
+#     [statement, level, words]
+#     [statement, level, words, not => 'why it cannot apply']
+#     [statement, level, words, deviates => 'directive that ends it']
+#     [statement, level, words, nginx => 'directive that ends it']
+#
+# The name of a statement is its section and, where that has several, a word.
+# The level is MUST, MUST NOT, SHOULD or SHOULD NOT, or "also" for what the
+# RFC lays down without one of these words, or leaves to caches.  A statement
+# without "not" has rows, unless mcds deviates from it, or it is about what
+# nginx does with any answer; these two stand in docs/how-it-works.md, in the
+# section "Where it departs from the RFCs", with the directive ("-" for none).
+#
+#     [statements, demand, stored or not, headers of the answer, more ...]
+#     [statements, demand, by => 'name of a test', has => 'text in it']
+#
+# Several statements are separated by ", ".  An answer is asked for twice.
+# Stored is undef where that does not matter.  "More" are status and answer
+# (further fields of an answer of the origin), method and request (headers) of
+# the first request, at (a location of $locations), life (seconds, of what is
+# stored), check, a sub that gets the second response, ways to ask again, the
+# first response and the entry, and todo: why what is checked is not so yet.
+# The ways are get, head, post and options, each a sub of what follows the uri
+# and headers.  The origin tells in X-Request what conditions, ranges and
+# Authorization it was sent.
 
 use warnings;
 use strict;
@@ -27,7 +44,11 @@ use Test::More ();
 use Test::Mcds;
 use Test::Mcds::Entry;
 
-our @EXPORT = qw/ clauses http_date /;
+our @EXPORT = qw/ clauses http_date cc /;
+
+my @levels = ('MUST', 'MUST NOT', 'SHOULD', 'SHOULD NOT');
+my $manual = "$FindBin::Bin/../docs/how-it-works.md";
+my $departs = 'Where it departs from the RFCs';
 
 
 sub http_date {
@@ -39,16 +60,27 @@ sub http_date {
 }
 
 
+sub cc { return map { ('Cache-Control' => $_) } @_ }
+
+
 sub clauses {
-    my ($t, $locations, @rows) = @_;
+    my ($t, $statements, $locations, @rows) = @_;
 
     local $Test::Builder::Level = $Test::Builder::Level + 1;
+
+    count($statements, @rows);
 
     my $m = $t->memcached('m');
     my $o = $t->origin('o', sub {
         my ($o, $q) = @_;
         my ($i) = $q->{path} =~ /(\d+)$/;
         my (undef, undef, undef, $headers, %more) = @{$rows[$i]};
+
+        my $got = $q->{headers};
+        my @seen = grep { /^(?:if-|range$|authorization$)/ } sort keys %$got;
+
+        $headers = [@$headers, 'X-Request' => join '; ',
+            map { "$_: $got->{$_}" } @seen] if @seen;
 
         return { headers => $headers, status => $more{status} // 200,
             body => "row $i, answer $q->{n}", %{$more{answer} // {}} };
@@ -74,13 +106,102 @@ EOT
     for my $i (0 .. $#rows) {
         my ($clause, $demand, @row) = @{$rows[$i]};
 
-        if ($row[0] eq 'by') {
+        if (is_by(@row)) {
             elsewhere("$clause: $demand", @row);
+            next;
+        }
 
-        } else {
-            answer($a, $m, $i, "$clause: $demand", @row);
+        answer($a, $m, $i, "$clause: $demand", @row);
+    }
+}
+
+
+sub is_by { return ($_[0] // '') eq 'by' }
+
+sub todo { my %more = is_by(@_) ? () : @_[2 .. $#_]; return $more{todo} }
+
+
+# each statement has its rows or says why not, and each row its statements
+
+sub count {
+    my ($statements, @rows) = @_;
+
+    my ($rfc) = $FindBin::Script =~ /(\d{4})/;
+    my (%rows, %todo, %known, %levels, %how, @wrong, @other);
+
+    for my $row (@rows) {
+        my ($names, undef, @row) = @$row;
+
+        for my $name (split /, /, $names) {
+            $rows{$name}++;
+            $todo{$name}++ if todo(@row);
         }
     }
+
+    for my $statement (@$statements) {
+        my ($name, $level, $words, %o) = @$statement;
+        my ($section) = split ' ', $name;
+        my ($why) = grep { exists $o{$_} } qw/ not deviates nginx /;
+
+        push @wrong, "$name: is there twice" if $known{$name}++;
+        push @wrong, "$name: no row, and no reason" if !$why && !$rows{$name};
+        push @wrong, "$name: rows, and a reason why not"
+            if $rows{$name} && ($why // '') eq 'not';
+        push @wrong, "$name: an empty reason" if $why && !length $o{$why};
+        push @wrong, "$name: $rfc, $section is not in the manual with $o{$why}"
+            if $why && $why ne 'not' && !departure($rfc, $section, $o{$why});
+
+        next if $level eq 'also';
+
+        my $how = $todo{$name} ? 'todo' : $why // 'shown';
+
+        push @wrong, "$name: level $level" if !grep { $_ eq $level } @levels;
+        $levels{$level}++;
+        $how{$how}++;
+        push @other, "$level $words ($name): $how"
+            if $how =~ /^(?:deviates|nginx|todo)$/;
+    }
+
+    push @wrong, map { "$_: a row names it, and there is none" }
+        grep { !$known{$_} } sort keys %rows;
+    push @wrong, map { "RFC $rfc, $_ is in the manual, and no departure" }
+        grep { my $s = $_; !grep { my ($name, undef, undef, %o) = @$_;
+            $name =~ /^\Q$s\E(?: |$)/ && ($o{deviates} || $o{nginx}) }
+        @$statements } departures($rfc);
+
+    Test::More::is(join("\n", @wrong), '', "RFC $rfc: "
+        . join(', ', map { ($levels{$_} // 0) . " $_" } @levels) . ': '
+        . join(', ', map { ($how{$_->[0]} // 0) . " $_->[1]" }
+            ['shown', 'shown'], ['not', 'not applicable'],
+            ['deviates', 'deviated from'], ['nginx', 'left to nginx'],
+            ['todo', 'not right yet']));
+    Test::More::note($_) for @other;
+}
+
+
+# the rows of the manual: RFC and section, what is other, directive
+
+sub manual {
+    my $text = do { local (@ARGV, $/) = $manual; <> };
+
+    my ($section) = $text =~ /^##+ \Q$departs\E\n(.*?)(?=^##|\z)/ms;
+
+    return map { [/^\| (\d{4}), ([\d.]+) \| .* \| (.*) \|$/] }
+        grep { /^\| \d{4}, / } split /\n/, $section // '';
+}
+
+
+sub departures {
+    my ($rfc) = @_;
+    return map { $_->[1] } grep { $_->[0] eq $rfc } manual();
+}
+
+
+sub departure {
+    my ($rfc, $section, $directive) = @_;
+
+    return scalar grep { $_->[0] eq $rfc && $_->[1] eq $section
+        && index($_->[2], $directive) >= 0 } manual();
 }
 
 
@@ -105,19 +226,22 @@ sub answer {
 
     my $first = $a->get($uri, headers => \@request,
         method => $more{method} // 'GET');
-    wait_for(sub { !defined $m->get("$key:lock") });
+    wait_for(sub { ($m->get("$key:lock") // 'kept') =~ /^kept/ });
     wait_for(sub { defined $m->get($key) }, 5) if $stored;
 
     my $e = page_decode($m->get($key));
     my $there = $e && $e->{kind} == 0 ? 1 : 0;
 
-    Test::More::is($there, $stored,
-        $name . ($stored ? ': stored' : ': not stored'));
+    if (defined $stored) {
+        Test::More::is($there, $stored,
+            $name . ($stored ? ': stored' : ': not stored'));
 
-    return if !$stored || !$there;
+        return if !$stored || !$there;
+    }
 
     my $second = $a->get($uri, headers => \@request);
-    Test::More::is($second->header('X-Cache'), 'HIT', "$name: used");
+    Test::More::is($second->header('X-Cache'), 'HIT', "$name: used")
+        if $stored;
 
     if ($more{life}) {
         my $life = ($e->{expire} - $e->{created}) / 1000;
@@ -131,9 +255,11 @@ sub answer {
         my ($what, @headers) = @_;
         return $a->get($uri . ($what // ''), method => $method,
             headers => \@headers);
-    }) } qw/ GET HEAD POST /;
+    }) } qw/ GET HEAD POST OPTIONS /;
 
+    Test::More->builder()->todo_start($more{todo}) if $more{todo};
     $more{check}->($second, \%ask, $first, $e);
+    Test::More->builder()->todo_end() if $more{todo};
 }
 
 
