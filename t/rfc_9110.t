@@ -42,6 +42,9 @@ my @fresh = cc 'max-age=60';
 my @statements = (
     ['5.3 order', 'MUST NOT', 'change the order of lines of one name'],
     ['5.3 single', 'MUST NOT', 'send several lines of what is one value'],
+    ['5.5 space', 'MUST', 'read values without the white space around them'],
+    ['5.5 bytes', 'SHOULD', 'take bytes beyond ASCII as they are'],
+    ['5.5 control', 'MUST', 'refuse or replace CR, LF and NUL in values'],
     ['5.6.1.2', 'MUST', 'ignore empty elements of lists'],
     ['5.6.4', 'MUST', 'read a quoted pair as its second character'],
     ['5.6.7 read', 'MUST', 'read the three forms of dates'],
@@ -181,6 +184,12 @@ my @rows = (
             is_deeply([map { s/.*?: //r } $_[0]->all('X-A')], ['b', 'a'],
                 'as they came');
         }],
+    ['5.5 space', 'white space around a value', $yes,
+        [cc "  max-age=60 \t"], life => 60],
+    ['5.5 bytes', 'bytes beyond ASCII', by => 'safety_answers',
+        has => "['8-bit'"],
+    (map { ['5.5 control', sprintf('\\x%02x', ord), $no,
+        [@fresh, 'X-A' => "a${_}b"]] } "\0", "\r"),
     ['5.6.1.2', 'empty elements: of Connection', $yes, [@fresh,
         Connection => ',, X-Hop ,', 'X-Hop' => 1],
         check => sub { is($_[0]->header('X-Hop'), undef, 'no X-Hop') }],
@@ -313,6 +322,10 @@ my @rows = (
         'Content-Language' => 'de'], check => sub {
             is($_[1]{get}->('', Range => 'bytes=0-2', 'If-Range' => '"1"')
                 ->header('Content-Language'), 'de', 'as to any other');
+        }],
+    ['15.3.7 few', 'unless there are no ranges', $yes, [@fresh], at => '/whole',
+        check => sub {
+            is($_[1]{get}->('', Range => 'bytes=0-2')->status, 200, 'the page');
         }],
     ['15.3.7.2 type, 15.3.7.2 top, 15.3.7.2 each, 15.3.7.2 kind, '
         . '15.3.7.2 order', 'two ranges', $yes, [@fresh], check => sub {
@@ -459,6 +472,10 @@ my @rows = (
 );
 
 clauses($t, \@statements, <<'EOT', @rows);
+        location /whole/ {
+            max_ranges 0;
+            proxy_pass http://127.0.0.1:%%PORT_o%%;
+        }
         location /vary/ {
             mcds_ignore_headers Vary;
             proxy_pass http://127.0.0.1:%%PORT_o%%;

@@ -332,6 +332,8 @@ my @rows = (
         [cc 'max-age=60, no-cache, stale-if-error=60']],
     ['4.2.4 allowed', 'a stale page within what is configured',
         by => 'cache_waiters'],
+    ['4.2.4 allowed', 'only as the response allows', by => 'cache_grace',
+        has => 'mcds_cache_grace off;'],
     ['4.2.4 allowed', 'no longer than that', by => 'rfc_stale_error',
         has => "is_error('/grace/plain/500', 500, 6_000)"],
 
@@ -516,6 +518,8 @@ my @rows = (
         has => 'shared => '],
     ['5.2.2.10', 'but with stale-if-error beside it', by => 'rfc_stale_error',
         has => "is_old('/x/sharedsie/500'"],
+    ['5.2.2.10', 'unless that is ignored', by => 'rfc_ignore_directives',
+        has => 'Cache-Control:stale-while-revalidate Cache-Control:stale-if'],
     ['5.2.2.10', 's-maxage=0', $no, [cc 's-maxage=0, max-age=60']],
     ['5.2.3', 'unknown directives are skipped', $yes,
         [cc 'community="UCI", max-age=60']],

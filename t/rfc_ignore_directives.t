@@ -70,6 +70,10 @@ my @rows = (
     ['Cache-Control:no-cache', [Pragma => 'no-cache'], undef],
     ['Cache-Control:no-cache', ['Cache-Control' => 'max-age=60, no-cache="'],
         undef],
+    ['off', ['Cache-Control' => 's-maxage=60, stale-if-error=9'], 60, 'stale'],
+    ['Cache-Control:stale-while-revalidate Cache-Control:stale-if-error',
+        ['Cache-Control' => 's-maxage=60, stale-while-revalidate=9, '
+        . 'stale-if-error=9'], 60, ''],
     ['Cache-Control:must-understand', ['Cache-Control' => 'no-store, '
         . 'must-understand, max-age=60'], undef],
 );
