@@ -288,7 +288,7 @@ SKIP: {
     $r = $c->get('/lua/1');
     is($r->status(), 502, 'no upstream: an error');
     is($r->header('Connection'), 'close', 'no upstream: which says so');
-    ok($c->closed(), 'no upstream: the connection is closed');
+    ok($c->closed(20), 'no upstream: the connection is closed');
 
     my $all = $t->curl(@curl, "$h2c/lua/1");
     like($all, qr{^HTTP/2 502.*</html>\s*$}s, 'no upstream: HTTP/2');
