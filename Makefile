@@ -85,6 +85,11 @@ COVERED   = $(BUILD)/coverage/src/objs/ngx_http_mcds_module.so
 ORACLE_SECS = 600
 ORACLE_FROM = 1
 
+# how long make model plays sequences, and what the first of them is
+
+MODEL_SECS = 600
+MODEL_FROM = 1
+
 # where make mixed finds what it has built
 
 OTHER     = build/ngx_http_mcds_module.so
@@ -108,7 +113,7 @@ unexport MAKEFLAGS
 .PHONY: tool install-tool browser
 .PHONY: all help build binary demo check unit-build unit test test-full asan
 .PHONY: mixed valgrind coverage chaos fuzz bench clean install man dist deb
-.PHONY: deb-test matrix foreign modes oracle
+.PHONY: deb-test matrix foreign modes oracle model
 
 all: build
 
@@ -138,6 +143,9 @@ help:
 	@echo '                 MCDS_SEED=n)'
 	@echo 'make oracle      configurations at random, with and without mcds, for'
 	@echo '                 ten minutes (ORACLE_SECS=600, ORACLE_FROM=seed)'
+	@echo 'make model       requests at random, their answers judged by a model'
+	@echo '                 of RFC 9111, for ten minutes (MODEL_SECS=600,'
+	@echo '                 MODEL_FROM=seed)'
 	@echo 'make fuzz        the fuzzers, each for a minute (FUZZ_SECS=60)'
 	@echo 'make browser     the live page in Chromium, and its pictures in'
 	@echo '                 docs/images/'
@@ -267,6 +275,12 @@ oracle: build
 	@misc/install test
 	ORACLE_SECS=$(ORACLE_SECS) ORACLE_FROM=$(ORACLE_FROM) \
 	    prove -v -I t/lib t/oracle.t
+
+
+model: build
+	@misc/install test
+	MODEL_SECS=$(MODEL_SECS) MODEL_FROM=$(MODEL_FROM) \
+	    prove -v -I t/lib t/model.t
 
 
 fuzz: build

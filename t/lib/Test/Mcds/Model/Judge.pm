@@ -10,11 +10,20 @@ package Test::Mcds::Model::Judge;
 # is { wrong => [{ what, event, text }], asked, reused, stale }.  Place is one
 # of places(), the history that of Run.pm.  known are faults that are let pass:
 #
-#     delay       Age without the time that the response took
-#     inm         If-None-Match does not win over If-Modified-Since
-#     timed       the worker that has purged a page shows its copy
 #     cut         a connection ends though the answer has not said so
-#     apparent    Age without the Date of the response
+#     delay       Age without the time that the response took
+#     head        Range has a meaning for HEAD
+#     inm         If-None-Match does not win over If-Modified-Since
+#     odd         a 304 with another ETag is an error
+#     recent      among variants, an older answer that has another Vary
+#     renew       what a 304 without a lifetime says of old answers
+#     rule        mcds_no_cache does not hold for a 304
+#     sie         those who wait get what stale-if-error does not allow
+#     strong      a 304 with a strong ETag for a response with a weak one
+#     tag         a page purged by its tag has expired when it is looked at
+#     timed       the worker that has purged a page shows its copy
+#     weak        If-Range matches weak validators
+#     zone        Expires may have another zone than GMT
 #
 # Sections without a name are those of RFC 9111.
 
@@ -40,7 +49,7 @@ sub judge {
             @$history } }, __PACKAGE__;
 
     $j->{unsafe} = [grep { $_->{method} eq 'POST'
-        && $_->{answer}{status} =~ /^[23]/ } values %{$j->{asks}}];
+        && ($_->{answer}{status} // 0) =~ /^[23]/ } values %{$j->{asks}}];
     $j->{by} = { map { $_->{at} => $_ } @{$j->{answers}} };
 
     for my $r (sort { $a->{at} <=> $b->{at} } values %{$j->{asks}}) {
@@ -61,10 +70,15 @@ sub look {
     my ($j, $r) = @_;
 
     my $a = $r->{answer} // return 'no answer';
+
+    return '' if $a->{left};
+
     my ($n) = $a->{head} =~ /^X-Answer: (\d+)/mi;
     my $o = defined $n ? $j->{by}{$n} : undef;
 
     return "no answer ($a->{head})" if !$a->{status};
+    return 'a connection closed without a word'
+        if $a->{closed} && !$j->{known}{cut};
     return "a cookie of another" if $a->{head} =~ /^Set-Cookie: for=(\d+)/mi
         && $1 != $r->{at};
     return $j->made($r, $a) if !defined $n;
@@ -100,7 +114,8 @@ sub made {
 
 sub failed {
     my ($j, $o) = @_;
-    return $o->{fail} || $j->{place}{stale}{$o->{status}};
+    return $o->{fail} || $j->{known}{odd} && $o->{odd}
+        || $j->{place}{stale}{$o->{status}};
 }
 
 
@@ -111,6 +126,20 @@ sub shape {
 
     my $h = $r->{header};
     my $status = $a->{status};
+
+    # which the client itself has asked for
+
+    return '' if $o->{odd} && $status == 304 && $o->{for} == $r->{at}
+        && defined $h->{'if-none-match'};
+    return 'an answer of a 304 that is for another' if $o->{odd};
+
+    # 4.3.4: a strong validator is that of no stored response with a weak one
+
+    return 'a 304 with a strong ETag for a weak one'
+        if $o->{status} == 304 && $status != 304 && !$j->{known}{strong}
+            && ($o->{etag} // '') =~ /^"/
+            && ($o->{asked}{'if-none-match'} // $o->{etag}) !~ /(?:^|, )"/;
+
     my $tag = $o->{etag} // '';
     my $get = $r->{method} =~ /^(?:GET|HEAD)$/;
     my $inm = $h->{'if-none-match'};
@@ -130,15 +159,25 @@ sub shape {
     }
 
     if ($status == 206) {
-        return 'a part of nothing' if $r->{method} ne 'GET'
-            || $o->{whole} != 200 || !$h->{range};
+        return 'a part of nothing' if $o->{whole} != 200 || !$h->{range};
+
+        # RFC 9110, 14.2
+
+        if ($r->{method} ne 'GET') {
+            return 'a part for HEAD' if !$j->{known}{head};
+            return '';
+        }
+
         return 'a 206 where a condition says 304'
             if ($match || $since) && !$j->{known}{inm};
         return 'a part in spite of If-Range'
-            if defined $h->{'if-range'} && !if_range($h->{'if-range'}, $o);
+            if defined $h->{'if-range'} && !if_range($h->{'if-range'}, $o)
+                && !($j->{known}{weak} && $h->{'if-range'} =~ /^W\//);
         return part($h->{range}, $o->{body}, $a);
     }
 
+    return '' if $status == 416 && $o->{whole} == 200
+        && ($h->{range} // '') =~ /99999-/;
     return "status $status for $o->{whole}" if $status != $o->{whole};
 
     return 'a 200 though If-None-Match matches'
@@ -160,7 +199,7 @@ sub if_range {
     my ($value, $o) = @_;
 
     return $value eq ($o->{etag} // '') if $value =~ /^"/;
-    return 0 if $value =~ /^W/;
+    return 0 if $value =~ /^W\//;
     return $o->{lm} && $value eq Test::Mcds::Model::Run::date($o->{lm});
 }
 
@@ -231,17 +270,40 @@ sub said {
     $said{$_} = $s->{$_} for qw/ cc cdn accel vary cookie /;
     $said{expires} = int($o->{until} // $o->{time}) + $s->{expires}
         if defined $s->{expires};
+    $said{expires} = 0 if $s->{zone} && !$j->{known}{zone};
 
-    if ($o->{status} == 304 && $s->{lazy}) {
+    delete @said{qw/ cc cdn accel expires /}
+        if $o->{status} == 304 && $s->{lazy};
+
+    # 4.3.5: so does a HEAD of the same page
+
+    if ($o->{status} == 304 || $o->{method} eq 'HEAD') {
         my ($base) = grep { $_->{uri} eq $o->{uri} && defined $_->{end}
-            && $_->{end} < $o->{at} && !$_->{fail} && $_->{method} eq 'GET'
-            && $_->{body} eq $o->{body} } reverse @{$j->{answers}};
+            && $_->{end} < $o->{at} && !$_->{fail} && !$_->{odd}
+            && ($_->{method} eq 'GET'
+                ? $_->{body} eq $o->{body} && same($_, $o)
+                : $_->{merged} && $_->{merged}{base}) }
+            reverse @{$j->{answers}};
         my $old = $base ? $j->said($base) : {};
 
-        $said{$_} = $old->{$_} for qw/ cc cdn accel expires /;
+        $said{$_} //= $old->{$_} for qw/ cc cdn accel expires vary /;
+        $said{base} = $base;
     }
 
     return $o->{merged} = \%said;
+}
+
+
+# whether a HEAD has the validators of what was stored; a 304 was asked for them
+
+sub same {
+    my ($base, $o) = @_;
+
+    return 1 if $o->{method} ne 'HEAD';
+    return $o->{status} == 200 && $base->{whole} == 200
+        && (defined $o->{etag} || $o->{lm})
+        && ($base->{etag} // '') eq ($o->{etag} // '')
+        && ($base->{lm} // '') eq ($o->{lm} // '');
 }
 
 
@@ -280,15 +342,18 @@ sub storable {
 
     # 3
 
-    return if $o->{method} ne 'GET' || $o->{fail};
-    return if $o->{status} == 206;
+    return if $o->{method} ne 'GET'
+        && !($o->{method} eq 'HEAD' && $said->{base});
+    return if ($o->{fail} // '') =~ /^[a-z]/;
+    return if $o->{odd};
     return if $cc->{'no-store'} || $cc->{private} || $cc->{'no-cache'};
-    return if $o->{state}{cookie} && $o->{status} != 304;
+    return if $o->{state}{cookie} && $o->{status} != 304 && !$said->{base};
     return if ($said->{vary} // '') eq '*';
     return if $asked->{authorization} && !$cc->{public}
         && !defined $cc->{'s-maxage'} && !$cc->{'must-revalidate'};
     return if $place->{session} && ($asked->{cookie} // '') =~ /\bSID=/;
-    return if $place->{session} && $asked->{'x-no'};
+    return if $place->{session} && $asked->{'x-no'}
+        && !($j->{known}{rule} && $o->{status} == 304);
     return if $place->{control}
         && ($asked->{'cache-control'} // '') eq 'no-store';
 
@@ -313,6 +378,17 @@ sub storable {
         ($given, $aged) = (0, 0);
     }
 
+    # a 304 without a lifetime: as long as before
+
+    if (!defined $life && $said->{base}) {
+        my $before = $j->policy($said->{base});
+
+        return if !$before;
+        return { %$before, expire => $o->{until} + $before->{life} }
+            if $j->{known}{renew};
+        ($life, $aged) = ($before->{life}, 0);
+    }
+
     return if !$life || $life <= 0;
 
     my $expire = $o->{until} + $life;
@@ -330,19 +406,13 @@ sub storable {
 }
 
 
-# 4.2.3; dates are of whole seconds
+# 4.2.3: the corrected_age_value; the apparent_age is only for old caches
 
 sub initial_age {
     my ($j, $o) = @_;
 
-    my $said = $j->said($o);
-    my $age = $said->{age} // 0;
-    my $apparent = defined $said->{date} ? int($o->{until}) - $said->{date} : 0;
-
-    $age += $o->{until} - $o->{time} if !$j->{known}{delay};
-    $apparent = 0 if $apparent < 0 || $j->{known}{apparent};
-
-    return $age > $apparent ? $age : $apparent;
+    return ($j->said($o)->{age} // 0)
+        + ($j->{known}{delay} ? 0 : $o->{until} - $o->{time});
 }
 
 
@@ -378,7 +448,10 @@ sub usable {
             || $j->copy($r, $e);
 
         return 'a page that was deleted' if $e->{mode} eq 'delete';
-        $expire = $e->{time} if $expire > $e->{time};
+
+        my $at = $e->{tag} && $j->{known}{tag} ? $now : $e->{time};
+
+        $expire = $at if $expire > $at;
     }
 
     # 4.4
@@ -450,11 +523,13 @@ sub stale {
         next if $f->{uri} ne $r->{uri} || $f->{end} < $o->{end}
             || $f->{at} > $r->{end} || !$j->failed($f);
 
-        my $kind = ($f->{fail} // '') =~ /^[a-z]/ ? 'error' : $f->{status};
+        my $kind = $f->{odd} || ($f->{fail} // '') =~ /^[a-z]/ ? 'error'
+            : $f->{status};
 
-        return '' if defined $p->{sie} ? $late < $p->{sie}
-                && $kind =~ /^(?:error|50[0234])$/
-            : $within && $place->{stale}{$kind};
+        return '' if defined $p->{sie} && $late < $p->{sie}
+            && $kind =~ /^(?:error|50[0234])$/;
+        return '' if (!defined $p->{sie} || $j->{known}{sie}) && $within
+            && $place->{stale}{$kind};
     }
 
     return "stale for too long ($late s)";
@@ -483,10 +558,17 @@ sub replaces {
     my $asked = $w->{asked};
     my $place = $j->{place};
 
+    return 0 if $w->{odd} || $w->{lost} || $by->{answer}{left};
     return 0 if $w->{method} ne 'GET' || $j->failed($w)
         || $w->{status} >= 500 || $of_request{$w->{status}}
         || $asked->{range} || $asked->{authorization}
         || $j->copy($r, $by);
+
+    # what the origin was asked for before a purge is not stored behind it
+
+    return 0 if grep { $_->{uri} eq $w->{uri} && $_->{end} > $w->{at}
+        && $_->{at} < $w->{settled} } @{$j->{purges}}, @{$j->{unsafe}};
+
     return 0 if $place->{session}
         && (($asked->{cookie} // '') =~ /\bSID=/ || $asked->{'x-no'});
     return 0 if $place->{control}
@@ -495,8 +577,14 @@ sub replaces {
         && ($asked->{'if-none-match'} // '')
             eq ($by->{header}{'if-none-match'} // '-');
 
-    for my $name (names($j->said($w)), $j->policy($w) ? ()
-        : names($j->said($o)))
+    # of several that are stored the most recent one, by its date
+
+    my $stored = $j->policy($w);
+
+    return 0 if $stored ? $w->{until} < $o->{until} + 1 : $asked->{'x-bypass'};
+
+    for my $name ($stored && !$j->{known}{recent} ? names($j->said($w))
+        : ('x-lang', 'x-kind'))
     {
         return 0 if ($asked->{$name} // '') ne ($r->{header}{$name} // '');
     }

@@ -16,7 +16,7 @@ package Test::Mcds::Model::Run;
 #     { what => 'answer', .. }    of the origin: for (the number of the request
 #                                 that has led to it), uri, asked (headers),
 #                                 state, status, headers, body, settled
-#     { what => 'ask', .. }       a client's request: request, host, uri, method,
+#     { what => 'ask', .. }       of a client: request, host, uri, method,
 #                                 header, answer { status, head, body, cut }
 #     { what => 'purge', .. }     uri, mode, host, status
 #
@@ -104,6 +104,7 @@ sub play {
     $self->{states} = [];
     $self->{versions} = 0;
     $self->{seq} = 0;
+    $self->{start} = int $self->{clock}->time_now();
     $self->{held} = undef;
 
     $self->step($_) for @{$case->{steps}};
@@ -121,8 +122,10 @@ sub step {
 
     if (defined $step->{purge}) {
         my $uri = "$self->{prefix}$step->{purge}";
+        my $what = $step->{tag} ? 'tag=' . $uri =~ tr{/}{-}r
+            : "key=http://m.test$uri";
         my $wait = $self->begin({ host => $step->{host},
-            path => "/purge?key=http://m.test$uri&mode=$step->{mode}" });
+            path => "/purge?$what&mode=$step->{mode}" });
         my $e = $self->event('purge', uri => $uri, %$step);
 
         $self->await($wait);
@@ -138,6 +141,8 @@ sub step {
 
     if ($step->{hold}) {
         $self->rest();
+        $self->leave($_) for grep { $_->{request}{leave} && !$_->{answer} }
+            @waits;
         $self->step($_) for @{$step->{within} // []};
         $self->rest();
 
@@ -158,13 +163,33 @@ sub state {
 
     $state{version} = $state{same} && $before ? $before->{version}
         : ++$self->{versions};
-    $state{modified} = int($self->{clock}->time_now()) - $state{lm}
+    @state{qw/ size vary /} = @$before{qw/ size vary /}
+        if $state{same} && $before;
+
+    # another one for each version
+
+    $state{modified} = $self->{start} - 200 - $state{lm} + $state{version}
         if $state{lm};
     $state{modified} = $before->{modified}
         if $state{same} && $before && $before->{modified} && $state{lm};
     $state{before} = $before->{version} if $before;
 
     $self->{states}[$step->{set}] = \%state;
+}
+
+
+# a client that does not wait for its answer
+
+sub leave {
+    my ($self, $wait) = @_;
+
+    my $c = $wait->{conn};
+
+    delete $self->{conns}{fileno $c->{sock}};
+    close $c->{sock};
+    $wait->{answer} = { left => 1 };
+    $wait->{request}{event}{answer} = $wait->{answer};
+    $self->over($wait->{request}{event});
 }
 
 
@@ -294,7 +319,8 @@ sub send_request {
     $e->{header} = \%h;
 
     return $self->begin({ host => $r->{host}, path => $e->{uri},
-        method => $e->{method}, header => \%h, event => $e });
+        method => $e->{method}, header => \%h, event => $e,
+        leave => $r->{leave} });
 }
 
 
@@ -319,12 +345,9 @@ sub begin {
 
     $wait //= { request => $r, method => $r->{method} // 'GET' };
 
-    $c->{wait} = $wait;
-    $c->{in} = '';
-    $c->{used}++;
-    syswrite $c->{sock}, $self->bytes($r);
+    $wait->{conn} = $c;
 
-    return $wait;
+    return $self->put($c, $r, $wait);
 }
 
 
@@ -358,7 +381,19 @@ sub answered {
         && $answer->{head} =~ /^Content-Length: (\d+)/mi
         && $1 != length $answer->{body};
     $e->{answer} = $answer;
+    $c->{last} = $e;
     $self->over($e);
+}
+
+
+sub heard {
+    my ($self, $fd, $c) = @_;
+
+    my $idle = !$c->{origin} && !$c->{wait};
+
+    $self->SUPER::heard($fd, $c);
+
+    $c->{last}{answer}{closed} = 1 if $idle && $c->{eof} && $c->{last};
 }
 
 
@@ -416,6 +451,13 @@ sub decide {
     return if $e->{method} !~ /^(?:GET|HEAD)$/ || $e->{status} != 200
         || $s->{fail};
 
+    # an origin that is confused
+
+    if ($s->{odd} && defined $h->{'if-none-match'}) {
+        @$e{qw/ status etag odd /} = (304, '"odd"', 1);
+        return;
+    }
+
     # RFC 9110, 13.2.2
 
     if (defined $h->{'if-none-match'}) {
@@ -440,6 +482,11 @@ sub reply {
 
     $self->over($e);
 
+    if ($c->{eof}) {
+        $e->{lost} = 1;
+        return;
+    }
+
     if ($s->{fail} && $s->{fail} eq 'close') {
         delete $self->{conns}{fileno $c->{sock}};
         close $c->{sock};
@@ -450,7 +497,9 @@ sub reply {
 
     push @h, "Cache-Control: $s->{cc}" if $s->{cc};
     push @h, "CDN-Cache-Control: $s->{cdn}" if defined $s->{cdn};
-    push @h, 'Expires: ' . date($now + $s->{expires}) if defined $s->{expires};
+    push @h, 'Expires: ' . date($now + $s->{expires})
+        =~ s/GMT/$s->{zone} ? 'EST' : 'GMT'/er if defined $s->{expires};
+    push @h, 'Cache-Tag: ' . $e->{uri} =~ tr{/}{-}r;
     push @h, "X-Accel-Expires: $s->{accel}" if defined $s->{accel};
     @h = $h[0] if $e->{status} == 304 && $s->{lazy};
 

@@ -274,6 +274,15 @@ sub begin {
         return $wait;
     }
 
+    return $self->put($c, $r, $wait);
+}
+
+
+# the request, on a connection
+
+sub put {
+    my ($self, $c, $r, $wait) = @_;
+
     $c->{wait} = $wait;
     $c->{in} = '';
     $c->{used}++;
