@@ -187,7 +187,8 @@ for my $status (200, 206, 299, 301, 404, 418, 500, 599) {
 my $now = int(time() * 1000);
 
 for my $c (
-    ['created in the future', created => $now + 3600_000],
+    ['created in the future', created => $now + 3600_000,
+        expire => $now + 3660_000],
     ['created at the end of time', created => ~0 >> 1, expire => ~0],
     ['created in 1970', created => 0],
     ['the age of the universe', age => 0xffffffff])

@@ -64,7 +64,7 @@ http {
         }
         location /wait/ {
             mcds_cache_background_update off;
-            mcds_cache_wait 300ms;
+            mcds_cache_wait 1s;
             proxy_pass http://127.0.0.1:%%PORT_o%%;
         }
     }
@@ -227,6 +227,24 @@ $o->wait_requests(1, $uri);
 is(which($hosts[1]->get($uri)), '200 STALE page', 'waiting: the old page');
 $o->release($uri);
 is(which(finish($first)), '200 EXPIRED page', 'waiting: the new one');
+
+
+# where stale-if-error has ended, the grace gives nothing to those who wait, nor
+# to HEAD, while the origin fails
+
+$uri = '/wait/sie';
+expired($uri, 61_000, headers => ['Cache-Control' =>
+    'max-age=60, stale-if-error=1']);
+$o->set($uri, { status => 503, body => 'broken' });
+$o->hold_path($uri);
+@p = herd(4, $uri);
+$o->wait_requests(1, $uri);
+$_->get('/other') for (@hosts) x 4;
+$o->release($uri);
+is(scalar(grep { $_->status() == 503 } map { finish($_) } @p), 4,
+    'stale-if-error is over: all get the failure');
+is($hosts[0]->get($uri, method => 'HEAD')->status(), 503,
+    'stale-if-error is over: HEAD, too');
 
 
 # HEAD is told what GET would be

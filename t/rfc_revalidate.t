@@ -48,6 +48,8 @@ my %renewed = (
     quiet => [],
     nostore => ['Cache-Control' => 'no-store'],
     cookie => ['Set-Cookie' => 'a=b', 'Cache-Control' => 'max-age=100'],
+    words => ['Cache-Control' => 'proxy-revalidate'],
+    strong => [ETag => '"1"', 'Cache-Control' => 'max-age=100'],
     other => [ETag => '"2"', 'Cache-Control' => 'max-age=100'],
     coded => ['Content-Encoding' => 'gzip', 'Content-Length' => 7,
         'Cache-Control' => 'max-age=100'],
@@ -59,7 +61,7 @@ my $answer = sub {
     my ($same, @h) = $validators->($q);
     my ($how) = $q->{path} =~ /(\w+)$/;
 
-    @h = () if $how eq 'other' && $same;
+    @h = () if $how =~ /^(?:other|strong)$/ && $same;
 
     push @h, @{$renewed{$how} // $renewed{new}}
         if $same && $how ne 'changed';
@@ -243,6 +245,19 @@ $r = expired('/fill/both/cookie');
 is($r->body, "page /fill/both/cookie, 1\n", 'cookie: the client gets it');
 is($r->header('Set-Cookie'), 'a=b', 'cookie: with the cookie');
 unlike($m->get(key('/fill/both/cookie')), qr/a=b/, 'cookie: nobody else');
+
+# what it says without a lifetime
+
+expired('/fill/both/words');
+ok(wait_for(sub {
+    $e = page_decode($m->get(key('/fill/both/words')));
+    $e && $e->{flags} & 2 && $e->{expire} > time() * 1000;
+}, 5), 'proxy-revalidate: as long as before, and then not');
+
+# a strong ETag is not that of a page that has a weak one
+
+$r = expired('/fill/weak/strong');
+is($r->header('X-Cache'), 'EXPIRED', 'a strong ETag for a weak one: no');
 
 # not the page that was asked for: see revalidate_other.t
 

@@ -53,7 +53,7 @@ my @rows = (
         . "Content-Length: 1\r\n\r\nx", undef],
     ['100 first', "HTTP/1.1 100 Continue\r\n\r\n${ok}"
         . "Content-Length: 1\r\n\r\nx", undef],
-    ['204', "HTTP/1.1 204 No Content\r\n$fresh\r\n", 0, ''],
+    ['204', "HTTP/1.1 204 No Content\r\n$fresh\r\n", 1, ''],
     ['304', "HTTP/1.1 304 Not Modified\r\n$fresh\r\n", 0, ''],
     ['206', "HTTP/1.1 206 Partial\r\n${fresh}Content-Range: bytes 0-0/9\r\n"
         . "Content-Length: 1\r\n\r\nx", 0, 'x'],

@@ -178,6 +178,20 @@ ngx_mcds_fresh_decide(ngx_mcds_answer_t *answer, uint64_t now_ms,
 }
 
 
+void
+ngx_mcds_fresh_stale(ngx_mcds_answer_t *answer, ngx_mcds_entry_t *entry)
+{
+    ngx_mcds_cache_control_t  *cc;
+
+    cc = ngx_mcds_fresh_control(answer);
+
+    entry->flags = (entry->flags & NGX_MCDS_ENTRY_CONFIGURED)
+                   | ngx_mcds_fresh_flags(cc);
+    entry->swr = cc->has_swr ? cc->swr : NGX_MCDS_ENTRY_UNSET;
+    entry->sie = cc->has_sie ? cc->sie : NGX_MCDS_ENTRY_UNSET;
+}
+
+
 static uint32_t
 ngx_mcds_fresh_flags(ngx_mcds_cache_control_t *cc)
 {

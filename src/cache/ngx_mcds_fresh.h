@@ -192,6 +192,14 @@ ngx_uint_t ngx_mcds_fresh_decide(ngx_mcds_answer_t *answer, uint64_t now_ms,
 
 
 /*
+ * What the answer, a 304 to which nobody gives a lifetime, says of how the page
+ * may be used when it has expired: flags, swr and sie of the entry.
+ */
+
+void ngx_mcds_fresh_stale(ngx_mcds_answer_t *answer, ngx_mcds_entry_t *entry);
+
+
+/*
  * 1 if an answer of that status says something about the request, such as its
  * headers or its client, and nothing about the page that others asked for.  So
  * does a 304 that the origin was not asked for.

@@ -62,6 +62,7 @@ typedef struct {
     ngx_uint_t            refused;     /* what was not tried, an rc, or 0 */
 
     unsigned              building:1;  /* the page's state is that of it */
+    unsigned              locked:1;    /* and memcached gave it the lock */
     unsigned              replace:1;   /* what is older, too */
     unsigned              renewed:1;   /* its parts are those of the page that
                                           it replaces */
@@ -378,6 +379,7 @@ ngx_mcds_store_build(ngx_mcds_seat_t *seat, ngx_uint_t how,
     store->base = page->base;
     store->purges = page->purges;
     store->building = 1;
+    store->locked = (page->lock != NULL);
 
     return store;
 }
@@ -516,7 +518,7 @@ ngx_mcds_store_answered(void *data, ngx_mcds_result_t *result)
          */
 
         if ((store->replace
-             || (store->building && copy->entry.kind == NGX_MCDS_ENTRY_PAGE))
+             || (store->locked && copy->entry.kind == NGX_MCDS_ENTRY_PAGE))
             && result->rc != NGX_MCDS_NOT_FOUND
             && ngx_mcds_store_look(store) == NGX_OK)
         {

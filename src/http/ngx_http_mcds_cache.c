@@ -49,7 +49,7 @@ static ngx_int_t ngx_http_mcds_cache_found(ngx_http_request_t *r,
     ngx_http_mcds_ctx_t *ctx, ngx_http_mcds_loc_conf_t *mlcf);
 static ngx_int_t ngx_http_mcds_cache_stale(ngx_http_request_t *r,
     ngx_http_mcds_ctx_t *ctx, ngx_http_mcds_loc_conf_t *mlcf,
-    ngx_uint_t state);
+    ngx_mcds_entry_t *entry, ngx_uint_t state);
 static ngx_int_t ngx_http_mcds_cache_entered(ngx_http_request_t *r,
     ngx_http_mcds_ctx_t *ctx, ngx_http_mcds_loc_conf_t *mlcf);
 static ngx_int_t ngx_http_mcds_cache_awaited(ngx_http_request_t *r,
@@ -761,15 +761,16 @@ ngx_http_mcds_cache_found(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
                    || ngx_http_mcds_variant_purged(ctx))
                   ? NGX_MCDS_REASON_PURGED : NGX_MCDS_REASON_STALE;
 
-    return ngx_http_mcds_cache_stale(r, ctx, mlcf, state);
+    return ngx_http_mcds_cache_stale(r, ctx, mlcf, entry, state);
 }
 
 
 static ngx_int_t
 ngx_http_mcds_cache_stale(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
-    ngx_http_mcds_loc_conf_t *mlcf, ngx_uint_t state)
+    ngx_http_mcds_loc_conf_t *mlcf, ngx_mcds_entry_t *entry, ngx_uint_t state)
 {
-    ngx_uint_t  has_old;
+    ngx_uint_t        has_old;
+    ngx_mcds_stale_t  stale;
 
     if (state == NGX_MCDS_STALE_USABLE) {
 
@@ -797,8 +798,11 @@ ngx_http_mcds_cache_stale(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
 
     ctx->old_shown = (state == NGX_MCDS_STALE_LAST);
 
-    has_old = (state == NGX_MCDS_STALE_ERROR
-               || (mlcf->cache_use_stale & NGX_HTTP_MCDS_FAILURES));
+    ngx_http_mcds_cache_bounds(mlcf, &stale);
+
+    has_old = ngx_mcds_fresh_error(entry, &stale,
+                       (mlcf->cache_use_stale & NGX_HTTP_MCDS_FAILURES) != 0,
+                       ngx_mcds_now());
 
     return ngx_http_mcds_cache_enter(r, ctx, mlcf, 0, has_old);
 }
@@ -862,9 +866,7 @@ ngx_http_mcds_cache_state(ngx_mcds_entry_t *entry,
     ngx_mcds_stale_t  stale;
     ngx_mcds_entry_t  expired;
 
-    stale.update = mlcf->cache_update;
-    stale.grace = mlcf->cache_grace;
-    stale.origin = mlcf->cache_grace_origin;
+    ngx_http_mcds_cache_bounds(mlcf, &stale);
 
     now = ngx_mcds_now();
 
@@ -875,6 +877,16 @@ ngx_http_mcds_cache_state(ngx_mcds_entry_t *entry,
     }
 
     return ngx_mcds_fresh_state(entry, &stale, now);
+}
+
+
+void
+ngx_http_mcds_cache_bounds(ngx_http_mcds_loc_conf_t *mlcf,
+    ngx_mcds_stale_t *stale)
+{
+    stale->update = mlcf->cache_update;
+    stale->grace = mlcf->cache_grace;
+    stale->origin = mlcf->cache_grace_origin;
 }
 
 

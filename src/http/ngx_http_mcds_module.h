@@ -439,7 +439,7 @@ void ngx_http_mcds_counter_init_filters(void);
  * with.  left: the origin has led r to another location, as with
  * X-Accel-Redirect: it makes no page; NGX_OK a page of that location may be
  * looked up, NGX_DECLINED none is, or an HTTP status.  drop: what was found is
- * not for this request.
+ * not for this request.  bounds: how old pages may be here.
  */
 
 ngx_int_t ngx_http_mcds_cache_start(ngx_http_request_t *r,
@@ -451,6 +451,8 @@ ngx_int_t ngx_http_mcds_cache_decide(ngx_http_request_t *r,
 ngx_int_t ngx_http_mcds_cache_sit(ngx_http_mcds_ctx_t *ctx,
     ngx_http_mcds_loc_conf_t *mlcf);
 void ngx_http_mcds_cache_drop(ngx_http_mcds_ctx_t *ctx);
+void ngx_http_mcds_cache_bounds(ngx_http_mcds_loc_conf_t *mlcf,
+    ngx_mcds_stale_t *stale);
 
 /*
  * The text that the page of r is kept under: site and key, see

@@ -37,7 +37,7 @@ static ngx_int_t ngx_http_mcds_update(ngx_http_request_t *r,
     ngx_uint_t *reason);
 static ngx_mcds_value_t *ngx_http_mcds_updated(ngx_http_request_t *r,
     ngx_http_mcds_ctx_t *ctx, ngx_mcds_entry_t *entry);
-static ngx_uint_t ngx_http_mcds_same_etag(ngx_str_t *a, ngx_str_t *b);
+static ngx_uint_t ngx_http_mcds_same_etag(ngx_str_t *old, ngx_str_t *new);
 static ngx_int_t ngx_http_mcds_merge_headers(ngx_http_request_t *r,
     ngx_str_t *old, ngx_str_t *new, ngx_str_t *merged);
 static ngx_uint_t ngx_http_mcds_renew(ngx_http_request_t *r,
@@ -386,26 +386,30 @@ ngx_http_mcds_update(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
 }
 
 
-/* weak or not: a server that compresses makes weak ones of strong ones */
+/*
+ * A weak one may be that of a strong one: a server that compresses makes it so.
+ * But a strong one is never that of a weak one.
+ */
 
 static ngx_uint_t
-ngx_http_mcds_same_etag(ngx_str_t *a, ngx_str_t *b)
+ngx_http_mcds_same_etag(ngx_str_t *old, ngx_str_t *new)
 {
-    ngx_uint_t  i;
-    ngx_str_t   s[2];
+    ngx_str_t  a, b;
 
-    s[0] = *a;
-    s[1] = *b;
+    a = *old;
+    b = *new;
 
-    for (i = 0; i < 2; i++) {
-        if (s[i].len > 2 && ngx_strncmp(s[i].data, "W/", 2) == 0) {
-            s[i].data += 2;
-            s[i].len -= 2;
+    if (b.len > 2 && ngx_strncmp(b.data, "W/", 2) == 0) {
+        b.data += 2;
+        b.len -= 2;
+
+        if (a.len > 2 && ngx_strncmp(a.data, "W/", 2) == 0) {
+            a.data += 2;
+            a.len -= 2;
         }
     }
 
-    return s[0].len == s[1].len
-           && ngx_memcmp(s[0].data, s[1].data, s[0].len) == 0;
+    return a.len == b.len && ngx_memcmp(a.data, b.data, a.len) == 0;
 }
 
 
@@ -513,6 +517,8 @@ ngx_http_mcds_renew(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
     entry->took = answer.took;
 
     if (reason == NGX_MCDS_REFUSE_NO_LIFETIME && life) {
+        ngx_mcds_fresh_stale(&answer, entry);
+
         entry->created = now;
         entry->expire = now + life;
         entry->age = answer.age;
@@ -650,9 +656,7 @@ ngx_http_mcds_stale_error(ngx_http_mcds_ctx_t *ctx, ngx_uint_t mask,
         return 0;
     }
 
-    stale.update = ctx->conf->cache_update;
-    stale.grace = ctx->conf->cache_grace;
-    stale.origin = ctx->conf->cache_grace_origin;
+    ngx_http_mcds_cache_bounds(ctx->conf, &stale);
 
     return ngx_mcds_fresh_error(&entry, &stale, configured,
                                 ngx_mcds_now());
