@@ -54,6 +54,7 @@ http {
         }
         location /asked/ {
             mcds_cache_revalidate on;
+            mcds_no_cache $http_x_no;
             proxy_pass http://127.0.0.1:%%PORT_o%%;
         }
     }
@@ -286,5 +287,14 @@ ok(wait_for(sub { $hosts[1]->get('/asked/1')->header('X-Cache') eq 'HIT' }),
     '304 with a cookie: fresh for others');
 is($hosts[1]->get('/asked/1')->header('Set-Cookie'), undef,
     '304 with a cookie: which do not get that');
+
+
+# nor does a 304 renew the page for a request whose answer is not to be stored
+
+page_expire($m, key('/asked/1'), 100_000);
+is(which($hosts[0]->get('/asked/1', headers => ['X-No' => 1])),
+    '200 REVALIDATED page 1', 'mcds_no_cache: not modified');
+is(which($hosts[1]->get('/asked/1')), '200 REVALIDATED page 1',
+    'mcds_no_cache: the next one asks again');
 
 $t->done();

@@ -31,7 +31,7 @@ my $most = $ENV{MODEL_MOST} || 1;
 # compares dates for equality by default) and "weak" are up to nginx's filters.
 
 my @known = split ' ', $ENV{MODEL_KNOWN}
-    // 'delay head inm recent rule tag weak';
+    // 'delay head inm recent tag weak';
 
 $ENV{TEST_TIMEOUT} //= ($secs // 0) + 600;
 

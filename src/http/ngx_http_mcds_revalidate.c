@@ -538,8 +538,9 @@ static ngx_int_t
 ngx_http_mcds_renewed(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
     ngx_mcds_entry_t *entry, ngx_uint_t reason)
 {
-    ngx_mcds_copy_t   *copy;
-    ngx_mcds_value_t  *value;
+    ngx_mcds_copy_t           *copy;
+    ngx_mcds_value_t          *value;
+    ngx_http_mcds_loc_conf_t  *mlcf;
 
     value = ngx_http_mcds_updated(r, ctx, entry);
 
@@ -564,6 +565,13 @@ ngx_http_mcds_renewed(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
     if (reason != NGX_MCDS_STORE) {
         ngx_mcds_value_unref(value);
         ngx_http_mcds_store_refuse(r, ctx, reason, entry->status);
+        return NGX_OK;
+    }
+
+    mlcf = ngx_http_get_module_loc_conf(r, ngx_http_mcds_module);
+
+    if (ngx_http_mcds_store_rule(r, ctx, mlcf)) {
+        ngx_mcds_value_unref(value);
         return NGX_OK;
     }
 

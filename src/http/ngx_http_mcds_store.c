@@ -111,13 +111,7 @@ ngx_http_mcds_store_begin(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
         return NGX_DECLINED;
     }
 
-    if (ngx_http_test_predicates(r, mlcf->no_cache) != NGX_OK
-        || (ctx->asker != mlcf
-            && ngx_http_test_predicates(r, ctx->asker->no_cache) != NGX_OK))
-    {
-        ngx_http_mcds_stat_refused(ctx, NGX_MCDS_REASON_RULE);
-
-        ngx_http_mcds_store_decline(r, ctx);
+    if (ngx_http_mcds_store_rule(r, ctx, mlcf)) {
         return NGX_DECLINED;
     }
 
@@ -152,6 +146,25 @@ ngx_http_mcds_store_begin(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
     }
 
     return ngx_http_mcds_store_take(r, ctx, store);
+}
+
+
+ngx_uint_t
+ngx_http_mcds_store_rule(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
+    ngx_http_mcds_loc_conf_t *mlcf)
+{
+    if (ngx_http_test_predicates(r, mlcf->no_cache) == NGX_OK
+        && (ctx->asker == mlcf
+            || ngx_http_test_predicates(r, ctx->asker->no_cache) == NGX_OK))
+    {
+        return 0;
+    }
+
+    ngx_http_mcds_stat_refused(ctx, NGX_MCDS_REASON_RULE);
+
+    ngx_http_mcds_store_decline(r, ctx);
+
+    return 1;
 }
 
 

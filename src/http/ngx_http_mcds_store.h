@@ -86,6 +86,12 @@ void ngx_http_mcds_store_fail(ngx_http_request_t *r,
     ngx_http_mcds_ctx_t *ctx);
 
 
+/* 1 if mcds_no_cache says that the answer is not stored: then the build ends */
+
+ngx_uint_t ngx_http_mcds_store_rule(ngx_http_request_t *r,
+    ngx_http_mcds_ctx_t *ctx, ngx_http_mcds_loc_conf_t *mlcf);
+
+
 /*
  * Ends the build, if there is one, of a request that the origin has led to
  * another location.  1: the origin's answer allows no page there either.
