@@ -170,6 +170,18 @@ ngx_mcds_take(u_char *p, ngx_uint_t bytes)
 }
 
 
+/* 1 if both are the same text */
+
+static ngx_inline ngx_uint_t
+ngx_mcds_same(ngx_str_t *a, ngx_str_t *b)
+{
+    return a->len == b->len
+           && (a->len == 0
+               || a->data == b->data
+               || ngx_memcmp(a->data, b->data, a->len) == 0);
+}
+
+
 /* random bytes, as good as the system has them without waiting */
 
 void ngx_mcds_random(void *bytes, size_t len);

@@ -471,8 +471,7 @@ ngx_http_mcds_cache_join(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
         && mlcf->cache_local == asker->cache_local
         && mlcf->cache_local_time == asker->cache_local_time
         && mlcf->cache_max_size == asker->cache_max_size
-        && key.len == ctx->key.len
-        && ngx_memcmp(key.data, ctx->key.data, key.len) == 0)
+        && ngx_mcds_same(&key, &ctx->key))
     {
         if (mlcf->tags == NULL || ctx->tags) {
             return NGX_OK;

@@ -117,3 +117,19 @@ ngx_http_mcds_header_send(ngx_http_request_t *r, ngx_uint_t status, char *type)
 
     return ngx_http_send_header(r);
 }
+
+
+ngx_int_t
+ngx_http_mcds_copy_text(ngx_pool_t *pool, ngx_str_t *to, ngx_str_t *from)
+{
+    to->len = from->len;
+
+    if (from->len == 0) {
+        to->data = NULL;
+        return NGX_OK;
+    }
+
+    to->data = ngx_pstrdup(pool, from);
+
+    return to->data ? NGX_OK : NGX_ERROR;
+}

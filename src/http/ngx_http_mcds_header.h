@@ -42,4 +42,10 @@ ngx_int_t ngx_http_mcds_header_send(ngx_http_request_t *r, ngx_uint_t status,
     char *type);
 
 
+/* a copy in memory of the pool; an empty text has no data */
+
+ngx_int_t ngx_http_mcds_copy_text(ngx_pool_t *pool, ngx_str_t *to,
+    ngx_str_t *from);
+
+
 #endif /* _NGX_HTTP_MCDS_HEADER_H_INCLUDED_ */

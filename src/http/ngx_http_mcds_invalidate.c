@@ -13,6 +13,7 @@
 #include <ngx_core.h>
 #include <ngx_http.h>
 #include "ngx_http_mcds_module.h"
+#include "ngx_http_mcds_counter.h"
 #include "ngx_mcds_purge.h"
 
 
@@ -59,7 +60,6 @@ static ngx_int_t ngx_http_mcds_invalidate_path(ngx_http_request_t *r,
     ngx_str_t *value, ngx_str_t *path);
 static ngx_int_t ngx_http_mcds_invalidate_key(ngx_http_request_t *r,
     ngx_http_mcds_loc_conf_t *mlcf, ngx_str_t *path, ngx_str_t *key);
-static ngx_uint_t ngx_http_mcds_invalidate_same(ngx_str_t *a, ngx_str_t *b);
 static ngx_uint_t ngx_http_mcds_of_uri(ngx_str_t *name);
 static ngx_int_t ngx_http_mcds_invalidate_header_filter(
     ngx_http_request_t *r);
@@ -145,8 +145,7 @@ static ngx_int_t
 ngx_http_mcds_invalidate_filter(ngx_conf_t *cf, ngx_http_mcds_loc_conf_t *mlcf,
     ngx_str_t *value)
 {
-    ngx_str_t                         text;
-    ngx_http_compile_complex_value_t  ccv;
+    ngx_str_t  text;
 
     mlcf->invalidate_if = ngx_palloc(cf->pool,
                                      sizeof(ngx_http_complex_value_t));
@@ -157,13 +156,9 @@ ngx_http_mcds_invalidate_filter(ngx_conf_t *cf, ngx_http_mcds_loc_conf_t *mlcf,
     text.data = value->data + 3;
     text.len = value->len - 3;
 
-    ngx_memzero(&ccv, sizeof(ngx_http_compile_complex_value_t));
-
-    ccv.cf = cf;
-    ccv.value = &text;
-    ccv.complex_value = mlcf->invalidate_if;
-
-    return ngx_http_compile_complex_value(&ccv);
+    return (ngx_http_mcds_counter_value(cf, &text, mlcf->invalidate_if)
+            == NGX_CONF_OK)
+           ? NGX_OK : NGX_ERROR;
 }
 
 
@@ -234,7 +229,7 @@ ngx_http_mcds_invalidate_arrive(ngx_http_request_t *r,
     }
 
     if (mlcf->cache_pool != ctx->conf->cache_pool
-        || !ngx_http_mcds_invalidate_same(&key, &ctx->key))
+        || !ngx_mcds_same(&key, &ctx->key))
     {
         /* requests of other methods may find their page under either */
 
@@ -529,7 +524,7 @@ ngx_http_mcds_invalidate_uri(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
 
     if (ngx_http_mcds_invalidate_path(r, value, &path) != NGX_OK
         || ngx_http_mcds_invalidate_key(r, ctx->conf, &path, &key) != NGX_OK
-        || ngx_http_mcds_invalidate_same(&key, &ctx->key))
+        || ngx_mcds_same(&key, &ctx->key))
     {
         return;
     }
@@ -686,13 +681,6 @@ ngx_http_mcds_invalidate_key(ngx_http_request_t *r,
     r->args = saved[2];
 
     return rc;
-}
-
-
-static ngx_uint_t
-ngx_http_mcds_invalidate_same(ngx_str_t *a, ngx_str_t *b)
-{
-    return a->len == b->len && ngx_memcmp(a->data, b->data, a->len) == 0;
 }
 
 

@@ -59,8 +59,6 @@ static ngx_int_t ngx_http_mcds_own_header(ngx_http_request_t *r,
     ngx_http_mcds_own_t *own);
 static ngx_int_t ngx_http_mcds_own_list(ngx_http_request_t *r,
     ngx_http_mcds_own_t *own);
-static ngx_int_t ngx_http_mcds_own_copy(ngx_pool_t *pool, ngx_str_t *to,
-    ngx_str_t *from);
 static ngx_int_t ngx_http_mcds_own_append(ngx_http_mcds_own_t *own,
     ngx_buf_t *b);
 static void ngx_http_mcds_own_wake(ngx_http_mcds_own_t *own);
@@ -204,18 +202,18 @@ ngx_http_mcds_own_header(ngx_http_request_t *r, ngx_http_mcds_own_t *own)
     own->type_len = out->content_type_len;
     own->last_modified = out->last_modified_time;
 
-    if (ngx_http_mcds_own_copy(pool, &own->status_line, &out->status_line)
+    if (ngx_http_mcds_copy_text(pool, &own->status_line, &out->status_line)
         != NGX_OK
-        || ngx_http_mcds_own_copy(pool, &own->type, &out->content_type)
+        || ngx_http_mcds_copy_text(pool, &own->type, &out->content_type)
            != NGX_OK
-        || ngx_http_mcds_own_copy(pool, &own->charset, &out->charset)
+        || ngx_http_mcds_copy_text(pool, &own->charset, &out->charset)
            != NGX_OK)
     {
         return NGX_ERROR;
     }
 
     if (out->override_charset
-        && ngx_http_mcds_own_copy(pool, &own->override, out->override_charset)
+        && ngx_http_mcds_copy_text(pool, &own->override, out->override_charset)
            != NGX_OK)
     {
         return NGX_ERROR;
@@ -259,8 +257,8 @@ ngx_http_mcds_own_list(ngx_http_request_t *r, ngx_http_mcds_own_t *own)
             to = ngx_array_push(&own->headers);
 
             if (to == NULL
-                || ngx_http_mcds_own_copy(pool, &to->key, &h[i].key) != NGX_OK
-                || ngx_http_mcds_own_copy(pool, &to->value, &h[i].value)
+                || ngx_http_mcds_copy_text(pool, &to->key, &h[i].key) != NGX_OK
+                || ngx_http_mcds_copy_text(pool, &to->value, &h[i].value)
                    != NGX_OK)
             {
                 return NGX_ERROR;
@@ -279,22 +277,6 @@ ngx_http_mcds_own_list(ngx_http_request_t *r, ngx_http_mcds_own_t *own)
     }
 
     return NGX_OK;
-}
-
-
-static ngx_int_t
-ngx_http_mcds_own_copy(ngx_pool_t *pool, ngx_str_t *to, ngx_str_t *from)
-{
-    to->len = from->len;
-
-    if (from->len == 0) {
-        to->data = NULL;
-        return NGX_OK;
-    }
-
-    to->data = ngx_pstrdup(pool, from);
-
-    return to->data ? NGX_OK : NGX_ERROR;
 }
 
 

@@ -10,16 +10,14 @@
 #include <ngx_md5.h>
 #include "ngx_http_mcds_module.h"
 #include "ngx_http_mcds_forwarded.h"
+#include "ngx_http_mcds_header.h"
 #include "ngx_http_mcds_route.h"
 
 
 static void ngx_http_mcds_route(ngx_http_request_t *r,
     ngx_http_mcds_ctx_t *ctx, u_char *route);
-static ngx_int_t ngx_http_mcds_route_copy(ngx_http_request_t *r,
-    ngx_str_t *to, ngx_str_t *from);
 static ngx_uint_t ngx_http_mcds_route_plain(ngx_http_request_t *r,
     ngx_http_mcds_ctx_t *ctx, ngx_http_mcds_loc_conf_t *mlcf);
-static ngx_uint_t ngx_http_mcds_route_same(ngx_str_t *a, ngx_str_t *b);
 static ngx_uint_t ngx_http_mcds_route_args(ngx_str_t *args, ngx_str_t *asked);
 static void ngx_http_mcds_route_add(ngx_md5_t *md5, ngx_str_t *s);
 
@@ -117,25 +115,13 @@ ngx_http_mcds_route_inherit(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
     ctx->routed = from->routed;
     ngx_memcpy(ctx->route, from->route, NGX_HTTP_MCDS_ROUTE_LEN);
 
-    return (ngx_http_mcds_route_copy(r, &ctx->uri, &from->uri) == NGX_OK
-            && ngx_http_mcds_route_copy(r, &ctx->args, &from->args) == NGX_OK
-            && ngx_http_mcds_route_copy(r, &ctx->forwarded, &from->forwarded)
+    return (ngx_http_mcds_copy_text(r->pool, &ctx->uri, &from->uri) == NGX_OK
+            && ngx_http_mcds_copy_text(r->pool, &ctx->args, &from->args)
+               == NGX_OK
+            && ngx_http_mcds_copy_text(r->pool, &ctx->forwarded,
+                                       &from->forwarded)
                == NGX_OK)
            ? NGX_OK : NGX_ERROR;
-}
-
-
-static ngx_int_t
-ngx_http_mcds_route_copy(ngx_http_request_t *r, ngx_str_t *to, ngx_str_t *from)
-{
-    if (from->len == 0) {
-        return NGX_OK;
-    }
-
-    to->len = from->len;
-    to->data = ngx_pstrdup(r->pool, from);
-
-    return to->data ? NGX_OK : NGX_ERROR;
 }
 
 
@@ -226,7 +212,7 @@ static ngx_uint_t
 ngx_http_mcds_route_plain(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
     ngx_http_mcds_loc_conf_t *mlcf)
 {
-    if (!ngx_http_mcds_route_same(&r->args, &ctx->args)) {
+    if (!ngx_mcds_same(&r->args, &ctx->args)) {
         return 0;
     }
 
@@ -235,17 +221,7 @@ ngx_http_mcds_route_plain(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
     }
 
     return mlcf->cache_key == NULL
-           && ngx_http_mcds_route_same(&r->uri, &ctx->uri);
-}
-
-
-static ngx_uint_t
-ngx_http_mcds_route_same(ngx_str_t *a, ngx_str_t *b)
-{
-    return a->len == b->len
-           && (a->len == 0
-               || a->data == b->data
-               || ngx_memcmp(a->data, b->data, a->len) == 0);
+           && ngx_mcds_same(&r->uri, &ctx->uri);
 }
 
 

@@ -137,10 +137,7 @@ ngx_http_mcds_variant_go(ngx_http_mcds_ctx_t *ctx,
         return NGX_ERROR;
     }
 
-    if (ctx->read
-        && key.len == ctx->read->entry.key.len
-        && ngx_memcmp(key.data, ctx->read->entry.key.data, key.len) == 0)
-    {
+    if (ctx->read && ngx_mcds_same(&key, &ctx->read->entry.key)) {
         ctx->copy = ctx->read;
         ctx->read = NULL;
         ctx->outcome = NGX_MCDS_PAGE_FOUND;
@@ -305,7 +302,7 @@ static ngx_int_t
 ngx_http_mcds_variant_first(ngx_http_mcds_ctx_t *ctx,
     ngx_http_mcds_loc_conf_t *mlcf, ngx_mcds_copy_t *list)
 {
-    ngx_str_t         names, key, *first;
+    ngx_str_t         names, key;
     ngx_mcds_copy_t  *copy;
 
     if (list->first == NULL
@@ -329,11 +326,7 @@ ngx_http_mcds_variant_first(ngx_http_mcds_ctx_t *ctx,
         return ngx_http_mcds_variant_shared(ctx, mlcf, list, &key);
     }
 
-    first = &copy->entry.key;
-
-    if (key.len != first->len
-        || ngx_memcmp(key.data, first->data, key.len) != 0)
-    {
+    if (!ngx_mcds_same(&key, &copy->entry.key)) {
         return NGX_DECLINED;
     }
 
