@@ -241,6 +241,10 @@ mcds_get_entry(mcds_t *m, json_t *o, ngx_mcds_entry_t *entry,
         (void) json_array_append_new(flags, json_string("invalidated"));
     }
 
+    if (entry->flags & NGX_MCDS_ENTRY_VALIDATE) {
+        (void) json_array_append_new(flags, json_string("validate"));
+    }
+
     if (entry->flags & NGX_MCDS_ENTRY_CONFIGURED) {
         (void) json_array_append_new(flags, json_string("configured"));
     }

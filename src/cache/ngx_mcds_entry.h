@@ -89,6 +89,8 @@
                                            with a slash absolute */
 #define NGX_MCDS_ENTRY_CONFIGURED 0x10  /* the configuration gave its lifetime,
                                            not the origin */
+#define NGX_MCDS_ENTRY_VALIDATE   0x20  /* no-cache: the origin is asked about
+                                           it for each request */
 
 #define NGX_MCDS_ENTRY_UNSET      0xffffffff
 

@@ -55,6 +55,8 @@ static ngx_mcds_cache_control_t *ngx_mcds_fresh_control(
     ngx_mcds_answer_t *answer);
 static ngx_uint_t ngx_mcds_fresh_refuse(ngx_mcds_answer_t *answer,
     ngx_mcds_cache_control_t *cc);
+static ngx_uint_t ngx_mcds_fresh_no_cache(ngx_mcds_answer_t *answer,
+    ngx_mcds_cache_control_t *cc);
 static ngx_uint_t ngx_mcds_fresh_refuse_status(ngx_mcds_answer_t *answer,
     ngx_mcds_cache_control_t *cc);
 static ngx_uint_t ngx_mcds_fresh_origin(ngx_mcds_answer_t *answer,
@@ -147,22 +149,29 @@ ngx_mcds_fresh_decide(ngx_mcds_answer_t *answer, uint64_t now_ms,
         return reason;
     }
 
-    life = ngx_mcds_fresh_life(answer, cc, now_ms, &took);
-
-    if (life == NGX_MCDS_NO_LIFE) {
-        return NGX_MCDS_REFUSE_NO_LIFETIME;
-    }
-
     flags = ngx_mcds_fresh_flags(cc);
 
     if (ngx_mcds_fresh_configured(answer, cc)) {
         flags |= NGX_MCDS_ENTRY_CONFIGURED;
     }
 
-    if (life == 0
-        || (life <= (int64_t) took && (flags & NGX_MCDS_ENTRY_REVALIDATE)))
-    {
-        return NGX_MCDS_REFUSE_EXPIRED;
+    if (ngx_mcds_fresh_no_cache(answer, cc)) {
+        flags |= NGX_MCDS_ENTRY_VALIDATE|NGX_MCDS_ENTRY_REVALIDATE;
+        life = 0;
+        took = 0;
+
+    } else {
+        life = ngx_mcds_fresh_life(answer, cc, now_ms, &took);
+
+        if (life == NGX_MCDS_NO_LIFE) {
+            return NGX_MCDS_REFUSE_NO_LIFETIME;
+        }
+
+        if (life == 0
+            || (life <= (int64_t) took && (flags & NGX_MCDS_ENTRY_REVALIDATE)))
+        {
+            return NGX_MCDS_REFUSE_EXPIRED;
+        }
     }
 
     entry->status = answer->status;
@@ -643,11 +652,7 @@ ngx_mcds_fresh_refuse(ngx_mcds_answer_t *answer, ngx_mcds_cache_control_t *cc)
         return NGX_MCDS_REFUSE_NO_STORE;
     }
 
-    if (cc->no_cache
-        || (answer->pragma_no_cache && !answer->has_control
-            && cc == &answer->cc
-            && ngx_mcds_fresh_no_control(cc)))
-    {
+    if (ngx_mcds_fresh_no_cache(answer, cc) && !answer->validated) {
         return NGX_MCDS_REFUSE_NO_CACHE;
     }
 
@@ -672,6 +677,17 @@ ngx_mcds_fresh_refuse(ngx_mcds_answer_t *answer, ngx_mcds_cache_control_t *cc)
     }
 
     return NGX_MCDS_STORE;
+}
+
+
+static ngx_uint_t
+ngx_mcds_fresh_no_cache(ngx_mcds_answer_t *answer,
+    ngx_mcds_cache_control_t *cc)
+{
+    return cc->no_cache
+           || (answer->pragma_no_cache && !answer->has_control
+               && cc == &answer->cc
+               && ngx_mcds_fresh_no_control(cc));
 }
 
 

@@ -127,6 +127,7 @@ typedef struct {
     unsigned      vary:1;
     unsigned      encoded:1;      /* Content-Encoding other than identity */
     unsigned      authorization:1; /* the request carried it */
+    unsigned      validated:1;    /* no-cache asks for no more than that */
 } ngx_mcds_answer_t;
 
 
@@ -167,10 +168,14 @@ typedef enum {
  * X-Accel-Expires overrides the lifetime, not the refusals.
  *
  * Without Cache-Control, or with unknown directives only, "Pragma: no-cache"
- * refuses.  A 5xx or 4xx answer is stored only if mcds_cache_valid names its
- * status; 404 and 410 also with an explicit lifetime, and without any they
- * are refused for want of it.  With origin others are stored with an explicit
- * lifetime, too, but for those about the request and for 511 (RFC 6585).
+ * stands for that directive.  no-cache refuses, or, if the answer says
+ * validated (RFC 9111, 5.2.2.4), sets NGX_MCDS_ENTRY_VALIDATE and
+ * NGX_MCDS_ENTRY_REVALIDATE of an entry that has expired at now_ms, whatever
+ * lifetime it was given.  A 5xx or 4xx answer is stored only if
+ * mcds_cache_valid names its status; 404 and 410 also with an explicit
+ * lifetime, and without any they are refused for want of it.  With origin
+ * others are stored with an explicit lifetime, too, but for those about the
+ * request and for 511 (RFC 6585).
  *
  * A CDN-Cache-Control that can be read and is not empty stands for
  * Cache-Control, Expires and Pragma; one that cannot is not there.  With

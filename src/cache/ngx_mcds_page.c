@@ -749,6 +749,7 @@ ngx_mcds_page_known(ngx_mcds_seat_t *seat)
 
     if (seat->local != NGX_MCDS_LOCAL_TIMED
         || page->mine == NULL
+        || (page->mine->entry.flags & NGX_MCDS_ENTRY_VALIDATE)
         || page->mine_purges != ngx_mcds_local_purges(page->place)
         || ngx_mcds_clock(ngx_current_msec) - page->mine_asked
            >= seat->local_time)

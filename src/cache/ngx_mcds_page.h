@@ -179,7 +179,8 @@ ngx_int_t ngx_mcds_page_sit(ngx_mcds_seat_t *seat, ngx_mcds_pool_t *pool,
 
 /*
  * A copy that may be served without a lookup, as seat->local says, or NULL; the
- * page's reference, not the caller's.
+ * page's reference, not the caller's.  Not one that the origin is asked about:
+ * another request may have been told that there is a newer one.
  */
 
 ngx_mcds_copy_t *ngx_mcds_page_known(ngx_mcds_seat_t *seat);

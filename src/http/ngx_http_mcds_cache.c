@@ -47,6 +47,8 @@ static ngx_int_t ngx_http_mcds_cache_other(ngx_http_request_t *r,
     ngx_http_mcds_ctx_t *ctx, ngx_http_mcds_loc_conf_t *mlcf);
 static ngx_int_t ngx_http_mcds_cache_found(ngx_http_request_t *r,
     ngx_http_mcds_ctx_t *ctx, ngx_http_mcds_loc_conf_t *mlcf);
+static ngx_int_t ngx_http_mcds_cache_validate(ngx_http_request_t *r,
+    ngx_http_mcds_ctx_t *ctx);
 static ngx_int_t ngx_http_mcds_cache_stale(ngx_http_request_t *r,
     ngx_http_mcds_ctx_t *ctx, ngx_http_mcds_loc_conf_t *mlcf,
     ngx_mcds_entry_t *entry, ngx_uint_t state);
@@ -744,6 +746,11 @@ ngx_http_mcds_cache_found(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
         return ngx_http_mcds_cache_miss(r, ctx, mlcf);
     }
 
+    if (entry->flags & NGX_MCDS_ENTRY_VALIDATE) {
+        ctx->status = NGX_HTTP_MCDS_EXPIRED;
+        return ngx_http_mcds_cache_validate(r, ctx);
+    }
+
     if (state == NGX_MCDS_FRESH) {
         ctx->status = NGX_HTTP_MCDS_HIT;
         ctx->reason = NGX_MCDS_REASON_FRESH;
@@ -761,6 +768,21 @@ ngx_http_mcds_cache_found(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
                   ? NGX_MCDS_REASON_PURGED : NGX_MCDS_REASON_STALE;
 
     return ngx_http_mcds_cache_stale(r, ctx, mlcf, entry, state);
+}
+
+
+/*
+ * RFC 9111, 5.2.2.4: each request asks the origin on its own, since what one
+ * has been told may not hold for the next.
+ */
+
+static ngx_int_t
+ngx_http_mcds_cache_validate(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx)
+{
+    ctx->reason = NGX_MCDS_REASON_NO_CACHE;
+
+    return ctx->only_if_cached ? ngx_http_mcds_cache_only(r, ctx)
+                               : ngx_http_mcds_cache_pass(r, ctx, 1);
 }
 
 
@@ -1029,6 +1051,10 @@ ngx_http_mcds_cache_entered(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
 
         if (rc != NGX_OK) {
             return rc;
+        }
+
+        if (ctx->copy->entry.flags & NGX_MCDS_ENTRY_VALIDATE) {
+            return ngx_http_mcds_cache_validate(r, ctx);
         }
 
         ctx->built = 1;

@@ -65,11 +65,12 @@ ngx_http_mcds_head_same(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx)
 
     /*
      * A purge says that the page is another one now, whatever its validators
-     * are; and the parts of a page are not known here.
+     * are; a page that is validated for each request gains nothing; and the
+     * parts of a page are not known here.
      */
 
     if (entry->parts
-        || (entry->flags & NGX_MCDS_ENTRY_INVALID)
+        || (entry->flags & (NGX_MCDS_ENTRY_INVALID|NGX_MCDS_ENTRY_VALIDATE))
         || ngx_http_mcds_variant_purged(ctx)
         || (ctx->expired && entry->expire > ngx_mcds_now()))
     {

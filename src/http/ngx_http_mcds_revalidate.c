@@ -44,6 +44,10 @@ static ngx_uint_t ngx_http_mcds_renew(ngx_http_request_t *r,
     ngx_http_mcds_ctx_t *ctx, ngx_mcds_entry_t *entry, ngx_str_t *old);
 static ngx_int_t ngx_http_mcds_renewed(ngx_http_request_t *r,
     ngx_http_mcds_ctx_t *ctx, ngx_mcds_entry_t *entry, ngx_uint_t reason);
+static ngx_uint_t ngx_http_mcds_same_answer(ngx_mcds_entry_t *old,
+    ngx_mcds_entry_t *new);
+static ngx_int_t ngx_http_mcds_next_header(ngx_str_t *headers,
+    ngx_str_t *name, ngx_str_t *value);
 static ngx_int_t ngx_http_mcds_bad_gateway(ngx_http_request_t *r,
     ngx_http_mcds_ctx_t *ctx);
 static ngx_uint_t ngx_http_mcds_stale_error(ngx_http_mcds_ctx_t *ctx,
@@ -121,9 +125,10 @@ ngx_http_mcds_revalidate_ask(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx)
         ctx->validating = 1;
     }
 
-    if (ngx_http_mcds_find_header(entry->headers,
-                                  &ngx_http_mcds_last_modified, &value)
-        == NGX_OK)
+    if (!(entry->flags & NGX_MCDS_ENTRY_VALIDATE)
+        && ngx_http_mcds_find_header(entry->headers,
+                                     &ngx_http_mcds_last_modified, &value)
+           == NGX_OK)
     {
         if (ngx_http_mcds_ask_header(r, "If-Modified-Since", &value)
             != NGX_OK)
@@ -135,6 +140,35 @@ ngx_http_mcds_revalidate_ask(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx)
     }
 
     return NGX_OK;
+}
+
+
+ngx_uint_t
+ngx_http_mcds_revalidate_each(ngx_http_mcds_loc_conf_t *mlcf,
+    ngx_uint_t status, ngx_str_t *etag)
+{
+    return mlcf->cache_revalidate
+           && status == NGX_HTTP_OK
+           && etag
+           && etag->len > 1
+           && etag->data[0] == '"';
+}
+
+
+ngx_uint_t
+ngx_http_mcds_revalidate_ignored(ngx_http_request_t *r,
+    ngx_http_mcds_ctx_t *ctx)
+{
+    ngx_str_t  old;
+
+    return ctx->copy
+           && ctx->copy->entry.kind == NGX_MCDS_ENTRY_PAGE
+           && (ctx->copy->entry.flags & NGX_MCDS_ENTRY_VALIDATE)
+           && r->headers_out.etag
+           && ngx_http_mcds_find_header(ctx->copy->entry.headers,
+                                        &ngx_http_mcds_etag, &old)
+              == NGX_OK
+           && ngx_mcds_same(&r->headers_out.etag->value, &old);
 }
 
 
@@ -496,6 +530,14 @@ ngx_http_mcds_renew(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
         answer.vary = 1;
     }
 
+    answer.validated = entry->parts == 0
+                       && ngx_http_mcds_find_header(entry->headers,
+                                                    &ngx_http_mcds_etag,
+                                                    &value)
+                          == NGX_OK
+                       && ngx_http_mcds_revalidate_each(mlcf, entry->status,
+                                                        &value);
+
     rest = entry->headers;
 
     while (ngx_mcds_entry_header(&rest, &name, &value) == NGX_OK) {
@@ -538,6 +580,7 @@ static ngx_int_t
 ngx_http_mcds_renewed(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
     ngx_mcds_entry_t *entry, ngx_uint_t reason)
 {
+    ngx_uint_t                 same;
     ngx_mcds_copy_t           *copy;
     ngx_mcds_value_t          *value;
     ngx_http_mcds_loc_conf_t  *mlcf;
@@ -557,6 +600,8 @@ ngx_http_mcds_renewed(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
         return NGX_ERROR;
     }
 
+    same = ngx_http_mcds_same_answer(&ctx->copy->entry, entry);
+
     ngx_mcds_copy_unref(ctx->copy);
     ctx->copy = copy;
     ctx->status = NGX_HTTP_MCDS_REVALIDATED;
@@ -575,7 +620,13 @@ ngx_http_mcds_renewed(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
         return NGX_OK;
     }
 
-    if (ctx->seat.building) {
+    if (same && !ctx->seat.building) {
+
+        /* nothing is new but the time, and the next request asks again */
+
+        ngx_mcds_value_unref(value);
+
+    } else if (ctx->seat.building) {
         ngx_mcds_page_built(&ctx->seat, NGX_MCDS_BUILD_RENEW, value, 0);
 
     } else {
@@ -583,6 +634,55 @@ ngx_http_mcds_renewed(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
     }
 
     return NGX_OK;
+}
+
+
+/* 1 if both are validated for each request, and have the same headers */
+
+static ngx_uint_t
+ngx_http_mcds_same_answer(ngx_mcds_entry_t *old, ngx_mcds_entry_t *new)
+{
+    ngx_int_t  more;
+    ngx_str_t  a, b, name, value, other_name, other;
+
+    if (!(old->flags & new->flags & NGX_MCDS_ENTRY_VALIDATE)) {
+        return 0;
+    }
+
+    a = old->headers;
+    b = new->headers;
+
+    do {
+        more = ngx_http_mcds_next_header(&a, &name, &value);
+
+        if (ngx_http_mcds_next_header(&b, &other_name, &other) != more) {
+            return 0;
+        }
+
+        if (more != NGX_OK) {
+            return 1;
+        }
+
+    } while (ngx_mcds_same(&name, &other_name)
+             && ngx_mcds_same(&value, &other));
+
+    return 0;
+}
+
+
+/* but for the time when the origin has said it */
+
+static ngx_int_t
+ngx_http_mcds_next_header(ngx_str_t *headers, ngx_str_t *name,
+    ngx_str_t *value)
+{
+    ngx_int_t  rc;
+
+    do {
+        rc = ngx_mcds_entry_header(headers, name, value);
+    } while (rc == NGX_OK && ngx_http_mcds_header_is(name, "Date"));
+
+    return rc;
 }
 
 

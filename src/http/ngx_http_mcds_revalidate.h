@@ -20,7 +20,8 @@
 /*
  * Adds If-None-Match and If-Modified-Since of ctx->copy to the headers of r,
  * which has no such ones, if the location has mcds_cache_revalidate and the
- * page has something to ask with.  ctx is that of r.
+ * page has something to ask with.  ctx is that of r.  A page that no-cache
+ * stands in is asked for by If-None-Match alone.
  */
 
 ngx_int_t ngx_http_mcds_revalidate_ask(ngx_http_request_t *r,
@@ -47,6 +48,25 @@ ngx_int_t ngx_http_mcds_revalidate(ngx_http_request_t *r,
  */
 
 ngx_int_t ngx_http_mcds_revalidate_asked(ngx_http_request_t *r,
+    ngx_http_mcds_ctx_t *ctx);
+
+
+/*
+ * 1 if an answer with that status and ETag (NULL: none) may be stored although
+ * no-cache stands in it: it can be told from any other, and the location has
+ * mcds_cache_revalidate.
+ */
+
+ngx_uint_t ngx_http_mcds_revalidate_each(ngx_http_mcds_loc_conf_t *mlcf,
+    ngx_uint_t status, ngx_str_t *etag);
+
+
+/*
+ * 1 if an answer that is to become the entry has the ETag of the page that the
+ * origin was asked about: the origin does not answer 304.
+ */
+
+ngx_uint_t ngx_http_mcds_revalidate_ignored(ngx_http_request_t *r,
     ngx_http_mcds_ctx_t *ctx);
 
 

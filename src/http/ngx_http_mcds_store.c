@@ -13,6 +13,7 @@
 #include "ngx_http_mcds_module.h"
 #include "ngx_http_mcds_coding.h"
 #include "ngx_http_mcds_herd.h"
+#include "ngx_http_mcds_revalidate.h"
 #include "ngx_http_mcds_route.h"
 #include "ngx_http_mcds_stat.h"
 #include "ngx_http_mcds_store.h"
@@ -21,6 +22,9 @@
 #include "ngx_mcds_sign.h"
 
 
+static ngx_int_t ngx_http_mcds_store_judge(ngx_http_request_t *r,
+    ngx_http_mcds_ctx_t *ctx, ngx_http_mcds_loc_conf_t *mlcf,
+    ngx_mcds_entry_t *entry, off_t length);
 static void ngx_http_mcds_store_replaced(ngx_http_request_t *r,
     ngx_http_mcds_ctx_t *ctx);
 static ngx_uint_t ngx_http_mcds_store_foreign(ngx_http_request_t *r,
@@ -56,11 +60,7 @@ ngx_http_mcds_store_begin(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
 {
     off_t                   length;
     ngx_int_t               rc;
-    ngx_uint_t              reason;
-    ngx_mcds_answer_t       answer;
     ngx_http_mcds_store_t  *store;
-
-    length = r->headers_out.content_length_n;
 
     if (!ngx_http_mcds_is_accel(r)
         && (r->err_status || ngx_http_mcds_replaced(r, ctx)))
@@ -81,37 +81,14 @@ ngx_http_mcds_store_begin(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
         return NGX_ERROR;
     }
 
-    ngx_http_mcds_answer(r, mlcf, &answer, r->headers_out.status);
-    ngx_http_mcds_variant_answer(r, ctx, &answer);
-
-    reason = ngx_mcds_fresh_decide(&answer, ngx_mcds_now(),
-                                   &store->entry);
-
-    if (reason == NGX_MCDS_STORE && r->header_only) {
-        reason = NGX_MCDS_REFUSE_STATUS;
-    }
-
     /* RFC 9110, 15.3.5: whatever the origin says of its length */
 
-    if (answer.status == NGX_HTTP_NO_CONTENT) {
-        length = 0;
-    }
+    length = (r->headers_out.status == NGX_HTTP_NO_CONTENT)
+             ? 0 : r->headers_out.content_length_n;
 
-    if (reason != NGX_MCDS_STORE) {
-        ngx_http_mcds_store_refuse(r, ctx, reason, answer.status);
-        return NGX_DECLINED;
-    }
-
-    if (mlcf->cache_pool == NULL || length > (off_t) mlcf->cache_max_size) {
-        ngx_http_mcds_stat_refused(ctx, (mlcf->cache_pool == NULL)
-                                        ? NGX_MCDS_REASON_OFF
-                                        : NGX_MCDS_REASON_SIZE);
-
-        ngx_http_mcds_store_pass(r, ctx);
-        return NGX_DECLINED;
-    }
-
-    if (ngx_http_mcds_store_rule(r, ctx, mlcf)) {
+    if (ngx_http_mcds_store_judge(r, ctx, mlcf, &store->entry, length)
+        != NGX_OK)
+    {
         return NGX_DECLINED;
     }
 
@@ -138,7 +115,12 @@ ngx_http_mcds_store_begin(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
 
     store->entry.key = *ngx_mcds_page_key(store->seat);
     store->expected = length;
-    store->compress = length ? ngx_http_mcds_compress(r, mlcf) : NULL;
+
+    /* what is streamed cannot stand in the place of a 304 */
+
+    store->compress = (length
+                       && !(store->entry.flags & NGX_MCDS_ENTRY_VALIDATE))
+                      ? ngx_http_mcds_compress(r, mlcf) : NULL;
 
     if (ngx_http_mcds_store_value(r, ctx, store) != NGX_OK) {
         ngx_http_mcds_store_fail(r, ctx);
@@ -146,6 +128,62 @@ ngx_http_mcds_store_begin(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
     }
 
     return ngx_http_mcds_store_take(r, ctx, store);
+}
+
+
+/* whether it is stored; NGX_DECLINED: it is not, and the build has ended */
+
+static ngx_int_t
+ngx_http_mcds_store_judge(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
+    ngx_http_mcds_loc_conf_t *mlcf, ngx_mcds_entry_t *entry, off_t length)
+{
+    ngx_str_t          *etag;
+    ngx_uint_t          reason;
+    ngx_mcds_answer_t   answer;
+
+    ngx_http_mcds_answer(r, mlcf, &answer, r->headers_out.status);
+    ngx_http_mcds_variant_answer(r, ctx, &answer);
+
+    /* that of a copy is the answer to its request as it is, see own.h */
+
+    etag = r->headers_out.etag ? &r->headers_out.etag->value : NULL;
+
+    answer.validated = ctx->own == NULL
+                       && ngx_http_mcds_revalidate_each(mlcf, answer.status,
+                                                        etag);
+
+    reason = ngx_mcds_fresh_decide(&answer, ngx_mcds_now(), entry);
+
+    if (reason == NGX_MCDS_STORE && r->header_only) {
+        reason = NGX_MCDS_REFUSE_STATUS;
+    }
+
+    if (reason != NGX_MCDS_STORE) {
+        ngx_http_mcds_store_refuse(r, ctx, reason, answer.status);
+        return NGX_DECLINED;
+    }
+
+    if (mlcf->cache_pool == NULL || length > (off_t) mlcf->cache_max_size) {
+        ngx_http_mcds_stat_refused(ctx, (mlcf->cache_pool == NULL)
+                                        ? NGX_MCDS_REASON_OFF
+                                        : NGX_MCDS_REASON_SIZE);
+
+        ngx_http_mcds_store_pass(r, ctx);
+        return NGX_DECLINED;
+    }
+
+    if (ngx_http_mcds_store_rule(r, ctx, mlcf)) {
+        return NGX_DECLINED;
+    }
+
+    if ((entry->flags & NGX_MCDS_ENTRY_VALIDATE)
+        && ngx_http_mcds_revalidate_ignored(r, ctx))
+    {
+        ngx_http_mcds_store_pass(r, ctx);
+        return NGX_DECLINED;
+    }
+
+    return NGX_OK;
 }
 
 

@@ -195,6 +195,13 @@ ngx_http_mcds_store_split(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
     size_t             size;
     ngx_mcds_value_t  *head, *value;
 
+    if (store->entry.flags & NGX_MCDS_ENTRY_VALIDATE) {
+
+        /* what is streamed cannot stand in the place of a 304 */
+
+        return NGX_BUSY;
+    }
+
     store->split = ngx_mcds_page_split(store->seat);
 
     if (store->split == NULL) {

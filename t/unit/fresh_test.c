@@ -23,6 +23,7 @@
 #define SHARED     NGX_MCDS_ENTRY_SHARED
 #define REVALID    NGX_MCDS_ENTRY_REVALIDATE
 #define OURS       NGX_MCDS_ENTRY_CONFIGURED
+#define EACH       (NGX_MCDS_ENTRY_VALIDATE|REVALID)
 
 #define NEVER      NGX_MCDS_ALWAYS
 
@@ -38,6 +39,7 @@
 #define VARY       0x0080
 #define ENCODED    0x0100
 #define AUTH       0x0200
+#define ASKS       0x0400               /* it can be validated each time */
 
 /* bits of a parsed Cache-Control */
 
@@ -381,6 +383,24 @@ static decide_row_t  decide_rows[] = {
       NGX_MCDS_REFUSE_NO_CACHE, 0, 0 },
     { 200, "no-cache=\"X\", max-age=60", 0, 0, 0, 0, 0, 0,
       NGX_MCDS_REFUSE_NO_CACHE, 0, 0 },
+    { 200, "no-cache", ASKS, 0, 0, 0, 0, 0,
+      NGX_MCDS_STORE, 0, OURS|EACH },
+    { 200, "no-cache, max-age=60", ASKS, 0, 0, 0, 0, 70,
+      NGX_MCDS_STORE, 0, EACH },
+    { 200, "no-cache=\"X\", s-maxage=60", ASKS, 0, 0, 0, 0, 0,
+      NGX_MCDS_STORE, 0, SHARED|EACH },
+    { 200, NULL, PRAGMA|EXPIRES|ASKS, 60, 0, 0, 0, 0,
+      NGX_MCDS_STORE, 0, EACH },
+    { 200, "max-age=60", ASKS, 0, 0, 0, 0, 0,
+      NGX_MCDS_STORE, 60000, 0 },
+    { 200, "no-cache, no-store", ASKS, 0, 0, 0, 0, 0,
+      NGX_MCDS_REFUSE_NO_STORE, 0, 0 },
+    { 200, "no-cache; max-age=60", ASKS, 0, 0, 0, 0, 0,
+      NGX_MCDS_REFUSE_MALFORMED, 0, 0 },
+    { 200, "no-cache", ASKS|AUTH, 0, 0, 0, 0, 0,
+      NGX_MCDS_REFUSE_AUTHORIZATION, 0, 0 },
+    { 200, "no-cache", ASKS|VARY, 0, 0, 0, 0, 0,
+      NGX_MCDS_REFUSE_VARY, 0, 0 },
     { 200, "x=\"no-store\", max-age=60", 0, 0, 0, 0, 0, 0,
       NGX_MCDS_STORE, 60000, 0 },
     { 200, "max-age=60; private", 0, 0, 0, 0, 0, 0,
@@ -667,6 +687,7 @@ test_decide(void)
         answer.vary = (row->bits & VARY) != 0;
         answer.encoded = (row->bits & ENCODED) != 0;
         answer.authorization = (row->bits & AUTH) != 0;
+        answer.validated = (row->bits & ASKS) != 0;
 
         ngx_memset(&entry, 0x5a, sizeof(entry));
         before = entry;
