@@ -361,7 +361,9 @@ ngx_http_mcds_prepare_dropped(ngx_http_mcds_prepared_t *prepared,
 
     if (ngx_http_mcds_header_is(name, "Date")) {
 
-        if (ngx_http_mcds_date(value) != NGX_ERROR) {
+        /* what was stored had been read closely */
+
+        if (ngx_parse_http_time(value->data, value->len) != NGX_ERROR) {
             prepared->date = *value;
         }
 
