@@ -99,6 +99,11 @@ http {
             mcds_cache_request_control on;
             proxy_pass http://127.0.0.1:%%PORT_o%%;
         }
+        location /tags/ {
+            mcds_cache_tag a;
+            proxy_pass http://127.0.0.1:%%PORT_o%%;
+        }
+        location = /purge { mcds_cache off; mcds_cache_purge on; }
         location /ssi {
             ssi on;
             ssi_types text/plain;
@@ -312,6 +317,19 @@ change('/plain/fresh', 'fresh');
 is(get('/plain/fresh'), '200 REVALIDATED page 1', 'it gets a lifetime');
 is(get('/plain/fresh'), '200 HIT page 1', 'and is fresh');
 is($o->count('/plain/fresh'), 2, 'the origin is not asked any more');
+
+# after a purge of its tag
+
+my $tag = '/tags/plain';
+get($tag);
+stored($tag, 0);
+is($h->get('/purge?tag=a')->status(), 200, 'purged by tag');
+my $sets = $m->stats()->{cmd_set};
+is(get($tag), '200 REVALIDATED page 1', 'purged by tag: validated');
+cmp_ok($m->stats()->{cmd_set}, '>', $sets, 'purged by tag: and good again');
+$sets = $m->stats()->{cmd_set};
+is(get($tag), '200 REVALIDATED page 1', 'purged by tag: validated as before');
+is($m->stats()->{cmd_set}, $sets, 'purged by tag: nothing more is written');
 
 is($h->get('/ssi')->body(), 'page 1.', 'a part of a page') for 1, 2;
 is(asked('/plain/ssi'), '- -, "1" -', 'a part of a page: validated');

@@ -637,7 +637,7 @@ ngx_http_mcds_renewed(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
 }
 
 
-/* 1 if both are validated for each request, and have the same headers */
+/* 1 if both are validated for each request, and are the same but for times */
 
 static ngx_uint_t
 ngx_http_mcds_same_answer(ngx_mcds_entry_t *old, ngx_mcds_entry_t *new)
@@ -645,7 +645,10 @@ ngx_http_mcds_same_answer(ngx_mcds_entry_t *old, ngx_mcds_entry_t *new)
     ngx_int_t  more;
     ngx_str_t  a, b, name, value, other_name, other;
 
-    if (!(old->flags & new->flags & NGX_MCDS_ENTRY_VALIDATE)) {
+    if (!(new->flags & NGX_MCDS_ENTRY_VALIDATE)
+        || old->flags != new->flags
+        || !ngx_mcds_same(&old->ext, &new->ext))
+    {
         return 0;
     }
 
