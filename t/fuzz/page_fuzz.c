@@ -122,10 +122,13 @@ ngx_mcds_submit(ngx_mcds_pool_t *p, ngx_mcds_request_t *req,
     must(one->key.data != NULL);
 
     memcpy(one->key.data, req->key.data, req->key.len);
+    one->key.data[one->key.len] = '\0';
+
+    one->req.key.data = one->key.data;
+    one->req.suffix.data = one->key.data + req->key.len;
 
     if (req->suffix.len) {
-        memcpy(one->key.data + req->key.len, req->suffix.data,
-               req->suffix.len);
+        memcpy(one->req.suffix.data, req->suffix.data, req->suffix.len);
 
         if (strncmp((char *) req->suffix.data, ":part:", 6) == 0) {
             nparts++;
@@ -823,9 +826,8 @@ answer_part(one_t *one, ngx_mcds_result_t *result)
     ngx_str_t          suffix;
     ngx_mcds_value_t  *value;
 
-    p = one->key.data + one->req.key.len;
-    suffix.data = p;
-    suffix.len = one->key.len - one->req.key.len;
+    suffix = one->req.suffix;
+    p = suffix.data;
     must(suffix.len > 23);
 
     generation = strtoull((char *) p + 6, NULL, 16);
