@@ -180,8 +180,8 @@ ngx_http_mcds_serve_page(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx)
                            || entry->length <= NGX_HTTP_MCDS_DECODE_RANGE));
     r->single_range = ngx_http_mcds_streamed(entry);
 
-    ngx_http_mcds_coding_offer(r, ctx);
     ngx_http_mcds_serve_conditions(r, entry, prepared);
+    ngx_http_mcds_coding_offer(r, ctx);
 
     if (ngx_http_mcds_serve_headers(r, prepared) != NGX_OK) {
         return NGX_ERROR;
@@ -193,9 +193,12 @@ ngx_http_mcds_serve_page(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx)
 
 /*
  * RFC 9110, 13.2.2.  nginx's filters, which judge what is left here, are those
- * of an origin, and have If-Modified-Since hold beside If-None-Match, which
- * stands for it.  If-Match and If-Unmodified-Since are for an origin alone, a
- * cache must not evaluate them (RFC 9111, 4.3.2).
+ * of an origin: they have If-Modified-Since hold beside If-None-Match, which
+ * stands for it; they read a date and leave out what follows it, although a
+ * value that is not one date is no condition (13.1.3); and they send a part to
+ * HEAD, for which Range means nothing (14.2).  If-Match and
+ * If-Unmodified-Since are for an origin alone, a cache must not evaluate them
+ * (RFC 9111, 4.3.2).
  */
 
 static void
@@ -205,8 +208,16 @@ ngx_http_mcds_serve_conditions(ngx_http_request_t *r, ngx_mcds_entry_t *entry,
     r->headers_in.if_match = NULL;
     r->headers_in.if_unmodified_since = NULL;
 
-    if (r->headers_in.if_none_match) {
+    if (r->headers_in.if_none_match
+        || (r->headers_in.if_modified_since
+            && ngx_http_mcds_date(&r->headers_in.if_modified_since->value)
+               == NGX_ERROR))
+    {
         r->headers_in.if_modified_since = NULL;
+    }
+
+    if (r->method != NGX_HTTP_GET) {
+        r->headers_in.range = NULL;
     }
 
     if (r->headers_in.if_range
@@ -219,8 +230,9 @@ ngx_http_mcds_serve_conditions(ngx_http_request_t *r, ngx_mcds_entry_t *entry,
 
 
 /*
- * If-Range takes a strong validator only: no weak ETag, and no date in whose
- * second the page may have changed once more (RFC 9110, 13.1.5 and 8.8.2.2).
+ * If-Range takes one strong validator: no weak ETag, no list of dates, and no
+ * date in whose second the page may have changed once more (RFC 9110, 13.1.5
+ * and 8.8.2.2).
  */
 
 static ngx_uint_t
@@ -231,6 +243,10 @@ ngx_http_mcds_serve_weak(ngx_str_t *value, ngx_mcds_entry_t *entry,
 
     if (value->len && value->data[value->len - 1] == '"') {
         return value->data[0] != '"';
+    }
+
+    if (ngx_http_mcds_date(value) == NGX_ERROR) {
+        return 1;
     }
 
     date = prepared->date.len ? ngx_http_mcds_date(&prepared->date)
