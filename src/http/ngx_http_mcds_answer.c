@@ -47,8 +47,8 @@ static ngx_int_t ngx_http_mcds_accel_limit_rate(ngx_http_request_t *r);
 
 /*
  * Neither stored nor sent from the store: what belongs to one connection or
- * one answer (RFC 9110, 7.6.1), what frames it, what the server makes itself,
- * and what must never reach a second person.  Content-Range means nothing in
+ * one answer (RFC 9110, 7.6.1), what frames it, what nginx makes itself, and
+ * what must never reach a second person.  Content-Range means nothing in
  * a page that is whole (RFC 9110, 14.4), and nginx adds its own to the part of
  * it that a client has asked for.
  */
@@ -65,7 +65,6 @@ static ngx_str_t  ngx_http_mcds_dropped[] = {
     ngx_string("Proxy-Authentication-Info"),
     ngx_string("Proxy-Authorization"),
     ngx_string("Proxy-Connection"),
-    ngx_string("Server"),
     ngx_string("Set-Cookie"),
     ngx_string("Set-Cookie2"),
     ngx_string("Status"),

@@ -98,6 +98,9 @@ static ngx_http_mcds_header_t  ngx_http_mcds_headers[] = {
     { ngx_string("Link"), ngx_http_mcds_set_multi_header,
       offsetof(ngx_http_headers_out_t, link) },
 
+    { ngx_string("Server"), ngx_http_mcds_set_header,
+      offsetof(ngx_http_headers_out_t, server) },
+
     { ngx_null_string, NULL, 0 }
 };
 
