@@ -493,6 +493,23 @@ my @rows = (
             is($r->header('Content-Range'), 'bytes */' . length $_[0]->body,
                 'Content-Range');
         }],
+    ['8.4 tell', '416 is another message than the page', undef, [@fresh,
+        Vary => 'Accept-Encoding', 'Content-Encoding' => 'gzip',
+        'Content-Language' => 'de', 'Content-Location' => '/there',
+        Expires => $later, Date => $past, 'X-Any' => 1],
+        request => ['Accept-Encoding' => 'gzip'], check => sub {
+            my $get = $_[1]{get};
+            my @accept = ('Accept-Encoding' => 'gzip');
+            ok(wait_for(sub { $get->('', @accept)->header('X-Cache') eq 'HIT'
+                }), 'used');
+            my $r = $get->('', @accept, Range => 'bytes=999-');
+            is($r->status, 416, 'status');
+            is($r->header($_), undef, $_) for 'Age', 'Cache-Control', 'Expires',
+                'Content-Encoding', 'Content-Language', 'Content-Location';
+            isnt($r->header('Date'), $past, 'Date');
+            is(scalar(() = $r->all('Date')), 1, 'one Date');
+            is($r->header('X-Any'), 1, 'others are those of the page');
+        }],
 );
 
 clauses($t, \@statements, <<'EOT', @rows);

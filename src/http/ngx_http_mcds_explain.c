@@ -294,9 +294,14 @@ static u_char *
 ngx_http_mcds_explain_forward(u_char *p, ngx_http_request_t *r,
     ngx_http_mcds_ctx_t *ctx)
 {
-    /* nothing was forwarded that this request could not wait for */
+    /*
+     * Nothing was forwarded that this request could not wait for, or did not
+     * want.
+     */
 
-    if (ctx->unavailable) {
+    if (ctx->unavailable
+        || (ctx->reason == NGX_MCDS_REASON_ONLY_IF_CACHED && !ctx->dry))
+    {
         return p;
     }
 

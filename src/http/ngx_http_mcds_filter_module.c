@@ -37,6 +37,9 @@
 static ngx_int_t ngx_http_mcds_header_filter(ngx_http_request_t *r);
 static ngx_int_t ngx_http_mcds_instead(ngx_http_request_t *r,
     ngx_http_mcds_ctx_t *ctx, ngx_int_t rc);
+static ngx_int_t ngx_http_mcds_header_pass(ngx_http_request_t *r,
+    ngx_http_mcds_ctx_t *ctx);
+static void ngx_http_mcds_header_withdraw(ngx_http_request_t *r);
 static ngx_int_t ngx_http_mcds_body_filter(ngx_http_request_t *r,
     ngx_chain_t *in);
 static ngx_int_t ngx_http_mcds_filter_init(ngx_conf_t *cf);
@@ -94,6 +97,23 @@ ngx_module_t  ngx_http_mcds_filter_module = {
     NULL,                                  /* exit process */
     NULL,                                  /* exit master */
     NGX_MODULE_V1_PADDING
+};
+
+
+/* headers of a page that mean something else in the error page instead of it */
+
+static ngx_str_t  ngx_http_mcds_of_page[] = {
+    ngx_string("Age"),
+    ngx_string("Cache-Control"),
+    ngx_string("Cache-Status"),
+    ngx_string("CDN-Cache-Control"),
+    ngx_string("Content-Encoding"),
+    ngx_string("Content-Language"),
+    ngx_string("Content-Location"),
+    ngx_string("Date"),
+    ngx_string("Expires"),
+    ngx_string("Pragma"),
+    ngx_null_string
 };
 
 
@@ -168,11 +188,7 @@ ngx_http_mcds_header_filter(ngx_http_request_t *r)
         return ngx_http_mcds_unwanted(r, ctx) ? NGX_ERROR : NGX_OK;
     }
 
-    if (ctx && ctx->conf && ngx_http_mcds_explain_header(r, ctx) != NGX_OK) {
-        return NGX_ERROR;
-    }
-
-    return ngx_http_next_header_filter(r);
+    return ngx_http_mcds_header_pass(r, ctx);
 }
 
 
@@ -206,15 +222,70 @@ ngx_http_mcds_instead(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
 
     ctx->expire = ngx_http_mcds_variant_expire(ctx);
 
-    if (ctx->conf && ngx_http_mcds_explain_header(r, ctx) != NGX_OK) {
+    rc = ngx_http_mcds_header_pass(r, ctx);
+
+    ngx_http_mcds_coding_withdraw(ctx);
+
+    return rc;
+}
+
+
+/*
+ * Where a filter refuses the answer, as the range filter does with 416, nginx
+ * sends an error page with the headers that are there.
+ */
+
+static ngx_int_t
+ngx_http_mcds_header_pass(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx)
+{
+    ngx_int_t  rc;
+
+    if (ctx == NULL || ctx->conf == NULL) {
+        return ngx_http_next_header_filter(r);
+    }
+
+    if (ngx_http_mcds_explain_header(r, ctx) != NGX_OK) {
         return NGX_ERROR;
     }
 
     rc = ngx_http_next_header_filter(r);
 
-    ngx_http_mcds_coding_withdraw(ctx);
+    if (rc >= NGX_HTTP_SPECIAL_RESPONSE) {
+        ngx_http_mcds_header_withdraw(r);
+    }
 
     return rc;
+}
+
+
+static void
+ngx_http_mcds_header_withdraw(ngx_http_request_t *r)
+{
+    ngx_uint_t               i;
+    ngx_list_part_t         *part;
+    ngx_table_elt_t         *h;
+    ngx_http_headers_out_t  *out;
+
+    out = &r->headers_out;
+
+    for (part = &out->headers.part; part; part = part->next) {
+
+        h = part->elts;
+
+        for (i = 0; i < part->nelts; i++) {
+            if (ngx_http_mcds_header_in(ngx_http_mcds_of_page, &h[i].key)) {
+                h[i].hash = 0;
+            }
+        }
+    }
+
+    out->content_encoding = NULL;
+    out->date = NULL;
+    out->expires = NULL;
+
+    /* an array before nginx 1.23 */
+
+    ngx_memzero(&out->cache_control, sizeof(out->cache_control));
 }
 
 
