@@ -35,7 +35,7 @@
 
 typedef struct {
     ngx_str_t     name;
-    ngx_str_t     arg;            /* without its quotes */
+    ngx_str_t     arg;            /* without its quotes, with its pairs */
     unsigned      has_arg:1;
 } ngx_mcds_directive_t;
 
@@ -607,6 +607,12 @@ ngx_mcds_delta_min(ngx_mcds_directive_t *dir, ngx_uint_t has, uint32_t old)
     n = 0;
 
     for (i = 0; i < dir->arg.len; i++) {
+
+        /* only in quotes: the character behind it, RFC 9110, 5.6.4 */
+
+        if (dir->arg.data[i] == '\\' && i + 1 < dir->arg.len) {
+            i++;
+        }
 
         if (dir->arg.data[i] < '0' || dir->arg.data[i] > '9') {
             return 0;

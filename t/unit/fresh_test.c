@@ -156,7 +156,8 @@ static control_row_t  control_rows[] = {
     { "max-age=0x10", C_MAX, 0, 0, 0, 0 },
     { "max-age=abc", C_MAX, 0, 0, 0, 0 },
     { "max-age=\" 60\"", C_MAX, 0, 0, 0, 0 },
-    { "max-age=\"6\\0\"", C_MAX, 0, 0, 0, 0 },
+    { "max-age=\"6\\0\"", C_MAX, 60, 0, 0, 0 },
+    { "max-age=\"\\6\\0\", s-maxage=\"6\\\\0\"", C_MAX|C_SMAX, 60, 0, 0, 0 },
     { "max-age='60'", C_MAX, 0, 0, 0, 0 },
     { "max-age=1e30", C_MAX, 0, 0, 0, 0 },
 
