@@ -40,6 +40,8 @@ my %head = (
     off => { %get, ETag => '"2"' },
     vary => { %get, ETag => '"2"' },
     must => { %get, ETag => '"2"' },
+    gained => { %get },
+    hidden => { %get },
 
     renew => { %get },
     renew_date => { 'Last-Modified' => $date },
@@ -49,7 +51,10 @@ my %head = (
     renew_purged => { %get },
     renew_quiet => {},
     renew_private => { %get, 'Cache-Control' => 'private' },
+    renew_hidden => { %get, ETag => '"2"' },
+    renew_large => { %get },
 );
+my %bodies = (renew_large => join '', map { "line $_\n" } 1 .. 300_000);
 
 my $o = $t->origin('o', sub {
     my ($o, $q) = @_;
@@ -60,9 +65,10 @@ my $o = $t->origin('o', sub {
         status => $head && $how eq 'error' ? 404 : 200,
         headers => [%{{ 'Cache-Control' => $how =~ /must/
             ? 'max-age=600, must-revalidate' : 'max-age=600',
-            $head ? %{$head{$how}} : %get }}, 'X-By' => $q->{method},
-            $how =~ /vary/ ? (Vary => 'X-A') : ()],
-        body => $head && $how eq 'length' ? 'longer body' : 'body',
+            $head ? %{$head{$how}} : $how eq 'gained' ? () : %get }},
+            'X-By' => $q->{method}, $how =~ /vary/ ? (Vary => 'X-A') : ()],
+        body => $head && $how eq 'length' ? 'longer body'
+            : $bodies{$how} // 'body',
     };
 });
 
@@ -81,6 +87,15 @@ http {
         location / { proxy_pass http://127.0.0.1:%%PORT_o%%; }
         location /renew_rule {
             mcds_no_cache $http_x_no;
+            proxy_pass http://127.0.0.1:%%PORT_o%%;
+        }
+        location /hidden {
+            proxy_hide_header ETag;
+            proxy_hide_header Last-Modified;
+            proxy_pass http://127.0.0.1:%%PORT_o%%;
+        }
+        location /renew_hidden {
+            proxy_hide_header ETag;
             proxy_pass http://127.0.0.1:%%PORT_o%%;
         }
         location /off {
@@ -126,9 +141,13 @@ sub after_head {
 }
 
 is(after_head("/$_"), 'HIT BYPASS HIT', "$_: the same page stays")
-    for qw/ same quiet error off /;
+    for qw/ same error off /;
 
-for my $uri (map { ("/$_", "/signed/$_") } qw/ etag weak date length vary /) {
+# it may be another page, also where nothing tells that it is the same
+
+for my $uri ('/hidden', map { ("/$_", "/signed/$_") } qw/ etag weak date length
+    vary quiet gained /)
+{
     is(after_head($uri), 'HIT BYPASS STALE', "$uri: another page: stale");
     ok(wait_for(sub { get(1, $uri, 'GET')->header('X-Cache') eq 'HIT' }, 5),
         "$uri: it is rebuilt");
@@ -164,9 +183,12 @@ is(after_head('/must'), 'HIT BYPASS EXPIRED', 'must-revalidate: is built');
 
 # the page is current: it is fresh again, for all
 
-for my $uri (map { ("/$_", "/signed/$_") } qw/ renew renew_date renew_vary
-    renew_must /)
+for my $uri ('/renew_hidden', map { ("/$_", "/signed/$_") } qw/ renew renew_date
+    renew_vary renew_must renew_large /)
 {
+    my ($how) = $uri =~ /(\w+)$/;
+    my $body = $bodies{$how} // 'body';
+
     after_head($uri);
 
     my $r;
@@ -174,18 +196,46 @@ for my $uri (map { ("/$_", "/signed/$_") } qw/ renew renew_date renew_vary
         $r = get(1, $uri, 'GET');
         return $r->header('X-By') eq 'HEAD';
     }), "$uri: the page has the headers of the HEAD");
-    is($r->header('X-Cache') . $r->body, 'HITbody', "$uri: and its own body");
+    is($r->header('X-Cache'), 'HIT', "$uri: is there");
+    ok($r->body eq $body, "$uri: and has its own body");
 
     next if $uri =~ /vary|signed/;
 
     page_expire($m, key($uri), 1000);
     is(get(0, $uri, 'HEAD', 'Cache-Control' => 'no-cache')->status, 200,
         "$uri: expired");
-    ok(wait_for(sub { get(1, $uri, 'GET')->header('X-Cache') eq 'HIT' }),
-        "$uri: it is fresh again");
+    ok(wait_for(sub { page_decode($m->get(key($uri)))->{expire}
+        > 1000 * time() }), "$uri: it is fresh again");
+    is(get(1, $uri, 'GET')->header('X-Cache'), 'HIT', "$uri: is shown");
     cmp_ok(get(1, $uri, 'GET')->header('Age'), '<', 60, "$uri: of now");
     is(scalar(grep { $_->{method} eq 'GET' } $o->requests($uri)), 1,
         "$uri: the origin was asked for it once");
+}
+
+# two at a time: the parts of the page stay whichever of them renews it
+
+{
+    my $uri = '/renew_large';
+    my $port = $hosts[0]->port();
+
+    $o->hold_path($uri);
+    my @heads = map { start_get($port, $uri, method => 'HEAD',
+        headers => ['Cache-Control' => 'no-cache']) } 1, 2;
+    $o->wait_requests(2, $uri);
+    $o->release($uri);
+    is(finish($_)->header('X-Cache'), 'BYPASS', 'two at a time: asked')
+        for @heads;
+
+    get(0, '/same', 'GET') for 1 .. 3;
+
+    my $r = get(1, $uri, 'GET');
+    is($r->header('X-Cache'), 'HIT', 'two at a time: the page stays');
+    ok($r->body eq $bodies{renew_large}, 'two at a time: all of it');
+
+    my @keys = grep { /^<>[^:]*:\/\/localhost\Q$uri\E(?!:lock)/ } $m->keys();
+    cmp_ok(scalar(@keys), '>', 2, 'two at a time: there are parts');
+    is(scalar(grep { $m->ttl($_) >= 0 } @keys), 0,
+        'two at a time: none is to go');
 }
 
 # it is not: the answer does not say so, or is for one client, or it was purged

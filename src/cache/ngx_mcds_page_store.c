@@ -210,6 +210,10 @@ ngx_mcds_page_store(ngx_mcds_seat_t *seat, ngx_mcds_value_t *value,
         store->base = cas;
         store->replace = replace;
 
+        /* a value that has parts already is one that was there, and renewed */
+
+        store->renewed = (store->copy->entry.parts != 0);
+
         ngx_mcds_store_try(store);
     }
 }

@@ -17,6 +17,8 @@
 
 static ngx_int_t ngx_http_mcds_head_judge(ngx_http_request_t *r,
     ngx_http_mcds_ctx_t *ctx);
+static ngx_int_t ngx_http_mcds_head_stored(ngx_mcds_entry_t *entry,
+    ngx_str_t *name, ngx_str_t *value);
 static ngx_str_t *ngx_http_mcds_head_find(ngx_list_t *headers,
     ngx_str_t *name);
 
@@ -65,12 +67,10 @@ ngx_http_mcds_head_same(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx)
 
     /*
      * A purge says that the page is another one now, whatever its validators
-     * are; a page that is validated for each request gains nothing; and the
-     * parts of a page are not known here.
+     * are; and a page that is validated for each request gains nothing.
      */
 
-    if (entry->parts
-        || (entry->flags & (NGX_MCDS_ENTRY_INVALID|NGX_MCDS_ENTRY_VALIDATE))
+    if ((entry->flags & (NGX_MCDS_ENTRY_INVALID|NGX_MCDS_ENTRY_VALIDATE))
         || ngx_http_mcds_variant_purged(ctx)
         || (ctx->expired && entry->expire > ngx_mcds_now()))
     {
@@ -91,18 +91,16 @@ ngx_http_mcds_head_same(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx)
 
 
 /*
- * NGX_OK: the answer is of the page in ctx->copy; NGX_DECLINED: of another one;
- * NGX_DONE: it does not say, as without any validator, or with one that the
- * page has not, since the location may hide it.
+ * NGX_OK: all validators of the answer, and its length, are those of the page
+ * in ctx->copy; NGX_DECLINED: another is, or there is no validator, so that the
+ * page is no longer known to be the same; NGX_DONE: the answer does not count.
  */
 
 static ngx_int_t
 ngx_http_mcds_head_judge(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx)
 {
-    ngx_int_t             left;
-    ngx_str_t             rest, name, value, *validator, *new;
+    ngx_str_t            *validator, *new, old;
     ngx_uint_t            same;
-    ngx_list_t           *headers;
     ngx_mcds_entry_t     *entry;
     ngx_http_upstream_t  *u;
 
@@ -132,41 +130,49 @@ ngx_http_mcds_head_judge(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx)
         return NGX_DECLINED;
     }
 
-    headers = &u->headers_in.headers;
-    left = 0;
     same = 0;
 
     for (validator = ngx_http_mcds_validators; validator->len; validator++) {
-        if (ngx_http_mcds_head_find(headers, validator)) {
-            left++;
-        }
-    }
 
-    rest = entry->headers;
+        /* a validator that the location hides is not stored, either */
 
-    while (ngx_mcds_entry_header(&rest, &name, &value) == NGX_OK) {
-
-        if (!ngx_http_mcds_header_in(ngx_http_mcds_validators, &name)) {
-            continue;
-        }
-
-        new = ngx_http_mcds_head_find(headers, &name);
+        new = ngx_http_mcds_head_find(&r->headers_out.headers, validator);
 
         if (new == NULL) {
             continue;
         }
 
-        if (new->len != value.len
-            || ngx_memcmp(new->data, value.data, value.len) != 0)
+        if (ngx_http_mcds_head_stored(entry, validator, &old) != NGX_OK
+            || !ngx_mcds_same(new, &old))
         {
             return NGX_DECLINED;
         }
 
         same = 1;
-        left--;
     }
 
-    return (same && left == 0) ? NGX_OK : NGX_DONE;
+    return same ? NGX_OK : NGX_DECLINED;
+}
+
+
+static ngx_int_t
+ngx_http_mcds_head_stored(ngx_mcds_entry_t *entry, ngx_str_t *name,
+    ngx_str_t *value)
+{
+    ngx_str_t  rest, key;
+
+    rest = entry->headers;
+
+    while (ngx_mcds_entry_header(&rest, &key, value) == NGX_OK) {
+
+        if (key.len == name->len
+            && ngx_strncasecmp(key.data, name->data, name->len) == 0)
+        {
+            return NGX_OK;
+        }
+    }
+
+    return NGX_DECLINED;
 }
 
 
@@ -183,7 +189,8 @@ ngx_http_mcds_head_find(ngx_list_t *headers, ngx_str_t *name)
 
         for (i = 0; i < part->nelts; i++) {
 
-            if (h[i].key.len == name->len
+            if (h[i].hash
+                && h[i].key.len == name->len
                 && ngx_strncasecmp(h[i].key.data, name->data, name->len) == 0)
             {
                 return &h[i].value;

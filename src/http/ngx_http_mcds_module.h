@@ -575,9 +575,10 @@ void ngx_http_mcds_invalidate_init(void);
 
 
 /*
- * Whether what the origin answers to a HEAD is not of the page in ctx->copy:
- * its Content-Length, ETag or Last-Modified is another.  same: 1 if it is, as
- * an ETag or a Last-Modified shows, and the page may be renewed by it.
+ * Whether the origin's answer to a HEAD no longer shows the page in ctx->copy
+ * to be current: its Content-Length, ETag or Last-Modified is another, or it
+ * has neither of the latter two.  same: 1 if it does show that, and the page
+ * may be renewed by it.
  */
 
 ngx_uint_t ngx_http_mcds_head_differs(ngx_http_request_t *r,
