@@ -41,6 +41,7 @@ my %first = (
     proxy => 'max-age=60, proxy-revalidate',
     shared => 's-maxage=60',
     sharedsie => 's-maxage=60, stale-if-error=600',
+    sharedswr => 's-maxage=60, stale-while-revalidate=600',
     mustsie => 'max-age=60, must-revalidate, stale-if-error=600',
 );
 
@@ -193,7 +194,14 @@ is_old('/off/sie/close', 500_000);
 is_error('/off/sie/404', 404, 5_000);
 is_old('/x/short/500', 2_000);
 is_error('/x/short/503', 503, 100_000);
+
+# s-maxage forbids it but for the time that the origin gives beside it
+
 is_old('/x/sharedsie/500', 5_000);
+is_error('/x/sharedsie/503', 503, 700_000);
+is_error('/x/sharedswr/500', 500, 700_000);
+is(expired('/x/sharedswr/503', 5_000)->body, 'page /x/sharedswr/503',
+    'stale-while-revalidate beside s-maxage');
 
 # what forbids it, whatever else is said
 

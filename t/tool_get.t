@@ -129,9 +129,9 @@ my ($q) = $list->[1];
 my ($on) = grep { $q->{server} eq '127.0.0.1:' . $_->port() } $m1, $m2;
 
 $on->set($q->{memcached_key}, page_encode(%{
-    page_decode($on->get($q->{memcached_key})) }, flags => 11));
+    page_decode($on->get($q->{memcached_key})) }, flags => 107));
 is(join(' ', @{$mcds->json('get', url('/plain2'))->[0]{flags}}),
-    'shared revalidate absolute', 'flags');
+    'shared revalidate validate no-grace absolute', 'flags');
 
 my $r = $mcds->run('get', 'HTTP://LocalHost/plain1#top');
 

@@ -249,6 +249,10 @@ mcds_get_entry(mcds_t *m, json_t *o, ngx_mcds_entry_t *entry,
         (void) json_array_append_new(flags, json_string("configured"));
     }
 
+    if (entry->flags & NGX_MCDS_ENTRY_NO_GRACE) {
+        (void) json_array_append_new(flags, json_string("no-grace"));
+    }
+
     if (entry->flags & NGX_MCDS_ENTRY_ABSOLUTE) {
         (void) json_array_append_new(flags, json_string("absolute"));
     }

@@ -91,6 +91,8 @@
                                            not the origin */
 #define NGX_MCDS_ENTRY_VALIDATE   0x20  /* no-cache: the origin is asked about
                                            it for each request */
+#define NGX_MCDS_ENTRY_NO_GRACE   0x40  /* served stale for the times of swr and
+                                           sie alone: s-maxage beside them */
 
 #define NGX_MCDS_ENTRY_UNSET      0xffffffff
 

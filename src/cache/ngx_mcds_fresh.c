@@ -66,6 +66,8 @@ static uint64_t ngx_mcds_fresh_grace(ngx_mcds_entry_t *entry,
     ngx_mcds_stale_t *stale);
 static ngx_uint_t ngx_mcds_fresh_no_control(ngx_mcds_cache_control_t *cc);
 static uint32_t ngx_mcds_fresh_flags(ngx_mcds_cache_control_t *cc);
+static ngx_uint_t ngx_mcds_fresh_arrived(ngx_mcds_cache_control_t *cc,
+    uint32_t flags, uint64_t late);
 static int64_t ngx_mcds_fresh_life(ngx_mcds_answer_t *answer,
     ngx_mcds_cache_control_t *cc, uint64_t now_ms, uint32_t *took);
 static ngx_uint_t ngx_mcds_fresh_configured(ngx_mcds_answer_t *answer,
@@ -168,7 +170,9 @@ ngx_mcds_fresh_decide(ngx_mcds_answer_t *answer, uint64_t now_ms,
         }
 
         if (life == 0
-            || (life <= (int64_t) took && (flags & NGX_MCDS_ENTRY_REVALIDATE)))
+            || (life <= (int64_t) took
+                && !ngx_mcds_fresh_arrived(cc, flags,
+                                           took - (uint64_t) life)))
         {
             return NGX_MCDS_REFUSE_EXPIRED;
         }
@@ -184,6 +188,23 @@ ngx_mcds_fresh_decide(ngx_mcds_answer_t *answer, uint64_t now_ms,
     entry->sie = cc->has_sie ? cc->sie : NGX_MCDS_ENTRY_UNSET;
 
     return NGX_MCDS_STORE;
+}
+
+
+/*
+ * Whether an answer that had expired when it came, so many milliseconds ago,
+ * may be shown to the requests that have waited for it.
+ */
+
+static ngx_uint_t
+ngx_mcds_fresh_arrived(ngx_mcds_cache_control_t *cc, uint32_t flags,
+    uint64_t late)
+{
+    if (flags & NGX_MCDS_ENTRY_NO_GRACE) {
+        return cc->has_swr && late < (uint64_t) cc->swr * 1000;
+    }
+
+    return !(flags & NGX_MCDS_ENTRY_REVALIDATE);
 }
 
 
@@ -213,18 +234,16 @@ ngx_mcds_fresh_flags(ngx_mcds_cache_control_t *cc)
     }
 
     /*
-     * s-maxage means proxy-revalidate as well, but whoever gives it together
-     * with a time to be served stale in does want that
+     * s-maxage means proxy-revalidate as well, but an origin that gives it
+     * together with a time to be served stale in does want that: for this time
      */
 
-    if (cc->must_revalidate
-        || cc->proxy_revalidate
-        || (cc->has_s_maxage
-            && !cc->has_swr
-            && !cc->has_sie
-            && !cc->may_stale))
-    {
+    if (cc->must_revalidate || cc->proxy_revalidate) {
         flags |= NGX_MCDS_ENTRY_REVALIDATE;
+
+    } else if (cc->has_s_maxage && !cc->may_stale) {
+        flags |= (cc->has_swr || cc->has_sie) ? NGX_MCDS_ENTRY_NO_GRACE
+                                              : NGX_MCDS_ENTRY_REVALIDATE;
     }
 
     return flags;
@@ -300,6 +319,10 @@ ngx_mcds_fresh_state(ngx_mcds_entry_t *entry, ngx_mcds_stale_t *stale,
 static uint64_t
 ngx_mcds_fresh_grace(ngx_mcds_entry_t *entry, ngx_mcds_stale_t *stale)
 {
+    if (entry->flags & NGX_MCDS_ENTRY_NO_GRACE) {
+        return 0;
+    }
+
     return (entry->flags & NGX_MCDS_ENTRY_CONFIGURED) ? stale->grace
                                                       : stale->origin;
 }

@@ -183,11 +183,11 @@ typedef enum {
  * and all others are refused (RFC 9111, 5.2.2.3).
  *
  * must-revalidate and proxy-revalidate set NGX_MCDS_ENTRY_REVALIDATE; so does
- * s-maxage (RFC 9111, 5.2.2.10) unless the answer has stale-while-revalidate
- * or stale-if-error, which then say what is meant, or the configuration ignores
- * what forbids stale.  public, s-maxage and must-revalidate set
- * NGX_MCDS_ENTRY_SHARED.  mcds_cache_valid and heuristics set
- * NGX_MCDS_ENTRY_CONFIGURED.
+ * s-maxage (RFC 9111, 5.2.2.10) unless the configuration ignores what forbids
+ * stale.  Beside stale-while-revalidate or stale-if-error, which then say what
+ * is meant, s-maxage sets NGX_MCDS_ENTRY_NO_GRACE.  public, s-maxage and
+ * must-revalidate set NGX_MCDS_ENTRY_SHARED.  mcds_cache_valid and heuristics
+ * set NGX_MCDS_ENTRY_CONFIGURED.
  *
  * now_ms: when the answer began, milliseconds since the epoch.
  */
@@ -250,7 +250,8 @@ typedef struct {
 /*
  * now == expire is expired ("expire before").  swr of the entry, when it is
  * set, replaces update, and the grace does not shorten it; nor does it shorten
- * sie, stale-if-error.  NGX_MCDS_ENTRY_REVALIDATE forbids all.
+ * sie, stale-if-error.  NGX_MCDS_ENTRY_REVALIDATE forbids all, and
+ * NGX_MCDS_ENTRY_NO_GRACE all but these two.
  */
 
 ngx_uint_t ngx_mcds_fresh_state(ngx_mcds_entry_t *entry,

@@ -24,6 +24,7 @@
 #define REVALID    NGX_MCDS_ENTRY_REVALIDATE
 #define OURS       NGX_MCDS_ENTRY_CONFIGURED
 #define EACH       (NGX_MCDS_ENTRY_VALIDATE|REVALID)
+#define NO_GRACE   NGX_MCDS_ENTRY_NO_GRACE
 
 #define NEVER      NGX_MCDS_ALWAYS
 
@@ -457,9 +458,11 @@ static decide_row_t  decide_rows[] = {
     { 200, "max-age=60, proxy-revalidate", 0, 0, 0, 0, 0, 0,
       NGX_MCDS_STORE, 60000, REVALID },
     { 200, "s-maxage=60, stale-while-revalidate=5", 0, 0, 0, 0, 0, 0,
-      NGX_MCDS_STORE, 60000, SHARED },
+      NGX_MCDS_STORE, 60000, SHARED|NO_GRACE },
     { 200, "s-maxage=60, stale-if-error=5", 0, 0, 0, 0, 0, 0,
-      NGX_MCDS_STORE, 60000, SHARED },
+      NGX_MCDS_STORE, 60000, SHARED|NO_GRACE },
+    { 200, "s-maxage=60, stale-if-error=5, proxy-revalidate", 0, 0, 0, 0, 0, 0,
+      NGX_MCDS_STORE, 60000, SHARED|REVALID },
     { 200, "s-maxage=60, stale-if-error=5, must-revalidate", 0, 0, 0, 0, 0, 0,
       NGX_MCDS_STORE, 60000, SHARED|REVALID },
     { 200, "max-age=60, stale-while-revalidate=5", 0, 0, 0, 0, 0, 0,
@@ -545,6 +548,16 @@ static state_row_t  state_rows[] = {
     { NEVER, NEVER, UNSET, REVALID, 0, NGX_MCDS_STALE_UNUSABLE },
     { 60000, NEVER, 10, REVALID, 0, NGX_MCDS_STALE_UNUSABLE },
     { 60000, NEVER, 10, REVALID|SHARED, 70000, NGX_MCDS_STALE_UNUSABLE },
+
+    /* as long as the origin says, and no longer */
+
+    { 60000, NEVER, 10, NO_GRACE, -1, NGX_MCDS_FRESH },
+    { 60000, NEVER, 10, NO_GRACE, 9999, NGX_MCDS_STALE_USABLE },
+    { 60000, NEVER, 10, NO_GRACE, 10000, NGX_MCDS_STALE_UNUSABLE },
+    { NEVER, NEVER, 10, NO_GRACE|OURS, 10000, NGX_MCDS_STALE_UNUSABLE },
+    { 60000, NEVER, 0, NO_GRACE, 0, NGX_MCDS_STALE_UNUSABLE },
+    { NEVER, NEVER, UNSET, NO_GRACE, 0, NGX_MCDS_STALE_UNUSABLE },
+
     { 60000, NEVER, UNSET, SHARED, 0, NGX_MCDS_STALE_USABLE }
 };
 
@@ -757,7 +770,11 @@ test_took(void)
         { "s-maxage=60", 0, 0, 0, 2000, NGX_MCDS_STORE, 58000, 2 },
         { "s-maxage=60", 0, 0, 0, 60000, NGX_MCDS_REFUSE_EXPIRED, 0, 0 },
         { "s-maxage=60, stale-if-error=9", 0, 0, 0, 61000,
-          NGX_MCDS_STORE, -1000, 61 },
+          NGX_MCDS_REFUSE_EXPIRED, 0, 0 },
+        { "s-maxage=60, stale-while-revalidate=9", 0, 0, 0, 68999,
+          NGX_MCDS_STORE, -8999, 68 },
+        { "s-maxage=60, stale-while-revalidate=9", 0, 0, 0, 69000,
+          NGX_MCDS_REFUSE_EXPIRED, 0, 0 },
         { NULL, EXPIRES|DATE, 0, 0, 2000, NGX_MCDS_STORE, 58000, 2 },
         { NULL, EXPIRES, 0, 0, 2000, NGX_MCDS_STORE, 57750, 2 },
         { NULL, 0, 10, 0, 2000, NGX_MCDS_STORE, 58000, 2 },
@@ -1169,6 +1186,21 @@ test_state(void)
        && !ngx_mcds_fresh_error(&entry, &stale, 1, NOW_MS + 2000)
        && ngx_mcds_fresh_state(&entry, &stale, NOW_MS + 2000)
           == NGX_MCDS_STALE_UNUSABLE, "the configuration's lifetime");
+
+    /* s-maxage beside a time to be shown stale in: that time alone */
+
+    entry.flags = OURS|NO_GRACE;
+    ok(!ngx_mcds_fresh_error(&entry, &stale, 1, NOW_MS), "no grace: no error");
+
+    entry.sie = 1;
+    ok(ngx_mcds_fresh_state(&entry, &stale, NOW_MS + 999)
+       == NGX_MCDS_STALE_ERROR
+       && ngx_mcds_fresh_error(&entry, &stale, 1, NOW_MS + 999)
+       && !ngx_mcds_fresh_error(&entry, &stale, 1, NOW_MS + 1000)
+       && ngx_mcds_fresh_state(&entry, &stale, NOW_MS + 1000)
+          == NGX_MCDS_STALE_UNUSABLE, "no grace: stale-if-error");
+
+    entry.flags = OURS;
 
     /* the origin's own words count, whatever the grace is */
 
