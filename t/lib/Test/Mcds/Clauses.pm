@@ -24,15 +24,16 @@ package Test::Mcds::Clauses;
 #     [statements, demand, stored or not, headers of the answer, more ...]
 #     [statements, demand, by => 'name of a test', has => 'text in it']
 #
-# Several statements are separated by ", ".  An answer is asked for twice.
-# Stored is undef where that does not matter.  "More" are status and answer
-# (further fields of an answer of the origin), method and request (headers) of
-# the first request, at (a location of $locations), life (seconds, of what is
-# stored), check, a sub that gets the second response, ways to ask again, the
-# first response and the entry, and todo: why what is checked is not so yet.
-# The ways are get, head, post and options, each a sub of what follows the uri
-# and headers.  The origin tells in X-Request what conditions, ranges and
-# Authorization it was sent.
+# Several statements are separated by ", ".  The text of another test is not
+# one of its comments.  An answer is asked for twice; if it must not be stored,
+# it must not be used then.  Stored is undef where that does not matter.  "More"
+# are status and answer (further fields of an answer of the origin), method and
+# request (headers) of the first request, at (a location of $locations), life
+# (seconds, of what is stored), check, a sub that gets the second response, ways
+# to ask again, the first response and the entry, and todo: why what is checked
+# is not so yet.  The ways are get, head, post and options, each a sub of what
+# follows the uri and headers.  The origin tells in X-Request what conditions,
+# ranges and Authorization it was sent.
 
 use warnings;
 use strict;
@@ -211,8 +212,9 @@ sub elsewhere {
     my $file = "$FindBin::Bin/$by{by}.t";
     my $text = do { local (@ARGV, $/) = $file; -e $file ? <> : '' };
 
-    Test::More::ok(length $text
-        && (!$by{has} || index($text, $by{has}) >= 0),
+    $text =~ s/^\s*#.*\n//mg;
+
+    Test::More::ok(length($by{has} // '') && index($text, $by{has}) >= 0,
         "$name: see t/$by{by}.t");
 }
 
@@ -236,7 +238,13 @@ sub answer {
         Test::More::is($there, $stored,
             $name . ($stored ? ': stored' : ': not stored'));
 
-        return if !$stored || !$there;
+        if (!$stored) {
+            Test::More::isnt($a->get($uri)->header('X-Cache') // '', 'HIT',
+                "$name: not used");
+            return;
+        }
+
+        return if !$there;
     }
 
     my $second = $a->get($uri, headers => \@request);
