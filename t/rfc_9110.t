@@ -529,10 +529,9 @@ my @rows = (
                 }), 'used');
             my $r = $get->('', @accept, Range => 'bytes=999-');
             is($r->status, 416, 'status');
-            is($r->header($_), undef, $_) for 'Age', 'Cache-Control', 'Expires',
+            is($r->header($_), undef, $_) for 'Cache-Control', 'Expires',
                 'Content-Encoding', 'Content-Language', 'Content-Location';
-            isnt($r->header('Date'), $past, 'Date');
-            is(scalar(() = $r->all('Date')), 1, 'one Date');
+            is(scalar(() = $r->all($_)), 1, "one $_") for 'Age', 'Date';
             is($r->header('X-Any'), 1, 'others are those of the page');
         }],
 );

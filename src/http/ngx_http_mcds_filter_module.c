@@ -103,14 +103,12 @@ ngx_module_t  ngx_http_mcds_filter_module = {
 /* headers of a page that mean something else in the error page instead of it */
 
 static ngx_str_t  ngx_http_mcds_of_page[] = {
-    ngx_string("Age"),
     ngx_string("Cache-Control"),
     ngx_string("Cache-Status"),
     ngx_string("CDN-Cache-Control"),
     ngx_string("Content-Encoding"),
     ngx_string("Content-Language"),
     ngx_string("Content-Location"),
-    ngx_string("Date"),
     ngx_string("Expires"),
     ngx_string("Pragma"),
     ngx_null_string
@@ -280,7 +278,6 @@ ngx_http_mcds_header_withdraw(ngx_http_request_t *r)
     }
 
     out->content_encoding = NULL;
-    out->date = NULL;
     out->expires = NULL;
 
     /* an array before nginx 1.23 */
