@@ -185,6 +185,37 @@ SKIP: {
 }
 
 
+# a variant was being built; the worker that has waited for it knows a list of
+# before the purge
+
+SKIP: {
+    skip 'one worker does both', 3 if @conn < 3;
+
+    my $uri = '/vary/built';
+    my @a = (headers => { 'X-A' => 2 });
+
+    looks($uri);
+    page_wait($f, key($uri));
+    looks($uri);
+
+    $o->mark();
+    $o->hold_path($uri);
+    $conn[0]->request($uri, @a);
+    $o->wait_requests(1, $uri);
+
+    $f->mark();
+    $conn[1]->request($uri, @a);
+    ok(wait_for(sub { $f->count(qr/^mg \S+:lock/) }), 'built: one waits');
+    $conn[2]->get('/purge?key=http://localhost/vary/built');
+    $o->release($uri);
+
+    is(statuses(map { $_->response() } @conn[0, 1]), 'MISS HIT',
+        'built: both get the page');
+    is(statuses($conn[1]->get($uri, @a)), 'STALE',
+        'built: which has expired for those who come later');
+}
+
+
 # memcached does not answer
 
 fill("/main/$_") for 1 .. 4;

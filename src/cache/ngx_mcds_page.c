@@ -896,6 +896,10 @@ ngx_mcds_page_read_done(void *data, ngx_mcds_result_t *result)
         if (read->copy) {
             outcome = NGX_MCDS_PAGE_FOUND;
             ngx_mcds_page_keep(page, read->copy, read->purges);
+
+            if (read->copy->entry.kind == NGX_MCDS_ENTRY_VARY) {
+                ngx_mcds_page_confirmed(page, read->purges);
+            }
         }
 
         if (result->cas == 0) {

@@ -291,7 +291,8 @@ ngx_int_t ngx_mcds_page_store_then(ngx_mcds_seat_t *seat,
 
 /*
  * Pages that vary, see ngx_mcds_vary.h.  What is found under a key may be a
- * list.  list: that of the seat's page, if this worker knows it; confirm: asks
+ * list.  list: that of the seat's page, if this worker knows it; list_known: 1
+ * if timed copies of its variants may be used unasked by it; confirm: asks
  * whether it is still that one: FOUND, with it, MISSING or FAILED; built_list:
  * ends a build with a list, first is the copy of the variant that was built, or
  * NULL; first: a copy, the caller's, of the seat's variant, which was built
@@ -300,6 +301,7 @@ ngx_int_t ngx_mcds_page_store_then(ngx_mcds_seat_t *seat,
  */
 
 ngx_mcds_copy_t *ngx_mcds_page_list(ngx_mcds_seat_t *seat);
+ngx_uint_t ngx_mcds_page_list_known(ngx_mcds_seat_t *seat);
 ngx_int_t ngx_mcds_page_confirm(ngx_mcds_seat_t *seat);
 void ngx_mcds_page_built_list(ngx_mcds_seat_t *seat, ngx_mcds_value_t *value,
     uint32_t ttl, ngx_mcds_copy_t *first);

@@ -80,6 +80,9 @@ struct ngx_mcds_page_s {
     ngx_mcds_read_t      *read;        /* of this turn */
     ngx_mcds_read_t      *confirm;     /* the same for the list */
     ngx_mcds_copy_t      *list;        /* the last one that was seen */
+    uint64_t              list_asked;  /* when memcached said that it is the
+                                          right one; 0: not yet */
+    ngx_atomic_uint_t     list_purges; /* ... as mine_purges */
 
     ngx_uint_t            state;
     ngx_mcds_seat_t      *owner;       /* who locks or builds, or NULL: left */
@@ -176,11 +179,13 @@ void ngx_mcds_page_saw(ngx_mcds_page_t *page, ngx_mcds_copy_t *copy);
 
 /*
  * The list that lies, or does not lie, under the page's key; without a CAS it
- * is the one to go by until memcached answers.
+ * is the one to go by until memcached answers.  confirmed: memcached has just
+ * said so, and was asked at this number of purges.
  */
 
 void ngx_mcds_page_remember(ngx_mcds_page_t *page, ngx_mcds_copy_t *copy);
 void ngx_mcds_page_forget_list(ngx_mcds_page_t *page);
+void ngx_mcds_page_confirmed(ngx_mcds_page_t *page, ngx_atomic_uint_t purges);
 
 
 /*

@@ -29,6 +29,20 @@ ngx_mcds_page_list(ngx_mcds_seat_t *seat)
 }
 
 
+ngx_uint_t
+ngx_mcds_page_list_known(ngx_mcds_seat_t *seat)
+{
+    ngx_mcds_page_t  *page;
+
+    page = seat->page;
+
+    return page->list_asked
+           && page->list_purges == ngx_mcds_local_purges(page->place)
+           && ngx_mcds_clock(ngx_current_msec) - page->list_asked
+              < seat->local_time;
+}
+
+
 ngx_str_t *
 ngx_mcds_page_key(ngx_mcds_seat_t *seat)
 {
@@ -68,6 +82,15 @@ ngx_mcds_page_forget_list(ngx_mcds_page_t *page)
 {
     ngx_mcds_copy_unref(page->list);
     page->list = NULL;
+    page->list_asked = 0;
+}
+
+
+void
+ngx_mcds_page_confirmed(ngx_mcds_page_t *page, ngx_atomic_uint_t purges)
+{
+    page->list_asked = ngx_mcds_clock(ngx_current_msec);
+    page->list_purges = purges;
 }
 
 
@@ -159,6 +182,7 @@ ngx_mcds_page_confirm_handler(ngx_event_t *ev)
         page->confirm = NULL;
 
         req.key = page->key;
+        read->purges = ngx_mcds_local_purges(page->place);
 
         if (ngx_mcds_submit(page->pool, &req, ngx_mcds_page_confirm_done, read)
             == NULL)
@@ -191,6 +215,8 @@ ngx_mcds_page_confirm_done(void *data, ngx_mcds_result_t *result)
     {
         outcome = NGX_MCDS_PAGE_FOUND;
         read->copy = ngx_mcds_copy_ref(list);
+
+        ngx_mcds_page_confirmed(page, read->purges);
 
     } else {
         outcome = NGX_MCDS_PAGE_FAILED;

@@ -54,6 +54,7 @@ ngx_int_t
 ngx_http_mcds_variant_lookup(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
     ngx_http_mcds_loc_conf_t *mlcf)
 {
+    ngx_uint_t        known;
     ngx_mcds_copy_t  *list;
 
     list = ngx_mcds_page_list(&ctx->seat);
@@ -62,13 +63,15 @@ ngx_http_mcds_variant_lookup(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
         return ngx_http_mcds_variant_ask(ctx);
     }
 
+    known = ngx_mcds_page_list_known(&ctx->seat);
+
     if (ngx_http_mcds_variant_go(ctx, mlcf, list) != NGX_OK) {
         return NGX_ERROR;
     }
 
-    if (ctx->copy) {
+    if (ctx->copy && known) {
 
-        /* used unasked, and so is the list that was asked for with it */
+        /* both are used unasked */
 
         return NGX_OK;
     }
