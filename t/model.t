@@ -26,12 +26,10 @@ my $seed = $one // $ENV{MODEL_FROM} // 1;
 my $most = $ENV{MODEL_MOST} || 1;
 
 # what is not yet as it is to be, see Test::Mcds::Model::Judge; a name goes when
-# that is mended.  The delay is not: the clock that the test moves is not the
-# one by which nginx measures how long an origin took.  "head", "inm" (nginx
-# compares dates for equality by default) and "weak" are up to nginx's filters.
+# that is mended.  "head", "inm" (nginx compares dates for equality by default)
+# and "weak" are up to nginx's filters.
 
-my @known = split ' ', $ENV{MODEL_KNOWN}
-    // 'delay head inm recent tag weak';
+my @known = split ' ', $ENV{MODEL_KNOWN} // 'head inm tag weak';
 
 $ENV{TEST_TIMEOUT} //= ($secs // 0) + 600;
 

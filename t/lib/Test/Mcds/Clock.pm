@@ -10,9 +10,10 @@ package Test::Mcds::Clock;
 #     my $b = $clock->nginx('b', $conf, offset => 1);
 #     $clock->add(0.5);
 #
-# In nginx only the time of day stands still, its timers run.  memcached ticks
-# when its time is there: add() and set() wait until it has, and ticks() tells
-# how often it did.  offset is how many seconds that clock is ahead.
+# In nginx only the time of day stands still, its timers run; pass() lets them
+# run that far, too.  memcached ticks when its time is there: add() and set()
+# wait until it has, and ticks() tells how often it did.  offset is how many
+# seconds that clock is ahead.
 
 use warnings;
 use strict;
@@ -25,7 +26,7 @@ sub new {
     my ($class, $t, $time) = @_;
 
     my $self = bless {
-        test => $t, file => $t->dir() . '/clock', ticking => [],
+        test => $t, file => $t->dir() . '/clock', ticking => [], passed => 0,
         so => library($t),
     }, $class;
 
@@ -113,7 +114,16 @@ sub put {
     $self->{time} = $time;
 
     sysseek $self->{fh}, 0, 0;
-    syswrite $self->{fh}, pack('q', int($time * 1e6 + 0.5));
+    syswrite $self->{fh}, pack('q2', map { int($_ * 1e6 + 0.5) }
+        $time, $self->{passed});
+}
+
+
+sub pass {
+    my ($self, $secs) = @_;
+
+    $self->{passed} += $secs;
+    $self->add($secs);
 }
 
 

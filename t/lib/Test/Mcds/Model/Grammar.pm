@@ -42,6 +42,7 @@ our @EXPORT = qw/ case places /;
 my $always = 1e12;
 
 my %default = (valid => {}, background => 60, grace => 86400, origin => 3600,
+    wait => 2,
     stale => { map { $_ => 1 } qw/ error 500 502 503 504 / });
 
 my %places = (
@@ -123,8 +124,9 @@ sub step {
     my $n = rand;
 
     return { set => $uri, change($kind, $uri) } if $n < 0.15;
-    return { clock => any(1, 1, 1, 2, 3, 5, 9, 10, 30, 60, 100, 4000, 90000) }
-        if $n < 0.35;
+    return { clock => $within ? any(1, 1, 2, 3, 10)
+        : any(1, 1, 1, 2, 3, 5, 9, 10, 30, 60, 100, 4000, 90000) }
+            if $n < 0.35;
     return { purge => $uri, host => int rand 2,
         mode => any('invalidate', 'delete'),
         $kind->{tag} && chance(0.7) ? (tag => 1) : () }

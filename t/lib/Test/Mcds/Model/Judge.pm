@@ -15,7 +15,6 @@ package Test::Mcds::Model::Judge;
 #     head        Range has a meaning for HEAD
 #     inm         If-None-Match does not win over If-Modified-Since
 #     odd         a 304 with another ETag is an error
-#     recent      among variants, an older answer that has another Vary
 #     renew       what a 304 without a lifetime says of old answers
 #     rule        mcds_no_cache does not hold for a 304
 #     sie         those who wait get what stale-if-error does not allow
@@ -517,7 +516,7 @@ sub stale {
 
     # waits no longer than that for another
 
-    return '' if $within && defined $place->{wait};
+    return '' if $within && $r->{until} - $r->{time} >= $place->{wait};
 
     for my $f (@{$j->{answers}}) {
         next if $f->{uri} ne $r->{uri} || $f->{end} < $o->{end}
@@ -582,14 +581,30 @@ sub replaces {
     my $stored = $j->policy($w);
 
     return 0 if $stored ? $w->{until} < $o->{until} + 1 : $asked->{'x-bypass'};
+    return 0 if $asked->{'x-bypass'}
+        && grep { $by->{header}{$_} } 'if-none-match', 'if-modified-since';
 
-    for my $name ($stored && !$j->{known}{recent} ? names($j->said($w))
-        : ('x-lang', 'x-kind'))
-    {
+    for my $name ($j->narrow($w)) {
         return 0 if ($asked->{$name} // '') ne ($r->{header}{$name} // '');
     }
 
     return 1;
+}
+
+
+# For whom an answer takes the place of others: for those who have the same
+# values of all that Vary has named so far, though it may name less.  4.1 wants
+# that where it names nothing; otherwise it counts as stored for fewer requests
+# than it could be.
+
+sub narrow {
+    my ($j, $w) = @_;
+
+    my %names = map { $_ => 1 } map { names($j->said($_)) }
+        grep { $_->{uri} eq $w->{uri} && $_->{at} <= $w->{at} }
+            @{$j->{answers}};
+
+    return grep { $_ ne '*' } keys %names;
 }
 
 

@@ -117,8 +117,11 @@ sub step {
     my ($self, $step) = @_;
 
     return $self->state($step) if defined $step->{set};
-    return $self->{clock}->put($self->{clock}->time_now() + $step->{clock})
-        if $step->{clock};
+
+    # what happens at the same time sees that time pass
+
+    return $self->{held} ? $self->{clock}->pass($step->{clock})
+        : $self->{clock}->add($step->{clock}) if $step->{clock};
 
     if (defined $step->{purge}) {
         my $uri = "$self->{prefix}$step->{purge}";
@@ -143,7 +146,12 @@ sub step {
         $self->rest();
         $self->leave($_) for grep { $_->{request}{leave} && !$_->{answer} }
             @waits;
-        $self->step($_) for @{$step->{within} // []};
+
+        for (@{$step->{within} // []}) {
+            $self->rest();
+            $self->step($_);
+        }
+
         $self->rest();
 
         my $held = delete $self->{held};
@@ -444,6 +452,11 @@ sub decide {
     $e->{body} = "$e->{method} $e->{at}\n" if $e->{method} !~ /^(?:GET|HEAD)$/;
     $e->{body} = '' if $e->{status} == 204;
 
+    # of which nothing can be cut off
+
+    $e->{fail} = undef if ($s->{fail} // '') eq 'cut'
+        && ($e->{body} eq '' || $e->{method} eq 'HEAD');
+
     $e->{etag} = ($s->{etag} eq 'weak' ? 'W/' : '')
         . tag($s->{version}, $variant) if $s->{etag} && $e->{status} == 200;
     $e->{lm} = $s->{modified} if $e->{status} == 200;
@@ -518,11 +531,13 @@ sub reply {
     my $body = $e->{method} eq 'HEAD' || $e->{status} =~ /^(?:204|304)$/ ? ''
         : $e->{body};
 
-    chop $body if $s->{fail} && $s->{fail} eq 'cut';
+    my $cut = ($e->{fail} // '') eq 'cut';
+
+    chop $body if $cut;
 
     syswrite $c->{sock}, join "\r\n", "HTTP/1.1 $e->{status} X", @h, '', $body;
 
-    if ($s->{fail} && $s->{fail} eq 'cut') {
+    if ($cut) {
         delete $self->{conns}{fileno $c->{sock}};
         close $c->{sock};
     }
