@@ -106,6 +106,12 @@ sub case {
     $kind{tag} = $places{$place}{tags};
     $kind{purge} = 1 if $kind{tag};
 
+    # what is found by a list is what copies get wrong
+
+    if ($places{$place}{timed}) {
+        $kind{$_} ||= chance(0.4) for qw/ purge vary /;
+    }
+
     @states = ();
     push @steps, { set => $_, change(\%kind, $_) } for 0 .. $uris - 1;
 
@@ -202,6 +208,8 @@ sub state {
     $s{expires} = life() if chance(0.15);
     $s{accel} = life() if chance(0.05);
     $s{age} = any(1, 3, 8, 20) if chance(0.15);
+    $s{age} = any('0;20', '3;0', 'x;20', '20;x', '3, 0', '0, 8', '-1')
+        if chance(0.1);
     $s{date} = any('none', 2, 6) if chance(0.15);
     $s{etag} = any('strong', 'strong', 'weak') if chance(0.6);
     $s{lm} = any(10, 100, 100_000) if chance(0.4);

@@ -518,7 +518,7 @@ sub reply {
 
     $s->{date} //= 0;
     $e->{date} = int($now) - $s->{date} if $s->{date} ne 'none';
-    push @h, "Age: $s->{age}" if $s->{age};
+    push @h, "Age: $_" for split /;/, $s->{age} // '';
     push @h, 'Date: ' . date($e->{date}) if $e->{date};
     push @h, "ETag: $e->{etag}" if $e->{etag};
     push @h, 'Last-Modified: ' . date($e->{lm}) if $e->{lm};
