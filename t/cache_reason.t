@@ -17,7 +17,7 @@ use Test::Mcds;
 use Test::Mcds::Entry;
 
 my $t = Test::Mcds->new()->allow(qr/too large|still being built|not stored/,
-    qr/upstream|temporarily disabled|breaker/);
+    qr/upstream|temporarily disabled|breaker|could not be built/);
 
 my $m = $t->memcached('m');
 my $o = $t->origin('o', { headers => ['Cache-Control' => 'max-age=60'],
@@ -236,6 +236,25 @@ is($r->header('Cache-Status'), 'mcds; detail=timeout',
     'waited in vain: Cache-Status');
 $o->release('/short');
 finish($p);
+
+# requests that have waited are told at once that the origin has failed
+
+$o->set('/failed', { status => 500 });
+$o->hold_path('/failed');
+$p = start_get($h->port(), '/failed');
+$o->wait_requests(1, '/failed');
+@p = map { start_get($h->port(), '/failed') } 1, 2;
+$h->get('/quiet') for 1 .. 4;
+$o->release('/failed');
+is(finish($p)->status(), 500, 'origin failed: the request that has built');
+
+for (map { finish($_) } @p) {
+    is(join(' ', map { $_ // 'none' } $_->status(), $_->header('X-Cache'),
+        $_->header('X-Reason')), '503 MISS error',
+        'origin failed: requests that have waited');
+    is($_->header('Cache-Status'), 'mcds; detail=error',
+        'origin failed: Cache-Status');
+}
 
 # an answer that is cut short
 

@@ -132,6 +132,9 @@ struct ngx_mcds_seat_s {
     unsigned            takeover:1;    /* builds, and has waited before */
     unsigned            refresh:1;     /* does not wait for another's build */
     unsigned            has_old:1;     /* may show an old page */
+    unsigned            failed:1;      /* with ERROR and TIMEOUT: so has a
+                                          build, there was no wait for the
+                                          next */
     unsigned            want_copy:1;   /* waits for a lookup */
     unsigned            no_body:1;     /* likely does not want the body from
                                           its beginning */

@@ -77,6 +77,8 @@ ngx_mcds_page_enter(ngx_mcds_seat_t *seat, ngx_mcds_enter_t *enter,
     seat->refresh = enter->refresh;
     seat->has_old = enter->has_old;
     seat->cas = enter->cas;
+    seat->retry = 0;
+    seat->failed = 0;
 
     page->backoff = enter->backoff;
     page->backoff_max = enter->backoff_max;
@@ -211,6 +213,7 @@ ngx_mcds_page_no_build(ngx_mcds_seat_t *seat)
 
     left = page->failed_until - ngx_mcds_clock(ngx_current_msec);
     seat->retry = ngx_max(left, 0);
+    seat->failed = 1;
 
     return seat->refresh ? NGX_MCDS_PAGE_OTHER
            : seat->has_old ? NGX_MCDS_PAGE_TIMEOUT

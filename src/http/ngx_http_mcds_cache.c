@@ -1108,7 +1108,8 @@ ngx_http_mcds_cache_entered(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
         }
 
         ctx->reason = ctx->seat.retry ? NGX_MCDS_REASON_BACKOFF
-                                      : NGX_MCDS_REASON_TIMEOUT;
+                      : ctx->seat.failed ? NGX_MCDS_REASON_ERROR
+                      : NGX_MCDS_REASON_TIMEOUT;
 
         if (ctx->outcome == NGX_MCDS_PAGE_TIMEOUT
             && (ctx->seat.has_old || ctx->old_shown))
