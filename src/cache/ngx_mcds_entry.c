@@ -50,6 +50,34 @@ static uint32_t  ngx_mcds_entry_token[] = {
 };
 
 
+ngx_int_t
+ngx_mcds_entry_fits(ngx_mcds_entry_t *entry)
+{
+    u_char      *p, *last;
+    ngx_uint_t   n;
+
+    if ((uint64_t) entry->key.len + entry->ext.len + entry->headers.len
+        > NGX_MCDS_ENTRY_HEAD)
+    {
+        return NGX_DECLINED;
+    }
+
+    p = entry->headers.data;
+    last = p + entry->headers.len;
+
+    for (n = 0; p < last; n++) {
+
+        p = memchr(p, LF, last - p);
+
+        if (p++ == NULL) {
+            return NGX_DECLINED;
+        }
+    }
+
+    return (n <= NGX_MCDS_ENTRY_LINES) ? NGX_OK : NGX_DECLINED;
+}
+
+
 ngx_mcds_value_t *
 ngx_mcds_entry_begin(ngx_mcds_entry_t *entry, size_t room, ngx_log_t *log)
 {

@@ -99,6 +99,9 @@
 /* key, extensions and headers together; bytes */
 #define NGX_MCDS_ENTRY_HEAD       (256 * 1024)
 
+/* the text of mcds_cache_key; the rest is room for marks, lists and headers */
+#define NGX_MCDS_ENTRY_KEY        (128 * 1024)
+
 /* lines of headers */
 #define NGX_MCDS_ENTRY_LINES      4096
 
@@ -133,6 +136,15 @@ typedef struct {
     ngx_uint_t    lines;          /* of headers, when it was read */
     ngx_str_t     body;
 } ngx_mcds_entry_t;
+
+
+/*
+ * NGX_OK if key, extensions and headers of an entry are within the bounds that
+ * ngx_mcds_entry_read() holds it to: those of NGX_MCDS_ENTRY_HEAD and
+ * NGX_MCDS_ENTRY_LINES.  NGX_DECLINED otherwise: no reader would take it.
+ */
+
+ngx_int_t ngx_mcds_entry_fits(ngx_mcds_entry_t *entry);
 
 
 /*

@@ -108,7 +108,10 @@ ngx_http_mcds_cache_key(ngx_http_request_t *r, ngx_http_mcds_loc_conf_t *mlcf,
         }
     }
 
-    if (key->len == 0 || ngx_http_mcds_key_taken(key)) {
+    if (key->len == 0
+        || key->len > NGX_MCDS_ENTRY_KEY
+        || ngx_http_mcds_key_taken(key))
+    {
         return NGX_DECLINED;
     }
 

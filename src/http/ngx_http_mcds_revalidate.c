@@ -329,6 +329,13 @@ ngx_http_mcds_not_modified(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx)
         return NGX_ERROR;
     }
 
+    /* the headers of both are too long for one page, unlike those of the next */
+
+    if (ngx_mcds_entry_fits(&entry) != NGX_OK) {
+        return (ngx_http_mcds_again(r, ctx) == NGX_OK)
+               ? NGX_AGAIN : ngx_http_mcds_bad_gateway(r, ctx);
+    }
+
     return ngx_http_mcds_renewed(r, ctx, &entry, reason);
 }
 
@@ -354,7 +361,7 @@ ngx_http_mcds_revalidate_head(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx)
         return;
     }
 
-    if (reason != NGX_MCDS_STORE) {
+    if (reason != NGX_MCDS_STORE || ngx_mcds_entry_fits(&entry) != NGX_OK) {
 
         /* the answer to a GET is going to say what becomes of the page */
 

@@ -114,6 +114,13 @@ ngx_http_mcds_store_begin(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
     ngx_http_mcds_variant_stamp(ctx, &store->entry);
 
     store->entry.key = *ngx_mcds_page_key(store->seat);
+
+    if (ngx_mcds_entry_fits(&store->entry) != NGX_OK) {
+        ngx_http_mcds_stat_refused(ctx, NGX_MCDS_REASON_HEADERS);
+        ngx_http_mcds_store_pass(r, ctx);
+        return NGX_DECLINED;
+    }
+
     store->expected = length;
 
     /* what is streamed cannot stand in the place of a 304 */
