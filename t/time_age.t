@@ -111,11 +111,10 @@ for my $name (sort keys %says) {
 
         is_deeply(\%wrong, {}, "$uri: its age") or diag(explain(\%wrong));
 
-        # set back, to before the page was made
+        # set back, to before the page was made: its age is not known
 
         $clock->put($start - 30);
-        $r = $h->get($uri);
-        like($r->header('Age') // 0, qr/^(?:$old|\d)$/, "$uri: set back");
+        isnt($h->get($uri)->header('X-Cache'), 'HIT', "$uri: set back");
 
         $clock->put($start + $life);
         isnt($h->get($uri)->header('X-Cache'), 'HIT', "$uri: expired");

@@ -136,7 +136,12 @@ ngx_mcds_copy_create(ngx_mcds_page_t *page, ngx_mcds_value_t *value,
         return NULL;
     }
 
-    ngx_mcds_skew_mend(&copy->entry, ngx_mcds_now(), ngx_cycle->log);
+    /* what was built here is judged by the clock that it was built by */
+
+    if (stamp && stamp->cas) {
+        ngx_mcds_skew_mend(&copy->entry, page->pool, ngx_mcds_now(),
+                           ngx_cycle->log);
+    }
 
     copy->refs = 1;
     copy->page = page;
@@ -719,7 +724,16 @@ ngx_mcds_page_kept(ngx_mcds_page_t *page, ngx_mcds_stamp_t *stamp)
         ngx_queue_remove(&page->mine_lru);
         ngx_queue_insert_head(&ngx_mcds_pages_mine, &page->mine_lru);
 
-        return page->mine;
+        copy = page->mine;
+
+        /* the clock was set back since then */
+
+        if (copy->entry.created > ngx_mcds_now() + NGX_MCDS_SKEW_MAX) {
+            ngx_mcds_skew_mend(&copy->entry, page->pool, ngx_mcds_now(),
+                               ngx_cycle->log);
+        }
+
+        return copy;
     }
 
     value = ngx_mcds_local_get(ngx_mcds_page_id(page), stamp, NGX_MCDS_KEPT,

@@ -9,34 +9,41 @@
 #include "ngx_mcds_skew.h"
 
 
-/* pages whose stamps are remembered; others may live longer by their turn */
-#define NGX_MCDS_SKEW_SLOTS   1024
+/* pages that are remembered, in sets; of a set those that were seen last */
+#define NGX_MCDS_SKEW_SETS    2048
+#define NGX_MCDS_SKEW_WAYS    4
 
 /* how often the log is told; ms */
 #define NGX_MCDS_SKEW_SILENT  60000
 
 
 typedef struct {
-    uint64_t    id;             /* of the key and the stamp; 0: free */
-    uint64_t    seen;
+    uint64_t    id;             /* of the key; 0: free */
+    uint64_t    created;        /* as its writer says */
+    uint64_t    made;           /* as far as this worker knows; 0: the same */
+    uint64_t    seen;           /* the last time */
 } ngx_mcds_skew_slot_t;
 
 
-static uint64_t ngx_mcds_skew_seen(ngx_mcds_entry_t *entry, uint64_t now_ms,
-    ngx_uint_t ahead, ngx_log_t *log);
+static uint64_t ngx_mcds_skew_made(ngx_mcds_entry_t *entry, void *place,
+    uint64_t life, uint64_t now_ms, ngx_uint_t ahead, ngx_log_t *log);
+static ngx_mcds_skew_slot_t *ngx_mcds_skew_find(ngx_str_t *key, void *place,
+    ngx_uint_t *known);
 static void ngx_mcds_skew_tell(ngx_mcds_entry_t *entry, uint64_t now_ms,
     ngx_log_t *log);
 
 
-static ngx_mcds_skew_slot_t  ngx_mcds_skew_slots[NGX_MCDS_SKEW_SLOTS];
+static ngx_mcds_skew_slot_t  ngx_mcds_skew_slots[NGX_MCDS_SKEW_SETS]
+                                                [NGX_MCDS_SKEW_WAYS];
 static uint64_t              ngx_mcds_skew_told;
 static ngx_uint_t            ngx_mcds_skew_pages;
 
 
 void
-ngx_mcds_skew_mend(ngx_mcds_entry_t *entry, uint64_t now_ms, ngx_log_t *log)
+ngx_mcds_skew_mend(ngx_mcds_entry_t *entry, void *place, uint64_t now_ms,
+    ngx_log_t *log)
 {
-    uint64_t    seen;
+    uint64_t    made, life;
     ngx_uint_t  ahead;
 
     ahead = (entry->created > now_ms + NGX_MCDS_SKEW_MAX);
@@ -47,21 +54,24 @@ ngx_mcds_skew_mend(ngx_mcds_entry_t *entry, uint64_t now_ms, ngx_log_t *log)
          || entry->kind == NGX_MCDS_ENTRY_PASS)
         && (ahead || ngx_mcds_skew_pages))
     {
-        seen = ngx_mcds_skew_seen(entry, now_ms, ahead, log);
+        life = (entry->expire > entry->created)
+               ? ngx_min(entry->expire - entry->created, now_ms - 1) : 0;
 
-        if (seen) {
+        made = ngx_mcds_skew_made(entry, place, life, now_ms, ahead, log);
 
-            if (entry->expire > entry->created) {
-                entry->expire = seen + (entry->expire - entry->created);
+        if (made) {
+
+            if (life) {
+                entry->expire = made + life;
 
             } else {
 
                 /* it had expired when it came */
 
-                entry->expire = ngx_min(entry->expire, seen);
+                entry->expire = ngx_min(entry->expire, made);
             }
 
-            entry->created = seen;
+            entry->created = made;
         }
     }
 
@@ -76,36 +86,91 @@ ngx_mcds_skew_mend(ngx_mcds_entry_t *entry, uint64_t now_ms, ngx_log_t *log)
 }
 
 
-/* 0: the page is not known, and not to be remembered */
+/* when the page was made, at the earliest; 0: when its writer says */
 
 static uint64_t
-ngx_mcds_skew_seen(ngx_mcds_entry_t *entry, uint64_t now_ms, ngx_uint_t ahead,
-    ngx_log_t *log)
+ngx_mcds_skew_made(ngx_mcds_entry_t *entry, void *place, uint64_t life,
+    uint64_t now_ms, ngx_uint_t ahead, ngx_log_t *log)
 {
-    uint64_t               id;
+    ngx_uint_t             known;
     ngx_mcds_skew_slot_t  *slot;
 
-    id = (uint64_t) ngx_murmur_hash2(entry->key.data, entry->key.len) << 32;
-    id ^= entry->created * 0x9e3779b97f4a7c15;
+    slot = ngx_mcds_skew_find(&entry->key, place, &known);
 
-    slot = &ngx_mcds_skew_slots[(id ^ id >> 32) % NGX_MCDS_SKEW_SLOTS];
+    /* unless this clock was set back meanwhile */
 
-    /* or this clock was set back meanwhile */
+    known = (known && slot->seen <= now_ms);
 
-    if (slot->id == id && slot->seen <= now_ms) {
-        return slot->seen;
+    if (known && slot->created == entry->created) {
+        slot->seen = now_ms;
+        return slot->made;
     }
 
     if (!ahead) {
-        return 0;
+        slot->made = 0;
+
+    } else if (known) {
+
+        /* it took the place of the page that was there then */
+
+        slot->made = slot->seen;
+
+    } else if (entry->kind == NGX_MCDS_ENTRY_PASS) {
+
+        /* a mark says not to wait, and makes no page older */
+
+        slot->made = now_ms;
+
+    } else {
+
+        /* it may be of any age, and counts as one that expires now */
+
+        slot->made = now_ms - life;
+    }
+
+    slot->created = entry->created;
+    slot->seen = now_ms;
+
+    if (ahead) {
+        ngx_mcds_skew_tell(entry, now_ms, log);
+    }
+
+    return slot->made;
+}
+
+
+/* the slot of the key, or another one, which the key then has */
+
+static ngx_mcds_skew_slot_t *
+ngx_mcds_skew_find(ngx_str_t *key, void *place, ngx_uint_t *known)
+{
+    uint64_t               id;
+    ngx_uint_t             i;
+    ngx_mcds_skew_slot_t  *set, *slot;
+
+    id = (uint64_t) ngx_murmur_hash2(key->data, key->len) << 32
+         | ngx_crc32_long(key->data, key->len);
+    id ^= (uintptr_t) place;
+
+    set = ngx_mcds_skew_slots[id % NGX_MCDS_SKEW_SETS];
+    slot = set;
+
+    for (i = 0; i < NGX_MCDS_SKEW_WAYS; i++) {
+
+        if (set[i].id == id) {
+            *known = 1;
+            return &set[i];
+        }
+
+        if (set[i].seen < slot->seen) {
+            slot = &set[i];
+        }
     }
 
     slot->id = id;
-    slot->seen = now_ms;
+    *known = 0;
 
-    ngx_mcds_skew_tell(entry, now_ms, log);
-
-    return now_ms;
+    return slot;
 }
 
 

@@ -22,6 +22,8 @@ static int check(ngx_uint_t kind, uint32_t flags, int64_t created,
 
 
 static u_char  key[] = "http://example.com/";
+static u_char  pools[2];
+static void   *place = &pools[0];
 
 
 /* all times are relative to NOW */
@@ -43,7 +45,7 @@ check(ngx_uint_t kind, uint32_t flags, int64_t created, int64_t expire,
     e.key.data = key;
     e.key.len = sizeof(key) - 1;
 
-    ngx_mcds_skew_mend(&e, NOW + now, &log);
+    ngx_mcds_skew_mend(&e, place, NOW + now, &log);
 
     return ok(e.created == NOW + is_created && e.expire == NOW + is_expire,
               "%s: %lld %lld", name, (long long) (e.created - NOW),
@@ -71,34 +73,56 @@ main(void)
     check(page, 0, -NOW, LIFE - NOW, 0, -NOW, LIFE - NOW, "in 1970");
     check(list, 0, year, 0, 0, year, 0, "a list");
 
-    /* from when it was seen first, and not anew each time */
+    /* of any age: it expires now, and not anew each time */
 
-    check(page, 0, 5001, LIFE + 5001, 0, 0, LIFE, "beyond the bound");
-    check(page, 0, 5001, LIFE + 5001, 1, 0, LIFE, "seen again");
-    check(page, 0, year, year + LIFE, 100, 100, LIFE + 100, "in a year");
-    check(page, 0, year, year + LIFE, LIFE, 100, LIFE + 100, "a minute later");
-    check(page, 0, year, year + LIFE, 9 * LIFE, 100, LIFE + 100, "and more");
-    check(page, 0, year, LIFE, 9 * LIFE, 100, 100, "no life at all");
-    check(page, 0, year, -LIFE, 9 * LIFE, 100, -LIFE, "expired long before");
-    check(page, 0, year + 1, year + LIFE, 9 * LIFE, 9 * LIFE,
+    check(page, 0, 5001, LIFE + 5001, 0, -LIFE, 0, "beyond the bound");
+    check(page, 0, 5001, LIFE + 5001, 1, -LIFE, 0, "seen again");
+
+    /* another one was there before: made since then */
+
+    check(page, 0, year, year + LIFE, 100, 1, LIFE + 1, "in a year");
+    check(page, 0, year, year + LIFE, LIFE, 1, LIFE + 1, "a minute later");
+    check(page, 0, year, year + LIFE, 9 * LIFE, 1, LIFE + 1, "and more");
+    check(page, 0, year, LIFE, 9 * LIFE, 1, 1, "no life at all");
+    check(page, 0, year, -LIFE, 9 * LIFE, 1, -LIFE, "expired long before");
+    check(page, 0, year + 1, year + LIFE, 10 * LIFE, 9 * LIFE,
           10 * LIFE - 1, "another page");
-    check(pass, 0, year, year + LIFE, 9 * LIFE, 100, LIFE + 100, "a mark");
+    check(page, 0, 11 * LIFE, 12 * LIFE, 11 * LIFE, 11 * LIFE, 12 * LIFE,
+          "one whose clock is right");
+    check(page, 0, year, year + LIFE, 12 * LIFE, 11 * LIFE, 12 * LIFE,
+          "made after that");
+
+    /* not where it was seen, and not where it was in another pool */
+
+    place = &pools[1];
+    check(page, 0, year, year + LIFE, 13 * LIFE, 12 * LIFE, 13 * LIFE,
+          "in another pool");
+    place = &pools[0];
+
+    /* a mark makes nothing older */
+
+    key[0] = 'H';
+    check(pass, 0, year, year + LIFE, 13 * LIFE, 13 * LIFE, 14 * LIFE,
+          "a mark");
+    key[0] = 'h';
 
     /* when its time has come */
 
-    check(page, 0, year, year + LIFE, year - 5000, 100, LIFE + 100,
+    check(page, 0, year, year + LIFE, year - 5000, 11 * LIFE, 12 * LIFE,
           "within the bound by now");
-    check(page, 0, year, year + LIFE, year + LIFE, 100, LIFE + 100,
+    check(page, 0, year, year + LIFE, year + LIFE, 11 * LIFE, 12 * LIFE,
           "no longer ahead");
 
     /* a clock that is set back has not seen it yet */
 
-    check(page, 0, year, year + LIFE, 50, 50, LIFE + 50, "set back");
+    check(page, 0, year, year + LIFE, 50, 50 - LIFE, 50, "set back");
 
-    /* the end of time */
+    /* the end of time, and of lives */
 
     check(page, 0, 253402300799000LL - NOW, 253402300799000LL - NOW + LIFE, 7,
-          7, LIFE + 7, "in 9999");
+          7 - LIFE, 7, "in 9999");
+    check(page, 0, year, year + 2 * (int64_t) NOW, 6, 1 - (int64_t) NOW, 6,
+          "a life longer than time");
 
     /* purges that are still to come */
 
@@ -107,11 +131,18 @@ main(void)
           "purged a second ago");
     check(list, 0, 0, 3000, 1000, 0, 1000, "all variants purged");
 
-    /* more pages than are remembered: each is clamped */
+    /* more pages than are remembered: the last ones are */
 
-    for (n = 0; n < 3000; n++) {
-        check(page, 0, year + 9 + n, year + 9 + n + LIFE, 20 * LIFE + n,
-              20 * LIFE + n, 21 * LIFE + n, "one of many");
+    for (n = 0; n < 30000; n++) {
+        ngx_memcpy(key, &n, 4);
+        check(page, 0, year, year + LIFE, 20 * LIFE + n, 19 * LIFE + n,
+              20 * LIFE + n, "one of many");
+    }
+
+    for (n = 29900; n < 30000; n++) {
+        ngx_memcpy(key, &n, 4);
+        check(page, 0, year, year + LIFE, 21 * LIFE + n, 19 * LIFE + n,
+              20 * LIFE + n, "one of the last");
     }
 
     return done_testing();
