@@ -51,6 +51,7 @@ typedef struct {
     ngx_mcds_cut_t        cut;         /* the parts of what is deleted */
     ngx_uint_t            found;       /* ngx_mcds_purged_e */
     ngx_uint_t            deleted;     /* it was before, or is not known */
+    ngx_uint_t            ejected;     /* what was sent, to a stand-in */
     ngx_str_t             key;
 } ngx_mcds_purge_t;
 
@@ -176,6 +177,8 @@ ngx_mcds_purge_got(void *data, ngx_mcds_result_t *result)
         req.verb = NGX_MCDS_SET;
         req.cas = 0;
     }
+
+    purge->ejected = ngx_mcds_ejected(purge->pool, &req);
 
     if (ngx_mcds_submit(purge->pool, &req, ngx_mcds_purge_set, purge) == NULL)
     {
@@ -393,6 +396,12 @@ ngx_mcds_purge_end(ngx_mcds_purge_t *purge, ngx_uint_t rc, uint64_t cas)
     if (purge->how != NGX_MCDS_PURGE_RETIRE) {
         ngx_mcds_local_purged(&purge->pool->name, &purge->key,
                               purge->how == NGX_MCDS_PURGE_DELETE);
+    }
+
+    /* the page that its own server has comes back with that */
+
+    if (rc == NGX_MCDS_OK && purge->ejected) {
+        rc = NGX_MCDS_DOWN;
     }
 
     purge->handler(purge->data, rc, purge->found, cas);

@@ -175,6 +175,16 @@ ngx_mcds_op_t *ngx_mcds_submit(ngx_mcds_pool_t *pool, ngx_mcds_request_t *req,
     ngx_mcds_handler_pt handler, void *data);
 
 
+/*
+ * With pool->eject: 1 if the server that the request belongs to is down by now,
+ * and another one would be asked in its place, which does not know what the
+ * first one has when it is back.  A server that the configuration keeps down
+ * does not come back.
+ */
+
+ngx_uint_t ngx_mcds_ejected(ngx_mcds_pool_t *pool, ngx_mcds_request_t *req);
+
+
 /* the key of a request, with another suffix than its own or the same */
 
 void ngx_mcds_op_key(ngx_mcds_key_t *key, ngx_mcds_pool_t *pool,

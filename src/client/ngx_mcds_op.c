@@ -99,6 +99,28 @@ ngx_mcds_op_choose(ngx_mcds_pool_t *pool, ngx_mcds_request_t *req,
 }
 
 
+ngx_uint_t
+ngx_mcds_ejected(ngx_mcds_pool_t *pool, ngx_mcds_request_t *req)
+{
+    ngx_uint_t          n;
+    ngx_mcds_key_t      key;
+    ngx_mcds_server_t  *server;
+
+    if (!pool->eject || !req->movable) {
+        return 0;
+    }
+
+    ngx_mcds_op_key(&key, pool, req, &req->suffix);
+
+    n = ngx_mcds_choice_get(pool, key.data + key.prefix, key.len - key.prefix,
+                            0);
+    server = pool->servers.elts;
+
+    return !server[n].stat->disabled
+           && n != ngx_mcds_op_choose(pool, req, &key);
+}
+
+
 ngx_mcds_op_t *
 ngx_mcds_server_submit(ngx_mcds_server_t *server, ngx_mcds_request_t *req,
     ngx_mcds_handler_pt handler, void *data)
