@@ -385,6 +385,7 @@ static void
 mcds_get_tags(mcds_t *m, json_t *o, ngx_mcds_entry_t *entry)
 {
     char              *state;
+    json_t            *was;
     u_char            *p, *last, *end;
     json_t            *names;
     uint64_t           counter;
@@ -431,13 +432,29 @@ mcds_get_tags(mcds_t *m, json_t *o, ngx_mcds_entry_t *entry)
         state = "deleted";
         break;
 
+    case NGX_MCDS_TAGS_UNKNOWN:
+        state = "unknown";
+
+        if (counter) {
+            m->status = ngx_max(m->status, MCDS_UNREACHABLE);
+        }
+
+        break;
+
     default:
         state = "invalidated";
     }
 
     mcds_put(o, "tags_state", json_string(state));
 
-    if (strcmp(state, "valid") != 0) {
+    /* what is known of the page itself says more than "unknown" */
+
+    was = json_object_get(o, "state");
+
+    if (strcmp(state, "valid") != 0
+        && (strcmp(state, "unknown") != 0
+            || strcmp(json_string_value(was), "fresh") == 0))
+    {
         mcds_put(o, "state", json_string(state));
     }
 

@@ -844,7 +844,28 @@ ngx_mcds_tags_make_counted(void *data, ngx_mcds_result_t *result)
 uint64_t
 ngx_mcds_tags_counter(ngx_mcds_tags_t *tags)
 {
-    return tags->counter;
+    uint64_t            counter;
+    ngx_queue_t        *q;
+    ngx_mcds_record_t  *record;
+
+    if (tags->counter) {
+        return tags->counter;
+    }
+
+    counter = 0;
+
+    for (q = ngx_queue_head(&tags->records);
+         q != ngx_queue_sentinel(&tags->records);
+         q = ngx_queue_next(q))
+    {
+        record = ngx_queue_data(q, ngx_mcds_record_t, queue);
+
+        if (record->state == NGX_MCDS_RECORD_KNOWN) {
+            counter = ngx_max(counter, record->purged);
+        }
+    }
+
+    return counter;
 }
 
 
@@ -900,7 +921,7 @@ ngx_mcds_tags_verdict(ngx_mcds_tags_t *tags, uint64_t counter,
         return NGX_MCDS_TAGS_VALID;
     }
 
-    verdict = NGX_MCDS_TAGS_VALID;
+    verdict = counter ? NGX_MCDS_TAGS_VALID : NGX_MCDS_TAGS_UNKNOWN;
     rest = *list;
 
     while (ngx_mcds_tags_next(&rest, &name) == NGX_OK) {
@@ -911,8 +932,12 @@ ngx_mcds_tags_verdict(ngx_mcds_tags_t *tags, uint64_t counter,
             return NGX_MCDS_TAGS_ASK;
         }
 
+        if (counter == 0) {
+            continue;
+        }
+
         if (record->state != NGX_MCDS_RECORD_KNOWN) {
-            verdict = ngx_max(verdict, NGX_MCDS_TAGS_STALE);
+            verdict = ngx_max(verdict, NGX_MCDS_TAGS_UNKNOWN);
 
         } else if (counter < record->deleted) {
             verdict = NGX_MCDS_TAGS_GONE;

@@ -17,6 +17,11 @@
  * if one of its records is newer, and gone if that was a deletion.  A record
  * that is not there was evicted, or never was: the pages are taken for deleted
  * at the counter's present value, and so it is made again.
+ *
+ * What a server that is away would have said is not known, and makes a page
+ * neither stale nor gone.  While the counter is not known a page gets the
+ * newest of the records that are: the counter was there already when the origin
+ * was asked, so that a purge that comes later is newer.
  */
 
 
@@ -91,7 +96,8 @@ ngx_int_t ngx_mcds_tags_get(ngx_mcds_entry_t *entry, uint64_t *counter,
  * for those of a list that were not asked for: NGX_OK, and the handler will be
  * called; NGX_DONE, nothing is missing; NGX_ERROR.
  *
- * counter: 0 if it is not known.
+ * counter: as it is now or, if that is not known, as it was at the last purge
+ * that is; 0 if none is.
  */
 
 ngx_mcds_tags_t *ngx_mcds_tags_create(ngx_mcds_pool_t *pool, ngx_str_t *list,
@@ -103,11 +109,13 @@ void ngx_mcds_tags_free(ngx_mcds_tags_t *tags);
 
 /*
  * What has become of a page with this counter and list, all of whose records
- * have been asked for.  Where memcached does not say, it is stale.
+ * have been asked for.  A page with a counter of 0 is never known to be stale.
  */
 
 typedef enum {
     NGX_MCDS_TAGS_VALID = 0,
+    NGX_MCDS_TAGS_UNKNOWN,        /* memcached did not say, now or when the
+                                     page was built */
     NGX_MCDS_TAGS_STALE,
     NGX_MCDS_TAGS_GONE,
     NGX_MCDS_TAGS_ASK             /* a record was not asked for */

@@ -735,7 +735,7 @@ ngx_http_mcds_cache_found(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
     entry = &variant;
 
     state = ngx_http_mcds_cache_state(entry, mlcf,
-                                      verdict == NGX_MCDS_TAGS_STALE);
+                                      verdict != NGX_MCDS_TAGS_VALID);
 
     ctx->expired = (state != NGX_MCDS_FRESH);
 
@@ -762,10 +762,17 @@ ngx_http_mcds_cache_found(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
         return NGX_OK;
     }
 
-    ctx->reason = (verdict == NGX_MCDS_TAGS_STALE
-                   || (entry->flags & NGX_MCDS_ENTRY_INVALID)
-                   || ngx_http_mcds_variant_purged(ctx))
-                  ? NGX_MCDS_REASON_PURGED : NGX_MCDS_REASON_STALE;
+    if (verdict == NGX_MCDS_TAGS_STALE
+        || (entry->flags & NGX_MCDS_ENTRY_INVALID)
+        || ngx_http_mcds_variant_purged(ctx))
+    {
+        ctx->reason = NGX_MCDS_REASON_PURGED;
+
+    } else {
+        ctx->reason = (verdict == NGX_MCDS_TAGS_UNKNOWN
+                       && entry->expire > ngx_mcds_now())
+                      ? NGX_MCDS_REASON_MEMCACHED : NGX_MCDS_REASON_STALE;
+    }
 
     return ngx_http_mcds_cache_stale(r, ctx, mlcf, entry, state);
 }
@@ -877,7 +884,7 @@ ngx_http_mcds_cache_signed(ngx_http_mcds_ctx_t *ctx,
 }
 
 
-/* what was purged by its tag is as if it had expired just now */
+/* what was purged by its tag, or may have been, is as if it had just expired */
 
 static ngx_uint_t
 ngx_http_mcds_cache_state(ngx_mcds_entry_t *entry,
@@ -1168,7 +1175,12 @@ ngx_http_mcds_cache_awaited(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
         return rc;
     }
 
-    if (verdict != NGX_MCDS_TAGS_VALID || ngx_http_mcds_variant_purged(ctx)) {
+    /*
+     * A page that may have been purged is taken: the next one that the request
+     * could wait for would be no better.
+     */
+
+    if (verdict > NGX_MCDS_TAGS_UNKNOWN || ngx_http_mcds_variant_purged(ctx)) {
         return NGX_DECLINED;
     }
 

@@ -256,8 +256,11 @@ ngx_http_mcds_tags_renew(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
 
     ngx_memcpy(p, entry->ext.data, entry->ext.len);
 
+    /* the page had a counter that there was before this request, too */
+
     (void) ngx_mcds_tags_put(p + (list.data - entry->ext.data)
-                             - NGX_MCDS_TAGS_EXT, ctx->purges, &list);
+                             - NGX_MCDS_TAGS_EXT,
+                             ctx->purges ? ctx->purges : counter, &list);
 
     entry->ext.data = p;
 
