@@ -106,7 +106,10 @@ for my $kind ('plain', 'delete', 'refresh', 'signed', 'local', 'vary', 'key') {
         $h->get($uri);
 
         my $i;
-        wait_for(sub { ($i) = grep { $m[$_]->get("<>$uri") } 0, 1; defined $i });
+        wait_for(sub {
+            ($i) = grep { $m[$_]->get("<>$uri") } 0, 1;
+            return defined $i;
+        });
 
         $where{$kind}{$i} = $uri;
     }

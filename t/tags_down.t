@@ -2,11 +2,11 @@
 
 # Copyright (C) mcds authors
 
-# One of several memcached is away, on which something lies that pages with
-# tags ask for: what it would have said of them is not known, and so they are
-# expired at the most.  Requests that wait for such a page take it as it was
-# built, none queues for another build, and the reason names memcached, not a
-# purge.
+# Pages with tags while a memcached is away.  A page needs no server but its
+# own; a purge needs all of them, and says so.  Where memcached does not say
+# whether a page was purged, the page is expired at the most: requests that
+# wait for it take it as it was built, none queues for another build, and the
+# reason names memcached, not a purge.
 
 use warnings;
 use strict;
@@ -25,6 +25,14 @@ my $t = Test::Mcds->new()->not_in('two many', 'it fills each worker')
 my $n = 8;
 
 my @m = map { $t->memcached($_) } 'm0' .. 'm2';
+
+my $f = $t->fake('f', sub {
+    my ($f, $c, $line) = @_;
+    return $f->mode() eq 'lost' && $line =~ /^\w+ <mcds:/
+        || $f->mode() eq 'uncounted' && $line =~ /^\w+ <mcds:purges/
+        ? "SERVER_ERROR out of memory\r\n" : ();
+});
+
 my $o = $t->origin('o', sub {
     my ($o, $req) = @_;
     return { body => "answer $req->{k}", headers => ['Cache-Tag' => 'a,b,c,d',
@@ -44,9 +52,11 @@ http {
         server 127.0.0.1:%%PORT_m2%%;
         distribution ketama;
         timeout %%TIMEOUT%%ms;
-        eject %%EJECT%%;
-        prefix "%%EJECT%%:";
+        %%SETTING%%;
+        prefix "%%WAY%%:";
     }
+    mcds_pool fake { server 127.0.0.1:%%PORT_f%%; }
+    mcds_use main;
     mcds_cache on;
     mcds_cache_key $uri;
     mcds_cache_tag $upstream_http_cache_tag;
@@ -57,6 +67,8 @@ http {
         location / { proxy_pass http://127.0.0.1:%%PORT_o%%; }
         location /plain { mcds_cache_tag off;
             proxy_pass http://127.0.0.1:%%PORT_o%%; }
+        location /fake { mcds_cache fake;
+            proxy_pass http://127.0.0.1:%%PORT_o%%; }
         location = /purge { mcds_cache off; mcds_cache_purge on; }
     }
 }
@@ -65,42 +77,34 @@ EOT
 my $timeout = 300 * $t->slow();
 $conf =~ s/%%TIMEOUT%%/$timeout/;
 
+my %ways = (alone => 'eject off', eject => 'eject on',
+    replicas => 'replicas 2');
+
 my %hosts = map {
-    my $text = $conf =~ s/%%EJECT%%/$_/gr;
+    my $text = $conf =~ s/%%SETTING%%/$ways{$_}/r =~ s/%%WAY%%/$_/r;
     ($_ => [map { $t->nginx($_, $text) } "one$_", "two$_"])
-} 'off', 'on';
+} keys %ways;
 
-# which server has an item
+sub status { $_[0]->get($_[1])->header('X-Cache') }
 
-sub home {
-    my ($key) = @_;
-
-    my ($m) = grep { defined $_->get($key) } @m;
-    return $m;
-}
-
-# a new uri, neither whose page nor its lock lies on that server
+# a new uri whose page lies on the first server, or not
 
 my $count = 0;
 
-sub elsewhere {
-    my ($h, $prefix, $m, $kind) = @_;
+sub fresh_uri {
+    my ($h, $way, $kind, $first) = @_;
 
     while (1) {
         my $uri = "/$kind-" . ++$count;
-        $h->get("/plain$uri");
-        my $home;
-        wait_for(sub { $home = home("$prefix:<>/plain$uri") });
-        return "/plain$uri" if $home != $m && $kind eq 'plain';
+        my @home;
 
-        # the name alone chooses: that of a page with tags is asked for
-
-        next if $kind eq 'plain';
         $h->get($uri);
-        wait_for(sub { $home = home("$prefix:<>$uri") });
-        $_->delete("$prefix:<>$uri") for @m;
-        $o->mark();
-        return $uri if $home != $m;
+        wait_for(sub {
+            @home = grep { defined $m[$_]->get("$way:<>$uri") } 0 .. $#m;
+            return @home == ($way eq 'replicas' ? 2 : 1);
+        }) or die $uri;
+
+        return $uri if $first == ($home[0] == 0);
     }
 }
 
@@ -127,7 +131,7 @@ sub herd {
     note("$uri: ", join ', ', map { "$n{$_} $_" } sort keys %n);
 
     is(scalar(grep { $_->status() == 200 } @r), 2 * $n, "$uri: all answered");
-    return @r;
+    is($o->count($uri), 1, "$uri: built once for all");
 }
 
 my %fault = (
@@ -135,78 +139,123 @@ my %fault = (
     hung => [sub { $_[0]->freeze() }, sub { $_[0]->cont() }],
 );
 
-for my $eject ('off', 'on') {
+for my $way (sort keys %ways) {
+    my $hosts = $hosts{$way};
+    my $h = $hosts->[0];
+
     for my $name (sort keys %fault) {
         my ($break, $mend) = @{$fault{$name}};
-        my $hosts = $hosts{$eject};
-        my ($h, $h2) = @$hosts;
-        my $what = "$name, eject $eject";
+        my $what = "$name, $way";
 
-        $_->get('/first') for @$hosts;
-        my $m;
-        ok(wait_for(sub { $m = home("$eject:<mcds:purges") }), 'its server');
+        my ($plain, $old, $new, $strict) = map {
+            fresh_uri($h, $way, $_, 0)
+        } 'plain', 'old', 'new', 'strict';
+        my $there = fresh_uri($h, $way, 'there', 1);
 
-        my $plain = elsewhere($h, $eject, $m, 'plain');
-        my ($new, $strict, $old) = map { elsewhere($h, $eject, $m, $_) }
-            'new', 'strict', 'old';
-
-        for my $uri ($plain, $old) {
-            ok(wait_for(sub {
-                2 == grep { $_->get($uri)->header('X-Cache') eq 'HIT fresh' }
-                    @$hosts;
-            }), "$uri: stored");
+        for my $uri ($new, $strict) {
+            $_->delete("$way:<>$uri") for @m;
         }
 
-        $break->($m);
-
-        # until each host knows
+        $break->($m[0]);
 
         for my $h (@$hosts) {
             ok(wait_for(sub {
-                $h->get($_) for $old, $plain;
+                $h->get($there);
                 return $h->log_count(qr/is down after/);
             }), "$what: noticed");
         }
 
-        $o->mark();
+        # nothing is missing
+
+        is(status($_, $old), 'HIT fresh', "$what: of before") for @$hosts;
 
         for my $uri ($new, $strict) {
+            $o->mark();
             herd($hosts, $uri, $plain);
-            cmp_ok($o->count($uri), '<=', 2, "$what: $uri is built for all");
+            ok(wait_for(sub { status($_, $uri) eq 'HIT fresh' }),
+                "$what: $uri is stored") for @$hosts;
+            is($o->count($uri), 1, 'as it was built');
         }
 
-        # what was built is there, and is no worse than one that has expired
+        # a purge reaches what there is
 
-        my $r = $h2->get($new);
-        is($r->header('X-Cache'), 'STALE memcached', "$what: shown");
-        like($r->header('Cache-Status'), qr/detail=memcached/, 'and said');
-        ok($o->wait_requests(2, $new), 'and refreshed');
+        is($h->get('/purge?tag=b&mode=delete')->status(), 503,
+            "$what: a purge is not complete");
 
-        $r = $h->get($old);
-        like($r->header('X-Cache'), qr/^(?:STALE|UPDATING) memcached/,
-            "$what: a page of before is shown");
-
-        herd($hosts, $strict, $plain);
-        cmp_ok($o->count($strict), '<=', 4, "$what: once more");
-
-        # as the tool sees it
-
-        my $tool = Test::Mcds::Tool->new($t, '-c', $h->dir() . '/nginx.conf',
-            '--timeout', '1s');
-        my $json = $tool->json('get', '--key', $new);
-        is($json->[0]{tags_state}, 'unknown', "$what: the tool does not know")
-            or diag(explain($json));
-        is($json->[0]{state}, 'unknown', 'nor calls it deleted');
-
-        $mend->($m);
-
-        for my $uri ($new, $strict, $old) {
-            for my $h (@$hosts) {
-                ok(wait_for(sub {
-                    $h->get($uri)->header('X-Cache') eq 'HIT fresh';
-                }), "$what: $uri is fresh once it is back");
-            }
+        for my $uri ($old, $new) {
+            is(status($hosts->[1], $uri), 'MISS purged', "$what: $uri is gone");
         }
+
+        # and the rest once that is back
+
+        $mend->($m[0]);
+
+        if ($name eq 'hung') {
+            ok(wait_for(sub { defined $m[0]->get("$way:<>$there") }),
+                'it is back with what it had');
+        }
+
+        ok(wait_for(sub {
+            $h->get('/purge?tag=b&mode=delete')->status() == 200
+        }), "$what: a purge is complete");
+
+        for my $h (@$hosts) {
+            my $answer;
+            ok(wait_for(sub {
+                $answer = $h->get($there);
+                return $answer->header('X-Cache') =~ /fresh|purged|absent/;
+            }), "$what: $there is asked for where it was");
+            isnt($answer->body(), 'answer 1', 'and is another one');
+        }
+    }
+}
+
+
+# memcached does not say
+
+my $hosts = $hosts{alone};
+my ($h, $h2) = @$hosts;
+my ($plain, $old) = ('/plain-fake', '/fake/old');
+
+for my $uri ($plain, $old) {
+    ok(wait_for(sub {
+        2 == grep { status($_, $uri) eq 'HIT fresh' } @$hosts;
+    }), "$uri: stored");
+}
+
+$f->tell('uncounted');
+
+herd($hosts, $_, $plain) for '/fake/new', '/fake/strict';
+is(status($_, '/fake/new'), 'HIT fresh', 'known by the records') for @$hosts;
+
+$f->tell('lost');
+$o->mark();
+
+for my $uri ('/fake/lost/new', '/fake/lost/strict') {
+    herd($hosts, $uri, $plain);
+}
+
+my $r = $h2->get('/fake/lost/new');
+is($r->header('X-Cache'), 'STALE memcached', 'shown');
+like($r->header('Cache-Status'), qr/; detail=memcached$/, 'and said');
+ok($o->wait_requests(2, '/fake/lost/new'), 'and refreshed');
+like(status($h, $old), qr/^(?:STALE|UPDATING) memcached/, 'also one of before');
+
+$o->mark();
+herd($hosts, '/fake/lost/strict', $plain);
+
+my $tool = Test::Mcds::Tool->new($t, '-c', $h->dir() . '/nginx.conf');
+my $json = $tool->json('--pool', 'fake', 'get', '--key', $old);
+is($json->[0]{tags_state}, 'unknown', 'the tool does not know')
+    or diag(explain($json));
+is($json->[0]{state}, 'unknown', 'nor calls it deleted');
+
+$f->tell('');
+
+for my $uri ('/fake/lost/new', '/fake/lost/strict', $old) {
+    for my $h (@$hosts) {
+        ok(wait_for(sub { status($h, $uri) eq 'HIT fresh' }),
+            "$uri is fresh once it does");
     }
 }
 

@@ -12,6 +12,7 @@
 #include "ngx_mcds_sign.h"
 #include "ngx_mcds_skew.h"
 #include "ngx_mcds_tag.h"
+#include "ngx_mcds_vary.h"
 
 
 /* the largest item that is read */
@@ -389,7 +390,7 @@ mcds_get_tags(mcds_t *m, json_t *o, ngx_mcds_entry_t *entry)
     u_char            *p, *last, *end;
     json_t            *names;
     uint64_t           counter;
-    ngx_str_t          list;
+    ngx_str_t          list, page;
     ngx_uint_t         done;
     ngx_mcds_tags_t   *tags;
 
@@ -413,8 +414,9 @@ mcds_get_tags(mcds_t *m, json_t *o, ngx_mcds_entry_t *entry)
     mcds_put(o, "tags", names);
 
     done = 0;
+    ngx_mcds_vary_base(&entry->key, &page);
 
-    tags = ngx_mcds_tags_create(m->pool, &list, mcds_now(),
+    tags = ngx_mcds_tags_create(m->pool, &page, &list, mcds_now(),
                                 mcds_get_tags_done, &done);
     if (tags == NULL) {
         mcds_no_memory();

@@ -24,17 +24,34 @@
 #define NGX_MCDS_TAG_SLOTS        4096
 
 
-/* a purge under way */
+typedef struct ngx_mcds_tag_purge_s  ngx_mcds_tag_purge_t;
+
+
+/* what is asked of one server */
 
 typedef struct {
+    ngx_mcds_tag_purge_t *purge;
+    ngx_uint_t            server;      /* its index */
+    uint64_t              counter;
+    ngx_uint_t            tries;
+    ngx_uint_t            reached;     /* the counter was moved on */
+} ngx_mcds_tag_leg_t;
+
+
+/* a purge under way; the record is behind the legs */
+
+struct ngx_mcds_tag_purge_s {
     ngx_mcds_pool_t      *pool;
     ngx_uint_t            how;
-    uint64_t              counter;
+    uint64_t              counter;     /* the largest of all servers */
     ngx_mcds_tag_pt       handler;
     void                 *data;
-    ngx_uint_t            tries;
     ngx_str_t             record;
-} ngx_mcds_tag_purge_t;
+    ngx_uint_t            waiting;
+    ngx_uint_t            rc;
+    ngx_uint_t            n;
+    ngx_mcds_tag_leg_t    legs[1];
+};
 
 
 typedef enum {
@@ -58,6 +75,7 @@ typedef struct {
 
 struct ngx_mcds_tags_s {
     ngx_mcds_pool_t      *pool;
+    ngx_uint_t            place;
     void                (*handler)(void *data);
     void                 *data;
     ngx_event_t           event;
@@ -72,6 +90,7 @@ struct ngx_mcds_tags_s {
 
 typedef struct {
     ngx_mcds_pool_t      *pool;
+    ngx_uint_t            place;
     ngx_str_t             list;
 } ngx_mcds_tag_make_t;
 
@@ -82,14 +101,18 @@ typedef struct {
 } ngx_mcds_tag_slot_t;
 
 
-static ngx_mcds_op_t *ngx_mcds_tag_submit(ngx_mcds_pool_t *pool,
-    ngx_mcds_request_t *req, ngx_str_t *record, ngx_mcds_handler_pt handler,
-    void *data);
+static void ngx_mcds_tag_request(ngx_mcds_request_t *req, ngx_str_t *record);
+static void ngx_mcds_tag_count(ngx_mcds_request_t *req, uint64_t now);
 static void ngx_mcds_tag_counted(void *data, ngx_mcds_result_t *result);
-static ngx_int_t ngx_mcds_tag_read(ngx_mcds_tag_purge_t *purge);
+static void ngx_mcds_tag_write(ngx_mcds_tag_purge_t *purge);
+static void ngx_mcds_tag_raised(void *data, ngx_mcds_result_t *result);
+static ngx_int_t ngx_mcds_tag_read(ngx_mcds_tag_leg_t *leg);
 static void ngx_mcds_tag_got(void *data, ngx_mcds_result_t *result);
 static void ngx_mcds_tag_set(void *data, ngx_mcds_result_t *result);
-static void ngx_mcds_tag_end(ngx_mcds_tag_purge_t *purge, ngx_uint_t rc);
+static void ngx_mcds_tag_done(ngx_mcds_tag_purge_t *purge, ngx_uint_t rc);
+static void ngx_mcds_tag_end(ngx_mcds_tag_purge_t *purge);
+static ngx_uint_t ngx_mcds_tag_number(ngx_mcds_result_t *result,
+    uint64_t *number);
 static ngx_int_t ngx_mcds_tag_parse(ngx_mcds_result_t *result,
     uint64_t *purged, uint64_t *deleted);
 static ngx_int_t ngx_mcds_tags_check(ngx_str_t *list);
@@ -104,8 +127,8 @@ static void ngx_mcds_tags_done(ngx_mcds_tags_t *tags);
 static void ngx_mcds_tags_event_handler(ngx_event_t *ev);
 static void ngx_mcds_tags_absent(ngx_mcds_tags_t *tags);
 static void ngx_mcds_tags_make_counted(void *data, ngx_mcds_result_t *result);
-static void ngx_mcds_tags_add_record(ngx_mcds_pool_t *pool, ngx_str_t *record,
-    uint64_t counter);
+static void ngx_mcds_tags_add_record(ngx_mcds_pool_t *pool, ngx_uint_t place,
+    ngx_str_t *record, uint64_t counter);
 static void ngx_mcds_tags_made(void *data, ngx_mcds_result_t *result);
 static void ngx_mcds_tags_destroy(ngx_mcds_tags_t *tags);
 
@@ -136,15 +159,14 @@ ngx_mcds_tag_check(ngx_str_t *tag)
 }
 
 
-static ngx_mcds_op_t *
-ngx_mcds_tag_submit(ngx_mcds_pool_t *pool, ngx_mcds_request_t *req,
-    ngx_str_t *record, ngx_mcds_handler_pt handler, void *data)
+static void
+ngx_mcds_tag_request(ngx_mcds_request_t *req, ngx_str_t *record)
 {
+    ngx_memzero(req, sizeof(ngx_mcds_request_t));
+
     ngx_str_set(&req->key, NGX_MCDS_TAG_SPACE);
     req->suffix = *record;
     req->page = 1;
-
-    return ngx_mcds_submit(pool, req, handler, data);
 }
 
 
@@ -152,10 +174,16 @@ ngx_int_t
 ngx_mcds_tag_purge(ngx_mcds_pool_t *pool, ngx_str_t *record, ngx_uint_t how,
     uint64_t now, ngx_mcds_tag_pt handler, void *data)
 {
+    u_char                *p;
+    ngx_uint_t             i, n;
     ngx_mcds_request_t     req;
+    ngx_mcds_tag_leg_t    *leg;
     ngx_mcds_tag_purge_t  *purge;
 
-    purge = ngx_calloc(sizeof(ngx_mcds_tag_purge_t) + record->len,
+    n = pool->servers.nelts;
+
+    purge = ngx_calloc(sizeof(ngx_mcds_tag_purge_t)
+                       + n * sizeof(ngx_mcds_tag_leg_t) + record->len,
                        ngx_cycle->log);
     if (purge == NULL) {
         return NGX_ERROR;
@@ -165,21 +193,34 @@ ngx_mcds_tag_purge(ngx_mcds_pool_t *pool, ngx_str_t *record, ngx_uint_t how,
     purge->how = how;
     purge->handler = handler;
     purge->data = data;
+    purge->n = n;
 
-    purge->record.data = (u_char *) purge + sizeof(ngx_mcds_tag_purge_t);
+    p = (u_char *) purge + sizeof(ngx_mcds_tag_purge_t)
+        + n * sizeof(ngx_mcds_tag_leg_t);
+
+    purge->record.data = p;
     purge->record.len = record->len;
-    ngx_memcpy(purge->record.data, record->data, record->len);
+    ngx_memcpy(p, record->data, record->len);
 
-    ngx_memzero(&req, sizeof(ngx_mcds_request_t));
-
-    req.verb = NGX_MCDS_INCR;
-    req.want = NGX_MCDS_VALUE;
-    ngx_str_set(&req.key, NGX_MCDS_TAG_COUNTER);
-    req.page = 1;
-    req.initial = now;
+    ngx_mcds_tag_count(&req, now);
     req.delta = 1;
 
-    if (ngx_mcds_submit(pool, &req, ngx_mcds_tag_counted, purge) == NULL) {
+    for (i = 0; i < n; i++) {
+        leg = &purge->legs[i];
+        leg->purge = purge;
+        leg->server = i;
+
+        if (ngx_mcds_submit_to(pool, i, &req, ngx_mcds_tag_counted, leg)
+            == NULL)
+        {
+            purge->rc = NGX_MCDS_BUSY;
+            continue;
+        }
+
+        purge->waiting++;
+    }
+
+    if (purge->waiting == 0) {
         ngx_free(purge);
         return NGX_ERROR;
     }
@@ -188,44 +229,117 @@ ngx_mcds_tag_purge(ngx_mcds_pool_t *pool, ngx_str_t *record, ngx_uint_t how,
 }
 
 
+/* asks for the counter, and makes it where there is none */
+
+static void
+ngx_mcds_tag_count(ngx_mcds_request_t *req, uint64_t now)
+{
+    ngx_memzero(req, sizeof(ngx_mcds_request_t));
+
+    req->verb = NGX_MCDS_INCR;
+    req->want = NGX_MCDS_VALUE;
+    ngx_str_set(&req->key, NGX_MCDS_TAG_COUNTER);
+    req->page = 1;
+    req->initial = now;
+}
+
+
 static void
 ngx_mcds_tag_counted(void *data, ngx_mcds_result_t *result)
 {
-    ngx_mcds_tag_purge_t *purge = data;
+    ngx_mcds_tag_leg_t *leg = data;
 
-    if (result->rc == NGX_MCDS_OK
-        && (!(result->has & NGX_MCDS_VALUE)
-            || ngx_mcds_parse_number(result->data, result->len,
-                                     &purge->counter)
-               != NGX_OK))
-    {
-        result->rc = NGX_MCDS_NOT_NUMERIC;
+    ngx_uint_t             rc;
+    ngx_mcds_tag_purge_t  *purge;
+
+    purge = leg->purge;
+    rc = ngx_mcds_tag_number(result, &leg->counter);
+
+    if (rc == NGX_MCDS_OK) {
+        purge->counter = ngx_max(purge->counter, leg->counter);
+        leg->reached = 1;
+
+    } else {
+        purge->rc = rc;
     }
 
-    if (result->rc != NGX_MCDS_OK) {
-        ngx_mcds_tag_end(purge, result->rc);
-        return;
-    }
-
-    if (ngx_mcds_tag_read(purge) != NGX_OK) {
-        ngx_mcds_tag_end(purge, NGX_MCDS_BUSY);
+    if (--purge->waiting == 0) {
+        ngx_mcds_tag_write(purge);
     }
 }
 
 
+/*
+ * The servers that have answered agree on the largest of their numbers: it is
+ * above what any page got from any of them before.
+ */
+
+static void
+ngx_mcds_tag_write(ngx_mcds_tag_purge_t *purge)
+{
+    ngx_uint_t           i;
+    ngx_mcds_tag_leg_t  *leg;
+    ngx_mcds_request_t   req;
+
+    ngx_mcds_tag_count(&req, purge->counter);
+
+    for (i = 0; i < purge->n; i++) {
+        leg = &purge->legs[i];
+
+        if (!leg->reached) {
+            continue;
+        }
+
+        if (leg->counter < purge->counter) {
+            req.delta = purge->counter - leg->counter;
+
+            if (ngx_mcds_submit_to(purge->pool, i, &req, ngx_mcds_tag_raised,
+                                   purge)
+                == NULL)
+            {
+                purge->rc = NGX_MCDS_BUSY;
+                continue;
+            }
+
+            purge->waiting++;
+        }
+
+        if (ngx_mcds_tag_read(leg) != NGX_OK) {
+            purge->rc = NGX_MCDS_BUSY;
+            continue;
+        }
+
+        purge->waiting++;
+    }
+
+    if (purge->waiting == 0) {
+        ngx_mcds_tag_end(purge);
+    }
+}
+
+
+static void
+ngx_mcds_tag_raised(void *data, ngx_mcds_result_t *result)
+{
+    uint64_t  counter;
+
+    ngx_mcds_tag_done(data, ngx_mcds_tag_number(result, &counter));
+}
+
+
 static ngx_int_t
-ngx_mcds_tag_read(ngx_mcds_tag_purge_t *purge)
+ngx_mcds_tag_read(ngx_mcds_tag_leg_t *leg)
 {
     ngx_mcds_request_t  req;
 
-    ngx_memzero(&req, sizeof(ngx_mcds_request_t));
+    ngx_mcds_tag_request(&req, &leg->purge->record);
 
     req.verb = NGX_MCDS_GET;
     req.want = NGX_MCDS_VALUE|NGX_MCDS_CAS;
     req.limit = NGX_MCDS_TAG_RECORD;
 
-    return ngx_mcds_tag_submit(purge->pool, &req, &purge->record,
-                               ngx_mcds_tag_got, purge)
+    return ngx_mcds_submit_to(leg->purge->pool, leg->server, &req,
+                              ngx_mcds_tag_got, leg)
                ? NGX_OK : NGX_ERROR;
 }
 
@@ -236,15 +350,17 @@ ngx_mcds_tag_got(void *data, ngx_mcds_result_t *result)
     u_char                 buf[NGX_MCDS_TAG_RECORD + 1];
     uint64_t               purged, deleted, n;
     ngx_mcds_request_t     req;
+    ngx_mcds_tag_leg_t    *leg;
     ngx_mcds_tag_purge_t  *purge;
 
-    purge = data;
+    leg = data;
+    purge = leg->purge;
     n = purge->counter;
 
     if (!ngx_mcds_answered(result->rc)
         || result->rc == NGX_MCDS_SERVER_ERROR)
     {
-        ngx_mcds_tag_end(purge, result->rc);
+        ngx_mcds_tag_done(purge, result->rc);
         return;
     }
 
@@ -263,13 +379,13 @@ ngx_mcds_tag_got(void *data, ngx_mcds_result_t *result)
         deleted = ngx_max(deleted, n);
     }
 
-    ngx_memzero(&req, sizeof(ngx_mcds_request_t));
+    ngx_mcds_tag_request(&req, &purge->record);
 
     req.verb = (result->rc == NGX_MCDS_NOT_FOUND) ? NGX_MCDS_ADD
                                                   : NGX_MCDS_SET;
     req.cas = (result->rc == NGX_MCDS_OK) ? result->cas : 0;
 
-    if (purge->tries++ == NGX_MCDS_TAG_TRIES) {
+    if (leg->tries++ == NGX_MCDS_TAG_TRIES) {
         deleted = purged;
 
         req.verb = NGX_MCDS_SET;
@@ -279,11 +395,11 @@ ngx_mcds_tag_got(void *data, ngx_mcds_result_t *result)
     req.text.data = buf;
     req.text.len = ngx_sprintf(buf, "%uL %uL", purged, deleted) - buf;
 
-    if (ngx_mcds_tag_submit(purge->pool, &req, &purge->record,
-                            ngx_mcds_tag_set, purge)
+    if (ngx_mcds_submit_to(purge->pool, leg->server, &req, ngx_mcds_tag_set,
+                           leg)
         == NULL)
     {
-        ngx_mcds_tag_end(purge, NGX_MCDS_BUSY);
+        ngx_mcds_tag_done(purge, NGX_MCDS_BUSY);
     }
 }
 
@@ -291,7 +407,7 @@ ngx_mcds_tag_got(void *data, ngx_mcds_result_t *result)
 static void
 ngx_mcds_tag_set(void *data, ngx_mcds_result_t *result)
 {
-    ngx_mcds_tag_purge_t *purge = data;
+    ngx_mcds_tag_leg_t *leg = data;
 
     switch (result->rc) {
 
@@ -301,8 +417,8 @@ ngx_mcds_tag_set(void *data, ngx_mcds_result_t *result)
 
         /* somebody was faster: once more, with what is there now */
 
-        if (purge->tries <= NGX_MCDS_TAG_TRIES
-            && ngx_mcds_tag_read(purge) == NGX_OK)
+        if (leg->tries <= NGX_MCDS_TAG_TRIES
+            && ngx_mcds_tag_read(leg) == NGX_OK)
         {
             return;
         }
@@ -310,16 +426,45 @@ ngx_mcds_tag_set(void *data, ngx_mcds_result_t *result)
         break;
     }
 
-    ngx_mcds_tag_end(purge, result->rc);
+    ngx_mcds_tag_done(leg->purge, result->rc);
+}
+
+
+/* the purge is as good as its worst server */
+
+static void
+ngx_mcds_tag_done(ngx_mcds_tag_purge_t *purge, ngx_uint_t rc)
+{
+    if (rc != NGX_MCDS_OK) {
+        purge->rc = rc;
+    }
+
+    if (--purge->waiting == 0) {
+        ngx_mcds_tag_end(purge);
+    }
 }
 
 
 static void
-ngx_mcds_tag_end(ngx_mcds_tag_purge_t *purge, ngx_uint_t rc)
+ngx_mcds_tag_end(ngx_mcds_tag_purge_t *purge)
 {
-    purge->handler(purge->data, rc);
+    purge->handler(purge->data, purge->rc);
 
     ngx_free(purge);
+}
+
+
+static ngx_uint_t
+ngx_mcds_tag_number(ngx_mcds_result_t *result, uint64_t *number)
+{
+    if (result->rc != NGX_MCDS_OK) {
+        return result->rc;
+    }
+
+    return ((result->has & NGX_MCDS_VALUE)
+            && ngx_mcds_parse_number(result->data, result->len, number)
+               == NGX_OK)
+           ? NGX_MCDS_OK : NGX_MCDS_NOT_NUMERIC;
 }
 
 
@@ -540,8 +685,8 @@ ngx_mcds_tags_check(ngx_str_t *list)
 
 
 ngx_mcds_tags_t *
-ngx_mcds_tags_create(ngx_mcds_pool_t *pool, ngx_str_t *list, uint64_t now,
-    void (*handler)(void *data), void *data)
+ngx_mcds_tags_create(ngx_mcds_pool_t *pool, ngx_str_t *page, ngx_str_t *list,
+    uint64_t now, void (*handler)(void *data), void *data)
 {
     ngx_mcds_tags_t     *tags;
     ngx_mcds_request_t   req;
@@ -552,6 +697,7 @@ ngx_mcds_tags_create(ngx_mcds_pool_t *pool, ngx_str_t *list, uint64_t now,
     }
 
     tags->pool = pool;
+    tags->place = ngx_mcds_place(pool, page);
     tags->handler = handler;
     tags->data = data;
 
@@ -561,13 +707,8 @@ ngx_mcds_tags_create(ngx_mcds_pool_t *pool, ngx_str_t *list, uint64_t now,
 
     ngx_queue_init(&tags->records);
 
-    ngx_memzero(&req, sizeof(ngx_mcds_request_t));
-
-    req.verb = NGX_MCDS_INCR;
-    req.want = NGX_MCDS_VALUE;
-    ngx_str_set(&req.key, NGX_MCDS_TAG_COUNTER);
-    req.page = 1;
-    req.initial = now;
+    ngx_mcds_tag_count(&req, now);
+    req.place = tags->place;
 
     if (ngx_mcds_submit(pool, &req, ngx_mcds_tags_counted, tags) == NULL) {
         ngx_free(tags);
@@ -645,15 +786,14 @@ ngx_mcds_tags_ask_one(ngx_mcds_tags_t *tags, ngx_str_t *name)
     record->name.len = name->len;
     ngx_memcpy(record->name.data, name->data, name->len);
 
-    ngx_memzero(&req, sizeof(ngx_mcds_request_t));
+    ngx_mcds_tag_request(&req, name);
 
     req.verb = NGX_MCDS_GET;
     req.want = NGX_MCDS_VALUE;
+    req.place = tags->place;
     req.limit = NGX_MCDS_TAG_RECORD;
 
-    if (ngx_mcds_tag_submit(tags->pool, &req, name, ngx_mcds_tags_got, record)
-        == NULL)
-    {
+    if (ngx_mcds_submit(tags->pool, &req, ngx_mcds_tags_got, record) == NULL) {
         ngx_free(record);
         return NGX_ERROR;
     }
@@ -670,11 +810,10 @@ ngx_mcds_tags_counted(void *data, ngx_mcds_result_t *result)
 {
     ngx_mcds_tags_t *tags = data;
 
-    if (result->rc != NGX_MCDS_OK
-        || !(result->has & NGX_MCDS_VALUE)
-        || ngx_mcds_parse_number(result->data, result->len, &tags->counter)
-           != NGX_OK)
-    {
+    if (ngx_mcds_tag_number(result, &tags->counter) == NGX_MCDS_OK) {
+        tags->pool->purges = ngx_max(tags->pool->purges, tags->counter);
+
+    } else {
         tags->counter = 0;
     }
 
@@ -757,25 +896,27 @@ ngx_mcds_tags_absent(ngx_mcds_tags_t *tags)
         record->purged = tags->counter;
         record->deleted = tags->counter;
 
-        ngx_mcds_tags_add_record(tags->pool, &record->name, tags->counter);
+        ngx_mcds_tags_add_record(tags->pool, tags->place, &record->name,
+                                 tags->counter);
     }
 }
 
 
 static void
-ngx_mcds_tags_add_record(ngx_mcds_pool_t *pool, ngx_str_t *record,
-    uint64_t counter)
+ngx_mcds_tags_add_record(ngx_mcds_pool_t *pool, ngx_uint_t place,
+    ngx_str_t *record, uint64_t counter)
 {
     u_char              buf[NGX_MCDS_TAG_RECORD + 1];
     ngx_mcds_request_t  req;
 
-    ngx_memzero(&req, sizeof(ngx_mcds_request_t));
+    ngx_mcds_tag_request(&req, record);
 
     req.verb = NGX_MCDS_ADD;
+    req.place = place;
     req.text.data = buf;
     req.text.len = ngx_sprintf(buf, "%uL %uL", counter, counter) - buf;
 
-    (void) ngx_mcds_tag_submit(pool, &req, record, ngx_mcds_tags_made, NULL);
+    (void) ngx_mcds_submit(pool, &req, ngx_mcds_tags_made, NULL);
 }
 
 
@@ -787,7 +928,8 @@ ngx_mcds_tags_made(void *data, ngx_mcds_result_t *result)
 
 
 void
-ngx_mcds_tags_make(ngx_mcds_pool_t *pool, ngx_str_t *list, uint64_t now)
+ngx_mcds_tags_make(ngx_mcds_pool_t *pool, ngx_str_t *page, ngx_str_t *list,
+    uint64_t now)
 {
     ngx_mcds_request_t    req;
     ngx_mcds_tag_make_t  *make;
@@ -798,17 +940,13 @@ ngx_mcds_tags_make(ngx_mcds_pool_t *pool, ngx_str_t *list, uint64_t now)
     }
 
     make->pool = pool;
+    make->place = ngx_mcds_place(pool, page);
     make->list.data = (u_char *) make + sizeof(ngx_mcds_tag_make_t);
     make->list.len = list->len;
     ngx_memcpy(make->list.data, list->data, list->len);
 
-    ngx_memzero(&req, sizeof(ngx_mcds_request_t));
-
-    req.verb = NGX_MCDS_INCR;
-    req.want = NGX_MCDS_VALUE;
-    ngx_str_set(&req.key, NGX_MCDS_TAG_COUNTER);
-    req.page = 1;
-    req.initial = now;
+    ngx_mcds_tag_count(&req, now);
+    req.place = make->place;
 
     if (ngx_mcds_submit(pool, &req, ngx_mcds_tags_make_counted, make) == NULL)
     {
@@ -825,15 +963,11 @@ ngx_mcds_tags_make_counted(void *data, ngx_mcds_result_t *result)
     uint64_t   counter;
     ngx_str_t  rest, name;
 
-    if (result->rc == NGX_MCDS_OK
-        && (result->has & NGX_MCDS_VALUE)
-        && ngx_mcds_parse_number(result->data, result->len, &counter)
-           == NGX_OK)
-    {
+    if (ngx_mcds_tag_number(result, &counter) == NGX_MCDS_OK) {
         rest = make->list;
 
         while (ngx_mcds_tags_next(&rest, &name) == NGX_OK) {
-            ngx_mcds_tags_add_record(make->pool, &name, counter);
+            ngx_mcds_tags_add_record(make->pool, make->place, &name, counter);
         }
     }
 
@@ -852,7 +986,7 @@ ngx_mcds_tags_counter(ngx_mcds_tags_t *tags)
         return tags->counter;
     }
 
-    counter = 0;
+    counter = tags->pool->purges;
 
     for (q = ngx_queue_head(&tags->records);
          q != ngx_queue_sentinel(&tags->records);

@@ -5,7 +5,8 @@
  * Purging all pages of a tag, of a host, or all there are, without looking for
  * them: a record for each says when that was, and pages know when they were
  * made.  No clock says "when", but a counter that each purge moves on, so that
- * the clocks of hosts do not matter:
+ * the clocks of hosts do not matter.  Counter and records are on each server
+ * of the pool, so that a page needs no other server than its own:
  *
  *   mcds:purges        the counter; it begins with the time in milliseconds, so
  *                      that one that was lost is never behind what it was
@@ -18,10 +19,16 @@
  * that is not there was evicted, or never was: the pages are taken for deleted
  * at the counter's present value, and so it is made again.
  *
+ * The counters of servers differ, but a purge moves all of them on, and then to
+ * the largest, which it writes to the records: it is above the number that any
+ * page has got before, of whatever server, so that a page may move, or be made
+ * with the number of another server.  A purge that has not reached one server
+ * has failed.
+ *
  * What a server that is away would have said is not known, and makes a page
  * neither stale nor gone.  While the counter is not known a page gets the
- * newest of the records that are: the counter was there already when the origin
- * was asked, so that a purge that comes later is newer.
+ * newest number that is: the counter was there already when the origin was
+ * asked, so that a purge that comes later is newer.
  */
 
 
@@ -56,7 +63,9 @@ ngx_int_t ngx_mcds_tag_check(ngx_str_t *tag);
 /*
  * Purges all pages of a record: "tag:" and a tag, "host:" and a host, or
  * "all"; copied.  how: see ngx_mcds_purge.h.  The handler is called once, with
- * NGX_MCDS_OK when it is done.  NGX_ERROR: out of memory, it is not called.
+ * NGX_MCDS_OK when it is done on all servers of the pool, or why it is not on
+ * one of them; it is on the others then.  NGX_ERROR: out of memory, it is not
+ * called.
  */
 
 typedef void (*ngx_mcds_tag_pt)(void *data, ngx_uint_t rc);
@@ -90,18 +99,19 @@ ngx_int_t ngx_mcds_tags_get(ngx_mcds_entry_t *entry, uint64_t *counter,
 
 
 /*
- * What one request has asked.  create: asks for the counter and the records of
- * a list, which may be empty; the handler is called when all have answered,
- * never from inside of a call, and not any more when it was freed.  ask: asks
- * for those of a list that were not asked for: NGX_OK, and the handler will be
- * called; NGX_DONE, nothing is missing; NGX_ERROR.
+ * What one request has asked.  create: asks the server that a page is on for
+ * the counter and the records of a list, which may be empty; of a page that
+ * varies it is the server of its list.  The handler is called when all have
+ * answered, never from inside of a call, and not any more when it was freed.
+ * ask: asks for those of a list that were not asked for: NGX_OK, and the
+ * handler will be called; NGX_DONE, nothing is missing; NGX_ERROR.
  *
- * counter: as it is now or, if that is not known, as it was at the last purge
- * that is; 0 if none is.
+ * counter: as it is now or, if that is not known, the newest number that this
+ * worker knows of the pool; 0 if it knows none.
  */
 
-ngx_mcds_tags_t *ngx_mcds_tags_create(ngx_mcds_pool_t *pool, ngx_str_t *list,
-    uint64_t now, void (*handler)(void *data), void *data);
+ngx_mcds_tags_t *ngx_mcds_tags_create(ngx_mcds_pool_t *pool, ngx_str_t *page,
+    ngx_str_t *list, uint64_t now, void (*handler)(void *data), void *data);
 ngx_int_t ngx_mcds_tags_ask(ngx_mcds_tags_t *tags, ngx_str_t *list);
 uint64_t ngx_mcds_tags_counter(ngx_mcds_tags_t *tags);
 void ngx_mcds_tags_free(ngx_mcds_tags_t *tags);
@@ -126,12 +136,13 @@ ngx_uint_t ngx_mcds_tags_verdict(ngx_mcds_tags_t *tags, uint64_t counter,
 
 
 /*
- * Makes those records of a list that are not there, when a page is going to be
- * stored: at the counter's value of now, not of the page, since one may have
- * been evicted in between.  Nobody waits for it.
+ * Makes those records of a list that are not there, on the server of the page,
+ * when that is going to be stored: at the counter's value of now, not of the
+ * page, since one may have been evicted in between.  Nobody waits for it.
  */
 
-void ngx_mcds_tags_make(ngx_mcds_pool_t *pool, ngx_str_t *list, uint64_t now);
+void ngx_mcds_tags_make(ngx_mcds_pool_t *pool, ngx_str_t *page,
+    ngx_str_t *list, uint64_t now);
 
 
 /*

@@ -88,6 +88,8 @@ struct ngx_mcds_pool_s {
     ngx_uint_t            weight;       /* of all servers */
     ngx_mcds_point_t     *points;
     ngx_uint_t            npoints;
+
+    uint64_t              purges;       /* of this worker, see ngx_mcds_tag.h */
 };
 
 
@@ -101,6 +103,8 @@ typedef struct {
     ngx_uint_t            want;
     ngx_str_t             key;          /* any text, without the prefix */
     ngx_str_t             suffix;       /* what follows it, or empty */
+    ngx_uint_t            place;        /* of ngx_mcds_place(): the server of
+                                           a page, whatever the key; or 0 */
     uint32_t              ttl;
     uint32_t              flags;        /* SET, ADD: the client flags */
     uint64_t              cas;          /* of a result, as it was given */
@@ -189,6 +193,20 @@ ngx_uint_t ngx_mcds_ejected(ngx_mcds_pool_t *pool, ngx_mcds_request_t *req);
 
 void ngx_mcds_op_key(ngx_mcds_key_t *key, ngx_mcds_pool_t *pool,
     ngx_mcds_request_t *req, ngx_str_t *suffix);
+
+
+/*
+ * The same on one server alone, of that index in the pool, whatever the key,
+ * and whether it was ejected.
+ */
+
+ngx_mcds_op_t *ngx_mcds_submit_to(ngx_mcds_pool_t *pool, ngx_uint_t n,
+    ngx_mcds_request_t *req, ngx_mcds_handler_pt handler, void *data);
+
+
+/* where a page is now: on its server, with replicas the first of them */
+
+ngx_uint_t ngx_mcds_place(ngx_mcds_pool_t *pool, ngx_str_t *page);
 
 
 /*

@@ -64,6 +64,36 @@ ngx_mcds_submit(ngx_mcds_pool_t *pool, ngx_mcds_request_t *req,
 }
 
 
+ngx_mcds_op_t *
+ngx_mcds_submit_to(ngx_mcds_pool_t *pool, ngx_uint_t n,
+    ngx_mcds_request_t *req, ngx_mcds_handler_pt handler, void *data)
+{
+    ngx_mcds_server_t  *server;
+
+    server = pool->servers.elts;
+
+    return ngx_mcds_server_submit(&server[n], req, handler, data);
+}
+
+
+ngx_uint_t
+ngx_mcds_place(ngx_mcds_pool_t *pool, ngx_str_t *page)
+{
+    ngx_mcds_key_t      key;
+    ngx_mcds_request_t  req;
+
+    ngx_memzero(&req, sizeof(ngx_mcds_request_t));
+
+    req.key = *page;
+    req.page = 1;
+    req.movable = 1;
+
+    ngx_mcds_op_key(&key, pool, &req, &req.suffix);
+
+    return ngx_mcds_op_choose(pool, &req, &key) + 1;
+}
+
+
 void
 ngx_mcds_op_key(ngx_mcds_key_t *key, ngx_mcds_pool_t *pool,
     ngx_mcds_request_t *req, ngx_str_t *suffix)
@@ -86,6 +116,10 @@ ngx_mcds_op_choose(ngx_mcds_pool_t *pool, ngx_mcds_request_t *req,
 
     if (pool->servers.nelts == 1) {
         return 0;
+    }
+
+    if (req->place) {
+        return req->place - 1;
     }
 
     if (req->by_key && req->suffix.len) {

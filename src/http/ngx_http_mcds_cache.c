@@ -489,9 +489,12 @@ ngx_http_mcds_cache_join(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
 
     ngx_http_mcds_cache_forget(ctx);
 
+    /* those beside the other page */
+
+    ngx_mcds_tags_free(ctx->tags);
+    ctx->tags = NULL;
+
     if (mlcf->cache_pool != asker->cache_pool) {
-        ngx_mcds_tags_free(ctx->tags);
-        ctx->tags = NULL;
         ctx->purges = 0;
     }
 

@@ -329,7 +329,7 @@ ngx_http_mcds_not_modified(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx)
         return NGX_ERROR;
     }
 
-    /* the headers of both are too long for one page, unlike those of the next */
+    /* together they are too long for a page, those of the next may not be */
 
     if (ngx_mcds_entry_fits(&entry) != NGX_OK) {
         return (ngx_http_mcds_again(r, ctx) == NGX_OK)

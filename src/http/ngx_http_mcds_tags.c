@@ -116,7 +116,7 @@ ngx_http_mcds_tags_start(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
         return NGX_ERROR;
     }
 
-    ctx->tags = ngx_mcds_tags_create(mlcf->cache_pool, &list,
+    ctx->tags = ngx_mcds_tags_create(mlcf->cache_pool, &ctx->key, &list,
                                      ngx_mcds_now(),
                                      ngx_http_mcds_tags_handler, ctx);
     if (ctx->tags == NULL) {
@@ -163,7 +163,7 @@ ngx_http_mcds_tags_judge(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
     ngx_mcds_tags_remember(&ctx->key, &list);
 
     if (ctx->tags == NULL) {
-        ctx->tags = ngx_mcds_tags_create(mlcf->cache_pool, &list,
+        ctx->tags = ngx_mcds_tags_create(mlcf->cache_pool, &ctx->key, &list,
                                          ngx_mcds_now(),
                                          ngx_http_mcds_tags_handler, ctx);
         if (ctx->tags == NULL) {
@@ -229,7 +229,7 @@ ngx_http_mcds_tags_store(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
 
     ext->len = ngx_mcds_tags_put(ext->data, ctx->purges, &list) - ext->data;
 
-    ngx_mcds_tags_make(mlcf->cache_pool, &list, ngx_mcds_now());
+    ngx_mcds_tags_make(mlcf->cache_pool, &ctx->key, &list, ngx_mcds_now());
 
     return NGX_OK;
 }
