@@ -170,6 +170,7 @@ ngx_mcds_purge_got(void *data, ngx_mcds_result_t *result)
     req.cas = cas;
     req.flags = ngx_mcds_entry_client_flags(value);
     req.value = value;
+    req.every = 1;
     req.page = 1;
     req.movable = 1;
 

@@ -36,7 +36,8 @@ typedef enum {
 
 
 /*
- * Called once.  rc: NGX_MCDS_OK, or why it is not done or not known to be;
+ * Called once.  rc: NGX_MCDS_OK, or why it is not done or not known to be; on
+ * replicas the worst of theirs, and all that can be reached have done it.
  * NGX_MCDS_DOWN also where another server stands in for the one that the page
  * belongs to, see ngx_mcds_ejected(), and that one alone has done it.
  * found: ngx_mcds_purged_e, what there was.  cas: of what is there now.

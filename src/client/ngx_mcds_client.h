@@ -137,6 +137,8 @@ typedef struct {
                                            larger one */
     unsigned              single:1;     /* lives on one server, not on
                                            replicas */
+    unsigned              every:1;      /* SET, ADD, INCR: done when every
+                                           replica has done it */
     unsigned              page:1;       /* of a page, see ngx_mcds_key.h */
     unsigned              movable:1;    /* a page or its lock: with "eject"
                                            another server may have it while

@@ -41,6 +41,7 @@ struct ngx_mcds_group_s {
     ngx_uint_t             asked;        /* how many were read from */
     ngx_uint_t             rc;           /* of all legs so far */
     ngx_uint_t             rank;
+    uint64_t               cas;          /* of what the leader has, or 0 */
 
     ngx_event_t            timer;        /* of a read */
 
@@ -58,7 +59,9 @@ static void ngx_mcds_replica_done(ngx_mcds_group_t *group,
 static ngx_mcds_op_t *ngx_mcds_replica_all(ngx_mcds_group_t *group);
 static void ngx_mcds_replica_all_done(void *data, ngx_mcds_result_t *result);
 static void ngx_mcds_replica_take(ngx_mcds_group_t *group, ngx_uint_t rc);
-static ngx_uint_t ngx_mcds_replica_rank(ngx_uint_t verb, ngx_uint_t rc);
+static ngx_uint_t ngx_mcds_replica_rank(ngx_mcds_request_t *req,
+    ngx_uint_t rc);
+static ngx_uint_t ngx_mcds_replica_counted(ngx_mcds_group_t *group);
 static uint64_t ngx_mcds_replica_largest(ngx_mcds_group_t *group);
 static void ngx_mcds_replica_raise(ngx_mcds_group_t *group, uint64_t largest);
 static void ngx_mcds_replica_raised(void *data, ngx_mcds_result_t *result);
@@ -266,10 +269,7 @@ ngx_mcds_replica_all_done(void *data, ngx_mcds_result_t *result)
     ngx_memzero(&all, sizeof(ngx_mcds_result_t));
     all.rc = group->rc;
 
-    if (all.rc == NGX_MCDS_OK
-        && (group->req.number || group->req.verb == NGX_MCDS_INCR
-            || group->req.verb == NGX_MCDS_DECR))
-    {
+    if (ngx_mcds_replica_counted(group)) {
         largest = ngx_mcds_replica_largest(group);
 
         all.has = NGX_MCDS_VALUE;
@@ -277,6 +277,11 @@ ngx_mcds_replica_all_done(void *data, ngx_mcds_result_t *result)
         all.len = ngx_sprintf(text, "%uL", largest) - text;
 
         ngx_mcds_replica_raise(group, largest);
+    }
+
+    if (group->cas) {
+        all.has = NGX_MCDS_CAS;
+        all.cas = group->cas;
     }
 
     ngx_mcds_replica_done(group, &all);
@@ -289,7 +294,7 @@ ngx_mcds_replica_take(ngx_mcds_group_t *group, ngx_uint_t rc)
 {
     ngx_uint_t  rank;
 
-    rank = ngx_mcds_replica_rank(group->req.verb, rc);
+    rank = ngx_mcds_replica_rank(&group->req, rc);
 
     if (rank > group->rank) {
         group->rank = rank;
@@ -301,8 +306,12 @@ ngx_mcds_replica_take(ngx_mcds_group_t *group, ngx_uint_t rc)
 /* of several answers the one of the highest rank counts */
 
 static ngx_uint_t
-ngx_mcds_replica_rank(ngx_uint_t verb, ngx_uint_t rc)
+ngx_mcds_replica_rank(ngx_mcds_request_t *req, ngx_uint_t rc)
 {
+    ngx_uint_t  all;
+
+    all = (req->verb == NGX_MCDS_DELETE || req->every);
+
     switch (rc) {
 
     case NGX_MCDS_OK:
@@ -312,10 +321,10 @@ ngx_mcds_replica_rank(ngx_uint_t verb, ngx_uint_t rc)
 
         /* it is there: with an append this is the server without it */
 
-        return verb == NGX_MCDS_ADD ? 6 : 4;
+        return req->verb == NGX_MCDS_ADD ? 6 : 4;
 
     case NGX_MCDS_TOO_LARGE:
-        return verb == NGX_MCDS_GET ? 4 : 6;
+        return req->verb == NGX_MCDS_GET ? 4 : 6;
 
     case NGX_MCDS_NOT_FOUND:
         return 4;
@@ -326,16 +335,44 @@ ngx_mcds_replica_rank(ngx_uint_t verb, ngx_uint_t rc)
 
         /* it may have been done, unless somebody says better */
 
-        return verb == NGX_MCDS_DELETE ? 8 : 2;
+        return all ? 8 : 2;
 
     case NGX_MCDS_DOWN:
     case NGX_MCDS_BUSY:
     case NGX_MCDS_TLS:
-        return verb == NGX_MCDS_DELETE ? 7 : 1;
+        return all ? 7 : 1;
 
     default:
-        return 3;
+        return req->every ? 6 : 3;
     }
+}
+
+
+/* 1 if there is a number to be told */
+
+static ngx_uint_t
+ngx_mcds_replica_counted(ngx_mcds_group_t *group)
+{
+    ngx_uint_t  i;
+
+    if (!group->req.number
+        && group->req.verb != NGX_MCDS_INCR
+        && group->req.verb != NGX_MCDS_DECR)
+    {
+        return 0;
+    }
+
+    if (group->rc == NGX_MCDS_OK) {
+        return 1;
+    }
+
+    for (i = 0; i < group->n && group->req.every; i++) {
+        if (group->legs[i].has_number) {
+            return 1;
+        }
+    }
+
+    return 0;
 }
 
 
@@ -532,9 +569,19 @@ ngx_mcds_replica_lead_done(void *data, ngx_mcds_result_t *result)
 
     if (!group->req.single
         && (result->rc == NGX_MCDS_OK
-            || (group->req.value && !ngx_mcds_answered(result->rc))))
+            || ((group->req.value || group->req.every)
+                && !ngx_mcds_answered(result->rc))))
     {
         followed = ngx_mcds_replica_follow(group, leg - group->legs);
+    }
+
+    if (followed && group->req.every) {
+        group->cas = (result->rc == NGX_MCDS_OK) ? result->cas : 0;
+        return;
+    }
+
+    if (group->req.every) {
+        result->rc = group->rc;
     }
 
     /* without a leader it is for the others to say */

@@ -15,11 +15,15 @@
  *   TOUCH
  *   DELETE       on all; done if all have done it
  *
+ * What is marked every (a purge) is done if all have done it, too: a server
+ * that was away still has what was there before when it comes back.  The others
+ * do it nevertheless, and the number that they counted to is in the result.
+ *
  * A value of ngx_mcds_value_t (a page) that is stored under a condition, and
  * whatever is marked single (a lock), has a leader: the first server that is
- * not down.  What is said there holds; a page is then set on the others.  A
- * CAS names the server that gave it in its two highest bits, so that it finds
- * its way back.
+ * not down.  What is said there holds, unless it is marked every; a page is
+ * then set on the others.  A CAS names the server that gave it in its two
+ * highest bits, so that it finds its way back.
  *
  * A counter without a time to live that had to be made anew on one server,
  * because that came back empty, is raised there by what the others have more.

@@ -28,22 +28,45 @@ ngx_int_t
 ngx_http_mcds_json_problem(ngx_http_request_t *r, ngx_uint_t status,
     char *detail)
 {
+    return ngx_http_mcds_json_problem_more(r, status, detail, NULL, NULL);
+}
+
+
+ngx_int_t
+ngx_http_mcds_json_problem_more(ngx_http_request_t *r, ngx_uint_t status,
+    char *detail, char *name, ngx_str_t *json)
+{
     char       *title;
+    u_char     *p;
+    size_t      size;
     ngx_str_t   text;
 
     title = ngx_http_mcds_json_title(status);
 
-    text.data = ngx_pnalloc(r->pool, ngx_strlen(detail) + ngx_strlen(title)
-                                     + 100);
-    if (text.data == NULL) {
+    size = ngx_strlen(detail) + ngx_strlen(title) + 100;
+
+    if (name) {
+        size += ngx_strlen(name) + json->len;
+    }
+
+    p = ngx_pnalloc(r->pool, size);
+    if (p == NULL) {
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
     }
 
-    text.len = ngx_sprintf(text.data,
-                           "{\"type\":\"about:blank\",\"title\":\"%s\","
-                           "\"status\":%ui,\"detail\":\"%s\"}" CRLF,
-                           title, status, detail)
-               - text.data;
+    text.data = p;
+
+    p = ngx_sprintf(p, "{\"type\":\"about:blank\",\"title\":\"%s\","
+                    "\"status\":%ui,\"detail\":\"%s\"",
+                    title, status, detail);
+
+    if (name) {
+        p = ngx_sprintf(p, ",\"%s\":%V", name, json);
+    }
+
+    p = ngx_sprintf(p, "}" CRLF);
+
+    text.len = p - text.data;
 
     return ngx_http_mcds_json_output(r, status, "application/problem+json",
                                      &text);

@@ -24,12 +24,15 @@
  * Send an answer that is not to be kept, from a content handler, and return
  * what that one is to return.  text: JSON, in memory of r's pool.  problem:
  * the problem details of RFC 9457; detail is a constant that needs no
- * escaping; its title is that of the status.  no_content: 204.
+ * escaping; its title is that of the status.  problem_more: with a member of
+ * its own, whose value is JSON.  no_content: 204.
  */
 
 ngx_int_t ngx_http_mcds_json_send(ngx_http_request_t *r, ngx_str_t *text);
 ngx_int_t ngx_http_mcds_json_problem(ngx_http_request_t *r, ngx_uint_t status,
     char *detail);
+ngx_int_t ngx_http_mcds_json_problem_more(ngx_http_request_t *r,
+    ngx_uint_t status, char *detail, char *name, ngx_str_t *json);
 ngx_int_t ngx_http_mcds_json_no_content(ngx_http_request_t *r);
 
 

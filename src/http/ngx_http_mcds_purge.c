@@ -53,6 +53,7 @@ typedef struct {
                                                 other scheme */
     ngx_uint_t                    found;     /* ngx_mcds_purged_e */
     uint64_t                      cas;
+    ngx_uint_t                    rc;        /* ngx_mcds_rc_e */
 } ngx_http_mcds_purged_t;
 
 
@@ -109,8 +110,12 @@ static void ngx_http_mcds_purge_resume_handler(ngx_event_t *ev);
 static ngx_int_t ngx_http_mcds_purge_answer_handler(ngx_http_request_t *r);
 static ngx_int_t ngx_http_mcds_purge_send(ngx_http_request_t *r,
     ngx_http_mcds_purging_t *purging);
+static ngx_int_t ngx_http_mcds_purge_missed(ngx_http_request_t *r,
+    ngx_http_mcds_purging_t *purging);
 static ngx_int_t ngx_http_mcds_purge_json(ngx_http_request_t *r,
     ngx_http_mcds_purging_t *purging);
+static ngx_int_t ngx_http_mcds_purge_list(ngx_http_request_t *r,
+    ngx_http_mcds_purging_t *purging, ngx_uint_t missed, ngx_str_t *list);
 
 
 /* ngx_http_mcds_purge_what_e */
@@ -594,6 +599,7 @@ ngx_http_mcds_purging_start(ngx_http_request_t *r,
             purging->waiting++;
 
         } else {
+            purged->rc = NGX_MCDS_BUSY;
             purging->rc = NGX_MCDS_BUSY;
         }
     }
@@ -632,6 +638,7 @@ ngx_http_mcds_purging_key(void *data, ngx_uint_t rc, ngx_uint_t found,
 
     purged->found = found;
     purged->cas = cas;
+    purged->rc = rc;
 
     ngx_http_mcds_purging_done(purged->purging, rc);
 }
@@ -643,6 +650,7 @@ ngx_http_mcds_purging_tag(void *data, ngx_uint_t rc)
     ngx_http_mcds_purged_t *purged = data;
 
     purged->found = NGX_MCDS_PURGED_PAGE;
+    purged->rc = rc;
 
     ngx_http_mcds_purging_done(purged->purging, rc);
 }
@@ -1051,12 +1059,7 @@ ngx_http_mcds_purge_send(ngx_http_request_t *r,
     }
 
     if (purging->rc != NGX_MCDS_OK) {
-        ngx_log_error(NGX_LOG_ERR, r->connection->log, 0,
-                      "purge failed: %s", ngx_mcds_strerror(purging->rc));
-
-        return ngx_http_mcds_json_problem(r, NGX_HTTP_SERVICE_UNAVAILABLE,
-                                          "memcached has not answered for all "
-                                          "of it");
+        return ngx_http_mcds_purge_missed(r, purging);
     }
 
     mlcf = ngx_http_get_module_loc_conf(r, ngx_http_mcds_module);
@@ -1084,24 +1087,38 @@ ngx_http_mcds_purge_send(ngx_http_request_t *r,
 
 
 static ngx_int_t
+ngx_http_mcds_purge_missed(ngx_http_request_t *r,
+    ngx_http_mcds_purging_t *purging)
+{
+    ngx_str_t  list;
+
+    ngx_log_error(NGX_LOG_ERR, r->connection->log, 0,
+                  "purge failed: %s", ngx_mcds_strerror(purging->rc));
+
+    if (ngx_http_mcds_purge_list(r, purging, 1, &list) != NGX_OK) {
+        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+    }
+
+    return ngx_http_mcds_json_problem_more(r, NGX_HTTP_SERVICE_UNAVAILABLE,
+                                           "memcached has not answered for all "
+                                           "of it", "missed", &list);
+}
+
+
+static ngx_int_t
 ngx_http_mcds_purge_json(ngx_http_request_t *r,
     ngx_http_mcds_purging_t *purging)
 {
-    u_char                  *p;
-    size_t                   size;
-    ngx_str_t                text;
-    ngx_uint_t               i;
-    ngx_http_mcds_purged_t  *purged;
+    u_char     *p;
+    ngx_str_t   text, list;
 
-    size = sizeof("{\"mode\":\"invalidate\",\"refresh\":false,\"purged\":[]}"
-                  CRLF);
-
-    for (i = 0; i < purging->n; i++) {
-        size += sizeof("{\"host\":\"\",\"found\":false},")
-                + ngx_mcds_json_string(NULL, &purging->purged[i].text);
+    if (ngx_http_mcds_purge_list(r, purging, 0, &list) != NGX_OK) {
+        return NGX_HTTP_INTERNAL_SERVER_ERROR;
     }
 
-    p = ngx_pnalloc(r->pool, size);
+    p = ngx_pnalloc(r->pool, list.len
+                             + sizeof("{\"mode\":\"invalidate\","
+                                      "\"refresh\":false,\"purged\":}" CRLF));
     if (p == NULL) {
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
     }
@@ -1117,12 +1134,46 @@ ngx_http_mcds_purge_json(ngx_http_request_t *r,
                         purging->refresh ? "true" : "false");
     }
 
-    p = ngx_sprintf(p, ",\"purged\":[");
+    p = ngx_sprintf(p, ",\"purged\":%V}" CRLF, &list);
+
+    text.len = p - text.data;
+
+    return ngx_http_mcds_json_send(r, &text);
+}
+
+
+/* what was purged, or what was not, for all that is known */
+
+static ngx_int_t
+ngx_http_mcds_purge_list(ngx_http_request_t *r,
+    ngx_http_mcds_purging_t *purging, ngx_uint_t missed, ngx_str_t *list)
+{
+    u_char                  *p;
+    size_t                   size;
+    ngx_uint_t               i;
+    ngx_http_mcds_purged_t  *purged;
+
+    size = sizeof("[]");
+
+    for (i = 0; i < purging->n; i++) {
+        size += sizeof("{\"host\":\"\",\"found\":false},")
+                + ngx_mcds_json_string(NULL, &purging->purged[i].text);
+    }
+
+    p = ngx_pnalloc(r->pool, size);
+    if (p == NULL) {
+        return NGX_ERROR;
+    }
+
+    list->data = p;
+    *p++ = '[';
 
     for (i = 0; i < purging->n; i++) {
         purged = &purging->purged[i];
 
-        if (purged->other && !purged->found) {
+        if (missed ? purged->rc == NGX_MCDS_OK
+                   : purged->other && !purged->found)
+        {
             continue;
         }
 
@@ -1136,7 +1187,7 @@ ngx_http_mcds_purge_json(ngx_http_request_t *r,
         p = (u_char *) ngx_mcds_json_string(p, &purged->text);
         *p++ = '"';
 
-        if (purged->what == NGX_HTTP_MCDS_PURGE_KEY) {
+        if (purged->what == NGX_HTTP_MCDS_PURGE_KEY && !missed) {
             p = ngx_sprintf(p, ",\"found\":%s",
                             purged->found ? "true" : "false");
         }
@@ -1145,11 +1196,11 @@ ngx_http_mcds_purge_json(ngx_http_request_t *r,
         *p++ = ',';
     }
 
-    p--;
+    /* in place of the last comma: there is one at least */
 
-    p = ngx_sprintf(p, "]}" CRLF);
+    p[-1] = ']';
 
-    text.len = p - text.data;
+    list->len = p - list->data;
 
-    return ngx_http_mcds_json_send(r, &text);
+    return NGX_OK;
 }
