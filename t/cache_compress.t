@@ -227,7 +227,8 @@ for my $accept ('gzip', 'none') {
         'If-Range' => '"e"' }), substr $text, 0, 10),
         '206 HIT none "e" right', "If-Range: $accept");
     is(shape(get('/gzip/a', $accept, headers => { Range => 'bytes=0-9',
-        'If-Range' => 'W/"e"' })), "200 $none", "weak If-Range: $accept");
+        'If-Range' => 'W/"e"' })), shape(get('/gzip/a', $accept)),
+        "weak If-Range, as without the two: $accept");
 }
 
 get('/control/a');

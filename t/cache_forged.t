@@ -186,17 +186,17 @@ for my $status (200, 206, 299, 301, 404, 418, 500, 599) {
 my $now = int(time() * 1000);
 
 for my $c (
-    ['created in the future', created => $now + 3600_000,
+    ['created in the future', STALE => created => $now + 3600_000,
         expire => $now + 3660_000],
-    ['created at the end of time', created => ~0 >> 1, expire => ~0],
-    ['created in 1970', created => 0],
-    ['the age of the universe', age => 0xffffffff])
+    ['created at the end of time', HIT => created => ~0 >> 1, expire => ~0],
+    ['created in 1970', HIT => created => 0],
+    ['the age of the universe', HIT => age => 0xffffffff])
 {
-    my ($name, %e) = @$c;
+    my ($name, $status, %e) = @$c;
 
     $r = page(page_encode(%good, expire => $now + 60000, %e));
-    is($r->header('X-Cache') . " $r->{body} $r->{next}", 'HIT forged next',
-        "$name: served");
+    is($r->header('X-Cache') . " $r->{body} $r->{next}",
+        "$status forged next", "$name: served");
     like($r->header('Age'), qr/^\d{1,10}$/, "$name: an age");
 }
 

@@ -97,7 +97,7 @@ $o->set('/other', { headers => ['Cache-Control' => 'no-store'] });
 my %short = (
     'max-age' => ['Cache-Control' => 'max-age=1'],
     's-maxage, stale-while-revalidate' =>
-        ['Cache-Control' => 's-maxage=1, stale-while-revalidate=0'],
+        ['Cache-Control' => 's-maxage=1, stale-while-revalidate=60'],
     'mcds_cache_valid' => [],
 );
 
