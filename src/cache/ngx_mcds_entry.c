@@ -147,10 +147,8 @@ ngx_mcds_entry_finish(ngx_mcds_value_t *value, ngx_mcds_entry_t *entry)
     p = ngx_mcds_put(p, entry->coding, 2);
     p = ngx_mcds_put(p, entry->parts ? entry->part : 0, 4);
     p = ngx_mcds_put(p, entry->coding ? entry->length : 0, 8);
-
-    ngx_memzero(p, value->data + NGX_MCDS_ENTRY_HEADER - p);
-
-    ngx_mcds_put(value->data + 108, entry->purges, 4);
+    p = ngx_mcds_put(p, entry->build, 8);
+    (void) ngx_mcds_put(p, entry->purges, 4);
 
     ngx_mcds_put(crc, ngx_mcds_entry_crc(value->data, value->len), 4);
 }
@@ -294,6 +292,7 @@ ngx_mcds_entry_read(ngx_mcds_entry_t *entry, u_char *data, size_t len,
     entry->parts = ngx_mcds_take(data + 80, 4);
     entry->status = ngx_mcds_take(data + 84, 2);
     entry->part = ngx_mcds_take(data + 88, 4);
+    entry->build = ngx_mcds_take(data + 100, 8);
     entry->purges = ngx_mcds_take(data + 108, 4);
     entry->coding = NGX_MCDS_CODING_NONE;
     entry->length = entry->total;

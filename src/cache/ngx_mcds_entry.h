@@ -50,7 +50,8 @@
  *   88    4  length of the data of each part but the last, which is what is
  *            left; 0 without parts
  *   92    8  length of the whole body without its coding; 0 without one
- *  100    8  reserved, 0
+ *  100    8  build: names the build that has made the page, see
+ *            ngx_mcds_page_build_id(); 0: not said
  *  108    4  of a list of varying headers: how often its variants were purged,
  *            the last time at "expire before"; of a variant: how often they
  *            had been before its origin was asked
@@ -126,6 +127,7 @@ typedef struct {
     uint32_t      parts;
     uint32_t      part;           /* length of each but the last */
     uint32_t      purges;
+    uint64_t      build;
     ngx_uint_t    status;
     ngx_uint_t    coding;         /* of the body as it is stored,
                                      ngx_mcds_coding_e */

@@ -38,6 +38,7 @@
 struct ngx_mcds_claim_s {
     u_char               id[NGX_MCDS_LOCAL_ID];
     ngx_pid_t            pid;          /* 0: nobody's */
+    uint64_t             build;
     uint64_t             expire;       /* unless it is extended */
     uint64_t             until;        /* of state */
     ngx_uint_t           state;        /* ngx_mcds_local_e */
@@ -176,6 +177,7 @@ ngx_mcds_local_claim(ngx_mcds_hold_t *hold, ngx_msec_t age,
 
         } else if (rc == NGX_OK) {
             claim->pid = ngx_pid;
+            claim->build = hold->build;
             claim->expire = ngx_mcds_clock(ngx_current_msec) + age;
             claim->wanted = 0;
             claim->state = NGX_MCDS_LOCAL_FREE;
@@ -370,6 +372,8 @@ ngx_mcds_claim_state(ngx_mcds_claim_t *claim, ngx_mcds_local_left_t *left)
     int64_t  ms;
 
     if (ngx_mcds_claim_held(claim)) {
+        left->build = claim->build;
+
         return (claim->pid == ngx_pid) ? NGX_DECLINED : NGX_BUSY;
     }
 

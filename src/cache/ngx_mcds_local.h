@@ -33,6 +33,7 @@ typedef struct {
     ngx_queue_t          queue;
     ngx_mcds_claim_t    *claim;        /* in the zone, or NULL */
     u_char               id[NGX_MCDS_LOCAL_ID];
+    uint64_t             build;        /* which one, told to the others */
     ngx_msec_t           age;
 } ngx_mcds_hold_t;
 
@@ -50,6 +51,8 @@ typedef struct {
     ngx_uint_t           state;        /* ngx_mcds_local_e */
     ngx_uint_t           step;         /* FAILED: as in ngx_mcds_kept_t */
     ngx_msec_t           left;         /* ... for so long */
+    uint64_t             build;        /* with NGX_BUSY: hold->build of the
+                                          worker that builds */
 } ngx_mcds_local_left_t;
 
 

@@ -132,6 +132,8 @@ struct ngx_mcds_seat_s {
     unsigned            takeover:1;    /* builds, and has waited before */
     unsigned            refresh:1;     /* does not wait for another's build */
     unsigned            has_old:1;     /* may show an old page */
+    unsigned            built:1;       /* with FOUND: the copy is that of the
+                                          build that it has waited for */
     unsigned            failed:1;      /* with ERROR and TIMEOUT: so has a
                                           build, there was no wait for the
                                           next */
@@ -205,8 +207,8 @@ ngx_int_t ngx_mcds_page_lookup(ngx_mcds_seat_t *seat);
  * Asks to build.  The outcome is BUILD for one request among all hosts (among
  * those of this host while memcached does not answer); OTHER for one with
  * refresh set, when somebody else builds; FOUND when the page has changed
- * since enter->cas; for those that wait FOUND, PASS or BUILD as it turns out,
- * TIMEOUT after enter->wait or when too many wait, and AGAIN.  When a build has
+ * since enter->cas, and with seat->built it is what was waited for; for those
+ * that wait FOUND, PASS or BUILD as it turns out, TIMEOUT after enter->wait or when too many wait, and AGAIN.  When a build has
  * failed, and for some time after it, all are told at once: OTHER those with
  * refresh, TIMEOUT those with an old page, ERROR the others.  The handler is
  * called once.  NGX_OK, or NGX_DONE with *outcome when that is known at once
@@ -215,6 +217,16 @@ ngx_int_t ngx_mcds_page_lookup(ngx_mcds_seat_t *seat);
 
 ngx_int_t ngx_mcds_page_enter(ngx_mcds_seat_t *seat, ngx_mcds_enter_t *enter,
     ngx_uint_t *outcome);
+
+
+/*
+ * Names the build that the seat has, to be written into what it makes: that is
+ * how the requests that wait for it, here and on other hosts, tell it from any
+ * other page that they may find meanwhile, as one of a memcached that has
+ * returned.  0: it does not build.
+ */
+
+uint64_t ngx_mcds_page_build_id(ngx_mcds_seat_t *seat);
 
 
 /*

@@ -79,6 +79,7 @@ ngx_mcds_page_enter(ngx_mcds_seat_t *seat, ngx_mcds_enter_t *enter,
     seat->cas = enter->cas;
     seat->retry = 0;
     seat->failed = 0;
+    seat->built = 0;
 
     page->backoff = enter->backoff;
     page->backoff_max = enter->backoff_max;
@@ -286,6 +287,7 @@ ngx_mcds_page_start_lock(ngx_mcds_page_t *page, ngx_mcds_seat_t *owner,
 
     page->owner = owner;
     page->base = cas;
+    page->awaited = 0;
     page->missing = 1;
     page->lock_rc = NGX_MCDS_BUSY;
     page->page_rc = NGX_MCDS_BUSY;
@@ -452,6 +454,10 @@ static void
 ngx_mcds_page_step(ngx_mcds_page_t *page)
 {
     ngx_mcds_copy_t  *copy;
+
+    if (page->kept.owner) {
+        page->awaited = page->kept.owner;
+    }
 
     switch (ngx_mcds_page_changed(page)) {
 
@@ -700,6 +706,13 @@ ngx_mcds_page_begin(ngx_mcds_seat_t *seat)
 }
 
 
+uint64_t
+ngx_mcds_page_build_id(ngx_mcds_seat_t *seat)
+{
+    return seat->building ? seat->page->awaited : 0;
+}
+
+
 /*
  * Who builds among the workers of this host: NGX_OK this one; NGX_BUSY another
  * one; NGX_ABORT nobody for a while.
@@ -713,11 +726,23 @@ ngx_mcds_page_claim(ngx_mcds_page_t *page)
 
     page->here = 0;
 
+    /* a build that is handed on is the same one to all who wait for it */
+
+    if (page->lock) {
+        page->awaited = ngx_mcds_lock_owner(page->lock);
+
+    } else if (page->hold.claim == NULL) {
+        ngx_mcds_random(&page->awaited, sizeof(uint64_t));
+        page->awaited |= 1;
+    }
+
     if (ngx_mcds_page_refused(page)) {
         return NGX_OK;
     }
 
     (void) ngx_mcds_page_id(page);
+
+    page->hold.build = page->awaited;
 
     rc = ngx_mcds_local_claim(&page->hold, ngx_mcds_msec(page->lock_age),
                               &left);
@@ -726,6 +751,7 @@ ngx_mcds_page_claim(ngx_mcds_page_t *page)
 
     case NGX_BUSY:
         page->here = 1;
+        page->awaited = left.build;
         page->unheard = (page->lock == NULL);
         page->here_since = ngx_current_msec;
         return NGX_BUSY;
@@ -771,7 +797,7 @@ ngx_mcds_page_for(ngx_mcds_seat_t *seat, ngx_uint_t outcome,
 void
 ngx_mcds_page_found(ngx_mcds_page_t *page, ngx_mcds_copy_t *copy)
 {
-    ngx_uint_t        outcome;
+    ngx_uint_t        outcome, built;
     ngx_mcds_seat_t  *seat;
 
     outcome = (copy == NULL || copy->entry.kind == NGX_MCDS_ENTRY_PASS)
@@ -781,10 +807,13 @@ ngx_mcds_page_found(ngx_mcds_page_t *page, ngx_mcds_copy_t *copy)
         ngx_mcds_page_give_up(page);
     }
 
+    built = (copy && copy->entry.build && copy->entry.build == page->awaited);
+
     seat = page->owner;
     page->owner = NULL;
 
     if (seat) {
+        seat->built = built;
         ngx_mcds_page_tell(seat, ngx_mcds_page_for(seat, outcome, copy), copy);
     }
 
@@ -804,6 +833,8 @@ ngx_mcds_page_found(ngx_mcds_page_t *page, ngx_mcds_copy_t *copy)
             ngx_mcds_page_tell(seat, NGX_MCDS_PAGE_AGAIN, NULL);
             continue;
         }
+
+        seat->built = built;
 
         ngx_mcds_page_tell(seat, ngx_mcds_page_for(seat, outcome, copy), copy);
     }
@@ -1253,6 +1284,7 @@ ngx_mcds_page_poll_here(ngx_mcds_page_t *page)
     rc = ngx_mcds_local_look(ngx_mcds_page_id(page), 1, &left);
 
     if (rc == NGX_BUSY) {
+        page->awaited = left.build;
         ngx_mcds_page_set_poll(page);
         return NGX_OK;
     }

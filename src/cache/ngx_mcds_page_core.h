@@ -93,6 +93,8 @@ struct ngx_mcds_page_s {
     ngx_mcds_lock_t      *lock;
     uint64_t              base;        /* CAS of the page to be replaced */
     ngx_mcds_copy_t      *built;       /* while storing */
+    uint64_t              awaited;     /* the build under way, here or
+                                          elsewhere; 0: not known */
 
     /* the answers of one step, lock and page */
     ngx_uint_t            missing;

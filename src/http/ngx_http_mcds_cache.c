@@ -54,6 +54,8 @@ static ngx_int_t ngx_http_mcds_cache_stale(ngx_http_request_t *r,
     ngx_mcds_entry_t *entry, ngx_uint_t state);
 static ngx_int_t ngx_http_mcds_cache_entered(ngx_http_request_t *r,
     ngx_http_mcds_ctx_t *ctx, ngx_http_mcds_loc_conf_t *mlcf);
+static ngx_int_t ngx_http_mcds_cache_instead(ngx_http_request_t *r,
+    ngx_http_mcds_ctx_t *ctx, ngx_http_mcds_loc_conf_t *mlcf);
 static ngx_int_t ngx_http_mcds_cache_awaited(ngx_http_request_t *r,
     ngx_http_mcds_ctx_t *ctx, ngx_http_mcds_loc_conf_t *mlcf);
 static ngx_msec_t ngx_http_mcds_cache_wait(ngx_http_mcds_ctx_t *ctx,
@@ -1053,6 +1055,11 @@ ngx_http_mcds_cache_entered(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
     switch (ctx->outcome) {
 
     case NGX_MCDS_PAGE_FOUND:
+
+        if (!ctx->seat.built) {
+            return ngx_http_mcds_cache_instead(r, ctx, mlcf);
+        }
+
         rc = ngx_http_mcds_cache_awaited(r, ctx, mlcf);
 
         if (rc == NGX_DECLINED) {
@@ -1144,8 +1151,29 @@ ngx_http_mcds_cache_entered(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
 
 
 /*
- * Whether the page that came while the request waited is right for it.  It is
- * if it would have been when the request came; and whatever its lifetime is and
+ * Another page than the one that the request has waited for, maybe of a server
+ * that was away: as if the first look-up had found it.
+ */
+
+static ngx_int_t
+ngx_http_mcds_cache_instead(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
+    ngx_http_mcds_loc_conf_t *mlcf)
+{
+    if (ngx_http_mcds_variant_purged(ctx)) {
+        return ngx_http_mcds_cache_again(ctx, mlcf);
+    }
+
+    ctx->entered = 0;
+    ctx->old_shown = 0;
+    ctx->cas = ctx->copy->stamp.cas;
+
+    return ngx_http_mcds_cache_found(r, ctx, mlcf);
+}
+
+
+/*
+ * Whether the page that the request has waited for is right for it.  It is if
+ * it would have been when the request came; and whatever its lifetime is and
  * the request asks for, if the origin was asked for it since then, since the
  * origin has nothing else to say.  A page that the origin took longer for than
  * it lives is right for all who have waited for it, if it may be used stale.

@@ -704,6 +704,8 @@ ngx_http_mcds_updated(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
 
     ngx_http_mcds_variant_stamp(ctx, entry);
 
+    entry->build = ngx_mcds_page_build_id(&ctx->seat);
+
     if (ngx_http_mcds_tags_renew(r, ctx, entry) != NGX_OK) {
         return NULL;
     }

@@ -113,6 +113,8 @@ ngx_http_mcds_store_begin(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
 
     ngx_http_mcds_variant_stamp(ctx, &store->entry);
 
+    store->entry.build = ngx_mcds_page_build_id(&ctx->seat);
+
     store->entry.key = *ngx_mcds_page_key(store->seat);
 
     if (ngx_mcds_entry_fits(&store->entry) != NGX_OK) {

@@ -306,6 +306,7 @@ ngx_http_mcds_variant_first(ngx_http_mcds_ctx_t *ctx,
     ngx_http_mcds_loc_conf_t *mlcf, ngx_mcds_copy_t *list)
 {
     ngx_str_t         names, key;
+    ngx_uint_t        built;
     ngx_mcds_copy_t  *copy;
 
     if (list->first == NULL
@@ -333,6 +334,8 @@ ngx_http_mcds_variant_first(ngx_http_mcds_ctx_t *ctx,
         return NGX_DECLINED;
     }
 
+    built = ctx->seat.built;
+
     ngx_http_mcds_variant_take(ctx, list);
 
     if (ngx_http_mcds_variant_sit(ctx, mlcf, &key) != NGX_OK) {
@@ -342,6 +345,7 @@ ngx_http_mcds_variant_first(ngx_http_mcds_ctx_t *ctx,
     ctx->copy = ngx_mcds_copy_ref(copy);
     ctx->outcome = NGX_MCDS_PAGE_FOUND;
     ctx->entered = 1;
+    ctx->seat.built = built;
 
     if (!ctx->seat.no_body) {
         ngx_http_mcds_stream_begin(ctx);
@@ -357,6 +361,10 @@ static ngx_int_t
 ngx_http_mcds_variant_shared(ngx_http_mcds_ctx_t *ctx,
     ngx_http_mcds_loc_conf_t *mlcf, ngx_mcds_copy_t *list, ngx_str_t *key)
 {
+    ngx_uint_t  built;
+
+    built = ctx->seat.built;
+
     if (ngx_http_mcds_variant_sit(ctx, mlcf, key) != NGX_OK) {
         return NGX_ERROR;
     }
@@ -366,6 +374,9 @@ ngx_http_mcds_variant_shared(ngx_http_mcds_ctx_t *ctx,
     if (ctx->copy == NULL) {
         return NGX_DECLINED;
     }
+
+    ctx->seat.built = (built
+                       && ctx->copy->entry.build == list->entry.build);
 
     ngx_http_mcds_variant_take(ctx, list);
 

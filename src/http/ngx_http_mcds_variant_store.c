@@ -69,6 +69,7 @@ struct ngx_http_mcds_put_s {
 
     ngx_str_t           names;         /* of a new list */
     uint64_t            generation;
+    uint64_t            build;         /* of what is stored, 0: none */
     u_char              hash[NGX_MCDS_VARIANT_LEN];
     u_char              dropped[NGX_HTTP_MCDS_DROPPED][NGX_MCDS_VARIANT_LEN];
     ngx_uint_t          ndropped;      /* make room for hash */
@@ -241,6 +242,8 @@ ngx_http_mcds_put_create(ngx_http_mcds_ctx_t *ctx)
     if (put == NULL) {
         return NULL;
     }
+
+    put->build = ngx_mcds_page_build_id(&ctx->seat);
 
     if (ngx_http_mcds_put_seats(put, ctx) != NGX_OK) {
         ngx_http_mcds_put_free(put);
@@ -671,6 +674,7 @@ ngx_http_mcds_put_value(ngx_http_mcds_put_t *put, ngx_str_t *key)
     }
 
     entry.key = *key;
+    entry.build = put->build;
 
     value = ngx_mcds_entry_begin(&entry, entry.body.len + NGX_MCDS_VARIANT_LEN
                                          + NGX_HTTP_MCDS_SPARE,

@@ -13,6 +13,7 @@
 static ngx_mcds_lock_t *ngx_mcds_lock_create(ngx_mcds_pool_t *pool,
     ngx_str_t *key, uint32_t ttl, ngx_mcds_lock_pt handler, void *data);
 static ngx_int_t ngx_mcds_lock_start(ngx_mcds_lock_t *lock);
+static uint64_t ngx_mcds_lock_owner_of(u_char *token, size_t len);
 static void ngx_mcds_lock_token(u_char *token);
 static void ngx_mcds_lock_acquired(void *data, ngx_mcds_result_t *result);
 static void ngx_mcds_lock_failed(ngx_mcds_lock_t *lock, ngx_uint_t rc);
@@ -216,6 +217,8 @@ ngx_mcds_lock_read(u_char *data, size_t len, ngx_mcds_kept_t *kept)
 
     ngx_memzero(kept, sizeof(ngx_mcds_kept_t));
 
+    kept->owner = ngx_mcds_lock_owner_of(data, len);
+
     n = sizeof(NGX_MCDS_LOCK_KEPT " ") - 1;
 
     if (len <= n || len >= NGX_MCDS_KEPT_LEN
@@ -243,6 +246,48 @@ ngx_mcds_lock_read(u_char *data, size_t len, ngx_mcds_kept_t *kept)
 }
 
 
+uint64_t
+ngx_mcds_lock_owner(ngx_mcds_lock_t *lock)
+{
+    return ngx_mcds_lock_owner_of(lock->token, lock->token_len);
+}
+
+
+/* 0: it is no token */
+
+static uint64_t
+ngx_mcds_lock_owner_of(u_char *token, size_t len)
+{
+    u_char      ch;
+    uint64_t    owner;
+    ngx_uint_t  i;
+
+    if (len != NGX_MCDS_TOKEN * 2) {
+        return 0;
+    }
+
+    owner = 0;
+
+    for (i = NGX_MCDS_TOKEN; i < NGX_MCDS_TOKEN * 2; i++) {
+        ch = token[i];
+
+        if (ch >= '0' && ch <= '9') {
+            ch -= '0';
+
+        } else if (ch >= 'a' && ch <= 'f') {
+            ch -= 'a' - 10;
+
+        } else {
+            return 0;
+        }
+
+        owner = owner << 4 | ch;
+    }
+
+    return owner;
+}
+
+
 /* the first half tells the worker */
 
 static void
@@ -266,6 +311,8 @@ ngx_mcds_lock_token(u_char *token)
     }
 
     ngx_memcpy(bytes, ngx_mcds_lock_worker, half);
+
+    bytes[NGX_MCDS_TOKEN - 1] |= 1;
 
     (void) ngx_hex_dump(token, bytes, NGX_MCDS_TOKEN);
 }

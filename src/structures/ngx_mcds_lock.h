@@ -22,12 +22,16 @@
 typedef struct ngx_mcds_lock_s  ngx_mcds_lock_t;
 
 
-/* what an owner who has failed leaves behind for the next */
+/*
+ * What a lock of a page says to those who do not have it: what an owner who has
+ * failed leaves behind for the next, or which owner has it.
+ */
 
 typedef struct {
     ngx_uint_t           step;         /* failures in a row, 0: none */
     uint64_t             until;        /* nobody tries before; ms since the
                                           epoch */
+    uint64_t             owner;        /* see ngx_mcds_lock_owner(), 0: none */
 } ngx_mcds_kept_t;
 
 
@@ -59,7 +63,8 @@ ngx_int_t ngx_mcds_lock_acquire(ngx_mcds_pool_t *pool, ngx_str_t *key,
  * owners have left: *kept, which must live until the handler is called, is
  * that of the last owner, or zeroed if there is none.  With NOT_STORED and
  * kept->step the lock is free, but not to be taken before kept->until; after
- * that, and with at_once before, it is taken over.  So is a lock that this
+ * that, and with at_once before, it is taken over.  With NOT_STORED and
+ * kept->owner that one has it.  So is a lock that this
  * worker had asked for without having heard of the answer.
  */
 
@@ -103,10 +108,19 @@ ngx_msec_int_t ngx_mcds_lock_sure(ngx_mcds_lock_t *lock);
 
 /*
  * Reads the value of a lock that was left with ngx_mcds_lock_fail(): NGX_OK,
- * or NGX_DECLINED if it is another; then kept is zeroed.
+ * or NGX_DECLINED if it is another; then kept is zeroed but for the owner, if
+ * the value is a token.
  */
 
 ngx_int_t ngx_mcds_lock_read(u_char *data, size_t len, ngx_mcds_kept_t *kept);
+
+
+/*
+ * Names this holding of the lock: the second half of the token, which no other
+ * attempt has; not 0.  It stays when the lock is extended.
+ */
+
+uint64_t ngx_mcds_lock_owner(ngx_mcds_lock_t *lock);
 
 
 /*

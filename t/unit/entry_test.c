@@ -74,7 +74,7 @@ static u_char     layout[] =
     "\x00"                                   /*  5 kind */
     "\x70\x00"                               /*  6 header */
     "\x03\x00\x00\x00"                       /*  8 flags */
-    "\x25\x57\x8d\x8c"                       /* 12 CRC32C */
+    "\xe3\x51\x1d\xff"                       /* 12 CRC32C */
     "\x08\x07\x06\x05\x04\x03\x02\x01"       /* 16 expire before */
     "\x18\x17\x16\x15\x14\x13\x12\x11"       /* 24 created */
     "\x28\x27\x26\x25\x24\x23\x22\x21"       /* 32 generation */
@@ -91,9 +91,9 @@ static u_char     layout[] =
     "\xc8\x00"                               /* 84 status */
     "\x00\x00"                               /* 86 reserved */
     "\x00\x00\x00\x00"                       /* 88 length of each */
-    "\x00\x00\x00\x00"                       /* 92 reserved */
-    "\x00\x00\x00\x00\x00\x00\x00\x00"
-    "\x00\x00\x00\x00\x00\x00\x00\x00"
+    "\x00\x00\x00\x00\x00\x00\x00\x00"       /* 92 reserved */
+    "\x68\x67\x66\x65\x64\x63\x62\x61"       /* 100 build */
+    "\x00\x00\x00\x00"                       /* 108 purges */
     "k/1"                                    /* 112 */
     "\x02\x00\x02\x00\x00\x00t1"             /* type 2, length 2 */
     "A: b\r\n"
@@ -247,6 +247,7 @@ test_layout(void)
     entry.took = 0x51525354;
     entry.parts = 0;
     entry.purges = 0;
+    entry.build = 0x6162636465666768;
     entry.status = 200;
     entry.coding = NGX_MCDS_CODING_NONE;
 
@@ -267,6 +268,7 @@ test_layout(void)
        && got.created == entry.created && got.generation == entry.generation
        && got.total == 5 && got.age == entry.age && got.swr == entry.swr
        && got.sie == entry.sie && got.took == entry.took && got.parts == 0
+       && got.build == entry.build
        && got.status == 200 && got.coding == 0 && got.length == 5,
        "and its numbers come back");
 

@@ -51,7 +51,7 @@ sub page_decode {
         age swr sie took /}, $key, $ext, $headers, $body,
         @e{qw/ parts status /}) = unpack 'a4CCvVVQ<Q<Q<Q<V4V4VS<', $data;
 
-    @e{qw/ part purges /} = unpack 'x88Vx16V', $data;
+    @e{qw/ part build purges /} = unpack 'x88Vx8Q<V', $data;
     @e{qw/ coding length /} = $e{format} == 2 ? unpack('x86vx4Q<', $data)
         : (0, $e{total});
     @e{qw/ key ext headers body /} = unpack
@@ -76,7 +76,7 @@ sub page_encode {
         created => int(time() * 1000), generation => 1, age => 0,
         swr => $unset, sie => $unset, took => 0, ext => '', headers => '',
         body => '', parts => 0, part => 0, status => 200, purges => 0,
-        coding => 0, @_
+        coding => 0, build => 0, @_
     );
 
     $e{format} //= $e{coding} ? 2 : 1;
@@ -85,10 +85,10 @@ sub page_encode {
     $e{total} //= length $e{body};
 
     my $head = pack 'a4CCvV', @e{qw/ magic format kind size flags /};
-    my $rest = pack 'Q<Q<Q<Q<V4V4VS<vVQ<x8V', @e{qw/ expire created generation
+    my $rest = pack 'Q<Q<Q<Q<V4V4VS<vVQ<Q<V', @e{qw/ expire created generation
         total age swr sie took /}, (map { length $e{$_} }
         qw/ key ext headers body /), @e{qw/ parts status coding part /},
-        $e{coding} ? $e{length} : 0, $e{purges};
+        $e{coding} ? $e{length} : 0, $e{build}, $e{purges};
 
     $rest .= join '', @e{qw/ key ext headers body /};
 
