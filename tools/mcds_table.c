@@ -288,7 +288,7 @@ mcds_table_value(mcds_t *m, ngx_mcds_table_t *table, ngx_str_t *name,
 
         if (answer.has & NGX_MCDS_TTL) {
             mcds_put(o, "ttl", answer.ttl < 0 ? json_null()
-                                              : json_integer(answer.ttl));
+                     : json_integer(ngx_mcds_ttl_sure(answer.ttl)));
         }
 
         mcds_answer_free(&answer);

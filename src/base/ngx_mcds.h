@@ -25,6 +25,18 @@
 
 
 /*
+ * memcached counts whole seconds, so that an item ends up to a second earlier
+ * than its time to live says.  ttl_lasting: the time to live of an item that is
+ * promised to last so many seconds; 0 is 0, and one of 30 days cannot be
+ * longer.  ttl_sure: for how long an item lasts at least, by its time to live.
+ */
+
+#define ngx_mcds_ttl_lasting(seconds)                                         \
+    ((seconds) ? ngx_min((seconds) + 1, NGX_MCDS_MAX_TTL) : 0)
+#define ngx_mcds_ttl_sure(ttl)    ((ttl) > 0 ? (ttl) - 1 : (ttl))
+
+
+/*
  * What became of an operation.  The first group are answers of the server.
  * After DOWN, BUSY and TLS nothing was sent; after TIMEOUT, CLOSED and PROTOCOL
  * it is not known whether the server has done what it was asked.

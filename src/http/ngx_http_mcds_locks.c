@@ -437,7 +437,7 @@ ngx_http_mcds_locks_mutex_handler(void *data, ngx_mcds_mutex_t *mutex,
                        ngx_current_msec - lr->start);
 
     if (status == NGX_MCDS_MUTEX_HELD) {
-        lr->left = lr->ttl;
+        lr->left = ngx_mcds_ttl_sure(ngx_mcds_ttl_lasting(lr->ttl));
 
         ngx_http_mcds_locks_keep(lr, ngx_mcds_mutex_number(mutex),
                                  ngx_mcds_mutex_owner(mutex));

@@ -103,6 +103,7 @@ ngx_mcds_lock_create(ngx_mcds_pool_t *pool, ngx_str_t *key, uint32_t ttl,
     lock->handler = handler;
     lock->data = data;
     lock->ttl = ttl;
+    lock->lasting = ngx_mcds_ttl_lasting(ttl);
 
     lock->key.data = (u_char *) lock + sizeof(ngx_mcds_lock_t);
     lock->key.len = key->len;
@@ -126,7 +127,7 @@ ngx_mcds_lock_start(ngx_mcds_lock_t *lock)
     lock->text.len = lock->token_len;
     lock->old = lock->text;
 
-    lock->op = ngx_mcds_lock_submit(lock, NGX_MCDS_ADD, lock->ttl,
+    lock->op = ngx_mcds_lock_submit(lock, NGX_MCDS_ADD, lock->lasting,
                                     ngx_mcds_lock_acquired);
     if (lock->op == NULL) {
         ngx_free(lock);
@@ -154,7 +155,7 @@ ngx_mcds_lock_write(ngx_mcds_lock_t *lock, ngx_str_t *text)
     lock->text.len = text->len;
     ngx_memcpy(lock->next, text->data, text->len);
 
-    lock->op = ngx_mcds_lock_submit(lock, NGX_MCDS_SET, lock->ttl,
+    lock->op = ngx_mcds_lock_submit(lock, NGX_MCDS_SET, lock->lasting,
                                     ngx_mcds_lock_written);
 
     return lock->op ? NGX_OK : NGX_ERROR;
@@ -369,7 +370,7 @@ ngx_mcds_lock_held(ngx_mcds_lock_t *lock, uint64_t cas)
 {
     lock->cas = cas;
     lock->unsure = 0;
-    lock->sure = lock->sent + ngx_mcds_msec(lock->ttl - 1);
+    lock->sure = lock->sent + ngx_mcds_msec(ngx_mcds_ttl_sure(lock->lasting));
 
     if (!lock->released) {
         ngx_add_timer(&lock->timer, (ngx_msec_t) lock->ttl * 1000 / 3);
@@ -490,7 +491,7 @@ ngx_mcds_lock_looked(void *data, ngx_mcds_result_t *result)
     lock->cas = result->cas;
     lock->sure = ngx_current_msec + lock->pool->timeout;
 
-    lock->op = ngx_mcds_lock_submit(lock, NGX_MCDS_SET, lock->ttl,
+    lock->op = ngx_mcds_lock_submit(lock, NGX_MCDS_SET, lock->lasting,
                                     ngx_mcds_lock_taken);
     if (lock->op == NULL) {
         ngx_mcds_lock_failed(lock, NGX_MCDS_NOT_STORED);

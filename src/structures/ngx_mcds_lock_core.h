@@ -34,7 +34,8 @@ struct ngx_mcds_lock_s {
     uint64_t             cas;
     ngx_msec_t           sent;         /* when a time to live began */
     ngx_msec_t           sure;         /* until when it has not ended */
-    uint32_t             ttl;
+    uint32_t             ttl;          /* that it is to last */
+    uint32_t             lasting;      /* the item's, for that */
     uint32_t             keep;
     ngx_msec_t           since;        /* it was acquired */
     ngx_msec_t           end;          /* no doubt after it */

@@ -67,7 +67,7 @@ ngx_mcds_lock_extend(ngx_event_t *ev)
         return;
     }
 
-    lock->op = ngx_mcds_lock_submit(lock, NGX_MCDS_SET, lock->ttl,
+    lock->op = ngx_mcds_lock_submit(lock, NGX_MCDS_SET, lock->lasting,
                                     ngx_mcds_lock_extended);
     if (lock->op == NULL) {
         ngx_mcds_lock_again(lock, NGX_MCDS_BUSY);
@@ -240,7 +240,7 @@ ngx_mcds_lock_retake(ngx_mcds_lock_t *lock)
         lock->op = ngx_mcds_lock_look(lock, ngx_mcds_lock_reread);
 
     } else {
-        lock->op = ngx_mcds_lock_submit(lock, NGX_MCDS_ADD, lock->ttl,
+        lock->op = ngx_mcds_lock_submit(lock, NGX_MCDS_ADD, lock->lasting,
                                         ngx_mcds_lock_retaken);
     }
 
@@ -377,7 +377,7 @@ ngx_mcds_lock_doubted(void *data, ngx_mcds_result_t *result)
         /* what was sent before may still be on its way */
 
         lock->answered = 1;
-        lock->end = ngx_current_msec + ngx_mcds_msec(lock->ttl);
+        lock->end = ngx_current_msec + ngx_mcds_msec(lock->lasting);
     }
 
     ngx_add_timer(&lock->timer, lock->step);

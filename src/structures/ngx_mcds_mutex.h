@@ -64,7 +64,7 @@ ngx_uint_t ngx_mcds_mutex_is_fence(ngx_str_t *key);
 #define NGX_MCDS_MUTEX_SERIES     50
 #define NGX_MCDS_MUTEX_PAUSE      15
 
-/* a time to live, seconds: memcached's clock may end 1 at once */
+/* a time to live, seconds: it is extended every third of it */
 #define NGX_MCDS_MUTEX_MIN_TTL    2
 
 
@@ -96,7 +96,7 @@ typedef struct {
     ngx_mcds_pool_t      *pool;
     ngx_str_t             key;
     ngx_str_t             owner;     /* empty: is made */
-    uint32_t              ttl;       /* seconds */
+    uint32_t              ttl;       /* seconds that it lasts */
     ngx_msec_t            wait;      /* for at most so long */
     ngx_uint_t            waiters;   /* in this worker, at most */
 } ngx_mcds_mutex_wish_t;
@@ -133,8 +133,8 @@ typedef struct {
 /*
  * For who is not asked to hold it.  rc of ngx_mcds_rc_e: OK, or NOT_FOUND if
  * nobody has the lock; item: what it holds, NULL if that is no lock of this
- * kind; ttl: seconds left, -1: not known.  All live as long as the handler
- * runs.
+ * kind; ttl: seconds that are left for sure, -1: not known.  All live as long
+ * as the handler runs.
  */
 
 typedef struct {

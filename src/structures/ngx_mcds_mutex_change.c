@@ -62,7 +62,7 @@ ngx_mcds_mutex_change(ngx_mcds_pool_t *pool, ngx_str_t *key,
     }
 
     change->pool = pool;
-    change->ttl = ttl;
+    change->ttl = ngx_mcds_ttl_lasting(ttl);
     change->handler = handler;
     change->data = data;
 
@@ -115,7 +115,7 @@ ngx_mcds_mutex_looked(void *data, ngx_mcds_result_t *result)
     change = data;
     rc = result->rc;
     found = NULL;
-    ttl = (result->has & NGX_MCDS_TTL) ? result->ttl : -1;
+    ttl = (result->has & NGX_MCDS_TTL) ? ngx_mcds_ttl_sure(result->ttl) : -1;
 
     if (rc == NGX_MCDS_TOO_LARGE) {
         rc = NGX_MCDS_OK;
@@ -213,7 +213,7 @@ ngx_mcds_mutex_changed(void *data, ngx_mcds_result_t *result)
     }
 
     ngx_mcds_mutex_change_done(change, result->rc, &change->item,
-                               change->ttl);
+                               ngx_mcds_ttl_sure(change->ttl));
 }
 
 

@@ -192,9 +192,9 @@ ngx_mcds_table_store(ngx_mcds_table_change_t *change,
     } else {
         req.verb = (item->kind == NGX_MCDS_TABLE_ADD) ? NGX_MCDS_ADD
                                                       : NGX_MCDS_SET;
-        req.ttl = item->ttl;
+        req.ttl = ngx_mcds_ttl_lasting(item->ttl);
 
-        item->expiry = item->ttl ? (int64_t) ngx_time() + item->ttl : 0;
+        item->expiry = req.ttl ? (int64_t) ngx_time() + req.ttl : 0;
 
         value = ngx_mcds_value_create(item->value.len + 2, ngx_cycle->log);
         if (value == NULL) {
