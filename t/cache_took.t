@@ -97,7 +97,7 @@ $o->set('/other', { headers => ['Cache-Control' => 'no-store'] });
 my %short = (
     'max-age' => ['Cache-Control' => 'max-age=1'],
     's-maxage, stale-while-revalidate' =>
-        ['Cache-Control' => 's-maxage=1, stale-while-revalidate=60'],
+        ['Cache-Control' => 's-maxage=1, stale-while-revalidate=600'],
     'mcds_cache_valid' => [],
 );
 
@@ -133,8 +133,9 @@ for my $name (sort keys %short) {
 
 # what must not be used stale is not
 
-for my $must ('must-revalidate', 'proxy-revalidate', 's-maxage=1') {
-    my $uri = "/must/$must";
+for my $must ('must-revalidate', 'proxy-revalidate', 's-maxage=1',
+    's-maxage=1, stale-if-error=600') {
+    my $uri = '/must/' . $must =~ s/\W+/-/gr;
     my @p = herd($uri, headers => ['Cache-Control' => "max-age=1, $must"]);
 
     ok($o->wait_requests(20, $uri), "$must: each asks the origin");

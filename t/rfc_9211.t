@@ -55,6 +55,15 @@ my @rows = (
             is(scalar(() = $r->all('Cache-Status')), 1, 'once');
             like($r->header('Cache-Status'), qr/^mcds; hit;/, 'the page\'s');
         }],
+    ['2 one', 'one member: 416 of a page that is built', 1, [@fresh],
+        at => '/status', check => sub {
+            my @range = (Range => 'bytes=999-');
+            my $r = $_[1]{get}->('?new', @range);
+            is($r->status, 416, 'status');
+            is(scalar(() = $r->all('Cache-Status')), 1, 'once');
+            like($_[1]{get}->('?new')->header('Cache-Status'), qr/^mcds; hit;/,
+                'it is stored');
+        }],
     ['2 local', '503 for those who wait in vain', by => 'cache_reason',
         has => 'mcds; detail=timeout'],
     ['2 exclusive', 'what was not forwarded has no fwd', undef, [@fresh],

@@ -208,11 +208,12 @@ ngx_int_t ngx_mcds_page_lookup(ngx_mcds_seat_t *seat);
  * those of this host while memcached does not answer); OTHER for one with
  * refresh set, when somebody else builds; FOUND when the page has changed
  * since enter->cas, and with seat->built it is what was waited for; for those
- * that wait FOUND, PASS or BUILD as it turns out, TIMEOUT after enter->wait or when too many wait, and AGAIN.  When a build has
- * failed, and for some time after it, all are told at once: OTHER those with
- * refresh, TIMEOUT those with an old page, ERROR the others.  The handler is
- * called once.  NGX_OK, or NGX_DONE with *outcome when that is known at once
- * and the handler is not called; NGX_ERROR: out of memory.
+ * that wait FOUND, PASS or BUILD as it turns out, TIMEOUT after enter->wait or
+ * when too many wait, and AGAIN.  When a build has failed, and for some time
+ * after it, all are told at once: OTHER those with refresh, TIMEOUT those with
+ * an old page, ERROR the others.  The handler is called once.  NGX_OK, or
+ * NGX_DONE with *outcome when that is known at once and the handler is not
+ * called; NGX_ERROR: out of memory.
  */
 
 ngx_int_t ngx_mcds_page_enter(ngx_mcds_seat_t *seat, ngx_mcds_enter_t *enter,
