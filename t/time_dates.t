@@ -101,7 +101,7 @@ for my $day (sort { $days{$a} <=> $days{$b} } keys %days) {
 
         $e->{expire} += $e->{took};
         $e->{headers} =~ s/^(?:X-Answer|Date):.*\r\n//mg;
-        delete @$e{qw/ crc took /};
+        delete @$e{qw/ build crc took /};
         $bytes{join ' ', map { "$_=$e->{$_}" } sort keys %$e} = 1;
     }
 

@@ -161,9 +161,11 @@ sub page_expire {
     my $e = page_decode(page_wait($m, $key)) or die "no page $key\n";
     my $expire = int(time() * 1000) - $ms;
 
+    my $created = $e->{created} + $expire - $e->{expire};
+
     # later than now it would come from a clock that is ahead
 
-    $e->{created} += $expire - $e->{expire} if $ms > 0;
+    $e->{created} = $created if $created < $e->{created};
     $e->{expire} = $expire;
 
     $m->set($key, page_encode(%$e, %more)) or die "page $key not stored\n";
