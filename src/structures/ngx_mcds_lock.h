@@ -63,9 +63,9 @@ ngx_int_t ngx_mcds_lock_acquire(ngx_mcds_pool_t *pool, ngx_str_t *key,
  * owners have left: *kept, which must live until the handler is called, is
  * that of the last owner, or zeroed if there is none.  With NOT_STORED and
  * kept->step the lock is free, but not to be taken before kept->until; after
- * that, and with at_once before, it is taken over.  With NOT_STORED and
- * kept->owner that one has it.  So is a lock that this
- * worker had asked for without having heard of the answer.
+ * that, and with at_once before, it is taken over.  So is a lock that this
+ * worker had asked for without having heard of the answer.  With NOT_STORED and
+ * kept->owner that one has it.
  */
 
 ngx_int_t ngx_mcds_lock_acquire_page(ngx_mcds_pool_t *pool, ngx_str_t *key,
