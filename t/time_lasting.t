@@ -3,9 +3,10 @@
 # Copyright (C) mcds authors
 
 # What is promised to last some seconds lasts them: memcached counts whole
-# seconds, and is asked for one more.  Locks, their extensions, the locks of
-# pages and elements of tables on the wire, up to 30 days, behind which a time
-# to live would be a date; the answer says what is sure.  No lock of a real
+# seconds, and skips one at times, so it is asked for two more.  Locks, their
+# extensions, the locks of pages and elements of tables on the wire, up to 30
+# days, behind which a time to live would be a date; the answer says what is
+# sure.  No lock of a real
 # memcached ends before its time, whenever in a second it began.
 
 use warnings;
@@ -18,11 +19,14 @@ use Time::HiRes qw/ time sleep /;
 use FindBin;
 use lib "$FindBin::Bin/lib";
 use Test::Mcds;
+use Test::Mcds::Clock;
 
 my $t = Test::Mcds->new();
 
 my $f = $t->fake('f', sub { });
 my $m = $t->memcached('m');
+my $clock = Test::Mcds::Clock->new($t, 1_700_000_000);
+my $s = $clock->memcached('s');
 my $o = $t->origin('o', { headers => ['Cache-Control' => 'max-age=60'] });
 
 my $h = $t->nginx('h', <<'EOT');
@@ -33,6 +37,7 @@ http {
     %%HTTP%%
     mcds_pool fake { server 127.0.0.1:%%PORT_f%%; }
     mcds_pool real { server 127.0.0.1:%%PORT_m%%; }
+    mcds_pool skips { server 127.0.0.1:%%PORT_s%%; }
     mcds_use fake;
     server {
         listen 127.0.0.1:%%PORT%%;
@@ -51,6 +56,11 @@ http {
         }
         location /table/ {
             mcds_table table ttl=1s;
+            mcds_methods GET POST PUT DELETE;
+        }
+        location /skips/ {
+            mcds_use skips;
+            mcds_locks;
             mcds_methods GET POST PUT DELETE;
         }
         location /real/ {
@@ -94,24 +104,24 @@ for my $uri ('/lock/a', '/page/a') {
     $o->release($uri);
     finish($p);
 
-    is(sent($key), 3, "$uri: for a second more");
+    is(sent($key), 4, "$uri: for two seconds more");
 }
 
 
 # locks for other programs
 
 is(ask('POST', '/locks/b?ttl=2s&owner=me'), '200 2', 'POST: what is sure');
-is(sent('b'), 3, 'POST: a second more');
+is(sent('b'), 4, 'POST: two seconds more');
 is(ask('GET', '/locks/b'), '200 2', 'GET: what is sure');
 $f->mark();
 is(ask('PUT', '/locks/b?ttl=10s&owner=me'), '200 10', 'PUT: what is sure');
-is(sent('b'), 11, 'PUT: a second more');
+is(sent('b'), 12, 'PUT: two seconds more');
 $f->mark();
-is(ask('PUT', '/locks/b?ttl=30d&owner=me'), '200 2591999',
+is(ask('PUT', '/locks/b?ttl=30d&owner=me'), '200 2591998',
     'PUT of 30 days: what is sure');
 is(sent('b'), 2592000, 'PUT of 30 days: no more');
 $f->mark();
-is(ask('POST', '/locks/c?ttl=30d'), '200 2591999',
+is(ask('POST', '/locks/c?ttl=30d'), '200 2591998',
     'POST of 30 days: what is sure');
 is(sent('c'), 2592000, 'POST of 30 days: no more');
 is(ask('DELETE', '/locks/b?owner=me'), '204 none', 'DELETE');
@@ -119,12 +129,23 @@ is(ask('DELETE', '/locks/b?owner=me'), '204 none', 'DELETE');
 
 # elements
 
-for my $c (['', 2], ['?ttl=9s', 10], ['?ttl=30d', 2592000]) {
+for my $c (['', 3], ['?ttl=9s', 11], ['?ttl=30d', 2592000]) {
     $f->mark();
     is(http_request($h->port(), "/table/a$c->[0]", method => 'PUT',
         body => 'x')->status(), 204, "element$c->[0]");
-    is(sent('table:a'), $c->[1], "element$c->[0]: for a second more");
+    is(sent('table:a'), $c->[1], "element$c->[0]: for two seconds more");
 }
+
+
+# memcached's clock skips a second behind the lock: its third tick comes after
+# one second and a bit, the fourth one after two
+
+is(ask('POST', '/skips/a?ttl=2s'), '200 2', 'skip');
+$clock->add($_) for 2, 1;
+ok(defined $s->get('a'), 'skip: the lock is there in its second second');
+is(ask('GET', '/skips/a'), '200 0', 'skip: and what is left is not sure');
+$clock->add(1);
+ok(!defined $s->get('a'), 'skip: it ends then');
 
 
 # twenty locks, begun in all parts of a second: how long each of them is there

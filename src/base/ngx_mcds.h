@@ -26,14 +26,23 @@
 
 /*
  * memcached counts whole seconds, so that an item ends up to a second earlier
- * than its time to live says.  ttl_lasting: the time to live of an item that is
- * promised to last so many seconds; 0 is 0, and one of 30 days cannot be
- * longer.  ttl_sure: for how long an item lasts at least, by its time to live.
+ * than its time to live says.  Its timer is late by a part of a millisecond
+ * each second; about every 20 minutes it has missed one, and the clock skips
+ * it: that is another second.
+ *
+ * ttl_lasting: the time to live of an item that is promised to last so many
+ * seconds; 0 is 0, and one of 30 days cannot be longer.  ttl_sure: for how long
+ * an item lasts at least, by its time to live; ttl_left: the same of what
+ * memcached says, with which -1 is for ever.
  */
 
+#define NGX_MCDS_TTL_EARLY        2
+
 #define ngx_mcds_ttl_lasting(seconds)                                         \
-    ((seconds) ? ngx_min((seconds) + 1, NGX_MCDS_MAX_TTL) : 0)
-#define ngx_mcds_ttl_sure(ttl)    ((ttl) > 0 ? (ttl) - 1 : (ttl))
+    ((seconds) ? ngx_min((seconds) + NGX_MCDS_TTL_EARLY, NGX_MCDS_MAX_TTL) : 0)
+#define ngx_mcds_ttl_sure(ttl)                                                \
+    ((ttl) > NGX_MCDS_TTL_EARLY ? (ttl) - NGX_MCDS_TTL_EARLY : 0)
+#define ngx_mcds_ttl_left(ttl)    ((ttl) < 0 ? -1 : ngx_mcds_ttl_sure(ttl))
 
 
 /*

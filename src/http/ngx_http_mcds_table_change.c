@@ -96,7 +96,7 @@ ngx_http_mcds_element_handler(void *data, ngx_mcds_result_t *result)
         tr->found = 1;
         tr->cas = (result->has & NGX_MCDS_CAS) ? result->cas : 0;
         tr->left = (result->has & NGX_MCDS_TTL)
-                   ? ngx_mcds_ttl_sure(result->ttl) : -1;
+                   ? ngx_mcds_ttl_left(result->ttl) : -1;
         tr->crc = ngx_crc32_long(result->data, result->len);
 
         tr->value = ngx_mcds_value_create(result->len + 1, ngx_cycle->log);

@@ -115,7 +115,7 @@ ngx_mcds_mutex_looked(void *data, ngx_mcds_result_t *result)
     change = data;
     rc = result->rc;
     found = NULL;
-    ttl = (result->has & NGX_MCDS_TTL) ? ngx_mcds_ttl_sure(result->ttl) : -1;
+    ttl = (result->has & NGX_MCDS_TTL) ? ngx_mcds_ttl_left(result->ttl) : -1;
 
     if (rc == NGX_MCDS_TOO_LARGE) {
         rc = NGX_MCDS_OK;
