@@ -7,6 +7,7 @@
  */
 
 
+#include "mcds_key.h"
 #include "mcds_page.h"
 #include "mcds_site.h"
 #include "mcds_url.h"
@@ -25,7 +26,6 @@
 typedef struct {
     ngx_str_t        *site;
     ngx_mcds_pool_t  *pool;
-    ngx_str_t         hint;
     mcds_scope_t     *scope;      /* the first one */
 } mcds_found_t;
 
@@ -43,7 +43,7 @@ typedef struct {
 
 
 static void mcds_page_find(mcds_t *m, mcds_page_t *page, ngx_str_t *what,
-    ngx_array_t *servers);
+    ngx_uint_t url, ngx_array_t *servers);
 static void mcds_page_name(mcds_t *m, mcds_page_t *page, ngx_str_t *site,
     ngx_str_t *key);
 static void mcds_page_several(mcds_t *m, ngx_array_t *found, ngx_str_t *what);
@@ -61,8 +61,6 @@ static ngx_uint_t mcds_page_rank(ngx_http_core_srv_conf_t *server,
 static ngx_uint_t mcds_page_regex(ngx_http_core_srv_conf_t *server);
 static void mcds_page_choose(mcds_t *m, mcds_choice_t *c,
     ngx_http_core_srv_conf_t *server, ngx_uint_t rank);
-static ngx_uint_t mcds_page_one_of(ngx_array_t *servers,
-    ngx_http_core_srv_conf_t *server);
 static mcds_scope_t *mcds_page_scope(mcds_t *m, ngx_uint_t *i,
     ngx_array_t *servers);
 
@@ -101,15 +99,14 @@ mcds_pages(mcds_t *m, ngx_str_t *urls, ngx_uint_t n)
         ngx_memzero(page, sizeof(mcds_page_t));
 
         if (i >= n) {
-            mcds_page_find(m, page, &key[i - n], NULL);
-            ngx_str_null(&page->hint);
+            mcds_page_find(m, page, &key[i - n], 0, NULL);
             continue;
         }
 
         servers = (m->sites && m->o.site == NULL)
                   ? mcds_page_servers(m, &urls[i]) : NULL;
 
-        mcds_page_find(m, page, &urls[i], servers);
+        mcds_page_find(m, page, &urls[i], 1, servers);
     }
 
     return pages;
@@ -119,7 +116,7 @@ mcds_pages(mcds_t *m, ngx_str_t *urls, ngx_uint_t n)
 /* servers: those that may have it; NULL: any may */
 
 static void
-mcds_page_find(mcds_t *m, mcds_page_t *page, ngx_str_t *what,
+mcds_page_find(mcds_t *m, mcds_page_t *page, ngx_str_t *what, ngx_uint_t url,
     ngx_array_t *servers)
 {
     ngx_str_t      site;
@@ -172,7 +169,11 @@ mcds_page_find(mcds_t *m, mcds_page_t *page, ngx_str_t *what,
     }
 
     page->pool = one->pool;
-    page->hint = one->hint;
+
+    if (url) {
+        page->why = mcds_key(m, one->scope, servers, what);
+    }
+
     mcds_page_name(m, page, one->site, what);
 }
 
@@ -241,7 +242,6 @@ mcds_page_sites(mcds_t *m, ngx_array_t *servers)
     ngx_uint_t     i;
     ngx_array_t   *found;
     mcds_scope_t  *scope;
-    mcds_found_t  *one;
 
     found = ngx_array_create(m->memory, 4, sizeof(mcds_found_t));
 
@@ -252,11 +252,7 @@ mcds_page_sites(mcds_t *m, ngx_array_t *servers)
     i = 0;
 
     while ((scope = mcds_page_scope(m, &i, servers))) {
-        one = mcds_page_site(m, found, scope);
-
-        if (one->hint.len == 0) {
-            one->hint = scope->key;
-        }
+        (void) mcds_page_site(m, found, scope);
     }
 
     return found;
@@ -580,7 +576,7 @@ mcds_page_choose(mcds_t *m, mcds_choice_t *c,
 }
 
 
-static ngx_uint_t
+ngx_uint_t
 mcds_page_one_of(ngx_array_t *servers, ngx_http_core_srv_conf_t *server)
 {
     ngx_uint_t                  i;
@@ -649,11 +645,11 @@ mcds_page_absent(mcds_t *m, mcds_page_t *page)
 {
     ngx_str_t  key;
 
-    if (page->hint.len) {
+    if (page->why) {
         key = ngx_http_mcds_site_key(&page->name);
 
-        mcds_error(m, MCDS_NO, "%.*s: this site has an %.*s, --key takes its "
-                   "text", (int) key.len, key.data, (int) page->hint.len,
-                   page->hint.data);
+        mcds_error(m, MCDS_NO, "%.*s: not looked for under its own key: %s; "
+                   "--key takes that text", (int) key.len, key.data,
+                   page->why);
     }
 }

@@ -11,13 +11,14 @@
 
 
 #include "mcds.h"
+#include <ngx_http.h>
 
 
 typedef struct {
     ngx_str_t         name;       /* "<site>key", as memcached has it */
     ngx_mcds_pool_t  *pool;
-    ngx_str_t         hint;       /* the directive that changes the keys of
-                                     URLs there, or none */
+    char             *why;        /* of a URL, why its key may be another one;
+                                     or NULL */
 } mcds_page_t;
 
 
@@ -31,6 +32,12 @@ typedef struct {
  */
 
 ngx_array_t *mcds_pages(mcds_t *m, ngx_str_t *urls, ngx_uint_t n);
+
+
+/* 1 if the server is one of these, ngx_http_core_srv_conf_t * */
+
+ngx_uint_t mcds_page_one_of(ngx_array_t *servers,
+    ngx_http_core_srv_conf_t *server);
 
 
 /* adds "key" and "site" of such a name.  absent: that page is not there */

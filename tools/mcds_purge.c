@@ -291,6 +291,23 @@ static void
 mcds_purge_result(mcds_t *m, json_t *o, ngx_str_t *what, ngx_uint_t rc,
     ngx_uint_t found)
 {
+    char  *result;
+
+    if (rc != NGX_MCDS_OK) {
+        result = "not purged, or not known to be";
+
+    } else if (found == NGX_MCDS_PURGED_NOTHING) {
+        result = "there is no such page";
+
+    } else if (found == NGX_MCDS_PURGED_LIST) {
+        result = m->o.drop ? "deleted, with all variants"
+                           : "expired, with all variants";
+
+    } else {
+        result = m->o.drop ? "deleted" : "expired";
+    }
+
+    mcds_put(o, "result", json_string(result));
     mcds_put(o, "mode", json_string(m->o.drop ? "delete" : "invalidate"));
     mcds_put(o, "purged", json_boolean(rc == NGX_MCDS_OK && found));
 

@@ -22,6 +22,7 @@ static ngx_int_t mcds_site_level(mcds_t *m, ngx_conf_t *cf,
     mcds_scope_t *scope, ngx_uint_t depth, ngx_uint_t block);
 static mcds_scope_t *mcds_site_enter(mcds_t *m, ngx_conf_t *cf,
     mcds_scope_t *parent);
+static void mcds_site_location(ngx_conf_t *cf, mcds_scope_t *scope);
 static ngx_uint_t mcds_site_level_of(ngx_conf_t *cf, mcds_scope_t *parent);
 static ngx_uint_t mcds_site_other_language(ngx_str_t *name);
 static ngx_int_t mcds_site_include(mcds_t *m, ngx_conf_t *cf,
@@ -320,6 +321,8 @@ mcds_site_enter(mcds_t *m, ngx_conf_t *cf, mcds_scope_t *parent)
     *place = scope;
     scope->server = parent->server;
 
+    mcds_site_location(cf, scope);
+
     if (scope->level != MCDS_LEVEL_SERVER) {
         return scope;
     }
@@ -339,6 +342,31 @@ mcds_site_enter(mcds_t *m, ngx_conf_t *cf, mcds_scope_t *parent)
     scope->server = server;
 
     return scope;
+}
+
+
+/* what is no regular expression */
+
+static void
+mcds_site_location(ngx_conf_t *cf, mcds_scope_t *scope)
+{
+    ngx_str_t   *word;
+    ngx_uint_t   n;
+
+    word = cf->args->elts;
+    n = cf->args->nelts;
+
+    if (!mcds_is(&word[0], "location")) {
+        return;
+    }
+
+    if (n == 3 && (mcds_is(&word[1], "=") || mcds_is(&word[1], "^~"))) {
+        scope->location = word[2];
+        scope->exact = mcds_is(&word[1], "=");
+
+    } else if (n == 2) {
+        scope->location = word[1];
+    }
 }
 
 
@@ -518,8 +546,15 @@ mcds_site_add(mcds_t *m, ngx_conf_t *cf, mcds_scope_t *scope)
         }
     }
 
-    if (mcds_is(&word[0], "mcds_cache_key")) {
-        scope->key = word[0];
+    if (mcds_is(&word[0], "mcds_cache_key") && cf->args->nelts == 2) {
+        scope->text = word[1];
+
+    } else if (mcds_is(&word[0], "mcds_cache_key_ignore_args")
+               || mcds_is(&word[0], "mcds_cache_key_sort_args"))
+    {
+        if (cf->args->nelts > 1 && !mcds_is(&word[1], "off")) {
+            scope->args = word[0];
+        }
 
     } else if (mcds_is(&word[0], "mcds_cache_purge")) {
 

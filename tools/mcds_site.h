@@ -38,7 +38,12 @@ struct mcds_scope_s {
 
     ngx_str_t                  use;
     ngx_str_t                  cache;
-    ngx_str_t                  key;       /* the directive that changes it */
+    ngx_str_t                  text;      /* of mcds_cache_key */
+    ngx_str_t                  args;      /* the directive that changes those
+                                             of the key, or none */
+    ngx_str_t                  location;  /* a prefix or the whole URI, with a
+                                             slash; or empty */
+    ngx_uint_t                 exact;
     ngx_uint_t                 rest;      /* it has a "location /" */
 
     ngx_http_core_srv_conf_t  *server;

@@ -85,8 +85,12 @@ mcds_site_name(mcds_t *m, ngx_conf_t *cf, mcds_scope_t *scope)
         scope->use = parent->use;
     }
 
-    if (scope->key.data == NULL) {
-        scope->key = parent->key;
+    if (scope->text.data == NULL) {
+        scope->text = parent->text;
+    }
+
+    if (scope->args.data == NULL) {
+        scope->args = parent->args;
     }
 
     if (scope->conf.purge == NULL) {
