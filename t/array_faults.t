@@ -222,7 +222,7 @@ ok(wait_for(sub { $h->get('/ht/')->body() =~ /"e"/ }), 'the list has it');
 # another host changes an element before the list has been written
 
 for my $row (
-    ['an end', ['PUT', '/ht/both?ttl=1h', 'x'], 'ms /ht:both .*T3600',
+    ['an end', ['PUT', '/ht/both?ttl=1h', 'x'], 'ms /ht:both .*T3602',
         ['PUT', '/ht/both', 'y'], '+0 both'],
     ['it is there', ['DELETE', '/ht/both', ''], 'md /ht:both',
         ['PUT', '/ht/both', 'y'], '+0 both'],
