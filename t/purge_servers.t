@@ -46,6 +46,11 @@ http {
         server 127.0.0.1:%%PORT_f2%%;
         distribution ketama;
     }
+    mcds_pool half {
+        server 127.0.0.1:%%PORT_f0%%;
+        server 127.0.0.1:%%PORT_none%% down;
+    }
+    mcds_use main;
     mcds_cache on;
     mcds_cache_key $uri;
     mcds_cache_tag $upstream_http_cache_tag;
@@ -54,6 +59,8 @@ http {
         listen 127.0.0.1:%%PORT%%;
         location / { proxy_pass http://127.0.0.1:%%PORT_o%%; }
         location = /purge { mcds_cache off; mcds_cache_purge on; }
+        location = /half { mcds_use half; mcds_cache off;
+            mcds_cache_purge on; }
     }
 }
 EOT
@@ -174,5 +181,9 @@ $f[2]->tell('');
 $r = $tool->run('purge', '--tag', 'a', '--delete');
 is($r->{code}, 0, 'then it can');
 is(status($uri[2]), 'MISS purged', 'and has');
+
+# one that the configuration keeps down does not count
+
+is($h->get('/half?tag=a')->status(), 200, 'no server is missing');
 
 $t->done();

@@ -206,6 +206,14 @@ ngx_mcds_tag_purge(ngx_mcds_pool_t *pool, ngx_str_t *record, ngx_uint_t how,
     req.delta = 1;
 
     for (i = 0; i < n; i++) {
+
+        if (ngx_mcds_disabled(pool, i)) {
+
+            /* it does not come back with what it had */
+
+            continue;
+        }
+
         leg = &purge->legs[i];
         leg->purge = purge;
         leg->server = i;

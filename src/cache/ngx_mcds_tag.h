@@ -63,9 +63,9 @@ ngx_int_t ngx_mcds_tag_check(ngx_str_t *tag);
 /*
  * Purges all pages of a record: "tag:" and a tag, "host:" and a host, or
  * "all"; copied.  how: see ngx_mcds_purge.h.  The handler is called once, with
- * NGX_MCDS_OK when it is done on all servers of the pool, or why it is not on
- * one of them; it is on the others then.  NGX_ERROR: out of memory, it is not
- * called.
+ * NGX_MCDS_OK when it is done on all servers of the pool that the configuration
+ * does not keep down, or why it is not on one of them; it is on the others
+ * then.  NGX_ERROR: there is no server, or no memory, and it is not called.
  */
 
 typedef void (*ngx_mcds_tag_pt)(void *data, ngx_uint_t rc);

@@ -206,6 +206,11 @@ ngx_mcds_op_t *ngx_mcds_submit_to(ngx_mcds_pool_t *pool, ngx_uint_t n,
     ngx_mcds_request_t *req, ngx_mcds_handler_pt handler, void *data);
 
 
+/* 1 if the configuration keeps the server of that index down */
+
+ngx_uint_t ngx_mcds_disabled(ngx_mcds_pool_t *pool, ngx_uint_t n);
+
+
 /* where a page is now: on its server, with replicas the first of them */
 
 ngx_uint_t ngx_mcds_place(ngx_mcds_pool_t *pool, ngx_str_t *page);

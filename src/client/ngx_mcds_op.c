@@ -77,6 +77,17 @@ ngx_mcds_submit_to(ngx_mcds_pool_t *pool, ngx_uint_t n,
 
 
 ngx_uint_t
+ngx_mcds_disabled(ngx_mcds_pool_t *pool, ngx_uint_t n)
+{
+    ngx_mcds_server_t  *server;
+
+    server = pool->servers.elts;
+
+    return server[n].stat->disabled;
+}
+
+
+ngx_uint_t
 ngx_mcds_place(ngx_mcds_pool_t *pool, ngx_str_t *page)
 {
     ngx_mcds_key_t      key;
@@ -136,9 +147,8 @@ ngx_mcds_op_choose(ngx_mcds_pool_t *pool, ngx_mcds_request_t *req,
 ngx_uint_t
 ngx_mcds_ejected(ngx_mcds_pool_t *pool, ngx_mcds_request_t *req)
 {
-    ngx_uint_t          n;
-    ngx_mcds_key_t      key;
-    ngx_mcds_server_t  *server;
+    ngx_uint_t      n;
+    ngx_mcds_key_t  key;
 
     if (!pool->eject || !req->movable) {
         return 0;
@@ -148,9 +158,8 @@ ngx_mcds_ejected(ngx_mcds_pool_t *pool, ngx_mcds_request_t *req)
 
     n = ngx_mcds_choice_get(pool, key.data + key.prefix, key.len - key.prefix,
                             0);
-    server = pool->servers.elts;
 
-    return !server[n].stat->disabled
+    return !ngx_mcds_disabled(pool, n)
            && n != ngx_mcds_op_choose(pool, req, &key);
 }
 
