@@ -73,7 +73,8 @@ my %places = (
         },
     tags => { conf => 'mcds_cache_tag $upstream_http_cache_tag;'
         . ' mcds_cache_revalidate on; mcds_cache_local validated;', tags => 1 },
-    timed => { conf => 'mcds_cache_local timed=1m; mcds_cache_valid 10s;',
+    timed => { conf => 'mcds_cache_local timed=1m; mcds_cache_valid 10s;'
+        . ' mcds_cache_grace off;', grace => 0, origin => 0,
         valid => { map { $_ => 10 } 200, 301, 302 }, timed => 1 },
 );
 
@@ -140,11 +141,18 @@ sub step {
 
     return { clock => any(1, 3) } if $within;
 
-    my $hold = chance(0.3);
+    my @asks = map { ask($uris, $kind) } 1 .. any(1, 1, 1, 2, 4);
 
-    return { ask => [map { ask($uris, $kind) } 1 .. any(1, 1, 1, 2, 4)],
-        $hold ? (hold => 1, within =>
-            [map { step($uris, $kind, 1) } 1 .. any(0, 0, 1, 1, 2)]) : () };
+    # those who wait for each other want the same
+
+    if (chance(0.5)) {
+        @$_{'X-Lang', 'X-Kind'} = @{$asks[0]}{'X-Lang', 'X-Kind'} for @asks;
+    }
+
+    return { ask => \@asks } if !chance(0.3);
+
+    return { ask => \@asks, hold => 1, within =>
+        [map { step($uris, $kind, 1) } 1 .. any(0, 0, 1, 1, 2)] };
 }
 
 

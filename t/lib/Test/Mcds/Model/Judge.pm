@@ -530,7 +530,8 @@ sub stale {
 
     # waits no longer than that for another
 
-    return '' if $within && $r->{until} - $r->{time} >= $place->{wait};
+    return '' if $within
+        && $r->{until} - $r->{time} + $r->{took} >= $place->{wait};
 
     for my $f (@{$j->{answers}}) {
         next if $f->{uri} ne $r->{uri} || $f->{end} < $o->{end}
@@ -642,7 +643,13 @@ sub age {
     my $date = defined $said->{date} ? int($o->{time}) - $said->{date} : 0;
     my $most = ($said->{age} // 0) > $date ? $said->{age} // 0 : $date;
 
-    $most += $r->{until} - $o->{time} + 1;
+    # at most since nginx has asked for the first time, which may have failed
+
+    my ($first) = grep { $_->{for} == $o->{for} && $_->{uri} eq $o->{uri} }
+        @{$j->{answers}};
+
+    $most += $r->{until} - $first->{time} + 1 + $o->{took}
+        + $j->{asks}{$o->{for}}{took};
 
     return "Age too small ($age[0], at least $least)" if $age[0] < $least;
     return "Age too large ($age[0], at most $most)" if $age[0] > $most;

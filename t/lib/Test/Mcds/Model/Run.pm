@@ -10,8 +10,8 @@ package Test::Mcds::Model::Run;
 #     $history = $run->play($case)
 #
 # The history is a list of events in the order in which they began, each with
-# its number "at", "end", where it was over, and the times "time" and "until" of
-# the clock:
+# its number "at", "end", where it was over, the times "time" and "until" of the
+# clock, and the real seconds "took", which timers have measured:
 #
 #     { what => 'answer', .. }    of the origin: for (the number of the request
 #                                 that has led to it), uri, asked (headers),
@@ -204,7 +204,7 @@ sub leave {
 sub event {
     my ($self, $what, %e) = @_;
 
-    my $e = { what => $what, at => $self->{seq}++,
+    my $e = { what => $what, at => $self->{seq}++, began => time(),
         time => $self->{clock}->time_now(), %e };
 
     push @{$self->{history}}, $e;
@@ -218,6 +218,7 @@ sub over {
 
     $e->{end} = $self->{seq}++;
     $e->{until} = $self->{clock}->time_now();
+    $e->{took} = time() - $e->{began};
 }
 
 
@@ -245,6 +246,10 @@ sub settle {
     $self->rest();
 
     my $now = $self->{seq}++;
+
+    # what comes later does not come at the same time
+
+    $self->{clock}->add(0.001);
 
     $_->{settled} //= $now
         for grep { $_->{what} ne 'ask' && defined $_->{end} }
