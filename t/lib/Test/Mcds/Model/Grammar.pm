@@ -118,6 +118,13 @@ sub case {
 
     for (1 .. 5 + rand 20) {
         push @steps, step($uris, \%kind);
+
+        # what has come of it for those who ask again
+
+        if ($steps[-1]{hold} && chance(0.4)) {
+            push @steps, { ask => [map { { %$_, leave => 0 } }
+                @{$steps[-1]{ask}}] };
+        }
     }
 
     return { seed => $seed, place => $place, steps => \@steps };
