@@ -3,8 +3,10 @@
 # Copyright (C) mcds authors
 
 # memcached that is stopped gently and started again from its memory file (its
-# option -e) still has counters and pages: with the meta commands and with the
-# classic ones.
+# option -e) still has counters, pages and logs: with the meta commands and with
+# the classic ones; and counters and lists with "ttl=off", as for a store that
+# keeps its data for ever.  (Debian 12 has no other one that keeps them and
+# speaks the classic protocol.)
 
 use warnings;
 use strict;
@@ -44,22 +46,43 @@ http {
         protocol     classic;
         fail_timeout 200ms;
     }
+    mcds_pool forever {
+        server       127.0.0.1:%%PORT_m%%;
+        protocol     classic ttl=off;
+        prefix       off:;
+        fail_timeout 200ms;
+    }
     mcds_cache_valid 1h;
+    log_format uri $request_uri;
     server {
         listen 127.0.0.1:%%PORT%%;
         add_header X-N $n;
         add_header X-Cache $mcds_cache_status;
         location /meta {
             mcds_use meta;
+            mcds_log meta uri pool=meta;
             mcds_counter $n key=$uri durable=off;
             mcds_cache on;
             proxy_pass http://127.0.0.1:%%PORT_o%%;
         }
         location /classic {
             mcds_use classic;
+            mcds_log classic uri pool=classic;
             mcds_counter $n key=$uri durable=off;
             mcds_cache on;
             proxy_pass http://127.0.0.1:%%PORT_o%%;
+        }
+        location /log/meta { mcds_log_read meta pool=meta; }
+        location /log/classic { mcds_log_read classic pool=classic; }
+        location /off/ {
+            mcds_use forever;
+            mcds_counter $n key=$uri init=1000;
+            mcds_return "$n";
+        }
+        location /off/plain {
+            mcds_use forever;
+            mcds_counter $n key=$uri durable=off;
+            mcds_return "$n";
         }
     }
 }
@@ -74,6 +97,19 @@ for my $uri (qw{ /meta /classic }) {
     is($r->header('X-N'), 5, "$uri: counted");
     is($r->header('X-Cache'), 'HIT', "$uri: stored");
     $before{$uri} = $r->body();
+    ok(wait_for(sub { lines($uri) == 5 }), "$uri: logged");
+}
+
+is(join(' ', map { $h->get("/off/$_")->body() } qw/ a a plain plain /),
+    '1001 1002 1 2', 'ttl=off: counted');
+is($m->ttl("off:/off/$_"), -1, "ttl=off: $_ never ends") for qw/ a plain /;
+
+
+# events of that location in its log
+
+sub lines {
+    my ($uri) = @_;
+    return scalar(() = $h->get("/log$uri")->body() =~ /\Q$uri\E/g);
 }
 
 
@@ -109,8 +145,16 @@ for my $uri (sort keys %before) {
     is($r->header('X-N'), 6, "$uri: the counter goes on");
     is($r->header('X-Cache'), 'HIT', "$uri: the page is there");
     ok($r->body() eq $before{$uri}, "$uri: the very same");
+    ok(wait_for(sub { lines($uri) >= 6 }), "$uri: the log goes on");
 }
 
+# a host that has never heard of them
+
+$h->quit();
+$h->up();
+
+is(join(' ', map { $h->get("/off/$_")->body() } qw/ a plain a plain /),
+    '1003 3 1004 4', 'ttl=off: the counters go on');
 
 # what it says of itself: this was no empty start
 
