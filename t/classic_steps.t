@@ -175,7 +175,7 @@ sub replaced {
 
     ok(wait_for(sub { $o->held($uri) }), "$uri: being built");
 
-    ok(wait_for(sub { $f->count(qr/^cas \S+:lock 0 2 /) }, 5),
+    ok(wait_for(sub { $f->count(qr/^cas \S+:lock 0 4 /) }, 5),
         "$uri: the lock is extended") if $extended;
 
     $f->mc("next_owner <>$uri:lock " . ($extended ? 2 : 1));
@@ -230,7 +230,7 @@ $get = start_get($h->port(), '/p/f');
 ok(wait_for(sub { $o->held('/p/f') }), 'ill: being built');
 $start = time();
 $f->tell('ill');
-ok(wait_for(sub { time() > $start + 1.1 }), 'ill: for more than a second');
+ok(wait_for(sub { time() > $start + 2.1 }), 'ill: its sure time is over');
 $f->mark();
 $o->release('/p/f');
 like(finish($get)->body(), qr{of /p/f}, 'ill: served');

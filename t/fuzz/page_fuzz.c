@@ -19,6 +19,7 @@
 #include "ngx_mcds_page_core.h"
 #include "ngx_mcds_purge.h"
 #include "ngx_mcds_sign.h"
+#include "ngx_mcds_stream.h"
 #include "ngx_mcds_tag.h"
 #include "ngx_mcds_vary.h"
 
@@ -388,7 +389,8 @@ look(void)
     run();
 
     must(ended == 1);
-    must(unsigned_one ? nparts == 0 : nparts <= 2 * NGX_MCDS_MAX_PARTS);
+    must(unsigned_one ? nparts == 0
+                      : nparts <= 2 * NGX_MCDS_MAX_PARTS + NGX_MCDS_WINDOW);
     must(nops <= nparts + FEW);
 
     ngx_mcds_page_leave(&seat);
