@@ -137,12 +137,15 @@ $m->up();
 
 for my $uri (sort keys %before) {
 
-    # not counted while it was away, never counted twice
+    # never counted twice; what was counted while it was away is added, at once
+    # or a little later, and so is a count whose answer was late
 
-    my $r;
-    ok(wait_for(sub { defined(($r = $h->get($uri))->header('X-N')) }, 5),
+    my ($r, $asked) = (undef, 0);
+    ok(wait_for(sub { $asked++;
+        defined(($r = $h->get($uri))->header('X-N')) }, 5),
         "$uri: counts again");
-    is($r->header('X-N'), 6, "$uri: the counter goes on");
+    ok($r->header('X-N') >= 6 && $r->header('X-N') <= 6 + $asked,
+        "$uri: the counter goes on") or diag($r->header('X-N'), " of $asked");
     is($r->header('X-Cache'), 'HIT', "$uri: the page is there");
     ok($r->body() eq $before{$uri}, "$uri: the very same");
     ok(wait_for(sub { lines($uri) >= 6 }), "$uri: the log goes on");
