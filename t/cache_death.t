@@ -54,10 +54,11 @@ EOT
 my $one = $t->nginx('one', $conf);
 my $two = $t->nginx('two', $conf);
 
-# memcached's clock ticks once a second, waiters look every 0.1 s
+# the lock lasts up to two seconds longer, see mcds_cache_lock_age, and waiters
+# look every 0.1 s
 
 my $age = 2;
-my $late = ($age + 1 + 0.5) * $t->slow();
+my $late = ($age + 2 + 0.5) * $t->slow();
 
 sub key { '<>http://localhost' . shift }
 sub which { $_[0]->header('X-Cache') . ' ' . $_[0]->body() }

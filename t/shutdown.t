@@ -239,8 +239,8 @@ SKIP: {
     }, 3 * $second), 'the other worker has some that wait');
     $watch = $t->stopwatch();
     $a->kill_worker($builder);
-    ok($o->wait_requests(2, '/shared', 2 + 2 * $second), 'it builds then');
-    cmp_ok($watch->(), '<', 2.5 + $second, 'when the lock has expired');
+    ok($o->wait_requests(2, '/shared', 4 + 2 * $second), 'it builds then');
+    cmp_ok($watch->(), '<', 4.5 + $second, 'when the lock has expired');
     $o->release('/shared');
 
     my @r = map { $_->slurp(5 * $second) } @wait;
