@@ -44,6 +44,7 @@ static void ngx_mcds_page_locked(void *data, ngx_mcds_lock_t *lock,
 static ngx_int_t ngx_mcds_page_ask(ngx_mcds_page_t *page, ngx_uint_t whole);
 static void ngx_mcds_page_asked(void *data, ngx_mcds_result_t *result);
 static void ngx_mcds_page_opened(void *data, ngx_uint_t rc);
+static void ngx_mcds_page_await(ngx_mcds_page_t *page, uint64_t build);
 static void ngx_mcds_page_step(ngx_mcds_page_t *page);
 static ngx_int_t ngx_mcds_page_changed(ngx_mcds_page_t *page);
 static void ngx_mcds_page_step_lock(ngx_mcds_page_t *page);
@@ -287,7 +288,7 @@ ngx_mcds_page_start_lock(ngx_mcds_page_t *page, ngx_mcds_seat_t *owner,
 
     page->owner = owner;
     page->base = cas;
-    page->awaited = 0;
+    ngx_mcds_page_await(page, 0);
     page->missing = 1;
     page->lock_rc = NGX_MCDS_BUSY;
     page->page_rc = NGX_MCDS_BUSY;
@@ -448,6 +449,23 @@ ngx_mcds_page_opened(void *data, ngx_uint_t rc)
 }
 
 
+/* the next build may have begun before this worker sees what the last made */
+
+static void
+ngx_mcds_page_await(ngx_mcds_page_t *page, uint64_t build)
+{
+    if (page->awaited == build) {
+        return;
+    }
+
+    if (page->awaited) {
+        page->before = page->awaited;
+    }
+
+    page->awaited = build;
+}
+
+
 /* lock and page have answered */
 
 static void
@@ -456,7 +474,7 @@ ngx_mcds_page_step(ngx_mcds_page_t *page)
     ngx_mcds_copy_t  *copy;
 
     if (page->kept.owner) {
-        page->awaited = page->kept.owner;
+        ngx_mcds_page_await(page, page->kept.owner);
     }
 
     switch (ngx_mcds_page_changed(page)) {
@@ -751,7 +769,7 @@ ngx_mcds_page_claim(ngx_mcds_page_t *page)
 
     case NGX_BUSY:
         page->here = 1;
-        page->awaited = left.build;
+        ngx_mcds_page_await(page, left.build);
         page->unheard = (page->lock == NULL);
         page->here_since = ngx_current_msec;
         return NGX_BUSY;
@@ -807,7 +825,9 @@ ngx_mcds_page_found(ngx_mcds_page_t *page, ngx_mcds_copy_t *copy)
         ngx_mcds_page_give_up(page);
     }
 
-    built = (copy && copy->entry.build && copy->entry.build == page->awaited);
+    built = (copy && copy->entry.build
+             && (copy->entry.build == page->awaited
+                 || copy->entry.build == page->before));
 
     seat = page->owner;
     page->owner = NULL;
@@ -1284,7 +1304,7 @@ ngx_mcds_page_poll_here(ngx_mcds_page_t *page)
     rc = ngx_mcds_local_look(ngx_mcds_page_id(page), 1, &left);
 
     if (rc == NGX_BUSY) {
-        page->awaited = left.build;
+        ngx_mcds_page_await(page, left.build);
         ngx_mcds_page_set_poll(page);
         return NGX_OK;
     }

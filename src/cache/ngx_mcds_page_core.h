@@ -95,6 +95,8 @@ struct ngx_mcds_page_s {
     ngx_mcds_copy_t      *built;       /* while storing */
     uint64_t              awaited;     /* the build under way, here or
                                           elsewhere; 0: not known */
+    uint64_t              before;      /* the one before that, which may have
+                                          made what is found now */
 
     /* the answers of one step, lock and page */
     ngx_uint_t            missing;
