@@ -495,10 +495,7 @@ ngx_http_mcds_cache_join(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
 
     ngx_mcds_tags_free(ctx->tags);
     ctx->tags = NULL;
-
-    if (mlcf->cache_pool != asker->cache_pool) {
-        ctx->purges = 0;
-    }
+    ctx->purges = 0;
 
     ctx->key = key;
 
