@@ -57,9 +57,12 @@ ngx_http_mcds_head_same(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx)
         || r != r->main
         || ctx->copy == NULL
         || ctx->dry
+        || ctx->replace
         || ctx->no_store
         || ctx->authorization)
     {
+        /* or, with mcds_cache_bypass, it was not asked what was purged */
+
         return 0;
     }
 
