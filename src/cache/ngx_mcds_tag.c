@@ -195,6 +195,10 @@ ngx_mcds_tag_purge(ngx_mcds_pool_t *pool, ngx_str_t *record, ngx_uint_t how,
     purge->data = data;
     purge->n = n;
 
+    /* more than any counter has begun with, be it that of a server not asked */
+
+    purge->counter = now;
+
     p = (u_char *) purge + sizeof(ngx_mcds_tag_purge_t)
         + n * sizeof(ngx_mcds_tag_leg_t);
 

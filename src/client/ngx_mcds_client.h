@@ -185,7 +185,8 @@ ngx_mcds_op_t *ngx_mcds_submit(ngx_mcds_pool_t *pool, ngx_mcds_request_t *req,
  * With pool->eject: 1 if the server that the request belongs to is down by now,
  * and another one would be asked in its place, which does not know what the
  * first one has when it is back.  A server that the configuration keeps down
- * does not come back.
+ * does not come back; while it is down, and another server is out, it is not
+ * known which one belongs to its place, and 1 is said for all of its keys.
  */
 
 ngx_uint_t ngx_mcds_ejected(ngx_mcds_pool_t *pool, ngx_mcds_request_t *req);

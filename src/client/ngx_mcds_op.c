@@ -147,10 +147,23 @@ ngx_mcds_op_choose(ngx_mcds_pool_t *pool, ngx_mcds_request_t *req,
 ngx_uint_t
 ngx_mcds_ejected(ngx_mcds_pool_t *pool, ngx_mcds_request_t *req)
 {
-    ngx_uint_t      n;
-    ngx_mcds_key_t  key;
+    ngx_uint_t          i, n;
+    ngx_mcds_key_t      key;
+    ngx_mcds_server_t  *server;
 
     if (!pool->eject || !req->movable) {
+        return 0;
+    }
+
+    server = pool->servers.elts;
+
+    for (i = 0; i < pool->servers.nelts; i++) {
+        if (server[i].down && !server[i].stat->disabled) {
+            break;
+        }
+    }
+
+    if (i == pool->servers.nelts) {
         return 0;
     }
 
@@ -159,8 +172,10 @@ ngx_mcds_ejected(ngx_mcds_pool_t *pool, ngx_mcds_request_t *req)
     n = ngx_mcds_choice_get(pool, key.data + key.prefix, key.len - key.prefix,
                             0);
 
-    return !ngx_mcds_disabled(pool, n)
-           && n != ngx_mcds_op_choose(pool, req, &key);
+    /* what stands in for a disabled server may be what is out */
+
+    return server[n].stat->disabled
+           || n != ngx_mcds_op_choose(pool, req, &key);
 }
 
 

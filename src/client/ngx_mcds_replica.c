@@ -58,7 +58,7 @@ static void ngx_mcds_replica_done(ngx_mcds_group_t *group,
     ngx_mcds_result_t *result);
 static ngx_mcds_op_t *ngx_mcds_replica_all(ngx_mcds_group_t *group);
 static void ngx_mcds_replica_all_done(void *data, ngx_mcds_result_t *result);
-static void ngx_mcds_replica_take(ngx_mcds_group_t *group, ngx_uint_t rc);
+static void ngx_mcds_replica_take(ngx_mcds_leg_t *leg, ngx_uint_t rc);
 static ngx_uint_t ngx_mcds_replica_rank(ngx_mcds_request_t *req,
     ngx_uint_t rc);
 static ngx_uint_t ngx_mcds_replica_counted(ngx_mcds_group_t *group);
@@ -190,7 +190,7 @@ ngx_mcds_replica_ask(ngx_mcds_group_t *group, ngx_uint_t i,
         group->left++;
 
     } else {
-        ngx_mcds_replica_take(group, NGX_MCDS_BUSY);
+        ngx_mcds_replica_take(leg, NGX_MCDS_BUSY);
     }
 
     return op;
@@ -260,7 +260,7 @@ ngx_mcds_replica_all_done(void *data, ngx_mcds_result_t *result)
 
     leg->missing = (rc == NGX_MCDS_NOT_FOUND);
 
-    ngx_mcds_replica_take(group, rc);
+    ngx_mcds_replica_take(leg, rc);
 
     if (--group->left) {
         return;
@@ -290,11 +290,17 @@ ngx_mcds_replica_all_done(void *data, ngx_mcds_result_t *result)
 
 
 static void
-ngx_mcds_replica_take(ngx_mcds_group_t *group, ngx_uint_t rc)
+ngx_mcds_replica_take(ngx_mcds_leg_t *leg, ngx_uint_t rc)
 {
-    ngx_uint_t  rank;
+    ngx_uint_t         rank;
+    ngx_mcds_group_t  *group;
 
-    rank = ngx_mcds_replica_rank(&group->req, rc);
+    group = leg->group;
+
+    /* a server that the configuration keeps down is not waited for */
+
+    rank = (rc == NGX_MCDS_DOWN && leg->server->stat->disabled)
+           ? 1 : ngx_mcds_replica_rank(&group->req, rc);
 
     if (rank > group->rank) {
         group->rank = rank;
@@ -485,7 +491,7 @@ ngx_mcds_replica_read_done(void *data, ngx_mcds_result_t *result)
     group = leg->group;
     group->left--;
 
-    ngx_mcds_replica_take(group, result->rc);
+    ngx_mcds_replica_take(leg, result->rc);
 
     if (result->rc == NGX_MCDS_OK && group->handler) {
         ngx_mcds_replica_mark_cas(leg, result);
@@ -563,7 +569,7 @@ ngx_mcds_replica_lead_done(void *data, ngx_mcds_result_t *result)
     group->left--;
 
     ngx_mcds_replica_mark_cas(leg, result);
-    ngx_mcds_replica_take(group, result->rc);
+    ngx_mcds_replica_take(leg, result->rc);
 
     followed = 0;
 
