@@ -13,6 +13,7 @@
 
 #define NGX_MCDS_ENTRY_PLAIN   1
 #define NGX_MCDS_ENTRY_CODED   2
+#define NGX_MCDS_ENTRY_ASKED   3
 
 /* sums of lengths stay far from the end of their types */
 #define NGX_MCDS_ENTRY_MAX     0x7fffffff
@@ -121,8 +122,10 @@ ngx_mcds_entry_finish(ngx_mcds_value_t *value, ngx_mcds_entry_t *entry)
 
     p = ngx_cpymem(value->data, ngx_mcds_entry_magic, 4);
 
-    *p++ = (u_char) (entry->coding ? NGX_MCDS_ENTRY_CODED
-                                   : NGX_MCDS_ENTRY_PLAIN);
+    *p++ = (u_char) ((entry->flags & NGX_MCDS_ENTRY_VALIDATE)
+                     ? NGX_MCDS_ENTRY_ASKED
+                     : entry->coding ? NGX_MCDS_ENTRY_CODED
+                                     : NGX_MCDS_ENTRY_PLAIN);
     *p++ = (u_char) entry->kind;
     p = ngx_mcds_put(p, NGX_MCDS_ENTRY_HEADER, 2);
     p = ngx_mcds_put(p, entry->flags, 4);
@@ -249,7 +252,7 @@ ngx_mcds_entry_read(ngx_mcds_entry_t *entry, u_char *data, size_t len,
         return NGX_DECLINED;
     }
 
-    if (data[4] != NGX_MCDS_ENTRY_PLAIN && data[4] != NGX_MCDS_ENTRY_CODED) {
+    if (data[4] < NGX_MCDS_ENTRY_PLAIN || data[4] > NGX_MCDS_ENTRY_ASKED) {
         *why = "unknown format";
         return NGX_DECLINED;
     }
@@ -280,7 +283,8 @@ ngx_mcds_entry_read(ngx_mcds_entry_t *entry, u_char *data, size_t len,
     }
 
     entry->kind = data[5];
-    entry->flags = ngx_mcds_take(data + 8, 4);
+    entry->flags = ngx_mcds_take(data + 8, 4)
+                   & ~(uint32_t) NGX_MCDS_ENTRY_VALIDATE;
     entry->expire = ngx_mcds_take(data + 16, 8);
     entry->created = ngx_mcds_take(data + 24, 8);
     entry->generation = ngx_mcds_take(data + 32, 8);
@@ -296,6 +300,10 @@ ngx_mcds_entry_read(ngx_mcds_entry_t *entry, u_char *data, size_t len,
     entry->purges = ngx_mcds_take(data + 108, 4);
     entry->coding = NGX_MCDS_CODING_NONE;
     entry->length = entry->total;
+
+    if (data[4] == NGX_MCDS_ENTRY_ASKED) {
+        entry->flags |= NGX_MCDS_ENTRY_VALIDATE;
+    }
 
     if (data[4] == NGX_MCDS_ENTRY_CODED) {
         entry->coding = ngx_mcds_take(data + 86, 2);

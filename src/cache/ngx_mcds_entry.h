@@ -21,7 +21,8 @@
  *
  *   at  size
  *    0    4  magic, "MCDS"
- *    4    1  format: 1, or 2 if the body is in a coding
+ *    4    1  format: 1; 2 if the body is in a coding; 3 if the origin is to
+ *            be asked about the page for each request
  *    5    1  kind: 0 page, 1 hit-for-miss mark, 2 list of varying headers,
  *            3 purged: there is no page, and none that was asked for before
  *    6    2  size of this header, 112; what a reader does not know behind
@@ -91,7 +92,8 @@
 #define NGX_MCDS_ENTRY_CONFIGURED 0x10  /* the configuration gave its lifetime,
                                            not the origin */
 #define NGX_MCDS_ENTRY_VALIDATE   0x20  /* no-cache: the origin is asked about
-                                           it for each request */
+                                           it for each request; has a format of
+                                           its own, without a coding */
 #define NGX_MCDS_ENTRY_NO_GRACE   0x40  /* served stale for the times of swr and
                                            sie alone: s-maxage beside them */
 

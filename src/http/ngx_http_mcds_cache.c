@@ -741,16 +741,16 @@ ngx_http_mcds_cache_found(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
 
     ctx->expired = (state != NGX_MCDS_FRESH);
 
+    if (entry->flags & NGX_MCDS_ENTRY_VALIDATE) {
+        ctx->status = NGX_HTTP_MCDS_EXPIRED;
+        return ngx_http_mcds_cache_validate(r, ctx);
+    }
+
     if (ctx->control && !ngx_http_mcds_control_accepts(ctx, entry, &state)) {
         ctx->status = NGX_HTTP_MCDS_BYPASS;
         ctx->reason = NGX_MCDS_REASON_REQUEST;
         ctx->unaccepted = 1;
         return ngx_http_mcds_cache_miss(r, ctx, mlcf);
-    }
-
-    if (entry->flags & NGX_MCDS_ENTRY_VALIDATE) {
-        ctx->status = NGX_HTTP_MCDS_EXPIRED;
-        return ngx_http_mcds_cache_validate(r, ctx);
     }
 
     if (state == NGX_MCDS_FRESH) {
@@ -1068,6 +1068,7 @@ ngx_http_mcds_cache_entered(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
         }
 
         if (ctx->copy->entry.flags & NGX_MCDS_ENTRY_VALIDATE) {
+            ctx->cas = ctx->copy->stamp.cas;
             return ngx_http_mcds_cache_validate(r, ctx);
         }
 

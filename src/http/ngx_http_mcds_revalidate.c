@@ -42,6 +42,7 @@ static ngx_int_t ngx_http_mcds_merge_headers(ngx_http_request_t *r,
     ngx_str_t *old, ngx_str_t *new, ngx_str_t *merged);
 static ngx_uint_t ngx_http_mcds_renew(ngx_http_request_t *r,
     ngx_http_mcds_ctx_t *ctx, ngx_mcds_entry_t *entry, ngx_str_t *old);
+static ngx_uint_t ngx_http_mcds_says_nothing(ngx_mcds_answer_t *answer);
 static ngx_int_t ngx_http_mcds_renewed(ngx_http_request_t *r,
     ngx_http_mcds_ctx_t *ctx, ngx_mcds_entry_t *entry, ngx_uint_t reason);
 static ngx_uint_t ngx_http_mcds_same_answer(ngx_mcds_entry_t *old,
@@ -557,6 +558,14 @@ ngx_http_mcds_renew(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
         }
     }
 
+    /* what the location hides is not stored, and a 304 need not repeat it */
+
+    if ((entry->flags & NGX_MCDS_ENTRY_VALIDATE)
+        && ngx_http_mcds_says_nothing(&answer))
+    {
+        answer.cc.no_cache = 1;
+    }
+
     now = ngx_mcds_now();
     life = (entry->expire > entry->created) ? entry->expire - entry->created
                                             : 0;
@@ -580,6 +589,24 @@ ngx_http_mcds_renew(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
     }
 
     return reason;
+}
+
+
+/* 1 if no header tells how long the answer may be used */
+
+static ngx_uint_t
+ngx_http_mcds_says_nothing(ngx_mcds_answer_t *answer)
+{
+    ngx_mcds_cache_control_t  none;
+
+    ngx_memzero(&none, sizeof(ngx_mcds_cache_control_t));
+
+    return !answer->has_cdn
+           && !answer->has_control
+           && !answer->has_expires
+           && !answer->has_accel
+           && !answer->pragma_no_cache
+           && ngx_memcmp(&answer->cc, &none, sizeof(none)) == 0;
 }
 
 

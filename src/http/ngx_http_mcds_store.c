@@ -186,7 +186,8 @@ ngx_http_mcds_store_judge(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
     }
 
     if ((entry->flags & NGX_MCDS_ENTRY_VALIDATE)
-        && ngx_http_mcds_revalidate_ignored(r, ctx))
+        && (length > (off_t) ngx_mcds_page_item(&ctx->seat)
+            || ngx_http_mcds_revalidate_ignored(r, ctx)))
     {
         ngx_http_mcds_store_pass(r, ctx);
         return NGX_DECLINED;
