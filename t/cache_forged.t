@@ -88,7 +88,7 @@ miss($_->[0], $_->[1]) for ['nothing', ''], ['a text', 'hello' x 100],
 
 miss($_->[0], page_encode(%good, @{$_->[1]})) for
     ['another magic', [magic => 'SDCM']],
-    ['another format', [format => 3]],
+    ['another format', [format => 4]],
     ['an unknown kind', [kind => 9]],
     ['status 0', [status => 0]],
     ['status 99', [status => 99]],

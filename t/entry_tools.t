@@ -171,7 +171,7 @@ my @bad = (
     ['cut', substr($good, 0, -1), 'wrong sizes'],
     ['longer', $good . 'x', 'wrong sizes'],
     ['changed', substr($good, 0, -1) . 'X', 'wrong checksum'],
-    ['format', page_encode(%page, format => 3), 'unknown format'],
+    ['format', page_encode(%page, format => 4), 'unknown format'],
     ['coding', page_encode(%page, coding => 3, length => 6),
         'unknown coding'],
     ['no coding', page_encode(%page, format => 2), 'unknown coding'],

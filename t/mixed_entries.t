@@ -55,7 +55,7 @@ for (
 
     # and may not, without another format
 
-    ['have another format' => format => { format => 3 }, 0],
+    ['have another format' => format => { format => 4 }, 0],
     ['have a format of long ago' => old => { format => 0 }, 0],
     ['have another magic' => magic => { magic => 'MCDX' }, 0],
     ['have another kind' => kind => { kind => 9 }, 0],

@@ -129,7 +129,8 @@ my ($q) = $list->[1];
 my ($on) = grep { $q->{server} eq '127.0.0.1:' . $_->port() } $m1, $m2;
 
 $on->set($q->{memcached_key}, page_encode(%{
-    page_decode($on->get($q->{memcached_key})) }, flags => 107));
+    page_decode($on->get($q->{memcached_key})) }, flags => 107,
+    format => 3));
 is(join(' ', @{$mcds->json('get', url('/plain2'))->[0]{flags}}),
     'shared revalidate validate no-grace absolute', 'flags');
 

@@ -449,7 +449,10 @@ ngx_mcds_page_opened(void *data, ngx_uint_t rc)
 }
 
 
-/* the next build may have begun before this worker sees what the last made */
+/*
+ * The next build may have begun before this worker sees what the last one made,
+ * which requests are waiting for.
+ */
 
 static void
 ngx_mcds_page_await(ngx_mcds_page_t *page, uint64_t build)
@@ -458,7 +461,10 @@ ngx_mcds_page_await(ngx_mcds_page_t *page, uint64_t build)
         return;
     }
 
-    if (page->awaited) {
+    if (ngx_queue_empty(&page->waiters)) {
+        page->before = 0;
+
+    } else if (page->awaited) {
         page->before = page->awaited;
     }
 

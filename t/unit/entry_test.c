@@ -779,7 +779,7 @@ test_fields(void)
         read += read_exact(data, len, &why) == NGX_OK;
     }
 
-    ok(read == 1, "no format but one is that of a page without a coding");
+    ok(read == 2, "no format but two is that of a page without a coding");
 
     data[4] = 1;
 
