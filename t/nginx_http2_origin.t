@@ -75,6 +75,10 @@ http {
     upstream b   { server 127.0.0.1:%%PORT_b%%; keepalive 4; }
     upstream tls { server 127.0.0.1:%%PORT_tls%%; keepalive 4; }
 
+    # nginx does not free the session that it keeps when the worker ends
+
+    proxy_ssl_session_reuse off;
+
     server {
         listen 127.0.0.1:%%PORT%%;
         mcds_cache          on;
