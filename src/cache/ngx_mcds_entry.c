@@ -425,6 +425,22 @@ ngx_mcds_entry_header(ngx_str_t *headers, ngx_str_t *name, ngx_str_t *value)
 
 
 ngx_int_t
+ngx_mcds_entry_find(ngx_str_t *headers, ngx_str_t *name, ngx_str_t *value)
+{
+    ngx_int_t  rc;
+    ngx_str_t  key;
+
+    do {
+        rc = ngx_mcds_entry_header(headers, &key, value);
+    } while (rc == NGX_OK
+             && (key.len != name->len
+                 || ngx_strncasecmp(key.data, name->data, key.len) != 0));
+
+    return rc;
+}
+
+
+ngx_int_t
 ngx_mcds_entry_header_check(ngx_str_t *name, ngx_str_t *value)
 {
     u_char  *last;

@@ -242,6 +242,12 @@ ngx_int_t ngx_mcds_entry_header(ngx_str_t *headers, ngx_str_t *name,
     ngx_str_t *value);
 
 
+/* the same for the next line of that name, whatever its case */
+
+ngx_int_t ngx_mcds_entry_find(ngx_str_t *headers, ngx_str_t *name,
+    ngx_str_t *value);
+
+
 /*
  * NGX_OK if the line may be stored and sent: the name is an RFC 9110 token,
  * the value has no control character but HTAB.  NGX_DECLINED otherwise.

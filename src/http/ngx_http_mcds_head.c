@@ -17,8 +17,6 @@
 
 static ngx_int_t ngx_http_mcds_head_judge(ngx_http_request_t *r,
     ngx_http_mcds_ctx_t *ctx);
-static ngx_int_t ngx_http_mcds_head_stored(ngx_mcds_entry_t *entry,
-    ngx_str_t *name, ngx_str_t *value);
 static ngx_str_t *ngx_http_mcds_head_find(ngx_list_t *headers,
     ngx_str_t *name);
 
@@ -102,7 +100,7 @@ ngx_http_mcds_head_same(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx)
 static ngx_int_t
 ngx_http_mcds_head_judge(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx)
 {
-    ngx_str_t            *validator, *new, old;
+    ngx_str_t            *validator, *new, old, rest;
     ngx_uint_t            same;
     ngx_mcds_entry_t     *entry;
     ngx_http_upstream_t  *u;
@@ -145,7 +143,9 @@ ngx_http_mcds_head_judge(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx)
             continue;
         }
 
-        if (ngx_http_mcds_head_stored(entry, validator, &old) != NGX_OK
+        rest = entry->headers;
+
+        if (ngx_mcds_entry_find(&rest, validator, &old) != NGX_OK
             || !ngx_mcds_same(new, &old))
         {
             return NGX_DECLINED;
@@ -155,27 +155,6 @@ ngx_http_mcds_head_judge(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx)
     }
 
     return same ? NGX_OK : NGX_DECLINED;
-}
-
-
-static ngx_int_t
-ngx_http_mcds_head_stored(ngx_mcds_entry_t *entry, ngx_str_t *name,
-    ngx_str_t *value)
-{
-    ngx_str_t  rest, key;
-
-    rest = entry->headers;
-
-    while (ngx_mcds_entry_header(&rest, &key, value) == NGX_OK) {
-
-        if (key.len == name->len
-            && ngx_strncasecmp(key.data, name->data, name->len) == 0)
-        {
-            return NGX_OK;
-        }
-    }
-
-    return NGX_DECLINED;
 }
 
 

@@ -49,6 +49,8 @@ static ngx_uint_t ngx_http_mcds_same_answer(ngx_mcds_entry_t *old,
     ngx_mcds_entry_t *new);
 static ngx_int_t ngx_http_mcds_next_header(ngx_str_t *headers,
     ngx_str_t *name, ngx_str_t *value);
+static ngx_int_t ngx_http_mcds_ask_again(ngx_http_request_t *r,
+    ngx_http_mcds_ctx_t *ctx);
 static ngx_int_t ngx_http_mcds_bad_gateway(ngx_http_request_t *r,
     ngx_http_mcds_ctx_t *ctx);
 static ngx_uint_t ngx_http_mcds_stale_error(ngx_http_mcds_ctx_t *ctx,
@@ -236,14 +238,9 @@ ngx_http_mcds_ask_header(ngx_http_request_t *r, char *name, ngx_str_t *value)
 static ngx_int_t
 ngx_http_mcds_find_header(ngx_str_t headers, ngx_str_t *name, ngx_str_t *value)
 {
-    ngx_str_t  key;
+    while (ngx_mcds_entry_find(&headers, name, value) == NGX_OK) {
 
-    while (ngx_mcds_entry_header(&headers, &key, value) == NGX_OK) {
-
-        if (key.len == name->len
-            && ngx_strncasecmp(key.data, name->data, key.len) == 0
-            && value->len)
-        {
+        if (value->len) {
             return NGX_OK;
         }
     }
@@ -321,8 +318,7 @@ ngx_http_mcds_not_modified(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx)
                       "origin says \"not modified\" of another page "
                       "than it was asked for");
 
-        return (ngx_http_mcds_again(r, ctx) == NGX_OK)
-               ? NGX_AGAIN : ngx_http_mcds_bad_gateway(r, ctx);
+        return ngx_http_mcds_ask_again(r, ctx);
     }
 
     if (ngx_http_mcds_update(r, ctx, &entry, &headers, &reason) != NGX_OK) {
@@ -333,8 +329,7 @@ ngx_http_mcds_not_modified(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx)
     /* together they are too long for a page, those of the next may not be */
 
     if (ngx_mcds_entry_fits(&entry) != NGX_OK) {
-        return (ngx_http_mcds_again(r, ctx) == NGX_OK)
-               ? NGX_AGAIN : ngx_http_mcds_bad_gateway(r, ctx);
+        return ngx_http_mcds_ask_again(r, ctx);
     }
 
     return ngx_http_mcds_renewed(r, ctx, &entry, reason);
@@ -451,7 +446,7 @@ ngx_http_mcds_same_etag(ngx_str_t *old, ngx_str_t *new)
         }
     }
 
-    return a.len == b.len && ngx_memcmp(a.data, b.data, a.len) == 0;
+    return ngx_mcds_same(&a, &b);
 }
 
 
@@ -753,6 +748,16 @@ ngx_http_mcds_updated(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
     ngx_http_mcds_sign(ctx->conf, value, entry);
 
     return value;
+}
+
+
+/* for the whole page, without validators */
+
+static ngx_int_t
+ngx_http_mcds_ask_again(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx)
+{
+    return (ngx_http_mcds_again(r, ctx) == NGX_OK)
+           ? NGX_AGAIN : ngx_http_mcds_bad_gateway(r, ctx);
 }
 
 
