@@ -227,9 +227,6 @@ void mcds_print(u_char *data, size_t len);
 char *mcds_escape(u_char *data, size_t len);
 
 
-#define mcds_same(a, b)                                                       \
-    ((a)->len == (b)->len && ngx_memcmp((a)->data, (b)->data, (a)->len) == 0)
-
 #define mcds_is(s, word)                                                      \
     ((s)->len == sizeof(word) - 1                                             \
      && ngx_strncmp((s)->data, word, sizeof(word) - 1) == 0)

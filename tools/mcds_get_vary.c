@@ -82,7 +82,7 @@ mcds_get_by_route(ngx_str_t *names)
     list = *names;
 
     while (ngx_mcds_vary_next(&list, &name) == NGX_OK) {
-        if (mcds_same(&name, &route)) {
+        if (ngx_mcds_same(&name, &route)) {
             return 1;
         }
     }

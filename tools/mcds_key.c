@@ -136,7 +136,7 @@ mcds_key_scope(mcds_t *m, mcds_scope_t *site, ngx_array_t *servers,
 
         if (scope[i]->conf.cache_pool != site->conf.cache_pool
             || scope[i]->conf.site == NULL
-            || !mcds_same(scope[i]->conf.site, site->conf.site)
+            || !ngx_mcds_same(scope[i]->conf.site, site->conf.site)
             || (servers && !mcds_page_one_of(servers, scope[i]->server))
             || !mcds_key_answers(m, scope[i], u))
         {
@@ -144,8 +144,8 @@ mcds_key_scope(mcds_t *m, mcds_scope_t *site, ngx_array_t *servers,
         }
 
         if (found
-            && (!mcds_same(&found->text, &scope[i]->text)
-                || !mcds_same(&found->args, &scope[i]->args)))
+            && (!ngx_mcds_same(&found->text, &scope[i]->text)
+                || !ngx_mcds_same(&found->args, &scope[i]->args)))
         {
             *several = 1;
         }
@@ -219,8 +219,8 @@ mcds_key_match(mcds_scope_t *scope, mcds_key_url_t *u)
     }
 
     if (scope->exact) {
-        return mcds_same(&scope->location, &u->path) ? MCDS_KEY_SURE
-                                                     : MCDS_KEY_NO;
+        return ngx_mcds_same(&scope->location, &u->path) ? MCDS_KEY_SURE
+                                                         : MCDS_KEY_NO;
     }
 
     return (u->path.len >= scope->location.len

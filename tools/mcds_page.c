@@ -144,7 +144,7 @@ mcds_page_find(mcds_t *m, mcds_page_t *page, ngx_str_t *what, ngx_uint_t url,
     if (m->o.site) {
 
         for (i = 0; i < found->nelts; i++) {
-            if (mcds_same(one[i].site, &site)) {
+            if (ngx_mcds_same(one[i].site, &site)) {
                 break;
             }
         }
@@ -158,7 +158,7 @@ mcds_page_find(mcds_t *m, mcds_page_t *page, ngx_str_t *what, ngx_uint_t url,
         one = &one[i];
 
         for (i++; i < found->nelts; i++) {
-            if (mcds_same(((mcds_found_t *) found->elts)[i].site, &site)) {
+            if (ngx_mcds_same(((mcds_found_t *) found->elts)[i].site, &site)) {
                 mcds_usage(m, "several pools have pages of the site \"%s\", "
                               "--pool says which", m->o.site);
             }
@@ -269,7 +269,7 @@ mcds_page_site(mcds_t *m, ngx_array_t *found, mcds_scope_t *scope)
 
     for (i = 0; i < found->nelts; i++) {
         if (one[i].pool == scope->conf.cache_pool
-            && mcds_same(one[i].site, scope->conf.site))
+            && ngx_mcds_same(one[i].site, scope->conf.site))
         {
             return &one[i];
         }
@@ -393,7 +393,7 @@ mcds_page_port(mcds_t *m, mcds_choice_t *c, ngx_http_conf_port_t *port,
     if (c->addr.len && !any) {
 
         for (i = 0; i < port->addrs.nelts; i++) {
-            if (mcds_same(&addr[i].opt.addr_text, &c->addr)) {
+            if (ngx_mcds_same(&addr[i].opt.addr_text, &c->addr)) {
                 mcds_page_addr(m, c, &addr[i]);
                 return;
             }
@@ -406,7 +406,7 @@ mcds_page_port(mcds_t *m, mcds_choice_t *c, ngx_http_conf_port_t *port,
                   - all.data;
 
         for (i = 0; i < port->addrs.nelts; i++) {
-            if (mcds_same(&addr[i].opt.addr_text, &all)) {
+            if (ngx_mcds_same(&addr[i].opt.addr_text, &all)) {
                 mcds_page_addr(m, c, &addr[i]);
             }
         }
@@ -482,7 +482,7 @@ mcds_page_rank(ngx_http_core_srv_conf_t *server, ngx_str_t *host)
             rest.data = name.data + 1;
             rest.len = name.len - 1;
 
-            if (mcds_same(&rest, host)) {
+            if (ngx_mcds_same(&rest, host)) {
                 return MCDS_PAGE_EXACT;
             }
 
@@ -490,7 +490,7 @@ mcds_page_rank(ngx_http_core_srv_conf_t *server, ngx_str_t *host)
             name.data++;
             name.len--;
 
-        } else if (mcds_same(&name, host)) {
+        } else if (ngx_mcds_same(&name, host)) {
             return MCDS_PAGE_EXACT;
         }
 

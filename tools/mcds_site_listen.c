@@ -260,7 +260,7 @@ mcds_site_listen_add(mcds_t *m, mcds_listen_t *l, ngx_int_t family,
     addr = port->addrs.elts;
 
     for (i = 0; i < port->addrs.nelts; i++) {
-        if (mcds_same(&addr[i].opt.addr_text, text)) {
+        if (ngx_mcds_same(&addr[i].opt.addr_text, text)) {
             break;
         }
     }
