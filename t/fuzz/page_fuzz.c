@@ -479,6 +479,7 @@ use_list(ngx_mcds_entry_t *entry)
 
     ngx_mcds_variant_end(&variant, hash);
     (void) ngx_mcds_vary_has(&entry->body, hash);
+    (void) ngx_mcds_entry_purged(entry, entry);
 }
 
 
@@ -495,14 +496,14 @@ use_tags(ngx_mcds_entry_t *entry)
 
     ngx_mcds_tags_remember(&page_key, &list);
 
-    tags = ngx_mcds_tags_create(&pool, &list, 1, tags_known, NULL);
+    tags = ngx_mcds_tags_create(&pool, &page_key, &list, 1, tags_known, NULL);
     must(tags != NULL);
 
     if (choice & 0x10) {
         run();
         must(ngx_mcds_tags_verdict(tags, counter, &list)
              != NGX_MCDS_TAGS_ASK);
-        ngx_mcds_tags_make(&pool, &list, 1);
+        ngx_mcds_tags_make(&pool, &page_key, &list, 1);
     }
 
     ngx_mcds_tags_free(tags);
