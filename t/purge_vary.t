@@ -16,6 +16,7 @@ use FindBin;
 use lib "$FindBin::Bin/lib";
 use Test::Mcds;
 use Test::Mcds::Entry;
+use Time::HiRes qw/ sleep /;
 
 my $t = Test::Mcds->new();
 
@@ -132,6 +133,35 @@ sub fill {
     is($o->count($uri), 3, 'and no more requests');
     is(page_decode($m->get(key($uri)))->{generation}, $before->{generation},
         'the list is the same');
+}
+
+
+# purged again while nobody has asked for them, they do not begin to expire anew
+
+{
+    my $uri = '/again';
+
+    for my $times (2 .. 5) {
+        fill($uri, $times);
+
+        for (1 .. $times) {
+            $h[0]->get($uri, method => 'PURGE');
+            sleep(2.1) if $_ == 1;
+        }
+
+        $o->hold_path($uri);
+
+        for my $h (@h) {
+            my $r = $h->get($uri, headers($times, 2));
+            is($r->body(), "version 1 for $times", "purged $times times");
+            cmp_ok($r->header('X-Ttl'), '<=', -3,
+                'has expired with the first of them');
+        }
+
+        $o->release($uri);
+        wait_for(sub { status($h[1]->get($uri, headers($times)))
+            eq 'HIT fresh' });
+    }
 }
 
 

@@ -184,13 +184,51 @@ ngx_mcds_entry_mark(ngx_mcds_value_t *value, uint32_t flags, uint64_t expire)
 void
 ngx_mcds_entry_purge(ngx_mcds_value_t *value, uint64_t expire)
 {
-    u_char  *p;
+    u_char    *p;
+    uint64_t   last;
 
     p = value->data;
+    last = ngx_mcds_take(p + 16, 8);
 
+    ngx_mcds_put(p + 48, ngx_mcds_take(p + 60, 4), 4);
+    ngx_mcds_put(p + 60, expire > last
+                         ? ngx_min(expire - last, NGX_MCDS_ENTRY_UNSET) : 0,
+                 4);
     ngx_mcds_put(p + 16, expire, 8);
     ngx_mcds_put(p + 108, ngx_mcds_take(p + 108, 4) + 1, 4);
     ngx_mcds_put(p + 12, ngx_mcds_entry_crc(p, value->len), 4);
+}
+
+
+uint64_t
+ngx_mcds_entry_purged(ngx_mcds_entry_t *list, ngx_mcds_entry_t *variant)
+{
+    uint64_t  back;
+
+    back = 0;
+
+    switch (list->purges - variant->purges) {
+
+    case 3:
+        back = (list->age == NGX_MCDS_ENTRY_UNSET) ? list->expire : list->age;
+
+        /* fall through */
+
+    case 2:
+        back += (list->took == NGX_MCDS_ENTRY_UNSET) ? list->expire
+                                                     : list->took;
+        /* fall through */
+
+    case 1:
+
+        if (back < list->expire) {
+            return list->expire - back;
+        }
+    }
+
+    /* it was purged after its origin had been asked */
+
+    return ngx_min(list->expire, variant->created - variant->took);
 }
 
 

@@ -33,12 +33,15 @@
  *   24    8  created: when the origin's answer began
  *   32    8  generation, random; names the parts of a split body
  *   40    8  length of the whole body
- *   48    4  age of the answer when it was created, seconds
+ *   48    4  age of the answer when it was created, seconds; of a list of
+ *            varying headers: milliseconds between the last purge but one and
+ *            the one before it; 0xffffffff: more
  *   52    4  seconds it may be served after "expire before" while it is
  *            refreshed (stale-while-revalidate); 0xffffffff: not said
  *   56    4  the same after an error (stale-if-error); 0xffffffff: not said
  *   60    4  milliseconds that the origin took until it answered; they count
- *            to the age
+ *            to the age; of a list: those between the last two purges;
+ *            0xffffffff: more
  *   64    4  length of the key
  *   68    4  length of the extensions
  *   72    4  length of the headers
@@ -191,9 +194,15 @@ void ngx_mcds_entry_mark(ngx_mcds_value_t *value, uint32_t flags,
     uint64_t expire);
 
 
-/* the variants of a finished list were purged: they have expired then */
+/*
+ * purge: the variants of a finished list were purged, they have expired then.
+ * purged: when the first of the purges of a list came that its variant does not
+ * know; if the list has forgotten that, the earliest time that can be.
+ */
 
 void ngx_mcds_entry_purge(ngx_mcds_value_t *value, uint64_t expire);
+uint64_t ngx_mcds_entry_purged(ngx_mcds_entry_t *list,
+    ngx_mcds_entry_t *variant);
 
 
 /*

@@ -625,12 +625,18 @@ ngx_http_mcds_variant_purged(ngx_http_mcds_ctx_t *ctx)
 uint64_t
 ngx_http_mcds_variant_expire(ngx_http_mcds_ctx_t *ctx)
 {
-    uint64_t  expire;
+    uint64_t           purged;
+    ngx_mcds_entry_t  *entry;
 
-    expire = ctx->copy->entry.expire;
+    entry = &ctx->copy->entry;
 
-    return ngx_http_mcds_variant_purged(ctx)
-           ? ngx_min(expire, ctx->list->entry.expire) : expire;
+    if (!ngx_http_mcds_variant_purged(ctx)) {
+        return entry->expire;
+    }
+
+    purged = ngx_mcds_entry_purged(&ctx->list->entry, entry);
+
+    return ngx_min(entry->expire, purged);
 }
 
 

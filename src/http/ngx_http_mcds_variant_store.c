@@ -664,8 +664,12 @@ ngx_http_mcds_put_value(ngx_http_mcds_put_t *put, ngx_str_t *key)
 
         /* a purge that the variant does not know has come before this list */
 
-        entry.purges = put->list ? put->list->entry.purges : 0;
-        entry.expire = put->list ? put->list->entry.expire : 0;
+        if (put->list) {
+            entry.purges = put->list->entry.purges;
+            entry.expire = put->list->entry.expire;
+            entry.took = put->list->entry.took;
+            entry.age = put->list->entry.age;
+        }
 
         p = put->secrets ? ngx_mcds_sign_put(ext) : ext;
 

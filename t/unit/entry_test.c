@@ -1241,11 +1241,46 @@ test_purge(void)
        && got.body.len == 16 && got.generation == entry.generation,
        "and once more, now");
 
+    entry.created = 1700000000900;
+    entry.took = 500;
+
+    ok(ngx_mcds_entry_purged(&got, &entry) == 1700000001000,
+       "a variant of before has expired then");
+
     ngx_mcds_entry_purge(value, 1700000002000);
 
     ok(ngx_mcds_entry_read(&got, value->data, value->len, &page_key, &why)
        == NGX_OK && got.purges == 0x01020306 && got.expire == 1700000002000,
        "and again");
+
+    ok(ngx_mcds_entry_purged(&got, &entry) == 1700000001000,
+       "it has still expired when the first of two came");
+
+    entry.purges++;
+
+    ok(ngx_mcds_entry_purged(&got, &entry) == 1700000002000,
+       "one that knows the first, when the second came");
+
+    entry.purges--;
+    ngx_mcds_entry_purge(value, 1700000002003);
+    (void) ngx_mcds_entry_read(&got, value->data, value->len, &page_key, &why);
+
+    ok(ngx_mcds_entry_purged(&got, &entry) == 1700000001000,
+       "the first of three");
+
+    ngx_mcds_entry_purge(value, 1700000002004);
+    (void) ngx_mcds_entry_read(&got, value->data, value->len, &page_key, &why);
+
+    ok(ngx_mcds_entry_purged(&got, &entry) == 1700000000400,
+       "the first of four is not known: since its origin was asked");
+
+    ngx_mcds_entry_purge(value, 1800000000000);
+    (void) ngx_mcds_entry_read(&got, value->data, value->len, &page_key, &why);
+    entry.purges = got.purges - 2;
+
+    ok(got.took == NGX_MCDS_ENTRY_UNSET
+       && ngx_mcds_entry_purged(&got, &entry) == 1700000000400,
+       "nor one of long ago");
 
     ngx_mcds_value_unref(value);
 }
