@@ -155,6 +155,37 @@ ngx_mcds_submit(ngx_mcds_pool_t *p, ngx_mcds_request_t *req,
 }
 
 
+ngx_mcds_op_t *
+ngx_mcds_submit_to(ngx_mcds_pool_t *p, ngx_uint_t n, ngx_mcds_request_t *req,
+    ngx_mcds_handler_pt handler, void *data)
+{
+    must(n == 0);
+
+    return ngx_mcds_submit(p, req, handler, data);
+}
+
+
+ngx_uint_t
+ngx_mcds_place(ngx_mcds_pool_t *p, ngx_str_t *page)
+{
+    return 0;
+}
+
+
+ngx_uint_t
+ngx_mcds_disabled(ngx_mcds_pool_t *p, ngx_uint_t n)
+{
+    return 0;
+}
+
+
+ngx_uint_t
+ngx_mcds_ejected(ngx_mcds_pool_t *p, ngx_mcds_request_t *req)
+{
+    return (choice & 0x20) != 0;
+}
+
+
 ngx_mcds_value_t *
 ngx_mcds_result_value(ngx_mcds_result_t *result, ngx_log_t *log)
 {
