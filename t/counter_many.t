@@ -11,6 +11,7 @@ use strict;
 
 use Test::More;
 
+use List::Util qw/ min /;
 use FindBin;
 use lib "$FindBin::Bin/lib";
 use Test::Mcds;
@@ -120,7 +121,11 @@ for my $part (1 .. 4) {
 SKIP: {
     skip 'sanitizers keep what is freed', 1 if $t->slow() > 1;
     skip 'it looks at one worker', 1 if $h->workers() > 1;
-    cmp_ok($rss[3] - $rss[1], '<', 600, 'the worker does not grow');
+
+    # what memcached keeps waiting takes memory once; a leak does in each part
+
+    cmp_ok(min(map { $rss[$_] - $rss[$_ - 1] } 2, 3), '<', 300,
+        'the worker does not grow');
 }
 
 cmp_ok($shared[3], '<=', $zone + 64, 'nor what it shares');
