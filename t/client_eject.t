@@ -156,7 +156,9 @@ ok(wait_for(sub {
     !grep { $before[$_] eq 1 && $w[$_] !~ /1/ } 0 .. $#pages
 }), 'its pages are its own again');
 
-is(scalar(grep { $h[0]->get("/count/$_")->body() ne 1 } @kept), 0,
+# what was counted while it was away may have been added by now
+
+is(scalar(grep { $h[0]->get("/count/$_")->body() !~ /^[12]$/ } @kept), 0,
     'and its counters');
 
 $t->done();

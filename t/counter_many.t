@@ -9,9 +9,9 @@
 use warnings;
 use strict;
 
+use List::Util qw/ min /;
 use Test::More;
 
-use List::Util qw/ min /;
 use FindBin;
 use lib "$FindBin::Bin/lib";
 use Test::Mcds;

@@ -1055,9 +1055,12 @@ sub write_file {
 
     my $path = "$self->{dir}/$name";
 
-    open my $fh, '>:raw', $path or die "$path: $!\n";
+    # whoever reads it meanwhile sees all of the old one, or of the new one
+
+    open my $fh, '>:raw', "$path.new" or die "$path.new: $!\n";
     print $fh $text;
-    CORE::close($fh) or die "$path: $!\n";
+    CORE::close($fh) or die "$path.new: $!\n";
+    rename "$path.new", $path or die "$path: $!\n";
 
     return $path;
 }
