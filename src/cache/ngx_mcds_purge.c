@@ -34,6 +34,9 @@
 /* parts of a deleted page stay for those who read them, seconds */
 #define NGX_MCDS_PURGE_LINGER     60
 
+/* whether what was not done can be done by now, ms */
+#define NGX_MCDS_PURGE_AGAIN      1000
+
 /* the client's CRLF, see ngx_mcds_request_t */
 #define NGX_MCDS_PURGE_SPARE      2
 
@@ -43,10 +46,15 @@ typedef struct {
     ngx_uint_t            how;
     uint64_t              now;
     ngx_array_t          *secrets;
-    ngx_mcds_purge_pt     handler;
+    ngx_mcds_purge_pt     handler;     /* NULL: it was called */
     void                 *data;
 
-    ngx_event_t           event;       /* until the second look */
+    ngx_queue_t           queue;       /* in ngx_mcds_purge_waiting */
+    ngx_event_t           event;       /* until the second look, or the next
+                                          time */
+    ngx_msec_t            until;
+    unsigned              surely:1;
+    unsigned              late:1;      /* counted in ngx_mcds_purge_nlate */
     ngx_uint_t            tries;
     ngx_mcds_cut_t        cut;         /* the parts of what is deleted */
     ngx_uint_t            found;       /* ngx_mcds_purged_e */
@@ -56,6 +64,9 @@ typedef struct {
 } ngx_mcds_purge_t;
 
 
+static ngx_mcds_purge_t *ngx_mcds_purge_create(ngx_mcds_pool_t *pool,
+    ngx_str_t *key, ngx_uint_t how, uint64_t now, ngx_array_t *secrets,
+    ngx_mcds_purge_pt handler, void *data);
 static ngx_int_t ngx_mcds_purge_get(ngx_mcds_purge_t *purge);
 static void ngx_mcds_purge_got(void *data, ngx_mcds_result_t *result);
 static void ngx_mcds_purge_retire(ngx_mcds_purge_t *purge, ngx_uint_t rc);
@@ -66,17 +77,56 @@ static ngx_mcds_value_t *ngx_mcds_purge_tombstone(ngx_mcds_purge_t *purge);
 static void ngx_mcds_purge_set(void *data, ngx_mcds_result_t *result);
 static void ngx_mcds_purge_end(ngx_mcds_purge_t *purge, ngx_uint_t rc,
     uint64_t cas);
+static ngx_int_t ngx_mcds_purge_wait(ngx_mcds_purge_t *purge, ngx_uint_t rc);
+static ngx_mcds_purge_t *ngx_mcds_purge_same(ngx_mcds_purge_t *purge);
+static void ngx_mcds_purge_again(ngx_event_t *ev);
+static void ngx_mcds_purge_free(ngx_mcds_purge_t *purge);
+
+
+/* of this worker: those that are tried once more, and what they take */
+
+static ngx_queue_t  ngx_mcds_purge_waiting;
+static ngx_uint_t   ngx_mcds_purge_nlate;
+static size_t       ngx_mcds_purge_late_size;
 
 
 ngx_int_t
 ngx_mcds_purge_key(ngx_mcds_pool_t *pool, ngx_str_t *key, ngx_uint_t how,
     uint64_t now, ngx_array_t *secrets, ngx_mcds_purge_pt handler, void *data)
 {
+    return ngx_mcds_purge_create(pool, key, how, now, secrets, handler, data)
+               ? NGX_OK : NGX_ERROR;
+}
+
+
+ngx_int_t
+ngx_mcds_purge_surely(ngx_mcds_pool_t *pool, ngx_str_t *key, ngx_uint_t how,
+    uint64_t now, ngx_array_t *secrets, ngx_mcds_purge_pt handler, void *data)
+{
+    ngx_mcds_purge_t  *purge;
+
+    purge = ngx_mcds_purge_create(pool, key, how, now, secrets, handler, data);
+    if (purge == NULL) {
+        return NGX_ERROR;
+    }
+
+    purge->surely = 1;
+
+    return NGX_OK;
+}
+
+
+/* asks for what is there */
+
+static ngx_mcds_purge_t *
+ngx_mcds_purge_create(ngx_mcds_pool_t *pool, ngx_str_t *key, ngx_uint_t how,
+    uint64_t now, ngx_array_t *secrets, ngx_mcds_purge_pt handler, void *data)
+{
     ngx_mcds_purge_t  *purge;
 
     purge = ngx_calloc(sizeof(ngx_mcds_purge_t) + key->len, ngx_cycle->log);
     if (purge == NULL) {
-        return NGX_ERROR;
+        return NULL;
     }
 
     purge->pool = pool;
@@ -92,10 +142,10 @@ ngx_mcds_purge_key(ngx_mcds_pool_t *pool, ngx_str_t *key, ngx_uint_t how,
 
     if (ngx_mcds_purge_get(purge) != NGX_OK) {
         ngx_free(purge);
-        return NGX_ERROR;
+        return NULL;
     }
 
-    return NGX_OK;
+    return purge;
 }
 
 
@@ -405,7 +455,164 @@ ngx_mcds_purge_end(ngx_mcds_purge_t *purge, ngx_uint_t rc, uint64_t cas)
         rc = NGX_MCDS_DOWN;
     }
 
-    purge->handler(purge->data, rc, purge->found, cas);
+    if (purge->handler) {
+        purge->handler(purge->data, rc, purge->found, cas);
+        purge->handler = NULL;
+    }
+
+    if (rc != NGX_MCDS_OK
+        && purge->surely
+        && ngx_mcds_purge_wait(purge, rc) == NGX_OK)
+    {
+        return;
+    }
+
+    ngx_mcds_purge_free(purge);
+}
+
+
+/* NGX_DECLINED: it is not tried once more */
+
+static ngx_int_t
+ngx_mcds_purge_wait(ngx_mcds_purge_t *purge, ngx_uint_t rc)
+{
+    size_t             size;
+    ngx_mcds_purge_t  *same;
+
+    /* a server that the configuration keeps down does not come back */
+
+    if (ngx_exiting
+        || (purge->pool->replicas <= 1
+            && ngx_mcds_disabled(purge->pool,
+                                 ngx_mcds_place(purge->pool, &purge->key)
+                                 - 1)))
+    {
+        return NGX_DECLINED;
+    }
+
+    if (ngx_mcds_purge_waiting.next == NULL) {
+        ngx_queue_init(&ngx_mcds_purge_waiting);
+    }
+
+    if (!purge->late) {
+
+        same = ngx_mcds_purge_same(purge);
+
+        if (same) {
+            same->now = ngx_max(same->now, purge->now);
+            same->until = ngx_current_msec + NGX_MCDS_PURGE_PATIENCE;
+
+            if (purge->how == NGX_MCDS_PURGE_DELETE) {
+                same->how = NGX_MCDS_PURGE_DELETE;
+            }
+
+            return NGX_DECLINED;
+        }
+
+        size = ngx_mcds_purge_late_size + purge->key.len;
+
+        if (ngx_mcds_purge_nlate >= NGX_MCDS_PURGE_LATE
+            || size > NGX_MCDS_PURGE_LATE_SIZE)
+        {
+            ngx_log_error(NGX_LOG_ERR, ngx_cycle->log, 0,
+                          "pool \"%V\" cannot invalidate a page, %s, and too "
+                          "many others wait for that: \"%V\"",
+                          &purge->pool->name, ngx_mcds_strerror(rc),
+                          &purge->key);
+            return NGX_DECLINED;
+        }
+
+        ngx_mcds_purge_late_size = size;
+        ngx_mcds_purge_nlate++;
+
+        purge->late = 1;
+        purge->until = ngx_current_msec + NGX_MCDS_PURGE_PATIENCE;
+
+        purge->event.handler = ngx_mcds_purge_again;
+        purge->event.data = purge;
+        purge->event.log = ngx_cycle->log;
+        purge->event.cancelable = 1;
+
+        ngx_log_error(NGX_LOG_WARN, ngx_cycle->log, 0,
+                      "pool \"%V\" cannot invalidate a page yet, %s: \"%V\"",
+                      &purge->pool->name, ngx_mcds_strerror(rc), &purge->key);
+    }
+
+    ngx_queue_insert_tail(&ngx_mcds_purge_waiting, &purge->queue);
+    ngx_add_timer(&purge->event, NGX_MCDS_PURGE_AGAIN);
+
+    return NGX_OK;
+}
+
+
+static ngx_mcds_purge_t *
+ngx_mcds_purge_same(ngx_mcds_purge_t *purge)
+{
+    ngx_queue_t       *q;
+    ngx_mcds_purge_t  *other;
+
+    for (q = ngx_queue_head(&ngx_mcds_purge_waiting);
+         q != ngx_queue_sentinel(&ngx_mcds_purge_waiting);
+         q = ngx_queue_next(q))
+    {
+        other = ngx_queue_data(q, ngx_mcds_purge_t, queue);
+
+        if (other->pool == purge->pool
+            && ngx_mcds_same(&other->key, &purge->key))
+        {
+            return other;
+        }
+    }
+
+    return NULL;
+}
+
+
+static void
+ngx_mcds_purge_again(ngx_event_t *ev)
+{
+    ngx_mcds_purge_t *purge = ev->data;
+
+    ngx_mcds_request_t  req;
+
+    if ((ngx_msec_int_t) (purge->until - ngx_current_msec) < 0) {
+        ngx_log_error(NGX_LOG_ERR, ngx_cycle->log, 0,
+                      "pool \"%V\" has not invalidated a page, its servers "
+                      "were down for too long: \"%V\"", &purge->pool->name,
+                      &purge->key);
+
+        ngx_queue_remove(&purge->queue);
+        ngx_mcds_purge_free(purge);
+        return;
+    }
+
+    ngx_memzero(&req, sizeof(ngx_mcds_request_t));
+
+    req.key = purge->key;
+    req.page = 1;
+
+    if (ngx_mcds_down(purge->pool, &req)) {
+        ngx_add_timer(ev, NGX_MCDS_PURGE_AGAIN);
+        return;
+    }
+
+    ngx_queue_remove(&purge->queue);
+
+    purge->tries = 0;
+
+    if (ngx_mcds_purge_get(purge) != NGX_OK) {
+        ngx_mcds_purge_end(purge, NGX_MCDS_BUSY, 0);
+    }
+}
+
+
+static void
+ngx_mcds_purge_free(ngx_mcds_purge_t *purge)
+{
+    if (purge->late) {
+        ngx_mcds_purge_late_size -= purge->key.len;
+        ngx_mcds_purge_nlate--;
+    }
 
     ngx_free(purge);
 }

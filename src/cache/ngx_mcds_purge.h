@@ -65,4 +65,21 @@ ngx_int_t ngx_mcds_purge_key(ngx_mcds_pool_t *pool, ngx_str_t *key,
     ngx_mcds_purge_pt handler, void *data);
 
 
+/*
+ * The same, for a client that will not ask again: what is not done, or not
+ * known to be, is done once more when all servers of the key are up, for
+ * NGX_MCDS_PURGE_PATIENCE.  The handler is called after the first time.  A page
+ * that was stored meanwhile goes, too.  The worker keeps so many of them, and
+ * so many bytes of their keys; what is more, or lasts longer, is logged.
+ */
+
+#define NGX_MCDS_PURGE_PATIENCE   600000        /* ms */
+#define NGX_MCDS_PURGE_LATE       4096
+#define NGX_MCDS_PURGE_LATE_SIZE  (1024 * 1024)
+
+ngx_int_t ngx_mcds_purge_surely(ngx_mcds_pool_t *pool, ngx_str_t *key,
+    ngx_uint_t how, uint64_t now, ngx_array_t *secrets,
+    ngx_mcds_purge_pt handler, void *data);
+
+
 #endif /* _NGX_MCDS_PURGE_H_INCLUDED_ */

@@ -192,6 +192,14 @@ ngx_mcds_op_t *ngx_mcds_submit(ngx_mcds_pool_t *pool, ngx_mcds_request_t *req,
 ngx_uint_t ngx_mcds_ejected(ngx_mcds_pool_t *pool, ngx_mcds_request_t *req);
 
 
+/*
+ * 1 if a server that the request belongs to, with replicas one of them, is down
+ * by now; one that the configuration keeps down does not count.
+ */
+
+ngx_uint_t ngx_mcds_down(ngx_mcds_pool_t *pool, ngx_mcds_request_t *req);
+
+
 /* the key of a request, with another suffix than its own or the same */
 
 void ngx_mcds_op_key(ngx_mcds_key_t *key, ngx_mcds_pool_t *pool,

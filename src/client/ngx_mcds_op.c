@@ -179,6 +179,35 @@ ngx_mcds_ejected(ngx_mcds_pool_t *pool, ngx_mcds_request_t *req)
 }
 
 
+ngx_uint_t
+ngx_mcds_down(ngx_mcds_pool_t *pool, ngx_mcds_request_t *req)
+{
+    ngx_uint_t          i, n;
+    ngx_mcds_key_t      key;
+    ngx_mcds_server_t  *server;
+
+    n = 0;
+
+    if (pool->servers.nelts > 1) {
+        ngx_mcds_op_key(&key, pool, req, &req->suffix);
+
+        n = ngx_mcds_choice_get(pool, key.data + key.prefix,
+                                key.len - key.prefix, 0);
+    }
+
+    for (i = 0; i < ngx_max(pool->replicas, 1); i++) {
+        server = pool->servers.elts;
+        server += (n + i) % pool->servers.nelts;
+
+        if (server->down && !server->stat->disabled) {
+            return 1;
+        }
+    }
+
+    return 0;
+}
+
+
 ngx_mcds_op_t *
 ngx_mcds_server_submit(ngx_mcds_server_t *server, ngx_mcds_request_t *req,
     ngx_mcds_handler_pt handler, void *data)

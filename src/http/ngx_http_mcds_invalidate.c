@@ -480,9 +480,9 @@ ngx_http_mcds_invalidate_page(ngx_http_mcds_ctx_t *ctx,
     ngx_log_debug1(NGX_LOG_DEBUG_HTTP, ctx->request->connection->log, 0,
                    "mcds invalidate: \"%V\"", key);
 
-    if (ngx_mcds_purge_key(mlcf->cache_pool, key, how,
-                           ngx_mcds_now(), mlcf->secrets,
-                           ngx_http_mcds_invalidate_handler, ctx->gone)
+    if (ngx_mcds_purge_surely(mlcf->cache_pool, key, how,
+                              ngx_mcds_now(), mlcf->secrets,
+                              ngx_http_mcds_invalidate_handler, ctx->gone)
         == NGX_OK)
     {
         ctx->gone->pending++;

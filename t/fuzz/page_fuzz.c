@@ -168,7 +168,7 @@ ngx_mcds_submit_to(ngx_mcds_pool_t *p, ngx_uint_t n, ngx_mcds_request_t *req,
 ngx_uint_t
 ngx_mcds_place(ngx_mcds_pool_t *p, ngx_str_t *page)
 {
-    return 0;
+    return 1;
 }
 
 
@@ -183,6 +183,13 @@ ngx_uint_t
 ngx_mcds_ejected(ngx_mcds_pool_t *p, ngx_mcds_request_t *req)
 {
     return (choice & 0x20) != 0;
+}
+
+
+ngx_uint_t
+ngx_mcds_down(ngx_mcds_pool_t *p, ngx_mcds_request_t *req)
+{
+    return 0;
 }
 
 
