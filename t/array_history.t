@@ -154,15 +154,16 @@ cmp_ok($number, '<=', $done + $unknown, 'nothing is there twice');
 $t->done();
 
 
-# 32 clients of two hosts
+# 32 clients of two hosts, until there is something to look at
 
 sub run {
     my ($uri) = @_;
 
-    my $end = time() + $t->size(1, 4);
+    my $begin = time();
+    my $end = $begin + $t->size(1, 4);
     my @ops;
 
-    while (time() < $end) {
+    while (time() < $end || (few(@ops) && time() < $begin + 30)) {
         my @r = many(64, sub {
             my $i = @ops + $_[0];
 
@@ -226,13 +227,13 @@ sub known {
 sub get { return http_get($h[0]->port(), $_[0]) }
 
 
+sub few { return 100 >= grep { $_->{append} && $_->{done} } @_ }
+
+
 sub told {
     my ($name, @ops) = @_;
 
-    my $done = grep { $_->{append} && $_->{done} } @ops;
-
-    cmp_ok($done, '>', 100 / $t->slow(),
-        "$name: $done of " . @ops . ' appended');
+    ok(!few(@ops), "$name: enough of " . @ops . ' appended');
 }
 
 
