@@ -11,12 +11,17 @@
 
 #define NGX_MCDS_DATE_CENTURY     100
 
+/* from 0000-03-01 to 1970-01-01 */
+#define NGX_MCDS_DATE_EPOCH       719468
+
 
 typedef struct {
     ngx_int_t     day;
     ngx_int_t     month;
     ngx_int_t     year;
-    u_char       *time;           /* hh:mm:ss */
+    ngx_int_t     hour;
+    ngx_int_t     min;
+    ngx_int_t     sec;
     unsigned      short_year:1;
 } ngx_mcds_date_t;
 
@@ -28,20 +33,22 @@ static ngx_int_t ngx_mcds_date_number(u_char **p, u_char *last, size_t n,
 static ngx_int_t ngx_mcds_date_name(u_char **p, u_char *last, char **names,
     size_t n, size_t len);
 static void ngx_mcds_date_complete(ngx_mcds_date_t *date, int64_t now);
+static int64_t ngx_mcds_date_days(ngx_mcds_date_t *date);
 
 
 /*
  * w: name of a day, W: the whole name, d: day, e: the same with a space for
- * the first digit, m: month, y: year, Y: its last two digits, t: time
+ * the first digit, m: month, y: year, Y: its last two digits, h: hour, i:
+ * minute, s: second
  */
 
 static char  *ngx_mcds_date_forms[] = {
-    "w, d m y t GMT",             /* IMF-fixdate */
-    "W, d-m-Y t GMT",             /* RFC 850 */
-    "w m e t y"                   /* asctime() */
+    "w, d m y h:i:s GMT",         /* IMF-fixdate */
+    "W, d-m-Y h:i:s GMT",         /* RFC 850 */
+    "w m e h:i:s y"               /* asctime() */
 };
 
-static char  *ngx_mcds_date_days[] = {
+static char  *ngx_mcds_date_weekdays[] = {
     "Sunday", "Monday", "Tuesday", "Wednesday", "Thursday", "Friday",
     "Saturday"
 };
@@ -51,13 +58,17 @@ static char  *ngx_mcds_date_months[] = {
     "Nov", "Dec"
 };
 
+static ngx_int_t  ngx_mcds_date_lengths[] = {
+    31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31
+};
+
 
 int64_t
 ngx_mcds_date_parse(ngx_str_t *value, int64_t now)
 {
-    u_char           *p, text[sizeof("Mon, 28 Sep 1970 06:00:00 GMT")];
-    ngx_uint_t        i;
-    ngx_mcds_date_t   date;
+    int64_t          days;
+    ngx_uint_t       i;
+    ngx_mcds_date_t  date;
 
     for (i = 0; i < 3; i++) {
         if (ngx_mcds_date_read(&date, value, ngx_mcds_date_forms[i])
@@ -67,7 +78,7 @@ ngx_mcds_date_parse(ngx_str_t *value, int64_t now)
         }
     }
 
-    if (i == 3 || date.day == 0) {
+    if (i == 3 || date.hour > 23 || date.min > 59 || date.sec > 59) {
         return NGX_ERROR;
     }
 
@@ -75,13 +86,12 @@ ngx_mcds_date_parse(ngx_str_t *value, int64_t now)
         ngx_mcds_date_complete(&date, now);
     }
 
-    /* nginx knows the calendar */
+    days = ngx_mcds_date_days(&date);
+    if (days == NGX_ERROR) {
+        return NGX_ERROR;
+    }
 
-    p = ngx_sprintf(text, "Mon, %02i %s %04i %*s GMT", date.day,
-                    ngx_mcds_date_months[date.month], date.year, (size_t) 8,
-                    date.time);
-
-    return ngx_parse_http_time(text, p - text);
+    return ((days * 24 + date.hour) * 60 + date.min) * 60 + date.sec;
 }
 
 
@@ -89,7 +99,7 @@ static ngx_int_t
 ngx_mcds_date_read(ngx_mcds_date_t *date, ngx_str_t *value, char *form)
 {
     u_char     *p, *last;
-    ngx_int_t   rc, n;
+    ngx_int_t   rc;
 
     ngx_memzero(date, sizeof(ngx_mcds_date_t));
 
@@ -103,11 +113,11 @@ ngx_mcds_date_read(ngx_mcds_date_t *date, ngx_str_t *value, char *form)
         switch (*form) {
 
         case 'w':
-            rc = ngx_mcds_date_name(&p, last, ngx_mcds_date_days, 7, 3);
+            rc = ngx_mcds_date_name(&p, last, ngx_mcds_date_weekdays, 7, 3);
             break;
 
         case 'W':
-            rc = ngx_mcds_date_name(&p, last, ngx_mcds_date_days, 7, 0);
+            rc = ngx_mcds_date_name(&p, last, ngx_mcds_date_weekdays, 7, 0);
             break;
 
         case 'm':
@@ -138,18 +148,16 @@ ngx_mcds_date_read(ngx_mcds_date_t *date, ngx_str_t *value, char *form)
             date->short_year = 1;
             break;
 
-        case 't':
-            date->time = p;
+        case 'h':
+            rc = ngx_mcds_date_number(&p, last, 2, &date->hour);
+            break;
 
-            if (ngx_mcds_date_number(&p, last, 2, &n) != NGX_OK
-                || p == last || *p++ != ':'
-                || ngx_mcds_date_number(&p, last, 2, &n) != NGX_OK
-                || p == last || *p++ != ':'
-                || ngx_mcds_date_number(&p, last, 2, &n) != NGX_OK)
-            {
-                return NGX_ERROR;
-            }
+        case 'i':
+            rc = ngx_mcds_date_number(&p, last, 2, &date->min);
+            break;
 
+        case 's':
+            rc = ngx_mcds_date_number(&p, last, 2, &date->sec);
             break;
 
         default:
@@ -224,4 +232,39 @@ ngx_mcds_date_complete(ngx_mcds_date_t *date, int64_t now)
     if (date->year >= tm.ngx_tm_year + NGX_MCDS_DATE_CENTURY / 2) {
         date->year -= NGX_MCDS_DATE_CENTURY;
     }
+}
+
+
+/* since the epoch; NGX_ERROR: there is no such day, or it was before */
+
+static int64_t
+ngx_mcds_date_days(ngx_mcds_date_t *date)
+{
+    int64_t    year, month;
+    ngx_int_t  length;
+
+    year = date->year;
+    length = ngx_mcds_date_lengths[date->month];
+
+    if (date->month == 1
+        && year % 4 == 0
+        && (year % 100 != 0 || year % 400 == 0))
+    {
+        length++;
+    }
+
+    if (year < 1970 || date->day < 1 || date->day > length) {
+        return NGX_ERROR;
+    }
+
+    /* a year that begins in March has the day more at its end */
+
+    month = (date->month + 10) % 12;
+
+    if (month >= 10) {
+        year--;
+    }
+
+    return year * 365 + year / 4 - year / 100 + year / 400
+           + (month * 153 + 2) / 5 + date->day - 1 - NGX_MCDS_DATE_EPOCH;
 }

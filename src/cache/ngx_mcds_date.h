@@ -18,7 +18,8 @@
  * The seconds since the epoch, or NGX_ERROR if the value is neither an
  * IMF-fixdate nor one of the two obsolete formats.  All three are in GMT: a
  * date with another zone, or with any text behind it, is invalid (RFC 9111,
- * 4.2), while ngx_parse_http_time() reads it as if the zone were GMT.  Letters
+ * 4.2), while ngx_parse_http_time() reads it as if the zone were GMT.  So is
+ * one before 1970; one that a time_t of 32 bits cannot hold is not.  Letters
  * are compared without case.  A year of two digits is the latest such year that
  * is less than 50 years ahead of now, in seconds since the epoch.
  */

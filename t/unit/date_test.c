@@ -21,6 +21,7 @@ static void     test_valid(void);
 static void     test_invalid(void);
 static void     test_cut(void);
 static void     test_years(void);
+static void     test_days(void);
 
 
 int
@@ -32,6 +33,7 @@ main(void)
     test_invalid();
     test_cut();
     test_years();
+    test_days();
 
     return done_testing();
 }
@@ -155,6 +157,16 @@ test_years(void)
         int64_t      now;
         int64_t      time;
     } rows[] = {
+        { "Thu, 01 Jan 1970 00:00:00 GMT", 0, 0 },
+        { "Wed, 31 Dec 1969 23:59:59 GMT", 0, NGX_ERROR },
+        { "Tue, 29 Feb 2000 12:00:00 GMT", 0, 951825600 },
+        { "Wed, 01 Mar 2000 00:00:00 GMT", 0, 951868800 },
+        { "Fri, 31 Dec 2004 23:59:59 GMT", 0, 1104537599 },
+        { "Sat, 29 Feb 2003 00:00:00 GMT", 0, NGX_ERROR },
+        { "Sun, 28 Feb 2100 00:00:00 GMT", 0, 4107456000 },
+        { "Mon, 29 Feb 2100 00:00:00 GMT", 0, NGX_ERROR },
+        { "Tue, 19 Jan 2038 03:14:08 GMT", 0, 2147483648 },
+        { "Fri, 31 Dec 9999 23:59:59 GMT", 0, 253402300799 },
         { "Sunday, 01-Jan-23 00:00:00 GMT", 1700000000, 1672531200 },
         { "Friday, 01-Jan-72 00:00:00 GMT", 1700000000, 3218832000 },
         { "Monday, 01-Jan-73 00:00:00 GMT", 1700000000, 94694400 },
@@ -168,4 +180,24 @@ test_years(void)
            == rows[i].time, "%s, in %lld", rows[i].text,
            (long long) rows[i].now);
     }
+}
+
+
+/* each day, as nginx writes it, while a time_t of 32 bits can hold it */
+
+static void
+test_days(void)
+{
+    u_char   text[sizeof("Mon, 28 Sep 1970 06:00:00 GMT")], *p;
+    int64_t  time;
+
+    for (time = 1; time < 2147483647; time += 86400 + 3601) {
+        p = ngx_http_time(text, (time_t) time);
+
+        if (parse((char *) text, p - text, NOW) != time) {
+            break;
+        }
+    }
+
+    ok(time >= 2147483647, "days of 68 years");
 }
