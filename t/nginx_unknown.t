@@ -24,14 +24,23 @@ my @headers = $t->nginx_headers()
     or plan(skip_all => 'there are no headers of this nginx');
 
 
+my $source = "$root/src/http/ngx_http_mcds_nginx.c";
+
+# as if the largest of the structures had been another one
+
+open my $in, '<', $source or die "$source: $!\n";
+my $other = join '', map {
+    s/(_nginx_size\(ngx_http_request_t, )\d+/${1}1/r } <$in>;
+$other = $t->write_file('other.c', $other);
+
+
 sub compile {
-    my ($cc, $known) = @_;
+    my ($cc, $known, $file) = @_;
 
     my $output = $t->run($cc, '-c', '-O', '-Wall', '-Wextra', '-Werror',
         '-Wno-unused-parameter', @headers,
         defined $known ? "-DNGX_HTTP_MCDS_NGINX=$known" : (),
-        '-o', $t->dir() . '/nginx.o',
-        "$root/src/http/ngx_http_mcds_nginx.c");
+        '-o', $t->dir() . '/nginx.o', $file // $source);
 
     return ($?, $output);
 }
@@ -53,10 +62,9 @@ for my $cc ('gcc', 'clang') {
         like($output, qr/does not know this version of nginx/,
             "$cc: a word about the version");
 
-        # the sizes are those of the newest nginx, and of 64 bits
+        skip('the sizes are those of 64 bits', 1) if length(pack 'p', '') < 8;
 
-        skip('the sizes are those of this nginx', 1)
-            if $t->nginx_version() > 1031000 || length(pack 'p', '') < 8;
+        ($code, $output) = compile($cc, 1000000, $other);
 
         like($output, qr/warning: .*_nginx_size\(ngx_http_request_t/s,
             "$cc: a warning of a structure that has changed");
