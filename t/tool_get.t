@@ -202,6 +202,15 @@ is($mcds->run('get', '--body', '--header', 'x-a: 2', url('/vary'))->{out},
 is($mcds->run('get', '--body', url('/vary'))->{code}, 1,
     'without the header there is none');
 
+# a list says when it was purged where a page says how old it was
+
+for (1 .. 2) {
+    is($mcds->run('purge', url('/vary'))->{code}, 0, 'its variants are purged');
+}
+
+cmp_ok($mcds->json('get', url('/vary'))->[0]{age}, '<', 60,
+    'it is not older for it');
+
 $a->get('/tagged');
 ok(wait_for(sub { ($mcds->json('get', url('/tagged'))->[0]{tags_state} // '')
     eq 'valid' }, 10), 'a page with tags');

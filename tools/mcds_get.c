@@ -329,14 +329,19 @@ mcds_get_route(json_t *o, ngx_mcds_entry_t *entry)
 static void
 mcds_get_times(json_t *o, ngx_mcds_entry_t *entry, uint64_t now)
 {
-    int64_t  left, age;
+    int64_t  left, age, before;
 
     left = (int64_t) (entry->expire - now);
     age = (int64_t) (now - entry->created);
 
+    /* a list has the times of purges in these fields */
+
+    before = (entry->kind == NGX_MCDS_ENTRY_VARY)
+             ? 0 : (int64_t) entry->age * 1000 + entry->took;
+
     mcds_put(o, "created", mcds_time(entry->created));
     mcds_put(o, "expires", mcds_time(entry->expire));
-    mcds_put(o, "age", json_integer(entry->age + (age + entry->took) / 1000));
+    mcds_put(o, "age", json_integer((age + before) / 1000));
     mcds_put(o, "expires_in", json_real((double) left / 1000));
 
     /* nginx lets it live no longer than it was meant to, from now on */

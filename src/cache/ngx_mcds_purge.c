@@ -34,8 +34,13 @@
 /* parts of a deleted page stay for those who read them, seconds */
 #define NGX_MCDS_PURGE_LINGER     60
 
-/* whether what was not done can be done by now, ms */
+/* whether what was not done can be done by now, ms; after a failure longer */
 #define NGX_MCDS_PURGE_AGAIN      1000
+#define NGX_MCDS_PURGE_SELDOM     60000
+
+/* so many of them are under way at once; the next ones follow after that, ms */
+#define NGX_MCDS_PURGE_AT_ONCE    32
+#define NGX_MCDS_PURGE_NEXT       100
 
 /* the client's CRLF, see ngx_mcds_request_t */
 #define NGX_MCDS_PURGE_SPARE      2
@@ -53,8 +58,10 @@ typedef struct {
     ngx_event_t           event;       /* until the second look, or the next
                                           time */
     ngx_msec_t            until;
+    ngx_msec_t            delay;
     unsigned              surely:1;
     unsigned              late:1;      /* counted in ngx_mcds_purge_nlate */
+    unsigned              running:1;   /* ... in ngx_mcds_purge_nrunning */
     ngx_uint_t            tries;
     ngx_mcds_cut_t        cut;         /* the parts of what is deleted */
     ngx_uint_t            found;       /* ngx_mcds_purged_e */
@@ -78,6 +85,7 @@ static void ngx_mcds_purge_set(void *data, ngx_mcds_result_t *result);
 static void ngx_mcds_purge_end(ngx_mcds_purge_t *purge, ngx_uint_t rc,
     uint64_t cas);
 static ngx_int_t ngx_mcds_purge_wait(ngx_mcds_purge_t *purge, ngx_uint_t rc);
+static ngx_uint_t ngx_mcds_purge_disabled(ngx_mcds_purge_t *purge);
 static ngx_mcds_purge_t *ngx_mcds_purge_same(ngx_mcds_purge_t *purge);
 static void ngx_mcds_purge_again(ngx_event_t *ev);
 static void ngx_mcds_purge_free(ngx_mcds_purge_t *purge);
@@ -87,6 +95,7 @@ static void ngx_mcds_purge_free(ngx_mcds_purge_t *purge);
 
 static ngx_queue_t  ngx_mcds_purge_waiting;
 static ngx_uint_t   ngx_mcds_purge_nlate;
+static ngx_uint_t   ngx_mcds_purge_nrunning;
 static size_t       ngx_mcds_purge_late_size;
 
 
@@ -299,6 +308,7 @@ static ngx_mcds_value_t *
 ngx_mcds_purge_mark(ngx_mcds_purge_t *purge, ngx_mcds_result_t *result)
 {
     char              *why;
+    uint64_t           now;
     ngx_mcds_entry_t   entry;
     ngx_mcds_value_t  *value;
 
@@ -348,12 +358,23 @@ ngx_mcds_purge_mark(ngx_mcds_purge_t *purge, ngx_mcds_result_t *result)
         ngx_memcpy(value->data, result->data, result->len);
         value->len = result->len;
 
+        now = purge->now;
+
         if (entry.kind == NGX_MCDS_ENTRY_VARY) {
-            ngx_mcds_entry_purge(value, purge->now - NGX_MCDS_PURGE_SKEW);
+            ngx_mcds_entry_purge(value, now - NGX_MCDS_PURGE_SKEW);
 
         } else {
+
+            /* what was built since, if it is so, has not expired before */
+
+            if (entry.created > now + entry.took
+                && entry.created <= ngx_mcds_now())
+            {
+                now = entry.created - entry.took;
+            }
+
             ngx_mcds_entry_mark(value, NGX_MCDS_ENTRY_INVALID,
-                                purge->now - NGX_MCDS_PURGE_SKEW);
+                                now - NGX_MCDS_PURGE_SKEW);
         }
 
         if (purge->secrets) {
@@ -442,9 +463,19 @@ ngx_mcds_purge_set(void *data, ngx_mcds_result_t *result)
 static void
 ngx_mcds_purge_end(ngx_mcds_purge_t *purge, ngx_uint_t rc, uint64_t cas)
 {
-    /* before the client is told, and also when memcached has not answered */
+    if (purge->running) {
+        purge->running = 0;
+        ngx_mcds_purge_nrunning--;
+    }
 
-    if (purge->how != NGX_MCDS_PURGE_RETIRE) {
+    /*
+     * Before the client is told, and also when memcached has not answered; not
+     * once more as long as it does not, since the copies are newer by then.
+     */
+
+    if (purge->how != NGX_MCDS_PURGE_RETIRE
+        && (purge->handler || rc == NGX_MCDS_OK))
+    {
         ngx_mcds_local_purged(&purge->pool->name, &purge->key,
                               purge->how == NGX_MCDS_PURGE_DELETE);
     }
@@ -479,14 +510,7 @@ ngx_mcds_purge_wait(ngx_mcds_purge_t *purge, ngx_uint_t rc)
     size_t             size;
     ngx_mcds_purge_t  *same;
 
-    /* a server that the configuration keeps down does not come back */
-
-    if (ngx_exiting
-        || (purge->pool->replicas <= 1
-            && ngx_mcds_disabled(purge->pool,
-                                 ngx_mcds_place(purge->pool, &purge->key)
-                                 - 1)))
-    {
+    if (ngx_exiting || ngx_mcds_purge_disabled(purge)) {
         return NGX_DECLINED;
     }
 
@@ -501,6 +525,7 @@ ngx_mcds_purge_wait(ngx_mcds_purge_t *purge, ngx_uint_t rc)
         if (same) {
             same->now = ngx_max(same->now, purge->now);
             same->until = ngx_current_msec + NGX_MCDS_PURGE_PATIENCE;
+            same->delay = NGX_MCDS_PURGE_AGAIN;
 
             if (purge->how == NGX_MCDS_PURGE_DELETE) {
                 same->how = NGX_MCDS_PURGE_DELETE;
@@ -526,6 +551,7 @@ ngx_mcds_purge_wait(ngx_mcds_purge_t *purge, ngx_uint_t rc)
         ngx_mcds_purge_nlate++;
 
         purge->late = 1;
+        purge->delay = NGX_MCDS_PURGE_AGAIN;
         purge->until = ngx_current_msec + NGX_MCDS_PURGE_PATIENCE;
 
         purge->event.handler = ngx_mcds_purge_again;
@@ -539,9 +565,34 @@ ngx_mcds_purge_wait(ngx_mcds_purge_t *purge, ngx_uint_t rc)
     }
 
     ngx_queue_insert_tail(&ngx_mcds_purge_waiting, &purge->queue);
-    ngx_add_timer(&purge->event, NGX_MCDS_PURGE_AGAIN);
+    ngx_add_timer(&purge->event, purge->delay);
+
+    /* each time may take away a page that another server has got since */
+
+    purge->delay = ngx_min(purge->delay * 2, NGX_MCDS_PURGE_SELDOM);
 
     return NGX_OK;
+}
+
+
+/* servers that the configuration keeps down do not come back */
+
+static ngx_uint_t
+ngx_mcds_purge_disabled(ngx_mcds_purge_t *purge)
+{
+    ngx_uint_t        i, n;
+    ngx_mcds_pool_t  *pool;
+
+    pool = purge->pool;
+    n = ngx_mcds_place(pool, &purge->key) - 1;
+
+    for (i = 0; i < ngx_max(pool->replicas, 1); i++) {
+        if (!ngx_mcds_disabled(pool, (n + i) % pool->servers.nelts)) {
+            return 0;
+        }
+    }
+
+    return 1;
 }
 
 
@@ -577,8 +628,8 @@ ngx_mcds_purge_again(ngx_event_t *ev)
 
     if ((ngx_msec_int_t) (purge->until - ngx_current_msec) < 0) {
         ngx_log_error(NGX_LOG_ERR, ngx_cycle->log, 0,
-                      "pool \"%V\" has not invalidated a page, its servers "
-                      "were down for too long: \"%V\"", &purge->pool->name,
+                      "pool \"%V\" could not invalidate a page for too long, "
+                      "it is given up: \"%V\"", &purge->pool->name,
                       &purge->key);
 
         ngx_queue_remove(&purge->queue);
@@ -590,13 +641,26 @@ ngx_mcds_purge_again(ngx_event_t *ev)
 
     req.key = purge->key;
     req.page = 1;
+    req.movable = 1;
 
-    if (ngx_mcds_down(purge->pool, &req)) {
+    /* a stand-in has done it, and would be the one that does it now */
+
+    if (ngx_mcds_down(purge->pool, &req)
+        || ngx_mcds_ejected(purge->pool, &req))
+    {
         ngx_add_timer(ev, NGX_MCDS_PURGE_AGAIN);
         return;
     }
 
+    if (ngx_mcds_purge_nrunning >= NGX_MCDS_PURGE_AT_ONCE) {
+        ngx_add_timer(ev, NGX_MCDS_PURGE_NEXT);
+        return;
+    }
+
     ngx_queue_remove(&purge->queue);
+
+    purge->running = 1;
+    ngx_mcds_purge_nrunning++;
 
     purge->tries = 0;
 

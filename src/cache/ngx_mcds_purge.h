@@ -67,10 +67,11 @@ ngx_int_t ngx_mcds_purge_key(ngx_mcds_pool_t *pool, ngx_str_t *key,
 
 /*
  * The same, for a client that will not ask again: what is not done, or not
- * known to be, is done once more when all servers of the key are up, for
- * NGX_MCDS_PURGE_PATIENCE.  The handler is called after the first time.  A page
- * that was stored meanwhile goes, too.  The worker keeps so many of them, and
- * so many bytes of their keys; what is more, or lasts longer, is logged.
+ * known to be, is tried again when all servers of the key are up, less and
+ * less often, for NGX_MCDS_PURGE_PATIENCE.  The handler is called after the
+ * first time.  A page that was stored meanwhile is purged, too.  The worker
+ * keeps so many of them, and so many bytes of their keys; what is more, or
+ * lasts longer, is logged.
  */
 
 #define NGX_MCDS_PURGE_PATIENCE   600000        /* ms */
