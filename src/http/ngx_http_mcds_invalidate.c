@@ -37,6 +37,7 @@ struct ngx_http_mcds_gone_s {
     ngx_uint_t           pending;
     ngx_chain_t         *out;          /* of the body */
     unsigned             held:1;       /* the header is */
+    unsigned             head:1;       /* and r->header_only was set for it */
 };
 
 
@@ -276,6 +277,13 @@ ngx_http_mcds_invalidate_header_filter(ngx_http_request_t *r)
         ctx->gone->held = 1;
         r->connection->buffered |= NGX_HTTP_MCDS_BUFFERED;
 
+        /* as the filter that is not asked yet: an origin may send a body */
+
+        if (r->method == NGX_HTTP_HEAD && !r->header_only) {
+            ctx->gone->head = 1;
+            r->header_only = 1;
+        }
+
         return NGX_OK;
     }
 
@@ -378,6 +386,10 @@ ngx_http_mcds_gone_release(ngx_http_mcds_gone_t *gone)
 
     gone->held = 0;
     c->buffered &= ~NGX_HTTP_MCDS_BUFFERED;
+
+    if (gone->head) {
+        r->header_only = 0;
+    }
 
     rc = ngx_http_next_header_filter(r);
 
