@@ -207,7 +207,8 @@ my @rows = (
         }],
     ['3.1 all', 'Server, where nginx keeps it back', $yes,
         [@fresh, Server => 'origin'], check => sub {
-            like($_->header('Server'), qr{^\w+/[\d.]+}, 'nginx\'s') for @_[0, 2];
+            like($_->header('Server'), qr{^\w+/[\d.]+}, 'nginx\'s')
+                for @_[0, 2];
         }],
     ['3.2 replace', 'a 304 updates stored headers', by => 'rfc_revalidate',
         has => 'a header is replaced'],
