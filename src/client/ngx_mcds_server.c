@@ -223,6 +223,12 @@ ngx_mcds_server_probe_handler(ngx_event_t *ev)
 
     server = ev->data;
 
+    /* probes of several servers, one after the other, kept a worker alive */
+
+    if (ngx_exiting) {
+        return;
+    }
+
     op = ngx_mcds_op_alloc();
 
     if (op) {
