@@ -60,6 +60,11 @@ http {
             mcds_counter \$n key=seed init=/begin init_timeout=20ms;
             mcds_return  "\$n";
         }
+        location /first {
+            mcds_use     many;
+            mcds_counter \$n key=seed init=/begin init_timeout=60s;
+            mcds_return  "\$n";
+        }
         location = /begin { proxy_pass http://127.0.0.1:%%PORT_o%%; }
         location /large {
             mcds_cache     large;
@@ -149,7 +154,14 @@ is(scalar(grep { defined $f->get("<>/large/$_") } 1 .. $clients), $waiting,
 
 my $counted = 2000;
 
+# the first request asks for it, however slow the machine is: it waits longer
+
 $o->hold_path('/begin');
+
+my $first = start_get($h->port(), '/first');
+
+ok(wait_for(sub { $o->held('/begin') }), 'the number is asked for');
+
 $was = $memory->now()->{bytes};
 is($t->load(port => $h->port(), uri => '/seed', clients => 50,
     requests => $counted)->{status}{200}, $counted, 'nobody waits for long');
@@ -160,8 +172,9 @@ note("$grown bytes for $counted counts");
 cmp_ok($grown, '<', $counted * 64, 'memory for those that have waited');
 
 $o->release('/begin');
-ok(wait_for(sub { ($m->get('seed') // 0) == 7 + $counted }), 'all are counted')
+ok(wait_for(sub { ($m->get('seed') // 0) == 8 + $counted }), 'all are counted')
     or diag($m->get('seed'));
+like(finish($first)->body(), qr/^\d+$/, 'and it is told the number');
 
 
 # and all is as it was
