@@ -130,7 +130,12 @@ sub run {
     my $end = time() + $t->size(2.2, 7);
     my (@ops, @plan);
 
-    while (time() < $end) {
+    # on a slow machine as long as it takes to do some
+
+    while (time() < $end
+           || (time() < $end + 20
+               && 300 > grep { exists $_->{write} && $_->{done} } @ops))
+    {
         @plan = map { { name => $names[rand @names],
             $_ % 2 ? () : (write => $_ % 8 ? @ops + $_ : undef) } } 0 .. 63;
 
