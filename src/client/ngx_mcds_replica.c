@@ -7,75 +7,23 @@
 #include <ngx_config.h>
 #include <ngx_core.h>
 #include <ngx_event.h>
-#include "ngx_mcds_conn.h"
+#include "ngx_mcds_group.h"
 #include "ngx_mcds_replica.h"
-
-
-#define NGX_MCDS_CAS_SHIFT        62
-#define NGX_MCDS_CAS_MASK         (((uint64_t) 1 << NGX_MCDS_CAS_SHIFT) - 1)
-
-
-typedef struct ngx_mcds_group_s  ngx_mcds_group_t;
-
-
-/* what is asked of one server */
-
-typedef struct {
-    ngx_mcds_group_t      *group;
-    ngx_mcds_server_t     *server;
-    uint64_t               number;
-    unsigned               has_number:1;
-    unsigned               missing:1;
-} ngx_mcds_leg_t;
-
-
-struct ngx_mcds_group_s {
-    ngx_mcds_handler_pt    handler;      /* NULL: it has been called */
-    void                  *data;
-
-    ngx_mcds_request_t     req;          /* the strings are behind the group */
-
-    ngx_uint_t             n;            /* legs */
-    ngx_uint_t             left;         /* under way */
-    ngx_uint_t             start;        /* the first one read from */
-    ngx_uint_t             asked;        /* how many were read from */
-    ngx_uint_t             rc;           /* of all legs so far */
-    ngx_uint_t             rank;
-    uint64_t               cas;          /* of what the leader has, or 0 */
-
-    ngx_event_t            timer;        /* of a read */
-
-    ngx_mcds_leg_t         legs[NGX_MCDS_MAX_REPLICAS];
-};
 
 
 static ngx_mcds_group_t *ngx_mcds_replica_create(ngx_mcds_pool_t *pool,
     ngx_uint_t first, ngx_mcds_request_t *req);
-static void ngx_mcds_replica_free(ngx_mcds_group_t *group);
-static ngx_mcds_op_t *ngx_mcds_replica_ask(ngx_mcds_group_t *group,
-    ngx_uint_t i, ngx_mcds_handler_pt handler);
-static void ngx_mcds_replica_done(ngx_mcds_group_t *group,
-    ngx_mcds_result_t *result);
 static ngx_mcds_op_t *ngx_mcds_replica_all(ngx_mcds_group_t *group);
 static void ngx_mcds_replica_all_done(void *data, ngx_mcds_result_t *result);
-static void ngx_mcds_replica_take(ngx_mcds_leg_t *leg, ngx_uint_t rc);
 static ngx_uint_t ngx_mcds_replica_rank(ngx_mcds_request_t *req,
     ngx_uint_t rc);
 static ngx_uint_t ngx_mcds_replica_counted(ngx_mcds_group_t *group);
 static uint64_t ngx_mcds_replica_largest(ngx_mcds_group_t *group);
 static void ngx_mcds_replica_raise(ngx_mcds_group_t *group, uint64_t largest);
-static void ngx_mcds_replica_raised(void *data, ngx_mcds_result_t *result);
-static ngx_mcds_op_t *ngx_mcds_replica_read(ngx_mcds_group_t *group);
-static void ngx_mcds_replica_read_done(void *data, ngx_mcds_result_t *result);
-static ngx_uint_t ngx_mcds_replica_read_next(ngx_mcds_group_t *group);
-static void ngx_mcds_replica_read_timer(ngx_event_t *ev);
 static ngx_mcds_op_t *ngx_mcds_replica_lead(ngx_mcds_group_t *group);
 static void ngx_mcds_replica_lead_done(void *data, ngx_mcds_result_t *result);
 static ngx_uint_t ngx_mcds_replica_follow(ngx_mcds_group_t *group,
     ngx_uint_t leader);
-static ngx_uint_t ngx_mcds_replica_first_up(ngx_mcds_group_t *group);
-static void ngx_mcds_replica_mark_cas(ngx_mcds_leg_t *leg,
-    ngx_mcds_result_t *result);
 
 
 ngx_mcds_op_t *
@@ -97,14 +45,14 @@ ngx_mcds_replica_submit(ngx_mcds_pool_t *pool, ngx_uint_t first,
         op = ngx_mcds_replica_lead(group);
 
     } else if (req->verb == NGX_MCDS_GET && !req->number) {
-        op = ngx_mcds_replica_read(group);
+        op = ngx_mcds_replica_first(group);
 
     } else {
         op = ngx_mcds_replica_all(group);
     }
 
     if (op == NULL) {
-        ngx_mcds_replica_free(group);
+        ngx_mcds_group_free(group);
     }
 
     return op;
@@ -163,8 +111,8 @@ ngx_mcds_replica_create(ngx_mcds_pool_t *pool, ngx_uint_t first,
 }
 
 
-static void
-ngx_mcds_replica_free(ngx_mcds_group_t *group)
+void
+ngx_mcds_group_free(ngx_mcds_group_t *group)
 {
     if (group->timer.timer_set) {
         ngx_del_timer(&group->timer);
@@ -175,30 +123,30 @@ ngx_mcds_replica_free(ngx_mcds_group_t *group)
 }
 
 
-static ngx_mcds_op_t *
-ngx_mcds_replica_ask(ngx_mcds_group_t *group, ngx_uint_t i,
-    ngx_mcds_handler_pt handler)
+ngx_mcds_op_t *
+ngx_mcds_group_ask(ngx_mcds_group_t *group, ngx_uint_t i,
+    ngx_mcds_request_t *req, ngx_mcds_handler_pt handler)
 {
     ngx_mcds_op_t   *op;
     ngx_mcds_leg_t  *leg;
 
     leg = &group->legs[i];
 
-    op = ngx_mcds_server_submit(leg->server, &group->req, handler, leg);
+    op = ngx_mcds_server_submit(leg->server, req, handler, leg);
 
     if (op) {
         group->left++;
 
     } else {
-        ngx_mcds_replica_take(leg, NGX_MCDS_BUSY);
+        ngx_mcds_group_take(leg, NGX_MCDS_BUSY);
     }
 
     return op;
 }
 
 
-static void
-ngx_mcds_replica_done(ngx_mcds_group_t *group, ngx_mcds_result_t *result)
+void
+ngx_mcds_group_done(ngx_mcds_group_t *group, ngx_mcds_result_t *result)
 {
     ngx_mcds_handler_pt  handler;
 
@@ -224,7 +172,8 @@ ngx_mcds_replica_all(ngx_mcds_group_t *group)
     any = NULL;
 
     for (i = 0; i < group->n; i++) {
-        op = ngx_mcds_replica_ask(group, i, ngx_mcds_replica_all_done);
+        op = ngx_mcds_group_ask(group, i, &group->req,
+                                ngx_mcds_replica_all_done);
         any = op ? op : any;
     }
 
@@ -260,7 +209,7 @@ ngx_mcds_replica_all_done(void *data, ngx_mcds_result_t *result)
 
     leg->missing = (rc == NGX_MCDS_NOT_FOUND);
 
-    ngx_mcds_replica_take(leg, rc);
+    ngx_mcds_group_take(leg, rc);
 
     if (--group->left) {
         return;
@@ -284,13 +233,13 @@ ngx_mcds_replica_all_done(void *data, ngx_mcds_result_t *result)
         all.cas = group->cas;
     }
 
-    ngx_mcds_replica_done(group, &all);
-    ngx_mcds_replica_free(group);
+    ngx_mcds_group_done(group, &all);
+    ngx_mcds_group_free(group);
 }
 
 
-static void
-ngx_mcds_replica_take(ngx_mcds_leg_t *leg, ngx_uint_t rc)
+void
+ngx_mcds_group_take(ngx_mcds_leg_t *leg, ngx_uint_t rc)
 {
     ngx_uint_t         rank;
     ngx_mcds_group_t  *group;
@@ -446,97 +395,14 @@ ngx_mcds_replica_raise(ngx_mcds_group_t *group, uint64_t largest)
         req.want = 0;
 
         (void) ngx_mcds_server_submit(leg->server, &req,
-                                      ngx_mcds_replica_raised, NULL);
+                                      ngx_mcds_group_ignore, NULL);
     }
 }
 
 
-static void
-ngx_mcds_replica_raised(void *data, ngx_mcds_result_t *result)
+void
+ngx_mcds_group_ignore(void *data, ngx_mcds_result_t *result)
 {
-}
-
-
-static ngx_mcds_op_t *
-ngx_mcds_replica_read(ngx_mcds_group_t *group)
-{
-    ngx_mcds_op_t  *op;
-
-    group->start = ngx_mcds_replica_first_up(group);
-    group->asked = 1;
-
-    op = ngx_mcds_replica_ask(group, group->start, ngx_mcds_replica_read_done);
-    if (op == NULL) {
-        return NULL;
-    }
-
-    group->timer.handler = ngx_mcds_replica_read_timer;
-    group->timer.data = group;
-    group->timer.log = ngx_cycle->log;
-
-    ngx_add_timer(&group->timer, group->legs[0].server->pool->timeout / 2);
-
-    return op;
-}
-
-
-static void
-ngx_mcds_replica_read_done(void *data, ngx_mcds_result_t *result)
-{
-    ngx_mcds_leg_t *leg = data;
-
-    ngx_mcds_group_t   *group;
-    ngx_mcds_result_t   all;
-
-    group = leg->group;
-    group->left--;
-
-    ngx_mcds_replica_take(leg, result->rc);
-
-    if (result->rc == NGX_MCDS_OK && group->handler) {
-        ngx_mcds_replica_mark_cas(leg, result);
-        ngx_mcds_replica_done(group, result);
-    }
-
-    if (group->handler && ngx_mcds_replica_read_next(group)) {
-        return;
-    }
-
-    if (group->left) {
-        return;
-    }
-
-    ngx_memzero(&all, sizeof(ngx_mcds_result_t));
-    all.rc = group->rc;
-
-    ngx_mcds_replica_done(group, &all);
-    ngx_mcds_replica_free(group);
-}
-
-
-/* 1 if there was one to ask */
-
-static ngx_uint_t
-ngx_mcds_replica_read_next(ngx_mcds_group_t *group)
-{
-    ngx_uint_t  i;
-
-    while (group->asked < group->n) {
-        i = (group->start + group->asked++) % group->n;
-
-        if (ngx_mcds_replica_ask(group, i, ngx_mcds_replica_read_done)) {
-            return 1;
-        }
-    }
-
-    return 0;
-}
-
-
-static void
-ngx_mcds_replica_read_timer(ngx_event_t *ev)
-{
-    (void) ngx_mcds_replica_read_next(ev->data);
 }
 
 
@@ -550,10 +416,11 @@ ngx_mcds_replica_lead(ngx_mcds_group_t *group)
         group->req.cas &= NGX_MCDS_CAS_MASK;
 
     } else {
-        leader = ngx_mcds_replica_first_up(group);
+        leader = ngx_mcds_group_first_up(group);
     }
 
-    return ngx_mcds_replica_ask(group, leader, ngx_mcds_replica_lead_done);
+    return ngx_mcds_group_ask(group, leader, &group->req,
+                              ngx_mcds_replica_lead_done);
 }
 
 
@@ -568,8 +435,8 @@ ngx_mcds_replica_lead_done(void *data, ngx_mcds_result_t *result)
     group = leg->group;
     group->left--;
 
-    ngx_mcds_replica_mark_cas(leg, result);
-    ngx_mcds_replica_take(leg, result->rc);
+    ngx_mcds_group_mark_cas(leg, result);
+    ngx_mcds_group_take(leg, result->rc);
 
     followed = 0;
 
@@ -593,11 +460,11 @@ ngx_mcds_replica_lead_done(void *data, ngx_mcds_result_t *result)
     /* without a leader it is for the others to say */
 
     if (result->rc == NGX_MCDS_OK || !followed) {
-        ngx_mcds_replica_done(group, result);
+        ngx_mcds_group_done(group, result);
     }
 
     if (!followed) {
-        ngx_mcds_replica_free(group);
+        ngx_mcds_group_free(group);
     }
 }
 
@@ -624,7 +491,9 @@ ngx_mcds_replica_follow(ngx_mcds_group_t *group, ngx_uint_t leader)
             continue;
         }
 
-        if (ngx_mcds_replica_ask(group, i, ngx_mcds_replica_all_done)) {
+        if (ngx_mcds_group_ask(group, i, &group->req,
+                               ngx_mcds_replica_all_done))
+        {
             n++;
         }
     }
@@ -633,8 +502,8 @@ ngx_mcds_replica_follow(ngx_mcds_group_t *group, ngx_uint_t leader)
 }
 
 
-static ngx_uint_t
-ngx_mcds_replica_first_up(ngx_mcds_group_t *group)
+ngx_uint_t
+ngx_mcds_group_first_up(ngx_mcds_group_t *group)
 {
     ngx_uint_t  i;
 
@@ -648,8 +517,8 @@ ngx_mcds_replica_first_up(ngx_mcds_group_t *group)
 }
 
 
-static void
-ngx_mcds_replica_mark_cas(ngx_mcds_leg_t *leg, ngx_mcds_result_t *result)
+void
+ngx_mcds_group_mark_cas(ngx_mcds_leg_t *leg, ngx_mcds_result_t *result)
 {
     if (!(result->has & NGX_MCDS_CAS) || result->cas == 0) {
         return;

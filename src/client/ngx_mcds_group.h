@@ -1,0 +1,83 @@
+
+/*
+ * Copyright (C) mcds authors
+ *
+ * Inside of client/: an operation on replicas, and what is asked of each of
+ * their servers.
+ */
+
+
+#ifndef _NGX_MCDS_GROUP_H_INCLUDED_
+#define _NGX_MCDS_GROUP_H_INCLUDED_
+
+
+#include <ngx_config.h>
+#include <ngx_core.h>
+#include <ngx_event.h>
+#include "ngx_mcds_conn.h"
+
+
+#define NGX_MCDS_CAS_SHIFT        62
+#define NGX_MCDS_CAS_MASK         (((uint64_t) 1 << NGX_MCDS_CAS_SHIFT) - 1)
+
+
+typedef struct ngx_mcds_group_s  ngx_mcds_group_t;
+
+
+/* what is asked of one server */
+
+typedef struct {
+    ngx_mcds_group_t      *group;
+    ngx_mcds_server_t     *server;
+    uint64_t               number;
+
+    unsigned               has_number:1;
+    unsigned               missing:1;
+} ngx_mcds_leg_t;
+
+
+struct ngx_mcds_group_s {
+    ngx_mcds_handler_pt    handler;      /* NULL: it has been called */
+    void                  *data;
+
+    ngx_mcds_request_t     req;          /* the strings are behind the group */
+
+    ngx_uint_t             n;            /* legs */
+    ngx_uint_t             left;         /* under way */
+    ngx_uint_t             start;        /* the first one read from */
+    ngx_uint_t             asked;        /* how many were read from */
+    ngx_uint_t             rc;           /* of all legs so far */
+    ngx_uint_t             rank;
+    uint64_t               cas;          /* of what the leader has, or 0 */
+
+    ngx_event_t            timer;        /* of a read */
+
+    ngx_mcds_leg_t         legs[NGX_MCDS_MAX_REPLICAS];
+};
+
+
+/*
+ * ask: sends a request to leg i, that of the group or one like it; NULL when
+ * out of memory.  take: the result of one leg goes into that of the group.
+ * done: calls the handler, if that was not done before.  free: when nothing is
+ * under way any more.  first_up: the first leg that is not down, or 0.
+ * mark_cas: says in the CAS of a result whose it is.  ignore: a handler of what
+ * nobody waits for.
+ */
+
+ngx_mcds_op_t *ngx_mcds_group_ask(ngx_mcds_group_t *group, ngx_uint_t i,
+    ngx_mcds_request_t *req, ngx_mcds_handler_pt handler);
+void ngx_mcds_group_take(ngx_mcds_leg_t *leg, ngx_uint_t rc);
+void ngx_mcds_group_done(ngx_mcds_group_t *group, ngx_mcds_result_t *result);
+void ngx_mcds_group_free(ngx_mcds_group_t *group);
+ngx_uint_t ngx_mcds_group_first_up(ngx_mcds_group_t *group);
+void ngx_mcds_group_mark_cas(ngx_mcds_leg_t *leg, ngx_mcds_result_t *result);
+void ngx_mcds_group_ignore(void *data, ngx_mcds_result_t *result);
+
+
+/* reads from the first server that has it; NULL: out of memory */
+
+ngx_mcds_op_t *ngx_mcds_replica_first(ngx_mcds_group_t *group);
+
+
+#endif /* _NGX_MCDS_GROUP_H_INCLUDED_ */
