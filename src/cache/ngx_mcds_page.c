@@ -9,6 +9,7 @@
 #include <ngx_config.h>
 #include <ngx_core.h>
 #include <ngx_event.h>
+#include "ngx_mcds_newer.h"
 #include "ngx_mcds_page_core.h"
 #include "ngx_mcds_sign.h"
 #include "ngx_mcds_skew.h"
@@ -831,6 +832,7 @@ ngx_mcds_page_read_handler(ngx_event_t *ev)
     ngx_memzero(&req, sizeof(ngx_mcds_request_t));
 
     req.verb = NGX_MCDS_GET;
+    req.newer = ngx_mcds_newer;
     req.page = 1;
     req.movable = 1;
 
@@ -995,6 +997,7 @@ ngx_mcds_page_read_local(ngx_mcds_read_t *read, ngx_mcds_result_t *result)
 
             req.verb = NGX_MCDS_GET;
             req.want = NGX_MCDS_VALUE|NGX_MCDS_CAS|NGX_MCDS_FLAGS;
+            req.newer = ngx_mcds_newer;
             req.page = 1;
             req.movable = 1;
             req.key = page->key;

@@ -9,6 +9,7 @@
 #include <ngx_config.h>
 #include <ngx_core.h>
 #include <ngx_event.h>
+#include "ngx_mcds_newer.h"
 #include "ngx_mcds_page_core.h"
 
 
@@ -343,6 +344,7 @@ ngx_mcds_page_ask(ngx_mcds_page_t *page, ngx_uint_t whole)
     req.verb = NGX_MCDS_GET;
     req.want = whole ? NGX_MCDS_VALUE|NGX_MCDS_CAS|NGX_MCDS_FLAGS
                      : NGX_MCDS_CAS;
+    req.newer = whole ? ngx_mcds_newer : NULL;
     req.key = page->key;
     req.limit = page->limit;
     req.page = 1;

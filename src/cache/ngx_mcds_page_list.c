@@ -11,6 +11,7 @@
 #include <ngx_config.h>
 #include <ngx_core.h>
 #include <ngx_event.h>
+#include "ngx_mcds_newer.h"
 #include "ngx_mcds_page_core.h"
 
 
@@ -170,6 +171,7 @@ ngx_mcds_page_confirm_handler(ngx_event_t *ev)
 
     req.verb = NGX_MCDS_GET;
     req.want = NGX_MCDS_CAS|NGX_MCDS_FLAGS;
+    req.newer = ngx_mcds_newer;
     req.page = 1;
     req.movable = 1;
 
@@ -182,6 +184,7 @@ ngx_mcds_page_confirm_handler(ngx_event_t *ev)
         page->confirm = NULL;
 
         req.key = page->key;
+        req.limit = page->limit;
         read->purges = ngx_mcds_local_purges(page->place);
 
         if (ngx_mcds_submit(page->pool, &req, ngx_mcds_page_confirm_done, read)

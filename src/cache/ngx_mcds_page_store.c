@@ -12,6 +12,7 @@
 #include <ngx_core.h>
 #include <ngx_event.h>
 #include "ngx_mcds_limit.h"
+#include "ngx_mcds_newer.h"
 #include "ngx_mcds_page_core.h"
 #include "ngx_mcds_purge.h"
 #include "ngx_mcds_sign.h"
@@ -616,7 +617,8 @@ ngx_mcds_store_look(ngx_mcds_store_t *store)
     ngx_memzero(&req, sizeof(ngx_mcds_request_t));
 
     req.verb = NGX_MCDS_GET;
-    req.want = NGX_MCDS_VALUE|NGX_MCDS_CAS;
+    req.want = NGX_MCDS_VALUE|NGX_MCDS_CAS|NGX_MCDS_FLAGS;
+    req.newer = ngx_mcds_newer;
     req.key = store->page->key;
     req.limit = store->page->limit;
     req.bulk = store->page->big;

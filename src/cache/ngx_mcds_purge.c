@@ -8,16 +8,16 @@
 #include <ngx_core.h>
 #include <ngx_event.h>
 #include "ngx_mcds_local.h"
+#include "ngx_mcds_newer.h"
 #include "ngx_mcds_purge.h"
 #include "ngx_mcds_sign.h"
 #include "ngx_mcds_split.h"
 
 
-/* what says that a page was purged stays for the longest build, seconds */
+/* what says that a page was purged stays for the longest build, seconds; with
+   replicas until the one that was away has heard of it */
 #define NGX_MCDS_PURGED_TTL       3600
-
-/* clocks of hosts differ by less, ms */
-#define NGX_MCDS_PURGE_SKEW       1000
+#define NGX_MCDS_PURGED_TTL_AWAY  86400
 
 /* then the page is deleted, whatever it is by now */
 #define NGX_MCDS_PURGE_TRIES      16
@@ -166,7 +166,8 @@ ngx_mcds_purge_get(ngx_mcds_purge_t *purge)
     ngx_memzero(&req, sizeof(ngx_mcds_request_t));
 
     req.verb = NGX_MCDS_GET;
-    req.want = NGX_MCDS_VALUE|NGX_MCDS_CAS;
+    req.want = NGX_MCDS_VALUE|NGX_MCDS_CAS|NGX_MCDS_FLAGS;
+    req.newer = ngx_mcds_newer;
     req.key = purge->key;
     req.limit = NGX_MCDS_PURGE_LIMIT;
     req.bulk = 1;
@@ -212,7 +213,8 @@ ngx_mcds_purge_got(void *data, ngx_mcds_result_t *result)
 
     if (value == NULL) {
         value = ngx_mcds_purge_tombstone(purge);
-        req.ttl = NGX_MCDS_PURGED_TTL;
+        req.ttl = (purge->pool->replicas > 1) ? NGX_MCDS_PURGED_TTL_AWAY
+                                              : NGX_MCDS_PURGED_TTL;
     }
 
     if (value == NULL) {

@@ -21,6 +21,10 @@
 #include "ngx_mcds_entry.h"
 
 
+/* clocks of hosts differ by less, ms */
+#define NGX_MCDS_PURGE_SKEW       1000
+
+
 typedef enum {
     NGX_MCDS_PURGE_INVALIDATE = 0,  /* it is expired since a second, the
                                        tolerance for other hosts' clocks; as

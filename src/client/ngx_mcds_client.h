@@ -98,6 +98,8 @@ struct ngx_mcds_pool_s {
  * call.
  */
 
+typedef struct ngx_mcds_result_s  ngx_mcds_result_t;
+
 typedef struct {
     ngx_uint_t            verb;         /* ngx_mcds_verb_e */
     ngx_uint_t            want;
@@ -128,6 +130,13 @@ typedef struct {
     size_t                limit;        /* GET: the largest value to accept, a
                                            larger one is TOO_LARGE */
 
+    /* GET: of replicas not the first that has the key counts, but the newest
+       one of all that are up; where the client flags are the same the values
+       are.  1 if b is newer than a, both of this key and with their values.
+       NULL: the first.  FLAGS and CAS must be wanted, too. */
+    ngx_uint_t          (*newer)(ngx_str_t *key, ngx_mcds_result_t *a,
+                              ngx_mcds_result_t *b);
+
     unsigned              update:1;     /* INCR, DECR: NOT_FOUND where there
                                            is none, instead of making it */
     unsigned              by_key:1;     /* the server is chosen by key alone,
@@ -146,7 +155,7 @@ typedef struct {
 } ngx_mcds_request_t;
 
 
-typedef struct {
+struct ngx_mcds_result_s {
     ngx_uint_t            rc;           /* ngx_mcds_rc_e */
     ngx_uint_t            has;          /* of VALUE, CAS, TTL, FLAGS */
     uint64_t              cas;
@@ -156,7 +165,7 @@ typedef struct {
     u_char               *data;         /* the value; lives as long as the */
     size_t                len;          /* handler runs */
     ngx_mcds_value_t     *value;        /* where data lives, or NULL */
-} ngx_mcds_result_t;
+};
 
 
 typedef void (*ngx_mcds_handler_pt)(void *data, ngx_mcds_result_t *result);

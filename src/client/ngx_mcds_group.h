@@ -31,8 +31,16 @@ typedef struct {
     ngx_mcds_server_t     *server;
     uint64_t               number;
 
+    /* of a read that compares: what was asked last, and the answer; value is
+       what that points into, as soon as its handler has ended, or NULL */
+    ngx_uint_t             want;
+    ngx_mcds_result_t      answer;
+    ngx_mcds_value_t      *value;
+
     unsigned               has_number:1;
     unsigned               missing:1;
+    unsigned               asking:1;     /* no answer yet */
+    unsigned               late:1;       /* ... and none is waited for */
 } ngx_mcds_leg_t;
 
 
@@ -75,9 +83,13 @@ void ngx_mcds_group_mark_cas(ngx_mcds_leg_t *leg, ngx_mcds_result_t *result);
 void ngx_mcds_group_ignore(void *data, ngx_mcds_result_t *result);
 
 
-/* reads from the first server that has it; NULL: out of memory */
+/*
+ * Reads.  first: from the first server that has it.  newest: all are asked, see
+ * newer of ngx_mcds_request_t.  NULL: out of memory, nothing is under way.
+ */
 
 ngx_mcds_op_t *ngx_mcds_replica_first(ngx_mcds_group_t *group);
+ngx_mcds_op_t *ngx_mcds_replica_newest(ngx_mcds_group_t *group);
 
 
 #endif /* _NGX_MCDS_GROUP_H_INCLUDED_ */

@@ -45,7 +45,8 @@ ngx_mcds_replica_submit(ngx_mcds_pool_t *pool, ngx_uint_t first,
         op = ngx_mcds_replica_lead(group);
 
     } else if (req->verb == NGX_MCDS_GET && !req->number) {
-        op = ngx_mcds_replica_first(group);
+        op = req->newer ? ngx_mcds_replica_newest(group)
+                        : ngx_mcds_replica_first(group);
 
     } else {
         op = ngx_mcds_replica_all(group);
@@ -114,8 +115,14 @@ ngx_mcds_replica_create(ngx_mcds_pool_t *pool, ngx_uint_t first,
 void
 ngx_mcds_group_free(ngx_mcds_group_t *group)
 {
+    ngx_uint_t  i;
+
     if (group->timer.timer_set) {
         ngx_del_timer(&group->timer);
+    }
+
+    for (i = 0; i < group->n; i++) {
+        ngx_mcds_value_unref(group->legs[i].value);
     }
 
     ngx_mcds_value_unref(group->req.value);

@@ -3,6 +3,12 @@
  * Copyright (C) mcds authors
  *
  * Reading from replicas.
+ *
+ * What they have may differ: a server that was away has what was there before,
+ * and nobody but the other one knows what it has missed.  The client flags of a
+ * page tell that it is another one; they are asked for, a few bytes, where the
+ * page itself is not.  Only where they differ all are asked for all that they
+ * have, and the newest goes to the others, if these still have what they had.
  */
 
 
@@ -12,9 +18,45 @@
 #include "ngx_mcds_group.h"
 
 
+/* what is compared, and what else is needed to store it elsewhere */
+#define NGX_MCDS_NEWEST_WANT                                                  \
+    (NGX_MCDS_VALUE|NGX_MCDS_CAS|NGX_MCDS_FLAGS|NGX_MCDS_TTL)
+
+
+typedef enum {
+    NGX_MCDS_NEWEST_NONE = 0,
+    NGX_MCDS_NEWEST_WAIT,
+    NGX_MCDS_NEWEST_SAME,
+    NGX_MCDS_NEWEST_DIFFER
+} ngx_mcds_newest_e;
+
+
 static void ngx_mcds_first_done(void *data, ngx_mcds_result_t *result);
 static ngx_uint_t ngx_mcds_first_next(ngx_mcds_group_t *group);
 static void ngx_mcds_first_timer(ngx_event_t *ev);
+static void ngx_mcds_read_timer(ngx_mcds_group_t *group,
+    ngx_event_handler_pt handler);
+
+static ngx_mcds_op_t *ngx_mcds_newest_ask(ngx_mcds_leg_t *leg,
+    ngx_uint_t want);
+static void ngx_mcds_newest_done(void *data, ngx_mcds_result_t *result);
+static void ngx_mcds_newest_keep(ngx_mcds_leg_t *leg);
+static void ngx_mcds_newest_timer(ngx_event_t *ev);
+static void ngx_mcds_newest_decide(ngx_mcds_group_t *group);
+static ngx_uint_t ngx_mcds_newest_state(ngx_mcds_group_t *group);
+static ngx_mcds_leg_t *ngx_mcds_newest_asked(ngx_mcds_group_t *group);
+static ngx_mcds_leg_t *ngx_mcds_newest_compared(ngx_mcds_group_t *group);
+static void ngx_mcds_newest_end(ngx_mcds_group_t *group, ngx_mcds_leg_t *leg);
+static void ngx_mcds_newest_none(ngx_mcds_group_t *group);
+static void ngx_mcds_newest_spread(ngx_mcds_group_t *group,
+    ngx_mcds_leg_t *newest);
+
+
+#define ngx_mcds_newest_has(leg, want)                                        \
+    (((leg)->answer.has & (want)) == (want))
+
+#define ngx_mcds_newest_there(leg)                                            \
+    (!(leg)->asking && (leg)->answer.rc == NGX_MCDS_OK)
 
 
 ngx_mcds_op_t *
@@ -29,12 +71,7 @@ ngx_mcds_replica_first(ngx_mcds_group_t *group)
                             ngx_mcds_first_done);
 
     if (op) {
-        group->timer.handler = ngx_mcds_first_timer;
-        group->timer.data = group;
-        group->timer.log = ngx_cycle->log;
-
-        ngx_add_timer(&group->timer,
-                      group->legs[0].server->pool->timeout / 2);
+        ngx_mcds_read_timer(group, ngx_mcds_first_timer);
     }
 
     return op;
@@ -98,4 +135,395 @@ static void
 ngx_mcds_first_timer(ngx_event_t *ev)
 {
     (void) ngx_mcds_first_next(ev->data);
+}
+
+
+static void
+ngx_mcds_read_timer(ngx_mcds_group_t *group, ngx_event_handler_pt handler)
+{
+    group->timer.handler = handler;
+    group->timer.data = group;
+    group->timer.log = ngx_cycle->log;
+
+    ngx_add_timer(&group->timer, group->legs[0].server->pool->timeout / 2);
+}
+
+
+ngx_mcds_op_t *
+ngx_mcds_replica_newest(ngx_mcds_group_t *group)
+{
+    ngx_uint_t       i, want;
+    ngx_mcds_op_t   *op;
+    ngx_mcds_leg_t  *leg;
+
+    group->start = ngx_mcds_group_first_up(group);
+
+    want = group->req.want;
+
+    if (want & NGX_MCDS_VALUE) {
+        want |= NGX_MCDS_NEWEST_WANT;
+    }
+
+    op = ngx_mcds_newest_ask(&group->legs[group->start], want);
+    if (op == NULL) {
+        return NULL;
+    }
+
+    for (i = 0; i < group->n; i++) {
+        leg = &group->legs[i];
+
+        if (i == group->start) {
+            continue;
+        }
+
+        if (leg->server->down) {
+            leg->answer.rc = NGX_MCDS_DOWN;
+            continue;
+        }
+
+        (void) ngx_mcds_newest_ask(leg, NGX_MCDS_FLAGS);
+    }
+
+    ngx_mcds_read_timer(group, ngx_mcds_newest_timer);
+
+    return op;
+}
+
+
+static ngx_mcds_op_t *
+ngx_mcds_newest_ask(ngx_mcds_leg_t *leg, ngx_uint_t want)
+{
+    ngx_mcds_op_t       *op;
+    ngx_mcds_group_t    *group;
+    ngx_mcds_request_t   req;
+
+    group = leg->group;
+
+    req = group->req;
+    req.want = want;
+    req.bulk = group->req.bulk && (want & NGX_MCDS_VALUE);
+
+    op = ngx_mcds_group_ask(group, leg - group->legs, &req,
+                            ngx_mcds_newest_done);
+
+    leg->want = want;
+    leg->asking = (op != NULL);
+    leg->late = 0;
+
+    if (op == NULL) {
+        leg->answer.rc = NGX_MCDS_BUSY;
+    }
+
+    return op;
+}
+
+
+static void
+ngx_mcds_newest_done(void *data, ngx_mcds_result_t *result)
+{
+    ngx_mcds_leg_t *leg = data;
+
+    ngx_mcds_group_t  *group;
+
+    group = leg->group;
+    group->left--;
+
+    leg->asking = 0;
+    leg->late = 0;
+
+    if (group->handler) {
+        leg->answer = *result;
+
+        /* the classic protocol brings the value, too */
+
+        leg->answer.has &= leg->want;
+
+        ngx_mcds_newest_decide(group);
+    }
+
+    if (group->handler) {
+        ngx_mcds_newest_keep(leg);
+    }
+
+    if (group->left == 0) {
+        ngx_mcds_group_free(group);
+    }
+}
+
+
+/* the value of a result lives as long as its handler runs */
+
+static void
+ngx_mcds_newest_keep(ngx_mcds_leg_t *leg)
+{
+    if (leg->asking || !(leg->answer.has & NGX_MCDS_VALUE)) {
+        return;
+    }
+
+    leg->value = ngx_mcds_result_value(&leg->answer, ngx_cycle->log);
+
+    if (leg->value == NULL) {
+        leg->answer.rc = NGX_MCDS_BUSY;
+        leg->answer.has = 0;
+        return;
+    }
+
+    leg->answer.value = leg->value;
+    leg->answer.data = leg->value->data;
+}
+
+
+/* who has not answered is not waited for, if another one has */
+
+static void
+ngx_mcds_newest_timer(ngx_event_t *ev)
+{
+    ngx_uint_t         i;
+    ngx_mcds_group_t  *group;
+
+    group = ev->data;
+
+    for (i = 0; i < group->n; i++) {
+        group->legs[i].late = group->legs[i].asking;
+    }
+
+    ngx_mcds_newest_decide(group);
+}
+
+
+static void
+ngx_mcds_newest_decide(ngx_mcds_group_t *group)
+{
+    ngx_mcds_leg_t  *leg;
+
+    do {
+        switch (ngx_mcds_newest_state(group)) {
+
+        case NGX_MCDS_NEWEST_WAIT:
+            return;
+
+        case NGX_MCDS_NEWEST_SAME:
+            leg = ngx_mcds_newest_asked(group);
+            break;
+
+        case NGX_MCDS_NEWEST_DIFFER:
+            leg = ngx_mcds_newest_compared(group);
+            break;
+
+        default: /* NGX_MCDS_NEWEST_NONE */
+            ngx_mcds_newest_none(group);
+            return;
+        }
+
+    /* NULL: one was asked for more, or could not be */
+
+    } while (leg == NULL);
+
+    ngx_mcds_newest_end(group, leg);
+}
+
+
+static ngx_uint_t
+ngx_mcds_newest_state(ngx_mcds_group_t *group)
+{
+    ngx_uint_t       i, state, late;
+    ngx_mcds_leg_t  *leg, *first;
+
+    first = NULL;
+    state = NGX_MCDS_NEWEST_NONE;
+    late = 0;
+
+    for (i = 0; i < group->n; i++) {
+        leg = &group->legs[i];
+
+        if (leg->asking) {
+
+            if (!leg->late) {
+                return NGX_MCDS_NEWEST_WAIT;
+            }
+
+            late = 1;
+
+        } else if (leg->answer.rc != NGX_MCDS_OK) {
+            continue;
+
+        } else if (first == NULL) {
+            first = leg;
+            state = NGX_MCDS_NEWEST_SAME;
+
+        } else if (leg->answer.flags != first->answer.flags) {
+            state = NGX_MCDS_NEWEST_DIFFER;
+        }
+    }
+
+    return (first == NULL && late) ? NGX_MCDS_NEWEST_WAIT : state;
+}
+
+
+/* any that has what was asked for; NULL if none has */
+
+static ngx_mcds_leg_t *
+ngx_mcds_newest_asked(ngx_mcds_group_t *group)
+{
+    ngx_uint_t       i;
+    ngx_mcds_leg_t  *leg, *first;
+
+    first = NULL;
+
+    for (i = 0; i < group->n; i++) {
+        leg = &group->legs[i];
+
+        if (!ngx_mcds_newest_there(leg)) {
+            continue;
+        }
+
+        if (ngx_mcds_newest_has(leg, group->req.want)) {
+            return leg;
+        }
+
+        if (first == NULL) {
+            first = leg;
+        }
+    }
+
+    (void) ngx_mcds_newest_ask(first, group->req.want);
+
+    return NULL;
+}
+
+
+/* the newest of all; NULL if one of them has not told what it has */
+
+static ngx_mcds_leg_t *
+ngx_mcds_newest_compared(ngx_mcds_group_t *group)
+{
+    ngx_uint_t       i, missing;
+    ngx_mcds_leg_t  *leg, *newest;
+
+    newest = NULL;
+    missing = 0;
+
+    for (i = 0; i < group->n; i++) {
+        leg = &group->legs[i];
+
+        if (!ngx_mcds_newest_there(leg)) {
+            continue;
+        }
+
+        if (!ngx_mcds_newest_has(leg, NGX_MCDS_VALUE)) {
+            (void) ngx_mcds_newest_ask(leg, NGX_MCDS_NEWEST_WANT);
+            missing = 1;
+            continue;
+        }
+
+        if (newest == NULL
+            || (leg->answer.flags != newest->answer.flags
+                && group->req.newer(&group->req.key, &newest->answer,
+                                    &leg->answer)))
+        {
+            newest = leg;
+        }
+    }
+
+    if (missing) {
+        return NULL;
+    }
+
+    ngx_mcds_newest_spread(group, newest);
+
+    return newest;
+}
+
+
+static void
+ngx_mcds_newest_end(ngx_mcds_group_t *group, ngx_mcds_leg_t *leg)
+{
+    ngx_mcds_result_t  result;
+
+    result = leg->answer;
+
+    if (!(group->req.want & NGX_MCDS_VALUE)) {
+        result.has &= ~NGX_MCDS_VALUE;
+        result.data = NULL;
+        result.len = 0;
+        result.value = NULL;
+    }
+
+    ngx_mcds_group_mark_cas(leg, &result);
+    ngx_mcds_group_done(group, &result);
+}
+
+
+/* nobody has it */
+
+static void
+ngx_mcds_newest_none(ngx_mcds_group_t *group)
+{
+    ngx_uint_t         i;
+    ngx_mcds_result_t  result;
+
+    group->rank = 0;
+
+    for (i = 0; i < group->n; i++) {
+        ngx_mcds_group_take(&group->legs[i], group->legs[i].answer.rc);
+    }
+
+    ngx_memzero(&result, sizeof(ngx_mcds_result_t));
+    result.rc = group->rc;
+
+    ngx_mcds_group_done(group, &result);
+}
+
+
+/* those who have another one take the newest, unless they have changed since */
+
+static void
+ngx_mcds_newest_spread(ngx_mcds_group_t *group, ngx_mcds_leg_t *newest)
+{
+    ngx_uint_t           i;
+    ngx_mcds_leg_t      *leg;
+    ngx_mcds_value_t    *value;
+    ngx_mcds_request_t   req;
+
+    /* the classic protocol does not tell how long it lives */
+
+    if (!ngx_mcds_newest_has(newest, NGX_MCDS_TTL)) {
+        return;
+    }
+
+    value = ngx_mcds_result_value(&newest->answer, ngx_cycle->log);
+    if (value == NULL) {
+        return;
+    }
+
+    ngx_memzero(&req, sizeof(ngx_mcds_request_t));
+
+    req.verb = NGX_MCDS_SET;
+    req.key = group->req.key;
+    req.suffix = group->req.suffix;
+    req.page = group->req.page;
+    req.value = value;
+    req.flags = newest->answer.flags;
+
+    if (newest->answer.ttl >= 0) {
+        req.ttl = ngx_max(newest->answer.ttl, 1);
+    }
+
+    for (i = 0; i < group->n; i++) {
+        leg = &group->legs[i];
+
+        if (!ngx_mcds_newest_there(leg)
+            || leg->answer.flags == newest->answer.flags
+            || leg->answer.cas == 0)
+        {
+            continue;
+        }
+
+        req.cas = leg->answer.cas;
+
+        (void) ngx_mcds_server_submit(leg->server, &req,
+                                      ngx_mcds_group_ignore, NULL);
+    }
+
+    ngx_mcds_value_unref(value);
 }
