@@ -40,6 +40,7 @@ static void ngx_mcds_page_read_handler(ngx_event_t *ev);
 static void ngx_mcds_page_read_done(void *data, ngx_mcds_result_t *result);
 static ngx_int_t ngx_mcds_page_read_local(ngx_mcds_read_t *read,
     ngx_mcds_result_t *result);
+static ngx_mcds_copy_t *ngx_mcds_page_unasked(ngx_mcds_page_t *page);
 static ngx_uint_t ngx_mcds_page_read_window(ngx_mcds_read_t *read);
 static void ngx_mcds_page_read_opened(void *data, ngx_uint_t rc);
 static void ngx_mcds_page_no_cas(ngx_mcds_page_t *page);
@@ -972,13 +973,7 @@ ngx_mcds_page_read_local(ngx_mcds_read_t *read, ngx_mcds_result_t *result)
             seat->silent = 1;
         }
 
-        /* of what was purged here, the zone knows whether it may be used */
-
-        if (page->mine_purges != ngx_mcds_local_purges(page->place)) {
-            ngx_mcds_page_drop(page);
-        }
-
-        copy = ngx_mcds_page_kept(page, NULL);
+        copy = ngx_mcds_page_unasked(page);
 
     } else if (result->rc == NGX_MCDS_OK && !read->whole && result->cas) {
 
@@ -1032,6 +1027,64 @@ ngx_mcds_page_read_local(ngx_mcds_read_t *read, ngx_mcds_result_t *result)
     read->copy = ngx_mcds_copy_ref(copy);
 
     return NGX_OK;
+}
+
+
+/* the copy to use when memcached does not answer, or NULL */
+
+static ngx_mcds_copy_t *
+ngx_mcds_page_unasked(ngx_mcds_page_t *page)
+{
+    /* of what was purged here, the zone knows whether it may be used */
+
+    if (page->mine_purges != ngx_mcds_local_purges(page->place)) {
+        ngx_mcds_page_drop(page);
+    }
+
+    return ngx_mcds_page_kept(page, NULL);
+}
+
+
+void
+ngx_mcds_page_hurry(ngx_mcds_seat_t *seat)
+{
+    ngx_mcds_copy_t  *copy;
+    ngx_mcds_page_t  *page;
+
+    page = seat->page;
+
+    if (page == NULL) {
+        return;
+    }
+
+    if (!seat->want_copy) {
+
+        if (page->owner == seat
+            && page->state == NGX_MCDS_LOCKING
+            && !page->hurried)
+        {
+            ngx_mcds_page_hurry_lock(page);
+        }
+
+        return;
+    }
+
+    ngx_queue_remove(&seat->queue);
+    seat->want_copy = 0;
+
+    copy = NULL;
+
+    if (seat->local) {
+        seat->silent = 1;
+        copy = ngx_mcds_page_unasked(page);
+    }
+
+    if (copy) {
+        page->used = 1;
+    }
+
+    seat->handler(seat->data, copy ? NGX_MCDS_PAGE_FOUND
+                                   : NGX_MCDS_PAGE_FAILED, copy);
 }
 
 

@@ -124,10 +124,13 @@ struct ngx_mcds_seat_s {
                                           NULL, see ngx_mcds_sign.h */
     ngx_mcds_stat_t    *stat;          /* of its zone; the caller's, or NULL */
     ngx_msec_t          since;         /* it waits, or builds */
+    ngx_msec_t          parked_at;
 
     unsigned            silent:1;      /* memcached has not answered */
     unsigned            queued:1;      /* waits for a build */
     unsigned            waited:1;      /* the same, until it is told */
+    unsigned            parked:1;      /* it does, or has done, since then; the
+                                          caller's to reset */
     unsigned            building:1;
     unsigned            takeover:1;    /* builds, and has waited before */
     unsigned            refresh:1;     /* does not wait for another's build */
@@ -218,6 +221,15 @@ ngx_int_t ngx_mcds_page_lookup(ngx_mcds_seat_t *seat);
 
 ngx_int_t ngx_mcds_page_enter(ngx_mcds_seat_t *seat, ngx_mcds_enter_t *enter,
     ngx_uint_t *outcome);
+
+
+/*
+ * Memcached is not waited for any longer: if the seat waits for its answer, it
+ * is told now what it is told when there is none, and the handler is called
+ * from inside of this call.  Not if it waits for a build.
+ */
+
+void ngx_mcds_page_hurry(ngx_mcds_seat_t *seat);
 
 
 /*

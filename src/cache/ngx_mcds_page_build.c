@@ -46,7 +46,10 @@ static ngx_int_t ngx_mcds_page_ask(ngx_mcds_page_t *page, ngx_uint_t whole);
 static void ngx_mcds_page_asked(void *data, ngx_mcds_result_t *result);
 static void ngx_mcds_page_opened(void *data, ngx_uint_t rc);
 static void ngx_mcds_page_await(ngx_mcds_page_t *page, uint64_t build);
+static void ngx_mcds_page_answered(ngx_mcds_page_t *page);
+static void ngx_mcds_page_late(ngx_mcds_page_t *page);
 static void ngx_mcds_page_step(ngx_mcds_page_t *page);
+static ngx_int_t ngx_mcds_page_judge(ngx_mcds_page_t *page);
 static ngx_int_t ngx_mcds_page_changed(ngx_mcds_page_t *page);
 static void ngx_mcds_page_step_lock(ngx_mcds_page_t *page);
 static void ngx_mcds_page_step_poll(ngx_mcds_page_t *page);
@@ -102,7 +105,11 @@ ngx_mcds_page_enter(ngx_mcds_seat_t *seat, ngx_mcds_enter_t *enter,
 
         /* what cannot be stored cannot be waited for on other workers */
 
-        if (enter->local || seat->silent || ngx_mcds_page_refused(page)) {
+        if (enter->local
+            || seat->silent
+            || page->hurried
+            || ngx_mcds_page_refused(page))
+        {
             return ngx_mcds_page_enter_local(seat, enter->cas, outcome);
         }
 
@@ -251,6 +258,11 @@ ngx_mcds_page_wait(ngx_mcds_seat_t *seat)
     seat->queued = 1;
     page->nwaiters++;
 
+    if (!seat->parked) {
+        seat->parked = 1;
+        seat->parked_at = ngx_current_msec;
+    }
+
     seat->timer.handler = ngx_mcds_page_wait_handler;
     seat->timer.data = seat;
     seat->timer.log = ngx_cycle->log;
@@ -258,7 +270,8 @@ ngx_mcds_page_wait(ngx_mcds_seat_t *seat)
     ngx_add_timer(&seat->timer, seat->wait);
 
     if (page->state == NGX_MCDS_STORING
-        || (page->state == NGX_MCDS_ELSEWHERE && !page->missing))
+        || (page->state == NGX_MCDS_ELSEWHERE
+            && (!page->missing || page->hurried)))
     {
         ngx_mcds_page_set_poll(page);
     }
@@ -323,12 +336,18 @@ ngx_mcds_page_locked(void *data, ngx_mcds_lock_t *lock, ngx_uint_t rc)
 {
     ngx_mcds_page_t *page = data;
 
-    page->lock = lock;
-    page->lock_rc = rc;
+    if (page->hurried) {
 
-    if (--page->missing == 0) {
-        ngx_mcds_page_step(page);
+        if (lock) {
+            ngx_mcds_lock_release(lock, 0);
+        }
+
+    } else {
+        page->lock = lock;
+        page->lock_rc = rc;
     }
+
+    ngx_mcds_page_answered(page);
 }
 
 
@@ -374,6 +393,11 @@ ngx_mcds_page_asked(void *data, ngx_mcds_result_t *result)
 
     page = data;
 
+    if (page->hurried) {
+        ngx_mcds_page_answered(page);
+        return;
+    }
+
     page->page_rc = result->rc;
 
     if (result->rc == NGX_MCDS_OK) {
@@ -418,9 +442,7 @@ ngx_mcds_page_asked(void *data, ngx_mcds_result_t *result)
         page->page_rc = NGX_MCDS_BUSY;
     }
 
-    if (--page->missing == 0) {
-        ngx_mcds_page_step(page);
-    }
+    ngx_mcds_page_answered(page);
 }
 
 
@@ -429,7 +451,10 @@ ngx_mcds_page_opened(void *data, ngx_uint_t rc)
 {
     ngx_mcds_page_t *page = data;
 
-    if (rc == NGX_MCDS_OK) {
+    if (page->hurried) {
+        ngx_mcds_copy_unref(page->split);
+
+    } else if (rc == NGX_MCDS_OK) {
         page->copy = page->split;
 
     } else {
@@ -445,9 +470,59 @@ ngx_mcds_page_opened(void *data, ngx_uint_t rc)
 
     page->split = NULL;
 
-    if (--page->missing == 0) {
-        ngx_mcds_page_step(page);
+    ngx_mcds_page_answered(page);
+}
+
+
+static void
+ngx_mcds_page_answered(ngx_mcds_page_t *page)
+{
+    if (--page->missing) {
+        return;
     }
+
+    if (page->hurried) {
+        ngx_mcds_page_late(page);
+        return;
+    }
+
+    ngx_mcds_page_step(page);
+}
+
+
+/*
+ * The owner of the step is told what comes out of the answers so far, nothing
+ * more is asked, and until all have come pages are built for this host alone.
+ */
+
+void
+ngx_mcds_page_hurry_lock(ngx_mcds_page_t *page)
+{
+    page->hurried = 1;
+    page->whole = 1;
+
+    (void) ngx_mcds_page_judge(page);
+}
+
+
+/* all answers of a step have come whose owner was told before */
+
+static void
+ngx_mcds_page_late(ngx_mcds_page_t *page)
+{
+    page->hurried = 0;
+
+    if (page->state == NGX_MCDS_ELSEWHERE) {
+
+        if (ngx_queue_empty(&page->waiters)) {
+            ngx_mcds_page_set_state(page, NGX_MCDS_IDLE);
+
+        } else {
+            ngx_mcds_page_set_poll(page);
+        }
+    }
+
+    ngx_mcds_page_unref(page);
 }
 
 
@@ -479,6 +554,17 @@ ngx_mcds_page_await(ngx_mcds_page_t *page, uint64_t build)
 static void
 ngx_mcds_page_step(ngx_mcds_page_t *page)
 {
+    if (ngx_mcds_page_judge(page) == NGX_OK) {
+        ngx_mcds_page_unref(page);
+    }
+}
+
+
+/* NGX_AGAIN: another answer is to come */
+
+static ngx_int_t
+ngx_mcds_page_judge(ngx_mcds_page_t *page)
+{
     ngx_mcds_copy_t  *copy;
 
     if (page->kept.owner) {
@@ -491,7 +577,7 @@ ngx_mcds_page_step(ngx_mcds_page_t *page)
 
         /* changed, and now its value is on the way */
 
-        return;
+        return NGX_AGAIN;
 
     case NGX_OK:
         copy = page->copy;
@@ -519,7 +605,7 @@ ngx_mcds_page_step(ngx_mcds_page_t *page)
         break;
     }
 
-    ngx_mcds_page_unref(page);
+    return NGX_OK;
 }
 
 
@@ -1221,7 +1307,9 @@ ngx_mcds_page_poll_handler(ngx_event_t *ev)
     page = ev->data;
 
     if (ngx_queue_empty(&page->waiters)) {
-        if (page->state == NGX_MCDS_ELSEWHERE && !page->missing) {
+        if (page->state == NGX_MCDS_ELSEWHERE
+            && (!page->missing || page->hurried))
+        {
             ngx_mcds_page_set_state(page, NGX_MCDS_IDLE);
         }
 
@@ -1239,11 +1327,20 @@ ngx_mcds_page_poll_handler(ngx_event_t *ev)
         return;
     }
 
-    if (page->state != NGX_MCDS_ELSEWHERE || page->missing) {
+    if (page->state != NGX_MCDS_ELSEWHERE
+        || (page->missing && !page->hurried))
+    {
         return;
     }
 
     if (page->here && ngx_mcds_page_poll_here(page) != NGX_DECLINED) {
+        return;
+    }
+
+    if (page->hurried) {
+
+        /* memcached is asked when it has answered what it was asked before */
+
         return;
     }
 
@@ -1373,7 +1470,5 @@ ngx_mcds_page_lock_asked(void *data, ngx_mcds_result_t *result)
         (void) ngx_mcds_lock_read(result->data, result->len, &page->kept);
     }
 
-    if (--page->missing == 0) {
-        ngx_mcds_page_step(page);
-    }
+    ngx_mcds_page_answered(page);
 }

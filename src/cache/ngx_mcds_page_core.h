@@ -150,6 +150,8 @@ struct ngx_mcds_page_s {
     unsigned              big:1;       /* the last value was */
     unsigned              whole:1;     /* the page was asked with its value */
     unsigned              used:1;      /* was found since this was asked last */
+    unsigned              hurried:1;   /* answers that are to come change
+                                          nothing any more */
     ngx_str_t             key;
 };
 
@@ -237,6 +239,11 @@ void ngx_mcds_page_failed(ngx_mcds_page_t *page, ngx_uint_t backoff);
 void ngx_mcds_page_release(ngx_mcds_page_t *page);
 void ngx_mcds_page_share_copy(ngx_mcds_page_t *page, ngx_mcds_copy_t *copy);
 void ngx_mcds_page_poll_handler(ngx_event_t *ev);
+
+
+/* the owner does not wait for the lock any longer */
+
+void ngx_mcds_page_hurry_lock(ngx_mcds_page_t *page);
 
 
 /*

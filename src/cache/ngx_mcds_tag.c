@@ -84,6 +84,7 @@ struct ngx_mcds_tags_s {
     ngx_queue_t           records;
     ngx_uint_t            n;
     ngx_uint_t            waiting;
+    ngx_uint_t            told;        /* before all have answered */
     ngx_uint_t            freed;
 };
 
@@ -754,7 +755,22 @@ ngx_mcds_tags_ask(ngx_mcds_tags_t *tags, ngx_str_t *list)
         }
     }
 
+    tags->told = 0;
+
     return tags->waiting ? NGX_OK : NGX_DONE;
+}
+
+
+void
+ngx_mcds_tags_hurry(ngx_mcds_tags_t *tags)
+{
+    if (tags == NULL || tags->waiting == 0 || tags->told) {
+        return;
+    }
+
+    tags->told = 1;
+
+    tags->handler(tags->data);
 }
 
 
@@ -866,6 +882,10 @@ ngx_mcds_tags_done(ngx_mcds_tags_t *tags)
     }
 
     ngx_mcds_tags_absent(tags);
+
+    if (tags->told) {
+        return;
+    }
 
     ngx_post_event(&tags->event, &ngx_posted_events);
 }

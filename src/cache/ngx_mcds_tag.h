@@ -106,6 +106,9 @@ ngx_int_t ngx_mcds_tags_get(ngx_mcds_entry_t *entry, uint64_t *counter,
  * ask: asks for those of a list that were not asked for: NGX_OK, and the
  * handler will be called; NGX_DONE, nothing is missing; NGX_ERROR.
  *
+ * hurry: those that have not answered are not waited for: the handler is called
+ * now, unless that was done.  What they say later is known nevertheless.
+ *
  * counter: as it is now or, if that is not known, the newest number that this
  * worker knows of the pool; 0 if it knows none.
  */
@@ -113,6 +116,7 @@ ngx_int_t ngx_mcds_tags_get(ngx_mcds_entry_t *entry, uint64_t *counter,
 ngx_mcds_tags_t *ngx_mcds_tags_create(ngx_mcds_pool_t *pool, ngx_str_t *page,
     ngx_str_t *list, uint64_t now, void (*handler)(void *data), void *data);
 ngx_int_t ngx_mcds_tags_ask(ngx_mcds_tags_t *tags, ngx_str_t *list);
+void ngx_mcds_tags_hurry(ngx_mcds_tags_t *tags);
 uint64_t ngx_mcds_tags_counter(ngx_mcds_tags_t *tags);
 void ngx_mcds_tags_free(ngx_mcds_tags_t *tags);
 

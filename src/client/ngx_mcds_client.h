@@ -182,8 +182,8 @@ typedef void (*ngx_mcds_handler_pt)(void *data, ngx_mcds_result_t *result);
  *
  * The result's rc is DOWN at once (in a posted event) while the breaker of
  * the server is open, and BUSY when too much is pending; no operation takes
- * longer than the pool's timeout, a GET of replicas half of it longer for each
- * of them.
+ * longer than the pool's timeout, but for one on replicas that has a leader,
+ * see ngx_mcds_replica.h, or several commands.
  */
 
 ngx_mcds_op_t *ngx_mcds_submit(ngx_mcds_pool_t *pool, ngx_mcds_request_t *req,

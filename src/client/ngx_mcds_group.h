@@ -58,7 +58,8 @@ struct ngx_mcds_group_s {
     ngx_uint_t             rank;
     uint64_t               cas;          /* of what the leader has, or 0 */
 
-    ngx_event_t            timer;        /* of a read */
+    ngx_event_t            timer;        /* of a read, */
+    ngx_msec_t             begin;        /* which began then */
 
     ngx_mcds_leg_t         legs[NGX_MCDS_MAX_REPLICAS];
 };

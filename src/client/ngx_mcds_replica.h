@@ -10,7 +10,9 @@
  *   ADD          on all; stored if none of them had it
  *   GET          the first that has it; the next one is asked when a server
  *                does not have it, fails, or is silent for half of the pool's
- *                timeout; of a number: all are asked, the largest one
+ *                timeout, further ones in equal parts of the other half, at
+ *                whose end the operation does; of a number: all are asked, the
+ *                largest one
  *   SET, APPEND, on all; done if one has done it
  *   TOUCH
  *   DELETE       on all; done if all have done it

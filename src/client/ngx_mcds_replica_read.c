@@ -34,14 +34,17 @@ typedef enum {
 static void ngx_mcds_first_done(void *data, ngx_mcds_result_t *result);
 static ngx_uint_t ngx_mcds_first_next(ngx_mcds_group_t *group);
 static void ngx_mcds_first_timer(ngx_event_t *ev);
+static void ngx_mcds_first_late(ngx_mcds_group_t *group);
 static void ngx_mcds_read_timer(ngx_mcds_group_t *group,
     ngx_event_handler_pt handler);
+static ngx_msec_t ngx_mcds_read_left(ngx_mcds_group_t *group);
 
 static ngx_mcds_op_t *ngx_mcds_newest_ask(ngx_mcds_leg_t *leg,
     ngx_uint_t want);
 static void ngx_mcds_newest_done(void *data, ngx_mcds_result_t *result);
 static void ngx_mcds_newest_keep(ngx_mcds_leg_t *leg);
 static void ngx_mcds_newest_timer(ngx_event_t *ev);
+static void ngx_mcds_newest_late(ngx_mcds_group_t *group);
 static void ngx_mcds_newest_decide(ngx_mcds_group_t *group);
 static ngx_uint_t ngx_mcds_newest_state(ngx_mcds_group_t *group);
 static ngx_mcds_leg_t *ngx_mcds_newest_asked(ngx_mcds_group_t *group);
@@ -131,21 +134,73 @@ ngx_mcds_first_next(ngx_mcds_group_t *group)
 }
 
 
+/* the second one is asked after half of the time, and so on */
+
 static void
 ngx_mcds_first_timer(ngx_event_t *ev)
 {
-    (void) ngx_mcds_first_next(ev->data);
+    ngx_msec_t         left, timeout;
+    ngx_mcds_group_t  *group;
+
+    group = ev->data;
+    left = ngx_mcds_read_left(group);
+
+    if (left == 0) {
+        ngx_mcds_first_late(group);
+        return;
+    }
+
+    (void) ngx_mcds_first_next(group);
+
+    if (group->asked < group->n) {
+        timeout = group->legs[0].server->pool->timeout;
+        left = ngx_min(left, timeout / 2 / (group->n - 1));
+    }
+
+    ngx_add_timer(ev, ngx_max(left, 1));
+}
+
+
+/* what the servers say now comes too late: those that are silent timed out */
+
+static void
+ngx_mcds_first_late(ngx_mcds_group_t *group)
+{
+    ngx_mcds_result_t  all;
+
+    ngx_mcds_group_take(&group->legs[0], NGX_MCDS_TIMEOUT);
+
+    ngx_memzero(&all, sizeof(ngx_mcds_result_t));
+    all.rc = group->rc;
+
+    ngx_mcds_group_done(group, &all);
 }
 
 
 static void
 ngx_mcds_read_timer(ngx_mcds_group_t *group, ngx_event_handler_pt handler)
 {
+    group->begin = ngx_current_msec;
+
     group->timer.handler = handler;
     group->timer.data = group;
     group->timer.log = ngx_cycle->log;
 
     ngx_add_timer(&group->timer, group->legs[0].server->pool->timeout / 2);
+}
+
+
+/* of the pool's timeout, milliseconds */
+
+static ngx_msec_t
+ngx_mcds_read_left(ngx_mcds_group_t *group)
+{
+    ngx_msec_t  timeout, elapsed;
+
+    timeout = group->legs[0].server->pool->timeout;
+    elapsed = ngx_current_msec - group->begin;
+
+    return (elapsed < timeout) ? timeout - elapsed : 0;
 }
 
 
@@ -279,15 +334,47 @@ static void
 ngx_mcds_newest_timer(ngx_event_t *ev)
 {
     ngx_uint_t         i;
+    ngx_msec_t         left;
     ngx_mcds_group_t  *group;
 
     group = ev->data;
+    left = ngx_mcds_read_left(group);
+
+    if (left == 0) {
+        ngx_mcds_newest_late(group);
+        return;
+    }
+
+    ngx_add_timer(ev, left);
 
     for (i = 0; i < group->n; i++) {
         group->legs[i].late = group->legs[i].asking;
     }
 
     ngx_mcds_newest_decide(group);
+}
+
+
+/* takes what there is */
+
+static void
+ngx_mcds_newest_late(ngx_mcds_group_t *group)
+{
+    ngx_uint_t       i;
+    ngx_mcds_leg_t  *leg;
+
+    for (i = 0; i < group->n; i++) {
+        leg = &group->legs[i];
+
+        if (ngx_mcds_newest_there(leg)
+            && ngx_mcds_newest_has(leg, group->req.want))
+        {
+            ngx_mcds_newest_end(group, leg);
+            return;
+        }
+    }
+
+    ngx_mcds_newest_none(group);
 }
 
 
@@ -454,18 +541,23 @@ ngx_mcds_newest_end(ngx_mcds_group_t *group, ngx_mcds_leg_t *leg)
 }
 
 
-/* nobody has it */
+/* nobody has it, or has said so in time */
 
 static void
 ngx_mcds_newest_none(ngx_mcds_group_t *group)
 {
-    ngx_uint_t         i;
-    ngx_mcds_result_t  result;
+    ngx_uint_t          i;
+    ngx_mcds_leg_t     *leg;
+    ngx_mcds_result_t   result;
 
     group->rank = 0;
 
     for (i = 0; i < group->n; i++) {
-        ngx_mcds_group_take(&group->legs[i], group->legs[i].answer.rc);
+        leg = &group->legs[i];
+
+        ngx_mcds_group_take(leg, (leg->asking
+                                  || leg->answer.rc == NGX_MCDS_OK)
+                                 ? NGX_MCDS_TIMEOUT : leg->answer.rc);
     }
 
     ngx_memzero(&result, sizeof(ngx_mcds_result_t));

@@ -500,6 +500,10 @@ ngx_http_mcds_counted(void *data, ngx_uint_t rc, uint64_t value)
 {
     ngx_http_mcds_number_t *number = data;
 
+    if (number->grown && ngx_mcds_seed_sought(number->grown)) {
+        number->ctx->seeded = 1;
+    }
+
     number->count = NULL;
     number->grown = NULL;
     number->valid = (rc == NGX_MCDS_OK);
@@ -551,6 +555,42 @@ ngx_http_mcds_counters_cleanup(ngx_http_mcds_ctx_t *ctx)
     }
 
     ctx->numbers = NULL;
+}
+
+
+void
+ngx_http_mcds_counters_hurry(ngx_http_mcds_ctx_t *ctx)
+{
+    ngx_uint_t                i;
+    ngx_http_mcds_number_t   *number;
+    ngx_http_mcds_numbers_t  *numbers;
+
+    for (numbers = ctx->numbers; numbers && ctx->counts;
+         numbers = numbers->next)
+    {
+        for (i = 0; i < numbers->n; i++) {
+            number = &numbers->number[i];
+
+            if (number->grown && ngx_mcds_seed_sought(number->grown)) {
+
+                /* waits for a location, as long as "init_timeout" says */
+
+                ctx->seeded = 1;
+                continue;
+            }
+
+            if (number->count) {
+                ngx_mcds_counter_cancel(number->count);
+                ngx_http_mcds_counted(number, NGX_MCDS_TIMEOUT, 0);
+
+            } else if (number->grown) {
+                ngx_mcds_seed_cancel(number->grown);
+                ngx_http_mcds_counted(number, NGX_MCDS_TIMEOUT, 0);
+            }
+
+            ngx_http_mcds_visitor_hurry(number);
+        }
+    }
 }
 
 

@@ -203,6 +203,16 @@ ngx_http_mcds_herd_cleanup(void *data)
 
 
 void
+ngx_http_mcds_herd_hurry(ngx_http_mcds_ctx_t *ctx)
+{
+    if (ctx->use) {
+        ngx_http_mcds_herd_cleanup(ctx);
+        ngx_http_mcds_wake(ctx);
+    }
+}
+
+
+void
 ngx_http_mcds_herd_local(ngx_http_mcds_ctx_t *ctx,
     ngx_http_mcds_loc_conf_t *mlcf)
 {

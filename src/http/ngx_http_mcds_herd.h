@@ -42,6 +42,11 @@ ngx_int_t ngx_http_mcds_herd_uses(ngx_http_request_t *r,
     ngx_http_mcds_ctx_t *ctx, ngx_http_mcds_loc_conf_t *mlcf);
 
 
+/* the answer that is to come is not waited for */
+
+void ngx_http_mcds_herd_hurry(ngx_http_mcds_ctx_t *ctx);
+
+
 /* how copies of this host are used */
 
 void ngx_http_mcds_herd_local(ngx_http_mcds_ctx_t *ctx,

@@ -10,6 +10,7 @@
 #include <ngx_config.h>
 #include <ngx_core.h>
 #include <ngx_http.h>
+#include "ngx_http_mcds_budget.h"
 #include "ngx_http_mcds_header.h"
 #include "ngx_http_mcds_json.h"
 #include "ngx_http_mcds_lock.h"
@@ -41,12 +42,15 @@ struct ngx_http_mcds_lock_ctx_s {
     ngx_http_request_t         *request;
     ngx_http_mcds_hold_t       *holds;     /* the last one first */
     ngx_event_t                 resume;
+    ngx_mcds_wait_t             delay;
+    ngx_mcds_budget_t           patience;  /* of one who is "longer" */
     uint64_t                    number;
     ngx_msec_t                  start;
     ngx_msec_t                  wait;
     unsigned                    waiting:1;
     unsigned                    answered:1;   /* and not judged yet */
     unsigned                    refused:1;
+    unsigned                    longer:1;     /* somebody else had it */
 };
 
 
@@ -54,6 +58,7 @@ static ngx_int_t ngx_http_mcds_lock_take(ngx_http_request_t *r,
     ngx_http_mcds_lock_loc_conf_t *llcf);
 static void ngx_http_mcds_lock_mutex_handler(void *data,
     ngx_mcds_mutex_t *mutex, ngx_uint_t status);
+static void ngx_http_mcds_lock_over(void *data);
 static ngx_int_t ngx_http_mcds_lock_judge(ngx_http_request_t *r,
     ngx_http_mcds_lock_ctx_t *ctx);
 static ngx_int_t ngx_http_mcds_lock_refuse(ngx_http_request_t *r,
@@ -158,6 +163,7 @@ ngx_http_mcds_lock_take(ngx_http_request_t *r,
     ngx_http_mcds_lock_loc_conf_t *llcf)
 {
     ngx_str_t                  key;
+    ngx_mcds_budget_t         *budget;
     ngx_http_mcds_hold_t      *hold;
     ngx_mcds_mutex_wish_t      wish;
     ngx_http_mcds_lock_ctx_t  *ctx;
@@ -200,6 +206,11 @@ ngx_http_mcds_lock_take(ngx_http_request_t *r,
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
     }
 
+    budget = ngx_http_mcds_budget_get(r);
+    if (budget == NULL) {
+        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+    }
+
     hold->ctx = ctx;
     hold->pool = llcf->pool;
     hold->key = key;
@@ -226,6 +237,10 @@ ngx_http_mcds_lock_take(ngx_http_request_t *r,
 
     ctx->waiting = 1;
     ctx->start = ngx_current_msec;
+    ctx->longer = 0;
+
+    ngx_mcds_wait_begin(&ctx->delay, budget, llcf->pool->timeout,
+                        ngx_http_mcds_lock_over, ctx);
 
     return ngx_http_mcds_lock_suspend(r);
 }
@@ -256,10 +271,60 @@ ngx_http_mcds_lock_mutex_handler(void *data, ngx_mcds_mutex_t *mutex,
     ctx->waiting = 0;
     ctx->answered = 1;
 
+    if (status == NGX_MCDS_MUTEX_LATE
+        || (mutex && ngx_mcds_mutex_asked(mutex)))
+    {
+        /* it was waited for another request */
+
+        ngx_mcds_wait_cancel(&ctx->delay);
+
+    } else {
+        ngx_mcds_wait_end(&ctx->delay, ngx_current_msec);
+    }
+
     ngx_mcds_stat_time(hold->stat, NGX_MCDS_LOCKS_TIME,
                        ngx_current_msec - ctx->start);
 
     ngx_post_event(&ctx->resume, &ngx_posted_events);
+}
+
+
+/*
+ * Memcached has not said in time that the lock is held; if it will be, it is
+ * released then.  A request that waits for the owner of the lock does so for
+ * as long as "wait" says, and may wait so much longer for memcached, too.
+ */
+
+static void
+ngx_http_mcds_lock_over(void *data)
+{
+    ngx_http_mcds_lock_ctx_t *ctx = data;
+
+    ngx_http_mcds_hold_t  *hold;
+
+    hold = ctx->holds;
+
+    if (!ctx->waiting || hold->mutex == NULL) {
+        return;
+    }
+
+    if (ngx_mcds_mutex_asked(hold->mutex) && !ctx->longer) {
+        ctx->longer = 1;
+
+        ngx_memzero(&ctx->patience, sizeof(ngx_mcds_budget_t));
+
+        ngx_mcds_wait_cancel(&ctx->delay);
+        ngx_mcds_wait_begin(&ctx->delay, &ctx->patience,
+                            hold->conf->wait + hold->pool->timeout,
+                            ngx_http_mcds_lock_over, ctx);
+        return;
+    }
+
+    ngx_mcds_mutex_release(hold->mutex);
+
+    ngx_http_mcds_budget_log(ctx->request);
+
+    ngx_http_mcds_lock_mutex_handler(hold, NULL, NGX_MCDS_MUTEX_UNAVAILABLE);
 }
 
 
@@ -416,6 +481,8 @@ ngx_http_mcds_lock_cleanup(void *data)
     if (ctx->resume.posted) {
         ngx_delete_posted_event(&ctx->resume);
     }
+
+    ngx_mcds_wait_cancel(&ctx->delay);
 
     for (hold = ctx->holds; hold; hold = hold->next) {
         if (hold->mutex) {

@@ -12,6 +12,7 @@
 #include <ngx_core.h>
 #include <ngx_http.h>
 #include "ngx_mcds_client.h"
+#include "ngx_mcds_budget.h"
 #include "ngx_mcds_page.h"
 #include "ngx_mcds_ledger.h"
 #include "ngx_mcds_stream.h"
@@ -250,6 +251,8 @@ struct ngx_http_mcds_ctx_s {
     ngx_uint_t                  waiting;  /* answers to come */
     ngx_uint_t                  counts;   /* ... of counters */
     ngx_queue_t                 queue;    /* while "resuming" */
+    ngx_mcds_budget_t           budget;   /* of waits for memcached */
+    ngx_mcds_wait_t             delay;    /* the one while "suspended" */
 
     ngx_http_mcds_numbers_t    *numbers;
 
@@ -374,6 +377,8 @@ struct ngx_http_mcds_ctx_s {
     unsigned                    unavailable:1;  /* waited long enough */
     unsigned                    counted:1;   /* for mcds_cache_min_uses */
     unsigned                    counting:1;  /* the answer is to come */
+    unsigned                    seeded:1;    /* "delay" was not for memcached
+                                                alone */
     unsigned                    origin:1;    /* sent to the content handler */
 };
 
@@ -417,7 +422,9 @@ ngx_uint_t ngx_http_mcds_replaced(ngx_http_request_t *r,
 /*
  * Counters.  start: begins those of r's location that have not counted yet.
  * log: the handler of the log phase.  cleanup: forgets what has not been
- * answered.  init_filters: to be called when mcds_counter needs them.
+ * answered.  hurry: what memcached has not answered is told to be TIMEOUT; it
+ * is counted nevertheless.  init_filters: to be called when mcds_counter needs
+ * them.
  */
 
 char *ngx_http_mcds_counter(ngx_conf_t *cf, ngx_command_t *cmd, void *conf);
@@ -427,6 +434,7 @@ ngx_int_t ngx_http_mcds_counters_start(ngx_http_request_t *r,
     ngx_http_mcds_loc_conf_t *mlcf);
 ngx_int_t ngx_http_mcds_counters_log(ngx_http_request_t *r);
 void ngx_http_mcds_counters_cleanup(ngx_http_mcds_ctx_t *ctx);
+void ngx_http_mcds_counters_hurry(ngx_http_mcds_ctx_t *ctx);
 void ngx_http_mcds_counter_init_filters(void);
 
 

@@ -135,6 +135,13 @@ ngx_http_mcds_own_wait(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx)
 }
 
 
+ngx_uint_t
+ngx_http_mcds_own_waits(ngx_http_mcds_ctx_t *ctx)
+{
+    return ctx->own && ctx->own->client == ctx && ctx->own->waiting;
+}
+
+
 void
 ngx_http_mcds_own_take(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx)
 {

@@ -23,7 +23,8 @@
  * of memory.  link: "build" is the context of the copy.  wait: when the request
  * is told how the build has ended; NGX_AGAIN the answer is on its way, and the
  * request is told once more; NGX_OK it has come, and the content handler of the
- * request is set to send it; NGX_DECLINED there is none.
+ * request is set to send it; NGX_DECLINED there is none.  waits: 1 if the
+ * answer is on its way, which counts among ctx->waiting.
  */
 
 ngx_int_t ngx_http_mcds_own_create(ngx_http_request_t *r,
@@ -32,6 +33,7 @@ void ngx_http_mcds_own_link(ngx_http_mcds_ctx_t *ctx,
     ngx_http_mcds_ctx_t *build);
 ngx_int_t ngx_http_mcds_own_wait(ngx_http_request_t *r,
     ngx_http_mcds_ctx_t *ctx);
+ngx_uint_t ngx_http_mcds_own_waits(ngx_http_mcds_ctx_t *ctx);
 
 
 /*

@@ -15,6 +15,7 @@
 #include <ngx_core.h>
 #include <ngx_http.h>
 #include "ngx_http_mcds_module.h"
+#include "ngx_http_mcds_budget.h"
 #include "ngx_http_mcds_nginx.h"
 #include "ngx_http_mcds_own.h"
 #include "ngx_http_mcds_revalidate.h"
@@ -334,6 +335,8 @@ ngx_http_mcds_suspend(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx)
         ngx_http_mcds_post(ctx);
     }
 
+    ngx_http_mcds_budget_begin(ctx);
+
     return NGX_AGAIN;
 }
 
@@ -440,6 +443,8 @@ ngx_http_mcds_resume(ngx_http_mcds_ctx_t *ctx)
     ctx->resuming = 0;
     ctx->suspended = 0;
 
+    ngx_http_mcds_budget_end(ctx);
+
     r = ctx->request;
     c = r->connection;
 
@@ -475,6 +480,8 @@ ngx_http_mcds_create_ctx(ngx_http_request_t *r)
     cln->handler = ngx_http_mcds_cleanup;
 
     ctx->request = r;
+
+    ngx_http_mcds_budget_inherit(ctx);
 
     ngx_http_set_ctx(r, ctx, ngx_http_mcds_module);
 
@@ -522,6 +529,8 @@ ngx_http_mcds_cleanup(void *data)
     if (ctx->resuming) {
         ngx_queue_remove(&ctx->queue);
     }
+
+    ngx_mcds_wait_cancel(&ctx->delay);
 
     ngx_http_mcds_store_aborted(ctx);
 

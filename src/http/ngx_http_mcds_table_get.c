@@ -12,6 +12,7 @@
 #include <ngx_config.h>
 #include <ngx_core.h>
 #include <ngx_http.h>
+#include "ngx_http_mcds_budget.h"
 #include "ngx_http_mcds_data.h"
 #include "ngx_http_mcds_stat.h"
 
@@ -37,6 +38,7 @@ typedef struct {
 struct ngx_http_mcds_get_ctx_s {
     ngx_http_request_t         *request;
     ngx_event_t                 resume;
+    ngx_mcds_wait_t             delay;
     ngx_uint_t                  waiting;
     ngx_list_t                  got;       /* ngx_http_mcds_got_t */
 };
@@ -65,6 +67,7 @@ static void ngx_http_mcds_get_found(void *data, ngx_uint_t rc,
     ngx_str_t *value);
 static ngx_uint_t ngx_http_mcds_get_clean(ngx_http_mcds_get_t *get,
     ngx_str_t *value);
+static void ngx_http_mcds_get_over(void *data);
 static void ngx_http_mcds_get_resume_handler(ngx_event_t *ev);
 static void ngx_http_mcds_get_cleanup(void *data);
 
@@ -283,6 +286,7 @@ static ngx_int_t
 ngx_http_mcds_get_handler(ngx_http_request_t *r, ngx_uint_t late)
 {
     ngx_uint_t                  i;
+    ngx_mcds_budget_t          *budget;
     ngx_http_mcds_get_t        *get;
     ngx_http_mcds_get_ctx_t    *ctx;
     ngx_http_mcds_data_conf_t  *dcf;
@@ -333,6 +337,14 @@ ngx_http_mcds_get_handler(ngx_http_request_t *r, ngx_uint_t late)
             return NGX_HTTP_INTERNAL_SERVER_ERROR;
         }
     }
+
+    budget = ngx_http_mcds_budget_get(r);
+    if (budget == NULL) {
+        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+    }
+
+    ngx_mcds_wait_begin(&ctx->delay, budget, dcf->pool->timeout,
+                        ngx_http_mcds_get_over, ctx);
 
     return NGX_AGAIN;
 }
@@ -592,7 +604,34 @@ ngx_http_mcds_get_found(void *data, ngx_uint_t rc, ngx_str_t *value)
                                  rc == NGX_MCDS_OK ? value : NULL);
 
     if (--ctx->waiting == 0) {
+        ngx_mcds_wait_end(&ctx->delay, ngx_current_msec);
+
         ngx_post_event(&ctx->resume, &ngx_posted_events);
+    }
+}
+
+
+static void
+ngx_http_mcds_get_over(void *data)
+{
+    ngx_http_mcds_get_ctx_t *ctx = data;
+
+    ngx_uint_t            i;
+    ngx_list_part_t      *part;
+    ngx_http_mcds_got_t  *got;
+
+    ngx_http_mcds_budget_log(ctx->request);
+
+    for (part = &ctx->got.part; part; part = part->next) {
+        got = part->elts;
+
+        for (i = 0; i < part->nelts; i++) {
+
+            if (got[i].wait) {
+                ngx_mcds_table_find_cancel(got[i].wait);
+                ngx_http_mcds_get_found(&got[i], NGX_MCDS_TIMEOUT, NULL);
+            }
+        }
     }
 }
 
@@ -635,6 +674,8 @@ ngx_http_mcds_get_cleanup(void *data)
     if (ctx->resume.posted) {
         ngx_delete_posted_event(&ctx->resume);
     }
+
+    ngx_mcds_wait_cancel(&ctx->delay);
 
     for (part = &ctx->got.part; part; part = part->next) {
         got = part->elts;

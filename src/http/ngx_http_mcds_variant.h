@@ -75,12 +75,14 @@ ngx_int_t ngx_http_mcds_variant_store(ngx_http_request_t *r,
  * Under the key lies a page, or a list, that does not tell routes apart, see
  * ngx_http_mcds_route.h; the request has come along another one.  Stores a list
  * that does in its place.  NGX_AGAIN: the page is looked up again after that;
- * NGX_BUSY: it is not for the cache; NGX_ERROR.
+ * NGX_BUSY: it is not for the cache; NGX_ERROR.  hurry: it is not waited for
+ * any longer.
  */
 
 ngx_int_t ngx_http_mcds_variant_fork(ngx_http_request_t *r,
     ngx_http_mcds_ctx_t *ctx, ngx_http_mcds_loc_conf_t *mlcf);
 void ngx_http_mcds_variant_unfork(ngx_http_mcds_ctx_t *ctx);
+void ngx_http_mcds_variant_hurry(ngx_http_mcds_ctx_t *ctx);
 
 
 /* from a list to another one that has just replaced it, and so on */

@@ -824,6 +824,16 @@ ngx_http_mcds_variant_unfork(ngx_http_mcds_ctx_t *ctx)
 }
 
 
+void
+ngx_http_mcds_variant_hurry(ngx_http_mcds_ctx_t *ctx)
+{
+    if (ctx->fork) {
+        ngx_http_mcds_variant_unfork(ctx);
+        ngx_http_mcds_wake(ctx);
+    }
+}
+
+
 static void
 ngx_http_mcds_put_unwanted(void *data, ngx_uint_t outcome,
     ngx_mcds_copy_t *copy)

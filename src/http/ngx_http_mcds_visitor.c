@@ -373,3 +373,13 @@ ngx_http_mcds_visitor_cancel(ngx_http_mcds_number_t *number)
         ngx_mcds_visitors_cancel(number->sum);
     }
 }
+
+
+void
+ngx_http_mcds_visitor_hurry(ngx_http_mcds_number_t *number)
+{
+    if (number->sum) {
+        ngx_mcds_visitors_cancel(number->sum);
+        ngx_http_mcds_summed(number, NGX_MCDS_TIMEOUT, 0);
+    }
+}

@@ -336,6 +336,13 @@ ngx_mcds_mutex_leave(ngx_mcds_mutex_t *mutex)
 }
 
 
+ngx_uint_t
+ngx_mcds_mutex_asked(ngx_mcds_mutex_t *mutex)
+{
+    return mutex->asked;
+}
+
+
 uint64_t
 ngx_mcds_mutex_number(ngx_mcds_mutex_t *mutex)
 {

@@ -111,13 +111,15 @@ typedef struct {
  * leave: instead of that, when it is held: it stays for the rest of its time,
  * for a caller who will know it by its owner.
  *
- * number, owner: of one that is held.
+ * number, owner: of one that is held.  asked: 1 if, before that, somebody else
+ * had it, so that the caller waits, or has waited, for that one.
  */
 
 ngx_mcds_mutex_t *ngx_mcds_mutex_acquire(ngx_mcds_mutex_wish_t *wish,
     ngx_mcds_mutex_pt handler, void *data);
 void ngx_mcds_mutex_release(ngx_mcds_mutex_t *mutex);
 void ngx_mcds_mutex_leave(ngx_mcds_mutex_t *mutex);
+ngx_uint_t ngx_mcds_mutex_asked(ngx_mcds_mutex_t *mutex);
 uint64_t ngx_mcds_mutex_number(ngx_mcds_mutex_t *mutex);
 ngx_str_t *ngx_mcds_mutex_owner(ngx_mcds_mutex_t *mutex);
 

@@ -50,6 +50,7 @@ struct ngx_mcds_grown_s {
     int64_t              delta;
     ngx_mcds_source_t    source;
     ngx_mcds_counter_t   counter;
+    ngx_uint_t           sought;       /* there was no counter */
 };
 
 
@@ -162,6 +163,13 @@ ngx_mcds_seed_cancel(ngx_mcds_grown_t *grown)
 }
 
 
+ngx_uint_t
+ngx_mcds_seed_sought(ngx_mcds_grown_t *grown)
+{
+    return grown->sought;
+}
+
+
 /* counts on what there is, or, when update was taken back, on nothing */
 
 static void
@@ -204,6 +212,8 @@ ngx_mcds_seed_join(ngx_mcds_grown_t *grown)
 
     hash = ngx_mcds_hash(grown->counter.key.data, grown->counter.key.len);
     left = (ngx_msec_int_t) (grown->deadline - ngx_current_msec);
+
+    grown->sought = 1;
 
     seed = ngx_mcds_seed_find(&grown->counter, hash);
 

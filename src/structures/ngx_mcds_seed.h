@@ -71,6 +71,11 @@ ngx_mcds_grown_t *ngx_mcds_seed_change(ngx_mcds_counter_t *counter,
 void ngx_mcds_seed_cancel(ngx_mcds_grown_t *grown);
 
 
+/* 1 if there was no counter, so that it waits, or has waited, for source */
+
+ngx_uint_t ngx_mcds_seed_sought(ngx_mcds_grown_t *grown);
+
+
 /* rc NGX_OK: here is the number; otherwise there is none (logged) */
 
 void ngx_mcds_seed_value(ngx_mcds_seed_t *seed, ngx_int_t rc, uint64_t value);
