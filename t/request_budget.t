@@ -43,12 +43,16 @@ sub slowly {
 my @fakes = map { $t->fake($_, \&slowly) } qw/ m n p /;
 my ($m, $n, $p) = @fakes;
 
-# of the replicas the first one says nothing
+# of the replicas the first ones say nothing
 
-my $silent = $t->fake('silent', sub {
-    my ($f, $c, $line) = @_;
-    return $f->mode() eq 'slow' && $line =~ /^m[sagd] / ? $f->stall() : ();
-});
+my ($silent, $mute) = map {
+    $t->fake($_, sub {
+        my ($f, $c, $line) = @_;
+        return $f->mode() eq 'slow' && $line =~ /^m[sagd] / ? $f->stall() : ();
+    })
+} qw/ silent mute /;
+
+my $quick = $t->fake('quick');
 
 my $o = $t->origin('o', sub {
     my ($o, $req) = @_;
@@ -80,6 +84,14 @@ http {
         server    127.0.0.1:%%PORT_silent%%;
         server    127.0.0.1:%%PORT_p%%;
         replicas  2;
+        timeout   ${timeout}ms;
+        max_fails 0;
+    }
+    mcds_pool three {
+        server    127.0.0.1:%%PORT_silent%%;
+        server    127.0.0.1:%%PORT_mute%%;
+        server    127.0.0.1:%%PORT_quick%%;
+        replicas  3;
         timeout   ${timeout}ms;
         max_fails 0;
     }
@@ -133,6 +145,11 @@ http {
             mcds_cache two;
             proxy_pass http://127.0.0.1:%%PORT_o%%;
         }
+        location /three/ {
+            mcds_cache three;
+            mcds_cache_tag off;
+            proxy_pass http://127.0.0.1:%%PORT_o%%;
+        }
         location /local/ {
             mcds_cache_local validated;
             proxy_pass http://127.0.0.1:%%PORT_o%%;
@@ -175,12 +192,12 @@ sub hurried {
 
     my $most = $o{most} // 1.4;
 
-    $_->tell('slow') for @fakes, $silent;
+    $_->tell('slow') for @fakes, $silent, $mute;
 
     my $r = $h->get($uri, headers => { 'X-Lang' => 'en' });
     my $took = $r->calm() * 1000 / $timeout;
 
-    $_->tell('') for @fakes, $silent;
+    $_->tell('') for @fakes, $silent, $mute;
 
     push @table, sprintf '%-34s %.2f timeouts, %s, views %s', $name, $took,
         $r->header('X-Cache') // 'none', $r->header('X-Views') // 'none';
@@ -236,6 +253,11 @@ hurried('table, redirect, list, variant', '/redirect/a', $answer);
 $body = made('/replicas/a', $p);
 $r = hurried('replicas, the first is silent', '/replicas/a', $answer);
 hurried('replicas, miss and lock', '/replicas/b', $answer);
+
+$body = made('/three/a', $quick);
+$r = hurried('three replicas, the third speaks', '/three/a', $body,
+    most => 0.92);
+like($r->header('X-Cache'), qr/^HIT/, 'three replicas: from the third');
 
 $body = made('/local/a', $m);
 is($h->get('/local/a')->body(), $body, 'a copy of its own');
