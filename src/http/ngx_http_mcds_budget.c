@@ -131,7 +131,10 @@ ngx_http_mcds_budget_begin(ngx_http_mcds_ctx_t *ctx)
         return;
     }
 
-    ctx->seat.parked = 0;
+    if (!ctx->seat.queued) {
+        ctx->seat.parked = 0;
+    }
+
     ctx->seeded = 0;
 
     ngx_mcds_wait_begin(&ctx->delay, &ctx->budget, timeout,
