@@ -9,6 +9,7 @@
 #include "mcds.h"
 #include "ngx_mcds_conn.h"
 #include "ngx_mcds_counter.h"
+#include "ngx_mcds_raise.h"
 #include "ngx_mcds_top.h"
 #include "ngx_mcds_visitors.h"
 
@@ -144,8 +145,13 @@ mcds_counter_get(mcds_t *m, ngx_str_t *key)
                                              : json_null());
 
     if (rc == NGX_MCDS_OK && (answer.has & NGX_MCDS_TTL)) {
-        mcds_put(o, "ttl", answer.ttl < 0 ? json_null()
-                                          : json_integer(answer.ttl));
+
+        /* a mark is no time that anybody has asked for */
+
+        mcds_put(o, "ttl",
+                 (answer.ttl < 0
+                  || ngx_mcds_raise_marked(answer.ttl, ngx_time()) >= 0)
+                 ? json_null() : json_integer(answer.ttl));
     }
 
     if (rc != NGX_MCDS_OK) {

@@ -107,7 +107,9 @@ typedef struct {
     ngx_str_t             suffix;       /* what follows it, or empty */
     ngx_uint_t            place;        /* of ngx_mcds_place(): the server of
                                            a page, whatever the key; or 0 */
-    uint32_t              ttl;
+    uint32_t              ttl;          /* seconds; above NGX_MCDS_MAX_TTL a
+                                           time since the epoch, so far away
+                                           that it counts as none */
     uint32_t              flags;        /* SET, ADD: the client flags */
     uint64_t              cas;          /* of a result, as it was given */
     uint64_t              initial;
@@ -222,6 +224,11 @@ void ngx_mcds_op_key(ngx_mcds_key_t *key, ngx_mcds_pool_t *pool,
 
 ngx_mcds_op_t *ngx_mcds_submit_to(ngx_mcds_pool_t *pool, ngx_uint_t n,
     ngx_mcds_request_t *req, ngx_mcds_handler_pt handler, void *data);
+
+
+/* the index of the server of a request's key, with replicas the first one */
+
+ngx_uint_t ngx_mcds_first(ngx_mcds_pool_t *pool, ngx_mcds_request_t *req);
 
 
 /* 1 if the configuration keeps the server of that index down */

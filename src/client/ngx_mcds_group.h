@@ -57,6 +57,8 @@ struct ngx_mcds_group_s {
     ngx_uint_t             rc;           /* of all legs so far */
     ngx_uint_t             rank;
     uint64_t               cas;          /* of what the leader has, or 0 */
+    int64_t                ttl;          /* of a number, if has_ttl */
+    ngx_uint_t             has_ttl;
 
     ngx_event_t            timer;        /* of a read, */
     ngx_msec_t             begin;        /* which began then */

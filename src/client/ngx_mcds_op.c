@@ -77,6 +77,17 @@ ngx_mcds_submit_to(ngx_mcds_pool_t *pool, ngx_uint_t n,
 
 
 ngx_uint_t
+ngx_mcds_first(ngx_mcds_pool_t *pool, ngx_mcds_request_t *req)
+{
+    ngx_mcds_key_t  key;
+
+    ngx_mcds_op_key(&key, pool, req, &req->suffix);
+
+    return ngx_mcds_op_choose(pool, req, &key);
+}
+
+
+ngx_uint_t
 ngx_mcds_disabled(ngx_mcds_pool_t *pool, ngx_uint_t n)
 {
     ngx_mcds_server_t  *server;

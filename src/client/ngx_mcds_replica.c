@@ -214,6 +214,11 @@ ngx_mcds_replica_all_done(void *data, ngx_mcds_result_t *result)
         }
     }
 
+    if (rc == NGX_MCDS_OK && (result->has & NGX_MCDS_TTL)) {
+        group->ttl = result->ttl;
+        group->has_ttl = 1;
+    }
+
     leg->missing = (rc == NGX_MCDS_NOT_FOUND);
 
     ngx_mcds_group_take(leg, rc);
@@ -231,6 +236,11 @@ ngx_mcds_replica_all_done(void *data, ngx_mcds_result_t *result)
         all.has = NGX_MCDS_VALUE;
         all.data = text;
         all.len = ngx_sprintf(text, "%uL", largest) - text;
+
+        if (group->has_ttl) {
+            all.has |= NGX_MCDS_TTL;
+            all.ttl = group->ttl;
+        }
 
         ngx_mcds_replica_raise(group, largest);
     }
@@ -377,7 +387,9 @@ ngx_mcds_replica_raise(ngx_mcds_group_t *group, uint64_t largest)
     ngx_mcds_leg_t      *leg;
     ngx_mcds_request_t   req;
 
-    if (group->req.verb != NGX_MCDS_INCR || group->req.ttl) {
+    if (group->req.verb != NGX_MCDS_INCR
+        || (group->req.ttl && group->req.ttl <= NGX_MCDS_MAX_TTL))
+    {
         return;
     }
 

@@ -160,6 +160,11 @@ ngx_mcds_encode_arithmetic(u_char *p, ngx_mcds_cmd_t *cmd)
         p = ngx_mcds_encode_literal(p, " MD");
     }
 
+    if (cmd->update && cmd->cas) {
+        p = ngx_mcds_encode_literal(p, " C");
+        p = ngx_mcds_encode_decimal(p, cmd->cas);
+    }
+
     return p;
 }
 

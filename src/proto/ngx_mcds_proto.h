@@ -55,13 +55,14 @@ typedef struct {
     uint32_t      opaque;
 
     /*
-     * Seconds, 0 for no limit, up to NGX_MCDS_MAX_TTL: T of SET, ADD and
-     * TOUCH, and N of INCR and DECR (how long a counter that is created
-     * lives).  Not used by the others.
+     * Seconds, 0 for no limit, up to NGX_MCDS_MAX_TTL, or a time since the
+     * epoch: T of SET, ADD and TOUCH, and N of INCR and DECR (how long a
+     * counter that is created lives).  Not used by the others.
      */
     uint32_t      ttl;
 
-    uint64_t      cas;            /* SET, DELETE: only with this CAS; 0: any */
+    uint64_t      cas;            /* SET, DELETE, INCR with update: only with
+                                     this CAS; 0: any */
     uint64_t      initial;        /* INCR, DECR: J */
     uint64_t      delta;          /* INCR, DECR: D */
 

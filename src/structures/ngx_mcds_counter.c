@@ -9,6 +9,7 @@
 #include <ngx_event.h>
 #include "ngx_mcds_counter.h"
 #include "ngx_mcds_ledger.h"
+#include "ngx_mcds_raise.h"
 #include "ngx_mcds_buffer.h"
 #include "ngx_mcds_timer.h"
 #include "ngx_mcds_hash.h"
@@ -48,6 +49,9 @@ struct ngx_mcds_batch_s {
     uint64_t             sum;
     uint64_t             id;           /* in the ledger, or 0 */
     uint64_t             known;        /* there, or the initial value */
+    ngx_mcds_wish_t      wish;         /* what is known there */
+    uint64_t             value;        /* that was answered, while it waits to
+                                          be raised */
     ngx_msec_t           sent;
     uint32_t             hash;
     ngx_uint_t           subtract;
@@ -66,6 +70,14 @@ static void ngx_mcds_counter_send(ngx_mcds_batch_t *batch);
 static void ngx_mcds_counter_recall(ngx_mcds_batch_t *batch,
     ngx_mcds_request_t *req);
 static void ngx_mcds_counter_handler(void *data, ngx_mcds_result_t *result);
+static ngx_int_t ngx_mcds_counter_number(ngx_mcds_batch_t *batch,
+    uint64_t value);
+static ngx_int_t ngx_mcds_counter_raise(ngx_mcds_batch_t *batch,
+    uint64_t value);
+static void ngx_mcds_counter_raised(void *data, ngx_int_t rc, uint64_t value);
+static void ngx_mcds_counter_unmark(ngx_mcds_batch_t *batch,
+    ngx_mcds_result_t *result);
+static void ngx_mcds_counter_unmarked(void *data, ngx_mcds_result_t *result);
 static void ngx_mcds_counter_done(ngx_mcds_batch_t *batch, ngx_uint_t rc,
     uint64_t value);
 
@@ -335,7 +347,7 @@ ngx_mcds_counter_send(ngx_mcds_batch_t *batch)
 
     req.want = NGX_MCDS_VALUE;
     req.key = batch->counter.key;
-    req.ttl = batch->counter.ttl;
+    req.ttl = ngx_mcds_raise_ttl(&batch->counter);
     req.initial = batch->counter.initial;
     req.delta = batch->sum;
     req.update = batch->counter.update;
@@ -345,6 +357,8 @@ ngx_mcds_counter_send(ngx_mcds_batch_t *batch)
 
     if (batch->subtract) {
         req.verb = NGX_MCDS_DECR;
+        req.want |= NGX_MCDS_TTL;
+        req.ttl = batch->counter.ttl;
         req.initial -= ngx_min(req.initial, batch->sum);
 
     } else if (batch->sum) {
@@ -372,8 +386,9 @@ ngx_mcds_counter_send(ngx_mcds_batch_t *batch)
 
 /*
  * A counter that memcached has lost is made from what this host knows of it,
- * by the same command, so that nobody ever sees it lower, and once.  Replicas
- * compare what is made with what others have, and raise it themselves.
+ * by the same command, so that nobody ever sees it lower, and once; unless its
+ * number is to be asked for.  Replicas compare what is made with what others
+ * have, and raise it themselves.
  */
 
 static void
@@ -390,15 +405,25 @@ ngx_mcds_counter_recall(ngx_mcds_batch_t *batch, ngx_mcds_request_t *req)
 
     known = ngx_mcds_ledger_known(ngx_mcds_ledger, batch->id);
 
+    batch->wish.known = known;
+
     if (known <= batch->known) {
         return;
     }
 
     batch->known = known;
-    req->update = 0;
+
+    if (req->update) {
+        return;
+    }
 
     if (pool->replicas > 1 && batch->counter.ttl == 0) {
-        req->known = known;
+
+        /* with a mark it is raised when the answer is lower */
+
+        if (req->ttl == 0) {
+            req->known = known;
+        }
 
     } else {
         req->initial = known + batch->sum;
@@ -428,13 +453,120 @@ ngx_mcds_counter_handler(void *data, ngx_mcds_result_t *result)
     {
         rc = NGX_MCDS_NOT_NUMERIC;
 
-    } else if (rc == NGX_MCDS_OK && batch->id && batch->sum
-               && ngx_mcds_ledger)
-    {
-        ngx_mcds_ledger_learn(ngx_mcds_ledger, batch->id, value, batch->sent);
+    } else if (rc == NGX_MCDS_OK && batch->id && ngx_mcds_ledger) {
+
+        if (ngx_mcds_counter_number(batch, value) == NGX_AGAIN) {
+            return;
+        }
+
+    } else if (rc == NGX_MCDS_OK && batch->subtract) {
+        ngx_mcds_counter_unmark(batch, result);
     }
 
     ngx_mcds_counter_done(batch, rc, value);
+}
+
+
+/* NGX_AGAIN: it is lower than it was, and waits to be raised */
+
+static ngx_int_t
+ngx_mcds_counter_number(ngx_mcds_batch_t *batch, uint64_t value)
+{
+    ngx_int_t  rc;
+
+    if (value - batch->sum < batch->wish.known) {
+        rc = ngx_mcds_counter_raise(batch, value);
+
+        if (rc != NGX_DECLINED) {
+            return rc;
+        }
+    }
+
+    if (batch->sum) {
+        ngx_mcds_ledger_learn(ngx_mcds_ledger, batch->id, value, batch->sent);
+    }
+
+    return NGX_OK;
+}
+
+
+/*
+ * What was known when the command was sent had been answered before, so a
+ * lower number is that of a counter that was made anew, or set.  Another
+ * worker may know by now that it was set.
+ */
+
+static ngx_int_t
+ngx_mcds_counter_raise(ngx_mcds_batch_t *batch, uint64_t value)
+{
+    uint64_t     known;
+    ngx_int_t    rc;
+    ngx_msec_t   age;
+
+    known = ngx_mcds_ledger_heard(ngx_mcds_ledger, batch->id, &age);
+
+    batch->wish.known = ngx_min(batch->wish.known, known);
+
+    if (value - batch->sum >= batch->wish.known) {
+        return NGX_DECLINED;
+    }
+
+    batch->value = value;
+    batch->wish.sum = batch->sum;
+    batch->wish.sent = batch->sent;
+    batch->wish.handler = ngx_mcds_counter_raised;
+    batch->wish.data = batch;
+
+    rc = ngx_mcds_raise(&batch->counter, batch->id, age, &batch->wish);
+
+    return rc == NGX_OK ? NGX_AGAIN : rc;
+}
+
+
+static void
+ngx_mcds_counter_raised(void *data, ngx_int_t rc, uint64_t value)
+{
+    ngx_mcds_batch_t *batch = data;
+
+    if (ngx_mcds_ledger && rc == NGX_OK && batch->sum) {
+        ngx_mcds_ledger_learn(ngx_mcds_ledger, batch->id, value, batch->sent);
+
+    } else if (ngx_mcds_ledger && rc == NGX_DECLINED) {
+        ngx_mcds_ledger_lower(ngx_mcds_ledger, batch->id,
+                              ngx_max(value, batch->value));
+    }
+
+    ngx_mcds_counter_done(batch, NGX_MCDS_OK,
+                          rc == NGX_OK ? value : batch->value);
+}
+
+
+/* what goes down is not to be raised by others, who do not know of that */
+
+static void
+ngx_mcds_counter_unmark(ngx_mcds_batch_t *batch, ngx_mcds_result_t *result)
+{
+    ngx_mcds_request_t  req;
+
+    if (!(result->has & NGX_MCDS_TTL)
+        || ngx_mcds_raise_marked(result->ttl, ngx_time()) < 0)
+    {
+        return;
+    }
+
+    ngx_memzero(&req, sizeof(ngx_mcds_request_t));
+
+    req.verb = NGX_MCDS_TOUCH;
+    req.key = batch->counter.key;
+
+    (void) ngx_mcds_submit(batch->counter.pool, &req,
+                           ngx_mcds_counter_unmarked, NULL);
+}
+
+
+static void
+ngx_mcds_counter_unmarked(void *data, ngx_mcds_result_t *result)
+{
 }
 
 

@@ -29,10 +29,10 @@ typedef struct {
     uint32_t            ttl;           /* seconds that it lives when it is
                                           created now, 0: for ever */
     ngx_uint_t          update;        /* an absent one is not created, but
-                                          NGX_MCDS_NOT_FOUND, unless this host
-                                          knows what it was */
+                                          NGX_MCDS_NOT_FOUND */
     ngx_uint_t          durable;       /* one that was lost goes on from what
-                                          this host knows; not for those that
+                                          this host knows, see
+                                          ngx_mcds_raise.h; not for those that
                                           are meant to go away, or down */
     ngx_uint_t          buffer;        /* what cannot be sent is kept, and
                                           added later */

@@ -365,6 +365,32 @@ ngx_mcds_ledger_known(ngx_mcds_ledger_t *ledger, uint64_t id)
 }
 
 
+uint64_t
+ngx_mcds_ledger_heard(ngx_mcds_ledger_t *ledger, uint64_t id, ngx_msec_t *age)
+{
+    uint64_t           now, value;
+    ngx_mcds_known_t  *known;
+
+    now = ngx_mcds_clock(ngx_current_msec);
+
+    ngx_shmtx_lock(ledger->mutex);
+
+    known = ngx_mcds_ledger_find_known(ledger, id);
+
+    value = 0;
+    *age = 0;
+
+    if (known->id == id) {
+        value = known->value;
+        *age = (now > known->time) ? now - known->time : 0;
+    }
+
+    ngx_shmtx_unlock(ledger->mutex);
+
+    return value;
+}
+
+
 void
 ngx_mcds_ledger_learn(ngx_mcds_ledger_t *ledger, uint64_t id, uint64_t value,
     ngx_msec_t sent)
@@ -388,6 +414,24 @@ ngx_mcds_ledger_learn(ngx_mcds_ledger_t *ledger, uint64_t id, uint64_t value,
     } else if (value >= known->value
                || ngx_mcds_clock(sent) > known->time + NGX_MCDS_LEDGER_LATE)
     {
+        known->value = value;
+        known->time = ngx_mcds_clock(ngx_current_msec);
+    }
+
+    ngx_shmtx_unlock(ledger->mutex);
+}
+
+
+void
+ngx_mcds_ledger_lower(ngx_mcds_ledger_t *ledger, uint64_t id, uint64_t value)
+{
+    ngx_mcds_known_t  *known;
+
+    ngx_shmtx_lock(ledger->mutex);
+
+    known = ngx_mcds_ledger_find_known(ledger, id);
+
+    if (known->id == id && value < known->value) {
         known->value = value;
         known->time = ngx_mcds_clock(ngx_current_msec);
     }

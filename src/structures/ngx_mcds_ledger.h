@@ -100,16 +100,22 @@ ngx_mcds_account_t *ngx_mcds_ledger_account(ngx_mcds_ledger_t *ledger,
 
 /*
  * Numbers.  id: of a counter, never 0.  known: what it had at least, 0 when
- * nothing is known.  learn: it had that value, in answer to what was sent at
+ * nothing is known.  heard: the same, and how many milliseconds ago that was
+ * learned.  learn: it had that value, in answer to what was sent at
  * that time; lower ones than the known are answers that came late, or, if
- * they were asked for later, the counter was lowered.
+ * they were asked for later, the counter was lowered.  lower: it was lowered to
+ * that value, for sure.
  */
 
 uint64_t ngx_mcds_ledger_id(ngx_mcds_ledger_t *ledger, ngx_str_t *pool,
     ngx_str_t *key);
 uint64_t ngx_mcds_ledger_known(ngx_mcds_ledger_t *ledger, uint64_t id);
+uint64_t ngx_mcds_ledger_heard(ngx_mcds_ledger_t *ledger, uint64_t id,
+    ngx_msec_t *age);
 void ngx_mcds_ledger_learn(ngx_mcds_ledger_t *ledger, uint64_t id,
     uint64_t value, ngx_msec_t sent);
+void ngx_mcds_ledger_lower(ngx_mcds_ledger_t *ledger, uint64_t id,
+    uint64_t value);
 
 
 /*

@@ -4,7 +4,8 @@
  *
  * Counters that begin with a number which is known elsewhere.  Whoever finds
  * none asks for it, under a lock, so that all hosts ask once; it is stored
- * only if there is still no counter then, and all count on from there.
+ * only if there is still no counter then, and all count on from there.  Of a
+ * durable counter what this host knows is stored, if that is more.
  */
 
 
@@ -48,7 +49,8 @@ typedef struct {
     void                *data;         /* of settled, not of a request */
     ngx_msec_t           timeout;
     ngx_uint_t           skip;         /* without the number nobody counts,
-                                          instead of from initial on */
+                                          instead of from what is known or
+                                          initial on */
 } ngx_mcds_source_t;
 
 

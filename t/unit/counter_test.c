@@ -74,6 +74,30 @@ ngx_rbtree_delete(ngx_rbtree_t *tree, ngx_rbtree_node_t *node)
 }
 
 
+/* nothing is known, so nothing is lower than it was */
+
+ngx_int_t
+ngx_mcds_raise(ngx_mcds_counter_t *counter, uint64_t id, ngx_msec_t age,
+    ngx_mcds_wish_t *wish)
+{
+    return NGX_DECLINED;
+}
+
+
+uint32_t
+ngx_mcds_raise_ttl(ngx_mcds_counter_t *counter)
+{
+    return counter->ttl;
+}
+
+
+int64_t
+ngx_mcds_raise_marked(int64_t ttl, time_t now)
+{
+    return -1;
+}
+
+
 /* nothing is kept */
 
 ngx_int_t

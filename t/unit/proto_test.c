@@ -149,6 +149,10 @@ static command_t  commands[] = {
       { .verb = NGX_MCDS_INCR, .ttl = 30, .initial = 1, .delta = 2,
         .update = 1, .opaque = 5 } },
 
+    { "ma foo D2 C77 v k O5\r\n",
+      { .verb = NGX_MCDS_INCR, .delta = 2, .cas = 77, .update = 1,
+        .opaque = 5 } },
+
     { "md foo k O6\r\n",
       { .verb = NGX_MCDS_DELETE, .opaque = 6, .ttl = 60 } },
 

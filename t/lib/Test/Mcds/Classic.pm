@@ -92,7 +92,7 @@ sub store {
 
 sub ends {
     my ($ttl) = @_;
-    return $ttl == 0 ? 0 : $ttl > 2592000 || $ttl < 0 ? 1 : time() + $ttl;
+    return !$ttl ? 0 : $ttl < 0 ? 1 : $ttl > 2592000 ? $ttl : time() + $ttl;
 }
 
 

@@ -186,7 +186,7 @@ sub put_item {
 
     return $self->{store}{$key} = {
         value => $value, cas => $self->{next_cas}++, flags => $flags || 0,
-        expires => $ttl ? Time::HiRes::time() + $ttl : 0,
+        expires => Test::Mcds::Classic::ends($ttl),
     };
 }
 
@@ -238,7 +238,7 @@ sub meta_get {
         or return $self->line('EN', $key, $f, $order);
 
     if (exists $f->{T}) {
-        $item->{expires} = $f->{T} ? Time::HiRes::time() + $f->{T} : 0;
+        $item->{expires} = Test::Mcds::Classic::ends($f->{T});
     }
 
     return $self->valued($key, $f, $order, $item);
@@ -319,7 +319,7 @@ sub meta_arith {
     $item->{cas} = $self->{next_cas}++;
 
     if (exists $f->{T}) {
-        $item->{expires} = $f->{T} ? Time::HiRes::time() + $f->{T} : 0;
+        $item->{expires} = Test::Mcds::Classic::ends($f->{T});
     }
 
     # the padding is in what is stored, not in this answer

@@ -1,0 +1,724 @@
+
+/*
+ * Copyright (C) mcds authors
+ *
+ * A worker has one of a counter at a time:
+ *
+ *   look -> judge -> add what is missing -> done
+ *     ^                   |
+ *     +-- somebody counted meanwhile, or more have come
+ */
+
+
+#include <ngx_config.h>
+#include <ngx_core.h>
+#include <ngx_event.h>
+#include "ngx_mcds_raise.h"
+#include "ngx_mcds_ledger.h"
+
+
+#define NGX_MCDS_RAISE_BUCKETS    256
+
+/* how often somebody may be faster */
+#define NGX_MCDS_RAISE_TRIES      32
+
+/* longer than any number */
+#define NGX_MCDS_RAISE_LEN        64
+
+
+typedef struct ngx_mcds_raise_s  ngx_mcds_raise_t;
+
+
+/* a server that has the counter */
+
+typedef struct {
+    ngx_mcds_raise_t    *raise;
+    ngx_uint_t           server;       /* its index in the pool */
+    uint64_t             value;
+    uint64_t             cas;
+    int64_t              ttl;
+    unsigned             there:1;
+    unsigned             again:1;      /* somebody was faster here */
+} ngx_mcds_raise_leg_t;
+
+
+struct ngx_mcds_raise_s {
+    ngx_queue_t            queue;
+    ngx_queue_t            wishes;     /* ngx_mcds_wish_t */
+    ngx_uint_t             judged;     /* so many of them are in target */
+    ngx_event_t            timer;
+    ngx_mcds_pool_t       *pool;
+    ngx_str_t              key;
+    uint64_t               id;
+    ngx_uint_t             ends;       /* the counter has a ttl of its own */
+    int64_t                age;        /* of what is known, seconds */
+
+    uint64_t               target;
+    uint64_t               largest;
+    ngx_uint_t             left;       /* answers to come */
+    ngx_uint_t             tries;
+    ngx_uint_t             failed;
+    ngx_uint_t             raised;
+    ngx_uint_t             ended;      /* nobody waits, but for answers */
+
+    ngx_uint_t             n;
+    ngx_mcds_raise_leg_t   legs[NGX_MCDS_MAX_REPLICAS];
+};
+
+
+static ngx_mcds_raise_t *ngx_mcds_raise_find(uint64_t id,
+    ngx_mcds_counter_t *counter);
+static ngx_mcds_raise_t *ngx_mcds_raise_create(ngx_mcds_counter_t *counter,
+    uint64_t id);
+static void ngx_mcds_raise_start(ngx_mcds_raise_t *raise);
+static void ngx_mcds_raise_timer_handler(ngx_event_t *ev);
+static void ngx_mcds_raise_look(ngx_mcds_raise_t *raise);
+static void ngx_mcds_raise_looked(void *data, ngx_mcds_result_t *result);
+static void ngx_mcds_raise_judge(ngx_mcds_raise_t *raise);
+static ngx_int_t ngx_mcds_raise_made(ngx_mcds_raise_t *raise);
+static ngx_int_t ngx_mcds_raise_target(ngx_mcds_raise_t *raise);
+static void ngx_mcds_raise_add(ngx_mcds_raise_t *raise);
+static void ngx_mcds_raise_added(void *data, ngx_mcds_result_t *result);
+static ngx_uint_t ngx_mcds_raise_last(ngx_mcds_raise_t *raise);
+static void ngx_mcds_raise_done(ngx_mcds_raise_t *raise);
+static void ngx_mcds_raise_end(ngx_mcds_raise_t *raise, ngx_int_t rc);
+static void ngx_mcds_raise_free(ngx_mcds_raise_t *raise);
+
+
+static ngx_queue_t  ngx_mcds_raise_buckets[NGX_MCDS_RAISE_BUCKETS];
+
+
+uint32_t
+ngx_mcds_raise_mark(time_t now)
+{
+    if (now >= NGX_MCDS_MARK_FIRST - NGX_MCDS_MARK_SPARE) {
+        return 0;
+    }
+
+    return NGX_MCDS_MARK_FIRST + now % NGX_MCDS_MARK_SPAN;
+}
+
+
+int64_t
+ngx_mcds_raise_marked(int64_t ttl, time_t now)
+{
+    int64_t  age, made;
+
+    if (ttl < 0 || ngx_mcds_raise_mark(now) == 0) {
+        return -1;
+    }
+
+    made = ttl + now - NGX_MCDS_MARK_FIRST;
+
+    if (made < -NGX_MCDS_MARK_SKEW
+        || made > NGX_MCDS_MARK_SPAN + NGX_MCDS_MARK_SKEW)
+    {
+        return -1;
+    }
+
+    age = (now - made) % NGX_MCDS_MARK_SPAN;
+
+    /* by a clock that is ahead of this one */
+
+    return age > NGX_MCDS_MARK_SPAN - NGX_MCDS_MARK_SKEW ? 0 : age;
+}
+
+
+uint32_t
+ngx_mcds_raise_ttl(ngx_mcds_counter_t *counter)
+{
+    if (counter->ttl || !counter->durable || counter->pool->classic) {
+        return counter->ttl;
+    }
+
+    return ngx_mcds_raise_mark(ngx_time());
+}
+
+
+ngx_int_t
+ngx_mcds_raise(ngx_mcds_counter_t *counter, uint64_t id, ngx_msec_t age,
+    ngx_mcds_wish_t *wish)
+{
+    ngx_uint_t         i;
+    ngx_msec_int_t     left;
+    ngx_mcds_raise_t  *raise;
+
+    if (counter->pool->classic || ngx_mcds_raise_mark(ngx_time()) == 0) {
+        return NGX_DECLINED;
+    }
+
+    left = (ngx_msec_int_t) (wish->sent + counter->pool->timeout
+                             - ngx_current_msec);
+
+    if (left <= 0 || wish->known + wish->sum < wish->known) {
+        return NGX_ERROR;
+    }
+
+    if (ngx_mcds_raise_buckets[0].next == NULL) {
+
+        for (i = 0; i < NGX_MCDS_RAISE_BUCKETS; i++) {
+            ngx_queue_init(&ngx_mcds_raise_buckets[i]);
+        }
+    }
+
+    raise = ngx_mcds_raise_find(id, counter);
+
+    if (raise) {
+        ngx_queue_insert_tail(&raise->wishes, &wish->queue);
+        return NGX_OK;
+    }
+
+    raise = ngx_mcds_raise_create(counter, id);
+    if (raise == NULL) {
+        return NGX_ERROR;
+    }
+
+    raise->age = age / 1000;
+
+    ngx_queue_insert_tail(&raise->wishes, &wish->queue);
+
+    ngx_mcds_raise_start(raise);
+
+    return NGX_OK;
+}
+
+
+static ngx_mcds_raise_t *
+ngx_mcds_raise_find(uint64_t id, ngx_mcds_counter_t *counter)
+{
+    ngx_queue_t       *q, *bucket;
+    ngx_mcds_raise_t  *raise;
+
+    bucket = &ngx_mcds_raise_buckets[id % NGX_MCDS_RAISE_BUCKETS];
+
+    for (q = ngx_queue_head(bucket);
+         q != ngx_queue_sentinel(bucket);
+         q = ngx_queue_next(q))
+    {
+        raise = ngx_queue_data(q, ngx_mcds_raise_t, queue);
+
+        if (raise->id == id
+            && raise->pool == counter->pool
+            && raise->key.len == counter->key.len
+            && ngx_memcmp(raise->key.data, counter->key.data,
+                          counter->key.len)
+               == 0)
+        {
+            return raise;
+        }
+    }
+
+    return NULL;
+}
+
+
+static ngx_mcds_raise_t *
+ngx_mcds_raise_create(ngx_mcds_counter_t *counter, uint64_t id)
+{
+    ngx_uint_t           i, first;
+    ngx_mcds_pool_t     *pool;
+    ngx_mcds_raise_t    *raise;
+    ngx_mcds_request_t   req;
+
+    raise = ngx_calloc(sizeof(ngx_mcds_raise_t) + counter->key.len,
+                       ngx_cycle->log);
+    if (raise == NULL) {
+        return NULL;
+    }
+
+    pool = counter->pool;
+
+    raise->pool = pool;
+    raise->id = id;
+    raise->ends = (counter->ttl != 0);
+    raise->key.len = counter->key.len;
+    raise->key.data = (u_char *) raise + sizeof(ngx_mcds_raise_t);
+    ngx_memcpy(raise->key.data, counter->key.data, counter->key.len);
+
+    ngx_queue_init(&raise->wishes);
+
+    raise->timer.handler = ngx_mcds_raise_timer_handler;
+    raise->timer.data = raise;
+    raise->timer.log = ngx_cycle->log;
+
+    ngx_memzero(&req, sizeof(ngx_mcds_request_t));
+    req.key = raise->key;
+
+    first = ngx_mcds_first(pool, &req);
+
+    raise->n = ngx_max(pool->replicas, 1);
+
+    for (i = 0; i < raise->n; i++) {
+        raise->legs[i].raise = raise;
+        raise->legs[i].server = (first + i) % pool->servers.nelts;
+    }
+
+    ngx_queue_insert_tail(&ngx_mcds_raise_buckets[id % NGX_MCDS_RAISE_BUCKETS],
+                          &raise->queue);
+
+    return raise;
+}
+
+
+/* the first one has waited for longest */
+
+static void
+ngx_mcds_raise_start(ngx_mcds_raise_t *raise)
+{
+    ngx_queue_t      *q;
+    ngx_msec_int_t    left;
+    ngx_mcds_wish_t  *wish;
+
+    q = ngx_queue_head(&raise->wishes);
+    wish = ngx_queue_data(q, ngx_mcds_wish_t, queue);
+
+    left = (ngx_msec_int_t) (wish->sent + raise->pool->timeout
+                             - ngx_current_msec);
+
+    raise->tries = 0;
+
+    ngx_add_timer(&raise->timer, ngx_max(left, 1));
+
+    ngx_mcds_raise_look(raise);
+}
+
+
+static void
+ngx_mcds_raise_timer_handler(ngx_event_t *ev)
+{
+    ngx_mcds_raise_end(ev->data, NGX_ERROR);
+}
+
+
+static void
+ngx_mcds_raise_look(ngx_mcds_raise_t *raise)
+{
+    ngx_uint_t           i;
+    ngx_mcds_request_t   req;
+
+    ngx_memzero(&req, sizeof(ngx_mcds_request_t));
+
+    req.verb = NGX_MCDS_GET;
+    req.want = NGX_MCDS_VALUE|NGX_MCDS_CAS|NGX_MCDS_TTL;
+    req.key = raise->key;
+    req.limit = NGX_MCDS_RAISE_LEN;
+
+    raise->failed = 0;
+    raise->raised = 0;
+    raise->left = 1;
+
+    for (i = 0; i < raise->n; i++) {
+        raise->legs[i].there = 0;
+
+        if (ngx_mcds_submit_to(raise->pool, raise->legs[i].server, &req,
+                               ngx_mcds_raise_looked, &raise->legs[i])
+            == NULL)
+        {
+            raise->failed = 1;
+            continue;
+        }
+
+        raise->left++;
+    }
+
+    /* without memory for any of them there are no answers */
+
+    if (--raise->left == 0) {
+        ngx_post_event(&raise->timer, &ngx_posted_events);
+    }
+}
+
+
+static void
+ngx_mcds_raise_looked(void *data, ngx_mcds_result_t *result)
+{
+    ngx_mcds_raise_leg_t *leg = data;
+
+    ngx_mcds_raise_t  *raise;
+
+    raise = leg->raise;
+
+    switch (result->rc) {
+
+    case NGX_MCDS_OK:
+
+        if ((result->has & NGX_MCDS_VALUE)
+            && (result->has & NGX_MCDS_CAS)
+            && (result->has & NGX_MCDS_TTL)
+            && ngx_mcds_parse_number(result->data, result->len, &leg->value)
+               == NGX_OK)
+        {
+            leg->cas = result->cas;
+            leg->ttl = result->ttl;
+            leg->there = 1;
+            break;
+        }
+
+        raise->failed = 1;
+        break;
+
+    case NGX_MCDS_NOT_FOUND:
+    case NGX_MCDS_DOWN:
+
+        /* others may have it, and this one will be raised by them */
+
+        break;
+
+    default:
+        raise->failed = 1;
+    }
+
+    if (ngx_mcds_raise_last(raise)) {
+        ngx_mcds_raise_judge(raise);
+    }
+}
+
+
+static void
+ngx_mcds_raise_judge(ngx_mcds_raise_t *raise)
+{
+    ngx_int_t              rc;
+    ngx_uint_t             i, there;
+    ngx_mcds_raise_leg_t  *leg;
+
+    there = 0;
+    raise->largest = 0;
+
+    for (i = 0; i < raise->n; i++) {
+        leg = &raise->legs[i];
+
+        if (leg->there) {
+            raise->largest = ngx_max(raise->largest, leg->value);
+            there++;
+        }
+    }
+
+    if (raise->failed || there == 0
+        || ngx_mcds_raise_target(raise) != NGX_OK)
+    {
+        ngx_mcds_raise_end(raise, NGX_ERROR);
+        return;
+    }
+
+    rc = ngx_mcds_raise_made(raise);
+
+    if (rc != NGX_OK) {
+        ngx_mcds_raise_end(raise, rc);
+        return;
+    }
+
+    ngx_mcds_raise_add(raise);
+}
+
+
+/*
+ * NGX_OK: it was made again, or is high enough; NGX_DECLINED: it was set or
+ * lowered; NGX_ABORT: it is not known who has made it.  Of replicas one that
+ * was set is enough, and one that was made again.
+ */
+
+static ngx_int_t
+ngx_mcds_raise_made(ngx_mcds_raise_t *raise)
+{
+    int64_t                age;
+    ngx_int_t              rc;
+    ngx_uint_t             i;
+    ngx_mcds_raise_leg_t  *leg;
+
+    if (raise->largest >= raise->target) {
+        return NGX_OK;
+    }
+
+    rc = NGX_DECLINED;
+
+    for (i = 0; i < raise->n; i++) {
+        leg = &raise->legs[i];
+
+        if (!leg->there) {
+            continue;
+        }
+
+        if (leg->ttl < 0) {
+            return NGX_DECLINED;
+        }
+
+        if (raise->ends) {
+            rc = NGX_OK;
+            continue;
+        }
+
+        age = ngx_mcds_raise_marked(leg->ttl, ngx_time());
+
+        if (age < 0) {
+            return NGX_ABORT;
+        }
+
+        if (age <= raise->age + NGX_MCDS_MARK_SKEW) {
+            rc = NGX_OK;
+        }
+    }
+
+    return rc;
+}
+
+
+/*
+ * What is known was known before any of those was sent who have found it so,
+ * and has none of what they have counted.  By now more may be known, which may
+ * have that.
+ */
+
+static ngx_int_t
+ngx_mcds_raise_target(ngx_mcds_raise_t *raise)
+{
+    uint64_t          known, sum, each;
+    ngx_queue_t      *q;
+    ngx_mcds_wish_t  *wish;
+
+    known = 0;
+    sum = 0;
+    each = ngx_mcds_ledger ? ngx_mcds_ledger_known(ngx_mcds_ledger, raise->id)
+                           : 0;
+    raise->judged = 0;
+
+    for (q = ngx_queue_head(&raise->wishes);
+         q != ngx_queue_sentinel(&raise->wishes);
+         q = ngx_queue_next(q))
+    {
+        wish = ngx_queue_data(q, ngx_mcds_wish_t, queue);
+
+        if (wish->known > known) {
+            known = wish->known;
+            sum = 0;
+        }
+
+        if (wish->known == known) {
+            sum += wish->sum;
+        }
+
+        each = ngx_max(each, wish->known + wish->sum);
+
+        raise->judged++;
+    }
+
+    raise->target = ngx_max(known + sum, each);
+
+    return known + sum < known ? NGX_ERROR : NGX_OK;
+}
+
+
+static void
+ngx_mcds_raise_add(ngx_mcds_raise_t *raise)
+{
+    ngx_uint_t             i, low;
+    ngx_mcds_request_t     req;
+    ngx_mcds_raise_leg_t  *leg;
+
+    low = (raise->largest < raise->target);
+
+    ngx_memzero(&req, sizeof(ngx_mcds_request_t));
+
+    req.verb = NGX_MCDS_INCR;
+    req.key = raise->key;
+    req.update = 1;
+
+    raise->raised = !low;
+    raise->left = 1;
+
+    for (i = 0; i < raise->n; i++) {
+        leg = &raise->legs[i];
+
+        if (!leg->there || leg->value >= raise->target
+            || !(low || leg->again))
+        {
+            leg->again = 0;
+            continue;
+        }
+
+        leg->again = 0;
+
+        req.cas = leg->cas;
+        req.delta = raise->target - leg->value;
+
+        if (ngx_mcds_submit_to(raise->pool, leg->server, &req,
+                               ngx_mcds_raise_added, leg))
+        {
+            raise->left++;
+        }
+    }
+
+    if (--raise->left == 0) {
+
+        if (raise->raised) {
+            ngx_mcds_raise_done(raise);
+
+        } else {
+            ngx_mcds_raise_end(raise, NGX_ERROR);
+        }
+    }
+}
+
+
+static void
+ngx_mcds_raise_added(void *data, ngx_mcds_result_t *result)
+{
+    ngx_mcds_raise_leg_t *leg = data;
+
+    ngx_uint_t         i, again;
+    ngx_mcds_raise_t  *raise;
+
+    raise = leg->raise;
+
+    if (result->rc == NGX_MCDS_OK) {
+        raise->raised = 1;
+
+    } else if (result->rc == NGX_MCDS_EXISTS) {
+        leg->again = 1;
+    }
+
+    if (!ngx_mcds_raise_last(raise)) {
+        return;
+    }
+
+    again = 0;
+
+    for (i = 0; i < raise->n; i++) {
+        again |= raise->legs[i].again;
+    }
+
+    if (again && ++raise->tries < NGX_MCDS_RAISE_TRIES) {
+        ngx_mcds_raise_look(raise);
+
+    } else if (raise->raised) {
+        ngx_mcds_raise_done(raise);
+
+    } else {
+        ngx_mcds_raise_end(raise, NGX_ERROR);
+    }
+}
+
+
+/* 1: this was the last answer, and somebody waits for it */
+
+static ngx_uint_t
+ngx_mcds_raise_last(ngx_mcds_raise_t *raise)
+{
+    if (--raise->left) {
+        return 0;
+    }
+
+    if (raise->ended) {
+        ngx_free(raise);
+        return 0;
+    }
+
+    return 1;
+}
+
+
+/* those who came when it was judged already are for the next round */
+
+static void
+ngx_mcds_raise_done(ngx_mcds_raise_t *raise)
+{
+    uint64_t          value, sum;
+    ngx_queue_t      *q, wishes;
+    ngx_mcds_wish_t  *wish;
+
+    value = ngx_max(raise->largest, raise->target);
+    sum = 0;
+
+    ngx_queue_init(&wishes);
+
+    for ( /* void */ ; raise->judged; raise->judged--) {
+        q = ngx_queue_head(&raise->wishes);
+        ngx_queue_remove(q);
+        ngx_queue_insert_tail(&wishes, q);
+
+        wish = ngx_queue_data(q, ngx_mcds_wish_t, queue);
+        sum += wish->sum;
+    }
+
+    if (ngx_queue_empty(&raise->wishes)) {
+        ngx_mcds_raise_free(raise);
+
+    } else {
+        ngx_del_timer(&raise->timer);
+        ngx_mcds_raise_start(raise);
+    }
+
+    /* each its own, as if they had counted one after the other */
+
+    value -= sum;
+
+    while (!ngx_queue_empty(&wishes)) {
+        q = ngx_queue_head(&wishes);
+        ngx_queue_remove(q);
+
+        wish = ngx_queue_data(q, ngx_mcds_wish_t, queue);
+        value += wish->sum;
+
+        wish->handler(wish->data, NGX_OK,
+                      ngx_max(value, wish->known + wish->sum));
+    }
+}
+
+
+/* who reads what somebody else has given a time to live learns nothing */
+
+static void
+ngx_mcds_raise_end(ngx_mcds_raise_t *raise, ngx_int_t rc)
+{
+    uint64_t          value;
+    ngx_int_t         told;
+    ngx_queue_t      *q, wishes;
+    ngx_mcds_wish_t  *wish;
+
+    value = raise->largest;
+
+    ngx_queue_init(&wishes);
+
+    while (!ngx_queue_empty(&raise->wishes)) {
+        q = ngx_queue_head(&raise->wishes);
+        ngx_queue_remove(q);
+        ngx_queue_insert_tail(&wishes, q);
+    }
+
+    ngx_mcds_raise_free(raise);
+
+    while (!ngx_queue_empty(&wishes)) {
+        q = ngx_queue_head(&wishes);
+        ngx_queue_remove(q);
+
+        wish = ngx_queue_data(q, ngx_mcds_wish_t, queue);
+        told = rc;
+
+        if (rc == NGX_ABORT) {
+            told = wish->sum ? NGX_DECLINED : NGX_ERROR;
+        }
+
+        wish->handler(wish->data, told, value);
+    }
+}
+
+
+static void
+ngx_mcds_raise_free(ngx_mcds_raise_t *raise)
+{
+    ngx_queue_remove(&raise->queue);
+
+    if (raise->timer.timer_set) {
+        ngx_del_timer(&raise->timer);
+    }
+
+    if (raise->timer.posted) {
+        ngx_delete_posted_event(&raise->timer);
+    }
+
+    if (raise->left) {
+        raise->ended = 1;
+        return;
+    }
+
+    ngx_free(raise);
+}
