@@ -84,8 +84,13 @@ is($two->get('/count/1')->body, 2, 'on both hosts');
 is($mcds->json('counter', 'get', '/count/1')->[0]{value}, 2, 'mcds reads it');
 is($mcds->json('counter', 'add', '/count/1', 5)->[0]{value}, 7, 'adds to it');
 is($one->get('/count/1')->body, 8, 'and nginx goes on');
+my $made = $mcds->json('counter', 'get', '/count/1')->[0];
+ok(exists $made->{ttl} && !defined $made->{ttl},
+    'the mark of a counter is no time to live');
 is($mcds->json('counter', 'add', '/count/1', '--', '-3')->[0]{value}, 5,
     'subtracts');
+is(join('', grep { defined } map { $_->ttl('p:/count/1') } $m1, $m2), -1,
+    'and the mark is gone');
 is($mcds->run('counter', 'set', '/count/1', 41)->{code}, 0, 'sets');
 is($two->get('/count/1')->body, 42, 'and nginx goes on from there');
 is($mcds->run('counter', 'get', 'nothing')->{code}, 1, 'none');

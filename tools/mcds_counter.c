@@ -27,6 +27,7 @@ static json_t *mcds_counter_set(mcds_t *m, ngx_str_t *key, ngx_str_t *number);
 static json_t *mcds_counter_reset(mcds_t *m, ngx_str_t *key);
 static json_t *mcds_counter_object(mcds_t *m, ngx_str_t *key);
 static json_t *mcds_counter_number(uint64_t value);
+static void mcds_counter_unmark(mcds_t *m, ngx_str_t *key);
 static void mcds_counter_done(void *data, ngx_uint_t rc, uint64_t value);
 static void mcds_counter_window(mcds_t *m, mcds_directive_t *directive,
     uint32_t *window, uint32_t *slots);
@@ -203,6 +204,10 @@ mcds_counter_add(mcds_t *m, ngx_str_t *key, ngx_str_t *number)
 
     mcds_wait(&result.done);
 
+    if (minus && result.rc == NGX_MCDS_OK) {
+        mcds_counter_unmark(m, key);
+    }
+
     o = mcds_counter_object(m, key);
 
     mcds_put(o, "value", (result.rc == NGX_MCDS_OK)
@@ -214,6 +219,36 @@ mcds_counter_add(mcds_t *m, ngx_str_t *key, ngx_str_t *number)
     }
 
     return o;
+}
+
+
+/* a host that knows more would raise it again */
+
+static void
+mcds_counter_unmark(mcds_t *m, ngx_str_t *key)
+{
+    mcds_answer_t        answer;
+    ngx_mcds_request_t   req;
+
+    ngx_memzero(&req, sizeof(ngx_mcds_request_t));
+
+    req.verb = NGX_MCDS_GET;
+    req.want = NGX_MCDS_TTL;
+    req.key = *key;
+
+    if (mcds_do(m, &req, &answer) == NGX_MCDS_OK
+        && (answer.has & NGX_MCDS_TTL)
+        && ngx_mcds_raise_marked(answer.ttl, ngx_time()) >= 0)
+    {
+        mcds_answer_free(&answer);
+
+        req.verb = NGX_MCDS_TOUCH;
+        req.want = 0;
+
+        (void) mcds_do(m, &req, &answer);
+    }
+
+    mcds_answer_free(&answer);
 }
 
 

@@ -20,7 +20,7 @@
 #define NGX_MCDS_RAISE_BUCKETS    256
 
 /* how often somebody may be faster */
-#define NGX_MCDS_RAISE_TRIES      32
+#define NGX_MCDS_RAISE_TRIES      256
 
 /* longer than any number */
 #define NGX_MCDS_RAISE_LEN        64
@@ -104,7 +104,7 @@ ngx_mcds_raise_marked(int64_t ttl, time_t now)
 {
     int64_t  age, made;
 
-    if (ttl < 0 || ngx_mcds_raise_mark(now) == 0) {
+    if (ttl < 0 || ttl > INT32_MAX || ngx_mcds_raise_mark(now) == 0) {
         return -1;
     }
 
