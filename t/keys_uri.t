@@ -132,7 +132,8 @@ for my $uri (@uris) {
 
     $asked++;
     push @wrong, "$uri: @commands" if @commands != 1 || $wire =~ /[^!-~]/
-        || length $wire > 250 || $commands[0] !~ /^ma \S+ N0 J1 D1 v k O\w+$/;
+        || length $wire > 250
+        || $commands[0] !~ /^ma \S+ N\d+ J1 D1 v( t)? k O\w+$/;
 
     push @wrong, "$uri: one key of $wire{$wire} and $got"
         if ($wire{$wire} //= $got) ne $got;
@@ -210,7 +211,7 @@ for my $text ('1 noreply', '1 T0', 'x N1 J5', '-1', '1' . 0 x 20, ' ', "\t",
 
     my @bad = grep { !/^(?:
         mg\ [!-~]{1,250}\ v\ k\ O[0-9a-f]+
-        | ma\ [!-~]{1,250}\ N\d{1,3}\ J1\ D1\ v\ k\ O[0-9a-f]+
+        | ma\ [!-~]{1,250}\ N\d{1,10}\ J1\ D1\ v(?:\ t)?\ k\ O[0-9a-f]+
         | ms\ [!-~]{1,250}\ \d{1,2}\ ME\ T61\ k\ O[0-9a-f]+)$/x }
         $f->commands();
 

@@ -90,6 +90,10 @@ struct ngx_mcds_pool_s {
     ngx_uint_t            npoints;
 
     uint64_t              purges;       /* of this worker, see ngx_mcds_tag.h */
+
+    /* of this worker, see ngx_mcds_raise.h */
+    time_t                marked;       /* a mark was seen, then */
+    ngx_uint_t            unmarked;     /* marks are not kept */
 };
 
 

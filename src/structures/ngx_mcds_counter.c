@@ -365,6 +365,12 @@ ngx_mcds_counter_send(ngx_mcds_batch_t *batch)
         req.verb = NGX_MCDS_INCR;
         req.initial += batch->sum;
 
+        if (req.ttl > NGX_MCDS_MAX_TTL
+            && ngx_mcds_raise_doubt(batch->counter.pool))
+        {
+            req.want |= NGX_MCDS_TTL;
+        }
+
     } else {
         req.verb = NGX_MCDS_GET;
         req.limit = NGX_MCDS_COUNTER_LEN;
@@ -441,6 +447,10 @@ ngx_mcds_counter_handler(void *data, ngx_mcds_result_t *result)
 
     rc = result->rc;
     value = 0;
+
+    if ((result->has & NGX_MCDS_TTL) && !batch->subtract) {
+        ngx_mcds_raise_check(batch->counter.pool, result->ttl);
+    }
 
     if (rc == NGX_MCDS_NOT_FOUND && batch->sum == 0) {
         rc = NGX_MCDS_OK;

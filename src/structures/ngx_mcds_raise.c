@@ -25,6 +25,9 @@
 /* longer than any number */
 #define NGX_MCDS_RAISE_LEN        64
 
+/* seconds after which a mark is looked at again */
+#define NGX_MCDS_RAISE_DOUBT      60
+
 
 typedef struct ngx_mcds_raise_s  ngx_mcds_raise_t;
 
@@ -127,11 +130,41 @@ ngx_mcds_raise_marked(int64_t ttl, time_t now)
 uint32_t
 ngx_mcds_raise_ttl(ngx_mcds_counter_t *counter)
 {
-    if (counter->ttl || !counter->durable || counter->pool->classic) {
+    if (counter->ttl || !counter->durable || counter->pool->classic
+        || counter->pool->unmarked)
+    {
         return counter->ttl;
     }
 
     return ngx_mcds_raise_mark(ngx_time());
+}
+
+
+ngx_uint_t
+ngx_mcds_raise_doubt(ngx_mcds_pool_t *pool)
+{
+    return ngx_time() - pool->marked >= NGX_MCDS_RAISE_DOUBT
+           || ngx_time() < pool->marked;
+}
+
+
+void
+ngx_mcds_raise_check(ngx_mcds_pool_t *pool, int64_t ttl)
+{
+    if (ngx_mcds_raise_marked(ttl, ngx_time()) >= 0) {
+        pool->marked = ngx_time();
+
+    } else if (ttl > INT32_MAX && !pool->unmarked) {
+
+        /* memcached writes a negative one so */
+
+        pool->unmarked = 1;
+
+        ngx_log_error(NGX_LOG_WARN, ngx_cycle->log, 0,
+                      "a memcached server of pool \"%V\" is years ahead: "
+                      "counters that are lost are not raised to what other "
+                      "hosts know", &pool->name);
+    }
 }
 
 
@@ -143,7 +176,9 @@ ngx_mcds_raise(ngx_mcds_counter_t *counter, uint64_t id, ngx_msec_t age,
     ngx_msec_int_t     left;
     ngx_mcds_raise_t  *raise;
 
-    if (counter->pool->classic || ngx_mcds_raise_mark(ngx_time()) == 0) {
+    if (counter->pool->classic || counter->pool->unmarked
+        || ngx_mcds_raise_mark(ngx_time()) == 0)
+    {
         return NGX_DECLINED;
     }
 
@@ -343,7 +378,7 @@ ngx_mcds_raise_looked(void *data, ngx_mcds_result_t *result)
     case NGX_MCDS_OK:
 
         if ((result->has & NGX_MCDS_VALUE)
-            && (result->has & NGX_MCDS_CAS)
+            && (result->has & NGX_MCDS_CAS) && result->cas
             && (result->has & NGX_MCDS_TTL)
             && ngx_mcds_parse_number(result->data, result->len, &leg->value)
                == NGX_OK)

@@ -54,6 +54,16 @@ uint32_t ngx_mcds_raise_ttl(ngx_mcds_counter_t *counter);
 
 
 /*
+ * To a memcached whose clock is years ahead, counters with a mark would be past
+ * their end at once.  doubt: 1 if none was seen in a pool for a minute; then
+ * the time to live of the next one is to be asked for, and told to check().
+ */
+
+ngx_uint_t ngx_mcds_raise_doubt(ngx_mcds_pool_t *pool);
+void ngx_mcds_raise_check(ngx_mcds_pool_t *pool, int64_t ttl);
+
+
+/*
  * rc NGX_OK: the counter has the number, with what this one has counted, and
  * all that was known before; NGX_DECLINED: it was set lower, or lowered, and
  * has that number; NGX_ERROR: not known, or there was no time.

@@ -91,6 +91,20 @@ ngx_mcds_raise_ttl(ngx_mcds_counter_t *counter)
 }
 
 
+ngx_uint_t
+ngx_mcds_raise_doubt(ngx_mcds_pool_t *pool)
+{
+    return 0;
+}
+
+
+void
+ngx_mcds_raise_check(ngx_mcds_pool_t *pool, int64_t ttl)
+{
+    /* void */
+}
+
+
 int64_t
 ngx_mcds_raise_marked(int64_t ttl, time_t now)
 {
