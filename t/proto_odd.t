@@ -182,7 +182,7 @@ http {
     server {
         listen 127.0.0.1:%%PORT%%;
         location /n {
-            mcds_counter $n key=count;
+            mcds_counter $n key=count durable=off;
             mcds_return "<$n>";
         }
         location /p {
