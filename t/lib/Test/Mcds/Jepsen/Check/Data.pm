@@ -1,0 +1,242 @@
+package Test::Mcds::Jepsen::Check::Data;
+
+# Copyright (C) mcds authors
+
+# Counters, the log and the table of a long chaos run.
+
+use warnings;
+use strict;
+
+
+sub check {
+    my ($h, $found) = @_;
+
+    return if $h->{profile} eq 'corrupt';
+
+    return (numbers($h, $found), lines($h, $found), table($h, $found));
+}
+
+
+# a number is at least one more than all that were answered before it was asked
+# for, and at most as large as all that were sent before it came
+
+sub numbers {
+    my ($h, $found) = @_;
+
+    my %by;
+    push @{$by{$_->{uri}}}, $_ for @{$h->{crowd}{N} // []};
+
+    my $n = 0;
+
+    for my $uri (sort keys %by) {
+        my @all = @{$by{$uri}};
+        my ($way) = $uri =~ m{/count/(\w+)/};
+        my @sent = sort { $a <=> $b } map { $_->{begin} } @all;
+        my @shown = sort { $a->{end} <=> $b->{end} }
+            grep { $_->{number} ne '-' } @all;
+        my $sent = 0;
+
+        $n += @shown;
+
+        # twice: counted twice on a server that has come back empty
+
+        for (@shown) {
+            $sent++ while $sent < @sent && $sent[$sent] < $_->{end};
+
+            $found->('number', "$uri: $_->{number}, sent $sent", $_->{line})
+                if $_->{number} > $sent
+                    && ($way ne 'twice' || !$h->lost(0, $_->{end}));
+        }
+
+        if ($way eq 'plain' || $way eq 'twice' && $h->{profile} eq 'death') {
+            acknowledged($h, $found, $way, @shown);
+        }
+
+        if ($way eq 'plain' && !$h->lost(0, 9e18)) {
+            my %seen;
+
+            for (@shown) {
+                my $other = $seen{$_->{number}};
+                $found->('number', "$uri: $_->{number} twice", $other->{line},
+                    $_->{line}) if $other;
+                $seen{$_->{number}} = $_;
+            }
+        }
+    }
+
+    return "$n numbers";
+}
+
+
+# As long as no memcached loses anything, each number is larger than all that
+# were answered before it was asked for, and than their count; with two servers
+# they may be the same.  A lost counter goes on from what the host remembers
+# that makes it anew: what others have shown since then is lost, so it is larger
+# than what each host has shown, of one that was not killed as a whole.
+
+sub acknowledged {
+    my ($h, $found, $way, @shown) = @_;
+
+    my @asked = sort { $a->{begin} <=> $b->{begin} } @shown;
+    my @ended = @shown;
+    my @deaths = $way eq 'plain' ? $h->faults(qr/^death$/, 0, 9e18) : ();
+    my @killed = grep { $_->{what} eq 'kill_host' }
+        $h->faults(qr/^host$/, 0, 9e18);
+    my ($count, $since, $lost, $largest, %of_host) = (0, 0, 0);
+    my $wrong = sub {
+        my ($r, $what, $other) = @_;
+        $found->('number', "$r->{uri}: $r->{number} $what", $other->{line},
+            $r->{line});
+    };
+
+    for my $r (@asked) {
+        while (@ended && $ended[0]{end} < $r->{begin}) {
+            my $one = shift @ended;
+
+            $count++;
+            $of_host{$one->{host}} = $one if !$of_host{$one->{host}}
+                || $one->{number} > $of_host{$one->{host}}{number};
+            $largest = $one if $one->{begin} > $since
+                && (!$largest || $one->{number} > $largest->{number});
+        }
+
+        while (@deaths && $deaths[0]{begin} < $r->{end}) {
+            my $end = (shift @deaths)->{end};
+            $since = $end if $end > $since;
+            ($lost, $largest) = (1, undef);
+        }
+
+        while (@killed && $killed[0]{begin} < $r->{end}) {
+            delete $of_host{(shift @killed)->{host}};
+        }
+
+        my $less = $way eq 'plain' ? 0 : 1;
+
+        $wrong->($r, "after $largest->{number}", $largest)
+            if $largest && $r->{number} + $less <= $largest->{number};
+        $wrong->($r, "$count acknowledged", $largest)
+            if !$lost && $largest && $r->{number} + $less <= $count;
+
+        next if !$lost || keys %of_host < 3;
+
+        my ($least) = sort { $a->{number} <=> $b->{number} } values %of_host;
+
+        $wrong->($r, "all hosts have shown $least->{number}", $least)
+            if $r->{number} <= $least->{number};
+    }
+}
+
+
+sub lines {
+    my ($h, $found) = @_;
+
+    my (%sent, %read);
+    my $last = '';
+
+    $sent{$_->{id}} = $_ for @{$h->{crowd}{G} // []};
+
+    for (@{$h->{log}}) {
+        my ($id, $host, $text) = @$_;
+
+        $found->('log', "it cannot be read: $host"), next if $id eq 'failed';
+
+        my $line = $sent{$text} ? $sent{$text}{line} : "line $text";
+
+        $found->('log', 'nobody has written it', $line) if !$sent{$text};
+        $found->('log', 'there twice', $line) if $read{$text}++;
+    }
+
+    my $lossy = $h->{profile} ne 'net';
+
+    for (sort { $a->{end} <=> $b->{end} } @{$h->{crowd}{G} // []}) {
+        next if $_->{status} != 200 || $read{$_->{id}} || $lossy;
+
+        # a worker that ends tries for three seconds
+
+        next if grep { $_->{what} eq 'reload' }
+            $h->faults(qr/^host$/, $_->{begin}, $_->{end} + 5e6)
+            and $h->ill($_->{host}, $_->{begin}, $_->{end} + 5e6);
+
+        $found->('log', 'missing', $_->{line});
+    }
+
+    return scalar(keys %read) . ' lines of ' . scalar(keys %sent);
+}
+
+
+# each element has one writer: what is read is what it has written last, or
+# later, or what was not answered and so may be done at any time
+
+sub table {
+    my ($h, $found) = @_;
+
+    my (%writes, %reads);
+
+    for (@{$h->{crowd}{T} // []}) {
+        my $by = $_->{op} eq 'get' ? \%reads : \%writes;
+        push @{$by->{$_->{uri}}}, $_;
+    }
+
+    my $n = 0;
+
+    for my $uri (sort keys %reads) {
+        my @writes = sort { $a->{begin} <=> $b->{begin} }
+            @{$writes{$uri} // []};
+        my ($next, $acked) = (0, undef);
+        my %open;
+
+        for my $r (sort { $a->{begin} <=> $b->{begin} } @{$reads{$uri} // []}) {
+            next if $r->{status} != 200 && $r->{status} != 404;
+            $n++;
+
+            # the last one that was answered before
+
+            while ($next < @writes && $writes[$next]{end} < $r->{begin}) {
+                my $w = $writes[$next++];
+
+                if (done($w)) {
+                    $acked = $w;
+
+                } else {
+                    $open{shown($w)}++;
+                }
+            }
+
+            my %may = (%open, shown($acked) => 1);
+
+            for (my $i = $next; $i < @writes
+                 && $writes[$i]{begin} < $r->{end}; $i++)
+            {
+                $may{shown($writes[$i])} = 1;
+            }
+
+            $may{'-'} = 1 if $h->lost($acked ? $acked->{begin} : 0,
+                $r->{end});
+
+            next if $may{$r->{value}};
+
+            $found->('table', "$r->{value} is read, may be "
+                . join(' ', sort keys %may), $acked ? $acked->{line} : (),
+                $r->{line});
+        }
+    }
+
+    return "$n elements read";
+}
+
+
+sub done {
+    my ($w) = @_;
+
+    return $w->{status} =~ /^2/ || $w->{op} eq 'delete' && $w->{status} == 404;
+}
+
+
+sub shown {
+    my ($w) = @_;
+
+    return !$w || $w->{op} eq 'delete' ? '-' : $w->{value};
+}
+
+
+1;

@@ -1,0 +1,185 @@
+package Test::Mcds::Jepsen::History;
+
+# Copyright (C) mcds authors
+
+# What a long chaos run has left in its folder: lines of histories (t/jepsen/
+# roles.c, origin.c and Jepsen.pm say what is in them), and what was broken.
+#
+#     $h = Test::Mcds::Jepsen::History->new(folder)
+#     $h->{profile}
+#     $h->{crowd}{P}              a list of the lines with that letter, those of
+#                                 pages left in the file: each_page(sub)
+#     $h->{origin}, $h->{numbers}, $h->{log}
+#     $h->ill(host, from, to)     whether something was broken for this host
+#                                 then, or just before; '*': for any host
+#     $h->faults(re, from, to)    those of such types that overlap
+#     $h->lost(from, to)          how many memcached have lost what they had
+#     $h->apart(from, to)         by how many seconds clocks differed
+#
+# Times are microseconds.
+
+use warnings;
+use strict;
+
+# how long it may take until all workers have found it well again
+
+my $back = 3.5e6;
+
+my %fields = (
+    P => [qw/ cache reason verdict version n /], X => [],
+    N => [qw/ number /], L => [qw/ owner got token ttl /], K => [],
+    G => [qw/ id /], T => [qw/ value /],
+);
+
+
+sub new {
+    my ($class, $dir) = @_;
+
+    my $self = bless { dir => $dir, profile => 'net', crowd => {}, origin => [],
+        faults => [], numbers => [], log => [], count => {} }, $class;
+
+    $self->read_faults();
+    $self->read_crowd();
+    $self->read_origin();
+    $self->read_end();
+
+    return $self;
+}
+
+
+sub open_file {
+    my ($self, $name) = @_;
+
+    open my $fh, '<', "$self->{dir}/$name" or die "$name: $!\n";
+
+    return $fh;
+}
+
+
+sub parse {
+    my ($line) = @_;
+
+    chomp $line;
+
+    my ($letter, $begin, $end, $host, $client, $op, $uri, $status, @more)
+        = split / /, $line;
+    my %r = (letter => $letter, begin => $begin, end => $end, host => $host,
+        client => $client, op => $op, uri => $uri, status => $status,
+        line => $line);
+
+    @r{@{$fields{$letter}}} = @more;
+
+    return \%r;
+}
+
+
+sub read_crowd {
+    my ($self) = @_;
+
+    my $fh = $self->open_file('crowd.history');
+
+    while (<$fh>) {
+        my $letter = substr $_, 0, 1;
+        $self->{count}{$letter}++;
+        push @{$self->{crowd}{$letter}}, parse($_) if $letter ne 'P';
+    }
+}
+
+
+sub each_page {
+    my ($self, $code) = @_;
+
+    my $fh = $self->open_file('crowd.history');
+
+    while (<$fh>) {
+        $code->(parse($_)) if substr($_, 0, 1) eq 'P';
+    }
+}
+
+
+sub read_origin {
+    my ($self) = @_;
+
+    my $fh = $self->open_file('origin.history');
+
+    while (<$fh>) {
+        my (undef, $begin, $end, $uri, $token, $how) = split ' ';
+        push @{$self->{origin}}, { begin => $begin, end => $end, uri => $uri,
+            token => $token, how => $how, line => $_ =~ s/\n//r };
+    }
+}
+
+
+sub read_end {
+    my ($self) = @_;
+
+    my $fh = $self->open_file('end.history');
+
+    while (<$fh>) {
+        my ($letter, @word) = split ' ';
+        push @{$self->{$letter eq 'E' ? 'numbers' : 'log'}}, \@word;
+    }
+}
+
+
+sub read_faults {
+    my ($self) = @_;
+
+    my $fh = $self->open_file('faults');
+
+    while (<$fh>) {
+        $self->{profile} = $1 if /^# profile (\w+)/;
+        next if /^#/;
+        my %f;
+        (@f{qw/ begin end type what host memcached how /}) = split ' ';
+        $f{line} = $_ =~ s/\n//r;
+        push @{$self->{faults}}, \%f;
+    }
+
+    @{$self->{faults}} = sort { $a->{begin} <=> $b->{begin} }
+        @{$self->{faults}};
+}
+
+
+sub faults {
+    my ($self, $types, $from, $to) = @_;
+
+    return grep { $_->{begin} <= $to && $_->{end} >= $from
+        && $_->{type} =~ $types } @{$self->{faults}};
+}
+
+
+sub ill {
+    my ($self, $host, $from, $to) = @_;
+
+    return scalar grep { $host eq '*' || $_->{host} eq '*'
+        || $_->{host} eq $host }
+        $self->faults(qr/^(?:net|death|host|corrupt)$/, $from - $back, $to);
+}
+
+
+sub lost {
+    my ($self, $from, $to) = @_;
+
+    my %which = map { $_->{memcached} => 1 }
+        $self->faults(qr/^death$/, $from, $to);
+
+    return scalar keys %which;
+}
+
+
+sub apart {
+    my ($self, $from, $to) = @_;
+
+    my ($low, $high) = (0, 0);
+
+    for ($self->faults(qr/^clock$/, $from, $to)) {
+        $low = $_->{how} if $_->{how} < $low;
+        $high = $_->{how} if $_->{how} > $high;
+    }
+
+    return $high - $low;
+}
+
+
+1;
