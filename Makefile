@@ -98,9 +98,11 @@ OTHER     = build/ngx_http_mcds_module.so
 
 MODES     = connections nofile daemon single one two many threads reuseport
 
-# how long make chaos breaks things
+# how long make chaos breaks things, with how many seeds, and the first of them
 
 CHAOS_SECS = 600
+CHAOS_SEEDS = 4
+CHAOS_FROM = $(or $(MCDS_SEED),1)
 
 export CC
 export TEST_NGINX_MODULE ?= $(CURDIR)/$(SO)
@@ -139,8 +141,9 @@ help:
 	@echo '                 workers, aio threads, ... (MODES="one many")'
 	@echo 'make mixed       two hosts, one of them with another version of mcds:'
 	@echo '                 REV="..." of git'
-	@echo 'make chaos       faults at random for ten minutes (CHAOS_SECS=600,'
-	@echo '                 MCDS_SEED=n)'
+	@echo 'make chaos       faults at random for ten minutes, with four seeds;'
+	@echo '                 histories are judged (CHAOS_SECS=600,'
+	@echo '                 CHAOS_SEEDS=4, MCDS_SEED=n, the first of them)'
 	@echo 'make oracle      configurations at random, with and without mcds, for'
 	@echo '                 ten minutes (ORACLE_SECS=600, ORACLE_FROM=seed)'
 	@echo 'make model       requests at random, their answers judged by a model'
@@ -268,7 +271,8 @@ mixed: build
 
 chaos: build
 	@misc/install test
-	MCDS_CHAOS=$(CHAOS_SECS) prove -v -I t/lib t/chaos.t
+	MCDS_CHAOS=60 prove -v -I t/lib t/chaos.t
+	t/jepsen/run $(CHAOS_SECS) $(CHAOS_SEEDS) $(CHAOS_FROM)
 
 
 oracle: build

@@ -328,7 +328,7 @@ ask_number(client_t *c)
 
     strcpy(c->op, ways[jepsen_below(&c->rnd, 4)]);
     snprintf(c->uri, sizeof(c->uri), "/count/%s/%d", c->op,
-             (int) jepsen_below(&c->rnd, 8));
+             (int) jepsen_below(&c->rnd, c->op[0] == 't' ? 3 : 8));
     ask(c, "GET", NULL, NULL);
 }
 

@@ -236,7 +236,7 @@ sub finish {
 
     my @hosts = $self->hosts();
 
-    for my $uri (map { my $way = $_; map { "/count/$way/$_" } 0 .. 7 }
+    for my $uri (map { my $way = $_; map { "/count/$way/$_" } 0 .. 2 }
         qw/ plain twice async /)
     {
         print $out "E $_ $uri ", number($hosts[$_], $uri), "\n"

@@ -83,9 +83,13 @@ sub run {
         sleep($hold < $left ? $hold : $left < 0.05 ? 0.05 : $left);
         $self->stop($_) for reverse @active;
 
-        # now and then all recovers, mostly it does not
+        # now and then all recovers, mostly it does not; after a death, replicas
+        # have to, or nothing could be said of their counters
 
-        sleep(rand() < 0.25 ? 3 : 0.1 + rand 0.6) if now() < $end - 3e6;
+        my $pause = rand() < 0.25 ? 3 : 0.1 + rand 0.6;
+        $pause += 5 if $self->{profile} eq 'death' && rand() < 0.7;
+        $left = ($end - now()) / 1e6;
+        sleep($pause < $left ? $pause : $left) if $left > 0.1;
     }
 }
 

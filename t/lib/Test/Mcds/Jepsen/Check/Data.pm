@@ -7,6 +7,10 @@ package Test::Mcds::Jepsen::Check::Data;
 use warnings;
 use strict;
 
+# how long it may take until all workers count on a server that is back
+
+my $found_well = 2.5e6;
+
 
 sub check {
     my ($h, $found) = @_;
@@ -79,14 +83,21 @@ sub acknowledged {
 
     my @asked = sort { $a->{begin} <=> $b->{begin} } @shown;
     my @ended = @shown;
-    my @deaths = $way eq 'plain' ? $h->faults(qr/^death$/, 0, 9e18) : ();
+    my @deaths = $h->faults(qr/^death$/, 0, 9e18);
+    @deaths = unprepared(\@shown, @deaths) if $way eq 'twice';
+
     my @killed = grep { $_->{what} eq 'kill_host' }
         $h->faults(qr/^host$/, 0, 9e18);
     my ($count, $since, $lost, $largest, %of_host) = (0, 0, 0);
+    my $told = 0;
+
+    # one mistake may be seen in all that comes later
+
     my $wrong = sub {
         my ($r, $what, $other) = @_;
-        $found->('number', "$r->{uri}: $r->{number} $what", $other->{line},
-            $r->{line});
+        $found->($way eq 'twice' ? 'twice' : 'number',
+            "$r->{uri}: $r->{number} $what", $other->{line}, $r->{line})
+            if $told++ < 3;
     };
 
     for my $r (@asked) {
@@ -124,6 +135,30 @@ sub acknowledged {
         $wrong->($r, "all hosts have shown $least->{number}", $least)
             if $r->{number} <= $least->{number};
     }
+}
+
+
+# the deaths after which two servers may have been without a counter: one had
+# died before, and nothing was counted since it was back
+
+sub unprepared {
+    my ($shown, @deaths) = @_;
+
+    my (%empty, @those);
+
+    for my $d (@deaths) {
+        for my $m (keys %empty) {
+            delete $empty{$m} if grep {
+                $_->{begin} > $empty{$m} + $found_well
+                    && $_->{end} < $d->{begin}
+            } @$shown;
+        }
+
+        push @those, $d if grep { $_ ne $d->{memcached} } keys %empty;
+        $empty{$d->{memcached}} = $d->{end};
+    }
+
+    return @those;
 }
 
 
