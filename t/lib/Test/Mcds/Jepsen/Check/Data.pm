@@ -245,10 +245,10 @@ sub table {
                 $may{shown($writes[$i])} = 1;
             }
 
-            $may{'-'} = 1 if $h->lost($acked ? $acked->{begin} : 0,
-                $r->{end});
-
             next if $may{$r->{value}};
+
+            next if $r->{value} eq '-'
+                && $h->lost($acked ? $acked->{begin} : 0, $r->{end});
 
             $found->('table', "$r->{value} is read, may be "
                 . join(' ', sort keys %may), $acked ? $acked->{line} : (),

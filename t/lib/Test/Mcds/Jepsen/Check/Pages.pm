@@ -46,7 +46,8 @@ sub check {
         my $age = ($r->{begin} - $r->{version}) / 1e6;
 
         $found->('age', sprintf('%.3f s, limit %.1f', $age, $limit{$r->{op}}),
-            $r->{line}) if $age > $limit{$r->{op}} + slack($h, $r);
+            $r->{line}) if $age > $limit{$r->{op}}
+                && $age > $limit{$r->{op}} + slack($h, $r);
 
         return if !$exact;
 
