@@ -324,11 +324,21 @@ answer_purge(client_t *c, answer_t *a)
 static void
 ask_number(client_t *c)
 {
+    int  key;
+
     static char  *ways[] = { "plain", "plain", "twice", "async" };
 
     strcpy(c->op, ways[jepsen_below(&c->rnd, 4)]);
-    snprintf(c->uri, sizeof(c->uri), "/count/%s/%d", c->op,
-             (int) jepsen_below(&c->rnd, c->op[0] == 't' ? 3 : 8));
+    key = jepsen_below(&c->rnd, 8);
+
+    /* few, so that all are counted between two deaths, and others soon, since
+       it matters how they begin */
+
+    if (strcmp(c->op, "twice") == 0) {
+        key = jepsen_now() / 20000000 % 100000 * 10 + key % 3;
+    }
+
+    snprintf(c->uri, sizeof(c->uri), "/count/%s/%d", c->op, key);
     ask(c, "GET", NULL, NULL);
 }
 

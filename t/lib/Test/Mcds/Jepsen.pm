@@ -227,7 +227,7 @@ sub crowd_ended {
 }
 
 
-# lines: E host uri number; R id host text
+# lines: N as in crowd.history; R id host text
 
 sub finish {
     my ($self) = @_;
@@ -236,11 +236,15 @@ sub finish {
 
     my @hosts = $self->hosts();
 
-    for my $uri (map { my $way = $_; map { "/count/$way/$_" } 0 .. 2 }
-        qw/ plain twice async /)
-    {
-        print $out "E $_ $uri ", number($hosts[$_], $uri), "\n"
-            for 0 .. $#hosts;
+    for my $uri (map { ("plain/$_", "async/$_") } 0 .. 7) {
+        for my $h (0 .. $#hosts) {
+            my $begin = now();
+            my $r = $hosts[$h]->get("/count/$uri");
+            my ($n) = $r->body() =~ /^(\d+)/;
+            print $out join(' ', 'N', $begin, now(), $h, 'end',
+                $uri =~ s{/.*}{}r, "/count/$uri", $r->status() || 0,
+                $n // '-'), "\n";
+        }
     }
 
     my $from = int(Time::HiRes::time() - $self->{seconds} - 120);
@@ -267,20 +271,6 @@ sub finish {
     }
 
     close $out or die "end.history: $!\n";
-}
-
-
-sub number {
-    my ($host, $uri) = @_;
-
-    my $n;
-
-    Test::Mcds::wait_for(sub {
-        ($n) = $host->get($uri)->body() =~ /^(\d+)/;
-        return defined $n;
-    }, 10);
-
-    return $n // '-';
 }
 
 

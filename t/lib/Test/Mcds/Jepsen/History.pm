@@ -9,7 +9,7 @@ package Test::Mcds::Jepsen::History;
 #     $h->{profile}
 #     $h->{crowd}{P}              a list of the lines with that letter, those of
 #                                 pages left in the file: each_page(sub)
-#     $h->{origin}, $h->{numbers}, $h->{log}
+#     $h->{origin}, $h->{log}
 #     $h->ill(host, from, to)     whether something was broken for this host
 #                                 then, or just before; '*': for any host
 #     $h->faults(re, from, to)    those of such types that overlap
@@ -36,7 +36,7 @@ sub new {
     my ($class, $dir) = @_;
 
     my $self = bless { dir => $dir, profile => 'net', crowd => {}, origin => [],
-        faults => [], numbers => [], log => [], count => {} }, $class;
+        faults => [], log => [], count => {} }, $class;
 
     $self->read_faults();
     $self->read_crowd();
@@ -116,8 +116,13 @@ sub read_end {
     my $fh = $self->open_file('end.history');
 
     while (<$fh>) {
-        my ($letter, @word) = split ' ';
-        push @{$self->{$letter eq 'E' ? 'numbers' : 'log'}}, \@word;
+        if (/^N/) {
+            push @{$self->{crowd}{N}}, parse($_);
+            next;
+        }
+
+        my (undef, @word) = split ' ';
+        push @{$self->{log}}, \@word;
     }
 }
 

@@ -38,7 +38,7 @@ sub numbers {
         my @sent = sort { $a <=> $b } map { $_->{begin} } @all;
         my @shown = sort { $a->{end} <=> $b->{end} }
             grep { $_->{number} ne '-' } @all;
-        my $sent = 0;
+        my ($sent, $told) = (0, 0);
 
         $n += @shown;
 
@@ -49,7 +49,8 @@ sub numbers {
 
             $found->('number', "$uri: $_->{number}, sent $sent", $_->{line})
                 if $_->{number} > $sent
-                    && ($way ne 'twice' || !$h->lost(0, $_->{end}));
+                    && ($way ne 'twice' || !$h->lost(0, $_->{end}))
+                    && $told++ < 3;
         }
 
         if ($way eq 'plain' || $way eq 'twice' && $h->{profile} eq 'death') {

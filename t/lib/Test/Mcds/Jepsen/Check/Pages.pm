@@ -27,7 +27,7 @@ sub check {
     my ($h, $found) = @_;
 
     my %purges = purges($h);
-    my %n = (behind => 0, HIT => 0);
+    my %n = (all => 0, behind => 0, HIT => 0);
     my $exact = $h->{profile} ne 'corrupt';
 
     $h->each_page(sub {
