@@ -331,6 +331,17 @@ ask_number(client_t *c)
     strcpy(c->op, ways[jepsen_below(&c->rnd, 4)]);
     key = jepsen_below(&c->rnd, 8);
 
+    /* a new one, that several clients ask for at the same moment */
+
+    if (c->step) {
+        c->step = 0;
+        strcpy(c->op, jepsen_now() / 1000000 % 3 ? "twice" : "plain");
+        snprintf(c->uri, sizeof(c->uri), "/count/%s/new%d", c->op,
+                 (int) (jepsen_now() / 1000000 % 1000000));
+        ask(c, "GET", NULL, NULL);
+        return;
+    }
+
     /* few, so that all are counted between two deaths, and others soon, since
        it matters how they begin */
 
@@ -357,6 +368,11 @@ answer_number(client_t *c, answer_t *a)
 
     line(c, a);
     fprintf(history, " %s\n", DASH(number));
+
+    if (jepsen_below(&c->rnd, 24) == 0) {
+        c->step = 1;
+        c->next = (c->end / 1000000 + 1) * 1000000;
+    }
 }
 
 

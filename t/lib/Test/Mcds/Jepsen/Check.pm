@@ -27,6 +27,7 @@ my @kinds = (
     age => 'no page is older than it may be',
     purge => 'no page is older than its purge',
     number => 'counters: acknowledged <= shown <= sent',
+    doubled => 'counters on two servers: nothing is counted twice',
     twice => 'counters on two servers: nothing is lost when one dies',
     lock => 'no lock is held twice',
     token => 'tokens grow',

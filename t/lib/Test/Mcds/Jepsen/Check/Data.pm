@@ -47,7 +47,8 @@ sub numbers {
         for (@shown) {
             $sent++ while $sent < @sent && $sent[$sent] < $_->{end};
 
-            $found->('number', "$uri: $_->{number}, sent $sent", $_->{line})
+            $found->($way eq 'twice' ? 'doubled' : 'number',
+                "$uri: $_->{number}, sent $sent", $_->{line})
                 if $_->{number} > $sent
                     && ($way ne 'twice' || !$h->lost(0, $_->{end}))
                     && $told++ < 3;
