@@ -182,9 +182,11 @@ sub excused {
         && (!$tag || $r->{cache} =~ /^(?:STALE|UPDATING)$/)
         && $h->ill($r->{host}, $p->{begin}, $r->{end});
 
-    # tags that are not known to be purged: the page has expired
+    # tags that are not known to be purged: the page has expired, and who has
+    # waited for it is answered with it
 
-    return 1 if $tag && $r->{cache} =~ /^(?:STALE|UPDATING)$/
+    return 1 if $tag && ($r->{cache} =~ /^(?:STALE|UPDATING)$/
+            || $r->{reason} eq 'built')
         && $h->ill($r->{host}, $p->{begin}, $r->{end});
 
     return 0 if $tag;
