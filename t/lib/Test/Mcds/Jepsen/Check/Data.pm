@@ -78,7 +78,8 @@ sub numbers {
 # were answered before it was asked for, and than their count; with two servers
 # they may be the same.  A lost counter goes on from what the host remembers
 # that makes it anew: what others have shown since then is lost, so it is larger
-# than what each host has shown, of one that was not killed as a whole.
+# than what some host has shown last, none of them being one that was killed as
+# a whole and has not shown it since.
 
 sub acknowledged {
     my ($h, $found, $way, @shown) = @_;
@@ -107,8 +108,7 @@ sub acknowledged {
             my $one = shift @ended;
 
             $count++;
-            $of_host{$one->{host}} = $one if !$of_host{$one->{host}}
-                || $one->{number} > $of_host{$one->{host}}{number};
+            $of_host{$one->{host}} = $one;
             $largest = $one if $one->{begin} > $since
                 && (!$largest || $one->{number} > $largest->{number});
         }
