@@ -125,6 +125,9 @@ my $line = 'G 1.0 1.1 0 1 log /logged?id=a 200 a';
 check('', 'a line', 'net', crowd => [$line], log => ['R 1-1-1 h a']);
 check('log', 'a line twice', 'net', crowd => [$line],
     log => ['R 1-1-1 h a', 'R 1-1-2 h a']);
+check('log', 'a line behind a later one', 'net',
+    crowd => [$line, $line =~ s/=a 200 a/=b 200 b/r],
+    log => ['R 2-1-2 h b', 'R 1-1-1 h a']);
 check('log', 'no line', 'net', crowd => [$line]);
 check('log', 'a line of nobody', 'net', log => ['R 1-1-1 h b']);
 

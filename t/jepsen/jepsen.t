@@ -58,6 +58,7 @@ my $nemesis = Test::Mcds::Jepsen::Nemesis->new($site, profile => $profile);
 note("seed $seed, profile $profile, $seconds s, in ", $t->dir());
 
 $site->crowd();
+$site->reader();
 $nemesis->run($seconds - ($seconds > 40 ? 8 : $seconds / 5));
 $nemesis->heal();
 

@@ -10,6 +10,8 @@ package Test::Mcds::Jepsen;
 #                                 configuration, in which %%MC_0%% and so on
 #                                 are the ports of memcached as hosts see them
 #     $site->crowd()              starts it
+#     $site->reader()             reads the log, on and on, on any host:
+#                                 reader.history
 #     $site->crowd_ended()        what it has said, once it has
 #     $site->finish()             asks each host for the numbers, and one for
 #                                 the log, when all is over: end.history
@@ -27,6 +29,7 @@ use Fcntl qw/ :flock /;
 use File::Basename qw/ dirname /;
 use IO::Socket::INET;
 use JSON::PP qw/ decode_json /;
+use POSIX ();
 use Time::HiRes qw/ clock_gettime CLOCK_MONOTONIC /;
 
 our @EXPORT = qw/ now /;
@@ -214,6 +217,45 @@ sub crowd {
         '-p', join(',', map { $_->port() } $self->hosts()),
         '-t', $self->{seconds}, '-o', $self->dir() . '/crowd.history',
         '-r', $self->{rate} // 1, '-s', $self->{seed});
+}
+
+
+# goes on behind the last line that it has; lines: R id host text
+
+sub reader {
+    my ($self) = @_;
+
+    my @ports = map { $_->port() } $self->hosts();
+    my $first = int Time::HiRes::time();
+    my $file = $self->dir() . '/reader.history';
+    my $pid = fork() // die "fork: $!\n";
+
+    if ($pid) {
+        $self->{test}->spawned($pid);
+        return;
+    }
+
+    $SIG{$_} = 'DEFAULT' for qw/ INT TERM HUP ALRM /;
+    open my $out, '>', $file or POSIX::_exit(1);
+    $out->autoflush(1);
+
+    my $from = "first=$first";
+
+    while (1) {
+        my $r = eval { Test::Mcds::Http::http_get($ports[rand @ports],
+            "/log?$from&limit=5000&format=ndjson", timeout => 5) };
+        my ($id) = $r && $r->status() == 200 && $r->complete()
+            ? $r->header('X-Log-Cursor') // '' : '';
+
+        if ($id ne '') {
+            print $out map { my $line = decode_json($_);
+                "R $line->{id} $line->{host} $line->{line}\n" }
+                split /\n/, $r->body();
+            $from = "after=$id";
+        }
+
+        Time::HiRes::sleep(0.5);
+    }
 }
 
 

@@ -9,7 +9,7 @@ package Test::Mcds::Jepsen::History;
 #     $h->{profile}
 #     $h->{crowd}{P}              a list of the lines with that letter, those of
 #                                 pages left in the file: each_page(sub)
-#     $h->{origin}, $h->{log}
+#     $h->{origin}, $h->{log}, $h->{reader}
 #     $h->ill(host, from, to)     whether something was broken for this host
 #                                 then, or just before; '*': for any host
 #     $h->faults(re, from, to)    those of such types that overlap
@@ -36,12 +36,13 @@ sub new {
     my ($class, $dir) = @_;
 
     my $self = bless { dir => $dir, profile => 'net', crowd => {}, origin => [],
-        faults => [], log => [], count => {} }, $class;
+        faults => [], log => [], reader => [], count => {} }, $class;
 
     $self->read_faults();
     $self->read_crowd();
     $self->read_origin();
-    $self->read_end();
+    $self->read_end('log', 'end.history');
+    $self->read_end('reader', 'reader.history');
 
     return $self;
 }
@@ -111,9 +112,11 @@ sub read_origin {
 
 
 sub read_end {
-    my ($self) = @_;
+    my ($self, $what, $name) = @_;
 
-    my $fh = $self->open_file('end.history');
+    return if !-f "$self->{dir}/$name";
+
+    my $fh = $self->open_file($name);
 
     while (<$fh>) {
         if (/^N/) {
@@ -122,7 +125,7 @@ sub read_end {
         }
 
         my (undef, @word) = split ' ';
-        push @{$self->{log}}, \@word;
+        push @{$self->{$what}}, \@word;
     }
 }
 

@@ -167,21 +167,9 @@ sub unprepared {
 sub lines {
     my ($h, $found) = @_;
 
-    my (%sent, %read);
-    my $last = '';
-
-    $sent{$_->{id}} = $_ for @{$h->{crowd}{G} // []};
-
-    for (@{$h->{log}}) {
-        my ($id, $host, $text) = @$_;
-
-        $found->('log', "it cannot be read: $host"), next if $id eq 'failed';
-
-        my $line = $sent{$text} ? $sent{$text}{line} : "line $text";
-
-        $found->('log', 'nobody has written it', $line) if !$sent{$text};
-        $found->('log', 'there twice', $line) if $read{$text}++;
-    }
+    my %sent = map { $_->{id} => $_ } @{$h->{crowd}{G} // []};
+    my %read = once($found, \%sent, 'there', @{$h->{log}});
+    my %heard = once($found, \%sent, 'told', @{$h->{reader}});
 
     my $lossy = $h->{profile} ne 'net';
 
@@ -197,7 +185,37 @@ sub lines {
         $found->('log', 'missing', $_->{line});
     }
 
-    return scalar(keys %read) . ' lines of ' . scalar(keys %sent);
+    return scalar(keys %read) . ' lines of ' . scalar(keys %sent) . ', '
+        . scalar(keys %heard) . ' of them when they were written';
+}
+
+
+# each of them one that was written, and in the order of their ids
+
+sub once {
+    my ($found, $sent, $how, @lines) = @_;
+
+    my (%read, $before);
+
+    for (@lines) {
+        my ($id, $host, $text) = @$_;
+
+        $found->('log', "it cannot be read: $host"), next if $id eq 'failed';
+
+        my $line = $sent->{$text} ? $sent->{$text}{line} : "line $text";
+
+        $found->('log', "$how, and nobody has written it", $line)
+            if !$sent->{$text};
+        $found->('log', "$how twice", $line) if $read{$text}++;
+
+        my ($ms, $writer, $n) = split /-/, $id;
+        $found->('log', "$how too late, behind $before->[0]", $line)
+            if $before && ($ms < $before->[1] || $ms == $before->[1]
+                && $writer eq $before->[2] && $n < $before->[3]);
+        $before = [$id, $ms, $writer, $n];
+    }
+
+    return %read;
 }
 
 
