@@ -28,6 +28,7 @@ sub check {
 
     my %purges = purges($h);
     my %n = (all => 0, behind => 0, HIT => 0);
+    my %excused;
     my $exact = $h->{profile} ne 'corrupt';
 
     $h->each_page(sub {
@@ -56,7 +57,9 @@ sub check {
         $n{behind}++;
 
         return if $r->{version} >= $p->{begin};
-        return if excused($h, $r, $p);
+
+        my $why = excused($h, $r, $p);
+        $excused{$why}++, return if $why;
 
         $found->('purge', sprintf('%s, made %.3f s before it, asked for %.3f s '
             . 'after its answer', $p->{op}, ($p->{begin} - $r->{version}) / 1e6,
@@ -70,7 +73,9 @@ sub check {
             sort grep { /^\d/ } keys %n) . ", $n{HIT} hits",
         scalar(@{$h->{crowd}{X} // []}) . ' purges, ' . join(', ',
             map { "$_ $status{$_}" } sort keys %status)
-            . ", $n{behind} pages behind one";
+            . ", $n{behind} pages behind one",
+        'older than the purge, as documented: ' . (join(', ',
+            map { "$_ $excused{$_}" } sort keys %excused) || 'none');
 }
 
 
@@ -162,57 +167,55 @@ sub last_purge {
 }
 
 
-# what docs/reference.md and docs/operations.md say of purges that are not seen
+# why, by docs/reference.md and docs/operations.md, a purge may not be seen, or
+# nothing
 
 sub excused {
     my ($h, $r, $p) = @_;
 
     my ($place) = $r->{uri} =~ m{^/(\w+)/};
     my $tag = $p->{op} =~ /tag/;
+    my $stale = $r->{cache} =~ /^(?:STALE|UPDATING)$/;
 
-    # timed copies
-
-    return 1 if $place eq 'pt' && $r->{host} == 2
+    return 'timed' if $place eq 'pt' && $r->{host} == 2
         && $r->{begin} < $p->{end} + ($timed + 0.5) * 1e6;
 
     # copies, while memcached does not answer; of pages with tags only as ones
     # that have expired
 
-    return 1 if $r->{host} != 0
-        && (!$tag || $r->{cache} =~ /^(?:STALE|UPDATING)$/)
+    return 'copy' if $r->{host} != 0 && (!$tag || $stale)
         && $h->ill($r->{host}, $p->{begin}, $r->{end});
 
     # tags that are not known to be purged: the page has expired, and who has
     # waited for it is answered with it
 
-    return 1 if $tag && ($r->{cache} =~ /^(?:STALE|UPDATING)$/
-            || $r->{reason} eq 'built')
+    return 'tags not known' if $tag && ($stale || $r->{reason} eq 'built')
         && $h->ill($r->{host}, $p->{begin}, $r->{end});
 
-    return 0 if $tag;
+    return '' if $tag;
 
     # the mark went with its memcached, before a build was done that had begun
     # when it was not there
 
-    return 1 if $h->lost($p->{begin}, $r->{begin})
-        >= ($place =~ /^r/ ? 2 : 1);
+    return 'mark lost' if $r->{version} > $p->{begin} - 1.5e6
+        && $h->lost($p->{begin}, $r->{begin}) >= ($place =~ /^r/ ? 2 : 1);
 
     # an unsafe request does not wait for a server that is away
 
-    return 1 if $p->{op} eq 'post'
+    return 'post' if $p->{op} eq 'post'
         && $h->ill('*', $p->{begin}, $r->{end});
 
     # what has stood in for a server has it still
 
-    return 1 if $place =~ /^e/
+    return 'stand-in' if $place =~ /^e/
         && $h->ill('*', $r->{version}, $r->{version} + 1e6);
 
     # "expired since a second" is written by one host and read by others
 
-    return 1 if $p->{op} =~ /^invalidate/
+    return 'clock' if $p->{op} =~ /^invalidate/
         && $h->apart($r->{version} - 2e6, $r->{end}) > 0.85;
 
-    return 0;
+    return '';
 }
 
 
