@@ -71,7 +71,19 @@ EOT
 my ($worker) = $a->workers();
 is($a->get('/barrier')->body, '1', 'it counts');
 
-my $fds = idle_fds();
+
+# its connection may be closed a moment after its answer
+
+my $fds;
+
+ok(wait_for(sub {
+    my $tcp = $a->count_fds($worker)->{tcp};
+
+    delete $tcp->{$t->port('f')};
+    $fds = idle_fds();
+
+    return !%$tcp;
+}), 'nobody is connected');
 
 
 # of all rounds of refresh/, while the others run
