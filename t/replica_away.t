@@ -11,6 +11,7 @@ use warnings;
 use strict;
 
 use Test::More;
+use Time::HiRes qw/ sleep /;
 
 use FindBin;
 use lib "$FindBin::Bin/lib";
@@ -153,6 +154,9 @@ sub case {
 
     my $before = item($s[$away], $key);
 
+    # times tell which page is newer, in milliseconds
+
+    sleep(0.02);
     $happens->($uri, $key);
 
     ok(wait_for(sub { same($key, @s) }), "$name: all servers know it");
@@ -202,6 +206,7 @@ for my $away (0 .. 1) {
 
     my $before = item($old[$away], $key);
 
+    sleep(0.02);
     purge($h[0], $uri);
     put($old[$away], $key, $before);
 
@@ -226,6 +231,7 @@ for my $away (0 .. 1) {
 
     is(scalar keys %before, 3, "varies, server $away: a list, two variants");
 
+    sleep(0.02);
     purge($h[0], $uri);
     put($m[$away], $_, $before{$_}) for keys %before;
 

@@ -12,8 +12,8 @@
 #include "ngx_mcds_purge.h"
 
 
-/* the clock of a worker stands still for the length of a turn; ms */
-#define NGX_MCDS_NEWER_SLACK      10
+/* a time that was subtracted from another one is not exact; ms */
+#define NGX_MCDS_NEWER_SLACK      3
 
 
 static uint64_t ngx_mcds_newer_time(ngx_mcds_entry_t *entry);
