@@ -24,20 +24,11 @@ my $t = Test::Mcds->new(calm => 1)->not_in('many two', 'one worker knows it')
 my $timeout = 400 * $t->slow();
 my $each = 0.85 * $timeout / 1000;
 
-# commands of one read are answered together, those of the next one later
-
 sub slowly {
     my ($f, $c, $line, $value) = @_;
 
     return if $f->mode() ne 'slow' || $line !~ /^m[sagd] /;
-
-    my $now = time();
-    my $due = $now + $each;
-    my $last = $c->{due} // 0;
-
-    $c->{due} = $due;
-
-    return [$f->default($line, $value), $due - ($last > $now ? $last : $now)];
+    return $f->lag($c, $line, $value, $each);
 }
 
 my @fakes = map { $t->fake($_, \&slowly) } qw/ m n p /;

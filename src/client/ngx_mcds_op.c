@@ -39,14 +39,12 @@ ngx_mcds_submit(ngx_mcds_pool_t *pool, ngx_mcds_request_t *req,
 {
     ngx_uint_t          n;
     ngx_mcds_op_t      *op;
-    ngx_mcds_key_t      key;
     ngx_mcds_server_t  *server;
 
     server = pool->servers.elts;
 
     if (pool->replicas > 1 || pool->classic) {
-        ngx_mcds_op_key(&key, pool, req, &req->suffix);
-        n = ngx_mcds_op_choose(pool, req, &key);
+        n = ngx_mcds_first(pool, req);
 
         return pool->replicas > 1
                ? ngx_mcds_replica_submit(pool, n, req, handler, data)
@@ -101,7 +99,6 @@ ngx_mcds_disabled(ngx_mcds_pool_t *pool, ngx_uint_t n)
 ngx_uint_t
 ngx_mcds_place(ngx_mcds_pool_t *pool, ngx_str_t *page)
 {
-    ngx_mcds_key_t      key;
     ngx_mcds_request_t  req;
 
     ngx_memzero(&req, sizeof(ngx_mcds_request_t));
@@ -110,9 +107,7 @@ ngx_mcds_place(ngx_mcds_pool_t *pool, ngx_str_t *page)
     req.page = 1;
     req.movable = 1;
 
-    ngx_mcds_op_key(&key, pool, &req, &req.suffix);
-
-    return ngx_mcds_op_choose(pool, &req, &key) + 1;
+    return ngx_mcds_first(pool, &req) + 1;
 }
 
 

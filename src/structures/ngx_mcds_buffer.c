@@ -28,7 +28,6 @@ static ngx_mcds_account_t *ngx_mcds_buffer_account(
 static void ngx_mcds_buffer_handler(ngx_event_t *ev);
 static ngx_int_t ngx_mcds_buffer_send(ngx_mcds_pool_t *pool,
     ngx_mcds_account_t *account);
-static ngx_uint_t ngx_mcds_buffer_known(ngx_mcds_counter_t *counter);
 static void ngx_mcds_buffer_sent(void *data, ngx_uint_t rc, uint64_t value);
 static void ngx_mcds_buffer_next(void);
 static void ngx_mcds_buffer_lost_handler(ngx_event_t *ev);
@@ -194,8 +193,11 @@ ngx_mcds_buffer_send(ngx_mcds_pool_t *pool, ngx_mcds_account_t *account)
         counter.ttl = item.ttl;
         counter.durable = (item.flags & NGX_MCDS_BUFFER_DURABLE) ? 1 : 0;
         counter.buffer = 1;
+
+        /* nobody is there who could ask for the number of one that was lost */
+
         counter.update = ((item.flags & NGX_MCDS_BUFFER_UPDATE)
-                          && !ngx_mcds_buffer_known(&counter));
+                          && ngx_mcds_counter_known(&counter) == 0);
 
         /* what cannot be sent comes back here, by the counter */
 
@@ -217,24 +219,6 @@ ngx_mcds_buffer_send(ngx_mcds_pool_t *pool, ngx_mcds_account_t *account)
     }
 
     return NGX_AGAIN;
-}
-
-
-/* nobody is there who could ask for the number of one that was lost */
-
-static ngx_uint_t
-ngx_mcds_buffer_known(ngx_mcds_counter_t *counter)
-{
-    uint64_t  id;
-
-    if (!counter->durable) {
-        return 0;
-    }
-
-    id = ngx_mcds_ledger_id(ngx_mcds_ledger, &counter->pool->name,
-                            &counter->key);
-
-    return ngx_mcds_ledger_known(ngx_mcds_ledger, id) != 0;
 }
 
 

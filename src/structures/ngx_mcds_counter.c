@@ -622,6 +622,22 @@ ngx_mcds_counter_done(ngx_mcds_batch_t *batch, ngx_uint_t rc, uint64_t value)
 
 
 uint64_t
+ngx_mcds_counter_known(ngx_mcds_counter_t *counter)
+{
+    uint64_t  id;
+
+    if (!counter->durable || ngx_mcds_ledger == NULL) {
+        return 0;
+    }
+
+    id = ngx_mcds_ledger_id(ngx_mcds_ledger, &counter->pool->name,
+                            &counter->key);
+
+    return ngx_mcds_ledger_known(ngx_mcds_ledger, id);
+}
+
+
+uint64_t
 ngx_mcds_period_number(ngx_mcds_period_t *period, time_t now)
 {
     return (uint64_t) (now - period->start) / period->length;

@@ -74,6 +74,11 @@ ngx_mcds_count_t *ngx_mcds_counter_add(ngx_mcds_pool_t *pool, ngx_str_t *key,
 void ngx_mcds_counter_cancel(ngx_mcds_count_t *count);
 
 
+/* what this host remembers of a durable counter, 0 when that is nothing */
+
+uint64_t ngx_mcds_counter_known(ngx_mcds_counter_t *counter);
+
+
 /*
  * A counter for each period of so many seconds.  Periods follow each other
  * from second start of 1970 (UTC) on, and each has a number.

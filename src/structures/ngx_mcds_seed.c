@@ -18,7 +18,6 @@
 #include <ngx_event.h>
 #include "ngx_mcds_seed.h"
 #include "ngx_mcds_lock.h"
-#include "ngx_mcds_ledger.h"
 #include "ngx_mcds_raise.h"
 #include "ngx_mcds_hash.h"
 
@@ -95,7 +94,6 @@ static void ngx_mcds_seed_wait_handler(ngx_event_t *ev);
 static ngx_int_t ngx_mcds_seed_look(ngx_mcds_seed_t *seed);
 static void ngx_mcds_seed_looked(void *data, ngx_mcds_result_t *result);
 static void ngx_mcds_seed_fetch(ngx_mcds_seed_t *seed);
-static uint64_t ngx_mcds_seed_known(ngx_mcds_seed_t *seed);
 static void ngx_mcds_seed_added(void *data, ngx_mcds_result_t *result);
 static void ngx_mcds_seed_ready(ngx_mcds_seed_t *seed);
 static void ngx_mcds_seed_fail(ngx_mcds_seed_t *seed, char *reason);
@@ -614,6 +612,7 @@ void
 ngx_mcds_seed_value(ngx_mcds_seed_t *seed, ngx_int_t rc, uint64_t value)
 {
     u_char              text[NGX_INT64_LEN];
+    uint64_t            known;
     ngx_mcds_request_t  req;
 
     if (rc != NGX_OK) {
@@ -627,36 +626,15 @@ ngx_mcds_seed_value(ngx_mcds_seed_t *seed, ngx_int_t rc, uint64_t value)
     req.key = seed->counter.key;
     req.ttl = ngx_mcds_raise_ttl(&seed->counter);
     req.text.data = text;
-    req.text.len = ngx_sprintf(text, "%uL",
-                               ngx_max(value, ngx_mcds_seed_known(seed)))
-                   - text;
+
+    known = ngx_mcds_counter_known(&seed->counter);
+    req.text.len = ngx_sprintf(text, "%uL", ngx_max(value, known)) - text;
 
     if (ngx_mcds_submit(seed->counter.pool, &req, ngx_mcds_seed_added, seed)
         == NULL)
     {
         ngx_mcds_seed_fail(seed, "out of memory");
     }
-}
-
-
-/* what this host remembers of it */
-
-static uint64_t
-ngx_mcds_seed_known(ngx_mcds_seed_t *seed)
-{
-    uint64_t             id;
-    ngx_mcds_counter_t  *counter;
-
-    counter = &seed->counter;
-
-    if (!counter->durable || ngx_mcds_ledger == NULL) {
-        return 0;
-    }
-
-    id = ngx_mcds_ledger_id(ngx_mcds_ledger, &counter->pool->name,
-                            &counter->key);
-
-    return ngx_mcds_ledger_known(ngx_mcds_ledger, id);
 }
 
 
@@ -704,9 +682,9 @@ ngx_mcds_seed_fail(ngx_mcds_seed_t *seed, char *reason)
                       "no start for counter \"%*s\": %s, %s",
                       (size_t) key.len, key.data, reason,
                       seed->source.skip ? "it is not counted"
-                      : ngx_mcds_seed_known(seed) ? "it goes on from the last "
-                                                    "number that is known"
-                                                  : "it begins anew");
+                      : ngx_mcds_counter_known(&seed->counter)
+                      ? "it goes on from the last number that is known"
+                      : "it begins anew");
     }
 
     while ((grown = ngx_mcds_seed_pop(seed)) != NULL) {

@@ -40,7 +40,6 @@ static void send_request(client_t *c);
 static void take(client_t *c);
 static int complete(client_t *c, int eof, answer_t *a, size_t *total);
 static int chunked(client_t *c, size_t body, answer_t *a, size_t *total);
-static void field(char *head, char *name, char *to, size_t size);
 static void done(client_t *c, answer_t *a);
 
 
@@ -367,17 +366,18 @@ complete(client_t *c, int eof, answer_t *a, size_t *total)
     a->body = c->buf + body;
 
     end[2] = '\0';
-    field(c->buf, "\r\nX-Cache:", a->cache, sizeof(a->cache));
-    field(c->buf, "\r\nX-Reason:", a->reason, sizeof(a->reason));
-    field(c->buf, "\r\nContent-Encoding:", a->encoding, sizeof(a->encoding));
-    field(c->buf, "\r\nTransfer-Encoding:", text, sizeof(text));
+    jepsen_field(c->buf, "\r\nX-Cache:", a->cache, sizeof(a->cache));
+    jepsen_field(c->buf, "\r\nX-Reason:", a->reason, sizeof(a->reason));
+    jepsen_field(c->buf, "\r\nContent-Encoding:", a->encoding,
+                 sizeof(a->encoding));
+    jepsen_field(c->buf, "\r\nTransfer-Encoding:", text, sizeof(text));
 
     if (strcmp(text, "chunked") == 0) {
         end[2] = '\r';
         return chunked(c, body, a, total);
     }
 
-    field(c->buf, "\r\nContent-Length:", text, sizeof(text));
+    jepsen_field(c->buf, "\r\nContent-Length:", text, sizeof(text));
     end[2] = '\r';
 
     if (text[0] == '\0' && a->status != 204) {
@@ -439,24 +439,6 @@ chunked(client_t *c, size_t body, answer_t *a, size_t *total)
     }
 
     return 1;
-}
-
-
-static void
-field(char *head, char *name, char *to, size_t size)
-{
-    char    *p;
-    size_t   n;
-
-    p = strcasestr(head, name);
-    to[0] = '\0';
-
-    if (p) {
-        p += strlen(name);
-        p += strspn(p, " ");
-        n = strcspn(p, "\r");
-        snprintf(to, size, "%.*s", (int) n, p);
-    }
 }
 
 

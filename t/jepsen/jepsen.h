@@ -159,4 +159,27 @@ jepsen_check(const char *body, size_t len, const char *path, const char *user,
 }
 
 
+/*
+ * The value of a field in a head that ends with a zero; name is CRLF, the name
+ * and its colon.  Empty if there is none; what is too long is cut.
+ */
+
+static inline void
+jepsen_field(const char *head, const char *name, char *to, size_t size)
+{
+    const char  *p;
+    size_t       n;
+
+    p = strcasestr(head, name);
+    to[0] = '\0';
+
+    if (p) {
+        p += strlen(name);
+        p += strspn(p, " ");
+        n = strcspn(p, "\r");
+        snprintf(to, size, "%.*s", (int) n, p);
+    }
+}
+
+
 #endif /* _JEPSEN_H_INCLUDED_ */

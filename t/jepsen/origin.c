@@ -60,7 +60,6 @@ static void open_conn(void);
 static void close_conn(conn_t *c);
 static void take(conn_t *c);
 static void request(conn_t *c, char *head);
-static void field(char *head, char *name, char *to, size_t size);
 static size_t size_of(char kind);
 static void answer(conn_t *c, char *head, char kind);
 static void pass(conn_t *c);
@@ -263,7 +262,7 @@ take(conn_t *c)
         }
 
         end[2] = '\0';
-        field(c->in, "\r\nContent-Length:", text, sizeof(text));
+        jepsen_field(c->in, "\r\nContent-Length:", text, sizeof(text));
         total = end + 4 - c->in + atoi(text);
 
         if (total > c->len) {
@@ -295,7 +294,7 @@ request(conn_t *c, char *head)
         return;
     }
 
-    field(head, "\r\nX-Lock-Token:", c->token, sizeof(c->token));
+    jepsen_field(head, "\r\nX-Lock-Token:", c->token, sizeof(c->token));
     c->lock = strstr(c->path, "/lock/") != NULL;
     c->begin = jepsen_now();
     c->busy = 1;
@@ -310,24 +309,6 @@ request(conn_t *c, char *head)
     }
 
     answer(c, head, kind);
-}
-
-
-static void
-field(char *head, char *name, char *to, size_t size)
-{
-    char    *p;
-    size_t   n;
-
-    p = strcasestr(head, name);
-    to[0] = '\0';
-
-    if (p) {
-        p += strlen(name);
-        p += strspn(p, " ");
-        n = strcspn(p, "\r");
-        snprintf(to, size, "%.*s", (int) n, p);
-    }
 }
 
 
@@ -367,16 +348,16 @@ answer(conn_t *c, char *head, char kind)
     switch (kind) {
 
     case 'v':
-        field(head, "\r\nAccept-Language:", lang, sizeof(lang));
+        jepsen_field(head, "\r\nAccept-Language:", lang, sizeof(lang));
         strcat(more, "Vary: Accept-Language\r\n");
         break;
 
     case 'u':
-        field(head, "\r\nAuthorization:", text, sizeof(text));
+        jepsen_field(head, "\r\nAuthorization:", text, sizeof(text));
         p = strstr(text, "Bearer ");
 
         if (p == NULL) {
-            field(head, "\r\nCookie:", text, sizeof(text));
+            jepsen_field(head, "\r\nCookie:", text, sizeof(text));
             p = strstr(text, "session=");
         }
 
@@ -387,7 +368,7 @@ answer(conn_t *c, char *head, char kind)
         break;
 
     case 't':
-        field(head, "\r\nX-Token:", user, sizeof(user));
+        jepsen_field(head, "\r\nX-Token:", user, sizeof(user));
         strcat(more, "Set-Cookie: a=b\r\n");
         break;
     }

@@ -200,6 +200,8 @@ It returns nothing (or undef) for the usual answer, or a list of
     "bytes"             sent at once
     ["bytes", 0.2]      sent after 0.2 s
     $f->pause(0.2)      nothing for that long
+    $f->lag($c, $line, $value, 0.2)     the usual answer then, the commands of
+                        one read together
     $f->hold('name')    nothing until the test says $f->release('name')
     $f->stall           nothing more on this connection, ever
     $f->deaf            does not even read any more

@@ -167,6 +167,23 @@ sub default {
 
 # an item that is there and has not expired
 
+# the usual answer after so many seconds: commands of one read are answered
+# together, those of the next one later
+
+sub lag {
+    my ($self, $c, $line, $value, $seconds) = @_;
+
+    my $now = Time::HiRes::time();
+    my $due = $now + $seconds;
+    my $last = $c->{due} // 0;
+
+    $c->{due} = $due;
+
+    return [$self->default($line, $value),
+        $due - ($last > $now ? $last : $now)];
+}
+
+
 sub item {
     my ($self, $key) = @_;
 
