@@ -93,6 +93,21 @@ check('', 'a timed copy', 'net', crowd => [
     'X 9.5 9.6 1 2 invalidate-tag /pt/k/1 200',
     $page =~ s/10\.1 0/10.1 2/r =~ s{/r/}{/pt/}r]);
 
+# host 0 has built it while its memcached was away, as far as it knows
+
+my $alone = 'P 9.0 10.2 0 3 k /r/k/1 200 MISS memcached ok 9.0 x';
+my $built = $page =~ s/fresh/built/r;
+my @death = (faults => ['8.0 8.1 death kill * 0']);
+
+check('', 'a build without memcached, shared', 'death',
+    crowd => [$purge, $alone, $built], @death);
+check('purge', 'found later', 'death',
+    crowd => [$purge, $alone, $page], @death);
+check('purge', 'of another host', 'death',
+    crowd => [$purge, $alone =~ s/10\.2 0/10.2 1/r, $built], @death);
+check('purge', 'although memcached was there', 'death',
+    crowd => [$purge, $alone, $built], faults => ['1.0 1.1 death kill * 0']);
+
 # counters
 
 my @n = map { "N $_.0 $_.1 0 1 plain /count/plain/0 200 $_" } 1 .. 4;
@@ -126,6 +141,16 @@ check('twice twice', 'it had, in a pause', 'death', crowd => \@twice,
 check('', 'a reload has ended the wait', 'death', crowd => \@twice,
     faults => ['0.2 0.3 death flush * 1', '5.0 5.1 host reload 0 *',
                '13.5 13.6 death kill * 0']);
+
+my @n3 = map { s/plain/twice/gr } @n[0 .. 2];
+my @both = ('4.0 4.1 death flush * 1', '4.2 4.3 death kill * 0');
+
+check('', 'hosts find servers one after the other', 'death', crowd =>
+    [@n3, 'N 5.0 5.1 0 1 twice /count/twice/0 200 3',
+     'N 5.2 5.3 1 2 twice /count/twice/0 200 1'], faults => \@both);
+check('twice', 'but soon', 'death', crowd =>
+    [@n3, 'N 7.0 7.1 0 1 twice /count/twice/0 200 3',
+     'N 7.2 7.3 1 2 twice /count/twice/0 200 1'], faults => \@both);
 
 @twice = map { "N $_.0 $_.1 0 1 twice /count/twice/0 200 $_" } 1 .. 30;
 

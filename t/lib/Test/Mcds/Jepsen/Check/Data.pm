@@ -123,7 +123,12 @@ sub acknowledged {
                 next;
             }
 
-            $since = $d->{end} if $d->{end} > $since;
+            # two servers that came back empty: until all hosts have found both,
+            # some count on one of them, and some on the other
+
+            my $end = $d->{end} + ($way eq 'twice' ? $found_well : 0);
+
+            $since = $end if $end > $since;
             ($lost, $largest) = (1, undef);
         }
 

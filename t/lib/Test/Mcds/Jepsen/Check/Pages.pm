@@ -30,7 +30,8 @@ my $timeout = 245_000;
 sub check {
     my ($h, $found) = @_;
 
-    my %purges = purges($h);
+    my (%purges, %alone);
+    purges($h, \%purges, \%alone);
     my %n = (all => 0, behind => 0, HIT => 0);
     my %excused;
     my $exact = $h->{profile} ne 'corrupt';
@@ -63,6 +64,9 @@ sub check {
         return if $r->{version} >= $p->{begin};
 
         my $why = excused($h, $r, $p);
+        $why ||= 'alone' if $r->{reason} =~ /^(?:built|memcached)$/
+            && $alone{shared($r)};
+
         $excused{$why}++, return if $why;
 
         $found->('purge', sprintf('%s, made %.3f s before it, asked for %.3f s '
@@ -111,26 +115,28 @@ sub stopped {
 
 
 # by page: the purges that were answered, in the order of their answers, each
-# with the one that began last among those up to it, of deletions and of all
+# with the one that began last among those up to it, of deletions and of all;
+# and the pages that a host has built without memcached, for requests that came
+# meanwhile: it does not hear of purges
 
 sub purges {
-    my ($h) = @_;
-
-    my %purges;
+    my ($h, $purges, $alone) = @_;
 
     for (@{$h->{crowd}{X} // []}) {
-        push @{$purges{$_->{uri}}}, $_ if $_->{status} == 200
+        push @{$purges->{$_->{uri}}}, $_ if $_->{status} == 200
             || $_->{status} == 404 && $_->{op} !~ /tag/;
     }
 
     $h->each_page(sub {
         my ($r) = @_;
-        push @{$purges{$r->{uri}}}, $r
+        push @{$purges->{$r->{uri}}}, $r
             if $r->{op} eq 'post' && $r->{status} == 200;
+        $alone->{shared($r)} = 1
+            if $r->{reason} eq 'memcached' && ill($h, $r);
     });
 
-    for my $uri (keys %purges) {
-        my @list = sort { $a->{end} <=> $b->{end} } @{$purges{$uri}};
+    for my $uri (keys %$purges) {
+        my @list = sort { $a->{end} <=> $b->{end} } @{$purges->{$uri}};
         my ($deleted, $all);
 
         for (@list) {
@@ -140,10 +146,17 @@ sub purges {
             $_ = [$_->{end}, $deleted, $all];
         }
 
-        $purges{$uri} = \@list;
+        $purges->{$uri} = \@list;
     }
+}
 
-    return %purges;
+
+sub shared { return join ' ', @{$_[0]}{qw/ host uri version /} }
+
+
+sub ill {
+    my ($h, $r) = @_;
+    return $h->ill($r->{host}, $r->{begin}, $r->{end});
 }
 
 
