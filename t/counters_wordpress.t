@@ -195,7 +195,21 @@ sub look {
 
     my %headers = ('User-Agent' => 'Mozilla/5.0', %{$o{headers} // {}});
 
-    return $host->get($uri, headers => \%headers)->body() =~ s/\s+\z//r;
+    my $body = $host->get($uri, headers => \%headers)->body() =~ s/\s+\z//r;
+
+    # it is counted behind its answer, the next one may be quicker
+
+    if ($body =~ m{^<h1>.* views=(\d+), today=(\d+)}) {
+        my ($views, $today) = ($1 + 1, $2 + 1);
+        my $key = $uri =~ s/\?utm.*//r;
+        wait_for(sub { ($m->get("wp:views:$key") // 0) == $views });
+        wait_for(sub {
+            my ($day) = grep { m{^wp:today:\Q$key\E:\d+$} } $m->keys();
+            $day && $m->get($day) == $today;
+        });
+    }
+
+    return $body;
 }
 
 

@@ -95,14 +95,22 @@ sub has {
     my ($e, @wrong);
 
     wait_for(sub {
-        ($e) = grep { $_->{name} eq $name && $_->{pool} eq $pool }
-            @{status($h)->{$list}};
+        $e = of_list($list, $name, $pool);
         @wrong = grep { ($e->{$group}{$_} // -1) != $sums{$_} } keys %sums;
         return !@wrong;
     });
 
     is_deeply([@{$e->{$group}}{sort keys %sums}],
         [@sums{sort keys %sums}], "$list $name $pool: $group");
+
+    return $e;
+}
+
+sub of_list {
+    my ($list, $name, $pool) = @_;
+
+    my ($e) = grep { $_->{name} eq $name && $_->{pool} eq $pool }
+        @{status($h)->{$list}};
 
     return $e;
 }
@@ -198,6 +206,8 @@ $e = has('locks', 'example.com /locks/', 'main', 'operations', read => 1,
 is(sum_of($e->{failures}), 0, 'no failures');
 is($h->get('/locks/gone/a')->status(), 503, 'unknown');
 $e = has('locks', 'example.com /locks/gone/', 'gone', 'operations', read => 1);
+wait_for(sub { $e = of_list('locks', 'example.com /locks/gone/', 'gone');
+    sum_of($e->{failures}) });
 is(sum_of($e->{failures}), 1, 'and has failed');
 
 # logs
