@@ -129,6 +129,8 @@ is("@le", join(' ', sort { $a <=> $b } @le), 'buckets add up');
 is($le[0] <= $s->{latency}{count}, 1, 'to no more than there are');
 is($s->{breaker}{state} . $s->{breaker}{open_workers}, 'closed0', 'breaker');
 ok(!defined $s->{breaker}{open_since}, 'is closed');
+ok(exists $s->{breaker}{next_probe} && !defined $s->{breaker}{next_probe},
+    'not tried again');
 
 # as an answer
 

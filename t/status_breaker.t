@@ -102,6 +102,8 @@ $s = settled($h, 'main', 0, sub { $_[0]{breaker}{open_workers} == 2 });
 is(breaker($s), 'open 2 2', 'open in both');
 cmp_ok($s->{breaker}{open_since}, '>=', $began - 1, 'since when');
 cmp_ok($s->{breaker}{open_since}, '<=', time(), 'is not in the future');
+cmp_ok($s->{breaker}{next_probe}, '>=', $began, 'when it is tried again');
+cmp_ok($s->{breaker}{next_probe}, '<=', time() + 1, 'soon');
 $s = settled($h, 'main', 0, sub { $_[0]{errors}{timeout} >= 4 });
 is($s->{errors}{timeout}, 4, 'four have waited');
 is($h->log_count(qr/\[error\].*is down after 2/), 1, 'no second error');

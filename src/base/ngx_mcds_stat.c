@@ -127,6 +127,7 @@ ngx_mcds_stat_attach(ngx_mcds_stat_t *stat, ngx_uint_t worker)
     stat->gauge->pending = 0;
     stat->gauge->connections = 0;
     stat->gauge->down_since = 0;
+    stat->gauge->retry = 0;
 }
 
 
@@ -244,6 +245,7 @@ ngx_mcds_stat_breaker(ngx_mcds_stat_t *stat, ngx_uint_t open, time_t now)
     }
 
     told = &stat->shared->told;
+    stat->gauge->retry = 0;
 
     if (open) {
         stat->gauge->down_since = now;
@@ -271,6 +273,15 @@ ngx_mcds_stat_breaker(ngx_mcds_stat_t *stat, ngx_uint_t open, time_t now)
     }
 
     return 1;
+}
+
+
+void
+ngx_mcds_stat_retry(ngx_mcds_stat_t *stat, time_t when)
+{
+    if (ngx_mcds_stat_owns(stat)) {
+        stat->gauge->retry = when;
+    }
 }
 
 
@@ -310,7 +321,7 @@ ngx_int_t
 ngx_mcds_stat_read(ngx_mcds_stat_t *stat, ngx_mcds_stat_totals_t *totals)
 {
     ngx_uint_t              i;
-    ngx_atomic_uint_t       since;
+    ngx_atomic_uint_t       since, retry;
     ngx_mcds_stat_gauge_t  *gauge;
 
     if (!ngx_mcds_stat_shares(stat)) {
@@ -340,6 +351,12 @@ ngx_mcds_stat_read(ngx_mcds_stat_t *stat, ngx_mcds_stat_totals_t *totals)
 
         if (totals->open == 1 || since < totals->open_since) {
             totals->open_since = since;
+        }
+
+        retry = gauge->retry;
+
+        if (totals->open == 1 || retry < totals->retry) {
+            totals->retry = retry;
         }
     }
 

@@ -109,6 +109,7 @@ typedef struct {
     ngx_atomic_t           pending;     /* operations */
     ngx_atomic_t           connections;
     ngx_atomic_t           down_since;  /* seconds since the epoch, 0: well */
+    ngx_atomic_t           retry;       /* the same: of the next probe */
 } ngx_mcds_stat_gauge_t;
 
 
@@ -169,6 +170,7 @@ typedef struct {
     uint64_t                 connections;
     uint64_t                 open;      /* workers with an open breaker */
     uint64_t                 open_since;  /* of the first of them */
+    uint64_t                 retry;     /* the first of their next probes */
     uint64_t                 sums[NGX_MCDS_STAT_MAX];
 } ngx_mcds_stat_totals_t;
 
@@ -236,7 +238,8 @@ char *ngx_mcds_stat_family(ngx_uint_t family);
  * added to; it is flushed soon.  flush: adds the sums and says how much waits.
  * flush_all: the same for all that have changed.  breaker: it opens or closes
  * in this worker; 1 if that is news for the whole host: the first one that
- * opens, the last one that closes.  detach: gives the place back, after the
+ * opens, the last one that closes.  retry: when the worker tries it again,
+ * seconds since the epoch.  detach: gives the place back, after the
  * last flush; who has none is flushed with all others.
  */
 
@@ -246,6 +249,7 @@ void ngx_mcds_stat_flush(ngx_mcds_stat_t *stat);
 void ngx_mcds_stat_flush_all(void);
 ngx_uint_t ngx_mcds_stat_breaker(ngx_mcds_stat_t *stat, ngx_uint_t open,
     time_t now);
+void ngx_mcds_stat_retry(ngx_mcds_stat_t *stat, time_t when);
 void ngx_mcds_stat_detach(ngx_mcds_stat_t *stat);
 
 

@@ -232,6 +232,7 @@ void ngx_mcds_server_moved(ngx_mcds_server_t *server);
  * was answered; failed: it was not, or has not been sent.  sum: adds n to that
  * one of ngx_mcds_stat_e.  lost: a connection that could not be made or was
  * given up.  breaker: it opens or closes; 1 if that is news for the host.
+ * retry: the server is down, and tried again in so many milliseconds.
  * exit: the worker does.
  */
 
@@ -247,6 +248,7 @@ void ngx_mcds_measure_sum(ngx_mcds_server_t *server, ngx_uint_t i,
 void ngx_mcds_measure_lost(ngx_mcds_server_t *server, ngx_uint_t rc);
 ngx_uint_t ngx_mcds_measure_breaker(ngx_mcds_server_t *server,
     ngx_uint_t open);
+void ngx_mcds_measure_retry(ngx_mcds_server_t *server, ngx_msec_t delay);
 void ngx_mcds_measure_exit(ngx_mcds_server_t *server);
 
 

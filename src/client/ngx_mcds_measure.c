@@ -208,6 +208,17 @@ ngx_mcds_measure_breaker(ngx_mcds_server_t *server, ngx_uint_t open)
 
 
 void
+ngx_mcds_measure_retry(ngx_mcds_server_t *server, ngx_msec_t delay)
+{
+    ngx_time_t  *tp;
+
+    tp = ngx_timeofday();
+
+    ngx_mcds_stat_retry(server->stat, tp->sec + (tp->msec + delay) / 1000);
+}
+
+
+void
 ngx_mcds_measure_exit(ngx_mcds_server_t *server)
 {
     ngx_mcds_stat_detach(server->stat);

@@ -19,6 +19,7 @@
 static void ngx_mcds_server_set_down(ngx_mcds_server_t *server,
     ngx_uint_t down);
 static void ngx_mcds_server_down(ngx_mcds_server_t *server);
+static void ngx_mcds_server_retry(ngx_mcds_server_t *server);
 static void ngx_mcds_server_probe_handler(ngx_event_t *ev);
 static void ngx_mcds_server_probed(void *data, ngx_mcds_result_t *result);
 
@@ -204,7 +205,16 @@ ngx_mcds_server_down(ngx_mcds_server_t *server)
     server->probe.log = ngx_cycle->log;
     server->probe.cancelable = 1;
 
+    ngx_mcds_server_retry(server);
+}
+
+
+static void
+ngx_mcds_server_retry(ngx_mcds_server_t *server)
+{
     ngx_add_timer(&server->probe, server->probe_delay);
+
+    ngx_mcds_measure_retry(server, server->probe_delay);
 }
 
 
@@ -252,7 +262,7 @@ ngx_mcds_server_probe_handler(ngx_event_t *ev)
         ngx_mcds_op_done(op, NULL);
     }
 
-    ngx_add_timer(&server->probe, server->probe_delay);
+    ngx_mcds_server_retry(server);
 }
 
 
@@ -274,5 +284,5 @@ ngx_mcds_server_probed(void *data, ngx_mcds_result_t *result)
 
     server->probe_delay = ngx_min(delay, server->pool->fail_timeout);
 
-    ngx_add_timer(&server->probe, server->probe_delay);
+    ngx_mcds_server_retry(server);
 }

@@ -33,6 +33,8 @@ static void ngx_http_mcds_status_connections(ngx_http_mcds_status_text_t *text,
     ngx_mcds_stat_totals_t *totals);
 static void ngx_http_mcds_status_breaker(ngx_http_mcds_status_text_t *text,
     ngx_mcds_stat_t *stat, ngx_mcds_stat_totals_t *totals);
+static void ngx_http_mcds_status_moment(ngx_http_mcds_status_text_t *text,
+    char *name, uint64_t time);
 static void ngx_http_mcds_status_list(ngx_http_mcds_status_text_t *text,
     ngx_mcds_stats_t *stats, ngx_uint_t family);
 static void ngx_http_mcds_status_entry(ngx_http_mcds_status_text_t *text,
@@ -213,17 +215,27 @@ ngx_http_mcds_status_breaker(ngx_http_mcds_status_text_t *text,
                                                               : "closed",
                                 totals->open);
 
-    if (totals->open) {
-        ngx_http_mcds_status_printf(text, "\"open_since\":%uL,",
-                                    totals->open_since);
-
-    } else {
-        ngx_http_mcds_status_printf(text, "\"open_since\":null,");
-    }
+    ngx_http_mcds_status_moment(text, "open_since", totals->open_since);
+    ngx_http_mcds_status_moment(text, "next_probe", totals->retry);
 
     ngx_http_mcds_status_printf(text, "\"openings\":%uL,\"probes\":%uL}",
                                 totals->sums[NGX_MCDS_STAT_BREAKS],
                                 totals->sums[NGX_MCDS_STAT_PROBES]);
+}
+
+
+/* of a server that is up there is none */
+
+static void
+ngx_http_mcds_status_moment(ngx_http_mcds_status_text_t *text, char *name,
+    uint64_t time)
+{
+    if (time) {
+        ngx_http_mcds_status_printf(text, "\"%s\":%uL,", name, time);
+
+    } else {
+        ngx_http_mcds_status_printf(text, "\"%s\":null,", name);
+    }
 }
 
 

@@ -283,6 +283,14 @@ test_breaker(void)
     ok(totals()->open == 0 && totals()->open_since == 0, "closed");
 
     ok(breaker(3, 1, 106), "the next time: news");
+    ok(totals()->retry == 0, "it is not known when it is tried");
+    ngx_mcds_stat_retry(&seen[3], 110);
+    ok(totals()->retry == 110, "when it is tried again");
+    (void) breaker(2, 1, 107);
+    ngx_mcds_stat_retry(&seen[2], 109);
+    ok(totals()->retry == 109, "by the first one that does");
+    (void) breaker(2, 0, 108);
+    ok(totals()->retry == 110, "that is down");
     ok(breaker(3, 0, 107), "and its end");
 }
 

@@ -327,7 +327,8 @@ function serverOf(now, pool, server, then, seconds) {
     const operations = total(rates(server.operations,
         then && then.operations, seconds));
     const failing = total(errors);
-    const { state, open_workers: open, open_since: since } = server.breaker;
+    const { state, open_workers: open, open_since: since,
+        next_probe: probe } = server.breaker;
 
     const seen = state === 'disabled' ? ['off', 'marked down']
         : open > 0 ? ['down', 'down']
@@ -335,7 +336,7 @@ function serverOf(now, pool, server, then, seconds) {
         : operations > 0 ? ['well', 'healthy'] : ['idle', 'idle'];
 
     return { pool, name: server.name, state: seen[0], text: seen[1], open,
-        workers: now.json.workers, since, operations, errors: failing,
+        workers: now.json.workers, since, probe, operations, errors: failing,
         kinds: errors, why: cause(server.connections.lost,
             then && then.connections.lost) };
 }
@@ -591,8 +592,9 @@ function troubles(servers) {
 
         if (s.state === 'down') {
             list.push(['down\n' + key, name + ' is down',
-                ` since ${clock(s.since * 1000)}, ${s.why}. Requests are`
-                + ' answered without it.', 'bad']);
+                ` since ${clock(s.since * 1000)}: ${s.why}.`
+                + ' Requests are answered without it. nginx tries it again'
+                + ` at ${clock(s.probe * 1000)}.`, 'bad']);
 
         } else if (s.state === 'errors') {
             list.push(['errors\n' + key, name + ' has errors',
