@@ -7,7 +7,6 @@
 #include <ngx_config.h>
 #include <ngx_core.h>
 #include <ngx_event.h>
-#include "ngx_mcds_entry.h"
 #include "ngx_mcds_newer.h"
 #include "ngx_mcds_purge.h"
 
@@ -35,6 +34,13 @@ ngx_mcds_newer(ngx_str_t *key, ngx_mcds_result_t *a, ngx_mcds_result_t *b)
 
     return ngx_mcds_newer_time(&second)
            > ngx_mcds_newer_time(&first) + NGX_MCDS_NEWER_SLACK;
+}
+
+
+uint64_t
+ngx_mcds_newer_after(ngx_mcds_entry_t *entry)
+{
+    return ngx_mcds_newer_time(entry) + NGX_MCDS_NEWER_SLACK + 1;
 }
 
 

@@ -14,6 +14,7 @@
 #include <ngx_config.h>
 #include <ngx_core.h>
 #include "ngx_mcds_client.h"
+#include "ngx_mcds_entry.h"
 
 
 /*
@@ -27,6 +28,11 @@
 
 ngx_uint_t ngx_mcds_newer(ngx_str_t *key, ngx_mcds_result_t *a,
     ngx_mcds_result_t *b);
+
+
+/* a time, ms: a purge of that time is newer than the entry */
+
+uint64_t ngx_mcds_newer_after(ngx_mcds_entry_t *entry);
 
 
 #endif /* _NGX_MCDS_NEWER_H_INCLUDED_ */

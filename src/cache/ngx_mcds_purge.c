@@ -50,6 +50,7 @@ typedef struct {
     ngx_mcds_pool_t      *pool;
     ngx_uint_t            how;
     uint64_t              now;
+    uint64_t              stamp;       /* now, or later */
     ngx_array_t          *secrets;
     ngx_mcds_purge_pt     handler;     /* NULL: it was called */
     void                 *data;
@@ -80,6 +81,8 @@ static void ngx_mcds_purge_retire(ngx_mcds_purge_t *purge, ngx_uint_t rc);
 static void ngx_mcds_purge_later(ngx_event_t *ev);
 static ngx_mcds_value_t *ngx_mcds_purge_mark(ngx_mcds_purge_t *purge,
     ngx_mcds_result_t *result);
+static void ngx_mcds_purge_set_stamp(ngx_mcds_purge_t *purge,
+    ngx_mcds_entry_t *entry);
 static ngx_mcds_value_t *ngx_mcds_purge_tombstone(ngx_mcds_purge_t *purge);
 static void ngx_mcds_purge_set(void *data, ngx_mcds_result_t *result);
 static void ngx_mcds_purge_end(ngx_mcds_purge_t *purge, ngx_uint_t rc,
@@ -202,6 +205,7 @@ ngx_mcds_purge_got(void *data, ngx_mcds_result_t *result)
 
     purge->deleted = (result->rc != NGX_MCDS_NOT_FOUND);
 
+    purge->stamp = purge->now;
     value = there ? ngx_mcds_purge_mark(purge, result) : NULL;
 
     if (purge->how == NGX_MCDS_PURGE_RETIRE) {
@@ -337,6 +341,8 @@ ngx_mcds_purge_mark(ngx_mcds_purge_t *purge, ngx_mcds_result_t *result)
         return NULL;
     }
 
+    ngx_mcds_purge_set_stamp(purge, &entry);
+
     if (entry.kind == NGX_MCDS_ENTRY_PAGE) {
         purge->found = NGX_MCDS_PURGED_PAGE;
 
@@ -360,7 +366,7 @@ ngx_mcds_purge_mark(ngx_mcds_purge_t *purge, ngx_mcds_result_t *result)
         ngx_memcpy(value->data, result->data, result->len);
         value->len = result->len;
 
-        now = purge->now;
+        now = purge->stamp;
 
         if (entry.kind == NGX_MCDS_ENTRY_VARY) {
             ngx_mcds_entry_purge(value, now - NGX_MCDS_PURGE_SKEW);
@@ -397,6 +403,25 @@ ngx_mcds_purge_mark(ngx_mcds_purge_t *purge, ngx_mcds_result_t *result)
 }
 
 
+/*
+ * On replicas the newer one counts, so a purge must not look older than what it
+ * purges: that may be of a host whose clock is ahead, by what is tolerated.
+ */
+
+static void
+ngx_mcds_purge_set_stamp(ngx_mcds_purge_t *purge, ngx_mcds_entry_t *entry)
+{
+    uint64_t  stamp;
+
+    if (purge->pool->replicas > 1) {
+        stamp = ngx_min(ngx_mcds_newer_after(entry),
+                        purge->now + NGX_MCDS_PURGE_SKEW);
+
+        purge->stamp = ngx_max(purge->now, stamp);
+    }
+}
+
+
 static ngx_mcds_value_t *
 ngx_mcds_purge_tombstone(ngx_mcds_purge_t *purge)
 {
@@ -408,8 +433,8 @@ ngx_mcds_purge_tombstone(ngx_mcds_purge_t *purge)
     entry.kind = NGX_MCDS_ENTRY_PURGED;
     entry.flags = (purge->how == NGX_MCDS_PURGE_INVALIDATE && !purge->deleted)
                   ? NGX_MCDS_ENTRY_INVALID : 0;
-    entry.created = purge->now;
-    entry.expire = purge->now;
+    entry.created = purge->stamp;
+    entry.expire = purge->stamp;
     entry.swr = NGX_MCDS_ENTRY_UNSET;
     entry.sie = NGX_MCDS_ENTRY_UNSET;
     entry.key = purge->key;
