@@ -44,12 +44,18 @@ http {
             mcds_counter $l key=late:$arg_k statuses=any;
             return 204;
         }
+        location = /v {
+            mcds_visitor_counter $v key=online visitor=$arg_u window=10s
+                                 slots=10 interpolate=off;
+            mcds_return "$v";
+        }
         location = /status { mcds_status; }
     }
 }
 EOC
 
-is_deeply(status($h)->{hot}, { pages => [], counters => [] }, 'none at first');
+is_deeply(status($h)->{hot}, { pages => [], counters => [],
+    visitors => [] }, 'none at first');
 
 # each key comes twice as often as the next one
 
@@ -74,6 +80,22 @@ for (shares($pages)) {
 my $counters = hot('counters', sub { @{$_[0]} == 1 });
 is($counters->[0]{key}, 'n:/n/x', 'counters are apart');
 cmp_ok($counters->[0]{rate}, '<=', 200, 'no more than there were');
+
+# with the numbers that were seen last, of all workers
+
+$counters = hot('counters', sub { ($_[0][0]{value} // 0) == 200 });
+is($counters->[0]{value}, 200, 'the number of a counter');
+cmp_ok(abs($counters->[0]{seen} - time), '<', 60, 'when it was seen');
+ok(!exists $pages->[0]{value}, 'a page has none');
+
+$h->get("/v?u=$_") for 1 .. 3;
+
+my $visitors = hot('visitors', sub {
+    $h->get('/v?u=1');
+    ($_[0][0]{value} // 0) == 3;
+});
+is_deeply([map { "$_->{key} $_->{value}" } @$visitors], ['online 3'],
+    'the number of visitors');
 
 # what a worker has is seen by all others
 

@@ -24,6 +24,8 @@
 
 typedef struct {
     uint64_t                 weight;
+    uint64_t                 value;
+    uint64_t                 noted;
     uint32_t                 len;
     u_char                   data[NGX_MCDS_HOT_KEY];
 } ngx_mcds_hot_item_t;
@@ -52,6 +54,8 @@ struct ngx_mcds_hot_place_s {
 
 
 static void ngx_mcds_hot_inherit(ngx_mcds_hot_t *hot);
+static void ngx_mcds_hot_take(ngx_mcds_summary_t *table,
+    ngx_mcds_hot_list_t *list);
 static void ngx_mcds_hot_turn(ngx_mcds_hot_t *hot, ngx_uint_t now);
 static void ngx_mcds_hot_write(ngx_mcds_hot_list_t *list,
     ngx_mcds_summary_t *table);
@@ -156,8 +160,7 @@ ngx_mcds_hot_destroy(ngx_mcds_hot_t *hot)
 static void
 ngx_mcds_hot_inherit(ngx_mcds_hot_t *hot)
 {
-    ngx_str_t              key;
-    ngx_uint_t             i, kind;
+    ngx_uint_t             kind;
     ngx_mcds_hot_list_t   *list;
     ngx_mcds_hot_place_t  *place;
 
@@ -189,16 +192,32 @@ ngx_mcds_hot_inherit(ngx_mcds_hot_t *hot)
             continue;
         }
 
-        for (i = 0; i < list->n; i++) {
-            key.len = list->items[i].len;
-            key.data = list->items[i].data;
-
-            ngx_mcds_summary_add(hot->tables[kind], &key,
-                                 list->items[i].weight);
-        }
+        ngx_mcds_hot_take(hot->tables[kind], list);
     }
 
     ngx_free(list);
+}
+
+
+static void
+ngx_mcds_hot_take(ngx_mcds_summary_t *table, ngx_mcds_hot_list_t *list)
+{
+    ngx_str_t             key;
+    ngx_uint_t            i;
+    ngx_mcds_hot_item_t  *item;
+
+    for (i = 0; i < list->n; i++) {
+        item = &list->items[i];
+
+        key.len = item->len;
+        key.data = item->data;
+
+        ngx_mcds_summary_add(table, &key, item->weight);
+
+        if (item->noted) {
+            ngx_mcds_summary_note(table, &key, item->value, item->noted);
+        }
+    }
 }
 
 
@@ -222,6 +241,20 @@ ngx_mcds_hot_add(ngx_mcds_hot_t *hot, ngx_uint_t kind, ngx_str_t *key)
     text.len = ngx_min(key->len, NGX_MCDS_HOT_KEY);
 
     ngx_mcds_summary_add(hot->tables[kind], &text, NGX_MCDS_HOT_ONE);
+
+    hot->changed = 1;
+}
+
+
+void
+ngx_mcds_hot_note(ngx_mcds_hot_t *hot, ngx_uint_t kind, ngx_str_t *key,
+    uint64_t value)
+{
+    if (key->len == 0 || key->len >= NGX_MCDS_HOT_KEY) {
+        return;
+    }
+
+    ngx_mcds_summary_note(hot->tables[kind], key, value, ngx_mcds_now());
 
     hot->changed = 1;
 }
@@ -302,6 +335,8 @@ ngx_mcds_hot_write(ngx_mcds_hot_list_t *list, ngx_mcds_summary_t *table)
         /* the error may not be its own */
 
         item->weight = ranked->count - ranked->error;
+        item->value = ranked->value;
+        item->noted = ranked->noted;
         item->len = ranked->len;
         ngx_memcpy(item->data, ranked->data, ranked->len);
     }
@@ -313,8 +348,7 @@ ngx_mcds_hot_read(ngx_mcds_hot_t *hot, ngx_uint_t kind,
     ngx_mcds_hot_key_t *keys, ngx_uint_t max)
 {
     uint64_t                window;
-    ngx_str_t               key;
-    ngx_uint_t              i, n, now, all;
+    ngx_uint_t              n, now, all;
     ngx_mcds_hot_list_t    *list;
     ngx_mcds_summary_t     *sum;
     ngx_mcds_ranked_t     **order;
@@ -351,12 +385,7 @@ ngx_mcds_hot_read(ngx_mcds_hot_t *hot, ngx_uint_t kind,
             continue;
         }
 
-        for (i = 0; i < list->n; i++) {
-            key.len = list->items[i].len;
-            key.data = list->items[i].data;
-
-            ngx_mcds_summary_add(sum, &key, list->items[i].weight);
-        }
+        ngx_mcds_hot_take(sum, list);
     }
 
     max = ngx_mcds_summary_sort(sum, order, max);
@@ -369,6 +398,8 @@ ngx_mcds_hot_read(ngx_mcds_hot_t *hot, ngx_uint_t kind,
             break;
         }
 
+        keys[n].value = order[n]->value;
+        keys[n].noted = order[n]->noted;
         keys[n].len = order[n]->len;
         ngx_memcpy(keys[n].data, order[n]->data, order[n]->len);
     }

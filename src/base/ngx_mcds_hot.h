@@ -40,6 +40,7 @@
 typedef enum {
     NGX_MCDS_HOT_PAGES = 0,
     NGX_MCDS_HOT_COUNTERS,
+    NGX_MCDS_HOT_VISITORS,
 
     NGX_MCDS_HOT_KINDS
 } ngx_mcds_hot_kind_e;
@@ -65,6 +66,8 @@ typedef struct {
 
 typedef struct {
     uint64_t                 rate;     /* a thousandth of one each second */
+    uint64_t                 value;    /* the last that was noted, and when: */
+    uint64_t                 noted;    /* milliseconds, 0: none was */
     size_t                   len;      /* 1 to NGX_MCDS_HOT_KEY */
     u_char                   data[NGX_MCDS_HOT_KEY];
 } ngx_mcds_hot_key_t;
@@ -101,10 +104,13 @@ void ngx_mcds_hot_destroy(ngx_mcds_hot_t *hot);
 
 /*
  * add: the key was asked for; it is copied, and may be empty, which is not
- * counted.  publish: makes others see it.
+ * counted.  note: the number of a key that was just added; a key that is shown
+ * by its beginning has none.  publish: makes others see it.
  */
 
 void ngx_mcds_hot_add(ngx_mcds_hot_t *hot, ngx_uint_t kind, ngx_str_t *key);
+void ngx_mcds_hot_note(ngx_mcds_hot_t *hot, ngx_uint_t kind, ngx_str_t *key,
+    uint64_t value);
 void ngx_mcds_hot_publish(ngx_mcds_hot_t *hot);
 
 

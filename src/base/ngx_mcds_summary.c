@@ -15,6 +15,9 @@
    who reaches it has not counted */
 #define NGX_MCDS_SUMMARY_LIMIT    ((uint64_t) 1 << 56)
 
+/* clocks of workers differ by a turn of their loops; milliseconds */
+#define NGX_MCDS_SUMMARY_MOMENT   100
+
 
 static ngx_mcds_ranked_t *ngx_mcds_summary_find(ngx_mcds_summary_t *summary,
     uint32_t hash, u_char *data, size_t len);
@@ -114,6 +117,29 @@ ngx_mcds_summary_add(ngx_mcds_summary_t *summary, ngx_str_t *key,
 
     ngx_mcds_summary_insert(summary, hash, key->data, key->len,
                             summary->floor + count, summary->floor);
+}
+
+
+void
+ngx_mcds_summary_note(ngx_mcds_summary_t *summary, ngx_str_t *key,
+    uint64_t value, uint64_t time)
+{
+    uint32_t            hash;
+    ngx_mcds_ranked_t  *ranked;
+
+    hash = ngx_mcds_summary_hash(key->data, key->len);
+    ranked = ngx_mcds_summary_find(summary, hash, key->data, key->len);
+
+    if (ranked == NULL || time + NGX_MCDS_SUMMARY_MOMENT < ranked->noted) {
+        return;
+    }
+
+    if (time > ranked->noted + NGX_MCDS_SUMMARY_MOMENT
+        || value >= ranked->value)
+    {
+        ranked->value = value;
+        ranked->noted = ngx_max(ranked->noted, time);
+    }
 }
 
 
@@ -219,6 +245,8 @@ ngx_mcds_summary_insert(ngx_mcds_summary_t *summary, uint32_t hash,
 
     ranked->count = count;
     ranked->error = error;
+    ranked->value = 0;
+    ranked->noted = 0;
     ranked->hash = hash;
     ranked->len = len;
     ngx_memcpy(ranked->data, data, len);

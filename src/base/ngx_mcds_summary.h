@@ -59,6 +59,8 @@
 typedef struct {
     uint64_t               count;
     uint64_t               error;
+    uint64_t               value;    /* noted with the key, and when; */
+    uint64_t               noted;    /* 0: none was */
     uint32_t               hash;
     uint32_t               next;     /* in the bucket, its number + 1, or 0 */
     uint32_t               place;    /* in the heap */
@@ -89,6 +91,17 @@ void ngx_mcds_summary_reset(ngx_mcds_summary_t *summary);
 
 void ngx_mcds_summary_add(ngx_mcds_summary_t *summary, ngx_str_t *key,
     uint64_t count);
+
+
+/*
+ * A number that the key has, as long as it is watched.  One that was noted
+ * later stays, and the larger one of two that were noted at about the same
+ * time, since it is not known which one came first.  time: milliseconds, not
+ * 0.  It is neither stored nor merged.
+ */
+
+void ngx_mcds_summary_note(ngx_mcds_summary_t *summary, ngx_str_t *key,
+    uint64_t value, uint64_t time);
 
 
 /* adds what "from" has counted to "to" */

@@ -134,6 +134,7 @@ static ngx_int_t
 ngx_http_mcds_count(ngx_http_request_t *r, ngx_http_mcds_number_t *number)
 {
     int64_t                   delta;
+    uint64_t                  value;
     ngx_str_t                 key;
     ngx_uint_t                counts, seeded;
     ngx_mcds_source_t         source;
@@ -150,8 +151,9 @@ ngx_http_mcds_count(ngx_http_request_t *r, ngx_http_mcds_number_t *number)
         return NGX_OK;
     }
 
-    ngx_http_mcds_hot_add(NGX_MCDS_HOT_COUNTERS, &key);
-
+    ngx_http_mcds_hot_add(counter->visitor ? NGX_MCDS_HOT_VISITORS
+                                           : NGX_MCDS_HOT_COUNTERS, &key);
+    number->hot = key;
     counts = 0;
 
     if (counter->response) {
@@ -210,9 +212,13 @@ ngx_http_mcds_count(ngx_http_request_t *r, ngx_http_mcds_number_t *number)
     /* without memory the page is more important than its number */
 
     if (counter->async) {
-        number->valid = (ngx_mcds_tally_change(&c, delta, counter->flush,
-                                               number->stat, &number->value)
-                         == NGX_OK);
+        if (ngx_mcds_tally_change(&c, delta, counter->flush, number->stat,
+                                  &value)
+            == NGX_OK)
+        {
+            ngx_http_mcds_number_set(number, value);
+        }
+
         return NGX_OK;
     }
 
@@ -506,16 +512,29 @@ ngx_http_mcds_counted(void *data, ngx_uint_t rc, uint64_t value)
 
     number->count = NULL;
     number->grown = NULL;
-    number->valid = (rc == NGX_MCDS_OK);
-    number->value = value;
 
-    if (rc != NGX_MCDS_OK) {
+    if (rc == NGX_MCDS_OK) {
+        ngx_http_mcds_number_set(number, value);
+
+    } else {
         ngx_http_mcds_stat_failed(number->stat, rc);
     }
 
     number->ctx->counts--;
 
     ngx_http_mcds_wake(number->ctx);
+}
+
+
+void
+ngx_http_mcds_number_set(ngx_http_mcds_number_t *number, uint64_t value)
+{
+    number->valid = 1;
+    number->value = value;
+
+    ngx_http_mcds_hot_note(number->counter->visitor ? NGX_MCDS_HOT_VISITORS
+                                                    : NGX_MCDS_HOT_COUNTERS,
+                           &number->hot, value);
 }
 
 

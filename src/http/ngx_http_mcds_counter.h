@@ -69,6 +69,7 @@ struct ngx_http_mcds_number_s {
     ngx_mcds_pool_t            *pool;
     ngx_mcds_stat_t            *stat;
     ngx_http_mcds_writeback_t  *writeback;   /* or NULL */
+    ngx_str_t                   hot;      /* the key, while it is read */
     ngx_str_t                   key;      /* in the log phase, or empty */
     uint64_t                    value;
     ngx_mcds_count_t           *count;    /* under way, or NULL */
@@ -107,6 +108,8 @@ struct ngx_http_mcds_numbers_s {
  *
  * delta: the number in the text of by=, NGX_ERROR if there is none.
  *
+ * number_set: what a request shows for its variable is known.
+ *
  * fetch: asks for the number that a counter begins with, see ngx_mcds_seed.h;
  * data is an ngx_http_mcds_number_t.
  */
@@ -130,6 +133,7 @@ char *ngx_http_mcds_counter_written_back(ngx_conf_t *cf, ngx_command_t *cmd,
     ngx_http_mcds_loc_conf_t *mlcf);
 ngx_int_t ngx_http_mcds_counter_fetch(ngx_mcds_seed_t *seed, void *data);
 ngx_int_t ngx_http_mcds_counter_delta(ngx_str_t *text, int64_t *delta);
+void ngx_http_mcds_number_set(ngx_http_mcds_number_t *number, uint64_t value);
 ngx_int_t ngx_http_mcds_number_variable(ngx_http_request_t *r,
     ngx_http_variable_value_t *v, uintptr_t data);
 

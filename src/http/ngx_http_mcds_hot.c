@@ -18,6 +18,7 @@
 #define NGX_HTTP_MCDS_HOT_INTERVAL  500
 
 
+static void ngx_http_mcds_hot_changed(void);
 static void ngx_http_mcds_hot_handler(ngx_event_t *ev);
 
 
@@ -52,6 +53,26 @@ ngx_http_mcds_hot_add(ngx_uint_t kind, ngx_str_t *key)
 
     ngx_mcds_hot_add(ngx_mcds_hot, kind, key);
 
+    ngx_http_mcds_hot_changed();
+}
+
+
+void
+ngx_http_mcds_hot_note(ngx_uint_t kind, ngx_str_t *key, uint64_t value)
+{
+    if (ngx_mcds_hot == NULL || ngx_mcds_hot->place == NULL) {
+        return;
+    }
+
+    ngx_mcds_hot_note(ngx_mcds_hot, kind, key, value);
+
+    ngx_http_mcds_hot_changed();
+}
+
+
+static void
+ngx_http_mcds_hot_changed(void)
+{
     if (!ngx_http_mcds_hot_timer.timer_set) {
         ngx_add_timer(&ngx_http_mcds_hot_timer, NGX_HTTP_MCDS_HOT_INTERVAL);
     }

@@ -309,6 +309,7 @@ ngx_http_mcds_visitor_start(ngx_http_request_t *r,
     ngx_mcds_pool_t *pool, ngx_str_t *key, ngx_uint_t counts)
 {
     time_t               now;
+    uint64_t             value;
     ngx_int_t            rc;
     ngx_str_t            visitor;
     ngx_mcds_visitors_t  visitors;
@@ -339,11 +340,11 @@ ngx_http_mcds_visitor_start(ngx_http_request_t *r,
         }
     }
 
-    rc = ngx_mcds_visitors_sum(&visitors, key, now, &number->value,
+    rc = ngx_mcds_visitors_sum(&visitors, key, now, &value,
                                ngx_http_mcds_summed, number, &number->sum);
 
     if (rc == NGX_OK) {
-        number->valid = 1;
+        ngx_http_mcds_number_set(number, value);
 
     } else if (rc == NGX_AGAIN) {
         number->ctx->waiting++;
@@ -360,10 +361,11 @@ ngx_http_mcds_summed(void *data, ngx_uint_t rc, uint64_t value)
     ngx_http_mcds_number_t *number = data;
 
     number->sum = NULL;
-    number->valid = (rc == NGX_MCDS_OK);
-    number->value = value;
 
-    if (rc != NGX_MCDS_OK) {
+    if (rc == NGX_MCDS_OK) {
+        ngx_http_mcds_number_set(number, value);
+
+    } else {
         ngx_http_mcds_stat_failed(number->stat, rc);
     }
 

@@ -21,7 +21,7 @@
 #define NGX_HTTP_MCDS_SEQUENCES   1024
 
 /* another number for another layout: a new binary then makes it anew */
-#define NGX_HTTP_MCDS_ZONE_LAYOUT 8
+#define NGX_HTTP_MCDS_ZONE_LAYOUT 9
 
 /*
  * Parts of the zone: the rest is there for pages.  Servers have as much again

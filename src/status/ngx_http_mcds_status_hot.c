@@ -28,6 +28,8 @@ ngx_http_mcds_status_hot(ngx_http_mcds_status_text_t *text)
     ngx_http_mcds_status_hot_keys(text, NGX_MCDS_HOT_PAGES);
     ngx_http_mcds_status_printf(text, "],\"counters\":[");
     ngx_http_mcds_status_hot_keys(text, NGX_MCDS_HOT_COUNTERS);
+    ngx_http_mcds_status_printf(text, "],\"visitors\":[");
+    ngx_http_mcds_status_hot_keys(text, NGX_MCDS_HOT_VISITORS);
     ngx_http_mcds_status_printf(text, "]}");
 }
 
@@ -81,7 +83,7 @@ ngx_http_mcds_status_hot_key(ngx_http_mcds_status_text_t *text,
         s.len -= ngx_http_mcds_status_hot_part(&s);
     }
 
-    len = sizeof("{\"key\":\"\\u2026\",\"rate\":}") + NGX_INT64_LEN + 4
+    len = sizeof("{\"key\":\"\\u2026\",\"rate\":") + NGX_INT64_LEN + 4
           + ngx_mcds_json_string(NULL, &s);
 
     p = ngx_http_mcds_status_room(text, len);
@@ -91,10 +93,19 @@ ngx_http_mcds_status_hot_key(ngx_http_mcds_status_text_t *text,
 
     p = ngx_cpymem(p, "{\"key\":\"", sizeof("{\"key\":\"") - 1);
     p = (u_char *) ngx_mcds_json_string(p, &s);
-    p = ngx_sprintf(p, "%s\",\"rate\":%uL.%03uL}", cut ? "\\u2026" : "",
+    p = ngx_sprintf(p, "%s\",\"rate\":%uL.%03uL", cut ? "\\u2026" : "",
                     key->rate / 1000, key->rate % 1000);
 
     ngx_http_mcds_status_add(text, p);
+
+    if (key->noted) {
+        ngx_http_mcds_status_printf(text,
+                                    ",\"value\":%uL,\"seen\":%uL.%03uL",
+                                    key->value, key->noted / 1000,
+                                    key->noted % 1000);
+    }
+
+    ngx_http_mcds_status_printf(text, "}");
 }
 
 

@@ -25,6 +25,7 @@ static void test_successor(void);
 static void test_killed(void);
 static void test_keys(void);
 static void test_small(void);
+static void test_noted(void);
 static void reset(size_t size, ngx_uint_t n);
 static void *alloc(void *data, size_t size);
 static void work(ngx_uint_t n);
@@ -54,6 +55,7 @@ main(void)
     test_killed();
     test_keys();
     test_small();
+    test_noted();
 
     reset(0, 0);
 
@@ -348,6 +350,60 @@ test_small(void)
 
 
 /* a zone of that size, and n workers */
+
+/* a number of a key: the last one, of whichever worker */
+
+static void
+test_noted(void)
+{
+    ngx_str_t  key, longer;
+
+    reset(MEMORY, 2);
+
+    ((ngx_time_t *) ngx_cached_time)->sec = 1000;
+
+    ngx_str_set(&key, "a");
+
+    add(0, "a", 3);
+    ok(read_all() == 1 && keys[0].noted == 0, "no number");
+
+    work(0);
+    ngx_mcds_hot_note(workers[0], NGX_MCDS_HOT_PAGES, &key, 7);
+    ok(read_all() == 1 && keys[0].value == 7 && keys[0].noted,
+       "a number");
+
+    add(1, "a", 1);
+    ((ngx_time_t *) ngx_cached_time)->sec++;
+    work(1);
+    ngx_mcds_hot_note(workers[1], NGX_MCDS_HOT_PAGES, &key, 6);
+    publish(1);
+    ok(read_all() == 1 && keys[0].value == 6, "a later one");
+
+    ((ngx_time_t *) ngx_cached_time)->sec++;
+    work(0);
+    ngx_mcds_hot_note(workers[0], NGX_MCDS_HOT_PAGES, &key, 8);
+    publish(0);
+    ok(read_all() == 1 && keys[0].value == 8, "of the other one");
+
+    ngx_mcds_hot_note(workers[0], NGX_MCDS_HOT_PAGES, &key, 5);
+    publish(0);
+    ok(read_all() == 1 && keys[0].value == 8, "the larger one of a moment");
+
+    ngx_str_set(&key, "b");
+    ngx_mcds_hot_note(workers[0], NGX_MCDS_HOT_PAGES, &key, 9);
+    ok(read_all() == 1, "of a key that is not there");
+
+    longer.len = NGX_MCDS_HOT_KEY;
+    longer.data = (u_char *)
+        "12345678901234567890123456789012345678901234567890123456789012345678"
+        "9012345678901234567890123456789012345678901234567890";
+
+    ngx_mcds_hot_add(workers[0], NGX_MCDS_HOT_PAGES, &longer);
+    ngx_mcds_hot_note(workers[0], NGX_MCDS_HOT_PAGES, &longer, 1);
+    publish(0);
+    ok(read_all() == 2 && keys[1].noted == 0, "of a beginning");
+}
+
 
 static void
 reset(size_t size, ngx_uint_t n)
