@@ -74,7 +74,10 @@ my $readme = do { local $/; <$fh> };
 my ($section) = $readme =~ /^### Locks\n(.*?)^### /ms;
 my %code;
 
-$code{$1} .= $2 while ($section // '') =~ /^```(\w+)\n(.*?)^```/msg;
+# the second one of Python is an example
+
+$code{$code{$1} ? 'with' : $1} = $2
+    while ($section // '') =~ /^```(\w+)\n(.*?)^```/msg;
 
 ok($code{python} && $code{php}, 'there are classes in docs/storage.md');
 
@@ -180,6 +183,71 @@ for my $name (sort keys %start) {
     is(($c->('release'))[0], 'no', "$name cannot release it");
     $o->mark();
 }
+
+
+# with: until the next line
+
+my $with = $t->write_file('with.py', "import os, sys, time\n"
+    . "import pylibmc\n\n$code{python}\n"
+    . qq{mc = pylibmc.Client([$servers],
+    behaviors={"ketama_weighted": True, "cas": True})
+
+def block():
+    with Lock(mc, "with", 30) as lock:
+        print("in", lock.number, flush=True)
+        word = sys.stdin.readline().strip()
+        if word == "extend":
+            print("yes" if lock.extend() else "no", flush=True)
+            word = sys.stdin.readline().strip()
+        if word == "fail":
+            raise ValueError()
+
+def example():
+    parts = [1, 2, 3]
+
+    def load(part, token):
+        print(part, token == int(mc.get("import").split()[0]), end=" ")
+
+@{[$code{with} =~ s/^/    /mgr]}
+for line in iter(sys.stdin.readline, ""):
+    try:
+        example() if line == "example\\n" else block()
+        print("out", flush=True)
+    except Exception as e:
+        print(type(e).__name__, e, flush=True)
+});
+
+my $block = start($python, $with);
+my ($in, $token) = $block->('begin');
+
+is($in, 'in', 'with: it has the lock');
+like($h->get('/locks/with')->body(), qr/"token":$token,"ttl":2\d\b/,
+    'which is that one');
+is_deeply([start($python, $with)->('begin')],
+    [qw/ LockError with has another owner /], 'another one has not');
+is(($block->('extend'))[0], 'yes', 'extended');
+is(($block->('end'))[0], 'out', 'the end');
+is(join(' ', $block->('example')), '1 True 2 True 3 True out',
+    'the example of the manual');
+is($h->get('/?key=with')->status(), 200, 'released');
+
+for my $row (['end', 'LockError with was lost'], ['fail', 'ValueError']) {
+    my ($word, $said) = @$row;
+
+    $block->('begin');
+
+    my ($server) = grep { defined $_->get('with') } @m;
+
+    $server->set('with', '7 other', 30);
+    is(($block->('extend'))[0], 'no', "$word: lost");
+    is(join(' ', $block->($word)), $said, "$word: $said");
+    is($server->get('with'), '7 other', "$word: the next owner keeps it");
+    $server->delete('with');
+}
+
+$block->('begin');
+is(join(' ', $block->('fail')), 'ValueError', 'an exception');
+is($h->get('/?key=with')->status(), 200, 'and released');
 
 $t->done();
 
