@@ -10,6 +10,8 @@
  *    add        when there was no item; somebody else may be first
  *    append     ... then to that one; when it takes no more, it is full, and
  *               the next item is tried
+ *
+ * Frames of put() are tried once.  The last one of a put has its handler.
  */
 
 
@@ -36,7 +38,10 @@ typedef struct {
     uint64_t                chunk;
     ngx_uint_t              lines;
     ngx_mcds_value_t       *value;
+    ngx_mcds_log_put_pt     handler;
+    void                   *data;
     unsigned                ended:1;
+    unsigned                once:1;
 } ngx_mcds_log_frame_t;
 
 
@@ -57,6 +62,7 @@ struct ngx_mcds_log_writer_s {
     ngx_uint_t              asides;     /* under way */
     ngx_uint_t              lost;       /* lines */
     ngx_uint_t              rc;         /* why */
+    ngx_uint_t              taken;      /* lines of the first put */
     ngx_msec_t              said;
     ngx_msec_t              give_up;
 
@@ -82,8 +88,16 @@ typedef struct {
 
 static ngx_mcds_log_frame_t *ngx_mcds_log_room(ngx_mcds_log_writer_t *writer,
     uint64_t chunk, size_t len);
+static size_t ngx_mcds_log_space(ngx_mcds_log_writer_t *writer);
 static ngx_mcds_log_frame_t *ngx_mcds_log_new_frame(
     ngx_mcds_log_writer_t *writer, uint64_t chunk, size_t len);
+static void ngx_mcds_log_into(ngx_mcds_log_writer_t *writer,
+    ngx_mcds_log_frame_t *frame, uint64_t time, ngx_str_t *line);
+static ngx_mcds_log_frame_t *ngx_mcds_log_put_frame(
+    ngx_mcds_log_writer_t *writer, ngx_mcds_log_event_t *events,
+    ngx_uint_t n);
+static void ngx_mcds_log_put_done(ngx_mcds_log_writer_t *writer,
+    ngx_uint_t rc);
 static void ngx_mcds_log_drop(ngx_mcds_log_writer_t *writer,
     ngx_mcds_log_frame_t *frame);
 static void ngx_mcds_log_lose(ngx_mcds_log_writer_t *writer, ngx_uint_t lines,
@@ -140,7 +154,6 @@ ngx_mcds_log_line(ngx_mcds_log_writer_t *writer, uint64_t time,
     ngx_str_t *line)
 {
     ngx_str_t              text;
-    ngx_mcds_value_t      *value;
     ngx_mcds_log_frame_t  *frame;
 
     if (time < writer->time && writer->time - time < NGX_MCDS_LOG_BACK) {
@@ -164,13 +177,7 @@ ngx_mcds_log_line(ngx_mcds_log_writer_t *writer, uint64_t time,
         return;
     }
 
-    value = frame->value;
-    value->len = ngx_mcds_log_add(value->data, value->data + value->len, time,
-                                  &text)
-                 - value->data;
-
-    frame->lines++;
-    writer->seq++;
+    ngx_mcds_log_into(writer, frame, time, &text);
 
     if (!writer->busy && !writer->failing) {
         ngx_mcds_log_wait(writer, ngx_exiting ? 1 : NGX_MCDS_LOG_GATHER);
@@ -223,17 +230,27 @@ ngx_mcds_log_room(ngx_mcds_log_writer_t *writer, uint64_t chunk, size_t len)
         ngx_mcds_log_drop(writer, frame);
     }
 
-    return ngx_mcds_log_new_frame(writer, chunk, len);
+    /* the line fits in, although max_chunk may be less */
+
+    return ngx_mcds_log_new_frame(writer, chunk,
+                                  ngx_max(len, ngx_mcds_log_space(writer)));
 }
 
 
-/* a line of len bytes fits in, although max_chunk may be less */
+/* bytes of lines that a frame has */
+
+static size_t
+ngx_mcds_log_space(ngx_mcds_log_writer_t *writer)
+{
+    return ngx_min(writer->log->max_chunk, NGX_MCDS_LOG_FRAME)
+           - NGX_MCDS_LOG_HEAD - ngx_min(ngx_cycle->hostname.len, 255);
+}
+
 
 static ngx_mcds_log_frame_t *
 ngx_mcds_log_new_frame(ngx_mcds_log_writer_t *writer, uint64_t chunk,
     size_t len)
 {
-    size_t                 size;
     u_char                *last;
     ngx_str_t              host;
     ngx_mcds_log_frame_t  *frame;
@@ -245,10 +262,9 @@ ngx_mcds_log_new_frame(ngx_mcds_log_writer_t *writer, uint64_t chunk,
 
     host = ngx_cycle->hostname;
 
-    size = ngx_min(writer->log->max_chunk, NGX_MCDS_LOG_FRAME);
-    size = ngx_max(size, NGX_MCDS_LOG_HEAD + ngx_min(host.len, 255) + len);
-
-    frame->value = ngx_mcds_value_create(size + 2, ngx_cycle->log);
+    frame->value = ngx_mcds_value_create(NGX_MCDS_LOG_HEAD
+                                         + ngx_min(host.len, 255) + len + 2,
+                                         ngx_cycle->log);
     if (frame->value == NULL) {
         ngx_free(frame);
         return NULL;
@@ -260,7 +276,7 @@ ngx_mcds_log_new_frame(ngx_mcds_log_writer_t *writer, uint64_t chunk,
     frame->value->len = last - frame->value->data;
     frame->chunk = chunk;
 
-    writer->pending += NGX_MCDS_LOG_FRAME;
+    writer->pending += frame->value->size;
 
     ngx_queue_insert_tail(&writer->frames, &frame->queue);
 
@@ -269,14 +285,172 @@ ngx_mcds_log_new_frame(ngx_mcds_log_writer_t *writer, uint64_t chunk,
 
 
 static void
+ngx_mcds_log_into(ngx_mcds_log_writer_t *writer, ngx_mcds_log_frame_t *frame,
+    uint64_t time, ngx_str_t *line)
+{
+    ngx_mcds_value_t  *value;
+
+    value = frame->value;
+    value->len = ngx_mcds_log_add(value->data, value->data + value->len, time,
+                                  line)
+                 - value->data;
+
+    frame->lines++;
+    writer->seq++;
+}
+
+
+static void
 ngx_mcds_log_drop(ngx_mcds_log_writer_t *writer, ngx_mcds_log_frame_t *frame)
 {
     ngx_queue_remove(&frame->queue);
 
-    writer->pending -= NGX_MCDS_LOG_FRAME;
+    writer->pending -= frame->value->size;
 
     ngx_mcds_value_unref(frame->value);
     ngx_free(frame);
+}
+
+
+ngx_int_t
+ngx_mcds_log_put(ngx_mcds_log_writer_t *writer, ngx_mcds_log_event_t *events,
+    ngx_uint_t n, ngx_mcds_log_put_pt handler, void *data)
+{
+    ngx_uint_t             i;
+    ngx_queue_t           *q;
+    ngx_mcds_log_frame_t  *frame;
+
+    /* lines of a chunk go together, and stay in their order */
+
+    for (i = 0; i < n; i++) {
+        events[i].id.writer = writer->number;
+        events[i].id.seq = i;
+    }
+
+    (void) ngx_mcds_log_sort(events, n);
+
+    frame = NULL;
+
+    for (i = 0; i < n; i += frame->lines) {
+
+        frame = ngx_mcds_log_put_frame(writer, &events[i], n - i);
+
+        if (frame == NULL) {
+            break;
+        }
+
+        frame->once = 1;
+    }
+
+    if (frame) {
+        frame->handler = handler;
+        frame->data = data;
+
+        ngx_post_event(&writer->event, &ngx_posted_events);
+
+        return NGX_OK;
+    }
+
+    /* the last frame of the put before has its handler */
+
+    while (!ngx_queue_empty(&writer->frames)) {
+
+        q = ngx_queue_last(&writer->frames);
+        frame = ngx_queue_data(q, ngx_mcds_log_frame_t, queue);
+
+        if (frame->handler) {
+            break;
+        }
+
+        ngx_mcds_log_drop(writer, frame);
+    }
+
+    return NGX_BUSY;
+}
+
+
+/* as many lines as one frame takes */
+
+static ngx_mcds_log_frame_t *
+ngx_mcds_log_put_frame(ngx_mcds_log_writer_t *writer,
+    ngx_mcds_log_event_t *events, ngx_uint_t n)
+{
+    size_t                 len, more, space;
+    uint64_t               chunk;
+    ngx_uint_t             i, lines;
+    ngx_mcds_log_frame_t  *frame;
+
+    chunk = events[0].id.time / writer->log->chunk;
+    space = ngx_mcds_log_space(writer);
+    len = 0;
+
+    for (lines = 0; lines < n; lines++) {
+
+        more = NGX_MCDS_LOG_RECORD + events[lines].line.len;
+
+        if (lines && (events[lines].id.time / writer->log->chunk != chunk
+                      || len + more > space))
+        {
+            break;
+        }
+
+        len += more;
+    }
+
+    if (writer->pending + len > NGX_MCDS_LOG_PENDING) {
+        return NULL;
+    }
+
+    frame = ngx_mcds_log_new_frame(writer, chunk, len);
+    if (frame == NULL) {
+        return NULL;
+    }
+
+    for (i = 0; i < lines; i++) {
+        events[i].id.seq = writer->seq;
+        ngx_mcds_log_into(writer, frame, events[i].id.time, &events[i].line);
+    }
+
+    return frame;
+}
+
+
+/* with those behind it, when the first frame of a put has failed */
+
+static void
+ngx_mcds_log_put_done(ngx_mcds_log_writer_t *writer, ngx_uint_t rc)
+{
+    void                  *data;
+    ngx_uint_t             taken;
+    ngx_queue_t           *q;
+    ngx_mcds_log_put_pt    handler;
+    ngx_mcds_log_frame_t  *frame;
+
+    do {
+        q = ngx_queue_head(&writer->frames);
+        frame = ngx_queue_data(q, ngx_mcds_log_frame_t, queue);
+
+        if (rc == NGX_MCDS_OK) {
+            writer->taken += frame->lines;
+        }
+
+        handler = frame->handler;
+        data = frame->data;
+
+        ngx_mcds_log_drop(writer, frame);
+
+    } while (rc != NGX_MCDS_OK && handler == NULL);
+
+    if (!ngx_queue_empty(&writer->frames)) {
+        ngx_post_event(&writer->event, &ngx_posted_events);
+    }
+
+    if (handler) {
+        taken = writer->taken;
+        writer->taken = 0;
+
+        handler(data, rc, taken);
+    }
 }
 
 
@@ -389,7 +563,7 @@ ngx_mcds_log_head(ngx_mcds_log_writer_t *writer)
         q = ngx_queue_head(&writer->frames);
         frame = ngx_queue_data(q, ngx_mcds_log_frame_t, queue);
 
-        if (frame->chunk >= first) {
+        if (frame->chunk >= first || frame->once) {
             return frame;
         }
 
@@ -692,6 +866,11 @@ ngx_mcds_log_done(ngx_mcds_log_writer_t *writer, ngx_uint_t rc)
         ngx_mcds_stat_add(writer->log->stat, NGX_MCDS_DATA_FAILED + rc, 1);
     }
 
+    if (frame->once) {
+        ngx_mcds_log_put_done(writer, rc);
+        return;
+    }
+
     if (rc == NGX_MCDS_OK || rc == NGX_MCDS_TOO_LARGE) {
 
         /* no item of this server has room for a frame */
@@ -762,19 +941,28 @@ ngx_mcds_log_close(ngx_mcds_log_writer_t *writer)
     ngx_queue_t           *q;
     ngx_mcds_log_frame_t  *frame;
 
-    if (writer->event.timer_set) {
-        ngx_del_timer(&writer->event);
-    }
-
     while (!ngx_queue_empty(&writer->frames)) {
 
         q = ngx_queue_head(&writer->frames);
         frame = ngx_queue_data(q, ngx_mcds_log_frame_t, queue);
 
+        if (frame->once) {
+            ngx_mcds_log_put_done(writer, NGX_MCDS_CLOSED);
+            continue;
+        }
+
         ngx_mcds_stat_add(writer->log->stat, NGX_MCDS_DATA_LOST, frame->lines);
 
         writer->lost += frame->lines;
         ngx_mcds_log_drop(writer, frame);
+    }
+
+    if (writer->event.timer_set) {
+        ngx_del_timer(&writer->event);
+    }
+
+    if (writer->event.posted) {
+        ngx_delete_posted_event(&writer->event);
     }
 
     if (writer->rc == NGX_MCDS_OK) {
