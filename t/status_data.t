@@ -221,7 +221,10 @@ cmp_ok($failed, '>', 0, 'attempts that failed');
 
 is($h->get('/log/read')->status(), 200, 'read') for 1 .. 3;
 my $follow = start_get($h->port(), '/log/read?follow=1');
-has('logs', 'events', 'main', 'operations', read => 3, follow => 1);
+is($h->get('/log/read', method => 'POST', body => '["a", "b"]', headers =>
+    { 'Content-Type' => 'application/json' })->status(), 204, 'write');
+has('logs', 'events', 'main', 'operations', read => 3, follow => 1, write => 1);
+has('logs', 'events', 'main', 'lines', written => 22, lost => 0);
 $follow->close();
 is($h->get('/log/lost')->status(), 503, 'not to be read');
 $e = has('logs', 'lost', 'gone', 'operations', read => 1);

@@ -103,7 +103,7 @@ typedef enum {
     NGX_MCDS_DATA_COUNT,          /* a counter counts */
     NGX_MCDS_DATA_VISITORS,       /* ... one that has not been there lately */
     NGX_MCDS_DATA_PUSH,           /* mcds_array_push */
-    NGX_MCDS_DATA_CHANGE,         /* of an array or table */
+    NGX_MCDS_DATA_CHANGE,         /* of an array or table, POST to a log */
     NGX_MCDS_DATA_GET,            /* mcds_table_lookup */
     NGX_MCDS_DATA_FOUND,          /* ... and it was there */
     NGX_MCDS_DATA_FOLLOW,         /* a log */

@@ -21,6 +21,10 @@
 #include "ngx_mcds_log_write.h"
 
 
+/* lines of an answer, or of a POST */
+#define NGX_HTTP_MCDS_LOG_MAX     10000
+
+
 /* a log_format */
 
 typedef struct {
@@ -31,12 +35,14 @@ typedef struct {
 } ngx_http_mcds_log_format_t;
 
 
-/* a log of a pool, and this worker's writer of it */
+/* a log of a pool, and this worker's writers of it, of requests and POSTs */
 
 typedef struct {
     ngx_mcds_log_t              log;
     ngx_mcds_log_writer_t      *writer;
+    ngx_mcds_log_writer_t      *poster;
     ngx_uint_t                  written;   /* some mcds_log writes it */
+    ngx_uint_t                  shown;     /* some mcds_log_api shows it */
 
     ngx_http_mcds_place_t       chunk_place;   /* where that was said, */
     ngx_http_mcds_place_t       chunks_place;  /* line 0: nowhere */
@@ -104,14 +110,21 @@ ngx_int_t ngx_http_mcds_log_resolve(ngx_conf_t *cf,
  * The content handler, what a request asks for, and how lines are shown.
  *
  * range: from the arguments; NGX_DECLINED: they are not right, *detail says
- * why.  json: appends an event, and what is behind it.
+ * why.  time: as arguments have it; NGX_ABORT: it is none.  cursor: sends the
+ * header with this id, and returns its text, or NULL.  json: appends an event,
+ * and what is behind it.  post: a POST.
  */
 
 ngx_int_t ngx_http_mcds_log_read_handler(ngx_http_request_t *r);
 ngx_int_t ngx_http_mcds_log_range(ngx_http_request_t *r, ngx_str_t *after,
     ngx_mcds_log_range_t *range, char **detail);
+ngx_int_t ngx_http_mcds_log_time(ngx_str_t *text, uint64_t now,
+    uint64_t *time);
+char *ngx_http_mcds_log_cursor(ngx_http_request_t *r, ngx_mcds_log_id_t *id);
 size_t ngx_http_mcds_log_json_size(ngx_mcds_log_event_t *event);
 u_char *ngx_http_mcds_log_json(u_char *p, ngx_mcds_log_event_t *event);
+ngx_int_t ngx_http_mcds_log_post(ngx_http_request_t *r,
+    ngx_http_mcds_log_t *log);
 
 
 /* events of a server, text/event-stream: a request that follows the log */

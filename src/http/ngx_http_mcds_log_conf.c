@@ -321,6 +321,7 @@ ngx_http_mcds_log_resolve(ngx_conf_t *cf, ngx_http_mcds_log_main_t *lmcf)
         }
 
         if (use->format_name.len == 0) {
+            use->log->shown = 1;
             continue;
         }
 

@@ -23,6 +23,8 @@ static char *ngx_http_mcds_log_merge_loc(ngx_conf_t *cf, void *parent,
     void *child);
 static ngx_int_t ngx_http_mcds_log_init(ngx_conf_t *cf);
 static ngx_int_t ngx_http_mcds_log_init_process(ngx_cycle_t *cycle);
+static ngx_int_t ngx_http_mcds_log_open(ngx_http_mcds_log_t *log,
+    ngx_mcds_log_writer_t **writer);
 static void ngx_http_mcds_log_exit_process(ngx_cycle_t *cycle);
 static void ngx_http_mcds_log_close_all(void);
 
@@ -279,7 +281,7 @@ ngx_http_mcds_log_init_process(ngx_cycle_t *cycle)
         return NGX_OK;
     }
 
-    ngx_http_mcds_log_writers = ngx_calloc(lmcf->logs.nelts
+    ngx_http_mcds_log_writers = ngx_calloc(2 * lmcf->logs.nelts
                                            * sizeof(ngx_mcds_log_writer_t *),
                                            cycle->log);
     if (ngx_http_mcds_log_writers == NULL) {
@@ -290,19 +292,29 @@ ngx_http_mcds_log_init_process(ngx_cycle_t *cycle)
 
     for (i = 0; i < lmcf->logs.nelts; i++) {
 
-        if (!log[i]->written) {
-            continue;
-        }
-
-        log[i]->writer = ngx_mcds_log_open(&log[i]->log);
-
-        if (log[i]->writer == NULL) {
+        if ((log[i]->written
+             && ngx_http_mcds_log_open(log[i], &log[i]->writer) != NGX_OK)
+            || (log[i]->shown
+                && ngx_http_mcds_log_open(log[i], &log[i]->poster) != NGX_OK))
+        {
             return NGX_ERROR;
         }
-
-        ngx_http_mcds_log_writers[ngx_http_mcds_log_nwriters++] =
-                                                               log[i]->writer;
     }
+
+    return NGX_OK;
+}
+
+
+static ngx_int_t
+ngx_http_mcds_log_open(ngx_http_mcds_log_t *log,
+    ngx_mcds_log_writer_t **writer)
+{
+    *writer = ngx_mcds_log_open(&log->log);
+    if (*writer == NULL) {
+        return NGX_ERROR;
+    }
+
+    ngx_http_mcds_log_writers[ngx_http_mcds_log_nwriters++] = *writer;
 
     return NGX_OK;
 }

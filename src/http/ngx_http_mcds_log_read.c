@@ -16,9 +16,8 @@
 #include "ngx_http_mcds_stat.h"
 
 
-/* lines of an answer */
+/* lines of an answer, unless more are asked for */
 #define NGX_HTTP_MCDS_LOG_LIMIT   1000
-#define NGX_HTTP_MCDS_LOG_MAX     10000
 
 /* numbers above that are milliseconds, not seconds */
 #define NGX_HTTP_MCDS_LOG_MSEC    100000000000LL
@@ -37,7 +36,7 @@ typedef struct {
 
 
 static ngx_int_t ngx_http_mcds_log_start(ngx_http_mcds_rest_t *rest);
-static ngx_int_t ngx_http_mcds_log_time(ngx_http_request_t *r, char *name,
+static ngx_int_t ngx_http_mcds_log_time_arg(ngx_http_request_t *r, char *name,
     uint64_t now, uint64_t *time);
 static void ngx_http_mcds_log_cleanup(void *data);
 static void ngx_http_mcds_log_read_done(void *data, ngx_uint_t rc,
@@ -51,16 +50,22 @@ static ngx_int_t ngx_http_mcds_log_link(ngx_http_mcds_log_rest_t *lr);
 ngx_int_t
 ngx_http_mcds_log_read_handler(ngx_http_request_t *r)
 {
-    ngx_int_t                  rc;
-    ngx_http_mcds_log_conf_t  *lcf;
-    ngx_http_mcds_log_rest_t  *lr;
+    ngx_int_t                   rc;
+    ngx_http_mcds_log_conf_t   *lcf;
+    ngx_http_mcds_log_rest_t   *lr;
+    ngx_http_mcds_data_conf_t  *dcf;
 
     lcf = ngx_http_get_module_loc_conf(r, ngx_http_mcds_log_module);
+    dcf = ngx_http_get_module_loc_conf(r, ngx_http_mcds_data_module);
 
-    rc = ngx_http_mcds_rest_allow(r, NGX_HTTP_GET|NGX_HTTP_HEAD,
-                                  NGX_HTTP_GET|NGX_HTTP_HEAD);
+    rc = ngx_http_mcds_rest_allow(r, dcf->methods,
+                                  NGX_HTTP_GET|NGX_HTTP_HEAD|NGX_HTTP_POST);
     if (rc != NGX_DECLINED) {
         return rc;
+    }
+
+    if (r->method == NGX_HTTP_POST) {
+        return ngx_http_mcds_log_post(r, lcf->read->log);
     }
 
     if (ngx_http_mcds_log_follow_asked(r)) {
@@ -168,14 +173,14 @@ ngx_http_mcds_log_range(ngx_http_request_t *r, ngx_str_t *after,
     range->limit = NGX_HTTP_MCDS_LOG_LIMIT;
     range->newest = 1;
 
-    rc = ngx_http_mcds_log_time(r, "first", now, &range->first);
+    rc = ngx_http_mcds_log_time_arg(r, "first", now, &range->first);
 
     if (rc == NGX_OK) {
         range->newest = 0;
     }
 
     if (rc == NGX_OK || rc == NGX_DECLINED) {
-        rc = ngx_http_mcds_log_time(r, "last", now, &range->last);
+        rc = ngx_http_mcds_log_time_arg(r, "last", now, &range->last);
     }
 
     if (rc == NGX_ABORT) {
@@ -222,23 +227,27 @@ ngx_http_mcds_log_range(ngx_http_request_t *r, ngx_str_t *after,
 /* NGX_DECLINED: it is not there; NGX_ABORT: it is no time */
 
 static ngx_int_t
-ngx_http_mcds_log_time(ngx_http_request_t *r, char *name, uint64_t now,
+ngx_http_mcds_log_time_arg(ngx_http_request_t *r, char *name, uint64_t now,
     uint64_t *time)
 {
-    u_char      *p, *last;
-    int64_t      n;
-    ngx_int_t    rc;
-    ngx_str_t    text;
-    ngx_uint_t   negative, digits, point, more;
+    ngx_int_t  rc;
+    ngx_str_t  text;
 
     rc = ngx_http_mcds_rest_arg(r, name, &text);
 
-    if (rc != NGX_OK) {
-        return rc;
-    }
+    return rc == NGX_OK ? ngx_http_mcds_log_time(&text, now, time) : rc;
+}
 
-    p = text.data;
-    last = p + text.len;
+
+ngx_int_t
+ngx_http_mcds_log_time(ngx_str_t *text, uint64_t now, uint64_t *time)
+{
+    u_char      *p, *last;
+    int64_t      n;
+    ngx_uint_t   negative, digits, point, more;
+
+    p = text->data;
+    last = p + text->len;
 
     negative = (p < last && *p == '-');
     p += negative;
@@ -420,20 +429,19 @@ ngx_http_mcds_log_answer(ngx_http_mcds_rest_t *rest)
 static ngx_int_t
 ngx_http_mcds_log_link(ngx_http_mcds_log_rest_t *lr)
 {
-    u_char              *id, *link, *p;
+    char                *id;
+    u_char              *link, *p;
     ngx_str_t            args, name, value;
     ngx_http_request_t  *r;
 
     r = lr->rest.request;
 
-    id = ngx_pnalloc(r->pool, NGX_MCDS_LOG_ID + 1);
+    id = ngx_http_mcds_log_cursor(r, &lr->id);
     link = ngx_pnalloc(r->pool, sizeof("<?after=>; rel=\"next\"")
                                 + NGX_MCDS_LOG_ID + r->args.len + 1);
     if (id == NULL || link == NULL) {
         return NGX_ERROR;
     }
-
-    *ngx_mcds_log_id_text(id, &lr->id) = '\0';
 
     p = ngx_sprintf(link, "<?after=%s", id);
 
@@ -457,8 +465,22 @@ ngx_http_mcds_log_link(ngx_http_mcds_log_rest_t *lr)
 
     (void) ngx_sprintf(p, ">; rel=\"next\"%Z");
 
-    return (ngx_http_mcds_header_text(r, "X-Log-Cursor", (char *) id)
-            == NGX_OK)
-           ? ngx_http_mcds_header_text(r, "Link", (char *) link)
-           : NGX_ERROR;
+    return ngx_http_mcds_header_text(r, "Link", (char *) link);
+}
+
+
+char *
+ngx_http_mcds_log_cursor(ngx_http_request_t *r, ngx_mcds_log_id_t *id)
+{
+    u_char  *text;
+
+    text = ngx_pnalloc(r->pool, NGX_MCDS_LOG_ID + 1);
+    if (text == NULL) {
+        return NULL;
+    }
+
+    *ngx_mcds_log_id_text(text, id) = '\0';
+
+    return ngx_http_mcds_header_text(r, "X-Log-Cursor", (char *) text)
+           == NGX_OK ? (char *) text : NULL;
 }

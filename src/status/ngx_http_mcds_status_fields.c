@@ -365,6 +365,7 @@ static ngx_http_mcds_status_field_t  ngx_http_mcds_status_lines[] = {
 static ngx_http_mcds_status_field_t  ngx_http_mcds_status_log_reads[] = {
     { ngx_string("read"), NGX_MCDS_DATA_READ },
     { ngx_string("follow"), NGX_MCDS_DATA_FOLLOW },
+    { ngx_string("write"), NGX_MCDS_DATA_CHANGE },
     { ngx_null_string, 0 }
 };
 
@@ -377,7 +378,7 @@ static ngx_http_mcds_status_group_t  ngx_http_mcds_status_log_groups[] = {
 
     { NGX_HTTP_MCDS_STATUS_GROUP, "operations",
       "mcds_log_operations_total", "operation",
-      "Requests of mcds_log_api that read or follow.",
+      "Requests of mcds_log_api that read, follow or write.",
       0, ngx_http_mcds_status_log_reads },
 
     { NGX_HTTP_MCDS_STATUS_GROUP, "failures",
