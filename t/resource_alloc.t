@@ -159,6 +159,8 @@ exhaust($t, $h, $t->size(7, 1),
         first => sub { json('POST', "/locks/$_[0]", '{"owner": "me"}') }],
     ['a log', sub { ["/log/$_[0]"] }, behind => 1],
     ['lines', sub { ['/lines?limit=10'], ['/lines?first=-5&format=text'] }],
+    ['lines of programs', sub { json('POST', '/lines',
+        '["a", {"line": "b", "time": -5}]') }],
     ['status', sub { ['/status'] }],
 );
 
