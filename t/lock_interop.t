@@ -236,8 +236,9 @@ for my $row (['end', 'LockError with was lost'], ['fail', 'ValueError']) {
 
     $block->('begin');
 
-    my ($server) = grep { defined $_->get('with') } @m;
+    my $server;
 
+    wait_for(sub { ($server) = grep { defined $_->get('with') } @m });
     $server->set('with', '7 other', 30);
     is(($block->('extend'))[0], 'no', "$word: lost");
     is(join(' ', $block->($word)), $said, "$word: $said");
