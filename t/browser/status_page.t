@@ -57,8 +57,8 @@ http {
         location /articles/ {
             proxy_pass http://127.0.0.1:%%PORT_o%%;
             mcds_counter $articles key=articles:$uri;
-            mcds_visitor_counter $online key=online visitor=$arg_k
-                window=1m slots=4 interpolate=off;
+            mcds_visitor_counter $online key=online visitor=$uri
+                window=40s slots=20 interpolate=off;
         }
         location /shop/ {
             proxy_pass http://127.0.0.1:%%PORT_o%%;
@@ -111,6 +111,15 @@ ok($p->wait(q(/[1-9]/.test(
 ok($p->wait(q(document.querySelectorAll('#c-latency .chart .line').length == 2
     && document.querySelector('#c-latency .chart .line').getAttribute('d')
     .length > 20), 5), 'lines are drawn');
+
+# numbers
+
+ok($p->wait(q([...document.querySelectorAll('#visitors b')].some(
+    (e) => +e.textContent >= 40)), 20), 'visitors');
+ok($p->wait(q([...document.querySelectorAll('#counters li')].some((e) =>
+    /^articles:.*\D\d+\D.*\/s$/.test(e.textContent)
+    && /^seen at \d/.test(e.querySelector('b').title))), 5), 'counters');
+accessible('healthy');
 
 # hostile keys
 
@@ -167,9 +176,11 @@ my $start = time();
 $m1->kill9();
 ok($p->wait($down, 10), 'it is down');
 cmp_ok(time() - $start, '<', $soon, 'which is seen soon');
-like($p->text('#problems'), qr/ is down since \d\d:\d\d:\d\d, it /,
-    'and told, and why');
+like($p->text('#problems'), qr/ is\ down\ since\ \d\d:\d\d:\d\d:\ it\ .*
+    again\ at\ \d\d:\d\d:\d\d\./x, 'and told, why, and when it is tried');
 like($p->js("document.title"), qr/^\(1\)/, 'in the title, too');
+
+accessible('failure');
 
 if ($images) {
     sleep 12;
@@ -238,6 +249,31 @@ is(join('; ', $idle->errors()), '', 'the console is empty');
 $b->stop();
 $_->wait() for @loads;
 $t->done();
+
+
+# as axe-core sees it, whose axe.min.js MCDS_AXE names
+
+sub accessible {
+    my ($name) = @_;
+
+    my $file = $ENV{MCDS_AXE} or return;
+
+    open my $fh, '<', $file or die "$file: $!\n";
+    $p->js(do { local $/; <$fh> } . '; 1');
+
+    for my $dark (0, 1) {
+        for my $width (360, 1280) {
+            $p->show(width => $width, height => 900, dark => $dark,
+                mobile => $width < 500);
+
+            is($p->js(q(axe.run().then((r) => r.violations.map((v) => v.impact
+                + ' ' + v.id + ': ' + v.nodes.map((n) => n.target).join(', '))
+                .join('; ')))), '', "$name, $width wide, dark $dark: axe");
+        }
+    }
+
+    $p->show();
+}
 
 
 sub picture {

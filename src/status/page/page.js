@@ -565,18 +565,26 @@ function drawHot(box, list, nothing) {
         ol.lastChild.remove();
     }
 
-    list.forEach(({ key, rate: n }, i) => {
+    list.forEach(({ key, rate: n, value, seen }, i) => {
         let li = ol.children[i];
 
         if (!li) {
-            li = el('li', null, el('div', null, el('bdi'), el('b')),
+            li = el('li', null, el('div', null, el('bdi'), el('b'),
+                el('span')),
                 el('div', { class: 'bar', 'aria-hidden': 'true' }, el('i')));
             ol.append(li);
         }
 
+        const often = rate(n) + '/s';
+        const number = value !== undefined;
+
         say(li.querySelector('bdi'), key);
         set(li.querySelector('bdi'), 'title', key);
-        say(li.querySelector('b'), rate(n) + '/s');
+        say(li.querySelector('b'), number ? value.toLocaleString('en-US')
+            : often);
+        set(li.querySelector('b'), 'title', number
+            ? 'seen at ' + clock(seen * 1000) : '');
+        say(li.querySelector('span'), number ? often : '');
         li.querySelector('i').style.width = 100 * n / list[0].rate + '%';
     });
 
@@ -630,6 +638,11 @@ function draw() {
     drawHot($('pages'), hot.pages || [], 'No page was requested recently.');
     drawHot($('counters'), hot.counters || [],
         'No counter was updated recently.');
+
+    const visitors = hot.visitors || [];
+
+    $('visitors').parentNode.hidden = !visitors.length;
+    drawHot($('visitors'), visitors, '');
 
     complain(troubles(servers));
 }
