@@ -9,6 +9,7 @@
 #include <ngx_sha1.h>
 #include "ngx_mcds_stat.h"
 #include "ngx_mcds_stat_sums.h"
+#include "ngx_mcds_past.h"
 
 
 static ngx_uint_t ngx_mcds_stat_shares(ngx_mcds_stat_t *stat);
@@ -188,6 +189,10 @@ ngx_mcds_stat_flush_all(void)
 {
     ngx_queue_t      *q;
     ngx_mcds_stat_t  *stat;
+
+    if (ngx_mcds_past && ngx_mcds_stats) {
+        ngx_mcds_past_take(ngx_mcds_past, ngx_mcds_stats, ngx_time());
+    }
 
     if (ngx_mcds_stat_queue.next == NULL) {
         return;

@@ -13,6 +13,7 @@
 #include <ngx_http.h>
 #include "ngx_http_mcds_module.h"
 #include "ngx_mcds_local.h"
+#include "ngx_mcds_past.h"
 #include "ngx_http_mcds_hot.h"
 #include "ngx_http_mcds_ledger.h"
 
@@ -44,6 +45,7 @@ typedef struct {
 
     ngx_mcds_ledger_t       *ledger;
     ngx_mcds_hot_place_t    *hot;        /* of the first worker, or NULL */
+    ngx_mcds_past_t         *past;       /* or NULL */
     ngx_mcds_local_t        *local;      /* NULL: there was no room */
 } ngx_http_mcds_shared_t;
 
@@ -174,6 +176,13 @@ ngx_http_mcds_zone_init(ngx_shm_zone_t *zone, void *data)
                           "\"mcds_zone\" is too small for the hottest keys "
                           "of all workers: %ui of %ui go without", missing,
                           mmcf->stats.workers);
+        }
+
+        if (shared->past == NULL
+            && ngx_mcds_past_size() <= zone->shm.size / NGX_HTTP_MCDS_ZONE_HOT)
+        {
+            shared->past = ngx_http_mcds_zone_room(shpool,
+                                                   ngx_mcds_past_size());
         }
     }
 
@@ -477,6 +486,8 @@ ngx_http_mcds_zone_attach(ngx_http_mcds_main_conf_t *mmcf)
     if (mmcf->zone) {
         ngx_http_mcds_hot_start(mmcf->status ? shared->hot : NULL,
                                 ngx_cycle->log);
+
+        ngx_mcds_past = mmcf->status ? shared->past : NULL;
     }
 
     servers = &mmcf->stats.families[NGX_MCDS_STAT_SERVERS];

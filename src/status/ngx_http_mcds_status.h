@@ -129,13 +129,14 @@ ngx_uint_t ngx_http_mcds_status_wanted(ngx_http_request_t *r,
 
 
 /*
- * The formats.  stats is NULL if there are none.  html: answers the request
+ * The formats.  stats is NULL if there are none.  past: with the last hour, as
+ * "history":[...].  html: answers the request
  * (its body was discarded) all by itself, returns as a content handler does;
  * what is fixed decides whether it offers other formats.
  */
 
 void ngx_http_mcds_status_json(ngx_http_mcds_status_text_t *text,
-    ngx_mcds_stats_t *stats);
+    ngx_mcds_stats_t *stats, ngx_uint_t past);
 void ngx_http_mcds_status_prometheus(ngx_http_mcds_status_text_t *text,
     ngx_mcds_stats_t *stats);
 ngx_int_t ngx_http_mcds_status_html(ngx_http_request_t *r, ngx_uint_t fixed);

@@ -12,8 +12,11 @@
 #include <nginx.h>
 #include "ngx_http_mcds_status.h"
 #include "ngx_mcds_json.h"
+#include "ngx_mcds_past.h"
 
 
+static void ngx_http_mcds_status_past(ngx_http_mcds_status_text_t *text);
+static ngx_http_mcds_status_group_t *ngx_http_mcds_status_latency_group(void);
 static void ngx_http_mcds_status_name(ngx_http_mcds_status_text_t *text,
     ngx_str_t *name);
 static void ngx_http_mcds_status_fields(ngx_http_mcds_status_text_t *text,
@@ -50,7 +53,7 @@ static char  *ngx_http_mcds_status_kinds[] = {
 
 void
 ngx_http_mcds_status_json(ngx_http_mcds_status_text_t *text,
-    ngx_mcds_stats_t *stats)
+    ngx_mcds_stats_t *stats, ngx_uint_t past)
 {
     ngx_uint_t   i;
     ngx_time_t  *tp;
@@ -88,7 +91,76 @@ ngx_http_mcds_status_json(ngx_http_mcds_status_text_t *text,
 
     ngx_http_mcds_status_printf(text, ",");
     ngx_http_mcds_status_hot(text);
+
+    if (past) {
+        ngx_http_mcds_status_past(text);
+    }
+
     ngx_http_mcds_status_printf(text, "}\n");
+}
+
+
+/* the sums as they were, with the members that they have now */
+
+static void
+ngx_http_mcds_status_past(ngx_http_mcds_status_text_t *text)
+{
+    char                          *comma;
+    uint64_t                       time;
+    ngx_uint_t                     i;
+    ngx_mcds_stat_totals_t         caches, servers;
+    ngx_http_mcds_status_group_t  *group;
+
+    ngx_http_mcds_status_printf(text, ",\"history\":[");
+
+    comma = "";
+
+    for (i = 0; ngx_mcds_past && i < NGX_MCDS_PAST_SAMPLES; i++) {
+
+        if (ngx_mcds_past_read(ngx_mcds_past, i, &time, &caches, &servers)
+            != NGX_OK)
+        {
+            continue;
+        }
+
+        ngx_http_mcds_status_printf(text, "%s{\"time\":%uL,", comma, time);
+        comma = ",";
+
+        group = ngx_http_mcds_status_families[NGX_MCDS_STAT_ZONES].groups;
+
+        for ( /* void */ ; group->kind != NGX_HTTP_MCDS_STATUS_END; group++) {
+
+            if (ngx_strcmp(group->name, "requests") == 0
+                || ngx_strcmp(group->name, "origin") == 0
+                || ngx_strcmp(group->name, "built") == 0)
+            {
+                ngx_http_mcds_status_group(text, group, &caches);
+                ngx_http_mcds_status_printf(text, ",");
+            }
+        }
+
+        ngx_http_mcds_status_histogram(text,
+                                       ngx_http_mcds_status_latency_group(),
+                                       &servers);
+        ngx_http_mcds_status_printf(text, "}");
+    }
+
+    ngx_http_mcds_status_printf(text, "]");
+}
+
+
+static ngx_http_mcds_status_group_t *
+ngx_http_mcds_status_latency_group(void)
+{
+    ngx_http_mcds_status_group_t  *group;
+
+    group = ngx_http_mcds_status_families[NGX_MCDS_STAT_SERVERS].groups;
+
+    while (group->kind != NGX_HTTP_MCDS_STATUS_LATENCY) {
+        group++;
+    }
+
+    return group;
 }
 
 
@@ -136,8 +208,7 @@ static void
 ngx_http_mcds_status_server(ngx_http_mcds_status_text_t *text,
     ngx_mcds_stat_t *stat)
 {
-    ngx_mcds_stat_totals_t         totals;
-    ngx_http_mcds_status_group_t  *group;
+    ngx_mcds_stat_totals_t  totals;
 
     ngx_http_mcds_status_printf(text, "{\"name\":");
     ngx_http_mcds_status_name(text, &stat->name);
@@ -165,14 +236,9 @@ ngx_http_mcds_status_server(ngx_http_mcds_status_text_t *text,
     ngx_http_mcds_status_fields(text, "errors", ngx_http_mcds_status_errors,
                                 &totals);
 
-    group = ngx_http_mcds_status_families[NGX_MCDS_STAT_SERVERS].groups;
-
-    while (group->kind != NGX_HTTP_MCDS_STATUS_LATENCY) {
-        group++;
-    }
-
     ngx_http_mcds_status_printf(text, ",");
-    ngx_http_mcds_status_histogram(text, group, &totals);
+    ngx_http_mcds_status_histogram(text, ngx_http_mcds_status_latency_group(),
+                                   &totals);
 
     ngx_http_mcds_status_connections(text, &totals);
 

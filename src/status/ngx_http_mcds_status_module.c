@@ -171,6 +171,7 @@ static ngx_int_t
 ngx_http_mcds_status_handler(ngx_http_request_t *r)
 {
     ngx_int_t                     rc;
+    ngx_str_t                     value;
     ngx_http_mcds_status_conf_t  *scf;
     ngx_http_mcds_status_text_t   text;
 
@@ -213,7 +214,10 @@ ngx_http_mcds_status_handler(ngx_http_request_t *r)
 
     default: /* NGX_HTTP_MCDS_STATUS_JSON */
         ngx_mcds_stat_flush_all();
-        ngx_http_mcds_status_json(&text, ngx_mcds_stats);
+        ngx_http_mcds_status_json(&text, ngx_mcds_stats,
+                                  ngx_http_arg(r, (u_char *) "history", 7,
+                                               &value)
+                                  == NGX_OK);
 
         return ngx_http_mcds_status_send(r, &text, NGX_HTTP_OK,
                                          "application/json");

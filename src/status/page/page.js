@@ -9,6 +9,7 @@
 
 const PERIOD = 1000;          // between two questions, ms
 const PATIENCE = 1500;        // for an answer, ms
+const REFRESH = 20000;        // of the last hour, ms
 const WINDOW = 3;             // seconds of the rates in tables
 
 const CACHED = ['hit', 'revalidated', 'stale', 'updating'];
@@ -212,6 +213,8 @@ const latency = new Chart($('c-latency'), 'Response time of memcached',
 
 let history = [];             // { at, caches: { name: .. }, p50, p99 }, or gap
 let frames = [];              // the last answers
+let past = [];                // of the last hour, as the charts want it
+let pastAt = 0;               // when that was asked for
 let chosen = '';              // a cache, or all
 
 function cacheSample(cache, then, seconds) {
@@ -275,7 +278,29 @@ function summed(s) {
     return result;
 }
 
+// the sums of the last hour as samples; clocks of both may differ
+
+function samplesOf(list, ahead) {
+    return list.slice(1).map((now, i) => {
+        const then = list[i];
+        const seconds = now.time - then.time;
+        const hist = histogram(now.latency, then.latency);
+
+        return { at: now.time * 1000 + ahead, values: {
+            ...statuses(now, then, seconds),
+            origin: rates({ n: now.origin }, { n: then.origin }, seconds).n,
+            builds: total(rates(now.built, then.built, seconds)),
+            p50: quantile(hist, 0.5), p99: quantile(hist, 0.99),
+        } };
+    });
+}
+
 function drawCharts(now) {
+    if (range === RANGES.hour) {
+        charts.forEach((chart) => chart.show(past, now));
+        return;
+    }
+
     const of = (get) => history.map((s) => ({ at: s.at,
         values: s.caches ? get(s) : null }));
 
@@ -484,7 +509,7 @@ function drawCaches(now, recent) {
     const names = [''].concat([...now.all.caches.keys()]);
     const options = [...$('cache').options].map((o) => o.value);
 
-    $('cache').parentNode.hidden = names.length < 3;
+    $('cache').parentNode.hidden = names.length < 3 || range === RANGES.hour;
 
     if (names.length !== options.length
         || names.join('\n') !== options.join('\n'))
@@ -669,7 +694,8 @@ let heard = Date.now();       // the last one
 
 function remember(one) {
     history.push(one);
-    history = history.filter((s) => s.at > Date.now() - (SHOWN + 2) * 1000);
+    history = history.filter((s) => s.at > Date.now()
+        - (RANGES.recent.seconds + 2) * 1000);
 }
 
 function answered(json) {
@@ -690,6 +716,11 @@ function answered(json) {
 
     if (frames.length > 1) {
         remember(sample(now, frames[frames.length - 2]));
+    }
+
+    if (json.history) {
+        past = samplesOf(json.history, now.at - json.time * 1000);
+        pastAt = now.at;
     }
 
     lost = null;
@@ -715,6 +746,12 @@ async function ask() {
     const limit = setTimeout(() => stop.abort(), PATIENCE);
     let why = 'nginx does not answer';
     let json = null;
+
+    if (range === RANGES.hour && start - pastAt > REFRESH) {
+        url.searchParams.set('history', '1');
+    } else {
+        url.searchParams.delete('history');
+    }
 
     try {
         const res = await fetch(url, { signal: stop.signal, cache: 'no-store',
@@ -756,6 +793,17 @@ document.addEventListener('visibilitychange', () => {
 
 $('cache').addEventListener('change', (event) => {
     chosen = event.target.value;
+
+    if (frames.length) {
+        draw();
+    }
+});
+
+$('range').addEventListener('change', (event) => {
+    range = RANGES[event.target.value];
+    pastAt = 0;
+    cursor = null;
+    next(0);
 
     if (frames.length) {
         draw();

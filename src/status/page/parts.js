@@ -8,8 +8,16 @@
 'use strict';
 
 const SVG = 'http://www.w3.org/2000/svg';
-const SHOWN = 120;            // seconds of a chart
-const GAP = 2500;             // without an answer, ms
+// what charts may show: seconds, and ms without an answer that are a gap
+
+const RANGES = {
+    recent: { seconds: 120, gap: 2500, name: 'the last two minutes',
+        labels: ['2 min ago', '1 min'] },
+    hour: { seconds: 3600, gap: Infinity, name: 'the last hour',
+        labels: ['1 h ago', '30 min'] },
+};
+
+let range = RANGES.recent;
 
 // from the cache, from the origin, and neither, as they lie on each other
 
@@ -144,7 +152,7 @@ function words(sums) {
 }
 
 
-// a chart of the last two minutes, with its legend
+// a chart of the range, with its legend
 
 const charts = [];
 let cursor = null;            // a time that is pointed at
@@ -179,7 +187,7 @@ class Chart {
             const part = (event.clientX - left - this.left)
                 / (width - this.left);
 
-            cursor = this.now - (1 - part) * SHOWN * 1000;
+            cursor = this.now - (1 - part) * range.seconds * 1000;
             charts.forEach((chart) => chart.draw());
         };
 
@@ -201,7 +209,8 @@ class Chart {
     // samples: [{ at, values: { key: number or null } or null for a gap }]
 
     show(samples, now) {
-        this.samples = samples.filter((s) => s.at > now - SHOWN * 1000);
+        this.samples = samples.filter(
+            (s) => s.at > now - range.seconds * 1000);
         this.now = now;
         this.draw();
     }
@@ -254,7 +263,7 @@ class Chart {
         });
 
         say(this.at, cursor === null || !sample ? '' : clock(sample.at));
-        set(this.svg, 'aria-label', this.title + ', the last two minutes; now '
+        set(this.svg, 'aria-label', `${this.title}, ${range.name}; now `
             + told.join(', '));
     }
 
@@ -323,7 +332,7 @@ class Chart {
 
     x(at) {
         return +(this.width - (this.width - this.left)
-            * (this.now - at) / (SHOWN * 1000)).toFixed(1);
+            * (this.now - at) / (range.seconds * 1000)).toFixed(1);
     }
 
     y(n) {
@@ -347,8 +356,10 @@ class Chart {
                 d: `M${this.left} ${this.y(n)}H${this.width}` }));
         }
 
-        for (const [back, anchor, text] of [[SHOWN, 'start', '2 min ago'],
-            [SHOWN / 2, 'middle', '1 min'], [0, 'end', 'now']])
+        for (const [back, anchor, text] of [
+            [range.seconds, 'start', range.labels[0]],
+            [range.seconds / 2, 'middle', range.labels[1]],
+            [0, 'end', 'now']])
         {
             const label = svg('text', { x: this.x(this.now - back * 1000),
                 y: this.bottom + 14, 'text-anchor': anchor });
@@ -367,7 +378,7 @@ class Chart {
         let last = null;
 
         const gap = (from, to) => {
-            if (to - from > GAP) {
+            if (to - from > range.gap) {
                 parts.push(svg('rect', { class: 'gap', x: this.x(from), y: 12,
                     width: Math.max(0, this.x(to) - this.x(from)),
                     height: this.bottom - 12 }));
@@ -399,7 +410,7 @@ class Chart {
                 continue;
             }
 
-            if (!run || s.at - run[run.length - 1].at > GAP) {
+            if (!run || s.at - run[run.length - 1].at > range.gap) {
                 run = [];
                 runs.push(run);
             }

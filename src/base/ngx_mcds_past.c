@@ -1,0 +1,161 @@
+
+/*
+ * Copyright (C) mcds authors
+ */
+
+
+#include <ngx_config.h>
+#include <ngx_core.h>
+#include "ngx_mcds_past.h"
+#include "ngx_mcds_stat_sums.h"
+
+
+/* sums that are kept of a family: so many, from that one on */
+
+typedef struct {
+    ngx_uint_t               family;
+    ngx_uint_t               first;
+    ngx_uint_t               n;
+} ngx_mcds_past_part_t;
+
+
+#define NGX_MCDS_PAST_STATUSES    (NGX_MCDS_ZONE_HIT_DRY + 1)
+#define NGX_MCDS_PAST_BUILT                                                   \
+    (NGX_MCDS_ZONE_BUILT_BACKOFF - NGX_MCDS_ZONE_BUILT_STORE + 1)
+#define NGX_MCDS_PAST_LATENCY     (1 + NGX_MCDS_STAT_BUCKETS)
+
+#define NGX_MCDS_PAST_SUMS                                                    \
+    (NGX_MCDS_PAST_STATUSES + 1 + NGX_MCDS_PAST_BUILT + NGX_MCDS_PAST_LATENCY)
+
+
+/* written by one process; minute is 0 meanwhile */
+
+typedef struct {
+    ngx_atomic_t             minute;
+    uint64_t                 time;
+    uint64_t                 sums[NGX_MCDS_PAST_SUMS];
+} ngx_mcds_past_sample_t;
+
+
+struct ngx_mcds_past_s {
+    ngx_atomic_t             last;      /* minute that has a sample */
+    ngx_mcds_past_sample_t   samples[NGX_MCDS_PAST_SAMPLES];
+};
+
+
+ngx_mcds_past_t  *ngx_mcds_past;
+
+
+static ngx_mcds_past_part_t  ngx_mcds_past_parts[] = {
+    { NGX_MCDS_STAT_ZONES, NGX_MCDS_ZONE_NONE, NGX_MCDS_PAST_STATUSES },
+    { NGX_MCDS_STAT_ZONES, NGX_MCDS_ZONE_ORIGIN, 1 },
+    { NGX_MCDS_STAT_ZONES, NGX_MCDS_ZONE_BUILT_STORE, NGX_MCDS_PAST_BUILT },
+    { NGX_MCDS_STAT_SERVERS, NGX_MCDS_STAT_LATENCY_SUM,
+      NGX_MCDS_PAST_LATENCY }
+};
+
+#define NGX_MCDS_PAST_PARTS                                                   \
+    (sizeof(ngx_mcds_past_parts) / sizeof(ngx_mcds_past_part_t))
+
+
+size_t
+ngx_mcds_past_size(void)
+{
+    return sizeof(ngx_mcds_past_t);
+}
+
+
+void
+ngx_mcds_past_take(ngx_mcds_past_t *past, ngx_mcds_stats_t *stats, time_t now)
+{
+    uint64_t                *sum;
+    ngx_uint_t               i, n, k;
+    ngx_array_t             *list;
+    ngx_mcds_stat_t        **stat;
+    ngx_atomic_uint_t        last, minute;
+    ngx_mcds_past_part_t    *part;
+    ngx_mcds_past_sample_t  *sample;
+    ngx_mcds_stat_totals_t   totals;
+
+    minute = now / NGX_MCDS_PAST_STEP;
+    last = past->last;
+
+    if (minute == last || !ngx_atomic_cmp_set(&past->last, last, minute)) {
+        return;
+    }
+
+    sample = &past->samples[minute % NGX_MCDS_PAST_SAMPLES];
+
+    sample->minute = 0;
+    ngx_memory_barrier();
+
+    sample->time = now;
+    sum = sample->sums;
+
+    for (i = 0; i < NGX_MCDS_PAST_PARTS; i++) {
+
+        part = &ngx_mcds_past_parts[i];
+        list = &stats->families[part->family];
+        stat = list->elts;
+
+        ngx_memzero(sum, part->n * sizeof(uint64_t));
+
+        for (n = 0; n < list->nelts; n++) {
+
+            if (ngx_mcds_stat_read(stat[n], &totals) != NGX_OK) {
+                continue;
+            }
+
+            for (k = 0; k < part->n; k++) {
+                sum[k] += totals.sums[part->first + k];
+            }
+        }
+
+        sum += part->n;
+    }
+
+    ngx_memory_barrier();
+    sample->minute = minute;
+}
+
+
+ngx_int_t
+ngx_mcds_past_read(ngx_mcds_past_t *past, ngx_uint_t n, uint64_t *time,
+    ngx_mcds_stat_totals_t *caches, ngx_mcds_stat_totals_t *servers)
+{
+    uint64_t                *sum;
+    ngx_uint_t               i;
+    ngx_atomic_uint_t        minute;
+    ngx_mcds_past_part_t    *part;
+    ngx_mcds_past_sample_t   copy, *sample;
+    ngx_mcds_stat_totals_t  *totals;
+
+    minute = past->last - (NGX_MCDS_PAST_SAMPLES - 1) + n;
+    sample = &past->samples[minute % NGX_MCDS_PAST_SAMPLES];
+
+    copy = *sample;
+    ngx_memory_barrier();
+
+    if (copy.minute != minute || sample->minute != minute || minute == 0) {
+        return NGX_DECLINED;
+    }
+
+    *time = copy.time;
+
+    ngx_memzero(caches, sizeof(ngx_mcds_stat_totals_t));
+    ngx_memzero(servers, sizeof(ngx_mcds_stat_totals_t));
+
+    sum = copy.sums;
+
+    for (i = 0; i < NGX_MCDS_PAST_PARTS; i++) {
+        part = &ngx_mcds_past_parts[i];
+
+        totals = (part->family == NGX_MCDS_STAT_ZONES) ? caches : servers;
+
+        ngx_memcpy(&totals->sums[part->first], sum,
+                   part->n * sizeof(uint64_t));
+        sum += part->n;
+    }
+
+    return NGX_OK;
+}
