@@ -109,7 +109,7 @@ is($past[-1]{time} - $start, 89 * 60, 'back: the last one');
 
 # where there is no room
 
-my $small = $clock->nginx('small', $conf =~ s/ZONE/100k/r);
+my $small = $clock->nginx('small', $conf =~ s/ZONE/64k/r);
 $t->allow(qr/"mcds_zone" is too small/);
 $small->get('/1');
 is_deeply(decode_json($small->get('/status?history=1')->body())->{history},

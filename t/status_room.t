@@ -134,7 +134,7 @@ ok(wait_for(sub { grep { $_ eq '<a>/many/400/50' } hot() }), 'and hot keys');
 
 # what a worker needs for that
 
-for (['128k', 1], ['256k', 0]) {
+for (['128k', 1], ['148k', 0]) {
     my ($size, $small) = @$_;
     my ($code, $output) = $t->conf_test(main => 'error_log stderr warn;',
         http => "mcds_zone $size; mcds_pool main { server 127.0.0.1:1; }",

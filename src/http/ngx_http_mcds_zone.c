@@ -30,7 +30,7 @@
  */
 #define NGX_HTTP_MCDS_ZONE_STATS    4
 #define NGX_HTTP_MCDS_ZONE_SERVERS  2
-#define NGX_HTTP_MCDS_ZONE_HOT      8
+#define NGX_HTTP_MCDS_ZONE_HOT      5
 
 
 typedef struct {
