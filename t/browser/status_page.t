@@ -151,6 +151,18 @@ ok($p->wait(q(/[1-9]/.test(document.querySelector(
 $p->js(q(document.querySelector('#cache').value = '';
     document.querySelector('#cache').dispatchEvent(new Event('change'))));
 
+for (['hour', 'last hour'], ['recent', 'last two minutes']) {
+    my ($range, $name) = @$_;
+
+    $p->js("document.querySelector('#range').value = '$range'; document"
+        . ".querySelector('#range').dispatchEvent(new Event('change'))");
+    ok($p->wait("document.querySelector('#c-requests svg[role=img]')"
+        . ".getAttribute('aria-label').includes('the $name')"), $name);
+}
+
+ok($p->wait(q(performance.getEntriesByType('resource').some(
+    (e) => e.name.includes('history=1'))), 5), 'the last hour is asked for');
+
 is($p->js(q([...document.querySelectorAll('table')].filter((e) =>
     !e.querySelector('thead th[scope=col]')
     || e.querySelectorAll('tbody tr').length
