@@ -329,7 +329,10 @@ for my $hung (@m) {
 
     purge($h[0], $uri);
     get($h[0], $uri);
-    wait_for(sub { same("<>page:$uri", @m) });
+    wait_for(sub {
+        2 == grep { $_ && $_->{value} =~ /version/ }
+            map { scalar item($_, "<>page:$uri") } @m;
+    });
 
     $hung->freeze();
 

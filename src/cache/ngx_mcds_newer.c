@@ -38,9 +38,13 @@ ngx_mcds_newer(ngx_str_t *key, ngx_mcds_result_t *a, ngx_mcds_result_t *b)
 
 
 uint64_t
-ngx_mcds_newer_after(ngx_mcds_entry_t *entry)
+ngx_mcds_newer_after(ngx_mcds_entry_t *entry, uint64_t now)
 {
-    return ngx_mcds_newer_time(entry) + NGX_MCDS_NEWER_SLACK + 1;
+    uint64_t  time;
+
+    time = ngx_mcds_newer_time(entry);
+
+    return (time > now) ? time + NGX_MCDS_NEWER_SLACK + 1 : now;
 }
 
 

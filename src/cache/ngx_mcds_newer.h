@@ -30,9 +30,12 @@ ngx_uint_t ngx_mcds_newer(ngx_str_t *key, ngx_mcds_result_t *a,
     ngx_mcds_result_t *b);
 
 
-/* a time, ms: a purge of that time is newer than the entry */
+/*
+ * now, or later if the entry is of a clock that is ahead; ms: a purge of that
+ * time is newer than the entry.
+ */
 
-uint64_t ngx_mcds_newer_after(ngx_mcds_entry_t *entry);
+uint64_t ngx_mcds_newer_after(ngx_mcds_entry_t *entry, uint64_t now);
 
 
 #endif /* _NGX_MCDS_NEWER_H_INCLUDED_ */

@@ -411,13 +411,9 @@ ngx_mcds_purge_mark(ngx_mcds_purge_t *purge, ngx_mcds_result_t *result)
 static void
 ngx_mcds_purge_set_stamp(ngx_mcds_purge_t *purge, ngx_mcds_entry_t *entry)
 {
-    uint64_t  stamp;
-
     if (purge->pool->replicas > 1) {
-        stamp = ngx_min(ngx_mcds_newer_after(entry),
-                        purge->now + NGX_MCDS_PURGE_SKEW);
-
-        purge->stamp = ngx_max(purge->now, stamp);
+        purge->stamp = ngx_min(ngx_mcds_newer_after(entry, purge->now),
+                               purge->now + NGX_MCDS_PURGE_SKEW);
     }
 }
 
