@@ -112,19 +112,19 @@ mcds_log_write(mcds_t *m, ngx_str_t *args, ngx_uint_t n)
 static void
 mcds_write_check(mcds_write_t *w)
 {
-    uint64_t  now;
-
-    now = mcds_now();
-
     if (w->m->o.time == 0) {
         return;
     }
 
-    if (w->m->o.time > now + NGX_MCDS_LOG_SETTLE) {
-        mcds_usage(w->m, "--time is in the future");
-    }
+    switch (ngx_mcds_log_time(&w->log, w->m->o.time, mcds_now())) {
 
-    if (w->m->o.time / w->log.chunk < ngx_mcds_log_first(&w->log, now)) {
+    case NGX_OK:
+        return;
+
+    case NGX_ABORT:
+        mcds_usage(w->m, "--time is in the future");
+
+    default: /* NGX_DECLINED */
         mcds_usage(w->m, "--time is too long ago, the log keeps %llu seconds",
                    (unsigned long long) w->log.chunk * w->log.chunks / 1000);
     }

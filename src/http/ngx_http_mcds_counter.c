@@ -23,6 +23,7 @@ static ngx_http_mcds_number_t *ngx_http_mcds_number_find(
     ngx_http_mcds_ctx_t *ctx, ngx_uint_t index);
 static ngx_int_t ngx_http_mcds_count(ngx_http_request_t *r,
     ngx_http_mcds_number_t *number);
+static ngx_uint_t ngx_http_mcds_hot_kind(ngx_http_mcds_counter_t *counter);
 static ngx_int_t ngx_http_mcds_counts(ngx_http_request_t *r,
     ngx_http_mcds_counter_t *counter, ngx_uint_t *counts);
 static ngx_int_t ngx_http_mcds_delta(ngx_http_request_t *r,
@@ -151,9 +152,8 @@ ngx_http_mcds_count(ngx_http_request_t *r, ngx_http_mcds_number_t *number)
         return NGX_OK;
     }
 
-    ngx_http_mcds_hot_add(counter->visitor ? NGX_MCDS_HOT_VISITORS
-                                           : NGX_MCDS_HOT_COUNTERS, &key);
     number->hot = key;
+    ngx_http_mcds_hot_add(ngx_http_mcds_hot_kind(counter), &key);
     counts = 0;
 
     if (counter->response) {
@@ -241,6 +241,13 @@ ngx_http_mcds_count(ngx_http_request_t *r, ngx_http_mcds_number_t *number)
     }
 
     return NGX_OK;
+}
+
+
+static ngx_uint_t
+ngx_http_mcds_hot_kind(ngx_http_mcds_counter_t *counter)
+{
+    return counter->visitor ? NGX_MCDS_HOT_VISITORS : NGX_MCDS_HOT_COUNTERS;
 }
 
 
@@ -532,8 +539,7 @@ ngx_http_mcds_number_set(ngx_http_mcds_number_t *number, uint64_t value)
     number->valid = 1;
     number->value = value;
 
-    ngx_http_mcds_hot_note(number->counter->visitor ? NGX_MCDS_HOT_VISITORS
-                                                    : NGX_MCDS_HOT_COUNTERS,
+    ngx_http_mcds_hot_note(ngx_http_mcds_hot_kind(number->counter),
                            &number->hot, value);
 }
 

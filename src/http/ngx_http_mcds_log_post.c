@@ -249,12 +249,16 @@ ngx_http_mcds_log_post_bounds(ngx_http_mcds_log_post_t *lp, uint64_t time)
 
     log = &lp->log->log;
 
-    if (time > lp->now + NGX_MCDS_LOG_SETTLE) {
-        return ngx_http_mcds_log_post_bad(lp, "time is in the future");
-    }
+    switch (ngx_mcds_log_time(log, time, lp->now)) {
 
-    if (time / log->chunk >= ngx_mcds_log_first(log, lp->now)) {
+    case NGX_OK:
         return NGX_DECLINED;
+
+    case NGX_ABORT:
+        return ngx_http_mcds_log_post_bad(lp, "time is in the future");
+
+    default: /* NGX_DECLINED */
+        break;
     }
 
     detail = ngx_pnalloc(lp->rest.pool, 128);

@@ -71,6 +71,21 @@ ngx_mcds_log_first(ngx_mcds_log_t *log, uint64_t now)
 
 
 ngx_int_t
+ngx_mcds_log_time(ngx_mcds_log_t *log, uint64_t time, uint64_t now)
+{
+    if (time > now + NGX_MCDS_LOG_SETTLE) {
+        return NGX_ABORT;
+    }
+
+    if (time / log->chunk < ngx_mcds_log_first(log, now)) {
+        return NGX_DECLINED;
+    }
+
+    return NGX_OK;
+}
+
+
+ngx_int_t
 ngx_mcds_log_chunks(ngx_mcds_log_t *log, ngx_mcds_log_range_t *range,
     uint64_t now, uint64_t *first, uint64_t *last)
 {

@@ -120,9 +120,11 @@ typedef struct {
  * suffix: what stands behind the name in a key, in a buffer of
  * NGX_MCDS_LOG_SUFFIX bytes; part 0 is the chunk itself.
  *
- * ttl: of an item, seconds.  first: the first chunk that is read.  chunks: the
- * first and the last one that an interval touches, of those that are read, and
- * one beside; NGX_DECLINED: none.  wanted: 1 if a line is of the interval.
+ * ttl: of an item, seconds.  first: the first chunk that is read.  time: may an
+ * event have it, in milliseconds; NGX_OK, NGX_ABORT: it is in the future,
+ * NGX_DECLINED: the log does not keep events that old.  chunks: the first and
+ * the last one that an interval touches, of those that are read, and one
+ * beside; NGX_DECLINED: none.  wanted: 1 if a line is of the interval.
  */
 
 #define NGX_MCDS_LOG_SUFFIX       (1 + 20 + 1 + 20)
@@ -132,6 +134,7 @@ void ngx_mcds_log_suffix(ngx_str_t *suffix, u_char *buf, uint64_t chunk,
     ngx_uint_t part);
 uint32_t ngx_mcds_log_ttl(ngx_msec_t chunk, ngx_uint_t chunks);
 uint64_t ngx_mcds_log_first(ngx_mcds_log_t *log, uint64_t now);
+ngx_int_t ngx_mcds_log_time(ngx_mcds_log_t *log, uint64_t time, uint64_t now);
 ngx_int_t ngx_mcds_log_chunks(ngx_mcds_log_t *log,
     ngx_mcds_log_range_t *range, uint64_t now, uint64_t *first,
     uint64_t *last);
