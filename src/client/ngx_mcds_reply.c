@@ -332,8 +332,12 @@ ngx_mcds_reply_match(ngx_mcds_conn_t *conn)
 
     if (op->end > conn->sent) {
 
-        if (reply->rc == NGX_MCDS_TOO_LARGE && op->begin < conn->sent) {
-
+        if (reply->rc == NGX_MCDS_TOO_LARGE
+            && op->begin < conn->sent
+            && (op->verb == NGX_MCDS_SET
+                || op->verb == NGX_MCDS_ADD
+                || op->verb == NGX_MCDS_APPEND))
+        {
             /* memcached 1.4 says so before it has read the value */
 
             ngx_mcds_reply_leave(conn, "its answer before the value had left",

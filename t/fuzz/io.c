@@ -87,6 +87,11 @@ ngx_event_connect_peer(ngx_peer_connection_t *pc)
 
     pc->connection = c;
 
+    if (io.opened == 1) {
+        memcpy(io.first, io.out, io.out_len);
+        io.first_len = io.out_len;
+    }
+
     io.connection = c;
     io.opened++;
     io.out_len = 0;

@@ -26,6 +26,8 @@ typedef struct {
 
     u_char              out[8192];     /* what was sent on the newest */
     size_t              out_len;
+    u_char              first[8192];   /* ... on the first, once it is gone */
+    size_t              first_len;
     size_t              room;          /* of the socket's buffer */
 
     ngx_uint_t          slow;          /* connect() takes its time */
