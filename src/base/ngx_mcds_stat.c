@@ -290,6 +290,34 @@ ngx_mcds_stat_retry(ngx_mcds_stat_t *stat, time_t when)
 }
 
 
+ngx_uint_t
+ngx_mcds_stat_ask(ngx_mcds_stat_t *stat, time_t now)
+{
+    ngx_atomic_t       *asked;
+    ngx_atomic_uint_t   last;
+
+    if (!ngx_mcds_stat_shares(stat)) {
+        return 0;
+    }
+
+    asked = &stat->shared->usage->asked;
+    last = *asked;
+
+    return last != (ngx_atomic_uint_t) now
+           && ngx_atomic_cmp_set(asked, last, (ngx_atomic_uint_t) now);
+}
+
+
+void
+ngx_mcds_stat_usage(ngx_mcds_stat_t *stat, ngx_uint_t i, uint64_t n)
+{
+    if (ngx_mcds_stat_shares(stat)) {
+        __atomic_store_n(&stat->shared->usage->values[i], n,
+                         __ATOMIC_RELAXED);
+    }
+}
+
+
 void
 ngx_mcds_stat_latency(ngx_mcds_stat_t *stat, ngx_uint_t us)
 {
@@ -338,6 +366,11 @@ ngx_mcds_stat_read(ngx_mcds_stat_t *stat, ngx_mcds_stat_totals_t *totals)
     for (i = 0; i < stat->nsums; i++) {
         totals->sums[i] = __atomic_load_n(&stat->shared->sums[i],
                                           __ATOMIC_RELAXED);
+    }
+
+    for (i = 0; stat->shared->usage && i < NGX_MCDS_USAGE_LAST; i++) {
+        totals->usage[i] = __atomic_load_n(&stat->shared->usage->values[i],
+                                           __ATOMIC_RELAXED);
     }
 
     for (i = 0; i < stat->ngauges; i++) {

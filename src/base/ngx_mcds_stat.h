@@ -113,6 +113,28 @@ typedef struct {
 } ngx_mcds_stat_gauge_t;
 
 
+/*
+ * Of a server, in shared memory: what it said of itself when it was asked last.
+ * time: seconds since the epoch, 0: never; all others as "stats" of memcached
+ * has them.
+ */
+
+typedef enum {
+    NGX_MCDS_USAGE_TIME = 0,
+    NGX_MCDS_USAGE_BYTES,
+    NGX_MCDS_USAGE_LIMIT,
+    NGX_MCDS_USAGE_ITEMS,
+    NGX_MCDS_USAGE_EVICTIONS,
+    NGX_MCDS_USAGE_LAST
+} ngx_mcds_usage_e;
+
+
+typedef struct {
+    ngx_atomic_t           asked;       /* seconds since the epoch */
+    ngx_mcds_stat_sum_t    values[NGX_MCDS_USAGE_LAST];
+} ngx_mcds_stat_usage_t;
+
+
 /* of one of these, in shared memory, from one configuration to the next */
 
 typedef struct ngx_mcds_stat_shared_s  ngx_mcds_stat_shared_t;
@@ -127,6 +149,7 @@ struct ngx_mcds_stat_shared_s {
     ngx_mcds_stat_gauge_t   *gauges;
     ngx_uint_t               ngauges;
     ngx_atomic_t             told;      /* the log has that it is down */
+    ngx_mcds_stat_usage_t   *usage;     /* of servers */
 
     ngx_uint_t               nsums;
     ngx_mcds_stat_sum_t     *sums;
@@ -171,6 +194,7 @@ typedef struct {
     uint64_t                 open;      /* workers with an open breaker */
     uint64_t                 open_since;  /* of the first of them */
     uint64_t                 retry;     /* the first of their next probes */
+    uint64_t                 usage[NGX_MCDS_USAGE_LAST];
     uint64_t                 sums[NGX_MCDS_STAT_MAX];
 } ngx_mcds_stat_totals_t;
 
@@ -239,8 +263,12 @@ char *ngx_mcds_stat_family(ngx_uint_t family);
  * flush_all: the same for all that have changed.  breaker: it opens or closes
  * in this worker; 1 if that is news for the whole host: the first one that
  * opens, the last one that closes.  retry: when the worker tries it again,
- * seconds since the epoch.  detach: gives the place back, after the
- * last flush; who has none is flushed with all others.
+ * seconds since the epoch.  detach: gives the place back, after the last flush;
+ * who has none is flushed with all others.
+ *
+ * ask: 1 for one worker in each second, which is to ask the server for its
+ * usage; 0 for all others, and where nothing is shared.  usage: keeps that one
+ * of ngx_mcds_usage_e.
  */
 
 void ngx_mcds_stat_attach(ngx_mcds_stat_t *stat, ngx_uint_t worker);
@@ -251,6 +279,8 @@ ngx_uint_t ngx_mcds_stat_breaker(ngx_mcds_stat_t *stat, ngx_uint_t open,
     time_t now);
 void ngx_mcds_stat_retry(ngx_mcds_stat_t *stat, time_t when);
 void ngx_mcds_stat_detach(ngx_mcds_stat_t *stat);
+ngx_uint_t ngx_mcds_stat_ask(ngx_mcds_stat_t *stat, time_t now);
+void ngx_mcds_stat_usage(ngx_mcds_stat_t *stat, ngx_uint_t i, uint64_t n);
 
 
 /*

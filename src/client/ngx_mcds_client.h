@@ -306,10 +306,16 @@ void ngx_mcds_pool_exit(ngx_mcds_pool_t *pool);
  * Statistics.  stats: appends the ngx_mcds_stat_t * of each server; NGX_ERROR
  * when out of memory.  stats_start: in a worker, from now on what it counts,
  * of anything, is added to what is shared within 50 ms.
+ *
+ * usage: asks each of these servers for its memory and evictions, unless one
+ * worker has done so in this second, the server is down, or its pool speaks the
+ * classic protocol: a proxy there may take the command for an error and close.
+ * The answers go to what is shared, when they come.
  */
 
 ngx_int_t ngx_mcds_pool_stats(ngx_mcds_pool_t *pool, ngx_array_t *stats);
 void ngx_mcds_pool_stats_start(void);
+void ngx_mcds_pool_usage(ngx_array_t *stats);
 
 
 #endif /* _NGX_MCDS_CLIENT_H_INCLUDED_ */

@@ -116,6 +116,7 @@ struct ngx_mcds_server_s {
     unsigned                down:1;      /* for good, if configured so */
     unsigned                unsupported:1;
     unsigned                told:1;      /* what is wrong with it */
+    unsigned                mute:1;      /* does not know "stats" */
 };
 
 
@@ -250,6 +251,12 @@ ngx_uint_t ngx_mcds_measure_breaker(ngx_mcds_server_t *server,
     ngx_uint_t open);
 void ngx_mcds_measure_retry(ngx_mcds_server_t *server, ngx_msec_t delay);
 void ngx_mcds_measure_exit(ngx_mcds_server_t *server);
+
+
+/* takes one line of the answer to "stats" */
+
+void ngx_mcds_usage_line(ngx_mcds_server_t *server, ngx_str_t *name,
+    ngx_str_t *value);
 
 
 /* a text in pool memory that says what is wrong with the configuration */

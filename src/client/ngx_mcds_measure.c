@@ -121,7 +121,7 @@ ngx_mcds_measure_answer(ngx_mcds_conn_t *conn, ngx_mcds_op_t *op,
     uint64_t          us;
     ngx_mcds_stat_t  *stat;
 
-    if (op->probe) {
+    if (op->probe || op->verb == NGX_MCDS_STATS) {
         return;
     }
 
@@ -148,7 +148,7 @@ void
 ngx_mcds_measure_failed(ngx_mcds_server_t *server, ngx_mcds_op_t *op,
     ngx_uint_t rc)
 {
-    if (op->probe) {
+    if (op->probe || op->verb == NGX_MCDS_STATS) {
         return;
     }
 

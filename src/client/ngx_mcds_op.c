@@ -388,7 +388,7 @@ ngx_mcds_op_start(ngx_mcds_server_t *server, ngx_mcds_op_t *op,
         op->want = req->want & NGX_MCDS_VALUE;
     }
 
-    if (server->pool->classic) {
+    if (server->pool->classic || cmd.verb == NGX_MCDS_STATS) {
         op->words = ngx_mcds_classic_words(&cmd);
     }
 

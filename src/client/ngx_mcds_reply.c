@@ -149,6 +149,12 @@ ngx_mcds_reply_process(ngx_mcds_conn_t *conn)
                 return NGX_ERROR;
             }
 
+            if (conn->reply.stat) {
+                ngx_mcds_usage_line(conn->server, &conn->reply.key,
+                                    &conn->reply.text);
+                continue;
+            }
+
             if (conn->reply.number) {
                 conn->reply.has = NGX_MCDS_VALUE;
                 conn->reply.len = conn->reply.text.len;
@@ -224,18 +230,20 @@ ngx_mcds_reply_process_auth(ngx_mcds_conn_t *conn)
 static ngx_int_t
 ngx_mcds_reply_parse(ngx_mcds_conn_t *conn)
 {
-    ngx_uint_t      words;
+    ngx_uint_t      words, classic;
     ngx_mcds_op_t  *op;
 
-    if (!conn->server->pool->classic) {
-        return ngx_mcds_parse(&conn->reply, conn->in);
-    }
-
+    classic = conn->server->pool->classic;
     words = NGX_MCDS_WORD_VERSION;
 
     if (conn->state != NGX_MCDS_CONN_GREETING) {
         op = ngx_queue_data(ngx_queue_head(&conn->ops), ngx_mcds_op_t, queue);
         words = op->words;
+        classic |= (op->verb == NGX_MCDS_STATS);
+    }
+
+    if (!classic) {
+        return ngx_mcds_parse(&conn->reply, conn->in);
     }
 
     return ngx_mcds_classic_parse(&conn->reply, conn->in, words);
@@ -347,6 +355,10 @@ ngx_mcds_reply_match(ngx_mcds_conn_t *conn)
 
         ngx_mcds_reply_doubt(conn, "a reply before the command was sent");
         return NGX_ERROR;
+    }
+
+    if (op->verb == NGX_MCDS_STATS) {
+        return NGX_OK;
     }
 
     if (conn->server->pool->classic) {

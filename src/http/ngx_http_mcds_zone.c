@@ -366,6 +366,10 @@ ngx_http_mcds_zone_reuse(ngx_http_mcds_shared_t *shared, ngx_uint_t family,
         __atomic_store_n(&oldest->sums[i], 0, __ATOMIC_RELAXED);
     }
 
+    if (oldest->usage) {
+        ngx_memzero(oldest->usage, sizeof(ngx_mcds_stat_usage_t));
+    }
+
     if (oldest->gauges) {
         ngx_memzero(oldest->gauges,
                     oldest->ngauges * sizeof(ngx_mcds_stat_gauge_t));
@@ -381,6 +385,14 @@ ngx_http_mcds_zone_gauges(ngx_slab_pool_t *shpool,
 {
     ngx_uint_t              n;
     ngx_mcds_stat_gauge_t  *gauges;
+
+    if (stat->usage == NULL) {
+        stat->usage = ngx_http_mcds_zone_memory(shpool,
+                                             sizeof(ngx_mcds_stat_usage_t), 1);
+        if (stat->usage == NULL) {
+            return NGX_ERROR;
+        }
+    }
 
     if (stat->ngauges >= workers) {
         return NGX_OK;

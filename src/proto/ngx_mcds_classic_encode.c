@@ -91,6 +91,10 @@ ngx_mcds_classic_encode(u_char *buf, ngx_mcds_cmd_t *cmd)
         p = ngx_mcds_encode_decimal(p, cmd->ttl);
         break;
 
+    case NGX_MCDS_STATS:
+        p = ngx_mcds_encode_literal(buf, "stats");
+        break;
+
     default: /* NGX_MCDS_GET_VERSION */
         p = ngx_mcds_encode_literal(buf, "version");
         break;
@@ -166,6 +170,9 @@ ngx_mcds_classic_words(ngx_mcds_cmd_t *cmd)
 
     case NGX_MCDS_TOUCH:
         return NGX_MCDS_WORD_TOUCHED|NGX_MCDS_WORD_NOT_FOUND;
+
+    case NGX_MCDS_STATS:
+        return NGX_MCDS_WORD_STAT|NGX_MCDS_WORD_END|NGX_MCDS_WORD_ERROR;
 
     default: /* NGX_MCDS_GET_VERSION */
         return NGX_MCDS_WORD_VERSION;

@@ -24,6 +24,8 @@ static ngx_int_t ngx_mcds_classic_parse_value(ngx_mcds_reply_t *reply,
     u_char *p, u_char *last, ngx_uint_t words);
 static ngx_int_t ngx_mcds_classic_parse_number(ngx_mcds_reply_t *reply,
     u_char *p, u_char *last);
+static ngx_int_t ngx_mcds_classic_parse_stat(ngx_mcds_reply_t *reply,
+    u_char *p, u_char *last);
 
 
 /* what is a whole line */
@@ -37,6 +39,7 @@ static ngx_mcds_classic_word_t  ngx_mcds_classic_table[] = {
     { ngx_string("NOT_FOUND"), NGX_MCDS_WORD_NOT_FOUND, NGX_MCDS_NOT_FOUND },
     { ngx_string("DELETED"), NGX_MCDS_WORD_DELETED, NGX_MCDS_OK },
     { ngx_string("TOUCHED"), NGX_MCDS_WORD_TOUCHED, NGX_MCDS_OK },
+    { ngx_string("ERROR"), NGX_MCDS_WORD_ERROR, NGX_MCDS_SERVER_ERROR },
     { ngx_null_string, 0, 0 }
 };
 
@@ -75,6 +78,12 @@ ngx_mcds_classic_parse_reply(ngx_mcds_reply_t *reply, u_char *p, u_char *last,
 
     if (len > 6 && ngx_memcmp(p, "VALUE ", 6) == 0) {
         return ngx_mcds_classic_parse_value(reply, p + 6, last, words);
+    }
+
+    if (len > 5 && ngx_memcmp(p, "STAT ", 5) == 0
+        && (words & NGX_MCDS_WORD_STAT))
+    {
+        return ngx_mcds_classic_parse_stat(reply, p + 5, last);
     }
 
     if (len && *p >= '0' && *p <= '9' && (words & NGX_MCDS_WORD_NUMBER)) {
@@ -168,4 +177,22 @@ ngx_mcds_classic_parse_number(ngx_mcds_reply_t *reply, u_char *p,
 
     return (ngx_mcds_parse_decimal(&n, (uint64_t) -1, p, last) == last)
                ? NGX_OK : NGX_ERROR;
+}
+
+
+/* the value is the rest of the line, and may be empty */
+
+static ngx_int_t
+ngx_mcds_classic_parse_stat(ngx_mcds_reply_t *reply, u_char *p, u_char *last)
+{
+    p = ngx_mcds_parse_key(&reply->key, p, last);
+    if (p == NULL) {
+        return NGX_ERROR;
+    }
+
+    reply->text.data = (p < last) ? p + 1 : p;
+    reply->text.len = last - reply->text.data;
+    reply->stat = 1;
+
+    return NGX_OK;
 }

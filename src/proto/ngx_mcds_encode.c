@@ -72,6 +72,9 @@ ngx_mcds_encode(u_char *buf, ngx_mcds_cmd_t *cmd)
     case NGX_MCDS_NOOP:
         return ngx_mcds_encode_literal(buf, "mn" CRLF);
 
+    case NGX_MCDS_STATS:
+        return ngx_mcds_encode_literal(buf, "stats" CRLF);
+
     default: /* NGX_MCDS_GET_VERSION */
         return ngx_mcds_encode_literal(buf, "version" CRLF);
     }

@@ -33,7 +33,8 @@ typedef enum {
     NGX_MCDS_DELETE,              /* md */
     NGX_MCDS_TOUCH,               /* mg T: gives another time to live */
     NGX_MCDS_NOOP,                /* mn */
-    NGX_MCDS_GET_VERSION          /* version */
+    NGX_MCDS_GET_VERSION,         /* version */
+    NGX_MCDS_STATS                /* stats: in the classic words, always */
 } ngx_mcds_verb_e;
 
 
@@ -94,6 +95,8 @@ typedef struct {
     unsigned      noop:1;         /* MN */
     unsigned      version:1;      /* VERSION */
     unsigned      number:1;       /* classic: the number is all the line */
+    unsigned      stat:1;         /* classic: a line of STATS, of more: key is
+                                     its name, text its value */
 } ngx_mcds_reply_t;
 
 
@@ -155,6 +158,8 @@ ngx_int_t ngx_mcds_parse(ngx_mcds_reply_t *reply, ngx_buf_t *b);
  * may always come, that of no number where a number may.  What has a value
  * (with its key and flags, its CAS if the command asked for it) is followed
  * by so many bytes, CRLF, "END" and CRLF, which the caller takes and checks.
+ * STATS has lines of NGX_MCDS_WORD_STAT until "END" (NGX_MCDS_NOT_FOUND), or
+ * "ERROR" (NGX_MCDS_SERVER_ERROR) where the server does not know the command.
  */
 
 #define NGX_MCDS_WORD_VALUE       0x0001
@@ -168,6 +173,8 @@ ngx_int_t ngx_mcds_parse(ngx_mcds_reply_t *reply, ngx_buf_t *b);
 #define NGX_MCDS_WORD_TOUCHED     0x0100
 #define NGX_MCDS_WORD_NUMBER      0x0200
 #define NGX_MCDS_WORD_VERSION     0x0400
+#define NGX_MCDS_WORD_STAT        0x0800
+#define NGX_MCDS_WORD_ERROR       0x1000
 
 u_char *ngx_mcds_classic_encode(u_char *buf, ngx_mcds_cmd_t *cmd);
 ngx_uint_t ngx_mcds_classic_words(ngx_mcds_cmd_t *cmd);

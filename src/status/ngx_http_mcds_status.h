@@ -128,15 +128,24 @@ ngx_uint_t ngx_http_mcds_status_wanted(ngx_http_request_t *r,
     ngx_uint_t fixed);
 
 
+/* another host of the site, and where its mcds_status is on this one */
+
+typedef struct {
+    ngx_str_t                name;
+    ngx_str_t                uri;
+} ngx_http_mcds_status_host_t;
+
+
 /*
- * The formats.  stats is NULL if there are none.  past: with the last hour, as
- * "history":[...].  html: answers the request
- * (its body was discarded) all by itself, returns as a content handler does;
- * what is fixed decides whether it offers other formats.
+ * The formats.  stats is NULL if there are none.  hosts: of
+ * ngx_http_mcds_status_host_t, or NULL.  past: with the last hour, as
+ * "history":[...].  html: answers the request (its body was discarded) all by
+ * itself, returns as a content handler does; what is fixed decides whether it
+ * offers other formats.
  */
 
 void ngx_http_mcds_status_json(ngx_http_mcds_status_text_t *text,
-    ngx_mcds_stats_t *stats, ngx_uint_t past);
+    ngx_mcds_stats_t *stats, ngx_array_t *hosts, ngx_uint_t past);
 void ngx_http_mcds_status_prometheus(ngx_http_mcds_status_text_t *text,
     ngx_mcds_stats_t *stats);
 ngx_int_t ngx_http_mcds_status_html(ngx_http_request_t *r, ngx_uint_t fixed);

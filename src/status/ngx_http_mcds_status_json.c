@@ -15,6 +15,8 @@
 #include "ngx_mcds_past.h"
 
 
+static void ngx_http_mcds_status_hosts(ngx_http_mcds_status_text_t *text,
+    ngx_array_t *hosts);
 static void ngx_http_mcds_status_past(ngx_http_mcds_status_text_t *text);
 static ngx_http_mcds_status_group_t *ngx_http_mcds_status_latency_group(void);
 static void ngx_http_mcds_status_name(ngx_http_mcds_status_text_t *text,
@@ -36,6 +38,8 @@ static void ngx_http_mcds_status_connections(ngx_http_mcds_status_text_t *text,
     ngx_mcds_stat_totals_t *totals);
 static void ngx_http_mcds_status_breaker(ngx_http_mcds_status_text_t *text,
     ngx_mcds_stat_t *stat, ngx_mcds_stat_totals_t *totals);
+static void ngx_http_mcds_status_usage(ngx_http_mcds_status_text_t *text,
+    ngx_mcds_stat_totals_t *totals);
 static void ngx_http_mcds_status_moment(ngx_http_mcds_status_text_t *text,
     char *name, uint64_t time);
 static void ngx_http_mcds_status_list(ngx_http_mcds_status_text_t *text,
@@ -53,7 +57,7 @@ static char  *ngx_http_mcds_status_kinds[] = {
 
 void
 ngx_http_mcds_status_json(ngx_http_mcds_status_text_t *text,
-    ngx_mcds_stats_t *stats, ngx_uint_t past)
+    ngx_mcds_stats_t *stats, ngx_array_t *hosts, ngx_uint_t past)
 {
     ngx_uint_t   i;
     ngx_time_t  *tp;
@@ -92,11 +96,39 @@ ngx_http_mcds_status_json(ngx_http_mcds_status_text_t *text,
     ngx_http_mcds_status_printf(text, ",");
     ngx_http_mcds_status_hot(text);
 
+    if (hosts) {
+        ngx_http_mcds_status_hosts(text, hosts);
+    }
+
     if (past) {
         ngx_http_mcds_status_past(text);
     }
 
     ngx_http_mcds_status_printf(text, "}\n");
+}
+
+
+static void
+ngx_http_mcds_status_hosts(ngx_http_mcds_status_text_t *text,
+    ngx_array_t *hosts)
+{
+    ngx_uint_t                    i;
+    ngx_http_mcds_status_host_t  *host;
+
+    host = hosts->elts;
+
+    for (i = 0; i < hosts->nelts; i++) {
+        ngx_http_mcds_status_printf(text, i ? ",{\"name\":"
+                                            : ",\"hosts\":[{\"name\":");
+        ngx_http_mcds_status_name(text, &host[i].name);
+
+        ngx_http_mcds_status_printf(text, ",\"uri\":");
+        ngx_http_mcds_status_name(text, &host[i].uri);
+
+        ngx_http_mcds_status_printf(text, "}");
+    }
+
+    ngx_http_mcds_status_printf(text, "]");
 }
 
 
@@ -247,6 +279,7 @@ ngx_http_mcds_status_server(ngx_http_mcds_status_text_t *text,
                                 totals.sums[NGX_MCDS_STAT_SENT],
                                 totals.sums[NGX_MCDS_STAT_RECEIVED]);
 
+    ngx_http_mcds_status_usage(text, &totals);
     ngx_http_mcds_status_breaker(text, stat, &totals);
 
     ngx_http_mcds_status_printf(text, "}");
@@ -266,6 +299,29 @@ ngx_http_mcds_status_connections(ngx_http_mcds_status_text_t *text,
     ngx_http_mcds_status_fields(text, "lost", ngx_http_mcds_status_lost,
                                 totals);
     ngx_http_mcds_status_printf(text, "},");
+}
+
+
+/* null: it was never asked, or has not answered yet */
+
+static void
+ngx_http_mcds_status_usage(ngx_http_mcds_status_text_t *text,
+    ngx_mcds_stat_totals_t *totals)
+{
+    if (totals->usage[NGX_MCDS_USAGE_TIME] == 0) {
+        ngx_http_mcds_status_printf(text, ",\"memory\":null");
+        return;
+    }
+
+    ngx_http_mcds_status_printf(text,
+                                ",\"memory\":{\"time\":%uL,\"bytes\":%uL,"
+                                "\"limit\":%uL,\"items\":%uL,"
+                                "\"evictions\":%uL}",
+                                totals->usage[NGX_MCDS_USAGE_TIME],
+                                totals->usage[NGX_MCDS_USAGE_BYTES],
+                                totals->usage[NGX_MCDS_USAGE_LIMIT],
+                                totals->usage[NGX_MCDS_USAGE_ITEMS],
+                                totals->usage[NGX_MCDS_USAGE_EVICTIONS]);
 }
 
 

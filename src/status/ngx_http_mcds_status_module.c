@@ -20,6 +20,7 @@
 typedef struct {
     ngx_uint_t                on;
     ngx_uint_t                format;   /* AUTO, or the only one */
+    ngx_array_t              *hosts;    /* ngx_http_mcds_status_host_t */
 } ngx_http_mcds_status_conf_t;
 
 
@@ -28,7 +29,10 @@ static char *ngx_http_mcds_status_merge_conf(ngx_conf_t *cf, void *parent,
     void *child);
 static char *ngx_http_mcds_status(ngx_conf_t *cf, ngx_command_t *cmd,
     void *conf);
+static char *ngx_http_mcds_status_host(ngx_conf_t *cf, ngx_command_t *cmd,
+    void *conf);
 static ngx_int_t ngx_http_mcds_status_handler(ngx_http_request_t *r);
+static ngx_uint_t ngx_http_mcds_status_arg(ngx_http_request_t *r, char *name);
 
 
 static ngx_command_t  ngx_http_mcds_status_commands[] = {
@@ -36,6 +40,13 @@ static ngx_command_t  ngx_http_mcds_status_commands[] = {
     { ngx_string("mcds_status"),
       NGX_HTTP_LOC_CONF|NGX_CONF_ANY,
       ngx_http_mcds_status,
+      NGX_HTTP_LOC_CONF_OFFSET,
+      0,
+      NULL },
+
+    { ngx_string("mcds_status_host"),
+      NGX_HTTP_LOC_CONF|NGX_CONF_TAKE2,
+      ngx_http_mcds_status_host,
       NGX_HTTP_LOC_CONF_OFFSET,
       0,
       NULL },
@@ -100,6 +111,13 @@ ngx_http_mcds_status_merge_conf(ngx_conf_t *cf, void *parent, void *child)
         if (clcf->lmt_excpt && clcf->handler == NULL && conf->on) {
             clcf->handler = ngx_http_mcds_status_handler;
         }
+    }
+
+    if (conf->hosts && !conf->on) {
+        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                           "\"mcds_status_host\" in location \"%V\", which "
+                           "has no \"mcds_status\"", &clcf->name);
+        return NGX_CONF_ERROR;
     }
 
     return NGX_CONF_OK;
@@ -167,11 +185,74 @@ ngx_http_mcds_status(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 }
 
 
+static char *
+ngx_http_mcds_status_host(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
+{
+    ngx_http_mcds_status_conf_t *scf = conf;
+
+    ngx_str_t                    *value;
+    ngx_uint_t                    i;
+    ngx_http_mcds_status_host_t  *host;
+
+    value = cf->args->elts;
+
+    if (value[1].len == 0) {
+        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0, "empty name in \"%V\"",
+                           &cmd->name);
+        return NGX_CONF_ERROR;
+    }
+
+    /* "//" would be another server, to a browser */
+
+    if (value[2].len == 0
+        || value[2].data[0] != '/'
+        || (value[2].len > 1 && value[2].data[1] == '/'))
+    {
+        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                           "invalid URI \"%V\" in \"%V\", it must be one of "
+                           "this server, which begins with one \"/\"",
+                           &value[2], &cmd->name);
+        return NGX_CONF_ERROR;
+    }
+
+    if (scf->hosts == NULL) {
+        scf->hosts = ngx_array_create(cf->pool, 4,
+                                      sizeof(ngx_http_mcds_status_host_t));
+        if (scf->hosts == NULL) {
+            return NGX_CONF_ERROR;
+        }
+    }
+
+    host = scf->hosts->elts;
+
+    for (i = 0; i < scf->hosts->nelts; i++) {
+
+        if (host[i].name.len == value[1].len
+            && ngx_memcmp(host[i].name.data, value[1].data, value[1].len) == 0)
+        {
+            ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                               "duplicate name \"%V\" in \"%V\"", &value[1],
+                               &cmd->name);
+            return NGX_CONF_ERROR;
+        }
+    }
+
+    host = ngx_array_push(scf->hosts);
+    if (host == NULL) {
+        return NGX_CONF_ERROR;
+    }
+
+    host->name = value[1];
+    host->uri = value[2];
+
+    return NGX_CONF_OK;
+}
+
+
 static ngx_int_t
 ngx_http_mcds_status_handler(ngx_http_request_t *r)
 {
     ngx_int_t                     rc;
-    ngx_str_t                     value;
     ngx_http_mcds_status_conf_t  *scf;
     ngx_http_mcds_status_text_t   text;
 
@@ -213,15 +294,29 @@ ngx_http_mcds_status_handler(ngx_http_request_t *r)
                                          "charset=utf-8");
 
     default: /* NGX_HTTP_MCDS_STATUS_JSON */
+
+        if (ngx_mcds_stats && ngx_http_mcds_status_arg(r, "memory")) {
+            ngx_mcds_pool_usage(
+                             &ngx_mcds_stats->families[NGX_MCDS_STAT_SERVERS]);
+        }
+
         ngx_mcds_stat_flush_all();
-        ngx_http_mcds_status_json(&text, ngx_mcds_stats,
-                                  ngx_http_arg(r, (u_char *) "history", 7,
-                                               &value)
-                                  == NGX_OK);
+        ngx_http_mcds_status_json(&text, ngx_mcds_stats, scf->hosts,
+                                  ngx_http_mcds_status_arg(r, "history"));
 
         return ngx_http_mcds_status_send(r, &text, NGX_HTTP_OK,
                                          "application/json");
     }
+}
+
+
+static ngx_uint_t
+ngx_http_mcds_status_arg(ngx_http_request_t *r, char *name)
+{
+    ngx_str_t  value;
+
+    return ngx_http_arg(r, (u_char *) name, ngx_strlen(name), &value)
+           == NGX_OK;
 }
 
 

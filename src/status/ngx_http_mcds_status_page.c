@@ -65,6 +65,12 @@ static ngx_http_mcds_status_part_t  ngx_http_mcds_status_parts[] = {
       "</script>",
       NGX_HTTP_MCDS_STATUS_HTML },
 
+    { "<script src=\"hosts.js\"></script>",
+      "<script nonce=\"%V\">\n",
+      ngx_http_mcds_status_hosts_js,
+      "</script>",
+      NGX_HTTP_MCDS_STATUS_HTML },
+
     { "<script src=\"page.js\"></script>",
       "<script nonce=\"%V\">\n",
       ngx_http_mcds_status_page_js,

@@ -69,11 +69,38 @@ http {
             mcds_lock key=report;
             proxy_pass http://127.0.0.1:%%PORT_o%%;
         }
-        location = /status { mcds_cache off; mcds_status; }
+        location = /status {
+            mcds_cache off;
+            mcds_status;
+            mcds_status_host www2 /www2;
+        }
+        location = /www2 {
+            mcds_cache off;
+            proxy_pass http://127.0.0.1:%%PORT_other%%/;
+        }
     }
     server {
         listen 127.0.0.1:%%PORT_idle%%;
         location / { mcds_status; }
+    }
+}
+EOT
+
+my $other = $t->nginx('other', <<'EOT');
+%%GLOBALS%%
+worker_processes 1;
+events { }
+http {
+    %%HTTP%%
+    mcds_pool pages { server 127.0.0.1:%%PORT_m2%%; }
+    server {
+        listen 127.0.0.1:%%PORT%%;
+        mcds_cache_key $uri;
+        location / { mcds_status; }
+        location /articles/ {
+            mcds_cache pages;
+            proxy_pass http://127.0.0.1:%%PORT_o%%;
+        }
     }
 }
 EOT
@@ -90,6 +117,10 @@ my @loads = map { $t->load(port => $h->port(), seconds => $run,
         rate => 8 },
     { uri => '/report', clients => 2, rate => 3 },
 );
+
+push @loads, $t->load(port => $other->port(), seconds => $run,
+    background => 1, keys => 40, uri => '/articles/a%n', clients => 6,
+    rate => 8);
 
 # as the page writes into a key what it is asked for
 
@@ -119,6 +150,16 @@ ok($p->wait(q([...document.querySelectorAll('#visitors b')].some(
 ok($p->wait(q([...document.querySelectorAll('#counters li')].some((e) =>
     /^articles:.*\D\d+\D.*\/s$/.test(e.textContent)
     && /^seen at \d/.test(e.querySelector('b').title))), 5), 'counters');
+ok($p->wait(q([...document.querySelectorAll('#servers td')].some((e) =>
+    / %of 67 MB/.test(e.textContent))), 5), 'memory');
+ok($p->wait(q(document.querySelectorAll('#hosts [data-state=well]').length
+    == 2), 5), 'two hosts');
+is($p->js(q(document.querySelector('#hosts a').getAttribute('href'))), '/www2',
+    'a link to the other');
+is($p->js(q(document.querySelector('#hosts a').textContent)), 'www2',
+    'its name');
+like($p->js(q(document.querySelector('#hosts tbody tr').textContent)),
+    qr/^this host.*2 of 2|^this host.*3 of 3/, 'and this one');
 accessible('healthy');
 
 # hostile keys
@@ -128,7 +169,7 @@ ok($p->wait(q([...document.querySelectorAll('#pages bdi')].some(
     'a key is a text');
 is($p->js(q(document.querySelectorAll('img, b b, iframe').length)), 0,
     'neither is HTML');
-is($p->js(q(document.querySelectorAll('script').length)), 2,
+is($p->js(q(document.querySelectorAll('script').length)), 3,
     'nor a script');
 
 # sizes
@@ -209,6 +250,20 @@ ok($p->wait(q(document.querySelectorAll('#problems p').length == 0), 10),
 
 is(join('; ', $p->errors()), '', 'the console is empty');
 
+# another host is gone, and there again
+
+$other->stop();
+ok($p->wait(q(/nginx answers 502 since/.test(
+    document.querySelector('#hosts').textContent)), 10), 'www2 is gone');
+like($p->text('#problems'), qr/^The page of www2 cannot be read: nginx answers/,
+    'which is told');
+$other->up();
+ok($p->wait(q(document.querySelectorAll('#hosts [data-state=well]').length
+    == 2), 10), 'www2 is back');
+ok($p->wait(q(document.querySelectorAll('#problems p').length == 0), 10),
+    'nothing is told any more');
+$p->errors();                        # of the requests that failed
+
 # nginx is gone, and there again
 
 $start = time();
@@ -224,7 +279,7 @@ ok($p->wait(q(document.querySelector('#live').dataset.state == 'live'), 10),
     'nginx is back');
 ok($p->wait(q(document.querySelector('#servers').textContent
     .includes('<b>data</b>')), 10), 'with a hostile name, which is a text');
-is($p->js(q(document.querySelectorAll('img, b b, iframe, script').length)), 2,
+is($p->js(q(document.querySelectorAll('img, b b, iframe, script').length)), 3,
     'and no HTML');
 ok($p->wait(q(document.querySelectorAll('#problems p').length == 0), 10),
     'nothing is told any more');

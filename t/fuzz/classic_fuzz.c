@@ -29,6 +29,7 @@ static void classic_line(slow_reply_t *reply, const u_char *data, size_t len,
     ngx_uint_t words);
 static void classic_value(slow_reply_t *reply, slow_text_t *word, int n,
     ngx_uint_t cas);
+static int key(slow_text_t *word);
 static int classic_text(slow_reply_t *reply, const u_char *data, size_t len,
     const char *word);
 static int decimal(slow_text_t *text, const char *max, uint64_t *n);
@@ -43,6 +44,7 @@ static line_t  lines[] = {
     { "NOT_FOUND", NGX_MCDS_WORD_NOT_FOUND, NGX_MCDS_NOT_FOUND },
     { "DELETED", NGX_MCDS_WORD_DELETED, NGX_MCDS_OK },
     { "TOUCHED", NGX_MCDS_WORD_TOUCHED, NGX_MCDS_OK },
+    { "ERROR", NGX_MCDS_WORD_ERROR, NGX_MCDS_SERVER_ERROR },
     { NULL, 0, 0 }
 };
 
@@ -62,7 +64,7 @@ LLVMFuzzerTestOneInput(const u_char *data, size_t size)
 
     memset(&cmd, 0, sizeof(cmd));
 
-    cmd.verb = data[0] % 10;
+    cmd.verb = (data[0] & 0x3f) == 0x3f ? NGX_MCDS_STATS : data[0] % 10;
     cmd.want = (data[0] & 0x40) ? NGX_MCDS_CAS : 0;
     cmd.cas = (data[0] & 0x80) ? 7 : 0;
 
@@ -158,6 +160,8 @@ compare(const u_char *data, size_t len, ngx_uint_t words, slow_reply_t *slow)
         must(reply.version == (unsigned) slow->version);
         must(reply.number == ((words & NGX_MCDS_WORD_NUMBER)
                               && data[0] >= '0' && data[0] <= '9'));
+        must(reply.stat == (data[0] == 'S' && data[1] == 'T'
+                            && data[2] == 'A'));
         must(!reply.noop && reply.ttl == 0 && reply.opaque == 0);
         must(reply.key.len == slow->key.len);
         must(reply.text.len == slow->text.len);
@@ -281,6 +285,17 @@ classic_line(slow_reply_t *reply, const u_char *data, size_t len,
         i++;
     }
 
+    if ((words & NGX_MCDS_WORD_STAT)
+        && is(word[0].data, word[0].len, "STAT") && n > 0
+        && key(&word[1]))
+    {
+        reply->key = word[1];
+        reply->text.data = word[1].data + word[1].len + (n > 1);
+        reply->text.len = data + len - reply->text.data;
+        reply->code = NGX_OK;
+        return;
+    }
+
     if (is(word[0].data, word[0].len, "VALUE")) {
 
         if (words & NGX_MCDS_WORD_VALUE) {
@@ -297,17 +312,10 @@ classic_line(slow_reply_t *reply, const u_char *data, size_t len,
 static void
 classic_value(slow_reply_t *reply, slow_text_t *word, int n, ngx_uint_t cas)
 {
-    size_t    i;
     uint64_t  flags, len, number;
 
-    if (n != (cas ? 5 : 4) || word[1].len == 0 || word[1].len > 250) {
+    if (n != (cas ? 5 : 4) || !key(&word[1])) {
         return;
-    }
-
-    for (i = 0; i < word[1].len; i++) {
-        if (word[1].data[i] < 0x21 || word[1].data[i] > 0x7e) {
-            return;
-        }
     }
 
     number = 0;
@@ -326,6 +334,21 @@ classic_value(slow_reply_t *reply, slow_text_t *word, int n, ngx_uint_t cas)
     reply->flags = flags;
     reply->len = len;
     reply->cas = number;
+}
+
+
+static int
+key(slow_text_t *word)
+{
+    size_t  i;
+
+    for (i = 0; i < word->len; i++) {
+        if (word->data[i] < 0x21 || word->data[i] > 0x7e) {
+            return 0;
+        }
+    }
+
+    return word->len > 0 && word->len <= 250;
 }
 
 

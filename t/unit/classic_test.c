@@ -38,6 +38,7 @@ typedef struct {
     const char  *text;
     ngx_uint_t   number;
     ngx_uint_t   version;
+    ngx_uint_t   stat;
 } reply_t;
 
 
@@ -62,7 +63,7 @@ static size_t encode(char *line, ngx_mcds_cmd_t *cmd);
 
 /* the commands: each letter of "to" is the first one of a row here */
 
-static const char  letters[] = "gGsSaxiduDtv";
+static const char  letters[] = "gGsSaxiduDtvm";
 
 static command_t  commands[] = {
     { "get foo\r\n", { .verb = NGX_MCDS_GET, .want = NGX_MCDS_VALUE } },
@@ -83,6 +84,7 @@ static command_t  commands[] = {
     { "cas foo 0 2592001 0 5\r\n\r\n", { .verb = NGX_MCDS_DELETE, .cas = 5 } },
     { "touch foo 60\r\n", { .verb = NGX_MCDS_TOUCH, .ttl = 60 } },
     { "version\r\n", { .verb = NGX_MCDS_GET_VERSION } },
+    { "stats\r\n", { .verb = NGX_MCDS_STATS } },
 
     /* further ones, that have no letter */
 
@@ -102,7 +104,7 @@ static command_t  commands[] = {
 
 
 #define HAS       NGX_MCDS_VALUE|NGX_MCDS_FLAGS|NGX_MCDS_KEY
-#define ALL       "gGsSaxiduDtv"
+#define ALL       "gGsSaxiduDtvm"
 
 static reply_t  replies[] = {
     { "VALUE foo 0 3", "g", .has = HAS, .len = 3, .key = "foo" },
@@ -116,7 +118,7 @@ static reply_t  replies[] = {
       .len = 3, .cas = (uint64_t) -1, .key = "foo" },
     { "VALUE foo 0 3 0", "G", .has = HAS|NGX_MCDS_CAS, .len = 3,
       .key = "foo" },
-    { "END", "gG", .rc = NGX_MCDS_NOT_FOUND },
+    { "END", "gGm", .rc = NGX_MCDS_NOT_FOUND },
     { "STORED", "sSaxD", .rc = NGX_MCDS_OK },
     { "NOT_STORED", "ax", .rc = NGX_MCDS_NOT_STORED },
     { "EXISTS", "SD", .rc = NGX_MCDS_EXISTS },
@@ -130,6 +132,13 @@ static reply_t  replies[] = {
     { "VERSION 1.6.18", "v", .text = "1.6.18", .version = 1 },
     { "VERSION yrmcds version 1.1.9", "v", .text = "yrmcds version 1.1.9",
       .version = 1 },
+    { "STAT bytes 1048576", "m", .key = "bytes", .text = "1048576",
+      .stat = 1 },
+    { "STAT libevent 2.1.12-stable or so", "m", .key = "libevent",
+      .text = "2.1.12-stable or so", .stat = 1 },
+    { "STAT a ", "m", .key = "a", .stat = 1 },
+    { "STAT a", "m", .key = "a", .stat = 1 },
+    { "ERROR", "m", .rc = NGX_MCDS_SERVER_ERROR },
     { "SERVER_ERROR out of memory storing object", ALL,
       .rc = NGX_MCDS_SERVER_ERROR, .text = "out of memory storing object" },
     { "SERVER_ERROR object too large for cache", ALL,
@@ -168,7 +177,13 @@ static wrong_t  wrong[] = {
     { text("VA 3\r\n") },
     { text("MN\r\n") },
     { text("RESET\r\n") },
-    { text("ERROR\r\n") },
+    { text("ERROR \r\n") },
+    { text("STAT\r\n") },
+    { text("STAT \r\n") },
+    { text("STAT  bytes 1\r\n") },
+    { text("STAT by\x7ftes 1\r\n") },
+    { text("STATS bytes 1\r\n") },
+    { text("stat bytes 1\r\n") },
     { text("ERROR Too many open connections\r\n") },
     { text("CLIENT_ERROR bad data chunk\r\n") },
     { text("CLIENT_ERROR bad command line format\r\n") },
@@ -278,7 +293,7 @@ test_encode_limits(void)
 
     longest = 0;
 
-    for (verb = NGX_MCDS_GET; verb <= NGX_MCDS_GET_VERSION; verb++) {
+    for (verb = NGX_MCDS_GET; verb <= NGX_MCDS_STATS; verb++) {
 
         memset(&cmd, 0xff, sizeof(ngx_mcds_cmd_t));
 
@@ -500,6 +515,7 @@ same(ngx_mcds_reply_t *reply, reply_t *row)
            && reply->flags == row->flags
            && reply->number == row->number
            && reply->version == row->version
+           && reply->stat == row->stat
            && !reply->noop
            && same_text(&reply->key, row->key)
            && same_text(&reply->text, row->text);

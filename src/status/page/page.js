@@ -366,6 +366,22 @@ function serverOf(now, pool, server, then, seconds) {
             then && then.connections.lost) };
 }
 
+// how full it is, and what it has to throw away for that
+
+function memoryOf(now, then) {
+    if (!now) {
+        return '–';
+    }
+
+    const seconds = then ? now.time - then.time : 0;
+    const lately = seconds > 0 ? (now.evictions - then.evictions) / seconds
+        : 0;
+
+    return { text: percent(now.bytes, now.limit), sub: 'of '
+        + bytes(now.limit) + (lately > 0 ? `, ${rate(lately)}/s evicted`
+            : now.evictions ? `, ${short(now.evictions)} evicted` : '') };
+}
+
 const CAUSES = { closed: 'it refuses or closes connections',
     timeout: 'it does not respond in time',
     protocol: 'its replies are not those of memcached',
@@ -422,6 +438,7 @@ function drawServers(now, then) {
                 { text: micro(quantile(times, 0.99)),
                     sub: median === null ? '' : 'median ' + micro(median) },
                 { text: rate(s.errors), sub: words(s.kinds), bad: s.errors },
+                memoryOf(server.memory, before && before.memory),
                 { text: String(server.pending),
                     sub: `${server.connections.open} open` },
                 { text: bytes(moved.received) + ' in',
@@ -431,8 +448,8 @@ function drawServers(now, then) {
 
         table(box, pool.name, [el('b', null, pool.name)], [['Server'],
             ['State', 'text'], ['Ops /s'], ['99 %', 'more'],
-            ['Errors /s'],
-            ['Pending', 'more'], ['Traffic /s', 'more']]).show(rows);
+            ['Errors /s'], ['Memory', 'more'],
+            ['Pending', 'more'], ['Traffic /s', 'more most']]).show(rows);
     }
 
     prune(box, (now.json.pools || []).map((pool) => pool.name));
@@ -669,7 +686,7 @@ function draw() {
     $('visitors').parentNode.hidden = !visitors.length;
     drawHot($('visitors'), visitors, '');
 
-    complain(troubles(servers));
+    complain(troubles(servers).concat(drawHosts(json.hosts || [])));
 }
 
 
@@ -680,9 +697,10 @@ const url = new URL(location.href);
 url.hash = '';
 url.searchParams.set('format', 'json');
 $('json').href = url.href;
+url.searchParams.set('memory', '1');
 
 if ($('prometheus')) {        // where that format is to be had
-    const text = new URL(url.href);
+    const text = new URL($('json').href);
 
     text.searchParams.set('format', 'prometheus');
     $('prometheus').href = text.href;
@@ -698,21 +716,24 @@ function remember(one) {
         - (RANGES.recent.seconds + 2) * 1000);
 }
 
+// the last answers of a host, and one more
+
+function joined(list, now) {
+    const last = list[list.length - 1];
+
+    // it may be another nginx, or was not asked for long
+
+    const known = last && now.json.since === last.json.since
+        && now.json.time >= last.json.time
+        && now.json.time - last.json.time <= 10;
+
+    return (known ? list : []).concat(now).slice(-WINDOW - 1);
+}
+
 function answered(json) {
     const now = indexed(json);
-    const last = frames[frames.length - 1];
 
-    if (last && (json.since !== last.json.since
-        || json.time - last.json.time > 10 || json.time < last.json.time))
-    {
-        frames = [];          // it is another nginx, or was not asked for long
-    }
-
-    frames.push(now);
-
-    while (frames.length > WINDOW + 1) {
-        frames.shift();
-    }
+    frames = joined(frames, now);
 
     if (frames.length > 1) {
         remember(sample(now, frames[frames.length - 2]));
@@ -740,12 +761,31 @@ function unanswered(why) {
     drawCharts(Date.now());
 }
 
-async function ask() {
-    const start = Date.now();
+// JSON, or why there is none
+
+async function get(from) {
     const stop = new AbortController();
     const limit = setTimeout(() => stop.abort(), PATIENCE);
     let why = 'nginx does not answer';
-    let json = null;
+
+    try {
+        const res = await fetch(from, { signal: stop.signal, cache: 'no-store',
+            headers: { Accept: 'application/json' } });
+
+        why = `nginx answers ${res.status}`;
+
+        return { json: res.ok ? await res.json() : null, why };
+
+    } catch (e) {
+        return { json: null, why };
+
+    } finally {
+        clearTimeout(limit);
+    }
+}
+
+async function ask() {
+    const start = Date.now();
 
     if (range === RANGES.hour && start - pastAt > REFRESH) {
         url.searchParams.set('history', '1');
@@ -753,19 +793,7 @@ async function ask() {
         url.searchParams.delete('history');
     }
 
-    try {
-        const res = await fetch(url, { signal: stop.signal, cache: 'no-store',
-            headers: { Accept: 'application/json' } });
-
-        why = `nginx answers ${res.status}`;
-        json = res.ok ? await res.json() : null;
-
-    } catch (e) {
-        // told by why
-
-    } finally {
-        clearTimeout(limit);
-    }
+    const { json, why } = await get(url);
 
     next(Math.max(50, PERIOD - (Date.now() - start)));
 

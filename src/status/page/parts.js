@@ -521,11 +521,12 @@ class Table {
 }
 
 function fill(td, cell) {
-    const { text, sub, bad, state, mix } = typeof cell === 'string'
+    const { text, sub, bad, state, mix, href } = typeof cell === 'string'
         ? { text: cell } : cell;
 
     if (!td.firstChild) {
-        td.append(el('span'), el('span', { class: 'sub' }));
+        td.append(href ? el('a', { href }) : el('span'),
+            el('span', { class: 'sub' }));
     }
 
     const [main, below] = td.children;

@@ -1,0 +1,120 @@
+
+/*
+ * Copyright (C) mcds authors
+ *
+ * What a server says of its memory: "stats" of memcached, doc/protocol.txt,
+ * "General-purpose statistics".
+ */
+
+
+#include <ngx_config.h>
+#include <ngx_core.h>
+#include <ngx_event.h>
+#include "ngx_mcds_conn.h"
+
+
+static void ngx_mcds_usage_ask(ngx_mcds_server_t *server);
+static void ngx_mcds_usage_done(void *data, ngx_mcds_result_t *result);
+
+
+/* by ngx_mcds_usage_e */
+
+static ngx_str_t  ngx_mcds_usage_names[NGX_MCDS_USAGE_LAST] = {
+    ngx_null_string,                    /* NGX_MCDS_USAGE_TIME: of our clock */
+    ngx_string("bytes"),
+    ngx_string("limit_maxbytes"),
+    ngx_string("curr_items"),
+    ngx_string("evictions")
+};
+
+
+void
+ngx_mcds_pool_usage(ngx_array_t *stats)
+{
+    ngx_uint_t          i;
+    ngx_mcds_stat_t   **stat;
+    ngx_mcds_server_t  *server;
+
+    stat = stats->elts;
+
+    for (i = 0; i < stats->nelts; i++) {
+        server = stat[i]->data;
+
+        if (!server->down
+            && !server->mute
+            && !server->pool->classic
+            && ngx_mcds_stat_ask(stat[i], ngx_time()))
+        {
+            ngx_mcds_usage_ask(server);
+        }
+    }
+}
+
+
+static void
+ngx_mcds_usage_ask(ngx_mcds_server_t *server)
+{
+    ngx_mcds_op_t       *op;
+    ngx_mcds_request_t   req;
+
+    op = ngx_mcds_op_alloc();
+    if (op == NULL) {
+        return;
+    }
+
+    ngx_memzero(&req, sizeof(ngx_mcds_request_t));
+    req.verb = NGX_MCDS_STATS;
+
+    op->key.len = 0;
+    op->handler = ngx_mcds_usage_done;
+    op->data = server;
+
+    if (ngx_mcds_op_start(server, op, &req, 0) == NGX_ERROR) {
+        op->handler = NULL;
+        ngx_mcds_op_done(op, NULL);
+    }
+}
+
+
+void
+ngx_mcds_usage_line(ngx_mcds_server_t *server, ngx_str_t *name,
+    ngx_str_t *value)
+{
+    uint64_t    n;
+    ngx_uint_t  i;
+
+    for (i = NGX_MCDS_USAGE_TIME + 1; i < NGX_MCDS_USAGE_LAST; i++) {
+
+        if (name->len == ngx_mcds_usage_names[i].len
+            && ngx_memcmp(name->data, ngx_mcds_usage_names[i].data, name->len)
+               == 0)
+        {
+            if (ngx_mcds_parse_number(value->data, value->len, &n) == NGX_OK) {
+                ngx_mcds_stat_usage(server->stat, i, n);
+            }
+
+            return;
+        }
+    }
+}
+
+
+static void
+ngx_mcds_usage_done(void *data, ngx_mcds_result_t *result)
+{
+    ngx_mcds_server_t *server = data;
+
+    switch (result->rc) {
+
+    case NGX_MCDS_NOT_FOUND: /* "END" */
+        ngx_mcds_stat_usage(server->stat, NGX_MCDS_USAGE_TIME, ngx_time());
+        break;
+
+    case NGX_MCDS_SERVER_ERROR:
+        server->mute = 1;
+        break;
+
+    default: /* another time */
+        break;
+    }
+}
