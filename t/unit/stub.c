@@ -33,9 +33,21 @@ stub_init(void)
 }
 
 
+#ifdef ngx_src_file
+
+/* Angie */
+
+void
+ngx_log_error_core(ngx_uint_t level, ngx_log_t *log, const char *filename,
+    ngx_err_t err, const char *fmt, ...)
+
+#else
+
 void
 ngx_log_error_core(ngx_uint_t level, ngx_log_t *log, ngx_err_t err,
     const char *fmt, ...)
+
+#endif
 {
     /* void */
 }

@@ -95,9 +95,21 @@ ngx_tool_update_time(void)
 }
 
 
+#ifdef ngx_src_file
+
+/* Angie */
+
+void
+ngx_log_error_core(ngx_uint_t level, ngx_log_t *log, const char *filename,
+    ngx_err_t err, const char *fmt, ...)
+
+#else
+
 void
 ngx_log_error_core(ngx_uint_t level, ngx_log_t *log, ngx_err_t err,
     const char *fmt, ...)
+
+#endif
 {
     u_char   *p, *last, *q, text[NGX_MAX_ERROR_STR];
     va_list   args;
