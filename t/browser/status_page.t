@@ -151,7 +151,7 @@ ok($p->wait(q([...document.querySelectorAll('#counters li')].some((e) =>
     /^articles:.*\D\d+\D.*\/s$/.test(e.textContent)
     && /^seen at \d/.test(e.querySelector('b').title))), 5), 'counters');
 ok($p->wait(q([...document.querySelectorAll('#servers td')].some((e) =>
-    / %of 67 MB/.test(e.textContent))), 5), 'memory');
+    / %of 64 MB/.test(e.textContent))), 5), 'memory');
 ok($p->wait(q(document.querySelectorAll('#hosts [data-state=well]').length
     == 2), 5), 'two hosts');
 is($p->js(q(document.querySelector('#hosts a').getAttribute('href'))), '/www2',

@@ -84,7 +84,7 @@ function shown(name, sums) {
     const well = sums.servers - sums.down;
 
     return [name, sums.down
-        ? { text: 'without a server', state: 'errors' }
+        ? { text: `${sums.down} down`, state: 'errors' }
         : { text: 'healthy', state: 'well' },
     rate(sums.requests), percent(sums.cached, sums.asked), rate(sums.origin),
     rate(sums.operations), `${well} of ${sums.servers}`];

@@ -378,7 +378,7 @@ function memoryOf(now, then) {
         : 0;
 
     return { text: percent(now.bytes, now.limit), sub: 'of '
-        + bytes(now.limit) + (lately > 0 ? `, ${rate(lately)}/s evicted`
+        + memory(now.limit) + (lately > 0 ? `, ${rate(lately)}/s evicted`
             : now.evictions ? `, ${short(now.evictions)} evicted` : '') };
 }
 

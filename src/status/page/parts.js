@@ -123,6 +123,15 @@ function bytes(n) {
     return n.toFixed(0) + ' B';
 }
 
+// as memcached's -m is given
+
+function memory(n) {
+    const mega = n / 2 ** 20;
+
+    return mega < 1024 ? mega.toFixed(0) + ' MB'
+        : (mega / 1024).toFixed(1).replace('.0', '') + ' GB';
+}
+
 function clock(ms) {
     return new Date(ms).toTimeString().slice(0, 8);
 }
