@@ -138,6 +138,9 @@ my %directives = (
 
     mcds_status => { at => 'l', right => [], words => [],
         params => { 'format=' => ['json', 'word'] } },
+    mcds_status_host => { at => 'l', before => 'mcds_status;',
+        right => ['a', '/b'],
+        words => ['name', 'text'], again => 1 },
     mcds_cache_label => { right => ['a'], words => ['name'] },
 
     mcds_cache => { right => ['on'], words => ['pool'] },
