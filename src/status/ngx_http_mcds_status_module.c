@@ -196,21 +196,24 @@ ngx_http_mcds_status_host(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 
     value = cf->args->elts;
 
-    if (value[1].len == 0) {
-        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0, "empty name in \"%V\"",
-                           &cmd->name);
+    if (value[1].len == 0 || ngx_http_script_variables_count(&value[1])) {
+        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                           "invalid name \"%V\" in \"%V\", it must be a text "
+                           "without variables", &value[1], &cmd->name);
         return NGX_CONF_ERROR;
     }
 
     /* "//" would be another server, to a browser */
 
-    if (value[2].len == 0
+    if (ngx_http_script_variables_count(&value[2])
+        || value[2].len == 0
         || value[2].data[0] != '/'
         || (value[2].len > 1 && value[2].data[1] == '/'))
     {
         ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
                            "invalid URI \"%V\" in \"%V\", it must be one of "
-                           "this server, which begins with one \"/\"",
+                           "this server, which begins with one \"/\", without "
+                           "variables",
                            &value[2], &cmd->name);
         return NGX_CONF_ERROR;
     }
