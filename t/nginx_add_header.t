@@ -17,7 +17,7 @@ use Test::Mcds;
 use Test::Mcds::Entry;
 use Test::Mcds::Refresh;
 
-my $t = Test::Mcds->new()->since('1.29.3', 'add_header_inherit');
+my $t = Test::Mcds->new()->since('1.29.3', 'add_header_inherit', 'Angie');
 
 my $m = $t->memcached('m');
 my $o = $t->origin('o', { headers => ['Cache-Control' => 'max-age=60'] });

@@ -17,7 +17,7 @@ use Test::Mcds;
 use Test::Mcds::Entry;
 use Test::Mcds::Refresh;
 
-my $t = Test::Mcds->new()->since('1.29.7', 'keepalive by default');
+my $t = Test::Mcds->new()->since('1.29.7', 'keepalive by default', 'Angie');
 
 my $m = $t->memcached('m');
 my @cc = ('Cache-Control' => 'max-age=60');

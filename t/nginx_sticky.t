@@ -16,7 +16,7 @@ use Test::Mcds;
 use Test::Mcds::Entry;
 use Test::Mcds::Refresh;
 
-my $t = Test::Mcds->new()->since('1.29.6', 'sticky');
+my $t = Test::Mcds->new()->since('1.29.6', 'sticky', 'Angie');
 
 $t->leave('no http_upstream_sticky')
     if $t->{version} =~ /--without-http_upstream_sticky/

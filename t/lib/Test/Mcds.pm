@@ -1020,8 +1020,13 @@ sub version_in {
 }
 
 
+# Angie tells the version of nginx that it is made of, but leaves features out
+
 sub since {
-    my ($self, $version, $what) = @_;
+    my ($self, $version, $what, $but) = @_;
+
+    $self->leave("Angie has it not, or in its own way: $what")
+        if $but && $self->nginx_name() =~ /^$but$/;
 
     my ($major, $minor, $patch) = split /\./, $version;
 
