@@ -105,7 +105,8 @@ for my $header (['X-Refresh' => 1], ['Cache-Control' => 'no-cache']) {
     my $new = get($a, '/news', headers => $header)->body();
 
     isnt($new, $n, "FOSHttpCache, refresh by $header->[0]");
-    is(get($b, '/news')->body(), $new, 'everybody has the new page');
+    ok(wait_for(sub { get($b, '/news')->body() eq $new }),
+        'everybody has the new page');
     is(get($a, '/news', headers => $header, local => '127.0.0.2')->body(),
         $new, 'a stranger cannot do that');
 }
