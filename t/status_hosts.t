@@ -8,12 +8,12 @@
 use warnings;
 use strict;
 
-use JSON::PP;
 use Test::More;
 
 use FindBin;
 use lib "$FindBin::Bin/lib";
 use Test::Mcds;
+use Test::Mcds::Status;
 
 my $t = Test::Mcds->new();
 
@@ -63,11 +63,10 @@ is_deeply(hosts('/first'), [{ name => 'a', uri => '/' }],
 is_deeply(hosts('/outer'), [{ name => 'a', uri => '/a' }], 'of a location');
 is(hosts('/outer/in'), undef, 'not of those inside of it');
 
-my $far = decode_json($h->get('/mcds/www2?format=json')->body());
+my $far = status($h, '/mcds/www2?format=json');
 
 is($far->{hosts}, undef, 'another host, through this one');
-isnt($far->{pid}, decode_json($h->get('/mcds')->body())->{pid},
-    'it is another one');
+isnt($far->{pid}, status($h, '/mcds')->{pid}, 'it is another one');
 unlike($h->get('/mcds?format=prometheus')->body(), qr/www2/,
     'nothing of it in other formats');
 
@@ -97,22 +96,8 @@ for (
 ) {
     my ($lines, $message) = @$_;
 
-    my $text = $t->conf_error(<<"EOT");
-%%GLOBALS%%
-events { }
-http {
-    %%HTTP%%
-    mcds_pool main { server 127.0.0.1:1; }
-    server {
-        listen 127.0.0.1:%%PORT%%;
-        location /x {
-            $lines
-        }
-    }
-}
-EOT
-
-    like($text, $message, $lines);
+    like($t->conf_error(http => 'mcds_pool main { server 127.0.0.1:1; }',
+        server => "location /x { $lines }"), $message, $lines);
 }
 
 $t->done();
@@ -120,5 +105,5 @@ $t->done();
 
 sub hosts {
     my ($uri) = @_;
-    return decode_json($h->get($uri)->body())->{hosts};
+    return status($h, $uri)->{hosts};
 }

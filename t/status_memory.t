@@ -9,13 +9,13 @@
 use warnings;
 use strict;
 
-use JSON::PP;
 use Test::More;
 
 use FindBin;
 use lib "$FindBin::Bin/lib";
 use Test::Mcds;
 use Test::Mcds::Clock;
+use Test::Mcds::Status;
 
 my $t = Test::Mcds->new()
     ->allow(qr/memcached sent|(?:refused|timed out|is down after)/);
@@ -143,10 +143,11 @@ cmp_ok($fake{unknown}->count(qr/^stats/), '<=', 2, 'unknown: once a worker');
 
 # none of this is counted as an operation
 
-my $server = server('words');
+my $server = server($h, 'words');
 
-is(sum($server->{operations}), 2, 'operations are those of requests');
-is(sum($server->{answers}) + sum($server->{errors}), 2, 'all were answered');
+is(sum_of($server->{operations}), 2, 'operations are those of requests');
+is(sum_of($server->{answers}) + sum_of($server->{errors}), 2,
+    'all were answered');
 is($server->{latency}{count}, 2, 'their latency');
 
 # evictions, while it is full
@@ -170,7 +171,7 @@ $memory = memory('m');
 $h->reload();
 is_deeply(memory('m'), $memory, 'a reload keeps it');
 
-my ($off) = grep { $_->{name} eq 'two' } @{status()->{pools}};
+my ($off) = grep { $_->{name} eq 'two' } @{status($h)->{pools}};
 is($off->{servers}[1]{memory}, undef, 'a server that is off');
 
 $m->stop();
@@ -189,26 +190,9 @@ is($fake{words}->count(qr/^stats/), $asked, 'other formats do not ask');
 $t->done();
 
 
-sub status {
-    my ($args) = @_;
-    return decode_json($h->get('/status?x=1' . ($args // ''))->body());
-}
-
-
-sub server {
-    my ($pool) = @_;
-
-    my ($found) = grep { $_->{name} eq $pool } @{status()->{pools}};
-
-    return $found->{servers}[0];
-}
-
-
-sub memory { return server($_[0])->{memory} }
-
-sub lost { return sum(server($_[0])->{connections}{lost}) }
-
-sub ask { return status('&memory=1') }
+sub memory { return server($h, $_[0])->{memory} }
+sub lost { return sum_of(server($h, $_[0])->{connections}{lost}) }
+sub ask { return status($h, '/status?memory=1') }
 
 
 # the clock goes on until the sub is content
@@ -223,14 +207,4 @@ sub asked {
         ask();
         return $sub->(memory($pool));
     }, 10);
-}
-
-
-sub sum {
-    my ($hash) = @_;
-
-    my $sum = 0;
-    $sum += $_ for values %$hash;
-
-    return $sum;
 }

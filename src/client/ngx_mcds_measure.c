@@ -19,6 +19,11 @@
 #define NGX_MCDS_FLUSH_INTERVAL   50
 
 
+/* not asked by a request */
+#define ngx_mcds_measure_skips(op)                                            \
+    ((op)->probe || (op)->verb == NGX_MCDS_STATS)
+
+
 static void ngx_mcds_measure_gather(ngx_mcds_stat_t *stat);
 static void ngx_mcds_measure_conn(ngx_mcds_conn_t *conn, ngx_uint_t *pending,
     ngx_uint_t *connections);
@@ -121,7 +126,7 @@ ngx_mcds_measure_answer(ngx_mcds_conn_t *conn, ngx_mcds_op_t *op,
     uint64_t          us;
     ngx_mcds_stat_t  *stat;
 
-    if (op->probe || op->verb == NGX_MCDS_STATS) {
+    if (ngx_mcds_measure_skips(op)) {
         return;
     }
 
@@ -148,7 +153,7 @@ void
 ngx_mcds_measure_failed(ngx_mcds_server_t *server, ngx_mcds_op_t *op,
     ngx_uint_t rc)
 {
-    if (op->probe || op->verb == NGX_MCDS_STATS) {
+    if (ngx_mcds_measure_skips(op)) {
         return;
     }
 

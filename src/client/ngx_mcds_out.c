@@ -76,10 +76,7 @@ ngx_mcds_conn_push(ngx_mcds_conn_t *conn, ngx_mcds_op_t *op,
         conn->last = vb;
         conn->queued += vb->buf.last - vb->buf.pos;
 
-    } else if (cmd->verb == NGX_MCDS_SET
-               || cmd->verb == NGX_MCDS_ADD
-               || cmd->verb == NGX_MCDS_APPEND)
-    {
+    } else if (ngx_mcds_verb_stores(cmd->verb)) {
         p = ngx_cpymem(p, text->data, text->len);
         *p++ = CR;
         *p++ = LF;

@@ -342,9 +342,7 @@ ngx_mcds_reply_match(ngx_mcds_conn_t *conn)
 
         if (reply->rc == NGX_MCDS_TOO_LARGE
             && op->begin < conn->sent
-            && (op->verb == NGX_MCDS_SET
-                || op->verb == NGX_MCDS_ADD
-                || op->verb == NGX_MCDS_APPEND))
+            && ngx_mcds_verb_stores(op->verb))
         {
             /* memcached 1.4 says so before it has read the value */
 

@@ -38,6 +38,14 @@ typedef enum {
 } ngx_mcds_verb_e;
 
 
+/* a value follows the command line */
+
+#define ngx_mcds_verb_stores(verb)                                            \
+    ((verb) == NGX_MCDS_SET                                                   \
+     || (verb) == NGX_MCDS_ADD                                                \
+     || (verb) == NGX_MCDS_APPEND)
+
+
 /* what a command asks to be answered, and what a reply holds */
 
 #define NGX_MCDS_VALUE            0x01    /* v: the value */

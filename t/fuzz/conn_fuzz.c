@@ -313,9 +313,7 @@ handler(void *data, ngx_mcds_result_t *result)
 static int
 stores(one_t *one)
 {
-    return one->verb == NGX_MCDS_SET
-           || one->verb == NGX_MCDS_ADD
-           || one->verb == NGX_MCDS_APPEND;
+    return ngx_mcds_verb_stores(one->verb);
 }
 
 
