@@ -128,6 +128,7 @@ for my $name (sort keys %withdrawn) {
 
     is(scalar(grep { which($_) =~ /^200 (?:STALE|UPDATING) page 1$/ } @r),
         $many, "$name: the old page before the answer");
+    $o->wait_requests(1, $uri);
     is($o->count($uri), 1, "$name: one request");
 
     $o->release($uri);
