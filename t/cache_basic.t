@@ -190,6 +190,9 @@ for my $uri ('/quoted', '/moved', '/gone') {
 
 # filters that look at the type do the same
 
+# Angie does not take "text/html; charset=" of an origin for "text/html"
+@types = grep { $_->[0] ne 'empty' } @types if $t->nginx_name() eq 'Angie';
+
 for (@types) {
     my ($name, $type) = @$_;
     my $uri = "/charset/$name";

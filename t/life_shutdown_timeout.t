@@ -122,7 +122,9 @@ my ($took, $calm) = (time() - $start, $watch->());
 cmp_ok($took, '>', 0.3, 'not before that time');
 cmp_ok($calm, '<', 0.3 + 1 * $slow, 'and when it is over');
 
-is($h->log_count(qr/mcds refresh is ended/), 3,
+# Angie itself closes the connections to an origin when that time is over
+is($h->log_count(qr/mcds refresh is ended/),
+    $t->nginx_name() eq 'Angie' ? 0 : 3,
     'what went on behind the requests was ended')
     or diag($h->log_lines(qr/ended/));
 

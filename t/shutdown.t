@@ -113,6 +113,9 @@ my $idle = $a->conn();
 $idle->get('/count/idle');
 cmp_ok($f->connections(), '>=', 3, 'connections are idle');
 
+# at QUIT Angie gives clients that keep a connection some seconds to use it
+$idle->close() if $t->nginx_name() eq 'Angie';
+
 my $watch = $t->stopwatch();
 ok($a->quit(), 'QUIT');
 cmp_ok($watch->(), '<', $second, 'at once, when all is idle');
