@@ -28,7 +28,7 @@ $t->write_file('secret', "0123456789abcdef0123456789abcdef\n");
 
 my (%there, %params);
 
-for my $path (glob "$FindBin::Bin/../src/*/*.c") {
+for my $path (glob "$FindBin::Bin/../src/{*,*/*}/*.c") {
     open my $fh, '<', $path or die "$path: $!\n";
     my $text = do { local $/; <$fh> };
 

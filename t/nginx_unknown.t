@@ -24,7 +24,7 @@ my @headers = $t->nginx_headers()
     or plan(skip_all => 'there are no headers of this nginx');
 
 
-my $source = "$root/src/http/ngx_http_mcds_nginx.c";
+my $source = "$root/src/http/kit/ngx_http_mcds_nginx.c";
 
 # as if the largest of the structures had been another one
 

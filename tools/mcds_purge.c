@@ -2,7 +2,7 @@
 /*
  * Copyright (C) mcds authors
  *
- * mcds purge: as the module does it, see src/cache/ngx_mcds_purge.h and
+ * mcds purge: as the module does it, see src/cache/page/ngx_mcds_purge.h and
  * ngx_mcds_tag.h.
  */
 

@@ -23,7 +23,7 @@
 uint32_t ngx_mcds_crc32c_copy(uint32_t crc, u_char *data, size_t len);
 
 #define ngx_mcds_crc32c  ngx_mcds_crc32c_copy
-#include "../../src/cache/ngx_mcds_crc32c.c"
+#include "../../src/cache/format/ngx_mcds_crc32c.c"
 #undef ngx_mcds_crc32c
 
 

@@ -858,7 +858,7 @@ sub nginx_headers {
         (map { "$tree/$_" } qw{ objs src/core src/event src/event/modules
             src/event/quic src/os/unix src/http src/http/modules src/http/v2
             src/http/v3 }),
-        glob "$root/src/*";
+        grep { -d } glob "$root/src/* $root/src/*/*";
 }
 
 
