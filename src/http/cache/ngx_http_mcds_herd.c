@@ -10,6 +10,7 @@
 #include <math.h>
 #include "ngx_http_mcds_module.h"
 #include "ngx_http_mcds_herd.h"
+#include "ngx_http_mcds_name.h"
 
 
 /* uses are counted for so long, as "inactive" of proxy_cache_path; seconds */

@@ -28,10 +28,6 @@ void ngx_http_mcds_herd_jitter(ngx_http_mcds_loc_conf_t *mlcf,
     ngx_mcds_entry_t *entry);
 
 
-/* what stands behind the key of a page whose uses are counted */
-#define NGX_HTTP_MCDS_USES_SUFFIX  ":uses"
-
-
 /*
  * mcds_cache_min_uses, for a page that is not there.  NGX_OK: it is used often
  * enough, or that is not known; NGX_DECLINED: not yet; NGX_AGAIN: the answer is

@@ -157,7 +157,7 @@ ngx_http_mcds_invalidate_filter(ngx_conf_t *cf, ngx_http_mcds_loc_conf_t *mlcf,
     text.data = value->data + 3;
     text.len = value->len - 3;
 
-    return (ngx_http_mcds_counter_value(cf, &text, mlcf->invalidate_if)
+    return (ngx_http_mcds_compile(cf, &text, mlcf->invalidate_if)
             == NGX_CONF_OK)
            ? NGX_OK : NGX_ERROR;
 }

@@ -14,6 +14,7 @@
 #include "ngx_http_mcds_module.h"
 #include "ngx_http_mcds_herd.h"
 #include "ngx_http_mcds_site.h"
+#include "ngx_http_mcds_name.h"
 
 
 /* further arguments are not put in order */
@@ -121,30 +122,6 @@ ngx_http_mcds_cache_key(ngx_http_request_t *r, ngx_http_mcds_loc_conf_t *mlcf,
     }
 
     return ngx_http_mcds_site_add(r, mlcf->site, key);
-}
-
-
-/* clients write URIs, and must not write the locks of others' pages */
-
-ngx_uint_t
-ngx_http_mcds_key_taken(ngx_str_t *key)
-{
-    ngx_str_t  *s;
-
-    static ngx_str_t  suffixes[] = {
-        ngx_string(NGX_MCDS_LOCK_SUFFIX),
-        ngx_string(NGX_MCDS_LIMIT_SUFFIX),
-        ngx_string(NGX_HTTP_MCDS_USES_SUFFIX),
-        ngx_null_string
-    };
-
-    for (s = suffixes; s->len; s++) {
-        if (ngx_mcds_key_ends(key, s)) {
-            return 1;
-        }
-    }
-
-    return 0;
 }
 
 

@@ -15,6 +15,7 @@
 #include "ngx_http_mcds_hot.h"
 #include "ngx_http_mcds_top.h"
 #include "ngx_mcds_tally.h"
+#include "ngx_http_mcds_name.h"
 
 
 static ngx_uint_t ngx_http_mcds_counters_refused(ngx_http_request_t *r,

@@ -92,15 +92,11 @@ struct ngx_http_mcds_numbers_s {
  * that the directive names, NULL when that cannot be (logged).
  *
  * param: reads a parameter that both directives have; NGX_OK, NGX_DECLINED
- * when it is none of these, NGX_ERROR (logged).  invalid: logs that a
- * parameter is none of the directive's, or, with must, that it has no value
- * that it may have; returns NGX_CONF_ERROR.
+ * when it is none of these, NGX_ERROR (logged).
  *
  * duplicate: logs that a parameter is there twice; returns NGX_ERROR.  word: 1
  * if the text is that word.  on: reads "on" or "off"; NGX_DECLINED if it is
  * neither.
- *
- * value: compiles a text that may contain variables.
  *
  * written_back: mcds_counter_writeback with the variable of a counter.
  *
@@ -121,14 +117,10 @@ ngx_http_mcds_counter_t *ngx_http_mcds_counter_add(ngx_conf_t *cf,
     ngx_http_mcds_loc_conf_t *mlcf, ngx_command_t *cmd);
 ngx_int_t ngx_http_mcds_counter_param(ngx_conf_t *cf, ngx_command_t *cmd,
     ngx_http_mcds_counter_t *counter, ngx_str_t *value);
-char *ngx_http_mcds_counter_invalid(ngx_conf_t *cf, ngx_command_t *cmd,
-    ngx_str_t *value, char *must);
 ngx_int_t ngx_http_mcds_counter_duplicate(ngx_conf_t *cf, ngx_command_t *cmd,
     ngx_str_t *value);
 ngx_uint_t ngx_http_mcds_counter_word(ngx_str_t *text, char *word);
 ngx_int_t ngx_http_mcds_counter_on(ngx_str_t *text, ngx_uint_t *flag);
-char *ngx_http_mcds_counter_value(ngx_conf_t *cf, ngx_str_t *text,
-    ngx_http_complex_value_t *cv);
 char *ngx_http_mcds_counter_written_back(ngx_conf_t *cf, ngx_command_t *cmd,
     ngx_http_mcds_loc_conf_t *mlcf);
 ngx_int_t ngx_http_mcds_counter_fetch(ngx_mcds_seed_t *seed, void *data);

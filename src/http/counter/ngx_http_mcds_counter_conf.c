@@ -133,7 +133,7 @@ ngx_http_mcds_counter(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
         }
 
         if (rc == NGX_DECLINED) {
-            return ngx_http_mcds_counter_invalid(cf, cmd, &value[i], NULL);
+            return ngx_http_mcds_invalid(cf, cmd, &value[i], NULL);
         }
 
         if (rc == NGX_ERROR) {
@@ -142,7 +142,7 @@ ngx_http_mcds_counter(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
     }
 
     if (counter->key.value.data == NULL
-        && ngx_http_mcds_counter_value(cf, &ngx_http_mcds_default_key,
+        && ngx_http_mcds_compile(cf, &ngx_http_mcds_default_key,
                                        &counter->key)
            != NGX_CONF_OK)
     {
@@ -207,7 +207,7 @@ ngx_http_mcds_counter_param(ngx_conf_t *cf, ngx_command_t *cmd,
         return NGX_DECLINED;
     }
 
-    return ngx_http_mcds_counter_value(cf, &s, cv) == NGX_CONF_OK
+    return ngx_http_mcds_compile(cf, &s, cv) == NGX_CONF_OK
            ? NGX_OK : NGX_ERROR;
 }
 
@@ -259,7 +259,7 @@ ngx_http_mcds_counter_own_param(ngx_conf_t *cf, ngx_command_t *cmd,
     rc = param->set(cf, counter, &text);
 
     if (rc == NGX_DECLINED) {
-        (void) ngx_http_mcds_counter_invalid(cf, cmd, value, param->must);
+        (void) ngx_http_mcds_invalid(cf, cmd, value, param->must);
         return NGX_ERROR;
     }
 
@@ -338,7 +338,7 @@ ngx_http_mcds_counter_by(ngx_conf_t *cf, ngx_http_mcds_counter_t *counter,
             return NGX_ERROR;
         }
 
-        return ngx_http_mcds_counter_value(cf, text, counter->by)
+        return ngx_http_mcds_compile(cf, text, counter->by)
                == NGX_CONF_OK ? NGX_OK : NGX_ERROR;
     }
 
@@ -571,25 +571,6 @@ ngx_http_mcds_counter_on(ngx_str_t *text, ngx_uint_t *flag)
 }
 
 
-char *
-ngx_http_mcds_counter_invalid(ngx_conf_t *cf, ngx_command_t *cmd,
-    ngx_str_t *value, char *must)
-{
-    if (must) {
-        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
-                           "invalid value \"%V\" in \"%V\", it must be %s",
-                           value, &cmd->name, must);
-
-    } else {
-        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
-                           "invalid parameter \"%V\" in \"%V\"", value,
-                           &cmd->name);
-    }
-
-    return NGX_CONF_ERROR;
-}
-
-
 ngx_uint_t
 ngx_http_mcds_counter_is_off(ngx_conf_t *cf)
 {
@@ -728,24 +709,4 @@ ngx_http_mcds_counter_variable(ngx_conf_t *cf, ngx_command_t *cmd,
     v->data = *index;
 
     return NGX_OK;
-}
-
-
-char *
-ngx_http_mcds_counter_value(ngx_conf_t *cf, ngx_str_t *text,
-    ngx_http_complex_value_t *cv)
-{
-    ngx_http_compile_complex_value_t  ccv;
-
-    ngx_memzero(&ccv, sizeof(ngx_http_compile_complex_value_t));
-
-    ccv.cf = cf;
-    ccv.value = text;
-    ccv.complex_value = cv;
-
-    if (ngx_http_compile_complex_value(&ccv) != NGX_OK) {
-        return NGX_CONF_ERROR;
-    }
-
-    return NGX_CONF_OK;
 }

@@ -58,7 +58,7 @@ ngx_http_mcds_counter_init(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
     rc = ngx_http_mcds_counter_init_text(cf, counter, &value[2]);
 
     if (rc == NGX_DECLINED) {
-        return ngx_http_mcds_counter_invalid(cf, cmd, &value[2],
+        return ngx_http_mcds_invalid(cf, cmd, &value[2],
                                              "a number, or a URI that begins "
                                              "with \"/\"");
     }
@@ -236,7 +236,7 @@ ngx_http_mcds_counter_init_text(ngx_conf_t *cf,
             return NGX_ERROR;
         }
 
-        return ngx_http_mcds_counter_value(cf, text, counter->init)
+        return ngx_http_mcds_compile(cf, text, counter->init)
                == NGX_CONF_OK ? NGX_OK : NGX_ERROR;
     }
 
@@ -272,7 +272,7 @@ ngx_http_mcds_counter_init_param(ngx_conf_t *cf, ngx_command_t *cmd,
         n = ngx_parse_time(&s, 0);
 
         if (n <= 0 || n > NGX_HTTP_MCDS_MAX_INIT) {
-            return ngx_http_mcds_counter_invalid(cf, cmd, value, "1ms to 60s");
+            return ngx_http_mcds_invalid(cf, cmd, value, "1ms to 60s");
         }
 
         counter->source.timeout = n;
@@ -290,12 +290,12 @@ ngx_http_mcds_counter_init_param(ngx_conf_t *cf, ngx_command_t *cmd,
         counter->source.skip = ngx_http_mcds_counter_word(&s, "skip");
 
         if (!counter->source.skip && !ngx_http_mcds_counter_word(&s, "zero")) {
-            return ngx_http_mcds_counter_invalid(cf, cmd, value,
+            return ngx_http_mcds_invalid(cf, cmd, value,
                                                  "\"zero\" or \"skip\"");
         }
 
     } else {
-        return ngx_http_mcds_counter_invalid(cf, cmd, value, NULL);
+        return ngx_http_mcds_invalid(cf, cmd, value, NULL);
     }
 
     if (counter->init == NULL) {
@@ -344,7 +344,7 @@ ngx_http_mcds_counter_flag(ngx_conf_t *cf, ngx_command_t *cmd,
         return NGX_CONF_OK;
     }
 
-    return ngx_http_mcds_counter_invalid(cf, cmd, &value[2],
+    return ngx_http_mcds_invalid(cf, cmd, &value[2],
                                          "\"on\" or \"off\"");
 }
 

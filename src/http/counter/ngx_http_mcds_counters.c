@@ -18,6 +18,7 @@
 #include "ngx_http_mcds_json.h"
 #include "ngx_http_mcds_stat.h"
 #include "ngx_mcds_counter.h"
+#include "ngx_http_mcds_name.h"
 
 
 /* of a key, bytes */

@@ -100,7 +100,7 @@ ngx_http_mcds_visitor_counter(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
         }
 
         if (rc == NGX_DECLINED) {
-            return ngx_http_mcds_counter_invalid(cf, cmd, &value[i], NULL);
+            return ngx_http_mcds_invalid(cf, cmd, &value[i], NULL);
         }
 
         if (rc == NGX_ERROR) {
@@ -115,14 +115,14 @@ ngx_http_mcds_visitor_counter(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
         return NGX_CONF_ERROR;
     }
 
-    if (ngx_http_mcds_counter_value(cf, &visitor->name, &visitor->text)
+    if (ngx_http_mcds_compile(cf, &visitor->name, &visitor->text)
         != NGX_CONF_OK)
     {
         return NGX_CONF_ERROR;
     }
 
     if (counter->key.value.data == NULL
-        && ngx_http_mcds_counter_value(cf, &ngx_http_mcds_default_visited,
+        && ngx_http_mcds_compile(cf, &ngx_http_mcds_default_visited,
                                        &counter->key)
            != NGX_CONF_OK)
     {
@@ -167,7 +167,7 @@ ngx_http_mcds_visitor_param(ngx_conf_t *cf, ngx_command_t *cmd,
         rc = ngx_http_mcds_visitor_set(visitor, i, &text);
 
         if (rc == NGX_DECLINED) {
-            (void) ngx_http_mcds_counter_invalid(cf, cmd, value,
+            (void) ngx_http_mcds_invalid(cf, cmd, value,
                                        ngx_http_mcds_visitor_params[i].must);
             return NGX_ERROR;
         }

@@ -88,7 +88,7 @@ ngx_http_mcds_array(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
         return "needs the name of an array";
     }
 
-    if (ngx_http_mcds_data_value(cf, &value[1], &dcf->array->name)
+    if (ngx_http_mcds_compile(cf, &value[1], &dcf->array->name)
         != NGX_CONF_OK)
     {
         return NGX_CONF_ERROR;
@@ -137,7 +137,7 @@ ngx_http_mcds_array_param(ngx_conf_t *cf, ngx_command_t *cmd,
         return NGX_CONF_ERROR;
     }
 
-    return ngx_http_mcds_data_invalid(cf, cmd, value);
+    return ngx_http_mcds_invalid(cf, cmd, value, NULL);
 }
 
 
@@ -150,10 +150,9 @@ ngx_http_mcds_array_handler(ngx_http_request_t *r)
 
     dcf = ngx_http_get_module_loc_conf(r, ngx_http_mcds_data_module);
 
-    rc = ngx_http_mcds_rest_allow(r, dcf->methods,
-                                  NGX_HTTP_GET|NGX_HTTP_HEAD|NGX_HTTP_POST
-                                  |NGX_HTTP_PUT|NGX_HTTP_PATCH
-                                  |NGX_HTTP_DELETE);
+    rc = ngx_http_mcds_rest_allow(r, NGX_HTTP_GET|NGX_HTTP_HEAD
+                                     |NGX_HTTP_POST|NGX_HTTP_PUT
+                                     |NGX_HTTP_PATCH|NGX_HTTP_DELETE);
     if (rc != NGX_DECLINED) {
         return rc;
     }

@@ -84,8 +84,8 @@ ngx_http_mcds_array_push(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 
     ngx_memzero(push, sizeof(ngx_http_mcds_array_conf_t));
 
-    if (ngx_http_mcds_data_value(cf, &value[1], &push->name) != NGX_CONF_OK
-        || ngx_http_mcds_data_value(cf, &value[2], &push->value)
+    if (ngx_http_mcds_compile(cf, &value[1], &push->name) != NGX_CONF_OK
+        || ngx_http_mcds_compile(cf, &value[2], &push->value)
            != NGX_CONF_OK)
     {
         return NGX_CONF_ERROR;
@@ -105,7 +105,7 @@ ngx_http_mcds_array_push(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
             s.data = value[i].data + 3;
             s.len = value[i].len - 3;
 
-            if (ngx_http_mcds_data_value(cf, &s, push->filter)
+            if (ngx_http_mcds_compile(cf, &s, push->filter)
                 != NGX_CONF_OK)
             {
                 return NGX_CONF_ERROR;

@@ -48,7 +48,6 @@ typedef struct {
 
 typedef struct {
     ngx_mcds_pool_t            *pool;
-    ngx_uint_t                  methods;   /* 0: not said */
     ngx_array_t                *pushes;    /* ngx_http_mcds_array_conf_t */
     ngx_array_t                *gets;      /* ngx_http_mcds_get_t */
     ngx_http_mcds_array_conf_t *array;
@@ -84,17 +83,11 @@ char *ngx_http_mcds_table_get(ngx_conf_t *cf, ngx_command_t *cmd,
 
 
 /*
- * needs: notes that what is configured here needs a pool.  value: compiles a
- * text that may hold variables.  off: NGX_OK if the directive has that one
- * word, which is obeyed; NGX_DECLINED; NGX_ERROR: there are others (logged).
+ * needs: notes that what is configured here needs a pool.
  */
 
 void ngx_http_mcds_data_needs(ngx_conf_t *cf, ngx_command_t *cmd,
     ngx_http_mcds_data_conf_t *dcf);
-char *ngx_http_mcds_data_value(ngx_conf_t *cf, ngx_str_t *text,
-    ngx_http_complex_value_t *cv);
-char *ngx_http_mcds_data_invalid(ngx_conf_t *cf, ngx_command_t *cmd,
-    ngx_str_t *value);
 
 
 /* as ngx_http_mcds_rest_failed(), and counts it */

@@ -17,8 +17,6 @@
     NGX_HTTP_MAIN_CONF|NGX_HTTP_SRV_CONF|NGX_HTTP_LOC_CONF
 
 
-static char *ngx_http_mcds_methods(ngx_conf_t *cf, ngx_command_t *cmd,
-    void *conf);
 static void *ngx_http_mcds_data_create_main(ngx_conf_t *cf);
 static void *ngx_http_mcds_data_create_loc(ngx_conf_t *cf);
 static char *ngx_http_mcds_data_merge_loc(ngx_conf_t *cf, void *parent,
@@ -34,20 +32,6 @@ static ngx_mcds_stat_t **ngx_http_mcds_data_array_stats(ngx_conf_t *cf,
 static ngx_int_t ngx_http_mcds_data_add_handler(ngx_conf_t *cf,
     ngx_uint_t phase, ngx_http_handler_pt handler);
 static ngx_int_t ngx_http_mcds_data_init_process(ngx_cycle_t *cycle);
-
-
-static struct {
-    ngx_str_t     name;
-    ngx_uint_t    method;
-} ngx_http_mcds_method_names[] = {
-    { ngx_string("GET"), NGX_HTTP_GET|NGX_HTTP_HEAD },
-    { ngx_string("HEAD"), NGX_HTTP_GET|NGX_HTTP_HEAD },
-    { ngx_string("POST"), NGX_HTTP_POST },
-    { ngx_string("PUT"), NGX_HTTP_PUT },
-    { ngx_string("PATCH"), NGX_HTTP_PATCH },
-    { ngx_string("DELETE"), NGX_HTTP_DELETE },
-    { ngx_null_string, 0 }
-};
 
 
 static ngx_command_t  ngx_http_mcds_data_commands[] = {
@@ -76,13 +60,6 @@ static ngx_command_t  ngx_http_mcds_data_commands[] = {
     { ngx_string("mcds_table_lookup"),
       NGX_HTTP_MCDS_LEVELS|NGX_CONF_1MORE,
       ngx_http_mcds_table_get,
-      NGX_HTTP_LOC_CONF_OFFSET,
-      0,
-      NULL },
-
-    { ngx_string("mcds_api_methods"),
-      NGX_HTTP_MCDS_LEVELS|NGX_CONF_1MORE,
-      ngx_http_mcds_methods,
       NGX_HTTP_LOC_CONF_OFFSET,
       0,
       NULL },
@@ -122,47 +99,6 @@ ngx_module_t  ngx_http_mcds_data_module = {
 };
 
 
-static char *
-ngx_http_mcds_methods(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
-{
-    ngx_http_mcds_data_conf_t *dcf = conf;
-
-    ngx_str_t   *value;
-    ngx_uint_t   i, m;
-
-    if (dcf->methods) {
-        return "is duplicate";
-    }
-
-    value = cf->args->elts;
-
-    for (i = 1; i < cf->args->nelts; i++) {
-
-        for (m = 0; ngx_http_mcds_method_names[m].method; m++) {
-            if (ngx_http_mcds_method_names[m].name.len == value[i].len
-                && ngx_strncmp(ngx_http_mcds_method_names[m].name.data,
-                               value[i].data, value[i].len)
-                   == 0)
-            {
-                break;
-            }
-        }
-
-        if (ngx_http_mcds_method_names[m].method == 0) {
-            ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
-                               "invalid method \"%V\" in \"%V\", it must be "
-                               "GET, HEAD, POST, PUT, PATCH or DELETE",
-                               &value[i], &cmd->name);
-            return NGX_CONF_ERROR;
-        }
-
-        dcf->methods |= ngx_http_mcds_method_names[m].method;
-    }
-
-    return NGX_CONF_OK;
-}
-
-
 void
 ngx_http_mcds_data_needs(ngx_conf_t *cf, ngx_command_t *cmd,
     ngx_http_mcds_data_conf_t *dcf)
@@ -171,35 +107,6 @@ ngx_http_mcds_data_needs(ngx_conf_t *cf, ngx_command_t *cmd,
         dcf->directive = (char *) cmd->name.data;
         ngx_http_mcds_set_place(cf, &dcf->place);
     }
-}
-
-
-char *
-ngx_http_mcds_data_value(ngx_conf_t *cf, ngx_str_t *text,
-    ngx_http_complex_value_t *cv)
-{
-    ngx_http_compile_complex_value_t  ccv;
-
-    ngx_memzero(&ccv, sizeof(ngx_http_compile_complex_value_t));
-
-    ccv.cf = cf;
-    ccv.value = text;
-    ccv.complex_value = cv;
-
-    return ngx_http_compile_complex_value(&ccv) == NGX_OK ? NGX_CONF_OK
-                                                          : NGX_CONF_ERROR;
-}
-
-
-char *
-ngx_http_mcds_data_invalid(ngx_conf_t *cf, ngx_command_t *cmd,
-    ngx_str_t *value)
-{
-    ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
-                       "invalid parameter \"%V\" in \"%V\"", value,
-                       &cmd->name);
-
-    return NGX_CONF_ERROR;
 }
 
 
@@ -238,7 +145,6 @@ ngx_http_mcds_data_create_loc(ngx_conf_t *cf)
      * set by ngx_pcalloc():
      *
      *     conf->pool = NULL;
-     *     conf->methods = 0;
      *     conf->array = NULL;
      *     conf->table = NULL;
      *     conf->directive = NULL;
@@ -265,11 +171,6 @@ ngx_http_mcds_data_merge_loc(ngx_conf_t *cf, void *parent, void *child)
     ngx_http_mcds_main_conf_t   *mmcf;
 
     ngx_http_mcds_data_merge_handler(cf, prev, conf);
-
-    if (conf->methods == 0) {
-        conf->methods = prev->methods ? prev->methods
-                                      : NGX_HTTP_GET|NGX_HTTP_HEAD;
-    }
 
     ngx_conf_merge_ptr_value(conf->pushes, prev->pushes, NULL);
     ngx_conf_merge_ptr_value(conf->gets, prev->gets, NULL);

@@ -45,7 +45,7 @@ ngx_http_mcds_table(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
         return "needs the name of a table";
     }
 
-    if (ngx_http_mcds_data_value(cf, &value[1], &dcf->table->name)
+    if (ngx_http_mcds_compile(cf, &value[1], &dcf->table->name)
         != NGX_CONF_OK)
     {
         return NGX_CONF_ERROR;
@@ -91,7 +91,7 @@ ngx_http_mcds_table_param(ngx_conf_t *cf, ngx_command_t *cmd,
         return NGX_CONF_ERROR;
     }
 
-    return ngx_http_mcds_data_invalid(cf, cmd, value);
+    return ngx_http_mcds_invalid(cf, cmd, value, NULL);
 }
 
 
@@ -108,7 +108,7 @@ ngx_http_mcds_table_handler(ngx_http_request_t *r)
 
     dcf = ngx_http_get_module_loc_conf(r, ngx_http_mcds_data_module);
 
-    rc = ngx_http_mcds_table_name(r, &name);
+    rc = ngx_http_mcds_rest_name(r, &name);
 
     if (rc == NGX_ERROR) {
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
@@ -121,14 +121,14 @@ ngx_http_mcds_table_handler(ngx_http_request_t *r)
     possible = NGX_HTTP_GET|NGX_HTTP_HEAD|NGX_HTTP_DELETE
                |(name.len ? NGX_HTTP_PUT : NGX_HTTP_POST);
 
-    rc = ngx_http_mcds_rest_allow(r, dcf->methods, possible);
+    rc = ngx_http_mcds_rest_allow(r, possible);
     if (rc != NGX_DECLINED) {
         return rc;
     }
 
     if (name.len) {
 
-        problem = ngx_http_mcds_table_check_name(&name);
+        problem = ngx_http_mcds_rest_check_name(&name);
 
         if (problem) {
 
@@ -170,82 +170,6 @@ ngx_http_mcds_table_handler(ngx_http_request_t *r)
     }
 
     return ngx_http_mcds_rest_begin(&tr->rest, ngx_http_mcds_table_start);
-}
-
-
-ngx_int_t
-ngx_http_mcds_table_name(ngx_http_request_t *r, ngx_str_t *name)
-{
-    ngx_int_t                  rc;
-    ngx_uint_t                 prefix;
-    ngx_http_core_loc_conf_t  *clcf;
-
-    rc = ngx_http_mcds_rest_arg(r, "name", name);
-
-    if (rc != NGX_DECLINED) {
-        return rc;
-    }
-
-    ngx_str_null(name);
-
-    clcf = ngx_http_get_module_loc_conf(r, ngx_http_core_module);
-
-    prefix = !clcf->exact_match && !clcf->named;
-
-#if (NGX_PCRE)
-    if (clcf->regex) {
-        prefix = 0;
-    }
-#endif
-
-    if (!prefix || r->uri.len <= clcf->name.len) {
-        return NGX_OK;
-    }
-
-    name->data = r->uri.data + clcf->name.len;
-    name->len = r->uri.len - clcf->name.len;
-
-    if (clcf->name.len && name->data[-1] == '/') {
-        return NGX_OK;
-    }
-
-    if (name->data[0] != '/') {
-        return NGX_DECLINED;
-    }
-
-    name->data++;
-    name->len--;
-
-    return NGX_OK;
-}
-
-
-/* NULL, or what is wrong */
-
-char *
-ngx_http_mcds_table_check_name(ngx_str_t *name)
-{
-    size_t  i;
-
-    if (name->len == 0) {
-        return "a name is empty";
-    }
-
-    if (name->len > NGX_MCDS_TABLE_NAME) {
-        return "a name is longer than 1024 bytes";
-    }
-
-    for (i = 0; i < name->len; i++) {
-        if (name->data[i] < 0x20 || name->data[i] == 0x7f) {
-            return "a name has control characters";
-        }
-    }
-
-    if (!ngx_mcds_json_utf8(name)) {
-        return "a name is not UTF-8";
-    }
-
-    return NULL;
 }
 
 

@@ -76,15 +76,4 @@ ngx_int_t ngx_http_mcds_table_change(ngx_http_mcds_table_rest_t *tr);
 ngx_int_t ngx_http_mcds_table_clear(ngx_http_mcds_rest_t *rest);
 
 
-/*
- * name: what a request names: the argument "name", or what of the URI follows
- * the name of a location that is a prefix; may be empty.  NGX_DECLINED: the URI
- * has no such name; NGX_ERROR: out of memory.  check_name: what is wrong with
- * it, or NULL.
- */
-
-ngx_int_t ngx_http_mcds_table_name(ngx_http_request_t *r, ngx_str_t *name);
-char *ngx_http_mcds_table_check_name(ngx_str_t *name);
-
-
 #endif /* _NGX_HTTP_MCDS_TABLE_H_INCLUDED_ */

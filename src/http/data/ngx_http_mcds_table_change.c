@@ -343,7 +343,7 @@ ngx_http_mcds_table_item(ngx_http_mcds_table_rest_t *tr,
     s.data = (u_char *) name;
     s.len = ngx_strlen(name);
 
-    problem = ngx_http_mcds_table_check_name(&s);
+    problem = ngx_http_mcds_rest_check_name(&s);
 
     if (problem) {
         return ngx_http_mcds_json_problem(tr->rest.request,

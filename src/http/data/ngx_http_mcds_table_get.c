@@ -121,9 +121,9 @@ ngx_http_mcds_table_get(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
     get->late = NGX_CONF_UNSET_UINT;
 
     if (ngx_http_mcds_get_variable(cf, cmd, &value[1], get) != NGX_OK
-        || ngx_http_mcds_data_value(cf, &value[2], &get->table)
+        || ngx_http_mcds_compile(cf, &value[2], &get->table)
            != NGX_CONF_OK
-        || ngx_http_mcds_data_value(cf, &value[3], &get->key) != NGX_CONF_OK)
+        || ngx_http_mcds_compile(cf, &value[3], &get->key) != NGX_CONF_OK)
     {
         return NGX_CONF_ERROR;
     }
@@ -153,7 +153,7 @@ ngx_http_mcds_get_param(ngx_conf_t *cf, ngx_command_t *cmd,
     if (value->len >= 9 && ngx_strncmp(value->data, "remember=", 9) == 0) {
 
         if (get->keep != NGX_CONF_UNSET_MSEC) {
-            return ngx_http_mcds_data_invalid(cf, cmd, value);
+            return ngx_http_mcds_invalid(cf, cmd, value, NULL);
         }
 
         s.data = value->data + 9;
@@ -179,7 +179,7 @@ ngx_http_mcds_get_param(ngx_conf_t *cf, ngx_command_t *cmd,
     if (value->len >= 6 && ngx_strncmp(value->data, "phase=", 6) == 0) {
 
         if (get->late != NGX_CONF_UNSET_UINT) {
-            return ngx_http_mcds_data_invalid(cf, cmd, value);
+            return ngx_http_mcds_invalid(cf, cmd, value, NULL);
         }
 
         if (value->len == 13
@@ -203,7 +203,7 @@ ngx_http_mcds_get_param(ngx_conf_t *cf, ngx_command_t *cmd,
     }
 
     if (get->other) {
-        return ngx_http_mcds_data_invalid(cf, cmd, value);
+        return ngx_http_mcds_invalid(cf, cmd, value, NULL);
     }
 
     get->other = ngx_palloc(cf->pool, sizeof(ngx_http_complex_value_t));
@@ -211,7 +211,7 @@ ngx_http_mcds_get_param(ngx_conf_t *cf, ngx_command_t *cmd,
         return NGX_CONF_ERROR;
     }
 
-    return ngx_http_mcds_data_value(cf, value, get->other);
+    return ngx_http_mcds_compile(cf, value, get->other);
 }
 
 

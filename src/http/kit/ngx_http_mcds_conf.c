@@ -17,6 +17,20 @@ static char *ngx_http_mcds_set_slot(ngx_conf_t *cf, ngx_command_t *cmd,
     char *must);
 
 
+static struct {
+    ngx_str_t     name;
+    ngx_uint_t    method;
+} ngx_http_mcds_method_names[] = {
+    { ngx_string("GET"), NGX_HTTP_GET|NGX_HTTP_HEAD },
+    { ngx_string("HEAD"), NGX_HTTP_GET|NGX_HTTP_HEAD },
+    { ngx_string("POST"), NGX_HTTP_POST },
+    { ngx_string("PUT"), NGX_HTTP_PUT },
+    { ngx_string("PATCH"), NGX_HTTP_PATCH },
+    { ngx_string("DELETE"), NGX_HTTP_DELETE },
+    { ngx_null_string, 0 }
+};
+
+
 void
 ngx_http_mcds_set_place(ngx_conf_t *cf, ngx_http_mcds_place_t *place)
 {
@@ -341,4 +355,84 @@ ngx_http_mcds_check_lock(ngx_conf_t *cf, ngx_mcds_pool_t *pool, char *what,
                   "answered, mcds_pool \"%V\" has a \"timeout\" of %M ms, "
                   "in %V:%ui", what, ttl, &pool->name, pool->timeout,
                   &place->file, place->line);
+}
+
+
+char *
+ngx_http_mcds_compile(ngx_conf_t *cf, ngx_str_t *text,
+    ngx_http_complex_value_t *cv)
+{
+    ngx_http_compile_complex_value_t  ccv;
+
+    ngx_memzero(&ccv, sizeof(ngx_http_compile_complex_value_t));
+
+    ccv.cf = cf;
+    ccv.value = text;
+    ccv.complex_value = cv;
+
+    if (ngx_http_compile_complex_value(&ccv) != NGX_OK) {
+        return NGX_CONF_ERROR;
+    }
+
+    return NGX_CONF_OK;
+}
+
+
+char *
+ngx_http_mcds_invalid(ngx_conf_t *cf, ngx_command_t *cmd,
+    ngx_str_t *value, char *must)
+{
+    if (must) {
+        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                           "invalid value \"%V\" in \"%V\", it must be %s",
+                           value, &cmd->name, must);
+
+    } else {
+        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                           "invalid parameter \"%V\" in \"%V\"", value,
+                           &cmd->name);
+    }
+
+    return NGX_CONF_ERROR;
+}
+
+
+char *
+ngx_http_mcds_methods(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
+{
+    ngx_http_mcds_loc_conf_t *mlcf = conf;
+
+    ngx_str_t   *value;
+    ngx_uint_t   i, m;
+
+    if (mlcf->methods) {
+        return "is duplicate";
+    }
+
+    value = cf->args->elts;
+
+    for (i = 1; i < cf->args->nelts; i++) {
+
+        for (m = 0; ngx_http_mcds_method_names[m].method; m++) {
+            if (ngx_http_mcds_method_names[m].name.len == value[i].len
+                && ngx_strncmp(ngx_http_mcds_method_names[m].name.data,
+                               value[i].data, value[i].len)
+                   == 0)
+            {
+                break;
+            }
+        }
+
+        if (ngx_http_mcds_method_names[m].method == 0) {
+            ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                               "invalid method \"%V\" in \"%V\", it must be "
+                               "GET, HEAD, POST, PUT, PATCH or DELETE",
+                               &value[i], &cmd->name);
+            return NGX_CONF_ERROR;
+        }
+
+        mlcf->methods |= ngx_http_mcds_method_names[m].method;
+    }
+
+    return NGX_CONF_OK;
 }

@@ -76,6 +76,13 @@ static ngx_command_t  ngx_http_mcds_commands[] = {
       0,
       NULL },
 
+    { ngx_string("mcds_api_methods"),
+      NGX_HTTP_MCDS_LEVELS|NGX_CONF_1MORE,
+      ngx_http_mcds_methods,
+      NGX_HTTP_LOC_CONF_OFFSET,
+      0,
+      NULL },
+
     { ngx_string("mcds_cache_label"),
       NGX_HTTP_MCDS_LEVELS|NGX_CONF_TAKE1,
       ngx_http_mcds_cache_label,
@@ -637,6 +644,7 @@ ngx_http_mcds_create_loc_conf(ngx_conf_t *cf)
      *
      *     conf->use = { 0, NULL };
      *     conf->pool = NULL;
+     *     conf->methods = 0;
      *     conf->return_text = NULL;
      *     conf->show = NULL;
      */
@@ -699,6 +707,11 @@ ngx_http_mcds_merge_loc_conf(ngx_conf_t *cf, void *parent, void *child)
     if (conf->use.data == NULL) {
         conf->use = prev->use;
         conf->use_place = prev->use_place;
+    }
+
+    if (conf->methods == 0) {
+        conf->methods = prev->methods ? prev->methods
+                                      : NGX_HTTP_GET|NGX_HTTP_HEAD;
     }
 
     if (conf->counters == NGX_CONF_UNSET_PTR) {

@@ -133,6 +133,7 @@ typedef struct {
     ngx_str_t                   use;
     ngx_http_mcds_place_t       use_place;
     ngx_mcds_pool_t            *pool;
+    ngx_uint_t                  methods;  /* of resources; 0: not said */
 
     ngx_array_t                *counters; /* ngx_http_mcds_counter_t */
     ngx_http_mcds_place_t       counters_place;
@@ -480,14 +481,12 @@ void ngx_http_mcds_cache_bounds(ngx_http_mcds_loc_conf_t *mlcf,
 /*
  * The text that the page of r is kept under: site and key, see
  * ngx_http_mcds_site.h.  NGX_DECLINED: there is none.
- * taken: 1 if the key is the name of what belongs to another one, as a lock.
  * match: 1 if the name is that of the pattern, in which "*" stands for any
  * number of characters.
  */
 
 ngx_int_t ngx_http_mcds_cache_key(ngx_http_request_t *r,
     ngx_http_mcds_loc_conf_t *mlcf, ngx_str_t *key);
-ngx_uint_t ngx_http_mcds_key_taken(ngx_str_t *key);
 ngx_uint_t ngx_http_mcds_match(u_char *p, u_char *last, u_char *name,
     u_char *end);
 ngx_int_t ngx_http_mcds_key_add_variables(ngx_conf_t *cf);
@@ -643,6 +642,7 @@ ngx_int_t ngx_http_mcds_counters_handler(ngx_http_request_t *r);
 
 char *ngx_http_mcds_pool(ngx_conf_t *cf, ngx_command_t *cmd, void *conf);
 char *ngx_http_mcds_use(ngx_conf_t *cf, ngx_command_t *cmd, void *conf);
+char *ngx_http_mcds_methods(ngx_conf_t *cf, ngx_command_t *cmd, void *conf);
 
 extern ngx_conf_bitmask_t  ngx_http_mcds_use_stale_masks[];
 
@@ -717,6 +717,17 @@ void ngx_http_mcds_check_lock(ngx_conf_t *cf, ngx_mcds_pool_t *pool,
 ngx_int_t ngx_http_mcds_check_twice(ngx_conf_t *cf, ngx_command_t *cmd,
     ngx_uint_t n);
 int64_t ngx_http_mcds_parse_msec(ngx_str_t *text);
+
+/*
+ * compile: a text that may contain variables.  invalid: logs that value is none
+ * of the directive's parameters, or, with must, what its value must be.  Both
+ * return what a directive returns.
+ */
+
+char *ngx_http_mcds_compile(ngx_conf_t *cf, ngx_str_t *text,
+    ngx_http_complex_value_t *cv);
+char *ngx_http_mcds_invalid(ngx_conf_t *cf, ngx_command_t *cmd,
+    ngx_str_t *value, char *must);
 
 void ngx_http_mcds_set_place(ngx_conf_t *cf, ngx_http_mcds_place_t *place);
 ngx_mcds_pool_t *ngx_http_mcds_find_pool(ngx_http_mcds_main_conf_t *mmcf,

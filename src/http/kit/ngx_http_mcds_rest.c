@@ -9,7 +9,7 @@
 #include <ngx_config.h>
 #include <ngx_core.h>
 #include <ngx_http.h>
-#include "ngx_mcds.h"
+#include "ngx_mcds_json.h"
 #include "ngx_http_mcds_module.h"
 #include "ngx_http_mcds_header.h"
 #include "ngx_http_mcds_json.h"
@@ -53,10 +53,14 @@ static struct {
 
 
 ngx_int_t
-ngx_http_mcds_rest_allow(ngx_http_request_t *r, ngx_uint_t methods,
-    ngx_uint_t possible)
+ngx_http_mcds_rest_allow(ngx_http_request_t *r, ngx_uint_t possible)
 {
-    methods &= possible;
+    ngx_uint_t                 methods;
+    ngx_http_mcds_loc_conf_t  *mlcf;
+
+    mlcf = ngx_http_get_module_loc_conf(r, ngx_http_mcds_module);
+
+    methods = mlcf->methods & possible;
 
     if (r->method & methods) {
         return NGX_DECLINED;
@@ -863,4 +867,80 @@ ngx_http_mcds_text_send(ngx_http_request_t *r, ngx_http_mcds_text_t *text,
     text->last->buf->last_in_chain = 1;
 
     return ngx_http_output_filter(r, text->first);
+}
+
+
+ngx_int_t
+ngx_http_mcds_rest_name(ngx_http_request_t *r, ngx_str_t *name)
+{
+    ngx_int_t                  rc;
+    ngx_uint_t                 prefix;
+    ngx_http_core_loc_conf_t  *clcf;
+
+    rc = ngx_http_mcds_rest_arg(r, "name", name);
+
+    if (rc != NGX_DECLINED) {
+        return rc;
+    }
+
+    ngx_str_null(name);
+
+    clcf = ngx_http_get_module_loc_conf(r, ngx_http_core_module);
+
+    prefix = !clcf->exact_match && !clcf->named;
+
+#if (NGX_PCRE)
+    if (clcf->regex) {
+        prefix = 0;
+    }
+#endif
+
+    if (!prefix || r->uri.len <= clcf->name.len) {
+        return NGX_OK;
+    }
+
+    name->data = r->uri.data + clcf->name.len;
+    name->len = r->uri.len - clcf->name.len;
+
+    if (clcf->name.len && name->data[-1] == '/') {
+        return NGX_OK;
+    }
+
+    if (name->data[0] != '/') {
+        return NGX_DECLINED;
+    }
+
+    name->data++;
+    name->len--;
+
+    return NGX_OK;
+}
+
+
+/* NULL, or what is wrong */
+
+char *
+ngx_http_mcds_rest_check_name(ngx_str_t *name)
+{
+    size_t  i;
+
+    if (name->len == 0) {
+        return "a name is empty";
+    }
+
+    if (name->len > NGX_HTTP_MCDS_NAME) {
+        return "a name is longer than 1024 bytes";
+    }
+
+    for (i = 0; i < name->len; i++) {
+        if (name->data[i] < 0x20 || name->data[i] == 0x7f) {
+            return "a name has control characters";
+        }
+    }
+
+    if (!ngx_mcds_json_utf8(name)) {
+        return "a name is not UTF-8";
+    }
+
+    return NULL;
 }

@@ -20,6 +20,9 @@
 /* the largest body of a request, whatever client_max_body_size says; bytes */
 #define NGX_HTTP_MCDS_BODY        (1024 * 1024)
 
+/* the longest name of an element, bytes */
+#define NGX_HTTP_MCDS_NAME        1024
+
 
 typedef struct ngx_http_mcds_rest_s  ngx_http_mcds_rest_t;
 
@@ -50,8 +53,9 @@ struct ngx_http_mcds_rest_s {
 
 
 /*
- * allow: NGX_DECLINED: the method is one of those; otherwise the request was
- * answered, and the handler is to return this.
+ * allow: NGX_DECLINED: mcds_api_methods of the location allows the method, and
+ * it is a possible one; otherwise the request was answered, and the handler is
+ * to return this.
  *
  * create: size bytes, all 0 but the rest that they begin with; NULL when out
  * of memory.
@@ -65,8 +69,7 @@ struct ngx_http_mcds_rest_s {
  * is to be used after that.
  */
 
-ngx_int_t ngx_http_mcds_rest_allow(ngx_http_request_t *r, ngx_uint_t methods,
-    ngx_uint_t possible);
+ngx_int_t ngx_http_mcds_rest_allow(ngx_http_request_t *r, ngx_uint_t possible);
 void *ngx_http_mcds_rest_create(ngx_http_request_t *r, size_t size);
 ngx_int_t ngx_http_mcds_rest_begin(ngx_http_mcds_rest_t *rest,
     ngx_http_mcds_rest_pt start);
@@ -118,6 +121,17 @@ ngx_table_elt_t *ngx_http_mcds_rest_header(ngx_http_request_t *r, char *name);
 
 ngx_int_t ngx_http_mcds_rest_arg(ngx_http_request_t *r, char *name,
     ngx_str_t *value);
+
+
+/*
+ * name: of the element that a request is about: the argument "name", or what
+ * follows in the URI behind the name of a location that is a prefix; it may be
+ * empty.  NGX_DECLINED: the URI cannot be that of an element; NGX_ERROR: out of
+ * memory.  check_name: what is wrong with a name, or NULL.
+ */
+
+ngx_int_t ngx_http_mcds_rest_name(ngx_http_request_t *r, ngx_str_t *name);
+char *ngx_http_mcds_rest_check_name(ngx_str_t *name);
 
 
 /*

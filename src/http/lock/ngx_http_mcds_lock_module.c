@@ -29,8 +29,6 @@ static ngx_int_t ngx_http_mcds_lock_word(ngx_str_t *value, char *name,
 static char *ngx_http_mcds_lock_ttl(ngx_str_t *text, uint32_t *ttl);
 static char *ngx_http_mcds_lock_wait(ngx_str_t *text, ngx_msec_t *wait);
 static char *ngx_http_mcds_lock_code(ngx_str_t *text, ngx_uint_t *code);
-static char *ngx_http_mcds_lock_invalid(ngx_conf_t *cf, ngx_command_t *cmd,
-    ngx_str_t *value, char *what);
 static void ngx_http_mcds_lock_needs(ngx_conf_t *cf, ngx_command_t *cmd,
     ngx_http_mcds_lock_loc_conf_t *llcf);
 static void *ngx_http_mcds_lock_create_main_conf(ngx_conf_t *cf);
@@ -218,7 +216,7 @@ ngx_http_mcds_lock_param(ngx_conf_t *cf, ngx_command_t *cmd,
         return NGX_CONF_ERROR;
     }
 
-    return what ? ngx_http_mcds_lock_invalid(cf, cmd, value, what)
+    return what ? ngx_http_mcds_invalid(cf, cmd, value, what)
                 : NGX_CONF_OK;
 }
 
@@ -295,7 +293,7 @@ ngx_http_mcds_locks(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
         }
 
         if (what) {
-            return ngx_http_mcds_lock_invalid(cf, cmd, &value[i], what);
+            return ngx_http_mcds_invalid(cf, cmd, &value[i], what);
         }
     }
 
@@ -391,18 +389,6 @@ ngx_http_mcds_lock_code(ngx_str_t *text, ngx_uint_t *code)
     *code = n;
 
     return NULL;
-}
-
-
-static char *
-ngx_http_mcds_lock_invalid(ngx_conf_t *cf, ngx_command_t *cmd,
-    ngx_str_t *value, char *what)
-{
-    ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
-                       "invalid value \"%V\" in \"%V\", it must be %s",
-                       value, &cmd->name, what);
-
-    return NGX_CONF_ERROR;
 }
 
 

@@ -10,14 +10,12 @@
 #include <ngx_config.h>
 #include <ngx_core.h>
 #include <ngx_http.h>
-#include "ngx_http_mcds_data.h"
 #include "ngx_http_mcds_header.h"
 #include "ngx_http_mcds_json.h"
 #include "ngx_http_mcds_lines.h"
 #include "ngx_http_mcds_lock.h"
 #include "ngx_http_mcds_stat.h"
 #include "ngx_http_mcds_rest.h"
-#include "ngx_http_mcds_table.h"
 
 
 /* who wait for one lock in a worker */
@@ -75,14 +73,12 @@ ngx_http_mcds_locks_handler(ngx_http_request_t *r)
     char                           *problem;
     ngx_int_t                       rc;
     ngx_str_t                       name;
-    ngx_http_mcds_data_conf_t      *dcf;
     ngx_http_mcds_locks_rest_t     *lr;
     ngx_http_mcds_lock_loc_conf_t  *llcf;
 
-    dcf = ngx_http_get_module_loc_conf(r, ngx_http_mcds_data_module);
     llcf = ngx_http_get_module_loc_conf(r, ngx_http_mcds_lock_module);
 
-    rc = ngx_http_mcds_table_name(r, &name);
+    rc = ngx_http_mcds_rest_name(r, &name);
 
     if (rc == NGX_ERROR) {
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
@@ -92,14 +88,14 @@ ngx_http_mcds_locks_handler(ngx_http_request_t *r)
         return NGX_HTTP_NOT_FOUND;
     }
 
-    rc = ngx_http_mcds_rest_allow(r, dcf->methods,
-                                  NGX_HTTP_GET|NGX_HTTP_HEAD|NGX_HTTP_POST
-                                  |NGX_HTTP_PUT|NGX_HTTP_DELETE);
+    rc = ngx_http_mcds_rest_allow(r, NGX_HTTP_GET|NGX_HTTP_HEAD
+                                     |NGX_HTTP_POST|NGX_HTTP_PUT
+                                     |NGX_HTTP_DELETE);
     if (rc != NGX_DECLINED) {
         return rc;
     }
 
-    problem = ngx_http_mcds_table_check_name(&name);
+    problem = ngx_http_mcds_rest_check_name(&name);
 
     if (problem == NULL && ngx_mcds_mutex_is_fence(&name)) {
         problem = "this name counts the owners of another lock";

@@ -14,7 +14,7 @@
 #include <ngx_core.h>
 #include <ngx_http.h>
 #include "ngx_http_mcds_module.h"
-#include "ngx_http_mcds_data.h"
+#include "ngx_http_mcds_module.h"
 #include "ngx_http_mcds_rest.h"
 #include "ngx_mcds_log.h"
 #include "ngx_mcds_log_read.h"

@@ -97,7 +97,7 @@ ngx_http_mcds_log_set(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
             s.data = value[i].data + 3;
             s.len = value[i].len - 3;
 
-            if (ngx_http_mcds_data_value(cf, &s, use->filter) != NGX_CONF_OK)
+            if (ngx_http_mcds_compile(cf, &s, use->filter) != NGX_CONF_OK)
             {
                 return NGX_CONF_ERROR;
             }
@@ -271,7 +271,7 @@ ngx_http_mcds_log_param(ngx_conf_t *cf, ngx_command_t *cmd,
         return NGX_CONF_OK;
     }
 
-    return ngx_http_mcds_data_invalid(cf, cmd, value);
+    return ngx_http_mcds_invalid(cf, cmd, value, NULL);
 }
 
 

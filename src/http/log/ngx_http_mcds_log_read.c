@@ -53,13 +53,11 @@ ngx_http_mcds_log_read_handler(ngx_http_request_t *r)
     ngx_int_t                   rc;
     ngx_http_mcds_log_conf_t   *lcf;
     ngx_http_mcds_log_rest_t   *lr;
-    ngx_http_mcds_data_conf_t  *dcf;
 
     lcf = ngx_http_get_module_loc_conf(r, ngx_http_mcds_log_module);
-    dcf = ngx_http_get_module_loc_conf(r, ngx_http_mcds_data_module);
 
-    rc = ngx_http_mcds_rest_allow(r, dcf->methods,
-                                  NGX_HTTP_GET|NGX_HTTP_HEAD|NGX_HTTP_POST);
+    rc = ngx_http_mcds_rest_allow(r, NGX_HTTP_GET|NGX_HTTP_HEAD
+                                     |NGX_HTTP_POST);
     if (rc != NGX_DECLINED) {
         return rc;
     }

@@ -1,0 +1,35 @@
+
+/*
+ * Copyright (C) mcds authors
+ */
+
+
+#include <ngx_config.h>
+#include <ngx_core.h>
+#include "ngx_mcds_limit.h"
+#include "ngx_mcds_lock.h"
+#include "ngx_http_mcds_name.h"
+
+
+/* clients write URIs, and must not write the locks of other pages */
+
+ngx_uint_t
+ngx_http_mcds_key_taken(ngx_str_t *key)
+{
+    ngx_str_t  *s;
+
+    static ngx_str_t  suffixes[] = {
+        ngx_string(NGX_MCDS_LOCK_SUFFIX),
+        ngx_string(NGX_MCDS_LIMIT_SUFFIX),
+        ngx_string(NGX_HTTP_MCDS_USES_SUFFIX),
+        ngx_null_string
+    };
+
+    for (s = suffixes; s->len; s++) {
+        if (ngx_mcds_key_ends(key, s)) {
+            return 1;
+        }
+    }
+
+    return 0;
+}
