@@ -12,7 +12,8 @@
 
 #include "mcds.h"
 #include <ngx_http.h>
-#include "ngx_http_mcds_module.h"
+#include "ngx_http_mcds_pool.h"
+#include "ngx_http_mcds_cache.h"
 #include "ngx_http_mcds_site.h"
 
 
@@ -47,7 +48,7 @@ struct mcds_scope_s {
     ngx_uint_t                 rest;      /* it has a "location /" */
 
     ngx_http_core_srv_conf_t  *server;
-    ngx_http_mcds_loc_conf_t   conf;
+    ngx_http_mcds_cache_conf_t  conf;
 };
 
 
@@ -56,7 +57,7 @@ struct mcds_scope_s {
 struct mcds_sites_s {
     ngx_array_t                scopes;    /* mcds_scope_t *, outer ones first */
     ngx_http_core_main_conf_t  core;      /* its ports */
-    ngx_http_mcds_main_conf_t  mcds;
+    ngx_http_mcds_cache_main_t  cache;
 };
 
 

@@ -17,7 +17,7 @@ static ngx_mcds_pool_t *mcds_site_cache_pool(mcds_t *m, mcds_scope_t *scope);
 /* places in the array of all modules */
 
 ngx_module_t  ngx_http_core_module = { .ctx_index = 0 };
-ngx_module_t  ngx_http_mcds_module = { .ctx_index = 1 };
+ngx_module_t  ngx_http_mcds_cache_module = { .ctx_index = 1 };
 
 
 void
@@ -29,9 +29,7 @@ mcds_site_make(mcds_t *m)
     mcds_scope_t        **scope;
     ngx_http_conf_ctx_t   ctx;
 
-    m->sites->mcds.pools = m->pools;
-
-    if (ngx_array_init(&m->sites->mcds.sites, m->memory, 4,
+    if (ngx_array_init(&m->sites->cache.sites, m->memory, 4,
                        sizeof(ngx_http_mcds_site_t *))
         != NGX_OK)
     {
@@ -39,7 +37,7 @@ mcds_site_make(mcds_t *m)
     }
 
     main_conf[0] = &m->sites->core;
-    main_conf[1] = &m->sites->mcds;
+    main_conf[1] = &m->sites->cache;
     srv_conf[1] = NULL;
 
     ngx_memzero(&ctx, sizeof(ngx_http_conf_ctx_t));
@@ -64,7 +62,7 @@ mcds_site_make(mcds_t *m)
         }
     }
 
-    if (ngx_http_mcds_site_init(&cf, &m->sites->mcds) != NGX_OK) {
+    if (ngx_http_mcds_site_init(&cf, &m->sites->cache) != NGX_OK) {
         mcds_no_memory();
     }
 }

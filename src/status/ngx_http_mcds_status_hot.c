@@ -9,9 +9,9 @@
 #include <ngx_config.h>
 #include <ngx_core.h>
 #include <ngx_http.h>
-#include "ngx_http_mcds_status.h"
 #include "ngx_mcds_hot.h"
 #include "ngx_mcds_json.h"
+#include "ngx_http_mcds_status.h"
 
 
 static void ngx_http_mcds_status_hot_keys(ngx_http_mcds_status_text_t *text,

@@ -10,9 +10,9 @@
 #include <ngx_core.h>
 #include <ngx_http.h>
 #include <nginx.h>
-#include "ngx_http_mcds_status.h"
 #include "ngx_mcds_json.h"
 #include "ngx_mcds_past.h"
+#include "ngx_http_mcds_status.h"
 
 
 static void ngx_http_mcds_status_hosts(ngx_http_mcds_status_text_t *text,

@@ -9,7 +9,7 @@
 #include <ngx_config.h>
 #include <ngx_core.h>
 #include <ngx_http.h>
-#include "ngx_http_mcds_module.h"
+#include "ngx_http_mcds_conf.h"
 #include "ngx_http_mcds_header.h"
 #include "ngx_http_mcds_status.h"
 

@@ -12,7 +12,6 @@
 #include <ngx_config.h>
 #include <ngx_core.h>
 #include <ngx_http.h>
-#include "ngx_mcds.h"
 #include "ngx_http_mcds_header.h"
 #include "ngx_http_mcds_status.h"
 #include "ngx_http_mcds_status_page.h"

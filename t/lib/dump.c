@@ -11,10 +11,10 @@
 #include <ngx_config.h>
 #include <ngx_core.h>
 #include <ngx_http.h>
-#include "ngx_http_mcds_module.h"
-#include "ngx_http_mcds_forwarded.h"
+#include "ngx_http_mcds_cache.h"
 #include "ngx_http_mcds_coding.h"
 #include "ngx_http_mcds_counter.h"
+#include "ngx_http_mcds_forwarded.h"
 #include "ngx_http_mcds_data.h"
 #include "ngx_http_mcds_lock.h"
 #include "ngx_http_mcds_log.h"
@@ -27,9 +27,9 @@
 static ngx_int_t dump_init(ngx_conf_t *cf);
 static ngx_int_t dump_handler(ngx_http_request_t *r);
 static u_char *dump_cache(u_char *p, u_char *last,
-    ngx_http_mcds_loc_conf_t *conf);
+    ngx_http_mcds_cache_conf_t *conf);
 static u_char *dump_lists(u_char *p, u_char *last,
-    ngx_http_mcds_loc_conf_t *conf);
+    ngx_http_mcds_cache_conf_t *conf);
 static u_char *dump_others(u_char *p, u_char *last, ngx_http_request_t *r);
 static u_char *dump_values(u_char *p, u_char *last, char *name,
     ngx_array_t *values);
@@ -104,14 +104,14 @@ dump_handler(ngx_http_request_t *r)
     ngx_int_t                  rc;
     ngx_str_t                  text;
     ngx_chain_t                out;
-    ngx_http_mcds_loc_conf_t  *conf;
+    ngx_http_mcds_cache_conf_t  *conf;
 
     b = ngx_create_temp_buf(r->pool, DUMP_SIZE);
     if (b == NULL) {
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
     }
 
-    conf = ngx_http_get_module_loc_conf(r, ngx_http_mcds_module);
+    conf = ngx_http_get_module_loc_conf(r, ngx_http_mcds_cache_module);
     last = b->end;
 
     p = dump_cache(b->pos, last, conf);
@@ -152,11 +152,10 @@ dump_handler(ngx_http_request_t *r)
 
 
 static u_char *
-dump_cache(u_char *p, u_char *last, ngx_http_mcds_loc_conf_t *conf)
+dump_cache(u_char *p, u_char *last, ngx_http_mcds_cache_conf_t *conf)
 {
     static ngx_str_t  none = ngx_null_string;
 
-    dump_str("use", &conf->use);
     dump_str("cache_label", &conf->cache_label);
     dump_str("cache", &conf->cache);
     dump_str("cache_site", conf->site ? conf->site : &none);
@@ -206,11 +205,10 @@ dump_cache(u_char *p, u_char *last, ngx_http_mcds_loc_conf_t *conf)
 
 
 static u_char *
-dump_lists(u_char *p, u_char *last, ngx_http_mcds_loc_conf_t *conf)
+dump_lists(u_char *p, u_char *last, ngx_http_mcds_cache_conf_t *conf)
 {
-    ngx_uint_t                i;
-    ngx_http_mcds_counter_t  *counter;
-    ngx_http_cache_valid_t   *valid;
+    ngx_uint_t               i;
+    ngx_http_cache_valid_t  *valid;
 
     p = dump_words(p, last, "cache_key_args",
                    conf->key_args ? &conf->key_args->names : NULL);
@@ -230,19 +228,6 @@ dump_lists(u_char *p, u_char *last, ngx_http_mcds_loc_conf_t *conf)
                          (time_t) valid[i].valid);
     }
 
-    p = ngx_slprintf(p, last, "\nmcds_counter=");
-
-    for (i = 0; conf->counters && i < conf->counters->nelts; i++) {
-        counter = conf->counters->elts;
-        p = ngx_slprintf(p, last, "%V,", &counter[i].key.value);
-    }
-
-    p = ngx_slprintf(p, last, "\nmcds_counter_writeback=");
-
-    if (conf->writeback) {
-        p = ngx_slprintf(p, last, "%V", &conf->writeback->uri);
-    }
-
     return ngx_slprintf(p, last, "\n");
 }
 
@@ -256,15 +241,35 @@ dump_others(u_char *p, u_char *last, ngx_http_request_t *r)
     ngx_http_mcds_log_conf_t       *lcf;
     ngx_http_mcds_data_conf_t      *dcf;
     ngx_http_mcds_array_conf_t     *push;
+    ngx_http_mcds_counter_t        *counter;
+    ngx_http_mcds_loc_conf_t       *mlcf;
     ngx_http_mcds_lock_loc_conf_t  *llcf;
+    ngx_http_mcds_counter_conf_t   *ncf;
 
     dcf = ngx_http_get_module_loc_conf(r, ngx_http_mcds_data_module);
     llcf = ngx_http_get_module_loc_conf(r, ngx_http_mcds_lock_module);
     lcf = ngx_http_get_module_loc_conf(r, ngx_http_mcds_log_module);
 
-    dump_number("api_methods", dcf->methods);
+    mlcf = ngx_http_get_module_loc_conf(r, ngx_http_mcds_module);
+    ncf = ngx_http_get_module_loc_conf(r, ngx_http_mcds_counter_module);
 
-    p = ngx_slprintf(p, last, "mcds_array_push=");
+    dump_str("use", &mlcf->use);
+    dump_number("api_methods", mlcf->methods);
+
+    p = ngx_slprintf(p, last, "mcds_counter=");
+
+    for (i = 0; ncf->counters && i < ncf->counters->nelts; i++) {
+        counter = ncf->counters->elts;
+        p = ngx_slprintf(p, last, "%V,", &counter[i].key.value);
+    }
+
+    p = ngx_slprintf(p, last, "\nmcds_counter_writeback=");
+
+    if (ncf->writeback) {
+        p = ngx_slprintf(p, last, "%V", &ncf->writeback->uri);
+    }
+
+    p = ngx_slprintf(p, last, "\nmcds_array_push=");
 
     for (i = 0; dcf->pushes && i < dcf->pushes->nelts; i++) {
         push = dcf->pushes->elts;

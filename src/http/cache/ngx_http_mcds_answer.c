@@ -9,15 +9,16 @@
 #include <ngx_config.h>
 #include <ngx_core.h>
 #include <ngx_http.h>
-#include "ngx_http_mcds_module.h"
 #include "ngx_mcds_date.h"
 #include "ngx_mcds_targeted.h"
+#include "ngx_http_mcds_header.h"
 #include "ngx_http_mcds_nginx.h"
+#include "ngx_http_mcds_cache.h"
 #include "ngx_http_mcds_store.h"
 
 
 static void ngx_http_mcds_answer_init(ngx_http_request_t *r,
-    ngx_http_mcds_loc_conf_t *mlcf, ngx_mcds_answer_t *answer,
+    ngx_http_mcds_cache_conf_t *ccf, ngx_mcds_answer_t *answer,
     ngx_uint_t status);
 static ngx_uint_t ngx_http_mcds_answer_origin(ngx_array_t *cache_valid);
 static void ngx_http_mcds_answer_list(ngx_http_request_t *r, ngx_list_t *list,
@@ -34,7 +35,7 @@ static void ngx_http_mcds_answer_accel(ngx_str_t *value,
     ngx_mcds_answer_t *answer);
 static ngx_uint_t ngx_http_mcds_has_star(ngx_str_t *value);
 static ngx_uint_t ngx_http_mcds_carried_lines(ngx_http_request_t *r,
-    ngx_http_mcds_ctx_t *ctx);
+    ngx_http_mcds_cache_ctx_t *ctx);
 static ngx_int_t ngx_http_mcds_stored_list(ngx_http_request_t *r,
     size_t *size, u_char **p);
 static ngx_array_t *ngx_http_mcds_connection(ngx_http_request_t *r);
@@ -85,36 +86,21 @@ ngx_http_mcds_header_dropped(ngx_str_t *name)
 }
 
 
-ngx_uint_t
-ngx_http_mcds_header_in(ngx_str_t *names, ngx_str_t *name)
-{
-    for ( /* void */ ; names->len; names++) {
-        if (name->len == names->len
-            && ngx_strncasecmp(name->data, names->data, name->len) == 0)
-        {
-            return 1;
-        }
-    }
-
-    return 0;
-}
-
-
 void
-ngx_http_mcds_answer(ngx_http_request_t *r, ngx_http_mcds_loc_conf_t *mlcf,
+ngx_http_mcds_answer(ngx_http_request_t *r, ngx_http_mcds_cache_conf_t *ccf,
     ngx_mcds_answer_t *answer, ngx_uint_t status)
 {
-    ngx_http_mcds_ctx_t  *ctx;
+    ngx_http_mcds_cache_ctx_t  *ctx;
 
-    ctx = ngx_http_mcds_get_ctx(r);
+    ctx = ngx_http_mcds_cache_get(r);
 
-    ngx_http_mcds_answer_init(r, mlcf, answer, status);
+    ngx_http_mcds_answer_init(r, ccf, answer, status);
     answer->authorization = ctx->authorization;
     answer->took = ngx_current_msec - ctx->start;
 
     ngx_http_mcds_answer_list(r, &r->headers_out.headers,
                               ngx_http_mcds_carried_lines(r, ctx), answer,
-                              mlcf->cache_ignore);
+                              ccf->cache_ignore);
 
     if (r->headers_out.content_encoding
         && r->headers_out.content_encoding->hash)
@@ -126,7 +112,7 @@ ngx_http_mcds_answer(ngx_http_request_t *r, ngx_http_mcds_loc_conf_t *mlcf,
 
     if (r->upstream) {
         ngx_http_mcds_answer_list(r, &r->upstream->headers_in.headers, 0,
-                                  answer, mlcf->cache_ignore);
+                                  answer, ccf->cache_ignore);
     }
 
     /* a file's is not among the headers */
@@ -139,7 +125,7 @@ ngx_http_mcds_answer(ngx_http_request_t *r, ngx_http_mcds_loc_conf_t *mlcf,
 
 static void
 ngx_http_mcds_answer_init(ngx_http_request_t *r,
-    ngx_http_mcds_loc_conf_t *mlcf, ngx_mcds_answer_t *answer,
+    ngx_http_mcds_cache_conf_t *ccf, ngx_mcds_answer_t *answer,
     ngx_uint_t status)
 {
     time_t  valid;
@@ -150,12 +136,12 @@ ngx_http_mcds_answer_init(ngx_http_request_t *r,
     answer->date = NGX_ERROR;
     answer->last_modified = NGX_ERROR;
 
-    valid = ngx_http_file_cache_valid(mlcf->cache_valid, status);
+    valid = ngx_http_file_cache_valid(ccf->cache_valid, status);
     answer->valid = valid > 0 ? valid : -1;
-    answer->origin = ngx_http_mcds_answer_origin(mlcf->cache_valid);
+    answer->origin = ngx_http_mcds_answer_origin(ccf->cache_valid);
 
-    answer->heuristic = mlcf->cache_heuristic;
-    answer->heuristic_max = mlcf->cache_heuristic_max;
+    answer->heuristic = ccf->cache_heuristic;
+    answer->heuristic_max = ccf->cache_heuristic_max;
 }
 
 
@@ -463,13 +449,13 @@ ngx_http_mcds_has_star(ngx_str_t *value)
 ngx_int_t
 ngx_http_mcds_stored_headers(ngx_http_request_t *r, ngx_str_t *headers)
 {
-    u_char               *p;
-    size_t                size;
-    ngx_int_t             rate;
-    ngx_str_t             name, *date, *charset;
-    ngx_http_mcds_ctx_t  *ctx;
+    u_char                     *p;
+    size_t                      size;
+    ngx_int_t                   rate;
+    ngx_str_t                   name, *date, *charset;
+    ngx_http_mcds_cache_ctx_t  *ctx;
 
-    ctx = ngx_http_mcds_get_ctx(r);
+    ctx = ngx_http_mcds_cache_get(r);
     size = 0;
 
     if (ngx_http_mcds_stored_list(r, &size, NULL) != NGX_OK) {
@@ -550,7 +536,7 @@ ngx_http_mcds_stored_headers(ngx_http_request_t *r, ngx_str_t *headers)
 
 
 void
-ngx_http_mcds_carried(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx)
+ngx_http_mcds_carried(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx)
 {
     ngx_list_part_t  *part;
     ngx_table_elt_t  *h;
@@ -573,7 +559,8 @@ ngx_http_mcds_carried(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx)
 /* none are left when nginx has cleared the list, as behind early hints */
 
 static ngx_uint_t
-ngx_http_mcds_carried_lines(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx)
+ngx_http_mcds_carried_lines(ngx_http_request_t *r,
+    ngx_http_mcds_cache_ctx_t *ctx)
 {
     ngx_list_part_t  *part;
     ngx_table_elt_t  *h;
@@ -591,13 +578,13 @@ ngx_http_mcds_carried_lines(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx)
 static ngx_int_t
 ngx_http_mcds_stored_list(ngx_http_request_t *r, size_t *size, u_char **p)
 {
-    ngx_uint_t            i, n, carried;
-    ngx_array_t          *lines;
-    ngx_list_part_t      *part;
-    ngx_table_elt_t      *h;
-    ngx_http_mcds_ctx_t  *ctx;
+    ngx_uint_t                  i, n, carried;
+    ngx_array_t                *lines;
+    ngx_list_part_t            *part;
+    ngx_table_elt_t            *h;
+    ngx_http_mcds_cache_ctx_t  *ctx;
 
-    ctx = ngx_http_mcds_get_ctx(r);
+    ctx = ngx_http_mcds_cache_get(r);
     carried = ngx_http_mcds_carried_lines(r, ctx);
     n = 0;
 
@@ -792,10 +779,10 @@ ngx_http_mcds_content_type_len(ngx_http_request_t *r)
 static ngx_str_t *
 ngx_http_mcds_accel_charset(ngx_http_request_t *r)
 {
-    ngx_str_t            *charset, name;
-    ngx_http_mcds_ctx_t  *ctx;
+    ngx_str_t                  *charset, name;
+    ngx_http_mcds_cache_ctx_t  *ctx;
 
-    ctx = ngx_http_mcds_get_ctx(r);
+    ctx = ngx_http_mcds_cache_get(r);
 
     charset = r->headers_out.override_charset;
 

@@ -10,100 +10,104 @@
 #include <ngx_config.h>
 #include <ngx_core.h>
 #include <ngx_http.h>
-#include "ngx_http_mcds_module.h"
-#include "ngx_http_mcds_coding.h"
-#include "ngx_http_mcds_forwarded.h"
 #include "ngx_http_mcds_header.h"
-#include "ngx_http_mcds_herd.h"
 #include "ngx_http_mcds_hot.h"
-#include "ngx_http_mcds_own.h"
 #include "ngx_http_mcds_refresh.h"
+#include "ngx_http_mcds_cache.h"
+#include "ngx_http_mcds_coding.h"
+#include "ngx_http_mcds_control.h"
+#include "ngx_http_mcds_forwarded.h"
+#include "ngx_http_mcds_herd.h"
+#include "ngx_http_mcds_invalidate.h"
+#include "ngx_http_mcds_key.h"
+#include "ngx_http_mcds_own.h"
 #include "ngx_http_mcds_revalidate.h"
 #include "ngx_http_mcds_route.h"
 #include "ngx_http_mcds_session.h"
-#include "ngx_http_mcds_stat.h"
 #include "ngx_http_mcds_store.h"
+#include "ngx_http_mcds_stream.h"
+#include "ngx_http_mcds_tags.h"
 #include "ngx_http_mcds_variant.h"
 
 
 static ngx_uint_t ngx_http_mcds_cache_applies(ngx_http_request_t *r,
-    ngx_http_mcds_loc_conf_t *mlcf);
+    ngx_http_mcds_cache_conf_t *ccf);
 static ngx_uint_t ngx_http_mcds_cache_personal(ngx_http_request_t *r,
-    ngx_http_mcds_loc_conf_t *mlcf);
+    ngx_http_mcds_cache_conf_t *ccf);
 static ngx_int_t ngx_http_mcds_cache_ask(ngx_http_request_t *r,
-    ngx_http_mcds_ctx_t *ctx, ngx_http_mcds_loc_conf_t *mlcf);
+    ngx_http_mcds_cache_ctx_t *ctx, ngx_http_mcds_cache_conf_t *ccf);
 static void ngx_http_mcds_cache_handler(void *data, ngx_uint_t outcome,
     ngx_mcds_copy_t *copy);
 static ngx_int_t ngx_http_mcds_cache_arrive(ngx_http_request_t *r,
-    ngx_http_mcds_ctx_t *ctx, ngx_http_mcds_loc_conf_t *mlcf);
+    ngx_http_mcds_cache_ctx_t *ctx, ngx_http_mcds_cache_conf_t *ccf);
 static ngx_int_t ngx_http_mcds_cache_join(ngx_http_request_t *r,
-    ngx_http_mcds_ctx_t *ctx, ngx_http_mcds_loc_conf_t *mlcf);
-static ngx_int_t ngx_http_mcds_cache_refuse(ngx_http_mcds_ctx_t *ctx,
+    ngx_http_mcds_cache_ctx_t *ctx, ngx_http_mcds_cache_conf_t *ccf);
+static ngx_int_t ngx_http_mcds_cache_refuse(ngx_http_mcds_cache_ctx_t *ctx,
     ngx_uint_t reason);
-static void ngx_http_mcds_cache_forget(ngx_http_mcds_ctx_t *ctx);
+static void ngx_http_mcds_cache_forget(ngx_http_mcds_cache_ctx_t *ctx);
 static ngx_int_t ngx_http_mcds_cache_choose(ngx_http_request_t *r,
-    ngx_http_mcds_ctx_t *ctx, ngx_http_mcds_loc_conf_t *mlcf);
+    ngx_http_mcds_cache_ctx_t *ctx, ngx_http_mcds_cache_conf_t *ccf);
 static ngx_int_t ngx_http_mcds_cache_other(ngx_http_request_t *r,
-    ngx_http_mcds_ctx_t *ctx, ngx_http_mcds_loc_conf_t *mlcf);
+    ngx_http_mcds_cache_ctx_t *ctx, ngx_http_mcds_cache_conf_t *ccf);
 static ngx_int_t ngx_http_mcds_cache_found(ngx_http_request_t *r,
-    ngx_http_mcds_ctx_t *ctx, ngx_http_mcds_loc_conf_t *mlcf);
+    ngx_http_mcds_cache_ctx_t *ctx, ngx_http_mcds_cache_conf_t *ccf);
 static ngx_int_t ngx_http_mcds_cache_validate(ngx_http_request_t *r,
-    ngx_http_mcds_ctx_t *ctx);
+    ngx_http_mcds_cache_ctx_t *ctx);
 static ngx_int_t ngx_http_mcds_cache_stale(ngx_http_request_t *r,
-    ngx_http_mcds_ctx_t *ctx, ngx_http_mcds_loc_conf_t *mlcf,
+    ngx_http_mcds_cache_ctx_t *ctx, ngx_http_mcds_cache_conf_t *ccf,
     ngx_mcds_entry_t *entry, ngx_uint_t state);
 static ngx_int_t ngx_http_mcds_cache_entered(ngx_http_request_t *r,
-    ngx_http_mcds_ctx_t *ctx, ngx_http_mcds_loc_conf_t *mlcf);
+    ngx_http_mcds_cache_ctx_t *ctx, ngx_http_mcds_cache_conf_t *ccf);
 static ngx_int_t ngx_http_mcds_cache_instead(ngx_http_request_t *r,
-    ngx_http_mcds_ctx_t *ctx, ngx_http_mcds_loc_conf_t *mlcf);
+    ngx_http_mcds_cache_ctx_t *ctx, ngx_http_mcds_cache_conf_t *ccf);
 static ngx_int_t ngx_http_mcds_cache_awaited(ngx_http_request_t *r,
-    ngx_http_mcds_ctx_t *ctx, ngx_http_mcds_loc_conf_t *mlcf);
-static ngx_msec_t ngx_http_mcds_cache_wait(ngx_http_mcds_ctx_t *ctx,
+    ngx_http_mcds_cache_ctx_t *ctx, ngx_http_mcds_cache_conf_t *ccf);
+static ngx_msec_t ngx_http_mcds_cache_wait(ngx_http_mcds_cache_ctx_t *ctx,
     ngx_msec_t limit);
 static ngx_int_t ngx_http_mcds_cache_enter(ngx_http_request_t *r,
-    ngx_http_mcds_ctx_t *ctx, ngx_http_mcds_loc_conf_t *mlcf,
+    ngx_http_mcds_cache_ctx_t *ctx, ngx_http_mcds_cache_conf_t *ccf,
     ngx_uint_t refresh, ngx_uint_t has_old);
 static ngx_int_t ngx_http_mcds_cache_usable(ngx_http_request_t *r,
-    ngx_http_mcds_ctx_t *ctx, ngx_http_mcds_loc_conf_t *mlcf,
+    ngx_http_mcds_cache_ctx_t *ctx, ngx_http_mcds_cache_conf_t *ccf,
     ngx_uint_t *verdict);
-static ngx_int_t ngx_http_mcds_cache_signed(ngx_http_mcds_ctx_t *ctx,
-    ngx_http_mcds_loc_conf_t *mlcf);
+static ngx_int_t ngx_http_mcds_cache_signed(ngx_http_mcds_cache_ctx_t *ctx,
+    ngx_http_mcds_cache_conf_t *ccf);
 static ngx_uint_t ngx_http_mcds_cache_state(ngx_mcds_entry_t *entry,
-    ngx_http_mcds_loc_conf_t *mlcf, ngx_uint_t purged);
-static ngx_int_t ngx_http_mcds_cache_again(ngx_http_mcds_ctx_t *ctx,
-    ngx_http_mcds_loc_conf_t *mlcf);
+    ngx_http_mcds_cache_conf_t *ccf, ngx_uint_t purged);
+static ngx_int_t ngx_http_mcds_cache_again(ngx_http_mcds_cache_ctx_t *ctx,
+    ngx_http_mcds_cache_conf_t *ccf);
 static ngx_int_t ngx_http_mcds_cache_only(ngx_http_request_t *r,
-    ngx_http_mcds_ctx_t *ctx);
+    ngx_http_mcds_cache_ctx_t *ctx);
 static ngx_int_t ngx_http_mcds_cache_miss(ngx_http_request_t *r,
-    ngx_http_mcds_ctx_t *ctx, ngx_http_mcds_loc_conf_t *mlcf);
+    ngx_http_mcds_cache_ctx_t *ctx, ngx_http_mcds_cache_conf_t *ccf);
 static ngx_int_t ngx_http_mcds_cache_refresh(ngx_http_request_t *r,
-    ngx_http_mcds_ctx_t *ctx);
+    ngx_http_mcds_cache_ctx_t *ctx);
 static ngx_int_t ngx_http_mcds_cache_behind(ngx_http_request_t *r,
-    ngx_http_mcds_ctx_t *ctx, ngx_http_mcds_loc_conf_t *mlcf);
+    ngx_http_mcds_cache_ctx_t *ctx, ngx_http_mcds_cache_conf_t *ccf);
 static ngx_int_t ngx_http_mcds_cache_detach(ngx_http_request_t *r,
-    ngx_http_mcds_ctx_t *ctx);
+    ngx_http_mcds_cache_ctx_t *ctx);
 static void ngx_http_mcds_cache_refreshed(ngx_http_request_t *r, void *data,
     ngx_int_t rc);
-static ngx_uint_t ngx_http_mcds_cache_streamed(ngx_http_mcds_ctx_t *ctx);
+static ngx_uint_t ngx_http_mcds_cache_streamed(ngx_http_mcds_cache_ctx_t *ctx);
 static ngx_uint_t ngx_http_mcds_cache_upgrade(ngx_http_request_t *r);
 static ngx_uint_t ngx_http_mcds_cache_partial(ngx_http_request_t *r);
 static ngx_int_t ngx_http_mcds_cache_fill(ngx_http_request_t *r,
-    ngx_http_mcds_ctx_t *ctx);
+    ngx_http_mcds_cache_ctx_t *ctx);
 static ngx_int_t ngx_http_mcds_cache_pass(ngx_http_request_t *r,
-    ngx_http_mcds_ctx_t *ctx, ngx_uint_t store);
+    ngx_http_mcds_cache_ctx_t *ctx, ngx_uint_t store);
 static ngx_int_t ngx_http_mcds_cache_unavailable(ngx_http_request_t *r,
-    ngx_http_mcds_ctx_t *ctx);
+    ngx_http_mcds_cache_ctx_t *ctx);
 
 
 ngx_int_t
-ngx_http_mcds_cache_start(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
-    ngx_http_mcds_loc_conf_t *mlcf)
+ngx_http_mcds_cache_start(ngx_http_request_t *r,
+    ngx_http_mcds_cache_ctx_t *ctx, ngx_http_mcds_cache_conf_t *ccf)
 {
     ngx_int_t  rc;
 
     ctx->asked = 1;
-    ctx->asker = mlcf;
-    ctx->conf = mlcf;
+    ctx->asker = ccf;
+    ctx->conf = ccf;
     ctx->error_page = r->error_page;
 
     ngx_http_mcds_route_begin(r, ctx);
@@ -112,10 +116,10 @@ ngx_http_mcds_cache_start(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
         return NGX_ERROR;
     }
 
-    ctx->reason = ngx_http_mcds_cache_applies(r, mlcf);
+    ctx->reason = ngx_http_mcds_cache_applies(r, ccf);
 
     if (ctx->reason) {
-        ctx->by_method = !(r->method & mlcf->cache_methods);
+        ctx->by_method = !(r->method & ccf->cache_methods);
         return NGX_OK;
     }
 
@@ -125,13 +129,13 @@ ngx_http_mcds_cache_start(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
         return NGX_OK;
     }
 
-    if (ngx_http_mcds_session(r, mlcf->session_cookies)) {
+    if (ngx_http_mcds_session(r, ccf->session_cookies)) {
         ctx->status = NGX_HTTP_MCDS_BYPASS;
         ctx->reason = NGX_MCDS_REASON_SESSION;
         return NGX_OK;
     }
 
-    rc = ngx_http_mcds_cache_key(r, mlcf, &ctx->key);
+    rc = ngx_http_mcds_cache_key(r, ccf, &ctx->key);
 
     if (rc == NGX_DECLINED) {
         ctx->status = NGX_HTTP_MCDS_BYPASS;
@@ -145,7 +149,7 @@ ngx_http_mcds_cache_start(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
 
     ngx_http_mcds_hot_add(NGX_MCDS_HOT_PAGES, &ctx->key);
 
-    ctx->authorization = ngx_http_mcds_cache_personal(r, mlcf);
+    ctx->authorization = ngx_http_mcds_cache_personal(r, ccf);
 
     if (ngx_http_mcds_control(r, ctx) != NGX_OK) {
         return NGX_ERROR;
@@ -155,7 +159,7 @@ ngx_http_mcds_cache_start(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
         ctx->no_store = 1;
     }
 
-    if (ngx_http_test_predicates(r, mlcf->cache_bypass) != NGX_OK) {
+    if (ngx_http_test_predicates(r, ccf->cache_bypass) != NGX_OK) {
 
         /* as in proxy_cache: not taken from the cache, but stored */
 
@@ -170,30 +174,30 @@ ngx_http_mcds_cache_start(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
         return NGX_ERROR;
     }
 
-    return ngx_http_mcds_cache_ask(r, ctx, mlcf);
+    return ngx_http_mcds_cache_ask(r, ctx, ccf);
 }
 
 
 /* sends the look-up of ctx->key */
 
 static ngx_int_t
-ngx_http_mcds_cache_ask(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
-    ngx_http_mcds_loc_conf_t *mlcf)
+ngx_http_mcds_cache_ask(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx,
+    ngx_http_mcds_cache_conf_t *ccf)
 {
     ctx->at = ctx->key;
     ctx->came = ngx_mcds_now();
 
-    if (ngx_http_mcds_cache_sit(ctx, mlcf) != NGX_OK) {
+    if (ngx_http_mcds_cache_sit(ctx, ccf) != NGX_OK) {
         return NGX_ERROR;
     }
 
-    if (ngx_http_mcds_variant_lookup(r, ctx, mlcf) != NGX_OK) {
+    if (ngx_http_mcds_variant_lookup(r, ctx, ccf) != NGX_OK) {
         return NGX_ERROR;
     }
 
-    if (mlcf->tags
+    if (ccf->tags
         && ctx->tags == NULL
-        && ngx_http_mcds_tags_start(r, ctx, mlcf) != NGX_OK)
+        && ngx_http_mcds_tags_start(r, ctx, ccf) != NGX_OK)
     {
         return NGX_ERROR;
     }
@@ -203,25 +207,25 @@ ngx_http_mcds_cache_ask(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
 
 
 ngx_int_t
-ngx_http_mcds_cache_sit(ngx_http_mcds_ctx_t *ctx,
-    ngx_http_mcds_loc_conf_t *mlcf)
+ngx_http_mcds_cache_sit(ngx_http_mcds_cache_ctx_t *ctx,
+    ngx_http_mcds_cache_conf_t *ccf)
 {
     ngx_http_request_t  *r;
 
-    if (ngx_mcds_page_sit(&ctx->seat, mlcf->cache_pool, &ctx->at,
-                          mlcf->cache_max_size + NGX_HTTP_MCDS_ENTRY_ROOM,
+    if (ngx_mcds_page_sit(&ctx->seat, ccf->cache_pool, &ctx->at,
+                          ccf->cache_max_size + NGX_HTTP_MCDS_ENTRY_ROOM,
                           ngx_http_mcds_cache_handler, ctx)
         != NGX_OK)
     {
         return NGX_ERROR;
     }
 
-    ngx_http_mcds_herd_local(ctx, mlcf);
+    ngx_http_mcds_herd_local(ctx, ccf);
 
-    ctx->seat.secrets = mlcf->secrets;
-    ctx->seat.stat = mlcf->zone;
+    ctx->seat.secrets = ccf->secrets;
+    ctx->seat.stat = ccf->zone;
 
-    r = ctx->request;
+    r = ctx->task->request;
 
     ctx->seat.no_body = (r->method != NGX_HTTP_GET
                          || r->header_only
@@ -236,9 +240,9 @@ ngx_http_mcds_cache_sit(ngx_http_mcds_ctx_t *ctx,
 
 static ngx_uint_t
 ngx_http_mcds_cache_applies(ngx_http_request_t *r,
-    ngx_http_mcds_loc_conf_t *mlcf)
+    ngx_http_mcds_cache_conf_t *ccf)
 {
-    if (!(r->method & mlcf->cache_methods)) {
+    if (!(r->method & ccf->cache_methods)) {
         return NGX_MCDS_REASON_METHOD;
     }
 
@@ -275,19 +279,19 @@ ngx_http_mcds_cache_applies(ngx_http_request_t *r,
 
 static ngx_uint_t
 ngx_http_mcds_cache_personal(ngx_http_request_t *r,
-    ngx_http_mcds_loc_conf_t *mlcf)
+    ngx_http_mcds_cache_conf_t *ccf)
 {
-    ngx_http_mcds_ctx_t  *ctx;
+    ngx_http_mcds_cache_ctx_t  *ctx;
 #if (NGX_HTTP_SSL)
     X509                 *cert;
     ngx_connection_t     *c;
 #endif
 
-    if (mlcf->cache_shared) {
+    if (ccf->cache_shared) {
         return 0;
     }
 
-    ctx = ngx_http_mcds_get_ctx(r->main);
+    ctx = ngx_http_mcds_cache_get(r->main);
 
     if (r->headers_in.authorization || (ctx && ctx->asked_about)) {
         return 1;
@@ -316,7 +320,7 @@ static void
 ngx_http_mcds_cache_handler(void *data, ngx_uint_t outcome,
     ngx_mcds_copy_t *copy)
 {
-    ngx_http_mcds_ctx_t *ctx = data;
+    ngx_http_mcds_cache_ctx_t *ctx = data;
 
     ctx->outcome = outcome;
 
@@ -336,31 +340,32 @@ ngx_http_mcds_cache_handler(void *data, ngx_uint_t outcome,
         }
     }
 
-    ngx_http_mcds_wake(ctx);
+    ngx_http_mcds_task_wake(ctx->task);
 }
 
 
 ngx_int_t
-ngx_http_mcds_cache_decide(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx)
+ngx_http_mcds_cache_decide(ngx_http_request_t *r,
+    ngx_http_mcds_cache_ctx_t *ctx)
 {
-    ngx_int_t                  rc;
-    ngx_http_mcds_loc_conf_t  *mlcf;
+    ngx_int_t                    rc;
+    ngx_http_mcds_cache_conf_t  *ccf;
 
-    mlcf = ngx_http_get_module_loc_conf(r, ngx_http_mcds_module);
+    ccf = ngx_http_get_module_loc_conf(r, ngx_http_mcds_cache_module);
 
     if (!ctx->routed) {
         ctx->routed = 1;
 
-        rc = ngx_http_mcds_cache_arrive(r, ctx, mlcf);
+        rc = ngx_http_mcds_cache_arrive(r, ctx, ccf);
 
         if (rc != NGX_OK) {
             return rc;
         }
     }
 
-    ctx->dry = mlcf->cache_dry_run || ctx->asker->cache_dry_run;
+    ctx->dry = ccf->cache_dry_run || ctx->asker->cache_dry_run;
 
-    rc = ngx_http_mcds_cache_choose(r, ctx, mlcf);
+    rc = ngx_http_mcds_cache_choose(r, ctx, ccf);
 
     if (rc != NGX_OK) {
         return rc;
@@ -379,8 +384,8 @@ ngx_http_mcds_cache_decide(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx)
 /* the request has reached the location that answers */
 
 static ngx_int_t
-ngx_http_mcds_cache_arrive(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
-    ngx_http_mcds_loc_conf_t *mlcf)
+ngx_http_mcds_cache_arrive(ngx_http_request_t *r,
+    ngx_http_mcds_cache_ctx_t *ctx, ngx_http_mcds_cache_conf_t *ccf)
 {
     ngx_int_t  rc;
 
@@ -394,11 +399,11 @@ ngx_http_mcds_cache_arrive(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
 
     ctx->rerouted = (rc == NGX_DECLINED);
 
-    if (mlcf == ctx->conf && !ctx->left) {
+    if (ccf == ctx->conf && !ctx->left) {
         return NGX_OK;
     }
 
-    return ngx_http_mcds_cache_join(r, ctx, mlcf);
+    return ngx_http_mcds_cache_join(r, ctx, ccf);
 }
 
 
@@ -408,33 +413,33 @@ ngx_http_mcds_cache_arrive(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
  */
 
 static ngx_int_t
-ngx_http_mcds_cache_join(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
-    ngx_http_mcds_loc_conf_t *mlcf)
+ngx_http_mcds_cache_join(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx,
+    ngx_http_mcds_cache_conf_t *ccf)
 {
-    ngx_int_t                  rc;
-    ngx_str_t                  key;
-    ngx_uint_t                 reason, no_store, only_if_cached;
-    ngx_http_mcds_loc_conf_t  *asker;
+    ngx_int_t                    rc;
+    ngx_str_t                    key;
+    ngx_uint_t                   reason, no_store, only_if_cached;
+    ngx_http_mcds_cache_conf_t  *asker;
 
     asker = ctx->conf;
 
-    if (mlcf->cache_pool == NULL) {
+    if (ccf->cache_pool == NULL) {
         return ngx_http_mcds_cache_refuse(ctx, NGX_MCDS_REASON_OFF);
     }
 
-    ctx->conf = mlcf;
+    ctx->conf = ccf;
 
-    reason = ngx_http_mcds_cache_applies(r, mlcf);
+    reason = ngx_http_mcds_cache_applies(r, ccf);
 
     if (reason) {
         return ngx_http_mcds_cache_refuse(ctx, reason);
     }
 
-    if (ngx_http_mcds_session(r, mlcf->session_cookies)) {
+    if (ngx_http_mcds_session(r, ccf->session_cookies)) {
         return ngx_http_mcds_cache_refuse(ctx, NGX_MCDS_REASON_SESSION);
     }
 
-    rc = ngx_http_mcds_cache_key(r, mlcf, &key);
+    rc = ngx_http_mcds_cache_key(r, ccf, &key);
 
     if (rc == NGX_DECLINED) {
         return ngx_http_mcds_cache_refuse(ctx, NGX_MCDS_REASON_KEY);
@@ -444,11 +449,11 @@ ngx_http_mcds_cache_join(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
         return rc;
     }
 
-    if (ngx_http_mcds_cache_personal(r, mlcf)) {
+    if (ngx_http_mcds_cache_personal(r, ccf)) {
         ctx->authorization = 1;
     }
 
-    if (mlcf->cache_request_control && !asker->cache_request_control) {
+    if (ccf->cache_request_control && !asker->cache_request_control) {
 
         no_store = ctx->no_store;
         only_if_cached = ctx->only_if_cached;
@@ -462,7 +467,7 @@ ngx_http_mcds_cache_join(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
     }
 
     if (!ctx->replace
-        && ngx_http_test_predicates(r, mlcf->cache_bypass) != NGX_OK)
+        && ngx_http_test_predicates(r, ccf->cache_bypass) != NGX_OK)
     {
         ctx->status = NGX_HTTP_MCDS_BYPASS;
         ctx->reason = NGX_MCDS_REASON_BYPASS;
@@ -470,20 +475,20 @@ ngx_http_mcds_cache_join(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
     }
 
     if (ctx->seat.page
-        && mlcf->cache_pool == asker->cache_pool
-        && mlcf->secrets == asker->secrets
-        && mlcf->cache_local == asker->cache_local
-        && mlcf->cache_local_time == asker->cache_local_time
-        && mlcf->cache_max_size == asker->cache_max_size
+        && ccf->cache_pool == asker->cache_pool
+        && ccf->secrets == asker->secrets
+        && ccf->cache_local == asker->cache_local
+        && ccf->cache_local_time == asker->cache_local_time
+        && ccf->cache_max_size == asker->cache_max_size
         && ngx_mcds_same(&key, &ctx->key))
     {
-        if (mlcf->tags == NULL || ctx->tags) {
+        if (ccf->tags == NULL || ctx->tags) {
             return NGX_OK;
         }
 
         /* how many purges there were before the origin is asked */
 
-        return (ngx_http_mcds_tags_start(r, ctx, mlcf) == NGX_OK)
+        return (ngx_http_mcds_tags_start(r, ctx, ccf) == NGX_OK)
                ? NGX_AGAIN : NGX_ERROR;
     }
 
@@ -499,16 +504,16 @@ ngx_http_mcds_cache_join(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
 
     ctx->key = key;
 
-    if (ngx_http_mcds_cache_ask(r, ctx, mlcf) != NGX_OK) {
+    if (ngx_http_mcds_cache_ask(r, ctx, ccf) != NGX_OK) {
         return NGX_ERROR;
     }
 
-    return ctx->waiting ? NGX_AGAIN : NGX_OK;
+    return ctx->task->waiting ? NGX_AGAIN : NGX_OK;
 }
 
 
 static ngx_int_t
-ngx_http_mcds_cache_refuse(ngx_http_mcds_ctx_t *ctx, ngx_uint_t reason)
+ngx_http_mcds_cache_refuse(ngx_http_mcds_cache_ctx_t *ctx, ngx_uint_t reason)
 {
     ngx_http_mcds_cache_forget(ctx);
 
@@ -522,7 +527,7 @@ ngx_http_mcds_cache_refuse(ngx_http_mcds_ctx_t *ctx, ngx_uint_t reason)
 /* what was found is not for this request, all answers have come */
 
 static void
-ngx_http_mcds_cache_forget(ngx_http_mcds_ctx_t *ctx)
+ngx_http_mcds_cache_forget(ngx_http_mcds_cache_ctx_t *ctx)
 {
     ngx_http_mcds_cache_drop(ctx);
     ngx_http_mcds_variant_cleanup(ctx);
@@ -539,10 +544,10 @@ ngx_http_mcds_cache_forget(ngx_http_mcds_ctx_t *ctx)
 
 
 ngx_int_t
-ngx_http_mcds_cache_left(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx)
+ngx_http_mcds_cache_left(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx)
 {
-    ngx_uint_t                 refused;
-    ngx_http_mcds_loc_conf_t  *mlcf;
+    ngx_uint_t                   refused;
+    ngx_http_mcds_cache_conf_t  *ccf;
 
     refused = ngx_http_mcds_store_left(r, ctx);
 
@@ -553,13 +558,13 @@ ngx_http_mcds_cache_left(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx)
     ctx->storing = 0;
     ctx->passed = 0;
 
-    if (ctx->refresh) {
+    if (ctx->task->refresh) {
         return NGX_DECLINED;
     }
 
-    mlcf = ngx_http_get_module_loc_conf(r, ngx_http_mcds_module);
+    ccf = ngx_http_get_module_loc_conf(r, ngx_http_mcds_cache_module);
 
-    if (refused || ctx->dry || mlcf->cache_pool == NULL) {
+    if (refused || ctx->dry || ccf->cache_pool == NULL) {
         return NGX_OK;
     }
 
@@ -579,20 +584,20 @@ ngx_http_mcds_cache_left(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx)
 /* what to do, were this not a dry run */
 
 static ngx_int_t
-ngx_http_mcds_cache_choose(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
-    ngx_http_mcds_loc_conf_t *mlcf)
+ngx_http_mcds_cache_choose(ngx_http_request_t *r,
+    ngx_http_mcds_cache_ctx_t *ctx, ngx_http_mcds_cache_conf_t *ccf)
 {
     ngx_int_t  rc;
 
-    rc = ngx_http_mcds_variant(r, ctx, mlcf);
+    rc = ngx_http_mcds_variant(r, ctx, ccf);
 
     if (rc == NGX_OK
         && ctx->copy
         && ctx->outcome == NGX_MCDS_PAGE_FOUND
         && !ngx_http_mcds_route_matches(&ctx->copy->entry, ctx->route)
-        && ngx_http_mcds_cache_signed(ctx, mlcf) == NGX_OK)
+        && ngx_http_mcds_cache_signed(ctx, ccf) == NGX_OK)
     {
-        rc = ngx_http_mcds_cache_other(r, ctx, mlcf);
+        rc = ngx_http_mcds_cache_other(r, ctx, ccf);
     }
 
     if (rc == NGX_BUSY) {
@@ -608,12 +613,12 @@ ngx_http_mcds_cache_choose(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
     }
 
     if (ctx->entered) {
-        return ngx_http_mcds_cache_entered(r, ctx, mlcf);
+        return ngx_http_mcds_cache_entered(r, ctx, ccf);
     }
 
     if (ctx->counting) {
         ctx->counting = 0;
-        return ngx_http_mcds_cache_miss(r, ctx, mlcf);
+        return ngx_http_mcds_cache_miss(r, ctx, ccf);
     }
 
     ctx->cas = ctx->copy ? ctx->copy->stamp.cas : 0;
@@ -627,14 +632,14 @@ ngx_http_mcds_cache_choose(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
     }
 
     if (ctx->outcome == NGX_MCDS_PAGE_FOUND) {
-        return ngx_http_mcds_cache_found(r, ctx, mlcf);
+        return ngx_http_mcds_cache_found(r, ctx, ccf);
     }
 
     ctx->status = NGX_HTTP_MCDS_MISS;
     ctx->reason = (ctx->outcome == NGX_MCDS_PAGE_FAILED)
                   ? NGX_MCDS_REASON_MEMCACHED : NGX_MCDS_REASON_ABSENT;
 
-    return ngx_http_mcds_cache_miss(r, ctx, mlcf);
+    return ngx_http_mcds_cache_miss(r, ctx, ccf);
 }
 
 
@@ -644,21 +649,21 @@ ngx_http_mcds_cache_choose(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
  */
 
 static ngx_int_t
-ngx_http_mcds_cache_other(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
-    ngx_http_mcds_loc_conf_t *mlcf)
+ngx_http_mcds_cache_other(ngx_http_request_t *r,
+    ngx_http_mcds_cache_ctx_t *ctx, ngx_http_mcds_cache_conf_t *ccf)
 {
     if (ctx->entered) {
-        return ngx_http_mcds_cache_again(ctx, mlcf);
+        return ngx_http_mcds_cache_again(ctx, ccf);
     }
 
     if (r->method == NGX_HTTP_GET
         && !r->header_only
         && !ctx->no_store
         && !ctx->authorization
-        && !mlcf->cache_dry_run
+        && !ccf->cache_dry_run
         && !ctx->asker->cache_dry_run)
     {
-        return ngx_http_mcds_variant_fork(r, ctx, mlcf);
+        return ngx_http_mcds_variant_fork(r, ctx, ccf);
     }
 
     /* a request that stores nothing changes nothing */
@@ -674,8 +679,8 @@ ngx_http_mcds_cache_other(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
 
 
 static ngx_int_t
-ngx_http_mcds_cache_found(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
-    ngx_http_mcds_loc_conf_t *mlcf)
+ngx_http_mcds_cache_found(ngx_http_request_t *r,
+    ngx_http_mcds_cache_ctx_t *ctx, ngx_http_mcds_cache_conf_t *ccf)
 {
     ngx_int_t          rc;
     ngx_uint_t         state, verdict;
@@ -691,15 +696,15 @@ ngx_http_mcds_cache_found(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
         ctx->status = NGX_HTTP_MCDS_MISS;
         ctx->reason = (entry->kind == NGX_MCDS_ENTRY_PURGED)
                       ? NGX_MCDS_REASON_PURGED : NGX_MCDS_REASON_UNSIGNED;
-        return ngx_http_mcds_cache_miss(r, ctx, mlcf);
+        return ngx_http_mcds_cache_miss(r, ctx, ccf);
     }
 
-    if (ngx_http_mcds_cache_signed(ctx, mlcf) != NGX_OK) {
+    if (ngx_http_mcds_cache_signed(ctx, ccf) != NGX_OK) {
         ngx_http_mcds_cache_drop(ctx);
 
         ctx->status = NGX_HTTP_MCDS_MISS;
         ctx->reason = NGX_MCDS_REASON_UNSIGNED;
-        return ngx_http_mcds_cache_miss(r, ctx, mlcf);
+        return ngx_http_mcds_cache_miss(r, ctx, ccf);
     }
 
     if (entry->kind != NGX_MCDS_ENTRY_PAGE) {
@@ -720,11 +725,11 @@ ngx_http_mcds_cache_found(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
         return ngx_http_mcds_cache_pass(r, ctx, 0);
     }
 
-    rc = ngx_http_mcds_cache_usable(r, ctx, mlcf, &verdict);
+    rc = ngx_http_mcds_cache_usable(r, ctx, ccf, &verdict);
 
     if (rc == NGX_DECLINED) {
         ctx->status = NGX_HTTP_MCDS_MISS;
-        return ngx_http_mcds_cache_miss(r, ctx, mlcf);
+        return ngx_http_mcds_cache_miss(r, ctx, ccf);
     }
 
     if (rc != NGX_OK) {
@@ -736,7 +741,7 @@ ngx_http_mcds_cache_found(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
 
     entry = &variant;
 
-    state = ngx_http_mcds_cache_state(entry, mlcf,
+    state = ngx_http_mcds_cache_state(entry, ccf,
                                       verdict != NGX_MCDS_TAGS_VALID);
 
     ctx->expired = (state != NGX_MCDS_FRESH);
@@ -750,15 +755,15 @@ ngx_http_mcds_cache_found(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
         ctx->status = NGX_HTTP_MCDS_BYPASS;
         ctx->reason = NGX_MCDS_REASON_REQUEST;
         ctx->unaccepted = 1;
-        return ngx_http_mcds_cache_miss(r, ctx, mlcf);
+        return ngx_http_mcds_cache_miss(r, ctx, ccf);
     }
 
     if (state == NGX_MCDS_FRESH) {
         ctx->status = NGX_HTTP_MCDS_HIT;
         ctx->reason = NGX_MCDS_REASON_FRESH;
 
-        if (!ctx->authorization && ngx_http_mcds_herd_early(ctx, mlcf)) {
-            return ngx_http_mcds_cache_enter(r, ctx, mlcf, 1, 1);
+        if (!ctx->authorization && ngx_http_mcds_herd_early(ctx, ccf)) {
+            return ngx_http_mcds_cache_enter(r, ctx, ccf, 1, 1);
         }
 
         return NGX_OK;
@@ -776,7 +781,7 @@ ngx_http_mcds_cache_found(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
                       ? NGX_MCDS_REASON_MEMCACHED : NGX_MCDS_REASON_STALE;
     }
 
-    return ngx_http_mcds_cache_stale(r, ctx, mlcf, entry, state);
+    return ngx_http_mcds_cache_stale(r, ctx, ccf, entry, state);
 }
 
 
@@ -786,7 +791,8 @@ ngx_http_mcds_cache_found(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
  */
 
 static ngx_int_t
-ngx_http_mcds_cache_validate(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx)
+ngx_http_mcds_cache_validate(ngx_http_request_t *r,
+    ngx_http_mcds_cache_ctx_t *ctx)
 {
     ctx->reason = NGX_MCDS_REASON_NO_CACHE;
 
@@ -796,8 +802,9 @@ ngx_http_mcds_cache_validate(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx)
 
 
 static ngx_int_t
-ngx_http_mcds_cache_stale(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
-    ngx_http_mcds_loc_conf_t *mlcf, ngx_mcds_entry_t *entry, ngx_uint_t state)
+ngx_http_mcds_cache_stale(ngx_http_request_t *r,
+    ngx_http_mcds_cache_ctx_t *ctx, ngx_http_mcds_cache_conf_t *ccf,
+    ngx_mcds_entry_t *entry, ngx_uint_t state)
 {
     ngx_uint_t        has_old;
     ngx_mcds_stale_t  stale;
@@ -809,13 +816,13 @@ ngx_http_mcds_cache_stale(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
         /* such a request starts no build */
 
         return (ctx->authorization || ctx->no_store)
-               ? NGX_OK : ngx_http_mcds_cache_enter(r, ctx, mlcf, 1, 1);
+               ? NGX_OK : ngx_http_mcds_cache_enter(r, ctx, ccf, 1, 1);
     }
 
     ctx->status = NGX_HTTP_MCDS_EXPIRED;
 
-    if (state == NGX_MCDS_STALE_UNUSABLE || !mlcf->cache_lock) {
-        return ngx_http_mcds_cache_miss(r, ctx, mlcf);
+    if (state == NGX_MCDS_STALE_UNUSABLE || !ccf->cache_lock) {
+        return ngx_http_mcds_cache_miss(r, ctx, ccf);
     }
 
     if (ctx->only_if_cached) {
@@ -828,25 +835,26 @@ ngx_http_mcds_cache_stale(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
 
     ctx->old_shown = (state == NGX_MCDS_STALE_LAST);
 
-    ngx_http_mcds_cache_bounds(mlcf, &stale);
+    ngx_http_mcds_cache_bounds(ccf, &stale);
 
     has_old = ngx_mcds_fresh_error(entry, &stale,
-                       (mlcf->cache_use_stale & NGX_HTTP_MCDS_FAILURES) != 0,
+                       (ccf->cache_use_stale & NGX_HTTP_MCDS_FAILURES) != 0,
                        ngx_mcds_now());
 
-    return ngx_http_mcds_cache_enter(r, ctx, mlcf, 0, has_old);
+    return ngx_http_mcds_cache_enter(r, ctx, ccf, 0, has_old);
 }
 
 
 /* NGX_DECLINED: it is as if there were nothing, but for its CAS */
 
 static ngx_int_t
-ngx_http_mcds_cache_usable(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
-    ngx_http_mcds_loc_conf_t *mlcf, ngx_uint_t *verdict)
+ngx_http_mcds_cache_usable(ngx_http_request_t *r,
+    ngx_http_mcds_cache_ctx_t *ctx, ngx_http_mcds_cache_conf_t *ccf,
+    ngx_uint_t *verdict)
 {
     ngx_int_t  rc;
 
-    rc = ngx_http_mcds_tags_judge(r, ctx, mlcf, verdict);
+    rc = ngx_http_mcds_tags_judge(r, ctx, ccf, verdict);
 
     if (rc != NGX_OK || *verdict != NGX_MCDS_TAGS_GONE) {
         return rc;
@@ -861,7 +869,7 @@ ngx_http_mcds_cache_usable(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
 
 
 void
-ngx_http_mcds_cache_drop(ngx_http_mcds_ctx_t *ctx)
+ngx_http_mcds_cache_drop(ngx_http_mcds_cache_ctx_t *ctx)
 {
     ngx_http_mcds_stream_end(ctx);
 
@@ -875,10 +883,10 @@ ngx_http_mcds_cache_drop(ngx_http_mcds_ctx_t *ctx)
 /* a page in parts: those of them that are here; the others as they come */
 
 static ngx_int_t
-ngx_http_mcds_cache_signed(ngx_http_mcds_ctx_t *ctx,
-    ngx_http_mcds_loc_conf_t *mlcf)
+ngx_http_mcds_cache_signed(ngx_http_mcds_cache_ctx_t *ctx,
+    ngx_http_mcds_cache_conf_t *ccf)
 {
-    if (ngx_mcds_copy_signed(ctx->copy, mlcf->secrets) != NGX_OK) {
+    if (ngx_mcds_copy_signed(ctx->copy, ccf->secrets) != NGX_OK) {
         return NGX_DECLINED;
     }
 
@@ -890,13 +898,13 @@ ngx_http_mcds_cache_signed(ngx_http_mcds_ctx_t *ctx,
 
 static ngx_uint_t
 ngx_http_mcds_cache_state(ngx_mcds_entry_t *entry,
-    ngx_http_mcds_loc_conf_t *mlcf, ngx_uint_t purged)
+    ngx_http_mcds_cache_conf_t *ccf, ngx_uint_t purged)
 {
     uint64_t          now;
     ngx_mcds_stale_t  stale;
     ngx_mcds_entry_t  expired;
 
-    ngx_http_mcds_cache_bounds(mlcf, &stale);
+    ngx_http_mcds_cache_bounds(ccf, &stale);
 
     now = ngx_mcds_now();
 
@@ -911,19 +919,19 @@ ngx_http_mcds_cache_state(ngx_mcds_entry_t *entry,
 
 
 void
-ngx_http_mcds_cache_bounds(ngx_http_mcds_loc_conf_t *mlcf,
+ngx_http_mcds_cache_bounds(ngx_http_mcds_cache_conf_t *ccf,
     ngx_mcds_stale_t *stale)
 {
-    stale->update = mlcf->cache_update;
-    stale->grace = mlcf->cache_grace;
-    stale->origin = mlcf->cache_grace_origin;
+    stale->update = ccf->cache_update;
+    stale->grace = ccf->cache_grace;
+    stale->origin = ccf->cache_grace_origin;
 }
 
 
 /* only-if-cached, RFC 9111, 5.2.1.7 */
 
 static ngx_int_t
-ngx_http_mcds_cache_only(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx)
+ngx_http_mcds_cache_only(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx)
 {
     ctx->reason = NGX_MCDS_REASON_ONLY_IF_CACHED;
 
@@ -935,8 +943,8 @@ ngx_http_mcds_cache_only(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx)
 /* nothing that could be served */
 
 static ngx_int_t
-ngx_http_mcds_cache_miss(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
-    ngx_http_mcds_loc_conf_t *mlcf)
+ngx_http_mcds_cache_miss(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx,
+    ngx_http_mcds_cache_conf_t *ccf)
 {
     ngx_int_t  rc;
 
@@ -948,7 +956,7 @@ ngx_http_mcds_cache_miss(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
         return ngx_http_mcds_cache_pass(r, ctx, 0);
     }
 
-    rc = ngx_http_mcds_herd_uses(r, ctx, mlcf);
+    rc = ngx_http_mcds_herd_uses(r, ctx, ccf);
 
     if (rc == NGX_AGAIN) {
         ctx->counting = 1;
@@ -964,32 +972,33 @@ ngx_http_mcds_cache_miss(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
         return rc;
     }
 
-    if (ctx->authorization || !mlcf->cache_lock) {
+    if (ctx->authorization || !ccf->cache_lock) {
         return ngx_http_mcds_cache_pass(r, ctx, 1);
     }
 
-    return ngx_http_mcds_cache_enter(r, ctx, mlcf, 0, 0);
+    return ngx_http_mcds_cache_enter(r, ctx, ccf, 0, 0);
 }
 
 
 static ngx_int_t
-ngx_http_mcds_cache_enter(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
-    ngx_http_mcds_loc_conf_t *mlcf, ngx_uint_t refresh, ngx_uint_t has_old)
+ngx_http_mcds_cache_enter(ngx_http_request_t *r,
+    ngx_http_mcds_cache_ctx_t *ctx, ngx_http_mcds_cache_conf_t *ccf,
+    ngx_uint_t refresh, ngx_uint_t has_old)
 {
     ngx_int_t         rc;
     ngx_mcds_enter_t  enter;
 
     ngx_memzero(&enter, sizeof(ngx_mcds_enter_t));
 
-    enter.lock_age = mlcf->cache_lock_age;
-    enter.wait = mlcf->cache_dry_run ? 0
+    enter.lock_age = ccf->cache_lock_age;
+    enter.wait = ccf->cache_dry_run ? 0
                  : ngx_http_mcds_cache_wait(ctx, ctx->old_shown
-                                                 ? mlcf->cache_wait
-                                                 : mlcf->cache_lock_timeout);
-    enter.max_waiters = mlcf->cache_max_waiters;
+                                                 ? ccf->cache_wait
+                                                 : ccf->cache_lock_timeout);
+    enter.max_waiters = ccf->cache_max_waiters;
     enter.cas = ctx->cas;
-    enter.backoff = mlcf->cache_backoff;
-    enter.backoff_max = mlcf->cache_backoff_max;
+    enter.backoff = ccf->cache_backoff;
+    enter.backoff_max = ccf->cache_backoff_max;
     enter.refresh = refresh;
     enter.has_old = has_old;
     enter.local = (ctx->outcome == NGX_MCDS_PAGE_FAILED);
@@ -997,7 +1006,7 @@ ngx_http_mcds_cache_enter(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
     ctx->entered = 1;
     ctx->lock_start = ngx_current_msec;
 
-    ctx->waiting++;
+    ctx->task->waiting++;
 
     rc = ngx_mcds_page_enter(&ctx->seat, &enter, &ctx->outcome);
 
@@ -1005,9 +1014,9 @@ ngx_http_mcds_cache_enter(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
         return NGX_AGAIN;
     }
 
-    ctx->waiting--;
+    ctx->task->waiting--;
 
-    return ngx_http_mcds_cache_entered(r, ctx, mlcf);
+    return ngx_http_mcds_cache_entered(r, ctx, ccf);
 }
 
 
@@ -1017,7 +1026,7 @@ ngx_http_mcds_cache_enter(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
  */
 
 static ngx_msec_t
-ngx_http_mcds_cache_wait(ngx_http_mcds_ctx_t *ctx, ngx_msec_t limit)
+ngx_http_mcds_cache_wait(ngx_http_mcds_cache_ctx_t *ctx, ngx_msec_t limit)
 {
     ngx_msec_t  waited;
 
@@ -1032,8 +1041,8 @@ ngx_http_mcds_cache_wait(ngx_http_mcds_ctx_t *ctx, ngx_msec_t limit)
 
 
 static ngx_int_t
-ngx_http_mcds_cache_entered(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
-    ngx_http_mcds_loc_conf_t *mlcf)
+ngx_http_mcds_cache_entered(ngx_http_request_t *r,
+    ngx_http_mcds_cache_ctx_t *ctx, ngx_http_mcds_cache_conf_t *ccf)
 {
     ngx_int_t  rc;
 
@@ -1054,13 +1063,13 @@ ngx_http_mcds_cache_entered(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
     case NGX_MCDS_PAGE_FOUND:
 
         if (!ctx->seat.built) {
-            return ngx_http_mcds_cache_instead(r, ctx, mlcf);
+            return ngx_http_mcds_cache_instead(r, ctx, ccf);
         }
 
-        rc = ngx_http_mcds_cache_awaited(r, ctx, mlcf);
+        rc = ngx_http_mcds_cache_awaited(r, ctx, ccf);
 
         if (rc == NGX_DECLINED) {
-            return ngx_http_mcds_cache_again(ctx, mlcf);
+            return ngx_http_mcds_cache_again(ctx, ccf);
         }
 
         if (rc != NGX_OK) {
@@ -1078,7 +1087,7 @@ ngx_http_mcds_cache_entered(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
         return NGX_OK;
 
     case NGX_MCDS_PAGE_AGAIN:
-        return ngx_http_mcds_cache_again(ctx, mlcf);
+        return ngx_http_mcds_cache_again(ctx, ccf);
 
     case NGX_MCDS_PAGE_BUILD:
 
@@ -1101,7 +1110,7 @@ ngx_http_mcds_cache_entered(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
             || (ngx_http_mcds_cache_streamed(ctx)
                 && !ctx->behind && !ctx->dry))
         {
-            return ngx_http_mcds_cache_behind(r, ctx, mlcf);
+            return ngx_http_mcds_cache_behind(r, ctx, ccf);
         }
 
         return ngx_http_mcds_cache_fill(r, ctx);
@@ -1135,7 +1144,7 @@ ngx_http_mcds_cache_entered(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
 
         /* whose own build has failed is told how, as one that fills is */
 
-        if (mlcf->cache_lock_pass
+        if (ccf->cache_lock_pass
             || (ctx->behind && ctx->outcome == NGX_MCDS_PAGE_ERROR))
         {
             return ngx_http_mcds_cache_pass(r, ctx, 0);
@@ -1154,18 +1163,18 @@ ngx_http_mcds_cache_entered(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
  */
 
 static ngx_int_t
-ngx_http_mcds_cache_instead(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
-    ngx_http_mcds_loc_conf_t *mlcf)
+ngx_http_mcds_cache_instead(ngx_http_request_t *r,
+    ngx_http_mcds_cache_ctx_t *ctx, ngx_http_mcds_cache_conf_t *ccf)
 {
     if (ngx_http_mcds_variant_purged(ctx)) {
-        return ngx_http_mcds_cache_again(ctx, mlcf);
+        return ngx_http_mcds_cache_again(ctx, ccf);
     }
 
     ctx->entered = 0;
     ctx->old_shown = 0;
     ctx->cas = ctx->copy->stamp.cas;
 
-    return ngx_http_mcds_cache_found(r, ctx, mlcf);
+    return ngx_http_mcds_cache_found(r, ctx, ccf);
 }
 
 
@@ -1179,8 +1188,8 @@ ngx_http_mcds_cache_instead(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
  */
 
 static ngx_int_t
-ngx_http_mcds_cache_awaited(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
-    ngx_http_mcds_loc_conf_t *mlcf)
+ngx_http_mcds_cache_awaited(ngx_http_request_t *r,
+    ngx_http_mcds_cache_ctx_t *ctx, ngx_http_mcds_cache_conf_t *ccf)
 {
     ngx_int_t          rc;
     ngx_uint_t         verdict;
@@ -1193,12 +1202,12 @@ ngx_http_mcds_cache_awaited(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
     if (entry->kind != NGX_MCDS_ENTRY_PAGE
         || (entry->flags & NGX_MCDS_ENTRY_INVALID)
         || (ctx->authorization && !(entry->flags & NGX_MCDS_ENTRY_SHARED))
-        || ngx_http_mcds_cache_signed(ctx, mlcf) != NGX_OK)
+        || ngx_http_mcds_cache_signed(ctx, ccf) != NGX_OK)
     {
         return NGX_DECLINED;
     }
 
-    rc = ngx_http_mcds_tags_judge(r, ctx, mlcf, &verdict);
+    rc = ngx_http_mcds_tags_judge(r, ctx, ccf, &verdict);
 
     if (rc != NGX_OK) {
         return rc;
@@ -1233,14 +1242,14 @@ ngx_http_mcds_cache_awaited(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
 /* the page that came is not right for this request: what is there now may be */
 
 static ngx_int_t
-ngx_http_mcds_cache_again(ngx_http_mcds_ctx_t *ctx,
-    ngx_http_mcds_loc_conf_t *mlcf)
+ngx_http_mcds_cache_again(ngx_http_mcds_cache_ctx_t *ctx,
+    ngx_http_mcds_cache_conf_t *ccf)
 {
     if (ctx->copy && ngx_http_mcds_variant_purged(ctx)) {
 
         /* or it was built after a purge that this request does not know */
 
-        return ngx_http_mcds_variant_again(ctx, mlcf);
+        return ngx_http_mcds_variant_again(ctx, ccf);
     }
 
     ngx_http_mcds_cache_drop(ctx);
@@ -1251,7 +1260,7 @@ ngx_http_mcds_cache_again(ngx_http_mcds_ctx_t *ctx,
         return NGX_ERROR;
     }
 
-    ctx->waiting++;
+    ctx->task->waiting++;
 
     return NGX_AGAIN;
 }
@@ -1260,7 +1269,8 @@ ngx_http_mcds_cache_again(ngx_http_mcds_ctx_t *ctx,
 /* this request shows the old page, and a copy of it builds the new one */
 
 static ngx_int_t
-ngx_http_mcds_cache_refresh(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx)
+ngx_http_mcds_cache_refresh(ngx_http_request_t *r,
+    ngx_http_mcds_cache_ctx_t *ctx)
 {
     if (ngx_http_mcds_cache_detach(r, ctx) == NGX_OK
         && ctx->status != NGX_HTTP_MCDS_HIT)
@@ -1282,8 +1292,8 @@ ngx_http_mcds_cache_refresh(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx)
  */
 
 static ngx_int_t
-ngx_http_mcds_cache_behind(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
-    ngx_http_mcds_loc_conf_t *mlcf)
+ngx_http_mcds_cache_behind(ngx_http_request_t *r,
+    ngx_http_mcds_cache_ctx_t *ctx, ngx_http_mcds_cache_conf_t *ccf)
 {
     ngx_uint_t  has_old;
 
@@ -1312,45 +1322,46 @@ ngx_http_mcds_cache_behind(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
     ctx->behind = 1;
     ctx->wait_start = 0;
 
-    if (ngx_http_mcds_cache_sit(ctx, mlcf) != NGX_OK) {
+    if (ngx_http_mcds_cache_sit(ctx, ccf) != NGX_OK) {
         return NGX_ERROR;
     }
 
-    return ngx_http_mcds_cache_enter(r, ctx, mlcf, 0, has_old);
+    return ngx_http_mcds_cache_enter(r, ctx, ccf, 0, has_old);
 }
 
 
 ngx_int_t
-ngx_http_mcds_cache_rebuild(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
-    ngx_http_mcds_loc_conf_t *mlcf, uint64_t cas)
+ngx_http_mcds_cache_rebuild(ngx_http_request_t *r,
+    ngx_http_mcds_cache_ctx_t *ctx, ngx_http_mcds_cache_conf_t *ccf,
+    uint64_t cas)
 {
     ngx_int_t         rc;
     ngx_mcds_enter_t  enter;
 
     ctx->entered = 1;
-    ctx->asker = mlcf;
-    ctx->conf = mlcf;
+    ctx->asker = ccf;
+    ctx->conf = ccf;
     ctx->at = ctx->key;
 
     ngx_http_mcds_route_begin(r, ctx);
 
-    if (ngx_http_mcds_cache_sit(ctx, mlcf) != NGX_OK) {
+    if (ngx_http_mcds_cache_sit(ctx, ccf) != NGX_OK) {
         return NGX_ERROR;
     }
 
-    if (mlcf->tags && ngx_http_mcds_tags_start(r, ctx, mlcf) != NGX_OK) {
+    if (ccf->tags && ngx_http_mcds_tags_start(r, ctx, ccf) != NGX_OK) {
         return NGX_ERROR;
     }
 
     ngx_memzero(&enter, sizeof(ngx_mcds_enter_t));
 
-    enter.lock_age = mlcf->cache_lock_age;
+    enter.lock_age = ccf->cache_lock_age;
     enter.cas = cas;
-    enter.backoff = mlcf->cache_backoff;
-    enter.backoff_max = mlcf->cache_backoff_max;
+    enter.backoff = ccf->cache_backoff;
+    enter.backoff_max = ccf->cache_backoff_max;
     enter.refresh = 1;
 
-    ctx->waiting++;
+    ctx->task->waiting++;
 
     rc = ngx_mcds_page_enter(&ctx->seat, &enter, &ctx->outcome);
 
@@ -1358,12 +1369,13 @@ ngx_http_mcds_cache_rebuild(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
         return NGX_AGAIN;
     }
 
-    return (--ctx->waiting) ? NGX_AGAIN : NGX_OK;
+    return (--ctx->task->waiting) ? NGX_AGAIN : NGX_OK;
 }
 
 
 ngx_uint_t
-ngx_http_mcds_cache_rebuilt(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx)
+ngx_http_mcds_cache_rebuilt(ngx_http_request_t *r,
+    ngx_http_mcds_cache_ctx_t *ctx)
 {
     return ctx->outcome == NGX_MCDS_PAGE_BUILD
            && ngx_http_mcds_cache_detach(r, ctx) == NGX_OK;
@@ -1373,22 +1385,23 @@ ngx_http_mcds_cache_rebuilt(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx)
 /* hands the build of r to a copy; ends it if that cannot be made */
 
 static ngx_int_t
-ngx_http_mcds_cache_detach(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx)
+ngx_http_mcds_cache_detach(ngx_http_request_t *r,
+    ngx_http_mcds_cache_ctx_t *ctx)
 {
-    ngx_http_request_t   *sr;
-    ngx_http_mcds_ctx_t  *sctx;
+    ngx_http_request_t         *sr;
+    ngx_http_mcds_cache_ctx_t  *sctx;
 
     /* the data serve as a mark only, see ngx_http_mcds_silent() */
 
     sr = ngx_http_mcds_refresh_create(r, ngx_http_mcds_cache_refreshed,
                                       ctx->seat.page);
 
-    sctx = sr ? ngx_http_mcds_create_ctx(sr) : NULL;
+    sctx = sr ? ngx_http_mcds_cache_need(sr) : NULL;
 
     if (sctx) {
         sctx->asked = 1;
         sctx->decided = 1;
-        sctx->refresh = 1;
+        sctx->task->refresh = 1;
         sctx->error_page = ctx->error_page;
         sctx->start = ngx_current_msec;
 
@@ -1424,9 +1437,9 @@ ngx_http_mcds_cache_detach(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx)
 static void
 ngx_http_mcds_cache_refreshed(ngx_http_request_t *r, void *data, ngx_int_t rc)
 {
-    ngx_http_mcds_ctx_t  *ctx;
+    ngx_http_mcds_cache_ctx_t  *ctx;
 
-    ctx = ngx_http_mcds_get_ctx(r);
+    ctx = ngx_http_mcds_cache_get(r);
 
     if (ctx == NULL) {
         return;
@@ -1442,7 +1455,7 @@ ngx_http_mcds_cache_refreshed(ngx_http_request_t *r, void *data, ngx_int_t rc)
 
 
 static ngx_uint_t
-ngx_http_mcds_cache_streamed(ngx_http_mcds_ctx_t *ctx)
+ngx_http_mcds_cache_streamed(ngx_http_mcds_cache_ctx_t *ctx)
 {
     return ctx->copy
            && ctx->copy->entry.kind == NGX_MCDS_ENTRY_PAGE
@@ -1484,7 +1497,7 @@ ngx_http_mcds_cache_partial(ngx_http_request_t *r)
 
 
 static ngx_int_t
-ngx_http_mcds_cache_fill(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx)
+ngx_http_mcds_cache_fill(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx)
 {
     if (ngx_http_mcds_refresh_strip(r) != NGX_OK) {
         return NGX_ERROR;
@@ -1508,7 +1521,7 @@ ngx_http_mcds_cache_fill(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx)
 /* store: the answer may be stored, though nobody waits for it */
 
 static ngx_int_t
-ngx_http_mcds_cache_pass(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
+ngx_http_mcds_cache_pass(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx,
     ngx_uint_t store)
 {
     ngx_http_mcds_stream_end(ctx);
@@ -1542,7 +1555,7 @@ ngx_http_mcds_cache_pass(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
 
 static ngx_int_t
 ngx_http_mcds_cache_unavailable(ngx_http_request_t *r,
-    ngx_http_mcds_ctx_t *ctx)
+    ngx_http_mcds_cache_ctx_t *ctx)
 {
     u_char  *p;
 

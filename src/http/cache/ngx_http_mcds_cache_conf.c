@@ -10,9 +10,13 @@
 #include <ngx_config.h>
 #include <ngx_core.h>
 #include <ngx_http.h>
-#include "ngx_http_mcds_module.h"
+#include "ngx_http_mcds_conf.h"
+#include "ngx_http_mcds_header.h"
+#include "ngx_http_mcds_cache.h"
+#include "ngx_http_mcds_cache_conf.h"
 #include "ngx_http_mcds_herd.h"
-#include "ngx_mcds_vary.h"
+#include "ngx_http_mcds_invalidate.h"
+#include "ngx_http_mcds_purge.h"
 
 
 /* a lifetime that was guessed; seconds */
@@ -54,7 +58,7 @@ static ngx_conf_bitmask_t  ngx_http_mcds_ignore_directives[] = {
 
 
 static char *ngx_http_mcds_cache_valid_origin(ngx_conf_t *cf,
-    ngx_http_mcds_loc_conf_t *mlcf);
+    ngx_http_mcds_cache_conf_t *ccf);
 static ngx_int_t ngx_http_mcds_ignore(ngx_conf_t *cf, ngx_command_t *cmd,
     ngx_str_t *value, ngx_uint_t *bit);
 static ngx_uint_t ngx_http_mcds_ignore_find(ngx_conf_bitmask_t *mask,
@@ -79,7 +83,7 @@ ngx_conf_bitmask_t  ngx_http_mcds_use_stale_masks[] = {
 
 
 void
-ngx_http_mcds_cache_init_conf(ngx_http_mcds_loc_conf_t *conf)
+ngx_http_mcds_cache_init_conf(ngx_http_mcds_cache_conf_t *conf)
 {
     /*
      * set by ngx_pcalloc():
@@ -128,7 +132,7 @@ ngx_http_mcds_cache_init_conf(ngx_http_mcds_loc_conf_t *conf)
 
 char *
 ngx_http_mcds_cache_merge_conf(ngx_conf_t *cf,
-    ngx_http_mcds_loc_conf_t *prev, ngx_http_mcds_loc_conf_t *conf)
+    ngx_http_mcds_cache_conf_t *prev, ngx_http_mcds_cache_conf_t *conf)
 {
     if (conf->cache.data == NULL) {
         conf->cache = prev->cache;
@@ -220,11 +224,11 @@ ngx_http_mcds_cache_merge_conf(ngx_conf_t *cf,
 char *
 ngx_http_mcds_cache(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 {
-    ngx_http_mcds_loc_conf_t *mlcf = conf;
+    ngx_http_mcds_cache_conf_t *ccf = conf;
 
     ngx_str_t  *value;
 
-    if (mlcf->cache.data) {
+    if (ccf->cache.data) {
         return "is duplicate";
     }
 
@@ -234,8 +238,8 @@ ngx_http_mcds_cache(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
         return "must be \"on\", \"off\" or the name of a pool";
     }
 
-    mlcf->cache = value[1];
-    ngx_http_mcds_set_place(cf, &mlcf->cache_place);
+    ccf->cache = value[1];
+    ngx_http_mcds_set_place(cf, &ccf->cache_place);
 
     return NGX_CONF_OK;
 }
@@ -244,12 +248,12 @@ ngx_http_mcds_cache(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 char *
 ngx_http_mcds_cache_methods(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 {
-    ngx_http_mcds_loc_conf_t *mlcf = conf;
+    ngx_http_mcds_cache_conf_t *ccf = conf;
 
     ngx_str_t   *value;
     ngx_uint_t   i;
 
-    if (mlcf->cache_methods) {
+    if (ccf->cache_methods) {
         return "is duplicate";
     }
 
@@ -258,12 +262,12 @@ ngx_http_mcds_cache_methods(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
     for (i = 1; i < cf->args->nelts; i++) {
 
         if (value[i].len == 3 && ngx_strncmp(value[i].data, "GET", 3) == 0) {
-            mlcf->cache_methods |= NGX_HTTP_GET;
+            ccf->cache_methods |= NGX_HTTP_GET;
 
         } else if (value[i].len == 4
                    && ngx_strncmp(value[i].data, "HEAD", 4) == 0)
         {
-            mlcf->cache_methods |= NGX_HTTP_HEAD;
+            ccf->cache_methods |= NGX_HTTP_HEAD;
 
         } else {
             ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
@@ -275,7 +279,7 @@ ngx_http_mcds_cache_methods(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 
     /* HEAD is answered from the page of GET, so there is no one without */
 
-    mlcf->cache_methods |= NGX_HTTP_GET;
+    ccf->cache_methods |= NGX_HTTP_GET;
 
     return NGX_CONF_OK;
 }
@@ -335,7 +339,7 @@ ngx_http_mcds_cache_valid(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 
 static char *
 ngx_http_mcds_cache_valid_origin(ngx_conf_t *cf,
-    ngx_http_mcds_loc_conf_t *mlcf)
+    ngx_http_mcds_cache_conf_t *ccf)
 {
     ngx_http_cache_valid_t  *valid;
 
@@ -343,15 +347,15 @@ ngx_http_mcds_cache_valid_origin(ngx_conf_t *cf,
         return "takes no codes and no time with \"origin\"";
     }
 
-    if (mlcf->cache_valid == NGX_CONF_UNSET_PTR) {
-        mlcf->cache_valid = ngx_array_create(cf->pool, 1,
+    if (ccf->cache_valid == NGX_CONF_UNSET_PTR) {
+        ccf->cache_valid = ngx_array_create(cf->pool, 1,
                                              sizeof(ngx_http_cache_valid_t));
-        if (mlcf->cache_valid == NULL) {
+        if (ccf->cache_valid == NULL) {
             return NGX_CONF_ERROR;
         }
     }
 
-    valid = ngx_array_push(mlcf->cache_valid);
+    valid = ngx_array_push(ccf->cache_valid);
     if (valid == NULL) {
         return NGX_CONF_ERROR;
     }
@@ -410,26 +414,26 @@ ngx_http_mcds_cache_period(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 char *
 ngx_http_mcds_cache_grace(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 {
-    ngx_http_mcds_loc_conf_t *mlcf = conf;
+    ngx_http_mcds_cache_conf_t *ccf = conf;
 
     int64_t     ms;
     ngx_str_t  *value, text;
 
-    if (mlcf->cache_grace != NGX_CONF_UNSET) {
+    if (ccf->cache_grace != NGX_CONF_UNSET) {
         return "is duplicate";
     }
 
     value = cf->args->elts;
 
     if (cf->args->nelts == 2 && ngx_http_mcds_header_is(&value[1], "on")) {
-        mlcf->cache_grace = NGX_HTTP_MCDS_GRACE;
-        mlcf->cache_grace_origin = NGX_HTTP_MCDS_GRACE_ORIGIN;
+        ccf->cache_grace = NGX_HTTP_MCDS_GRACE;
+        ccf->cache_grace_origin = NGX_HTTP_MCDS_GRACE_ORIGIN;
         return NGX_CONF_OK;
     }
 
     if (cf->args->nelts == 2 && ngx_http_mcds_header_is(&value[1], "off")) {
-        mlcf->cache_grace = 0;
-        mlcf->cache_grace_origin = 0;
+        ccf->cache_grace = 0;
+        ccf->cache_grace_origin = 0;
         return NGX_CONF_OK;
     }
 
@@ -443,8 +447,8 @@ ngx_http_mcds_cache_grace(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
         return NGX_CONF_ERROR;
     }
 
-    mlcf->cache_grace = ms;
-    mlcf->cache_grace_origin = ms;
+    ccf->cache_grace = ms;
+    ccf->cache_grace_origin = ms;
 
     if (cf->args->nelts == 2) {
         return NGX_CONF_OK;
@@ -470,7 +474,7 @@ ngx_http_mcds_cache_grace(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
         return NGX_CONF_ERROR;
     }
 
-    mlcf->cache_grace_origin = ms;
+    ccf->cache_grace_origin = ms;
 
     return NGX_CONF_OK;
 }
@@ -480,12 +484,12 @@ char *
 ngx_http_mcds_cache_lock_timeout(ngx_conf_t *cf, ngx_command_t *cmd,
     void *conf)
 {
-    ngx_http_mcds_loc_conf_t *mlcf = conf;
+    ngx_http_mcds_cache_conf_t *ccf = conf;
 
     ngx_str_t   *value;
     ngx_msec_t   ms;
 
-    if (mlcf->cache_lock_timeout != NGX_CONF_UNSET_MSEC) {
+    if (ccf->cache_lock_timeout != NGX_CONF_UNSET_MSEC) {
         return "is duplicate";
     }
 
@@ -500,15 +504,15 @@ ngx_http_mcds_cache_lock_timeout(ngx_conf_t *cf, ngx_command_t *cmd,
         return NGX_CONF_ERROR;
     }
 
-    mlcf->cache_lock_timeout = ms;
-    mlcf->cache_lock_pass = 0;
+    ccf->cache_lock_timeout = ms;
+    ccf->cache_lock_pass = 0;
 
     if (cf->args->nelts == 2) {
         return NGX_CONF_OK;
     }
 
     if (value[2].len == 4 && ngx_strncmp(value[2].data, "pass", 4) == 0) {
-        mlcf->cache_lock_pass = 1;
+        ccf->cache_lock_pass = 1;
         return NGX_CONF_OK;
     }
 
@@ -574,7 +578,7 @@ char *
 ngx_http_mcds_cache_session_cookies(ngx_conf_t *cf, ngx_command_t *cmd,
     void *conf)
 {
-    ngx_http_mcds_loc_conf_t *mlcf = conf;
+    ngx_http_mcds_cache_conf_t *ccf = conf;
 
     ngx_str_t   *value, *name;
     ngx_uint_t   i, off;
@@ -586,26 +590,26 @@ ngx_http_mcds_cache_session_cookies(ngx_conf_t *cf, ngx_command_t *cmd,
                 && ngx_strncmp(value[i].data, "off", 3) == 0);
     }
 
-    if (mlcf->session_cookies == NULL && off && cf->args->nelts == 2) {
+    if (ccf->session_cookies == NULL && off && cf->args->nelts == 2) {
         return "is duplicate";
     }
 
-    if (mlcf->session_cookies == NULL
-        || (off && (mlcf->session_cookies != NGX_CONF_UNSET_PTR
+    if (ccf->session_cookies == NULL
+        || (off && (ccf->session_cookies != NGX_CONF_UNSET_PTR
                     || cf->args->nelts > 2)))
     {
         return "is \"off\" beside names";
     }
 
     if (off) {
-        mlcf->session_cookies = NULL;
+        ccf->session_cookies = NULL;
         return NGX_CONF_OK;
     }
 
-    if (mlcf->session_cookies == NGX_CONF_UNSET_PTR) {
-        mlcf->session_cookies = ngx_array_create(cf->pool, 4,
+    if (ccf->session_cookies == NGX_CONF_UNSET_PTR) {
+        ccf->session_cookies = ngx_array_create(cf->pool, 4,
                                                  sizeof(ngx_str_t));
-        if (mlcf->session_cookies == NULL) {
+        if (ccf->session_cookies == NULL) {
             return NGX_CONF_ERROR;
         }
     }
@@ -616,7 +620,7 @@ ngx_http_mcds_cache_session_cookies(ngx_conf_t *cf, ngx_command_t *cmd,
             return "needs names of cookies";
         }
 
-        name = ngx_array_push(mlcf->session_cookies);
+        name = ngx_array_push(ccf->session_cookies);
         if (name == NULL) {
             return NGX_CONF_ERROR;
         }
@@ -633,7 +637,7 @@ ngx_http_mcds_cache_session_cookies(ngx_conf_t *cf, ngx_command_t *cmd,
 char *
 ngx_http_mcds_ignore_headers(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 {
-    ngx_http_mcds_loc_conf_t *mlcf = conf;
+    ngx_http_mcds_cache_conf_t *ccf = conf;
 
     ngx_str_t   *value;
     ngx_uint_t   i, bit;
@@ -646,16 +650,16 @@ ngx_http_mcds_ignore_headers(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
             return NGX_CONF_ERROR;
         }
 
-        if (mlcf->cache_ignore & bit) {
+        if (ccf->cache_ignore & bit) {
             ngx_conf_log_error(NGX_LOG_WARN, cf, 0,
                                "duplicate value \"%V\" in \"%V\"", &value[i],
                                &cmd->name);
         }
 
-        mlcf->cache_ignore |= bit;
+        ccf->cache_ignore |= bit;
     }
 
-    if (mlcf->cache_ignore & NGX_HTTP_MCDS_IGN_COOKIE) {
+    if (ccf->cache_ignore & NGX_HTTP_MCDS_IGN_COOKIE) {
         ngx_conf_log_error(NGX_LOG_WARN, cf, 0,
                            "\"%V Set-Cookie\" has answers stored that were "
                            "made for one visitor, without their cookies",
@@ -745,12 +749,12 @@ ngx_http_mcds_ignore_find(ngx_conf_bitmask_t *mask, ngx_str_t *name)
 char *
 ngx_http_mcds_cache_heuristic(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 {
-    ngx_http_mcds_loc_conf_t *mlcf = conf;
+    ngx_http_mcds_cache_conf_t *ccf = conf;
 
     ngx_int_t   n;
     ngx_str_t  *value, s;
 
-    if (mlcf->cache_heuristic != NGX_CONF_UNSET_UINT) {
+    if (ccf->cache_heuristic != NGX_CONF_UNSET_UINT) {
         return "is duplicate";
     }
 
@@ -763,7 +767,7 @@ ngx_http_mcds_cache_heuristic(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
             return "\"off\" takes no further parameter";
         }
 
-        mlcf->cache_heuristic = 0;
+        ccf->cache_heuristic = 0;
         return NGX_CONF_OK;
     }
 
@@ -780,15 +784,15 @@ ngx_http_mcds_cache_heuristic(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
         return NGX_CONF_ERROR;
     }
 
-    mlcf->cache_heuristic = n;
+    ccf->cache_heuristic = n;
 
     if (cf->args->nelts == 2) {
         return NGX_CONF_OK;
     }
 
-    mlcf->cache_heuristic_max = ngx_parse_time(&value[2], 1);
+    ccf->cache_heuristic_max = ngx_parse_time(&value[2], 1);
 
-    if (mlcf->cache_heuristic_max == (time_t) NGX_ERROR) {
+    if (ccf->cache_heuristic_max == (time_t) NGX_ERROR) {
         ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
                            "invalid time \"%V\" in \"%V\"", &value[2],
                            &cmd->name);

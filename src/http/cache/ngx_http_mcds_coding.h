@@ -19,7 +19,7 @@
 #include <ngx_config.h>
 #include <ngx_core.h>
 #include <ngx_http.h>
-#include "ngx_http_mcds_module.h"
+#include "ngx_http_mcds_cache.h"
 #include "ngx_mcds_coding.h"
 
 
@@ -47,7 +47,9 @@ struct ngx_http_mcds_compress_s {
  */
 
 ngx_http_mcds_compress_t *ngx_http_mcds_compress(ngx_http_request_t *r,
-    ngx_http_mcds_loc_conf_t *mlcf);
+    ngx_http_mcds_cache_conf_t *ccf);
+char *ngx_http_mcds_cache_compress(ngx_conf_t *cf, ngx_command_t *cmd,
+    void *conf);
 
 
 /*
@@ -57,8 +59,8 @@ ngx_http_mcds_compress_t *ngx_http_mcds_compress(ngx_http_request_t *r,
  */
 
 void ngx_http_mcds_coding_offer(ngx_http_request_t *r,
-    ngx_http_mcds_ctx_t *ctx);
-void ngx_http_mcds_coding_withdraw(ngx_http_mcds_ctx_t *ctx);
+    ngx_http_mcds_cache_ctx_t *ctx);
+void ngx_http_mcds_coding_withdraw(ngx_http_mcds_cache_ctx_t *ctx);
 
 
 /*
@@ -82,12 +84,12 @@ ngx_uint_t ngx_http_mcds_streamed(ngx_mcds_entry_t *entry);
  */
 
 ngx_buf_t *ngx_http_mcds_decode_body(ngx_http_request_t *r,
-    ngx_http_mcds_ctx_t *ctx);
+    ngx_http_mcds_cache_ctx_t *ctx);
 ngx_int_t ngx_http_mcds_decode_begin(ngx_http_request_t *r,
-    ngx_http_mcds_ctx_t *ctx, off_t end, void (*run)(void *data));
+    ngx_http_mcds_cache_ctx_t *ctx, off_t end, void (*run)(void *data));
 ngx_int_t ngx_http_mcds_decode_take(ngx_http_request_t *r,
-    ngx_http_mcds_ctx_t *ctx, ngx_chain_t **out);
-ngx_uint_t ngx_http_mcds_decode_free(ngx_http_mcds_ctx_t *ctx);
+    ngx_http_mcds_cache_ctx_t *ctx, ngx_chain_t **out);
+ngx_uint_t ngx_http_mcds_decode_free(ngx_http_mcds_cache_ctx_t *ctx);
 
 
 #endif /* _NGX_HTTP_MCDS_CODING_H_INCLUDED_ */

@@ -12,17 +12,17 @@
 #include <ngx_config.h>
 #include <ngx_core.h>
 #include <ngx_http.h>
-#include "ngx_http_mcds_module.h"
-#include "ngx_http_mcds_coding.h"
+#include "ngx_mcds_coding.h"
 #include "ngx_http_mcds_header.h"
+#include "ngx_http_mcds_cache.h"
 #include "ngx_http_mcds_store.h"
 
 
 static ngx_int_t ngx_http_mcds_coding_header_filter(ngx_http_request_t *r);
 static ngx_uint_t ngx_http_mcds_coding_untouched(ngx_http_request_t *r,
-    ngx_http_mcds_ctx_t *ctx);
+    ngx_http_mcds_cache_ctx_t *ctx);
 static ngx_int_t ngx_http_mcds_coding_take(ngx_http_request_t *r,
-    ngx_http_mcds_ctx_t *ctx);
+    ngx_http_mcds_cache_ctx_t *ctx);
 static ngx_int_t ngx_http_mcds_coding_vary(ngx_http_request_t *r);
 static ngx_uint_t ngx_http_mcds_coding_varies(ngx_http_request_t *r);
 static ngx_int_t ngx_http_mcds_coding_filter_init(ngx_conf_t *cf);
@@ -65,9 +65,9 @@ static ngx_http_output_header_filter_pt  ngx_http_next_header_filter;
 static ngx_int_t
 ngx_http_mcds_coding_header_filter(ngx_http_request_t *r)
 {
-    ngx_http_mcds_ctx_t  *ctx;
+    ngx_http_mcds_cache_ctx_t  *ctx;
 
-    ctx = ngx_http_mcds_get_ctx(r);
+    ctx = ngx_http_mcds_cache_get(r);
 
     if (ctx == NULL || r != r->main) {
         return ngx_http_next_header_filter(r);
@@ -102,7 +102,8 @@ ngx_http_mcds_coding_header_filter(ngx_http_request_t *r)
  */
 
 static ngx_uint_t
-ngx_http_mcds_coding_untouched(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx)
+ngx_http_mcds_coding_untouched(ngx_http_request_t *r,
+    ngx_http_mcds_cache_ctx_t *ctx)
 {
     ngx_uint_t  in_memory;
 
@@ -125,7 +126,8 @@ ngx_http_mcds_coding_untouched(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx)
 
 
 static ngx_int_t
-ngx_http_mcds_coding_take(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx)
+ngx_http_mcds_coding_take(ngx_http_request_t *r,
+    ngx_http_mcds_cache_ctx_t *ctx)
 {
     ngx_table_elt_t   *h;
     ngx_mcds_entry_t  *entry;

@@ -9,8 +9,11 @@
 #include <ngx_config.h>
 #include <ngx_core.h>
 #include <ngx_http.h>
-#include "ngx_http_mcds_module.h"
+#include "ngx_http_mcds_conf.h"
+#include "ngx_http_mcds_header.h"
+#include "ngx_http_mcds_cache.h"
 #include "ngx_http_mcds_coding.h"
+#include "ngx_http_mcds_key.h"
 
 
 #define NGX_HTTP_MCDS_MIN_LENGTH  1024
@@ -61,13 +64,13 @@ static ngx_str_t  ngx_http_mcds_digests[] = {
 char *
 ngx_http_mcds_cache_compress(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 {
-    ngx_http_mcds_loc_conf_t *mlcf = conf;
+    ngx_http_mcds_cache_conf_t *ccf = conf;
 
     ngx_str_t                 *value;
     ngx_uint_t                 i;
     ngx_http_mcds_compress_t  *compress;
 
-    if (mlcf->compress != NGX_CONF_UNSET_PTR) {
+    if (ccf->compress != NGX_CONF_UNSET_PTR) {
         return "is duplicate";
     }
 
@@ -79,7 +82,7 @@ ngx_http_mcds_cache_compress(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
             return "\"off\" takes no further parameter";
         }
 
-        mlcf->compress = NULL;
+        ccf->compress = NULL;
         return NGX_CONF_OK;
     }
 
@@ -117,7 +120,7 @@ ngx_http_mcds_cache_compress(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
         return NGX_CONF_ERROR;
     }
 
-    mlcf->compress = compress;
+    ccf->compress = compress;
 
     return NGX_CONF_OK;
 }
@@ -241,12 +244,12 @@ ngx_http_mcds_compress_types(ngx_conf_t *cf,
 
 
 ngx_http_mcds_compress_t *
-ngx_http_mcds_compress(ngx_http_request_t *r, ngx_http_mcds_loc_conf_t *mlcf)
+ngx_http_mcds_compress(ngx_http_request_t *r, ngx_http_mcds_cache_conf_t *ccf)
 {
     off_t                      length;
     ngx_http_mcds_compress_t  *compress;
 
-    compress = mlcf->compress;
+    compress = ccf->compress;
 
     if (compress == NULL) {
         return NULL;

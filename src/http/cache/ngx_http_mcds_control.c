@@ -9,11 +9,13 @@
 #include <ngx_config.h>
 #include <ngx_core.h>
 #include <ngx_http.h>
-#include "ngx_http_mcds_module.h"
+#include "ngx_http_mcds_header.h"
+#include "ngx_http_mcds_cache.h"
+#include "ngx_http_mcds_control.h"
 
 
 ngx_int_t
-ngx_http_mcds_control(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx)
+ngx_http_mcds_control(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx)
 {
     ngx_str_t                 *pragma;
     ngx_uint_t                 i;
@@ -72,7 +74,7 @@ ngx_http_mcds_control(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx)
 
 
 ngx_uint_t
-ngx_http_mcds_control_accepts(ngx_http_mcds_ctx_t *ctx,
+ngx_http_mcds_control_accepts(ngx_http_mcds_cache_ctx_t *ctx,
     ngx_mcds_entry_t *entry, ngx_uint_t *state)
 {
     if (!ngx_mcds_fresh_accepted(ctx->control, entry, ngx_mcds_now())) {

@@ -10,9 +10,10 @@
 #include <ngx_config.h>
 #include <ngx_core.h>
 #include <ngx_http.h>
-#include "ngx_http_mcds_module.h"
-#include "ngx_http_mcds_coding.h"
 #include "ngx_mcds_next.h"
+#include "ngx_http_mcds_header.h"
+#include "ngx_http_mcds_cache.h"
+#include "ngx_http_mcds_coding.h"
 
 
 /* of a body that is being sent; bytes */
@@ -31,23 +32,23 @@ typedef struct {
 
 
 struct ngx_http_mcds_decode_s {
-    ngx_http_mcds_ctx_t    *ctx;
-    ngx_mcds_decoder_t     *decoder;
-    ngx_str_t               in;
-    ngx_mcds_part_t        *part;      /* that "in" is in, or NULL */
+    ngx_http_mcds_cache_ctx_t  *ctx;
+    ngx_mcds_decoder_t         *decoder;
+    ngx_str_t                   in;
+    ngx_mcds_part_t            *part;      /* that "in" is in, or NULL */
 
-    ngx_http_mcds_room_t    rooms[NGX_HTTP_MCDS_DECODE_BUFS];
-    size_t                  turn;      /* left of this one */
-    off_t                   left;      /* to the end of a range */
-    unsigned                range:1;
+    ngx_http_mcds_room_t        rooms[NGX_HTTP_MCDS_DECODE_BUFS];
+    size_t                      turn;      /* left of this one */
+    off_t                       left;      /* to the end of a range */
+    unsigned                    range:1;
 
-    ngx_event_t             next;
-    void                  (*run)(void *data);
+    ngx_event_t                 next;
+    void                      (*run)(void *data);
 };
 
 
 static ngx_uint_t ngx_http_mcds_coding_accepted(ngx_http_request_t *r,
-    ngx_http_mcds_ctx_t *ctx);
+    ngx_http_mcds_cache_ctx_t *ctx);
 static void ngx_http_mcds_decode_cleanup(void *data);
 static void ngx_http_mcds_decode_next(ngx_event_t *ev);
 static ngx_http_mcds_room_t *ngx_http_mcds_decode_room(ngx_http_request_t *r,
@@ -55,11 +56,12 @@ static ngx_http_mcds_room_t *ngx_http_mcds_decode_room(ngx_http_request_t *r,
 static ngx_int_t ngx_http_mcds_decode_fill(ngx_http_mcds_decode_t *decode,
     ngx_buf_t *b);
 static ngx_int_t ngx_http_mcds_decode_more(ngx_http_mcds_decode_t *decode);
-static void ngx_http_mcds_decode_broken(ngx_http_mcds_ctx_t *ctx);
+static void ngx_http_mcds_decode_broken(ngx_http_mcds_cache_ctx_t *ctx);
 
 
 void
-ngx_http_mcds_coding_offer(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx)
+ngx_http_mcds_coding_offer(ngx_http_request_t *r,
+    ngx_http_mcds_cache_ctx_t *ctx)
 {
     ctx->coded = 0;
     ctx->offered = (ctx->copy->entry.coding
@@ -68,14 +70,15 @@ ngx_http_mcds_coding_offer(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx)
 
 
 void
-ngx_http_mcds_coding_withdraw(ngx_http_mcds_ctx_t *ctx)
+ngx_http_mcds_coding_withdraw(ngx_http_mcds_cache_ctx_t *ctx)
 {
     ctx->offered = 0;
 }
 
 
 static ngx_uint_t
-ngx_http_mcds_coding_accepted(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx)
+ngx_http_mcds_coding_accepted(ngx_http_request_t *r,
+    ngx_http_mcds_cache_ctx_t *ctx)
 {
     ngx_uint_t          i;
     ngx_list_part_t    *part;
@@ -121,7 +124,8 @@ ngx_http_mcds_streamed(ngx_mcds_entry_t *entry)
 
 
 ngx_buf_t *
-ngx_http_mcds_decode_body(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx)
+ngx_http_mcds_decode_body(ngx_http_request_t *r,
+    ngx_http_mcds_cache_ctx_t *ctx)
 {
     ngx_buf_t           *b;
     ngx_int_t            rc;
@@ -160,8 +164,8 @@ ngx_http_mcds_decode_body(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx)
 
 
 ngx_int_t
-ngx_http_mcds_decode_begin(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
-    off_t end, void (*run)(void *data))
+ngx_http_mcds_decode_begin(ngx_http_request_t *r,
+    ngx_http_mcds_cache_ctx_t *ctx, off_t end, void (*run)(void *data))
 {
     ngx_mcds_entry_t        *entry;
     ngx_pool_cleanup_t      *cln;
@@ -232,8 +236,8 @@ ngx_http_mcds_decode_next(ngx_event_t *ev)
 
 
 ngx_int_t
-ngx_http_mcds_decode_take(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
-    ngx_chain_t **out)
+ngx_http_mcds_decode_take(ngx_http_request_t *r,
+    ngx_http_mcds_cache_ctx_t *ctx, ngx_chain_t **out)
 {
     ngx_int_t                rc;
     ngx_buf_t               *b;
@@ -395,8 +399,8 @@ ngx_http_mcds_decode_fill(ngx_http_mcds_decode_t *decode, ngx_buf_t *b)
 static ngx_int_t
 ngx_http_mcds_decode_more(ngx_http_mcds_decode_t *decode)
 {
-    ngx_int_t             rc;
-    ngx_http_mcds_ctx_t  *ctx;
+    ngx_int_t                   rc;
+    ngx_http_mcds_cache_ctx_t  *ctx;
 
     ctx = decode->ctx;
 
@@ -421,9 +425,9 @@ ngx_http_mcds_decode_more(ngx_http_mcds_decode_t *decode)
 /* whoever has written it: it is taken away, and the next request builds */
 
 static void
-ngx_http_mcds_decode_broken(ngx_http_mcds_ctx_t *ctx)
+ngx_http_mcds_decode_broken(ngx_http_mcds_cache_ctx_t *ctx)
 {
-    ngx_log_error(NGX_LOG_ERR, ctx->request->connection->log, 0,
+    ngx_log_error(NGX_LOG_ERR, ctx->task->request->connection->log, 0,
                   "page \"%V\" is not what its coding, %V, makes of %uL bytes",
                   &ctx->at, ngx_mcds_coding_name(ctx->copy->entry.coding),
                   ctx->copy->entry.length);
@@ -433,7 +437,7 @@ ngx_http_mcds_decode_broken(ngx_http_mcds_ctx_t *ctx)
 
 
 ngx_uint_t
-ngx_http_mcds_decode_free(ngx_http_mcds_ctx_t *ctx)
+ngx_http_mcds_decode_free(ngx_http_mcds_cache_ctx_t *ctx)
 {
     ngx_uint_t             i, freed;
     ngx_http_mcds_room_t  *room;

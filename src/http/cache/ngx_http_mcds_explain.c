@@ -10,8 +10,9 @@
 #include <ngx_config.h>
 #include <ngx_core.h>
 #include <ngx_http.h>
-#include "ngx_http_mcds_module.h"
 #include "ngx_http_mcds_header.h"
+#include "ngx_http_mcds_cache.h"
+#include "ngx_http_mcds_explain.h"
 
 
 static ngx_int_t ngx_http_mcds_status_variable(ngx_http_request_t *r,
@@ -24,9 +25,9 @@ static ngx_int_t ngx_http_mcds_ttl_variable(ngx_http_request_t *r,
     ngx_http_variable_value_t *v, uintptr_t data);
 static ngx_int_t ngx_http_mcds_lock_wait_variable(ngx_http_request_t *r,
     ngx_http_variable_value_t *v, uintptr_t data);
-static ngx_int_t ngx_http_mcds_explain_ttl(ngx_http_mcds_ctx_t *ctx);
+static ngx_int_t ngx_http_mcds_explain_ttl(ngx_http_mcds_cache_ctx_t *ctx);
 static u_char *ngx_http_mcds_explain_forward(u_char *p, ngx_http_request_t *r,
-    ngx_http_mcds_ctx_t *ctx);
+    ngx_http_mcds_cache_ctx_t *ctx);
 
 
 static ngx_str_t  ngx_http_mcds_statuses[] = {
@@ -92,10 +93,10 @@ static ngx_int_t
 ngx_http_mcds_status_variable(ngx_http_request_t *r,
     ngx_http_variable_value_t *v, uintptr_t data)
 {
-    ngx_str_t            *status;
-    ngx_http_mcds_ctx_t  *ctx;
+    ngx_str_t                  *status;
+    ngx_http_mcds_cache_ctx_t  *ctx;
 
-    ctx = ngx_http_mcds_get_ctx(r);
+    ctx = ngx_http_mcds_cache_get(r);
 
     if (ctx == NULL || ctx->status == NGX_HTTP_MCDS_NONE) {
         v->not_found = 1;
@@ -119,9 +120,9 @@ static ngx_int_t
 ngx_http_mcds_reason_variable(ngx_http_request_t *r,
     ngx_http_variable_value_t *v, uintptr_t data)
 {
-    ngx_http_mcds_ctx_t  *ctx;
+    ngx_http_mcds_cache_ctx_t  *ctx;
 
-    ctx = ngx_http_mcds_get_ctx(r);
+    ctx = ngx_http_mcds_cache_get(r);
 
     if (ctx == NULL || ctx->reason == NGX_MCDS_REASON_NONE) {
         v->not_found = 1;
@@ -142,11 +143,11 @@ static ngx_int_t
 ngx_http_mcds_age_variable(ngx_http_request_t *r,
     ngx_http_variable_value_t *v, uintptr_t data)
 {
-    u_char               *p;
-    uint32_t              age;
-    ngx_http_mcds_ctx_t  *ctx;
+    u_char                     *p;
+    uint32_t                    age;
+    ngx_http_mcds_cache_ctx_t  *ctx;
 
-    ctx = ngx_http_mcds_get_ctx(r);
+    ctx = ngx_http_mcds_cache_get(r);
 
     if (ctx == NULL || !ctx->serving) {
         v->not_found = 1;
@@ -174,10 +175,10 @@ static ngx_int_t
 ngx_http_mcds_ttl_variable(ngx_http_request_t *r,
     ngx_http_variable_value_t *v, uintptr_t data)
 {
-    u_char               *p;
-    ngx_http_mcds_ctx_t  *ctx;
+    u_char                     *p;
+    ngx_http_mcds_cache_ctx_t  *ctx;
 
-    ctx = ngx_http_mcds_get_ctx(r);
+    ctx = ngx_http_mcds_cache_get(r);
 
     if (ctx == NULL || ctx->expire == 0) {
         v->not_found = 1;
@@ -202,7 +203,7 @@ ngx_http_mcds_ttl_variable(ngx_http_request_t *r,
 /* seconds until the page expires, rounded down, below 0 if it has expired */
 
 static ngx_int_t
-ngx_http_mcds_explain_ttl(ngx_http_mcds_ctx_t *ctx)
+ngx_http_mcds_explain_ttl(ngx_http_mcds_cache_ctx_t *ctx)
 {
     uint64_t  now;
 
@@ -218,10 +219,10 @@ static ngx_int_t
 ngx_http_mcds_lock_wait_variable(ngx_http_request_t *r,
     ngx_http_variable_value_t *v, uintptr_t data)
 {
-    u_char               *p;
-    ngx_http_mcds_ctx_t  *ctx;
+    u_char                     *p;
+    ngx_http_mcds_cache_ctx_t  *ctx;
 
-    ctx = ngx_http_mcds_get_ctx(r);
+    ctx = ngx_http_mcds_cache_get(r);
 
     if (ctx == NULL || !ctx->awaited) {
         v->not_found = 1;
@@ -246,7 +247,8 @@ ngx_http_mcds_lock_wait_variable(ngx_http_request_t *r,
 
 
 ngx_int_t
-ngx_http_mcds_explain_header(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx)
+ngx_http_mcds_explain_header(ngx_http_request_t *r,
+    ngx_http_mcds_cache_ctx_t *ctx)
 {
     u_char            *p;
     ngx_str_t          value;
@@ -292,7 +294,7 @@ ngx_http_mcds_explain_header(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx)
 
 static u_char *
 ngx_http_mcds_explain_forward(u_char *p, ngx_http_request_t *r,
-    ngx_http_mcds_ctx_t *ctx)
+    ngx_http_mcds_cache_ctx_t *ctx)
 {
     /*
      * Nothing was forwarded that this request could not wait for, or did not

@@ -12,10 +12,12 @@
 #include <ngx_config.h>
 #include <ngx_core.h>
 #include <ngx_http.h>
-#include "ngx_http_mcds_module.h"
-#include "ngx_http_mcds_coding.h"
-#include "ngx_http_mcds_own.h"
+#include "ngx_http_mcds_header.h"
 #include "ngx_http_mcds_refresh.h"
+#include "ngx_http_mcds_cache.h"
+#include "ngx_http_mcds_coding.h"
+#include "ngx_http_mcds_explain.h"
+#include "ngx_http_mcds_own.h"
 #include "ngx_http_mcds_revalidate.h"
 #include "ngx_http_mcds_store.h"
 #include "ngx_http_mcds_variant.h"
@@ -36,37 +38,37 @@
 
 static ngx_int_t ngx_http_mcds_header_filter(ngx_http_request_t *r);
 static ngx_int_t ngx_http_mcds_instead(ngx_http_request_t *r,
-    ngx_http_mcds_ctx_t *ctx, ngx_int_t rc);
+    ngx_http_mcds_cache_ctx_t *ctx, ngx_int_t rc);
 static ngx_int_t ngx_http_mcds_header_pass(ngx_http_request_t *r,
-    ngx_http_mcds_ctx_t *ctx);
+    ngx_http_mcds_cache_ctx_t *ctx);
 static void ngx_http_mcds_header_withdraw(ngx_http_request_t *r);
 static ngx_int_t ngx_http_mcds_body_filter(ngx_http_request_t *r,
     ngx_chain_t *in);
 static ngx_int_t ngx_http_mcds_filter_init(ngx_conf_t *cf);
 static ngx_int_t ngx_http_mcds_hold(ngx_http_request_t *r,
-    ngx_http_mcds_ctx_t *ctx, ngx_chain_t **in);
+    ngx_http_mcds_cache_ctx_t *ctx, ngx_chain_t **in);
 static ngx_uint_t ngx_http_mcds_may_hold(ngx_http_request_t *r,
-    ngx_http_mcds_ctx_t *ctx, ngx_chain_t *in);
+    ngx_http_mcds_cache_ctx_t *ctx, ngx_chain_t *in);
 static void ngx_http_mcds_hold_handler(void *data);
 static ngx_uint_t ngx_http_mcds_may_detach(ngx_http_request_t *r,
-    ngx_http_mcds_ctx_t *ctx, ngx_chain_t *in);
+    ngx_http_mcds_cache_ctx_t *ctx, ngx_chain_t *in);
 static ngx_int_t ngx_http_mcds_attach(ngx_http_request_t *r,
-    ngx_http_mcds_ctx_t *ctx);
+    ngx_http_mcds_cache_ctx_t *ctx);
 static void ngx_http_mcds_attach_handler(ngx_event_t *ev);
 static ngx_int_t ngx_http_mcds_detach(ngx_http_request_t *r,
-    ngx_http_mcds_ctx_t *ctx, ngx_chain_t *in, ngx_chain_t **out);
+    ngx_http_mcds_cache_ctx_t *ctx, ngx_chain_t *in, ngx_chain_t **out);
 static ngx_int_t ngx_http_mcds_detach_init(ngx_http_request_t *r,
-    ngx_http_mcds_ctx_t *ctx);
+    ngx_http_mcds_cache_ctx_t *ctx);
 static void ngx_http_mcds_detached(ngx_http_request_t *r,
-    ngx_http_mcds_ctx_t *ctx, ngx_chain_t *out);
+    ngx_http_mcds_cache_ctx_t *ctx, ngx_chain_t *out);
 static void ngx_http_mcds_detach_free(ngx_buf_t *b);
 static void ngx_http_mcds_detach_cleanup(void *data);
 static ngx_uint_t ngx_http_mcds_silent(ngx_http_request_t *r,
-    ngx_http_mcds_ctx_t *ctx);
+    ngx_http_mcds_cache_ctx_t *ctx);
 static ngx_uint_t ngx_http_mcds_unwanted(ngx_http_request_t *r,
-    ngx_http_mcds_ctx_t *ctx);
+    ngx_http_mcds_cache_ctx_t *ctx);
 static void ngx_http_mcds_unbuffer(ngx_http_request_t *r,
-    ngx_http_mcds_ctx_t *ctx);
+    ngx_http_mcds_cache_ctx_t *ctx);
 
 
 static ngx_http_module_t  ngx_http_mcds_filter_module_ctx = {
@@ -122,11 +124,11 @@ static ngx_http_output_body_filter_pt    ngx_http_next_body_filter;
 static ngx_int_t
 ngx_http_mcds_header_filter(ngx_http_request_t *r)
 {
-    ngx_int_t                  rc;
-    ngx_http_mcds_ctx_t       *ctx;
-    ngx_http_mcds_loc_conf_t  *mlcf;
+    ngx_int_t                    rc;
+    ngx_http_mcds_cache_ctx_t   *ctx;
+    ngx_http_mcds_cache_conf_t  *ccf;
 
-    ctx = ngx_http_mcds_get_ctx(r);
+    ctx = ngx_http_mcds_cache_get(r);
 
     if (ctx && ctx->store) {
 
@@ -160,9 +162,9 @@ ngx_http_mcds_header_filter(ngx_http_request_t *r)
             return ngx_http_mcds_instead(r, ctx, rc);
         }
 
-        mlcf = ngx_http_get_module_loc_conf(r, ngx_http_mcds_module);
+        ccf = ngx_http_get_module_loc_conf(r, ngx_http_mcds_cache_module);
 
-        rc = ngx_http_mcds_store_begin(r, ctx, mlcf);
+        rc = ngx_http_mcds_store_begin(r, ctx, ccf);
 
         if (rc == NGX_OK) {
             r->filter_need_in_memory = 1;
@@ -171,7 +173,7 @@ ngx_http_mcds_header_filter(ngx_http_request_t *r)
                 ngx_http_mcds_unbuffer(r, ctx);
             }
 
-        } else if (rc == NGX_DECLINED && ctx->refresh) {
+        } else if (rc == NGX_DECLINED && ctx->task->refresh) {
             ngx_http_mcds_own_take(r, ctx);
         }
 
@@ -193,12 +195,12 @@ ngx_http_mcds_header_filter(ngx_http_request_t *r)
 /* the page there was takes the place of the answer, or nothing does */
 
 static ngx_int_t
-ngx_http_mcds_instead(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
+ngx_http_mcds_instead(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx,
     ngx_int_t rc)
 {
     ctx->judged = 1;
 
-    if (ctx->refresh) {
+    if (ctx->task->refresh) {
         r->header_sent = 1;
         return NGX_OK;
     }
@@ -234,7 +236,8 @@ ngx_http_mcds_instead(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
  */
 
 static ngx_int_t
-ngx_http_mcds_header_pass(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx)
+ngx_http_mcds_header_pass(ngx_http_request_t *r,
+    ngx_http_mcds_cache_ctx_t *ctx)
 {
     ngx_int_t  rc;
 
@@ -289,12 +292,12 @@ ngx_http_mcds_header_withdraw(ngx_http_request_t *r)
 static ngx_int_t
 ngx_http_mcds_body_filter(ngx_http_request_t *r, ngx_chain_t *in)
 {
-    ngx_int_t             rc;
-    ngx_uint_t            detach;
-    ngx_chain_t          *cl, *out;
-    ngx_http_mcds_ctx_t  *ctx;
+    ngx_int_t                   rc;
+    ngx_uint_t                  detach;
+    ngx_chain_t                *cl, *out;
+    ngx_http_mcds_cache_ctx_t  *ctx;
 
-    ctx = ngx_http_get_module_ctx(r, ngx_http_mcds_module);
+    ctx = ngx_http_mcds_cache_here(r);
 
     out = NULL;
 
@@ -323,7 +326,7 @@ ngx_http_mcds_body_filter(ngx_http_request_t *r, ngx_chain_t *in)
     }
 
     if (in && ctx && ctx->store) {
-        detach = ctx->seat.building && !ctx->refresh;
+        detach = ctx->seat.building && !ctx->task->refresh;
 
         ngx_http_mcds_store_body(r, ctx, in);
 
@@ -372,9 +375,9 @@ ngx_http_mcds_body_filter(ngx_http_request_t *r, ngx_chain_t *in)
  */
 
 static ngx_uint_t
-ngx_http_mcds_unwanted(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx)
+ngx_http_mcds_unwanted(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx)
 {
-    return ctx && ctx->refresh && ctx->judged && ctx->store == NULL
+    return ctx && ctx->task->refresh && ctx->judged && ctx->store == NULL
            && ctx->held == NULL
            && !ctx->seat.building
            && !ngx_http_mcds_own_taking(ctx)
@@ -390,7 +393,7 @@ ngx_http_mcds_unwanted(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx)
  */
 
 static ngx_int_t
-ngx_http_mcds_hold(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
+ngx_http_mcds_hold(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx,
     ngx_chain_t **in)
 {
     ngx_uint_t  hold;
@@ -424,10 +427,10 @@ ngx_http_mcds_hold(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
  */
 
 static ngx_uint_t
-ngx_http_mcds_may_hold(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
+ngx_http_mcds_may_hold(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx,
     ngx_chain_t *in)
 {
-    if (ctx->refresh && (r->upstream == NULL || r->upstream->buffering)) {
+    if (ctx->task->refresh && (r->upstream == NULL || r->upstream->buffering)) {
         return 0;
     }
 
@@ -448,12 +451,12 @@ ngx_http_mcds_may_hold(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
 static void
 ngx_http_mcds_hold_handler(void *data)
 {
-    ngx_http_mcds_ctx_t *ctx = data;
+    ngx_http_mcds_cache_ctx_t *ctx = data;
 
     ngx_connection_t    *c;
     ngx_http_request_t  *r;
 
-    r = ctx->request;
+    r = ctx->task->request;
     c = r->connection;
 
     ngx_http_set_log_request(c->log, r);
@@ -478,7 +481,7 @@ ngx_http_mcds_hold_handler(void *data)
  */
 
 static ngx_uint_t
-ngx_http_mcds_may_detach(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
+ngx_http_mcds_may_detach(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx,
     ngx_chain_t *in)
 {
     size_t  size;
@@ -504,7 +507,7 @@ ngx_http_mcds_may_detach(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
 
 
 static ngx_int_t
-ngx_http_mcds_attach(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx)
+ngx_http_mcds_attach(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx)
 {
     ngx_event_t  *ev;
 
@@ -533,9 +536,13 @@ ngx_http_mcds_attach(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx)
 static void
 ngx_http_mcds_attach_handler(ngx_event_t *ev)
 {
-    ngx_http_mcds_ctx_t *ctx = ev->data;
+    ngx_http_mcds_cache_ctx_t *ctx = ev->data;
 
-    ngx_http_set_log_request(ctx->request->connection->log, ctx->request);
+    ngx_http_request_t  *r;
+
+    r = ctx->task->request;
+
+    ngx_http_set_log_request(r->connection->log, r);
 
     if (ctx->store) {
         ngx_http_mcds_store_leave(ctx);
@@ -549,7 +556,7 @@ ngx_http_mcds_attach_handler(ngx_event_t *ev)
  */
 
 static ngx_int_t
-ngx_http_mcds_detach(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
+ngx_http_mcds_detach(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx,
     ngx_chain_t *in, ngx_chain_t **out)
 {
     size_t        size;
@@ -612,7 +619,8 @@ ngx_http_mcds_detach(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
 
 
 static ngx_int_t
-ngx_http_mcds_detach_init(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx)
+ngx_http_mcds_detach_init(ngx_http_request_t *r,
+    ngx_http_mcds_cache_ctx_t *ctx)
 {
     ngx_pool_cleanup_t  *cln;
 
@@ -637,7 +645,7 @@ ngx_http_mcds_detach_init(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx)
 /* frees what the client has got */
 
 static void
-ngx_http_mcds_detached(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
+ngx_http_mcds_detached(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx,
     ngx_chain_t *out)
 {
     ngx_chain_t  *cl;
@@ -686,7 +694,7 @@ ngx_http_mcds_detach_free(ngx_buf_t *b)
 static void
 ngx_http_mcds_detach_cleanup(void *data)
 {
-    ngx_http_mcds_ctx_t *ctx = data;
+    ngx_http_mcds_cache_ctx_t *ctx = data;
 
     ngx_chain_t  *cl;
 
@@ -712,7 +720,7 @@ ngx_http_mcds_detach_cleanup(void *data)
  */
 
 static void
-ngx_http_mcds_unbuffer(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx)
+ngx_http_mcds_unbuffer(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx)
 {
     off_t                 length, most;
     ngx_http_upstream_t  *u;
@@ -731,8 +739,11 @@ ngx_http_mcds_unbuffer(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx)
 
     length = r->headers_out.content_length_n;
 
-    most = ngx_http_mcds_store_compresses(ctx) ? NGX_HTTP_MCDS_COMPRESSED
-           : ctx->refresh ? NGX_HTTP_MCDS_UNBUFFERED : NGX_MAX_OFF_T_VALUE;
+    most = ctx->task->refresh ? NGX_HTTP_MCDS_UNBUFFERED : NGX_MAX_OFF_T_VALUE;
+
+    if (ngx_http_mcds_store_compresses(ctx)) {
+        most = NGX_HTTP_MCDS_COMPRESSED;
+    }
 
     if (u->buffering
         && (u->conf->max_temp_file_size == 0
@@ -747,9 +758,9 @@ ngx_http_mcds_unbuffer(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx)
 /* a refresh, also one that lost its context or never got one */
 
 static ngx_uint_t
-ngx_http_mcds_silent(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx)
+ngx_http_mcds_silent(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx)
 {
-    return ctx ? ctx->refresh : (ngx_http_mcds_refresh_data(r) != NULL);
+    return ctx ? ctx->task->refresh : (ngx_http_mcds_refresh_data(r) != NULL);
 }
 
 

@@ -8,6 +8,7 @@
 #include <ngx_core.h>
 #include <ngx_http.h>
 #include "ngx_mcds_forwarded.h"
+#include "ngx_http_mcds_cache.h"
 #include "ngx_http_mcds_forwarded.h"
 
 
@@ -56,7 +57,7 @@ ngx_http_mcds_overridden(ngx_http_request_t *r)
 
 
 ngx_int_t
-ngx_http_mcds_forwarded(ngx_http_request_t *r, ngx_http_mcds_loc_conf_t *mlcf,
+ngx_http_mcds_forwarded(ngx_http_request_t *r, ngx_http_mcds_cache_conf_t *ccf,
     ngx_str_t *text)
 {
     u_char                     *p;
@@ -65,7 +66,7 @@ ngx_http_mcds_forwarded(ngx_http_request_t *r, ngx_http_mcds_loc_conf_t *mlcf,
 
     ngx_str_null(text);
 
-    ctx.names = mlcf->forwarded_headers;
+    ctx.names = ccf->forwarded_headers;
     ctx.own.scheme.len = 0;
     ctx.len = 0;
 
@@ -200,13 +201,13 @@ char *
 ngx_http_mcds_cache_forwarded_headers(ngx_conf_t *cf, ngx_command_t *cmd,
     void *conf)
 {
-    ngx_http_mcds_loc_conf_t *mlcf = conf;
+    ngx_http_mcds_cache_conf_t *ccf = conf;
 
     ngx_str_t    *value, *name;
     ngx_uint_t    i, off;
     ngx_array_t  *names;
 
-    names = mlcf->forwarded_headers;
+    names = ccf->forwarded_headers;
 
     value = cf->args->elts;
     off = 0;
@@ -241,7 +242,7 @@ ngx_http_mcds_cache_forwarded_headers(ngx_conf_t *cf, ngx_command_t *cmd,
             return NGX_CONF_ERROR;
         }
 
-        mlcf->forwarded_headers = names;
+        ccf->forwarded_headers = names;
     }
 
     for (i = 1; i < cf->args->nelts && !off; i++) {

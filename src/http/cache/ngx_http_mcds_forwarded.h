@@ -14,7 +14,7 @@
 #include <ngx_config.h>
 #include <ngx_core.h>
 #include <ngx_http.h>
-#include "ngx_http_mcds_module.h"
+#include "ngx_http_mcds_cache.h"
 
 
 /*
@@ -36,7 +36,7 @@ ngx_uint_t ngx_http_mcds_overridden(ngx_http_request_t *r);
  */
 
 ngx_int_t ngx_http_mcds_forwarded(ngx_http_request_t *r,
-    ngx_http_mcds_loc_conf_t *mlcf, ngx_str_t *text);
+    ngx_http_mcds_cache_conf_t *ccf, ngx_str_t *text);
 
 
 char *ngx_http_mcds_cache_forwarded_headers(ngx_conf_t *cf,

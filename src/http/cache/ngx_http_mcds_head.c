@@ -10,13 +10,14 @@
 #include <ngx_config.h>
 #include <ngx_core.h>
 #include <ngx_http.h>
-#include "ngx_http_mcds_module.h"
+#include "ngx_http_mcds_cache.h"
+#include "ngx_http_mcds_head.h"
 #include "ngx_http_mcds_route.h"
 #include "ngx_http_mcds_variant.h"
 
 
 static ngx_int_t ngx_http_mcds_head_judge(ngx_http_request_t *r,
-    ngx_http_mcds_ctx_t *ctx);
+    ngx_http_mcds_cache_ctx_t *ctx);
 static ngx_str_t *ngx_http_mcds_head_find(ngx_list_t *headers,
     ngx_str_t *name);
 
@@ -29,7 +30,8 @@ static ngx_str_t  ngx_http_mcds_validators[] = {
 
 
 ngx_uint_t
-ngx_http_mcds_head_differs(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx)
+ngx_http_mcds_head_differs(ngx_http_request_t *r,
+    ngx_http_mcds_cache_ctx_t *ctx)
 {
     /*
      * A page that has expired already is left alone: it is to be asked for
@@ -46,10 +48,10 @@ ngx_http_mcds_head_differs(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx)
 
 
 ngx_uint_t
-ngx_http_mcds_head_same(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx)
+ngx_http_mcds_head_same(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx)
 {
-    ngx_mcds_entry_t          *entry;
-    ngx_http_mcds_loc_conf_t  *mlcf;
+    ngx_mcds_entry_t            *entry;
+    ngx_http_mcds_cache_conf_t  *ccf;
 
     if (r->method != NGX_HTTP_HEAD
         || r != r->main
@@ -78,15 +80,15 @@ ngx_http_mcds_head_same(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx)
         return 0;
     }
 
-    mlcf = ngx_http_get_module_loc_conf(r, ngx_http_mcds_module);
+    ccf = ngx_http_get_module_loc_conf(r, ngx_http_mcds_cache_module);
 
-    return mlcf == ctx->conf
+    return ccf == ctx->conf
            && !r->err_status
            && !ngx_http_mcds_replaced(r, ctx)
            && !ngx_http_mcds_is_accel(r)
            && !ngx_http_mcds_route_left(r, ctx)
            && ngx_http_mcds_head_judge(r, ctx) == NGX_OK
-           && ngx_http_test_predicates(r, mlcf->no_cache) == NGX_OK
+           && ngx_http_test_predicates(r, ccf->no_cache) == NGX_OK
            && ngx_http_test_predicates(r, ctx->asker->no_cache) == NGX_OK;
 }
 
@@ -98,7 +100,7 @@ ngx_http_mcds_head_same(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx)
  */
 
 static ngx_int_t
-ngx_http_mcds_head_judge(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx)
+ngx_http_mcds_head_judge(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx)
 {
     ngx_str_t            *validator, *new, old, rest;
     ngx_uint_t            same;

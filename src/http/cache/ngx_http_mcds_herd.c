@@ -8,9 +8,9 @@
 #include <ngx_core.h>
 #include <ngx_http.h>
 #include <math.h>
-#include "ngx_http_mcds_module.h"
-#include "ngx_http_mcds_herd.h"
 #include "ngx_http_mcds_name.h"
+#include "ngx_http_mcds_cache.h"
+#include "ngx_http_mcds_herd.h"
 
 
 /* uses are counted for so long, as "inactive" of proxy_cache_path; seconds */
@@ -26,7 +26,7 @@
 /* a use that is being counted; outlives its request if that goes away */
 
 typedef struct {
-    ngx_http_mcds_ctx_t  *ctx;         /* NULL: gone */
+    ngx_http_mcds_cache_ctx_t  *ctx;         /* NULL: gone */
 } ngx_http_mcds_use_t;
 
 
@@ -47,8 +47,8 @@ static ngx_str_t  ngx_http_mcds_uses_suffix =
  */
 
 ngx_uint_t
-ngx_http_mcds_herd_early(ngx_http_mcds_ctx_t *ctx,
-    ngx_http_mcds_loc_conf_t *mlcf)
+ngx_http_mcds_herd_early(ngx_http_mcds_cache_ctx_t *ctx,
+    ngx_http_mcds_cache_conf_t *ccf)
 {
     double             ahead;
     uint64_t           now;
@@ -56,14 +56,14 @@ ngx_http_mcds_herd_early(ngx_http_mcds_ctx_t *ctx,
 
     entry = &ctx->copy->entry;
 
-    if (mlcf->cache_early == 0 || entry->took == 0) {
+    if (ccf->cache_early == 0 || entry->took == 0) {
         return 0;
     }
 
     now = ngx_mcds_now();
 
     ahead = - log(ngx_http_mcds_herd_random())
-            * entry->took * mlcf->cache_early / 100;
+            * entry->took * ccf->cache_early / 100;
 
     return (double) now + ahead >= (double) entry->expire;
 }
@@ -79,16 +79,16 @@ ngx_http_mcds_herd_random(void)
 
 
 void
-ngx_http_mcds_herd_jitter(ngx_http_mcds_loc_conf_t *mlcf,
+ngx_http_mcds_herd_jitter(ngx_http_mcds_cache_conf_t *ccf,
     ngx_mcds_entry_t *entry)
 {
     double  off;
 
-    if (mlcf->cache_jitter == 0 || entry->expire <= entry->created) {
+    if (ccf->cache_jitter == 0 || entry->expire <= entry->created) {
         return;
     }
 
-    off = (double) (entry->expire - entry->created) * mlcf->cache_jitter / 100
+    off = (double) (entry->expire - entry->created) * ccf->cache_jitter / 100
           * ngx_http_mcds_herd_random();
 
     entry->expire -= (uint64_t) off;
@@ -96,21 +96,21 @@ ngx_http_mcds_herd_jitter(ngx_http_mcds_loc_conf_t *mlcf,
 
 
 ngx_int_t
-ngx_http_mcds_herd_uses(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
-    ngx_http_mcds_loc_conf_t *mlcf)
+ngx_http_mcds_herd_uses(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx,
+    ngx_http_mcds_cache_conf_t *ccf)
 {
     ngx_pool_cleanup_t   *cln;
     ngx_mcds_request_t    req;
     ngx_http_mcds_use_t  *use;
 
-    if (mlcf->cache_min_uses <= 1
+    if (ccf->cache_min_uses <= 1
         || ctx->outcome == NGX_MCDS_PAGE_FAILED)
     {
         return NGX_OK;
     }
 
     if (ctx->counted) {
-        return ctx->uses < mlcf->cache_min_uses ? NGX_DECLINED : NGX_OK;
+        return ctx->uses < ccf->cache_min_uses ? NGX_DECLINED : NGX_OK;
     }
 
     cln = ngx_pool_cleanup_add(r->pool, 0);
@@ -139,7 +139,7 @@ ngx_http_mcds_herd_uses(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
     req.delta = 1;
     req.ttl = NGX_HTTP_MCDS_USES_TTL;
 
-    if (ngx_mcds_submit(mlcf->cache_pool, &req, ngx_http_mcds_herd_used, use)
+    if (ngx_mcds_submit(ccf->cache_pool, &req, ngx_http_mcds_herd_used, use)
         == NULL)
     {
         ngx_free(use);
@@ -152,7 +152,7 @@ ngx_http_mcds_herd_uses(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
     ctx->use = use;
     ctx->counted = 1;
     ctx->uses = NGX_MAX_UINT32_VALUE;
-    ctx->waiting++;
+    ctx->task->waiting++;
 
     return NGX_AGAIN;
 }
@@ -161,9 +161,9 @@ ngx_http_mcds_herd_uses(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
 static void
 ngx_http_mcds_herd_used(void *data, ngx_mcds_result_t *result)
 {
-    uint64_t              n;
-    ngx_http_mcds_ctx_t  *ctx;
-    ngx_http_mcds_use_t  *use;
+    uint64_t                    n;
+    ngx_http_mcds_cache_ctx_t  *ctx;
+    ngx_http_mcds_use_t        *use;
 
     use = data;
     ctx = use->ctx;
@@ -183,14 +183,14 @@ ngx_http_mcds_herd_used(void *data, ngx_mcds_result_t *result)
         ctx->uses = (ngx_uint_t) ngx_min(n, NGX_MAX_UINT32_VALUE);
     }
 
-    ngx_http_mcds_wake(ctx);
+    ngx_http_mcds_task_wake(ctx->task);
 }
 
 
 static void
 ngx_http_mcds_herd_cleanup(void *data)
 {
-    ngx_http_mcds_ctx_t *ctx = data;
+    ngx_http_mcds_cache_ctx_t *ctx = data;
 
     ngx_http_mcds_use_t  *use;
 
@@ -204,21 +204,21 @@ ngx_http_mcds_herd_cleanup(void *data)
 
 
 void
-ngx_http_mcds_herd_hurry(ngx_http_mcds_ctx_t *ctx)
+ngx_http_mcds_herd_hurry(ngx_http_mcds_cache_ctx_t *ctx)
 {
     if (ctx->use) {
         ngx_http_mcds_herd_cleanup(ctx);
-        ngx_http_mcds_wake(ctx);
+        ngx_http_mcds_task_wake(ctx->task);
     }
 }
 
 
 void
-ngx_http_mcds_herd_local(ngx_http_mcds_ctx_t *ctx,
-    ngx_http_mcds_loc_conf_t *mlcf)
+ngx_http_mcds_herd_local(ngx_http_mcds_cache_ctx_t *ctx,
+    ngx_http_mcds_cache_conf_t *ccf)
 {
-    ctx->seat.local = mlcf->cache_local;
-    ctx->seat.local_time = mlcf->cache_local_time;
+    ctx->seat.local = ccf->cache_local;
+    ctx->seat.local_time = ccf->cache_local_time;
 }
 
 
@@ -228,13 +228,13 @@ char *
 ngx_http_mcds_cache_error_backoff(ngx_conf_t *cf, ngx_command_t *cmd,
     void *conf)
 {
-    ngx_http_mcds_loc_conf_t *mlcf = conf;
+    ngx_http_mcds_cache_conf_t *ccf = conf;
 
     ngx_int_t    ms;
     ngx_str_t   *value;
     ngx_uint_t   i;
 
-    if (mlcf->cache_backoff != NGX_CONF_UNSET_MSEC) {
+    if (ccf->cache_backoff != NGX_CONF_UNSET_MSEC) {
         return "is duplicate";
     }
 
@@ -246,8 +246,8 @@ ngx_http_mcds_cache_error_backoff(ngx_conf_t *cf, ngx_command_t *cmd,
             return "\"off\" takes no further parameter";
         }
 
-        mlcf->cache_backoff = 0;
-        mlcf->cache_backoff_max = 0;
+        ccf->cache_backoff = 0;
+        ccf->cache_backoff_max = 0;
         return NGX_CONF_OK;
     }
 
@@ -262,18 +262,18 @@ ngx_http_mcds_cache_error_backoff(ngx_conf_t *cf, ngx_command_t *cmd,
         }
 
         if (i == 1) {
-            mlcf->cache_backoff = ms;
+            ccf->cache_backoff = ms;
 
         } else {
-            mlcf->cache_backoff_max = ms;
+            ccf->cache_backoff_max = ms;
         }
     }
 
     if (cf->args->nelts == 2) {
-        mlcf->cache_backoff_max = ngx_max(mlcf->cache_backoff, 60000);
+        ccf->cache_backoff_max = ngx_max(ccf->cache_backoff, 60000);
     }
 
-    if (mlcf->cache_backoff_max < mlcf->cache_backoff) {
+    if (ccf->cache_backoff_max < ccf->cache_backoff) {
         ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
                            "the second time of \"%V\" is less than the first",
                            &cmd->name);
@@ -289,12 +289,12 @@ ngx_http_mcds_cache_error_backoff(ngx_conf_t *cf, ngx_command_t *cmd,
 char *
 ngx_http_mcds_cache_local(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 {
-    ngx_http_mcds_loc_conf_t *mlcf = conf;
+    ngx_http_mcds_cache_conf_t *ccf = conf;
 
     ngx_int_t   ms;
     ngx_str_t  *value, s;
 
-    if (mlcf->cache_local != NGX_CONF_UNSET_UINT) {
+    if (ccf->cache_local != NGX_CONF_UNSET_UINT) {
         return "is duplicate";
     }
 
@@ -302,12 +302,12 @@ ngx_http_mcds_cache_local(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
     s = value[1];
 
     if (s.len == 3 && ngx_strncmp(s.data, "off", 3) == 0) {
-        mlcf->cache_local = NGX_MCDS_LOCAL_OFF;
+        ccf->cache_local = NGX_MCDS_LOCAL_OFF;
         return NGX_CONF_OK;
     }
 
     if (s.len == 9 && ngx_strncmp(s.data, "validated", 9) == 0) {
-        mlcf->cache_local = NGX_MCDS_LOCAL_VALIDATED;
+        ccf->cache_local = NGX_MCDS_LOCAL_VALIDATED;
         return NGX_CONF_OK;
     }
 
@@ -321,8 +321,8 @@ ngx_http_mcds_cache_local(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
         return NGX_CONF_ERROR;
     }
 
-    mlcf->cache_local = NGX_MCDS_LOCAL_TIMED;
-    mlcf->cache_local_time = NGX_HTTP_MCDS_TIMED;
+    ccf->cache_local = NGX_MCDS_LOCAL_TIMED;
+    ccf->cache_local_time = NGX_HTTP_MCDS_TIMED;
 
     if (s.len == 5) {
         return NGX_CONF_OK;
@@ -340,7 +340,7 @@ ngx_http_mcds_cache_local(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
         return NGX_CONF_ERROR;
     }
 
-    mlcf->cache_local_time = ms;
+    ccf->cache_local_time = ms;
 
     return NGX_CONF_OK;
 }
@@ -351,24 +351,24 @@ ngx_http_mcds_cache_local(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 char *
 ngx_http_mcds_cache_early(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 {
-    ngx_http_mcds_loc_conf_t *mlcf = conf;
+    ngx_http_mcds_cache_conf_t *ccf = conf;
 
     ngx_int_t   n;
     ngx_str_t  *value;
 
-    if (mlcf->cache_early != NGX_CONF_UNSET_UINT) {
+    if (ccf->cache_early != NGX_CONF_UNSET_UINT) {
         return "is duplicate";
     }
 
     value = cf->args->elts;
 
     if (value[1].len == 3 && ngx_strncmp(value[1].data, "off", 3) == 0) {
-        mlcf->cache_early = 0;
+        ccf->cache_early = 0;
         return NGX_CONF_OK;
     }
 
     if (value[1].len == 2 && ngx_strncmp(value[1].data, "on", 2) == 0) {
-        mlcf->cache_early = 100;
+        ccf->cache_early = 100;
         return NGX_CONF_OK;
     }
 
@@ -382,7 +382,7 @@ ngx_http_mcds_cache_early(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
         return NGX_CONF_ERROR;
     }
 
-    mlcf->cache_early = n;
+    ccf->cache_early = n;
 
     return NGX_CONF_OK;
 }
@@ -393,12 +393,12 @@ ngx_http_mcds_cache_early(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 char *
 ngx_http_mcds_cache_jitter(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 {
-    ngx_http_mcds_loc_conf_t *mlcf = conf;
+    ngx_http_mcds_cache_conf_t *ccf = conf;
 
     ngx_int_t   n;
     ngx_str_t  *value;
 
-    if (mlcf->cache_jitter != NGX_CONF_UNSET_UINT) {
+    if (ccf->cache_jitter != NGX_CONF_UNSET_UINT) {
         return "is duplicate";
     }
 
@@ -413,7 +413,7 @@ ngx_http_mcds_cache_jitter(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
         return NGX_CONF_ERROR;
     }
 
-    mlcf->cache_jitter = n;
+    ccf->cache_jitter = n;
 
     return NGX_CONF_OK;
 }
@@ -442,7 +442,7 @@ ngx_http_mcds_herd_number(ngx_str_t *value)
 
 
 void
-ngx_http_mcds_herd_init_conf(ngx_http_mcds_loc_conf_t *conf)
+ngx_http_mcds_herd_init_conf(ngx_http_mcds_cache_conf_t *conf)
 {
     conf->cache_backoff = NGX_CONF_UNSET_MSEC;
     conf->cache_backoff_max = NGX_CONF_UNSET_MSEC;
@@ -455,8 +455,8 @@ ngx_http_mcds_herd_init_conf(ngx_http_mcds_loc_conf_t *conf)
 
 
 void
-ngx_http_mcds_herd_merge_conf(ngx_http_mcds_loc_conf_t *prev,
-    ngx_http_mcds_loc_conf_t *conf)
+ngx_http_mcds_herd_merge_conf(ngx_http_mcds_cache_conf_t *prev,
+    ngx_http_mcds_cache_conf_t *conf)
 {
     ngx_conf_merge_msec_value(conf->cache_backoff, prev->cache_backoff, 2000);
     ngx_conf_merge_msec_value(conf->cache_backoff_max,

@@ -14,7 +14,7 @@
 #include <ngx_config.h>
 #include <ngx_core.h>
 #include <ngx_http.h>
-#include "ngx_http_mcds_module.h"
+#include "ngx_http_mcds_cache.h"
 
 
 /*
@@ -22,9 +22,9 @@
  * mcds_cache_jitter off the lifetime of a page that is to be stored.
  */
 
-ngx_uint_t ngx_http_mcds_herd_early(ngx_http_mcds_ctx_t *ctx,
-    ngx_http_mcds_loc_conf_t *mlcf);
-void ngx_http_mcds_herd_jitter(ngx_http_mcds_loc_conf_t *mlcf,
+ngx_uint_t ngx_http_mcds_herd_early(ngx_http_mcds_cache_ctx_t *ctx,
+    ngx_http_mcds_cache_conf_t *ccf);
+void ngx_http_mcds_herd_jitter(ngx_http_mcds_cache_conf_t *ccf,
     ngx_mcds_entry_t *entry);
 
 
@@ -35,18 +35,18 @@ void ngx_http_mcds_herd_jitter(ngx_http_mcds_loc_conf_t *mlcf,
  */
 
 ngx_int_t ngx_http_mcds_herd_uses(ngx_http_request_t *r,
-    ngx_http_mcds_ctx_t *ctx, ngx_http_mcds_loc_conf_t *mlcf);
+    ngx_http_mcds_cache_ctx_t *ctx, ngx_http_mcds_cache_conf_t *ccf);
 
 
 /* the answer that is to come is not waited for */
 
-void ngx_http_mcds_herd_hurry(ngx_http_mcds_ctx_t *ctx);
+void ngx_http_mcds_herd_hurry(ngx_http_mcds_cache_ctx_t *ctx);
 
 
 /* how copies of this host are used */
 
-void ngx_http_mcds_herd_local(ngx_http_mcds_ctx_t *ctx,
-    ngx_http_mcds_loc_conf_t *mlcf);
+void ngx_http_mcds_herd_local(ngx_http_mcds_cache_ctx_t *ctx,
+    ngx_http_mcds_cache_conf_t *ccf);
 
 
 /* directives */
@@ -60,9 +60,9 @@ char *ngx_http_mcds_cache_early(ngx_conf_t *cf, ngx_command_t *cmd,
 char *ngx_http_mcds_cache_jitter(ngx_conf_t *cf, ngx_command_t *cmd,
     void *conf);
 
-void ngx_http_mcds_herd_init_conf(ngx_http_mcds_loc_conf_t *conf);
-void ngx_http_mcds_herd_merge_conf(ngx_http_mcds_loc_conf_t *prev,
-    ngx_http_mcds_loc_conf_t *conf);
+void ngx_http_mcds_herd_init_conf(ngx_http_mcds_cache_conf_t *conf);
+void ngx_http_mcds_herd_merge_conf(ngx_http_mcds_cache_conf_t *prev,
+    ngx_http_mcds_cache_conf_t *conf);
 
 
 #endif /* _NGX_HTTP_MCDS_HERD_H_INCLUDED_ */

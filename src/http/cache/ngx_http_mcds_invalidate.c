@@ -12,9 +12,12 @@
 #include <ngx_config.h>
 #include <ngx_core.h>
 #include <ngx_http.h>
-#include "ngx_http_mcds_module.h"
-#include "ngx_http_mcds_counter.h"
-#include "ngx_mcds_purge.h"
+#include "ngx_http_mcds_conf.h"
+#include "ngx_http_mcds_header.h"
+#include "ngx_http_mcds_cache.h"
+#include "ngx_http_mcds_head.h"
+#include "ngx_http_mcds_invalidate.h"
+#include "ngx_http_mcds_key.h"
 
 
 /*
@@ -42,25 +45,26 @@ struct ngx_http_mcds_gone_s {
 
 
 static ngx_int_t ngx_http_mcds_invalidate_filter(ngx_conf_t *cf,
-    ngx_http_mcds_loc_conf_t *mlcf, ngx_str_t *value);
+    ngx_http_mcds_cache_conf_t *ccf, ngx_str_t *value);
 static ngx_int_t ngx_http_mcds_gone_create(ngx_http_request_t *r,
-    ngx_http_mcds_ctx_t *ctx);
+    ngx_http_mcds_cache_ctx_t *ctx);
 static void ngx_http_mcds_gone_cleanup(void *data);
 static void ngx_http_mcds_gone_release(ngx_http_mcds_gone_t *gone);
 static void ngx_http_mcds_invalidate(ngx_http_request_t *r,
-    ngx_http_mcds_ctx_t *ctx);
+    ngx_http_mcds_cache_ctx_t *ctx);
 static ngx_int_t ngx_http_mcds_invalidate_own(ngx_http_request_t *r,
-    ngx_http_mcds_ctx_t *ctx, ngx_http_mcds_loc_conf_t *mlcf, ngx_str_t *key);
-static void ngx_http_mcds_invalidate_page(ngx_http_mcds_ctx_t *ctx,
-    ngx_http_mcds_loc_conf_t *mlcf, ngx_str_t *key, ngx_uint_t how);
+    ngx_http_mcds_cache_ctx_t *ctx, ngx_http_mcds_cache_conf_t *ccf,
+    ngx_str_t *key);
+static void ngx_http_mcds_invalidate_page(ngx_http_mcds_cache_ctx_t *ctx,
+    ngx_http_mcds_cache_conf_t *ccf, ngx_str_t *key, ngx_uint_t how);
 static void ngx_http_mcds_invalidate_handler(void *data, ngx_uint_t rc,
     ngx_uint_t found, uint64_t cas);
 static void ngx_http_mcds_invalidate_uri(ngx_http_request_t *r,
-    ngx_http_mcds_ctx_t *ctx, ngx_str_t *value);
+    ngx_http_mcds_cache_ctx_t *ctx, ngx_str_t *value);
 static ngx_int_t ngx_http_mcds_invalidate_path(ngx_http_request_t *r,
     ngx_str_t *value, ngx_str_t *path);
 static ngx_int_t ngx_http_mcds_invalidate_key(ngx_http_request_t *r,
-    ngx_http_mcds_loc_conf_t *mlcf, ngx_str_t *path, ngx_str_t *key);
+    ngx_http_mcds_cache_conf_t *ccf, ngx_str_t *path, ngx_str_t *key);
 static ngx_uint_t ngx_http_mcds_of_uri(ngx_str_t *name);
 static ngx_int_t ngx_http_mcds_invalidate_header_filter(
     ngx_http_request_t *r);
@@ -86,25 +90,25 @@ static ngx_str_t  ngx_http_mcds_of_uri_names[] = {
 char *
 ngx_http_mcds_cache_invalidate(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 {
-    ngx_http_mcds_loc_conf_t *mlcf = conf;
+    ngx_http_mcds_cache_conf_t *ccf = conf;
 
     ngx_str_t   *value;
     ngx_uint_t   i;
 
-    if (mlcf->cache_invalidate != NGX_CONF_UNSET_UINT) {
+    if (ccf->cache_invalidate != NGX_CONF_UNSET_UINT) {
         return "is duplicate";
     }
 
     value = cf->args->elts;
 
     if (ngx_strcmp(value[1].data, "on") == 0) {
-        mlcf->cache_invalidate = NGX_HTTP_MCDS_INVALIDATE_ON;
+        ccf->cache_invalidate = NGX_HTTP_MCDS_INVALIDATE_ON;
 
     } else if (ngx_strcmp(value[1].data, "stale") == 0) {
-        mlcf->cache_invalidate = NGX_HTTP_MCDS_INVALIDATE_STALE;
+        ccf->cache_invalidate = NGX_HTTP_MCDS_INVALIDATE_STALE;
 
     } else if (ngx_strcmp(value[1].data, "off") == 0) {
-        mlcf->cache_invalidate = NGX_HTTP_MCDS_INVALIDATE_OFF;
+        ccf->cache_invalidate = NGX_HTTP_MCDS_INVALIDATE_OFF;
 
     } else {
         ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
@@ -115,7 +119,7 @@ ngx_http_mcds_cache_invalidate(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
     }
 
     if (cf->args->nelts > 2
-        && mlcf->cache_invalidate == NGX_HTTP_MCDS_INVALIDATE_OFF)
+        && ccf->cache_invalidate == NGX_HTTP_MCDS_INVALIDATE_OFF)
     {
         return "\"off\" takes no further parameter";
     }
@@ -124,7 +128,7 @@ ngx_http_mcds_cache_invalidate(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 
         if (value[i].len <= 3
             || ngx_strncmp(value[i].data, "if=", 3) != 0
-            || mlcf->invalidate_if)
+            || ccf->invalidate_if)
         {
             ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
                                "invalid parameter \"%V\" in \"%V\", it must "
@@ -133,7 +137,7 @@ ngx_http_mcds_cache_invalidate(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
             return NGX_CONF_ERROR;
         }
 
-        if (ngx_http_mcds_invalidate_filter(cf, mlcf, &value[i]) != NGX_OK) {
+        if (ngx_http_mcds_invalidate_filter(cf, ccf, &value[i]) != NGX_OK) {
             return NGX_CONF_ERROR;
         }
     }
@@ -143,29 +147,29 @@ ngx_http_mcds_cache_invalidate(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 
 
 static ngx_int_t
-ngx_http_mcds_invalidate_filter(ngx_conf_t *cf, ngx_http_mcds_loc_conf_t *mlcf,
-    ngx_str_t *value)
+ngx_http_mcds_invalidate_filter(ngx_conf_t *cf,
+    ngx_http_mcds_cache_conf_t *ccf, ngx_str_t *value)
 {
     ngx_str_t  text;
 
-    mlcf->invalidate_if = ngx_palloc(cf->pool,
+    ccf->invalidate_if = ngx_palloc(cf->pool,
                                      sizeof(ngx_http_complex_value_t));
-    if (mlcf->invalidate_if == NULL) {
+    if (ccf->invalidate_if == NULL) {
         return NGX_ERROR;
     }
 
     text.data = value->data + 3;
     text.len = value->len - 3;
 
-    return (ngx_http_mcds_compile(cf, &text, mlcf->invalidate_if)
+    return (ngx_http_mcds_compile(cf, &text, ccf->invalidate_if)
             == NGX_CONF_OK)
            ? NGX_OK : NGX_ERROR;
 }
 
 
 void
-ngx_http_mcds_invalidate_merge(ngx_http_mcds_loc_conf_t *prev,
-    ngx_http_mcds_loc_conf_t *conf)
+ngx_http_mcds_invalidate_merge(ngx_http_mcds_cache_conf_t *prev,
+    ngx_http_mcds_cache_conf_t *conf)
 {
     /* the condition belongs to the word before it */
 
@@ -180,7 +184,7 @@ ngx_http_mcds_invalidate_merge(ngx_http_mcds_loc_conf_t *prev,
 
 ngx_int_t
 ngx_http_mcds_invalidate_start(ngx_http_request_t *r,
-    ngx_http_mcds_ctx_t *ctx)
+    ngx_http_mcds_cache_ctx_t *ctx)
 {
     ngx_int_t  rc;
 
@@ -208,28 +212,28 @@ ngx_http_mcds_invalidate_start(ngx_http_request_t *r,
 
 ngx_int_t
 ngx_http_mcds_invalidate_arrive(ngx_http_request_t *r,
-    ngx_http_mcds_ctx_t *ctx)
+    ngx_http_mcds_cache_ctx_t *ctx)
 {
-    ngx_int_t                  rc;
-    ngx_str_t                  key;
-    ngx_http_mcds_loc_conf_t  *mlcf;
+    ngx_int_t                    rc;
+    ngx_str_t                    key;
+    ngx_http_mcds_cache_conf_t  *ccf;
 
-    mlcf = ngx_http_get_module_loc_conf(r, ngx_http_mcds_module);
+    ccf = ngx_http_get_module_loc_conf(r, ngx_http_mcds_cache_module);
 
-    if (mlcf == ctx->conf
-        || mlcf->cache_pool == NULL
-        || !mlcf->cache_invalidate)
+    if (ccf == ctx->conf
+        || ccf->cache_pool == NULL
+        || !ccf->cache_invalidate)
     {
         return NGX_OK;
     }
 
-    rc = ngx_http_mcds_cache_key(r, mlcf, &key);
+    rc = ngx_http_mcds_cache_key(r, ccf, &key);
 
     if (rc != NGX_OK) {
         return (rc == NGX_ERROR) ? NGX_ERROR : NGX_OK;
     }
 
-    if (mlcf->cache_pool != ctx->conf->cache_pool
+    if (ccf->cache_pool != ctx->conf->cache_pool
         || !ngx_mcds_same(&key, &ctx->key))
     {
         /* requests of other methods may find their page under either */
@@ -238,7 +242,7 @@ ngx_http_mcds_invalidate_arrive(ngx_http_request_t *r,
         ctx->key = key;
     }
 
-    ctx->conf = mlcf;
+    ctx->conf = ccf;
 
     return NGX_OK;
 }
@@ -258,9 +262,9 @@ ngx_http_mcds_invalidate_init(void)
 static ngx_int_t
 ngx_http_mcds_invalidate_header_filter(ngx_http_request_t *r)
 {
-    ngx_http_mcds_ctx_t  *ctx;
+    ngx_http_mcds_cache_ctx_t  *ctx;
 
-    ctx = (r == r->main) ? ngx_http_mcds_get_ctx(r) : NULL;
+    ctx = (r == r->main) ? ngx_http_mcds_cache_get(r) : NULL;
 
     if (ctx && ctx->invalidate) {
         ngx_http_mcds_invalidate(r, ctx);
@@ -294,13 +298,13 @@ ngx_http_mcds_invalidate_header_filter(ngx_http_request_t *r)
 static ngx_int_t
 ngx_http_mcds_invalidate_body_filter(ngx_http_request_t *r, ngx_chain_t *in)
 {
-    ngx_http_mcds_ctx_t  *ctx;
+    ngx_http_mcds_cache_ctx_t  *ctx;
 
     if (r != r->main) {
         return ngx_http_next_body_filter(r, in);
     }
 
-    ctx = ngx_http_get_module_ctx(r, ngx_http_mcds_module);
+    ctx = ngx_http_mcds_cache_here(r);
 
     if (ctx == NULL || ctx->gone == NULL) {
         return ngx_http_next_body_filter(r, in);
@@ -332,7 +336,8 @@ ngx_http_mcds_invalidate_body_filter(ngx_http_request_t *r, ngx_chain_t *in)
 
 
 static ngx_int_t
-ngx_http_mcds_gone_create(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx)
+ngx_http_mcds_gone_create(ngx_http_request_t *r,
+    ngx_http_mcds_cache_ctx_t *ctx)
 {
     ngx_pool_cleanup_t    *cln;
     ngx_http_mcds_gone_t  *gone;
@@ -410,7 +415,7 @@ ngx_http_mcds_gone_release(ngx_http_mcds_gone_t *gone)
 
 
 static void
-ngx_http_mcds_invalidate(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx)
+ngx_http_mcds_invalidate(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx)
 {
     ngx_uint_t        i;
     ngx_list_part_t  *part;
@@ -459,15 +464,16 @@ ngx_http_mcds_invalidate(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx)
 /* the page of the request's own URI; NGX_DECLINED: "if=" says no */
 
 static ngx_int_t
-ngx_http_mcds_invalidate_own(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
-    ngx_http_mcds_loc_conf_t *mlcf, ngx_str_t *key)
+ngx_http_mcds_invalidate_own(ngx_http_request_t *r,
+    ngx_http_mcds_cache_ctx_t *ctx, ngx_http_mcds_cache_conf_t *ccf,
+    ngx_str_t *key)
 {
     ngx_str_t   text;
     ngx_uint_t  how;
 
-    if (mlcf->invalidate_if) {
+    if (ccf->invalidate_if) {
 
-        if (ngx_http_complex_value(r, mlcf->invalidate_if, &text) != NGX_OK) {
+        if (ngx_http_complex_value(r, ccf->invalidate_if, &text) != NGX_OK) {
             return NGX_ERROR;
         }
 
@@ -476,31 +482,31 @@ ngx_http_mcds_invalidate_own(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
         }
     }
 
-    how = (mlcf->cache_invalidate == NGX_HTTP_MCDS_INVALIDATE_STALE)
+    how = (ccf->cache_invalidate == NGX_HTTP_MCDS_INVALIDATE_STALE)
           ? NGX_MCDS_PURGE_INVALIDATE : NGX_MCDS_PURGE_DELETE;
 
-    ngx_http_mcds_invalidate_page(ctx, mlcf, key, how);
+    ngx_http_mcds_invalidate_page(ctx, ccf, key, how);
 
     return NGX_OK;
 }
 
 
 static void
-ngx_http_mcds_invalidate_page(ngx_http_mcds_ctx_t *ctx,
-    ngx_http_mcds_loc_conf_t *mlcf, ngx_str_t *key, ngx_uint_t how)
+ngx_http_mcds_invalidate_page(ngx_http_mcds_cache_ctx_t *ctx,
+    ngx_http_mcds_cache_conf_t *ccf, ngx_str_t *key, ngx_uint_t how)
 {
-    ngx_log_debug1(NGX_LOG_DEBUG_HTTP, ctx->request->connection->log, 0,
+    ngx_log_debug1(NGX_LOG_DEBUG_HTTP, ctx->task->request->connection->log, 0,
                    "mcds invalidate: \"%V\"", key);
 
-    if (ngx_mcds_purge_surely(mlcf->cache_pool, key, how,
-                              ngx_mcds_now(), mlcf->secrets,
+    if (ngx_mcds_purge_surely(ccf->cache_pool, key, how,
+                              ngx_mcds_now(), ccf->secrets,
                               ngx_http_mcds_invalidate_handler, ctx->gone)
         == NGX_OK)
     {
         ctx->gone->pending++;
 
     } else {
-        ngx_log_error(NGX_LOG_ERR, ctx->request->connection->log, 0,
+        ngx_log_error(NGX_LOG_ERR, ctx->task->request->connection->log, 0,
                       "page \"%V\" is not invalidated", key);
     }
 }
@@ -529,8 +535,8 @@ ngx_http_mcds_invalidate_handler(void *data, ngx_uint_t rc, ngx_uint_t found,
 
 
 static void
-ngx_http_mcds_invalidate_uri(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
-    ngx_str_t *value)
+ngx_http_mcds_invalidate_uri(ngx_http_request_t *r,
+    ngx_http_mcds_cache_ctx_t *ctx, ngx_str_t *value)
 {
     ngx_str_t  path, key;
 
@@ -622,7 +628,7 @@ ngx_http_mcds_invalidate_path(ngx_http_request_t *r, ngx_str_t *value,
 
 static ngx_int_t
 ngx_http_mcds_invalidate_key(ngx_http_request_t *r,
-    ngx_http_mcds_loc_conf_t *mlcf, ngx_str_t *path, ngx_str_t *key)
+    ngx_http_mcds_cache_conf_t *ccf, ngx_str_t *path, ngx_str_t *key)
 {
     u_char                     *src, *dst, *args;
     ngx_int_t                   rc;
@@ -679,7 +685,7 @@ ngx_http_mcds_invalidate_key(ngx_http_request_t *r,
             }
         }
 
-        rc = ngx_http_mcds_cache_key(r, mlcf, key);
+        rc = ngx_http_mcds_cache_key(r, ccf, key);
 
         ngx_memcpy(r->variables, vv, cmcf->variables.nelts
                                      * sizeof(ngx_http_variable_value_t));

@@ -9,12 +9,10 @@
 #include <ngx_config.h>
 #include <ngx_core.h>
 #include <ngx_http.h>
-#include "ngx_mcds_limit.h"
-#include "ngx_mcds_lock.h"
-#include "ngx_http_mcds_module.h"
-#include "ngx_http_mcds_herd.h"
-#include "ngx_http_mcds_site.h"
 #include "ngx_http_mcds_name.h"
+#include "ngx_http_mcds_cache.h"
+#include "ngx_http_mcds_key.h"
+#include "ngx_http_mcds_site.h"
 
 
 /* further arguments are not put in order */
@@ -32,14 +30,14 @@ typedef struct {
 
 
 static ngx_int_t ngx_http_mcds_default_key(ngx_http_request_t *r,
-    ngx_http_mcds_loc_conf_t *mlcf, ngx_str_t *key);
+    ngx_http_mcds_cache_conf_t *ccf, ngx_str_t *key);
 #ifdef NGX_HTTP_VERSION_30
 static ngx_int_t ngx_http_mcds_key_host(ngx_http_request_t *r);
 #endif
 static ngx_int_t ngx_http_mcds_key_port(ngx_http_request_t *r,
     ngx_str_t *port);
 static ngx_int_t ngx_http_mcds_key_args(ngx_http_request_t *r,
-    ngx_http_mcds_loc_conf_t *mlcf, ngx_str_t *args);
+    ngx_http_mcds_cache_conf_t *ccf, ngx_str_t *args);
 static ngx_int_t ngx_http_mcds_key_split(ngx_http_request_t *r,
     ngx_http_mcds_key_args_t *conf, ngx_str_t *args, ngx_array_t *list);
 static ngx_uint_t ngx_http_mcds_key_ignored(ngx_http_mcds_key_args_t *conf,
@@ -77,7 +75,7 @@ ngx_http_mcds_key_add_variables(ngx_conf_t *cf)
 
 
 ngx_int_t
-ngx_http_mcds_cache_key(ngx_http_request_t *r, ngx_http_mcds_loc_conf_t *mlcf,
+ngx_http_mcds_cache_key(ngx_http_request_t *r, ngx_http_mcds_cache_conf_t *ccf,
     ngx_str_t *key)
 {
     ngx_int_t  rc;
@@ -88,8 +86,8 @@ ngx_http_mcds_cache_key(ngx_http_request_t *r, ngx_http_mcds_loc_conf_t *mlcf,
     }
 #endif
 
-    if (mlcf->cache_key == NULL) {
-        rc = ngx_http_mcds_default_key(r, mlcf, key);
+    if (ccf->cache_key == NULL) {
+        rc = ngx_http_mcds_default_key(r, ccf, key);
 
         if (rc != NGX_OK) {
             return rc;
@@ -99,7 +97,7 @@ ngx_http_mcds_cache_key(ngx_http_request_t *r, ngx_http_mcds_loc_conf_t *mlcf,
         ngx_http_mcds_key_making++;
         ngx_http_mcds_key_declined = 0;
 
-        rc = ngx_http_complex_value(r, mlcf->cache_key, key);
+        rc = ngx_http_complex_value(r, ccf->cache_key, key);
 
         ngx_http_mcds_key_making--;
 
@@ -121,7 +119,7 @@ ngx_http_mcds_cache_key(ngx_http_request_t *r, ngx_http_mcds_loc_conf_t *mlcf,
         return NGX_DECLINED;
     }
 
-    return ngx_http_mcds_site_add(r, mlcf->site, key);
+    return ngx_http_mcds_site_add(r, ccf->site, key);
 }
 
 
@@ -134,12 +132,12 @@ ngx_http_mcds_cache_key(ngx_http_request_t *r, ngx_http_mcds_loc_conf_t *mlcf,
 
 static ngx_int_t
 ngx_http_mcds_default_key(ngx_http_request_t *r,
-    ngx_http_mcds_loc_conf_t *mlcf, ngx_str_t *key)
+    ngx_http_mcds_cache_conf_t *ccf, ngx_str_t *key)
 {
-    u_char               *p;
-    size_t                escape;
-    ngx_str_t             scheme, host, port, uri, args;
-    ngx_http_mcds_ctx_t  *ctx;
+    u_char                     *p;
+    size_t                      escape;
+    ngx_str_t                   scheme, host, port, uri, args;
+    ngx_http_mcds_cache_ctx_t  *ctx;
 
     ngx_str_set(&scheme, "http");
 
@@ -161,7 +159,7 @@ ngx_http_mcds_default_key(ngx_http_request_t *r,
     if (r == r->main) {
         uri = r->unparsed_uri;
 
-        if (mlcf->key_args) {
+        if (ccf->key_args) {
             p = ngx_strlchr(uri.data, uri.data + uri.len, '?');
 
             if (p) {
@@ -172,7 +170,7 @@ ngx_http_mcds_default_key(ngx_http_request_t *r,
         }
 
     } else {
-        ctx = ngx_http_mcds_get_ctx(r);
+        ctx = ngx_http_mcds_cache_get(r);
 
         if (ctx && ctx->uri.len) {
             uri = ctx->uri;
@@ -189,7 +187,7 @@ ngx_http_mcds_default_key(ngx_http_request_t *r,
         escape = 2 * ngx_escape_uri(NULL, uri.data, uri.len, NGX_ESCAPE_URI);
     }
 
-    if (args.len && ngx_http_mcds_key_args(r, mlcf, &args) != NGX_OK) {
+    if (args.len && ngx_http_mcds_key_args(r, ccf, &args) != NGX_OK) {
         return NGX_ERROR;
     }
 
@@ -371,7 +369,7 @@ ngx_http_mcds_key_port(ngx_http_request_t *r, ngx_str_t *port)
 /* without those that are ignored, in order */
 
 static ngx_int_t
-ngx_http_mcds_key_args(ngx_http_request_t *r, ngx_http_mcds_loc_conf_t *mlcf,
+ngx_http_mcds_key_args(ngx_http_request_t *r, ngx_http_mcds_cache_conf_t *ccf,
     ngx_str_t *args)
 {
     u_char               *p;
@@ -379,13 +377,13 @@ ngx_http_mcds_key_args(ngx_http_request_t *r, ngx_http_mcds_loc_conf_t *mlcf,
     ngx_array_t           list;
     ngx_http_mcds_arg_t  *arg;
 
-    if (mlcf->key_args == NULL) {
+    if (ccf->key_args == NULL) {
         return NGX_OK;
     }
 
     if (ngx_array_init(&list, r->pool, 8, sizeof(ngx_http_mcds_arg_t))
         != NGX_OK
-        || ngx_http_mcds_key_split(r, mlcf->key_args, args, &list) != NGX_OK)
+        || ngx_http_mcds_key_split(r, ccf->key_args, args, &list) != NGX_OK)
     {
         return NGX_ERROR;
     }
@@ -396,7 +394,7 @@ ngx_http_mcds_key_args(ngx_http_request_t *r, ngx_http_mcds_loc_conf_t *mlcf,
     }
 
     arg = list.elts;
-    sort = mlcf->key_args->sort && list.nelts <= NGX_HTTP_MCDS_MAX_ARGS;
+    sort = ccf->key_args->sort && list.nelts <= NGX_HTTP_MCDS_MAX_ARGS;
 
     if (sort) {
         ngx_qsort(arg, list.nelts, sizeof(ngx_http_mcds_arg_t),
@@ -643,15 +641,15 @@ static ngx_int_t
 ngx_http_mcds_key_variable(ngx_http_request_t *r,
     ngx_http_variable_value_t *v, uintptr_t data)
 {
-    ngx_int_t                  rc;
-    ngx_str_t                  key;
-    ngx_http_mcds_ctx_t       *ctx;
-    ngx_http_mcds_loc_conf_t  *mlcf;
+    ngx_int_t                    rc;
+    ngx_str_t                    key;
+    ngx_http_mcds_cache_ctx_t   *ctx;
+    ngx_http_mcds_cache_conf_t  *ccf;
 
     if (ngx_http_mcds_key_making) {
-        mlcf = ngx_http_get_module_loc_conf(r, ngx_http_mcds_module);
+        ccf = ngx_http_get_module_loc_conf(r, ngx_http_mcds_cache_module);
 
-        rc = ngx_http_mcds_default_key(r, mlcf, &key);
+        rc = ngx_http_mcds_default_key(r, ccf, &key);
 
         if (rc == NGX_ERROR) {
             return NGX_ERROR;
@@ -663,7 +661,7 @@ ngx_http_mcds_key_variable(ngx_http_request_t *r,
         }
 
     } else {
-        ctx = ngx_http_mcds_get_ctx(r);
+        ctx = ngx_http_mcds_cache_get(r);
 
         if (ctx) {
             key = ngx_http_mcds_site_key(&ctx->key);
@@ -691,14 +689,14 @@ ngx_http_mcds_key_variable(ngx_http_request_t *r,
 char *
 ngx_http_mcds_cache_key_args(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 {
-    ngx_http_mcds_loc_conf_t *mlcf = conf;
+    ngx_http_mcds_cache_conf_t *ccf = conf;
 
     char                      *rv;
     ngx_str_t                 *value;
     ngx_uint_t                 i;
     ngx_http_mcds_key_args_t  *args;
 
-    if (mlcf->key_args != NGX_CONF_UNSET_PTR) {
+    if (ccf->key_args != NGX_CONF_UNSET_PTR) {
         return "is duplicate";
     }
 
@@ -707,7 +705,7 @@ ngx_http_mcds_cache_key_args(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
     if (cf->args->nelts == 2
         && value[1].len == 3 && ngx_strncmp(value[1].data, "off", 3) == 0)
     {
-        mlcf->key_args = NULL;
+        ccf->key_args = NULL;
         return NGX_CONF_OK;
     }
 
@@ -747,7 +745,7 @@ ngx_http_mcds_cache_key_args(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
         }
     }
 
-    mlcf->key_args = args;
+    ccf->key_args = args;
 
     return NGX_CONF_OK;
 }

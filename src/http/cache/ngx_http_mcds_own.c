@@ -11,10 +11,11 @@
 #include <ngx_config.h>
 #include <ngx_core.h>
 #include <ngx_http.h>
-#include "ngx_http_mcds_module.h"
 #include "ngx_http_mcds_header.h"
+#include "ngx_http_mcds_cache.h"
 #include "ngx_http_mcds_own.h"
 #include "ngx_http_mcds_route.h"
+#include "ngx_http_mcds_serve.h"
 
 
 /* the first room for a body whose length is not known; bytes */
@@ -27,31 +28,31 @@
 /* in memory of the request that waits */
 
 struct ngx_http_mcds_own_s {
-    ngx_http_mcds_ctx_t      *client;   /* it waits */
-    ngx_http_mcds_ctx_t      *build;    /* its copy; NULL: none any more */
-    ngx_event_t               timer;    /* the end of patience */
+    ngx_http_mcds_cache_ctx_t  *client;   /* it waits */
+    ngx_http_mcds_cache_ctx_t  *build;    /* its copy; NULL: none any more */
+    ngx_event_t                 timer;    /* the end of patience */
 
-    ngx_uint_t                status;
-    ngx_uint_t                reason;   /* why it is not stored */
-    ngx_str_t                 status_line;
-    ngx_str_t                 type;
-    size_t                    type_len;
-    ngx_str_t                 charset;
-    ngx_str_t                 override;
-    time_t                    last_modified;
-    ngx_array_t               headers;  /* ngx_table_elt_t */
-    ngx_str_t                *location; /* values that nginx looks for */
-    ngx_str_t                *date;
-    ngx_str_t                *server;
+    ngx_uint_t                  status;
+    ngx_uint_t                  reason;   /* why it is not stored */
+    ngx_str_t                   status_line;
+    ngx_str_t                   type;
+    size_t                      type_len;
+    ngx_str_t                   charset;
+    ngx_str_t                   override;
+    time_t                      last_modified;
+    ngx_array_t                 headers;  /* ngx_table_elt_t */
+    ngx_str_t                  *location; /* values that nginx looks for */
+    ngx_str_t                  *date;
+    ngx_str_t                  *server;
 
-    u_char                   *body;
-    size_t                    length;
-    size_t                    room;
-    off_t                     expected;  /* -1: not known */
+    u_char                     *body;
+    size_t                      length;
+    size_t                      room;
+    off_t                       expected;  /* -1: not known */
 
-    unsigned                  taking:1;
-    unsigned                  complete:1;
-    unsigned                  waiting:1;
+    unsigned                    taking:1;
+    unsigned                    complete:1;
+    unsigned                    waiting:1;
 };
 
 
@@ -70,7 +71,7 @@ static ngx_int_t ngx_http_mcds_own_send(ngx_http_request_t *r,
 
 
 ngx_int_t
-ngx_http_mcds_own_create(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx)
+ngx_http_mcds_own_create(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx)
 {
     ctx->own = ngx_pcalloc(r->pool, sizeof(ngx_http_mcds_own_t));
     if (ctx->own == NULL) {
@@ -84,7 +85,8 @@ ngx_http_mcds_own_create(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx)
 
 
 void
-ngx_http_mcds_own_link(ngx_http_mcds_ctx_t *ctx, ngx_http_mcds_ctx_t *build)
+ngx_http_mcds_own_link(ngx_http_mcds_cache_ctx_t *ctx,
+    ngx_http_mcds_cache_ctx_t *build)
 {
     if (ctx->own) {
         ctx->own->build = build;
@@ -94,7 +96,7 @@ ngx_http_mcds_own_link(ngx_http_mcds_ctx_t *ctx, ngx_http_mcds_ctx_t *build)
 
 
 ngx_int_t
-ngx_http_mcds_own_wait(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx)
+ngx_http_mcds_own_wait(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx)
 {
     ngx_http_mcds_own_t  *own;
 
@@ -121,7 +123,7 @@ ngx_http_mcds_own_wait(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx)
     }
 
     own->waiting = 1;
-    ctx->waiting++;
+    ctx->task->waiting++;
 
     if (!own->timer.timer_set) {
         own->timer.handler = ngx_http_mcds_own_timer;
@@ -136,14 +138,14 @@ ngx_http_mcds_own_wait(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx)
 
 
 ngx_uint_t
-ngx_http_mcds_own_waits(ngx_http_mcds_ctx_t *ctx)
+ngx_http_mcds_own_waits(ngx_http_mcds_cache_ctx_t *ctx)
 {
     return ctx->own && ctx->own->client == ctx && ctx->own->waiting;
 }
 
 
 void
-ngx_http_mcds_own_take(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx)
+ngx_http_mcds_own_take(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx)
 {
     off_t                 length;
     ngx_http_request_t   *client;
@@ -168,7 +170,7 @@ ngx_http_mcds_own_take(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx)
         return;
     }
 
-    client = own->client->request;
+    client = own->client->task->request;
     length = r->headers_out.content_length_n;
 
     /* without a length it may be a live stream, which has no end to wait for */
@@ -202,7 +204,7 @@ ngx_http_mcds_own_header(ngx_http_request_t *r, ngx_http_mcds_own_t *own)
     ngx_pool_t               *pool;
     ngx_http_headers_out_t   *out;
 
-    pool = own->client->request->pool;
+    pool = own->client->task->request->pool;
     out = &r->headers_out;
 
     own->status = out->status;
@@ -238,7 +240,7 @@ ngx_http_mcds_own_list(ngx_http_request_t *r, ngx_http_mcds_own_t *own)
     ngx_list_part_t  *part;
     ngx_table_elt_t  *h, *to;
 
-    pool = own->client->request->pool;
+    pool = own->client->task->request->pool;
     n = 0;
 
     for (part = &r->headers_out.headers.part; part; part = part->next) {
@@ -288,7 +290,7 @@ ngx_http_mcds_own_list(ngx_http_request_t *r, ngx_http_mcds_own_t *own)
 
 
 void
-ngx_http_mcds_own_body(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
+ngx_http_mcds_own_body(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx,
     ngx_chain_t *in)
 {
     ngx_uint_t            last;
@@ -345,7 +347,7 @@ ngx_http_mcds_own_append(ngx_http_mcds_own_t *own, ngx_buf_t *b)
             return NGX_DECLINED;
         }
 
-        pool = own->client->request->pool;
+        pool = own->client->task->request->pool;
         room = ngx_max(2 * own->room, own->length + size);
 
         p = ngx_palloc(pool, room);
@@ -368,14 +370,14 @@ ngx_http_mcds_own_append(ngx_http_mcds_own_t *own, ngx_buf_t *b)
 
 
 ngx_uint_t
-ngx_http_mcds_own_taking(ngx_http_mcds_ctx_t *ctx)
+ngx_http_mcds_own_taking(ngx_http_mcds_cache_ctx_t *ctx)
 {
-    return ctx->own && ctx->refresh && ctx->own->taking;
+    return ctx->own && ctx->task->refresh && ctx->own->taking;
 }
 
 
 void
-ngx_http_mcds_own_end(ngx_http_mcds_ctx_t *ctx)
+ngx_http_mcds_own_end(ngx_http_mcds_cache_ctx_t *ctx)
 {
     ngx_http_mcds_own_t  *own;
 
@@ -409,7 +411,7 @@ ngx_http_mcds_own_wake(ngx_http_mcds_own_t *own)
 
     if (own->waiting) {
         own->waiting = 0;
-        ngx_http_mcds_wake(own->client);
+        ngx_http_mcds_task_wake(own->client->task);
     }
 }
 
@@ -436,7 +438,7 @@ ngx_http_mcds_own_unlink(ngx_http_mcds_own_t *own)
         return;
     }
 
-    r = own->build->request;
+    r = own->build->task->request;
     c = r->connection;
 
     own->build->own = NULL;
@@ -450,7 +452,7 @@ ngx_http_mcds_own_unlink(ngx_http_mcds_own_t *own)
 
 
 void
-ngx_http_mcds_own_cleanup(ngx_http_mcds_ctx_t *ctx)
+ngx_http_mcds_own_cleanup(ngx_http_mcds_cache_ctx_t *ctx)
 {
     ngx_http_mcds_own_t  *own;
 
@@ -476,18 +478,18 @@ ngx_http_mcds_own_cleanup(ngx_http_mcds_ctx_t *ctx)
 static ngx_int_t
 ngx_http_mcds_own_handler(ngx_http_request_t *r)
 {
-    ngx_int_t             rc;
-    ngx_buf_t            *b;
-    ngx_chain_t           out;
-    ngx_http_mcds_ctx_t  *ctx;
-    ngx_http_mcds_own_t  *own;
+    ngx_int_t                   rc;
+    ngx_buf_t                  *b;
+    ngx_chain_t                 out;
+    ngx_http_mcds_cache_ctx_t  *ctx;
+    ngx_http_mcds_own_t        *own;
 
     rc = ngx_http_discard_request_body(r);
     if (rc != NGX_OK) {
         return rc;
     }
 
-    ctx = ngx_http_mcds_get_ctx(r);
+    ctx = ngx_http_mcds_cache_get(r);
     own = ctx->own;
 
     if (ngx_http_mcds_own_send(r, own) != NGX_OK) {

@@ -15,7 +15,7 @@
 #include <ngx_config.h>
 #include <ngx_core.h>
 #include <ngx_http.h>
-#include "ngx_http_mcds_module.h"
+#include "ngx_http_mcds_cache.h"
 
 
 /*
@@ -24,16 +24,16 @@
  * is told how the build has ended; NGX_AGAIN the answer is on its way, and the
  * request is told once more; NGX_OK it has come, and the content handler of the
  * request is set to send it; NGX_DECLINED there is none.  waits: 1 if the
- * answer is on its way, which counts among ctx->waiting.
+ * answer is on its way, which counts among ctx->task->waiting.
  */
 
 ngx_int_t ngx_http_mcds_own_create(ngx_http_request_t *r,
-    ngx_http_mcds_ctx_t *ctx);
-void ngx_http_mcds_own_link(ngx_http_mcds_ctx_t *ctx,
-    ngx_http_mcds_ctx_t *build);
+    ngx_http_mcds_cache_ctx_t *ctx);
+void ngx_http_mcds_own_link(ngx_http_mcds_cache_ctx_t *ctx,
+    ngx_http_mcds_cache_ctx_t *build);
 ngx_int_t ngx_http_mcds_own_wait(ngx_http_request_t *r,
-    ngx_http_mcds_ctx_t *ctx);
-ngx_uint_t ngx_http_mcds_own_waits(ngx_http_mcds_ctx_t *ctx);
+    ngx_http_mcds_cache_ctx_t *ctx);
+ngx_uint_t ngx_http_mcds_own_waits(ngx_http_mcds_cache_ctx_t *ctx);
 
 
 /*
@@ -44,16 +44,17 @@ ngx_uint_t ngx_http_mcds_own_waits(ngx_http_mcds_ctx_t *ctx);
  * what has come is not the answer.
  */
 
-void ngx_http_mcds_own_take(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx);
-void ngx_http_mcds_own_body(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
-    ngx_chain_t *in);
-ngx_uint_t ngx_http_mcds_own_taking(ngx_http_mcds_ctx_t *ctx);
-void ngx_http_mcds_own_end(ngx_http_mcds_ctx_t *ctx);
+void ngx_http_mcds_own_take(ngx_http_request_t *r,
+    ngx_http_mcds_cache_ctx_t *ctx);
+void ngx_http_mcds_own_body(ngx_http_request_t *r,
+    ngx_http_mcds_cache_ctx_t *ctx, ngx_chain_t *in);
+ngx_uint_t ngx_http_mcds_own_taking(ngx_http_mcds_cache_ctx_t *ctx);
+void ngx_http_mcds_own_end(ngx_http_mcds_cache_ctx_t *ctx);
 
 
 /* of both: the request is being freed */
 
-void ngx_http_mcds_own_cleanup(ngx_http_mcds_ctx_t *ctx);
+void ngx_http_mcds_own_cleanup(ngx_http_mcds_cache_ctx_t *ctx);
 
 
 #endif /* _NGX_HTTP_MCDS_OWN_H_INCLUDED_ */

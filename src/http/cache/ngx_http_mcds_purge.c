@@ -10,14 +10,14 @@
 #include <ngx_config.h>
 #include <ngx_core.h>
 #include <ngx_http.h>
-#include "ngx_http_mcds_module.h"
-#include "ngx_http_mcds_stat.h"
+#include "ngx_http_mcds_conf.h"
 #include "ngx_http_mcds_form.h"
 #include "ngx_http_mcds_header.h"
 #include "ngx_http_mcds_json.h"
+#include "ngx_http_mcds_cache.h"
+#include "ngx_http_mcds_key.h"
+#include "ngx_http_mcds_purge.h"
 #include "ngx_http_mcds_site.h"
-#include "ngx_mcds_purge.h"
-#include "ngx_mcds_tag.h"
 
 
 /* keys, tags and hosts of one request */
@@ -67,7 +67,7 @@ typedef struct {
 
 struct ngx_http_mcds_purging_s {
     ngx_http_request_t           *request;   /* NULL: has left */
-    ngx_http_mcds_ctx_t          *ctx;       /* in the phase, or NULL */
+    ngx_http_mcds_cache_ctx_t    *ctx;       /* in the phase, or NULL */
     ngx_event_t                   resume;
     ngx_uint_t                    how;
     ngx_uint_t                    waiting;   /* answers to come */
@@ -83,7 +83,7 @@ static char *ngx_http_mcds_purge_param(ngx_conf_t *cf,
 static char *ngx_http_mcds_purge_when(ngx_conf_t *cf,
     ngx_http_mcds_purge_t *conf, ngx_str_t *value);
 static ngx_int_t ngx_http_mcds_purge_other(ngx_http_request_t *r,
-    ngx_http_mcds_loc_conf_t *mlcf, ngx_http_mcds_purged_t *purged,
+    ngx_http_mcds_cache_conf_t *ccf, ngx_http_mcds_purged_t *purged,
     ngx_http_mcds_purged_t *other);
 static ngx_http_mcds_purging_t *ngx_http_mcds_purging_create(
     ngx_http_request_t *r, ngx_uint_t how, ngx_uint_t n);
@@ -131,14 +131,14 @@ static ngx_str_t  ngx_http_mcds_purge_names[] = {
 char *
 ngx_http_mcds_cache_purge(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 {
-    ngx_http_mcds_loc_conf_t *mlcf = conf;
+    ngx_http_mcds_cache_conf_t *ccf = conf;
 
     char                      *rv;
     ngx_str_t                 *value;
     ngx_uint_t                 i;
     ngx_http_mcds_purge_t     *purge;
 
-    if (mlcf->purge) {
+    if (ccf->purge) {
         return "is duplicate";
     }
 
@@ -183,8 +183,8 @@ ngx_http_mcds_cache_purge(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 
     ngx_conf_init_uint_value(purge->how, NGX_MCDS_PURGE_INVALIDATE);
 
-    mlcf->purge = purge;
-    ngx_http_mcds_set_place(cf, &mlcf->purge_place);
+    ccf->purge = purge;
+    ngx_http_mcds_set_place(cf, &ccf->purge_place);
 
     if (purge->handler) {
 
@@ -293,8 +293,8 @@ ngx_http_mcds_purge_when(ngx_conf_t *cf, ngx_http_mcds_purge_t *conf,
 
 
 void
-ngx_http_mcds_purge_merge(ngx_conf_t *cf, ngx_http_mcds_loc_conf_t *prev,
-    ngx_http_mcds_loc_conf_t *conf)
+ngx_http_mcds_purge_merge(ngx_conf_t *cf, ngx_http_mcds_cache_conf_t *prev,
+    ngx_http_mcds_cache_conf_t *conf)
 {
     ngx_http_core_loc_conf_t  *clcf;
 
@@ -324,7 +324,7 @@ ngx_http_mcds_purge_merge(ngx_conf_t *cf, ngx_http_mcds_loc_conf_t *prev,
 
 
 ngx_uint_t
-ngx_http_mcds_purge_needs_pool(ngx_http_mcds_loc_conf_t *conf)
+ngx_http_mcds_purge_needs_pool(ngx_http_mcds_cache_conf_t *conf)
 {
     return conf->purge && conf->purge->handler;
 }
@@ -337,15 +337,15 @@ ngx_http_mcds_purge_needs_pool(ngx_http_mcds_loc_conf_t *conf)
 
 ngx_uint_t
 ngx_http_mcds_purge_asked(ngx_http_request_t *r,
-    ngx_http_mcds_loc_conf_t *mlcf)
+    ngx_http_mcds_cache_conf_t *ccf)
 {
-    ngx_http_mcds_purge_t      *purge;
-    ngx_http_mcds_main_conf_t  *mmcf;
+    ngx_http_mcds_purge_t       *purge;
+    ngx_http_mcds_cache_main_t  *cmcf;
 
-    purge = mlcf->purge;
+    purge = ccf->purge;
 
     if (purge == NULL
-        || mlcf->cache_pool == NULL
+        || ccf->cache_pool == NULL
         || r != r->main
         || r->error_page
         || r->err_status)
@@ -353,9 +353,9 @@ ngx_http_mcds_purge_asked(ngx_http_request_t *r,
         return 0;
     }
 
-    mmcf = ngx_http_get_module_main_conf(r, ngx_http_mcds_module);
+    cmcf = ngx_http_get_module_main_conf(r, ngx_http_mcds_cache_module);
 
-    if (mmcf->recursive && r->internal) {
+    if (cmcf->recursive && r->internal) {
         return 0;
     }
 
@@ -373,8 +373,8 @@ ngx_http_mcds_purge_asked(ngx_http_request_t *r,
 
 
 ngx_int_t
-ngx_http_mcds_purge_start(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
-    ngx_http_mcds_loc_conf_t *mlcf)
+ngx_http_mcds_purge_start(ngx_http_request_t *r,
+    ngx_http_mcds_cache_ctx_t *ctx, ngx_http_mcds_cache_conf_t *ccf)
 {
     ngx_int_t                 rc;
     ngx_http_mcds_purged_t   *purged;
@@ -382,13 +382,13 @@ ngx_http_mcds_purge_start(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
 
     ctx->asked = 1;
 
-    rc = ngx_http_mcds_cache_key(r, mlcf, &ctx->key);
+    rc = ngx_http_mcds_cache_key(r, ccf, &ctx->key);
 
     if (rc == NGX_ERROR) {
         return NGX_ERROR;
     }
 
-    purging = ngx_http_mcds_purging_create(r, mlcf->purge->how, 2);
+    purging = ngx_http_mcds_purging_create(r, ccf->purge->how, 2);
     if (purging == NULL) {
         return NGX_ERROR;
     }
@@ -409,9 +409,9 @@ ngx_http_mcds_purge_start(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
 
     purged->text = ngx_http_mcds_site_key(&purged->name);
 
-    if (mlcf->cache_key == NULL) {
+    if (ccf->cache_key == NULL) {
 
-        rc = ngx_http_mcds_purge_other(r, mlcf, &purged[0], &purged[1]);
+        rc = ngx_http_mcds_purge_other(r, ccf, &purged[0], &purged[1]);
 
         if (rc == NGX_ERROR) {
             return NGX_ERROR;
@@ -424,7 +424,7 @@ ngx_http_mcds_purge_start(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
 
     ngx_http_mcds_purging_start(r, purging);
 
-    ctx->waiting += (purging->waiting != 0);
+    ctx->task->waiting += (purging->waiting != 0);
 
     return NGX_OK;
 }
@@ -437,7 +437,7 @@ ngx_http_mcds_purge_start(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
 
 static ngx_int_t
 ngx_http_mcds_purge_other(ngx_http_request_t *r,
-    ngx_http_mcds_loc_conf_t *mlcf, ngx_http_mcds_purged_t *purged,
+    ngx_http_mcds_cache_conf_t *ccf, ngx_http_mcds_purged_t *purged,
     ngx_http_mcds_purged_t *other)
 {
     u_char     *p, *last;
@@ -475,28 +475,28 @@ ngx_http_mcds_purge_other(ngx_http_request_t *r,
     other->text.len = last - p;
     other->name = other->text;
 
-    return ngx_http_mcds_site_add(r, mlcf->site, &other->name);
+    return ngx_http_mcds_site_add(r, ccf->site, &other->name);
 }
 
 
 /* in the phase, when it is purged: what is to be seen of it is content */
 
 ngx_int_t
-ngx_http_mcds_purge_end(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
-    ngx_http_mcds_loc_conf_t *mlcf)
+ngx_http_mcds_purge_end(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx,
+    ngx_http_mcds_cache_conf_t *ccf)
 {
     ngx_int_t                 rc;
     ngx_http_mcds_purging_t  *purging;
 
     purging = ctx->purging;
 
-    if (mlcf->purge->refresh
+    if (ccf->purge->refresh
         && purging->n
         && purging->rc == NGX_MCDS_OK
         && purging->purged[0].found == NGX_MCDS_PURGED_PAGE)
     {
         if (!ctx->entered) {
-            rc = ngx_http_mcds_cache_rebuild(r, ctx, mlcf,
+            rc = ngx_http_mcds_cache_rebuild(r, ctx, ccf,
                                              purging->purged[0].cas);
             if (rc != NGX_OK) {
                 return rc;
@@ -515,15 +515,15 @@ ngx_http_mcds_purge_end(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
 static ngx_int_t
 ngx_http_mcds_purge_answer_handler(ngx_http_request_t *r)
 {
-    ngx_int_t             rc;
-    ngx_http_mcds_ctx_t  *ctx;
+    ngx_int_t                   rc;
+    ngx_http_mcds_cache_ctx_t  *ctx;
 
     rc = ngx_http_discard_request_body(r);
     if (rc != NGX_OK) {
         return rc;
     }
 
-    ctx = ngx_http_mcds_get_ctx(r);
+    ctx = ngx_http_mcds_cache_get(r);
 
     return ngx_http_mcds_purge_send(r, ctx->purging);
 }
@@ -573,22 +573,22 @@ static void
 ngx_http_mcds_purging_start(ngx_http_request_t *r,
     ngx_http_mcds_purging_t *purging)
 {
-    ngx_int_t                  rc;
-    ngx_uint_t                 i;
-    ngx_mcds_pool_t           *pool;
-    ngx_http_mcds_purged_t    *purged;
-    ngx_http_mcds_loc_conf_t  *mlcf;
+    ngx_int_t                    rc;
+    ngx_uint_t                   i;
+    ngx_mcds_pool_t             *pool;
+    ngx_http_mcds_purged_t      *purged;
+    ngx_http_mcds_cache_conf_t  *ccf;
 
-    mlcf = ngx_http_get_module_loc_conf(r, ngx_http_mcds_module);
+    ccf = ngx_http_get_module_loc_conf(r, ngx_http_mcds_cache_module);
 
-    pool = mlcf->cache_pool ? mlcf->cache_pool : mlcf->pool;
+    pool = ccf->purge_pool;
 
     for (i = 0; i < purging->n; i++) {
         purged = &purging->purged[i];
 
         if (purged->what == NGX_HTTP_MCDS_PURGE_KEY) {
             rc = ngx_mcds_purge_key(pool, &purged->name, purging->how,
-                                    ngx_mcds_now(), mlcf->secrets,
+                                    ngx_mcds_now(), ccf->secrets,
                                     ngx_http_mcds_purging_key, purged);
 
         } else {
@@ -673,7 +673,7 @@ ngx_http_mcds_purging_done(ngx_http_mcds_purging_t *purging, ngx_uint_t rc)
     }
 
     if (purging->ctx) {
-        ngx_http_mcds_wake(purging->ctx);
+        ngx_http_mcds_task_wake(purging->ctx->task);
         return;
     }
 
@@ -821,15 +821,15 @@ ngx_http_mcds_purge_body(ngx_http_request_t *r, ngx_str_t *body)
 static ngx_int_t
 ngx_http_mcds_purge_run(ngx_http_request_t *r, ngx_str_t *body)
 {
-    char                      *problem;
-    ngx_uint_t                 i;
-    ngx_array_t                list;
-    ngx_http_mcds_purged_t    *purged;
-    ngx_http_mcds_purging_t   *purging;
-    ngx_http_mcds_loc_conf_t  *mlcf;
-    ngx_http_mcds_purge_how_t  how;
+    char                        *problem;
+    ngx_uint_t                   i;
+    ngx_array_t                  list;
+    ngx_http_mcds_purged_t      *purged;
+    ngx_http_mcds_purging_t     *purging;
+    ngx_http_mcds_cache_conf_t  *ccf;
+    ngx_http_mcds_purge_how_t    how;
 
-    mlcf = ngx_http_get_module_loc_conf(r, ngx_http_mcds_module);
+    ccf = ngx_http_get_module_loc_conf(r, ngx_http_mcds_cache_module);
 
     if (ngx_array_init(&list, r->pool, 4, sizeof(ngx_http_mcds_purged_t))
         != NGX_OK)
@@ -837,8 +837,8 @@ ngx_http_mcds_purge_run(ngx_http_request_t *r, ngx_str_t *body)
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
     }
 
-    how.how = mlcf->purge->how;
-    how.site = *mlcf->site;
+    how.how = ccf->purge->how;
+    how.site = *ccf->site;
 
     problem = ngx_http_mcds_purge_args(r, &r->args, &list, &how);
 
@@ -1050,8 +1050,8 @@ static ngx_int_t
 ngx_http_mcds_purge_send(ngx_http_request_t *r,
     ngx_http_mcds_purging_t *purging)
 {
-    ngx_uint_t                 i, found;
-    ngx_http_mcds_loc_conf_t  *mlcf;
+    ngx_uint_t                   i, found;
+    ngx_http_mcds_cache_conf_t  *ccf;
 
     if (purging->n == 0) {
         return ngx_http_mcds_json_problem(r, NGX_HTTP_BAD_REQUEST,
@@ -1062,7 +1062,7 @@ ngx_http_mcds_purge_send(ngx_http_request_t *r,
         return ngx_http_mcds_purge_missed(r, purging);
     }
 
-    mlcf = ngx_http_get_module_loc_conf(r, ngx_http_mcds_module);
+    ccf = ngx_http_get_module_loc_conf(r, ngx_http_mcds_cache_module);
 
     found = 0;
 
@@ -1073,7 +1073,7 @@ ngx_http_mcds_purge_send(ngx_http_request_t *r,
         }
 
         if (purging->purged[i].found || !purging->purged[i].other) {
-            ngx_mcds_stat_add(mlcf->zone, NGX_MCDS_ZONE_PURGES, 1);
+            ngx_mcds_stat_add(ccf->zone, NGX_MCDS_ZONE_PURGES, 1);
         }
     }
 

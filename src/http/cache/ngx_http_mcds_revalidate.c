@@ -11,52 +11,57 @@
 #include <ngx_config.h>
 #include <ngx_core.h>
 #include <ngx_http.h>
-#include "ngx_http_mcds_module.h"
-#include "ngx_http_mcds_coding.h"
 #include "ngx_http_mcds_header.h"
-#include "ngx_http_mcds_refresh.h"
+#include "ngx_http_mcds_cache.h"
+#include "ngx_http_mcds_cache_stat.h"
+#include "ngx_http_mcds_head.h"
 #include "ngx_http_mcds_revalidate.h"
-#include "ngx_http_mcds_stat.h"
+#include "ngx_http_mcds_serve.h"
+#include "ngx_http_mcds_sign.h"
 #include "ngx_http_mcds_store.h"
+#include "ngx_http_mcds_store_core.h"
+#include "ngx_http_mcds_tags.h"
 #include "ngx_http_mcds_variant.h"
+#include "ngx_http_mcds_refresh.h"
 
 
 /* the client's CRLF, see ngx_mcds_request_t */
 #define NGX_HTTP_MCDS_SPARE       2
 
 
-static ngx_uint_t ngx_http_mcds_is_page(ngx_http_mcds_ctx_t *ctx);
+static ngx_uint_t ngx_http_mcds_is_page(ngx_http_mcds_cache_ctx_t *ctx);
 static ngx_int_t ngx_http_mcds_ask_header(ngx_http_request_t *r, char *name,
     ngx_str_t *value);
 static ngx_int_t ngx_http_mcds_find_header(ngx_str_t headers, ngx_str_t *name,
     ngx_str_t *value);
 static ngx_int_t ngx_http_mcds_not_modified(ngx_http_request_t *r,
-    ngx_http_mcds_ctx_t *ctx);
+    ngx_http_mcds_cache_ctx_t *ctx);
 static ngx_int_t ngx_http_mcds_update(ngx_http_request_t *r,
-    ngx_http_mcds_ctx_t *ctx, ngx_mcds_entry_t *entry, ngx_str_t *headers,
-    ngx_uint_t *reason);
+    ngx_http_mcds_cache_ctx_t *ctx, ngx_mcds_entry_t *entry,
+    ngx_str_t *headers, ngx_uint_t *reason);
 static ngx_mcds_value_t *ngx_http_mcds_updated(ngx_http_request_t *r,
-    ngx_http_mcds_ctx_t *ctx, ngx_mcds_entry_t *entry);
+    ngx_http_mcds_cache_ctx_t *ctx, ngx_mcds_entry_t *entry);
 static ngx_uint_t ngx_http_mcds_same_etag(ngx_str_t *old, ngx_str_t *new);
 static ngx_int_t ngx_http_mcds_merge_headers(ngx_http_request_t *r,
     ngx_str_t *old, ngx_str_t *new, ngx_str_t *merged);
 static ngx_uint_t ngx_http_mcds_renew(ngx_http_request_t *r,
-    ngx_http_mcds_ctx_t *ctx, ngx_mcds_entry_t *entry, ngx_str_t *old);
+    ngx_http_mcds_cache_ctx_t *ctx, ngx_mcds_entry_t *entry, ngx_str_t *old);
 static ngx_uint_t ngx_http_mcds_says_nothing(ngx_mcds_answer_t *answer);
 static ngx_int_t ngx_http_mcds_renewed(ngx_http_request_t *r,
-    ngx_http_mcds_ctx_t *ctx, ngx_mcds_entry_t *entry, ngx_uint_t reason);
+    ngx_http_mcds_cache_ctx_t *ctx, ngx_mcds_entry_t *entry,
+    ngx_uint_t reason);
 static ngx_uint_t ngx_http_mcds_same_answer(ngx_mcds_entry_t *old,
     ngx_mcds_entry_t *new);
 static ngx_int_t ngx_http_mcds_next_header(ngx_str_t *headers,
     ngx_str_t *name, ngx_str_t *value);
 static ngx_int_t ngx_http_mcds_ask_again(ngx_http_request_t *r,
-    ngx_http_mcds_ctx_t *ctx);
+    ngx_http_mcds_cache_ctx_t *ctx);
 static ngx_int_t ngx_http_mcds_bad_gateway(ngx_http_request_t *r,
-    ngx_http_mcds_ctx_t *ctx);
-static ngx_uint_t ngx_http_mcds_stale_error(ngx_http_mcds_ctx_t *ctx,
+    ngx_http_mcds_cache_ctx_t *ctx);
+static ngx_uint_t ngx_http_mcds_stale_error(ngx_http_mcds_cache_ctx_t *ctx,
     ngx_uint_t mask, ngx_uint_t status);
 static ngx_uint_t ngx_http_mcds_failure(ngx_http_request_t *r,
-    ngx_http_mcds_ctx_t *ctx, ngx_uint_t *status);
+    ngx_http_mcds_cache_ctx_t *ctx, ngx_uint_t *status);
 
 
 static ngx_str_t  ngx_http_mcds_etag = ngx_string("ETag");
@@ -103,7 +108,8 @@ static struct {
 
 
 ngx_int_t
-ngx_http_mcds_revalidate_ask(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx)
+ngx_http_mcds_revalidate_ask(ngx_http_request_t *r,
+    ngx_http_mcds_cache_ctx_t *ctx)
 {
     ngx_str_t          value;
     ngx_mcds_entry_t  *entry;
@@ -147,10 +153,10 @@ ngx_http_mcds_revalidate_ask(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx)
 
 
 ngx_uint_t
-ngx_http_mcds_revalidate_each(ngx_http_mcds_loc_conf_t *mlcf,
+ngx_http_mcds_revalidate_each(ngx_http_mcds_cache_conf_t *ccf,
     ngx_uint_t status, ngx_str_t *etag)
 {
-    return mlcf->cache_revalidate
+    return ccf->cache_revalidate
            && status == NGX_HTTP_OK
            && etag
            && etag->len > 1
@@ -160,7 +166,7 @@ ngx_http_mcds_revalidate_each(ngx_http_mcds_loc_conf_t *mlcf,
 
 ngx_uint_t
 ngx_http_mcds_revalidate_ignored(ngx_http_request_t *r,
-    ngx_http_mcds_ctx_t *ctx)
+    ngx_http_mcds_cache_ctx_t *ctx)
 {
     ngx_str_t  old;
 
@@ -176,7 +182,8 @@ ngx_http_mcds_revalidate_ignored(ngx_http_request_t *r,
 
 
 ngx_int_t
-ngx_http_mcds_revalidate_asked(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx)
+ngx_http_mcds_revalidate_asked(ngx_http_request_t *r,
+    ngx_http_mcds_cache_ctx_t *ctx)
 {
     if (!ctx->validating) {
         return NGX_OK;
@@ -189,7 +196,7 @@ ngx_http_mcds_revalidate_asked(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx)
 
 
 static ngx_uint_t
-ngx_http_mcds_is_page(ngx_http_mcds_ctx_t *ctx)
+ngx_http_mcds_is_page(ngx_http_mcds_cache_ctx_t *ctx)
 {
     /* with mcds_cache_bypass there is none, whatever was found */
 
@@ -250,7 +257,7 @@ ngx_http_mcds_find_header(ngx_str_t headers, ngx_str_t *name, ngx_str_t *value)
 
 
 ngx_int_t
-ngx_http_mcds_revalidate(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx)
+ngx_http_mcds_revalidate(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx)
 {
     ngx_uint_t  mask, status;
 
@@ -269,7 +276,7 @@ ngx_http_mcds_revalidate(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx)
 
     /* one that is streamed is not sent here, see ngx_http_mcds_cache_behind */
 
-    if (ngx_http_mcds_streamed(&ctx->copy->entry) && !ctx->refresh) {
+    if (ngx_http_mcds_streamed(&ctx->copy->entry) && !ctx->task->refresh) {
         return NGX_DECLINED;
     }
 
@@ -291,7 +298,8 @@ ngx_http_mcds_revalidate(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx)
 /* RFC 9111, 4.3.4 */
 
 static ngx_int_t
-ngx_http_mcds_not_modified(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx)
+ngx_http_mcds_not_modified(ngx_http_request_t *r,
+    ngx_http_mcds_cache_ctx_t *ctx)
 {
     ngx_int_t          rc;
     ngx_str_t          headers, old, new;
@@ -337,7 +345,8 @@ ngx_http_mcds_not_modified(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx)
 
 
 void
-ngx_http_mcds_revalidate_head(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx)
+ngx_http_mcds_revalidate_head(ngx_http_request_t *r,
+    ngx_http_mcds_cache_ctx_t *ctx)
 {
     uint64_t           expire;
     ngx_str_t          headers;
@@ -391,7 +400,7 @@ ngx_http_mcds_revalidate_head(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx)
 /* by the headers of an answer that has no body, RFC 9111, 3.2 */
 
 static ngx_int_t
-ngx_http_mcds_update(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
+ngx_http_mcds_update(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx,
     ngx_mcds_entry_t *entry, ngx_str_t *headers, ngx_uint_t *reason)
 {
     ngx_str_t   old, new;
@@ -505,18 +514,18 @@ ngx_http_mcds_merge_headers(ngx_http_request_t *r, ngx_str_t *old,
  */
 
 static ngx_uint_t
-ngx_http_mcds_renew(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
+ngx_http_mcds_renew(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx,
     ngx_mcds_entry_t *entry, ngx_str_t *old)
 {
-    uint64_t                   now, life;
-    ngx_str_t                  rest, name, value, other;
-    ngx_uint_t                 reason;
-    ngx_mcds_answer_t          answer;
-    ngx_http_mcds_loc_conf_t  *mlcf;
+    uint64_t                     now, life;
+    ngx_str_t                    rest, name, value, other;
+    ngx_uint_t                   reason;
+    ngx_mcds_answer_t            answer;
+    ngx_http_mcds_cache_conf_t  *ccf;
 
-    mlcf = ngx_http_get_module_loc_conf(r, ngx_http_mcds_module);
+    ccf = ngx_http_get_module_loc_conf(r, ngx_http_mcds_cache_module);
 
-    ngx_http_mcds_answer(r, mlcf, &answer, entry->status);
+    ngx_http_mcds_answer(r, ccf, &answer, entry->status);
 
     /*
      * By other names it might be a page for others; the coding is that of the
@@ -538,7 +547,7 @@ ngx_http_mcds_renew(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
                                                     &ngx_http_mcds_etag,
                                                     &value)
                           == NGX_OK
-                       && ngx_http_mcds_revalidate_each(mlcf, entry->status,
+                       && ngx_http_mcds_revalidate_each(ccf, entry->status,
                                                         &value);
 
     rest = entry->headers;
@@ -549,7 +558,7 @@ ngx_http_mcds_renew(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
             && ngx_http_mcds_find_header(*old, &name, &other) == NGX_OK)
         {
             ngx_http_mcds_answer_line(&answer, &name, &value,
-                                      mlcf->cache_ignore);
+                                      ccf->cache_ignore);
         }
     }
 
@@ -606,13 +615,13 @@ ngx_http_mcds_says_nothing(ngx_mcds_answer_t *answer)
 
 
 static ngx_int_t
-ngx_http_mcds_renewed(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
+ngx_http_mcds_renewed(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx,
     ngx_mcds_entry_t *entry, ngx_uint_t reason)
 {
-    ngx_uint_t                 same;
-    ngx_mcds_copy_t           *copy;
-    ngx_mcds_value_t          *value;
-    ngx_http_mcds_loc_conf_t  *mlcf;
+    ngx_uint_t                   same;
+    ngx_mcds_copy_t             *copy;
+    ngx_mcds_value_t            *value;
+    ngx_http_mcds_cache_conf_t  *ccf;
 
     value = ngx_http_mcds_updated(r, ctx, entry);
 
@@ -642,9 +651,9 @@ ngx_http_mcds_renewed(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
         return NGX_OK;
     }
 
-    mlcf = ngx_http_get_module_loc_conf(r, ngx_http_mcds_module);
+    ccf = ngx_http_get_module_loc_conf(r, ngx_http_mcds_cache_module);
 
-    if (ngx_http_mcds_store_rule(r, ctx, mlcf)) {
+    if (ngx_http_mcds_store_rule(r, ctx, ccf)) {
         ngx_mcds_value_unref(value);
         return NGX_OK;
     }
@@ -719,7 +728,7 @@ ngx_http_mcds_next_header(ngx_str_t *headers, ngx_str_t *name,
 
 
 static ngx_mcds_value_t *
-ngx_http_mcds_updated(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
+ngx_http_mcds_updated(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx,
     ngx_mcds_entry_t *entry)
 {
     ngx_mcds_value_t  *value;
@@ -754,9 +763,9 @@ ngx_http_mcds_updated(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
 /* for the whole page, without validators */
 
 static ngx_int_t
-ngx_http_mcds_ask_again(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx)
+ngx_http_mcds_ask_again(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx)
 {
-    return (ngx_http_mcds_again(r, ctx) == NGX_OK)
+    return (ngx_http_mcds_task_again(r, ctx->task) == NGX_OK)
            ? NGX_AGAIN : ngx_http_mcds_bad_gateway(r, ctx);
 }
 
@@ -764,7 +773,8 @@ ngx_http_mcds_ask_again(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx)
 /* a 304 that says nothing about the page there is */
 
 static ngx_int_t
-ngx_http_mcds_bad_gateway(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx)
+ngx_http_mcds_bad_gateway(ngx_http_request_t *r,
+    ngx_http_mcds_cache_ctx_t *ctx)
 {
     ngx_http_mcds_store_fail(r, ctx);
 
@@ -783,7 +793,7 @@ ngx_http_mcds_bad_gateway(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx)
 /* whether the old page is shown instead of what came */
 
 static ngx_uint_t
-ngx_http_mcds_stale_error(ngx_http_mcds_ctx_t *ctx, ngx_uint_t mask,
+ngx_http_mcds_stale_error(ngx_http_mcds_cache_ctx_t *ctx, ngx_uint_t mask,
     ngx_uint_t status)
 {
     ngx_uint_t        configured;
@@ -818,7 +828,7 @@ ngx_http_mcds_stale_error(ngx_http_mcds_ctx_t *ctx, ngx_uint_t mask,
 /* the kinds of mcds_cache_use_stale that an answer is of; 0: no failure */
 
 static ngx_uint_t
-ngx_http_mcds_failure(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
+ngx_http_mcds_failure(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx,
     ngx_uint_t *status)
 {
     ngx_uint_t                  i;
@@ -872,7 +882,8 @@ ngx_http_mcds_failure(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
 
 
 ngx_int_t
-ngx_http_mcds_instead_header(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx)
+ngx_http_mcds_instead_header(ngx_http_request_t *r,
+    ngx_http_mcds_cache_ctx_t *ctx)
 {
     ngx_uint_t        i, n;
     ngx_list_part_t  *part;
@@ -932,8 +943,8 @@ ngx_http_mcds_instead_header(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx)
 
 
 ngx_int_t
-ngx_http_mcds_instead_body(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
-    ngx_chain_t *in, ngx_chain_t **out)
+ngx_http_mcds_instead_body(ngx_http_request_t *r,
+    ngx_http_mcds_cache_ctx_t *ctx, ngx_chain_t *in, ngx_chain_t **out)
 {
     ngx_chain_t  *cl;
 

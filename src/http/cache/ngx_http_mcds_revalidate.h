@@ -14,7 +14,7 @@
 #include <ngx_config.h>
 #include <ngx_core.h>
 #include <ngx_http.h>
-#include "ngx_http_mcds_module.h"
+#include "ngx_http_mcds_cache.h"
 
 
 /*
@@ -25,7 +25,7 @@
  */
 
 ngx_int_t ngx_http_mcds_revalidate_ask(ngx_http_request_t *r,
-    ngx_http_mcds_ctx_t *ctx);
+    ngx_http_mcds_cache_ctx_t *ctx);
 
 
 /*
@@ -38,7 +38,7 @@ ngx_int_t ngx_http_mcds_revalidate_ask(ngx_http_request_t *r,
  */
 
 ngx_int_t ngx_http_mcds_revalidate(ngx_http_request_t *r,
-    ngx_http_mcds_ctx_t *ctx);
+    ngx_http_mcds_cache_ctx_t *ctx);
 
 
 /*
@@ -48,7 +48,7 @@ ngx_int_t ngx_http_mcds_revalidate(ngx_http_request_t *r,
  */
 
 ngx_int_t ngx_http_mcds_revalidate_asked(ngx_http_request_t *r,
-    ngx_http_mcds_ctx_t *ctx);
+    ngx_http_mcds_cache_ctx_t *ctx);
 
 
 /*
@@ -57,7 +57,7 @@ ngx_int_t ngx_http_mcds_revalidate_asked(ngx_http_request_t *r,
  * mcds_cache_revalidate.
  */
 
-ngx_uint_t ngx_http_mcds_revalidate_each(ngx_http_mcds_loc_conf_t *mlcf,
+ngx_uint_t ngx_http_mcds_revalidate_each(ngx_http_mcds_cache_conf_t *ccf,
     ngx_uint_t status, ngx_str_t *etag);
 
 
@@ -67,7 +67,7 @@ ngx_uint_t ngx_http_mcds_revalidate_each(ngx_http_mcds_loc_conf_t *mlcf,
  */
 
 ngx_uint_t ngx_http_mcds_revalidate_ignored(ngx_http_request_t *r,
-    ngx_http_mcds_ctx_t *ctx);
+    ngx_http_mcds_cache_ctx_t *ctx);
 
 
 /*
@@ -76,7 +76,7 @@ ngx_uint_t ngx_http_mcds_revalidate_ignored(ngx_http_request_t *r,
  */
 
 void ngx_http_mcds_revalidate_head(ngx_http_request_t *r,
-    ngx_http_mcds_ctx_t *ctx);
+    ngx_http_mcds_cache_ctx_t *ctx);
 
 
 /*
@@ -85,9 +85,9 @@ void ngx_http_mcds_revalidate_head(ngx_http_request_t *r,
  */
 
 ngx_int_t ngx_http_mcds_instead_header(ngx_http_request_t *r,
-    ngx_http_mcds_ctx_t *ctx);
+    ngx_http_mcds_cache_ctx_t *ctx);
 ngx_int_t ngx_http_mcds_instead_body(ngx_http_request_t *r,
-    ngx_http_mcds_ctx_t *ctx, ngx_chain_t *in, ngx_chain_t **out);
+    ngx_http_mcds_cache_ctx_t *ctx, ngx_chain_t *in, ngx_chain_t **out);
 
 
 #endif /* _NGX_HTTP_MCDS_REVALIDATE_H_INCLUDED_ */

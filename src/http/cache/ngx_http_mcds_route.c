@@ -8,16 +8,16 @@
 #include <ngx_core.h>
 #include <ngx_http.h>
 #include <ngx_md5.h>
-#include "ngx_http_mcds_module.h"
-#include "ngx_http_mcds_forwarded.h"
 #include "ngx_http_mcds_header.h"
+#include "ngx_http_mcds_cache.h"
+#include "ngx_http_mcds_forwarded.h"
 #include "ngx_http_mcds_route.h"
 
 
 static void ngx_http_mcds_route(ngx_http_request_t *r,
-    ngx_http_mcds_ctx_t *ctx, u_char *route);
+    ngx_http_mcds_cache_ctx_t *ctx, u_char *route);
 static ngx_uint_t ngx_http_mcds_route_plain(ngx_http_request_t *r,
-    ngx_http_mcds_ctx_t *ctx, ngx_http_mcds_loc_conf_t *mlcf);
+    ngx_http_mcds_cache_ctx_t *ctx, ngx_http_mcds_cache_conf_t *ccf);
 static ngx_uint_t ngx_http_mcds_route_args(ngx_str_t *args, ngx_str_t *asked);
 static void ngx_http_mcds_route_add(ngx_md5_t *md5, ngx_str_t *s);
 
@@ -26,8 +26,8 @@ ngx_str_t  ngx_http_mcds_route_name = ngx_string(NGX_MCDS_VARY_ROUTE);
 
 
 void
-ngx_http_mcds_route_merge(ngx_conf_t *cf, ngx_http_mcds_loc_conf_t *prev,
-    ngx_http_mcds_loc_conf_t *conf)
+ngx_http_mcds_route_merge(ngx_conf_t *cf, ngx_http_mcds_cache_conf_t *prev,
+    ngx_http_mcds_cache_conf_t *conf)
 {
     u_char                     *p, kind, text[1 + NGX_INT_T_LEN];
     ngx_md5_t                   md5;
@@ -81,7 +81,8 @@ ngx_http_mcds_route_merge(ngx_conf_t *cf, ngx_http_mcds_loc_conf_t *prev,
 
 
 void
-ngx_http_mcds_route_begin(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx)
+ngx_http_mcds_route_begin(ngx_http_request_t *r,
+    ngx_http_mcds_cache_ctx_t *ctx)
 {
     u_char  *p, *last;
 
@@ -108,8 +109,8 @@ ngx_http_mcds_route_begin(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx)
 
 
 ngx_int_t
-ngx_http_mcds_route_inherit(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
-    ngx_http_mcds_ctx_t *from)
+ngx_http_mcds_route_inherit(ngx_http_request_t *r,
+    ngx_http_mcds_cache_ctx_t *ctx, ngx_http_mcds_cache_ctx_t *from)
 {
     ctx->main = from->main;
     ctx->routed = from->routed;
@@ -126,17 +127,17 @@ ngx_http_mcds_route_inherit(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
 
 
 ngx_int_t
-ngx_http_mcds_route_here(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx)
+ngx_http_mcds_route_here(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx)
 {
-    u_char                     route[NGX_HTTP_MCDS_ROUTE_LEN];
-    ngx_http_mcds_loc_conf_t  *mlcf;
+    u_char                       route[NGX_HTTP_MCDS_ROUTE_LEN];
+    ngx_http_mcds_cache_conf_t  *ccf;
 
-    mlcf = ngx_http_get_module_loc_conf(r, ngx_http_mcds_module);
+    ccf = ngx_http_get_module_loc_conf(r, ngx_http_mcds_cache_module);
 
-    if (ctx->forwarded_by != mlcf) {
-        ctx->forwarded_by = mlcf;
+    if (ctx->forwarded_by != ccf) {
+        ctx->forwarded_by = ccf;
 
-        if (ngx_http_mcds_forwarded(r, mlcf, &ctx->forwarded) != NGX_OK) {
+        if (ngx_http_mcds_forwarded(r, ccf, &ctx->forwarded) != NGX_OK) {
             return NGX_ERROR;
         }
     }
@@ -154,7 +155,7 @@ ngx_http_mcds_route_here(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx)
 
 
 ngx_uint_t
-ngx_http_mcds_route_left(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx)
+ngx_http_mcds_route_left(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx)
 {
     u_char  route[NGX_HTTP_MCDS_ROUTE_LEN];
 
@@ -165,29 +166,29 @@ ngx_http_mcds_route_left(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx)
 
 
 static void
-ngx_http_mcds_route(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
+ngx_http_mcds_route(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx,
     u_char *route)
 {
-    u_char                     own;
-    ngx_md5_t                  md5;
-    ngx_str_t                  args;
-    ngx_uint_t                 plain;
-    ngx_http_mcds_loc_conf_t  *mlcf;
+    u_char                       own;
+    ngx_md5_t                    md5;
+    ngx_str_t                    args;
+    ngx_uint_t                   plain;
+    ngx_http_mcds_cache_conf_t  *ccf;
 
-    mlcf = ngx_http_get_module_loc_conf(r, ngx_http_mcds_module);
+    ccf = ngx_http_get_module_loc_conf(r, ngx_http_mcds_cache_module);
 
-    plain = ngx_http_mcds_route_plain(r, ctx, mlcf);
+    plain = ngx_http_mcds_route_plain(r, ctx, ccf);
 
     if (plain && ctx->forwarded.len == 0) {
 
         /* the key tells all that is to be told */
 
-        ngx_memcpy(route, mlcf->route, NGX_HTTP_MCDS_ROUTE_LEN);
+        ngx_memcpy(route, ccf->route, NGX_HTTP_MCDS_ROUTE_LEN);
         return;
     }
 
     ngx_md5_init(&md5);
-    ngx_md5_update(&md5, mlcf->route, NGX_HTTP_MCDS_ROUTE_LEN);
+    ngx_md5_update(&md5, ccf->route, NGX_HTTP_MCDS_ROUTE_LEN);
     ngx_http_mcds_route_add(&md5, &ctx->forwarded);
 
     if (!plain) {
@@ -209,8 +210,8 @@ ngx_http_mcds_route(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
  */
 
 static ngx_uint_t
-ngx_http_mcds_route_plain(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
-    ngx_http_mcds_loc_conf_t *mlcf)
+ngx_http_mcds_route_plain(ngx_http_request_t *r,
+    ngx_http_mcds_cache_ctx_t *ctx, ngx_http_mcds_cache_conf_t *ccf)
 {
     if (!ngx_mcds_same(&r->args, &ctx->args)) {
         return 0;
@@ -220,7 +221,7 @@ ngx_http_mcds_route_plain(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
         return r->valid_unparsed_uri;
     }
 
-    return mlcf->cache_key == NULL
+    return ccf->cache_key == NULL
            && ngx_mcds_same(&r->uri, &ctx->uri);
 }
 

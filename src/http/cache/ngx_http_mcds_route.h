@@ -19,7 +19,7 @@
 #include <ngx_config.h>
 #include <ngx_core.h>
 #include <ngx_http.h>
-#include "ngx_http_mcds_module.h"
+#include "ngx_http_mcds_cache.h"
 
 
 /* an extension of an entry, with its type and length */
@@ -32,7 +32,7 @@
  */
 
 void ngx_http_mcds_route_merge(ngx_conf_t *cf,
-    ngx_http_mcds_loc_conf_t *prev, ngx_http_mcds_loc_conf_t *conf);
+    ngx_http_mcds_cache_conf_t *prev, ngx_http_mcds_cache_conf_t *conf);
 
 
 /*
@@ -43,17 +43,17 @@ void ngx_http_mcds_route_merge(ngx_conf_t *cf,
  */
 
 void ngx_http_mcds_route_begin(ngx_http_request_t *r,
-    ngx_http_mcds_ctx_t *ctx);
+    ngx_http_mcds_cache_ctx_t *ctx);
 ngx_int_t ngx_http_mcds_route_here(ngx_http_request_t *r,
-    ngx_http_mcds_ctx_t *ctx);
+    ngx_http_mcds_cache_ctx_t *ctx);
 ngx_int_t ngx_http_mcds_route_inherit(ngx_http_request_t *r,
-    ngx_http_mcds_ctx_t *ctx, ngx_http_mcds_ctx_t *from);
+    ngx_http_mcds_cache_ctx_t *ctx, ngx_http_mcds_cache_ctx_t *from);
 
 
 /* 1 if r has been led to another location, or to another URI, since then */
 
 ngx_uint_t ngx_http_mcds_route_left(ngx_http_request_t *r,
-    ngx_http_mcds_ctx_t *ctx);
+    ngx_http_mcds_cache_ctx_t *ctx);
 
 
 /*

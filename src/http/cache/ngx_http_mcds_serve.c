@@ -10,11 +10,13 @@
 #include <ngx_config.h>
 #include <ngx_core.h>
 #include <ngx_http.h>
-#include "ngx_http_mcds_module.h"
-#include "ngx_http_mcds_coding.h"
 #include "ngx_http_mcds_header.h"
-#include "ngx_http_mcds_stat.h"
+#include "ngx_http_mcds_cache.h"
+#include "ngx_http_mcds_cache_stat.h"
+#include "ngx_http_mcds_coding.h"
+#include "ngx_http_mcds_serve.h"
 #include "ngx_http_mcds_store.h"
+#include "ngx_http_mcds_stream.h"
 
 
 /* of X-Accel-Charset */
@@ -120,16 +122,16 @@ static ngx_http_mcds_header_t  ngx_http_mcds_absolute_location = {
 ngx_int_t
 ngx_http_mcds_serve_handler(ngx_http_request_t *r)
 {
-    ngx_int_t             rc;
-    ngx_chain_t           out;
-    ngx_http_mcds_ctx_t  *ctx;
+    ngx_int_t                   rc;
+    ngx_chain_t                 out;
+    ngx_http_mcds_cache_ctx_t  *ctx;
 
     rc = ngx_http_discard_request_body(r);
     if (rc != NGX_OK) {
         return rc;
     }
 
-    ctx = ngx_http_mcds_get_ctx(r);
+    ctx = ngx_http_mcds_cache_get(r);
 
     if (ngx_http_mcds_serve_page(r, ctx) != NGX_OK) {
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
@@ -163,7 +165,7 @@ ngx_http_mcds_serve_handler(ngx_http_request_t *r)
 
 
 ngx_int_t
-ngx_http_mcds_serve_page(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx)
+ngx_http_mcds_serve_page(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx)
 {
     ngx_mcds_entry_t          *entry;
     ngx_http_mcds_prepared_t  *prepared;
@@ -260,7 +262,7 @@ ngx_http_mcds_serve_weak(ngx_str_t *value, ngx_mcds_entry_t *entry,
 
 
 ngx_buf_t *
-ngx_http_mcds_serve_body(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx)
+ngx_http_mcds_serve_body(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx)
 {
     ngx_buf_t         *b;
     ngx_mcds_entry_t  *entry;

@@ -8,7 +8,7 @@
 #include <ngx_core.h>
 #include <ngx_http.h>
 #include "ngx_mcds_cookie.h"
-#include "ngx_http_mcds_module.h"
+#include "ngx_http_mcds_header.h"
 #include "ngx_http_mcds_session.h"
 
 

@@ -9,19 +9,20 @@
 #include <ngx_config.h>
 #include <ngx_core.h>
 #include <ngx_http.h>
-#include "ngx_http_mcds_module.h"
 #include "ngx_mcds_sign.h"
+#include "ngx_http_mcds_cache.h"
+#include "ngx_http_mcds_sign.h"
 
 
 char *
 ngx_http_mcds_cache_hmac_key(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 {
-    ngx_http_mcds_loc_conf_t *mlcf = conf;
+    ngx_http_mcds_cache_conf_t *ccf = conf;
 
     ngx_str_t   *value;
     ngx_uint_t   i;
 
-    if (mlcf->secrets != NGX_CONF_UNSET_PTR) {
+    if (ccf->secrets != NGX_CONF_UNSET_PTR) {
         return "is duplicate";
     }
 
@@ -30,7 +31,7 @@ ngx_http_mcds_cache_hmac_key(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
     if (cf->args->nelts == 2
         && value[1].len == 3 && ngx_strncmp(value[1].data, "off", 3) == 0)
     {
-        mlcf->secrets = NULL;
+        ccf->secrets = NULL;
         return NGX_CONF_OK;
     }
 
@@ -38,8 +39,8 @@ ngx_http_mcds_cache_hmac_key(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
         return "needs an nginx that is built with OpenSSL";
     }
 
-    mlcf->secrets = ngx_array_create(cf->pool, 1, sizeof(ngx_str_t));
-    if (mlcf->secrets == NULL) {
+    ccf->secrets = ngx_array_create(cf->pool, 1, sizeof(ngx_str_t));
+    if (ccf->secrets == NULL) {
         return NGX_CONF_ERROR;
     }
 
@@ -47,7 +48,7 @@ ngx_http_mcds_cache_hmac_key(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 
         if (ngx_conf_full_name(cf->cycle, &value[i], 1) != NGX_OK
             || ngx_mcds_sign_read(cf, "mcds_cache_hmac_key", &value[i],
-                                  mlcf->secrets)
+                                  ccf->secrets)
                != NGX_OK)
         {
             return NGX_CONF_ERROR;
@@ -59,12 +60,12 @@ ngx_http_mcds_cache_hmac_key(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 
 
 ngx_int_t
-ngx_http_mcds_sign_ext(ngx_http_request_t *r, ngx_http_mcds_loc_conf_t *mlcf,
+ngx_http_mcds_sign_ext(ngx_http_request_t *r, ngx_http_mcds_cache_conf_t *ccf,
     ngx_str_t *ext)
 {
     u_char  *p;
 
-    if (mlcf->secrets == NULL) {
+    if (ccf->secrets == NULL) {
         return NGX_OK;
     }
 
@@ -89,10 +90,10 @@ ngx_http_mcds_sign_ext(ngx_http_request_t *r, ngx_http_mcds_loc_conf_t *mlcf,
 /* without a signature, if that fails, it is just not served */
 
 void
-ngx_http_mcds_sign(ngx_http_mcds_loc_conf_t *mlcf, ngx_mcds_value_t *value,
+ngx_http_mcds_sign(ngx_http_mcds_cache_conf_t *ccf, ngx_mcds_value_t *value,
     ngx_mcds_entry_t *entry)
 {
-    if (mlcf->secrets) {
-        (void) ngx_mcds_sign(value, entry, mlcf->secrets);
+    if (ccf->secrets) {
+        (void) ngx_mcds_sign(value, entry, ccf->secrets);
     }
 }

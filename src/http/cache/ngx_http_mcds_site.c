@@ -7,7 +7,7 @@
 #include <ngx_config.h>
 #include <ngx_core.h>
 #include <ngx_http.h>
-#include "ngx_http_mcds_module.h"
+#include "ngx_http_mcds_cache.h"
 #include "ngx_http_mcds_site.h"
 
 
@@ -34,7 +34,7 @@ struct ngx_http_mcds_site_s {
 
 
 static ngx_http_mcds_site_t *ngx_http_mcds_site_of(ngx_conf_t *cf,
-    ngx_http_mcds_main_conf_t *mmcf);
+    ngx_http_mcds_cache_main_t *cmcf);
 static ngx_int_t ngx_http_mcds_site_pool(ngx_http_mcds_site_t *site,
     ngx_mcds_pool_t *pool);
 static ngx_uint_t ngx_http_mcds_site_meets(ngx_http_mcds_site_t *a,
@@ -52,11 +52,11 @@ static ngx_int_t ngx_http_mcds_site_text(ngx_array_t *text, u_char *data,
 
 
 ngx_int_t
-ngx_http_mcds_site_merge(ngx_conf_t *cf, ngx_http_mcds_loc_conf_t *prev,
-    ngx_http_mcds_loc_conf_t *conf)
+ngx_http_mcds_site_merge(ngx_conf_t *cf, ngx_http_mcds_cache_conf_t *prev,
+    ngx_http_mcds_cache_conf_t *conf)
 {
-    ngx_http_mcds_site_t       *site;
-    ngx_http_mcds_main_conf_t  *mmcf;
+    ngx_http_mcds_site_t        *site;
+    ngx_http_mcds_cache_main_t  *cmcf;
 
     if (conf->cache_site.data == NULL) {
         conf->cache_site = prev->cache_site;
@@ -71,9 +71,9 @@ ngx_http_mcds_site_merge(ngx_conf_t *cf, ngx_http_mcds_loc_conf_t *prev,
         return NGX_OK;
     }
 
-    mmcf = ngx_http_conf_get_module_main_conf(cf, ngx_http_mcds_module);
+    cmcf = ngx_http_conf_get_module_main_conf(cf, ngx_http_mcds_cache_module);
 
-    site = ngx_http_mcds_site_of(cf, mmcf);
+    site = ngx_http_mcds_site_of(cf, cmcf);
 
     if (site == NULL
         || (conf->cache_pool
@@ -91,7 +91,7 @@ ngx_http_mcds_site_merge(ngx_conf_t *cf, ngx_http_mcds_loc_conf_t *prev,
 /* that of the server{} that is being merged */
 
 static ngx_http_mcds_site_t *
-ngx_http_mcds_site_of(ngx_conf_t *cf, ngx_http_mcds_main_conf_t *mmcf)
+ngx_http_mcds_site_of(ngx_conf_t *cf, ngx_http_mcds_cache_main_t *cmcf)
 {
     ngx_uint_t                  i;
     ngx_http_mcds_site_t      **sites, **p, *site;
@@ -99,11 +99,11 @@ ngx_http_mcds_site_of(ngx_conf_t *cf, ngx_http_mcds_main_conf_t *mmcf)
 
     cscf = ngx_http_conf_get_module_srv_conf(cf, ngx_http_core_module);
 
-    sites = mmcf->sites.elts;
+    sites = cmcf->sites.elts;
 
     /* the last one, most of the time */
 
-    for (i = mmcf->sites.nelts; i > 0; i--) {
+    for (i = cmcf->sites.nelts; i > 0; i--) {
         if (sites[i - 1]->server == cscf) {
             return sites[i - 1];
         }
@@ -121,7 +121,7 @@ ngx_http_mcds_site_of(ngx_conf_t *cf, ngx_http_mcds_main_conf_t *mmcf)
 
     site->server = cscf;
 
-    p = ngx_array_push(&mmcf->sites);
+    p = ngx_array_push(&cmcf->sites);
     if (p == NULL) {
         return NULL;
     }
@@ -158,14 +158,14 @@ ngx_http_mcds_site_pool(ngx_http_mcds_site_t *site, ngx_mcds_pool_t *pool)
 
 
 ngx_int_t
-ngx_http_mcds_site_init(ngx_conf_t *cf, ngx_http_mcds_main_conf_t *mmcf)
+ngx_http_mcds_site_init(ngx_conf_t *cf, ngx_http_mcds_cache_main_t *cmcf)
 {
     ngx_uint_t             i, j, again;
     ngx_http_mcds_site_t **sites;
 
-    sites = mmcf->sites.elts;
+    sites = cmcf->sites.elts;
 
-    for (i = 0; i < mmcf->sites.nelts; i++) {
+    for (i = 0; i < cmcf->sites.nelts; i++) {
         if (ngx_http_mcds_site_name(cf, sites[i], i) != NGX_OK) {
             return NGX_ERROR;
         }
@@ -174,8 +174,8 @@ ngx_http_mcds_site_init(ngx_conf_t *cf, ngx_http_mcds_main_conf_t *mmcf)
     do {
         again = 0;
 
-        for (i = 0; i < mmcf->sites.nelts; i++) {
-            for (j = i + 1; j < mmcf->sites.nelts; j++) {
+        for (i = 0; i < cmcf->sites.nelts; i++) {
+            for (j = i + 1; j < cmcf->sites.nelts; j++) {
 
                 if (!ngx_http_mcds_site_meets(sites[i], sites[j])) {
                     continue;
@@ -486,11 +486,11 @@ ngx_http_mcds_site_check(ngx_str_t *site)
 char *
 ngx_http_mcds_cache_site(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 {
-    ngx_http_mcds_loc_conf_t *mlcf = conf;
+    ngx_http_mcds_cache_conf_t *ccf = conf;
 
     ngx_str_t  *value;
 
-    if (mlcf->cache_site.data) {
+    if (ccf->cache_site.data) {
         return "is duplicate";
     }
 
@@ -509,7 +509,7 @@ ngx_http_mcds_cache_site(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
         return NGX_CONF_ERROR;
     }
 
-    mlcf->cache_site = value[1];
+    ccf->cache_site = value[1];
 
     return NGX_CONF_OK;
 }

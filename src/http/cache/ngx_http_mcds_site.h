@@ -15,7 +15,7 @@
 #include <ngx_config.h>
 #include <ngx_core.h>
 #include <ngx_http.h>
-#include "ngx_http_mcds_module.h"
+#include "ngx_http_mcds_cache.h"
 
 
 /*
@@ -27,9 +27,9 @@
  */
 
 ngx_int_t ngx_http_mcds_site_merge(ngx_conf_t *cf,
-    ngx_http_mcds_loc_conf_t *prev, ngx_http_mcds_loc_conf_t *conf);
+    ngx_http_mcds_cache_conf_t *prev, ngx_http_mcds_cache_conf_t *conf);
 ngx_int_t ngx_http_mcds_site_init(ngx_conf_t *cf,
-    ngx_http_mcds_main_conf_t *mmcf);
+    ngx_http_mcds_cache_main_t *cmcf);
 
 
 /*

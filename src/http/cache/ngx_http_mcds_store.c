@@ -10,53 +10,56 @@
 #include <ngx_config.h>
 #include <ngx_core.h>
 #include <ngx_http.h>
-#include "ngx_http_mcds_module.h"
+#include "ngx_mcds_sign.h"
+#include "ngx_http_mcds_cache.h"
+#include "ngx_http_mcds_cache_stat.h"
 #include "ngx_http_mcds_coding.h"
 #include "ngx_http_mcds_herd.h"
 #include "ngx_http_mcds_revalidate.h"
 #include "ngx_http_mcds_route.h"
-#include "ngx_http_mcds_stat.h"
+#include "ngx_http_mcds_sign.h"
 #include "ngx_http_mcds_store.h"
 #include "ngx_http_mcds_store_core.h"
+#include "ngx_http_mcds_tags.h"
 #include "ngx_http_mcds_variant.h"
-#include "ngx_mcds_sign.h"
 
 
 static ngx_int_t ngx_http_mcds_store_judge(ngx_http_request_t *r,
-    ngx_http_mcds_ctx_t *ctx, ngx_http_mcds_loc_conf_t *mlcf,
+    ngx_http_mcds_cache_ctx_t *ctx, ngx_http_mcds_cache_conf_t *ccf,
     ngx_mcds_entry_t *entry, off_t length);
 static void ngx_http_mcds_store_replaced(ngx_http_request_t *r,
-    ngx_http_mcds_ctx_t *ctx);
+    ngx_http_mcds_cache_ctx_t *ctx);
 static ngx_uint_t ngx_http_mcds_store_foreign(ngx_http_request_t *r,
-    ngx_http_mcds_ctx_t *ctx);
+    ngx_http_mcds_cache_ctx_t *ctx);
 static ngx_int_t ngx_http_mcds_store_take(ngx_http_request_t *r,
-    ngx_http_mcds_ctx_t *ctx, ngx_http_mcds_store_t *store);
+    ngx_http_mcds_cache_ctx_t *ctx, ngx_http_mcds_store_t *store);
 static ngx_int_t ngx_http_mcds_store_lines(ngx_http_request_t *r,
-    ngx_http_mcds_ctx_t *ctx, ngx_http_mcds_loc_conf_t *mlcf,
+    ngx_http_mcds_cache_ctx_t *ctx, ngx_http_mcds_cache_conf_t *ccf,
     ngx_http_mcds_store_t *store);
 static ngx_int_t ngx_http_mcds_store_value(ngx_http_request_t *r,
-    ngx_http_mcds_ctx_t *ctx, ngx_http_mcds_store_t *store);
+    ngx_http_mcds_cache_ctx_t *ctx, ngx_http_mcds_store_t *store);
 static void ngx_http_mcds_store_status(ngx_http_request_t *r,
-    ngx_http_mcds_ctx_t *ctx, ngx_uint_t status);
+    ngx_http_mcds_cache_ctx_t *ctx, ngx_uint_t status);
 static void ngx_http_mcds_store_decline(ngx_http_request_t *r,
-    ngx_http_mcds_ctx_t *ctx);
+    ngx_http_mcds_cache_ctx_t *ctx);
 static void ngx_http_mcds_store_pass(ngx_http_request_t *r,
-    ngx_http_mcds_ctx_t *ctx);
-static ngx_mcds_value_t *ngx_http_mcds_store_mark(ngx_http_mcds_ctx_t *ctx);
+    ngx_http_mcds_cache_ctx_t *ctx);
+static ngx_mcds_value_t *ngx_http_mcds_store_mark(
+    ngx_http_mcds_cache_ctx_t *ctx);
 static ngx_int_t ngx_http_mcds_store_append(ngx_http_request_t *r,
-    ngx_http_mcds_ctx_t *ctx, ngx_buf_t *b);
+    ngx_http_mcds_cache_ctx_t *ctx, ngx_buf_t *b);
 static void ngx_http_mcds_store_refused(ngx_http_request_t *r,
-    ngx_http_mcds_ctx_t *ctx, ngx_int_t rc);
+    ngx_http_mcds_cache_ctx_t *ctx, ngx_int_t rc);
 static void ngx_http_mcds_store_finish(ngx_http_request_t *r,
-    ngx_http_mcds_ctx_t *ctx);
+    ngx_http_mcds_cache_ctx_t *ctx);
 static ngx_uint_t ngx_http_mcds_store_ended(ngx_http_request_t *r);
 static ngx_uint_t ngx_http_mcds_store_broken(ngx_http_request_t *r,
     ngx_buf_t *b);
 
 
 ngx_int_t
-ngx_http_mcds_store_begin(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
-    ngx_http_mcds_loc_conf_t *mlcf)
+ngx_http_mcds_store_begin(ngx_http_request_t *r,
+    ngx_http_mcds_cache_ctx_t *ctx, ngx_http_mcds_cache_conf_t *ccf)
 {
     off_t                   length;
     ngx_int_t               rc;
@@ -86,13 +89,13 @@ ngx_http_mcds_store_begin(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
     length = (r->headers_out.status == NGX_HTTP_NO_CONTENT)
              ? 0 : r->headers_out.content_length_n;
 
-    if (ngx_http_mcds_store_judge(r, ctx, mlcf, &store->entry, length)
+    if (ngx_http_mcds_store_judge(r, ctx, ccf, &store->entry, length)
         != NGX_OK)
     {
         return NGX_DECLINED;
     }
 
-    rc = ngx_http_mcds_store_lines(r, ctx, mlcf, store);
+    rc = ngx_http_mcds_store_lines(r, ctx, ccf, store);
 
     if (rc == NGX_DECLINED) {
         ngx_http_mcds_store_pass(r, ctx);
@@ -104,9 +107,9 @@ ngx_http_mcds_store_begin(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
         return NGX_ERROR;
     }
 
-    ngx_http_mcds_herd_jitter(mlcf, &store->entry);
+    ngx_http_mcds_herd_jitter(ccf, &store->entry);
 
-    if (ngx_http_mcds_variant_begin(r, ctx, mlcf, &store->seat) != NGX_OK) {
+    if (ngx_http_mcds_variant_begin(r, ctx, ccf, &store->seat) != NGX_OK) {
         ngx_http_mcds_store_fail(r, ctx);
         return NGX_ERROR;
     }
@@ -129,7 +132,7 @@ ngx_http_mcds_store_begin(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
 
     store->compress = (length
                        && !(store->entry.flags & NGX_MCDS_ENTRY_VALIDATE))
-                      ? ngx_http_mcds_compress(r, mlcf) : NULL;
+                      ? ngx_http_mcds_compress(r, ccf) : NULL;
 
     if (ngx_http_mcds_store_value(r, ctx, store) != NGX_OK) {
         ngx_http_mcds_store_fail(r, ctx);
@@ -143,14 +146,15 @@ ngx_http_mcds_store_begin(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
 /* whether it is stored; NGX_DECLINED: it is not, and the build has ended */
 
 static ngx_int_t
-ngx_http_mcds_store_judge(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
-    ngx_http_mcds_loc_conf_t *mlcf, ngx_mcds_entry_t *entry, off_t length)
+ngx_http_mcds_store_judge(ngx_http_request_t *r,
+    ngx_http_mcds_cache_ctx_t *ctx, ngx_http_mcds_cache_conf_t *ccf,
+    ngx_mcds_entry_t *entry, off_t length)
 {
     ngx_str_t          *etag;
     ngx_uint_t          reason;
     ngx_mcds_answer_t   answer;
 
-    ngx_http_mcds_answer(r, mlcf, &answer, r->headers_out.status);
+    ngx_http_mcds_answer(r, ccf, &answer, r->headers_out.status);
     ngx_http_mcds_variant_answer(r, ctx, &answer);
 
     /* that of a copy is the answer to its request as it is, see own.h */
@@ -158,7 +162,7 @@ ngx_http_mcds_store_judge(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
     etag = r->headers_out.etag ? &r->headers_out.etag->value : NULL;
 
     answer.validated = ctx->own == NULL
-                       && ngx_http_mcds_revalidate_each(mlcf, answer.status,
+                       && ngx_http_mcds_revalidate_each(ccf, answer.status,
                                                         etag);
 
     reason = ngx_mcds_fresh_decide(&answer, ngx_mcds_now(), entry);
@@ -172,8 +176,8 @@ ngx_http_mcds_store_judge(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
         return NGX_DECLINED;
     }
 
-    if (mlcf->cache_pool == NULL || length > (off_t) mlcf->cache_max_size) {
-        ngx_http_mcds_stat_refused(ctx, (mlcf->cache_pool == NULL)
+    if (ccf->cache_pool == NULL || length > (off_t) ccf->cache_max_size) {
+        ngx_http_mcds_stat_refused(ctx, (ccf->cache_pool == NULL)
                                         ? NGX_MCDS_REASON_OFF
                                         : NGX_MCDS_REASON_SIZE);
 
@@ -181,7 +185,7 @@ ngx_http_mcds_store_judge(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
         return NGX_DECLINED;
     }
 
-    if (ngx_http_mcds_store_rule(r, ctx, mlcf)) {
+    if (ngx_http_mcds_store_rule(r, ctx, ccf)) {
         return NGX_DECLINED;
     }
 
@@ -198,11 +202,11 @@ ngx_http_mcds_store_judge(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
 
 
 ngx_uint_t
-ngx_http_mcds_store_rule(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
-    ngx_http_mcds_loc_conf_t *mlcf)
+ngx_http_mcds_store_rule(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx,
+    ngx_http_mcds_cache_conf_t *ccf)
 {
-    if (ngx_http_test_predicates(r, mlcf->no_cache) == NGX_OK
-        && (ctx->asker == mlcf
+    if (ngx_http_test_predicates(r, ccf->no_cache) == NGX_OK
+        && (ctx->asker == ccf
             || ngx_http_test_predicates(r, ctx->asker->no_cache) == NGX_OK))
     {
         return 0;
@@ -223,7 +227,8 @@ ngx_http_mcds_store_rule(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
  */
 
 static void
-ngx_http_mcds_store_replaced(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx)
+ngx_http_mcds_store_replaced(ngx_http_request_t *r,
+    ngx_http_mcds_cache_ctx_t *ctx)
 {
     ngx_uint_t  status;
 
@@ -250,7 +255,8 @@ ngx_http_mcds_store_replaced(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx)
  */
 
 static ngx_uint_t
-ngx_http_mcds_store_foreign(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx)
+ngx_http_mcds_store_foreign(ngx_http_request_t *r,
+    ngx_http_mcds_cache_ctx_t *ctx)
 {
     return ngx_http_mcds_route_left(r, ctx)
            || ngx_http_mcds_is_accel(r);
@@ -258,7 +264,7 @@ ngx_http_mcds_store_foreign(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx)
 
 
 static ngx_int_t
-ngx_http_mcds_store_take(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
+ngx_http_mcds_store_take(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx,
     ngx_http_mcds_store_t *store)
 {
     ctx->store = store;
@@ -283,8 +289,9 @@ ngx_http_mcds_store_take(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
 /* NGX_DECLINED: it has what cannot be stored */
 
 static ngx_int_t
-ngx_http_mcds_store_lines(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
-    ngx_http_mcds_loc_conf_t *mlcf, ngx_http_mcds_store_t *store)
+ngx_http_mcds_store_lines(ngx_http_request_t *r,
+    ngx_http_mcds_cache_ctx_t *ctx, ngx_http_mcds_cache_conf_t *ccf,
+    ngx_http_mcds_store_t *store)
 {
     ngx_int_t  rc;
 
@@ -299,7 +306,7 @@ ngx_http_mcds_store_lines(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
         store->entry.flags |= NGX_MCDS_ENTRY_ABSOLUTE;
     }
 
-    rc = ngx_http_mcds_tags_store(r, ctx, mlcf, &store->entry.ext);
+    rc = ngx_http_mcds_tags_store(r, ctx, ccf, &store->entry.ext);
 
     if (rc == NGX_DECLINED) {
         ngx_log_error(NGX_LOG_WARN, r->connection->log, 0,
@@ -313,7 +320,7 @@ ngx_http_mcds_store_lines(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
     }
 
     if (rc == NGX_OK) {
-        rc = ngx_http_mcds_sign_ext(r, mlcf, &store->entry.ext);
+        rc = ngx_http_mcds_sign_ext(r, ccf, &store->entry.ext);
     }
 
     return rc;
@@ -321,8 +328,8 @@ ngx_http_mcds_store_lines(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
 
 
 static ngx_int_t
-ngx_http_mcds_store_value(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
-    ngx_http_mcds_store_t *store)
+ngx_http_mcds_store_value(ngx_http_request_t *r,
+    ngx_http_mcds_cache_ctx_t *ctx, ngx_http_mcds_store_t *store)
 {
     off_t              length;
     ngx_mcds_value_t  *value;
@@ -367,8 +374,8 @@ ngx_http_mcds_store_value(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
  */
 
 void
-ngx_http_mcds_store_refuse(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
-    ngx_uint_t reason, ngx_uint_t status)
+ngx_http_mcds_store_refuse(ngx_http_request_t *r,
+    ngx_http_mcds_cache_ctx_t *ctx, ngx_uint_t reason, ngx_uint_t status)
 {
     ngx_http_mcds_stat_refused(ctx, ngx_mcds_fresh_why(reason));
 
@@ -383,8 +390,8 @@ ngx_http_mcds_store_refuse(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
 /* the answer has that status, and is not stored */
 
 static void
-ngx_http_mcds_store_status(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
-    ngx_uint_t status)
+ngx_http_mcds_store_status(ngx_http_request_t *r,
+    ngx_http_mcds_cache_ctx_t *ctx, ngx_uint_t status)
 {
     if (status >= NGX_HTTP_INTERNAL_SERVER_ERROR) {
         ngx_http_mcds_store_fail(r, ctx);
@@ -405,7 +412,8 @@ ngx_http_mcds_store_status(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
  */
 
 static void
-ngx_http_mcds_store_decline(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx)
+ngx_http_mcds_store_decline(ngx_http_request_t *r,
+    ngx_http_mcds_cache_ctx_t *ctx)
 {
     if (!ctx->seat.building) {
         return;
@@ -421,7 +429,7 @@ ngx_http_mcds_store_decline(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx)
 
 
 ngx_uint_t
-ngx_http_mcds_store_left(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx)
+ngx_http_mcds_store_left(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx)
 {
     ngx_uint_t         reason;
     ngx_mcds_entry_t   entry;
@@ -441,7 +449,7 @@ ngx_http_mcds_store_left(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx)
 
 
 static void
-ngx_http_mcds_store_pass(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx)
+ngx_http_mcds_store_pass(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx)
 {
     ngx_mcds_value_t  *value;
 
@@ -464,7 +472,7 @@ ngx_http_mcds_store_pass(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx)
 /* a hit-for-miss mark; NULL: no memory */
 
 static ngx_mcds_value_t *
-ngx_http_mcds_store_mark(ngx_http_mcds_ctx_t *ctx)
+ngx_http_mcds_store_mark(ngx_http_mcds_cache_ctx_t *ctx)
 {
     u_char            *p;
     u_char             ext[NGX_MCDS_SIGN_EXT + NGX_HTTP_MCDS_ROUTE_EXT];
@@ -498,7 +506,7 @@ ngx_http_mcds_store_mark(ngx_http_mcds_ctx_t *ctx)
 
 
 void
-ngx_http_mcds_store_fail(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx)
+ngx_http_mcds_store_fail(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx)
 {
     if (!ctx->seat.building) {
         return;
@@ -509,7 +517,7 @@ ngx_http_mcds_store_fail(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx)
 
 
 void
-ngx_http_mcds_store_body(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
+ngx_http_mcds_store_body(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx,
     ngx_chain_t *in)
 {
     ngx_chain_t  *cl;
@@ -535,13 +543,13 @@ ngx_http_mcds_store_body(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
 
 
 static ngx_int_t
-ngx_http_mcds_store_append(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
-    ngx_buf_t *b)
+ngx_http_mcds_store_append(ngx_http_request_t *r,
+    ngx_http_mcds_cache_ctx_t *ctx, ngx_buf_t *b)
 {
-    size_t                     size;
-    ngx_int_t                  rc;
-    ngx_http_mcds_store_t     *store;
-    ngx_http_mcds_loc_conf_t  *mlcf;
+    size_t                       size;
+    ngx_int_t                    rc;
+    ngx_http_mcds_store_t       *store;
+    ngx_http_mcds_cache_conf_t  *ccf;
 
     store = ctx->store;
 
@@ -563,9 +571,9 @@ ngx_http_mcds_store_append(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
         return NGX_OK;
     }
 
-    mlcf = ngx_http_get_module_loc_conf(r, ngx_http_mcds_module);
+    ccf = ngx_http_get_module_loc_conf(r, ngx_http_mcds_cache_module);
 
-    if (store->length + (off_t) size > (off_t) mlcf->cache_max_size) {
+    if (store->length + (off_t) size > (off_t) ccf->cache_max_size) {
         ngx_log_debug0(NGX_LOG_DEBUG_HTTP, r->connection->log, 0,
                        "mcds answer is too large to be stored");
 
@@ -589,8 +597,8 @@ ngx_http_mcds_store_append(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
 
 
 static void
-ngx_http_mcds_store_refused(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
-    ngx_int_t rc)
+ngx_http_mcds_store_refused(ngx_http_request_t *r,
+    ngx_http_mcds_cache_ctx_t *ctx, ngx_int_t rc)
 {
     ngx_http_mcds_store_cleanup(ctx);
 
@@ -604,7 +612,8 @@ ngx_http_mcds_store_refused(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
 
 
 static void
-ngx_http_mcds_store_finish(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx)
+ngx_http_mcds_store_finish(ngx_http_request_t *r,
+    ngx_http_mcds_cache_ctx_t *ctx)
 {
     ngx_int_t               rc;
     ngx_mcds_value_t       *value;
@@ -726,12 +735,12 @@ ngx_http_mcds_store_broken(ngx_http_request_t *r, ngx_buf_t *b)
  */
 
 void
-ngx_http_mcds_store_aborted(ngx_http_mcds_ctx_t *ctx)
+ngx_http_mcds_store_aborted(ngx_http_mcds_cache_ctx_t *ctx)
 {
     ngx_connection_t     *c;
     ngx_http_upstream_t  *u;
 
-    u = ctx->request->upstream;
+    u = ctx->task->request->upstream;
 
     if (ctx->store == NULL || !ctx->seat.building
         || u == NULL || !u->header_sent)
@@ -739,7 +748,7 @@ ngx_http_mcds_store_aborted(ngx_http_mcds_ctx_t *ctx)
         return;
     }
 
-    c = ctx->request->connection;
+    c = ctx->task->request->connection;
 
     if (c->error || c->timedout
         || c->read->error || c->write->error
@@ -749,19 +758,19 @@ ngx_http_mcds_store_aborted(ngx_http_mcds_ctx_t *ctx)
     }
 
     ngx_http_mcds_stat_refused(ctx, NGX_MCDS_REASON_TRUNCATED);
-    ngx_http_mcds_store_refused(ctx->request, ctx, NGX_ERROR);
+    ngx_http_mcds_store_refused(ctx->task->request, ctx, NGX_ERROR);
 }
 
 
 ngx_uint_t
-ngx_http_mcds_store_compresses(ngx_http_mcds_ctx_t *ctx)
+ngx_http_mcds_store_compresses(ngx_http_mcds_cache_ctx_t *ctx)
 {
     return ctx->store && ctx->store->compress;
 }
 
 
 void
-ngx_http_mcds_store_leave(ngx_http_mcds_ctx_t *ctx)
+ngx_http_mcds_store_leave(ngx_http_mcds_cache_ctx_t *ctx)
 {
     ngx_http_mcds_stat_refused(ctx, NGX_MCDS_REASON_SLOW);
 
@@ -774,7 +783,7 @@ ngx_http_mcds_store_leave(ngx_http_mcds_ctx_t *ctx)
 
 
 void
-ngx_http_mcds_store_cleanup(ngx_http_mcds_ctx_t *ctx)
+ngx_http_mcds_store_cleanup(ngx_http_mcds_cache_ctx_t *ctx)
 {
     if (ctx->store == NULL) {
         return;

@@ -13,7 +13,7 @@
 #include <ngx_config.h>
 #include <ngx_core.h>
 #include <ngx_http.h>
-#include "ngx_http_mcds_module.h"
+#include "ngx_http_mcds_cache.h"
 
 
 /*
@@ -25,7 +25,7 @@
  */
 
 void ngx_http_mcds_answer(ngx_http_request_t *r,
-    ngx_http_mcds_loc_conf_t *mlcf, ngx_mcds_answer_t *answer,
+    ngx_http_mcds_cache_conf_t *ccf, ngx_mcds_answer_t *answer,
     ngx_uint_t status);
 void ngx_http_mcds_answer_line(ngx_mcds_answer_t *answer, ngx_str_t *name,
     ngx_str_t *value, ngx_uint_t ignore);
@@ -48,7 +48,8 @@ int64_t ngx_http_mcds_date(ngx_str_t *value);
 
 ngx_int_t ngx_http_mcds_stored_headers(ngx_http_request_t *r,
     ngx_str_t *headers);
-void ngx_http_mcds_carried(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx);
+void ngx_http_mcds_carried(ngx_http_request_t *r,
+    ngx_http_mcds_cache_ctx_t *ctx);
 
 
 /* 1 if nginx, not the client, is to make an absolute URL of the Location */
@@ -69,9 +70,9 @@ ngx_uint_t ngx_http_mcds_header_dropped(ngx_str_t *name);
  */
 
 ngx_int_t ngx_http_mcds_store_begin(ngx_http_request_t *r,
-    ngx_http_mcds_ctx_t *ctx, ngx_http_mcds_loc_conf_t *mlcf);
-void ngx_http_mcds_store_body(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
-    ngx_chain_t *in);
+    ngx_http_mcds_cache_ctx_t *ctx, ngx_http_mcds_cache_conf_t *ccf);
+void ngx_http_mcds_store_body(ngx_http_request_t *r,
+    ngx_http_mcds_cache_ctx_t *ctx, ngx_chain_t *in);
 
 
 /*
@@ -81,15 +82,15 @@ void ngx_http_mcds_store_body(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
  */
 
 void ngx_http_mcds_store_refuse(ngx_http_request_t *r,
-    ngx_http_mcds_ctx_t *ctx, ngx_uint_t reason, ngx_uint_t status);
+    ngx_http_mcds_cache_ctx_t *ctx, ngx_uint_t reason, ngx_uint_t status);
 void ngx_http_mcds_store_fail(ngx_http_request_t *r,
-    ngx_http_mcds_ctx_t *ctx);
+    ngx_http_mcds_cache_ctx_t *ctx);
 
 
 /* 1 if mcds_no_cache says that the answer is not stored: then the build ends */
 
 ngx_uint_t ngx_http_mcds_store_rule(ngx_http_request_t *r,
-    ngx_http_mcds_ctx_t *ctx, ngx_http_mcds_loc_conf_t *mlcf);
+    ngx_http_mcds_cache_ctx_t *ctx, ngx_http_mcds_cache_conf_t *ccf);
 
 
 /*
@@ -98,7 +99,7 @@ ngx_uint_t ngx_http_mcds_store_rule(ngx_http_request_t *r,
  */
 
 ngx_uint_t ngx_http_mcds_store_left(ngx_http_request_t *r,
-    ngx_http_mcds_ctx_t *ctx);
+    ngx_http_mcds_cache_ctx_t *ctx);
 
 
 /*
@@ -108,13 +109,13 @@ ngx_uint_t ngx_http_mcds_store_left(ngx_http_request_t *r,
  * store was ended or cleaned up.
  */
 
-ngx_uint_t ngx_http_mcds_store_waits(ngx_http_mcds_ctx_t *ctx,
+ngx_uint_t ngx_http_mcds_store_waits(ngx_http_mcds_cache_ctx_t *ctx,
     void (*handler)(void *data));
 
 
 /* 1 if what is taken is compressed, or will be when it is long enough */
 
-ngx_uint_t ngx_http_mcds_store_compresses(ngx_http_mcds_ctx_t *ctx);
+ngx_uint_t ngx_http_mcds_store_compresses(ngx_http_mcds_cache_ctx_t *ctx);
 
 
 /*
@@ -123,9 +124,9 @@ ngx_uint_t ngx_http_mcds_store_compresses(ngx_http_mcds_ctx_t *ctx);
  * is to build.  cleanup: drops what was taken so far.
  */
 
-void ngx_http_mcds_store_aborted(ngx_http_mcds_ctx_t *ctx);
-void ngx_http_mcds_store_leave(ngx_http_mcds_ctx_t *ctx);
-void ngx_http_mcds_store_cleanup(ngx_http_mcds_ctx_t *ctx);
+void ngx_http_mcds_store_aborted(ngx_http_mcds_cache_ctx_t *ctx);
+void ngx_http_mcds_store_leave(ngx_http_mcds_cache_ctx_t *ctx);
+void ngx_http_mcds_store_cleanup(ngx_http_mcds_cache_ctx_t *ctx);
 
 
 #endif /* _NGX_HTTP_MCDS_STORE_H_INCLUDED_ */

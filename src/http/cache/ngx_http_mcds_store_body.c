@@ -10,10 +10,10 @@
 #include <ngx_config.h>
 #include <ngx_core.h>
 #include <ngx_http.h>
-#include "ngx_http_mcds_module.h"
+#include "ngx_mcds_next.h"
+#include "ngx_http_mcds_cache.h"
 #include "ngx_http_mcds_store.h"
 #include "ngx_http_mcds_store_core.h"
-#include "ngx_mcds_next.h"
 
 
 /* the origin may be so far ahead of memcached; bytes */
@@ -24,14 +24,15 @@
 
 
 static ngx_int_t ngx_http_mcds_store_encode(ngx_http_request_t *r,
-    ngx_http_mcds_ctx_t *ctx, ngx_http_mcds_store_t *store);
+    ngx_http_mcds_cache_ctx_t *ctx, ngx_http_mcds_store_t *store);
 static ngx_int_t ngx_http_mcds_store_put(void *data, u_char *p, size_t size);
 static ngx_uint_t ngx_http_mcds_store_buffered(ngx_http_request_t *r);
 static void ngx_http_mcds_store_next(ngx_event_t *ev);
 
 
 ngx_int_t
-ngx_http_mcds_store_data(ngx_http_mcds_ctx_t *ctx, u_char *p, size_t size)
+ngx_http_mcds_store_data(ngx_http_mcds_cache_ctx_t *ctx, u_char *p,
+    size_t size)
 {
     ngx_int_t               rc;
     ngx_http_mcds_store_t  *store;
@@ -43,7 +44,7 @@ ngx_http_mcds_store_data(ngx_http_mcds_ctx_t *ctx, u_char *p, size_t size)
         && (store->expected >= 0
             || store->length + size >= store->compress->min_length))
     {
-        rc = ngx_http_mcds_store_encode(ctx->request, ctx, store);
+        rc = ngx_http_mcds_store_encode(ctx->task->request, ctx, store);
 
         if (rc != NGX_OK) {
             return rc;
@@ -62,7 +63,7 @@ ngx_http_mcds_store_data(ngx_http_mcds_ctx_t *ctx, u_char *p, size_t size)
 
 
 ngx_int_t
-ngx_http_mcds_store_data_end(ngx_http_mcds_ctx_t *ctx)
+ngx_http_mcds_store_data_end(ngx_http_mcds_cache_ctx_t *ctx)
 {
     ngx_int_t               rc;
     ngx_http_mcds_store_t  *store;
@@ -89,8 +90,8 @@ ngx_http_mcds_store_data_end(ngx_http_mcds_ctx_t *ctx)
 /* from here on the body is compressed, and so is what has come of it */
 
 static ngx_int_t
-ngx_http_mcds_store_encode(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
-    ngx_http_mcds_store_t *store)
+ngx_http_mcds_store_encode(ngx_http_request_t *r,
+    ngx_http_mcds_cache_ctx_t *ctx, ngx_http_mcds_store_t *store)
 {
     size_t              size;
     ngx_int_t           rc;
@@ -142,14 +143,14 @@ ngx_http_mcds_store_encode(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
 static ngx_int_t
 ngx_http_mcds_store_put(void *data, u_char *p, size_t size)
 {
-    ngx_http_mcds_ctx_t *ctx = data;
+    ngx_http_mcds_cache_ctx_t *ctx = data;
 
     ngx_int_t               rc;
     ngx_mcds_value_t       *value;
     ngx_http_request_t     *r;
     ngx_http_mcds_store_t  *store;
 
-    r = ctx->request;
+    r = ctx->task->request;
     store = ctx->store;
 
     if (store->split == NULL && store->value->len + size > store->limit) {
@@ -189,8 +190,8 @@ ngx_http_mcds_store_put(void *data, u_char *p, size_t size)
 
 
 ngx_int_t
-ngx_http_mcds_store_split(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
-    ngx_http_mcds_store_t *store)
+ngx_http_mcds_store_split(ngx_http_request_t *r,
+    ngx_http_mcds_cache_ctx_t *ctx, ngx_http_mcds_store_t *store)
 {
     size_t             size;
     ngx_mcds_value_t  *head, *value;
@@ -240,7 +241,7 @@ ngx_http_mcds_store_split(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
 
 
 ngx_uint_t
-ngx_http_mcds_store_waits(ngx_http_mcds_ctx_t *ctx,
+ngx_http_mcds_store_waits(ngx_http_mcds_cache_ctx_t *ctx,
     void (*handler)(void *data))
 {
     ngx_mcds_split_t       *split;
@@ -250,14 +251,14 @@ ngx_http_mcds_store_waits(ngx_http_mcds_ctx_t *ctx,
     split = store->split;
 
     if (store->turn >= NGX_HTTP_MCDS_TURN
-        && !ngx_http_mcds_store_buffered(ctx->request))
+        && !ngx_http_mcds_store_buffered(ctx->task->request))
     {
         store->resume = handler;
 
         if (!store->next.posted) {
             store->next.handler = ngx_http_mcds_store_next;
             store->next.data = ctx;
-            store->next.log = ctx->request->connection->log;
+            store->next.log = ctx->task->request->connection->log;
 
             ngx_mcds_post_next(&store->next);
         }
@@ -289,7 +290,7 @@ ngx_http_mcds_store_buffered(ngx_http_request_t *r)
 static void
 ngx_http_mcds_store_next(ngx_event_t *ev)
 {
-    ngx_http_mcds_ctx_t *ctx = ev->data;
+    ngx_http_mcds_cache_ctx_t *ctx = ev->data;
 
     ctx->store->turn = 0;
     ctx->store->resume(ctx);

@@ -14,7 +14,7 @@
 #include <ngx_config.h>
 #include <ngx_core.h>
 #include <ngx_http.h>
-#include "ngx_http_mcds_module.h"
+#include "ngx_http_mcds_cache.h"
 #include "ngx_http_mcds_coding.h"
 
 
@@ -48,9 +48,9 @@ struct ngx_http_mcds_store_s {
  * stored.  end: that was all of it; the lengths are written to the entry.
  */
 
-ngx_int_t ngx_http_mcds_store_data(ngx_http_mcds_ctx_t *ctx, u_char *p,
+ngx_int_t ngx_http_mcds_store_data(ngx_http_mcds_cache_ctx_t *ctx, u_char *p,
     size_t size);
-ngx_int_t ngx_http_mcds_store_data_end(ngx_http_mcds_ctx_t *ctx);
+ngx_int_t ngx_http_mcds_store_data_end(ngx_http_mcds_cache_ctx_t *ctx);
 
 
 /*
@@ -60,7 +60,7 @@ ngx_int_t ngx_http_mcds_store_data_end(ngx_http_mcds_ctx_t *ctx);
  */
 
 ngx_int_t ngx_http_mcds_store_split(ngx_http_request_t *r,
-    ngx_http_mcds_ctx_t *ctx, ngx_http_mcds_store_t *store);
+    ngx_http_mcds_cache_ctx_t *ctx, ngx_http_mcds_store_t *store);
 
 
 /* nothing is compressed any more */

@@ -11,8 +11,9 @@
 #include <ngx_config.h>
 #include <ngx_core.h>
 #include <ngx_http.h>
-#include "ngx_http_mcds_module.h"
+#include "ngx_http_mcds_cache.h"
 #include "ngx_http_mcds_coding.h"
+#include "ngx_http_mcds_stream.h"
 
 
 struct ngx_http_mcds_piece_s {
@@ -25,30 +26,30 @@ struct ngx_http_mcds_piece_s {
 
 static void ngx_http_mcds_stream_cleanup(void *data);
 static void ngx_http_mcds_stream_handler(void *data);
-static void ngx_http_mcds_stream_create(ngx_http_mcds_ctx_t *ctx,
+static void ngx_http_mcds_stream_create(ngx_http_mcds_cache_ctx_t *ctx,
     uint32_t first, uint32_t last);
 static ngx_int_t ngx_http_mcds_stream_start(ngx_http_request_t *r,
-    ngx_http_mcds_ctx_t *ctx, off_t skip);
+    ngx_http_mcds_cache_ctx_t *ctx, off_t skip);
 static ngx_uint_t ngx_http_mcds_stream_range(ngx_http_request_t *r,
     ngx_mcds_entry_t *entry, off_t *start, off_t *end);
 static off_t ngx_http_mcds_stream_skip(ngx_http_request_t *r,
     ngx_mcds_entry_t *entry, uint32_t *first, uint32_t *last);
 static ngx_int_t ngx_http_mcds_stream_decode(ngx_http_request_t *r,
-    ngx_http_mcds_ctx_t *ctx);
+    ngx_http_mcds_cache_ctx_t *ctx);
 static void ngx_http_mcds_stream_writer(ngx_http_request_t *r);
 static void ngx_http_mcds_stream_run(ngx_http_request_t *r,
-    ngx_http_mcds_ctx_t *ctx);
+    ngx_http_mcds_cache_ctx_t *ctx);
 static ngx_int_t ngx_http_mcds_stream_take(ngx_http_request_t *r,
-    ngx_http_mcds_ctx_t *ctx, ngx_chain_t **out);
-static ngx_uint_t ngx_http_mcds_stream_free(ngx_http_mcds_ctx_t *ctx);
+    ngx_http_mcds_cache_ctx_t *ctx, ngx_chain_t **out);
+static ngx_uint_t ngx_http_mcds_stream_free(ngx_http_mcds_cache_ctx_t *ctx);
 static void ngx_http_mcds_stream_wait(ngx_http_request_t *r,
-    ngx_http_mcds_ctx_t *ctx);
+    ngx_http_mcds_cache_ctx_t *ctx);
 static void ngx_http_mcds_stream_finalize(ngx_http_request_t *r,
-    ngx_http_mcds_ctx_t *ctx, ngx_int_t rc);
+    ngx_http_mcds_cache_ctx_t *ctx, ngx_int_t rc);
 
 
 void
-ngx_http_mcds_stream_begin(ngx_http_mcds_ctx_t *ctx)
+ngx_http_mcds_stream_begin(ngx_http_mcds_cache_ctx_t *ctx)
 {
     ngx_http_mcds_stream_end(ctx);
 
@@ -61,13 +62,13 @@ ngx_http_mcds_stream_begin(ngx_http_mcds_ctx_t *ctx)
 
 
 static void
-ngx_http_mcds_stream_create(ngx_http_mcds_ctx_t *ctx, uint32_t first,
+ngx_http_mcds_stream_create(ngx_http_mcds_cache_ctx_t *ctx, uint32_t first,
     uint32_t last)
 {
     ngx_pool_cleanup_t  *cln;
 
     if (!ctx->streamed) {
-        cln = ngx_pool_cleanup_add(ctx->request->pool, 0);
+        cln = ngx_pool_cleanup_add(ctx->task->request->pool, 0);
         if (cln == NULL) {
             return;
         }
@@ -85,7 +86,7 @@ ngx_http_mcds_stream_create(ngx_http_mcds_ctx_t *ctx, uint32_t first,
 
 
 void
-ngx_http_mcds_stream_end(ngx_http_mcds_ctx_t *ctx)
+ngx_http_mcds_stream_end(ngx_http_mcds_cache_ctx_t *ctx)
 {
     if (ctx->stream) {
         ngx_mcds_stream_destroy(ctx->stream);
@@ -97,7 +98,7 @@ ngx_http_mcds_stream_end(ngx_http_mcds_ctx_t *ctx)
 static void
 ngx_http_mcds_stream_cleanup(void *data)
 {
-    ngx_http_mcds_ctx_t *ctx = data;
+    ngx_http_mcds_cache_ctx_t *ctx = data;
 
     ngx_http_mcds_piece_t  *piece;
 
@@ -116,7 +117,7 @@ ngx_http_mcds_stream_cleanup(void *data)
 static void
 ngx_http_mcds_stream_handler(void *data)
 {
-    ngx_http_mcds_ctx_t *ctx = data;
+    ngx_http_mcds_cache_ctx_t *ctx = data;
 
     ngx_connection_t    *c;
     ngx_http_request_t  *r;
@@ -125,7 +126,7 @@ ngx_http_mcds_stream_handler(void *data)
         return;
     }
 
-    r = ctx->request;
+    r = ctx->task->request;
     c = r->connection;
 
     ngx_http_set_log_request(c->log, r);
@@ -136,7 +137,8 @@ ngx_http_mcds_stream_handler(void *data)
 
 
 ngx_int_t
-ngx_http_mcds_stream_send(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx)
+ngx_http_mcds_stream_send(ngx_http_request_t *r,
+    ngx_http_mcds_cache_ctx_t *ctx)
 {
     off_t              skip;
     uint32_t           first, last;
@@ -194,7 +196,8 @@ ngx_http_mcds_stream_send(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx)
 
 
 static ngx_int_t
-ngx_http_mcds_stream_decode(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx)
+ngx_http_mcds_stream_decode(ngx_http_request_t *r,
+    ngx_http_mcds_cache_ctx_t *ctx)
 {
     off_t              start, end;
     ngx_mcds_entry_t  *entry;
@@ -213,8 +216,8 @@ ngx_http_mcds_stream_decode(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx)
 /* what stands before the parts that are sent */
 
 static ngx_int_t
-ngx_http_mcds_stream_start(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
-    off_t skip)
+ngx_http_mcds_stream_start(ngx_http_request_t *r,
+    ngx_http_mcds_cache_ctx_t *ctx, off_t skip)
 {
     ngx_buf_t         *b;
     ngx_chain_t        out;
@@ -320,13 +323,13 @@ ngx_http_mcds_stream_range(ngx_http_request_t *r, ngx_mcds_entry_t *entry,
 static void
 ngx_http_mcds_stream_writer(ngx_http_request_t *r)
 {
-    ngx_event_t          *wev;
-    ngx_connection_t     *c;
-    ngx_http_mcds_ctx_t  *ctx;
+    ngx_event_t                *wev;
+    ngx_connection_t           *c;
+    ngx_http_mcds_cache_ctx_t  *ctx;
 
     c = r->connection;
     wev = c->write;
-    ctx = ngx_http_get_module_ctx(r, ngx_http_mcds_module);
+    ctx = ngx_http_mcds_cache_here(r);
 
     if (wev->timedout) {
         ngx_log_error(NGX_LOG_INFO, c->log, NGX_ETIMEDOUT,
@@ -347,7 +350,7 @@ ngx_http_mcds_stream_writer(ngx_http_request_t *r)
 
 
 static void
-ngx_http_mcds_stream_run(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx)
+ngx_http_mcds_stream_run(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx)
 {
     ngx_int_t     rc, taken;
     ngx_uint_t    freed;
@@ -385,8 +388,8 @@ ngx_http_mcds_stream_run(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx)
 /* NGX_DONE: the last one; NGX_AGAIN, NGX_BUSY: there are no more for now */
 
 static ngx_int_t
-ngx_http_mcds_stream_take(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
-    ngx_chain_t **out)
+ngx_http_mcds_stream_take(ngx_http_request_t *r,
+    ngx_http_mcds_cache_ctx_t *ctx, ngx_chain_t **out)
 {
     ngx_int_t                rc;
     ngx_str_t                body;
@@ -435,7 +438,7 @@ ngx_http_mcds_stream_take(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
 /* the client has them, or a filter has made something of them */
 
 static ngx_uint_t
-ngx_http_mcds_stream_free(ngx_http_mcds_ctx_t *ctx)
+ngx_http_mcds_stream_free(ngx_http_mcds_cache_ctx_t *ctx)
 {
     ngx_uint_t              freed;
     ngx_http_mcds_piece_t  *piece;
@@ -455,7 +458,8 @@ ngx_http_mcds_stream_free(ngx_http_mcds_ctx_t *ctx)
 
 
 static void
-ngx_http_mcds_stream_wait(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx)
+ngx_http_mcds_stream_wait(ngx_http_request_t *r,
+    ngx_http_mcds_cache_ctx_t *ctx)
 {
     ngx_event_t               *wev;
     ngx_connection_t          *c;
@@ -487,8 +491,8 @@ ngx_http_mcds_stream_wait(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx)
 
 
 static void
-ngx_http_mcds_stream_finalize(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
-    ngx_int_t rc)
+ngx_http_mcds_stream_finalize(ngx_http_request_t *r,
+    ngx_http_mcds_cache_ctx_t *ctx, ngx_int_t rc)
 {
     ctx->streaming = 0;
 

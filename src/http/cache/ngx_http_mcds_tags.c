@@ -10,8 +10,8 @@
 #include <ngx_config.h>
 #include <ngx_core.h>
 #include <ngx_http.h>
-#include "ngx_http_mcds_module.h"
-#include "ngx_mcds_tag.h"
+#include "ngx_http_mcds_cache.h"
+#include "ngx_http_mcds_tags.h"
 
 
 static void ngx_http_mcds_tags_handler(void *data);
@@ -22,7 +22,7 @@ static ngx_int_t ngx_http_mcds_tags_list(ngx_http_request_t *r,
 char *
 ngx_http_mcds_cache_tag(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 {
-    ngx_http_mcds_loc_conf_t *mlcf = conf;
+    ngx_http_mcds_cache_conf_t *ccf = conf;
 
     ngx_str_t                         *value;
     ngx_uint_t                         i;
@@ -34,23 +34,23 @@ ngx_http_mcds_cache_tag(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
     if (cf->args->nelts == 2
         && value[1].len == 3 && ngx_strncmp(value[1].data, "off", 3) == 0)
     {
-        if (mlcf->tags != NGX_CONF_UNSET_PTR) {
+        if (ccf->tags != NGX_CONF_UNSET_PTR) {
             return "is \"off\" beside tags";
         }
 
-        mlcf->tags = NULL;
+        ccf->tags = NULL;
 
         return NGX_CONF_OK;
     }
 
-    if (mlcf->tags == NULL) {
+    if (ccf->tags == NULL) {
         return "is \"off\" beside tags";
     }
 
-    if (mlcf->tags == NGX_CONF_UNSET_PTR) {
-        mlcf->tags = ngx_array_create(cf->pool, 2,
+    if (ccf->tags == NGX_CONF_UNSET_PTR) {
+        ccf->tags = ngx_array_create(cf->pool, 2,
                                       sizeof(ngx_http_complex_value_t));
-        if (mlcf->tags == NULL) {
+        if (ccf->tags == NULL) {
             return NGX_CONF_ERROR;
         }
     }
@@ -65,7 +65,7 @@ ngx_http_mcds_cache_tag(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
             break;
         }
 
-        cv = ngx_array_push(mlcf->tags);
+        cv = ngx_array_push(ccf->tags);
         if (cv == NULL) {
             return NGX_CONF_ERROR;
         }
@@ -103,8 +103,8 @@ ngx_http_mcds_tags_list(ngx_http_request_t *r, ngx_str_t *list)
 
 
 ngx_int_t
-ngx_http_mcds_tags_start(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
-    ngx_http_mcds_loc_conf_t *mlcf)
+ngx_http_mcds_tags_start(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx,
+    ngx_http_mcds_cache_conf_t *ccf)
 {
     ngx_str_t  list;
 
@@ -116,14 +116,14 @@ ngx_http_mcds_tags_start(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
         return NGX_ERROR;
     }
 
-    ctx->tags = ngx_mcds_tags_create(mlcf->cache_pool, &ctx->key, &list,
+    ctx->tags = ngx_mcds_tags_create(ccf->cache_pool, &ctx->key, &list,
                                      ngx_mcds_now(),
                                      ngx_http_mcds_tags_handler, ctx);
     if (ctx->tags == NULL) {
         return NGX_ERROR;
     }
 
-    ctx->waiting++;
+    ctx->task->waiting++;
 
     return NGX_OK;
 }
@@ -132,7 +132,7 @@ ngx_http_mcds_tags_start(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
 static void
 ngx_http_mcds_tags_handler(void *data)
 {
-    ngx_http_mcds_ctx_t *ctx = data;
+    ngx_http_mcds_cache_ctx_t *ctx = data;
 
     /* the first of them counts: the origin has not been asked then */
 
@@ -140,13 +140,13 @@ ngx_http_mcds_tags_handler(void *data)
         ctx->purges = ngx_mcds_tags_counter(ctx->tags);
     }
 
-    ngx_http_mcds_wake(ctx);
+    ngx_http_mcds_task_wake(ctx->task);
 }
 
 
 ngx_int_t
-ngx_http_mcds_tags_judge(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
-    ngx_http_mcds_loc_conf_t *mlcf, ngx_uint_t *verdict)
+ngx_http_mcds_tags_judge(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx,
+    ngx_http_mcds_cache_conf_t *ccf, ngx_uint_t *verdict)
 {
     uint64_t   counter;
     ngx_int_t  rc;
@@ -163,14 +163,14 @@ ngx_http_mcds_tags_judge(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
     ngx_mcds_tags_remember(&ctx->key, &list);
 
     if (ctx->tags == NULL) {
-        ctx->tags = ngx_mcds_tags_create(mlcf->cache_pool, &ctx->key, &list,
+        ctx->tags = ngx_mcds_tags_create(ccf->cache_pool, &ctx->key, &list,
                                          ngx_mcds_now(),
                                          ngx_http_mcds_tags_handler, ctx);
         if (ctx->tags == NULL) {
             return NGX_ERROR;
         }
 
-        ctx->waiting++;
+        ctx->task->waiting++;
         return NGX_AGAIN;
     }
 
@@ -184,22 +184,22 @@ ngx_http_mcds_tags_judge(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
         return NGX_ERROR;
     }
 
-    ctx->waiting++;
+    ctx->task->waiting++;
 
     return NGX_AGAIN;
 }
 
 
 ngx_int_t
-ngx_http_mcds_tags_store(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
-    ngx_http_mcds_loc_conf_t *mlcf, ngx_str_t *ext)
+ngx_http_mcds_tags_store(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx,
+    ngx_http_mcds_cache_conf_t *ccf, ngx_str_t *ext)
 {
     ngx_int_t                  rc;
     ngx_str_t                  list, text;
     ngx_uint_t                 i;
     ngx_http_complex_value_t  *cv;
 
-    if (mlcf->tags == NULL) {
+    if (ccf->tags == NULL) {
         return NGX_OK;
     }
 
@@ -209,9 +209,9 @@ ngx_http_mcds_tags_store(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
         return rc;
     }
 
-    cv = mlcf->tags->elts;
+    cv = ccf->tags->elts;
 
-    for (i = 0; i < mlcf->tags->nelts; i++) {
+    for (i = 0; i < ccf->tags->nelts; i++) {
 
         if (ngx_http_complex_value(r, &cv[i], &text) != NGX_OK) {
             return NGX_ERROR;
@@ -229,14 +229,14 @@ ngx_http_mcds_tags_store(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
 
     ext->len = ngx_mcds_tags_put(ext->data, ctx->purges, &list) - ext->data;
 
-    ngx_mcds_tags_make(mlcf->cache_pool, &ctx->key, &list, ngx_mcds_now());
+    ngx_mcds_tags_make(ccf->cache_pool, &ctx->key, &list, ngx_mcds_now());
 
     return NGX_OK;
 }
 
 
 ngx_int_t
-ngx_http_mcds_tags_renew(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
+ngx_http_mcds_tags_renew(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx,
     ngx_mcds_entry_t *entry)
 {
     u_char     *p;

@@ -18,24 +18,25 @@
 #include <ngx_config.h>
 #include <ngx_core.h>
 #include <ngx_http.h>
-#include "ngx_http_mcds_module.h"
+#include "ngx_http_mcds_header.h"
 #include "ngx_http_mcds_refresh.h"
+#include "ngx_http_mcds_cache.h"
 #include "ngx_http_mcds_route.h"
+#include "ngx_http_mcds_stream.h"
 #include "ngx_http_mcds_variant.h"
-#include "ngx_mcds_vary.h"
 
 
-static ngx_int_t ngx_http_mcds_variant_ask(ngx_http_mcds_ctx_t *ctx);
-static ngx_int_t ngx_http_mcds_variant_go(ngx_http_mcds_ctx_t *ctx,
-    ngx_http_mcds_loc_conf_t *mlcf, ngx_mcds_copy_t *list);
-static ngx_int_t ngx_http_mcds_variant_sit(ngx_http_mcds_ctx_t *ctx,
-    ngx_http_mcds_loc_conf_t *mlcf, ngx_str_t *key);
-static ngx_uint_t ngx_http_mcds_variant_routes(ngx_http_mcds_ctx_t *ctx);
-static ngx_int_t ngx_http_mcds_variant_first(ngx_http_mcds_ctx_t *ctx,
-    ngx_http_mcds_loc_conf_t *mlcf, ngx_mcds_copy_t *list);
-static ngx_int_t ngx_http_mcds_variant_shared(ngx_http_mcds_ctx_t *ctx,
-    ngx_http_mcds_loc_conf_t *mlcf, ngx_mcds_copy_t *list, ngx_str_t *key);
-static void ngx_http_mcds_variant_take(ngx_http_mcds_ctx_t *ctx,
+static ngx_int_t ngx_http_mcds_variant_ask(ngx_http_mcds_cache_ctx_t *ctx);
+static ngx_int_t ngx_http_mcds_variant_go(ngx_http_mcds_cache_ctx_t *ctx,
+    ngx_http_mcds_cache_conf_t *ccf, ngx_mcds_copy_t *list);
+static ngx_int_t ngx_http_mcds_variant_sit(ngx_http_mcds_cache_ctx_t *ctx,
+    ngx_http_mcds_cache_conf_t *ccf, ngx_str_t *key);
+static ngx_uint_t ngx_http_mcds_variant_routes(ngx_http_mcds_cache_ctx_t *ctx);
+static ngx_int_t ngx_http_mcds_variant_first(ngx_http_mcds_cache_ctx_t *ctx,
+    ngx_http_mcds_cache_conf_t *ccf, ngx_mcds_copy_t *list);
+static ngx_int_t ngx_http_mcds_variant_shared(ngx_http_mcds_cache_ctx_t *ctx,
+    ngx_http_mcds_cache_conf_t *ccf, ngx_mcds_copy_t *list, ngx_str_t *key);
+static void ngx_http_mcds_variant_take(ngx_http_mcds_cache_ctx_t *ctx,
     ngx_mcds_copy_t *list);
 static void ngx_http_mcds_variant_confirmed(void *data, ngx_uint_t outcome,
     ngx_mcds_copy_t *copy);
@@ -51,21 +52,21 @@ static ngx_str_t  ngx_http_mcds_accept_encoding =
 
 
 ngx_int_t
-ngx_http_mcds_variant_lookup(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
-    ngx_http_mcds_loc_conf_t *mlcf)
+ngx_http_mcds_variant_lookup(ngx_http_request_t *r,
+    ngx_http_mcds_cache_ctx_t *ctx, ngx_http_mcds_cache_conf_t *ccf)
 {
     ngx_uint_t        known;
     ngx_mcds_copy_t  *list;
 
     list = ngx_mcds_page_list(&ctx->seat);
 
-    if (list == NULL || ngx_mcds_copy_signed(list, mlcf->secrets) != NGX_OK) {
+    if (list == NULL || ngx_mcds_copy_signed(list, ccf->secrets) != NGX_OK) {
         return ngx_http_mcds_variant_ask(ctx);
     }
 
     known = ngx_mcds_page_list_known(&ctx->seat);
 
-    if (ngx_http_mcds_variant_go(ctx, mlcf, list) != NGX_OK) {
+    if (ngx_http_mcds_variant_go(ctx, ccf, list) != NGX_OK) {
         return NGX_ERROR;
     }
 
@@ -76,7 +77,7 @@ ngx_http_mcds_variant_lookup(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
         return NGX_OK;
     }
 
-    if (ngx_mcds_page_sit(&ctx->base, mlcf->cache_pool, &ctx->key, 0,
+    if (ngx_mcds_page_sit(&ctx->base, ccf->cache_pool, &ctx->key, 0,
                           ngx_http_mcds_variant_confirmed, ctx)
         != NGX_OK
         || ngx_mcds_page_confirm(&ctx->base) != NGX_OK)
@@ -84,14 +85,14 @@ ngx_http_mcds_variant_lookup(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
         return NGX_ERROR;
     }
 
-    ctx->waiting++;
+    ctx->task->waiting++;
 
     return NGX_OK;
 }
 
 
 static ngx_int_t
-ngx_http_mcds_variant_ask(ngx_http_mcds_ctx_t *ctx)
+ngx_http_mcds_variant_ask(ngx_http_mcds_cache_ctx_t *ctx)
 {
     ngx_mcds_copy_t  *copy;
 
@@ -108,7 +109,7 @@ ngx_http_mcds_variant_ask(ngx_http_mcds_ctx_t *ctx)
         return NGX_ERROR;
     }
 
-    ctx->waiting++;
+    ctx->task->waiting++;
 
     return NGX_OK;
 }
@@ -117,8 +118,8 @@ ngx_http_mcds_variant_ask(ngx_http_mcds_ctx_t *ctx)
 /* to the variant of the list */
 
 static ngx_int_t
-ngx_http_mcds_variant_go(ngx_http_mcds_ctx_t *ctx,
-    ngx_http_mcds_loc_conf_t *mlcf, ngx_mcds_copy_t *list)
+ngx_http_mcds_variant_go(ngx_http_mcds_cache_ctx_t *ctx,
+    ngx_http_mcds_cache_conf_t *ccf, ngx_mcds_copy_t *list)
 {
     ngx_str_t          names, key;
     ngx_mcds_entry_t  *entry;
@@ -127,7 +128,7 @@ ngx_http_mcds_variant_go(ngx_http_mcds_ctx_t *ctx,
 
     ngx_mcds_vary_names(&entry->ext, &names);
 
-    if (ngx_http_mcds_variant_key(ctx->request, ctx, &names,
+    if (ngx_http_mcds_variant_key(ctx->task->request, ctx, &names,
                                   entry->generation, ctx->hash, &key)
         != NGX_OK)
     {
@@ -136,7 +137,7 @@ ngx_http_mcds_variant_go(ngx_http_mcds_ctx_t *ctx,
 
     ngx_http_mcds_variant_take(ctx, list);
 
-    if (ngx_http_mcds_variant_sit(ctx, mlcf, &key) != NGX_OK) {
+    if (ngx_http_mcds_variant_sit(ctx, ccf, &key) != NGX_OK) {
         return NGX_ERROR;
     }
 
@@ -157,8 +158,8 @@ ngx_http_mcds_variant_go(ngx_http_mcds_ctx_t *ctx,
 
 
 ngx_int_t
-ngx_http_mcds_variant_again(ngx_http_mcds_ctx_t *ctx,
-    ngx_http_mcds_loc_conf_t *mlcf)
+ngx_http_mcds_variant_again(ngx_http_mcds_cache_ctx_t *ctx,
+    ngx_http_mcds_cache_conf_t *ccf)
 {
     ngx_mcds_copy_unref(ctx->read);
     ctx->read = NULL;
@@ -172,21 +173,21 @@ ngx_http_mcds_variant_again(ngx_http_mcds_ctx_t *ctx,
     ngx_mcds_copy_unref(ctx->list);
     ctx->list = NULL;
 
-    if (ngx_http_mcds_variant_sit(ctx, mlcf, &ctx->key) != NGX_OK
+    if (ngx_http_mcds_variant_sit(ctx, ccf, &ctx->key) != NGX_OK
         || ngx_mcds_page_lookup(&ctx->seat) != NGX_OK)
     {
         return NGX_ERROR;
     }
 
-    ctx->waiting++;
+    ctx->task->waiting++;
 
     return NGX_AGAIN;
 }
 
 
 static ngx_int_t
-ngx_http_mcds_variant_sit(ngx_http_mcds_ctx_t *ctx,
-    ngx_http_mcds_loc_conf_t *mlcf, ngx_str_t *key)
+ngx_http_mcds_variant_sit(ngx_http_mcds_cache_ctx_t *ctx,
+    ngx_http_mcds_cache_conf_t *ccf, ngx_str_t *key)
 {
     ngx_http_mcds_cache_drop(ctx);
 
@@ -198,13 +199,13 @@ ngx_http_mcds_variant_sit(ngx_http_mcds_ctx_t *ctx,
 
     ctx->at = *key;
 
-    return ngx_http_mcds_cache_sit(ctx, mlcf);
+    return ngx_http_mcds_cache_sit(ctx, ccf);
 }
 
 
 ngx_int_t
-ngx_http_mcds_variant(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
-    ngx_http_mcds_loc_conf_t *mlcf)
+ngx_http_mcds_variant(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx,
+    ngx_http_mcds_cache_conf_t *ccf)
 {
     ngx_int_t         rc;
     ngx_mcds_copy_t  *list;
@@ -213,7 +214,7 @@ ngx_http_mcds_variant(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
         ngx_mcds_page_leave(&ctx->base);
 
         if (ctx->base_outcome == NGX_MCDS_PAGE_MISSING) {
-            return ngx_http_mcds_variant_again(ctx, mlcf);
+            return ngx_http_mcds_variant_again(ctx, ccf);
         }
 
         /* a host that keeps copies has them for just that */
@@ -227,16 +228,16 @@ ngx_http_mcds_variant(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
 
     if (ctx->forking) {
         ctx->forking = 0;
-        return ngx_http_mcds_variant_again(ctx, mlcf);
+        return ngx_http_mcds_variant_again(ctx, ccf);
     }
 
     if (ctx->rerouted) {
         ctx->rerouted = 0;
 
         if (ngx_http_mcds_variant_routes(ctx)) {
-            rc = ngx_http_mcds_variant_go(ctx, mlcf, ctx->list);
+            rc = ngx_http_mcds_variant_go(ctx, ccf, ctx->list);
 
-            if (rc != NGX_OK || ctx->waiting) {
+            if (rc != NGX_OK || ctx->task->waiting) {
                 return (rc == NGX_OK) ? NGX_AGAIN : rc;
             }
         }
@@ -245,7 +246,7 @@ ngx_http_mcds_variant(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
     if (ctx->copy == NULL
         || ctx->outcome != NGX_MCDS_PAGE_FOUND
         || ctx->copy->entry.kind != NGX_MCDS_ENTRY_VARY
-        || ngx_mcds_copy_signed(ctx->copy, mlcf->secrets) != NGX_OK)
+        || ngx_mcds_copy_signed(ctx->copy, ccf->secrets) != NGX_OK)
     {
         return NGX_OK;
     }
@@ -257,7 +258,7 @@ ngx_http_mcds_variant(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
     list = ctx->copy;
     ctx->copy = NULL;
 
-    rc = ngx_http_mcds_variant_first(ctx, mlcf, list);
+    rc = ngx_http_mcds_variant_first(ctx, ccf, list);
 
     if (rc == NGX_DECLINED) {
 
@@ -265,13 +266,13 @@ ngx_http_mcds_variant(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
 
             /* in the place of a variant: the list has changed */
 
-            rc = ngx_http_mcds_variant_again(ctx, mlcf);
+            rc = ngx_http_mcds_variant_again(ctx, ccf);
 
         } else {
-            rc = ngx_http_mcds_variant_go(ctx, mlcf, list);
+            rc = ngx_http_mcds_variant_go(ctx, ccf, list);
 
             if (rc == NGX_OK) {
-                rc = ctx->waiting ? NGX_AGAIN : NGX_OK;
+                rc = ctx->task->waiting ? NGX_AGAIN : NGX_OK;
             }
         }
     }
@@ -285,7 +286,7 @@ ngx_http_mcds_variant(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
 /* 1 if the list at hand tells routes apart */
 
 static ngx_uint_t
-ngx_http_mcds_variant_routes(ngx_http_mcds_ctx_t *ctx)
+ngx_http_mcds_variant_routes(ngx_http_mcds_cache_ctx_t *ctx)
 {
     ngx_str_t  names;
 
@@ -302,8 +303,8 @@ ngx_http_mcds_variant_routes(ngx_http_mcds_ctx_t *ctx)
 /* what the list was made for may be just what the request wants */
 
 static ngx_int_t
-ngx_http_mcds_variant_first(ngx_http_mcds_ctx_t *ctx,
-    ngx_http_mcds_loc_conf_t *mlcf, ngx_mcds_copy_t *list)
+ngx_http_mcds_variant_first(ngx_http_mcds_cache_ctx_t *ctx,
+    ngx_http_mcds_cache_conf_t *ccf, ngx_mcds_copy_t *list)
 {
     ngx_str_t         names, key;
     ngx_uint_t        built;
@@ -317,7 +318,7 @@ ngx_http_mcds_variant_first(ngx_http_mcds_ctx_t *ctx,
 
     ngx_mcds_vary_names(&list->entry.ext, &names);
 
-    if (ngx_http_mcds_variant_key(ctx->request, ctx, &names,
+    if (ngx_http_mcds_variant_key(ctx->task->request, ctx, &names,
                                   list->entry.generation, ctx->hash, &key)
         != NGX_OK)
     {
@@ -327,7 +328,7 @@ ngx_http_mcds_variant_first(ngx_http_mcds_ctx_t *ctx,
     copy = list->first;
 
     if (copy == NULL) {
-        return ngx_http_mcds_variant_shared(ctx, mlcf, list, &key);
+        return ngx_http_mcds_variant_shared(ctx, ccf, list, &key);
     }
 
     if (!ngx_mcds_same(&key, &copy->entry.key)) {
@@ -338,7 +339,7 @@ ngx_http_mcds_variant_first(ngx_http_mcds_ctx_t *ctx,
 
     ngx_http_mcds_variant_take(ctx, list);
 
-    if (ngx_http_mcds_variant_sit(ctx, mlcf, &key) != NGX_OK) {
+    if (ngx_http_mcds_variant_sit(ctx, ccf, &key) != NGX_OK) {
         return NGX_ERROR;
     }
 
@@ -358,14 +359,14 @@ ngx_http_mcds_variant_first(ngx_http_mcds_ctx_t *ctx,
 /* the same in another worker, when memcached has not been there for either */
 
 static ngx_int_t
-ngx_http_mcds_variant_shared(ngx_http_mcds_ctx_t *ctx,
-    ngx_http_mcds_loc_conf_t *mlcf, ngx_mcds_copy_t *list, ngx_str_t *key)
+ngx_http_mcds_variant_shared(ngx_http_mcds_cache_ctx_t *ctx,
+    ngx_http_mcds_cache_conf_t *ccf, ngx_mcds_copy_t *list, ngx_str_t *key)
 {
     ngx_uint_t  built;
 
     built = ctx->seat.built;
 
-    if (ngx_http_mcds_variant_sit(ctx, mlcf, key) != NGX_OK) {
+    if (ngx_http_mcds_variant_sit(ctx, ccf, key) != NGX_OK) {
         return NGX_ERROR;
     }
 
@@ -390,7 +391,8 @@ ngx_http_mcds_variant_shared(ngx_http_mcds_ctx_t *ctx,
 /* the request goes by this list from here on */
 
 static void
-ngx_http_mcds_variant_take(ngx_http_mcds_ctx_t *ctx, ngx_mcds_copy_t *list)
+ngx_http_mcds_variant_take(ngx_http_mcds_cache_ctx_t *ctx,
+    ngx_mcds_copy_t *list)
 {
     ngx_mcds_copy_ref(list);
     ngx_mcds_copy_unref(ctx->list);
@@ -402,7 +404,7 @@ static void
 ngx_http_mcds_variant_confirmed(void *data, ngx_uint_t outcome,
     ngx_mcds_copy_t *copy)
 {
-    ngx_http_mcds_ctx_t *ctx = data;
+    ngx_http_mcds_cache_ctx_t *ctx = data;
 
     if (copy
         && (copy->entry.generation != ctx->list->entry.generation
@@ -418,13 +420,14 @@ ngx_http_mcds_variant_confirmed(void *data, ngx_uint_t outcome,
 
     ctx->base_outcome = outcome;
 
-    ngx_http_mcds_wake(ctx);
+    ngx_http_mcds_task_wake(ctx->task);
 }
 
 
 ngx_int_t
-ngx_http_mcds_variant_key(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
-    ngx_str_t *names, uint64_t generation, u_char *hash, ngx_str_t *key)
+ngx_http_mcds_variant_key(ngx_http_request_t *r,
+    ngx_http_mcds_cache_ctx_t *ctx, ngx_str_t *names, uint64_t generation,
+    u_char *hash, ngx_str_t *key)
 {
     u_char              *p, text[NGX_HTTP_MCDS_ROUTE_TEXT];
     ngx_str_t            left, name, value;
@@ -500,19 +503,19 @@ ngx_http_mcds_variant_values(ngx_http_request_t *r,
 
 
 void
-ngx_http_mcds_variant_answer(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
-    ngx_mcds_answer_t *answer)
+ngx_http_mcds_variant_answer(ngx_http_request_t *r,
+    ngx_http_mcds_cache_ctx_t *ctx, ngx_mcds_answer_t *answer)
 {
-    ngx_http_mcds_loc_conf_t  *mlcf;
+    ngx_http_mcds_cache_conf_t  *ccf;
 
     ngx_str_null(&ctx->names);
 
-    mlcf = ngx_http_get_module_loc_conf(r, ngx_http_mcds_module);
+    ccf = ngx_http_get_module_loc_conf(r, ngx_http_mcds_cache_module);
 
     /* what is still said then is "*" */
 
     if ((!answer->vary && !answer->encoded)
-        || (mlcf->cache_ignore & NGX_HTTP_MCDS_IGN_VARY))
+        || (ccf->cache_ignore & NGX_HTTP_MCDS_IGN_VARY))
     {
         return;
     }
@@ -616,14 +619,14 @@ ngx_http_mcds_variant_coded(ngx_http_request_t *r)
 
 
 ngx_uint_t
-ngx_http_mcds_variant_purged(ngx_http_mcds_ctx_t *ctx)
+ngx_http_mcds_variant_purged(ngx_http_mcds_cache_ctx_t *ctx)
 {
     return ctx->list && ctx->list->entry.purges != ctx->copy->entry.purges;
 }
 
 
 uint64_t
-ngx_http_mcds_variant_expire(ngx_http_mcds_ctx_t *ctx)
+ngx_http_mcds_variant_expire(ngx_http_mcds_cache_ctx_t *ctx)
 {
     uint64_t           purged;
     ngx_mcds_entry_t  *entry;
@@ -641,15 +644,16 @@ ngx_http_mcds_variant_expire(ngx_http_mcds_ctx_t *ctx)
 
 
 void
-ngx_http_mcds_variant_stamp(ngx_http_mcds_ctx_t *ctx, ngx_mcds_entry_t *entry)
+ngx_http_mcds_variant_stamp(ngx_http_mcds_cache_ctx_t *ctx,
+    ngx_mcds_entry_t *entry)
 {
     entry->purges = ctx->list ? ctx->list->entry.purges : 0;
 }
 
 
 void
-ngx_http_mcds_variant_inherit(ngx_http_mcds_ctx_t *ctx,
-    ngx_http_mcds_ctx_t *from)
+ngx_http_mcds_variant_inherit(ngx_http_mcds_cache_ctx_t *ctx,
+    ngx_http_mcds_cache_ctx_t *from)
 {
     if (from->list) {
         ctx->list = ngx_mcds_copy_ref(from->list);
@@ -659,7 +663,7 @@ ngx_http_mcds_variant_inherit(ngx_http_mcds_ctx_t *ctx,
 
 
 void
-ngx_http_mcds_variant_cleanup(ngx_http_mcds_ctx_t *ctx)
+ngx_http_mcds_variant_cleanup(ngx_http_mcds_cache_ctx_t *ctx)
 {
     ngx_http_mcds_variant_unfork(ctx);
 

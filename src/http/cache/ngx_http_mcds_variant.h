@@ -14,7 +14,7 @@
 #include <ngx_config.h>
 #include <ngx_core.h>
 #include <ngx_http.h>
-#include "ngx_http_mcds_module.h"
+#include "ngx_http_mcds_cache.h"
 
 
 /*
@@ -24,7 +24,7 @@
  */
 
 ngx_int_t ngx_http_mcds_variant_lookup(ngx_http_request_t *r,
-    ngx_http_mcds_ctx_t *ctx, ngx_http_mcds_loc_conf_t *mlcf);
+    ngx_http_mcds_cache_ctx_t *ctx, ngx_http_mcds_cache_conf_t *ccf);
 
 
 /*
@@ -34,13 +34,13 @@ ngx_int_t ngx_http_mcds_variant_lookup(ngx_http_request_t *r,
  */
 
 ngx_int_t ngx_http_mcds_variant(ngx_http_request_t *r,
-    ngx_http_mcds_ctx_t *ctx, ngx_http_mcds_loc_conf_t *mlcf);
+    ngx_http_mcds_cache_ctx_t *ctx, ngx_http_mcds_cache_conf_t *ccf);
 
 
 /* looks up what there is under ctx->key now: NGX_AGAIN, or NGX_ERROR */
 
-ngx_int_t ngx_http_mcds_variant_again(ngx_http_mcds_ctx_t *ctx,
-    ngx_http_mcds_loc_conf_t *mlcf);
+ngx_int_t ngx_http_mcds_variant_again(ngx_http_mcds_cache_ctx_t *ctx,
+    ngx_http_mcds_cache_conf_t *ccf);
 
 
 /*
@@ -53,10 +53,10 @@ ngx_int_t ngx_http_mcds_variant_again(ngx_http_mcds_ctx_t *ctx,
  */
 
 void ngx_http_mcds_variant_answer(ngx_http_request_t *r,
-    ngx_http_mcds_ctx_t *ctx, ngx_mcds_answer_t *answer);
-ngx_uint_t ngx_http_mcds_variant_covered(ngx_http_mcds_ctx_t *ctx);
+    ngx_http_mcds_cache_ctx_t *ctx, ngx_mcds_answer_t *answer);
+ngx_uint_t ngx_http_mcds_variant_covered(ngx_http_mcds_cache_ctx_t *ctx);
 ngx_int_t ngx_http_mcds_variant_begin(ngx_http_request_t *r,
-    ngx_http_mcds_ctx_t *ctx, ngx_http_mcds_loc_conf_t *mlcf,
+    ngx_http_mcds_cache_ctx_t *ctx, ngx_http_mcds_cache_conf_t *ccf,
     ngx_mcds_seat_t **seat);
 
 
@@ -67,7 +67,7 @@ ngx_int_t ngx_http_mcds_variant_begin(ngx_http_request_t *r,
  */
 
 ngx_int_t ngx_http_mcds_variant_store(ngx_http_request_t *r,
-    ngx_http_mcds_ctx_t *ctx, ngx_mcds_value_t *value,
+    ngx_http_mcds_cache_ctx_t *ctx, ngx_mcds_value_t *value,
     ngx_mcds_entry_t *entry, ngx_mcds_split_t *split);
 
 
@@ -80,9 +80,9 @@ ngx_int_t ngx_http_mcds_variant_store(ngx_http_request_t *r,
  */
 
 ngx_int_t ngx_http_mcds_variant_fork(ngx_http_request_t *r,
-    ngx_http_mcds_ctx_t *ctx, ngx_http_mcds_loc_conf_t *mlcf);
-void ngx_http_mcds_variant_unfork(ngx_http_mcds_ctx_t *ctx);
-void ngx_http_mcds_variant_hurry(ngx_http_mcds_ctx_t *ctx);
+    ngx_http_mcds_cache_ctx_t *ctx, ngx_http_mcds_cache_conf_t *ccf);
+void ngx_http_mcds_variant_unfork(ngx_http_mcds_cache_ctx_t *ctx);
+void ngx_http_mcds_variant_hurry(ngx_http_mcds_cache_ctx_t *ctx);
 
 
 /* from a list to another one that has just replaced it, and so on */
@@ -92,7 +92,7 @@ void ngx_http_mcds_variant_hurry(ngx_http_mcds_ctx_t *ctx);
 /* the key of the request's variant, and its values to hash */
 
 ngx_int_t ngx_http_mcds_variant_key(ngx_http_request_t *r,
-    ngx_http_mcds_ctx_t *ctx, ngx_str_t *names, uint64_t generation,
+    ngx_http_mcds_cache_ctx_t *ctx, ngx_str_t *names, uint64_t generation,
     u_char *hash, ngx_str_t *key);
 
 
@@ -102,18 +102,18 @@ ngx_int_t ngx_http_mcds_variant_key(ngx_http_request_t *r,
  * an entry that is to be stored which purges were known before.
  */
 
-ngx_uint_t ngx_http_mcds_variant_purged(ngx_http_mcds_ctx_t *ctx);
-uint64_t ngx_http_mcds_variant_expire(ngx_http_mcds_ctx_t *ctx);
-void ngx_http_mcds_variant_stamp(ngx_http_mcds_ctx_t *ctx,
+ngx_uint_t ngx_http_mcds_variant_purged(ngx_http_mcds_cache_ctx_t *ctx);
+uint64_t ngx_http_mcds_variant_expire(ngx_http_mcds_cache_ctx_t *ctx);
+void ngx_http_mcds_variant_stamp(ngx_http_mcds_cache_ctx_t *ctx,
     ngx_mcds_entry_t *entry);
 
 
 /* the copy that builds behind a request goes on with its list */
-void ngx_http_mcds_variant_inherit(ngx_http_mcds_ctx_t *ctx,
-    ngx_http_mcds_ctx_t *from);
+void ngx_http_mcds_variant_inherit(ngx_http_mcds_cache_ctx_t *ctx,
+    ngx_http_mcds_cache_ctx_t *from);
 
 
-void ngx_http_mcds_variant_cleanup(ngx_http_mcds_ctx_t *ctx);
+void ngx_http_mcds_variant_cleanup(ngx_http_mcds_cache_ctx_t *ctx);
 
 
 #endif /* _NGX_HTTP_MCDS_VARIANT_H_INCLUDED_ */

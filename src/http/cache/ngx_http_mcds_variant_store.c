@@ -20,13 +20,12 @@
 #include <ngx_config.h>
 #include <ngx_core.h>
 #include <ngx_http.h>
-#include "ngx_http_mcds_module.h"
+#include "ngx_mcds_sign.h"
+#include "ngx_http_mcds_cache.h"
 #include "ngx_http_mcds_route.h"
 #include "ngx_http_mcds_store.h"
+#include "ngx_http_mcds_store_core.h"
 #include "ngx_http_mcds_variant.h"
-#include "ngx_mcds_purge.h"
-#include "ngx_mcds_sign.h"
-#include "ngx_mcds_vary.h"
 
 
 /* variants that make room at once: two where fewer are allowed than before */
@@ -52,40 +51,43 @@
 /* a store under way, of no request */
 
 struct ngx_http_mcds_put_s {
-    ngx_http_mcds_ctx_t  *ctx;         /* that waits for a fork, or NULL */
-    ngx_uint_t          fork;
+    ngx_http_mcds_cache_ctx_t  *ctx;        /* that waits for a fork, or NULL */
+    ngx_uint_t                  fork;
 
-    ngx_mcds_seat_t     seat;          /* where it was built */
-    ngx_mcds_seat_t     base;          /* at the list */
-    ngx_mcds_seat_t     target;        /* at the variant of a new list */
+    ngx_mcds_seat_t             seat;       /* where it was built */
+    ngx_mcds_seat_t             base;       /* at the list */
+    ngx_mcds_seat_t             target;     /* at the variant of a new list */
 
-    ngx_mcds_pool_t    *pool;
-    ngx_mcds_copy_t    *list;          /* the list there was, or NULL */
-    ngx_mcds_copy_t    *copy;          /* of the variant, when it was stored */
+    ngx_mcds_pool_t            *pool;
+    ngx_mcds_copy_t            *list;       /* the list there was, or NULL */
+    ngx_mcds_copy_t            *copy;       /* of the variant, when it was
+                                               stored */
 
-    ngx_mcds_value_t   *value;
-    ngx_mcds_split_t   *split;
-    ngx_mcds_entry_t    entry;
+    ngx_mcds_value_t           *value;
+    ngx_mcds_split_t           *split;
+    ngx_mcds_entry_t            entry;
 
-    ngx_str_t           names;         /* of a new list */
-    uint64_t            generation;
-    uint64_t            build;         /* of what is stored, 0: none */
-    u_char              hash[NGX_MCDS_VARIANT_LEN];
-    u_char              dropped[NGX_HTTP_MCDS_DROPPED][NGX_MCDS_VARIANT_LEN];
-    ngx_uint_t          ndropped;      /* make room for hash */
+    ngx_str_t                   names;      /* of a new list */
+    uint64_t                    generation;
+    uint64_t                    build;      /* of what is stored, 0: none */
+    u_char                      hash[NGX_MCDS_VARIANT_LEN];
+    u_char                      dropped[NGX_HTTP_MCDS_DROPPED]
+                                        [NGX_MCDS_VARIANT_LEN];
+    ngx_uint_t                  ndropped;   /* make room for hash */
 
-    uint64_t            cas;           /* without a build */
-    ngx_uint_t          replace;
-    ngx_uint_t          max;
-    uint32_t            ttl;           /* 0 when it is in the list */
-    ngx_uint_t          tries;
-    ngx_array_t        *secrets;       /* see ngx_mcds_sign.h, or NULL */
+    uint64_t                    cas;        /* without a build */
+    ngx_uint_t                  replace;
+    ngx_uint_t                  max;
+    uint32_t                    ttl;        /* 0 when it is in the list */
+    ngx_uint_t                  tries;
+    ngx_array_t                *secrets;    /* see ngx_mcds_sign.h, or NULL */
 };
 
 
-static ngx_http_mcds_put_t *ngx_http_mcds_put_create(ngx_http_mcds_ctx_t *ctx);
+static ngx_http_mcds_put_t *ngx_http_mcds_put_create(
+    ngx_http_mcds_cache_ctx_t *ctx);
 static ngx_int_t ngx_http_mcds_put_seats(ngx_http_mcds_put_t *put,
-    ngx_http_mcds_ctx_t *ctx);
+    ngx_http_mcds_cache_ctx_t *ctx);
 static void ngx_http_mcds_put_free(ngx_http_mcds_put_t *put);
 static void ngx_http_mcds_put_stored(void *data, ngx_uint_t rc,
     ngx_mcds_copy_t *copy);
@@ -96,7 +98,8 @@ static void ngx_http_mcds_put_read(void *data, ngx_uint_t outcome,
     ngx_mcds_copy_t *copy);
 static void ngx_http_mcds_put_end(ngx_http_mcds_put_t *put);
 static void ngx_http_mcds_put_room(ngx_http_mcds_put_t *put);
-static u_char *ngx_http_mcds_put_choose(ngx_http_mcds_put_t *put, ngx_uint_t n);
+static u_char *ngx_http_mcds_put_choose(ngx_http_mcds_put_t *put,
+    ngx_uint_t n);
 static ngx_uint_t ngx_http_mcds_put_used(ngx_http_mcds_put_t *put,
     u_char *hash);
 static ngx_uint_t ngx_http_mcds_put_drops(ngx_http_mcds_put_t *put,
@@ -115,7 +118,7 @@ static void ngx_http_mcds_put_unwanted(void *data, ngx_uint_t outcome,
 
 
 ngx_uint_t
-ngx_http_mcds_variant_covered(ngx_http_mcds_ctx_t *ctx)
+ngx_http_mcds_variant_covered(ngx_http_mcds_cache_ctx_t *ctx)
 {
     ngx_str_t  names;
 
@@ -134,8 +137,9 @@ ngx_http_mcds_variant_covered(ngx_http_mcds_ctx_t *ctx)
 
 
 ngx_int_t
-ngx_http_mcds_variant_begin(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
-    ngx_http_mcds_loc_conf_t *mlcf, ngx_mcds_seat_t **seat)
+ngx_http_mcds_variant_begin(ngx_http_request_t *r,
+    ngx_http_mcds_cache_ctx_t *ctx, ngx_http_mcds_cache_conf_t *ccf,
+    ngx_mcds_seat_t **seat)
 {
     ngx_str_t  names, key, merged;
 
@@ -171,15 +175,15 @@ ngx_http_mcds_variant_begin(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
     if (ngx_http_mcds_variant_key(r, ctx, &ctx->names, ctx->generation,
                                   ctx->target_hash, &key)
         != NGX_OK
-        || ngx_mcds_page_sit(&ctx->target, mlcf->cache_pool, &key,
-                             mlcf->cache_max_size + NGX_HTTP_MCDS_ENTRY_ROOM,
+        || ngx_mcds_page_sit(&ctx->target, ccf->cache_pool, &key,
+                             ccf->cache_max_size + NGX_HTTP_MCDS_ENTRY_ROOM,
                              ngx_http_mcds_put_unwanted, NULL)
            != NGX_OK)
     {
         return NGX_ERROR;
     }
 
-    ctx->target.secrets = mlcf->secrets;
+    ctx->target.secrets = ccf->secrets;
 
     *seat = &ctx->target;
 
@@ -188,8 +192,9 @@ ngx_http_mcds_variant_begin(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
 
 
 ngx_int_t
-ngx_http_mcds_variant_store(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
-    ngx_mcds_value_t *value, ngx_mcds_entry_t *entry, ngx_mcds_split_t *split)
+ngx_http_mcds_variant_store(ngx_http_request_t *r,
+    ngx_http_mcds_cache_ctx_t *ctx, ngx_mcds_value_t *value,
+    ngx_mcds_entry_t *entry, ngx_mcds_split_t *split)
 {
     ngx_http_mcds_put_t  *put;
 
@@ -233,7 +238,7 @@ ngx_http_mcds_variant_store(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
 
 
 static ngx_http_mcds_put_t *
-ngx_http_mcds_put_create(ngx_http_mcds_ctx_t *ctx)
+ngx_http_mcds_put_create(ngx_http_mcds_cache_ctx_t *ctx)
 {
     ngx_http_mcds_put_t  *put;
 
@@ -276,7 +281,8 @@ ngx_http_mcds_put_create(ngx_http_mcds_ctx_t *ctx)
 /* takes over the build, if there is one, when nothing more can fail */
 
 static ngx_int_t
-ngx_http_mcds_put_seats(ngx_http_mcds_put_t *put, ngx_http_mcds_ctx_t *ctx)
+ngx_http_mcds_put_seats(ngx_http_mcds_put_t *put,
+    ngx_http_mcds_cache_ctx_t *ctx)
 {
     ngx_mcds_pool_t  *pool;
 
@@ -710,8 +716,8 @@ ngx_http_mcds_put_value(ngx_http_mcds_put_t *put, ngx_str_t *key)
 
 
 ngx_int_t
-ngx_http_mcds_variant_fork(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
-    ngx_http_mcds_loc_conf_t *mlcf)
+ngx_http_mcds_variant_fork(ngx_http_request_t *r,
+    ngx_http_mcds_cache_ctx_t *ctx, ngx_http_mcds_cache_conf_t *ccf)
 {
     u_char                data[NGX_MCDS_MAX_VARY_LEN];
     uint64_t              cas;
@@ -744,9 +750,9 @@ ngx_http_mcds_variant_fork(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
     }
 
     put->fork = 1;
-    put->pool = mlcf->cache_pool;
+    put->pool = ccf->cache_pool;
     put->list = ctx->list ? ngx_mcds_copy_ref(ctx->list) : NULL;
-    put->secrets = mlcf->secrets;
+    put->secrets = ccf->secrets;
 
     put->names.data = (u_char *) put + sizeof(ngx_http_mcds_put_t);
     put->names.len = names.len;
@@ -760,7 +766,7 @@ ngx_http_mcds_variant_fork(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
     if (ngx_http_mcds_variant_key(r, ctx, &names, put->generation, put->hash,
                                   &key)
         == NGX_OK
-        && ngx_mcds_page_sit(&put->base, mlcf->cache_pool, &ctx->key, 0,
+        && ngx_mcds_page_sit(&put->base, ccf->cache_pool, &ctx->key, 0,
                              ngx_http_mcds_put_unwanted, put)
            == NGX_OK)
     {
@@ -776,7 +782,7 @@ ngx_http_mcds_variant_fork(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
 
     ctx->fork = put;
     ctx->forking = 1;
-    ctx->waiting++;
+    ctx->task->waiting++;
 
     if (ngx_mcds_page_store_then(&put->base, value, NULL, NULL, cas, 0,
                                  ngx_http_mcds_put_forked, put)
@@ -784,7 +790,7 @@ ngx_http_mcds_variant_fork(ngx_http_request_t *r, ngx_http_mcds_ctx_t *ctx,
     {
         ctx->fork = NULL;
         ctx->forking = 0;
-        ctx->waiting--;
+        ctx->task->waiting--;
 
         ngx_http_mcds_put_free(put);
         return NGX_ERROR;
@@ -799,7 +805,7 @@ ngx_http_mcds_put_forked(void *data, ngx_uint_t rc, ngx_mcds_copy_t *copy)
 {
     ngx_http_mcds_put_t *put = data;
 
-    ngx_http_mcds_ctx_t  *ctx;
+    ngx_http_mcds_cache_ctx_t  *ctx;
 
     ctx = put->ctx;
 
@@ -807,7 +813,7 @@ ngx_http_mcds_put_forked(void *data, ngx_uint_t rc, ngx_mcds_copy_t *copy)
 
     if (ctx) {
         ctx->fork = NULL;
-        ngx_http_mcds_wake(ctx);
+        ngx_http_mcds_task_wake(ctx->task);
     }
 }
 
@@ -815,7 +821,7 @@ ngx_http_mcds_put_forked(void *data, ngx_uint_t rc, ngx_mcds_copy_t *copy)
 /* the request does not wait any more; the list is stored nevertheless */
 
 void
-ngx_http_mcds_variant_unfork(ngx_http_mcds_ctx_t *ctx)
+ngx_http_mcds_variant_unfork(ngx_http_mcds_cache_ctx_t *ctx)
 {
     if (ctx->fork) {
         ctx->fork->ctx = NULL;
@@ -825,11 +831,11 @@ ngx_http_mcds_variant_unfork(ngx_http_mcds_ctx_t *ctx)
 
 
 void
-ngx_http_mcds_variant_hurry(ngx_http_mcds_ctx_t *ctx)
+ngx_http_mcds_variant_hurry(ngx_http_mcds_cache_ctx_t *ctx)
 {
     if (ctx->fork) {
         ngx_http_mcds_variant_unfork(ctx);
-        ngx_http_mcds_wake(ctx);
+        ngx_http_mcds_task_wake(ctx->task);
     }
 }
 

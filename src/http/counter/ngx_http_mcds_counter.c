@@ -9,19 +9,31 @@
 #include <ngx_config.h>
 #include <ngx_core.h>
 #include <ngx_http.h>
-#include "ngx_http_mcds_module.h"
-#include "ngx_http_mcds_counter.h"
-#include "ngx_http_mcds_stat.h"
-#include "ngx_http_mcds_hot.h"
-#include "ngx_http_mcds_top.h"
 #include "ngx_mcds_tally.h"
+#include "ngx_http_mcds_hot.h"
 #include "ngx_http_mcds_name.h"
+#include "ngx_http_mcds_stat.h"
+#include "ngx_http_mcds_counter.h"
+#include "ngx_http_mcds_ledger.h"
+#include "ngx_http_mcds_top.h"
+#include "ngx_http_mcds_visitor.h"
+#include "ngx_http_mcds_writeback.h"
 
 
+static ngx_int_t ngx_http_mcds_counters_prepare(ngx_conf_t *cf);
+static ngx_int_t ngx_http_mcds_counters_init(ngx_conf_t *cf);
+static void ngx_http_mcds_counters_exit(ngx_cycle_t *cycle);
+static ngx_http_mcds_counter_ctx_t *ngx_http_mcds_counter_get(
+    ngx_http_request_t *r);
+static ngx_http_mcds_counter_ctx_t *ngx_http_mcds_counter_need(
+    ngx_http_request_t *r);
+static ngx_int_t ngx_http_mcds_counters_begin(ngx_http_request_t *r);
+static ngx_int_t ngx_http_mcds_counters_start(ngx_http_request_t *r,
+    ngx_http_mcds_counter_conf_t *ncf);
 static ngx_uint_t ngx_http_mcds_counters_refused(ngx_http_request_t *r,
-    ngx_http_mcds_loc_conf_t *mlcf);
+    ngx_http_mcds_counter_conf_t *ncf);
 static ngx_http_mcds_number_t *ngx_http_mcds_number_find(
-    ngx_http_mcds_ctx_t *ctx, ngx_uint_t index);
+    ngx_http_mcds_counter_ctx_t *ctx, ngx_uint_t index);
 static ngx_int_t ngx_http_mcds_count(ngx_http_request_t *r,
     ngx_http_mcds_number_t *number);
 static ngx_uint_t ngx_http_mcds_hot_kind(ngx_http_mcds_counter_t *counter);
@@ -42,30 +54,141 @@ static void ngx_http_mcds_count_settled(void *data, ngx_str_t *key,
     int64_t delta);
 static void ngx_http_mcds_counted(void *data, ngx_uint_t rc, uint64_t value);
 static void ngx_http_mcds_logged(void *data, ngx_uint_t rc, uint64_t value);
+static ngx_int_t ngx_http_mcds_counters_log(ngx_http_request_t *r);
+static ngx_msec_t ngx_http_mcds_counters_timeout(ngx_http_mcds_task_t *task);
+static void ngx_http_mcds_counters_cleanup(ngx_http_mcds_task_t *task);
+static void ngx_http_mcds_counters_hurry(ngx_http_mcds_task_t *task);
 static void ngx_http_mcds_number_too_early(ngx_http_request_t *r,
     ngx_uint_t index);
 
 
-ngx_int_t
-ngx_http_mcds_counters_start(ngx_http_request_t *r,
-    ngx_http_mcds_loc_conf_t *mlcf)
-{
-    size_t                    size;
-    ngx_uint_t                i, n;
-    ngx_http_mcds_ctx_t      *ctx;
-    ngx_http_mcds_counter_t  *counter;
-    ngx_http_mcds_numbers_t  *numbers;
+ngx_http_mcds_feature_t  ngx_http_mcds_counter_feature = {
+    ngx_string("counter"),
+    sizeof(ngx_http_mcds_counter_ctx_t),
+    0,
+    ngx_http_mcds_counters_prepare,
+    ngx_http_mcds_counters_init,
+    ngx_http_mcds_ledger_zone,
+    ngx_http_mcds_counters_exit,
+    NULL,                                  /* first */
+    ngx_http_mcds_counters_begin,
+    NULL,                                  /* arrive */
+    NULL,                                  /* decide */
+    ngx_http_mcds_counters_timeout,
+    NULL,                                  /* others */
+    NULL,                                  /* until */
+    ngx_http_mcds_counters_hurry,
+    ngx_http_mcds_counters_cleanup
+};
 
-    if (ngx_http_mcds_counters_refused(r, mlcf)) {
+
+static ngx_int_t
+ngx_http_mcds_counters_prepare(ngx_conf_t *cf)
+{
+    return ngx_http_mcds_top_init(cf,
+               ngx_http_conf_get_module_main_conf(cf,
+                                                ngx_http_mcds_counter_module));
+}
+
+
+static ngx_int_t
+ngx_http_mcds_counters_init(ngx_conf_t *cf)
+{
+    ngx_http_handler_pt           *h;
+    ngx_http_core_main_conf_t     *cmcf;
+    ngx_http_mcds_counter_main_t  *nmcf;
+
+    nmcf = ngx_http_conf_get_module_main_conf(cf, ngx_http_mcds_counter_module);
+
+    if (nmcf->responses) {
+        cmcf = ngx_http_conf_get_module_main_conf(cf, ngx_http_core_module);
+
+        h = ngx_array_push(&cmcf->phases[NGX_HTTP_LOG_PHASE].handlers);
+        if (h == NULL) {
+            return NGX_ERROR;
+        }
+
+        *h = ngx_http_mcds_counters_log;
+    }
+
+    if (nmcf->inits) {
+        ngx_http_mcds_counter_init_filters();
+    }
+
+    return NGX_OK;
+}
+
+
+static void
+ngx_http_mcds_counters_exit(ngx_cycle_t *cycle)
+{
+    ngx_mcds_tally_exit(cycle->log);
+}
+
+
+static ngx_http_mcds_counter_ctx_t *
+ngx_http_mcds_counter_get(ngx_http_request_t *r)
+{
+    ngx_http_mcds_task_t  *task;
+
+    task = ngx_http_mcds_task_get(r);
+
+    return task ? ngx_http_mcds_task_ctx(task, &ngx_http_mcds_counter_feature)
+                : NULL;
+}
+
+
+static ngx_http_mcds_counter_ctx_t *
+ngx_http_mcds_counter_need(ngx_http_request_t *r)
+{
+    ngx_http_mcds_task_t  *task;
+
+    task = ngx_http_mcds_task_need(r);
+
+    return task ? ngx_http_mcds_task_ctx(task, &ngx_http_mcds_counter_feature)
+                : NULL;
+}
+
+
+static ngx_int_t
+ngx_http_mcds_counters_begin(ngx_http_request_t *r)
+{
+    ngx_http_mcds_counter_conf_t  *ncf;
+
+    ncf = ngx_http_get_module_loc_conf(r, ngx_http_mcds_counter_module);
+
+    if (ncf->counters == NULL || r != r->main) {
+        return NGX_DECLINED;
+    }
+
+    return ngx_http_mcds_counters_start(r, ncf) == NGX_OK
+           ? NGX_DECLINED : NGX_HTTP_INTERNAL_SERVER_ERROR;
+}
+
+
+static ngx_int_t
+ngx_http_mcds_counters_start(ngx_http_request_t *r,
+    ngx_http_mcds_counter_conf_t *ncf)
+{
+    size_t                        size;
+    ngx_uint_t                    i, n;
+    ngx_http_mcds_counter_ctx_t  *ctx;
+    ngx_http_mcds_counter_t      *counter;
+    ngx_http_mcds_numbers_t      *numbers;
+
+    if (ngx_http_mcds_counters_refused(r, ncf)) {
         return NGX_OK;
     }
 
-    ctx = ngx_http_get_module_ctx(r, ngx_http_mcds_module);
+    ctx = ngx_http_mcds_counter_need(r);
+    if (ctx == NULL) {
+        return NGX_ERROR;
+    }
 
-    counter = mlcf->counters->elts;
+    counter = ncf->counters->elts;
     n = 0;
 
-    for (i = 0; i < mlcf->counters->nelts; i++) {
+    for (i = 0; i < ncf->counters->nelts; i++) {
         if (ngx_http_mcds_number_find(ctx, counter[i].index) == NULL) {
             n++;
         }
@@ -83,7 +206,7 @@ ngx_http_mcds_counters_start(ngx_http_request_t *r,
         return NGX_ERROR;
     }
 
-    for (i = 0; i < mlcf->counters->nelts; i++) {
+    for (i = 0; i < ncf->counters->nelts; i++) {
 
         if (ngx_http_mcds_number_find(ctx, counter[i].index)) {
             continue;
@@ -91,11 +214,11 @@ ngx_http_mcds_counters_start(ngx_http_request_t *r,
 
         n = numbers->n++;
 
-        numbers->number[n].ctx = ctx;
+        numbers->number[n].task = ctx->task;
         numbers->number[n].counter = &counter[i];
-        numbers->number[n].pool = mlcf->pool;
-        numbers->number[n].stat = mlcf->counter_stats[i];
-        numbers->number[n].writeback = mlcf->writeback;
+        numbers->number[n].pool = ncf->pool;
+        numbers->number[n].stat = ncf->counter_stats[i];
+        numbers->number[n].writeback = ncf->writeback;
 
         if (ngx_http_mcds_count(r, &numbers->number[n]) != NGX_OK) {
             break;
@@ -105,7 +228,7 @@ ngx_http_mcds_counters_start(ngx_http_request_t *r,
     numbers->next = ctx->numbers;
     ctx->numbers = numbers;
 
-    return i < mlcf->counters->nelts ? NGX_ERROR : NGX_OK;
+    return i < ncf->counters->nelts ? NGX_ERROR : NGX_OK;
 }
 
 
@@ -116,19 +239,19 @@ ngx_http_mcds_counters_start(ngx_http_request_t *r,
 
 static ngx_uint_t
 ngx_http_mcds_counters_refused(ngx_http_request_t *r,
-    ngx_http_mcds_loc_conf_t *mlcf)
+    ngx_http_mcds_counter_conf_t *ncf)
 {
-    ngx_http_core_srv_conf_t  *cscf;
-    ngx_http_mcds_loc_conf_t  *server;
+    ngx_http_core_srv_conf_t      *cscf;
+    ngx_http_mcds_counter_conf_t  *server;
 
     if (r->err_status == 0) {
         return 0;
     }
 
     cscf = ngx_http_get_module_srv_conf(r, ngx_http_core_module);
-    server = cscf->ctx->loc_conf[ngx_http_mcds_module.ctx_index];
+    server = cscf->ctx->loc_conf[ngx_http_mcds_counter_module.ctx_index];
 
-    return mlcf->counters == server->counters;
+    return ncf->counters == server->counters;
 }
 
 
@@ -237,8 +360,8 @@ ngx_http_mcds_count(ngx_http_request_t *r, ngx_http_mcds_number_t *number)
     }
 
     if (number->count || number->grown) {
-        number->ctx->waiting++;
-        number->ctx->counts++;
+        number->task->waiting++;
+        number->task->needed++;
     }
 
     return NGX_OK;
@@ -281,9 +404,9 @@ static ngx_int_t
 ngx_http_mcds_delta(ngx_http_request_t *r, ngx_http_mcds_counter_t *counter,
     int64_t *delta)
 {
-    ngx_str_t                    value;
-    ngx_http_mcds_main_conf_t   *mmcf;
-    ngx_http_mcds_number_var_t  *number;
+    ngx_str_t                      value;
+    ngx_http_mcds_counter_main_t  *nmcf;
+    ngx_http_mcds_number_var_t    *number;
 
     if (counter->by == NULL) {
         *delta = counter->delta;
@@ -302,8 +425,8 @@ ngx_http_mcds_delta(ngx_http_request_t *r, ngx_http_mcds_counter_t *counter,
         return NGX_OK;
     }
 
-    mmcf = ngx_http_get_module_main_conf(r, ngx_http_mcds_module);
-    number = mmcf->numbers.elts;
+    nmcf = ngx_http_get_module_main_conf(r, ngx_http_mcds_counter_module);
+    number = nmcf->numbers.elts;
     number += counter->index;
 
     if (!number->refused) {
@@ -366,20 +489,20 @@ ngx_http_mcds_counter_of(ngx_http_request_t *r,
  * went through, and of that in which it ended.
  */
 
-ngx_int_t
+static ngx_int_t
 ngx_http_mcds_counters_log(ngx_http_request_t *r)
 {
-    ngx_uint_t                 i;
-    ngx_http_mcds_ctx_t       *ctx;
-    ngx_http_mcds_counter_t   *counter;
-    ngx_http_mcds_numbers_t   *numbers;
-    ngx_http_mcds_loc_conf_t  *mlcf;
+    ngx_uint_t                     i;
+    ngx_http_mcds_counter_ctx_t   *ctx;
+    ngx_http_mcds_counter_t       *counter;
+    ngx_http_mcds_numbers_t       *numbers;
+    ngx_http_mcds_counter_conf_t  *ncf;
 
     if (r != r->main) {
         return NGX_OK;
     }
 
-    ctx = ngx_http_mcds_get_ctx(r);
+    ctx = ngx_http_mcds_counter_get(r);
 
     if (ctx) {
 
@@ -395,22 +518,22 @@ ngx_http_mcds_counters_log(ngx_http_request_t *r)
         }
     }
 
-    mlcf = ngx_http_get_module_loc_conf(r, ngx_http_mcds_module);
+    ncf = ngx_http_get_module_loc_conf(r, ngx_http_mcds_counter_module);
 
-    if (mlcf->counters == NULL) {
+    if (ncf->counters == NULL) {
         return NGX_OK;
     }
 
-    counter = mlcf->counters->elts;
+    counter = ncf->counters->elts;
 
-    for (i = 0; i < mlcf->counters->nelts; i++) {
+    for (i = 0; i < ncf->counters->nelts; i++) {
 
         if (ctx == NULL
             || ngx_http_mcds_number_find(ctx, counter[i].index) == NULL)
         {
-            ngx_http_mcds_count_answer(r, &counter[i], mlcf->pool,
-                                       mlcf->counter_stats[i],
-                                       mlcf->writeback, NULL);
+            ngx_http_mcds_count_answer(r, &counter[i], ncf->pool,
+                                       ncf->counter_stats[i],
+                                       ncf->writeback, NULL);
         }
     }
 
@@ -515,7 +638,7 @@ ngx_http_mcds_counted(void *data, ngx_uint_t rc, uint64_t value)
     ngx_http_mcds_number_t *number = data;
 
     if (number->grown && ngx_mcds_seed_sought(number->grown)) {
-        number->ctx->seeded = 1;
+        number->task->seeded = 1;
     }
 
     number->count = NULL;
@@ -528,9 +651,9 @@ ngx_http_mcds_counted(void *data, ngx_uint_t rc, uint64_t value)
         ngx_http_mcds_stat_failed(number->stat, rc);
     }
 
-    number->ctx->counts--;
+    number->task->needed--;
 
-    ngx_http_mcds_wake(number->ctx);
+    ngx_http_mcds_task_wake(number->task);
 }
 
 
@@ -558,11 +681,41 @@ ngx_http_mcds_logged(void *data, ngx_uint_t rc, uint64_t value)
 }
 
 
-void
-ngx_http_mcds_counters_cleanup(ngx_http_mcds_ctx_t *ctx)
+static ngx_msec_t
+ngx_http_mcds_counters_timeout(ngx_http_mcds_task_t *task)
 {
-    ngx_uint_t                i;
-    ngx_http_mcds_numbers_t  *numbers;
+    ngx_msec_t                    timeout;
+    ngx_uint_t                    i;
+    ngx_http_mcds_numbers_t      *numbers;
+    ngx_http_mcds_counter_ctx_t  *ctx;
+
+    if (task->needed == 0) {
+        return 0;
+    }
+
+    ctx = ngx_http_mcds_task_ctx(task, &ngx_http_mcds_counter_feature);
+
+    timeout = 0;
+
+    for (numbers = ctx->numbers; numbers; numbers = numbers->next) {
+
+        for (i = 0; i < numbers->n; i++) {
+            timeout = ngx_max(timeout, numbers->number[i].pool->timeout);
+        }
+    }
+
+    return timeout;
+}
+
+
+static void
+ngx_http_mcds_counters_cleanup(ngx_http_mcds_task_t *task)
+{
+    ngx_uint_t                    i;
+    ngx_http_mcds_numbers_t      *numbers;
+    ngx_http_mcds_counter_ctx_t  *ctx;
+
+    ctx = ngx_http_mcds_task_ctx(task, &ngx_http_mcds_counter_feature);
 
     for (numbers = ctx->numbers; numbers; numbers = numbers->next) {
 
@@ -584,14 +737,17 @@ ngx_http_mcds_counters_cleanup(ngx_http_mcds_ctx_t *ctx)
 }
 
 
-void
-ngx_http_mcds_counters_hurry(ngx_http_mcds_ctx_t *ctx)
+static void
+ngx_http_mcds_counters_hurry(ngx_http_mcds_task_t *task)
 {
-    ngx_uint_t                i;
-    ngx_http_mcds_number_t   *number;
-    ngx_http_mcds_numbers_t  *numbers;
+    ngx_uint_t                    i;
+    ngx_http_mcds_number_t       *number;
+    ngx_http_mcds_numbers_t      *numbers;
+    ngx_http_mcds_counter_ctx_t  *ctx;
 
-    for (numbers = ctx->numbers; numbers && ctx->counts;
+    ctx = ngx_http_mcds_task_ctx(task, &ngx_http_mcds_counter_feature);
+
+    for (numbers = ctx->numbers; numbers && task->needed;
          numbers = numbers->next)
     {
         for (i = 0; i < numbers->n; i++) {
@@ -601,7 +757,7 @@ ngx_http_mcds_counters_hurry(ngx_http_mcds_ctx_t *ctx)
 
                 /* waits for a location, as long as its "timeout" says */
 
-                ctx->seeded = 1;
+                task->seeded = 1;
                 continue;
             }
 
@@ -621,7 +777,7 @@ ngx_http_mcds_counters_hurry(ngx_http_mcds_ctx_t *ctx)
 
 
 static ngx_http_mcds_number_t *
-ngx_http_mcds_number_find(ngx_http_mcds_ctx_t *ctx, ngx_uint_t index)
+ngx_http_mcds_number_find(ngx_http_mcds_counter_ctx_t *ctx, ngx_uint_t index)
 {
     ngx_uint_t                i;
     ngx_http_mcds_numbers_t  *numbers;
@@ -645,11 +801,11 @@ ngx_int_t
 ngx_http_mcds_number_variable(ngx_http_request_t *r,
     ngx_http_variable_value_t *v, uintptr_t data)
 {
-    u_char                  *p;
-    ngx_http_mcds_ctx_t     *ctx;
-    ngx_http_mcds_number_t  *number;
+    u_char                       *p;
+    ngx_http_mcds_counter_ctx_t  *ctx;
+    ngx_http_mcds_number_t       *number;
 
-    ctx = ngx_http_mcds_get_ctx(r->main);
+    ctx = ngx_http_mcds_counter_get(r->main);
 
     number = ctx ? ngx_http_mcds_number_find(ctx, data) : NULL;
 
@@ -680,18 +836,18 @@ ngx_http_mcds_number_variable(ngx_http_request_t *r,
 static void
 ngx_http_mcds_number_too_early(ngx_http_request_t *r, ngx_uint_t index)
 {
-    ngx_uint_t                   i;
-    ngx_http_mcds_ctx_t         *ctx;
-    ngx_http_mcds_counter_t     *counter;
-    ngx_http_mcds_loc_conf_t    *mlcf;
-    ngx_http_mcds_main_conf_t   *mmcf;
-    ngx_http_mcds_number_var_t  *number;
+    ngx_uint_t                     i;
+    ngx_http_mcds_task_t          *task;
+    ngx_http_mcds_counter_t       *counter;
+    ngx_http_mcds_counter_conf_t  *ncf;
+    ngx_http_mcds_counter_main_t  *nmcf;
+    ngx_http_mcds_number_var_t    *number;
 
     /* who was refused, has left, or refreshes a page was not to be counted */
 
-    ctx = ngx_http_mcds_get_ctx(r);
+    task = ngx_http_mcds_task_get(r);
 
-    if (ctx && ctx->refresh) {
+    if (task && task->refresh) {
         return;
     }
 
@@ -701,22 +857,22 @@ ngx_http_mcds_number_too_early(ngx_http_request_t *r, ngx_uint_t index)
         return;
     }
 
-    mmcf = ngx_http_get_module_main_conf(r, ngx_http_mcds_module);
-    number = mmcf->numbers.elts;
+    nmcf = ngx_http_get_module_main_conf(r, ngx_http_mcds_counter_module);
+    number = nmcf->numbers.elts;
 
     if (number[index].warned) {
         return;
     }
 
-    mlcf = ngx_http_get_module_loc_conf(r, ngx_http_mcds_module);
+    ncf = ngx_http_get_module_loc_conf(r, ngx_http_mcds_counter_module);
 
-    if (mlcf->counters == NULL) {
+    if (ncf->counters == NULL) {
         return;
     }
 
-    counter = mlcf->counters->elts;
+    counter = ncf->counters->elts;
 
-    for (i = 0; i < mlcf->counters->nelts; i++) {
+    for (i = 0; i < ncf->counters->nelts; i++) {
 
         if (counter[i].index == index) {
             number[index].warned = 1;

@@ -15,11 +15,58 @@
 #include <ngx_core.h>
 #include <ngx_http.h>
 #include "ngx_http_mcds_module.h"
-#include "ngx_http_mcds_visitor.h"
-#include "ngx_http_mcds_writeback.h"
+#include "ngx_http_mcds_task.h"
 #include "ngx_mcds_counter.h"
+#include "ngx_mcds_ledger.h"
 #include "ngx_mcds_seed.h"
 #include "ngx_mcds_visitors.h"
+
+
+typedef struct ngx_http_mcds_show_s       ngx_http_mcds_show_t;
+typedef struct ngx_http_mcds_writeback_s  ngx_http_mcds_writeback_t;
+typedef struct ngx_http_mcds_top_s        ngx_http_mcds_top_t;
+typedef struct ngx_http_mcds_counter_s    ngx_http_mcds_counter_t;
+typedef struct ngx_http_mcds_visitor_s    ngx_http_mcds_visitor_t;
+typedef struct ngx_http_mcds_number_s     ngx_http_mcds_number_t;
+typedef struct ngx_http_mcds_numbers_s    ngx_http_mcds_numbers_t;
+
+
+/* a variable that a counter gives its number to */
+
+typedef struct {
+    ngx_str_t                   name;
+    ngx_uint_t                  warned;   /* read too early, said once */
+    ngx_uint_t                  refused;  /* by= is no number, said once */
+} ngx_http_mcds_number_var_t;
+
+
+typedef struct {
+    ngx_array_t                 numbers;  /* ngx_http_mcds_number_var_t */
+    ngx_array_t                 writebacks;  /* ngx_http_mcds_writeback_t * */
+    ngx_array_t                 tops;     /* ngx_http_mcds_top_t * */
+    ngx_mcds_ledger_t          *ledger;   /* in the zone, or NULL */
+
+    ngx_uint_t                  counted;  /* some location counts */
+    ngx_uint_t                  responses;  /* ... counts answers */
+    ngx_uint_t                  inits;    /* ... asks where counters begin */
+} ngx_http_mcds_counter_main_t;
+
+
+typedef struct {
+    ngx_mcds_pool_t            *pool;
+
+    ngx_array_t                *counters; /* ngx_http_mcds_counter_t */
+    ngx_http_mcds_place_t       counters_place;
+    ngx_mcds_stat_t           **counter_stats;  /* of each of them */
+    ngx_http_mcds_writeback_t  *writeback;   /* of them, or NULL */
+
+    ngx_http_complex_value_t   *return_text;
+    ngx_uint_t                  return_code;
+
+    ngx_http_mcds_show_t       *show;     /* mcds_counter_api */
+    ngx_http_mcds_place_t       show_place;
+    ngx_mcds_stat_t            *show_stat;  /* of its keys */
+} ngx_http_mcds_counter_conf_t;
 
 
 struct ngx_http_mcds_counter_s {
@@ -64,7 +111,7 @@ struct ngx_http_mcds_counter_s {
 /* what one request shows for one variable */
 
 struct ngx_http_mcds_number_s {
-    ngx_http_mcds_ctx_t        *ctx;
+    ngx_http_mcds_task_t       *task;
     ngx_http_mcds_counter_t    *counter;
     ngx_mcds_pool_t            *pool;
     ngx_mcds_stat_t            *stat;
@@ -86,48 +133,42 @@ struct ngx_http_mcds_numbers_s {
 };
 
 
+/* of one request, in its task */
+
+typedef struct {
+    ngx_http_mcds_task_t       *task;
+    ngx_http_mcds_numbers_t    *numbers;
+} ngx_http_mcds_counter_ctx_t;
+
+
 /*
- * While the configuration is read.  is_off: the directive has the one word
- * "off"; off: obeys it.  add: a new counter of this level for the variable
- * that the directive names, NULL when that cannot be (logged).
- *
- * param: reads a parameter that both directives have; NGX_OK, NGX_DECLINED
- * when it is none of these, NGX_ERROR (logged).
- *
- * duplicate: logs that a parameter is there twice; returns NGX_ERROR.  word: 1
- * if the text is that word.  on: reads "on" or "off"; NGX_DECLINED if it is
- * neither.
- *
- * written_back: mcds_counter_writeback with the variable of a counter.
- *
- * number_variable: what gives the variables their values.
- *
- * delta: the number in the text of by=, NGX_ERROR if there is none.
- *
- * number_set: what a request shows for its variable is known.
- *
- * fetch: asks for the number that a counter begins with, see ngx_mcds_seed.h;
- * data is an ngx_http_mcds_number_t.
+ * set: the number that a request shows for its variable is known.  delta: the
+ * number in the text of by=, NGX_ERROR if there is none.  fetch: asks for the
+ * number that a counter begins with, see ngx_mcds_seed.h; data is an
+ * ngx_http_mcds_number_t.
  */
 
-ngx_uint_t ngx_http_mcds_counter_is_off(ngx_conf_t *cf);
-char *ngx_http_mcds_counter_off(ngx_conf_t *cf,
-    ngx_http_mcds_loc_conf_t *mlcf, ngx_command_t *cmd);
-ngx_http_mcds_counter_t *ngx_http_mcds_counter_add(ngx_conf_t *cf,
-    ngx_http_mcds_loc_conf_t *mlcf, ngx_command_t *cmd);
-ngx_int_t ngx_http_mcds_counter_param(ngx_conf_t *cf, ngx_command_t *cmd,
-    ngx_http_mcds_counter_t *counter, ngx_str_t *value);
-ngx_int_t ngx_http_mcds_counter_duplicate(ngx_conf_t *cf, ngx_command_t *cmd,
-    ngx_str_t *value);
-ngx_uint_t ngx_http_mcds_counter_word(ngx_str_t *text, char *word);
-ngx_int_t ngx_http_mcds_counter_on(ngx_str_t *text, ngx_uint_t *flag);
-char *ngx_http_mcds_counter_written_back(ngx_conf_t *cf, ngx_command_t *cmd,
-    ngx_http_mcds_loc_conf_t *mlcf);
-ngx_int_t ngx_http_mcds_counter_fetch(ngx_mcds_seed_t *seed, void *data);
-ngx_int_t ngx_http_mcds_counter_delta(ngx_str_t *text, int64_t *delta);
 void ngx_http_mcds_number_set(ngx_http_mcds_number_t *number, uint64_t value);
 ngx_int_t ngx_http_mcds_number_variable(ngx_http_request_t *r,
     ngx_http_variable_value_t *v, uintptr_t data);
+ngx_int_t ngx_http_mcds_counter_delta(ngx_str_t *text, int64_t *delta);
+ngx_int_t ngx_http_mcds_counter_fetch(ngx_mcds_seed_t *seed, void *data);
+
+
+/* of the filters that end the answer of the location of a start */
+
+void ngx_http_mcds_counter_init_filters(void);
+
+
+/* content handlers: mcds_return, mcds_counter_api */
+
+ngx_int_t ngx_http_mcds_return_handler(ngx_http_request_t *r);
+ngx_int_t ngx_http_mcds_counters_handler(ngx_http_request_t *r);
+
+
+extern ngx_module_t             ngx_http_mcds_counter_module;
+
+extern ngx_http_mcds_feature_t  ngx_http_mcds_counter_feature;
 
 
 #endif /* _NGX_HTTP_MCDS_COUNTER_H_INCLUDED_ */

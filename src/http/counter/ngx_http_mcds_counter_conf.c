@@ -9,8 +9,9 @@
 #include <ngx_config.h>
 #include <ngx_core.h>
 #include <ngx_http.h>
-#include "ngx_http_mcds_module.h"
+#include "ngx_http_mcds_conf.h"
 #include "ngx_http_mcds_counter.h"
+#include "ngx_http_mcds_counter_conf.h"
 #include "ngx_http_mcds_top.h"
 
 
@@ -97,19 +98,19 @@ static ngx_http_mcds_param_t  ngx_http_mcds_params[] = {
 char *
 ngx_http_mcds_counter(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 {
-    ngx_http_mcds_loc_conf_t *mlcf = conf;
+    ngx_http_mcds_counter_conf_t *ncf = conf;
 
-    ngx_int_t                   rc;
-    ngx_str_t                  *value;
-    ngx_uint_t                  i, seen;
-    ngx_http_mcds_counter_t    *counter;
-    ngx_http_mcds_main_conf_t  *mmcf;
+    ngx_int_t                      rc;
+    ngx_str_t                     *value;
+    ngx_uint_t                     i, seen;
+    ngx_http_mcds_counter_t       *counter;
+    ngx_http_mcds_counter_main_t  *nmcf;
 
     if (ngx_http_mcds_counter_is_off(cf)) {
-        return ngx_http_mcds_counter_off(cf, mlcf, cmd);
+        return ngx_http_mcds_counter_off(cf, ncf, cmd);
     }
 
-    counter = ngx_http_mcds_counter_add(cf, mlcf, cmd);
+    counter = ngx_http_mcds_counter_add(cf, ncf, cmd);
     if (counter == NULL) {
         return NGX_CONF_ERROR;
     }
@@ -149,9 +150,9 @@ ngx_http_mcds_counter(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
         return NGX_CONF_ERROR;
     }
 
-    mmcf = ngx_http_conf_get_module_main_conf(cf, ngx_http_mcds_module);
+    nmcf = ngx_http_conf_get_module_main_conf(cf, ngx_http_mcds_counter_module);
 
-    mmcf->responses |= counter->response;
+    nmcf->responses |= counter->response;
 
     return ngx_http_mcds_counter_check(cf, cmd, counter, seen);
 }
@@ -585,24 +586,24 @@ ngx_http_mcds_counter_is_off(ngx_conf_t *cf)
 
 
 char *
-ngx_http_mcds_counter_off(ngx_conf_t *cf, ngx_http_mcds_loc_conf_t *mlcf,
+ngx_http_mcds_counter_off(ngx_conf_t *cf, ngx_http_mcds_counter_conf_t *ncf,
     ngx_command_t *cmd)
 {
-    if (mlcf->counters != NGX_CONF_UNSET_PTR && mlcf->counters) {
+    if (ncf->counters != NGX_CONF_UNSET_PTR && ncf->counters) {
         ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
                            "\"%V off\" beside counters of the same level",
                            &cmd->name);
         return NGX_CONF_ERROR;
     }
 
-    mlcf->counters = NULL;
+    ncf->counters = NULL;
 
     return NGX_CONF_OK;
 }
 
 
 ngx_http_mcds_counter_t *
-ngx_http_mcds_counter_add(ngx_conf_t *cf, ngx_http_mcds_loc_conf_t *mlcf,
+ngx_http_mcds_counter_add(ngx_conf_t *cf, ngx_http_mcds_counter_conf_t *ncf,
     ngx_command_t *cmd)
 {
     ngx_str_t                *value;
@@ -611,30 +612,30 @@ ngx_http_mcds_counter_add(ngx_conf_t *cf, ngx_http_mcds_loc_conf_t *mlcf,
 
     value = cf->args->elts;
 
-    if (mlcf->counters == NULL) {
+    if (ncf->counters == NULL) {
         ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
                            "\"%V %V\" beside \"off\" of the same level",
                            &cmd->name, &value[1]);
         return NULL;
     }
 
-    if (mlcf->counters == NGX_CONF_UNSET_PTR) {
-        mlcf->counters = ngx_array_create(cf->pool, 2,
+    if (ncf->counters == NGX_CONF_UNSET_PTR) {
+        ncf->counters = ngx_array_create(cf->pool, 2,
                                           sizeof(ngx_http_mcds_counter_t));
-        if (mlcf->counters == NULL) {
+        if (ncf->counters == NULL) {
             return NULL;
         }
 
-        ngx_http_mcds_set_place(cf, &mlcf->counters_place);
+        ngx_http_mcds_set_place(cf, &ncf->counters_place);
     }
 
     if (ngx_http_mcds_counter_variable(cf, cmd, &value[1], &index) != NGX_OK) {
         return NULL;
     }
 
-    other = mlcf->counters->elts;
+    other = ncf->counters->elts;
 
-    for (i = 0; i < mlcf->counters->nelts; i++) {
+    for (i = 0; i < ncf->counters->nelts; i++) {
         if (other[i].index == index) {
             ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
                                "\"%V\": variable \"%V\" is used twice",
@@ -643,7 +644,7 @@ ngx_http_mcds_counter_add(ngx_conf_t *cf, ngx_http_mcds_loc_conf_t *mlcf,
         }
     }
 
-    counter = ngx_array_push(mlcf->counters);
+    counter = ngx_array_push(ncf->counters);
     if (counter == NULL) {
         return NULL;
     }
@@ -659,10 +660,10 @@ static ngx_int_t
 ngx_http_mcds_counter_variable(ngx_conf_t *cf, ngx_command_t *cmd,
     ngx_str_t *name, ngx_uint_t *index)
 {
-    ngx_str_t                    s;
-    ngx_http_variable_t         *v;
-    ngx_http_mcds_main_conf_t   *mmcf;
-    ngx_http_mcds_number_var_t  *number;
+    ngx_str_t                      s;
+    ngx_http_variable_t           *v;
+    ngx_http_mcds_counter_main_t  *nmcf;
+    ngx_http_mcds_number_var_t    *number;
 
     if (name->len < 2 || name->data[0] != '$') {
         ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
@@ -692,9 +693,9 @@ ngx_http_mcds_counter_variable(ngx_conf_t *cf, ngx_command_t *cmd,
         return NGX_ERROR;
     }
 
-    mmcf = ngx_http_conf_get_module_main_conf(cf, ngx_http_mcds_module);
+    nmcf = ngx_http_conf_get_module_main_conf(cf, ngx_http_mcds_counter_module);
 
-    number = ngx_array_push(&mmcf->numbers);
+    number = ngx_array_push(&nmcf->numbers);
     if (number == NULL) {
         return NGX_ERROR;
     }
@@ -703,7 +704,7 @@ ngx_http_mcds_counter_variable(ngx_conf_t *cf, ngx_command_t *cmd,
     number->warned = 0;
     number->refused = 0;
 
-    *index = mmcf->numbers.nelts - 1;
+    *index = nmcf->numbers.nelts - 1;
 
     v->get_handler = ngx_http_mcds_number_variable;
     v->data = *index;

@@ -11,9 +11,8 @@
 #include <ngx_config.h>
 #include <ngx_core.h>
 #include <ngx_http.h>
-#include "ngx_http_mcds_module.h"
-#include "ngx_http_mcds_counter.h"
 #include "ngx_http_mcds_refresh.h"
+#include "ngx_http_mcds_counter.h"
 
 
 /* what a body may have, with blanks and line ends around the number */
@@ -60,7 +59,7 @@ ngx_http_mcds_counter_fetch(ngx_mcds_seed_t *seed, void *data)
     ngx_http_request_t    *r;
     ngx_http_mcds_init_t  *init;
 
-    r = number->ctx->request;
+    r = number->task->request;
 
     if (ngx_http_complex_value(r, number->counter->init, &uri) != NGX_OK) {
         return NGX_ERROR;

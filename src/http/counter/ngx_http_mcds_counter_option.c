@@ -11,8 +11,9 @@
 #include <ngx_config.h>
 #include <ngx_core.h>
 #include <ngx_http.h>
-#include "ngx_http_mcds_module.h"
+#include "ngx_http_mcds_conf.h"
 #include "ngx_http_mcds_counter.h"
+#include "ngx_http_mcds_counter_conf.h"
 
 
 /* milliseconds */
@@ -20,7 +21,7 @@
 
 
 static ngx_http_mcds_counter_t *ngx_http_mcds_counter_find(ngx_conf_t *cf,
-    ngx_http_mcds_loc_conf_t *mlcf, ngx_command_t *cmd);
+    ngx_http_mcds_counter_conf_t *ncf, ngx_command_t *cmd);
 static char *ngx_http_mcds_counter_init_param(ngx_conf_t *cf,
     ngx_command_t *cmd, ngx_http_mcds_counter_t *counter, ngx_str_t *value);
 static ngx_int_t ngx_http_mcds_counter_init_text(ngx_conf_t *cf,
@@ -36,11 +37,11 @@ static char *ngx_http_mcds_counter_kept(ngx_conf_t *cf, ngx_command_t *cmd,
 char *
 ngx_http_mcds_counter_init(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 {
-    ngx_int_t                   rc;
-    ngx_str_t                  *value;
-    ngx_uint_t                  i;
-    ngx_http_mcds_counter_t    *counter;
-    ngx_http_mcds_main_conf_t  *mmcf;
+    ngx_int_t                      rc;
+    ngx_str_t                     *value;
+    ngx_uint_t                     i;
+    ngx_http_mcds_counter_t       *counter;
+    ngx_http_mcds_counter_main_t  *nmcf;
 
     counter = ngx_http_mcds_counter_find(cf, conf, cmd);
     if (counter == NULL) {
@@ -84,8 +85,8 @@ ngx_http_mcds_counter_init(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
         return NGX_CONF_OK;
     }
 
-    mmcf = ngx_http_conf_get_module_main_conf(cf, ngx_http_mcds_module);
-    mmcf->inits = 1;
+    nmcf = ngx_http_conf_get_module_main_conf(cf, ngx_http_mcds_counter_module);
+    nmcf->inits = 1;
 
     return ngx_http_mcds_counter_init_waits(cf, cmd, counter);
 }
@@ -153,11 +154,11 @@ ngx_http_mcds_counter_buffer(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 
 char *
 ngx_http_mcds_counter_written_back(ngx_conf_t *cf, ngx_command_t *cmd,
-    ngx_http_mcds_loc_conf_t *mlcf)
+    ngx_http_mcds_counter_conf_t *ncf)
 {
     ngx_http_mcds_counter_t  *counter;
 
-    counter = ngx_http_mcds_counter_find(cf, mlcf, cmd);
+    counter = ngx_http_mcds_counter_find(cf, ncf, cmd);
     if (counter == NULL) {
         return NGX_CONF_ERROR;
     }
@@ -175,14 +176,14 @@ ngx_http_mcds_counter_written_back(ngx_conf_t *cf, ngx_command_t *cmd,
 /* NULL: there is no such counter (logged) */
 
 static ngx_http_mcds_counter_t *
-ngx_http_mcds_counter_find(ngx_conf_t *cf, ngx_http_mcds_loc_conf_t *mlcf,
+ngx_http_mcds_counter_find(ngx_conf_t *cf, ngx_http_mcds_counter_conf_t *ncf,
     ngx_command_t *cmd)
 {
-    ngx_str_t                   *value, *name;
-    ngx_uint_t                   i;
-    ngx_http_mcds_counter_t     *counter;
-    ngx_http_mcds_main_conf_t   *mmcf;
-    ngx_http_mcds_number_var_t  *number;
+    ngx_str_t                     *value, *name;
+    ngx_uint_t                     i;
+    ngx_http_mcds_counter_t       *counter;
+    ngx_http_mcds_counter_main_t  *nmcf;
+    ngx_http_mcds_number_var_t    *number;
 
     value = cf->args->elts;
 
@@ -193,13 +194,14 @@ ngx_http_mcds_counter_find(ngx_conf_t *cf, ngx_http_mcds_loc_conf_t *mlcf,
         return NULL;
     }
 
-    if (mlcf->counters != NGX_CONF_UNSET_PTR && mlcf->counters) {
+    if (ncf->counters != NGX_CONF_UNSET_PTR && ncf->counters) {
 
-        mmcf = ngx_http_conf_get_module_main_conf(cf, ngx_http_mcds_module);
-        number = mmcf->numbers.elts;
-        counter = mlcf->counters->elts;
+        nmcf = ngx_http_conf_get_module_main_conf(cf,
+                                                  ngx_http_mcds_counter_module);
+        number = nmcf->numbers.elts;
+        counter = ncf->counters->elts;
 
-        for (i = 0; i < mlcf->counters->nelts; i++) {
+        for (i = 0; i < ncf->counters->nelts; i++) {
             name = &number[counter[i].index].name;
 
             if (counter[i].visitor == NULL

@@ -10,15 +10,15 @@
 #include <ngx_config.h>
 #include <ngx_core.h>
 #include <ngx_http.h>
-#include "ngx_http_mcds_module.h"
-#include "ngx_http_mcds_counters.h"
-#include "ngx_http_mcds_writeback.h"
 #include "ngx_http_mcds_form.h"
 #include "ngx_http_mcds_header.h"
 #include "ngx_http_mcds_json.h"
-#include "ngx_http_mcds_stat.h"
-#include "ngx_mcds_counter.h"
 #include "ngx_http_mcds_name.h"
+#include "ngx_http_mcds_stat.h"
+#include "ngx_http_mcds_counter.h"
+#include "ngx_http_mcds_counters.h"
+#include "ngx_http_mcds_top.h"
+#include "ngx_http_mcds_writeback.h"
 
 
 /* of a key, bytes */
@@ -86,16 +86,16 @@ static u_char *ngx_http_mcds_show_number(u_char *p, ngx_http_request_t *r,
 ngx_int_t
 ngx_http_mcds_counters_handler(ngx_http_request_t *r)
 {
-    char                      *problem;
-    ngx_int_t                  rc;
-    ngx_str_t                  prefix;
-    ngx_array_t                keys;
-    ngx_http_mcds_show_t      *show;
-    ngx_http_mcds_fetch_t     *fetch;
-    ngx_http_mcds_loc_conf_t  *mlcf;
+    char                          *problem;
+    ngx_int_t                      rc;
+    ngx_str_t                      prefix;
+    ngx_array_t                    keys;
+    ngx_http_mcds_show_t          *show;
+    ngx_http_mcds_fetch_t         *fetch;
+    ngx_http_mcds_counter_conf_t  *ncf;
 
-    mlcf = ngx_http_get_module_loc_conf(r, ngx_http_mcds_module);
-    show = mlcf->show;
+    ncf = ngx_http_get_module_loc_conf(r, ngx_http_mcds_counter_module);
+    show = ncf->show;
 
     rc = ngx_http_discard_request_body(r);
     if (rc != NGX_OK) {
@@ -359,12 +359,12 @@ static ngx_http_mcds_fetch_t *
 ngx_http_mcds_fetch_create(ngx_http_request_t *r, ngx_http_mcds_show_t *show,
     ngx_uint_t n)
 {
-    size_t                     size;
-    ngx_pool_cleanup_t        *cln;
-    ngx_http_mcds_fetch_t    **p, *fetch;
-    ngx_http_mcds_loc_conf_t  *mlcf;
+    size_t                          size;
+    ngx_pool_cleanup_t             *cln;
+    ngx_http_mcds_fetch_t         **p, *fetch;
+    ngx_http_mcds_counter_conf_t   *ncf;
 
-    mlcf = ngx_http_get_module_loc_conf(r, ngx_http_mcds_module);
+    ncf = ngx_http_get_module_loc_conf(r, ngx_http_mcds_counter_module);
 
     cln = ngx_pool_cleanup_add(r->pool, sizeof(ngx_http_mcds_fetch_t *));
     if (cln == NULL) {
@@ -386,7 +386,7 @@ ngx_http_mcds_fetch_create(ngx_http_request_t *r, ngx_http_mcds_show_t *show,
 
     fetch->request = r;
     fetch->conf = show;
-    fetch->stat = mlcf->show_stat;
+    fetch->stat = ncf->show_stat;
     fetch->n = n;
 
     fetch->resume.handler = ngx_http_mcds_fetch_resume_handler;
@@ -442,22 +442,22 @@ static ngx_int_t
 ngx_http_mcds_fetch_number(ngx_http_request_t *r,
     ngx_http_mcds_fetched_t *number, ngx_str_t *key)
 {
-    ngx_mcds_op_t             *op;
-    ngx_mcds_count_t          *count;
-    ngx_mcds_counter_t         counter;
-    ngx_mcds_request_t         req;
-    ngx_http_mcds_loc_conf_t  *mlcf;
+    ngx_mcds_op_t                 *op;
+    ngx_mcds_count_t              *count;
+    ngx_mcds_counter_t             counter;
+    ngx_mcds_request_t             req;
+    ngx_http_mcds_counter_conf_t  *ncf;
 
-    mlcf = ngx_http_get_module_loc_conf(r, ngx_http_mcds_module);
+    ncf = ngx_http_get_module_loc_conf(r, ngx_http_mcds_counter_module);
 
     if (r->method & NGX_HTTP_POST) {
-        ngx_mcds_stat_add(mlcf->show_stat, NGX_MCDS_DATA_COUNT, 1);
+        ngx_mcds_stat_add(ncf->show_stat, NGX_MCDS_DATA_COUNT, 1);
 
         if (number->fetch->conf->top) {
             ngx_http_mcds_top_count(number->fetch->conf->top, key, 1);
         }
 
-        counter.pool = mlcf->pool;
+        counter.pool = ncf->pool;
         counter.key = *key;
         counter.initial = 0;
         counter.ttl = number->fetch->conf->ttl;
@@ -465,8 +465,8 @@ ngx_http_mcds_fetch_number(ngx_http_request_t *r,
         counter.durable = (counter.ttl == 0);
         counter.buffer = 1;
 
-        if (mlcf->writeback) {
-            ngx_http_mcds_writeback_add(mlcf->writeback, key, 1);
+        if (ncf->writeback) {
+            ngx_http_mcds_writeback_add(ncf->writeback, key, 1);
         }
 
         count = ngx_mcds_counter_change(&counter, 1,
@@ -476,7 +476,7 @@ ngx_http_mcds_fetch_number(ngx_http_request_t *r,
         return count ? NGX_OK : NGX_ERROR;
     }
 
-    ngx_mcds_stat_add(mlcf->show_stat, NGX_MCDS_DATA_READ, 1);
+    ngx_mcds_stat_add(ncf->show_stat, NGX_MCDS_DATA_READ, 1);
 
     ngx_memzero(&req, sizeof(ngx_mcds_request_t));
 
@@ -485,7 +485,7 @@ ngx_http_mcds_fetch_number(ngx_http_request_t *r,
     req.key = *key;
     req.number = 1;
 
-    op = ngx_mcds_submit(mlcf->pool, &req, ngx_http_mcds_fetch_get_handler,
+    op = ngx_mcds_submit(ncf->pool, &req, ngx_http_mcds_fetch_get_handler,
                          number);
 
     return op ? NGX_OK : NGX_ERROR;

@@ -9,9 +9,11 @@
 #include <ngx_config.h>
 #include <ngx_core.h>
 #include <ngx_http.h>
-#include "ngx_http_mcds_module.h"
+#include "ngx_http_mcds_conf.h"
 #include "ngx_http_mcds_counter.h"
+#include "ngx_http_mcds_counter_conf.h"
 #include "ngx_http_mcds_counters.h"
+#include "ngx_http_mcds_top.h"
 
 
 /* keys of one request, by default and at most */
@@ -33,14 +35,14 @@ static char *ngx_http_mcds_show_check(ngx_http_mcds_show_t *show);
 char *
 ngx_http_mcds_counters(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 {
-    ngx_http_mcds_loc_conf_t *mlcf = conf;
+    ngx_http_mcds_counter_conf_t *ncf = conf;
 
     char                      *rv;
     ngx_str_t                 *value;
     ngx_uint_t                 i;
     ngx_http_mcds_show_t      *show;
 
-    if (mlcf->show) {
+    if (ncf->show) {
         return "is duplicate";
     }
 
@@ -88,8 +90,8 @@ ngx_http_mcds_counters(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
         show->max = NGX_HTTP_MCDS_KEYS;
     }
 
-    mlcf->show = show;
-    ngx_http_mcds_set_place(cf, &mlcf->show_place);
+    ncf->show = show;
+    ngx_http_mcds_set_place(cf, &ncf->show_place);
 
     return ngx_http_mcds_set_handler(cf, ngx_http_mcds_counters_handler);
 }

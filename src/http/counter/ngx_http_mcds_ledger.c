@@ -7,10 +7,11 @@
 #include <ngx_config.h>
 #include <ngx_core.h>
 #include <ngx_http.h>
-#include "ngx_http_mcds_module.h"
+#include "ngx_mcds_buffer.h"
+#include "ngx_http_mcds_zone.h"
+#include "ngx_http_mcds_counter.h"
 #include "ngx_http_mcds_ledger.h"
 #include "ngx_http_mcds_writeback.h"
-#include "ngx_mcds_buffer.h"
 
 
 /* of the zone */
@@ -22,37 +23,39 @@ static ngx_uint_t  ngx_http_mcds_ledger_started;
 
 void
 ngx_http_mcds_ledger_zone(ngx_http_mcds_main_conf_t *mmcf,
-    ngx_slab_pool_t *shpool, ngx_mcds_ledger_t **ledger,
-    ngx_mcds_local_t *local, ngx_log_t *log)
+    ngx_slab_pool_t *shpool, void **data, ngx_log_t *log)
 {
-    size_t   size;
-    u_char  *addr;
+    size_t                         size;
+    u_char                        *addr;
+    ngx_http_mcds_counter_main_t  *nmcf;
 
-    if (*ledger) {
-        mmcf->ledger = *ledger;
+    nmcf = mmcf->main_conf[ngx_http_mcds_counter_module.ctx_index];
 
-        ngx_mcds_ledger_sweep(*ledger);
+    if (*data) {
+        nmcf->ledger = *data;
+
+        ngx_mcds_ledger_sweep(nmcf->ledger);
         return;
     }
 
-    if (!mmcf->counted) {
+    if (!nmcf->counted) {
         return;
     }
 
     size = mmcf->zone->shm.size / NGX_HTTP_MCDS_LEDGER_PART;
 
-    addr = ngx_mcds_local_room(local, shpool, size);
+    addr = ngx_http_mcds_zone_room(shpool, size);
 
     if (addr) {
-        *ledger = ngx_mcds_ledger_init(addr, size, &shpool->mutex);
+        *data = ngx_mcds_ledger_init(addr, size, &shpool->mutex);
     }
 
-    if (*ledger == NULL) {
+    if (*data == NULL) {
         ngx_log_error(NGX_LOG_WARN, log, 0,
                       "\"mcds_zone\" is too small to remember counters");
     }
 
-    mmcf->ledger = *ledger;
+    nmcf->ledger = *data;
 }
 
 
@@ -70,7 +73,9 @@ ngx_http_mcds_ledger_init(ngx_cycle_t *cycle)
     mmcf = ngx_http_cycle_get_module_main_conf(cycle, ngx_http_mcds_module);
 
     if (mmcf) {
-        ngx_http_mcds_ledger_start(mmcf);
+        ngx_http_mcds_ledger_start(mmcf,
+            ngx_http_cycle_get_module_main_conf(cycle,
+                                                ngx_http_mcds_counter_module));
 
     } else {
         ngx_mcds_ledger = NULL;
@@ -81,7 +86,8 @@ ngx_http_mcds_ledger_init(ngx_cycle_t *cycle)
 
 
 void
-ngx_http_mcds_ledger_start(ngx_http_mcds_main_conf_t *mmcf)
+ngx_http_mcds_ledger_start(ngx_http_mcds_main_conf_t *mmcf,
+    ngx_http_mcds_counter_main_t *nmcf)
 {
     if (ngx_process != NGX_PROCESS_WORKER
         && ngx_process != NGX_PROCESS_SINGLE)
@@ -91,31 +97,39 @@ ngx_http_mcds_ledger_start(ngx_http_mcds_main_conf_t *mmcf)
 
     ngx_http_mcds_ledger_started = 1;
 
-    ngx_mcds_ledger = mmcf->ledger;
+    ngx_mcds_ledger = nmcf->ledger;
 
     ngx_mcds_buffer_start(&mmcf->pools, mmcf->stats.generation);
 
-    ngx_http_mcds_writeback_start(mmcf);
+    ngx_http_mcds_writeback_start(nmcf, mmcf->stats.generation);
 }
 
 
 void
 ngx_http_mcds_ledger_exit(ngx_cycle_t *cycle)
 {
-    uint64_t                    left;
-    ngx_http_mcds_main_conf_t  *mmcf;
+    uint64_t                       left;
+    ngx_http_mcds_main_conf_t     *mmcf;
+    ngx_http_mcds_counter_main_t  *nmcf;
 
     mmcf = ngx_http_cycle_get_module_main_conf(cycle, ngx_http_mcds_module);
 
-    if (mmcf == NULL || mmcf->ledger == NULL) {
+    if (mmcf == NULL) {
         return;
     }
 
-    ngx_mcds_buffer_exit(mmcf->ledger, &mmcf->pools, cycle->log);
+    nmcf = ngx_http_cycle_get_module_main_conf(cycle,
+                                               ngx_http_mcds_counter_module);
 
-    ngx_http_mcds_writeback_exit(mmcf, cycle->log);
+    if (nmcf->ledger == NULL) {
+        return;
+    }
 
-    left = ngx_mcds_ledger_forget_all(mmcf->ledger);
+    ngx_mcds_buffer_exit(nmcf->ledger, &mmcf->pools, cycle->log);
+
+    ngx_http_mcds_writeback_exit(nmcf, cycle->log);
+
+    left = ngx_mcds_ledger_forget_all(nmcf->ledger);
 
     if (left) {
         ngx_log_error(NGX_LOG_ERR, cycle->log, 0,

@@ -10,19 +10,21 @@
 #include <ngx_config.h>
 #include <ngx_core.h>
 #include <ngx_http.h>
-#include "ngx_http_mcds_module.h"
+#include "ngx_http_mcds_conf.h"
+#include "ngx_http_mcds_counter.h"
+#include "ngx_http_mcds_counter_conf.h"
 
 
 char *
 ngx_http_mcds_return(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 {
-    ngx_http_mcds_loc_conf_t *mlcf = conf;
+    ngx_http_mcds_counter_conf_t *ncf = conf;
 
     ngx_int_t                          n, code;
     ngx_str_t                         *value, *text;
     ngx_http_compile_complex_value_t   ccv;
 
-    if (mlcf->return_text) {
+    if (ncf->return_text) {
         return "is duplicate";
     }
 
@@ -45,20 +47,20 @@ ngx_http_mcds_return(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
         text = &value[2];
     }
 
-    mlcf->return_text = ngx_pcalloc(cf->pool,
+    ncf->return_text = ngx_pcalloc(cf->pool,
                                     sizeof(ngx_http_complex_value_t));
-    if (mlcf->return_text == NULL) {
+    if (ncf->return_text == NULL) {
         return NGX_CONF_ERROR;
     }
 
-    mlcf->return_code = code;
+    ncf->return_code = code;
 
     if (text < value + cf->args->nelts) {
         ngx_memzero(&ccv, sizeof(ngx_http_compile_complex_value_t));
 
         ccv.cf = cf;
         ccv.value = text;
-        ccv.complex_value = mlcf->return_text;
+        ccv.complex_value = ncf->return_text;
 
         if (ngx_http_compile_complex_value(&ccv) != NGX_OK) {
             return NGX_CONF_ERROR;
@@ -72,15 +74,15 @@ ngx_http_mcds_return(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 ngx_int_t
 ngx_http_mcds_return_handler(ngx_http_request_t *r)
 {
-    ngx_int_t                  rc;
-    ngx_http_mcds_loc_conf_t  *mlcf;
+    ngx_int_t                      rc;
+    ngx_http_mcds_counter_conf_t  *ncf;
 
-    mlcf = ngx_http_get_module_loc_conf(r, ngx_http_mcds_module);
+    ncf = ngx_http_get_module_loc_conf(r, ngx_http_mcds_counter_module);
 
-    if (mlcf->return_code >= NGX_HTTP_SPECIAL_RESPONSE
-        && mlcf->return_text->value.len == 0)
+    if (ncf->return_code >= NGX_HTTP_SPECIAL_RESPONSE
+        && ncf->return_text->value.len == 0)
     {
-        return mlcf->return_code;
+        return ncf->return_code;
     }
 
     rc = ngx_http_discard_request_body(r);
@@ -88,6 +90,6 @@ ngx_http_mcds_return_handler(ngx_http_request_t *r)
         return rc;
     }
 
-    return ngx_http_send_response(r, mlcf->return_code, NULL,
-                                  mlcf->return_text);
+    return ngx_http_send_response(r, ncf->return_code, NULL,
+                                  ncf->return_text);
 }

@@ -9,9 +9,11 @@
 #include <ngx_config.h>
 #include <ngx_core.h>
 #include <ngx_http.h>
-#include "ngx_http_mcds_module.h"
-#include "ngx_http_mcds_json.h"
+#include "ngx_mcds_json.h"
+#include "ngx_http_mcds_conf.h"
+#include "ngx_http_mcds_pool.h"
 #include "ngx_http_mcds_stat.h"
+#include "ngx_http_mcds_counter.h"
 #include "ngx_http_mcds_top.h"
 
 
@@ -242,9 +244,9 @@ ngx_http_mcds_top_add_variable(ngx_conf_t *cf, ngx_http_mcds_top_t *top)
 ngx_http_mcds_top_t *
 ngx_http_mcds_top_ref(ngx_conf_t *cf, ngx_str_t *name)
 {
-    ngx_uint_t                  i;
-    ngx_http_mcds_top_t        *top, **tops;
-    ngx_http_mcds_main_conf_t  *mmcf;
+    ngx_uint_t                     i;
+    ngx_http_mcds_top_t           *top, **tops;
+    ngx_http_mcds_counter_main_t  *nmcf;
 
     if (!ngx_http_mcds_top_name(name)) {
         ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
@@ -254,11 +256,11 @@ ngx_http_mcds_top_ref(ngx_conf_t *cf, ngx_str_t *name)
         return NULL;
     }
 
-    mmcf = ngx_http_conf_get_module_main_conf(cf, ngx_http_mcds_module);
+    nmcf = ngx_http_conf_get_module_main_conf(cf, ngx_http_mcds_counter_module);
 
-    tops = mmcf->tops.elts;
+    tops = nmcf->tops.elts;
 
-    for (i = 0; i < mmcf->tops.nelts; i++) {
+    for (i = 0; i < nmcf->tops.nelts; i++) {
         if (tops[i]->name.len == name->len
             && ngx_strncmp(tops[i]->name.data, name->data, name->len) == 0)
         {
@@ -274,7 +276,7 @@ ngx_http_mcds_top_ref(ngx_conf_t *cf, ngx_str_t *name)
     top->name = *name;
     ngx_http_mcds_set_place(cf, &top->place);
 
-    tops = ngx_array_push(&mmcf->tops);
+    tops = ngx_array_push(&nmcf->tops);
     if (tops == NULL) {
         return NULL;
     }
@@ -308,14 +310,16 @@ ngx_http_mcds_top_name(ngx_str_t *name)
 
 
 ngx_int_t
-ngx_http_mcds_top_init(ngx_conf_t *cf, ngx_http_mcds_main_conf_t *mmcf)
+ngx_http_mcds_top_init(ngx_conf_t *cf, ngx_http_mcds_counter_main_t *nmcf)
 {
-    ngx_uint_t            i;
-    ngx_http_mcds_top_t  *top, **tops;
+    ngx_uint_t                  i;
+    ngx_http_mcds_top_t        *top, **tops;
+    ngx_http_mcds_main_conf_t  *mmcf;
 
-    tops = mmcf->tops.elts;
+    mmcf = ngx_http_conf_get_module_main_conf(cf, ngx_http_mcds_module);
+    tops = nmcf->tops.elts;
 
-    for (i = 0; i < mmcf->tops.nelts; i++) {
+    for (i = 0; i < nmcf->tops.nelts; i++) {
         top = tops[i];
 
         if (!top->declared) {
@@ -392,28 +396,28 @@ ngx_http_mcds_top_pool(ngx_conf_t *cf, ngx_http_mcds_main_conf_t *mmcf,
 
 
 void
-ngx_http_mcds_top_start(ngx_http_mcds_main_conf_t *mmcf)
+ngx_http_mcds_top_start(ngx_http_mcds_counter_main_t *nmcf)
 {
     ngx_uint_t             i;
     ngx_http_mcds_top_t  **tops;
 
-    tops = mmcf->tops.elts;
+    tops = nmcf->tops.elts;
 
-    for (i = 0; i < mmcf->tops.nelts; i++) {
+    for (i = 0; i < nmcf->tops.nelts; i++) {
         ngx_mcds_top_start(&tops[i]->top);
     }
 }
 
 
 void
-ngx_http_mcds_top_exit(ngx_http_mcds_main_conf_t *mmcf)
+ngx_http_mcds_top_exit(ngx_http_mcds_counter_main_t *nmcf)
 {
     ngx_uint_t             i;
     ngx_http_mcds_top_t  **tops;
 
-    tops = mmcf->tops.elts;
+    tops = nmcf->tops.elts;
 
-    for (i = 0; i < mmcf->tops.nelts; i++) {
+    for (i = 0; i < nmcf->tops.nelts; i++) {
         ngx_mcds_top_exit(&tops[i]->top);
     }
 }

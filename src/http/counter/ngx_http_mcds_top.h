@@ -13,7 +13,7 @@
 #include <ngx_config.h>
 #include <ngx_core.h>
 #include <ngx_http.h>
-#include "ngx_http_mcds_module.h"
+#include "ngx_http_mcds_counter.h"
 #include "ngx_mcds_top.h"
 
 
@@ -35,13 +35,15 @@ struct ngx_http_mcds_top_s {
 
 ngx_http_mcds_top_t *ngx_http_mcds_top_ref(ngx_conf_t *cf, ngx_str_t *name);
 ngx_int_t ngx_http_mcds_top_init(ngx_conf_t *cf,
-    ngx_http_mcds_main_conf_t *mmcf);
+    ngx_http_mcds_counter_main_t *nmcf);
+char *ngx_http_mcds_counter_top(ngx_conf_t *cf, ngx_command_t *cmd,
+    void *conf);
 
 
 /* when the worker starts, and when it exits and its pools were left */
 
-void ngx_http_mcds_top_start(ngx_http_mcds_main_conf_t *mmcf);
-void ngx_http_mcds_top_exit(ngx_http_mcds_main_conf_t *mmcf);
+void ngx_http_mcds_top_start(ngx_http_mcds_counter_main_t *nmcf);
+void ngx_http_mcds_top_exit(ngx_http_mcds_counter_main_t *nmcf);
 
 
 /* counts a key of a counter, without what its window adds; nobody waits */

@@ -9,10 +9,11 @@
 #include <ngx_config.h>
 #include <ngx_core.h>
 #include <ngx_http.h>
-#include "ngx_http_mcds_module.h"
-#include "ngx_http_mcds_counter.h"
-#include "ngx_http_mcds_visitor.h"
+#include "ngx_http_mcds_conf.h"
 #include "ngx_http_mcds_stat.h"
+#include "ngx_http_mcds_counter.h"
+#include "ngx_http_mcds_counter_conf.h"
+#include "ngx_http_mcds_visitor.h"
 
 
 static ngx_int_t ngx_http_mcds_visitor_param(ngx_conf_t *cf,
@@ -21,7 +22,7 @@ static ngx_int_t ngx_http_mcds_visitor_param(ngx_conf_t *cf,
 static ngx_int_t ngx_http_mcds_visitor_set(ngx_http_mcds_visitor_t *visitor,
     ngx_uint_t param, ngx_str_t *text);
 static char *ngx_http_mcds_visitor_window(ngx_conf_t *cf, ngx_command_t *cmd,
-    ngx_http_mcds_loc_conf_t *mlcf, ngx_http_mcds_counter_t *counter);
+    ngx_http_mcds_counter_conf_t *ncf, ngx_http_mcds_counter_t *counter);
 static void ngx_http_mcds_summed(void *data, ngx_uint_t rc, uint64_t value);
 
 
@@ -58,7 +59,7 @@ static struct {
 char *
 ngx_http_mcds_visitor_counter(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 {
-    ngx_http_mcds_loc_conf_t *mlcf = conf;
+    ngx_http_mcds_counter_conf_t *ncf = conf;
 
     ngx_int_t                 rc;
     ngx_str_t                *value;
@@ -67,10 +68,10 @@ ngx_http_mcds_visitor_counter(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
     ngx_http_mcds_visitor_t  *visitor;
 
     if (ngx_http_mcds_counter_is_off(cf)) {
-        return ngx_http_mcds_counter_off(cf, mlcf, cmd);
+        return ngx_http_mcds_counter_off(cf, ncf, cmd);
     }
 
-    counter = ngx_http_mcds_counter_add(cf, mlcf, cmd);
+    counter = ngx_http_mcds_counter_add(cf, ncf, cmd);
     if (counter == NULL) {
         return NGX_CONF_ERROR;
     }
@@ -129,7 +130,7 @@ ngx_http_mcds_visitor_counter(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
         return NGX_CONF_ERROR;
     }
 
-    return ngx_http_mcds_visitor_window(cf, cmd, mlcf, counter);
+    return ngx_http_mcds_visitor_window(cf, cmd, ncf, counter);
 }
 
 
@@ -246,7 +247,7 @@ ngx_http_mcds_visitor_set(ngx_http_mcds_visitor_t *visitor, ngx_uint_t param,
 
 static char *
 ngx_http_mcds_visitor_window(ngx_conf_t *cf, ngx_command_t *cmd,
-    ngx_http_mcds_loc_conf_t *mlcf, ngx_http_mcds_counter_t *counter)
+    ngx_http_mcds_counter_conf_t *ncf, ngx_http_mcds_counter_t *counter)
 {
     uint32_t                  shown;
     ngx_uint_t                i;
@@ -275,9 +276,9 @@ ngx_http_mcds_visitor_window(ngx_conf_t *cf, ngx_command_t *cmd,
 
     /* they would share the marks, and a visitor be counted by one alone */
 
-    other = mlcf->counters->elts;
+    other = ncf->counters->elts;
 
-    for (i = 0; i < mlcf->counters->nelts; i++) {
+    for (i = 0; i < ncf->counters->nelts; i++) {
 
         if (other[i].visitor == NULL) {
             continue;
@@ -347,8 +348,8 @@ ngx_http_mcds_visitor_start(ngx_http_request_t *r,
         ngx_http_mcds_number_set(number, value);
 
     } else if (rc == NGX_AGAIN) {
-        number->ctx->waiting++;
-        number->ctx->counts++;
+        number->task->waiting++;
+        number->task->needed++;
     }
 
     return NGX_OK;
@@ -369,9 +370,9 @@ ngx_http_mcds_summed(void *data, ngx_uint_t rc, uint64_t value)
         ngx_http_mcds_stat_failed(number->stat, rc);
     }
 
-    number->ctx->counts--;
+    number->task->needed--;
 
-    ngx_http_mcds_wake(number->ctx);
+    ngx_http_mcds_task_wake(number->task);
 }
 
 

@@ -18,9 +18,9 @@
 #include <ngx_config.h>
 #include <ngx_core.h>
 #include <ngx_http.h>
-#include "ngx_http_mcds_module.h"
-#include "ngx_http_mcds_json.h"
+#include "ngx_mcds_json.h"
 #include "ngx_http_mcds_post.h"
+#include "ngx_http_mcds_counter.h"
 #include "ngx_http_mcds_writeback.h"
 #include "ngx_http_mcds_writeback_core.h"
 
@@ -61,25 +61,26 @@ static ngx_array_t  *ngx_http_mcds_writebacks;
 
 
 void
-ngx_http_mcds_writeback_start(ngx_http_mcds_main_conf_t *mmcf)
+ngx_http_mcds_writeback_start(ngx_http_mcds_counter_main_t *nmcf,
+    ngx_uint_t generation)
 {
     ngx_uint_t                   i;
     ngx_http_mcds_writeback_t   *wb, **wbp;
 
     ngx_http_mcds_writeback_stop();
 
-    ngx_http_mcds_writebacks = &mmcf->writebacks;
+    ngx_http_mcds_writebacks = &nmcf->writebacks;
 
-    wbp = mmcf->writebacks.elts;
+    wbp = nmcf->writebacks.elts;
 
-    for (i = 0; i < mmcf->writebacks.nelts; i++) {
+    for (i = 0; i < nmcf->writebacks.nelts; i++) {
         wb = wbp[i];
 
         if (ngx_mcds_ledger) {
             wb->account = ngx_mcds_ledger_account(ngx_mcds_ledger,
                                                   NGX_MCDS_LEDGER_POST,
                                                   &wb->name,
-                                                  mmcf->stats.generation);
+                                                  generation);
         }
 
         if (wb->account == NULL) {
@@ -92,7 +93,7 @@ ngx_http_mcds_writeback_start(ngx_http_mcds_main_conf_t *mmcf)
 
         /* the workers of before leave it to these from now on */
 
-        wb->generation = mmcf->stats.generation;
+        wb->generation = generation;
         wb->account->generation = ngx_max(wb->account->generation,
                                           wb->generation);
 
@@ -501,21 +502,22 @@ ngx_http_mcds_writeback_say(ngx_http_mcds_writeback_t *wb)
 
 
 void
-ngx_http_mcds_writeback_exit(ngx_http_mcds_main_conf_t *mmcf, ngx_log_t *log)
+ngx_http_mcds_writeback_exit(ngx_http_mcds_counter_main_t *nmcf,
+    ngx_log_t *log)
 {
     uint64_t                     left;
     ngx_uint_t                   i;
     ngx_mcds_account_t          *account;
     ngx_http_mcds_writeback_t  **wbp;
 
-    wbp = mmcf->writebacks.elts;
+    wbp = nmcf->writebacks.elts;
 
-    for (i = 0; i < mmcf->writebacks.nelts; i++) {
+    for (i = 0; i < nmcf->writebacks.nelts; i++) {
 
-        account = ngx_mcds_ledger_account(mmcf->ledger, NGX_MCDS_LEDGER_POST,
+        account = ngx_mcds_ledger_account(nmcf->ledger, NGX_MCDS_LEDGER_POST,
                                           &wbp[i]->name, 0);
 
-        left = account ? ngx_mcds_ledger_forget(mmcf->ledger, account) : 0;
+        left = account ? ngx_mcds_ledger_forget(nmcf->ledger, account) : 0;
 
         if (left) {
             ngx_log_error(NGX_LOG_ERR, log, 0,

@@ -13,7 +13,7 @@
 #include <ngx_config.h>
 #include <ngx_core.h>
 #include <ngx_http.h>
-#include "ngx_http_mcds_module.h"
+#include "ngx_http_mcds_counter.h"
 
 
 /* adds to what is posted; key: that of the item */
@@ -30,9 +30,10 @@ void ngx_http_mcds_writeback_add(ngx_http_mcds_writeback_t *wb,
 char *ngx_http_mcds_counter_writeback(ngx_conf_t *cf, ngx_command_t *cmd,
     void *conf);
 char *ngx_http_mcds_writeback_merge(ngx_conf_t *cf,
-    ngx_http_mcds_loc_conf_t *conf);
-void ngx_http_mcds_writeback_start(ngx_http_mcds_main_conf_t *mmcf);
-void ngx_http_mcds_writeback_exit(ngx_http_mcds_main_conf_t *mmcf,
+    ngx_http_mcds_counter_conf_t *conf);
+void ngx_http_mcds_writeback_start(ngx_http_mcds_counter_main_t *nmcf,
+    ngx_uint_t generation);
+void ngx_http_mcds_writeback_exit(ngx_http_mcds_counter_main_t *nmcf,
     ngx_log_t *log);
 
 

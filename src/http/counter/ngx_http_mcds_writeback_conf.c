@@ -9,8 +9,9 @@
 #include <ngx_config.h>
 #include <ngx_core.h>
 #include <ngx_http.h>
-#include "ngx_http_mcds_module.h"
+#include "ngx_http_mcds_conf.h"
 #include "ngx_http_mcds_counter.h"
+#include "ngx_http_mcds_counter_conf.h"
 #include "ngx_http_mcds_writeback.h"
 #include "ngx_http_mcds_writeback_core.h"
 
@@ -31,7 +32,7 @@ char *
 ngx_http_mcds_counter_writeback(ngx_conf_t *cf, ngx_command_t *cmd,
     void *conf)
 {
-    ngx_http_mcds_loc_conf_t *mlcf = conf;
+    ngx_http_mcds_counter_conf_t *ncf = conf;
 
     char                       *rv;
     ngx_str_t                  *value;
@@ -46,10 +47,10 @@ ngx_http_mcds_counter_writeback(ngx_conf_t *cf, ngx_command_t *cmd,
             return "needs \"on\" or \"off\" behind a variable";
         }
 
-        return ngx_http_mcds_counter_written_back(cf, cmd, mlcf);
+        return ngx_http_mcds_counter_written_back(cf, cmd, ncf);
     }
 
-    if (mlcf->writeback != NGX_CONF_UNSET_PTR) {
+    if (ncf->writeback != NGX_CONF_UNSET_PTR) {
         return "is duplicate";
     }
 
@@ -62,7 +63,7 @@ ngx_http_mcds_counter_writeback(ngx_conf_t *cf, ngx_command_t *cmd,
             return NGX_CONF_ERROR;
         }
 
-        mlcf->writeback = NULL;
+        ncf->writeback = NULL;
         return NGX_CONF_OK;
     }
 
@@ -97,7 +98,7 @@ ngx_http_mcds_counter_writeback(ngx_conf_t *cf, ngx_command_t *cmd,
 
     ngx_http_mcds_set_place(cf, &wb->place);
 
-    mlcf->writeback = wb;
+    ncf->writeback = wb;
 
     return NGX_CONF_OK;
 }
@@ -186,12 +187,13 @@ ngx_http_mcds_writeback_param(ngx_conf_t *cf, ngx_http_mcds_writeback_t *wb,
  */
 
 char *
-ngx_http_mcds_writeback_merge(ngx_conf_t *cf, ngx_http_mcds_loc_conf_t *conf)
+ngx_http_mcds_writeback_merge(ngx_conf_t *cf,
+    ngx_http_mcds_counter_conf_t *conf)
 {
-    ngx_uint_t                   i, n;
-    ngx_http_mcds_writeback_t   *wb, *other, **wbp;
-    ngx_http_core_srv_conf_t    *cscf, *ocscf;
-    ngx_http_mcds_main_conf_t   *mmcf;
+    ngx_uint_t                     i, n;
+    ngx_http_mcds_writeback_t     *wb, *other, **wbp;
+    ngx_http_core_srv_conf_t      *cscf, *ocscf;
+    ngx_http_mcds_counter_main_t  *nmcf;
 
     wb = conf->writeback;
 
@@ -199,13 +201,13 @@ ngx_http_mcds_writeback_merge(ngx_conf_t *cf, ngx_http_mcds_loc_conf_t *conf)
         return NGX_CONF_OK;
     }
 
-    mmcf = ngx_http_conf_get_module_main_conf(cf, ngx_http_mcds_module);
+    nmcf = ngx_http_conf_get_module_main_conf(cf, ngx_http_mcds_counter_module);
     cscf = ngx_http_conf_get_module_srv_conf(cf, ngx_http_core_module);
 
-    wbp = mmcf->writebacks.elts;
+    wbp = nmcf->writebacks.elts;
     n = 0;
 
-    for (i = 0; i < mmcf->writebacks.nelts; i++) {
+    for (i = 0; i < nmcf->writebacks.nelts; i++) {
         other = wbp[i];
 
         if (other->uri.len != wb->uri.len
@@ -240,7 +242,7 @@ ngx_http_mcds_writeback_merge(ngx_conf_t *cf, ngx_http_mcds_loc_conf_t *conf)
     }
 
     other = ngx_palloc(cf->pool, sizeof(ngx_http_mcds_writeback_t));
-    wbp = ngx_array_push(&mmcf->writebacks);
+    wbp = ngx_array_push(&nmcf->writebacks);
 
     if (other == NULL || wbp == NULL) {
         return NGX_CONF_ERROR;

@@ -9,10 +9,13 @@
 #include <ngx_config.h>
 #include <ngx_core.h>
 #include <ngx_http.h>
-#include "ngx_http_mcds_array.h"
+#include "ngx_mcds_stat_sums.h"
+#include "ngx_http_mcds_conf.h"
 #include "ngx_http_mcds_json.h"
-#include "ngx_http_mcds_stat.h"
+#include "ngx_http_mcds_lines.h"
 #include "ngx_http_mcds_rest.h"
+#include "ngx_http_mcds_array.h"
+#include "ngx_http_mcds_data.h"
 
 
 typedef struct {

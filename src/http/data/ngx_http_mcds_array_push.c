@@ -9,8 +9,12 @@
 #include <ngx_config.h>
 #include <ngx_core.h>
 #include <ngx_http.h>
-#include "ngx_http_mcds_array.h"
+#include "ngx_http_mcds_conf.h"
+#include "ngx_http_mcds_lines.h"
 #include "ngx_http_mcds_stat.h"
+#include "ngx_http_mcds_task.h"
+#include "ngx_http_mcds_array.h"
+#include "ngx_http_mcds_data.h"
 
 
 /* pushes that were lost are said so often, milliseconds */
@@ -133,7 +137,7 @@ ngx_int_t
 ngx_http_mcds_push_handler(ngx_http_request_t *r)
 {
     ngx_uint_t                   i;
-    ngx_http_mcds_ctx_t         *ctx;
+    ngx_http_mcds_task_t        *task;
     ngx_http_mcds_data_conf_t   *dcf;
     ngx_http_mcds_array_conf_t  *push;
 
@@ -143,9 +147,9 @@ ngx_http_mcds_push_handler(ngx_http_request_t *r)
         return NGX_OK;
     }
 
-    ctx = ngx_http_mcds_get_ctx(r);
+    task = ngx_http_mcds_task_get(r);
 
-    if (ctx && ctx->refresh) {
+    if (task && task->refresh) {
         return NGX_OK;
     }
 

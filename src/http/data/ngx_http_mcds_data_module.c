@@ -8,13 +8,11 @@
 #include <ngx_core.h>
 #include <ngx_http.h>
 #include <jansson.h>
-#include "ngx_http_mcds_data.h"
+#include "ngx_http_mcds_conf.h"
+#include "ngx_http_mcds_pool.h"
 #include "ngx_http_mcds_rest.h"
 #include "ngx_http_mcds_stat.h"
-
-
-#define NGX_HTTP_MCDS_LEVELS                                                  \
-    NGX_HTTP_MAIN_CONF|NGX_HTTP_SRV_CONF|NGX_HTTP_LOC_CONF
+#include "ngx_http_mcds_data.h"
 
 
 static void *ngx_http_mcds_data_create_main(ngx_conf_t *cf);

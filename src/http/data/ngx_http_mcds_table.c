@@ -9,10 +9,12 @@
 #include <ngx_config.h>
 #include <ngx_core.h>
 #include <ngx_http.h>
-#include "ngx_http_mcds_table.h"
+#include "ngx_mcds_stat_sums.h"
+#include "ngx_http_mcds_conf.h"
 #include "ngx_http_mcds_json.h"
-#include "ngx_http_mcds_stat.h"
-#include "ngx_http_mcds_lines.h"
+#include "ngx_http_mcds_rest.h"
+#include "ngx_http_mcds_data.h"
+#include "ngx_http_mcds_table.h"
 
 
 static char *ngx_http_mcds_table_param(ngx_conf_t *cf, ngx_command_t *cmd,

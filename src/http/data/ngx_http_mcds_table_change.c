@@ -9,10 +9,12 @@
 #include <ngx_config.h>
 #include <ngx_core.h>
 #include <ngx_http.h>
-#include "ngx_http_mcds_table.h"
 #include "ngx_http_mcds_header.h"
 #include "ngx_http_mcds_json.h"
 #include "ngx_http_mcds_lines.h"
+#include "ngx_http_mcds_rest.h"
+#include "ngx_http_mcds_data.h"
+#include "ngx_http_mcds_table.h"
 
 
 static void ngx_http_mcds_element_handler(void *data,

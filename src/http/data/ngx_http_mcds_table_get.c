@@ -13,8 +13,9 @@
 #include <ngx_core.h>
 #include <ngx_http.h>
 #include "ngx_http_mcds_budget.h"
-#include "ngx_http_mcds_data.h"
+#include "ngx_http_mcds_conf.h"
 #include "ngx_http_mcds_stat.h"
+#include "ngx_http_mcds_data.h"
 
 
 typedef struct ngx_http_mcds_get_ctx_s  ngx_http_mcds_get_ctx_t;

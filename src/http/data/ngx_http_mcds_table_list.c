@@ -9,9 +9,11 @@
 #include <ngx_config.h>
 #include <ngx_core.h>
 #include <ngx_http.h>
-#include "ngx_http_mcds_table.h"
 #include "ngx_http_mcds_json.h"
 #include "ngx_http_mcds_lines.h"
+#include "ngx_http_mcds_rest.h"
+#include "ngx_http_mcds_data.h"
+#include "ngx_http_mcds_table.h"
 
 
 /* values that are asked for at once, and the most bytes of them */

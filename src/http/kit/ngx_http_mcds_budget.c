@@ -7,16 +7,10 @@
 #include <ngx_config.h>
 #include <ngx_core.h>
 #include <ngx_http.h>
-#include "ngx_http_mcds_module.h"
 #include "ngx_http_mcds_budget.h"
-#include "ngx_http_mcds_counter.h"
-#include "ngx_http_mcds_herd.h"
-#include "ngx_http_mcds_own.h"
-#include "ngx_http_mcds_variant.h"
-#include "ngx_mcds_tag.h"
 
 
-/* of a request that has no context of the page and of counters, or had none */
+/* of a request that has no task, or had none */
 
 typedef struct {
     ngx_http_request_t  *request;
@@ -26,7 +20,6 @@ typedef struct {
 
 static ngx_mcds_budget_t *ngx_http_mcds_budget_find(ngx_http_request_t *r);
 static void ngx_http_mcds_budget_cleanup(void *data);
-static ngx_msec_t ngx_http_mcds_budget_timeout(ngx_http_mcds_ctx_t *ctx);
 static void ngx_http_mcds_budget_over(void *data);
 
 
@@ -35,13 +28,13 @@ ngx_http_mcds_budget_get(ngx_http_request_t *r)
 {
     ngx_mcds_budget_t       *budget;
     ngx_pool_cleanup_t      *cln;
-    ngx_http_mcds_ctx_t     *ctx;
+    ngx_http_mcds_task_t    *task;
     ngx_http_mcds_budget_t  *record;
 
-    ctx = ngx_http_mcds_get_ctx(r);
+    task = ngx_http_mcds_task_get(r);
 
-    if (ctx) {
-        return &ctx->budget;
+    if (task) {
+        return &task->budget;
     }
 
     budget = ngx_http_mcds_budget_find(r);
@@ -98,112 +91,104 @@ ngx_http_mcds_budget_cleanup(void *data)
 
 
 void
-ngx_http_mcds_budget_inherit(ngx_http_mcds_ctx_t *ctx)
+ngx_http_mcds_budget_inherit(ngx_http_mcds_task_t *task)
 {
     ngx_mcds_budget_t  *budget;
 
-    budget = ngx_http_mcds_budget_find(ctx->request);
+    budget = ngx_http_mcds_budget_find(task->request);
 
     if (budget) {
-        ctx->budget = *budget;
+        task->budget = *budget;
     }
 }
 
 
 void
-ngx_http_mcds_budget_begin(ngx_http_mcds_ctx_t *ctx)
+ngx_http_mcds_budget_begin(ngx_http_mcds_task_t *task)
 {
-    ngx_msec_t  timeout;
+    ngx_msec_t                   timeout;
+    ngx_uint_t                   i, others;
+    ngx_http_mcds_feature_t    **feature;
+    ngx_http_mcds_main_conf_t   *mmcf;
 
-    if (ctx->purging) {
-        return;
-    }
+    mmcf = ngx_http_get_module_main_conf(task->request, ngx_http_mcds_module);
+    feature = mmcf->features.elts;
 
-    /* what is waited for beside memcached */
-
-    if (ctx->waiting <= ctx->seat.queued + ngx_http_mcds_own_waits(ctx)) {
-        return;
-    }
-
-    timeout = ngx_http_mcds_budget_timeout(ctx);
-
-    if (timeout == 0) {
-        return;
-    }
-
-    if (!ctx->seat.queued) {
-        ctx->seat.parked = 0;
-    }
-
-    ctx->seeded = 0;
-
-    ngx_mcds_wait_begin(&ctx->delay, &ctx->budget, timeout,
-                        ngx_http_mcds_budget_over, ctx);
-}
-
-
-static ngx_msec_t
-ngx_http_mcds_budget_timeout(ngx_http_mcds_ctx_t *ctx)
-{
-    ngx_msec_t                timeout;
-    ngx_uint_t                i;
-    ngx_http_mcds_numbers_t  *numbers;
-
+    others = 0;
     timeout = 0;
 
-    if (ctx->conf && ctx->conf->cache_pool) {
-        timeout = ctx->conf->cache_pool->timeout;
-    }
+    for (i = 0; i < mmcf->features.nelts; i++) {
 
-    if (ctx->counts == 0) {
-        return timeout;
-    }
-
-    for (numbers = ctx->numbers; numbers; numbers = numbers->next) {
-
-        for (i = 0; i < numbers->n; i++) {
-            timeout = ngx_max(timeout, numbers->number[i].pool->timeout);
+        if (feature[i]->others) {
+            others += feature[i]->others(task);
         }
+
+        timeout = ngx_max(timeout, feature[i]->timeout(task));
     }
 
-    return timeout;
+    if (task->waiting <= others || timeout == 0) {
+        return;
+    }
+
+    task->seeded = 0;
+
+    ngx_mcds_wait_begin(&task->delay, &task->budget, timeout,
+                        ngx_http_mcds_budget_over, task);
 }
 
 
 void
-ngx_http_mcds_budget_end(ngx_http_mcds_ctx_t *ctx)
+ngx_http_mcds_budget_end(ngx_http_mcds_task_t *task)
 {
-    if (ctx->seeded) {
+    ngx_msec_t                   until;
+    ngx_uint_t                   i;
+    ngx_http_mcds_feature_t    **feature;
+    ngx_http_mcds_main_conf_t   *mmcf;
+
+    if (task->seeded) {
 
         /* its location was asked, or another host asked it */
 
-        ngx_mcds_wait_cancel(&ctx->delay);
+        ngx_mcds_wait_cancel(&task->delay);
         return;
     }
 
-    ngx_mcds_wait_end(&ctx->delay, ctx->seat.parked ? ctx->seat.parked_at
-                                                    : ngx_current_msec);
+    mmcf = ngx_http_get_module_main_conf(task->request, ngx_http_mcds_module);
+    feature = mmcf->features.elts;
+
+    until = ngx_current_msec;
+
+    for (i = 0; i < mmcf->features.nelts; i++) {
+
+        if (feature[i]->until) {
+            until = feature[i]->until(task);
+        }
+    }
+
+    ngx_mcds_wait_end(&task->delay, until);
 }
 
 
 static void
 ngx_http_mcds_budget_over(void *data)
 {
-    ngx_http_mcds_ctx_t *ctx = data;
+    ngx_http_mcds_task_t *task = data;
 
-    ngx_uint_t  waiting;
+    ngx_uint_t                   i, waiting;
+    ngx_http_mcds_feature_t    **feature;
+    ngx_http_mcds_main_conf_t   *mmcf;
 
-    waiting = ctx->waiting;
+    mmcf = ngx_http_get_module_main_conf(task->request, ngx_http_mcds_module);
+    feature = mmcf->features.elts;
 
-    ngx_http_mcds_counters_hurry(ctx);
-    ngx_http_mcds_herd_hurry(ctx);
-    ngx_http_mcds_variant_hurry(ctx);
-    ngx_mcds_tags_hurry(ctx->tags);
-    ngx_mcds_page_hurry(&ctx->base);
-    ngx_mcds_page_hurry(&ctx->seat);
+    waiting = task->waiting;
 
-    if (ctx->waiting < waiting) {
-        ngx_http_mcds_budget_log(ctx->request);
+    for (i = 0; i < mmcf->features.nelts; i++) {
+        feature[i]->hurry(task);
+    }
+
+    if (task->waiting < waiting) {
+        ngx_http_mcds_budget_log(task->request);
     }
 }
 

@@ -18,26 +18,26 @@
 #include <ngx_config.h>
 #include <ngx_core.h>
 #include <ngx_http.h>
-#include "ngx_http_mcds_module.h"
+#include "ngx_http_mcds_task.h"
 
 
 /*
  * get: that of r, which lasts through internal redirects; NULL when out of
- * memory.  inherit: into a context that is new.
+ * memory.  inherit: into a task that is new.
  */
 
 ngx_mcds_budget_t *ngx_http_mcds_budget_get(ngx_http_request_t *r);
-void ngx_http_mcds_budget_inherit(ngx_http_mcds_ctx_t *ctx);
+void ngx_http_mcds_budget_inherit(ngx_http_mcds_task_t *task);
 
 
 /*
- * The request of ctx waits for what it has asked, or goes on.  If it has waited
- * long enough, all of that is told to be TIMEOUT; what is asked later is, at
- * once.
+ * The request of a task waits for what it has asked, or goes on.  If it has
+ * waited long enough, all of that is told to be TIMEOUT; so is, at once, what
+ * is asked later.
  */
 
-void ngx_http_mcds_budget_begin(ngx_http_mcds_ctx_t *ctx);
-void ngx_http_mcds_budget_end(ngx_http_mcds_ctx_t *ctx);
+void ngx_http_mcds_budget_begin(ngx_http_mcds_task_t *task);
+void ngx_http_mcds_budget_end(ngx_http_mcds_task_t *task);
 
 
 /* for the log: r, which does not wait any longer */

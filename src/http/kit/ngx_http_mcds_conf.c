@@ -9,26 +9,12 @@
 #include <ngx_config.h>
 #include <ngx_core.h>
 #include <ngx_http.h>
-#include "ngx_http_mcds_module.h"
+#include "ngx_http_mcds_conf.h"
 
 
 static char *ngx_http_mcds_set_slot(ngx_conf_t *cf, ngx_command_t *cmd,
     void *conf, char *(*set)(ngx_conf_t *cf, ngx_command_t *cmd, void *conf),
     char *must);
-
-
-static struct {
-    ngx_str_t     name;
-    ngx_uint_t    method;
-} ngx_http_mcds_method_names[] = {
-    { ngx_string("GET"), NGX_HTTP_GET|NGX_HTTP_HEAD },
-    { ngx_string("HEAD"), NGX_HTTP_GET|NGX_HTTP_HEAD },
-    { ngx_string("POST"), NGX_HTTP_POST },
-    { ngx_string("PUT"), NGX_HTTP_PUT },
-    { ngx_string("PATCH"), NGX_HTTP_PATCH },
-    { ngx_string("DELETE"), NGX_HTTP_DELETE },
-    { ngx_null_string, 0 }
-};
 
 
 void
@@ -42,60 +28,6 @@ ngx_http_mcds_set_place(ngx_conf_t *cf, ngx_http_mcds_place_t *place)
         ngx_str_set(&place->file, "command line");
         place->line = 0;
     }
-}
-
-
-char *
-ngx_http_mcds_use(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
-{
-    ngx_http_mcds_loc_conf_t *mlcf = conf;
-
-    ngx_str_t  *value;
-
-    if (mlcf->use.data) {
-        return "is duplicate";
-    }
-
-    value = cf->args->elts;
-
-    if (value[1].len == 0) {
-        return "needs the name of a pool";
-    }
-
-    mlcf->use = value[1];
-    ngx_http_mcds_set_place(cf, &mlcf->use_place);
-
-    return NGX_CONF_OK;
-}
-
-
-char *
-ngx_http_mcds_zone(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
-{
-    ngx_http_mcds_main_conf_t *mmcf = conf;
-
-    ssize_t     size;
-    ngx_str_t  *value;
-
-    if (mmcf->zone_size) {
-        return "is duplicate";
-    }
-
-    value = cf->args->elts;
-
-    size = ngx_parse_size(&value[1]);
-
-    if (size < (ssize_t) (16 * ngx_pagesize)) {
-        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
-                           "invalid size \"%V\" in \"%V\", it must be at "
-                           "least %uz", &value[1], &cmd->name,
-                           16 * ngx_pagesize);
-        return NGX_CONF_ERROR;
-    }
-
-    mmcf->zone_size = size;
-
-    return NGX_CONF_OK;
 }
 
 
@@ -336,28 +268,6 @@ ngx_http_mcds_check_handler(ngx_conf_t *cf, ngx_http_mcds_loc_conf_t *conf)
 }
 
 
-void
-ngx_http_mcds_check_lock(ngx_conf_t *cf, ngx_mcds_pool_t *pool, char *what,
-    time_t ttl, ngx_http_mcds_place_t *place)
-{
-    ngx_http_mcds_main_conf_t  *mmcf;
-
-    mmcf = ngx_http_conf_get_module_main_conf(cf, ngx_http_mcds_module);
-
-    if ((ngx_msec_t) ttl * 1000 >= pool->timeout || mmcf->hasty) {
-        return;
-    }
-
-    mmcf->hasty = 1;
-
-    ngx_log_error(NGX_LOG_WARN, cf->log, 0,
-                  "\"%s\": a lock of %T seconds may end before memcached has "
-                  "answered, mcds_pool \"%V\" has a \"timeout\" of %M ms, "
-                  "in %V:%ui", what, ttl, &pool->name, pool->timeout,
-                  &place->file, place->line);
-}
-
-
 char *
 ngx_http_mcds_compile(ngx_conf_t *cf, ngx_str_t *text,
     ngx_http_complex_value_t *cv)
@@ -394,45 +304,4 @@ ngx_http_mcds_invalid(ngx_conf_t *cf, ngx_command_t *cmd,
     }
 
     return NGX_CONF_ERROR;
-}
-
-
-char *
-ngx_http_mcds_methods(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
-{
-    ngx_http_mcds_loc_conf_t *mlcf = conf;
-
-    ngx_str_t   *value;
-    ngx_uint_t   i, m;
-
-    if (mlcf->methods) {
-        return "is duplicate";
-    }
-
-    value = cf->args->elts;
-
-    for (i = 1; i < cf->args->nelts; i++) {
-
-        for (m = 0; ngx_http_mcds_method_names[m].method; m++) {
-            if (ngx_http_mcds_method_names[m].name.len == value[i].len
-                && ngx_strncmp(ngx_http_mcds_method_names[m].name.data,
-                               value[i].data, value[i].len)
-                   == 0)
-            {
-                break;
-            }
-        }
-
-        if (ngx_http_mcds_method_names[m].method == 0) {
-            ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
-                               "invalid method \"%V\" in \"%V\", it must be "
-                               "GET, HEAD, POST, PUT, PATCH or DELETE",
-                               &value[i], &cmd->name);
-            return NGX_CONF_ERROR;
-        }
-
-        mlcf->methods |= ngx_http_mcds_method_names[m].method;
-    }
-
-    return NGX_CONF_OK;
 }

@@ -133,3 +133,18 @@ ngx_http_mcds_copy_text(ngx_pool_t *pool, ngx_str_t *to, ngx_str_t *from)
 
     return to->data ? NGX_OK : NGX_ERROR;
 }
+
+
+ngx_uint_t
+ngx_http_mcds_header_in(ngx_str_t *names, ngx_str_t *name)
+{
+    for ( /* void */ ; names->len; names++) {
+        if (name->len == names->len
+            && ngx_strncasecmp(name->data, names->data, name->len) == 0)
+        {
+            return 1;
+        }
+    }
+
+    return 0;
+}

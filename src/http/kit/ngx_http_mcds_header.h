@@ -42,6 +42,18 @@ ngx_int_t ngx_http_mcds_header_send(ngx_http_request_t *r, ngx_uint_t status,
     char *type);
 
 
+/*
+ * Names of headers, in any case.  is: s, a ngx_str_t *, is that literal.  in:
+ * the name is one of names, which end with an empty one.
+ */
+
+#define ngx_http_mcds_header_is(s, name)                                      \
+    ((s)->len == sizeof(name) - 1                                             \
+     && ngx_strncasecmp((s)->data, (u_char *) name, sizeof(name) - 1) == 0)
+
+ngx_uint_t ngx_http_mcds_header_in(ngx_str_t *names, ngx_str_t *name);
+
+
 /* a copy in memory of the pool; an empty text has no data */
 
 ngx_int_t ngx_http_mcds_copy_text(ngx_pool_t *pool, ngx_str_t *to,

@@ -10,8 +10,8 @@
 #include <ngx_config.h>
 #include <ngx_core.h>
 #include <ngx_http.h>
-#include "ngx_http_mcds_hot.h"
 #include "ngx_mcds_timer.h"
+#include "ngx_http_mcds_hot.h"
 
 
 /* how late others may see them */

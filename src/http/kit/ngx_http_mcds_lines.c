@@ -7,9 +7,11 @@
 #include <ngx_config.h>
 #include <ngx_core.h>
 #include <ngx_http.h>
-#include "ngx_http_mcds_json.h"
-#include "ngx_http_mcds_lines.h"
 #include "ngx_mcds_hash.h"
+#include "ngx_mcds_json.h"
+#include "ngx_http_mcds_lines.h"
+#include "ngx_http_mcds_rest.h"
+#include "ngx_http_mcds_json.h"
 
 
 static ngx_int_t ngx_http_mcds_line_dump(ngx_pool_t *pool, json_t *json,

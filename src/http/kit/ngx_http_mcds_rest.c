@@ -9,7 +9,6 @@
 #include <ngx_config.h>
 #include <ngx_core.h>
 #include <ngx_http.h>
-#include "ngx_mcds_json.h"
 #include "ngx_http_mcds_module.h"
 #include "ngx_http_mcds_header.h"
 #include "ngx_http_mcds_json.h"

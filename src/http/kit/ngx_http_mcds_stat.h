@@ -2,7 +2,7 @@
 /*
  * Copyright (C) mcds authors
  *
- * What is counted of requests, for mcds_status.
+ * Statistics of what the configuration names, for mcds_status.
  */
 
 
@@ -13,8 +13,8 @@
 #include <ngx_config.h>
 #include <ngx_core.h>
 #include <ngx_http.h>
-#include "ngx_http_mcds_module.h"
 #include "ngx_mcds_stat_sums.h"
+#include "ngx_http_mcds_module.h"
 
 
 /* what went wrong, of a counter, log, array or table */
@@ -27,37 +27,16 @@
  * While the configuration is read.  init: the lists.  get: what has this name,
  * made when it is asked for first; the name is not copied, pool may be NULL,
  * NULL when out of memory.  kind: of the location that is being merged, before
- * location: its name, with its server.  merge: its zone; counters: its
- * counters, keys: those of its mcds_counter_api, when their pool is known.
+ * location: its name, with its server.
  */
 
 ngx_int_t ngx_http_mcds_stat_init(ngx_conf_t *cf,
     ngx_http_mcds_main_conf_t *mmcf);
 ngx_mcds_stat_t *ngx_http_mcds_stat_get(ngx_conf_t *cf, ngx_uint_t family,
     ngx_mcds_pool_t *pool, ngx_str_t *name);
-char *ngx_http_mcds_cache_label(ngx_conf_t *cf, ngx_command_t *cmd,
-    void *conf);
 void ngx_http_mcds_stat_kind(ngx_conf_t *cf, ngx_http_mcds_loc_conf_t *prev,
     ngx_http_mcds_loc_conf_t *conf);
 ngx_int_t ngx_http_mcds_stat_location(ngx_conf_t *cf, ngx_str_t *name);
-char *ngx_http_mcds_stat_merge(ngx_conf_t *cf, ngx_http_mcds_loc_conf_t *prev,
-    ngx_http_mcds_loc_conf_t *conf);
-ngx_int_t ngx_http_mcds_stat_counters(ngx_conf_t *cf,
-    ngx_http_mcds_loc_conf_t *conf);
-ngx_int_t ngx_http_mcds_stat_keys(ngx_conf_t *cf,
-    ngx_http_mcds_loc_conf_t *conf);
-
-
-/*
- * request: it has ended.  refused: what the origin has answered is not stored,
- * by this reason, which is the request's from now on.  served: a body from the
- * cache is to be sent, the header was.
- */
-
-void ngx_http_mcds_stat_request(ngx_http_mcds_ctx_t *ctx);
-void ngx_http_mcds_stat_refused(ngx_http_mcds_ctx_t *ctx, ngx_uint_t reason);
-void ngx_http_mcds_stat_served(ngx_http_request_t *r,
-    ngx_http_mcds_ctx_t *ctx);
 
 
 #endif /* _NGX_HTTP_MCDS_STAT_H_INCLUDED_ */

@@ -11,18 +11,18 @@
 #include <ngx_config.h>
 #include <ngx_core.h>
 #include <ngx_http.h>
-#include "ngx_http_mcds_module.h"
-#include "ngx_mcds_local.h"
 #include "ngx_mcds_past.h"
+#include "ngx_mcds_page.h"
 #include "ngx_http_mcds_hot.h"
-#include "ngx_http_mcds_ledger.h"
+#include "ngx_http_mcds_zone.h"
+#include "ngx_http_mcds_task.h"
 
 
 #define NGX_HTTP_MCDS_ZONE_SIZE   (8 * 1024 * 1024)
 #define NGX_HTTP_MCDS_SEQUENCES   1024
 
 /* another number for another layout: a new binary then makes it anew */
-#define NGX_HTTP_MCDS_ZONE_LAYOUT 9
+#define NGX_HTTP_MCDS_ZONE_LAYOUT 10
 
 /*
  * Parts of the zone: the rest is there for pages.  Servers have as much again
@@ -31,6 +31,17 @@
 #define NGX_HTTP_MCDS_ZONE_STATS    4
 #define NGX_HTTP_MCDS_ZONE_SERVERS  2
 #define NGX_HTTP_MCDS_ZONE_HOT      5
+
+
+/* of a feature; workers of other versions may have other features */
+
+#define NGX_HTTP_MCDS_SLOTS       8
+#define NGX_HTTP_MCDS_SLOT_NAME   16
+
+typedef struct {
+    u_char                   name[NGX_HTTP_MCDS_SLOT_NAME];
+    void                    *data;
+} ngx_http_mcds_slot_t;
 
 
 typedef struct {
@@ -43,7 +54,7 @@ typedef struct {
                                          /* of all generations, latest first */
     size_t                   taken;      /* bytes, by these */
 
-    ngx_mcds_ledger_t       *ledger;
+    ngx_http_mcds_slot_t     slots[NGX_HTTP_MCDS_SLOTS];
     ngx_mcds_hot_place_t    *hot;        /* of the first worker, or NULL */
     ngx_mcds_past_t         *past;       /* or NULL */
     ngx_mcds_local_t        *local;      /* NULL: there was no room */
@@ -51,6 +62,8 @@ typedef struct {
 
 
 static ngx_int_t ngx_http_mcds_zone_init(ngx_shm_zone_t *zone, void *data);
+static void ngx_http_mcds_zone_features(ngx_http_mcds_main_conf_t *mmcf,
+    ngx_slab_pool_t *shpool, ngx_log_t *log);
 static void ngx_http_mcds_zone_stats(ngx_http_mcds_main_conf_t *mmcf,
     ngx_slab_pool_t *shpool, ngx_log_t *log);
 static void ngx_http_mcds_zone_family(ngx_array_t *list, ngx_uint_t family,
@@ -65,7 +78,36 @@ static ngx_int_t ngx_http_mcds_zone_gauges(ngx_slab_pool_t *shpool,
     ngx_mcds_stat_shared_t *stat, ngx_uint_t workers);
 static void *ngx_http_mcds_zone_memory(ngx_slab_pool_t *shpool,
     size_t size, ngx_uint_t part);
-static void *ngx_http_mcds_zone_room(void *data, size_t size);
+
+
+char *
+ngx_http_mcds_zone(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
+{
+    ngx_http_mcds_main_conf_t *mmcf = conf;
+
+    ssize_t     size;
+    ngx_str_t  *value;
+
+    if (mmcf->zone_size) {
+        return "is duplicate";
+    }
+
+    value = cf->args->elts;
+
+    size = ngx_parse_size(&value[1]);
+
+    if (size < (ssize_t) (16 * ngx_pagesize)) {
+        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                           "invalid size \"%V\" in \"%V\", it must be at "
+                           "least %uz", &value[1], &cmd->name,
+                           16 * ngx_pagesize);
+        return NGX_CONF_ERROR;
+    }
+
+    mmcf->zone_size = size;
+
+    return NGX_CONF_OK;
+}
 
 
 /* the statistics of all pools, also of those without a zone: they are empty */
@@ -187,10 +229,47 @@ ngx_http_mcds_zone_init(ngx_shm_zone_t *zone, void *data)
     }
 
     ngx_http_mcds_zone_stats(mmcf, shpool, zone->shm.log);
-    ngx_http_mcds_ledger_zone(mmcf, shpool, &shared->ledger, shared->local,
-                              zone->shm.log);
+    ngx_http_mcds_zone_features(mmcf, shpool, zone->shm.log);
 
     return NGX_OK;
+}
+
+
+static void
+ngx_http_mcds_zone_features(ngx_http_mcds_main_conf_t *mmcf,
+    ngx_slab_pool_t *shpool, ngx_log_t *log)
+{
+    u_char                      name[NGX_HTTP_MCDS_SLOT_NAME];
+    ngx_uint_t                  i, n;
+    ngx_http_mcds_slot_t       *slot;
+    ngx_http_mcds_shared_t     *shared;
+    ngx_http_mcds_feature_t   **feature;
+
+    shared = shpool->data;
+    feature = mmcf->features.elts;
+
+    for (i = 0; i < mmcf->features.nelts; i++) {
+
+        if (feature[i]->zone == NULL) {
+            continue;
+        }
+
+        ngx_memzero(name, NGX_HTTP_MCDS_SLOT_NAME);
+        ngx_memcpy(name, feature[i]->name.data, feature[i]->name.len);
+
+        for (n = 0; n < NGX_HTTP_MCDS_SLOTS; n++) {
+            slot = &shared->slots[n];
+
+            if (slot->name[0] == '\0') {
+                ngx_memcpy(slot->name, name, NGX_HTTP_MCDS_SLOT_NAME);
+            }
+
+            if (ngx_memcmp(slot->name, name, NGX_HTTP_MCDS_SLOT_NAME) == 0) {
+                feature[i]->zone(mmcf, shpool, &slot->data, log);
+                break;
+            }
+        }
+    }
 }
 
 
@@ -452,7 +531,7 @@ ngx_http_mcds_zone_memory(ngx_slab_pool_t *shpool, size_t size,
 }
 
 
-static void *
+void *
 ngx_http_mcds_zone_room(void *data, size_t size)
 {
     ngx_slab_pool_t *shpool = data;

@@ -12,10 +12,9 @@
 #include <ngx_http.h>
 #include "ngx_http_mcds_budget.h"
 #include "ngx_http_mcds_header.h"
-#include "ngx_http_mcds_json.h"
-#include "ngx_http_mcds_lock.h"
-#include "ngx_http_mcds_stat.h"
 #include "ngx_http_mcds_watch.h"
+#include "ngx_http_mcds_cache.h"
+#include "ngx_http_mcds_lock.h"
 
 
 typedef struct ngx_http_mcds_lock_ctx_s  ngx_http_mcds_lock_ctx_t;

@@ -7,9 +7,11 @@
 #include <ngx_config.h>
 #include <ngx_core.h>
 #include <ngx_http.h>
+#include "ngx_http_mcds_conf.h"
 #include "ngx_http_mcds_json.h"
-#include "ngx_http_mcds_lock.h"
+#include "ngx_http_mcds_pool.h"
 #include "ngx_http_mcds_stat.h"
+#include "ngx_http_mcds_lock.h"
 
 
 /* who waits for a lock does so for at most an hour */

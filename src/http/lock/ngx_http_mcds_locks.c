@@ -10,12 +10,12 @@
 #include <ngx_config.h>
 #include <ngx_core.h>
 #include <ngx_http.h>
+#include "ngx_mcds_stat_sums.h"
 #include "ngx_http_mcds_header.h"
 #include "ngx_http_mcds_json.h"
 #include "ngx_http_mcds_lines.h"
-#include "ngx_http_mcds_lock.h"
-#include "ngx_http_mcds_stat.h"
 #include "ngx_http_mcds_rest.h"
+#include "ngx_http_mcds_lock.h"
 
 
 /* who wait for one lock in a worker */

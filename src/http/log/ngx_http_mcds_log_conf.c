@@ -9,8 +9,10 @@
 #include <ngx_config.h>
 #include <ngx_core.h>
 #include <ngx_http.h>
-#include "ngx_http_mcds_log.h"
+#include "ngx_http_mcds_conf.h"
+#include "ngx_http_mcds_pool.h"
 #include "ngx_http_mcds_stat.h"
+#include "ngx_http_mcds_log.h"
 
 
 /* milliseconds */

@@ -15,12 +15,13 @@
 #include <ngx_config.h>
 #include <ngx_core.h>
 #include <ngx_http.h>
-#include "ngx_http_mcds_log.h"
-#include "ngx_http_mcds_log_out.h"
+#include "ngx_mcds_log_feed.h"
 #include "ngx_http_mcds_header.h"
 #include "ngx_http_mcds_json.h"
+#include "ngx_http_mcds_rest.h"
 #include "ngx_http_mcds_stat.h"
-#include "ngx_mcds_log_feed.h"
+#include "ngx_http_mcds_log.h"
+#include "ngx_http_mcds_log_out.h"
 
 
 /* what waits for a slow client, bytes; more is dropped */

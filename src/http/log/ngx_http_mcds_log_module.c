@@ -7,12 +7,8 @@
 #include <ngx_config.h>
 #include <ngx_core.h>
 #include <ngx_http.h>
+#include "ngx_http_mcds_task.h"
 #include "ngx_http_mcds_log.h"
-
-
-#define NGX_HTTP_MCDS_LEVELS                                                  \
-    NGX_HTTP_MAIN_CONF|NGX_HTTP_SRV_CONF|NGX_HTTP_LOC_CONF                    \
-    |NGX_HTTP_LIF_CONF|NGX_HTTP_LMT_CONF
 
 
 static ngx_int_t ngx_http_mcds_log_handler(ngx_http_request_t *r);
@@ -32,7 +28,8 @@ static void ngx_http_mcds_log_close_all(void);
 static ngx_command_t  ngx_http_mcds_log_commands[] = {
 
     { ngx_string("mcds_log"),
-      NGX_HTTP_MCDS_LEVELS|NGX_CONF_1MORE,
+      NGX_HTTP_MCDS_LEVELS|NGX_HTTP_LIF_CONF|NGX_HTTP_LMT_CONF
+                          |NGX_CONF_1MORE,
       ngx_http_mcds_log_set,
       NGX_HTTP_LOC_CONF_OFFSET,
       0,
@@ -94,7 +91,7 @@ ngx_http_mcds_log_handler(ngx_http_request_t *r)
     u_char                     *last;
     ngx_str_t                   line;
     ngx_uint_t                  i;
-    ngx_http_mcds_ctx_t        *ctx;
+    ngx_http_mcds_task_t       *task;
     ngx_http_mcds_log_use_t   **use;
     ngx_http_mcds_log_conf_t   *lcf;
 
@@ -106,9 +103,9 @@ ngx_http_mcds_log_handler(ngx_http_request_t *r)
         return NGX_OK;
     }
 
-    ctx = ngx_http_mcds_get_ctx(r);
+    task = ngx_http_mcds_task_get(r);
 
-    if (ctx && ctx->refresh) {
+    if (task && task->refresh) {
         return NGX_OK;
     }
 

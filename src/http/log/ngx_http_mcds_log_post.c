@@ -9,11 +9,11 @@
 #include <ngx_config.h>
 #include <ngx_core.h>
 #include <ngx_http.h>
-#include "ngx_http_mcds_log.h"
-#include "ngx_http_mcds_header.h"
 #include "ngx_http_mcds_json.h"
 #include "ngx_http_mcds_lines.h"
+#include "ngx_http_mcds_rest.h"
 #include "ngx_http_mcds_stat.h"
+#include "ngx_http_mcds_log.h"
 
 
 typedef struct {

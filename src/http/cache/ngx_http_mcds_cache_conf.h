@@ -1,0 +1,58 @@
+
+/*
+ * Copyright (C) mcds authors
+ *
+ * The directives of the cache that are more than a slot.
+ */
+
+
+#ifndef _NGX_HTTP_MCDS_CACHE_CONF_H_INCLUDED_
+#define _NGX_HTTP_MCDS_CACHE_CONF_H_INCLUDED_
+
+
+#include <ngx_config.h>
+#include <ngx_core.h>
+#include <ngx_http.h>
+#include "ngx_http_mcds_cache.h"
+
+
+extern ngx_conf_bitmask_t  ngx_http_mcds_use_stale_masks[];
+
+
+/* of zeroed memory */
+
+void ngx_http_mcds_cache_init_conf(ngx_http_mcds_cache_conf_t *conf);
+
+
+/* the values of a level that the cache itself has */
+
+char *ngx_http_mcds_cache_merge_conf(ngx_conf_t *cf,
+    ngx_http_mcds_cache_conf_t *prev, ngx_http_mcds_cache_conf_t *conf);
+
+
+/* setters, and checks behind setters */
+
+char *ngx_http_mcds_cache(ngx_conf_t *cf, ngx_command_t *cmd, void *conf);
+char *ngx_http_mcds_cache_methods(ngx_conf_t *cf, ngx_command_t *cmd,
+    void *conf);
+char *ngx_http_mcds_cache_period(ngx_conf_t *cf, ngx_command_t *cmd,
+    void *conf);
+char *ngx_http_mcds_cache_grace(ngx_conf_t *cf, ngx_command_t *cmd,
+    void *conf);
+char *ngx_http_mcds_cache_lock_timeout(ngx_conf_t *cf, ngx_command_t *cmd,
+    void *conf);
+char *ngx_http_mcds_cache_session_cookies(ngx_conf_t *cf, ngx_command_t *cmd,
+    void *conf);
+char *ngx_http_mcds_cache_valid(ngx_conf_t *cf, ngx_command_t *cmd,
+    void *conf);
+char *ngx_http_mcds_ignore_headers(ngx_conf_t *cf, ngx_command_t *cmd,
+    void *conf);
+char *ngx_http_mcds_cache_heuristic(ngx_conf_t *cf, ngx_command_t *cmd,
+    void *conf);
+char *ngx_http_mcds_cache_max_size(ngx_conf_t *cf, void *post, void *data);
+char *ngx_http_mcds_cache_max_variants(ngx_conf_t *cf, void *post, void *data);
+char *ngx_http_mcds_cache_lock_age(ngx_conf_t *cf, void *post, void *data);
+char *ngx_http_mcds_cache_uncacheable(ngx_conf_t *cf, void *post, void *data);
+
+
+#endif /* _NGX_HTTP_MCDS_CACHE_CONF_H_INCLUDED_ */

@@ -1,0 +1,457 @@
+
+/*
+ * Copyright (C) mcds authors
+ *
+ * What the cache does with a request in the precontent phase: it asks for the
+ * page in the location that the request comes to first, and decides in the
+ * location that answers.
+ */
+
+
+#include <ngx_config.h>
+#include <ngx_core.h>
+#include <ngx_http.h>
+#include "ngx_http_mcds_nginx.h"
+#include "ngx_http_mcds_cache.h"
+#include "ngx_http_mcds_cache_stat.h"
+#include "ngx_http_mcds_herd.h"
+#include "ngx_http_mcds_invalidate.h"
+#include "ngx_http_mcds_own.h"
+#include "ngx_http_mcds_purge.h"
+#include "ngx_http_mcds_revalidate.h"
+#include "ngx_http_mcds_route.h"
+#include "ngx_http_mcds_serve.h"
+#include "ngx_http_mcds_site.h"
+#include "ngx_http_mcds_store.h"
+#include "ngx_http_mcds_variant.h"
+
+
+static ngx_int_t ngx_http_mcds_phase_init(ngx_conf_t *cf);
+static ngx_int_t ngx_http_mcds_phase_prepare(ngx_conf_t *cf);
+static ngx_int_t ngx_http_mcds_phase_first(ngx_http_request_t *r);
+static ngx_int_t ngx_http_mcds_phase_purge(ngx_http_request_t *r,
+    ngx_http_mcds_cache_ctx_t *ctx, ngx_http_mcds_cache_conf_t *ccf);
+static ngx_int_t ngx_http_mcds_phase_start(ngx_http_request_t *r);
+static ngx_int_t ngx_http_mcds_phase_arrive(ngx_http_request_t *r,
+    ngx_http_mcds_task_t *task);
+static ngx_int_t ngx_http_mcds_phase_again(ngx_http_request_t *r,
+    ngx_http_mcds_cache_ctx_t *ctx);
+static void ngx_http_mcds_phase_error_page(ngx_http_request_t *r,
+    ngx_http_mcds_cache_ctx_t *ctx);
+static ngx_int_t ngx_http_mcds_phase_decide(ngx_http_request_t *r,
+    ngx_http_mcds_task_t *task);
+static ngx_msec_t ngx_http_mcds_phase_timeout(ngx_http_mcds_task_t *task);
+static ngx_uint_t ngx_http_mcds_phase_others(ngx_http_mcds_task_t *task);
+static ngx_msec_t ngx_http_mcds_phase_until(ngx_http_mcds_task_t *task);
+static void ngx_http_mcds_phase_hurry(ngx_http_mcds_task_t *task);
+static void ngx_http_mcds_phase_cleanup(ngx_http_mcds_task_t *task);
+
+
+ngx_http_mcds_feature_t  ngx_http_mcds_cache_feature = {
+    ngx_string("cache"),
+    sizeof(ngx_http_mcds_cache_ctx_t),
+    0,
+    ngx_http_mcds_phase_prepare,
+    ngx_http_mcds_phase_init,
+    NULL,                                  /* zone */
+    NULL,                                  /* exit */
+    ngx_http_mcds_phase_first,
+    ngx_http_mcds_phase_start,
+    ngx_http_mcds_phase_arrive,
+    ngx_http_mcds_phase_decide,
+    ngx_http_mcds_phase_timeout,
+    ngx_http_mcds_phase_others,
+    ngx_http_mcds_phase_until,
+    ngx_http_mcds_phase_hurry,
+    ngx_http_mcds_phase_cleanup
+};
+
+
+ngx_http_mcds_cache_ctx_t *
+ngx_http_mcds_cache_get(ngx_http_request_t *r)
+{
+    ngx_http_mcds_task_t  *task;
+
+    task = ngx_http_mcds_task_get(r);
+
+    return task ? ngx_http_mcds_task_ctx(task, &ngx_http_mcds_cache_feature)
+                : NULL;
+}
+
+
+ngx_http_mcds_cache_ctx_t *
+ngx_http_mcds_cache_need(ngx_http_request_t *r)
+{
+    ngx_http_mcds_task_t  *task;
+
+    task = ngx_http_mcds_task_need(r);
+
+    return task ? ngx_http_mcds_task_ctx(task, &ngx_http_mcds_cache_feature)
+                : NULL;
+}
+
+
+ngx_http_mcds_cache_ctx_t *
+ngx_http_mcds_cache_here(ngx_http_request_t *r)
+{
+    ngx_http_mcds_task_t  *task;
+
+    task = ngx_http_get_module_ctx(r, ngx_http_mcds_module);
+
+    return task ? ngx_http_mcds_task_ctx(task, &ngx_http_mcds_cache_feature)
+                : NULL;
+}
+
+
+static ngx_int_t
+ngx_http_mcds_phase_prepare(ngx_conf_t *cf)
+{
+    /* always, see ngx_http_mcds_filter_init() */
+
+    ngx_http_mcds_invalidate_init();
+
+    return NGX_OK;
+}
+
+
+static ngx_int_t
+ngx_http_mcds_phase_init(ngx_conf_t *cf)
+{
+    return ngx_http_mcds_site_init(cf,
+               ngx_http_conf_get_module_main_conf(cf,
+                                                  ngx_http_mcds_cache_module));
+}
+
+
+/* a request that purges counts for nothing */
+
+static ngx_int_t
+ngx_http_mcds_phase_first(ngx_http_request_t *r)
+{
+    ngx_http_mcds_cache_ctx_t   *ctx;
+    ngx_http_mcds_cache_conf_t  *ccf;
+
+    ctx = ngx_http_mcds_cache_get(r);
+    ccf = ngx_http_get_module_loc_conf(r, ngx_http_mcds_cache_module);
+
+    if (ctx ? ctx->purging != NULL : ngx_http_mcds_purge_asked(r, ccf)) {
+        return ngx_http_mcds_phase_purge(r, ctx, ccf);
+    }
+
+    return NGX_DECLINED;
+}
+
+
+static ngx_int_t
+ngx_http_mcds_phase_purge(ngx_http_request_t *r,
+    ngx_http_mcds_cache_ctx_t *ctx, ngx_http_mcds_cache_conf_t *ccf)
+{
+    ngx_int_t  rc;
+
+    if (ctx == NULL) {
+        ctx = ngx_http_mcds_cache_need(r);
+
+        if (ctx == NULL
+            || ngx_http_mcds_purge_start(r, ctx, ccf) != NGX_OK)
+        {
+            return NGX_HTTP_INTERNAL_SERVER_ERROR;
+        }
+    }
+
+    rc = ctx->task->waiting ? NGX_AGAIN : ngx_http_mcds_purge_end(r, ctx, ccf);
+
+    if (rc == NGX_AGAIN) {
+        return ngx_http_mcds_task_suspend(r, ctx->task);
+    }
+
+    return (rc == NGX_OK) ? NGX_OK : NGX_HTTP_INTERNAL_SERVER_ERROR;
+}
+
+
+static ngx_int_t
+ngx_http_mcds_phase_start(ngx_http_request_t *r)
+{
+    ngx_uint_t                   asked_about;
+    ngx_http_mcds_cache_ctx_t   *ctx;
+    ngx_http_mcds_cache_conf_t  *ccf;
+
+    ccf = ngx_http_get_module_loc_conf(r, ngx_http_mcds_cache_module);
+    asked_about = ngx_http_mcds_auth_asked(r);
+
+    if (ccf->cache_pool == NULL && !asked_about) {
+        return NGX_DECLINED;
+    }
+
+    ctx = ngx_http_mcds_cache_need(r);
+    if (ctx == NULL) {
+        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+    }
+
+    if (asked_about) {
+
+        /* nginx forgets it when the request is led to another location */
+
+        ctx->asked_about = 1;
+    }
+
+    if (!ctx->asked
+        && ccf->cache_pool
+        && ngx_http_mcds_cache_start(r, ctx, ccf) != NGX_OK)
+    {
+        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+    }
+
+    return NGX_DECLINED;
+}
+
+
+static ngx_int_t
+ngx_http_mcds_phase_arrive(ngx_http_request_t *r, ngx_http_mcds_task_t *task)
+{
+    ngx_http_mcds_cache_ctx_t  *ctx;
+
+    ctx = ngx_http_mcds_task_ctx(task, &ngx_http_mcds_cache_feature);
+
+    if (ctx->purging) {
+        return NGX_DECLINED;
+    }
+
+    ngx_http_mcds_carried(r, ctx);
+
+    if (task->refresh || ctx->decided) {
+        return ngx_http_mcds_phase_again(r, ctx);
+    }
+
+    return NGX_OK;
+}
+
+
+/*
+ * The request comes by once more, led to another location behind the decision.
+ * NGX_OK: a page of that location is looked up, or counters are.
+ */
+
+static ngx_int_t
+ngx_http_mcds_phase_again(ngx_http_request_t *r,
+    ngx_http_mcds_cache_ctx_t *ctx)
+{
+    if (ctx->invalidate && r->content_handler) {
+        ctx->origin = 1;
+
+        if (ngx_http_mcds_invalidate_arrive(r, ctx) != NGX_OK) {
+            return NGX_HTTP_INTERNAL_SERVER_ERROR;
+        }
+    }
+
+    if (!ngx_http_mcds_is_accel(r)) {
+        ngx_http_mcds_phase_error_page(r, ctx);
+    }
+
+    if (!ctx->replaced
+        && (ctx->seat.building || ctx->storing || ctx->passed))
+    {
+
+        if (!ctx->routed) {
+
+            /* a page that was purged is rebuilt: its route begins here */
+
+            ctx->routed = 1;
+
+            if (ngx_http_mcds_route_here(r, ctx) == NGX_ERROR) {
+                return NGX_HTTP_INTERNAL_SERVER_ERROR;
+            }
+
+        } else if (ngx_http_mcds_is_accel(r)
+                   || ngx_http_mcds_route_left(r, ctx))
+        {
+            return ngx_http_mcds_cache_left(r, ctx);
+        }
+    }
+
+    return ctx->task->refresh ? NGX_DECLINED : NGX_OK;
+}
+
+
+/*
+ * With recursive_error_pages nginx leaves no trace of it, but the upstream that
+ * has failed.
+ */
+
+ngx_uint_t
+ngx_http_mcds_is_error_page(ngx_http_request_t *r)
+{
+    ngx_http_mcds_cache_main_t  *cmcf;
+
+    cmcf = ngx_http_get_module_main_conf(r, ngx_http_mcds_cache_module);
+
+    return r->error_page
+           || (cmcf->recursive
+               && r->internal
+               && r->upstream
+               && !ngx_http_mcds_is_accel(r));
+}
+
+
+ngx_uint_t
+ngx_http_mcds_is_accel(ngx_http_request_t *r)
+{
+    return r->upstream && r->upstream->headers_in.x_accel_redirect;
+}
+
+
+ngx_uint_t
+ngx_http_mcds_replaced(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx)
+{
+    return ctx->replaced || r->error_page != ctx->error_page;
+}
+
+
+/*
+ * An error page leads to another location.  After a file that was not there,
+ * as in "error_page 404 = @application", that one makes the page; after an
+ * answer of an upstream, it makes something else.
+ */
+
+static void
+ngx_http_mcds_phase_error_page(ngx_http_request_t *r,
+    ngx_http_mcds_cache_ctx_t *ctx)
+{
+    if (ctx->error_page || !ngx_http_mcds_is_error_page(r)) {
+        return;
+    }
+
+    if (r->upstream == NULL) {
+        ctx->error_page = 1;
+        return;
+    }
+
+    ctx->replaced = 1;
+    ctx->failed_status = r->upstream->headers_in.status_n;
+
+    (void) ngx_http_mcds_revalidate_asked(r, ctx);
+}
+
+
+static ngx_int_t
+ngx_http_mcds_phase_decide(ngx_http_request_t *r, ngx_http_mcds_task_t *task)
+{
+    ngx_int_t                   rc;
+    ngx_http_mcds_cache_ctx_t  *ctx;
+
+    ctx = ngx_http_mcds_task_ctx(task, &ngx_http_mcds_cache_feature);
+
+    if (ctx->decided) {
+        return NGX_DECLINED;
+    }
+
+    if (ctx->seat.page == NULL && !ctx->left) {
+        ctx->origin = 1;
+        return NGX_DECLINED;
+    }
+
+    rc = ngx_http_mcds_cache_decide(r, ctx);
+
+    if (rc == NGX_AGAIN) {
+        return NGX_AGAIN;
+    }
+
+    ctx->decided = 1;
+
+    if (rc == NGX_ERROR) {
+        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+    }
+
+    if (rc == NGX_DONE) {
+        return NGX_DECLINED;
+    }
+
+    if (rc == NGX_OK) {
+        ctx->serving = 1;
+        r->content_handler = ngx_http_mcds_serve_handler;
+    }
+
+    ctx->origin = (rc == NGX_DECLINED);
+
+    return rc;
+}
+
+
+static ngx_msec_t
+ngx_http_mcds_phase_timeout(ngx_http_mcds_task_t *task)
+{
+    ngx_http_mcds_cache_ctx_t  *ctx;
+
+    ctx = ngx_http_mcds_task_ctx(task, &ngx_http_mcds_cache_feature);
+
+    return (ctx->conf && ctx->conf->cache_pool) ? ctx->conf->cache_pool->timeout
+                                                : 0;
+}
+
+
+static ngx_uint_t
+ngx_http_mcds_phase_others(ngx_http_mcds_task_t *task)
+{
+    ngx_http_mcds_cache_ctx_t  *ctx;
+
+    ctx = ngx_http_mcds_task_ctx(task, &ngx_http_mcds_cache_feature);
+
+    if (ctx->purging) {
+
+        /* its answer is what it has done */
+
+        return task->waiting;
+    }
+
+    if (!ctx->seat.queued) {
+        ctx->seat.parked = 0;
+    }
+
+    return ctx->seat.queued + ngx_http_mcds_own_waits(ctx);
+}
+
+
+static ngx_msec_t
+ngx_http_mcds_phase_until(ngx_http_mcds_task_t *task)
+{
+    ngx_http_mcds_cache_ctx_t  *ctx;
+
+    ctx = ngx_http_mcds_task_ctx(task, &ngx_http_mcds_cache_feature);
+
+    return ctx->seat.parked ? ctx->seat.parked_at : ngx_current_msec;
+}
+
+
+static void
+ngx_http_mcds_phase_hurry(ngx_http_mcds_task_t *task)
+{
+    ngx_http_mcds_cache_ctx_t  *ctx;
+
+    ctx = ngx_http_mcds_task_ctx(task, &ngx_http_mcds_cache_feature);
+
+    ngx_http_mcds_herd_hurry(ctx);
+    ngx_http_mcds_variant_hurry(ctx);
+    ngx_mcds_tags_hurry(ctx->tags);
+    ngx_mcds_page_hurry(&ctx->base);
+    ngx_mcds_page_hurry(&ctx->seat);
+}
+
+
+static void
+ngx_http_mcds_phase_cleanup(ngx_http_mcds_task_t *task)
+{
+    ngx_http_mcds_cache_ctx_t  *ctx;
+
+    ctx = ngx_http_mcds_task_ctx(task, &ngx_http_mcds_cache_feature);
+
+    ngx_http_mcds_store_aborted(ctx);
+
+    ngx_http_mcds_stat_request(ctx);
+
+    ngx_http_mcds_own_cleanup(ctx);
+    ngx_http_mcds_store_cleanup(ctx);
+    ngx_http_mcds_variant_cleanup(ctx);
+
+    ngx_mcds_page_leave(&ctx->seat);
+    ngx_mcds_copy_unref(ctx->copy);
+    ngx_mcds_tags_free(ctx->tags);
+}

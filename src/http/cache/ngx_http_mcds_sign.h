@@ -1,0 +1,33 @@
+
+/*
+ * Copyright (C) mcds authors
+ *
+ * mcds_cache_hmac_key.
+ */
+
+
+#ifndef _NGX_HTTP_MCDS_SIGN_H_INCLUDED_
+#define _NGX_HTTP_MCDS_SIGN_H_INCLUDED_
+
+
+#include <ngx_config.h>
+#include <ngx_core.h>
+#include <ngx_http.h>
+#include "ngx_http_mcds_cache.h"
+
+
+/*
+ * mcds_cache_hmac_key.  ext: adds room for a signature to the extensions of a
+ * page.  sign: a finished entry.  ngx_mcds_copy_signed() judges.
+ */
+
+ngx_int_t ngx_http_mcds_sign_ext(ngx_http_request_t *r,
+    ngx_http_mcds_cache_conf_t *ccf, ngx_str_t *ext);
+void ngx_http_mcds_sign(ngx_http_mcds_cache_conf_t *ccf,
+    ngx_mcds_value_t *value, ngx_mcds_entry_t *entry);
+
+char *ngx_http_mcds_cache_hmac_key(ngx_conf_t *cf, ngx_command_t *cmd,
+    void *conf);
+
+
+#endif /* _NGX_HTTP_MCDS_SIGN_H_INCLUDED_ */

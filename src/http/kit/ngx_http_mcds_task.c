@@ -1,0 +1,459 @@
+
+/*
+ * Copyright (C) mcds authors
+ */
+
+
+#include <ngx_config.h>
+#include <ngx_core.h>
+#include <ngx_http.h>
+#include "ngx_http_mcds_budget.h"
+#include "ngx_http_mcds_watch.h"
+
+
+/*
+ * How often the requests that were answered let other events of this turn go
+ * first, which may do the same
+ */
+#define NGX_HTTP_MCDS_RESUME_LATER  8
+
+
+static ngx_int_t ngx_http_mcds_start_handler(ngx_http_request_t *r);
+static ngx_int_t ngx_http_mcds_decide_handler(ngx_http_request_t *r);
+static ngx_http_mcds_task_t *ngx_http_mcds_task_create(ngx_http_request_t *r);
+static void ngx_http_mcds_task_post(ngx_http_mcds_task_t *task);
+static void ngx_http_mcds_task_resume_handler(ngx_event_t *ev);
+static void ngx_http_mcds_task_resume(ngx_http_mcds_task_t *task);
+static void ngx_http_mcds_task_cleanup(void *data);
+
+
+/* of this worker */
+
+static ngx_queue_t  ngx_http_mcds_task_resuming;
+static ngx_event_t  ngx_http_mcds_task_resume_event;
+static ngx_uint_t   ngx_http_mcds_task_resume_later;
+
+
+ngx_int_t
+ngx_http_mcds_feature_add(ngx_conf_t *cf, ngx_http_mcds_feature_t *feature)
+{
+    ngx_http_mcds_feature_t    **p;
+    ngx_http_mcds_main_conf_t   *mmcf;
+
+    mmcf = ngx_http_conf_get_module_main_conf(cf, ngx_http_mcds_module);
+
+    p = ngx_array_push(&mmcf->features);
+    if (p == NULL) {
+        return NGX_ERROR;
+    }
+
+    *p = feature;
+
+    if (mmcf->task_size == 0) {
+        mmcf->task_size = ngx_align(sizeof(ngx_http_mcds_task_t),
+                                    sizeof(uint64_t));
+    }
+
+    feature->offset = mmcf->task_size;
+
+    mmcf->task_size += ngx_align(feature->size, sizeof(uint64_t));
+
+    return NGX_OK;
+}
+
+
+ngx_int_t
+ngx_http_mcds_task_init(ngx_conf_t *cf)
+{
+    ngx_array_t                *handlers;
+    ngx_http_handler_pt        *h;
+    ngx_http_core_main_conf_t  *cmcf;
+
+    cmcf = ngx_http_conf_get_module_main_conf(cf, ngx_http_core_module);
+
+    handlers = &cmcf->phases[NGX_HTTP_PRECONTENT_PHASE].handlers;
+
+    h = ngx_array_push_n(handlers, 2);
+    if (h == NULL) {
+        return NGX_ERROR;
+    }
+
+    /* nginx runs them from the last one to the first */
+
+    h[1] = ngx_http_mcds_start_handler;
+
+    h = handlers->elts;
+    ngx_memmove(h + 1, h, (handlers->nelts - 2) * sizeof(*h));
+
+    h[0] = ngx_http_mcds_decide_handler;
+
+    return NGX_OK;
+}
+
+
+static ngx_int_t
+ngx_http_mcds_start_handler(ngx_http_request_t *r)
+{
+    ngx_int_t                    rc;
+    ngx_uint_t                   i;
+    ngx_http_mcds_task_t        *task;
+    ngx_http_mcds_feature_t    **feature;
+    ngx_http_mcds_main_conf_t   *mmcf;
+
+    task = ngx_http_mcds_task_get(r);
+
+    if (task && task->refresh) {
+        return NGX_DECLINED;
+    }
+
+    if (task && (task->suspended || task->resuming)) {
+
+        /* something else runs the phases of a request that waits */
+
+        return NGX_AGAIN;
+    }
+
+    mmcf = ngx_http_get_module_main_conf(r, ngx_http_mcds_module);
+    feature = mmcf->features.elts;
+
+    for (i = 0; i < mmcf->features.nelts; i++) {
+
+        if (feature[i]->first == NULL) {
+            continue;
+        }
+
+        rc = feature[i]->first(r);
+
+        if (rc != NGX_DECLINED) {
+            return rc;
+        }
+    }
+
+    for (i = 0; i < mmcf->features.nelts; i++) {
+
+        rc = feature[i]->start(r);
+
+        if (rc != NGX_DECLINED) {
+            return rc;
+        }
+    }
+
+    return NGX_DECLINED;
+}
+
+
+static ngx_int_t
+ngx_http_mcds_decide_handler(ngx_http_request_t *r)
+{
+    ngx_int_t                    rc;
+    ngx_uint_t                   i;
+    ngx_http_mcds_task_t        *task;
+    ngx_http_mcds_feature_t    **feature;
+    ngx_http_mcds_main_conf_t   *mmcf;
+
+    task = ngx_http_mcds_task_get(r);
+
+    if (task == NULL) {
+        return NGX_DECLINED;
+    }
+
+    if (task->suspended || task->resuming) {
+        return NGX_AGAIN;
+    }
+
+    mmcf = ngx_http_get_module_main_conf(r, ngx_http_mcds_module);
+    feature = mmcf->features.elts;
+
+    for (i = 0; i < mmcf->features.nelts; i++) {
+
+        if (feature[i]->arrive == NULL) {
+            continue;
+        }
+
+        rc = feature[i]->arrive(r, task);
+
+        if (rc != NGX_OK) {
+            return rc;
+        }
+    }
+
+    /* a file needs no page, but its filters may show numbers of counters */
+
+    if (task->needed || (task->waiting && r->content_handler)) {
+        return ngx_http_mcds_task_suspend(r, task);
+    }
+
+    if (r->content_handler == NULL) {
+        return NGX_DECLINED;
+    }
+
+    for (i = 0; i < mmcf->features.nelts; i++) {
+
+        if (feature[i]->decide == NULL) {
+            continue;
+        }
+
+        rc = feature[i]->decide(r, task);
+
+        if (rc == NGX_AGAIN) {
+            return ngx_http_mcds_task_suspend(r, task);
+        }
+
+        if (rc != NGX_DECLINED) {
+            return rc;
+        }
+    }
+
+    return NGX_DECLINED;
+}
+
+
+ngx_int_t
+ngx_http_mcds_task_suspend(ngx_http_request_t *r, ngx_http_mcds_task_t *task)
+{
+    if (ngx_http_mcds_watch(r) != NGX_OK) {
+        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+    }
+
+    task->suspended = 1;
+
+    if (task->waiting == 0) {
+
+        /* the answer has come from inside of the call that asked for it */
+
+        ngx_http_mcds_task_post(task);
+    }
+
+    ngx_http_mcds_budget_begin(task);
+
+    return NGX_AGAIN;
+}
+
+
+void
+ngx_http_mcds_task_wake(ngx_http_mcds_task_t *task)
+{
+    if (--task->waiting || !task->suspended || task->resuming) {
+        return;
+    }
+
+    ngx_http_mcds_task_post(task);
+}
+
+
+/*
+ * ngx_http_upstream_finalize_request() is called twice here: by the cleanup
+ * handler, as ngx_http_upstream_create() calls it, and by the upstream, which
+ * gets NGX_ERROR from its header filter and finds that it has ended.  Each of
+ * the two gives back a reference.
+ */
+
+ngx_int_t
+ngx_http_mcds_task_again(ngx_http_request_t *r, ngx_http_mcds_task_t *task)
+{
+    ngx_http_upstream_t  *u;
+
+    u = r->upstream;
+
+    if (u == NULL || u->cleanup == NULL || u->header_sent) {
+        return NGX_DECLINED;
+    }
+
+    r->main->count += 2;
+
+    (*u->cleanup)(r);
+
+    ngx_http_clean_header(r);
+
+    r->expect_trailers = 0;
+
+    r->write_event_handler = ngx_http_request_empty_handler;
+
+    ngx_http_mcds_task_post(task);
+
+    return NGX_OK;
+}
+
+
+static void
+ngx_http_mcds_task_post(ngx_http_mcds_task_t *task)
+{
+    if (ngx_http_mcds_task_resuming.next == NULL) {
+        ngx_queue_init(&ngx_http_mcds_task_resuming);
+        ngx_http_mcds_task_resume_event.handler =
+                                             ngx_http_mcds_task_resume_handler;
+    }
+
+    ngx_queue_insert_tail(&ngx_http_mcds_task_resuming, &task->queue);
+    task->resuming = 1;
+
+    if (!ngx_http_mcds_task_resume_event.posted) {
+        ngx_http_mcds_task_resume_event.log = ngx_cycle->log;
+        ngx_post_event(&ngx_http_mcds_task_resume_event, &ngx_posted_events);
+    }
+}
+
+
+/*
+ * The last of its turn: what other requests ask is sent before, so that
+ * memcached has answered it when these are done.
+ */
+
+static void
+ngx_http_mcds_task_resume_handler(ngx_event_t *ev)
+{
+    ngx_queue_t           *q;
+    ngx_http_mcds_task_t  *task;
+
+    if (!ngx_queue_empty(&ngx_posted_events)
+        && ngx_http_mcds_task_resume_later++ < NGX_HTTP_MCDS_RESUME_LATER)
+    {
+        ngx_post_event(ev, &ngx_posted_events);
+        return;
+    }
+
+    ngx_http_mcds_task_resume_later = 0;
+
+    while (!ngx_queue_empty(&ngx_http_mcds_task_resuming)) {
+        q = ngx_queue_head(&ngx_http_mcds_task_resuming);
+
+        task = ngx_queue_data(q, ngx_http_mcds_task_t, queue);
+
+        ngx_http_mcds_task_resume(task);
+    }
+}
+
+
+static void
+ngx_http_mcds_task_resume(ngx_http_mcds_task_t *task)
+{
+    ngx_connection_t    *c;
+    ngx_http_request_t  *r;
+
+    ngx_queue_remove(&task->queue);
+    task->resuming = 0;
+    task->suspended = 0;
+
+    ngx_http_mcds_budget_end(task);
+
+    r = task->request;
+    c = r->connection;
+
+    ngx_http_set_log_request(c->log, r);
+
+    ngx_log_debug0(NGX_LOG_DEBUG_HTTP, c->log, 0, "mcds resume");
+
+    if (r == r->main) {
+        r->read_event_handler = ngx_http_block_reading;
+    }
+
+    r->write_event_handler = ngx_http_core_run_phases;
+
+    ngx_http_core_run_phases(r);
+    ngx_http_run_posted_requests(c);
+}
+
+
+ngx_http_mcds_task_t *
+ngx_http_mcds_task_need(ngx_http_request_t *r)
+{
+    ngx_http_mcds_task_t  *task;
+
+    task = ngx_http_mcds_task_get(r);
+
+    return task ? task : ngx_http_mcds_task_create(r);
+}
+
+
+static ngx_http_mcds_task_t *
+ngx_http_mcds_task_create(ngx_http_request_t *r)
+{
+    ngx_uint_t                   i;
+    ngx_pool_cleanup_t          *cln;
+    ngx_http_mcds_task_t        *task, **owner;
+    ngx_http_mcds_feature_t    **feature;
+    ngx_http_mcds_main_conf_t   *mmcf;
+
+    mmcf = ngx_http_get_module_main_conf(r, ngx_http_mcds_module);
+
+    cln = ngx_pool_cleanup_add(r->pool, mmcf->task_size);
+    if (cln == NULL) {
+        return NULL;
+    }
+
+    task = cln->data;
+    ngx_memzero(task, mmcf->task_size);
+
+    cln->handler = ngx_http_mcds_task_cleanup;
+
+    task->request = r;
+
+    feature = mmcf->features.elts;
+
+    for (i = 0; i < mmcf->features.nelts; i++) {
+        owner = ngx_http_mcds_task_ctx(task, feature[i]);
+        *owner = task;
+    }
+
+    ngx_http_mcds_budget_inherit(task);
+
+    ngx_http_set_ctx(r, task, ngx_http_mcds_module);
+
+    return task;
+}
+
+
+ngx_http_mcds_task_t *
+ngx_http_mcds_task_get(ngx_http_request_t *r)
+{
+    ngx_pool_cleanup_t    *cln;
+    ngx_http_mcds_task_t  *task;
+
+    task = ngx_http_get_module_ctx(r, ngx_http_mcds_module);
+
+    if (task || (!r->internal && !r->filter_finalize)) {
+        return task;
+    }
+
+    /* r->ctx was cleared by an internal redirect or an error page */
+
+    for (cln = r->pool->cleanup; cln; cln = cln->next) {
+
+        if (cln->handler != ngx_http_mcds_task_cleanup) {
+            continue;
+        }
+
+        task = cln->data;
+
+        if (task->request == r) {
+            ngx_http_set_ctx(r, task, ngx_http_mcds_module);
+            return task;
+        }
+    }
+
+    return NULL;
+}
+
+
+static void
+ngx_http_mcds_task_cleanup(void *data)
+{
+    ngx_http_mcds_task_t *task = data;
+
+    ngx_uint_t                   i;
+    ngx_http_mcds_feature_t    **feature;
+    ngx_http_mcds_main_conf_t   *mmcf;
+
+    if (task->resuming) {
+        ngx_queue_remove(&task->queue);
+    }
+
+    ngx_mcds_wait_cancel(&task->delay);
+
+    mmcf = ngx_http_get_module_main_conf(task->request, ngx_http_mcds_module);
+    feature = mmcf->features.elts;
+
+    for (i = 0; i < mmcf->features.nelts; i++) {
+        feature[i]->cleanup(task);
+    }
+}
