@@ -46,7 +46,7 @@ http {
     mcds_pool proxy {
         server       127.0.0.1:%%PORT_proxy%%;
         protocol     classic;
-        timeout      500ms;
+        timeout      2s;
         fail_timeout 200ms;
     }
     mcds_pool direct {

@@ -22,7 +22,7 @@ my $t = Test::Mcds->new(calm => 1)->not_in('many two', 'one worker knows it')
     ->allow(qr/no longer waits|timed out|is down after/);
 
 my $timeout = 400 * $t->slow();
-my $each = 0.85 * $timeout / 1000;
+my $each = 0.75 * $timeout / 1000;
 
 sub slowly {
     my ($f, $c, $line, $value) = @_;
