@@ -50,7 +50,7 @@ function mcds_purge($changed)
     foreach ($changed as $id => $type) {
         $post = get_post($id);
 
-        // a post that was taken back must not be shown any more
+        // a post that was withdrawn must no longer be shown
 
         if ($post && $post->post_status == 'publish' && !$post->post_password) {
             $purge['invalidate'][] = "tag=lists&tag=post-$id";

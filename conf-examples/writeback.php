@@ -4,8 +4,8 @@
 //
 //   GET  ?key=views:1     the number that this counter starts from
 //   POST [{"key": "views:1", "delta": 5}, ...]
-//                         adds the views; a batch that comes twice is
-//                         added once
+//                         adds the views; a batch that arrives twice is
+//                         added only once
 
 try {
     $db = new PDO('sqlite:' . $_SERVER['DATABASE'], null, null, [
@@ -63,7 +63,7 @@ function save($db, $batch, $sums)
             $add->execute([$sum['key'], $sum['delta']]);
         }
 
-        // no batch is repeated after so long
+        // no batch is repeated after this time
 
         $db->prepare('DELETE FROM batches WHERE came < ?')
             ->execute([time() - 30 * 86400]);
