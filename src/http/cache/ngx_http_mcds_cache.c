@@ -36,8 +36,6 @@ static ngx_uint_t ngx_http_mcds_cache_personal(ngx_http_request_t *r,
     ngx_http_mcds_cache_conf_t *ccf);
 static ngx_int_t ngx_http_mcds_cache_ask(ngx_http_request_t *r,
     ngx_http_mcds_cache_ctx_t *ctx, ngx_http_mcds_cache_conf_t *ccf);
-static void ngx_http_mcds_cache_handler(void *data, ngx_uint_t outcome,
-    ngx_mcds_copy_t *copy);
 static ngx_int_t ngx_http_mcds_cache_arrive(ngx_http_request_t *r,
     ngx_http_mcds_cache_ctx_t *ctx, ngx_http_mcds_cache_conf_t *ccf);
 static ngx_int_t ngx_http_mcds_cache_join(ngx_http_request_t *r,
@@ -90,7 +88,6 @@ static void ngx_http_mcds_cache_refreshed(ngx_http_request_t *r, void *data,
     ngx_int_t rc);
 static ngx_uint_t ngx_http_mcds_cache_streamed(ngx_http_mcds_cache_ctx_t *ctx);
 static ngx_uint_t ngx_http_mcds_cache_upgrade(ngx_http_request_t *r);
-static ngx_uint_t ngx_http_mcds_cache_partial(ngx_http_request_t *r);
 static ngx_int_t ngx_http_mcds_cache_fill(ngx_http_request_t *r,
     ngx_http_mcds_cache_ctx_t *ctx);
 static ngx_int_t ngx_http_mcds_cache_pass(ngx_http_request_t *r,
@@ -206,36 +203,6 @@ ngx_http_mcds_cache_ask(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx,
 }
 
 
-ngx_int_t
-ngx_http_mcds_cache_sit(ngx_http_mcds_cache_ctx_t *ctx,
-    ngx_http_mcds_cache_conf_t *ccf)
-{
-    ngx_http_request_t  *r;
-
-    if (ngx_mcds_page_sit(&ctx->seat, ccf->cache_pool, &ctx->at,
-                          ccf->cache_max_size + NGX_HTTP_MCDS_ENTRY_ROOM,
-                          ngx_http_mcds_cache_handler, ctx)
-        != NGX_OK)
-    {
-        return NGX_ERROR;
-    }
-
-    ngx_http_mcds_herd_local(ctx, ccf);
-
-    ctx->seat.secrets = ccf->secrets;
-    ctx->seat.stat = ccf->zone;
-
-    r = ctx->task->request;
-
-    ctx->seat.no_body = (r->method != NGX_HTTP_GET
-                         || r->header_only
-                         || ctx->replace
-                         || ngx_http_mcds_cache_partial(r));
-
-    return NGX_OK;
-}
-
-
 /* NONE, or the reason why it does not */
 
 static ngx_uint_t
@@ -313,34 +280,6 @@ ngx_http_mcds_cache_personal(ngx_http_request_t *r,
 #endif
 
     return 0;
-}
-
-
-static void
-ngx_http_mcds_cache_handler(void *data, ngx_uint_t outcome,
-    ngx_mcds_copy_t *copy)
-{
-    ngx_http_mcds_cache_ctx_t *ctx = data;
-
-    ctx->outcome = outcome;
-
-    if (ctx->entered) {
-        ctx->lock_wait += ngx_current_msec - ctx->lock_start;
-        ctx->awaited = 1;
-    }
-
-    if (copy) {
-        ngx_mcds_copy_unref(ctx->copy);
-        ctx->copy = ngx_mcds_copy_ref(copy);
-
-        /* the first parts are in memory now, but not for long */
-
-        if (!ctx->seat.no_body) {
-            ngx_http_mcds_stream_begin(ctx);
-        }
-    }
-
-    ngx_http_mcds_task_wake(ctx->task);
 }
 
 
@@ -868,18 +807,6 @@ ngx_http_mcds_cache_usable(ngx_http_request_t *r,
 }
 
 
-void
-ngx_http_mcds_cache_drop(ngx_http_mcds_cache_ctx_t *ctx)
-{
-    ngx_http_mcds_stream_end(ctx);
-
-    ngx_mcds_copy_unref(ctx->copy);
-    ctx->copy = NULL;
-
-    ctx->old_shown = 0;
-}
-
-
 /* a page in parts: those of them that are here; the others as they come */
 
 static ngx_int_t
@@ -915,16 +842,6 @@ ngx_http_mcds_cache_state(ngx_mcds_entry_t *entry,
     }
 
     return ngx_mcds_fresh_state(entry, &stale, now);
-}
-
-
-void
-ngx_http_mcds_cache_bounds(ngx_http_mcds_cache_conf_t *ccf,
-    ngx_mcds_stale_t *stale)
-{
-    stale->update = ccf->cache_update;
-    stale->grace = ccf->cache_grace;
-    stale->origin = ccf->cache_grace_origin;
 }
 
 
@@ -1479,20 +1396,6 @@ ngx_http_mcds_cache_upgrade(ngx_http_request_t *r)
     return h
            && r->http_version == NGX_HTTP_VERSION_11
            && !ngx_http_mcds_header_is(&h->value, "h2c");
-}
-
-
-/* what it asks for is less than the page, or depends on what it has */
-
-static ngx_uint_t
-ngx_http_mcds_cache_partial(ngx_http_request_t *r)
-{
-    return r->headers_in.range != NULL
-           || r->headers_in.if_range != NULL
-           || r->headers_in.if_modified_since != NULL
-           || r->headers_in.if_unmodified_since != NULL
-           || r->headers_in.if_match != NULL
-           || r->headers_in.if_none_match != NULL;
 }
 
 

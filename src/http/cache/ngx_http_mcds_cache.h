@@ -89,8 +89,6 @@ typedef struct ngx_http_mcds_compress_s  ngx_http_mcds_compress_t;
 
 typedef struct {
     ngx_array_t                 sites;    /* ngx_http_mcds_site_t * */
-    ngx_uint_t                  recursive;  /* some location that caches has
-                                               recursive_error_pages */
 } ngx_http_mcds_cache_main_t;
 
 
@@ -337,7 +335,8 @@ ngx_http_mcds_cache_ctx_t *ngx_http_mcds_cache_here(ngx_http_request_t *r);
  * with.  left: the origin has led r to another location, as with
  * X-Accel-Redirect: it makes no page; NGX_OK a page of that location may be
  * looked up, NGX_DECLINED none is, or an HTTP status.  drop: what was found is
- * not for this request.  bounds: how old pages may be here.
+ * not for this request.  bounds: how old pages may be here.  partial: 1 if the
+ * request is conditional, or for a range.
  *
  * rebuild: has the page of r rebuilt that was purged, and is of this CAS now;
  * NGX_AGAIN, NGX_ERROR, or NGX_OK when ctx->outcome is known.  rebuilt: after
@@ -353,6 +352,7 @@ ngx_int_t ngx_http_mcds_cache_decide(ngx_http_request_t *r,
 ngx_int_t ngx_http_mcds_cache_sit(ngx_http_mcds_cache_ctx_t *ctx,
     ngx_http_mcds_cache_conf_t *ccf);
 void ngx_http_mcds_cache_drop(ngx_http_mcds_cache_ctx_t *ctx);
+ngx_uint_t ngx_http_mcds_cache_partial(ngx_http_request_t *r);
 void ngx_http_mcds_cache_bounds(ngx_http_mcds_cache_conf_t *ccf,
     ngx_mcds_stale_t *stale);
 ngx_int_t ngx_http_mcds_cache_rebuild(ngx_http_request_t *r,
@@ -362,14 +362,8 @@ ngx_uint_t ngx_http_mcds_cache_rebuilt(ngx_http_request_t *r,
     ngx_http_mcds_cache_ctx_t *ctx);
 
 
-/*
- * is_error_page: 1 if the request was led to an error page, as far as is known.
- * replaced: 1 if it was one that stands in place of the page of ctx.
- * is_accel: 1 if the origin's answer was X-Accel-Redirect.
- */
+/* 1 if an error page stands in place of the page of ctx */
 
-ngx_uint_t ngx_http_mcds_is_error_page(ngx_http_request_t *r);
-ngx_uint_t ngx_http_mcds_is_accel(ngx_http_request_t *r);
 ngx_uint_t ngx_http_mcds_replaced(ngx_http_request_t *r,
     ngx_http_mcds_cache_ctx_t *ctx);
 

@@ -410,22 +410,12 @@ ngx_http_mcds_cache_create_loc_conf(ngx_conf_t *cf)
 static char *
 ngx_http_mcds_cache_merge_loc_conf(ngx_conf_t *cf, void *parent, void *child)
 {
-    ngx_http_mcds_cache_conf_t  *prev = parent;
-    ngx_http_mcds_cache_conf_t  *conf = child;
+    ngx_http_mcds_cache_conf_t *prev = parent;
+    ngx_http_mcds_cache_conf_t *conf = child;
 
-    char                        *rv;
-    ngx_http_core_loc_conf_t    *clcf;
-    ngx_http_mcds_cache_main_t  *cmcf;
+    char  *rv;
 
     ngx_http_mcds_route_merge(cf, prev, conf);
-
-    clcf = ngx_http_conf_get_module_loc_conf(cf, ngx_http_core_module);
-
-    if (clcf->recursive_error_pages) {
-        cmcf = ngx_http_conf_get_module_main_conf(cf,
-                                                  ngx_http_mcds_cache_module);
-        cmcf->recursive = 1;
-    }
 
     rv = ngx_http_mcds_cache_merge_conf(cf, prev, conf);
     if (rv != NGX_CONF_OK) {

@@ -67,42 +67,6 @@ ngx_http_mcds_feature_t  ngx_http_mcds_cache_feature = {
 };
 
 
-ngx_http_mcds_cache_ctx_t *
-ngx_http_mcds_cache_get(ngx_http_request_t *r)
-{
-    ngx_http_mcds_task_t  *task;
-
-    task = ngx_http_mcds_task_get(r);
-
-    return task ? ngx_http_mcds_task_ctx(task, &ngx_http_mcds_cache_feature)
-                : NULL;
-}
-
-
-ngx_http_mcds_cache_ctx_t *
-ngx_http_mcds_cache_need(ngx_http_request_t *r)
-{
-    ngx_http_mcds_task_t  *task;
-
-    task = ngx_http_mcds_task_need(r);
-
-    return task ? ngx_http_mcds_task_ctx(task, &ngx_http_mcds_cache_feature)
-                : NULL;
-}
-
-
-ngx_http_mcds_cache_ctx_t *
-ngx_http_mcds_cache_here(ngx_http_request_t *r)
-{
-    ngx_http_mcds_task_t  *task;
-
-    task = ngx_http_get_module_ctx(r, ngx_http_mcds_module);
-
-    return task ? ngx_http_mcds_task_ctx(task, &ngx_http_mcds_cache_feature)
-                : NULL;
-}
-
-
 static ngx_int_t
 ngx_http_mcds_phase_prepare(ngx_conf_t *cf)
 {
@@ -269,40 +233,6 @@ ngx_http_mcds_phase_again(ngx_http_request_t *r,
     }
 
     return ctx->task->refresh ? NGX_DECLINED : NGX_OK;
-}
-
-
-/*
- * With recursive_error_pages nginx leaves no trace of it, but the upstream that
- * has failed.
- */
-
-ngx_uint_t
-ngx_http_mcds_is_error_page(ngx_http_request_t *r)
-{
-    ngx_http_mcds_cache_main_t  *cmcf;
-
-    cmcf = ngx_http_get_module_main_conf(r, ngx_http_mcds_cache_module);
-
-    return r->error_page
-           || (cmcf->recursive
-               && r->internal
-               && r->upstream
-               && !ngx_http_mcds_is_accel(r));
-}
-
-
-ngx_uint_t
-ngx_http_mcds_is_accel(ngx_http_request_t *r)
-{
-    return r->upstream && r->upstream->headers_in.x_accel_redirect;
-}
-
-
-ngx_uint_t
-ngx_http_mcds_replaced(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx)
-{
-    return ctx->replaced || r->error_page != ctx->error_page;
 }
 
 

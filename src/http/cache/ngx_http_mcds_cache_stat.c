@@ -12,7 +12,6 @@
 #include "ngx_http_mcds_stat.h"
 #include "ngx_http_mcds_cache.h"
 #include "ngx_http_mcds_cache_stat.h"
-#include "ngx_http_mcds_purge.h"
 
 
 static ngx_uint_t ngx_http_mcds_stat_covered(ngx_http_core_loc_conf_t *clcf);
@@ -72,7 +71,7 @@ ngx_http_mcds_stat_merge(ngx_conf_t *cf, ngx_http_mcds_cache_conf_t *prev,
 
     name = conf->cache_label;
 
-    if ((conf->cache_pool == NULL && !ngx_http_mcds_purge_needs_pool(conf))
+    if (conf->purge_pool == NULL
         || (name.len == 3 && ngx_strncmp(name.data, "off", 3) == 0))
     {
         return NGX_CONF_OK;

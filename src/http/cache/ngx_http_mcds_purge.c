@@ -340,7 +340,7 @@ ngx_http_mcds_purge_asked(ngx_http_request_t *r,
     ngx_http_mcds_cache_conf_t *ccf)
 {
     ngx_http_mcds_purge_t       *purge;
-    ngx_http_mcds_cache_main_t  *cmcf;
+    ngx_http_mcds_main_conf_t   *mmcf;
 
     purge = ccf->purge;
 
@@ -353,9 +353,9 @@ ngx_http_mcds_purge_asked(ngx_http_request_t *r,
         return 0;
     }
 
-    cmcf = ngx_http_get_module_main_conf(r, ngx_http_mcds_cache_module);
+    mmcf = ngx_http_get_module_main_conf(r, ngx_http_mcds_module);
 
-    if (cmcf->recursive && r->internal) {
+    if (mmcf->recursive && r->internal) {
         return 0;
     }
 

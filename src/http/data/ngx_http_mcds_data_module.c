@@ -8,9 +8,7 @@
 #include <ngx_core.h>
 #include <ngx_http.h>
 #include <jansson.h>
-#include "ngx_http_mcds_conf.h"
 #include "ngx_http_mcds_pool.h"
-#include "ngx_http_mcds_rest.h"
 #include "ngx_http_mcds_stat.h"
 #include "ngx_http_mcds_data.h"
 
@@ -95,17 +93,6 @@ ngx_module_t  ngx_http_mcds_data_module = {
     NULL,                                  /* exit master */
     NGX_MODULE_V1_PADDING
 };
-
-
-void
-ngx_http_mcds_data_needs(ngx_conf_t *cf, ngx_command_t *cmd,
-    ngx_http_mcds_data_conf_t *dcf)
-{
-    if (dcf->directive == NULL) {
-        dcf->directive = (char *) cmd->name.data;
-        ngx_http_mcds_set_place(cf, &dcf->place);
-    }
-}
 
 
 static void *
@@ -376,19 +363,6 @@ ngx_http_mcds_data_array_stats(ngx_conf_t *cf,
     }
 
     return stat;
-}
-
-
-ngx_int_t
-ngx_http_mcds_data_failed(ngx_http_request_t *r, ngx_uint_t rc)
-{
-    ngx_http_mcds_data_conf_t  *dcf;
-
-    dcf = ngx_http_get_module_loc_conf(r, ngx_http_mcds_data_module);
-
-    ngx_http_mcds_stat_failed(dcf->stat, rc);
-
-    return ngx_http_mcds_rest_failed(r, rc);
 }
 
 

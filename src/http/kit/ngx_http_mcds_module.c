@@ -218,7 +218,9 @@ ngx_http_mcds_merge_loc_conf(ngx_conf_t *cf, void *parent, void *child)
     ngx_http_mcds_loc_conf_t *prev = parent;
     ngx_http_mcds_loc_conf_t *conf = child;
 
-    char  *rv;
+    char                       *rv;
+    ngx_http_core_loc_conf_t   *clcf;
+    ngx_http_mcds_main_conf_t  *mmcf;
 
     rv = ngx_http_mcds_check_handler(cf, conf);
     if (rv != NGX_CONF_OK) {
@@ -226,6 +228,13 @@ ngx_http_mcds_merge_loc_conf(ngx_conf_t *cf, void *parent, void *child)
     }
 
     ngx_http_mcds_stat_kind(cf, prev, conf);
+
+    clcf = ngx_http_conf_get_module_loc_conf(cf, ngx_http_core_module);
+
+    if (clcf->recursive_error_pages) {
+        mmcf = ngx_http_conf_get_module_main_conf(cf, ngx_http_mcds_module);
+        mmcf->recursive = 1;
+    }
 
     if (conf->methods == 0) {
         conf->methods = prev->methods ? prev->methods

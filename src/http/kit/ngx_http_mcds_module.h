@@ -36,6 +36,7 @@ typedef struct {
     ngx_core_conf_t            *core;
 
     ngx_uint_t                  used;     /* some location uses a pool */
+    ngx_uint_t                  recursive;  /* ... recursive_error_pages */
     ngx_uint_t                  hasty;    /* ... has short locks, said once */
     ngx_uint_t                  status;   /* ... shows statistics */
 } ngx_http_mcds_main_conf_t;

@@ -457,3 +457,30 @@ ngx_http_mcds_task_cleanup(void *data)
         feature[i]->cleanup(task);
     }
 }
+
+
+/*
+ * With recursive_error_pages nginx leaves no trace of it, but the upstream that
+ * has failed.
+ */
+
+ngx_uint_t
+ngx_http_mcds_is_error_page(ngx_http_request_t *r)
+{
+    ngx_http_mcds_main_conf_t  *mmcf;
+
+    mmcf = ngx_http_get_module_main_conf(r, ngx_http_mcds_module);
+
+    return r->error_page
+           || (mmcf->recursive
+               && r->internal
+               && r->upstream
+               && !ngx_http_mcds_is_accel(r));
+}
+
+
+ngx_uint_t
+ngx_http_mcds_is_accel(ngx_http_request_t *r)
+{
+    return r->upstream && r->upstream->headers_in.x_accel_redirect;
+}

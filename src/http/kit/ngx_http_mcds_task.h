@@ -154,4 +154,13 @@ ngx_int_t ngx_http_mcds_task_again(ngx_http_request_t *r,
     ngx_http_mcds_task_t *task);
 
 
+/*
+ * is_error_page: 1 if the request was led to an error page, as far as is known.
+ * is_accel: 1 if the origin's answer was X-Accel-Redirect.
+ */
+
+ngx_uint_t ngx_http_mcds_is_error_page(ngx_http_request_t *r);
+ngx_uint_t ngx_http_mcds_is_accel(ngx_http_request_t *r);
+
+
 #endif /* _NGX_HTTP_MCDS_TASK_H_INCLUDED_ */

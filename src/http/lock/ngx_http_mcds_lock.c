@@ -10,10 +10,10 @@
 #include <ngx_config.h>
 #include <ngx_core.h>
 #include <ngx_http.h>
+#include "ngx_mcds_stat_sums.h"
 #include "ngx_http_mcds_budget.h"
 #include "ngx_http_mcds_header.h"
 #include "ngx_http_mcds_watch.h"
-#include "ngx_http_mcds_cache.h"
 #include "ngx_http_mcds_lock.h"
 
 
