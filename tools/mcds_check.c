@@ -10,6 +10,8 @@
 #include "mcds.h"
 #include <libmemcached/memcached.h>
 #include "ngx_mcds_conn.h"
+#include "ngx_mcds_measure.h"
+#include "ngx_mcds_op.h"
 
 
 /* operations of each kind */

@@ -18,6 +18,7 @@
 #include <libmemcached/memcached.h>
 #include "ngx_mcds_choice.h"
 #include "ngx_mcds_conn.h"
+#include "ngx_mcds_server.h"
 
 
 #define NGX_MCDS_POINTS           160

@@ -8,6 +8,7 @@
 #include <ngx_core.h>
 #include <ngx_event.h>
 #include "ngx_mcds_classic.h"
+#include "ngx_mcds_op.h"
 
 
 /* how often a counter may vanish between two of its steps */
@@ -66,6 +67,18 @@ static void ngx_mcds_classic_done(ngx_mcds_steps_t *steps,
 /* of this worker */
 
 static ngx_queue_t  ngx_mcds_classic_queue;
+
+
+ngx_mcds_op_t *
+ngx_mcds_server_submit(ngx_mcds_server_t *server, ngx_mcds_request_t *req,
+    ngx_mcds_handler_pt handler, void *data)
+{
+    if (server->pool->classic && ngx_mcds_classic_needed(req)) {
+        return ngx_mcds_classic_submit(server, req, handler, data);
+    }
+
+    return ngx_mcds_op_submit(server, req, handler, data);
+}
 
 
 ngx_uint_t

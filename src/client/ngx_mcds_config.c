@@ -11,6 +11,7 @@
 #include <ngx_event.h>
 #include <libmemcached/memcached.h>
 #include "ngx_mcds_conn.h"
+#include "ngx_mcds_server.h"
 
 
 static char *ngx_mcds_config_fold(ngx_conf_t *cf, ngx_str_t *folded,

@@ -24,6 +24,9 @@
 #include <ngx_event.h>
 #include "ngx_mcds_conn.h"
 #include "ngx_mcds_resolve.h"
+#include "ngx_mcds_measure.h"
+#include "ngx_mcds_op.h"
+#include "ngx_mcds_server.h"
 
 
 #define NGX_MCDS_IN_SIZE          32768

@@ -13,6 +13,7 @@
 #include <ngx_event.h>
 #include "ngx_mcds_conn.h"
 #include "ngx_mcds_timer.h"
+#include "ngx_mcds_measure.h"
 
 
 /* how old a number may be that is shown; and what a killed worker loses */

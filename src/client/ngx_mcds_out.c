@@ -11,6 +11,7 @@
 #include <ngx_core.h>
 #include <ngx_event.h>
 #include "ngx_mcds_conn.h"
+#include "ngx_mcds_measure.h"
 
 
 #define NGX_MCDS_BLOCK_SIZE       16384

@@ -14,6 +14,8 @@
 #include "ngx_mcds_conn.h"
 #include "ngx_mcds_replica.h"
 #include "ngx_mcds_resolve.h"
+#include "ngx_mcds_measure.h"
+#include "ngx_mcds_server.h"
 
 
 #define NGX_MCDS_PORT             11211
@@ -116,6 +118,9 @@ ngx_mcds_pool_add(ngx_conf_t *cf, ngx_mcds_pool_t *pool, ngx_str_t *address,
 char *
 ngx_mcds_pool_init(ngx_conf_t *cf, ngx_mcds_pool_t *pool)
 {
+    ngx_uint_t          i;
+    ngx_mcds_server_t  *server;
+
     if (pool->servers.nelts == 0) {
         return "no servers";
     }
@@ -131,6 +136,12 @@ ngx_mcds_pool_init(ngx_conf_t *cf, ngx_mcds_pool_t *pool)
 
     if (pool->eject && pool->replicas > 1) {
         return "\"eject\" and \"replicas\" exclude each other";
+    }
+
+    server = pool->servers.elts;
+
+    for (i = 0; i < pool->servers.nelts; i++) {
+        server[i].probe.handler = ngx_mcds_server_probe_handler;
     }
 
     return ngx_mcds_choice_init(cf, pool);
@@ -248,25 +259,4 @@ ngx_mcds_pool_resolve(ngx_conf_t *cf, ngx_mcds_server_t *server)
     server->host.data = p;
 
     return NULL;
-}
-
-
-char *
-ngx_mcds_pool_error(ngx_conf_t *cf, const char *fmt, ...)
-{
-    u_char   *p, *last;
-    va_list   args;
-
-    p = ngx_pnalloc(cf->pool, NGX_MAX_CONF_ERRSTR);
-    if (p == NULL) {
-        return "out of memory";
-    }
-
-    va_start(args, fmt);
-    last = ngx_vslprintf(p, p + NGX_MAX_CONF_ERRSTR - 1, fmt, args);
-    va_end(args);
-
-    *last = '\0';
-
-    return (char *) p;
 }

@@ -9,6 +9,7 @@
 #include <ngx_event.h>
 #include "ngx_mcds_group.h"
 #include "ngx_mcds_replica.h"
+#include "ngx_mcds_op.h"
 
 
 static ngx_mcds_group_t *ngx_mcds_replica_create(ngx_mcds_pool_t *pool,

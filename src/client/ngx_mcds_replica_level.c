@@ -27,6 +27,7 @@
 #include <ngx_event.h>
 #include "ngx_mcds_group.h"
 #include "ngx_mcds_hash.h"
+#include "ngx_mcds_op.h"
 
 
 /* milliseconds, and the pool's timeout: what the network may hold back */

@@ -16,6 +16,7 @@
 #include <ngx_core.h>
 #include <ngx_event.h>
 #include "ngx_mcds_group.h"
+#include "ngx_mcds_op.h"
 
 
 /* what is compared, and what else is needed to store it elsewhere */

@@ -13,6 +13,9 @@
 #include <ngx_core.h>
 #include <ngx_event.h>
 #include "ngx_mcds_conn.h"
+#include "ngx_mcds_measure.h"
+#include "ngx_mcds_op.h"
+#include "ngx_mcds_server.h"
 
 
 /* a value above its limit is read and dropped, up to here; bytes */

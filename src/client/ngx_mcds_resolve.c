@@ -15,6 +15,7 @@
 #include <ngx_core.h>
 #include <ngx_event.h>
 #include "ngx_mcds_resolve.h"
+#include "ngx_mcds_server.h"
 
 
 /* milliseconds */

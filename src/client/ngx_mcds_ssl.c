@@ -10,6 +10,7 @@
 #include <ngx_core.h>
 #include <ngx_event.h>
 #include "ngx_mcds_conn.h"
+#include "ngx_mcds_server.h"
 
 
 #define NGX_MCDS_SSL_DEPTH        3

@@ -11,21 +11,11 @@
 #include <ngx_core.h>
 #include <ngx_event.h>
 #include "ngx_mcds_conn.h"
+#include "ngx_mcds_op.h"
 
 
 static void ngx_mcds_usage_ask(ngx_mcds_server_t *server);
 static void ngx_mcds_usage_done(void *data, ngx_mcds_result_t *result);
-
-
-/* by ngx_mcds_usage_e */
-
-static ngx_str_t  ngx_mcds_usage_names[NGX_MCDS_USAGE_LAST] = {
-    ngx_null_string,                    /* NGX_MCDS_USAGE_TIME: of our clock */
-    ngx_string("bytes"),
-    ngx_string("limit_maxbytes"),
-    ngx_string("curr_items"),
-    ngx_string("evictions")
-};
 
 
 void
@@ -72,29 +62,6 @@ ngx_mcds_usage_ask(ngx_mcds_server_t *server)
     if (ngx_mcds_op_start(server, op, &req, 0) == NGX_ERROR) {
         op->handler = NULL;
         ngx_mcds_op_done(op, NULL);
-    }
-}
-
-
-void
-ngx_mcds_usage_line(ngx_mcds_server_t *server, ngx_str_t *name,
-    ngx_str_t *value)
-{
-    uint64_t    n;
-    ngx_uint_t  i;
-
-    for (i = NGX_MCDS_USAGE_TIME + 1; i < NGX_MCDS_USAGE_LAST; i++) {
-
-        if (name->len == ngx_mcds_usage_names[i].len
-            && ngx_memcmp(name->data, ngx_mcds_usage_names[i].data, name->len)
-               == 0)
-        {
-            if (ngx_mcds_parse_number(value->data, value->len, &n) == NGX_OK) {
-                ngx_mcds_stat_usage(server->stat, i, n);
-            }
-
-            return;
-        }
     }
 }
 

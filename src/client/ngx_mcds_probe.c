@@ -1,0 +1,86 @@
+
+/*
+ * Copyright (C) mcds authors
+ *
+ * Whether a server that is down answers again.
+ */
+
+
+#include <ngx_config.h>
+#include <ngx_core.h>
+#include <ngx_event.h>
+#include "ngx_mcds_op.h"
+#include "ngx_mcds_server.h"
+
+
+static void ngx_mcds_server_probed(void *data, ngx_mcds_result_t *result);
+
+
+/*
+ * The probe is an operation like others on a connection like others, so that
+ * a server which greets and then falls silent does not count as well.
+ */
+
+void
+ngx_mcds_server_probe_handler(ngx_event_t *ev)
+{
+    ngx_str_t            text;
+    ngx_mcds_op_t       *op;
+    ngx_mcds_server_t   *server;
+    ngx_mcds_request_t   req;
+
+    server = ev->data;
+
+    /* probes of several servers, one after the other, kept a worker alive */
+
+    if (ngx_exiting) {
+        return;
+    }
+
+    op = ngx_mcds_op_alloc();
+
+    if (op) {
+        ngx_memzero(&req, sizeof(ngx_mcds_request_t));
+
+        req.verb = NGX_MCDS_GET;
+        req.want = NGX_MCDS_TTL;
+
+        ngx_str_set(&text, "mcds:probe");
+        ngx_mcds_key_build(&op->key, &server->pool->prefix, &text,
+                           &req.suffix);
+
+        op->handler = ngx_mcds_server_probed;
+        op->data = server;
+
+        if (ngx_mcds_op_start(server, op, &req, 1) == NGX_OK) {
+            return;
+        }
+
+        op->handler = NULL;
+        ngx_mcds_op_done(op, NULL);
+    }
+
+    ngx_mcds_server_retry(server);
+}
+
+
+static void
+ngx_mcds_server_probed(void *data, ngx_mcds_result_t *result)
+{
+    ngx_mcds_server_t *server = data;
+
+    ngx_msec_t  delay;
+
+    if (!server->down) {
+        return;
+    }
+
+    /* to be refused costs nobody anything, and ends when it is started again */
+
+    delay = (server->lost == NGX_MCDS_CLOSED) ? NGX_MCDS_FIRST_PROBE
+                                              : server->probe_delay * 2;
+
+    server->probe_delay = ngx_min(delay, server->pool->fail_timeout);
+
+    ngx_mcds_server_retry(server);
+}

@@ -1,0 +1,187 @@
+
+/*
+ * Copyright (C) mcds authors
+ *
+ * From a request to the server, or the servers, that have its key.
+ */
+
+
+#include <ngx_config.h>
+#include <ngx_core.h>
+#include <ngx_event.h>
+#include "ngx_mcds_choice.h"
+#include "ngx_mcds_conn.h"
+#include "ngx_mcds_replica.h"
+#include "ngx_mcds_op.h"
+
+
+static ngx_uint_t ngx_mcds_op_choose(ngx_mcds_pool_t *pool,
+    ngx_mcds_request_t *req, ngx_mcds_key_t *key);
+
+
+ngx_mcds_op_t *
+ngx_mcds_submit(ngx_mcds_pool_t *pool, ngx_mcds_request_t *req,
+    ngx_mcds_handler_pt handler, void *data)
+{
+    ngx_uint_t          n;
+    ngx_mcds_op_t      *op;
+    ngx_mcds_server_t  *server;
+
+    server = pool->servers.elts;
+
+    if (pool->replicas > 1 || pool->classic) {
+        n = ngx_mcds_first(pool, req);
+
+        return pool->replicas > 1
+               ? ngx_mcds_replica_submit(pool, n, req, handler, data)
+               : ngx_mcds_server_submit(&server[n], req, handler, data);
+    }
+
+    op = ngx_mcds_op_create(pool, req, handler, data);
+    if (op == NULL) {
+        return NULL;
+    }
+
+    n = ngx_mcds_op_choose(pool, req, &op->key);
+
+    return ngx_mcds_op_begin(&server[n], op, req);
+}
+
+
+ngx_mcds_op_t *
+ngx_mcds_submit_to(ngx_mcds_pool_t *pool, ngx_uint_t n,
+    ngx_mcds_request_t *req, ngx_mcds_handler_pt handler, void *data)
+{
+    ngx_mcds_server_t  *server;
+
+    server = pool->servers.elts;
+
+    return ngx_mcds_server_submit(&server[n], req, handler, data);
+}
+
+
+ngx_uint_t
+ngx_mcds_first(ngx_mcds_pool_t *pool, ngx_mcds_request_t *req)
+{
+    ngx_mcds_key_t  key;
+
+    ngx_mcds_op_key(&key, pool, req, &req->suffix);
+
+    return ngx_mcds_op_choose(pool, req, &key);
+}
+
+
+ngx_uint_t
+ngx_mcds_disabled(ngx_mcds_pool_t *pool, ngx_uint_t n)
+{
+    ngx_mcds_server_t  *server;
+
+    server = pool->servers.elts;
+
+    return server[n].stat->disabled;
+}
+
+
+ngx_uint_t
+ngx_mcds_place(ngx_mcds_pool_t *pool, ngx_str_t *page)
+{
+    ngx_mcds_request_t  req;
+
+    ngx_memzero(&req, sizeof(ngx_mcds_request_t));
+
+    req.key = *page;
+    req.page = 1;
+    req.movable = 1;
+
+    return ngx_mcds_first(pool, &req) + 1;
+}
+
+
+static ngx_uint_t
+ngx_mcds_op_choose(ngx_mcds_pool_t *pool, ngx_mcds_request_t *req,
+    ngx_mcds_key_t *key)
+{
+    ngx_str_t       none;
+    ngx_mcds_key_t  base;
+
+    if (pool->servers.nelts == 1) {
+        return 0;
+    }
+
+    if (req->place) {
+        return req->place - 1;
+    }
+
+    if (req->by_key && req->suffix.len) {
+        ngx_str_null(&none);
+        ngx_mcds_op_key(&base, pool, req, &none);
+        key = &base;
+    }
+
+    return ngx_mcds_choice_get(pool, key->data + key->prefix,
+                               key->len - key->prefix, req->movable);
+}
+
+
+ngx_uint_t
+ngx_mcds_ejected(ngx_mcds_pool_t *pool, ngx_mcds_request_t *req)
+{
+    ngx_uint_t          i, n;
+    ngx_mcds_key_t      key;
+    ngx_mcds_server_t  *server;
+
+    if (!pool->eject || !req->movable) {
+        return 0;
+    }
+
+    server = pool->servers.elts;
+
+    for (i = 0; i < pool->servers.nelts; i++) {
+        if (server[i].down && !server[i].stat->disabled) {
+            break;
+        }
+    }
+
+    if (i == pool->servers.nelts) {
+        return 0;
+    }
+
+    ngx_mcds_op_key(&key, pool, req, &req->suffix);
+
+    n = ngx_mcds_choice_get(pool, key.data + key.prefix, key.len - key.prefix,
+                            0);
+
+    /* what stands in for a disabled server may be what is out */
+
+    return server[n].stat->disabled
+           || n != ngx_mcds_op_choose(pool, req, &key);
+}
+
+
+ngx_uint_t
+ngx_mcds_down(ngx_mcds_pool_t *pool, ngx_mcds_request_t *req)
+{
+    ngx_uint_t          i, n;
+    ngx_mcds_key_t      key;
+    ngx_mcds_server_t  *server;
+
+    n = 0;
+
+    if (pool->servers.nelts > 1) {
+        ngx_mcds_op_key(&key, pool, req, &req->suffix);
+
+        n = ngx_mcds_choice_get(pool, key.data + key.prefix,
+                                key.len - key.prefix, 0);
+    }
+
+    for (i = 0; i < ngx_max(pool->replicas, 1); i++) {
+        server = pool->servers.elts;
+        server += (n + i) % pool->servers.nelts;
+
+        if (server->down && !server->stat->disabled) {
+            return 1;
+        }
+    }
+
+    return 0;
+}

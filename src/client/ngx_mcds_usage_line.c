@@ -1,0 +1,46 @@
+
+/*
+ * Copyright (C) mcds authors
+ *
+ * The lines of the answer to "stats".
+ */
+
+
+#include <ngx_config.h>
+#include <ngx_core.h>
+#include <ngx_event.h>
+#include "ngx_mcds_server.h"
+
+
+/* by ngx_mcds_usage_e */
+
+static ngx_str_t  ngx_mcds_usage_names[NGX_MCDS_USAGE_LAST] = {
+    ngx_null_string,                    /* NGX_MCDS_USAGE_TIME: of our clock */
+    ngx_string("bytes"),
+    ngx_string("limit_maxbytes"),
+    ngx_string("curr_items"),
+    ngx_string("evictions")
+};
+
+
+void
+ngx_mcds_usage_line(ngx_mcds_server_t *server, ngx_str_t *name,
+    ngx_str_t *value)
+{
+    uint64_t    n;
+    ngx_uint_t  i;
+
+    for (i = NGX_MCDS_USAGE_TIME + 1; i < NGX_MCDS_USAGE_LAST; i++) {
+
+        if (name->len == ngx_mcds_usage_names[i].len
+            && ngx_memcmp(name->data, ngx_mcds_usage_names[i].data, name->len)
+               == 0)
+        {
+            if (ngx_mcds_parse_number(value->data, value->len, &n) == NGX_OK) {
+                ngx_mcds_stat_usage(server->stat, i, n);
+            }
+
+            return;
+        }
+    }
+}
