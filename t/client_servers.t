@@ -90,30 +90,35 @@ events { }
 http {
     %%HTTP%%
     mcds_pool modula {
+        timeout 5s;
         server 127.0.0.1:%%PORT_m1%%;
         server 127.0.0.1:%%PORT_m2%%;
         server 127.0.0.1:%%PORT_m3%%;
         distribution modula;
     }
     mcds_pool crc {
+        timeout 5s;
         server 127.0.0.1:%%PORT_m1%%;
         server 127.0.0.1:%%PORT_m2%%;
         server 127.0.0.1:%%PORT_m3%%;
         distribution modula_crc;
     }
     mcds_pool ketama {
+        timeout 5s;
         distribution ketama;
         server 127.0.0.1:%%PORT_m1%%;
         server 127.0.0.1:%%PORT_m2%%;
         server 127.0.0.1:%%PORT_m3%%;
     }
     mcds_pool ketama-weight {
+        timeout 5s;
         server 127.0.0.1:%%PORT_m1%%;
         server 127.0.0.1:%%PORT_m2%% weight=2;
         server 127.0.0.1:%%PORT_m3%% weight=4;
         distribution ketama;
     }
     mcds_pool prefix {
+        timeout 5s;
         server 127.0.0.1:%%PORT_m1%%;
         server 127.0.0.1:%%PORT_m2%%;
         server 127.0.0.1:%%PORT_m3%%;
@@ -121,10 +126,12 @@ http {
         prefix site:;
     }
     mcds_pool string {
+        timeout 5s;
         libmemcached "--SERVER=127.0.0.1:%%PORT_m2%%
  --SERVER=127.0.0.1:%%PORT_m3%%/?5 --SERVER=127.0.0.1:%%PORT_m1%%";
     }
     mcds_pool consistent {
+        timeout 5s;
         libmemcached "--HASH=MD5 --DISTRIBUTION=consistent
  --SERVER=127.0.0.1:%%PORT_m1%% --SERVER=127.0.0.1:%%PORT_m2%%/?3
  --SERVER=127.0.0.1:%%PORT_m3%%";

@@ -31,7 +31,11 @@ worker_processes 2;
 events { }
 http {
     %%HTTP%%
-    mcds_pool main     { server 127.0.0.1:%%PORT_m%%; fail_timeout 100ms; }
+    mcds_pool main {
+        server       127.0.0.1:%%PORT_m%%;
+        timeout      5s;
+        fail_timeout 100ms;
+    }
     mcds_pool other    { server 127.0.0.1:%%PORT_m%%; prefix other:; }
     mcds_pool small    { server 127.0.0.1:%%PORT_small%%; }
     mcds_pool replicas {
