@@ -66,6 +66,7 @@ start_php();
 my $conf = slurp("$examples/writeback.conf");
 
 $conf =~ s/^load_module .*;/%%GLOBALS%%/m or die;
+$conf =~ s/^user .*;\n//m or die;
 $conf =~ s/^worker_processes auto;/worker_processes 2;/m or die;
 $conf =~ s/^http \{/http {\n%%HTTP%%\nkeepalive_requests 1000000;/m or die;
 $conf =~ s/127\.0\.0\.1:11211;/127.0.0.1:%%PORT_m%%;/ or die;

@@ -81,6 +81,7 @@ my $pid = $t->helper('fpm', sub { -S "$dir/php.sock" }, $fpm, '-n', '-R', '-y',
 my $conf = slurp("$FindBin::Bin/../conf-examples/wordpress.conf");
 
 $conf =~ s/^load_module .*;/%%GLOBALS%%/m or die;
+$conf =~ s/^user .*;\n//m or die;
 $conf =~ s/^http \{/http {\n%%HTTP%%/m or die;
 $conf =~ s/127\.0\.0\.1:11211;/127.0.0.1:%%PORT_m%%;/ or die;
 $conf =~ s/127\.0\.0\.1:11212;/127.0.0.1:%%PORT_pages%%;/ or die;

@@ -53,6 +53,7 @@ sub places {
     my ($conf, @replace) = @_;
 
     $conf =~ s/^load_module .*;/%%GLOBALS%%/m or die "no load_module\n";
+    $conf =~ s/^user .*;\n//m;
     $conf =~ s/^http \{/http {\n%%HTTP%%/m or die "no http\n";
     $conf =~ s/worker_processes auto;/worker_processes 2;/ or die;
 
