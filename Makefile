@@ -23,7 +23,7 @@ UNIT      = $(BUILD)/$(NAME)/unit
 # the tests run with that nginx, too
 
 export TEST_NGINX_BINARY ?= $(CURDIR)/$(BUILD)/$(NAME)/src/objs/nginx
-test: binary
+BINARY    = binary
 
 else
 
@@ -46,6 +46,16 @@ LONG      = conf_directives log_slow chaos counter_writeback conf_counter \
 LONGEST   = $(LONG:%=t/%.t)
 TESTS     = $(LONGEST) $(filter-out $(LONGEST),$(wildcard t/*.t))
 UNITS     = $(patsubst t/unit/%.c,$(UNIT)/%,$(wildcard t/unit/*_test.c))
+
+# make test TESTS="..." builds what these files need, and runs them alone
+
+ifeq ($(origin TESTS),command line)
+NEEDED    = $(BINARY) tool
+TESTED    = $(TESTS)
+else
+NEEDED    = $(BINARY) tool unit-build checked
+TESTED    = $(TESTS) $(UNITS)
+endif
 
 # a test waits about as long as it computes
 
@@ -113,7 +123,7 @@ unexport MAKEFLAGS
 
 .DEFAULT_GOAL := all
 
-.PHONY: tool install-tool browser
+.PHONY: tool install-tool browser configured tool-objects checked
 .PHONY: all help build binary demo check unit-build unit test test-full asan
 .PHONY: mixed valgrind coverage chaos fuzz bench clean install man dist deb
 .PHONY: deb-test matrix foreign modes oracle model soak recipes
@@ -174,13 +184,17 @@ help:
 	@echo 'make dist        $(BUILD)/mcds-VERSION.tar.gz'
 	@echo 'make clean       remove $(BUILD)/'
 	@echo
-	@echo 'TESTS="t/a.t t/b.t" chooses test files, CC=clang the compiler,'
+	@echo 'TESTS="t/a.t t/b.t" chooses test files, and leaves out checks and'
+	@echo 'unit tests (make check, make unit), CC=clang the compiler,'
 	@echo 'BENCH="..." the arguments of bench/bench.pl.'
 
 
-build:
+configured:
 	@misc/install build
 	@misc/configure module "$(TREE)" "$(BUILD)/$(NAME)/src"
+
+
+build: configured
 	@misc/make "$(BUILD)/$(NAME)/src" modules $(JOBS)
 	@cmp -s "$(BUILD)/$(NAME)/src/objs/ngx_http_mcds_module.so" "$(SO)" \
 	    || { cp "$(BUILD)/$(NAME)/src/objs/ngx_http_mcds_module.so" \
@@ -193,10 +207,19 @@ binary: build
 	@misc/make "$(BUILD)/$(NAME)/src" binary $(JOBS)
 
 
-tool: build
-	@$(MAKE) --no-print-directory -j $(JOBS) -f tools/Makefile \
-	    HEADERS="$(BUILD)/$(NAME)/src" OUT="$(BUILD)/$(NAME)/tool" \
-	    PROG="$(TOOL)"
+# the objects of src/ are those of the module, unless it has flags of its own
+
+OF_TOOL   = $(MAKE) --no-print-directory -j $(JOBS) -f tools/Makefile \
+            HEADERS="$(BUILD)/$(NAME)/src" OUT="$(BUILD)/$(NAME)/tool" \
+            PROG="$(TOOL)" \
+            ADDON=$(if $(NGX_CONF),,"$(BUILD)/$(NAME)/src/objs/addon")
+
+tool-objects: configured
+	@$(OF_TOOL) objects
+
+
+tool: build tool-objects
+	@$(OF_TOOL)
 
 
 demo: build
@@ -208,7 +231,13 @@ check:
 	@misc/check
 
 
-unit-build: build
+# it looks into the objects of the build
+
+checked: build
+	@misc/check
+
+
+unit-build: configured
 	@misc/install test
 	@tree=$$($(FULL)) && $(MAKE) --no-print-directory -j $(JOBS) \
 	    -f t/unit/Makefile NGINX="$$tree" \
@@ -219,8 +248,13 @@ unit: unit-build
 	$(PROVE) $(UNITS)
 
 
-test: build tool check unit-build
-	$(PROVE) $(TESTS) $(UNITS)
+# side by side, none of them has work for all processors all the time
+
+test:
+	@misc/install build test
+	@$(MAKE) --no-print-directory -j 4 BUILD="$(BUILD)" JOBS="$(JOBS)" \
+	    $(NEEDED)
+	$(PROVE) $(TESTED)
 
 
 test-full: export MCDS_FULL = 1
@@ -228,7 +262,7 @@ test-full: export MCDS_FULL = 1
 test-full: test
 
 
-asan: build tool unit-build
+asan: tool unit-build
 	@misc/install asan
 	@tree=$$($(FULL)) && misc/configure asan "$$tree" "$(BUILD)/asan"
 	@misc/make "$(BUILD)/asan" binary $(JOBS)
@@ -237,7 +271,7 @@ asan: build tool unit-build
 	    $(PROVE) $(TESTS) $(UNITS)
 
 
-valgrind: build tool
+valgrind: tool
 	@misc/install test asan valgrind
 	@tree=$$($(FULL)) && misc/configure valgrind "$$tree" "$(BUILD)/valgrind"
 	@misc/make "$(BUILD)/valgrind" binary $(JOBS)
@@ -246,12 +280,12 @@ valgrind: build tool
 	    $(PROVE) $(TESTS)
 
 
-modes: build tool
+modes: tool
 	@misc/install test
 	@TESTS="$(TESTS)" PROVE="$(PROVE)" misc/modes "$(BUILD)/modes" $(MODES)
 
 
-coverage: build tool
+coverage: tool
 	@misc/install test coverage
 	@misc/configure coverage "$(TREE)" "$(BUILD)/coverage/src"
 	@misc/make "$(BUILD)/coverage/src" modules $(JOBS)
@@ -309,7 +343,7 @@ browser: build
 
 # one after the other: each has a database, PHP or Python
 
-recipes: build tool
+recipes: tool
 	@misc/install test recipes
 	prove -v -I t/lib t/recipes/*.t
 
