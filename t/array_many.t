@@ -44,7 +44,7 @@ my @h = map { $t->nginx($_, $conf) } qw/ a b /;
 # each change removes something, so that none of them is a mere append
 
 my $each = 1000;
-my $rounds = $t->size(2, 320);
+my $rounds = $t->size(1, 320);
 my $stats = $m->stats();
 my (%status, $lost, $left) = ();
 
@@ -87,7 +87,7 @@ my @text = map { my $g = $_;
 
 put(0);
 
-my $reads = $t->size(8000, 1_000_000);
+my $reads = $t->size(4000, 1_000_000);
 my $load = $t->load(ports => [@h], uri => '/gen', clients => 32,
     requests => $reads, expect => \@text, background => 1, timeout => 60);
 my $k = 0;

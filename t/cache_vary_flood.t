@@ -184,7 +184,7 @@ for my $round (1 .. $t->size(3, 20)) {
         wait_for(sub { look($uri, $ua) eq 'HIT' });
     }
 
-    for (1 .. $t->size(300, 3000)) {
+    for (1 .. $t->size(150, 3000)) {
         flood($uri, 1);
         $n{look($uri, $_)}++ for ('hot 1') x 4, ('hot 2') x 4;
     }

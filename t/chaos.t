@@ -24,7 +24,7 @@ use lib "$FindBin::Bin/lib";
 use Test::Mcds;
 use Test::Mcds::Chaos;
 
-my $seconds = $ENV{MCDS_CHAOS} || ($ENV{MCDS_FULL} ? 120 : 20);
+my $seconds = $ENV{MCDS_CHAOS} || ($ENV{MCDS_FULL} ? 120 : 14);
 my $seed = $ENV{MCDS_SEED} // 11;
 
 $ENV{TEST_TIMEOUT} //= $seconds + 280;

@@ -103,7 +103,7 @@ EOT
 sub counters {
     my ($store, @hosts) = @_;
 
-    my $requests = $t->size(6000, 100000);
+    my $requests = $t->size(3000, 100000);
     my @keys = map { "k$_" } 1 .. 20;
 
     my $result = $t->load(ports => \@hosts, clients => 32,

@@ -134,7 +134,7 @@ $h->get("/p/$_?k=$_") for 0 .. $pages - 1;
 my %count = map { $_ => 0 } 1 .. 64;
 my ($wrong, $asked) = (0, 0);
 
-my $seeds = $t->size(200, 10000);
+my $seeds = $t->size(80, 10000);
 
 for my $seed (1 .. $seeds) {
     srand $seed;

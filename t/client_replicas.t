@@ -9,6 +9,7 @@
 use warnings;
 use strict;
 
+use List::Util qw/ none /;
 use Test::More;
 
 use FindBin;
@@ -64,7 +65,7 @@ EOT
 
 my @h = map { $t->nginx("h$_", $conf) } 0 .. 1;
 
-my $keys = $t->size(60, 1000);
+my $keys = $t->size(40, 1000);
 my @keys = map { "/k$_" } 1 .. $keys;
 
 # which servers have a key, the first one and the next in the list
@@ -164,7 +165,7 @@ ok(wait_for(sub { 2 == grep { $_->log() =~ /is up again/ } @h }, 20),
 
 is(scalar(grep { $_ ne 6 } count()), 0, 'it is empty: nothing is missing');
 ok(wait_for(sub {
-    !grep {
+    none {
         my $key = "n:$_";
         2 != grep { ($m[$_]->get($key) // '') eq 6 } places($key)
     } @keys

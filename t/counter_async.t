@@ -92,7 +92,7 @@ my $one = $t->nginx('one', $conf =~ s/%%WORKERS%%/1/r);
 
 # exact in the end, for a few operations
 
-my $requests = $t->size(20000, 400000);
+my $requests = $t->size(10000, 400000);
 my $before = ops();
 my $start = time();
 my $load = $t->load(ports => [$h, $one], uri => '/hot', clients => 32,

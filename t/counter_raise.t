@@ -383,7 +383,7 @@ $b->up();
 
 my @uris = map { "/hot$_" } 1 .. 2;
 my $load = $t->load(ports => [$a, $b], uris => \@uris, clients => 16,
-    requests => $t->size(30000, 300000), background => 1);
+    requests => $t->size(15000, 300000), background => 1);
 my ($kept, $asked, $down, %last) = (1, 0, '');
 
 while (!$load->ended()) {

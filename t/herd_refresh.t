@@ -48,7 +48,7 @@ http {
 }
 EOT
 
-my $seconds = $t->size(4, 60);
+my $seconds = $t->size(3, 60);
 my @uris = map { "/page/" . 6 * $_ } 1 .. 100;
 
 finish($_) for map { start_get($hosts[0]->port(), $_) } @uris;

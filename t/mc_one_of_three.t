@@ -61,7 +61,7 @@ for my $distribution (qw/ modula ketama /) {
         $t->nginx("$distribution$_", $conf =~ s/%%DISTR\w+%%/$distribution/r)
     } 0 .. 1;
 
-    my $keys = $t->size(500, 100000);
+    my $keys = $t->size(200, 100000);
 
     # the same key is on the same server for both hosts
 

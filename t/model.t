@@ -35,7 +35,7 @@ $ENV{TEST_TIMEOUT} //= ($secs // 0) + 600;
 
 my $t = Test::Mcds->new()->not_in('two many', 'it looks at one worker');
 my $model = Test::Mcds::Model->new($t, { map { $_ => 1 } @known });
-my $last = $one // ($secs ? 1e15 : $t->size(300 / $t->slow(), 20_000));
+my $last = $one // ($secs ? 1e15 : $t->size(150 / $t->slow(), 20_000));
 my $end = time() + ($secs // 1e9);
 my ($count, %kinds, $stop) = (0);
 

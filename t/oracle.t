@@ -33,7 +33,7 @@ my $t = Test::Mcds->new()->needs('http_ssl', 'http_sub', 'http_addition',
     'http_auth_request', 'IO::Socket::SSL');
 
 my $oracle = Test::Mcds::Oracle->new($t, $t->memcached('m'));
-my $last = $one // ($secs ? 1e15 : $t->size(60 / $t->slow(), 3000));
+my $last = $one // ($secs ? 1e15 : $t->size(40 / $t->slow(), 3000));
 my $end = time() + ($secs // 1e9);
 my ($count, %kinds, $stop) = (0);
 

@@ -195,7 +195,7 @@ like(refresh_wait($m, '/status')->{body}, qr/^answer/, 'and succeeds');
 
 # over and over: more than there are connections, were they not given back
 
-my $total = $t->size(200, 10000);
+my $total = $t->size(100, 10000);
 my ($worker) = $h->workers();
 my ($before, $stale, $built) = (undef, 0, 0);
 

@@ -25,7 +25,7 @@ my $t = Test::Mcds->new(calm => 1)->not_in('two many',
 $t->leave('sanitizers have a use for memory themselves') if $t->slow() > 1;
 
 my $mb = 1024 * 1024;
-my $n = $t->size(60, 300);
+my $n = $t->size(40, 300);
 my $size = 7 * $mb;
 
 my $m = $t->memcached('m', memory => 1024);

@@ -1106,7 +1106,7 @@ sub wait_for {
 
         # what has taken long may take as long again
 
-        sleep($past < 0.36 ? 0.002 + $past / 20 : 0.02);
+        sleep($past < 0.36 ? 0.002 + $past / 20 : $past < 2 ? 0.02 : 0.05);
     }
 }
 

@@ -34,7 +34,7 @@ our @WEIGHTS = (1, 3, 10, 2, 5);
 sub new {
     my ($class, $t, $given, %o) = @_;
 
-    my $self = bless { t => $t, n => $t->size(400, 4000),
+    my $self = bless { t => $t, n => $t->size(150, 4000),
         kind => $o{unix} ? 'unix' : 'tcp' }, $class;
 
     $self->{m} = [map { $t->memcached("$self->{kind}$_", unix => $o{unix}) }
