@@ -42,7 +42,7 @@ LONG      = conf_directives log_slow chaos counter_writeback conf_counter \
             client_reset client_resolve_fail refresh_life log_follow \
             status_many status_prometheus mc_loop lock_faults proto_odd \
             counter_durable_down resource_growth conf_pool conf_visitors \
-            replica_counters client_replicas
+            replica_counters client_replicas counter_raise
 LONGEST   = $(LONG:%=t/%.t)
 TESTS     = $(LONGEST) $(filter-out $(LONGEST),$(wildcard t/*.t))
 UNITS     = $(patsubst t/unit/%.c,$(UNIT)/%,$(wildcard t/unit/*_test.c))
@@ -57,9 +57,9 @@ NEEDED    = $(BINARY) tool unit-build checked
 TESTED    = $(TESTS) $(UNITS)
 endif
 
-# a test waits about as long as it computes
+# a test waits twice as long as it computes
 
-PROVE_JOBS = $(shell expr 2 '*' $(JOBS))
+PROVE_JOBS = $(shell expr 3 '*' $(JOBS))
 PROVE     = prove -j $(PROVE_JOBS) -I t/lib
 
 asan valgrind coverage: PROVE_JOBS = $(JOBS)
