@@ -299,7 +299,6 @@ use File::Path qw/ remove_tree /;
 use File::Temp qw/ tempdir /;
 use IO::Select;
 use IO::Socket::INET;
-use JSON::PP ();
 use POSIX ();
 use Test::More ();
 use Time::HiRes qw/ sleep time /;
@@ -1424,6 +1423,8 @@ sub Test::Mcds::Load::wait {
 
     CORE::close($fh);
     $load->{test}->gone($load->{pid});
+
+    require JSON::PP;
 
     return $load->{result} = JSON::PP::decode_json($line);
 }
