@@ -127,8 +127,12 @@ my (@with, @sums);
 
 for my $i (1 .. 12) {
     $h->conf(conf('1056k', "x$i", "y$i"))->reload(wait_old => 1);
-    push @with, (totals("x$i"))[0] + (totals("y$i"))[0];
-    push @sums, (totals("x$i"))[1] + (totals("y$i"))[1];
+
+    my @x = totals("x$i");
+    my @y = totals("y$i");
+
+    push @with, $x[0] + $y[0];
+    push @sums, $x[1] + $y[1];
 }
 
 is("@with", join(' ', (200) x 12), 'new pools find room');

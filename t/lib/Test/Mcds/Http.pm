@@ -374,8 +374,9 @@ sub parse_head {
     my %h;
 
     for (@lines) {
-        my ($name, $value) = /^([^:]*):[ \t]*(.*?)[ \t]*$/ or next;
+        my ($name, $value) = /^([^:]*):[ \t]*(.*)$/ or next;
         $name = lc $name;
+        $value =~ s/[ \t]+\z//;
         $h{$name} = defined $h{$name} ? "$h{$name}, $value" : $value;
     }
 
