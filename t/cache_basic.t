@@ -12,7 +12,7 @@ use Test::More;
 use FindBin;
 use lib "$FindBin::Bin/lib";
 use Test::Mcds;
-use Test::Mcds::Entry;
+use Test::Mcds::Entry qw/ :DEFAULT key /;
 
 my $t = Test::Mcds->new();
 
@@ -120,7 +120,6 @@ EOT
 
 my ($r, $first, $e);
 
-sub key { '<>http://localhost' . shift }
 sub status { join ' ', $_[0]->status(), $_[0]->header('X-Cache') // 'none' }
 
 

@@ -13,7 +13,7 @@ use Test::More;
 use FindBin;
 use lib "$FindBin::Bin/lib";
 use Test::Mcds;
-use Test::Mcds::Entry;
+use Test::Mcds::Entry qw/ :DEFAULT key /;
 
 my $t = Test::Mcds->new();
 
@@ -122,8 +122,6 @@ my $one = $t->nginx('one', $conf);
 my $two = $t->nginx('two', $conf);
 
 $t->write_file("file.$_", $body{$_}) for @sizes;
-
-sub key { '<>http://localhost' . shift }
 
 for my $how ('plain', 'chunked', 'closed', 'direct', 'fast', 'fast/direct',
     'file')

@@ -13,7 +13,7 @@ use Test::More;
 use FindBin;
 use lib "$FindBin::Bin/lib";
 use Test::Mcds;
-use Test::Mcds::Entry;
+use Test::Mcds::Entry qw/ :DEFAULT key /;
 
 my $t = Test::Mcds->new();
 
@@ -82,8 +82,6 @@ http {
     }
 }
 EOT
-
-sub key { '<>http://localhost' . shift }
 
 my @uris = ((map { ($_, "/direct$_") } sort keys %ways),
     map { ("/fast/$_", "/fast/direct/$_") } @cuts[1 .. $#cuts]);

@@ -14,7 +14,7 @@ use Time::HiRes qw/ time sleep /;
 use FindBin;
 use lib "$FindBin::Bin/lib";
 use Test::Mcds;
-use Test::Mcds::Entry;
+use Test::Mcds::Entry qw/ :DEFAULT key /;
 
 my $t = Test::Mcds->new(calm => 1)->not_in('two many',
     'it looks at one worker');
@@ -60,7 +60,6 @@ my $two = $t->nginx('two', $conf);
 my $age = 2;
 my $late = ($age + 2 + 0.5) * $t->slow();
 
-sub key { '<>http://localhost' . shift }
 sub which { $_[0]->header('X-Cache') . ' ' . $_[0]->body() }
 sub lock_of { $m->get(key(shift) . ':lock') }
 

@@ -13,7 +13,7 @@ use Test::More;
 use FindBin;
 use lib "$FindBin::Bin/lib";
 use Test::Mcds;
-use Test::Mcds::Entry;
+use Test::Mcds::Entry qw/ :DEFAULT key /;
 
 my $t = Test::Mcds->new();
 
@@ -38,7 +38,6 @@ http {
 }
 EOT
 
-sub key { '<>http://localhost' . shift }
 sub status { join ' ', $_[0]->header('X-Cache') // 'none', $_[0]->body() }
 
 sub unlocked {

@@ -14,7 +14,7 @@ use Test::More;
 use FindBin;
 use lib "$FindBin::Bin/lib";
 use Test::Mcds;
-use Test::Mcds::Entry;
+use Test::Mcds::Entry qw/ :DEFAULT key /;
 
 my $t = Test::Mcds->new();
 
@@ -46,7 +46,6 @@ EOT
 my $h = $t->nginx('h', $conf =~ s/DRY/on/r);
 my $wet = $t->nginx('wet', $conf =~ s/DRY/off/r);
 
-sub key { '<>http://localhost' . shift }
 sub status { join ' ', $_[0]->header('X-Cache') // 'none', $_[0]->body() }
 
 is(status($h->get('/a')), 'MISS answer 1', 'the first is a miss');

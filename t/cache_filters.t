@@ -14,7 +14,7 @@ use Test::More;
 use FindBin;
 use lib "$FindBin::Bin/lib";
 use Test::Mcds;
-use Test::Mcds::Entry;
+use Test::Mcds::Entry qw/ :DEFAULT key /;
 
 my $t = Test::Mcds->new();
 
@@ -135,7 +135,6 @@ http {
 }
 EOT
 
-sub key { '<>http://localhost' . shift }
 sub cached { join ' ', $_[0]->header('X-Cache') // 'none', $_[0]->body() }
 
 my $r;

@@ -16,7 +16,7 @@ use Test::More;
 use FindBin;
 use lib "$FindBin::Bin/lib";
 use Test::Mcds;
-use Test::Mcds::Entry;
+use Test::Mcds::Entry qw/ :DEFAULT key /;
 
 my $t = Test::Mcds->new()->not_in('many', 'it looks at few workers');
 
@@ -73,8 +73,6 @@ EOT
 
 my @hosts = map { $t->nginx($_, $conf) } 'one', 'two';
 my @life = ('Cache-Control' => 'max-age=60');
-
-sub key { '<>http://localhost' . shift }
 
 sub which {
     my ($r) = @_;

@@ -14,8 +14,8 @@ use Time::HiRes qw/ time /;
 
 use FindBin;
 use lib "$FindBin::Bin/lib";
-use Test::Mcds;
-use Test::Mcds::Entry;
+use Test::Mcds qw/ :DEFAULT tally /;
+use Test::Mcds::Entry qw/ :DEFAULT key /;
 
 my $t = Test::Mcds->new(calm => 1);
 
@@ -52,14 +52,6 @@ my $wait = $t->size(500, 2000) * $t->slow();
 $conf =~ s/%%WAIT%%/$wait/;
 
 my @hosts = map { $t->nginx($_, $conf) } 'one', 'two';
-
-sub key { '<>http://localhost' . shift }
-
-sub tally {
-    my %n;
-    $n{$_->status() . ' ' . ($_->header('X-Cache') // 'none')}++ for @_;
-    return join ', ', map { "$n{$_} $_" } sort keys %n;
-}
 
 # so many requests, on both hosts in turn, which have arrived
 

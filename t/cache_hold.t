@@ -13,7 +13,7 @@ use Test::More;
 use FindBin;
 use lib "$FindBin::Bin/lib";
 use Test::Mcds;
-use Test::Mcds::Entry;
+use Test::Mcds::Entry qw/ :DEFAULT key /;
 
 my $t = Test::Mcds->new()->not_in('two many',
     'it looks at one worker');
@@ -66,8 +66,6 @@ http {
     }
 }
 EOT
-
-sub key { '<>http://localhost' . shift }
 
 sub unlocked {
     my ($uri) = @_;

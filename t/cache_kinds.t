@@ -13,7 +13,7 @@ use Test::More;
 use FindBin;
 use lib "$FindBin::Bin/lib";
 use Test::Mcds;
-use Test::Mcds::Entry;
+use Test::Mcds::Entry qw/ :DEFAULT key /;
 
 my $t = Test::Mcds->new();
 
@@ -42,8 +42,6 @@ my %kinds = (
 );
 
 my %why = (split => 'parts are missing', list => 'no list of headers');
-
-sub key { '<>http://localhost' . shift }
 
 sub answer {
     return join ' ', $_[0]->status(), $_[0]->header('X-Cache') // 'none',

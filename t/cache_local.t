@@ -16,7 +16,7 @@ use Time::HiRes qw/ time sleep /;
 use FindBin;
 use lib "$FindBin::Bin/lib";
 use Test::Mcds;
-use Test::Mcds::Entry;
+use Test::Mcds::Entry qw/ :DEFAULT key /;
 
 my $t = Test::Mcds->new()->not_in('two many',
     'it looks at one worker');
@@ -62,8 +62,6 @@ sub host {
                   =~ s/%%WORKERS%%/$workers/r;
     return $t->nginx($name, $c);
 }
-
-sub key { '<>http://localhost' . shift }
 
 sub status {
     my ($r) = @_;

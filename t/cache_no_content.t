@@ -14,7 +14,7 @@ use Test::More;
 use FindBin;
 use lib "$FindBin::Bin/lib";
 use Test::Mcds;
-use Test::Mcds::Entry;
+use Test::Mcds::Entry qw/ :DEFAULT key /;
 use Test::Mcds::Http2;
 
 my $t = Test::Mcds->new()->needs('http_v2');
@@ -70,8 +70,6 @@ http {
     }
 }
 EOT
-
-sub key { '<>http://localhost' . shift }
 
 sub which {
     my ($r) = @_;

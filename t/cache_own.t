@@ -16,7 +16,7 @@ use Test::More;
 use FindBin;
 use lib "$FindBin::Bin/lib";
 use Test::Mcds;
-use Test::Mcds::Entry;
+use Test::Mcds::Entry qw/ :DEFAULT key /;
 
 my $t = Test::Mcds->new()->not_in('many', 'it looks at few workers');
 
@@ -116,8 +116,6 @@ http {
     }
 }
 EOT
-
-sub key { '<>http://localhost' . shift }
 
 # all headers but those that differ each time
 

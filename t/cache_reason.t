@@ -14,7 +14,7 @@ use Time::HiRes qw/ time /;
 use FindBin;
 use lib "$FindBin::Bin/lib";
 use Test::Mcds;
-use Test::Mcds::Entry;
+use Test::Mcds::Entry qw/ :DEFAULT key /;
 
 my $t = Test::Mcds->new()->allow(qr/too large|still being built|not stored/,
     qr/upstream|temporarily disabled|breaker|could not be built/);
@@ -86,7 +86,6 @@ http {
 }
 EOT
 
-sub key { '<>http://localhost' . shift }
 sub cc { return { headers => ['Cache-Control' => @_] } }
 
 # what is done before; the request; status, reason, Cache-Status

@@ -14,7 +14,7 @@ use Time::HiRes qw/ time /;
 use FindBin;
 use lib "$FindBin::Bin/lib";
 use Test::Mcds;
-use Test::Mcds::Entry;
+use Test::Mcds::Entry qw/ :DEFAULT key /;
 
 my $t = Test::Mcds->new();
 
@@ -47,8 +47,6 @@ http {
     }
 }
 EOT
-
-sub key { '<>http://localhost' . shift }
 
 sub which {
     my ($r) = @_;

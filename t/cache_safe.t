@@ -13,7 +13,7 @@ use Test::More;
 use FindBin;
 use lib "$FindBin::Bin/lib";
 use Test::Mcds;
-use Test::Mcds::Entry;
+use Test::Mcds::Entry qw/ :DEFAULT key /;
 
 my $t = Test::Mcds->new();
 
@@ -138,8 +138,6 @@ http {
     }
 }
 EOT
-
-sub key { '<>http://localhost' . shift }
 
 # asks twice; whether the second came out of the cache
 

@@ -14,7 +14,7 @@ use Test::More;
 use FindBin;
 use lib "$FindBin::Bin/lib";
 use Test::Mcds;
-use Test::Mcds::Entry;
+use Test::Mcds::Entry qw/ :DEFAULT key /;
 
 my $t = Test::Mcds->new()->allow(qr/is not used|is not signed|too large/);
 
@@ -74,7 +74,6 @@ my ($h, $other) = @h;
 my $old = $t->nginx('old', $conf =~ s/\S+new\.key //r);
 my $off = $t->nginx('off', $conf =~ s/key \S+new\.key \S+;/key off;/r);
 
-sub key { '<>http://localhost' . shift }
 sub status { join ' ', map { $_ // 'none' } $_[0]->header('X-Cache'),
     $_[0]->header('X-Reason') }
 

@@ -16,7 +16,7 @@ use Time::HiRes qw/ time sleep /;
 use FindBin;
 use lib "$FindBin::Bin/lib";
 use Test::Mcds;
-use Test::Mcds::Entry;
+use Test::Mcds::Entry qw/ :DEFAULT key /;
 
 my $t = Test::Mcds->new()->not_in('many', 'it looks at few workers');
 
@@ -50,8 +50,6 @@ http {
 EOT
 
 my @hosts = map { $t->nginx($_, $conf) } 'one', 'two';
-
-sub key { '<>http://localhost' . shift }
 
 # clients of both hosts ask for a page that takes the origin longer than it
 # lives: half of them at once, half of them when it has expired already

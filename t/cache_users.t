@@ -13,7 +13,7 @@ use Test::More;
 use FindBin;
 use lib "$FindBin::Bin/lib";
 use Test::Mcds;
-use Test::Mcds::Entry;
+use Test::Mcds::Entry qw/ :DEFAULT key /;
 
 my $t = Test::Mcds->new();
 
@@ -52,8 +52,6 @@ EOT
 
 my @hosts = map { $t->nginx($_, $conf) } 'one', 'two';
 my $h = $hosts[0];
-
-sub key { '<>http://localhost' . shift }
 
 sub ask {
     my ($uri, @cookies) = @_;

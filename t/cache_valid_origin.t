@@ -14,7 +14,7 @@ use Test::More;
 use FindBin;
 use lib "$FindBin::Bin/lib";
 use Test::Mcds;
-use Test::Mcds::Entry;
+use Test::Mcds::Entry qw/ :DEFAULT key /;
 
 my $t = Test::Mcds->new();
 
@@ -57,8 +57,6 @@ http {
     }
 }
 EOT
-
-sub key { '<>http://localhost' . shift }
 
 # the statuses of two requests, and the lifetime of what is stored
 

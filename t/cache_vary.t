@@ -14,7 +14,7 @@ use Test::More;
 use FindBin;
 use lib "$FindBin::Bin/lib";
 use Test::Mcds;
-use Test::Mcds::Entry;
+use Test::Mcds::Entry qw/ :DEFAULT key /;
 
 my $t = Test::Mcds->new();
 
@@ -92,8 +92,6 @@ EOC
 
 my @hosts = map { $t->nginx($_, $conf) } 'one', 'two';
 my $n = 0;
-
-sub key { '<>http://localhost' . shift }
 
 sub get {
     my ($uri, %h) = @_;

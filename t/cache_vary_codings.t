@@ -14,7 +14,7 @@ use Test::More;
 use FindBin;
 use lib "$FindBin::Bin/lib";
 use Test::Mcds;
-use Test::Mcds::Entry;
+use Test::Mcds::Entry qw/ :DEFAULT key /;
 
 use IO::Compress::Gzip qw/ gzip /;
 use IO::Uncompress::Gunzip qw/ gunzip /;
@@ -105,8 +105,6 @@ $locations
     }
 }
 EOC
-
-sub key { '<>http://localhost' . shift }
 
 sub get {
     my ($uri, $accept, %h) = @_;

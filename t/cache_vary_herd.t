@@ -14,7 +14,7 @@ use Test::More;
 use FindBin;
 use lib "$FindBin::Bin/lib";
 use Test::Mcds;
-use Test::Mcds::Entry;
+use Test::Mcds::Entry qw/ :DEFAULT key /;
 
 my $t = Test::Mcds->new()->not_in('many',
     'it looks at few workers');
@@ -49,8 +49,6 @@ http {
 EOC
 
 my @hosts = map { $t->nginx($_, $conf) } 'one', 'two';
-
-sub key { '<>http://localhost' . shift }
 
 sub asked {
     my ($uri) = @_;

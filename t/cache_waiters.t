@@ -14,8 +14,8 @@ use Time::HiRes qw/ time /;
 
 use FindBin;
 use lib "$FindBin::Bin/lib";
-use Test::Mcds;
-use Test::Mcds::Entry;
+use Test::Mcds qw/ :DEFAULT tally /;
+use Test::Mcds::Entry qw/ :DEFAULT key /;
 
 my $t = Test::Mcds->new(calm => 1)->not_in('two many',
     'each worker has waiters of its own');
@@ -86,14 +86,6 @@ EOT
 
 my @hosts = ($t->nginx('one', $conf =~ s/%%WORKERS%%/1/r),
              $t->nginx('two', $conf =~ s/%%WORKERS%%/2/r));
-
-sub key { '<>http://localhost' . shift }
-
-sub tally {
-    my %n;
-    $n{$_->status() . ' ' . ($_->header('X-Cache') // 'none')}++ for @_;
-    return join ', ', map { "$n{$_} $_" } sort keys %n;
-}
 
 sub herd {
     my ($n, $uri) = @_;

@@ -17,7 +17,7 @@ use Time::HiRes;
 use FindBin;
 use lib "$FindBin::Bin/lib";
 use Test::Mcds;
-use Test::Mcds::Entry;
+use Test::Mcds::Entry qw/ :DEFAULT key /;
 
 my $t = Test::Mcds->new()->not_in('two many',
     'it looks at single workers');
@@ -114,7 +114,6 @@ EOT
 
 my ($a, $b) = my @hosts = map { $t->nginx($_, $conf) } 'a', 'b';
 
-sub key { '<>http://localhost' . shift }
 sub purge { '/purge?key=http://localhost' . shift }
 
 sub headers { return (headers => { 'X-A' => 1, @_ }) }

@@ -14,7 +14,7 @@ use Time::HiRes qw/ sleep /;
 
 use FindBin;
 use lib "$FindBin::Bin/lib";
-use Test::Mcds;
+use Test::Mcds qw/ :DEFAULT slurp /;
 
 my $t = Test::Mcds->new()->not_in('single',
     'what nginx knows ends with the process');
@@ -244,12 +244,4 @@ http {
 EOT
     return http_post($h->port(), '/', $body,
         headers => { 'X-Mcds-Batch' => $batch })->status();
-}
-
-
-sub slurp {
-    my ($path) = @_;
-    open my $fh, '<', $path or die "$path: $!\n";
-    local $/;
-    return <$fh>;
 }

@@ -15,7 +15,7 @@ use Time::HiRes qw/ sleep /;
 
 use FindBin;
 use lib "$FindBin::Bin/lib";
-use Test::Mcds;
+use Test::Mcds qw/ :DEFAULT slurp /;
 
 my $t = Test::Mcds->new();
 
@@ -117,14 +117,4 @@ sub shown {
     my ($dom, $id) = @_;
 
     return $dom =~ m{<b id="$id">(.*?)</b>} ? $1 : '';
-}
-
-
-sub slurp {
-    my ($path) = @_;
-
-    open my $fh, '<', $path or die "$path: $!\n";
-    local $/;
-
-    return <$fh>;
 }

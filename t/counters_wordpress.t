@@ -14,7 +14,7 @@ use Time::HiRes qw/ sleep /;
 
 use FindBin;
 use lib "$FindBin::Bin/lib";
-use Test::Mcds;
+use Test::Mcds qw/ :DEFAULT slurp /;
 
 my $t = Test::Mcds->new();
 
@@ -220,14 +220,4 @@ sub made {
     my ($path) = @_;
 
     return scalar grep { $_ eq $path } split /\n/, $t->read_file('made');
-}
-
-
-sub slurp {
-    my ($path) = @_;
-
-    open my $fh, '<', $path or die "$path: $!\n";
-    local $/;
-
-    return <$fh>;
 }

@@ -14,7 +14,7 @@ use Test::More;
 
 use FindBin;
 use lib "$FindBin::Bin/lib";
-use Test::Mcds;
+use Test::Mcds qw/ :DEFAULT slurp /;
 
 my $t = Test::Mcds->new();
 my $root = "$FindBin::Bin/..";
@@ -146,14 +146,4 @@ $t->done();
 sub locations {
     my ($text) = @_;
     return $text =~ /\blocation\s[^{]*(\{(?:[^{}]++|(?1))*\})/g;
-}
-
-
-sub slurp {
-    my ($path) = @_;
-
-    open my $fh, '<', $path or die "$path: $!\n";
-    local $/;
-
-    return <$fh>;
 }

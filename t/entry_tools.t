@@ -13,7 +13,7 @@ use Test::More;
 use FindBin;
 use lib "$FindBin::Bin/lib";
 use Test::Mcds;
-use Test::Mcds::Entry;
+use Test::Mcds::Entry qw/ :DEFAULT key /;
 
 # Debian's own first: it may not be the first in PATH
 
@@ -59,8 +59,6 @@ EOT
 
 my $tool = "$FindBin::Bin/../misc/mcds_page.py";
 my $file = $t->dir() . '/file';
-
-sub key { '<>http://localhost' . shift }
 
 sub tool {
     my $pid = open(my $out, '-|') // die "fork: $!\n";

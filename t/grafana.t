@@ -13,7 +13,7 @@ use Test::More;
 
 use FindBin;
 use lib "$FindBin::Bin/lib";
-use Test::Mcds;
+use Test::Mcds qw/ :DEFAULT slurp /;
 
 my $t = Test::Mcds->new();
 my $dir = "$FindBin::Bin/../misc/grafana";
@@ -122,13 +122,3 @@ SKIP: {
 }
 
 $t->done();
-
-
-sub slurp {
-    my ($path) = @_;
-
-    open my $fh, '<', $path or die "$path: $!\n";
-    local $/;
-
-    return <$fh>;
-}

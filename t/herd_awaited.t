@@ -18,7 +18,7 @@ use Time::HiRes qw/ time sleep /;
 use FindBin;
 use lib "$FindBin::Bin/lib";
 use Test::Mcds;
-use Test::Mcds::Entry;
+use Test::Mcds::Entry qw/ :DEFAULT key /;
 
 my $t = Test::Mcds->new()->not_in('two many',
     'it looks at single workers');
@@ -115,7 +115,6 @@ EOT
 
 my ($a, $b) = my @hosts = map { $t->nginx($_, $conf) } 'a', 'b';
 
-sub key { '<>http://localhost' . shift }
 sub version { $t->write_file('version', shift) }
 
 sub look {

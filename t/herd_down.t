@@ -14,7 +14,7 @@ use Time::HiRes qw/ time sleep /;
 
 use FindBin;
 use lib "$FindBin::Bin/lib";
-use Test::Mcds;
+use Test::Mcds qw/ :DEFAULT tally /;
 
 my $t = Test::Mcds->new();
 
@@ -60,12 +60,6 @@ sub herd {
     my ($n, $uri, @h) = @_;
     @h = @hosts if !@h;
     return map { start_get($h[$_ % @h]->port(), $uri) } 1 .. $n;
-}
-
-sub tally {
-    my %n;
-    $n{$_->status() . ' ' . ($_->header('X-Cache') // 'none')}++ for @_;
-    return join ', ', map { "$n{$_} $_" } sort keys %n;
 }
 
 # the requests have been looked up, by all workers

@@ -14,8 +14,8 @@ use Time::HiRes qw/ time sleep /;
 
 use FindBin;
 use lib "$FindBin::Bin/lib";
-use Test::Mcds;
-use Test::Mcds::Entry;
+use Test::Mcds qw/ :DEFAULT tally /;
+use Test::Mcds::Entry qw/ :DEFAULT key /;
 
 my $t = Test::Mcds->new()->not_in('many',
     'it looks at few workers');
@@ -51,8 +51,6 @@ EOT
 
 my @hosts = map { $t->nginx($_, $conf) } 'one', 'two';
 
-sub key { '<>http://localhost' . shift }
-
 # the lock has been given back, which nobody waits for
 
 sub unlocked {
@@ -64,12 +62,6 @@ sub unlocked {
 sub herd {
     my ($n, $uri) = @_;
     return map { start_get($hosts[$_ % 2]->port(), $uri) } 1 .. $n;
-}
-
-sub tally {
-    my %n;
-    $n{$_->status() . ' ' . ($_->header('X-Cache') // 'none')}++ for @_;
-    return join ', ', map { "$n{$_} $_" } sort keys %n;
 }
 
 # a herd at a page whose only build fails

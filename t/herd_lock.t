@@ -15,7 +15,7 @@ use Time::HiRes qw/ time sleep /;
 use FindBin;
 use lib "$FindBin::Bin/lib";
 use Test::Mcds;
-use Test::Mcds::Entry;
+use Test::Mcds::Entry qw/ :DEFAULT key /;
 
 my $t = Test::Mcds->new()->not_in('many',
     'it looks at few workers');
@@ -62,8 +62,6 @@ sub host {
     return $t->nginx($name, $conf =~ s/%%PORT_mc%%/$mc->port()/er
                                   =~ s/%%WORKERS%%/$workers/r);
 }
-
-sub key { '<>http://localhost' . shift }
 
 
 # an add that was done, but not answered: the lock is nobody's

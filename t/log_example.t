@@ -12,7 +12,7 @@ use Test::More;
 
 use FindBin;
 use lib "$FindBin::Bin/lib";
-use Test::Mcds;
+use Test::Mcds qw/ :DEFAULT slurp /;
 use Test::Mcds::Follow;
 use Test::Mcds::Log qw/ lines /;
 
@@ -60,16 +60,6 @@ like($log->get('/lines?format=text')->body(), qr{^127\.0\.0\.1 \S+ "GET }m,
 $live->close();
 
 $t->done();
-
-
-sub slurp {
-    my ($path) = @_;
-
-    open my $fh, '<', $path or die "$path: $!\n";
-    local $/;
-
-    return <$fh>;
-}
 
 
 # a server of a host that has another port than its first one

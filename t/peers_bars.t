@@ -22,8 +22,8 @@ use Time::HiRes qw/ time /;
 
 use FindBin;
 use lib "$FindBin::Bin/lib";
-use Test::Mcds;
-use Test::Mcds::Entry;
+use Test::Mcds qw/ :DEFAULT tally /;
+use Test::Mcds::Entry qw/ :DEFAULT key /;
 
 my $t = Test::Mcds->new(calm => 1);
 
@@ -64,14 +64,6 @@ http {
 EOT
 
 my @hosts = map { $t->nginx($_, $conf) } 'one', 'two';
-
-sub key { '<>http://localhost' . shift }
-
-sub tally {
-    my %n;
-    $n{$_->status() . ' ' . ($_->header('X-Cache') // 'none')}++ for @_;
-    return join ', ', map { "$n{$_} $_" } sort keys %n;
-}
 
 # all at once, spread over both hosts
 

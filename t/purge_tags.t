@@ -15,7 +15,7 @@ use Test::More;
 use FindBin;
 use lib "$FindBin::Bin/lib";
 use Test::Mcds;
-use Test::Mcds::Entry;
+use Test::Mcds::Entry qw/ :DEFAULT key /;
 
 my $t = Test::Mcds->new()->not_in('two many', 'it looks at one worker')
     ->allow(qr/too many or too long tags|purge failed/);
@@ -73,7 +73,6 @@ my $h = $h[0];
 
 sub status { join ' ', $_[0]->header('X-Cache') // 'none', $_[0]->body() }
 sub purge { decode_json($h->get("/purge?$_[0]")->body()) }
-sub key { "<>http://localhost$_[0]" }
 sub stored { page_wait($m, key($_[0])) or die $_[0] }
 
 sub fill {

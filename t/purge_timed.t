@@ -15,7 +15,7 @@ use Test::More;
 use FindBin;
 use lib "$FindBin::Bin/lib";
 use Test::Mcds;
-use Test::Mcds::Entry;
+use Test::Mcds::Entry qw/ :DEFAULT key /;
 
 my $t = Test::Mcds->new();
 
@@ -94,7 +94,6 @@ for (1 .. 1000) {
 my @conn = map { $conn{$_} } sort keys %conn;
 is(scalar(@conn), $t->workers(3), 'a connection to each worker');
 
-sub key { "<>http://localhost$_[0]" }
 sub looks { my ($uri, %o) = @_; return map { $_->get($uri, %o) } @conn }
 sub statuses { join ' ', map { $_->header('X-Cache') // 'none' } @_ }
 

@@ -13,7 +13,7 @@ use Test::More;
 
 use FindBin;
 use lib "$FindBin::Bin/lib";
-use Test::Mcds;
+use Test::Mcds qw/ :DEFAULT slurp /;
 
 my $t = Test::Mcds->new();
 
@@ -219,14 +219,4 @@ sub look {
         headers => [defined $cookie ? (Cookie => $cookie) : ()]);
 
     return ($r->header('X-Cache') // 'none') . ' ' . $r->body();
-}
-
-
-sub slurp {
-    my ($path) = @_;
-
-    open my $fh, '<', $path or die "$path: $!\n";
-    local $/;
-
-    return <$fh>;
 }

@@ -13,7 +13,7 @@ use Test::More;
 
 use FindBin;
 use lib "$FindBin::Bin/lib";
-use Test::Mcds;
+use Test::Mcds qw/ :DEFAULT slurp /;
 
 my $t = Test::Mcds->new();
 
@@ -170,13 +170,3 @@ ok(!grep({ ($m->get($_) // '') =~ /=evil/ && !/evil.example/ } $m->keys()),
     'nor anything that is stored');
 
 $t->done(keep => ['o']);
-
-
-sub slurp {
-    my ($path) = @_;
-
-    open my $fh, '<', $path or die "$path: $!\n";
-    local $/;
-
-    return <$fh>;
-}

@@ -13,7 +13,7 @@ use Test::More;
 
 use FindBin;
 use lib "$FindBin::Bin/lib";
-use Test::Mcds;
+use Test::Mcds qw/ :DEFAULT slurp /;
 
 my $t = Test::Mcds->new();
 
@@ -131,13 +131,3 @@ is(scalar(grep { $_->status() == 200 } map { $host{new}->get('/new/plain') }
 $t->allow(qr/is down after/);
 
 $t->done(keep => ['o']);
-
-
-sub slurp {
-    my ($path) = @_;
-
-    open my $fh, '<', $path or die "$path: $!\n";
-    local $/;
-
-    return <$fh>;
-}

@@ -15,7 +15,7 @@ use Time::HiRes qw/ time /;
 use FindBin;
 use lib "$FindBin::Bin/lib";
 use Test::Mcds;
-use Test::Mcds::Entry;
+use Test::Mcds::Entry qw/ :DEFAULT key /;
 
 my $t = Test::Mcds->new();
 
@@ -121,8 +121,6 @@ http {
 EOC
 
 my ($h, $g) = map { $t->nginx($_, $conf) } 'one', 'two';
-
-sub key { '<>http://localhost' . shift }
 
 sub which {
     my ($r) = @_;

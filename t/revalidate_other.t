@@ -16,7 +16,7 @@ use Test::More;
 use FindBin;
 use lib "$FindBin::Bin/lib";
 use Test::Mcds;
-use Test::Mcds::Entry;
+use Test::Mcds::Entry qw/ :DEFAULT key /;
 use Test::Mcds::Refresh;
 
 my $t = Test::Mcds->new()->needs('http_v2', 'curl')->not_in('many',
@@ -129,8 +129,6 @@ $conf =~ s/LUA\n/$lua ? $inside : "\n"/e;
 $conf =~ s/LOAD\n/$lua ? join '', map { "load_module $_;\n" } @lua : "\n"/e;
 
 my $h = $t->nginx('h', $conf);
-
-sub key { '<>http://localhost' . shift }
 
 sub which {
     my ($r) = @_;

@@ -15,7 +15,7 @@ use Test::More;
 use FindBin;
 use lib "$FindBin::Bin/lib";
 use Test::Mcds;
-use Test::Mcds::Entry;
+use Test::Mcds::Entry qw/ :DEFAULT key /;
 
 my $t = Test::Mcds->new();
 
@@ -117,8 +117,6 @@ http {
 EOT
 
 my @hosts = map { $t->nginx($_, $conf) } 'one', 'two';
-
-sub key { '<>http://localhost' . shift }
 
 sub get {
     my ($host, $uri, $method, @headers) = @_;

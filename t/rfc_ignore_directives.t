@@ -15,7 +15,7 @@ use Test::More;
 use FindBin;
 use lib "$FindBin::Bin/lib";
 use Test::Mcds;
-use Test::Mcds::Entry;
+use Test::Mcds::Entry qw/ :DEFAULT key /;
 
 my $t = Test::Mcds->new();
 
@@ -132,8 +132,6 @@ http {
     }
 }
 EOT
-
-sub key { '<>http://localhost' . shift }
 
 sub entry {
     my ($uri) = @_;

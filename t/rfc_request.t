@@ -13,7 +13,7 @@ use Test::More;
 use FindBin;
 use lib "$FindBin::Bin/lib";
 use Test::Mcds;
-use Test::Mcds::Entry;
+use Test::Mcds::Entry qw/ :DEFAULT key /;
 
 my $t = Test::Mcds->new();
 
@@ -46,8 +46,6 @@ http {
     }
 }
 EOT
-
-sub key { '<>http://localhost' . shift }
 
 my $n = 0;
 

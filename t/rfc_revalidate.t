@@ -14,7 +14,7 @@ use Time::HiRes qw/ time /;
 use FindBin;
 use lib "$FindBin::Bin/lib";
 use Test::Mcds;
-use Test::Mcds::Entry;
+use Test::Mcds::Entry qw/ :DEFAULT key /;
 use Test::Mcds::Refresh;
 
 my $t = Test::Mcds->new();
@@ -131,8 +131,6 @@ http {
     }
 }
 EOT
-
-sub key { '<>http://localhost' . shift }
 
 # fills, makes it expire, asks again
 

@@ -13,7 +13,7 @@ use Test::More;
 use FindBin;
 use lib "$FindBin::Bin/lib";
 use Test::Mcds;
-use Test::Mcds::Entry;
+use Test::Mcds::Entry qw/ :DEFAULT key /;
 
 my $t = Test::Mcds->new();
 
@@ -117,8 +117,6 @@ http {
     }
 }
 EOT
-
-sub key { '<>http://localhost' . shift }
 
 # fills, makes it expire ms ago, asks again
 

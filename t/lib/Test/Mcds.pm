@@ -150,6 +150,8 @@ protocol).  Header values may be lists.
     wait_for(sub { ... }, seconds)  polls until true; returns that, or false
                                     after 20 s or as many as are given, in
                                     which the machine was not busy
+    slurp(path)                     a file; exported when asked for, as is
+    tally(responses)                "3 200 HIT, 1 200 MISS": status, X-Cache
 
 A response: status, body, header('X'), all('X') (list of lines), head (raw),
 time (seconds), start, end, complete (false if cut short), error ('timed out',
@@ -318,6 +320,7 @@ our @EXPORT = qw/
     http_get http_head http_post http_request http_raw start_get finish many
     conn wait_for
 /;
+our @EXPORT_OK = qw/ slurp tally /;
 
 my $root = abs_path(dirname(__FILE__) . '/../../..');
 my $current;
@@ -1082,6 +1085,25 @@ sub read_file {
     local $/;
 
     return <$fh> // '';
+}
+
+
+sub slurp {
+    my ($path) = @_;
+
+    open my $fh, '<', $path or die "$path: $!\n";
+    local $/;
+
+    return <$fh>;
+}
+
+
+sub tally {
+    my %n;
+
+    $n{$_->status() . ' ' . ($_->header('X-Cache') // 'none')}++ for @_;
+
+    return join ', ', map { "$n{$_} $_" } sort keys %n;
 }
 
 

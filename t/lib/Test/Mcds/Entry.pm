@@ -11,6 +11,8 @@ package Test::Mcds::Entry;
 #     $bytes = part_encode(%$p)           ngx_mcds_part.h
 #     page_wait($m, $key)                 until it is stored and unlocked
 #     page_expire($m, $key, $ms, %more)   makes it expired since so many ms
+#     key($uri)                           the key of that page of a host without
+#                                         a name; exported when asked for
 
 use warnings;
 use strict;
@@ -18,6 +20,7 @@ use strict;
 use Exporter qw/ import /;
 use Time::HiRes qw/ time sleep /;
 
+our @EXPORT_OK = qw/ key /;
 our @EXPORT = qw/ page_decode page_encode part_decode part_encode page_wait
     page_expire page_ext crc32c /;
 
@@ -125,6 +128,9 @@ sub part_encode {
 
     return $head . pack('V', crc32c($head . $rest)) . $rest;
 }
+
+
+sub key { '<>http://localhost' . shift }
 
 
 # of the page of a server{} without a name
