@@ -101,6 +101,10 @@ ORACLE_FROM = 1
 MODEL_SECS = 600
 MODEL_FROM = 1
 
+# how many faults make mutants tries at a time
+
+MUTANT_JOBS = 2
+
 # where make mixed finds what it has built
 
 OTHER     = build/ngx_http_mcds_module.so
@@ -123,7 +127,7 @@ unexport MAKEFLAGS
 
 .DEFAULT_GOAL := all
 
-.PHONY: tool install-tool browser configured tool-objects checked
+.PHONY: tool install-tool browser configured tool-objects checked mutants
 .PHONY: all help build binary demo check unit-build unit test test-full asan
 .PHONY: mixed valgrind coverage chaos fuzz bench clean install man dist deb
 .PHONY: deb-test matrix foreign modes oracle model soak recipes
@@ -149,6 +153,9 @@ help:
 	@echo 'make asan        the tests with a sanitized nginx'
 	@echo 'make valgrind    the tests with nginx under valgrind'
 	@echo 'make coverage    the tests, and what they have reached of src/'
+	@echo 'make mutants     small faults in the code, one at a time, and which'
+	@echo '                 test finds which (MUTANTS="name file.c",'
+	@echo '                 MUTANTS_REST=0: the near tests only)'
 	@echo 'make modes       the tests in each way of nginx to run: no master, 64'
 	@echo '                 workers, aio threads, ... (MODES="one many")'
 	@echo 'make mixed       two hosts, one of them with another version of mcds:'
@@ -297,6 +304,14 @@ coverage: tool
 	@rc=0; MCDS_SLOW=2 TEST_NGINX_MODULE="$(CURDIR)/$(COVERED)" \
 	    $(PROVE) $(TESTS) $(UNITS:$(UNIT)/%=$(BUILD)/coverage/unit/%) \
 	    || rc=$$?; misc/coverage tell "$(BUILD)/coverage" && exit $$rc
+
+
+# only faults of what the unit tests are linked with need nginx's source
+
+mutants:
+	@misc/install build test
+	@tree=$$($(FULL)) && NGX_TREE="$$tree" \
+	    misc/mutants "$(BUILD)/mutants" $(MUTANT_JOBS)
 
 
 mixed: build

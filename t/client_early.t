@@ -1,0 +1,112 @@
+#!/usr/bin/perl
+
+# Copyright (C) mcds authors
+
+# A server that answers a command of which it has read a part: the answer is
+# right in all but its time, and is taken for none.  Only an answer that comes
+# when the whole command has left is one.
+
+use warnings;
+use strict;
+
+use Test::More;
+
+use FindBin;
+use lib "$FindBin::Bin/lib";
+use Test::Mcds;
+
+my $t = Test::Mcds->new()->not_in('two many', 'it looks at one worker')
+    ->allow(qr/memcached sent a reply before the command was sent/);
+
+# more than the kernel takes of it, since the server has little room
+
+my $size = 7_000_000;
+my $o = $t->origin('o', { body => 'x' x $size });
+
+package Early;
+
+use Socket qw/ SOL_SOCKET SO_RCVBUF /;
+
+our @ISA = ('Test::Mcds::Fake');
+
+sub init {
+    my ($self) = @_;
+
+    setsockopt $self->{listen}, SOL_SOCKET, SO_RCVBUF, 4096 or die $!;
+    $self->SUPER::init();
+}
+
+sub input {
+    my ($self, $c) = @_;
+
+    if ($self->mode() eq 'early' && $c->{in} =~ /^(ms <>page\S+ \d{6,} .*)\r/m)
+    {
+        my ($line) = ($1);
+
+        return if length $c->{in} < $self->{told}[0];
+
+        $self->{mode} = '';
+        $self->put(event => 'command', line => 'early', conn => $c->{id});
+        $self->queue($c, $self->default($line, 'x'), { deaf => 1 });
+        $self->run($c);
+        return;
+    }
+
+    $self->SUPER::input($c);
+}
+
+package main;
+
+my $f = $t->forked('Early', 'm');
+
+my $h = $t->nginx('h', <<'EOT');
+%%GLOBALS%%
+worker_processes 1;
+events { }
+http {
+    %%HTTP%%
+    mcds_pool main {
+        server    127.0.0.1:%%PORT_m%%;
+        timeout   60s;
+        max_fails 0;
+    }
+    mcds_use main;
+    add_header X-Cache $mcds_cache_status;
+    server {
+        listen 127.0.0.1:%%PORT%%;
+        location / {
+            mcds_cache          on;
+            mcds_cache_max_size 8m;
+            mcds_cache_key      page$uri;
+            mcds_cache_valid    1h;
+            proxy_pass http://127.0.0.1:%%PORT_o%%;
+        }
+    }
+}
+EOT
+
+my $before = qr/sent a reply before the command was sent, connection closed/;
+
+for my $read (200, 10_000, 1_000_000) {
+    my $n = $h->log_count($before);
+
+    $f->mark();
+    $f->tell('early', $read);
+
+    is(length($h->get("/$read")->body()), $size, "$read bytes: served");
+    ok(wait_for(sub { $f->count(qr/^early/) }), "$read bytes: answered");
+    ok(wait_for(sub { $h->log_count($before) == $n + 1 }),
+        "$read bytes: the answer is too early");
+    $f->close_all();
+    $f->hang_up();
+}
+
+# once all of it has left an answer is one
+
+$f->tell('');
+$f->mark();
+is($h->get('/whole')->header('X-Cache'), 'MISS', 'whole: the origin');
+ok(wait_for(sub { $h->get('/whole')->header('X-Cache') eq 'HIT' }),
+    'whole: stored');
+
+$t->done();
