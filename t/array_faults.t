@@ -29,6 +29,14 @@ my $f = $t->fake('f', sub {
     return "SERVER_ERROR out of memory storing object\r\n" if $what eq 'full';
     return ($f->hold('held'), $f->default($line, $value)) if $what eq 'hold';
 
+    # stored, and not answered, or not rightly
+
+    if ($what =~ /^stored-(fin|stall|odd)$/) {
+        $f->default($line, $value);
+        return $1 eq 'odd' ? "HD O1\r\n" : $1 eq 'fin' ? $f->fin()
+            : $f->stall();
+    }
+
     # others change it before each compare-and-swap
 
     if ($what eq 'change') {
@@ -176,6 +184,22 @@ $r = json('PUT', '/parts', '["' . ('x' x 20000) . '","' . ('y' x 20000) . '"]');
 like($r->body(), qr/nothing was done/, 'a part is not answered');
 is($f->get('/parts'), "\"old\"\n", 'the array is as it was, again');
 $f->tell('');
+
+
+# the head was stored, and that is not known: it has its parts
+
+for my $how (qw/ fin stall odd /) {
+    my $list = '["' . ('x' x 20000) . '","' . ("$how " x 5000) . '"]';
+
+    $f->set("/stored-$how", "\"old\"\n");
+    $f->tell("stored-$how ^ms /stored-$how \\d");
+    $r = json('PUT', "/stored-$how", $list);
+    like($r->body(), qr/it is not known whether it was done/,
+        "stored-$how: is not known");
+    $f->tell('');
+    ok($h->get("/stored-$how")->body() eq "$list\n",
+        "stored-$how: it was, and is whole");
+}
 
 
 # the client leaves, the change is done

@@ -61,6 +61,10 @@ http {
             mcds_cache_hmac_key %%TMP%%/old.key;
             proxy_pass http://127.0.0.1:%%PORT_o%%;
         }
+        location /large {
+            mcds_cache_request_control on;
+            proxy_pass http://127.0.0.1:%%PORT_o%%;
+        }
         location /vary { proxy_pass http://127.0.0.1:%%PORT_v%%; }
     }
 }
@@ -137,7 +141,12 @@ is(status($off->get('/new2')), 'HIT fresh', 'off: it does not matter');
 
 my $n = length $good;
 my $bad = 0;
-my @at = $t->full() ? 0 .. $n - 1 : map { int rand $n } 1 .. 150;
+my $sign = "\x03\x00\x20\x00\x00\x00";
+my $at_sign = index($good, $sign) + length $sign;
+my @sign = $at_sign .. $at_sign + 31;
+my @at = $t->full() ? 0 .. $n - 1 : (@sign, map { int rand $n } 1 .. 120);
+
+cmp_ok($at_sign, '>', length $sign, 'each byte of the signature is edited');
 
 for my $at (@at) {
     my $edited = $good;
@@ -216,6 +225,29 @@ for my $edit (['another text', data => 'x' x $part->{len}],
     $m->set($keys[0], part_encode(%{ part_decode($parts[0]) },
         @$edit[1 .. $#$edit]));
     rebuilt($edit->[0]);
+}
+
+# each byte of a part's signature
+
+{
+    my $wrong = '';
+
+    for my $i (0 .. 31) {
+        my $bytes = part_decode($parts[0])->{more};
+
+        substr($bytes, $i, 1) ^= chr(1 << int rand 8);
+        $m->set($keys[0], part_encode(%{ part_decode($parts[0]) },
+            more => $bytes));
+
+        my $r = $h->get('/large1',
+            headers => { 'Cache-Control' => 'only-if-cached' });
+
+        $wrong .= " $i: " . $r->status() if $r->status() != 504;
+        $m->set($keys[0], $parts[0]);
+    }
+
+    is($wrong, '', 'each byte of the signature of a part');
+    is(status($h->get('/large1')), 'HIT fresh', 'and the part that was signed');
 }
 
 my $second = part_decode($parts[1]);

@@ -104,7 +104,7 @@ sub stored {
 
     for my $m (@m) {
         $n += grep { /\Q$uri\E:vary:\w+:\w{32}(?::|$)/ && !/:lock/
-            && ($m->ttl($_) // 0) < 0 } $m->keys();
+            && ($m->ttl($_) // 0) == -1 } $m->keys();
     }
 
     return $n;

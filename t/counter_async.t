@@ -25,6 +25,8 @@ my $m = $t->memcached('m');
 my $f = $t->fake('f', sub {
     my ($f, $c, $line, $value) = @_;
 
+    return ($f->hold('greeting'), $f->fin())
+        if $f->mode() eq 'greet' && $line eq 'version';
     return if $line !~ /^m[ag] / || !$f->mode();
     return ($f->hold('answer'), $f->default($line, $value))
         if $f->mode() eq 'hold';
@@ -75,6 +77,12 @@ http {
         location = /fake {
             mcds_use fake;
             mcds_counter $n key=fake async=30ms;
+            mcds_return "$n";
+        }
+        location = /refused {
+            mcds_use fake;
+            mcds_counter $n key=refused async=30ms;
+            mcds_counter_buffer $n off;
             mcds_return "$n";
         }
         location = /many {
@@ -178,6 +186,21 @@ ok(wait_for(sub { $f->get('fake') >= $n + 6 + $kept }), 'sent when it is back')
     or diag($f->get('fake'));
 ok(wait_for(sub { my $v = $one->get('/fake')->body();
     wait_for(sub { $f->get('fake') == $v }, 1) }), 'and the number is right');
+
+
+# the connection ends before a sum has left: that and what was counted
+# meanwhile go together, later
+
+$f->tell('greet');
+$f->close_all();
+ok(wait_for(sub { $f->connections() == 0 }), 'refused: no connection');
+$one->get('/refused');
+ok(wait_for(sub { $f->held('greeting') }), 'refused: a sum is on its way');
+$one->get('/refused') for 1 .. 5;
+$f->tell('');
+$f->release('greeting');
+ok(wait_for(sub { ($f->get('refused') // 0) == 6 }), 'refused: all are counted')
+    or diag($f->get('refused'));
 
 
 # graceful: nothing is lost, and nobody waits for the flush

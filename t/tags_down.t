@@ -259,4 +259,22 @@ for my $uri ('/fake/lost/new', '/fake/lost/strict', $old) {
     }
 }
 
+
+# a host that has never known the number of purges has no number to store with
+# a page: whether that was purged is not known later, either
+
+$f->tell('lost');
+
+my $new = $t->nginx('new', $conf =~ s/%%SETTING%%/eject off/r
+    =~ s/%%WAY%%/alone/r);
+
+is($new->get('/fake/never')->status(), 200, 'never: built');
+ok(wait_for(sub { defined $f->get('<>/fake/never') }), 'never: stored');
+
+$f->tell('');
+
+is(status($h, '/fake/never'), 'STALE memcached', 'never: is not taken as fresh');
+ok(wait_for(sub { status($h, '/fake/never') eq 'HIT fresh' }),
+    'never: but rebuilt');
+
 $t->done();

@@ -152,6 +152,9 @@ protocol).  Header values may be lists.
                                     which the machine was not busy
     slurp(path)                     a file; exported when asked for, as is
     tally(responses)                "3 200 HIT, 1 200 MISS": status, X-Cache
+    ttl_between($m, key, 8, 10, name)   a test: the key lives 8 to 10 seconds
+                                    longer; not for ever, and it is there
+
 
 A response: status, body, header('X'), all('X') (list of lines), head (raw),
 time (seconds), start, end, complete (false if cut short), error ('timed out',
@@ -318,7 +321,7 @@ use Test::Mcds::Sockets;
 our @ISA = qw/ Exporter /;
 our @EXPORT = qw/
     http_get http_head http_post http_request http_raw start_get finish many
-    conn wait_for
+    conn wait_for ttl_between
 /;
 our @EXPORT_OK = qw/ slurp tally /;
 
@@ -1104,6 +1107,22 @@ sub tally {
     $n{$_->status() . ' ' . ($_->header('X-Cache') // 'none')}++ for @_;
 
     return join ', ', map { "$n{$_} $_" } sort keys %n;
+}
+
+
+# what never ends has a ttl() of -1, which is less than each number of seconds
+
+sub ttl_between {
+    my ($m, $key, $least, $most, $name) = @_;
+
+    my $ttl = $m->ttl($key);
+    my $right = defined $ttl && $ttl >= 0 && $ttl >= $least && $ttl <= $most;
+
+    local $Test::Builder::Level = $Test::Builder::Level + 1;
+
+    return Test::More::ok($right, $name) || !Test::More::diag("\"$key\" "
+        . (!defined $ttl ? 'is not there' : $ttl < 0 ? 'never ends'
+            : "ends in $ttl s") . ", not in $least to $most s");
 }
 
 
