@@ -281,6 +281,7 @@ and whose ended() is true when it need not wait.
 TEST_NGINX_BINARY, TEST_NGINX_MODULE, TEST_NGINX_MODULES (the folder of the
 others), TEST_MEMCACHED_BINARY; TEST_DEBUG=1 (debug
 log), TEST_KEEP=1 (keeps the folder), TEST_TIMEOUT=seconds (for a whole file),
+MCDS_FIRST=1 (ends a file with the first test that fails),
 MCDS_FULL=1, MCDS_SLOW=n, MCDS_LEAKS=1 (LeakSanitizer), MCDS_VALGRIND=1 (nginx
 runs under valgrind).
 
@@ -305,6 +306,7 @@ use File::Temp qw/ tempdir /;
 use IO::Select;
 use IO::Socket::INET;
 use POSIX ();
+use Test2::API ();
 use Test::More ();
 use Time::HiRes qw/ sleep time /;
 
@@ -345,6 +347,14 @@ sub new {
 
     $SIG{PIPE} = 'IGNORE';
     $SIG{$_} = sub { exit 130 } for qw/ INT TERM HUP /;
+
+    # whether a file fails is all that there is to know
+
+    Test2::API::test2_stack()->top()->listen(sub {
+        my ($hub, $event) = @_;
+        exit 1 if $event->isa('Test2::Event::Ok')
+            && !$event->effective_pass() && $$ == $self->{owner};
+    }) if $ENV{MCDS_FIRST};
 
     # a test that hangs ends, and is cleaned up
 
