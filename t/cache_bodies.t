@@ -19,7 +19,7 @@ my $t = Test::Mcds->new();
 
 # any bytes, lines that look like memcached's among them
 
-srand 42;
+$t->seed(42);
 my $bytes = join '', map { pack 'L', rand 2 ** 32 } 1 .. 300000;
 substr $bytes, $_, 15, "\r\nEN\r\nmn\r\n\0\r\nHD" for 1, 5000, 40000, 90000;
 

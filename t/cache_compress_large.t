@@ -25,7 +25,7 @@ my $m = $t->memcached('m', memory => 256);
 
 # one is small when it is compressed, the other is not
 
-srand(1);
+$t->seed(1);
 my %text = (
     text => join('', map { "line $_ of a page\n" } 1 .. 50_000),
     noise => join('', map { chr 38 + rand 80 } 1 .. 1_500_000),

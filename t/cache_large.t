@@ -19,7 +19,7 @@ use Test::Mcds::Http2;
 my $t = Test::Mcds->new()->not_in('two many',
     'it looks at one worker');
 
-srand 7;
+$t->seed(7);
 my $bytes = join '', map { pack 'L', rand 2 ** 32 } 1 .. 1_310_720;
 $bytes x= 13 if $t->full();
 

@@ -274,7 +274,7 @@ my @faults = (
     }) },
 );
 
-srand $seed;
+$t->seed($seed);
 
 my $begin = time();
 my @crowds = map { chaos_crowd($t, ports => [map { $_->port() } @hosts],

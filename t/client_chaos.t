@@ -128,7 +128,7 @@ my @faults = (
 my $total = $t->size(100_000, 1_000_000);
 my $requests = int($total * 1.8 / $each);
 
-srand 7;
+$t->seed(7);
 
 sub pause { sleep $_[0] * (0.15 + rand 0.3) }
 
@@ -218,7 +218,7 @@ cmp_ok($real, '>', $total / ($t->workers(2) > 1 ? 1 : 2),
 # grows all the time, by 32 bytes at least
 
 SKIP: {
-    skip 'sanitizers keep what is freed', 2 if $t->slow() > 1;
+    skip 'sanitizers keep what is freed', 2 if $t->watched();
 
     my $from = int($turns * 0.4);
     my $last = int(@alive * 0.8);

@@ -112,7 +112,7 @@ for line in sys.stdin:
     print(' '.join(k.encode().hex() for k in set(names(line)) if k))
 EOT
 
-srand($ENV{MCDS_SEED} // 16);
+$t->seed(16);
 
 my @words = (qw/ SID sid wp-pass_x wp-pass.x a_session a.session a b x SI D
     %53ID %5f %20 %00 %09 + . = = = ; ; ; /, ' ', ' ', ',', '"', '"', '\\',

@@ -59,10 +59,6 @@ http {
 }
 EOT
 
-my $seed = $ENV{MCDS_SEED} // int rand 1e9;
-srand $seed;
-note("MCDS_SEED=$seed");
-
 my (%bad, %seen, %cases);
 
 

@@ -157,7 +157,7 @@ my @users = ('alice', 'bob', 'carol');
 my $n = $t->size(1200, 20_000);
 my @who = map { $_ % 4 ? $users[$_ % 4 - 1] : 'nobody' } 0 .. $n - 1;
 
-srand 3;
+$t->seed(3);
 my @page = map { '/article/' . int rand 5 } 0 .. $n - 1;
 my @r = many($n, sub {
     my ($i) = @_;

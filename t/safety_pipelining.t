@@ -47,7 +47,7 @@ EOT
 
 my @hosts = map { $t->nginx($_, $conf) } 'one', 'two';
 
-srand 7;
+$t->seed(7);
 
 my (@bad, %cache);
 my $sent = 0;

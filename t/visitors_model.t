@@ -63,10 +63,6 @@ EOT
 
 my $t = Test::Mcds->new();
 
-my $seed = $ENV{TEST_SEED} // time();
-srand($seed);
-diag("TEST_SEED=$seed") if $t->full();
-
 my ($clock, $m, %host, %model);
 
 # how far the second host's clock is ahead; half seconds of it all

@@ -212,7 +212,7 @@ test_random(void)
     own.host = string("a");
     name = string("forwarded");
 
-    srandom(1);
+    srandom(tap_seed(1));
     same = 0;
 
     for (i = 0; i < 100000; i++) {

@@ -33,12 +33,14 @@ static uint32_t next_random(void);
 static int compare(const void *one, const void *two);
 
 
-static uint32_t  seed = 20;
+static uint32_t  seed;
 
 
 int
 main(void)
 {
+    seed = tap_seed(20);
+
     test_lengths();
     test_bytes();
     test_marks();

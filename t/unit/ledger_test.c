@@ -557,7 +557,7 @@ test_killed(void)
     int                  status;
     int64_t              sum;
     uint64_t             late;
-    ngx_uint_t           i, bad, torn, nfree;
+    ngx_uint_t           i, bad, torn, seed, nfree;
     progress_t          *progress;
     ngx_mcds_account_t  *a, *b;
     struct timespec      ts;
@@ -570,6 +570,7 @@ test_killed(void)
     a = account(NGX_MCDS_LEDGER_BUFFER, "a");
     b = account(NGX_MCDS_LEDGER_POST, "b");
 
+    seed = tap_seed(0);
     bad = 0;
     torn = 0;
     late = 0;
@@ -581,7 +582,7 @@ test_killed(void)
 
         if (pid == 0) {
             ngx_pid = getpid();
-            srandom(i);
+            srandom(seed + i);
             child(progress);
         }
 

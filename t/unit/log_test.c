@@ -43,6 +43,8 @@ static uint32_t   seed;
 int
 main(void)
 {
+    seed = tap_seed(0);
+
     test_keys();
     test_chunks();
     test_wanted();

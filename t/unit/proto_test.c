@@ -1147,9 +1147,13 @@ shown(const char *data, size_t len)
 static uint32_t
 next_random(void)
 {
-    static uint32_t  seed = 20;
+    static uint32_t    seed;
+    static ngx_uint_t  seeded;
 
-    /* the same numbers in each run */
+    if (!seeded) {
+        seeded = 1;
+        seed = tap_seed(20);
+    }
 
     seed = seed * 1664525 + 1013904223;
 

@@ -306,7 +306,7 @@ test_breaker_orders(void)
     reset();
     ngx_memzero(open, sizeof(open));
 
-    seed = 1;
+    seed = tap_seed(1);
     wrong = 0;
     opened = 0;
     told = 0;

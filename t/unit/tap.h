@@ -12,6 +12,7 @@
 
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 
 static int  tap_run;
@@ -39,6 +40,26 @@ ok(int good, const char *fmt, ...)
     printf("\n");
 
     return good;
+}
+
+
+/* of random numbers: MCDS_SEED, or else always the same */
+
+__attribute__((unused))
+static unsigned int
+tap_seed(unsigned int seed)
+{
+    char  *text;
+
+    text = getenv("MCDS_SEED");
+
+    if (text) {
+        seed = strtoul(text, NULL, 10);
+    }
+
+    printf("# MCDS_SEED=%u\n", seed);
+
+    return seed;
 }
 
 

@@ -108,9 +108,15 @@ When a test failed, the private folder is kept and its name is shown.
     $t->allow(qr/../, ..)   log lines that are not held against this file
     $t->slow()              1, or more where time runs slower (sanitizers):
                             multiply upper bounds of times with it
+    $t->watched()           true where nginx runs with sanitizers or under
+                            valgrind: memory and turns of the event loop are
+                            not those of mcds, all else is tested all the same
     $w = $t->stopwatch()    $w->() are the seconds since then, without those
                             that a busy machine has taken from this test
     $t->lost()              those, up to now
+    $t->seed(7)             seeds rand() with MCDS_SEED, or else with that
+                            number, or one made up, and shows it; returns it;
+                            each test has one from its start on
     $t->full()              true under make test-full
     $t->size(quick, full)   one of the two
     $t->mode()              MCDS_MODE, or ''
@@ -281,9 +287,9 @@ and whose ended() is true when it need not wait.
 TEST_NGINX_BINARY, TEST_NGINX_MODULE, TEST_NGINX_MODULES (the folder of the
 others), TEST_MEMCACHED_BINARY; TEST_DEBUG=1 (debug
 log), TEST_KEEP=1 (keeps the folder), TEST_TIMEOUT=seconds (for a whole file),
-MCDS_FIRST=1 (ends a file with the first test that fails),
-MCDS_FULL=1, MCDS_SLOW=n, MCDS_LEAKS=1 (LeakSanitizer), MCDS_VALGRIND=1 (nginx
-runs under valgrind).
+MCDS_SEED=n (see seed()), MCDS_FIRST=1 (ends a file with the first test that
+fails), MCDS_FULL=1, MCDS_SLOW=n, MCDS_LEAKS=1 (LeakSanitizer),
+MCDS_VALGRIND=1 (nginx runs under valgrind).
 
 MCDS_MODE=name runs all hosts in one of nginx's ways, whatever their
 configurations say: connections and nofile (128 of them at most), daemon, single
@@ -341,6 +347,8 @@ sub new {
         servers => [], allow => [], pids => {},
         name => basename($0) =~ s/\.t$//r,
     }, $class;
+
+    $self->seed();
 
     $self->{dir} = tempdir("mcds-$self->{name}-XXXXXX", TMPDIR => 1);
     chmod 0755, $self->{dir};
@@ -1056,6 +1064,29 @@ sub since {
 }
 
 
+# a sanitizer, or valgrind: what is freed is kept, so memory tells nothing; nor
+# do turns of the event loop, and nothing else can be loaded before it
+
+sub watched {
+    my ($self) = @_;
+    return $self->{version} =~ /-fsanitize=/ || $self->valgrind() ? 1 : 0;
+}
+
+
+# what is made at random can be made again
+
+sub seed {
+    my ($self, $seed) = @_;
+
+    $seed = $ENV{MCDS_SEED} // $seed // 1 + int rand 2 ** 31 - 1;
+    srand $seed;
+    $self->{seed} = $seed;
+    Test::More::note("MCDS_SEED=$seed");
+
+    return $seed;
+}
+
+
 sub full { return $ENV{MCDS_FULL} ? 1 : 0 }
 sub slow { return $ENV{MCDS_SLOW} || 1 }
 sub size { return $_[0]->full() ? $_[2] : $_[1] }
@@ -1452,6 +1483,7 @@ sub remove_dir {
     my ($self) = @_;
 
     if ($ENV{TEST_KEEP} || !Test::More->builder()->is_passing()) {
+        Test::More::diag("MCDS_SEED=$self->{seed}");
         Test::More::diag("kept $self->{dir}");
         return;
     }
