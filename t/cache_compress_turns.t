@@ -15,9 +15,6 @@ use lib "$FindBin::Bin/lib";
 use Test::Mcds;
 use Test::Mcds::Entry;
 
-plan(skip_all => 'sanitizers take long, and want to be loaded first')
-    if Test::Mcds::slow() > 1;
-
 my $t = Test::Mcds->new()->not_in('two many', 'it looks at one worker');
 
 my $m = $t->memcached('m');
@@ -44,7 +41,7 @@ http {
 }
 EOT
 
-my $h = $t->nginx('h', <<'EOT', loop => 1);
+my $h = $t->nginx('h', <<'EOT', loop => !$t->watched());
 %%GLOBALS%%
 worker_processes 1;
 events { }
@@ -74,6 +71,11 @@ EOT
 
 sub turns {
     my ($do) = @_;
+
+    # all that is done is tried where turns cannot be counted
+
+    return $do->(), 1000 if $t->watched();
+
     $h->loop_begin();
     $do->();
     return $h->loop()->{turns};

@@ -142,7 +142,7 @@ SKIP: {
 
     # four parts each of 0.24 MB, of which many are the same
 
-    skip 'sanitizers keep what is freed', 2 if $t->slow() > 1;
+    skip 'sanitizers keep what is freed', 2 if $t->watched();
     cmp_ok($most - $before, '<', 24, 'memory: a window for each');
 
     $_->close() for @p;
@@ -167,7 +167,7 @@ SKIP: {
 
     ok(page_wait($m, $uri), 'fill: stored');
     $p->close();
-    skip 'sanitizers keep what is freed', 1 if $t->slow() > 1;
+    skip 'sanitizers keep what is freed', 1 if $t->watched();
     cmp_ok($most - $before, '<', $t->size(12, 24), 'fill: memory is bounded');
 }
 
@@ -189,7 +189,7 @@ SKIP: {
     }, 20 * $t->slow()), 'refresh: it is stored');
     is(which($two->get($uri), $all), '200 HIT right', 'refresh: right');
     is($o->count($uri), 2, 'refresh: asked for once');
-    skip 'sanitizers keep what is freed', 1 if $t->slow() > 1;
+    skip 'sanitizers keep what is freed', 1 if $t->watched();
     cmp_ok($most - $before, '<', $t->size(12, 24),
         'refresh: memory is bounded');
 }

@@ -99,7 +99,7 @@ for (@ways) {
 
     SKIP: {
         skip 'sanitizers have a use for memory themselves', 1
-            if $t->slow() > 1;
+            if $t->watched();
         cmp_ok($used, '<=', $most * $n * $size, "$uri: memory");
     }
 

@@ -122,7 +122,7 @@ for my $part (1 .. 4) {
 }
 
 SKIP: {
-    skip 'sanitizers keep what is freed', 1 if $t->slow() > 1;
+    skip 'sanitizers keep what is freed', 1 if $t->watched();
     skip 'it looks at one worker', 1 if $h->workers() > 1;
 
     # what memcached keeps waiting takes memory once; a leak does in each part

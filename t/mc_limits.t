@@ -175,7 +175,7 @@ cmp_ok($tiny->stats()->{total_connections} - $opened, '<=',
 is(scalar($b->log_lines(qr/\[(?:error|warn)\]/)), 0, 'items: no warning');
 
 SKIP: {
-    skip 'sanitizers keep what is freed', 1 if $t->slow() > 1;
+    skip 'sanitizers keep what is freed', 1 if $t->watched();
     cmp_ok(rss() - $rss, '<', $t->workers(2) * 9000,
         'items: memory is bounded');
 }

@@ -146,7 +146,7 @@ ok(wait_for(sub { !grep { $h->fds($workers[$_]) > $fds[$_] + 2 }
     0 .. $#workers }), 'restarts: no descriptor is left');
 
 SKIP: {
-    skip 'sanitizers keep what is freed', 1 if $t->slow() > 1;
+    skip 'sanitizers keep what is freed', 1 if $t->watched();
     cmp_ok(rss() - $rss, '<', 1500 * @workers, 'restarts: nor memory');
 }
 

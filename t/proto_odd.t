@@ -405,7 +405,7 @@ for my $n (1 .. 3) {
 }
 
 SKIP: {
-    skip 'sanitizers keep what is freed', 1 if $t->slow() > 1;
+    skip 'sanitizers keep what is freed', 1 if $t->watched();
     cmp_ok(rss() - $rss, '<', $big / 500, 'deaf: memory is bounded');
 }
 
