@@ -256,10 +256,17 @@ while (!$load->ended()) {
     sleep 0.2;
 }
 
-$load->wait();
-wait_for(sub { get('/killed') ne '' });
+my $asked = $load->wait()->{requests};
+wait_for(sub { $asked++; get('/killed') ne '' });
 
-my ($acked, $unknown) = numbers('/killed');
+# nginx logs a request when its client has the answer
+
+my ($acked, $unknown);
+
+ok(wait_for(sub {
+    ($acked, $unknown) = numbers('/killed');
+    return $acked + $unknown == $asked;
+}), 'killed: all are in the log') or diag("$acked + $unknown of $asked");
 
 settle(sub { $m->get('/killed') });
 $n = $m->get('/killed');
