@@ -31,7 +31,7 @@ my $o = $t->origin('o', { headers => ['Cache-Control' => 'max-age=60'] },
                         headers => ['Cache-Control' => 'max-age=60'] },
     });
 
-my $conf = <<'EOT';
+our $conf = <<'EOT';
 %%GLOBALS%%
 worker_processes %%WORKERS%%;
 events { }
@@ -204,5 +204,35 @@ for (1 .. 2) {
 }
 
 is($bad, 0, 'more than fits: all the right pages');
+
+# one that is used all the time stays, and is not asked for
+
+{
+    local $conf = $conf =~ s/timeout 300ms/timeout 20s/r;
+    my $h = host('lru', $f, 1);
+    my $last = 24;
+
+    my $local = sub {
+        $f->mark();
+        my $r = $h->get("/v/lru/$_[0]");
+        return join ' ', $r->header('X-Cache'),
+            $f->count(qr/^mg (?!.*:lock).* v/) ? 'memcached' : 'local';
+    };
+
+    for my $i (0 .. $last) {
+        my $uri = "/v/lru/$i";
+
+        $o->set($uri, { body => "page of $uri " . 'z' x 150_000 });
+        ok(wait_for(sub { $h->get($uri)->header('X-Cache') eq 'HIT' }),
+            "lru: page $i") if $h->get($uri)->header('X-Cache') ne 'HIT';
+        $local->($i);
+        $local->(0);
+    }
+
+    is($local->(0), 'HIT local', 'lru: the one that was used again and again');
+    is($local->($last), 'HIT local', 'lru: the last one');
+    is($local->(1), 'HIT memcached', 'lru: the least recently used one went');
+    is($local->(1), 'HIT local', 'lru: and is kept again');
+}
 
 $t->done();
