@@ -25,6 +25,10 @@ my $ms = $timeout * 1000;
 
 my $o = $t->origin('o', { body => "page %n of %u\n" });
 
+# the next owner of a lock has a name that is as long
+
+my $next = 'another owner of the same length';
+
 my $f = $t->fake('m', item_cas => 1, on_command => sub {
     my ($f, $c, $line, $value) = @_;
 
@@ -47,7 +51,7 @@ my $f = $t->fake('m', item_cas => 1, on_command => sub {
     # its next owner, at once, so that nobody sees that there is none
 
     if ($line =~ /^next_owner (\S+) (\d+)/) {
-        $f->put_item($1, 'of another')->{cas} = $2;
+        $f->put_item($1, $next)->{cas} = $2;
         return "STORED\r\n";
     }
 
@@ -55,7 +59,7 @@ my $f = $t->fake('m', item_cas => 1, on_command => sub {
 
     if ($mode eq 'stolen' && $line =~ /^gets \S+:lock/) {
         $f->{mode} = '';
-        $f->put_item((split / /, $line)[1], 'of another')->{cas} = 1;
+        $f->put_item((split / /, $line)[1], $next)->{cas} = 1;
         return;
     }
 
@@ -191,14 +195,14 @@ like(finish($get)->body(), qr{of /p/b}, 'served');
 ok(wait_for(sub { $f->count(qr/^gets \S+:lock/) }), 'it is looked at');
 $h->get('/n');
 is($f->count(qr/^(?:cas|delete) \S+:lock/), 0, 'not touched');
-like($f->mc('gets <>/p/b:lock'), qr/ 1\r\nof another\r/, 'and lives on');
+like($f->mc('gets <>/p/b:lock'), qr/ 1\r\n$next\r/, 'and lives on');
 
 $get = replaced('/p/c', 1);
 ok($h->wait_log(qr{lock of "<>/p/c" was lost to another owner}), 'it is told');
 $o->release('/p/c');
 finish($get);
 $h->get('/n');
-like($f->mc('get <>/p/c:lock'), qr/\r\nof another\r/, 'and lives on');
+like($f->mc('get <>/p/c:lock'), qr/\r\n$next\r/, 'and lives on');
 
 
 # somebody else's from the start
@@ -209,7 +213,7 @@ my $res = $h->get('/p/d');
 like($res->body(), qr{of /p/d}, 'stolen: served');
 cmp_ok($res->time(), '>', 0.8, 'stolen: after waiting for the owner');
 is($f->count(qr/^cas \S+:lock/), 0, 'stolen: not taken back');
-like($f->mc('get <>/p/d:lock'), qr/\r\nof another\r/, 'stolen: lives on');
+like($f->mc('get <>/p/d:lock'), qr/\r\n$next\r/, 'stolen: lives on');
 
 
 # no answer about its CAS: it is not ours

@@ -78,9 +78,12 @@ for ($h, $other) {
     for my $method ('PUT', 'DELETE') {
         ($r) = ask($method, '/all/x?owner=me', undef, $_);
         is($r->status(), 409, "$method: another owner");
-        ($r) = ask($method, "/all/x?owner=$mine&token=" . ($token + 1), undef,
-            $_);
-        is($r->status(), 409, "$method: another token");
+
+        for my $wrong ($token + 1, $token - 1, 1) {
+            ($r) = ask($method, "/all/x?owner=$mine&token=$wrong", undef, $_);
+            is($r->status(), 409, "$method: another token, $wrong");
+        }
+
         ($r) = ask($method, '/all/x', undef, $_);
         is($r->status(), 400, "$method: no owner");
     }

@@ -122,7 +122,7 @@ sub same {
 
     for my $m (@m) {
         my $item = item($m, $key);
-        $seen{$item ? $item->{value} : 'nothing'} = 1;
+        $seen{$item ? "$item->{flags} $item->{value}" : 'nothing'} = 1;
     }
 
     return keys %seen == 1;

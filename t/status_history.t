@@ -38,6 +38,16 @@ http {
             mcds_cache_key $uri;
             proxy_pass http://127.0.0.1:%%PORT_o%%;
         }
+        location /a/ {
+            mcds_cache on;
+            mcds_cache_label a;
+            proxy_pass http://127.0.0.1:%%PORT_o%%;
+        }
+        location /z/ {
+            mcds_cache on;
+            mcds_cache_label z;
+            proxy_pass http://127.0.0.1:%%PORT_o%%;
+        }
         location = /status { mcds_status; }
     }
 }
