@@ -1,0 +1,80 @@
+#!/usr/bin/perl
+
+# Copyright (C) mcds authors
+
+# Memcached loses the first items of a chunk while a writer is at a later one:
+# the next line makes those before it anew, empty, so that who follows the log,
+# and goes from item to item, comes to it.
+
+use warnings;
+use strict;
+
+use Test::More;
+
+use FindBin;
+use lib "$FindBin::Bin/lib";
+use Test::Mcds;
+use Test::Mcds::Follow;
+use Test::Mcds::Log qw/ lines /;
+
+my $t = Test::Mcds->new()->not_in('two many', 'it looks at one worker');
+
+my $m = $t->memcached('m');
+
+my $h = $t->nginx('h', <<'EOC');
+%%GLOBALS%%
+worker_processes 1;
+events { }
+http {
+    %%HTTP%%
+    mcds_pool main { server 127.0.0.1:%%PORT_m%%; }
+    log_format n '$arg_n $http_x_long';
+    server {
+        listen 127.0.0.1:%%PORT%%;
+        location = /n {
+            mcds_log log n chunk=1h max_chunk=4k;
+            return 204;
+        }
+        location = /log { mcds_log_api log; }
+    }
+}
+EOC
+
+sub part {
+    my ($n) = @_;
+    return scalar grep { /^log:\d+:$n$/ } $m->keys();
+}
+
+sub say_n {
+    my ($n, $long) = @_;
+    $h->get("/n?n=$n", headers => { 'X-Long' => 'x' x ($long // 1) });
+}
+
+for my $parts (1, 2, 3) {
+    my $n = 0;
+
+    ok(wait_for(sub { say_n('fill' . ++$n, 2000); part($parts) }),
+        "item $parts: is written to");
+
+    # all that was said is there
+
+    ok(wait_for(sub { grep { /^fill$n / } lines($h, '/log') }),
+        "item $parts: all is there");
+    $m->flush();
+
+    my $c = Test::Mcds::Follow->new($h, '/log?follow=1');
+    is($c->status(), 200, "item $parts: a stream, of nothing yet");
+
+    say_n("after$parts");
+    ok($c->seen(1), "item $parts: the next line is seen");
+    is(join(' ', grep { /^after/ } lines($h, '/log')), "after$parts x",
+        "item $parts: and read");
+    $c->close();
+
+    # the next round begins with an item that no writer knows
+
+    $m->flush();
+    $h->reload(wait_old => 1);
+}
+
+$t->done();

@@ -1,0 +1,68 @@
+#!/usr/bin/perl
+
+# Copyright (C) mcds authors
+
+# A replica that has come back empty is raised to what the other one had when
+# the difference was seen: what has been counted since then is on its way to it,
+# and is not added twice.
+
+use warnings;
+use strict;
+
+use Test::More;
+
+use FindBin;
+use lib "$FindBin::Bin/lib";
+use Test::Mcds;
+
+my $t = Test::Mcds->new();
+
+my @m = map { $t->memcached("m$_") } 0 .. 1;
+
+my $h = $t->nginx('h', <<'EOT');
+%%GLOBALS%%
+worker_processes 1;
+events { }
+http {
+    %%HTTP%%
+    mcds_pool main {
+        server   127.0.0.1:%%PORT_m0%%;
+        server   127.0.0.1:%%PORT_m1%%;
+        distribution modula;
+        replicas 2;
+        timeout  1s;
+    }
+    server {
+        listen 127.0.0.1:%%PORT%%;
+        location / {
+            mcds_counter $n key=$uri;
+            mcds_counter_durable $n off;
+            mcds_return $n;
+        }
+    }
+}
+EOT
+
+for my $low (0, 1) {
+    my ($a, $b) = @m[1 - $low, $low];
+    my $key = "/n$low";
+
+    $h->get($key) for 1 .. 10;
+    is(join(' ', map { $_->get($key) } @m), '10 10', "$key: both have all");
+
+    $b->delete($key);
+    is($h->get($key)->body(), 11, "$key: one begins anew");
+    is($a->get($key) . ' ' . $b->get($key), '11 1', "$key: they differ");
+
+    # another host counts: it has told the one, and not yet the other
+
+    $a->mc("ma $key");
+
+    ok(wait_for(sub { $b->get($key) > 1 }), "$key: it is raised");
+    is($b->get($key), 11, "$key: to what was seen");
+
+    $b->mc("ma $key");
+    is($a->get($key) . ' ' . $b->get($key), '12 12', "$key: then both have it");
+}
+
+$t->done();
