@@ -202,6 +202,19 @@ for my $how (qw/ fin stall odd /) {
 }
 
 
+# so with an element: its name is on the list
+
+for my $how (qw/ fin stall odd /) {
+    $f->tell("stored-$how ^ms /t:by-$how ");
+    $r = json('PUT', "/t/by-$how", 'x');
+    like($r->body(), qr/it is not known whether it was done/,
+        "stored-$how: an element is not known");
+    $f->tell('');
+    ok(wait_for(sub { $h->get('/t/')->body() =~ /"by-$how"/ }),
+        "stored-$how: it is listed");
+}
+
+
 # the client leaves, the change is done
 
 $f->tell('hold ^mg /h1');

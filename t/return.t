@@ -74,6 +74,7 @@ http {
             mcds_return "outside";
         }
         location = /other { if ($arg_a) { set $x 1; } mcds_return "outside"; }
+        location = /status { if ($arg_a) { set $x 1; } mcds_return 202 "own"; }
         location /outer { mcds_return "outer"; location /outer/inner { } }
         location = /ssi.html { ssi on; }
     }
@@ -130,6 +131,8 @@ is(http_raw($a->port(), "GET /444 HTTP/1.0\r\n\r\n"), '', '444 closes');
 # "if" without an own one has that of its location
 
 is($a->get('/other?a=1')->body(), 'outside', 'if inherits it');
+is($a->get("/status$_")->status() . $a->get("/status$_")->body(), '202own',
+    "/status$_: with its status") for '', '?a=1';
 
 
 # other methods; a body is read and forgotten

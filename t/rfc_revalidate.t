@@ -243,6 +243,9 @@ $r = expired('/fill/both/cookie');
 is($r->body, "page /fill/both/cookie, 1\n", 'cookie: the client gets it');
 is($r->header('Set-Cookie'), 'a=b', 'cookie: with the cookie');
 unlike($m->get(key('/fill/both/cookie')), qr/a=b/, 'cookie: nobody else');
+refresh_wait($m, key('/fill/both/cookie'));
+is($a->get('/fill/both/cookie')->header('X-Cache'), 'HIT',
+    'cookie: and the page is renewed');
 
 # what it says without a lifetime
 
