@@ -49,7 +49,10 @@ http {
         location /hour/ {
             mcds_cache_grace 1h origin=5s;
             mcds_cache_valid 1m;
-            proxy_pass http://127.0.0.1:%%PORT_o%%;
+
+            # both are inherited
+
+            location ~ ^/hour/ { proxy_pass http://127.0.0.1:%%PORT_o%%; }
         }
         location /long/ {
             mcds_cache_background_update on;
