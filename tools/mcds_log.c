@@ -42,7 +42,7 @@ typedef struct {
 
 static void mcds_log_read(mcds_log_t *ml, ngx_mcds_log_range_t *range);
 static void mcds_log_read_done(void *data, ngx_uint_t rc,
-    ngx_mcds_log_events_t *events, ngx_uint_t more);
+    ngx_mcds_log_events_t *events);
 static void mcds_log_follow(mcds_log_t *ml, ngx_mcds_log_range_t *range);
 static void mcds_log_batch(void *data, ngx_uint_t rc,
     ngx_mcds_log_batch_t *batch);
@@ -205,8 +205,7 @@ mcds_log_read(mcds_log_t *ml, ngx_mcds_log_range_t *range)
 
 
 static void
-mcds_log_read_done(void *data, ngx_uint_t rc, ngx_mcds_log_events_t *events,
-    ngx_uint_t more)
+mcds_log_read_done(void *data, ngx_uint_t rc, ngx_mcds_log_events_t *events)
 {
     mcds_log_t *ml = data;
 

@@ -64,7 +64,7 @@ static ngx_uint_t ngx_mcds_log_item(ngx_mcds_log_slot_t *slot,
     ngx_mcds_result_t *result);
 static void ngx_mcds_log_finish(ngx_mcds_log_read_t *read);
 static ngx_uint_t ngx_mcds_log_collect(ngx_mcds_log_read_t *read,
-    ngx_mcds_log_events_t *events, ngx_uint_t *more);
+    ngx_mcds_log_events_t *events);
 static void ngx_mcds_log_read_free(ngx_mcds_log_read_t *read);
 
 
@@ -371,19 +371,17 @@ ngx_mcds_log_push(ngx_mcds_log_events_t *events, ngx_mcds_log_event_t *event)
 static void
 ngx_mcds_log_finish(ngx_mcds_log_read_t *read)
 {
-    ngx_uint_t             more;
     ngx_mcds_log_events_t  events;
 
     ngx_memzero(&events, sizeof(ngx_mcds_log_events_t));
-    more = 0;
 
     if (read->handler && read->rc == NGX_MCDS_OK) {
-        read->rc = ngx_mcds_log_collect(read, &events, &more);
+        read->rc = ngx_mcds_log_collect(read, &events);
     }
 
     if (read->handler) {
         read->handler(read->data, read->rc,
-                      read->rc == NGX_MCDS_OK ? &events : NULL, more);
+                      read->rc == NGX_MCDS_OK ? &events : NULL);
     }
 
     if (events.max) {
@@ -397,8 +395,7 @@ ngx_mcds_log_finish(ngx_mcds_log_read_t *read)
 /* what is done, in the order of time, and not more than the limit */
 
 static ngx_uint_t
-ngx_mcds_log_collect(ngx_mcds_log_read_t *read, ngx_mcds_log_events_t *events,
-    ngx_uint_t *more)
+ngx_mcds_log_collect(ngx_mcds_log_read_t *read, ngx_mcds_log_events_t *events)
 {
     ngx_uint_t            i, n, skip;
     ngx_mcds_log_slot_t  *slot;
@@ -427,8 +424,6 @@ ngx_mcds_log_collect(ngx_mcds_log_read_t *read, ngx_mcds_log_events_t *events,
 
     n = ngx_mcds_log_sort(events->elts, events->n);
     skip = 0;
-
-    *more = (n > read->range.limit || read->done < read->nslots);
 
     if (n > read->range.limit) {
         skip = read->range.newest ? n - read->range.limit : 0;

@@ -32,13 +32,12 @@ typedef struct {
 typedef struct ngx_mcds_log_read_s  ngx_mcds_log_read_t;
 
 /*
- * rc NGX_MCDS_OK: the events are there as long as the handler runs, and more
- * is 1 if the limit has left some out; with any other rc, which may be
- * NGX_MCDS_TOO_LARGE, events is NULL.
+ * rc NGX_MCDS_OK: the events are there as long as the handler runs; with any
+ * other rc, which may be NGX_MCDS_TOO_LARGE, events is NULL.
  */
 
 typedef void (*ngx_mcds_log_read_pt)(void *data, ngx_uint_t rc,
-    ngx_mcds_log_events_t *events, ngx_uint_t more);
+    ngx_mcds_log_events_t *events);
 
 
 /*

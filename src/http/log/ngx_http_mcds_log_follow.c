@@ -74,9 +74,9 @@ static ngx_int_t ngx_http_mcds_follow_tick(ngx_http_mcds_follow_t *follow,
 static ngx_int_t ngx_http_mcds_follow_batch(ngx_http_mcds_follow_t *follow,
     ngx_mcds_log_batch_t *batch);
 static void ngx_http_mcds_follow_past(void *data, ngx_uint_t rc,
-    ngx_mcds_log_events_t *events, ngx_uint_t more);
+    ngx_mcds_log_events_t *events);
 static ngx_int_t ngx_http_mcds_follow_join(ngx_http_mcds_follow_t *follow,
-    ngx_mcds_log_events_t *events, ngx_uint_t more);
+    ngx_mcds_log_events_t *events);
 static ngx_int_t ngx_http_mcds_follow_show(ngx_http_mcds_follow_t *follow,
     ngx_mcds_log_batch_t *batch);
 static ngx_int_t ngx_http_mcds_follow_is_known(
@@ -378,7 +378,7 @@ ngx_http_mcds_follow_batch(ngx_http_mcds_follow_t *follow,
 
 static void
 ngx_http_mcds_follow_past(void *data, ngx_uint_t rc,
-    ngx_mcds_log_events_t *events, ngx_uint_t more)
+    ngx_mcds_log_events_t *events)
 {
     ngx_http_mcds_follow_t *follow = data;
 
@@ -406,7 +406,7 @@ ngx_http_mcds_follow_past(void *data, ngx_uint_t rc,
         return;
     }
 
-    if (ngx_http_mcds_follow_join(follow, events, more) != NGX_OK) {
+    if (ngx_http_mcds_follow_join(follow, events) != NGX_OK) {
         ngx_mcds_log_leave(&follow->follower);
         ngx_http_finalize_request(r, NGX_ERROR);
     }
@@ -417,7 +417,7 @@ ngx_http_mcds_follow_past(void *data, ngx_uint_t rc,
 
 static ngx_int_t
 ngx_http_mcds_follow_join(ngx_http_mcds_follow_t *follow,
-    ngx_mcds_log_events_t *events, ngx_uint_t more)
+    ngx_mcds_log_events_t *events)
 {
     ngx_int_t          rc;
     ngx_uint_t         i;

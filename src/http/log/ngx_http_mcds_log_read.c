@@ -41,7 +41,7 @@ static ngx_int_t ngx_http_mcds_log_time_arg(ngx_http_request_t *r, char *name,
     uint64_t now, uint64_t *time);
 static void ngx_http_mcds_log_cleanup(void *data);
 static void ngx_http_mcds_log_read_done(void *data, ngx_uint_t rc,
-    ngx_mcds_log_events_t *events, ngx_uint_t more);
+    ngx_mcds_log_events_t *events);
 static void ngx_http_mcds_log_put(ngx_http_mcds_log_rest_t *lr,
     ngx_mcds_log_event_t *event);
 static ngx_int_t ngx_http_mcds_log_answer(ngx_http_mcds_rest_t *rest);
@@ -323,7 +323,7 @@ ngx_http_mcds_log_cleanup(void *data)
 
 static void
 ngx_http_mcds_log_read_done(void *data, ngx_uint_t rc,
-    ngx_mcds_log_events_t *events, ngx_uint_t more)
+    ngx_mcds_log_events_t *events)
 {
     ngx_http_mcds_log_rest_t *lr = data;
 
