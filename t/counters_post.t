@@ -63,6 +63,9 @@ is(post('/n?key=a')->body(), qq({"a":1}\r\n), 'creates');
 is(post('/n?key=a&key=b')->body(), qq({"a":2,"b":1}\r\n), 'counts each');
 is(post('/n?key=a&key=a')->body(), qq({"a":3}\r\n), 'twice is once');
 is($a->get('/n?key=a')->body(), qq({"a":3}\r\n), 'GET does not count');
+is($a->get('/n?key=%61')->body(), qq({"a":3}\r\n),
+    'escapes, to the last character');
+is($a->get("/n?key=a$_")->status(), 400, "half an escape: $_") for '%', '%6';
 is(http_head($a->port(), '/n?key=a')->status(), 200, 'HEAD');
 is($m->get('v:a'), 3, 'does not, either');
 cmp_ok($m->ttl('v:a'), '>', 365 * 86400, 'lives for ever');

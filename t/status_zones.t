@@ -183,6 +183,7 @@ $z = entry_of($h, 'caches', 'example.com /purge/',
     sub { $_[0]{built}{stored} == 2 && $_[0]{purges}
         && sum_of($_[0]{requests}) == 2 });
 is($z->{purges}, 1, 'a purge');
+is(sum_of($z->{requests}), 2, 'which is no request of the cache');
 is("$z->{builds}{fill} $z->{builds}{refresh}", '1 1', 'a refresh behind it');
 is("$z->{requests}{miss} $z->{requests}{stale}", '1 1', 'for the one request');
 is($z->{origin}, 2, 'the refresh asks the origin');

@@ -178,6 +178,19 @@ is($f->count(qr/own:held/), 1, 'one get');
 $f->set('redirects:/c', "/x\r\nX-Evil: 1");
 is($h->get('/c')->status(), 200, 'control characters are left out');
 ok($h->log_has(qr/"mcds_table_lookup" has left out/), 'which is said');
+
+{
+    my $wrong = '';
+
+    for my $code (0 .. 31, 127) {
+        $f->set('redirects:/c', '/x' . chr($code) . 'y');
+        my $status = $h->get('/c')->status();
+        $wrong .= " $code: $status" if $status != 200;
+    }
+
+    is($wrong, '', 'each of them');
+}
+
 $f->set('redirects:/c', 'x' x 40000);
 is($h->get('/c')->status(), 200, 'too large');
 
