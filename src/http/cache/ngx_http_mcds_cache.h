@@ -315,15 +315,47 @@ struct ngx_http_mcds_cache_ctx_s {
 };
 
 
+extern ngx_module_t             ngx_http_mcds_cache_module;
+extern ngx_module_t             ngx_http_mcds_filter_module;
+extern ngx_module_t             ngx_http_mcds_coding_filter_module;
+
+extern ngx_http_mcds_feature_t  ngx_http_mcds_cache_feature;
+
+
+#define ngx_http_mcds_cache_ctx(task)                                         \
+    ((ngx_http_mcds_cache_ctx_t *)                                            \
+         ngx_http_mcds_task_ctx(task, &ngx_http_mcds_cache_feature))
+
+
 /*
- * The context of r, NULL if r has no task.  need: with a new task if there is
- * none; NULL when out of memory.  here: without a search, for body filters,
- * behind a header filter that has called get.
+ * The context of r, NULL if r has no task.  here: without a search, for body
+ * filters, behind a header filter that has called get.  need: with a new task
+ * if there is none; NULL when out of memory.
  */
 
-ngx_http_mcds_cache_ctx_t *ngx_http_mcds_cache_get(ngx_http_request_t *r);
+static ngx_inline ngx_http_mcds_cache_ctx_t *
+ngx_http_mcds_cache_get(ngx_http_request_t *r)
+{
+    ngx_http_mcds_task_t  *task;
+
+    task = ngx_http_mcds_task_get(r);
+
+    return task ? ngx_http_mcds_cache_ctx(task) : NULL;
+}
+
+
+static ngx_inline ngx_http_mcds_cache_ctx_t *
+ngx_http_mcds_cache_here(ngx_http_request_t *r)
+{
+    ngx_http_mcds_task_t  *task;
+
+    task = ngx_http_get_module_ctx(r, ngx_http_mcds_module);
+
+    return task ? ngx_http_mcds_cache_ctx(task) : NULL;
+}
+
+
 ngx_http_mcds_cache_ctx_t *ngx_http_mcds_cache_need(ngx_http_request_t *r);
-ngx_http_mcds_cache_ctx_t *ngx_http_mcds_cache_here(ngx_http_request_t *r);
 
 
 /*
@@ -366,13 +398,6 @@ ngx_uint_t ngx_http_mcds_cache_rebuilt(ngx_http_request_t *r,
 
 ngx_uint_t ngx_http_mcds_replaced(ngx_http_request_t *r,
     ngx_http_mcds_cache_ctx_t *ctx);
-
-
-extern ngx_module_t             ngx_http_mcds_cache_module;
-extern ngx_module_t             ngx_http_mcds_filter_module;
-extern ngx_module_t             ngx_http_mcds_coding_filter_module;
-
-extern ngx_http_mcds_feature_t  ngx_http_mcds_cache_feature;
 
 
 #endif /* _NGX_HTTP_MCDS_CACHE_H_INCLUDED_ */

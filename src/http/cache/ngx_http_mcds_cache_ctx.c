@@ -19,38 +19,13 @@ static void ngx_http_mcds_cache_handler(void *data, ngx_uint_t outcome,
 
 
 ngx_http_mcds_cache_ctx_t *
-ngx_http_mcds_cache_get(ngx_http_request_t *r)
-{
-    ngx_http_mcds_task_t  *task;
-
-    task = ngx_http_mcds_task_get(r);
-
-    return task ? ngx_http_mcds_task_ctx(task, &ngx_http_mcds_cache_feature)
-                : NULL;
-}
-
-
-ngx_http_mcds_cache_ctx_t *
 ngx_http_mcds_cache_need(ngx_http_request_t *r)
 {
     ngx_http_mcds_task_t  *task;
 
     task = ngx_http_mcds_task_need(r);
 
-    return task ? ngx_http_mcds_task_ctx(task, &ngx_http_mcds_cache_feature)
-                : NULL;
-}
-
-
-ngx_http_mcds_cache_ctx_t *
-ngx_http_mcds_cache_here(ngx_http_request_t *r)
-{
-    ngx_http_mcds_task_t  *task;
-
-    task = ngx_http_get_module_ctx(r, ngx_http_mcds_module);
-
-    return task ? ngx_http_mcds_task_ctx(task, &ngx_http_mcds_cache_feature)
-                : NULL;
+    return task ? ngx_http_mcds_cache_ctx(task) : NULL;
 }
 
 

@@ -28,10 +28,12 @@
 
 static ngx_int_t ngx_http_mcds_phase_init(ngx_conf_t *cf);
 static ngx_int_t ngx_http_mcds_phase_prepare(ngx_conf_t *cf);
-static ngx_int_t ngx_http_mcds_phase_first(ngx_http_request_t *r);
+static ngx_int_t ngx_http_mcds_phase_first(ngx_http_request_t *r,
+    ngx_http_mcds_task_t *task);
 static ngx_int_t ngx_http_mcds_phase_purge(ngx_http_request_t *r,
     ngx_http_mcds_cache_ctx_t *ctx, ngx_http_mcds_cache_conf_t *ccf);
-static ngx_int_t ngx_http_mcds_phase_start(ngx_http_request_t *r);
+static ngx_int_t ngx_http_mcds_phase_start(ngx_http_request_t *r,
+    ngx_http_mcds_task_t *task);
 static ngx_int_t ngx_http_mcds_phase_arrive(ngx_http_request_t *r,
     ngx_http_mcds_task_t *task);
 static ngx_int_t ngx_http_mcds_phase_again(ngx_http_request_t *r,
@@ -40,8 +42,8 @@ static void ngx_http_mcds_phase_error_page(ngx_http_request_t *r,
     ngx_http_mcds_cache_ctx_t *ctx);
 static ngx_int_t ngx_http_mcds_phase_decide(ngx_http_request_t *r,
     ngx_http_mcds_task_t *task);
-static ngx_msec_t ngx_http_mcds_phase_timeout(ngx_http_mcds_task_t *task);
-static ngx_uint_t ngx_http_mcds_phase_others(ngx_http_mcds_task_t *task);
+static ngx_msec_t ngx_http_mcds_phase_wait(ngx_http_mcds_task_t *task,
+    ngx_uint_t *others);
 static ngx_msec_t ngx_http_mcds_phase_until(ngx_http_mcds_task_t *task);
 static void ngx_http_mcds_phase_hurry(ngx_http_mcds_task_t *task);
 static void ngx_http_mcds_phase_cleanup(ngx_http_mcds_task_t *task);
@@ -59,8 +61,7 @@ ngx_http_mcds_feature_t  ngx_http_mcds_cache_feature = {
     ngx_http_mcds_phase_start,
     ngx_http_mcds_phase_arrive,
     ngx_http_mcds_phase_decide,
-    ngx_http_mcds_phase_timeout,
-    ngx_http_mcds_phase_others,
+    ngx_http_mcds_phase_wait,
     ngx_http_mcds_phase_until,
     ngx_http_mcds_phase_hurry,
     ngx_http_mcds_phase_cleanup
@@ -90,12 +91,12 @@ ngx_http_mcds_phase_init(ngx_conf_t *cf)
 /* a request that purges counts for nothing */
 
 static ngx_int_t
-ngx_http_mcds_phase_first(ngx_http_request_t *r)
+ngx_http_mcds_phase_first(ngx_http_request_t *r, ngx_http_mcds_task_t *task)
 {
     ngx_http_mcds_cache_ctx_t   *ctx;
     ngx_http_mcds_cache_conf_t  *ccf;
 
-    ctx = ngx_http_mcds_cache_get(r);
+    ctx = task ? ngx_http_mcds_cache_ctx(task) : NULL;
     ccf = ngx_http_get_module_loc_conf(r, ngx_http_mcds_cache_module);
 
     if (ctx ? ctx->purging != NULL : ngx_http_mcds_purge_asked(r, ccf)) {
@@ -133,7 +134,7 @@ ngx_http_mcds_phase_purge(ngx_http_request_t *r,
 
 
 static ngx_int_t
-ngx_http_mcds_phase_start(ngx_http_request_t *r)
+ngx_http_mcds_phase_start(ngx_http_request_t *r, ngx_http_mcds_task_t *task)
 {
     ngx_uint_t                   asked_about;
     ngx_http_mcds_cache_ctx_t   *ctx;
@@ -146,7 +147,7 @@ ngx_http_mcds_phase_start(ngx_http_request_t *r)
         return NGX_DECLINED;
     }
 
-    ctx = ngx_http_mcds_cache_need(r);
+    ctx = task ? ngx_http_mcds_cache_ctx(task) : ngx_http_mcds_cache_need(r);
     if (ctx == NULL) {
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
     }
@@ -174,7 +175,7 @@ ngx_http_mcds_phase_arrive(ngx_http_request_t *r, ngx_http_mcds_task_t *task)
 {
     ngx_http_mcds_cache_ctx_t  *ctx;
 
-    ctx = ngx_http_mcds_task_ctx(task, &ngx_http_mcds_cache_feature);
+    ctx = ngx_http_mcds_cache_ctx(task);
 
     if (ctx->purging) {
         return NGX_DECLINED;
@@ -268,7 +269,7 @@ ngx_http_mcds_phase_decide(ngx_http_request_t *r, ngx_http_mcds_task_t *task)
     ngx_int_t                   rc;
     ngx_http_mcds_cache_ctx_t  *ctx;
 
-    ctx = ngx_http_mcds_task_ctx(task, &ngx_http_mcds_cache_feature);
+    ctx = ngx_http_mcds_cache_ctx(task);
 
     if (ctx->decided) {
         return NGX_DECLINED;
@@ -307,36 +308,28 @@ ngx_http_mcds_phase_decide(ngx_http_request_t *r, ngx_http_mcds_task_t *task)
 
 
 static ngx_msec_t
-ngx_http_mcds_phase_timeout(ngx_http_mcds_task_t *task)
+ngx_http_mcds_phase_wait(ngx_http_mcds_task_t *task, ngx_uint_t *others)
 {
     ngx_http_mcds_cache_ctx_t  *ctx;
 
-    ctx = ngx_http_mcds_task_ctx(task, &ngx_http_mcds_cache_feature);
-
-    return (ctx->conf && ctx->conf->cache_pool) ? ctx->conf->cache_pool->timeout
-                                                : 0;
-}
-
-
-static ngx_uint_t
-ngx_http_mcds_phase_others(ngx_http_mcds_task_t *task)
-{
-    ngx_http_mcds_cache_ctx_t  *ctx;
-
-    ctx = ngx_http_mcds_task_ctx(task, &ngx_http_mcds_cache_feature);
+    ctx = ngx_http_mcds_cache_ctx(task);
 
     if (ctx->purging) {
 
         /* its answer is what it has done */
 
-        return task->waiting;
+        *others += task->waiting;
+        return 0;
     }
 
     if (!ctx->seat.queued) {
         ctx->seat.parked = 0;
     }
 
-    return ctx->seat.queued + ngx_http_mcds_own_waits(ctx);
+    *others += ctx->seat.queued + ngx_http_mcds_own_waits(ctx);
+
+    return (ctx->conf && ctx->conf->cache_pool) ? ctx->conf->cache_pool->timeout
+                                                : 0;
 }
 
 
@@ -345,7 +338,7 @@ ngx_http_mcds_phase_until(ngx_http_mcds_task_t *task)
 {
     ngx_http_mcds_cache_ctx_t  *ctx;
 
-    ctx = ngx_http_mcds_task_ctx(task, &ngx_http_mcds_cache_feature);
+    ctx = ngx_http_mcds_cache_ctx(task);
 
     return ctx->seat.parked ? ctx->seat.parked_at : ngx_current_msec;
 }
@@ -356,7 +349,7 @@ ngx_http_mcds_phase_hurry(ngx_http_mcds_task_t *task)
 {
     ngx_http_mcds_cache_ctx_t  *ctx;
 
-    ctx = ngx_http_mcds_task_ctx(task, &ngx_http_mcds_cache_feature);
+    ctx = ngx_http_mcds_cache_ctx(task);
 
     ngx_http_mcds_herd_hurry(ctx);
     ngx_http_mcds_variant_hurry(ctx);
@@ -371,7 +364,7 @@ ngx_http_mcds_phase_cleanup(ngx_http_mcds_task_t *task)
 {
     ngx_http_mcds_cache_ctx_t  *ctx;
 
-    ctx = ngx_http_mcds_task_ctx(task, &ngx_http_mcds_cache_feature);
+    ctx = ngx_http_mcds_cache_ctx(task);
 
     ngx_http_mcds_store_aborted(ctx);
 

@@ -27,7 +27,8 @@ static ngx_http_mcds_counter_ctx_t *ngx_http_mcds_counter_get(
     ngx_http_request_t *r);
 static ngx_http_mcds_counter_ctx_t *ngx_http_mcds_counter_need(
     ngx_http_request_t *r);
-static ngx_int_t ngx_http_mcds_counters_begin(ngx_http_request_t *r);
+static ngx_int_t ngx_http_mcds_counters_begin(ngx_http_request_t *r,
+    ngx_http_mcds_task_t *task);
 static ngx_int_t ngx_http_mcds_counters_start(ngx_http_request_t *r,
     ngx_http_mcds_counter_conf_t *ncf);
 static ngx_uint_t ngx_http_mcds_counters_refused(ngx_http_request_t *r,
@@ -55,7 +56,8 @@ static void ngx_http_mcds_count_settled(void *data, ngx_str_t *key,
 static void ngx_http_mcds_counted(void *data, ngx_uint_t rc, uint64_t value);
 static void ngx_http_mcds_logged(void *data, ngx_uint_t rc, uint64_t value);
 static ngx_int_t ngx_http_mcds_counters_log(ngx_http_request_t *r);
-static ngx_msec_t ngx_http_mcds_counters_timeout(ngx_http_mcds_task_t *task);
+static ngx_msec_t ngx_http_mcds_counters_wait(ngx_http_mcds_task_t *task,
+    ngx_uint_t *others);
 static void ngx_http_mcds_counters_cleanup(ngx_http_mcds_task_t *task);
 static void ngx_http_mcds_counters_hurry(ngx_http_mcds_task_t *task);
 static void ngx_http_mcds_number_too_early(ngx_http_request_t *r,
@@ -74,8 +76,7 @@ ngx_http_mcds_feature_t  ngx_http_mcds_counter_feature = {
     ngx_http_mcds_counters_begin,
     NULL,                                  /* arrive */
     NULL,                                  /* decide */
-    ngx_http_mcds_counters_timeout,
-    NULL,                                  /* others */
+    ngx_http_mcds_counters_wait,
     NULL,                                  /* until */
     ngx_http_mcds_counters_hurry,
     ngx_http_mcds_counters_cleanup
@@ -151,7 +152,7 @@ ngx_http_mcds_counter_need(ngx_http_request_t *r)
 
 
 static ngx_int_t
-ngx_http_mcds_counters_begin(ngx_http_request_t *r)
+ngx_http_mcds_counters_begin(ngx_http_request_t *r, ngx_http_mcds_task_t *task)
 {
     ngx_http_mcds_counter_conf_t  *ncf;
 
@@ -682,7 +683,7 @@ ngx_http_mcds_logged(void *data, ngx_uint_t rc, uint64_t value)
 
 
 static ngx_msec_t
-ngx_http_mcds_counters_timeout(ngx_http_mcds_task_t *task)
+ngx_http_mcds_counters_wait(ngx_http_mcds_task_t *task, ngx_uint_t *others)
 {
     ngx_msec_t                    timeout;
     ngx_uint_t                    i;

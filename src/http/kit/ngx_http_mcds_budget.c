@@ -106,7 +106,7 @@ ngx_http_mcds_budget_inherit(ngx_http_mcds_task_t *task)
 void
 ngx_http_mcds_budget_begin(ngx_http_mcds_task_t *task)
 {
-    ngx_msec_t                   timeout;
+    ngx_msec_t                   timeout, wait;
     ngx_uint_t                   i, others;
     ngx_http_mcds_feature_t    **feature;
     ngx_http_mcds_main_conf_t   *mmcf;
@@ -119,11 +119,8 @@ ngx_http_mcds_budget_begin(ngx_http_mcds_task_t *task)
 
     for (i = 0; i < mmcf->features.nelts; i++) {
 
-        if (feature[i]->others) {
-            others += feature[i]->others(task);
-        }
-
-        timeout = ngx_max(timeout, feature[i]->timeout(task));
+        wait = feature[i]->wait(task, &others);
+        timeout = ngx_max(timeout, wait);
     }
 
     if (task->waiting <= others || timeout == 0) {

@@ -122,7 +122,7 @@ ngx_http_mcds_start_handler(ngx_http_request_t *r)
             continue;
         }
 
-        rc = feature[i]->first(r);
+        rc = feature[i]->first(r, task);
 
         if (rc != NGX_DECLINED) {
             return rc;
@@ -131,11 +131,15 @@ ngx_http_mcds_start_handler(ngx_http_request_t *r)
 
     for (i = 0; i < mmcf->features.nelts; i++) {
 
-        rc = feature[i]->start(r);
+        rc = feature[i]->start(r, task);
 
         if (rc != NGX_DECLINED) {
             return rc;
         }
+
+        /* it may have made one */
+
+        task = ngx_http_get_module_ctx(r, ngx_http_mcds_module);
     }
 
     return NGX_DECLINED;
@@ -403,19 +407,13 @@ ngx_http_mcds_task_create(ngx_http_request_t *r)
 }
 
 
+/* r->ctx was cleared by an internal redirect or an error page */
+
 ngx_http_mcds_task_t *
-ngx_http_mcds_task_get(ngx_http_request_t *r)
+ngx_http_mcds_task_find(ngx_http_request_t *r)
 {
     ngx_pool_cleanup_t    *cln;
     ngx_http_mcds_task_t  *task;
-
-    task = ngx_http_get_module_ctx(r, ngx_http_mcds_module);
-
-    if (task || (!r->internal && !r->filter_finalize)) {
-        return task;
-    }
-
-    /* r->ctx was cleared by an internal redirect or an error page */
 
     for (cln = r->pool->cleanup; cln; cln = cln->next) {
 

@@ -46,7 +46,7 @@ typedef struct {
 
 
 /*
- * A feature that takes part in the phase.  All but name, size, start, timeout,
+ * A feature that takes part in the phase.  All but name, size, start, wait,
  * hurry and cleanup may be NULL.
  *
  * size: of its context in a task, which begins with a pointer to the task and
@@ -58,15 +58,16 @@ typedef struct {
  * exit: the worker ends, pools are still used.
  *
  * first: before anything is asked; start: asks.  Both return NGX_DECLINED to go
- * on, or what the handler of the phase returns.
+ * on, or what the handler of the phase returns.  The task is NULL if r has none
+ * yet.
  *
  * arrive: the request is in a location that may answer; NGX_OK to go on, or
  * what the handler returns.  decide: all answers have come, and the location
  * has a content handler; NGX_AGAIN to wait for more answers, NGX_DECLINED to
  * go on, or what the handler returns.
  *
- * timeout: how long the feature waits for its answers, ms; 0: not at all.
- * others: how many answers it waits for that are not memcached's.  until: since
+ * wait: how long the feature waits for its answers, ms; 0: not at all.  Adds to
+ * *others how many answers it waits for that are not memcached's.  until: since
  * when it has waited for others only.  hurry: what memcached has not answered
  * is told to be a TIMEOUT.  cleanup: the request is being freed.
  */
@@ -83,15 +84,17 @@ struct ngx_http_mcds_feature_s {
                                    ngx_log_t *log);
     void                      (*exit)(ngx_cycle_t *cycle);
 
-    ngx_int_t                 (*first)(ngx_http_request_t *r);
-    ngx_int_t                 (*start)(ngx_http_request_t *r);
+    ngx_int_t                 (*first)(ngx_http_request_t *r,
+                                   ngx_http_mcds_task_t *task);
+    ngx_int_t                 (*start)(ngx_http_request_t *r,
+                                   ngx_http_mcds_task_t *task);
     ngx_int_t                 (*arrive)(ngx_http_request_t *r,
                                    ngx_http_mcds_task_t *task);
     ngx_int_t                 (*decide)(ngx_http_request_t *r,
                                    ngx_http_mcds_task_t *task);
 
-    ngx_msec_t                (*timeout)(ngx_http_mcds_task_t *task);
-    ngx_uint_t                (*others)(ngx_http_mcds_task_t *task);
+    ngx_msec_t                (*wait)(ngx_http_mcds_task_t *task,
+                                   ngx_uint_t *others);
     ngx_msec_t                (*until)(ngx_http_mcds_task_t *task);
     void                      (*hurry)(ngx_http_mcds_task_t *task);
     void                      (*cleanup)(ngx_http_mcds_task_t *task);
@@ -118,9 +121,24 @@ ngx_int_t ngx_http_mcds_feature_add(ngx_conf_t *cf,
 ngx_int_t ngx_http_mcds_task_init(ngx_conf_t *cf);
 
 
-/* the task of r, or NULL */
+/* the task of r, or NULL; find: behind an internal redirect */
 
-ngx_http_mcds_task_t *ngx_http_mcds_task_get(ngx_http_request_t *r);
+ngx_http_mcds_task_t *ngx_http_mcds_task_find(ngx_http_request_t *r);
+
+
+static ngx_inline ngx_http_mcds_task_t *
+ngx_http_mcds_task_get(ngx_http_request_t *r)
+{
+    ngx_http_mcds_task_t  *task;
+
+    task = ngx_http_get_module_ctx(r, ngx_http_mcds_module);
+
+    if (task || (!r->internal && !r->filter_finalize)) {
+        return task;
+    }
+
+    return ngx_http_mcds_task_find(r);
+}
 
 
 /* the task of r, a new one if there is none; NULL when out of memory */
