@@ -327,32 +327,32 @@ static ngx_command_t  ngx_http_mcds_cache_commands[] = {
 
 
 static ngx_http_module_t  ngx_http_mcds_cache_module_ctx = {
-    ngx_http_mcds_cache_preconfigure,  /* preconfiguration */
+    ngx_http_mcds_cache_preconfigure,      /* preconfiguration */
     NULL,                                  /* postconfiguration */
 
-    ngx_http_mcds_cache_create_main_conf, /* create main configuration */
+    ngx_http_mcds_cache_create_main_conf,  /* create main configuration */
     NULL,                                  /* init main configuration */
 
     NULL,                                  /* create server configuration */
     NULL,                                  /* merge server configuration */
 
-    ngx_http_mcds_cache_create_loc_conf, /* create location configuration */
-    ngx_http_mcds_cache_merge_loc_conf /* merge location configuration */
+    ngx_http_mcds_cache_create_loc_conf,   /* create location configuration */
+    ngx_http_mcds_cache_merge_loc_conf     /* merge location configuration */
 };
 
 
 ngx_module_t  ngx_http_mcds_cache_module = {
     NGX_MODULE_V1,
-    &ngx_http_mcds_cache_module_ctx,   /* module context */
-    ngx_http_mcds_cache_commands,      /* module directives */
+    &ngx_http_mcds_cache_module_ctx,       /* module context */
+    ngx_http_mcds_cache_commands,          /* module directives */
     NGX_HTTP_MODULE,                       /* module type */
     NULL,                                  /* init master */
-    NULL,                              /* init module */
-    NULL,                              /* init process */
+    NULL,                                  /* init module */
+    NULL,                                  /* init process */
     NULL,                                  /* init thread */
     NULL,                                  /* exit thread */
-    NULL,                              /* exit process */
-    NULL,                              /* exit master */
+    NULL,                                  /* exit process */
+    NULL,                                  /* exit master */
     NGX_MODULE_V1_PADDING
 };
 
@@ -440,7 +440,7 @@ ngx_http_mcds_cache_merge_pools(ngx_conf_t *cf,
     ngx_http_mcds_cache_conf_t *conf)
 {
     ngx_str_t                  *name;
-    ngx_http_mcds_loc_conf_t     *mlcf;
+    ngx_http_mcds_loc_conf_t   *mlcf;
     ngx_http_mcds_main_conf_t  *mmcf;
 
     mlcf = ngx_http_conf_get_module_loc_conf(cf, ngx_http_mcds_module);

@@ -104,7 +104,7 @@ static ngx_command_t  ngx_http_mcds_counter_commands[] = {
 
 
 static ngx_http_module_t  ngx_http_mcds_counter_module_ctx = {
-    ngx_http_mcds_counter_preconfigure, /* preconfiguration */
+    ngx_http_mcds_counter_preconfigure,    /* preconfiguration */
     NULL,                                  /* postconfiguration */
 
     ngx_http_mcds_counter_create_main_conf, /* create main configuration */
@@ -114,22 +114,22 @@ static ngx_http_module_t  ngx_http_mcds_counter_module_ctx = {
     NULL,                                  /* merge server configuration */
 
     ngx_http_mcds_counter_create_loc_conf, /* create location configuration */
-    ngx_http_mcds_counter_merge_loc_conf /* merge location configuration */
+    ngx_http_mcds_counter_merge_loc_conf   /* merge location configuration */
 };
 
 
 ngx_module_t  ngx_http_mcds_counter_module = {
     NGX_MODULE_V1,
-    &ngx_http_mcds_counter_module_ctx, /* module context */
-    ngx_http_mcds_counter_commands,    /* module directives */
+    &ngx_http_mcds_counter_module_ctx,     /* module context */
+    ngx_http_mcds_counter_commands,        /* module directives */
     NGX_HTTP_MODULE,                       /* module type */
     NULL,                                  /* init master */
-    ngx_http_mcds_ledger_init,         /* init module */
-    ngx_http_mcds_counter_init_process, /* init process */
+    ngx_http_mcds_ledger_init,             /* init module */
+    ngx_http_mcds_counter_init_process,    /* init process */
     NULL,                                  /* init thread */
     NULL,                                  /* exit thread */
-    ngx_http_mcds_counter_exit_process, /* exit process */
-    ngx_http_mcds_ledger_exit,         /* exit master */
+    ngx_http_mcds_counter_exit_process,    /* exit process */
+    ngx_http_mcds_ledger_exit,             /* exit master */
     NGX_MODULE_V1_PADDING
 };
 
@@ -196,8 +196,8 @@ ngx_http_mcds_counter_create_loc_conf(ngx_conf_t *cf)
 static char *
 ngx_http_mcds_counter_merge_loc_conf(ngx_conf_t *cf, void *parent, void *child)
 {
-    ngx_http_mcds_counter_conf_t  *prev = parent;
-    ngx_http_mcds_counter_conf_t  *conf = child;
+    ngx_http_mcds_counter_conf_t *prev = parent;
+    ngx_http_mcds_counter_conf_t *conf = child;
 
     char                          *rv;
     ngx_http_core_loc_conf_t      *clcf;
@@ -256,7 +256,7 @@ static char *
 ngx_http_mcds_counter_merge_pools(ngx_conf_t *cf,
     ngx_http_mcds_counter_conf_t *conf)
 {
-    ngx_http_mcds_loc_conf_t     *mlcf;
+    ngx_http_mcds_loc_conf_t   *mlcf;
     ngx_http_mcds_main_conf_t  *mmcf;
 
     mlcf = ngx_http_conf_get_module_loc_conf(cf, ngx_http_mcds_module);
@@ -353,8 +353,8 @@ ngx_http_mcds_stat_counters(ngx_conf_t *cf, ngx_http_mcds_counter_conf_t *conf)
     ngx_uint_t                      i;
     ngx_mcds_stat_t               **stat;
     ngx_http_mcds_counter_t        *counter;
-    ngx_http_mcds_counter_main_t   *nmcf;
     ngx_http_mcds_number_var_t     *number;
+    ngx_http_mcds_counter_main_t   *nmcf;
 
     nmcf = ngx_http_conf_get_module_main_conf(cf, ngx_http_mcds_counter_module);
     counter = conf->counters->elts;

@@ -90,6 +90,7 @@ ngx_module_t  ngx_http_mcds_module = {
     NGX_MODULE_V1_PADDING
 };
 
+
 static ngx_int_t
 ngx_http_mcds_init(ngx_conf_t *cf)
 {
