@@ -139,7 +139,7 @@ for my $directive ('mcds_array_api a;', 'mcds_array_push a b;',
 }
 
 like($t->conf_error(http => $forever, location => 'mcds_table_api t ttl=1m;'),
-    qr/"ttl" of "mcds_table_api" needs items that end by themselves/,
+    qr/"ttl" of "mcds_table_api" needs items that expire/,
     'a pool without ends');
 
 $t->done();

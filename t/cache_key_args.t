@@ -150,7 +150,7 @@ for my $words ('sort', 'ignore=a', 'only=a', 'sort ignore=a,b*',
 
 for (['""', '', ''], ['ignore=', 'ignore=', 'is empty'],
     ['ignore=a,', 'ignore=a,', 'is empty'],
-    ['only=,a', 'only=,a', 'is empty'], ['sort sort', 'sort', 'twice'],
+    ['only=,a', 'only=,a', 'is empty'], ['sort sort', 'sort', 'a duplicate'],
     ['only=a ignore=b', 'ignore=b', 'there is one'],
     ['ignore=a only=b', 'only=b', 'there is one'],
     ['off sort', 'off', ''], ['utm_*', 'utm_*', ''], ['sort=on', 'sort=on', ''])

@@ -63,7 +63,7 @@ my @needs = (
 while (my ($lines, $what) = splice @needs, 0, 2) {
     my $out = $t->conf_error(http => join("\n", @off), location => $lines);
 
-    ok(index($out, "\"$what\" needs items that end by themselves, and "
+    ok(index($out, "\"$what\" needs items that expire, but "
         . 'mcds_pool "a" has "protocol classic ttl=off", in ') >= 0
         && $out =~ /nginx\.conf:13$/m, $lines) or diag($out);
 }

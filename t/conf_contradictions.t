@@ -73,9 +73,9 @@ my @rows = (
     [error => $pool, 'mcds_lock_api ttl=2m max_ttl=1m;',
         'longer than its "max_'],
 
-    # what needs items that end by themselves
+    # what needs items that expire
 
-    (map { [error => $forever, $_, 'needs items that end by themselves'] }
+    (map { [error => $forever, $_, 'needs items that expire'] }
         'mcds_cache on;', 'mcds_lock a;', 'mcds_lock_api;',
         'mcds_counter $n ttl=1m;', 'mcds_counter $n period=1m;',
         'mcds_visitor_counter $n visitor=$arg_u;', 'mcds_table_api a ttl=1m;',
@@ -90,7 +90,7 @@ my @rows = (
     [error => $pool, 'mcds_cache_heuristic off 1h;', 'no further parameter'],
     [error => $pool, 'mcds_cache_compress off level=1;', 'no further param'],
     [warning => $pool, 'mcds_cache on; mcds_ignore_headers Set-Cookie;',
-        'made for one visitor'],
+        'generated for one visitor'],
     ['', $pool, 'mcds_cache on; mcds_cache_grace 1m; '
         . 'mcds_cache_background_update 1h;'],
     ['', $pool, 'mcds_cache_key $uri; mcds_cache_tag a; mcds_no_cache 1;'],
@@ -103,14 +103,14 @@ my @rows = (
         'already has'],
     [error => $pool, 'mcds_counter $uri;', 'duplicate "uri" variable'],
     [error => $pool, 'mcds_counter off; mcds_counter $n;', 'beside "off"'],
-    [error => $pool, 'mcds_counter $n read by=2;', 'does not count'],
-    [error => $pool, 'mcds_counter $n read if=$uri;', 'does not count'],
+    [error => $pool, 'mcds_counter $n read by=2;', 'cannot be combined'],
+    [error => $pool, 'mcds_counter $n read if=$uri;', 'cannot be combined'],
     [error => $pool, 'mcds_counter $n ttl=1m; mcds_counter_durable $n on;',
         'cannot be durable'],
     [error => $pool, 'mcds_counter $n by=-1; mcds_counter_durable $n on;',
         'cannot be durable'],
     [error => $pool, 'mcds_counter $n async; mcds_counter_init $n /a;',
-        'no URI can be asked'],
+        'a URI cannot be combined with'],
     [error => $pool, 'mcds_counter $n; mcds_counter_init $n 5 fail=skip;',
         'is for a URI'],
     [error => $pool, 'mcds_counter_init $n 5;', 'no "mcds_counter $n"'],

@@ -91,12 +91,13 @@ my @blocks = (
     ['max_pending 10 1k 1k;' => 'invalid number of arguments'],
     ['keepalives 8;' => 'unknown parameter "keepalives"'],
     ['Server 127.0.0.1;' => 'unknown parameter "Server"'],
-    [$host, "libmemcached $string;" => 'cannot stand beside "server"'],
-    ["libmemcached $string;", $host => 'cannot stand beside "libmemcached"'],
+    [$host, "libmemcached $string;" => 'cannot be combined with "server"'],
+    ["libmemcached $string;", $host =>
+        'cannot be combined with "libmemcached"'],
     ["libmemcached $string;", 'distribution ketama;' =>
-        'must be said in the string'],
+        'must be set in the string'],
     ['distribution ketama;', "libmemcached $string;" =>
-        'cannot stand beside "distribution"'],
+        'cannot be combined with "distribution"'],
     ["libmemcached $string;", "libmemcached $string;" => 'is duplicate'],
 );
 

@@ -69,9 +69,9 @@ my @wrong = (
         'x', 'interval', 'interval=', 'interval=0', 'interval=99ms',
         'interval=x', 'interval=-1', 'interval=1h1x', 'batch=', 'batch=0',
         'batch=10001', 'batch=x', 'batch=1k', 'Batch=1'),
-    ['mcds_counter_writeback /s batch=1 batch=2;', '"batch=2"', 'twice'],
+    ['mcds_counter_writeback /s batch=1 batch=2;', '"batch=2"', 'a duplicate'],
     ['mcds_counter_writeback /s interval=1s interval=2s;', '"interval=2s"',
-        'twice'],
+        'a duplicate'],
     map({ ["mcds_counter \$n; $_ \$n on; $_ \$n off;", "\"$_\"",
             'duplicate'] }
         'mcds_counter_durable', 'mcds_counter_buffer',

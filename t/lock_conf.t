@@ -113,7 +113,7 @@ for my $directive ('mcds_lock a;', 'mcds_lock_api;') {
     is($t->conf_error(http => $two, location => "mcds_use other; $directive"),
         '', "$name: one of two");
     like($t->conf_error(http => $forever, location => $directive),
-        qr/"$name" needs items that end by themselves/,
+        qr/"$name" needs items that expire/,
         "$name: a pool without ends");
 }
 

@@ -72,7 +72,7 @@ like($t->conf_error(http => "$format mcds_log a f;"),
     qr/"mcds_log" needs a "mcds_pool", and there is none,$place/, 'no pool');
 like($t->conf_error(http => 'mcds_pool main { server 127.0.0.1:11211; '
     . "protocol classic ttl=off; } $format mcds_log a f;"),
-    qr/"mcds_log" needs items that end by themselves/, 'items without end');
+    qr/"mcds_log" needs items that expire/, 'items without end');
 
 for my $text (
     'mcds_log a f; ' . $format,

@@ -201,7 +201,7 @@ is("@with", '120 120 120 120', 'other names each time');
 # more caches than memory
 
 my @many = map { "/many/$_" } 1 .. 300;
-my $warning = qr/\[warn\].*small for statistics of all caches: (\d+) of 300 go/;
+my $warning = qr/\[warn\].*small for statistics of all caches: (\d+) of 300/;
 
 $h->conf(conf('256k', @many))->reload(wait_old => 1);
 

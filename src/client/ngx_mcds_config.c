@@ -60,7 +60,7 @@ ngx_mcds_pool_config(ngx_conf_t *cf, ngx_mcds_pool_t *pool, ngx_str_t *given)
     memcached_st  *mc;
 
     if (pool->distribution != NGX_MCDS_MODULA) {
-        return "cannot stand beside \"distribution\"";
+        return "cannot be combined with \"distribution\"";
     }
 
     err = ngx_mcds_config_fold(cf, &string, given);

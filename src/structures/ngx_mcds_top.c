@@ -501,8 +501,8 @@ ngx_mcds_top_merged(ngx_mcds_top_t *top, ngx_mcds_result_t *result)
     if (rc == NGX_DECLINED && !state->warned) {
         state->warned = 1;
         ngx_log_error(NGX_LOG_WARN, ngx_cycle->log, 0,
-                      "mcds: what lies in the place of the most viewed "
-                      "\"%V\" is something else, it is replaced", &top->key);
+                      "mcds: the item \"%V\" of \"mcds_counter_top\" is "
+                      "not a list of keys, it is replaced", &top->key);
     }
 
     ngx_mcds_summary_merge(merged, state->flying);

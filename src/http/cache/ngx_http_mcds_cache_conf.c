@@ -661,8 +661,9 @@ ngx_http_mcds_ignore_headers(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 
     if (ccf->cache_ignore & NGX_HTTP_MCDS_IGN_COOKIE) {
         ngx_conf_log_error(NGX_LOG_WARN, cf, 0,
-                           "\"%V Set-Cookie\" has answers stored that were "
-                           "made for one visitor, without their cookies",
+                           "\"%V Set-Cookie\" stores responses that were "
+                           "generated for one visitor and serves them to "
+                           "all, without their cookies",
                            &cmd->name);
     }
 

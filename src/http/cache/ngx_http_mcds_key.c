@@ -723,7 +723,7 @@ ngx_http_mcds_cache_key_args(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
     for (i = 1; i < cf->args->nelts; i++) {
 
         if (value[i].len == 4 && ngx_strncmp(value[i].data, "sort", 4) == 0) {
-            rv = args->sort ? ", it is there twice" : NGX_CONF_OK;
+            rv = args->sort ? ", it is a duplicate" : NGX_CONF_OK;
             args->sort = 1;
 
         } else if (ngx_strncmp(value[i].data, "ignore=", 7) == 0) {

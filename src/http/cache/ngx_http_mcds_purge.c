@@ -216,7 +216,7 @@ ngx_http_mcds_purge_param(ngx_conf_t *cf, ngx_http_mcds_purge_t *conf,
     if (value->len >= 5 && ngx_strncmp(value->data, "mode=", 5) == 0) {
 
         if (conf->how != NGX_CONF_UNSET_UINT) {
-            return ", it is there twice";
+            return ", it is a duplicate";
         }
 
         conf->how = NGX_MCDS_PURGE_INVALIDATE;
@@ -237,7 +237,7 @@ ngx_http_mcds_purge_param(ngx_conf_t *cf, ngx_http_mcds_purge_t *conf,
     if (value->len >= 7 && ngx_strncmp(value->data, "method=", 7) == 0) {
 
         if (conf->method.len) {
-            return ", it is there twice";
+            return ", it is a duplicate";
         }
 
         conf->method.data = value->data + 7;

@@ -323,8 +323,8 @@ ngx_http_mcds_not_modified(ngx_http_request_t *r,
             && !ngx_http_mcds_same_etag(&old, &new)))
     {
         ngx_log_error(NGX_LOG_WARN, r->connection->log, 0,
-                      "origin says \"not modified\" of another page "
-                      "than it was asked for");
+                      "origin sent 304 for another version than the "
+                      "stored page");
 
         return ngx_http_mcds_ask_again(r, ctx);
     }

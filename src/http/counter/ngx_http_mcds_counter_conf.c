@@ -274,7 +274,7 @@ ngx_http_mcds_counter_exclude(ngx_conf_t *cf, ngx_command_t *cmd,
 {
     if (counter->read && counter->filter) {
         ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
-                           "\"%V\": \"read\" does not count, it has no "
+                           "\"%V\": \"read\" cannot be combined with "
                            "\"if=\"", &cmd->name);
         return NGX_ERROR;
     }
@@ -312,7 +312,7 @@ ngx_http_mcds_counter_check(ngx_conf_t *cf, ngx_command_t *cmd,
 
         if (counter->read && (seen & ((ngx_uint_t) 1 << counts[i]))) {
             ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
-                               "\"%V\": \"read\" does not count, it has no "
+                               "\"%V\": \"read\" cannot be combined with "
                                "\"%V\"", &cmd->name,
                                &ngx_http_mcds_params[counts[i]].name);
             return NGX_CONF_ERROR;

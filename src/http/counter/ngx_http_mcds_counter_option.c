@@ -325,8 +325,8 @@ ngx_http_mcds_counter_init_waits(ngx_conf_t *cf, ngx_command_t *cmd,
 
     if (other) {
         ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
-                           "\"%V\": no URI can be asked for a counter with "
-                           "\"%s\"", &cmd->name, other);
+                           "\"%V\": a URI cannot be combined with \"%s\"",
+                           &cmd->name, other);
         return NGX_CONF_ERROR;
     }
 

@@ -297,7 +297,7 @@ ngx_http_mcds_show_key(ngx_http_request_t *r, ngx_http_mcds_show_t *show,
     /* what is written there would take the lock of another one */
 
     if (r->method == NGX_HTTP_POST && ngx_http_mcds_key_taken(&s)) {
-        return "a key is none that can be counted";
+        return "a key ends with a reserved suffix";
     }
 
 #if (NGX_PCRE)
@@ -309,7 +309,7 @@ ngx_http_mcds_show_key(ngx_http_request_t *r, ngx_http_mcds_show_t *show,
             break;
 
         case NGX_DECLINED:
-            return "a key is none of those that may be asked for";
+            return "a key is not one that match= allows";
 
         default:
             return NGX_CONF_ERROR;
@@ -324,7 +324,7 @@ ngx_http_mcds_show_key(ngx_http_request_t *r, ngx_http_mcds_show_t *show,
         if (shown[i].name.len == s.len
             && ngx_memcmp(shown[i].name.data, s.data, s.len) == 0)
         {
-            return "a key has the name of another number";
+            return "a key is also the name of a variable";
         }
     }
 

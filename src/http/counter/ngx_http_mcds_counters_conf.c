@@ -113,7 +113,7 @@ ngx_http_mcds_show_param(ngx_conf_t *cf, ngx_http_mcds_show_t *show,
     if (value->len > 6 && ngx_strncmp(value->data, "count=", 6) == 0) {
 
         if (show->count != NGX_CONF_UNSET_UINT) {
-            return ", it is there twice";
+            return ", it is a duplicate";
         }
 
         s.data = value->data + 6;
@@ -141,7 +141,7 @@ ngx_http_mcds_show_param(ngx_conf_t *cf, ngx_http_mcds_show_t *show,
         n = ngx_atoi(value->data + 4, value->len - 4);
 
         if (show->max) {
-            return ", it is there twice";
+            return ", it is a duplicate";
         }
 
         if (n < 1 || n > NGX_HTTP_MCDS_MAX_KEYS) {
@@ -160,7 +160,7 @@ ngx_http_mcds_show_param(ngx_conf_t *cf, ngx_http_mcds_show_t *show,
         n = ngx_parse_time(&s, 1);
 
         if (show->ttl) {
-            return ", it is there twice";
+            return ", it is a duplicate";
         }
 
         if (n == NGX_ERROR || n < 1 || n > NGX_MCDS_MAX_TTL) {
@@ -177,7 +177,7 @@ ngx_http_mcds_show_param(ngx_conf_t *cf, ngx_http_mcds_show_t *show,
         s.len = value->len - 4;
 
         if (show->top) {
-            return ", it is there twice";
+            return ", it is a duplicate";
         }
 
         show->top = ngx_http_mcds_top_ref(cf, &s);
@@ -196,7 +196,7 @@ ngx_http_mcds_show_prefix(ngx_conf_t *cf, ngx_http_mcds_show_t *show,
     ngx_http_compile_complex_value_t  ccv;
 
     if (show->prefix) {
-        return ", it is there twice";
+        return ", it is a duplicate";
     }
 
     show->prefix = ngx_palloc(cf->pool, sizeof(ngx_http_complex_value_t));
@@ -225,7 +225,7 @@ ngx_http_mcds_show_match(ngx_conf_t *cf, ngx_http_mcds_show_t *show,
     ngx_regex_compile_t  rc;
 
     if (show->match) {
-        return ", it is there twice";
+        return ", it is a duplicate";
     }
 
     ngx_memzero(&rc, sizeof(ngx_regex_compile_t));
@@ -261,7 +261,7 @@ ngx_http_mcds_show_variable(ngx_conf_t *cf, ngx_http_mcds_show_t *show,
                            variable->len - 1)
                == 0)
         {
-            return ", it is there twice";
+            return ", it is a duplicate";
         }
     }
 

@@ -133,8 +133,7 @@ ngx_http_mcds_ledger_exit(ngx_cycle_t *cycle)
 
     if (left) {
         ngx_log_error(NGX_LOG_ERR, cycle->log, 0,
-                      "counts are lost, %uL: they were for a pool or an "
-                      "\"mcds_counter_writeback\" that the configuration has "
-                      "no more", left);
+                      "counts are lost, %uL: the configuration no longer has "
+                      "their pool or \"mcds_counter_writeback\"", left);
     }
 }

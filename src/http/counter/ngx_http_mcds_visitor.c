@@ -111,7 +111,7 @@ ngx_http_mcds_visitor_counter(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 
     if (counter->read && (seen & (1 << NGX_HTTP_MCDS_VISITOR))) {
         ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
-                           "\"%V\": \"read\" does not count, it has no "
+                           "\"%V\": \"read\" cannot be combined with "
                            "\"visitor=\"", &cmd->name);
         return NGX_CONF_ERROR;
     }

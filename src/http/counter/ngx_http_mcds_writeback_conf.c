@@ -148,7 +148,7 @@ ngx_http_mcds_writeback_param(ngx_conf_t *cf, ngx_http_mcds_writeback_t *wb,
         ms = ngx_http_mcds_parse_msec(&s);
 
         if (wb->interval) {
-            return ", it is there twice";
+            return ", it is a duplicate";
         }
 
         wb->interval = ms;
@@ -165,7 +165,7 @@ ngx_http_mcds_writeback_param(ngx_conf_t *cf, ngx_http_mcds_writeback_t *wb,
         n = ngx_atoi(value->data + 6, value->len - 6);
 
         if (wb->batch) {
-            return ", it is there twice";
+            return ", it is a duplicate";
         }
 
         if (n < 1 || n > NGX_HTTP_MCDS_WRITEBACK_BATCH) {

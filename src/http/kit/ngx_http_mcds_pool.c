@@ -163,7 +163,7 @@ ngx_http_mcds_needs_ttl(ngx_conf_t *cf, ngx_mcds_pool_t *pool, char *what,
     }
 
     ngx_log_error(NGX_LOG_EMERG, cf->log, 0,
-                  "\"%s\" needs items that end by themselves, and "
+                  "\"%s\" needs items that expire, but "
                   "mcds_pool \"%V\" has \"protocol classic ttl=off\", "
                   "in %V:%ui", what, &pool->name, &place->file, place->line);
 

@@ -292,7 +292,7 @@ ngx_http_mcds_pool_server(ngx_conf_t *cf, ngx_mcds_pool_t *pool,
     ngx_uint_t   i, down;
 
     if (pool->memcached) {
-        return "cannot stand beside \"libmemcached\"";
+        return "cannot be combined with \"libmemcached\"";
     }
 
     value = cf->args->elts;
@@ -339,7 +339,7 @@ ngx_http_mcds_pool_libmemcached(ngx_conf_t *cf, ngx_mcds_pool_t *pool,
     ngx_str_t  *value;
 
     if (pool->servers.nelts) {
-        return "cannot stand beside \"server\"";
+        return "cannot be combined with \"server\"";
     }
 
     value = cf->args->elts;
@@ -357,7 +357,7 @@ ngx_http_mcds_pool_distribution(ngx_conf_t *cf, ngx_mcds_pool_t *pool,
     ngx_conf_enum_t  *e;
 
     if (pool->memcached) {
-        return "must be said in the string of \"libmemcached\"";
+        return "must be set in the string of \"libmemcached\"";
     }
 
     value = cf->args->elts;

@@ -216,7 +216,7 @@ ngx_http_mcds_zone_init(ngx_shm_zone_t *zone, void *data)
         if (missing) {
             ngx_log_error(NGX_LOG_WARN, zone->shm.log, 0,
                           "\"mcds_zone\" is too small for the hottest keys "
-                          "of all workers: %ui of %ui go without", missing,
+                          "of all workers: %ui of %ui are left out", missing,
                           mmcf->stats.workers);
         }
 
@@ -332,7 +332,7 @@ ngx_http_mcds_zone_family(ngx_array_t *list, ngx_uint_t family,
     if (missing) {
         ngx_log_error(NGX_LOG_WARN, log, 0,
                       "\"mcds_zone\" is too small for statistics of all "
-                      "%s: %ui of %ui go without",
+                      "%s: %ui of %ui are left out",
                       ngx_mcds_stat_family(family), missing, list->nelts);
     }
 }
