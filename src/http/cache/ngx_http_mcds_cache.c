@@ -475,7 +475,7 @@ ngx_http_mcds_cache_forget(ngx_http_mcds_cache_ctx_t *ctx)
 
     ctx->outcome = NGX_MCDS_PAGE_MISSING;
     ctx->cas = 0;
-    ctx->turns = 0;
+    ctx->vary.turns = 0;
     ctx->entered = 0;
     ctx->behind = 0;
     ctx->rerouted = 0;

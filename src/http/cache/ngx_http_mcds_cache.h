@@ -165,14 +165,14 @@ struct ngx_http_mcds_key_args_s {
 };
 
 
-typedef struct ngx_http_mcds_cache_ctx_s       ngx_http_mcds_cache_ctx_t;
-typedef struct ngx_http_mcds_store_s     ngx_http_mcds_store_t;
-typedef struct ngx_http_mcds_piece_s     ngx_http_mcds_piece_t;
-typedef struct ngx_http_mcds_decode_s    ngx_http_mcds_decode_t;
-typedef struct ngx_http_mcds_gone_s      ngx_http_mcds_gone_t;
-typedef struct ngx_http_mcds_purging_s   ngx_http_mcds_purging_t;
-typedef struct ngx_http_mcds_put_s       ngx_http_mcds_put_t;
-typedef struct ngx_http_mcds_own_s       ngx_http_mcds_own_t;
+typedef struct ngx_http_mcds_cache_ctx_s  ngx_http_mcds_cache_ctx_t;
+typedef struct ngx_http_mcds_store_s      ngx_http_mcds_store_t;
+typedef struct ngx_http_mcds_piece_s      ngx_http_mcds_piece_t;
+typedef struct ngx_http_mcds_decode_s     ngx_http_mcds_decode_t;
+typedef struct ngx_http_mcds_gone_s       ngx_http_mcds_gone_t;
+typedef struct ngx_http_mcds_purging_s    ngx_http_mcds_purging_t;
+typedef struct ngx_http_mcds_put_s        ngx_http_mcds_put_t;
+typedef struct ngx_http_mcds_own_s        ngx_http_mcds_own_t;
 
 
 /*
@@ -187,6 +187,36 @@ typedef struct {
     u_char                     *charset;
     ngx_str_t                  *override;
 } ngx_http_mcds_carried_t;
+
+
+/* of a page that varies: of the files ngx_http_mcds_variant*.c */
+
+typedef struct {
+    ngx_mcds_copy_t             *list;     /* by which "at" was made, or NULL */
+    ngx_mcds_copy_t             *read;     /* a variant, while its list is
+                                              looked up once more, or NULL */
+    u_char                       hash[NGX_MCDS_VARIANT_LEN];
+    ngx_mcds_seat_t              base;     /* at the list, to confirm it */
+    ngx_uint_t                   base_outcome;
+    ngx_uint_t                   turns;    /* from list to list */
+    ngx_http_mcds_put_t         *fork;     /* a list that is being stored */
+    ngx_str_t                    names;    /* of the answer's Vary */
+    ngx_mcds_seat_t              target;   /* at the variant of a new list */
+    u_char                       target_hash[NGX_MCDS_VARIANT_LEN];
+    uint64_t                     generation;  /* of a new list */
+} ngx_http_mcds_variant_ctx_t;
+
+
+/* bodies on their way to a client and to memcached: of the storing filter */
+
+typedef struct {
+    ngx_chain_t                 *held;     /* to be stored later */
+    ngx_chain_t                 *detached; /* copies of what a client gets */
+    ngx_chain_t                **detached_last;
+    ngx_chain_t                 *detach_free;
+    ngx_event_t                 *attached; /* a timer of one that holds up its
+                                              build, or NULL */
+} ngx_http_mcds_tee_ctx_t;
 
 
 /* of one request or subrequest, in its task */
@@ -219,13 +249,9 @@ struct ngx_http_mcds_cache_ctx_s {
     ngx_http_mcds_store_t       *store;    /* of the filter */
     ngx_http_mcds_own_t         *own;      /* of one that waits for its copy,
                                               and of that copy; or NULL */
-    ngx_chain_t                 *held;     /* to be stored later */
-    ngx_chain_t                 *detached; /* copies of what a client gets */
-    ngx_chain_t                **detached_last;
-    ngx_chain_t                 *detach_free;
-    ngx_event_t                 *attached; /* a timer of one that holds up its
-                                              build, or NULL */
     uint64_t                     cas;      /* of what was found */
+    ngx_http_mcds_tee_ctx_t      tee;
+    ngx_http_mcds_variant_ctx_t  vary;
     ngx_mcds_tags_t             *tags;
     uint64_t                     purges;   /* how many there were, see
                                               ngx_mcds_tag.h */
@@ -234,18 +260,6 @@ struct ngx_http_mcds_cache_ctx_s {
     void                        *use;      /* being counted */
     ngx_uint_t                   uses;
 
-    ngx_mcds_copy_t             *list;     /* by which "at" was made, or NULL */
-    ngx_mcds_copy_t             *read;     /* a variant, while its list is
-                                              looked up once more, or NULL */
-    u_char                       hash[NGX_MCDS_VARIANT_LEN];
-    ngx_mcds_seat_t              base;     /* at the list, to confirm it */
-    ngx_uint_t                   base_outcome;
-    ngx_uint_t                   turns;    /* from list to list */
-    ngx_http_mcds_put_t         *fork;     /* a list that is being stored */
-    ngx_str_t                    names;    /* of the answer's Vary */
-    ngx_mcds_seat_t              target;   /* at the variant of a new list */
-    u_char                       target_hash[NGX_MCDS_VARIANT_LEN];
-    uint64_t                     generation;  /* of a new list */
 
     ngx_uint_t                   status;   /* ngx_http_mcds_status_e */
     ngx_uint_t                   reason;   /* ngx_mcds_reason_e */

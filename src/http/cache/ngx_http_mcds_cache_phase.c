@@ -354,7 +354,7 @@ ngx_http_mcds_phase_hurry(ngx_http_mcds_task_t *task)
     ngx_http_mcds_herd_hurry(ctx);
     ngx_http_mcds_variant_hurry(ctx);
     ngx_mcds_tags_hurry(ctx->tags);
-    ngx_mcds_page_hurry(&ctx->base);
+    ngx_mcds_page_hurry(&ctx->vary.base);
     ngx_mcds_page_hurry(&ctx->seat);
 }
 

@@ -325,7 +325,8 @@ ngx_http_mcds_explain_forward(u_char *p, ngx_http_request_t *r,
         break;
 
     default:
-        p = ngx_sprintf(p, "; fwd=%s", ctx->list ? "vary-miss" : "uri-miss");
+        p = ngx_sprintf(p, "; fwd=%s",
+                        ctx->vary.list ? "vary-miss" : "uri-miss");
         break;
     }
 

@@ -319,7 +319,7 @@ ngx_http_mcds_body_filter(ngx_http_request_t *r, ngx_chain_t *in)
     }
 
     if (ctx
-        && (ctx->store || ctx->held)
+        && (ctx->store || ctx->tee.held)
         && ngx_http_mcds_hold(r, ctx, &in) != NGX_OK)
     {
         return NGX_ERROR;
@@ -345,7 +345,7 @@ ngx_http_mcds_body_filter(ngx_http_request_t *r, ngx_chain_t *in)
     if (!ngx_http_mcds_silent(r, ctx)) {
         rc = ngx_http_next_body_filter(r, in);
 
-        if (ctx && (out || ctx->detached)) {
+        if (ctx && (out || ctx->tee.detached)) {
             ngx_http_mcds_detached(r, ctx, out);
         }
 
@@ -378,7 +378,7 @@ static ngx_uint_t
 ngx_http_mcds_unwanted(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx)
 {
     return ctx && ctx->task->refresh && ctx->judged && ctx->store == NULL
-           && ctx->held == NULL
+           && ctx->tee.held == NULL
            && !ctx->seat.building
            && !ngx_http_mcds_own_taking(ctx)
            && (r->headers_out.content_length_n < 0
@@ -402,19 +402,19 @@ ngx_http_mcds_hold(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx,
            && ngx_http_mcds_may_hold(r, ctx, *in)
            && ngx_http_mcds_store_waits(ctx, ngx_http_mcds_hold_handler);
 
-    if (!hold && ctx->held == NULL) {
+    if (!hold && ctx->tee.held == NULL) {
         return NGX_OK;
     }
 
-    if (*in && ngx_chain_add_copy(r->pool, &ctx->held, *in) != NGX_OK) {
+    if (*in && ngx_chain_add_copy(r->pool, &ctx->tee.held, *in) != NGX_OK) {
         return NGX_ERROR;
     }
 
     *in = NULL;
 
     if (!hold) {
-        *in = ctx->held;
-        ctx->held = NULL;
+        *in = ctx->tee.held;
+        ctx->tee.held = NULL;
     }
 
     return NGX_OK;
@@ -511,7 +511,7 @@ ngx_http_mcds_attach(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx)
 {
     ngx_event_t  *ev;
 
-    if (ctx->attached) {
+    if (ctx->tee.attached) {
         return NGX_OK;
     }
 
@@ -527,7 +527,7 @@ ngx_http_mcds_attach(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx)
 
     ngx_add_timer(ev, NGX_HTTP_MCDS_ATTACHED);
 
-    ctx->attached = ev;
+    ctx->tee.attached = ev;
 
     return NGX_OK;
 }
@@ -581,7 +581,7 @@ ngx_http_mcds_detach(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx,
             cl->buf = b;
 
         } else {
-            cl = ngx_chain_get_free_buf(r->pool, &ctx->detach_free);
+            cl = ngx_chain_get_free_buf(r->pool, &ctx->tee.detach_free);
             if (cl == NULL) {
                 return NGX_ERROR;
             }
@@ -650,21 +650,21 @@ ngx_http_mcds_detached(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx,
 {
     ngx_chain_t  *cl;
 
-    if (ctx->detached == NULL) {
-        ctx->detached_last = &ctx->detached;
+    if (ctx->tee.detached == NULL) {
+        ctx->tee.detached_last = &ctx->tee.detached;
     }
 
-    *ctx->detached_last = out;
+    *ctx->tee.detached_last = out;
 
     for (cl = out; cl; cl = cl->next) {
-        ctx->detached_last = &cl->next;
+        ctx->tee.detached_last = &cl->next;
     }
 
-    while (ctx->detached) {
-        cl = ctx->detached;
+    while (ctx->tee.detached) {
+        cl = ctx->tee.detached;
 
         if (cl->buf->tag != (ngx_buf_tag_t) &ngx_http_mcds_filter_module) {
-            ctx->detached = cl->next;
+            ctx->tee.detached = cl->next;
             ngx_free_chain(r->pool, cl);
             continue;
         }
@@ -675,9 +675,9 @@ ngx_http_mcds_detached(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx,
 
         ngx_http_mcds_detach_free(cl->buf);
 
-        ctx->detached = cl->next;
-        cl->next = ctx->detach_free;
-        ctx->detach_free = cl;
+        ctx->tee.detached = cl->next;
+        cl->next = ctx->tee.detach_free;
+        ctx->tee.detach_free = cl;
     }
 }
 
@@ -698,17 +698,17 @@ ngx_http_mcds_detach_cleanup(void *data)
 
     ngx_chain_t  *cl;
 
-    if (ctx->attached && ctx->attached->timer_set) {
-        ngx_del_timer(ctx->attached);
+    if (ctx->tee.attached && ctx->tee.attached->timer_set) {
+        ngx_del_timer(ctx->tee.attached);
     }
 
-    for (cl = ctx->detached; cl; cl = cl->next) {
+    for (cl = ctx->tee.detached; cl; cl = cl->next) {
         if (cl->buf->tag == (ngx_buf_tag_t) &ngx_http_mcds_filter_module) {
             ngx_http_mcds_detach_free(cl->buf);
         }
     }
 
-    ctx->detached = NULL;
+    ctx->tee.detached = NULL;
 }
 
 

@@ -77,10 +77,10 @@ ngx_http_mcds_variant_lookup(ngx_http_request_t *r,
         return NGX_OK;
     }
 
-    if (ngx_mcds_page_sit(&ctx->base, ccf->cache_pool, &ctx->key, 0,
+    if (ngx_mcds_page_sit(&ctx->vary.base, ccf->cache_pool, &ctx->key, 0,
                           ngx_http_mcds_variant_confirmed, ctx)
         != NGX_OK
-        || ngx_mcds_page_confirm(&ctx->base) != NGX_OK)
+        || ngx_mcds_page_confirm(&ctx->vary.base) != NGX_OK)
     {
         return NGX_ERROR;
     }
@@ -129,7 +129,7 @@ ngx_http_mcds_variant_go(ngx_http_mcds_cache_ctx_t *ctx,
     ngx_mcds_vary_names(&entry->ext, &names);
 
     if (ngx_http_mcds_variant_key(ctx->task->request, ctx, &names,
-                                  entry->generation, ctx->hash, &key)
+                                  entry->generation, ctx->vary.hash, &key)
         != NGX_OK)
     {
         return NGX_ERROR;
@@ -141,9 +141,9 @@ ngx_http_mcds_variant_go(ngx_http_mcds_cache_ctx_t *ctx,
         return NGX_ERROR;
     }
 
-    if (ctx->read && ngx_mcds_same(&key, &ctx->read->entry.key)) {
-        ctx->copy = ctx->read;
-        ctx->read = NULL;
+    if (ctx->vary.read && ngx_mcds_same(&key, &ctx->vary.read->entry.key)) {
+        ctx->copy = ctx->vary.read;
+        ctx->vary.read = NULL;
         ctx->outcome = NGX_MCDS_PAGE_FOUND;
 
         if (!ctx->seat.no_body) {
@@ -161,17 +161,17 @@ ngx_int_t
 ngx_http_mcds_variant_again(ngx_http_mcds_cache_ctx_t *ctx,
     ngx_http_mcds_cache_conf_t *ccf)
 {
-    ngx_mcds_copy_unref(ctx->read);
-    ctx->read = NULL;
+    ngx_mcds_copy_unref(ctx->vary.read);
+    ctx->vary.read = NULL;
 
     /* a list that has just other variants leads to the same page again */
 
-    if (ctx->list && ctx->copy && ctx->copy->stamp.cas) {
-        ctx->read = ngx_mcds_copy_ref(ctx->copy);
+    if (ctx->vary.list && ctx->copy && ctx->copy->stamp.cas) {
+        ctx->vary.read = ngx_mcds_copy_ref(ctx->copy);
     }
 
-    ngx_mcds_copy_unref(ctx->list);
-    ctx->list = NULL;
+    ngx_mcds_copy_unref(ctx->vary.list);
+    ctx->vary.list = NULL;
 
     if (ngx_http_mcds_variant_sit(ctx, ccf, &ctx->key) != NGX_OK
         || ngx_mcds_page_lookup(&ctx->seat) != NGX_OK)
@@ -210,16 +210,18 @@ ngx_http_mcds_variant(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx,
     ngx_int_t         rc;
     ngx_mcds_copy_t  *list;
 
-    if (ctx->base.page) {
-        ngx_mcds_page_leave(&ctx->base);
+    if (ctx->vary.base.page) {
+        ngx_mcds_page_leave(&ctx->vary.base);
 
-        if (ctx->base_outcome == NGX_MCDS_PAGE_MISSING) {
+        if (ctx->vary.base_outcome == NGX_MCDS_PAGE_MISSING) {
             return ngx_http_mcds_variant_again(ctx, ccf);
         }
 
         /* a host that keeps copies has them for just that */
 
-        if (ctx->base_outcome == NGX_MCDS_PAGE_FAILED && !ctx->seat.local) {
+        if (ctx->vary.base_outcome == NGX_MCDS_PAGE_FAILED
+            && !ctx->seat.local)
+        {
             ngx_http_mcds_cache_drop(ctx);
 
             ctx->outcome = NGX_MCDS_PAGE_FAILED;
@@ -235,7 +237,7 @@ ngx_http_mcds_variant(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx,
         ctx->rerouted = 0;
 
         if (ngx_http_mcds_variant_routes(ctx)) {
-            rc = ngx_http_mcds_variant_go(ctx, ccf, ctx->list);
+            rc = ngx_http_mcds_variant_go(ctx, ccf, ctx->vary.list);
 
             if (rc != NGX_OK || ctx->task->waiting) {
                 return (rc == NGX_OK) ? NGX_AGAIN : rc;
@@ -251,7 +253,7 @@ ngx_http_mcds_variant(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx,
         return NGX_OK;
     }
 
-    if (++ctx->turns > NGX_HTTP_MCDS_TURNS) {
+    if (++ctx->vary.turns > NGX_HTTP_MCDS_TURNS) {
         return NGX_BUSY;
     }
 
@@ -262,7 +264,7 @@ ngx_http_mcds_variant(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx,
 
     if (rc == NGX_DECLINED) {
 
-        if (ctx->list) {
+        if (ctx->vary.list) {
 
             /* in the place of a variant: the list has changed */
 
@@ -290,11 +292,11 @@ ngx_http_mcds_variant_routes(ngx_http_mcds_cache_ctx_t *ctx)
 {
     ngx_str_t  names;
 
-    if (ctx->list == NULL) {
+    if (ctx->vary.list == NULL) {
         return 0;
     }
 
-    ngx_mcds_vary_names(&ctx->list->entry.ext, &names);
+    ngx_mcds_vary_names(&ctx->vary.list->entry.ext, &names);
 
     return ngx_mcds_vary_covers(&names, &ngx_http_mcds_route_name);
 }
@@ -311,7 +313,7 @@ ngx_http_mcds_variant_first(ngx_http_mcds_cache_ctx_t *ctx,
     ngx_mcds_copy_t  *copy;
 
     if (list->first == NULL
-        && (list->stamp.cas || ctx->list || !ctx->awaited))
+        && (list->stamp.cas || ctx->vary.list || !ctx->awaited))
     {
         return NGX_DECLINED;
     }
@@ -319,7 +321,8 @@ ngx_http_mcds_variant_first(ngx_http_mcds_cache_ctx_t *ctx,
     ngx_mcds_vary_names(&list->entry.ext, &names);
 
     if (ngx_http_mcds_variant_key(ctx->task->request, ctx, &names,
-                                  list->entry.generation, ctx->hash, &key)
+                                  list->entry.generation, ctx->vary.hash,
+                                  &key)
         != NGX_OK)
     {
         return NGX_ERROR;
@@ -395,8 +398,8 @@ ngx_http_mcds_variant_take(ngx_http_mcds_cache_ctx_t *ctx,
     ngx_mcds_copy_t *list)
 {
     ngx_mcds_copy_ref(list);
-    ngx_mcds_copy_unref(ctx->list);
-    ctx->list = list;
+    ngx_mcds_copy_unref(ctx->vary.list);
+    ctx->vary.list = list;
 }
 
 
@@ -407,7 +410,7 @@ ngx_http_mcds_variant_confirmed(void *data, ngx_uint_t outcome,
     ngx_http_mcds_cache_ctx_t *ctx = data;
 
     if (copy
-        && (copy->entry.generation != ctx->list->entry.generation
+        && (copy->entry.generation != ctx->vary.list->entry.generation
             || ngx_mcds_copy_signed(copy, ctx->conf->secrets) != NGX_OK))
     {
         /* it has changed while the answer was on its way */
@@ -418,7 +421,7 @@ ngx_http_mcds_variant_confirmed(void *data, ngx_uint_t outcome,
         ngx_http_mcds_variant_take(ctx, copy);
     }
 
-    ctx->base_outcome = outcome;
+    ctx->vary.base_outcome = outcome;
 
     ngx_http_mcds_task_wake(ctx->task);
 }
@@ -508,7 +511,7 @@ ngx_http_mcds_variant_answer(ngx_http_request_t *r,
 {
     ngx_http_mcds_cache_conf_t  *ccf;
 
-    ngx_str_null(&ctx->names);
+    ngx_str_null(&ctx->vary.names);
 
     ccf = ngx_http_get_module_loc_conf(r, ngx_http_mcds_cache_module);
 
@@ -520,17 +523,18 @@ ngx_http_mcds_variant_answer(ngx_http_request_t *r,
         return;
     }
 
-    ctx->names.data = ngx_pnalloc(r->pool, NGX_MCDS_MAX_VARY_LEN);
+    ctx->vary.names.data = ngx_pnalloc(r->pool, NGX_MCDS_MAX_VARY_LEN);
 
-    if (ctx->names.data == NULL
-        || ngx_http_mcds_variant_names(&r->headers_out.headers, &ctx->names)
+    if (ctx->vary.names.data == NULL
+        || ngx_http_mcds_variant_names(&r->headers_out.headers,
+                                       &ctx->vary.names)
            != NGX_OK
         || (r->upstream
             && ngx_http_mcds_variant_names(&r->upstream->headers_in.headers,
-                                           &ctx->names)
+                                           &ctx->vary.names)
                != NGX_OK))
     {
-        ctx->names.len = 0;
+        ctx->vary.names.len = 0;
         return;
     }
 
@@ -540,7 +544,7 @@ ngx_http_mcds_variant_answer(ngx_http_request_t *r,
 
     if (answer->encoded
         && ngx_http_mcds_variant_coded(r)
-        && ngx_mcds_vary_add(&ctx->names, &ngx_http_mcds_accept_encoding)
+        && ngx_mcds_vary_add(&ctx->vary.names, &ngx_http_mcds_accept_encoding)
            == NGX_OK)
     {
         answer->encoded = 0;
@@ -621,7 +625,8 @@ ngx_http_mcds_variant_coded(ngx_http_request_t *r)
 ngx_uint_t
 ngx_http_mcds_variant_purged(ngx_http_mcds_cache_ctx_t *ctx)
 {
-    return ctx->list && ctx->list->entry.purges != ctx->copy->entry.purges;
+    return ctx->vary.list
+           && ctx->vary.list->entry.purges != ctx->copy->entry.purges;
 }
 
 
@@ -637,7 +642,7 @@ ngx_http_mcds_variant_expire(ngx_http_mcds_cache_ctx_t *ctx)
         return entry->expire;
     }
 
-    purged = ngx_mcds_entry_purged(&ctx->list->entry, entry);
+    purged = ngx_mcds_entry_purged(&ctx->vary.list->entry, entry);
 
     return ngx_min(entry->expire, purged);
 }
@@ -647,7 +652,7 @@ void
 ngx_http_mcds_variant_stamp(ngx_http_mcds_cache_ctx_t *ctx,
     ngx_mcds_entry_t *entry)
 {
-    entry->purges = ctx->list ? ctx->list->entry.purges : 0;
+    entry->purges = ctx->vary.list ? ctx->vary.list->entry.purges : 0;
 }
 
 
@@ -655,9 +660,9 @@ void
 ngx_http_mcds_variant_inherit(ngx_http_mcds_cache_ctx_t *ctx,
     ngx_http_mcds_cache_ctx_t *from)
 {
-    if (from->list) {
-        ctx->list = ngx_mcds_copy_ref(from->list);
-        ngx_memcpy(ctx->hash, from->hash, NGX_MCDS_VARIANT_LEN);
+    if (from->vary.list) {
+        ctx->vary.list = ngx_mcds_copy_ref(from->vary.list);
+        ngx_memcpy(ctx->vary.hash, from->vary.hash, NGX_MCDS_VARIANT_LEN);
     }
 }
 
@@ -667,12 +672,12 @@ ngx_http_mcds_variant_cleanup(ngx_http_mcds_cache_ctx_t *ctx)
 {
     ngx_http_mcds_variant_unfork(ctx);
 
-    ngx_mcds_page_leave(&ctx->base);
-    ngx_mcds_page_leave(&ctx->target);
+    ngx_mcds_page_leave(&ctx->vary.base);
+    ngx_mcds_page_leave(&ctx->vary.target);
 
-    ngx_mcds_copy_unref(ctx->list);
-    ctx->list = NULL;
+    ngx_mcds_copy_unref(ctx->vary.list);
+    ctx->vary.list = NULL;
 
-    ngx_mcds_copy_unref(ctx->read);
-    ctx->read = NULL;
+    ngx_mcds_copy_unref(ctx->vary.read);
+    ctx->vary.read = NULL;
 }

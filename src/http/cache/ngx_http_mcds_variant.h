@@ -44,12 +44,11 @@ ngx_int_t ngx_http_mcds_variant_again(ngx_http_mcds_cache_ctx_t *ctx,
 
 
 /*
- * answer: the names of an answer's Vary to ctx->names, and Accept-Encoding if
- * it is encoded; when the answer can be found by them, that is no reason not to
- * store it.
- * covered: 1 if the list at hand has all of these names.  begin: the
- * answer is to be stored; *seat: where, which is not ctx->seat when its list
- * is a new one.
+ * answer: the names of an answer's Vary to ctx->vary.names, and Accept-Encoding
+ * if it is encoded; when the answer can be found by them, that is no reason not
+ * to store it.  covered: 1 if the list at hand has all of these names.  begin:
+ * the answer is to be stored; *seat: where, which is not ctx->seat when its
+ * list is a new one.
  */
 
 void ngx_http_mcds_variant_answer(ngx_http_request_t *r,

@@ -122,17 +122,17 @@ ngx_http_mcds_variant_covered(ngx_http_mcds_cache_ctx_t *ctx)
 {
     ngx_str_t  names;
 
-    if (ctx->names.len == 0) {
+    if (ctx->vary.names.len == 0) {
         return 1;
     }
 
-    if (ctx->list == NULL) {
+    if (ctx->vary.list == NULL) {
         return 0;
     }
 
-    ngx_mcds_vary_names(&ctx->list->entry.ext, &names);
+    ngx_mcds_vary_names(&ctx->vary.list->entry.ext, &names);
 
-    return ngx_mcds_vary_covers(&names, &ctx->names);
+    return ngx_mcds_vary_covers(&names, &ctx->vary.names);
 }
 
 
@@ -143,7 +143,7 @@ ngx_http_mcds_variant_begin(ngx_http_request_t *r,
 {
     ngx_str_t  names, key, merged;
 
-    ngx_mcds_page_leave(&ctx->target);
+    ngx_mcds_page_leave(&ctx->vary.target);
 
     *seat = &ctx->seat;
 
@@ -153,8 +153,8 @@ ngx_http_mcds_variant_begin(ngx_http_request_t *r,
 
     /* a list of too many names is not made; that of this answer alone is */
 
-    if (ctx->list) {
-        ngx_mcds_vary_names(&ctx->list->entry.ext, &names);
+    if (ctx->vary.list) {
+        ngx_mcds_vary_names(&ctx->vary.list->entry.ext, &names);
 
         merged.data = ngx_pnalloc(r->pool, NGX_MCDS_MAX_VARY_LEN);
         if (merged.data == NULL) {
@@ -164,18 +164,19 @@ ngx_http_mcds_variant_begin(ngx_http_request_t *r,
         merged.len = 0;
 
         if (ngx_mcds_vary_add(&merged, &names) == NGX_OK
-            && ngx_mcds_vary_add(&merged, &ctx->names) == NGX_OK)
+            && ngx_mcds_vary_add(&merged, &ctx->vary.names) == NGX_OK)
         {
-            ctx->names = merged;
+            ctx->vary.names = merged;
         }
     }
 
-    ngx_mcds_random(&ctx->generation, sizeof(uint64_t));
+    ngx_mcds_random(&ctx->vary.generation, sizeof(uint64_t));
 
-    if (ngx_http_mcds_variant_key(r, ctx, &ctx->names, ctx->generation,
-                                  ctx->target_hash, &key)
+    if (ngx_http_mcds_variant_key(r, ctx, &ctx->vary.names,
+                                  ctx->vary.generation, ctx->vary.target_hash,
+                                  &key)
         != NGX_OK
-        || ngx_mcds_page_sit(&ctx->target, ccf->cache_pool, &key,
+        || ngx_mcds_page_sit(&ctx->vary.target, ccf->cache_pool, &key,
                              ccf->cache_max_size + NGX_HTTP_MCDS_ENTRY_ROOM,
                              ngx_http_mcds_put_unwanted, NULL)
            != NGX_OK)
@@ -183,9 +184,9 @@ ngx_http_mcds_variant_begin(ngx_http_request_t *r,
         return NGX_ERROR;
     }
 
-    ctx->target.secrets = ccf->secrets;
+    ctx->vary.target.secrets = ccf->secrets;
 
-    *seat = &ctx->target;
+    *seat = &ctx->vary.target;
 
     return NGX_OK;
 }
@@ -198,9 +199,10 @@ ngx_http_mcds_variant_store(ngx_http_request_t *r,
 {
     ngx_http_mcds_put_t  *put;
 
-    if (ctx->target.page == NULL
-        && (ctx->list == NULL
-            || ngx_mcds_vary_has(&ctx->list->entry.body, ctx->hash)))
+    if (ctx->vary.target.page == NULL
+        && (ctx->vary.list == NULL
+            || ngx_mcds_vary_has(&ctx->vary.list->entry.body,
+                                 ctx->vary.hash)))
     {
         return NGX_DECLINED;
     }
@@ -242,7 +244,7 @@ ngx_http_mcds_put_create(ngx_http_mcds_cache_ctx_t *ctx)
 {
     ngx_http_mcds_put_t  *put;
 
-    put = ngx_calloc(sizeof(ngx_http_mcds_put_t) + ctx->names.len,
+    put = ngx_calloc(sizeof(ngx_http_mcds_put_t) + ctx->vary.names.len,
                      ngx_cycle->log);
     if (put == NULL) {
         return NULL;
@@ -256,16 +258,18 @@ ngx_http_mcds_put_create(ngx_http_mcds_cache_ctx_t *ctx)
     }
 
     put->pool = ctx->conf->cache_pool;
-    put->list = ctx->list ? ngx_mcds_copy_ref(ctx->list) : NULL;
-    put->generation = ctx->generation;
+    put->list = ctx->vary.list ? ngx_mcds_copy_ref(ctx->vary.list) : NULL;
+    put->generation = ctx->vary.generation;
 
-    ngx_memcpy(put->hash, put->target.page ? ctx->target_hash : ctx->hash,
+    ngx_memcpy(put->hash, put->target.page ? ctx->vary.target_hash
+                                           : ctx->vary.hash,
                NGX_MCDS_VARIANT_LEN);
 
-    if (ctx->names.len) {
+    if (ctx->vary.names.len) {
         put->names.data = (u_char *) put + sizeof(ngx_http_mcds_put_t);
-        put->names.len = ctx->names.len;
-        ngx_memcpy(put->names.data, ctx->names.data, ctx->names.len);
+        put->names.len = ctx->vary.names.len;
+        ngx_memcpy(put->names.data, ctx->vary.names.data,
+                   ctx->vary.names.len);
     }
 
     put->cas = ctx->cas;
@@ -295,9 +299,9 @@ ngx_http_mcds_put_seats(ngx_http_mcds_put_t *put,
         return NGX_ERROR;
     }
 
-    if (ctx->target.page
+    if (ctx->vary.target.page
         && ngx_mcds_page_sit(&put->target, pool,
-                             ngx_mcds_page_key(&ctx->target), 0,
+                             ngx_mcds_page_key(&ctx->vary.target), 0,
                              ngx_http_mcds_put_unwanted, put)
            != NGX_OK)
     {
@@ -725,15 +729,15 @@ ngx_http_mcds_variant_fork(ngx_http_request_t *r,
     ngx_mcds_value_t     *value;
     ngx_http_mcds_put_t  *put;
 
-    if (++ctx->turns > NGX_HTTP_MCDS_TURNS) {
+    if (++ctx->vary.turns > NGX_HTTP_MCDS_TURNS) {
         return NGX_BUSY;
     }
 
     names.len = 0;
     names.data = data;
 
-    if (ctx->list) {
-        ngx_mcds_vary_names(&ctx->list->entry.ext, &old);
+    if (ctx->vary.list) {
+        ngx_mcds_vary_names(&ctx->vary.list->entry.ext, &old);
 
         if (ngx_mcds_vary_add(&names, &old) != NGX_OK) {
             return NGX_BUSY;
@@ -751,7 +755,7 @@ ngx_http_mcds_variant_fork(ngx_http_request_t *r,
 
     put->fork = 1;
     put->pool = ccf->cache_pool;
-    put->list = ctx->list ? ngx_mcds_copy_ref(ctx->list) : NULL;
+    put->list = ctx->vary.list ? ngx_mcds_copy_ref(ctx->vary.list) : NULL;
     put->secrets = ccf->secrets;
 
     put->names.data = (u_char *) put + sizeof(ngx_http_mcds_put_t);
@@ -760,7 +764,7 @@ ngx_http_mcds_variant_fork(ngx_http_request_t *r,
 
     ngx_mcds_random(&put->generation, sizeof(uint64_t));
 
-    cas = ctx->list ? ctx->list->stamp.cas : ctx->copy->stamp.cas;
+    cas = ctx->vary.list ? ctx->vary.list->stamp.cas : ctx->copy->stamp.cas;
     value = NULL;
 
     if (ngx_http_mcds_variant_key(r, ctx, &names, put->generation, put->hash,
@@ -780,7 +784,7 @@ ngx_http_mcds_variant_fork(ngx_http_request_t *r,
 
     put->ctx = ctx;
 
-    ctx->fork = put;
+    ctx->vary.fork = put;
     ctx->forking = 1;
     ctx->task->waiting++;
 
@@ -788,7 +792,7 @@ ngx_http_mcds_variant_fork(ngx_http_request_t *r,
                                  ngx_http_mcds_put_forked, put)
         != NGX_OK)
     {
-        ctx->fork = NULL;
+        ctx->vary.fork = NULL;
         ctx->forking = 0;
         ctx->task->waiting--;
 
@@ -812,7 +816,7 @@ ngx_http_mcds_put_forked(void *data, ngx_uint_t rc, ngx_mcds_copy_t *copy)
     ngx_http_mcds_put_free(put);
 
     if (ctx) {
-        ctx->fork = NULL;
+        ctx->vary.fork = NULL;
         ngx_http_mcds_task_wake(ctx->task);
     }
 }
@@ -823,9 +827,9 @@ ngx_http_mcds_put_forked(void *data, ngx_uint_t rc, ngx_mcds_copy_t *copy)
 void
 ngx_http_mcds_variant_unfork(ngx_http_mcds_cache_ctx_t *ctx)
 {
-    if (ctx->fork) {
-        ctx->fork->ctx = NULL;
-        ctx->fork = NULL;
+    if (ctx->vary.fork) {
+        ctx->vary.fork->ctx = NULL;
+        ctx->vary.fork = NULL;
     }
 }
 
@@ -833,7 +837,7 @@ ngx_http_mcds_variant_unfork(ngx_http_mcds_cache_ctx_t *ctx)
 void
 ngx_http_mcds_variant_hurry(ngx_http_mcds_cache_ctx_t *ctx)
 {
-    if (ctx->fork) {
+    if (ctx->vary.fork) {
         ngx_http_mcds_variant_unfork(ctx);
         ngx_http_mcds_task_wake(ctx->task);
     }
