@@ -131,6 +131,7 @@ unexport MAKEFLAGS
 .PHONY: all help build binary demo check unit-build unit test test-full asan
 .PHONY: mixed valgrind coverage chaos fuzz bench clean install man dist deb
 .PHONY: deb-test matrix foreign modes oracle model soak recipes
+.PHONY: manual-test compose-test
 
 all: build
 
@@ -188,6 +189,10 @@ help:
 	@echo 'make deb         packages of Debian: $(BUILD)/deb/*.deb'
 	@echo 'make deb-test    tries them as a new user would, in a root of Debian'
 	@echo '                 of its own'
+	@echo 'make manual-test copies what README.md, docs/start.md and the recipe'
+	@echo '                 for WordPress say into a fresh Debian; as root'
+	@echo 'make compose-test does the steps of Dockerfile and compose.yaml in'
+	@echo '                 roots of Debian, without Docker; as root'
 	@echo 'make dist        $(BUILD)/mcds-VERSION.tar.gz'
 	@echo 'make clean       remove $(BUILD)/'
 	@echo
@@ -422,6 +427,18 @@ deb:
 deb-test: deb
 	@misc/install deb-test
 	@misc/package-test "$(BUILD)/deb" "$(BUILD)/deb-test"
+
+
+# these have the root of Debian in common
+
+manual-test:
+	@misc/install deb-test
+	@misc/manual-test "$(BUILD)/deb-test"
+
+
+compose-test:
+	@misc/install deb-test compose-test
+	@misc/compose-test "$(BUILD)/deb-test"
 
 
 clean:
