@@ -15,12 +15,13 @@ use Test::More;
 use FindBin;
 use lib "$FindBin::Bin/lib";
 use Test::Mcds;
+use Test::Mcds::Clock;
 use Test::Mcds::Entry;
 use Time::HiRes qw/ sleep /;
 
 my $t = Test::Mcds->new();
 
-my $m = $t->memcached('m');
+our $m = $t->memcached('m');
 
 my $o = $t->origin('o', sub {
     my ($o, $q) = @_;
@@ -35,7 +36,7 @@ my $o = $t->origin('o', sub {
     };
 });
 
-my @h = map { $t->nginx($_, <<'EOT') } 'one', 'two';
+my $conf = <<'EOT';
 %%GLOBALS%%
 worker_processes 2;
 events { }
@@ -62,6 +63,8 @@ http {
     }
 }
 EOT
+
+our @h = map { $t->nginx($_, $conf) } 'one', 'two';
 
 sub url { 'http://localhost' . shift }
 sub key { '<>' . url(shift) }
@@ -136,17 +139,30 @@ sub fill {
 }
 
 
-# purged again while nobody has asked for them, they do not begin to expire anew
+# purged again while nobody has asked for them, they do not begin to expire
+# anew; from the second case on by a clock that is moved
 
 {
     my $uri = '/again';
+    my $clock;
+
+    local @h = @h;
+    local $m = $m;
 
     for my $times (2 .. 5) {
+        if ($times == 3) {
+            $clock = Test::Mcds::Clock->new($t, time());
+            $m = $clock->memcached('moved');
+            @h = map { $clock->nginx($_, $conf =~ s/PORT_m%/PORT_moved%/r) }
+                'three', 'four';
+        }
+
         fill($uri, $times);
 
         for (1 .. $times) {
             $h[0]->get($uri, method => 'PURGE');
-            sleep(2.1) if $_ == 1;
+            next if $_ != 1;
+            $clock ? $clock->add(2.1) : sleep(2.1);
         }
 
         $o->hold_path($uri);
