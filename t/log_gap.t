@@ -65,6 +65,12 @@ for my $parts (1, 2, 3) {
     my $c = Test::Mcds::Follow->new($h, '/log?follow=1');
     is($c->status(), 200, "item $parts: a stream, of nothing yet");
 
+    # what was before has been read, and it looks for what comes
+
+    my $gets = $m->stats()->{cmd_get};
+    ok(wait_for(sub { $m->stats()->{cmd_get} > $gets + 10 }),
+        "item $parts: it looks");
+
     say_n("after$parts");
     ok($c->seen(1), "item $parts: the next line is seen");
     is(join(' ', grep { /^after/ } lines($h, '/log')), "after$parts x",
