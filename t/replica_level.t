@@ -43,7 +43,7 @@ http {
 }
 EOT
 
-for my $low (0, 1) {
+for my $low ($t->size(1, 2) == 1 ? 1 : (0, 1)) {
     my ($a, $b) = @m[1 - $low, $low];
     my $key = "/n$low";
 
