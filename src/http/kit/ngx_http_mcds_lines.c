@@ -87,9 +87,10 @@ ngx_http_mcds_line_dump(ngx_pool_t *pool, json_t *json, size_t flags,
         return NGX_ERROR;
     }
 
-    line->len = json_dumpb(json, (char *) line->data, line->len, flags);
+    /* it may find no memory the second time */
 
-    return NGX_OK;
+    return (json_dumpb(json, (char *) line->data, line->len, flags)
+            == line->len) ? NGX_OK : NGX_ERROR;
 }
 
 
