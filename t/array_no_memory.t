@@ -1,0 +1,80 @@
+#!/usr/bin/perl
+
+# Copyright (C) mcds authors
+
+# No memory while an array is changed, in each place: what is answered is true.
+# A change that is said to be done is done, one that is refused is not.
+
+use warnings;
+use strict;
+
+use Test::More;
+
+use FindBin;
+use lib "$FindBin::Bin/lib";
+use Test::Mcds;
+use Test::Mcds::Memory;
+
+my $t = Test::Mcds->new()->not_in('two many', 'it looks at one worker')
+    ->allow(qr/malloc|posix_memalign|memory|refused an allocation/);
+
+$t->leave('sanitizers have allocations of their own') if $t->watched();
+
+my $m = $t->memcached('m');
+
+my $h = $t->nginx('h', <<'EOT', memory => 1);
+%%GLOBALS%%
+worker_processes 1;
+events { }
+http {
+    %%HTTP%%
+    mcds_pool main { server 127.0.0.1:%%PORT_m%%; }
+    mcds_api_methods GET POST PUT PATCH;
+    server {
+        listen 127.0.0.1:%%PORT%%;
+        location /unique { mcds_array_api $uri unique; }
+        location / { mcds_array_api $uri; }
+    }
+}
+EOT
+
+my $memory = Test::Mcds::Memory->of($h, ($h->workers())[0]);
+my @types = (headers => { 'Content-Type' => 'application/json' });
+
+for my $case (['PATCH', '/patch', '{"add": ["%s"], "remove": ["%s-"]}'],
+    ['PATCH', '/unique/patch', '{"add": ["%s"]}'], ['PUT', '/put', '["%s"]'],
+    ['POST', '/unique/post', '"%s"'])
+{
+    my ($method, $uri, $body) = @$case;
+    my ($n, %seen, @wrong) = 0;
+
+    # there is something to compare with
+
+    $h->get($uri, method => 'PUT', body => '["first"]', @types);
+
+    while (++$n < 200) {
+        my $v = "value$n";
+
+        $memory->fail($n);
+        my $r = $h->get($uri, method => $method, body => $body =~ s/%s/$v/gr,
+            @types);
+        my $failed = $memory->now()->{failed};
+        $memory->fail(0);
+
+        my $status = $r->status() // 'none';
+        my $there = $h->get($uri)->body() =~ /"$v"/ ? 1 : 0;
+
+        $seen{$status}++;
+        push @wrong, "$n: $status, and it is " . ($there ? '' : 'not ')
+            . 'there' if $status eq '204' && !$there;
+
+        last if !$failed;
+    }
+
+    note("$method $uri: ", join ', ', map { "$seen{$_} $_" } sort keys %seen);
+    cmp_ok($n, '>', 10, "$method $uri: many are refused");
+    cmp_ok($n, '<', 200, "$method $uri: each of them");
+    is(join('; ', @wrong), '', "$method $uri: what is said is true");
+}
+
+$t->done();
