@@ -2,8 +2,8 @@
 
 # Copyright (C) mcds authors
 
-# No memory while an array is changed, in each place: what is answered is true.
-# A change that is said to be done is done, one that is refused is not.
+# No memory while an array is changed, in each place: a change that the response
+# reports as done is done.
 
 use warnings;
 use strict;
@@ -74,7 +74,7 @@ for my $case (['PATCH', '/patch', '{"add": ["%s"], "remove": ["%s-"]}'],
     note("$method $uri: ", join ', ', map { "$seen{$_} $_" } sort keys %seen);
     cmp_ok($n, '>', 10, "$method $uri: many are refused");
     cmp_ok($n, '<', 200, "$method $uri: each of them");
-    is(join('; ', @wrong), '', "$method $uri: what is said is true");
+    is(join('; ', @wrong), '', "$method $uri: the responses are true");
 }
 
 $t->done();

@@ -21,7 +21,7 @@ my $t = Test::Mcds->new()->not_in('two many', 'it looks at one worker');
 
 my $f = $t->fake('m');
 
-# whoever has no credentials is kept waiting where a build is to go on
+# a request without credentials is held where a build is to go on
 
 my $o = $t->origin('o', sub {
     my ($o, $q) = @_;
@@ -56,8 +56,8 @@ http {
 }
 EOT
 
-# a time before now in seconds, and what else there is in the page; what a
-# request with Authorization sees of one that is for all, and of another one
+# a time before now in seconds, and other fields of the page; the response to a
+# request with Authorization if the page is for all, and if it is not
 
 my $own = 'BYPASS authorization for me';
 my $unstored = 'MISS authorization for me';
@@ -127,7 +127,7 @@ sub check {
     is($r->header('X-Cache') . ' ' . $r->body(), $want, "$uri: $want");
     is($o->count($uri), $want =~ /for me/ ? 1 : 0, "$uri: the origin");
 
-    # what it has left for later was sent before the answer to this one
+    # all commands of the request before were sent before the response to this
 
     is($h->get($plain)->header('X-Cache'), 'HIT fresh', "$uri: another page");
     is(join(' ', $f->commands(qr/^\w+ \Q@{[key($uri)]}\E:lock/)), '',

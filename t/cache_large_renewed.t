@@ -18,7 +18,7 @@ use Test::Mcds::Status;
 
 my $t = Test::Mcds->new()->not_in('two many', 'it looks at one worker');
 
-# the last part is small: what a part takes is more than what is in it
+# the last part is small: it takes more memory than it holds bytes
 
 my $size = 2_600_001;
 my $body = substr join('', map { "line $_ of the page\n" } 1 .. 200_000), 0,
@@ -77,7 +77,7 @@ for my $round (1, 2) {
         > time() * 1000 }), "round $round: stored");
     is(which($h->get('/a')), 'HIT right', "round $round: served");
 
-    # what is to go is told so before the answer to the next command
+    # parts to be dropped get their time before the response to the next request
 
     is(join(' ', grep { ($m->ttl($_) // 0) != -1 } @parts), '',
         "round $round: all of its parts stay");
@@ -89,6 +89,7 @@ for my $round (1, 2) {
 is(which($h->get("/$_")), 'MISS right', "page $_") for 1 .. 3;
 page_wait($m, "/$_") for 1 .. 3;
 ok(wait_for(sub { status($h)->{memory}{storing} == 0 }),
-    'what storing took is given back') or diag(status($h)->{memory}{storing});
+    'the memory for storing is given back')
+    or diag(status($h)->{memory}{storing});
 
 $t->done();

@@ -57,8 +57,8 @@ sub ask {
 my @p = map { ask($_) } '/page', '/other';
 ok($o->wait_requests(1, $_), "$_: is being built") for '/page', '/other';
 
-# none of these accepts what is being built now: one of them builds then, and
-# the other one waits for that
+# neither of these accepts the page that is being built: one of them builds
+# then, and the other one waits for that
 
 my @new = map { ask('/page', 'Cache-Control' => 'min-fresh=100') } 1, 2;
 sleep 0.5;
@@ -76,7 +76,7 @@ my $r = finish($late);
 is($r->status() . ' ' . $r->header('X-Cache'), '503 MISS timeout',
     'another page is waited for in vain');
 
-# the origin answers whoever builds only now
+# the origin answers the second build only now
 
 sleep 0.1;
 $o->release('/page');
@@ -88,7 +88,7 @@ my ($waited) = grep { $_->status() == 503 } @r;
 ok($waited, 'so is the one that is built anew')
     or diag(map { $_->status() . ' ' . $_->header('X-Cache') . "\n" } @r);
 cmp_ok($waited->header('X-End'), '<', $r->header('X-End'),
-    'not longer than by whoever came later') if $waited;
+    'and has ended before the request that came later') if $waited;
 
 finish($p[1]);
 $t->done();

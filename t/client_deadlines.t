@@ -20,7 +20,7 @@ use Test::Mcds;
 my $t = Test::Mcds->new()->not_in('two many', 'it looks at one worker');
 
 # again: closes the connection when told so, then says nothing; later: says
-# nothing; hole: lets nobody connect
+# nothing; hole: accepts no connection
 
 my $again = $t->fake('again', sub {
     my ($f, $c, $line) = @_;

@@ -2,8 +2,8 @@
 
 # Copyright (C) mcds authors
 
-# max_pending bounds what waits at one time, and nothing else: what was answered
-# is not counted any more, however many operations a connection has had.
+# max_pending bounds the operations that wait at one time: those that were
+# answered are not counted any more, however many a connection has had.
 
 use warnings;
 use strict;
@@ -57,7 +57,7 @@ for my $what ('number', 'size') {
     is($wrong, '', "$what: as many as there come, one after the other");
 }
 
-# what waits does count
+# operations that wait do count
 
 $h->get('/held?k=0');
 $f->tell('hold');

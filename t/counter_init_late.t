@@ -3,7 +3,7 @@
 # Copyright (C) mcds authors
 
 # The number that a counter begins with comes late: requests go on without it,
-# and what all of them have counted meanwhile is added when it is there.
+# and the counts of all of them are added when it is there.
 
 use warnings;
 use strict;

@@ -71,7 +71,7 @@ for my $i (0 .. $#least) {
     cmp_ok($until / 1000, '<=', $seen + $least[$i], "failure $i: nor longer");
     is($o->count('/a'), 2 + $i, "failure $i: asked once");
 
-    # the time has come, for those who do not know better
+    # the time has come, for a host that has not failed itself
 
     $m->set($lock, "kept $step " . int(time() * 1000 - 1), 60);
 }

@@ -75,7 +75,7 @@ is($r->status(), 503, 'a fourth one may not');
 $o->release('/page');
 is(finish($builder)->header('X-Cache'), 'MISS absent', 'the page is built');
 is(join(', ', map { finish($_)->header('X-Cache') } @p),
-    join(', ', ('HIT built') x 3), 'those who wait get it');
+    join(', ', ('HIT built') x 3), 'the waiting requests get it');
 is($o->count('/page'), 1, 'asked for once');
 
 $t->done();

@@ -3,8 +3,8 @@
 # Copyright (C) mcds authors
 
 # Memcached loses the first items of a chunk while a writer is at a later one:
-# the next line makes those before it anew, empty, so that who follows the log,
-# and goes from item to item, comes to it.
+# the next line makes those before it anew, empty, so that a follower, which
+# goes from item to item, comes to it.
 
 use warnings;
 use strict;
@@ -66,7 +66,7 @@ for my $parts (1, 2) {
     my $c = Test::Mcds::Follow->new($h, '/log?follow=1');
     is($c->status(), 200, "item $parts: a stream, of nothing yet");
 
-    # what was before has been read, and it looks for what comes
+    # it has read the past, and looks for new lines
 
     my $gets = $m->stats()->{cmd_get};
     ok(wait_for(sub { $m->stats()->{cmd_get} > $gets + 10 }),

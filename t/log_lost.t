@@ -50,7 +50,7 @@ is(counted()->{lines}{lost}, 0, 'nor without memcached, as long as it tries');
 
 $h->reload(wait_old => 1);
 ok(wait_for(sub { counted()->{lines}{lost} == 7 }),
-    'what the worker has not written when it ends is lost')
+    'lines that the worker has not written when it ends are lost')
     or diag(explain(counted()));
 is(counted()->{lines}{written}, 3, 'no more is written');
 ok($h->log_has(qr/"mcds_log log" has lost 7 lines/), 'and it is said');

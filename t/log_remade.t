@@ -3,7 +3,7 @@
 # Copyright (C) mcds authors
 
 # An item of a log that memcached has lost, or that was lost with its server,
-# and that a writer has made anew: who follows the log reads it from its
+# and that a writer has made anew: a follower reads it from its
 # beginning, be it shorter, as long or longer than the one of before.
 
 use warnings;

@@ -87,7 +87,7 @@ sub fresh {
 my %requests = (
     'a session' => ['/session', qr/^BYPASS session: none/,
         Cookie => 'session=1'],
-    'what is accepted' => ['/control', qr/^BYPASS request: none/,
+    'a condition' => ['/control', qr/^BYPASS request: none/,
         'Cache-Control' => 'no-cache, no-store'],
     'another host' => ['/host', qr/^\S+ (?!fresh)\S+: none evil\d+ none$/,
         'X-Forwarded-Host' => 'evil%'],

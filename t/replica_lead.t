@@ -2,8 +2,8 @@
 
 # Copyright (C) mcds authors
 
-# A page is added on the first of its servers, and what that has taken goes to
-# the other one, whatever that has: an older page that came back with it, while
+# A page is added on the first of its servers, and then goes to the other one,
+# whatever that has: an older page that came back with it, while
 # the new one was built, does not stay there.
 
 use warnings;

@@ -2,9 +2,9 @@
 
 # Copyright (C) mcds authors
 
-# A replica that has come back empty is raised to what the other one had when
-# the difference was seen: what has been counted since then is on its way to it,
-# and is not added twice.
+# A replica that has come back empty is raised to the number that the other one
+# had when the difference was seen: later counts are on their way to it, and are
+# not added twice.
 
 use warnings;
 use strict;
@@ -59,7 +59,7 @@ for my $low ($t->size(1, 2) == 1 ? 1 : (0, 1)) {
     $a->mc("ma $key");
 
     ok(wait_for(sub { $b->get($key) > 1 }), "$key: it is raised");
-    is($b->get($key), 11, "$key: to what was seen");
+    is($b->get($key), 11, "$key: to the number that was seen");
 
     $b->mc("ma $key");
     is($a->get($key) . ' ' . $b->get($key), '12 12', "$key: then both have it");

@@ -3,8 +3,8 @@
 # Copyright (C) mcds authors
 
 # Numbers of mcds_status that depend on each other: the buckets of a histogram
-# for Prometheus add up to what the JSON has one by one; a server that is down
-# is tried again later than it went down.
+# for Prometheus have the numbers of the JSON, and the last one has all; a
+# server that is down is tried again later than it went down.
 
 use warnings;
 use strict;
@@ -83,7 +83,7 @@ my $falls = grep { $buckets{$bounds[$_]} < $buckets{$bounds[$_ - 1]} }
 my $sum = 0;
 
 cmp_ok(scalar(@bounds), '>', 5, 'some buckets');
-is($falls, 0, 'each has what the ones before it have');
+is($falls, 0, 'each has those of the ones before it');
 is($buckets{'+Inf'}, $builds, 'the last one has all');
 is($count, $builds, 'and so has the count');
 
