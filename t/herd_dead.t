@@ -1,0 +1,82 @@
+#!/usr/bin/perl
+
+# Copyright (C) mcds authors
+
+# Without memcached one worker of a host builds a page, and the others wait for
+# it.  If it dies the next request builds at once, long before its lock would be
+# taken for one that was left behind.
+
+use warnings;
+use strict;
+
+use Test::More;
+
+use FindBin;
+use lib "$FindBin::Bin/lib";
+use Test::Mcds;
+
+my $t = Test::Mcds->new()->not_in('single one many',
+    'it looks at two workers')->allow(qr/is down after|exited on signal 9/);
+
+my $o = $t->origin('o', { headers => ['Cache-Control' => 'max-age=600'] });
+
+my $h = $t->nginx('h', <<'EOT');
+%%GLOBALS%%
+worker_processes 2;
+events { }
+http {
+    %%HTTP%%
+    mcds_zone 8m;
+    mcds_pool main { server 127.0.0.1:%%PORT_none%%; max_fails 1; }
+    add_header X-Cache $mcds_cache_status always;
+    server {
+        listen 127.0.0.1:%%PORT%% reuseport;
+        location / {
+            mcds_cache on;
+            mcds_cache_lock_age 10m;
+            mcds_cache_lock_timeout 10m;
+            proxy_pass http://127.0.0.1:%%PORT_o%%;
+        }
+        location = /pid { return 200 $pid; }
+    }
+}
+EOT
+
+# a connection to each worker, which both know that memcached is away
+
+my %conn;
+
+ok(wait_for(sub {
+    my $c = $h->conn();
+    $conn{$c->get('/pid')->body()} //= $c;
+    return 2 == keys %conn;
+}), 'a connection to each worker');
+
+$_->get('/other') for (values %conn) x 3;
+
+my ($first, $second) = sort keys %conn;
+
+$o->hold_path('/page');
+$conn{$first}->request('/page');
+ok($o->wait_requests(1, '/page'), 'one worker builds');
+
+# the other one has looked at the page when it has answered what comes behind
+
+$conn{$second}->request('/page');
+
+my $next;
+ok(wait_for(sub {
+    $next = $h->conn();
+    return $next->get('/pid')->body() eq $second;
+}), 'another connection');
+$next->get('/pid') for 1 .. 5;
+is($o->count('/page'), 1, 'the other one waits');
+
+my @workers = $h->workers();
+
+$h->kill_worker((grep { $workers[$_] eq $first } 0, 1)[0]);
+ok($o->wait_requests(2, '/page'), 'and builds, when the first one has died');
+$o->release('/page');
+is($conn{$second}->response()->status(), 200, 'its client is answered');
+
+$t->done();
