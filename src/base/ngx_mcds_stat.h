@@ -58,7 +58,7 @@ typedef enum {
 } ngx_mcds_stat_kind_e;
 
 
-/* sums of a server; what each means is told in docs/reference.md */
+/* sums of a server; what each means is told in docs/reference/status.md */
 
 typedef enum {
     NGX_MCDS_STAT_GET = 0,        /* operations */

@@ -3,7 +3,7 @@
  * Copyright (C) mcds authors
  *
  * The sums of each family of statistics; those of servers are in
- * ngx_mcds_stat.h.  What each means is told in docs/reference.md,
+ * ngx_mcds_stat.h.  What each means is told in docs/reference/status.md,
  * "mcds_status".
  */
 

@@ -3,7 +3,7 @@
  * Copyright (C) mcds authors
  *
  * What each family of statistics is told by: names of JSON and of Prometheus.
- * They are those of docs/reference.md, "mcds_status".
+ * They are those of docs/reference/status.md, "mcds_status".
  */
 
 

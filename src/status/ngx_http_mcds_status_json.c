@@ -2,7 +2,7 @@
 /*
  * Copyright (C) mcds authors
  *
- * The statistics as JSON.  The names are those of docs/reference.md.
+ * The statistics as JSON.  The names are those of docs/reference/status.md.
  */
 
 

@@ -52,7 +52,7 @@ static ngx_int_t ngx_mcds_forwarded_list(ngx_str_t *value, u_char *buf,
     (((ch) >= 'a' && (ch) <= 'z') || ((ch) >= '0' && (ch) <= '9'))
 
 
-/* these are named in docs/reference.md, "mcds_cache_forwarded_headers" */
+/* these are named in docs/reference/cache.md, "mcds_cache_forwarded_headers" */
 
 static ngx_mcds_forwarded_t  ngx_mcds_forwarded_table[] = {
     { ngx_string("forwarded"), NGX_MCDS_FORWARDED_LIST },

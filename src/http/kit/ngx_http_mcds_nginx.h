@@ -30,7 +30,7 @@
  *   - Captures: pairs of offsets into captures_data, ncaptures of them, in an
  *     array of cmcf->ncaptures.
  *
- * Phases (module.c, request.c, lock.c, table_get.c)
+ * Phases (task.c, lock.c, table_get.c)
  *   - A handler in the precontent phase suspends its request by NGX_AGAIN, one
  *     in a rewrite phase by NGX_DONE; ngx_http_core_run_phases() goes on at
  *     r->phase_handler.  Handlers registered last run first.

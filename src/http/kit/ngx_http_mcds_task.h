@@ -3,11 +3,11 @@
  * Copyright (C) mcds authors
  *
  * A request, or subrequest, in the precontent phase, behind access control, so
- * that a refused request is not counted.  The first handler of the phase lets
- * each feature ask memcached, all of them in one batch, and does not wait:
- * try_files, and all that leads the request to another location, run meanwhile.
- * The last handler of the phase waits for the answers and lets the features
- * decide in the location that answers.
+ * that a refused request is not counted.  The start handler lets each feature
+ * ask memcached, all of them in one batch, and does not wait: try_files, and
+ * all that leads the request to another location, run meanwhile.  The decide
+ * handler is the last one of the phase: it waits for the answers and lets the
+ * features decide in the location that answers.
  */
 
 
