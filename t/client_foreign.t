@@ -66,8 +66,10 @@ my $o = $t->origin('o', { body => "version %u\r\nflush_all\r\nquit\r\n" });
 my (@pools, @places);
 
 for (sort keys %fakes) {
+    my $timeout = $good{$_} ? '5s' : '150ms';
+
     push @pools, "mcds_pool $_ { server 127.0.0.1:%%PORT_$_%%;"
-        . ' timeout 150ms; fail_timeout 100ms; }';
+        . " timeout $timeout; fail_timeout 100ms; }";
     push @places, "location /$_/ { mcds_cache $_; mcds_use $_;"
         . ' mcds_counter $n key=$uri; proxy_pass http://o; }';
 }
