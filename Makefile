@@ -64,6 +64,10 @@ PROVE     = prove -j $(PROVE_JOBS) -I t/lib
 
 asan valgrind coverage: PROVE_JOBS = $(JOBS)
 
+# with 64 workers in each nginx
+
+modes: PROVE_JOBS = $(shell expr 2 '*' $(JOBS))
+
 # the fuzzers, and how long each of them runs
 
 FUZZ      = $(patsubst t/fuzz/%_fuzz.c,%,$(wildcard t/fuzz/*_fuzz.c))
