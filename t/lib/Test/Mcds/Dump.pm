@@ -3,7 +3,8 @@ package Test::Mcds::Dump;
 # Copyright (C) mcds authors
 
 # dump_module($t) builds t/lib/dump.c with the headers of the nginx that the
-# module was built for, and returns what is to be loaded behind the module.
+# module was built for, and returns what is to be loaded behind the module;
+# dump_module($t, 'order') builds t/lib/order.c.
 
 use warnings;
 use strict;
@@ -17,22 +18,24 @@ our @EXPORT_OK = qw/ dump_module /;
 
 
 sub dump_module {
-    my ($t) = @_;
+    my ($t, $name) = @_;
+
+    $name //= 'dump';
 
     $t->leave('the module that tells it is not sanitized')
         if $t->watched();
 
     my $root = dirname($FindBin::Bin);
-    my $so = $t->dir() . '/dump.so';
+    my $so = $t->dir() . "/$name.so";
     my @headers = $t->nginx_headers()
         or $t->leave('there are no headers of this nginx');
 
     my $out = $t->run($ENV{CC} // 'cc', '-shared', '-fPIC', '-O', '-Wall',
         '-Wextra', '-Werror', '-Wno-unused-parameter',
         '-Wno-cast-function-type', '-o', $so, @headers,
-        "$root/t/lib/dump.c");
+        "$root/t/lib/$name.c");
 
-    die "dump.c: $out" if $? != 0;
+    die "$name.c: $out" if $? != 0;
 
     return $so;
 }

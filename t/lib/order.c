@@ -1,0 +1,429 @@
+
+/*
+ * Copyright (C) mcds authors
+ *
+ * A module of nginx for Test::Mcds::Order: watches in which order the modules
+ * add handlers, filters and variables, and answers each request with that:
+ *
+ *     phase <number> <module> <file> <address> <base>
+ *     header <module> <file> <address> <base>
+ *     body <module> <file> <address> <base>
+ *     variable <name>
+ *     index <name>
+ *     module <name>
+ *
+ * Handlers of phases are in the order in which nginx runs them.  All else is in
+ * the order in which it was added: the last header filter runs first.
+ *
+ * The names of functions are in the symbol tables of the files.  The filter
+ * behind another one is in a variable of its source file; a request with the
+ * address of that variable as its argument, in hex, is answered with
+ *
+ *     read <address>
+ */
+
+
+#define _GNU_SOURCE
+
+#include <ngx_config.h>
+#include <ngx_core.h>
+#include <ngx_http.h>
+#include <dlfcn.h>
+
+
+#define ORDER_SIZE     65536
+#define ORDER_MODULES  256
+#define ORDER_ADDED    512
+#define ORDER_PHASE    64
+
+
+typedef struct {
+    char                       *kind;
+    ngx_module_t               *module;
+    void                       *code;
+} order_added_t;
+
+
+typedef ngx_int_t (*order_init_pt)(ngx_conf_t *cf);
+
+
+static ngx_int_t order_preconfiguration(ngx_conf_t *cf);
+static ngx_int_t order_postconfiguration(ngx_conf_t *cf);
+static ngx_int_t order_wrapper(ngx_conf_t *cf);
+static ngx_int_t order_add(char *kind, ngx_module_t *module, void *code);
+static ngx_int_t order_handler(ngx_http_request_t *r);
+static u_char *order_phases(u_char *p, u_char *last, ngx_http_request_t *r);
+static u_char *order_phase(u_char *p, u_char *last, ngx_uint_t phase,
+    ngx_http_handler_pt handler);
+static u_char *order_line(u_char *p, u_char *last, char *module, void *code);
+
+
+static ngx_uint_t      order_modules_n, order_modules_next;
+static ngx_module_t   *order_modules[ORDER_MODULES];
+static order_init_pt   order_inits[ORDER_MODULES];
+
+static ngx_uint_t      order_added_n;
+static order_added_t   order_added[ORDER_ADDED];
+
+static ngx_str_t       order_variables;
+
+
+static ngx_http_module_t  order_module_ctx = {
+    order_preconfiguration,                /* preconfiguration */
+    order_postconfiguration,               /* postconfiguration */
+
+    NULL,                                  /* create main configuration */
+    NULL,                                  /* init main configuration */
+
+    NULL,                                  /* create server configuration */
+    NULL,                                  /* merge server configuration */
+
+    NULL,                                  /* create location configuration */
+    NULL                                   /* merge location configuration */
+};
+
+
+ngx_module_t  order_module = {
+    NGX_MODULE_V1,
+    &order_module_ctx,                     /* module context */
+    NULL,                                  /* module directives */
+    NGX_HTTP_MODULE,                       /* module type */
+    NULL,                                  /* init master */
+    NULL,                                  /* init module */
+    NULL,                                  /* init process */
+    NULL,                                  /* init thread */
+    NULL,                                  /* exit thread */
+    NULL,                                  /* exit process */
+    NULL,                                  /* exit master */
+    NGX_MODULE_V1_PADDING
+};
+
+
+/* what nginx looks for in a dynamic module */
+
+ngx_module_t  *ngx_modules[] = { &order_module, NULL };
+char          *ngx_module_names[] = { "order_module", NULL };
+char          *ngx_module_order[] = { NULL };
+
+
+/* nginx is about to read "http": puts itself before each postconfiguration */
+
+static ngx_int_t
+order_preconfiguration(ngx_conf_t *cf)
+{
+    ngx_uint_t          i;
+    ngx_module_t      **modules;
+    ngx_http_module_t  *ctx;
+
+    order_modules_n = 0;
+    order_modules_next = 0;
+    order_added_n = 0;
+
+    modules = cf->cycle->modules;
+
+    for (i = 0; modules[i]; i++) {
+
+        if (modules[i]->type != NGX_HTTP_MODULE
+            || modules[i] == &order_module)
+        {
+            continue;
+        }
+
+        ctx = modules[i]->ctx;
+
+        if (ctx->postconfiguration == NULL) {
+            continue;
+        }
+
+        if (order_modules_n == ORDER_MODULES) {
+            return NGX_ERROR;
+        }
+
+        order_modules[order_modules_n] = modules[i];
+        order_inits[order_modules_n++] = ctx->postconfiguration;
+
+        ctx->postconfiguration = order_wrapper;
+    }
+
+    return NGX_OK;
+}
+
+
+/* nginx calls them in the order of its modules */
+
+static ngx_int_t
+order_wrapper(ngx_conf_t *cf)
+{
+    ngx_int_t                          rc;
+    ngx_uint_t                         i, j, k, n[NGX_HTTP_LOG_PHASE + 1];
+    ngx_module_t                      *module;
+    ngx_http_module_t                 *ctx;
+    ngx_http_handler_pt               *h;
+    ngx_http_handler_pt                was[NGX_HTTP_LOG_PHASE + 1][ORDER_PHASE];
+    ngx_http_core_main_conf_t         *cmcf;
+    ngx_http_output_body_filter_pt     body;
+    ngx_http_output_header_filter_pt   header;
+
+    cmcf = ngx_http_conf_get_module_main_conf(cf, ngx_http_core_module);
+
+    module = order_modules[order_modules_next];
+    ctx = module->ctx;
+    ctx->postconfiguration = order_inits[order_modules_next++];
+
+    header = ngx_http_top_header_filter;
+    body = ngx_http_top_body_filter;
+
+    for (i = 0; i <= NGX_HTTP_LOG_PHASE; i++) {
+        n[i] = cmcf->phases[i].handlers.nelts;
+
+        if (n[i] > ORDER_PHASE) {
+            return NGX_ERROR;
+        }
+
+        ngx_memcpy(was[i], cmcf->phases[i].handlers.elts, n[i] * sizeof(*h));
+    }
+
+    rc = ctx->postconfiguration(cf);
+
+    /* mcds adds handlers in front, too */
+
+    for (i = 0; i <= NGX_HTTP_LOG_PHASE; i++) {
+        h = cmcf->phases[i].handlers.elts;
+
+        for (j = 0; j < cmcf->phases[i].handlers.nelts; j++) {
+            for (k = 0; k < n[i] && was[i][k] != h[j]; k++) { /* void */ }
+
+            if (k == n[i]
+                && order_add("phase", module, (void *) h[j]) != NGX_OK)
+            {
+                return NGX_ERROR;
+            }
+        }
+    }
+
+    if ((header != ngx_http_top_header_filter
+         && order_add("header", module, (void *) ngx_http_top_header_filter)
+            != NGX_OK)
+        || (body != ngx_http_top_body_filter
+            && order_add("body", module, (void *) ngx_http_top_body_filter)
+               != NGX_OK))
+    {
+        return NGX_ERROR;
+    }
+
+    return rc;
+}
+
+
+static ngx_int_t
+order_add(char *kind, ngx_module_t *module, void *code)
+{
+    if (order_added_n == ORDER_ADDED) {
+        return NGX_ERROR;
+    }
+
+    order_added[order_added_n].kind = kind;
+    order_added[order_added_n].module = module;
+    order_added[order_added_n++].code = code;
+
+    return NGX_OK;
+}
+
+
+/* the last one, since the module is loaded behind the others */
+
+static ngx_int_t
+order_postconfiguration(ngx_conf_t *cf)
+{
+    u_char                     *p, *last;
+    ngx_uint_t                  i;
+    ngx_hash_key_t             *key;
+    ngx_http_variable_t        *v;
+    ngx_http_handler_pt        *h;
+    ngx_http_core_main_conf_t  *cmcf;
+
+    cmcf = ngx_http_conf_get_module_main_conf(cf, ngx_http_core_module);
+
+    p = ngx_pnalloc(cf->pool, ORDER_SIZE);
+    if (p == NULL) {
+        return NGX_ERROR;
+    }
+
+    order_variables.data = p;
+    last = p + ORDER_SIZE;
+
+    key = cmcf->variables_keys->keys.elts;
+
+    for (i = 0; i < cmcf->variables_keys->keys.nelts; i++) {
+        p = ngx_slprintf(p, last, "variable %V\n", &key[i].key);
+    }
+
+    v = cmcf->prefix_variables.elts;
+
+    for (i = 0; i < cmcf->prefix_variables.nelts; i++) {
+        p = ngx_slprintf(p, last, "variable %V*\n", &v[i].name);
+    }
+
+    v = cmcf->variables.elts;
+
+    for (i = 0; i < cmcf->variables.nelts; i++) {
+        p = ngx_slprintf(p, last, "index %V\n", &v[i].name);
+    }
+
+    order_variables.len = p - order_variables.data;
+
+    /* in front of anything that asks memcached */
+
+    h = ngx_array_push(&cmcf->phases[NGX_HTTP_POST_READ_PHASE].handlers);
+    if (h == NULL) {
+        return NGX_ERROR;
+    }
+
+    *h = order_handler;
+
+    return NGX_OK;
+}
+
+
+static ngx_int_t
+order_handler(ngx_http_request_t *r)
+{
+    u_char        *p, *last;
+    void          *from;
+    ngx_buf_t     *b;
+    ngx_int_t      rc;
+    ngx_uint_t     i;
+    ngx_chain_t    out;
+
+    b = ngx_create_temp_buf(r->pool, 2 * ORDER_SIZE);
+    if (b == NULL) {
+        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+    }
+
+    p = b->pos;
+    last = b->end;
+
+    if (r->args.len) {
+        from = (void *) ngx_hextoi(r->args.data, r->args.len);
+        p = ngx_slprintf(p, last, "read %p\n", *(void **) from);
+
+    } else {
+        p = order_phases(p, last, r);
+
+        for (i = 0; i < order_added_n; i++) {
+            if (order_added[i].kind[0] == 'p') {
+                continue;
+            }
+
+            p = ngx_slprintf(p, last, "%s ", order_added[i].kind);
+            p = order_line(p, last, order_added[i].module->name,
+                           order_added[i].code);
+        }
+
+        p = ngx_slprintf(p, last, "%V", &order_variables);
+
+        for (i = 0; ngx_cycle->modules[i]; i++) {
+            p = ngx_slprintf(p, last, "module %s\n",
+                             ngx_cycle->modules[i]->name);
+        }
+    }
+
+    b->last = p;
+    b->last_buf = 1;
+    out.buf = b;
+    out.next = NULL;
+
+    r->headers_out.status = NGX_HTTP_OK;
+    r->headers_out.content_length_n = b->last - b->pos;
+
+    rc = ngx_http_send_header(r);
+
+    if (rc == NGX_OK) {
+        rc = ngx_http_output_filter(r, &out);
+    }
+
+    ngx_http_finalize_request(r, rc);
+
+    return NGX_DONE;
+}
+
+
+/* in the order of the engine that runs them; the log phase is beside it */
+
+static u_char *
+order_phases(u_char *p, u_char *last, ngx_http_request_t *r)
+{
+    ngx_uint_t                  i, n;
+    ngx_array_t                *handlers;
+    ngx_http_handler_pt        *h;
+    ngx_http_phase_handler_t   *ph;
+    ngx_http_core_main_conf_t  *cmcf;
+
+    cmcf = ngx_http_get_module_main_conf(r, ngx_http_core_module);
+    ph = cmcf->phase_engine.handlers;
+
+    for (i = 0; i < NGX_HTTP_LOG_PHASE; i++) {
+
+        for (n = cmcf->phases[i].handlers.nelts; n; ph++) {
+
+            /* the engine has steps of its own, without a handler */
+
+            if (ph->handler) {
+                p = order_phase(p, last, i, ph->handler);
+                n--;
+            }
+        }
+    }
+
+    handlers = &cmcf->phases[NGX_HTTP_LOG_PHASE].handlers;
+    h = handlers->elts;
+
+    for (n = 0; n < handlers->nelts; n++) {
+        p = order_phase(p, last, NGX_HTTP_LOG_PHASE, h[n]);
+    }
+
+    return p;
+}
+
+
+static u_char *
+order_phase(u_char *p, u_char *last, ngx_uint_t phase,
+    ngx_http_handler_pt handler)
+{
+    ngx_uint_t  i;
+
+    for (i = 0; i < order_added_n; i++) {
+
+        if (order_added[i].kind[0] == 'p'
+            && order_added[i].code == (void *) handler)
+        {
+            p = ngx_slprintf(p, last, "phase %ui ", phase);
+            return order_line(p, last, order_added[i].module->name,
+                              (void *) handler);
+        }
+    }
+
+    /* that of this module */
+
+    return p;
+}
+
+
+static u_char *
+order_line(u_char *p, u_char *last, char *module, void *code)
+{
+    char     *file;
+    Dl_info   info, nginx;
+
+    if (dladdr(code, &info) == 0 || dladdr(&ngx_core_module, &nginx) == 0) {
+        return ngx_slprintf(p, last, "%s unknown %p 0\n", module, code);
+    }
+
+    /* the name of the program is the title of its process now */
+
+    file = (info.dli_fbase == nginx.dli_fbase) ? "nginx"
+                                               : (char *) info.dli_fname;
+
+    return ngx_slprintf(p, last, "%s %s %p %p\n", module, file, code,
+                        info.dli_fbase);
+}
