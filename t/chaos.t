@@ -350,8 +350,9 @@ cmp_ok($status{page}{HIT} // 0, '>', 0, 'pages come from the cache');
 
 # of the pages whose memcached was well: one origin request at a time.  Well it
 # is from when all workers have found it so; a second, where the log tells of
-# timeouts that nobody has made, counts as ill.  Who builds for a client that
-# leaves lets go of the lock and of the origin, in one turn of its worker
+# timeouts that nobody has made, or of requests that no longer wait, counts as
+# ill.  Who builds for a client that leaves lets go of the lock and of the
+# origin, in one turn of its worker
 
 my $back = 2.5 * $t->slow();
 my %ill = map { $_ => [] } 0 .. 2;
@@ -362,10 +363,12 @@ for (@broken) {
 }
 
 for my $host (@hosts) {
-    for my $line ($host->log_lines(qr/timed out|is down after/)) {
-        my ($port) = $line =~ /127\.0\.0\.1:(\d+)/ or next;
-        my ($i) = grep { $m[$_]->port() == $port } 0 .. 2;
+    for my $line ($host->log_lines(qr/timed out|is down after|no longer wait/)) {
         my $at = log_time($line) // next;
+        my ($port) = $line =~ /memcached: 127\.0\.0\.1:(\d+)/;
+        my ($uri) = $line =~ /request: "\S+ (\S+)/;
+        my ($i) = $port ? grep { $m[$_]->port() == $port } 0 .. 2
+            : $on{$uri // ''};
         push @{$ill{$i}}, [$at - 1, $at + 1 + $back] if defined $i;
     }
 }

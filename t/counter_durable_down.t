@@ -134,9 +134,13 @@ $h->get($_) for @uris;
 ok($h->reload(wait_old => 1), 'reload');
 $h->get($_) for @uris;
 
+# workers find memcached and its items in one turn
+
+$h->freeze();
 $m->restart();
 $m->set('down', 100);
 $m->set('init:1', 500);
+$h->cont();
 
 ok(settled('/a', 2 + 10 + 2), '/a: added to what was known');
 ok(settled('answer', 2 + 10 + 2), '/answer');

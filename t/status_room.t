@@ -25,7 +25,7 @@ my $m = $t->memcached('m');
 my $o = $t->origin('o', { body => 'p' x 3000,
     headers => ['Cache-Control' => 'max-age=600'] });
 
-my $warning = qr/too small for statistics of all caches: (\d+) of (\d+) go/;
+my $warning = qr/too small for statistics of all caches: (\d+) of (\d+) are/;
 
 sub conf {
     my ($workers, @locations) = @_;
