@@ -363,7 +363,9 @@ for (@broken) {
 }
 
 for my $host (@hosts) {
-    for my $line ($host->log_lines(qr/timed out|is down after|no longer wait/)) {
+    for my $line ($host->log_lines(
+        qr/timed out|is down after|no longer waits/))
+    {
         my $at = log_time($line) // next;
         my ($port) = $line =~ /memcached: 127\.0\.0\.1:(\d+)/;
         my ($uri) = $line =~ /request: "\S+ (\S+)/;
