@@ -234,6 +234,10 @@ for my $n (1 .. 40) {
     $f->mark();
 
     my $res = $h->get("$path?a=$a", host => 'a.example');
+
+    # the response does not wait for the counters
+
+    wait_for(sub { $f->count(qr/^ma/) >= 5 });
     my @keys = map { (split / /)[1] } $f->commands(qr/^ma/);
     my @bad;
 
