@@ -11,7 +11,7 @@
 #include <libmemcached/memcached.h>
 #include "ngx_mcds_conn.h"
 #include "ngx_mcds_measure.h"
-#include "ngx_mcds_op.h"
+#include "ngx_mcds_op_link.h"
 
 
 /* operations of each kind */
@@ -627,12 +627,15 @@ static ngx_uint_t
 mcds_server_do(ngx_mcds_server_t *server, ngx_mcds_request_t *req,
     mcds_answer_t *answer)
 {
-    ngx_memzero(answer, sizeof(mcds_answer_t));
+    ngx_mcds_op_t  op;
 
-    if (ngx_mcds_server_submit(server, req, mcds_server_done, answer) == NULL)
-    {
-        mcds_no_memory();
-    }
+    ngx_memzero(answer, sizeof(mcds_answer_t));
+    ngx_memzero(&op, sizeof(ngx_mcds_op_t));
+
+    op.handler = mcds_server_done;
+    op.data = answer;
+
+    ngx_mcds_server_submit(server, req, &op);
 
     mcds_wait(&answer->done);
 

@@ -30,11 +30,15 @@ static void mcds_settle_handler(ngx_event_t *ev);
 ngx_uint_t
 mcds_do(mcds_t *m, ngx_mcds_request_t *req, mcds_answer_t *answer)
 {
-    ngx_memzero(answer, sizeof(mcds_answer_t));
+    ngx_mcds_op_t  op;
 
-    if (ngx_mcds_submit(m->pool, req, mcds_answered, answer) == NULL) {
-        mcds_no_memory();
-    }
+    ngx_memzero(answer, sizeof(mcds_answer_t));
+    ngx_memzero(&op, sizeof(ngx_mcds_op_t));
+
+    op.handler = mcds_answered;
+    op.data = answer;
+
+    ngx_mcds_submit(m->pool, req, &op);
 
     mcds_wait(&answer->done);
 

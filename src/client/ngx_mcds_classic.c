@@ -8,7 +8,7 @@
 #include <ngx_core.h>
 #include <ngx_event.h>
 #include "ngx_mcds_classic.h"
-#include "ngx_mcds_op.h"
+#include "ngx_mcds_exchange.h"
 
 
 /* how often a counter may vanish between two of its steps */
@@ -26,9 +26,8 @@ typedef enum {
 typedef struct {
     ngx_queue_t            queue;
     ngx_mcds_server_t     *server;
-    ngx_mcds_op_t         *op;           /* of the step under way */
-    ngx_mcds_handler_pt    handler;
-    void                  *data;
+    ngx_mcds_op_t         *op;           /* which all steps carry out */
+    ngx_mcds_op_t          step_op;
 
     ngx_event_t            timer;        /* from the second step on */
     ngx_msec_t             deadline;
@@ -45,7 +44,7 @@ static ngx_mcds_steps_t *ngx_mcds_classic_create(ngx_mcds_server_t *server,
     ngx_mcds_request_t *req);
 static u_char *ngx_mcds_classic_copy(u_char *p, ngx_str_t *string);
 static void ngx_mcds_classic_free(ngx_mcds_steps_t *steps);
-static ngx_mcds_op_t *ngx_mcds_classic_begin(ngx_mcds_steps_t *steps);
+static void ngx_mcds_classic_begin(ngx_mcds_steps_t *steps);
 static void ngx_mcds_classic_next(ngx_mcds_steps_t *steps, ngx_uint_t step);
 static void ngx_mcds_classic_timer_handler(ngx_event_t *ev);
 static void ngx_mcds_classic_answered(void *data, ngx_mcds_result_t *result);
@@ -69,15 +68,16 @@ static void ngx_mcds_classic_done(ngx_mcds_steps_t *steps,
 static ngx_queue_t  ngx_mcds_classic_queue;
 
 
-ngx_mcds_op_t *
+void
 ngx_mcds_server_submit(ngx_mcds_server_t *server, ngx_mcds_request_t *req,
-    ngx_mcds_handler_pt handler, void *data)
+    ngx_mcds_op_t *op)
 {
     if (server->pool->classic && ngx_mcds_classic_needed(req)) {
-        return ngx_mcds_classic_submit(server, req, handler, data);
-    }
+        ngx_mcds_classic_submit(server, req, op);
 
-    return ngx_mcds_op_submit(server, req, handler, data);
+    } else {
+        ngx_mcds_exchange_submit(server, req, op);
+    }
 }
 
 
@@ -105,30 +105,27 @@ ngx_mcds_classic_needed(ngx_mcds_request_t *req)
 }
 
 
-ngx_mcds_op_t *
+void
 ngx_mcds_classic_submit(ngx_mcds_server_t *server, ngx_mcds_request_t *req,
-    ngx_mcds_handler_pt handler, void *data)
+    ngx_mcds_op_t *op)
 {
-    ngx_mcds_op_t     *op;
     ngx_mcds_steps_t  *steps;
 
     steps = ngx_mcds_classic_create(server, req);
+
     if (steps == NULL) {
-        return NULL;
+        ngx_mcds_op_fail(op, NGX_MCDS_BUSY);
+        return;
     }
 
-    steps->handler = handler;
-    steps->data = data;
+    ngx_mcds_op_link(&steps->op, op);
+
+    steps->step_op.handler = ngx_mcds_classic_answered;
+    steps->step_op.data = steps;
     steps->step = (req->cas && req->old.len) ? NGX_MCDS_STEP_CHECK
                                              : NGX_MCDS_STEP_CHANGE;
 
-    op = ngx_mcds_classic_begin(steps);
-
-    if (op == NULL) {
-        ngx_mcds_classic_free(steps);
-    }
-
-    return op;
+    ngx_mcds_classic_begin(steps);
 }
 
 
@@ -192,6 +189,9 @@ ngx_mcds_classic_copy(u_char *p, ngx_str_t *string)
 static void
 ngx_mcds_classic_free(ngx_mcds_steps_t *steps)
 {
+    ngx_mcds_op_unlink(&steps->op);
+    ngx_mcds_cancel(&steps->step_op);
+
     if (steps->timer.timer_set) {
         ngx_del_timer(&steps->timer);
     }
@@ -204,7 +204,7 @@ ngx_mcds_classic_free(ngx_mcds_steps_t *steps)
 
 /* sends the command of the step */
 
-static ngx_mcds_op_t *
+static void
 ngx_mcds_classic_begin(ngx_mcds_steps_t *steps)
 {
     u_char               text[NGX_INT64_LEN];
@@ -239,10 +239,7 @@ ngx_mcds_classic_begin(ngx_mcds_steps_t *steps)
         break;
     }
 
-    steps->op = ngx_mcds_op_submit(steps->server, &req,
-                                   ngx_mcds_classic_answered, steps);
-
-    return steps->op;
+    ngx_mcds_exchange_submit(steps->server, &req, &steps->step_op);
 }
 
 
@@ -260,10 +257,7 @@ ngx_mcds_classic_next(ngx_mcds_steps_t *steps, ngx_uint_t step)
         return;
     }
 
-    if (ngx_mcds_classic_begin(steps) == NULL) {
-        ngx_mcds_classic_fail(steps, NGX_MCDS_BUSY);
-        return;
-    }
+    ngx_mcds_classic_begin(steps);
 
     if (!steps->timer.timer_set) {
         steps->timer.handler = ngx_mcds_classic_timer_handler;
@@ -284,8 +278,6 @@ ngx_mcds_classic_timer_handler(ngx_event_t *ev)
 
     steps = ev->data;
 
-    steps->op->handler = NULL;
-
     ngx_mcds_classic_fail(steps, NGX_MCDS_TIMEOUT);
 }
 
@@ -294,8 +286,6 @@ static void
 ngx_mcds_classic_answered(void *data, ngx_mcds_result_t *result)
 {
     ngx_mcds_steps_t *steps = data;
-
-    steps->op = NULL;
 
     switch (steps->step) {
 
@@ -373,7 +363,8 @@ ngx_mcds_classic_changed(ngx_mcds_steps_t *steps, ngx_mcds_result_t *result)
 
     if (result->rc != NGX_MCDS_OK
         || req->verb == NGX_MCDS_DELETE
-        || !(req->want & NGX_MCDS_CAS))
+        || !(req->want & NGX_MCDS_CAS)
+        || steps->op == NULL)
     {
         ngx_mcds_classic_done(steps, result);
         return;
@@ -485,10 +476,7 @@ ngx_mcds_classic_fail(ngx_mcds_steps_t *steps, ngx_uint_t rc)
 static void
 ngx_mcds_classic_done(ngx_mcds_steps_t *steps, ngx_mcds_result_t *result)
 {
-    if (steps->handler) {
-        steps->handler(steps->data, result);
-    }
-
+    ngx_mcds_op_done(&steps->op, result);
     ngx_mcds_classic_free(steps);
 }
 
@@ -511,7 +499,6 @@ ngx_mcds_classic_exit(ngx_mcds_pool_t *pool)
         steps = ngx_queue_data(q, ngx_mcds_steps_t, queue);
 
         if (steps->server->pool == pool) {
-            steps->op->handler = NULL;
             ngx_mcds_classic_free(steps);
         }
     }

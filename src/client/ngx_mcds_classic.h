@@ -39,8 +39,8 @@
  */
 
 ngx_uint_t ngx_mcds_classic_needed(ngx_mcds_request_t *req);
-ngx_mcds_op_t *ngx_mcds_classic_submit(ngx_mcds_server_t *server,
-    ngx_mcds_request_t *req, ngx_mcds_handler_pt handler, void *data);
+void ngx_mcds_classic_submit(ngx_mcds_server_t *server,
+    ngx_mcds_request_t *req, ngx_mcds_op_t *op);
 void ngx_mcds_classic_exit(ngx_mcds_pool_t *pool);
 
 

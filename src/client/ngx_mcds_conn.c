@@ -25,7 +25,7 @@
 #include "ngx_mcds_conn.h"
 #include "ngx_mcds_resolve.h"
 #include "ngx_mcds_measure.h"
-#include "ngx_mcds_op.h"
+#include "ngx_mcds_exchange.h"
 #include "ngx_mcds_server.h"
 
 
@@ -86,7 +86,7 @@ ngx_mcds_conn_get(ngx_mcds_server_t *server, ngx_uint_t bulk)
     conn->in->last = conn->in->start;
 
     conn->server = server;
-    ngx_queue_init(&conn->ops);
+    ngx_queue_init(&conn->exchanges);
 
     conn->log = *ngx_cycle->log;
     conn->log.handler = ngx_mcds_conn_log_error;
@@ -113,7 +113,7 @@ void
 ngx_mcds_conn_destroy(ngx_mcds_conn_t *conn)
 {
     ngx_queue_t       *q;
-    ngx_mcds_op_t     *op;
+    ngx_mcds_exchange_t     *ex;
     ngx_mcds_conn_t  **next;
 
     if (conn->retired) {
@@ -126,12 +126,11 @@ ngx_mcds_conn_destroy(ngx_mcds_conn_t *conn)
         *next = conn->next;
     }
 
-    while (!ngx_queue_empty(&conn->ops)) {
-        q = ngx_queue_head(&conn->ops);
-        op = ngx_queue_data(q, ngx_mcds_op_t, queue);
-        op->handler = NULL;
+    while (!ngx_queue_empty(&conn->exchanges)) {
+        q = ngx_queue_head(&conn->exchanges);
+        ex = ngx_queue_data(q, ngx_mcds_exchange_t, queue);
         ngx_queue_remove(q);
-        ngx_mcds_op_done(op, NULL);
+        ngx_mcds_exchange_free(ex);
     }
 
     conn->pending = 0;
@@ -155,8 +154,8 @@ ngx_mcds_conn_close(ngx_mcds_conn_t *conn, ngx_uint_t rc)
 {
     uint64_t            sent;
     ngx_chain_t        *cl;
-    ngx_queue_t         ops, *q;
-    ngx_mcds_op_t      *op;
+    ngx_queue_t         exchanges, *q;
+    ngx_mcds_exchange_t      *ex;
     ngx_mcds_result_t   result;
 
     if (conn->peer.connection) {
@@ -201,33 +200,33 @@ ngx_mcds_conn_close(ngx_mcds_conn_t *conn, ngx_uint_t rc)
         ngx_post_event(&conn->flush, &ngx_posted_events);
     }
 
-    if (ngx_queue_empty(&conn->ops)) {
+    if (ngx_queue_empty(&conn->exchanges)) {
         return;
     }
 
     /* a handler may push anew: that is for the next connection */
 
-    ngx_queue_init(&ops);
-    ngx_queue_add(&ops, &conn->ops);
-    ngx_queue_init(&conn->ops);
+    ngx_queue_init(&exchanges);
+    ngx_queue_add(&exchanges, &conn->exchanges);
+    ngx_queue_init(&conn->exchanges);
 
     conn->pending = 0;
     conn->pending_size = 0;
 
     ngx_memzero(&result, sizeof(ngx_mcds_result_t));
 
-    while (!ngx_queue_empty(&ops)) {
-        q = ngx_queue_head(&ops);
-        op = ngx_queue_data(q, ngx_mcds_op_t, queue);
+    while (!ngx_queue_empty(&exchanges)) {
+        q = ngx_queue_head(&exchanges);
+        ex = ngx_queue_data(q, ngx_mcds_exchange_t, queue);
         ngx_queue_remove(q);
 
         /* that of which not a byte has left was not done */
 
-        result.rc = (ngx_mcds_sent(rc) && op->begin >= sent)
+        result.rc = (ngx_mcds_sent(rc) && ex->begin >= sent)
                     ? NGX_MCDS_DOWN : rc;
 
-        ngx_mcds_measure_failed(conn->server, op, rc);
-        ngx_mcds_op_done(op, &result);
+        ngx_mcds_measure_failed(conn->server, ex, rc);
+        ngx_mcds_exchange_done(ex, &result);
     }
 }
 
@@ -272,7 +271,7 @@ ngx_mcds_conn_retire(ngx_mcds_conn_t *conn)
         return;
     }
 
-    if (ngx_queue_empty(&conn->ops)) {
+    if (ngx_queue_empty(&conn->exchanges)) {
         ngx_mcds_conn_close(conn, NGX_MCDS_CLOSED);
         return;
     }
@@ -303,25 +302,25 @@ ngx_mcds_conn_lost(ngx_mcds_conn_t *conn)
     ngx_str_t           none;
     ngx_msec_t          deadline;
     ngx_queue_t        *q, *next, again;
-    ngx_mcds_op_t      *op;
+    ngx_mcds_exchange_t      *ex;
     ngx_mcds_cmd_t      cmd;
     ngx_mcds_result_t   result;
 
     ngx_queue_init(&again);
 
-    for (q = ngx_queue_head(&conn->ops);
-         q != ngx_queue_sentinel(&conn->ops) && !conn->retired;
+    for (q = ngx_queue_head(&conn->exchanges);
+         q != ngx_queue_sentinel(&conn->exchanges) && !conn->retired;
          q = next)
     {
         next = ngx_queue_next(q);
-        op = ngx_queue_data(q, ngx_mcds_op_t, queue);
+        ex = ngx_queue_data(q, ngx_mcds_exchange_t, queue);
 
-        if (op->verb == NGX_MCDS_GET && !op->repeated) {
+        if (ex->verb == NGX_MCDS_GET && !ex->repeated) {
             ngx_queue_remove(q);
             ngx_queue_insert_tail(&again, q);
 
             conn->pending--;
-            conn->pending_size -= op->size;
+            conn->pending_size -= ex->size;
         }
     }
 
@@ -332,28 +331,28 @@ ngx_mcds_conn_lost(ngx_mcds_conn_t *conn)
 
     while (!ngx_queue_empty(&again)) {
         q = ngx_queue_head(&again);
-        op = ngx_queue_data(q, ngx_mcds_op_t, queue);
+        ex = ngx_queue_data(q, ngx_mcds_exchange_t, queue);
         ngx_queue_remove(q);
 
-        op->repeated = 1;
-        deadline = op->deadline;
+        ex->repeated = 1;
+        deadline = ex->deadline;
 
-        cmd.verb = op->verb;
-        cmd.want = op->asked;
-        cmd.key.data = op->key.data;
-        cmd.key.len = op->key.len;
-        cmd.opaque = op->opaque;
+        cmd.verb = ex->verb;
+        cmd.want = ex->asked;
+        cmd.key.data = ex->key.data;
+        cmd.key.len = ex->key.len;
+        cmd.opaque = ex->opaque;
 
-        if (ngx_mcds_conn_push(conn, op, &cmd, &none) == NGX_OK) {
-            op->deadline = deadline;
+        if (ngx_mcds_conn_push(conn, ex, &cmd, &none) == NGX_OK) {
+            ex->deadline = deadline;
             continue;
         }
 
         ngx_memzero(&result, sizeof(ngx_mcds_result_t));
         result.rc = NGX_MCDS_CLOSED;
 
-        ngx_mcds_measure_failed(conn->server, op, result.rc);
-        ngx_mcds_op_done(op, &result);
+        ngx_mcds_measure_failed(conn->server, ex, result.rc);
+        ngx_mcds_exchange_done(ex, &result);
     }
 }
 
@@ -615,7 +614,7 @@ ngx_mcds_conn_flush_handler(ngx_event_t *ev)
             break;
         }
 
-        if (!ngx_queue_empty(&conn->ops)) {
+        if (!ngx_queue_empty(&conn->exchanges)) {
             ngx_mcds_conn_connect(conn);
         }
 
@@ -648,7 +647,9 @@ ngx_mcds_conn_timer_handler(ngx_event_t *ev)
         return;
     }
 
-    if (conn->state == NGX_MCDS_CONN_READY && ngx_queue_empty(&conn->ops)) {
+    if (conn->state == NGX_MCDS_CONN_READY
+        && ngx_queue_empty(&conn->exchanges))
+    {
         ngx_mcds_conn_close(conn, NGX_MCDS_CLOSED);
         return;
     }
@@ -740,7 +741,7 @@ ngx_mcds_conn_read_handler(ngx_event_t *rev)
 
             /* a server may close what is idle, that is no failure */
 
-            failed = !ngx_queue_empty(&conn->ops)
+            failed = !ngx_queue_empty(&conn->exchanges)
                      || conn->state != NGX_MCDS_CONN_READY;
 
             if (failed) {
@@ -803,7 +804,7 @@ ngx_mcds_conn_set_timer(ngx_mcds_conn_t *conn)
     }
 
     conn->timer.cancelable = (conn->state == NGX_MCDS_CONN_READY
-                              && ngx_queue_empty(&conn->ops));
+                              && ngx_queue_empty(&conn->exchanges));
 
     if (conn->timer.timer_set) {
 
@@ -826,7 +827,7 @@ static ngx_int_t
 ngx_mcds_conn_deadline(ngx_mcds_conn_t *conn, ngx_msec_t *deadline)
 {
     ngx_uint_t      has;
-    ngx_mcds_op_t  *op;
+    ngx_mcds_exchange_t  *ex;
 
     has = 0;
 
@@ -843,11 +844,11 @@ ngx_mcds_conn_deadline(ngx_mcds_conn_t *conn, ngx_msec_t *deadline)
         break;
     }
 
-    if (!ngx_queue_empty(&conn->ops)) {
-        op = ngx_queue_data(ngx_queue_head(&conn->ops), ngx_mcds_op_t, queue);
+    if (!ngx_queue_empty(&conn->exchanges)) {
+        ex = ngx_mcds_conn_head(conn);
 
-        if (!has || (ngx_msec_int_t) (op->deadline - *deadline) < 0) {
-            *deadline = op->deadline;
+        if (!has || (ngx_msec_int_t) (ex->deadline - *deadline) < 0) {
+            *deadline = ex->deadline;
         }
 
         return NGX_OK;
@@ -869,7 +870,7 @@ ngx_mcds_conn_set_idle(ngx_mcds_conn_t *conn)
     ngx_connection_t  *c;
 
     c = conn->peer.connection;
-    idle = ngx_queue_empty(&conn->ops);
+    idle = ngx_queue_empty(&conn->exchanges);
 
     if (idle && (conn->retired || ngx_exiting)) {
         ngx_mcds_conn_close(conn, NGX_MCDS_CLOSED);

@@ -2,7 +2,7 @@
 /*
  * Copyright (C) mcds authors
  *
- * Inside of client/: a server, its connections and the operations on them.
+ * Inside of client/: a server, its connections and the exchanges on them.
  */
 
 
@@ -17,8 +17,9 @@
 #include "ngx_mcds_client.h"
 
 
-typedef struct ngx_mcds_block_s    ngx_mcds_block_t;
-typedef struct ngx_mcds_resolve_s  ngx_mcds_resolve_t;
+typedef struct ngx_mcds_block_s     ngx_mcds_block_t;
+typedef struct ngx_mcds_exchange_s  ngx_mcds_exchange_t;
+typedef struct ngx_mcds_resolve_s   ngx_mcds_resolve_t;
 
 
 typedef enum {
@@ -53,11 +54,11 @@ struct ngx_mcds_conn_s {
     uint64_t                received;    /* and what came last */
 
     /*
-     * Operations in the order of their commands, answered from the head.
-     * Every one has been encoded into out, so each reply belongs to the head
-     * or the connection is closed.
+     * In the order of their commands, answered from the head.  Every one has
+     * been encoded into out, so each reply belongs to the head or the
+     * connection is closed.
      */
-    ngx_queue_t             ops;
+    ngx_queue_t             exchanges;
     ngx_uint_t              pending;
     size_t                  pending_size;
 
@@ -108,6 +109,8 @@ struct ngx_mcds_server_s {
     ngx_mcds_conn_t        *bulk;
     ngx_mcds_conn_t        *retired;
     ngx_mcds_resolve_t     *resolve;     /* NULL: the address stays */
+    ngx_mcds_op_t           probe_op;
+    ngx_mcds_op_t           usage_op;
 #if (NGX_SSL)
     ngx_ssl_session_t      *session;     /* to resume */
 #endif
@@ -120,18 +123,17 @@ struct ngx_mcds_server_s {
 };
 
 
-struct ngx_mcds_op_s {
+/* a command, and the reply to it that is to come */
+
+struct ngx_mcds_exchange_s {
     ngx_queue_t             queue;
-    ngx_mcds_handler_pt     handler;     /* NULL: nobody is to be told */
-    void                   *data;
+    ngx_mcds_op_t          *op;          /* NULL: the reply is dropped */
     ngx_mcds_value_t       *value;       /* being sent */
 
     ngx_uint_t              verb;
     ngx_uint_t              want;        /* NGX_MCDS_VALUE if one must come */
     ngx_uint_t              asked;       /* all that the request wants */
     ngx_uint_t              words;       /* classic: the replies there may be */
-    ngx_uint_t              rc;          /* of an operation that failed before
-                                            it was queued */
     ngx_msec_t              deadline;
     uint64_t                start;       /* microseconds */
     uint64_t                begin;       /* queued, before its first byte, */
@@ -139,17 +141,24 @@ struct ngx_mcds_op_s {
     size_t                  size;
     size_t                  limit;
     uint32_t                opaque;
-    unsigned                probe:1;     /* asked by nobody */
+    unsigned                probe:1;     /* a probe of a server that is down */
     unsigned                repeated:1;  /* sent for the second time */
     ngx_mcds_key_t          key;
 };
 
 
+/* the exchange whose reply comes next; the connection has one */
+
+#define ngx_mcds_conn_head(conn)                                              \
+    ngx_queue_data(ngx_queue_head(&(conn)->exchanges), ngx_mcds_exchange_t,   \
+                   queue)
+
+
 /*
  * Connection.  get: the connection for an operation, made when it is not
- * there; NULL when out of memory.  push: encodes the operation (op->key is
+ * there; NULL when out of memory.  push: encodes the exchange (its key is
  * set) and queues it; NGX_ERROR when out of memory, NGX_BUSY when the queue
- * is full, the operation is then still the caller's.  close: ends the socket
+ * is full, the exchange is then still the caller's.  close: ends the socket
  * and fails all that waits with rc.  fail: the same, and it is the server's
  * fault.  lost: the server has closed what was quiet, as it may; GETs are sent
  * once more.  retire: the server has another address; nothing new is pushed,
@@ -157,7 +166,7 @@ struct ngx_mcds_op_s {
  */
 
 ngx_mcds_conn_t *ngx_mcds_conn_get(ngx_mcds_server_t *server, ngx_uint_t bulk);
-ngx_int_t ngx_mcds_conn_push(ngx_mcds_conn_t *conn, ngx_mcds_op_t *op,
+ngx_int_t ngx_mcds_conn_push(ngx_mcds_conn_t *conn, ngx_mcds_exchange_t *ex,
     ngx_mcds_cmd_t *cmd, ngx_str_t *text);
 void ngx_mcds_conn_close(ngx_mcds_conn_t *conn, ngx_uint_t rc);
 void ngx_mcds_conn_fail(ngx_mcds_conn_t *conn, ngx_uint_t rc);

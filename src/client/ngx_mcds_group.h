@@ -29,6 +29,7 @@ typedef struct ngx_mcds_group_s  ngx_mcds_group_t;
 typedef struct {
     ngx_mcds_group_t      *group;
     ngx_mcds_server_t     *server;
+    ngx_mcds_op_t          op;           /* what is asked of it now */
     uint64_t               number;
 
     /* of a read that compares: what was asked last, and the answer; value is
@@ -45,9 +46,8 @@ typedef struct {
 
 
 struct ngx_mcds_group_s {
-    ngx_mcds_handler_pt    handler;      /* NULL: it has been called */
-    void                  *data;
-
+    ngx_mcds_op_t         *op;           /* NULL: it has its result, or was
+                                            cancelled */
     ngx_mcds_request_t     req;          /* the strings are behind the group */
 
     ngx_uint_t             n;            /* legs */
@@ -68,31 +68,29 @@ struct ngx_mcds_group_s {
 
 
 /*
- * ask: sends a request to leg i, that of the group or one like it; NULL when
- * out of memory.  take: the result of one leg goes into that of the group.
- * done: calls the handler, if that was not done before.  free: when nothing is
+ * ask: sends a request to leg i, that of the group or one like it; nothing may
+ * be under way there.  take: the result of one leg goes into that of the group.
+ * done: the operation gets its result, unless it has it.  free: when nothing is
  * under way any more.  first_up: the first leg that is not down, or 0.
- * mark_cas: says in the CAS of a result whose it is.  ignore: a handler of what
- * nobody waits for.
+ * mark_cas: says in the CAS of a result whose it is.
  */
 
-ngx_mcds_op_t *ngx_mcds_group_ask(ngx_mcds_group_t *group, ngx_uint_t i,
+void ngx_mcds_group_ask(ngx_mcds_group_t *group, ngx_uint_t i,
     ngx_mcds_request_t *req, ngx_mcds_handler_pt handler);
 void ngx_mcds_group_take(ngx_mcds_leg_t *leg, ngx_uint_t rc);
 void ngx_mcds_group_done(ngx_mcds_group_t *group, ngx_mcds_result_t *result);
 void ngx_mcds_group_free(ngx_mcds_group_t *group);
 ngx_uint_t ngx_mcds_group_first_up(ngx_mcds_group_t *group);
 void ngx_mcds_group_mark_cas(ngx_mcds_leg_t *leg, ngx_mcds_result_t *result);
-void ngx_mcds_group_ignore(void *data, ngx_mcds_result_t *result);
 
 
 /*
  * Reads.  first: from the first server that has it.  newest: all are asked, see
- * newer of ngx_mcds_request_t.  NULL: out of memory, nothing is under way.
+ * newer of ngx_mcds_request_t.  One that was cancelled asks no further server.
  */
 
-ngx_mcds_op_t *ngx_mcds_replica_first(ngx_mcds_group_t *group);
-ngx_mcds_op_t *ngx_mcds_replica_newest(ngx_mcds_group_t *group);
+void ngx_mcds_replica_first(ngx_mcds_group_t *group);
+void ngx_mcds_replica_newest(ngx_mcds_group_t *group);
 
 
 /*

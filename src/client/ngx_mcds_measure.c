@@ -21,8 +21,8 @@
 
 
 /* not asked by a request */
-#define ngx_mcds_measure_skips(op)                                            \
-    ((op)->probe || (op)->verb == NGX_MCDS_STATS)
+#define ngx_mcds_measure_skips(ex)                                            \
+    ((ex)->probe || (ex)->verb == NGX_MCDS_STATS)
 
 
 static void ngx_mcds_measure_gather(ngx_mcds_stat_t *stat);
@@ -107,13 +107,13 @@ ngx_mcds_measure_changed(ngx_mcds_server_t *server)
 
 
 void
-ngx_mcds_measure_op(ngx_mcds_server_t *server, ngx_mcds_op_t *op)
+ngx_mcds_measure_op(ngx_mcds_server_t *server, ngx_mcds_exchange_t *ex)
 {
-    if (op->probe) {
+    if (ex->probe) {
         server->stat->sums[NGX_MCDS_STAT_PROBES]++;
 
-    } else if (op->verb < NGX_MCDS_NOOP) {
-        server->stat->sums[ngx_mcds_measure_verbs[op->verb]]++;
+    } else if (ex->verb < NGX_MCDS_NOOP) {
+        server->stat->sums[ngx_mcds_measure_verbs[ex->verb]]++;
     }
 
     ngx_mcds_measure_changed(server);
@@ -121,13 +121,13 @@ ngx_mcds_measure_op(ngx_mcds_server_t *server, ngx_mcds_op_t *op)
 
 
 void
-ngx_mcds_measure_answer(ngx_mcds_conn_t *conn, ngx_mcds_op_t *op,
+ngx_mcds_measure_answer(ngx_mcds_conn_t *conn, ngx_mcds_exchange_t *ex,
     ngx_uint_t rc)
 {
     uint64_t          us;
     ngx_mcds_stat_t  *stat;
 
-    if (ngx_mcds_measure_skips(op)) {
+    if (ngx_mcds_measure_skips(ex)) {
         return;
     }
 
@@ -135,7 +135,7 @@ ngx_mcds_measure_answer(ngx_mcds_conn_t *conn, ngx_mcds_op_t *op,
 
     stat->sums[NGX_MCDS_STAT_RESULTS + rc]++;
 
-    if (op->verb == NGX_MCDS_GET) {
+    if (ex->verb == NGX_MCDS_GET) {
         if (rc == NGX_MCDS_OK) {
             stat->sums[NGX_MCDS_STAT_HITS]++;
 
@@ -144,17 +144,17 @@ ngx_mcds_measure_answer(ngx_mcds_conn_t *conn, ngx_mcds_op_t *op,
         }
     }
 
-    us = conn->received - op->start;
+    us = conn->received - ex->start;
 
     ngx_mcds_stat_latency(stat, (ngx_uint_t) us);
 }
 
 
 void
-ngx_mcds_measure_failed(ngx_mcds_server_t *server, ngx_mcds_op_t *op,
+ngx_mcds_measure_failed(ngx_mcds_server_t *server, ngx_mcds_exchange_t *ex,
     ngx_uint_t rc)
 {
-    if (ngx_mcds_measure_skips(op)) {
+    if (ngx_mcds_measure_skips(ex)) {
         return;
     }
 

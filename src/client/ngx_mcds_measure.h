@@ -27,10 +27,10 @@
 
 uint64_t ngx_mcds_measure_clock(void);
 void ngx_mcds_measure_changed(ngx_mcds_server_t *server);
-void ngx_mcds_measure_op(ngx_mcds_server_t *server, ngx_mcds_op_t *op);
-void ngx_mcds_measure_answer(ngx_mcds_conn_t *conn, ngx_mcds_op_t *op,
+void ngx_mcds_measure_op(ngx_mcds_server_t *server, ngx_mcds_exchange_t *ex);
+void ngx_mcds_measure_answer(ngx_mcds_conn_t *conn, ngx_mcds_exchange_t *ex,
     ngx_uint_t rc);
-void ngx_mcds_measure_failed(ngx_mcds_server_t *server, ngx_mcds_op_t *op,
+void ngx_mcds_measure_failed(ngx_mcds_server_t *server, ngx_mcds_exchange_t *ex,
     ngx_uint_t rc);
 void ngx_mcds_measure_sum(ngx_mcds_server_t *server, ngx_uint_t i,
     ngx_uint_t n);

@@ -2,59 +2,116 @@
 /*
  * Copyright (C) mcds authors
  *
- * Operations, their keys and their results.
+ * Operations of callers, and their results.
  */
 
 
 #include <ngx_config.h>
 #include <ngx_core.h>
 #include <ngx_event.h>
-#include "ngx_mcds_conn.h"
-#include "ngx_mcds_op.h"
+#include "ngx_mcds_op_link.h"
+
+
+static void ngx_mcds_op_fail_handler(ngx_event_t *ev);
 
 
 /* of this worker */
 
-static ngx_queue_t  ngx_mcds_free_ops;
+static ngx_queue_t  ngx_mcds_failed_ops;
+static ngx_event_t  ngx_mcds_fail_event;
 
 
-ngx_mcds_op_t *
-ngx_mcds_op_alloc(void)
+void
+ngx_mcds_op_link(ngx_mcds_op_t **link, ngx_mcds_op_t *op)
 {
-    ngx_queue_t    *q;
-    ngx_mcds_op_t  *op;
+    *link = op;
 
-    if (ngx_mcds_free_ops.next == NULL) {
-        ngx_queue_init(&ngx_mcds_free_ops);
+    if (op) {
+        op->link = link;
     }
-
-    if (!ngx_queue_empty(&ngx_mcds_free_ops)) {
-        q = ngx_queue_head(&ngx_mcds_free_ops);
-        ngx_queue_remove(q);
-        op = ngx_queue_data(q, ngx_mcds_op_t, queue);
-
-    } else {
-        op = ngx_alloc(sizeof(ngx_mcds_op_t), ngx_cycle->log);
-        if (op == NULL) {
-            return NULL;
-        }
-    }
-
-    op->value = NULL;
-
-    return op;
 }
 
 
 void
-ngx_mcds_op_done(ngx_mcds_op_t *op, ngx_mcds_result_t *result)
+ngx_mcds_op_unlink(ngx_mcds_op_t **link)
 {
-    if (op->handler) {
+    if (*link) {
+        (*link)->link = NULL;
+        *link = NULL;
+    }
+}
+
+
+void
+ngx_mcds_op_done(ngx_mcds_op_t **link, ngx_mcds_result_t *result)
+{
+    ngx_mcds_op_t  *op;
+
+    op = *link;
+
+    if (op) {
+        ngx_mcds_op_unlink(link);
         op->handler(op->data, result);
     }
+}
 
-    ngx_mcds_value_unref(op->value);
-    ngx_queue_insert_head(&ngx_mcds_free_ops, &op->queue);
+
+void
+ngx_mcds_cancel(ngx_mcds_op_t *op)
+{
+    if (op->link) {
+        ngx_mcds_op_unlink(op->link);
+
+    } else if (op->queue.next) {
+        ngx_queue_remove(&op->queue);
+        op->queue.next = NULL;
+    }
+}
+
+
+void
+ngx_mcds_op_fail(ngx_mcds_op_t *op, ngx_uint_t rc)
+{
+    if (op == NULL) {
+        return;
+    }
+
+    op->rc = rc;
+
+    if (ngx_mcds_failed_ops.next == NULL) {
+        ngx_queue_init(&ngx_mcds_failed_ops);
+    }
+
+    ngx_queue_insert_tail(&ngx_mcds_failed_ops, &op->queue);
+
+    if (!ngx_mcds_fail_event.posted) {
+        ngx_mcds_fail_event.handler = ngx_mcds_op_fail_handler;
+        ngx_mcds_fail_event.log = ngx_cycle->log;
+
+        ngx_post_event(&ngx_mcds_fail_event, &ngx_posted_events);
+    }
+}
+
+
+static void
+ngx_mcds_op_fail_handler(ngx_event_t *ev)
+{
+    ngx_queue_t        *q;
+    ngx_mcds_op_t      *op;
+    ngx_mcds_result_t   result;
+
+    while (!ngx_queue_empty(&ngx_mcds_failed_ops)) {
+        q = ngx_queue_head(&ngx_mcds_failed_ops);
+        op = ngx_queue_data(q, ngx_mcds_op_t, queue);
+
+        ngx_queue_remove(q);
+        q->next = NULL;
+
+        ngx_memzero(&result, sizeof(ngx_mcds_result_t));
+        result.rc = op->rc;
+
+        op->handler(op->data, &result);
+    }
 }
 
 

@@ -31,7 +31,7 @@ static ngx_mcds_block_t *ngx_mcds_conn_value_block(ngx_mcds_conn_t *conn,
 
 
 ngx_int_t
-ngx_mcds_conn_push(ngx_mcds_conn_t *conn, ngx_mcds_op_t *op,
+ngx_mcds_conn_push(ngx_mcds_conn_t *conn, ngx_mcds_exchange_t *ex,
     ngx_mcds_cmd_t *cmd, ngx_str_t *text)
 {
     u_char            *p;
@@ -51,8 +51,8 @@ ngx_mcds_conn_push(ngx_mcds_conn_t *conn, ngx_mcds_op_t *op,
 
     vb = NULL;
 
-    if (op->value) {
-        vb = ngx_mcds_conn_value_block(conn, op->value);
+    if (ex->value) {
+        vb = ngx_mcds_conn_value_block(conn, ex->value);
         if (vb == NULL) {
             return NGX_ERROR;
         }
@@ -67,7 +67,7 @@ ngx_mcds_conn_push(ngx_mcds_conn_t *conn, ngx_mcds_op_t *op,
         return NGX_ERROR;
     }
 
-    op->begin = conn->queued;
+    ex->begin = conn->queued;
 
     p = pool->classic ? ngx_mcds_classic_encode(block->buf.last, cmd)
                       : ngx_mcds_encode(block->buf.last, cmd);
@@ -86,11 +86,11 @@ ngx_mcds_conn_push(ngx_mcds_conn_t *conn, ngx_mcds_op_t *op,
     conn->queued += p - block->buf.last;
     block->buf.last = p;
 
-    op->end = conn->queued;
-    op->size = size;
-    op->deadline = ngx_current_msec + pool->timeout;
+    ex->end = conn->queued;
+    ex->size = size;
+    ex->deadline = ngx_current_msec + pool->timeout;
 
-    ngx_queue_insert_tail(&conn->ops, &op->queue);
+    ngx_queue_insert_tail(&conn->exchanges, &ex->queue);
 
     conn->pending++;
     conn->pending_size += size;
@@ -105,7 +105,7 @@ ngx_mcds_conn_push(ngx_mcds_conn_t *conn, ngx_mcds_op_t *op,
         conn->pushed = ngx_mcds_measure_clock();
     }
 
-    op->start = conn->pushed;
+    ex->start = conn->pushed;
 
     return NGX_OK;
 }

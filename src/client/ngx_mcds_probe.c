@@ -9,7 +9,7 @@
 #include <ngx_config.h>
 #include <ngx_core.h>
 #include <ngx_event.h>
-#include "ngx_mcds_op.h"
+#include "ngx_mcds_exchange.h"
 #include "ngx_mcds_server.h"
 
 
@@ -24,8 +24,6 @@ static void ngx_mcds_server_probed(void *data, ngx_mcds_result_t *result);
 void
 ngx_mcds_server_probe_handler(ngx_event_t *ev)
 {
-    ngx_str_t            text;
-    ngx_mcds_op_t       *op;
     ngx_mcds_server_t   *server;
     ngx_mcds_request_t   req;
 
@@ -37,30 +35,16 @@ ngx_mcds_server_probe_handler(ngx_event_t *ev)
         return;
     }
 
-    op = ngx_mcds_op_alloc();
+    ngx_memzero(&req, sizeof(ngx_mcds_request_t));
 
-    if (op) {
-        ngx_memzero(&req, sizeof(ngx_mcds_request_t));
+    req.verb = NGX_MCDS_GET;
+    req.want = NGX_MCDS_TTL;
+    ngx_str_set(&req.key, "mcds:probe");
 
-        req.verb = NGX_MCDS_GET;
-        req.want = NGX_MCDS_TTL;
+    server->probe_op.handler = ngx_mcds_server_probed;
+    server->probe_op.data = server;
 
-        ngx_str_set(&text, "mcds:probe");
-        ngx_mcds_key_build(&op->key, &server->pool->prefix, &text,
-                           &req.suffix);
-
-        op->handler = ngx_mcds_server_probed;
-        op->data = server;
-
-        if (ngx_mcds_op_start(server, op, &req, 1) == NGX_OK) {
-            return;
-        }
-
-        op->handler = NULL;
-        ngx_mcds_op_done(op, NULL);
-    }
-
-    ngx_mcds_server_retry(server);
+    ngx_mcds_exchange_probe(server, &req, &server->probe_op);
 }
 
 

@@ -9,12 +9,12 @@
 #include <ngx_event.h>
 #include "ngx_mcds_group.h"
 #include "ngx_mcds_replica.h"
-#include "ngx_mcds_op.h"
+#include "ngx_mcds_op_link.h"
 
 
 static ngx_mcds_group_t *ngx_mcds_replica_create(ngx_mcds_pool_t *pool,
     ngx_uint_t first, ngx_mcds_request_t *req);
-static ngx_mcds_op_t *ngx_mcds_replica_all(ngx_mcds_group_t *group);
+static void ngx_mcds_replica_all(ngx_mcds_group_t *group);
 static void ngx_mcds_replica_all_done(void *data, ngx_mcds_result_t *result);
 static ngx_uint_t ngx_mcds_replica_rank(ngx_mcds_request_t *req,
     ngx_uint_t rc);
@@ -23,43 +23,39 @@ static uint64_t ngx_mcds_replica_largest(ngx_mcds_group_t *group);
 static void ngx_mcds_replica_raise(ngx_mcds_group_t *group, uint64_t largest);
 static void ngx_mcds_replica_recall(ngx_mcds_group_t *group,
     ngx_mcds_leg_t *leg, uint64_t largest);
-static ngx_mcds_op_t *ngx_mcds_replica_lead(ngx_mcds_group_t *group);
+static void ngx_mcds_replica_lead(ngx_mcds_group_t *group);
 static void ngx_mcds_replica_lead_done(void *data, ngx_mcds_result_t *result);
 static ngx_uint_t ngx_mcds_replica_follow(ngx_mcds_group_t *group,
     ngx_uint_t leader);
 
 
-ngx_mcds_op_t *
+void
 ngx_mcds_replica_submit(ngx_mcds_pool_t *pool, ngx_uint_t first,
-    ngx_mcds_request_t *req, ngx_mcds_handler_pt handler, void *data)
+    ngx_mcds_request_t *req, ngx_mcds_op_t *op)
 {
-    ngx_mcds_op_t     *op;
     ngx_mcds_group_t  *group;
 
     group = ngx_mcds_replica_create(pool, first, req);
+
     if (group == NULL) {
-        return NULL;
+        ngx_mcds_op_fail(op, NGX_MCDS_BUSY);
+        return;
     }
 
-    group->handler = handler;
-    group->data = data;
+    ngx_mcds_op_link(&group->op, op);
 
     if (req->single || req->cas || (req->value && req->verb == NGX_MCDS_ADD)) {
-        op = ngx_mcds_replica_lead(group);
+        ngx_mcds_replica_lead(group);
 
-    } else if (req->verb == NGX_MCDS_GET && !req->number) {
-        op = req->newer ? ngx_mcds_replica_newest(group)
-                        : ngx_mcds_replica_first(group);
+    } else if (req->verb != NGX_MCDS_GET || req->number) {
+        ngx_mcds_replica_all(group);
+
+    } else if (req->newer) {
+        ngx_mcds_replica_newest(group);
 
     } else {
-        op = ngx_mcds_replica_all(group);
+        ngx_mcds_replica_first(group);
     }
-
-    if (op == NULL) {
-        ngx_mcds_group_free(group);
-    }
-
-    return op;
 }
 
 
@@ -108,6 +104,7 @@ ngx_mcds_replica_create(ngx_mcds_pool_t *pool, ngx_uint_t first,
 
     for (i = 0; i < group->n; i++) {
         group->legs[i].group = group;
+        group->legs[i].op.data = &group->legs[i];
         group->legs[i].server = &server[(first + i) % pool->servers.nelts];
     }
 
@@ -119,6 +116,8 @@ void
 ngx_mcds_group_free(ngx_mcds_group_t *group)
 {
     ngx_uint_t  i;
+
+    ngx_mcds_op_unlink(&group->op);
 
     if (group->timer.timer_set) {
         ngx_del_timer(&group->timer);
@@ -133,39 +132,25 @@ ngx_mcds_group_free(ngx_mcds_group_t *group)
 }
 
 
-ngx_mcds_op_t *
+void
 ngx_mcds_group_ask(ngx_mcds_group_t *group, ngx_uint_t i,
     ngx_mcds_request_t *req, ngx_mcds_handler_pt handler)
 {
-    ngx_mcds_op_t   *op;
     ngx_mcds_leg_t  *leg;
 
     leg = &group->legs[i];
 
-    op = ngx_mcds_server_submit(leg->server, req, handler, leg);
+    leg->op.handler = handler;
+    group->left++;
 
-    if (op) {
-        group->left++;
-
-    } else {
-        ngx_mcds_group_take(leg, NGX_MCDS_BUSY);
-    }
-
-    return op;
+    ngx_mcds_server_submit(leg->server, req, &leg->op);
 }
 
 
 void
 ngx_mcds_group_done(ngx_mcds_group_t *group, ngx_mcds_result_t *result)
 {
-    ngx_mcds_handler_pt  handler;
-
-    handler = group->handler;
-    group->handler = NULL;
-
-    if (handler) {
-        handler(group->data, result);
-    }
+    ngx_mcds_op_done(&group->op, result);
 
     if (group->timer.timer_set) {
         ngx_del_timer(&group->timer);
@@ -173,21 +158,14 @@ ngx_mcds_group_done(ngx_mcds_group_t *group, ngx_mcds_result_t *result)
 }
 
 
-static ngx_mcds_op_t *
+static void
 ngx_mcds_replica_all(ngx_mcds_group_t *group)
 {
-    ngx_uint_t      i;
-    ngx_mcds_op_t  *op, *any;
-
-    any = NULL;
+    ngx_uint_t  i;
 
     for (i = 0; i < group->n; i++) {
-        op = ngx_mcds_group_ask(group, i, &group->req,
-                                ngx_mcds_replica_all_done);
-        any = op ? op : any;
+        ngx_mcds_group_ask(group, i, &group->req, ngx_mcds_replica_all_done);
     }
-
-    return any;
 }
 
 
@@ -437,18 +415,11 @@ ngx_mcds_replica_recall(ngx_mcds_group_t *group, ngx_mcds_leg_t *leg,
     req.delta = largest - leg->number;
     req.want = 0;
 
-    (void) ngx_mcds_server_submit(leg->server, &req, ngx_mcds_group_ignore,
-                                  NULL);
+    ngx_mcds_server_submit(leg->server, &req, NULL);
 }
 
 
-void
-ngx_mcds_group_ignore(void *data, ngx_mcds_result_t *result)
-{
-}
-
-
-static ngx_mcds_op_t *
+static void
 ngx_mcds_replica_lead(ngx_mcds_group_t *group)
 {
     ngx_uint_t  leader;
@@ -461,8 +432,7 @@ ngx_mcds_replica_lead(ngx_mcds_group_t *group)
         leader = ngx_mcds_group_first_up(group);
     }
 
-    return ngx_mcds_group_ask(group, leader, &group->req,
-                              ngx_mcds_replica_lead_done);
+    ngx_mcds_group_ask(group, leader, &group->req, ngx_mcds_replica_lead_done);
 }
 
 
@@ -529,13 +499,9 @@ ngx_mcds_replica_follow(ngx_mcds_group_t *group, ngx_uint_t leader)
 
     for (i = 0; i < group->n; i++) {
 
-        if (i == leader) {
-            continue;
-        }
-
-        if (ngx_mcds_group_ask(group, i, &group->req,
-                               ngx_mcds_replica_all_done))
-        {
+        if (i != leader) {
+            ngx_mcds_group_ask(group, i, &group->req,
+                               ngx_mcds_replica_all_done);
             n++;
         }
     }

@@ -44,8 +44,8 @@
 
 /* as ngx_mcds_submit(), first is the index of the key's server */
 
-ngx_mcds_op_t *ngx_mcds_replica_submit(ngx_mcds_pool_t *pool, ngx_uint_t first,
-    ngx_mcds_request_t *req, ngx_mcds_handler_pt handler, void *data);
+void ngx_mcds_replica_submit(ngx_mcds_pool_t *pool, ngx_uint_t first,
+    ngx_mcds_request_t *req, ngx_mcds_op_t *op);
 
 
 /* forgets the counters that are to be raised later */

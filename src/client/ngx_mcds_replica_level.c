@@ -27,7 +27,7 @@
 #include <ngx_event.h>
 #include "ngx_mcds_group.h"
 #include "ngx_mcds_hash.h"
-#include "ngx_mcds_op.h"
+#include "ngx_mcds_op_link.h"
 
 
 /* milliseconds, and the pool's timeout: what the network may hold back */
@@ -57,6 +57,7 @@ typedef struct {
 typedef struct {
     ngx_queue_t            queue;
     ngx_event_t            timer;
+    ngx_mcds_op_t          op;
     ngx_mcds_request_t     req;          /* its strings are behind the level */
     uint32_t               hash;
     uint64_t               seen;         /* of high, before the wait */
@@ -137,6 +138,8 @@ ngx_mcds_replica_level(ngx_mcds_group_t *group, ngx_mcds_leg_t *high,
     level->low.number = low->number;
     level->low.missing = low->missing;
 
+    level->op.data = level;
+
     level->timer.handler = ngx_mcds_level_timer_handler;
     level->timer.data = level;
     level->timer.log = ngx_cycle->log;
@@ -174,9 +177,7 @@ ngx_mcds_replica_exit(ngx_mcds_pool_t *pool)
             next = ngx_queue_next(q);
             level = ngx_queue_data(q, ngx_mcds_level_t, queue);
 
-            /* what is under way is not answered any more */
-
-            if (level->low.server->pool == pool && level->timer.timer_set) {
+            if (level->low.server->pool == pool) {
                 ngx_mcds_level_free(level);
             }
         }
@@ -267,9 +268,9 @@ ngx_mcds_level_read(ngx_mcds_level_t *level, ngx_mcds_level_side_t *side,
     req.ttl = 0;
     req.limit = NGX_MCDS_LEVEL_LEN;
 
-    if (ngx_mcds_server_submit(side->server, &req, handler, level) == NULL) {
-        ngx_mcds_level_wait(level);
-    }
+    level->op.handler = handler;
+
+    ngx_mcds_server_submit(side->server, &req, &level->op);
 }
 
 
@@ -378,11 +379,9 @@ ngx_mcds_level_add(ngx_mcds_level_t *level)
         req.text.len = ngx_sprintf(text, "%uL", level->seen) - text;
     }
 
-    if (ngx_mcds_server_submit(server, &req, ngx_mcds_level_added, level)
-        == NULL)
-    {
-        ngx_mcds_level_wait(level);
-    }
+    level->op.handler = ngx_mcds_level_added;
+
+    ngx_mcds_server_submit(server, &req, &level->op);
 }
 
 
@@ -419,6 +418,7 @@ static void
 ngx_mcds_level_free(ngx_mcds_level_t *level)
 {
     ngx_queue_remove(&level->queue);
+    ngx_mcds_cancel(&level->op);
 
     if (level->timer.timer_set) {
         ngx_del_timer(&level->timer);

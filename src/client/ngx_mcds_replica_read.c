@@ -16,7 +16,7 @@
 #include <ngx_core.h>
 #include <ngx_event.h>
 #include "ngx_mcds_group.h"
-#include "ngx_mcds_op.h"
+#include "ngx_mcds_op_link.h"
 
 
 /* what is compared, and what else is needed to store it elsewhere */
@@ -40,8 +40,7 @@ static void ngx_mcds_read_timer(ngx_mcds_group_t *group,
     ngx_event_handler_pt handler);
 static ngx_msec_t ngx_mcds_read_left(ngx_mcds_group_t *group);
 
-static ngx_mcds_op_t *ngx_mcds_newest_ask(ngx_mcds_leg_t *leg,
-    ngx_uint_t want);
+static void ngx_mcds_newest_ask(ngx_mcds_leg_t *leg, ngx_uint_t want);
 static void ngx_mcds_newest_done(void *data, ngx_mcds_result_t *result);
 static void ngx_mcds_newest_keep(ngx_mcds_leg_t *leg);
 static void ngx_mcds_newest_timer(ngx_event_t *ev);
@@ -63,22 +62,14 @@ static void ngx_mcds_newest_spread(ngx_mcds_group_t *group,
     (!(leg)->asking && (leg)->answer.rc == NGX_MCDS_OK)
 
 
-ngx_mcds_op_t *
+void
 ngx_mcds_replica_first(ngx_mcds_group_t *group)
 {
-    ngx_mcds_op_t  *op;
-
     group->start = ngx_mcds_group_first_up(group);
-    group->asked = 1;
 
-    op = ngx_mcds_group_ask(group, group->start, &group->req,
-                            ngx_mcds_first_done);
+    (void) ngx_mcds_first_next(group);
 
-    if (op) {
-        ngx_mcds_read_timer(group, ngx_mcds_first_timer);
-    }
-
-    return op;
+    ngx_mcds_read_timer(group, ngx_mcds_first_timer);
 }
 
 
@@ -95,12 +86,12 @@ ngx_mcds_first_done(void *data, ngx_mcds_result_t *result)
 
     ngx_mcds_group_take(leg, result->rc);
 
-    if (result->rc == NGX_MCDS_OK && group->handler) {
+    if (result->rc == NGX_MCDS_OK && group->op) {
         ngx_mcds_group_mark_cas(leg, result);
         ngx_mcds_group_done(group, result);
     }
 
-    if (group->handler && ngx_mcds_first_next(group)) {
+    if (group->op && ngx_mcds_first_next(group)) {
         return;
     }
 
@@ -123,15 +114,15 @@ ngx_mcds_first_next(ngx_mcds_group_t *group)
 {
     ngx_uint_t  i;
 
-    while (group->asked < group->n) {
-        i = (group->start + group->asked++) % group->n;
-
-        if (ngx_mcds_group_ask(group, i, &group->req, ngx_mcds_first_done)) {
-            return 1;
-        }
+    if (group->asked == group->n) {
+        return 0;
     }
 
-    return 0;
+    i = (group->start + group->asked++) % group->n;
+
+    ngx_mcds_group_ask(group, i, &group->req, ngx_mcds_first_done);
+
+    return 1;
 }
 
 
@@ -144,6 +135,11 @@ ngx_mcds_first_timer(ngx_event_t *ev)
     ngx_mcds_group_t  *group;
 
     group = ev->data;
+
+    if (group->op == NULL) {
+        return;
+    }
+
     left = ngx_mcds_read_left(group);
 
     if (left == 0) {
@@ -205,11 +201,10 @@ ngx_mcds_read_left(ngx_mcds_group_t *group)
 }
 
 
-ngx_mcds_op_t *
+void
 ngx_mcds_replica_newest(ngx_mcds_group_t *group)
 {
     ngx_uint_t       i, want;
-    ngx_mcds_op_t   *op;
     ngx_mcds_leg_t  *leg;
 
     group->start = ngx_mcds_group_first_up(group);
@@ -220,10 +215,7 @@ ngx_mcds_replica_newest(ngx_mcds_group_t *group)
         want |= NGX_MCDS_NEWEST_WANT;
     }
 
-    op = ngx_mcds_newest_ask(&group->legs[group->start], want);
-    if (op == NULL) {
-        return NULL;
-    }
+    ngx_mcds_newest_ask(&group->legs[group->start], want);
 
     for (i = 0; i < group->n; i++) {
         leg = &group->legs[i];
@@ -237,19 +229,16 @@ ngx_mcds_replica_newest(ngx_mcds_group_t *group)
             continue;
         }
 
-        (void) ngx_mcds_newest_ask(leg, NGX_MCDS_FLAGS);
+        ngx_mcds_newest_ask(leg, NGX_MCDS_FLAGS);
     }
 
     ngx_mcds_read_timer(group, ngx_mcds_newest_timer);
-
-    return op;
 }
 
 
-static ngx_mcds_op_t *
+static void
 ngx_mcds_newest_ask(ngx_mcds_leg_t *leg, ngx_uint_t want)
 {
-    ngx_mcds_op_t       *op;
     ngx_mcds_group_t    *group;
     ngx_mcds_request_t   req;
 
@@ -259,18 +248,11 @@ ngx_mcds_newest_ask(ngx_mcds_leg_t *leg, ngx_uint_t want)
     req.want = want;
     req.bulk = group->req.bulk && (want & NGX_MCDS_VALUE);
 
-    op = ngx_mcds_group_ask(group, leg - group->legs, &req,
-                            ngx_mcds_newest_done);
-
     leg->want = want;
-    leg->asking = (op != NULL);
+    leg->asking = 1;
     leg->late = 0;
 
-    if (op == NULL) {
-        leg->answer.rc = NGX_MCDS_BUSY;
-    }
-
-    return op;
+    ngx_mcds_group_ask(group, leg - group->legs, &req, ngx_mcds_newest_done);
 }
 
 
@@ -287,7 +269,7 @@ ngx_mcds_newest_done(void *data, ngx_mcds_result_t *result)
     leg->asking = 0;
     leg->late = 0;
 
-    if (group->handler) {
+    if (group->op) {
         leg->answer = *result;
 
         /* the classic protocol brings the value, too */
@@ -297,7 +279,7 @@ ngx_mcds_newest_done(void *data, ngx_mcds_result_t *result)
         ngx_mcds_newest_decide(group);
     }
 
-    if (group->handler) {
+    if (group->op) {
         ngx_mcds_newest_keep(leg);
     }
 
@@ -339,6 +321,11 @@ ngx_mcds_newest_timer(ngx_event_t *ev)
     ngx_mcds_group_t  *group;
 
     group = ev->data;
+
+    if (group->op == NULL) {
+        return;
+    }
+
     left = ngx_mcds_read_left(group);
 
     if (left == 0) {
@@ -403,7 +390,7 @@ ngx_mcds_newest_decide(ngx_mcds_group_t *group)
             return;
         }
 
-    /* NULL: one was asked for more, or could not be */
+    /* NULL: one was asked for more */
 
     } while (leg == NULL);
 
@@ -474,7 +461,7 @@ ngx_mcds_newest_asked(ngx_mcds_group_t *group)
         }
     }
 
-    (void) ngx_mcds_newest_ask(first, group->req.want);
+    ngx_mcds_newest_ask(first, group->req.want);
 
     return NULL;
 }
@@ -499,7 +486,7 @@ ngx_mcds_newest_compared(ngx_mcds_group_t *group)
         }
 
         if (!ngx_mcds_newest_has(leg, NGX_MCDS_VALUE)) {
-            (void) ngx_mcds_newest_ask(leg, NGX_MCDS_NEWEST_WANT);
+            ngx_mcds_newest_ask(leg, NGX_MCDS_NEWEST_WANT);
             missing = 1;
             continue;
         }
@@ -614,8 +601,7 @@ ngx_mcds_newest_spread(ngx_mcds_group_t *group, ngx_mcds_leg_t *newest)
 
         req.cas = leg->answer.cas;
 
-        (void) ngx_mcds_server_submit(leg->server, &req,
-                                      ngx_mcds_group_ignore, NULL);
+        ngx_mcds_server_submit(leg->server, &req, NULL);
     }
 
     ngx_mcds_value_unref(value);

@@ -14,7 +14,7 @@
 #include <ngx_event.h>
 #include "ngx_mcds_conn.h"
 #include "ngx_mcds_measure.h"
-#include "ngx_mcds_op.h"
+#include "ngx_mcds_exchange.h"
 #include "ngx_mcds_server.h"
 
 
@@ -32,14 +32,14 @@ static ngx_int_t ngx_mcds_reply_process_greeting(ngx_mcds_conn_t *conn);
 static void ngx_mcds_reply_refused(ngx_mcds_conn_t *conn);
 static ngx_int_t ngx_mcds_reply_match(ngx_mcds_conn_t *conn);
 static ngx_int_t ngx_mcds_reply_match_classic(ngx_mcds_conn_t *conn,
-    ngx_mcds_op_t *op);
+    ngx_mcds_exchange_t *ex);
 static ngx_int_t ngx_mcds_reply_drop(ngx_mcds_conn_t *conn);
 static void ngx_mcds_reply_leave(ngx_mcds_conn_t *conn, char *why,
     ngx_uint_t rc);
 static ngx_int_t ngx_mcds_reply_value(ngx_mcds_conn_t *conn);
 static ngx_int_t ngx_mcds_reply_skip(ngx_mcds_conn_t *conn);
 static void ngx_mcds_reply_answer(ngx_mcds_conn_t *conn, u_char *data);
-static ngx_mcds_op_t *ngx_mcds_reply_take(ngx_mcds_conn_t *conn,
+static ngx_mcds_exchange_t *ngx_mcds_reply_take(ngx_mcds_conn_t *conn,
     ngx_mcds_result_t *result);
 static void ngx_mcds_reply_doubt(ngx_mcds_conn_t *conn, char *why);
 
@@ -105,7 +105,7 @@ ngx_mcds_reply_process(ngx_mcds_conn_t *conn)
             /* not even the beginning of a line may come unasked */
 
             if (conn->state == NGX_MCDS_CONN_READY
-                && ngx_queue_empty(&conn->ops))
+                && ngx_queue_empty(&conn->exchanges))
             {
                 ngx_mcds_reply_doubt(conn, "a reply that nobody asked for");
                 return NGX_ERROR;
@@ -234,15 +234,15 @@ static ngx_int_t
 ngx_mcds_reply_parse(ngx_mcds_conn_t *conn)
 {
     ngx_uint_t      words, classic;
-    ngx_mcds_op_t  *op;
+    ngx_mcds_exchange_t  *ex;
 
     classic = conn->server->pool->classic;
     words = NGX_MCDS_WORD_VERSION;
 
     if (conn->state != NGX_MCDS_CONN_GREETING) {
-        op = ngx_queue_data(ngx_queue_head(&conn->ops), ngx_mcds_op_t, queue);
-        words = op->words;
-        classic |= (op->verb == NGX_MCDS_STATS);
+        ex = ngx_mcds_conn_head(conn);
+        words = ex->words;
+        classic |= (ex->verb == NGX_MCDS_STATS);
     }
 
     if (!classic) {
@@ -334,18 +334,18 @@ ngx_mcds_reply_refused(ngx_mcds_conn_t *conn)
 static ngx_int_t
 ngx_mcds_reply_match(ngx_mcds_conn_t *conn)
 {
-    ngx_mcds_op_t     *op;
+    ngx_mcds_exchange_t     *ex;
     ngx_mcds_reply_t  *reply;
 
     reply = &conn->reply;
 
-    op = ngx_queue_data(ngx_queue_head(&conn->ops), ngx_mcds_op_t, queue);
+    ex = ngx_mcds_conn_head(conn);
 
-    if (op->end > conn->sent) {
+    if (ex->end > conn->sent) {
 
         if (reply->rc == NGX_MCDS_TOO_LARGE
-            && op->begin < conn->sent
-            && ngx_mcds_verb_stores(op->verb))
+            && ex->begin < conn->sent
+            && ngx_mcds_verb_stores(ex->verb))
         {
             /* memcached 1.4 says so before it has read the value */
 
@@ -358,12 +358,12 @@ ngx_mcds_reply_match(ngx_mcds_conn_t *conn)
         return NGX_ERROR;
     }
 
-    if (op->verb == NGX_MCDS_STATS) {
+    if (ex->verb == NGX_MCDS_STATS) {
         return NGX_OK;
     }
 
     if (conn->server->pool->classic) {
-        return ngx_mcds_reply_match_classic(conn, op);
+        return ngx_mcds_reply_match_classic(conn, ex);
     }
 
     if (reply->noop || reply->version) {
@@ -378,9 +378,9 @@ ngx_mcds_reply_match(ngx_mcds_conn_t *conn)
         if (reply->rc == NGX_MCDS_SERVER_ERROR
             || reply->rc == NGX_MCDS_TOO_LARGE
             || (reply->rc == NGX_MCDS_NOT_NUMERIC
-                && (op->verb == NGX_MCDS_INCR || op->verb == NGX_MCDS_DECR))
+                && (ex->verb == NGX_MCDS_INCR || ex->verb == NGX_MCDS_DECR))
             || (reply->rc == NGX_MCDS_NOT_FOUND
-                && (op->verb == NGX_MCDS_GET || op->verb == NGX_MCDS_TOUCH)
+                && (ex->verb == NGX_MCDS_GET || ex->verb == NGX_MCDS_TOUCH)
                 && conn->bare_misses))
         {
             return NGX_OK;
@@ -390,27 +390,27 @@ ngx_mcds_reply_match(ngx_mcds_conn_t *conn)
         return NGX_ERROR;
     }
 
-    if (reply->opaque != op->opaque) {
+    if (reply->opaque != ex->opaque) {
         ngx_mcds_reply_doubt(conn, "the reply to another operation");
         return NGX_ERROR;
     }
 
     if (!(reply->has & NGX_MCDS_KEY)
-        || reply->key.len != op->key.len
-        || ngx_memcmp(reply->key.data, op->key.data, op->key.len) != 0)
+        || reply->key.len != ex->key.len
+        || ngx_memcmp(reply->key.data, ex->key.data, ex->key.len) != 0)
     {
         ngx_mcds_reply_doubt(conn, "a reply with another key");
         return NGX_ERROR;
     }
 
     if (reply->rc == NGX_MCDS_OK
-        && (reply->has & NGX_MCDS_VALUE) != (op->want & NGX_MCDS_VALUE))
+        && (reply->has & NGX_MCDS_VALUE) != (ex->want & NGX_MCDS_VALUE))
     {
         ngx_mcds_reply_doubt(conn, "a reply of another kind");
         return NGX_ERROR;
     }
 
-    if ((reply->has & NGX_MCDS_VALUE) && reply->len > op->limit) {
+    if ((reply->has & NGX_MCDS_VALUE) && reply->len > ex->limit) {
         return ngx_mcds_reply_drop(conn);
     }
 
@@ -421,7 +421,7 @@ ngx_mcds_reply_match(ngx_mcds_conn_t *conn)
 /* its kind was checked when it was parsed */
 
 static ngx_int_t
-ngx_mcds_reply_match_classic(ngx_mcds_conn_t *conn, ngx_mcds_op_t *op)
+ngx_mcds_reply_match_classic(ngx_mcds_conn_t *conn, ngx_mcds_exchange_t *ex)
 {
     ngx_mcds_reply_t  *reply;
 
@@ -431,8 +431,8 @@ ngx_mcds_reply_match_classic(ngx_mcds_conn_t *conn, ngx_mcds_op_t *op)
         return NGX_OK;
     }
 
-    if (reply->key.len != op->key.len
-        || ngx_memcmp(reply->key.data, op->key.data, op->key.len) != 0)
+    if (reply->key.len != ex->key.len
+        || ngx_memcmp(reply->key.data, ex->key.data, ex->key.len) != 0)
     {
         ngx_mcds_reply_doubt(conn, "a reply with another key");
         return NGX_ERROR;
@@ -440,7 +440,7 @@ ngx_mcds_reply_match_classic(ngx_mcds_conn_t *conn, ngx_mcds_op_t *op)
 
     /* a value comes even if only the CAS is wanted */
 
-    if (!(op->want & NGX_MCDS_VALUE) || reply->len > op->limit) {
+    if (!(ex->want & NGX_MCDS_VALUE) || reply->len > ex->limit) {
         return ngx_mcds_reply_drop(conn);
     }
 
@@ -477,7 +477,7 @@ ngx_mcds_reply_drop(ngx_mcds_conn_t *conn)
 static void
 ngx_mcds_reply_leave(ngx_mcds_conn_t *conn, char *why, ngx_uint_t rc)
 {
-    ngx_mcds_op_t      *op;
+    ngx_mcds_exchange_t      *ex;
     ngx_mcds_result_t   result;
 
     ngx_log_error(NGX_LOG_INFO, &conn->log, 0,
@@ -485,15 +485,15 @@ ngx_mcds_reply_leave(ngx_mcds_conn_t *conn, char *why, ngx_uint_t rc)
 
     ngx_mcds_measure_lost(conn->server, rc);
 
-    op = ngx_queue_data(ngx_queue_head(&conn->ops), ngx_mcds_op_t, queue);
+    ex = ngx_mcds_conn_head(conn);
 
-    if (op->want & NGX_MCDS_VALUE) {
+    if (ex->want & NGX_MCDS_VALUE) {
         conn->reply.rc = NGX_MCDS_TOO_LARGE;
     }
 
     conn->reply.has &= ~(ngx_uint_t) NGX_MCDS_VALUE;
 
-    op = ngx_mcds_reply_take(conn, &result);
+    ex = ngx_mcds_reply_take(conn, &result);
 
     if (rc == NGX_MCDS_TIMEOUT) {
         ngx_mcds_conn_close(conn, rc);
@@ -502,7 +502,7 @@ ngx_mcds_reply_leave(ngx_mcds_conn_t *conn, char *why, ngx_uint_t rc)
         ngx_mcds_conn_lost(conn);
     }
 
-    ngx_mcds_op_done(op, &result);
+    ngx_mcds_exchange_done(ex, &result);
 }
 
 
@@ -589,7 +589,7 @@ ngx_mcds_reply_skip(ngx_mcds_conn_t *conn)
 {
     size_t          size, tail;
     ngx_buf_t      *b;
-    ngx_mcds_op_t  *op;
+    ngx_mcds_exchange_t  *ex;
 
     b = conn->in;
     tail = ngx_mcds_reply_tail(conn);
@@ -610,9 +610,9 @@ ngx_mcds_reply_skip(ngx_mcds_conn_t *conn)
 
     b->pos += tail;
 
-    op = ngx_queue_data(ngx_queue_head(&conn->ops), ngx_mcds_op_t, queue);
+    ex = ngx_mcds_conn_head(conn);
 
-    if (op->want & NGX_MCDS_VALUE) {
+    if (ex->want & NGX_MCDS_VALUE) {
         conn->reply.rc = NGX_MCDS_TOO_LARGE;
     }
 
@@ -629,11 +629,11 @@ ngx_mcds_reply_skip(ngx_mcds_conn_t *conn)
 static void
 ngx_mcds_reply_answer(ngx_mcds_conn_t *conn, u_char *data)
 {
-    ngx_mcds_op_t      *op;
+    ngx_mcds_exchange_t      *ex;
     ngx_mcds_value_t   *value;
     ngx_mcds_result_t   result;
 
-    op = ngx_mcds_reply_take(conn, &result);
+    ex = ngx_mcds_reply_take(conn, &result);
 
     if (data) {
         result.data = data;
@@ -645,25 +645,25 @@ ngx_mcds_reply_answer(ngx_mcds_conn_t *conn, u_char *data)
 
     result.value = value;
 
-    ngx_mcds_op_done(op, &result);
+    ngx_mcds_exchange_done(ex, &result);
     ngx_mcds_value_unref(value);
 }
 
 
 /* the operation at the head has been answered, and leaves */
 
-static ngx_mcds_op_t *
+static ngx_mcds_exchange_t *
 ngx_mcds_reply_take(ngx_mcds_conn_t *conn, ngx_mcds_result_t *result)
 {
     ngx_queue_t    *q;
-    ngx_mcds_op_t  *op;
+    ngx_mcds_exchange_t  *ex;
 
-    q = ngx_queue_head(&conn->ops);
-    op = ngx_queue_data(q, ngx_mcds_op_t, queue);
+    q = ngx_queue_head(&conn->exchanges);
+    ex = ngx_queue_data(q, ngx_mcds_exchange_t, queue);
 
     ngx_queue_remove(q);
     conn->pending--;
-    conn->pending_size -= op->size;
+    conn->pending_size -= ex->size;
 
     if ((conn->server->fails || conn->server->down || conn->server->told)
         && !conn->retired)
@@ -671,7 +671,7 @@ ngx_mcds_reply_take(ngx_mcds_conn_t *conn, ngx_mcds_result_t *result)
         ngx_mcds_server_answered(conn->server);
     }
 
-    ngx_mcds_measure_answer(conn, op, conn->reply.rc);
+    ngx_mcds_measure_answer(conn, ex, conn->reply.rc);
 
     result->rc = conn->reply.rc;
     result->has = conn->reply.has;
@@ -682,7 +682,7 @@ ngx_mcds_reply_take(ngx_mcds_conn_t *conn, ngx_mcds_result_t *result)
     result->len = 0;
     result->value = NULL;
 
-    return op;
+    return ex;
 }
 
 

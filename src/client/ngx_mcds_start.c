@@ -2,7 +2,7 @@
 /*
  * Copyright (C) mcds authors
  *
- * An operation on the connection of its server.
+ * From an operation to the connection of its server.
  */
 
 
@@ -10,179 +10,147 @@
 #include <ngx_core.h>
 #include <ngx_event.h>
 #include "ngx_mcds_classic.h"
-#include "ngx_mcds_conn.h"
+#include "ngx_mcds_exchange.h"
 #include "ngx_mcds_measure.h"
-#include "ngx_mcds_op.h"
 
 
-static void ngx_mcds_op_fail_later(ngx_mcds_op_t *op, ngx_uint_t rc);
-static void ngx_mcds_op_fail_handler(ngx_event_t *ev);
+static ngx_uint_t ngx_mcds_exchange_push(ngx_mcds_server_t *server,
+    ngx_mcds_exchange_t *ex, ngx_mcds_request_t *req);
+static void ngx_mcds_exchange_command(ngx_mcds_exchange_t *ex,
+    ngx_mcds_request_t *req, ngx_mcds_cmd_t *cmd);
 
 
 /* of this worker */
 
-static ngx_queue_t   ngx_mcds_failed_ops;
-static ngx_event_t   ngx_mcds_fail_event;
-static uint32_t      ngx_mcds_opaque;
+static uint32_t  ngx_mcds_exchange_opaque;
 
 
-ngx_mcds_op_t *
-ngx_mcds_op_submit(ngx_mcds_server_t *server, ngx_mcds_request_t *req,
-    ngx_mcds_handler_pt handler, void *data)
+void
+ngx_mcds_exchange_submit(ngx_mcds_server_t *server, ngx_mcds_request_t *req,
+    ngx_mcds_op_t *op)
 {
-    ngx_mcds_op_t  *op;
+    ngx_mcds_exchange_t  *ex;
 
-    op = ngx_mcds_op_create(server->pool, req, handler, data);
+    ex = ngx_mcds_exchange_create(server->pool, req);
 
-    return op ? ngx_mcds_op_begin(server, op, req) : NULL;
+    ngx_mcds_exchange_start(server, ex, req, op);
 }
 
 
-ngx_mcds_op_t *
-ngx_mcds_op_create(ngx_mcds_pool_t *pool, ngx_mcds_request_t *req,
-    ngx_mcds_handler_pt handler, void *data)
+void
+ngx_mcds_exchange_probe(ngx_mcds_server_t *server, ngx_mcds_request_t *req,
+    ngx_mcds_op_t *op)
 {
-    ngx_mcds_op_t  *op;
+    ngx_mcds_exchange_t  *ex;
 
-    op = ngx_mcds_op_alloc();
-    if (op == NULL) {
-        return NULL;
+    ex = ngx_mcds_exchange_create(server->pool, req);
+
+    if (ex) {
+        ex->probe = 1;
     }
 
-    op->handler = handler;
-    op->data = data;
-
-    ngx_mcds_op_key(&op->key, pool, req, &req->suffix);
-
-    return op;
+    ngx_mcds_exchange_start(server, ex, req, op);
 }
 
 
-ngx_mcds_op_t *
-ngx_mcds_op_begin(ngx_mcds_server_t *server, ngx_mcds_op_t *op,
+void
+ngx_mcds_exchange_start(ngx_mcds_server_t *server, ngx_mcds_exchange_t *ex,
+    ngx_mcds_request_t *req, ngx_mcds_op_t *op)
+{
+    ngx_uint_t  rc;
+
+    rc = ex ? ngx_mcds_exchange_push(server, ex, req) : NGX_MCDS_BUSY;
+
+    if (rc == NGX_MCDS_OK) {
+        ngx_mcds_op_link(&ex->op, op);
+        return;
+    }
+
+    if (ex) {
+        ngx_mcds_exchange_free(ex);
+    }
+
+    ngx_mcds_op_fail(op, rc);
+}
+
+
+/* OK: it is in the queue of a connection */
+
+static ngx_uint_t
+ngx_mcds_exchange_push(ngx_mcds_server_t *server, ngx_mcds_exchange_t *ex,
     ngx_mcds_request_t *req)
 {
-    if (ngx_mcds_op_start(server, op, req, 0) == NGX_ERROR) {
-        op->handler = NULL;
-        ngx_mcds_op_done(op, NULL);
-        return NULL;
-    }
-
-    return op;
-}
-
-
-ngx_int_t
-ngx_mcds_op_start(ngx_mcds_server_t *server, ngx_mcds_op_t *op,
-    ngx_mcds_request_t *req, ngx_uint_t probe)
-{
     ngx_int_t         rc;
-    ngx_uint_t        bulk;
     ngx_mcds_cmd_t    cmd;
     ngx_mcds_conn_t  *conn;
 
     if (req->value) {
-        op->value = ngx_mcds_value_ref(req->value);
+        ex->value = ngx_mcds_value_ref(req->value);
     }
 
-    op->verb = req->verb;
-    op->probe = probe;
+    ex->verb = req->verb;
 
-    if (server->down && !probe) {
-        ngx_mcds_measure_op(server, op);
-        ngx_mcds_measure_failed(server, op, NGX_MCDS_DOWN);
-        ngx_mcds_op_fail_later(op, NGX_MCDS_DOWN);
-        return NGX_OK;
+    if (server->down && !ex->probe) {
+        ngx_mcds_measure_op(server, ex);
+        ngx_mcds_measure_failed(server, ex, NGX_MCDS_DOWN);
+        return NGX_MCDS_DOWN;
     }
 
-    cmd.verb = req->verb;
-    cmd.want = req->want;
-    cmd.key.data = op->key.data;
-    cmd.key.len = op->key.len;
-    cmd.opaque = ++ngx_mcds_opaque;
-    cmd.ttl = req->ttl;
-    cmd.flags = req->flags;
-    cmd.cas = req->cas;
-    cmd.initial = req->initial;
-    cmd.delta = req->delta;
-    cmd.update = req->update;
-    cmd.len = req->value ? req->value->len : req->text.len;
-
-    op->want = 0;
-    op->asked = req->want;
-    op->repeated = 0;
-    op->opaque = cmd.opaque;
-    op->limit = req->limit ? req->limit : NGX_MCDS_BULK;
-
-    if (req->verb == NGX_MCDS_INCR || req->verb == NGX_MCDS_DECR) {
-        op->want = NGX_MCDS_VALUE;
-
-    } else if (req->verb == NGX_MCDS_GET) {
-        op->want = req->want & NGX_MCDS_VALUE;
-    }
+    ngx_mcds_exchange_command(ex, req, &cmd);
 
     if (server->pool->classic || cmd.verb == NGX_MCDS_STATS) {
-        op->words = ngx_mcds_classic_words(&cmd);
+        ex->words = ngx_mcds_classic_words(&cmd);
     }
 
-    bulk = req->bulk || cmd.len >= NGX_MCDS_BULK;
-
-    conn = ngx_mcds_conn_get(server, bulk);
+    conn = ngx_mcds_conn_get(server, req->bulk || cmd.len >= NGX_MCDS_BULK);
     if (conn == NULL) {
-        return NGX_ERROR;
+        return NGX_MCDS_BUSY;
     }
 
-    rc = ngx_mcds_conn_push(conn, op, &cmd, &req->text);
+    rc = ngx_mcds_conn_push(conn, ex, &cmd, &req->text);
 
-    if (rc != NGX_ERROR) {
-        ngx_mcds_measure_op(server, op);
+    if (rc == NGX_ERROR) {
+        return NGX_MCDS_BUSY;
     }
+
+    ngx_mcds_measure_op(server, ex);
 
     if (rc == NGX_BUSY) {
-        ngx_mcds_measure_failed(server, op, NGX_MCDS_BUSY);
-        ngx_mcds_op_fail_later(op, NGX_MCDS_BUSY);
-        return NGX_OK;
+        ngx_mcds_measure_failed(server, ex, NGX_MCDS_BUSY);
+        return NGX_MCDS_BUSY;
     }
 
-    return rc;
+    return NGX_MCDS_OK;
 }
 
 
 static void
-ngx_mcds_op_fail_later(ngx_mcds_op_t *op, ngx_uint_t rc)
+ngx_mcds_exchange_command(ngx_mcds_exchange_t *ex, ngx_mcds_request_t *req,
+    ngx_mcds_cmd_t *cmd)
 {
-    op->rc = rc;
+    cmd->verb = req->verb;
+    cmd->want = req->want;
+    cmd->key.data = ex->key.data;
+    cmd->key.len = ex->key.len;
+    cmd->opaque = ++ngx_mcds_exchange_opaque;
+    cmd->ttl = req->ttl;
+    cmd->flags = req->flags;
+    cmd->cas = req->cas;
+    cmd->initial = req->initial;
+    cmd->delta = req->delta;
+    cmd->update = req->update;
+    cmd->len = req->value ? req->value->len : req->text.len;
 
-    if (ngx_mcds_failed_ops.next == NULL) {
-        ngx_queue_init(&ngx_mcds_failed_ops);
-    }
+    ex->want = 0;
+    ex->asked = req->want;
+    ex->repeated = 0;
+    ex->opaque = cmd->opaque;
+    ex->limit = req->limit ? req->limit : NGX_MCDS_BULK;
 
-    ngx_queue_insert_tail(&ngx_mcds_failed_ops, &op->queue);
+    if (req->verb == NGX_MCDS_INCR || req->verb == NGX_MCDS_DECR) {
+        ex->want = NGX_MCDS_VALUE;
 
-    if (!ngx_mcds_fail_event.posted) {
-        ngx_mcds_fail_event.handler = ngx_mcds_op_fail_handler;
-        ngx_mcds_fail_event.log = ngx_cycle->log;
-
-        ngx_post_event(&ngx_mcds_fail_event, &ngx_posted_events);
-    }
-}
-
-
-static void
-ngx_mcds_op_fail_handler(ngx_event_t *ev)
-{
-    ngx_queue_t        *q;
-    ngx_mcds_op_t      *op;
-    ngx_mcds_result_t   result;
-
-    ngx_memzero(&result, sizeof(ngx_mcds_result_t));
-
-    while (!ngx_queue_empty(&ngx_mcds_failed_ops)) {
-        q = ngx_queue_head(&ngx_mcds_failed_ops);
-        op = ngx_queue_data(q, ngx_mcds_op_t, queue);
-        ngx_queue_remove(q);
-
-        result.rc = op->rc;
-        ngx_mcds_op_done(op, &result);
+    } else if (req->verb == NGX_MCDS_GET) {
+        ex->want = req->want & NGX_MCDS_VALUE;
     }
 }

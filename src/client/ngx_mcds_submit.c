@@ -11,52 +11,123 @@
 #include <ngx_event.h>
 #include "ngx_mcds_choice.h"
 #include "ngx_mcds_conn.h"
+#include "ngx_mcds_exchange.h"
 #include "ngx_mcds_replica.h"
-#include "ngx_mcds_op.h"
 
 
+typedef struct {
+    ngx_mcds_op_t         op;
+    ngx_mcds_handler_pt   handler;
+    void                 *data;
+} ngx_mcds_launched_t;
+
+
+static void ngx_mcds_launched(void *data, ngx_mcds_result_t *result);
+static ngx_mcds_op_t *ngx_mcds_launch_alloc(ngx_mcds_handler_pt handler,
+    void *data);
 static ngx_uint_t ngx_mcds_op_choose(ngx_mcds_pool_t *pool,
     ngx_mcds_request_t *req, ngx_mcds_key_t *key);
 
 
-ngx_mcds_op_t *
+void
 ngx_mcds_submit(ngx_mcds_pool_t *pool, ngx_mcds_request_t *req,
-    ngx_mcds_handler_pt handler, void *data)
+    ngx_mcds_op_t *op)
 {
-    ngx_uint_t          n;
-    ngx_mcds_op_t      *op;
+    ngx_uint_t            n;
+    ngx_mcds_server_t    *server;
+    ngx_mcds_exchange_t  *ex;
+
+    server = pool->servers.elts;
+
+    if (pool->replicas > 1) {
+        ngx_mcds_replica_submit(pool, ngx_mcds_first(pool, req), req, op);
+        return;
+    }
+
+    if (pool->classic) {
+        ngx_mcds_server_submit(&server[ngx_mcds_first(pool, req)], req, op);
+        return;
+    }
+
+    /* the key is built once, for the choice and for the command */
+
+    ex = ngx_mcds_exchange_create(pool, req);
+    n = ex ? ngx_mcds_op_choose(pool, req, &ex->key) : 0;
+
+    ngx_mcds_exchange_start(&server[n], ex, req, op);
+}
+
+
+void
+ngx_mcds_submit_to(ngx_mcds_pool_t *pool, ngx_uint_t n,
+    ngx_mcds_request_t *req, ngx_mcds_op_t *op)
+{
     ngx_mcds_server_t  *server;
 
     server = pool->servers.elts;
 
-    if (pool->replicas > 1 || pool->classic) {
-        n = ngx_mcds_first(pool, req);
+    ngx_mcds_server_submit(&server[n], req, op);
+}
 
-        return pool->replicas > 1
-               ? ngx_mcds_replica_submit(pool, n, req, handler, data)
-               : ngx_mcds_server_submit(&server[n], req, handler, data);
-    }
 
-    op = ngx_mcds_op_create(pool, req, handler, data);
-    if (op == NULL) {
+static void
+ngx_mcds_launched(void *data, ngx_mcds_result_t *result)
+{
+    ngx_mcds_launched_t *n = data;
+
+    n->handler(n->data, result);
+    ngx_free(n);
+}
+
+
+static ngx_mcds_op_t *
+ngx_mcds_launch_alloc(ngx_mcds_handler_pt handler, void *data)
+{
+    ngx_mcds_launched_t  *n;
+
+    n = ngx_calloc(sizeof(ngx_mcds_launched_t), ngx_cycle->log);
+    if (n == NULL) {
         return NULL;
     }
 
-    n = ngx_mcds_op_choose(pool, req, &op->key);
+    n->op.handler = ngx_mcds_launched;
+    n->op.data = n;
+    n->handler = handler;
+    n->data = data;
 
-    return ngx_mcds_op_begin(&server[n], op, req);
+    return &n->op;
 }
 
 
 ngx_mcds_op_t *
-ngx_mcds_submit_to(ngx_mcds_pool_t *pool, ngx_uint_t n,
+ngx_mcds_launch(ngx_mcds_pool_t *pool, ngx_mcds_request_t *req,
+    ngx_mcds_handler_pt handler, void *data)
+{
+    ngx_mcds_op_t  *op;
+
+    op = ngx_mcds_launch_alloc(handler, data);
+
+    if (op) {
+        ngx_mcds_submit(pool, req, op);
+    }
+
+    return op;
+}
+
+
+ngx_mcds_op_t *
+ngx_mcds_launch_to(ngx_mcds_pool_t *pool, ngx_uint_t i,
     ngx_mcds_request_t *req, ngx_mcds_handler_pt handler, void *data)
 {
-    ngx_mcds_server_t  *server;
+    ngx_mcds_op_t  *op;
 
-    server = pool->servers.elts;
+    op = ngx_mcds_launch_alloc(handler, data);
 
-    return ngx_mcds_server_submit(&server[n], req, handler, data);
+    if (op) {
+        ngx_mcds_submit_to(pool, i, req, op);
+    }
+
+    return op;
 }
 
 

@@ -11,7 +11,7 @@
 #include <ngx_core.h>
 #include <ngx_event.h>
 #include "ngx_mcds_conn.h"
-#include "ngx_mcds_op.h"
+#include "ngx_mcds_exchange.h"
 
 
 static void ngx_mcds_usage_ask(ngx_mcds_server_t *server);
@@ -44,25 +44,19 @@ ngx_mcds_pool_usage(ngx_array_t *stats)
 static void
 ngx_mcds_usage_ask(ngx_mcds_server_t *server)
 {
-    ngx_mcds_op_t       *op;
-    ngx_mcds_request_t   req;
+    ngx_mcds_request_t  req;
 
-    op = ngx_mcds_op_alloc();
-    if (op == NULL) {
+    if (ngx_mcds_op_active(&server->usage_op)) {
         return;
     }
 
     ngx_memzero(&req, sizeof(ngx_mcds_request_t));
     req.verb = NGX_MCDS_STATS;
 
-    op->key.len = 0;
-    op->handler = ngx_mcds_usage_done;
-    op->data = server;
+    server->usage_op.handler = ngx_mcds_usage_done;
+    server->usage_op.data = server;
 
-    if (ngx_mcds_op_start(server, op, &req, 0) == NGX_ERROR) {
-        op->handler = NULL;
-        ngx_mcds_op_done(op, NULL);
-    }
+    ngx_mcds_exchange_submit(server, &req, &server->usage_op);
 }
 
 

@@ -478,7 +478,7 @@ ngx_mcds_array_write_part(ngx_mcds_array_work_t *work)
     req.value = value;
     req.ttl = round->ttl;
 
-    op = ngx_mcds_submit(work->array.pool, &req, ngx_mcds_array_part_handler,
+    op = ngx_mcds_launch(work->array.pool, &req, ngx_mcds_array_part_handler,
                          work);
 
     ngx_mcds_value_unref(value);
@@ -559,7 +559,7 @@ ngx_mcds_array_write_head(ngx_mcds_array_work_t *work)
         req.ttl = round->ttl;
     }
 
-    if (ngx_mcds_submit(work->array.pool, &req, ngx_mcds_array_head_handler,
+    if (ngx_mcds_launch(work->array.pool, &req, ngx_mcds_array_head_handler,
                         work)
         == NULL)
     {
@@ -766,7 +766,7 @@ ngx_mcds_array_drop(ngx_mcds_array_work_t *work, ngx_mcds_array_ref_t *ref,
         req.key = work->array.key;
         ngx_mcds_array_part_suffix(&req.suffix, buf, ref[i].id);
 
-        (void) ngx_mcds_submit(work->array.pool, &req, ngx_mcds_array_dropped,
+        (void) ngx_mcds_launch(work->array.pool, &req, ngx_mcds_array_dropped,
                                NULL);
     }
 }

@@ -108,7 +108,7 @@ ngx_mcds_array_read_head(ngx_mcds_array_read_t *read)
     req.limit = NGX_MCDS_ARRAY_ITEM;
     req.single = 1;
 
-    return ngx_mcds_submit(read->array.pool, &req,
+    return ngx_mcds_launch(read->array.pool, &req,
                            ngx_mcds_array_head_handler, read)
            ? NGX_OK : NGX_ERROR;
 }
@@ -304,7 +304,7 @@ ngx_mcds_array_read_part(ngx_mcds_array_read_t *read,
     req.limit = NGX_MCDS_ARRAY_ITEM;
     req.bulk = 1;
 
-    return ngx_mcds_submit(read->array.pool, &req,
+    return ngx_mcds_launch(read->array.pool, &req,
                            ngx_mcds_array_part_handler, piece)
            ? NGX_OK : NGX_ERROR;
 }

@@ -372,7 +372,7 @@ ngx_mcds_array_append_send(ngx_mcds_array_work_t *work, ngx_uint_t verb)
     req.value = work->text;
     req.single = 1;
 
-    if (ngx_mcds_submit(work->array.pool, &req, ngx_mcds_array_append_handler,
+    if (ngx_mcds_launch(work->array.pool, &req, ngx_mcds_array_append_handler,
                         work)
         == NULL)
     {

@@ -381,7 +381,7 @@ ngx_mcds_counter_send(ngx_mcds_batch_t *batch)
         ngx_mcds_counter_recall(batch, &req);
     }
 
-    if (ngx_mcds_submit(batch->counter.pool, &req, ngx_mcds_counter_handler,
+    if (ngx_mcds_launch(batch->counter.pool, &req, ngx_mcds_counter_handler,
                         batch)
         == NULL)
     {
@@ -569,7 +569,7 @@ ngx_mcds_counter_unmark(ngx_mcds_batch_t *batch, ngx_mcds_result_t *result)
     req.verb = NGX_MCDS_TOUCH;
     req.key = batch->counter.key;
 
-    (void) ngx_mcds_submit(batch->counter.pool, &req,
+    (void) ngx_mcds_launch(batch->counter.pool, &req,
                            ngx_mcds_counter_unmarked, NULL);
 }
 

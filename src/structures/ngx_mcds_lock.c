@@ -451,7 +451,7 @@ ngx_mcds_lock_look(ngx_mcds_lock_t *lock, ngx_mcds_handler_pt handler)
 
     ngx_mcds_lock_item(lock, &req);
 
-    return ngx_mcds_submit(lock->pool, &req, handler, lock);
+    return ngx_mcds_launch(lock->pool, &req, handler, lock);
 }
 
 
@@ -646,7 +646,7 @@ ngx_mcds_lock_submit(ngx_mcds_lock_t *lock, ngx_uint_t verb, uint32_t ttl,
 
     ngx_mcds_lock_item(lock, &req);
 
-    return ngx_mcds_submit(lock->pool, &req, handler, lock);
+    return ngx_mcds_launch(lock->pool, &req, handler, lock);
 }
 
 

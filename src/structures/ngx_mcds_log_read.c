@@ -250,7 +250,7 @@ ngx_mcds_log_get_item(ngx_mcds_log_t *log, uint64_t chunk, ngx_uint_t part,
     req.bulk = (want & NGX_MCDS_VALUE) ? 1 : 0;
     req.single = 1;
 
-    return ngx_mcds_submit(log->pool, &req, handler, data) ? NGX_OK
+    return ngx_mcds_launch(log->pool, &req, handler, data) ? NGX_OK
                                                            : NGX_ERROR;
 }
 

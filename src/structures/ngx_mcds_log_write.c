@@ -596,7 +596,7 @@ ngx_mcds_log_send(ngx_mcds_log_writer_t *writer)
 
     writer->busy = 1;
 
-    if (ngx_mcds_submit(writer->log->pool, &req, ngx_mcds_log_handler, writer)
+    if (ngx_mcds_launch(writer->log->pool, &req, ngx_mcds_log_handler, writer)
         == NULL)
     {
         ngx_mcds_log_done(writer, NGX_MCDS_BUSY);
@@ -689,7 +689,7 @@ ngx_mcds_log_aside(ngx_mcds_log_aside_t *aside, ngx_uint_t verb)
 
     aside->writer->asides++;
 
-    if (ngx_mcds_submit(log->pool, &req, ngx_mcds_log_aside_handler, aside)
+    if (ngx_mcds_launch(log->pool, &req, ngx_mcds_log_aside_handler, aside)
         == NULL)
     {
         aside->writer->asides--;

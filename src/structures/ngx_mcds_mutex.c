@@ -581,7 +581,7 @@ ngx_mcds_mutex_count(ngx_mcds_mutex_t *mutex)
     req.initial = ngx_mcds_mutex_first(now, ngx_mcds_mutex_seen);
     req.delta = 1;
 
-    if (ngx_mcds_submit(mutex->gate->pool, &req, ngx_mcds_mutex_counted,
+    if (ngx_mcds_launch(mutex->gate->pool, &req, ngx_mcds_mutex_counted,
                         mutex)
         == NULL)
     {

@@ -99,7 +99,7 @@ ngx_mcds_mutex_change_start(ngx_mcds_mutex_change_t *change)
     req.single = 1;
     req.limit = NGX_MCDS_MAX_LINE;
 
-    return ngx_mcds_submit(change->pool, &req, ngx_mcds_mutex_looked, change)
+    return ngx_mcds_launch(change->pool, &req, ngx_mcds_mutex_looked, change)
            ? NGX_OK : NGX_ERROR;
 }
 
@@ -191,7 +191,7 @@ ngx_mcds_mutex_change_write(ngx_mcds_mutex_change_t *change,
     req.old.len = result->len;
     req.text = req.old;
 
-    return ngx_mcds_submit(change->pool, &req, ngx_mcds_mutex_changed, change)
+    return ngx_mcds_launch(change->pool, &req, ngx_mcds_mutex_changed, change)
            ? NGX_OK : NGX_ERROR;
 }
 

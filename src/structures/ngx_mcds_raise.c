@@ -345,7 +345,7 @@ ngx_mcds_raise_look(ngx_mcds_raise_t *raise)
     for (i = 0; i < raise->n; i++) {
         raise->legs[i].there = 0;
 
-        if (ngx_mcds_submit_to(raise->pool, raise->legs[i].server, &req,
+        if (ngx_mcds_launch_to(raise->pool, raise->legs[i].server, &req,
                                ngx_mcds_raise_looked, &raise->legs[i])
             == NULL)
         {
@@ -581,7 +581,7 @@ ngx_mcds_raise_add(ngx_mcds_raise_t *raise)
         req.cas = leg->cas;
         req.delta = raise->target - leg->value;
 
-        if (ngx_mcds_submit_to(raise->pool, leg->server, &req,
+        if (ngx_mcds_launch_to(raise->pool, leg->server, &req,
                                ngx_mcds_raise_added, leg))
         {
             raise->left++;

@@ -473,7 +473,7 @@ ngx_mcds_seed_locked(void *data, ngx_mcds_lock_t *lock, ngx_uint_t rc)
     req.movable = 1;
     req.limit = NGX_MCDS_SEED_LEN;
 
-    if (ngx_mcds_submit(seed->counter.pool, &req, ngx_mcds_seed_read_lock,
+    if (ngx_mcds_launch(seed->counter.pool, &req, ngx_mcds_seed_read_lock,
                         seed)
         == NULL)
     {
@@ -536,7 +536,7 @@ ngx_mcds_seed_look(ngx_mcds_seed_t *seed)
     req.limit = NGX_MCDS_SEED_LEN;
     req.number = 1;
 
-    return ngx_mcds_submit(seed->counter.pool, &req, ngx_mcds_seed_looked,
+    return ngx_mcds_launch(seed->counter.pool, &req, ngx_mcds_seed_looked,
                            seed)
            ? NGX_OK : NGX_ERROR;
 }
@@ -630,7 +630,7 @@ ngx_mcds_seed_value(ngx_mcds_seed_t *seed, ngx_int_t rc, uint64_t value)
     known = ngx_mcds_counter_known(&seed->counter);
     req.text.len = ngx_sprintf(text, "%uL", ngx_max(value, known)) - text;
 
-    if (ngx_mcds_submit(seed->counter.pool, &req, ngx_mcds_seed_added, seed)
+    if (ngx_mcds_launch(seed->counter.pool, &req, ngx_mcds_seed_added, seed)
         == NULL)
     {
         ngx_mcds_seed_fail(seed, "out of memory");

@@ -209,7 +209,7 @@ ngx_mcds_table_store(ngx_mcds_table_change_t *change,
 
     req.cas = item->cas;
 
-    op = ngx_mcds_submit(change->table.pool, &req,
+    op = ngx_mcds_launch(change->table.pool, &req,
                          ngx_mcds_table_store_handler, item);
 
     ngx_mcds_value_unref(value);
@@ -272,7 +272,7 @@ ngx_mcds_table_look(ngx_mcds_table_change_t *change,
     req.verb = NGX_MCDS_GET;
     req.want = NGX_MCDS_TTL;
 
-    return ngx_mcds_submit(change->table.pool, &req,
+    return ngx_mcds_launch(change->table.pool, &req,
                            ngx_mcds_table_look_handler, item)
            ? NGX_OK : NGX_ERROR;
 }

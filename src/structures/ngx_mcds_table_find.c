@@ -135,7 +135,7 @@ ngx_mcds_table_find(ngx_mcds_table_t *table, ngx_str_t *name, ngx_msec_t keep,
     req.verb = NGX_MCDS_GET;
     req.want = NGX_MCDS_VALUE;
 
-    if (ngx_mcds_submit(table->pool, &req, ngx_mcds_table_find_handler,
+    if (ngx_mcds_launch(table->pool, &req, ngx_mcds_table_find_handler,
                         memory)
         == NULL)
     {

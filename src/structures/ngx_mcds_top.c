@@ -409,7 +409,7 @@ ngx_mcds_top_get(ngx_mcds_top_t *top)
     req.limit = NGX_MCDS_TOP_LIMIT;
     req.bulk = 1;
 
-    if (ngx_mcds_submit(top->pool, &req, ngx_mcds_top_got, top) == NULL) {
+    if (ngx_mcds_launch(top->pool, &req, ngx_mcds_top_got, top) == NULL) {
         ngx_mcds_top_take_back(top, "out of memory");
     }
 }
@@ -456,7 +456,7 @@ ngx_mcds_top_got(void *data, ngx_mcds_result_t *result)
         req.cas = result->cas;
     }
 
-    op = ngx_mcds_submit(top->pool, &req, ngx_mcds_top_stored, top);
+    op = ngx_mcds_launch(top->pool, &req, ngx_mcds_top_stored, top);
 
     ngx_mcds_value_unref(value);
 
@@ -552,7 +552,7 @@ ngx_mcds_top_try(ngx_mcds_top_t *top)
     req.value = value;
     req.ttl = 1;
 
-    op = ngx_mcds_submit(top->pool, &req, ngx_mcds_top_tried, top);
+    op = ngx_mcds_launch(top->pool, &req, ngx_mcds_top_tried, top);
 
     ngx_mcds_value_unref(value);
 
@@ -880,7 +880,7 @@ ngx_mcds_top_begin(ngx_mcds_top_t *top)
         req.limit = NGX_MCDS_TOP_LIMIT;
         req.bulk = 1;
 
-        if (ngx_mcds_submit(top->pool, &req, ngx_mcds_top_part_handler, part))
+        if (ngx_mcds_launch(top->pool, &req, ngx_mcds_top_part_handler, part))
         {
             state->missing++;
 

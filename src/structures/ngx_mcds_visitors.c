@@ -236,7 +236,7 @@ ngx_mcds_visitors_visit(ngx_mcds_visitors_t *visitors, ngx_str_t *key,
     req.text.data = text;
     req.text.len = ngx_sprintf(text, "%T", now) - text;
 
-    if (ngx_mcds_submit(visitors->pool, &req, ngx_mcds_visitors_marked, visit)
+    if (ngx_mcds_launch(visitors->pool, &req, ngx_mcds_visitors_marked, visit)
         == NULL)
     {
         ngx_free(visit);
@@ -276,7 +276,7 @@ ngx_mcds_visitors_marked(void *data, ngx_mcds_result_t *result)
         req.key = visit->key;
         req.suffix = visit->suffix;
 
-        if (ngx_mcds_submit(visit->visitors.pool, &req,
+        if (ngx_mcds_launch(visit->visitors.pool, &req,
                             ngx_mcds_visitors_left, visit)
             != NULL)
         {
@@ -672,7 +672,7 @@ ngx_mcds_visitors_fetch(ngx_mcds_shown_t *shown, time_t now, uint64_t slot)
 
         req.suffix.len = ngx_sprintf(suffix, ":%uL", n) - suffix;
 
-        if (ngx_mcds_submit(shown->visitors.pool, &req,
+        if (ngx_mcds_launch(shown->visitors.pool, &req,
                             ngx_mcds_visitors_fetched, part)
             == NULL)
         {

@@ -32,7 +32,7 @@ typedef struct {
     uint32_t            opaque;
     char                key[8];
     size_t              limit;
-    ngx_mcds_op_t      *op;
+    ngx_mcds_op_t       op;
     ngx_uint_t          canceled;
     ngx_uint_t          begun;
     ngx_uint_t          sent;
@@ -218,11 +218,12 @@ start(void)
 static void
 submit(ngx_uint_t n, const u_char *kinds)
 {
-    one_t               *one;
-    ngx_uint_t           i;
-    ngx_mcds_request_t   req;
+    one_t                *one;
+    ngx_uint_t            i;
+    ngx_mcds_request_t    req;
+    ngx_mcds_exchange_t  *ex;
 
-    static ngx_uint_t    verbs[] = {
+    static ngx_uint_t     verbs[] = {
         NGX_MCDS_GET, NGX_MCDS_GET, NGX_MCDS_INCR, NGX_MCDS_SET,
         NGX_MCDS_ADD, NGX_MCDS_DELETE, NGX_MCDS_APPEND, NGX_MCDS_DECR
     };
@@ -260,16 +261,19 @@ submit(ngx_uint_t n, const u_char *kinds)
             one->want |= NGX_MCDS_VALUE;
         }
 
-        one->op = ngx_mcds_submit(pool, &req, handler, one);
-        must(one->op != NULL);
+        one->op.handler = handler;
+        one->op.data = one;
 
-        one->opaque = one->op->opaque;
+        ngx_mcds_submit(pool, &req, &one->op);
+        must(one->op.link != NULL);
+
+        ex = ngx_queue_data(one->op.link, ngx_mcds_exchange_t, op);
+        one->opaque = ex->opaque;
         nones++;
 
-        /* a tombstone, as of a probe: nobody is told */
-
         if (kinds[i] & CANCEL) {
-            one->op->handler = NULL;
+            ngx_mcds_cancel(&one->op);
+            must(!ngx_mcds_op_active(&one->op));
             one->canceled = 1;
         }
     }
@@ -304,8 +308,11 @@ handler(void *data, ngx_mcds_result_t *result)
         req.verb = again % 2 ? NGX_MCDS_INCR : NGX_MCDS_DELETE;
         ngx_str_set(&req.key, "again");
 
-        one->op = ngx_mcds_submit(pool, &req, handler, one);
-        must(one->op != NULL);
+        one->op.handler = handler;
+        one->op.data = one;
+
+        ngx_mcds_submit(pool, &req, &one->op);
+        must(ngx_mcds_op_active(&one->op));
     }
 }
 

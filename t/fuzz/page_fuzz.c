@@ -106,7 +106,7 @@ static u_char            buf[LONGEST];
 /* in the place of those of client/ */
 
 ngx_mcds_op_t *
-ngx_mcds_submit(ngx_mcds_pool_t *p, ngx_mcds_request_t *req,
+ngx_mcds_launch(ngx_mcds_pool_t *p, ngx_mcds_request_t *req,
     ngx_mcds_handler_pt handler, void *data)
 {
     one_t  *one;
@@ -156,12 +156,12 @@ ngx_mcds_submit(ngx_mcds_pool_t *p, ngx_mcds_request_t *req,
 
 
 ngx_mcds_op_t *
-ngx_mcds_submit_to(ngx_mcds_pool_t *p, ngx_uint_t n, ngx_mcds_request_t *req,
+ngx_mcds_launch_to(ngx_mcds_pool_t *p, ngx_uint_t n, ngx_mcds_request_t *req,
     ngx_mcds_handler_pt handler, void *data)
 {
     must(n == 0);
 
-    return ngx_mcds_submit(p, req, handler, data);
+    return ngx_mcds_launch(p, req, handler, data);
 }
 
 

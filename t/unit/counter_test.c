@@ -129,7 +129,7 @@ ngx_mcds_buffer_lose(int64_t delta)
 
 
 ngx_mcds_op_t *
-ngx_mcds_submit(ngx_mcds_pool_t *pool, ngx_mcds_request_t *req,
+ngx_mcds_launch(ngx_mcds_pool_t *pool, ngx_mcds_request_t *req,
     ngx_mcds_handler_pt done, void *data)
 {
     sent_t  *s;

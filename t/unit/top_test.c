@@ -88,7 +88,7 @@ ngx_rbtree_delete(ngx_rbtree_t *tree, ngx_rbtree_node_t *node)
 
 
 ngx_mcds_op_t *
-ngx_mcds_submit(ngx_mcds_pool_t *pool, ngx_mcds_request_t *req,
+ngx_mcds_launch(ngx_mcds_pool_t *pool, ngx_mcds_request_t *req,
     ngx_mcds_handler_pt handler, void *data)
 {
     sent_t  *s;

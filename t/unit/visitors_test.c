@@ -77,7 +77,7 @@ static ngx_mcds_sum_t  *handle;
 
 
 ngx_mcds_op_t *
-ngx_mcds_submit(ngx_mcds_pool_t *pool, ngx_mcds_request_t *req,
+ngx_mcds_launch(ngx_mcds_pool_t *pool, ngx_mcds_request_t *req,
     ngx_mcds_handler_pt handler, void *data)
 {
     sent_t  *s;

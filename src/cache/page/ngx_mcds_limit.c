@@ -213,7 +213,7 @@ ngx_mcds_limit_send(ngx_mcds_limit_t *limit, ngx_str_t *key, size_t len)
     req.ttl = NGX_MCDS_LIMIT_TTL;
     req.value = value;
 
-    op = ngx_mcds_submit(limit->pool, &req, ngx_mcds_limit_tried, limit);
+    op = ngx_mcds_launch(limit->pool, &req, ngx_mcds_limit_tried, limit);
 
     ngx_mcds_value_unref(value);
 

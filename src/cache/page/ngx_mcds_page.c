@@ -860,7 +860,7 @@ ngx_mcds_page_read_handler(ngx_event_t *ev)
         req.limit = page->limit;
         req.bulk = read->whole && page->big;
 
-        if (ngx_mcds_submit(page->pool, &req, ngx_mcds_page_read_done, read)
+        if (ngx_mcds_launch(page->pool, &req, ngx_mcds_page_read_done, read)
             == NULL)
         {
             ngx_memzero(&result, sizeof(ngx_mcds_result_t));
@@ -1001,7 +1001,7 @@ ngx_mcds_page_read_local(ngx_mcds_read_t *read, ngx_mcds_result_t *result)
 
             read->whole = 1;
 
-            if (ngx_mcds_submit(page->pool, &req, ngx_mcds_page_read_done,
+            if (ngx_mcds_launch(page->pool, &req, ngx_mcds_page_read_done,
                                 read)
                 != NULL)
             {

@@ -374,7 +374,7 @@ ngx_mcds_page_ask(ngx_mcds_page_t *page, ngx_uint_t whole)
     page->page_cas = 0;
     page->purges = ngx_mcds_local_purges(page->place);
 
-    if (ngx_mcds_submit(page->pool, &req, ngx_mcds_page_asked, page) == NULL) {
+    if (ngx_mcds_launch(page->pool, &req, ngx_mcds_page_asked, page) == NULL) {
         return NGX_ERROR;
     }
 
@@ -1380,7 +1380,7 @@ ngx_mcds_page_poll_handler(ngx_event_t *ev)
 
     ngx_mcds_page_ref(page);
 
-    if (ngx_mcds_submit(page->pool, &req, ngx_mcds_page_lock_asked, page)
+    if (ngx_mcds_launch(page->pool, &req, ngx_mcds_page_lock_asked, page)
         != NULL)
     {
         page->missing++;

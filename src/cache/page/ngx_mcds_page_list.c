@@ -187,7 +187,7 @@ ngx_mcds_page_confirm_handler(ngx_event_t *ev)
         req.limit = page->limit;
         read->purges = ngx_mcds_local_purges(page->place);
 
-        if (ngx_mcds_submit(page->pool, &req, ngx_mcds_page_confirm_done, read)
+        if (ngx_mcds_launch(page->pool, &req, ngx_mcds_page_confirm_done, read)
             == NULL)
         {
             ngx_memzero(&result, sizeof(ngx_mcds_result_t));

@@ -461,7 +461,7 @@ ngx_mcds_store_put(ngx_mcds_store_t *store)
     req.page = 1;
     req.movable = 1;
 
-    if (ngx_mcds_submit(store->page->pool, &req, ngx_mcds_store_answered,
+    if (ngx_mcds_launch(store->page->pool, &req, ngx_mcds_store_answered,
                         store)
         == NULL)
     {
@@ -625,7 +625,7 @@ ngx_mcds_store_look(ngx_mcds_store_t *store)
     req.page = 1;
     req.movable = 1;
 
-    return ngx_mcds_submit(store->page->pool, &req, ngx_mcds_store_looked,
+    return ngx_mcds_launch(store->page->pool, &req, ngx_mcds_store_looked,
                            store)
                ? NGX_OK : NGX_DECLINED;
 }

@@ -177,7 +177,7 @@ ngx_mcds_purge_get(ngx_mcds_purge_t *purge)
     req.page = 1;
     req.movable = 1;
 
-    return ngx_mcds_submit(purge->pool, &req, ngx_mcds_purge_got, purge)
+    return ngx_mcds_launch(purge->pool, &req, ngx_mcds_purge_got, purge)
                ? NGX_OK : NGX_ERROR;
 }
 
@@ -246,7 +246,7 @@ ngx_mcds_purge_got(void *data, ngx_mcds_result_t *result)
 
     purge->ejected = ngx_mcds_ejected(purge->pool, &req);
 
-    if (ngx_mcds_submit(purge->pool, &req, ngx_mcds_purge_set, purge) == NULL)
+    if (ngx_mcds_launch(purge->pool, &req, ngx_mcds_purge_set, purge) == NULL)
     {
         ngx_mcds_purge_end(purge, NGX_MCDS_BUSY, 0);
     }
@@ -290,7 +290,7 @@ ngx_mcds_purge_retire(ngx_mcds_purge_t *purge, ngx_uint_t rc)
 
     purge->tries = NGX_MCDS_PURGE_TRIES + 1;
 
-    if (ngx_mcds_submit(purge->pool, &req, ngx_mcds_purge_set, purge) == NULL)
+    if (ngx_mcds_launch(purge->pool, &req, ngx_mcds_purge_set, purge) == NULL)
     {
         ngx_mcds_purge_end(purge, NGX_MCDS_BUSY, 0);
     }

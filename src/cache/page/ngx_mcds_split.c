@@ -303,7 +303,7 @@ ngx_mcds_split_send(ngx_mcds_split_t *split)
         ngx_mcds_part_suffix(&req.suffix, split->cut.generation, piece->n);
         req.value = piece->value;
 
-        if (ngx_mcds_submit(split->pool, &req, ngx_mcds_split_answered, piece)
+        if (ngx_mcds_launch(split->pool, &req, ngx_mcds_split_answered, piece)
             == NULL)
         {
             ngx_mcds_split_fail(split, NGX_MCDS_BUSY);
@@ -717,7 +717,7 @@ ngx_mcds_split_drop(ngx_mcds_pool_t *pool, ngx_str_t *key,
     for (n = 0; n < cut->parts; n++) {
         ngx_mcds_part_suffix(&req.suffix, cut->generation, n);
 
-        (void) ngx_mcds_submit(pool, &req, ngx_mcds_split_dropped, NULL);
+        (void) ngx_mcds_launch(pool, &req, ngx_mcds_split_dropped, NULL);
     }
 }
 

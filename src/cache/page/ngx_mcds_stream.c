@@ -245,7 +245,7 @@ ngx_mcds_stream_check(ngx_mcds_open_t *open)
     {
         ngx_mcds_part_suffix(&req.suffix, entry->generation, open->next++);
 
-        if (ngx_mcds_submit(open->copy->page->pool, &req,
+        if (ngx_mcds_launch(open->copy->page->pool, &req,
                             ngx_mcds_stream_checked, open)
             == NULL)
         {
@@ -581,7 +581,7 @@ ngx_mcds_stream_remove(ngx_mcds_copy_t *copy)
         req.page = 1;
         req.movable = 1;
 
-        (void) ngx_mcds_submit(page->pool, &req, ngx_mcds_stream_removed,
+        (void) ngx_mcds_launch(page->pool, &req, ngx_mcds_stream_removed,
                                NULL);
     }
 
@@ -724,7 +724,7 @@ ngx_mcds_line_send(ngx_mcds_line_t *line)
 
             ngx_queue_remove(q);
 
-            if (ngx_mcds_submit(line->pool, &req, ngx_mcds_part_answered, part)
+            if (ngx_mcds_launch(line->pool, &req, ngx_mcds_part_answered, part)
                 != NULL)
             {
                 line->flying += part->len;

@@ -223,7 +223,7 @@ ngx_mcds_tag_purge(ngx_mcds_pool_t *pool, ngx_str_t *record, ngx_uint_t how,
         leg->purge = purge;
         leg->server = i;
 
-        if (ngx_mcds_submit_to(pool, i, &req, ngx_mcds_tag_counted, leg)
+        if (ngx_mcds_launch_to(pool, i, &req, ngx_mcds_tag_counted, leg)
             == NULL)
         {
             purge->rc = NGX_MCDS_BUSY;
@@ -306,7 +306,7 @@ ngx_mcds_tag_write(ngx_mcds_tag_purge_t *purge)
         if (leg->counter < purge->counter) {
             req.delta = purge->counter - leg->counter;
 
-            if (ngx_mcds_submit_to(purge->pool, i, &req, ngx_mcds_tag_raised,
+            if (ngx_mcds_launch_to(purge->pool, i, &req, ngx_mcds_tag_raised,
                                    purge)
                 == NULL)
             {
@@ -351,7 +351,7 @@ ngx_mcds_tag_read(ngx_mcds_tag_leg_t *leg)
     req.want = NGX_MCDS_VALUE|NGX_MCDS_CAS;
     req.limit = NGX_MCDS_TAG_RECORD;
 
-    return ngx_mcds_submit_to(leg->purge->pool, leg->server, &req,
+    return ngx_mcds_launch_to(leg->purge->pool, leg->server, &req,
                               ngx_mcds_tag_got, leg)
                ? NGX_OK : NGX_ERROR;
 }
@@ -408,7 +408,7 @@ ngx_mcds_tag_got(void *data, ngx_mcds_result_t *result)
     req.text.data = buf;
     req.text.len = ngx_sprintf(buf, "%uL %uL", purged, deleted) - buf;
 
-    if (ngx_mcds_submit_to(purge->pool, leg->server, &req, ngx_mcds_tag_set,
+    if (ngx_mcds_launch_to(purge->pool, leg->server, &req, ngx_mcds_tag_set,
                            leg)
         == NULL)
     {
@@ -723,7 +723,7 @@ ngx_mcds_tags_create(ngx_mcds_pool_t *pool, ngx_str_t *page, ngx_str_t *list,
     ngx_mcds_tag_count(&req, now);
     req.place = tags->place;
 
-    if (ngx_mcds_submit(pool, &req, ngx_mcds_tags_counted, tags) == NULL) {
+    if (ngx_mcds_launch(pool, &req, ngx_mcds_tags_counted, tags) == NULL) {
         ngx_free(tags);
         return NULL;
     }
@@ -821,7 +821,7 @@ ngx_mcds_tags_ask_one(ngx_mcds_tags_t *tags, ngx_str_t *name)
     req.place = tags->place;
     req.limit = NGX_MCDS_TAG_RECORD;
 
-    if (ngx_mcds_submit(tags->pool, &req, ngx_mcds_tags_got, record) == NULL) {
+    if (ngx_mcds_launch(tags->pool, &req, ngx_mcds_tags_got, record) == NULL) {
         ngx_free(record);
         return NGX_ERROR;
     }
@@ -948,7 +948,7 @@ ngx_mcds_tags_add_record(ngx_mcds_pool_t *pool, ngx_uint_t place,
     req.text.data = buf;
     req.text.len = ngx_sprintf(buf, "%uL %uL", counter, counter) - buf;
 
-    (void) ngx_mcds_submit(pool, &req, ngx_mcds_tags_made, NULL);
+    (void) ngx_mcds_launch(pool, &req, ngx_mcds_tags_made, NULL);
 }
 
 
@@ -980,7 +980,7 @@ ngx_mcds_tags_make(ngx_mcds_pool_t *pool, ngx_str_t *page, ngx_str_t *list,
     ngx_mcds_tag_count(&req, now);
     req.place = make->place;
 
-    if (ngx_mcds_submit(pool, &req, ngx_mcds_tags_make_counted, make) == NULL)
+    if (ngx_mcds_launch(pool, &req, ngx_mcds_tags_make_counted, make) == NULL)
     {
         ngx_free(make);
     }

@@ -139,7 +139,7 @@ ngx_http_mcds_herd_uses(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx,
     req.delta = 1;
     req.ttl = NGX_HTTP_MCDS_USES_TTL;
 
-    if (ngx_mcds_submit(ccf->cache_pool, &req, ngx_http_mcds_herd_used, use)
+    if (ngx_mcds_launch(ccf->cache_pool, &req, ngx_http_mcds_herd_used, use)
         == NULL)
     {
         ngx_free(use);

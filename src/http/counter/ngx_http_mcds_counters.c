@@ -485,7 +485,7 @@ ngx_http_mcds_fetch_number(ngx_http_request_t *r,
     req.key = *key;
     req.number = 1;
 
-    op = ngx_mcds_submit(ncf->pool, &req, ngx_http_mcds_fetch_get_handler,
+    op = ngx_mcds_launch(ncf->pool, &req, ngx_http_mcds_fetch_get_handler,
                          number);
 
     return op ? NGX_OK : NGX_ERROR;

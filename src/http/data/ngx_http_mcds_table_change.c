@@ -73,7 +73,7 @@ ngx_http_mcds_element_start(ngx_http_mcds_table_rest_t *tr)
     req.verb = NGX_MCDS_GET;
     req.want = NGX_MCDS_VALUE|NGX_MCDS_CAS|NGX_MCDS_TTL;
 
-    if (ngx_mcds_submit(tr->table.pool, &req, ngx_http_mcds_element_handler,
+    if (ngx_mcds_launch(tr->table.pool, &req, ngx_http_mcds_element_handler,
                         tr)
         == NULL)
     {

@@ -167,7 +167,7 @@ ngx_http_mcds_table_ask(ngx_http_mcds_table_rest_t *tr)
         req.verb = NGX_MCDS_GET;
         req.want = NGX_MCDS_VALUE;
 
-        if (ngx_mcds_submit(tr->table.pool, &req,
+        if (ngx_mcds_launch(tr->table.pool, &req,
                             ngx_http_mcds_table_value_handler, listed)
             == NULL)
         {
