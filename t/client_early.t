@@ -30,11 +30,16 @@ our @ISA = ('Test::Mcds::Fake');
 sub input {
     my ($self, $c) = @_;
 
-    if ($self->mode() eq 'early' && $c->{in} =~ /^(ms <>page\S+ \d{6,} .*)\r/m)
+    my ($read) = @{$self->{told} // []};
+
+    # not the page of the round before, which is tried once more
+
+    if ($self->mode() eq 'early'
+        && $c->{in} =~ m{^(ms <>page/$read \d{6,} .*)\r}m)
     {
         my ($line) = ($1);
 
-        return if length $c->{in} < $self->{told}[0];
+        return if length $c->{in} < $read;
 
         $self->{mode} = '';
         $self->put(event => 'command', line => 'early', conn => $c->{id});
