@@ -46,6 +46,7 @@ typedef struct {
 
 
 struct ngx_mcds_group_s {
+    ngx_queue_t            queue;
     ngx_mcds_op_t         *op;           /* NULL: it has its result, or was
                                             cancelled */
     ngx_mcds_request_t     req;          /* the strings are behind the group */

@@ -156,6 +156,7 @@ ngx_mcds_pool_exit(ngx_mcds_pool_t *pool)
 
     ngx_mcds_classic_exit(pool);
     ngx_mcds_replica_exit(pool);
+    ngx_mcds_replica_level_exit(pool);
 
     server = pool->servers.elts;
 

@@ -29,6 +29,11 @@ static ngx_uint_t ngx_mcds_replica_follow(ngx_mcds_group_t *group,
     ngx_uint_t leader);
 
 
+/* of this worker */
+
+static ngx_queue_t  ngx_mcds_groups;
+
+
 void
 ngx_mcds_replica_submit(ngx_mcds_pool_t *pool, ngx_uint_t first,
     ngx_mcds_request_t *req, ngx_mcds_op_t *op)
@@ -76,6 +81,12 @@ ngx_mcds_replica_create(ngx_mcds_pool_t *pool, ngx_uint_t first,
 
     ngx_memzero(group, sizeof(ngx_mcds_group_t));
 
+    if (ngx_mcds_groups.next == NULL) {
+        ngx_queue_init(&ngx_mcds_groups);
+    }
+
+    ngx_queue_insert_tail(&ngx_mcds_groups, &group->queue);
+
     group->n = pool->replicas;
     group->req = *req;
 
@@ -117,6 +128,7 @@ ngx_mcds_group_free(ngx_mcds_group_t *group)
 {
     ngx_uint_t  i;
 
+    ngx_queue_remove(&group->queue);
     ngx_mcds_op_unlink(&group->op);
 
     if (group->timer.timer_set) {
@@ -124,11 +136,36 @@ ngx_mcds_group_free(ngx_mcds_group_t *group)
     }
 
     for (i = 0; i < group->n; i++) {
+        ngx_mcds_cancel(&group->legs[i].op);
         ngx_mcds_value_unref(group->legs[i].value);
     }
 
     ngx_mcds_value_unref(group->req.value);
     ngx_free(group);
+}
+
+
+void
+ngx_mcds_replica_exit(ngx_mcds_pool_t *pool)
+{
+    ngx_queue_t       *q, *next;
+    ngx_mcds_group_t  *group;
+
+    if (ngx_mcds_groups.next == NULL) {
+        return;
+    }
+
+    for (q = ngx_queue_head(&ngx_mcds_groups);
+         q != ngx_queue_sentinel(&ngx_mcds_groups);
+         q = next)
+    {
+        next = ngx_queue_next(q);
+        group = ngx_queue_data(q, ngx_mcds_group_t, queue);
+
+        if (group->legs[0].server->pool == pool) {
+            ngx_mcds_group_free(group);
+        }
+    }
 }
 
 

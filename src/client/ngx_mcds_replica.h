@@ -48,9 +48,13 @@ void ngx_mcds_replica_submit(ngx_mcds_pool_t *pool, ngx_uint_t first,
     ngx_mcds_request_t *req, ngx_mcds_op_t *op);
 
 
-/* forgets the counters that are to be raised later */
+/*
+ * Forgets all operations of a pool, without calling a handler; level: counters
+ * that are to be raised later.
+ */
 
 void ngx_mcds_replica_exit(ngx_mcds_pool_t *pool);
+void ngx_mcds_replica_level_exit(ngx_mcds_pool_t *pool);
 
 
 #endif /* _NGX_MCDS_REPLICA_H_INCLUDED_ */

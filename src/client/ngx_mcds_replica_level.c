@@ -157,7 +157,7 @@ ngx_mcds_replica_level(ngx_mcds_group_t *group, ngx_mcds_leg_t *high,
 
 
 void
-ngx_mcds_replica_exit(ngx_mcds_pool_t *pool)
+ngx_mcds_replica_level_exit(ngx_mcds_pool_t *pool)
 {
     ngx_uint_t         i;
     ngx_queue_t       *q, *next, *bucket;

@@ -65,6 +65,31 @@ io_posted(void)
 }
 
 
+void
+io_later(ngx_msec_t ms)
+{
+    ngx_event_t        *ev;
+    ngx_rbtree_node_t  *node;
+
+    ngx_current_msec += ms;
+
+    while (ngx_event_timer_rbtree.root != &io_sentinel) {
+        node = ngx_rbtree_min(ngx_event_timer_rbtree.root, &io_sentinel);
+
+        if ((ngx_msec_int_t) (node->key - ngx_current_msec) > 0) {
+            break;
+        }
+
+        ev = ngx_rbtree_data(node, ngx_event_t, timer);
+        ngx_del_timer(ev);
+        ev->timedout = 1;
+        ev->handler(ev);
+    }
+
+    io_posted();
+}
+
+
 ngx_int_t
 ngx_event_connect_peer(ngx_peer_connection_t *pc)
 {
@@ -86,6 +111,13 @@ ngx_event_connect_peer(ngx_peer_connection_t *pc)
     c->write->ready = !io.slow;
 
     pc->connection = c;
+
+    if (io.connect) {
+        c->recv = io.recv;
+        c->send = io.send;
+
+        return io.connect(c);
+    }
 
     if (io.opened == 1) {
         memcpy(io.first, io.out, io.out_len);
@@ -110,6 +142,10 @@ ngx_event_get_peer(ngx_peer_connection_t *pc, void *data)
 void
 ngx_close_connection(ngx_connection_t *c)
 {
+    if (io.close) {
+        io.close(c);
+    }
+
     if (io.connection == c) {
         io.connection = NULL;
     }
@@ -190,8 +226,15 @@ io_send_chain(ngx_connection_t *c, ngx_chain_t *in, off_t limit)
     for ( /* void */ ; in; in = in->next) {
         b = in->buf;
 
-        n = io_send(c, b->pos, b->last - b->pos);
-        b->pos += n;
+        n = c->send(c, b->pos, b->last - b->pos);
+
+        if (n == NGX_ERROR) {
+            return NGX_CHAIN_ERROR;
+        }
+
+        if (n > 0) {
+            b->pos += n;
+        }
 
         if (b->pos != b->last) {
             c->write->ready = 0;

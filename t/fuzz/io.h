@@ -31,15 +31,22 @@ typedef struct {
     size_t              room;          /* of the socket's buffer */
 
     ngx_uint_t          slow;          /* connect() takes its time */
+
+    /* instead of all this: a network of the fuzzer's own */
+    ngx_int_t         (*connect)(ngx_connection_t *c);
+    ssize_t           (*recv)(ngx_connection_t *c, u_char *buf, size_t size);
+    ssize_t           (*send)(ngx_connection_t *c, u_char *buf, size_t size);
+    void              (*close)(ngx_connection_t *c);
 } io_t;
 
 
 extern io_t  io;
 
 
-/* forgets all; runs what was posted */
+/* forgets all; runs what was posted; later: milliseconds pass, timers run */
 void io_reset(void);
 void io_posted(void);
+void io_later(ngx_msec_t ms);
 
 
 #endif /* _IO_H_INCLUDED_ */
