@@ -48,9 +48,15 @@ typedef struct {
     ngx_mcds_request_t    req;
     ngx_str_t             key;         /* with its suffix */
     ngx_str_t             text;
+    ngx_mcds_op_t        *op;          /* or NULL */
+} one_t;
+
+
+typedef struct {
+    ngx_mcds_op_t         op;
     ngx_mcds_handler_pt   handler;
     void                 *data;
-} one_t;
+} launched_t;
 
 
 typedef struct {
@@ -77,6 +83,8 @@ static void purge(ngx_uint_t how);
 static void purged(void *data, ngx_uint_t rc, ngx_uint_t found, uint64_t cas);
 static void run(void);
 static void answer(one_t *one);
+static void tell(one_t *one, ngx_mcds_result_t *result);
+static void launched(void *data, ngx_mcds_result_t *result);
 static void answer_part(one_t *one, ngx_mcds_result_t *result);
 static item_t *find(ngx_str_t *key);
 static void set(ngx_str_t *key, u_char *data, size_t len);
@@ -105,9 +113,9 @@ static u_char            buf[LONGEST];
 
 /* in the place of those of client/ */
 
-ngx_mcds_op_t *
-ngx_mcds_launch(ngx_mcds_pool_t *p, ngx_mcds_request_t *req,
-    ngx_mcds_handler_pt handler, void *data)
+void
+ngx_mcds_submit(ngx_mcds_pool_t *p, ngx_mcds_request_t *req,
+    ngx_mcds_op_t *op)
 {
     one_t  *one;
 
@@ -115,8 +123,12 @@ ngx_mcds_launch(ngx_mcds_pool_t *p, ngx_mcds_request_t *req,
     must(one != NULL && p == &pool);
 
     one->req = *req;
-    one->handler = handler;
-    one->data = data;
+    one->op = op;
+
+    if (op) {
+        must(!ngx_mcds_op_active(op));
+        op->link = &one->op;
+    }
 
     one->key.len = req->key.len + req->suffix.len;
     one->key.data = malloc(one->key.len + 1);
@@ -150,8 +162,56 @@ ngx_mcds_launch(ngx_mcds_pool_t *p, ngx_mcds_request_t *req,
 
     ngx_queue_insert_tail(&ops, &one->queue);
     nops++;
+}
 
-    return (ngx_mcds_op_t *) one;
+
+void
+ngx_mcds_submit_to(ngx_mcds_pool_t *p, ngx_uint_t n, ngx_mcds_request_t *req,
+    ngx_mcds_op_t *op)
+{
+    must(n == 0);
+
+    ngx_mcds_submit(p, req, op);
+}
+
+
+void
+ngx_mcds_cancel(ngx_mcds_op_t *op)
+{
+    if (op->link) {
+        *op->link = NULL;
+        op->link = NULL;
+    }
+}
+
+
+ngx_mcds_op_t *
+ngx_mcds_launch(ngx_mcds_pool_t *p, ngx_mcds_request_t *req,
+    ngx_mcds_handler_pt handler, void *data)
+{
+    launched_t  *n;
+
+    n = calloc(1, sizeof(launched_t));
+    must(n != NULL);
+
+    n->op.handler = launched;
+    n->op.data = n;
+    n->handler = handler;
+    n->data = data;
+
+    ngx_mcds_submit(p, req, &n->op);
+
+    return &n->op;
+}
+
+
+static void
+launched(void *data, ngx_mcds_result_t *result)
+{
+    launched_t *n = data;
+
+    n->handler(n->data, result);
+    free(n);
 }
 
 
@@ -768,6 +828,20 @@ run(void)
 
 
 static void
+tell(one_t *one, ngx_mcds_result_t *result)
+{
+    ngx_mcds_op_t  *op;
+
+    op = one->op;
+
+    if (op) {
+        ngx_mcds_cancel(op);
+        op->handler(op->data, result);
+    }
+}
+
+
+static void
 answer(one_t *one)
 {
     item_t             *item;
@@ -782,7 +856,7 @@ answer(one_t *one)
 
     if (fails && nops % 32 == fails % 32) {
         result.rc = codes[(nops + fails) % 7];
-        one->handler(one->data, &result);
+        tell(one, &result);
         return;
     }
 
@@ -851,7 +925,7 @@ answer(one_t *one)
         result.rc = item ? NGX_MCDS_OK : NGX_MCDS_NOT_FOUND;
     }
 
-    one->handler(one->data, &result);
+    tell(one, &result);
 }
 
 
@@ -880,14 +954,14 @@ answer_part(one_t *one, ngx_mcds_result_t *result)
     must(n < NGX_MCDS_MAX_PARTS);
 
     if ((choice & 0x0c) == 0x0c && n % 16 == range % 16) {
-        one->handler(one->data, result);
+        tell(one, result);
         return;
     }
 
     result->rc = NGX_MCDS_OK;
 
     if (!(one->req.want & NGX_MCDS_VALUE)) {
-        one->handler(one->data, result);
+        tell(one, result);
         return;
     }
 
@@ -896,7 +970,7 @@ answer_part(one_t *one, ngx_mcds_result_t *result)
 
     if (len > LONGEST) {
         result->rc = NGX_MCDS_TOO_LARGE;
-        one->handler(one->data, result);
+        tell(one, result);
         return;
     }
 
@@ -919,7 +993,7 @@ answer_part(one_t *one, ngx_mcds_result_t *result)
     result->data = value->data;
     result->len = value->len;
 
-    one->handler(one->data, result);
+    tell(one, result);
 
     ngx_mcds_value_unref(value);
 }
