@@ -34,6 +34,7 @@ struct ngx_mcds_limit_s {
     size_t                 len;         /* longer ones are not taken */
     size_t                 taken;       /* one of this length was */
     size_t                 tried;       /* is being tried, or 0 */
+    ngx_mcds_op_t          op;
     ngx_queue_t            tries;       /* who wait for that */
 };
 
@@ -96,7 +97,7 @@ ngx_mcds_limit_get(ngx_mcds_pool_t *pool)
         }
     }
 
-    limit = ngx_alloc(sizeof(ngx_mcds_limit_t), ngx_cycle->log);
+    limit = ngx_calloc(sizeof(ngx_mcds_limit_t), ngx_cycle->log);
     if (limit == NULL) {
         return NULL;
     }
@@ -104,7 +105,8 @@ ngx_mcds_limit_get(ngx_mcds_pool_t *pool)
     limit->pool = pool;
     limit->len = NGX_MCDS_LIMIT_ITEM;
     limit->taken = NGX_MCDS_LIMIT_TAKEN;
-    limit->tried = 0;
+    limit->op.handler = ngx_mcds_limit_tried;
+    limit->op.data = limit;
     ngx_queue_init(&limit->tries);
 
     limit->next = ngx_mcds_limits;
@@ -182,7 +184,6 @@ static ngx_int_t
 ngx_mcds_limit_send(ngx_mcds_limit_t *limit, ngx_str_t *key, size_t len)
 {
     size_t              *level, size;
-    ngx_mcds_op_t       *op;
     ngx_mcds_value_t    *value;
     ngx_mcds_request_t   req;
 
@@ -213,13 +214,9 @@ ngx_mcds_limit_send(ngx_mcds_limit_t *limit, ngx_str_t *key, size_t len)
     req.ttl = NGX_MCDS_LIMIT_TTL;
     req.value = value;
 
-    op = ngx_mcds_launch(limit->pool, &req, ngx_mcds_limit_tried, limit);
+    ngx_mcds_submit(limit->pool, &req, &limit->op);
 
     ngx_mcds_value_unref(value);
-
-    if (op == NULL) {
-        return NGX_ERROR;
-    }
 
     limit->tried = size;
 
