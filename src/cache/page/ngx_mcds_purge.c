@@ -54,6 +54,7 @@ typedef struct {
     ngx_array_t          *secrets;
     ngx_mcds_purge_pt     handler;     /* NULL: it was called */
     void                 *data;
+    ngx_mcds_op_t         op;
 
     ngx_queue_t           queue;       /* in ngx_mcds_purge_waiting */
     ngx_event_t           event;       /* until the second look, or the next
@@ -75,7 +76,9 @@ typedef struct {
 static ngx_mcds_purge_t *ngx_mcds_purge_create(ngx_mcds_pool_t *pool,
     ngx_str_t *key, ngx_uint_t how, uint64_t now, ngx_array_t *secrets,
     ngx_mcds_purge_pt handler, void *data);
-static ngx_int_t ngx_mcds_purge_get(ngx_mcds_purge_t *purge);
+static void ngx_mcds_purge_get(ngx_mcds_purge_t *purge);
+static void ngx_mcds_purge_submit(ngx_mcds_purge_t *purge,
+    ngx_mcds_request_t *req, ngx_mcds_handler_pt handler);
 static void ngx_mcds_purge_got(void *data, ngx_mcds_result_t *result);
 static void ngx_mcds_purge_retire(ngx_mcds_purge_t *purge, ngx_uint_t rc);
 static void ngx_mcds_purge_later(ngx_event_t *ev);
@@ -152,16 +155,13 @@ ngx_mcds_purge_create(ngx_mcds_pool_t *pool, ngx_str_t *key, ngx_uint_t how,
     purge->key.len = key->len;
     ngx_memcpy(purge->key.data, key->data, key->len);
 
-    if (ngx_mcds_purge_get(purge) != NGX_OK) {
-        ngx_free(purge);
-        return NULL;
-    }
+    ngx_mcds_purge_get(purge);
 
     return purge;
 }
 
 
-static ngx_int_t
+static void
 ngx_mcds_purge_get(ngx_mcds_purge_t *purge)
 {
     ngx_mcds_request_t  req;
@@ -177,8 +177,18 @@ ngx_mcds_purge_get(ngx_mcds_purge_t *purge)
     req.page = 1;
     req.movable = 1;
 
-    return ngx_mcds_launch(purge->pool, &req, ngx_mcds_purge_got, purge)
-               ? NGX_OK : NGX_ERROR;
+    ngx_mcds_purge_submit(purge, &req, ngx_mcds_purge_got);
+}
+
+
+static void
+ngx_mcds_purge_submit(ngx_mcds_purge_t *purge, ngx_mcds_request_t *req,
+    ngx_mcds_handler_pt handler)
+{
+    purge->op.handler = handler;
+    purge->op.data = purge;
+
+    ngx_mcds_submit(purge->pool, req, &purge->op);
 }
 
 
@@ -246,10 +256,7 @@ ngx_mcds_purge_got(void *data, ngx_mcds_result_t *result)
 
     purge->ejected = ngx_mcds_ejected(purge->pool, &req);
 
-    if (ngx_mcds_launch(purge->pool, &req, ngx_mcds_purge_set, purge) == NULL)
-    {
-        ngx_mcds_purge_end(purge, NGX_MCDS_BUSY, 0);
-    }
+    ngx_mcds_purge_submit(purge, &req, ngx_mcds_purge_set);
 
     ngx_mcds_value_unref(value);
 }
@@ -290,21 +297,14 @@ ngx_mcds_purge_retire(ngx_mcds_purge_t *purge, ngx_uint_t rc)
 
     purge->tries = NGX_MCDS_PURGE_TRIES + 1;
 
-    if (ngx_mcds_launch(purge->pool, &req, ngx_mcds_purge_set, purge) == NULL)
-    {
-        ngx_mcds_purge_end(purge, NGX_MCDS_BUSY, 0);
-    }
+    ngx_mcds_purge_submit(purge, &req, ngx_mcds_purge_set);
 }
 
 
 static void
 ngx_mcds_purge_later(ngx_event_t *ev)
 {
-    ngx_mcds_purge_t *purge = ev->data;
-
-    if (ngx_mcds_purge_get(purge) != NGX_OK) {
-        ngx_mcds_purge_end(purge, NGX_MCDS_BUSY, 0);
-    }
+    ngx_mcds_purge_get(ev->data);
 }
 
 
@@ -470,9 +470,8 @@ ngx_mcds_purge_set(void *data, ngx_mcds_result_t *result)
 
         /* somebody was faster: once more, with what is there now */
 
-        if (purge->tries <= NGX_MCDS_PURGE_TRIES
-            && ngx_mcds_purge_get(purge) == NGX_OK)
-        {
+        if (purge->tries <= NGX_MCDS_PURGE_TRIES) {
+            ngx_mcds_purge_get(purge);
             return;
         }
 
@@ -687,9 +686,7 @@ ngx_mcds_purge_again(ngx_event_t *ev)
 
     purge->tries = 0;
 
-    if (ngx_mcds_purge_get(purge) != NGX_OK) {
-        ngx_mcds_purge_end(purge, NGX_MCDS_BUSY, 0);
-    }
+    ngx_mcds_purge_get(purge);
 }
 
 
