@@ -43,10 +43,10 @@ struct ngx_mcds_piece_s {
     ngx_mcds_split_t      *split;
     ngx_mcds_value_t      *value;
     uint32_t               n;
+    ngx_mcds_op_t          op;
 
     unsigned               sent:1;
     unsigned               answered:1;
-    unsigned               stale:1;     /* nobody wants its answer */
 };
 
 
@@ -61,7 +61,7 @@ struct ngx_mcds_split_s {
     ngx_queue_t            pieces;      /* that are in memory, in order */
     size_t                 pending;     /* bytes not answered */
     size_t                 flying;      /* bytes sent and not answered */
-    ngx_uint_t             sent;        /* commands not answered */
+    ngx_uint_t             sent;        /* commands whose end is not known */
     uint32_t               accepted;
     ngx_uint_t             rc;
 
@@ -76,7 +76,6 @@ struct ngx_mcds_split_s {
 
     unsigned               kept:1;      /* pieces are all of the body */
     unsigned               ended:1;
-    unsigned               left:1;      /* only answers are waited for */
 };
 
 
@@ -96,7 +95,6 @@ static void ngx_mcds_split_low_handler(ngx_event_t *ev);
 static void ngx_mcds_split_leave(ngx_mcds_split_t *split);
 static void ngx_mcds_split_free_piece(ngx_mcds_piece_t *piece);
 static void ngx_mcds_split_free_value(ngx_mcds_value_t *value);
-static void ngx_mcds_split_dropped(void *data, ngx_mcds_result_t *result);
 
 
 ngx_mcds_split_t *
@@ -153,6 +151,7 @@ ngx_mcds_split_start(ngx_mcds_split_t *split)
     ngx_queue_init(&split->pieces);
     split->pending = 0;
     split->flying = 0;
+    split->sent = 0;
 
     return NGX_OK;
 }
@@ -247,6 +246,8 @@ ngx_mcds_split_piece(ngx_mcds_split_t *split)
     piece->split = split;
     piece->value = split->value;
     piece->n = split->cut.parts++;
+    piece->op.handler = ngx_mcds_split_answered;
+    piece->op.data = piece;
     split->value = NULL;
 
     ngx_mcds_part_finish(piece->value, split->cut.generation, piece->n);
@@ -303,12 +304,7 @@ ngx_mcds_split_send(ngx_mcds_split_t *split)
         ngx_mcds_part_suffix(&req.suffix, split->cut.generation, piece->n);
         req.value = piece->value;
 
-        if (ngx_mcds_launch(split->pool, &req, ngx_mcds_split_answered, piece)
-            == NULL)
-        {
-            ngx_mcds_split_fail(split, NGX_MCDS_BUSY);
-            return;
-        }
+        ngx_mcds_submit(split->pool, &req, &piece->op);
 
         piece->sent = 1;
         split->sent++;
@@ -328,19 +324,8 @@ ngx_mcds_split_answered(void *data, ngx_mcds_result_t *result)
     split = piece->split;
     len = piece->value->len;
 
-    split->sent--;
-
-    if (piece->stale) {
-        ngx_mcds_split_free_piece(piece);
-
-        if (split->left && split->sent == 0) {
-            ngx_free(split);
-        }
-
-        return;
-    }
-
     piece->answered = 1;
+    split->sent--;
     split->flying -= len;
     split->pending -= len;
 
@@ -403,12 +388,7 @@ ngx_mcds_split_again(ngx_mcds_split_t *split, size_t len)
                                      piece->value->len - split->header);
         }
 
-        if (piece->sent && !piece->answered) {
-            piece->stale = 1;
-
-        } else {
-            ngx_mcds_split_free_piece(piece);
-        }
+        ngx_mcds_split_free_piece(piece);
     }
 
     if (value && rc == NGX_OK) {
@@ -492,11 +472,9 @@ ngx_mcds_split_lose(ngx_mcds_split_t *split, ngx_uint_t all)
 
         if (piece->sent && !piece->answered) {
             split->flying -= piece->value->len;
-            piece->stale = 1;
-
-        } else {
-            ngx_mcds_split_free_piece(piece);
         }
+
+        ngx_mcds_split_free_piece(piece);
     }
 
     if (all) {
@@ -632,18 +610,16 @@ ngx_mcds_split_leave(ngx_mcds_split_t *split)
         ngx_delete_posted_event(&split->low);
     }
 
-    if (split->sent) {
-        split->left = 1;
-        return;
-    }
-
     ngx_free(split);
 }
 
 
+/* a command that is under way goes on */
+
 static void
 ngx_mcds_split_free_piece(ngx_mcds_piece_t *piece)
 {
+    ngx_mcds_cancel(&piece->op);
     ngx_mcds_split_free_value(piece->value);
     ngx_free(piece);
 }
@@ -717,13 +693,6 @@ ngx_mcds_split_drop(ngx_mcds_pool_t *pool, ngx_str_t *key,
     for (n = 0; n < cut->parts; n++) {
         ngx_mcds_part_suffix(&req.suffix, cut->generation, n);
 
-        (void) ngx_mcds_launch(pool, &req, ngx_mcds_split_dropped, NULL);
+        ngx_mcds_submit(pool, &req, NULL);
     }
-}
-
-
-static void
-ngx_mcds_split_dropped(void *data, ngx_mcds_result_t *result)
-{
-    /* void */
 }
