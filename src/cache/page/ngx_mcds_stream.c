@@ -16,7 +16,7 @@
 #define NGX_MCDS_STREAM_FLYING    (4 * 1024 * 1024)
 
 /* parts that are looked for at once, of one copy */
-#define NGX_MCDS_STREAM_CHECKS    128
+#define NGX_MCDS_STREAM_LOOKS     128
 
 /* what a broken page leaves behind goes away after so many seconds */
 #define NGX_MCDS_STREAM_LINGER    60
@@ -50,6 +50,7 @@ struct ngx_mcds_part_s {
     uint32_t             n;
 
     ngx_mcds_line_t     *line;
+    ngx_mcds_op_t        op;
     ngx_queue_t          queue;       /* in the line */
     ngx_queue_t          slots;       /* who wait for it */
 
@@ -98,7 +99,18 @@ typedef struct {
 } ngx_mcds_opener_t;
 
 
+typedef struct ngx_mcds_open_s  ngx_mcds_open_t;
+
+
+/* looks for one part after the other */
+
 typedef struct {
+    ngx_mcds_open_t     *open;
+    ngx_mcds_op_t        op;
+} ngx_mcds_look_t;
+
+
+struct ngx_mcds_open_s {
     ngx_queue_t          queue;
     ngx_queue_t          openers;
     ngx_mcds_copy_t     *copy;
@@ -108,11 +120,12 @@ typedef struct {
     ngx_uint_t           missing;     /* answers */
     ngx_uint_t           rc;
     ngx_event_t          event;
-} ngx_mcds_open_t;
+    ngx_mcds_look_t      looks[1];
+};
 
 
-static void ngx_mcds_stream_check(ngx_mcds_open_t *open);
-static void ngx_mcds_stream_checked(void *data, ngx_mcds_result_t *result);
+static void ngx_mcds_stream_look(ngx_mcds_look_t *look);
+static void ngx_mcds_stream_looked(void *data, ngx_mcds_result_t *result);
 static void ngx_mcds_stream_take_rc(ngx_mcds_open_t *open, ngx_uint_t rc);
 static void ngx_mcds_stream_open_handler(ngx_event_t *ev);
 static void ngx_mcds_stream_ahead(ngx_mcds_stream_t *stream);
@@ -121,7 +134,6 @@ static ngx_int_t ngx_mcds_stream_check_part(ngx_mcds_stream_t *stream,
     ngx_mcds_part_t *part);
 static ngx_int_t ngx_mcds_stream_lost(ngx_mcds_stream_t *stream,
     ngx_uint_t rc);
-static void ngx_mcds_stream_removed(void *data, ngx_mcds_result_t *result);
 
 static ngx_mcds_line_t *ngx_mcds_line_get(ngx_mcds_pool_t *pool);
 static void ngx_mcds_line_send(ngx_mcds_line_t *line);
@@ -150,9 +162,10 @@ ngx_int_t
 ngx_mcds_stream_open(ngx_mcds_copy_t *copy, ngx_uint_t window,
     ngx_mcds_open_pt handler, void *data)
 {
-    uint32_t            n;
+    uint32_t            n, looks;
     ngx_queue_t        *q;
     ngx_mcds_open_t    *open;
+    ngx_mcds_look_t    *look;
     ngx_mcds_opener_t  *opener;
 
     if (ngx_mcds_opens.next == NULL) {
@@ -184,14 +197,19 @@ ngx_mcds_stream_open(ngx_mcds_copy_t *copy, ngx_uint_t window,
         }
     }
 
-    open = ngx_calloc(sizeof(ngx_mcds_open_t), ngx_cycle->log);
+    n = window ? ngx_min(NGX_MCDS_WINDOW, copy->entry.parts) : 0;
+    looks = ngx_min(NGX_MCDS_STREAM_LOOKS, copy->entry.parts - n);
+
+    open = ngx_calloc(sizeof(ngx_mcds_open_t)
+                      + looks * sizeof(ngx_mcds_look_t), ngx_cycle->log);
     if (open == NULL) {
         ngx_free(opener);
         return NGX_ERROR;
     }
 
     open->copy = ngx_mcds_copy_ref(copy);
-    open->n = window ? ngx_min(NGX_MCDS_WINDOW, copy->entry.parts) : 0;
+    open->n = n;
+    open->next = n;
     open->rc = NGX_MCDS_OK;
 
     open->event.handler = ngx_mcds_stream_open_handler;
@@ -211,9 +229,15 @@ ngx_mcds_stream_open(ngx_mcds_copy_t *copy, ngx_uint_t window,
         }
     }
 
-    open->next = n;
+    for (n = 0; n < looks; n++) {
+        look = &open->looks[n];
 
-    ngx_mcds_stream_check(open);
+        look->open = open;
+        look->op.handler = ngx_mcds_stream_looked;
+        look->op.data = look;
+
+        ngx_mcds_stream_look(look);
+    }
 
     ngx_post_event(&open->event, &ngx_posted_events);
 
@@ -222,13 +246,19 @@ ngx_mcds_stream_open(ngx_mcds_copy_t *copy, ngx_uint_t window,
 
 
 static void
-ngx_mcds_stream_check(ngx_mcds_open_t *open)
+ngx_mcds_stream_look(ngx_mcds_look_t *look)
 {
     u_char              suffix[NGX_MCDS_PART_SUFFIX];
+    ngx_mcds_open_t    *open;
     ngx_mcds_entry_t   *entry;
     ngx_mcds_request_t  req;
 
+    open = look->open;
     entry = &open->copy->entry;
+
+    if (open->next == entry->parts || open->rc != NGX_MCDS_OK) {
+        return;
+    }
 
     ngx_memzero(&req, sizeof(ngx_mcds_request_t));
 
@@ -239,34 +269,26 @@ ngx_mcds_stream_check(ngx_mcds_open_t *open)
     req.page = 1;
     req.movable = 1;
 
-    while (open->next < entry->parts
-           && open->missing < NGX_MCDS_STREAM_CHECKS
-           && open->rc == NGX_MCDS_OK)
-    {
-        ngx_mcds_part_suffix(&req.suffix, entry->generation, open->next++);
+    ngx_mcds_part_suffix(&req.suffix, entry->generation, open->next++);
 
-        if (ngx_mcds_launch(open->copy->page->pool, &req,
-                            ngx_mcds_stream_checked, open)
-            == NULL)
-        {
-            ngx_mcds_stream_take_rc(open, NGX_MCDS_BUSY);
-            break;
-        }
+    open->missing++;
 
-        open->missing++;
-    }
+    ngx_mcds_submit(open->copy->page->pool, &req, &look->op);
 }
 
 
 static void
-ngx_mcds_stream_checked(void *data, ngx_mcds_result_t *result)
+ngx_mcds_stream_looked(void *data, ngx_mcds_result_t *result)
 {
-    ngx_mcds_open_t *open = data;
+    ngx_mcds_look_t *look = data;
 
+    ngx_mcds_open_t  *open;
+
+    open = look->open;
     open->missing--;
 
     ngx_mcds_stream_take_rc(open, result->rc);
-    ngx_mcds_stream_check(open);
+    ngx_mcds_stream_look(look);
 
     if (open->missing == 0) {
         ngx_post_event(&open->event, &ngx_posted_events);
@@ -581,8 +603,7 @@ ngx_mcds_stream_remove(ngx_mcds_copy_t *copy)
         req.page = 1;
         req.movable = 1;
 
-        (void) ngx_mcds_launch(page->pool, &req, ngx_mcds_stream_removed,
-                               NULL);
+        ngx_mcds_submit(page->pool, &req, NULL);
     }
 
     if (copy->entry.parts) {
@@ -592,13 +613,6 @@ ngx_mcds_stream_remove(ngx_mcds_copy_t *copy)
         ngx_mcds_split_drop(page->pool, &page->key, &cut,
                             NGX_MCDS_STREAM_LINGER);
     }
-}
-
-
-static void
-ngx_mcds_stream_removed(void *data, ngx_mcds_result_t *result)
-{
-    /* void */
 }
 
 
@@ -724,21 +738,16 @@ ngx_mcds_line_send(ngx_mcds_line_t *line)
 
             ngx_queue_remove(q);
 
-            if (ngx_mcds_launch(line->pool, &req, ngx_mcds_part_answered, part)
-                != NULL)
-            {
-                line->flying += part->len;
-                continue;
-            }
+            ngx_mcds_submit(line->pool, &req, &part->op);
+            line->flying += part->len;
 
         } else {
 
-            /* who wanted it has left */
+            /* the requests that wanted it have left */
 
             ngx_queue_remove(q);
+            ngx_mcds_part_arrived(part, NGX_MCDS_BUSY);
         }
-
-        ngx_mcds_part_arrived(part, NGX_MCDS_BUSY);
     }
 }
 
@@ -857,6 +866,8 @@ ngx_mcds_part_create(ngx_mcds_copy_t *copy, uint32_t n)
     part->generation = copy->entry.generation;
     part->n = n;
     part->len = ngx_mcds_entry_part(&copy->entry, n);
+    part->op.handler = ngx_mcds_part_answered;
+    part->op.data = part;
     part->indexed = 1;
     part->node.key = ngx_mcds_part_key(copy, n);
 
