@@ -35,6 +35,8 @@ typedef struct {
     uint64_t              counter;
     ngx_uint_t            tries;
     ngx_uint_t            reached;     /* the counter was moved on */
+    ngx_mcds_op_t         op;
+    ngx_mcds_op_t         raise;       /* beside what is done to the record */
 } ngx_mcds_tag_leg_t;
 
 
@@ -67,11 +69,10 @@ typedef struct {
     ngx_uint_t            state;
     uint64_t              purged;
     uint64_t              deleted;
+    ngx_mcds_op_t         op;
     ngx_str_t             name;
 } ngx_mcds_record_t;
 
-
-/* lives until all have answered, which may be after it was freed */
 
 struct ngx_mcds_tags_s {
     ngx_mcds_pool_t      *pool;
@@ -85,13 +86,14 @@ struct ngx_mcds_tags_s {
     ngx_uint_t            n;
     ngx_uint_t            waiting;
     ngx_uint_t            told;        /* before all have answered */
-    ngx_uint_t            freed;
+    ngx_mcds_op_t         count;
 };
 
 
 typedef struct {
     ngx_mcds_pool_t      *pool;
     ngx_uint_t            place;
+    ngx_mcds_op_t         op;
     ngx_str_t             list;
 } ngx_mcds_tag_make_t;
 
@@ -107,7 +109,7 @@ static void ngx_mcds_tag_count(ngx_mcds_request_t *req, uint64_t now);
 static void ngx_mcds_tag_counted(void *data, ngx_mcds_result_t *result);
 static void ngx_mcds_tag_write(ngx_mcds_tag_purge_t *purge);
 static void ngx_mcds_tag_raised(void *data, ngx_mcds_result_t *result);
-static ngx_int_t ngx_mcds_tag_read(ngx_mcds_tag_leg_t *leg);
+static void ngx_mcds_tag_read(ngx_mcds_tag_leg_t *leg);
 static void ngx_mcds_tag_got(void *data, ngx_mcds_result_t *result);
 static void ngx_mcds_tag_set(void *data, ngx_mcds_result_t *result);
 static void ngx_mcds_tag_done(ngx_mcds_tag_purge_t *purge, ngx_uint_t rc);
@@ -123,6 +125,9 @@ static ngx_mcds_record_t *ngx_mcds_tags_find(ngx_mcds_tags_t *tags,
 static ngx_int_t ngx_mcds_tags_ask_one(ngx_mcds_tags_t *tags,
     ngx_str_t *name);
 static void ngx_mcds_tags_counted(void *data, ngx_mcds_result_t *result);
+static void ngx_mcds_tags_counted_late(void *data, ngx_mcds_result_t *result);
+static void ngx_mcds_tags_take_counter(ngx_mcds_tags_t *tags,
+    ngx_mcds_result_t *result);
 static void ngx_mcds_tags_got(void *data, ngx_mcds_result_t *result);
 static void ngx_mcds_tags_done(ngx_mcds_tags_t *tags);
 static void ngx_mcds_tags_event_handler(ngx_event_t *ev);
@@ -130,8 +135,6 @@ static void ngx_mcds_tags_absent(ngx_mcds_tags_t *tags);
 static void ngx_mcds_tags_make_counted(void *data, ngx_mcds_result_t *result);
 static void ngx_mcds_tags_add_record(ngx_mcds_pool_t *pool, ngx_uint_t place,
     ngx_str_t *record, uint64_t counter);
-static void ngx_mcds_tags_made(void *data, ngx_mcds_result_t *result);
-static void ngx_mcds_tags_destroy(ngx_mcds_tags_t *tags);
 
 
 /* of this worker */
@@ -222,14 +225,12 @@ ngx_mcds_tag_purge(ngx_mcds_pool_t *pool, ngx_str_t *record, ngx_uint_t how,
         leg = &purge->legs[i];
         leg->purge = purge;
         leg->server = i;
+        leg->op.handler = ngx_mcds_tag_counted;
+        leg->op.data = leg;
+        leg->raise.handler = ngx_mcds_tag_raised;
+        leg->raise.data = purge;
 
-        if (ngx_mcds_launch_to(pool, i, &req, ngx_mcds_tag_counted, leg)
-            == NULL)
-        {
-            purge->rc = NGX_MCDS_BUSY;
-            continue;
-        }
-
+        ngx_mcds_submit_to(pool, i, &req, &leg->op);
         purge->waiting++;
     }
 
@@ -306,22 +307,11 @@ ngx_mcds_tag_write(ngx_mcds_tag_purge_t *purge)
         if (leg->counter < purge->counter) {
             req.delta = purge->counter - leg->counter;
 
-            if (ngx_mcds_launch_to(purge->pool, i, &req, ngx_mcds_tag_raised,
-                                   purge)
-                == NULL)
-            {
-                purge->rc = NGX_MCDS_BUSY;
-                continue;
-            }
-
+            ngx_mcds_submit_to(purge->pool, i, &req, &leg->raise);
             purge->waiting++;
         }
 
-        if (ngx_mcds_tag_read(leg) != NGX_OK) {
-            purge->rc = NGX_MCDS_BUSY;
-            continue;
-        }
-
+        ngx_mcds_tag_read(leg);
         purge->waiting++;
     }
 
@@ -340,7 +330,7 @@ ngx_mcds_tag_raised(void *data, ngx_mcds_result_t *result)
 }
 
 
-static ngx_int_t
+static void
 ngx_mcds_tag_read(ngx_mcds_tag_leg_t *leg)
 {
     ngx_mcds_request_t  req;
@@ -351,9 +341,9 @@ ngx_mcds_tag_read(ngx_mcds_tag_leg_t *leg)
     req.want = NGX_MCDS_VALUE|NGX_MCDS_CAS;
     req.limit = NGX_MCDS_TAG_RECORD;
 
-    return ngx_mcds_launch_to(leg->purge->pool, leg->server, &req,
-                              ngx_mcds_tag_got, leg)
-               ? NGX_OK : NGX_ERROR;
+    leg->op.handler = ngx_mcds_tag_got;
+
+    ngx_mcds_submit_to(leg->purge->pool, leg->server, &req, &leg->op);
 }
 
 
@@ -408,12 +398,9 @@ ngx_mcds_tag_got(void *data, ngx_mcds_result_t *result)
     req.text.data = buf;
     req.text.len = ngx_sprintf(buf, "%uL %uL", purged, deleted) - buf;
 
-    if (ngx_mcds_launch_to(purge->pool, leg->server, &req, ngx_mcds_tag_set,
-                           leg)
-        == NULL)
-    {
-        ngx_mcds_tag_done(purge, NGX_MCDS_BUSY);
-    }
+    leg->op.handler = ngx_mcds_tag_set;
+
+    ngx_mcds_submit_to(purge->pool, leg->server, &req, &leg->op);
 }
 
 
@@ -430,9 +417,8 @@ ngx_mcds_tag_set(void *data, ngx_mcds_result_t *result)
 
         /* somebody was faster: once more, with what is there now */
 
-        if (leg->tries <= NGX_MCDS_TAG_TRIES
-            && ngx_mcds_tag_read(leg) == NGX_OK)
-        {
+        if (leg->tries <= NGX_MCDS_TAG_TRIES) {
+            ngx_mcds_tag_read(leg);
             return;
         }
 
@@ -723,11 +709,10 @@ ngx_mcds_tags_create(ngx_mcds_pool_t *pool, ngx_str_t *page, ngx_str_t *list,
     ngx_mcds_tag_count(&req, now);
     req.place = tags->place;
 
-    if (ngx_mcds_launch(pool, &req, ngx_mcds_tags_counted, tags) == NULL) {
-        ngx_free(tags);
-        return NULL;
-    }
+    tags->count.handler = ngx_mcds_tags_counted;
+    tags->count.data = tags;
 
+    ngx_mcds_submit(pool, &req, &tags->count);
     tags->waiting++;
 
     if (ngx_mcds_tags_ask(tags, list) == NGX_ERROR) {
@@ -821,10 +806,10 @@ ngx_mcds_tags_ask_one(ngx_mcds_tags_t *tags, ngx_str_t *name)
     req.place = tags->place;
     req.limit = NGX_MCDS_TAG_RECORD;
 
-    if (ngx_mcds_launch(tags->pool, &req, ngx_mcds_tags_got, record) == NULL) {
-        ngx_free(record);
-        return NGX_ERROR;
-    }
+    record->op.handler = ngx_mcds_tags_got;
+    record->op.data = record;
+
+    ngx_mcds_submit(tags->pool, &req, &record->op);
 
     ngx_queue_insert_tail(&tags->records, &record->queue);
     tags->waiting++;
@@ -836,16 +821,30 @@ ngx_mcds_tags_ask_one(ngx_mcds_tags_t *tags, ngx_str_t *name)
 static void
 ngx_mcds_tags_counted(void *data, ngx_mcds_result_t *result)
 {
-    ngx_mcds_tags_t *tags = data;
+    ngx_mcds_tags_take_counter(data, result);
+    ngx_mcds_tags_done(data);
+}
 
+
+/* it was freed, but the pool's number is one that this worker may need */
+
+static void
+ngx_mcds_tags_counted_late(void *data, ngx_mcds_result_t *result)
+{
+    ngx_mcds_tags_take_counter(data, result);
+    ngx_free(data);
+}
+
+
+static void
+ngx_mcds_tags_take_counter(ngx_mcds_tags_t *tags, ngx_mcds_result_t *result)
+{
     if (ngx_mcds_tag_number(result, &tags->counter) == NGX_MCDS_OK) {
         tags->pool->purges = ngx_max(tags->pool->purges, tags->counter);
 
     } else {
         tags->counter = 0;
     }
-
-    ngx_mcds_tags_done(tags);
 }
 
 
@@ -873,11 +872,6 @@ static void
 ngx_mcds_tags_done(ngx_mcds_tags_t *tags)
 {
     if (--tags->waiting) {
-        return;
-    }
-
-    if (tags->freed) {
-        ngx_mcds_tags_destroy(tags);
         return;
     }
 
@@ -948,14 +942,7 @@ ngx_mcds_tags_add_record(ngx_mcds_pool_t *pool, ngx_uint_t place,
     req.text.data = buf;
     req.text.len = ngx_sprintf(buf, "%uL %uL", counter, counter) - buf;
 
-    (void) ngx_mcds_launch(pool, &req, ngx_mcds_tags_made, NULL);
-}
-
-
-static void
-ngx_mcds_tags_made(void *data, ngx_mcds_result_t *result)
-{
-    /* void */
+    ngx_mcds_submit(pool, &req, NULL);
 }
 
 
@@ -966,7 +953,7 @@ ngx_mcds_tags_make(ngx_mcds_pool_t *pool, ngx_str_t *page, ngx_str_t *list,
     ngx_mcds_request_t    req;
     ngx_mcds_tag_make_t  *make;
 
-    make = ngx_alloc(sizeof(ngx_mcds_tag_make_t) + list->len, ngx_cycle->log);
+    make = ngx_calloc(sizeof(ngx_mcds_tag_make_t) + list->len, ngx_cycle->log);
     if (make == NULL) {
         return;
     }
@@ -980,10 +967,10 @@ ngx_mcds_tags_make(ngx_mcds_pool_t *pool, ngx_str_t *page, ngx_str_t *list,
     ngx_mcds_tag_count(&req, now);
     req.place = make->place;
 
-    if (ngx_mcds_launch(pool, &req, ngx_mcds_tags_make_counted, make) == NULL)
-    {
-        ngx_free(make);
-    }
+    make->op.handler = ngx_mcds_tags_make_counted;
+    make->op.data = make;
+
+    ngx_mcds_submit(pool, &req, &make->op);
 }
 
 
@@ -1038,6 +1025,9 @@ ngx_mcds_tags_counter(ngx_mcds_tags_t *tags)
 void
 ngx_mcds_tags_free(ngx_mcds_tags_t *tags)
 {
+    ngx_queue_t        *q;
+    ngx_mcds_record_t  *record;
+
     if (tags == NULL) {
         return;
     }
@@ -1046,27 +1036,18 @@ ngx_mcds_tags_free(ngx_mcds_tags_t *tags)
         ngx_delete_posted_event(&tags->event);
     }
 
-    if (tags->waiting) {
-        tags->freed = 1;
-        return;
-    }
-
-    ngx_mcds_tags_destroy(tags);
-}
-
-
-static void
-ngx_mcds_tags_destroy(ngx_mcds_tags_t *tags)
-{
-    ngx_queue_t        *q;
-    ngx_mcds_record_t  *record;
-
     while (!ngx_queue_empty(&tags->records)) {
         q = ngx_queue_head(&tags->records);
         record = ngx_queue_data(q, ngx_mcds_record_t, queue);
 
+        ngx_mcds_cancel(&record->op);
         ngx_queue_remove(q);
         ngx_free(record);
+    }
+
+    if (ngx_mcds_op_active(&tags->count)) {
+        tags->count.handler = ngx_mcds_tags_counted_late;
+        return;
     }
 
     ngx_free(tags);
