@@ -789,13 +789,14 @@ ngx_mcds_page_lookup(ngx_mcds_seat_t *seat)
     read = page->read;
 
     if (read == NULL) {
-        read = ngx_alloc(sizeof(ngx_mcds_read_t), ngx_cycle->log);
+        read = ngx_calloc(sizeof(ngx_mcds_read_t), ngx_cycle->log);
         if (read == NULL) {
             return NGX_ERROR;
         }
 
         read->page = page;
-        read->copy = NULL;
+        read->op.handler = ngx_mcds_page_read_done;
+        read->op.data = read;
         ngx_queue_init(&read->seats);
         ngx_queue_insert_tail(&ngx_mcds_pages_reads, &read->queue);
 
@@ -827,7 +828,6 @@ ngx_mcds_page_read_handler(ngx_event_t *ev)
     ngx_queue_t         *q;
     ngx_mcds_page_t     *page;
     ngx_mcds_read_t     *read;
-    ngx_mcds_result_t    result;
     ngx_mcds_request_t   req;
 
     ngx_memzero(&req, sizeof(ngx_mcds_request_t));
@@ -860,13 +860,7 @@ ngx_mcds_page_read_handler(ngx_event_t *ev)
         req.limit = page->limit;
         req.bulk = read->whole && page->big;
 
-        if (ngx_mcds_launch(page->pool, &req, ngx_mcds_page_read_done, read)
-            == NULL)
-        {
-            ngx_memzero(&result, sizeof(ngx_mcds_result_t));
-            result.rc = NGX_MCDS_BUSY;
-            ngx_mcds_page_read_done(read, &result);
-        }
+        ngx_mcds_submit(page->pool, &req, &read->op);
     }
 }
 
@@ -1001,14 +995,9 @@ ngx_mcds_page_read_local(ngx_mcds_read_t *read, ngx_mcds_result_t *result)
 
             read->whole = 1;
 
-            if (ngx_mcds_launch(page->pool, &req, ngx_mcds_page_read_done,
-                                read)
-                != NULL)
-            {
-                return NGX_AGAIN;
-            }
+            ngx_mcds_submit(page->pool, &req, &read->op);
 
-            result->rc = NGX_MCDS_BUSY;
+            return NGX_AGAIN;
         }
 
     } else {

@@ -64,6 +64,7 @@ typedef struct {
                                           are looked for */
     ngx_queue_t           seats;
     ngx_queue_t           queue;       /* until it is sent */
+    ngx_mcds_op_t         op;
     ngx_atomic_uint_t     purges;      /* of the page, when it is sent */
     unsigned              whole:1;     /* with the value */
 } ngx_mcds_read_t;

@@ -140,6 +140,8 @@ ngx_mcds_page_confirm(ngx_mcds_seat_t *seat)
         }
 
         read->page = page;
+        read->op.handler = ngx_mcds_page_confirm_done;
+        read->op.data = read;
         ngx_queue_init(&read->seats);
         ngx_queue_insert_tail(&ngx_mcds_confirms, &read->queue);
 
@@ -164,7 +166,6 @@ ngx_mcds_page_confirm_handler(ngx_event_t *ev)
     ngx_queue_t         *q;
     ngx_mcds_page_t     *page;
     ngx_mcds_read_t     *read;
-    ngx_mcds_result_t    result;
     ngx_mcds_request_t   req;
 
     ngx_memzero(&req, sizeof(ngx_mcds_request_t));
@@ -187,13 +188,7 @@ ngx_mcds_page_confirm_handler(ngx_event_t *ev)
         req.limit = page->limit;
         read->purges = ngx_mcds_local_purges(page->place);
 
-        if (ngx_mcds_launch(page->pool, &req, ngx_mcds_page_confirm_done, read)
-            == NULL)
-        {
-            ngx_memzero(&result, sizeof(ngx_mcds_result_t));
-            result.rc = NGX_MCDS_BUSY;
-            ngx_mcds_page_confirm_done(read, &result);
-        }
+        ngx_mcds_submit(page->pool, &req, &read->op);
     }
 }
 
