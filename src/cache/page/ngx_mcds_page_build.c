@@ -42,7 +42,7 @@ static void ngx_mcds_page_start_lock(ngx_mcds_page_t *page,
     ngx_mcds_seat_t *owner, uint64_t cas);
 static void ngx_mcds_page_locked(void *data, ngx_mcds_lock_t *lock,
     ngx_uint_t rc);
-static ngx_int_t ngx_mcds_page_ask(ngx_mcds_page_t *page, ngx_uint_t whole);
+static void ngx_mcds_page_ask(ngx_mcds_page_t *page, ngx_uint_t whole);
 static void ngx_mcds_page_asked(void *data, ngx_mcds_result_t *result);
 static void ngx_mcds_page_opened(void *data, ngx_uint_t rc);
 static void ngx_mcds_page_await(ngx_mcds_page_t *page, uint64_t build);
@@ -303,9 +303,8 @@ ngx_mcds_page_start_lock(ngx_mcds_page_t *page, ngx_mcds_seat_t *owner,
     page->owner = owner;
     page->base = cas;
     ngx_mcds_page_await(page, 0);
-    page->missing = 1;
+    page->missing = 0;
     page->lock_rc = NGX_MCDS_BUSY;
-    page->page_rc = NGX_MCDS_BUSY;
 
     ngx_mcds_page_ref(page);
 
@@ -319,15 +318,7 @@ ngx_mcds_page_start_lock(ngx_mcds_page_t *page, ngx_mcds_seat_t *owner,
 
     /* behind the lock's command on the same connection, see the top */
 
-    (void) ngx_mcds_page_ask(page, cas == 0);
-
-    if (--page->missing == 0) {
-
-        /* out of memory; the owner hears of it in a posted event */
-
-        ngx_mcds_page_elsewhere(page);
-        ngx_mcds_page_unref(page);
-    }
+    ngx_mcds_page_ask(page, cas == 0);
 }
 
 
@@ -353,7 +344,7 @@ ngx_mcds_page_locked(void *data, ngx_mcds_lock_t *lock, ngx_uint_t rc)
 
 /* whole: with its value; otherwise only whether it has changed */
 
-static ngx_int_t
+static void
 ngx_mcds_page_ask(ngx_mcds_page_t *page, ngx_uint_t whole)
 {
     ngx_mcds_request_t  req;
@@ -374,13 +365,11 @@ ngx_mcds_page_ask(ngx_mcds_page_t *page, ngx_uint_t whole)
     page->page_cas = 0;
     page->purges = ngx_mcds_local_purges(page->place);
 
-    if (ngx_mcds_launch(page->pool, &req, ngx_mcds_page_asked, page) == NULL) {
-        return NGX_ERROR;
-    }
+    page->page_op.handler = ngx_mcds_page_asked;
+    page->page_op.data = page;
 
+    ngx_mcds_submit(page->pool, &req, &page->page_op);
     page->missing++;
-
-    return NGX_OK;
 }
 
 
@@ -648,7 +637,8 @@ ngx_mcds_page_changed(ngx_mcds_page_t *page)
         return NGX_DECLINED;
     }
 
-    if (!page->whole && ngx_mcds_page_ask(page, 1) == NGX_OK) {
+    if (!page->whole) {
+        ngx_mcds_page_ask(page, 1);
         return NGX_AGAIN;
     }
 
@@ -1376,22 +1366,15 @@ ngx_mcds_page_poll_handler(ngx_event_t *ev)
     req.page = 1;
     req.movable = 1;
 
-    page->lock_rc = NGX_MCDS_BUSY;
-
     ngx_mcds_page_ref(page);
 
-    if (ngx_mcds_launch(page->pool, &req, ngx_mcds_page_lock_asked, page)
-        != NULL)
-    {
-        page->missing++;
-    }
+    page->lock_op.handler = ngx_mcds_page_lock_asked;
+    page->lock_op.data = page;
 
-    (void) ngx_mcds_page_ask(page, page->base == 0);
+    ngx_mcds_submit(page->pool, &req, &page->lock_op);
+    page->missing++;
 
-    if (page->missing == 0) {
-        ngx_mcds_page_set_poll(page);
-        ngx_mcds_page_unref(page);
-    }
+    ngx_mcds_page_ask(page, page->base == 0);
 }
 
 

@@ -100,6 +100,8 @@ struct ngx_mcds_page_s {
                                           made what is found now */
 
     /* the answers of one step, lock and page */
+    ngx_mcds_op_t         lock_op;
+    ngx_mcds_op_t         page_op;
     ngx_uint_t            missing;
     ngx_uint_t            lock_rc;
     ngx_uint_t            page_rc;
