@@ -27,7 +27,6 @@
 /* the client's CRLF, see ngx_mcds_request_t */
 #define NGX_MCDS_SPARE            2
 
-
 /* clocks of hosts differ by less, ms */
 #define NGX_MCDS_SKEW             1000
 
@@ -56,6 +55,7 @@ typedef struct {
     uint32_t              ttl;
     ngx_uint_t            tries;       /* whether its length is taken */
     ngx_uint_t            looks;       /* at what somebody else has stored */
+    ngx_mcds_op_t         op;
 
     ngx_mcds_stored_pt    handler;     /* or NULL */
     void                 *data;
@@ -349,6 +349,7 @@ ngx_mcds_store_create(ngx_mcds_seat_t *seat, ngx_mcds_value_t *value,
     store->secrets = seat->secrets;
     store->stat = seat->stat;
     store->rc = NGX_MCDS_BUSY;
+    store->op.data = store;
     store->purges = ngx_mcds_local_purges(page->place);
     ngx_mcds_page_ref(page);
 
@@ -461,12 +462,9 @@ ngx_mcds_store_put(ngx_mcds_store_t *store)
     req.page = 1;
     req.movable = 1;
 
-    if (ngx_mcds_launch(store->page->pool, &req, ngx_mcds_store_answered,
-                        store)
-        == NULL)
-    {
-        ngx_mcds_store_end(store);
-    }
+    store->op.handler = ngx_mcds_store_answered;
+
+    ngx_mcds_submit(store->page->pool, &req, &store->op);
 }
 
 
@@ -625,9 +623,11 @@ ngx_mcds_store_look(ngx_mcds_store_t *store)
     req.page = 1;
     req.movable = 1;
 
-    return ngx_mcds_launch(store->page->pool, &req, ngx_mcds_store_looked,
-                           store)
-               ? NGX_OK : NGX_DECLINED;
+    store->op.handler = ngx_mcds_store_looked;
+
+    ngx_mcds_submit(store->page->pool, &req, &store->op);
+
+    return NGX_OK;
 }
 
 
