@@ -257,7 +257,7 @@ struct ngx_http_mcds_cache_ctx_s {
                                               ngx_mcds_tag.h */
     ngx_http_mcds_purging_t     *purging;
     ngx_msec_t                   start;    /* of the build */
-    void                        *use;      /* being counted */
+    ngx_mcds_op_t                use;      /* being counted */
     ngx_uint_t                   uses;
 
 

@@ -23,13 +23,6 @@
 #define NGX_HTTP_MCDS_BACKOFF_MAX 86400000
 
 
-/* a use that is being counted; outlives its request if that goes away */
-
-typedef struct {
-    ngx_http_mcds_cache_ctx_t  *ctx;         /* NULL: gone */
-} ngx_http_mcds_use_t;
-
-
 static void ngx_http_mcds_herd_used(void *data, ngx_mcds_result_t *result);
 static void ngx_http_mcds_herd_cleanup(void *data);
 static double ngx_http_mcds_herd_random(void);
@@ -99,9 +92,8 @@ ngx_int_t
 ngx_http_mcds_herd_uses(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx,
     ngx_http_mcds_cache_conf_t *ccf)
 {
-    ngx_pool_cleanup_t   *cln;
-    ngx_mcds_request_t    req;
-    ngx_http_mcds_use_t  *use;
+    ngx_pool_cleanup_t  *cln;
+    ngx_mcds_request_t   req;
 
     if (ccf->cache_min_uses <= 1
         || ctx->outcome == NGX_MCDS_PAGE_FAILED)
@@ -118,13 +110,6 @@ ngx_http_mcds_herd_uses(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx,
         return NGX_ERROR;
     }
 
-    use = ngx_alloc(sizeof(ngx_http_mcds_use_t), r->connection->log);
-    if (use == NULL) {
-        return NGX_ERROR;
-    }
-
-    use->ctx = ctx;
-
     ngx_memzero(&req, sizeof(ngx_mcds_request_t));
 
     req.verb = NGX_MCDS_INCR;
@@ -139,17 +124,14 @@ ngx_http_mcds_herd_uses(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx,
     req.delta = 1;
     req.ttl = NGX_HTTP_MCDS_USES_TTL;
 
-    if (ngx_mcds_launch(ccf->cache_pool, &req, ngx_http_mcds_herd_used, use)
-        == NULL)
-    {
-        ngx_free(use);
-        return NGX_ERROR;
-    }
+    ctx->use.handler = ngx_http_mcds_herd_used;
+    ctx->use.data = ctx;
+
+    ngx_mcds_submit(ccf->cache_pool, &req, &ctx->use);
 
     cln->handler = ngx_http_mcds_herd_cleanup;
-    cln->data = ctx;
+    cln->data = &ctx->use;
 
-    ctx->use = use;
     ctx->counted = 1;
     ctx->uses = NGX_MAX_UINT32_VALUE;
     ctx->task->waiting++;
@@ -161,20 +143,9 @@ ngx_http_mcds_herd_uses(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx,
 static void
 ngx_http_mcds_herd_used(void *data, ngx_mcds_result_t *result)
 {
-    uint64_t                    n;
-    ngx_http_mcds_cache_ctx_t  *ctx;
-    ngx_http_mcds_use_t        *use;
+    ngx_http_mcds_cache_ctx_t *ctx = data;
 
-    use = data;
-    ctx = use->ctx;
-
-    ngx_free(use);
-
-    if (ctx == NULL) {
-        return;
-    }
-
-    ctx->use = NULL;
+    uint64_t  n;
 
     if (result->rc == NGX_MCDS_OK
         && (result->has & NGX_MCDS_VALUE)
@@ -190,24 +161,15 @@ ngx_http_mcds_herd_used(void *data, ngx_mcds_result_t *result)
 static void
 ngx_http_mcds_herd_cleanup(void *data)
 {
-    ngx_http_mcds_cache_ctx_t *ctx = data;
-
-    ngx_http_mcds_use_t  *use;
-
-    use = ctx->use;
-
-    if (use) {
-        use->ctx = NULL;
-        ctx->use = NULL;
-    }
+    ngx_mcds_cancel(data);
 }
 
 
 void
 ngx_http_mcds_herd_hurry(ngx_http_mcds_cache_ctx_t *ctx)
 {
-    if (ctx->use) {
-        ngx_http_mcds_herd_cleanup(ctx);
+    if (ngx_mcds_op_active(&ctx->use)) {
+        ngx_mcds_cancel(&ctx->use);
         ngx_http_mcds_task_wake(ctx->task);
     }
 }
