@@ -14,9 +14,6 @@
 #include "ngx_mcds_array_core.h"
 
 
-/* parts that are written at once */
-#define NGX_MCDS_ARRAY_WINDOW     8
-
 #define NGX_MCDS_ARRAY_MAX_DELAY  64
 
 
@@ -31,6 +28,7 @@ static ngx_uint_t ngx_mcds_array_compose(ngx_mcds_array_work_t *work,
 static ngx_uint_t ngx_mcds_array_trim(ngx_mcds_array_work_t *work);
 static void ngx_mcds_array_write_parts(ngx_mcds_array_work_t *work);
 static ngx_int_t ngx_mcds_array_write_part(ngx_mcds_array_work_t *work);
+static ngx_mcds_op_t *ngx_mcds_array_part_op(ngx_mcds_array_work_t *work);
 static void ngx_mcds_array_part_handler(void *data,
     ngx_mcds_result_t *result);
 static void ngx_mcds_array_write_head(ngx_mcds_array_work_t *work);
@@ -43,7 +41,6 @@ static void ngx_mcds_array_change_end(ngx_mcds_array_work_t *work,
     ngx_uint_t rc);
 static void ngx_mcds_array_drop(ngx_mcds_array_work_t *work,
     ngx_mcds_array_ref_t *ref, ngx_uint_t n);
-static void ngx_mcds_array_dropped(void *data, ngx_mcds_result_t *result);
 static void ngx_mcds_array_clear(ngx_mcds_array_work_t *work);
 static ngx_mcds_value_t *ngx_mcds_array_join(ngx_mcds_value_t *a, size_t pos,
     ngx_mcds_value_t *b);
@@ -412,7 +409,7 @@ ngx_mcds_array_write_parts(ngx_mcds_array_work_t *work)
 
     while (round->rest->len > NGX_MCDS_ARRAY_PART
            && round->rc == NGX_MCDS_OK
-           && round->waiting < NGX_MCDS_ARRAY_WINDOW
+           && round->waiting < NGX_MCDS_ARRAY_WRITES
            && round->pos < round->rest->len)
     {
         if (ngx_mcds_array_write_part(work) != NGX_OK) {
@@ -441,7 +438,6 @@ ngx_mcds_array_write_part(ngx_mcds_array_work_t *work)
 {
     u_char                  *p, *end;
     u_char                   buf[1 + NGX_MCDS_ARRAY_ID];
-    ngx_mcds_op_t           *op;
     ngx_mcds_value_t        *value;
     ngx_mcds_request_t       req;
     ngx_mcds_array_ref_t    *ref;
@@ -478,19 +474,29 @@ ngx_mcds_array_write_part(ngx_mcds_array_work_t *work)
     req.value = value;
     req.ttl = round->ttl;
 
-    op = ngx_mcds_launch(work->array.pool, &req, ngx_mcds_array_part_handler,
-                         work);
+    ngx_mcds_submit(work->array.pool, &req, ngx_mcds_array_part_op(work));
 
     ngx_mcds_value_unref(value);
-
-    if (op == NULL) {
-        round->refs.nelts--;
-        return NGX_ERROR;
-    }
 
     round->pos += end - p;
 
     return NGX_OK;
+}
+
+
+/* one is free: not more than that are under way */
+
+static ngx_mcds_op_t *
+ngx_mcds_array_part_op(ngx_mcds_array_work_t *work)
+{
+    ngx_mcds_op_t  *op;
+
+    for (op = work->parts; ngx_mcds_op_active(op); op++) { /* void */ }
+
+    op->handler = ngx_mcds_array_part_handler;
+    op->data = work;
+
+    return op;
 }
 
 
@@ -559,12 +565,10 @@ ngx_mcds_array_write_head(ngx_mcds_array_work_t *work)
         req.ttl = round->ttl;
     }
 
-    if (ngx_mcds_launch(work->array.pool, &req, ngx_mcds_array_head_handler,
-                        work)
-        == NULL)
-    {
-        ngx_mcds_array_change_end(work, NGX_MCDS_BUSY);
-    }
+    work->op.handler = ngx_mcds_array_head_handler;
+    work->op.data = work;
+
+    ngx_mcds_submit(work->array.pool, &req, &work->op);
 }
 
 
@@ -766,16 +770,8 @@ ngx_mcds_array_drop(ngx_mcds_array_work_t *work, ngx_mcds_array_ref_t *ref,
         req.key = work->array.key;
         ngx_mcds_array_part_suffix(&req.suffix, buf, ref[i].id);
 
-        (void) ngx_mcds_launch(work->array.pool, &req, ngx_mcds_array_dropped,
-                               NULL);
+        ngx_mcds_submit(work->array.pool, &req, NULL);
     }
-}
-
-
-static void
-ngx_mcds_array_dropped(void *data, ngx_mcds_result_t *result)
-{
-    /* void */
 }
 
 

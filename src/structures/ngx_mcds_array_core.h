@@ -23,6 +23,10 @@
 #define NGX_MCDS_ARRAY_ROUNDS     24
 
 
+/* parts that are written at once */
+#define NGX_MCDS_ARRAY_WRITES     8
+
+
 typedef struct {
     ngx_queue_t                 queue;
     ngx_mcds_array_edit_pt      edit;      /* NULL: appends text */
@@ -77,6 +81,9 @@ typedef struct {
     ngx_uint_t                  verb;      /* appending: APPEND or ADD */
     ngx_uint_t                  rounds;
     ngx_mcds_value_t           *text;      /* to append */
+
+    ngx_mcds_op_t               op;        /* on the head */
+    ngx_mcds_op_t               parts[NGX_MCDS_ARRAY_WRITES];
 
     ngx_mcds_array_done_t       done;
     ngx_mcds_array_round_t      round;     /* of a change */

@@ -28,6 +28,7 @@ struct ngx_mcds_array_read_s {
     ngx_mcds_array_t           array;
     ngx_mcds_array_read_pt     handler;
     void                      *data;
+    ngx_mcds_op_t              op;        /* of the head */
     ngx_mcds_array_content_t   content;
     ngx_uint_t                 next;      /* the piece to ask for */
     ngx_uint_t                 waiting;
@@ -39,7 +40,7 @@ struct ngx_mcds_array_read_s {
 };
 
 
-static ngx_int_t ngx_mcds_array_read_head(ngx_mcds_array_read_t *read);
+static void ngx_mcds_array_read_head(ngx_mcds_array_read_t *read);
 static void ngx_mcds_array_head_handler(void *data,
     ngx_mcds_result_t *result);
 static ngx_uint_t ngx_mcds_array_head(ngx_mcds_array_read_t *read,
@@ -47,7 +48,7 @@ static ngx_uint_t ngx_mcds_array_head(ngx_mcds_array_read_t *read,
 static ngx_uint_t ngx_mcds_array_pieces(ngx_mcds_array_read_t *read,
     ngx_mcds_value_t *value);
 static void ngx_mcds_array_read_parts(ngx_mcds_array_read_t *read);
-static ngx_int_t ngx_mcds_array_read_part(ngx_mcds_array_read_t *read,
+static void ngx_mcds_array_read_part(ngx_mcds_array_read_t *read,
     ngx_mcds_array_piece_t *piece);
 static void ngx_mcds_array_part_handler(void *data,
     ngx_mcds_result_t *result);
@@ -86,16 +87,16 @@ ngx_mcds_array_read_start(ngx_mcds_array_t *array, ngx_uint_t parts,
     read->data = data;
     read->parts = parts;
 
-    if (ngx_mcds_array_read_head(read) != NGX_OK) {
-        ngx_free(read);
-        return NGX_ERROR;
-    }
+    read->op.handler = ngx_mcds_array_head_handler;
+    read->op.data = read;
+
+    ngx_mcds_array_read_head(read);
 
     return NGX_OK;
 }
 
 
-static ngx_int_t
+static void
 ngx_mcds_array_read_head(ngx_mcds_array_read_t *read)
 {
     ngx_mcds_request_t  req;
@@ -108,9 +109,7 @@ ngx_mcds_array_read_head(ngx_mcds_array_read_t *read)
     req.limit = NGX_MCDS_ARRAY_ITEM;
     req.single = 1;
 
-    return ngx_mcds_launch(read->array.pool, &req,
-                           ngx_mcds_array_head_handler, read)
-           ? NGX_OK : NGX_ERROR;
+    ngx_mcds_submit(read->array.pool, &req, &read->op);
 }
 
 
@@ -231,6 +230,8 @@ ngx_mcds_array_pieces(ngx_mcds_array_read_t *read, ngx_mcds_value_t *value)
     for (i = 0; i < n; i++) {
         piece = &content->pieces[i];
         piece->read = read;
+        piece->op.handler = ngx_mcds_array_part_handler;
+        piece->op.data = piece;
 
         (void) ngx_mcds_array_ref(&p, last, &piece->ref);
     }
@@ -257,13 +258,7 @@ ngx_mcds_array_read_parts(ngx_mcds_array_read_t *read)
            && read->waiting < NGX_MCDS_ARRAY_WINDOW
            && read->next < content->n - 1)
     {
-        if (ngx_mcds_array_read_part(read, &content->pieces[read->next++])
-            != NGX_OK)
-        {
-            read->rc = NGX_MCDS_BUSY;
-            break;
-        }
-
+        ngx_mcds_array_read_part(read, &content->pieces[read->next++]);
         read->waiting++;
     }
 
@@ -276,11 +271,9 @@ ngx_mcds_array_read_parts(ngx_mcds_array_read_t *read)
         if (read->known || read->tries == NGX_MCDS_ARRAY_TRIES) {
             ngx_mcds_array_lost(read);
 
-        } else if (ngx_mcds_array_read_head(read) == NGX_OK) {
-            return;
-
         } else {
-            read->rc = NGX_MCDS_BUSY;
+            ngx_mcds_array_read_head(read);
+            return;
         }
     }
 
@@ -288,7 +281,7 @@ ngx_mcds_array_read_parts(ngx_mcds_array_read_t *read)
 }
 
 
-static ngx_int_t
+static void
 ngx_mcds_array_read_part(ngx_mcds_array_read_t *read,
     ngx_mcds_array_piece_t *piece)
 {
@@ -304,9 +297,7 @@ ngx_mcds_array_read_part(ngx_mcds_array_read_t *read,
     req.limit = NGX_MCDS_ARRAY_ITEM;
     req.bulk = 1;
 
-    return ngx_mcds_launch(read->array.pool, &req,
-                           ngx_mcds_array_part_handler, piece)
-           ? NGX_OK : NGX_ERROR;
+    ngx_mcds_submit(read->array.pool, &req, &piece->op);
 }
 
 

@@ -372,12 +372,10 @@ ngx_mcds_array_append_send(ngx_mcds_array_work_t *work, ngx_uint_t verb)
     req.value = work->text;
     req.single = 1;
 
-    if (ngx_mcds_launch(work->array.pool, &req, ngx_mcds_array_append_handler,
-                        work)
-        == NULL)
-    {
-        ngx_mcds_array_end(work, NGX_MCDS_BUSY);
-    }
+    work->op.handler = ngx_mcds_array_append_handler;
+    work->op.data = work;
+
+    ngx_mcds_submit(work->array.pool, &req, &work->op);
 }
 
 
