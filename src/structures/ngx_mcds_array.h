@@ -75,8 +75,8 @@ typedef struct {
 /* lines that belong together; without a value: they were lost */
 
 typedef struct {
-    ngx_mcds_array_read_t  *read;      /* of array_read.c */
-    ngx_mcds_op_t           op;        /* ... too */
+    ngx_mcds_array_read_t  *read;      /* of array_read.c, */
+    ngx_mcds_op_t           op;        /* as this is */
     ngx_mcds_array_ref_t    ref;
     ngx_mcds_value_t       *value;
     size_t                  start;     /* in the value */

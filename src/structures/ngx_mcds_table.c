@@ -51,7 +51,7 @@ static ngx_int_t ngx_mcds_table_store(ngx_mcds_table_change_t *change,
     ngx_mcds_table_item_t *item);
 static void ngx_mcds_table_store_handler(void *data,
     ngx_mcds_result_t *result);
-static ngx_int_t ngx_mcds_table_look(ngx_mcds_table_change_t *change,
+static void ngx_mcds_table_look(ngx_mcds_table_change_t *change,
     ngx_mcds_table_item_t *item);
 static void ngx_mcds_table_look_handler(void *data,
     ngx_mcds_result_t *result);
@@ -169,7 +169,9 @@ ngx_mcds_table_begin(ngx_mcds_table_change_t *change,
         return NGX_DECLINED;
     }
 
-    return ngx_mcds_table_look(change, item);
+    ngx_mcds_table_look(change, item);
+
+    return NGX_OK;
 }
 
 
@@ -178,7 +180,6 @@ ngx_mcds_table_store(ngx_mcds_table_change_t *change,
     ngx_mcds_table_item_t *item)
 {
     u_char               suffix[NGX_MCDS_TABLE_SUFFIX];
-    ngx_mcds_op_t       *op;
     ngx_mcds_value_t    *value;
     ngx_mcds_request_t   req;
 
@@ -209,12 +210,14 @@ ngx_mcds_table_store(ngx_mcds_table_change_t *change,
 
     req.cas = item->cas;
 
-    op = ngx_mcds_launch(change->table.pool, &req,
-                         ngx_mcds_table_store_handler, item);
+    item->op.handler = ngx_mcds_table_store_handler;
+    item->op.data = item;
+
+    ngx_mcds_submit(change->table.pool, &req, &item->op);
 
     ngx_mcds_value_unref(value);
 
-    return op ? NGX_OK : NGX_ERROR;
+    return NGX_OK;
 }
 
 
@@ -260,7 +263,7 @@ ngx_mcds_table_store_handler(void *data, ngx_mcds_result_t *result)
 }
 
 
-static ngx_int_t
+static void
 ngx_mcds_table_look(ngx_mcds_table_change_t *change,
     ngx_mcds_table_item_t *item)
 {
@@ -272,9 +275,10 @@ ngx_mcds_table_look(ngx_mcds_table_change_t *change,
     req.verb = NGX_MCDS_GET;
     req.want = NGX_MCDS_TTL;
 
-    return ngx_mcds_launch(change->table.pool, &req,
-                           ngx_mcds_table_look_handler, item)
-           ? NGX_OK : NGX_ERROR;
+    item->op.handler = ngx_mcds_table_look_handler;
+    item->op.data = item;
+
+    ngx_mcds_submit(change->table.pool, &req, &item->op);
 }
 
 

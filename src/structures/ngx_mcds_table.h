@@ -99,7 +99,8 @@ typedef struct {
     ngx_uint_t                  rc;    /* what became of it; CHECK: whether
                                           it is there */
 
-    ngx_mcds_table_change_t    *change;  /* of table.c */
+    ngx_mcds_table_change_t    *change;  /* of table.c, as the rest */
+    ngx_mcds_op_t               op;
     unsigned                    touched:1;
     unsigned                    listed:1;
     unsigned                    wrong:1;

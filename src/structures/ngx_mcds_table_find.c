@@ -28,6 +28,7 @@ typedef struct {
     ngx_queue_t                 bucket;
     ngx_queue_t                 queue;     /* not while one is asked for */
     ngx_queue_t                 waits;
+    ngx_mcds_op_t               op;
     ngx_mcds_pool_t            *pool;
     uint32_t                    hash;
     ngx_msec_t                  asked;
@@ -135,15 +136,7 @@ ngx_mcds_table_find(ngx_mcds_table_t *table, ngx_str_t *name, ngx_msec_t keep,
     req.verb = NGX_MCDS_GET;
     req.want = NGX_MCDS_VALUE;
 
-    if (ngx_mcds_launch(table->pool, &req, ngx_mcds_table_find_handler,
-                        memory)
-        == NULL)
-    {
-        ngx_queue_remove(&memory->bucket);
-        ngx_free(memory);
-        ngx_free(w);
-        return NGX_ERROR;
-    }
+    ngx_mcds_submit(table->pool, &req, &memory->op);
 
     ngx_queue_insert_tail(&memory->waits, &w->queue);
     *wait = w;
@@ -252,6 +245,8 @@ ngx_mcds_table_memory_create(ngx_mcds_table_t *table, ngx_str_t *name,
         return NULL;
     }
 
+    memory->op.handler = ngx_mcds_table_find_handler;
+    memory->op.data = memory;
     memory->pool = table->pool;
     memory->hash = hash;
     memory->asked = ngx_current_msec;
