@@ -24,6 +24,7 @@ typedef struct ngx_http_mcds_table_rest_s  ngx_http_mcds_table_rest_t;
 
 typedef struct {
     ngx_http_mcds_table_rest_t  *tr;
+    ngx_mcds_op_t                op;
     ngx_str_t                    name;
     int64_t                      expiry;
     ngx_mcds_value_t            *value;
@@ -46,6 +47,7 @@ struct ngx_http_mcds_table_rest_s {
     ngx_uint_t                   n;
 
     /* of one element */
+    ngx_mcds_op_t                op;
     ngx_mcds_value_t            *value;
     uint64_t                     cas;
     uint32_t                     crc;

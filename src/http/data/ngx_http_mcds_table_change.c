@@ -73,12 +73,10 @@ ngx_http_mcds_element_start(ngx_http_mcds_table_rest_t *tr)
     req.verb = NGX_MCDS_GET;
     req.want = NGX_MCDS_VALUE|NGX_MCDS_CAS|NGX_MCDS_TTL;
 
-    if (ngx_mcds_launch(tr->table.pool, &req, ngx_http_mcds_element_handler,
-                        tr)
-        == NULL)
-    {
-        return NGX_HTTP_INTERNAL_SERVER_ERROR;
-    }
+    tr->op.handler = ngx_http_mcds_element_handler;
+    tr->op.data = tr;
+
+    ngx_mcds_submit(tr->table.pool, &req, &tr->op);
 
     tr->rest.waiting++;
     tr->rest.answer = ngx_http_mcds_element_answer;

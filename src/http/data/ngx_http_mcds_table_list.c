@@ -167,13 +167,10 @@ ngx_http_mcds_table_ask(ngx_http_mcds_table_rest_t *tr)
         req.verb = NGX_MCDS_GET;
         req.want = NGX_MCDS_VALUE;
 
-        if (ngx_mcds_launch(tr->table.pool, &req,
-                            ngx_http_mcds_table_value_handler, listed)
-            == NULL)
-        {
-            tr->rc = NGX_MCDS_BUSY;
-            break;
-        }
+        listed->op.handler = ngx_http_mcds_table_value_handler;
+        listed->op.data = listed;
+
+        ngx_mcds_submit(tr->table.pool, &req, &listed->op);
 
         tr->asking++;
     }
