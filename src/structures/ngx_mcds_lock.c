@@ -12,7 +12,7 @@
 
 static ngx_mcds_lock_t *ngx_mcds_lock_create(ngx_mcds_pool_t *pool,
     ngx_str_t *key, uint32_t ttl, ngx_mcds_lock_pt handler, void *data);
-static ngx_int_t ngx_mcds_lock_start(ngx_mcds_lock_t *lock);
+static void ngx_mcds_lock_start(ngx_mcds_lock_t *lock);
 static uint64_t ngx_mcds_lock_owner_of(u_char *token, size_t len);
 static void ngx_mcds_lock_token(u_char *token);
 static void ngx_mcds_lock_acquired(void *data, ngx_mcds_result_t *result);
@@ -21,8 +21,8 @@ static void ngx_mcds_lock_written(void *data, ngx_mcds_result_t *result);
 static void ngx_mcds_lock_looked(void *data, ngx_mcds_result_t *result);
 static ngx_uint_t ngx_mcds_lock_orphan(u_char *data, size_t len);
 static void ngx_mcds_lock_taken(void *data, ngx_mcds_result_t *result);
-static void ngx_mcds_lock_item(ngx_mcds_lock_t *lock,
-    ngx_mcds_request_t *req);
+static void ngx_mcds_lock_send(ngx_mcds_lock_t *lock,
+    ngx_mcds_request_t *req, ngx_mcds_handler_pt handler);
 static void ngx_mcds_lock_dropped(void *data, ngx_mcds_result_t *result);
 
 
@@ -42,8 +42,13 @@ ngx_mcds_lock_acquire(ngx_mcds_pool_t *pool, ngx_str_t *key, uint32_t ttl,
     ngx_mcds_lock_t  *lock;
 
     lock = ngx_mcds_lock_create(pool, key, ttl, handler, data);
+    if (lock == NULL) {
+        return NGX_ERROR;
+    }
 
-    return lock ? ngx_mcds_lock_start(lock) : NGX_ERROR;
+    ngx_mcds_lock_start(lock);
+
+    return NGX_OK;
 }
 
 
@@ -65,7 +70,9 @@ ngx_mcds_lock_acquire_page(ngx_mcds_pool_t *pool, ngx_str_t *key,
     lock->at_once = at_once;
     lock->kept = kept;
 
-    return ngx_mcds_lock_start(lock);
+    ngx_mcds_lock_start(lock);
+
+    return NGX_OK;
 }
 
 
@@ -84,7 +91,9 @@ ngx_mcds_lock_open(ngx_mcds_pool_t *pool, ngx_str_t *key, uint32_t ttl,
     lock->token_len = text->len;
     ngx_memcpy(lock->token, text->data, text->len);
 
-    return ngx_mcds_lock_start(lock);
+    ngx_mcds_lock_start(lock);
+
+    return NGX_OK;
 }
 
 
@@ -120,30 +129,26 @@ ngx_mcds_lock_create(ngx_mcds_pool_t *pool, ngx_str_t *key, uint32_t ttl,
 }
 
 
-static ngx_int_t
+static void
 ngx_mcds_lock_start(ngx_mcds_lock_t *lock)
 {
     lock->text.data = lock->token;
     lock->text.len = lock->token_len;
     lock->old = lock->text;
 
-    lock->op = ngx_mcds_lock_submit(lock, NGX_MCDS_ADD, lock->lasting,
-                                    ngx_mcds_lock_acquired);
-    if (lock->op == NULL) {
-        ngx_free(lock);
-        return NGX_ERROR;
-    }
-
     ngx_queue_insert_tail(&ngx_mcds_locks, &lock->queue);
 
-    return NGX_OK;
+    ngx_mcds_lock_submit(lock, NGX_MCDS_ADD, lock->lasting,
+                         ngx_mcds_lock_acquired);
 }
 
 
 ngx_int_t
 ngx_mcds_lock_write(ngx_mcds_lock_t *lock, ngx_str_t *text)
 {
-    if (lock->op || lock->cas == 0) {
+    if (ngx_mcds_op_active(&lock->op) || lock->cas == 0
+        || ngx_mcds_lock_late(lock))
+    {
         return NGX_BUSY;
     }
 
@@ -155,10 +160,10 @@ ngx_mcds_lock_write(ngx_mcds_lock_t *lock, ngx_str_t *text)
     lock->text.len = text->len;
     ngx_memcpy(lock->next, text->data, text->len);
 
-    lock->op = ngx_mcds_lock_submit(lock, NGX_MCDS_SET, lock->lasting,
-                                    ngx_mcds_lock_written);
+    ngx_mcds_lock_submit(lock, NGX_MCDS_SET, lock->lasting,
+                         ngx_mcds_lock_written);
 
-    return lock->op ? NGX_OK : NGX_ERROR;
+    return NGX_OK;
 }
 
 
@@ -204,7 +209,7 @@ ngx_mcds_lock_release(ngx_mcds_lock_t *lock, uint32_t keep)
         ngx_del_timer(&lock->timer);
     }
 
-    if (lock->op == NULL) {
+    if (!ngx_mcds_op_active(&lock->op)) {
         ngx_mcds_lock_give_up(lock);
     }
 }
@@ -322,19 +327,13 @@ ngx_mcds_lock_token(u_char *token)
 static void
 ngx_mcds_lock_acquired(void *data, ngx_mcds_result_t *result)
 {
-    ngx_mcds_lock_t  *lock;
-
-    lock = data;
-    lock->op = NULL;
+    ngx_mcds_lock_t *lock = data;
 
     if (result->rc != NGX_MCDS_OK) {
 
         if (result->rc == NGX_MCDS_NOT_STORED && lock->kept) {
-            lock->op = ngx_mcds_lock_look(lock, ngx_mcds_lock_looked);
-
-            if (lock->op) {
-                return;
-            }
+            ngx_mcds_lock_look(lock, ngx_mcds_lock_looked);
+            return;
         }
 
         ngx_mcds_lock_failed(lock, result->rc);
@@ -399,7 +398,6 @@ ngx_mcds_lock_written(void *data, ngx_mcds_result_t *result)
     ngx_mcds_lock_t  *lock;
 
     lock = data;
-    lock->op = NULL;
     rc = result->rc;
 
     if (rc == NGX_MCDS_OK) {
@@ -438,7 +436,7 @@ ngx_mcds_lock_written(void *data, ngx_mcds_result_t *result)
 }
 
 
-ngx_mcds_op_t *
+void
 ngx_mcds_lock_look(ngx_mcds_lock_t *lock, ngx_mcds_handler_pt handler)
 {
     ngx_mcds_request_t  req;
@@ -449,9 +447,7 @@ ngx_mcds_lock_look(ngx_mcds_lock_t *lock, ngx_mcds_handler_pt handler)
     req.want = NGX_MCDS_VALUE|NGX_MCDS_CAS;
     req.limit = NGX_MCDS_MAX_LINE;
 
-    ngx_mcds_lock_item(lock, &req);
-
-    return ngx_mcds_launch(lock->pool, &req, handler, lock);
+    ngx_mcds_lock_send(lock, &req, handler);
 }
 
 
@@ -460,10 +456,7 @@ ngx_mcds_lock_look(ngx_mcds_lock_t *lock, ngx_mcds_handler_pt handler)
 static void
 ngx_mcds_lock_looked(void *data, ngx_mcds_result_t *result)
 {
-    ngx_mcds_lock_t  *lock;
-
-    lock = data;
-    lock->op = NULL;
+    ngx_mcds_lock_t *lock = data;
 
     if (result->rc != NGX_MCDS_OK || result->cas == 0
         || result->len > NGX_MCDS_KEPT_LEN)
@@ -491,11 +484,8 @@ ngx_mcds_lock_looked(void *data, ngx_mcds_result_t *result)
     lock->cas = result->cas;
     lock->sure = ngx_current_msec + lock->pool->timeout;
 
-    lock->op = ngx_mcds_lock_submit(lock, NGX_MCDS_SET, lock->lasting,
-                                    ngx_mcds_lock_taken);
-    if (lock->op == NULL) {
-        ngx_mcds_lock_failed(lock, NGX_MCDS_NOT_STORED);
-    }
+    ngx_mcds_lock_submit(lock, NGX_MCDS_SET, lock->lasting,
+                         ngx_mcds_lock_taken);
 }
 
 
@@ -508,8 +498,6 @@ ngx_mcds_lock_taken(void *data, ngx_mcds_result_t *result)
         ngx_mcds_lock_acquired(lock, result);
         return;
     }
-
-    lock->op = NULL;
 
     if (lock->kept) {
         ngx_memzero(lock->kept, sizeof(ngx_mcds_kept_t));
@@ -557,8 +545,6 @@ ngx_mcds_lock_orphan(u_char *data, size_t len)
 void
 ngx_mcds_lock_give_up(ngx_mcds_lock_t *lock)
 {
-    ngx_mcds_op_t  *op;
-
     if (lock->stays) {
         ngx_mcds_lock_free(lock);
         return;
@@ -572,16 +558,13 @@ ngx_mcds_lock_give_up(ngx_mcds_lock_t *lock)
         return;
     }
 
-    if (lock->cas) {
-        op = ngx_mcds_lock_submit(lock, lock->keep ? NGX_MCDS_SET
-                                                   : NGX_MCDS_DELETE,
-                                  lock->keep, ngx_mcds_lock_dropped);
-        if (op) {
-            return;
-        }
+    if (lock->cas == 0 || ngx_mcds_lock_late(lock)) {
+        ngx_mcds_lock_free(lock);
+        return;
     }
 
-    ngx_mcds_lock_free(lock);
+    ngx_mcds_lock_submit(lock, lock->keep ? NGX_MCDS_SET : NGX_MCDS_DELETE,
+                         lock->keep, ngx_mcds_lock_dropped);
 }
 
 
@@ -613,11 +596,17 @@ ngx_mcds_lock_free(ngx_mcds_lock_t *lock)
 }
 
 
-ngx_mcds_op_t *
+ngx_uint_t
+ngx_mcds_lock_late(ngx_mcds_lock_t *lock)
+{
+    return lock->pool->classic && lock->cas && ngx_mcds_lock_sure(lock) <= 0;
+}
+
+
+void
 ngx_mcds_lock_submit(ngx_mcds_lock_t *lock, ngx_uint_t verb, uint32_t ttl,
     ngx_mcds_handler_pt handler)
 {
-    ngx_msec_int_t      left;
     ngx_mcds_request_t  req;
 
     ngx_memzero(&req, sizeof(ngx_mcds_request_t));
@@ -626,13 +615,7 @@ ngx_mcds_lock_submit(ngx_mcds_lock_t *lock, ngx_uint_t verb, uint32_t ttl,
 
         /* between two commands of an operation it must not change hands */
 
-        left = (ngx_msec_int_t) (lock->sure - ngx_current_msec);
-
-        if (left <= 0 && lock->pool->classic) {
-            return NULL;
-        }
-
-        req.within = ngx_max(left, 1);
+        req.within = ngx_max(ngx_mcds_lock_sure(lock), 1);
     }
 
     lock->sent = ngx_current_msec;
@@ -644,27 +627,28 @@ ngx_mcds_lock_submit(ngx_mcds_lock_t *lock, ngx_uint_t verb, uint32_t ttl,
     req.old = lock->old;
     req.text = lock->text;
 
-    ngx_mcds_lock_item(lock, &req);
-
-    return ngx_mcds_launch(lock->pool, &req, handler, lock);
+    ngx_mcds_lock_send(lock, &req, handler);
 }
 
 
 static void
-ngx_mcds_lock_item(ngx_mcds_lock_t *lock, ngx_mcds_request_t *req)
+ngx_mcds_lock_send(ngx_mcds_lock_t *lock, ngx_mcds_request_t *req,
+    ngx_mcds_handler_pt handler)
 {
     req->key = lock->key;
     req->single = 1;
     req->page = lock->page;
 
-    if (lock->open) {
+    /* what is open is where other programs find it, and nowhere else */
 
-        /* where other programs find it, and nowhere else */
-
-        return;
+    if (!lock->open) {
+        req->suffix = ngx_mcds_lock_suffix;
+        req->by_key = 1;
+        req->movable = 1;
     }
 
-    req->suffix = ngx_mcds_lock_suffix;
-    req->by_key = 1;
-    req->movable = 1;
+    lock->op.handler = handler;
+    lock->op.data = lock;
+
+    ngx_mcds_submit(lock->pool, req, &lock->op);
 }

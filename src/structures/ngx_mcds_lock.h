@@ -82,8 +82,8 @@ ngx_int_t ngx_mcds_lock_acquire_page(ngx_mcds_pool_t *pool, ngx_str_t *key,
  * still to be released then.
  *
  * write: another text, when the handler was called with OK, which it is then a
- * second time; with any rc but OK lock is NULL and released.  NGX_ERROR when
- * out of memory, nothing has changed, but it is not extended any more.
+ * second time; with any rc but OK lock is NULL and released.  NGX_BUSY: nothing
+ * has changed, it is just being extended, or was lost.
  *
  * leave: as release, but the lock stays for the rest of its time.
  *

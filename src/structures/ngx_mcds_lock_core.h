@@ -29,7 +29,7 @@ struct ngx_mcds_lock_s {
     ngx_mcds_pool_t     *pool;
     ngx_mcds_lock_pt     handler;
     void                *data;
-    ngx_mcds_op_t       *op;           /* under way */
+    ngx_mcds_op_t        op;
     ngx_event_t          timer;        /* extends */
     uint64_t             cas;
     ngx_msec_t           sent;         /* when a time to live began */
@@ -63,16 +63,18 @@ struct ngx_mcds_lock_s {
 
 /*
  * held: for another time to live, counted from when the command was sent.
- * look: reads the item.  submit: SET and DELETE of lock->text under the CAS, or
- * ADD.  give_up: what was acquired, when it is released.  All but held may be
- * the last that is done with the lock.
+ * look: reads the item.  late: 1 if the time of a lock that is held is over, so
+ * that two commands, which the classic protocol needs, might be another
+ * owner's.  submit: SET and DELETE of lock->text under the CAS, unless it is
+ * late, or ADD.  give_up: of a lock that was acquired, when it is released;
+ * free may be the end of that.
  */
 
 void ngx_mcds_lock_held(ngx_mcds_lock_t *lock, uint64_t cas);
-ngx_mcds_op_t *ngx_mcds_lock_look(ngx_mcds_lock_t *lock,
-    ngx_mcds_handler_pt handler);
-ngx_mcds_op_t *ngx_mcds_lock_submit(ngx_mcds_lock_t *lock,
-    ngx_uint_t verb, uint32_t ttl, ngx_mcds_handler_pt handler);
+void ngx_mcds_lock_look(ngx_mcds_lock_t *lock, ngx_mcds_handler_pt handler);
+ngx_uint_t ngx_mcds_lock_late(ngx_mcds_lock_t *lock);
+void ngx_mcds_lock_submit(ngx_mcds_lock_t *lock, ngx_uint_t verb,
+    uint32_t ttl, ngx_mcds_handler_pt handler);
 void ngx_mcds_lock_give_up(ngx_mcds_lock_t *lock);
 void ngx_mcds_lock_free(ngx_mcds_lock_t *lock);
 

@@ -67,21 +67,20 @@ ngx_mcds_lock_extend(ngx_event_t *ev)
         return;
     }
 
-    lock->op = ngx_mcds_lock_submit(lock, NGX_MCDS_SET, lock->lasting,
-                                    ngx_mcds_lock_extended);
-    if (lock->op == NULL) {
+    if (ngx_mcds_lock_late(lock)) {
         ngx_mcds_lock_again(lock, NGX_MCDS_BUSY);
+        return;
     }
+
+    ngx_mcds_lock_submit(lock, NGX_MCDS_SET, lock->lasting,
+                         ngx_mcds_lock_extended);
 }
 
 
 static void
 ngx_mcds_lock_extended(void *data, ngx_mcds_result_t *result)
 {
-    ngx_mcds_lock_t  *lock;
-
-    lock = data;
-    lock->op = NULL;
+    ngx_mcds_lock_t *lock = data;
 
     switch (result->rc) {
 
@@ -95,11 +94,8 @@ ngx_mcds_lock_extended(void *data, ngx_mcds_result_t *result)
 
             /* perhaps by an extension whose answer was lost */
 
-            lock->op = ngx_mcds_lock_look(lock, ngx_mcds_lock_reread);
-
-            if (lock->op) {
-                return;
-            }
+            ngx_mcds_lock_look(lock, ngx_mcds_lock_reread);
+            return;
         }
 
         /* fall through */
@@ -156,10 +152,7 @@ ngx_mcds_lock_again(ngx_mcds_lock_t *lock, ngx_uint_t rc)
 static void
 ngx_mcds_lock_reread(void *data, ngx_mcds_result_t *result)
 {
-    ngx_mcds_lock_t  *lock;
-
-    lock = data;
-    lock->op = NULL;
+    ngx_mcds_lock_t *lock = data;
 
     if (ngx_mcds_lock_own(lock, result)) {
         lock->unsure = 0;
@@ -237,15 +230,11 @@ static void
 ngx_mcds_lock_retake(ngx_mcds_lock_t *lock)
 {
     if (lock->unsure) {
-        lock->op = ngx_mcds_lock_look(lock, ngx_mcds_lock_reread);
+        ngx_mcds_lock_look(lock, ngx_mcds_lock_reread);
 
     } else {
-        lock->op = ngx_mcds_lock_submit(lock, NGX_MCDS_ADD, lock->lasting,
-                                        ngx_mcds_lock_retaken);
-    }
-
-    if (lock->op == NULL) {
-        ngx_mcds_lock_again(lock, NGX_MCDS_BUSY);
+        ngx_mcds_lock_submit(lock, NGX_MCDS_ADD, lock->lasting,
+                             ngx_mcds_lock_retaken);
     }
 }
 
@@ -253,10 +242,7 @@ ngx_mcds_lock_retake(ngx_mcds_lock_t *lock)
 static void
 ngx_mcds_lock_retaken(void *data, ngx_mcds_result_t *result)
 {
-    ngx_mcds_lock_t  *lock;
-
-    lock = data;
-    lock->op = NULL;
+    ngx_mcds_lock_t *lock = data;
 
     if (result->rc == NGX_MCDS_OK && result->cas) {
         ngx_mcds_lock_held(lock, result->cas);
@@ -350,21 +336,14 @@ ngx_mcds_lock_doubt_handler(ngx_event_t *ev)
 
     lock->step = ngx_min(2 * lock->step, NGX_MCDS_DOUBT_STEP);
 
-    lock->op = ngx_mcds_lock_look(lock, ngx_mcds_lock_doubted);
-
-    if (lock->op == NULL) {
-        ngx_add_timer(&lock->timer, lock->step);
-    }
+    ngx_mcds_lock_look(lock, ngx_mcds_lock_doubted);
 }
 
 
 static void
 ngx_mcds_lock_doubted(void *data, ngx_mcds_result_t *result)
 {
-    ngx_mcds_lock_t  *lock;
-
-    lock = data;
-    lock->op = NULL;
+    ngx_mcds_lock_t *lock = data;
 
     if (ngx_mcds_lock_own(lock, result)) {
         lock->unsure = 0;
