@@ -62,6 +62,8 @@ my $o = $t->origin('o', sub {
     shift @h, shift @h if $q->{path} =~ /hidden/ && $in->{'if-none-match'};
     return { status => 304, headers => \@h }
         if $kind ne 'deaf' && ($in->{'if-none-match'} // '') eq $etag;
+    return { headers => \@h, parts => ['page ', [$v, 1.5]] }
+        if $kind eq 'slow';
     return { headers => \@h, body => $kind eq 'large' ? $large
         : $kind eq 'chunks' ? [$large] : "page $v$who" };
 });
@@ -73,6 +75,8 @@ events { }
 http {
     %%HTTP%%
     mcds_pool main { server 127.0.0.1:%%PORT_m%%; timeout 5s; }
+    mcds_pool gone { server 127.0.0.1:%%PORT_gone%%; }
+    mcds_use main;
     add_header X-Cache $mcds_cache_status always;
     add_header X-Reason $mcds_cache_reason always;
     proxy_hide_header X-Answer;
@@ -103,6 +107,10 @@ http {
         }
         location /control/ {
             mcds_cache_request_control on;
+            proxy_pass http://127.0.0.1:%%PORT_o%%;
+        }
+        location /gone/ {
+            mcds_use gone;
             proxy_pass http://127.0.0.1:%%PORT_o%%;
         }
         location /tags/ {
@@ -207,6 +215,23 @@ my %seen;
 $seen{which(finish($_))}++ for @p;
 is_deeply(\%seen, { '200 MISS page 1' => 1, '200 REVALIDATED page 1' => 5 },
     'cold: about the page that was built');
+
+# even those who have come while its body did: each asks at once, also where
+# memcached has not taken the page
+
+for my $uri ('/slow', '/gone/slow') {
+    my $p = start_get($h->port(), $uri);
+    ok($o->wait_requests(1, $uri), "$uri: one builds");
+    get('/other') for 1 .. 4;
+    $o->hold_path($uri);
+    @p = map { start_get($h->port(), $uri) } 1 .. 4;
+    get('/other') for 1 .. 4;
+    is(which(finish($p)), '200 MISS page 1', "$uri: built");
+    ok($o->wait_requests(5, $uri), "$uri: then each asks");
+    $o->release($uri);
+    is(which(finish($_)), '200 REVALIDATED page 1', "$uri: and is answered")
+        for @p;
+}
 
 
 # what is for one client does not reach another
@@ -360,4 +385,5 @@ is($m->stats()->{cmd_set}, $sets, 'purged by tag: nothing more is written');
 is($h->get('/ssi')->body(), 'page 1.', 'a part of a page') for 1, 2;
 is(asked('/plain/ssi'), '- -, "1" -', 'a part of a page: validated');
 
+$t->allow(qr{refused|is down});
 $t->done();

@@ -1139,6 +1139,12 @@ ngx_http_mcds_cache_awaited(ngx_http_request_t *r,
         return NGX_DECLINED;
     }
 
+    /* each request asks the origin about it, whatever it has waited for */
+
+    if (entry->flags & NGX_MCDS_ENTRY_VALIDATE) {
+        return NGX_OK;
+    }
+
     if (entry->created >= ctx->came + entry->took) {
         return NGX_OK;
     }
