@@ -43,6 +43,11 @@ http {
             mcds_cache_request_control off;
             proxy_pass http://127.0.0.1:%%PORT_o%%;
         }
+        location /tags/ {
+            mcds_cache_tag $uri;
+            proxy_pass http://127.0.0.1:%%PORT_o%%;
+        }
+        location = /purge { mcds_cache off; mcds_purge_api on; }
     }
 }
 EOT
@@ -138,6 +143,30 @@ for (
 
 is(ask(1010, 'max-stale', uri => '/must/'), '200 EXPIRED 1',
     'max-stale of a page that is never stale');
+
+# a page that was purged counts as expired: it may be shown, but it is not fresh
+# for any time to come, whether its key was purged or its tag
+
+for my $what ('key', 'tag') {
+    for my $c ([undef, '200 STALE 1'], ['max-age=20', '200 STALE 1'],
+        ['max-stale=5', '200 STALE 1'], ['min-fresh=1', $new])
+    {
+        my ($control, $want) = @$c;
+        my $uri = "/tags/$what" . ++$n;
+
+        $a->get($uri);
+        page_wait($m, key($uri));
+        is($a->get('/purge?' . ($what eq 'tag' ? "tag=$uri"
+            : "key=http://localhost$uri"))->status(), 200, "purge a $what");
+
+        my $r = $a->get($uri, headers => [$control
+            ? ('Cache-Control' => $control) : ()]);
+
+        ok($o->wait_requests(2, $uri), "purged $what: is rebuilt");
+        is(join(' ', $r->status(), $r->header('X-Cache'), $o->count($uri) - 1),
+            $want, "purged $what: " . ($control // 'nothing'));
+    }
+}
 
 # HEAD
 

@@ -690,7 +690,11 @@ ngx_http_mcds_cache_found(ngx_http_request_t *r,
         return ngx_http_mcds_cache_validate(r, ctx);
     }
 
-    if (ctx->control && !ngx_http_mcds_control_accepts(ctx, entry, &state)) {
+    if (ctx->control
+        && !ngx_http_mcds_control_accepts(ctx, entry,
+                                          verdict != NGX_MCDS_TAGS_VALID,
+                                          &state))
+    {
         ctx->status = NGX_HTTP_MCDS_BYPASS;
         ctx->reason = NGX_MCDS_REASON_REQUEST;
         ctx->unaccepted = 1;

@@ -75,9 +75,20 @@ ngx_http_mcds_control(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx)
 
 ngx_uint_t
 ngx_http_mcds_control_accepts(ngx_http_mcds_cache_ctx_t *ctx,
-    ngx_mcds_entry_t *entry, ngx_uint_t *state)
+    ngx_mcds_entry_t *entry, ngx_uint_t purged, ngx_uint_t *state)
 {
-    if (!ngx_mcds_fresh_accepted(ctx->control, entry, ngx_mcds_now())) {
+    uint64_t          now;
+    ngx_mcds_entry_t  expired;
+
+    now = ngx_mcds_now();
+
+    expired = *entry;
+
+    if (purged && expired.expire > now) {
+        expired.expire = now;
+    }
+
+    if (!ngx_mcds_fresh_accepted(ctx->control, &expired, now)) {
         return 0;
     }
 
