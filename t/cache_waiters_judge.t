@@ -38,6 +38,9 @@ sub origin {
 
     open my $f, '<', $version or die "$version: $!\n";
     my $v = <$f>;
+
+    return { status => 500 } if $h->{'x-fail'};
+
     my $body = "version $v for " . ($h->{'x-a'} // 'all');
 
     return {
@@ -313,6 +316,39 @@ for my $uri (map { /gone/ ? $_ : "$_-purged" } @uris) {
     is(scalar(grep { !/version 2/ } @r), 0, 'no-cache, min-fresh: built anew')
         or diag(explain(\@r));
     cmp_ok(gets($uri), '<=', 4, 'no-cache, min-fresh: not one by one');
+}
+
+
+# a page that the request did not accept, and one that it has found since then
+# and accepts: that one is shown when the origin fails
+
+{
+    my $uri = '/control/failed';
+    my $now = int(Time::HiRes::time() * 1000);
+
+    version(1);
+    $a->get($uri, headers());
+    page_expire($m, key($uri), 100_000);
+    $o->mark();
+
+    my $p = build($a, $uri);
+    my $q = start_get($b->port(), $uri, headers(
+        'Cache-Control' => 'max-age=30', 'X-Fail' => 1));
+
+    $b->get('/other', headers()) for 1 .. 4;
+    $m->set(key($uri), page_encode(key => key($uri), flags => 0x40,
+        created => $now - 9000, expire => $now - 2000, sie => 600,
+        body => 'version 0'));
+
+    # what is asked for after the next look at it, and is not the page
+
+    my $gets = $m->stats()->{cmd_get};
+    ok(wait_for(sub { $m->stats()->{cmd_get} > $gets + 2 }),
+        'not accepted: there is another page');
+
+    $p->close();
+    is(look(finish($q)), 'STALE error version 0',
+        'not accepted: the other one is, when the origin fails');
 }
 
 

@@ -627,6 +627,8 @@ ngx_http_mcds_cache_found(ngx_http_request_t *r,
 
     entry = &ctx->copy->entry;
 
+    ctx->unaccepted = 0;
+
     if (entry->kind == NGX_MCDS_ENTRY_PURGED
         || entry->kind == NGX_MCDS_ENTRY_VARY)
     {
