@@ -19,6 +19,7 @@
 #include "ngx_http_mcds_forwarded.h"
 #include "ngx_http_mcds_herd.h"
 #include "ngx_http_mcds_invalidate.h"
+#include "ngx_http_mcds_judge.h"
 #include "ngx_http_mcds_key.h"
 #include "ngx_http_mcds_own.h"
 #include "ngx_http_mcds_revalidate.h"
@@ -47,31 +48,21 @@ static ngx_int_t ngx_http_mcds_cache_choose(ngx_http_request_t *r,
     ngx_http_mcds_cache_ctx_t *ctx, ngx_http_mcds_cache_conf_t *ccf);
 static ngx_int_t ngx_http_mcds_cache_other(ngx_http_request_t *r,
     ngx_http_mcds_cache_ctx_t *ctx, ngx_http_mcds_cache_conf_t *ccf);
-static ngx_int_t ngx_http_mcds_cache_found(ngx_http_request_t *r,
+static ngx_int_t ngx_http_mcds_cache_judged(ngx_http_request_t *r,
     ngx_http_mcds_cache_ctx_t *ctx, ngx_http_mcds_cache_conf_t *ccf);
-static ngx_int_t ngx_http_mcds_cache_validate(ngx_http_request_t *r,
-    ngx_http_mcds_cache_ctx_t *ctx);
+static ngx_int_t ngx_http_mcds_cache_gone(ngx_http_request_t *r,
+    ngx_http_mcds_cache_ctx_t *ctx, ngx_http_mcds_cache_conf_t *ccf,
+    ngx_http_mcds_judgement_t *j);
 static ngx_int_t ngx_http_mcds_cache_stale(ngx_http_request_t *r,
     ngx_http_mcds_cache_ctx_t *ctx, ngx_http_mcds_cache_conf_t *ccf,
-    ngx_mcds_entry_t *entry, ngx_uint_t state);
+    ngx_uint_t state);
 static ngx_int_t ngx_http_mcds_cache_entered(ngx_http_request_t *r,
-    ngx_http_mcds_cache_ctx_t *ctx, ngx_http_mcds_cache_conf_t *ccf);
-static ngx_int_t ngx_http_mcds_cache_instead(ngx_http_request_t *r,
-    ngx_http_mcds_cache_ctx_t *ctx, ngx_http_mcds_cache_conf_t *ccf);
-static ngx_int_t ngx_http_mcds_cache_awaited(ngx_http_request_t *r,
     ngx_http_mcds_cache_ctx_t *ctx, ngx_http_mcds_cache_conf_t *ccf);
 static ngx_msec_t ngx_http_mcds_cache_wait(ngx_http_mcds_cache_ctx_t *ctx,
     ngx_msec_t limit);
 static ngx_int_t ngx_http_mcds_cache_enter(ngx_http_request_t *r,
     ngx_http_mcds_cache_ctx_t *ctx, ngx_http_mcds_cache_conf_t *ccf,
     ngx_uint_t refresh, ngx_uint_t has_old);
-static ngx_int_t ngx_http_mcds_cache_usable(ngx_http_request_t *r,
-    ngx_http_mcds_cache_ctx_t *ctx, ngx_http_mcds_cache_conf_t *ccf,
-    ngx_uint_t *verdict);
-static ngx_int_t ngx_http_mcds_cache_signed(ngx_http_mcds_cache_ctx_t *ctx,
-    ngx_http_mcds_cache_conf_t *ccf);
-static ngx_uint_t ngx_http_mcds_cache_state(ngx_mcds_entry_t *entry,
-    ngx_http_mcds_cache_conf_t *ccf, ngx_uint_t purged);
 static ngx_int_t ngx_http_mcds_cache_again(ngx_http_mcds_cache_ctx_t *ctx,
     ngx_http_mcds_cache_conf_t *ccf);
 static ngx_int_t ngx_http_mcds_cache_only(ngx_http_request_t *r,
@@ -534,7 +525,7 @@ ngx_http_mcds_cache_choose(ngx_http_request_t *r,
         && ctx->copy
         && ctx->outcome == NGX_MCDS_PAGE_FOUND
         && !ngx_http_mcds_route_matches(&ctx->copy->entry, ctx->route)
-        && ngx_http_mcds_cache_signed(ctx, ccf) == NGX_OK)
+        && ngx_http_mcds_judge_signed(ctx, ccf) == NGX_OK)
     {
         rc = ngx_http_mcds_cache_other(r, ctx, ccf);
     }
@@ -571,7 +562,7 @@ ngx_http_mcds_cache_choose(ngx_http_request_t *r,
     }
 
     if (ctx->outcome == NGX_MCDS_PAGE_FOUND) {
-        return ngx_http_mcds_cache_found(r, ctx, ccf);
+        return ngx_http_mcds_cache_judged(r, ctx, ccf);
     }
 
     ctx->status = NGX_HTTP_MCDS_MISS;
@@ -617,93 +608,54 @@ ngx_http_mcds_cache_other(ngx_http_request_t *r,
 }
 
 
+/* ctx->copy, after a look-up and after a wait alike */
+
 static ngx_int_t
-ngx_http_mcds_cache_found(ngx_http_request_t *r,
+ngx_http_mcds_cache_judged(ngx_http_request_t *r,
     ngx_http_mcds_cache_ctx_t *ctx, ngx_http_mcds_cache_conf_t *ccf)
 {
-    ngx_int_t          rc;
-    ngx_uint_t         state, verdict;
-    ngx_mcds_entry_t  *entry, variant;
+    ngx_uint_t                 verdict;
+    ngx_http_mcds_judgement_t  j;
 
-    entry = &ctx->copy->entry;
+    verdict = ngx_http_mcds_judge(r, ctx, ccf, &j);
 
-    ctx->unaccepted = 0;
-
-    if (entry->kind == NGX_MCDS_ENTRY_PURGED
-        || entry->kind == NGX_MCDS_ENTRY_VARY)
-    {
-        /* lists that are signed have led elsewhere */
-
-        ctx->status = NGX_HTTP_MCDS_MISS;
-        ctx->reason = (entry->kind == NGX_MCDS_ENTRY_PURGED)
-                      ? NGX_MCDS_REASON_PURGED : NGX_MCDS_REASON_UNSIGNED;
-        return ngx_http_mcds_cache_miss(r, ctx, ccf);
+    if (verdict == NGX_HTTP_MCDS_JUDGE_WAIT) {
+        return NGX_AGAIN;
     }
 
-    if (ngx_http_mcds_cache_signed(ctx, ccf) != NGX_OK) {
-        ngx_http_mcds_cache_drop(ctx);
-
-        ctx->status = NGX_HTTP_MCDS_MISS;
-        ctx->reason = NGX_MCDS_REASON_UNSIGNED;
-        return ngx_http_mcds_cache_miss(r, ctx, ccf);
+    if (verdict == NGX_HTTP_MCDS_JUDGE_ERROR) {
+        return NGX_ERROR;
     }
 
-    if (entry->kind != NGX_MCDS_ENTRY_PAGE) {
-
-        /* hit-for-miss: others need not wait for this one */
-
-        ctx->status = NGX_HTTP_MCDS_MISS;
-        ctx->reason = NGX_MCDS_REASON_UNCACHEABLE;
-
-        return ctx->only_if_cached
-               ? ngx_http_mcds_cache_only(r, ctx)
-               : ngx_http_mcds_cache_pass(r, ctx, 1);
+    if (verdict == NGX_HTTP_MCDS_JUDGE_AGAIN) {
+        return ngx_http_mcds_cache_again(ctx, ccf);
     }
 
-    if (ctx->authorization && !(entry->flags & NGX_MCDS_ENTRY_SHARED)) {
-        ctx->status = NGX_HTTP_MCDS_BYPASS;
-        ctx->reason = NGX_MCDS_REASON_AUTHORIZATION;
-        return ngx_http_mcds_cache_pass(r, ctx, 0);
+    if (j.built && verdict == NGX_HTTP_MCDS_JUDGE_VALID) {
+        ctx->built = 1;
+        ctx->reason = NGX_MCDS_REASON_BUILT;
+        ctx->status = NGX_HTTP_MCDS_HIT;
+        return NGX_OK;
     }
 
-    rc = ngx_http_mcds_cache_usable(r, ctx, ccf, &verdict);
-
-    if (rc == NGX_DECLINED) {
-        ctx->status = NGX_HTTP_MCDS_MISS;
-        return ngx_http_mcds_cache_miss(r, ctx, ccf);
+    if (j.waited) {
+        ctx->cas = ctx->copy->stamp.cas;
     }
 
-    if (rc != NGX_OK) {
-        return rc;
+    if (j.waited && !j.built) {
+
+        /*
+         * Another page than the one that the request has waited for, maybe of
+         * a server that was away: as if the first look-up had found it.
+         */
+
+        ctx->entered = 0;
+        ctx->old_shown = 0;
     }
 
-    variant = *entry;
-    variant.expire = ngx_http_mcds_variant_expire(ctx);
+    switch (verdict) {
 
-    entry = &variant;
-
-    state = ngx_http_mcds_cache_state(entry, ccf,
-                                      verdict != NGX_MCDS_TAGS_VALID);
-
-    ctx->expired = (state != NGX_MCDS_FRESH);
-
-    if (entry->flags & NGX_MCDS_ENTRY_VALIDATE) {
-        ctx->status = NGX_HTTP_MCDS_EXPIRED;
-        return ngx_http_mcds_cache_validate(r, ctx);
-    }
-
-    if (ctx->control
-        && !ngx_http_mcds_control_accepts(ctx, entry,
-                                          verdict != NGX_MCDS_TAGS_VALID,
-                                          &state))
-    {
-        ctx->status = NGX_HTTP_MCDS_BYPASS;
-        ctx->reason = NGX_MCDS_REASON_REQUEST;
-        ctx->unaccepted = 1;
-        return ngx_http_mcds_cache_miss(r, ctx, ccf);
-    }
-
-    if (state == NGX_MCDS_FRESH) {
+    case NGX_HTTP_MCDS_JUDGE_VALID:
         ctx->status = NGX_HTTP_MCDS_HIT;
         ctx->reason = NGX_MCDS_REASON_FRESH;
 
@@ -712,34 +664,60 @@ ngx_http_mcds_cache_found(ngx_http_request_t *r,
         }
 
         return NGX_OK;
+
+    case NGX_HTTP_MCDS_JUDGE_STALE:
+        ctx->reason = j.reason;
+        return ngx_http_mcds_cache_stale(r, ctx, ccf, j.state);
+
+    default: /* NGX_HTTP_MCDS_JUDGE_GONE */
+        ctx->reason = j.reason;
+        return ngx_http_mcds_cache_gone(r, ctx, ccf, &j);
     }
-
-    if (verdict == NGX_MCDS_TAGS_STALE
-        || (entry->flags & NGX_MCDS_ENTRY_INVALID)
-        || ngx_http_mcds_variant_purged(ctx))
-    {
-        ctx->reason = NGX_MCDS_REASON_PURGED;
-
-    } else {
-        ctx->reason = (verdict == NGX_MCDS_TAGS_UNKNOWN
-                       && entry->expire > ngx_mcds_now())
-                      ? NGX_MCDS_REASON_MEMCACHED : NGX_MCDS_REASON_STALE;
-    }
-
-    return ngx_http_mcds_cache_stale(r, ctx, ccf, entry, state);
 }
 
 
-/*
- * RFC 9111, 5.2.2.4: each request asks the origin on its own, since what one
- * has been told may not hold for the next.
- */
-
 static ngx_int_t
-ngx_http_mcds_cache_validate(ngx_http_request_t *r,
-    ngx_http_mcds_cache_ctx_t *ctx)
+ngx_http_mcds_cache_gone(ngx_http_request_t *r,
+    ngx_http_mcds_cache_ctx_t *ctx, ngx_http_mcds_cache_conf_t *ccf,
+    ngx_http_mcds_judgement_t *j)
 {
-    ctx->reason = NGX_MCDS_REASON_NO_CACHE;
+    switch (j->reason) {
+
+    case NGX_MCDS_REASON_UNCACHEABLE:
+
+        /* others need not wait for this one */
+
+        ctx->status = NGX_HTTP_MCDS_MISS;
+        break;
+
+    case NGX_MCDS_REASON_NO_CACHE:
+
+        if (!j->built) {
+            ctx->status = NGX_HTTP_MCDS_EXPIRED;
+        }
+
+        break;
+
+    case NGX_MCDS_REASON_AUTHORIZATION:
+        ctx->status = NGX_HTTP_MCDS_BYPASS;
+        return ngx_http_mcds_cache_pass(r, ctx, 0);
+
+    case NGX_MCDS_REASON_REQUEST:
+        ctx->status = NGX_HTTP_MCDS_BYPASS;
+        ctx->unaccepted = 1;
+        return ngx_http_mcds_cache_miss(r, ctx, ccf);
+
+    default: /* NGX_MCDS_REASON_PURGED, NGX_MCDS_REASON_UNSIGNED */
+
+        if (j->entry->kind == NGX_MCDS_ENTRY_PAGE
+            || j->entry->kind == NGX_MCDS_ENTRY_PASS)
+        {
+            ngx_http_mcds_cache_drop(ctx);
+        }
+
+        ctx->status = NGX_HTTP_MCDS_MISS;
+        return ngx_http_mcds_cache_miss(r, ctx, ccf);
+    }
 
     return ctx->only_if_cached ? ngx_http_mcds_cache_only(r, ctx)
                                : ngx_http_mcds_cache_pass(r, ctx, 1);
@@ -749,10 +727,11 @@ ngx_http_mcds_cache_validate(ngx_http_request_t *r,
 static ngx_int_t
 ngx_http_mcds_cache_stale(ngx_http_request_t *r,
     ngx_http_mcds_cache_ctx_t *ctx, ngx_http_mcds_cache_conf_t *ccf,
-    ngx_mcds_entry_t *entry, ngx_uint_t state)
+    ngx_uint_t state)
 {
     ngx_uint_t        has_old;
     ngx_mcds_stale_t  stale;
+    ngx_mcds_entry_t  entry;
 
     if (state == NGX_MCDS_STALE_USABLE) {
 
@@ -782,72 +761,14 @@ ngx_http_mcds_cache_stale(ngx_http_request_t *r,
 
     ngx_http_mcds_cache_bounds(ccf, &stale);
 
-    has_old = ngx_mcds_fresh_error(entry, &stale,
+    entry = ctx->copy->entry;
+    entry.expire = ngx_http_mcds_variant_expire(ctx);
+
+    has_old = ngx_mcds_fresh_error(&entry, &stale,
                        (ccf->cache_use_stale & NGX_HTTP_MCDS_FAILURES) != 0,
                        ngx_mcds_now());
 
     return ngx_http_mcds_cache_enter(r, ctx, ccf, 0, has_old);
-}
-
-
-/* NGX_DECLINED: it is as if there were nothing, but for its CAS */
-
-static ngx_int_t
-ngx_http_mcds_cache_usable(ngx_http_request_t *r,
-    ngx_http_mcds_cache_ctx_t *ctx, ngx_http_mcds_cache_conf_t *ccf,
-    ngx_uint_t *verdict)
-{
-    ngx_int_t  rc;
-
-    rc = ngx_http_mcds_tags_judge(r, ctx, ccf, verdict);
-
-    if (rc != NGX_OK || *verdict != NGX_MCDS_TAGS_GONE) {
-        return rc;
-    }
-
-    ngx_http_mcds_cache_drop(ctx);
-
-    ctx->reason = NGX_MCDS_REASON_PURGED;
-
-    return NGX_DECLINED;
-}
-
-
-/* a page in parts: those of them that are here; the others as they come */
-
-static ngx_int_t
-ngx_http_mcds_cache_signed(ngx_http_mcds_cache_ctx_t *ctx,
-    ngx_http_mcds_cache_conf_t *ccf)
-{
-    if (ngx_mcds_copy_signed(ctx->copy, ccf->secrets) != NGX_OK) {
-        return NGX_DECLINED;
-    }
-
-    return ctx->stream ? ngx_mcds_stream_signed(ctx->stream) : NGX_OK;
-}
-
-
-/* what was purged by its tag, or may have been, is as if it had just expired */
-
-static ngx_uint_t
-ngx_http_mcds_cache_state(ngx_mcds_entry_t *entry,
-    ngx_http_mcds_cache_conf_t *ccf, ngx_uint_t purged)
-{
-    uint64_t          now;
-    ngx_mcds_stale_t  stale;
-    ngx_mcds_entry_t  expired;
-
-    ngx_http_mcds_cache_bounds(ccf, &stale);
-
-    now = ngx_mcds_now();
-
-    if (purged && entry->expire > now) {
-        expired = *entry;
-        expired.expire = now;
-        entry = &expired;
-    }
-
-    return ngx_mcds_fresh_state(entry, &stale, now);
 }
 
 
@@ -984,30 +905,7 @@ ngx_http_mcds_cache_entered(ngx_http_request_t *r,
     switch (ctx->outcome) {
 
     case NGX_MCDS_PAGE_FOUND:
-
-        if (!ctx->seat.built) {
-            return ngx_http_mcds_cache_instead(r, ctx, ccf);
-        }
-
-        rc = ngx_http_mcds_cache_awaited(r, ctx, ccf);
-
-        if (rc == NGX_DECLINED) {
-            return ngx_http_mcds_cache_again(ctx, ccf);
-        }
-
-        if (rc != NGX_OK) {
-            return rc;
-        }
-
-        if (ctx->copy->entry.flags & NGX_MCDS_ENTRY_VALIDATE) {
-            ctx->cas = ctx->copy->stamp.cas;
-            return ngx_http_mcds_cache_validate(r, ctx);
-        }
-
-        ctx->built = 1;
-        ctx->reason = NGX_MCDS_REASON_BUILT;
-        ctx->status = NGX_HTTP_MCDS_HIT;
-        return NGX_OK;
+        return ngx_http_mcds_cache_judged(r, ctx, ccf);
 
     case NGX_MCDS_PAGE_AGAIN:
         return ngx_http_mcds_cache_again(ctx, ccf);
@@ -1077,94 +975,6 @@ ngx_http_mcds_cache_entered(ngx_http_request_t *r,
 
         return ngx_http_mcds_cache_unavailable(r, ctx);
     }
-}
-
-
-/*
- * Another page than the one that the request has waited for, maybe of a server
- * that was away: as if the first look-up had found it.
- */
-
-static ngx_int_t
-ngx_http_mcds_cache_instead(ngx_http_request_t *r,
-    ngx_http_mcds_cache_ctx_t *ctx, ngx_http_mcds_cache_conf_t *ccf)
-{
-    if (ngx_http_mcds_variant_purged(ctx)) {
-        return ngx_http_mcds_cache_again(ctx, ccf);
-    }
-
-    ctx->entered = 0;
-    ctx->old_shown = 0;
-    ctx->cas = ctx->copy->stamp.cas;
-
-    return ngx_http_mcds_cache_found(r, ctx, ccf);
-}
-
-
-/*
- * Whether the page that the request has waited for is right for it.  It is if
- * it would have been when the request came; and whatever its lifetime is and
- * the request asks for, if the origin was asked for it since then, since the
- * origin has nothing else to say.  A page that the origin took longer for than
- * it lives is right for all who have waited for it, if it may be used stale.
- * NGX_DECLINED: it is to be looked up, and judged as a page that was found.
- */
-
-static ngx_int_t
-ngx_http_mcds_cache_awaited(ngx_http_request_t *r,
-    ngx_http_mcds_cache_ctx_t *ctx, ngx_http_mcds_cache_conf_t *ccf)
-{
-    ngx_int_t          rc;
-    ngx_uint_t         verdict;
-    ngx_mcds_entry_t  *entry;
-
-    entry = &ctx->copy->entry;
-
-    /* a list that could not be used, or a page that was just purged */
-
-    if (entry->kind != NGX_MCDS_ENTRY_PAGE
-        || (entry->flags & NGX_MCDS_ENTRY_INVALID)
-        || (ctx->authorization && !(entry->flags & NGX_MCDS_ENTRY_SHARED))
-        || ngx_http_mcds_cache_signed(ctx, ccf) != NGX_OK)
-    {
-        return NGX_DECLINED;
-    }
-
-    rc = ngx_http_mcds_tags_judge(r, ctx, ccf, &verdict);
-
-    if (rc != NGX_OK) {
-        return rc;
-    }
-
-    /*
-     * A page that may have been purged is taken: the next one that the request
-     * could wait for would be no better.
-     */
-
-    if (verdict > NGX_MCDS_TAGS_UNKNOWN || ngx_http_mcds_variant_purged(ctx)) {
-        return NGX_DECLINED;
-    }
-
-    /* each request asks the origin about it, whatever it has waited for */
-
-    if (entry->flags & NGX_MCDS_ENTRY_VALIDATE) {
-        return NGX_OK;
-    }
-
-    if (entry->created >= ctx->came + entry->took) {
-        return NGX_OK;
-    }
-
-    if ((entry->expire <= ctx->came
-         && (entry->created < ctx->came
-             || (entry->flags & NGX_MCDS_ENTRY_REVALIDATE)))
-        || (ctx->control
-            && !ngx_mcds_fresh_accepted(ctx->control, entry, ngx_mcds_now())))
-    {
-        return NGX_DECLINED;
-    }
-
-    return NGX_OK;
 }
 
 

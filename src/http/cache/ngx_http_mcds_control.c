@@ -71,32 +71,3 @@ ngx_http_mcds_control(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx)
 
     return NGX_OK;
 }
-
-
-ngx_uint_t
-ngx_http_mcds_control_accepts(ngx_http_mcds_cache_ctx_t *ctx,
-    ngx_mcds_entry_t *entry, ngx_uint_t purged, ngx_uint_t *state)
-{
-    uint64_t          now;
-    ngx_mcds_entry_t  expired;
-
-    now = ngx_mcds_now();
-
-    expired = *entry;
-
-    if (purged && expired.expire > now) {
-        expired.expire = now;
-    }
-
-    if (!ngx_mcds_fresh_accepted(ctx->control, &expired, now)) {
-        return 0;
-    }
-
-    /* who accepts one as old as that need not wait for another */
-
-    if (*state == NGX_MCDS_STALE_LAST && ctx->control->has_max_stale) {
-        *state = NGX_MCDS_STALE_USABLE;
-    }
-
-    return 1;
-}

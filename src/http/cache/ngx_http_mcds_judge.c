@@ -1,0 +1,374 @@
+
+/*
+ * Copyright (C) mcds authors
+ *
+ * A page is judged by a list of judges, each of which knows one rule.  The
+ * order is that of trust: nothing of a page counts that is not signed; then
+ * purges make the page expire, and request directives and the lifetime see
+ * when it has expired.
+ *
+ * A page that was found is judged as it is now.  A page that the request has
+ * waited for is right for it if the page would have been right when the
+ * request came; whatever its lifetime is and the request asks for, if the
+ * origin was asked for the page since then, since the origin has nothing else
+ * to say.  Such a page that is not right is not the last word: the key is
+ * looked up once more, and the page that lies there is judged as it is.
+ */
+
+
+#include <ngx_config.h>
+#include <ngx_core.h>
+#include <ngx_http.h>
+#include "ngx_http_mcds_cache.h"
+#include "ngx_http_mcds_judge.h"
+#include "ngx_http_mcds_tags.h"
+#include "ngx_http_mcds_variant.h"
+
+
+typedef ngx_uint_t (*ngx_http_mcds_judge_pt)(ngx_http_request_t *r,
+    ngx_http_mcds_cache_ctx_t *ctx, ngx_http_mcds_judgement_t *j);
+
+
+static ngx_uint_t ngx_http_mcds_judge_signature(ngx_http_request_t *r,
+    ngx_http_mcds_cache_ctx_t *ctx, ngx_http_mcds_judgement_t *j);
+static ngx_uint_t ngx_http_mcds_judge_client(ngx_http_request_t *r,
+    ngx_http_mcds_cache_ctx_t *ctx, ngx_http_mcds_judgement_t *j);
+static ngx_uint_t ngx_http_mcds_judge_tags(ngx_http_request_t *r,
+    ngx_http_mcds_cache_ctx_t *ctx, ngx_http_mcds_judgement_t *j);
+static ngx_uint_t ngx_http_mcds_judge_vary(ngx_http_request_t *r,
+    ngx_http_mcds_cache_ctx_t *ctx, ngx_http_mcds_judgement_t *j);
+static ngx_uint_t ngx_http_mcds_judge_no_cache(ngx_http_request_t *r,
+    ngx_http_mcds_cache_ctx_t *ctx, ngx_http_mcds_judgement_t *j);
+static ngx_uint_t ngx_http_mcds_judge_request(ngx_http_request_t *r,
+    ngx_http_mcds_cache_ctx_t *ctx, ngx_http_mcds_judgement_t *j);
+static ngx_uint_t ngx_http_mcds_judge_lifetime(ngx_http_request_t *r,
+    ngx_http_mcds_cache_ctx_t *ctx, ngx_http_mcds_judgement_t *j);
+static ngx_uint_t ngx_http_mcds_judge_says(ngx_http_mcds_judgement_t *j,
+    ngx_uint_t verdict, ngx_uint_t reason);
+static ngx_uint_t ngx_http_mcds_judge_since(ngx_http_mcds_cache_ctx_t *ctx,
+    ngx_http_mcds_judgement_t *j);
+static void ngx_http_mcds_judge_expire(ngx_http_mcds_judgement_t *j,
+    uint64_t when);
+
+
+static ngx_http_mcds_judge_pt  ngx_http_mcds_judges[] = {
+    ngx_http_mcds_judge_signature,
+    ngx_http_mcds_judge_client,
+    ngx_http_mcds_judge_tags,
+    ngx_http_mcds_judge_vary,
+    ngx_http_mcds_judge_no_cache,
+    ngx_http_mcds_judge_request,
+    ngx_http_mcds_judge_lifetime,
+    NULL
+};
+
+
+ngx_uint_t
+ngx_http_mcds_judge(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx,
+    ngx_http_mcds_cache_conf_t *ccf, ngx_http_mcds_judgement_t *j)
+{
+    ngx_uint_t               verdict, rc;
+    ngx_http_mcds_judge_pt  *judge;
+
+    j->conf = ccf;
+    j->entry = &ctx->copy->entry;
+    j->now = ngx_mcds_now();
+    j->reason = NGX_MCDS_REASON_NONE;
+    j->state = NGX_MCDS_FRESH;
+    j->waited = ctx->entered;
+    j->built = ctx->entered && ctx->seat.built;
+
+    ctx->unaccepted = 0;
+
+    verdict = NGX_HTTP_MCDS_JUDGE_VALID;
+
+    for (judge = ngx_http_mcds_judges; *judge; judge++) {
+        rc = (*judge)(r, ctx, j);
+
+        if (rc == NGX_HTTP_MCDS_JUDGE_VALID) {
+            continue;
+        }
+
+        verdict = rc;
+
+        if (verdict != NGX_HTTP_MCDS_JUDGE_STALE) {
+            break;
+        }
+    }
+
+    if (!j->built) {
+        ctx->expired = (j->now >= j->entry->expire);
+        return verdict;
+    }
+
+    /* of no-cache no page would be better */
+
+    return ((verdict == NGX_HTTP_MCDS_JUDGE_STALE
+             || verdict == NGX_HTTP_MCDS_JUDGE_GONE)
+            && j->reason != NGX_MCDS_REASON_NO_CACHE)
+           ? NGX_HTTP_MCDS_JUDGE_AGAIN : verdict;
+}
+
+
+/* lists that are signed have led elsewhere */
+
+static ngx_uint_t
+ngx_http_mcds_judge_signature(ngx_http_request_t *r,
+    ngx_http_mcds_cache_ctx_t *ctx, ngx_http_mcds_judgement_t *j)
+{
+    if (j->entry->kind == NGX_MCDS_ENTRY_PURGED) {
+        return ngx_http_mcds_judge_says(j, NGX_HTTP_MCDS_JUDGE_GONE,
+                                        NGX_MCDS_REASON_PURGED);
+    }
+
+    if (j->entry->kind == NGX_MCDS_ENTRY_VARY
+        || ngx_http_mcds_judge_signed(ctx, j->conf) != NGX_OK)
+    {
+        return ngx_http_mcds_judge_says(j, NGX_HTTP_MCDS_JUDGE_GONE,
+                                        NGX_MCDS_REASON_UNSIGNED);
+    }
+
+    if (j->entry->kind != NGX_MCDS_ENTRY_PAGE) {
+
+        /* hit-for-miss */
+
+        return ngx_http_mcds_judge_says(j, NGX_HTTP_MCDS_JUDGE_GONE,
+                                        NGX_MCDS_REASON_UNCACHEABLE);
+    }
+
+    return NGX_HTTP_MCDS_JUDGE_VALID;
+}
+
+
+ngx_int_t
+ngx_http_mcds_judge_signed(ngx_http_mcds_cache_ctx_t *ctx,
+    ngx_http_mcds_cache_conf_t *ccf)
+{
+    if (ngx_mcds_copy_signed(ctx->copy, ccf->secrets) != NGX_OK) {
+        return NGX_DECLINED;
+    }
+
+    return ctx->stream ? ngx_mcds_stream_signed(ctx->stream) : NGX_OK;
+}
+
+
+/* RFC 9111, 3.5 */
+
+static ngx_uint_t
+ngx_http_mcds_judge_client(ngx_http_request_t *r,
+    ngx_http_mcds_cache_ctx_t *ctx, ngx_http_mcds_judgement_t *j)
+{
+    if (ctx->authorization && !(j->entry->flags & NGX_MCDS_ENTRY_SHARED)) {
+        return ngx_http_mcds_judge_says(j, NGX_HTTP_MCDS_JUDGE_GONE,
+                                        NGX_MCDS_REASON_AUTHORIZATION);
+    }
+
+    return NGX_HTTP_MCDS_JUDGE_VALID;
+}
+
+
+/* a page whose tag was purged, or may have been, has expired just now */
+
+static ngx_uint_t
+ngx_http_mcds_judge_tags(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx,
+    ngx_http_mcds_judgement_t *j)
+{
+    ngx_int_t   rc;
+    ngx_uint_t  verdict;
+
+    rc = ngx_http_mcds_tags_judge(r, ctx, j->conf, &verdict);
+
+    if (rc != NGX_OK) {
+        return (rc == NGX_AGAIN) ? NGX_HTTP_MCDS_JUDGE_WAIT
+                                 : NGX_HTTP_MCDS_JUDGE_ERROR;
+    }
+
+    switch (verdict) {
+
+    case NGX_MCDS_TAGS_VALID:
+        return NGX_HTTP_MCDS_JUDGE_VALID;
+
+    case NGX_MCDS_TAGS_UNKNOWN:
+
+        /* the next page that the request could wait for is no better */
+
+        if (j->built || j->entry->expire <= j->now) {
+            return NGX_HTTP_MCDS_JUDGE_VALID;
+        }
+
+        ngx_http_mcds_judge_expire(j, j->now);
+
+        return ngx_http_mcds_judge_says(j, NGX_HTTP_MCDS_JUDGE_STALE,
+                                        NGX_MCDS_REASON_MEMCACHED);
+
+    case NGX_MCDS_TAGS_STALE:
+        ngx_http_mcds_judge_expire(j, j->now);
+
+        return ngx_http_mcds_judge_says(j, NGX_HTTP_MCDS_JUDGE_STALE,
+                                        NGX_MCDS_REASON_PURGED);
+
+    default: /* NGX_MCDS_TAGS_GONE */
+        return ngx_http_mcds_judge_says(j, NGX_HTTP_MCDS_JUDGE_GONE,
+                                        NGX_MCDS_REASON_PURGED);
+    }
+}
+
+
+/*
+ * A purge of a page that varies is written into its list.  After a wait it may
+ * be the list of the request that is too old.
+ */
+
+static ngx_uint_t
+ngx_http_mcds_judge_vary(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx,
+    ngx_http_mcds_judgement_t *j)
+{
+    if (!ngx_http_mcds_variant_purged(ctx)) {
+        return NGX_HTTP_MCDS_JUDGE_VALID;
+    }
+
+    if (j->waited) {
+        return NGX_HTTP_MCDS_JUDGE_AGAIN;
+    }
+
+    ngx_http_mcds_judge_expire(j, ngx_http_mcds_variant_expire(ctx));
+
+    return ngx_http_mcds_judge_says(j, (j->entry->expire > j->now)
+                                       ? NGX_HTTP_MCDS_JUDGE_VALID
+                                       : NGX_HTTP_MCDS_JUDGE_STALE,
+                                    NGX_MCDS_REASON_PURGED);
+}
+
+
+/*
+ * RFC 9111, 5.2.2.4: each request asks the origin on its own, since the
+ * answer to one request may not hold for the next.
+ */
+
+static ngx_uint_t
+ngx_http_mcds_judge_no_cache(ngx_http_request_t *r,
+    ngx_http_mcds_cache_ctx_t *ctx, ngx_http_mcds_judgement_t *j)
+{
+    if (j->entry->flags & NGX_MCDS_ENTRY_VALIDATE) {
+        return ngx_http_mcds_judge_says(j, NGX_HTTP_MCDS_JUDGE_GONE,
+                                        NGX_MCDS_REASON_NO_CACHE);
+    }
+
+    return NGX_HTTP_MCDS_JUDGE_VALID;
+}
+
+
+/* RFC 9111, 5.2.1 */
+
+static ngx_uint_t
+ngx_http_mcds_judge_request(ngx_http_request_t *r,
+    ngx_http_mcds_cache_ctx_t *ctx, ngx_http_mcds_judgement_t *j)
+{
+    if (ctx->control
+        && !ngx_http_mcds_judge_since(ctx, j)
+        && !ngx_mcds_fresh_accepted(ctx->control, j->entry, j->now))
+    {
+        return ngx_http_mcds_judge_says(j, NGX_HTTP_MCDS_JUDGE_GONE,
+                                        NGX_MCDS_REASON_REQUEST);
+    }
+
+    return NGX_HTTP_MCDS_JUDGE_VALID;
+}
+
+
+/*
+ * A page that the origin took longer for than the page lives is right for all
+ * requests that have waited for it, if it may be used stale.
+ */
+
+static ngx_uint_t
+ngx_http_mcds_judge_lifetime(ngx_http_request_t *r,
+    ngx_http_mcds_cache_ctx_t *ctx, ngx_http_mcds_judgement_t *j)
+{
+    ngx_mcds_stale_t   stale;
+    ngx_mcds_entry_t  *entry;
+
+    entry = j->entry;
+
+    if (j->built) {
+
+        if (entry->flags & NGX_MCDS_ENTRY_INVALID) {
+            return ngx_http_mcds_judge_says(j, NGX_HTTP_MCDS_JUDGE_STALE,
+                                            NGX_MCDS_REASON_PURGED);
+        }
+
+        if (!ngx_http_mcds_judge_since(ctx, j)
+            && entry->expire <= ctx->came
+            && (entry->created < ctx->came
+                || (entry->flags & NGX_MCDS_ENTRY_REVALIDATE)))
+        {
+            return ngx_http_mcds_judge_says(j, NGX_HTTP_MCDS_JUDGE_STALE,
+                                            NGX_MCDS_REASON_STALE);
+        }
+
+        return NGX_HTTP_MCDS_JUDGE_VALID;
+    }
+
+    ngx_http_mcds_cache_bounds(j->conf, &stale);
+
+    j->state = ngx_mcds_fresh_state(entry, &stale, j->now);
+
+    if (j->state == NGX_MCDS_FRESH) {
+        return NGX_HTTP_MCDS_JUDGE_VALID;
+    }
+
+    /* a client that accepts a page as old as that need not wait for another */
+
+    if (j->state == NGX_MCDS_STALE_LAST
+        && ctx->control
+        && ctx->control->has_max_stale)
+    {
+        j->state = NGX_MCDS_STALE_USABLE;
+    }
+
+    if (entry->flags & NGX_MCDS_ENTRY_INVALID) {
+        j->reason = NGX_MCDS_REASON_PURGED;
+
+    } else if (j->reason == NGX_MCDS_REASON_NONE) {
+        j->reason = NGX_MCDS_REASON_STALE;
+    }
+
+    return NGX_HTTP_MCDS_JUDGE_STALE;
+}
+
+
+static ngx_uint_t
+ngx_http_mcds_judge_says(ngx_http_mcds_judgement_t *j, ngx_uint_t verdict,
+    ngx_uint_t reason)
+{
+    j->reason = reason;
+
+    return verdict;
+}
+
+
+/* 1 if the origin was asked for the page after the request had come */
+
+static ngx_uint_t
+ngx_http_mcds_judge_since(ngx_http_mcds_cache_ctx_t *ctx,
+    ngx_http_mcds_judgement_t *j)
+{
+    return j->built
+           && j->entry->created >= ctx->came + j->entry->took;
+}
+
+
+static void
+ngx_http_mcds_judge_expire(ngx_http_mcds_judgement_t *j, uint64_t when)
+{
+    if (j->entry->expire <= when) {
+        return;
+    }
+
+    if (j->entry != &j->expired) {
+        j->expired = *j->entry;
+        j->entry = &j->expired;
+    }
+
+    j->expired.expire = when;
+}
