@@ -151,7 +151,9 @@ ngx_mcds_forwarded_name(ngx_array_t *names, ngx_str_t *header)
         }
 
         for (f = ngx_mcds_forwarded_table; f->name.len; f++) {
-            if (ngx_mcds_forwarded_is(&f->name, header)) {
+            if (f->name.len == header->len
+                && ngx_mcds_forwarded_is(&f->name, header))
+            {
                 return &f->name;
             }
         }
