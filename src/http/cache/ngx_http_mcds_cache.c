@@ -21,6 +21,7 @@
 #include "ngx_http_mcds_invalidate.h"
 #include "ngx_http_mcds_judge.h"
 #include "ngx_http_mcds_key.h"
+#include "ngx_http_mcds_lookup.h"
 #include "ngx_http_mcds_own.h"
 #include "ngx_http_mcds_revalidate.h"
 #include "ngx_http_mcds_route.h"
@@ -28,7 +29,7 @@
 #include "ngx_http_mcds_store.h"
 #include "ngx_http_mcds_stream.h"
 #include "ngx_http_mcds_tags.h"
-#include "ngx_http_mcds_variant.h"
+#include "ngx_http_mcds_vary.h"
 
 
 static ngx_uint_t ngx_http_mcds_cache_applies(ngx_http_request_t *r,
@@ -46,8 +47,6 @@ static ngx_int_t ngx_http_mcds_cache_refuse(ngx_http_mcds_cache_ctx_t *ctx,
 static void ngx_http_mcds_cache_forget(ngx_http_mcds_cache_ctx_t *ctx);
 static ngx_int_t ngx_http_mcds_cache_choose(ngx_http_request_t *r,
     ngx_http_mcds_cache_ctx_t *ctx, ngx_http_mcds_cache_conf_t *ccf);
-static ngx_int_t ngx_http_mcds_cache_other(ngx_http_request_t *r,
-    ngx_http_mcds_cache_ctx_t *ctx, ngx_http_mcds_cache_conf_t *ccf);
 static ngx_int_t ngx_http_mcds_cache_judged(ngx_http_request_t *r,
     ngx_http_mcds_cache_ctx_t *ctx, ngx_http_mcds_cache_conf_t *ccf);
 static ngx_int_t ngx_http_mcds_cache_gone(ngx_http_request_t *r,
@@ -63,8 +62,6 @@ static ngx_msec_t ngx_http_mcds_cache_wait(ngx_http_mcds_cache_ctx_t *ctx,
 static ngx_int_t ngx_http_mcds_cache_enter(ngx_http_request_t *r,
     ngx_http_mcds_cache_ctx_t *ctx, ngx_http_mcds_cache_conf_t *ccf,
     ngx_uint_t refresh, ngx_uint_t has_old);
-static ngx_int_t ngx_http_mcds_cache_again(ngx_http_mcds_cache_ctx_t *ctx,
-    ngx_http_mcds_cache_conf_t *ccf);
 static ngx_int_t ngx_http_mcds_cache_only(ngx_http_request_t *r,
     ngx_http_mcds_cache_ctx_t *ctx);
 static ngx_int_t ngx_http_mcds_cache_miss(ngx_http_request_t *r,
@@ -175,11 +172,11 @@ ngx_http_mcds_cache_ask(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx,
     ctx->at = ctx->key;
     ctx->came = ngx_mcds_now();
 
-    if (ngx_http_mcds_cache_sit(ctx, ccf) != NGX_OK) {
+    if (ngx_http_mcds_lookup_sit(ctx, ccf) != NGX_OK) {
         return NGX_ERROR;
     }
 
-    if (ngx_http_mcds_variant_lookup(r, ctx, ccf) != NGX_OK) {
+    if (ngx_http_mcds_lookup(r, ctx, ccf) != NGX_OK) {
         return NGX_ERROR;
     }
 
@@ -305,7 +302,7 @@ ngx_http_mcds_cache_decide(ngx_http_request_t *r,
         return ngx_http_mcds_cache_pass(r, ctx, 0);
     }
 
-    ctx->expire = ngx_http_mcds_variant_expire(ctx);
+    ctx->expire = ngx_http_mcds_vary_expire(ctx);
 
     return NGX_OK;
 }
@@ -459,8 +456,8 @@ ngx_http_mcds_cache_refuse(ngx_http_mcds_cache_ctx_t *ctx, ngx_uint_t reason)
 static void
 ngx_http_mcds_cache_forget(ngx_http_mcds_cache_ctx_t *ctx)
 {
-    ngx_http_mcds_cache_drop(ctx);
-    ngx_http_mcds_variant_cleanup(ctx);
+    ngx_http_mcds_lookup_drop(ctx);
+    ngx_http_mcds_lookup_cleanup(ctx);
 
     ngx_mcds_page_leave(&ctx->seat);
 
@@ -519,16 +516,7 @@ ngx_http_mcds_cache_choose(ngx_http_request_t *r,
 {
     ngx_int_t  rc;
 
-    rc = ngx_http_mcds_variant(r, ctx, ccf);
-
-    if (rc == NGX_OK
-        && ctx->copy
-        && ctx->outcome == NGX_MCDS_PAGE_FOUND
-        && !ngx_http_mcds_route_matches(&ctx->copy->entry, ctx->route)
-        && ngx_http_mcds_judge_signed(ctx, ccf) == NGX_OK)
-    {
-        rc = ngx_http_mcds_cache_other(r, ctx, ccf);
-    }
+    rc = ngx_http_mcds_lookup_end(r, ctx, ccf);
 
     if (rc == NGX_BUSY) {
         ctx->status = NGX_HTTP_MCDS_MISS;
@@ -573,41 +561,6 @@ ngx_http_mcds_cache_choose(ngx_http_request_t *r,
 }
 
 
-/*
- * What lies under the key has come along another route.  A list takes its
- * place, by which the pages of all routes are found from then on.
- */
-
-static ngx_int_t
-ngx_http_mcds_cache_other(ngx_http_request_t *r,
-    ngx_http_mcds_cache_ctx_t *ctx, ngx_http_mcds_cache_conf_t *ccf)
-{
-    if (ctx->entered) {
-        return ngx_http_mcds_cache_again(ctx, ccf);
-    }
-
-    if (r->method == NGX_HTTP_GET
-        && !r->header_only
-        && !ctx->no_store
-        && !ctx->authorization
-        && !ccf->cache_dry_run
-        && !ctx->asker->cache_dry_run)
-    {
-        return ngx_http_mcds_variant_fork(r, ctx, ccf);
-    }
-
-    /* a request that stores nothing changes nothing */
-
-    ngx_http_mcds_cache_drop(ctx);
-
-    ctx->reason = NGX_MCDS_REASON_NONE;
-    ctx->outcome = NGX_MCDS_PAGE_MISSING;
-    ctx->no_store = 1;
-
-    return NGX_OK;
-}
-
-
 /* ctx->copy, after a look-up and after a wait alike */
 
 static ngx_int_t
@@ -628,7 +581,7 @@ ngx_http_mcds_cache_judged(ngx_http_request_t *r,
     }
 
     if (verdict == NGX_HTTP_MCDS_JUDGE_AGAIN) {
-        return ngx_http_mcds_cache_again(ctx, ccf);
+        return ngx_http_mcds_lookup_again(ctx, ccf);
     }
 
     if (j.built && verdict == NGX_HTTP_MCDS_JUDGE_VALID) {
@@ -712,7 +665,7 @@ ngx_http_mcds_cache_gone(ngx_http_request_t *r,
         if (j->entry->kind == NGX_MCDS_ENTRY_PAGE
             || j->entry->kind == NGX_MCDS_ENTRY_PASS)
         {
-            ngx_http_mcds_cache_drop(ctx);
+            ngx_http_mcds_lookup_drop(ctx);
         }
 
         ctx->status = NGX_HTTP_MCDS_MISS;
@@ -762,7 +715,7 @@ ngx_http_mcds_cache_stale(ngx_http_request_t *r,
     ngx_http_mcds_cache_bounds(ccf, &stale);
 
     entry = ctx->copy->entry;
-    entry.expire = ngx_http_mcds_variant_expire(ctx);
+    entry.expire = ngx_http_mcds_vary_expire(ctx);
 
     has_old = ngx_mcds_fresh_error(&entry, &stale,
                        (ccf->cache_use_stale & NGX_HTTP_MCDS_FAILURES) != 0,
@@ -908,7 +861,7 @@ ngx_http_mcds_cache_entered(ngx_http_request_t *r,
         return ngx_http_mcds_cache_judged(r, ctx, ccf);
 
     case NGX_MCDS_PAGE_AGAIN:
-        return ngx_http_mcds_cache_again(ctx, ccf);
+        return ngx_http_mcds_lookup_again(ctx, ccf);
 
     case NGX_MCDS_PAGE_BUILD:
 
@@ -978,33 +931,6 @@ ngx_http_mcds_cache_entered(ngx_http_request_t *r,
 }
 
 
-/* the page that came is not right for this request: what is there now may be */
-
-static ngx_int_t
-ngx_http_mcds_cache_again(ngx_http_mcds_cache_ctx_t *ctx,
-    ngx_http_mcds_cache_conf_t *ccf)
-{
-    if (ctx->copy && ngx_http_mcds_variant_purged(ctx)) {
-
-        /* or it was built after a purge that this request does not know */
-
-        return ngx_http_mcds_variant_again(ctx, ccf);
-    }
-
-    ngx_http_mcds_cache_drop(ctx);
-
-    ctx->entered = 0;
-
-    if (ngx_mcds_page_lookup(&ctx->seat) != NGX_OK) {
-        return NGX_ERROR;
-    }
-
-    ctx->task->waiting++;
-
-    return NGX_AGAIN;
-}
-
-
 /* this request shows the old page, and a copy of it builds the new one */
 
 static ngx_int_t
@@ -1061,7 +987,7 @@ ngx_http_mcds_cache_behind(ngx_http_request_t *r,
     ctx->behind = 1;
     ctx->wait_start = 0;
 
-    if (ngx_http_mcds_cache_sit(ctx, ccf) != NGX_OK) {
+    if (ngx_http_mcds_lookup_sit(ctx, ccf) != NGX_OK) {
         return NGX_ERROR;
     }
 
@@ -1084,7 +1010,7 @@ ngx_http_mcds_cache_rebuild(ngx_http_request_t *r,
 
     ngx_http_mcds_route_begin(r, ctx);
 
-    if (ngx_http_mcds_cache_sit(ctx, ccf) != NGX_OK) {
+    if (ngx_http_mcds_lookup_sit(ctx, ccf) != NGX_OK) {
         return NGX_ERROR;
     }
 
@@ -1152,7 +1078,7 @@ ngx_http_mcds_cache_detach(ngx_http_request_t *r,
         sctx->purges = ctx->purges;
         sctx->copy = ctx->copy ? ngx_mcds_copy_ref(ctx->copy) : NULL;
 
-        ngx_http_mcds_variant_inherit(sctx, ctx);
+        ngx_http_mcds_lookup_inherit(sctx, ctx);
     }
 
     if (sctx == NULL

@@ -189,7 +189,7 @@ typedef struct {
 } ngx_http_mcds_carried_t;
 
 
-/* of a page that varies: of the files ngx_http_mcds_variant*.c */
+/* of a page that varies: of the files ngx_http_mcds_lookup.c and ..._variant_store.c */
 
 typedef struct {
     ngx_mcds_copy_t             *list;     /* by which "at" was made, or NULL */
@@ -380,9 +380,8 @@ ngx_http_mcds_cache_ctx_t *ngx_http_mcds_cache_need(ngx_http_request_t *r);
  * NGX_DECLINED go on to the content handler, otherwise an HTTP status to end
  * with.  left: the origin has led r to another location, as with
  * X-Accel-Redirect: it makes no page; NGX_OK a page of that location may be
- * looked up, NGX_DECLINED none is, or an HTTP status.  drop: what was found is
- * not for this request.  bounds: how old pages may be here.  partial: 1 if the
- * request is conditional, or for a range.
+ * looked up, NGX_DECLINED none is, or an HTTP status.  bounds: how old pages may
+ * be here.  partial: 1 if the request is conditional, or for a range.
  *
  * rebuild: has the page of r rebuilt that was purged, and is of this CAS now;
  * NGX_AGAIN, NGX_ERROR, or NGX_OK when ctx->outcome is known.  rebuilt: after
@@ -395,9 +394,6 @@ ngx_int_t ngx_http_mcds_cache_left(ngx_http_request_t *r,
     ngx_http_mcds_cache_ctx_t *ctx);
 ngx_int_t ngx_http_mcds_cache_decide(ngx_http_request_t *r,
     ngx_http_mcds_cache_ctx_t *ctx);
-ngx_int_t ngx_http_mcds_cache_sit(ngx_http_mcds_cache_ctx_t *ctx,
-    ngx_http_mcds_cache_conf_t *ccf);
-void ngx_http_mcds_cache_drop(ngx_http_mcds_cache_ctx_t *ctx);
 ngx_uint_t ngx_http_mcds_cache_partial(ngx_http_request_t *r);
 void ngx_http_mcds_cache_bounds(ngx_http_mcds_cache_conf_t *ccf,
     ngx_mcds_stale_t *stale);

@@ -16,6 +16,7 @@
 #include "ngx_http_mcds_cache_stat.h"
 #include "ngx_http_mcds_herd.h"
 #include "ngx_http_mcds_invalidate.h"
+#include "ngx_http_mcds_lookup.h"
 #include "ngx_http_mcds_own.h"
 #include "ngx_http_mcds_purge.h"
 #include "ngx_http_mcds_revalidate.h"
@@ -372,7 +373,7 @@ ngx_http_mcds_phase_cleanup(ngx_http_mcds_task_t *task)
 
     ngx_http_mcds_own_cleanup(ctx);
     ngx_http_mcds_store_cleanup(ctx);
-    ngx_http_mcds_variant_cleanup(ctx);
+    ngx_http_mcds_lookup_cleanup(ctx);
 
     ngx_mcds_page_leave(&ctx->seat);
     ngx_mcds_copy_unref(ctx->copy);

@@ -20,7 +20,7 @@
 #include "ngx_http_mcds_own.h"
 #include "ngx_http_mcds_revalidate.h"
 #include "ngx_http_mcds_store.h"
-#include "ngx_http_mcds_variant.h"
+#include "ngx_http_mcds_vary.h"
 
 
 /* a refresh of more, or of nobody knows how much, can be held; bytes */
@@ -220,7 +220,7 @@ ngx_http_mcds_instead(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx,
         return NGX_ERROR;
     }
 
-    ctx->expire = ngx_http_mcds_variant_expire(ctx);
+    ctx->expire = ngx_http_mcds_vary_expire(ctx);
 
     rc = ngx_http_mcds_header_pass(r, ctx);
 

@@ -13,7 +13,7 @@
 #include "ngx_http_mcds_cache.h"
 #include "ngx_http_mcds_head.h"
 #include "ngx_http_mcds_route.h"
-#include "ngx_http_mcds_variant.h"
+#include "ngx_http_mcds_vary.h"
 
 
 static ngx_int_t ngx_http_mcds_head_judge(ngx_http_request_t *r,
@@ -42,7 +42,7 @@ ngx_http_mcds_head_differs(ngx_http_request_t *r,
            && ctx->copy
            && ctx->conf->cache_invalidate
            && !ctx->expired
-           && ngx_http_mcds_variant_expire(ctx) > ngx_mcds_now()
+           && ngx_http_mcds_vary_expire(ctx) > ngx_mcds_now()
            && ngx_http_mcds_head_judge(r, ctx) == NGX_DECLINED;
 }
 
@@ -74,7 +74,7 @@ ngx_http_mcds_head_same(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx)
      */
 
     if ((entry->flags & (NGX_MCDS_ENTRY_INVALID|NGX_MCDS_ENTRY_VALIDATE))
-        || ngx_http_mcds_variant_purged(ctx)
+        || ngx_http_mcds_vary_purged(ctx)
         || (ctx->expired && entry->expire > ngx_mcds_now()))
     {
         return 0;

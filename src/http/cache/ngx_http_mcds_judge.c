@@ -22,7 +22,7 @@
 #include "ngx_http_mcds_cache.h"
 #include "ngx_http_mcds_judge.h"
 #include "ngx_http_mcds_tags.h"
-#include "ngx_http_mcds_variant.h"
+#include "ngx_http_mcds_vary.h"
 
 
 typedef ngx_uint_t (*ngx_http_mcds_judge_pt)(ngx_http_request_t *r,
@@ -223,7 +223,7 @@ static ngx_uint_t
 ngx_http_mcds_judge_vary(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx,
     ngx_http_mcds_judgement_t *j)
 {
-    if (!ngx_http_mcds_variant_purged(ctx)) {
+    if (!ngx_http_mcds_vary_purged(ctx)) {
         return NGX_HTTP_MCDS_JUDGE_VALID;
     }
 
@@ -231,7 +231,7 @@ ngx_http_mcds_judge_vary(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx,
         return NGX_HTTP_MCDS_JUDGE_AGAIN;
     }
 
-    ngx_http_mcds_judge_expire(j, ngx_http_mcds_variant_expire(ctx));
+    ngx_http_mcds_judge_expire(j, ngx_http_mcds_vary_expire(ctx));
 
     return ngx_http_mcds_judge_says(j, (j->entry->expire > j->now)
                                        ? NGX_HTTP_MCDS_JUDGE_VALID

@@ -15,14 +15,15 @@
 #include "ngx_http_mcds_cache.h"
 #include "ngx_http_mcds_cache_stat.h"
 #include "ngx_http_mcds_head.h"
+#include "ngx_http_mcds_lookup.h"
 #include "ngx_http_mcds_revalidate.h"
 #include "ngx_http_mcds_serve.h"
 #include "ngx_http_mcds_sign.h"
 #include "ngx_http_mcds_store.h"
 #include "ngx_http_mcds_store_core.h"
 #include "ngx_http_mcds_tags.h"
-#include "ngx_http_mcds_variant.h"
 #include "ngx_http_mcds_refresh.h"
+#include "ngx_http_mcds_vary.h"
 
 
 /* the client's CRLF, see ngx_mcds_request_t */
@@ -387,7 +388,7 @@ ngx_http_mcds_revalidate_head(ngx_http_request_t *r,
         return;
     }
 
-    if (ngx_http_mcds_cache_sit(ctx, ctx->conf) != NGX_OK) {
+    if (ngx_http_mcds_lookup_sit(ctx, ctx->conf) != NGX_OK) {
         ngx_mcds_value_unref(value);
         return;
     }
@@ -536,9 +537,9 @@ ngx_http_mcds_renew(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx,
     answer.encoded = 0;
     answer.set_cookie = 0;
 
-    ngx_http_mcds_variant_answer(r, ctx, &answer);
+    ngx_http_mcds_vary_answer(r, &answer, &ctx->vary.names);
 
-    if (!ngx_http_mcds_variant_covered(ctx)) {
+    if (!ngx_http_mcds_vary_covered(ctx)) {
         answer.vary = 1;
     }
 
@@ -733,7 +734,7 @@ ngx_http_mcds_updated(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx,
 {
     ngx_mcds_value_t  *value;
 
-    ngx_http_mcds_variant_stamp(ctx, entry);
+    ngx_http_mcds_vary_stamp(ctx, entry);
 
     entry->build = ngx_mcds_page_build_id(&ctx->seat);
 
@@ -801,7 +802,7 @@ ngx_http_mcds_stale_error(ngx_http_mcds_cache_ctx_t *ctx, ngx_uint_t mask,
     ngx_mcds_entry_t  entry;
 
     entry = ctx->copy->entry;
-    entry.expire = ngx_http_mcds_variant_expire(ctx);
+    entry.expire = ngx_http_mcds_vary_expire(ctx);
 
     configured = ((ctx->conf->cache_use_stale & mask) != 0);
 

@@ -22,6 +22,7 @@
 #include "ngx_http_mcds_store_core.h"
 #include "ngx_http_mcds_tags.h"
 #include "ngx_http_mcds_variant.h"
+#include "ngx_http_mcds_vary.h"
 
 
 static ngx_int_t ngx_http_mcds_store_judge(ngx_http_request_t *r,
@@ -114,7 +115,7 @@ ngx_http_mcds_store_begin(ngx_http_request_t *r,
         return NGX_ERROR;
     }
 
-    ngx_http_mcds_variant_stamp(ctx, &store->entry);
+    ngx_http_mcds_vary_stamp(ctx, &store->entry);
 
     store->entry.build = ngx_mcds_page_build_id(&ctx->seat);
 
@@ -155,7 +156,7 @@ ngx_http_mcds_store_judge(ngx_http_request_t *r,
     ngx_mcds_answer_t   answer;
 
     ngx_http_mcds_answer(r, ccf, &answer, r->headers_out.status);
-    ngx_http_mcds_variant_answer(r, ctx, &answer);
+    ngx_http_mcds_vary_answer(r, &answer, &ctx->vary.names);
 
     /* that of a copy is the answer to its request as it is, see own.h */
 

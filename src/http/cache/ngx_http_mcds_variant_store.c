@@ -26,6 +26,7 @@
 #include "ngx_http_mcds_store.h"
 #include "ngx_http_mcds_store_core.h"
 #include "ngx_http_mcds_variant.h"
+#include "ngx_http_mcds_vary.h"
 
 
 /* variants that make room at once: two where fewer are allowed than before */
@@ -117,25 +118,6 @@ static void ngx_http_mcds_put_unwanted(void *data, ngx_uint_t outcome,
     ngx_mcds_copy_t *copy);
 
 
-ngx_uint_t
-ngx_http_mcds_variant_covered(ngx_http_mcds_cache_ctx_t *ctx)
-{
-    ngx_str_t  names;
-
-    if (ctx->vary.names.len == 0) {
-        return 1;
-    }
-
-    if (ctx->vary.list == NULL) {
-        return 0;
-    }
-
-    ngx_mcds_vary_names(&ctx->vary.list->entry.ext, &names);
-
-    return ngx_mcds_vary_covers(&names, &ctx->vary.names);
-}
-
-
 ngx_int_t
 ngx_http_mcds_variant_begin(ngx_http_request_t *r,
     ngx_http_mcds_cache_ctx_t *ctx, ngx_http_mcds_cache_conf_t *ccf,
@@ -147,7 +129,7 @@ ngx_http_mcds_variant_begin(ngx_http_request_t *r,
 
     *seat = &ctx->seat;
 
-    if (ngx_http_mcds_variant_covered(ctx)) {
+    if (ngx_http_mcds_vary_covered(ctx)) {
         return NGX_OK;
     }
 
@@ -172,7 +154,7 @@ ngx_http_mcds_variant_begin(ngx_http_request_t *r,
 
     ngx_mcds_random(&ctx->vary.generation, sizeof(uint64_t));
 
-    if (ngx_http_mcds_variant_key(r, ctx, &ctx->vary.names,
+    if (ngx_http_mcds_vary_key(r, ctx, &ctx->vary.names,
                                   ctx->vary.generation, ctx->vary.target_hash,
                                   &key)
         != NGX_OK
@@ -767,7 +749,7 @@ ngx_http_mcds_variant_fork(ngx_http_request_t *r,
     cas = ctx->vary.list ? ctx->vary.list->stamp.cas : ctx->copy->stamp.cas;
     value = NULL;
 
-    if (ngx_http_mcds_variant_key(r, ctx, &names, put->generation, put->hash,
+    if (ngx_http_mcds_vary_key(r, ctx, &names, put->generation, put->hash,
                                   &key)
         == NGX_OK
         && ngx_mcds_page_sit(&put->base, ccf->cache_pool, &ctx->key, 0,

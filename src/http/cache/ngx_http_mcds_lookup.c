@@ -1,0 +1,610 @@
+
+/*
+ * Copyright (C) mcds authors
+ *
+ *   key ---> list of names, generation ---> key:vary:generation:values
+ *
+ * A request that finds a list under the page's key takes its seat at the
+ * variant of its own values; from there on that is a page like others, with a
+ * lock, waiters and refreshes of its own.  Next time this worker knows the list
+ * and asks for both at once.
+ *
+ * An answer that varies where no list was is stored as a variant, and then the
+ * list is stored as if it was the page: those who wait for the page get it, and
+ * look for their own variants.
+ */
+
+
+#include <ngx_config.h>
+#include <ngx_core.h>
+#include <ngx_http.h>
+#include "ngx_http_mcds_cache.h"
+#include "ngx_http_mcds_herd.h"
+#include "ngx_http_mcds_judge.h"
+#include "ngx_http_mcds_lookup.h"
+#include "ngx_http_mcds_route.h"
+#include "ngx_http_mcds_stream.h"
+#include "ngx_http_mcds_variant.h"
+#include "ngx_http_mcds_vary.h"
+
+
+static ngx_int_t ngx_http_mcds_lookup_ask(ngx_http_mcds_cache_ctx_t *ctx);
+static ngx_int_t ngx_http_mcds_lookup_go(ngx_http_mcds_cache_ctx_t *ctx,
+    ngx_http_mcds_cache_conf_t *ccf, ngx_mcds_copy_t *list);
+static ngx_int_t ngx_http_mcds_lookup_list(ngx_http_mcds_cache_ctx_t *ctx,
+    ngx_http_mcds_cache_conf_t *ccf);
+static ngx_int_t ngx_http_mcds_lookup_variant(ngx_http_mcds_cache_ctx_t *ctx,
+    ngx_http_mcds_cache_conf_t *ccf);
+static ngx_int_t ngx_http_mcds_lookup_other(ngx_http_request_t *r,
+    ngx_http_mcds_cache_ctx_t *ctx, ngx_http_mcds_cache_conf_t *ccf);
+static ngx_int_t ngx_http_mcds_lookup_move(ngx_http_mcds_cache_ctx_t *ctx,
+    ngx_http_mcds_cache_conf_t *ccf, ngx_str_t *key);
+static ngx_uint_t ngx_http_mcds_lookup_routes(ngx_http_mcds_cache_ctx_t *ctx);
+static ngx_int_t ngx_http_mcds_lookup_first(ngx_http_mcds_cache_ctx_t *ctx,
+    ngx_http_mcds_cache_conf_t *ccf, ngx_mcds_copy_t *list);
+static ngx_int_t ngx_http_mcds_lookup_shared(ngx_http_mcds_cache_ctx_t *ctx,
+    ngx_http_mcds_cache_conf_t *ccf, ngx_mcds_copy_t *list, ngx_str_t *key);
+static void ngx_http_mcds_lookup_take(ngx_http_mcds_cache_ctx_t *ctx,
+    ngx_mcds_copy_t *list);
+static void ngx_http_mcds_lookup_handler(void *data, ngx_uint_t outcome,
+    ngx_mcds_copy_t *copy);
+static void ngx_http_mcds_lookup_confirmed(void *data, ngx_uint_t outcome,
+    ngx_mcds_copy_t *copy);
+
+
+ngx_int_t
+ngx_http_mcds_lookup(ngx_http_request_t *r,
+    ngx_http_mcds_cache_ctx_t *ctx, ngx_http_mcds_cache_conf_t *ccf)
+{
+    ngx_uint_t        known;
+    ngx_mcds_copy_t  *list;
+
+    list = ngx_mcds_page_list(&ctx->seat);
+
+    if (list == NULL || ngx_mcds_copy_signed(list, ccf->secrets) != NGX_OK) {
+        return ngx_http_mcds_lookup_ask(ctx);
+    }
+
+    known = ngx_mcds_page_list_known(&ctx->seat);
+
+    if (ngx_http_mcds_lookup_go(ctx, ccf, list) != NGX_OK) {
+        return NGX_ERROR;
+    }
+
+    if (ctx->copy && known) {
+
+        /* both are used unasked */
+
+        return NGX_OK;
+    }
+
+    if (ngx_mcds_page_sit(&ctx->vary.base, ccf->cache_pool, &ctx->key, 0,
+                          ngx_http_mcds_lookup_confirmed, ctx)
+        != NGX_OK
+        || ngx_mcds_page_confirm(&ctx->vary.base) != NGX_OK)
+    {
+        return NGX_ERROR;
+    }
+
+    ctx->task->waiting++;
+
+    return NGX_OK;
+}
+
+
+static ngx_int_t
+ngx_http_mcds_lookup_ask(ngx_http_mcds_cache_ctx_t *ctx)
+{
+    ngx_mcds_copy_t  *copy;
+
+    copy = ngx_mcds_page_known(&ctx->seat);
+
+    if (copy) {
+        ctx->outcome = NGX_MCDS_PAGE_FOUND;
+        ctx->copy = ngx_mcds_copy_ref(copy);
+
+        return NGX_OK;
+    }
+
+    if (ngx_mcds_page_lookup(&ctx->seat) != NGX_OK) {
+        return NGX_ERROR;
+    }
+
+    ctx->task->waiting++;
+
+    return NGX_OK;
+}
+
+
+/* to the variant of the list */
+
+static ngx_int_t
+ngx_http_mcds_lookup_go(ngx_http_mcds_cache_ctx_t *ctx,
+    ngx_http_mcds_cache_conf_t *ccf, ngx_mcds_copy_t *list)
+{
+    ngx_str_t          names, key;
+    ngx_mcds_entry_t  *entry;
+
+    entry = &list->entry;
+
+    ngx_mcds_vary_names(&entry->ext, &names);
+
+    if (ngx_http_mcds_vary_key(ctx->task->request, ctx, &names,
+                                  entry->generation, ctx->vary.hash, &key)
+        != NGX_OK)
+    {
+        return NGX_ERROR;
+    }
+
+    ngx_http_mcds_lookup_take(ctx, list);
+
+    if (ngx_http_mcds_lookup_move(ctx, ccf, &key) != NGX_OK) {
+        return NGX_ERROR;
+    }
+
+    if (ctx->vary.read && ngx_mcds_same(&key, &ctx->vary.read->entry.key)) {
+        ctx->copy = ctx->vary.read;
+        ctx->vary.read = NULL;
+        ctx->outcome = NGX_MCDS_PAGE_FOUND;
+
+        if (!ctx->seat.no_body) {
+            ngx_http_mcds_stream_begin(ctx);
+        }
+
+        return NGX_OK;
+    }
+
+    return ngx_http_mcds_lookup_ask(ctx);
+}
+
+
+/* looks up what there is under ctx->key now */
+
+static ngx_int_t
+ngx_http_mcds_lookup_list(ngx_http_mcds_cache_ctx_t *ctx,
+    ngx_http_mcds_cache_conf_t *ccf)
+{
+    ngx_mcds_copy_unref(ctx->vary.read);
+    ctx->vary.read = NULL;
+
+    /* a list that has just other variants leads to the same page again */
+
+    if (ctx->vary.list && ctx->copy && ctx->copy->stamp.cas) {
+        ctx->vary.read = ngx_mcds_copy_ref(ctx->copy);
+    }
+
+    ngx_mcds_copy_unref(ctx->vary.list);
+    ctx->vary.list = NULL;
+
+    if (ngx_http_mcds_lookup_move(ctx, ccf, &ctx->key) != NGX_OK
+        || ngx_mcds_page_lookup(&ctx->seat) != NGX_OK)
+    {
+        return NGX_ERROR;
+    }
+
+    ctx->task->waiting++;
+
+    return NGX_AGAIN;
+}
+
+
+static ngx_int_t
+ngx_http_mcds_lookup_move(ngx_http_mcds_cache_ctx_t *ctx,
+    ngx_http_mcds_cache_conf_t *ccf, ngx_str_t *key)
+{
+    ngx_http_mcds_lookup_drop(ctx);
+
+    ngx_mcds_page_leave(&ctx->seat);
+
+    ctx->outcome = NGX_MCDS_PAGE_MISSING;
+    ctx->entered = 0;
+    ctx->behind = 0;
+
+    ctx->at = *key;
+
+    return ngx_http_mcds_lookup_sit(ctx, ccf);
+}
+
+
+ngx_int_t
+ngx_http_mcds_lookup_end(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx,
+    ngx_http_mcds_cache_conf_t *ccf)
+{
+    ngx_int_t  rc;
+
+    rc = ngx_http_mcds_lookup_variant(ctx, ccf);
+
+    if (rc == NGX_OK
+        && ctx->copy
+        && ctx->outcome == NGX_MCDS_PAGE_FOUND
+        && !ngx_http_mcds_route_matches(&ctx->copy->entry, ctx->route)
+        && ngx_http_mcds_judge_signed(ctx, ccf) == NGX_OK)
+    {
+        return ngx_http_mcds_lookup_other(r, ctx, ccf);
+    }
+
+    return rc;
+}
+
+
+/* a list that was found leads to the variant of the request */
+
+static ngx_int_t
+ngx_http_mcds_lookup_variant(ngx_http_mcds_cache_ctx_t *ctx,
+    ngx_http_mcds_cache_conf_t *ccf)
+{
+    ngx_int_t         rc;
+    ngx_mcds_copy_t  *list;
+
+    if (ctx->vary.base.page) {
+        ngx_mcds_page_leave(&ctx->vary.base);
+
+        if (ctx->vary.base_outcome == NGX_MCDS_PAGE_MISSING) {
+            return ngx_http_mcds_lookup_list(ctx, ccf);
+        }
+
+        /* a host that keeps copies has them for just that */
+
+        if (ctx->vary.base_outcome == NGX_MCDS_PAGE_FAILED
+            && !ctx->seat.local)
+        {
+            ngx_http_mcds_lookup_drop(ctx);
+
+            ctx->outcome = NGX_MCDS_PAGE_FAILED;
+        }
+    }
+
+    if (ctx->forking) {
+        ctx->forking = 0;
+        return ngx_http_mcds_lookup_list(ctx, ccf);
+    }
+
+    if (ctx->rerouted) {
+        ctx->rerouted = 0;
+
+        if (ngx_http_mcds_lookup_routes(ctx)) {
+            rc = ngx_http_mcds_lookup_go(ctx, ccf, ctx->vary.list);
+
+            if (rc != NGX_OK || ctx->task->waiting) {
+                return (rc == NGX_OK) ? NGX_AGAIN : rc;
+            }
+        }
+    }
+
+    if (ctx->copy == NULL
+        || ctx->outcome != NGX_MCDS_PAGE_FOUND
+        || ctx->copy->entry.kind != NGX_MCDS_ENTRY_VARY
+        || ngx_mcds_copy_signed(ctx->copy, ccf->secrets) != NGX_OK)
+    {
+        return NGX_OK;
+    }
+
+    if (++ctx->vary.turns > NGX_HTTP_MCDS_TURNS) {
+        return NGX_BUSY;
+    }
+
+    list = ctx->copy;
+    ctx->copy = NULL;
+
+    rc = ngx_http_mcds_lookup_first(ctx, ccf, list);
+
+    if (rc == NGX_DECLINED) {
+
+        if (ctx->vary.list) {
+
+            /* in the place of a variant: the list has changed */
+
+            rc = ngx_http_mcds_lookup_list(ctx, ccf);
+
+        } else {
+            rc = ngx_http_mcds_lookup_go(ctx, ccf, list);
+
+            if (rc == NGX_OK) {
+                rc = ctx->task->waiting ? NGX_AGAIN : NGX_OK;
+            }
+        }
+    }
+
+    ngx_mcds_copy_unref(list);
+
+    return rc;
+}
+
+
+/* 1 if the list at hand tells routes apart */
+
+static ngx_uint_t
+ngx_http_mcds_lookup_routes(ngx_http_mcds_cache_ctx_t *ctx)
+{
+    ngx_str_t  names;
+
+    if (ctx->vary.list == NULL) {
+        return 0;
+    }
+
+    ngx_mcds_vary_names(&ctx->vary.list->entry.ext, &names);
+
+    return ngx_mcds_vary_covers(&names, &ngx_http_mcds_route_name);
+}
+
+
+/* what the list was made for may be just what the request wants */
+
+static ngx_int_t
+ngx_http_mcds_lookup_first(ngx_http_mcds_cache_ctx_t *ctx,
+    ngx_http_mcds_cache_conf_t *ccf, ngx_mcds_copy_t *list)
+{
+    ngx_str_t         names, key;
+    ngx_uint_t        built;
+    ngx_mcds_copy_t  *copy;
+
+    if (list->first == NULL
+        && (list->stamp.cas || ctx->vary.list || !ctx->awaited))
+    {
+        return NGX_DECLINED;
+    }
+
+    ngx_mcds_vary_names(&list->entry.ext, &names);
+
+    if (ngx_http_mcds_vary_key(ctx->task->request, ctx, &names,
+                                  list->entry.generation, ctx->vary.hash,
+                                  &key)
+        != NGX_OK)
+    {
+        return NGX_ERROR;
+    }
+
+    copy = list->first;
+
+    if (copy == NULL) {
+        return ngx_http_mcds_lookup_shared(ctx, ccf, list, &key);
+    }
+
+    if (!ngx_mcds_same(&key, &copy->entry.key)) {
+        return NGX_DECLINED;
+    }
+
+    built = ctx->seat.built;
+
+    ngx_http_mcds_lookup_take(ctx, list);
+
+    if (ngx_http_mcds_lookup_move(ctx, ccf, &key) != NGX_OK) {
+        return NGX_ERROR;
+    }
+
+    ctx->copy = ngx_mcds_copy_ref(copy);
+    ctx->outcome = NGX_MCDS_PAGE_FOUND;
+    ctx->entered = 1;
+    ctx->seat.built = built;
+
+    if (!ctx->seat.no_body) {
+        ngx_http_mcds_stream_begin(ctx);
+    }
+
+    return NGX_OK;
+}
+
+
+/* the same in another worker, when memcached has not been there for either */
+
+static ngx_int_t
+ngx_http_mcds_lookup_shared(ngx_http_mcds_cache_ctx_t *ctx,
+    ngx_http_mcds_cache_conf_t *ccf, ngx_mcds_copy_t *list, ngx_str_t *key)
+{
+    ngx_uint_t  built;
+
+    built = ctx->seat.built;
+
+    if (ngx_http_mcds_lookup_move(ctx, ccf, key) != NGX_OK) {
+        return NGX_ERROR;
+    }
+
+    ctx->copy = ngx_mcds_page_first(&ctx->seat, ctx->lock_wait);
+
+    if (ctx->copy == NULL) {
+        return NGX_DECLINED;
+    }
+
+    ctx->seat.built = (built
+                       && ctx->copy->entry.build == list->entry.build);
+
+    ngx_http_mcds_lookup_take(ctx, list);
+
+    ctx->outcome = NGX_MCDS_PAGE_FOUND;
+    ctx->entered = 1;
+
+    return NGX_OK;
+}
+
+
+/* the request goes by this list from here on */
+
+static void
+ngx_http_mcds_lookup_take(ngx_http_mcds_cache_ctx_t *ctx,
+    ngx_mcds_copy_t *list)
+{
+    ngx_mcds_copy_ref(list);
+    ngx_mcds_copy_unref(ctx->vary.list);
+    ctx->vary.list = list;
+}
+
+
+static void
+ngx_http_mcds_lookup_confirmed(void *data, ngx_uint_t outcome,
+    ngx_mcds_copy_t *copy)
+{
+    ngx_http_mcds_cache_ctx_t *ctx = data;
+
+    if (copy
+        && (copy->entry.generation != ctx->vary.list->entry.generation
+            || ngx_mcds_copy_signed(copy, ctx->conf->secrets) != NGX_OK))
+    {
+        /* it has changed while the answer was on its way */
+
+        outcome = NGX_MCDS_PAGE_MISSING;
+
+    } else if (copy) {
+        ngx_http_mcds_lookup_take(ctx, copy);
+    }
+
+    ctx->vary.base_outcome = outcome;
+
+    ngx_http_mcds_task_wake(ctx->task);
+}
+
+
+void
+ngx_http_mcds_lookup_inherit(ngx_http_mcds_cache_ctx_t *ctx,
+    ngx_http_mcds_cache_ctx_t *from)
+{
+    if (from->vary.list) {
+        ctx->vary.list = ngx_mcds_copy_ref(from->vary.list);
+        ngx_memcpy(ctx->vary.hash, from->vary.hash, NGX_MCDS_VARIANT_LEN);
+    }
+}
+
+
+void
+ngx_http_mcds_lookup_cleanup(ngx_http_mcds_cache_ctx_t *ctx)
+{
+    ngx_http_mcds_variant_unfork(ctx);
+
+    ngx_mcds_page_leave(&ctx->vary.base);
+    ngx_mcds_page_leave(&ctx->vary.target);
+
+    ngx_mcds_copy_unref(ctx->vary.list);
+    ctx->vary.list = NULL;
+
+    ngx_mcds_copy_unref(ctx->vary.read);
+    ctx->vary.read = NULL;
+}
+
+
+ngx_int_t
+ngx_http_mcds_lookup_sit(ngx_http_mcds_cache_ctx_t *ctx,
+    ngx_http_mcds_cache_conf_t *ccf)
+{
+    ngx_http_request_t  *r;
+
+    if (ngx_mcds_page_sit(&ctx->seat, ccf->cache_pool, &ctx->at,
+                          ccf->cache_max_size + NGX_HTTP_MCDS_ENTRY_ROOM,
+                          ngx_http_mcds_lookup_handler, ctx)
+        != NGX_OK)
+    {
+        return NGX_ERROR;
+    }
+
+    ngx_http_mcds_herd_local(ctx, ccf);
+
+    ctx->seat.secrets = ccf->secrets;
+    ctx->seat.stat = ccf->zone;
+
+    r = ctx->task->request;
+
+    ctx->seat.no_body = (r->method != NGX_HTTP_GET
+                         || r->header_only
+                         || ctx->replace
+                         || ngx_http_mcds_cache_partial(r));
+
+    return NGX_OK;
+}
+
+
+static void
+ngx_http_mcds_lookup_handler(void *data, ngx_uint_t outcome,
+    ngx_mcds_copy_t *copy)
+{
+    ngx_http_mcds_cache_ctx_t *ctx = data;
+
+    ctx->outcome = outcome;
+
+    if (ctx->entered) {
+        ctx->lock_wait += ngx_current_msec - ctx->lock_start;
+        ctx->awaited = 1;
+    }
+
+    if (copy) {
+        ngx_mcds_copy_unref(ctx->copy);
+        ctx->copy = ngx_mcds_copy_ref(copy);
+
+        /* the first parts are in memory now, but not for long */
+
+        if (!ctx->seat.no_body) {
+            ngx_http_mcds_stream_begin(ctx);
+        }
+    }
+
+    ngx_http_mcds_task_wake(ctx->task);
+}
+
+
+void
+ngx_http_mcds_lookup_drop(ngx_http_mcds_cache_ctx_t *ctx)
+{
+    ngx_http_mcds_stream_end(ctx);
+
+    ngx_mcds_copy_unref(ctx->copy);
+    ctx->copy = NULL;
+
+    ctx->old_shown = 0;
+}
+
+
+ngx_int_t
+ngx_http_mcds_lookup_again(ngx_http_mcds_cache_ctx_t *ctx,
+    ngx_http_mcds_cache_conf_t *ccf)
+{
+    if (ctx->copy && ngx_http_mcds_vary_purged(ctx)) {
+
+        /* or it was built after a purge that this request does not know */
+
+        return ngx_http_mcds_lookup_list(ctx, ccf);
+    }
+
+    ngx_http_mcds_lookup_drop(ctx);
+
+    ctx->entered = 0;
+
+    if (ngx_mcds_page_lookup(&ctx->seat) != NGX_OK) {
+        return NGX_ERROR;
+    }
+
+    ctx->task->waiting++;
+
+    return NGX_AGAIN;
+}
+
+
+/*
+ * What lies under the key has come along another route.  A list takes its
+ * place, by which the pages of all routes are found from then on.
+ */
+
+static ngx_int_t
+ngx_http_mcds_lookup_other(ngx_http_request_t *r,
+    ngx_http_mcds_cache_ctx_t *ctx, ngx_http_mcds_cache_conf_t *ccf)
+{
+    if (ctx->entered) {
+        return ngx_http_mcds_lookup_again(ctx, ccf);
+    }
+
+    if (r->method == NGX_HTTP_GET
+        && !r->header_only
+        && !ctx->no_store
+        && !ctx->authorization
+        && !ccf->cache_dry_run
+        && !ctx->asker->cache_dry_run)
+    {
+        return ngx_http_mcds_variant_fork(r, ctx, ccf);
+    }
+
+    /* a request that stores nothing changes nothing */
+
+    ngx_http_mcds_lookup_drop(ctx);
+
+    ctx->reason = NGX_MCDS_REASON_NONE;
+    ctx->outcome = NGX_MCDS_PAGE_MISSING;
+    ctx->no_store = 1;
+
+    return NGX_OK;
+}
