@@ -189,7 +189,7 @@ typedef struct {
 } ngx_http_mcds_carried_t;
 
 
-/* of a page that varies: of the files ngx_http_mcds_lookup.c and ..._variant_store.c */
+/* of a page that varies, see ngx_http_mcds_lookup.h, ngx_http_mcds_variant.h */
 
 typedef struct {
     ngx_mcds_copy_t             *list;     /* by which "at" was made, or NULL */
@@ -380,8 +380,8 @@ ngx_http_mcds_cache_ctx_t *ngx_http_mcds_cache_need(ngx_http_request_t *r);
  * NGX_DECLINED go on to the content handler, otherwise an HTTP status to end
  * with.  left: the origin has led r to another location, as with
  * X-Accel-Redirect: it makes no page; NGX_OK a page of that location may be
- * looked up, NGX_DECLINED none is, or an HTTP status.  bounds: how old pages may
- * be here.  partial: 1 if the request is conditional, or for a range.
+ * looked up, NGX_DECLINED none is, or an HTTP status.  bounds: how old pages
+ * may be here.  partial: 1 if the request is conditional, or for a range.
  *
  * rebuild: has the page of r rebuilt that was purged, and is of this CAS now;
  * NGX_AGAIN, NGX_ERROR, or NGX_OK when ctx->outcome is known.  rebuilt: after

@@ -22,6 +22,7 @@
 #include "ngx_http_mcds_store.h"
 #include "ngx_http_mcds_store_core.h"
 #include "ngx_http_mcds_tags.h"
+#include "ngx_http_mcds_validator.h"
 #include "ngx_http_mcds_refresh.h"
 #include "ngx_http_mcds_vary.h"
 
@@ -33,8 +34,6 @@
 static ngx_uint_t ngx_http_mcds_is_page(ngx_http_mcds_cache_ctx_t *ctx);
 static ngx_int_t ngx_http_mcds_ask_header(ngx_http_request_t *r, char *name,
     ngx_str_t *value);
-static ngx_int_t ngx_http_mcds_find_header(ngx_str_t headers, ngx_str_t *name,
-    ngx_str_t *value);
 static ngx_int_t ngx_http_mcds_not_modified(ngx_http_request_t *r,
     ngx_http_mcds_cache_ctx_t *ctx);
 static ngx_int_t ngx_http_mcds_update(ngx_http_request_t *r,
@@ -42,7 +41,6 @@ static ngx_int_t ngx_http_mcds_update(ngx_http_request_t *r,
     ngx_str_t *headers, ngx_uint_t *reason);
 static ngx_mcds_value_t *ngx_http_mcds_updated(ngx_http_request_t *r,
     ngx_http_mcds_cache_ctx_t *ctx, ngx_mcds_entry_t *entry);
-static ngx_uint_t ngx_http_mcds_same_etag(ngx_str_t *old, ngx_str_t *new);
 static ngx_int_t ngx_http_mcds_merge_headers(ngx_http_request_t *r,
     ngx_str_t *old, ngx_str_t *new, ngx_str_t *merged);
 static ngx_uint_t ngx_http_mcds_renew(ngx_http_request_t *r,
@@ -65,7 +63,6 @@ static ngx_uint_t ngx_http_mcds_failure(ngx_http_request_t *r,
     ngx_http_mcds_cache_ctx_t *ctx, ngx_uint_t *status);
 
 
-static ngx_str_t  ngx_http_mcds_etag = ngx_string("ETag");
 static ngx_str_t  ngx_http_mcds_last_modified = ngx_string("Last-Modified");
 static ngx_str_t  ngx_http_mcds_location = ngx_string("Location");
 
@@ -125,7 +122,7 @@ ngx_http_mcds_revalidate_ask(ngx_http_request_t *r,
 
     entry = &ctx->copy->entry;
 
-    if (ngx_http_mcds_find_header(entry->headers, &ngx_http_mcds_etag, &value)
+    if (ngx_http_mcds_stored_find(entry->headers, &ngx_http_mcds_etag, &value)
         == NGX_OK)
     {
         if (ngx_http_mcds_ask_header(r, "If-None-Match", &value) != NGX_OK) {
@@ -136,7 +133,7 @@ ngx_http_mcds_revalidate_ask(ngx_http_request_t *r,
     }
 
     if (!(entry->flags & NGX_MCDS_ENTRY_VALIDATE)
-        && ngx_http_mcds_find_header(entry->headers,
+        && ngx_http_mcds_stored_find(entry->headers,
                                      &ngx_http_mcds_last_modified, &value)
            == NGX_OK)
     {
@@ -150,35 +147,6 @@ ngx_http_mcds_revalidate_ask(ngx_http_request_t *r,
     }
 
     return NGX_OK;
-}
-
-
-ngx_uint_t
-ngx_http_mcds_revalidate_each(ngx_http_mcds_cache_conf_t *ccf,
-    ngx_uint_t status, ngx_str_t *etag)
-{
-    return ccf->cache_revalidate
-           && status == NGX_HTTP_OK
-           && etag
-           && etag->len > 1
-           && etag->data[0] == '"';
-}
-
-
-ngx_uint_t
-ngx_http_mcds_revalidate_ignored(ngx_http_request_t *r,
-    ngx_http_mcds_cache_ctx_t *ctx)
-{
-    ngx_str_t  old;
-
-    return ctx->copy
-           && ctx->copy->entry.kind == NGX_MCDS_ENTRY_PAGE
-           && (ctx->copy->entry.flags & NGX_MCDS_ENTRY_VALIDATE)
-           && r->headers_out.etag
-           && ngx_http_mcds_find_header(ctx->copy->entry.headers,
-                                        &ngx_http_mcds_etag, &old)
-              == NGX_OK
-           && ngx_mcds_same(&r->headers_out.etag->value, &old);
 }
 
 
@@ -243,20 +211,6 @@ ngx_http_mcds_ask_header(ngx_http_request_t *r, char *name, ngx_str_t *value)
 }
 
 
-static ngx_int_t
-ngx_http_mcds_find_header(ngx_str_t headers, ngx_str_t *name, ngx_str_t *value)
-{
-    while (ngx_mcds_entry_find(&headers, name, value) == NGX_OK) {
-
-        if (value->len) {
-            return NGX_OK;
-        }
-    }
-
-    return NGX_DECLINED;
-}
-
-
 ngx_int_t
 ngx_http_mcds_revalidate(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx)
 {
@@ -317,11 +271,11 @@ ngx_http_mcds_not_modified(ngx_http_request_t *r,
     }
 
     if (rc != NGX_OK
-        || (ngx_http_mcds_find_header(entry.headers, &ngx_http_mcds_etag, &old)
+        || (ngx_http_mcds_stored_find(entry.headers, &ngx_http_mcds_etag, &old)
             == NGX_OK
-            && ngx_http_mcds_find_header(headers, &ngx_http_mcds_etag, &new)
+            && ngx_http_mcds_stored_find(headers, &ngx_http_mcds_etag, &new)
                == NGX_OK
-            && !ngx_http_mcds_same_etag(&old, &new)))
+            && !ngx_http_mcds_validator_same(&old, &new)))
     {
         ngx_log_error(NGX_LOG_WARN, r->connection->log, 0,
                       "origin sent 304 for another version than the "
@@ -417,7 +371,7 @@ ngx_http_mcds_update(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx,
 
     /* this belongs to the Location, and the other flags to the lifetime */
 
-    absolute = (ngx_http_mcds_find_header(*headers, &ngx_http_mcds_location,
+    absolute = (ngx_http_mcds_stored_find(*headers, &ngx_http_mcds_location,
                                           &new)
                 == NGX_OK)
                ? ngx_http_mcds_stored_absolute(r)
@@ -430,33 +384,6 @@ ngx_http_mcds_update(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx,
     }
 
     return NGX_OK;
-}
-
-
-/*
- * A weak one may be that of a strong one: a server that compresses makes it so.
- * But a strong one is never that of a weak one.
- */
-
-static ngx_uint_t
-ngx_http_mcds_same_etag(ngx_str_t *old, ngx_str_t *new)
-{
-    ngx_str_t  a, b;
-
-    a = *old;
-    b = *new;
-
-    if (b.len > 2 && ngx_strncmp(b.data, "W/", 2) == 0) {
-        b.data += 2;
-        b.len -= 2;
-
-        if (a.len > 2 && ngx_strncmp(a.data, "W/", 2) == 0) {
-            a.data += 2;
-            a.len -= 2;
-        }
-    }
-
-    return ngx_mcds_same(&a, &b);
 }
 
 
@@ -480,7 +407,7 @@ ngx_http_mcds_merge_headers(ngx_http_request_t *r, ngx_str_t *old,
     while (ngx_mcds_entry_header(&rest, &name, &value) == NGX_OK) {
 
         if (!ngx_http_mcds_header_in(ngx_http_mcds_of_body, &name)
-            && ngx_http_mcds_find_header(*new, &name, &other) == NGX_OK)
+            && ngx_http_mcds_stored_find(*new, &name, &other) == NGX_OK)
         {
             continue;
         }
@@ -544,11 +471,11 @@ ngx_http_mcds_renew(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx,
     }
 
     answer.validated = entry->parts == 0
-                       && ngx_http_mcds_find_header(entry->headers,
+                       && ngx_http_mcds_stored_find(entry->headers,
                                                     &ngx_http_mcds_etag,
                                                     &value)
                           == NGX_OK
-                       && ngx_http_mcds_revalidate_each(ccf, entry->status,
+                       && ngx_http_mcds_validator_each(ccf, entry->status,
                                                         &value);
 
     rest = entry->headers;
@@ -556,7 +483,7 @@ ngx_http_mcds_renew(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx,
     while (ngx_mcds_entry_header(&rest, &name, &value) == NGX_OK) {
 
         if (ngx_http_mcds_header_in(ngx_http_mcds_of_lifetime, &name)
-            && ngx_http_mcds_find_header(*old, &name, &other) == NGX_OK)
+            && ngx_http_mcds_stored_find(*old, &name, &other) == NGX_OK)
         {
             ngx_http_mcds_answer_line(&answer, &name, &value,
                                       ccf->cache_ignore);

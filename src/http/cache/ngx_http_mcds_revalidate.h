@@ -52,25 +52,6 @@ ngx_int_t ngx_http_mcds_revalidate_asked(ngx_http_request_t *r,
 
 
 /*
- * 1 if an answer with that status and ETag (NULL: none) may be stored although
- * no-cache stands in it: it can be told from any other, and the location has
- * mcds_cache_revalidate.
- */
-
-ngx_uint_t ngx_http_mcds_revalidate_each(ngx_http_mcds_cache_conf_t *ccf,
-    ngx_uint_t status, ngx_str_t *etag);
-
-
-/*
- * 1 if an answer that is to become the entry has the ETag of the page that the
- * origin was asked about: the origin does not answer 304.
- */
-
-ngx_uint_t ngx_http_mcds_revalidate_ignored(ngx_http_request_t *r,
-    ngx_http_mcds_cache_ctx_t *ctx);
-
-
-/*
  * RFC 9111, 4.3.5: a HEAD has been answered; the page in ctx->copy is renewed
  * if the answer shows that it is current, and stored if it is the same still.
  */

@@ -15,11 +15,11 @@
 #include "ngx_http_mcds_cache_stat.h"
 #include "ngx_http_mcds_coding.h"
 #include "ngx_http_mcds_herd.h"
-#include "ngx_http_mcds_revalidate.h"
 #include "ngx_http_mcds_route.h"
 #include "ngx_http_mcds_sign.h"
 #include "ngx_http_mcds_store.h"
 #include "ngx_http_mcds_store_core.h"
+#include "ngx_http_mcds_validator.h"
 #include "ngx_http_mcds_tags.h"
 #include "ngx_http_mcds_variant.h"
 #include "ngx_http_mcds_vary.h"
@@ -163,7 +163,7 @@ ngx_http_mcds_store_judge(ngx_http_request_t *r,
     etag = r->headers_out.etag ? &r->headers_out.etag->value : NULL;
 
     answer.validated = ctx->own == NULL
-                       && ngx_http_mcds_revalidate_each(ccf, answer.status,
+                       && ngx_http_mcds_validator_each(ccf, answer.status,
                                                         etag);
 
     reason = ngx_mcds_fresh_decide(&answer, ngx_mcds_now(), entry);
@@ -192,7 +192,7 @@ ngx_http_mcds_store_judge(ngx_http_request_t *r,
 
     if ((entry->flags & NGX_MCDS_ENTRY_VALIDATE)
         && (length > (off_t) ngx_mcds_page_item(&ctx->seat)
-            || ngx_http_mcds_revalidate_ignored(r, ctx)))
+            || ngx_http_mcds_validator_ignored(r, ctx)))
     {
         ngx_http_mcds_store_pass(r, ctx);
         return NGX_DECLINED;
@@ -657,9 +657,13 @@ ngx_http_mcds_store_finish(ngx_http_request_t *r,
         ngx_http_mcds_sign(ctx->conf, value, &store->entry);
     }
 
-    if (ngx_http_mcds_variant_store(r, ctx, value, &store->entry, split)
-        != NGX_DECLINED)
-    {
+    rc = ngx_http_mcds_variant_store(r, ctx, value, &store->entry, split);
+
+    if (rc == NGX_ERROR) {
+        ngx_http_mcds_store_fail(r, ctx);
+    }
+
+    if (rc != NGX_DECLINED) {
         return;
     }
 

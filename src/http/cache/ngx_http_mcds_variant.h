@@ -28,8 +28,8 @@ ngx_int_t ngx_http_mcds_variant_begin(ngx_http_request_t *r,
 
 /*
  * The end of the body.  NGX_DECLINED: there is nothing special about it.
- * Otherwise value and split, which may be NULL, are taken over, and the build
- * has ended or will end by itself.
+ * Otherwise value and split, which may be NULL, are taken over: NGX_OK, the
+ * build ends by itself; NGX_ERROR, nothing is stored, and it does not.
  */
 
 ngx_int_t ngx_http_mcds_variant_store(ngx_http_request_t *r,

@@ -197,8 +197,7 @@ ngx_http_mcds_variant_store(ngx_http_request_t *r,
         }
 
         ngx_mcds_value_unref(value);
-        ngx_http_mcds_store_fail(r, ctx);
-        return NGX_OK;
+        return NGX_ERROR;
     }
 
     if (put->target.page == NULL) {

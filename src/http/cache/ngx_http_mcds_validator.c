@@ -1,0 +1,87 @@
+
+/*
+ * Copyright (C) mcds authors
+ *
+ * ETag of stored pages and of responses.
+ */
+
+
+#include <ngx_config.h>
+#include <ngx_core.h>
+#include <ngx_http.h>
+#include "ngx_http_mcds_cache.h"
+#include "ngx_http_mcds_validator.h"
+
+
+ngx_str_t  ngx_http_mcds_etag = ngx_string("ETag");
+
+
+ngx_int_t
+ngx_http_mcds_stored_find(ngx_str_t headers, ngx_str_t *name,
+    ngx_str_t *value)
+{
+    while (ngx_mcds_entry_find(&headers, name, value) == NGX_OK) {
+
+        if (value->len) {
+            return NGX_OK;
+        }
+    }
+
+    return NGX_DECLINED;
+}
+
+
+/*
+ * A weak one may be that of a strong one: a server that compresses makes it so.
+ * But a strong one is never that of a weak one.
+ */
+
+ngx_uint_t
+ngx_http_mcds_validator_same(ngx_str_t *old, ngx_str_t *new)
+{
+    ngx_str_t  a, b;
+
+    a = *old;
+    b = *new;
+
+    if (b.len > 2 && ngx_strncmp(b.data, "W/", 2) == 0) {
+        b.data += 2;
+        b.len -= 2;
+
+        if (a.len > 2 && ngx_strncmp(a.data, "W/", 2) == 0) {
+            a.data += 2;
+            a.len -= 2;
+        }
+    }
+
+    return ngx_mcds_same(&a, &b);
+}
+
+
+ngx_uint_t
+ngx_http_mcds_validator_each(ngx_http_mcds_cache_conf_t *ccf,
+    ngx_uint_t status, ngx_str_t *etag)
+{
+    return ccf->cache_revalidate
+           && status == NGX_HTTP_OK
+           && etag
+           && etag->len > 1
+           && etag->data[0] == '"';
+}
+
+
+ngx_uint_t
+ngx_http_mcds_validator_ignored(ngx_http_request_t *r,
+    ngx_http_mcds_cache_ctx_t *ctx)
+{
+    ngx_str_t  old;
+
+    return ctx->copy
+           && ctx->copy->entry.kind == NGX_MCDS_ENTRY_PAGE
+           && (ctx->copy->entry.flags & NGX_MCDS_ENTRY_VALIDATE)
+           && r->headers_out.etag
+           && ngx_http_mcds_stored_find(ctx->copy->entry.headers,
+                                        &ngx_http_mcds_etag, &old)
+              == NGX_OK
+           && ngx_mcds_same(&r->headers_out.etag->value, &old);
+}
