@@ -13,13 +13,13 @@
 #include "ngx_http_mcds_conf.h"
 #include "ngx_http_mcds_json.h"
 #include "ngx_http_mcds_lines.h"
-#include "ngx_http_mcds_rest.h"
+#include "ngx_http_mcds_resource.h"
 #include "ngx_http_mcds_array.h"
 #include "ngx_http_mcds_data.h"
 
 
 typedef struct {
-    ngx_http_mcds_rest_t         rest;
+    ngx_http_mcds_resource_t     res;
     ngx_http_mcds_array_conf_t  *conf;
     ngx_mcds_array_t             array;
     ngx_uint_t                   method;
@@ -34,7 +34,7 @@ typedef struct {
 
     ngx_array_t                  add;      /* ngx_str_t, lines */
     ngx_http_mcds_set_t          remove;
-} ngx_http_mcds_array_rest_t;
+} ngx_http_mcds_array_api_t;
 
 
 /* what edits that are done together know of a list, and of what they add */
@@ -45,27 +45,27 @@ typedef struct {
 } ngx_http_mcds_array_memo_t;
 
 
-static ngx_int_t ngx_http_mcds_array_start(ngx_http_mcds_rest_t *rest);
-static ngx_int_t ngx_http_mcds_array_write(ngx_http_mcds_array_rest_t *ar);
-static ngx_int_t ngx_http_mcds_array_body(ngx_http_mcds_array_rest_t *ar);
-static ngx_int_t ngx_http_mcds_array_patch(ngx_http_mcds_array_rest_t *ar);
-static ngx_int_t ngx_http_mcds_array_lines_of(ngx_http_mcds_array_rest_t *ar,
+static ngx_int_t ngx_http_mcds_array_start(ngx_http_mcds_resource_t *res);
+static ngx_int_t ngx_http_mcds_array_write(ngx_http_mcds_array_api_t *ar);
+static ngx_int_t ngx_http_mcds_array_body(ngx_http_mcds_array_api_t *ar);
+static ngx_int_t ngx_http_mcds_array_patch(ngx_http_mcds_array_api_t *ar);
+static ngx_int_t ngx_http_mcds_array_lines_of(ngx_http_mcds_array_api_t *ar,
     json_t *json, ngx_uint_t remove);
 static void ngx_http_mcds_array_read_handler(void *data, ngx_uint_t rc,
     ngx_mcds_array_content_t *content);
-static ngx_int_t ngx_http_mcds_array_show(ngx_http_mcds_array_rest_t *ar,
+static ngx_int_t ngx_http_mcds_array_show(ngx_http_mcds_array_api_t *ar,
     ngx_mcds_array_content_t *content);
 static ngx_uint_t ngx_http_mcds_array_edit(void *data,
     ngx_mcds_array_content_t *content, ngx_mcds_value_t *added,
     ngx_mcds_array_edit_t *edit);
-static ngx_uint_t ngx_http_mcds_array_merge(ngx_http_mcds_array_rest_t *ar,
+static ngx_uint_t ngx_http_mcds_array_merge(ngx_http_mcds_array_api_t *ar,
     ngx_mcds_array_content_t *content, ngx_mcds_value_t *added,
     ngx_mcds_array_edit_t *edit, ngx_pool_t *pool);
 static ngx_http_mcds_array_memo_t *ngx_http_mcds_array_memo(
     ngx_mcds_array_content_t *content);
 static void ngx_http_mcds_array_done_handler(void *data,
     ngx_mcds_array_done_t *done);
-static ngx_int_t ngx_http_mcds_array_answer(ngx_http_mcds_rest_t *rest);
+static ngx_int_t ngx_http_mcds_array_answer(ngx_http_mcds_resource_t *res);
 
 
 char *
@@ -147,13 +147,13 @@ ngx_http_mcds_array_param(ngx_conf_t *cf, ngx_command_t *cmd,
 ngx_int_t
 ngx_http_mcds_array_handler(ngx_http_request_t *r)
 {
-    ngx_int_t                    rc;
-    ngx_http_mcds_data_conf_t   *dcf;
-    ngx_http_mcds_array_rest_t  *ar;
+    ngx_int_t                   rc;
+    ngx_http_mcds_data_conf_t  *dcf;
+    ngx_http_mcds_array_api_t  *ar;
 
     dcf = ngx_http_get_module_loc_conf(r, ngx_http_mcds_data_module);
 
-    rc = ngx_http_mcds_rest_allow(r, NGX_HTTP_GET|NGX_HTTP_HEAD
+    rc = ngx_http_mcds_resource_allow(r, NGX_HTTP_GET|NGX_HTTP_HEAD
                                      |NGX_HTTP_POST|NGX_HTTP_PUT
                                      |NGX_HTTP_PATCH|NGX_HTTP_DELETE);
     if (rc != NGX_DECLINED) {
@@ -164,7 +164,7 @@ ngx_http_mcds_array_handler(ngx_http_request_t *r)
                       (r->method & (NGX_HTTP_GET|NGX_HTTP_HEAD))
                       ? NGX_MCDS_DATA_READ : NGX_MCDS_DATA_CHANGE, 1);
 
-    ar = ngx_http_mcds_rest_create(r, sizeof(ngx_http_mcds_array_rest_t));
+    ar = ngx_http_mcds_resource_create(r, sizeof(ngx_http_mcds_array_api_t));
     if (ar == NULL) {
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
     }
@@ -172,9 +172,9 @@ ngx_http_mcds_array_handler(ngx_http_request_t *r)
     ar->conf = dcf->array;
     ar->array.pool = dcf->pool;
     ar->method = r->method;
-    ar->rest.answer = ngx_http_mcds_array_answer;
+    ar->res.answer = ngx_http_mcds_array_answer;
 
-    return ngx_http_mcds_rest_begin(&ar->rest, ngx_http_mcds_array_start);
+    return ngx_http_mcds_resource_begin(&ar->res, ngx_http_mcds_array_start);
 }
 
 
@@ -197,14 +197,14 @@ ngx_http_mcds_array_name(ngx_http_request_t *r,
 
 
 static ngx_int_t
-ngx_http_mcds_array_start(ngx_http_mcds_rest_t *rest)
+ngx_http_mcds_array_start(ngx_http_mcds_resource_t *res)
 {
-    ngx_http_mcds_array_rest_t *ar = (ngx_http_mcds_array_rest_t *) rest;
+    ngx_http_mcds_array_api_t *ar = (ngx_http_mcds_array_api_t *) res;
 
     ngx_int_t            rc;
     ngx_http_request_t  *r;
 
-    r = rest->request;
+    r = res->request;
 
     rc = ngx_http_mcds_array_name(r, ar->conf, ar->array.pool, &ar->array);
 
@@ -222,7 +222,7 @@ ngx_http_mcds_array_start(ngx_http_mcds_rest_t *rest)
         return ngx_http_mcds_array_write(ar);
     }
 
-    ar->type = ngx_http_mcds_rest_wants(r);
+    ar->type = ngx_http_mcds_resource_wants(r);
 
     if (ar->type == NGX_HTTP_MCDS_OTHER) {
         return ngx_http_mcds_json_problem(r, NGX_HTTP_BAD_REQUEST,
@@ -230,7 +230,7 @@ ngx_http_mcds_array_start(ngx_http_mcds_rest_t *rest)
                                           "text");
     }
 
-    ar->text.pool = rest->pool;
+    ar->text.pool = res->pool;
 
     if (ngx_mcds_array_read(&ar->array, ngx_http_mcds_array_read_handler, ar)
         != NGX_OK)
@@ -238,27 +238,27 @@ ngx_http_mcds_array_start(ngx_http_mcds_rest_t *rest)
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
     }
 
-    rest->waiting++;
+    res->waiting++;
 
     return NGX_DONE;
 }
 
 
 static ngx_int_t
-ngx_http_mcds_array_write(ngx_http_mcds_array_rest_t *ar)
+ngx_http_mcds_array_write(ngx_http_mcds_array_api_t *ar)
 {
     ngx_int_t          rc;
     ngx_str_t          lines;
     ngx_uint_t         shared;
     ngx_mcds_value_t  *text;
 
-    if (ngx_array_init(&ar->add, ar->rest.pool, 8, sizeof(ngx_str_t))
+    if (ngx_array_init(&ar->add, ar->res.pool, 8, sizeof(ngx_str_t))
         != NGX_OK)
     {
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
     }
 
-    ar->remove.pool = ar->rest.pool;
+    ar->remove.pool = ar->res.pool;
 
     rc = NGX_DECLINED;
 
@@ -273,16 +273,16 @@ ngx_http_mcds_array_write(ngx_http_mcds_array_rest_t *ar)
         return rc;
     }
 
-    ar->array.key.data = ngx_pstrdup(ar->rest.pool, &ar->array.key);
+    ar->array.key.data = ngx_pstrdup(ar->res.pool, &ar->array.key);
     if (ar->array.key.data == NULL) {
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
     }
 
     shared = (ar->method == NGX_HTTP_POST
-              && ar->rest.match.len == 0 && ar->rest.none_match.len == 0);
+              && ar->res.match.len == 0 && ar->res.none_match.len == 0);
 
     if (shared && ar->add.nelts == 0) {
-        return ngx_http_mcds_json_no_content(ar->rest.request);
+        return ngx_http_mcds_json_no_content(ar->res.request);
     }
 
     if (shared && !ar->conf->unique) {
@@ -307,14 +307,14 @@ ngx_http_mcds_array_write(ngx_http_mcds_array_rest_t *ar)
     }
 
     if (rc == NGX_BUSY) {
-        return ngx_http_mcds_data_failed(ar->rest.request, NGX_MCDS_BUSY);
+        return ngx_http_mcds_data_failed(ar->res.request, NGX_MCDS_BUSY);
     }
 
     if (rc != NGX_OK) {
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
     }
 
-    ar->rest.waiting++;
+    ar->res.waiting++;
 
     return NGX_DONE;
 }
@@ -323,12 +323,12 @@ ngx_http_mcds_array_write(ngx_http_mcds_array_rest_t *ar)
 /* NGX_DECLINED, or what was answered */
 
 static ngx_int_t
-ngx_http_mcds_array_body(ngx_http_mcds_array_rest_t *ar)
+ngx_http_mcds_array_body(ngx_http_mcds_array_api_t *ar)
 {
     json_t     *json;
     ngx_int_t   rc;
 
-    json = ngx_http_mcds_body_array(&ar->rest,
+    json = ngx_http_mcds_body_array(&ar->res,
                                     ar->method == NGX_HTTP_POST, &rc);
     if (json == NULL) {
         return rc;
@@ -343,20 +343,20 @@ ngx_http_mcds_array_body(ngx_http_mcds_array_rest_t *ar)
 
 
 static ngx_int_t
-ngx_http_mcds_array_patch(ngx_http_mcds_array_rest_t *ar)
+ngx_http_mcds_array_patch(ngx_http_mcds_array_api_t *ar)
 {
     json_t      *json, *value, *add, *remove;
     ngx_int_t    rc;
     const char  *key;
 
-    if (ngx_http_mcds_rest_has(ar->rest.request) != NGX_HTTP_MCDS_JSON) {
-        return ngx_http_mcds_json_problem(ar->rest.request,
+    if (ngx_http_mcds_resource_has(ar->res.request) != NGX_HTTP_MCDS_JSON) {
+        return ngx_http_mcds_json_problem(ar->res.request,
                                           NGX_HTTP_UNSUPPORTED_MEDIA_TYPE,
                                           "the body must be "
                                           "application/json");
     }
 
-    json = ngx_http_mcds_body_load(&ar->rest, &rc);
+    json = ngx_http_mcds_body_load(&ar->res, &rc);
     if (json == NULL) {
         return rc;
     }
@@ -379,7 +379,7 @@ ngx_http_mcds_array_patch(ngx_http_mcds_array_rest_t *ar)
     }
 
     if (rc == NGX_ERROR) {
-        rc = ngx_http_mcds_json_problem(ar->rest.request,
+        rc = ngx_http_mcds_json_problem(ar->res.request,
                                         NGX_HTTP_BAD_REQUEST,
                                         "the body must be an object of the "
                                         "arrays 'add' and 'remove'");
@@ -400,7 +400,7 @@ ngx_http_mcds_array_patch(ngx_http_mcds_array_rest_t *ar)
 
 
 static ngx_int_t
-ngx_http_mcds_array_lines_of(ngx_http_mcds_array_rest_t *ar, json_t *json,
+ngx_http_mcds_array_lines_of(ngx_http_mcds_array_api_t *ar, json_t *json,
     ngx_uint_t remove)
 {
     size_t      i;
@@ -409,12 +409,12 @@ ngx_http_mcds_array_lines_of(ngx_http_mcds_array_rest_t *ar, json_t *json,
 
     json_array_foreach(json, i, value) {
 
-        if (ngx_http_mcds_line_json(ar->rest.pool, value, &line) != NGX_OK) {
+        if (ngx_http_mcds_line_json(ar->res.pool, value, &line) != NGX_OK) {
             return NGX_HTTP_INTERNAL_SERVER_ERROR;
         }
 
         if (line.len >= NGX_MCDS_ARRAY_LINE) {
-            return ngx_http_mcds_json_problem(ar->rest.request,
+            return ngx_http_mcds_json_problem(ar->res.request,
                                           NGX_HTTP_REQUEST_ENTITY_TOO_LARGE,
                                           "a value is larger than 64 KB");
         }
@@ -443,11 +443,11 @@ static void
 ngx_http_mcds_array_read_handler(void *data, ngx_uint_t rc,
     ngx_mcds_array_content_t *content)
 {
-    ngx_http_mcds_array_rest_t *ar = data;
+    ngx_http_mcds_array_api_t *ar = data;
 
     ar->rc = rc;
 
-    if (rc == NGX_MCDS_OK && ar->rest.request) {
+    if (rc == NGX_MCDS_OK && ar->res.request) {
         ar->cas = content->cas;
         ar->crc = content->crc;
 
@@ -456,12 +456,12 @@ ngx_http_mcds_array_read_handler(void *data, ngx_uint_t rc,
         }
     }
 
-    ngx_http_mcds_rest_done(&ar->rest);
+    ngx_http_mcds_resource_done(&ar->res);
 }
 
 
 static ngx_int_t
-ngx_http_mcds_array_show(ngx_http_mcds_array_rest_t *ar,
+ngx_http_mcds_array_show(ngx_http_mcds_array_api_t *ar,
     ngx_mcds_array_content_t *content)
 {
     ngx_int_t               rc;
@@ -542,13 +542,13 @@ static ngx_uint_t
 ngx_http_mcds_array_edit(void *data, ngx_mcds_array_content_t *content,
     ngx_mcds_value_t *added, ngx_mcds_array_edit_t *edit)
 {
-    ngx_http_mcds_array_rest_t *ar = data;
+    ngx_http_mcds_array_api_t *ar = data;
 
     ngx_uint_t   rc;
     ngx_pool_t  *pool;
 
-    ar->refused = !ngx_http_mcds_rest_match(&ar->rest, content->found,
-                                            content->cas, content->crc);
+    ar->refused = !ngx_http_mcds_resource_match(&ar->res, content->found,
+                                                content->cas, content->crc);
     if (ar->refused) {
         return NGX_MCDS_EXISTS;
     }
@@ -576,7 +576,7 @@ ngx_http_mcds_array_edit(void *data, ngx_mcds_array_content_t *content,
 
 
 static ngx_uint_t
-ngx_http_mcds_array_merge(ngx_http_mcds_array_rest_t *ar,
+ngx_http_mcds_array_merge(ngx_http_mcds_array_api_t *ar,
     ngx_mcds_array_content_t *content, ngx_mcds_value_t *added,
     ngx_mcds_array_edit_t *edit, ngx_pool_t *pool)
 {
@@ -803,23 +803,23 @@ ngx_http_mcds_array_text(ngx_str_t *line, ngx_uint_t n)
 static void
 ngx_http_mcds_array_done_handler(void *data, ngx_mcds_array_done_t *done)
 {
-    ngx_http_mcds_array_rest_t *ar = data;
+    ngx_http_mcds_array_api_t *ar = data;
 
     ar->rc = done->rc;
     ar->done = *done;
 
-    ngx_http_mcds_rest_done(&ar->rest);
+    ngx_http_mcds_resource_done(&ar->res);
 }
 
 
 static ngx_int_t
-ngx_http_mcds_array_answer(ngx_http_mcds_rest_t *rest)
+ngx_http_mcds_array_answer(ngx_http_mcds_resource_t *res)
 {
-    ngx_http_mcds_array_rest_t *ar = (ngx_http_mcds_array_rest_t *) rest;
+    ngx_http_mcds_array_api_t *ar = (ngx_http_mcds_array_api_t *) res;
 
     ngx_http_request_t  *r;
 
-    r = rest->request;
+    r = res->request;
 
     if (ar->refused) {
         return ngx_http_mcds_json_problem(r, NGX_HTTP_PRECONDITION_FAILED,
@@ -833,7 +833,7 @@ ngx_http_mcds_array_answer(ngx_http_mcds_rest_t *rest)
 
     if (ar->method & (NGX_HTTP_GET|NGX_HTTP_HEAD)) {
 
-        if (ngx_http_mcds_rest_etag(r, ar->cas, ar->crc) != NGX_OK) {
+        if (ngx_http_mcds_resource_etag(r, ar->cas, ar->crc) != NGX_OK) {
             return NGX_HTTP_INTERNAL_SERVER_ERROR;
         }
 
@@ -841,7 +841,7 @@ ngx_http_mcds_array_answer(ngx_http_mcds_rest_t *rest)
     }
 
     if (ar->done.found
-        && ngx_http_mcds_rest_etag(r, ar->done.cas, ar->done.crc) != NGX_OK)
+        && ngx_http_mcds_resource_etag(r, ar->done.cas, ar->done.crc) != NGX_OK)
     {
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
     }

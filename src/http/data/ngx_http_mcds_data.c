@@ -10,7 +10,7 @@
 #include <ngx_core.h>
 #include <ngx_http.h>
 #include "ngx_http_mcds_conf.h"
-#include "ngx_http_mcds_rest.h"
+#include "ngx_http_mcds_resource.h"
 #include "ngx_http_mcds_stat.h"
 #include "ngx_http_mcds_data.h"
 
@@ -35,5 +35,5 @@ ngx_http_mcds_data_failed(ngx_http_request_t *r, ngx_uint_t rc)
 
     ngx_http_mcds_stat_failed(dcf->stat, rc);
 
-    return ngx_http_mcds_rest_failed(r, rc);
+    return ngx_http_mcds_resource_failed(r, rc);
 }

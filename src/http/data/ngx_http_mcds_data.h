@@ -90,7 +90,7 @@ void ngx_http_mcds_data_needs(ngx_conf_t *cf, ngx_command_t *cmd,
     ngx_http_mcds_data_conf_t *dcf);
 
 
-/* as ngx_http_mcds_rest_failed(), and counts it */
+/* as ngx_http_mcds_resource_failed(), and counts it */
 
 ngx_int_t ngx_http_mcds_data_failed(ngx_http_request_t *r, ngx_uint_t rc);
 

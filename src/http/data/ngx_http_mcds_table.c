@@ -12,15 +12,15 @@
 #include "ngx_mcds_stat_sums.h"
 #include "ngx_http_mcds_conf.h"
 #include "ngx_http_mcds_json.h"
-#include "ngx_http_mcds_rest.h"
+#include "ngx_http_mcds_resource.h"
 #include "ngx_http_mcds_data.h"
 #include "ngx_http_mcds_table.h"
 
 
 static char *ngx_http_mcds_table_param(ngx_conf_t *cf, ngx_command_t *cmd,
     ngx_http_mcds_table_conf_t *conf, ngx_str_t *value);
-static ngx_int_t ngx_http_mcds_table_start(ngx_http_mcds_rest_t *rest);
-static ngx_int_t ngx_http_mcds_table_args(ngx_http_mcds_table_rest_t *tr);
+static ngx_int_t ngx_http_mcds_table_start(ngx_http_mcds_resource_t *res);
+static ngx_int_t ngx_http_mcds_table_args(ngx_http_mcds_table_api_t *tr);
 static void ngx_http_mcds_table_cleanup(void *data);
 
 
@@ -100,17 +100,17 @@ ngx_http_mcds_table_param(ngx_conf_t *cf, ngx_command_t *cmd,
 ngx_int_t
 ngx_http_mcds_table_handler(ngx_http_request_t *r)
 {
-    char                        *problem;
-    ngx_int_t                    rc;
-    ngx_str_t                    name;
-    ngx_uint_t                   possible;
-    ngx_pool_cleanup_t          *cln;
-    ngx_http_mcds_data_conf_t   *dcf;
-    ngx_http_mcds_table_rest_t  *tr;
+    char                       *problem;
+    ngx_int_t                   rc;
+    ngx_str_t                   name;
+    ngx_uint_t                  possible;
+    ngx_pool_cleanup_t         *cln;
+    ngx_http_mcds_data_conf_t  *dcf;
+    ngx_http_mcds_table_api_t  *tr;
 
     dcf = ngx_http_get_module_loc_conf(r, ngx_http_mcds_data_module);
 
-    rc = ngx_http_mcds_rest_name(r, &name);
+    rc = ngx_http_mcds_resource_name(r, &name);
 
     if (rc == NGX_ERROR) {
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
@@ -123,14 +123,14 @@ ngx_http_mcds_table_handler(ngx_http_request_t *r)
     possible = NGX_HTTP_GET|NGX_HTTP_HEAD|NGX_HTTP_DELETE
                |(name.len ? NGX_HTTP_PUT : NGX_HTTP_POST);
 
-    rc = ngx_http_mcds_rest_allow(r, possible);
+    rc = ngx_http_mcds_resource_allow(r, possible);
     if (rc != NGX_DECLINED) {
         return rc;
     }
 
     if (name.len) {
 
-        problem = ngx_http_mcds_rest_check_name(&name);
+        problem = ngx_http_mcds_resource_check_name(&name);
 
         if (problem) {
 
@@ -147,12 +147,12 @@ ngx_http_mcds_table_handler(ngx_http_request_t *r)
                       (r->method & (NGX_HTTP_GET|NGX_HTTP_HEAD))
                       ? NGX_MCDS_DATA_READ : NGX_MCDS_DATA_CHANGE, 1);
 
-    tr = ngx_http_mcds_rest_create(r, sizeof(ngx_http_mcds_table_rest_t));
+    tr = ngx_http_mcds_resource_create(r, sizeof(ngx_http_mcds_table_api_t));
     if (tr == NULL) {
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
     }
 
-    cln = ngx_pool_cleanup_add(tr->rest.pool, 0);
+    cln = ngx_pool_cleanup_add(tr->res.pool, 0);
     if (cln == NULL) {
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
     }
@@ -165,26 +165,26 @@ ngx_http_mcds_table_handler(ngx_http_request_t *r)
     tr->method = r->method;
 
     tr->name.len = name.len;
-    tr->name.data = ngx_pstrdup(tr->rest.pool, &name);
+    tr->name.data = ngx_pstrdup(tr->res.pool, &name);
 
     if (tr->name.data == NULL) {
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
     }
 
-    return ngx_http_mcds_rest_begin(&tr->rest, ngx_http_mcds_table_start);
+    return ngx_http_mcds_resource_begin(&tr->res, ngx_http_mcds_table_start);
 }
 
 
 static ngx_int_t
-ngx_http_mcds_table_start(ngx_http_mcds_rest_t *rest)
+ngx_http_mcds_table_start(ngx_http_mcds_resource_t *res)
 {
-    ngx_http_mcds_table_rest_t *tr = (ngx_http_mcds_table_rest_t *) rest;
+    ngx_http_mcds_table_api_t *tr = (ngx_http_mcds_table_api_t *) res;
 
     ngx_int_t            rc;
     ngx_str_t            key;
     ngx_http_request_t  *r;
 
-    r = rest->request;
+    r = res->request;
 
     if (ngx_http_complex_value(r, &tr->conf->name, &key) != NGX_OK) {
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
@@ -197,7 +197,7 @@ ngx_http_mcds_table_start(ngx_http_mcds_rest_t *rest)
     }
 
     tr->table.key.len = key.len;
-    tr->table.key.data = ngx_pstrdup(rest->pool, &key);
+    tr->table.key.data = ngx_pstrdup(res->pool, &key);
 
     if (tr->table.key.data == NULL) {
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
@@ -213,7 +213,7 @@ ngx_http_mcds_table_start(ngx_http_mcds_rest_t *rest)
         return ngx_http_mcds_element_start(tr);
     }
 
-    if (rest->match.len || rest->none_match.len) {
+    if (res->match.len || res->none_match.len) {
         return ngx_http_mcds_json_problem(r, NGX_HTTP_BAD_REQUEST,
                                           "If-Match and If-None-Match are for "
                                           "one element");
@@ -230,16 +230,16 @@ ngx_http_mcds_table_start(ngx_http_mcds_rest_t *rest)
 /* NGX_DECLINED, or what was answered */
 
 static ngx_int_t
-ngx_http_mcds_table_args(ngx_http_mcds_table_rest_t *tr)
+ngx_http_mcds_table_args(ngx_http_mcds_table_api_t *tr)
 {
     time_t               ttl;
     ngx_str_t            value;
     ngx_http_request_t  *r;
 
-    r = tr->rest.request;
+    r = tr->res.request;
 
     tr->ttl = tr->conf->ttl;
-    tr->type = ngx_http_mcds_rest_wants(r);
+    tr->type = ngx_http_mcds_resource_wants(r);
 
     if (tr->type == NGX_HTTP_MCDS_OTHER) {
         return ngx_http_mcds_json_problem(r, NGX_HTTP_BAD_REQUEST,
@@ -279,7 +279,7 @@ ngx_http_mcds_table_args(ngx_http_mcds_table_rest_t *tr)
 static void
 ngx_http_mcds_table_cleanup(void *data)
 {
-    ngx_http_mcds_table_rest_t *tr = data;
+    ngx_http_mcds_table_api_t *tr = data;
 
     ngx_uint_t  i;
 

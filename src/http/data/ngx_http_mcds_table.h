@@ -2,7 +2,7 @@
 /*
  * Copyright (C) mcds authors
  *
- * A request for a table or for an element of one, see ngx_http_mcds_rest.h.
+ * A request for a table or for an element of one, see ngx_http_mcds_resource.h.
  */
 
 
@@ -14,26 +14,26 @@
 #include <ngx_core.h>
 #include <ngx_http.h>
 #include "ngx_http_mcds_data.h"
-#include "ngx_http_mcds_rest.h"
+#include "ngx_http_mcds_resource.h"
 
 
-typedef struct ngx_http_mcds_table_rest_s  ngx_http_mcds_table_rest_t;
+typedef struct ngx_http_mcds_table_api_s  ngx_http_mcds_table_api_t;
 
 
 /* a name that is listed with its value */
 
 typedef struct {
-    ngx_http_mcds_table_rest_t  *tr;
-    ngx_mcds_op_t                op;
-    ngx_str_t                    name;
-    int64_t                      expiry;
-    ngx_mcds_value_t            *value;
-    ngx_uint_t                   missing;
+    ngx_http_mcds_table_api_t  *tr;
+    ngx_mcds_op_t               op;
+    ngx_str_t                   name;
+    int64_t                     expiry;
+    ngx_mcds_value_t           *value;
+    ngx_uint_t                  missing;
 } ngx_http_mcds_listed_t;
 
 
-struct ngx_http_mcds_table_rest_s {
-    ngx_http_mcds_rest_t         rest;
+struct ngx_http_mcds_table_api_s {
+    ngx_http_mcds_resource_t     res;
     ngx_http_mcds_table_conf_t  *conf;
     ngx_mcds_table_t             table;
     ngx_str_t                    name;     /* of an element, or empty */
@@ -65,17 +65,17 @@ struct ngx_http_mcds_table_rest_s {
 
 
 /*
- * Each begins something and goes on with tr->rest.answer: NGX_DONE, or a
+ * Each begins something and goes on with tr->res.answer: NGX_DONE, or a
  * status.  start: the element that the request names.  many: those of a POST.
  * list: the names.  change: what is in tr->items.  clear: after all elements
  * have gone, their names do.
  */
 
-ngx_int_t ngx_http_mcds_element_start(ngx_http_mcds_table_rest_t *tr);
-ngx_int_t ngx_http_mcds_table_many(ngx_http_mcds_table_rest_t *tr);
-ngx_int_t ngx_http_mcds_table_list(ngx_http_mcds_table_rest_t *tr);
-ngx_int_t ngx_http_mcds_table_change(ngx_http_mcds_table_rest_t *tr);
-ngx_int_t ngx_http_mcds_table_clear(ngx_http_mcds_rest_t *rest);
+ngx_int_t ngx_http_mcds_element_start(ngx_http_mcds_table_api_t *tr);
+ngx_int_t ngx_http_mcds_table_many(ngx_http_mcds_table_api_t *tr);
+ngx_int_t ngx_http_mcds_table_list(ngx_http_mcds_table_api_t *tr);
+ngx_int_t ngx_http_mcds_table_change(ngx_http_mcds_table_api_t *tr);
+ngx_int_t ngx_http_mcds_table_clear(ngx_http_mcds_resource_t *res);
 
 
 #endif /* _NGX_HTTP_MCDS_TABLE_H_INCLUDED_ */

@@ -12,31 +12,31 @@
 #include "ngx_http_mcds_header.h"
 #include "ngx_http_mcds_json.h"
 #include "ngx_http_mcds_lines.h"
-#include "ngx_http_mcds_rest.h"
+#include "ngx_http_mcds_resource.h"
 #include "ngx_http_mcds_data.h"
 #include "ngx_http_mcds_table.h"
 
 
 static void ngx_http_mcds_element_handler(void *data,
     ngx_mcds_result_t *result);
-static ngx_int_t ngx_http_mcds_element_answer(ngx_http_mcds_rest_t *rest);
-static ngx_int_t ngx_http_mcds_element_change(ngx_http_mcds_table_rest_t *tr);
-static ngx_int_t ngx_http_mcds_element_value(ngx_http_mcds_table_rest_t *tr,
+static ngx_int_t ngx_http_mcds_element_answer(ngx_http_mcds_resource_t *res);
+static ngx_int_t ngx_http_mcds_element_change(ngx_http_mcds_table_api_t *tr);
+static ngx_int_t ngx_http_mcds_element_value(ngx_http_mcds_table_api_t *tr,
     ngx_str_t *value);
-static ngx_int_t ngx_http_mcds_table_items(ngx_http_mcds_table_rest_t *tr,
+static ngx_int_t ngx_http_mcds_table_items(ngx_http_mcds_table_api_t *tr,
     json_t *json);
-static ngx_int_t ngx_http_mcds_table_item(ngx_http_mcds_table_rest_t *tr,
+static ngx_int_t ngx_http_mcds_table_item(ngx_http_mcds_table_api_t *tr,
     ngx_mcds_table_item_t *item, const char *name, json_t *value);
-static ngx_int_t ngx_http_mcds_table_value(ngx_http_mcds_table_rest_t *tr,
+static ngx_int_t ngx_http_mcds_table_value(ngx_http_mcds_table_api_t *tr,
     json_t *json, ngx_str_t *value);
 static void ngx_http_mcds_table_change_handler(void *data, ngx_uint_t rc);
-static ngx_int_t ngx_http_mcds_table_changed(ngx_http_mcds_rest_t *rest);
+static ngx_int_t ngx_http_mcds_table_changed(ngx_http_mcds_resource_t *res);
 
 
 /* with a condition the element must be known before it is changed */
 
 ngx_int_t
-ngx_http_mcds_element_start(ngx_http_mcds_table_rest_t *tr)
+ngx_http_mcds_element_start(ngx_http_mcds_table_api_t *tr)
 {
     u_char              suffix[NGX_MCDS_TABLE_SUFFIX];
     ngx_int_t           rc;
@@ -44,7 +44,7 @@ ngx_http_mcds_element_start(ngx_http_mcds_table_rest_t *tr)
 
     if (!(tr->method & (NGX_HTTP_GET|NGX_HTTP_HEAD))) {
 
-        tr->items = ngx_pcalloc(tr->rest.pool, sizeof(ngx_mcds_table_item_t));
+        tr->items = ngx_pcalloc(tr->res.pool, sizeof(ngx_mcds_table_item_t));
         if (tr->items == NULL) {
             return NGX_HTTP_INTERNAL_SERVER_ERROR;
         }
@@ -63,7 +63,7 @@ ngx_http_mcds_element_start(ngx_http_mcds_table_rest_t *tr)
             }
         }
 
-        if (tr->rest.match.len == 0 && tr->rest.none_match.len == 0) {
+        if (tr->res.match.len == 0 && tr->res.none_match.len == 0) {
             return ngx_http_mcds_table_change(tr);
         }
     }
@@ -78,8 +78,8 @@ ngx_http_mcds_element_start(ngx_http_mcds_table_rest_t *tr)
 
     ngx_mcds_submit(tr->table.pool, &req, &tr->op);
 
-    tr->rest.waiting++;
-    tr->rest.answer = ngx_http_mcds_element_answer;
+    tr->res.waiting++;
+    tr->res.answer = ngx_http_mcds_element_answer;
 
     return NGX_DONE;
 }
@@ -88,7 +88,7 @@ ngx_http_mcds_element_start(ngx_http_mcds_table_rest_t *tr)
 static void
 ngx_http_mcds_element_handler(void *data, ngx_mcds_result_t *result)
 {
-    ngx_http_mcds_table_rest_t *tr = data;
+    ngx_http_mcds_table_api_t *tr = data;
 
     tr->rc = result->rc;
 
@@ -110,21 +110,21 @@ ngx_http_mcds_element_handler(void *data, ngx_mcds_result_t *result)
         }
     }
 
-    ngx_http_mcds_rest_done(&tr->rest);
+    ngx_http_mcds_resource_done(&tr->res);
 }
 
 
 static ngx_int_t
-ngx_http_mcds_element_answer(ngx_http_mcds_rest_t *rest)
+ngx_http_mcds_element_answer(ngx_http_mcds_resource_t *res)
 {
-    ngx_http_mcds_table_rest_t *tr = (ngx_http_mcds_table_rest_t *) rest;
+    ngx_http_mcds_table_api_t *tr = (ngx_http_mcds_table_api_t *) res;
 
     u_char                *p;
     ngx_str_t              value;
     ngx_http_request_t    *r;
     ngx_http_mcds_text_t   text;
 
-    r = rest->request;
+    r = res->request;
 
     if (tr->rc != NGX_MCDS_OK && tr->rc != NGX_MCDS_NOT_FOUND) {
         return ngx_http_mcds_data_failed(r, tr->rc);
@@ -168,7 +168,7 @@ ngx_http_mcds_element_answer(ngx_http_mcds_rest_t *rest)
         }
     }
 
-    if (ngx_http_mcds_rest_etag(r, tr->cas, tr->crc) != NGX_OK) {
+    if (ngx_http_mcds_resource_etag(r, tr->cas, tr->crc) != NGX_OK) {
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
     }
 
@@ -177,10 +177,10 @@ ngx_http_mcds_element_answer(ngx_http_mcds_rest_t *rest)
 
 
 static ngx_int_t
-ngx_http_mcds_element_change(ngx_http_mcds_table_rest_t *tr)
+ngx_http_mcds_element_change(ngx_http_mcds_table_api_t *tr)
 {
-    if (!ngx_http_mcds_rest_match(&tr->rest, tr->found, tr->cas, tr->crc)) {
-        return ngx_http_mcds_json_problem(tr->rest.request,
+    if (!ngx_http_mcds_resource_match(&tr->res, tr->found, tr->cas, tr->crc)) {
+        return ngx_http_mcds_json_problem(tr->res.request,
                                           NGX_HTTP_PRECONDITION_FAILED,
                                           "the element is not, or no longer, "
                                           "what the condition says");
@@ -189,7 +189,7 @@ ngx_http_mcds_element_change(ngx_http_mcds_table_rest_t *tr)
     if (tr->found) {
 
         if (tr->cas == 0) {
-            return ngx_http_mcds_data_failed(tr->rest.request,
+            return ngx_http_mcds_data_failed(tr->res.request,
                                              NGX_MCDS_SERVER_ERROR);
         }
 
@@ -206,14 +206,14 @@ ngx_http_mcds_element_change(ngx_http_mcds_table_rest_t *tr)
 /* NGX_DECLINED, or what was answered */
 
 static ngx_int_t
-ngx_http_mcds_element_value(ngx_http_mcds_table_rest_t *tr, ngx_str_t *value)
+ngx_http_mcds_element_value(ngx_http_mcds_table_api_t *tr, ngx_str_t *value)
 {
     json_t     *json;
     ngx_int_t   rc;
 
-    if (ngx_http_mcds_rest_has(tr->rest.request) == NGX_HTTP_MCDS_JSON) {
+    if (ngx_http_mcds_resource_has(tr->res.request) == NGX_HTTP_MCDS_JSON) {
 
-        json = ngx_http_mcds_body_load(&tr->rest, &rc);
+        json = ngx_http_mcds_body_load(&tr->res, &rc);
         if (json == NULL) {
             return rc;
         }
@@ -226,15 +226,15 @@ ngx_http_mcds_element_value(ngx_http_mcds_table_rest_t *tr, ngx_str_t *value)
             return rc;
         }
 
-    } else if (tr->rest.body.len) {
-        *value = tr->rest.body;
+    } else if (tr->res.body.len) {
+        *value = tr->res.body;
 
     } else {
         ngx_str_set(value, "1");
     }
 
     if (value->len > NGX_MCDS_TABLE_VALUE) {
-        return ngx_http_mcds_json_problem(tr->rest.request,
+        return ngx_http_mcds_json_problem(tr->res.request,
                                           NGX_HTTP_REQUEST_ENTITY_TOO_LARGE,
                                           "the value is larger than 16 KB");
     }
@@ -244,21 +244,21 @@ ngx_http_mcds_element_value(ngx_http_mcds_table_rest_t *tr, ngx_str_t *value)
 
 
 ngx_int_t
-ngx_http_mcds_table_many(ngx_http_mcds_table_rest_t *tr)
+ngx_http_mcds_table_many(ngx_http_mcds_table_api_t *tr)
 {
     json_t              *json;
     ngx_int_t            rc;
     ngx_http_request_t  *r;
 
-    r = tr->rest.request;
+    r = tr->res.request;
 
-    if (ngx_http_mcds_rest_has(r) != NGX_HTTP_MCDS_JSON) {
+    if (ngx_http_mcds_resource_has(r) != NGX_HTTP_MCDS_JSON) {
         return ngx_http_mcds_json_problem(r, NGX_HTTP_UNSUPPORTED_MEDIA_TYPE,
                                           "the body must be "
                                           "application/json");
     }
 
-    json = ngx_http_mcds_body_load(&tr->rest, &rc);
+    json = ngx_http_mcds_body_load(&tr->res, &rc);
     if (json == NULL) {
         return rc;
     }
@@ -280,7 +280,7 @@ ngx_http_mcds_table_many(ngx_http_mcds_table_rest_t *tr)
 
 
 static ngx_int_t
-ngx_http_mcds_table_items(ngx_http_mcds_table_rest_t *tr, json_t *json)
+ngx_http_mcds_table_items(ngx_http_mcds_table_api_t *tr, json_t *json)
 {
     size_t       i;
     json_t      *value;
@@ -289,7 +289,7 @@ ngx_http_mcds_table_items(ngx_http_mcds_table_rest_t *tr, json_t *json)
     const char  *name;
 
     if (!json_is_object(json) && !json_is_array(json)) {
-        return ngx_http_mcds_json_problem(tr->rest.request,
+        return ngx_http_mcds_json_problem(tr->res.request,
                                           NGX_HTTP_BAD_REQUEST,
                                           "the body must be an object of "
                                           "names and values, or an array of "
@@ -298,7 +298,7 @@ ngx_http_mcds_table_items(ngx_http_mcds_table_rest_t *tr, json_t *json)
 
     n = json_is_object(json) ? json_object_size(json) : json_array_size(json);
 
-    tr->items = ngx_pcalloc(tr->rest.pool,
+    tr->items = ngx_pcalloc(tr->res.pool,
                             (n + 1) * sizeof(ngx_mcds_table_item_t));
     if (tr->items == NULL) {
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
@@ -317,7 +317,7 @@ ngx_http_mcds_table_items(ngx_http_mcds_table_rest_t *tr, json_t *json)
         name = json_string_value(value);
 
         if (name == NULL) {
-            return ngx_http_mcds_json_problem(tr->rest.request,
+            return ngx_http_mcds_json_problem(tr->res.request,
                                               NGX_HTTP_BAD_REQUEST,
                                               "names must be strings");
         }
@@ -333,7 +333,7 @@ ngx_http_mcds_table_items(ngx_http_mcds_table_rest_t *tr, json_t *json)
 
 
 static ngx_int_t
-ngx_http_mcds_table_item(ngx_http_mcds_table_rest_t *tr,
+ngx_http_mcds_table_item(ngx_http_mcds_table_api_t *tr,
     ngx_mcds_table_item_t *item, const char *name, json_t *value)
 {
     char       *problem;
@@ -343,15 +343,15 @@ ngx_http_mcds_table_item(ngx_http_mcds_table_rest_t *tr,
     s.data = (u_char *) name;
     s.len = ngx_strlen(name);
 
-    problem = ngx_http_mcds_rest_check_name(&s);
+    problem = ngx_http_mcds_resource_check_name(&s);
 
     if (problem) {
-        return ngx_http_mcds_json_problem(tr->rest.request,
+        return ngx_http_mcds_json_problem(tr->res.request,
                                           NGX_HTTP_BAD_REQUEST, problem);
     }
 
     item->name.len = s.len;
-    item->name.data = ngx_pstrdup(tr->rest.pool, &s);
+    item->name.data = ngx_pstrdup(tr->res.pool, &s);
 
     if (item->name.data == NULL) {
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
@@ -372,7 +372,7 @@ ngx_http_mcds_table_item(ngx_http_mcds_table_rest_t *tr,
     rc = ngx_http_mcds_table_value(tr, value, &item->value);
 
     if (rc == NGX_DECLINED && item->value.len > NGX_MCDS_TABLE_VALUE) {
-        return ngx_http_mcds_json_problem(tr->rest.request,
+        return ngx_http_mcds_json_problem(tr->res.request,
                                           NGX_HTTP_REQUEST_ENTITY_TOO_LARGE,
                                           "a value is larger than 16 KB");
     }
@@ -384,13 +384,13 @@ ngx_http_mcds_table_item(ngx_http_mcds_table_rest_t *tr,
 /* a string is its text, anything else its JSON */
 
 static ngx_int_t
-ngx_http_mcds_table_value(ngx_http_mcds_table_rest_t *tr, json_t *json,
+ngx_http_mcds_table_value(ngx_http_mcds_table_api_t *tr, json_t *json,
     ngx_str_t *value)
 {
     ngx_str_t  s;
 
     if (!json_is_string(json)) {
-        return ngx_http_mcds_line_json(tr->rest.pool, json, value) == NGX_OK
+        return ngx_http_mcds_line_json(tr->res.pool, json, value) == NGX_OK
                ? NGX_DECLINED : NGX_HTTP_INTERNAL_SERVER_ERROR;
     }
 
@@ -398,14 +398,14 @@ ngx_http_mcds_table_value(ngx_http_mcds_table_rest_t *tr, json_t *json,
     s.len = json_string_length(json);
 
     value->len = s.len;
-    value->data = ngx_pstrdup(tr->rest.pool, &s);
+    value->data = ngx_pstrdup(tr->res.pool, &s);
 
     return value->data ? NGX_DECLINED : NGX_HTTP_INTERNAL_SERVER_ERROR;
 }
 
 
 ngx_int_t
-ngx_http_mcds_table_change(ngx_http_mcds_table_rest_t *tr)
+ngx_http_mcds_table_change(ngx_http_mcds_table_api_t *tr)
 {
     if (ngx_mcds_table_change(&tr->table, tr->items, tr->n,
                               ngx_http_mcds_table_change_handler, tr)
@@ -414,8 +414,8 @@ ngx_http_mcds_table_change(ngx_http_mcds_table_rest_t *tr)
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
     }
 
-    tr->rest.waiting++;
-    tr->rest.answer = ngx_http_mcds_table_changed;
+    tr->res.waiting++;
+    tr->res.answer = ngx_http_mcds_table_changed;
 
     return NGX_DONE;
 }
@@ -424,24 +424,24 @@ ngx_http_mcds_table_change(ngx_http_mcds_table_rest_t *tr)
 static void
 ngx_http_mcds_table_change_handler(void *data, ngx_uint_t rc)
 {
-    ngx_http_mcds_table_rest_t *tr = data;
+    ngx_http_mcds_table_api_t *tr = data;
 
     tr->rc = rc;
 
-    ngx_http_mcds_rest_done(&tr->rest);
+    ngx_http_mcds_resource_done(&tr->res);
 }
 
 
 static ngx_int_t
-ngx_http_mcds_table_changed(ngx_http_mcds_rest_t *rest)
+ngx_http_mcds_table_changed(ngx_http_mcds_resource_t *res)
 {
-    ngx_http_mcds_table_rest_t *tr = (ngx_http_mcds_table_rest_t *) rest;
+    ngx_http_mcds_table_api_t *tr = (ngx_http_mcds_table_api_t *) res;
 
     ngx_uint_t              i;
     ngx_http_request_t     *r;
     ngx_mcds_table_item_t  *item;
 
-    r = rest->request;
+    r = res->request;
 
     for (i = 0; i < tr->n; i++) {
         item = &tr->items[i];
@@ -489,7 +489,7 @@ ngx_http_mcds_table_changed(ngx_http_mcds_rest_t *rest)
     }
 
     if ((tr->method & NGX_HTTP_DELETE) && tr->name.len == 0) {
-        return ngx_http_mcds_table_clear(rest);
+        return ngx_http_mcds_table_clear(res);
     }
 
     return ngx_http_mcds_json_no_content(r);

@@ -11,7 +11,7 @@
 #include <ngx_http.h>
 #include "ngx_http_mcds_json.h"
 #include "ngx_http_mcds_lines.h"
-#include "ngx_http_mcds_rest.h"
+#include "ngx_http_mcds_resource.h"
 #include "ngx_http_mcds_data.h"
 #include "ngx_http_mcds_table.h"
 
@@ -23,24 +23,24 @@
 
 static void ngx_http_mcds_table_list_handler(void *data, ngx_uint_t rc,
     ngx_mcds_array_content_t *content);
-static ngx_uint_t ngx_http_mcds_table_listed(ngx_http_mcds_table_rest_t *tr,
+static ngx_uint_t ngx_http_mcds_table_listed(ngx_http_mcds_table_api_t *tr,
     ngx_mcds_array_content_t *content);
-static void ngx_http_mcds_table_ask(ngx_http_mcds_table_rest_t *tr);
+static void ngx_http_mcds_table_ask(ngx_http_mcds_table_api_t *tr);
 static void ngx_http_mcds_table_value_handler(void *data,
     ngx_mcds_result_t *result);
-static ngx_int_t ngx_http_mcds_table_shown(ngx_http_mcds_rest_t *rest);
-static ngx_int_t ngx_http_mcds_table_show(ngx_http_mcds_table_rest_t *tr,
+static ngx_int_t ngx_http_mcds_table_shown(ngx_http_mcds_resource_t *res);
+static ngx_int_t ngx_http_mcds_table_show(ngx_http_mcds_table_api_t *tr,
     ngx_http_mcds_text_t *text, ngx_http_mcds_listed_t *listed,
     ngx_uint_t first);
-static void ngx_http_mcds_table_ghosts(ngx_http_mcds_table_rest_t *tr);
+static void ngx_http_mcds_table_ghosts(ngx_http_mcds_table_api_t *tr);
 static void ngx_http_mcds_table_ghosts_handler(void *data, ngx_uint_t rc);
 static void ngx_http_mcds_table_cleared(void *data,
     ngx_mcds_array_done_t *done);
-static ngx_int_t ngx_http_mcds_table_empty(ngx_http_mcds_rest_t *rest);
+static ngx_int_t ngx_http_mcds_table_empty(ngx_http_mcds_resource_t *res);
 
 
 ngx_int_t
-ngx_http_mcds_table_list(ngx_http_mcds_table_rest_t *tr)
+ngx_http_mcds_table_list(ngx_http_mcds_table_api_t *tr)
 {
     ngx_mcds_array_t  array;
 
@@ -52,8 +52,8 @@ ngx_http_mcds_table_list(ngx_http_mcds_table_rest_t *tr)
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
     }
 
-    tr->rest.waiting++;
-    tr->rest.answer = ngx_http_mcds_table_shown;
+    tr->res.waiting++;
+    tr->res.answer = ngx_http_mcds_table_shown;
 
     return NGX_DONE;
 }
@@ -63,7 +63,7 @@ static void
 ngx_http_mcds_table_list_handler(void *data, ngx_uint_t rc,
     ngx_mcds_array_content_t *content)
 {
-    ngx_http_mcds_table_rest_t *tr = data;
+    ngx_http_mcds_table_api_t *tr = data;
 
     if (rc == NGX_MCDS_OK) {
         tr->cas = content->cas;
@@ -80,14 +80,14 @@ ngx_http_mcds_table_list_handler(void *data, ngx_uint_t rc,
         return;
     }
 
-    ngx_http_mcds_rest_done(&tr->rest);
+    ngx_http_mcds_resource_done(&tr->res);
 }
 
 
 /* the names that are there, copied */
 
 static ngx_uint_t
-ngx_http_mcds_table_listed(ngx_http_mcds_table_rest_t *tr,
+ngx_http_mcds_table_listed(ngx_http_mcds_table_api_t *tr,
     ngx_mcds_array_content_t *content)
 {
     u_char                  *p;
@@ -109,8 +109,8 @@ ngx_http_mcds_table_listed(ngx_http_mcds_table_rest_t *tr,
         len += names.name[i].there ? names.name[i].name.len : 0;
     }
 
-    p = ngx_pnalloc(tr->rest.pool, len + 1);
-    tr->listed = ngx_pcalloc(tr->rest.pool, (names.there + 1)
+    p = ngx_pnalloc(tr->res.pool, len + 1);
+    tr->listed = ngx_pcalloc(tr->res.pool, (names.there + 1)
                                             * sizeof(ngx_http_mcds_listed_t));
 
     if (p == NULL || tr->listed == NULL) {
@@ -145,13 +145,13 @@ done:
 
 
 static void
-ngx_http_mcds_table_ask(ngx_http_mcds_table_rest_t *tr)
+ngx_http_mcds_table_ask(ngx_http_mcds_table_api_t *tr)
 {
     u_char                   suffix[NGX_MCDS_TABLE_SUFFIX];
     ngx_mcds_request_t       req;
     ngx_http_mcds_listed_t  *listed;
 
-    while (tr->rest.request
+    while (tr->res.request
            && tr->rc == NGX_MCDS_OK
            && tr->asking <= NGX_HTTP_MCDS_TABLE_WINDOW
            && tr->next < tr->nlisted)
@@ -178,7 +178,7 @@ ngx_http_mcds_table_ask(ngx_http_mcds_table_rest_t *tr)
     /* one that stands for all */
 
     if (tr->asking == 1) {
-        ngx_http_mcds_rest_done(&tr->rest);
+        ngx_http_mcds_resource_done(&tr->res);
     }
 }
 
@@ -188,7 +188,7 @@ ngx_http_mcds_table_value_handler(void *data, ngx_mcds_result_t *result)
 {
     ngx_http_mcds_listed_t *listed = data;
 
-    ngx_http_mcds_table_rest_t  *tr;
+    ngx_http_mcds_table_api_t  *tr;
 
     tr = listed->tr;
 
@@ -230,15 +230,15 @@ ngx_http_mcds_table_value_handler(void *data, ngx_mcds_result_t *result)
 
 
 static ngx_int_t
-ngx_http_mcds_table_shown(ngx_http_mcds_rest_t *rest)
+ngx_http_mcds_table_shown(ngx_http_mcds_resource_t *res)
 {
-    ngx_http_mcds_table_rest_t *tr = (ngx_http_mcds_table_rest_t *) rest;
+    ngx_http_mcds_table_api_t *tr = (ngx_http_mcds_table_api_t *) res;
 
     ngx_uint_t             i, first;
     ngx_http_request_t    *r;
     ngx_http_mcds_text_t   text;
 
-    r = rest->request;
+    r = res->request;
 
     if (tr->rc != NGX_MCDS_OK) {
         return ngx_http_mcds_data_failed(r, tr->rc);
@@ -246,7 +246,7 @@ ngx_http_mcds_table_shown(ngx_http_mcds_rest_t *rest)
 
     if (tr->method & NGX_HTTP_DELETE) {
 
-        tr->items = ngx_pcalloc(rest->pool, (tr->nlisted + 1)
+        tr->items = ngx_pcalloc(res->pool, (tr->nlisted + 1)
                                             * sizeof(ngx_mcds_table_item_t));
         if (tr->items == NULL) {
             return NGX_HTTP_INTERNAL_SERVER_ERROR;
@@ -260,11 +260,11 @@ ngx_http_mcds_table_shown(ngx_http_mcds_rest_t *rest)
         tr->n = tr->nlisted;
 
         return tr->n ? ngx_http_mcds_table_change(tr)
-                     : ngx_http_mcds_table_clear(rest);
+                     : ngx_http_mcds_table_clear(res);
     }
 
     ngx_memzero(&text, sizeof(ngx_http_mcds_text_t));
-    text.pool = rest->pool;
+    text.pool = res->pool;
 
     if (tr->type == NGX_HTTP_MCDS_JSON) {
         ngx_http_mcds_text_put(&text, (u_char *) (tr->values ? "{" : "["), 1);
@@ -294,7 +294,7 @@ ngx_http_mcds_table_shown(ngx_http_mcds_rest_t *rest)
 
     ngx_http_mcds_table_ghosts(tr);
 
-    if (ngx_http_mcds_rest_etag(r, tr->values ? 0 : tr->cas, tr->crc)
+    if (ngx_http_mcds_resource_etag(r, tr->values ? 0 : tr->cas, tr->crc)
         != NGX_OK)
     {
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
@@ -305,7 +305,7 @@ ngx_http_mcds_table_shown(ngx_http_mcds_rest_t *rest)
 
 
 static ngx_int_t
-ngx_http_mcds_table_show(ngx_http_mcds_table_rest_t *tr,
+ngx_http_mcds_table_show(ngx_http_mcds_table_api_t *tr,
     ngx_http_mcds_text_t *text, ngx_http_mcds_listed_t *listed,
     ngx_uint_t first)
 {
@@ -361,7 +361,7 @@ ngx_http_mcds_table_show(ngx_http_mcds_table_rest_t *tr,
 /* what memcached has dropped is dropped from the list, too */
 
 static void
-ngx_http_mcds_table_ghosts(ngx_http_mcds_table_rest_t *tr)
+ngx_http_mcds_table_ghosts(ngx_http_mcds_table_api_t *tr)
 {
     u_char                      *p;
     ngx_uint_t                   i;
@@ -426,9 +426,9 @@ ngx_http_mcds_table_ghosts_handler(void *data, ngx_uint_t rc)
 /* all elements are gone; now the lines that say so */
 
 ngx_int_t
-ngx_http_mcds_table_clear(ngx_http_mcds_rest_t *rest)
+ngx_http_mcds_table_clear(ngx_http_mcds_resource_t *res)
 {
-    ngx_http_mcds_table_rest_t *tr = (ngx_http_mcds_table_rest_t *) rest;
+    ngx_http_mcds_table_api_t *tr = (ngx_http_mcds_table_api_t *) res;
 
     if (ngx_mcds_table_compact(&tr->table, ngx_http_mcds_table_cleared, tr)
         != NGX_OK)
@@ -436,8 +436,8 @@ ngx_http_mcds_table_clear(ngx_http_mcds_rest_t *rest)
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
     }
 
-    rest->waiting++;
-    rest->answer = ngx_http_mcds_table_empty;
+    res->waiting++;
+    res->answer = ngx_http_mcds_table_empty;
 
     return NGX_DONE;
 }
@@ -446,14 +446,14 @@ ngx_http_mcds_table_clear(ngx_http_mcds_rest_t *rest)
 static void
 ngx_http_mcds_table_cleared(void *data, ngx_mcds_array_done_t *done)
 {
-    ngx_http_mcds_table_rest_t *tr = data;
+    ngx_http_mcds_table_api_t *tr = data;
 
-    ngx_http_mcds_rest_done(&tr->rest);
+    ngx_http_mcds_resource_done(&tr->res);
 }
 
 
 static ngx_int_t
-ngx_http_mcds_table_empty(ngx_http_mcds_rest_t *rest)
+ngx_http_mcds_table_empty(ngx_http_mcds_resource_t *res)
 {
-    return ngx_http_mcds_json_no_content(rest->request);
+    return ngx_http_mcds_json_no_content(res->request);
 }

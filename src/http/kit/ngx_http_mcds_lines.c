@@ -10,7 +10,7 @@
 #include "ngx_mcds_hash.h"
 #include "ngx_mcds_json.h"
 #include "ngx_http_mcds_lines.h"
-#include "ngx_http_mcds_rest.h"
+#include "ngx_http_mcds_resource.h"
 #include "ngx_http_mcds_json.h"
 
 
@@ -20,7 +20,7 @@ static ngx_uint_t ngx_http_mcds_line_plain(ngx_str_t *line);
 static ngx_uint_t ngx_http_mcds_line_digits(ngx_str_t *line);
 static ngx_uint_t ngx_http_mcds_text_plain(ngx_str_t *text);
 static ngx_uint_t ngx_http_mcds_line_printable(ngx_str_t *text);
-static json_t *ngx_http_mcds_body_parse(ngx_http_mcds_rest_t *rest,
+static json_t *ngx_http_mcds_body_parse(ngx_http_mcds_resource_t *res,
     ngx_str_t *text, ngx_uint_t line, ngx_int_t *rc);
 static ngx_int_t ngx_http_mcds_set_grow(ngx_http_mcds_set_t *set);
 static ngx_str_t *ngx_http_mcds_set_slot(ngx_http_mcds_set_t *set,
@@ -299,14 +299,14 @@ ngx_http_mcds_line_printable(ngx_str_t *text)
 
 
 json_t *
-ngx_http_mcds_body_load(ngx_http_mcds_rest_t *rest, ngx_int_t *rc)
+ngx_http_mcds_body_load(ngx_http_mcds_resource_t *res, ngx_int_t *rc)
 {
-    return ngx_http_mcds_body_parse(rest, &rest->body, 0, rc);
+    return ngx_http_mcds_body_parse(res, &res->body, 0, rc);
 }
 
 
 static json_t *
-ngx_http_mcds_body_parse(ngx_http_mcds_rest_t *rest, ngx_str_t *text,
+ngx_http_mcds_body_parse(ngx_http_mcds_resource_t *res, ngx_str_t *text,
     ngx_uint_t line, ngx_int_t *rc)
 {
     u_char        *detail;
@@ -322,7 +322,7 @@ ngx_http_mcds_body_parse(ngx_http_mcds_rest_t *rest, ngx_str_t *text,
 
     /* without jansson's own text, which quotes what was sent */
 
-    detail = ngx_pnalloc(rest->pool, 128);
+    detail = ngx_pnalloc(res->pool, 128);
     if (detail == NULL) {
         *rc = NGX_HTTP_INTERNAL_SERVER_ERROR;
         return NULL;
@@ -332,14 +332,14 @@ ngx_http_mcds_body_parse(ngx_http_mcds_rest_t *rest, ngx_str_t *text,
                        "line %ui, column %d%Z",
                        line ? line : (ngx_uint_t) error.line, error.column);
 
-    *rc = ngx_http_mcds_json_problem(rest->request, NGX_HTTP_BAD_REQUEST,
+    *rc = ngx_http_mcds_json_problem(res->request, NGX_HTTP_BAD_REQUEST,
                                      (char *) detail);
     return NULL;
 }
 
 
 json_t *
-ngx_http_mcds_body_array(ngx_http_mcds_rest_t *rest, ngx_uint_t single,
+ngx_http_mcds_body_array(ngx_http_mcds_resource_t *res, ngx_uint_t single,
     ngx_int_t *rc)
 {
     u_char      *p, *last, *end;
@@ -347,13 +347,13 @@ ngx_http_mcds_body_array(ngx_http_mcds_rest_t *rest, ngx_uint_t single,
     ngx_str_t    line;
     ngx_uint_t   n, type;
 
-    type = ngx_http_mcds_rest_has(rest->request);
+    type = ngx_http_mcds_resource_has(res->request);
 
     if (type != NGX_HTTP_MCDS_JSON && type != NGX_HTTP_MCDS_NDJSON) {
 
         /* other types can be sent by any page that a browser shows */
 
-        *rc = ngx_http_mcds_json_problem(rest->request,
+        *rc = ngx_http_mcds_json_problem(res->request,
                                          NGX_HTTP_UNSUPPORTED_MEDIA_TYPE,
                                          "the body must be application/json "
                                          "or application/x-ndjson");
@@ -368,7 +368,7 @@ ngx_http_mcds_body_array(ngx_http_mcds_rest_t *rest, ngx_uint_t single,
 
     if (type == NGX_HTTP_MCDS_JSON) {
 
-        json = ngx_http_mcds_body_load(rest, rc);
+        json = ngx_http_mcds_body_load(res, rc);
 
         if (json == NULL) {
             json_decref(array);
@@ -388,13 +388,13 @@ ngx_http_mcds_body_array(ngx_http_mcds_rest_t *rest, ngx_uint_t single,
         json_decref(json);
         json_decref(array);
 
-        *rc = ngx_http_mcds_json_problem(rest->request, NGX_HTTP_BAD_REQUEST,
+        *rc = ngx_http_mcds_json_problem(res->request, NGX_HTTP_BAD_REQUEST,
                                          "the body must be an array");
         return NULL;
     }
 
-    p = rest->body.data;
-    last = p + rest->body.len;
+    p = res->body.data;
+    last = p + res->body.len;
 
     for (n = 1; p < last; n++) {
 
@@ -412,7 +412,7 @@ ngx_http_mcds_body_array(ngx_http_mcds_rest_t *rest, ngx_uint_t single,
             continue;
         }
 
-        json = ngx_http_mcds_body_parse(rest, &line, n, rc);
+        json = ngx_http_mcds_body_parse(res, &line, n, rc);
 
         if (json == NULL) {
             json_decref(array);

@@ -16,7 +16,7 @@
 #include <ngx_core.h>
 #include <ngx_http.h>
 #include <jansson.h>
-#include "ngx_http_mcds_rest.h"
+#include "ngx_http_mcds_resource.h"
 
 
 /*
@@ -54,8 +54,8 @@ ngx_int_t ngx_http_mcds_line_put(ngx_http_mcds_text_t *to, ngx_str_t *text);
  * of that one.
  */
 
-json_t *ngx_http_mcds_body_load(ngx_http_mcds_rest_t *rest, ngx_int_t *rc);
-json_t *ngx_http_mcds_body_array(ngx_http_mcds_rest_t *rest,
+json_t *ngx_http_mcds_body_load(ngx_http_mcds_resource_t *res, ngx_int_t *rc);
+json_t *ngx_http_mcds_body_array(ngx_http_mcds_resource_t *res,
     ngx_uint_t single, ngx_int_t *rc);
 
 

@@ -14,7 +14,7 @@
 #include "ngx_http_mcds_header.h"
 #include "ngx_http_mcds_json.h"
 #include "ngx_http_mcds_lines.h"
-#include "ngx_http_mcds_rest.h"
+#include "ngx_http_mcds_resource.h"
 #include "ngx_http_mcds_lock.h"
 
 
@@ -23,7 +23,7 @@
 
 
 typedef struct {
-    ngx_http_mcds_rest_t         rest;
+    ngx_http_mcds_resource_t     res;
     ngx_http_mcds_locks_conf_t  *conf;
     ngx_mcds_pool_t             *pool;
     ngx_mcds_stat_t             *stat;
@@ -40,31 +40,31 @@ typedef struct {
     ngx_uint_t                   known;    /* item is what is there */
     int64_t                      left;     /* seconds, -1: not known */
     u_char                       owner[NGX_MCDS_MUTEX_OWNER];
-} ngx_http_mcds_locks_rest_t;
+} ngx_http_mcds_locks_api_t;
 
 
-static ngx_int_t ngx_http_mcds_locks_start(ngx_http_mcds_rest_t *rest);
-static ngx_int_t ngx_http_mcds_locks_args(ngx_http_mcds_locks_rest_t *lr);
-static ngx_int_t ngx_http_mcds_locks_body(ngx_http_mcds_locks_rest_t *lr);
-static char *ngx_http_mcds_locks_member(ngx_http_mcds_locks_rest_t *lr,
+static ngx_int_t ngx_http_mcds_locks_start(ngx_http_mcds_resource_t *res);
+static ngx_int_t ngx_http_mcds_locks_args(ngx_http_mcds_locks_api_t *lr);
+static ngx_int_t ngx_http_mcds_locks_body(ngx_http_mcds_locks_api_t *lr);
+static char *ngx_http_mcds_locks_member(ngx_http_mcds_locks_api_t *lr,
     const char *key, json_t *value);
-static char *ngx_http_mcds_locks_param(ngx_http_mcds_locks_rest_t *lr,
+static char *ngx_http_mcds_locks_param(ngx_http_mcds_locks_api_t *lr,
     const char *name, ngx_str_t *value);
-static char *ngx_http_mcds_locks_ttl(ngx_http_mcds_locks_rest_t *lr,
+static char *ngx_http_mcds_locks_ttl(ngx_http_mcds_locks_api_t *lr,
     ngx_int_t ttl);
-static char *ngx_http_mcds_locks_wait(ngx_http_mcds_locks_rest_t *lr,
+static char *ngx_http_mcds_locks_wait(ngx_http_mcds_locks_api_t *lr,
     ngx_int_t wait);
-static ngx_int_t ngx_http_mcds_locks_acquire(ngx_http_mcds_locks_rest_t *lr);
+static ngx_int_t ngx_http_mcds_locks_acquire(ngx_http_mcds_locks_api_t *lr);
 static void ngx_http_mcds_locks_mutex_handler(void *data,
     ngx_mcds_mutex_t *mutex, ngx_uint_t status);
 static void ngx_http_mcds_locks_cleanup(void *data);
 static void ngx_http_mcds_locks_state_handler(void *data,
     ngx_mcds_mutex_state_t *state);
-static void ngx_http_mcds_locks_keep(ngx_http_mcds_locks_rest_t *lr,
+static void ngx_http_mcds_locks_keep(ngx_http_mcds_locks_api_t *lr,
     uint64_t number, ngx_str_t *owner);
-static ngx_int_t ngx_http_mcds_locks_answer(ngx_http_mcds_rest_t *rest);
-static ngx_int_t ngx_http_mcds_locks_refused(ngx_http_mcds_locks_rest_t *lr);
-static ngx_int_t ngx_http_mcds_locks_show(ngx_http_mcds_locks_rest_t *lr);
+static ngx_int_t ngx_http_mcds_locks_answer(ngx_http_mcds_resource_t *res);
+static ngx_int_t ngx_http_mcds_locks_refused(ngx_http_mcds_locks_api_t *lr);
+static ngx_int_t ngx_http_mcds_locks_show(ngx_http_mcds_locks_api_t *lr);
 
 
 ngx_int_t
@@ -73,12 +73,12 @@ ngx_http_mcds_locks_handler(ngx_http_request_t *r)
     char                           *problem;
     ngx_int_t                       rc;
     ngx_str_t                       name;
-    ngx_http_mcds_locks_rest_t     *lr;
+    ngx_http_mcds_locks_api_t      *lr;
     ngx_http_mcds_lock_loc_conf_t  *llcf;
 
     llcf = ngx_http_get_module_loc_conf(r, ngx_http_mcds_lock_module);
 
-    rc = ngx_http_mcds_rest_name(r, &name);
+    rc = ngx_http_mcds_resource_name(r, &name);
 
     if (rc == NGX_ERROR) {
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
@@ -88,14 +88,14 @@ ngx_http_mcds_locks_handler(ngx_http_request_t *r)
         return NGX_HTTP_NOT_FOUND;
     }
 
-    rc = ngx_http_mcds_rest_allow(r, NGX_HTTP_GET|NGX_HTTP_HEAD
+    rc = ngx_http_mcds_resource_allow(r, NGX_HTTP_GET|NGX_HTTP_HEAD
                                      |NGX_HTTP_POST|NGX_HTTP_PUT
                                      |NGX_HTTP_DELETE);
     if (rc != NGX_DECLINED) {
         return rc;
     }
 
-    problem = ngx_http_mcds_rest_check_name(&name);
+    problem = ngx_http_mcds_resource_check_name(&name);
 
     if (problem == NULL && ngx_mcds_mutex_is_fence(&name)) {
         problem = "this name counts the owners of another lock";
@@ -110,7 +110,7 @@ ngx_http_mcds_locks_handler(ngx_http_request_t *r)
         return ngx_http_mcds_json_problem(r, NGX_HTTP_BAD_REQUEST, problem);
     }
 
-    lr = ngx_http_mcds_rest_create(r, sizeof(ngx_http_mcds_locks_rest_t));
+    lr = ngx_http_mcds_resource_create(r, sizeof(ngx_http_mcds_locks_api_t));
     if (lr == NULL) {
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
     }
@@ -125,22 +125,22 @@ ngx_http_mcds_locks_handler(ngx_http_request_t *r)
     lr->item.owner.data = lr->owner;
 
     lr->name.len = name.len;
-    lr->name.data = ngx_pstrdup(lr->rest.pool, &name);
+    lr->name.data = ngx_pstrdup(lr->res.pool, &name);
 
     if (lr->name.data == NULL) {
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
     }
 
-    lr->rest.answer = ngx_http_mcds_locks_answer;
+    lr->res.answer = ngx_http_mcds_locks_answer;
 
-    return ngx_http_mcds_rest_begin(&lr->rest, ngx_http_mcds_locks_start);
+    return ngx_http_mcds_resource_begin(&lr->res, ngx_http_mcds_locks_start);
 }
 
 
 static ngx_int_t
-ngx_http_mcds_locks_start(ngx_http_mcds_rest_t *rest)
+ngx_http_mcds_locks_start(ngx_http_mcds_resource_t *res)
 {
-    ngx_http_mcds_locks_rest_t *lr = (ngx_http_mcds_locks_rest_t *) rest;
+    ngx_http_mcds_locks_api_t *lr = (ngx_http_mcds_locks_api_t *) res;
 
     ngx_int_t  rc;
 
@@ -154,7 +154,7 @@ ngx_http_mcds_locks_start(ngx_http_mcds_rest_t *rest)
 
         ngx_mcds_stat_add(lr->stat, NGX_MCDS_LOCKS_READ, 1);
 
-        rest->waiting++;
+        res->waiting++;
 
         return NGX_DONE;
     }
@@ -174,7 +174,7 @@ ngx_http_mcds_locks_start(ngx_http_mcds_rest_t *rest)
     }
 
     if (lr->item.owner.len == 0) {
-        return ngx_http_mcds_json_problem(rest->request, NGX_HTTP_BAD_REQUEST,
+        return ngx_http_mcds_json_problem(res->request, NGX_HTTP_BAD_REQUEST,
                                           "the owner must be named");
     }
 
@@ -189,7 +189,7 @@ ngx_http_mcds_locks_start(ngx_http_mcds_rest_t *rest)
                       lr->method == NGX_HTTP_PUT ? NGX_MCDS_LOCKS_RENEW
                                                  : NGX_MCDS_LOCKS_RELEASE, 1);
 
-    rest->waiting++;
+    res->waiting++;
 
     return NGX_DONE;
 }
@@ -198,7 +198,7 @@ ngx_http_mcds_locks_start(ngx_http_mcds_rest_t *rest)
 /* NGX_DECLINED, or what was answered */
 
 static ngx_int_t
-ngx_http_mcds_locks_args(ngx_http_mcds_locks_rest_t *lr)
+ngx_http_mcds_locks_args(ngx_http_mcds_locks_api_t *lr)
 {
     char        *problem;
     ngx_int_t    rc;
@@ -209,7 +209,7 @@ ngx_http_mcds_locks_args(ngx_http_mcds_locks_rest_t *lr)
 
     for (i = 0; names[i]; i++) {
 
-        rc = ngx_http_mcds_rest_arg(lr->rest.request, names[i], &value);
+        rc = ngx_http_mcds_resource_arg(lr->res.request, names[i], &value);
 
         if (rc == NGX_ERROR) {
             return NGX_HTTP_INTERNAL_SERVER_ERROR;
@@ -222,7 +222,7 @@ ngx_http_mcds_locks_args(ngx_http_mcds_locks_rest_t *lr)
         problem = ngx_http_mcds_locks_param(lr, names[i], &value);
 
         if (problem) {
-            return ngx_http_mcds_json_problem(lr->rest.request,
+            return ngx_http_mcds_json_problem(lr->res.request,
                                               NGX_HTTP_BAD_REQUEST, problem);
         }
     }
@@ -234,27 +234,27 @@ ngx_http_mcds_locks_args(ngx_http_mcds_locks_rest_t *lr)
 /* the same in JSON; a type that a page of another site cannot send */
 
 static ngx_int_t
-ngx_http_mcds_locks_body(ngx_http_mcds_locks_rest_t *lr)
+ngx_http_mcds_locks_body(ngx_http_mcds_locks_api_t *lr)
 {
     char        *problem;
     json_t      *json, *value;
     ngx_int_t    rc;
     const char  *key;
 
-    if (ngx_http_mcds_rest_has(lr->rest.request) != NGX_HTTP_MCDS_JSON
-        && (lr->method == NGX_HTTP_POST || lr->rest.body.len))
+    if (ngx_http_mcds_resource_has(lr->res.request) != NGX_HTTP_MCDS_JSON
+        && (lr->method == NGX_HTTP_POST || lr->res.body.len))
     {
-        return ngx_http_mcds_json_problem(lr->rest.request,
+        return ngx_http_mcds_json_problem(lr->res.request,
                                           NGX_HTTP_UNSUPPORTED_MEDIA_TYPE,
                                           "the body must be "
                                           "application/json");
     }
 
-    if (lr->rest.body.len == 0) {
+    if (lr->res.body.len == 0) {
         return NGX_DECLINED;
     }
 
-    json = ngx_http_mcds_body_load(&lr->rest, &rc);
+    json = ngx_http_mcds_body_load(&lr->res, &rc);
     if (json == NULL) {
         return rc;
     }
@@ -269,7 +269,7 @@ ngx_http_mcds_locks_body(ngx_http_mcds_locks_rest_t *lr)
 
     json_decref(json);
 
-    return problem ? ngx_http_mcds_json_problem(lr->rest.request,
+    return problem ? ngx_http_mcds_json_problem(lr->res.request,
                                                 NGX_HTTP_BAD_REQUEST, problem)
                    : NGX_DECLINED;
 }
@@ -278,7 +278,7 @@ ngx_http_mcds_locks_body(ngx_http_mcds_locks_rest_t *lr)
 /* these return NULL, or what is wrong */
 
 static char *
-ngx_http_mcds_locks_member(ngx_http_mcds_locks_rest_t *lr, const char *key,
+ngx_http_mcds_locks_member(ngx_http_mcds_locks_api_t *lr, const char *key,
     json_t *value)
 {
     double     n;
@@ -317,7 +317,7 @@ ngx_http_mcds_locks_member(ngx_http_mcds_locks_rest_t *lr, const char *key,
 
 
 static char *
-ngx_http_mcds_locks_param(ngx_http_mcds_locks_rest_t *lr, const char *name,
+ngx_http_mcds_locks_param(ngx_http_mcds_locks_api_t *lr, const char *name,
     ngx_str_t *value)
 {
     if (ngx_strcmp(name, "owner") == 0) {
@@ -357,7 +357,7 @@ ngx_http_mcds_locks_param(ngx_http_mcds_locks_rest_t *lr, const char *name,
 
 
 static char *
-ngx_http_mcds_locks_ttl(ngx_http_mcds_locks_rest_t *lr, ngx_int_t ttl)
+ngx_http_mcds_locks_ttl(ngx_http_mcds_locks_api_t *lr, ngx_int_t ttl)
 {
     if (ttl < NGX_MCDS_MUTEX_MIN_TTL || ttl > (ngx_int_t) lr->conf->max_ttl) {
         return "ttl must be 2s to max_ttl of mcds_lock_api";
@@ -370,7 +370,7 @@ ngx_http_mcds_locks_ttl(ngx_http_mcds_locks_rest_t *lr, ngx_int_t ttl)
 
 
 static char *
-ngx_http_mcds_locks_wait(ngx_http_mcds_locks_rest_t *lr, ngx_int_t wait)
+ngx_http_mcds_locks_wait(ngx_http_mcds_locks_api_t *lr, ngx_int_t wait)
 {
     if (wait < 0 || wait > (ngx_int_t) lr->conf->max_wait) {
         return "wait must be a time up to max_wait of mcds_lock_api";
@@ -383,14 +383,14 @@ ngx_http_mcds_locks_wait(ngx_http_mcds_locks_rest_t *lr, ngx_int_t wait)
 
 
 static ngx_int_t
-ngx_http_mcds_locks_acquire(ngx_http_mcds_locks_rest_t *lr)
+ngx_http_mcds_locks_acquire(ngx_http_mcds_locks_api_t *lr)
 {
     ngx_pool_cleanup_t     *cln;
     ngx_mcds_mutex_wish_t   wish;
 
     /* nobody waits for who has left */
 
-    cln = ngx_pool_cleanup_add(lr->rest.request->pool, 0);
+    cln = ngx_pool_cleanup_add(lr->res.request->pool, 0);
     if (cln == NULL) {
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
     }
@@ -413,7 +413,7 @@ ngx_http_mcds_locks_acquire(ngx_http_mcds_locks_rest_t *lr)
     cln->handler = ngx_http_mcds_locks_cleanup;
     cln->data = lr;
 
-    lr->rest.waiting++;
+    lr->res.waiting++;
 
     return NGX_DONE;
 }
@@ -423,7 +423,7 @@ static void
 ngx_http_mcds_locks_mutex_handler(void *data, ngx_mcds_mutex_t *mutex,
     ngx_uint_t status)
 {
-    ngx_http_mcds_locks_rest_t *lr = data;
+    ngx_http_mcds_locks_api_t *lr = data;
 
     lr->mutex = NULL;
     lr->status = status;
@@ -440,25 +440,25 @@ ngx_http_mcds_locks_mutex_handler(void *data, ngx_mcds_mutex_t *mutex,
         ngx_mcds_mutex_leave(mutex);
     }
 
-    ngx_http_mcds_rest_done(&lr->rest);
+    ngx_http_mcds_resource_done(&lr->res);
 }
 
 
 /*
- * Runs before the cleanup of the rest, which was there first.  That one
+ * Runs before the cleanup of the resource, which was there first.  That one
  * frees this record when nothing is under way.
  */
 
 static void
 ngx_http_mcds_locks_cleanup(void *data)
 {
-    ngx_http_mcds_locks_rest_t *lr = data;
+    ngx_http_mcds_locks_api_t *lr = data;
 
     if (lr->mutex) {
         ngx_mcds_mutex_release(lr->mutex);
         lr->mutex = NULL;
 
-        ngx_http_mcds_rest_done(&lr->rest);
+        ngx_http_mcds_resource_done(&lr->res);
     }
 }
 
@@ -466,7 +466,7 @@ ngx_http_mcds_locks_cleanup(void *data)
 static void
 ngx_http_mcds_locks_state_handler(void *data, ngx_mcds_mutex_state_t *state)
 {
-    ngx_http_mcds_locks_rest_t *lr = data;
+    ngx_http_mcds_locks_api_t *lr = data;
 
     lr->rc = state->rc;
     lr->left = state->ttl;
@@ -484,12 +484,12 @@ ngx_http_mcds_locks_state_handler(void *data, ngx_mcds_mutex_state_t *state)
                                  &state->item->owner);
     }
 
-    ngx_http_mcds_rest_done(&lr->rest);
+    ngx_http_mcds_resource_done(&lr->res);
 }
 
 
 static void
-ngx_http_mcds_locks_keep(ngx_http_mcds_locks_rest_t *lr, uint64_t number,
+ngx_http_mcds_locks_keep(ngx_http_mcds_locks_api_t *lr, uint64_t number,
     ngx_str_t *owner)
 {
     lr->known = 1;
@@ -501,13 +501,13 @@ ngx_http_mcds_locks_keep(ngx_http_mcds_locks_rest_t *lr, uint64_t number,
 
 
 static ngx_int_t
-ngx_http_mcds_locks_answer(ngx_http_mcds_rest_t *rest)
+ngx_http_mcds_locks_answer(ngx_http_mcds_resource_t *res)
 {
-    ngx_http_mcds_locks_rest_t *lr = (ngx_http_mcds_locks_rest_t *) rest;
+    ngx_http_mcds_locks_api_t *lr = (ngx_http_mcds_locks_api_t *) res;
 
     ngx_http_request_t  *r;
 
-    r = rest->request;
+    r = res->request;
 
     if (lr->method == NGX_HTTP_POST) {
         return lr->status == NGX_MCDS_MUTEX_HELD
@@ -518,7 +518,7 @@ ngx_http_mcds_locks_answer(ngx_http_mcds_rest_t *rest)
     if (lr->method & (NGX_HTTP_GET|NGX_HTTP_HEAD)) {
         return (lr->rc == NGX_MCDS_OK || lr->rc == NGX_MCDS_NOT_FOUND)
                ? ngx_http_mcds_locks_show(lr)
-               : ngx_http_mcds_rest_failed(r, lr->rc);
+               : ngx_http_mcds_resource_failed(r, lr->rc);
     }
 
     switch (lr->rc) {
@@ -536,23 +536,23 @@ ngx_http_mcds_locks_answer(ngx_http_mcds_rest_t *rest)
                                           "the lock has no owner");
 
     default:
-        return ngx_http_mcds_rest_failed(r, lr->rc);
+        return ngx_http_mcds_resource_failed(r, lr->rc);
     }
 }
 
 
 static ngx_int_t
-ngx_http_mcds_locks_refused(ngx_http_mcds_locks_rest_t *lr)
+ngx_http_mcds_locks_refused(ngx_http_mcds_locks_api_t *lr)
 {
     char                *detail;
     ngx_http_request_t  *r;
 
-    r = lr->rest.request;
+    r = lr->res.request;
 
     switch (lr->status) {
 
     case NGX_MCDS_MUTEX_UNAVAILABLE:
-        return ngx_http_mcds_rest_failed(r, NGX_MCDS_DOWN);
+        return ngx_http_mcds_resource_failed(r, NGX_MCDS_DOWN);
 
     case NGX_MCDS_MUTEX_FULL:
         detail = "the lock has another owner, and too many wait for it";
@@ -571,7 +571,7 @@ ngx_http_mcds_locks_refused(ngx_http_mcds_locks_rest_t *lr)
 
 
 static ngx_int_t
-ngx_http_mcds_locks_show(ngx_http_mcds_locks_rest_t *lr)
+ngx_http_mcds_locks_show(ngx_http_mcds_locks_api_t *lr)
 {
     json_t     *json;
     ngx_int_t   rc;
@@ -606,7 +606,7 @@ ngx_http_mcds_locks_show(ngx_http_mcds_locks_rest_t *lr)
         (void) json_object_set_new(json, "ttl", json_integer(lr->left));
     }
 
-    rc = ngx_http_mcds_line_json(lr->rest.pool, json, &line);
+    rc = ngx_http_mcds_line_json(lr->res.pool, json, &line);
 
     json_decref(json);
 
@@ -616,12 +616,12 @@ ngx_http_mcds_locks_show(ngx_http_mcds_locks_rest_t *lr)
 
     /* in memory that lives until it is sent */
 
-    text.data = ngx_pnalloc(lr->rest.request->pool, line.len + 1);
+    text.data = ngx_pnalloc(lr->res.request->pool, line.len + 1);
     if (text.data == NULL) {
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
     }
 
     text.len = ngx_sprintf(text.data, "%V\n", &line) - text.data;
 
-    return ngx_http_mcds_json_send(lr->rest.request, &text);
+    return ngx_http_mcds_json_send(lr->res.request, &text);
 }

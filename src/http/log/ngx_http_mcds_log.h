@@ -15,7 +15,7 @@
 #include <ngx_http.h>
 #include "ngx_http_mcds_module.h"
 #include "ngx_http_mcds_module.h"
-#include "ngx_http_mcds_rest.h"
+#include "ngx_http_mcds_resource.h"
 #include "ngx_mcds_log.h"
 #include "ngx_mcds_log_read.h"
 #include "ngx_mcds_log_write.h"

@@ -18,7 +18,7 @@
 #include "ngx_mcds_log_feed.h"
 #include "ngx_http_mcds_header.h"
 #include "ngx_http_mcds_json.h"
-#include "ngx_http_mcds_rest.h"
+#include "ngx_http_mcds_resource.h"
 #include "ngx_http_mcds_stat.h"
 #include "ngx_http_mcds_log.h"
 #include "ngx_http_mcds_log_out.h"
@@ -211,7 +211,7 @@ ngx_http_mcds_follow_after(ngx_http_request_t *r, ngx_str_t *after)
     ngx_int_t         rc;
     ngx_table_elt_t  *h;
 
-    h = ngx_http_mcds_rest_header(r, "last-event-id");
+    h = ngx_http_mcds_resource_header(r, "last-event-id");
 
     if (h && h->value.len) {
         *after = h->value;
@@ -220,7 +220,7 @@ ngx_http_mcds_follow_after(ngx_http_request_t *r, ngx_str_t *after)
 
     ngx_str_null(after);
 
-    rc = ngx_http_mcds_rest_arg(r, "after", after);
+    rc = ngx_http_mcds_resource_arg(r, "after", after);
 
     return (rc == NGX_DECLINED) ? NGX_OK : rc;
 }

@@ -11,13 +11,13 @@
 #include <ngx_http.h>
 #include "ngx_http_mcds_json.h"
 #include "ngx_http_mcds_lines.h"
-#include "ngx_http_mcds_rest.h"
+#include "ngx_http_mcds_resource.h"
 #include "ngx_http_mcds_stat.h"
 #include "ngx_http_mcds_log.h"
 
 
 typedef struct {
-    ngx_http_mcds_rest_t      rest;
+    ngx_http_mcds_resource_t  res;
     ngx_http_mcds_log_t      *log;
     uint64_t                  now;
     uint64_t                  time;      /* of lines without their own */
@@ -29,7 +29,7 @@ typedef struct {
 } ngx_http_mcds_log_post_t;
 
 
-static ngx_int_t ngx_http_mcds_log_post_start(ngx_http_mcds_rest_t *rest);
+static ngx_int_t ngx_http_mcds_log_post_start(ngx_http_mcds_resource_t *res);
 static ngx_int_t ngx_http_mcds_log_post_lines(ngx_http_mcds_log_post_t *lp,
     json_t *json);
 static ngx_int_t ngx_http_mcds_log_post_event(ngx_http_mcds_log_post_t *lp,
@@ -41,7 +41,7 @@ static ngx_int_t ngx_http_mcds_log_post_bounds(ngx_http_mcds_log_post_t *lp,
 static ngx_int_t ngx_http_mcds_log_post_put(ngx_http_mcds_log_post_t *lp);
 static void ngx_http_mcds_log_post_done(void *data, ngx_uint_t rc,
     ngx_uint_t taken);
-static ngx_int_t ngx_http_mcds_log_post_answer(ngx_http_mcds_rest_t *rest);
+static ngx_int_t ngx_http_mcds_log_post_answer(ngx_http_mcds_resource_t *res);
 static ngx_int_t ngx_http_mcds_log_post_bad(ngx_http_mcds_log_post_t *lp,
     char *detail);
 
@@ -53,22 +53,22 @@ ngx_http_mcds_log_post(ngx_http_request_t *r, ngx_http_mcds_log_t *log)
 
     ngx_mcds_stat_add(log->log.stat, NGX_MCDS_DATA_CHANGE, 1);
 
-    lp = ngx_http_mcds_rest_create(r, sizeof(ngx_http_mcds_log_post_t));
+    lp = ngx_http_mcds_resource_create(r, sizeof(ngx_http_mcds_log_post_t));
     if (lp == NULL) {
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
     }
 
     lp->log = log;
-    lp->rest.answer = ngx_http_mcds_log_post_answer;
+    lp->res.answer = ngx_http_mcds_log_post_answer;
 
-    return ngx_http_mcds_rest_begin(&lp->rest, ngx_http_mcds_log_post_start);
+    return ngx_http_mcds_resource_begin(&lp->res, ngx_http_mcds_log_post_start);
 }
 
 
 static ngx_int_t
-ngx_http_mcds_log_post_start(ngx_http_mcds_rest_t *rest)
+ngx_http_mcds_log_post_start(ngx_http_mcds_resource_t *res)
 {
-    ngx_http_mcds_log_post_t *lp = (ngx_http_mcds_log_post_t *) rest;
+    ngx_http_mcds_log_post_t *lp = (ngx_http_mcds_log_post_t *) res;
 
     json_t     *json;
     ngx_int_t   rc;
@@ -77,7 +77,7 @@ ngx_http_mcds_log_post_start(ngx_http_mcds_rest_t *rest)
     lp->now = ngx_mcds_now();
     lp->time = lp->now;
 
-    rc = ngx_http_mcds_rest_arg(rest->request, "time", &text);
+    rc = ngx_http_mcds_resource_arg(res->request, "time", &text);
 
     if (rc == NGX_ERROR) {
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
@@ -95,7 +95,7 @@ ngx_http_mcds_log_post_start(ngx_http_mcds_rest_t *rest)
         }
     }
 
-    json = ngx_http_mcds_body_array(rest, 1, &rc);
+    json = ngx_http_mcds_body_array(res, 1, &rc);
     if (json == NULL) {
         return rc;
     }
@@ -104,7 +104,7 @@ ngx_http_mcds_log_post_start(ngx_http_mcds_rest_t *rest)
 
     if (rc == NGX_DECLINED) {
         rc = lp->n ? ngx_http_mcds_log_post_put(lp)
-                   : ngx_http_mcds_json_no_content(rest->request);
+                   : ngx_http_mcds_json_no_content(res->request);
     }
 
     /* lines were in there */
@@ -127,12 +127,12 @@ ngx_http_mcds_log_post_lines(ngx_http_mcds_log_post_t *lp, json_t *json)
     lp->n = json_array_size(json);
 
     if (lp->n > NGX_HTTP_MCDS_LOG_MAX) {
-        return ngx_http_mcds_json_problem(lp->rest.request,
+        return ngx_http_mcds_json_problem(lp->res.request,
                                           NGX_HTTP_REQUEST_ENTITY_TOO_LARGE,
                                           "there are more than 10000 lines");
     }
 
-    lp->events = ngx_pcalloc(lp->rest.pool,
+    lp->events = ngx_pcalloc(lp->res.pool,
                              (lp->n + 1) * sizeof(ngx_mcds_log_event_t));
     if (lp->events == NULL) {
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
@@ -183,7 +183,7 @@ ngx_http_mcds_log_post_event(ngx_http_mcds_log_post_t *lp, json_t *json,
     line->len = json_string_length(json);
 
     if (line->len > NGX_MCDS_LOG_LINE) {
-        return ngx_http_mcds_json_problem(lp->rest.request,
+        return ngx_http_mcds_json_problem(lp->res.request,
                                           NGX_HTTP_REQUEST_ENTITY_TOO_LARGE,
                                           "a line is larger than 16 KB");
     }
@@ -261,7 +261,7 @@ ngx_http_mcds_log_post_bounds(ngx_http_mcds_log_post_t *lp, uint64_t time)
         break;
     }
 
-    detail = ngx_pnalloc(lp->rest.pool, 128);
+    detail = ngx_pnalloc(lp->res.pool, 128);
     if (detail == NULL) {
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
     }
@@ -286,11 +286,11 @@ ngx_http_mcds_log_post_put(ngx_http_mcds_log_post_t *lp)
     {
         ngx_http_mcds_stat_failed(lp->log->log.stat, NGX_MCDS_BUSY);
 
-        return ngx_http_mcds_rest_failed(lp->rest.request, NGX_MCDS_BUSY);
+        return ngx_http_mcds_resource_failed(lp->res.request, NGX_MCDS_BUSY);
     }
 
     lp->id = lp->events[lp->n - 1].id;
-    lp->rest.waiting++;
+    lp->res.waiting++;
 
     return NGX_DONE;
 }
@@ -304,19 +304,19 @@ ngx_http_mcds_log_post_done(void *data, ngx_uint_t rc, ngx_uint_t taken)
     lp->rc = rc;
     lp->taken = taken;
 
-    ngx_http_mcds_rest_done(&lp->rest);
+    ngx_http_mcds_resource_done(&lp->res);
 }
 
 
 static ngx_int_t
-ngx_http_mcds_log_post_answer(ngx_http_mcds_rest_t *rest)
+ngx_http_mcds_log_post_answer(ngx_http_mcds_resource_t *res)
 {
-    ngx_http_mcds_log_post_t *lp = (ngx_http_mcds_log_post_t *) rest;
+    ngx_http_mcds_log_post_t *lp = (ngx_http_mcds_log_post_t *) res;
 
     u_char              *detail;
     ngx_http_request_t  *r;
 
-    r = rest->request;
+    r = res->request;
 
     if (lp->rc == NGX_MCDS_OK) {
         return ngx_http_mcds_log_cursor(r, &lp->id)
@@ -325,7 +325,7 @@ ngx_http_mcds_log_post_answer(ngx_http_mcds_rest_t *rest)
     }
 
     if (lp->taken == 0) {
-        return ngx_http_mcds_rest_failed(r, lp->rc);
+        return ngx_http_mcds_resource_failed(r, lp->rc);
     }
 
     detail = ngx_pnalloc(r->pool, 128);
@@ -347,7 +347,7 @@ ngx_http_mcds_log_post_answer(ngx_http_mcds_rest_t *rest)
 static ngx_int_t
 ngx_http_mcds_log_post_bad(ngx_http_mcds_log_post_t *lp, char *detail)
 {
-    return ngx_http_mcds_json_problem(lp->rest.request, NGX_HTTP_BAD_REQUEST,
+    return ngx_http_mcds_json_problem(lp->res.request, NGX_HTTP_BAD_REQUEST,
                                       detail ? detail
                                              : "time must be seconds since "
                                                "1970, or -seconds from now");

@@ -12,7 +12,7 @@
 #include "ngx_http_mcds_form.h"
 #include "ngx_http_mcds_header.h"
 #include "ngx_http_mcds_json.h"
-#include "ngx_http_mcds_rest.h"
+#include "ngx_http_mcds_resource.h"
 #include "ngx_http_mcds_stat.h"
 #include "ngx_http_mcds_log.h"
 
@@ -25,7 +25,7 @@
 
 
 typedef struct {
-    ngx_http_mcds_rest_t      rest;
+    ngx_http_mcds_resource_t  res;
     ngx_http_mcds_log_t      *log;
     ngx_mcds_log_read_t      *read;
     ngx_mcds_log_range_t      range;
@@ -33,19 +33,19 @@ typedef struct {
     ngx_uint_t                rc;
     ngx_http_mcds_text_t      text;
     ngx_mcds_log_id_t         id;        /* of the last line */
-} ngx_http_mcds_log_rest_t;
+} ngx_http_mcds_log_api_t;
 
 
-static ngx_int_t ngx_http_mcds_log_start(ngx_http_mcds_rest_t *rest);
+static ngx_int_t ngx_http_mcds_log_start(ngx_http_mcds_resource_t *res);
 static ngx_int_t ngx_http_mcds_log_time_arg(ngx_http_request_t *r, char *name,
     uint64_t now, uint64_t *time);
 static void ngx_http_mcds_log_cleanup(void *data);
 static void ngx_http_mcds_log_read_done(void *data, ngx_uint_t rc,
     ngx_mcds_log_events_t *events);
-static void ngx_http_mcds_log_put(ngx_http_mcds_log_rest_t *lr,
+static void ngx_http_mcds_log_put(ngx_http_mcds_log_api_t *lr,
     ngx_mcds_log_event_t *event);
-static ngx_int_t ngx_http_mcds_log_answer(ngx_http_mcds_rest_t *rest);
-static ngx_int_t ngx_http_mcds_log_link(ngx_http_mcds_log_rest_t *lr);
+static ngx_int_t ngx_http_mcds_log_answer(ngx_http_mcds_resource_t *res);
+static ngx_int_t ngx_http_mcds_log_link(ngx_http_mcds_log_api_t *lr);
 
 
 ngx_int_t
@@ -53,11 +53,11 @@ ngx_http_mcds_log_read_handler(ngx_http_request_t *r)
 {
     ngx_int_t                   rc;
     ngx_http_mcds_log_conf_t   *lcf;
-    ngx_http_mcds_log_rest_t   *lr;
+    ngx_http_mcds_log_api_t    *lr;
 
     lcf = ngx_http_get_module_loc_conf(r, ngx_http_mcds_log_module);
 
-    rc = ngx_http_mcds_rest_allow(r, NGX_HTTP_GET|NGX_HTTP_HEAD
+    rc = ngx_http_mcds_resource_allow(r, NGX_HTTP_GET|NGX_HTTP_HEAD
                                      |NGX_HTTP_POST);
     if (rc != NGX_DECLINED) {
         return rc;
@@ -71,22 +71,22 @@ ngx_http_mcds_log_read_handler(ngx_http_request_t *r)
         return ngx_http_mcds_log_follow(r, lcf->read->log);
     }
 
-    lr = ngx_http_mcds_rest_create(r, sizeof(ngx_http_mcds_log_rest_t));
+    lr = ngx_http_mcds_resource_create(r, sizeof(ngx_http_mcds_log_api_t));
     if (lr == NULL) {
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
     }
 
     lr->log = lcf->read->log;
-    lr->rest.answer = ngx_http_mcds_log_answer;
+    lr->res.answer = ngx_http_mcds_log_answer;
 
-    return ngx_http_mcds_rest_begin(&lr->rest, ngx_http_mcds_log_start);
+    return ngx_http_mcds_resource_begin(&lr->res, ngx_http_mcds_log_start);
 }
 
 
 static ngx_int_t
-ngx_http_mcds_log_start(ngx_http_mcds_rest_t *rest)
+ngx_http_mcds_log_start(ngx_http_mcds_resource_t *res)
 {
-    ngx_http_mcds_log_rest_t *lr = (ngx_http_mcds_log_rest_t *) rest;
+    ngx_http_mcds_log_api_t *lr = (ngx_http_mcds_log_api_t *) res;
 
     char                *detail;
     ngx_int_t            rc;
@@ -94,9 +94,9 @@ ngx_http_mcds_log_start(ngx_http_mcds_rest_t *rest)
     ngx_http_request_t  *r;
     ngx_pool_cleanup_t  *cln;
 
-    r = rest->request;
+    r = res->request;
 
-    lr->type = ngx_http_mcds_rest_wants(r);
+    lr->type = ngx_http_mcds_resource_wants(r);
 
     if (lr->type == NGX_HTTP_MCDS_OTHER) {
         return ngx_http_mcds_json_problem(r, NGX_HTTP_BAD_REQUEST,
@@ -105,7 +105,7 @@ ngx_http_mcds_log_start(ngx_http_mcds_rest_t *rest)
 
     ngx_str_null(&after);
 
-    rc = ngx_http_mcds_rest_arg(r, "after", &after);
+    rc = ngx_http_mcds_resource_arg(r, "after", &after);
 
     if (rc == NGX_ERROR) {
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
@@ -134,7 +134,7 @@ ngx_http_mcds_log_start(ngx_http_mcds_rest_t *rest)
         lr->id.time = lr->range.last + 1;
     }
 
-    lr->text.pool = rest->pool;
+    lr->text.pool = res->pool;
 
     lr->read = ngx_mcds_log_read(&lr->log->log, &lr->range,
                                  ngx_mcds_now(),
@@ -148,7 +148,7 @@ ngx_http_mcds_log_start(ngx_http_mcds_rest_t *rest)
     cln->handler = ngx_http_mcds_log_cleanup;
     cln->data = lr;
 
-    rest->waiting++;
+    res->waiting++;
 
     return NGX_DONE;
 }
@@ -192,7 +192,7 @@ ngx_http_mcds_log_range(ngx_http_request_t *r, ngx_str_t *after,
         return NGX_ERROR;
     }
 
-    rc = ngx_http_mcds_rest_arg(r, "limit", &limit);
+    rc = ngx_http_mcds_resource_arg(r, "limit", &limit);
 
     if (rc == NGX_ERROR) {
         return NGX_ERROR;
@@ -232,7 +232,7 @@ ngx_http_mcds_log_time_arg(ngx_http_request_t *r, char *name, uint64_t now,
     ngx_int_t  rc;
     ngx_str_t  text;
 
-    rc = ngx_http_mcds_rest_arg(r, name, &text);
+    rc = ngx_http_mcds_resource_arg(r, name, &text);
 
     return rc == NGX_OK ? ngx_http_mcds_log_time(&text, now, time) : rc;
 }
@@ -302,12 +302,12 @@ ngx_http_mcds_log_time(ngx_str_t *text, uint64_t now, uint64_t *time)
 }
 
 
-/* the rest stays until the read has ended, which nobody needs any more */
+/* the record stays until the read has ended, which nobody needs any more */
 
 static void
 ngx_http_mcds_log_cleanup(void *data)
 {
-    ngx_http_mcds_log_rest_t *lr = data;
+    ngx_http_mcds_log_api_t *lr = data;
 
     ngx_mcds_log_read_t  *read;
 
@@ -316,7 +316,7 @@ ngx_http_mcds_log_cleanup(void *data)
 
     if (read) {
         ngx_mcds_log_cancel(read);
-        ngx_http_mcds_rest_done(&lr->rest);
+        ngx_http_mcds_resource_done(&lr->res);
     }
 }
 
@@ -325,7 +325,7 @@ static void
 ngx_http_mcds_log_read_done(void *data, ngx_uint_t rc,
     ngx_mcds_log_events_t *events)
 {
-    ngx_http_mcds_log_rest_t *lr = data;
+    ngx_http_mcds_log_api_t *lr = data;
 
     ngx_uint_t  i;
 
@@ -344,12 +344,12 @@ ngx_http_mcds_log_read_done(void *data, ngx_uint_t rc,
         lr->id = events->elts[events->n - 1].id;
     }
 
-    ngx_http_mcds_rest_done(&lr->rest);
+    ngx_http_mcds_resource_done(&lr->res);
 }
 
 
 static void
-ngx_http_mcds_log_put(ngx_http_mcds_log_rest_t *lr,
+ngx_http_mcds_log_put(ngx_http_mcds_log_api_t *lr,
     ngx_mcds_log_event_t *event)
 {
     u_char  *buf, *last;
@@ -404,19 +404,19 @@ ngx_http_mcds_log_json(u_char *p, ngx_mcds_log_event_t *event)
 
 
 static ngx_int_t
-ngx_http_mcds_log_answer(ngx_http_mcds_rest_t *rest)
+ngx_http_mcds_log_answer(ngx_http_mcds_resource_t *res)
 {
-    ngx_http_mcds_log_rest_t *lr = (ngx_http_mcds_log_rest_t *) rest;
+    ngx_http_mcds_log_api_t *lr = (ngx_http_mcds_log_api_t *) res;
 
     if (lr->rc != NGX_MCDS_OK) {
-        return ngx_http_mcds_rest_failed(rest->request, lr->rc);
+        return ngx_http_mcds_resource_failed(res->request, lr->rc);
     }
 
     if (ngx_http_mcds_log_link(lr) != NGX_OK) {
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
     }
 
-    return ngx_http_mcds_text_send(rest->request, &lr->text,
+    return ngx_http_mcds_text_send(res->request, &lr->text,
                                    lr->type == NGX_HTTP_MCDS_TEXT
                                    ? NGX_HTTP_MCDS_TEXT
                                    : NGX_HTTP_MCDS_NDJSON);
@@ -426,14 +426,14 @@ ngx_http_mcds_log_answer(ngx_http_mcds_rest_t *rest)
 /* where to go on: the cursor alone, and as a link with the other arguments */
 
 static ngx_int_t
-ngx_http_mcds_log_link(ngx_http_mcds_log_rest_t *lr)
+ngx_http_mcds_log_link(ngx_http_mcds_log_api_t *lr)
 {
     char                *id;
     u_char              *link, *p;
     ngx_str_t            args, name, value;
     ngx_http_request_t  *r;
 
-    r = lr->rest.request;
+    r = lr->res.request;
 
     id = ngx_http_mcds_log_cursor(r, &lr->id);
     link = ngx_pnalloc(r->pool, sizeof("<?after=>; rel=\"next\"")

@@ -2,13 +2,13 @@
 /*
  * Copyright (C) mcds authors
  *
- * Arrays and tables as resources of HTTP: methods, bodies, ETags, and a
- * request that waits for memcached.
+ * Locks, logs, arrays and tables as resources of HTTP: methods, bodies, ETags,
+ * and a request that waits for memcached.
  */
 
 
-#ifndef _NGX_HTTP_MCDS_REST_H_INCLUDED_
-#define _NGX_HTTP_MCDS_REST_H_INCLUDED_
+#ifndef _NGX_HTTP_MCDS_RESOURCE_H_INCLUDED_
+#define _NGX_HTTP_MCDS_RESOURCE_H_INCLUDED_
 
 
 #include <ngx_config.h>
@@ -24,7 +24,7 @@
 #define NGX_HTTP_MCDS_NAME        1024
 
 
-typedef struct ngx_http_mcds_rest_s  ngx_http_mcds_rest_t;
+typedef struct ngx_http_mcds_resource_s  ngx_http_mcds_resource_t;
 
 
 /*
@@ -34,19 +34,19 @@ typedef struct ngx_http_mcds_rest_s  ngx_http_mcds_rest_t;
  * uses it needs, too.
  */
 
-typedef ngx_int_t (*ngx_http_mcds_rest_pt)(ngx_http_mcds_rest_t *rest);
+typedef ngx_int_t (*ngx_http_mcds_resource_pt)(ngx_http_mcds_resource_t *res);
 
-struct ngx_http_mcds_rest_s {
+struct ngx_http_mcds_resource_s {
     ngx_http_request_t         *request;
     ngx_pool_t                 *pool;
     ngx_uint_t                  waiting;   /* operations under way */
-    ngx_http_mcds_rest_pt       answer;    /* when there are none any more */
+    ngx_http_mcds_resource_pt   answer;    /* when there are none any more */
     ngx_str_t                   body;
     ngx_str_t                   match;     /* If-Match, or empty */
     ngx_str_t                   none_match;
 
-    /* of rest.c */
-    ngx_http_mcds_rest_pt       start;
+    /* of resource.c */
+    ngx_http_mcds_resource_pt   start;
     ngx_event_t                 resume;
     size_t                      room;      /* behind the body */
 };
@@ -57,7 +57,7 @@ struct ngx_http_mcds_rest_s {
  * it is a possible one; otherwise the request was answered, and the handler is
  * to return this.
  *
- * create: size bytes, all 0 but the rest that they begin with; NULL when out
+ * create: size bytes, all 0 but the resource they begin with; NULL when out
  * of memory.
  *
  * begin: returns what a content handler is to return.  Reads the body, if
@@ -65,15 +65,16 @@ struct ngx_http_mcds_rest_s {
  * handler would return, or has begun operations and returns NGX_DONE.
  *
  * done: an operation was answered; after the last one answer is called, if
- * the client is still there, which returns as start does.  Nothing of the rest
- * is to be used after that.
+ * the client is still there, which returns as start does.  Nothing of it is
+ * to be used after that.
  */
 
-ngx_int_t ngx_http_mcds_rest_allow(ngx_http_request_t *r, ngx_uint_t possible);
-void *ngx_http_mcds_rest_create(ngx_http_request_t *r, size_t size);
-ngx_int_t ngx_http_mcds_rest_begin(ngx_http_mcds_rest_t *rest,
-    ngx_http_mcds_rest_pt start);
-void ngx_http_mcds_rest_done(ngx_http_mcds_rest_t *rest);
+ngx_int_t ngx_http_mcds_resource_allow(ngx_http_request_t *r,
+    ngx_uint_t possible);
+void *ngx_http_mcds_resource_create(ngx_http_request_t *r, size_t size);
+ngx_int_t ngx_http_mcds_resource_begin(ngx_http_mcds_resource_t *res,
+    ngx_http_mcds_resource_pt start);
+void ngx_http_mcds_resource_done(ngx_http_mcds_resource_t *res);
 
 
 /*
@@ -84,15 +85,15 @@ void ngx_http_mcds_rest_done(ngx_http_mcds_rest_t *rest);
  * If-None-Match allow to change what was found.
  */
 
-ngx_int_t ngx_http_mcds_rest_etag(ngx_http_request_t *r, uint64_t cas,
+ngx_int_t ngx_http_mcds_resource_etag(ngx_http_request_t *r, uint64_t cas,
     uint32_t crc);
-ngx_uint_t ngx_http_mcds_rest_match(ngx_http_mcds_rest_t *rest,
+ngx_uint_t ngx_http_mcds_resource_match(ngx_http_mcds_resource_t *res,
     ngx_uint_t found, uint64_t cas, uint32_t crc);
 
 
 /* a problem for a result of memcached, ngx_mcds_rc_e */
 
-ngx_int_t ngx_http_mcds_rest_failed(ngx_http_request_t *r, ngx_uint_t rc);
+ngx_int_t ngx_http_mcds_resource_failed(ngx_http_request_t *r, ngx_uint_t rc);
 
 
 /*
@@ -108,18 +109,19 @@ typedef enum {
     NGX_HTTP_MCDS_OTHER
 } ngx_http_mcds_type_e;
 
-ngx_uint_t ngx_http_mcds_rest_wants(ngx_http_request_t *r);
-ngx_uint_t ngx_http_mcds_rest_has(ngx_http_request_t *r);
+ngx_uint_t ngx_http_mcds_resource_wants(ngx_http_request_t *r);
+ngx_uint_t ngx_http_mcds_resource_has(ngx_http_request_t *r);
 
 
 /* a header of the request, by its name in lower case; NULL: there is none */
 
-ngx_table_elt_t *ngx_http_mcds_rest_header(ngx_http_request_t *r, char *name);
+ngx_table_elt_t *ngx_http_mcds_resource_header(ngx_http_request_t *r,
+    char *name);
 
 
 /* the value of an argument, decoded; NGX_DECLINED: there is none */
 
-ngx_int_t ngx_http_mcds_rest_arg(ngx_http_request_t *r, char *name,
+ngx_int_t ngx_http_mcds_resource_arg(ngx_http_request_t *r, char *name,
     ngx_str_t *value);
 
 
@@ -130,8 +132,8 @@ ngx_int_t ngx_http_mcds_rest_arg(ngx_http_request_t *r, char *name,
  * memory.  check_name: what is wrong with a name, or NULL.
  */
 
-ngx_int_t ngx_http_mcds_rest_name(ngx_http_request_t *r, ngx_str_t *name);
-char *ngx_http_mcds_rest_check_name(ngx_str_t *name);
+ngx_int_t ngx_http_mcds_resource_name(ngx_http_request_t *r, ngx_str_t *name);
+char *ngx_http_mcds_resource_check_name(ngx_str_t *name);
 
 
 /*
@@ -153,4 +155,4 @@ ngx_int_t ngx_http_mcds_text_send(ngx_http_request_t *r,
     ngx_http_mcds_text_t *text, ngx_uint_t type);
 
 
-#endif /* _NGX_HTTP_MCDS_REST_H_INCLUDED_ */
+#endif /* _NGX_HTTP_MCDS_RESOURCE_H_INCLUDED_ */

@@ -2,7 +2,7 @@
 /*
  * Copyright (C) mcds authors
  *
- * What arrays and tables have in common as resources of HTTP.
+ * What locks, logs, arrays and tables have in common as resources of HTTP.
  */
 
 
@@ -12,7 +12,7 @@
 #include "ngx_http_mcds_module.h"
 #include "ngx_http_mcds_header.h"
 #include "ngx_http_mcds_json.h"
-#include "ngx_http_mcds_rest.h"
+#include "ngx_http_mcds_resource.h"
 
 
 /* pieces of an answer, bytes */
@@ -22,26 +22,26 @@
 #define NGX_HTTP_MCDS_TAG         (2 + 16 + 1 + 8)
 
 
-static ngx_int_t ngx_http_mcds_rest_methods(ngx_http_request_t *r,
+static ngx_int_t ngx_http_mcds_resource_methods(ngx_http_request_t *r,
     ngx_uint_t methods);
-static void ngx_http_mcds_rest_body_handler(ngx_http_request_t *r);
-static ngx_int_t ngx_http_mcds_rest_collect(ngx_http_mcds_rest_t *rest);
-static ngx_int_t ngx_http_mcds_rest_append(ngx_http_mcds_rest_t *rest,
+static void ngx_http_mcds_resource_body_handler(ngx_http_request_t *r);
+static ngx_int_t ngx_http_mcds_resource_collect(ngx_http_mcds_resource_t *res);
+static ngx_int_t ngx_http_mcds_resource_append(ngx_http_mcds_resource_t *res,
     ngx_buf_t *b);
-static void ngx_http_mcds_rest_run(ngx_http_mcds_rest_t *rest);
-static ngx_int_t ngx_http_mcds_rest_copy(ngx_http_mcds_rest_t *rest,
+static void ngx_http_mcds_resource_run(ngx_http_mcds_resource_t *res);
+static ngx_int_t ngx_http_mcds_resource_copy(ngx_http_mcds_resource_t *res,
     ngx_str_t *text, ngx_table_elt_t *h);
-static void ngx_http_mcds_rest_resume_handler(ngx_event_t *ev);
-static void ngx_http_mcds_rest_cleanup(void *data);
-static ngx_uint_t ngx_http_mcds_rest_listed(ngx_str_t *list, u_char *tag,
+static void ngx_http_mcds_resource_resume_handler(ngx_event_t *ev);
+static void ngx_http_mcds_resource_cleanup(void *data);
+static ngx_uint_t ngx_http_mcds_resource_listed(ngx_str_t *list, u_char *tag,
     size_t len);
-static ngx_uint_t ngx_http_mcds_rest_type(ngx_str_t *text, char *type);
+static ngx_uint_t ngx_http_mcds_resource_type(ngx_str_t *text, char *type);
 
 
 static struct {
     ngx_uint_t    method;
     char         *name;
-} ngx_http_mcds_rest_names[] = {
+} ngx_http_mcds_resource_names[] = {
     { NGX_HTTP_GET, "GET, HEAD" },
     { NGX_HTTP_POST, "POST" },
     { NGX_HTTP_PUT, "PUT" },
@@ -52,7 +52,7 @@ static struct {
 
 
 ngx_int_t
-ngx_http_mcds_rest_allow(ngx_http_request_t *r, ngx_uint_t possible)
+ngx_http_mcds_resource_allow(ngx_http_request_t *r, ngx_uint_t possible)
 {
     ngx_uint_t                 methods;
     ngx_http_mcds_loc_conf_t  *mlcf;
@@ -66,7 +66,7 @@ ngx_http_mcds_rest_allow(ngx_http_request_t *r, ngx_uint_t possible)
     }
 
     if (ngx_http_discard_request_body(r) != NGX_OK
-        || ngx_http_mcds_rest_methods(r, methods) != NGX_OK)
+        || ngx_http_mcds_resource_methods(r, methods) != NGX_OK)
     {
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
     }
@@ -86,7 +86,7 @@ ngx_http_mcds_rest_allow(ngx_http_request_t *r, ngx_uint_t possible)
 /* the header Allow */
 
 static ngx_int_t
-ngx_http_mcds_rest_methods(ngx_http_request_t *r, ngx_uint_t methods)
+ngx_http_mcds_resource_methods(ngx_http_request_t *r, ngx_uint_t methods)
 {
     u_char      *allow, *p;
     ngx_uint_t   i;
@@ -99,9 +99,9 @@ ngx_http_mcds_rest_methods(ngx_http_request_t *r, ngx_uint_t methods)
 
     p = allow;
 
-    for (i = 0; ngx_http_mcds_rest_names[i].name; i++) {
-        if (methods & ngx_http_mcds_rest_names[i].method) {
-            p = ngx_sprintf(p, "%s, ", ngx_http_mcds_rest_names[i].name);
+    for (i = 0; ngx_http_mcds_resource_names[i].name; i++) {
+        if (methods & ngx_http_mcds_resource_names[i].method) {
+            p = ngx_sprintf(p, "%s, ", ngx_http_mcds_resource_names[i].name);
         }
     }
 
@@ -112,11 +112,11 @@ ngx_http_mcds_rest_methods(ngx_http_request_t *r, ngx_uint_t methods)
 
 
 void *
-ngx_http_mcds_rest_create(ngx_http_request_t *r, size_t size)
+ngx_http_mcds_resource_create(ngx_http_request_t *r, size_t size)
 {
-    ngx_pool_t             *pool;
-    ngx_pool_cleanup_t     *cln;
-    ngx_http_mcds_rest_t   *rest;
+    ngx_pool_t                *pool;
+    ngx_pool_cleanup_t        *cln;
+    ngx_http_mcds_resource_t  *res;
 
     cln = ngx_pool_cleanup_add(r->pool, 0);
     if (cln == NULL) {
@@ -128,37 +128,37 @@ ngx_http_mcds_rest_create(ngx_http_request_t *r, size_t size)
         return NULL;
     }
 
-    rest = ngx_pcalloc(pool, size);
-    if (rest == NULL) {
+    res = ngx_pcalloc(pool, size);
+    if (res == NULL) {
         ngx_destroy_pool(pool);
         return NULL;
     }
 
-    cln->handler = ngx_http_mcds_rest_cleanup;
-    cln->data = rest;
+    cln->handler = ngx_http_mcds_resource_cleanup;
+    cln->data = res;
 
-    rest->request = r;
-    rest->pool = pool;
-    rest->body.data = (u_char *) "";
+    res->request = r;
+    res->pool = pool;
+    res->body.data = (u_char *) "";
 
-    rest->resume.handler = ngx_http_mcds_rest_resume_handler;
-    rest->resume.data = rest;
-    rest->resume.log = r->connection->log;
+    res->resume.handler = ngx_http_mcds_resource_resume_handler;
+    res->resume.data = res;
+    res->resume.log = r->connection->log;
 
-    return rest;
+    return res;
 }
 
 
 ngx_int_t
-ngx_http_mcds_rest_begin(ngx_http_mcds_rest_t *rest,
-    ngx_http_mcds_rest_pt start)
+ngx_http_mcds_resource_begin(ngx_http_mcds_resource_t *res,
+    ngx_http_mcds_resource_pt start)
 {
     ngx_int_t            rc;
     ngx_http_request_t  *r;
 
-    r = rest->request;
+    r = res->request;
 
-    rest->start = start;
+    res->start = start;
 
     if (r->method & (NGX_HTTP_POST|NGX_HTTP_PUT|NGX_HTTP_PATCH)) {
 
@@ -176,7 +176,7 @@ ngx_http_mcds_rest_begin(ngx_http_mcds_rest_t *rest,
         r->request_body_no_buffering = 1;
 
         rc = ngx_http_read_client_request_body(r,
-                                           ngx_http_mcds_rest_body_handler);
+                                           ngx_http_mcds_resource_body_handler);
 
         return (rc >= NGX_HTTP_SPECIAL_RESPONSE) ? rc : NGX_DONE;
     }
@@ -188,7 +188,7 @@ ngx_http_mcds_rest_begin(ngx_http_mcds_rest_t *rest,
 
     r->main->count++;
 
-    ngx_http_mcds_rest_run(rest);
+    ngx_http_mcds_resource_run(res);
 
     return NGX_DONE;
 }
@@ -197,14 +197,14 @@ ngx_http_mcds_rest_begin(ngx_http_mcds_rest_t *rest,
 /* reads the body into memory; at first, and each time there is more of it */
 
 static void
-ngx_http_mcds_rest_body_handler(ngx_http_request_t *r)
+ngx_http_mcds_resource_body_handler(ngx_http_request_t *r)
 {
-    ngx_int_t              rc;
-    ngx_pool_cleanup_t    *cln;
-    ngx_http_mcds_rest_t  *rest;
+    ngx_int_t                  rc;
+    ngx_pool_cleanup_t        *cln;
+    ngx_http_mcds_resource_t  *res;
 
     for (cln = r->pool->cleanup; cln; cln = cln->next) {
-        if (cln->handler == ngx_http_mcds_rest_cleanup) {
+        if (cln->handler == ngx_http_mcds_resource_cleanup) {
             break;
         }
     }
@@ -214,11 +214,11 @@ ngx_http_mcds_rest_body_handler(ngx_http_request_t *r)
         return;
     }
 
-    rest = cln->data;
+    res = cln->data;
 
     for ( ;; ) {
 
-        rc = ngx_http_mcds_rest_collect(rest);
+        rc = ngx_http_mcds_resource_collect(res);
 
         if (rc == NGX_DECLINED) {
             rc = ngx_http_mcds_json_problem(r,
@@ -245,25 +245,25 @@ ngx_http_mcds_rest_body_handler(ngx_http_request_t *r)
         }
 
         if (rc == NGX_AGAIN && r->request_body->bufs == NULL) {
-            r->read_event_handler = ngx_http_mcds_rest_body_handler;
+            r->read_event_handler = ngx_http_mcds_resource_body_handler;
             return;
         }
     }
 
-    ngx_http_mcds_rest_run(rest);
+    ngx_http_mcds_resource_run(res);
 }
 
 
 /* NGX_DECLINED: it is too large */
 
 static ngx_int_t
-ngx_http_mcds_rest_collect(ngx_http_mcds_rest_t *rest)
+ngx_http_mcds_resource_collect(ngx_http_mcds_resource_t *res)
 {
     ngx_int_t            rc;
     ngx_chain_t         *cl, *ln;
     ngx_http_request_t  *r;
 
-    r = rest->request;
+    r = res->request;
 
     if (r->request_body == NULL) {
         return NGX_OK;
@@ -274,7 +274,7 @@ ngx_http_mcds_rest_collect(ngx_http_mcds_rest_t *rest)
 
     while (cl) {
 
-        rc = ngx_http_mcds_rest_append(rest, cl->buf);
+        rc = ngx_http_mcds_resource_append(res, cl->buf);
 
         if (rc != NGX_OK) {
             return rc;
@@ -290,7 +290,7 @@ ngx_http_mcds_rest_collect(ngx_http_mcds_rest_t *rest)
 
 
 static ngx_int_t
-ngx_http_mcds_rest_append(ngx_http_mcds_rest_t *rest, ngx_buf_t *b)
+ngx_http_mcds_resource_append(ngx_http_mcds_resource_t *res, ngx_buf_t *b)
 {
     off_t       len;
     size_t      room;
@@ -299,16 +299,16 @@ ngx_http_mcds_rest_append(ngx_http_mcds_rest_t *rest, ngx_buf_t *b)
     ngx_str_t  *body;
 
     len = ngx_buf_size(b);
-    body = &rest->body;
+    body = &res->body;
 
     if (len > (off_t) (NGX_HTTP_MCDS_BODY - body->len)) {
         return NGX_DECLINED;
     }
 
-    if ((size_t) len > rest->room) {
+    if ((size_t) len > res->room) {
         room = ngx_max(2 * (body->len + (size_t) len), 4096);
 
-        p = ngx_pnalloc(rest->pool, room);
+        p = ngx_pnalloc(res->pool, room);
         if (p == NULL) {
             return NGX_ERROR;
         }
@@ -318,7 +318,7 @@ ngx_http_mcds_rest_append(ngx_http_mcds_rest_t *rest, ngx_buf_t *b)
         }
 
         body->data = p;
-        rest->room = room - body->len;
+        res->room = room - body->len;
     }
 
     p = body->data + body->len;
@@ -341,20 +341,20 @@ ngx_http_mcds_rest_append(ngx_http_mcds_rest_t *rest, ngx_buf_t *b)
     }
 
     body->len += len;
-    rest->room -= len;
+    res->room -= len;
 
     return NGX_OK;
 }
 
 
 static void
-ngx_http_mcds_rest_run(ngx_http_mcds_rest_t *rest)
+ngx_http_mcds_resource_run(ngx_http_mcds_resource_t *res)
 {
     ngx_int_t            rc;
     ngx_table_elt_t     *h;
     ngx_http_request_t  *r;
 
-    r = rest->request;
+    r = res->request;
 
     if (!(r->method & (NGX_HTTP_GET|NGX_HTTP_HEAD))) {
 
@@ -364,21 +364,23 @@ ngx_http_mcds_rest_run(ngx_http_mcds_rest_t *rest)
 
         h = r->headers_in.if_match;
 
-        if (h && ngx_http_mcds_rest_copy(rest, &rest->match, h) != NGX_OK) {
+        if (h && ngx_http_mcds_resource_copy(res, &res->match, h) != NGX_OK) {
             ngx_http_finalize_request(r, NGX_HTTP_INTERNAL_SERVER_ERROR);
             return;
         }
 
         h = r->headers_in.if_none_match;
 
-        if (h && ngx_http_mcds_rest_copy(rest, &rest->none_match, h) != NGX_OK)
+        if (h
+            && ngx_http_mcds_resource_copy(res, &res->none_match, h)
+               != NGX_OK)
         {
             ngx_http_finalize_request(r, NGX_HTTP_INTERNAL_SERVER_ERROR);
             return;
         }
     }
 
-    rc = rest->start(rest);
+    rc = res->start(res);
 
     if (rc != NGX_DONE) {
         ngx_http_finalize_request(r, rc);
@@ -402,10 +404,10 @@ ngx_http_mcds_rest_run(ngx_http_mcds_rest_t *rest)
 /* what is judged when memcached has answered outlives the request */
 
 static ngx_int_t
-ngx_http_mcds_rest_copy(ngx_http_mcds_rest_t *rest, ngx_str_t *text,
+ngx_http_mcds_resource_copy(ngx_http_mcds_resource_t *res, ngx_str_t *text,
     ngx_table_elt_t *h)
 {
-    text->data = ngx_pstrdup(rest->pool, &h->value);
+    text->data = ngx_pstrdup(res->pool, &h->value);
     if (text->data == NULL) {
         return NGX_ERROR;
     }
@@ -417,38 +419,38 @@ ngx_http_mcds_rest_copy(ngx_http_mcds_rest_t *rest, ngx_str_t *text,
 
 
 void
-ngx_http_mcds_rest_done(ngx_http_mcds_rest_t *rest)
+ngx_http_mcds_resource_done(ngx_http_mcds_resource_t *res)
 {
-    if (--rest->waiting) {
+    if (--res->waiting) {
         return;
     }
 
-    if (rest->request == NULL) {
-        ngx_destroy_pool(rest->pool);
+    if (res->request == NULL) {
+        ngx_destroy_pool(res->pool);
         return;
     }
 
-    ngx_post_event(&rest->resume, &ngx_posted_events);
+    ngx_post_event(&res->resume, &ngx_posted_events);
 }
 
 
 static void
-ngx_http_mcds_rest_resume_handler(ngx_event_t *ev)
+ngx_http_mcds_resource_resume_handler(ngx_event_t *ev)
 {
-    ngx_int_t              rc;
-    ngx_connection_t      *c;
-    ngx_http_request_t    *r;
-    ngx_http_mcds_rest_t  *rest;
+    ngx_int_t                  rc;
+    ngx_connection_t          *c;
+    ngx_http_request_t        *r;
+    ngx_http_mcds_resource_t  *res;
 
-    rest = ev->data;
-    r = rest->request;
+    res = ev->data;
+    r = res->request;
     c = r->connection;
 
     ngx_http_set_log_request(c->log, r);
 
-    ngx_log_debug0(NGX_LOG_DEBUG_HTTP, c->log, 0, "mcds rest resume");
+    ngx_log_debug0(NGX_LOG_DEBUG_HTTP, c->log, 0, "mcds resource resume");
 
-    rc = rest->answer(rest);
+    rc = res->answer(res);
 
     if (rc != NGX_DONE) {
 
@@ -464,24 +466,24 @@ ngx_http_mcds_rest_resume_handler(ngx_event_t *ev)
 
 
 static void
-ngx_http_mcds_rest_cleanup(void *data)
+ngx_http_mcds_resource_cleanup(void *data)
 {
-    ngx_http_mcds_rest_t *rest = data;
+    ngx_http_mcds_resource_t *res = data;
 
-    if (rest->resume.posted) {
-        ngx_delete_posted_event(&rest->resume);
+    if (res->resume.posted) {
+        ngx_delete_posted_event(&res->resume);
     }
 
-    rest->request = NULL;
+    res->request = NULL;
 
-    if (rest->waiting == 0) {
-        ngx_destroy_pool(rest->pool);
+    if (res->waiting == 0) {
+        ngx_destroy_pool(res->pool);
     }
 }
 
 
 ngx_int_t
-ngx_http_mcds_rest_etag(ngx_http_request_t *r, uint64_t cas, uint32_t crc)
+ngx_http_mcds_resource_etag(ngx_http_request_t *r, uint64_t cas, uint32_t crc)
 {
     ngx_str_t         value;
 
@@ -506,7 +508,7 @@ ngx_http_mcds_rest_etag(ngx_http_request_t *r, uint64_t cas, uint32_t crc)
 
 
 ngx_uint_t
-ngx_http_mcds_rest_match(ngx_http_mcds_rest_t *rest, ngx_uint_t found,
+ngx_http_mcds_resource_match(ngx_http_mcds_resource_t *res, ngx_uint_t found,
     uint64_t cas, uint32_t crc)
 {
     u_char  tag[NGX_HTTP_MCDS_TAG];
@@ -518,13 +520,13 @@ ngx_http_mcds_rest_match(ngx_http_mcds_rest_t *rest, ngx_uint_t found,
         len = ngx_sprintf(tag, "\"%xL-%08xD\"", cas, crc) - tag;
     }
 
-    if (rest->match.len && !ngx_http_mcds_rest_listed(&rest->match, tag, len))
+    if (res->match.len && !ngx_http_mcds_resource_listed(&res->match, tag, len))
     {
         return 0;
     }
 
-    if (rest->none_match.len
-        && ngx_http_mcds_rest_listed(&rest->none_match, tag, len))
+    if (res->none_match.len
+        && ngx_http_mcds_resource_listed(&res->none_match, tag, len))
     {
         return 0;
     }
@@ -536,7 +538,7 @@ ngx_http_mcds_rest_match(ngx_http_mcds_rest_t *rest, ngx_uint_t found,
 /* a weak tag is a strong one that gzip has changed */
 
 static ngx_uint_t
-ngx_http_mcds_rest_listed(ngx_str_t *list, u_char *tag, size_t len)
+ngx_http_mcds_resource_listed(ngx_str_t *list, u_char *tag, size_t len)
 {
     u_char  *p, *last, *start;
 
@@ -580,7 +582,7 @@ ngx_http_mcds_rest_listed(ngx_str_t *list, u_char *tag, size_t len)
 
 
 ngx_int_t
-ngx_http_mcds_rest_failed(ngx_http_request_t *r, ngx_uint_t rc)
+ngx_http_mcds_resource_failed(ngx_http_request_t *r, ngx_uint_t rc)
 {
     char        *detail;
     ngx_uint_t   status;
@@ -629,7 +631,7 @@ ngx_http_mcds_rest_failed(ngx_http_request_t *r, ngx_uint_t rc)
 
 
 ngx_uint_t
-ngx_http_mcds_rest_wants(ngx_http_request_t *r)
+ngx_http_mcds_resource_wants(ngx_http_request_t *r)
 {
     ngx_str_t         format;
     ngx_table_elt_t  *h;
@@ -651,17 +653,19 @@ ngx_http_mcds_rest_wants(ngx_http_request_t *r)
         return NGX_HTTP_MCDS_OTHER;
     }
 
-    h = ngx_http_mcds_rest_header(r, "accept");
+    h = ngx_http_mcds_resource_header(r, "accept");
 
-    if (h == NULL || ngx_http_mcds_rest_type(&h->value, "application/json")) {
+    if (h == NULL
+        || ngx_http_mcds_resource_type(&h->value, "application/json"))
+    {
         return NGX_HTTP_MCDS_JSON;
     }
 
-    if (ngx_http_mcds_rest_type(&h->value, "application/x-ndjson")) {
+    if (ngx_http_mcds_resource_type(&h->value, "application/x-ndjson")) {
         return NGX_HTTP_MCDS_NDJSON;
     }
 
-    if (ngx_http_mcds_rest_type(&h->value, "text/plain")) {
+    if (ngx_http_mcds_resource_type(&h->value, "text/plain")) {
         return NGX_HTTP_MCDS_TEXT;
     }
 
@@ -670,7 +674,7 @@ ngx_http_mcds_rest_wants(ngx_http_request_t *r)
 
 
 ngx_uint_t
-ngx_http_mcds_rest_has(ngx_http_request_t *r)
+ngx_http_mcds_resource_has(ngx_http_request_t *r)
 {
     u_char     *p;
     ngx_str_t   type;
@@ -713,7 +717,7 @@ ngx_http_mcds_rest_has(ngx_http_request_t *r)
 
 
 static ngx_uint_t
-ngx_http_mcds_rest_type(ngx_str_t *text, char *type)
+ngx_http_mcds_resource_type(ngx_str_t *text, char *type)
 {
     return ngx_strlcasestrn(text->data, text->data + text->len,
                             (u_char *) type, ngx_strlen(type) - 1)
@@ -724,7 +728,7 @@ ngx_http_mcds_rest_type(ngx_str_t *text, char *type)
 /* nginx knows some headers only when certain modules are there */
 
 ngx_table_elt_t *
-ngx_http_mcds_rest_header(ngx_http_request_t *r, char *name)
+ngx_http_mcds_resource_header(ngx_http_request_t *r, char *name)
 {
     size_t            len;
     ngx_uint_t        i;
@@ -761,7 +765,7 @@ ngx_http_mcds_rest_header(ngx_http_request_t *r, char *name)
 /* as forms are encoded: %XX, and "+" for a space */
 
 ngx_int_t
-ngx_http_mcds_rest_arg(ngx_http_request_t *r, char *name, ngx_str_t *value)
+ngx_http_mcds_resource_arg(ngx_http_request_t *r, char *name, ngx_str_t *value)
 {
     u_char     *dst, *src, *p;
     ngx_str_t   arg;
@@ -870,13 +874,13 @@ ngx_http_mcds_text_send(ngx_http_request_t *r, ngx_http_mcds_text_t *text,
 
 
 ngx_int_t
-ngx_http_mcds_rest_name(ngx_http_request_t *r, ngx_str_t *name)
+ngx_http_mcds_resource_name(ngx_http_request_t *r, ngx_str_t *name)
 {
     ngx_int_t                  rc;
     ngx_uint_t                 prefix;
     ngx_http_core_loc_conf_t  *clcf;
 
-    rc = ngx_http_mcds_rest_arg(r, "name", name);
+    rc = ngx_http_mcds_resource_arg(r, "name", name);
 
     if (rc != NGX_DECLINED) {
         return rc;
@@ -919,7 +923,7 @@ ngx_http_mcds_rest_name(ngx_http_request_t *r, ngx_str_t *name)
 /* NULL, or what is wrong */
 
 char *
-ngx_http_mcds_rest_check_name(ngx_str_t *name)
+ngx_http_mcds_resource_check_name(ngx_str_t *name)
 {
     size_t  i;
 
