@@ -14,6 +14,7 @@
 #include "ngx_http_mcds_form.h"
 #include "ngx_http_mcds_header.h"
 #include "ngx_http_mcds_json.h"
+#include "ngx_http_mcds_watch.h"
 #include "ngx_http_mcds_cache.h"
 #include "ngx_http_mcds_key.h"
 #include "ngx_http_mcds_purge.h"
@@ -888,9 +889,8 @@ ngx_http_mcds_purge_run(ngx_http_request_t *r, ngx_str_t *body)
         return ngx_http_mcds_purge_send(r, purging);
     }
 
-    r->write_event_handler = ngx_http_request_empty_handler;
-
-    return NGX_DONE;
+    return ngx_http_mcds_watch(r) == NGX_OK ? NGX_DONE
+                                           : NGX_HTTP_INTERNAL_SERVER_ERROR;
 }
 
 
@@ -1040,6 +1040,10 @@ ngx_http_mcds_purge_resume_handler(ngx_event_t *ev)
     c = r->connection;
 
     ngx_http_set_log_request(c->log, r);
+
+    if (r == r->main && !r->discard_body) {
+        r->read_event_handler = ngx_http_block_reading;
+    }
 
     ngx_http_finalize_request(r, ngx_http_mcds_purge_send(r, purging));
     ngx_http_run_posted_requests(c);

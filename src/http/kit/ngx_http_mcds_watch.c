@@ -23,6 +23,13 @@ ngx_http_mcds_watch(ngx_http_request_t *r)
     }
 
     r->write_event_handler = ngx_http_mcds_watch_writer;
+
+    /* a body that is still being discarded is read by its own handler */
+
+    if (r->discard_body) {
+        return NGX_OK;
+    }
+
     r->read_event_handler = ngx_http_test_reading;
 
     return ngx_handle_read_event(r->connection->read, 0);
