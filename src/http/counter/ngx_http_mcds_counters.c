@@ -15,6 +15,7 @@
 #include "ngx_http_mcds_json.h"
 #include "ngx_http_mcds_name.h"
 #include "ngx_http_mcds_stat.h"
+#include "ngx_http_mcds_watch.h"
 #include "ngx_http_mcds_counter.h"
 #include "ngx_http_mcds_counters.h"
 #include "ngx_http_mcds_top.h"
@@ -595,20 +596,11 @@ ngx_http_mcds_fetch_cleanup(void *data)
 static ngx_int_t
 ngx_http_mcds_fetch_wait(ngx_http_request_t *r)
 {
-    r->main->count++;
-
-    r->write_event_handler = ngx_http_request_empty_handler;
-
-    /* a body that is still being discarded is read by its own handler */
-
-    if (r == r->main && !r->discard_body) {
-        r->read_event_handler = ngx_http_test_reading;
-
-        if (ngx_handle_read_event(r->connection->read, 0) != NGX_OK) {
-            r->main->count--;
-            return NGX_HTTP_INTERNAL_SERVER_ERROR;
-        }
+    if (ngx_http_mcds_watch(r) != NGX_OK) {
+        return NGX_HTTP_INTERNAL_SERVER_ERROR;
     }
+
+    r->main->count++;
 
     return NGX_DONE;
 }

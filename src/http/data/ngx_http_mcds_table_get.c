@@ -15,6 +15,7 @@
 #include "ngx_http_mcds_budget.h"
 #include "ngx_http_mcds_conf.h"
 #include "ngx_http_mcds_stat.h"
+#include "ngx_http_mcds_watch.h"
 #include "ngx_http_mcds_data.h"
 
 
@@ -329,14 +330,8 @@ ngx_http_mcds_get_handler(ngx_http_request_t *r, ngx_uint_t late)
         return NGX_DECLINED;
     }
 
-    r->write_event_handler = ngx_http_request_empty_handler;
-
-    if (r == r->main) {
-        r->read_event_handler = ngx_http_test_reading;
-
-        if (ngx_handle_read_event(r->connection->read, 0) != NGX_OK) {
-            return NGX_HTTP_INTERNAL_SERVER_ERROR;
-        }
+    if (ngx_http_mcds_watch(r) != NGX_OK) {
+        return NGX_HTTP_INTERNAL_SERVER_ERROR;
     }
 
     budget = ngx_http_mcds_budget_get(r);

@@ -12,6 +12,7 @@
 #include "ngx_http_mcds_module.h"
 #include "ngx_http_mcds_header.h"
 #include "ngx_http_mcds_json.h"
+#include "ngx_http_mcds_watch.h"
 #include "ngx_http_mcds_resource.h"
 
 
@@ -387,16 +388,8 @@ ngx_http_mcds_resource_run(ngx_http_mcds_resource_t *res)
         return;
     }
 
-    r->write_event_handler = ngx_http_request_empty_handler;
-
-    /* a body that is still being discarded is read by its own handler */
-
-    if (r == r->main && !r->discard_body) {
-        r->read_event_handler = ngx_http_test_reading;
-
-        if (ngx_handle_read_event(r->connection->read, 0) != NGX_OK) {
-            ngx_http_finalize_request(r, NGX_HTTP_INTERNAL_SERVER_ERROR);
-        }
+    if (ngx_http_mcds_watch(r) != NGX_OK) {
+        ngx_http_finalize_request(r, NGX_HTTP_INTERNAL_SERVER_ERROR);
     }
 }
 
