@@ -21,17 +21,17 @@
 static ngx_int_t ngx_http_mcds_start_handler(ngx_http_request_t *r);
 static ngx_int_t ngx_http_mcds_decide_handler(ngx_http_request_t *r);
 static ngx_http_mcds_task_t *ngx_http_mcds_task_create(ngx_http_request_t *r);
-static void ngx_http_mcds_task_post(ngx_http_mcds_task_t *task);
-static void ngx_http_mcds_task_resume_handler(ngx_event_t *ev);
-static void ngx_http_mcds_task_resume(ngx_http_mcds_task_t *task);
+static void ngx_http_mcds_resume_handler(ngx_event_t *ev);
+static void ngx_http_mcds_resume(ngx_http_mcds_park_t *park);
+static void ngx_http_mcds_task_resume(ngx_http_mcds_park_t *park);
 static void ngx_http_mcds_task_cleanup(void *data);
 
 
 /* of this worker */
 
-static ngx_queue_t  ngx_http_mcds_task_resuming;
-static ngx_event_t  ngx_http_mcds_task_resume_event;
-static ngx_uint_t   ngx_http_mcds_task_resume_later;
+static ngx_queue_t  ngx_http_mcds_resuming;
+static ngx_event_t  ngx_http_mcds_resume_event;
+static ngx_uint_t   ngx_http_mcds_resume_later;
 
 
 ngx_int_t
@@ -106,7 +106,7 @@ ngx_http_mcds_start_handler(ngx_http_request_t *r)
         return NGX_DECLINED;
     }
 
-    if (task && (task->suspended || task->resuming)) {
+    if (task && ngx_http_mcds_is_parked(&task->park)) {
 
         /* something else runs the phases of a request that waits */
 
@@ -161,7 +161,7 @@ ngx_http_mcds_decide_handler(ngx_http_request_t *r)
         return NGX_DECLINED;
     }
 
-    if (task->suspended || task->resuming) {
+    if (ngx_http_mcds_is_parked(&task->park)) {
         return NGX_AGAIN;
     }
 
@@ -215,8 +215,12 @@ ngx_http_mcds_decide_handler(ngx_http_request_t *r)
 ngx_int_t
 ngx_http_mcds_task_suspend(ngx_http_request_t *r, ngx_http_mcds_task_t *task)
 {
-    if (ngx_http_mcds_watch(r) != NGX_OK) {
-        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+    ngx_int_t  rc;
+
+    rc = ngx_http_mcds_park(&task->park);
+
+    if (rc != NGX_AGAIN) {
+        return rc;
     }
 
     task->suspended = 1;
@@ -225,7 +229,7 @@ ngx_http_mcds_task_suspend(ngx_http_request_t *r, ngx_http_mcds_task_t *task)
 
         /* the answer has come from inside of the call that asked for it */
 
-        ngx_http_mcds_task_post(task);
+        ngx_http_mcds_wake(&task->park);
     }
 
     ngx_http_mcds_budget_begin(task);
@@ -237,11 +241,9 @@ ngx_http_mcds_task_suspend(ngx_http_request_t *r, ngx_http_mcds_task_t *task)
 void
 ngx_http_mcds_task_wake(ngx_http_mcds_task_t *task)
 {
-    if (--task->waiting || !task->suspended || task->resuming) {
-        return;
+    if (--task->waiting == 0 && task->suspended) {
+        ngx_http_mcds_wake(&task->park);
     }
-
-    ngx_http_mcds_task_post(task);
 }
 
 
@@ -273,27 +275,43 @@ ngx_http_mcds_task_again(ngx_http_request_t *r, ngx_http_mcds_task_t *task)
 
     r->write_event_handler = ngx_http_request_empty_handler;
 
-    ngx_http_mcds_task_post(task);
+    ngx_http_mcds_wake(&task->park);
 
     return NGX_OK;
 }
 
 
-static void
-ngx_http_mcds_task_post(ngx_http_mcds_task_t *task)
+ngx_int_t
+ngx_http_mcds_park(ngx_http_mcds_park_t *park)
 {
-    if (ngx_http_mcds_task_resuming.next == NULL) {
-        ngx_queue_init(&ngx_http_mcds_task_resuming);
-        ngx_http_mcds_task_resume_event.handler =
-                                             ngx_http_mcds_task_resume_handler;
+    if (ngx_http_mcds_watch(park->request) != NGX_OK) {
+        return NGX_HTTP_INTERNAL_SERVER_ERROR;
     }
 
-    ngx_queue_insert_tail(&ngx_http_mcds_task_resuming, &task->queue);
-    task->resuming = 1;
+    park->parked = 1;
 
-    if (!ngx_http_mcds_task_resume_event.posted) {
-        ngx_http_mcds_task_resume_event.log = ngx_cycle->log;
-        ngx_post_event(&ngx_http_mcds_task_resume_event, &ngx_posted_events);
+    return NGX_AGAIN;
+}
+
+
+void
+ngx_http_mcds_wake(ngx_http_mcds_park_t *park)
+{
+    if (park->woken) {
+        return;
+    }
+
+    if (ngx_http_mcds_resuming.next == NULL) {
+        ngx_queue_init(&ngx_http_mcds_resuming);
+        ngx_http_mcds_resume_event.handler = ngx_http_mcds_resume_handler;
+    }
+
+    ngx_queue_insert_tail(&ngx_http_mcds_resuming, &park->queue);
+    park->woken = 1;
+
+    if (!ngx_http_mcds_resume_event.posted) {
+        ngx_http_mcds_resume_event.log = ngx_cycle->log;
+        ngx_post_event(&ngx_http_mcds_resume_event, &ngx_posted_events);
     }
 }
 
@@ -304,57 +322,83 @@ ngx_http_mcds_task_post(ngx_http_mcds_task_t *task)
  */
 
 static void
-ngx_http_mcds_task_resume_handler(ngx_event_t *ev)
+ngx_http_mcds_resume_handler(ngx_event_t *ev)
 {
-    ngx_queue_t           *q;
-    ngx_http_mcds_task_t  *task;
+    ngx_queue_t  *q;
 
     if (!ngx_queue_empty(&ngx_posted_events)
-        && ngx_http_mcds_task_resume_later++ < NGX_HTTP_MCDS_RESUME_LATER)
+        && ngx_http_mcds_resume_later++ < NGX_HTTP_MCDS_RESUME_LATER)
     {
         ngx_post_event(ev, &ngx_posted_events);
         return;
     }
 
-    ngx_http_mcds_task_resume_later = 0;
+    ngx_http_mcds_resume_later = 0;
 
-    while (!ngx_queue_empty(&ngx_http_mcds_task_resuming)) {
-        q = ngx_queue_head(&ngx_http_mcds_task_resuming);
+    while (!ngx_queue_empty(&ngx_http_mcds_resuming)) {
+        q = ngx_queue_head(&ngx_http_mcds_resuming);
 
-        task = ngx_queue_data(q, ngx_http_mcds_task_t, queue);
-
-        ngx_http_mcds_task_resume(task);
+        ngx_http_mcds_resume(ngx_queue_data(q, ngx_http_mcds_park_t, queue));
     }
 }
 
 
 static void
-ngx_http_mcds_task_resume(ngx_http_mcds_task_t *task)
+ngx_http_mcds_resume(ngx_http_mcds_park_t *park)
 {
     ngx_connection_t    *c;
     ngx_http_request_t  *r;
 
-    ngx_queue_remove(&task->queue);
-    task->resuming = 0;
-    task->suspended = 0;
+    ngx_http_mcds_park_cancel(park);
 
-    ngx_http_mcds_budget_end(task);
-
-    r = task->request;
+    r = park->request;
     c = r->connection;
 
     ngx_http_set_log_request(c->log, r);
 
     ngx_log_debug0(NGX_LOG_DEBUG_HTTP, c->log, 0, "mcds resume");
 
-    if (r == r->main) {
+    if (r == r->main && !r->discard_body) {
         r->read_event_handler = ngx_http_block_reading;
+    }
+
+    park->handler(park);
+
+    ngx_http_run_posted_requests(c);
+}
+
+
+void
+ngx_http_mcds_park_cancel(ngx_http_mcds_park_t *park)
+{
+    if (park->woken) {
+        ngx_queue_remove(&park->queue);
+    }
+
+    park->parked = 0;
+    park->woken = 0;
+}
+
+
+/* the phases go on where they have stopped */
+
+static void
+ngx_http_mcds_task_resume(ngx_http_mcds_park_t *park)
+{
+    ngx_http_request_t    *r;
+    ngx_http_mcds_task_t  *task;
+
+    task = park->data;
+    r = task->request;
+
+    if (task->suspended) {
+        task->suspended = 0;
+        ngx_http_mcds_budget_end(task);
     }
 
     r->write_event_handler = ngx_http_core_run_phases;
 
     ngx_http_core_run_phases(r);
-    ngx_http_run_posted_requests(c);
 }
 
 
@@ -391,6 +435,10 @@ ngx_http_mcds_task_create(ngx_http_request_t *r)
     cln->handler = ngx_http_mcds_task_cleanup;
 
     task->request = r;
+
+    task->park.request = r;
+    task->park.handler = ngx_http_mcds_task_resume;
+    task->park.data = task;
 
     feature = mmcf->features.elts;
 
@@ -442,9 +490,7 @@ ngx_http_mcds_task_cleanup(void *data)
     ngx_http_mcds_feature_t    **feature;
     ngx_http_mcds_main_conf_t   *mmcf;
 
-    if (task->resuming) {
-        ngx_queue_remove(&task->queue);
-    }
+    ngx_http_mcds_park_cancel(&task->park);
 
     ngx_mcds_wait_cancel(&task->delay);
 

@@ -22,6 +22,28 @@
 #include "ngx_http_mcds_module.h"
 
 
+typedef struct ngx_http_mcds_park_s  ngx_http_mcds_park_t;
+
+typedef void (*ngx_http_mcds_park_pt)(ngx_http_mcds_park_t *park);
+
+
+/*
+ * A request that waits, in a handler of a phase or in its content handler.
+ * Zeroed at first, but for the request, its handler, and the data of that.
+ */
+
+struct ngx_http_mcds_park_s {
+    ngx_http_request_t         *request;
+    ngx_http_mcds_park_pt       handler;
+    void                       *data;
+    ngx_queue_t                 queue;    /* while "woken" */
+
+    unsigned                    parked:1;
+    unsigned                    woken:1;  /* it is to go on, its turn has not
+                                             come */
+};
+
+
 /*
  * Lives in a cleanup record of the request's pool, so that it outlasts internal
  * redirects, which clear r->ctx.  The contexts of the features lie behind it.
@@ -32,13 +54,11 @@ typedef struct {
     ngx_uint_t                  waiting;  /* answers to come */
     ngx_uint_t                  needed;   /* ... without which nothing is sent,
                                              not even a file */
-    ngx_queue_t                 queue;    /* while "resuming" */
+    ngx_http_mcds_park_t        park;
     ngx_mcds_budget_t           budget;   /* of waits for memcached */
-    ngx_mcds_wait_t             delay;    /* the one while "suspended" */
+    ngx_mcds_wait_t             delay;    /* the one while it is parked */
 
     unsigned                    suspended:1; /* waits where it decides */
-    unsigned                    resuming:1;  /* all answers have come, its turn
-                                                has not */
     unsigned                    refresh:1;   /* detached, has no client */
     unsigned                    seeded:1;    /* "delay" was not for memcached
                                                 alone */
@@ -144,6 +164,31 @@ ngx_http_mcds_task_get(ngx_http_request_t *r)
 /* the task of r, a new one if there is none; NULL when out of memory */
 
 ngx_http_mcds_task_t *ngx_http_mcds_task_need(ngx_http_request_t *r);
+
+
+/*
+ * park: sets both event handlers of the request: it is ended when its client
+ * leaves, and nothing else comes of an event.  A subrequest has no client.
+ * NGX_AGAIN: it waits; otherwise what the handler is to return.
+ *
+ * wake: the request goes on at the end of this turn, with all others that are
+ * woken: its handler is called, in which it may be parked again.  It may be
+ * woken before it is parked.
+ *
+ * cancel: the request is being freed.
+ */
+
+ngx_int_t ngx_http_mcds_park(ngx_http_mcds_park_t *park);
+void ngx_http_mcds_wake(ngx_http_mcds_park_t *park);
+void ngx_http_mcds_park_cancel(ngx_http_mcds_park_t *park);
+
+
+/*
+ * While it is parked, handlers of phases are called by something else that
+ * runs the phases, and are to return NGX_AGAIN.
+ */
+
+#define ngx_http_mcds_is_parked(p)  ((p)->parked || (p)->woken)
 
 
 /* for a handler of the phase: r waits; the handler is to return the result */
