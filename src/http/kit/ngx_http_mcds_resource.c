@@ -12,7 +12,6 @@
 #include "ngx_http_mcds_module.h"
 #include "ngx_http_mcds_header.h"
 #include "ngx_http_mcds_json.h"
-#include "ngx_http_mcds_watch.h"
 #include "ngx_http_mcds_resource.h"
 
 
@@ -30,9 +29,11 @@ static ngx_int_t ngx_http_mcds_resource_collect(ngx_http_mcds_resource_t *res);
 static ngx_int_t ngx_http_mcds_resource_append(ngx_http_mcds_resource_t *res,
     ngx_buf_t *b);
 static void ngx_http_mcds_resource_run(ngx_http_mcds_resource_t *res);
+static void ngx_http_mcds_resource_end(ngx_http_mcds_resource_t *res,
+    ngx_int_t rc);
 static ngx_int_t ngx_http_mcds_resource_copy(ngx_http_mcds_resource_t *res,
     ngx_str_t *text, ngx_table_elt_t *h);
-static void ngx_http_mcds_resource_resume_handler(ngx_event_t *ev);
+static void ngx_http_mcds_resource_resume(ngx_http_mcds_park_t *park);
 static void ngx_http_mcds_resource_cleanup(void *data);
 static ngx_uint_t ngx_http_mcds_resource_listed(ngx_str_t *list, u_char *tag,
     size_t len);
@@ -142,9 +143,9 @@ ngx_http_mcds_resource_create(ngx_http_request_t *r, size_t size)
     res->pool = pool;
     res->body.data = (u_char *) "";
 
-    res->resume.handler = ngx_http_mcds_resource_resume_handler;
-    res->resume.data = res;
-    res->resume.log = r->connection->log;
+    res->park.request = r;
+    res->park.handler = ngx_http_mcds_resource_resume;
+    res->park.data = res;
 
     return res;
 }
@@ -351,7 +352,6 @@ ngx_http_mcds_resource_append(ngx_http_mcds_resource_t *res, ngx_buf_t *b)
 static void
 ngx_http_mcds_resource_run(ngx_http_mcds_resource_t *res)
 {
-    ngx_int_t            rc;
     ngx_table_elt_t     *h;
     ngx_http_request_t  *r;
 
@@ -381,16 +381,25 @@ ngx_http_mcds_resource_run(ngx_http_mcds_resource_t *res)
         }
     }
 
-    rc = res->start(res);
+    ngx_http_mcds_resource_end(res, res->start(res));
+}
 
-    if (rc != NGX_DONE) {
-        ngx_http_finalize_request(r, rc);
-        return;
+
+/* NGX_DONE: replies are to come */
+
+static void
+ngx_http_mcds_resource_end(ngx_http_mcds_resource_t *res, ngx_int_t rc)
+{
+    if (rc == NGX_DONE) {
+
+        rc = ngx_http_mcds_park(&res->park);
+
+        if (rc == NGX_AGAIN) {
+            return;
+        }
     }
 
-    if (ngx_http_mcds_watch(r) != NGX_OK) {
-        ngx_http_finalize_request(r, NGX_HTTP_INTERNAL_SERVER_ERROR);
-    }
+    ngx_http_finalize_request(res->request, rc);
 }
 
 
@@ -423,38 +432,16 @@ ngx_http_mcds_resource_done(ngx_http_mcds_resource_t *res)
         return;
     }
 
-    ngx_post_event(&res->resume, &ngx_posted_events);
+    ngx_http_mcds_wake(&res->park);
 }
 
 
 static void
-ngx_http_mcds_resource_resume_handler(ngx_event_t *ev)
+ngx_http_mcds_resource_resume(ngx_http_mcds_park_t *park)
 {
-    ngx_int_t                  rc;
-    ngx_connection_t          *c;
-    ngx_http_request_t        *r;
-    ngx_http_mcds_resource_t  *res;
+    ngx_http_mcds_resource_t *res = park->data;
 
-    res = ev->data;
-    r = res->request;
-    c = r->connection;
-
-    ngx_http_set_log_request(c->log, r);
-
-    ngx_log_debug0(NGX_LOG_DEBUG_HTTP, c->log, 0, "mcds resource resume");
-
-    rc = res->answer(res);
-
-    if (rc != NGX_DONE) {
-
-        if (r == r->main && !r->discard_body) {
-            r->read_event_handler = ngx_http_block_reading;
-        }
-
-        ngx_http_finalize_request(r, rc);
-    }
-
-    ngx_http_run_posted_requests(c);
+    ngx_http_mcds_resource_end(res, res->answer(res));
 }
 
 
@@ -463,9 +450,7 @@ ngx_http_mcds_resource_cleanup(void *data)
 {
     ngx_http_mcds_resource_t *res = data;
 
-    if (res->resume.posted) {
-        ngx_delete_posted_event(&res->resume);
-    }
+    ngx_http_mcds_park_cancel(&res->park);
 
     res->request = NULL;
 

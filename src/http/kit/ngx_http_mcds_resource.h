@@ -15,6 +15,7 @@
 #include <ngx_core.h>
 #include <ngx_http.h>
 #include "ngx_mcds.h"
+#include "ngx_http_mcds_task.h"
 
 
 /* the largest body of a request, whatever client_max_body_size says; bytes */
@@ -47,7 +48,7 @@ struct ngx_http_mcds_resource_s {
 
     /* of resource.c */
     ngx_http_mcds_resource_pt   start;
-    ngx_event_t                 resume;
+    ngx_http_mcds_park_t        park;
     size_t                      room;      /* behind the body */
 };
 
