@@ -452,6 +452,10 @@ ngx_http_mcds_resource_cleanup(void *data)
 
     ngx_http_mcds_park_cancel(&res->park);
 
+    if (res->cancel) {
+        res->cancel(res);
+    }
+
     res->request = NULL;
 
     if (res->waiting == 0) {

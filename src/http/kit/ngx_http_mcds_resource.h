@@ -42,6 +42,7 @@ struct ngx_http_mcds_resource_s {
     ngx_pool_t                 *pool;
     ngx_uint_t                  waiting;   /* operations under way */
     ngx_http_mcds_resource_pt   answer;    /* when there are none any more */
+    void                      (*cancel)(ngx_http_mcds_resource_t *res);
     ngx_str_t                   body;
     ngx_str_t                   match;     /* If-Match, or empty */
     ngx_str_t                   none_match;
@@ -68,6 +69,9 @@ struct ngx_http_mcds_resource_s {
  * done: an operation was answered; after the last one answer is called, if
  * the client is still there, which returns as start does.  Nothing of it is
  * to be used after that.
+ *
+ * cancel, if there is one, is called when the request is freed: an operation
+ * that it cancels is not counted in waiting any more.
  */
 
 ngx_int_t ngx_http_mcds_resource_allow(ngx_http_request_t *r,

@@ -57,7 +57,7 @@ static char *ngx_http_mcds_locks_wait(ngx_http_mcds_locks_api_t *lr,
 static ngx_int_t ngx_http_mcds_locks_acquire(ngx_http_mcds_locks_api_t *lr);
 static void ngx_http_mcds_locks_mutex_handler(void *data,
     ngx_mcds_mutex_t *mutex, ngx_uint_t status);
-static void ngx_http_mcds_locks_cleanup(void *data);
+static void ngx_http_mcds_locks_cancel(ngx_http_mcds_resource_t *res);
 static void ngx_http_mcds_locks_state_handler(void *data,
     ngx_mcds_mutex_state_t *state);
 static void ngx_http_mcds_locks_keep(ngx_http_mcds_locks_api_t *lr,
@@ -132,6 +132,7 @@ ngx_http_mcds_locks_handler(ngx_http_request_t *r)
     }
 
     lr->res.answer = ngx_http_mcds_locks_answer;
+    lr->res.cancel = ngx_http_mcds_locks_cancel;
 
     return ngx_http_mcds_resource_begin(&lr->res, ngx_http_mcds_locks_start);
 }
@@ -385,15 +386,7 @@ ngx_http_mcds_locks_wait(ngx_http_mcds_locks_api_t *lr, ngx_int_t wait)
 static ngx_int_t
 ngx_http_mcds_locks_acquire(ngx_http_mcds_locks_api_t *lr)
 {
-    ngx_pool_cleanup_t     *cln;
-    ngx_mcds_mutex_wish_t   wish;
-
-    /* nobody waits for who has left */
-
-    cln = ngx_pool_cleanup_add(lr->res.request->pool, 0);
-    if (cln == NULL) {
-        return NGX_HTTP_INTERNAL_SERVER_ERROR;
-    }
+    ngx_mcds_mutex_wish_t  wish;
 
     wish.pool = lr->pool;
     wish.key = lr->name;
@@ -409,9 +402,6 @@ ngx_http_mcds_locks_acquire(ngx_http_mcds_locks_api_t *lr)
     if (lr->mutex == NULL) {
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
     }
-
-    cln->handler = ngx_http_mcds_locks_cleanup;
-    cln->data = lr;
 
     lr->res.waiting++;
 
@@ -444,21 +434,18 @@ ngx_http_mcds_locks_mutex_handler(void *data, ngx_mcds_mutex_t *mutex,
 }
 
 
-/*
- * Runs before the cleanup of the resource, which was there first.  That one
- * frees this record when nothing is under way.
- */
+/* a client that has left does not wait for the lock */
 
 static void
-ngx_http_mcds_locks_cleanup(void *data)
+ngx_http_mcds_locks_cancel(ngx_http_mcds_resource_t *res)
 {
-    ngx_http_mcds_locks_api_t *lr = data;
+    ngx_http_mcds_locks_api_t *lr = (ngx_http_mcds_locks_api_t *) res;
 
     if (lr->mutex) {
         ngx_mcds_mutex_release(lr->mutex);
         lr->mutex = NULL;
 
-        ngx_http_mcds_resource_done(&lr->res);
+        res->waiting--;
     }
 }
 

@@ -39,7 +39,7 @@ typedef struct {
 static ngx_int_t ngx_http_mcds_log_start(ngx_http_mcds_resource_t *res);
 static ngx_int_t ngx_http_mcds_log_time_arg(ngx_http_request_t *r, char *name,
     uint64_t now, uint64_t *time);
-static void ngx_http_mcds_log_cleanup(void *data);
+static void ngx_http_mcds_log_read_cancel(ngx_http_mcds_resource_t *res);
 static void ngx_http_mcds_log_read_done(void *data, ngx_uint_t rc,
     ngx_mcds_log_events_t *events);
 static void ngx_http_mcds_log_put(ngx_http_mcds_log_api_t *lr,
@@ -78,6 +78,7 @@ ngx_http_mcds_log_read_handler(ngx_http_request_t *r)
 
     lr->log = lcf->read->log;
     lr->res.answer = ngx_http_mcds_log_answer;
+    lr->res.cancel = ngx_http_mcds_log_read_cancel;
 
     return ngx_http_mcds_resource_begin(&lr->res, ngx_http_mcds_log_start);
 }
@@ -92,7 +93,6 @@ ngx_http_mcds_log_start(ngx_http_mcds_resource_t *res)
     ngx_int_t            rc;
     ngx_str_t            after;
     ngx_http_request_t  *r;
-    ngx_pool_cleanup_t  *cln;
 
     r = res->request;
 
@@ -121,11 +121,6 @@ ngx_http_mcds_log_start(ngx_http_mcds_resource_t *res)
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
     }
 
-    cln = ngx_pool_cleanup_add(r->pool, 0);
-    if (cln == NULL) {
-        return NGX_HTTP_INTERNAL_SERVER_ERROR;
-    }
-
     /* the next one goes on where this one ends, though it found nothing */
 
     lr->id = lr->range.after;
@@ -144,9 +139,6 @@ ngx_http_mcds_log_start(ngx_http_mcds_resource_t *res)
     }
 
     ngx_mcds_stat_add(lr->log->log.stat, NGX_MCDS_DATA_READ, 1);
-
-    cln->handler = ngx_http_mcds_log_cleanup;
-    cln->data = lr;
 
     res->waiting++;
 
@@ -302,21 +294,16 @@ ngx_http_mcds_log_time(ngx_str_t *text, uint64_t now, uint64_t *time)
 }
 
 
-/* the record stays until the read has ended, which nobody needs any more */
-
 static void
-ngx_http_mcds_log_cleanup(void *data)
+ngx_http_mcds_log_read_cancel(ngx_http_mcds_resource_t *res)
 {
-    ngx_http_mcds_log_api_t *lr = data;
+    ngx_http_mcds_log_api_t *lr = (ngx_http_mcds_log_api_t *) res;
 
-    ngx_mcds_log_read_t  *read;
+    if (lr->read) {
+        ngx_mcds_log_cancel(lr->read);
+        lr->read = NULL;
 
-    read = lr->read;
-    lr->read = NULL;
-
-    if (read) {
-        ngx_mcds_log_cancel(read);
-        ngx_http_mcds_resource_done(&lr->res);
+        res->waiting--;
     }
 }
 
