@@ -2,7 +2,8 @@
 /*
  * Copyright (C) mcds authors
  *
- * What locks, logs, arrays and tables have in common as resources of HTTP.
+ * What counters, locks, logs, arrays, tables and purges have in common as
+ * resources of HTTP.
  */
 
 
@@ -28,9 +29,10 @@ static void ngx_http_mcds_resource_body_handler(ngx_http_request_t *r);
 static ngx_int_t ngx_http_mcds_resource_collect(ngx_http_mcds_resource_t *res);
 static ngx_int_t ngx_http_mcds_resource_append(ngx_http_mcds_resource_t *res,
     ngx_buf_t *b);
-static void ngx_http_mcds_resource_run(ngx_http_mcds_resource_t *res);
 static void ngx_http_mcds_resource_end(ngx_http_mcds_resource_t *res,
     ngx_int_t rc);
+static ngx_int_t ngx_http_mcds_resource_conditions(
+    ngx_http_mcds_resource_t *res);
 static ngx_int_t ngx_http_mcds_resource_copy(ngx_http_mcds_resource_t *res,
     ngx_str_t *text, ngx_table_elt_t *h);
 static void ngx_http_mcds_resource_resume(ngx_http_mcds_park_t *park);
@@ -44,11 +46,13 @@ static struct {
     ngx_uint_t    method;
     char         *name;
 } ngx_http_mcds_resource_names[] = {
-    { NGX_HTTP_GET, "GET, HEAD" },
+    { NGX_HTTP_GET, "GET" },
+    { NGX_HTTP_HEAD, "HEAD" },
     { NGX_HTTP_POST, "POST" },
     { NGX_HTTP_PUT, "PUT" },
     { NGX_HTTP_PATCH, "PATCH" },
     { NGX_HTTP_DELETE, "DELETE" },
+    { NGX_HTTP_OPTIONS, "OPTIONS" },
     { 0, NULL }
 };
 
@@ -67,21 +71,31 @@ ngx_http_mcds_resource_allow(ngx_http_request_t *r, ngx_uint_t possible)
         return NGX_DECLINED;
     }
 
+    return ngx_http_mcds_resource_refuse(r, methods|NGX_HTTP_OPTIONS,
+                                         (r->method & possible)
+                                         ? "mcds_api_methods does not allow "
+                                           "this method"
+                                         : "there is no such method here");
+}
+
+
+ngx_int_t
+ngx_http_mcds_resource_refuse(ngx_http_request_t *r, ngx_uint_t methods,
+    char *detail)
+{
     if (ngx_http_discard_request_body(r) != NGX_OK
         || ngx_http_mcds_resource_methods(r, methods) != NGX_OK)
     {
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
     }
 
-    if (r->method & NGX_HTTP_OPTIONS) {
+    /* also what browsers ask before a request that is not a simple one */
+
+    if (r->method & methods & NGX_HTTP_OPTIONS) {
         return ngx_http_mcds_json_no_content(r);
     }
 
-    return ngx_http_mcds_json_problem(r, NGX_HTTP_NOT_ALLOWED,
-                                      (r->method & possible)
-                                      ? "mcds_api_methods does not allow this "
-                                        "method"
-                                      : "there is no such method here");
+    return ngx_http_mcds_json_problem(r, NGX_HTTP_NOT_ALLOWED, detail);
 }
 
 
@@ -94,7 +108,7 @@ ngx_http_mcds_resource_methods(ngx_http_request_t *r, ngx_uint_t methods)
     ngx_uint_t   i;
 
     allow = ngx_pnalloc(r->pool, sizeof("GET, HEAD, POST, PUT, PATCH, DELETE, "
-                                        "OPTIONS"));
+                                        "OPTIONS, "));
     if (allow == NULL) {
         return NGX_ERROR;
     }
@@ -107,7 +121,9 @@ ngx_http_mcds_resource_methods(ngx_http_request_t *r, ngx_uint_t methods)
         }
     }
 
-    (void) ngx_sprintf(p, "OPTIONS%Z");
+    /* in place of the last comma */
+
+    p[-2] = '\0';
 
     return ngx_http_mcds_header_text(r, "Allow", (char *) allow);
 }
@@ -162,6 +178,12 @@ ngx_http_mcds_resource_begin(ngx_http_mcds_resource_t *res,
 
     res->start = start;
 
+    if (!(r->method & (NGX_HTTP_GET|NGX_HTTP_HEAD))
+        && ngx_http_mcds_resource_conditions(res) != NGX_OK)
+    {
+        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+    }
+
     if (r->method & (NGX_HTTP_POST|NGX_HTTP_PUT|NGX_HTTP_PATCH)) {
 
         if (r->headers_in.content_length_n > NGX_HTTP_MCDS_BODY) {
@@ -188,11 +210,53 @@ ngx_http_mcds_resource_begin(ngx_http_mcds_resource_t *res,
         return rc;
     }
 
-    r->main->count++;
+    rc = start(res);
 
-    ngx_http_mcds_resource_run(res);
+    return (rc == NGX_DONE) ? ngx_http_mcds_resource_wait(res) : rc;
+}
 
-    return NGX_DONE;
+
+/*
+ * They are judged before a change, not by what was answered, and outlive the
+ * request.
+ */
+
+static ngx_int_t
+ngx_http_mcds_resource_conditions(ngx_http_mcds_resource_t *res)
+{
+    ngx_http_request_t  *r;
+
+    r = res->request;
+
+    r->disable_not_modified = 1;
+
+    if (ngx_http_mcds_resource_copy(res, &res->match, r->headers_in.if_match)
+        != NGX_OK)
+    {
+        return NGX_ERROR;
+    }
+
+    return ngx_http_mcds_resource_copy(res, &res->none_match,
+                                       r->headers_in.if_none_match);
+}
+
+
+static ngx_int_t
+ngx_http_mcds_resource_copy(ngx_http_mcds_resource_t *res, ngx_str_t *text,
+    ngx_table_elt_t *h)
+{
+    if (h == NULL) {
+        return NGX_OK;
+    }
+
+    text->data = ngx_pstrdup(res->pool, &h->value);
+    if (text->data == NULL) {
+        return NGX_ERROR;
+    }
+
+    text->len = h->value.len;
+
+    return NGX_OK;
 }
 
 
@@ -252,7 +316,7 @@ ngx_http_mcds_resource_body_handler(ngx_http_request_t *r)
         }
     }
 
-    ngx_http_mcds_resource_run(res);
+    ngx_http_mcds_resource_end(res, res->start(res));
 }
 
 
@@ -349,42 +413,6 @@ ngx_http_mcds_resource_append(ngx_http_mcds_resource_t *res, ngx_buf_t *b)
 }
 
 
-static void
-ngx_http_mcds_resource_run(ngx_http_mcds_resource_t *res)
-{
-    ngx_table_elt_t     *h;
-    ngx_http_request_t  *r;
-
-    r = res->request;
-
-    if (!(r->method & (NGX_HTTP_GET|NGX_HTTP_HEAD))) {
-
-        /* conditions are judged before a change, not by what was answered */
-
-        r->disable_not_modified = 1;
-
-        h = r->headers_in.if_match;
-
-        if (h && ngx_http_mcds_resource_copy(res, &res->match, h) != NGX_OK) {
-            ngx_http_finalize_request(r, NGX_HTTP_INTERNAL_SERVER_ERROR);
-            return;
-        }
-
-        h = r->headers_in.if_none_match;
-
-        if (h
-            && ngx_http_mcds_resource_copy(res, &res->none_match, h)
-               != NGX_OK)
-        {
-            ngx_http_finalize_request(r, NGX_HTTP_INTERNAL_SERVER_ERROR);
-            return;
-        }
-    }
-
-    ngx_http_mcds_resource_end(res, res->start(res));
-}
-
-
 /* NGX_DONE: replies are to come */
 
 static void
@@ -403,20 +431,20 @@ ngx_http_mcds_resource_end(ngx_http_mcds_resource_t *res, ngx_int_t rc)
 }
 
 
-/* what is judged when memcached has answered outlives the request */
-
-static ngx_int_t
-ngx_http_mcds_resource_copy(ngx_http_mcds_resource_t *res, ngx_str_t *text,
-    ngx_table_elt_t *h)
+ngx_int_t
+ngx_http_mcds_resource_wait(ngx_http_mcds_resource_t *res)
 {
-    text->data = ngx_pstrdup(res->pool, &h->value);
-    if (text->data == NULL) {
-        return NGX_ERROR;
+    ngx_int_t  rc;
+
+    rc = ngx_http_mcds_park(&res->park);
+
+    if (rc != NGX_AGAIN) {
+        return rc;
     }
 
-    text->len = h->value.len;
+    res->request->main->count++;
 
-    return NGX_OK;
+    return NGX_DONE;
 }
 
 

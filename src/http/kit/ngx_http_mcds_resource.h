@@ -2,8 +2,8 @@
 /*
  * Copyright (C) mcds authors
  *
- * Locks, logs, arrays and tables as resources of HTTP: methods, bodies, ETags,
- * and a request that waits for memcached.
+ * Counters, locks, logs, arrays, tables and purges as resources of HTTP:
+ * methods, bodies, ETags, and a request that waits for memcached.
  */
 
 
@@ -57,7 +57,8 @@ struct ngx_http_mcds_resource_s {
 /*
  * allow: NGX_DECLINED: mcds_api_methods of the location allows the method, and
  * it is a possible one; otherwise the request was answered, and the handler is
- * to return this.
+ * to return this.  refuse: answers a request with another method than these:
+ * OPTIONS, if it is one of them, with what there is, any other with 405.
  *
  * create: size bytes, all 0 but the resource they begin with; NULL when out
  * of memory.
@@ -65,6 +66,9 @@ struct ngx_http_mcds_resource_s {
  * begin: returns what a content handler is to return.  Reads the body, if
  * there may be one, and calls start, which either returns what the content
  * handler would return, or has begun operations and returns NGX_DONE.
+ *
+ * wait: the same for a content handler that has begun operations by itself, and
+ * has read or discarded the body.
  *
  * done: an operation was answered; after the last one answer is called, if
  * the client is still there, which returns as start does.  Nothing of it is
@@ -76,9 +80,12 @@ struct ngx_http_mcds_resource_s {
 
 ngx_int_t ngx_http_mcds_resource_allow(ngx_http_request_t *r,
     ngx_uint_t possible);
+ngx_int_t ngx_http_mcds_resource_refuse(ngx_http_request_t *r,
+    ngx_uint_t methods, char *detail);
 void *ngx_http_mcds_resource_create(ngx_http_request_t *r, size_t size);
 ngx_int_t ngx_http_mcds_resource_begin(ngx_http_mcds_resource_t *res,
     ngx_http_mcds_resource_pt start);
+ngx_int_t ngx_http_mcds_resource_wait(ngx_http_mcds_resource_t *res);
 void ngx_http_mcds_resource_done(ngx_http_mcds_resource_t *res);
 
 
