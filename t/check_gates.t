@@ -157,6 +157,45 @@ is(run({ %files, $header => header('ngx_http_mcds_cache', prototypes(16)),
     "$header: warning: 16 prototypes: has its reason\nends well\n",
     'a warning has its reason');
 
+# states
+
+my $states = 'src/http/cache/ngx_http_mcds_state.h';
+
+my $drawn = states('START, IDLE, END', <<'E');
+ *   START     nothing
+ *   IDLE      something
+ *   END       all
+ *
+ *   START --> IDLE
+ *                | END
+E
+
+my $sets = $files{$cache} =~ s/\{\n/{
+    set_state(ctx, NGX_HTTP_MCDS_STATE_IDLE);
+    set_state(ctx, NGX_HTTP_MCDS_STATE_END);
+/r;
+
+seen('states as they are drawn', undef, $states => $drawn, $cache => $sets);
+
+for (['a state that is not explained', qr/ \*   END .*\n/, '',
+        'the drawing explains the states START IDLE, the list has START I'],
+    ['a state that is explained but not there', qr/state\(IDLE\) /, '',
+        'the drawing explains the states START IDLE END, the list has START E'],
+    ['an arrow to no state', qr/\| END/, '| END | THERE',
+        'the drawing has a state THERE of no list'],
+    ['a state without an arrow', qr/ \* +\| END\n/, '',
+        'no arrow leads to the state END'])
+{
+    my ($what, $re, $with, $problem) = @$_;
+
+    seen($what, qr/^$states: $problem/m,
+        $states => $drawn =~ s/$re/$with/r, $cache => $sets);
+}
+
+seen('a state that is never set',
+    qr/^$states: no function sets the state END$/m, $states => $drawn,
+    $cache => $sets =~ s/.*_END.*\n//r);
+
 # words
 
 my $words = '/* ' . join(' ', ('word') x 97, qw/ What who nobody /) . ' */';
@@ -240,6 +279,17 @@ sub slurp {
 
 
 sub top { return "\n/*\n * Copyright (C) mcds authors\n */\n" }
+
+
+# a header with a list of states, and their drawing
+
+sub states {
+    my ($names, $drawing) = @_;
+
+    return header('ngx_http_mcds_state', '#define NGX_HTTP_MCDS_STATES(state) '
+        . join ' ', map { "state($_)" } split /, /, $names)
+        =~ s{(authors\n)}{$1 *\n$drawing}r;
+}
 
 
 # a file with a function that calls others

@@ -2,7 +2,8 @@ package Check::Code;
 
 # Copyright (C) mcds authors
 
-# All checks of C in a tree: style, rooms, sizes, and the list of exceptions.
+# All checks of C in a tree: style, rooms, sizes, drawings of states, and the
+# list of exceptions.
 
 use warnings;
 use strict;
@@ -11,6 +12,7 @@ use Check::Calls;
 use Check::List;
 use Check::Rooms;
 use Check::Sizes;
+use Check::States;
 use Check::Style;
 
 
@@ -35,6 +37,7 @@ sub check {
 
     Check::Rooms::check($source, $list, $calls, $problem);
     Check::Sizes::check($source, $list, $problem, $warning);
+    Check::States::check($source, $problem);
 
     push @problems, $list->problems();
 

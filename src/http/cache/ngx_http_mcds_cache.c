@@ -90,7 +90,8 @@ ngx_http_mcds_cache_start(ngx_http_request_t *r,
 {
     ngx_int_t  rc;
 
-    ctx->asked = 1;
+    ngx_http_mcds_set_state(ctx, NGX_HTTP_MCDS_STATE_BYPASS);
+
     ctx->asker = ccf;
     ctx->conf = ccf;
     ctx->error_page = r->error_page;
@@ -104,7 +105,6 @@ ngx_http_mcds_cache_start(ngx_http_request_t *r,
     ctx->reason = ngx_http_mcds_cache_applies(r, ccf);
 
     if (ctx->reason) {
-        ctx->by_method = !(r->method & ccf->cache_methods);
         return NGX_OK;
     }
 
@@ -169,6 +169,8 @@ static ngx_int_t
 ngx_http_mcds_cache_ask(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx,
     ngx_http_mcds_cache_conf_t *ccf)
 {
+    ngx_http_mcds_set_state(ctx, NGX_HTTP_MCDS_STATE_LOOKUP);
+
     ctx->at = ctx->key;
     ctx->came = ngx_mcds_now();
 
@@ -326,7 +328,7 @@ ngx_http_mcds_cache_arrive(ngx_http_request_t *r,
 
     ctx->rerouted = (rc == NGX_DECLINED);
 
-    if (ccf == ctx->conf && !ctx->left) {
+    if (ccf == ctx->conf && ctx->state != NGX_HTTP_MCDS_STATE_LEFT) {
         return NGX_OK;
     }
 
@@ -419,8 +421,6 @@ ngx_http_mcds_cache_join(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx,
                ? NGX_AGAIN : NGX_ERROR;
     }
 
-    ctx->left = 0;
-
     ngx_http_mcds_cache_forget(ctx);
 
     /* those beside the other page */
@@ -443,6 +443,7 @@ static ngx_int_t
 ngx_http_mcds_cache_refuse(ngx_http_mcds_cache_ctx_t *ctx, ngx_uint_t reason)
 {
     ngx_http_mcds_cache_forget(ctx);
+    ngx_http_mcds_set_state(ctx, NGX_HTTP_MCDS_STATE_PASS);
 
     ctx->status = NGX_HTTP_MCDS_BYPASS;
     ctx->reason = reason;
@@ -464,7 +465,6 @@ ngx_http_mcds_cache_forget(ngx_http_mcds_cache_ctx_t *ctx)
     ctx->outcome = NGX_MCDS_PAGE_MISSING;
     ctx->cas = 0;
     ctx->vary.turns = 0;
-    ctx->entered = 0;
     ctx->behind = 0;
     ctx->rerouted = 0;
 }
@@ -482,9 +482,6 @@ ngx_http_mcds_cache_left(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx)
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
     }
 
-    ctx->storing = 0;
-    ctx->passed = 0;
-
     if (ctx->task->refresh) {
         return NGX_DECLINED;
     }
@@ -492,17 +489,18 @@ ngx_http_mcds_cache_left(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx)
     ccf = ngx_http_get_module_loc_conf(r, ngx_http_mcds_cache_module);
 
     if (refused || ctx->dry || ccf->cache_pool == NULL) {
+        ngx_http_mcds_set_state(ctx, NGX_HTTP_MCDS_STATE_PASS);
+        ctx->outcome = NGX_MCDS_PAGE_MISSING;
         return NGX_OK;
     }
 
     /* that location's pages are found when its rules have been looked at */
 
     ngx_http_mcds_cache_forget(ctx);
+    ngx_http_mcds_set_state(ctx, NGX_HTTP_MCDS_STATE_LEFT);
 
-    ctx->decided = 0;
     ctx->routed = 0;
     ctx->judged = 0;
-    ctx->left = 1;
 
     return NGX_OK;
 }
@@ -530,12 +528,11 @@ ngx_http_mcds_cache_choose(ngx_http_request_t *r,
         return rc;
     }
 
-    if (ctx->entered) {
+    if (ctx->state == NGX_HTTP_MCDS_STATE_WAIT) {
         return ngx_http_mcds_cache_entered(r, ctx, ccf);
     }
 
-    if (ctx->counting) {
-        ctx->counting = 0;
+    if (ctx->state == NGX_HTTP_MCDS_STATE_COUNT_USES) {
         return ngx_http_mcds_cache_miss(r, ctx, ccf);
     }
 
@@ -585,7 +582,6 @@ ngx_http_mcds_cache_judged(ngx_http_request_t *r,
     }
 
     if (j.built && verdict == NGX_HTTP_MCDS_JUDGE_VALID) {
-        ctx->built = 1;
         ctx->reason = NGX_MCDS_REASON_BUILT;
         ctx->status = NGX_HTTP_MCDS_HIT;
         return NGX_OK;
@@ -602,7 +598,7 @@ ngx_http_mcds_cache_judged(ngx_http_request_t *r,
          * a server that was away: as if the first look-up had found it.
          */
 
-        ctx->entered = 0;
+        ngx_http_mcds_set_state(ctx, NGX_HTTP_MCDS_STATE_LOOKUP);
         ctx->old_shown = 0;
     }
 
@@ -756,7 +752,7 @@ ngx_http_mcds_cache_miss(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx,
     rc = ngx_http_mcds_herd_uses(r, ctx, ccf);
 
     if (rc == NGX_AGAIN) {
-        ctx->counting = 1;
+        ngx_http_mcds_set_state(ctx, NGX_HTTP_MCDS_STATE_COUNT_USES);
         return NGX_AGAIN;
     }
 
@@ -800,7 +796,8 @@ ngx_http_mcds_cache_enter(ngx_http_request_t *r,
     enter.has_old = has_old;
     enter.local = (ctx->outcome == NGX_MCDS_PAGE_FAILED);
 
-    ctx->entered = 1;
+    ngx_http_mcds_set_state(ctx, NGX_HTTP_MCDS_STATE_WAIT);
+
     ctx->lock_start = ngx_current_msec;
 
     ctx->task->waiting++;
@@ -893,7 +890,6 @@ ngx_http_mcds_cache_entered(ngx_http_request_t *r,
         return NGX_OK;
 
     case NGX_MCDS_PAGE_PASS:
-        ctx->passed = 1;
         ctx->reason = NGX_MCDS_REASON_UNCACHEABLE;
         return ngx_http_mcds_cache_pass(r, ctx, 0);
 
@@ -923,8 +919,6 @@ ngx_http_mcds_cache_entered(ngx_http_request_t *r,
         {
             return ngx_http_mcds_cache_pass(r, ctx, 0);
         }
-
-        ctx->unavailable = 1;
 
         return ngx_http_mcds_cache_unavailable(r, ctx);
     }
@@ -1003,7 +997,8 @@ ngx_http_mcds_cache_rebuild(ngx_http_request_t *r,
     ngx_int_t         rc;
     ngx_mcds_enter_t  enter;
 
-    ctx->entered = 1;
+    ngx_http_mcds_set_state(ctx, NGX_HTTP_MCDS_STATE_WAIT);
+
     ctx->asker = ccf;
     ctx->conf = ccf;
     ctx->at = ctx->key;
@@ -1064,8 +1059,8 @@ ngx_http_mcds_cache_detach(ngx_http_request_t *r,
     sctx = sr ? ngx_http_mcds_cache_need(sr) : NULL;
 
     if (sctx) {
-        sctx->asked = 1;
-        sctx->decided = 1;
+        ngx_http_mcds_set_state(sctx, NGX_HTTP_MCDS_STATE_DETACHED);
+
         sctx->task->refresh = 1;
         sctx->error_page = ctx->error_page;
         sctx->start = ngx_current_msec;
@@ -1162,6 +1157,7 @@ ngx_http_mcds_cache_fill(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx)
     }
 
     ngx_http_mcds_stream_end(ctx);
+    ngx_http_mcds_set_state(ctx, NGX_HTTP_MCDS_STATE_FILL);
 
     ctx->start = ngx_current_msec;
 
@@ -1183,6 +1179,7 @@ ngx_http_mcds_cache_pass(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx,
         || ctx->no_store
         || ngx_http_mcds_cache_partial(r))
     {
+        ngx_http_mcds_set_state(ctx, NGX_HTTP_MCDS_STATE_PASS);
         ngx_mcds_page_leave(&ctx->seat);
         return NGX_DECLINED;
     }
@@ -1198,7 +1195,7 @@ ngx_http_mcds_cache_pass(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx,
         return NGX_ERROR;
     }
 
-    ctx->storing = 1;
+    ngx_http_mcds_set_state(ctx, NGX_HTTP_MCDS_STATE_STORE);
 
     return NGX_DECLINED;
 }

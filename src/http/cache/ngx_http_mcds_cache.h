@@ -20,6 +20,7 @@
 #include "ngx_mcds_tag.h"
 #include "ngx_mcds_vary.h"
 #include "ngx_http_mcds_module.h"
+#include "ngx_http_mcds_state.h"
 #include "ngx_http_mcds_task.h"
 
 
@@ -223,6 +224,7 @@ typedef struct {
 
 struct ngx_http_mcds_cache_ctx_s {
     ngx_http_mcds_task_t        *task;
+    ngx_uint_t                   state;    /* ngx_http_mcds_state_e */
 
     ngx_http_mcds_cache_conf_t  *asker;    /* of the location that has asked */
     ngx_http_mcds_cache_conf_t  *conf;     /* of the one that answers; until
@@ -278,22 +280,12 @@ struct ngx_http_mcds_cache_ctx_s {
                                                  of one */
     unsigned                     routed:1;    /* "route" is where it decides */
     unsigned                     rerouted:1;  /* another one was looked up */
-    unsigned                     forking:1;   /* routes are being told apart */
-    unsigned                     left:1;      /* for another location, behind
-                                                 the decision */
-    unsigned                     asked:1;     /* the cache, once */
-    unsigned                     entered:1;   /* asked to build */
     unsigned                     behind:1;    /* a copy was sent to build */
     unsigned                     error_page:1;  /* led here, to the page */
     unsigned                     replaced:1;  /* what comes stands for an
                                                  error */
-    unsigned                     decided:1;   /* serve, fill or pass */
-    unsigned                     serving:1;
-    unsigned                     storing:1;   /* what comes may be stored,
-                                                 nobody waits for it */
-    unsigned                     judged:1;    /* ... and was looked at */
-    unsigned                     passed:1;    /* what another has built was not
-                                                 to be stored */
+    unsigned                     judged:1;    /* a response that may be stored
+                                                 was looked at */
     unsigned                     replace:1;   /* not taken from the cache, but
                                                  stored */
     unsigned                     detaching:1; /* "detached" will be freed */
@@ -320,11 +312,6 @@ struct ngx_http_mcds_cache_ctx_s {
                                                      request has succeeded */
     unsigned                     dry:1;       /* nothing is served */
     unsigned                     awaited:1;   /* lock_wait is known */
-    unsigned                     built:1;     /* ... by another, meanwhile */
-    unsigned                     by_method:1; /* not a page for its method */
-    unsigned                     unavailable:1;  /* waited long enough */
-    unsigned                     counted:1;   /* for mcds_cache_min_uses */
-    unsigned                     counting:1;  /* the answer is to come */
     unsigned                     origin:1;    /* sent to the content handler */
 };
 
@@ -402,6 +389,23 @@ ngx_int_t ngx_http_mcds_cache_rebuild(ngx_http_request_t *r,
     uint64_t cas);
 ngx_uint_t ngx_http_mcds_cache_rebuilt(ngx_http_request_t *r,
     ngx_http_mcds_cache_ctx_t *ctx);
+
+
+/*
+ * decided: 1 if the request is done with looking for its page.  serving: 1 if
+ * ctx->copy is sent to the client.  set_state: changes ctx->state, and nothing
+ * else does; writes that to the debug log.
+ */
+
+#define ngx_http_mcds_decided(ctx)                                            \
+    ((ctx)->state >= NGX_HTTP_MCDS_STATE_DECIDED)
+
+#define ngx_http_mcds_serving(ctx)                                            \
+    ((ctx)->state == NGX_HTTP_MCDS_STATE_SERVE                                \
+     || (ctx)->state == NGX_HTTP_MCDS_STATE_INSTEAD)
+
+void ngx_http_mcds_set_state(ngx_http_mcds_cache_ctx_t *ctx,
+    ngx_uint_t state);
 
 
 /* 1 if an error page stands in place of the page of ctx */

@@ -12,6 +12,12 @@
 #include "ngx_http_mcds_cache.h"
 
 
+static char  *ngx_http_mcds_state_names[] = {
+    NGX_HTTP_MCDS_STATES(ngx_http_mcds_state_name)
+    NULL
+};
+
+
 ngx_http_mcds_cache_ctx_t *
 ngx_http_mcds_cache_need(ngx_http_request_t *r)
 {
@@ -20,6 +26,22 @@ ngx_http_mcds_cache_need(ngx_http_request_t *r)
     task = ngx_http_mcds_task_need(r);
 
     return task ? ngx_http_mcds_cache_ctx(task) : NULL;
+}
+
+
+void
+ngx_http_mcds_set_state(ngx_http_mcds_cache_ctx_t *ctx, ngx_uint_t state)
+{
+    if (ctx->state == state) {
+        return;
+    }
+
+    ngx_log_debug3(NGX_LOG_DEBUG_HTTP, ctx->task->request->connection->log, 0,
+                   "mcds request %s -> %s \"%V\"",
+                   ngx_http_mcds_state_names[ctx->state],
+                   ngx_http_mcds_state_names[state], &ctx->key);
+
+    ctx->state = state;
 }
 
 

@@ -160,7 +160,7 @@ ngx_http_mcds_phase_start(ngx_http_request_t *r, ngx_http_mcds_task_t *task)
         ctx->asked_about = 1;
     }
 
-    if (!ctx->asked
+    if (ctx->state == NGX_HTTP_MCDS_STATE_START
         && ccf->cache_pool
         && ngx_http_mcds_cache_start(r, ctx, ccf) != NGX_OK)
     {
@@ -184,7 +184,7 @@ ngx_http_mcds_phase_arrive(ngx_http_request_t *r, ngx_http_mcds_task_t *task)
 
     ngx_http_mcds_carried(r, ctx);
 
-    if (task->refresh || ctx->decided) {
+    if (task->refresh || ngx_http_mcds_decided(ctx)) {
         return ngx_http_mcds_phase_again(r, ctx);
     }
 
@@ -214,7 +214,10 @@ ngx_http_mcds_phase_again(ngx_http_request_t *r,
     }
 
     if (!ctx->replaced
-        && (ctx->seat.building || ctx->storing || ctx->passed))
+        && (ctx->seat.building
+            || ctx->state == NGX_HTTP_MCDS_STATE_STORE
+            || (ctx->state == NGX_HTTP_MCDS_STATE_PASS
+                && ctx->outcome == NGX_MCDS_PAGE_PASS)))
     {
 
         if (!ctx->routed) {
@@ -272,11 +275,11 @@ ngx_http_mcds_phase_decide(ngx_http_request_t *r, ngx_http_mcds_task_t *task)
 
     ctx = ngx_http_mcds_cache_ctx(task);
 
-    if (ctx->decided) {
+    if (ngx_http_mcds_decided(ctx)) {
         return NGX_DECLINED;
     }
 
-    if (ctx->seat.page == NULL && !ctx->left) {
+    if (ctx->seat.page == NULL && ctx->state != NGX_HTTP_MCDS_STATE_LEFT) {
         ctx->origin = 1;
         return NGX_DECLINED;
     }
@@ -287,24 +290,30 @@ ngx_http_mcds_phase_decide(ngx_http_request_t *r, ngx_http_mcds_task_t *task)
         return NGX_AGAIN;
     }
 
-    ctx->decided = 1;
-
-    if (rc == NGX_ERROR) {
-        return NGX_HTTP_INTERNAL_SERVER_ERROR;
-    }
-
-    if (rc == NGX_DONE) {
-        return NGX_DECLINED;
-    }
-
-    if (rc == NGX_OK) {
-        ctx->serving = 1;
-        r->content_handler = ngx_http_mcds_serve_handler;
-    }
-
     ctx->origin = (rc == NGX_DECLINED);
 
-    return rc;
+    switch (rc) {
+
+    case NGX_OK:
+        ngx_http_mcds_set_state(ctx, NGX_HTTP_MCDS_STATE_SERVE);
+        r->content_handler = ngx_http_mcds_serve_handler;
+        return NGX_OK;
+
+    case NGX_DECLINED:
+        return NGX_DECLINED;
+
+    case NGX_DONE:
+        ngx_http_mcds_set_state(ctx, NGX_HTTP_MCDS_STATE_OWN);
+        return NGX_DECLINED;
+
+    case NGX_ERROR:
+        ngx_http_mcds_set_state(ctx, NGX_HTTP_MCDS_STATE_FAILED);
+        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+
+    default:
+        ngx_http_mcds_set_state(ctx, NGX_HTTP_MCDS_STATE_REFUSE);
+        return rc;
+    }
 }
 
 

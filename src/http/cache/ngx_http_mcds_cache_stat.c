@@ -136,7 +136,10 @@ ngx_http_mcds_stat_request(ngx_http_mcds_cache_ctx_t *ctx)
 {
     ngx_mcds_stat_t  *zone;
 
-    if (!ctx->asked || ctx->task->refresh || ctx->purging || ctx->conf == NULL)
+    if (ctx->state == NGX_HTTP_MCDS_STATE_START
+        || ctx->task->refresh
+        || ctx->purging
+        || ctx->conf == NULL)
     {
         return;
     }

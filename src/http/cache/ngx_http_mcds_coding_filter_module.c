@@ -73,7 +73,7 @@ ngx_http_mcds_coding_header_filter(ngx_http_request_t *r)
         return ngx_http_next_header_filter(r);
     }
 
-    if (ctx->serving && ctx->copy && ctx->copy->entry.coding) {
+    if (ngx_http_mcds_serving(ctx) && ctx->copy && ctx->copy->entry.coding) {
 
         if (ctx->offered
             && (r->headers_out.status == NGX_HTTP_NOT_MODIFIED

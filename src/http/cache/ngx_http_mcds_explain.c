@@ -149,7 +149,7 @@ ngx_http_mcds_age_variable(ngx_http_request_t *r,
 
     ctx = ngx_http_mcds_cache_get(r);
 
-    if (ctx == NULL || !ctx->serving) {
+    if (ctx == NULL || !ngx_http_mcds_serving(ctx)) {
         v->not_found = 1;
         return NGX_OK;
     }
@@ -271,7 +271,10 @@ ngx_http_mcds_explain_header(ngx_http_request_t *r,
 
     p = ngx_cpymem(p, "mcds", 4);
 
-    if (ctx->serving && !ctx->built && !ctx->instead) {
+    if (ngx_http_mcds_serving(ctx)
+        && ctx->reason != NGX_MCDS_REASON_BUILT
+        && !ctx->instead)
+    {
         p = ngx_cpymem(p, "; hit", 5);
 
     } else {
@@ -301,16 +304,15 @@ ngx_http_mcds_explain_forward(u_char *p, ngx_http_request_t *r,
      * want.
      */
 
-    if (ctx->unavailable
-        || (ctx->reason == NGX_MCDS_REASON_ONLY_IF_CACHED && !ctx->dry))
-    {
+    if (ctx->state == NGX_HTTP_MCDS_STATE_REFUSE) {
         return p;
     }
 
     switch (ctx->status) {
 
     case NGX_HTTP_MCDS_NONE:
-        p = ngx_sprintf(p, "; fwd=%s", ctx->by_method ? "method" : "bypass");
+        p = ngx_sprintf(p, "; fwd=%s", (ctx->reason == NGX_MCDS_REASON_METHOD)
+                                      ? "method" : "bypass");
         break;
 
     case NGX_HTTP_MCDS_BYPASS:
@@ -330,7 +332,7 @@ ngx_http_mcds_explain_forward(u_char *p, ngx_http_request_t *r,
         break;
     }
 
-    if (ctx->built) {
+    if (ctx->reason == NGX_MCDS_REASON_BUILT) {
         return ngx_sprintf(p, "; collapsed");
     }
 

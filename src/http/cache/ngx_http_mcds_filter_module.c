@@ -146,7 +146,8 @@ ngx_http_mcds_header_filter(ngx_http_request_t *r)
     }
 
     if (ctx
-        && (ctx->seat.building || (ctx->storing && !ctx->judged)))
+        && (ctx->seat.building
+            || (ctx->state == NGX_HTTP_MCDS_STATE_STORE && !ctx->judged)))
     {
         rc = ctx->dry ? NGX_DECLINED : ngx_http_mcds_revalidate(r, ctx);
 

@@ -109,7 +109,7 @@ ngx_http_mcds_head_judge(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx)
 
     u = r->upstream;
 
-    if (ctx->serving
+    if (ngx_http_mcds_serving(ctx)
         || ctx->instead
         || u == NULL
         || u->headers_in.status_n != NGX_HTTP_OK

@@ -101,7 +101,7 @@ ngx_http_mcds_herd_uses(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx,
         return NGX_OK;
     }
 
-    if (ctx->counted) {
+    if (ctx->uses) {
         return ctx->uses < ccf->cache_min_uses ? NGX_DECLINED : NGX_OK;
     }
 
@@ -132,7 +132,6 @@ ngx_http_mcds_herd_uses(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx,
     cln->handler = ngx_http_mcds_herd_cleanup;
     cln->data = &ctx->use;
 
-    ctx->counted = 1;
     ctx->uses = NGX_MAX_UINT32_VALUE;
     ctx->task->waiting++;
 

@@ -203,7 +203,7 @@ ngx_http_mcds_invalidate_start(ngx_http_request_t *r,
 
     if (rc == NGX_OK) {
         ctx->invalidate = 1;
-        ctx->decided = 1;
+        ngx_http_mcds_set_state(ctx, NGX_HTTP_MCDS_STATE_INVALIDATE);
     }
 
     return (rc == NGX_ERROR) ? NGX_ERROR : NGX_OK;

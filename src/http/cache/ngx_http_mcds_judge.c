@@ -75,8 +75,8 @@ ngx_http_mcds_judge(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx,
     j->now = ngx_mcds_now();
     j->reason = NGX_MCDS_REASON_NONE;
     j->state = NGX_MCDS_FRESH;
-    j->waited = ctx->entered;
-    j->built = ctx->entered && ctx->seat.built;
+    j->waited = (ctx->state == NGX_HTTP_MCDS_STATE_WAIT);
+    j->built = j->waited && ctx->seat.built;
 
     ctx->unaccepted = 0;
 

@@ -197,7 +197,7 @@ ngx_http_mcds_lookup_move(ngx_http_mcds_cache_ctx_t *ctx,
     ngx_mcds_page_leave(&ctx->seat);
 
     ctx->outcome = NGX_MCDS_PAGE_MISSING;
-    ctx->entered = 0;
+    ngx_http_mcds_set_state(ctx, NGX_HTTP_MCDS_STATE_LOOKUP);
     ctx->behind = 0;
 
     ctx->at = *key;
@@ -254,8 +254,7 @@ ngx_http_mcds_lookup_variant(ngx_http_mcds_cache_ctx_t *ctx,
         }
     }
 
-    if (ctx->forking) {
-        ctx->forking = 0;
+    if (ctx->state == NGX_HTTP_MCDS_STATE_FORK) {
         return ngx_http_mcds_lookup_list(ctx, ccf);
     }
 
@@ -374,7 +373,7 @@ ngx_http_mcds_lookup_first(ngx_http_mcds_cache_ctx_t *ctx,
 
     ctx->copy = ngx_mcds_copy_ref(copy);
     ctx->outcome = NGX_MCDS_PAGE_FOUND;
-    ctx->entered = 1;
+    ngx_http_mcds_set_state(ctx, NGX_HTTP_MCDS_STATE_WAIT);
     ctx->seat.built = built;
 
     if (!ctx->seat.no_body) {
@@ -411,7 +410,7 @@ ngx_http_mcds_lookup_shared(ngx_http_mcds_cache_ctx_t *ctx,
     ngx_http_mcds_lookup_take(ctx, list);
 
     ctx->outcome = NGX_MCDS_PAGE_FOUND;
-    ctx->entered = 1;
+    ngx_http_mcds_set_state(ctx, NGX_HTTP_MCDS_STATE_WAIT);
 
     return NGX_OK;
 }
@@ -518,7 +517,7 @@ ngx_http_mcds_lookup_handler(void *data, ngx_uint_t outcome,
 
     ctx->outcome = outcome;
 
-    if (ctx->entered) {
+    if (ctx->state == NGX_HTTP_MCDS_STATE_WAIT) {
         ctx->lock_wait += ngx_current_msec - ctx->lock_start;
         ctx->awaited = 1;
     }
@@ -563,7 +562,7 @@ ngx_http_mcds_lookup_again(ngx_http_mcds_cache_ctx_t *ctx,
 
     ngx_http_mcds_lookup_drop(ctx);
 
-    ctx->entered = 0;
+    ngx_http_mcds_set_state(ctx, NGX_HTTP_MCDS_STATE_LOOKUP);
 
     if (ngx_mcds_page_lookup(&ctx->seat) != NGX_OK) {
         return NGX_ERROR;
@@ -584,7 +583,7 @@ static ngx_int_t
 ngx_http_mcds_lookup_other(ngx_http_request_t *r,
     ngx_http_mcds_cache_ctx_t *ctx, ngx_http_mcds_cache_conf_t *ccf)
 {
-    if (ctx->entered) {
+    if (ctx->state == NGX_HTTP_MCDS_STATE_WAIT) {
         return ngx_http_mcds_lookup_again(ctx, ccf);
     }
 

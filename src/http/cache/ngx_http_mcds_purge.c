@@ -381,7 +381,7 @@ ngx_http_mcds_purge_start(ngx_http_request_t *r,
     ngx_http_mcds_purged_t   *purged;
     ngx_http_mcds_purging_t  *purging;
 
-    ctx->asked = 1;
+    ngx_http_mcds_set_state(ctx, NGX_HTTP_MCDS_STATE_PURGE);
 
     rc = ngx_http_mcds_cache_key(r, ccf, &ctx->key);
 
@@ -496,7 +496,7 @@ ngx_http_mcds_purge_end(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx,
         && purging->rc == NGX_MCDS_OK
         && purging->purged[0].found == NGX_MCDS_PURGED_PAGE)
     {
-        if (!ctx->entered) {
+        if (ctx->state != NGX_HTTP_MCDS_STATE_WAIT) {
             rc = ngx_http_mcds_cache_rebuild(r, ctx, ccf,
                                              purging->purged[0].cas);
             if (rc != NGX_OK) {

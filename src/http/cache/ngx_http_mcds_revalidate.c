@@ -864,7 +864,8 @@ ngx_http_mcds_instead_header(ngx_http_request_t *r,
     r->expect_trailers = 0;
 
     ctx->instead = 1;
-    ctx->serving = 1;
+
+    ngx_http_mcds_set_state(ctx, NGX_HTTP_MCDS_STATE_INSTEAD);
 
     return ngx_http_mcds_serve_page(r, ctx);
 }

@@ -766,7 +766,7 @@ ngx_http_mcds_variant_fork(ngx_http_request_t *r,
     put->ctx = ctx;
 
     ctx->vary.fork = put;
-    ctx->forking = 1;
+    ngx_http_mcds_set_state(ctx, NGX_HTTP_MCDS_STATE_FORK);
     ctx->task->waiting++;
 
     if (ngx_mcds_page_store_then(&put->base, value, NULL, NULL, cas, 0,
@@ -774,7 +774,6 @@ ngx_http_mcds_variant_fork(ngx_http_request_t *r,
         != NGX_OK)
     {
         ctx->vary.fork = NULL;
-        ctx->forking = 0;
         ctx->task->waiting--;
 
         ngx_http_mcds_put_free(put);

@@ -1,0 +1,88 @@
+
+/*
+ * Copyright (C) mcds authors
+ *
+ * The way of a request through the cache, as states:
+ *
+ *   START       the cache has not been asked
+ *   BYPASS      the request is not for the cache, as far as is known
+ *   PURGE       the request purges a page, and may have it rebuilt
+ *   LOOKUP      the page of the key, or its variant, is looked up and judged
+ *   FORK        a list that tells routes apart is being stored
+ *   COUNT_USES  the uses of a page that is not there are being counted
+ *   WAIT        the request asks to build, or waits for the build of another
+ *               request or of its own copy
+ *   LEFT        the origin has led the request to another location, whose page
+ *               is to be looked up
+ *
+ * In the states that follow it is decided how the request is answered:
+ *
+ *   INVALIDATE  by the origin; a success takes the page away
+ *   FILL        by the origin; the response ends the build of the request
+ *   STORE       by the origin; the response may be stored, without a build
+ *   PASS        by the origin; the response is not stored
+ *   SERVE       by the stored page
+ *   INSTEAD     by the stored page in place of the response of the origin
+ *   OWN         by the response that its copy has got and could not store
+ *   REFUSE      by 503, since it has waited long enough, or 504, since it asks
+ *               for a stored page alone
+ *   FAILED      by 500, without memory
+ *   DETACHED    not at all: the request is a copy, which builds without a
+ *               client
+ *
+ *   START ------> BYPASS | PURGE | DETACHED
+ *   BYPASS -----> LOOKUP | INVALIDATE
+ *   PURGE ------> WAIT
+ *   LOOKUP -----> FORK | COUNT_USES | WAIT | STORE | PASS | SERVE | REFUSE
+ *                 | FAILED
+ *   FORK -------> LOOKUP | FAILED
+ *   COUNT_USES -> WAIT | STORE | PASS | FAILED
+ *   WAIT -------> LOOKUP | FILL | STORE | PASS | SERVE | OWN | REFUSE | FAILED
+ *   FILL -------> LEFT | PASS | INSTEAD
+ *   STORE ------> LEFT | PASS | INSTEAD
+ *   PASS -------> LEFT
+ *   LEFT -------> LOOKUP | PASS | FAILED
+ */
+
+
+#ifndef _NGX_HTTP_MCDS_STATE_H_INCLUDED_
+#define _NGX_HTTP_MCDS_STATE_H_INCLUDED_
+
+
+/* zeroed memory is the first of them */
+
+#define NGX_HTTP_MCDS_STATES(state)                                           \
+    state(START)                                                              \
+    state(BYPASS)                                                             \
+    state(PURGE)                                                              \
+    state(LOOKUP)                                                             \
+    state(FORK)                                                               \
+    state(COUNT_USES)                                                         \
+    state(WAIT)                                                               \
+    state(LEFT)                                                               \
+    state(INVALIDATE)                                                         \
+    state(FILL)                                                               \
+    state(STORE)                                                              \
+    state(PASS)                                                               \
+    state(SERVE)                                                              \
+    state(INSTEAD)                                                            \
+    state(OWN)                                                                \
+    state(REFUSE)                                                             \
+    state(FAILED)                                                             \
+    state(DETACHED)
+
+
+#define ngx_http_mcds_state_value(name)  NGX_HTTP_MCDS_STATE_##name,
+#define ngx_http_mcds_state_name(name)   #name,
+
+typedef enum {
+    NGX_HTTP_MCDS_STATES(ngx_http_mcds_state_value)
+    NGX_HTTP_MCDS_STATE_LAST
+} ngx_http_mcds_state_e;
+
+
+/* the first state in which it is decided how the request is answered */
+#define NGX_HTTP_MCDS_STATE_DECIDED  NGX_HTTP_MCDS_STATE_INVALIDATE
+
+
+#endif /* _NGX_HTTP_MCDS_STATE_H_INCLUDED_ */
