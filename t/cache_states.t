@@ -26,7 +26,8 @@ my $o = $t->origin('o', sub {
     return { status => 500 } if $q->{headers}{'x-fail'};
 
     return { headers => ['Cache-Control' => $path =~ /none/ ? 'no-store'
-            : $path =~ /each/ ? 'no-cache' : $path =~ /must/ ? 'max-age=60, must-revalidate'
+            : $path =~ /each/ ? 'no-cache'
+            : $path =~ /must/ ? 'max-age=60, must-revalidate'
             : $path =~ /error/ ? 'max-age=60, stale-if-error=600'
             : 'max-age=60', $path =~ /vary/ ? (Vary => 'X-A') : (),
             $path =~ /each/ ? (ETag => '"1"') : (),

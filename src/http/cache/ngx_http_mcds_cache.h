@@ -361,21 +361,21 @@ ngx_http_mcds_cache_ctx_t *ngx_http_mcds_cache_need(ngx_http_request_t *r);
 
 /*
  * Cache.  start: NGX_OK the page was asked for, or the request has nothing to
- * ask; NGX_ERROR out of memory.  decide: in the location that answers, when all
- * answers have come; NGX_AGAIN another is to come, NGX_OK serve ctx->copy,
+ * ask; NGX_ERROR out of memory.  arrive: the request has reached the location
+ * that answers; NGX_OK what was asked for is right there, or as decide.
+ * decide: in the location that answers, when all answers have come; NGX_AGAIN
+ * another is to come, NGX_OK serve ctx->copy,
  * NGX_DONE go on to the content handler, which does not ask the origin,
  * NGX_DECLINED go on to the content handler, otherwise an HTTP status to end
  * with.  left: the origin has led r to another location, as with
  * X-Accel-Redirect: it makes no page; NGX_OK a page of that location may be
  * looked up, NGX_DECLINED none is, or an HTTP status.  bounds: how old pages
  * may be here.  partial: 1 if the request is conditional, or for a range.
- *
- * rebuild: has the page of r rebuilt that was purged, and is of this CAS now;
- * NGX_AGAIN, NGX_ERROR, or NGX_OK when ctx->outcome is known.  rebuilt: after
- * that; 1 if it is being rebuilt.
  */
 
 ngx_int_t ngx_http_mcds_cache_start(ngx_http_request_t *r,
+    ngx_http_mcds_cache_ctx_t *ctx, ngx_http_mcds_cache_conf_t *ccf);
+ngx_int_t ngx_http_mcds_cache_arrive(ngx_http_request_t *r,
     ngx_http_mcds_cache_ctx_t *ctx, ngx_http_mcds_cache_conf_t *ccf);
 ngx_int_t ngx_http_mcds_cache_left(ngx_http_request_t *r,
     ngx_http_mcds_cache_ctx_t *ctx);
@@ -384,11 +384,6 @@ ngx_int_t ngx_http_mcds_cache_decide(ngx_http_request_t *r,
 ngx_uint_t ngx_http_mcds_cache_partial(ngx_http_request_t *r);
 void ngx_http_mcds_cache_bounds(ngx_http_mcds_cache_conf_t *ccf,
     ngx_mcds_stale_t *stale);
-ngx_int_t ngx_http_mcds_cache_rebuild(ngx_http_request_t *r,
-    ngx_http_mcds_cache_ctx_t *ctx, ngx_http_mcds_cache_conf_t *ccf,
-    uint64_t cas);
-ngx_uint_t ngx_http_mcds_cache_rebuilt(ngx_http_request_t *r,
-    ngx_http_mcds_cache_ctx_t *ctx);
 
 
 /*

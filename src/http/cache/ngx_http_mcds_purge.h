@@ -16,6 +16,16 @@
 #include "ngx_http_mcds_cache.h"
 
 
+struct ngx_http_mcds_purge_s {
+    ngx_uint_t                    how;       /* ngx_mcds_purge_e */
+    ngx_str_t                     method;
+    ngx_array_t                  *when;      /* as predicates, or NULL */
+    unsigned                      off:1;
+    unsigned                      handler:1;
+    unsigned                      refresh:1;
+};
+
+
 /*
  * mcds_purge_api.  asked: 1 if r purges its page.  start: begins that, for
  * r in the phase; NGX_ERROR: out of memory.  end: when it was answered;

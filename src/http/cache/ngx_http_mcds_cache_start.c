@@ -1,0 +1,443 @@
+
+/*
+ * Copyright (C) mcds authors
+ *
+ * Whether a request uses the cache, by which key, and whether the location that
+ * answers has other rules than the one that the request has come to first.
+ */
+
+
+#include <ngx_config.h>
+#include <ngx_core.h>
+#include <ngx_http.h>
+#include "ngx_http_mcds_header.h"
+#include "ngx_http_mcds_hot.h"
+#include "ngx_http_mcds_cache.h"
+#include "ngx_http_mcds_control.h"
+#include "ngx_http_mcds_forwarded.h"
+#include "ngx_http_mcds_invalidate.h"
+#include "ngx_http_mcds_key.h"
+#include "ngx_http_mcds_lookup.h"
+#include "ngx_http_mcds_revalidate.h"
+#include "ngx_http_mcds_route.h"
+#include "ngx_http_mcds_session.h"
+#include "ngx_http_mcds_store.h"
+#include "ngx_http_mcds_tags.h"
+
+
+static ngx_int_t ngx_http_mcds_cache_ask(ngx_http_request_t *r,
+    ngx_http_mcds_cache_ctx_t *ctx, ngx_http_mcds_cache_conf_t *ccf);
+static ngx_uint_t ngx_http_mcds_cache_applies(ngx_http_request_t *r,
+    ngx_http_mcds_cache_conf_t *ccf);
+static ngx_uint_t ngx_http_mcds_cache_personal(ngx_http_request_t *r,
+    ngx_http_mcds_cache_conf_t *ccf);
+static ngx_int_t ngx_http_mcds_cache_join(ngx_http_request_t *r,
+    ngx_http_mcds_cache_ctx_t *ctx, ngx_http_mcds_cache_conf_t *ccf);
+static ngx_int_t ngx_http_mcds_cache_refuse(ngx_http_mcds_cache_ctx_t *ctx,
+    ngx_uint_t reason);
+static void ngx_http_mcds_cache_forget(ngx_http_mcds_cache_ctx_t *ctx);
+static ngx_uint_t ngx_http_mcds_cache_upgrade(ngx_http_request_t *r);
+
+
+ngx_int_t
+ngx_http_mcds_cache_start(ngx_http_request_t *r,
+    ngx_http_mcds_cache_ctx_t *ctx, ngx_http_mcds_cache_conf_t *ccf)
+{
+    ngx_int_t  rc;
+
+    ngx_http_mcds_set_state(ctx, NGX_HTTP_MCDS_STATE_BYPASS);
+
+    ctx->asker = ccf;
+    ctx->conf = ccf;
+    ctx->error_page = r->error_page;
+
+    ngx_http_mcds_route_begin(r, ctx);
+
+    if (ngx_http_mcds_invalidate_start(r, ctx) != NGX_OK) {
+        return NGX_ERROR;
+    }
+
+    ctx->reason = ngx_http_mcds_cache_applies(r, ccf);
+
+    if (ctx->reason) {
+        return NGX_OK;
+    }
+
+    if (ngx_http_mcds_overridden(r)) {
+        ctx->status = NGX_HTTP_MCDS_BYPASS;
+        ctx->reason = NGX_MCDS_REASON_OVERRIDE;
+        return NGX_OK;
+    }
+
+    if (ngx_http_mcds_session(r, ccf->session_cookies)) {
+        ctx->status = NGX_HTTP_MCDS_BYPASS;
+        ctx->reason = NGX_MCDS_REASON_SESSION;
+        return NGX_OK;
+    }
+
+    rc = ngx_http_mcds_cache_key(r, ccf, &ctx->key);
+
+    if (rc == NGX_DECLINED) {
+        ctx->status = NGX_HTTP_MCDS_BYPASS;
+        ctx->reason = NGX_MCDS_REASON_KEY;
+        return NGX_OK;
+    }
+
+    if (rc != NGX_OK) {
+        return rc;
+    }
+
+    ngx_http_mcds_hot_add(NGX_MCDS_HOT_PAGES, &ctx->key);
+
+    ctx->authorization = ngx_http_mcds_cache_personal(r, ccf);
+
+    if (ngx_http_mcds_control(r, ctx) != NGX_OK) {
+        return NGX_ERROR;
+    }
+
+    if (ngx_http_mcds_cache_upgrade(r)) {
+        ctx->no_store = 1;
+    }
+
+    if (ngx_http_test_predicates(r, ccf->cache_bypass) != NGX_OK) {
+
+        /* as in proxy_cache: not taken from the cache, but stored */
+
+        ctx->status = NGX_HTTP_MCDS_BYPASS;
+        ctx->reason = NGX_MCDS_REASON_BYPASS;
+        ctx->replace = 1;
+    }
+
+    /* as it would be, if nothing led the request elsewhere */
+
+    if (ngx_http_mcds_route_here(r, ctx) == NGX_ERROR) {
+        return NGX_ERROR;
+    }
+
+    return ngx_http_mcds_cache_ask(r, ctx, ccf);
+}
+
+
+/* sends the look-up of ctx->key */
+
+static ngx_int_t
+ngx_http_mcds_cache_ask(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx,
+    ngx_http_mcds_cache_conf_t *ccf)
+{
+    ngx_http_mcds_set_state(ctx, NGX_HTTP_MCDS_STATE_LOOKUP);
+
+    ctx->at = ctx->key;
+    ctx->came = ngx_mcds_now();
+
+    if (ngx_http_mcds_lookup_sit(ctx, ccf) != NGX_OK) {
+        return NGX_ERROR;
+    }
+
+    if (ngx_http_mcds_lookup(r, ctx, ccf) != NGX_OK) {
+        return NGX_ERROR;
+    }
+
+    if (ccf->tags
+        && ctx->tags == NULL
+        && ngx_http_mcds_tags_start(r, ctx, ccf) != NGX_OK)
+    {
+        return NGX_ERROR;
+    }
+
+    return NGX_OK;
+}
+
+
+/* NONE, or the reason why it does not */
+
+static ngx_uint_t
+ngx_http_mcds_cache_applies(ngx_http_request_t *r,
+    ngx_http_mcds_cache_conf_t *ccf)
+{
+    if (!(r->method & ccf->cache_methods)) {
+        return NGX_MCDS_REASON_METHOD;
+    }
+
+    /* a body may mean something else, subrequests are sent with it too */
+
+    if (r->headers_in.content_length_n > 0 || r->headers_in.chunked) {
+        return NGX_MCDS_REASON_BODY;
+    }
+
+    /* an error page shows the error of another location */
+
+    if (r->err_status) {
+        return NGX_MCDS_REASON_ERROR_PAGE;
+    }
+
+    /*
+     * mirror, and background updates of other caches, have no reader; the
+     * status of auth_request's subrequest is for one client, and a page that
+     * another one has got must not speak for it
+     */
+
+    if (r->background || (r != r->main && r->header_only)) {
+        return NGX_MCDS_REASON_BACKGROUND;
+    }
+
+    return NGX_MCDS_REASON_NONE;
+}
+
+
+/*
+ * 1 if the page may be for this client alone: the request has named a user, or
+ * the access rules have asked about the client.
+ */
+
+static ngx_uint_t
+ngx_http_mcds_cache_personal(ngx_http_request_t *r,
+    ngx_http_mcds_cache_conf_t *ccf)
+{
+    ngx_http_mcds_cache_ctx_t  *ctx;
+#if (NGX_HTTP_SSL)
+    X509                 *cert;
+    ngx_connection_t     *c;
+#endif
+
+    if (ccf->cache_shared) {
+        return 0;
+    }
+
+    ctx = ngx_http_mcds_cache_get(r->main);
+
+    if (r->headers_in.authorization || (ctx && ctx->asked_about)) {
+        return 1;
+    }
+
+#if (NGX_HTTP_SSL)
+
+    c = r->connection;
+
+    if (c->ssl) {
+        cert = SSL_get_peer_certificate(c->ssl->connection);
+
+        if (cert) {
+            X509_free(cert);
+            return 1;
+        }
+    }
+
+#endif
+
+    return 0;
+}
+
+
+/* the request has reached the location that answers */
+
+ngx_int_t
+ngx_http_mcds_cache_arrive(ngx_http_request_t *r,
+    ngx_http_mcds_cache_ctx_t *ctx, ngx_http_mcds_cache_conf_t *ccf)
+{
+    ngx_int_t  rc;
+
+    ctx->error_page = r->error_page;
+
+    rc = ngx_http_mcds_route_here(r, ctx);
+
+    if (rc == NGX_ERROR) {
+        return NGX_ERROR;
+    }
+
+    ctx->rerouted = (rc == NGX_DECLINED);
+
+    if (ccf == ctx->conf && ctx->state != NGX_HTTP_MCDS_STATE_LEFT) {
+        return NGX_OK;
+    }
+
+    return ngx_http_mcds_cache_join(r, ctx, ccf);
+}
+
+
+/*
+ * The rules of the location that answers hold, too.  If it keeps its pages
+ * elsewhere, or under other keys, then they are asked for now.
+ */
+
+static ngx_int_t
+ngx_http_mcds_cache_join(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx,
+    ngx_http_mcds_cache_conf_t *ccf)
+{
+    ngx_int_t                    rc;
+    ngx_str_t                    key;
+    ngx_uint_t                   reason, no_store, only_if_cached;
+    ngx_http_mcds_cache_conf_t  *asker;
+
+    asker = ctx->conf;
+
+    if (ccf->cache_pool == NULL) {
+        return ngx_http_mcds_cache_refuse(ctx, NGX_MCDS_REASON_OFF);
+    }
+
+    ctx->conf = ccf;
+
+    reason = ngx_http_mcds_cache_applies(r, ccf);
+
+    if (reason) {
+        return ngx_http_mcds_cache_refuse(ctx, reason);
+    }
+
+    if (ngx_http_mcds_session(r, ccf->session_cookies)) {
+        return ngx_http_mcds_cache_refuse(ctx, NGX_MCDS_REASON_SESSION);
+    }
+
+    rc = ngx_http_mcds_cache_key(r, ccf, &key);
+
+    if (rc == NGX_DECLINED) {
+        return ngx_http_mcds_cache_refuse(ctx, NGX_MCDS_REASON_KEY);
+    }
+
+    if (rc != NGX_OK) {
+        return rc;
+    }
+
+    if (ngx_http_mcds_cache_personal(r, ccf)) {
+        ctx->authorization = 1;
+    }
+
+    if (ccf->cache_request_control && !asker->cache_request_control) {
+
+        no_store = ctx->no_store;
+        only_if_cached = ctx->only_if_cached;
+
+        if (ngx_http_mcds_control(r, ctx) != NGX_OK) {
+            return NGX_ERROR;
+        }
+
+        ctx->no_store |= no_store;
+        ctx->only_if_cached |= only_if_cached;
+    }
+
+    if (!ctx->replace
+        && ngx_http_test_predicates(r, ccf->cache_bypass) != NGX_OK)
+    {
+        ctx->status = NGX_HTTP_MCDS_BYPASS;
+        ctx->reason = NGX_MCDS_REASON_BYPASS;
+        ctx->replace = 1;
+    }
+
+    if (ctx->seat.page
+        && ccf->cache_pool == asker->cache_pool
+        && ccf->secrets == asker->secrets
+        && ccf->cache_local == asker->cache_local
+        && ccf->cache_local_time == asker->cache_local_time
+        && ccf->cache_max_size == asker->cache_max_size
+        && ngx_mcds_same(&key, &ctx->key))
+    {
+        if (ccf->tags == NULL || ctx->tags) {
+            return NGX_OK;
+        }
+
+        /* how many purges there were before the origin is asked */
+
+        return (ngx_http_mcds_tags_start(r, ctx, ccf) == NGX_OK)
+               ? NGX_AGAIN : NGX_ERROR;
+    }
+
+    ngx_http_mcds_cache_forget(ctx);
+
+    /* those beside the other page */
+
+    ngx_mcds_tags_free(ctx->tags);
+    ctx->tags = NULL;
+    ctx->purges = 0;
+
+    ctx->key = key;
+
+    if (ngx_http_mcds_cache_ask(r, ctx, ccf) != NGX_OK) {
+        return NGX_ERROR;
+    }
+
+    return ctx->task->waiting ? NGX_AGAIN : NGX_OK;
+}
+
+
+static ngx_int_t
+ngx_http_mcds_cache_refuse(ngx_http_mcds_cache_ctx_t *ctx, ngx_uint_t reason)
+{
+    ngx_http_mcds_cache_forget(ctx);
+    ngx_http_mcds_set_state(ctx, NGX_HTTP_MCDS_STATE_PASS);
+
+    ctx->status = NGX_HTTP_MCDS_BYPASS;
+    ctx->reason = reason;
+
+    return NGX_DECLINED;
+}
+
+
+/* what was found is not for this request, all answers have come */
+
+static void
+ngx_http_mcds_cache_forget(ngx_http_mcds_cache_ctx_t *ctx)
+{
+    ngx_http_mcds_lookup_drop(ctx);
+    ngx_http_mcds_lookup_cleanup(ctx);
+
+    ngx_mcds_page_leave(&ctx->seat);
+
+    ctx->outcome = NGX_MCDS_PAGE_MISSING;
+    ctx->cas = 0;
+    ctx->vary.turns = 0;
+    ctx->behind = 0;
+    ctx->rerouted = 0;
+}
+
+
+ngx_int_t
+ngx_http_mcds_cache_left(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx)
+{
+    ngx_uint_t                   refused;
+    ngx_http_mcds_cache_conf_t  *ccf;
+
+    refused = ngx_http_mcds_store_left(r, ctx);
+
+    if (ngx_http_mcds_revalidate_asked(r, ctx) != NGX_OK) {
+        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+    }
+
+    if (ctx->task->refresh) {
+        return NGX_DECLINED;
+    }
+
+    ccf = ngx_http_get_module_loc_conf(r, ngx_http_mcds_cache_module);
+
+    if (refused || ctx->dry || ccf->cache_pool == NULL) {
+        ngx_http_mcds_set_state(ctx, NGX_HTTP_MCDS_STATE_PASS);
+        ctx->outcome = NGX_MCDS_PAGE_MISSING;
+        return NGX_OK;
+    }
+
+    /* that location's pages are found when its rules have been looked at */
+
+    ngx_http_mcds_cache_forget(ctx);
+    ngx_http_mcds_set_state(ctx, NGX_HTTP_MCDS_STATE_LEFT);
+
+    ctx->routed = 0;
+    ctx->judged = 0;
+
+    return NGX_OK;
+}
+
+
+/*
+ * A request for another protocol, such as a WebSocket, needs its headers, and
+ * what it asks for is no page.  Clients offer h2c with any request and take an
+ * answer in HTTP/1.1; RFC 9110, 7.8, has it ignored in HTTP/1.0.
+ */
+
+static ngx_uint_t
+ngx_http_mcds_cache_upgrade(ngx_http_request_t *r)
+{
+    ngx_table_elt_t  *h;
+
+    h = r->headers_in.upgrade;
+
+    return h
+           && r->http_version == NGX_HTTP_VERSION_11
+           && !ngx_http_mcds_header_is(&h->value, "h2c");
+}
