@@ -12,10 +12,14 @@
 #include "ngx_http_mcds_cache.h"
 
 
+#if (NGX_DEBUG)
+
 static char  *ngx_http_mcds_state_names[] = {
     NGX_HTTP_MCDS_STATES(ngx_http_mcds_state_name)
     NULL
 };
+
+#endif
 
 
 ngx_http_mcds_cache_ctx_t *
