@@ -11,11 +11,10 @@
 #include <ngx_core.h>
 #include <ngx_http.h>
 #include "ngx_http_mcds_form.h"
-#include "ngx_http_mcds_header.h"
 #include "ngx_http_mcds_json.h"
 #include "ngx_http_mcds_name.h"
+#include "ngx_http_mcds_resource.h"
 #include "ngx_http_mcds_stat.h"
-#include "ngx_http_mcds_watch.h"
 #include "ngx_http_mcds_counter.h"
 #include "ngx_http_mcds_counters.h"
 #include "ngx_http_mcds_top.h"
@@ -39,14 +38,10 @@ typedef struct {
 } ngx_http_mcds_fetched_t;
 
 
-/* lives on the heap until the last answer, which may be after the request */
-
 struct ngx_http_mcds_fetch_s {
-    ngx_http_request_t           *request;   /* NULL: has left */
+    ngx_http_mcds_resource_t      res;
     ngx_http_mcds_show_t         *conf;
-    ngx_event_t                   resume;
     ngx_mcds_stat_t              *stat;      /* of keys */
-    ngx_uint_t                    waiting;   /* answers to come */
     ngx_mcds_top_wait_t          *wait;
     ngx_uint_t                    n;
     ngx_http_mcds_fetched_t       number[1];
@@ -54,8 +49,6 @@ struct ngx_http_mcds_fetch_s {
 
 
 static ngx_int_t ngx_http_mcds_show_method(ngx_http_request_t *r,
-    ngx_http_mcds_show_t *show);
-static ngx_int_t ngx_http_mcds_show_allow(ngx_http_request_t *r,
     ngx_http_mcds_show_t *show);
 static ngx_int_t ngx_http_mcds_show_top(ngx_http_request_t *r,
     ngx_http_mcds_show_t *show);
@@ -74,12 +67,8 @@ static void ngx_http_mcds_fetch_get_handler(void *data,
 static void ngx_http_mcds_fetch_count_handler(void *data, ngx_uint_t rc,
     uint64_t value);
 static void ngx_http_mcds_fetch_top_handler(void *data);
-static void ngx_http_mcds_fetch_done(ngx_http_mcds_fetch_t *fetch);
-static void ngx_http_mcds_fetch_cleanup(void *data);
-static ngx_int_t ngx_http_mcds_fetch_wait(ngx_http_request_t *r);
-static void ngx_http_mcds_fetch_resume_handler(ngx_event_t *ev);
-static ngx_int_t ngx_http_mcds_fetch_send(ngx_http_request_t *r,
-    ngx_http_mcds_fetch_t *fetch);
+static void ngx_http_mcds_fetch_cancel(ngx_http_mcds_resource_t *res);
+static ngx_int_t ngx_http_mcds_fetch_answer(ngx_http_mcds_resource_t *res);
 static u_char *ngx_http_mcds_show_number(u_char *p, ngx_http_request_t *r,
     ngx_http_mcds_shown_t *shown);
 
@@ -151,11 +140,11 @@ ngx_http_mcds_counters_handler(ngx_http_request_t *r)
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
     }
 
-    if (fetch->waiting) {
-        return ngx_http_mcds_fetch_wait(r);
+    if (fetch->res.waiting) {
+        return ngx_http_mcds_resource_wait(&fetch->res);
     }
 
-    return ngx_http_mcds_fetch_send(r, fetch);
+    return ngx_http_mcds_fetch_answer(&fetch->res);
 }
 
 
@@ -164,36 +153,17 @@ ngx_http_mcds_counters_handler(ngx_http_request_t *r)
 static ngx_int_t
 ngx_http_mcds_show_method(ngx_http_request_t *r, ngx_http_mcds_show_t *show)
 {
-    if ((r->method & (NGX_HTTP_GET|NGX_HTTP_HEAD))
-        || ((r->method & NGX_HTTP_POST) && show->count))
-    {
+    ngx_uint_t  methods;
+
+    methods = NGX_HTTP_GET|NGX_HTTP_HEAD|(show->count ? NGX_HTTP_POST : 0);
+
+    if (r->method & methods) {
         return NGX_DECLINED;
     }
 
-    if (ngx_http_mcds_show_allow(r, show) != NGX_OK) {
-        return NGX_HTTP_INTERNAL_SERVER_ERROR;
-    }
-
-    /* also what browsers ask before a request that is not a simple one */
-
-    if (r->method & NGX_HTTP_OPTIONS) {
-        return ngx_http_mcds_json_no_content(r);
-    }
-
-    return ngx_http_mcds_json_problem(r, NGX_HTTP_NOT_ALLOWED,
-                                      show->count
-                                          ? "use GET, HEAD or POST"
-                                          : "use GET or HEAD");
-}
-
-
-static ngx_int_t
-ngx_http_mcds_show_allow(ngx_http_request_t *r, ngx_http_mcds_show_t *show)
-{
-    return ngx_http_mcds_header_text(r, "Allow",
-                                     show->count
-                                         ? "GET, HEAD, POST, OPTIONS"
-                                         : "GET, HEAD, OPTIONS");
+    return ngx_http_mcds_resource_refuse(r, methods|NGX_HTTP_OPTIONS,
+                                         show->count ? "use GET, HEAD or POST"
+                                                     : "use GET or HEAD");
 }
 
 
@@ -212,13 +182,13 @@ ngx_http_mcds_show_top(ngx_http_request_t *r, ngx_http_mcds_show_t *show)
                            fetch, &fetch->wait);
 
     if (rc == NGX_AGAIN) {
-        fetch->waiting = 1;
-        return ngx_http_mcds_fetch_wait(r);
+        fetch->res.waiting = 1;
+        return ngx_http_mcds_resource_wait(&fetch->res);
     }
 
     /* without memory, what is known */
 
-    return ngx_http_mcds_fetch_send(r, fetch);
+    return ngx_http_mcds_fetch_answer(&fetch->res);
 }
 
 
@@ -360,39 +330,25 @@ static ngx_http_mcds_fetch_t *
 ngx_http_mcds_fetch_create(ngx_http_request_t *r, ngx_http_mcds_show_t *show,
     ngx_uint_t n)
 {
-    size_t                          size;
-    ngx_pool_cleanup_t             *cln;
-    ngx_http_mcds_fetch_t         **p, *fetch;
-    ngx_http_mcds_counter_conf_t   *ncf;
+    size_t                         size;
+    ngx_http_mcds_fetch_t         *fetch;
+    ngx_http_mcds_counter_conf_t  *ncf;
 
     ncf = ngx_http_get_module_loc_conf(r, ngx_http_mcds_counter_module);
 
-    cln = ngx_pool_cleanup_add(r->pool, sizeof(ngx_http_mcds_fetch_t *));
-    if (cln == NULL) {
-        return NULL;
-    }
+    size = sizeof(ngx_http_mcds_fetch_t) + n * sizeof(ngx_http_mcds_fetched_t);
 
-    size = offsetof(ngx_http_mcds_fetch_t, number)
-           + n * sizeof(ngx_http_mcds_fetched_t);
-
-    fetch = ngx_calloc(ngx_max(size, sizeof(ngx_http_mcds_fetch_t)),
-                       r->connection->log);
+    fetch = ngx_http_mcds_resource_create(r, size);
     if (fetch == NULL) {
         return NULL;
     }
 
-    p = cln->data;
-    *p = fetch;
-    cln->handler = ngx_http_mcds_fetch_cleanup;
+    fetch->res.answer = ngx_http_mcds_fetch_answer;
+    fetch->res.cancel = ngx_http_mcds_fetch_cancel;
 
-    fetch->request = r;
     fetch->conf = show;
     fetch->stat = ncf->show_stat;
     fetch->n = n;
-
-    fetch->resume.handler = ngx_http_mcds_fetch_resume_handler;
-    fetch->resume.data = fetch;
-    fetch->resume.log = r->connection->log;
 
     return fetch;
 }
@@ -431,7 +387,7 @@ ngx_http_mcds_fetch_start(ngx_http_request_t *r, ngx_http_mcds_fetch_t *fetch,
         if (ngx_http_mcds_fetch_number(r, &fetch->number[i], &text)
             == NGX_OK)
         {
-            fetch->waiting++;
+            fetch->res.waiting++;
         }
     }
 
@@ -533,7 +489,7 @@ ngx_http_mcds_fetch_count_handler(void *data, ngx_uint_t rc, uint64_t value)
         ngx_http_mcds_stat_failed(number->fetch->stat, rc);
     }
 
-    ngx_http_mcds_fetch_done(number->fetch);
+    ngx_http_mcds_resource_done(&number->fetch->res);
 }
 
 
@@ -544,103 +500,38 @@ ngx_http_mcds_fetch_top_handler(void *data)
 
     fetch->wait = NULL;
 
-    ngx_http_mcds_fetch_done(fetch);
+    ngx_http_mcds_resource_done(&fetch->res);
 }
 
 
 static void
-ngx_http_mcds_fetch_done(ngx_http_mcds_fetch_t *fetch)
+ngx_http_mcds_fetch_cancel(ngx_http_mcds_resource_t *res)
 {
-    if (--fetch->waiting) {
-        return;
-    }
-
-    if (fetch->request == NULL) {
-        ngx_free(fetch);
-        return;
-    }
-
-    ngx_post_event(&fetch->resume, &ngx_posted_events);
-}
-
-
-/* the request has left, perhaps before its answers */
-
-static void
-ngx_http_mcds_fetch_cleanup(void *data)
-{
-    ngx_http_mcds_fetch_t **p = data;
-
-    ngx_http_mcds_fetch_t  *fetch;
-
-    fetch = *p;
-
-    if (fetch->resume.posted) {
-        ngx_delete_posted_event(&fetch->resume);
-    }
+    ngx_http_mcds_fetch_t *fetch = (ngx_http_mcds_fetch_t *) res;
 
     if (fetch->wait) {
         ngx_mcds_top_cancel(fetch->wait);
-        fetch->waiting = 0;
-    }
 
-    if (fetch->waiting) {
-        fetch->request = NULL;
-        return;
+        res->waiting--;
     }
-
-    ngx_free(fetch);
 }
 
 
 static ngx_int_t
-ngx_http_mcds_fetch_wait(ngx_http_request_t *r)
+ngx_http_mcds_fetch_answer(ngx_http_mcds_resource_t *res)
 {
-    if (ngx_http_mcds_watch(r) != NGX_OK) {
-        return NGX_HTTP_INTERNAL_SERVER_ERROR;
-    }
+    ngx_http_mcds_fetch_t *fetch = (ngx_http_mcds_fetch_t *) res;
 
-    r->main->count++;
-
-    return NGX_DONE;
-}
-
-
-static void
-ngx_http_mcds_fetch_resume_handler(ngx_event_t *ev)
-{
-    ngx_connection_t       *c;
-    ngx_http_request_t     *r;
-    ngx_http_mcds_fetch_t  *fetch;
-
-    fetch = ev->data;
-    r = fetch->request;
-    c = r->connection;
-
-    ngx_http_set_log_request(c->log, r);
-
-    ngx_log_debug0(NGX_LOG_DEBUG_HTTP, c->log, 0, "mcds counters resume");
-
-    if (r == r->main && !r->discard_body) {
-        r->read_event_handler = ngx_http_block_reading;
-    }
-
-    ngx_http_finalize_request(r, ngx_http_mcds_fetch_send(r, fetch));
-    ngx_http_run_posted_requests(c);
-}
-
-
-static ngx_int_t
-ngx_http_mcds_fetch_send(ngx_http_request_t *r, ngx_http_mcds_fetch_t *fetch)
-{
     u_char                   *p;
     size_t                    size;
     ngx_str_t                 text;
     ngx_uint_t                i;
+    ngx_http_request_t       *r;
     ngx_http_mcds_show_t     *show;
     ngx_http_mcds_shown_t    *shown;
     ngx_http_mcds_fetched_t  *number;
 
+    r = res->request;
     show = fetch->conf;
 
     if (show->top && show->prefix == NULL) {
