@@ -11,9 +11,8 @@
 #include <ngx_core.h>
 #include <ngx_http.h>
 #include "ngx_http_mcds_form.h"
-#include "ngx_http_mcds_header.h"
 #include "ngx_http_mcds_json.h"
-#include "ngx_http_mcds_watch.h"
+#include "ngx_http_mcds_resource.h"
 #include "ngx_http_mcds_cache.h"
 #include "ngx_http_mcds_cache_build.h"
 #include "ngx_http_mcds_key.h"
@@ -54,26 +53,21 @@ typedef struct {
 } ngx_http_mcds_purge_how_t;
 
 
-/* lives on the heap until the last answer, which may be after the request */
-
 struct ngx_http_mcds_purging_s {
-    ngx_http_request_t           *request;   /* NULL: has left */
-    ngx_http_mcds_cache_ctx_t    *ctx;       /* in the phase, or NULL */
-    ngx_event_t                   resume;
+    ngx_http_mcds_resource_t      res;
     ngx_uint_t                    how;
-    ngx_uint_t                    waiting;   /* answers to come */
     ngx_uint_t                    rc;        /* the first that is not OK */
     ngx_uint_t                    refresh;   /* a rebuild was begun */
     ngx_uint_t                    n;
-    ngx_http_mcds_purged_t        purged[1];
+    ngx_http_mcds_purged_t       *purged;
 };
 
 
 static ngx_int_t ngx_http_mcds_purge_other(ngx_http_request_t *r,
     ngx_http_mcds_cache_conf_t *ccf, ngx_http_mcds_purged_t *purged,
     ngx_http_mcds_purged_t *other);
-static ngx_http_mcds_purging_t *ngx_http_mcds_purging_create(
-    ngx_http_request_t *r, ngx_uint_t how, ngx_uint_t n);
+static ngx_int_t ngx_http_mcds_purging_list(ngx_http_mcds_purging_t *purging,
+    ngx_http_mcds_purged_t *purged, ngx_uint_t n);
 static void ngx_http_mcds_purging_start(ngx_http_request_t *r,
     ngx_http_mcds_purging_t *purging);
 static ngx_int_t ngx_http_mcds_purging_record(ngx_http_request_t *r,
@@ -83,20 +77,13 @@ static void ngx_http_mcds_purging_key(void *data, ngx_uint_t rc,
 static void ngx_http_mcds_purging_tag(void *data, ngx_uint_t rc);
 static void ngx_http_mcds_purging_done(ngx_http_mcds_purging_t *purging,
     ngx_uint_t rc);
-static void ngx_http_mcds_purging_cleanup(void *data);
-static void ngx_http_mcds_purge_body_handler(ngx_http_request_t *r);
-static ngx_int_t ngx_http_mcds_purge_body(ngx_http_request_t *r,
-    ngx_str_t *body);
-static ngx_int_t ngx_http_mcds_purge_run(ngx_http_request_t *r,
-    ngx_str_t *body);
+static ngx_int_t ngx_http_mcds_purge_run(ngx_http_mcds_resource_t *res);
 static char *ngx_http_mcds_purge_args(ngx_http_request_t *r, ngx_str_t *args,
     ngx_array_t *list, ngx_http_mcds_purge_how_t *how);
 static char *ngx_http_mcds_purge_arg(ngx_http_request_t *r, ngx_str_t *name,
     ngx_str_t *value, ngx_array_t *list, ngx_http_mcds_purge_how_t *how);
-static void ngx_http_mcds_purge_resume_handler(ngx_event_t *ev);
 static ngx_int_t ngx_http_mcds_purge_answer_handler(ngx_http_request_t *r);
-static ngx_int_t ngx_http_mcds_purge_send(ngx_http_request_t *r,
-    ngx_http_mcds_purging_t *purging);
+static ngx_int_t ngx_http_mcds_purge_send(ngx_http_mcds_resource_t *res);
 static ngx_int_t ngx_http_mcds_purge_missed(ngx_http_request_t *r,
     ngx_http_mcds_purging_t *purging);
 static ngx_int_t ngx_http_mcds_purge_json(ngx_http_request_t *r,
@@ -162,7 +149,7 @@ ngx_http_mcds_purge_start(ngx_http_request_t *r,
     ngx_http_mcds_cache_ctx_t *ctx, ngx_http_mcds_cache_conf_t *ccf)
 {
     ngx_int_t                 rc;
-    ngx_http_mcds_purged_t   *purged;
+    ngx_http_mcds_purged_t    purged[2];
     ngx_http_mcds_purging_t  *purging;
 
     ngx_http_mcds_set_state(ctx, NGX_HTTP_MCDS_STATE_PURGE);
@@ -173,26 +160,26 @@ ngx_http_mcds_purge_start(ngx_http_request_t *r,
         return NGX_ERROR;
     }
 
-    purging = ngx_http_mcds_purging_create(r, ccf->purge->how, 2);
+    purging = ngx_http_mcds_resource_create(r,
+                                            sizeof(ngx_http_mcds_purging_t));
     if (purging == NULL) {
         return NGX_ERROR;
     }
 
-    purged = purging->purged;
-
-    purging->ctx = ctx;
-    purging->n = 1;
-    purged->what = NGX_HTTP_MCDS_PURGE_KEY;
-    purged->name = ctx->key;
+    purging->res.task = ctx->task;
+    purging->how = ccf->purge->how;
 
     ctx->purging = purging;
 
     if (rc == NGX_DECLINED) {
-        purging->n = 0;
         return NGX_OK;
     }
 
-    purged->text = ngx_http_mcds_site_key(&purged->name);
+    ngx_memzero(purged, sizeof(purged));
+
+    purged[0].what = NGX_HTTP_MCDS_PURGE_KEY;
+    purged[0].name = ctx->key;
+    purged[0].text = ngx_http_mcds_site_key(&purged[0].name);
 
     if (ccf->cache_key == NULL) {
 
@@ -201,15 +188,18 @@ ngx_http_mcds_purge_start(ngx_http_request_t *r,
         if (rc == NGX_ERROR) {
             return NGX_ERROR;
         }
+    }
 
-        if (rc == NGX_OK) {
-            purging->n = 2;
-        }
+    if (ngx_http_mcds_purging_list(purging, purged,
+                                   purged[1].other ? 2 : 1)
+        != NGX_OK)
+    {
+        return NGX_ERROR;
     }
 
     ngx_http_mcds_purging_start(r, purging);
 
-    ctx->task->waiting += (purging->waiting != 0);
+    ctx->task->waiting += (purging->res.waiting != 0);
 
     return NGX_OK;
 }
@@ -310,47 +300,30 @@ ngx_http_mcds_purge_answer_handler(ngx_http_request_t *r)
 
     ctx = ngx_http_mcds_cache_get(r);
 
-    return ngx_http_mcds_purge_send(r, ctx->purging);
+    return ngx_http_mcds_purge_send(&ctx->purging->res);
 }
 
 
-static ngx_http_mcds_purging_t *
-ngx_http_mcds_purging_create(ngx_http_request_t *r, ngx_uint_t how,
-    ngx_uint_t n)
+static ngx_int_t
+ngx_http_mcds_purging_list(ngx_http_mcds_purging_t *purging,
+    ngx_http_mcds_purged_t *purged, ngx_uint_t n)
 {
-    ngx_uint_t                 i;
-    ngx_pool_cleanup_t        *cln;
-    ngx_http_mcds_purging_t  **p, *purging;
+    ngx_uint_t  i;
 
-    cln = ngx_pool_cleanup_add(r->pool, sizeof(ngx_http_mcds_purging_t *));
-    if (cln == NULL) {
-        return NULL;
+    purging->purged = ngx_pcalloc(purging->res.pool,
+                                  n * sizeof(ngx_http_mcds_purged_t));
+    if (purging->purged == NULL) {
+        return NGX_ERROR;
     }
 
-    purging = ngx_calloc(sizeof(ngx_http_mcds_purging_t)
-                         + n * sizeof(ngx_http_mcds_purged_t),
-                         r->connection->log);
-    if (purging == NULL) {
-        return NULL;
-    }
-
-    p = cln->data;
-    *p = purging;
-    cln->handler = ngx_http_mcds_purging_cleanup;
-
-    purging->request = r;
-    purging->how = how;
     purging->n = n;
 
     for (i = 0; i < n; i++) {
+        purging->purged[i] = purged[i];
         purging->purged[i].purging = purging;
     }
 
-    purging->resume.handler = ngx_http_mcds_purge_resume_handler;
-    purging->resume.data = purging;
-    purging->resume.log = r->connection->log;
-
-    return purging;
+    return NGX_OK;
 }
 
 
@@ -381,7 +354,7 @@ ngx_http_mcds_purging_start(ngx_http_request_t *r,
         }
 
         if (rc == NGX_OK) {
-            purging->waiting++;
+            purging->res.waiting++;
 
         } else {
             purged->rc = NGX_MCDS_BUSY;
@@ -448,172 +421,48 @@ ngx_http_mcds_purging_done(ngx_http_mcds_purging_t *purging, ngx_uint_t rc)
         purging->rc = rc;
     }
 
-    if (--purging->waiting) {
-        return;
-    }
-
-    if (purging->request == NULL) {
-        ngx_free(purging);
-        return;
-    }
-
-    if (purging->ctx) {
-        ngx_http_mcds_task_wake(purging->ctx->task);
-        return;
-    }
-
-    ngx_post_event(&purging->resume, &ngx_posted_events);
-}
-
-
-/* the request has left, perhaps before its answers */
-
-static void
-ngx_http_mcds_purging_cleanup(void *data)
-{
-    ngx_http_mcds_purging_t **p = data;
-
-    ngx_http_mcds_purging_t  *purging;
-
-    purging = *p;
-
-    if (purging->resume.posted) {
-        ngx_delete_posted_event(&purging->resume);
-    }
-
-    if (purging->waiting) {
-        purging->request = NULL;
-        return;
-    }
-
-    ngx_free(purging);
+    ngx_http_mcds_resource_done(&purging->res);
 }
 
 
 ngx_int_t
 ngx_http_mcds_purge_handler(ngx_http_request_t *r)
 {
-    ngx_int_t  rc;
-    ngx_str_t  body;
+    ngx_http_mcds_purging_t  *purging;
 
-    if (r->method & NGX_HTTP_POST) {
-        rc = ngx_http_read_client_request_body(r,
-                                             ngx_http_mcds_purge_body_handler);
-
-        return (rc >= NGX_HTTP_SPECIAL_RESPONSE) ? rc : NGX_DONE;
+    if (!(r->method & (NGX_HTTP_GET|NGX_HTTP_POST))) {
+        return ngx_http_mcds_resource_refuse(r, NGX_HTTP_GET|NGX_HTTP_POST,
+                                             "use GET or POST");
     }
 
-    rc = ngx_http_discard_request_body(r);
-    if (rc != NGX_OK) {
-        return rc;
+    purging = ngx_http_mcds_resource_create(r,
+                                            sizeof(ngx_http_mcds_purging_t));
+    if (purging == NULL) {
+        return NGX_HTTP_INTERNAL_SERVER_ERROR;
     }
 
-    if (!(r->method & NGX_HTTP_GET)) {
+    purging->res.answer = ngx_http_mcds_purge_send;
+    purging->res.buffered = 1;
 
-        if (ngx_http_mcds_header_text(r, "Allow", "GET, POST") != NGX_OK) {
-            return NGX_HTTP_INTERNAL_SERVER_ERROR;
-        }
-
-        return ngx_http_mcds_json_problem(r, NGX_HTTP_NOT_ALLOWED,
-                                          "use GET or POST");
-    }
-
-    ngx_str_null(&body);
-
-    rc = ngx_http_mcds_purge_run(r, &body);
-
-    if (rc == NGX_DONE) {
-        r->main->count++;
-    }
-
-    return rc;
+    return ngx_http_mcds_resource_begin(&purging->res,
+                                        ngx_http_mcds_purge_run);
 }
 
-
-static void
-ngx_http_mcds_purge_body_handler(ngx_http_request_t *r)
-{
-    ngx_int_t  rc;
-    ngx_str_t  body;
-
-    rc = ngx_http_mcds_purge_body(r, &body);
-
-    if (rc == NGX_OK) {
-        rc = ngx_http_mcds_purge_run(r, &body);
-
-    } else if (rc == NGX_DECLINED) {
-        rc = ngx_http_mcds_json_problem(r, NGX_HTTP_BAD_REQUEST,
-                                        "the body is too long");
-    }
-
-    if (rc != NGX_DONE) {
-        ngx_http_finalize_request(r, rc);
-    }
-}
-
-
-/*
- * NGX_DECLINED: it is longer than client_body_buffer_size.  One that came in
- * chunks, or was read before this location was known, is in several buffers.
- */
 
 static ngx_int_t
-ngx_http_mcds_purge_body(ngx_http_request_t *r, ngx_str_t *body)
+ngx_http_mcds_purge_run(ngx_http_mcds_resource_t *res)
 {
-    u_char       *p;
-    size_t        len;
-    ngx_chain_t  *cl;
+    ngx_http_mcds_purging_t *purging = (ngx_http_mcds_purging_t *) res;
 
-    ngx_str_null(body);
-
-    if (r->request_body == NULL) {
-        return NGX_OK;
-    }
-
-    len = 0;
-
-    for (cl = r->request_body->bufs; cl; cl = cl->next) {
-
-        if (cl->buf->in_file) {
-            return NGX_DECLINED;
-        }
-
-        len += cl->buf->last - cl->buf->pos;
-    }
-
-    if (len == 0) {
-        return NGX_OK;
-    }
-
-    p = ngx_pnalloc(r->pool, len);
-    if (p == NULL) {
-        return NGX_ERROR;
-    }
-
-    body->data = p;
-    body->len = len;
-
-    for (cl = r->request_body->bufs; cl; cl = cl->next) {
-        p = ngx_cpymem(p, cl->buf->pos, cl->buf->last - cl->buf->pos);
-    }
-
-    return NGX_OK;
-}
-
-
-/* NGX_DONE: answers are to come */
-
-static ngx_int_t
-ngx_http_mcds_purge_run(ngx_http_request_t *r, ngx_str_t *body)
-{
     char                        *problem;
     ngx_uint_t                   i;
     ngx_array_t                  list;
+    ngx_http_request_t          *r;
     ngx_http_mcds_purged_t      *purged;
-    ngx_http_mcds_purging_t     *purging;
     ngx_http_mcds_cache_conf_t  *ccf;
     ngx_http_mcds_purge_how_t    how;
 
+    r = res->request;
     ccf = ngx_http_get_module_loc_conf(r, ngx_http_mcds_cache_module);
 
     if (ngx_array_init(&list, r->pool, 4, sizeof(ngx_http_mcds_purged_t))
@@ -627,8 +476,8 @@ ngx_http_mcds_purge_run(ngx_http_request_t *r, ngx_str_t *body)
 
     problem = ngx_http_mcds_purge_args(r, &r->args, &list, &how);
 
-    if (problem == NULL && body->len) {
-        problem = ngx_http_mcds_purge_args(r, body, &list, &how);
+    if (problem == NULL && res->body.len) {
+        problem = ngx_http_mcds_purge_args(r, &res->body, &list, &how);
     }
 
     if (problem == NULL && list.nelts == 0) {
@@ -643,38 +492,29 @@ ngx_http_mcds_purge_run(ngx_http_request_t *r, ngx_str_t *body)
         return ngx_http_mcds_json_problem(r, NGX_HTTP_BAD_REQUEST, problem);
     }
 
-    purging = ngx_http_mcds_purging_create(r, how.how, list.nelts);
-    if (purging == NULL) {
+    purging->how = how.how;
+
+    if (ngx_http_mcds_purging_list(purging, list.elts, list.nelts) != NGX_OK) {
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
     }
 
-    purged = list.elts;
+    for (i = 0; i < purging->n; i++) {
+        purged = &purging->purged[i];
 
-    for (i = 0; i < list.nelts; i++) {
-        purging->purged[i] = purged[i];
-        purging->purged[i].purging = purging;
-
-        if (purged[i].what != NGX_HTTP_MCDS_PURGE_KEY) {
+        if (purged->what != NGX_HTTP_MCDS_PURGE_KEY) {
             continue;
         }
 
-        purging->purged[i].name = purged[i].text;
+        purged->name = purged->text;
 
-        if (ngx_http_mcds_site_add(r, &how.site, &purging->purged[i].name)
-            != NGX_OK)
-        {
+        if (ngx_http_mcds_site_add(r, &how.site, &purged->name) != NGX_OK) {
             return NGX_HTTP_INTERNAL_SERVER_ERROR;
         }
     }
 
     ngx_http_mcds_purging_start(r, purging);
 
-    if (purging->waiting == 0) {
-        return ngx_http_mcds_purge_send(r, purging);
-    }
-
-    return ngx_http_mcds_watch(r) == NGX_OK ? NGX_DONE
-                                           : NGX_HTTP_INTERNAL_SERVER_ERROR;
+    return res->waiting ? NGX_DONE : ngx_http_mcds_purge_send(res);
 }
 
 
@@ -812,34 +652,16 @@ ngx_http_mcds_purge_arg(ngx_http_request_t *r, ngx_str_t *name,
 }
 
 
-static void
-ngx_http_mcds_purge_resume_handler(ngx_event_t *ev)
-{
-    ngx_connection_t         *c;
-    ngx_http_request_t       *r;
-    ngx_http_mcds_purging_t  *purging;
-
-    purging = ev->data;
-    r = purging->request;
-    c = r->connection;
-
-    ngx_http_set_log_request(c->log, r);
-
-    if (r == r->main && !r->discard_body) {
-        r->read_event_handler = ngx_http_block_reading;
-    }
-
-    ngx_http_finalize_request(r, ngx_http_mcds_purge_send(r, purging));
-    ngx_http_run_posted_requests(c);
-}
-
-
 static ngx_int_t
-ngx_http_mcds_purge_send(ngx_http_request_t *r,
-    ngx_http_mcds_purging_t *purging)
+ngx_http_mcds_purge_send(ngx_http_mcds_resource_t *res)
 {
+    ngx_http_mcds_purging_t *purging = (ngx_http_mcds_purging_t *) res;
+
     ngx_uint_t                   i, found;
+    ngx_http_request_t          *r;
     ngx_http_mcds_cache_conf_t  *ccf;
+
+    r = res->request;
 
     if (purging->n == 0) {
         return ngx_http_mcds_json_problem(r, NGX_HTTP_BAD_REQUEST,
@@ -917,7 +739,7 @@ ngx_http_mcds_purge_json(ngx_http_request_t *r,
                     (purging->how == NGX_MCDS_PURGE_DELETE) ? "delete"
                                                             : "invalidate");
 
-    if (purging->ctx) {
+    if (purging->res.task) {
         p = ngx_sprintf(p, ",\"refresh\":%s",
                         purging->refresh ? "true" : "false");
     }

@@ -26,6 +26,8 @@
 static ngx_int_t ngx_http_mcds_resource_methods(ngx_http_request_t *r,
     ngx_uint_t methods);
 static void ngx_http_mcds_resource_body_handler(ngx_http_request_t *r);
+static ngx_int_t ngx_http_mcds_resource_too_large(
+    ngx_http_mcds_resource_t *res);
 static ngx_int_t ngx_http_mcds_resource_collect(ngx_http_mcds_resource_t *res);
 static ngx_int_t ngx_http_mcds_resource_append(ngx_http_mcds_resource_t *res,
     ngx_buf_t *b);
@@ -83,9 +85,14 @@ ngx_int_t
 ngx_http_mcds_resource_refuse(ngx_http_request_t *r, ngx_uint_t methods,
     char *detail)
 {
-    if (ngx_http_discard_request_body(r) != NGX_OK
-        || ngx_http_mcds_resource_methods(r, methods) != NGX_OK)
-    {
+    ngx_int_t  rc;
+
+    rc = ngx_http_discard_request_body(r);
+    if (rc != NGX_OK) {
+        return rc;
+    }
+
+    if (ngx_http_mcds_resource_methods(r, methods) != NGX_OK) {
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
     }
 
@@ -179,6 +186,7 @@ ngx_http_mcds_resource_begin(ngx_http_mcds_resource_t *res,
     res->start = start;
 
     if (!(r->method & (NGX_HTTP_GET|NGX_HTTP_HEAD))
+        && !res->buffered
         && ngx_http_mcds_resource_conditions(res) != NGX_OK)
     {
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
@@ -186,18 +194,17 @@ ngx_http_mcds_resource_begin(ngx_http_mcds_resource_t *res,
 
     if (r->method & (NGX_HTTP_POST|NGX_HTTP_PUT|NGX_HTTP_PATCH)) {
 
-        if (r->headers_in.content_length_n > NGX_HTTP_MCDS_BODY) {
-
+        if (!res->buffered
+            && r->headers_in.content_length_n > NGX_HTTP_MCDS_BODY)
+        {
             if (ngx_http_discard_request_body(r) != NGX_OK) {
                 return NGX_HTTP_INTERNAL_SERVER_ERROR;
             }
 
-            return ngx_http_mcds_json_problem(r,
-                                          NGX_HTTP_REQUEST_ENTITY_TOO_LARGE,
-                                          "the body is larger than 1 MB");
+            return ngx_http_mcds_resource_too_large(res);
         }
 
-        r->request_body_no_buffering = 1;
+        r->request_body_no_buffering = !res->buffered;
 
         rc = ngx_http_read_client_request_body(r,
                                            ngx_http_mcds_resource_body_handler);
@@ -287,10 +294,7 @@ ngx_http_mcds_resource_body_handler(ngx_http_request_t *r)
         rc = ngx_http_mcds_resource_collect(res);
 
         if (rc == NGX_DECLINED) {
-            rc = ngx_http_mcds_json_problem(r,
-                                            NGX_HTTP_REQUEST_ENTITY_TOO_LARGE,
-                                            "the body is larger than 1 MB");
-            ngx_http_finalize_request(r, rc);
+            ngx_http_finalize_request(r, ngx_http_mcds_resource_too_large(res));
             return;
         }
 
@@ -317,6 +321,18 @@ ngx_http_mcds_resource_body_handler(ngx_http_request_t *r)
     }
 
     ngx_http_mcds_resource_end(res, res->start(res));
+}
+
+
+static ngx_int_t
+ngx_http_mcds_resource_too_large(ngx_http_mcds_resource_t *res)
+{
+    return res->buffered
+           ? ngx_http_mcds_json_problem(res->request, NGX_HTTP_BAD_REQUEST,
+                                        "the body is too long")
+           : ngx_http_mcds_json_problem(res->request,
+                                        NGX_HTTP_REQUEST_ENTITY_TOO_LARGE,
+                                        "the body is larger than 1 MB");
 }
 
 
@@ -367,7 +383,9 @@ ngx_http_mcds_resource_append(ngx_http_mcds_resource_t *res, ngx_buf_t *b)
     len = ngx_buf_size(b);
     body = &res->body;
 
-    if (len > (off_t) (NGX_HTTP_MCDS_BODY - body->len)) {
+    if (res->buffered ? b->in_file
+                      : len > (off_t) (NGX_HTTP_MCDS_BODY - body->len))
+    {
         return NGX_DECLINED;
     }
 
@@ -457,6 +475,11 @@ ngx_http_mcds_resource_done(ngx_http_mcds_resource_t *res)
 
     if (res->request == NULL) {
         ngx_destroy_pool(res->pool);
+        return;
+    }
+
+    if (res->task) {
+        ngx_http_mcds_task_wake(res->task);
         return;
     }
 

@@ -43,6 +43,7 @@ struct ngx_http_mcds_resource_s {
     ngx_uint_t                  waiting;   /* operations under way */
     ngx_http_mcds_resource_pt   answer;    /* when there are none any more */
     void                      (*cancel)(ngx_http_mcds_resource_t *res);
+    ngx_http_mcds_task_t       *task;      /* in a phase: it waits instead */
     ngx_str_t                   body;
     ngx_str_t                   match;     /* If-Match, or empty */
     ngx_str_t                   none_match;
@@ -51,6 +52,10 @@ struct ngx_http_mcds_resource_s {
     ngx_http_mcds_resource_pt   start;
     ngx_http_mcds_park_t        park;
     size_t                      room;      /* behind the body */
+
+    unsigned                    buffered:1;  /* the body must fit into
+                                                client_body_buffer_size, and
+                                                there are no conditions */
 };
 
 
