@@ -48,6 +48,7 @@ struct ngx_mcds_mutex_s {
     ngx_mcds_mutex_pt        handler;
     void                    *data;
     ngx_mcds_lock_t         *lock;
+    ngx_mcds_op_t            op;       /* counts */
     ngx_uint_t               step;     /* ngx_mcds_mutex_step_e */
     ngx_uint_t               status;   /* to be told */
     uint32_t                 ttl;
@@ -79,7 +80,7 @@ static void ngx_mcds_mutex_over_handler(ngx_event_t *ev);
 static void ngx_mcds_mutex_try(ngx_mcds_mutex_t *mutex);
 static void ngx_mcds_mutex_lock_handler(void *data, ngx_mcds_lock_t *lock,
     ngx_uint_t rc);
-static ngx_int_t ngx_mcds_mutex_count(ngx_mcds_mutex_t *mutex);
+static void ngx_mcds_mutex_count(ngx_mcds_mutex_t *mutex);
 static void ngx_mcds_mutex_counted(void *data, ngx_mcds_result_t *result);
 static void ngx_mcds_mutex_held(ngx_mcds_mutex_t *mutex);
 static void ngx_mcds_mutex_failed(ngx_mcds_mutex_t *mutex, ngx_uint_t rc);
@@ -299,9 +300,18 @@ ngx_mcds_mutex_release(ngx_mcds_mutex_t *mutex)
 
         return;
 
+    case NGX_MCDS_MUTEX_COUNTING:
+
+        ngx_mcds_cancel(&mutex->op);
+
+        mutex->released = 1;
+        ngx_mcds_mutex_failed(mutex, NGX_MCDS_NOT_STORED);
+
+        return;
+
     default:
 
-        /* an answer is to come */
+        /* the lock is given up when memcached has answered */
 
         mutex->released = 1;
         mutex->over = 1;
@@ -533,11 +543,7 @@ ngx_mcds_mutex_lock_handler(void *data, ngx_mcds_lock_t *lock, ngx_uint_t rc)
     }
 
     if (mutex->step == NGX_MCDS_MUTEX_ADDING) {
-
-        if (ngx_mcds_mutex_count(mutex) != NGX_OK) {
-            ngx_mcds_mutex_failed(mutex, NGX_MCDS_BUSY);
-        }
-
+        ngx_mcds_mutex_count(mutex);
         return;
     }
 
@@ -560,7 +566,7 @@ ngx_mcds_mutex_is_fence(ngx_str_t *key)
 }
 
 
-static ngx_int_t
+static void
 ngx_mcds_mutex_count(ngx_mcds_mutex_t *mutex)
 {
     uint64_t            now;
@@ -581,16 +587,11 @@ ngx_mcds_mutex_count(ngx_mcds_mutex_t *mutex)
     req.initial = ngx_mcds_mutex_first(now, ngx_mcds_mutex_seen);
     req.delta = 1;
 
-    if (ngx_mcds_launch(mutex->gate->pool, &req, ngx_mcds_mutex_counted,
-                        mutex)
-        == NULL)
-    {
-        return NGX_ERROR;
-    }
-
     mutex->step = NGX_MCDS_MUTEX_COUNTING;
+    mutex->op.handler = ngx_mcds_mutex_counted;
+    mutex->op.data = mutex;
 
-    return NGX_OK;
+    ngx_mcds_submit(mutex->gate->pool, &req, &mutex->op);
 }
 
 
@@ -624,7 +625,7 @@ ngx_mcds_mutex_counted(void *data, ngx_mcds_result_t *result)
                       "lock cannot be used", (size_t) key.len, key.data);
     }
 
-    if (rc == NGX_MCDS_OK && (mutex->lost || mutex->released)) {
+    if (rc == NGX_MCDS_OK && mutex->lost) {
         rc = NGX_MCDS_NOT_STORED;
     }
 

@@ -18,6 +18,7 @@
 
 
 typedef struct {
+    ngx_mcds_op_t             op;
     ngx_mcds_pool_t          *pool;
     ngx_str_t                 key;
     ngx_mcds_mutex_item_t     item;    /* without an owner: only looked at */
@@ -29,11 +30,11 @@ typedef struct {
 } ngx_mcds_mutex_change_t;
 
 
-static ngx_int_t ngx_mcds_mutex_change_start(ngx_mcds_mutex_change_t *change);
+static void ngx_mcds_mutex_change_start(ngx_mcds_mutex_change_t *change);
 static void ngx_mcds_mutex_looked(void *data, ngx_mcds_result_t *result);
 static ngx_uint_t ngx_mcds_mutex_same(ngx_mcds_mutex_change_t *change,
     ngx_mcds_mutex_item_t *item);
-static ngx_int_t ngx_mcds_mutex_change_write(ngx_mcds_mutex_change_t *change,
+static void ngx_mcds_mutex_change_write(ngx_mcds_mutex_change_t *change,
     ngx_mcds_result_t *result);
 static void ngx_mcds_mutex_changed(void *data, ngx_mcds_result_t *result);
 static void ngx_mcds_mutex_change_done(ngx_mcds_mutex_change_t *change,
@@ -77,16 +78,13 @@ ngx_mcds_mutex_change(ngx_mcds_pool_t *pool, ngx_str_t *key,
         ngx_memcpy(change->owner, item->owner.data, item->owner.len);
     }
 
-    if (ngx_mcds_mutex_change_start(change) != NGX_OK) {
-        ngx_free(change);
-        return NGX_ERROR;
-    }
+    ngx_mcds_mutex_change_start(change);
 
     return NGX_OK;
 }
 
 
-static ngx_int_t
+static void
 ngx_mcds_mutex_change_start(ngx_mcds_mutex_change_t *change)
 {
     ngx_mcds_request_t  req;
@@ -99,8 +97,10 @@ ngx_mcds_mutex_change_start(ngx_mcds_mutex_change_t *change)
     req.single = 1;
     req.limit = NGX_MCDS_MAX_LINE;
 
-    return ngx_mcds_launch(change->pool, &req, ngx_mcds_mutex_looked, change)
-           ? NGX_OK : NGX_ERROR;
+    change->op.handler = ngx_mcds_mutex_looked;
+    change->op.data = change;
+
+    ngx_mcds_submit(change->pool, &req, &change->op);
 }
 
 
@@ -139,9 +139,7 @@ ngx_mcds_mutex_looked(void *data, ngx_mcds_result_t *result)
 
     change->item.number = found->number;
 
-    if (ngx_mcds_mutex_change_write(change, result) != NGX_OK) {
-        ngx_mcds_mutex_change_done(change, NGX_MCDS_BUSY, NULL, -1);
-    }
+    ngx_mcds_mutex_change_write(change, result);
 }
 
 
@@ -163,7 +161,7 @@ ngx_mcds_mutex_same(ngx_mcds_mutex_change_t *change,
 }
 
 
-static ngx_int_t
+static void
 ngx_mcds_mutex_change_write(ngx_mcds_mutex_change_t *change,
     ngx_mcds_result_t *result)
 {
@@ -176,7 +174,9 @@ ngx_mcds_mutex_change_write(ngx_mcds_mutex_change_t *change,
         ngx_log_error(NGX_LOG_ERR, ngx_cycle->log, 0,
                       "memcached gives no CAS in pool \"%V\", "
                       "locks do not work", &change->pool->name);
-        return NGX_ERROR;
+
+        ngx_mcds_mutex_change_done(change, NGX_MCDS_BUSY, NULL, -1);
+        return;
     }
 
     ngx_memzero(&req, sizeof(ngx_mcds_request_t));
@@ -191,8 +191,9 @@ ngx_mcds_mutex_change_write(ngx_mcds_mutex_change_t *change,
     req.old.len = result->len;
     req.text = req.old;
 
-    return ngx_mcds_launch(change->pool, &req, ngx_mcds_mutex_changed, change)
-           ? NGX_OK : NGX_ERROR;
+    change->op.handler = ngx_mcds_mutex_changed;
+
+    ngx_mcds_submit(change->pool, &req, &change->op);
 }
 
 
@@ -202,9 +203,9 @@ ngx_mcds_mutex_changed(void *data, ngx_mcds_result_t *result)
     ngx_mcds_mutex_change_t *change = data;
 
     if (result->rc == NGX_MCDS_EXISTS
-        && ++change->rounds < NGX_MCDS_MUTEX_ROUNDS
-        && ngx_mcds_mutex_change_start(change) == NGX_OK)
+        && ++change->rounds < NGX_MCDS_MUTEX_ROUNDS)
     {
+        ngx_mcds_mutex_change_start(change);
         return;
     }
 
