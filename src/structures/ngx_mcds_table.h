@@ -42,24 +42,35 @@ typedef struct {
 /*
  * Finds the element of a name, which may have been remembered by this worker
  * for keep milliseconds since it was asked for, as may have been that there
- * is none.
+ * is none.  The wait lives in a struct of the caller's, who sets handler and
+ * data; all else is zero before the first use.
  *
  * NGX_OK: value is it, until something else is called; NGX_DECLINED: there is
  * none; NGX_AGAIN: the handler will be called once, not from inside of this
  * call, unless it is canceled; NGX_ERROR: out of memory.
  *
  * The handler's rc is NGX_MCDS_OK, NOT_FOUND, or what went wrong.
+ *
+ * find_cancel: also of a wait that has ended, or not begun.  finding: 1 if the
+ * handler is still to be called.
  */
-
-typedef struct ngx_mcds_table_wait_s  ngx_mcds_table_wait_t;
 
 typedef void (*ngx_mcds_table_find_pt)(void *data, ngx_uint_t rc,
     ngx_str_t *value);
 
+typedef struct {
+    ngx_mcds_table_find_pt      handler;
+    void                       *data;
+
+    ngx_queue_t                 queue;   /* of table_find.c */
+} ngx_mcds_table_wait_t;
+
 ngx_int_t ngx_mcds_table_find(ngx_mcds_table_t *table, ngx_str_t *name,
-    ngx_msec_t keep, ngx_str_t *value, ngx_mcds_table_find_pt handler,
-    void *data, ngx_mcds_table_wait_t **wait);
+    ngx_msec_t keep, ngx_str_t *value, ngx_mcds_table_wait_t *wait);
 void ngx_mcds_table_find_cancel(ngx_mcds_table_wait_t *wait);
+
+#define ngx_mcds_table_finding(wait)                                          \
+    ((wait)->queue.next != NULL)
 
 
 /* this worker does not remember the name any more */

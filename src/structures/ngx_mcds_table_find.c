@@ -40,13 +40,6 @@ typedef struct {
 } ngx_mcds_table_memory_t;
 
 
-struct ngx_mcds_table_wait_s {
-    ngx_queue_t                 queue;
-    ngx_mcds_table_find_pt      handler;
-    void                       *data;
-};
-
-
 static void ngx_mcds_table_memory_init(void);
 static ngx_mcds_table_memory_t *ngx_mcds_table_memory(
     ngx_mcds_table_t *table, ngx_str_t *name, uint32_t hash);
@@ -75,13 +68,11 @@ static size_t       ngx_mcds_table_size;
 
 ngx_int_t
 ngx_mcds_table_find(ngx_mcds_table_t *table, ngx_str_t *name, ngx_msec_t keep,
-    ngx_str_t *value, ngx_mcds_table_find_pt handler, void *data,
-    ngx_mcds_table_wait_t **wait)
+    ngx_str_t *value, ngx_mcds_table_wait_t *wait)
 {
     u_char                    suffix[NGX_MCDS_TABLE_SUFFIX];
     uint32_t                  hash;
     ngx_mcds_request_t        req;
-    ngx_mcds_table_wait_t    *w;
     ngx_mcds_table_memory_t  *memory;
 
     if (ngx_mcds_table_memories.next == NULL) {
@@ -107,17 +98,8 @@ ngx_mcds_table_find(ngx_mcds_table_t *table, ngx_str_t *name, ngx_msec_t keep,
         return NGX_OK;
     }
 
-    w = ngx_alloc(sizeof(ngx_mcds_table_wait_t), ngx_cycle->log);
-    if (w == NULL) {
-        return NGX_ERROR;
-    }
-
-    w->handler = handler;
-    w->data = data;
-
     if (memory && memory->asking && !memory->forget) {
-        ngx_queue_insert_tail(&memory->waits, &w->queue);
-        *wait = w;
+        ngx_queue_insert_tail(&memory->waits, &wait->queue);
         return NGX_AGAIN;
     }
 
@@ -127,7 +109,6 @@ ngx_mcds_table_find(ngx_mcds_table_t *table, ngx_str_t *name, ngx_msec_t keep,
 
     memory = ngx_mcds_table_memory_create(table, name, hash);
     if (memory == NULL) {
-        ngx_free(w);
         return NGX_ERROR;
     }
 
@@ -138,8 +119,7 @@ ngx_mcds_table_find(ngx_mcds_table_t *table, ngx_str_t *name, ngx_msec_t keep,
 
     ngx_mcds_submit(table->pool, &req, &memory->op);
 
-    ngx_queue_insert_tail(&memory->waits, &w->queue);
-    *wait = w;
+    ngx_queue_insert_tail(&memory->waits, &wait->queue);
 
     return NGX_AGAIN;
 }
@@ -148,8 +128,10 @@ ngx_mcds_table_find(ngx_mcds_table_t *table, ngx_str_t *name, ngx_msec_t keep,
 void
 ngx_mcds_table_find_cancel(ngx_mcds_table_wait_t *wait)
 {
-    ngx_queue_remove(&wait->queue);
-    ngx_free(wait);
+    if (ngx_mcds_table_finding(wait)) {
+        ngx_queue_remove(&wait->queue);
+        wait->queue.next = NULL;
+    }
 }
 
 
@@ -305,11 +287,9 @@ ngx_mcds_table_find_handler(void *data, ngx_mcds_result_t *result)
 
         q = ngx_queue_head(&memory->waits);
         wait = ngx_queue_data(q, ngx_mcds_table_wait_t, queue);
-        ngx_queue_remove(q);
 
+        ngx_mcds_table_find_cancel(wait);
         wait->handler(wait->data, result->rc, &value);
-
-        ngx_free(wait);
     }
 
     ngx_mcds_table_remember(memory, result);

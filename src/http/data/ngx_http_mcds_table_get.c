@@ -31,7 +31,7 @@ typedef struct {
     ngx_mcds_stat_t            *stat;
     ngx_str_t                   table;
     ngx_str_t                   key;
-    ngx_mcds_table_wait_t      *wait;
+    ngx_mcds_table_wait_t       wait;
 } ngx_http_mcds_got_t;
 
 
@@ -455,14 +455,15 @@ ngx_http_mcds_get_start(ngx_http_request_t *r, ngx_http_mcds_get_ctx_t *ctx,
     got->ctx = ctx;
     got->pool = dcf->pool;
     got->stat = dcf->get_stats[n];
+    got->wait.handler = ngx_http_mcds_get_found;
+    got->wait.data = got;
 
     ngx_mcds_stat_add(got->stat, NGX_MCDS_DATA_GET, 1);
 
     table.pool = dcf->pool;
     table.key = name;
 
-    switch (ngx_mcds_table_find(&table, &key, get->keep, &value,
-                                ngx_http_mcds_get_found, got, &got->wait))
+    switch (ngx_mcds_table_find(&table, &key, get->keep, &value, &got->wait))
     {
 
     case NGX_OK:
@@ -587,8 +588,6 @@ ngx_http_mcds_get_found(void *data, ngx_uint_t rc, ngx_str_t *value)
 
     ctx = got->ctx;
 
-    got->wait = NULL;
-
     if (rc == NGX_MCDS_OK) {
         ngx_mcds_stat_add(got->stat, NGX_MCDS_DATA_FOUND, 1);
 
@@ -623,8 +622,8 @@ ngx_http_mcds_get_over(void *data)
 
         for (i = 0; i < part->nelts; i++) {
 
-            if (got[i].wait) {
-                ngx_mcds_table_find_cancel(got[i].wait);
+            if (ngx_mcds_table_finding(&got[i].wait)) {
+                ngx_mcds_table_find_cancel(&got[i].wait);
                 ngx_http_mcds_get_found(&got[i], NGX_MCDS_TIMEOUT, NULL);
             }
         }
@@ -677,9 +676,7 @@ ngx_http_mcds_get_cleanup(void *data)
         got = part->elts;
 
         for (i = 0; i < part->nelts; i++) {
-            if (got[i].wait) {
-                ngx_mcds_table_find_cancel(got[i].wait);
-            }
+            ngx_mcds_table_find_cancel(&got[i].wait);
         }
     }
 }
