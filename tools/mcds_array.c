@@ -15,6 +15,7 @@ typedef struct {
     ngx_uint_t               done;
     ngx_uint_t               rc;
     json_t                  *list;
+    ngx_mcds_array_read_t    read;
 } mcds_lines_t;
 
 
@@ -115,15 +116,16 @@ mcds_array_list(mcds_t *m, ngx_mcds_array_t *array)
     char         *text;
     size_t        i, n, limit;
     json_t       *list, *line;
-    mcds_lines_t   read;
+    mcds_lines_t  read;
 
     ngx_memzero(&read, sizeof(mcds_lines_t));
 
     read.list = json_array();
+    read.read.array = *array;
+    read.read.handler = mcds_array_lines;
+    read.read.data = &read;
 
-    if (ngx_mcds_array_read(array, mcds_array_lines, &read) != NGX_OK) {
-        mcds_no_memory();
-    }
+    ngx_mcds_array_read(&read.read);
 
     mcds_wait(&read.done);
 

@@ -17,6 +17,7 @@ typedef struct {
     ngx_uint_t               done;
     ngx_uint_t               rc;
     ngx_array_t              names;     /* mcds_name_t */
+    ngx_mcds_array_read_t    read;
 } mcds_read_t;
 
 
@@ -157,14 +158,12 @@ mcds_table_check(mcds_t *m, ngx_str_t *name)
 static void
 mcds_table_list(mcds_t *m, ngx_mcds_table_t *table)
 {
-    json_t            *list, *o;
-    ngx_uint_t         i;
-    mcds_name_t       *name;
-    mcds_read_t        read;
-    ngx_mcds_array_t   array;
+    json_t       *list, *o;
+    ngx_uint_t    i;
+    mcds_name_t  *name;
+    mcds_read_t   read;
 
     ngx_memzero(&read, sizeof(mcds_read_t));
-    ngx_memzero(&array, sizeof(ngx_mcds_array_t));
 
     read.m = m;
 
@@ -174,11 +173,12 @@ mcds_table_list(mcds_t *m, ngx_mcds_table_t *table)
         mcds_no_memory();
     }
 
-    ngx_mcds_table_array(table, &array);
+    ngx_mcds_table_array(table, &read.read.array);
 
-    if (ngx_mcds_array_read(&array, mcds_table_names, &read) != NGX_OK) {
-        mcds_no_memory();
-    }
+    read.read.handler = mcds_table_names;
+    read.read.data = &read;
+
+    ngx_mcds_array_read(&read.read);
 
     mcds_wait(&read.done);
 

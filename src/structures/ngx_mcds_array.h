@@ -114,12 +114,30 @@ typedef void (*ngx_mcds_array_read_pt)(void *data, ngx_uint_t rc,
 
 
 /*
- * Reads all lines as they were at one time.  NGX_ERROR: out of memory;
- * otherwise the handler is called once, not from inside of this call.
+ * Reads all lines as they were at one time.  The read lives in a struct of the
+ * caller's, who sets array, whose key lives as long as the read, handler and
+ * data; all else is zero before the first use.  The handler is called once,
+ * not from inside of this call, and may free the read.
  */
 
-ngx_int_t ngx_mcds_array_read(ngx_mcds_array_t *array,
-    ngx_mcds_array_read_pt handler, void *data);
+struct ngx_mcds_array_read_s {
+    ngx_mcds_array_t          array;
+    ngx_mcds_array_read_pt    handler;
+    void                     *data;
+    unsigned                  head:1;    /* is wanted alone, without parts */
+
+    /* of array_read.c */
+    unsigned                  missing:1; /* parts are */
+    unsigned                  known:1;   /* ... in this head, too */
+    ngx_mcds_op_t             op;        /* of the head */
+    ngx_mcds_array_content_t  content;
+    ngx_uint_t                next;      /* the piece to ask for */
+    ngx_uint_t                waiting;
+    ngx_uint_t                tries;
+    ngx_uint_t                rc;
+};
+
+void ngx_mcds_array_read(ngx_mcds_array_read_t *read);
 
 
 /*

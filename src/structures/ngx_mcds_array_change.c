@@ -53,13 +53,12 @@ static ngx_uint_t   ngx_mcds_array_no_cas;     /* said */
 void
 ngx_mcds_array_change_start(ngx_mcds_array_work_t *work)
 {
-    ngx_uint_t             parts;
     ngx_queue_t           *q;
     ngx_mcds_array_job_t  *job;
 
     /* who only appends need not know what is in the parts */
 
-    parts = 0;
+    work->read.head = 1;
 
     if (work->mode == NGX_MCDS_ARRAY_CHANGING) {
 
@@ -70,18 +69,17 @@ ngx_mcds_array_change_start(ngx_mcds_array_work_t *work)
             job = ngx_queue_data(q, ngx_mcds_array_job_t, queue);
 
             if (job->edit) {
-                parts = 1;
+                work->read.head = 0;
                 break;
             }
         }
     }
 
-    if (ngx_mcds_array_read_start(&work->array, parts,
-                                  ngx_mcds_array_change_handler, work)
-        != NGX_OK)
-    {
-        ngx_mcds_array_change_end(work, NGX_MCDS_BUSY);
-    }
+    work->read.array = work->array;
+    work->read.handler = ngx_mcds_array_change_handler;
+    work->read.data = work;
+
+    ngx_mcds_array_read(&work->read);
 }
 
 

@@ -82,18 +82,13 @@ typedef struct {
     ngx_uint_t                  rounds;
     ngx_mcds_value_t           *text;      /* to append */
 
+    ngx_mcds_array_read_t       read;
     ngx_mcds_op_t               op;        /* on the head */
     ngx_mcds_op_t               parts[NGX_MCDS_ARRAY_WRITES];
 
     ngx_mcds_array_done_t       done;
     ngx_mcds_array_round_t      round;     /* of a change */
 } ngx_mcds_array_work_t;
-
-
-/* ngx_mcds_array_read(), the parts only if they are wanted */
-
-ngx_int_t ngx_mcds_array_read_start(ngx_mcds_array_t *array,
-    ngx_uint_t parts, ngx_mcds_array_read_pt handler, void *data);
 
 
 /* what stands behind the key of a part, written to buf */

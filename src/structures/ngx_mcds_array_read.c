@@ -24,22 +24,6 @@
 #define NGX_MCDS_ARRAY_REFS       4096
 
 
-struct ngx_mcds_array_read_s {
-    ngx_mcds_array_t           array;
-    ngx_mcds_array_read_pt     handler;
-    void                      *data;
-    ngx_mcds_op_t              op;        /* of the head */
-    ngx_mcds_array_content_t   content;
-    ngx_uint_t                 next;      /* the piece to ask for */
-    ngx_uint_t                 waiting;
-    ngx_uint_t                 tries;
-    ngx_uint_t                 rc;
-    unsigned                   parts:1;   /* are wanted */
-    unsigned                   missing:1;
-    unsigned                   known:1;   /* ... in this head, too */
-};
-
-
 static void ngx_mcds_array_read_head(ngx_mcds_array_read_t *read);
 static void ngx_mcds_array_head_handler(void *data,
     ngx_mcds_result_t *result);
@@ -56,43 +40,18 @@ static void ngx_mcds_array_part(ngx_mcds_array_piece_t *piece,
     ngx_mcds_result_t *result);
 static void ngx_mcds_array_read_done(ngx_mcds_array_read_t *read);
 static void ngx_mcds_array_lost(ngx_mcds_array_read_t *read);
-static void ngx_mcds_array_clear(ngx_mcds_array_read_t *read);
+static void ngx_mcds_array_clear(ngx_mcds_array_content_t *content);
 
 
-ngx_int_t
-ngx_mcds_array_read(ngx_mcds_array_t *array, ngx_mcds_array_read_pt handler,
-    void *data)
+void
+ngx_mcds_array_read(ngx_mcds_array_read_t *read)
 {
-    return ngx_mcds_array_read_start(array, 1, handler, data);
-}
-
-
-ngx_int_t
-ngx_mcds_array_read_start(ngx_mcds_array_t *array, ngx_uint_t parts,
-    ngx_mcds_array_read_pt handler, void *data)
-{
-    ngx_mcds_array_read_t  *read;
-
-    read = ngx_calloc(sizeof(ngx_mcds_array_read_t) + array->key.len,
-                      ngx_cycle->log);
-    if (read == NULL) {
-        return NGX_ERROR;
-    }
-
-    read->array = *array;
-    read->array.key.data = (u_char *) read + sizeof(ngx_mcds_array_read_t);
-    ngx_memcpy(read->array.key.data, array->key.data, array->key.len);
-
-    read->handler = handler;
-    read->data = data;
-    read->parts = parts;
+    read->tries = 0;
 
     read->op.handler = ngx_mcds_array_head_handler;
     read->op.data = read;
 
     ngx_mcds_array_read_head(read);
-
-    return NGX_OK;
 }
 
 
@@ -127,8 +86,10 @@ ngx_mcds_array_head_handler(void *data, ngx_mcds_result_t *result)
     cas = content->cas;
     crc = content->crc;
 
-    ngx_mcds_array_clear(read);
+    ngx_mcds_array_clear(content);
 
+    read->next = 0;
+    read->missing = 0;
     read->rc = ngx_mcds_array_head(read, result);
 
     if (read->rc != NGX_MCDS_OK) {
@@ -139,7 +100,7 @@ ngx_mcds_array_head_handler(void *data, ngx_mcds_result_t *result)
     read->known = (read->tries++ && content->cas == cas
                    && content->crc == crc);
 
-    if (!read->parts || content->n <= 1) {
+    if (read->head || content->n <= 1) {
         ngx_mcds_array_read_done(read);
         return;
     }
@@ -383,21 +344,25 @@ ngx_mcds_array_lost(ngx_mcds_array_read_t *read)
 static void
 ngx_mcds_array_read_done(ngx_mcds_array_read_t *read)
 {
-    read->handler(read->data, read->rc,
-                  read->rc == NGX_MCDS_OK ? &read->content : NULL);
+    ngx_mcds_array_content_t  content;
 
-    ngx_mcds_array_clear(read);
-    ngx_free(read);
+    /* the handler may free the read */
+
+    content = read->content;
+
+    ngx_memzero(&read->content, sizeof(ngx_mcds_array_content_t));
+
+    read->handler(read->data, read->rc,
+                  read->rc == NGX_MCDS_OK ? &content : NULL);
+
+    ngx_mcds_array_clear(&content);
 }
 
 
 static void
-ngx_mcds_array_clear(ngx_mcds_array_read_t *read)
+ngx_mcds_array_clear(ngx_mcds_array_content_t *content)
 {
-    ngx_uint_t                 i;
-    ngx_mcds_array_content_t  *content;
-
-    content = &read->content;
+    ngx_uint_t  i;
 
     for (i = 0; i < content->n; i++) {
         ngx_mcds_value_unref(content->pieces[i].value);
@@ -408,7 +373,4 @@ ngx_mcds_array_clear(ngx_mcds_array_read_t *read)
     }
 
     ngx_memzero(content, sizeof(ngx_mcds_array_content_t));
-
-    read->next = 0;
-    read->missing = 0;
 }

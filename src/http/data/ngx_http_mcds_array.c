@@ -22,13 +22,14 @@ typedef struct {
     ngx_http_mcds_resource_t     res;
     ngx_http_mcds_array_conf_t  *conf;
     ngx_mcds_array_t             array;
+    ngx_mcds_array_read_t        read;     /* of a GET */
     ngx_uint_t                   method;
     ngx_uint_t                   type;
     ngx_uint_t                   rc;
     ngx_uint_t                   refused;  /* by a condition */
     ngx_mcds_array_done_t        done;
 
-    ngx_http_mcds_text_t         text;     /* of a GET */
+    ngx_http_mcds_text_t         text;     /* ... and its answer */
     uint64_t                     cas;
     uint32_t                     crc;
 
@@ -218,6 +219,11 @@ ngx_http_mcds_array_start(ngx_http_mcds_resource_t *res)
                                           "request");
     }
 
+    ar->array.key.data = ngx_pstrdup(rest->pool, &ar->array.key);
+    if (ar->array.key.data == NULL) {
+        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+    }
+
     if (!(ar->method & (NGX_HTTP_GET|NGX_HTTP_HEAD))) {
         return ngx_http_mcds_array_write(ar);
     }
@@ -232,11 +238,11 @@ ngx_http_mcds_array_start(ngx_http_mcds_resource_t *res)
 
     ar->text.pool = res->pool;
 
-    if (ngx_mcds_array_read(&ar->array, ngx_http_mcds_array_read_handler, ar)
-        != NGX_OK)
-    {
-        return NGX_HTTP_INTERNAL_SERVER_ERROR;
-    }
+    ar->read.array = ar->array;
+    ar->read.handler = ngx_http_mcds_array_read_handler;
+    ar->read.data = ar;
+
+    ngx_mcds_array_read(&ar->read);
 
     res->waiting++;
 
@@ -271,11 +277,6 @@ ngx_http_mcds_array_write(ngx_http_mcds_array_api_t *ar)
 
     if (rc != NGX_DECLINED) {
         return rc;
-    }
-
-    ar->array.key.data = ngx_pstrdup(ar->res.pool, &ar->array.key);
-    if (ar->array.key.data == NULL) {
-        return NGX_HTTP_INTERNAL_SERVER_ERROR;
     }
 
     shared = (ar->method == NGX_HTTP_POST

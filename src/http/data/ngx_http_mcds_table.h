@@ -55,6 +55,7 @@ struct ngx_http_mcds_table_api_s {
     ngx_uint_t                   found;
 
     /* of a list */
+    ngx_mcds_array_read_t        read;
     ngx_http_mcds_listed_t      *listed;
     ngx_uint_t                   nlisted;
     ngx_uint_t                   next;

@@ -42,15 +42,12 @@ static ngx_int_t ngx_http_mcds_table_empty(ngx_http_mcds_resource_t *res);
 ngx_int_t
 ngx_http_mcds_table_list(ngx_http_mcds_table_api_t *tr)
 {
-    ngx_mcds_array_t  array;
+    ngx_mcds_table_array(&tr->table, &tr->read.array);
 
-    ngx_mcds_table_array(&tr->table, &array);
+    tr->read.handler = ngx_http_mcds_table_list_handler;
+    tr->read.data = tr;
 
-    if (ngx_mcds_array_read(&array, ngx_http_mcds_table_list_handler, tr)
-        != NGX_OK)
-    {
-        return NGX_HTTP_INTERNAL_SERVER_ERROR;
-    }
+    ngx_mcds_array_read(&tr->read);
 
     tr->res.waiting++;
     tr->res.answer = ngx_http_mcds_table_shown;
