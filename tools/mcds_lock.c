@@ -11,13 +11,14 @@
 
 
 typedef struct {
-    ngx_uint_t   done;
-    ngx_uint_t   rc;
-    int64_t      ttl;
-    uint64_t     number;
-    ngx_uint_t   known;           /* it is a lock of this kind */
-    size_t       len;             /* of the owner */
-    u_char       owner[NGX_MCDS_MUTEX_OWNER];
+    ngx_mcds_mutex_change_t   change;
+    ngx_uint_t                done;
+    ngx_uint_t                rc;
+    int64_t                   ttl;
+    uint64_t                  number;
+    ngx_uint_t                known;    /* it is a lock of this kind */
+    size_t                    len;      /* of the owner */
+    u_char                    owner[NGX_MCDS_MUTEX_OWNER];
 } mcds_look_t;
 
 
@@ -104,9 +105,12 @@ mcds_lock_look(mcds_t *m, ngx_str_t *key, mcds_look_t *look)
 {
     ngx_memzero(look, sizeof(mcds_look_t));
 
-    if (ngx_mcds_mutex_look(m->pool, key, mcds_lock_done, look) != NGX_OK) {
-        mcds_no_memory();
-    }
+    look->change.pool = m->pool;
+    look->change.key = *key;
+    look->change.handler = mcds_lock_done;
+    look->change.data = look;
+
+    ngx_mcds_mutex_change(&look->change);
 
     mcds_wait(&look->done);
 }
@@ -135,9 +139,8 @@ mcds_lock_done(void *data, ngx_mcds_mutex_state_t *state)
 static void
 mcds_lock_free(mcds_t *m, ngx_str_t *key)
 {
-    json_t                  *o;
-    mcds_look_t              look, freed;
-    ngx_mcds_mutex_item_t    item;
+    json_t       *o;
+    mcds_look_t   look, freed;
 
     mcds_lock_look(m, key, &look);
 
@@ -153,15 +156,15 @@ mcds_lock_free(mcds_t *m, ngx_str_t *key)
 
     ngx_memzero(&freed, sizeof(mcds_look_t));
 
-    item.number = look.number;
-    item.owner.data = look.owner;
-    item.owner.len = look.len;
+    freed.change.pool = m->pool;
+    freed.change.key = *key;
+    freed.change.item.number = look.number;
+    freed.change.item.owner.data = look.owner;
+    freed.change.item.owner.len = look.len;
+    freed.change.handler = mcds_lock_done;
+    freed.change.data = &freed;
 
-    if (ngx_mcds_mutex_change(m->pool, key, &item, 0, mcds_lock_done, &freed)
-        != NGX_OK)
-    {
-        mcds_no_memory();
-    }
+    ngx_mcds_mutex_change(&freed.change);
 
     mcds_wait(&freed.done);
 

@@ -52,8 +52,9 @@ typedef struct {
 
 
 typedef struct {
-    ngx_uint_t         done;
-    ngx_uint_t         rc;
+    ngx_uint_t                done;
+    ngx_uint_t                rc;
+    ngx_mcds_mutex_change_t   change;
 } mcds_run_released_t;
 
 
@@ -364,8 +365,9 @@ static int
 mcds_run_end(mcds_run_t *run)
 {
     u_char                  owner[NGX_MCDS_MUTEX_OWNER];
+    ngx_str_t              *name;
     mcds_run_released_t     released;
-    ngx_mcds_mutex_item_t   item;
+    ngx_mcds_mutex_item_t  *item;
 
     if (run->lost) {
         ngx_mcds_mutex_release(run->mutex);
@@ -374,21 +376,23 @@ mcds_run_end(mcds_run_t *run)
         return MCDS_RUN_LOST;
     }
 
-    item.number = ngx_mcds_mutex_number(run->mutex);
-    item.owner = *ngx_mcds_mutex_owner(run->mutex);
-    ngx_memcpy(owner, item.owner.data, item.owner.len);
-    item.owner.data = owner;
-
-    ngx_mcds_mutex_leave(run->mutex);
-
     ngx_memzero(&released, sizeof(mcds_run_released_t));
 
-    if (ngx_mcds_mutex_change(run->m->pool, &run->key, &item, 0,
-                              mcds_run_released, &released)
-        != NGX_OK)
-    {
-        mcds_no_memory();
-    }
+    released.change.pool = run->m->pool;
+    released.change.key = run->key;
+    released.change.handler = mcds_run_released;
+    released.change.data = &released;
+
+    name = ngx_mcds_mutex_owner(run->mutex);
+    ngx_memcpy(owner, name->data, name->len);
+
+    item = &released.change.item;
+    item->number = ngx_mcds_mutex_number(run->mutex);
+    item->owner.data = owner;
+    item->owner.len = name->len;
+
+    ngx_mcds_mutex_leave(run->mutex);
+    ngx_mcds_mutex_change(&released.change);
 
     mcds_wait(&released.done);
 

@@ -150,17 +150,27 @@ typedef void (*ngx_mcds_mutex_state_pt)(void *data,
 
 
 /*
- * look: tells.  change: gives the lock of that owner, and of that number unless
- * it is 0, so many seconds from now, or releases it, with 0; rc: OK; EXISTS,
- * somebody else has it; NOT_FOUND, nobody; others as ever.  NGX_ERROR: out of
- * memory; otherwise the handler is called once, not from inside of the call.
+ * Gives the lock of that owner, and of that number unless it is 0, so many
+ * seconds from now, or releases it, with 0; rc: OK; EXISTS, somebody else has
+ * it; NOT_FOUND, nobody; others as ever.  Without an owner: tells what is
+ * there.  The handler is called once, not from inside of the call, and may free
+ * the change, which lives in a struct of the caller's, as what key and owner
+ * point to; all that the caller does not set is zero.
  */
 
-ngx_int_t ngx_mcds_mutex_look(ngx_mcds_pool_t *pool, ngx_str_t *key,
-    ngx_mcds_mutex_state_pt handler, void *data);
-ngx_int_t ngx_mcds_mutex_change(ngx_mcds_pool_t *pool, ngx_str_t *key,
-    ngx_mcds_mutex_item_t *item, uint32_t ttl,
-    ngx_mcds_mutex_state_pt handler, void *data);
+typedef struct {
+    ngx_mcds_pool_t          *pool;
+    ngx_str_t                 key;
+    ngx_mcds_mutex_item_t     item;
+    uint32_t                  ttl;
+    ngx_mcds_mutex_state_pt   handler;
+    void                     *data;
+
+    ngx_mcds_op_t             op;      /* of mutex_change.c */
+    ngx_uint_t                rounds;
+} ngx_mcds_mutex_change_t;
+
+void ngx_mcds_mutex_change(ngx_mcds_mutex_change_t *change);
 
 
 /* somebody has released it: who waits here need not wait any longer */

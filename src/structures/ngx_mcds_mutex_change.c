@@ -17,19 +17,6 @@
 #define NGX_MCDS_MUTEX_ROUNDS     3
 
 
-typedef struct {
-    ngx_mcds_op_t             op;
-    ngx_mcds_pool_t          *pool;
-    ngx_str_t                 key;
-    ngx_mcds_mutex_item_t     item;    /* without an owner: only looked at */
-    uint32_t                  ttl;
-    ngx_uint_t                rounds;
-    ngx_mcds_mutex_state_pt   handler;
-    void                     *data;
-    u_char                    owner[NGX_MCDS_MUTEX_OWNER];
-} ngx_mcds_mutex_change_t;
-
-
 static void ngx_mcds_mutex_change_start(ngx_mcds_mutex_change_t *change);
 static void ngx_mcds_mutex_looked(void *data, ngx_mcds_result_t *result);
 static ngx_uint_t ngx_mcds_mutex_same(ngx_mcds_mutex_change_t *change,
@@ -41,46 +28,12 @@ static void ngx_mcds_mutex_change_done(ngx_mcds_mutex_change_t *change,
     ngx_uint_t rc, ngx_mcds_mutex_item_t *item, int64_t ttl);
 
 
-ngx_int_t
-ngx_mcds_mutex_look(ngx_mcds_pool_t *pool, ngx_str_t *key,
-    ngx_mcds_mutex_state_pt handler, void *data)
+void
+ngx_mcds_mutex_change(ngx_mcds_mutex_change_t *change)
 {
-    return ngx_mcds_mutex_change(pool, key, NULL, 0, handler, data);
-}
-
-
-ngx_int_t
-ngx_mcds_mutex_change(ngx_mcds_pool_t *pool, ngx_str_t *key,
-    ngx_mcds_mutex_item_t *item, uint32_t ttl,
-    ngx_mcds_mutex_state_pt handler, void *data)
-{
-    ngx_mcds_mutex_change_t  *change;
-
-    change = ngx_calloc(sizeof(ngx_mcds_mutex_change_t) + key->len,
-                        ngx_cycle->log);
-    if (change == NULL) {
-        return NGX_ERROR;
-    }
-
-    change->pool = pool;
-    change->ttl = ngx_mcds_ttl_lasting(ttl);
-    change->handler = handler;
-    change->data = data;
-
-    change->key.data = (u_char *) change + sizeof(ngx_mcds_mutex_change_t);
-    change->key.len = key->len;
-    ngx_memcpy(change->key.data, key->data, key->len);
-
-    if (item) {
-        change->item.number = item->number;
-        change->item.owner.data = change->owner;
-        change->item.owner.len = item->owner.len;
-        ngx_memcpy(change->owner, item->owner.data, item->owner.len);
-    }
+    change->ttl = ngx_mcds_ttl_lasting(change->ttl);
 
     ngx_mcds_mutex_change_start(change);
-
-    return NGX_OK;
 }
 
 
@@ -156,7 +109,8 @@ ngx_mcds_mutex_same(ngx_mcds_mutex_change_t *change,
     }
 
     return change->item.owner.len == item->owner.len
-           && ngx_memcmp(change->owner, item->owner.data, item->owner.len)
+           && ngx_memcmp(change->item.owner.data, item->owner.data,
+                         item->owner.len)
               == 0;
 }
 
@@ -229,6 +183,4 @@ ngx_mcds_mutex_change_done(ngx_mcds_mutex_change_t *change, ngx_uint_t rc,
     state.ttl = ttl;
 
     change->handler(change->data, &state);
-
-    ngx_free(change);
 }

@@ -30,6 +30,7 @@ typedef struct {
     ngx_uint_t                   method;
     ngx_str_t                    name;
     ngx_mcds_mutex_item_t        item;     /* as asked for, then as found */
+    ngx_mcds_mutex_change_t      change;
     uint32_t                     ttl;
     ngx_msec_t                   wait;
     ngx_msec_t                   start;    /* of waiting */
@@ -145,13 +146,14 @@ ngx_http_mcds_locks_start(ngx_http_mcds_resource_t *res)
 
     ngx_int_t  rc;
 
+    lr->change.pool = lr->pool;
+    lr->change.key = lr->name;
+    lr->change.handler = ngx_http_mcds_locks_state_handler;
+    lr->change.data = lr;
+
     if (lr->method & (NGX_HTTP_GET|NGX_HTTP_HEAD)) {
 
-        rc = ngx_mcds_mutex_look(lr->pool, &lr->name,
-                                 ngx_http_mcds_locks_state_handler, lr);
-        if (rc != NGX_OK) {
-            return NGX_HTTP_INTERNAL_SERVER_ERROR;
-        }
+        ngx_mcds_mutex_change(&lr->change);
 
         ngx_mcds_stat_add(lr->stat, NGX_MCDS_LOCKS_READ, 1);
 
@@ -179,12 +181,10 @@ ngx_http_mcds_locks_start(ngx_http_mcds_resource_t *res)
                                           "the owner must be named");
     }
 
-    rc = ngx_mcds_mutex_change(lr->pool, &lr->name, &lr->item,
-                               lr->method == NGX_HTTP_PUT ? lr->ttl : 0,
-                               ngx_http_mcds_locks_state_handler, lr);
-    if (rc != NGX_OK) {
-        return NGX_HTTP_INTERNAL_SERVER_ERROR;
-    }
+    lr->change.item = lr->item;
+    lr->change.ttl = (lr->method == NGX_HTTP_PUT) ? lr->ttl : 0;
+
+    ngx_mcds_mutex_change(&lr->change);
 
     ngx_mcds_stat_add(lr->stat,
                       lr->method == NGX_HTTP_PUT ? NGX_MCDS_LOCKS_RENEW
