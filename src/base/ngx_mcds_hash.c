@@ -25,8 +25,11 @@
     v[2] = ngx_mcds_rotl(v[2], 32)
 
 
-uint64_t
-ngx_mcds_siphash(uint64_t k0, uint64_t k1, u_char *p, size_t len)
+/* SipHash with so many rounds for each word, and at the end */
+
+static ngx_inline uint64_t
+ngx_mcds_sip(uint64_t k0, uint64_t k1, u_char *p, size_t len, ngx_uint_t c,
+    ngx_uint_t d)
 {
     uint64_t    v[4], word, rest;
     ngx_uint_t  i;
@@ -42,8 +45,11 @@ ngx_mcds_siphash(uint64_t k0, uint64_t k1, u_char *p, size_t len)
         ngx_memcpy(&word, p, 8);
 
         v[3] ^= word;
-        ngx_mcds_sip_round(v);
-        ngx_mcds_sip_round(v);
+
+        for (i = 0; i < c; i++) {
+            ngx_mcds_sip_round(v);
+        }
+
         v[0] ^= word;
     }
 
@@ -52,17 +58,27 @@ ngx_mcds_siphash(uint64_t k0, uint64_t k1, u_char *p, size_t len)
     }
 
     v[3] ^= rest;
-    ngx_mcds_sip_round(v);
-    ngx_mcds_sip_round(v);
+
+    for (i = 0; i < c; i++) {
+        ngx_mcds_sip_round(v);
+    }
+
     v[0] ^= rest;
 
     v[2] ^= 0xff;
 
-    for (i = 0; i < 4; i++) {
+    for (i = 0; i < d; i++) {
         ngx_mcds_sip_round(v);
     }
 
     return v[0] ^ v[1] ^ v[2] ^ v[3];
+}
+
+
+uint64_t
+ngx_mcds_siphash(uint64_t k0, uint64_t k1, u_char *p, size_t len)
+{
+    return ngx_mcds_sip(k0, k1, p, len, 2, 4);
 }
 
 
@@ -77,5 +93,5 @@ ngx_mcds_hash(u_char *p, size_t len)
         ready = 1;
     }
 
-    return (uint32_t) ngx_mcds_siphash(secret[0], secret[1], p, len);
+    return (uint32_t) ngx_mcds_sip(secret[0], secret[1], p, len, 1, 3);
 }
