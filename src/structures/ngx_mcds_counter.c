@@ -12,10 +12,14 @@
 #include "ngx_mcds_raise.h"
 #include "ngx_mcds_buffer.h"
 #include "ngx_mcds_timer.h"
-#include "ngx_mcds_hash.h"
+#include "ngx_mcds_index.h"
 
 
+/* batches of a turn that may be joined, and bytes of them; beyond that, counts
+   are sent one by one */
 #define NGX_MCDS_COUNTER_BUCKETS  64
+#define NGX_MCDS_COUNTER_BATCHES  16384
+#define NGX_MCDS_COUNTER_SIZE     (16 * 1024 * 1024)
 
 /* when a turn brings so many counts, and one of so many goes with another, they
    wait for what the next turns add: so many turns, a millisecond at most */
@@ -40,11 +44,9 @@ struct ngx_mcds_count_s {
  * subtracted goes alone: an answer of 0 would not tell what each has found.
  */
 
-typedef struct ngx_mcds_batch_s  ngx_mcds_batch_t;
-
-struct ngx_mcds_batch_s {
+typedef struct {
+    ngx_mcds_index_node_t  node;       /* until it is sent, if it adds */
     ngx_queue_t          queue;        /* until it is sent */
-    ngx_mcds_batch_t    *next;         /* in the bucket, until then */
     ngx_queue_t          counts;       /* ngx_mcds_count_t, in their order */
     uint64_t             sum;
     uint64_t             id;           /* in the ledger, or 0 */
@@ -53,10 +55,9 @@ struct ngx_mcds_batch_s {
     uint64_t             value;        /* that was answered, while it waits to
                                           be raised */
     ngx_msec_t           sent;
-    uint32_t             hash;
     ngx_uint_t           subtract;
     ngx_mcds_counter_t   counter;
-};
+} ngx_mcds_batch_t;
 
 
 static ngx_mcds_batch_t *ngx_mcds_counter_batch(ngx_mcds_counter_t *counter,
@@ -82,7 +83,12 @@ static void ngx_mcds_counter_done(ngx_mcds_batch_t *batch, ngx_uint_t rc,
     uint64_t value);
 
 
-static ngx_mcds_batch_t  *ngx_mcds_counter_buckets[NGX_MCDS_COUNTER_BUCKETS];
+static ngx_mcds_index_node_t  *
+                    ngx_mcds_counter_buckets[NGX_MCDS_COUNTER_BUCKETS];
+static ngx_mcds_index_t  ngx_mcds_counter_index =
+    ngx_mcds_index(ngx_mcds_counter_buckets, NGX_MCDS_COUNTER_BATCHES,
+                   NGX_MCDS_COUNTER_SIZE, 0, 0, NULL);
+
 static ngx_queue_t  ngx_mcds_counter_batches;   /* to be sent, in order */
 static ngx_queue_t  ngx_mcds_counter_free;
 static ngx_event_t  ngx_mcds_counter_flush;
@@ -178,14 +184,16 @@ ngx_mcds_counter_init(void)
 static ngx_mcds_batch_t *
 ngx_mcds_counter_batch(ngx_mcds_counter_t *counter, int64_t delta)
 {
-    uint32_t            hash;
-    ngx_str_t          *key;
-    ngx_mcds_batch_t   *batch, **bucket;
+    uint32_t           hash;
+    ngx_str_t         *key;
+    ngx_mcds_batch_t  *batch;
 
     key = &counter->key;
-    hash = ngx_mcds_hash(key->data, key->len);
+    hash = 0;
 
     if (delta >= 0) {
+        hash = ngx_mcds_hash(key->data, key->len);
+
         batch = ngx_mcds_counter_find(counter, delta, hash);
         if (batch) {
             ngx_mcds_counter_joined++;
@@ -200,16 +208,21 @@ ngx_mcds_counter_batch(ngx_mcds_counter_t *counter, int64_t delta)
 
     ngx_queue_init(&batch->counts);
     batch->sum = 0;
-    batch->hash = hash;
     batch->subtract = (delta < 0);
     batch->counter = *counter;
     batch->counter.key.data = (u_char *) batch + sizeof(ngx_mcds_batch_t);
     ngx_memcpy(batch->counter.key.data, key->data, key->len);
 
-    bucket = &ngx_mcds_counter_buckets[hash % NGX_MCDS_COUNTER_BUCKETS];
+    batch->node.link = NULL;
 
-    batch->next = *bucket;
-    *bucket = batch;
+    if (delta >= 0) {
+        batch->node.pool = counter->pool;
+        batch->node.key = batch->counter.key;
+        batch->node.hash = hash;
+        batch->node.size = sizeof(ngx_mcds_batch_t) + key->len;
+
+        (void) ngx_mcds_index_insert(&ngx_mcds_counter_index, &batch->node);
+    }
 
     ngx_queue_insert_tail(&ngx_mcds_counter_batches, &batch->queue);
 
@@ -221,22 +234,19 @@ static ngx_mcds_batch_t *
 ngx_mcds_counter_find(ngx_mcds_counter_t *counter, int64_t delta,
     uint32_t hash)
 {
-    ngx_str_t         *key;
-    ngx_mcds_batch_t  *batch;
+    ngx_mcds_batch_t       *batch;
+    ngx_mcds_index_node_t  *node;
 
-    key = &counter->key;
-    batch = ngx_mcds_counter_buckets[hash % NGX_MCDS_COUNTER_BUCKETS];
+    for (node = ngx_mcds_index_find(&ngx_mcds_counter_index, counter->pool,
+                                    &counter->key, hash);
+         node;
+         node = ngx_mcds_index_next(node))
+    {
+        batch = ngx_mcds_index_data(node, ngx_mcds_batch_t, node);
 
-    for ( /* void */ ; batch; batch = batch->next) {
-
-        if (batch->hash != hash
-            || batch->subtract
-            || batch->counter.pool != counter->pool
-            || batch->counter.initial != counter->initial
+        if (batch->counter.initial != counter->initial
             || batch->counter.update != counter->update
-            || batch->counter.durable != counter->durable
-            || batch->counter.key.len != key->len
-            || ngx_memcmp(batch->counter.key.data, key->data, key->len) != 0)
+            || batch->counter.durable != counter->durable)
         {
             continue;
         }
@@ -263,7 +273,6 @@ ngx_mcds_counter_find(ngx_mcds_counter_t *counter, int64_t delta,
 static void
 ngx_mcds_counter_flush_handler(ngx_event_t *ev)
 {
-    ngx_uint_t         i;
     ngx_queue_t       *q;
     ngx_mcds_batch_t  *batch;
 
@@ -279,8 +288,7 @@ ngx_mcds_counter_flush_handler(ngx_event_t *ev)
 
         batch = ngx_queue_data(q, ngx_mcds_batch_t, queue);
 
-        i = batch->hash % NGX_MCDS_COUNTER_BUCKETS;
-        ngx_mcds_counter_buckets[i] = NULL;
+        ngx_mcds_index_remove(&ngx_mcds_counter_index, &batch->node);
 
         ngx_mcds_counter_send(batch);
     }
