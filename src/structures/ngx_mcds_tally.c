@@ -2,9 +2,9 @@
 /*
  * Copyright (C) mcds authors
  *
- * A tally is in the queue of what is idle, when there is nothing to send and
- * nothing under way, then it may be forgotten; or in that of a flush, which
- * sends it; or in none, while its answer is to come.
+ * A tally is idle in the index, when there is nothing to send and nothing under
+ * way, then it may be forgotten; or it is in the queue of a flush, which sends
+ * it; or its answer is to come.
  */
 
 
@@ -15,7 +15,7 @@
 #include "ngx_mcds_buffer.h"
 #include "ngx_mcds_stat_sums.h"
 #include "ngx_mcds_timer.h"
-#include "ngx_mcds_hash.h"
+#include "ngx_mcds_index.h"
 
 
 /* counters that a worker knows, and bytes of them */
@@ -44,14 +44,14 @@ typedef struct {
 
 
 typedef struct {
-    ngx_queue_t          bucket;
-    ngx_queue_t          queue;
+    ngx_mcds_index_node_t  node;       /* idle: nothing is to be sent, and
+                                          nothing is under way */
+    ngx_queue_t          queue;        /* in flush */
     ngx_mcds_flush_t    *flush;        /* the one that is to send it */
     ngx_msec_t           period;       /* the shortest that was asked for */
     int64_t              kept;
     int64_t              sent;         /* without an answer yet */
     uint64_t             value;
-    uint32_t             hash;
     unsigned             known:1;      /* value is */
     unsigned             queued:1;     /* in flush */
     unsigned             under_way:1;
@@ -66,8 +66,7 @@ static ngx_mcds_tally_t *ngx_mcds_tally_find(ngx_mcds_counter_t *counter,
     uint32_t hash);
 static ngx_mcds_tally_t *ngx_mcds_tally_create(ngx_mcds_counter_t *counter,
     uint32_t hash, ngx_msec_t period);
-static ngx_int_t ngx_mcds_tally_make_room(size_t size);
-static void ngx_mcds_tally_free(ngx_mcds_tally_t *tally);
+static void ngx_mcds_tally_drop(ngx_mcds_index_node_t *node);
 static ngx_mcds_flush_t *ngx_mcds_tally_flush(ngx_msec_t period);
 static ngx_int_t ngx_mcds_tally_queue(ngx_mcds_tally_t *tally,
     ngx_msec_t period);
@@ -79,13 +78,16 @@ static void ngx_mcds_tally_done(ngx_mcds_tally_t *tally);
 static void ngx_mcds_tally_lose(int64_t delta, ngx_log_t *log, char *reason);
 static void ngx_mcds_tally_event_handler(ngx_event_t *ev);
 static void ngx_mcds_tally_say(ngx_log_t *log);
+static void ngx_mcds_tally_leave(ngx_mcds_index_node_t *node, void *data);
 
 
-static ngx_queue_t  ngx_mcds_tally_buckets[NGX_MCDS_TALLY_BUCKETS];
-static ngx_queue_t  ngx_mcds_tally_idle;        /* the last used first */
+static ngx_mcds_index_node_t  *ngx_mcds_tally_buckets[NGX_MCDS_TALLY_BUCKETS];
+static ngx_mcds_index_t  ngx_mcds_tallies =
+    ngx_mcds_index(ngx_mcds_tally_buckets, NGX_MCDS_TALLIES,
+                   NGX_MCDS_TALLY_SIZE, NGX_MCDS_TALLIES, NGX_MCDS_TALLY_SIZE,
+                   ngx_mcds_tally_drop);
+
 static ngx_queue_t  ngx_mcds_tally_flushes;
-static ngx_uint_t   ngx_mcds_tally_count;
-static size_t       ngx_mcds_tally_size;
 static uint64_t     ngx_mcds_tally_lost;        /* and not said yet */
 static char        *ngx_mcds_tally_reason;
 static ngx_event_t  ngx_mcds_tally_event;       /* says it */
@@ -100,7 +102,7 @@ ngx_mcds_tally_change(ngx_mcds_counter_t *counter, int64_t delta,
     ngx_uint_t         created;
     ngx_mcds_tally_t  *tally;
 
-    if (ngx_mcds_tally_idle.next == NULL) {
+    if (ngx_mcds_tally_flushes.next == NULL) {
         ngx_mcds_tally_init();
     }
 
@@ -146,13 +148,6 @@ ngx_mcds_tally_change(ngx_mcds_counter_t *counter, int64_t delta,
 static void
 ngx_mcds_tally_init(void)
 {
-    ngx_uint_t  i;
-
-    for (i = 0; i < NGX_MCDS_TALLY_BUCKETS; i++) {
-        ngx_queue_init(&ngx_mcds_tally_buckets[i]);
-    }
-
-    ngx_queue_init(&ngx_mcds_tally_idle);
     ngx_queue_init(&ngx_mcds_tally_flushes);
 
     ngx_mcds_timer_init(&ngx_mcds_tally_event, ngx_mcds_tally_event_handler);
@@ -163,25 +158,17 @@ ngx_mcds_tally_init(void)
 static ngx_mcds_tally_t *
 ngx_mcds_tally_find(ngx_mcds_counter_t *counter, uint32_t hash)
 {
-    ngx_queue_t       *q, *bucket;
-    ngx_mcds_tally_t  *tally;
+    ngx_mcds_tally_t       *tally;
+    ngx_mcds_index_node_t  *node;
 
-    bucket = &ngx_mcds_tally_buckets[hash % NGX_MCDS_TALLY_BUCKETS];
-
-    for (q = ngx_queue_head(bucket);
-         q != ngx_queue_sentinel(bucket);
-         q = ngx_queue_next(q))
+    for (node = ngx_mcds_index_find(&ngx_mcds_tallies, counter->pool,
+                                    &counter->key, hash);
+         node;
+         node = ngx_mcds_index_next(node))
     {
-        tally = ngx_queue_data(q, ngx_mcds_tally_t, bucket);
+        tally = ngx_mcds_index_data(node, ngx_mcds_tally_t, node);
 
-        if (tally->hash == hash
-            && tally->counter.pool == counter->pool
-            && tally->counter.initial == counter->initial
-            && tally->counter.key.len == counter->key.len
-            && ngx_memcmp(tally->counter.key.data, counter->key.data,
-                          counter->key.len)
-               == 0)
-        {
+        if (tally->counter.initial == counter->initial) {
             return tally;
         }
     }
@@ -199,67 +186,37 @@ ngx_mcds_tally_create(ngx_mcds_counter_t *counter, uint32_t hash,
 
     size = sizeof(ngx_mcds_tally_t) + counter->key.len;
 
-    if (ngx_mcds_tally_make_room(size) != NGX_OK) {
-        return NULL;
-    }
-
     tally = ngx_calloc(size, ngx_cycle->log);
     if (tally == NULL) {
         return NULL;
     }
 
-    tally->hash = hash;
     tally->period = period;
     tally->counter = *counter;
     tally->counter.buffer = 0;
     tally->counter.key.data = (u_char *) tally + sizeof(ngx_mcds_tally_t);
     ngx_memcpy(tally->counter.key.data, counter->key.data, counter->key.len);
 
-    ngx_queue_insert_head(
-                       &ngx_mcds_tally_buckets[hash % NGX_MCDS_TALLY_BUCKETS],
-                       &tally->bucket);
-    ngx_queue_insert_head(&ngx_mcds_tally_idle, &tally->queue);
+    tally->node.pool = counter->pool;
+    tally->node.key = tally->counter.key;
+    tally->node.hash = hash;
+    tally->node.size = size;
 
-    ngx_mcds_tally_count++;
-    ngx_mcds_tally_size += size;
+    if (ngx_mcds_index_insert(&ngx_mcds_tallies, &tally->node) != NGX_OK) {
+        ngx_free(tally);
+        return NULL;
+    }
+
+    ngx_mcds_index_idle(&ngx_mcds_tallies, &tally->node);
 
     return tally;
 }
 
 
-static ngx_int_t
-ngx_mcds_tally_make_room(size_t size)
-{
-    ngx_queue_t  *q;
-
-    while (ngx_mcds_tally_count >= NGX_MCDS_TALLIES
-           || ngx_mcds_tally_size + size > NGX_MCDS_TALLY_SIZE)
-    {
-        if (ngx_queue_empty(&ngx_mcds_tally_idle)) {
-            return NGX_BUSY;
-        }
-
-        q = ngx_queue_last(&ngx_mcds_tally_idle);
-
-        ngx_mcds_tally_free(ngx_queue_data(q, ngx_mcds_tally_t, queue));
-    }
-
-    return NGX_OK;
-}
-
-
-/* one that is idle */
-
 static void
-ngx_mcds_tally_free(ngx_mcds_tally_t *tally)
+ngx_mcds_tally_drop(ngx_mcds_index_node_t *node)
 {
-    ngx_queue_remove(&tally->bucket);
-    ngx_queue_remove(&tally->queue);
-
-    ngx_mcds_tally_count--;
-    ngx_mcds_tally_size -= sizeof(ngx_mcds_tally_t) + tally->counter.key.len;
-
-    ngx_free(tally);
+    ngx_free(ngx_mcds_index_data(node, ngx_mcds_tally_t, node));
 }
 
 
@@ -316,9 +273,11 @@ ngx_mcds_tally_queue(ngx_mcds_tally_t *tally, ngx_msec_t period)
         return NGX_ERROR;
     }
 
-    if (tally->queued || !tally->under_way) {
+    if (tally->queued) {
         ngx_queue_remove(&tally->queue);
     }
+
+    ngx_mcds_index_busy(&ngx_mcds_tallies, &tally->node);
 
     tally->queued = 1;
     tally->flush = flush;
@@ -500,8 +459,6 @@ ngx_mcds_tally_done(ngx_mcds_tally_t *tally)
         return;
     }
 
-    ngx_queue_insert_head(&ngx_mcds_tally_idle, &tally->queue);
-
     if (tally->kept
         && ngx_mcds_tally_queue(tally, ngx_max(tally->period,
                                                NGX_MCDS_TALLY_TICK))
@@ -509,6 +466,10 @@ ngx_mcds_tally_done(ngx_mcds_tally_t *tally)
     {
         ngx_mcds_tally_lose(tally->kept, ngx_cycle->log, "no room is left");
         tally->kept = 0;
+    }
+
+    if (!tally->queued) {
+        ngx_mcds_index_idle(&ngx_mcds_tallies, &tally->node);
     }
 }
 
@@ -552,12 +513,7 @@ ngx_mcds_tally_say(ngx_log_t *log)
 void
 ngx_mcds_tally_exit(ngx_log_t *log)
 {
-    int64_t            delta;
-    ngx_uint_t         i;
-    ngx_queue_t       *q, *bucket;
-    ngx_mcds_tally_t  *tally;
-
-    if (ngx_mcds_tally_idle.next == NULL) {
+    if (ngx_mcds_tally_flushes.next == NULL) {
         return;
     }
 
@@ -565,23 +521,24 @@ ngx_mcds_tally_exit(ngx_log_t *log)
 
     ngx_mcds_tally_reason = "the worker exits";
 
-    for (i = 0; i < NGX_MCDS_TALLY_BUCKETS; i++) {
-        bucket = &ngx_mcds_tally_buckets[i];
-
-        for (q = ngx_queue_head(bucket);
-             q != ngx_queue_sentinel(bucket);
-             q = ngx_queue_next(q))
-        {
-            tally = ngx_queue_data(q, ngx_mcds_tally_t, bucket);
-
-            if (ngx_mcds_tally_give(tally, tally->kept) == NGX_OK) {
-                tally->kept = 0;
-            }
-
-            delta = tally->kept + tally->sent;
-            ngx_mcds_tally_lost += (delta < 0) ? -delta : delta;
-        }
-    }
+    ngx_mcds_index_walk(&ngx_mcds_tallies, ngx_mcds_tally_leave, NULL);
 
     ngx_mcds_tally_say(log);
+}
+
+
+static void
+ngx_mcds_tally_leave(ngx_mcds_index_node_t *node, void *data)
+{
+    int64_t            delta;
+    ngx_mcds_tally_t  *tally;
+
+    tally = ngx_mcds_index_data(node, ngx_mcds_tally_t, node);
+
+    if (ngx_mcds_tally_give(tally, tally->kept) == NGX_OK) {
+        tally->kept = 0;
+    }
+
+    delta = tally->kept + tally->sent;
+    ngx_mcds_tally_lost += (delta < 0) ? -delta : delta;
 }
