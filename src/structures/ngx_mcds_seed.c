@@ -19,10 +19,14 @@
 #include "ngx_mcds_seed.h"
 #include "ngx_mcds_lock.h"
 #include "ngx_mcds_raise.h"
-#include "ngx_mcds_hash.h"
+#include "ngx_mcds_index.h"
 
 
+/* seeds of a worker, and bytes of them; beyond that, a counter has no start, as
+   if there were no memory */
 #define NGX_MCDS_SEED_BUCKETS     64
+#define NGX_MCDS_SEEDS            65536
+#define NGX_MCDS_SEED_SIZE        (64 * 1024 * 1024)
 
 /* seconds that the lock outlives a worker that was killed */
 #define NGX_MCDS_SEED_LOCK        5
@@ -56,7 +60,7 @@ struct ngx_mcds_grown_s {
 
 
 struct ngx_mcds_seed_s {
-    ngx_queue_t          queue;
+    ngx_mcds_index_node_t  node;
     ngx_queue_t          growing;      /* ngx_mcds_grown_t */
     ngx_mcds_grown_t    *silent;       /* one of them: what those count who
                                           do not wait any more; or NULL */
@@ -64,7 +68,6 @@ struct ngx_mcds_seed_s {
     ngx_event_t          timer;
     ngx_msec_t           start;
     ngx_msec_t           wait;
-    uint32_t             hash;
     ngx_mcds_source_t    source;
     ngx_mcds_counter_t   counter;
 };
@@ -82,8 +85,6 @@ static void ngx_mcds_seed_tell(ngx_mcds_grown_t *grown, ngx_uint_t rc,
 static void ngx_mcds_seed_settle(ngx_mcds_grown_t *grown, ngx_uint_t rc,
     uint64_t value);
 
-static ngx_mcds_seed_t *ngx_mcds_seed_find(ngx_mcds_counter_t *counter,
-    uint32_t hash);
 static ngx_mcds_seed_t *ngx_mcds_seed_create(ngx_mcds_grown_t *grown,
     uint32_t hash);
 static ngx_int_t ngx_mcds_seed_lock(ngx_mcds_seed_t *seed);
@@ -101,22 +102,18 @@ static void ngx_mcds_seed_free(ngx_mcds_seed_t *seed, uint32_t keep);
 
 
 static ngx_str_t    ngx_mcds_seed_suffix = ngx_string(NGX_MCDS_LOCK_SUFFIX);
-static ngx_queue_t  ngx_mcds_seed_buckets[NGX_MCDS_SEED_BUCKETS];
+
+static ngx_mcds_index_node_t  *ngx_mcds_seed_buckets[NGX_MCDS_SEED_BUCKETS];
+static ngx_mcds_index_t  ngx_mcds_seeds =
+    ngx_mcds_index(ngx_mcds_seed_buckets, NGX_MCDS_SEEDS, NGX_MCDS_SEED_SIZE,
+                   0, 0, NULL);
 
 
 ngx_mcds_grown_t *
 ngx_mcds_seed_change(ngx_mcds_counter_t *counter, int64_t delta,
     ngx_mcds_source_t *source, ngx_mcds_count_pt handler, void *data)
 {
-    ngx_uint_t         i;
     ngx_mcds_grown_t  *grown;
-
-    if (ngx_mcds_seed_buckets[0].next == NULL) {
-
-        for (i = 0; i < NGX_MCDS_SEED_BUCKETS; i++) {
-            ngx_queue_init(&ngx_mcds_seed_buckets[i]);
-        }
-    }
 
     grown = ngx_calloc(sizeof(ngx_mcds_grown_t) + counter->key.len,
                        ngx_cycle->log);
@@ -207,18 +204,23 @@ ngx_mcds_seed_tried(void *data, ngx_uint_t rc, uint64_t value)
 static void
 ngx_mcds_seed_join(ngx_mcds_grown_t *grown)
 {
-    uint32_t           hash;
-    ngx_msec_int_t     left;
-    ngx_mcds_seed_t   *seed;
+    uint32_t                hash;
+    ngx_msec_int_t          left;
+    ngx_mcds_seed_t        *seed;
+    ngx_mcds_index_node_t  *node;
 
     hash = ngx_mcds_hash(grown->counter.key.data, grown->counter.key.len);
     left = (ngx_msec_int_t) (grown->deadline - ngx_current_msec);
 
     grown->sought = 1;
 
-    seed = ngx_mcds_seed_find(&grown->counter, hash);
+    node = ngx_mcds_index_find(&ngx_mcds_seeds, grown->counter.pool,
+                               &grown->counter.key, hash);
 
-    if (seed == NULL) {
+    if (node) {
+        seed = ngx_mcds_index_data(node, ngx_mcds_seed_t, node);
+
+    } else {
         seed = ngx_mcds_seed_create(grown, hash);
         if (seed == NULL) {
             ngx_mcds_seed_give_up(grown, NGX_MCDS_BUSY);
@@ -360,35 +362,6 @@ ngx_mcds_seed_settle(ngx_mcds_grown_t *grown, ngx_uint_t rc, uint64_t value)
 
 
 static ngx_mcds_seed_t *
-ngx_mcds_seed_find(ngx_mcds_counter_t *counter, uint32_t hash)
-{
-    ngx_queue_t      *q, *bucket;
-    ngx_mcds_seed_t  *seed;
-
-    bucket = &ngx_mcds_seed_buckets[hash % NGX_MCDS_SEED_BUCKETS];
-
-    for (q = ngx_queue_head(bucket);
-         q != ngx_queue_sentinel(bucket);
-         q = ngx_queue_next(q))
-    {
-        seed = ngx_queue_data(q, ngx_mcds_seed_t, queue);
-
-        if (seed->hash == hash
-            && seed->counter.pool == counter->pool
-            && seed->counter.key.len == counter->key.len
-            && ngx_memcmp(seed->counter.key.data, counter->key.data,
-                          counter->key.len)
-               == 0)
-        {
-            return seed;
-        }
-    }
-
-    return NULL;
-}
-
-
-static ngx_mcds_seed_t *
 ngx_mcds_seed_create(ngx_mcds_grown_t *grown, uint32_t hash)
 {
     ngx_mcds_seed_t  *seed;
@@ -403,7 +376,6 @@ ngx_mcds_seed_create(ngx_mcds_grown_t *grown, uint32_t hash)
 
     seed->start = ngx_current_msec;
     seed->wait = NGX_MCDS_SEED_FIRST;
-    seed->hash = hash;
     seed->source = grown->source;
     seed->counter = grown->counter;
     seed->counter.key.data = (u_char *) seed + sizeof(ngx_mcds_seed_t);
@@ -414,14 +386,21 @@ ngx_mcds_seed_create(ngx_mcds_grown_t *grown, uint32_t hash)
     seed->timer.data = seed;
     seed->timer.log = ngx_cycle->log;
 
-    if (ngx_mcds_seed_lock(seed) != NGX_OK) {
+    seed->node.pool = seed->counter.pool;
+    seed->node.key = seed->counter.key;
+    seed->node.hash = hash;
+    seed->node.size = sizeof(ngx_mcds_seed_t) + seed->counter.key.len;
+
+    if (ngx_mcds_index_insert(&ngx_mcds_seeds, &seed->node) != NGX_OK) {
         ngx_free(seed);
         return NULL;
     }
 
-    ngx_queue_insert_tail(
-                         &ngx_mcds_seed_buckets[hash % NGX_MCDS_SEED_BUCKETS],
-                         &seed->queue);
+    if (ngx_mcds_seed_lock(seed) != NGX_OK) {
+        ngx_mcds_index_remove(&ngx_mcds_seeds, &seed->node);
+        ngx_free(seed);
+        return NULL;
+    }
 
     return seed;
 }
@@ -698,7 +677,7 @@ ngx_mcds_seed_fail(ngx_mcds_seed_t *seed, char *reason)
 static void
 ngx_mcds_seed_free(ngx_mcds_seed_t *seed, uint32_t keep)
 {
-    ngx_queue_remove(&seed->queue);
+    ngx_mcds_index_remove(&ngx_mcds_seeds, &seed->node);
 
     if (seed->lock) {
         ngx_mcds_lock_release(seed->lock, keep);
