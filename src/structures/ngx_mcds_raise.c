@@ -15,9 +15,14 @@
 #include <ngx_event.h>
 #include "ngx_mcds_raise.h"
 #include "ngx_mcds_ledger.h"
+#include "ngx_mcds_index.h"
 
 
+/* counters that a worker raises at a time, and bytes of them; others are not
+   raised by this count */
 #define NGX_MCDS_RAISE_BUCKETS    256
+#define NGX_MCDS_RAISES           65536
+#define NGX_MCDS_RAISE_SIZE       (64 * 1024 * 1024)
 
 /* how often somebody may be faster */
 #define NGX_MCDS_RAISE_TRIES      256
@@ -46,7 +51,7 @@ typedef struct {
 
 
 struct ngx_mcds_raise_s {
-    ngx_queue_t            queue;
+    ngx_mcds_index_node_t  node;
     ngx_queue_t            wishes;     /* ngx_mcds_wish_t */
     ngx_uint_t             judged;     /* so many of them are in target */
     ngx_event_t            timer;
@@ -88,7 +93,10 @@ static void ngx_mcds_raise_end(ngx_mcds_raise_t *raise, ngx_int_t rc);
 static void ngx_mcds_raise_free(ngx_mcds_raise_t *raise);
 
 
-static ngx_queue_t  ngx_mcds_raise_buckets[NGX_MCDS_RAISE_BUCKETS];
+static ngx_mcds_index_node_t  *ngx_mcds_raise_buckets[NGX_MCDS_RAISE_BUCKETS];
+static ngx_mcds_index_t  ngx_mcds_raises =
+    ngx_mcds_index(ngx_mcds_raise_buckets, NGX_MCDS_RAISES,
+                   NGX_MCDS_RAISE_SIZE, 0, 0, NULL);
 
 
 uint32_t
@@ -172,7 +180,6 @@ ngx_int_t
 ngx_mcds_raise(ngx_mcds_counter_t *counter, uint64_t id, ngx_msec_t age,
     ngx_mcds_wish_t *wish)
 {
-    ngx_uint_t         i;
     ngx_msec_int_t     left;
     ngx_mcds_raise_t  *raise;
 
@@ -187,13 +194,6 @@ ngx_mcds_raise(ngx_mcds_counter_t *counter, uint64_t id, ngx_msec_t age,
 
     if (left <= 0 || wish->known + wish->sum < wish->known) {
         return NGX_ERROR;
-    }
-
-    if (ngx_mcds_raise_buckets[0].next == NULL) {
-
-        for (i = 0; i < NGX_MCDS_RAISE_BUCKETS; i++) {
-            ngx_queue_init(&ngx_mcds_raise_buckets[i]);
-        }
     }
 
     raise = ngx_mcds_raise_find(id, counter);
@@ -221,24 +221,17 @@ ngx_mcds_raise(ngx_mcds_counter_t *counter, uint64_t id, ngx_msec_t age,
 static ngx_mcds_raise_t *
 ngx_mcds_raise_find(uint64_t id, ngx_mcds_counter_t *counter)
 {
-    ngx_queue_t       *q, *bucket;
-    ngx_mcds_raise_t  *raise;
+    ngx_mcds_raise_t       *raise;
+    ngx_mcds_index_node_t  *node;
 
-    bucket = &ngx_mcds_raise_buckets[id % NGX_MCDS_RAISE_BUCKETS];
-
-    for (q = ngx_queue_head(bucket);
-         q != ngx_queue_sentinel(bucket);
-         q = ngx_queue_next(q))
+    for (node = ngx_mcds_index_find(&ngx_mcds_raises, counter->pool,
+                                    &counter->key, (uint32_t) id);
+         node;
+         node = ngx_mcds_index_next(node))
     {
-        raise = ngx_queue_data(q, ngx_mcds_raise_t, queue);
+        raise = ngx_mcds_index_data(node, ngx_mcds_raise_t, node);
 
-        if (raise->id == id
-            && raise->pool == counter->pool
-            && raise->key.len == counter->key.len
-            && ngx_memcmp(raise->key.data, counter->key.data,
-                          counter->key.len)
-               == 0)
-        {
+        if (raise->id == id) {
             return raise;
         }
     }
@@ -288,8 +281,15 @@ ngx_mcds_raise_create(ngx_mcds_counter_t *counter, uint64_t id)
         raise->legs[i].server = (first + i) % pool->servers.nelts;
     }
 
-    ngx_queue_insert_tail(&ngx_mcds_raise_buckets[id % NGX_MCDS_RAISE_BUCKETS],
-                          &raise->queue);
+    raise->node.pool = pool;
+    raise->node.key = raise->key;
+    raise->node.hash = (uint32_t) id;
+    raise->node.size = sizeof(ngx_mcds_raise_t) + raise->key.len;
+
+    if (ngx_mcds_index_insert(&ngx_mcds_raises, &raise->node) != NGX_OK) {
+        ngx_free(raise);
+        return NULL;
+    }
 
     return raise;
 }
@@ -746,7 +746,7 @@ ngx_mcds_raise_end(ngx_mcds_raise_t *raise, ngx_int_t rc)
 static void
 ngx_mcds_raise_free(ngx_mcds_raise_t *raise)
 {
-    ngx_queue_remove(&raise->queue);
+    ngx_mcds_index_remove(&ngx_mcds_raises, &raise->node);
 
     if (raise->timer.timer_set) {
         ngx_del_timer(&raise->timer);
