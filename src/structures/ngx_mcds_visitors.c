@@ -9,14 +9,19 @@
 #include <ngx_event.h>
 #include "ngx_mcds_counter.h"
 #include "ngx_mcds_visitors.h"
-#include "ngx_mcds_hash.h"
+#include "ngx_mcds_index.h"
 
 
 /* marks, in sets, and shown sums that a worker remembers */
 #define NGX_MCDS_MARK_SETS        16384
 #define NGX_MCDS_MARK_WAYS        4
 #define NGX_MCDS_SUMS             4096
+#define NGX_MCDS_SUMS_SIZE        (16 * 1024 * 1024)
 #define NGX_MCDS_SUM_BUCKETS      1024
+
+/* and sums that requests wait for, of which there are never so many */
+#define NGX_MCDS_SUMS_MAX         262144
+#define NGX_MCDS_SUMS_MAX_SIZE    (1024 * 1024 * 1024)
 
 /*
  * For so many seconds a new slot's sum may still change: visits of the last
@@ -69,10 +74,8 @@ typedef struct {
 /* what is shown for one key */
 
 struct ngx_mcds_shown_s {
-    ngx_queue_t           bucket;
-    ngx_queue_t           queue;       /* the least recently used last */
+    ngx_mcds_index_node_t node;        /* idle: no answer is to come */
     ngx_mcds_visitors_t   visitors;
-    uint32_t              hash;
 
     uint64_t              slot;        /* of value, and of a fetch */
     uint64_t              value;
@@ -104,8 +107,8 @@ static ngx_mcds_shown_t *ngx_mcds_visitors_shown(
     ngx_mcds_visitors_t *visitors, ngx_str_t *key);
 static ngx_mcds_shown_t *ngx_mcds_visitors_shown_create(
     ngx_mcds_visitors_t *visitors, ngx_str_t *key, uint32_t hash);
-static void ngx_mcds_visitors_init(void);
-static void ngx_mcds_visitors_evict(void);
+static void ngx_mcds_visitors_unused(ngx_mcds_shown_t *shown);
+static void ngx_mcds_visitors_drop(ngx_mcds_index_node_t *node);
 static ngx_int_t ngx_mcds_visitors_fetch(ngx_mcds_shown_t *shown,
     time_t now, uint64_t slot);
 static ngx_uint_t ngx_mcds_visitors_final(ngx_mcds_part_t *part,
@@ -119,9 +122,11 @@ static uint64_t ngx_mcds_visitors_value(ngx_mcds_shown_t *shown,
 static ngx_mcds_mark_t    ngx_mcds_marks[NGX_MCDS_MARK_SETS]
                                         [NGX_MCDS_MARK_WAYS];
 
-static ngx_queue_t        ngx_mcds_shown_buckets[NGX_MCDS_SUM_BUCKETS];
-static ngx_queue_t        ngx_mcds_shown_queue;
-static ngx_uint_t         ngx_mcds_shown_count;
+static ngx_mcds_index_node_t  *ngx_mcds_shown_buckets[NGX_MCDS_SUM_BUCKETS];
+static ngx_mcds_index_t   ngx_mcds_shown =
+    ngx_mcds_index(ngx_mcds_shown_buckets, NGX_MCDS_SUMS_MAX,
+                   NGX_MCDS_SUMS_MAX_SIZE, NGX_MCDS_SUMS, NGX_MCDS_SUMS_SIZE,
+                   ngx_mcds_visitors_drop);
 
 
 uint64_t
@@ -461,11 +466,13 @@ ngx_mcds_visitors_sum(ngx_mcds_visitors_t *visitors, ngx_str_t *key,
             || shown->fetched >= (time_t) (slot * length) + NGX_MCDS_SETTLE))
     {
         *value = ngx_mcds_visitors_value(shown, visitors, now);
+        ngx_mcds_visitors_unused(shown);
         return NGX_OK;
     }
 
     s = ngx_alloc(sizeof(ngx_mcds_sum_t), ngx_cycle->log);
     if (s == NULL) {
+        ngx_mcds_visitors_unused(shown);
         return NGX_ERROR;
     }
 
@@ -476,11 +483,14 @@ ngx_mcds_visitors_sum(ngx_mcds_visitors_t *visitors, ngx_str_t *key,
 
     ngx_queue_insert_tail(&shown->sums, &s->queue);
 
+    ngx_mcds_index_busy(&ngx_mcds_shown, &shown->node);
+
     if (shown->missing == 0
         && ngx_mcds_visitors_fetch(shown, now, slot) != NGX_OK)
     {
         ngx_queue_remove(&s->queue);
         ngx_free(s);
+        ngx_mcds_visitors_unused(shown);
         return NGX_ERROR;
     }
 
@@ -500,36 +510,25 @@ ngx_mcds_visitors_cancel(ngx_mcds_sum_t *sum)
 static ngx_mcds_shown_t *
 ngx_mcds_visitors_shown(ngx_mcds_visitors_t *visitors, ngx_str_t *key)
 {
-    uint32_t           hash;
-    ngx_queue_t       *q, *bucket;
-    ngx_mcds_shown_t  *shown;
-
-    if (ngx_mcds_shown_queue.next == NULL) {
-        ngx_mcds_visitors_init();
-    }
+    uint32_t                hash;
+    ngx_mcds_shown_t       *shown;
+    ngx_mcds_index_node_t  *node;
 
     hash = ngx_mcds_hash(key->data, key->len)
            ^ (visitors->window * 61 + visitors->slots * 2
               + visitors->interpolate);
 
-    bucket = &ngx_mcds_shown_buckets[hash % NGX_MCDS_SUM_BUCKETS];
-
-    for (q = ngx_queue_head(bucket);
-         q != ngx_queue_sentinel(bucket);
-         q = ngx_queue_next(q))
+    for (node = ngx_mcds_index_find(&ngx_mcds_shown, visitors->pool, key,
+                                    hash);
+         node;
+         node = ngx_mcds_index_next(node))
     {
-        shown = ngx_queue_data(q, ngx_mcds_shown_t, bucket);
+        shown = ngx_mcds_index_data(node, ngx_mcds_shown_t, node);
 
-        if (shown->hash == hash
-            && shown->visitors.pool == visitors->pool
-            && shown->visitors.window == visitors->window
+        if (shown->visitors.window == visitors->window
             && shown->visitors.slots == visitors->slots
-            && shown->visitors.interpolate == visitors->interpolate
-            && shown->key.len == key->len
-            && ngx_memcmp(shown->key.data, key->data, key->len) == 0)
+            && shown->visitors.interpolate == visitors->interpolate)
         {
-            ngx_queue_remove(&shown->queue);
-            ngx_queue_insert_head(&ngx_mcds_shown_queue, &shown->queue);
             return shown;
         }
     }
@@ -546,10 +545,6 @@ ngx_mcds_visitors_shown_create(ngx_mcds_visitors_t *visitors, ngx_str_t *key,
     uint32_t           i, size;
     ngx_mcds_shown_t  *shown;
 
-    if (ngx_mcds_shown_count >= NGX_MCDS_SUMS) {
-        ngx_mcds_visitors_evict();
-    }
-
     size = visitors->slots + visitors->interpolate;
 
     len = offsetof(ngx_mcds_shown_t, part) + size * sizeof(ngx_mcds_part_t);
@@ -560,7 +555,6 @@ ngx_mcds_visitors_shown_create(ngx_mcds_visitors_t *visitors, ngx_str_t *key,
     }
 
     shown->visitors = *visitors;
-    shown->hash = hash;
     shown->key.data = (u_char *) shown + len;
     shown->key.len = key->len;
     ngx_memcpy(shown->key.data, key->data, key->len);
@@ -573,62 +567,35 @@ ngx_mcds_visitors_shown_create(ngx_mcds_visitors_t *visitors, ngx_str_t *key,
 
     ngx_queue_init(&shown->sums);
 
-    ngx_queue_insert_tail(
-                       &ngx_mcds_shown_buckets[hash % NGX_MCDS_SUM_BUCKETS],
-                       &shown->bucket);
-    ngx_queue_insert_head(&ngx_mcds_shown_queue, &shown->queue);
-    ngx_mcds_shown_count++;
+    shown->node.pool = visitors->pool;
+    shown->node.key = shown->key;
+    shown->node.hash = hash;
+    shown->node.size = len + key->len;
+
+    if (ngx_mcds_index_insert(&ngx_mcds_shown, &shown->node) != NGX_OK) {
+        ngx_free(shown);
+        return NULL;
+    }
 
     return shown;
 }
 
 
+/* the oldest is forgotten, unless an answer is to come for it */
+
 static void
-ngx_mcds_visitors_init(void)
+ngx_mcds_visitors_unused(ngx_mcds_shown_t *shown)
 {
-    ngx_uint_t  i;
-
-    for (i = 0; i < NGX_MCDS_SUM_BUCKETS; i++) {
-        ngx_queue_init(&ngx_mcds_shown_buckets[i]);
+    if (shown->missing == 0) {
+        ngx_mcds_index_idle(&ngx_mcds_shown, &shown->node);
     }
-
-    ngx_queue_init(&ngx_mcds_shown_queue);
 }
 
 
-/*
- * The oldest that wait for nothing; all may wait, then there are more for a
- * while, and looking for one would take too long.
- */
-
 static void
-ngx_mcds_visitors_evict(void)
+ngx_mcds_visitors_drop(ngx_mcds_index_node_t *node)
 {
-    ngx_uint_t         n;
-    ngx_queue_t       *q, *prev;
-    ngx_mcds_shown_t  *shown;
-
-    n = 16;
-
-    for (q = ngx_queue_last(&ngx_mcds_shown_queue);
-         q != ngx_queue_sentinel(&ngx_mcds_shown_queue)
-         && ngx_mcds_shown_count >= NGX_MCDS_SUMS
-         && n--;
-         q = prev)
-    {
-        prev = ngx_queue_prev(q);
-
-        shown = ngx_queue_data(q, ngx_mcds_shown_t, queue);
-
-        if (shown->missing) {
-            continue;
-        }
-
-        ngx_queue_remove(q);
-        ngx_queue_remove(&shown->bucket);
-        ngx_mcds_shown_count--;
-        ngx_free(shown);
-    }
+    ngx_free(ngx_mcds_index_data(node, ngx_mcds_shown_t, node));
 }
 
 
@@ -752,6 +719,8 @@ ngx_mcds_visitors_fetched(void *data, ngx_mcds_result_t *result)
     /* a handler may ask for the next sum, or have this one evicted */
 
     rc = shown->rc;
+
+    ngx_mcds_visitors_unused(shown);
 
     while (!ngx_queue_empty(&sums)) {
         q = ngx_queue_head(&sums);

@@ -907,7 +907,7 @@ test_sum_many(void)
        "many: what was not used is forgotten");
     answer(nsent - 1, NGX_MCDS_OK, "1", 0);
 
-    ok(ngx_mcds_shown_count <= NGX_MCDS_SUMS, "many: bounded");
+    ok(ngx_mcds_shown.count <= NGX_MCDS_SUMS, "many: bounded");
 
     used = &five;
 }
