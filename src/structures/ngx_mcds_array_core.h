@@ -13,6 +13,7 @@
 #include <ngx_config.h>
 #include <ngx_core.h>
 #include "ngx_mcds_array.h"
+#include "ngx_mcds_index.h"
 
 
 /* the largest item that is read */
@@ -71,8 +72,7 @@ typedef struct {
 /* all that a worker writes to one array */
 
 typedef struct {
-    ngx_queue_t                 bucket;
-    uint32_t                    hash;
+    ngx_mcds_index_node_t       node;
     ngx_mcds_array_t            array;
     ngx_queue_t                 jobs;      /* that wait */
     ngx_queue_t                 active;    /* of this round */

@@ -18,11 +18,13 @@
 #include <ngx_event.h>
 #include "ngx_mcds_array.h"
 #include "ngx_mcds_array_core.h"
-#include "ngx_mcds_hash.h"
 
 
-/* arrays that something is written to are found through so many queues */
+/* arrays that a worker writes to, and bytes of them: far more than fit into
+   what waits to be written */
 #define NGX_MCDS_ARRAY_BUCKETS    256
+#define NGX_MCDS_ARRAYS           1048576
+#define NGX_MCDS_ARRAYS_SIZE      (1024 * 1024 * 1024)
 
 /* what waits to be written by a worker, bytes */
 #define NGX_MCDS_ARRAY_PENDING    (32 * 1024 * 1024)
@@ -49,7 +51,10 @@ static ngx_uint_t ngx_mcds_array_due(ngx_mcds_array_work_t *work);
 static void ngx_mcds_array_tell(ngx_mcds_array_work_t *work, ngx_uint_t rc);
 
 
-static ngx_queue_t  ngx_mcds_array_buckets[NGX_MCDS_ARRAY_BUCKETS];
+static ngx_mcds_index_node_t  *ngx_mcds_array_buckets[NGX_MCDS_ARRAY_BUCKETS];
+static ngx_mcds_index_t  ngx_mcds_arrays =
+    ngx_mcds_index(ngx_mcds_array_buckets, NGX_MCDS_ARRAYS,
+                   NGX_MCDS_ARRAYS_SIZE, 0, 0, NULL);
 static size_t       ngx_mcds_array_pending;
 
 
@@ -146,33 +151,19 @@ static ngx_mcds_array_work_t *
 ngx_mcds_array_work(ngx_mcds_array_t *array)
 {
     uint32_t                hash;
-    ngx_uint_t              i;
-    ngx_queue_t            *q, *bucket;
     ngx_mcds_array_work_t  *work;
-
-    if (ngx_mcds_array_buckets[0].next == NULL) {
-        for (i = 0; i < NGX_MCDS_ARRAY_BUCKETS; i++) {
-            ngx_queue_init(&ngx_mcds_array_buckets[i]);
-        }
-    }
+    ngx_mcds_index_node_t  *node;
 
     hash = ngx_mcds_hash(array->key.data, array->key.len);
-    bucket = &ngx_mcds_array_buckets[hash % NGX_MCDS_ARRAY_BUCKETS];
 
-    for (q = ngx_queue_head(bucket);
-         q != ngx_queue_sentinel(bucket);
-         q = ngx_queue_next(q))
+    for (node = ngx_mcds_index_find(&ngx_mcds_arrays, array->pool, &array->key,
+                                    hash);
+         node;
+         node = ngx_mcds_index_next(node))
     {
-        work = ngx_queue_data(q, ngx_mcds_array_work_t, bucket);
+        work = ngx_mcds_index_data(node, ngx_mcds_array_work_t, node);
 
-        if (work->hash == hash
-            && work->array.pool == array->pool
-            && work->array.max == array->max
-            && work->array.key.len == array->key.len
-            && ngx_memcmp(work->array.key.data, array->key.data,
-                          array->key.len)
-               == 0)
-        {
+        if (work->array.max == array->max) {
             return work;
         }
     }
@@ -183,14 +174,22 @@ ngx_mcds_array_work(ngx_mcds_array_t *array)
         return NULL;
     }
 
-    work->hash = hash;
     work->array = *array;
     work->array.key.data = (u_char *) work + sizeof(ngx_mcds_array_work_t);
     ngx_memcpy(work->array.key.data, array->key.data, array->key.len);
 
     ngx_queue_init(&work->jobs);
     ngx_queue_init(&work->active);
-    ngx_queue_insert_head(bucket, &work->bucket);
+
+    work->node.pool = array->pool;
+    work->node.key = work->array.key;
+    work->node.hash = hash;
+    work->node.size = sizeof(ngx_mcds_array_work_t) + array->key.len;
+
+    if (ngx_mcds_index_insert(&ngx_mcds_arrays, &work->node) != NGX_OK) {
+        ngx_free(work);
+        return NULL;
+    }
 
     work->event.handler = ngx_mcds_array_event_handler;
     work->event.data = work;
@@ -249,7 +248,7 @@ ngx_mcds_array_begin(ngx_mcds_array_work_t *work)
 static void
 ngx_mcds_array_free_work(ngx_mcds_array_work_t *work)
 {
-    ngx_queue_remove(&work->bucket);
+    ngx_mcds_index_remove(&ngx_mcds_arrays, &work->node);
     ngx_free(work);
 }
 
