@@ -11,7 +11,7 @@
 #include <ngx_core.h>
 #include <ngx_event.h>
 #include "ngx_mcds_table.h"
-#include "ngx_mcds_hash.h"
+#include "ngx_mcds_index.h"
 
 
 #define NGX_MCDS_TABLE_BUCKETS    16384
@@ -20,27 +20,27 @@
 #define NGX_MCDS_TABLE_MEMORIES   65536
 #define NGX_MCDS_TABLE_MEMORY     (16 * 1024 * 1024)
 
+/* with those that are asked for, of which there are never so many */
+#define NGX_MCDS_TABLE_ALL        1048576
+#define NGX_MCDS_TABLE_ALL_MEMORY (1024 * 1024 * 1024)
+
 /* longer values are not remembered; bytes */
 #define NGX_MCDS_TABLE_SHORT      4096
 
 
 typedef struct {
-    ngx_queue_t                 bucket;
-    ngx_queue_t                 queue;     /* not while one is asked for */
+    ngx_mcds_index_node_t       node;      /* its key is the element's name;
+                                              busy while it is asked for */
     ngx_queue_t                 waits;
     ngx_mcds_op_t               op;
-    ngx_mcds_pool_t            *pool;
-    uint32_t                    hash;
+    ngx_str_t                   table;     /* its key */
     ngx_msec_t                  asked;
     ngx_mcds_value_t           *value;     /* NULL: there is none */
-    size_t                      len;       /* of table, ':' and name */
     unsigned                    asking:1;
     unsigned                    forget:1;
-    u_char                      key[1];
 } ngx_mcds_table_memory_t;
 
 
-static void ngx_mcds_table_memory_init(void);
 static ngx_mcds_table_memory_t *ngx_mcds_table_memory(
     ngx_mcds_table_t *table, ngx_str_t *name, uint32_t hash);
 static ngx_mcds_table_memory_t *ngx_mcds_table_memory_create(
@@ -48,22 +48,18 @@ static ngx_mcds_table_memory_t *ngx_mcds_table_memory_create(
 static uint32_t ngx_mcds_table_hash(ngx_mcds_table_t *table,
     ngx_str_t *name);
 static void ngx_mcds_table_memory_free(ngx_mcds_table_memory_t *memory);
+static void ngx_mcds_table_memory_drop(ngx_mcds_index_node_t *node);
 static void ngx_mcds_table_find_handler(void *data,
     ngx_mcds_result_t *result);
 static void ngx_mcds_table_remember(ngx_mcds_table_memory_t *memory,
     ngx_mcds_result_t *result);
 
 
-static ngx_queue_t  ngx_mcds_table_buckets[NGX_MCDS_TABLE_BUCKETS];
-static ngx_queue_t  ngx_mcds_table_memories;      /* the last used first */
-static ngx_uint_t   ngx_mcds_table_count;
-static size_t       ngx_mcds_table_size;
-
-
-#define ngx_mcds_table_memory_size(memory)                                    \
-    (sizeof(ngx_mcds_table_memory_t) + (memory)->len                          \
-     + ((memory)->value ? sizeof(ngx_mcds_value_t) + (memory)->value->len     \
-                        : 0))
+static ngx_mcds_index_node_t  *ngx_mcds_table_buckets[NGX_MCDS_TABLE_BUCKETS];
+static ngx_mcds_index_t  ngx_mcds_table_memories =
+    ngx_mcds_index(ngx_mcds_table_buckets, NGX_MCDS_TABLE_ALL,
+                   NGX_MCDS_TABLE_ALL_MEMORY, NGX_MCDS_TABLE_MEMORIES,
+                   NGX_MCDS_TABLE_MEMORY, ngx_mcds_table_memory_drop);
 
 
 ngx_int_t
@@ -75,18 +71,13 @@ ngx_mcds_table_find(ngx_mcds_table_t *table, ngx_str_t *name, ngx_msec_t keep,
     ngx_mcds_request_t        req;
     ngx_mcds_table_memory_t  *memory;
 
-    if (ngx_mcds_table_memories.next == NULL) {
-        ngx_mcds_table_memory_init();
-    }
-
     hash = ngx_mcds_table_hash(table, name);
 
     memory = ngx_mcds_table_memory(table, name, hash);
 
     if (memory && !memory->asking && ngx_current_msec - memory->asked < keep) {
 
-        ngx_queue_remove(&memory->queue);
-        ngx_queue_insert_head(&ngx_mcds_table_memories, &memory->queue);
+        ngx_mcds_index_idle(&ngx_mcds_table_memories, &memory->node);
 
         if (memory->value == NULL) {
             return NGX_DECLINED;
@@ -141,10 +132,6 @@ ngx_mcds_table_forget(ngx_mcds_table_t *table, ngx_str_t *name)
     uint32_t                  hash;
     ngx_mcds_table_memory_t  *memory;
 
-    if (ngx_mcds_table_memories.next == NULL) {
-        return;
-    }
-
     hash = ngx_mcds_table_hash(table, name);
 
     memory = ngx_mcds_table_memory(table, name, hash);
@@ -165,42 +152,23 @@ ngx_mcds_table_forget(ngx_mcds_table_t *table, ngx_str_t *name)
 }
 
 
-static void
-ngx_mcds_table_memory_init(void)
-{
-    ngx_uint_t  i;
-
-    for (i = 0; i < NGX_MCDS_TABLE_BUCKETS; i++) {
-        ngx_queue_init(&ngx_mcds_table_buckets[i]);
-    }
-
-    ngx_queue_init(&ngx_mcds_table_memories);
-}
-
-
 /* the newest of a name: one that is to be forgotten may be there, too */
 
 static ngx_mcds_table_memory_t *
 ngx_mcds_table_memory(ngx_mcds_table_t *table, ngx_str_t *name, uint32_t hash)
 {
-    ngx_queue_t              *q, *bucket;
+    ngx_mcds_index_node_t    *node;
     ngx_mcds_table_memory_t  *memory;
 
-    bucket = &ngx_mcds_table_buckets[hash % NGX_MCDS_TABLE_BUCKETS];
-
-    for (q = ngx_queue_head(bucket);
-         q != ngx_queue_sentinel(bucket);
-         q = ngx_queue_next(q))
+    for (node = ngx_mcds_index_find(&ngx_mcds_table_memories, table->pool,
+                                    name, hash);
+         node;
+         node = ngx_mcds_index_next(node))
     {
-        memory = ngx_queue_data(q, ngx_mcds_table_memory_t, bucket);
+        memory = ngx_mcds_index_data(node, ngx_mcds_table_memory_t, node);
 
-        if (memory->hash == hash
-            && memory->pool == table->pool
-            && memory->len == table->key.len + 1 + name->len
-            && ngx_memcmp(memory->key, table->key.data, table->key.len) == 0
-            && memory->key[table->key.len] == ':'
-            && ngx_memcmp(memory->key + table->key.len + 1, name->data,
-                          name->len)
+        if (memory->table.len == table->key.len
+            && ngx_memcmp(memory->table.data, table->key.data, table->key.len)
                == 0)
         {
             return memory;
@@ -219,7 +187,7 @@ ngx_mcds_table_memory_create(ngx_mcds_table_t *table, ngx_str_t *name,
     u_char                   *p;
     ngx_mcds_table_memory_t  *memory;
 
-    len = table->key.len + 1 + name->len;
+    len = table->key.len + name->len;
 
     memory = ngx_calloc(sizeof(ngx_mcds_table_memory_t) + len,
                         ngx_cycle->log);
@@ -229,20 +197,31 @@ ngx_mcds_table_memory_create(ngx_mcds_table_t *table, ngx_str_t *name,
 
     memory->op.handler = ngx_mcds_table_find_handler;
     memory->op.data = memory;
-    memory->pool = table->pool;
-    memory->hash = hash;
     memory->asked = ngx_current_msec;
     memory->asking = 1;
-    memory->len = len;
 
-    p = ngx_cpymem(memory->key, table->key.data, table->key.len);
-    *p++ = ':';
+    p = (u_char *) memory + sizeof(ngx_mcds_table_memory_t);
+
+    memory->table.data = p;
+    memory->table.len = table->key.len;
+    p = ngx_cpymem(p, table->key.data, table->key.len);
+
     ngx_memcpy(p, name->data, name->len);
 
     ngx_queue_init(&memory->waits);
-    ngx_queue_insert_head(
-                     &ngx_mcds_table_buckets[hash % NGX_MCDS_TABLE_BUCKETS],
-                     &memory->bucket);
+
+    memory->node.pool = table->pool;
+    memory->node.key.data = p;
+    memory->node.key.len = name->len;
+    memory->node.hash = hash;
+    memory->node.size = sizeof(ngx_mcds_table_memory_t) + len;
+
+    if (ngx_mcds_index_insert(&ngx_mcds_table_memories, &memory->node)
+        != NGX_OK)
+    {
+        ngx_free(memory);
+        return NULL;
+    }
 
     return memory;
 }
@@ -259,14 +238,18 @@ ngx_mcds_table_hash(ngx_mcds_table_t *table, ngx_str_t *name)
 static void
 ngx_mcds_table_memory_free(ngx_mcds_table_memory_t *memory)
 {
-    ngx_mcds_table_count--;
-    ngx_mcds_table_size -= ngx_mcds_table_memory_size(memory);
-
-    ngx_queue_remove(&memory->bucket);
-    ngx_queue_remove(&memory->queue);
+    ngx_mcds_index_remove(&ngx_mcds_table_memories, &memory->node);
 
     ngx_mcds_value_unref(memory->value);
     ngx_free(memory);
+}
+
+
+static void
+ngx_mcds_table_memory_drop(ngx_mcds_index_node_t *node)
+{
+    ngx_mcds_table_memory_free(ngx_mcds_index_data(node,
+                                              ngx_mcds_table_memory_t, node));
 }
 
 
@@ -300,8 +283,6 @@ static void
 ngx_mcds_table_remember(ngx_mcds_table_memory_t *memory,
     ngx_mcds_result_t *result)
 {
-    ngx_queue_t  *q;
-
     memory->asking = 0;
 
     if (result->rc == NGX_MCDS_OK && result->len <= NGX_MCDS_TABLE_SHORT) {
@@ -317,23 +298,15 @@ ngx_mcds_table_remember(ngx_mcds_table_memory_t *memory,
         || (result->rc != NGX_MCDS_OK && result->rc != NGX_MCDS_NOT_FOUND)
         || (result->rc == NGX_MCDS_OK && memory->value == NULL))
     {
-        ngx_queue_remove(&memory->bucket);
-        ngx_mcds_value_unref(memory->value);
-        ngx_free(memory);
+        ngx_mcds_table_memory_free(memory);
         return;
     }
 
-    ngx_queue_insert_head(&ngx_mcds_table_memories, &memory->queue);
-
-    ngx_mcds_table_count++;
-    ngx_mcds_table_size += ngx_mcds_table_memory_size(memory);
-
-    while (ngx_mcds_table_count > NGX_MCDS_TABLE_MEMORIES
-           || ngx_mcds_table_size > NGX_MCDS_TABLE_MEMORY)
-    {
-        q = ngx_queue_last(&ngx_mcds_table_memories);
-
-        ngx_mcds_table_memory_free(ngx_queue_data(q, ngx_mcds_table_memory_t,
-                                                  queue));
+    if (memory->value) {
+        ngx_mcds_index_resize(&ngx_mcds_table_memories, &memory->node,
+                              memory->node.size + sizeof(ngx_mcds_value_t)
+                              + memory->value->len);
     }
+
+    ngx_mcds_index_idle(&ngx_mcds_table_memories, &memory->node);
 }
