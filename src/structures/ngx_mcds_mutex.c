@@ -9,10 +9,17 @@
 #include <ngx_event.h>
 #include "ngx_mcds_lock.h"
 #include "ngx_mcds_mutex.h"
+#include "ngx_mcds_index.h"
 
 
 /* to the next try of who waits while memcached does not answer, ms */
 #define NGX_MCDS_MUTEX_FAILED     100
+
+/* keys of a worker, and bytes of them: each has a request, of which there are
+   never so many */
+#define NGX_MCDS_GATE_BUCKETS     1024
+#define NGX_MCDS_GATES            1048576
+#define NGX_MCDS_GATES_SIZE       (512 * 1024 * 1024)
 
 
 typedef enum {
@@ -24,10 +31,10 @@ typedef enum {
 } ngx_mcds_mutex_step_e;
 
 
-/* all in this worker who have to do with a key, in a tree */
+/* all in this worker who have to do with a key */
 
 typedef struct {
-    ngx_str_node_t           node;     /* the pool, and the key */
+    ngx_mcds_index_node_t    node;
     ngx_mcds_pool_t         *pool;
     ngx_str_t                key;
     ngx_uint_t               refs;
@@ -65,10 +72,7 @@ struct ngx_mcds_mutex_s {
 };
 
 
-static ngx_mcds_gate_t *ngx_mcds_mutex_gate(ngx_str_t *text,
-    ngx_mcds_pool_t *pool);
-static ngx_mcds_gate_t *ngx_mcds_mutex_find(ngx_str_t *text);
-static void ngx_mcds_mutex_text(ngx_str_t *text, ngx_mcds_pool_t *pool,
+static ngx_mcds_gate_t *ngx_mcds_mutex_gate(ngx_mcds_pool_t *pool,
     ngx_str_t *key);
 static void ngx_mcds_mutex_made(ngx_mcds_mutex_t *mutex);
 static void ngx_mcds_mutex_refuse(ngx_mcds_mutex_t *mutex,
@@ -95,8 +99,10 @@ static ngx_str_t          ngx_mcds_mutex_fence =
 
 /* of this worker */
 
-static ngx_rbtree_t       ngx_mcds_gates;
-static ngx_rbtree_node_t  ngx_mcds_gates_sentinel;
+static ngx_mcds_index_node_t  *ngx_mcds_gate_buckets[NGX_MCDS_GATE_BUCKETS];
+static ngx_mcds_index_t   ngx_mcds_gates =
+    ngx_mcds_index(ngx_mcds_gate_buckets, NGX_MCDS_GATES, NGX_MCDS_GATES_SIZE,
+                   0, 0, NULL);
 static uint64_t           ngx_mcds_mutex_seen;
 
 
@@ -104,22 +110,16 @@ ngx_mcds_mutex_t *
 ngx_mcds_mutex_acquire(ngx_mcds_mutex_wish_t *wish, ngx_mcds_mutex_pt handler,
     void *data)
 {
-    ngx_str_t          text;
     ngx_uint_t         idle;
     ngx_mcds_gate_t   *gate;
     ngx_mcds_mutex_t  *mutex;
 
-    mutex = ngx_calloc(sizeof(ngx_mcds_mutex_t) + sizeof(ngx_mcds_pool_t *)
-                       + wish->key.len, ngx_cycle->log);
+    mutex = ngx_calloc(sizeof(ngx_mcds_mutex_t), ngx_cycle->log);
     if (mutex == NULL) {
         return NULL;
     }
 
-    text.data = (u_char *) mutex + sizeof(ngx_mcds_mutex_t);
-
-    ngx_mcds_mutex_text(&text, wish->pool, &wish->key);
-
-    gate = ngx_mcds_mutex_gate(&text, wish->pool);
+    gate = ngx_mcds_mutex_gate(wish->pool, &wish->key);
     if (gate == NULL) {
         ngx_free(mutex);
         return NULL;
@@ -197,68 +197,47 @@ ngx_mcds_mutex_made(ngx_mcds_mutex_t *mutex)
 
 
 static ngx_mcds_gate_t *
-ngx_mcds_mutex_gate(ngx_str_t *text, ngx_mcds_pool_t *pool)
+ngx_mcds_mutex_gate(ngx_mcds_pool_t *pool, ngx_str_t *key)
 {
-    u_char           *p;
-    ngx_mcds_gate_t  *gate;
+    uint32_t                hash;
+    ngx_mcds_gate_t        *gate;
+    ngx_mcds_index_node_t  *node;
 
-    gate = ngx_mcds_mutex_find(text);
-    if (gate) {
-        return gate;
+    hash = ngx_mcds_hash(key->data, key->len);
+
+    node = ngx_mcds_index_find(&ngx_mcds_gates, pool, key, hash);
+
+    if (node) {
+        return ngx_mcds_index_data(node, ngx_mcds_gate_t, node);
     }
 
-    gate = ngx_calloc(sizeof(ngx_mcds_gate_t) + text->len, ngx_cycle->log);
+    gate = ngx_calloc(sizeof(ngx_mcds_gate_t) + key->len, ngx_cycle->log);
     if (gate == NULL) {
         return NULL;
     }
 
-    p = (u_char *) gate + sizeof(ngx_mcds_gate_t);
-    ngx_memcpy(p, text->data, text->len);
-
-    gate->node.str.data = p;
-    gate->node.str.len = text->len;
-    gate->node.node.key = ngx_crc32_long(text->data, text->len);
-
     gate->pool = pool;
-    gate->key.data = p + sizeof(ngx_mcds_pool_t *);
-    gate->key.len = text->len - sizeof(ngx_mcds_pool_t *);
+    gate->key.data = (u_char *) gate + sizeof(ngx_mcds_gate_t);
+    gate->key.len = key->len;
+    ngx_memcpy(gate->key.data, key->data, key->len);
 
     gate->timer.handler = ngx_mcds_mutex_next_handler;
     gate->timer.data = gate;
     gate->timer.log = ngx_cycle->log;
 
     ngx_queue_init(&gate->line);
-    ngx_rbtree_insert(&ngx_mcds_gates, &gate->node.node);
 
-    return gate;
-}
+    gate->node.pool = pool;
+    gate->node.key = gate->key;
+    gate->node.hash = hash;
+    gate->node.size = sizeof(ngx_mcds_gate_t) + key->len;
 
-
-static ngx_mcds_gate_t *
-ngx_mcds_mutex_find(ngx_str_t *text)
-{
-    if (ngx_mcds_gates.root == NULL) {
-        ngx_rbtree_init(&ngx_mcds_gates, &ngx_mcds_gates_sentinel,
-                        ngx_str_rbtree_insert_value);
+    if (ngx_mcds_index_insert(&ngx_mcds_gates, &gate->node) != NGX_OK) {
+        ngx_free(gate);
+        return NULL;
     }
 
-    return (ngx_mcds_gate_t *)
-           ngx_str_rbtree_lookup(&ngx_mcds_gates, text,
-                                 ngx_crc32_long(text->data, text->len));
-}
-
-
-/* the same key is another lock in another pool; text->data has room */
-
-static void
-ngx_mcds_mutex_text(ngx_str_t *text, ngx_mcds_pool_t *pool, ngx_str_t *key)
-{
-    u_char  *p;
-
-    p = ngx_cpymem(text->data, &pool, sizeof(ngx_mcds_pool_t *));
-    p = ngx_cpymem(p, key->data, key->len);
-
-    text->len = p - text->data;
+    return gate;
 }
 
 
@@ -370,22 +349,14 @@ ngx_mcds_mutex_owner(ngx_mcds_mutex_t *mutex)
 void
 ngx_mcds_mutex_kick(ngx_mcds_pool_t *pool, ngx_str_t *key)
 {
-    ngx_str_t         text;
-    ngx_mcds_gate_t  *gate;
+    ngx_mcds_gate_t        *gate;
+    ngx_mcds_index_node_t  *node;
 
-    text.data = ngx_alloc(sizeof(ngx_mcds_pool_t *) + key->len,
-                          ngx_cycle->log);
-    if (text.data == NULL) {
-        return;
-    }
+    node = ngx_mcds_index_find(&ngx_mcds_gates, pool, key,
+                               ngx_mcds_hash(key->data, key->len));
 
-    ngx_mcds_mutex_text(&text, pool, key);
-
-    gate = ngx_mcds_mutex_find(&text);
-
-    ngx_free(text.data);
-
-    if (gate) {
+    if (node) {
+        gate = ngx_mcds_index_data(node, ngx_mcds_gate_t, node);
         ngx_mcds_mutex_next(gate, 0);
     }
 }
@@ -780,7 +751,7 @@ ngx_mcds_mutex_next(ngx_mcds_gate_t *gate, ngx_msec_t delay)
     if (gate->waiters == 0) {
 
         if (gate->refs == 0) {
-            ngx_rbtree_delete(&ngx_mcds_gates, &gate->node.node);
+            ngx_mcds_index_remove(&ngx_mcds_gates, &gate->node);
             ngx_free(gate);
         }
 
