@@ -20,6 +20,12 @@
 #define NGX_MCDS_PAGES            4096
 #define NGX_MCDS_PAGES_SIZE       (16 * 1024 * 1024)
 
+/* with those of requests, of which there are never so many */
+#define NGX_MCDS_PAGES_ALL        1048576
+#define NGX_MCDS_PAGES_ALL_SIZE   (1024 * 1024 * 1024)
+
+#define NGX_MCDS_PAGES_BUCKETS    4096
+
 /* the zone keeps copies for as long as it has room, ms */
 #define NGX_MCDS_KEPT             (24 * 60 * 60 * 1000)
 
@@ -29,13 +35,7 @@ static ngx_mcds_page_t *ngx_mcds_page_get(ngx_mcds_pool_t *pool,
     ngx_str_t *key);
 static ngx_mcds_page_t *ngx_mcds_page_find(ngx_mcds_pool_t *pool,
     ngx_str_t *key, uint32_t hash);
-static ngx_int_t ngx_mcds_page_cmp(ngx_mcds_page_t *page,
-    ngx_mcds_pool_t *pool, ngx_str_t *key);
-static void ngx_mcds_page_insert(ngx_rbtree_node_t *temp,
-    ngx_rbtree_node_t *node, ngx_rbtree_node_t *sentinel);
-static void ngx_mcds_page_idle(ngx_mcds_page_t *page);
-static void ngx_mcds_page_busy(ngx_mcds_page_t *page);
-static void ngx_mcds_page_forget(ngx_mcds_page_t *page);
+static void ngx_mcds_page_forget(ngx_mcds_index_node_t *node);
 static void ngx_mcds_page_read_handler(ngx_event_t *ev);
 static void ngx_mcds_page_read_done(void *data, ngx_mcds_result_t *result);
 static ngx_int_t ngx_mcds_page_read_local(ngx_mcds_read_t *read,
@@ -61,10 +61,11 @@ static char  *ngx_mcds_page_states[] = {
 
 /* of this worker */
 
-static ngx_rbtree_t       ngx_mcds_pages;
-static ngx_rbtree_node_t  ngx_mcds_pages_sentinel;
-static ngx_queue_t        ngx_mcds_pages_idle;
-static ngx_uint_t         ngx_mcds_pages_nidle;
+static ngx_mcds_index_node_t  *ngx_mcds_pages_buckets[NGX_MCDS_PAGES_BUCKETS];
+static ngx_mcds_index_t   ngx_mcds_pages =
+    ngx_mcds_index(ngx_mcds_pages_buckets, NGX_MCDS_PAGES_ALL,
+                   NGX_MCDS_PAGES_ALL_SIZE, NGX_MCDS_PAGES,
+                   NGX_MCDS_PAGES_SIZE, ngx_mcds_page_forget);
 static ngx_queue_t        ngx_mcds_pages_mine;
 static size_t             ngx_mcds_pages_kept;
 static ngx_queue_t        ngx_mcds_pages_reads;
@@ -291,8 +292,7 @@ ngx_mcds_page_sequence(ngx_mcds_page_t *page)
         return NULL;
     }
 
-    return &ngx_mcds_pages_sequences[page->node.key
-                                     % ngx_mcds_pages_nsequences];
+    return &ngx_mcds_pages_sequences[page->number % ngx_mcds_pages_nsequences];
 }
 
 
@@ -386,14 +386,11 @@ ngx_mcds_page_get(ngx_mcds_pool_t *pool, ngx_str_t *key)
     uint32_t          hash;
     ngx_mcds_page_t  *page;
 
-    if (ngx_mcds_pages.root == NULL) {
-        ngx_rbtree_init(&ngx_mcds_pages, &ngx_mcds_pages_sentinel,
-                        ngx_mcds_page_insert);
-        ngx_queue_init(&ngx_mcds_pages_idle);
+    if (ngx_mcds_pages_reads.next == NULL) {
         ngx_queue_init(&ngx_mcds_pages_reads);
     }
 
-    hash = ngx_mcds_crc32c(0, key->data, key->len);
+    hash = ngx_mcds_hash(key->data, key->len);
 
     page = ngx_mcds_page_find(pool, key, hash);
     if (page) {
@@ -405,12 +402,12 @@ ngx_mcds_page_get(ngx_mcds_pool_t *pool, ngx_str_t *key)
         return NULL;
     }
 
-    page->node.key = hash;
     page->pool = pool;
     page->key.data = (u_char *) page + sizeof(ngx_mcds_page_t);
     page->key.len = key->len;
     ngx_memcpy(page->key.data, key->data, key->len);
     page->place = ngx_mcds_local_place(&page->key);
+    page->number = ngx_mcds_crc32c(0, key->data, key->len);
 
     ngx_queue_init(&page->waiters);
 
@@ -419,8 +416,15 @@ ngx_mcds_page_get(ngx_mcds_pool_t *pool, ngx_str_t *key)
     page->poll.log = ngx_cycle->log;
     page->poll.cancelable = 1;
 
-    ngx_rbtree_insert(&ngx_mcds_pages, &page->node);
-    ngx_mcds_page_idle(page);
+    page->node.pool = pool;
+    page->node.key = page->key;
+    page->node.hash = hash;
+    page->node.size = sizeof(ngx_mcds_page_t) + key->len;
+
+    if (ngx_mcds_index_insert(&ngx_mcds_pages, &page->node) != NGX_OK) {
+        ngx_free(page);
+        return NULL;
+    }
 
     return page;
 }
@@ -429,31 +433,11 @@ ngx_mcds_page_get(ngx_mcds_pool_t *pool, ngx_str_t *key)
 static ngx_mcds_page_t *
 ngx_mcds_page_find(ngx_mcds_pool_t *pool, ngx_str_t *key, uint32_t hash)
 {
-    ngx_int_t           rc;
-    ngx_mcds_page_t    *page;
-    ngx_rbtree_node_t  *node;
+    ngx_mcds_index_node_t  *node;
 
-    node = ngx_mcds_pages.root;
+    node = ngx_mcds_index_find(&ngx_mcds_pages, pool, key, hash);
 
-    while (node != &ngx_mcds_pages_sentinel) {
-
-        if (hash != node->key) {
-            node = (hash < node->key) ? node->left : node->right;
-            continue;
-        }
-
-        page = ngx_rbtree_data(node, ngx_mcds_page_t, node);
-
-        rc = ngx_mcds_page_cmp(page, pool, key);
-
-        if (rc == 0) {
-            return page;
-        }
-
-        node = (rc > 0) ? node->left : node->right;
-    }
-
-    return NULL;
+    return node ? ngx_mcds_index_data(node, ngx_mcds_page_t, node) : NULL;
 }
 
 
@@ -464,7 +448,7 @@ ngx_mcds_page_used(ngx_mcds_seat_t *seat, ngx_str_t *key)
     ngx_mcds_page_t  *page;
 
     page = ngx_mcds_page_find(seat->page->pool, key,
-                              ngx_mcds_crc32c(0, key->data, key->len));
+                              ngx_mcds_hash(key->data, key->len));
     if (page == NULL) {
         return 0;
     }
@@ -476,60 +460,13 @@ ngx_mcds_page_used(ngx_mcds_seat_t *seat, ngx_str_t *key)
 }
 
 
-static ngx_int_t
-ngx_mcds_page_cmp(ngx_mcds_page_t *page, ngx_mcds_pool_t *pool, ngx_str_t *key)
-{
-    if (page->pool != pool) {
-        return (uintptr_t) page->pool > (uintptr_t) pool ? 1 : -1;
-    }
-
-    return ngx_memn2cmp(page->key.data, key->data, page->key.len, key->len);
-}
-
-
-/* equal hashes are ordered too: the tree moves them to either side */
-
-static void
-ngx_mcds_page_insert(ngx_rbtree_node_t *temp, ngx_rbtree_node_t *node,
-    ngx_rbtree_node_t *sentinel)
-{
-    ngx_mcds_page_t     *page, *other;
-    ngx_rbtree_node_t  **p;
-
-    page = ngx_rbtree_data(node, ngx_mcds_page_t, node);
-
-    for ( ;; ) {
-
-        if (node->key != temp->key) {
-            p = (node->key < temp->key) ? &temp->left : &temp->right;
-
-        } else {
-            other = ngx_rbtree_data(temp, ngx_mcds_page_t, node);
-
-            p = (ngx_mcds_page_cmp(other, page->pool, &page->key) > 0)
-                ? &temp->left : &temp->right;
-        }
-
-        if (*p == sentinel) {
-            break;
-        }
-
-        temp = *p;
-    }
-
-    *p = node;
-    node->parent = temp;
-    node->left = sentinel;
-    node->right = sentinel;
-    ngx_rbt_red(node);
-}
-
-
 void
 ngx_mcds_page_ref(ngx_mcds_page_t *page)
 {
     if (page->refs++ == 0) {
-        ngx_mcds_page_busy(page);
+        ngx_mcds_index_busy(&ngx_mcds_pages, &page->node);
+
+        ngx_mcds_memory.pages = ngx_mcds_pages.idle_size;
     }
 }
 
@@ -537,8 +474,6 @@ ngx_mcds_page_ref(ngx_mcds_page_t *page)
 void
 ngx_mcds_page_unref(ngx_mcds_page_t *page)
 {
-    ngx_queue_t  *q;
-
     if (--page->refs) {
         return;
     }
@@ -547,51 +482,29 @@ ngx_mcds_page_unref(ngx_mcds_page_t *page)
 
     ngx_mcds_page_set_state(page, NGX_MCDS_IDLE);
 
-    ngx_mcds_page_idle(page);
+    ngx_mcds_index_resize(&ngx_mcds_pages, &page->node,
+                          sizeof(ngx_mcds_page_t) + page->key.len
+                          + (page->list ? page->list->value->size : 0));
 
-    while (ngx_mcds_pages_nidle > NGX_MCDS_PAGES
-           || ngx_mcds_memory.pages > NGX_MCDS_PAGES_SIZE)
-    {
-        q = ngx_queue_last(&ngx_mcds_pages_idle);
-        ngx_mcds_page_forget(ngx_queue_data(q, ngx_mcds_page_t, lru));
-    }
+    ngx_mcds_index_idle(&ngx_mcds_pages, &page->node);
+
+    ngx_mcds_memory.pages = ngx_mcds_pages.idle_size;
 }
 
 
 static void
-ngx_mcds_page_idle(ngx_mcds_page_t *page)
+ngx_mcds_page_forget(ngx_mcds_index_node_t *node)
 {
-    page->size = sizeof(ngx_mcds_page_t) + page->key.len
-                 + (page->list ? page->list->value->size : 0);
+    ngx_mcds_page_t  *page;
 
-    ngx_queue_insert_head(&ngx_mcds_pages_idle, &page->lru);
+    page = ngx_mcds_index_data(node, ngx_mcds_page_t, node);
 
-    ngx_mcds_pages_nidle++;
-    ngx_mcds_memory.pages += page->size;
-}
-
-
-static void
-ngx_mcds_page_busy(ngx_mcds_page_t *page)
-{
-    ngx_queue_remove(&page->lru);
-
-    ngx_mcds_pages_nidle--;
-    ngx_mcds_memory.pages -= page->size;
-}
-
-
-static void
-ngx_mcds_page_forget(ngx_mcds_page_t *page)
-{
     if (page->poll.timer_set) {
         ngx_del_timer(&page->poll);
     }
 
     ngx_mcds_page_forget_list(page);
-    ngx_mcds_page_busy(page);
 
-    ngx_rbtree_delete(&ngx_mcds_pages, &page->node);
     ngx_free(page);
 }
 

@@ -37,6 +37,7 @@
 #include <ngx_config.h>
 #include <ngx_core.h>
 #include <ngx_event.h>
+#include "ngx_mcds_index.h"
 #include "ngx_mcds_lock.h"
 #include "ngx_mcds_page.h"
 #include "ngx_mcds_split.h"
@@ -71,9 +72,7 @@ typedef struct {
 
 
 struct ngx_mcds_page_s {
-    ngx_rbtree_node_t     node;
-    ngx_queue_t           lru;         /* while nobody refers to it */
-    size_t                size;        /* bytes that it takes then */
+    ngx_mcds_index_node_t node;        /* idle: without references */
     ngx_uint_t            refs;
 
     ngx_mcds_pool_t      *pool;
@@ -117,6 +116,7 @@ struct ngx_mcds_page_s {
     ngx_msec_t            poll_delay;
     ngx_msec_t            poll_next;
     ngx_atomic_uint_t     sequence;
+    uint32_t              number;      /* of its place in all workers */
 
     uint64_t              held_until;  /* the lock was seen held */
     uint64_t              held_cas;    /* for what was to follow this page */
