@@ -21,6 +21,12 @@
 /* what a broken page leaves behind goes away after so many seconds */
 #define NGX_MCDS_STREAM_LINGER    60
 
+/* parts that requests share, and bytes of them without their values; beyond
+   that, each request reads its own */
+#define NGX_MCDS_PARTS_BUCKETS    1024
+#define NGX_MCDS_PARTS            262144
+#define NGX_MCDS_PARTS_SIZE       (64 * 1024 * 1024)
+
 
 typedef struct ngx_mcds_line_s  ngx_mcds_line_t;
 typedef struct ngx_mcds_slot_s  ngx_mcds_slot_t;
@@ -42,7 +48,7 @@ struct ngx_mcds_line_s {
  */
 
 struct ngx_mcds_part_s {
-    ngx_rbtree_node_t    node;
+    ngx_mcds_index_node_t  node;      /* by the page, and the generation */
     ngx_uint_t           refs;
 
     ngx_mcds_page_t     *page;        /* a reference */
@@ -61,7 +67,6 @@ struct ngx_mcds_part_s {
     void                *checked;     /* the secrets by which it is signed */
 
     unsigned             under_way:1;
-    unsigned             indexed:1;
 };
 
 
@@ -143,8 +148,7 @@ static void ngx_mcds_slot_free(ngx_mcds_slot_t *slot);
 static ngx_mcds_part_t *ngx_mcds_part_find(ngx_mcds_copy_t *copy, uint32_t n);
 static ngx_mcds_part_t *ngx_mcds_part_create(ngx_mcds_copy_t *copy,
     uint32_t n);
-static ngx_rbtree_key_t ngx_mcds_part_key(ngx_mcds_copy_t *copy, uint32_t n);
-static void ngx_mcds_part_unindex(ngx_mcds_part_t *part);
+static uint32_t ngx_mcds_part_hash(ngx_mcds_copy_t *copy, uint32_t n);
 static void ngx_mcds_part_unref(ngx_mcds_part_t *part);
 static void ngx_mcds_part_answered(void *data, ngx_mcds_result_t *result);
 static void ngx_mcds_part_arrived(ngx_mcds_part_t *part, ngx_uint_t rc);
@@ -153,8 +157,10 @@ static void ngx_mcds_part_arrived(ngx_mcds_part_t *part, ngx_uint_t rc);
 /* of this worker */
 
 static ngx_mcds_line_t   *ngx_mcds_lines;
-static ngx_rbtree_t       ngx_mcds_parts;
-static ngx_rbtree_node_t  ngx_mcds_parts_sentinel;
+static ngx_mcds_index_node_t  *ngx_mcds_parts_buckets[NGX_MCDS_PARTS_BUCKETS];
+static ngx_mcds_index_t   ngx_mcds_parts =
+    ngx_mcds_index(ngx_mcds_parts_buckets, NGX_MCDS_PARTS, NGX_MCDS_PARTS_SIZE,
+                   0, 0, NULL);
 static ngx_queue_t        ngx_mcds_opens;
 
 
@@ -815,34 +821,23 @@ ngx_mcds_slot_free(ngx_mcds_slot_t *slot)
 static ngx_mcds_part_t *
 ngx_mcds_part_find(ngx_mcds_copy_t *copy, uint32_t n)
 {
-    ngx_mcds_part_t    *part;
-    ngx_rbtree_key_t    key;
-    ngx_rbtree_node_t  *node;
+    ngx_str_t               key;
+    ngx_mcds_part_t        *part;
+    ngx_mcds_index_node_t  *node;
 
-    if (ngx_mcds_parts.root == NULL) {
-        ngx_rbtree_init(&ngx_mcds_parts, &ngx_mcds_parts_sentinel,
-                        ngx_rbtree_insert_value);
-    }
+    key.data = (u_char *) &copy->entry.generation;
+    key.len = sizeof(uint64_t);
 
-    key = ngx_mcds_part_key(copy, n);
-    node = ngx_mcds_parts.root;
+    for (node = ngx_mcds_index_find(&ngx_mcds_parts, copy->page, &key,
+                                    ngx_mcds_part_hash(copy, n));
+         node;
+         node = ngx_mcds_index_next(node))
+    {
+        part = ngx_mcds_index_data(node, ngx_mcds_part_t, node);
 
-    while (node != &ngx_mcds_parts_sentinel) {
-
-        if (key != node->key) {
-            node = (key < node->key) ? node->left : node->right;
-            continue;
+        if (part->n == n && part->len == ngx_mcds_entry_part(&copy->entry, n)) {
+            return part;
         }
-
-        /* two with one key are chance: one of them is not shared */
-
-        part = ngx_rbtree_data(node, ngx_mcds_part_t, node);
-
-        return (part->generation == copy->entry.generation
-                && part->n == n
-                && part->len == ngx_mcds_entry_part(&copy->entry, n)
-                && part->page == copy->page)
-               ? part : NULL;
     }
 
     return NULL;
@@ -868,31 +863,30 @@ ngx_mcds_part_create(ngx_mcds_copy_t *copy, uint32_t n)
     part->len = ngx_mcds_entry_part(&copy->entry, n);
     part->op.handler = ngx_mcds_part_answered;
     part->op.data = part;
-    part->indexed = 1;
-    part->node.key = ngx_mcds_part_key(copy, n);
 
     ngx_queue_init(&part->slots);
     ngx_mcds_page_ref(part->page);
-    ngx_rbtree_insert(&ngx_mcds_parts, &part->node);
+
+    part->node.pool = part->page;
+    part->node.key.data = (u_char *) &part->generation;
+    part->node.key.len = sizeof(uint64_t);
+    part->node.hash = ngx_mcds_part_hash(copy, n);
+    part->node.size = sizeof(ngx_mcds_part_t);
+
+    /* without room the part is not shared */
+
+    (void) ngx_mcds_index_insert(&ngx_mcds_parts, &part->node);
 
     return part;
 }
 
 
-static ngx_rbtree_key_t
-ngx_mcds_part_key(ngx_mcds_copy_t *copy, uint32_t n)
-{
-    return (ngx_rbtree_key_t) (copy->entry.generation + n);
-}
+/* generations are random */
 
-
-static void
-ngx_mcds_part_unindex(ngx_mcds_part_t *part)
+static uint32_t
+ngx_mcds_part_hash(ngx_mcds_copy_t *copy, uint32_t n)
 {
-    if (part->indexed) {
-        part->indexed = 0;
-        ngx_rbtree_delete(&ngx_mcds_parts, &part->node);
-    }
+    return (uint32_t) copy->entry.generation + n;
 }
 
 
@@ -903,7 +897,7 @@ ngx_mcds_part_unref(ngx_mcds_part_t *part)
         return;
     }
 
-    ngx_mcds_part_unindex(part);
+    ngx_mcds_index_remove(&ngx_mcds_parts, &part->node);
     ngx_mcds_value_unref(part->value);
     ngx_mcds_page_unref(part->page);
     ngx_free(part);
@@ -956,7 +950,7 @@ ngx_mcds_part_arrived(ngx_mcds_part_t *part, ngx_uint_t rc)
     part->under_way = 0;
 
     if (rc != NGX_MCDS_OK) {
-        ngx_mcds_part_unindex(part);
+        ngx_mcds_index_remove(&ngx_mcds_parts, &part->node);
     }
 
     while (!ngx_queue_empty(&part->slots)) {
