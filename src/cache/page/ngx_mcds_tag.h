@@ -151,11 +151,14 @@ void ngx_mcds_tags_make(ngx_mcds_pool_t *pool, ngx_str_t *page,
 
 /*
  * What this worker remembers of the list of a page, so that it can be asked
- * for together with the page.  get: empty if nothing.
+ * for together with the page.  remembered: empty if nothing; valid until the
+ * next call of remember.
  */
 
-void ngx_mcds_tags_remember(ngx_str_t *key, ngx_str_t *list);
-void ngx_mcds_tags_remembered(ngx_str_t *key, ngx_str_t *list);
+void ngx_mcds_tags_remember(ngx_mcds_pool_t *pool, ngx_str_t *key,
+    ngx_str_t *list);
+void ngx_mcds_tags_remembered(ngx_mcds_pool_t *pool, ngx_str_t *key,
+    ngx_str_t *list);
 
 
 #endif /* _NGX_MCDS_TAG_H_INCLUDED_ */

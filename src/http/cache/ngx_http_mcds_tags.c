@@ -108,7 +108,7 @@ ngx_http_mcds_tags_start(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx,
 {
     ngx_str_t  list;
 
-    ngx_mcds_tags_remembered(&ctx->key, &list);
+    ngx_mcds_tags_remembered(ccf->cache_pool, &ctx->key, &list);
 
     if (list.len == 0
         && ngx_http_mcds_tags_list(r, &list) == NGX_ERROR)
@@ -160,7 +160,7 @@ ngx_http_mcds_tags_judge(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx,
         return NGX_OK;
     }
 
-    ngx_mcds_tags_remember(&ctx->key, &list);
+    ngx_mcds_tags_remember(ccf->cache_pool, &ctx->key, &list);
 
     if (ctx->tags == NULL) {
         ctx->tags = ngx_mcds_tags_create(ccf->cache_pool, &ctx->key, &list,
