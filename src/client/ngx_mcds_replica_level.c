@@ -26,7 +26,7 @@
 #include <ngx_core.h>
 #include <ngx_event.h>
 #include "ngx_mcds_group.h"
-#include "ngx_mcds_hash.h"
+#include "ngx_mcds_index.h"
 #include "ngx_mcds_op_link.h"
 
 
@@ -42,7 +42,11 @@
 /* longer than any number */
 #define NGX_MCDS_LEVEL_LEN        64
 
+/* counters of a worker that wait, and bytes of them; beyond that, a difference
+   stays until it is found again */
 #define NGX_MCDS_LEVEL_BUCKETS    1024
+#define NGX_MCDS_LEVELS           262144
+#define NGX_MCDS_LEVELS_SIZE      (256 * 1024 * 1024)
 
 
 typedef struct {
@@ -55,11 +59,10 @@ typedef struct {
 
 
 typedef struct {
-    ngx_queue_t            queue;
+    ngx_mcds_index_node_t  node;         /* by the server that is low */
     ngx_event_t            timer;
     ngx_mcds_op_t          op;
     ngx_mcds_request_t     req;          /* its strings are behind the level */
-    uint32_t               hash;
     uint64_t               seen;         /* of high, before the wait */
     uint64_t               least;        /* of low, then */
     ngx_uint_t             was_there;    /* low, then */
@@ -70,8 +73,7 @@ typedef struct {
 } ngx_mcds_level_t;
 
 
-static ngx_uint_t ngx_mcds_level_there(ngx_mcds_request_t *req,
-    ngx_mcds_server_t *low, uint32_t hash);
+static void ngx_mcds_level_exit(ngx_mcds_index_node_t *node, void *data);
 static void ngx_mcds_level_wait(ngx_mcds_level_t *level);
 static void ngx_mcds_level_timer_handler(ngx_event_t *ev);
 static void ngx_mcds_level_read(ngx_mcds_level_t *level,
@@ -86,7 +88,10 @@ static void ngx_mcds_level_next(ngx_mcds_level_t *level);
 static void ngx_mcds_level_free(ngx_mcds_level_t *level);
 
 
-static ngx_queue_t  ngx_mcds_level_buckets[NGX_MCDS_LEVEL_BUCKETS];
+static ngx_mcds_index_node_t  *ngx_mcds_level_buckets[NGX_MCDS_LEVEL_BUCKETS];
+static ngx_mcds_index_t  ngx_mcds_levels =
+    ngx_mcds_index(ngx_mcds_level_buckets, NGX_MCDS_LEVELS,
+                   NGX_MCDS_LEVELS_SIZE, 0, 0, NULL);
 
 
 void
@@ -95,25 +100,21 @@ ngx_mcds_replica_level(ngx_mcds_group_t *group, ngx_mcds_leg_t *high,
 {
     size_t               len;
     uint32_t             hash;
-    ngx_uint_t           i;
+    ngx_str_t            item;
     ngx_mcds_level_t    *level;
     ngx_mcds_request_t  *req;
 
     req = &group->req;
-
-    if (ngx_mcds_level_buckets[0].next == NULL) {
-
-        for (i = 0; i < NGX_MCDS_LEVEL_BUCKETS; i++) {
-            ngx_queue_init(&ngx_mcds_level_buckets[i]);
-        }
-    }
 
     /* the suffix of a group's request is behind its key */
 
     len = req->key.len + req->suffix.len;
     hash = ngx_mcds_hash(req->key.data, len);
 
-    if (ngx_mcds_level_there(req, low->server, hash)) {
+    item.data = req->key.data;
+    item.len = len;
+
+    if (ngx_mcds_index_find(&ngx_mcds_levels, low->server, &item, hash)) {
         return;
     }
 
@@ -130,7 +131,17 @@ ngx_mcds_replica_level(ngx_mcds_group_t *group, ngx_mcds_leg_t *high,
 
     level->req.by_key = req->by_key;
     level->req.ttl = req->ttl;
-    level->hash = hash;
+
+    level->node.pool = low->server;
+    level->node.key.data = level->req.key.data;
+    level->node.key.len = len;
+    level->node.hash = hash;
+    level->node.size = sizeof(ngx_mcds_level_t) + len;
+
+    if (ngx_mcds_index_insert(&ngx_mcds_levels, &level->node) != NGX_OK) {
+        ngx_free(level);
+        return;
+    }
 
     level->high.server = high->server;
     level->high.number = high->number;
@@ -148,10 +159,6 @@ ngx_mcds_replica_level(ngx_mcds_group_t *group, ngx_mcds_leg_t *high,
 
     level->timer.cancelable = 1;
 
-    ngx_queue_insert_tail(
-                   &ngx_mcds_level_buckets[hash % NGX_MCDS_LEVEL_BUCKETS],
-                   &level->queue);
-
     ngx_mcds_level_next(level);
 }
 
@@ -159,60 +166,20 @@ ngx_mcds_replica_level(ngx_mcds_group_t *group, ngx_mcds_leg_t *high,
 void
 ngx_mcds_replica_level_exit(ngx_mcds_pool_t *pool)
 {
-    ngx_uint_t         i;
-    ngx_queue_t       *q, *next, *bucket;
-    ngx_mcds_level_t  *level;
-
-    if (ngx_mcds_level_buckets[0].next == NULL) {
-        return;
-    }
-
-    for (i = 0; i < NGX_MCDS_LEVEL_BUCKETS; i++) {
-        bucket = &ngx_mcds_level_buckets[i];
-
-        for (q = ngx_queue_head(bucket);
-             q != ngx_queue_sentinel(bucket);
-             q = next)
-        {
-            next = ngx_queue_next(q);
-            level = ngx_queue_data(q, ngx_mcds_level_t, queue);
-
-            if (level->low.server->pool == pool) {
-                ngx_mcds_level_free(level);
-            }
-        }
-    }
+    ngx_mcds_index_walk(&ngx_mcds_levels, ngx_mcds_level_exit, pool);
 }
 
 
-static ngx_uint_t
-ngx_mcds_level_there(ngx_mcds_request_t *req, ngx_mcds_server_t *low,
-    uint32_t hash)
+static void
+ngx_mcds_level_exit(ngx_mcds_index_node_t *node, void *data)
 {
-    ngx_queue_t       *q, *bucket;
     ngx_mcds_level_t  *level;
 
-    bucket = &ngx_mcds_level_buckets[hash % NGX_MCDS_LEVEL_BUCKETS];
+    level = ngx_mcds_index_data(node, ngx_mcds_level_t, node);
 
-    for (q = ngx_queue_head(bucket);
-         q != ngx_queue_sentinel(bucket);
-         q = ngx_queue_next(q))
-    {
-        level = ngx_queue_data(q, ngx_mcds_level_t, queue);
-
-        if (level->hash == hash
-            && level->low.server == low
-            && level->req.key.len == req->key.len
-            && level->req.suffix.len == req->suffix.len
-            && ngx_memcmp(level->req.key.data, req->key.data,
-                          req->key.len + req->suffix.len)
-               == 0)
-        {
-            return 1;
-        }
+    if (level->low.server->pool == data) {
+        ngx_mcds_level_free(level);
     }
-
-    return 0;
 }
 
 
@@ -417,7 +384,7 @@ ngx_mcds_level_added(void *data, ngx_mcds_result_t *result)
 static void
 ngx_mcds_level_free(ngx_mcds_level_t *level)
 {
-    ngx_queue_remove(&level->queue);
+    ngx_mcds_index_remove(&ngx_mcds_levels, &level->node);
     ngx_mcds_cancel(&level->op);
 
     if (level->timer.timer_set) {
