@@ -13,11 +13,12 @@
  * the index removes it and calls "drop", which frees it.  Idle nodes are in the
  * order of their last use, and the least recently used one is dropped first.
  *
- * Bounds.  "max" and "max_size" limit all nodes, and the sum of their sizes in
- * bytes, which the caller says.  An insertion drops idle nodes to make room, and
- * fails with NGX_BUSY if there are none and still no room.  "max_idle" and
- * "max_idle_size" limit the idle nodes alone.  A node that becomes idle may be
- * dropped before the call returns, if it alone exceeds a bound.
+ * Bounds.  "max" and "max_size" limit the number of all nodes, and the sum of
+ * their sizes, which the caller states in bytes.  An insertion drops idle nodes
+ * to make room, and fails with NGX_BUSY if there are none and still no room.
+ * "max_idle" and "max_idle_size" limit the idle nodes alone.  A node that
+ * becomes idle may be dropped before the call returns, if it alone exceeds a
+ * bound.
  */
 
 
