@@ -592,7 +592,7 @@ use_tags(ngx_mcds_entry_t *entry)
         return;
     }
 
-    ngx_mcds_tags_remember(&page_key, &list);
+    ngx_mcds_tags_remember(&pool, &page_key, &list);
 
     tags = ngx_mcds_tags_create(&pool, &page_key, &list, 1, tags_known, NULL);
     must(tags != NULL);

@@ -8,7 +8,6 @@
 #include <ngx_core.h>
 #include <ngx_event.h>
 #include "ngx_mcds_tag.h"
-#include "ngx_mcds_index.h"
 
 
 #define NGX_MCDS_TAG_SPACE        "<mcds:"
@@ -19,11 +18,6 @@
 
 /* then the record is written over */
 #define NGX_MCDS_TAG_TRIES        16
-
-/* lists that a worker remembers, and bytes of them */
-#define NGX_MCDS_TAG_BUCKETS      1024
-#define NGX_MCDS_TAG_LISTS        4096
-#define NGX_MCDS_TAG_SIZE         (8 * 1024 * 1024)
 
 
 typedef struct ngx_mcds_tag_purge_s  ngx_mcds_tag_purge_t;
@@ -100,12 +94,6 @@ typedef struct {
 } ngx_mcds_tag_make_t;
 
 
-typedef struct {
-    ngx_mcds_index_node_t node;        /* always idle */
-    ngx_str_t             list;
-} ngx_mcds_tag_list_t;
-
-
 static void ngx_mcds_tag_request(ngx_mcds_request_t *req, ngx_str_t *record);
 static void ngx_mcds_tag_count(ngx_mcds_request_t *req, uint64_t now);
 static void ngx_mcds_tag_counted(void *data, ngx_mcds_result_t *result);
@@ -138,15 +126,6 @@ static void ngx_mcds_tags_make_counted(void *data, ngx_mcds_result_t *result);
 static void ngx_mcds_tags_add_record(ngx_mcds_pool_t *pool, ngx_uint_t place,
     ngx_str_t *record, uint64_t counter);
 static void ngx_mcds_tags_destroy(ngx_mcds_tags_t *tags);
-static void ngx_mcds_tags_drop(ngx_mcds_index_node_t *node);
-
-
-/* of this worker */
-
-static ngx_mcds_index_node_t  *ngx_mcds_tag_buckets[NGX_MCDS_TAG_BUCKETS];
-static ngx_mcds_index_t  ngx_mcds_tag_lists =
-    ngx_mcds_index(ngx_mcds_tag_buckets, NGX_MCDS_TAG_LISTS, NGX_MCDS_TAG_SIZE,
-                   NGX_MCDS_TAG_LISTS, NGX_MCDS_TAG_SIZE, ngx_mcds_tags_drop);
 
 
 ngx_int_t
@@ -1103,91 +1082,4 @@ ngx_mcds_tags_verdict(ngx_mcds_tags_t *tags, uint64_t counter,
     }
 
     return verdict;
-}
-
-
-void
-ngx_mcds_tags_remember(ngx_mcds_pool_t *pool, ngx_str_t *key, ngx_str_t *list)
-{
-    size_t                  size;
-    u_char                 *p;
-    uint32_t                hash;
-    ngx_mcds_tag_list_t    *known;
-    ngx_mcds_index_node_t  *node;
-
-    if (list->len > NGX_MCDS_TAG_LEN) {
-        return;
-    }
-
-    hash = ngx_mcds_hash(key->data, key->len);
-
-    node = ngx_mcds_index_find(&ngx_mcds_tag_lists, pool, key, hash);
-
-    if (node) {
-        known = ngx_mcds_index_data(node, ngx_mcds_tag_list_t, node);
-
-        if (known->list.len == list->len
-            && ngx_memcmp(known->list.data, list->data, list->len) == 0)
-        {
-            ngx_mcds_index_idle(&ngx_mcds_tag_lists, node);
-            return;
-        }
-
-        ngx_mcds_index_remove(&ngx_mcds_tag_lists, node);
-        ngx_free(known);
-    }
-
-    size = sizeof(ngx_mcds_tag_list_t) + key->len + list->len;
-
-    known = ngx_alloc(size, ngx_cycle->log);
-    if (known == NULL) {
-        return;
-    }
-
-    p = (u_char *) known + sizeof(ngx_mcds_tag_list_t);
-
-    known->node.pool = pool;
-    known->node.key.data = p;
-    known->node.key.len = key->len;
-    known->node.hash = hash;
-    known->node.size = size;
-
-    p = ngx_cpymem(p, key->data, key->len);
-
-    known->list.data = p;
-    known->list.len = list->len;
-    ngx_memcpy(p, list->data, list->len);
-
-    if (ngx_mcds_index_insert(&ngx_mcds_tag_lists, &known->node) != NGX_OK) {
-        ngx_free(known);
-        return;
-    }
-
-    ngx_mcds_index_idle(&ngx_mcds_tag_lists, &known->node);
-}
-
-
-static void
-ngx_mcds_tags_drop(ngx_mcds_index_node_t *node)
-{
-    ngx_free(ngx_mcds_index_data(node, ngx_mcds_tag_list_t, node));
-}
-
-
-void
-ngx_mcds_tags_remembered(ngx_mcds_pool_t *pool, ngx_str_t *key,
-    ngx_str_t *list)
-{
-    ngx_mcds_tag_list_t    *known;
-    ngx_mcds_index_node_t  *node;
-
-    node = ngx_mcds_index_find(&ngx_mcds_tag_lists, pool, key,
-                               ngx_mcds_hash(key->data, key->len));
-
-    ngx_str_null(list);
-
-    if (node) {
-        known = ngx_mcds_index_data(node, ngx_mcds_tag_list_t, node);
-        *list = known->list;
-    }
 }
