@@ -22,6 +22,13 @@ typedef struct {
 
 
 typedef struct {
+    ngx_uint_t               done;
+    ngx_uint_t               rc;
+    ngx_mcds_table_change_t  change;
+} mcds_change_t;
+
+
+typedef struct {
     ngx_str_t                name;
     int64_t                  expiry;
 } mcds_name_t;
@@ -347,17 +354,19 @@ static void
 mcds_table_change(mcds_t *m, ngx_mcds_table_t *table,
     ngx_mcds_table_item_t *items, ngx_uint_t n)
 {
-    json_t       *list, *o;
-    ngx_uint_t    i;
-    mcds_read_t   change;
+    json_t         *list, *o;
+    ngx_uint_t      i;
+    mcds_change_t   change;
 
-    ngx_memzero(&change, sizeof(mcds_read_t));
+    ngx_memzero(&change, sizeof(mcds_change_t));
 
-    if (ngx_mcds_table_change(table, items, n, mcds_table_changed, &change)
-        != NGX_OK)
-    {
-        mcds_no_memory();
-    }
+    change.change.table = *table;
+    change.change.items = items;
+    change.change.n = n;
+    change.change.handler = mcds_table_changed;
+    change.change.data = &change;
+
+    ngx_mcds_table_change(&change.change);
 
     mcds_wait(&change.done);
 
@@ -394,7 +403,7 @@ mcds_table_change(mcds_t *m, ngx_mcds_table_t *table,
 static void
 mcds_table_changed(void *data, ngx_uint_t rc)
 {
-    mcds_read_t *change = data;
+    mcds_change_t *change = data;
 
     change->done = 1;
     change->rc = rc;

@@ -29,20 +29,6 @@ typedef enum {
 } ngx_mcds_table_stage_e;
 
 
-struct ngx_mcds_table_change_s {
-    ngx_mcds_table_t            table;
-    ngx_mcds_table_item_t      *items;
-    ngx_uint_t                  n;
-    ngx_mcds_table_change_pt    handler;
-    void                       *data;
-    ngx_event_t                 event;
-    ngx_uint_t                  stage;     /* ngx_mcds_table_stage_e */
-    ngx_uint_t                  next;
-    ngx_uint_t                  waiting;
-    ngx_uint_t                  rounds;
-};
-
-
 static void ngx_mcds_table_event_handler(ngx_event_t *ev);
 static void ngx_mcds_table_step(ngx_mcds_table_change_t *change);
 static ngx_int_t ngx_mcds_table_begin(ngx_mcds_table_change_t *change,
@@ -58,39 +44,22 @@ static void ngx_mcds_table_look_handler(void *data,
 static void ngx_mcds_table_list(ngx_mcds_table_change_t *change);
 static void ngx_mcds_table_list_handler(void *data,
     ngx_mcds_array_done_t *done);
-static void ngx_mcds_table_end(ngx_mcds_table_change_t *change,
-    ngx_uint_t rc);
 
 
-ngx_int_t
-ngx_mcds_table_change(ngx_mcds_table_t *table, ngx_mcds_table_item_t *items,
-    ngx_uint_t n, ngx_mcds_table_change_pt handler, void *data)
+void
+ngx_mcds_table_change(ngx_mcds_table_change_t *change)
 {
-    ngx_uint_t                i;
-    ngx_mcds_table_change_t  *change;
+    ngx_uint_t              i;
+    ngx_mcds_table_item_t  *item;
 
-    change = ngx_calloc(sizeof(ngx_mcds_table_change_t) + table->key.len,
-                        ngx_cycle->log);
-    if (change == NULL) {
-        return NGX_ERROR;
-    }
+    for (i = 0; i < change->n; i++) {
+        item = &change->items[i];
 
-    change->table = *table;
-    change->table.key.data = (u_char *) change
-                             + sizeof(ngx_mcds_table_change_t);
-    ngx_memcpy(change->table.key.data, table->key.data, table->key.len);
-
-    change->items = items;
-    change->n = n;
-    change->handler = handler;
-    change->data = data;
-
-    for (i = 0; i < n; i++) {
-        items[i].change = change;
-        items[i].rc = NGX_MCDS_BUSY;
-        items[i].listed = (items[i].kind == NGX_MCDS_TABLE_CHECK);
-        items[i].touched = items[i].listed;
-        items[i].wrong = 0;
+        item->change = change;
+        item->rc = NGX_MCDS_BUSY;
+        item->listed = (item->kind == NGX_MCDS_TABLE_CHECK);
+        item->touched = item->listed;
+        item->wrong = 0;
     }
 
     change->event.handler = ngx_mcds_table_event_handler;
@@ -98,8 +67,6 @@ ngx_mcds_table_change(ngx_mcds_table_t *table, ngx_mcds_table_item_t *items,
     change->event.log = ngx_cycle->log;
 
     ngx_post_event(&change->event, &ngx_posted_events);
-
-    return NGX_OK;
 }
 
 
@@ -362,13 +329,13 @@ ngx_mcds_table_list(ngx_mcds_table_change_t *change)
     }
 
     if (len == 0 || change->rounds++ == NGX_MCDS_TABLE_ROUNDS) {
-        ngx_mcds_table_end(change, NGX_MCDS_OK);
+        change->handler(change->data, NGX_MCDS_OK);
         return;
     }
 
     lines.data = ngx_alloc(len, ngx_cycle->log);
     if (lines.data == NULL) {
-        ngx_mcds_table_end(change, NGX_MCDS_BUSY);
+        change->handler(change->data, NGX_MCDS_BUSY);
         return;
     }
 
@@ -401,7 +368,7 @@ ngx_mcds_table_list(ngx_mcds_table_change_t *change)
     ngx_free(lines.data);
 
     if (rc != NGX_OK) {
-        ngx_mcds_table_end(change, NGX_MCDS_BUSY);
+        change->handler(change->data, NGX_MCDS_BUSY);
     }
 }
 
@@ -414,20 +381,11 @@ ngx_mcds_table_list_handler(void *data, ngx_mcds_array_done_t *done)
     change = data;
 
     if (done->rc != NGX_MCDS_OK) {
-        ngx_mcds_table_end(change, done->rc);
+        change->handler(change->data, done->rc);
         return;
     }
 
     change->next = 0;
 
     ngx_mcds_table_step(change);
-}
-
-
-static void
-ngx_mcds_table_end(ngx_mcds_table_change_t *change, ngx_uint_t rc)
-{
-    change->handler(change->data, rc);
-
-    ngx_free(change);
 }

@@ -119,17 +119,31 @@ typedef struct {
 
 
 /*
- * Changes elements, and the list of names.  The strings and items must live
- * until the handler is called, which is once, not from inside of this call.
- * rc is NGX_MCDS_OK when the list was written; the items say the rest.
- * NGX_ERROR: out of memory.
+ * Changes elements, and the list of names.  The change lives in a struct of the
+ * caller's, as the strings and items, until the handler is called, which is
+ * once, not from inside of this call, and may free it; all that the caller does
+ * not set is zero.  rc is NGX_MCDS_OK when the list was written; the items say
+ * the rest.
  */
 
 typedef void (*ngx_mcds_table_change_pt)(void *data, ngx_uint_t rc);
 
-ngx_int_t ngx_mcds_table_change(ngx_mcds_table_t *table,
-    ngx_mcds_table_item_t *items, ngx_uint_t n,
-    ngx_mcds_table_change_pt handler, void *data);
+struct ngx_mcds_table_change_s {
+    ngx_mcds_table_t            table;
+    ngx_mcds_table_item_t      *items;
+    ngx_uint_t                  n;
+    ngx_mcds_table_change_pt    handler;
+    void                       *data;
+
+    /* of table.c */
+    ngx_event_t                 event;
+    ngx_uint_t                  stage;   /* ngx_mcds_table_stage_e */
+    ngx_uint_t                  next;
+    ngx_uint_t                  waiting;
+    ngx_uint_t                  rounds;
+};
+
+void ngx_mcds_table_change(ngx_mcds_table_change_t *change);
 
 
 /*

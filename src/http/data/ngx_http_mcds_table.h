@@ -45,6 +45,7 @@ struct ngx_http_mcds_table_api_s {
 
     ngx_mcds_table_item_t       *items;    /* to change */
     ngx_uint_t                   n;
+    ngx_mcds_table_change_t      change;
 
     /* of one element */
     ngx_mcds_op_t                op;

@@ -407,12 +407,13 @@ ngx_http_mcds_table_value(ngx_http_mcds_table_api_t *tr, json_t *json,
 ngx_int_t
 ngx_http_mcds_table_change(ngx_http_mcds_table_api_t *tr)
 {
-    if (ngx_mcds_table_change(&tr->table, tr->items, tr->n,
-                              ngx_http_mcds_table_change_handler, tr)
-        != NGX_OK)
-    {
-        return NGX_HTTP_INTERNAL_SERVER_ERROR;
-    }
+    tr->change.table = tr->table;
+    tr->change.items = tr->items;
+    tr->change.n = tr->n;
+    tr->change.handler = ngx_http_mcds_table_change_handler;
+    tr->change.data = tr;
+
+    ngx_mcds_table_change(&tr->change);
 
     tr->res.waiting++;
     tr->res.answer = ngx_http_mcds_table_changed;

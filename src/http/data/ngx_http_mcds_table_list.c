@@ -364,6 +364,7 @@ ngx_http_mcds_table_ghosts(ngx_http_mcds_table_api_t *tr)
     ngx_uint_t                   i;
     ngx_pool_t                  *pool;
     ngx_mcds_table_item_t       *item;
+    ngx_mcds_table_change_t     *change;
     ngx_http_mcds_listed_t      *listed;
 
     if (tr->ghosts == 0) {
@@ -375,13 +376,24 @@ ngx_http_mcds_table_ghosts(ngx_http_mcds_table_api_t *tr)
         return;
     }
 
+    change = ngx_pcalloc(pool, sizeof(ngx_mcds_table_change_t));
     item = ngx_pcalloc(pool, tr->ghosts * sizeof(ngx_mcds_table_item_t));
-    if (item == NULL) {
+
+    /* the key outlives the resource */
+
+    p = ngx_pstrdup(pool, &tr->table.key);
+
+    if (change == NULL || item == NULL || p == NULL) {
         ngx_destroy_pool(pool);
         return;
     }
 
-    tr->ghosts = 0;
+    change->table.pool = tr->table.pool;
+    change->table.key.data = p;
+    change->table.key.len = tr->table.key.len;
+    change->items = item;
+    change->handler = ngx_http_mcds_table_ghosts_handler;
+    change->data = pool;
 
     for (i = 0; i < tr->nlisted; i++) {
         listed = &tr->listed[i];
@@ -395,21 +407,21 @@ ngx_http_mcds_table_ghosts(ngx_http_mcds_table_api_t *tr)
             break;
         }
 
-        item[tr->ghosts].kind = NGX_MCDS_TABLE_CHECK;
-        item[tr->ghosts].name.data = p;
-        item[tr->ghosts].name.len = listed->name.len;
-        item[tr->ghosts].expiry = listed->expiry;
+        item->kind = NGX_MCDS_TABLE_CHECK;
+        item->name.data = p;
+        item->name.len = listed->name.len;
+        item->expiry = listed->expiry;
 
-        tr->ghosts++;
+        item++;
+        change->n++;
     }
 
-    if (tr->ghosts == 0
-        || ngx_mcds_table_change(&tr->table, item, tr->ghosts,
-                                 ngx_http_mcds_table_ghosts_handler, pool)
-           != NGX_OK)
-    {
+    if (change->n == 0) {
         ngx_destroy_pool(pool);
+        return;
     }
+
+    ngx_mcds_table_change(change);
 }
 
 
