@@ -51,11 +51,16 @@ ngx_mcds_index_match(ngx_mcds_index_node_t *node, void *pool, ngx_str_t *key,
 
 
 ngx_int_t
-ngx_mcds_index_insert(ngx_mcds_index_t *index, ngx_mcds_index_node_t *node)
+ngx_mcds_index_insert(ngx_mcds_index_t *index, ngx_mcds_index_node_t *node,
+    void *pool, ngx_str_t *key, uint32_t hash, size_t size)
 {
     ngx_mcds_index_node_t  **bucket;
 
     node->link = NULL;
+    node->pool = pool;
+    node->key = *key;
+    node->hash = hash;
+    node->size = size;
     node->idle = 0;
 
     if (index->idle.next == NULL) {
@@ -63,7 +68,7 @@ ngx_mcds_index_insert(ngx_mcds_index_t *index, ngx_mcds_index_node_t *node)
     }
 
     while (index->count >= index->max
-           || index->size + node->size > index->max_size)
+           || index->size + size > index->max_size)
     {
         if (ngx_queue_empty(&index->idle)) {
             return NGX_BUSY;
@@ -72,7 +77,7 @@ ngx_mcds_index_insert(ngx_mcds_index_t *index, ngx_mcds_index_node_t *node)
         ngx_mcds_index_drop(index);
     }
 
-    bucket = &index->buckets[node->hash & index->mask];
+    bucket = &index->buckets[hash & index->mask];
 
     node->next = *bucket;
     node->link = bucket;
@@ -84,7 +89,7 @@ ngx_mcds_index_insert(ngx_mcds_index_t *index, ngx_mcds_index_node_t *node)
     *bucket = node;
 
     index->count++;
-    index->size += node->size;
+    index->size += size;
 
     return NGX_OK;
 }

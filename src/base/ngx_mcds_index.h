@@ -93,12 +93,13 @@ ngx_mcds_index_node_t *ngx_mcds_index_find(ngx_mcds_index_t *index, void *pool,
 ngx_mcds_index_node_t *ngx_mcds_index_next(ngx_mcds_index_node_t *node);
 
 /*
- * Inserts a node that has its pool, key, hash and size.  NGX_BUSY: there is no
+ * Inserts a node.  The text of the key is not copied.  NGX_BUSY: there is no
  * room; the node is as if it had been removed.
  */
 
 ngx_int_t ngx_mcds_index_insert(ngx_mcds_index_t *index,
-    ngx_mcds_index_node_t *node);
+    ngx_mcds_index_node_t *node, void *pool, ngx_str_t *key, uint32_t hash,
+    size_t size);
 
 /* removes a node, busy, idle or in no index, without a call of drop */
 

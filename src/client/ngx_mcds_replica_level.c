@@ -132,13 +132,12 @@ ngx_mcds_replica_level(ngx_mcds_group_t *group, ngx_mcds_leg_t *high,
     level->req.by_key = req->by_key;
     level->req.ttl = req->ttl;
 
-    level->node.pool = low->server;
-    level->node.key.data = level->req.key.data;
-    level->node.key.len = len;
-    level->node.hash = hash;
-    level->node.size = sizeof(ngx_mcds_level_t) + len;
+    item.data = level->req.key.data;
 
-    if (ngx_mcds_index_insert(&ngx_mcds_levels, &level->node) != NGX_OK) {
+    if (ngx_mcds_index_insert(&ngx_mcds_levels, &level->node, low->server,
+                              &item, hash, sizeof(ngx_mcds_level_t) + len)
+        != NGX_OK)
+    {
         ngx_free(level);
         return;
     }

@@ -181,12 +181,11 @@ ngx_mcds_array_work(ngx_mcds_array_t *array)
     ngx_queue_init(&work->jobs);
     ngx_queue_init(&work->active);
 
-    work->node.pool = array->pool;
-    work->node.key = work->array.key;
-    work->node.hash = hash;
-    work->node.size = sizeof(ngx_mcds_array_work_t) + array->key.len;
-
-    if (ngx_mcds_index_insert(&ngx_mcds_arrays, &work->node) != NGX_OK) {
+    if (ngx_mcds_index_insert(&ngx_mcds_arrays, &work->node, array->pool,
+                              &work->array.key, hash,
+                              sizeof(ngx_mcds_array_work_t) + array->key.len)
+        != NGX_OK)
+    {
         ngx_free(work);
         return NULL;
     }

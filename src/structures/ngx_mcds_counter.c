@@ -216,12 +216,9 @@ ngx_mcds_counter_batch(ngx_mcds_counter_t *counter, int64_t delta)
     batch->node.link = NULL;
 
     if (delta >= 0) {
-        batch->node.pool = counter->pool;
-        batch->node.key = batch->counter.key;
-        batch->node.hash = hash;
-        batch->node.size = sizeof(ngx_mcds_batch_t) + key->len;
-
-        (void) ngx_mcds_index_insert(&ngx_mcds_counter_index, &batch->node);
+        (void) ngx_mcds_index_insert(&ngx_mcds_counter_index, &batch->node,
+                                     counter->pool, &batch->counter.key, hash,
+                                     sizeof(ngx_mcds_batch_t) + key->len);
     }
 
     ngx_queue_insert_tail(&ngx_mcds_counter_batches, &batch->queue);

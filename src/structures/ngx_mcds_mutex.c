@@ -227,12 +227,10 @@ ngx_mcds_mutex_gate(ngx_mcds_pool_t *pool, ngx_str_t *key)
 
     ngx_queue_init(&gate->line);
 
-    gate->node.pool = pool;
-    gate->node.key = gate->key;
-    gate->node.hash = hash;
-    gate->node.size = sizeof(ngx_mcds_gate_t) + key->len;
-
-    if (ngx_mcds_index_insert(&ngx_mcds_gates, &gate->node) != NGX_OK) {
+    if (ngx_mcds_index_insert(&ngx_mcds_gates, &gate->node, pool, &gate->key,
+                              hash, sizeof(ngx_mcds_gate_t) + key->len)
+        != NGX_OK)
+    {
         ngx_free(gate);
         return NULL;
     }

@@ -281,12 +281,11 @@ ngx_mcds_raise_create(ngx_mcds_counter_t *counter, uint64_t id)
         raise->legs[i].server = (first + i) % pool->servers.nelts;
     }
 
-    raise->node.pool = pool;
-    raise->node.key = raise->key;
-    raise->node.hash = (uint32_t) id;
-    raise->node.size = sizeof(ngx_mcds_raise_t) + raise->key.len;
-
-    if (ngx_mcds_index_insert(&ngx_mcds_raises, &raise->node) != NGX_OK) {
+    if (ngx_mcds_index_insert(&ngx_mcds_raises, &raise->node, pool,
+                              &raise->key, (uint32_t) id,
+                              sizeof(ngx_mcds_raise_t) + raise->key.len)
+        != NGX_OK)
+    {
         ngx_free(raise);
         return NULL;
     }

@@ -386,12 +386,11 @@ ngx_mcds_seed_create(ngx_mcds_grown_t *grown, uint32_t hash)
     seed->timer.data = seed;
     seed->timer.log = ngx_cycle->log;
 
-    seed->node.pool = seed->counter.pool;
-    seed->node.key = seed->counter.key;
-    seed->node.hash = hash;
-    seed->node.size = sizeof(ngx_mcds_seed_t) + seed->counter.key.len;
-
-    if (ngx_mcds_index_insert(&ngx_mcds_seeds, &seed->node) != NGX_OK) {
+    if (ngx_mcds_index_insert(&ngx_mcds_seeds, &seed->node,
+                              seed->counter.pool, &seed->counter.key, hash,
+                              sizeof(ngx_mcds_seed_t) + seed->counter.key.len)
+        != NGX_OK)
+    {
         ngx_free(seed);
         return NULL;
     }

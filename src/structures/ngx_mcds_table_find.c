@@ -185,6 +185,7 @@ ngx_mcds_table_memory_create(ngx_mcds_table_t *table, ngx_str_t *name,
 {
     size_t                    len;
     u_char                   *p;
+    ngx_str_t                 key;
     ngx_mcds_table_memory_t  *memory;
 
     len = table->key.len + name->len;
@@ -210,13 +211,12 @@ ngx_mcds_table_memory_create(ngx_mcds_table_t *table, ngx_str_t *name,
 
     ngx_queue_init(&memory->waits);
 
-    memory->node.pool = table->pool;
-    memory->node.key.data = p;
-    memory->node.key.len = name->len;
-    memory->node.hash = hash;
-    memory->node.size = sizeof(ngx_mcds_table_memory_t) + len;
+    key.data = p;
+    key.len = name->len;
 
-    if (ngx_mcds_index_insert(&ngx_mcds_table_memories, &memory->node)
+    if (ngx_mcds_index_insert(&ngx_mcds_table_memories, &memory->node,
+                              table->pool, &key, hash,
+                              sizeof(ngx_mcds_table_memory_t) + len)
         != NGX_OK)
     {
         ngx_free(memory);

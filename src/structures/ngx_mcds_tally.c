@@ -197,12 +197,10 @@ ngx_mcds_tally_create(ngx_mcds_counter_t *counter, uint32_t hash,
     tally->counter.key.data = (u_char *) tally + sizeof(ngx_mcds_tally_t);
     ngx_memcpy(tally->counter.key.data, counter->key.data, counter->key.len);
 
-    tally->node.pool = counter->pool;
-    tally->node.key = tally->counter.key;
-    tally->node.hash = hash;
-    tally->node.size = size;
-
-    if (ngx_mcds_index_insert(&ngx_mcds_tallies, &tally->node) != NGX_OK) {
+    if (ngx_mcds_index_insert(&ngx_mcds_tallies, &tally->node, counter->pool,
+                              &tally->counter.key, hash, size)
+        != NGX_OK)
+    {
         ngx_free(tally);
         return NULL;
     }

@@ -567,12 +567,10 @@ ngx_mcds_visitors_shown_create(ngx_mcds_visitors_t *visitors, ngx_str_t *key,
 
     ngx_queue_init(&shown->sums);
 
-    shown->node.pool = visitors->pool;
-    shown->node.key = shown->key;
-    shown->node.hash = hash;
-    shown->node.size = len + key->len;
-
-    if (ngx_mcds_index_insert(&ngx_mcds_shown, &shown->node) != NGX_OK) {
+    if (ngx_mcds_index_insert(&ngx_mcds_shown, &shown->node, visitors->pool,
+                              &shown->key, hash, len + key->len)
+        != NGX_OK)
+    {
         ngx_free(shown);
         return NULL;
     }

@@ -36,6 +36,7 @@ static void test_drop_uses(void);
 static void test_random(void);
 static void round_of(ngx_uint_t round);
 static void step(void);
+static ngx_int_t insert(item_t *item);
 static item_t *any(void);
 static void fill(item_t *item);
 static ngx_int_t model_insert(item_t *item);
@@ -99,20 +100,16 @@ test_empty(void)
     ngx_mcds_index_remove(&index, &item->node);
     ok(index.count == 0, "a node that is in no index can be removed");
 
-    item[0].node.key = key;
-    item[0].node.size = 21;
-
-    ok(ngx_mcds_index_insert(&index, &item[0].node) == NGX_BUSY,
+    ok(ngx_mcds_index_insert(&index, &item[0].node, NULL, &key, 0, 21)
+       == NGX_BUSY,
        "a node that is too large is not inserted");
     ngx_mcds_index_remove(&index, &item[0].node);
 
-    item[0].node.size = 1;
-    item[1] = item[0];
-    item[2] = item[0];
-
-    ok(ngx_mcds_index_insert(&index, &item[0].node) == NGX_OK
-       && ngx_mcds_index_insert(&index, &item[1].node) == NGX_OK
-       && ngx_mcds_index_insert(&index, &item[2].node) == NGX_BUSY,
+    ok(ngx_mcds_index_insert(&index, &item[0].node, NULL, &key, 0, 1) == NGX_OK
+       && ngx_mcds_index_insert(&index, &item[1].node, NULL, &key, 0, 1)
+          == NGX_OK
+       && ngx_mcds_index_insert(&index, &item[2].node, NULL, &key, 0, 1)
+          == NGX_BUSY,
        "without idle nodes: bounded by their number");
 
     ok(ngx_mcds_index_find(&index, NULL, &key, 0) == &item[1].node,
@@ -142,7 +139,7 @@ test_drop_uses(void)
     for (i = 0; i < 4; i++) {
         fill(&items[i]);
         items[i].node.size = 1;
-        (void) ngx_mcds_index_insert(&tested, &items[i].node);
+        (void) insert(&items[i]);
     }
 
     for (i = 0; i < 4; i++) {
@@ -252,7 +249,7 @@ step(void)
         fill(item);
         rc = model_insert(item);
 
-        if (ngx_mcds_index_insert(&tested, &item->node) != rc) {
+        if (insert(item) != rc) {
             wrong = 1;
         }
 
@@ -302,6 +299,18 @@ step(void)
     {
         wrong = 1;
     }
+}
+
+
+static ngx_int_t
+insert(item_t *item)
+{
+    ngx_mcds_index_node_t  *node;
+
+    node = &item->node;
+
+    return ngx_mcds_index_insert(&tested, node, node->pool, &node->key,
+                                 node->hash, node->size);
 }
 
 

@@ -416,12 +416,10 @@ ngx_mcds_page_get(ngx_mcds_pool_t *pool, ngx_str_t *key)
     page->poll.log = ngx_cycle->log;
     page->poll.cancelable = 1;
 
-    page->node.pool = pool;
-    page->node.key = page->key;
-    page->node.hash = hash;
-    page->node.size = sizeof(ngx_mcds_page_t) + key->len;
-
-    if (ngx_mcds_index_insert(&ngx_mcds_pages, &page->node) != NGX_OK) {
+    if (ngx_mcds_index_insert(&ngx_mcds_pages, &page->node, pool, &page->key,
+                              hash, sizeof(ngx_mcds_page_t) + key->len)
+        != NGX_OK)
+    {
         ngx_free(page);
         return NULL;
     }

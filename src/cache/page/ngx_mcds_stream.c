@@ -849,6 +849,7 @@ ngx_mcds_part_find(ngx_mcds_copy_t *copy, uint32_t n)
 static ngx_mcds_part_t *
 ngx_mcds_part_create(ngx_mcds_copy_t *copy, uint32_t n)
 {
+    ngx_str_t         key;
     ngx_mcds_part_t  *part;
 
     part = ngx_calloc(sizeof(ngx_mcds_part_t), ngx_cycle->log);
@@ -867,15 +868,14 @@ ngx_mcds_part_create(ngx_mcds_copy_t *copy, uint32_t n)
     ngx_queue_init(&part->slots);
     ngx_mcds_page_ref(part->page);
 
-    part->node.pool = part->page;
-    part->node.key.data = (u_char *) &part->generation;
-    part->node.key.len = sizeof(uint64_t);
-    part->node.hash = ngx_mcds_part_hash(copy, n);
-    part->node.size = sizeof(ngx_mcds_part_t);
+    key.data = (u_char *) &part->generation;
+    key.len = sizeof(uint64_t);
 
     /* without room the part is not shared */
 
-    (void) ngx_mcds_index_insert(&ngx_mcds_parts, &part->node);
+    (void) ngx_mcds_index_insert(&ngx_mcds_parts, &part->node, part->page,
+                                 &key, ngx_mcds_part_hash(copy, n),
+                                 sizeof(ngx_mcds_part_t));
 
     return part;
 }

@@ -42,6 +42,7 @@ ngx_mcds_tags_remember(ngx_mcds_pool_t *pool, ngx_str_t *key, ngx_str_t *list)
     size_t                  size;
     u_char                 *p;
     uint32_t                hash;
+    ngx_str_t               text;
     ngx_mcds_tag_list_t    *known;
     ngx_mcds_index_node_t  *node;
 
@@ -76,19 +77,18 @@ ngx_mcds_tags_remember(ngx_mcds_pool_t *pool, ngx_str_t *key, ngx_str_t *list)
 
     p = (u_char *) known + sizeof(ngx_mcds_tag_list_t);
 
-    known->node.pool = pool;
-    known->node.key.data = p;
-    known->node.key.len = key->len;
-    known->node.hash = hash;
-    known->node.size = size;
-
+    text.data = p;
+    text.len = key->len;
     p = ngx_cpymem(p, key->data, key->len);
 
     known->list.data = p;
     known->list.len = list->len;
     ngx_memcpy(p, list->data, list->len);
 
-    if (ngx_mcds_index_insert(&ngx_mcds_tag_lists, &known->node) != NGX_OK) {
+    if (ngx_mcds_index_insert(&ngx_mcds_tag_lists, &known->node, pool, &text,
+                              hash, size)
+        != NGX_OK)
+    {
         ngx_free(known);
         return;
     }
