@@ -125,7 +125,6 @@ static void ngx_mcds_tags_absent(ngx_mcds_tags_t *tags);
 static void ngx_mcds_tags_make_counted(void *data, ngx_mcds_result_t *result);
 static void ngx_mcds_tags_add_record(ngx_mcds_pool_t *pool, ngx_uint_t place,
     ngx_str_t *record, uint64_t counter);
-static void ngx_mcds_tags_destroy(ngx_mcds_tags_t *tags);
 
 
 ngx_int_t

@@ -219,7 +219,7 @@ ngx_http_mcds_array_start(ngx_http_mcds_resource_t *res)
                                           "request");
     }
 
-    ar->array.key.data = ngx_pstrdup(rest->pool, &ar->array.key);
+    ar->array.key.data = ngx_pstrdup(res->pool, &ar->array.key);
     if (ar->array.key.data == NULL) {
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
     }
