@@ -33,7 +33,8 @@ my $o = $t->origin('o', sub {
             $path =~ /each/ ? (ETag => '"1"') : (),
             $path =~ m{/accel/(\w+)}
             ? ('X-Accel-Redirect' => "/$1/file") : ()],
-        body => "answer $q->{k}", hold => $q->{headers}{'x-hold'} };
+        body => "answer $q->{k}",
+        hold => $path !~ /file/ && $q->{headers}{'x-hold'} };
 });
 
 my $h = $t->nginx('h', <<'EOT', log => 'debug');
@@ -190,30 +191,43 @@ is($h->get('/purged/a', method => 'PURGE')->status(), 200, 'purged');
 
 # the arrows
 
-my (%drawn, $from);
-
-for (split /\n/, slurp("$FindBin::Bin/../src/http/cache/ngx_http_mcds_state.h"))
-{
-    $from = $1 if s/^ \* {3}(\w+) -+> /| /;
-    undef $from if !/^(?: \* +)?\| /;
-    $drawn{"$from -> $_"} = 1 for defined $from ? /(\w+)/g : ();
-}
-
-cmp_ok(scalar(keys %drawn), '>', 20, 'the drawing has arrows');
-
+my %drawn = drawn('http/cache/ngx_http_mcds_state.h');
 my %seen = map { $_ => 1 } $h->log() =~ /mcds request (\w+ -> \w+) "/g;
 
+cmp_ok(scalar(keys %drawn), '>', 20, 'the drawing has arrows');
 is_deeply([grep { !$drawn{$_} } sort keys %seen], [],
     'each change is in the drawing');
+
 my @unseen = grep { !$seen{$_} && !/FAILED$/ } sort keys %drawn;
 is(join(', ', @unseen), '', 'each change that is drawn was seen');
+
+# those of pages: the ones that a host meets alone are seen
+
+%drawn = drawn('cache/page/ngx_mcds_page_state.h');
+%seen = map { $_ => 1 } map { /(\w+), was (\w+)/ ? "$2 -> $1" : () }
+    $h->log() =~ /mcds page ".*": (\w+, was \w+)/g;
+
+is_deeply([grep { !$drawn{$_} } sort keys %seen], [],
+    'pages: each change is in the drawing');
+is_deeply([grep { !$seen{$_} } 'IDLE -> LOCKING', 'LOCKING -> BUILDING',
+    'BUILDING -> STORING', 'STORING -> IDLE'], [], 'pages: a build was seen');
 
 $t->done();
 
 
-sub slurp {
+# the arrows of a header
+
+sub drawn {
     my ($path) = @_;
-    open my $f, '<', $path or die "$path: $!\n";
-    local $/;
-    return <$f>;
+    my (%drawn, $from);
+
+    open my $f, '<', "$FindBin::Bin/../src/$path" or die "$path: $!\n";
+
+    while (<$f>) {
+        $from = $1 if s/^ \* {3}(\w+) -+> /| /;
+        undef $from if !/^(?: \* +)?\| /;
+        $drawn{"$from -> $_"} = 1 for defined $from ? /(\w+)/g : ();
+    }
+
+    return %drawn;
 }

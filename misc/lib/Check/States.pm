@@ -32,7 +32,7 @@ sub check {
 
         check_drawing($path, \@names, drawing($source->text($path)), $problem);
 
-        $code =~ /set_state\([^;]*\b${prefix}_(?:STATE_)?$_\)/
+        $code =~ /set_state\([^;]*\b${prefix}_(?:STATE_)?$_\b/
             or $problem->($path, "no function sets the state $_")
             for @names[1 .. $#names];
     }

@@ -49,11 +49,8 @@ static void ngx_mcds_page_no_cas(ngx_mcds_page_t *page);
 #if (NGX_DEBUG)
 
 static char  *ngx_mcds_page_states[] = {
-    "idle",
-    "locking",
-    "building",
-    "storing",
-    "elsewhere"
+    NGX_MCDS_STATES(ngx_mcds_page_state_name)
+    NULL
 };
 
 #endif
@@ -478,7 +475,7 @@ ngx_mcds_page_unref(ngx_mcds_page_t *page)
 
     /* nobody waits and nothing is under way */
 
-    ngx_mcds_page_set_state(page, NGX_MCDS_IDLE);
+    ngx_mcds_page_rest(page);
 
     ngx_mcds_index_resize(&ngx_mcds_pages, &page->node,
                           sizeof(ngx_mcds_page_t) + page->key.len

@@ -56,7 +56,7 @@ static void ngx_mcds_page_step_poll(ngx_mcds_page_t *page);
 static void ngx_mcds_page_build(ngx_mcds_page_t *page);
 static void ngx_mcds_page_begin(ngx_mcds_seat_t *seat);
 static ngx_int_t ngx_mcds_page_claim(ngx_mcds_page_t *page);
-static void ngx_mcds_page_elsewhere(ngx_mcds_page_t *page);
+static void ngx_mcds_page_follow(ngx_mcds_page_t *page, ngx_uint_t state);
 static ngx_mcds_seat_t *ngx_mcds_page_next(ngx_mcds_page_t *page);
 static void ngx_mcds_page_tell(ngx_mcds_seat_t *seat, ngx_uint_t outcome,
     ngx_mcds_copy_t *copy);
@@ -89,13 +89,13 @@ ngx_mcds_page_enter(ngx_mcds_seat_t *seat, ngx_mcds_enter_t *enter,
     page->backoff = enter->backoff;
     page->backoff_max = enter->backoff_max;
 
-    if (page->state == NGX_MCDS_IDLE) {
+    if (ngx_mcds_page_rests(page)) {
 
-        if (page->held
+        if (page->held_until
             && (page->held_cas != enter->cas
                 || page->held_until <= ngx_mcds_clock(ngx_current_msec)))
         {
-            page->held = 0;
+            page->held_until = 0;
         }
 
         if (ngx_mcds_page_paused(page, enter->cas) && ngx_mcds_page_old(seat)) {
@@ -113,7 +113,7 @@ ngx_mcds_page_enter(ngx_mcds_seat_t *seat, ngx_mcds_enter_t *enter,
             return ngx_mcds_page_enter_local(seat, enter->cas, outcome);
         }
 
-        if (!seat->refresh || !page->held) {
+        if (!seat->refresh || !page->held_until) {
             ngx_mcds_page_start_lock(page, seat, enter->cas);
             return NGX_OK;
         }
@@ -147,13 +147,13 @@ ngx_mcds_page_enter_local(ngx_mcds_seat_t *seat, uint64_t cas,
     switch (ngx_mcds_page_claim(page)) {
 
     case NGX_ABORT:
+        ngx_mcds_page_rest(page);
         *outcome = ngx_mcds_page_no_build(seat);
         return NGX_DONE;
 
     case NGX_BUSY:
 
         if (seat->refresh) {
-            page->here = 0;
             *outcome = NGX_MCDS_PAGE_OTHER;
             return NGX_DONE;
         }
@@ -162,11 +162,10 @@ ngx_mcds_page_enter_local(ngx_mcds_seat_t *seat, uint64_t cas,
         page->poll_delay = NGX_MCDS_POLL_MIN;
         page->poll_next = ngx_current_msec + NGX_MCDS_POLL_MIN;
 
-        ngx_mcds_page_set_state(page, NGX_MCDS_ELSEWHERE);
+        ngx_mcds_page_set_state(page, NGX_MCDS_LOCAL);
 
         if (ngx_mcds_page_wait(seat) != NGX_OK) {
-            ngx_mcds_page_set_state(page, NGX_MCDS_IDLE);
-            page->here = 0;
+            ngx_mcds_page_rest(page);
 
             *outcome = NGX_MCDS_PAGE_TIMEOUT;
             return NGX_DONE;
@@ -191,14 +190,15 @@ ngx_mcds_page_enter_local(ngx_mcds_seat_t *seat, uint64_t cas,
 static ngx_uint_t
 ngx_mcds_page_paused(ngx_mcds_page_t *page, uint64_t cas)
 {
-    if (page->failed
+    if (page->failed_until
         && (page->failed_cas != cas
             || page->failed_until <= ngx_mcds_clock(ngx_current_msec)))
     {
-        page->failed = 0;
+        page->failed_until = 0;
+        ngx_mcds_page_rest(page);
     }
 
-    return page->failed;
+    return page->failed_until != 0;
 }
 
 
@@ -270,7 +270,7 @@ ngx_mcds_page_wait(ngx_mcds_seat_t *seat)
     ngx_add_timer(&seat->timer, seat->wait);
 
     if (page->state == NGX_MCDS_STORING
-        || (page->state == NGX_MCDS_ELSEWHERE
+        || (ngx_mcds_page_elsewhere(page)
             && (!page->missing || page->hurried)))
     {
         ngx_mcds_page_set_poll(page);
@@ -501,10 +501,10 @@ ngx_mcds_page_late(ngx_mcds_page_t *page)
 {
     page->hurried = 0;
 
-    if (page->state == NGX_MCDS_ELSEWHERE) {
+    if (ngx_mcds_page_elsewhere(page)) {
 
         if (ngx_queue_empty(&page->waiters)) {
-            ngx_mcds_page_set_state(page, NGX_MCDS_IDLE);
+            ngx_mcds_page_rest(page);
 
         } else {
             ngx_mcds_page_set_poll(page);
@@ -573,10 +573,10 @@ ngx_mcds_page_judge(ngx_mcds_page_t *page)
         page->copy = NULL;
 
         ngx_mcds_page_release(page);
-        ngx_mcds_page_set_state(page, NGX_MCDS_IDLE);
 
-        page->failed = 0;
+        page->failed_until = 0;
 
+        ngx_mcds_page_rest(page);
         ngx_mcds_page_keep(page, copy, page->purges);
         ngx_mcds_page_found(page, copy);
         ngx_mcds_copy_unref(copy);
@@ -676,11 +676,10 @@ ngx_mcds_page_step_lock(ngx_mcds_page_t *page)
         return;
     }
 
-    page->held = 1;
     page->held_until = ngx_mcds_clock(ngx_current_msec) + NGX_MCDS_HELD;
     page->held_cas = page->base;
 
-    ngx_mcds_page_elsewhere(page);
+    ngx_mcds_page_follow(page, NGX_MCDS_REMOTE);
 }
 
 
@@ -720,7 +719,7 @@ ngx_mcds_page_step_poll(ngx_mcds_page_t *page)
     }
 
     if (ngx_queue_empty(&page->waiters)) {
-        ngx_mcds_page_set_state(page, NGX_MCDS_IDLE);
+        ngx_mcds_page_rest(page);
         return;
     }
 
@@ -737,7 +736,7 @@ ngx_mcds_page_build(ngx_mcds_page_t *page)
 
     if (page->owner == NULL && ngx_queue_empty(&page->waiters)) {
         ngx_mcds_page_release(page);
-        ngx_mcds_page_set_state(page, NGX_MCDS_IDLE);
+        ngx_mcds_page_rest(page);
         return;
     }
 
@@ -753,7 +752,7 @@ ngx_mcds_page_build(ngx_mcds_page_t *page)
         /* memcached has lost the lock of another worker of this host */
 
         ngx_mcds_page_release(page);
-        ngx_mcds_page_elsewhere(page);
+        ngx_mcds_page_follow(page, NGX_MCDS_LOCAL);
         return;
 
     default:
@@ -826,8 +825,6 @@ ngx_mcds_page_claim(ngx_mcds_page_t *page)
     ngx_int_t              rc;
     ngx_mcds_local_left_t  left;
 
-    page->here = 0;
-
     /* a build that is handed on is the same one to all who wait for it */
 
     if (page->lock) {
@@ -852,7 +849,6 @@ ngx_mcds_page_claim(ngx_mcds_page_t *page)
     switch (rc) {
 
     case NGX_BUSY:
-        page->here = 1;
         ngx_mcds_page_await(page, left.build);
         page->unheard = (page->lock == NULL);
         page->here_since = ngx_current_msec;
@@ -948,12 +944,12 @@ ngx_mcds_page_found(ngx_mcds_page_t *page, ngx_mcds_copy_t *copy)
 /* somebody else builds: the owner goes on with the old page or waits */
 
 static void
-ngx_mcds_page_elsewhere(ngx_mcds_page_t *page)
+ngx_mcds_page_follow(ngx_mcds_page_t *page, ngx_uint_t state)
 {
     ngx_atomic_t     *sequence;
     ngx_mcds_seat_t  *seat;
 
-    ngx_mcds_page_set_state(page, NGX_MCDS_ELSEWHERE);
+    ngx_mcds_page_set_state(page, state);
 
     page->poll_delay = NGX_MCDS_POLL_MIN;
     page->poll_next = ngx_current_msec + NGX_MCDS_POLL_MIN;
@@ -975,7 +971,7 @@ ngx_mcds_page_elsewhere(ngx_mcds_page_t *page)
     }
 
     if (ngx_queue_empty(&page->waiters)) {
-        ngx_mcds_page_set_state(page, NGX_MCDS_IDLE);
+        ngx_mcds_page_rest(page);
         return;
     }
 
@@ -1165,7 +1161,7 @@ ngx_mcds_page_failed(ngx_mcds_page_t *page, ngx_uint_t backoff)
         }
 
         ngx_mcds_page_release(page);
-        ngx_mcds_page_set_state(page, NGX_MCDS_IDLE);
+        ngx_mcds_page_rest(page);
         ngx_mcds_page_moved(page);
         return;
     }
@@ -1223,7 +1219,6 @@ ngx_mcds_page_failed(ngx_mcds_page_t *page, ngx_uint_t backoff)
 static void
 ngx_mcds_page_pause(ngx_mcds_page_t *page, ngx_msec_t left)
 {
-    page->failed = 1;
     page->failed_cas = page->base;
     page->failed_until = ngx_mcds_clock(ngx_current_msec) + left;
 }
@@ -1237,7 +1232,7 @@ ngx_mcds_page_tell_pause(ngx_mcds_page_t *page)
     ngx_uint_t        outcome;
     ngx_mcds_seat_t  *seat;
 
-    ngx_mcds_page_set_state(page, NGX_MCDS_IDLE);
+    ngx_mcds_page_rest(page);
 
     seat = page->owner;
     page->owner = NULL;
@@ -1269,7 +1264,7 @@ ngx_mcds_page_set_poll(ngx_mcds_page_t *page)
         return;
     }
 
-    if (page->here) {
+    if (page->state == NGX_MCDS_LOCAL) {
         ngx_add_timer(&page->poll, NGX_MCDS_POLL_MIN);
         return;
     }
@@ -1297,10 +1292,10 @@ ngx_mcds_page_poll_handler(ngx_event_t *ev)
     page = ev->data;
 
     if (ngx_queue_empty(&page->waiters)) {
-        if (page->state == NGX_MCDS_ELSEWHERE
+        if (ngx_mcds_page_elsewhere(page)
             && (!page->missing || page->hurried))
         {
-            ngx_mcds_page_set_state(page, NGX_MCDS_IDLE);
+            ngx_mcds_page_rest(page);
         }
 
         return;
@@ -1317,13 +1312,15 @@ ngx_mcds_page_poll_handler(ngx_event_t *ev)
         return;
     }
 
-    if (page->state != NGX_MCDS_ELSEWHERE
+    if (!ngx_mcds_page_elsewhere(page)
         || (page->missing && !page->hurried))
     {
         return;
     }
 
-    if (page->here && ngx_mcds_page_poll_here(page) != NGX_DECLINED) {
+    if (page->state == NGX_MCDS_LOCAL
+        && ngx_mcds_page_poll_here(page) != NGX_DECLINED)
+    {
         return;
     }
 
@@ -1397,7 +1394,7 @@ ngx_mcds_page_poll_here(ngx_mcds_page_t *page)
         return NGX_OK;
     }
 
-    page->here = 0;
+    ngx_mcds_page_set_state(page, NGX_MCDS_REMOTE);
 
     if (rc == NGX_ABORT) {
         ngx_mcds_page_pause(page, left.left);
@@ -1414,7 +1411,7 @@ ngx_mcds_page_poll_here(ngx_mcds_page_t *page)
     ngx_mcds_value_unref(value);
 
     if (copy) {
-        ngx_mcds_page_set_state(page, NGX_MCDS_IDLE);
+        ngx_mcds_page_rest(page);
 
         if (copy->entry.kind == NGX_MCDS_ENTRY_VARY) {
             ngx_mcds_page_remember(page, copy);

@@ -5,28 +5,6 @@
  * What the files about pages share: ngx_mcds_page.c knows the pages and reads
  * them, ngx_mcds_page_build.c says who builds and who waits,
  * ngx_mcds_page_store.c stores what was built.
- *
- * What this worker knows of the build of a page:
- *
- *   IDLE       nobody here builds it or waits for it
- *   LOCKING    a request asks for the lock and, in the same batch and behind
- *              it, whether the page is still what the request has seen
- *   BUILDING   a request here has the lock, or memcached does not answer and
- *              it builds for this host alone
- *   STORING    built; the store is under way, the lock still held
- *   ELSEWHERE  somebody else has the lock; while requests wait here, memcached
- *              is asked for the lock and the page, 5 ms to 100 ms apart, and
- *              at once when a worker of this host says that it is done; or
- *              another worker of this host builds, and memcached is not asked
- *
- *        +------------------- lock free, page unchanged ------------------+
- *        v                                                                |
- *   IDLE -> LOCKING -> BUILDING -> STORING -> IDLE                        |
- *              |           |                                              |
- *              |           +-> client gone: the next who waits, or IDLE   |
- *              |           +-> origin failed: all are told, IDLE          |
- *              +-> page changed: all who wait get it, IDLE                |
- *              +-> held by another: ELSEWHERE ----------------------------+
  */
 
 
@@ -40,21 +18,13 @@
 #include "ngx_mcds_index.h"
 #include "ngx_mcds_lock.h"
 #include "ngx_mcds_page.h"
+#include "ngx_mcds_page_state.h"
 #include "ngx_mcds_split.h"
 #include "ngx_mcds_stream.h"
 
 
 /* copies of other workers may look so much older than they are, ms */
 #define NGX_MCDS_LAG              100
-
-
-typedef enum {
-    NGX_MCDS_IDLE = 0,
-    NGX_MCDS_LOCKING,
-    NGX_MCDS_BUILDING,
-    NGX_MCDS_STORING,
-    NGX_MCDS_ELSEWHERE
-} ngx_mcds_page_state_e;
 
 
 /* one read, for the requests of one turn */
@@ -118,14 +88,15 @@ struct ngx_mcds_page_s {
     ngx_atomic_uint_t     sequence;
     uint32_t              number;      /* of its place in all workers */
 
-    uint64_t              held_until;  /* the lock was seen held */
+    uint64_t              held_until;  /* the lock was seen held; 0: no */
     uint64_t              held_cas;    /* for what was to follow this page */
 
     ngx_msec_t            backoff;     /* after a failure */
     ngx_msec_t            backoff_max;
     ngx_mcds_kept_t       kept;        /* what the lock's last owner left */
     ngx_uint_t            step;        /* failures in a row, here */
-    uint64_t              failed_until;
+    uint64_t              failed_until;  /* no build, a pause after a failure;
+                                          0: there is none */
     uint64_t              failed_cas;  /* of the page then */
 
     ngx_mcds_hold_t       hold;        /* of the build, among workers */
@@ -143,11 +114,8 @@ struct ngx_mcds_page_s {
     size_t                refused;     /* length that was too large, or 0 */
     uint64_t              refused_until;
 
-    unsigned              held:1;
-    unsigned              failed:1;    /* no build, a pause after a failure */
-    unsigned              old:1;       /* ... behind an old page */
-    unsigned              here:1;      /* another worker of this host builds */
-    unsigned              unheard:1;   /* ... and memcached does not answer */
+    unsigned              old:1;       /* a build is behind an old page */
+    unsigned              unheard:1;   /* LOCAL: memcached does not answer */
     unsigned              local:1;     /* copies are kept */
     unsigned              named:1;     /* hold.id is known */
     unsigned              big:1;       /* the last value was */
@@ -214,7 +182,22 @@ void ngx_mcds_page_not_used(ngx_mcds_page_t *page, char *why);
 void ngx_mcds_page_ref(ngx_mcds_page_t *page);
 void ngx_mcds_page_unref(ngx_mcds_page_t *page);
 
+/*
+ * set_state: changes the state, and nothing else does.  rest: no request here
+ * builds or waits any more; rests, elsewhere: 1 in those states.
+ */
+
 void ngx_mcds_page_set_state(ngx_mcds_page_t *page, ngx_uint_t state);
+
+#define ngx_mcds_page_rest(page)                                              \
+    ngx_mcds_page_set_state(page, (page)->failed_until ? NGX_MCDS_PAUSED      \
+                                                       : NGX_MCDS_IDLE)
+
+#define ngx_mcds_page_rests(page)                                             \
+    ((page)->state == NGX_MCDS_IDLE || (page)->state == NGX_MCDS_PAUSED)
+
+#define ngx_mcds_page_elsewhere(page)                                         \
+    ((page)->state == NGX_MCDS_REMOTE || (page)->state == NGX_MCDS_LOCAL)
 
 
 /*

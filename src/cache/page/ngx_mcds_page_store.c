@@ -1059,11 +1059,11 @@ ngx_mcds_store_end(ngx_mcds_store_t *store)
 
     if (store->building) {
         page->built = NULL;
-        page->held = 0;
-        page->failed = 0;
+        page->held_until = 0;
+        page->failed_until = 0;
         page->step = 0;
 
-        ngx_mcds_page_set_state(page, NGX_MCDS_IDLE);
+        ngx_mcds_page_rest(page);
         ngx_mcds_page_share_copy(page, store->copy);
         ngx_mcds_page_release(page);
 

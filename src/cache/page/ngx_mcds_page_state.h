@@ -1,0 +1,56 @@
+
+/*
+ * Copyright (C) mcds authors
+ *
+ * What a worker knows of the build of a page, as states:
+ *
+ *   IDLE       no request of this worker builds the page or waits for it
+ *   LOCKING    a request asks for the lock and, in the same batch and behind
+ *              it, whether the page is still what the request has seen
+ *   BUILDING   a request of this worker has the lock, or memcached does not
+ *              answer and the request builds for this host alone
+ *   STORING    the page is built, the store is under way, the lock still held
+ *   REMOTE     another worker or host has the lock; while requests wait here,
+ *              memcached is asked for the lock and the page, 5 ms to 100 ms
+ *              apart, and at once when a worker of this host says that it is
+ *              done
+ *   LOCAL      another worker of this host builds, and memcached is not asked
+ *   PAUSED     as IDLE, after the origin has failed: requests that have an old
+ *              page start no build
+ *
+ *   IDLE -----> LOCKING | BUILDING | LOCAL | PAUSED
+ *   LOCKING --> IDLE | BUILDING | REMOTE | LOCAL | PAUSED
+ *   BUILDING -> IDLE | STORING | LOCAL | PAUSED
+ *   STORING --> IDLE
+ *   REMOTE ---> IDLE | LOCKING | BUILDING | LOCAL | PAUSED
+ *   LOCAL ----> IDLE | REMOTE | PAUSED
+ *   PAUSED ---> IDLE | LOCKING | BUILDING | LOCAL
+ */
+
+
+#ifndef _NGX_MCDS_PAGE_STATE_H_INCLUDED_
+#define _NGX_MCDS_PAGE_STATE_H_INCLUDED_
+
+
+/* zeroed memory is the first of them */
+
+#define NGX_MCDS_STATES(state)                                                \
+    state(IDLE)                                                               \
+    state(LOCKING)                                                            \
+    state(BUILDING)                                                           \
+    state(STORING)                                                            \
+    state(REMOTE)                                                             \
+    state(LOCAL)                                                              \
+    state(PAUSED)
+
+
+#define ngx_mcds_page_state_value(name)  NGX_MCDS_##name,
+#define ngx_mcds_page_state_name(name)   #name,
+
+typedef enum {
+    NGX_MCDS_STATES(ngx_mcds_page_state_value)
+    NGX_MCDS_STATE_LAST
+} ngx_mcds_page_state_e;
+
+
+#endif /* _NGX_MCDS_PAGE_STATE_H_INCLUDED_ */
