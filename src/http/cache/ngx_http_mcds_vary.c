@@ -242,14 +242,6 @@ ngx_http_mcds_vary_covered(ngx_http_mcds_cache_ctx_t *ctx)
 }
 
 
-ngx_uint_t
-ngx_http_mcds_vary_purged(ngx_http_mcds_cache_ctx_t *ctx)
-{
-    return ctx->vary.list
-           && ctx->vary.list->entry.purges != ctx->copy->entry.purges;
-}
-
-
 uint64_t
 ngx_http_mcds_vary_expire(ngx_http_mcds_cache_ctx_t *ctx)
 {

@@ -48,7 +48,10 @@ ngx_uint_t ngx_http_mcds_vary_covered(ngx_http_mcds_cache_ctx_t *ctx);
  * an entry that is to be stored which purges were known before.
  */
 
-ngx_uint_t ngx_http_mcds_vary_purged(ngx_http_mcds_cache_ctx_t *ctx);
+#define ngx_http_mcds_vary_purged(ctx)                                        \
+    ((ctx)->vary.list                                                         \
+     && (ctx)->vary.list->entry.purges != (ctx)->copy->entry.purges)
+
 uint64_t ngx_http_mcds_vary_expire(ngx_http_mcds_cache_ctx_t *ctx);
 void ngx_http_mcds_vary_stamp(ngx_http_mcds_cache_ctx_t *ctx,
     ngx_mcds_entry_t *entry);
