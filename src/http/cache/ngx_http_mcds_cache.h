@@ -329,9 +329,9 @@ extern ngx_http_mcds_feature_t  ngx_http_mcds_cache_feature;
 
 
 /*
- * The context of r, NULL if r has no task.  here: without a search, for body
- * filters, behind a header filter that has called get.  need: with a new task
- * if there is none; NULL when out of memory.
+ * The context of r, NULL if r has not begun its task.  here: without a search,
+ * for body filters, behind a header filter that has called get.  need: begins
+ * the task; NULL when out of memory.
  */
 
 static ngx_inline ngx_http_mcds_cache_ctx_t *
@@ -341,7 +341,7 @@ ngx_http_mcds_cache_get(ngx_http_request_t *r)
 
     task = ngx_http_mcds_task_get(r);
 
-    return task ? ngx_http_mcds_cache_ctx(task) : NULL;
+    return (task && task->begun) ? ngx_http_mcds_cache_ctx(task) : NULL;
 }
 
 
@@ -352,7 +352,7 @@ ngx_http_mcds_cache_here(ngx_http_request_t *r)
 
     task = ngx_http_get_module_ctx(r, ngx_http_mcds_module);
 
-    return task ? ngx_http_mcds_cache_ctx(task) : NULL;
+    return (task && task->begun) ? ngx_http_mcds_cache_ctx(task) : NULL;
 }
 
 

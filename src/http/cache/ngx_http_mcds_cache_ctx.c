@@ -27,7 +27,7 @@ ngx_http_mcds_cache_need(ngx_http_request_t *r)
 {
     ngx_http_mcds_task_t  *task;
 
-    task = ngx_http_mcds_task_need(r);
+    task = ngx_http_mcds_task_begin(r);
 
     return task ? ngx_http_mcds_cache_ctx(task) : NULL;
 }

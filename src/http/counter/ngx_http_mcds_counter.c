@@ -134,8 +134,9 @@ ngx_http_mcds_counter_get(ngx_http_request_t *r)
 
     task = ngx_http_mcds_task_get(r);
 
-    return task ? ngx_http_mcds_task_ctx(task, &ngx_http_mcds_counter_feature)
-                : NULL;
+    return (task && task->begun)
+           ? ngx_http_mcds_task_ctx(task, &ngx_http_mcds_counter_feature)
+           : NULL;
 }
 
 
@@ -144,7 +145,7 @@ ngx_http_mcds_counter_need(ngx_http_request_t *r)
 {
     ngx_http_mcds_task_t  *task;
 
-    task = ngx_http_mcds_task_need(r);
+    task = ngx_http_mcds_task_begin(r);
 
     return task ? ngx_http_mcds_task_ctx(task, &ngx_http_mcds_counter_feature)
                 : NULL;

@@ -104,6 +104,8 @@ ngx_int_t ngx_http_mcds_get_early_handler(ngx_http_request_t *r);
 ngx_int_t ngx_http_mcds_get_late_handler(ngx_http_request_t *r);
 
 
+extern ngx_http_mcds_feature_t  ngx_http_mcds_table_feature;
+
 extern ngx_module_t  ngx_http_mcds_data_module;
 
 

@@ -10,9 +10,11 @@
 #include <jansson.h>
 #include "ngx_http_mcds_pool.h"
 #include "ngx_http_mcds_stat.h"
+#include "ngx_http_mcds_task.h"
 #include "ngx_http_mcds_data.h"
 
 
+static ngx_int_t ngx_http_mcds_data_preconfigure(ngx_conf_t *cf);
 static void *ngx_http_mcds_data_create_main(ngx_conf_t *cf);
 static void *ngx_http_mcds_data_create_loc(ngx_conf_t *cf);
 static char *ngx_http_mcds_data_merge_loc(ngx_conf_t *cf, void *parent,
@@ -65,7 +67,7 @@ static ngx_command_t  ngx_http_mcds_data_commands[] = {
 
 
 static ngx_http_module_t  ngx_http_mcds_data_module_ctx = {
-    NULL,                                  /* preconfiguration */
+    ngx_http_mcds_data_preconfigure,       /* preconfiguration */
     ngx_http_mcds_data_init,               /* postconfiguration */
 
     ngx_http_mcds_data_create_main,        /* create main configuration */
@@ -93,6 +95,13 @@ ngx_module_t  ngx_http_mcds_data_module = {
     NULL,                                  /* exit master */
     NGX_MODULE_V1_PADDING
 };
+
+
+static ngx_int_t
+ngx_http_mcds_data_preconfigure(ngx_conf_t *cf)
+{
+    return ngx_http_mcds_feature_add(cf, &ngx_http_mcds_table_feature);
+}
 
 
 static void *

@@ -15,7 +15,6 @@
 #include "ngx_http_mcds_budget.h"
 #include "ngx_http_mcds_conf.h"
 #include "ngx_http_mcds_stat.h"
-#include "ngx_http_mcds_watch.h"
 #include "ngx_http_mcds_data.h"
 
 
@@ -35,12 +34,10 @@ typedef struct {
 } ngx_http_mcds_got_t;
 
 
-/* of one request or subrequest; a cleanup record, as redirects clear r->ctx */
+/* of one request or subrequest */
 
 struct ngx_http_mcds_get_ctx_s {
-    ngx_http_request_t         *request;
-    ngx_event_t                 resume;
-    ngx_mcds_wait_t             delay;
+    ngx_http_mcds_task_t       *task;
     ngx_uint_t                  waiting;
     ngx_list_t                  got;       /* ngx_http_mcds_got_t */
 };
@@ -54,9 +51,7 @@ static ngx_int_t ngx_http_mcds_get_unknown(ngx_http_request_t *r,
     ngx_http_variable_value_t *v, uintptr_t data);
 static ngx_int_t ngx_http_mcds_get_handler(ngx_http_request_t *r,
     ngx_uint_t late);
-static ngx_http_mcds_get_ctx_t *ngx_http_mcds_get_find_ctx(
-    ngx_http_request_t *r);
-static ngx_http_mcds_get_ctx_t *ngx_http_mcds_get_create_ctx(
+static ngx_http_mcds_get_ctx_t *ngx_http_mcds_get_need_ctx(
     ngx_http_request_t *r);
 static ngx_int_t ngx_http_mcds_get_start(ngx_http_request_t *r,
     ngx_http_mcds_get_ctx_t *ctx, ngx_http_mcds_data_conf_t *dcf,
@@ -70,8 +65,26 @@ static void ngx_http_mcds_get_found(void *data, ngx_uint_t rc,
 static ngx_uint_t ngx_http_mcds_get_clean(ngx_http_mcds_get_t *get,
     ngx_str_t *value);
 static void ngx_http_mcds_get_over(void *data);
-static void ngx_http_mcds_get_resume_handler(ngx_event_t *ev);
-static void ngx_http_mcds_get_cleanup(void *data);
+static void ngx_http_mcds_get_cleanup(ngx_http_mcds_task_t *task);
+
+
+ngx_http_mcds_feature_t  ngx_http_mcds_table_feature = {
+    ngx_string("table"),
+    sizeof(ngx_http_mcds_get_ctx_t),
+    0,
+    NULL,                                  /* prepare */
+    NULL,                                  /* init */
+    NULL,                                  /* zone */
+    NULL,                                  /* exit */
+    NULL,                                  /* first */
+    NULL,                                  /* start */
+    NULL,                                  /* arrive */
+    NULL,                                  /* decide */
+    NULL,                                  /* wait */
+    NULL,                                  /* until */
+    NULL,                                  /* hurry */
+    ngx_http_mcds_get_cleanup
+};
 
 
 char *
@@ -287,15 +300,16 @@ ngx_http_mcds_get_late_handler(ngx_http_request_t *r)
 static ngx_int_t
 ngx_http_mcds_get_handler(ngx_http_request_t *r, ngx_uint_t late)
 {
+    ngx_int_t                   rc;
     ngx_uint_t                  i;
-    ngx_mcds_budget_t          *budget;
     ngx_http_mcds_get_t        *get;
+    ngx_http_mcds_task_t       *task;
     ngx_http_mcds_get_ctx_t    *ctx;
     ngx_http_mcds_data_conf_t  *dcf;
 
-    ctx = ngx_http_mcds_get_find_ctx(r);
+    task = ngx_http_mcds_task_get(r);
 
-    if (ctx && ctx->waiting) {
+    if (task && ngx_http_mcds_is_parked(&task->park)) {
 
         /* something else runs the phases of a request that waits */
 
@@ -308,11 +322,9 @@ ngx_http_mcds_get_handler(ngx_http_request_t *r, ngx_uint_t late)
         return NGX_DECLINED;
     }
 
+    ctx = ngx_http_mcds_get_need_ctx(r);
     if (ctx == NULL) {
-        ctx = ngx_http_mcds_get_create_ctx(r);
-        if (ctx == NULL) {
-            return NGX_HTTP_INTERNAL_SERVER_ERROR;
-        }
+        return NGX_HTTP_INTERNAL_SERVER_ERROR;
     }
 
     get = dcf->gets->elts;
@@ -330,80 +342,38 @@ ngx_http_mcds_get_handler(ngx_http_request_t *r, ngx_uint_t late)
         return NGX_DECLINED;
     }
 
-    if (ngx_http_mcds_watch(r) != NGX_OK) {
-        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+    task = ctx->task;
+
+    rc = ngx_http_mcds_park(&task->park);
+
+    if (rc == NGX_AGAIN) {
+        ngx_mcds_wait_begin(&task->delay, &task->budget, dcf->pool->timeout,
+                            ngx_http_mcds_get_over, ctx);
     }
 
-    budget = ngx_http_mcds_budget_get(r);
-    if (budget == NULL) {
-        return NGX_HTTP_INTERNAL_SERVER_ERROR;
-    }
-
-    ngx_mcds_wait_begin(&ctx->delay, budget, dcf->pool->timeout,
-                        ngx_http_mcds_get_over, ctx);
-
-    return NGX_AGAIN;
+    return rc;
 }
 
 
 static ngx_http_mcds_get_ctx_t *
-ngx_http_mcds_get_find_ctx(ngx_http_request_t *r)
+ngx_http_mcds_get_need_ctx(ngx_http_request_t *r)
 {
-    ngx_pool_cleanup_t       *cln;
+    ngx_http_mcds_task_t     *task;
     ngx_http_mcds_get_ctx_t  *ctx;
 
-    ctx = ngx_http_get_module_ctx(r, ngx_http_mcds_data_module);
-
-    if (ctx || (!r->internal && !r->filter_finalize)) {
-        return ctx;
-    }
-
-    for (cln = r->pool->cleanup; cln; cln = cln->next) {
-
-        if (cln->handler != ngx_http_mcds_get_cleanup) {
-            continue;
-        }
-
-        ctx = cln->data;
-
-        if (ctx->request == r) {
-            ngx_http_set_ctx(r, ctx, ngx_http_mcds_data_module);
-            return ctx;
-        }
-    }
-
-    return NULL;
-}
-
-
-static ngx_http_mcds_get_ctx_t *
-ngx_http_mcds_get_create_ctx(ngx_http_request_t *r)
-{
-    ngx_pool_cleanup_t       *cln;
-    ngx_http_mcds_get_ctx_t  *ctx;
-
-    cln = ngx_pool_cleanup_add(r->pool, sizeof(ngx_http_mcds_get_ctx_t));
-    if (cln == NULL) {
+    task = ngx_http_mcds_task_need(r);
+    if (task == NULL) {
         return NULL;
     }
 
-    ctx = cln->data;
-    ngx_memzero(ctx, sizeof(ngx_http_mcds_get_ctx_t));
+    ctx = ngx_http_mcds_task_ctx(task, &ngx_http_mcds_table_feature);
 
-    if (ngx_list_init(&ctx->got, r->pool, 4, sizeof(ngx_http_mcds_got_t))
-        != NGX_OK)
+    if (ctx->got.pool == NULL
+        && ngx_list_init(&ctx->got, r->pool, 4, sizeof(ngx_http_mcds_got_t))
+           != NGX_OK)
     {
         return NULL;
     }
-
-    cln->handler = ngx_http_mcds_get_cleanup;
-
-    ctx->request = r;
-    ctx->resume.handler = ngx_http_mcds_get_resume_handler;
-    ctx->resume.data = ctx;
-    ctx->resume.log = r->connection->log;
-
-    ngx_http_set_ctx(r, ctx, ngx_http_mcds_data_module);
 
     return ctx;
 }
@@ -595,13 +565,12 @@ ngx_http_mcds_get_found(void *data, ngx_uint_t rc, ngx_str_t *value)
         ngx_http_mcds_stat_failed(got->stat, rc);
     }
 
-    (void) ngx_http_mcds_get_set(ctx->request, got->get,
+    (void) ngx_http_mcds_get_set(ctx->task->request, got->get,
                                  rc == NGX_MCDS_OK ? value : NULL);
 
     if (--ctx->waiting == 0) {
-        ngx_mcds_wait_end(&ctx->delay, ngx_current_msec);
-
-        ngx_post_event(&ctx->resume, &ngx_posted_events);
+        ngx_mcds_wait_end(&ctx->task->delay, ngx_current_msec);
+        ngx_http_mcds_wake(&ctx->task->park);
     }
 }
 
@@ -615,7 +584,7 @@ ngx_http_mcds_get_over(void *data)
     ngx_list_part_t      *part;
     ngx_http_mcds_got_t  *got;
 
-    ngx_http_mcds_budget_log(ctx->request);
+    ngx_http_mcds_budget_log(ctx->task->request);
 
     for (part = &ctx->got.part; part; part = part->next) {
         got = part->elts;
@@ -632,45 +601,14 @@ ngx_http_mcds_get_over(void *data)
 
 
 static void
-ngx_http_mcds_get_resume_handler(ngx_event_t *ev)
+ngx_http_mcds_get_cleanup(ngx_http_mcds_task_t *task)
 {
-    ngx_connection_t         *c;
-    ngx_http_request_t       *r;
+    ngx_uint_t                i;
+    ngx_list_part_t          *part;
+    ngx_http_mcds_got_t      *got;
     ngx_http_mcds_get_ctx_t  *ctx;
 
-    ctx = ev->data;
-    r = ctx->request;
-    c = r->connection;
-
-    ngx_http_set_log_request(c->log, r);
-
-    ngx_log_debug0(NGX_LOG_DEBUG_HTTP, c->log, 0, "mcds table get resume");
-
-    if (r == r->main) {
-        r->read_event_handler = ngx_http_block_reading;
-    }
-
-    r->write_event_handler = ngx_http_core_run_phases;
-
-    ngx_http_core_run_phases(r);
-    ngx_http_run_posted_requests(c);
-}
-
-
-static void
-ngx_http_mcds_get_cleanup(void *data)
-{
-    ngx_http_mcds_get_ctx_t *ctx = data;
-
-    ngx_uint_t            i;
-    ngx_list_part_t      *part;
-    ngx_http_mcds_got_t  *got;
-
-    if (ctx->resume.posted) {
-        ngx_delete_posted_event(&ctx->resume);
-    }
-
-    ngx_mcds_wait_cancel(&ctx->delay);
+    ctx = ngx_http_mcds_task_ctx(task, &ngx_http_mcds_table_feature);
 
     for (part = &ctx->got.part; part; part = part->next) {
         got = part->elts;

@@ -10,97 +10,7 @@
 #include "ngx_http_mcds_budget.h"
 
 
-/* of a request that has no task, or had none */
-
-typedef struct {
-    ngx_http_request_t  *request;
-    ngx_mcds_budget_t    budget;
-} ngx_http_mcds_budget_t;
-
-
-static ngx_mcds_budget_t *ngx_http_mcds_budget_find(ngx_http_request_t *r);
-static void ngx_http_mcds_budget_cleanup(void *data);
 static void ngx_http_mcds_budget_over(void *data);
-
-
-ngx_mcds_budget_t *
-ngx_http_mcds_budget_get(ngx_http_request_t *r)
-{
-    ngx_mcds_budget_t       *budget;
-    ngx_pool_cleanup_t      *cln;
-    ngx_http_mcds_task_t    *task;
-    ngx_http_mcds_budget_t  *record;
-
-    task = ngx_http_mcds_task_get(r);
-
-    if (task) {
-        return &task->budget;
-    }
-
-    budget = ngx_http_mcds_budget_find(r);
-
-    if (budget) {
-        return budget;
-    }
-
-    cln = ngx_pool_cleanup_add(r->pool, sizeof(ngx_http_mcds_budget_t));
-    if (cln == NULL) {
-        return NULL;
-    }
-
-    record = cln->data;
-    ngx_memzero(record, sizeof(ngx_http_mcds_budget_t));
-
-    record->request = r;
-
-    cln->handler = ngx_http_mcds_budget_cleanup;
-
-    return &record->budget;
-}
-
-
-static ngx_mcds_budget_t *
-ngx_http_mcds_budget_find(ngx_http_request_t *r)
-{
-    ngx_pool_cleanup_t      *cln;
-    ngx_http_mcds_budget_t  *record;
-
-    for (cln = r->pool->cleanup; cln; cln = cln->next) {
-
-        if (cln->handler != ngx_http_mcds_budget_cleanup) {
-            continue;
-        }
-
-        record = cln->data;
-
-        if (record->request == r) {
-            return &record->budget;
-        }
-    }
-
-    return NULL;
-}
-
-
-/* it is what the record is found by */
-
-static void
-ngx_http_mcds_budget_cleanup(void *data)
-{
-}
-
-
-void
-ngx_http_mcds_budget_inherit(ngx_http_mcds_task_t *task)
-{
-    ngx_mcds_budget_t  *budget;
-
-    budget = ngx_http_mcds_budget_find(task->request);
-
-    if (budget) {
-        task->budget = *budget;
-    }
-}
 
 
 void
@@ -119,8 +29,10 @@ ngx_http_mcds_budget_begin(ngx_http_mcds_task_t *task)
 
     for (i = 0; i < mmcf->features.nelts; i++) {
 
-        wait = feature[i]->wait(task, &others);
-        timeout = ngx_max(timeout, wait);
+        if (feature[i]->wait) {
+            wait = feature[i]->wait(task, &others);
+            timeout = ngx_max(timeout, wait);
+        }
     }
 
     if (task->waiting <= others || timeout == 0) {
@@ -181,7 +93,9 @@ ngx_http_mcds_budget_over(void *data)
     waiting = task->waiting;
 
     for (i = 0; i < mmcf->features.nelts; i++) {
-        feature[i]->hurry(task);
+        if (feature[i]->hurry) {
+            feature[i]->hurry(task);
+        }
     }
 
     if (task->waiting < waiting) {

@@ -22,15 +22,6 @@
 
 
 /*
- * get: that of r, which lasts through internal redirects; NULL when out of
- * memory.  inherit: into a task that is new.
- */
-
-ngx_mcds_budget_t *ngx_http_mcds_budget_get(ngx_http_request_t *r);
-void ngx_http_mcds_budget_inherit(ngx_http_mcds_task_t *task);
-
-
-/*
  * The request of a task waits for what it has asked, or goes on.  If it has
  * waited long enough, all of that is told to be TIMEOUT; so is, at once, what
  * is asked later.

@@ -102,6 +102,10 @@ ngx_http_mcds_start_handler(ngx_http_request_t *r)
 
     task = ngx_http_mcds_task_get(r);
 
+    if (task && !task->begun) {
+        task = NULL;
+    }
+
     if (task && task->refresh) {
         return NGX_DECLINED;
     }
@@ -131,15 +135,23 @@ ngx_http_mcds_start_handler(ngx_http_request_t *r)
 
     for (i = 0; i < mmcf->features.nelts; i++) {
 
+        if (feature[i]->start == NULL) {
+            continue;
+        }
+
         rc = feature[i]->start(r, task);
 
         if (rc != NGX_DECLINED) {
             return rc;
         }
 
-        /* it may have made one */
+        /* it may have begun one */
 
         task = ngx_http_get_module_ctx(r, ngx_http_mcds_module);
+
+        if (task && !task->begun) {
+            task = NULL;
+        }
     }
 
     return NGX_DECLINED;
@@ -157,7 +169,7 @@ ngx_http_mcds_decide_handler(ngx_http_request_t *r)
 
     task = ngx_http_mcds_task_get(r);
 
-    if (task == NULL) {
+    if (task == NULL || !task->begun) {
         return NGX_DECLINED;
     }
 
@@ -413,6 +425,21 @@ ngx_http_mcds_task_need(ngx_http_request_t *r)
 }
 
 
+ngx_http_mcds_task_t *
+ngx_http_mcds_task_begin(ngx_http_request_t *r)
+{
+    ngx_http_mcds_task_t  *task;
+
+    task = ngx_http_mcds_task_need(r);
+
+    if (task) {
+        task->begun = 1;
+    }
+
+    return task;
+}
+
+
 static ngx_http_mcds_task_t *
 ngx_http_mcds_task_create(ngx_http_request_t *r)
 {
@@ -446,8 +473,6 @@ ngx_http_mcds_task_create(ngx_http_request_t *r)
         owner = ngx_http_mcds_task_ctx(task, feature[i]);
         *owner = task;
     }
-
-    ngx_http_mcds_budget_inherit(task);
 
     ngx_http_set_ctx(r, task, ngx_http_mcds_module);
 

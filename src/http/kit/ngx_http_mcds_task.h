@@ -58,6 +58,8 @@ typedef struct {
     ngx_mcds_budget_t           budget;   /* of waits for memcached */
     ngx_mcds_wait_t             delay;    /* the one while it is parked */
 
+    unsigned                    begun:1;     /* a feature takes part in the
+                                                precontent phase */
     unsigned                    suspended:1; /* waits where it decides */
     unsigned                    refresh:1;   /* detached, has no client */
     unsigned                    seeded:1;    /* "delay" was not for memcached
@@ -66,8 +68,7 @@ typedef struct {
 
 
 /*
- * A feature that takes part in the phase.  All but name, size, start, wait,
- * hurry and cleanup may be NULL.
+ * A feature whose requests wait.  All but name, size and cleanup may be NULL.
  *
  * size: of its context in a task, which begins with a pointer to the task and
  * is zeroed otherwise.  offset: of that context; the kit sets it.
@@ -78,8 +79,8 @@ typedef struct {
  * exit: the worker ends, pools are still used.
  *
  * first: before anything is asked; start: asks.  Both return NGX_DECLINED to go
- * on, or what the handler of the phase returns.  The task is NULL if r has none
- * yet.
+ * on, or what the handler of the phase returns.  The task is NULL if none of
+ * them has begun it.
  *
  * arrive: the request is in a location that may answer; NGX_OK to go on, or
  * what the handler returns.  decide: all answers have come, and the location
@@ -161,9 +162,13 @@ ngx_http_mcds_task_get(ngx_http_request_t *r)
 }
 
 
-/* the task of r, a new one if there is none; NULL when out of memory */
+/*
+ * The task of r, a new one if there is none; NULL when out of memory.  begin:
+ * and from now on the handlers of the precontent phase call the features.
+ */
 
 ngx_http_mcds_task_t *ngx_http_mcds_task_need(ngx_http_request_t *r);
+ngx_http_mcds_task_t *ngx_http_mcds_task_begin(ngx_http_request_t *r);
 
 
 /*

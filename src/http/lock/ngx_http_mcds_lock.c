@@ -13,7 +13,6 @@
 #include "ngx_mcds_stat_sums.h"
 #include "ngx_http_mcds_budget.h"
 #include "ngx_http_mcds_header.h"
-#include "ngx_http_mcds_watch.h"
 #include "ngx_http_mcds_lock.h"
 
 
@@ -35,17 +34,14 @@ struct ngx_http_mcds_hold_s {
 };
 
 
-/* lives in a cleanup record of the pool, see ngx_http_mcds_module.h */
-
 struct ngx_http_mcds_lock_ctx_s {
-    ngx_http_request_t         *request;
+    ngx_http_mcds_task_t       *task;
     ngx_http_mcds_hold_t       *holds;     /* the last one first */
-    ngx_event_t                 resume;
-    ngx_mcds_wait_t             delay;
     ngx_mcds_budget_t           patience;  /* of one who is "longer" */
     uint64_t                    number;
     ngx_msec_t                  start;
     ngx_msec_t                  wait;
+    unsigned                    asked:1;
     unsigned                    waiting:1;
     unsigned                    answered:1;   /* and not judged yet */
     unsigned                    refused:1;
@@ -62,19 +58,34 @@ static ngx_int_t ngx_http_mcds_lock_judge(ngx_http_request_t *r,
     ngx_http_mcds_lock_ctx_t *ctx);
 static ngx_int_t ngx_http_mcds_lock_refuse(ngx_http_request_t *r,
     ngx_http_mcds_lock_ctx_t *ctx, ngx_uint_t status, char *retry_after);
-static ngx_int_t ngx_http_mcds_lock_suspend(ngx_http_request_t *r);
-static void ngx_http_mcds_lock_resume_handler(ngx_event_t *ev);
-static ngx_http_mcds_lock_ctx_t *ngx_http_mcds_lock_create_ctx(
-    ngx_http_request_t *r);
 static ngx_http_mcds_lock_ctx_t *ngx_http_mcds_lock_get_ctx(
     ngx_http_request_t *r);
-static void ngx_http_mcds_lock_cleanup(void *data);
+static void ngx_http_mcds_lock_cleanup(ngx_http_mcds_task_t *task);
 static ngx_int_t ngx_http_mcds_lock_status_variable(ngx_http_request_t *r,
     ngx_http_variable_value_t *v, uintptr_t data);
 static ngx_int_t ngx_http_mcds_lock_token_variable(ngx_http_request_t *r,
     ngx_http_variable_value_t *v, uintptr_t data);
 static ngx_int_t ngx_http_mcds_lock_time_variable(ngx_http_request_t *r,
     ngx_http_variable_value_t *v, uintptr_t data);
+
+
+ngx_http_mcds_feature_t  ngx_http_mcds_lock_feature = {
+    ngx_string("lock"),
+    sizeof(ngx_http_mcds_lock_ctx_t),
+    0,
+    NULL,                                  /* prepare */
+    NULL,                                  /* init */
+    NULL,                                  /* zone */
+    NULL,                                  /* exit */
+    NULL,                                  /* first */
+    NULL,                                  /* start */
+    NULL,                                  /* arrive */
+    NULL,                                  /* decide */
+    NULL,                                  /* wait */
+    NULL,                                  /* until */
+    NULL,                                  /* hurry */
+    ngx_http_mcds_lock_cleanup
+};
 
 
 /* by ngx_mcds_mutex_e */
@@ -128,7 +139,7 @@ ngx_http_mcds_lock_handler(ngx_http_request_t *r)
 
     if (ctx) {
 
-        if (ctx->waiting) {
+        if (ngx_http_mcds_is_parked(&ctx->task->park)) {
 
             /* something else runs the phases of a request that waits */
 
@@ -161,9 +172,10 @@ static ngx_int_t
 ngx_http_mcds_lock_take(ngx_http_request_t *r,
     ngx_http_mcds_lock_loc_conf_t *llcf)
 {
+    ngx_int_t                  rc;
     ngx_str_t                  key;
-    ngx_mcds_budget_t         *budget;
     ngx_http_mcds_hold_t      *hold;
+    ngx_http_mcds_task_t      *task;
     ngx_mcds_mutex_wish_t      wish;
     ngx_http_mcds_lock_ctx_t  *ctx;
 
@@ -193,20 +205,16 @@ ngx_http_mcds_lock_take(ngx_http_request_t *r,
         }
     }
 
-    if (ctx == NULL) {
-        ctx = ngx_http_mcds_lock_create_ctx(r);
-        if (ctx == NULL) {
-            return NGX_HTTP_INTERNAL_SERVER_ERROR;
-        }
-    }
-
-    hold = ngx_pcalloc(r->pool, sizeof(ngx_http_mcds_hold_t));
-    if (hold == NULL) {
+    task = ngx_http_mcds_task_need(r);
+    if (task == NULL) {
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
     }
 
-    budget = ngx_http_mcds_budget_get(r);
-    if (budget == NULL) {
+    ctx = ngx_http_mcds_task_ctx(task, &ngx_http_mcds_lock_feature);
+    ctx->asked = 1;
+
+    hold = ngx_pcalloc(r->pool, sizeof(ngx_http_mcds_hold_t));
+    if (hold == NULL) {
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
     }
 
@@ -238,10 +246,14 @@ ngx_http_mcds_lock_take(ngx_http_request_t *r,
     ctx->start = ngx_current_msec;
     ctx->longer = 0;
 
-    ngx_mcds_wait_begin(&ctx->delay, budget, llcf->pool->timeout,
-                        ngx_http_mcds_lock_over, ctx);
+    rc = ngx_http_mcds_park(&task->park);
 
-    return ngx_http_mcds_lock_suspend(r);
+    if (rc == NGX_AGAIN) {
+        ngx_mcds_wait_begin(&task->delay, &task->budget, llcf->pool->timeout,
+                            ngx_http_mcds_lock_over, ctx);
+    }
+
+    return rc;
 }
 
 
@@ -251,9 +263,11 @@ ngx_http_mcds_lock_mutex_handler(void *data, ngx_mcds_mutex_t *mutex,
 {
     ngx_http_mcds_hold_t *hold = data;
 
+    ngx_http_mcds_task_t      *task;
     ngx_http_mcds_lock_ctx_t  *ctx;
 
     ctx = hold->ctx;
+    task = ctx->task;
 
     hold->mutex = mutex;
     hold->status = status;
@@ -261,7 +275,7 @@ ngx_http_mcds_lock_mutex_handler(void *data, ngx_mcds_mutex_t *mutex,
     ngx_mcds_stat_add(hold->stat, NGX_MCDS_LOCKS_ACQUIRED + status, 1);
 
     if (status == NGX_MCDS_MUTEX_LOST) {
-        ngx_log_error(NGX_LOG_WARN, ctx->request->connection->log, 0,
+        ngx_log_error(NGX_LOG_WARN, task->request->connection->log, 0,
                       "\"mcds_lock\" has lost \"%V\" while the request is "
                       "running", &hold->key);
         return;
@@ -275,16 +289,16 @@ ngx_http_mcds_lock_mutex_handler(void *data, ngx_mcds_mutex_t *mutex,
     {
         /* it was waited for another request */
 
-        ngx_mcds_wait_cancel(&ctx->delay);
+        ngx_mcds_wait_cancel(&task->delay);
 
     } else {
-        ngx_mcds_wait_end(&ctx->delay, ngx_current_msec);
+        ngx_mcds_wait_end(&task->delay, ngx_current_msec);
     }
 
     ngx_mcds_stat_time(hold->stat, NGX_MCDS_LOCKS_TIME,
                        ngx_current_msec - ctx->start);
 
-    ngx_post_event(&ctx->resume, &ngx_posted_events);
+    ngx_http_mcds_wake(&task->park);
 }
 
 
@@ -312,8 +326,8 @@ ngx_http_mcds_lock_over(void *data)
 
         ngx_memzero(&ctx->patience, sizeof(ngx_mcds_budget_t));
 
-        ngx_mcds_wait_cancel(&ctx->delay);
-        ngx_mcds_wait_begin(&ctx->delay, &ctx->patience,
+        ngx_mcds_wait_cancel(&ctx->task->delay);
+        ngx_mcds_wait_begin(&ctx->task->delay, &ctx->patience,
                             hold->conf->wait + hold->pool->timeout,
                             ngx_http_mcds_lock_over, ctx);
         return;
@@ -321,7 +335,7 @@ ngx_http_mcds_lock_over(void *data)
 
     ngx_mcds_mutex_release(hold->mutex);
 
-    ngx_http_mcds_budget_log(ctx->request);
+    ngx_http_mcds_budget_log(ctx->task->request);
 
     ngx_http_mcds_lock_mutex_handler(hold, NULL, NGX_MCDS_MUTEX_UNAVAILABLE);
 }
@@ -388,100 +402,32 @@ ngx_http_mcds_lock_refuse(ngx_http_request_t *r, ngx_http_mcds_lock_ctx_t *ctx,
 }
 
 
-static ngx_int_t
-ngx_http_mcds_lock_suspend(ngx_http_request_t *r)
-{
-    return (ngx_http_mcds_watch(r) == NGX_OK) ? NGX_AGAIN
-                                              : NGX_HTTP_INTERNAL_SERVER_ERROR;
-}
-
-
-static void
-ngx_http_mcds_lock_resume_handler(ngx_event_t *ev)
-{
-    ngx_connection_t          *c;
-    ngx_http_request_t        *r;
-    ngx_http_mcds_lock_ctx_t  *ctx;
-
-    ctx = ev->data;
-    r = ctx->request;
-    c = r->connection;
-
-    ngx_http_set_log_request(c->log, r);
-
-    r->read_event_handler = ngx_http_block_reading;
-    r->write_event_handler = ngx_http_core_run_phases;
-
-    ngx_http_core_run_phases(r);
-    ngx_http_run_posted_requests(c);
-}
-
-
-static ngx_http_mcds_lock_ctx_t *
-ngx_http_mcds_lock_create_ctx(ngx_http_request_t *r)
-{
-    ngx_pool_cleanup_t        *cln;
-    ngx_http_mcds_lock_ctx_t  *ctx;
-
-    cln = ngx_pool_cleanup_add(r->pool, sizeof(ngx_http_mcds_lock_ctx_t));
-    if (cln == NULL) {
-        return NULL;
-    }
-
-    ctx = cln->data;
-    ngx_memzero(ctx, sizeof(ngx_http_mcds_lock_ctx_t));
-
-    cln->handler = ngx_http_mcds_lock_cleanup;
-
-    ctx->request = r;
-    ctx->resume.handler = ngx_http_mcds_lock_resume_handler;
-    ctx->resume.data = ctx;
-    ctx->resume.log = r->connection->log;
-
-    ngx_http_set_ctx(r, ctx, ngx_http_mcds_lock_module);
-
-    return ctx;
-}
-
+/* NULL: no lock was asked for */
 
 static ngx_http_mcds_lock_ctx_t *
 ngx_http_mcds_lock_get_ctx(ngx_http_request_t *r)
 {
-    ngx_pool_cleanup_t        *cln;
+    ngx_http_mcds_task_t      *task;
     ngx_http_mcds_lock_ctx_t  *ctx;
 
-    ctx = ngx_http_get_module_ctx(r, ngx_http_mcds_lock_module);
-
-    if (ctx || (!r->internal && !r->filter_finalize)) {
-        return ctx;
+    task = ngx_http_mcds_task_get(r);
+    if (task == NULL) {
+        return NULL;
     }
 
-    /* r->ctx was cleared by an internal redirect or an error page */
+    ctx = ngx_http_mcds_task_ctx(task, &ngx_http_mcds_lock_feature);
 
-    for (cln = r->pool->cleanup; cln; cln = cln->next) {
-
-        if (cln->handler == ngx_http_mcds_lock_cleanup) {
-            ngx_http_set_ctx(r, cln->data, ngx_http_mcds_lock_module);
-            return cln->data;
-        }
-    }
-
-    return NULL;
+    return ctx->asked ? ctx : NULL;
 }
 
 
 static void
-ngx_http_mcds_lock_cleanup(void *data)
+ngx_http_mcds_lock_cleanup(ngx_http_mcds_task_t *task)
 {
-    ngx_http_mcds_lock_ctx_t *ctx = data;
+    ngx_http_mcds_hold_t      *hold;
+    ngx_http_mcds_lock_ctx_t  *ctx;
 
-    ngx_http_mcds_hold_t  *hold;
-
-    if (ctx->resume.posted) {
-        ngx_delete_posted_event(&ctx->resume);
-    }
-
-    ngx_mcds_wait_cancel(&ctx->delay);
+    ctx = ngx_http_mcds_task_ctx(task, &ngx_http_mcds_lock_feature);
 
     for (hold = ctx->holds; hold; hold = hold->next) {
         if (hold->mutex) {

@@ -74,6 +74,8 @@ ngx_int_t ngx_http_mcds_lock_add_variables(ngx_conf_t *cf);
 ngx_int_t ngx_http_mcds_locks_handler(ngx_http_request_t *r);
 
 
+extern ngx_http_mcds_feature_t  ngx_http_mcds_lock_feature;
+
 extern ngx_module_t  ngx_http_mcds_lock_module;
 
 

@@ -11,6 +11,7 @@
 #include "ngx_http_mcds_json.h"
 #include "ngx_http_mcds_pool.h"
 #include "ngx_http_mcds_stat.h"
+#include "ngx_http_mcds_task.h"
 #include "ngx_http_mcds_lock.h"
 
 
@@ -33,6 +34,7 @@ static char *ngx_http_mcds_lock_wait(ngx_str_t *text, ngx_msec_t *wait);
 static char *ngx_http_mcds_lock_code(ngx_str_t *text, ngx_uint_t *code);
 static void ngx_http_mcds_lock_needs(ngx_conf_t *cf, ngx_command_t *cmd,
     ngx_http_mcds_lock_loc_conf_t *llcf);
+static ngx_int_t ngx_http_mcds_lock_preconfigure(ngx_conf_t *cf);
 static void *ngx_http_mcds_lock_create_main_conf(ngx_conf_t *cf);
 static void *ngx_http_mcds_lock_create_loc_conf(ngx_conf_t *cf);
 static char *ngx_http_mcds_lock_merge_loc_conf(ngx_conf_t *cf, void *parent,
@@ -63,7 +65,7 @@ static ngx_command_t  ngx_http_mcds_lock_commands[] = {
 
 
 static ngx_http_module_t  ngx_http_mcds_lock_module_ctx = {
-    ngx_http_mcds_lock_add_variables,      /* preconfiguration */
+    ngx_http_mcds_lock_preconfigure,       /* preconfiguration */
     ngx_http_mcds_lock_init,               /* postconfiguration */
 
     ngx_http_mcds_lock_create_main_conf,   /* create main configuration */
@@ -402,6 +404,17 @@ ngx_http_mcds_lock_needs(ngx_conf_t *cf, ngx_command_t *cmd,
         llcf->directive = (char *) cmd->name.data;
         ngx_http_mcds_set_place(cf, &llcf->place);
     }
+}
+
+
+static ngx_int_t
+ngx_http_mcds_lock_preconfigure(ngx_conf_t *cf)
+{
+    if (ngx_http_mcds_feature_add(cf, &ngx_http_mcds_lock_feature) != NGX_OK) {
+        return NGX_ERROR;
+    }
+
+    return ngx_http_mcds_lock_add_variables(cf);
 }
 
 
