@@ -54,18 +54,18 @@ for my $row (
     ['mcds_lock a ttl=0;', qq{invalid value "ttl=0" in "mcds_lock", $ttl}],
     ['mcds_lock a ttl=31d;', 'invalid value "ttl=31d" in "mcds_lock"'],
     ['mcds_lock a ttl=500ms;', 'invalid value "ttl=500ms" in "mcds_lock"'],
-    ['mcds_lock a ttl=;', 'invalid value "ttl=" in "mcds_lock"'],
-    ['mcds_lock a ttl=2s ttl=3s;', 'invalid parameter "ttl=3s"'],
+    ['mcds_lock a ttl=;', 'invalid parameter "ttl=" in "mcds_lock"'],
+    ['mcds_lock a ttl=2s ttl=3s;', 'duplicate parameter "ttl=3s"'],
     ['mcds_lock a wait=2h;',
         'invalid value "wait=2h" in "mcds_lock", it must be a time up to 1h'],
     ['mcds_lock a wait=x;', 'invalid value "wait=x"'],
-    ['mcds_lock a wait=1s wait=2s;', 'invalid parameter "wait=2s"'],
+    ['mcds_lock a wait=1s wait=2s;', 'duplicate parameter "wait=2s"'],
     ['mcds_lock a status=399;', 'invalid value "status=399" in "mcds_lock", '
         . 'it must be 400 to 599'],
     ['mcds_lock a status=600;', 'invalid value "status=600"'],
     ['mcds_lock a status=pass;', 'invalid value "status=pass"'],
     ['mcds_lock a unavailable=200;', 'invalid value "unavailable=200" in '
-        . '"mcds_lock", it must be "pass" or a status, 400 to 599'],
+        . '"mcds_lock", it must be "pass" or 400 to 599'],
     ['mcds_lock a unavailable=passed;', 'invalid value "unavailable=passed"'],
     ['mcds_lock a retry_after=0;', 'invalid value "retry_after=0" in '
         . '"mcds_lock", it must be 1s to 1d'],

@@ -10,6 +10,7 @@
 #include <ngx_core.h>
 #include <ngx_http.h>
 #include "ngx_http_mcds_conf.h"
+#include "ngx_http_mcds_param.h"
 #include "ngx_http_mcds_counter.h"
 #include "ngx_http_mcds_counter_conf.h"
 #include "ngx_http_mcds_top.h"
@@ -29,7 +30,7 @@ typedef struct {
     ngx_int_t   (*set)(ngx_conf_t *cf, ngx_http_mcds_counter_t *counter,
                        ngx_str_t *text);
     char         *must;                /* what such a value is */
-} ngx_http_mcds_param_t;
+} ngx_http_mcds_counter_param_t;
 
 
 static ngx_int_t ngx_http_mcds_counter_own_param(ngx_conf_t *cf,
@@ -71,7 +72,7 @@ enum {
 };
 
 
-static ngx_http_mcds_param_t  ngx_http_mcds_params[] = {
+static ngx_http_mcds_counter_param_t  ngx_http_mcds_counter_params[] = {
 
     { ngx_string("by="), ngx_http_mcds_counter_by,
       "a number but 0, or have variables" },
@@ -220,10 +221,10 @@ ngx_http_mcds_counter_own_param(ngx_conf_t *cf, ngx_command_t *cmd,
     ngx_int_t               rc;
     ngx_str_t               text;
     ngx_uint_t              i;
-    ngx_http_mcds_param_t  *param;
+    ngx_http_mcds_counter_param_t  *param;
 
     for (i = 0; /* void */ ; i++) {
-        param = &ngx_http_mcds_params[i];
+        param = &ngx_http_mcds_counter_params[i];
 
         if (param->set == NULL) {
             return NGX_DECLINED;
@@ -314,7 +315,7 @@ ngx_http_mcds_counter_check(ngx_conf_t *cf, ngx_command_t *cmd,
             ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
                                "\"%V\": \"read\" cannot be combined with "
                                "\"%V\"", &cmd->name,
-                               &ngx_http_mcds_params[counts[i]].name);
+                               &ngx_http_mcds_counter_params[counts[i]].name);
             return NGX_CONF_ERROR;
         }
     }

@@ -11,6 +11,7 @@
 #include <ngx_http.h>
 #include "ngx_mcds_stat_sums.h"
 #include "ngx_http_mcds_conf.h"
+#include "ngx_http_mcds_param.h"
 #include "ngx_http_mcds_json.h"
 #include "ngx_http_mcds_lines.h"
 #include "ngx_http_mcds_resource.h"

@@ -14,6 +14,7 @@
 #include <ngx_http.h>
 #include "ngx_http_mcds_budget.h"
 #include "ngx_http_mcds_conf.h"
+#include "ngx_http_mcds_param.h"
 #include "ngx_http_mcds_stat.h"
 #include "ngx_http_mcds_data.h"
 

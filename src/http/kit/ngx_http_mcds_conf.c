@@ -286,22 +286,3 @@ ngx_http_mcds_compile(ngx_conf_t *cf, ngx_str_t *text,
 
     return NGX_CONF_OK;
 }
-
-
-char *
-ngx_http_mcds_invalid(ngx_conf_t *cf, ngx_command_t *cmd,
-    ngx_str_t *value, char *must)
-{
-    if (must) {
-        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
-                           "invalid value \"%V\" in \"%V\", it must be %s",
-                           value, &cmd->name, must);
-
-    } else {
-        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
-                           "invalid parameter \"%V\" in \"%V\"", value,
-                           &cmd->name);
-    }
-
-    return NGX_CONF_ERROR;
-}

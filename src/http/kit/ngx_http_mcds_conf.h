@@ -42,16 +42,10 @@ ngx_int_t ngx_http_mcds_check_twice(ngx_conf_t *cf, ngx_command_t *cmd,
     ngx_uint_t n);
 int64_t ngx_http_mcds_parse_msec(ngx_str_t *text);
 
-/*
- * compile: a text that may contain variables.  invalid: logs that value is none
- * of the directive's parameters, or, with must, what its value must be.  Both
- * return what a directive returns.
- */
+/* a text that may contain variables; returns what a directive returns */
 
 char *ngx_http_mcds_compile(ngx_conf_t *cf, ngx_str_t *text,
     ngx_http_complex_value_t *cv);
-char *ngx_http_mcds_invalid(ngx_conf_t *cf, ngx_command_t *cmd,
-    ngx_str_t *value, char *must);
 
 
 /* where the directive stands that is being read */

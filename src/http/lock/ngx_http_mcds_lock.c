@@ -366,7 +366,7 @@ ngx_http_mcds_lock_judge(ngx_http_request_t *r, ngx_http_mcds_lock_ctx_t *ctx)
 
     case NGX_MCDS_MUTEX_UNAVAILABLE:
 
-        if (conf->unavailable == 0) {
+        if (conf->unavailable == NGX_HTTP_MCDS_LOCK_PASS) {
             return NGX_DECLINED;
         }
 

@@ -20,6 +20,8 @@
 
 /* mcds_lock */
 
+#define NGX_HTTP_MCDS_LOCK_PASS   0
+
 typedef struct {
     ngx_http_complex_value_t    key;
     uint32_t                    ttl;          /* seconds */
@@ -27,8 +29,9 @@ typedef struct {
     ngx_uint_t                  waiters;
     ngx_uint_t                  status;       /* when somebody else has it */
     ngx_uint_t                  unavailable;  /* the same without memcached,
-                                                 0: pass */
-    char                       *retry_after;  /* seconds, or NULL */
+                                                 or LOCK_PASS */
+    time_t                      retry;
+    char                       *retry_after;  /* its text, or NULL */
 } ngx_http_mcds_lock_conf_t;
 
 

@@ -8,6 +8,8 @@
 #include <ngx_core.h>
 #include <ngx_http.h>
 #include "ngx_http_mcds_conf.h"
+#include "ngx_http_mcds_param.h"
+#include "ngx_http_mcds_param_type.h"
 #include "ngx_http_mcds_json.h"
 #include "ngx_http_mcds_pool.h"
 #include "ngx_http_mcds_stat.h"
@@ -21,17 +23,10 @@
 
 static char *ngx_http_mcds_lock(ngx_conf_t *cf, ngx_command_t *cmd,
     void *conf);
-static char *ngx_http_mcds_lock_param(ngx_conf_t *cf, ngx_command_t *cmd,
-    ngx_http_mcds_lock_conf_t *lock, ngx_str_t *value);
-static char *ngx_http_mcds_lock_retry_after(ngx_conf_t *cf,
-    ngx_http_mcds_lock_conf_t *lock, ngx_str_t *text);
+static ngx_int_t ngx_http_mcds_lock_retry_after(ngx_conf_t *cf,
+    ngx_http_mcds_lock_conf_t *lock);
 static char *ngx_http_mcds_locks(ngx_conf_t *cf, ngx_command_t *cmd,
     void *conf);
-static ngx_int_t ngx_http_mcds_lock_word(ngx_str_t *value, char *name,
-    ngx_str_t *text);
-static char *ngx_http_mcds_lock_ttl(ngx_str_t *text, uint32_t *ttl);
-static char *ngx_http_mcds_lock_wait(ngx_str_t *text, ngx_msec_t *wait);
-static char *ngx_http_mcds_lock_code(ngx_str_t *text, ngx_uint_t *code);
 static void ngx_http_mcds_lock_needs(ngx_conf_t *cf, ngx_command_t *cmd,
     ngx_http_mcds_lock_loc_conf_t *llcf);
 static ngx_int_t ngx_http_mcds_lock_preconfigure(ngx_conf_t *cf);
@@ -42,6 +37,69 @@ static char *ngx_http_mcds_lock_merge_loc_conf(ngx_conf_t *cf, void *parent,
 static ngx_int_t ngx_http_mcds_lock_init(ngx_conf_t *cf);
 static ngx_int_t ngx_http_mcds_lock_stats(ngx_conf_t *cf,
     ngx_http_mcds_lock_loc_conf_t *conf);
+
+
+static ngx_conf_enum_t  ngx_http_mcds_lock_pass[] = {
+    { ngx_string("pass"), NGX_HTTP_MCDS_LOCK_PASS },
+    { ngx_null_string, 0 }
+};
+
+
+static ngx_http_mcds_param_t  ngx_http_mcds_lock_params[] = {
+
+    { ngx_string("ttl="),
+      ngx_http_mcds_param_lock_sec,
+      ngx_http_mcds_field(ngx_http_mcds_lock_conf_t, ttl),
+      NGX_MCDS_MUTEX_MIN_TTL, NGX_MCDS_MAX_TTL, 30, NULL },
+
+    { ngx_string("wait="),
+      ngx_http_mcds_param_msec,
+      ngx_http_mcds_field(ngx_http_mcds_lock_conf_t, wait),
+      0, NGX_HTTP_MCDS_LOCK_WAIT, 0, NULL },
+
+    { ngx_string("waiters="),
+      ngx_http_mcds_param_num,
+      ngx_http_mcds_field(ngx_http_mcds_lock_conf_t, waiters),
+      0, 1000000, 1000, NULL },
+
+    { ngx_string("status="),
+      ngx_http_mcds_param_num,
+      ngx_http_mcds_field(ngx_http_mcds_lock_conf_t, status),
+      400, 599, NGX_HTTP_MCDS_LOCKED, NULL },
+
+    { ngx_string("unavailable="),
+      ngx_http_mcds_param_num,
+      ngx_http_mcds_field(ngx_http_mcds_lock_conf_t, unavailable),
+      400, 599, NGX_HTTP_SERVICE_UNAVAILABLE, ngx_http_mcds_lock_pass },
+
+    { ngx_string("retry_after="),
+      ngx_http_mcds_param_sec,
+      ngx_http_mcds_field(ngx_http_mcds_lock_conf_t, retry),
+      1, 86400, 0, NULL },
+
+      ngx_http_mcds_params_end
+};
+
+
+static ngx_http_mcds_param_t  ngx_http_mcds_locks_params[] = {
+
+    { ngx_string("ttl="),
+      ngx_http_mcds_param_lock_sec,
+      ngx_http_mcds_field(ngx_http_mcds_locks_conf_t, ttl),
+      NGX_MCDS_MUTEX_MIN_TTL, NGX_MCDS_MAX_TTL, 0, NULL },
+
+    { ngx_string("max_ttl="),
+      ngx_http_mcds_param_lock_sec,
+      ngx_http_mcds_field(ngx_http_mcds_locks_conf_t, max_ttl),
+      NGX_MCDS_MUTEX_MIN_TTL, NGX_MCDS_MAX_TTL, 0, NULL },
+
+    { ngx_string("max_wait="),
+      ngx_http_mcds_param_msec,
+      ngx_http_mcds_field(ngx_http_mcds_locks_conf_t, max_wait),
+      0, NGX_HTTP_MCDS_LOCK_WAIT, 30000, NULL },
+
+      ngx_http_mcds_params_end
+};
 
 
 static ngx_command_t  ngx_http_mcds_lock_commands[] = {
@@ -100,23 +158,17 @@ ngx_http_mcds_lock(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 {
     ngx_http_mcds_lock_loc_conf_t *llcf = conf;
 
-    ngx_str_t                         *value;
-    ngx_uint_t                         i;
-    ngx_http_mcds_lock_conf_t         *lock;
-    ngx_http_compile_complex_value_t   ccv;
+    char                       *rv;
+    ngx_str_t                  *value;
+    ngx_http_mcds_lock_conf_t  *lock;
 
-    if (llcf->lock != NGX_CONF_UNSET_PTR) {
-        return "is duplicate";
+    rv = ngx_http_mcds_param_off(cf, &llcf->lock);
+
+    if (rv != NGX_CONF_OK || llcf->lock == NULL) {
+        return rv;
     }
 
     value = cf->args->elts;
-
-    if (value[1].len == 3 && ngx_strncmp(value[1].data, "off", 3) == 0
-        && cf->args->nelts == 2)
-    {
-        llcf->lock = NULL;
-        return NGX_CONF_OK;
-    }
 
     if (value[1].len == 0) {
         return "needs a key";
@@ -127,35 +179,12 @@ ngx_http_mcds_lock(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
         return NGX_CONF_ERROR;
     }
 
-    ngx_memzero(&ccv, sizeof(ngx_http_compile_complex_value_t));
-
-    ccv.cf = cf;
-    ccv.value = &value[1];
-    ccv.complex_value = &lock->key;
-
-    if (ngx_http_compile_complex_value(&ccv) != NGX_OK) {
+    if (ngx_http_mcds_compile(cf, &value[1], &lock->key) != NGX_CONF_OK
+        || ngx_http_mcds_params(cf, cmd, 2, ngx_http_mcds_lock_params, lock)
+           != NGX_CONF_OK
+        || ngx_http_mcds_lock_retry_after(cf, lock) != NGX_OK)
+    {
         return NGX_CONF_ERROR;
-    }
-
-    lock->wait = NGX_CONF_UNSET_MSEC;
-    lock->waiters = NGX_CONF_UNSET_UINT;
-    lock->status = NGX_CONF_UNSET_UINT;
-    lock->unavailable = NGX_CONF_UNSET_UINT;
-
-    for (i = 2; i < cf->args->nelts; i++) {
-        if (ngx_http_mcds_lock_param(cf, cmd, lock, &value[i]) != NGX_CONF_OK)
-        {
-            return NGX_CONF_ERROR;
-        }
-    }
-
-    ngx_conf_init_uint_value(lock->status, NGX_HTTP_MCDS_LOCKED);
-    ngx_conf_init_uint_value(lock->unavailable, 503);
-    ngx_conf_init_uint_value(lock->waiters, 1000);
-    ngx_conf_init_msec_value(lock->wait, 0);
-
-    if (lock->ttl == 0) {
-        lock->ttl = 30;
     }
 
     llcf->lock = lock;
@@ -166,85 +195,24 @@ ngx_http_mcds_lock(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 }
 
 
-static char *
-ngx_http_mcds_lock_param(ngx_conf_t *cf, ngx_command_t *cmd,
-    ngx_http_mcds_lock_conf_t *lock, ngx_str_t *value)
-{
-    char       *what;
-    ngx_int_t   n;
-    ngx_str_t   s;
+/* the header of a response that is refused */
 
-    if (ngx_http_mcds_lock_word(value, "ttl=", &s) == NGX_OK
-        && lock->ttl == 0)
-    {
-        what = ngx_http_mcds_lock_ttl(&s, &lock->ttl);
-
-    } else if (ngx_http_mcds_lock_word(value, "wait=", &s) == NGX_OK
-               && lock->wait == NGX_CONF_UNSET_MSEC)
-    {
-        what = ngx_http_mcds_lock_wait(&s, &lock->wait);
-
-    } else if (ngx_http_mcds_lock_word(value, "waiters=", &s) == NGX_OK
-               && lock->waiters == NGX_CONF_UNSET_UINT)
-    {
-        n = ngx_atoi(s.data, s.len);
-        what = (n < 0 || n > 1000000) ? "0 to 1000000" : NULL;
-        lock->waiters = n;
-
-    } else if (ngx_http_mcds_lock_word(value, "status=", &s) == NGX_OK
-               && lock->status == NGX_CONF_UNSET_UINT)
-    {
-        what = ngx_http_mcds_lock_code(&s, &lock->status);
-
-    } else if (ngx_http_mcds_lock_word(value, "unavailable=", &s) == NGX_OK
-               && lock->unavailable == NGX_CONF_UNSET_UINT)
-    {
-        what = NULL;
-
-        if (s.len == 4 && ngx_strncmp(s.data, "pass", 4) == 0) {
-            lock->unavailable = 0;
-
-        } else if (ngx_http_mcds_lock_code(&s, &lock->unavailable)) {
-            what = "\"pass\" or a status, 400 to 599";
-        }
-
-    } else if (ngx_http_mcds_lock_word(value, "retry_after=", &s) == NGX_OK
-               && lock->retry_after == NULL)
-    {
-        what = ngx_http_mcds_lock_retry_after(cf, lock, &s);
-
-    } else {
-        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
-                           "invalid parameter \"%V\" in \"%V\"", value,
-                           &cmd->name);
-        return NGX_CONF_ERROR;
-    }
-
-    return what ? ngx_http_mcds_invalid(cf, cmd, value, what)
-                : NGX_CONF_OK;
-}
-
-
-static char *
+static ngx_int_t
 ngx_http_mcds_lock_retry_after(ngx_conf_t *cf,
-    ngx_http_mcds_lock_conf_t *lock, ngx_str_t *text)
+    ngx_http_mcds_lock_conf_t *lock)
 {
-    ngx_int_t  n;
-
-    n = ngx_parse_time(text, 1);
-
-    if (n < 1 || n > 86400) {
-        return "1s to 1d";
+    if (lock->retry == 0) {
+        return NGX_OK;
     }
 
-    lock->retry_after = ngx_pnalloc(cf->pool, NGX_INT_T_LEN + 1);
+    lock->retry_after = ngx_pnalloc(cf->pool, NGX_TIME_T_LEN + 1);
     if (lock->retry_after == NULL) {
-        return "less";
+        return NGX_ERROR;
     }
 
-    (void) ngx_sprintf((u_char *) lock->retry_after, "%i%Z", n);
+    (void) ngx_sprintf((u_char *) lock->retry_after, "%T%Z", lock->retry);
 
-    return NULL;
+    return NGX_OK;
 }
 
 
@@ -253,9 +221,6 @@ ngx_http_mcds_locks(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 {
     ngx_http_mcds_lock_loc_conf_t *llcf = conf;
 
-    char                        *what;
-    ngx_str_t                   *value, s;
-    ngx_uint_t                   i;
     ngx_http_mcds_locks_conf_t  *locks;
 
     if (llcf->locks) {
@@ -267,38 +232,10 @@ ngx_http_mcds_locks(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
         return NGX_CONF_ERROR;
     }
 
-    locks->max_wait = NGX_CONF_UNSET_MSEC;
-
-    value = cf->args->elts;
-
-    for (i = 1; i < cf->args->nelts; i++) {
-
-        if (ngx_http_mcds_lock_word(&value[i], "ttl=", &s) == NGX_OK
-            && locks->ttl == 0)
-        {
-            what = ngx_http_mcds_lock_ttl(&s, &locks->ttl);
-
-        } else if (ngx_http_mcds_lock_word(&value[i], "max_ttl=", &s) == NGX_OK
-                   && locks->max_ttl == 0)
-        {
-            what = ngx_http_mcds_lock_ttl(&s, &locks->max_ttl);
-
-        } else if (ngx_http_mcds_lock_word(&value[i], "max_wait=", &s)
-                   == NGX_OK
-                   && locks->max_wait == NGX_CONF_UNSET_MSEC)
-        {
-            what = ngx_http_mcds_lock_wait(&s, &locks->max_wait);
-
-        } else {
-            ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
-                               "invalid parameter \"%V\" in \"%V\"",
-                               &value[i], &cmd->name);
-            return NGX_CONF_ERROR;
-        }
-
-        if (what) {
-            return ngx_http_mcds_invalid(cf, cmd, &value[i], what);
-        }
+    if (ngx_http_mcds_params(cf, cmd, 1, ngx_http_mcds_locks_params, locks)
+        != NGX_CONF_OK)
+    {
+        return NGX_CONF_ERROR;
     }
 
     if (locks->max_ttl == 0) {
@@ -313,86 +250,11 @@ ngx_http_mcds_locks(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
         return "has a \"ttl\" that is longer than its \"max_ttl\"";
     }
 
-    ngx_conf_init_msec_value(locks->max_wait, 30000);
-
     llcf->locks = locks;
 
     ngx_http_mcds_lock_needs(cf, cmd, llcf);
 
     return ngx_http_mcds_set_handler(cf, ngx_http_mcds_locks_handler);
-}
-
-
-/* what follows the name */
-
-static ngx_int_t
-ngx_http_mcds_lock_word(ngx_str_t *value, char *name, ngx_str_t *text)
-{
-    size_t  len;
-
-    len = ngx_strlen(name);
-
-    if (value->len < len || ngx_strncmp(value->data, name, len) != 0) {
-        return NGX_DECLINED;
-    }
-
-    text->data = value->data + len;
-    text->len = value->len - len;
-
-    return NGX_OK;
-}
-
-
-/* these return NULL, or what it must be */
-
-static char *
-ngx_http_mcds_lock_ttl(ngx_str_t *text, uint32_t *ttl)
-{
-    ngx_int_t  n;
-
-    n = ngx_parse_time(text, 1);
-
-    if (n < NGX_MCDS_MUTEX_MIN_TTL || n > NGX_MCDS_MAX_TTL) {
-        return "2s, since memcached counts in seconds, to 30d";
-    }
-
-    *ttl = n;
-
-    return NULL;
-}
-
-
-static char *
-ngx_http_mcds_lock_wait(ngx_str_t *text, ngx_msec_t *wait)
-{
-    ngx_int_t  n;
-
-    n = ngx_parse_time(text, 0);
-
-    if (n < 0 || n > NGX_HTTP_MCDS_LOCK_WAIT) {
-        return "a time up to 1h";
-    }
-
-    *wait = n;
-
-    return NULL;
-}
-
-
-static char *
-ngx_http_mcds_lock_code(ngx_str_t *text, ngx_uint_t *code)
-{
-    ngx_int_t  n;
-
-    n = ngx_atoi(text->data, text->len);
-
-    if (n < 400 || n > 599) {
-        return "400 to 599";
-    }
-
-    *code = n;
-
-    return NULL;
 }
 
 

@@ -1,0 +1,100 @@
+
+/*
+ * Copyright (C) mcds authors
+ *
+ * The parameters of a directive, as a table: their names, types, fields, bounds
+ * and defaults.  misc/check compares each table with docs/reference/.
+ */
+
+
+#ifndef _NGX_HTTP_MCDS_PARAM_H_INCLUDED_
+#define _NGX_HTTP_MCDS_PARAM_H_INCLUDED_
+
+
+#include <ngx_config.h>
+#include <ngx_core.h>
+#include <ngx_http.h>
+
+
+typedef struct ngx_http_mcds_param_s  ngx_http_mcds_param_t;
+
+
+/*
+ * A type: writes the value to the field of the parameter.  Returns NULL, the
+ * text that completes "it must be", or NGX_CONF_ERROR if the error is logged.
+ */
+
+typedef char *(*ngx_http_mcds_param_pt)(ngx_conf_t *cf,
+    ngx_http_mcds_param_t *param, ngx_str_t *value, void *conf);
+
+
+/*
+ * A name that ends with "=" is the beginning of an argument.  The type
+ * param_word makes its name the whole argument.  An empty name takes each
+ * argument that no other row has.  Rows with other names come first: they are
+ * the first arguments in their order, and may be missing if the directive
+ * allows it.
+ *
+ * Rows of the same field exclude each other.
+ */
+
+struct ngx_http_mcds_param_s {
+    ngx_str_t                 name;
+    ngx_http_mcds_param_pt    set;
+    size_t                    offset;   /* by ngx_http_mcds_field() */
+    size_t                    size;
+    int64_t                   low;      /* of numbers, times and sizes */
+    int64_t                   high;     /* 0: no limit */
+    int64_t                   init;     /* the default */
+    void                     *post;     /* ngx_conf_enum_t: words that stand
+                                           for numbers, or NULL */
+};
+
+
+#define ngx_http_mcds_field(type, name)                                       \
+    offsetof(type, name), sizeof(((type *) 0)->name)
+
+
+/* the last row of a table; of: the rows of another table follow */
+
+#define ngx_http_mcds_params_end                                              \
+    { ngx_null_string, NULL, 0, 0, 0, 0, 0, NULL }
+
+#define ngx_http_mcds_params_of(params)                                       \
+    { ngx_null_string, NULL, 0, 0, 0, 0, 0, params }
+
+
+/* a text is that literal */
+
+#define ngx_http_mcds_is(s, word)                                             \
+    ((s)->len == sizeof(word) - 1                                             \
+     && ngx_strncmp((s)->data, word, sizeof(word) - 1) == 0)
+
+
+/*
+ * Reads the arguments from number i on, and logs all errors.  Fields of the
+ * size of a number have their defaults before.
+ */
+
+char *ngx_http_mcds_params(ngx_conf_t *cf, ngx_command_t *cmd, ngx_uint_t i,
+    ngx_http_mcds_param_t *params, void *conf);
+
+
+/*
+ * "off", in a directive of which a level has one, or several.
+ *
+ * off: the field is NGX_CONF_UNSET_PTR before, and NULL after the only argument
+ * "off".  list: creates the list for the first directive, "off" makes it NULL.
+ */
+
+char *ngx_http_mcds_param_off(ngx_conf_t *cf, void *field);
+char *ngx_http_mcds_param_list(ngx_conf_t *cf, ngx_array_t **list, size_t size);
+
+
+/* logs that a value is not "must", or, if that is NULL, is no parameter */
+
+char *ngx_http_mcds_invalid(ngx_conf_t *cf, ngx_command_t *cmd,
+    ngx_str_t *value, char *must);
+
+
+#endif /* _NGX_HTTP_MCDS_PARAM_H_INCLUDED_ */
