@@ -84,7 +84,7 @@ struct ngx_http_mcds_counter_s {
     ngx_mcds_period_t           period;
     ngx_array_t                *statuses; /* ngx_uint_t, 1 to 5: a class;
                                              NULL: all */
-    ngx_msec_t                  flush;
+    ngx_msec_t                  flush;    /* 0: not async */
     ngx_http_mcds_top_t        *top;      /* of its keys, or NULL */
 
     ngx_uint_t                  durable;
@@ -95,13 +95,12 @@ struct ngx_http_mcds_counter_s {
                                              is, or NULL */
     ngx_mcds_source_t           source;
 
-    unsigned                    read:1;   /* nobody counts */
+    ngx_uint_t                  read;     /* nobody counts */
     unsigned                    response:1;  /* counts in the log phase */
     unsigned                    async:1;
 
     /* while the configuration is read: what was said */
     unsigned                    has_init:1;
-    unsigned                    has_fail:1;
     unsigned                    has_durable:1;
     unsigned                    has_buffer:1;
     unsigned                    has_writeback:1;

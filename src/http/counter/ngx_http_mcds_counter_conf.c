@@ -10,7 +10,7 @@
 #include <ngx_core.h>
 #include <ngx_http.h>
 #include "ngx_http_mcds_conf.h"
-#include "ngx_http_mcds_param.h"
+#include "ngx_http_mcds_param_type.h"
 #include "ngx_http_mcds_counter.h"
 #include "ngx_http_mcds_counter_conf.h"
 #include "ngx_http_mcds_top.h"
@@ -19,40 +19,16 @@
 /* by= is at most that, so that sums do not reach the end of their type */
 #define NGX_HTTP_MCDS_MAX_BY      1000000000000000000LL
 
-/* milliseconds */
-#define NGX_HTTP_MCDS_MAX_FLUSH   60000
 
-
-typedef struct {
-    ngx_str_t     name;
-
-    /* NGX_OK, NGX_DECLINED: no such value, NGX_ERROR: said already */
-    ngx_int_t   (*set)(ngx_conf_t *cf, ngx_http_mcds_counter_t *counter,
-                       ngx_str_t *text);
-    char         *must;                /* what such a value is */
-} ngx_http_mcds_counter_param_t;
-
-
-static ngx_int_t ngx_http_mcds_counter_own_param(ngx_conf_t *cf,
-    ngx_command_t *cmd, ngx_http_mcds_counter_t *counter, ngx_str_t *value,
-    ngx_uint_t *seen);
-static ngx_int_t ngx_http_mcds_counter_exclude(ngx_conf_t *cf,
-    ngx_command_t *cmd, ngx_http_mcds_counter_t *counter);
-static char *ngx_http_mcds_counter_check(ngx_conf_t *cf, ngx_command_t *cmd,
-    ngx_http_mcds_counter_t *counter, ngx_uint_t seen);
-static ngx_int_t ngx_http_mcds_counter_by(ngx_conf_t *cf,
-    ngx_http_mcds_counter_t *counter, ngx_str_t *text);
-static ngx_int_t ngx_http_mcds_counter_ttl(ngx_conf_t *cf,
-    ngx_http_mcds_counter_t *counter, ngx_str_t *text);
-static ngx_int_t ngx_http_mcds_counter_period(ngx_conf_t *cf,
-    ngx_http_mcds_counter_t *counter, ngx_str_t *text);
-static ngx_int_t ngx_http_mcds_counter_statuses(ngx_conf_t *cf,
-    ngx_http_mcds_counter_t *counter, ngx_str_t *text);
-static ngx_int_t ngx_http_mcds_counter_async(ngx_conf_t *cf,
-    ngx_http_mcds_counter_t *counter, ngx_str_t *text);
-static ngx_int_t ngx_http_mcds_counter_in_top(ngx_conf_t *cf,
-    ngx_http_mcds_counter_t *counter, ngx_str_t *text);
+static char *ngx_http_mcds_counter_by(ngx_conf_t *cf,
+    ngx_http_mcds_param_t *param, ngx_str_t *text, void *conf);
+static char *ngx_http_mcds_counter_period(ngx_conf_t *cf,
+    ngx_http_mcds_param_t *param, ngx_str_t *text, void *conf);
+static char *ngx_http_mcds_counter_statuses(ngx_conf_t *cf,
+    ngx_http_mcds_param_t *param, ngx_str_t *text, void *conf);
 static ngx_int_t ngx_http_mcds_counter_status(u_char *p, size_t len);
+static char *ngx_http_mcds_counter_in_top(ngx_conf_t *cf,
+    ngx_http_mcds_param_t *param, ngx_str_t *text, void *conf);
 static ngx_int_t ngx_http_mcds_counter_variable(ngx_conf_t *cf,
     ngx_command_t *cmd, ngx_str_t *name, ngx_uint_t *index);
 
@@ -60,39 +36,65 @@ static ngx_int_t ngx_http_mcds_counter_variable(ngx_conf_t *cf,
 static ngx_str_t  ngx_http_mcds_default_key = ngx_string("$host$uri");
 
 
-/* their places are the bits of those that a directive has */
+ngx_http_mcds_param_t  ngx_http_mcds_counted_params[] = {
 
-enum {
-    NGX_HTTP_MCDS_BY = 0,
-    NGX_HTTP_MCDS_TTL,
-    NGX_HTTP_MCDS_PERIOD,
-    NGX_HTTP_MCDS_STATUSES,
-    NGX_HTTP_MCDS_ASYNC,
-    NGX_HTTP_MCDS_TOP
+    { ngx_string("key="),
+      ngx_http_mcds_param_complex,
+      ngx_http_mcds_field(ngx_http_mcds_counter_t, key),
+      0, 0, 0, NULL },
+
+    { ngx_string("if="),
+      ngx_http_mcds_param_complex,
+      ngx_http_mcds_field(ngx_http_mcds_counter_t, filter),
+      0, 0, 0, NULL },
+
+    { ngx_string("read"),
+      ngx_http_mcds_param_word,
+      ngx_http_mcds_field(ngx_http_mcds_counter_t, read),
+      1, 0, 0, NULL },
+
+      ngx_http_mcds_params_end
 };
 
 
-static ngx_http_mcds_counter_param_t  ngx_http_mcds_counter_params[] = {
+static ngx_http_mcds_param_t  ngx_http_mcds_counter_params[] = {
 
-    { ngx_string("by="), ngx_http_mcds_counter_by,
-      "a number but 0, or have variables" },
+    { ngx_string("by="),
+      ngx_http_mcds_counter_by,
+      ngx_http_mcds_field(ngx_http_mcds_counter_t, delta),
+      0, 0, 1, NULL },
 
-    { ngx_string("ttl="), ngx_http_mcds_counter_ttl,
-      "1s to 30d" },
+    { ngx_string("ttl="),
+      ngx_http_mcds_param_sec,
+      ngx_http_mcds_field(ngx_http_mcds_counter_t, ttl),
+      1, NGX_MCDS_MAX_TTL, 0, NULL },
 
-    { ngx_string("period="), ngx_http_mcds_counter_period,
-      "a time, with @ and a shorter one behind it, or without" },
+    { ngx_string("period="),
+      ngx_http_mcds_counter_period,
+      ngx_http_mcds_field(ngx_http_mcds_counter_t, period),
+      0, 0, 0, NULL },
 
-    { ngx_string("statuses="), ngx_http_mcds_counter_statuses,
-      "\"any\", or statuses as 404 or 2xx, with commas" },
+    { ngx_string("statuses="),
+      ngx_http_mcds_counter_statuses,
+      ngx_http_mcds_field(ngx_http_mcds_counter_t, statuses),
+      0, 0, 0, NULL },
 
-    { ngx_string("async="), ngx_http_mcds_counter_async,
-      "1ms to 60s" },
+    { ngx_string("async="),
+      ngx_http_mcds_param_msec,
+      ngx_http_mcds_field(ngx_http_mcds_counter_t, flush),
+      1, 60000, 0, NULL },
 
-    { ngx_string("top="), ngx_http_mcds_counter_in_top,
-      "the name of a list" },
+    { ngx_string("async"),
+      ngx_http_mcds_param_word,
+      ngx_http_mcds_field(ngx_http_mcds_counter_t, flush),
+      100, 0, 0, NULL },
 
-    { ngx_null_string, NULL, NULL }
+    { ngx_string("top="),
+      ngx_http_mcds_counter_in_top,
+      ngx_http_mcds_field(ngx_http_mcds_counter_t, top),
+      0, 0, 0, NULL },
+
+      ngx_http_mcds_params_of(ngx_http_mcds_counted_params)
 };
 
 
@@ -101,13 +103,13 @@ ngx_http_mcds_counter(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 {
     ngx_http_mcds_counter_conf_t *ncf = conf;
 
-    ngx_int_t                      rc;
-    ngx_str_t                     *value;
-    ngx_uint_t                     i, seen;
     ngx_http_mcds_counter_t       *counter;
     ngx_http_mcds_counter_main_t  *nmcf;
 
-    if (ngx_http_mcds_counter_is_off(cf)) {
+    static char  *counts[] = { "if=", "by=", "ttl=", "statuses=", "top=",
+                               NULL };
+
+    if (ngx_http_mcds_is_off(cf)) {
         return ngx_http_mcds_counter_off(cf, ncf, cmd);
     }
 
@@ -116,270 +118,95 @@ ngx_http_mcds_counter(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
         return NGX_CONF_ERROR;
     }
 
-    counter->delta = 1;
-    counter->flush = 100;
     counter->buffer = 1;
     counter->writeback = 1;
     counter->source.fetch = ngx_http_mcds_counter_fetch;
 
-    value = cf->args->elts;
-    seen = 0;
-
-    for (i = 2; i < cf->args->nelts; i++) {
-
-        rc = ngx_http_mcds_counter_param(cf, cmd, counter, &value[i]);
-
-        if (rc == NGX_DECLINED) {
-            rc = ngx_http_mcds_counter_own_param(cf, cmd, counter, &value[i],
-                                                 &seen);
-        }
-
-        if (rc == NGX_DECLINED) {
-            return ngx_http_mcds_invalid(cf, cmd, &value[i], NULL);
-        }
-
-        if (rc == NGX_ERROR) {
-            return NGX_CONF_ERROR;
-        }
+    if (ngx_http_mcds_params(cf, cmd, 2, ngx_http_mcds_counter_params,
+                             counter)
+        != NGX_CONF_OK)
+    {
+        return NGX_CONF_ERROR;
     }
 
     if (counter->key.value.data == NULL
         && ngx_http_mcds_compile(cf, &ngx_http_mcds_default_key,
-                                       &counter->key)
+                                 &counter->key)
            != NGX_CONF_OK)
     {
         return NGX_CONF_ERROR;
     }
 
-    nmcf = ngx_http_conf_get_module_main_conf(cf, ngx_http_mcds_counter_module);
-
-    nmcf->responses |= counter->response;
-
-    return ngx_http_mcds_counter_check(cf, cmd, counter, seen);
-}
-
-
-ngx_int_t
-ngx_http_mcds_counter_param(ngx_conf_t *cf, ngx_command_t *cmd,
-    ngx_http_mcds_counter_t *counter, ngx_str_t *value)
-{
-    ngx_str_t                  s;
-    ngx_http_complex_value_t  *cv;
-
-    if (ngx_http_mcds_counter_word(value, "read")) {
-
-        if (counter->read) {
-            return ngx_http_mcds_counter_duplicate(cf, cmd, value);
-        }
-
-        counter->read = 1;
-
-        return ngx_http_mcds_counter_exclude(cf, cmd, counter);
-    }
-
-    if (value->len > 4 && ngx_strncmp(value->data, "key=", 4) == 0) {
-        s.data = value->data + 4;
-        s.len = value->len - 4;
-        cv = &counter->key;
-
-        if (cv->value.data) {
-            return ngx_http_mcds_counter_duplicate(cf, cmd, value);
-        }
-
-    } else if (value->len > 3 && ngx_strncmp(value->data, "if=", 3) == 0) {
-        s.data = value->data + 3;
-        s.len = value->len - 3;
-
-        if (counter->filter) {
-            return ngx_http_mcds_counter_duplicate(cf, cmd, value);
-        }
-
-        cv = ngx_palloc(cf->pool, sizeof(ngx_http_complex_value_t));
-        if (cv == NULL) {
-            return NGX_ERROR;
-        }
-
-        counter->filter = cv;
-
-        if (ngx_http_mcds_counter_exclude(cf, cmd, counter) != NGX_OK) {
-            return NGX_ERROR;
-        }
-
-    } else {
-        return NGX_DECLINED;
-    }
-
-    return ngx_http_mcds_compile(cf, &s, cv) == NGX_CONF_OK
-           ? NGX_OK : NGX_ERROR;
-}
-
-
-static ngx_int_t
-ngx_http_mcds_counter_own_param(ngx_conf_t *cf, ngx_command_t *cmd,
-    ngx_http_mcds_counter_t *counter, ngx_str_t *value, ngx_uint_t *seen)
-{
-    ngx_int_t               rc;
-    ngx_str_t               text;
-    ngx_uint_t              i;
-    ngx_http_mcds_counter_param_t  *param;
-
-    for (i = 0; /* void */ ; i++) {
-        param = &ngx_http_mcds_counter_params[i];
-
-        if (param->set == NULL) {
-            return NGX_DECLINED;
-        }
-
-        if (i == NGX_HTTP_MCDS_ASYNC
-            && ngx_http_mcds_counter_word(value, "async"))
-        {
-            break;
-        }
-
-        if (value->len > param->name.len
-            && ngx_strncmp(value->data, param->name.data, param->name.len)
-               == 0)
-        {
-            break;
-        }
-    }
-
-    if (*seen & ((ngx_uint_t) 1 << i)) {
-        return ngx_http_mcds_counter_duplicate(cf, cmd, value);
-    }
-
-    *seen |= (ngx_uint_t) 1 << i;
-
-    if (value->len < param->name.len) {
-        counter->async = 1;
-        return NGX_OK;
-    }
-
-    text.data = value->data + param->name.len;
-    text.len = value->len - param->name.len;
-
-    rc = param->set(cf, counter, &text);
-
-    if (rc == NGX_DECLINED) {
-        (void) ngx_http_mcds_invalid(cf, cmd, value, param->must);
-        return NGX_ERROR;
-    }
-
-    return rc;
-}
-
-
-static ngx_int_t
-ngx_http_mcds_counter_exclude(ngx_conf_t *cf, ngx_command_t *cmd,
-    ngx_http_mcds_counter_t *counter)
-{
-    if (counter->read && counter->filter) {
-        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
-                           "\"%V\": \"read\" cannot be combined with "
-                           "\"if=\"", &cmd->name);
-        return NGX_ERROR;
-    }
-
-    return NGX_OK;
-}
-
-
-ngx_int_t
-ngx_http_mcds_counter_duplicate(ngx_conf_t *cf, ngx_command_t *cmd,
-    ngx_str_t *value)
-{
-    ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
-                       "duplicate parameter \"%V\" in \"%V\"", value,
-                       &cmd->name);
-
-    return NGX_ERROR;
-}
-
-
-/* what does not go together */
-
-static char *
-ngx_http_mcds_counter_check(ngx_conf_t *cf, ngx_command_t *cmd,
-    ngx_http_mcds_counter_t *counter, ngx_uint_t seen)
-{
-    ngx_uint_t  i;
-
-    static ngx_uint_t  counts[] = {
-        NGX_HTTP_MCDS_BY, NGX_HTTP_MCDS_TTL, NGX_HTTP_MCDS_STATUSES,
-        NGX_HTTP_MCDS_TOP
-    };
-
-    for (i = 0; i < sizeof(counts) / sizeof(ngx_uint_t); i++) {
-
-        if (counter->read && (seen & ((ngx_uint_t) 1 << counts[i]))) {
-            ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
-                               "\"%V\": \"read\" cannot be combined with "
-                               "\"%V\"", &cmd->name,
-                               &ngx_http_mcds_counter_params[counts[i]].name);
-            return NGX_CONF_ERROR;
-        }
-    }
+    counter->async = (counter->flush != 0);
 
     /* what may go away, or down, on purpose is not brought back */
 
     counter->durable = ((counter->ttl == 0 || counter->period.length)
                         && counter->by == NULL && counter->delta > 0);
 
+    nmcf = ngx_http_conf_get_module_main_conf(cf, ngx_http_mcds_counter_module);
+
+    nmcf->responses |= counter->response;
+
+    return counter->read ? ngx_http_mcds_counter_read_alone(cf, cmd, counts)
+                         : NGX_CONF_OK;
+}
+
+
+char *
+ngx_http_mcds_counter_read_alone(ngx_conf_t *cf, ngx_command_t *cmd,
+    char **names)
+{
+    for ( /* void */ ; *names; names++) {
+
+        if (ngx_http_mcds_param_given(cf, *names)) {
+            ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                               "\"%V\": \"read\" cannot be combined with "
+                               "\"%s\"", &cmd->name, *names);
+            return NGX_CONF_ERROR;
+        }
+    }
+
     return NGX_CONF_OK;
 }
 
 
-static ngx_int_t
-ngx_http_mcds_counter_by(ngx_conf_t *cf, ngx_http_mcds_counter_t *counter,
-    ngx_str_t *text)
+static char *
+ngx_http_mcds_counter_by(ngx_conf_t *cf, ngx_http_mcds_param_t *param,
+    ngx_str_t *text, void *conf)
 {
+    ngx_http_mcds_counter_t *counter = conf;
+
     if (ngx_http_script_variables_count(text)) {
 
         counter->by = ngx_palloc(cf->pool, sizeof(ngx_http_complex_value_t));
         if (counter->by == NULL) {
-            return NGX_ERROR;
+            return NGX_CONF_ERROR;
         }
 
-        return ngx_http_mcds_compile(cf, text, counter->by)
-               == NGX_CONF_OK ? NGX_OK : NGX_ERROR;
+        return ngx_http_mcds_compile(cf, text, counter->by);
     }
 
     if (ngx_http_mcds_counter_delta(text, &counter->delta) != NGX_OK
         || counter->delta == 0)
     {
-        return NGX_DECLINED;
+        return "a number but 0, or have variables";
     }
 
-    return NGX_OK;
-}
-
-
-static ngx_int_t
-ngx_http_mcds_counter_ttl(ngx_conf_t *cf, ngx_http_mcds_counter_t *counter,
-    ngx_str_t *text)
-{
-    ngx_int_t  n;
-
-    n = ngx_parse_time(text, 1);
-
-    if (n <= 0 || n > NGX_MCDS_MAX_TTL) {
-        return NGX_DECLINED;
-    }
-
-    counter->ttl = n;
-
-    return NGX_OK;
+    return NULL;
 }
 
 
 /* period[@start] */
 
-static ngx_int_t
-ngx_http_mcds_counter_period(ngx_conf_t *cf, ngx_http_mcds_counter_t *counter,
-    ngx_str_t *text)
+static char *
+ngx_http_mcds_counter_period(ngx_conf_t *cf, ngx_http_mcds_param_t *param,
+    ngx_str_t *text, void *conf)
 {
+    ngx_http_mcds_counter_t *counter = conf;
+
     u_char     *at, *last;
-    ngx_int_t   n;
+    time_t      length, start;
     ngx_str_t   s;
 
     last = text->data + text->len;
@@ -392,52 +219,50 @@ ngx_http_mcds_counter_period(ngx_conf_t *cf, ngx_http_mcds_counter_t *counter,
     s.data = text->data;
     s.len = at - text->data;
 
-    n = ngx_parse_time(&s, 1);
+    length = ngx_parse_time(&s, 1);
+    start = 0;
 
-    if (n <= 0 || n > NGX_MCDS_MAX_PERIOD) {
-        return NGX_DECLINED;
+    if (at < last) {
+        s.data = at + 1;
+        s.len = last - s.data;
+
+        start = ngx_parse_time(&s, 1);
     }
 
-    counter->period.length = n;
-
-    if (at == last) {
-        return NGX_OK;
+    if (length <= 0 || length > NGX_MCDS_MAX_PERIOD
+        || start < 0 || start >= length)
+    {
+        return "a time, with @ and a shorter one behind it, or without";
     }
 
-    s.data = at + 1;
-    s.len = last - s.data;
+    counter->period.length = length;
+    counter->period.start = start;
 
-    n = ngx_parse_time(&s, 1);
-
-    if (n < 0 || n >= (ngx_int_t) counter->period.length) {
-        return NGX_DECLINED;
-    }
-
-    counter->period.start = n;
-
-    return NGX_OK;
+    return NULL;
 }
 
 
 /* "200,206,3xx", or "any" */
 
-static ngx_int_t
-ngx_http_mcds_counter_statuses(ngx_conf_t *cf,
-    ngx_http_mcds_counter_t *counter, ngx_str_t *text)
+static char *
+ngx_http_mcds_counter_statuses(ngx_conf_t *cf, ngx_http_mcds_param_t *param,
+    ngx_str_t *text, void *conf)
 {
+    ngx_http_mcds_counter_t *counter = conf;
+
     u_char      *p, *comma, *last;
     ngx_int_t    n;
     ngx_uint_t  *status;
 
     counter->response = 1;
 
-    if (ngx_http_mcds_counter_word(text, "any")) {
-        return NGX_OK;
+    if (ngx_http_mcds_is(text, "any")) {
+        return NULL;
     }
 
     counter->statuses = ngx_array_create(cf->pool, 4, sizeof(ngx_uint_t));
     if (counter->statuses == NULL) {
-        return NGX_ERROR;
+        return NGX_CONF_ERROR;
     }
 
     p = text->data;
@@ -452,18 +277,18 @@ ngx_http_mcds_counter_statuses(ngx_conf_t *cf,
 
         n = ngx_http_mcds_counter_status(p, comma - p);
         if (n == NGX_ERROR) {
-            return NGX_DECLINED;
+            return "\"any\", or statuses as 404 or 2xx, with commas";
         }
 
         status = ngx_array_push(counter->statuses);
         if (status == NULL) {
-            return NGX_ERROR;
+            return NGX_CONF_ERROR;
         }
 
         *status = n;
 
         if (comma == last) {
-            return NGX_OK;
+            return NULL;
         }
 
         p = comma + 1;
@@ -490,32 +315,15 @@ ngx_http_mcds_counter_status(u_char *p, size_t len)
 }
 
 
-static ngx_int_t
-ngx_http_mcds_counter_async(ngx_conf_t *cf, ngx_http_mcds_counter_t *counter,
-    ngx_str_t *text)
+static char *
+ngx_http_mcds_counter_in_top(ngx_conf_t *cf, ngx_http_mcds_param_t *param,
+    ngx_str_t *text, void *conf)
 {
-    ngx_int_t  n;
+    ngx_http_mcds_counter_t *counter = conf;
 
-    n = ngx_parse_time(text, 0);
-
-    if (n <= 0 || n > NGX_HTTP_MCDS_MAX_FLUSH) {
-        return NGX_DECLINED;
-    }
-
-    counter->async = 1;
-    counter->flush = n;
-
-    return NGX_OK;
-}
-
-
-static ngx_int_t
-ngx_http_mcds_counter_in_top(ngx_conf_t *cf, ngx_http_mcds_counter_t *counter,
-    ngx_str_t *text)
-{
     counter->top = ngx_http_mcds_top_ref(cf, text);
 
-    return counter->top ? NGX_OK : NGX_ERROR;
+    return counter->top ? NULL : NGX_CONF_ERROR;
 }
 
 
@@ -552,37 +360,6 @@ ngx_http_mcds_counter_delta(ngx_str_t *text, int64_t *delta)
     *delta = negative ? -n : n;
 
     return NGX_OK;
-}
-
-
-ngx_uint_t
-ngx_http_mcds_counter_word(ngx_str_t *text, char *word)
-{
-    return text->len == ngx_strlen(word)
-           && ngx_strncmp(text->data, word, text->len) == 0;
-}
-
-
-ngx_int_t
-ngx_http_mcds_counter_on(ngx_str_t *text, ngx_uint_t *flag)
-{
-    *flag = ngx_http_mcds_counter_word(text, "on");
-
-    return *flag || ngx_http_mcds_counter_word(text, "off")
-           ? NGX_OK : NGX_DECLINED;
-}
-
-
-ngx_uint_t
-ngx_http_mcds_counter_is_off(ngx_conf_t *cf)
-{
-    ngx_str_t  *value;
-
-    value = cf->args->elts;
-
-    return cf->args->nelts == 2
-           && value[1].len == 3
-           && ngx_strncmp(value[1].data, "off", 3) == 0;
 }
 
 

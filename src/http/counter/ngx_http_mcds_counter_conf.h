@@ -14,6 +14,7 @@
 #include <ngx_core.h>
 #include <ngx_http.h>
 #include "ngx_http_mcds_counter.h"
+#include "ngx_http_mcds_param.h"
 
 
 char *ngx_http_mcds_counter(ngx_conf_t *cf, ngx_command_t *cmd, void *conf);
@@ -29,34 +30,27 @@ char *ngx_http_mcds_counters(ngx_conf_t *cf, ngx_command_t *cmd, void *conf);
 char *ngx_http_mcds_return(ngx_conf_t *cf, ngx_command_t *cmd, void *conf);
 
 
+/* parameters of mcds_counter and mcds_visitor_counter */
+
+extern ngx_http_mcds_param_t  ngx_http_mcds_counted_params[];
+
+
 /*
  * What several of them share, while the configuration is read.
  *
- * is_off: the directive has the one word "off"; off: obeys it.  add: a new
- * counter of this level for the variable that the directive names, NULL when
- * that cannot be (logged).
- *
- * param: reads a parameter that both directives have; NGX_OK, NGX_DECLINED
- * when it is none of these, NGX_ERROR (logged).
- *
- * duplicate: logs that a parameter is there twice; returns NGX_ERROR.  word: 1
- * if the text is that word.  on: reads "on" or "off"; NGX_DECLINED if it is
- * neither.
+ * off: obeys "off".  add: a new counter of this level for the variable that the
+ * directive names, NULL when that cannot be (logged).  read_alone: logs that
+ * "read" stands beside a parameter of names, which end with NULL.
  *
  * written_back: mcds_counter_writeback with the variable of a counter.
  */
 
-ngx_uint_t ngx_http_mcds_counter_is_off(ngx_conf_t *cf);
 char *ngx_http_mcds_counter_off(ngx_conf_t *cf,
     ngx_http_mcds_counter_conf_t *ncf, ngx_command_t *cmd);
 ngx_http_mcds_counter_t *ngx_http_mcds_counter_add(ngx_conf_t *cf,
     ngx_http_mcds_counter_conf_t *ncf, ngx_command_t *cmd);
-ngx_int_t ngx_http_mcds_counter_param(ngx_conf_t *cf, ngx_command_t *cmd,
-    ngx_http_mcds_counter_t *counter, ngx_str_t *value);
-ngx_int_t ngx_http_mcds_counter_duplicate(ngx_conf_t *cf, ngx_command_t *cmd,
-    ngx_str_t *value);
-ngx_uint_t ngx_http_mcds_counter_word(ngx_str_t *text, char *word);
-ngx_int_t ngx_http_mcds_counter_on(ngx_str_t *text, ngx_uint_t *flag);
+char *ngx_http_mcds_counter_read_alone(ngx_conf_t *cf, ngx_command_t *cmd,
+    char **names);
 char *ngx_http_mcds_counter_written_back(ngx_conf_t *cf, ngx_command_t *cmd,
     ngx_http_mcds_counter_conf_t *ncf);
 

@@ -12,35 +12,85 @@
 #include <ngx_core.h>
 #include <ngx_http.h>
 #include "ngx_http_mcds_conf.h"
-#include "ngx_http_mcds_param.h"
+#include "ngx_http_mcds_param_type.h"
 #include "ngx_http_mcds_counter.h"
 #include "ngx_http_mcds_counter_conf.h"
 
 
-/* milliseconds */
-#define NGX_HTTP_MCDS_MAX_INIT    60000
-
-
 static ngx_http_mcds_counter_t *ngx_http_mcds_counter_find(ngx_conf_t *cf,
     ngx_http_mcds_counter_conf_t *ncf, ngx_command_t *cmd);
-static char *ngx_http_mcds_counter_init_param(ngx_conf_t *cf,
-    ngx_command_t *cmd, ngx_http_mcds_counter_t *counter, ngx_str_t *value);
-static ngx_int_t ngx_http_mcds_counter_init_text(ngx_conf_t *cf,
-    ngx_http_mcds_counter_t *counter, ngx_str_t *text);
-static char *ngx_http_mcds_counter_init_waits(ngx_conf_t *cf,
+static char *ngx_http_mcds_counter_init_text(ngx_conf_t *cf,
+    ngx_http_mcds_param_t *param, ngx_str_t *text, void *conf);
+static char *ngx_http_mcds_counter_init_check(ngx_conf_t *cf,
     ngx_command_t *cmd, ngx_http_mcds_counter_t *counter);
-static char *ngx_http_mcds_counter_flag(ngx_conf_t *cf, ngx_command_t *cmd,
-    ngx_uint_t *flag);
 static char *ngx_http_mcds_counter_kept(ngx_conf_t *cf, ngx_command_t *cmd,
-    ngx_http_mcds_counter_t *counter, ngx_uint_t *flag);
+    ngx_http_mcds_counter_t *counter, ngx_http_mcds_param_t *params);
+
+
+static ngx_conf_enum_t  ngx_http_mcds_init_fail[] = {
+    { ngx_string("zero"), 0 },
+    { ngx_string("skip"), 1 },
+    { ngx_null_string, 0 }
+};
+
+
+static ngx_http_mcds_param_t  ngx_http_mcds_init_params[] = {
+
+    { ngx_string("number|uri"),
+      ngx_http_mcds_counter_init_text,
+      ngx_http_mcds_field(ngx_http_mcds_counter_t, initial),
+      0, 0, 0, NULL },
+
+    { ngx_string("timeout="),
+      ngx_http_mcds_param_msec,
+      ngx_http_mcds_field(ngx_http_mcds_counter_t, source.timeout),
+      1, 60000, 2000, NULL },
+
+    { ngx_string("fail="),
+      ngx_http_mcds_param_enum,
+      ngx_http_mcds_field(ngx_http_mcds_counter_t, source.skip),
+      0, 0, 0, ngx_http_mcds_init_fail },
+
+      ngx_http_mcds_params_end
+};
+
+
+static ngx_http_mcds_param_t  ngx_http_mcds_durable_params[] = {
+
+    { ngx_string("on|off"),
+      ngx_http_mcds_param_flag,
+      ngx_http_mcds_field(ngx_http_mcds_counter_t, durable),
+      0, 0, 1, NULL },
+
+      ngx_http_mcds_params_end
+};
+
+
+static ngx_http_mcds_param_t  ngx_http_mcds_buffer_params[] = {
+
+    { ngx_string("on|off"),
+      ngx_http_mcds_param_flag,
+      ngx_http_mcds_field(ngx_http_mcds_counter_t, buffer),
+      0, 0, 1, NULL },
+
+      ngx_http_mcds_params_end
+};
+
+
+static ngx_http_mcds_param_t  ngx_http_mcds_written_back_params[] = {
+
+    { ngx_string("on|off"),
+      ngx_http_mcds_param_flag,
+      ngx_http_mcds_field(ngx_http_mcds_counter_t, writeback),
+      0, 0, 1, NULL },
+
+      ngx_http_mcds_params_end
+};
 
 
 char *
 ngx_http_mcds_counter_init(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 {
-    ngx_int_t                      rc;
-    ngx_str_t                     *value;
-    ngx_uint_t                     i;
     ngx_http_mcds_counter_t       *counter;
     ngx_http_mcds_counter_main_t  *nmcf;
 
@@ -55,41 +105,20 @@ ngx_http_mcds_counter_init(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 
     counter->has_init = 1;
 
-    value = cf->args->elts;
-
-    rc = ngx_http_mcds_counter_init_text(cf, counter, &value[2]);
-
-    if (rc == NGX_DECLINED) {
-        return ngx_http_mcds_invalid(cf, cmd, &value[2],
-                                             "a number, or a URI that begins "
-                                             "with \"/\"");
-    }
-
-    if (rc != NGX_OK) {
+    if (ngx_http_mcds_params(cf, cmd, 2, ngx_http_mcds_init_params, counter)
+        != NGX_CONF_OK
+        || ngx_http_mcds_counter_init_check(cf, cmd, counter) != NGX_CONF_OK)
+    {
         return NGX_CONF_ERROR;
     }
 
-    for (i = 3; i < cf->args->nelts; i++) {
-
-        if (ngx_http_mcds_counter_init_param(cf, cmd, counter, &value[i])
-            != NGX_CONF_OK)
-        {
-            return NGX_CONF_ERROR;
-        }
+    if (counter->init) {
+        nmcf = ngx_http_conf_get_module_main_conf(cf,
+                                                  ngx_http_mcds_counter_module);
+        nmcf->inits = 1;
     }
 
-    if (counter->source.timeout == 0) {
-        counter->source.timeout = 2000;
-    }
-
-    if (counter->init == NULL) {
-        return NGX_CONF_OK;
-    }
-
-    nmcf = ngx_http_conf_get_module_main_conf(cf, ngx_http_mcds_counter_module);
-    nmcf->inits = 1;
-
-    return ngx_http_mcds_counter_init_waits(cf, cmd, counter);
+    return NGX_CONF_OK;
 }
 
 
@@ -109,7 +138,7 @@ ngx_http_mcds_counter_durable(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 
     counter->has_durable = 1;
 
-    if (ngx_http_mcds_counter_flag(cf, cmd, &counter->durable)
+    if (ngx_http_mcds_params(cf, cmd, 2, ngx_http_mcds_durable_params, counter)
         != NGX_CONF_OK)
     {
         return NGX_CONF_ERROR;
@@ -149,7 +178,8 @@ ngx_http_mcds_counter_buffer(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 
     counter->has_buffer = 1;
 
-    return ngx_http_mcds_counter_kept(cf, cmd, counter, &counter->buffer);
+    return ngx_http_mcds_counter_kept(cf, cmd, counter,
+                                      ngx_http_mcds_buffer_params);
 }
 
 
@@ -170,7 +200,8 @@ ngx_http_mcds_counter_written_back(ngx_conf_t *cf, ngx_command_t *cmd,
 
     counter->has_writeback = 1;
 
-    return ngx_http_mcds_counter_kept(cf, cmd, counter, &counter->writeback);
+    return ngx_http_mcds_counter_kept(cf, cmd, counter,
+                                      ngx_http_mcds_written_back_params);
 }
 
 
@@ -222,103 +253,61 @@ ngx_http_mcds_counter_find(ngx_conf_t *cf, ngx_http_mcds_counter_conf_t *ncf,
 }
 
 
-static ngx_int_t
-ngx_http_mcds_counter_init_text(ngx_conf_t *cf,
-    ngx_http_mcds_counter_t *counter, ngx_str_t *text)
+static char *
+ngx_http_mcds_counter_init_text(ngx_conf_t *cf, ngx_http_mcds_param_t *param,
+    ngx_str_t *text, void *conf)
 {
+    ngx_http_mcds_counter_t *counter = conf;
+
     u_char  *last;
 
-    if (text->len == 0) {
-        return NGX_DECLINED;
-    }
-
-    if (text->data[0] == '/') {
+    if (text->len && text->data[0] == '/') {
 
         counter->init = ngx_palloc(cf->pool, sizeof(ngx_http_complex_value_t));
         if (counter->init == NULL) {
-            return NGX_ERROR;
+            return NGX_CONF_ERROR;
         }
 
-        return ngx_http_mcds_compile(cf, text, counter->init)
-               == NGX_CONF_OK ? NGX_OK : NGX_ERROR;
+        return ngx_http_mcds_compile(cf, text, counter->init);
     }
 
     last = text->data + text->len;
 
     /* a counter may have a space behind its digits, this may not */
 
-    if (last[-1] < '0' || last[-1] > '9') {
-        return NGX_DECLINED;
+    if (text->len == 0 || last[-1] < '0' || last[-1] > '9'
+        || ngx_mcds_parse_number(text->data, text->len, &counter->initial)
+           != NGX_OK)
+    {
+        return "a number, or a URI that begins with \"/\"";
     }
 
-    return ngx_mcds_parse_number(text->data, text->len, &counter->initial)
-           == NGX_OK ? NGX_OK : NGX_DECLINED;
+    return NULL;
 }
 
 
-static char *
-ngx_http_mcds_counter_init_param(ngx_conf_t *cf, ngx_command_t *cmd,
-    ngx_http_mcds_counter_t *counter, ngx_str_t *value)
-{
-    ngx_int_t  n;
-    ngx_str_t  s;
-
-    if (value->len > 8 && ngx_strncmp(value->data, "timeout=", 8) == 0) {
-        s.data = value->data + 8;
-        s.len = value->len - 8;
-
-        if (counter->source.timeout) {
-            (void) ngx_http_mcds_counter_duplicate(cf, cmd, value);
-            return NGX_CONF_ERROR;
-        }
-
-        n = ngx_parse_time(&s, 0);
-
-        if (n <= 0 || n > NGX_HTTP_MCDS_MAX_INIT) {
-            return ngx_http_mcds_invalid(cf, cmd, value, "1ms to 60s");
-        }
-
-        counter->source.timeout = n;
-
-    } else if (value->len > 5 && ngx_strncmp(value->data, "fail=", 5) == 0) {
-        s.data = value->data + 5;
-        s.len = value->len - 5;
-
-        if (counter->has_fail) {
-            (void) ngx_http_mcds_counter_duplicate(cf, cmd, value);
-            return NGX_CONF_ERROR;
-        }
-
-        counter->has_fail = 1;
-        counter->source.skip = ngx_http_mcds_counter_word(&s, "skip");
-
-        if (!counter->source.skip && !ngx_http_mcds_counter_word(&s, "zero")) {
-            return ngx_http_mcds_invalid(cf, cmd, value,
-                                                 "\"zero\" or \"skip\"");
-        }
-
-    } else {
-        return ngx_http_mcds_invalid(cf, cmd, value, NULL);
-    }
-
-    if (counter->init == NULL) {
-        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
-                           "\"%V\": \"%V\" is for a URI, not for a number",
-                           &cmd->name, value);
-        return NGX_CONF_ERROR;
-    }
-
-    return NGX_CONF_OK;
-}
-
-
-/* these have no request that could wait for it */
+/* counters without requests that could wait for the location have no URI */
 
 static char *
-ngx_http_mcds_counter_init_waits(ngx_conf_t *cf, ngx_command_t *cmd,
+ngx_http_mcds_counter_init_check(ngx_conf_t *cf, ngx_command_t *cmd,
     ngx_http_mcds_counter_t *counter)
 {
-    char  *other;
+    char       *other;
+    ngx_str_t  *value;
+
+    value = cf->args->elts;
+
+    if (counter->init == NULL) {
+
+        if (cf->args->nelts == 3) {
+            return NGX_CONF_OK;
+        }
+
+        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                           "\"%V\": \"%V\" is for a URI, not for a number",
+                           &cmd->name, &value[3]);
+        return NGX_CONF_ERROR;
+    }
 
     other = counter->read ? "read"
             : counter->response ? "statuses="
@@ -335,33 +324,16 @@ ngx_http_mcds_counter_init_waits(ngx_conf_t *cf, ngx_command_t *cmd,
 }
 
 
-static char *
-ngx_http_mcds_counter_flag(ngx_conf_t *cf, ngx_command_t *cmd,
-    ngx_uint_t *flag)
-{
-    ngx_str_t  *value;
-
-    value = cf->args->elts;
-
-    if (ngx_http_mcds_counter_on(&value[2], flag) == NGX_OK) {
-        return NGX_CONF_OK;
-    }
-
-    return ngx_http_mcds_invalid(cf, cmd, &value[2],
-                                         "\"on\" or \"off\"");
-}
-
-
 /* of what has been counted */
 
 static char *
 ngx_http_mcds_counter_kept(ngx_conf_t *cf, ngx_command_t *cmd,
-    ngx_http_mcds_counter_t *counter, ngx_uint_t *flag)
+    ngx_http_mcds_counter_t *counter, ngx_http_mcds_param_t *params)
 {
     ngx_str_t  *value;
 
     if (!counter->read) {
-        return ngx_http_mcds_counter_flag(cf, cmd, flag);
+        return ngx_http_mcds_params(cf, cmd, 2, params, counter);
     }
 
     value = cf->args->elts;

@@ -28,11 +28,9 @@ struct ngx_http_mcds_show_s {
     ngx_array_t                   variables; /* ngx_http_mcds_shown_t */
     ngx_http_mcds_top_t          *top;       /* what is shown, or with count
                                                 where keys go */
-#if (NGX_PCRE)
-    ngx_http_regex_t             *match;     /* of keys */
-#endif
-    ngx_uint_t                    max;       /* 0: not said */
-    time_t                        ttl;       /* 0: not said */
+    void                         *match;     /* ngx_http_regex_t, of keys */
+    ngx_uint_t                    max;
+    time_t                        ttl;       /* 0: none */
     ngx_uint_t                    count;
 };
 

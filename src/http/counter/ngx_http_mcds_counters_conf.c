@@ -10,26 +10,62 @@
 #include <ngx_core.h>
 #include <ngx_http.h>
 #include "ngx_http_mcds_conf.h"
+#include "ngx_http_mcds_param_type.h"
 #include "ngx_http_mcds_counter.h"
 #include "ngx_http_mcds_counter_conf.h"
 #include "ngx_http_mcds_counters.h"
 #include "ngx_http_mcds_top.h"
 
 
-/* keys of one request, by default and at most */
-#define NGX_HTTP_MCDS_KEYS        100
-#define NGX_HTTP_MCDS_MAX_KEYS    500
-
-
-static char *ngx_http_mcds_show_param(ngx_conf_t *cf,
-    ngx_http_mcds_show_t *show, ngx_str_t *value);
-static char *ngx_http_mcds_show_prefix(ngx_conf_t *cf,
-    ngx_http_mcds_show_t *show, ngx_str_t *text);
 static char *ngx_http_mcds_show_match(ngx_conf_t *cf,
-    ngx_http_mcds_show_t *show, ngx_str_t *text);
+    ngx_http_mcds_param_t *param, ngx_str_t *text, void *conf);
+static char *ngx_http_mcds_show_in_top(ngx_conf_t *cf,
+    ngx_http_mcds_param_t *param, ngx_str_t *text, void *conf);
 static char *ngx_http_mcds_show_variable(ngx_conf_t *cf,
-    ngx_http_mcds_show_t *show, ngx_str_t *variable);
-static char *ngx_http_mcds_show_check(ngx_http_mcds_show_t *show);
+    ngx_http_mcds_param_t *param, ngx_str_t *text, void *conf);
+static char *ngx_http_mcds_show_check(ngx_conf_t *cf,
+    ngx_http_mcds_show_t *show);
+
+
+static ngx_http_mcds_param_t  ngx_http_mcds_show_params[] = {
+
+    { ngx_string("prefix="),
+      ngx_http_mcds_param_complex,
+      ngx_http_mcds_field(ngx_http_mcds_show_t, prefix),
+      0, 0, 0, NULL },
+
+    { ngx_string("count="),
+      ngx_http_mcds_param_flag,
+      ngx_http_mcds_field(ngx_http_mcds_show_t, count),
+      0, 0, 0, NULL },
+
+    { ngx_string("match="),
+      ngx_http_mcds_show_match,
+      ngx_http_mcds_field(ngx_http_mcds_show_t, match),
+      0, 0, 0, NULL },
+
+    { ngx_string("max="),
+      ngx_http_mcds_param_num,
+      ngx_http_mcds_field(ngx_http_mcds_show_t, max),
+      1, 500, 100, NULL },
+
+    { ngx_string("ttl="),
+      ngx_http_mcds_param_sec,
+      ngx_http_mcds_field(ngx_http_mcds_show_t, ttl),
+      1, NGX_MCDS_MAX_TTL, 0, NULL },
+
+    { ngx_string("top="),
+      ngx_http_mcds_show_in_top,
+      ngx_http_mcds_field(ngx_http_mcds_show_t, top),
+      0, 0, 0, NULL },
+
+    { ngx_string("$"),
+      ngx_http_mcds_show_variable,
+      ngx_http_mcds_field(ngx_http_mcds_show_t, variables),
+      0, 0, 0, NULL },
+
+      ngx_http_mcds_params_end
+};
 
 
 char *
@@ -37,10 +73,8 @@ ngx_http_mcds_counters(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 {
     ngx_http_mcds_counter_conf_t *ncf = conf;
 
-    char                      *rv;
-    ngx_str_t                 *value;
-    ngx_uint_t                 i;
-    ngx_http_mcds_show_t      *show;
+    char                  *rv;
+    ngx_http_mcds_show_t  *show;
 
     if (ncf->show) {
         return "is duplicate";
@@ -51,8 +85,6 @@ ngx_http_mcds_counters(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
         return NGX_CONF_ERROR;
     }
 
-    show->count = NGX_CONF_UNSET_UINT;
-
     if (ngx_array_init(&show->variables, cf->pool, 2,
                        sizeof(ngx_http_mcds_shown_t))
         != NGX_OK)
@@ -60,34 +92,16 @@ ngx_http_mcds_counters(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
         return NGX_CONF_ERROR;
     }
 
-    value = cf->args->elts;
-
-    for (i = 1; i < cf->args->nelts; i++) {
-
-        rv = ngx_http_mcds_show_param(cf, show, &value[i]);
-
-        if (rv == NGX_CONF_ERROR) {
-            return NGX_CONF_ERROR;
-        }
-
-        if (rv != NGX_CONF_OK) {
-            ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
-                               "invalid parameter \"%V\" in \"%V\"%s",
-                               &value[i], &cmd->name, rv);
-            return NGX_CONF_ERROR;
-        }
+    if (ngx_http_mcds_params(cf, cmd, 1, ngx_http_mcds_show_params, show)
+        != NGX_CONF_OK)
+    {
+        return NGX_CONF_ERROR;
     }
 
-    ngx_conf_init_uint_value(show->count, 0);
-
-    rv = ngx_http_mcds_show_check(show);
+    rv = ngx_http_mcds_show_check(cf, show);
 
     if (rv != NGX_CONF_OK) {
         return rv;
-    }
-
-    if (show->max == 0) {
-        show->max = NGX_HTTP_MCDS_KEYS;
     }
 
     ncf->show = show;
@@ -97,136 +111,16 @@ ngx_http_mcds_counters(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 }
 
 
-/* NGX_CONF_OK, NGX_CONF_ERROR (logged), or what is to be said of it */
-
 static char *
-ngx_http_mcds_show_param(ngx_conf_t *cf, ngx_http_mcds_show_t *show,
-    ngx_str_t *value)
-{
-    ngx_int_t  n;
-    ngx_str_t  s;
-
-    if (value->len > 1 && value->data[0] == '$') {
-        return ngx_http_mcds_show_variable(cf, show, value);
-    }
-
-    if (value->len > 6 && ngx_strncmp(value->data, "count=", 6) == 0) {
-
-        if (show->count != NGX_CONF_UNSET_UINT) {
-            return ", it is a duplicate";
-        }
-
-        s.data = value->data + 6;
-        s.len = value->len - 6;
-
-        return ngx_http_mcds_counter_on(&s, &show->count) == NGX_OK
-               ? NGX_CONF_OK : ", it must be \"on\" or \"off\"";
-    }
-
-    if (value->len > 7 && ngx_strncmp(value->data, "prefix=", 7) == 0) {
-        s.data = value->data + 7;
-        s.len = value->len - 7;
-
-        return ngx_http_mcds_show_prefix(cf, show, &s);
-    }
-
-    if (value->len > 6 && ngx_strncmp(value->data, "match=", 6) == 0) {
-        s.data = value->data + 6;
-        s.len = value->len - 6;
-
-        return ngx_http_mcds_show_match(cf, show, &s);
-    }
-
-    if (value->len > 4 && ngx_strncmp(value->data, "max=", 4) == 0) {
-        n = ngx_atoi(value->data + 4, value->len - 4);
-
-        if (show->max) {
-            return ", it is a duplicate";
-        }
-
-        if (n < 1 || n > NGX_HTTP_MCDS_MAX_KEYS) {
-            return ", it must be 1 to 500";
-        }
-
-        show->max = n;
-
-        return NGX_CONF_OK;
-    }
-
-    if (value->len > 4 && ngx_strncmp(value->data, "ttl=", 4) == 0) {
-        s.data = value->data + 4;
-        s.len = value->len - 4;
-
-        n = ngx_parse_time(&s, 1);
-
-        if (show->ttl) {
-            return ", it is a duplicate";
-        }
-
-        if (n == NGX_ERROR || n < 1 || n > NGX_MCDS_MAX_TTL) {
-            return ", it must be 1s to 30d";
-        }
-
-        show->ttl = n;
-
-        return NGX_CONF_OK;
-    }
-
-    if (value->len > 4 && ngx_strncmp(value->data, "top=", 4) == 0) {
-        s.data = value->data + 4;
-        s.len = value->len - 4;
-
-        if (show->top) {
-            return ", it is a duplicate";
-        }
-
-        show->top = ngx_http_mcds_top_ref(cf, &s);
-
-        return show->top ? NGX_CONF_OK : NGX_CONF_ERROR;
-    }
-
-    return "";
-}
-
-
-static char *
-ngx_http_mcds_show_prefix(ngx_conf_t *cf, ngx_http_mcds_show_t *show,
-    ngx_str_t *text)
-{
-    ngx_http_compile_complex_value_t  ccv;
-
-    if (show->prefix) {
-        return ", it is a duplicate";
-    }
-
-    show->prefix = ngx_palloc(cf->pool, sizeof(ngx_http_complex_value_t));
-    if (show->prefix == NULL) {
-        return NGX_CONF_ERROR;
-    }
-
-    ngx_memzero(&ccv, sizeof(ngx_http_compile_complex_value_t));
-
-    ccv.cf = cf;
-    ccv.value = text;
-    ccv.complex_value = show->prefix;
-
-    return ngx_http_compile_complex_value(&ccv) == NGX_OK
-           ? NGX_CONF_OK : NGX_CONF_ERROR;
-}
-
-
-static char *
-ngx_http_mcds_show_match(ngx_conf_t *cf, ngx_http_mcds_show_t *show,
-    ngx_str_t *text)
+ngx_http_mcds_show_match(ngx_conf_t *cf, ngx_http_mcds_param_t *param,
+    ngx_str_t *text, void *conf)
 {
 #if (NGX_PCRE)
 
+    ngx_http_mcds_show_t *show = conf;
+
     u_char               errstr[NGX_MAX_CONF_ERRSTR];
     ngx_regex_compile_t  rc;
-
-    if (show->match) {
-        return ", it is a duplicate";
-    }
 
     ngx_memzero(&rc, sizeof(ngx_regex_compile_t));
 
@@ -240,54 +134,50 @@ ngx_http_mcds_show_match(ngx_conf_t *cf, ngx_http_mcds_show_t *show,
 
 #else
 
-    return ", this nginx has no PCRE library";
+    return "left out, as this nginx has no PCRE library";
 
 #endif
 }
 
 
 static char *
-ngx_http_mcds_show_variable(ngx_conf_t *cf, ngx_http_mcds_show_t *show,
-    ngx_str_t *variable)
+ngx_http_mcds_show_in_top(ngx_conf_t *cf, ngx_http_mcds_param_t *param,
+    ngx_str_t *text, void *conf)
 {
-    ngx_uint_t              i;
+    ngx_http_mcds_show_t *show = conf;
+
+    show->top = ngx_http_mcds_top_ref(cf, text);
+
+    return show->top ? NGX_CONF_OK : NGX_CONF_ERROR;
+}
+
+
+static char *
+ngx_http_mcds_show_variable(ngx_conf_t *cf, ngx_http_mcds_param_t *param,
+    ngx_str_t *text, void *conf)
+{
+    ngx_http_mcds_show_t *show = conf;
+
     ngx_http_mcds_shown_t  *shown;
-
-    shown = show->variables.elts;
-
-    for (i = 0; i < show->variables.nelts; i++) {
-        if (shown[i].name.len == variable->len - 1
-            && ngx_strncmp(shown[i].name.data, variable->data + 1,
-                           variable->len - 1)
-               == 0)
-        {
-            return ", it is a duplicate";
-        }
-    }
 
     shown = ngx_array_push(&show->variables);
     if (shown == NULL) {
         return NGX_CONF_ERROR;
     }
 
-    shown->name.data = variable->data + 1;
-    shown->name.len = variable->len - 1;
-
-    shown->index = ngx_http_get_variable_index(cf, &shown->name);
+    shown->name = *text;
+    shown->index = ngx_http_get_variable_index(cf, text);
 
     return shown->index == NGX_ERROR ? NGX_CONF_ERROR : NGX_CONF_OK;
 }
 
 
 static char *
-ngx_http_mcds_show_check(ngx_http_mcds_show_t *show)
+ngx_http_mcds_show_check(ngx_conf_t *cf, ngx_http_mcds_show_t *show)
 {
     ngx_uint_t  keys;
 
-    keys = show->max || show->ttl;
-#if (NGX_PCRE)
-    keys |= (show->match != NULL);
-#endif
+    keys = show->match || show->ttl || ngx_http_mcds_param_given(cf, "max=");
 
     if (show->top) {
 

@@ -11,6 +11,7 @@
 #include <ngx_http.h>
 #include "ngx_mcds_json.h"
 #include "ngx_http_mcds_conf.h"
+#include "ngx_http_mcds_param_type.h"
 #include "ngx_http_mcds_pool.h"
 #include "ngx_http_mcds_stat.h"
 #include "ngx_http_mcds_counter.h"
@@ -19,13 +20,7 @@
 
 #define NGX_HTTP_MCDS_TOP_VARIABLE  "mcds_top_"
 
-#define NGX_HTTP_MCDS_TOP_MAX_FLUSH 60000
 
-
-static char *ngx_http_mcds_top_param(ngx_conf_t *cf, ngx_http_mcds_top_t *top,
-    ngx_str_t *value);
-static ngx_int_t ngx_http_mcds_top_number(ngx_str_t *text, size_t skip,
-    ngx_int_t min, ngx_int_t max);
 static char *ngx_http_mcds_top_slots(ngx_conf_t *cf, ngx_command_t *cmd,
     ngx_http_mcds_top_t *top);
 static ngx_int_t ngx_http_mcds_top_add_variable(ngx_conf_t *cf,
@@ -39,12 +34,52 @@ static void ngx_http_mcds_top_shown(ngx_http_mcds_top_t *top,
     ngx_mcds_ranked_t *ranked, ngx_str_t *key);
 
 
+static ngx_http_mcds_param_t  ngx_http_mcds_top_params[] = {
+
+    { ngx_string("size="),
+      ngx_http_mcds_param_num,
+      ngx_http_mcds_field(ngx_http_mcds_top_t, top.size),
+      1, NGX_MCDS_TOP_SIZE, 10, NULL },
+
+    { ngx_string("window="),
+      ngx_http_mcds_param_sec,
+      ngx_http_mcds_field(ngx_http_mcds_top_t, top.window),
+      1, NGX_MCDS_MAX_TTL, 86400, NULL },
+
+    { ngx_string("slots="),
+      ngx_http_mcds_param_num,
+      ngx_http_mcds_field(ngx_http_mcds_top_t, top.slots),
+      1, NGX_MCDS_TOP_SLOTS, 0, NULL },
+
+    { ngx_string("keys="),
+      ngx_http_mcds_param_num,
+      ngx_http_mcds_field(ngx_http_mcds_top_t, top.keys),
+      10, NGX_MCDS_SUMMARY_MAX, 1000, NULL },
+
+    { ngx_string("flush="),
+      ngx_http_mcds_param_msec,
+      ngx_http_mcds_field(ngx_http_mcds_top_t, top.flush),
+      100, 60000, 5000, NULL },
+
+    { ngx_string("prefix="),
+      ngx_http_mcds_param_string,
+      ngx_http_mcds_field(ngx_http_mcds_top_t, prefix),
+      0, 0, 0, NULL },
+
+    { ngx_string("pool="),
+      ngx_http_mcds_param_string,
+      ngx_http_mcds_field(ngx_http_mcds_top_t, pool),
+      0, 0, 0, NULL },
+
+      ngx_http_mcds_params_end
+};
+
+
 char *
 ngx_http_mcds_counter_top(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 {
     char                 *rv;
     ngx_str_t            *value;
-    ngx_uint_t            i;
     ngx_http_mcds_top_t  *top;
 
     value = cf->args->elts;
@@ -64,25 +99,11 @@ ngx_http_mcds_counter_top(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
     ngx_http_mcds_set_place(cf, &top->place);
 
     top->top.key = top->name;
-    top->top.window = 86400;
-    top->top.keys = 1000;
-    top->top.size = 10;
-    top->top.flush = 5000;
 
-    for (i = 2; i < cf->args->nelts; i++) {
-
-        if (ngx_http_mcds_check_twice(cf, cmd, i) != NGX_OK) {
-            return NGX_CONF_ERROR;
-        }
-
-        rv = ngx_http_mcds_top_param(cf, top, &value[i]);
-
-        if (rv != NGX_CONF_OK) {
-            ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
-                               "invalid parameter \"%V\" in \"%V\"%s",
-                               &value[i], &cmd->name, rv);
-            return NGX_CONF_ERROR;
-        }
+    if (ngx_http_mcds_params(cf, cmd, 2, ngx_http_mcds_top_params, top)
+        != NGX_CONF_OK)
+    {
+        return NGX_CONF_ERROR;
     }
 
     if (top->top.keys < top->top.size) {
@@ -99,88 +120,6 @@ ngx_http_mcds_counter_top(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 
     return ngx_http_mcds_top_add_variable(cf, top) == NGX_OK
            ? NGX_CONF_OK : NGX_CONF_ERROR;
-}
-
-
-/* NGX_CONF_OK, or what is to be said of it */
-
-static char *
-ngx_http_mcds_top_param(ngx_conf_t *cf, ngx_http_mcds_top_t *top,
-    ngx_str_t *value)
-{
-    ngx_int_t  n;
-    ngx_str_t  s;
-
-    if (value->len > 5 && ngx_strncmp(value->data, "size=", 5) == 0) {
-        n = ngx_http_mcds_top_number(value, 5, 1, NGX_MCDS_TOP_SIZE);
-        top->top.size = n;
-
-        return n == NGX_ERROR ? ", it must be 1 to 100" : NGX_CONF_OK;
-    }
-
-    if (value->len > 5 && ngx_strncmp(value->data, "keys=", 5) == 0) {
-        n = ngx_http_mcds_top_number(value, 5, 10, NGX_MCDS_SUMMARY_MAX);
-        top->top.keys = n;
-
-        return n == NGX_ERROR ? ", it must be 10 to 3000" : NGX_CONF_OK;
-    }
-
-    if (value->len > 6 && ngx_strncmp(value->data, "slots=", 6) == 0) {
-        n = ngx_http_mcds_top_number(value, 6, 1, NGX_MCDS_TOP_SLOTS);
-        top->top.slots = n;
-
-        return n == NGX_ERROR ? ", it must be 1 to 60" : NGX_CONF_OK;
-    }
-
-    if (value->len > 7 && ngx_strncmp(value->data, "window=", 7) == 0) {
-        s.data = value->data + 7;
-        s.len = value->len - 7;
-
-        n = ngx_parse_time(&s, 1);
-        top->top.window = n;
-
-        return n == NGX_ERROR || n < 1 || n > NGX_MCDS_MAX_TTL
-               ? ", it must be 1s to 30d" : NGX_CONF_OK;
-    }
-
-    if (value->len > 6 && ngx_strncmp(value->data, "flush=", 6) == 0) {
-        s.data = value->data + 6;
-        s.len = value->len - 6;
-
-        n = ngx_parse_time(&s, 0);
-        top->top.flush = n;
-
-        return n == NGX_ERROR || n < 100 || n > NGX_HTTP_MCDS_TOP_MAX_FLUSH
-               ? ", it must be 100ms to 60s" : NGX_CONF_OK;
-    }
-
-    if (value->len > 7 && ngx_strncmp(value->data, "prefix=", 7) == 0) {
-        top->prefix.data = value->data + 7;
-        top->prefix.len = value->len - 7;
-
-        return NGX_CONF_OK;
-    }
-
-    if (value->len > 5 && ngx_strncmp(value->data, "pool=", 5) == 0) {
-        top->pool.data = value->data + 5;
-        top->pool.len = value->len - 5;
-
-        return NGX_CONF_OK;
-    }
-
-    return "";
-}
-
-
-static ngx_int_t
-ngx_http_mcds_top_number(ngx_str_t *text, size_t skip, ngx_int_t min,
-    ngx_int_t max)
-{
-    ngx_int_t  n;
-
-    n = ngx_atoi(text->data + skip, text->len - skip);
-
-    return n < min || n > max ? NGX_ERROR : n;
 }
 
 

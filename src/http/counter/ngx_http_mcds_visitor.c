@@ -10,18 +10,15 @@
 #include <ngx_core.h>
 #include <ngx_http.h>
 #include "ngx_http_mcds_conf.h"
-#include "ngx_http_mcds_param.h"
+#include "ngx_http_mcds_param_type.h"
 #include "ngx_http_mcds_stat.h"
 #include "ngx_http_mcds_counter.h"
 #include "ngx_http_mcds_counter_conf.h"
 #include "ngx_http_mcds_visitor.h"
 
 
-static ngx_int_t ngx_http_mcds_visitor_param(ngx_conf_t *cf,
-    ngx_command_t *cmd, ngx_http_mcds_visitor_t *visitor, ngx_str_t *value,
-    ngx_uint_t *seen);
-static ngx_int_t ngx_http_mcds_visitor_set(ngx_http_mcds_visitor_t *visitor,
-    ngx_uint_t param, ngx_str_t *text);
+static char *ngx_http_mcds_visitor_percent(ngx_conf_t *cf,
+    ngx_http_mcds_param_t *param, ngx_str_t *text, void *conf);
 static char *ngx_http_mcds_visitor_window(ngx_conf_t *cf, ngx_command_t *cmd,
     ngx_http_mcds_counter_conf_t *ncf, ngx_http_mcds_counter_t *counter);
 static void ngx_http_mcds_summed(void *data, ngx_uint_t rc, uint64_t value);
@@ -32,28 +29,43 @@ static ngx_str_t  ngx_http_mcds_default_visitor =
     ngx_string("$remote_addr:$http_user_agent");
 
 
-/* their places are the bits of those that a directive has */
+/* a directive, as it is read */
 
-enum {
-    NGX_HTTP_MCDS_VISITOR = 0,
-    NGX_HTTP_MCDS_WINDOW,
-    NGX_HTTP_MCDS_SLOTS,
-    NGX_HTTP_MCDS_JITTER,
-    NGX_HTTP_MCDS_INTERPOLATE,
-    NGX_HTTP_MCDS_PARAMS
-};
+typedef struct {
+    ngx_http_mcds_counter_t     counter;  /* first: has parameters, too */
+    ngx_http_mcds_visitor_t     visitor;
+} ngx_http_mcds_visited_t;
 
 
-static struct {
-    ngx_str_t   name;
-    char       *must;                  /* what such a value is */
+static ngx_http_mcds_param_t  ngx_http_mcds_visited_params[] = {
 
-} ngx_http_mcds_visitor_params[NGX_HTTP_MCDS_PARAMS] = {
-    { ngx_string("visitor="), "a text, most often with variables" },
-    { ngx_string("window="), "1s to 30d" },
-    { ngx_string("slots="), "1 to 60" },
-    { ngx_string("jitter="), "0.01% to 100%" },
-    { ngx_string("interpolate="), "\"on\" or \"off\"" }
+    { ngx_string("visitor="),
+      ngx_http_mcds_param_string,
+      ngx_http_mcds_field(ngx_http_mcds_visited_t, visitor.name),
+      0, 0, 0, NULL },
+
+    { ngx_string("window="),
+      ngx_http_mcds_param_sec,
+      ngx_http_mcds_field(ngx_http_mcds_visited_t, visitor.visitors.window),
+      1, NGX_MCDS_MAX_TTL, 300, NULL },
+
+    { ngx_string("slots="),
+      ngx_http_mcds_param_num,
+      ngx_http_mcds_field(ngx_http_mcds_visited_t, visitor.visitors.slots),
+      1, NGX_MCDS_MAX_SLOTS, 5, NULL },
+
+    { ngx_string("jitter="),
+      ngx_http_mcds_visitor_percent,
+      ngx_http_mcds_field(ngx_http_mcds_visited_t, visitor.visitors.jitter),
+      1, 100 * NGX_MCDS_JITTER_PERCENT, 0, NULL },
+
+    { ngx_string("interpolate="),
+      ngx_http_mcds_param_flag,
+      ngx_http_mcds_field(ngx_http_mcds_visited_t,
+                          visitor.visitors.interpolate),
+      0, 0, 1, NULL },
+
+      ngx_http_mcds_params_of(ngx_http_mcds_counted_params)
 };
 
 
@@ -62,13 +74,13 @@ ngx_http_mcds_visitor_counter(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 {
     ngx_http_mcds_counter_conf_t *ncf = conf;
 
-    ngx_int_t                 rc;
-    ngx_str_t                *value;
-    ngx_uint_t                i, seen;
     ngx_http_mcds_counter_t  *counter;
     ngx_http_mcds_visitor_t  *visitor;
+    ngx_http_mcds_visited_t   visited;
 
-    if (ngx_http_mcds_counter_is_off(cf)) {
+    static char  *counts[] = { "if=", "visitor=", NULL };
+
+    if (ngx_http_mcds_is_off(cf)) {
         return ngx_http_mcds_counter_off(cf, ncf, cmd);
     }
 
@@ -77,44 +89,34 @@ ngx_http_mcds_visitor_counter(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
         return NGX_CONF_ERROR;
     }
 
-    visitor = ngx_pcalloc(cf->pool, sizeof(ngx_http_mcds_visitor_t));
+    visitor = ngx_palloc(cf->pool, sizeof(ngx_http_mcds_visitor_t));
     if (visitor == NULL) {
         return NGX_CONF_ERROR;
     }
 
-    counter->visitor = visitor;
+    ngx_memzero(&visited, sizeof(ngx_http_mcds_visited_t));
+    visited.counter.index = counter->index;
 
-    visitor->name = ngx_http_mcds_default_visitor;
-    visitor->visitors.window = 300;
-    visitor->visitors.slots = 5;
-    visitor->visitors.interpolate = 1;
-
-    value = cf->args->elts;
-    seen = 0;
-
-    for (i = 2; i < cf->args->nelts; i++) {
-
-        rc = ngx_http_mcds_counter_param(cf, cmd, counter, &value[i]);
-
-        if (rc == NGX_DECLINED) {
-            rc = ngx_http_mcds_visitor_param(cf, cmd, visitor, &value[i],
-                                             &seen);
-        }
-
-        if (rc == NGX_DECLINED) {
-            return ngx_http_mcds_invalid(cf, cmd, &value[i], NULL);
-        }
-
-        if (rc == NGX_ERROR) {
-            return NGX_CONF_ERROR;
-        }
+    if (ngx_http_mcds_params(cf, cmd, 2, ngx_http_mcds_visited_params,
+                             &visited)
+        != NGX_CONF_OK)
+    {
+        return NGX_CONF_ERROR;
     }
 
-    if (counter->read && (seen & (1 << NGX_HTTP_MCDS_VISITOR))) {
-        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
-                           "\"%V\": \"read\" cannot be combined with "
-                           "\"visitor=\"", &cmd->name);
+    *counter = visited.counter;
+    *visitor = visited.visitor;
+
+    counter->visitor = visitor;
+
+    if (counter->read
+        && ngx_http_mcds_counter_read_alone(cf, cmd, counts) != NGX_CONF_OK)
+    {
         return NGX_CONF_ERROR;
+    }
+
+    if (visitor->name.len == 0) {
+        visitor->name = ngx_http_mcds_default_visitor;
     }
 
     if (ngx_http_mcds_compile(cf, &visitor->name, &visitor->text)
@@ -125,7 +127,7 @@ ngx_http_mcds_visitor_counter(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 
     if (counter->key.value.data == NULL
         && ngx_http_mcds_compile(cf, &ngx_http_mcds_default_visited,
-                                       &counter->key)
+                                 &counter->key)
            != NGX_CONF_OK)
     {
         return NGX_CONF_ERROR;
@@ -135,114 +137,27 @@ ngx_http_mcds_visitor_counter(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 }
 
 
-/* NGX_OK, NGX_DECLINED: no such parameter, NGX_ERROR: said already */
+/* in units of NGX_MCDS_JITTER_PERCENT */
 
-static ngx_int_t
-ngx_http_mcds_visitor_param(ngx_conf_t *cf, ngx_command_t *cmd,
-    ngx_http_mcds_visitor_t *visitor, ngx_str_t *value, ngx_uint_t *seen)
+static char *
+ngx_http_mcds_visitor_percent(ngx_conf_t *cf, ngx_http_mcds_param_t *param,
+    ngx_str_t *text, void *conf)
 {
-    ngx_int_t    rc;
-    ngx_str_t   *name, text;
-    ngx_uint_t   i;
+    ngx_int_t  n;
 
-    for (i = 0; i < NGX_HTTP_MCDS_PARAMS; i++) {
-        name = &ngx_http_mcds_visitor_params[i].name;
+    n = NGX_ERROR;
 
-        if (value->len < name->len
-            || ngx_strncmp(value->data, name->data, name->len) != 0)
-        {
-            continue;
-        }
-
-        if (*seen & (1 << i)) {
-            ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
-                               "duplicate parameter \"%V\" in \"%V\"", value,
-                               &cmd->name);
-            return NGX_ERROR;
-        }
-
-        *seen |= 1 << i;
-
-        text.data = value->data + name->len;
-        text.len = value->len - name->len;
-
-        rc = ngx_http_mcds_visitor_set(visitor, i, &text);
-
-        if (rc == NGX_DECLINED) {
-            (void) ngx_http_mcds_invalid(cf, cmd, value,
-                                       ngx_http_mcds_visitor_params[i].must);
-            return NGX_ERROR;
-        }
-
-        return rc;
-    }
-
-    return NGX_DECLINED;
-}
-
-
-static ngx_int_t
-ngx_http_mcds_visitor_set(ngx_http_mcds_visitor_t *visitor, ngx_uint_t param,
-    ngx_str_t *text)
-{
-    ngx_int_t   n;
-    ngx_uint_t  on;
-
-    switch (param) {
-
-    case NGX_HTTP_MCDS_VISITOR:
-        visitor->name = *text;
-
-        return text->len ? NGX_OK : NGX_DECLINED;
-
-    case NGX_HTTP_MCDS_WINDOW:
-        n = ngx_parse_time(text, 1);
-
-        if (n <= 0 || n > NGX_MCDS_MAX_TTL) {
-            return NGX_DECLINED;
-        }
-
-        visitor->visitors.window = n;
-
-        return NGX_OK;
-
-    case NGX_HTTP_MCDS_SLOTS:
-        n = ngx_atoi(text->data, text->len);
-
-        if (n <= 0 || n > NGX_MCDS_MAX_SLOTS) {
-            return NGX_DECLINED;
-        }
-
-        visitor->visitors.slots = n;
-
-        return NGX_OK;
-
-    case NGX_HTTP_MCDS_JITTER:
-
-        if (text->len == 0 || text->data[text->len - 1] != '%') {
-            return NGX_DECLINED;
-        }
-
+    if (text->data[text->len - 1] == '%') {
         n = ngx_atofp(text->data, text->len - 1, 2);
-
-        if (n <= 0 || n > 100 * NGX_MCDS_JITTER_PERCENT) {
-            return NGX_DECLINED;
-        }
-
-        visitor->visitors.jitter = n;
-
-        return NGX_OK;
-
-    default: /* NGX_HTTP_MCDS_INTERPOLATE */
-
-        if (ngx_http_mcds_counter_on(text, &on) != NGX_OK) {
-            return NGX_DECLINED;
-        }
-
-        visitor->visitors.interpolate = on;
-
-        return NGX_OK;
     }
+
+    if (n < param->low || n > param->high) {
+        return "0.01% to 100%";
+    }
+
+    ngx_http_mcds_param_put(param, conf, n);
+
+    return NULL;
 }
 
 

@@ -10,22 +10,38 @@
 #include <ngx_core.h>
 #include <ngx_http.h>
 #include "ngx_http_mcds_conf.h"
+#include "ngx_http_mcds_param_type.h"
 #include "ngx_http_mcds_counter.h"
 #include "ngx_http_mcds_counter_conf.h"
 #include "ngx_http_mcds_writeback.h"
 #include "ngx_http_mcds_writeback_core.h"
 
 
-#define NGX_HTTP_MCDS_WRITEBACK_MIN    100
-#define NGX_HTTP_MCDS_WRITEBACK_BATCH  10000
-
-
-static char *ngx_http_mcds_writeback_param(ngx_conf_t *cf,
-    ngx_http_mcds_writeback_t *wb, ngx_str_t *value);
 static char *ngx_http_mcds_writeback_uri(ngx_conf_t *cf,
-    ngx_http_mcds_writeback_t *wb, ngx_str_t *value);
+    ngx_http_mcds_param_t *param, ngx_str_t *text, void *conf);
 static ngx_int_t ngx_http_mcds_writeback_name(ngx_conf_t *cf,
     ngx_http_mcds_writeback_t *wb, ngx_uint_t n);
+
+
+static ngx_http_mcds_param_t  ngx_http_mcds_writeback_params[] = {
+
+    { ngx_string("uri"),
+      ngx_http_mcds_writeback_uri,
+      ngx_http_mcds_field(ngx_http_mcds_writeback_t, uri),
+      0, 0, 0, NULL },
+
+    { ngx_string("interval="),
+      ngx_http_mcds_param_msec,
+      ngx_http_mcds_field(ngx_http_mcds_writeback_t, interval),
+      100, 0, 3600000, NULL },
+
+    { ngx_string("batch="),
+      ngx_http_mcds_param_num,
+      ngx_http_mcds_field(ngx_http_mcds_writeback_t, batch),
+      1, 10000, 1000, NULL },
+
+      ngx_http_mcds_params_end
+};
 
 
 char *
@@ -36,7 +52,6 @@ ngx_http_mcds_counter_writeback(ngx_conf_t *cf, ngx_command_t *cmd,
 
     char                       *rv;
     ngx_str_t                  *value;
-    ngx_uint_t                  i;
     ngx_http_mcds_writeback_t  *wb;
 
     value = cf->args->elts;
@@ -50,21 +65,10 @@ ngx_http_mcds_counter_writeback(ngx_conf_t *cf, ngx_command_t *cmd,
         return ngx_http_mcds_counter_written_back(cf, cmd, ncf);
     }
 
-    if (ncf->writeback != NGX_CONF_UNSET_PTR) {
-        return "is duplicate";
-    }
+    rv = ngx_http_mcds_param_off(cf, &ncf->writeback, 0);
 
-    if (value[1].len == 3 && ngx_strncmp(value[1].data, "off", 3) == 0) {
-
-        if (cf->args->nelts > 2) {
-            ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
-                               "invalid parameter \"%V\" in \"%V off\"",
-                               &value[2], &cmd->name);
-            return NGX_CONF_ERROR;
-        }
-
-        ncf->writeback = NULL;
-        return NGX_CONF_OK;
+    if (rv != NGX_CONF_OK || ncf->writeback == NULL) {
+        return rv;
     }
 
     wb = ngx_pcalloc(cf->pool, sizeof(ngx_http_mcds_writeback_t));
@@ -72,28 +76,10 @@ ngx_http_mcds_counter_writeback(ngx_conf_t *cf, ngx_command_t *cmd,
         return NGX_CONF_ERROR;
     }
 
-    if (ngx_http_mcds_writeback_uri(cf, wb, &value[1]) != NGX_CONF_OK) {
+    if (ngx_http_mcds_params(cf, cmd, 1, ngx_http_mcds_writeback_params, wb)
+        != NGX_CONF_OK)
+    {
         return NGX_CONF_ERROR;
-    }
-
-    for (i = 2; i < cf->args->nelts; i++) {
-
-        rv = ngx_http_mcds_writeback_param(cf, wb, &value[i]);
-
-        if (rv != NGX_CONF_OK) {
-            ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
-                               "invalid parameter \"%V\" in \"%V\"%s",
-                               &value[i], &cmd->name, rv);
-            return NGX_CONF_ERROR;
-        }
-    }
-
-    if (wb->interval == 0) {
-        wb->interval = 3600 * 1000;
-    }
-
-    if (wb->batch == 0) {
-        wb->batch = 1000;
     }
 
     ngx_http_mcds_set_place(cf, &wb->place);
@@ -105,79 +91,28 @@ ngx_http_mcds_counter_writeback(ngx_conf_t *cf, ngx_command_t *cmd,
 
 
 static char *
-ngx_http_mcds_writeback_uri(ngx_conf_t *cf, ngx_http_mcds_writeback_t *wb,
-    ngx_str_t *value)
+ngx_http_mcds_writeback_uri(ngx_conf_t *cf, ngx_http_mcds_param_t *param,
+    ngx_str_t *text, void *conf)
 {
+    ngx_http_mcds_writeback_t *wb = conf;
+
     u_char  *p;
 
-    if (value->data[0] != '/' || ngx_http_script_variables_count(value)) {
-        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
-                           "\"mcds_counter_writeback\" needs the URI of a "
-                           "location, without variables, not \"%V\"", value);
-        return NGX_CONF_ERROR;
+    if (text->data[0] != '/' || ngx_http_script_variables_count(text)) {
+        return "the URI of a location, without variables";
     }
 
-    wb->uri = *value;
+    wb->uri = *text;
 
-    p = ngx_strlchr(value->data, value->data + value->len, '?');
+    p = ngx_strlchr(text->data, text->data + text->len, '?');
 
     if (p) {
-        wb->uri.len = p - value->data;
+        wb->uri.len = p - text->data;
         wb->args.data = p + 1;
-        wb->args.len = value->len - wb->uri.len - 1;
+        wb->args.len = text->len - wb->uri.len - 1;
     }
 
-    return NGX_CONF_OK;
-}
-
-
-/* NGX_CONF_OK, or what is to be said of it */
-
-static char *
-ngx_http_mcds_writeback_param(ngx_conf_t *cf, ngx_http_mcds_writeback_t *wb,
-    ngx_str_t *value)
-{
-    int64_t    ms;
-    ngx_int_t  n;
-    ngx_str_t  s;
-
-    if (value->len > 9 && ngx_strncmp(value->data, "interval=", 9) == 0) {
-        s.data = value->data + 9;
-        s.len = value->len - 9;
-
-        ms = ngx_http_mcds_parse_msec(&s);
-
-        if (wb->interval) {
-            return ", it is a duplicate";
-        }
-
-        wb->interval = ms;
-
-        if (ms < NGX_HTTP_MCDS_WRITEBACK_MIN || (int64_t) wb->interval != ms) {
-            return ", a time of 100ms at least is needed";
-        }
-
-        return NGX_CONF_OK;
-    }
-
-    if (value->len > 6 && ngx_strncmp(value->data, "batch=", 6) == 0) {
-
-        n = ngx_atoi(value->data + 6, value->len - 6);
-
-        if (wb->batch) {
-            return ", it is a duplicate";
-        }
-
-        if (n < 1 || n > NGX_HTTP_MCDS_WRITEBACK_BATCH) {
-            return ", a number from 1 to 10000 is needed";
-        }
-
-        wb->batch = n;
-
-        return NGX_CONF_OK;
-    }
-
-    return "";
+    return NULL;
 }
 
 

@@ -13,6 +13,7 @@
 
 static ngx_http_mcds_param_t *ngx_http_mcds_param_row(
     ngx_http_mcds_param_t *param);
+static ngx_uint_t ngx_http_mcds_param_many(ngx_http_mcds_param_t *param);
 static ngx_uint_t ngx_http_mcds_param_first(ngx_http_mcds_param_t *param);
 static ngx_http_mcds_param_t *ngx_http_mcds_param_find(
     ngx_http_mcds_param_t *params, ngx_str_t *arg, ngx_str_t *value);
@@ -95,12 +96,21 @@ ngx_http_mcds_param_row(ngx_http_mcds_param_t *param)
 }
 
 
+/* there may be several arguments */
+
+static ngx_uint_t
+ngx_http_mcds_param_many(ngx_http_mcds_param_t *param)
+{
+    return param->name.len == 0 || param->name.data[0] == '$';
+}
+
+
 /* one of the first arguments, which have no name */
 
 static ngx_uint_t
 ngx_http_mcds_param_first(ngx_http_mcds_param_t *param)
 {
-    return param->name.len
+    return !ngx_http_mcds_param_many(param)
            && param->name.data[param->name.len - 1] != '='
            && param->set != ngx_http_mcds_param_word;
 }
@@ -151,17 +161,23 @@ ngx_http_mcds_param_again(ngx_conf_t *cf, ngx_uint_t first, ngx_uint_t i,
     ngx_str_t              *arg, value;
     ngx_http_mcds_param_t  *other;
 
-    if (param->name.len == 0) {
-        return 0;
-    }
-
     arg = cf->args->elts;
 
     for ( /* void */ ; first < i; first++) {
 
         other = ngx_http_mcds_param_find(params, &arg[first], &value);
 
-        if (other && other->name.len && other->offset == param->offset) {
+        if (other->offset != param->offset) {
+            continue;
+        }
+
+        /* several variables, but not one of them twice */
+
+        if (!ngx_http_mcds_param_many(param)
+            || (param->name.len
+                && arg[first].len == arg[i].len
+                && ngx_strncmp(arg[first].data, arg[i].data, arg[i].len) == 0))
+        {
             return 1;
         }
     }
@@ -186,11 +202,43 @@ ngx_http_mcds_param_set(ngx_conf_t *cf, ngx_command_t *cmd,
 }
 
 
-char *
-ngx_http_mcds_param_off(ngx_conf_t *cf, void *field)
+ngx_str_t *
+ngx_http_mcds_param_given(ngx_conf_t *cf, char *name)
 {
-    void       **p = field;
+    size_t       len;
     ngx_str_t   *arg;
+    ngx_uint_t   i;
+
+    arg = cf->args->elts;
+    len = ngx_strlen(name);
+
+    for (i = 1; i < cf->args->nelts; i++) {
+        if (arg[i].len >= len && ngx_strncmp(arg[i].data, name, len) == 0) {
+            return &arg[i];
+        }
+    }
+
+    return NULL;
+}
+
+
+ngx_uint_t
+ngx_http_mcds_is_off(ngx_conf_t *cf)
+{
+    ngx_str_t  *arg;
+
+    arg = cf->args->elts;
+
+    return cf->args->nelts == 2 && ngx_http_mcds_is(&arg[1], "off");
+}
+
+
+char *
+ngx_http_mcds_param_off(ngx_conf_t *cf, void *field, ngx_uint_t name)
+{
+    void **p = field;
+
+    ngx_str_t  *arg;
 
     if (*p != NGX_CONF_UNSET_PTR) {
         return "is duplicate";
@@ -198,8 +246,11 @@ ngx_http_mcds_param_off(ngx_conf_t *cf, void *field)
 
     arg = cf->args->elts;
 
-    if (cf->args->nelts == 2 && ngx_http_mcds_is(&arg[1], "off")) {
+    if (ngx_http_mcds_is_off(cf)) {
         *p = NULL;
+
+    } else if (!name && ngx_http_mcds_is(&arg[1], "off")) {
+        return "\"off\" takes no further parameter";
     }
 
     return NGX_CONF_OK;
@@ -209,24 +260,25 @@ ngx_http_mcds_param_off(ngx_conf_t *cf, void *field)
 char *
 ngx_http_mcds_param_list(ngx_conf_t *cf, ngx_array_t **list, size_t size)
 {
-    ngx_uint_t   off;
-    ngx_str_t   *arg;
+    if (ngx_http_mcds_is_off(cf)) {
 
-    arg = cf->args->elts;
-    off = (cf->args->nelts == 2 && ngx_http_mcds_is(&arg[1], "off"));
+        if (*list != NGX_CONF_UNSET_PTR) {
+            return "is duplicate";
+        }
 
-    if (*list == NGX_CONF_UNSET_PTR) {
-
-        *list = off ? NULL : ngx_array_create(cf->pool, 2, size);
-
-        return (off || *list) ? NGX_CONF_OK : NGX_CONF_ERROR;
+        *list = NULL;
+        return NGX_CONF_OK;
     }
 
     if (*list == NULL) {
-        return off ? "is duplicate" : "is off already";
+        return "is off already";
     }
 
-    return off ? "is duplicate" : NGX_CONF_OK;
+    if (*list == NGX_CONF_UNSET_PTR) {
+        *list = ngx_array_create(cf->pool, 2, size);
+    }
+
+    return *list ? NGX_CONF_OK : NGX_CONF_ERROR;
 }
 
 

@@ -30,10 +30,10 @@ typedef char *(*ngx_http_mcds_param_pt)(ngx_conf_t *cf,
 
 /*
  * A name that ends with "=" is the beginning of an argument.  The type
- * param_word makes its name the whole argument.  An empty name takes each
- * argument that no other row has.  Rows with other names come first: they are
- * the first arguments in their order, and may be missing if the directive
- * allows it.
+ * param_word makes its name the whole argument.  Of "$" and of an empty name
+ * there may be several arguments: variables, and those that no other row takes.
+ * Rows with other names come first: they are the first arguments in their
+ * order, and may be missing if the directive allows it.
  *
  * Rows of the same field exclude each other.
  */
@@ -80,14 +80,22 @@ char *ngx_http_mcds_params(ngx_conf_t *cf, ngx_command_t *cmd, ngx_uint_t i,
     ngx_http_mcds_param_t *params, void *conf);
 
 
+/* the argument that begins with that text, or NULL */
+
+ngx_str_t *ngx_http_mcds_param_given(ngx_conf_t *cf, char *name);
+
+
 /*
- * "off", in a directive of which a level has one, or several.
+ * "off".  is_off: 1 if it is the only argument.
  *
- * off: the field is NGX_CONF_UNSET_PTR before, and NULL after the only argument
- * "off".  list: creates the list for the first directive, "off" makes it NULL.
+ * off: of a directive of which a level has one, whose field is
+ * NGX_CONF_UNSET_PTR before, and NULL after "off"; name: "off" with other
+ * arguments is a name.  list: of a directive of which a level has several;
+ * creates the list for the first one, "off" makes it NULL.
  */
 
-char *ngx_http_mcds_param_off(ngx_conf_t *cf, void *field);
+ngx_uint_t ngx_http_mcds_is_off(ngx_conf_t *cf);
+char *ngx_http_mcds_param_off(ngx_conf_t *cf, void *field, ngx_uint_t name);
 char *ngx_http_mcds_param_list(ngx_conf_t *cf, ngx_array_t **list, size_t size);
 
 

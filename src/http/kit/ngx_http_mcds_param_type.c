@@ -88,7 +88,7 @@ char *
 ngx_http_mcds_param_word(ngx_conf_t *cf, ngx_http_mcds_param_t *param,
     ngx_str_t *value, void *conf)
 {
-    ngx_http_mcds_param_put(param, conf, 1);
+    ngx_http_mcds_param_put(param, conf, param->low);
 
     return NULL;
 }

@@ -16,7 +16,7 @@
 #include "ngx_http_mcds_param.h"
 
 
-/* 1 if the word is there */
+/* the word that is the name: param->low is its value */
 
 char *ngx_http_mcds_param_word(ngx_conf_t *cf, ngx_http_mcds_param_t *param,
     ngx_str_t *value, void *conf);
