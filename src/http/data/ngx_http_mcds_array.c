@@ -11,7 +11,7 @@
 #include <ngx_http.h>
 #include "ngx_mcds_stat_sums.h"
 #include "ngx_http_mcds_conf.h"
-#include "ngx_http_mcds_param.h"
+#include "ngx_http_mcds_param_type.h"
 #include "ngx_http_mcds_json.h"
 #include "ngx_http_mcds_lines.h"
 #include "ngx_http_mcds_resource.h"
@@ -70,13 +70,28 @@ static void ngx_http_mcds_array_done_handler(void *data,
 static ngx_int_t ngx_http_mcds_array_answer(ngx_http_mcds_resource_t *res);
 
 
+ngx_http_mcds_param_t  ngx_http_mcds_array_params[] = {
+
+    { ngx_string("max="),
+      ngx_http_mcds_param_num,
+      ngx_http_mcds_field(ngx_http_mcds_array_conf_t, max),
+      1, 1000000, 0, NULL },
+
+    { ngx_string("unique"),
+      ngx_http_mcds_param_word,
+      ngx_http_mcds_field(ngx_http_mcds_array_conf_t, unique),
+      1, 0, 0, NULL },
+
+      ngx_http_mcds_params_end
+};
+
+
 char *
 ngx_http_mcds_array(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 {
     ngx_http_mcds_data_conf_t *dcf = conf;
 
-    ngx_str_t                 *value;
-    ngx_uint_t                 i;
+    ngx_str_t  *value;
 
     if (dcf->array) {
         return "is duplicate";
@@ -93,56 +108,17 @@ ngx_http_mcds_array(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
         return "needs the name of an array";
     }
 
-    if (ngx_http_mcds_compile(cf, &value[1], &dcf->array->name)
-        != NGX_CONF_OK)
+    if (ngx_http_mcds_compile(cf, &value[1], &dcf->array->name) != NGX_CONF_OK
+        || ngx_http_mcds_params(cf, cmd, 2, ngx_http_mcds_array_params,
+                                dcf->array)
+           != NGX_CONF_OK)
     {
         return NGX_CONF_ERROR;
-    }
-
-    for (i = 2; i < cf->args->nelts; i++) {
-        if (ngx_http_mcds_array_param(cf, cmd, dcf->array, &value[i])
-            != NGX_CONF_OK)
-        {
-            return NGX_CONF_ERROR;
-        }
     }
 
     ngx_http_mcds_data_needs(cf, cmd, dcf);
 
     return ngx_http_mcds_set_handler(cf, ngx_http_mcds_array_handler);
-}
-
-
-char *
-ngx_http_mcds_array_param(ngx_conf_t *cf, ngx_command_t *cmd,
-    ngx_http_mcds_array_conf_t *conf, ngx_str_t *value)
-{
-    ngx_int_t  n;
-
-    if (value->len == 6 && ngx_strncmp(value->data, "unique", 6) == 0
-        && !conf->unique)
-    {
-        conf->unique = 1;
-        return NGX_CONF_OK;
-    }
-
-    if (value->len > 4 && ngx_strncmp(value->data, "max=", 4) == 0
-        && conf->max == 0)
-    {
-        n = ngx_atoi(value->data + 4, value->len - 4);
-
-        if (n > 0 && n <= 1000000) {
-            conf->max = n;
-            return NGX_CONF_OK;
-        }
-
-        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
-                           "invalid value \"%V\" in \"%V\", max must be 1 to "
-                           "1000000", value, &cmd->name);
-        return NGX_CONF_ERROR;
-    }
-
-    return ngx_http_mcds_invalid(cf, cmd, value, NULL);
 }
 
 

@@ -15,12 +15,12 @@
 #include <ngx_http.h>
 #include "ngx_http_mcds_data.h"
 #include "ngx_http_mcds_lines.h"
+#include "ngx_http_mcds_param.h"
 
 
-/* max= or unique of a directive; what is wrong was logged */
+/* parameters of both directives */
 
-char *ngx_http_mcds_array_param(ngx_conf_t *cf, ngx_command_t *cmd,
-    ngx_http_mcds_array_conf_t *conf, ngx_str_t *value);
+extern ngx_http_mcds_param_t  ngx_http_mcds_array_params[];
 
 
 /* the list of this request; NGX_DECLINED: its name is empty */

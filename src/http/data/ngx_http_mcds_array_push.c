@@ -11,6 +11,7 @@
 #include <ngx_http.h>
 #include "ngx_http_mcds_conf.h"
 #include "ngx_http_mcds_lines.h"
+#include "ngx_http_mcds_param_type.h"
 #include "ngx_http_mcds_stat.h"
 #include "ngx_http_mcds_task.h"
 #include "ngx_http_mcds_array.h"
@@ -43,42 +44,37 @@ static void ngx_http_mcds_push_appended(void *data,
 static void ngx_http_mcds_push_lost(ngx_mcds_stat_t *stat, ngx_uint_t rc);
 
 
+static ngx_http_mcds_param_t  ngx_http_mcds_push_params[] = {
+
+    { ngx_string("if="),
+      ngx_http_mcds_param_complex,
+      ngx_http_mcds_field(ngx_http_mcds_array_conf_t, filter),
+      0, 0, 0, NULL },
+
+      ngx_http_mcds_params_of(ngx_http_mcds_array_params)
+};
+
+
 char *
 ngx_http_mcds_array_push(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 {
     ngx_http_mcds_data_conf_t *dcf = conf;
 
-    ngx_str_t                   *value, s;
-    ngx_uint_t                   i;
+    char                        *rv;
+    ngx_str_t                   *value;
     ngx_http_mcds_array_conf_t  *push;
+
+    rv = ngx_http_mcds_param_list(cf, &dcf->pushes,
+                                  sizeof(ngx_http_mcds_array_conf_t));
+
+    if (rv != NGX_CONF_OK || dcf->pushes == NULL) {
+        return rv;
+    }
 
     value = cf->args->elts;
 
-    if (cf->args->nelts == 2
-        && value[1].len == 3 && ngx_strncmp(value[1].data, "off", 3) == 0)
-    {
-        if (dcf->pushes != NGX_CONF_UNSET_PTR) {
-            return "is duplicate";
-        }
-
-        dcf->pushes = NULL;
-        return NGX_CONF_OK;
-    }
-
-    if (dcf->pushes == NULL) {
-        return "is off already";
-    }
-
     if (cf->args->nelts < 3 || value[1].len == 0) {
         return "needs the name of an array and a value";
-    }
-
-    if (dcf->pushes == NGX_CONF_UNSET_PTR) {
-        dcf->pushes = ngx_array_create(cf->pool, 2,
-                                       sizeof(ngx_http_mcds_array_conf_t));
-        if (dcf->pushes == NULL) {
-            return NGX_CONF_ERROR;
-        }
     }
 
     push = ngx_array_push(dcf->pushes);
@@ -89,40 +85,11 @@ ngx_http_mcds_array_push(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
     ngx_memzero(push, sizeof(ngx_http_mcds_array_conf_t));
 
     if (ngx_http_mcds_compile(cf, &value[1], &push->name) != NGX_CONF_OK
-        || ngx_http_mcds_compile(cf, &value[2], &push->value)
+        || ngx_http_mcds_compile(cf, &value[2], &push->value) != NGX_CONF_OK
+        || ngx_http_mcds_params(cf, cmd, 3, ngx_http_mcds_push_params, push)
            != NGX_CONF_OK)
     {
         return NGX_CONF_ERROR;
-    }
-
-    for (i = 3; i < cf->args->nelts; i++) {
-
-        if (value[i].len > 3 && ngx_strncmp(value[i].data, "if=", 3) == 0
-            && push->filter == NULL)
-        {
-            push->filter = ngx_palloc(cf->pool,
-                                      sizeof(ngx_http_complex_value_t));
-            if (push->filter == NULL) {
-                return NGX_CONF_ERROR;
-            }
-
-            s.data = value[i].data + 3;
-            s.len = value[i].len - 3;
-
-            if (ngx_http_mcds_compile(cf, &s, push->filter)
-                != NGX_CONF_OK)
-            {
-                return NGX_CONF_ERROR;
-            }
-
-            continue;
-        }
-
-        if (ngx_http_mcds_array_param(cf, cmd, push, &value[i])
-            != NGX_CONF_OK)
-        {
-            return NGX_CONF_ERROR;
-        }
     }
 
     ngx_http_mcds_data_needs(cf, cmd, dcf);

@@ -11,18 +11,27 @@
 #include <ngx_http.h>
 #include "ngx_mcds_stat_sums.h"
 #include "ngx_http_mcds_conf.h"
-#include "ngx_http_mcds_param.h"
+#include "ngx_http_mcds_param_type.h"
 #include "ngx_http_mcds_json.h"
 #include "ngx_http_mcds_resource.h"
 #include "ngx_http_mcds_data.h"
 #include "ngx_http_mcds_table.h"
 
 
-static char *ngx_http_mcds_table_param(ngx_conf_t *cf, ngx_command_t *cmd,
-    ngx_http_mcds_table_conf_t *conf, ngx_str_t *value);
 static ngx_int_t ngx_http_mcds_table_start(ngx_http_mcds_resource_t *res);
 static ngx_int_t ngx_http_mcds_table_args(ngx_http_mcds_table_api_t *tr);
 static void ngx_http_mcds_table_cleanup(void *data);
+
+
+static ngx_http_mcds_param_t  ngx_http_mcds_table_params[] = {
+
+    { ngx_string("ttl="),
+      ngx_http_mcds_param_sec,
+      ngx_http_mcds_field(ngx_http_mcds_table_conf_t, ttl),
+      1, NGX_MCDS_MAX_TTL, 0, NULL },
+
+      ngx_http_mcds_params_end
+};
 
 
 char *
@@ -30,8 +39,7 @@ ngx_http_mcds_table(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 {
     ngx_http_mcds_data_conf_t *dcf = conf;
 
-    ngx_str_t                 *value;
-    ngx_uint_t                 i;
+    ngx_str_t  *value;
 
     if (dcf->table) {
         return "is duplicate";
@@ -48,53 +56,17 @@ ngx_http_mcds_table(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
         return "needs the name of a table";
     }
 
-    if (ngx_http_mcds_compile(cf, &value[1], &dcf->table->name)
-        != NGX_CONF_OK)
+    if (ngx_http_mcds_compile(cf, &value[1], &dcf->table->name) != NGX_CONF_OK
+        || ngx_http_mcds_params(cf, cmd, 2, ngx_http_mcds_table_params,
+                                dcf->table)
+           != NGX_CONF_OK)
     {
         return NGX_CONF_ERROR;
-    }
-
-    for (i = 2; i < cf->args->nelts; i++) {
-        if (ngx_http_mcds_table_param(cf, cmd, dcf->table, &value[i])
-            != NGX_CONF_OK)
-        {
-            return NGX_CONF_ERROR;
-        }
     }
 
     ngx_http_mcds_data_needs(cf, cmd, dcf);
 
     return ngx_http_mcds_set_handler(cf, ngx_http_mcds_table_handler);
-}
-
-
-static char *
-ngx_http_mcds_table_param(ngx_conf_t *cf, ngx_command_t *cmd,
-    ngx_http_mcds_table_conf_t *conf, ngx_str_t *value)
-{
-    time_t     ttl;
-    ngx_str_t  s;
-
-    if (value->len > 4 && ngx_strncmp(value->data, "ttl=", 4) == 0
-        && conf->ttl == 0)
-    {
-        s.data = value->data + 4;
-        s.len = value->len - 4;
-
-        ttl = ngx_parse_time(&s, 1);
-
-        if (ttl > 0 && ttl <= NGX_MCDS_MAX_TTL) {
-            conf->ttl = ttl;
-            return NGX_CONF_OK;
-        }
-
-        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
-                           "invalid value \"%V\" in \"%V\", it must be 1s to "
-                           "30d", value, &cmd->name);
-        return NGX_CONF_ERROR;
-    }
-
-    return ngx_http_mcds_invalid(cf, cmd, value, NULL);
 }
 
 

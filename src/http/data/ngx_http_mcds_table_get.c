@@ -14,7 +14,7 @@
 #include <ngx_http.h>
 #include "ngx_http_mcds_budget.h"
 #include "ngx_http_mcds_conf.h"
-#include "ngx_http_mcds_param.h"
+#include "ngx_http_mcds_param_type.h"
 #include "ngx_http_mcds_stat.h"
 #include "ngx_http_mcds_data.h"
 
@@ -46,8 +46,8 @@ struct ngx_http_mcds_get_ctx_s {
 
 static ngx_int_t ngx_http_mcds_get_variable(ngx_conf_t *cf,
     ngx_command_t *cmd, ngx_str_t *name, ngx_http_mcds_get_t *get);
-static char *ngx_http_mcds_get_param(ngx_conf_t *cf, ngx_command_t *cmd,
-    ngx_http_mcds_get_t *get, ngx_str_t *value);
+static char *ngx_http_mcds_get_default(ngx_conf_t *cf,
+    ngx_http_mcds_param_t *param, ngx_str_t *text, void *conf);
 static ngx_int_t ngx_http_mcds_get_unknown(ngx_http_request_t *r,
     ngx_http_variable_value_t *v, uintptr_t data);
 static ngx_int_t ngx_http_mcds_get_handler(ngx_http_request_t *r,
@@ -88,42 +88,57 @@ ngx_http_mcds_feature_t  ngx_http_mcds_table_feature = {
 };
 
 
+static ngx_conf_enum_t  ngx_http_mcds_get_off[] = {
+    { ngx_string("off"), 0 },
+    { ngx_null_string, 0 }
+};
+
+
+static ngx_conf_enum_t  ngx_http_mcds_get_phases[] = {
+    { ngx_string("rewrite"), 0 },
+    { ngx_string("preaccess"), 1 },
+    { ngx_null_string, 0 }
+};
+
+
+static ngx_http_mcds_param_t  ngx_http_mcds_get_params[] = {
+
+    { ngx_string("remember="),
+      ngx_http_mcds_param_msec,
+      ngx_http_mcds_field(ngx_http_mcds_get_t, keep),
+      0, 3600000, 1000, ngx_http_mcds_get_off },
+
+    { ngx_string("phase="),
+      ngx_http_mcds_param_enum,
+      ngx_http_mcds_field(ngx_http_mcds_get_t, late),
+      0, 0, 0, ngx_http_mcds_get_phases },
+
+    { ngx_string(""),
+      ngx_http_mcds_get_default,
+      ngx_http_mcds_field(ngx_http_mcds_get_t, other),
+      0, 0, 0, NULL },
+
+      ngx_http_mcds_params_end
+};
+
+
 char *
 ngx_http_mcds_table_get(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 {
     ngx_http_mcds_data_conf_t *dcf = conf;
 
+    char                 *rv;
     ngx_str_t            *value;
-    ngx_uint_t            i;
     ngx_http_mcds_get_t  *get;
 
-    value = cf->args->elts;
+    rv = ngx_http_mcds_param_list(cf, &dcf->gets, sizeof(ngx_http_mcds_get_t));
 
-    if (cf->args->nelts == 2
-        && value[1].len == 3 && ngx_strncmp(value[1].data, "off", 3) == 0)
-    {
-        if (dcf->gets != NGX_CONF_UNSET_PTR) {
-            return "is duplicate";
-        }
-
-        dcf->gets = NULL;
-        return NGX_CONF_OK;
-    }
-
-    if (dcf->gets == NULL) {
-        return "is off already";
+    if (rv != NGX_CONF_OK || dcf->gets == NULL) {
+        return rv;
     }
 
     if (cf->args->nelts < 4) {
         return "needs a variable, the name of a table and a key";
-    }
-
-    if (dcf->gets == NGX_CONF_UNSET_PTR) {
-        dcf->gets = ngx_array_create(cf->pool, 2,
-                                     sizeof(ngx_http_mcds_get_t));
-        if (dcf->gets == NULL) {
-            return NGX_CONF_ERROR;
-        }
     }
 
     get = ngx_array_push(dcf->gets);
@@ -133,25 +148,16 @@ ngx_http_mcds_table_get(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 
     ngx_memzero(get, sizeof(ngx_http_mcds_get_t));
 
-    get->keep = NGX_CONF_UNSET_MSEC;
-    get->late = NGX_CONF_UNSET_UINT;
+    value = cf->args->elts;
 
     if (ngx_http_mcds_get_variable(cf, cmd, &value[1], get) != NGX_OK
-        || ngx_http_mcds_compile(cf, &value[2], &get->table)
-           != NGX_CONF_OK
-        || ngx_http_mcds_compile(cf, &value[3], &get->key) != NGX_CONF_OK)
+        || ngx_http_mcds_compile(cf, &value[2], &get->table) != NGX_CONF_OK
+        || ngx_http_mcds_compile(cf, &value[3], &get->key) != NGX_CONF_OK
+        || ngx_http_mcds_params(cf, cmd, 4, ngx_http_mcds_get_params, get)
+           != NGX_CONF_OK)
     {
         return NGX_CONF_ERROR;
     }
-
-    for (i = 4; i < cf->args->nelts; i++) {
-        if (ngx_http_mcds_get_param(cf, cmd, get, &value[i]) != NGX_CONF_OK) {
-            return NGX_CONF_ERROR;
-        }
-    }
-
-    ngx_conf_init_msec_value(get->keep, 1000);
-    ngx_conf_init_uint_value(get->late, 0);
 
     ngx_http_mcds_data_needs(cf, cmd, dcf);
 
@@ -159,75 +165,19 @@ ngx_http_mcds_table_get(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 }
 
 
+/* one argument without a name */
+
 static char *
-ngx_http_mcds_get_param(ngx_conf_t *cf, ngx_command_t *cmd,
-    ngx_http_mcds_get_t *get, ngx_str_t *value)
+ngx_http_mcds_get_default(ngx_conf_t *cf, ngx_http_mcds_param_t *param,
+    ngx_str_t *text, void *conf)
 {
-    ngx_str_t   s;
-    ngx_msec_t  keep;
-
-    if (value->len >= 9 && ngx_strncmp(value->data, "remember=", 9) == 0) {
-
-        if (get->keep != NGX_CONF_UNSET_MSEC) {
-            return ngx_http_mcds_invalid(cf, cmd, value, NULL);
-        }
-
-        s.data = value->data + 9;
-        s.len = value->len - 9;
-
-        keep = ngx_parse_time(&s, 0);
-
-        if (s.len == 3 && ngx_strncmp(s.data, "off", 3) == 0) {
-            keep = 0;
-        }
-
-        if (keep != (ngx_msec_t) NGX_ERROR && keep <= 3600 * 1000) {
-            get->keep = keep;
-            return NGX_CONF_OK;
-        }
-
-        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
-                           "invalid value \"%V\" in \"%V\", it must be \"off\" "
-                           "or a time up to 1h", value, &cmd->name);
-        return NGX_CONF_ERROR;
-    }
-
-    if (value->len >= 6 && ngx_strncmp(value->data, "phase=", 6) == 0) {
-
-        if (get->late != NGX_CONF_UNSET_UINT) {
-            return ngx_http_mcds_invalid(cf, cmd, value, NULL);
-        }
-
-        if (value->len == 13
-            && ngx_strncmp(value->data + 6, "rewrite", 7) == 0)
-        {
-            get->late = 0;
-            return NGX_CONF_OK;
-        }
-
-        if (value->len == 15
-            && ngx_strncmp(value->data + 6, "preaccess", 9) == 0)
-        {
-            get->late = 1;
-            return NGX_CONF_OK;
-        }
-
-        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
-                           "invalid value \"%V\" in \"%V\", it must be "
-                           "\"rewrite\" or \"preaccess\"", value, &cmd->name);
-        return NGX_CONF_ERROR;
-    }
+    ngx_http_mcds_get_t *get = conf;
 
     if (get->other) {
-        return ngx_http_mcds_invalid(cf, cmd, value, NULL);
+        return "\"remember=\" or \"phase=\", as there is a default";
     }
 
-    get->other = ngx_palloc(cf->pool, sizeof(ngx_http_complex_value_t));
-    if (get->other == NULL) {
-        return NGX_CONF_ERROR;
-    }
-
-    return ngx_http_mcds_compile(cf, value, get->other);
+    return ngx_http_mcds_param_complex(cf, param, text, conf);
 }
 
 

@@ -54,6 +54,13 @@ ngx_http_mcds_params(ngx_conf_t *cf, ngx_command_t *cmd, ngx_uint_t i,
             return NGX_CONF_ERROR;
         }
 
+        if (i + 1 < cf->args->nelts && ngx_http_mcds_is(&arg[i], "off")) {
+            ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                               "\"%V\" directive \"off\" takes no further "
+                               "parameter", &cmd->name);
+            return NGX_CONF_ERROR;
+        }
+
         param = ngx_http_mcds_param_row(param + 1);
     }
 
@@ -138,10 +145,14 @@ ngx_http_mcds_param_find(ngx_http_mcds_param_t *params, ngx_str_t *arg,
             continue;
         }
 
-        /* a word is a whole argument, what follows a "=" is not empty */
+        if (param->set == ngx_http_mcds_param_word) {
 
-        if ((arg->len > len) != (param->set != ngx_http_mcds_param_word)) {
-            continue;
+            if (arg->len > len) {
+                continue;
+            }
+
+        } else if (len && arg->len == len) {
+            return NULL;
         }
 
         value->data = arg->data + len;
@@ -199,6 +210,60 @@ ngx_http_mcds_param_set(ngx_conf_t *cf, ngx_command_t *cmd,
     }
 
     return ngx_http_mcds_invalid(cf, cmd, arg, must);
+}
+
+
+char *
+ngx_http_mcds_set_value(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
+{
+    ngx_str_t              *arg;
+    ngx_http_mcds_param_t  *param;
+
+    for (param = cmd->post; /* void */ ; param++) {
+        if (param->name.len == cmd->name.len
+            && ngx_strncmp(param->name.data, cmd->name.data, cmd->name.len)
+               == 0)
+        {
+            break;
+        }
+    }
+
+    if (ngx_http_mcds_param_get(param, conf) != NGX_CONF_UNSET) {
+        return "is duplicate";
+    }
+
+    arg = cf->args->elts;
+
+    return ngx_http_mcds_param_set(cf, cmd, param, &arg[1], &arg[1], conf);
+}
+
+
+void
+ngx_http_mcds_values_unset(ngx_http_mcds_param_t *param, void *conf)
+{
+    for ( /* void */ ; param->set; param++) {
+        ngx_http_mcds_param_put(param, conf, NGX_CONF_UNSET);
+    }
+}
+
+
+void
+ngx_http_mcds_values_merge(ngx_http_mcds_param_t *param, void *prev,
+    void *conf)
+{
+    int64_t  n;
+
+    for ( /* void */ ; param->set; param++) {
+
+        if (ngx_http_mcds_param_get(param, conf) != NGX_CONF_UNSET) {
+            continue;
+        }
+
+        n = ngx_http_mcds_param_get(param, prev);
+
+        ngx_http_mcds_param_put(param, conf,
+                                (n == NGX_CONF_UNSET) ? param->init : n);
+    }
 }
 
 

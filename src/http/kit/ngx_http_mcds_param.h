@@ -73,11 +73,24 @@ struct ngx_http_mcds_param_s {
 
 /*
  * Reads the arguments from number i on, and logs all errors.  Fields of the
- * size of a number have their defaults before.
+ * size of a number get their defaults first.
  */
 
 char *ngx_http_mcds_params(ngx_conf_t *cf, ngx_command_t *cmd, ngx_uint_t i,
     ngx_http_mcds_param_t *params, void *conf);
+
+
+/*
+ * Directives with one value, on several levels: rows of a table whose names are
+ * the directives.  set_value: the setter of such a directive, cmd->post is the
+ * table.  unset: all of its fields become NGX_CONF_UNSET; merge: each one that
+ * still is gets the value of the outer level, or the default.
+ */
+
+char *ngx_http_mcds_set_value(ngx_conf_t *cf, ngx_command_t *cmd, void *conf);
+void ngx_http_mcds_values_unset(ngx_http_mcds_param_t *params, void *conf);
+void ngx_http_mcds_values_merge(ngx_http_mcds_param_t *params, void *prev,
+    void *conf);
 
 
 /* the argument that begins with that text, or NULL */

@@ -10,6 +10,7 @@
 #include <ngx_core.h>
 #include <ngx_http.h>
 #include "ngx_http_mcds_conf.h"
+#include "ngx_http_mcds_header.h"
 #include "ngx_http_mcds_param_type.h"
 
 
@@ -77,13 +78,6 @@ static ngx_http_mcds_kind_t  ngx_http_mcds_size =
     { "a size", "", ngx_http_mcds_bytes };
 
 
-static ngx_conf_enum_t  ngx_http_mcds_flags[] = {
-    { ngx_string("on"), 1 },
-    { ngx_string("off"), 0 },
-    { ngx_null_string, 0 }
-};
-
-
 char *
 ngx_http_mcds_param_word(ngx_conf_t *cf, ngx_http_mcds_param_t *param,
     ngx_str_t *value, void *conf)
@@ -98,12 +92,19 @@ char *
 ngx_http_mcds_param_flag(ngx_conf_t *cf, ngx_http_mcds_param_t *param,
     ngx_str_t *value, void *conf)
 {
-    ngx_http_mcds_param_t  flag;
+    /* in any case, as the flags of nginx */
 
-    flag = *param;
-    flag.post = ngx_http_mcds_flags;
+    if (ngx_http_mcds_header_is(value, "on")) {
+        ngx_http_mcds_param_put(param, conf, 1);
+        return NULL;
+    }
 
-    return ngx_http_mcds_param_enum(cf, &flag, value, conf);
+    if (ngx_http_mcds_header_is(value, "off")) {
+        ngx_http_mcds_param_put(param, conf, 0);
+        return NULL;
+    }
+
+    return "\"on\" or \"off\"";
 }
 
 
