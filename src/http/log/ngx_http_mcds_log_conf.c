@@ -10,33 +10,20 @@
 #include <ngx_core.h>
 #include <ngx_http.h>
 #include "ngx_http_mcds_conf.h"
-#include "ngx_http_mcds_param.h"
+#include "ngx_http_mcds_param_type.h"
 #include "ngx_http_mcds_pool.h"
 #include "ngx_http_mcds_stat.h"
 #include "ngx_http_mcds_log.h"
 
 
-/* milliseconds */
+/* of a log of which no directive says more; milliseconds, bytes */
 #define NGX_HTTP_MCDS_CHUNK       10000
-#define NGX_HTTP_MCDS_CHUNK_MIN   1000
-#define NGX_HTTP_MCDS_CHUNK_MAX   3600000
-
 #define NGX_HTTP_MCDS_CHUNKS      30
-#define NGX_HTTP_MCDS_CHUNKS_MIN  2
-#define NGX_HTTP_MCDS_CHUNKS_MAX  3600
-
-/* bytes */
 #define NGX_HTTP_MCDS_FULL        (128 * 1024)
-#define NGX_HTTP_MCDS_FULL_MIN    (4 * 1024)
-#define NGX_HTTP_MCDS_FULL_MAX    (1024 * 1024)
 
 
 static ngx_http_mcds_log_use_t *ngx_http_mcds_log_use(ngx_conf_t *cf,
     ngx_command_t *cmd);
-static char *ngx_http_mcds_log_param(ngx_conf_t *cf, ngx_command_t *cmd,
-    ngx_http_mcds_log_use_t *use, ngx_str_t *value);
-static char *ngx_http_mcds_log_bad(ngx_conf_t *cf, ngx_command_t *cmd,
-    ngx_str_t *value, char *why);
 static ngx_mcds_pool_t *ngx_http_mcds_log_pool(ngx_conf_t *cf,
     ngx_http_mcds_log_use_t *use);
 static ngx_http_mcds_log_t *ngx_http_mcds_log_get(ngx_conf_t *cf,
@@ -49,31 +36,60 @@ static ngx_int_t ngx_http_mcds_log_check(ngx_conf_t *cf,
     ngx_http_mcds_log_use_t *use);
 
 
+static ngx_http_mcds_param_t  ngx_http_mcds_log_api_params[] = {
+
+    { ngx_string("pool="),
+      ngx_http_mcds_param_string,
+      ngx_http_mcds_field(ngx_http_mcds_log_use_t, pool),
+      0, 0, 0, NULL },
+
+    { ngx_string("chunk="),
+      ngx_http_mcds_param_msec,
+      ngx_http_mcds_field(ngx_http_mcds_log_use_t, chunk),
+      1000, 3600000, 0, NULL },
+
+    { ngx_string("chunks="),
+      ngx_http_mcds_param_num,
+      ngx_http_mcds_field(ngx_http_mcds_log_use_t, chunks),
+      2, 3600, 0, NULL },
+
+      ngx_http_mcds_params_end
+};
+
+
+static ngx_http_mcds_param_t  ngx_http_mcds_log_params[] = {
+
+    { ngx_string("if="),
+      ngx_http_mcds_param_complex,
+      ngx_http_mcds_field(ngx_http_mcds_log_use_t, filter),
+      0, 0, 0, NULL },
+
+    { ngx_string("max_chunk="),
+      ngx_http_mcds_param_size,
+      ngx_http_mcds_field(ngx_http_mcds_log_use_t, max_chunk),
+      4096, 1048576, 0, NULL },
+
+      ngx_http_mcds_params_of(ngx_http_mcds_log_api_params)
+};
+
+
 char *
 ngx_http_mcds_log_set(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 {
     ngx_http_mcds_log_conf_t *lcf = conf;
 
-    ngx_str_t                 *value, s;
-    ngx_uint_t                 i;
+    char                      *rv;
+    ngx_str_t                 *value;
     ngx_http_mcds_log_use_t   *use, **p;
 
+    rv = ngx_http_mcds_param_list(cf, &lcf->logs,
+                                  sizeof(ngx_http_mcds_log_use_t *));
+
+    if (rv != NGX_CONF_OK || lcf->logs == NULL) {
+        return rv;
+    }
+
     value = cf->args->elts;
-
-    if (cf->args->nelts == 2
-        && value[1].len == 3 && ngx_strncmp(value[1].data, "off", 3) == 0)
-    {
-        if (lcf->logs != NGX_CONF_UNSET_PTR) {
-            return "is duplicate";
-        }
-
-        lcf->logs = NULL;
-        return NGX_CONF_OK;
-    }
-
-    if (lcf->logs == NULL) {
-        return "is off already";
-    }
 
     if (cf->args->nelts < 3 || value[2].len == 0) {
         return "needs a name and a \"log_format\"";
@@ -86,41 +102,6 @@ ngx_http_mcds_log_set(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 
     use->format_name = value[2];
 
-    for (i = 3; i < cf->args->nelts; i++) {
-
-        if (value[i].len > 3 && ngx_strncmp(value[i].data, "if=", 3) == 0
-            && use->filter == NULL)
-        {
-            use->filter = ngx_palloc(cf->pool,
-                                     sizeof(ngx_http_complex_value_t));
-            if (use->filter == NULL) {
-                return NGX_CONF_ERROR;
-            }
-
-            s.data = value[i].data + 3;
-            s.len = value[i].len - 3;
-
-            if (ngx_http_mcds_compile(cf, &s, use->filter) != NGX_CONF_OK)
-            {
-                return NGX_CONF_ERROR;
-            }
-
-            continue;
-        }
-
-        if (ngx_http_mcds_log_param(cf, cmd, use, &value[i]) != NGX_CONF_OK) {
-            return NGX_CONF_ERROR;
-        }
-    }
-
-    if (lcf->logs == NGX_CONF_UNSET_PTR) {
-        lcf->logs = ngx_array_create(cf->pool, 2,
-                                     sizeof(ngx_http_mcds_log_use_t *));
-        if (lcf->logs == NULL) {
-            return NGX_CONF_ERROR;
-        }
-    }
-
     p = ngx_array_push(lcf->logs);
     if (p == NULL) {
         return NGX_CONF_ERROR;
@@ -128,7 +109,7 @@ ngx_http_mcds_log_set(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 
     *p = use;
 
-    return NGX_CONF_OK;
+    return ngx_http_mcds_params(cf, cmd, 3, ngx_http_mcds_log_params, use);
 }
 
 
@@ -137,26 +118,18 @@ ngx_http_mcds_log_read_set(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 {
     ngx_http_mcds_log_conf_t *lcf = conf;
 
-    ngx_str_t                 *value;
-    ngx_uint_t                 i;
-
     if (lcf->read) {
         return "is duplicate";
     }
 
     lcf->read = ngx_http_mcds_log_use(cf, cmd);
-    if (lcf->read == NULL) {
+
+    if (lcf->read == NULL
+        || ngx_http_mcds_params(cf, cmd, 2, ngx_http_mcds_log_api_params,
+                                lcf->read)
+           != NGX_CONF_OK)
+    {
         return NGX_CONF_ERROR;
-    }
-
-    value = cf->args->elts;
-
-    for (i = 2; i < cf->args->nelts; i++) {
-        if (ngx_http_mcds_log_param(cf, cmd, lcf->read, &value[i])
-            != NGX_CONF_OK)
-        {
-            return NGX_CONF_ERROR;
-        }
     }
 
     return ngx_http_mcds_set_handler(cf, ngx_http_mcds_log_read_handler);
@@ -206,87 +179,6 @@ ngx_http_mcds_log_use(ngx_conf_t *cf, ngx_command_t *cmd)
     *p = use;
 
     return use;
-}
-
-
-static char *
-ngx_http_mcds_log_param(ngx_conf_t *cf, ngx_command_t *cmd,
-    ngx_http_mcds_log_use_t *use, ngx_str_t *value)
-{
-    ssize_t    size;
-    ngx_int_t  n;
-    ngx_str_t  s;
-
-    if (value->len > 5 && ngx_strncmp(value->data, "pool=", 5) == 0
-        && use->pool.len == 0)
-    {
-        use->pool.data = value->data + 5;
-        use->pool.len = value->len - 5;
-
-        return NGX_CONF_OK;
-    }
-
-    if (value->len > 6 && ngx_strncmp(value->data, "chunk=", 6) == 0
-        && use->chunk == 0)
-    {
-        s.data = value->data + 6;
-        s.len = value->len - 6;
-
-        n = ngx_parse_time(&s, 0);
-
-        if (n < NGX_HTTP_MCDS_CHUNK_MIN || n > NGX_HTTP_MCDS_CHUNK_MAX) {
-            return ngx_http_mcds_log_bad(cf, cmd, value,
-                                         "chunk must be 1s to 1h");
-        }
-
-        use->chunk = n;
-        return NGX_CONF_OK;
-    }
-
-    if (value->len > 7 && ngx_strncmp(value->data, "chunks=", 7) == 0
-        && use->chunks == 0)
-    {
-        n = ngx_atoi(value->data + 7, value->len - 7);
-
-        if (n < NGX_HTTP_MCDS_CHUNKS_MIN || n > NGX_HTTP_MCDS_CHUNKS_MAX) {
-            return ngx_http_mcds_log_bad(cf, cmd, value,
-                                         "chunks must be 2 to 3600");
-        }
-
-        use->chunks = n;
-        return NGX_CONF_OK;
-    }
-
-    if (value->len > 10 && ngx_strncmp(value->data, "max_chunk=", 10) == 0
-        && use->max_chunk == 0 && use->format_name.len)
-    {
-        s.data = value->data + 10;
-        s.len = value->len - 10;
-
-        size = ngx_parse_size(&s);
-
-        if (size < NGX_HTTP_MCDS_FULL_MIN || size > NGX_HTTP_MCDS_FULL_MAX) {
-            return ngx_http_mcds_log_bad(cf, cmd, value,
-                                         "max_chunk must be 4k to 1m");
-        }
-
-        use->max_chunk = size;
-        return NGX_CONF_OK;
-    }
-
-    return ngx_http_mcds_invalid(cf, cmd, value, NULL);
-}
-
-
-static char *
-ngx_http_mcds_log_bad(ngx_conf_t *cf, ngx_command_t *cmd, ngx_str_t *value,
-    char *why)
-{
-    ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
-                       "invalid value \"%V\" in \"%V\", %s", value, &cmd->name,
-                       why);
-
-    return NGX_CONF_ERROR;
 }
 
 
