@@ -149,7 +149,7 @@ like($h->get('/sub')->body(), qr/\A\{"version".*\}\n\z/s, 'as a subrequest');
 
 for (['mcds_status on;', qr/invalid parameter "on" in "mcds_status"/],
     ['mcds_status format=xml;',
-        qr/invalid value "format=xml" in "mcds_status", format must be/],
+        qr/invalid value "format=xml" in "mcds_status", it must be "auto", /],
     ['mcds_cache_label "";', qr/invalid name "" in "mcds_cache_label"/],
     ['mcds_cache_label a; mcds_cache_label b;',
         qr/"mcds_cache_label" directive is duplicate/],

@@ -11,6 +11,7 @@
 #include <ngx_http.h>
 #include "ngx_http_mcds_conf.h"
 #include "ngx_http_mcds_header.h"
+#include "ngx_http_mcds_param_type.h"
 #include "ngx_http_mcds_status.h"
 
 
@@ -33,6 +34,26 @@ static char *ngx_http_mcds_status_host(ngx_conf_t *cf, ngx_command_t *cmd,
     void *conf);
 static ngx_int_t ngx_http_mcds_status_handler(ngx_http_request_t *r);
 static ngx_uint_t ngx_http_mcds_status_arg(ngx_http_request_t *r, char *name);
+
+
+static ngx_conf_enum_t  ngx_http_mcds_status_formats[] = {
+    { ngx_string("auto"), NGX_HTTP_MCDS_STATUS_AUTO },
+    { ngx_string("json"), NGX_HTTP_MCDS_STATUS_JSON },
+    { ngx_string("prometheus"), NGX_HTTP_MCDS_STATUS_PROMETHEUS },
+    { ngx_string("html"), NGX_HTTP_MCDS_STATUS_HTML },
+    { ngx_null_string, 0 }
+};
+
+
+static ngx_http_mcds_param_t  ngx_http_mcds_status_params[] = {
+
+    { ngx_string("format="),
+      ngx_http_mcds_param_enum,
+      ngx_http_mcds_field(ngx_http_mcds_status_conf_t, format),
+      0, 0, NGX_HTTP_MCDS_STATUS_AUTO, ngx_http_mcds_status_formats },
+
+      ngx_http_mcds_params_end
+};
 
 
 static ngx_command_t  ngx_http_mcds_status_commands[] = {
@@ -130,7 +151,6 @@ ngx_http_mcds_status(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
     ngx_http_mcds_status_conf_t *scf = conf;
 
     char                       *rv;
-    ngx_str_t                  *value, word;
     ngx_http_mcds_main_conf_t  *mmcf;
 
     if (scf->on) {
@@ -146,42 +166,8 @@ ngx_http_mcds_status(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
     mmcf->status = 1;
 
     scf->on = 1;
-    scf->format = NGX_HTTP_MCDS_STATUS_AUTO;
 
-    if (cf->args->nelts == 1) {
-        return NGX_CONF_OK;
-    }
-
-    value = cf->args->elts;
-
-    if (cf->args->nelts > 2
-        || value[1].len < 7
-        || ngx_strncmp(value[1].data, "format=", 7) != 0)
-    {
-        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
-                           "invalid parameter \"%V\" in \"%V\"",
-                           &value[cf->args->nelts - 1], &cmd->name);
-        return NGX_CONF_ERROR;
-    }
-
-    word.data = value[1].data + 7;
-    word.len = value[1].len - 7;
-
-    if (word.len == 4 && ngx_strncmp(word.data, "auto", 4) == 0) {
-        return NGX_CONF_OK;
-    }
-
-    scf->format = ngx_http_mcds_status_format(&word);
-
-    if (scf->format == NGX_HTTP_MCDS_STATUS_NONE) {
-        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
-                           "invalid value \"%V\" in \"%V\", format must be "
-                           "\"auto\", \"json\", \"prometheus\" or \"html\"",
-                           &value[1], &cmd->name);
-        return NGX_CONF_ERROR;
-    }
-
-    return NGX_CONF_OK;
+    return ngx_http_mcds_params(cf, cmd, 1, ngx_http_mcds_status_params, scf);
 }
 
 
