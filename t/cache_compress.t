@@ -250,11 +250,11 @@ sub refused {
 
 refused('br', 'invalid value "br" in "mcds_cache_compress"');
 refused('off level=1', '"off" takes no further parameter');
-refused('gzip level=10', 'the level of gzip is 1 to 9');
-refused('zstd level=0', 'invalid "level=0".*the level of zstd is 1 to 19');
-refused('gzip min_length=x', 'invalid "min_length=x"');
-refused('gzip types=', 'invalid "types="');
-refused('gzip types=text/*,,a/b', 'invalid "types=');
+refused('gzip level=10', '"level=10".* it must be 1 to 9');
+refused('zstd level=0', 'invalid value "level=0".* it must be 1 to 19');
+refused('gzip min_length=x', 'invalid value "min_length=x".* a size up to 64m');
+refused('gzip types=', 'invalid parameter "types="');
+refused('gzip types=text/*,,a/b', 'invalid value "types=');
 refused('gzip text/html', 'invalid parameter "text/html"');
 refused('gzip; mcds_cache_compress off', 'is duplicate');
 

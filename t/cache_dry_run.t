@@ -97,7 +97,7 @@ is(page_decode($m->get(key('/m')))->{kind}, 1, 'it is one');
 ttl_between($m, key('/m'), 0, 3, 'and stays as long as told');
 
 like($t->conf_error(location => 'mcds_cache_uncacheable 0;'),
-    qr/"0" in "mcds_cache_uncacheable" directive, it must be 1s to 30d/,
+    qr/"0" in "mcds_cache_uncacheable", it must be 1s to 30d/,
     'not at all');
 
 $t->done();

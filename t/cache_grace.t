@@ -286,11 +286,13 @@ is($hosts[0]->get('/off/fails', method => 'HEAD')->status(), 500,
 # what a user can get wrong
 
 for my $case (
-    ['sometimes', 'invalid value "sometimes" in "mcds_cache_grace" directive, '
+    ['sometimes', 'invalid value "sometimes" in "mcds_cache_grace", '
         . 'it must be "on", "off" or a time'],
-    ['1h 2h', 'invalid parameter "2h" in "mcds_cache_grace" directive, it must '
-        . 'be "origin=" and a time'],
-    ['1h origin=x', 'invalid time "origin=x" in "mcds_cache_grace" directive'],
+    ['1h 2h', 'invalid parameter "2h" in "mcds_cache_grace"'],
+    ['on origin=1h', '"mcds_cache_grace" directive "on" takes no further '
+        . 'parameter'],
+    ['1h origin=x', 'invalid value "origin=x" in "mcds_cache_grace", it must '
+        . 'be a time'],
     ['1h; mcds_cache_grace 2h', '"mcds_cache_grace" directive is duplicate'])
 {
     my ($value, $error) = @$case;

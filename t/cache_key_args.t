@@ -148,19 +148,26 @@ for my $words ('sort', 'ignore=a', 'only=a', 'sort ignore=a,b*',
         "right: $words");
 }
 
-for (['""', '', ''], ['ignore=', 'ignore=', 'is empty'],
-    ['ignore=a,', 'ignore=a,', 'is empty'],
-    ['only=,a', 'only=,a', 'is empty'], ['sort sort', 'sort', 'a duplicate'],
-    ['only=a ignore=b', 'ignore=b', 'there is one'],
-    ['ignore=a only=b', 'only=b', 'there is one'],
-    ['off sort', 'off', ''], ['utm_*', 'utm_*', ''], ['sort=on', 'sort=on', ''])
+my $kind = qr/invalid parameter/;
+my $empty = 'it must be a list of names, of which none is empty';
+
+for (['""', $kind, ''], ['ignore=', $kind, 'ignore='],
+    ['ignore=a,', qr/invalid value/, 'ignore=a,', $empty],
+    ['only=,a', qr/invalid value/, 'only=,a', $empty],
+    ['sort sort', qr/duplicate parameter/, 'sort'],
+    ['only=a ignore=b', qr/duplicate parameter/, 'ignore=b'],
+    ['ignore=a only=b', qr/duplicate parameter/, 'only=b'],
+    ['utm_*', $kind, 'utm_*'], ['sort=on', $kind, 'sort=on'])
 {
-    my ($words, $name, $why) = @$_;
+    my ($words, $re, $name, $why) = (@$_, '');
     like($t->conf_error(location => "mcds_cache_key_args $words;"),
-        qr/invalid parameter "\Q$name\E" in "mcds_cache_key_args".*$why/,
+        qr{$re "\Q$name\E" in "mcds_cache_key_args".*\Q$why\E},
         "wrong: $words");
 }
 
+like($t->conf_error(location => 'mcds_cache_key_args off sort;'),
+    qr/"mcds_cache_key_args" directive "off" takes no further parameter/,
+    'wrong: off sort');
 like($t->conf_error(location => 'mcds_cache_key_args;'),
     qr/number of arguments/, 'wrong: nothing');
 like($t->conf_error(location => 'mcds_cache_key_args sort; '

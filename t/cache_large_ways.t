@@ -110,7 +110,7 @@ is($t->conf_error(http => 'mcds_pool main { server 127.0.0.1; }',
     location => 'mcds_cache on; mcds_cache_max_size 64m;'), '', '64m');
 like($t->conf_error(http => 'mcds_pool main { server 127.0.0.1; }',
     location => 'mcds_cache on; mcds_cache_max_size 65m;'),
-    qr/"65m" in "mcds_cache_max_size" directive, .* 64m at most in \S+:\d+/,
+    qr/"65m" in "mcds_cache_max_size", .* a size up to 64m in \S+:\d+/,
     '65m');
 
 $t->done();

@@ -165,7 +165,7 @@ like($t->conf_error(@conf, "mcds_cache_valid $_;"), qr/"mcds_cache_valid"
     \ directive\ takes\ no\ codes\ and\ no\ time\ with\ "origin"\ in\ \S+:\d/x,
     $_) for '404 origin', 'origin 10s', 'origin origin';
 like($t->conf_error(@conf, 'mcds_cache_valid orign;'),
-    qr/invalid value "orign" in "mcds_cache_valid" directive, it must be a /,
+    qr/invalid value "orign" in "mcds_cache_valid", it must be a /,
     'orign');
 
 $t->done();

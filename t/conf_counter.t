@@ -163,10 +163,10 @@ my @wrong = (
         ['window=31d', '1s to 30d'], ['slots=61', '1 to 60'],
         ['jitter=5', '0.01% to 100%']),
     ['mcds_cache_use_stale http_501;', 'invalid value "http_501" in '
-        . '"mcds_cache_use_stale" directive, it must be one of error timeout'],
+        . '"mcds_cache_use_stale", it must be one of error timeout'],
     ['mcds_ignore_headers Foo;', 'invalid value "Foo" in '
-        . '"mcds_ignore_headers" directive, it must be one of '],
-    ['mcds_cache_lock_age 2500ms;', 'in whole seconds'],
+        . '"mcds_ignore_headers", it must be one of '],
+    ['mcds_cache_lock_age 2500ms;', '"2500ms"', 'counts in seconds'],
     map({ ["mcds_counter \$n \"$_\";", '"mcds_counter"', "\"$_\""] }
         'by=1 ', 'statuses=200, 404', 'read ', 'async '),
     map({ ["mcds_counter \$n; mcds_counter_init \$n \"$_\";",

@@ -119,11 +119,11 @@ $hosts[0]->close() if 0;
 # what is said wrong
 
 for (
-    ['mcds_cache_error_backoff 10ms', 'must be 1s to 1d'],
+    ['mcds_cache_error_backoff 10ms', 'must be "off" or 1s to 1d'],
     ['mcds_cache_error_backoff 10s 2s', 'less than the first'],
     ['mcds_cache_error_backoff off 2s', 'no further parameter'],
     ['mcds_cache_local on', 'must be "off", "validated" or "timed="'],
-    ['mcds_cache_local timed=x', 'invalid time'],
+    ['mcds_cache_local timed=x', 'must be "off", "validated" or "timed="'],
     ['mcds_cache_early 0', 'a factor up to 100'],
     ['mcds_cache_jitter 91%', 'must be "off" or 1% to 90%'],
     ['mcds_cache_jitter 5 6', 'invalid number of arguments'])

@@ -87,9 +87,9 @@ for my $row (
     # other locks
 
     ['mcds_cache on; mcds_cache_lock_age 1s;', 'invalid value "1s" in '
-        . '"mcds_cache_lock_age" directive, it must be 2s, since memcached '
+        . '"mcds_cache_lock_age", it must be 2s, since memcached '
         . 'counts in seconds, to 30d'],
-    ['mcds_cache on; mcds_cache_lock_age 0;', 'must be 2s'],
+    ['mcds_cache on; mcds_cache_lock_age 0;', 'it must be 2s'],
 ) {
     my ($conf, $message) = @$row;
     my $error = $t->conf_error(http => $pool, location => $conf);

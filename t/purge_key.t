@@ -240,12 +240,12 @@ ok(wait_for(sub { page_decode($m->get(key('/garbage')))->{body} eq
 my @conf = (
     ['off on', 'needs "on", "off", or "method=" and conditions'],
     ['mode=delete', 'needs "on", "off", or "method=" and conditions'],
-    ['PURGE', 'invalid parameter "PURGE" in "mcds_purge_api", it has no '
-        . 'variable'],
-    ['method=GET', 'invalid parameter "method=GET" in "mcds_purge_api", it '
+    ['PURGE', 'invalid value "PURGE" in "mcds_purge_api", it must be a '
+        . 'condition with a variable'],
+    ['method=GET', 'invalid value "method=GET" in "mcds_purge_api", it '
         . 'must be another method than GET and HEAD'],
     ['on mode=refresh', 'has "mode=refresh" in a location of its own'],
-    ['on mode=x', 'invalid parameter "mode=x" in "mcds_purge_api", it must '
+    ['on mode=x', 'invalid value "mode=x" in "mcds_purge_api", it must '
         . 'be "invalidate", "delete" or "refresh"'],
     ['off mode=delete', 'has a mode and "off"'],
 );

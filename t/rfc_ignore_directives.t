@@ -215,7 +215,7 @@ ok(!entry('/users/1'), 'Authorization: must-revalidate does not allow it');
 
 my @conf = (http => 'mcds_pool m { server 127.0.0.1; }', location =>);
 my $error = sub { $t->conf_error(@conf, "mcds_ignore_headers @_;") };
-my $of = qr/ in "mcds_ignore_headers" directive/;
+my $of = qr/ in "mcds_ignore_headers"/;
 
 is($error->($_), '', $_) for 'CDN-Cache-Control', map {
     ("Cache-Control:$_", "CDN-Cache-Control:$_", "cache-control:\U$_") }

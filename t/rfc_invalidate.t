@@ -452,11 +452,11 @@ is($r->body, 'done', 'memcached is down: the answer all the same');
 my @conf = (http => 'mcds_pool m { server 127.0.0.1; }', location =>);
 
 for (['yes', 'must be "on", "stale" or "off"'],
-    ['on if', 'must be one "if=" and a condition'],
-    ['on if=', 'must be one "if=" and a condition'],
-    ['on stale', 'must be one "if=" and a condition'],
+    ['on if', 'invalid parameter "if" in "mcds_cache_invalidate"'],
+    ['on if=', 'invalid parameter "if="'],
+    ['on stale', 'invalid parameter "stale"'],
     ['on if=$nothing', 'unknown "nothing" variable'],
-    ['on if=$uri if=$uri', 'must be one "if=" and a condition'],
+    ['on if=$uri if=$uri', 'duplicate parameter "if=$uri"'],
     ['off if=$uri', 'takes no further parameter'],
     ['on; mcds_cache_invalidate off', 'is duplicate'])
 {

@@ -12,6 +12,7 @@
 #include <ngx_http.h>
 #include "ngx_http_mcds_conf.h"
 #include "ngx_http_mcds_header.h"
+#include "ngx_http_mcds_param_type.h"
 #include "ngx_http_mcds_cache.h"
 #include "ngx_http_mcds_cache_conf.h"
 #include "ngx_http_mcds_herd.h"
@@ -25,6 +26,9 @@
 /* mcds_cache_grace: of lifetimes of the configuration, of the origin; ms */
 #define NGX_HTTP_MCDS_GRACE          86400000
 #define NGX_HTTP_MCDS_GRACE_ORIGIN   3600000
+
+/* milliseconds */
+#define NGX_HTTP_MCDS_LOCK_TIMEOUT   60000
 
 
 static ngx_conf_bitmask_t  ngx_http_mcds_ignore_headers_masks[] = {
@@ -57,6 +61,8 @@ static ngx_conf_bitmask_t  ngx_http_mcds_ignore_directives[] = {
 };
 
 
+static char *ngx_http_mcds_cache_period(ngx_conf_t *cf,
+    ngx_http_mcds_param_t *param, ngx_str_t *text, void *conf);
 static char *ngx_http_mcds_cache_valid_origin(ngx_conf_t *cf,
     ngx_http_mcds_cache_conf_t *ccf);
 static ngx_int_t ngx_http_mcds_ignore(ngx_conf_t *cf, ngx_command_t *cmd,
@@ -82,6 +88,103 @@ ngx_conf_bitmask_t  ngx_http_mcds_use_stale_masks[] = {
 };
 
 
+static ngx_conf_enum_t  ngx_http_mcds_value_off[] = {
+    { ngx_string("off"), 0 },
+    { ngx_null_string, 0 }
+};
+
+
+ngx_http_mcds_param_t  ngx_http_mcds_cache_values[] = {
+
+    { ngx_string("mcds_cache_status_header"),
+      ngx_http_mcds_param_flag,
+      ngx_http_mcds_field(ngx_http_mcds_cache_conf_t, cache_status_header),
+      0, 0, 0, NULL },
+
+    { ngx_string("mcds_cache_dry_run"),
+      ngx_http_mcds_param_flag,
+      ngx_http_mcds_field(ngx_http_mcds_cache_conf_t, cache_dry_run),
+      0, 0, 0, NULL },
+
+    { ngx_string("mcds_cache_shared"),
+      ngx_http_mcds_param_flag,
+      ngx_http_mcds_field(ngx_http_mcds_cache_conf_t, cache_shared),
+      0, 0, 0, NULL },
+
+    { ngx_string("mcds_cache_uncacheable"),
+      ngx_http_mcds_param_sec,
+      ngx_http_mcds_field(ngx_http_mcds_cache_conf_t, cache_uncacheable),
+      1, NGX_MCDS_MAX_TTL, 10, NULL },
+
+    { ngx_string("mcds_cache_max_size"),
+      ngx_http_mcds_param_size,
+      ngx_http_mcds_field(ngx_http_mcds_cache_conf_t, cache_max_size),
+      0, NGX_HTTP_MCDS_MAX_SIZE, 8 * 1024 * 1024, NULL },
+
+    { ngx_string("mcds_cache_lock"),
+      ngx_http_mcds_param_flag,
+      ngx_http_mcds_field(ngx_http_mcds_cache_conf_t, cache_lock),
+      0, 0, 1, NULL },
+
+    { ngx_string("mcds_cache_lock_age"),
+      ngx_http_mcds_param_lock_sec,
+      ngx_http_mcds_field(ngx_http_mcds_cache_conf_t, cache_lock_age),
+      2, NGX_MCDS_MAX_TTL, 5, NULL },
+
+    { ngx_string("mcds_cache_wait"),
+      ngx_http_mcds_param_msec,
+      ngx_http_mcds_field(ngx_http_mcds_cache_conf_t, cache_wait),
+      0, 0, 2000, NULL },
+
+    { ngx_string("mcds_cache_max_waiters"),
+      ngx_http_mcds_param_num,
+      ngx_http_mcds_field(ngx_http_mcds_cache_conf_t, cache_max_waiters),
+      0, 0, 1000, NULL },
+
+    { ngx_string("mcds_cache_max_variants"),
+      ngx_http_mcds_param_num,
+      ngx_http_mcds_field(ngx_http_mcds_cache_conf_t, cache_max_variants),
+      1, NGX_MCDS_MAX_VARIANTS, 32, NULL },
+
+    { ngx_string("mcds_cache_background_update"),
+      ngx_http_mcds_cache_period,
+      ngx_http_mcds_field(ngx_http_mcds_cache_conf_t, cache_update),
+      0, 0, 60000, NULL },
+
+    { ngx_string("mcds_cache_local"),
+      ngx_http_mcds_herd_mode,
+      ngx_http_mcds_field(ngx_http_mcds_cache_conf_t, cache_local),
+      0, 0, NGX_MCDS_LOCAL_OFF, NULL },
+
+    { ngx_string("mcds_cache_early"),
+      ngx_http_mcds_herd_factor,
+      ngx_http_mcds_field(ngx_http_mcds_cache_conf_t, cache_early),
+      0, 0, 0, NULL },
+
+    { ngx_string("mcds_cache_jitter"),
+      ngx_http_mcds_param_percent,
+      ngx_http_mcds_field(ngx_http_mcds_cache_conf_t, cache_jitter),
+      1, 90, 0, ngx_http_mcds_value_off },
+
+    { ngx_string("mcds_cache_min_uses"),
+      ngx_http_mcds_param_num,
+      ngx_http_mcds_field(ngx_http_mcds_cache_conf_t, cache_min_uses),
+      0, 0, 1, NULL },
+
+    { ngx_string("mcds_cache_revalidate"),
+      ngx_http_mcds_param_flag,
+      ngx_http_mcds_field(ngx_http_mcds_cache_conf_t, cache_revalidate),
+      0, 0, 0, NULL },
+
+    { ngx_string("mcds_cache_request_control"),
+      ngx_http_mcds_param_flag,
+      ngx_http_mcds_field(ngx_http_mcds_cache_conf_t, cache_request_control),
+      0, 0, 0, NULL },
+
+      ngx_http_mcds_params_end
+};
+
+
 void
 ngx_http_mcds_cache_init_conf(ngx_http_mcds_cache_conf_t *conf)
 {
@@ -102,30 +205,18 @@ ngx_http_mcds_cache_init_conf(ngx_http_mcds_cache_conf_t *conf)
     conf->session_cookies = NGX_CONF_UNSET_PTR;
     conf->forwarded_headers = NGX_CONF_UNSET_PTR;
     conf->key_args = NGX_CONF_UNSET_PTR;
-    conf->cache_status_header = NGX_CONF_UNSET;
-    conf->cache_dry_run = NGX_CONF_UNSET;
-    conf->cache_shared = NGX_CONF_UNSET;
-    conf->cache_uncacheable = NGX_CONF_UNSET;
     conf->secrets = NGX_CONF_UNSET_PTR;
     conf->compress = NGX_CONF_UNSET_PTR;
     conf->tags = NGX_CONF_UNSET_PTR;
-    conf->cache_max_size = NGX_CONF_UNSET_SIZE;
-    conf->cache_lock = NGX_CONF_UNSET;
-    conf->cache_lock_age = NGX_CONF_UNSET;
     conf->cache_lock_timeout = NGX_CONF_UNSET_MSEC;
     conf->cache_lock_pass = NGX_CONF_UNSET_UINT;
-    conf->cache_wait = NGX_CONF_UNSET_MSEC;
-    conf->cache_max_waiters = NGX_CONF_UNSET_UINT;
-    conf->cache_max_variants = NGX_CONF_UNSET_UINT;
     conf->cache_grace = NGX_CONF_UNSET;
     conf->cache_grace_origin = NGX_CONF_UNSET;
-    conf->cache_update = NGX_CONF_UNSET;
     conf->cache_heuristic = NGX_CONF_UNSET_UINT;
     conf->cache_heuristic_max = NGX_CONF_UNSET;
-    conf->cache_revalidate = NGX_CONF_UNSET;
-    conf->cache_request_control = NGX_CONF_UNSET;
     conf->cache_invalidate = NGX_CONF_UNSET_UINT;
 
+    ngx_http_mcds_values_unset(ngx_http_mcds_cache_values, conf);
     ngx_http_mcds_herd_init_conf(conf);
 }
 
@@ -158,31 +249,17 @@ ngx_http_mcds_cache_merge_conf(ngx_conf_t *cf,
                              NULL);
 
     ngx_conf_merge_ptr_value(conf->key_args, prev->key_args, NULL);
-    ngx_conf_merge_value(conf->cache_status_header, prev->cache_status_header,
-                         0);
-    ngx_conf_merge_value(conf->cache_dry_run, prev->cache_dry_run, 0);
-    ngx_conf_merge_value(conf->cache_shared, prev->cache_shared, 0);
-    ngx_conf_merge_sec_value(conf->cache_uncacheable, prev->cache_uncacheable,
-                             10);
     ngx_conf_merge_ptr_value(conf->secrets, prev->secrets, NULL);
     ngx_conf_merge_ptr_value(conf->compress, prev->compress, NULL);
     ngx_conf_merge_ptr_value(conf->tags, prev->tags, NULL);
     ngx_http_mcds_purge_merge(cf, prev, conf);
 
-    ngx_conf_merge_size_value(conf->cache_max_size, prev->cache_max_size,
-                              8 * 1024 * 1024);
 
-    ngx_conf_merge_value(conf->cache_lock, prev->cache_lock, 1);
-    ngx_conf_merge_sec_value(conf->cache_lock_age, prev->cache_lock_age, 5);
     ngx_conf_merge_msec_value(conf->cache_lock_timeout,
-                              prev->cache_lock_timeout, 60000);
+                              prev->cache_lock_timeout,
+                              NGX_HTTP_MCDS_LOCK_TIMEOUT);
     ngx_conf_merge_uint_value(conf->cache_lock_pass, prev->cache_lock_pass,
                               0);
-    ngx_conf_merge_msec_value(conf->cache_wait, prev->cache_wait, 2000);
-    ngx_conf_merge_uint_value(conf->cache_max_waiters,
-                              prev->cache_max_waiters, 1000);
-    ngx_conf_merge_uint_value(conf->cache_max_variants,
-                              prev->cache_max_variants, 32);
 
     if (conf->cache_grace == NGX_CONF_UNSET) {
         conf->cache_grace = prev->cache_grace;
@@ -192,7 +269,6 @@ ngx_http_mcds_cache_merge_conf(ngx_conf_t *cf,
     ngx_conf_init_value(conf->cache_grace, NGX_HTTP_MCDS_GRACE);
     ngx_conf_init_value(conf->cache_grace_origin, NGX_HTTP_MCDS_GRACE_ORIGIN);
 
-    ngx_conf_merge_value(conf->cache_update, prev->cache_update, 60000);
 
     ngx_conf_merge_bitmask_value(conf->cache_ignore, prev->cache_ignore,
                                  NGX_CONF_BITMASK_SET);
@@ -202,11 +278,9 @@ ngx_http_mcds_cache_merge_conf(ngx_conf_t *cf,
                              prev->cache_heuristic_max,
                              NGX_HTTP_MCDS_HEURISTIC_MAX);
 
+    ngx_http_mcds_values_merge(ngx_http_mcds_cache_values, prev, conf);
     ngx_http_mcds_herd_merge_conf(prev, conf);
 
-    ngx_conf_merge_value(conf->cache_revalidate, prev->cache_revalidate, 0);
-    ngx_conf_merge_value(conf->cache_request_control,
-                         prev->cache_request_control, 0);
     ngx_http_mcds_invalidate_merge(prev, conf);
     ngx_conf_merge_bitmask_value(conf->cache_use_stale, prev->cache_use_stale,
                                  NGX_CONF_BITMASK_SET
@@ -316,7 +390,7 @@ ngx_http_mcds_cache_valid(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 
         if (n < 100 || n > 599) {
             ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
-                               "invalid status \"%V\" in \"%V\" directive, "
+                               "invalid status \"%V\" in \"%V\", "
                                "it must be 100 to 599 or \"any\"", &value[i],
                                &cmd->name);
             return NGX_CONF_ERROR;
@@ -325,7 +399,7 @@ ngx_http_mcds_cache_valid(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 
     if (ngx_parse_time(&value[last], 1) == (time_t) NGX_ERROR) {
         ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
-                           "invalid value \"%V\" in \"%V\" directive, it "
+                           "invalid value \"%V\" in \"%V\", it "
                            "must be a time or \"origin\"", &value[last],
                            &cmd->name);
         return NGX_CONF_ERROR;
@@ -369,46 +443,40 @@ ngx_http_mcds_cache_valid_origin(ngx_conf_t *cf,
 
 /* "on" without a bound, "off" never, or a time */
 
-char *
-ngx_http_mcds_cache_period(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
+static char *
+ngx_http_mcds_cache_period(ngx_conf_t *cf, ngx_http_mcds_param_t *param,
+    ngx_str_t *text, void *conf)
 {
-    char *p = conf;
+    int64_t  ms;
 
-    int64_t     *field, ms;
-    ngx_str_t   *value;
-
-    field = (int64_t *) (p + cmd->offset);
-
-    if (*field != NGX_CONF_UNSET) {
-        return "is duplicate";
-    }
-
-    value = cf->args->elts;
-
-    if (value[1].len == 2 && ngx_strncmp(value[1].data, "on", 2) == 0) {
-        *field = NGX_MCDS_ALWAYS;
-        return NGX_CONF_OK;
-    }
-
-    if (value[1].len == 3 && ngx_strncmp(value[1].data, "off", 3) == 0) {
-        *field = 0;
-        return NGX_CONF_OK;
-    }
-
-    ms = ngx_http_mcds_parse_msec(&value[1]);
+    ms = ngx_http_mcds_header_is(text, "on") ? NGX_MCDS_ALWAYS
+         : ngx_http_mcds_header_is(text, "off") ? 0
+         : ngx_http_mcds_parse_msec(text);
 
     if (ms == NGX_ERROR) {
-        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
-                           "invalid value \"%V\" in \"%V\" directive, it "
-                           "must be \"on\", \"off\" or a time", &value[1],
-                           &cmd->name);
-        return NGX_CONF_ERROR;
+        return "\"on\", \"off\" or a time";
     }
 
-    *field = ms;
+    ngx_http_mcds_param_put(param, conf, ms);
 
     return NGX_CONF_OK;
 }
+
+
+static ngx_http_mcds_param_t  ngx_http_mcds_grace_params[] = {
+
+    { ngx_string("time"),
+      ngx_http_mcds_cache_period,
+      ngx_http_mcds_field(ngx_http_mcds_cache_conf_t, cache_grace),
+      0, 0, NGX_HTTP_MCDS_GRACE, NULL },
+
+    { ngx_string("origin="),
+      ngx_http_mcds_param_msec,
+      ngx_http_mcds_field(ngx_http_mcds_cache_conf_t, cache_grace_origin),
+      0, 0, NGX_CONF_UNSET, NULL },
+
+      ngx_http_mcds_params_end
+};
 
 
 char *
@@ -416,8 +484,7 @@ ngx_http_mcds_cache_grace(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 {
     ngx_http_mcds_cache_conf_t *ccf = conf;
 
-    int64_t     ms;
-    ngx_str_t  *value, text;
+    ngx_str_t  *value;
 
     if (ccf->cache_grace != NGX_CONF_UNSET) {
         return "is duplicate";
@@ -431,53 +498,43 @@ ngx_http_mcds_cache_grace(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
         return NGX_CONF_OK;
     }
 
-    if (cf->args->nelts == 2 && ngx_http_mcds_header_is(&value[1], "off")) {
-        ccf->cache_grace = 0;
-        ccf->cache_grace_origin = 0;
-        return NGX_CONF_OK;
+    if (ngx_http_mcds_header_is(&value[1], "on")) {
+        return "\"on\" takes no further parameter";
     }
 
-    ms = ngx_http_mcds_parse_msec(&value[1]);
-
-    if (ms == NGX_ERROR) {
-        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
-                           "invalid value \"%V\" in \"%V\" directive, it must "
-                           "be \"on\", \"off\" or a time", &value[1],
-                           &cmd->name);
+    if (ngx_http_mcds_params(cf, cmd, 1, ngx_http_mcds_grace_params, ccf)
+        != NGX_CONF_OK)
+    {
         return NGX_CONF_ERROR;
     }
 
-    ccf->cache_grace = ms;
-    ccf->cache_grace_origin = ms;
-
-    if (cf->args->nelts == 2) {
-        return NGX_CONF_OK;
-    }
-
-    if (ngx_strncmp(value[2].data, "origin=", 7) != 0) {
-        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
-                           "invalid parameter \"%V\" in \"%V\" directive, it "
-                           "must be \"origin=\" and a time", &value[2],
-                           &cmd->name);
-        return NGX_CONF_ERROR;
-    }
-
-    text.data = value[2].data + 7;
-    text.len = value[2].len - 7;
-
-    ms = ngx_http_mcds_parse_msec(&text);
-
-    if (ms == NGX_ERROR) {
-        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
-                           "invalid time \"%V\" in \"%V\" directive",
-                           &value[2], &cmd->name);
-        return NGX_CONF_ERROR;
-    }
-
-    ccf->cache_grace_origin = ms;
+    ngx_conf_init_value(ccf->cache_grace_origin, ccf->cache_grace);
 
     return NGX_CONF_OK;
 }
+
+
+static ngx_conf_enum_t  ngx_http_mcds_lock_timeouts[] = {
+    { ngx_string("error"), 0 },
+    { ngx_string("pass"), 1 },
+    { ngx_null_string, 0 }
+};
+
+
+static ngx_http_mcds_param_t  ngx_http_mcds_lock_timeout_params[] = {
+
+    { ngx_string("time"),
+      ngx_http_mcds_param_msec,
+      ngx_http_mcds_field(ngx_http_mcds_cache_conf_t, cache_lock_timeout),
+      0, 0, NGX_HTTP_MCDS_LOCK_TIMEOUT, NULL },
+
+    { ngx_string("error|pass"),
+      ngx_http_mcds_param_enum,
+      ngx_http_mcds_field(ngx_http_mcds_cache_conf_t, cache_lock_pass),
+      0, 0, 0, ngx_http_mcds_lock_timeouts },
+
+      ngx_http_mcds_params_end
+};
 
 
 char *
@@ -486,91 +543,12 @@ ngx_http_mcds_cache_lock_timeout(ngx_conf_t *cf, ngx_command_t *cmd,
 {
     ngx_http_mcds_cache_conf_t *ccf = conf;
 
-    ngx_str_t   *value;
-    ngx_msec_t   ms;
-
     if (ccf->cache_lock_timeout != NGX_CONF_UNSET_MSEC) {
         return "is duplicate";
     }
 
-    value = cf->args->elts;
-
-    ms = ngx_parse_time(&value[1], 0);
-
-    if (ms == (ngx_msec_t) NGX_ERROR) {
-        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
-                           "invalid value \"%V\" in \"%V\" directive, it "
-                           "must be a time", &value[1], &cmd->name);
-        return NGX_CONF_ERROR;
-    }
-
-    ccf->cache_lock_timeout = ms;
-    ccf->cache_lock_pass = 0;
-
-    if (cf->args->nelts == 2) {
-        return NGX_CONF_OK;
-    }
-
-    if (value[2].len == 4 && ngx_strncmp(value[2].data, "pass", 4) == 0) {
-        ccf->cache_lock_pass = 1;
-        return NGX_CONF_OK;
-    }
-
-    if (value[2].len == 5 && ngx_strncmp(value[2].data, "error", 5) == 0) {
-        return NGX_CONF_OK;
-    }
-
-    ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
-                       "invalid parameter \"%V\" in \"%V\", it must be "
-                       "\"error\" or \"pass\"", &value[2], &cmd->name);
-
-    return NGX_CONF_ERROR;
-}
-
-
-char *
-ngx_http_mcds_cache_max_size(ngx_conf_t *cf, void *post, void *data)
-{
-    size_t *size = data;
-
-    return (*size > NGX_HTTP_MCDS_MAX_SIZE) ? "must be 64m at most"
-                                            : NGX_CONF_OK;
-}
-
-
-char *
-ngx_http_mcds_cache_lock_age(ngx_conf_t *cf, void *post, void *data)
-{
-    time_t *age = data;
-
-    if (*age < 2 || *age > NGX_MCDS_MAX_TTL) {
-        return "must be 2s, since memcached counts in seconds, to 30d";
-    }
-
-    return NGX_CONF_OK;
-}
-
-
-char *
-ngx_http_mcds_cache_max_variants(ngx_conf_t *cf, void *post, void *data)
-{
-    ngx_int_t *n = data;
-
-    return (*n < 1 || *n > NGX_MCDS_MAX_VARIANTS) ? "must be 1 to 1024"
-                                                  : NGX_CONF_OK;
-}
-
-
-char *
-ngx_http_mcds_cache_uncacheable(ngx_conf_t *cf, void *post, void *data)
-{
-    time_t *time = data;
-
-    if (*time < 1 || *time > NGX_MCDS_MAX_TTL) {
-        return "must be 1s to 30d";
-    }
-
-    return NGX_CONF_OK;
+    return ngx_http_mcds_params(cf, cmd, 1, ngx_http_mcds_lock_timeout_params,
+                                ccf);
 }
 
 
@@ -701,7 +679,7 @@ ngx_http_mcds_ignore(ngx_conf_t *cf, ngx_command_t *cmd, ngx_str_t *value,
 
         default:
             ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
-                               "invalid value \"%V\" in \"%V\" directive, "
+                               "invalid value \"%V\" in \"%V\", "
                                "only Cache-Control and CDN-Cache-Control "
                                "have directives", value, &cmd->name);
             return NGX_ERROR;
@@ -716,7 +694,7 @@ ngx_http_mcds_ignore(ngx_conf_t *cf, ngx_command_t *cmd, ngx_str_t *value,
 
     if (*bit == 0) {
         ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
-                           "invalid value \"%V\" in \"%V\" directive, "
+                           "invalid value \"%V\" in \"%V\", "
                            "%s must be one of%s", value, &cmd->name,
                            p ? "what follows the colon" : "it",
                            ngx_http_mcds_mask_words(cf, mask));
@@ -747,58 +725,33 @@ ngx_http_mcds_ignore_find(ngx_conf_bitmask_t *mask, ngx_str_t *name)
 
 /* off, or percent of the time since Last-Modified and the most it may be */
 
+static ngx_http_mcds_param_t  ngx_http_mcds_heuristic_params[] = {
+
+    { ngx_string("percent"),
+      ngx_http_mcds_param_percent,
+      ngx_http_mcds_field(ngx_http_mcds_cache_conf_t, cache_heuristic),
+      1, 100, 0, ngx_http_mcds_value_off },
+
+    /* that of the outer level, if it is missing */
+
+    { ngx_string("max"),
+      ngx_http_mcds_param_sec,
+      ngx_http_mcds_field(ngx_http_mcds_cache_conf_t, cache_heuristic_max),
+      0, 0, NGX_CONF_UNSET, NULL },
+
+      ngx_http_mcds_params_end
+};
+
+
 char *
 ngx_http_mcds_cache_heuristic(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 {
     ngx_http_mcds_cache_conf_t *ccf = conf;
 
-    ngx_int_t   n;
-    ngx_str_t  *value, s;
-
     if (ccf->cache_heuristic != NGX_CONF_UNSET_UINT) {
         return "is duplicate";
     }
 
-    value = cf->args->elts;
-    s = value[1];
-
-    if (s.len == 3 && ngx_strncmp(s.data, "off", 3) == 0) {
-
-        if (cf->args->nelts == 3) {
-            return "\"off\" takes no further parameter";
-        }
-
-        ccf->cache_heuristic = 0;
-        return NGX_CONF_OK;
-    }
-
-    if (s.len && s.data[s.len - 1] == '%') {
-        s.len--;
-    }
-
-    n = ngx_atoi(s.data, s.len);
-
-    if (n < 1 || n > 100) {
-        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
-                           "invalid value \"%V\" in \"%V\", it must be "
-                           "\"off\" or 1%% to 100%%", &value[1], &cmd->name);
-        return NGX_CONF_ERROR;
-    }
-
-    ccf->cache_heuristic = n;
-
-    if (cf->args->nelts == 2) {
-        return NGX_CONF_OK;
-    }
-
-    ccf->cache_heuristic_max = ngx_parse_time(&value[2], 1);
-
-    if (ccf->cache_heuristic_max == (time_t) NGX_ERROR) {
-        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
-                           "invalid time \"%V\" in \"%V\"", &value[2],
-                           &cmd->name);
-        return NGX_CONF_ERROR;
-    }
-
-    return NGX_CONF_OK;
+    return ngx_http_mcds_params(cf, cmd, 1, ngx_http_mcds_heuristic_params,
+                                ccf);
 }

@@ -14,9 +14,15 @@
 #include <ngx_core.h>
 #include <ngx_http.h>
 #include "ngx_http_mcds_cache.h"
+#include "ngx_http_mcds_param.h"
 
 
 extern ngx_conf_bitmask_t  ngx_http_mcds_use_stale_masks[];
+
+
+/* directives with one value */
+
+extern ngx_http_mcds_param_t  ngx_http_mcds_cache_values[];
 
 
 /* of zeroed memory */
@@ -30,12 +36,10 @@ char *ngx_http_mcds_cache_merge_conf(ngx_conf_t *cf,
     ngx_http_mcds_cache_conf_t *prev, ngx_http_mcds_cache_conf_t *conf);
 
 
-/* setters, and checks behind setters */
+/* setters */
 
 char *ngx_http_mcds_cache(ngx_conf_t *cf, ngx_command_t *cmd, void *conf);
 char *ngx_http_mcds_cache_methods(ngx_conf_t *cf, ngx_command_t *cmd,
-    void *conf);
-char *ngx_http_mcds_cache_period(ngx_conf_t *cf, ngx_command_t *cmd,
     void *conf);
 char *ngx_http_mcds_cache_grace(ngx_conf_t *cf, ngx_command_t *cmd,
     void *conf);
@@ -49,10 +53,6 @@ char *ngx_http_mcds_ignore_headers(ngx_conf_t *cf, ngx_command_t *cmd,
     void *conf);
 char *ngx_http_mcds_cache_heuristic(ngx_conf_t *cf, ngx_command_t *cmd,
     void *conf);
-char *ngx_http_mcds_cache_max_size(ngx_conf_t *cf, void *post, void *data);
-char *ngx_http_mcds_cache_max_variants(ngx_conf_t *cf, void *post, void *data);
-char *ngx_http_mcds_cache_lock_age(ngx_conf_t *cf, void *post, void *data);
-char *ngx_http_mcds_cache_uncacheable(ngx_conf_t *cf, void *post, void *data);
 
 
 #endif /* _NGX_HTTP_MCDS_CACHE_CONF_H_INCLUDED_ */

@@ -8,6 +8,7 @@
 #include <ngx_core.h>
 #include <ngx_http.h>
 #include "ngx_http_mcds_conf.h"
+#include "ngx_http_mcds_param.h"
 #include "ngx_http_mcds_pool.h"
 #include "ngx_http_mcds_cache.h"
 #include "ngx_http_mcds_cache_conf.h"
@@ -32,19 +33,6 @@ static char *ngx_http_mcds_cache_merge_loc_conf(ngx_conf_t *cf, void *parent,
     void *child);
 static char *ngx_http_mcds_cache_merge_pools(ngx_conf_t *cf,
     ngx_http_mcds_cache_conf_t *conf);
-
-
-static ngx_conf_post_t  ngx_http_mcds_max_size_post =
-    { ngx_http_mcds_cache_max_size };
-
-static ngx_conf_post_t  ngx_http_mcds_uncacheable_post =
-    { ngx_http_mcds_cache_uncacheable };
-
-static ngx_conf_post_t  ngx_http_mcds_lock_age_post =
-    { ngx_http_mcds_cache_lock_age };
-
-static ngx_conf_post_t  ngx_http_mcds_variants_post =
-    { ngx_http_mcds_cache_max_variants };
 
 
 static ngx_command_t  ngx_http_mcds_cache_commands[] = {
@@ -79,17 +67,17 @@ static ngx_command_t  ngx_http_mcds_cache_commands[] = {
 
     { ngx_string("mcds_cache_status_header"),
       NGX_HTTP_MCDS_LEVELS|NGX_CONF_FLAG,
-      ngx_conf_set_flag_slot,
+      ngx_http_mcds_set_value,
       NGX_HTTP_LOC_CONF_OFFSET,
-      offsetof(ngx_http_mcds_cache_conf_t, cache_status_header),
-      NULL },
+      0,
+      ngx_http_mcds_cache_values },
 
     { ngx_string("mcds_cache_dry_run"),
       NGX_HTTP_MCDS_LEVELS|NGX_CONF_FLAG,
-      ngx_conf_set_flag_slot,
+      ngx_http_mcds_set_value,
       NGX_HTTP_LOC_CONF_OFFSET,
-      offsetof(ngx_http_mcds_cache_conf_t, cache_dry_run),
-      NULL },
+      0,
+      ngx_http_mcds_cache_values },
 
     { ngx_string("mcds_cache_site"),
       NGX_HTTP_MCDS_LEVELS|NGX_CONF_TAKE1,
@@ -100,17 +88,17 @@ static ngx_command_t  ngx_http_mcds_cache_commands[] = {
 
     { ngx_string("mcds_cache_shared"),
       NGX_HTTP_MCDS_LEVELS|NGX_CONF_FLAG,
-      ngx_conf_set_flag_slot,
+      ngx_http_mcds_set_value,
       NGX_HTTP_LOC_CONF_OFFSET,
-      offsetof(ngx_http_mcds_cache_conf_t, cache_shared),
-      NULL },
+      0,
+      ngx_http_mcds_cache_values },
 
     { ngx_string("mcds_cache_uncacheable"),
       NGX_HTTP_MCDS_LEVELS|NGX_CONF_TAKE1,
-      ngx_http_mcds_set_sec,
+      ngx_http_mcds_set_value,
       NGX_HTTP_LOC_CONF_OFFSET,
-      offsetof(ngx_http_mcds_cache_conf_t, cache_uncacheable),
-      &ngx_http_mcds_uncacheable_post },
+      0,
+      ngx_http_mcds_cache_values },
 
     { ngx_string("mcds_cache_compress"),
       NGX_HTTP_MCDS_LEVELS|NGX_CONF_1MORE,
@@ -198,24 +186,24 @@ static ngx_command_t  ngx_http_mcds_cache_commands[] = {
 
     { ngx_string("mcds_cache_max_size"),
       NGX_HTTP_MCDS_LEVELS|NGX_CONF_TAKE1,
-      ngx_http_mcds_set_size,
+      ngx_http_mcds_set_value,
       NGX_HTTP_LOC_CONF_OFFSET,
-      offsetof(ngx_http_mcds_cache_conf_t, cache_max_size),
-      &ngx_http_mcds_max_size_post },
+      0,
+      ngx_http_mcds_cache_values },
 
     { ngx_string("mcds_cache_lock"),
       NGX_HTTP_MCDS_LEVELS|NGX_CONF_FLAG,
-      ngx_conf_set_flag_slot,
+      ngx_http_mcds_set_value,
       NGX_HTTP_LOC_CONF_OFFSET,
-      offsetof(ngx_http_mcds_cache_conf_t, cache_lock),
-      NULL },
+      0,
+      ngx_http_mcds_cache_values },
 
     { ngx_string("mcds_cache_lock_age"),
       NGX_HTTP_MCDS_LEVELS|NGX_CONF_TAKE1,
-      ngx_http_mcds_set_sec,
+      ngx_http_mcds_set_value,
       NGX_HTTP_LOC_CONF_OFFSET,
-      offsetof(ngx_http_mcds_cache_conf_t, cache_lock_age),
-      &ngx_http_mcds_lock_age_post },
+      0,
+      ngx_http_mcds_cache_values },
 
     { ngx_string("mcds_cache_lock_timeout"),
       NGX_HTTP_MCDS_LEVELS|NGX_CONF_TAKE12,
@@ -226,24 +214,24 @@ static ngx_command_t  ngx_http_mcds_cache_commands[] = {
 
     { ngx_string("mcds_cache_wait"),
       NGX_HTTP_MCDS_LEVELS|NGX_CONF_TAKE1,
-      ngx_http_mcds_set_msec,
+      ngx_http_mcds_set_value,
       NGX_HTTP_LOC_CONF_OFFSET,
-      offsetof(ngx_http_mcds_cache_conf_t, cache_wait),
-      NULL },
+      0,
+      ngx_http_mcds_cache_values },
 
     { ngx_string("mcds_cache_max_waiters"),
       NGX_HTTP_MCDS_LEVELS|NGX_CONF_TAKE1,
-      ngx_http_mcds_set_num,
+      ngx_http_mcds_set_value,
       NGX_HTTP_LOC_CONF_OFFSET,
-      offsetof(ngx_http_mcds_cache_conf_t, cache_max_waiters),
-      NULL },
+      0,
+      ngx_http_mcds_cache_values },
 
     { ngx_string("mcds_cache_max_variants"),
       NGX_HTTP_MCDS_LEVELS|NGX_CONF_TAKE1,
-      ngx_http_mcds_set_num,
+      ngx_http_mcds_set_value,
       NGX_HTTP_LOC_CONF_OFFSET,
-      offsetof(ngx_http_mcds_cache_conf_t, cache_max_variants),
-      &ngx_http_mcds_variants_post },
+      0,
+      ngx_http_mcds_cache_values },
 
     { ngx_string("mcds_cache_grace"),
       NGX_HTTP_MCDS_LEVELS|NGX_CONF_TAKE12,
@@ -254,17 +242,17 @@ static ngx_command_t  ngx_http_mcds_cache_commands[] = {
 
     { ngx_string("mcds_cache_background_update"),
       NGX_HTTP_MCDS_LEVELS|NGX_CONF_TAKE1,
-      ngx_http_mcds_cache_period,
+      ngx_http_mcds_set_value,
       NGX_HTTP_LOC_CONF_OFFSET,
-      offsetof(ngx_http_mcds_cache_conf_t, cache_update),
-      NULL },
+      0,
+      ngx_http_mcds_cache_values },
 
     { ngx_string("mcds_cache_request_control"),
       NGX_HTTP_MCDS_LEVELS|NGX_CONF_FLAG,
-      ngx_conf_set_flag_slot,
+      ngx_http_mcds_set_value,
       NGX_HTTP_LOC_CONF_OFFSET,
-      offsetof(ngx_http_mcds_cache_conf_t, cache_request_control),
-      NULL },
+      0,
+      ngx_http_mcds_cache_values },
 
     { ngx_string("mcds_cache_invalidate"),
       NGX_HTTP_MCDS_LEVELS|NGX_CONF_1MORE,
@@ -282,38 +270,38 @@ static ngx_command_t  ngx_http_mcds_cache_commands[] = {
 
     { ngx_string("mcds_cache_local"),
       NGX_HTTP_MCDS_LEVELS|NGX_CONF_TAKE1,
-      ngx_http_mcds_cache_local,
+      ngx_http_mcds_set_value,
       NGX_HTTP_LOC_CONF_OFFSET,
       0,
-      NULL },
+      ngx_http_mcds_cache_values },
 
     { ngx_string("mcds_cache_early"),
       NGX_HTTP_MCDS_LEVELS|NGX_CONF_TAKE1,
-      ngx_http_mcds_cache_early,
+      ngx_http_mcds_set_value,
       NGX_HTTP_LOC_CONF_OFFSET,
       0,
-      NULL },
+      ngx_http_mcds_cache_values },
 
     { ngx_string("mcds_cache_jitter"),
       NGX_HTTP_MCDS_LEVELS|NGX_CONF_TAKE1,
-      ngx_http_mcds_cache_jitter,
+      ngx_http_mcds_set_value,
       NGX_HTTP_LOC_CONF_OFFSET,
       0,
-      NULL },
+      ngx_http_mcds_cache_values },
 
     { ngx_string("mcds_cache_min_uses"),
       NGX_HTTP_MCDS_LEVELS|NGX_CONF_TAKE1,
-      ngx_http_mcds_set_num,
+      ngx_http_mcds_set_value,
       NGX_HTTP_LOC_CONF_OFFSET,
-      offsetof(ngx_http_mcds_cache_conf_t, cache_min_uses),
-      NULL },
+      0,
+      ngx_http_mcds_cache_values },
 
     { ngx_string("mcds_cache_revalidate"),
       NGX_HTTP_MCDS_LEVELS|NGX_CONF_FLAG,
-      ngx_conf_set_flag_slot,
+      ngx_http_mcds_set_value,
       NGX_HTTP_LOC_CONF_OFFSET,
-      offsetof(ngx_http_mcds_cache_conf_t, cache_revalidate),
-      NULL },
+      0,
+      ngx_http_mcds_cache_values },
 
     { ngx_string("mcds_cache_use_stale"),
       NGX_HTTP_MCDS_LEVELS|NGX_CONF_1MORE,

@@ -9,23 +9,21 @@
 #include <ngx_config.h>
 #include <ngx_core.h>
 #include <ngx_http.h>
-#include "ngx_http_mcds_conf.h"
 #include "ngx_http_mcds_header.h"
+#include "ngx_http_mcds_param_type.h"
 #include "ngx_http_mcds_cache.h"
 #include "ngx_http_mcds_coding.h"
 #include "ngx_http_mcds_key.h"
 
 
-#define NGX_HTTP_MCDS_MIN_LENGTH  1024
-
 /* the longest name of a type that is looked at */
 #define NGX_HTTP_MCDS_TYPE        256
 
 
-static ngx_int_t ngx_http_mcds_compress_param(ngx_conf_t *cf,
-    ngx_http_mcds_compress_t *compress, ngx_str_t *value);
-static ngx_int_t ngx_http_mcds_compress_types(ngx_conf_t *cf,
-    ngx_http_mcds_compress_t *compress, ngx_str_t list);
+static char *ngx_http_mcds_compress_level(ngx_conf_t *cf,
+    ngx_http_mcds_param_t *param, ngx_str_t *text, void *conf);
+static char *ngx_http_mcds_compress_types(ngx_conf_t *cf,
+    ngx_http_mcds_param_t *param, ngx_str_t *list, void *conf);
 static ngx_uint_t ngx_http_mcds_compress_type(ngx_http_request_t *r,
     ngx_http_mcds_compress_t *compress);
 static ngx_uint_t ngx_http_mcds_compress_fixed(ngx_list_t *list);
@@ -61,29 +59,52 @@ static ngx_str_t  ngx_http_mcds_digests[] = {
 };
 
 
+static ngx_conf_enum_t  ngx_http_mcds_compress_codings[] = {
+    { ngx_string("off"), NGX_MCDS_CODING_NONE },
+    { ngx_string("gzip"), NGX_MCDS_CODING_GZIP },
+    { ngx_string("zstd"), NGX_MCDS_CODING_ZSTD },
+    { ngx_null_string, 0 }
+};
+
+
+static ngx_http_mcds_param_t  ngx_http_mcds_compress_params[] = {
+
+    { ngx_string("off|gzip|zstd"),
+      ngx_http_mcds_param_enum,
+      ngx_http_mcds_field(ngx_http_mcds_compress_t, coding),
+      0, 0, 0, ngx_http_mcds_compress_codings },
+
+    { ngx_string("level="),
+      ngx_http_mcds_compress_level,
+      ngx_http_mcds_field(ngx_http_mcds_compress_t, level),
+      0, 0, 0, NULL },
+
+    { ngx_string("min_length="),
+      ngx_http_mcds_param_size,
+      ngx_http_mcds_field(ngx_http_mcds_compress_t, min_length),
+      0, NGX_HTTP_MCDS_MAX_SIZE, 1024, NULL },
+
+    { ngx_string("types="),
+      ngx_http_mcds_compress_types,
+      ngx_http_mcds_field(ngx_http_mcds_compress_t, types),
+      0, 0, 0, NULL },
+
+      ngx_http_mcds_params_end
+};
+
+
 char *
 ngx_http_mcds_cache_compress(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 {
     ngx_http_mcds_cache_conf_t *ccf = conf;
 
-    ngx_str_t                 *value;
-    ngx_uint_t                 i;
+    char                      *rv;
     ngx_http_mcds_compress_t  *compress;
 
-    if (ccf->compress != NGX_CONF_UNSET_PTR) {
-        return "is duplicate";
-    }
+    rv = ngx_http_mcds_param_off(cf, &ccf->compress, 0);
 
-    value = cf->args->elts;
-
-    if (value[1].len == 3 && ngx_strncmp(value[1].data, "off", 3) == 0) {
-
-        if (cf->args->nelts > 2) {
-            return "\"off\" takes no further parameter";
-        }
-
-        ccf->compress = NULL;
-        return NGX_CONF_OK;
+    if (rv != NGX_CONF_OK || ccf->compress == NULL) {
+        return rv;
     }
 
     compress = ngx_pcalloc(cf->pool, sizeof(ngx_http_mcds_compress_t));
@@ -91,124 +112,59 @@ ngx_http_mcds_cache_compress(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
         return NGX_CONF_ERROR;
     }
 
-    compress->coding = ngx_mcds_coding_find(&value[1]);
-    compress->min_length = NGX_HTTP_MCDS_MIN_LENGTH;
+    ccf->compress = compress;
 
-    if (compress->coding == NGX_MCDS_CODING_NONE) {
-        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
-                           "invalid value \"%V\" in \"%V\", it must be "
-                           "\"off\", \"gzip\" or \"zstd\"", &value[1],
-                           &cmd->name);
-        return NGX_CONF_ERROR;
-    }
-
-    for (i = 2; i < cf->args->nelts; i++) {
-
-        if (ngx_http_mcds_check_twice(cf, cmd, i) != NGX_OK
-            || ngx_http_mcds_compress_param(cf, compress, &value[i])
-               != NGX_OK)
-        {
-            return NGX_CONF_ERROR;
-        }
-    }
-
-    if (compress->types == NULL
-        && ngx_http_mcds_compress_types(cf, compress,
-                                        ngx_http_mcds_compress_default)
-           != NGX_OK)
+    if (ngx_http_mcds_params(cf, cmd, 1, ngx_http_mcds_compress_params,
+                             compress)
+        != NGX_CONF_OK)
     {
         return NGX_CONF_ERROR;
     }
 
-    ccf->compress = compress;
+    if (compress->types) {
+        return NGX_CONF_OK;
+    }
 
-    return NGX_CONF_OK;
+    return ngx_http_mcds_compress_types(cf, NULL,
+                                        &ngx_http_mcds_compress_default,
+                                        compress);
 }
 
 
-static ngx_int_t
-ngx_http_mcds_compress_param(ngx_conf_t *cf,
-    ngx_http_mcds_compress_t *compress, ngx_str_t *value)
+/* the coding is known, it comes first */
+
+static char *
+ngx_http_mcds_compress_level(ngx_conf_t *cf, ngx_http_mcds_param_t *param,
+    ngx_str_t *text, void *conf)
 {
-    ngx_int_t  max;
-    ngx_str_t  s;
+    ngx_http_mcds_compress_t *compress = conf;
 
-    if (ngx_strncmp(value->data, "level=", 6) == 0) {
+    ngx_http_mcds_param_t  level;
 
-        s.data = value->data + 6;
-        s.len = value->len - 6;
+    level = *param;
+    level.low = 1;
+    level.high = ngx_mcds_coding_max_level(compress->coding);
 
-        max = ngx_mcds_coding_max_level(compress->coding);
-        compress->level = ngx_atoi(s.data, s.len);
-
-        if (compress->level < 1 || compress->level > max) {
-            ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
-                               "invalid \"%V\" in \"mcds_cache_compress\", "
-                               "the level of %V is 1 to %i", value,
-                               ngx_mcds_coding_name(compress->coding), max);
-            return NGX_ERROR;
-        }
-
-        return NGX_OK;
-    }
-
-    if (ngx_strncmp(value->data, "min_length=", 11) == 0) {
-
-        s.data = value->data + 11;
-        s.len = value->len - 11;
-
-        compress->min_length = (size_t) ngx_parse_size(&s);
-
-        if (compress->min_length > NGX_HTTP_MCDS_MAX_SIZE) {
-            ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
-                               "invalid \"%V\" in \"mcds_cache_compress\", "
-                               "it must be a size of 64m at most", value);
-            return NGX_ERROR;
-        }
-
-        return NGX_OK;
-    }
-
-    if (ngx_strncmp(value->data, "types=", 6) == 0) {
-
-        s.data = value->data + 6;
-        s.len = value->len - 6;
-
-        if (ngx_http_mcds_compress_types(cf, compress, s) != NGX_OK) {
-            ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
-                               "invalid \"%V\" in \"mcds_cache_compress\", "
-                               "it must be a list as text/*,image/svg+xml, "
-                               "or \"*\"", value);
-            return NGX_ERROR;
-        }
-
-        return NGX_OK;
-    }
-
-    ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
-                       "invalid parameter \"%V\" in \"mcds_cache_compress\", "
-                       "there are level=, min_length= and types=", value);
-
-    return NGX_ERROR;
+    return ngx_http_mcds_param_num(cf, &level, text, conf);
 }
 
 
-static ngx_int_t
-ngx_http_mcds_compress_types(ngx_conf_t *cf,
-    ngx_http_mcds_compress_t *compress, ngx_str_t list)
+static char *
+ngx_http_mcds_compress_types(ngx_conf_t *cf, ngx_http_mcds_param_t *param,
+    ngx_str_t *list, void *conf)
 {
+    ngx_http_mcds_compress_t *compress = conf;
+
     u_char     *p, *last, *comma;
     ngx_str_t  *type;
 
+    compress->types = ngx_array_create(cf->pool, 16, sizeof(ngx_str_t));
     if (compress->types == NULL) {
-        compress->types = ngx_array_create(cf->pool, 16, sizeof(ngx_str_t));
-        if (compress->types == NULL) {
-            return NGX_ERROR;
-        }
+        return NGX_CONF_ERROR;
     }
 
-    p = list.data;
-    last = p + list.len;
+    p = list->data;
+    last = p + list->len;
 
     for ( ;; ) {
         comma = ngx_strlchr(p, last, ',');
@@ -218,24 +174,24 @@ ngx_http_mcds_compress_types(ngx_conf_t *cf,
         }
 
         if (comma == p || comma - p > NGX_HTTP_MCDS_TYPE) {
-            return NGX_ERROR;
+            return "a list as text/*,image/svg+xml, or \"*\"";
         }
 
         type = ngx_array_push(compress->types);
         if (type == NULL) {
-            return NGX_ERROR;
+            return NGX_CONF_ERROR;
         }
 
         type->len = comma - p;
         type->data = ngx_pnalloc(cf->pool, type->len);
         if (type->data == NULL) {
-            return NGX_ERROR;
+            return NGX_CONF_ERROR;
         }
 
         ngx_strlow(type->data, p, type->len);
 
         if (comma == last) {
-            return NGX_OK;
+            return NGX_CONF_OK;
         }
 
         p = comma + 1;

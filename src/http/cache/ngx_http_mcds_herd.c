@@ -9,6 +9,7 @@
 #include <ngx_http.h>
 #include <math.h>
 #include "ngx_http_mcds_name.h"
+#include "ngx_http_mcds_param_type.h"
 #include "ngx_http_mcds_cache.h"
 #include "ngx_http_mcds_herd.h"
 
@@ -20,13 +21,13 @@
 #define NGX_HTTP_MCDS_TIMED       1000
 
 /* the largest mcds_cache_error_backoff; ms */
-#define NGX_HTTP_MCDS_BACKOFF_MAX 86400000
+#define NGX_HTTP_MCDS_BACKOFF     2000
+#define NGX_HTTP_MCDS_BACKOFF_MAX 60000
 
 
 static void ngx_http_mcds_herd_used(void *data, ngx_mcds_result_t *result);
 static void ngx_http_mcds_herd_cleanup(void *data);
 static double ngx_http_mcds_herd_random(void);
-static ngx_int_t ngx_http_mcds_herd_number(ngx_str_t *value);
 
 
 static ngx_str_t  ngx_http_mcds_uses_suffix =
@@ -183,7 +184,29 @@ ngx_http_mcds_herd_local(ngx_http_mcds_cache_ctx_t *ctx,
 }
 
 
-/* off, or the first pause and the longest */
+/* the first pause, or off, and the longest */
+
+static ngx_conf_enum_t  ngx_http_mcds_backoff_off[] = {
+    { ngx_string("off"), 0 },
+    { ngx_null_string, 0 }
+};
+
+
+static ngx_http_mcds_param_t  ngx_http_mcds_backoff_params[] = {
+
+    { ngx_string("time"),
+      ngx_http_mcds_param_msec,
+      ngx_http_mcds_field(ngx_http_mcds_cache_conf_t, cache_backoff),
+      1000, 86400000, NGX_HTTP_MCDS_BACKOFF, ngx_http_mcds_backoff_off },
+
+    { ngx_string("max"),
+      ngx_http_mcds_param_msec,
+      ngx_http_mcds_field(ngx_http_mcds_cache_conf_t, cache_backoff_max),
+      1000, 86400000, 0, NULL },
+
+      ngx_http_mcds_params_end
+};
+
 
 char *
 ngx_http_mcds_cache_error_backoff(ngx_conf_t *cf, ngx_command_t *cmd,
@@ -191,47 +214,19 @@ ngx_http_mcds_cache_error_backoff(ngx_conf_t *cf, ngx_command_t *cmd,
 {
     ngx_http_mcds_cache_conf_t *ccf = conf;
 
-    ngx_int_t    ms;
-    ngx_str_t   *value;
-    ngx_uint_t   i;
-
     if (ccf->cache_backoff != NGX_CONF_UNSET_MSEC) {
         return "is duplicate";
     }
 
-    value = cf->args->elts;
-
-    if (value[1].len == 3 && ngx_strncmp(value[1].data, "off", 3) == 0) {
-
-        if (cf->args->nelts == 3) {
-            return "\"off\" takes no further parameter";
-        }
-
-        ccf->cache_backoff = 0;
-        ccf->cache_backoff_max = 0;
-        return NGX_CONF_OK;
+    if (ngx_http_mcds_params(cf, cmd, 1, ngx_http_mcds_backoff_params, ccf)
+        != NGX_CONF_OK)
+    {
+        return NGX_CONF_ERROR;
     }
 
-    for (i = 1; i < cf->args->nelts; i++) {
-        ms = ngx_parse_time(&value[i], 0);
-
-        if (ms == NGX_ERROR || ms < 1000 || ms > NGX_HTTP_MCDS_BACKOFF_MAX) {
-            ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
-                               "invalid time \"%V\" in \"%V\", it must be "
-                               "1s to 1d", &value[i], &cmd->name);
-            return NGX_CONF_ERROR;
-        }
-
-        if (i == 1) {
-            ccf->cache_backoff = ms;
-
-        } else {
-            ccf->cache_backoff_max = ms;
-        }
-    }
-
-    if (cf->args->nelts == 2) {
-        ccf->cache_backoff_max = ngx_max(ccf->cache_backoff, 60000);
+    if (cf->args->nelts == 2 && ccf->cache_backoff) {
+        ccf->cache_backoff_max = ngx_max(ccf->cache_backoff,
+                                         NGX_HTTP_MCDS_BACKOFF_MAX);
     }
 
     if (ccf->cache_backoff_max < ccf->cache_backoff) {
@@ -248,57 +243,37 @@ ngx_http_mcds_cache_error_backoff(ngx_conf_t *cf, ngx_command_t *cmd,
 /* off, validated, timed or timed=time */
 
 char *
-ngx_http_mcds_cache_local(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
+ngx_http_mcds_herd_mode(ngx_conf_t *cf, ngx_http_mcds_param_t *param,
+    ngx_str_t *text, void *conf)
 {
     ngx_http_mcds_cache_conf_t *ccf = conf;
 
-    ngx_int_t   ms;
-    ngx_str_t  *value, s;
+    ngx_str_t   time;
+    ngx_msec_t  ms;
 
-    if (ccf->cache_local != NGX_CONF_UNSET_UINT) {
-        return "is duplicate";
-    }
+    ms = NGX_HTTP_MCDS_TIMED;
 
-    value = cf->args->elts;
-    s = value[1];
-
-    if (s.len == 3 && ngx_strncmp(s.data, "off", 3) == 0) {
+    if (ngx_http_mcds_is(text, "off")) {
         ccf->cache_local = NGX_MCDS_LOCAL_OFF;
-        return NGX_CONF_OK;
-    }
 
-    if (s.len == 9 && ngx_strncmp(s.data, "validated", 9) == 0) {
+    } else if (ngx_http_mcds_is(text, "validated")) {
         ccf->cache_local = NGX_MCDS_LOCAL_VALIDATED;
-        return NGX_CONF_OK;
+
+    } else {
+        ccf->cache_local = NGX_MCDS_LOCAL_TIMED;
+
+        if (text->len > 6 && ngx_strncmp(text->data, "timed=", 6) == 0) {
+            time.data = text->data + 6;
+            time.len = text->len - 6;
+            ms = ngx_parse_time(&time, 0);
+
+        } else if (!ngx_http_mcds_is(text, "timed")) {
+            ms = 0;
+        }
     }
 
-    if (s.len < 5 || ngx_strncmp(s.data, "timed", 5) != 0
-        || (s.len > 5 && s.data[5] != '='))
-    {
-        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
-                           "invalid value \"%V\" in \"%V\", it must be "
-                           "\"off\", \"validated\" or \"timed=\" and a time",
-                           &value[1], &cmd->name);
-        return NGX_CONF_ERROR;
-    }
-
-    ccf->cache_local = NGX_MCDS_LOCAL_TIMED;
-    ccf->cache_local_time = NGX_HTTP_MCDS_TIMED;
-
-    if (s.len == 5) {
-        return NGX_CONF_OK;
-    }
-
-    s.data += 6;
-    s.len -= 6;
-
-    ms = ngx_parse_time(&s, 0);
-
-    if (ms == NGX_ERROR || ms == 0) {
-        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
-                           "invalid time \"%V\" in \"%V\"", &value[1],
-                           &cmd->name);
-        return NGX_CONF_ERROR;
+    if (ms == 0 || ms == (ngx_msec_t) NGX_ERROR) {
+        return "\"off\", \"validated\" or \"timed=\" and a time";
     }
 
     ccf->cache_local_time = ms;
@@ -307,98 +282,35 @@ ngx_http_mcds_cache_local(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 }
 
 
-/* off, on, or a factor as "1.5" */
+/* a factor as "1.5", in percent */
 
 char *
-ngx_http_mcds_cache_early(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
+ngx_http_mcds_herd_factor(ngx_conf_t *cf, ngx_http_mcds_param_t *param,
+    ngx_str_t *text, void *conf)
 {
-    ngx_http_mcds_cache_conf_t *ccf = conf;
-
-    ngx_int_t   n;
-    ngx_str_t  *value;
-
-    if (ccf->cache_early != NGX_CONF_UNSET_UINT) {
-        return "is duplicate";
-    }
-
-    value = cf->args->elts;
-
-    if (value[1].len == 3 && ngx_strncmp(value[1].data, "off", 3) == 0) {
-        ccf->cache_early = 0;
-        return NGX_CONF_OK;
-    }
-
-    if (value[1].len == 2 && ngx_strncmp(value[1].data, "on", 2) == 0) {
-        ccf->cache_early = 100;
-        return NGX_CONF_OK;
-    }
-
-    n = ngx_atofp(value[1].data, value[1].len, 2);
-
-    if (n < 1 || n > 10000) {
-        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
-                           "invalid value \"%V\" in \"%V\", it must be "
-                           "\"on\", \"off\" or a factor up to 100", &value[1],
-                           &cmd->name);
-        return NGX_CONF_ERROR;
-    }
-
-    ccf->cache_early = n;
-
-    return NGX_CONF_OK;
-}
-
-
-/* off, or percent of the lifetime */
-
-char *
-ngx_http_mcds_cache_jitter(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
-{
-    ngx_http_mcds_cache_conf_t *ccf = conf;
-
-    ngx_int_t   n;
-    ngx_str_t  *value;
-
-    if (ccf->cache_jitter != NGX_CONF_UNSET_UINT) {
-        return "is duplicate";
-    }
-
-    value = cf->args->elts;
-
-    n = ngx_http_mcds_herd_number(&value[1]);
-
-    if (n == NGX_ERROR) {
-        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
-                           "invalid value \"%V\" in \"%V\", it must be "
-                           "\"off\" or 1%% to 90%%", &value[1], &cmd->name);
-        return NGX_CONF_ERROR;
-    }
-
-    ccf->cache_jitter = n;
-
-    return NGX_CONF_OK;
-}
-
-
-static ngx_int_t
-ngx_http_mcds_herd_number(ngx_str_t *value)
-{
-    size_t     len;
     ngx_int_t  n;
 
-    len = value->len;
+    if (ngx_http_mcds_is(text, "off")) {
+        n = 0;
 
-    if (len == 3 && ngx_strncmp(value->data, "off", 3) == 0) {
-        return 0;
+    } else if (ngx_http_mcds_is(text, "on")) {
+        n = 100;
+
+    } else {
+        n = ngx_atofp(text->data, text->len, 2);
+
+        if (n == 0) {
+            n = NGX_ERROR;
+        }
     }
 
-    if (len && value->data[len - 1] == '%') {
-        len--;
+    if (n < 0 || n > 10000) {
+        return "\"on\", \"off\" or a factor up to 100";
     }
 
-    n = ngx_atoi(value->data, len);
+    ngx_http_mcds_param_put(param, conf, n);
 
-    return (n < 1 || n > 90) ? NGX_ERROR : n;
+    return NGX_CONF_OK;
 }
 
 
@@ -407,11 +319,7 @@ ngx_http_mcds_herd_init_conf(ngx_http_mcds_cache_conf_t *conf)
 {
     conf->cache_backoff = NGX_CONF_UNSET_MSEC;
     conf->cache_backoff_max = NGX_CONF_UNSET_MSEC;
-    conf->cache_local = NGX_CONF_UNSET_UINT;
     conf->cache_local_time = NGX_CONF_UNSET_MSEC;
-    conf->cache_early = NGX_CONF_UNSET_UINT;
-    conf->cache_jitter = NGX_CONF_UNSET_UINT;
-    conf->cache_min_uses = NGX_CONF_UNSET_UINT;
 }
 
 
@@ -419,16 +327,12 @@ void
 ngx_http_mcds_herd_merge_conf(ngx_http_mcds_cache_conf_t *prev,
     ngx_http_mcds_cache_conf_t *conf)
 {
-    ngx_conf_merge_msec_value(conf->cache_backoff, prev->cache_backoff, 2000);
+    ngx_conf_merge_msec_value(conf->cache_backoff, prev->cache_backoff,
+                              NGX_HTTP_MCDS_BACKOFF);
     ngx_conf_merge_msec_value(conf->cache_backoff_max,
-                              prev->cache_backoff_max, 60000);
+                              prev->cache_backoff_max,
+                              NGX_HTTP_MCDS_BACKOFF_MAX);
 
-    ngx_conf_merge_uint_value(conf->cache_local, prev->cache_local,
-                              NGX_MCDS_LOCAL_OFF);
     ngx_conf_merge_msec_value(conf->cache_local_time, prev->cache_local_time,
                               NGX_HTTP_MCDS_TIMED);
-
-    ngx_conf_merge_uint_value(conf->cache_early, prev->cache_early, 0);
-    ngx_conf_merge_uint_value(conf->cache_jitter, prev->cache_jitter, 0);
-    ngx_conf_merge_uint_value(conf->cache_min_uses, prev->cache_min_uses, 1);
 }

@@ -15,6 +15,7 @@
 #include <ngx_core.h>
 #include <ngx_http.h>
 #include "ngx_http_mcds_cache.h"
+#include "ngx_http_mcds_param.h"
 
 
 /*
@@ -53,12 +54,13 @@ void ngx_http_mcds_herd_local(ngx_http_mcds_cache_ctx_t *ctx,
 
 char *ngx_http_mcds_cache_error_backoff(ngx_conf_t *cf, ngx_command_t *cmd,
     void *conf);
-char *ngx_http_mcds_cache_local(ngx_conf_t *cf, ngx_command_t *cmd,
-    void *conf);
-char *ngx_http_mcds_cache_early(ngx_conf_t *cf, ngx_command_t *cmd,
-    void *conf);
-char *ngx_http_mcds_cache_jitter(ngx_conf_t *cf, ngx_command_t *cmd,
-    void *conf);
+
+/* types of mcds_cache_local and mcds_cache_early */
+
+char *ngx_http_mcds_herd_mode(ngx_conf_t *cf, ngx_http_mcds_param_t *param,
+    ngx_str_t *text, void *conf);
+char *ngx_http_mcds_herd_factor(ngx_conf_t *cf, ngx_http_mcds_param_t *param,
+    ngx_str_t *text, void *conf);
 
 void ngx_http_mcds_herd_init_conf(ngx_http_mcds_cache_conf_t *conf);
 void ngx_http_mcds_herd_merge_conf(ngx_http_mcds_cache_conf_t *prev,

@@ -12,8 +12,8 @@
 #include <ngx_config.h>
 #include <ngx_core.h>
 #include <ngx_http.h>
-#include "ngx_http_mcds_conf.h"
 #include "ngx_http_mcds_header.h"
+#include "ngx_http_mcds_param_type.h"
 #include "ngx_http_mcds_cache.h"
 #include "ngx_http_mcds_head.h"
 #include "ngx_http_mcds_invalidate.h"
@@ -44,8 +44,6 @@ struct ngx_http_mcds_gone_s {
 };
 
 
-static ngx_int_t ngx_http_mcds_invalidate_filter(ngx_conf_t *cf,
-    ngx_http_mcds_cache_conf_t *ccf, ngx_str_t *value);
 static ngx_int_t ngx_http_mcds_gone_create(ngx_http_request_t *r,
     ngx_http_mcds_cache_ctx_t *ctx);
 static void ngx_http_mcds_gone_cleanup(void *data);
@@ -87,83 +85,41 @@ static ngx_str_t  ngx_http_mcds_of_uri_names[] = {
 };
 
 
+static ngx_conf_enum_t  ngx_http_mcds_invalidate_words[] = {
+    { ngx_string("on"), NGX_HTTP_MCDS_INVALIDATE_ON },
+    { ngx_string("stale"), NGX_HTTP_MCDS_INVALIDATE_STALE },
+    { ngx_string("off"), NGX_HTTP_MCDS_INVALIDATE_OFF },
+    { ngx_null_string, 0 }
+};
+
+
+static ngx_http_mcds_param_t  ngx_http_mcds_invalidate_params[] = {
+
+    { ngx_string("on|stale|off"),
+      ngx_http_mcds_param_enum,
+      ngx_http_mcds_field(ngx_http_mcds_cache_conf_t, cache_invalidate),
+      0, 0, NGX_HTTP_MCDS_INVALIDATE_ON, ngx_http_mcds_invalidate_words },
+
+    { ngx_string("if="),
+      ngx_http_mcds_param_complex,
+      ngx_http_mcds_field(ngx_http_mcds_cache_conf_t, invalidate_if),
+      0, 0, 0, NULL },
+
+      ngx_http_mcds_params_end
+};
+
+
 char *
 ngx_http_mcds_cache_invalidate(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 {
     ngx_http_mcds_cache_conf_t *ccf = conf;
 
-    ngx_str_t   *value;
-    ngx_uint_t   i;
-
     if (ccf->cache_invalidate != NGX_CONF_UNSET_UINT) {
         return "is duplicate";
     }
 
-    value = cf->args->elts;
-
-    if (ngx_strcmp(value[1].data, "on") == 0) {
-        ccf->cache_invalidate = NGX_HTTP_MCDS_INVALIDATE_ON;
-
-    } else if (ngx_strcmp(value[1].data, "stale") == 0) {
-        ccf->cache_invalidate = NGX_HTTP_MCDS_INVALIDATE_STALE;
-
-    } else if (ngx_strcmp(value[1].data, "off") == 0) {
-        ccf->cache_invalidate = NGX_HTTP_MCDS_INVALIDATE_OFF;
-
-    } else {
-        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
-                           "invalid value \"%V\" in \"%V\", it must be "
-                           "\"on\", \"stale\" or \"off\"", &value[1],
-                           &cmd->name);
-        return NGX_CONF_ERROR;
-    }
-
-    if (cf->args->nelts > 2
-        && ccf->cache_invalidate == NGX_HTTP_MCDS_INVALIDATE_OFF)
-    {
-        return "\"off\" takes no further parameter";
-    }
-
-    for (i = 2; i < cf->args->nelts; i++) {
-
-        if (value[i].len <= 3
-            || ngx_strncmp(value[i].data, "if=", 3) != 0
-            || ccf->invalidate_if)
-        {
-            ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
-                               "invalid parameter \"%V\" in \"%V\", it must "
-                               "be one \"if=\" and a condition", &value[i],
-                               &cmd->name);
-            return NGX_CONF_ERROR;
-        }
-
-        if (ngx_http_mcds_invalidate_filter(cf, ccf, &value[i]) != NGX_OK) {
-            return NGX_CONF_ERROR;
-        }
-    }
-
-    return NGX_CONF_OK;
-}
-
-
-static ngx_int_t
-ngx_http_mcds_invalidate_filter(ngx_conf_t *cf,
-    ngx_http_mcds_cache_conf_t *ccf, ngx_str_t *value)
-{
-    ngx_str_t  text;
-
-    ccf->invalidate_if = ngx_palloc(cf->pool,
-                                     sizeof(ngx_http_complex_value_t));
-    if (ccf->invalidate_if == NULL) {
-        return NGX_ERROR;
-    }
-
-    text.data = value->data + 3;
-    text.len = value->len - 3;
-
-    return (ngx_http_mcds_compile(cf, &text, ccf->invalidate_if)
-            == NGX_CONF_OK)
-           ? NGX_OK : NGX_ERROR;
+    return ngx_http_mcds_params(cf, cmd, 1, ngx_http_mcds_invalidate_params,
+                                ccf);
 }
 
 

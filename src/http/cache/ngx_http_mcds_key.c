@@ -10,6 +10,7 @@
 #include <ngx_core.h>
 #include <ngx_http.h>
 #include "ngx_http_mcds_name.h"
+#include "ngx_http_mcds_param_type.h"
 #include "ngx_http_mcds_cache.h"
 #include "ngx_http_mcds_key.h"
 #include "ngx_http_mcds_site.h"
@@ -48,8 +49,8 @@ static ngx_uint_t ngx_http_mcds_key_repeats(ngx_http_mcds_arg_t *arg,
     ngx_uint_t i, ngx_uint_t n);
 static ngx_int_t ngx_http_mcds_key_variable(ngx_http_request_t *r,
     ngx_http_variable_value_t *v, uintptr_t data);
-static char *ngx_http_mcds_key_names(ngx_http_mcds_key_args_t *args,
-    ngx_str_t *text, size_t first);
+static char *ngx_http_mcds_key_names(ngx_conf_t *cf,
+    ngx_http_mcds_param_t *param, ngx_str_t *text, void *conf);
 
 
 static ngx_http_variable_t  ngx_http_mcds_key_vars[] = {
@@ -686,27 +687,39 @@ ngx_http_mcds_key_variable(ngx_http_request_t *r,
 }
 
 
+static ngx_http_mcds_param_t  ngx_http_mcds_key_args_params[] = {
+
+    { ngx_string("sort"),
+      ngx_http_mcds_param_word,
+      ngx_http_mcds_field(ngx_http_mcds_key_args_t, sort),
+      1, 0, 0, NULL },
+
+    { ngx_string("ignore="),
+      ngx_http_mcds_key_names,
+      ngx_http_mcds_field(ngx_http_mcds_key_args_t, only),
+      0, 0, 0, NULL },
+
+    { ngx_string("only="),
+      ngx_http_mcds_key_names,
+      ngx_http_mcds_field(ngx_http_mcds_key_args_t, only),
+      1, 0, 0, NULL },
+
+      ngx_http_mcds_params_end
+};
+
+
 char *
 ngx_http_mcds_cache_key_args(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 {
     ngx_http_mcds_cache_conf_t *ccf = conf;
 
     char                      *rv;
-    ngx_str_t                 *value;
-    ngx_uint_t                 i;
     ngx_http_mcds_key_args_t  *args;
 
-    if (ccf->key_args != NGX_CONF_UNSET_PTR) {
-        return "is duplicate";
-    }
+    rv = ngx_http_mcds_param_off(cf, &ccf->key_args, 0);
 
-    value = cf->args->elts;
-
-    if (cf->args->nelts == 2
-        && value[1].len == 3 && ngx_strncmp(value[1].data, "off", 3) == 0)
-    {
-        ccf->key_args = NULL;
-        return NGX_CONF_OK;
+    if (rv != NGX_CONF_OK || ccf->key_args == NULL) {
+        return rv;
     }
 
     args = ngx_pcalloc(cf->pool, sizeof(ngx_http_mcds_key_args_t));
@@ -720,52 +733,28 @@ ngx_http_mcds_cache_key_args(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
         return NGX_CONF_ERROR;
     }
 
-    for (i = 1; i < cf->args->nelts; i++) {
-
-        if (value[i].len == 4 && ngx_strncmp(value[i].data, "sort", 4) == 0) {
-            rv = args->sort ? ", it is a duplicate" : NGX_CONF_OK;
-            args->sort = 1;
-
-        } else if (ngx_strncmp(value[i].data, "ignore=", 7) == 0) {
-            rv = ngx_http_mcds_key_names(args, &value[i], 7);
-
-        } else if (ngx_strncmp(value[i].data, "only=", 5) == 0) {
-            args->only = (args->names.nelts == 0);
-            rv = ngx_http_mcds_key_names(args, &value[i], 5);
-
-        } else {
-            rv = "";
-        }
-
-        if (rv != NGX_CONF_OK) {
-            ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
-                               "invalid parameter \"%V\" in \"%V\"%s",
-                               &value[i], &cmd->name, rv);
-            return NGX_CONF_ERROR;
-        }
-    }
-
     ccf->key_args = args;
 
-    return NGX_CONF_OK;
+    return ngx_http_mcds_params(cf, cmd, 1, ngx_http_mcds_key_args_params,
+                                args);
 }
 
 
-/* names with commas between them, behind the first bytes of the text */
+/* names with commas between them */
 
 static char *
-ngx_http_mcds_key_names(ngx_http_mcds_key_args_t *args, ngx_str_t *text,
-    size_t first)
+ngx_http_mcds_key_names(ngx_conf_t *cf, ngx_http_mcds_param_t *param,
+    ngx_str_t *text, void *conf)
 {
+    ngx_http_mcds_key_args_t *args = conf;
+
     u_char     *p, *comma, *last;
     ngx_str_t  *name;
 
-    if (args->names.nelts) {
-        return ", there is one \"ignore=\" or one \"only=\"";
-    }
+    args->only = param->low;
 
-    p = text->data + first;
-    last = text->data + text->len;
+    p = text->data;
+    last = p + text->len;
 
     for ( ;; ) {
 
@@ -775,12 +764,12 @@ ngx_http_mcds_key_names(ngx_http_mcds_key_args_t *args, ngx_str_t *text,
         }
 
         if (comma == p) {
-            return ", a name is empty";
+            return "a list of names, of which none is empty";
         }
 
         name = ngx_array_push(&args->names);
         if (name == NULL) {
-            return ", out of memory";
+            return NGX_CONF_ERROR;
         }
 
         name->data = p;

@@ -265,7 +265,7 @@ ngx_http_mcds_purge_end(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx,
 
     purging = ctx->purging;
 
-    if (ccf->purge->refresh
+    if (ccf->purge->mode == NGX_HTTP_MCDS_MODE_REFRESH
         && purging->n
         && purging->rc == NGX_MCDS_OK
         && purging->purged[0].found == NGX_MCDS_PURGED_PAGE)

@@ -16,13 +16,20 @@
 #include "ngx_http_mcds_cache.h"
 
 
+typedef enum {
+    NGX_HTTP_MCDS_MODE_INVALIDATE = 0,
+    NGX_HTTP_MCDS_MODE_DELETE,
+    NGX_HTTP_MCDS_MODE_REFRESH
+} ngx_http_mcds_purge_mode_e;
+
+
 struct ngx_http_mcds_purge_s {
+    ngx_uint_t                    mode;      /* of the directive */
     ngx_uint_t                    how;       /* ngx_mcds_purge_e */
     ngx_str_t                     method;
     ngx_array_t                  *when;      /* as predicates, or NULL */
-    unsigned                      off:1;
-    unsigned                      handler:1;
-    unsigned                      refresh:1;
+    ngx_uint_t                    off;
+    ngx_uint_t                    handler;
 };
 
 

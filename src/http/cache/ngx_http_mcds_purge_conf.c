@@ -11,14 +11,54 @@
 #include <ngx_http.h>
 #include "ngx_mcds_purge.h"
 #include "ngx_http_mcds_conf.h"
+#include "ngx_http_mcds_param_type.h"
 #include "ngx_http_mcds_cache.h"
 #include "ngx_http_mcds_purge.h"
 
 
-static char *ngx_http_mcds_purge_param(ngx_conf_t *cf,
-    ngx_http_mcds_purge_t *conf, ngx_str_t *value);
+static char *ngx_http_mcds_purge_method(ngx_conf_t *cf,
+    ngx_http_mcds_param_t *param, ngx_str_t *text, void *conf);
 static char *ngx_http_mcds_purge_when(ngx_conf_t *cf,
-    ngx_http_mcds_purge_t *conf, ngx_str_t *value);
+    ngx_http_mcds_param_t *param, ngx_str_t *text, void *conf);
+
+
+static ngx_conf_enum_t  ngx_http_mcds_purge_modes[] = {
+    { ngx_string("invalidate"), NGX_HTTP_MCDS_MODE_INVALIDATE },
+    { ngx_string("delete"), NGX_HTTP_MCDS_MODE_DELETE },
+    { ngx_string("refresh"), NGX_HTTP_MCDS_MODE_REFRESH },
+    { ngx_null_string, 0 }
+};
+
+
+static ngx_http_mcds_param_t  ngx_http_mcds_purge_params[] = {
+
+    { ngx_string("on"),
+      ngx_http_mcds_param_word,
+      ngx_http_mcds_field(ngx_http_mcds_purge_t, handler),
+      1, 0, 0, NULL },
+
+    { ngx_string("off"),
+      ngx_http_mcds_param_word,
+      ngx_http_mcds_field(ngx_http_mcds_purge_t, off),
+      1, 0, 0, NULL },
+
+    { ngx_string("mode="),
+      ngx_http_mcds_param_enum,
+      ngx_http_mcds_field(ngx_http_mcds_purge_t, mode),
+      0, 0, 0, ngx_http_mcds_purge_modes },
+
+    { ngx_string("method="),
+      ngx_http_mcds_purge_method,
+      ngx_http_mcds_field(ngx_http_mcds_purge_t, method),
+      0, 0, 0, NULL },
+
+    { ngx_string(""),
+      ngx_http_mcds_purge_when,
+      ngx_http_mcds_field(ngx_http_mcds_purge_t, when),
+      0, 0, 0, NULL },
+
+      ngx_http_mcds_params_end
+};
 
 
 char *
@@ -26,10 +66,7 @@ ngx_http_mcds_cache_purge(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 {
     ngx_http_mcds_cache_conf_t *ccf = conf;
 
-    char                      *rv;
-    ngx_str_t                 *value;
-    ngx_uint_t                 i;
-    ngx_http_mcds_purge_t     *purge;
+    ngx_http_mcds_purge_t  *purge;
 
     if (ccf->purge) {
         return "is duplicate";
@@ -40,24 +77,10 @@ ngx_http_mcds_cache_purge(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
         return NGX_CONF_ERROR;
     }
 
-    purge->how = NGX_CONF_UNSET_UINT;
-
-    value = cf->args->elts;
-
-    for (i = 1; i < cf->args->nelts; i++) {
-
-        rv = ngx_http_mcds_purge_param(cf, purge, &value[i]);
-
-        if (rv == NGX_CONF_ERROR) {
-            return NGX_CONF_ERROR;
-        }
-
-        if (rv != NGX_CONF_OK) {
-            ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
-                               "invalid parameter \"%V\" in \"%V\"%s",
-                               &value[i], &cmd->name, rv);
-            return NGX_CONF_ERROR;
-        }
+    if (ngx_http_mcds_params(cf, cmd, 1, ngx_http_mcds_purge_params, purge)
+        != NGX_CONF_OK)
+    {
+        return NGX_CONF_ERROR;
     }
 
     if (purge->off + purge->handler + (purge->when || purge->method.len) != 1)
@@ -65,16 +88,17 @@ ngx_http_mcds_cache_purge(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
         return "needs \"on\", \"off\", or \"method=\" and conditions";
     }
 
-    if (purge->off && purge->how != NGX_CONF_UNSET_UINT) {
+    if (purge->off && ngx_http_mcds_param_given(cf, "mode=")) {
         return "has a mode and \"off\"";
     }
 
-    if (purge->handler && purge->refresh) {
+    if (purge->handler && purge->mode == NGX_HTTP_MCDS_MODE_REFRESH) {
         return "has \"mode=refresh\" in a location of its own, where no page "
                "can be made";
     }
 
-    ngx_conf_init_uint_value(purge->how, NGX_MCDS_PURGE_INVALIDATE);
+    purge->how = (purge->mode == NGX_HTTP_MCDS_MODE_DELETE)
+                 ? NGX_MCDS_PURGE_DELETE : NGX_MCDS_PURGE_INVALIDATE;
 
     ccf->purge = purge;
     ngx_http_mcds_set_place(cf, &ccf->purge_place);
@@ -93,95 +117,43 @@ ngx_http_mcds_cache_purge(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 
 
 static char *
-ngx_http_mcds_purge_param(ngx_conf_t *cf, ngx_http_mcds_purge_t *conf,
-    ngx_str_t *value)
+ngx_http_mcds_purge_method(ngx_conf_t *cf, ngx_http_mcds_param_t *param,
+    ngx_str_t *text, void *conf)
 {
-    if (value->len == 2 && ngx_strncmp(value->data, "on", 2) == 0) {
-        conf->handler = 1;
-        return NGX_CONF_OK;
+    if (ngx_http_mcds_is(text, "GET") || ngx_http_mcds_is(text, "HEAD")) {
+        return "another method than GET and HEAD";
     }
 
-    if (value->len == 3 && ngx_strncmp(value->data, "off", 3) == 0) {
-        conf->off = 1;
-        return NGX_CONF_OK;
-    }
-
-    if (value->len >= 5 && ngx_strncmp(value->data, "mode=", 5) == 0) {
-
-        if (conf->how != NGX_CONF_UNSET_UINT) {
-            return ", it is a duplicate";
-        }
-
-        conf->how = NGX_MCDS_PURGE_INVALIDATE;
-
-        if (ngx_strcmp(value->data + 5, "delete") == 0) {
-            conf->how = NGX_MCDS_PURGE_DELETE;
-
-        } else if (ngx_strcmp(value->data + 5, "refresh") == 0) {
-            conf->refresh = 1;
-
-        } else if (ngx_strcmp(value->data + 5, "invalidate") != 0) {
-            return ", it must be \"invalidate\", \"delete\" or \"refresh\"";
-        }
-
-        return NGX_CONF_OK;
-    }
-
-    if (value->len >= 7 && ngx_strncmp(value->data, "method=", 7) == 0) {
-
-        if (conf->method.len) {
-            return ", it is a duplicate";
-        }
-
-        conf->method.data = value->data + 7;
-        conf->method.len = value->len - 7;
-
-        if (conf->method.len == 0
-            || ngx_strcmp(conf->method.data, "GET") == 0
-            || ngx_strcmp(conf->method.data, "HEAD") == 0)
-        {
-            return ", it must be another method than GET and HEAD";
-        }
-
-        return NGX_CONF_OK;
-    }
-
-    return ngx_http_mcds_purge_when(cf, conf, value);
+    return ngx_http_mcds_param_string(cf, param, text, conf);
 }
 
 
 static char *
-ngx_http_mcds_purge_when(ngx_conf_t *cf, ngx_http_mcds_purge_t *conf,
-    ngx_str_t *value)
+ngx_http_mcds_purge_when(ngx_conf_t *cf, ngx_http_mcds_param_t *param,
+    ngx_str_t *text, void *conf)
 {
-    ngx_http_complex_value_t          *cv;
-    ngx_http_compile_complex_value_t   ccv;
+    ngx_http_mcds_purge_t *purge = conf;
 
-    if (ngx_http_script_variables_count(value) == 0) {
-        return ", it has no variable";
+    ngx_http_complex_value_t  *cv;
+
+    if (ngx_http_script_variables_count(text) == 0) {
+        return "a condition with a variable";
     }
 
-    if (conf->when == NULL) {
-        conf->when = ngx_array_create(cf->pool, 1,
-                                      sizeof(ngx_http_complex_value_t));
-        if (conf->when == NULL) {
+    if (purge->when == NULL) {
+        purge->when = ngx_array_create(cf->pool, 1,
+                                       sizeof(ngx_http_complex_value_t));
+        if (purge->when == NULL) {
             return NGX_CONF_ERROR;
         }
     }
 
-    cv = ngx_array_push(conf->when);
+    cv = ngx_array_push(purge->when);
     if (cv == NULL) {
         return NGX_CONF_ERROR;
     }
 
-    ngx_memzero(&ccv, sizeof(ngx_http_compile_complex_value_t));
-
-    ccv.cf = cf;
-    ccv.value = value;
-    ccv.complex_value = cv;
-
-    return ngx_http_compile_complex_value(&ccv) == NGX_OK
-           ? NGX_CONF_OK : NGX_CONF_ERROR;
+    return ngx_http_mcds_compile(cf, text, cv);
 }
 
 

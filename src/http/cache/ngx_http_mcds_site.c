@@ -502,7 +502,7 @@ ngx_http_mcds_cache_site(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
         || ngx_strlchr(value[1].data, value[1].data + value[1].len, '$'))
     {
         ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
-                           "invalid name \"%V\" in \"%V\" directive, it must "
+                           "invalid name \"%V\" in \"%V\", it must "
                            "have 1 to %d ASCII characters, and no blank, "
                            "\">\" nor \"$\"", &value[1], &cmd->name,
                            NGX_HTTP_MCDS_MAX_SITE);

@@ -12,11 +12,6 @@
 #include "ngx_http_mcds_conf.h"
 
 
-static char *ngx_http_mcds_set_slot(ngx_conf_t *cf, ngx_command_t *cmd,
-    void *conf, char *(*set)(ngx_conf_t *cf, ngx_command_t *cmd, void *conf),
-    char *must);
-
-
 void
 ngx_http_mcds_set_place(ngx_conf_t *cf, ngx_http_mcds_place_t *place)
 {
@@ -28,38 +23,6 @@ ngx_http_mcds_set_place(ngx_conf_t *cf, ngx_http_mcds_place_t *place)
         ngx_str_set(&place->file, "command line");
         place->line = 0;
     }
-}
-
-
-char *
-ngx_http_mcds_set_num(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
-{
-    return ngx_http_mcds_set_slot(cf, cmd, conf, ngx_conf_set_num_slot,
-                                  "must be a number");
-}
-
-
-char *
-ngx_http_mcds_set_msec(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
-{
-    return ngx_http_mcds_set_slot(cf, cmd, conf, ngx_conf_set_msec_slot,
-                                  "must be a time");
-}
-
-
-char *
-ngx_http_mcds_set_sec(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
-{
-    return ngx_http_mcds_set_slot(cf, cmd, conf, ngx_conf_set_sec_slot,
-                                  "must be a time in whole seconds");
-}
-
-
-char *
-ngx_http_mcds_set_size(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
-{
-    return ngx_http_mcds_set_slot(cf, cmd, conf, ngx_conf_set_size_slot,
-                                  "must be a size");
 }
 
 
@@ -85,39 +48,6 @@ ngx_http_mcds_parse_msec(ngx_str_t *text)
 }
 
 
-/* a setter of nginx's says what is wrong, but not of which value */
-
-static char *
-ngx_http_mcds_set_slot(ngx_conf_t *cf, ngx_command_t *cmd, void *conf,
-    char *(*set)(ngx_conf_t *cf, ngx_command_t *cmd, void *conf), char *must)
-{
-    char       *rv;
-    ngx_str_t  *value;
-
-    rv = set(cf, cmd, conf);
-
-    if (rv == NGX_CONF_OK || rv == NGX_CONF_ERROR
-        || ngx_strcmp(rv, "is duplicate") == 0)
-    {
-        return rv;
-    }
-
-    /* checks of our own know better */
-
-    if (ngx_strncmp(rv, "must ", 5) == 0) {
-        must = rv;
-    }
-
-    value = cf->args->elts;
-
-    ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
-                       "invalid value \"%V\" in \"%V\" directive, it %s",
-                       &value[1], &cmd->name, must);
-
-    return NGX_CONF_ERROR;
-}
-
-
 char *
 ngx_http_mcds_set_mask(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 {
@@ -140,8 +70,8 @@ ngx_http_mcds_set_mask(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 
         if (mask[m].name.len == 0) {
             ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
-                               "invalid value \"%V\" in \"%V\" directive, "
-                               "it must be one of%s", &value[i], &cmd->name,
+                               "invalid value \"%V\" in \"%V\", it must be "
+                               "one of%s", &value[i], &cmd->name,
                                ngx_http_mcds_mask_words(cf, mask));
             return NGX_CONF_ERROR;
         }
@@ -174,38 +104,6 @@ ngx_http_mcds_mask_words(ngx_conf_t *cf, ngx_conf_bitmask_t *mask)
     }
 
     return words;
-}
-
-
-ngx_int_t
-ngx_http_mcds_check_twice(ngx_conf_t *cf, ngx_command_t *cmd, ngx_uint_t n)
-{
-    size_t       len;
-    u_char      *p;
-    ngx_str_t   *value;
-    ngx_uint_t   i;
-
-    value = cf->args->elts;
-
-    p = ngx_strlchr(value[n].data, value[n].data + value[n].len, '=');
-    if (p == NULL) {
-        return NGX_OK;
-    }
-
-    len = p + 1 - value[n].data;
-
-    for (i = 1; i < n; i++) {
-        if (value[i].len >= len
-            && ngx_strncmp(value[i].data, value[n].data, len) == 0)
-        {
-            ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
-                               "duplicate parameter \"%V\" in \"%V\"",
-                               &value[n], &cmd->name);
-            return NGX_ERROR;
-        }
-    }
-
-    return NGX_OK;
 }
 
 

@@ -17,29 +17,22 @@
 
 
 /*
- * As the setters of nginx's core, whose messages lack the value or the name of
- * the directive.
+ * set_mask: as the setter of nginx's core, whose message lacks the name of the
+ * directive.  mask_words: the words of a mask, each with a space before it.
  *
  * set_handler: makes it the content handler of the location; NGX_CONF_ERROR
  * (logged) if there is one already.  check_handler: the same if there came
  * another one later, when all was read.
- * mask_words: the words of a mask, each with a space before it.
- * check_twice: NGX_ERROR if the n-th word is a parameter that was there before
- * (logged).  parse_msec: milliseconds, or NGX_ERROR; months, too, where nginx's
- * own number of them has 32 bits.
+ *
+ * parse_msec: milliseconds, or NGX_ERROR; months, too, where nginx's own number
+ * of them has 32 bits.
  */
 
-char *ngx_http_mcds_set_num(ngx_conf_t *cf, ngx_command_t *cmd, void *conf);
-char *ngx_http_mcds_set_msec(ngx_conf_t *cf, ngx_command_t *cmd, void *conf);
-char *ngx_http_mcds_set_sec(ngx_conf_t *cf, ngx_command_t *cmd, void *conf);
-char *ngx_http_mcds_set_size(ngx_conf_t *cf, ngx_command_t *cmd, void *conf);
 char *ngx_http_mcds_set_mask(ngx_conf_t *cf, ngx_command_t *cmd, void *conf);
 u_char *ngx_http_mcds_mask_words(ngx_conf_t *cf, ngx_conf_bitmask_t *mask);
 char *ngx_http_mcds_set_handler(ngx_conf_t *cf, ngx_http_handler_pt handler);
 char *ngx_http_mcds_check_handler(ngx_conf_t *cf,
     ngx_http_mcds_loc_conf_t *conf);
-ngx_int_t ngx_http_mcds_check_twice(ngx_conf_t *cf, ngx_command_t *cmd,
-    ngx_uint_t n);
 int64_t ngx_http_mcds_parse_msec(ngx_str_t *text);
 
 /* a text that may contain variables; returns what a directive returns */

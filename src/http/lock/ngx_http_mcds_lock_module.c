@@ -70,7 +70,7 @@ static ngx_http_mcds_param_t  ngx_http_mcds_lock_params[] = {
     { ngx_string("unavailable="),
       ngx_http_mcds_param_num,
       ngx_http_mcds_field(ngx_http_mcds_lock_conf_t, unavailable),
-      400, 599, NGX_HTTP_SERVICE_UNAVAILABLE, ngx_http_mcds_lock_pass },
+      400, 599, 503, ngx_http_mcds_lock_pass },
 
     { ngx_string("retry_after="),
       ngx_http_mcds_param_sec,
