@@ -4,7 +4,8 @@
 
 # misc/check-code sees each kind of violation that is planted in a small tree,
 # allows it once misc/check.list has it, and fails when the list allows more
-# than there is.  misc/calls prints the calls of a tree.
+# than there is.  It also sees each difference between the parameters of a
+# directive and the reference.  misc/calls prints the calls of a tree.
 
 use warnings;
 use strict;
@@ -196,6 +197,40 @@ seen('a state that is never set',
     qr/^$states: no function sets the state END$/m, $states => $drawn,
     $cache => $sets =~ s/.*_END.*\n//r);
 
+# parameters of directives and the reference
+
+my $reference = 'docs/reference/lock.md';
+my $manual = manual('[wait=time] [waiters=number] [unavailable=code|pass]',
+    '- `wait=time` How long it waits, up to 1h, default 2s.',
+    '- `waiters=number` At most this number, 1 to 9.',
+    '- `unavailable=code` The status, 400 to 599.  With `pass`, none.');
+my @params = (
+    ['wait=', 'msec', '0, 3600000, 2000, NULL'],
+    ['waiters=', 'num', '1, NGX_MCDS_NINE, 0, NULL'],
+    ['unavailable=', 'num', '400, 599, 0, ngx_mcds_words'],
+);
+
+seen('parameters as the reference has them', undef, params());
+seen('a parameter that the reference does not name',
+    qr{\A\Q$reference\E: mcds_lock: "ttl=" is not in the syntax\n\z},
+    params(['ttl=', 'sec', '1, 9, 0, NULL']));
+seen('another bound', qr{\A\Q$reference\E:\ mcds_lock:\ "waiters="\ is\ 1\ to
+    \ 8,\ which\ the\ reference\ does\ not\ state\n\z}x,
+    params(['waiters=', 'num', '1, 8, 0, NULL']));
+seen('another bound of a time', qr{: "wait=" is 0 to 2h, which },
+    params(['wait=', 'msec', '0, 7200000, 2000, NULL']));
+seen('a bound of which the reference knows another',
+    qr{: "waiters=" is 2 to any, which },
+    params(['waiters=', 'num', '2, 0, 0, NULL']));
+seen('another default', qr{: the default of "wait=" is 1s, which the },
+    params(['wait=', 'msec', '0, 3600000, 1000, NULL']));
+seen('another word', qr{: "pass" of "unavailable=" is not in the },
+    params(), $reference => $manual =~ s/\Qpass\E/fail/gr);
+seen('a bound that is no number', qr{: "waiters=" has bounds that are no },
+    params(['waiters=', 'num', '1, NGX_MCDS_NONE, 0, NULL']));
+seen('a table of no directive', qr{^$lock:\ ngx_mcds_params\ is\ the\ table\ of
+    \ no\ directive}mx, params(), $reference => $manual =~ s/## mcds_/## /r);
+
 # words
 
 my $words = '/* ' . join(' ', ('word') x 97, qw/ What who nobody /) . ' */';
@@ -316,6 +351,37 @@ sub type { return "typedef struct {\n    int  $_[0];\n} ngx_mcds_x_t;" }
 
 sub prototypes {
     return map { "void ngx_http_mcds_cache$_(void);" } 1 .. $_[0];
+}
+
+
+# a directive with the table of its parameters, of which some are other ones
+
+sub params {
+    my %other = map { $_->[0] => $_ } @_;
+    my @rows = map { delete $other{$_->[0]} // $_ } @params;
+
+    return ($reference => $manual, $lock => "$files{$lock}\n\n"
+        . "#define NGX_MCDS_NINE 9\n\n\n"
+        . "static ngx_conf_enum_t  ngx_mcds_words[] = {\n"
+        . "    { ngx_string(\"pass\"), 0 }\n};\n\n\n"
+        . "static ngx_http_mcds_param_t  ngx_mcds_params[] = {\n"
+        . join('', map { "    { ngx_string(\"$_->[0]\"),\n"
+            . "      ngx_http_mcds_param_$_->[1],\n"
+            . "      ngx_http_mcds_field(ngx_mcds_t, field),\n"
+            . "      $_->[2] },\n" } @rows, values %other)
+        . "};\n\n\nstatic ngx_command_t  ngx_mcds_commands[] = {\n"
+        . "    { ngx_string(\"mcds_lock\"),\n      NGX_CONF_ANY,\n"
+        . "      ngx_http_mcds_set,\n      0, 0, NULL }\n};\n\n\n"
+        . "char *\nngx_http_mcds_set(void)\n{\n"
+        . "    return ngx_http_mcds_params(ngx_mcds_params);\n}\n");
+}
+
+
+sub manual {
+    my ($syntax, @items) = @_;
+
+    return "## mcds_lock\n\n```text\nSyntax:   mcds_lock $syntax;\n"
+        . "Default:  -\n```\n\nLocks.\n\n" . join("\n", @items) . "\n";
 }
 
 

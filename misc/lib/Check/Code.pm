@@ -2,14 +2,15 @@ package Check::Code;
 
 # Copyright (C) mcds authors
 
-# All checks of C in a tree: style, rooms, sizes, drawings of states, and the
-# list of exceptions.
+# All checks of C in a tree: style, rooms, sizes, drawings of states, tables of
+# parameters, and the list of exceptions.
 
 use warnings;
 use strict;
 
 use Check::Calls;
 use Check::List;
+use Check::Params;
 use Check::Rooms;
 use Check::Sizes;
 use Check::States;
@@ -38,6 +39,7 @@ sub check {
     Check::Rooms::check($source, $list, $calls, $problem);
     Check::Sizes::check($source, $list, $problem, $warning);
     Check::States::check($source, $problem);
+    Check::Params::check($source, $problem);
 
     push @problems, $list->problems();
 
