@@ -8,7 +8,6 @@
 #include <ngx_core.h>
 #include <ngx_http.h>
 #include "ngx_http_mcds_budget.h"
-#include "ngx_http_mcds_watch.h"
 
 
 /*
@@ -21,6 +20,7 @@
 static ngx_int_t ngx_http_mcds_start_handler(ngx_http_request_t *r);
 static ngx_int_t ngx_http_mcds_decide_handler(ngx_http_request_t *r);
 static ngx_http_mcds_task_t *ngx_http_mcds_task_create(ngx_http_request_t *r);
+static void ngx_http_mcds_park_writer(ngx_http_request_t *r);
 static void ngx_http_mcds_resume_handler(ngx_event_t *ev);
 static void ngx_http_mcds_resume(ngx_http_mcds_park_t *park);
 static void ngx_http_mcds_task_resume(ngx_http_mcds_park_t *park);
@@ -296,13 +296,52 @@ ngx_http_mcds_task_again(ngx_http_request_t *r, ngx_http_mcds_task_t *task)
 ngx_int_t
 ngx_http_mcds_park(ngx_http_mcds_park_t *park)
 {
-    if (ngx_http_mcds_watch(park->request) != NGX_OK) {
-        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+    ngx_http_request_t  *r;
+
+    r = park->request;
+
+    r->write_event_handler = (r == r->main) ? ngx_http_mcds_park_writer
+                                            : ngx_http_request_empty_handler;
+
+    /* a body that is still being discarded is read by its own handler */
+
+    if (r == r->main && !r->discard_body) {
+
+        r->read_event_handler = ngx_http_test_reading;
+
+        if (ngx_handle_read_event(r->connection->read, 0) != NGX_OK) {
+            return NGX_HTTP_INTERNAL_SERVER_ERROR;
+        }
     }
 
     park->parked = 1;
 
     return NGX_AGAIN;
+}
+
+
+/*
+ * A client of HTTP/3 whose request has ended can only leave by asking for no
+ * more of the answer, which is an error of the write event alone.
+ */
+
+static void
+ngx_http_mcds_park_writer(ngx_http_request_t *r)
+{
+    ngx_connection_t  *c;
+
+    c = r->connection;
+
+    if (!c->write->error) {
+        return;
+    }
+
+    c->error = 1;
+
+    ngx_log_error(NGX_LOG_INFO, c->log, 0,
+                  "client prematurely closed connection");
+
+    ngx_http_finalize_request(r, NGX_HTTP_CLIENT_CLOSED_REQUEST);
 }
 
 
