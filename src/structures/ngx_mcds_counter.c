@@ -46,6 +46,7 @@ struct ngx_mcds_count_s {
 
 typedef struct {
     ngx_mcds_index_node_t  node;       /* until it is sent, if it adds */
+    ngx_mcds_op_t          op;
     ngx_queue_t          queue;        /* until it is sent */
     ngx_queue_t          counts;       /* ngx_mcds_count_t, in their order */
     uint64_t             sum;
@@ -78,7 +79,6 @@ static ngx_int_t ngx_mcds_counter_raise(ngx_mcds_batch_t *batch,
 static void ngx_mcds_counter_raised(void *data, ngx_int_t rc, uint64_t value);
 static void ngx_mcds_counter_unmark(ngx_mcds_batch_t *batch,
     ngx_mcds_result_t *result);
-static void ngx_mcds_counter_unmarked(void *data, ngx_mcds_result_t *result);
 static void ngx_mcds_counter_done(ngx_mcds_batch_t *batch, ngx_uint_t rc,
     uint64_t value);
 
@@ -205,6 +205,11 @@ ngx_mcds_counter_batch(ngx_mcds_counter_t *counter, int64_t delta)
     if (batch == NULL) {
         return NULL;
     }
+
+    ngx_memzero(&batch->op, sizeof(ngx_mcds_op_t));
+
+    batch->op.handler = ngx_mcds_counter_handler;
+    batch->op.data = batch;
 
     ngx_queue_init(&batch->counts);
     batch->sum = 0;
@@ -386,12 +391,7 @@ ngx_mcds_counter_send(ngx_mcds_batch_t *batch)
         ngx_mcds_counter_recall(batch, &req);
     }
 
-    if (ngx_mcds_launch(batch->counter.pool, &req, ngx_mcds_counter_handler,
-                        batch)
-        == NULL)
-    {
-        ngx_mcds_counter_done(batch, NGX_MCDS_BUSY, 0);
-    }
+    ngx_mcds_submit(batch->counter.pool, &req, &batch->op);
 }
 
 
@@ -574,14 +574,7 @@ ngx_mcds_counter_unmark(ngx_mcds_batch_t *batch, ngx_mcds_result_t *result)
     req.verb = NGX_MCDS_TOUCH;
     req.key = batch->counter.key;
 
-    (void) ngx_mcds_launch(batch->counter.pool, &req,
-                           ngx_mcds_counter_unmarked, NULL);
-}
-
-
-static void
-ngx_mcds_counter_unmarked(void *data, ngx_mcds_result_t *result)
-{
+    ngx_mcds_submit(batch->counter.pool, &req, NULL);
 }
 
 

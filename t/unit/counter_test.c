@@ -48,7 +48,6 @@ static void start(void);
 
 static sent_t      sent[16];
 static ngx_uint_t  nsent;
-static ngx_uint_t  full;               /* submit is out of memory */
 static ngx_uint_t  nasked, ntold;
 static ngx_uint_t  rcs[128];
 static uint64_t    values[128];
@@ -128,15 +127,11 @@ ngx_mcds_buffer_lose(int64_t delta)
 }
 
 
-ngx_mcds_op_t *
-ngx_mcds_launch(ngx_mcds_pool_t *pool, ngx_mcds_request_t *req,
-    ngx_mcds_handler_pt done, void *data)
+void
+ngx_mcds_submit(ngx_mcds_pool_t *pool, ngx_mcds_request_t *req,
+    ngx_mcds_op_t *op)
 {
     sent_t  *s;
-
-    if (full) {
-        return NULL;
-    }
 
     s = &sent[nsent++];
 
@@ -144,13 +139,11 @@ ngx_mcds_launch(ngx_mcds_pool_t *pool, ngx_mcds_request_t *req,
     s->ttl = req->ttl;
     s->initial = req->initial;
     s->delta = req->delta;
-    s->handler = done;
-    s->data = data;
+    s->handler = op->handler;
+    s->data = op->data;
 
     ngx_memcpy(s->key, req->key.data, req->key.len);
     s->key[req->key.len] = '\0';
-
-    return (ngx_mcds_op_t *) s;
 }
 
 
@@ -404,12 +397,10 @@ test_failed(void)
     ok(rcs[0] == NGX_MCDS_NOT_NUMERIC, "failed: no number");
 
     start();
-    full = 1;
 
     change("a", 0, 0, 1);
     turn();
-
-    full = 0;
+    answer(0, NGX_MCDS_BUSY, NULL);
 
     ok(ntold == 1 && rcs[0] == NGX_MCDS_BUSY, "failed: not sent");
 }
