@@ -40,6 +40,7 @@ typedef struct {
 
 
 typedef struct {
+    ngx_mcds_op_t         op;
     ngx_mcds_visitors_t   visitors;
     time_t                now;
     uint64_t              hash;
@@ -64,6 +65,7 @@ typedef struct ngx_mcds_shown_s  ngx_mcds_shown_t;
 /* the count of one slot */
 
 typedef struct {
+    ngx_mcds_op_t         op;
     ngx_mcds_shown_t     *shown;
     uint64_t              slot;
     uint64_t              count;
@@ -109,8 +111,8 @@ static ngx_mcds_shown_t *ngx_mcds_visitors_shown_create(
     ngx_mcds_visitors_t *visitors, ngx_str_t *key, uint32_t hash);
 static void ngx_mcds_visitors_unused(ngx_mcds_shown_t *shown);
 static void ngx_mcds_visitors_drop(ngx_mcds_index_node_t *node);
-static ngx_int_t ngx_mcds_visitors_fetch(ngx_mcds_shown_t *shown,
-    time_t now, uint64_t slot);
+static void ngx_mcds_visitors_fetch(ngx_mcds_shown_t *shown, time_t now,
+    uint64_t slot);
 static ngx_uint_t ngx_mcds_visitors_final(ngx_mcds_part_t *part,
     uint32_t length);
 static void ngx_mcds_visitors_fetched(void *data, ngx_mcds_result_t *result);
@@ -217,6 +219,11 @@ ngx_mcds_visitors_visit(ngx_mcds_visitors_t *visitors, ngx_str_t *key,
         return;
     }
 
+    ngx_memzero(&visit->op, sizeof(ngx_mcds_op_t));
+
+    visit->op.handler = ngx_mcds_visitors_marked;
+    visit->op.data = visit;
+
     visit->visitors = *visitors;
     visit->now = now;
     visit->hash = hash;
@@ -241,12 +248,7 @@ ngx_mcds_visitors_visit(ngx_mcds_visitors_t *visitors, ngx_str_t *key,
     req.text.data = text;
     req.text.len = ngx_sprintf(text, "%T", now) - text;
 
-    if (ngx_mcds_launch(visitors->pool, &req, ngx_mcds_visitors_marked, visit)
-        == NULL)
-    {
-        ngx_free(visit);
-        return;
-    }
+    ngx_mcds_submit(visitors->pool, &req, &visit->op);
 
     /* until the answer says otherwise */
 
@@ -281,17 +283,14 @@ ngx_mcds_visitors_marked(void *data, ngx_mcds_result_t *result)
         req.key = visit->key;
         req.suffix = visit->suffix;
 
-        if (ngx_mcds_launch(visit->visitors.pool, &req,
-                            ngx_mcds_visitors_left, visit)
-            != NULL)
-        {
-            return;
-        }
+        visit->op.handler = ngx_mcds_visitors_left;
 
-    } else {
-        ngx_mcds_stat_add(visit->visitors.stat,
-                          NGX_MCDS_DATA_FAILED + result->rc, 1);
+        ngx_mcds_submit(visit->visitors.pool, &req, &visit->op);
+        return;
     }
+
+    ngx_mcds_stat_add(visit->visitors.stat, NGX_MCDS_DATA_FAILED + result->rc,
+                      1);
 
     ngx_mcds_visitors_remember(visit->hash, 0);
     ngx_free(visit);
@@ -485,13 +484,8 @@ ngx_mcds_visitors_sum(ngx_mcds_visitors_t *visitors, ngx_str_t *key,
 
     ngx_mcds_index_busy(&ngx_mcds_shown, &shown->node);
 
-    if (shown->missing == 0
-        && ngx_mcds_visitors_fetch(shown, now, slot) != NGX_OK)
-    {
-        ngx_queue_remove(&s->queue);
-        ngx_free(s);
-        ngx_mcds_visitors_unused(shown);
-        return NGX_ERROR;
+    if (shown->missing == 0) {
+        ngx_mcds_visitors_fetch(shown, now, slot);
     }
 
     *sum = s;
@@ -562,6 +556,8 @@ ngx_mcds_visitors_shown_create(ngx_mcds_visitors_t *visitors, ngx_str_t *key,
     shown->size = size;
 
     for (i = 0; i < size; i++) {
+        shown->part[i].op.handler = ngx_mcds_visitors_fetched;
+        shown->part[i].op.data = &shown->part[i];
         shown->part[i].shown = shown;
     }
 
@@ -597,7 +593,7 @@ ngx_mcds_visitors_drop(ngx_mcds_index_node_t *node)
 }
 
 
-static ngx_int_t
+static void
 ngx_mcds_visitors_fetch(ngx_mcds_shown_t *shown, time_t now, uint64_t slot)
 {
     u_char               suffix[1 + NGX_INT64_LEN];
@@ -637,18 +633,10 @@ ngx_mcds_visitors_fetch(ngx_mcds_shown_t *shown, time_t now, uint64_t slot)
 
         req.suffix.len = ngx_sprintf(suffix, ":%uL", n) - suffix;
 
-        if (ngx_mcds_launch(shown->visitors.pool, &req,
-                            ngx_mcds_visitors_fetched, part)
-            == NULL)
-        {
-            shown->rc = NGX_MCDS_BUSY;
-            break;
-        }
+        ngx_mcds_submit(shown->visitors.pool, &req, &part->op);
 
         shown->missing++;
     }
-
-    return shown->missing ? NGX_OK : NGX_ERROR;
 }
 
 

@@ -68,7 +68,6 @@ static ngx_mcds_visitors_t *used = &five;
 
 static sent_t           sent[SENT];
 static ngx_uint_t       nsent;
-static ngx_uint_t       full;          /* submit is out of memory */
 static added_t          added[64];
 static ngx_uint_t       nadded;
 static ngx_uint_t       calls, last_rc;
@@ -76,14 +75,15 @@ static uint64_t         last_value;
 static ngx_mcds_sum_t  *handle;
 
 
-ngx_mcds_op_t *
-ngx_mcds_launch(ngx_mcds_pool_t *pool, ngx_mcds_request_t *req,
-    ngx_mcds_handler_pt handler, void *data)
+void
+ngx_mcds_submit(ngx_mcds_pool_t *pool, ngx_mcds_request_t *req,
+    ngx_mcds_op_t *op)
 {
     sent_t  *s;
 
-    if (full || nsent == SENT) {
-        return NULL;
+    if (nsent == SENT) {
+        printf("# too many commands\n");
+        exit(1);
     }
 
     s = &sent[nsent++];
@@ -91,16 +91,14 @@ ngx_mcds_launch(ngx_mcds_pool_t *pool, ngx_mcds_request_t *req,
     s->verb = req->verb;
     s->want = req->want;
     s->ttl = req->ttl;
-    s->handler = handler;
-    s->data = data;
+    s->handler = op->handler;
+    s->data = op->data;
 
     *ngx_snprintf((u_char *) s->key, sizeof(s->key) - 1, "%V%V", &req->key,
                   &req->suffix)
         = '\0';
     *ngx_snprintf((u_char *) s->text, sizeof(s->text) - 1, "%V", &req->text)
         = '\0';
-
-    return (ngx_mcds_op_t *) s;
 }
 
 
@@ -383,18 +381,12 @@ test_visit_failed(void)
     }
 
     start();
-    full = 1;
     visit("f", "anna", 3000);
-    full = 0;
-    visit("f", "anna", 3000);
-    ok(nsent == 1, "failed: no memory, comes again");
-
-    full = 1;
     answer(0, NGX_MCDS_NOT_STORED, NULL, 0);
-    full = 0;
+    answer(1, NGX_MCDS_BUSY, NULL, 0);
     visit("f", "anna", 3000);
-    ok(nsent == 2, "failed: no memory for the second question");
-    answer(1, NGX_MCDS_CLOSED, NULL, 0);
+    ok(nsent == 3, "failed: no memory for the second question");
+    answer(2, NGX_MCDS_CLOSED, NULL, 0);
 }
 
 
@@ -752,17 +744,18 @@ test_sum_failed(void)
 
     ok(calls == 2 && last_rc == NGX_MCDS_NOT_NUMERIC, "sum: not a number");
 
-    full = 1;
-    ok(sum("u", 12030, &value, NULL) == NGX_ERROR, "sum: out of memory");
-    full = 0;
+    (void) sum("u", 12030, &value, NULL);
+    answer(7, NGX_MCDS_BUSY, NULL, 0);
+    answer(8, NGX_MCDS_BUSY, NULL, 0);
+    ok(calls == 3 && last_rc == NGX_MCDS_BUSY, "sum: out of memory");
 
-    ok(sum("u", 12030, &value, NULL) == NGX_AGAIN && nsent == 9,
+    ok(sum("u", 12030, &value, NULL) == NGX_AGAIN && nsent == 11,
        "sum: and asked again");
 
     ngx_mcds_visitors_cancel(handle);
-    answer_all(7, "5");
+    answer_all(9, "5");
 
-    ok(calls == 2, "sum: canceled");
+    ok(calls == 3, "sum: canceled");
     ok(sum("u", 12031, &value, NULL) == NGX_OK && value == 25,
        "sum: known to the next one all the same");
 }
@@ -919,7 +912,6 @@ start(void)
     nsent = 0;
     nadded = 0;
     calls = 0;
-    full = 0;
 }
 
 
@@ -999,9 +991,10 @@ sum_handler(void *data, ngx_uint_t rc, uint64_t value)
 static void
 again_handler(void *data, ngx_uint_t rc, uint64_t value)
 {
-    char      key[32];
-    uint64_t  v;
-    uint32_t  i;
+    char        key[32];
+    uint64_t    v;
+    uint32_t    i, k;
+    ngx_uint_t  first, n;
 
     sum_handler(NULL, rc, value);
 
@@ -1010,13 +1003,23 @@ again_handler(void *data, ngx_uint_t rc, uint64_t value)
         return;
     }
 
+    first = nsent;
+    n = calls;
+
     for (i = 0; i < 2 * NGX_MCDS_SUMS; i++) {
         ngx_sprintf((u_char *) key, "n%uD%Z", i);
 
-        full = 1;
         (void) sum(key, 18030, &v, NULL);
-        full = 0;
+
+        for (k = 0; k < 5; k++) {
+            answer(first + k, NGX_MCDS_BUSY, NULL, 0);
+        }
+
+        nsent = first;
     }
+
+    calls = n;
+    last_value = value;
 }
 
 
