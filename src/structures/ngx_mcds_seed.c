@@ -61,6 +61,7 @@ struct ngx_mcds_grown_s {
 
 struct ngx_mcds_seed_s {
     ngx_mcds_index_node_t  node;
+    ngx_mcds_op_t          op;           /* one at a time */
     ngx_queue_t          growing;      /* ngx_mcds_grown_t */
     ngx_mcds_grown_t    *silent;       /* one of them: what those count who
                                           do not wait any more; or NULL */
@@ -92,7 +93,7 @@ static void ngx_mcds_seed_locked(void *data, ngx_mcds_lock_t *lock,
     ngx_uint_t rc);
 static void ngx_mcds_seed_read_lock(void *data, ngx_mcds_result_t *result);
 static void ngx_mcds_seed_wait_handler(ngx_event_t *ev);
-static ngx_int_t ngx_mcds_seed_look(ngx_mcds_seed_t *seed);
+static void ngx_mcds_seed_look(ngx_mcds_seed_t *seed);
 static void ngx_mcds_seed_looked(void *data, ngx_mcds_result_t *result);
 static void ngx_mcds_seed_fetch(ngx_mcds_seed_t *seed);
 static void ngx_mcds_seed_added(void *data, ngx_mcds_result_t *result);
@@ -374,6 +375,7 @@ ngx_mcds_seed_create(ngx_mcds_grown_t *grown, uint32_t hash)
 
     ngx_queue_init(&seed->growing);
 
+    seed->op.data = seed;
     seed->start = ngx_current_msec;
     seed->wait = NGX_MCDS_SEED_FIRST;
     seed->source = grown->source;
@@ -426,10 +428,7 @@ ngx_mcds_seed_locked(void *data, ngx_mcds_lock_t *lock, ngx_uint_t rc)
 
         /* who had it until now may have made the counter */
 
-        if (ngx_mcds_seed_look(seed) != NGX_OK) {
-            ngx_mcds_seed_fail(seed, "out of memory");
-        }
-
+        ngx_mcds_seed_look(seed);
         return;
     }
 
@@ -451,12 +450,9 @@ ngx_mcds_seed_locked(void *data, ngx_mcds_lock_t *lock, ngx_uint_t rc)
     req.movable = 1;
     req.limit = NGX_MCDS_SEED_LEN;
 
-    if (ngx_mcds_launch(seed->counter.pool, &req, ngx_mcds_seed_read_lock,
-                        seed)
-        == NULL)
-    {
-        ngx_mcds_seed_fail(seed, "out of memory");
-    }
+    seed->op.handler = ngx_mcds_seed_read_lock;
+
+    ngx_mcds_submit(seed->counter.pool, &req, &seed->op);
 }
 
 
@@ -495,13 +491,11 @@ ngx_mcds_seed_wait_handler(ngx_event_t *ev)
         return;
     }
 
-    if (ngx_mcds_seed_look(seed) != NGX_OK) {
-        ngx_mcds_seed_fail(seed, "out of memory");
-    }
+    ngx_mcds_seed_look(seed);
 }
 
 
-static ngx_int_t
+static void
 ngx_mcds_seed_look(ngx_mcds_seed_t *seed)
 {
     ngx_mcds_request_t  req;
@@ -514,9 +508,9 @@ ngx_mcds_seed_look(ngx_mcds_seed_t *seed)
     req.limit = NGX_MCDS_SEED_LEN;
     req.number = 1;
 
-    return ngx_mcds_launch(seed->counter.pool, &req, ngx_mcds_seed_looked,
-                           seed)
-           ? NGX_OK : NGX_ERROR;
+    seed->op.handler = ngx_mcds_seed_looked;
+
+    ngx_mcds_submit(seed->counter.pool, &req, &seed->op);
 }
 
 
@@ -608,11 +602,9 @@ ngx_mcds_seed_value(ngx_mcds_seed_t *seed, ngx_int_t rc, uint64_t value)
     known = ngx_mcds_counter_known(&seed->counter);
     req.text.len = ngx_sprintf(text, "%uL", ngx_max(value, known)) - text;
 
-    if (ngx_mcds_launch(seed->counter.pool, &req, ngx_mcds_seed_added, seed)
-        == NULL)
-    {
-        ngx_mcds_seed_fail(seed, "out of memory");
-    }
+    seed->op.handler = ngx_mcds_seed_added;
+
+    ngx_mcds_submit(seed->counter.pool, &req, &seed->op);
 }
 
 
