@@ -40,6 +40,7 @@ typedef struct ngx_mcds_raise_s  ngx_mcds_raise_t;
 /* a server that has the counter */
 
 typedef struct {
+    ngx_mcds_op_t        op;
     ngx_mcds_raise_t    *raise;
     ngx_uint_t           server;       /* its index in the pool */
     uint64_t             value;
@@ -67,7 +68,6 @@ struct ngx_mcds_raise_s {
     ngx_uint_t             tries;
     ngx_uint_t             failed;
     ngx_uint_t             raised;
-    ngx_uint_t             ended;      /* nobody waits, but for answers */
 
     ngx_uint_t             n;
     ngx_mcds_raise_leg_t   legs[NGX_MCDS_MAX_REPLICAS];
@@ -87,7 +87,6 @@ static ngx_int_t ngx_mcds_raise_made(ngx_mcds_raise_t *raise);
 static ngx_int_t ngx_mcds_raise_target(ngx_mcds_raise_t *raise);
 static void ngx_mcds_raise_add(ngx_mcds_raise_t *raise);
 static void ngx_mcds_raise_added(void *data, ngx_mcds_result_t *result);
-static ngx_uint_t ngx_mcds_raise_last(ngx_mcds_raise_t *raise);
 static void ngx_mcds_raise_done(ngx_mcds_raise_t *raise);
 static void ngx_mcds_raise_end(ngx_mcds_raise_t *raise, ngx_int_t rc);
 static void ngx_mcds_raise_free(ngx_mcds_raise_t *raise);
@@ -277,6 +276,7 @@ ngx_mcds_raise_create(ngx_mcds_counter_t *counter, uint64_t id)
     raise->n = ngx_max(pool->replicas, 1);
 
     for (i = 0; i < raise->n; i++) {
+        raise->legs[i].op.data = &raise->legs[i];
         raise->legs[i].raise = raise;
         raise->legs[i].server = (first + i) % pool->servers.nelts;
     }
@@ -327,8 +327,9 @@ ngx_mcds_raise_timer_handler(ngx_event_t *ev)
 static void
 ngx_mcds_raise_look(ngx_mcds_raise_t *raise)
 {
-    ngx_uint_t           i;
-    ngx_mcds_request_t   req;
+    ngx_uint_t             i;
+    ngx_mcds_request_t     req;
+    ngx_mcds_raise_leg_t  *leg;
 
     ngx_memzero(&req, sizeof(ngx_mcds_request_t));
 
@@ -339,26 +340,15 @@ ngx_mcds_raise_look(ngx_mcds_raise_t *raise)
 
     raise->failed = 0;
     raise->raised = 0;
-    raise->left = 1;
+    raise->left = raise->n;
 
     for (i = 0; i < raise->n; i++) {
-        raise->legs[i].there = 0;
+        leg = &raise->legs[i];
 
-        if (ngx_mcds_launch_to(raise->pool, raise->legs[i].server, &req,
-                               ngx_mcds_raise_looked, &raise->legs[i])
-            == NULL)
-        {
-            raise->failed = 1;
-            continue;
-        }
+        leg->there = 0;
+        leg->op.handler = ngx_mcds_raise_looked;
 
-        raise->left++;
-    }
-
-    /* without memory for any of them there are no answers */
-
-    if (--raise->left == 0) {
-        ngx_post_event(&raise->timer, &ngx_posted_events);
+        ngx_mcds_submit_to(raise->pool, leg->server, &req, &leg->op);
     }
 }
 
@@ -402,7 +392,7 @@ ngx_mcds_raise_looked(void *data, ngx_mcds_result_t *result)
         raise->failed = 1;
     }
 
-    if (ngx_mcds_raise_last(raise)) {
+    if (--raise->left == 0) {
         ngx_mcds_raise_judge(raise);
     }
 }
@@ -563,7 +553,7 @@ ngx_mcds_raise_add(ngx_mcds_raise_t *raise)
     req.update = 1;
 
     raise->raised = !low;
-    raise->left = 1;
+    raise->left = 0;
 
     for (i = 0; i < raise->n; i++) {
         leg = &raise->legs[i];
@@ -580,14 +570,14 @@ ngx_mcds_raise_add(ngx_mcds_raise_t *raise)
         req.cas = leg->cas;
         req.delta = raise->target - leg->value;
 
-        if (ngx_mcds_launch_to(raise->pool, leg->server, &req,
-                               ngx_mcds_raise_added, leg))
-        {
-            raise->left++;
-        }
+        leg->op.handler = ngx_mcds_raise_added;
+
+        ngx_mcds_submit_to(raise->pool, leg->server, &req, &leg->op);
+
+        raise->left++;
     }
 
-    if (--raise->left == 0) {
+    if (raise->left == 0) {
 
         if (raise->raised) {
             ngx_mcds_raise_done(raise);
@@ -616,7 +606,7 @@ ngx_mcds_raise_added(void *data, ngx_mcds_result_t *result)
         leg->again = 1;
     }
 
-    if (!ngx_mcds_raise_last(raise)) {
+    if (--raise->left) {
         return;
     }
 
@@ -635,24 +625,6 @@ ngx_mcds_raise_added(void *data, ngx_mcds_result_t *result)
     } else {
         ngx_mcds_raise_end(raise, NGX_ERROR);
     }
-}
-
-
-/* 1: this was the last answer, and somebody waits for it */
-
-static ngx_uint_t
-ngx_mcds_raise_last(ngx_mcds_raise_t *raise)
-{
-    if (--raise->left) {
-        return 0;
-    }
-
-    if (raise->ended) {
-        ngx_free(raise);
-        return 0;
-    }
-
-    return 1;
 }
 
 
@@ -745,19 +717,16 @@ ngx_mcds_raise_end(ngx_mcds_raise_t *raise, ngx_int_t rc)
 static void
 ngx_mcds_raise_free(ngx_mcds_raise_t *raise)
 {
+    ngx_uint_t  i;
+
     ngx_mcds_index_remove(&ngx_mcds_raises, &raise->node);
 
     if (raise->timer.timer_set) {
         ngx_del_timer(&raise->timer);
     }
 
-    if (raise->timer.posted) {
-        ngx_delete_posted_event(&raise->timer);
-    }
-
-    if (raise->left) {
-        raise->ended = 1;
-        return;
+    for (i = 0; i < raise->n; i++) {
+        ngx_mcds_cancel(&raise->legs[i].op);
     }
 
     ngx_free(raise);

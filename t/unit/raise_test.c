@@ -44,11 +44,18 @@ ngx_mcds_first(ngx_mcds_pool_t *pool, ngx_mcds_request_t *req)
 }
 
 
-ngx_mcds_op_t *
-ngx_mcds_launch_to(ngx_mcds_pool_t *pool, ngx_uint_t n,
-    ngx_mcds_request_t *req, ngx_mcds_handler_pt handler, void *data)
+void
+ngx_mcds_submit_to(ngx_mcds_pool_t *pool, ngx_uint_t n,
+    ngx_mcds_request_t *req, ngx_mcds_op_t *op)
 {
-    return NULL;
+    /* void */
+}
+
+
+void
+ngx_mcds_cancel(ngx_mcds_op_t *op)
+{
+    /* void */
 }
 
 
