@@ -47,6 +47,7 @@ struct ngx_mcds_top_wait_s {
 /* one slot, as it was read */
 
 typedef struct {
+    ngx_mcds_op_t            op;
     ngx_mcds_top_t          *top;
     uint64_t                 slot;
     ngx_mcds_value_t        *value;
@@ -67,6 +68,7 @@ struct ngx_mcds_top_state_s {
     ngx_uint_t               tries;
     size_t                   fits;         /* in an item, as is known */
     size_t                   trial;        /* what is being tried */
+    ngx_mcds_op_t            op;           /* of this list, one at a time */
     ngx_event_t              give;
     ngx_msec_t               given;        /* when */
 
@@ -189,8 +191,12 @@ ngx_mcds_top_state(ngx_mcds_top_t *top)
     }
 
     for (i = 0; i < top->slots; i++) {
+        state->part[i].op.handler = ngx_mcds_top_part_handler;
+        state->part[i].op.data = &state->part[i];
         state->part[i].top = top;
     }
+
+    state->op.data = top;
 
     state->order = (ngx_mcds_ranked_t **) &state->part[top->slots];
     state->fits = NGX_MCDS_TOP_FITS;
@@ -250,7 +256,10 @@ ngx_mcds_top_exit(ngx_mcds_top_t *top)
         ngx_free(ngx_queue_data(q, ngx_mcds_top_wait_t, queue));
     }
 
+    ngx_mcds_cancel(&state->op);
+
     for (i = 0; i < top->slots; i++) {
+        ngx_mcds_cancel(&state->part[i].op);
         ngx_mcds_value_unref(state->part[i].value);
     }
 
@@ -409,9 +418,9 @@ ngx_mcds_top_get(ngx_mcds_top_t *top)
     req.limit = NGX_MCDS_TOP_LIMIT;
     req.bulk = 1;
 
-    if (ngx_mcds_launch(top->pool, &req, ngx_mcds_top_got, top) == NULL) {
-        ngx_mcds_top_take_back(top, "out of memory");
-    }
+    state->op.handler = ngx_mcds_top_got;
+
+    ngx_mcds_submit(top->pool, &req, &state->op);
 }
 
 
@@ -421,7 +430,6 @@ ngx_mcds_top_got(void *data, ngx_mcds_result_t *result)
     ngx_mcds_top_t *top = data;
 
     u_char                 suffix[NGX_MCDS_TOP_SUFFIX];
-    ngx_mcds_op_t         *op;
     ngx_mcds_value_t      *value;
     ngx_mcds_request_t     req;
     ngx_mcds_top_state_t  *state;
@@ -456,13 +464,11 @@ ngx_mcds_top_got(void *data, ngx_mcds_result_t *result)
         req.cas = result->cas;
     }
 
-    op = ngx_mcds_launch(top->pool, &req, ngx_mcds_top_stored, top);
+    state->op.handler = ngx_mcds_top_stored;
+
+    ngx_mcds_submit(top->pool, &req, &state->op);
 
     ngx_mcds_value_unref(value);
-
-    if (op == NULL) {
-        ngx_mcds_top_take_back(top, "out of memory");
-    }
 }
 
 
@@ -523,7 +529,6 @@ ngx_mcds_top_merged(ngx_mcds_top_t *top, ngx_mcds_result_t *result)
 static void
 ngx_mcds_top_try(ngx_mcds_top_t *top)
 {
-    ngx_mcds_op_t         *op;
     ngx_mcds_value_t      *value;
     ngx_mcds_request_t     req;
     ngx_mcds_top_state_t  *state;
@@ -552,13 +557,11 @@ ngx_mcds_top_try(ngx_mcds_top_t *top)
     req.value = value;
     req.ttl = 1;
 
-    op = ngx_mcds_launch(top->pool, &req, ngx_mcds_top_tried, top);
+    state->op.handler = ngx_mcds_top_tried;
+
+    ngx_mcds_submit(top->pool, &req, &state->op);
 
     ngx_mcds_value_unref(value);
-
-    if (op == NULL) {
-        ngx_mcds_top_take_back(top, "out of memory");
-    }
 }
 
 
@@ -880,17 +883,9 @@ ngx_mcds_top_begin(ngx_mcds_top_t *top)
         req.limit = NGX_MCDS_TOP_LIMIT;
         req.bulk = 1;
 
-        if (ngx_mcds_launch(top->pool, &req, ngx_mcds_top_part_handler, part))
-        {
-            state->missing++;
+        ngx_mcds_submit(top->pool, &req, &part->op);
 
-        } else {
-            state->failed = NGX_MCDS_BUSY;
-        }
-    }
-
-    if (state->missing == 0 && state->failed != NGX_MCDS_OK) {
-        state->rc = state->failed;
+        state->missing++;
     }
 }
 

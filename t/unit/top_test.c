@@ -87,14 +87,15 @@ ngx_rbtree_delete(ngx_rbtree_t *tree, ngx_rbtree_node_t *node)
 }
 
 
-ngx_mcds_op_t *
-ngx_mcds_launch(ngx_mcds_pool_t *pool, ngx_mcds_request_t *req,
-    ngx_mcds_handler_pt handler, void *data)
+void
+ngx_mcds_submit(ngx_mcds_pool_t *pool, ngx_mcds_request_t *req,
+    ngx_mcds_op_t *op)
 {
     sent_t  *s;
 
     if (nsent == SENT) {
-        return NULL;
+        printf("# too many commands\n");
+        exit(1);
     }
 
     s = &sent[nsent++];
@@ -102,15 +103,20 @@ ngx_mcds_launch(ngx_mcds_pool_t *pool, ngx_mcds_request_t *req,
     s->verb = req->verb;
     s->cas = req->cas;
     s->ttl = req->ttl;
-    s->handler = handler;
-    s->data = data;
+    s->handler = op->handler;
+    s->data = op->data;
     s->value = req->value ? ngx_mcds_value_ref(req->value) : NULL;
 
     *ngx_snprintf((u_char *) s->key, sizeof(s->key) - 1, "%V%V", &req->key,
                   &req->suffix)
         = '\0';
+}
 
-    return (ngx_mcds_op_t *) s;
+
+void
+ngx_mcds_cancel(ngx_mcds_op_t *op)
+{
+    /* void */
 }
 
 
