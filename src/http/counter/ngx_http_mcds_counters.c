@@ -31,6 +31,7 @@ typedef struct ngx_http_mcds_fetch_s  ngx_http_mcds_fetch_t;
 /* the number of one key; value is null unless it is valid */
 
 typedef struct {
+    ngx_mcds_op_t                 op;
     ngx_http_mcds_fetch_t        *fetch;
     ngx_str_t                     key;       /* as the client wrote it */
     uint64_t                      value;
@@ -399,7 +400,6 @@ static ngx_int_t
 ngx_http_mcds_fetch_number(ngx_http_request_t *r,
     ngx_http_mcds_fetched_t *number, ngx_str_t *key)
 {
-    ngx_mcds_op_t                 *op;
     ngx_mcds_count_t              *count;
     ngx_mcds_counter_t             counter;
     ngx_mcds_request_t             req;
@@ -442,10 +442,12 @@ ngx_http_mcds_fetch_number(ngx_http_request_t *r,
     req.key = *key;
     req.number = 1;
 
-    op = ngx_mcds_launch(ncf->pool, &req, ngx_http_mcds_fetch_get_handler,
-                         number);
+    number->op.handler = ngx_http_mcds_fetch_get_handler;
+    number->op.data = number;
 
-    return op ? NGX_OK : NGX_ERROR;
+    ngx_mcds_submit(ncf->pool, &req, &number->op);
+
+    return NGX_OK;
 }
 
 
