@@ -148,14 +148,6 @@ void ngx_mcds_submit(ngx_mcds_pool_t *pool, ngx_mcds_request_t *req,
 void ngx_mcds_cancel(ngx_mcds_op_t *op);
 
 
-/* the same with an operation that the client allocates; NULL: it could not */
-
-ngx_mcds_op_t *ngx_mcds_launch(ngx_mcds_pool_t *pool,
-    ngx_mcds_request_t *req, ngx_mcds_handler_pt handler, void *data);
-ngx_mcds_op_t *ngx_mcds_launch_to(ngx_mcds_pool_t *pool, ngx_uint_t n,
-    ngx_mcds_request_t *req, ngx_mcds_handler_pt handler, void *data);
-
-
 /* 1 if the operation is under way: its handler is still to be called */
 
 #define ngx_mcds_op_active(op)                                                \

@@ -15,16 +15,6 @@
 #include "ngx_mcds_replica.h"
 
 
-typedef struct {
-    ngx_mcds_op_t         op;
-    ngx_mcds_handler_pt   handler;
-    void                 *data;
-} ngx_mcds_launched_t;
-
-
-static void ngx_mcds_launched(void *data, ngx_mcds_result_t *result);
-static ngx_mcds_op_t *ngx_mcds_launch_alloc(ngx_mcds_handler_pt handler,
-    void *data);
 static ngx_uint_t ngx_mcds_op_choose(ngx_mcds_pool_t *pool,
     ngx_mcds_request_t *req, ngx_mcds_key_t *key);
 
@@ -67,67 +57,6 @@ ngx_mcds_submit_to(ngx_mcds_pool_t *pool, ngx_uint_t n,
     server = pool->servers.elts;
 
     ngx_mcds_server_submit(&server[n], req, op);
-}
-
-
-static void
-ngx_mcds_launched(void *data, ngx_mcds_result_t *result)
-{
-    ngx_mcds_launched_t *n = data;
-
-    n->handler(n->data, result);
-    ngx_free(n);
-}
-
-
-static ngx_mcds_op_t *
-ngx_mcds_launch_alloc(ngx_mcds_handler_pt handler, void *data)
-{
-    ngx_mcds_launched_t  *n;
-
-    n = ngx_calloc(sizeof(ngx_mcds_launched_t), ngx_cycle->log);
-    if (n == NULL) {
-        return NULL;
-    }
-
-    n->op.handler = ngx_mcds_launched;
-    n->op.data = n;
-    n->handler = handler;
-    n->data = data;
-
-    return &n->op;
-}
-
-
-ngx_mcds_op_t *
-ngx_mcds_launch(ngx_mcds_pool_t *pool, ngx_mcds_request_t *req,
-    ngx_mcds_handler_pt handler, void *data)
-{
-    ngx_mcds_op_t  *op;
-
-    op = ngx_mcds_launch_alloc(handler, data);
-
-    if (op) {
-        ngx_mcds_submit(pool, req, op);
-    }
-
-    return op;
-}
-
-
-ngx_mcds_op_t *
-ngx_mcds_launch_to(ngx_mcds_pool_t *pool, ngx_uint_t i,
-    ngx_mcds_request_t *req, ngx_mcds_handler_pt handler, void *data)
-{
-    ngx_mcds_op_t  *op;
-
-    op = ngx_mcds_launch_alloc(handler, data);
-
-    if (op) {
-        ngx_mcds_submit_to(pool, i, req, op);
-    }
-
-    return op;
 }
 
 

@@ -54,6 +54,7 @@ struct ngx_mcds_log_feed_s {
 /* an item on its way */
 
 typedef struct {
+    ngx_mcds_op_t             op;
     ngx_mcds_log_feed_t      *feed;
     ngx_mcds_log_chunk_t     *chunk;
     ngx_uint_t                part;
@@ -323,26 +324,21 @@ ngx_mcds_log_ask_part(ngx_mcds_log_feed_t *feed, ngx_mcds_log_chunk_t *chunk,
 {
     ngx_mcds_log_ask_t  *ask;
 
-    ask = ngx_alloc(sizeof(ngx_mcds_log_ask_t), ngx_cycle->log);
+    ask = ngx_calloc(sizeof(ngx_mcds_log_ask_t), ngx_cycle->log);
     if (ask == NULL) {
         feed->rc = NGX_MCDS_BUSY;
         return;
     }
 
+    ask->op.handler = ngx_mcds_log_part_handler;
+    ask->op.data = ask;
     ask->feed = feed;
     ask->chunk = chunk;
     ask->part = part;
     ask->whole = whole;
 
-    if (ngx_mcds_log_get_item(feed->log, chunk->chunk, part,
-                              whole ? NGX_MCDS_VALUE : 0,
-                              ngx_mcds_log_part_handler, ask)
-        != NGX_OK)
-    {
-        ngx_free(ask);
-        feed->rc = NGX_MCDS_BUSY;
-        return;
-    }
+    ngx_mcds_log_get_item(feed->log, chunk->chunk, part,
+                          whole ? NGX_MCDS_VALUE : 0, &ask->op);
 
     feed->waiting++;
 }

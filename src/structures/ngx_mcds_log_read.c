@@ -34,10 +34,19 @@ typedef struct {
 } ngx_mcds_log_slot_t;
 
 
+/* an item that is asked for */
+
+typedef struct {
+    ngx_queue_t               queue;
+    ngx_mcds_op_t             op;
+    ngx_mcds_log_slot_t      *slot;
+} ngx_mcds_log_item_t;
+
+
 struct ngx_mcds_log_read_s {
     ngx_mcds_log_t           *log;
     ngx_mcds_log_range_t      range;
-    ngx_mcds_log_read_pt      handler;   /* NULL: canceled */
+    ngx_mcds_log_read_pt      handler;   /* NULL: it has been called */
     void                     *data;
     ngx_pool_t               *pool;
     ngx_event_t               event;
@@ -50,7 +59,8 @@ struct ngx_mcds_log_read_s {
     ngx_array_t               values;    /* ngx_mcds_value_t * */
     size_t                    held;      /* bytes of them */
     ngx_uint_t                lines;     /* in what is done */
-    ngx_uint_t                waiting;
+    ngx_queue_t               items;     /* ngx_mcds_log_item_t, under way */
+    ngx_queue_t               spare;
     ngx_uint_t                rc;
 };
 
@@ -59,6 +69,7 @@ static ngx_int_t ngx_mcds_log_slots(ngx_mcds_log_read_t *read, uint64_t now);
 static void ngx_mcds_log_event(ngx_event_t *ev);
 static void ngx_mcds_log_go_on(ngx_mcds_log_read_t *read);
 static void ngx_mcds_log_ask(ngx_mcds_log_slot_t *slot);
+static ngx_mcds_log_item_t *ngx_mcds_log_item_get(ngx_mcds_log_read_t *read);
 static void ngx_mcds_log_item_handler(void *data, ngx_mcds_result_t *result);
 static ngx_uint_t ngx_mcds_log_item(ngx_mcds_log_slot_t *slot,
     ngx_mcds_result_t *result);
@@ -92,6 +103,9 @@ ngx_mcds_log_read(ngx_mcds_log_t *log, ngx_mcds_log_range_t *range,
     read->handler = handler;
     read->data = data;
 
+    ngx_queue_init(&read->items);
+    ngx_queue_init(&read->spare);
+
     read->event.handler = ngx_mcds_log_event;
     read->event.data = read;
     read->event.log = ngx_cycle->log;
@@ -113,7 +127,9 @@ ngx_mcds_log_read(ngx_mcds_log_t *log, ngx_mcds_log_range_t *range,
 void
 ngx_mcds_log_cancel(ngx_mcds_log_read_t *read)
 {
-    read->handler = NULL;
+    if (read->handler) {
+        ngx_mcds_log_read_free(read);
+    }
 }
 
 
@@ -162,8 +178,7 @@ ngx_mcds_log_go_on(ngx_mcds_log_read_t *read)
 {
     ngx_mcds_log_slot_t  *slot;
 
-    while (read->handler
-           && read->rc == NGX_MCDS_OK
+    while (read->rc == NGX_MCDS_OK
            && read->done < read->nslots
            && read->lines < read->range.limit)
     {
@@ -192,7 +207,7 @@ ngx_mcds_log_go_on(ngx_mcds_log_read_t *read)
         read->done++;
     }
 
-    if (read->waiting == 0) {
+    if (ngx_queue_empty(&read->items)) {
         ngx_mcds_log_finish(read);
     }
 }
@@ -204,6 +219,7 @@ static void
 ngx_mcds_log_ask(ngx_mcds_log_slot_t *slot)
 {
     ngx_uint_t            n;
+    ngx_mcds_log_item_t  *item;
     ngx_mcds_log_read_t  *read;
 
     read = slot->read;
@@ -217,25 +233,54 @@ ngx_mcds_log_ask(ngx_mcds_log_slot_t *slot)
             return;
         }
 
-        if (ngx_mcds_log_get_item(read->log, slot->chunk, slot->asked,
-                                  NGX_MCDS_VALUE, ngx_mcds_log_item_handler,
-                                  slot)
-            != NGX_OK)
-        {
+        item = ngx_mcds_log_item_get(read);
+
+        if (item == NULL) {
             read->rc = NGX_MCDS_BUSY;
             return;
         }
 
+        item->slot = slot;
+
+        ngx_mcds_log_get_item(read->log, slot->chunk, slot->asked,
+                              NGX_MCDS_VALUE, &item->op);
+
         slot->asked++;
         slot->waiting++;
-        read->waiting++;
     }
 }
 
 
-ngx_int_t
+static ngx_mcds_log_item_t *
+ngx_mcds_log_item_get(ngx_mcds_log_read_t *read)
+{
+    ngx_queue_t          *q;
+    ngx_mcds_log_item_t  *item;
+
+    if (!ngx_queue_empty(&read->spare)) {
+        q = ngx_queue_head(&read->spare);
+        ngx_queue_remove(q);
+        item = ngx_queue_data(q, ngx_mcds_log_item_t, queue);
+
+    } else {
+        item = ngx_pcalloc(read->pool, sizeof(ngx_mcds_log_item_t));
+        if (item == NULL) {
+            return NULL;
+        }
+
+        item->op.handler = ngx_mcds_log_item_handler;
+        item->op.data = item;
+    }
+
+    ngx_queue_insert_tail(&read->items, &item->queue);
+
+    return item;
+}
+
+
+void
 ngx_mcds_log_get_item(ngx_mcds_log_t *log, uint64_t chunk, ngx_uint_t part,
-    ngx_uint_t want, ngx_mcds_handler_pt handler, void *data)
+    ngx_uint_t want, ngx_mcds_op_t *op)
 {
     u_char              buf[NGX_MCDS_LOG_SUFFIX];
     ngx_mcds_request_t  req;
@@ -250,8 +295,7 @@ ngx_mcds_log_get_item(ngx_mcds_log_t *log, uint64_t chunk, ngx_uint_t part,
     req.bulk = (want & NGX_MCDS_VALUE) ? 1 : 0;
     req.single = 1;
 
-    return ngx_mcds_launch(log->pool, &req, handler, data) ? NGX_OK
-                                                           : NGX_ERROR;
+    ngx_mcds_submit(log->pool, &req, op);
 }
 
 
@@ -259,19 +303,23 @@ static void
 ngx_mcds_log_item_handler(void *data, ngx_mcds_result_t *result)
 {
     ngx_uint_t            rc;
+    ngx_mcds_log_item_t  *item;
     ngx_mcds_log_read_t  *read;
     ngx_mcds_log_slot_t  *slot;
 
-    slot = data;
+    item = data;
+    slot = item->slot;
     read = slot->read;
 
     slot->waiting--;
-    read->waiting--;
+
+    ngx_queue_remove(&item->queue);
+    ngx_queue_insert_head(&read->spare, &item->queue);
 
     if (result->rc == NGX_MCDS_NOT_FOUND) {
         slot->ended = 1;
 
-    } else if (read->handler && read->rc == NGX_MCDS_OK) {
+    } else if (read->rc == NGX_MCDS_OK) {
 
         rc = ngx_mcds_log_item(slot, result);
 
@@ -371,18 +419,22 @@ ngx_mcds_log_push(ngx_mcds_log_events_t *events, ngx_mcds_log_event_t *event)
 static void
 ngx_mcds_log_finish(ngx_mcds_log_read_t *read)
 {
+    ngx_mcds_log_read_pt   handler;
     ngx_mcds_log_events_t  events;
 
     ngx_memzero(&events, sizeof(ngx_mcds_log_events_t));
 
-    if (read->handler && read->rc == NGX_MCDS_OK) {
+    if (read->rc == NGX_MCDS_OK) {
         read->rc = ngx_mcds_log_collect(read, &events);
     }
 
-    if (read->handler) {
-        read->handler(read->data, read->rc,
-                      read->rc == NGX_MCDS_OK ? &events : NULL);
-    }
+    /* it may cancel the read, which is freed below */
+
+    handler = read->handler;
+    read->handler = NULL;
+
+    handler(read->data, read->rc,
+            read->rc == NGX_MCDS_OK ? &events : NULL);
 
     if (events.max) {
         ngx_free(events.elts);
@@ -444,8 +496,22 @@ ngx_mcds_log_collect(ngx_mcds_log_read_t *read, ngx_mcds_log_events_t *events)
 static void
 ngx_mcds_log_read_free(ngx_mcds_log_read_t *read)
 {
-    ngx_uint_t         i;
-    ngx_mcds_value_t **value;
+    ngx_uint_t            i;
+    ngx_queue_t          *q;
+    ngx_mcds_value_t    **value;
+    ngx_mcds_log_item_t  *item;
+
+    if (read->event.posted) {
+        ngx_delete_posted_event(&read->event);
+    }
+
+    for (q = ngx_queue_head(&read->items);
+         q != ngx_queue_sentinel(&read->items);
+         q = ngx_queue_next(q))
+    {
+        item = ngx_queue_data(q, ngx_mcds_log_item_t, queue);
+        ngx_mcds_cancel(&item->op);
+    }
 
     value = read->values.elts;
 

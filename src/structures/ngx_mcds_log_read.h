@@ -59,14 +59,10 @@ ngx_int_t ngx_mcds_log_push(ngx_mcds_log_events_t *events,
     ngx_mcds_log_event_t *event);
 
 
-/*
- * Asks for an item: its CAS, and its value if that is wanted, too.  NGX_OK or
- * NGX_ERROR.
- */
+/* asks for an item: its CAS, and its value if that is wanted, too */
 
-ngx_int_t ngx_mcds_log_get_item(ngx_mcds_log_t *log, uint64_t chunk,
-    ngx_uint_t part, ngx_uint_t want, ngx_mcds_handler_pt handler,
-    void *data);
+void ngx_mcds_log_get_item(ngx_mcds_log_t *log, uint64_t chunk,
+    ngx_uint_t part, ngx_uint_t want, ngx_mcds_op_t *op);
 
 
 #endif /* _NGX_MCDS_LOG_READ_H_INCLUDED_ */

@@ -51,6 +51,7 @@ struct ngx_mcds_log_writer_s {
     uint64_t                seq;        /* of the next line */
     uint64_t                time;       /* of the last one */
 
+    ngx_mcds_op_t           op;         /* of the first frame */
     ngx_queue_t             frames;
     size_t                  pending;    /* bytes allocated for them */
     ngx_event_t             event;
@@ -59,7 +60,7 @@ struct ngx_mcds_log_writer_s {
     ngx_uint_t              part;       /* and where */
     size_t                  written;    /* bytes of its own there */
     ngx_uint_t              verb;
-    ngx_uint_t              asides;     /* under way */
+    ngx_queue_t             asides;     /* under way */
     ngx_uint_t              lost;       /* lines */
     ngx_uint_t              rc;         /* why */
     ngx_uint_t              taken;      /* lines of the first put */
@@ -72,13 +73,14 @@ struct ngx_mcds_log_writer_s {
     unsigned                failing:1;
     unsigned                silent:1;   /* it was said, not long ago */
     unsigned                exiting:1;
-    unsigned                closed:1;
 };
 
 
 /* what is sent beside the frames, and need not succeed */
 
 typedef struct {
+    ngx_queue_t             queue;
+    ngx_mcds_op_t           op;
     ngx_mcds_log_writer_t  *writer;
     uint64_t                chunk;
     ngx_uint_t              part;
@@ -111,6 +113,8 @@ static void ngx_mcds_log_send(ngx_mcds_log_writer_t *writer);
 static void ngx_mcds_log_size(ngx_mcds_log_writer_t *writer,
     ngx_mcds_log_frame_t *frame);
 static void ngx_mcds_log_fill(ngx_mcds_log_writer_t *writer, ngx_uint_t part);
+static ngx_mcds_log_aside_t *ngx_mcds_log_aside_create(
+    ngx_mcds_log_writer_t *writer);
 static void ngx_mcds_log_aside(ngx_mcds_log_aside_t *aside, ngx_uint_t verb);
 static void ngx_mcds_log_aside_handler(void *data, ngx_mcds_result_t *result);
 static void ngx_mcds_log_size_answer(ngx_mcds_log_aside_t *aside,
@@ -120,7 +124,6 @@ static ngx_int_t ngx_mcds_log_next_try(ngx_mcds_log_writer_t *writer,
     ngx_uint_t rc);
 static void ngx_mcds_log_done(ngx_mcds_log_writer_t *writer, ngx_uint_t rc);
 static void ngx_mcds_log_wait(ngx_mcds_log_writer_t *writer, ngx_msec_t wait);
-static void ngx_mcds_log_free(ngx_mcds_log_writer_t *writer);
 
 
 ngx_mcds_log_writer_t *
@@ -138,6 +141,10 @@ ngx_mcds_log_open(ngx_mcds_log_t *log)
 
     ngx_mcds_random(&writer->number, sizeof(uint64_t));
     ngx_queue_init(&writer->frames);
+    ngx_queue_init(&writer->asides);
+
+    writer->op.handler = ngx_mcds_log_handler;
+    writer->op.data = writer;
 
     /* a worker does not exit before its lines were appended */
 
@@ -596,12 +603,7 @@ ngx_mcds_log_send(ngx_mcds_log_writer_t *writer)
 
     writer->busy = 1;
 
-    if (ngx_mcds_launch(writer->log->pool, &req, ngx_mcds_log_handler, writer)
-        == NULL)
-    {
-        ngx_mcds_log_done(writer, NGX_MCDS_BUSY);
-        return;
-    }
+    ngx_mcds_submit(writer->log->pool, &req, &writer->op);
 
     if (writer->verb == NGX_MCDS_APPEND
         && !writer->added
@@ -619,12 +621,11 @@ ngx_mcds_log_size(ngx_mcds_log_writer_t *writer, ngx_mcds_log_frame_t *frame)
 {
     ngx_mcds_log_aside_t  *aside;
 
-    aside = ngx_alloc(sizeof(ngx_mcds_log_aside_t), ngx_cycle->log);
+    aside = ngx_mcds_log_aside_create(writer);
     if (aside == NULL) {
         return;
     }
 
-    aside->writer = writer;
     aside->chunk = frame->chunk;
     aside->part = NGX_MCDS_LOG_SIZE;
     aside->len = frame->value->len;
@@ -643,17 +644,35 @@ ngx_mcds_log_fill(ngx_mcds_log_writer_t *writer, ngx_uint_t part)
 {
     ngx_mcds_log_aside_t  *aside;
 
-    aside = ngx_alloc(sizeof(ngx_mcds_log_aside_t), ngx_cycle->log);
+    aside = ngx_mcds_log_aside_create(writer);
     if (aside == NULL) {
         return;
     }
 
-    aside->writer = writer;
     aside->chunk = writer->chunk;
     aside->part = part;
-    aside->len = 0;
 
     ngx_mcds_log_aside(aside, NGX_MCDS_ADD);
+}
+
+
+static ngx_mcds_log_aside_t *
+ngx_mcds_log_aside_create(ngx_mcds_log_writer_t *writer)
+{
+    ngx_mcds_log_aside_t  *aside;
+
+    aside = ngx_calloc(sizeof(ngx_mcds_log_aside_t), ngx_cycle->log);
+    if (aside == NULL) {
+        return NULL;
+    }
+
+    aside->op.handler = ngx_mcds_log_aside_handler;
+    aside->op.data = aside;
+    aside->writer = writer;
+
+    ngx_queue_insert_tail(&writer->asides, &aside->queue);
+
+    return aside;
 }
 
 
@@ -687,32 +706,16 @@ ngx_mcds_log_aside(ngx_mcds_log_aside_t *aside, ngx_uint_t verb)
         }
     }
 
-    aside->writer->asides++;
-
-    if (ngx_mcds_launch(log->pool, &req, ngx_mcds_log_aside_handler, aside)
-        == NULL)
-    {
-        aside->writer->asides--;
-        ngx_free(aside);
-    }
+    ngx_mcds_submit(log->pool, &req, &aside->op);
 }
 
 
 static void
 ngx_mcds_log_aside_handler(void *data, ngx_mcds_result_t *result)
 {
-    ngx_mcds_log_aside_t   *aside;
-    ngx_mcds_log_writer_t  *writer;
+    ngx_mcds_log_aside_t  *aside;
 
     aside = data;
-    writer = aside->writer;
-    writer->asides--;
-
-    if (writer->closed) {
-        ngx_free(aside);
-        ngx_mcds_log_free(writer);
-        return;
-    }
 
     if (aside->part == NGX_MCDS_LOG_SIZE) {
 
@@ -735,6 +738,7 @@ ngx_mcds_log_aside_handler(void *data, ngx_mcds_result_t *result)
         return;
     }
 
+    ngx_queue_remove(&aside->queue);
     ngx_free(aside);
 }
 
@@ -773,12 +777,6 @@ ngx_mcds_log_handler(void *data, ngx_mcds_result_t *result)
 
     writer = data;
     rc = result->rc;
-
-    if (writer->closed) {
-        writer->busy = 0;
-        ngx_mcds_log_free(writer);
-        return;
-    }
 
     if (ngx_mcds_log_next_try(writer, rc) == NGX_OK) {
         ngx_mcds_log_send(writer);
@@ -939,7 +937,20 @@ void
 ngx_mcds_log_close(ngx_mcds_log_writer_t *writer)
 {
     ngx_queue_t           *q;
+    ngx_mcds_log_aside_t  *aside;
     ngx_mcds_log_frame_t  *frame;
+
+    ngx_mcds_cancel(&writer->op);
+
+    while (!ngx_queue_empty(&writer->asides)) {
+
+        q = ngx_queue_head(&writer->asides);
+        aside = ngx_queue_data(q, ngx_mcds_log_aside_t, queue);
+
+        ngx_mcds_cancel(&aside->op);
+        ngx_queue_remove(q);
+        ngx_free(aside);
+    }
 
     while (!ngx_queue_empty(&writer->frames)) {
 
@@ -971,16 +982,5 @@ ngx_mcds_log_close(ngx_mcds_log_writer_t *writer)
 
     ngx_mcds_log_say(writer);
 
-    writer->closed = 1;
-
-    ngx_mcds_log_free(writer);
-}
-
-
-static void
-ngx_mcds_log_free(ngx_mcds_log_writer_t *writer)
-{
-    if (writer->closed && !writer->busy && writer->asides == 0) {
-        ngx_free(writer);
-    }
+    ngx_free(writer);
 }

@@ -53,13 +53,6 @@ typedef struct {
 
 
 typedef struct {
-    ngx_mcds_op_t         op;
-    ngx_mcds_handler_pt   handler;
-    void                 *data;
-} launched_t;
-
-
-typedef struct {
     ngx_str_t             key;
     ngx_str_t             text;
     uint64_t              cas;
@@ -84,7 +77,6 @@ static void purged(void *data, ngx_uint_t rc, ngx_uint_t found, uint64_t cas);
 static void run(void);
 static void answer(one_t *one);
 static void tell(one_t *one, ngx_mcds_result_t *result);
-static void launched(void *data, ngx_mcds_result_t *result);
 static void answer_part(one_t *one, ngx_mcds_result_t *result);
 static item_t *find(ngx_str_t *key);
 static void set(ngx_str_t *key, u_char *data, size_t len);
@@ -182,46 +174,6 @@ ngx_mcds_cancel(ngx_mcds_op_t *op)
         *op->link = NULL;
         op->link = NULL;
     }
-}
-
-
-ngx_mcds_op_t *
-ngx_mcds_launch(ngx_mcds_pool_t *p, ngx_mcds_request_t *req,
-    ngx_mcds_handler_pt handler, void *data)
-{
-    launched_t  *n;
-
-    n = calloc(1, sizeof(launched_t));
-    must(n != NULL);
-
-    n->op.handler = launched;
-    n->op.data = n;
-    n->handler = handler;
-    n->data = data;
-
-    ngx_mcds_submit(p, req, &n->op);
-
-    return &n->op;
-}
-
-
-static void
-launched(void *data, ngx_mcds_result_t *result)
-{
-    launched_t *n = data;
-
-    n->handler(n->data, result);
-    free(n);
-}
-
-
-ngx_mcds_op_t *
-ngx_mcds_launch_to(ngx_mcds_pool_t *p, ngx_uint_t n, ngx_mcds_request_t *req,
-    ngx_mcds_handler_pt handler, void *data)
-{
-    must(n == 0);
-
-    return ngx_mcds_launch(p, req, handler, data);
 }
 
 
