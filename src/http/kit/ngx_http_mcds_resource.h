@@ -16,6 +16,7 @@
 #include <ngx_http.h>
 #include "ngx_mcds.h"
 #include "ngx_http_mcds_task.h"
+#include "ngx_http_mcds_text.h"
 
 
 /* the largest body of a request, whatever client_max_body_size says; bytes */
@@ -119,13 +120,6 @@ ngx_int_t ngx_http_mcds_resource_failed(ngx_http_request_t *r, ngx_uint_t rc);
  * of that type.
  */
 
-typedef enum {
-    NGX_HTTP_MCDS_JSON = 0,
-    NGX_HTTP_MCDS_NDJSON,
-    NGX_HTTP_MCDS_TEXT,
-    NGX_HTTP_MCDS_OTHER
-} ngx_http_mcds_type_e;
-
 ngx_uint_t ngx_http_mcds_resource_wants(ngx_http_request_t *r);
 ngx_uint_t ngx_http_mcds_resource_has(ngx_http_request_t *r);
 
@@ -151,25 +145,6 @@ ngx_int_t ngx_http_mcds_resource_arg(ngx_http_request_t *r, char *name,
 
 ngx_int_t ngx_http_mcds_resource_name(ngx_http_request_t *r, ngx_str_t *name);
 char *ngx_http_mcds_resource_check_name(ngx_str_t *name);
-
-
-/*
- * A text of any length, in pieces.  put: sets failed when out of memory.
- * send: sends it as the answer.
- */
-
-typedef struct {
-    ngx_pool_t                 *pool;
-    ngx_chain_t                *first;
-    ngx_chain_t                *last;
-    size_t                      size;
-    ngx_uint_t                  failed;
-} ngx_http_mcds_text_t;
-
-void ngx_http_mcds_text_put(ngx_http_mcds_text_t *text, u_char *data,
-    size_t len);
-ngx_int_t ngx_http_mcds_text_send(ngx_http_request_t *r,
-    ngx_http_mcds_text_t *text, ngx_uint_t type);
 
 
 #endif /* _NGX_HTTP_MCDS_RESOURCE_H_INCLUDED_ */
