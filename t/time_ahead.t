@@ -110,7 +110,9 @@ for my $kind ('plain', 'must', 'behind', 'validated', 'timed', 'signed',
         ok($o->wait_requests(2, $uri), "$kind: and built");
 
     } else {
-        is($late->header('X-Answer'), $r->header('X-Answer') + 1,
+        # an update of the page before may come in between
+
+        cmp_ok($late->header('X-Answer'), '>', $r->header('X-Answer'),
             "$kind: built");
     }
 
