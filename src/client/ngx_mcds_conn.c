@@ -494,6 +494,12 @@ ngx_mcds_conn_handshaked(ngx_mcds_conn_t *conn, ngx_int_t rc)
     c->read->handler = ngx_mcds_conn_read_handler;
     c->write->handler = ngx_mcds_conn_write_handler;
 
+    /* poll() and select() do not watch what is ready to be read */
+
+    if (c->read->ready) {
+        ngx_post_event(c->read, &ngx_posted_events);
+    }
+
     ngx_mcds_conn_greet(conn);
 }
 
