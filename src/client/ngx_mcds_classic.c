@@ -17,7 +17,7 @@
 
 typedef enum {
     NGX_MCDS_STEP_CHECK = 0,      /* gets: the old value? */
-    NGX_MCDS_STEP_CHANGE,         /* what was asked for */
+    NGX_MCDS_STEP_CHANGE,         /* the change itself */
     NGX_MCDS_STEP_CREATE,         /* add, of a counter */
     NGX_MCDS_STEP_LEARN           /* gets: the CAS of the new value */
 } ngx_mcds_step_e;

@@ -31,7 +31,7 @@
 
 #define NGX_MCDS_IN_SIZE          32768
 
-/* user and password, and what stands around them */
+/* user and password, with the words around them */
 #define NGX_MCDS_AUTH_SIZE        (NGX_MCDS_MAX_AUTH + 128)
 
 
@@ -195,7 +195,7 @@ ngx_mcds_conn_close(ngx_mcds_conn_t *conn, ngx_uint_t rc)
 
     if (conn->retired && !conn->flush.posted) {
 
-        /* who has called this may look at it once more */
+        /* the caller may look at the connection once more */
 
         ngx_post_event(&conn->flush, &ngx_posted_events);
     }
@@ -537,7 +537,7 @@ ngx_mcds_conn_greet(ngx_mcds_conn_t *conn)
 
     if (pool->user.len) {
 
-        /* with -1 it is gone at once where nobody asks for it */
+        /* with -1 a server without authentication drops it at once */
 
         p = ngx_sprintf(p, "set mcds:auth 0 -1 %uz" CRLF "%V %V" CRLF,
                         pool->user.len + 1 + pool->password.len,
@@ -602,7 +602,7 @@ ngx_mcds_conn_flush_handler(ngx_event_t *ev)
 
     conn = ev->data;
 
-    /* what has been posted already may have more for the same write */
+    /* events that have been posted may have more for the same write */
 
     if (!conn->deferred && !ngx_queue_empty(&ngx_posted_events)) {
         conn->deferred = 1;
@@ -883,7 +883,7 @@ ngx_mcds_conn_set_idle(ngx_mcds_conn_t *conn)
         return;
     }
 
-    /* a timer that runs on for nobody must not hold up an exit */
+    /* the timer of an idle connection must not hold up an exit */
 
     conn->timer.cancelable = idle;
     c->idle = idle;

@@ -2,8 +2,8 @@
 /*
  * Copyright (C) mcds authors
  *
- * Inside of client/: an operation on replicas, and what is asked of each of
- * their servers.
+ * Inside of client/: an operation on replicas, and the operations on each
+ * of their servers.
  */
 
 
@@ -24,12 +24,12 @@
 typedef struct ngx_mcds_group_s  ngx_mcds_group_t;
 
 
-/* what is asked of one server */
+/* the part of one server */
 
 typedef struct {
     ngx_mcds_group_t      *group;
     ngx_mcds_server_t     *server;
-    ngx_mcds_op_t          op;           /* what is asked of it now */
+    ngx_mcds_op_t          op;           /* the one under way there */
     uint64_t               number;
 
     /* of a read that compares: what was asked last, and the answer; value is

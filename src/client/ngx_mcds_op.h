@@ -31,7 +31,7 @@ typedef struct {
     ngx_uint_t            verb;         /* ngx_mcds_verb_e */
     ngx_uint_t            want;
     ngx_str_t             key;          /* any text, without the prefix */
-    ngx_str_t             suffix;       /* what follows it, or empty */
+    ngx_str_t             suffix;       /* behind it in the key, or empty */
     ngx_uint_t            place;        /* of ngx_mcds_place(): the server of
                                            a page, whatever the key; or 0 */
     uint32_t              ttl;          /* seconds; above NGX_MCDS_MAX_TTL a
@@ -109,7 +109,7 @@ struct ngx_mcds_op_s {
     ngx_mcds_handler_pt   handler;
     void                 *data;
 
-    ngx_mcds_op_t       **link;         /* what carries it out points here */
+    ngx_mcds_op_t       **link;         /* by which the client finds it */
     ngx_queue_t           queue;        /* of those that failed at once, */
     ngx_uint_t            rc;           /* and why */
 };
@@ -139,10 +139,10 @@ void ngx_mcds_submit(ngx_mcds_pool_t *pool, ngx_mcds_request_t *req,
 
 /*
  * From now on the client does not know the operation: its handler is not
- * called, and it may be freed or submitted anew.  What was under way, if
- * anything was, goes on without it: a change is made, on all replicas and with
- * all of its commands, as if it had not been cancelled; a read asks no further
- * replica.
+ * called, and it may be freed or submitted anew.  Commands of it that are under
+ * way go on without it: a change is made, on all replicas and with all of its
+ * commands, as if it had not been cancelled; a read asks no further replica.
+ * An operation that is not under way is left as it is.
  */
 
 void ngx_mcds_cancel(ngx_mcds_op_t *op);

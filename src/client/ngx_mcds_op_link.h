@@ -2,10 +2,10 @@
 /*
  * Copyright (C) mcds authors
  *
- * Inside of client/: what carries out an operation points to it, and the
- * operation points back, so that either can end first.  That is an exchange, a
- * group of replicas, or the steps of the classic protocol, whose own operations
- * are linked with exchanges.
+ * Inside of client/: an exchange, a group of replicas, or the steps of the
+ * classic protocol carry out an operation.  They point to it and it points
+ * back, so that either can end first.  The operations of a group and of steps
+ * are linked with exchanges in the same way.
  */
 
 

@@ -392,7 +392,7 @@ ngx_mcds_replica_largest(ngx_mcds_group_t *group)
 
 /*
  * Only one operation finds a counter missing and makes it, so the difference
- * is added once; with "update" nobody makes it.  One that expires is left
+ * is added once; with "update" no server makes it.  One that expires is left
  * alone: it may have ended here and live for a moment on the other server.
  */
 
@@ -439,7 +439,7 @@ ngx_mcds_replica_raise(ngx_mcds_group_t *group, uint64_t largest)
 }
 
 
-/* nobody has more than what was known */
+/* no replica has more than the number that was known */
 
 static void
 ngx_mcds_replica_recall(ngx_mcds_group_t *group, ngx_mcds_leg_t *leg,

@@ -311,7 +311,7 @@ ngx_mcds_newest_keep(ngx_mcds_leg_t *leg)
 }
 
 
-/* who has not answered is not waited for, if another one has */
+/* a server that is silent is not waited for, if another one has answered */
 
 static void
 ngx_mcds_newest_timer(ngx_event_t *ev)
@@ -343,7 +343,7 @@ ngx_mcds_newest_timer(ngx_event_t *ev)
 }
 
 
-/* takes what there is */
+/* takes the best answer so far */
 
 static void
 ngx_mcds_newest_late(ngx_mcds_group_t *group)
@@ -435,7 +435,7 @@ ngx_mcds_newest_state(ngx_mcds_group_t *group)
 }
 
 
-/* any that has what was asked for; NULL if none has */
+/* any that has all that was asked for; NULL if none has */
 
 static ngx_mcds_leg_t *
 ngx_mcds_newest_asked(ngx_mcds_group_t *group)
@@ -529,7 +529,7 @@ ngx_mcds_newest_end(ngx_mcds_group_t *group, ngx_mcds_leg_t *leg)
 }
 
 
-/* nobody has it, or has said so in time */
+/* no server has it, or has answered in time */
 
 static void
 ngx_mcds_newest_none(ngx_mcds_group_t *group)
