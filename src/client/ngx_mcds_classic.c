@@ -499,6 +499,7 @@ ngx_mcds_classic_exit(ngx_mcds_pool_t *pool)
         steps = ngx_queue_data(q, ngx_mcds_steps_t, queue);
 
         if (steps->server->pool == pool) {
+            ngx_mcds_op_abandon(&steps->op);
             ngx_mcds_classic_free(steps);
         }
     }

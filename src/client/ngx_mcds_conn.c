@@ -130,6 +130,7 @@ ngx_mcds_conn_destroy(ngx_mcds_conn_t *conn)
         q = ngx_queue_head(&conn->exchanges);
         ex = ngx_queue_data(q, ngx_mcds_exchange_t, queue);
         ngx_queue_remove(q);
+        ngx_mcds_op_abandon(&ex->op);
         ngx_mcds_exchange_free(ex);
     }
 

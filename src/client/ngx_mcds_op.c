@@ -19,6 +19,7 @@ static void ngx_mcds_op_fail_handler(ngx_event_t *ev);
 
 static ngx_queue_t  ngx_mcds_failed_ops;
 static ngx_event_t  ngx_mcds_fail_event;
+static ngx_queue_t  ngx_mcds_abandoned_ops;
 
 
 void
@@ -66,6 +67,27 @@ ngx_mcds_cancel(ngx_mcds_op_t *op)
         ngx_queue_remove(&op->queue);
         op->queue.next = NULL;
     }
+}
+
+
+void
+ngx_mcds_op_abandon(ngx_mcds_op_t **link)
+{
+    ngx_mcds_op_t  *op;
+
+    op = *link;
+
+    if (op == NULL) {
+        return;
+    }
+
+    ngx_mcds_op_unlink(link);
+
+    if (ngx_mcds_abandoned_ops.next == NULL) {
+        ngx_queue_init(&ngx_mcds_abandoned_ops);
+    }
+
+    ngx_queue_insert_tail(&ngx_mcds_abandoned_ops, &op->queue);
 }
 
 

@@ -29,13 +29,16 @@ void ngx_mcds_server_submit(ngx_mcds_server_t *server,
  * it does not any more, and the handler is not called.  done: the same, and
  * then the handler is called, which may submit the operation anew or free it.
  * fail: calls the handler of one that is not linked, from a posted event;
- * op may be NULL.
+ * op may be NULL.  abandon: as unlink, when the worker exits: the operation is
+ * kept in a list until it is cancelled, as memory that nothing points to would
+ * be taken for a leak.
  */
 
 void ngx_mcds_op_link(ngx_mcds_op_t **link, ngx_mcds_op_t *op);
 void ngx_mcds_op_unlink(ngx_mcds_op_t **link);
 void ngx_mcds_op_done(ngx_mcds_op_t **link, ngx_mcds_result_t *result);
 void ngx_mcds_op_fail(ngx_mcds_op_t *op, ngx_uint_t rc);
+void ngx_mcds_op_abandon(ngx_mcds_op_t **link);
 
 
 #endif /* _NGX_MCDS_OP_LINK_H_INCLUDED_ */

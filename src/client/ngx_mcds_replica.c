@@ -163,6 +163,7 @@ ngx_mcds_replica_exit(ngx_mcds_pool_t *pool)
         group = ngx_queue_data(q, ngx_mcds_group_t, queue);
 
         if (group->legs[0].server->pool == pool) {
+            ngx_mcds_op_abandon(&group->op);
             ngx_mcds_group_free(group);
         }
     }

@@ -151,7 +151,8 @@ LLVMFuzzerTestOneInput(const u_char *data, size_t size)
         server[n].down = 0;
         server[n].fails = 0;
         server[n].unsupported = 0;
-        must(!ngx_mcds_op_active(&server[n].probe_op));
+
+        ngx_mcds_cancel(&server[n].probe_op);
     }
 
     must(ngx_event_timer_rbtree.root == ngx_event_timer_rbtree.sentinel);
