@@ -135,7 +135,7 @@ unexport MAKEFLAGS
 .PHONY: all help build binary demo check unit-build unit test test-full asan
 .PHONY: mixed valgrind coverage chaos fuzz bench clean install man dist deb
 .PHONY: deb-test matrix foreign modes oracle model soak recipes
-.PHONY: manual-test compose-test
+.PHONY: manual-test compose-test source
 
 all: build
 
@@ -223,14 +223,21 @@ binary: build
 	@misc/make "$(BUILD)/$(NAME)/src" binary $(JOBS)
 
 
+# nginx's own source, whole: nginx-dev has only its headers
+
+source:
+	@$(if $(NGX_SRC),,misc/install source && )$(FULL) > /dev/null
+
+
 # the objects of src/ are those of the module, unless it has flags of its own
 
-OF_TOOL   = $(MAKE) --no-print-directory -j $(JOBS) -f tools/Makefile \
+OF_TOOL   = tree=$$($(FULL)) && $(MAKE) --no-print-directory -j $(JOBS) \
+            -f tools/Makefile NGINX="$$tree" \
             HEADERS="$(BUILD)/$(NAME)/src" OUT="$(BUILD)/$(NAME)/tool" \
             PROG="$(TOOL)" \
             ADDON=$(if $(NGX_CONF),,"$(BUILD)/$(NAME)/src/objs/addon")
 
-tool-objects: configured
+tool-objects: configured source
 	@$(OF_TOOL) objects
 
 
@@ -253,7 +260,7 @@ checked: build
 	@misc/check
 
 
-unit-build: configured
+unit-build: configured source
 	@misc/install test
 	@tree=$$($(FULL)) && $(MAKE) --no-print-directory -j $(JOBS) \
 	    -f t/unit/Makefile NGINX="$$tree" \
@@ -267,7 +274,7 @@ unit: unit-build
 # side by side, none of them has work for all processors all the time
 
 test:
-	@misc/install build test
+	@misc/install build source test
 	@$(MAKE) --no-print-directory -j 4 BUILD="$(BUILD)" JOBS="$(JOBS)" \
 	    $(NEEDED)
 	$(PROVE) $(TESTED)
@@ -317,7 +324,7 @@ coverage: tool
 
 # only faults of what the unit tests are linked with need nginx's source
 
-mutants:
+mutants: source
 	@misc/install build test
 	@tree=$$($(FULL)) && NGX_TREE="$$tree" \
 	    misc/mutants "$(BUILD)/mutants" $(MUTANT_JOBS)
@@ -351,7 +358,7 @@ model: build
 	    prove -v -I t/lib t/model.t
 
 
-fuzz: build
+fuzz: build source
 	@misc/install test fuzz
 	@tree=$$($(FULL)) && $(MAKE) --no-print-directory -j $(JOBS) \
 	    -f t/fuzz/Makefile NGINX="$$tree" \
@@ -387,13 +394,13 @@ bench: build
 
 
 matrix:
-	@misc/install build test matrix
+	@misc/install build source test matrix
 	@TESTS="$(TESTS)" PROVE="$(PROVE)" \
 	    misc/matrix "$(BUILD)/matrix" $(or $(NGX_SRC),$(SUITES))
 
 
 foreign:
-	@misc/install build test foreign
+	@misc/install build source test foreign
 	@JOBS="$(JOBS)" TESTS="$(TESTS)" misc/foreign "$(BUILD)/foreign" $(ARCH)
 
 
@@ -424,8 +431,9 @@ dist:
 
 
 deb:
-	@misc/install build deb
-	@misc/deb "$(BUILD)/deb"
+	@misc/install build deb source
+	@tree=$$(misc/nginx-source "$(BUILD)/source") \
+	    && misc/deb "$(BUILD)/deb" "$$tree"
 
 
 deb-test: deb

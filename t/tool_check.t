@@ -180,7 +180,8 @@ wrong("http { mcds_pool main { } }", qr/no servers/, 'no servers');
 wrong("http { mcds_pool a { server 127.0.0.1; } mcds_pool b { server\n"
     . "127.0.0.1; } }", qr/several pools, choose one with --pool: a b$/m,
     'which pool');
-wrong("http { a \"b }", qr/unterminated quoted word/, 'a quote');
+wrong("http { a \"b }", qr/unexpected end of file, expecting ";" or "}"/,
+    'a quote');
 wrong("http { mcds_pool main; }", qr/"mcds_pool" has no opening "\{"/,
     'no block');
 wrong("a\0b;\0{", qr/unexpected end of file/, 'zero bytes');

@@ -163,6 +163,7 @@ main(int argc, char **argv)
 
     ngx_tool_init(NGX_LOG_ERR);
 
+    m.cycle = (ngx_cycle_t *) ngx_cycle;
     m.memory = ngx_create_pool(4096, ngx_cycle->log);
 
     if (m.memory == NULL) {

@@ -109,7 +109,7 @@ typedef struct {
     char             *command;
 
     ngx_pool_t       *memory;     /* for as long as the program runs */
-    ngx_cycle_t       cycle;      /* where nginx has its files */
+    ngx_cycle_t      *cycle;      /* nginx's: where it has its files */
     ngx_array_t       pools;      /* ngx_mcds_pool_t * */
     ngx_array_t       directives; /* mcds_directive_t */
     mcds_sites_t     *sites;      /* NULL without a configuration */

@@ -104,7 +104,7 @@ mcds_settle(mcds_t *m)
     settle.event.data = &settle;
     settle.event.log = ngx_cycle->log;
 
-    ngx_tool_update_time();
+    ngx_time_update();
     settle.end = ngx_current_msec + m->o.timeout;
 
     ngx_add_timer(&settle.event, 0);
@@ -168,7 +168,7 @@ mcds_server(mcds_t *m, ngx_mcds_request_t *req)
 uint64_t
 mcds_now(void)
 {
-    ngx_tool_update_time();
+    ngx_time_update();
 
     return ngx_mcds_now();
 }

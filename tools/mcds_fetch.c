@@ -207,7 +207,7 @@ mcds_fetch_address(mcds_fetch_t *f, ngx_int_t family, in_port_t port,
                         (int) port, (int) f->path.len, f->path.data);
     }
 
-    ngx_tool_update_time();
+    ngx_time_update();
     f->end = ngx_current_msec + f->m->o.timeout;
     f->data = NULL;
     f->len = 0;
@@ -355,7 +355,7 @@ mcds_fetch_wait(mcds_fetch_t *f, int fd, short events)
     pfd.events = events;
 
     do {
-        ngx_tool_update_time();
+        ngx_time_update();
         left = (ngx_msec_int_t) (f->end - ngx_current_msec);
         n = (left > 0) ? poll(&pfd, 1, (int) left) : 0;
     } while (n == -1 && errno == EINTR);

@@ -52,8 +52,7 @@ mcds_site_read(mcds_t *m)
         mcds_no_memory();
     }
 
-    m->cycle.pool = m->memory;
-    m->cycle.log = ngx_cycle->log;
+    m->cycle->pool = m->memory;
 
     if (m->o.servers) {
         m->o.conf = m->o.servers;
@@ -69,13 +68,13 @@ mcds_site_read(mcds_t *m)
 
         p = (u_char *) strrchr(m->o.conf, '/');
 
-        m->cycle.conf_prefix.data = path.data;
-        m->cycle.conf_prefix.len = p ? p + 1 - path.data : 0;
-        m->cycle.prefix = m->cycle.conf_prefix;
+        m->cycle->conf_prefix.data = path.data;
+        m->cycle->conf_prefix.len = p ? p + 1 - path.data : 0;
+        m->cycle->prefix = m->cycle->conf_prefix;
 
         ngx_memzero(&cf, sizeof(ngx_conf_t));
 
-        cf.cycle = &m->cycle;
+        cf.cycle = m->cycle;
         cf.pool = m->memory;
         cf.log = ngx_cycle->log;
         cf.args = ngx_array_create(m->memory, 16, sizeof(ngx_str_t));
@@ -87,7 +86,8 @@ mcds_site_read(mcds_t *m)
         m->sites->core.ports = ngx_array_create(m->memory, 4,
                                                sizeof(ngx_http_conf_port_t));
 
-        if (cf.args == NULL
+        if (ngx_tool_ssl_init(m->cycle) != NGX_OK
+            || cf.args == NULL
             || m->sites->core.ports == NULL
             || ngx_array_init(&m->sites->scopes, m->memory, 32,
                               sizeof(mcds_scope_t *))
@@ -130,7 +130,7 @@ mcds_site_servers(mcds_t *m)
 
     ngx_memzero(&cf, sizeof(ngx_conf_t));
 
-    cf.cycle = &m->cycle;
+    cf.cycle = m->cycle;
     cf.pool = m->memory;
     cf.log = ngx_cycle->log;
 
@@ -205,7 +205,6 @@ mcds_site_file(mcds_t *m, ngx_conf_t *cf, ngx_str_t *path,
 
     if (rc == NGX_OK) {
         rc = mcds_site_level(m, cf, scope, depth, 0);
-        ngx_tool_conf_close(cf);
     }
 
     cf->conf_file = save;
@@ -440,7 +439,7 @@ mcds_site_include(mcds_t *m, ngx_conf_t *cf, mcds_scope_t *scope,
         return NGX_ERROR;
     }
 
-    if (ngx_conf_full_name(&m->cycle, &name, 1) != NGX_OK) {
+    if (ngx_conf_full_name(m->cycle, &name, 1) != NGX_OK) {
         mcds_no_memory();
     }
 
@@ -588,7 +587,7 @@ mcds_site_secrets(mcds_t *m)
     mcds_directive_t  *directive;
 
     ngx_memzero(&cf, sizeof(ngx_conf_t));
-    cf.cycle = &m->cycle;
+    cf.cycle = m->cycle;
     cf.pool = m->memory;
     cf.log = ngx_cycle->log;
 
@@ -612,7 +611,7 @@ mcds_site_secrets(mcds_t *m)
         for (n = 1; n < directive->n; n++) {
             if (!mcds_is(&directive->words[n], "off")) {
                 file = &directive->words[n];
-                (void) ngx_conf_full_name(&m->cycle, file, 1);
+                (void) ngx_conf_full_name(m->cycle, file, 1);
                 mcds_site_secret(&cf, "mcds_cache_hmac_key", file, secrets);
             }
         }

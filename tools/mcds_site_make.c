@@ -45,7 +45,7 @@ mcds_site_make(mcds_t *m)
     ctx.srv_conf = srv_conf;
 
     ngx_memzero(&cf, sizeof(ngx_conf_t));
-    cf.cycle = &m->cycle;
+    cf.cycle = m->cycle;
     cf.pool = m->memory;
     cf.log = ngx_cycle->log;
     cf.ctx = &ctx;

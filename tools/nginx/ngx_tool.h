@@ -2,9 +2,9 @@
 /*
  * Copyright (C) mcds authors
  *
- * What src/ wants of nginx, for a program that is not nginx: the functions of
- * its headers that the rooms call, and an event loop that runs for as long as
- * somebody waits.  No worker, no shared memory, no cycle.
+ * nginx's own files in a program that is not nginx: a cycle without workers and
+ * shared memory, an event loop that runs for as long as the program waits, and
+ * a configuration as words.
  */
 
 
@@ -20,6 +20,14 @@
 /* to be called first; what is logged from that level on goes to stderr */
 
 void ngx_tool_init(ngx_uint_t log_level);
+
+
+/*
+ * To be called before a pool is read that may have TLS; it has its time, half a
+ * millisecond.  NGX_OK or NGX_ERROR (logged, or out of memory).
+ */
+
+ngx_int_t ngx_tool_ssl_init(ngx_cycle_t *cycle);
 
 
 /*
@@ -41,11 +49,6 @@ ngx_connection_t *ngx_tool_watch(int fd, ngx_event_handler_pt handler,
 void ngx_tool_unwatch(ngx_connection_t *c);
 
 
-/* the time, for nginx's variables of it */
-
-void ngx_tool_update_time(void);
-
-
 /*
  * A file of nginx's configuration, word by word, in cf->conf_file.  open:
  * NGX_OK or NGX_ERROR (logged).  read: the words of the next directive are in
@@ -55,7 +58,6 @@ void ngx_tool_update_time(void);
  */
 
 ngx_int_t ngx_tool_conf_open(ngx_conf_t *cf, ngx_str_t *path);
-void ngx_tool_conf_close(ngx_conf_t *cf);
 ngx_int_t ngx_tool_conf_read(ngx_conf_t *cf);
 ngx_int_t ngx_tool_conf_skip(ngx_conf_t *cf);
 

@@ -1,0 +1,60 @@
+
+/*
+ * Copyright (C) mcds authors
+ *
+ * What nginx logs goes to stderr, as a line of the program.
+ */
+
+
+#include <ngx_config.h>
+#include <ngx_core.h>
+
+
+#ifdef ngx_src_file
+
+/* Angie */
+
+void
+ngx_log_error_core(ngx_uint_t level, ngx_log_t *log, const char *filename,
+    ngx_err_t err, const char *fmt, ...)
+
+#else
+
+void
+ngx_log_error_core(ngx_uint_t level, ngx_log_t *log, ngx_err_t err,
+    const char *fmt, ...)
+
+#endif
+{
+    u_char   *p, *last, *q, text[NGX_MAX_ERROR_STR];
+    va_list   args;
+
+    last = text + sizeof(text);
+
+    va_start(args, fmt);
+    p = ngx_vslprintf(text, last, fmt, args);
+    va_end(args);
+
+    if (err) {
+        p = ngx_log_errno(p, last, err);
+    }
+
+    if (log->handler) {
+        p = log->handler(log, p, last - p);
+    }
+
+    for (q = text; q < p; q++) {
+        if (*q < 0x20 || *q == 0x7f) {
+            *q = '?';
+        }
+    }
+
+    (void) fprintf(stderr, "mcds: %.*s\n", (int) (p - text), text);
+}
+
+
+u_char *
+ngx_log_errno(u_char *buf, u_char *last, ngx_err_t err)
+{
+    return ngx_slprintf(buf, last, " (%s)", strerror(err));
+}

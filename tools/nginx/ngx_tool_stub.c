@@ -1,0 +1,58 @@
+
+/*
+ * Copyright (C) mcds authors
+ *
+ * What a program has no use for, but its code names: master and workers, a
+ * resolver, copies of pages.
+ */
+
+
+#include <ngx_config.h>
+#include <ngx_core.h>
+#include <ngx_event.h>
+#include "../../src/client/ngx_mcds_resolve.h"
+#include "ngx_mcds_local.h"
+
+
+volatile ngx_cycle_t  *ngx_cycle;
+ngx_uint_t             ngx_process;
+ngx_uint_t             ngx_exiting;
+ngx_uint_t             ngx_use_epoll_rdhup;
+ngx_pid_t              ngx_pid;
+
+
+void
+ngx_debug_point(void)
+{
+    /* void */
+}
+
+
+void
+ngx_mcds_local_purged(ngx_str_t *pool, ngx_str_t *key, ngx_uint_t forget)
+{
+    /* void */
+}
+
+
+/* a program ends before an address does */
+
+void
+ngx_mcds_resolve_connected(ngx_mcds_server_t *server)
+{
+    /* void */
+}
+
+
+void
+ngx_mcds_resolve_next(ngx_mcds_server_t *server)
+{
+    /* void */
+}
+
+
+void
+ngx_mcds_resolve_stop(ngx_mcds_server_t *server)
+{
+    /* void */
+}
