@@ -443,7 +443,7 @@ deb-test: deb
 
 # these have the root of Debian in common
 
-manual-test:
+manual-test: source
 	@misc/install deb-test
 	@misc/manual-test "$(BUILD)/deb-test"
 
