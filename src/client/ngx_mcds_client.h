@@ -17,10 +17,7 @@
 #if (NGX_SSL)
 #include <ngx_event_openssl.h>
 #endif
-#include "ngx_mcds.h"
-#include "ngx_mcds_key.h"
 #include "ngx_mcds_op.h"
-#include "ngx_mcds_proto.h"
 #include "ngx_mcds_stat.h"
 
 

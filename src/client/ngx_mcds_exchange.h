@@ -20,20 +20,17 @@
 /*
  * The operation as one exchange, whatever the protocol of the server: its
  * result is that of the exchange, or DOWN, BUSY from a posted event, when
- * nothing could be sent.  probe: also if the server is down.  op: NULL, if the
- * result is of no interest.
+ * nothing could be sent.  op: NULL, if the result is of no interest.
  */
 
 void ngx_mcds_exchange_submit(ngx_mcds_server_t *server,
     ngx_mcds_request_t *req, ngx_mcds_op_t *op);
-void ngx_mcds_exchange_probe(ngx_mcds_server_t *server,
-    ngx_mcds_request_t *req, ngx_mcds_op_t *op);
 
 
 /*
- * The two halves of submit, for a caller that needs the key in between.
- * create: with the key of the request; NULL when out of memory.  start: takes
- * the exchange, which may be NULL.
+ * The two halves of submit, for a caller that needs the key in between, or
+ * makes it a probe.  create: with the key of the request; NULL when out of
+ * memory.  start: takes the exchange, which may be NULL.
  */
 
 ngx_mcds_exchange_t *ngx_mcds_exchange_create(ngx_mcds_pool_t *pool,

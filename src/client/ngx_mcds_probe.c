@@ -24,8 +24,9 @@ static void ngx_mcds_server_probed(void *data, ngx_mcds_result_t *result);
 void
 ngx_mcds_server_probe_handler(ngx_event_t *ev)
 {
-    ngx_mcds_server_t   *server;
-    ngx_mcds_request_t   req;
+    ngx_mcds_server_t    *server;
+    ngx_mcds_request_t    req;
+    ngx_mcds_exchange_t  *ex;
 
     server = ev->data;
 
@@ -44,7 +45,13 @@ ngx_mcds_server_probe_handler(ngx_event_t *ev)
     server->probe_op.handler = ngx_mcds_server_probed;
     server->probe_op.data = server;
 
-    ngx_mcds_exchange_probe(server, &req, &server->probe_op);
+    ex = ngx_mcds_exchange_create(server->pool, &req);
+
+    if (ex) {
+        ex->probe = 1;
+    }
+
+    ngx_mcds_exchange_start(server, ex, &req, &server->probe_op);
 }
 
 

@@ -38,22 +38,6 @@ ngx_mcds_exchange_submit(ngx_mcds_server_t *server, ngx_mcds_request_t *req,
 
 
 void
-ngx_mcds_exchange_probe(ngx_mcds_server_t *server, ngx_mcds_request_t *req,
-    ngx_mcds_op_t *op)
-{
-    ngx_mcds_exchange_t  *ex;
-
-    ex = ngx_mcds_exchange_create(server->pool, req);
-
-    if (ex) {
-        ex->probe = 1;
-    }
-
-    ngx_mcds_exchange_start(server, ex, req, op);
-}
-
-
-void
 ngx_mcds_exchange_start(ngx_mcds_server_t *server, ngx_mcds_exchange_t *ex,
     ngx_mcds_request_t *req, ngx_mcds_op_t *op)
 {

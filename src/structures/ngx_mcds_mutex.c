@@ -36,7 +36,6 @@ typedef enum {
 typedef struct {
     ngx_mcds_index_node_t    node;
     ngx_mcds_pool_t         *pool;
-    ngx_str_t                key;
     ngx_uint_t               refs;
     ngx_queue_t              line;     /* who waits, the first comes first */
     ngx_uint_t               waiters;
@@ -200,6 +199,7 @@ static ngx_mcds_gate_t *
 ngx_mcds_mutex_gate(ngx_mcds_pool_t *pool, ngx_str_t *key)
 {
     uint32_t                hash;
+    ngx_str_t               name;
     ngx_mcds_gate_t        *gate;
     ngx_mcds_index_node_t  *node;
 
@@ -217,9 +217,10 @@ ngx_mcds_mutex_gate(ngx_mcds_pool_t *pool, ngx_str_t *key)
     }
 
     gate->pool = pool;
-    gate->key.data = (u_char *) gate + sizeof(ngx_mcds_gate_t);
-    gate->key.len = key->len;
-    ngx_memcpy(gate->key.data, key->data, key->len);
+
+    name.data = (u_char *) gate + sizeof(ngx_mcds_gate_t);
+    name.len = key->len;
+    ngx_memcpy(name.data, key->data, key->len);
 
     gate->timer.handler = ngx_mcds_mutex_next_handler;
     gate->timer.data = gate;
@@ -227,7 +228,7 @@ ngx_mcds_mutex_gate(ngx_mcds_pool_t *pool, ngx_str_t *key)
 
     ngx_queue_init(&gate->line);
 
-    if (ngx_mcds_index_insert(&ngx_mcds_gates, &gate->node, pool, &gate->key,
+    if (ngx_mcds_index_insert(&ngx_mcds_gates, &gate->node, pool, &name,
                               hash, sizeof(ngx_mcds_gate_t) + key->len)
         != NGX_OK)
     {
@@ -469,7 +470,7 @@ ngx_mcds_mutex_try(ngx_mcds_mutex_t *mutex)
     s.data = text;
     s.len = ngx_mcds_mutex_write(text, &mutex->item) - text;
 
-    if (ngx_mcds_lock_open(gate->pool, &gate->key, mutex->ttl, &s,
+    if (ngx_mcds_lock_open(gate->pool, &gate->node.key, mutex->ttl, &s,
                            ngx_mcds_mutex_lock_handler, mutex)
         != NGX_OK)
     {
@@ -550,7 +551,7 @@ ngx_mcds_mutex_count(ngx_mcds_mutex_t *mutex)
 
     req.verb = NGX_MCDS_INCR;
     req.want = NGX_MCDS_VALUE;
-    req.key = mutex->gate->key;
+    req.key = mutex->gate->node.key;
     req.suffix = ngx_mcds_mutex_fence;
     req.ttl = NGX_MCDS_MUTEX_FENCE_TTL;
     req.initial = ngx_mcds_mutex_first(now, ngx_mcds_mutex_seen);
@@ -587,7 +588,7 @@ ngx_mcds_mutex_counted(void *data, ngx_mcds_result_t *result)
     }
 
     if (rc == NGX_MCDS_NOT_NUMERIC) {
-        ngx_mcds_key_show(&key, &mutex->gate->key);
+        ngx_mcds_key_show(&key, &mutex->gate->node.key);
 
         ngx_log_error(NGX_LOG_ERR, ngx_cycle->log, 0,
                       "\"%*s" NGX_MCDS_MUTEX_FENCE "\" holds no number, the "

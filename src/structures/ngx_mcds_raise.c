@@ -57,7 +57,6 @@ struct ngx_mcds_raise_s {
     ngx_uint_t             judged;     /* so many of them are in target */
     ngx_event_t            timer;
     ngx_mcds_pool_t       *pool;
-    ngx_str_t              key;
     uint64_t               id;
     ngx_uint_t             ends;       /* the counter has a ttl of its own */
     int64_t                age;        /* of what is known, seconds */
@@ -242,6 +241,7 @@ ngx_mcds_raise_find(uint64_t id, ngx_mcds_counter_t *counter)
 static ngx_mcds_raise_t *
 ngx_mcds_raise_create(ngx_mcds_counter_t *counter, uint64_t id)
 {
+    ngx_str_t            key;
     ngx_uint_t           i, first;
     ngx_mcds_pool_t     *pool;
     ngx_mcds_raise_t    *raise;
@@ -258,9 +258,10 @@ ngx_mcds_raise_create(ngx_mcds_counter_t *counter, uint64_t id)
     raise->pool = pool;
     raise->id = id;
     raise->ends = (counter->ttl != 0);
-    raise->key.len = counter->key.len;
-    raise->key.data = (u_char *) raise + sizeof(ngx_mcds_raise_t);
-    ngx_memcpy(raise->key.data, counter->key.data, counter->key.len);
+
+    key.len = counter->key.len;
+    key.data = (u_char *) raise + sizeof(ngx_mcds_raise_t);
+    ngx_memcpy(key.data, counter->key.data, key.len);
 
     ngx_queue_init(&raise->wishes);
 
@@ -269,7 +270,7 @@ ngx_mcds_raise_create(ngx_mcds_counter_t *counter, uint64_t id)
     raise->timer.log = ngx_cycle->log;
 
     ngx_memzero(&req, sizeof(ngx_mcds_request_t));
-    req.key = raise->key;
+    req.key = key;
 
     first = ngx_mcds_first(pool, &req);
 
@@ -281,9 +282,9 @@ ngx_mcds_raise_create(ngx_mcds_counter_t *counter, uint64_t id)
         raise->legs[i].server = (first + i) % pool->servers.nelts;
     }
 
-    if (ngx_mcds_index_insert(&ngx_mcds_raises, &raise->node, pool,
-                              &raise->key, (uint32_t) id,
-                              sizeof(ngx_mcds_raise_t) + raise->key.len)
+    if (ngx_mcds_index_insert(&ngx_mcds_raises, &raise->node, pool, &key,
+                              (uint32_t) id,
+                              sizeof(ngx_mcds_raise_t) + key.len)
         != NGX_OK)
     {
         ngx_free(raise);
@@ -335,7 +336,7 @@ ngx_mcds_raise_look(ngx_mcds_raise_t *raise)
 
     req.verb = NGX_MCDS_GET;
     req.want = NGX_MCDS_VALUE|NGX_MCDS_CAS|NGX_MCDS_TTL;
-    req.key = raise->key;
+    req.key = raise->node.key;
     req.limit = NGX_MCDS_RAISE_LEN;
 
     raise->failed = 0;
@@ -549,7 +550,7 @@ ngx_mcds_raise_add(ngx_mcds_raise_t *raise)
     ngx_memzero(&req, sizeof(ngx_mcds_request_t));
 
     req.verb = NGX_MCDS_INCR;
-    req.key = raise->key;
+    req.key = raise->node.key;
     req.update = 1;
 
     raise->raised = !low;

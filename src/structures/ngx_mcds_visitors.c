@@ -89,7 +89,6 @@ struct ngx_mcds_shown_s {
     ngx_uint_t            rc;
 
     unsigned              known:1;
-    ngx_str_t             key;
 
     uint32_t              size;        /* a ring */
     ngx_mcds_part_t       part[1];
@@ -537,6 +536,7 @@ ngx_mcds_visitors_shown_create(ngx_mcds_visitors_t *visitors, ngx_str_t *key,
 {
     size_t             len;
     uint32_t           i, size;
+    ngx_str_t          name;
     ngx_mcds_shown_t  *shown;
 
     size = visitors->slots + visitors->interpolate;
@@ -549,9 +549,9 @@ ngx_mcds_visitors_shown_create(ngx_mcds_visitors_t *visitors, ngx_str_t *key,
     }
 
     shown->visitors = *visitors;
-    shown->key.data = (u_char *) shown + len;
-    shown->key.len = key->len;
-    ngx_memcpy(shown->key.data, key->data, key->len);
+    name.data = (u_char *) shown + len;
+    name.len = key->len;
+    ngx_memcpy(name.data, key->data, key->len);
 
     shown->size = size;
 
@@ -564,7 +564,7 @@ ngx_mcds_visitors_shown_create(ngx_mcds_visitors_t *visitors, ngx_str_t *key,
     ngx_queue_init(&shown->sums);
 
     if (ngx_mcds_index_insert(&ngx_mcds_shown, &shown->node, visitors->pool,
-                              &shown->key, hash, len + key->len)
+                              &name, hash, len + key->len)
         != NGX_OK)
     {
         ngx_free(shown);
@@ -614,7 +614,7 @@ ngx_mcds_visitors_fetch(ngx_mcds_shown_t *shown, time_t now, uint64_t slot)
     req.verb = NGX_MCDS_GET;
     req.want = NGX_MCDS_VALUE;
     req.number = 1;
-    req.key = shown->key;
+    req.key = shown->node.key;
     req.suffix.data = suffix;
 
     for (i = 1; i <= shown->size; i++) {
@@ -773,7 +773,7 @@ ngx_mcds_visitors_value(ngx_mcds_shown_t *shown,
 
     if (visitors->jitter) {
         value = ngx_mcds_visitors_jitter(value, visitors->jitter,
-                                         &shown->key, now);
+                                         &shown->node.key, now);
     }
 
     return value;
