@@ -491,6 +491,8 @@ ngx_mcds_ledger_add(ngx_mcds_ledger_t *ledger, ngx_mcds_account_t *account,
         slot = ngx_mcds_ledger_create(ledger, n, id, &item->key);
     }
 
+    rc = slot ? NGX_OK : NGX_BUSY;
+
     if (slot) {
 
         if (clean) {
@@ -504,19 +506,17 @@ ngx_mcds_ledger_add(ngx_mcds_ledger_t *ledger, ngx_mcds_account_t *account,
 
         slot->total += item->delta;
 
-        rc = NGX_OK;
-
     } else {
         account->lost += (item->delta < 0) ? -item->delta : item->delta;
-
-        rc = NGX_BUSY;
     }
 
     if (slot && item->flags) {
         slot->u.take.initial = item->initial;
+        slot->flags = item->flags;    /* "since" is no posted number then */
+        ngx_memory_barrier();
+
         slot->u.take.since = ngx_time();
         slot->ttl = item->ttl;
-        slot->flags = item->flags;
     }
 
     ngx_shmtx_unlock(ledger->mutex);
