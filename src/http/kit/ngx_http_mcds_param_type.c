@@ -34,6 +34,8 @@ typedef struct {
 static char *ngx_http_mcds_param_number(ngx_conf_t *cf,
     ngx_http_mcds_param_t *param, ngx_str_t *value, void *conf,
     ngx_http_mcds_kind_t *kind, int64_t n);
+static int64_t ngx_http_mcds_param_most(ngx_http_mcds_param_t *param,
+    ngx_http_mcds_kind_t *kind);
 static char *ngx_http_mcds_param_must(ngx_conf_t *cf,
     ngx_http_mcds_param_t *param, ngx_http_mcds_kind_t *kind);
 static u_char *ngx_http_mcds_param_words(u_char *p, u_char *last,
@@ -203,9 +205,7 @@ ngx_http_mcds_param_number(ngx_conf_t *cf, ngx_http_mcds_param_t *param,
         }
     }
 
-    high = param->high ? param->high
-           : (param->size == sizeof(int32_t)) ? NGX_MAX_INT32_VALUE
-           : NGX_MAX_OFF_T_VALUE;
+    high = param->high ? param->high : ngx_http_mcds_param_most(param, kind);
 
     if (n == NGX_ERROR || n < param->low || n > high) {
         return ngx_http_mcds_param_must(cf, param, kind);
@@ -214,6 +214,24 @@ ngx_http_mcds_param_number(ngx_conf_t *cf, ngx_http_mcds_param_t *param,
     ngx_http_mcds_param_put(param, conf, n);
 
     return NULL;
+}
+
+
+/*
+ * The largest value of a field.  ngx_msec_t has no sign: with 32 bits it lasts
+ * for 49 days, of which the last value is NGX_CONF_UNSET_MSEC.
+ */
+
+static int64_t
+ngx_http_mcds_param_most(ngx_http_mcds_param_t *param,
+    ngx_http_mcds_kind_t *kind)
+{
+    if (param->size > sizeof(int32_t)) {
+        return NGX_MAX_OFF_T_VALUE;
+    }
+
+    return (kind == &ngx_http_mcds_msec) ? NGX_MAX_UINT32_VALUE - 1
+                                         : NGX_MAX_INT32_VALUE;
 }
 
 
