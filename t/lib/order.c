@@ -304,7 +304,9 @@ order_handler(ngx_http_request_t *r)
     last = b->end;
 
     if (r->args.len) {
-        from = (void *) ngx_hextoi(r->args.data, r->args.len);
+        /* an address of 32 bits may be too large for ngx_hextoi() */
+
+        from = (void *) (uintptr_t) strtoul((char *) r->args.data, NULL, 16);
         p = ngx_slprintf(p, last, "read %p\n", *(void **) from);
 
     } else {
