@@ -102,7 +102,7 @@ like($man,
     'man: the title');
 ok(@reference > 40, 'the reference has directives');
 is_deeply([$man =~ /^\.SS (\w+)/mg], \@reference, 'man: has them all');
-unlike($man, qr/`|\]\(|^##|^\|/m, 'man: no Markdown');
+unlike($man, qr/`|\]\(|^##|^\||^- |\*\*/m, 'man: no Markdown');
 unlike($man, qr/^['.](?!(?:TH|SH|SS|PP|IP|TP|RS|RE|BR|nf|fi|br)\b)/m,
     'man: no request by chance');
 
