@@ -56,7 +56,11 @@ ngx_http_mcds_budget_end(ngx_http_mcds_task_t *task)
 
     if (task->seeded) {
 
-        /* its location was asked, or another host asked it */
+        /*
+         * during the wait, a location or another host was asked for a
+         * counter's initial number: the wait is not charged to the budget for
+         * memcached
+         */
 
         ngx_mcds_wait_cancel(&task->delay);
         return;

@@ -3,11 +3,12 @@
  * Copyright (C) mcds authors
  *
  * How long a request or subrequest waits for memcached, see ngx_mcds_budget.h.
- * It is one budget for all that delays the request: the variables of tables,
- * the lock of mcds_lock, its counters, the page in all of its steps.  Not part
- * of it are the time in which another request or the origin is waited for;
- * what is sent behind the header; purges, whose answer is what they have done;
- * and resources such as mcds_array_api, whose content memcached is.
+ * One budget covers everything that delays the request: the variables of
+ * tables, the lock of mcds_lock, its counters, and the page in all of its
+ * steps.  The budget leaves out the time spent waiting for another request or
+ * for the origin, everything sent after the header, purges, whose response
+ * reports the outcome, and resources such as mcds_array_api, which are served
+ * from memcached alone.
  */
 
 
@@ -22,16 +23,20 @@
 
 
 /*
- * The request of a task waits for what it has asked, or goes on.  If it has
- * waited long enough, all of that is told to be TIMEOUT; so is, at once, what
- * is asked later.
+ * Call this when the task's request starts to wait for operations that it has
+ * sent.  Once the budget is spent, each operation that memcached has not
+ * answered ends with NGX_MCDS_TIMEOUT; later operations of the same request
+ * end with NGX_MCDS_TIMEOUT at once.
  */
 
 void ngx_http_mcds_budget_begin(ngx_http_mcds_task_t *task);
+
+/* call this when the request continues: charges the wait to the budget */
+
 void ngx_http_mcds_budget_end(ngx_http_mcds_task_t *task);
 
 
-/* for the log: r, which does not wait any longer */
+/* logs at level "info" that r no longer waits for memcached */
 
 void ngx_http_mcds_budget_log(ngx_http_request_t *r);
 

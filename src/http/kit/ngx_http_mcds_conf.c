@@ -2,7 +2,7 @@
 /*
  * Copyright (C) mcds authors
  *
- * Directives that are more than a slot.
+ * Helpers for directives that nginx's own slot setters cannot read.
  */
 
 
@@ -35,7 +35,10 @@ ngx_http_mcds_parse_msec(ngx_str_t *text)
 
 #if (NGX_PTR_SIZE == 4)
 
-    /* nginx's milliseconds end at 24 days there, its seconds do not */
+    /*
+     * on 32 bits ngx_parse_time() reads at most 24 days in milliseconds, but
+     * decades in seconds
+     */
 
     if (n == NGX_ERROR) {
         n = ngx_parse_time(text, 1);
@@ -144,7 +147,10 @@ ngx_http_mcds_set_handler(ngx_conf_t *cf, ngx_http_handler_pt handler)
 }
 
 
-/* those of other modules take the place of any other silently */
+/*
+ * a handler of another module replaces an earlier handler silently, so the
+ * merge has to look once more
+ */
 
 char *
 ngx_http_mcds_check_handler(ngx_conf_t *cf, ngx_http_mcds_loc_conf_t *conf)

@@ -2,7 +2,7 @@
 /*
  * Copyright (C) mcds authors
  *
- * What directives that are more than a slot have in common.
+ * Helpers for directives that nginx's own slot setters cannot read.
  */
 
 
@@ -17,31 +17,56 @@
 
 
 /*
- * set_mask: as the setter of nginx's core, whose message lacks the name of the
- * directive.  mask_words: the words of a mask, each with a space before it.
- *
- * set_handler: makes it the content handler of the location; NGX_CONF_ERROR
- * (logged) if there is one already.  check_handler: the same if there came
- * another one later, when all was read.
- *
- * parse_msec: milliseconds, or NGX_ERROR; months, too, where nginx's own number
- * of them has 32 bits.
+ * The setter of a bit mask, cmd->post is the table.  Unlike nginx's own
+ * setter, the error message names the directive and the words that are
+ * allowed.
  */
 
 char *ngx_http_mcds_set_mask(ngx_conf_t *cf, ngx_command_t *cmd, void *conf);
+
+/*
+ * The words of a mask, each after a space, as a null-terminated text in
+ * cf->temp_pool.  The text is empty when out of memory.
+ */
+
 u_char *ngx_http_mcds_mask_words(ngx_conf_t *cf, ngx_conf_bitmask_t *mask);
+
+/*
+ * Makes "handler" the content handler of the location.  NGX_CONF_ERROR,
+ * logged, if the location already has a content handler.
+ */
+
 char *ngx_http_mcds_set_handler(ngx_conf_t *cf, ngx_http_handler_pt handler);
+
+/*
+ * Call this when locations are merged: NGX_CONF_ERROR, logged, if a later
+ * directive of another module has replaced the content handler that
+ * set_handler() set.
+ */
+
 char *ngx_http_mcds_check_handler(ngx_conf_t *cf,
     ngx_http_mcds_loc_conf_t *conf);
+
+/*
+ * Parses a time with units into milliseconds; NGX_ERROR if the text is not a
+ * time.  Months are read on 32-bit hosts, too.
+ */
+
 int64_t ngx_http_mcds_parse_msec(ngx_str_t *text);
 
-/* a text that may contain variables; returns what a directive returns */
+/*
+ * Compiles a text that may contain variables; returns NGX_CONF_OK or
+ * NGX_CONF_ERROR (logged), as a directive's setter does.
+ */
 
 char *ngx_http_mcds_compile(ngx_conf_t *cf, ngx_str_t *text,
     ngx_http_complex_value_t *cv);
 
 
-/* where the directive stands that is being read */
+/*
+ * Stores the file and line of the directive that is being read.  The file's
+ * name is not copied.
+ */
 
 void ngx_http_mcds_set_place(ngx_conf_t *cf, ngx_http_mcds_place_t *place);
 

@@ -2,7 +2,7 @@
 /*
  * Copyright (C) mcds authors
  *
- * Arguments as forms write them: application/x-www-form-urlencoded.
+ * Arguments in the format application/x-www-form-urlencoded.
  */
 
 
@@ -15,8 +15,9 @@
 
 
 /*
- * The first argument of args, which moves on: NGX_OK, or NGX_DONE at the end.
- * Both point into args, as written; value->data is NULL without a "=".
+ * Takes the first argument from args, which then starts behind that argument:
+ * NGX_OK, or NGX_DONE if none is left.  name and value point into args and are
+ * still encoded; value->data is NULL if the argument has no "=".
  */
 
 ngx_int_t ngx_http_mcds_form_next(ngx_str_t *args, ngx_str_t *name,
@@ -24,8 +25,9 @@ ngx_int_t ngx_http_mcds_form_next(ngx_str_t *args, ngx_str_t *name,
 
 
 /*
- * %XX, and "+" for a space.  to is memory of pool and may be from.
- * NGX_DECLINED: it is not well encoded; NGX_ERROR: out of memory.
+ * Decodes %XX, and "+" as a space, into memory of the pool; "to" and "from"
+ * may be the same.  NGX_DECLINED: a "%" without two hexadecimal digits;
+ * NGX_ERROR: out of memory.
  */
 
 ngx_int_t ngx_http_mcds_form_decode(ngx_pool_t *pool, ngx_str_t *to,

@@ -48,7 +48,10 @@ ngx_http_mcds_header_text(ngx_http_request_t *r, char *name, char *value)
 }
 
 
-/* known as such, so that "expires" replaces it */
+/*
+ * nginx's own pointer to Cache-Control is set, too: "expires" replaces the
+ * header by this pointer
+ */
 
 ngx_int_t
 ngx_http_mcds_header_no_store(ngx_http_request_t *r)
@@ -103,7 +106,9 @@ ngx_http_mcds_header_send(ngx_http_request_t *r, ngx_uint_t status, char *type)
     t->data = (u_char *) type;
     t->len = ngx_strlen(type);
 
-    /* "gzip_types" and others mean types without their parameters */
+    /*
+     * directives such as "gzip_types" compare the type without its parameters
+     */
 
     end = ngx_strchr(type, ';');
 

@@ -2,7 +2,7 @@
 /*
  * Copyright (C) mcds authors
  *
- * Headers of answers.
+ * Headers of requests and responses.
  */
 
 
@@ -16,45 +16,58 @@
 
 
 /*
- * Add a header to the answer.  add: NULL when out of memory; what the two
- * point to is not copied.  text: the same with constants, or what lives as
- * long as r's pool.
+ * Adds a header to the response; the name and the value are not copied.  NULL
+ * when out of memory.
  */
 
 ngx_table_elt_t *ngx_http_mcds_header_add(ngx_http_request_t *r,
     ngx_str_t *name, ngx_str_t *value);
+
+/*
+ * Adds a header to the response from null-terminated texts, which must live as
+ * long as r->pool.  NGX_OK, or NGX_ERROR when out of memory.
+ */
+
 ngx_int_t ngx_http_mcds_header_text(ngx_http_request_t *r, char *name,
     char *value);
 
 
-/* Cache-Control: no-store; "expires" replaces it */
+/*
+ * Adds "Cache-Control: no-store" to the response; the directive "expires"
+ * replaces this header.  NGX_OK, or NGX_ERROR when out of memory.
+ */
 
 ngx_int_t ngx_http_mcds_header_no_store(ngx_http_request_t *r);
 
 
 /*
- * Sends the header of an answer that is not to be kept, from a content
- * handler; returns as ngx_http_send_header() does.  The length is set before.
- * type: a constant, with its parameters.
+ * For a content handler: sends the header of a response with Cache-Control:
+ * no-store, and returns as ngx_http_send_header() does, or 500.  The caller
+ * has set the length.  type: a constant, with its parameters.
  */
 
 ngx_int_t ngx_http_mcds_header_send(ngx_http_request_t *r, ngx_uint_t status,
     char *type);
 
 
-/*
- * Names of headers, in any case.  is: s, a ngx_str_t *, is that literal.  in:
- * the name is one of names, which end with an empty one.
- */
+/* 1 if s, a ngx_str_t *, is the literal name; case does not matter */
 
 #define ngx_http_mcds_header_is(s, name)                                      \
     ((s)->len == sizeof(name) - 1                                             \
      && ngx_strncasecmp((s)->data, (u_char *) name, sizeof(name) - 1) == 0)
 
+/*
+ * 1 if name is in the array names, which ends with an empty string; case does
+ * not matter.
+ */
+
 ngx_uint_t ngx_http_mcds_header_in(ngx_str_t *names, ngx_str_t *name);
 
 
-/* a copy in memory of the pool; an empty text has no data */
+/*
+ * Copies a text into memory of the pool; an empty text gets NULL as its data.
+ * NGX_OK, or NGX_ERROR when out of memory.
+ */
 
 ngx_int_t ngx_http_mcds_copy_text(ngx_pool_t *pool, ngx_str_t *to,
     ngx_str_t *from);

@@ -2,8 +2,8 @@
 /*
  * Copyright (C) mcds authors
  *
- * When this worker's hottest keys are published: some time after the first of
- * them has come, so that a worker at rest has no timer.
+ * A worker publishes its hottest keys some time after the first key has
+ * changed, so that an idle worker has no timer.
  */
 
 
@@ -14,7 +14,7 @@
 #include "ngx_http_mcds_hot.h"
 
 
-/* how late others may see them */
+/* the longest delay until other workers see a key, milliseconds */
 #define NGX_HTTP_MCDS_HOT_INTERVAL  500
 
 

@@ -17,13 +17,25 @@
 
 
 /*
- * start: in a worker, with the places that ngx_mcds_hot_zone() has made, or
- * NULL if nobody can ask for the keys.  add: a request has to do with that key;
- * note: whose number is this.  Both do nothing where this worker has no place.
+ * Starts the count of keys in a worker, in the places that ngx_mcds_hot_zone()
+ * has made.  places is NULL if the configuration has no status page: nothing
+ * is counted then.
  */
 
 void ngx_http_mcds_hot_start(ngx_mcds_hot_place_t *places, ngx_log_t *log);
+
+/*
+ * Counts one request for a key of that kind; does nothing in a worker without
+ * a place.
+ */
+
 void ngx_http_mcds_hot_add(ngx_uint_t kind, ngx_str_t *key);
+
+/*
+ * Notes the current number of a counter, "value", beside its key; does nothing
+ * in a worker without a place.
+ */
+
 void ngx_http_mcds_hot_note(ngx_uint_t kind, ngx_str_t *key, uint64_t value);
 
 

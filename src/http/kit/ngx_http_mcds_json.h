@@ -2,7 +2,7 @@
 /*
  * Copyright (C) mcds authors
  *
- * Answers in JSON, for programs in browsers.
+ * Responses in JSON, for programs and scripts in browsers.
  */
 
 
@@ -16,23 +16,40 @@
 #include "ngx_mcds_json.h"
 
 
-/* a status that nginx has no name for, RFC 4918 */
+/* a status that nginx does not define, RFC 4918, 11.3 */
 #define NGX_HTTP_MCDS_LOCKED      423
 
 
 /*
- * Send an answer that is not to be kept, from a content handler, and return
- * what that one is to return.  text: JSON, in memory of r's pool.  problem:
- * the problem details of RFC 9457; detail is a constant that needs no
- * escaping; its title is that of the status.  problem_more: with a member of
- * its own, whose value is JSON.  no_content: 204.
+ * For a content handler: sends a response of status 200 with Cache-Control:
+ * no-store, and returns the result for the handler to return.  text: JSON, in
+ * memory that lives as long as r->pool.
  */
 
 ngx_int_t ngx_http_mcds_json_send(ngx_http_request_t *r, ngx_str_t *text);
+
+/*
+ * For a content handler: sends problem details (RFC 9457) with that status,
+ * whose reason phrase is the title, and returns the result for the handler to
+ * return.  detail: a constant that needs no escaping.
+ */
+
 ngx_int_t ngx_http_mcds_json_problem(ngx_http_request_t *r, ngx_uint_t status,
     char *detail);
+
+/*
+ * As json_problem(), with one more member: name, a constant, and json, the
+ * JSON text of its value.
+ */
+
 ngx_int_t ngx_http_mcds_json_problem_more(ngx_http_request_t *r,
     ngx_uint_t status, char *detail, char *name, ngx_str_t *json);
+
+/*
+ * For a content handler: sends a response of status 204 without a body, and
+ * returns the result for the handler to return.
+ */
+
 ngx_int_t ngx_http_mcds_json_no_content(ngx_http_request_t *r);
 
 

@@ -40,7 +40,7 @@ ngx_http_mcds_line_json(ngx_pool_t *pool, json_t *json, ngx_str_t *line)
         return ngx_http_mcds_line_dump(pool, json, 0, line);
     }
 
-    /* as few digits of fractions as give the same number */
+    /* the fewest digits that read back as the same number */
 
     for (digits = 15; digits < 17; digits++) {
 
@@ -87,7 +87,7 @@ ngx_http_mcds_line_dump(ngx_pool_t *pool, json_t *json, size_t flags,
         return NGX_ERROR;
     }
 
-    /* it may find no memory the second time */
+    /* jansson may fail to allocate memory in the second call */
 
     return (json_dumpb(json, (char *) line->data, line->len, flags)
             == line->len) ? NGX_OK : NGX_ERROR;
@@ -221,7 +221,7 @@ ngx_http_mcds_line_put(ngx_http_mcds_text_t *to, ngx_str_t *text)
 }
 
 
-/* most lines are: a string in which nothing is escaped */
+/* the fast path for most lines: a string without escapes */
 
 static ngx_uint_t
 ngx_http_mcds_line_plain(ngx_str_t *line)
@@ -241,7 +241,7 @@ ngx_http_mcds_line_plain(ngx_str_t *line)
 }
 
 
-/* ... or a number that can be written in one way only */
+/* the other fast path: a number that has only one spelling */
 
 static ngx_uint_t
 ngx_http_mcds_line_digits(ngx_str_t *line)
@@ -264,7 +264,7 @@ ngx_http_mcds_line_digits(ngx_str_t *line)
 }
 
 
-/* a text in which nothing needs to be escaped */
+/* 1 if a JSON string of this text needs no escapes */
 
 static ngx_uint_t
 ngx_http_mcds_text_plain(ngx_str_t *text)
@@ -320,7 +320,9 @@ ngx_http_mcds_body_parse(ngx_http_mcds_resource_t *res, ngx_str_t *text,
         return json;
     }
 
-    /* without jansson's own text, which quotes what was sent */
+    /*
+     * jansson's own message quotes the body, which must not go to the response
+     */
 
     detail = ngx_pnalloc(res->pool, 128);
     if (detail == NULL) {
@@ -351,7 +353,10 @@ ngx_http_mcds_body_array(ngx_http_mcds_resource_t *res, ngx_uint_t single,
 
     if (type != NGX_HTTP_MCDS_JSON && type != NGX_HTTP_MCDS_NDJSON) {
 
-        /* other types can be sent by any page that a browser shows */
+        /*
+         * a page of another site can send the other types without a preflight
+         * request, so they are refused as cross-site forgery
+         */
 
         *rc = ngx_http_mcds_json_problem(res->request,
                                          NGX_HTTP_UNSUPPORTED_MEDIA_TYPE,

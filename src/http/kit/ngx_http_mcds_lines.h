@@ -2,9 +2,10 @@
 /*
  * Copyright (C) mcds authors
  *
- * JSON values as lines of an array: each on a line of its own, written in one
- * way, so that equal values are equal lines.  Programs may write them in other
- * ways, and lines that are no JSON: these are strings.
+ * JSON values as elements of an array in memcached, each on a line of its own.
+ * The line of a value has one spelling, so that equal values are equal lines.
+ * Programs may store other spellings, or lines that are not JSON: such a line
+ * is a string.
  */
 
 
@@ -20,46 +21,66 @@
 
 
 /*
- * The line of a value, of a text as a string (what is not UTF-8 becomes
- * U+FFFD), and of what may be in memcached; without LF.  same: may return
- * what it was given.  NGX_ERROR: out of memory.
+ * The line of a JSON value, without LF, in memory of the pool.  NGX_OK, or
+ * NGX_ERROR when out of memory, as for all functions of a line.
  */
 
 ngx_int_t ngx_http_mcds_line_json(ngx_pool_t *pool, json_t *json,
     ngx_str_t *line);
+
+/*
+ * The line of a text as a JSON string; bytes that are not UTF-8 become U+FFFD.
+ */
+
 ngx_int_t ngx_http_mcds_line_text(ngx_pool_t *pool, ngx_str_t *text,
     ngx_str_t *line);
+
+/*
+ * The line, in its one spelling, of a text that another program may have
+ * stored.  line may point into text.
+ */
+
 ngx_int_t ngx_http_mcds_line_same(ngx_pool_t *pool, ngx_str_t *text,
     ngx_str_t *line);
 
 
 /*
- * How a line is shown as text: a string without quotes, unless it has
- * control characters.  It may lie within the line.
+ * The text that is shown for a line: the content of a JSON string, or, of
+ * other values and of strings with control characters, the line itself.  text
+ * may point into line.
  */
 
 ngx_int_t ngx_http_mcds_line_show(ngx_pool_t *pool, ngx_str_t *line,
     ngx_str_t *text);
 
 
-/* puts a text as a JSON string to what is sent */
+/*
+ * Appends a text as a JSON string to a response.  NGX_OK, or NGX_ERROR when
+ * out of memory.
+ */
 
 ngx_int_t ngx_http_mcds_line_put(ngx_http_mcds_text_t *to, ngx_str_t *text);
 
 
 /*
- * The body as JSON.  load: NULL if it is none, then *rc is to be returned,
- * the problem was sent.  array: the values of a JSON array, or of a JSON text
- * on each line, as a JSON array; single: another JSON text stands for an array
- * of that one.
+ * Parses the body of a request as JSON; the caller owns the reference.  NULL
+ * on an error: problem details have been sent, and *rc is the value for the
+ * handler to return.
  */
 
 json_t *ngx_http_mcds_body_load(ngx_http_mcds_resource_t *res, ngx_int_t *rc);
+
+/*
+ * Parses the body of a request as a JSON array: a JSON array, or a JSON text
+ * on each line of application/x-ndjson.  single: a body that is another JSON
+ * value counts as an array of that one value.  NULL and *rc: as body_load().
+ */
+
 json_t *ngx_http_mcds_body_array(ngx_http_mcds_resource_t *res,
     ngx_uint_t single, ngx_int_t *rc);
 
 
-/* a set of texts, which must live as long; add: NGX_DECLINED: was there */
+/* a set of texts; the texts are not copied and must outlive the set */
 
 typedef struct {
     ngx_pool_t     *pool;
@@ -68,7 +89,15 @@ typedef struct {
     ngx_uint_t      n;
 } ngx_http_mcds_set_t;
 
+/*
+ * Adds a text: NGX_OK; NGX_DECLINED if the set has the text; NGX_ERROR when
+ * out of memory.
+ */
+
 ngx_int_t ngx_http_mcds_set_add(ngx_http_mcds_set_t *set, ngx_str_t *text);
+
+/* 1 if the set has the text */
+
 ngx_uint_t ngx_http_mcds_set_has(ngx_http_mcds_set_t *set, ngx_str_t *text);
 
 

@@ -152,7 +152,7 @@ ngx_http_mcds_init_resolver(ngx_conf_t *cf, ngx_http_mcds_main_conf_t *mmcf)
 
     clcf = ngx_http_conf_get_module_loc_conf(cf, ngx_http_core_module);
 
-    /* where there is none, nginx makes one without servers */
+    /* without the directive, nginx makes a resolver that has no servers */
 
     if (clcf->resolver == NULL
         || !ngx_http_mcds_resolver_asks(clcf->resolver))
@@ -207,7 +207,9 @@ ngx_http_mcds_create_main_conf(ngx_conf_t *cf)
 static void *
 ngx_http_mcds_create_loc_conf(ngx_conf_t *cf)
 {
-    /* all of it is set by ngx_pcalloc(): what is not said is 0 or NULL */
+    /*
+     * ngx_pcalloc() sets all fields: a directive that is absent is 0 or NULL
+     */
 
     return ngx_pcalloc(cf->pool, sizeof(ngx_http_mcds_loc_conf_t));
 }

@@ -2,7 +2,7 @@
 /*
  * Copyright (C) mcds authors
  *
- * The core: what all features share in the configuration.
+ * The configuration that all features share.
  */
 
 
@@ -27,22 +27,28 @@ typedef struct ngx_http_mcds_feature_s  ngx_http_mcds_feature_t;
 typedef struct {
     ngx_array_t                 pools;    /* ngx_mcds_pool_t * */
     ngx_array_t                 features; /* ngx_http_mcds_feature_t * */
-    size_t                      task_size;  /* of a request, bytes */
-    void                      **main_conf;  /* of all modules */
+    size_t                      task_size;  /* bytes, with the contexts of all
+                                               features */
+    void                      **main_conf;  /* configurations of all HTTP
+                                               modules */
 
     ngx_shm_zone_t             *zone;
     size_t                      zone_size;
     ngx_mcds_stats_t            stats;
     ngx_core_conf_t            *core;
 
-    ngx_uint_t                  used;     /* some location uses a pool */
-    ngx_uint_t                  recursive;  /* ... recursive_error_pages */
-    ngx_uint_t                  hasty;    /* ... has short locks, said once */
-    ngx_uint_t                  status;   /* ... shows statistics */
+    ngx_uint_t                  used;     /* a location uses a pool */
+    ngx_uint_t                  recursive;  /* a location has
+                                               recursive_error_pages on */
+    ngx_uint_t                  hasty;    /* a location has short locks; warned
+                                             once */
+    ngx_uint_t                  status;   /* a location shows the status */
 } ngx_http_mcds_main_conf_t;
 
 
-/* a place in the configuration, for messages that come later */
+/*
+ * a place in the configuration, for messages logged after that place was read
+ */
 
 typedef struct {
     ngx_str_t                   file;
@@ -54,17 +60,22 @@ typedef struct {
     ngx_str_t                   use;
     ngx_http_mcds_place_t       use_place;
     ngx_mcds_pool_t            *pool;
-    ngx_uint_t                  methods;  /* of resources; 0: not said */
+    ngx_uint_t                  methods;  /* of resources; 0: not set */
 
-    char                       *stat_kind;   /* of location: " = ", " ~ "... */
+    char                       *stat_kind;   /* of the location: " = ", " ~
+                                                "... */
 
-    ngx_http_handler_pt         handler;  /* of this module, or NULL */
-    ngx_str_t                   handler_name;  /* of its directive */
+    ngx_http_handler_pt         handler;  /* set by this module, or NULL */
+    ngx_str_t                   handler_name;  /* the directive that set the
+                                                  handler */
     ngx_http_mcds_place_t       handler_place;
 } ngx_http_mcds_loc_conf_t;
 
 
-/* variables that have a get_handler only, up to ngx_http_null_variable */
+/*
+ * In preconfiguration: adds variables of which only the name, the handler, its
+ * data and the flags are given; the array ends with ngx_http_null_variable.
+ */
 
 ngx_int_t ngx_http_mcds_add_vars(ngx_conf_t *cf, ngx_http_variable_t *vars);
 

@@ -11,7 +11,7 @@
 #include "ngx_http_mcds_name.h"
 
 
-/* clients write URIs, and must not write the locks of other pages */
+/* clients choose URIs, and a URI must not reach the lock of another page */
 
 ngx_uint_t
 ngx_http_mcds_key_taken(ngx_str_t *key)

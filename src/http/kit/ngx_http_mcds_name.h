@@ -2,7 +2,7 @@
 /*
  * Copyright (C) mcds authors
  *
- * Names in memcached that clients must not be able to choose.
+ * Keys in memcached that a client must not be able to choose.
  */
 
 
@@ -14,13 +14,14 @@
 #include <ngx_core.h>
 
 
-/* the number of requests for a page that is not stored yet has this suffix */
+/* suffix of the item that counts the requests for a page not yet stored */
 #define NGX_HTTP_MCDS_USES_SUFFIX  ":uses"
 
 
 /*
- * 1 if a key that a client has a part in is the name of an item that belongs
- * to another key: a lock, the limit of an item's size, a number of uses.
+ * 1 if the key, of which a client has chosen a part, would name an item that
+ * belongs to another key: a lock, a limit of an item's size, or a count of
+ * requests.
  */
 
 ngx_uint_t ngx_http_mcds_key_taken(ngx_str_t *key);

@@ -2,7 +2,7 @@
 /*
  * Copyright (C) mcds authors
  *
- * Is this the nginx that mcds knows?
+ * Compares the nginx that mcds is built for with the nginx that mcds knows.
  */
 
 
@@ -17,7 +17,9 @@ static ngx_uint_t ngx_http_mcds_nginx_known(ngx_uint_t offset);
 
 static char  ngx_http_mcds_auth_request[] = "ngx_http_auth_request_module";
 
-/* of that module, which need not be there: its context, or NGX_ERROR */
+/*
+ * ctx_index of the auth_request module, or NGX_ERROR if nginx lacks the module
+ */
 static ngx_int_t  ngx_http_mcds_auth_index = NGX_ERROR;
 
 
@@ -28,9 +30,10 @@ static ngx_int_t  ngx_http_mcds_auth_index = NGX_ERROR;
 #if (NGX_COMPAT && NGX_PTR_SIZE == 8)
 
 /*
- * Structures that mcds fills or copies.  With --with-compat their sizes do not
- * depend on other flags.  A warning here, which is never an error, says that
- * one of them has changed since: does it have a field now that a copy needs?
+ * Structures of nginx that mcds fills or copies.  With --with-compat their
+ * sizes do not depend on other flags.  A warning here, which is never an
+ * error, says that a structure has changed since NGX_HTTP_MCDS_NGINX: check
+ * whether the structure has a new field that a copy needs.
  */
 
 #pragma GCC diagnostic push
@@ -63,7 +66,9 @@ ngx_http_mcds_nginx_sizes(void)
 static void
 ngx_http_mcds_nginx_changed(void)
 {
-    /* of an empty function the compiler drops the calls and the warning */
+    /*
+     * the compiler drops calls of an empty function, and the warning with them
+     */
 
     ngx_memory_barrier();
 }
@@ -97,7 +102,7 @@ ngx_http_mcds_nginx_check(ngx_conf_t *cf)
 
     for (hh = ngx_http_headers_in; hh->name.len; hh++) {
 
-        /* an entry without a field has nothing but a handler */
+        /* an entry without a field has only a handler */
 
         if (hh->offset == 0 || ngx_http_mcds_nginx_known(hh->offset)) {
             continue;

@@ -4,45 +4,45 @@
  *
  * The parts of nginx that mcds relies on, beyond the API for modules.
  *
- * Looked at, and tested with: nginx 1.22.1, 1.26.3, 1.30.x and 1.31.5,
- * freenginx 1.27.2, Angie 1.11 to 1.13, nginx 1.31.3 with OpenResty's patches.
- * Where they differ, this header hides it from the rest of mcds.
+ * Read and tested with: nginx 1.22.1, 1.26.3, 1.30.x and 1.31.5, freenginx
+ * 1.27.2, Angie 1.11 to 1.13, nginx 1.31.3 with OpenResty's patches.  This
+ * header hides the differences between them from the rest of mcds.
  *
- * For a newer nginx each of the points below has to be read again; then
- * NGX_HTTP_MCDS_NGINX and the sizes in ngx_http_mcds_nginx.c are of that one.
- * Until then the build warns, and all goes on working.
+ * For a newer nginx, read each of the points below again; then set
+ * NGX_HTTP_MCDS_NGINX and the sizes in ngx_http_mcds_nginx.c to those of the
+ * newer version.  Until then the build warns, and mcds works as before.
  *
  * Request headers (refresh_context.c)
- *   - The pointers that nginx has parsed are side by side in headers_in, from
+ *   - The pointers to parsed headers are side by side in headers_in, from
  *     "host" up to "user".  Before 1.23.0 "cookies", and "x_forwarded_for"
  *     among the pointers, are arrays of pointers instead.
  *   - Since 1.23.0 headers of one name are chained by "next" in the order of
  *     the list; nginx links those without a field when multi_linked is 0.
  *   - An entry of ngx_http_headers_in may have the offset 0, and no field.
- *   - Over HTTP/3 there may be no Host; host_start and host_end of the main
- *     request have what ":authority" said (key.c).
+ *   - A request over HTTP/3 may have no Host; host_start and host_end of the
+ *     main request then hold the value of ":authority" (key.c).
  *
  * Variables (refresh_context.c, invalidate.c)
- *   - r->variables[i] is the value of cmcf->variables[i].  A value that is
- *     neither valid nor not_found is looked up again.
- *   - "http_", "sent_http_", "upstream_" begin the names of those that depend
- *     on the headers and on the upstream of the request itself.
+ *   - r->variables[i] is the value of cmcf->variables[i].  nginx evaluates a
+ *     value again that is neither valid nor not_found.
+ *   - "http_", "sent_http_", "upstream_" begin the names of variables that
+ *     depend on the headers and on the upstream of the request itself.
  *   - Captures: pairs of offsets into captures_data, ncaptures of them, in an
  *     array of cmcf->ncaptures.
  *
  * Phases (task.c, lock.c, table_get.c)
- *   - A handler in the precontent phase suspends its request by NGX_AGAIN, one
- *     in a rewrite phase by NGX_DONE; ngx_http_core_run_phases() goes on at
- *     r->phase_handler.  Handlers registered last run first.
+ *   - A handler in the precontent phase suspends its request by NGX_AGAIN, a
+ *     handler in a rewrite phase by NGX_DONE; ngx_http_core_run_phases()
+ *     continues at r->phase_handler.  Handlers registered last run first.
  *   - An internal redirect and a named location zero r->ctx.
- *   - A client of HTTP/3 that leaves is an error of the write event (watch.c).
+ *   - An HTTP/3 client that leaves is an error of the write event (watch.c).
  *
  * The detached refresh (refresh.c)
  *   - ngx_get_connection() and ngx_free_connection() use the descriptor only
  *     as an index of ngx_cycle->files.
- *   - An event that is active is not added to epoll; one that is ready is not
- *     waited for.  Nothing asks the descriptor -1: the local address is known,
- *     tcp_nodelay is disabled, the filter passes nothing on.
+ *   - nginx does not add an active event to epoll, and does not wait for a
+ *     ready one.  No system call gets the descriptor -1: the local address is
+ *     known, tcp_nodelay is disabled, the filter passes nothing on.
  *   - ngx_http_connection_t may be copied: its buffers are owned by "busy" and
  *     "free", all else belongs to the configuration, to the name of TLS, or to
  *     a session of HTTP/3, which a request without c->quic does not use.
@@ -53,14 +53,14 @@
  *   - ngx_proxy_protocol_t: two addresses and, since 1.23.2, tlvs are texts.
  *
  * Upstreams (store.c, store_body.c, filter_module.c, answer.c, head.c)
- *   - u->cleanup is NULL once the upstream has ended; u->header_sent says that
- *     it came so far; u->buffering may be cleared until then.
- *   - An answer that ends early has no last_buf, but a flush; with FastCGI
- *     u->pipe->upstream_done, or u->length, tells that it is complete.
+ *   - u->cleanup is NULL once the upstream has ended; u->header_sent is set
+ *     once the header is sent; u->buffering may be cleared until then.
+ *   - A truncated response has no last_buf, but a flush; with FastCGI
+ *     u->pipe->upstream_done, or u->length, says that a response is complete.
  *   - u->headers_in.headers has the lines as the origin sent them.
  *
  * Filters (config, filter_module.c, coding_filter_module.c, invalidate.c)
- *   - Filters added last run first; config says where ours stand.
+ *   - Filters added last run first; config sets the place of mcds's filters.
  *   - c->buffered: no other module uses the bit 0x40; a request whose
  *     connection has a bit of NGX_HTTP_LOWLEVEL_BUFFERED is not finalized.
  *
@@ -69,7 +69,7 @@
  *     variables, contexts and lists runs ngx_http_upstream_init().
  *
  * Shared memory (zone.c, stat.c)
- *   - The mutex of a slab pool is freed by the master when a worker dies.
+ *   - The master frees the mutex of a slab pool when a worker dies.
  */
 
 
@@ -82,14 +82,14 @@
 #include <ngx_http.h>
 
 
-/* the newest nginx that all this was read in */
+/* the newest nginx for which the points above were read */
 
 #ifndef NGX_HTTP_MCDS_NGINX
 #define NGX_HTTP_MCDS_NGINX  1031005
 #endif
 
 
-/* in headers_in, the pointers that nginx has parsed: the first, their number */
+/* the first of the parsed pointers in headers_in, and their number */
 
 #define NGX_HTTP_MCDS_PARSED_FIRST                                            \
     offsetof(ngx_http_headers_in_t, host)
@@ -98,7 +98,7 @@
      / sizeof(ngx_table_elt_t *))
 
 
-/* r->port and u->peer.sid are there; freenginx names itself by NGINX_NAME */
+/* this nginx has r->port and u->peer.sid; only freenginx defines NGINX_NAME */
 
 #if (nginx_version >= 1029003 && !defined NGINX_NAME)
 #define NGX_HTTP_MCDS_HAVE_PORT  1
@@ -113,8 +113,8 @@
  * Angie keeps the servers of a resolver as a list, and calls the log handler
  * of a request with other arguments.
  *
- * resolver_asks: the resolver has servers to ask.  log_request: adds the
- * request of ctx to a line of the error log, in a handler of that log.
+ * resolver_asks: true if the resolver has servers.  log_request: for a handler
+ * of the error log, appends the request of ctx to the line in buf.
  */
 
 #if (angie_version >= 1012000)
@@ -138,19 +138,18 @@
 
 
 /*
- * Called at the end of the configuration.  Warns of each request header that
- * nginx parses into a field which mcds does not know: the copy of a request
- * that a refresh makes has the header, but not the field.
+ * Call this at the end of the configuration.  Warns of each request header
+ * that nginx parses into a field which mcds does not know: the copy of a
+ * request that a refresh makes has the header, but not the field.
  */
 
 void ngx_http_mcds_nginx_check(ngx_conf_t *cf);
 
 
 /*
- * 1 if auth_request has asked about the client of r since nginx has last led r
- * to another location.  That module is looked up by its name: nginx may be
- * built without it, and it keeps a context for each request that it has asked
- * about.
+ * 1 if auth_request has authorized the client of r in the location that r is
+ * in now.  The module is found by its name, since nginx may be built without
+ * it; auth_request keeps a context in each request that it has checked.
  */
 
 ngx_uint_t ngx_http_mcds_auth_asked(ngx_http_request_t *r);

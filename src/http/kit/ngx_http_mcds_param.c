@@ -90,7 +90,10 @@ ngx_http_mcds_params(ngx_conf_t *cf, ngx_command_t *cmd, ngx_uint_t i,
 }
 
 
-/* this row, the first one of the table that it leads to, or NULL at the end */
+/*
+ * the row, or the first row of the table that the row leads to; NULL at the
+ * end
+ */
 
 static ngx_http_mcds_param_t *
 ngx_http_mcds_param_row(ngx_http_mcds_param_t *param)
@@ -103,7 +106,7 @@ ngx_http_mcds_param_row(ngx_http_mcds_param_t *param)
 }
 
 
-/* there may be several arguments */
+/* 1 if several arguments may match the row */
 
 static ngx_uint_t
 ngx_http_mcds_param_many(ngx_http_mcds_param_t *param)
@@ -112,7 +115,7 @@ ngx_http_mcds_param_many(ngx_http_mcds_param_t *param)
 }
 
 
-/* one of the first arguments, which have no name */
+/* the row is a positional argument: its name is not part of the argument */
 
 static ngx_uint_t
 ngx_http_mcds_param_first(ngx_http_mcds_param_t *param)
@@ -123,7 +126,9 @@ ngx_http_mcds_param_first(ngx_http_mcds_param_t *param)
 }
 
 
-/* the row of an argument, and its value; NULL: there is none */
+/*
+ * finds the row of a named argument and sets its value; NULL if none matches
+ */
 
 static ngx_http_mcds_param_t *
 ngx_http_mcds_param_find(ngx_http_mcds_param_t *params, ngx_str_t *arg,
@@ -182,7 +187,9 @@ ngx_http_mcds_param_again(ngx_conf_t *cf, ngx_uint_t first, ngx_uint_t i,
             continue;
         }
 
-        /* several variables, but not one of them twice */
+        /*
+         * a list may have several variables, but not the same variable twice
+         */
 
         if (!ngx_http_mcds_param_many(param)
             || (param->name.len

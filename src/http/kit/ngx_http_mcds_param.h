@@ -2,8 +2,8 @@
 /*
  * Copyright (C) mcds authors
  *
- * The parameters of a directive, as a table: their names, types, fields, bounds
- * and defaults.  misc/check compares each table with docs/reference/.
+ * The parameters of a directive as a table: names, types, fields, bounds and
+ * defaults.  misc/check compares each table with docs/reference/.
  */
 
 
@@ -20,8 +20,9 @@ typedef struct ngx_http_mcds_param_s  ngx_http_mcds_param_t;
 
 
 /*
- * A type: writes the value to the field of the parameter.  Returns NULL, the
- * text that completes "it must be", or NGX_CONF_ERROR if the error is logged.
+ * The type of a parameter: parses the value and writes the parameter's field.
+ * Returns NULL, or the text that completes "it must be", or NGX_CONF_ERROR if
+ * the error is logged.
  */
 
 typedef char *(*ngx_http_mcds_param_pt)(ngx_conf_t *cf,
@@ -29,11 +30,12 @@ typedef char *(*ngx_http_mcds_param_pt)(ngx_conf_t *cf,
 
 
 /*
- * A name that ends with "=" is the beginning of an argument.  The type
- * param_word makes its name the whole argument.  Of "$" and of an empty name
- * there may be several arguments: variables, and those that no other row takes.
- * Rows with other names come first: they are the first arguments in their
- * order, and may be missing if the directive allows it.
+ * A name that ends with "=" is the prefix of an argument.  With the type
+ * param_word, the name is the whole argument.  "$" matches all variables, and
+ * an empty name matches all arguments that no other row takes; both may match
+ * several arguments.  Rows with other names are positional: they come first in
+ * the table, in the order of the arguments, and a directive may allow them to
+ * be absent.
  *
  * Rows of the same field exclude each other.
  */
@@ -41,11 +43,11 @@ typedef char *(*ngx_http_mcds_param_pt)(ngx_conf_t *cf,
 struct ngx_http_mcds_param_s {
     ngx_str_t                 name;
     ngx_http_mcds_param_pt    set;
-    size_t                    offset;   /* by ngx_http_mcds_field() */
+    size_t                    offset;   /* set by ngx_http_mcds_field() */
     size_t                    size;
-    int64_t                   low;      /* of numbers, times and sizes */
+    int64_t                   low;      /* for numbers, times and sizes */
     int64_t                   high;     /* 0: no limit */
-    int64_t                   init;     /* the default */
+    int64_t                   init;     /* the default value */
     void                     *post;     /* ngx_conf_enum_t: words that stand
                                            for numbers, or NULL */
 };
@@ -55,7 +57,7 @@ struct ngx_http_mcds_param_s {
     offsetof(type, name), sizeof(((type *) 0)->name)
 
 
-/* the last row of a table; of: the rows of another table follow */
+/* the last row of a table; params_of: the rows of another table follow */
 
 #define ngx_http_mcds_params_end                                              \
     { ngx_null_string, NULL, 0, 0, 0, 0, 0, NULL }
@@ -64,7 +66,7 @@ struct ngx_http_mcds_param_s {
     { ngx_null_string, NULL, 0, 0, 0, 0, 0, params }
 
 
-/* a text is that literal */
+/* 1 if the text, a ngx_str_t *, is that literal; case matters */
 
 #define ngx_http_mcds_is(s, word)                                             \
     ((s)->len == sizeof(word) - 1                                             \
@@ -72,8 +74,9 @@ struct ngx_http_mcds_param_s {
 
 
 /*
- * Reads the arguments from number i on, and logs all errors.  Fields of the
- * size of a number get their defaults first.
+ * Parses the arguments of a directive from the number i on, and logs all
+ * errors.  Before that, each field of 4 or 8 bytes gets its default.  Returns
+ * NGX_CONF_OK or NGX_CONF_ERROR.
  */
 
 char *ngx_http_mcds_params(ngx_conf_t *cf, ngx_command_t *cmd, ngx_uint_t i,
@@ -81,14 +84,24 @@ char *ngx_http_mcds_params(ngx_conf_t *cf, ngx_command_t *cmd, ngx_uint_t i,
 
 
 /*
- * Directives with one value, on several levels: rows of a table whose names are
- * the directives.  set_value: the setter of such a directive, cmd->post is the
- * table.  unset: all of its fields become NGX_CONF_UNSET; merge: each one that
- * still is gets the value of the outer level, or the default.
+ * The setter of a directive that has one value, on any level: cmd->post is a
+ * table whose rows are named as the directives.
  */
 
 char *ngx_http_mcds_set_value(ngx_conf_t *cf, ngx_command_t *cmd, void *conf);
+
+/*
+ * Sets all fields of such a table to NGX_CONF_UNSET, in a new configuration of
+ * a level.
+ */
+
 void ngx_http_mcds_values_unset(ngx_http_mcds_param_t *params, void *conf);
+
+/*
+ * Merges a level: each field that is still NGX_CONF_UNSET inherits the value
+ * of prev, or gets the default.
+ */
+
 void ngx_http_mcds_values_merge(ngx_http_mcds_param_t *params, void *prev,
     void *conf);
 
@@ -98,21 +111,33 @@ void ngx_http_mcds_values_merge(ngx_http_mcds_param_t *params, void *prev,
 ngx_str_t *ngx_http_mcds_param_given(ngx_conf_t *cf, char *name);
 
 
-/*
- * "off".  is_off: 1 if it is the only argument.
- *
- * off: of a directive of which a level has one, whose field is
- * NGX_CONF_UNSET_PTR before, and NULL after "off"; name: "off" with other
- * arguments is a name.  list: of a directive of which a level has several;
- * creates the list for the first one, "off" makes it NULL.
- */
+/* 1 if "off" is the only argument of the directive */
 
 ngx_uint_t ngx_http_mcds_is_off(ngx_conf_t *cf);
+
+/*
+ * Call this first in the setter of a directive that a level may have once.
+ * field: a pointer that is NGX_CONF_UNSET_PTR before, and NULL after "off".
+ * name: in front of other arguments, "off" is an ordinary name, not an error.
+ * Returns the result for the setter to return unless the result is
+ * NGX_CONF_OK.
+ */
+
 char *ngx_http_mcds_param_off(ngx_conf_t *cf, void *field, ngx_uint_t name);
+
+/*
+ * Call this first in the setter of a directive that a level may have several
+ * times: creates the list, of elements of size bytes, for the first one; "off"
+ * sets the list to NULL.  Returns as param_off() does.
+ */
+
 char *ngx_http_mcds_param_list(ngx_conf_t *cf, ngx_array_t **list, size_t size);
 
 
-/* logs that a value is not "must", or, if that is NULL, is no parameter */
+/*
+ * Logs that the value "must" be something else, or, if must is NULL, that the
+ * parameter is unknown.  Returns NGX_CONF_ERROR.
+ */
 
 char *ngx_http_mcds_invalid(ngx_conf_t *cf, ngx_command_t *cmd,
     ngx_str_t *value, char *must);

@@ -2,7 +2,7 @@
 /*
  * Copyright (C) mcds authors
  *
- * Types of parameters: how a value is read, and how its bounds are shown.
+ * Types of parameters: parse a value, and print its bounds for an error.
  */
 
 
@@ -14,7 +14,7 @@
 #include "ngx_http_mcds_param_type.h"
 
 
-/* what a value of that type must be, the longest text */
+/* bytes of the longest text that completes "it must be" */
 #define NGX_HTTP_MCDS_MUST        256
 
 
@@ -26,8 +26,9 @@ typedef struct {
 
 typedef struct {
     char                     *name;
-    char                     *low;      /* behind the lower bound */
-    ngx_http_mcds_unit_t     *units;    /* the largest first, the last is 1 */
+    char                     *low;      /* unit printed behind the lower
+                                           bound */
+    ngx_http_mcds_unit_t     *units;    /* largest first, the last is 1 */
 } ngx_http_mcds_kind_t;
 
 
@@ -94,7 +95,7 @@ char *
 ngx_http_mcds_param_flag(ngx_conf_t *cf, ngx_http_mcds_param_t *param,
     ngx_str_t *value, void *conf)
 {
-    /* in any case, as the flags of nginx */
+    /* case does not matter, as in nginx's own flags */
 
     if (ngx_http_mcds_header_is(value, "on")) {
         ngx_http_mcds_param_put(param, conf, 1);
@@ -186,7 +187,10 @@ ngx_http_mcds_param_size(ngx_conf_t *cf, ngx_http_mcds_param_t *param,
 }
 
 
-/* n is NGX_ERROR if the value is not of that kind, NULL if all are words */
+/*
+ * n is NGX_ERROR if the value did not parse; kind is NULL if only words are
+ * valid
+ */
 
 static char *
 ngx_http_mcds_param_number(ngx_conf_t *cf, ngx_http_mcds_param_t *param,
@@ -263,7 +267,7 @@ ngx_http_mcds_param_must(ngx_conf_t *cf, ngx_http_mcds_param_t *param,
 }
 
 
-/* "a", "b" or "c"; more: something else follows */
+/* "a", "b" or "c"; more: the caller appends another alternative */
 
 static u_char *
 ngx_http_mcds_param_words(u_char *p, u_char *last, ngx_conf_enum_t *word,
@@ -288,7 +292,10 @@ static u_char *
 ngx_http_mcds_param_bounds(u_char *p, u_char *last,
     ngx_http_mcds_param_t *param, ngx_http_mcds_kind_t *kind)
 {
-    /* plain numbers begin with 0, other kinds have a name then */
+    /*
+     * a lower bound of 0 is printed for plain numbers only; other kinds are
+     * named instead
+     */
 
     if (param->high && (param->low || kind->units->n == 1)) {
         p = ngx_http_mcds_param_bound(p, last, param->low, kind->units);

@@ -2,7 +2,8 @@
 /*
  * Copyright (C) mcds authors
  *
- * Types of parameters, see ngx_http_mcds_param.h.
+ * Types of parameters for the tables of ngx_http_mcds_param.h: each parses a
+ * value and writes the field, or returns the text that completes "it must be".
  */
 
 
@@ -16,50 +17,80 @@
 #include "ngx_http_mcds_param.h"
 
 
-/* the word that is the name: param->low is its value */
+/* a word that is the row's name, without a value: writes param->low */
 
 char *ngx_http_mcds_param_word(ngx_conf_t *cf, ngx_http_mcds_param_t *param,
     ngx_str_t *value, void *conf);
 
 
-/* "on" or "off"; one of the words of param->post */
+/* the type of a flag: "on" or "off", in any case */
 
 char *ngx_http_mcds_param_flag(ngx_conf_t *cf, ngx_http_mcds_param_t *param,
     ngx_str_t *value, void *conf);
+
+/* the type of a parameter that is one of the words of param->post */
+
 char *ngx_http_mcds_param_enum(ngx_conf_t *cf, ngx_http_mcds_param_t *param,
     ngx_str_t *value, void *conf);
 
 
 /*
- * Numbers with bounds, or one of the words of param->post.  percent: whole
- * ones, with "%" or without.  lock_sec: how long a lock lasts in memcached.
+ * A number within the bounds, or one of the words of param->post, as for all
+ * types up to param_size.
  */
 
 char *ngx_http_mcds_param_num(ngx_conf_t *cf, ngx_http_mcds_param_t *param,
     ngx_str_t *value, void *conf);
+
+/* the type of a percentage: a whole number, with or without "%" */
+
 char *ngx_http_mcds_param_percent(ngx_conf_t *cf, ngx_http_mcds_param_t *param,
     ngx_str_t *value, void *conf);
+
+/* the type of a time, stored in seconds, with nginx's units */
+
 char *ngx_http_mcds_param_sec(ngx_conf_t *cf, ngx_http_mcds_param_t *param,
     ngx_str_t *value, void *conf);
+
+/* the type of the lifetime of a lock in memcached, stored in seconds */
+
 char *ngx_http_mcds_param_lock_sec(ngx_conf_t *cf,
     ngx_http_mcds_param_t *param, ngx_str_t *value, void *conf);
+
+/* the type of a time, stored in milliseconds, with nginx's units */
+
 char *ngx_http_mcds_param_msec(ngx_conf_t *cf, ngx_http_mcds_param_t *param,
     ngx_str_t *value, void *conf);
+
+/* the type of a size, stored in bytes, with "k" or "m" */
+
 char *ngx_http_mcds_param_size(ngx_conf_t *cf, ngx_http_mcds_param_t *param,
     ngx_str_t *value, void *conf);
 
 
-/* ngx_str_t; ngx_http_complex_value_t, or a pointer to one */
+/* the type of a text: the field is a ngx_str_t */
 
 char *ngx_http_mcds_param_string(ngx_conf_t *cf, ngx_http_mcds_param_t *param,
     ngx_str_t *value, void *conf);
+
+/*
+ * A text with variables: the field is a ngx_http_complex_value_t, or a pointer
+ * to one, which is allocated.
+ */
+
 char *ngx_http_mcds_param_complex(ngx_conf_t *cf, ngx_http_mcds_param_t *param,
     ngx_str_t *value, void *conf);
 
 
-/* the field of a number, of any width; put leaves fields of other sizes */
+/* the number in the field, which has 4 or 8 bytes */
 
 int64_t ngx_http_mcds_param_get(ngx_http_mcds_param_t *param, void *conf);
+
+/*
+ * Writes the number to the field; a field that has neither 4 nor 8 bytes keeps
+ * its content.
+ */
+
 void ngx_http_mcds_param_put(ngx_http_mcds_param_t *param, void *conf,
     int64_t n);
 

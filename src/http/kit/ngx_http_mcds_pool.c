@@ -105,7 +105,10 @@ ngx_http_mcds_choose_pool(ngx_conf_t *cf, ngx_str_t *name, char *directive,
             return pool;
         }
 
-        /* a name may be longer than a line of the log */
+        /*
+         * a name may be longer than a line of the log, and would hide the
+         * place
+         */
 
         ngx_log_error(NGX_LOG_EMERG, cf->log, 0,
                       "\"%s\": there is no pool \"%*s\" in %V:%ui",

@@ -2,7 +2,7 @@
 /*
  * Copyright (C) mcds authors
  *
- * Pools in the configuration, and the choice of one.
+ * Pools of memcached servers in the configuration.
  */
 
 
@@ -16,30 +16,47 @@
 #include "ngx_http_mcds_module.h"
 
 
-/* directives */
+/* the setter of the block "mcds_pool" */
 
 char *ngx_http_mcds_pool(ngx_conf_t *cf, ngx_command_t *cmd, void *conf);
+
+/* the setter of "mcds_use" */
+
 char *ngx_http_mcds_use(ngx_conf_t *cf, ngx_command_t *cmd, void *conf);
+
+/* the setter of "mcds_api_methods" */
+
 char *ngx_http_mcds_methods(ngx_conf_t *cf, ngx_command_t *cmd, void *conf);
 
 
-/* NULL: there is none of this name */
+/* the pool of that name, or NULL if the configuration has none */
 
 ngx_mcds_pool_t *ngx_http_mcds_find_pool(ngx_http_mcds_main_conf_t *mmcf,
     ngx_str_t *name);
 
 
 /*
- * For a directive that needs a pool; messages are logged.  choose: the pool of
- * a name, or without a name the only one that there is.  needs_ttl: NGX_ERROR
- * when the items of the pool do not end by themselves.  check_lock: warns,
- * once, when locks of so many seconds may end before memcached has answered.
+ * The pool for a directive at a place: the pool of that name, or, if name is
+ * NULL, the only pool of the configuration.  NULL, logged, if there is none or
+ * if several pools are left to choose from.
  */
 
 ngx_mcds_pool_t *ngx_http_mcds_choose_pool(ngx_conf_t *cf, ngx_str_t *name,
     char *directive, ngx_http_mcds_place_t *place);
+
+/*
+ * NGX_ERROR if items of the pool do not expire ("ttl=off"); the message in the
+ * log names the directive that needs items which expire.
+ */
+
 ngx_int_t ngx_http_mcds_needs_ttl(ngx_conf_t *cf, ngx_mcds_pool_t *pool,
     char *what, ngx_http_mcds_place_t *place);
+
+/*
+ * Warns, once in a configuration, if a lock of ttl seconds may expire before
+ * memcached has answered; the message names the directive that uses the lock.
+ */
+
 void ngx_http_mcds_check_lock(ngx_conf_t *cf, ngx_mcds_pool_t *pool,
     char *what, time_t ttl, ngx_http_mcds_place_t *place);
 

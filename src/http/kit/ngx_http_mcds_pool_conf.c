@@ -14,14 +14,14 @@
 
 typedef struct {
     ngx_mcds_pool_t   *pool;
-    ngx_uint_t         given;          /* parameters seen, a bit each */
+    ngx_uint_t         given;          /* a bit for each parameter seen */
 } ngx_http_mcds_pool_block_t;
 
 
 typedef struct {
     ngx_str_t          name;
-    ngx_uint_t         args;           /* words, at most; 2 at least */
-    ngx_uint_t         many;           /* may come more than once */
+    ngx_uint_t         args;           /* at most, with the name; at least 2 */
+    ngx_uint_t         many;           /* the parameter may be repeated */
     char            *(*set)(ngx_conf_t *cf, ngx_mcds_pool_t *pool,
                             ngx_uint_t data);
     ngx_uint_t         data;
@@ -64,7 +64,7 @@ static char *ngx_http_mcds_pool_ssl_name(ngx_conf_t *cf,
     ngx_mcds_pool_t *pool, ngx_uint_t data);
 
 
-/* bits of block.given, where the rows are */
+/* bits of block.given: the numbers of these rows in the table below */
 #define NGX_HTTP_MCDS_DISTRIBUTION    0x1
 #define NGX_HTTP_MCDS_LIBMEMCACHED    0x2
 
@@ -270,7 +270,9 @@ ngx_http_mcds_pool_line(ngx_conf_t *cf, ngx_command_t *dummy, void *conf)
             p = ngx_slprintf(p, words + NGX_MAX_CONF_ERRSTR, " %V", &value[i]);
         }
 
-        /* the values go last, they may be long */
+        /*
+         * the values come last, since a long value would cut off the message
+         */
 
         ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
                            "mcds_pool \"%V\": %s in \"%V%*s\"",
@@ -528,7 +530,9 @@ ngx_http_mcds_pool_max_pending(ngx_conf_t *cf, ngx_mcds_pool_t *pool,
 }
 
 
-/* a word of the line that memcached reads user and password from */
+/*
+ * NULL if the word fits in the authentication line for memcached, or the error
+ */
 
 static char *
 ngx_http_mcds_pool_auth_word(ngx_str_t *word)
@@ -566,7 +570,7 @@ ngx_http_mcds_pool_auth_user(ngx_conf_t *cf, ngx_mcds_pool_t *pool,
 }
 
 
-/* the first line of a file */
+/* reads the password from the first line of a file */
 
 static char *
 ngx_http_mcds_pool_auth_password(ngx_conf_t *cf, ngx_mcds_pool_t *pool,
@@ -688,7 +692,7 @@ ngx_http_mcds_pool_ssl_name(ngx_conf_t *cf, ngx_mcds_pool_t *pool,
 {
     ngx_str_t  *value;
 
-    /* words of the configuration end with a zero byte */
+    /* nginx ends each word of the configuration with a zero byte */
 
     value = cf->args->elts;
     pool->ssl_name = value[1];

@@ -2,8 +2,8 @@
 /*
  * Copyright (C) mcds authors
  *
- * There is no client and so no request to begin with: one is made that has
- * just what a detached request takes a copy of.
+ * A post has no client and thus no request to copy, so it fills in a request
+ * by itself: only the fields that a detached request copies.
  */
 
 
@@ -21,7 +21,7 @@ typedef struct {
 } ngx_http_mcds_posted_t;
 
 
-/* all that there is of somebody who asks */
+/* the request to copy, with all structures that the request points to */
 
 typedef struct {
     ngx_http_request_t          request;
@@ -94,7 +94,10 @@ ngx_http_mcds_post(ngx_http_mcds_post_t *post)
     if (ngx_http_mcds_post_copy(sr, post) != NGX_OK
         || ngx_http_mcds_post_body(sr, post) != NGX_OK)
     {
-        /* which calls done, from inside of here */
+        /*
+         * finalizing calls post_done() at once, which must not call the
+         * handler
+         */
 
         posted->handler = NULL;
         ngx_http_finalize_request(sr, NGX_ERROR);
@@ -247,7 +250,10 @@ ngx_http_mcds_post_request(ngx_http_request_t *r, ngx_http_mcds_post_t *post)
 }
 
 
-/* what a copy has not taken over: it begins anew, and as a POST */
+/*
+ * a copy continues at the phase of its request, and as GET: this copy runs all
+ * phases, as POST
+ */
 
 static ngx_int_t
 ngx_http_mcds_post_copy(ngx_http_request_t *sr, ngx_http_mcds_post_t *post)
@@ -255,7 +261,7 @@ ngx_http_mcds_post_copy(ngx_http_request_t *sr, ngx_http_mcds_post_t *post)
     sr->method = NGX_HTTP_POST;
     sr->method_name = ngx_http_mcds_post_method;
 
-    /* of which $request_method speaks */
+    /* the variable $request_method reads the main request */
 
     sr->main->method = sr->method;
     sr->main->method_name = sr->method_name;
@@ -341,7 +347,7 @@ ngx_http_mcds_post_header(ngx_http_request_t *r, ngx_str_t *name,
 
     ngx_memzero(h, sizeof(ngx_table_elt_t));
 
-    /* some modules count on the zero behind */
+    /* some modules rely on a zero byte behind the value */
 
     h->key.len = name->len;
     h->key.data = ngx_pnalloc(r->pool, name->len + 1);
@@ -388,7 +394,7 @@ ngx_http_mcds_post_done(ngx_http_request_t *r, void *data, ngx_int_t rc)
 }
 
 
-/* nobody reads the answer */
+/* the response has no reader, so all buffers are sent as they come */
 
 static ngx_chain_t *
 ngx_http_mcds_post_send_chain(ngx_connection_t *c, ngx_chain_t *in,

@@ -2,7 +2,7 @@
 /*
  * Copyright (C) mcds authors
  *
- * A request of nobody that posts something to a location of nginx.
+ * Posts a body to a location of this nginx, without a client.
  */
 
 
@@ -15,18 +15,18 @@
 #include <ngx_http.h>
 
 
-/* status: that of the answer, 0 if there was none */
+/* status: of the response, or 0 if there was none */
 
 typedef void (*ngx_http_mcds_post_pt)(void *data, ngx_uint_t status);
 
 
 typedef struct {
-    ngx_http_conf_ctx_t        *ctx;      /* of the server */
+    ngx_http_conf_ctx_t        *ctx;      /* configuration of the server */
     ngx_str_t                   uri;
     ngx_str_t                   args;
-    ngx_str_t                   type;     /* of the body */
-    ngx_str_t                   name;     /* of one more header, */
-    ngx_str_t                   value;    /* and its value */
+    ngx_str_t                   type;     /* Content-Type of the body */
+    ngx_str_t                   name;     /* an additional header */
+    ngx_str_t                   value;    /* value of this header */
     ngx_str_t                   body;
 
     ngx_http_mcds_post_pt       handler;
@@ -35,16 +35,22 @@ typedef struct {
 
 
 /*
- * An internal request of that server, as if it came from 127.0.0.1, that runs
- * from a posted event.  All strings are copied.  The handler is called once,
- * not from inside of this call; the body of the answer is read to its end and
- * goes nowhere.  NULL when out of memory or of connections (logged): the
- * handler is not called then.
+ * Posts a body to a location of the server in ctx, in an internal request that
+ * seems to come from 127.0.0.1 and runs from a posted event.  All strings are
+ * copied.  The handler is called once, never from inside this call, after the
+ * body of the response has been read and dropped.
  *
- * cancel: of one whose handler was not called yet; it is called now.
+ * NULL when out of memory or of connections (logged): the handler is not
+ * called then.
  */
 
 ngx_http_request_t *ngx_http_mcds_post(ngx_http_mcds_post_t *post);
+
+/*
+ * Ends a post whose handler has not been called yet; the handler is called
+ * from inside this call.
+ */
+
 void ngx_http_mcds_post_cancel(ngx_http_request_t *r);
 
 

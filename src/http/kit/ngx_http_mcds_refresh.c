@@ -13,7 +13,7 @@
 
 
 /*
- * What a refresh is made of:
+ * The parts of a detached refresh:
  *
  *   connection    free slot of the worker, descriptor -1, never closed
  *     pool        ngx_http_mcds_refresh_t, log, addresses, reference to TLS
@@ -24,26 +24,32 @@
  *   create -> posted event -> phases, upstream, filters -> finalized -> done
  *          -> posted event -> free
  *
- * nginx would close the connection with the last reference to main, and with
+ * With the last reference to main, nginx would close the connection, and with
  * it descriptor -1 and the client's TLS.  So main holds references that are
  * never given back, and its write_event_handler stays NULL, which keeps
  * ngx_http_terminate_request() from setting the count by force.
  *
- * worker_shutdown_timeout goes through connections that have a descriptor, so
- * each refresh looks after it by itself.
+ * worker_shutdown_timeout closes only connections that have a descriptor, so
+ * each refresh watches the exit of the worker by itself.
  */
 
 
-/* more than one, so that a count that is off by some frees nothing */
+/* more than one, so that a small error in the count does not free main */
 #define NGX_HTTP_MCDS_REFRESH_HOLD  16
 
-/* requests inside of the copy and file threads may outlive it; milliseconds */
+/*
+ * the interval at which a finished refresh checks whether subrequests of the
+ * copy and file threads have ended; milliseconds
+ */
 #define NGX_HTTP_MCDS_REFRESH_POLL  50
 
-/* how often it looks whether the worker exits; milliseconds */
+/*
+ * the interval at which a refresh checks whether the worker exits;
+ * milliseconds
+ */
 #define NGX_HTTP_MCDS_REFRESH_LOOK  100
 
-/* holds ngx_http_mcds_refresh_t, addresses and the like in one piece */
+/* bytes; holds ngx_http_mcds_refresh_t, addresses and the like in one block */
 #define NGX_HTTP_MCDS_REFRESH_POOL  2048
 
 
@@ -113,7 +119,7 @@ ngx_http_mcds_refresh_create(ngx_http_request_t *r,
     ngx_pool_t               *pool;
     ngx_http_mcds_refresh_t  *ref;
 
-    /* later there is no descriptor to ask */
+    /* take the address now: the copy has no descriptor for getsockname() */
 
     if (ngx_connection_local_sockaddr(r->connection, NULL, 0) != NGX_OK) {
         return NULL;
@@ -189,7 +195,7 @@ ngx_http_mcds_refresh_connection(ngx_http_mcds_refresh_t *ref,
     ngx_str_t                *name;
 #endif
 
-    /* the descriptor is only an index here, and 0 always fits */
+    /* nginx uses the descriptor only as an index here; 0 is always valid */
 
     saved = ngx_cycle->files ? ngx_cycle->files[0] : NULL;
 
@@ -231,9 +237,9 @@ ngx_http_mcds_refresh_connection(ngx_http_mcds_refresh_t *ref,
     c->write->handler = ngx_http_mcds_refresh_event_handler;
 
     /*
-     * As if the socket was being watched for reading, with nothing to read,
-     * and could always be written to, so that nobody adds it to epoll and
-     * the event pipe never waits for it.
+     * The events look as if the socket was watched for reading, with nothing
+     * to read, and was always writable: nginx then never adds the connection
+     * to epoll, and the event pipe never waits for it.
      */
 
     c->read->active = 1;
@@ -352,8 +358,8 @@ ngx_http_mcds_refresh_addresses(ngx_connection_t *c, ngx_connection_t *from)
 #if (NGX_HTTP_SSL)
 
 /*
- * $scheme and $https look whether the connection has TLS, and $ssl_* ask the
- * library.  Nothing is ever sent or received through this reference.
+ * $scheme and $https test whether the connection has TLS, and $ssl_* read the
+ * SSL structure.  Nothing is ever sent or received through this reference.
  */
 
 static ngx_int_t
@@ -416,13 +422,13 @@ ngx_http_mcds_refresh_main(ngx_http_mcds_refresh_t *ref, ngx_http_request_t *r)
 
     c->requests = r->connection->requests;
 
-    /* nginx has set the log of the default server */
+    /* ngx_http_create_request() has set the log of the default server */
 
     log = r->connection->log;
     ngx_set_connection_log(c, log);
 
 #if (NGX_STAT_STUB)
-    /* nobody has sent this request */
+    /* nginx has counted the main request, but no client has sent it */
     (void) ngx_atomic_fetch_add(ngx_stat_reading, -1);
     (void) ngx_atomic_fetch_add(ngx_stat_requests, -1);
     main->stat_reading = 0;
@@ -430,7 +436,9 @@ ngx_http_mcds_refresh_main(ngx_http_mcds_refresh_t *ref, ngx_http_request_t *r)
 
     main->count = NGX_HTTP_MCDS_REFRESH_HOLD;
 
-    /* the first added is the last called, after those of upstreams */
+    /*
+     * cleanup handlers run in reverse order: this one after those of upstreams
+     */
 
     cln = ngx_http_cleanup_add(main, 0);
     if (cln == NULL) {
@@ -445,7 +453,7 @@ ngx_http_mcds_refresh_main(ngx_http_mcds_refresh_t *ref, ngx_http_request_t *r)
         return NGX_ERROR;
     }
 
-    /* read, and found empty */
+    /* an empty body structure tells nginx that the body has been read */
 
     main->request_body = ngx_pcalloc(main->pool,
                                      sizeof(ngx_http_request_body_t));
@@ -478,7 +486,10 @@ ngx_http_mcds_refresh_main(ngx_http_mcds_refresh_t *ref, ngx_http_request_t *r)
     main->expect_tested = 1;
     main->main_filter_need_in_memory = 1;
 
-    /* passed, also if the copy is redirected to a location with limits */
+    /*
+     * the limits count as passed, even if the copy is redirected to a location
+     * that has limits
+     */
 
     main->limit_conn_status = r->main->limit_conn_status
                               ? r->main->limit_conn_status : 1;
@@ -514,7 +525,7 @@ ngx_http_mcds_refresh_subrequest(ngx_http_mcds_refresh_t *ref,
     ref->log_ctx.request = main;
     ref->log_ctx.current_request = sr;
 
-    /* the rest of what the phases have found out, not copied by a clone */
+    /* results of the phases that NGX_HTTP_SUBREQUEST_CLONE does not copy */
 
     sr->internal = r->internal;
     sr->complex_uri = r->complex_uri;
@@ -534,12 +545,15 @@ ngx_http_mcds_refresh_subrequest(ngx_http_mcds_refresh_t *ref,
     sr->port = main->port;
 #endif
 
-    /* its own structure, else what is pushed would go to that of main */
+    /*
+     * the list is copied by value: without this, new headers would go to
+     * main's
+     */
 
     sr->headers_in.headers.last = &sr->headers_in.headers.part;
 
 #if (NGX_PCRE)
-    /* nobody shares them: main never runs */
+    /* main never runs, so the copy may change the captures in place */
     sr->realloc_captures = 0;
 #endif
 
@@ -558,7 +572,7 @@ ngx_http_mcds_refresh_run_handler(ngx_event_t *ev)
 }
 
 
-/* cancelable: what the request itself waits for keeps the worker */
+/* cancelable, so that only the request's own timers keep an exiting worker */
 
 static void
 ngx_http_mcds_refresh_shutdown(ngx_http_mcds_refresh_t *ref)
@@ -648,7 +662,7 @@ ngx_http_mcds_refresh_post_handler(ngx_http_request_t *r, void *data,
         || rc == NGX_HTTP_CLIENT_CLOSED_REQUEST
         || r->connection->error)
     {
-        /* the action would run with nothing to end it */
+        /* as nginx does for an action: without a client, it would never end */
 
         r->post_action = 1;
         r->uri_changes = 0;
@@ -658,7 +672,7 @@ ngx_http_mcds_refresh_post_handler(ngx_http_request_t *r, void *data,
         return rc;
     }
 
-    /* an error page or a redirect to one comes first, then here again */
+    /* nginx sends an error page or redirects to one, and finalizes again */
 
     if (rc >= NGX_HTTP_SPECIAL_RESPONSE
         || rc == NGX_HTTP_CREATED
@@ -667,7 +681,7 @@ ngx_http_mcds_refresh_post_handler(ngx_http_request_t *r, void *data,
         return rc;
     }
 
-    /* so it does when the writer has got rid of what is left */
+    /* the writer finalizes again when the buffered output is gone */
 
     if (r->buffered || r->postponed) {
         return rc;
@@ -679,7 +693,9 @@ ngx_http_mcds_refresh_post_handler(ngx_http_request_t *r, void *data,
 }
 
 
-/* all of the connection's requests were terminated, whoever was at fault */
+/*
+ * nginx calls this handler when it terminates all requests of the connection
+ */
 
 static void
 ngx_http_mcds_refresh_cleanup(void *data)
@@ -712,14 +728,16 @@ ngx_http_mcds_refresh_done(ngx_http_mcds_refresh_t *ref, ngx_int_t rc)
         ref->handler(r, ref->data, rc);
     }
 
-    /* no request of this connection runs any more, also if it was posted */
+    /*
+     * from here on, no request of this connection runs, even if it is posted
+     */
 
     ref->data = NULL;
 
     r->read_event_handler = ngx_http_block_reading;
     r->write_event_handler = ngx_http_request_empty_handler;
 
-    /* not yet set when a subrequest could not be made */
+    /* the copy may end before the event that would run it */
 
     if (ref->event.posted) {
         ngx_delete_posted_event(&ref->event);
@@ -765,7 +783,10 @@ ngx_http_mcds_refresh_free(ngx_http_mcds_refresh_t *ref)
     main = ref->main;
 
     if (main) {
-        /* not called back, not logged, nothing done to the descriptor */
+        /*
+         * frees main, but does not call the handler, write to the access log,
+         * or close the descriptor
+         */
 
         ref->done = 1;
         main->logged = 1;
@@ -795,7 +816,10 @@ ngx_http_mcds_refresh_free(ngx_http_mcds_refresh_t *ref)
         c->write->closed = 1;
         c->destroyed = 1;
 
-        /* as in the beginning: -1 is no index */
+        /*
+         * as at creation: nginx uses the descriptor as an index, and -1 is
+         * none
+         */
 
         saved = ngx_cycle->files ? ngx_cycle->files[0] : NULL;
 
@@ -812,7 +836,7 @@ ngx_http_mcds_refresh_free(ngx_http_mcds_refresh_t *ref)
 }
 
 
-/* the one that runs the request, or NULL; main is made with its hc */
+/* the refresh that runs the request, or NULL; main is created with its hc */
 
 static ngx_http_mcds_refresh_t *
 ngx_http_mcds_refresh_of(ngx_http_request_t *r)
@@ -825,7 +849,7 @@ ngx_http_mcds_refresh_of(ngx_http_request_t *r)
 }
 
 
-/* the log may be another one that a line goes to, too; its data is the same */
+/* "log" may be another log of the same line, with the same data */
 
 static u_char *
 ngx_http_mcds_refresh_log_error(ngx_log_t *log, u_char *buf, size_t len)

@@ -3,7 +3,7 @@
  * Copyright (C) mcds authors
  *
  * The context of a detached refresh: all that the phases, the content handler
- * and the variables of its location may ask of the request behind it.
+ * and the variables of its location may read of the client's request.
  */
 
 
@@ -15,7 +15,7 @@
 #include "ngx_http_mcds_refresh_context.h"
 
 
-/* room for validators that the caller may push */
+/* room in the list of headers for validators that the caller may push */
 #define NGX_HTTP_MCDS_REFRESH_SPARE  4
 
 
@@ -50,7 +50,7 @@ static ngx_int_t ngx_http_mcds_refresh_captures(ngx_http_request_t *main,
 
 
 static ngx_str_t  ngx_http_mcds_refresh_hidden[] = {
-    ngx_string("if-"),                     /* and all that begin so */
+    ngx_string("if-"),                     /* a prefix: matches all "if-*" */
     ngx_string("range"),
     ngx_string("expect"),
     ngx_string("upgrade"),
@@ -67,8 +67,9 @@ static ngx_str_t  ngx_http_mcds_refresh_hidden[] = {
 
 
 /*
- * These cannot be told from the copy, which has no stream and does not know
- * the address before realip: their values are taken while the request is there.
+ * The copy cannot evaluate these variables: it has no stream and does not know
+ * the address before realip.  Their values are taken from the client's
+ * request.
  */
 
 static ngx_str_t  ngx_http_mcds_refresh_eager[] = {
@@ -80,7 +81,7 @@ static ngx_str_t  ngx_http_mcds_refresh_eager[] = {
 };
 
 
-/* these are of the client's request or of its response only */
+/* these variables belong to the client's own request or response */
 
 static ngx_str_t  ngx_http_mcds_refresh_lazy[] = {
     ngx_string("request_method"),
@@ -118,7 +119,7 @@ ngx_http_mcds_refresh_strip(ngx_http_request_t *r)
         return NGX_ERROR;
     }
 
-    /* what was read of these headers before */
+    /* drop cached values of variables such as $http_range */
 
     cmcf = ngx_http_get_module_main_conf(r, ngx_http_core_module);
 
@@ -193,8 +194,9 @@ ngx_http_mcds_refresh_strings(ngx_http_request_t *main, ngx_http_request_t *r)
 
 
 /*
- * Gives "to" a new list with the headers of "from", less the unwanted.  They
- * cannot be marked as deleted in the old one: proxy and others do not look.
+ * Gives "to" a new list with the headers of "from", less the unwanted.
+ * Marking headers as deleted in the old list is not enough: proxy and others
+ * ignore the mark.
  */
 
 static ngx_int_t
@@ -308,10 +310,10 @@ ngx_http_mcds_refresh_headers(ngx_http_request_t *to, ngx_http_request_t *from,
 
 /*
  * nginx keeps pointers to the headers that it has parsed, all side by side.  A
- * pointer to a header of the old list becomes one to its copy in the new list,
- * or NULL; no other pointer is followed, whatever nginx's table of headers
- * says.  Calling the handlers of that table again instead would choose the
- * server anew, and could refuse a request that nginx has accepted.
+ * pointer to a header of the old list becomes a pointer to its copy in the new
+ * list, or NULL; other pointers are not followed, whatever nginx's table of
+ * headers says.  Calling the handlers of that table again instead would choose
+ * the server anew, and could refuse a request that nginx has accepted.
  */
 
 static ngx_int_t
@@ -408,9 +410,9 @@ ngx_http_mcds_refresh_array(ngx_http_request_t *r, ngx_array_t *to,
 
 
 /*
- * The copy of a header of the old list, or of the next one of the same name if
- * that header is left out; NULL if there is none.  It is looked for from start
- * on, since nginx chains headers of one name in the order of the list.
+ * The copy of a header of the old list, or of the next header of the same name
+ * if that header is left out; NULL if there is none.  The search begins at
+ * start, since nginx chains headers of one name in the order of the list.
  */
 
 static ngx_table_elt_t *
@@ -460,7 +462,9 @@ ngx_http_mcds_refresh_unwanted(ngx_str_t *name)
 
         for (i = 0; i < hidden->len; i++) {
 
-            /* a name is that of a header or, with "_", of its variable */
+            /*
+             * the name of a header, or of its variable, where "_" replaces "-"
+             */
 
             c = ngx_tolower(name->data[i]);
 
@@ -524,7 +528,7 @@ ngx_http_mcds_refresh_variables(ngx_http_request_t *main,
             continue;
         }
 
-        /* some modules count on the zero behind */
+        /* some modules rely on a zero byte behind the value */
 
         p = ngx_pnalloc(main->pool, from->len + 1);
         if (p == NULL) {
@@ -540,7 +544,7 @@ ngx_http_mcds_refresh_variables(ngx_http_request_t *main,
 }
 
 
-/* whether the value that a variable has in r must not be taken over */
+/* 1 if the copy must not take over the value that the variable has in r */
 
 static ngx_uint_t
 ngx_http_mcds_refresh_unfit(ngx_http_variable_t *v)
@@ -549,7 +553,7 @@ ngx_http_mcds_refresh_unfit(ngx_http_variable_t *v)
 
     name = v->name;
 
-    /* a "set" or "map" that took the name of a header */
+    /* a "set" or "map" that has taken the name of a header's variable */
 
     if (v->flags & NGX_HTTP_VAR_CHANGEABLE) {
         return 0;
@@ -590,8 +594,8 @@ ngx_http_mcds_refresh_captures(ngx_http_request_t *main, ngx_http_request_t *r)
     ngx_http_core_main_conf_t  *cmcf;
 
     /*
-     * a regex without groups fills nothing, not even the pair of the whole
-     * match, which nobody asks for
+     * a regex without groups has no captures; the pair of the whole match is
+     * never read
      */
 
     if (r->ncaptures <= 2) {
@@ -600,7 +604,7 @@ ngx_http_mcds_refresh_captures(ngx_http_request_t *main, ngx_http_request_t *r)
 
     cmcf = ngx_http_get_module_main_conf(r, ngx_http_core_module);
 
-    /* what a later regex does not fill must be no memory of somebody else */
+    /* zeroed, since a later regex may not fill all pairs */
 
     main->captures = ngx_pcalloc(main->pool, cmcf->ncaptures * sizeof(int));
     if (main->captures == NULL) {

@@ -2,8 +2,8 @@
 /*
  * Copyright (C) mcds authors
  *
- * What a detached refresh knows of the request behind it.  Of the refresh
- * itself only.
+ * The context that a detached refresh takes from the client's request; private
+ * to the refresh.
  */
 
 
@@ -19,15 +19,18 @@
 /*
  * Copies the request line, the URI, the headers less the unwanted, the
  * variables and the captures of r to main, a new request on a connection of
- * its own; nothing in main points into r then.  Takes the values of some
- * variables of r that main could not find out.
+ * its own; afterwards nothing in main points into r.  Evaluates, in r, the
+ * variables that main could not evaluate.
  */
 
 ngx_int_t ngx_http_mcds_refresh_context(ngx_http_request_t *main,
     ngx_http_request_t *r);
 
 
-/* a copy with a zero behind it; "to" and "from" may be the same */
+/*
+ * Copies a text, with a zero byte behind the copy; "to" and "from" may be the
+ * same.  NGX_OK, or NGX_ERROR when out of memory.
+ */
 
 ngx_int_t ngx_http_mcds_refresh_copy(ngx_pool_t *pool, ngx_str_t *to,
     ngx_str_t *from);

@@ -2,8 +2,8 @@
 /*
  * Copyright (C) mcds authors
  *
- * What counters, locks, logs, arrays, tables and purges have in common as
- * resources of HTTP.
+ * HTTP semantics of the resources: counters, locks, logs, arrays, tables and
+ * purges.
  */
 
 
@@ -16,7 +16,7 @@
 #include "ngx_http_mcds_resource.h"
 
 
-/* an ETag: quotes, CAS, "-", CRC */
+/* bytes of an ETag: quotes, CAS, "-" and CRC32, in hexadecimal */
 #define NGX_HTTP_MCDS_TAG         (2 + 16 + 1 + 8)
 
 
@@ -93,7 +93,7 @@ ngx_http_mcds_resource_refuse(ngx_http_request_t *r, ngx_uint_t methods,
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
     }
 
-    /* also what browsers ask before a request that is not a simple one */
+    /* browsers send OPTIONS as the preflight of a cross-origin request */
 
     if (r->method & methods & NGX_HTTP_OPTIONS) {
         return ngx_http_mcds_json_no_content(r);
@@ -103,7 +103,7 @@ ngx_http_mcds_resource_refuse(ngx_http_request_t *r, ngx_uint_t methods,
 }
 
 
-/* the header Allow */
+/* adds the header Allow with the methods of the mask */
 
 static ngx_int_t
 ngx_http_mcds_resource_methods(ngx_http_request_t *r, ngx_uint_t methods)
@@ -125,7 +125,7 @@ ngx_http_mcds_resource_methods(ngx_http_request_t *r, ngx_uint_t methods)
         }
     }
 
-    /* in place of the last comma */
+    /* the terminating zero byte replaces the last comma */
 
     p[-2] = '\0';
 
@@ -221,8 +221,8 @@ ngx_http_mcds_resource_begin(ngx_http_mcds_resource_t *res,
 
 
 /*
- * They are judged before a change, not by what was answered, and outlive the
- * request.
+ * Conditions are judged before a change, not by nginx's filter after the
+ * response.  The copy outlives the request.
  */
 
 static ngx_int_t
@@ -264,7 +264,7 @@ ngx_http_mcds_resource_copy(ngx_http_mcds_resource_t *res, ngx_str_t *text,
 }
 
 
-/* reads the body into memory; at first, and each time there is more of it */
+/* collects the body in memory; called first and with each further part */
 
 static void
 ngx_http_mcds_resource_body_handler(ngx_http_request_t *r)
@@ -333,7 +333,7 @@ ngx_http_mcds_resource_too_large(ngx_http_mcds_resource_t *res)
 }
 
 
-/* NGX_DECLINED: it is too large */
+/* NGX_DECLINED: the body is larger than the limit */
 
 static ngx_int_t
 ngx_http_mcds_resource_collect(ngx_http_mcds_resource_t *res)
@@ -410,7 +410,7 @@ ngx_http_mcds_resource_append(ngx_http_mcds_resource_t *res, ngx_buf_t *b)
 
     } else if (len) {
 
-        /* read by somebody else, who did not want it in memory */
+        /* another module has read this part into a file */
 
         n = ngx_read_file(b->file, p, len, b->file_pos);
 
@@ -428,7 +428,7 @@ ngx_http_mcds_resource_append(ngx_http_mcds_resource_t *res, ngx_buf_t *b)
 }
 
 
-/* NGX_DONE: replies are to come */
+/* NGX_DONE: operations are under way, and the request waits for them */
 
 static void
 ngx_http_mcds_resource_end(ngx_http_mcds_resource_t *res, ngx_int_t rc)
@@ -565,7 +565,7 @@ ngx_http_mcds_resource_match(ngx_http_mcds_resource_t *res, ngx_uint_t found,
 }
 
 
-/* a weak tag is a strong one that gzip has changed */
+/* compared as if weak: gzip makes a strong tag weak */
 
 static ngx_uint_t
 ngx_http_mcds_resource_listed(ngx_str_t *list, u_char *tag, size_t len)
@@ -714,8 +714,8 @@ ngx_http_mcds_resource_has(ngx_http_request_t *r)
     }
 
     /*
-     * Without the parameters: "text/plain; application/json" is what a page of
-     * another site can send without asking.
+     * The parameters are cut off before the comparison: a page of another site
+     * can send "text/plain; application/json" without a preflight request.
      */
 
     type = r->headers_in.content_type->value;
@@ -755,7 +755,10 @@ ngx_http_mcds_resource_type(ngx_str_t *text, char *type)
 }
 
 
-/* nginx knows some headers only when certain modules are there */
+/*
+ * by name, since nginx parses some headers only if certain modules are built
+ * in
+ */
 
 ngx_table_elt_t *
 ngx_http_mcds_resource_header(ngx_http_request_t *r, char *name)
@@ -792,7 +795,7 @@ ngx_http_mcds_resource_header(ngx_http_request_t *r, char *name)
 }
 
 
-/* as forms are encoded: %XX, and "+" for a space */
+/* decodes the argument as a form encodes it: %XX, and "+" for a space */
 
 ngx_int_t
 ngx_http_mcds_resource_arg(ngx_http_request_t *r, char *name, ngx_str_t *value)
@@ -871,8 +874,6 @@ ngx_http_mcds_resource_name(ngx_http_request_t *r, ngx_str_t *name)
     return NGX_OK;
 }
 
-
-/* NULL, or what is wrong */
 
 char *
 ngx_http_mcds_resource_check_name(ngx_str_t *name)

@@ -75,7 +75,10 @@ ngx_http_mcds_stat_get(ngx_conf_t *cf, ngx_uint_t family,
 }
 
 
-/* "if" and "limit_except" have the name of their location, not its kind */
+/*
+ * the blocks "if" and "limit_except" have the name of their location, but not
+ * the fields that tell its kind
+ */
 
 void
 ngx_http_mcds_stat_kind(ngx_conf_t *cf, ngx_http_mcds_loc_conf_t *prev,
@@ -104,7 +107,7 @@ ngx_http_mcds_stat_kind(ngx_conf_t *cf, ngx_http_mcds_loc_conf_t *prev,
 }
 
 
-/* "example.com ~ \.php$", as in the configuration */
+/* the name as the configuration spells it: "example.com ~ \.php$" */
 
 ngx_int_t
 ngx_http_mcds_stat_location(ngx_conf_t *cf, ngx_str_t *name)

@@ -2,7 +2,7 @@
 /*
  * Copyright (C) mcds authors
  *
- * Statistics of what the configuration names, for mcds_status.
+ * Statistics of the things that the configuration names, for mcds_status.
  */
 
 
@@ -17,25 +17,45 @@
 #include "ngx_http_mcds_module.h"
 
 
-/* what went wrong, of a counter, log, array or table */
+/*
+ * counts a failed operation on a counter, log, array or table; rc:
+ * ngx_mcds_rc_e
+ */
 
 #define ngx_http_mcds_stat_failed(stat, rc)                                   \
     ngx_mcds_stat_add(stat, NGX_MCDS_DATA_FAILED + (rc), 1)
 
 
 /*
- * While the configuration is read.  init: the lists.  get: what has this name,
- * made when it is asked for first; the name is not copied, pool may be NULL,
- * NULL when out of memory.  kind: of the location that is being merged, before
- * location: its name, with its server.
+ * Creates the empty lists of statistics, when the configuration begins.
+ * NGX_OK, or NGX_ERROR when out of memory.
  */
 
 ngx_int_t ngx_http_mcds_stat_init(ngx_conf_t *cf,
     ngx_http_mcds_main_conf_t *mmcf);
+
+/*
+ * The statistics of that family, pool and name; created if the configuration
+ * has not asked for them before.  The name is not copied; pool may be NULL.
+ * NULL when out of memory.
+ */
+
 ngx_mcds_stat_t *ngx_http_mcds_stat_get(ngx_conf_t *cf, ngx_uint_t family,
     ngx_mcds_pool_t *pool, ngx_str_t *name);
+
+/*
+ * Call this when a location is merged, and before stat_location(): stores the
+ * kind of the location, such as "=" or "~".
+ */
+
 void ngx_http_mcds_stat_kind(ngx_conf_t *cf, ngx_http_mcds_loc_conf_t *prev,
     ngx_http_mcds_loc_conf_t *conf);
+
+/*
+ * Composes the name of the location that is being read or merged: its server,
+ * its kind and its own name, in memory of cf->pool.
+ */
+
 ngx_int_t ngx_http_mcds_stat_location(ngx_conf_t *cf, ngx_str_t *name);
 
 

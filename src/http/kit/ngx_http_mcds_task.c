@@ -11,8 +11,8 @@
 
 
 /*
- * How often the requests that were answered let other events of this turn go
- * first, which may do the same
+ * how often woken requests let other posted events of this turn go first;
+ * those may post further events
  */
 #define NGX_HTTP_MCDS_RESUME_LATER  8
 
@@ -27,7 +27,7 @@ static void ngx_http_mcds_task_resume(ngx_http_mcds_park_t *park);
 static void ngx_http_mcds_task_cleanup(void *data);
 
 
-/* of this worker */
+/* the requests of this worker that are woken, but have not run yet */
 
 static ngx_queue_t  ngx_http_mcds_resuming;
 static ngx_event_t  ngx_http_mcds_resume_event;
@@ -78,7 +78,7 @@ ngx_http_mcds_task_init(ngx_conf_t *cf)
         return NGX_ERROR;
     }
 
-    /* nginx runs them from the last one to the first */
+    /* nginx runs the handlers of a phase from the last one to the first */
 
     h[1] = ngx_http_mcds_start_handler;
 
@@ -112,7 +112,7 @@ ngx_http_mcds_start_handler(ngx_http_request_t *r)
 
     if (task && ngx_http_mcds_is_parked(&task->park)) {
 
-        /* something else runs the phases of a request that waits */
+        /* another module runs the phases of a request that waits */
 
         return NGX_AGAIN;
     }
@@ -145,7 +145,7 @@ ngx_http_mcds_start_handler(ngx_http_request_t *r)
             return rc;
         }
 
-        /* it may have begun one */
+        /* the feature may have begun the task */
 
         task = ngx_http_get_module_ctx(r, ngx_http_mcds_module);
 
@@ -193,7 +193,10 @@ ngx_http_mcds_decide_handler(ngx_http_request_t *r)
         }
     }
 
-    /* a file needs no page, but its filters may show numbers of counters */
+    /*
+     * a static file needs no page, but its filters may show numbers of
+     * counters
+     */
 
     if (task->needed || (task->waiting && r->content_handler)) {
         return ngx_http_mcds_task_suspend(r, task);
@@ -239,7 +242,7 @@ ngx_http_mcds_task_suspend(ngx_http_request_t *r, ngx_http_mcds_task_t *task)
 
     if (task->waiting == 0) {
 
-        /* the answer has come from inside of the call that asked for it */
+        /* the result came from inside the call that started the operation */
 
         ngx_http_mcds_wake(&task->park);
     }
@@ -260,10 +263,10 @@ ngx_http_mcds_task_wake(ngx_http_mcds_task_t *task)
 
 
 /*
- * ngx_http_upstream_finalize_request() is called twice here: by the cleanup
- * handler, as ngx_http_upstream_create() calls it, and by the upstream, which
- * gets NGX_ERROR from its header filter and finds that it has ended.  Each of
- * the two gives back a reference.
+ * nginx calls ngx_http_upstream_finalize_request() twice here: by the cleanup
+ * handler below, as ngx_http_upstream_create() does, and by the upstream,
+ * which gets NGX_ERROR from its header filter and finds itself finalized.
+ * Each of the two calls gives back a reference.
  */
 
 ngx_int_t
@@ -303,7 +306,7 @@ ngx_http_mcds_park(ngx_http_mcds_park_t *park)
     r->write_event_handler = (r == r->main) ? ngx_http_mcds_park_writer
                                             : ngx_http_request_empty_handler;
 
-    /* a body that is still being discarded is read by its own handler */
+    /* the handler that discards a body has to keep reading */
 
     if (r == r->main && !r->discard_body) {
 
@@ -321,8 +324,8 @@ ngx_http_mcds_park(ngx_http_mcds_park_t *park)
 
 
 /*
- * A client of HTTP/3 whose request has ended can only leave by asking for no
- * more of the answer, which is an error of the write event alone.
+ * An HTTP/3 client whose request has been read completely can only leave with
+ * STOP_SENDING, which sets an error in the write event alone.
  */
 
 static void
@@ -368,8 +371,8 @@ ngx_http_mcds_wake(ngx_http_mcds_park_t *park)
 
 
 /*
- * The last of its turn: what other requests ask is sent before, so that
- * memcached has answered it when these are done.
+ * Runs as the last event of its turn: operations of other requests are sent
+ * first, so that memcached works on them while these requests are served.
  */
 
 static void
@@ -431,7 +434,7 @@ ngx_http_mcds_park_cancel(ngx_http_mcds_park_t *park)
 }
 
 
-/* the phases go on where they have stopped */
+/* runs the phases from the handler that has suspended the request */
 
 static void
 ngx_http_mcds_task_resume(ngx_http_mcds_park_t *park)
@@ -519,7 +522,10 @@ ngx_http_mcds_task_create(ngx_http_request_t *r)
 }
 
 
-/* r->ctx was cleared by an internal redirect or an error page */
+/*
+ * an internal redirect or an error page clears r->ctx, but not the cleanup
+ * record
+ */
 
 ngx_http_mcds_task_t *
 ngx_http_mcds_task_find(ngx_http_request_t *r)
@@ -568,8 +574,8 @@ ngx_http_mcds_task_cleanup(void *data)
 
 
 /*
- * With recursive_error_pages nginx leaves no trace of it, but the upstream that
- * has failed.
+ * With recursive_error_pages, nginx does not set r->error_page; an internal
+ * request with an upstream that has failed is taken for an error page.
  */
 
 ngx_uint_t

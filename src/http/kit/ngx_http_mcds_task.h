@@ -2,12 +2,13 @@
 /*
  * Copyright (C) mcds authors
  *
- * A request, or subrequest, in the precontent phase, behind access control, so
- * that a refused request is not counted.  The start handler lets each feature
- * ask memcached, all of them in one batch, and does not wait: try_files, and
- * all that leads the request to another location, run meanwhile.  The decide
- * handler is the last one of the phase: it waits for the answers and lets the
- * features decide in the location that answers.
+ * A request, or subrequest, in the precontent phase.  This phase runs after
+ * access control, so that a refused request is not counted.  The start handler
+ * lets each feature send its operations to memcached, all in one batch, and
+ * does not wait: meanwhile try_files, and all that redirects the request to
+ * another location, run.  The decide handler is the last one of the phase: it
+ * waits for the results, then calls the features in the location that
+ * responds.
  */
 
 
@@ -29,7 +30,7 @@ typedef void (*ngx_http_mcds_park_pt)(ngx_http_mcds_park_t *park);
 
 /*
  * A request that waits, in a handler of a phase or in its content handler.
- * Zeroed at first, but for the request, its handler, and the data of that.
+ * The owner zeroes the structure, and sets request, handler and data.
  */
 
 struct ngx_http_mcds_park_s {
@@ -39,58 +40,64 @@ struct ngx_http_mcds_park_s {
     ngx_queue_t                 queue;    /* while "woken" */
 
     unsigned                    parked:1;
-    unsigned                    woken:1;  /* it is to go on, its turn has not
-                                             come */
+    unsigned                    woken:1;  /* queued to run at the end of this
+                                             turn */
 };
 
 
 /*
- * Lives in a cleanup record of the request's pool, so that it outlasts internal
- * redirects, which clear r->ctx.  The contexts of the features lie behind it.
+ * The task of a request: lives in a cleanup record of the request's pool, so
+ * that it outlasts internal redirects, which clear r->ctx.  The contexts of
+ * the features follow it in memory.
  */
 
 typedef struct {
     ngx_http_request_t         *request;
-    ngx_uint_t                  waiting;  /* answers to come */
-    ngx_uint_t                  needed;   /* ... without which nothing is sent,
-                                             not even a file */
+    ngx_uint_t                  waiting;  /* results that the request waits
+                                             for */
+    ngx_uint_t                  needed;   /* of these, results that even a
+                                             static file needs */
     ngx_http_mcds_park_t        park;
-    ngx_mcds_budget_t           budget;   /* of waits for memcached */
-    ngx_mcds_wait_t             delay;    /* the one while it is parked */
+    ngx_mcds_budget_t           budget;   /* limits the waits for memcached */
+    ngx_mcds_wait_t             delay;    /* the current wait for memcached */
 
     unsigned                    begun:1;     /* a feature takes part in the
                                                 precontent phase */
-    unsigned                    suspended:1; /* waits where it decides */
-    unsigned                    refresh:1;   /* detached, has no client */
+    unsigned                    suspended:1; /* waits in the decide handler */
+    unsigned                    refresh:1;   /* is a detached refresh */
     unsigned                    seeded:1;    /* "delay" was not for memcached
                                                 alone */
 } ngx_http_mcds_task_t;
 
 
 /*
- * A feature whose requests wait.  All but name, size and cleanup may be NULL.
+ * A feature whose requests wait.  All members but name, size and cleanup may
+ * be NULL.
  *
- * size: of its context in a task, which begins with a pointer to the task and
- * is zeroed otherwise.  offset: of that context; the kit sets it.
+ * size: bytes of the feature's context in a task, which begins with a pointer
+ * to the task and is otherwise zeroed.  offset: the context's place, set by
+ * the kit.
  *
- * prepare: the configuration has been read; the feature may need the zone.
- * init: the zone is known, handlers of phases may be added.  zone: the memory
- * is there; *data is in it, NULL in the beginning, and stays through reloads.
- * exit: the worker ends, pools are still used.
+ * prepare: called when the configuration has been read; the feature may still
+ * require the zone.  init: called when the zone is known; the feature may add
+ * handlers of phases.  zone: called when the shared memory exists; *data is
+ * the feature's memory in it, NULL at first, and is kept through reloads.
+ * exit: called when the worker exits, while pools still work.
  *
- * first: before anything is asked; start: asks.  Both return NGX_DECLINED to go
- * on, or what the handler of the phase returns.  The task is NULL if none of
- * them has begun it.
+ * first: called before any operation is sent; start: sends operations.  Both
+ * return NGX_DECLINED to continue, or the result of the phase's handler.  The
+ * task is NULL if no feature has begun one.
  *
- * arrive: the request is in a location that may answer; NGX_OK to go on, or
- * what the handler returns.  decide: all answers have come, and the location
- * has a content handler; NGX_AGAIN to wait for more answers, NGX_DECLINED to
- * go on, or what the handler returns.
+ * arrive: called when the request has reached a location that may respond;
+ * NGX_OK to continue, or the result of the handler.  decide: called when all
+ * results have come and the location has a content handler; NGX_AGAIN to wait
+ * for further results, NGX_DECLINED to continue, or the result of the handler.
  *
- * wait: how long the feature waits for its answers, ms; 0: not at all.  Adds to
- * *others how many answers it waits for that are not memcached's.  until: since
- * when it has waited for others only.  hurry: what memcached has not answered
- * is told to be a TIMEOUT.  cleanup: the request is being freed.
+ * wait: the longest time that the feature waits for its results, milliseconds;
+ * 0: the feature does not wait.  Adds to *others the number of results that do
+ * not come from memcached.  until: the time since which the feature has waited
+ * for such results alone.  hurry: ends with NGX_MCDS_TIMEOUT all operations
+ * that memcached has not answered.  cleanup: called when the request is freed.
  */
 
 struct ngx_http_mcds_feature_s {
@@ -122,27 +129,33 @@ struct ngx_http_mcds_feature_s {
 };
 
 
-/* the context of a feature */
+/* the context of the feature in the task */
 
 #define ngx_http_mcds_task_ctx(task, feature)                                 \
     ((void *) ((u_char *) (task) + (feature)->offset))
 
 
 /*
- * In preconfiguration: adds a feature.  The order of the features is that in
- * which they are called.
+ * In preconfiguration: adds a feature.  Features are called in the order in
+ * which they were added.
  */
 
 ngx_int_t ngx_http_mcds_feature_add(ngx_conf_t *cf,
     ngx_http_mcds_feature_t *feature);
 
 
-/* when the configuration has been read and some location uses a pool */
+/*
+ * Adds the handlers of the precontent phase, for a configuration in which a
+ * location uses a pool.
+ */
 
 ngx_int_t ngx_http_mcds_task_init(ngx_conf_t *cf);
 
 
-/* the task of r, or NULL; find: behind an internal redirect */
+/*
+ * The task of r, searched in the cleanup records after an internal redirect,
+ * or NULL.  Use task_get() instead, which searches only if r->ctx has no task.
+ */
 
 ngx_http_mcds_task_t *ngx_http_mcds_task_find(ngx_http_request_t *r);
 
@@ -162,60 +175,70 @@ ngx_http_mcds_task_get(ngx_http_request_t *r)
 }
 
 
-/*
- * The task of r, a new one if there is none; NULL when out of memory.  begin:
- * and from now on the handlers of the precontent phase call the features.
- */
+/* the task of r, created if r has none; NULL when out of memory */
 
 ngx_http_mcds_task_t *ngx_http_mcds_task_need(ngx_http_request_t *r);
+
+/*
+ * As task_need(), and from now on the handlers of the precontent phase call
+ * the features for r.
+ */
+
 ngx_http_mcds_task_t *ngx_http_mcds_task_begin(ngx_http_request_t *r);
 
 
 /*
- * park: sets both event handlers of the request: it is ended when its client
- * leaves, and nothing else comes of an event.  A subrequest has no client.
- * NGX_AGAIN: it waits; otherwise what the handler is to return.
- *
- * wake: the request goes on at the end of this turn, with all others that are
- * woken: its handler is called, in which it may be parked again.  It may be
- * woken before it is parked.
- *
- * cancel: the request is being freed.
+ * Parks the request: sets its event handlers so that only a wake-up continues
+ * it, or the end of its client finalizes it; a subrequest has no client.
+ * NGX_AGAIN: the request waits; otherwise the result for the handler to
+ * return.
  */
 
 ngx_int_t ngx_http_mcds_park(ngx_http_mcds_park_t *park);
+
+/*
+ * Wakes a request: its handler is called at the end of this turn, with those
+ * of all other woken requests.  The handler may park the request again.  A
+ * request may be woken before it is parked.
+ */
+
 void ngx_http_mcds_wake(ngx_http_mcds_park_t *park);
+
+/* call this when the request is freed: the handler is not called any more */
+
 void ngx_http_mcds_park_cancel(ngx_http_mcds_park_t *park);
 
 
 /*
- * While it is parked, handlers of phases are called by something else that
- * runs the phases, and are to return NGX_AGAIN.
+ * True while the request waits: if another module runs its phases meanwhile, a
+ * handler of a phase returns NGX_AGAIN.
  */
 
 #define ngx_http_mcds_is_parked(p)  ((p)->parked || (p)->woken)
 
 
-/* for a handler of the phase: r waits; the handler is to return the result */
+/*
+ * For a handler of the precontent phase: the request waits for the results of
+ * the task, within the budget.  Returns the result for the handler to return.
+ */
 
 ngx_int_t ngx_http_mcds_task_suspend(ngx_http_request_t *r,
     ngx_http_mcds_task_t *task);
 
 
 /*
- * An answer has come.  After the last one the request goes on at the end of
- * this turn, with all others that were answered.
+ * Call this for each result of memcached.  After the last result, the request
+ * continues at the end of this turn, with all other woken requests.
  */
 
 void ngx_http_mcds_task_wake(ngx_http_mcds_task_t *task);
 
 
 /*
- * To be called by the header filter when r, which has asked an upstream, is to
- * ask once more: the answer is dropped, and the content handler runs again at
- * the end of this turn.  NGX_OK: the filter must return NGX_ERROR.
- * NGX_DECLINED: nothing was done, since it is no upstream that answers, or not
- * from inside of its own call.
+ * For a header filter: repeats a request to an upstream.  The response is
+ * dropped, and the content handler runs again at the end of this turn.
+ * NGX_OK: the filter must return NGX_ERROR.  NGX_DECLINED: not possible, since
+ * the response does not come from an upstream, or its header is sent already.
  */
 
 ngx_int_t ngx_http_mcds_task_again(ngx_http_request_t *r,
@@ -223,11 +246,14 @@ ngx_int_t ngx_http_mcds_task_again(ngx_http_request_t *r,
 
 
 /*
- * is_error_page: 1 if the request was led to an error page, as far as is known.
- * is_accel: 1 if the origin's answer was X-Accel-Redirect.
+ * 1 if the request has been redirected to an error page, as far as nginx
+ * tells.
  */
 
 ngx_uint_t ngx_http_mcds_is_error_page(ngx_http_request_t *r);
+
+/* 1 if the origin's response had X-Accel-Redirect */
+
 ngx_uint_t ngx_http_mcds_is_accel(ngx_http_request_t *r);
 
 

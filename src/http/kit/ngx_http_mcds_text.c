@@ -11,7 +11,7 @@
 #include "ngx_http_mcds_text.h"
 
 
-/* pieces of a text, bytes */
+/* the size of each buffer of a text, bytes */
 #define NGX_HTTP_MCDS_PIECE       16384
 
 

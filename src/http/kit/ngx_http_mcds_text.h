@@ -2,7 +2,7 @@
 /*
  * Copyright (C) mcds authors
  *
- * The text of a response, as it is made.
+ * The text of a response, built piece by piece.
  */
 
 
@@ -15,7 +15,7 @@
 #include <ngx_http.h>
 
 
-/* the type of a text; that of a request may be another one */
+/* the type of a text; OTHER is only for the type of a request's body */
 
 typedef enum {
     NGX_HTTP_MCDS_JSON = 0,
@@ -25,10 +25,7 @@ typedef enum {
 } ngx_http_mcds_type_e;
 
 
-/*
- * A text of any length, in pieces.  put: sets failed when out of memory.
- * send: sends it as the answer.
- */
+/* a text of any length, in buffers; "failed" is set when out of memory */
 
 typedef struct {
     ngx_pool_t                 *pool;
@@ -38,8 +35,20 @@ typedef struct {
     ngx_uint_t                  failed;
 } ngx_http_mcds_text_t;
 
+/*
+ * Appends a copy of len bytes; sets text->failed when out of memory, after
+ * which further calls append nothing.
+ */
+
 void ngx_http_mcds_text_put(ngx_http_mcds_text_t *text, u_char *data,
     size_t len);
+
+/*
+ * For a content handler: sends the text as a response of status 200 with
+ * Cache-Control: no-store, and returns the result for the handler to return;
+ * 500 if text->failed is set.  type: ngx_http_mcds_type_e, not OTHER.
+ */
+
 ngx_int_t ngx_http_mcds_text_send(ngx_http_request_t *r,
     ngx_http_mcds_text_t *text, ngx_uint_t type);
 

@@ -2,9 +2,9 @@
 /*
  * Copyright (C) mcds authors
  *
- * The memory that the workers of this host share.  It lives longer than a
- * configuration: two generations of workers see it at different times of their
- * lives, at the same address.
+ * The memory that all workers of this host share.  The zone outlives a
+ * configuration: after a reload, two generations of workers use the zone at
+ * the same address.
  */
 
 
@@ -21,19 +21,27 @@
 #define NGX_HTTP_MCDS_ZONE_SIZE   (8 * 1024 * 1024)
 #define NGX_HTTP_MCDS_SEQUENCES   1024
 
-/* another number for another layout: a new binary then makes it anew */
+/*
+ * increase this when the layout changes: a new binary then drops the old
+ * content
+ */
 #define NGX_HTTP_MCDS_ZONE_LAYOUT 10
 
 /*
- * Parts of the zone: the rest is there for pages.  Servers have as much again
- * when others have taken theirs.
+ * The shares of statistics, servers and hot keys in the zone, each 1/n of its
+ * size; the rest is for copies of pages.  Servers may take twice as much as
+ * other statistics, so that they still find room when the others have used up
+ * theirs.
  */
 #define NGX_HTTP_MCDS_ZONE_STATS    4
 #define NGX_HTTP_MCDS_ZONE_SERVERS  2
 #define NGX_HTTP_MCDS_ZONE_HOT      5
 
 
-/* of a feature; workers of other versions may have other features */
+/*
+ * memory of features, by name; workers of another version may have other
+ * features
+ */
 
 #define NGX_HTTP_MCDS_SLOTS       8
 #define NGX_HTTP_MCDS_SLOT_NAME   16
@@ -51,13 +59,16 @@ typedef struct {
     time_t                   since;
     ngx_uint_t               generation;
     ngx_mcds_stat_shared_t  *stats[NGX_MCDS_STAT_FAMILIES];
-                                         /* of all generations, latest first */
-    size_t                   taken;      /* bytes, by these */
+                                         /*
+                                          * statistics of all generations,
+                                          * latest first
+                                          */
+    size_t                   taken;      /* bytes taken by all statistics */
 
     ngx_http_mcds_slot_t     slots[NGX_HTTP_MCDS_SLOTS];
     ngx_mcds_hot_place_t    *hot;        /* of the first worker, or NULL */
     ngx_mcds_past_t         *past;       /* or NULL */
-    ngx_mcds_local_t        *local;      /* NULL: there was no room */
+    ngx_mcds_local_t        *local;      /* NULL if it did not fit */
 } ngx_http_mcds_shared_t;
 
 
@@ -110,7 +121,9 @@ ngx_http_mcds_zone(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 }
 
 
-/* the statistics of all pools, also of those without a zone: they are empty */
+/*
+ * statistics exist in the configuration also without a zone: they stay empty
+ */
 
 ngx_int_t
 ngx_http_mcds_zone_prepare(ngx_conf_t *cf, ngx_http_mcds_main_conf_t *mmcf)
@@ -155,7 +168,7 @@ ngx_http_mcds_zone_add(ngx_conf_t *cf, ngx_http_mcds_main_conf_t *mmcf)
     mmcf->zone->init = ngx_http_mcds_zone_init;
     mmcf->zone->data = mmcf;
 
-    /* its number of workers is known when the zone is made */
+    /* the number of workers is known only when the zone is initialized */
 
     mmcf->core = (ngx_core_conf_t *) ngx_get_conf(cf->cycle->conf_ctx,
                                                   ngx_core_module);
@@ -175,7 +188,10 @@ ngx_http_mcds_zone_init(ngx_shm_zone_t *zone, void *data)
     mmcf = zone->data;
     shpool = (ngx_slab_pool_t *) zone->shm.addr;
 
-    /* what does not fit is told here in a way that is understood */
+    /*
+     * nginx's message would not say which statistics do not fit, so it is
+     * turned off
+     */
 
     shpool->log_nomem = 0;
 
@@ -183,7 +199,7 @@ ngx_http_mcds_zone_init(ngx_shm_zone_t *zone, void *data)
 
     if (data || zone->shm.exists) {
 
-        /* the same memory again, from the cycle before */
+        /* the zone of the previous cycle is used again */
 
         shared = shpool->data;
 
@@ -338,7 +354,10 @@ ngx_http_mcds_zone_family(ngx_array_t *list, ngx_uint_t family,
 }
 
 
-/* the place of one; NULL if it has none, and there is no room for it */
+/*
+ * finds the statistics with that id in the zone, or adds them; NULL if the
+ * zone is full
+ */
 
 static ngx_mcds_stat_shared_t *
 ngx_http_mcds_zone_stat(ngx_slab_pool_t *shpool, ngx_uint_t family, u_char *id)
@@ -355,7 +374,10 @@ ngx_http_mcds_zone_stat(ngx_slab_pool_t *shpool, ngx_uint_t family, u_char *id)
         }
     }
 
-    /* names that change with each reload must not use up the memory */
+    /*
+     * reuse places first: names that change with each reload would fill the
+     * zone
+     */
 
     ss = ngx_http_mcds_zone_reuse(shared, family, 2);
 
@@ -414,9 +436,10 @@ ngx_http_mcds_zone_alloc(ngx_slab_pool_t *shpool, ngx_uint_t family)
 
 
 /*
- * The place of one that neither this configuration has (so far: its own ones
- * could lose what they have) nor so many before it.  A worker that still has
- * it notices by the owner, and counts for nobody.
+ * Takes over the place of statistics that are not in the current
+ * configuration, nor in the age generations before it.  Places of the current
+ * configuration are kept: their numbers are in use.  A worker that still uses
+ * the old statistics notices the new owner, and its counts are dropped.
  */
 
 static ngx_mcds_stat_shared_t *
@@ -477,7 +500,9 @@ ngx_http_mcds_zone_gauges(ngx_slab_pool_t *shpool,
         return NGX_OK;
     }
 
-    /* not freed: workers of before write there as long as they live */
+    /*
+     * the old gauges are not freed: workers of older generations write there
+     */
 
     for (n = 2; n < workers; n *= 2) { /* void */ }
 
@@ -494,7 +519,7 @@ ngx_http_mcds_zone_gauges(ngx_slab_pool_t *shpool,
 }
 
 
-/* for statistics, as long as all of them take no more than this part */
+/* memory for statistics, within 1/part of the zone for all of them */
 
 static void *
 ngx_http_mcds_zone_memory(ngx_slab_pool_t *shpool, size_t size,
@@ -508,7 +533,7 @@ ngx_http_mcds_zone_memory(ngx_slab_pool_t *shpool, size_t size,
 
     max = (shpool->end - (u_char *) shpool) / part;
 
-    /* as the allocator rounds it up */
+    /* the slab allocator rounds a size up to a page or a power of 2 */
 
     if (size > ngx_pagesize / 2) {
         taken = ngx_align(size, ngx_pagesize);
@@ -566,7 +591,10 @@ ngx_http_mcds_zone_attach(ngx_http_mcds_main_conf_t *mmcf)
         }
     }
 
-    /* helper processes have the number of a worker, too */
+    /*
+     * ngx_worker is set in the cache manager and in other helper processes,
+     * too
+     */
 
     if (ngx_process != NGX_PROCESS_WORKER
         && ngx_process != NGX_PROCESS_SINGLE)

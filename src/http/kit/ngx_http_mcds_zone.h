@@ -2,7 +2,7 @@
 /*
  * Copyright (C) mcds authors
  *
- * The memory that the workers of this host share.
+ * The memory that all workers of this host share.
  */
 
 
@@ -16,22 +16,39 @@
 #include "ngx_http_mcds_module.h"
 
 
+/* the setter of "mcds_zone" */
+
 char *ngx_http_mcds_zone(ngx_conf_t *cf, ngx_command_t *cmd, void *conf);
 
 
 /*
- * The zone is made when the configuration has been read and needs it.
- * prepare: the statistics, with or without a zone.  attach: in a worker.
+ * Call this when the configuration has been read: adds the servers of all
+ * pools to the statistics, which exist with and without a zone.
  */
 
 ngx_int_t ngx_http_mcds_zone_prepare(ngx_conf_t *cf,
     ngx_http_mcds_main_conf_t *mmcf);
+
+/*
+ * Adds the shared memory zone to the cycle; only for a configuration that uses
+ * a pool.
+ */
+
 ngx_int_t ngx_http_mcds_zone_add(ngx_conf_t *cf,
     ngx_http_mcds_main_conf_t *mmcf);
+
+/*
+ * Call this when a worker starts: connects the statistics, the hot keys and
+ * the copies of pages of this process to the zone.
+ */
+
 void ngx_http_mcds_zone_attach(ngx_http_mcds_main_conf_t *mmcf);
 
 
-/* memory of the zone, for which copies of pages make room; NULL: none */
+/*
+ * Allocates size bytes in the zone, and drops copies of pages to make room.
+ * NULL if even that is not enough.
+ */
 
 void *ngx_http_mcds_zone_room(void *shpool, size_t size);
 
