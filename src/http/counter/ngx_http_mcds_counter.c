@@ -2,7 +2,7 @@
 /*
  * Copyright (C) mcds authors
  *
- * What counts, and the variables with the numbers.
+ * Counts requests, and gives the numbers to variables.
  */
 
 
@@ -235,8 +235,9 @@ ngx_http_mcds_counters_start(ngx_http_request_t *r,
 
 
 /*
- * The page of an error counts what its own location declares.  What that
- * inherits was for the request itself, which may have been refused.
+ * An internal request for an error page counts only the counters of its own
+ * location.  Inherited counters are for the original request, which may have
+ * been refused.
  */
 
 static ngx_uint_t
@@ -335,7 +336,7 @@ ngx_http_mcds_count(ngx_http_request_t *r, ngx_http_mcds_number_t *number)
         }
     }
 
-    /* without memory the page is more important than its number */
+    /* without memory no number is shown, but the page is served */
 
     if (counter->async) {
         if (ngx_mcds_tally_change(&c, delta, counter->flush, number->stat,
@@ -377,7 +378,7 @@ ngx_http_mcds_hot_kind(ngx_http_mcds_counter_t *counter)
 }
 
 
-/* "read" and "if=" */
+/* 1 in *counts if "read" and "if=" let the request count */
 
 static ngx_int_t
 ngx_http_mcds_counts(ngx_http_request_t *r, ngx_http_mcds_counter_t *counter,
@@ -400,7 +401,7 @@ ngx_http_mcds_counts(ngx_http_request_t *r, ngx_http_mcds_counter_t *counter,
 }
 
 
-/* "by=" */
+/* sets *delta to the increment, by "by=" */
 
 static ngx_int_t
 ngx_http_mcds_delta(ngx_http_request_t *r, ngx_http_mcds_counter_t *counter,
@@ -443,7 +444,7 @@ ngx_http_mcds_delta(ngx_http_request_t *r, ngx_http_mcds_counter_t *counter,
 }
 
 
-/* the item that has the counter's number */
+/* sets c to the item in memcached that holds the counter's number */
 
 static ngx_int_t
 ngx_http_mcds_counter_of(ngx_http_request_t *r,
@@ -487,8 +488,8 @@ ngx_http_mcds_counter_of(ngx_http_request_t *r,
 
 
 /*
- * The log phase, for counters of answers: of each location that the request
- * went through, and of that in which it ended.
+ * Log phase handler: counts the responses for the counters of each location
+ * that the request has passed, and of the location in which it has ended.
  */
 
 static ngx_int_t
@@ -609,7 +610,7 @@ ngx_http_mcds_status_counts(ngx_http_request_t *r, ngx_array_t *statuses)
         return 1;
     }
 
-    /* as $status is in the log */
+    /* the status that $status has in the access log */
 
     status = r->err_status ? r->err_status : r->headers_out.status;
 
@@ -625,7 +626,10 @@ ngx_http_mcds_status_counts(ngx_http_request_t *r, ngx_array_t *statuses)
 }
 
 
-/* the location of a start has said its number, or will not be asked */
+/*
+ * called when the counter's initial number is known or given up: only now is
+ * the count part of the writeback
+ */
 
 static void
 ngx_http_mcds_count_settled(void *data, ngx_str_t *key, int64_t delta)
@@ -670,7 +674,7 @@ ngx_http_mcds_number_set(ngx_http_mcds_number_t *number, uint64_t value)
 }
 
 
-/* in the log phase: nobody waits for the number */
+/* a counter of the log phase shows no number */
 
 static void
 ngx_http_mcds_logged(void *data, ngx_uint_t rc, uint64_t value)
@@ -757,7 +761,7 @@ ngx_http_mcds_counters_hurry(ngx_http_mcds_task_t *task)
 
             if (number->grown && ngx_mcds_seed_sought(number->grown)) {
 
-                /* waits for a location, as long as its "timeout" says */
+                /* the wait for the location has its own "timeout=" */
 
                 task->seeded = 1;
                 continue;
@@ -797,7 +801,9 @@ ngx_http_mcds_number_find(ngx_http_mcds_counter_ctx_t *ctx, ngx_uint_t index)
 }
 
 
-/* the number belongs to the main request, its subrequests show it too */
+/*
+ * the number belongs to the main request; its subrequests show the same number
+ */
 
 ngx_int_t
 ngx_http_mcds_number_variable(ngx_http_request_t *r,
@@ -845,7 +851,10 @@ ngx_http_mcds_number_too_early(ngx_http_request_t *r, ngx_uint_t index)
     ngx_http_mcds_counter_main_t  *nmcf;
     ngx_http_mcds_number_var_t    *number;
 
-    /* who was refused, has left, or refreshes a page was not to be counted */
+    /*
+     * no warning if the request was refused, or ended early, or refreshes a
+     * page: such a request is not counted
+     */
 
     task = ngx_http_mcds_task_get(r);
 

@@ -2,8 +2,8 @@
 /*
  * Copyright (C) mcds authors
  *
- * What mcds_counter and mcds_visitor_counter share: both give a number to a
- * variable, once for each main request.
+ * The part that mcds_counter and mcds_visitor_counter share: both give a
+ * number to a variable, once for each main request.
  */
 
 
@@ -31,12 +31,14 @@ typedef struct ngx_http_mcds_number_s     ngx_http_mcds_number_t;
 typedef struct ngx_http_mcds_numbers_s    ngx_http_mcds_numbers_t;
 
 
-/* a variable that a counter gives its number to */
+/* a variable that shows the number of a counter */
 
 typedef struct {
     ngx_str_t                   name;
-    ngx_uint_t                  warned;   /* read too early, said once */
-    ngx_uint_t                  refused;  /* by= is no number, said once */
+    ngx_uint_t                  warned;   /* variable read too early; logged
+                                             once */
+    ngx_uint_t                  refused;  /* "by=" is not a number; logged
+                                             once */
 } ngx_http_mcds_number_var_t;
 
 
@@ -46,9 +48,10 @@ typedef struct {
     ngx_array_t                 tops;     /* ngx_http_mcds_top_t * */
     ngx_mcds_ledger_t          *ledger;   /* in the zone, or NULL */
 
-    ngx_uint_t                  counted;  /* some location counts */
-    ngx_uint_t                  responses;  /* ... counts answers */
-    ngx_uint_t                  inits;    /* ... asks where counters begin */
+    ngx_uint_t                  counted;  /* a location has counters */
+    ngx_uint_t                  responses;  /* a counter counts responses */
+    ngx_uint_t                  inits;    /* a counter has a URI for its
+                                             initial number */
 } ngx_http_mcds_counter_main_t;
 
 
@@ -57,49 +60,55 @@ typedef struct {
 
     ngx_array_t                *counters; /* ngx_http_mcds_counter_t */
     ngx_http_mcds_place_t       counters_place;
-    ngx_mcds_stat_t           **counter_stats;  /* of each of them */
-    ngx_http_mcds_writeback_t  *writeback;   /* of them, or NULL */
+    ngx_mcds_stat_t           **counter_stats;  /* one for each counter */
+    ngx_http_mcds_writeback_t  *writeback;   /* for these counters, or NULL */
 
     ngx_http_complex_value_t   *return_text;
     ngx_uint_t                  return_code;
 
-    ngx_http_mcds_show_t       *show;     /* mcds_counter_api */
+    ngx_http_mcds_show_t       *show;     /* of mcds_counter_api, or NULL */
     ngx_http_mcds_place_t       show_place;
-    ngx_mcds_stat_t            *show_stat;  /* of its keys */
+    ngx_mcds_stat_t            *show_stat;  /* of the keys of
+                                               mcds_counter_api */
 } ngx_http_mcds_counter_conf_t;
 
 
 struct ngx_http_mcds_counter_s {
-    ngx_uint_t                  index;    /* in numbers */
+    ngx_uint_t                  index;    /* the counter's variable */
     ngx_http_complex_value_t    key;
-    ngx_http_complex_value_t   *filter;   /* who counts, NULL: all */
+    ngx_http_complex_value_t   *filter;   /* "if=", NULL: all requests count */
     ngx_http_mcds_visitor_t    *visitor;  /* NULL: each request counts */
 
-    /* of mcds_counter alone */
+    /* fields of mcds_counter only */
 
     int64_t                     delta;
-    ngx_http_complex_value_t   *by;       /* instead of delta, or NULL */
+    ngx_http_complex_value_t   *by;       /* replaces delta, or NULL */
     uint64_t                    initial;
     uint32_t                    ttl;
     ngx_mcds_period_t           period;
-    ngx_array_t                *statuses; /* ngx_uint_t, 1 to 5: a class;
-                                             NULL: all */
-    ngx_msec_t                  flush;    /* 0: not async */
-    ngx_http_mcds_top_t        *top;      /* of its keys, or NULL */
+    ngx_array_t                *statuses; /* ngx_uint_t, 1 to 5: a class; NULL:
+                                             all */
+    ngx_msec_t                  flush;    /* milliseconds; 0: not async */
+    ngx_http_mcds_top_t        *top;      /* list of the counter's keys, or
+                                             NULL */
 
     ngx_uint_t                  durable;
     ngx_uint_t                  buffer;
-    ngx_uint_t                  writeback;   /* if there is one */
+    ngx_uint_t                  writeback;   /* post counts if the location has
+                                                a writeback */
 
-    ngx_http_complex_value_t   *init;     /* where the number to begin with
-                                             is, or NULL */
+    ngx_http_complex_value_t   *init;     /* URI of the initial number, or
+                                             NULL */
     ngx_mcds_source_t           source;
 
-    ngx_uint_t                  read;     /* nobody counts */
+    ngx_uint_t                  read;     /* show the number, do not count */
     unsigned                    response:1;  /* counts in the log phase */
     unsigned                    async:1;
 
-    /* while the configuration is read: what was said */
+    /*
+     * flags for options that may be set once, used while the configuration is
+     * read
+     */
     unsigned                    has_init:1;
     unsigned                    has_durable:1;
     unsigned                    has_buffer:1;
@@ -107,7 +116,7 @@ struct ngx_http_mcds_counter_s {
 };
 
 
-/* what one request shows for one variable */
+/* the number that one request shows for one variable */
 
 struct ngx_http_mcds_number_s {
     ngx_http_mcds_task_t       *task;
@@ -115,10 +124,10 @@ struct ngx_http_mcds_number_s {
     ngx_mcds_pool_t            *pool;
     ngx_mcds_stat_t            *stat;
     ngx_http_mcds_writeback_t  *writeback;   /* or NULL */
-    ngx_str_t                   hot;      /* the key, while it is read */
-    ngx_str_t                   key;      /* in the log phase, or empty */
+    ngx_str_t                   hot;      /* key for the list of hot keys */
+    ngx_str_t                   key;      /* key for the log phase, or empty */
     uint64_t                    value;
-    ngx_mcds_count_t           *count;    /* under way, or NULL */
+    ngx_mcds_count_t           *count;    /* these three: under way, or NULL */
     ngx_mcds_grown_t           *grown;
     ngx_mcds_sum_t             *sum;
     ngx_uint_t                  valid;
@@ -132,7 +141,7 @@ struct ngx_http_mcds_numbers_s {
 };
 
 
-/* of one request, in its task */
+/* the context of a request in the counters' part of its task */
 
 typedef struct {
     ngx_http_mcds_task_t       *task;
@@ -140,28 +149,45 @@ typedef struct {
 } ngx_http_mcds_counter_ctx_t;
 
 
-/*
- * set: the number that a request shows for its variable is known.  delta: the
- * number in the text of by=, NGX_ERROR if there is none.  fetch: asks for the
- * number that a counter begins with, see ngx_mcds_seed.h; data is an
- * ngx_http_mcds_number_t.
- */
+/* sets the number that the request shows for its variable */
 
 void ngx_http_mcds_number_set(ngx_http_mcds_number_t *number, uint64_t value);
+
+/* the get_handler of a counter's variable; data: the index of the variable */
+
 ngx_int_t ngx_http_mcds_number_variable(ngx_http_request_t *r,
     ngx_http_variable_value_t *v, uintptr_t data);
+
+/*
+ * Parses the value of "by=", with its sign; NGX_ERROR if the text is not a
+ * number within the bounds.
+ */
+
 ngx_int_t ngx_http_mcds_counter_delta(ngx_str_t *text, int64_t *delta);
+
+/*
+ * Requests the initial number of a counter from its URI, see ngx_mcds_seed.h;
+ * data: the ngx_http_mcds_number_t.  NGX_OK: ngx_mcds_seed_value() is called
+ * later, even if the client leaves; NGX_ERROR: it is not called.
+ */
+
 ngx_int_t ngx_http_mcds_counter_fetch(ngx_mcds_seed_t *seed, void *data);
 
 
-/* of the filters that end the answer of the location of a start */
+/*
+ * Adds the filters that take the response of an initial number; call this once
+ * for each configuration.
+ */
 
 void ngx_http_mcds_counter_init_filters(void);
 
 
-/* content handlers: mcds_return, mcds_counter_api */
+/* the content handler of mcds_return */
 
 ngx_int_t ngx_http_mcds_return_handler(ngx_http_request_t *r);
+
+/* the content handler of mcds_counter_api */
+
 ngx_int_t ngx_http_mcds_counters_handler(ngx_http_request_t *r);
 
 

@@ -2,7 +2,7 @@
 /*
  * Copyright (C) mcds authors
  *
- * mcds_counter, and what mcds_visitor_counter has in common with it.
+ * The directive mcds_counter, and the part that mcds_visitor_counter shares.
  */
 
 
@@ -16,7 +16,7 @@
 #include "ngx_http_mcds_top.h"
 
 
-/* by= is at most that, so that sums do not reach the end of their type */
+/* the limit of "by=", so that sums do not overflow 64 bits */
 #define NGX_HTTP_MCDS_MAX_BY      1000000000000000000LL
 
 
@@ -139,7 +139,7 @@ ngx_http_mcds_counter(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 
     counter->async = (counter->flush != 0);
 
-    /* what may go away, or down, on purpose is not brought back */
+    /* a number that expires or decreases on purpose must not be restored */
 
     counter->durable = ((counter->ttl == 0 || counter->period.length)
                         && counter->by == NULL && counter->delta > 0);
@@ -197,7 +197,7 @@ ngx_http_mcds_counter_by(ngx_conf_t *cf, ngx_http_mcds_param_t *param,
 }
 
 
-/* period[@start] */
+/* parses "length" or "length@start" */
 
 static char *
 ngx_http_mcds_counter_period(ngx_conf_t *cf, ngx_http_mcds_param_t *param,
@@ -242,7 +242,7 @@ ngx_http_mcds_counter_period(ngx_conf_t *cf, ngx_http_mcds_param_t *param,
 }
 
 
-/* "200,206,3xx", or "any" */
+/* parses "200,206,3xx" or "any" */
 
 static char *
 ngx_http_mcds_counter_statuses(ngx_conf_t *cf, ngx_http_mcds_param_t *param,

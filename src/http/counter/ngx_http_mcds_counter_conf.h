@@ -17,40 +17,74 @@
 #include "ngx_http_mcds_param.h"
 
 
+/* the setter of mcds_counter */
+
 char *ngx_http_mcds_counter(ngx_conf_t *cf, ngx_command_t *cmd, void *conf);
+
+/* the setter of mcds_counter_init */
+
 char *ngx_http_mcds_counter_init(ngx_conf_t *cf, ngx_command_t *cmd,
     void *conf);
+
+/* the setter of mcds_counter_durable */
+
 char *ngx_http_mcds_counter_durable(ngx_conf_t *cf, ngx_command_t *cmd,
     void *conf);
+
+/* the setter of mcds_counter_buffer */
+
 char *ngx_http_mcds_counter_buffer(ngx_conf_t *cf, ngx_command_t *cmd,
     void *conf);
+
+/* the setter of mcds_visitor_counter */
+
 char *ngx_http_mcds_visitor_counter(ngx_conf_t *cf, ngx_command_t *cmd,
     void *conf);
+
+/* the setter of mcds_counter_api */
+
 char *ngx_http_mcds_counters(ngx_conf_t *cf, ngx_command_t *cmd, void *conf);
+
+/* the setter of mcds_return */
+
 char *ngx_http_mcds_return(ngx_conf_t *cf, ngx_command_t *cmd, void *conf);
 
 
-/* parameters of mcds_counter and mcds_visitor_counter */
+/* the parameters that mcds_counter and mcds_visitor_counter share */
 
 extern ngx_http_mcds_param_t  ngx_http_mcds_counted_params[];
 
 
 /*
- * What several of them share, while the configuration is read.
- *
- * off: obeys "off".  add: a new counter of this level for the variable that the
- * directive names, NULL when that cannot be (logged).  read_alone: logs that
- * "read" stands beside a parameter of names, which end with NULL.
- *
- * written_back: mcds_counter_writeback with the variable of a counter.
+ * Handles the argument "off" of a directive: the level has no counters.
+ * Returns NGX_CONF_OK or NGX_CONF_ERROR (logged).
  */
 
 char *ngx_http_mcds_counter_off(ngx_conf_t *cf,
     ngx_http_mcds_counter_conf_t *ncf, ngx_command_t *cmd);
+
+/*
+ * Adds a zeroed counter to this level, for the variable that the directive
+ * names.  NULL (logged) on an error.  The pointer is valid until the next
+ * call: the counters are an array.
+ */
+
 ngx_http_mcds_counter_t *ngx_http_mcds_counter_add(ngx_conf_t *cf,
     ngx_http_mcds_counter_conf_t *ncf, ngx_command_t *cmd);
+
+/*
+ * NGX_CONF_ERROR (logged) if the directive has, beside "read", one of the
+ * parameters in names, which end with NULL.
+ */
+
 char *ngx_http_mcds_counter_read_alone(ngx_conf_t *cf, ngx_command_t *cmd,
     char **names);
+
+/*
+ * The setter of mcds_counter_writeback if its first argument is the variable
+ * of a counter.
+ */
+
 char *ngx_http_mcds_counter_written_back(ngx_conf_t *cf, ngx_command_t *cmd,
     ngx_http_mcds_counter_conf_t *ncf);
 

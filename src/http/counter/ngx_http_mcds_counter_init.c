@@ -2,9 +2,9 @@
 /*
  * Copyright (C) mcds authors
  *
- * The number that a counter begins with, out of a location of nginx.  It is
- * asked for by a request of nobody, so that it comes to its end whatever
- * becomes of the client; its output ends here.
+ * The initial number of a counter, from a location of nginx.  A detached
+ * request without a client asks for the number, so that the answer is used
+ * even if the client leaves.  Two filters keep the body of the response.
  */
 
 
@@ -15,7 +15,7 @@
 #include "ngx_http_mcds_counter.h"
 
 
-/* what a body may have, with blanks and line ends around the number */
+/* bytes of a body, which may have spaces and line ends around the number */
 #define NGX_HTTP_MCDS_INIT_LEN    128
 
 
@@ -90,7 +90,7 @@ ngx_http_mcds_counter_fetch(ngx_mcds_seed_t *seed, void *data)
 }
 
 
-/* a copy of r, that begins anew with another uri, as a subrequest does */
+/* makes a copy of r that runs all phases with another URI, as a subrequest */
 
 static ngx_int_t
 ngx_http_mcds_init_request(ngx_http_mcds_init_t *init, ngx_http_request_t *r,
@@ -99,7 +99,10 @@ ngx_http_mcds_init_request(ngx_http_mcds_init_t *init, ngx_http_request_t *r,
     ngx_http_request_t        *sr;
     ngx_http_core_srv_conf_t  *cscf;
 
-    /* no data, or the storing filter would take it for a page's */
+    /*
+     * the data stays NULL, since the storing filter takes a detached request
+     * with data for a refresh of a page
+     */
 
     sr = ngx_http_mcds_refresh_create(r, ngx_http_mcds_init_done, NULL);
     if (sr == NULL) {
@@ -188,7 +191,7 @@ ngx_http_mcds_init_done(ngx_http_request_t *r, void *data, ngx_int_t rc)
 }
 
 
-/* digits, and blanks and line ends around them */
+/* parses digits, with spaces and line ends around them */
 
 static ngx_int_t
 ngx_http_mcds_init_number(ngx_http_mcds_init_t *init, uint64_t *value)
@@ -236,8 +239,6 @@ ngx_http_mcds_init_find(ngx_http_request_t *r)
     return NULL;
 }
 
-
-/* called once while the configuration is read */
 
 void
 ngx_http_mcds_counter_init_filters(void)

@@ -207,7 +207,10 @@ ngx_http_mcds_counter_merge_loc_conf(ngx_conf_t *cf, void *parent, void *child)
 
     if (conf->return_text == NULL && (clcf->noname || clcf->lmt_excpt)) {
 
-        /* as proxy_pass: "if" and "limit_except" are still that location */
+        /*
+         * as with proxy_pass, "if" and "limit_except" inherit the content of
+         * their location
+         */
 
         conf->return_text = prev->return_text;
         conf->return_code = prev->return_code;
@@ -433,7 +436,7 @@ ngx_http_mcds_counter_init_process(ngx_cycle_t *cycle)
 }
 
 
-/* behind that of the kit, which has left the pools */
+/* runs after the kit's exit handler, which has closed the pools */
 
 static void
 ngx_http_mcds_counter_exit_process(ngx_cycle_t *cycle)

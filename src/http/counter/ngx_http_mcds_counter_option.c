@@ -2,9 +2,9 @@
 /*
  * Copyright (C) mcds authors
  *
- * Directives of a counter that mcds_counter has declared before, on the same
- * level: mcds_counter_init, mcds_counter_durable, mcds_counter_buffer, and
- * mcds_counter_writeback for one counter.
+ * Directives for a counter that an earlier mcds_counter has declared on the
+ * same level: mcds_counter_init, mcds_counter_durable, mcds_counter_buffer,
+ * and mcds_counter_writeback with the variable of a counter.
  */
 
 
@@ -144,7 +144,7 @@ ngx_http_mcds_counter_durable(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
         return NGX_CONF_ERROR;
     }
 
-    /* what may go away, or down, on purpose is not brought back */
+    /* a number that expires or decreases on purpose must not be restored */
 
     if (counter->durable
         && ((counter->ttl && counter->period.length == 0)
@@ -205,7 +205,7 @@ ngx_http_mcds_counter_written_back(ngx_conf_t *cf, ngx_command_t *cmd,
 }
 
 
-/* NULL: there is no such counter (logged) */
+/* NULL (logged) if the level has no such counter */
 
 static ngx_http_mcds_counter_t *
 ngx_http_mcds_counter_find(ngx_conf_t *cf, ngx_http_mcds_counter_conf_t *ncf,
@@ -273,7 +273,9 @@ ngx_http_mcds_counter_init_text(ngx_conf_t *cf, ngx_http_mcds_param_t *param,
 
     last = text->data + text->len;
 
-    /* a counter may have a space behind its digits, this may not */
+    /*
+     * ngx_mcds_parse_number() permits a space behind the digits, for memcached
+     */
 
     if (text->len == 0 || last[-1] < '0' || last[-1] > '9'
         || ngx_mcds_parse_number(text->data, text->len, &counter->initial)
@@ -286,7 +288,7 @@ ngx_http_mcds_counter_init_text(ngx_conf_t *cf, ngx_http_mcds_param_t *param,
 }
 
 
-/* counters without requests that could wait for the location have no URI */
+/* a counter that no request waits for cannot have a URI */
 
 static char *
 ngx_http_mcds_counter_init_check(ngx_conf_t *cf, ngx_command_t *cmd,
@@ -324,7 +326,7 @@ ngx_http_mcds_counter_init_check(ngx_conf_t *cf, ngx_command_t *cmd,
 }
 
 
-/* of what has been counted */
+/* parses the parameters of an option, which needs a counter that counts */
 
 static char *
 ngx_http_mcds_counter_kept(ngx_conf_t *cf, ngx_command_t *cmd,

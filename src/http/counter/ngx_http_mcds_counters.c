@@ -3,7 +3,7 @@
  * Copyright (C) mcds authors
  *
  * mcds_counter_api: numbers as JSON, for pages that show or count in the
- * browser.  All keys of a request are asked for in one batch.
+ * browser.  All keys of a request are sent to memcached in one batch.
  */
 
 
@@ -21,14 +21,14 @@
 #include "ngx_http_mcds_writeback.h"
 
 
-/* of a key, bytes */
+/* the longest key in a request for numbers, bytes */
 #define NGX_HTTP_MCDS_KEY_LEN     1024
 
 
 typedef struct ngx_http_mcds_fetch_s  ngx_http_mcds_fetch_t;
 
 
-/* the number of one key; value is null unless it is valid */
+/* the number of one key; JSON shows null unless the number is valid */
 
 typedef struct {
     ngx_mcds_op_t                 op;
@@ -42,7 +42,7 @@ typedef struct {
 struct ngx_http_mcds_fetch_s {
     ngx_http_mcds_resource_t      res;
     ngx_http_mcds_show_t         *conf;
-    ngx_mcds_stat_t              *stat;      /* of keys */
+    ngx_mcds_stat_t              *stat;      /* statistics of the keys */
     ngx_mcds_top_wait_t          *wait;
     ngx_uint_t                    n;
     ngx_http_mcds_fetched_t       number[1];
@@ -149,7 +149,7 @@ ngx_http_mcds_counters_handler(ngx_http_request_t *r)
 }
 
 
-/* NGX_DECLINED: the request is to be answered with numbers */
+/* NGX_DECLINED if the method is allowed; otherwise the response was sent */
 
 static ngx_int_t
 ngx_http_mcds_show_method(ngx_http_request_t *r, ngx_http_mcds_show_t *show)
@@ -187,13 +187,15 @@ ngx_http_mcds_show_top(ngx_http_request_t *r, ngx_http_mcds_show_t *show)
         return ngx_http_mcds_resource_wait(&fetch->res);
     }
 
-    /* without memory, what is known */
+    /* when out of memory, the list that this worker knows is sent */
 
     return ngx_http_mcds_fetch_answer(&fetch->res);
 }
 
 
-/* NULL, NGX_CONF_ERROR when out of memory, or what the client did wrong */
+/*
+ * NULL, or NGX_CONF_ERROR when out of memory, or the text for problem details
+ */
 
 static char *
 ngx_http_mcds_show_keys(ngx_http_request_t *r, ngx_http_mcds_show_t *show,
@@ -258,7 +260,10 @@ ngx_http_mcds_show_key(ngx_http_request_t *r, ngx_http_mcds_show_t *show,
         return "a key is not UTF-8";
     }
 
-    /* "$" of a regular expression matches before a line feed at the end */
+    /*
+     * match= does not exclude a final line feed: "$" of a regex matches before
+     * it
+     */
 
     for (i = 0; i < s.len; i++) {
         if (s.data[i] < 0x20 || s.data[i] == 0x7f) {
@@ -266,7 +271,7 @@ ngx_http_mcds_show_key(ngx_http_request_t *r, ngx_http_mcds_show_t *show,
         }
     }
 
-    /* what is written there would take the lock of another one */
+    /* an increment of a reserved key could take the lock of another key */
 
     if (r->method == NGX_HTTP_POST && ngx_http_mcds_key_taken(&s)) {
         return "a key ends with a reserved suffix";
@@ -300,7 +305,7 @@ ngx_http_mcds_show_key(ngx_http_request_t *r, ngx_http_mcds_show_t *show,
         }
     }
 
-    /* a name that comes twice is one member of the object, and counts once */
+    /* a repeated key is one member of the JSON object, and counts once */
 
     key = keys->elts;
 
@@ -451,7 +456,7 @@ ngx_http_mcds_fetch_number(ngx_http_request_t *r,
 }
 
 
-/* what is no number is null, never anything of what is there */
+/* an item that is not a number shows null: its content must not leak */
 
 static void
 ngx_http_mcds_fetch_get_handler(void *data, ngx_mcds_result_t *result)

@@ -2,7 +2,7 @@
 /*
  * Copyright (C) mcds authors
  *
- * mcds_counter_api, as it is configured.  Of the files counters*.c and stat.c.
+ * The configuration of mcds_counter_api; private to this folder.
  */
 
 
@@ -24,13 +24,16 @@ typedef struct {
 
 
 struct ngx_http_mcds_show_s {
-    ngx_http_complex_value_t     *prefix;    /* of keys, NULL: none */
+    ngx_http_complex_value_t     *prefix;    /* prefix of keys; NULL: none */
     ngx_array_t                   variables; /* ngx_http_mcds_shown_t */
-    ngx_http_mcds_top_t          *top;       /* what is shown, or with count
-                                                where keys go */
-    void                         *match;     /* ngx_http_regex_t, of keys */
+    ngx_http_mcds_top_t          *top;       /* the list to show; with
+                                                "count", the list that keys
+                                                are added to */
+    void                         *match;     /* ngx_http_regex_t that keys
+                                                match */
     ngx_uint_t                    max;
-    time_t                        ttl;       /* 0: none */
+    time_t                        ttl;       /* lifetime, seconds; 0:
+                                                unlimited */
     ngx_uint_t                    count;
 };
 

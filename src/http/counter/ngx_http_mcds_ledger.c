@@ -14,7 +14,7 @@
 #include "ngx_http_mcds_writeback.h"
 
 
-/* of the zone */
+/* the ledger takes a quarter of the shared memory zone */
 #define NGX_HTTP_MCDS_LEDGER_PART  4
 
 
@@ -64,7 +64,7 @@ ngx_http_mcds_ledger_init(ngx_cycle_t *cycle)
 {
     ngx_http_mcds_main_conf_t  *mmcf;
 
-    /* otherwise a worker will start with it */
+    /* a process that has not started the ledger does so as a worker */
 
     if (!ngx_http_mcds_ledger_started) {
         return NGX_OK;

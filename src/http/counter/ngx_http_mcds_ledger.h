@@ -2,7 +2,8 @@
 /*
  * Copyright (C) mcds authors
  *
- * The ledger of counters in the zone of this host.
+ * The ledger of counters in the shared memory zone: counts that memcached or a
+ * location has not received yet.
  */
 
 
@@ -18,17 +19,33 @@
 
 
 /*
- * zone: makes it, or takes over the one that there is; *data is in shared
- * memory, and NULL in the beginning; copies of pages make room for it.  init:
- * a single process gets another configuration.  start: in a worker.  exit: in
- * the master, when all workers are gone.
+ * The feature's zone handler: creates the ledger, for which copies of pages
+ * make room, or takes over the existing ledger, *data.
  */
 
 void ngx_http_mcds_ledger_zone(ngx_http_mcds_main_conf_t *mmcf,
     ngx_slab_pool_t *shpool, void **data, ngx_log_t *log);
+
+/*
+ * Call this in the init_module handler: gives the new ledger to a single
+ * process (master_process off) after a reload.
+ */
+
 ngx_int_t ngx_http_mcds_ledger_init(ngx_cycle_t *cycle);
+
+/*
+ * Call this when a worker starts: replays the counts in the ledger, and posts
+ * writebacks.
+ */
+
 void ngx_http_mcds_ledger_start(ngx_http_mcds_main_conf_t *mmcf,
     ngx_http_mcds_counter_main_t *nmcf);
+
+/*
+ * Call this when the master exits, after all workers: logs the counts that are
+ * lost.
+ */
+
 void ngx_http_mcds_ledger_exit(ngx_cycle_t *cycle);
 
 

@@ -3,7 +3,7 @@
  * Copyright (C) mcds authors
  *
  * mcds_return: as "return", but in the content phase, when the numbers of the
- * counters are there.
+ * counters are known.
  */
 
 

@@ -2,7 +2,7 @@
 /*
  * Copyright (C) mcds authors
  *
- * mcds_counter_top: the directive, its variable, and how a list looks.
+ * mcds_counter_top: the directive, its variable, and the JSON of a list.
  */
 
 
@@ -129,7 +129,7 @@ ngx_http_mcds_top_slots(ngx_conf_t *cf, ngx_command_t *cmd,
 {
     if (top->top.slots == 0) {
 
-        /* as fine as it can be */
+        /* the most slots, up to 24, that divide the window */
 
         for (top->top.slots = 24; top->top.window % top->top.slots;
              top->top.slots--)
@@ -226,7 +226,7 @@ ngx_http_mcds_top_ref(ngx_conf_t *cf, ngx_str_t *name)
 }
 
 
-/* it is part of the name of a variable, and of a key */
+/* the name is part of the name of a variable, and of a key */
 
 static ngx_uint_t
 ngx_http_mcds_top_name(ngx_str_t *name)
@@ -288,7 +288,7 @@ ngx_http_mcds_top_init(ngx_conf_t *cf, ngx_http_mcds_counter_main_t *nmcf)
 }
 
 
-/* that of pool=, of "mcds_use" in http, or the only one there is */
+/* the pool of "pool=", or of "mcds_use" in http, or the only pool */
 
 static ngx_int_t
 ngx_http_mcds_top_pool(ngx_conf_t *cf, ngx_http_mcds_main_conf_t *mmcf,
@@ -473,7 +473,7 @@ ngx_http_mcds_top_json(ngx_http_mcds_top_t *top, ngx_pool_t *pool,
 }
 
 
-/* the key without its prefix */
+/* sets key to the part of a ranked key behind the prefix */
 
 static void
 ngx_http_mcds_top_shown(ngx_http_mcds_top_t *top, ngx_mcds_ranked_t *ranked,

@@ -2,7 +2,7 @@
 /*
  * Copyright (C) mcds authors
  *
- * mcds_counter_top, the most viewed keys of counters.
+ * mcds_counter_top: a list of the keys with the highest counts.
  */
 
 
@@ -19,43 +19,60 @@
 
 struct ngx_http_mcds_top_s {
     ngx_str_t                   name;
-    ngx_http_mcds_place_t       place;    /* where it was named first */
-    ngx_str_t                   pool;     /* its name, or empty */
-    ngx_str_t                   prefix;   /* not shown */
+    ngx_http_mcds_place_t       place;    /* of the first directive that names
+                                             the list */
+    ngx_str_t                   pool;     /* name of the pool, or empty */
+    ngx_str_t                   prefix;   /* cut off shown keys */
     ngx_mcds_top_t              top;
-    ngx_uint_t                  declared; /* by mcds_counter_top */
+    ngx_uint_t                  declared; /* mcds_counter_top has declared the
+                                             list */
 };
 
 
 /*
- * While the configuration is read.  ref: the list of that name, which may be
- * declared later; NULL when that cannot be (logged).  init: when all was
- * read; each must be declared now.
+ * The list of that name, created by the first directive that names it; a
+ * mcds_counter_top may declare the list later.  NULL (logged) on an error.
  */
 
 ngx_http_mcds_top_t *ngx_http_mcds_top_ref(ngx_conf_t *cf, ngx_str_t *name);
+
+/*
+ * Call this when the configuration has been read: NGX_ERROR (logged) if a list
+ * is not declared, or if no pool can be chosen for it.
+ */
+
 ngx_int_t ngx_http_mcds_top_init(ngx_conf_t *cf,
     ngx_http_mcds_counter_main_t *nmcf);
+
+/* the setter of mcds_counter_top */
+
 char *ngx_http_mcds_counter_top(ngx_conf_t *cf, ngx_command_t *cmd,
     void *conf);
 
 
-/* when the worker starts, and when it exits and its pools were left */
+/* call this when a worker starts: starts the lists */
 
 void ngx_http_mcds_top_start(ngx_http_mcds_counter_main_t *nmcf);
+
+/* call this when a worker exits, after the pools have been left */
+
 void ngx_http_mcds_top_exit(ngx_http_mcds_counter_main_t *nmcf);
 
 
-/* counts a key of a counter, without what its window adds; nobody waits */
+/*
+ * Counts a key of a counter, without the period's suffix; the caller does not
+ * wait for memcached.
+ */
 
 void ngx_http_mcds_top_count(ngx_http_mcds_top_t *top, ngx_str_t *key,
     uint64_t delta);
 
 
 /*
- * What is known, as JSON in memory of the pool; null if nothing is.  all: an
- * object with the window and the total, too, also if nothing is known,
- * otherwise the array of keys alone.
+ * The list that this worker knows, as JSON in memory of the pool; an empty
+ * text if the list is not known yet.  all: an object with the window and the
+ * total, whose members are null if the list is not known; otherwise the array
+ * of keys only.  NGX_OK, or NGX_ERROR when out of memory.
  */
 
 ngx_int_t ngx_http_mcds_top_json(ngx_http_mcds_top_t *top, ngx_pool_t *pool,

@@ -2,7 +2,7 @@
 /*
  * Copyright (C) mcds authors
  *
- * mcds_visitor_counter.
+ * mcds_visitor_counter: unique visitors in a sliding window.
  */
 
 
@@ -29,10 +29,11 @@ static ngx_str_t  ngx_http_mcds_default_visitor =
     ngx_string("$remote_addr:$http_user_agent");
 
 
-/* a directive, as it is read */
+/* a directive mcds_visitor_counter while its parameters are read */
 
 typedef struct {
-    ngx_http_mcds_counter_t     counter;  /* first: has parameters, too */
+    ngx_http_mcds_counter_t     counter;  /* first: a table of parameters has
+                                             offsets in it */
     ngx_http_mcds_visitor_t     visitor;
 } ngx_http_mcds_visited_t;
 
@@ -137,7 +138,7 @@ ngx_http_mcds_visitor_counter(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 }
 
 
-/* in units of NGX_MCDS_JITTER_PERCENT */
+/* parses a percentage, in units of NGX_MCDS_JITTER_PERCENT */
 
 static char *
 ngx_http_mcds_visitor_percent(ngx_conf_t *cf, ngx_http_mcds_param_t *param,
@@ -190,7 +191,10 @@ ngx_http_mcds_visitor_window(ngx_conf_t *cf, ngx_command_t *cmd,
         return NGX_CONF_ERROR;
     }
 
-    /* they would share the marks, and a visitor be counted by one alone */
+    /*
+     * two counters of one key and different windows would share the marks of
+     * visitors: each visitor would count in one of them only
+     */
 
     other = ncf->counters->elts;
 

@@ -2,7 +2,7 @@
 /*
  * Copyright (C) mcds authors
  *
- * mcds_visitor_counter, the counter of those who came lately.
+ * mcds_visitor_counter: the number of unique visitors in a window of time.
  */
 
 
@@ -18,24 +18,28 @@
 
 
 struct ngx_http_mcds_visitor_s {
-    ngx_str_t                   name;     /* who it is, as written */
-    ngx_http_complex_value_t    text;     /* ... and for a request */
-    ngx_mcds_visitors_t         visitors; /* all but the pool */
+    ngx_str_t                   name;     /* text of "visitor=" */
+    ngx_http_complex_value_t    text;     /* compiled text of "visitor=" */
+    ngx_mcds_visitors_t         visitors; /* all fields but the pool */
 };
 
 
 /*
- * start: counts the visit that r is to the counter of key, unless counts is
- * 0, and asks for the number to show.  NGX_ERROR when out of memory.
- *
- * cancel: the number's handler is not to be called any more.  hurry: it is
- * called, if it was not, as after a timeout.
+ * Counts the visit of r in the counter of key, unless counts is 0, and asks
+ * memcached for the number to show; the result calls
+ * ngx_http_mcds_task_wake().  NGX_ERROR when out of memory.
  */
 
 ngx_int_t ngx_http_mcds_visitor_start(ngx_http_request_t *r,
     ngx_http_mcds_counter_t *counter, ngx_http_mcds_number_t *number,
     ngx_mcds_pool_t *pool, ngx_str_t *key, ngx_uint_t counts);
+
+/* call this when the request is freed: the result is not used any more */
+
 void ngx_http_mcds_visitor_cancel(ngx_http_mcds_number_t *number);
+
+/* ends the wait for a result that has not come, as after a timeout */
+
 void ngx_http_mcds_visitor_hurry(ngx_http_mcds_number_t *number);
 
 

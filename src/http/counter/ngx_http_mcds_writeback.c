@@ -2,16 +2,17 @@
 /*
  * Copyright (C) mcds authors
  *
- * What is counted waits in the ledger.  One worker of a host at a time works
- * on a destination, from time to time:
+ * Counts wait in the ledger until a batch is posted.  One worker of a host at
+ * a time owns a destination, and works on it at intervals:
  *
- *   own -> open a batch, or find the one that is open -> post -> 2xx: ack
- *    |                                  ^                         |
- *    |                                  +----- more is left ------+
- *    +--- no answer, or another: later, the same batch again, by anyone
+ *   own -> open a batch, or resume the open one -> post -> 2xx: ack
+ *    |                                  ^                       |
+ *    |                                  +--- more counts left --+
+ *    +--- no response, or another status: retry the same batch later, in
+ *         any worker
  *
- * A batch does not change once it was posted and until it is acknowledged,
- * and has a name of its own, so that one that arrives twice can be told.
+ * A batch does not change between its first post and its acknowledgment, and
+ * has a name of its own, so that the receiver can detect a duplicate.
  */
 
 
@@ -25,16 +26,18 @@
 #include "ngx_http_mcds_writeback_core.h"
 
 
-/* milliseconds: how often to look, also whether to exit; the first retry and
-   the longest wait between two; how long an exit waits; between two messages
-   that something is lost */
+/*
+ * milliseconds: the interval at which a worker checks for work and for its
+ * exit; the first delay of a retry and the longest; the time that an exiting
+ * worker tries; the interval of messages about lost counts
+ */
 #define NGX_HTTP_MCDS_WRITEBACK_TICK   500
 #define NGX_HTTP_MCDS_WRITEBACK_FIRST  1000
 #define NGX_HTTP_MCDS_WRITEBACK_LAST   60000
 #define NGX_HTTP_MCDS_WRITEBACK_EXIT   5000
 #define NGX_HTTP_MCDS_WRITEBACK_SAY    60000
 
-/* bytes of a body, and of one counter in it at most */
+/* bytes of a body, and of the longest counter in it */
 #define NGX_HTTP_MCDS_WRITEBACK_BODY   (256 * 1024)
 #define NGX_HTTP_MCDS_WRITEBACK_ITEM   (6 * NGX_MCDS_LEDGER_KEY + 64)
 
@@ -91,7 +94,7 @@ ngx_http_mcds_writeback_start(ngx_http_mcds_counter_main_t *nmcf,
             continue;
         }
 
-        /* the workers of before leave it to these from now on */
+        /* workers of older generations leave the account to newer ones */
 
         wb->generation = generation;
         wb->account->generation = ngx_max(wb->account->generation,
@@ -108,7 +111,10 @@ ngx_http_mcds_writeback_start(ngx_http_mcds_counter_main_t *nmcf,
 }
 
 
-/* a single process: it has those of the configuration before */
+/*
+ * with master_process off, the process still has the writebacks of the old
+ * configuration
+ */
 
 static void
 ngx_http_mcds_writeback_stop(void)
@@ -156,7 +162,7 @@ ngx_http_mcds_writeback_add(ngx_http_mcds_writeback_t *wb, ngx_str_t *key,
 }
 
 
-/* a worker that may be needed does not exit before the timer has told it */
+/* the timer is not cancelable: an exiting worker waits for it */
 
 static void
 ngx_http_mcds_writeback_wait(ngx_http_mcds_writeback_t *wb, ngx_msec_t wait)
@@ -186,7 +192,7 @@ ngx_http_mcds_writeback_handler(ngx_event_t *ev)
 
     if (wb->request) {
 
-        /* says that its owner is alive */
+        /* the owner of an account renews its ownership */
 
         (void) ngx_mcds_ledger_own(ngx_mcds_ledger, wb->account);
 
@@ -205,8 +211,9 @@ ngx_http_mcds_writeback_handler(ngx_event_t *ev)
 
 
 /*
- * Others take it over after a reload.  When nginx stops, or another binary
- * goes on without this memory, it has to be posted now.
+ * Returns 1 if an exiting worker may stop.  After a reload, new workers take
+ * the account over.  When nginx stops, or a new binary starts with other
+ * memory, this worker has to post the counts now.
  */
 
 static ngx_uint_t
@@ -252,7 +259,7 @@ ngx_http_mcds_writeback_due(ngx_http_mcds_writeback_t *wb)
         return 0;
     }
 
-    /* a batch that was left open, and what would soon find no room */
+    /* an open batch has to be finished, and a crowded ledger needs room */
 
     return (wb->exiting
             || account->batch
@@ -261,7 +268,7 @@ ngx_http_mcds_writeback_due(ngx_http_mcds_writeback_t *wb)
 }
 
 
-/* posts the next batch, or ends */
+/* posts the next batch, or gives the account back if there is none */
 
 static void
 ngx_http_mcds_writeback_begin(ngx_http_mcds_writeback_t *wb)
@@ -285,7 +292,7 @@ ngx_http_mcds_writeback_begin(ngx_http_mcds_writeback_t *wb)
 
     if (n == 0) {
 
-        /* nothing, or nothing but sums that are 0 */
+        /* the batch is empty, or all of its sums are 0 */
 
         ngx_mcds_ledger_ack(ngx_mcds_ledger, account, wb->posted);
         ngx_mcds_ledger_check(ngx_mcds_ledger, account);
@@ -347,7 +354,7 @@ ngx_http_mcds_writeback_collect(ngx_http_mcds_writeback_t *wb,
 
     body->len = p - body->data;
 
-    /* behind one of another time, all is looked through again */
+    /* after a resumed batch, the next one starts from the beginning */
 
     wb->ended = (fresh && rc == NGX_DONE);
     wb->cursor = fresh ? cursor : 0;
@@ -415,7 +422,7 @@ ngx_http_mcds_writeback_done(void *data, ngx_uint_t status)
 
     if (ngx_exiting && !wb->exiting) {
 
-        /* the rest is for those who come after */
+        /* workers of the new generation post the rest */
 
         ngx_mcds_ledger_disown(account);
         return;
@@ -423,7 +430,9 @@ ngx_http_mcds_writeback_done(void *data, ngx_uint_t status)
 
     if (!wb->ended || wb->exiting) {
 
-        /* from here on, and once more when exiting, until nothing is left */
+        /*
+         * post the next batch, and start over when exiting, until none is left
+         */
 
         if (wb->ended) {
             wb->cursor = 0;
@@ -472,7 +481,7 @@ ngx_http_mcds_writeback_failed(ngx_http_mcds_writeback_t *wb,
 }
 
 
-/* what has found no room */
+/* logs the counts that were lost for lack of room */
 
 static void
 ngx_http_mcds_writeback_say(ngx_http_mcds_writeback_t *wb)

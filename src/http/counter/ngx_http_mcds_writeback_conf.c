@@ -117,8 +117,8 @@ ngx_http_mcds_writeback_uri(ngx_conf_t *cf, ngx_http_mcds_param_t *param,
 
 
 /*
- * One directive may be inherited by many servers; each of them posts to its
- * own location.  Where several lead to the same one they are one.
+ * Many servers may inherit one directive; each of them posts to its own
+ * location.  Directives with the same destination become one writeback.
  */
 
 char *
@@ -198,7 +198,10 @@ ngx_http_mcds_writeback_merge(ngx_conf_t *cf,
 }
 
 
-/* that of the account, the same after a reload; n: others of that name */
+/*
+ * composes the name of the account, which must be the same after a reload; n:
+ * the number of servers of the same name that post to this URI, too
+ */
 
 static ngx_int_t
 ngx_http_mcds_writeback_name(ngx_conf_t *cf, ngx_http_mcds_writeback_t *wb,

@@ -2,7 +2,7 @@
 /*
  * Copyright (C) mcds authors
  *
- * A destination of what is counted.  Of the files writeback*.c only.
+ * A destination of counts; private to writeback*.c.
  */
 
 
@@ -21,23 +21,24 @@ struct ngx_http_mcds_writeback_s {
     ngx_str_t                   uri;
     ngx_str_t                   args;
     ngx_msec_t                  interval;
-    ngx_uint_t                  batch;    /* counters in one post */
+    ngx_uint_t                  batch;    /* counters in one post, at most */
 
     ngx_http_mcds_place_t       place;
-    ngx_http_conf_ctx_t        *ctx;      /* of the server */
-    ngx_str_t                   name;     /* of the account */
+    ngx_http_conf_ctx_t        *ctx;      /* configuration of the server */
+    ngx_str_t                   name;     /* name of the account */
     ngx_uint_t                  generation;
 
-    /* of this worker */
+    /* the state of the destination in this worker */
 
-    ngx_mcds_account_t         *account;  /* NULL: nothing can be posted */
+    ngx_mcds_account_t         *account;  /* NULL: posting is not possible */
     ngx_event_t                 event;
     ngx_http_request_t         *request;  /* under way, or NULL */
-    uint64_t                    posted;   /* the batch in it */
-    ngx_uint_t                  cursor;   /* where the next batch begins */
-    ngx_msec_t                  give_up;  /* when exiting, then */
+    uint64_t                    posted;   /* number of the batch in it */
+    ngx_uint_t                  cursor;   /* start of the next batch */
+    ngx_msec_t                  give_up;  /* time when an exiting worker
+                                             stops */
 
-    unsigned                    ended:1;  /* no batch after this one */
+    unsigned                    ended:1;  /* no batch follows this one */
     unsigned                    exiting:1;
 };
 
