@@ -2,8 +2,8 @@
 /*
  * Copyright (C) mcds authors
  *
- * mcds_lock: the request goes on when it holds the lock, and releases it with
- * the last of its memory, however it ends.
+ * mcds_lock: the request continues when it holds the lock, and releases the
+ * lock when its memory is freed, however the request ends.
  */
 
 
@@ -20,7 +20,7 @@ typedef struct ngx_http_mcds_lock_ctx_s  ngx_http_mcds_lock_ctx_t;
 typedef struct ngx_http_mcds_hold_s      ngx_http_mcds_hold_t;
 
 
-/* a lock of a request; an internal redirect may lead to another one */
+/* a lock of a request; a request may have several, by internal redirects */
 
 struct ngx_http_mcds_hold_s {
     ngx_http_mcds_hold_t       *next;
@@ -29,23 +29,26 @@ struct ngx_http_mcds_hold_s {
     ngx_str_t                   key;
     ngx_http_mcds_lock_conf_t  *conf;
     ngx_mcds_stat_t            *stat;
-    ngx_mcds_mutex_t           *mutex;     /* NULL: there is none any more */
+    ngx_mcds_mutex_t           *mutex;     /* NULL: released or refused */
     ngx_uint_t                  status;    /* ngx_mcds_mutex_e */
 };
 
 
 struct ngx_http_mcds_lock_ctx_s {
     ngx_http_mcds_task_t       *task;
-    ngx_http_mcds_hold_t       *holds;     /* the last one first */
-    ngx_mcds_budget_t           patience;  /* of one who is "longer" */
+    ngx_http_mcds_hold_t       *holds;     /* locks of the request, latest
+                                              first */
+    ngx_mcds_budget_t           patience;  /* for a request that is "longer" */
     uint64_t                    number;
     ngx_msec_t                  start;
     ngx_msec_t                  wait;
     unsigned                    asked:1;
     unsigned                    waiting:1;
-    unsigned                    answered:1;   /* and not judged yet */
+    unsigned                    answered:1;   /* the result was not judged
+                                                 yet */
     unsigned                    refused:1;
-    unsigned                    longer:1;     /* somebody else had it */
+    unsigned                    longer:1;     /* another owner holds the
+                                                 lock */
 };
 
 
@@ -88,7 +91,7 @@ ngx_http_mcds_feature_t  ngx_http_mcds_lock_feature = {
 };
 
 
-/* by ngx_mcds_mutex_e */
+/* indexed by ngx_mcds_mutex_e */
 
 static ngx_str_t  ngx_http_mcds_lock_statuses[] = {
     ngx_string("acquired"),
@@ -141,7 +144,7 @@ ngx_http_mcds_lock_handler(ngx_http_request_t *r)
 
         if (ngx_http_mcds_is_parked(&ctx->task->park)) {
 
-            /* something else runs the phases of a request that waits */
+            /* another module runs the phases of a request that waits */
 
             return NGX_AGAIN;
         }
@@ -152,7 +155,7 @@ ngx_http_mcds_lock_handler(ngx_http_request_t *r)
 
         if (ctx->refused || ngx_http_mcds_is_error_page(r)) {
 
-            /* an error page of a request that has asked already */
+            /* the error page of a request that has already asked for a lock */
 
             return NGX_DECLINED;
         }
@@ -287,7 +290,10 @@ ngx_http_mcds_lock_mutex_handler(void *data, ngx_mcds_mutex_t *mutex,
     if (status == NGX_MCDS_MUTEX_LATE
         || (mutex && ngx_mcds_mutex_asked(mutex)))
     {
-        /* it was waited for another request */
+        /*
+         * the wait was for another owner, and is not charged to memcached's
+         * budget
+         */
 
         ngx_mcds_wait_cancel(&task->delay);
 
@@ -303,9 +309,9 @@ ngx_http_mcds_lock_mutex_handler(void *data, ngx_mcds_mutex_t *mutex,
 
 
 /*
- * Memcached has not said in time that the lock is held; if it will be, it is
- * released then.  A request that waits for the owner of the lock does so for
- * as long as "wait" says, and may wait so much longer for memcached, too.
+ * The budget is spent, and memcached has not confirmed the lock; if memcached
+ * grants the lock later, the lock is released at once.  A request that waits
+ * for another owner gets a new budget: "wait" plus the timeout of memcached.
  */
 
 static void
@@ -402,7 +408,7 @@ ngx_http_mcds_lock_refuse(ngx_http_request_t *r, ngx_http_mcds_lock_ctx_t *ctx,
 }
 
 
-/* NULL: no lock was asked for */
+/* NULL: the request has not asked for a lock */
 
 static ngx_http_mcds_lock_ctx_t *
 ngx_http_mcds_lock_get_ctx(ngx_http_request_t *r)
@@ -437,7 +443,7 @@ ngx_http_mcds_lock_cleanup(ngx_http_mcds_task_t *task)
 }
 
 
-/* of the last lock, but one that was lost is said to be so */
+/* the status of the latest lock, or "lost" if any of the locks was lost */
 
 static ngx_int_t
 ngx_http_mcds_lock_status_variable(ngx_http_request_t *r,

@@ -2,8 +2,8 @@
 /*
  * Copyright (C) mcds authors
  *
- * The module of locks: mcds_lock, for requests that may run one at a time only,
- * and mcds_lock_api, for programs that ask through HTTP.
+ * Locks: mcds_lock, for requests that must run one at a time, and
+ * mcds_lock_api, for programs that use locks through HTTP.
  */
 
 
@@ -18,7 +18,7 @@
 #include "ngx_mcds_mutex.h"
 
 
-/* mcds_lock */
+/* for mcds_lock: requests pass without a lock if memcached is unavailable */
 
 #define NGX_HTTP_MCDS_LOCK_PASS   0
 
@@ -27,15 +27,16 @@ typedef struct {
     uint32_t                    ttl;          /* seconds */
     ngx_msec_t                  wait;
     ngx_uint_t                  waiters;
-    ngx_uint_t                  status;       /* when somebody else has it */
-    ngx_uint_t                  unavailable;  /* the same without memcached,
+    ngx_uint_t                  status;       /* if another owner holds the
+                                                 lock */
+    ngx_uint_t                  unavailable;  /* if memcached is unavailable,
                                                  or LOCK_PASS */
     time_t                      retry;
-    char                       *retry_after;  /* its text, or NULL */
+    char                       *retry_after;  /* text of "retry", or NULL */
 } ngx_http_mcds_lock_conf_t;
 
 
-/* mcds_lock_api */
+/* the parameters of mcds_lock_api */
 
 typedef struct {
     uint32_t                    ttl;
@@ -49,31 +50,40 @@ typedef struct {
     ngx_http_mcds_lock_conf_t  *lock;         /* NULL: off */
     ngx_http_mcds_locks_conf_t *locks;
 
-    ngx_mcds_stat_t            *stat;         /* of the lock */
+    ngx_mcds_stat_t            *stat;         /* statistics of mcds_lock */
     ngx_mcds_stat_t            *locks_stat;
-    ngx_str_t                   name;         /* of the location of locks */
-    char                       *directive;    /* that needs the pool */
+    ngx_str_t                   name;         /* of the location of
+                                                 mcds_lock_api */
+    char                       *directive;    /* the directive that needs the
+                                                 pool */
     ngx_http_mcds_place_t       place;
     ngx_http_mcds_loc_conf_t   *mlcf;
 } ngx_http_mcds_lock_loc_conf_t;
 
 
 typedef struct {
-    ngx_array_t                 confs;        /* of those that need a pool,
-                                        ngx_http_mcds_lock_loc_conf_t * */
-    ngx_uint_t                  locked;       /* some location has mcds_lock */
+    ngx_array_t                 confs;        /* levels that need a pool,
+                                                 ngx_http_mcds_lock_loc_conf_t
+                                                 * */
+    ngx_uint_t                  locked;       /* a location has mcds_lock */
 } ngx_http_mcds_lock_main_conf_t;
 
 
 /*
- * lock_handler: of the precontent phase: behind access control, so that who is
- * refused takes no lock; before counters and the page, so that who does not get
- * the lock is not counted; and where a request can wait without being sent
- * anywhere.
+ * The handler of mcds_lock in the precontent phase.  This phase runs after
+ * access control, so that a refused request takes no lock, and before counters
+ * and the page, so that a request without its lock is not counted.  In this
+ * phase a request can wait without a content handler.
  */
 
 ngx_int_t ngx_http_mcds_lock_handler(ngx_http_request_t *r);
+
+/* in preconfiguration: adds the variables of mcds_lock */
+
 ngx_int_t ngx_http_mcds_lock_add_variables(ngx_conf_t *cf);
+
+/* the content handler of mcds_lock_api */
+
 ngx_int_t ngx_http_mcds_locks_handler(ngx_http_request_t *r);
 
 

@@ -17,7 +17,7 @@
 #include "ngx_http_mcds_lock.h"
 
 
-/* who waits for a lock does so for at most an hour */
+/* the longest "wait=", milliseconds: an hour */
 #define NGX_HTTP_MCDS_LOCK_WAIT   3600000
 
 
@@ -195,7 +195,7 @@ ngx_http_mcds_lock(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 }
 
 
-/* the header of a response that is refused */
+/* composes the header Retry-After of a refused request */
 
 static ngx_int_t
 ngx_http_mcds_lock_retry_after(ngx_conf_t *cf,
@@ -341,7 +341,10 @@ ngx_http_mcds_lock_merge_loc_conf(ngx_conf_t *cf, void *parent, void *child)
 
     if (conf->locks == NULL && (clcf->noname || clcf->lmt_excpt)) {
 
-        /* as proxy_pass: "if" and "limit_except" are still that location */
+        /*
+         * as with proxy_pass, "if" and "limit_except" inherit the content of
+         * their location
+         */
 
         conf->locks = prev->locks;
 
@@ -375,7 +378,7 @@ ngx_http_mcds_lock_merge_loc_conf(ngx_conf_t *cf, void *parent, void *child)
         return NGX_CONF_ERROR;
     }
 
-    /* its pool is known when all levels are merged */
+    /* the pool is known only when all levels are merged */
 
     conf->mlcf = ngx_http_conf_get_module_loc_conf(cf, ngx_http_mcds_module);
 
@@ -416,7 +419,7 @@ ngx_http_mcds_lock_init(ngx_conf_t *cf)
             }
         }
 
-        /* locks must end by themselves when their owner has died */
+        /* a lock must expire by itself if its owner dies */
 
         if (ngx_http_mcds_needs_ttl(cf, conf->pool, conf->directive,
                                     &conf->place)
@@ -457,7 +460,7 @@ ngx_http_mcds_lock_init(ngx_conf_t *cf)
 }
 
 
-/* the key as it is written, and the location */
+/* statistics are named by the key as written, or by the location */
 
 static ngx_int_t
 ngx_http_mcds_lock_stats(ngx_conf_t *cf, ngx_http_mcds_lock_loc_conf_t *conf)

@@ -2,8 +2,8 @@
 /*
  * Copyright (C) mcds authors
  *
- * mcds_lock_api: locks as resources of HTTP, for programs without a client of
- * memcached, and for who looks.
+ * mcds_lock_api: locks as HTTP resources, for programs that have no client of
+ * memcached, and for inspection.
  */
 
 
@@ -18,7 +18,7 @@
 #include "ngx_http_mcds_lock.h"
 
 
-/* who wait for one lock in a worker */
+/* requests that wait for the same lock in a worker, at most */
 #define NGX_HTTP_MCDS_LOCKS_WAITERS  1000
 
 
@@ -29,17 +29,19 @@ typedef struct {
     ngx_mcds_stat_t             *stat;
     ngx_uint_t                   method;
     ngx_str_t                    name;
-    ngx_mcds_mutex_item_t        item;     /* as asked for, then as found */
+    ngx_mcds_mutex_item_t        item;     /* as requested, then as found */
     ngx_mcds_mutex_change_t      change;
     uint32_t                     ttl;
     ngx_msec_t                   wait;
-    ngx_msec_t                   start;    /* of waiting */
-    ngx_mcds_mutex_t            *mutex;    /* that it waits for */
+    ngx_msec_t                   start;    /* start of the wait,
+                                              milliseconds */
+    ngx_mcds_mutex_t            *mutex;    /* while the request waits for it */
 
-    ngx_uint_t                   rc;       /* of ngx_mcds_rc_e */
-    ngx_uint_t                   status;   /* of ngx_mcds_mutex_e */
-    ngx_uint_t                   known;    /* item is what is there */
-    int64_t                      left;     /* seconds, -1: not known */
+    ngx_uint_t                   rc;       /* ngx_mcds_rc_e */
+    ngx_uint_t                   status;   /* ngx_mcds_mutex_e */
+    ngx_uint_t                   known;    /* "item" is as found */
+    int64_t                      left;     /* rest of the lifetime, seconds;
+                                              -1: unknown */
     u_char                       owner[NGX_MCDS_MUTEX_OWNER];
 } ngx_http_mcds_locks_api_t;
 
@@ -196,7 +198,7 @@ ngx_http_mcds_locks_start(ngx_http_mcds_resource_t *res)
 }
 
 
-/* NGX_DECLINED, or what was answered */
+/* reads the arguments: NGX_DECLINED, or the result if a response was sent */
 
 static ngx_int_t
 ngx_http_mcds_locks_args(ngx_http_mcds_locks_api_t *lr)
@@ -232,7 +234,10 @@ ngx_http_mcds_locks_args(ngx_http_mcds_locks_api_t *lr)
 }
 
 
-/* the same in JSON; a type that a page of another site cannot send */
+/*
+ * reads the same parameters from JSON; a page of another site cannot send the
+ * type application/json without a preflight request
+ */
 
 static ngx_int_t
 ngx_http_mcds_locks_body(ngx_http_mcds_locks_api_t *lr)
@@ -276,7 +281,10 @@ ngx_http_mcds_locks_body(ngx_http_mcds_locks_api_t *lr)
 }
 
 
-/* these return NULL, or what is wrong */
+/*
+ * this and the next three functions return NULL, or the text for problem
+ * details
+ */
 
 static char *
 ngx_http_mcds_locks_member(ngx_http_mcds_locks_api_t *lr, const char *key,
@@ -434,7 +442,7 @@ ngx_http_mcds_locks_mutex_handler(void *data, ngx_mcds_mutex_t *mutex,
 }
 
 
-/* a client that has left does not wait for the lock */
+/* a client that has left no longer waits for the lock */
 
 static void
 ngx_http_mcds_locks_cancel(ngx_http_mcds_resource_t *res)
@@ -458,7 +466,7 @@ ngx_http_mcds_locks_state_handler(void *data, ngx_mcds_mutex_state_t *state)
     lr->rc = state->rc;
     lr->left = state->ttl;
 
-    /* that it has another owner, or none, is an answer */
+    /* another owner, or none, is not a failure of memcached */
 
     if (lr->rc != NGX_MCDS_OK && lr->rc != NGX_MCDS_NOT_FOUND
         && lr->rc != NGX_MCDS_EXISTS)
@@ -601,7 +609,7 @@ ngx_http_mcds_locks_show(ngx_http_mcds_locks_api_t *lr)
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
     }
 
-    /* in memory that lives until it is sent */
+    /* copied into memory that lives until the response is sent */
 
     text.data = ngx_pnalloc(lr->res.request->pool, line.len + 1);
     if (text.data == NULL) {
