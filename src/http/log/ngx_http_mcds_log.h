@@ -2,7 +2,8 @@
 /*
  * Copyright (C) mcds authors
  *
- * mcds_log and mcds_log_api: what happens on all hosts, line by line.
+ * mcds_log and mcds_log_api: logs in memcached, to which all hosts write
+ * lines.
  */
 
 
@@ -21,49 +22,52 @@
 #include "ngx_mcds_log_write.h"
 
 
-/* lines of an answer, or of a POST */
+/* lines of a response, or of a POST, at most */
 #define NGX_HTTP_MCDS_LOG_MAX     10000
 
 
-/* a log_format */
+/* a log_format, whose words are kept and compiled when it is used */
 
 typedef struct {
     ngx_str_t                   name;
-    ngx_array_t                 words;     /* ngx_str_t, behind the name */
-    ngx_array_t                *ops;       /* NULL: it is not used */
+    ngx_array_t                 words;     /* ngx_str_t, arguments behind the
+                                              name */
+    ngx_array_t                *ops;       /* NULL: the format is not used */
     ngx_uint_t                  escape;
 } ngx_http_mcds_log_format_t;
 
 
-/* a log of a pool, and this worker's writers of it, of requests and POSTs */
+/* a log of a pool, and this worker's two writers: of requests and of POSTs */
 
 typedef struct {
     ngx_mcds_log_t              log;
     ngx_mcds_log_writer_t      *writer;
     ngx_mcds_log_writer_t      *poster;
-    ngx_uint_t                  written;   /* some mcds_log writes it */
-    ngx_uint_t                  shown;     /* some mcds_log_api shows it */
+    ngx_uint_t                  written;   /* a mcds_log writes the log */
+    ngx_uint_t                  shown;     /* a mcds_log_api shows the log */
 
-    ngx_http_mcds_place_t       chunk_place;   /* where that was said, */
-    ngx_http_mcds_place_t       chunks_place;  /* line 0: nowhere */
+    ngx_http_mcds_place_t       chunk_place;   /* of "chunk="; line 0:
+                                                  none */
+    ngx_http_mcds_place_t       chunks_place;  /* of "chunks=" */
     ngx_http_mcds_place_t       max_chunk_place;
 } ngx_http_mcds_log_t;
 
 
-/* one directive */
+/* a directive mcds_log or mcds_log_api */
 
 typedef struct {
     ngx_str_t                   name;
     ngx_str_t                   pool;
     ngx_str_t                   format_name;
-    ngx_msec_t                  chunk;     /* 0: not said */
+    ngx_msec_t                  chunk;     /* milliseconds; 0: not set */
     ngx_uint_t                  chunks;
     size_t                      max_chunk;
     ngx_http_complex_value_t   *filter;
 
     char                       *directive;
     ngx_http_mcds_place_t       place;
-    ngx_http_mcds_loc_conf_t   *mlcf;      /* of the level it is on */
+    ngx_http_mcds_loc_conf_t   *mlcf;      /* configuration of the directive's
+                                              level */
 
     ngx_http_mcds_log_format_t *format;
     ngx_http_mcds_log_t        *log;
@@ -84,52 +88,109 @@ typedef struct {
 
 
 /*
- * Formats.  watch: from now on each log_format is seen, until unwatch.  find:
- * compiles it; NULL: there is none, or its variables are not right (logged).
- * write: a line in buf, of size bytes at most; returns its end.
+ * Starts the collection of each log_format directive that follows.  NGX_OK, or
+ * NGX_ERROR when out of memory.
  */
 
 ngx_int_t ngx_http_mcds_log_formats_watch(ngx_conf_t *cf);
+
+/* ends the collection of log_format directives */
+
 void ngx_http_mcds_log_formats_unwatch(void);
+
+/*
+ * The format that a mcds_log names, compiled.  NULL (logged) if there is no
+ * such format, or if one of its variables is not valid.
+ */
+
 ngx_http_mcds_log_format_t *ngx_http_mcds_log_format_find(ngx_conf_t *cf,
     ngx_http_mcds_log_main_t *lmcf, ngx_http_mcds_log_use_t *use);
+
+/*
+ * Writes the line of a request to buf, truncated to size bytes; returns the
+ * end of the line.
+ */
+
 u_char *ngx_http_mcds_log_format_write(ngx_http_request_t *r,
     ngx_http_mcds_log_format_t *format, u_char *buf, size_t size);
 
 
-/* directives; resolve: when all of them are known */
+/* the setter of mcds_log */
 
 char *ngx_http_mcds_log_set(ngx_conf_t *cf, ngx_command_t *cmd, void *conf);
+
+/* the setter of mcds_log_api */
+
 char *ngx_http_mcds_log_read_set(ngx_conf_t *cf, ngx_command_t *cmd,
     void *conf);
+
+/*
+ * Call this when the configuration has been read: finds the pool, the log and
+ * the format of each directive.  NGX_ERROR (logged) if directives of one log
+ * disagree.
+ */
+
 ngx_int_t ngx_http_mcds_log_resolve(ngx_conf_t *cf,
     ngx_http_mcds_log_main_t *lmcf);
 
 
-/*
- * The content handler, what a request asks for, and how lines are shown.
- *
- * range: from the arguments; NGX_DECLINED: they are not right, *detail says
- * why.  time: as arguments have it; NGX_ABORT: it is none.  cursor: sends the
- * header with this id, and returns its text, or NULL.  json: appends an event,
- * and what is behind it.  post: a POST.
- */
+/* the content handler of mcds_log_api */
 
 ngx_int_t ngx_http_mcds_log_read_handler(ngx_http_request_t *r);
+
+/*
+ * Sets the range of lines that the arguments "first", "last" and "limit", and
+ * the id "after", which may be empty, ask for.  NGX_DECLINED: an argument is
+ * not valid, *detail is the text for problem details; NGX_ERROR: out of
+ * memory.
+ */
+
 ngx_int_t ngx_http_mcds_log_range(ngx_http_request_t *r, ngx_str_t *after,
     ngx_mcds_log_range_t *range, char **detail);
+
+/*
+ * Parses a time: seconds or milliseconds since 1970, or seconds before now
+ * with "-".  now, *time: milliseconds.  NGX_ABORT: the text is not a time.
+ */
+
 ngx_int_t ngx_http_mcds_log_time(ngx_str_t *text, uint64_t now,
     uint64_t *time);
+
+/*
+ * Adds the header X-Log-Cursor with the id to the response.  Returns the text
+ * of the id, or NULL when out of memory.
+ */
+
 char *ngx_http_mcds_log_cursor(ngx_http_request_t *r, ngx_mcds_log_id_t *id);
+
+/* the largest size of an event as JSON, bytes */
+
 size_t ngx_http_mcds_log_json_size(ngx_mcds_log_event_t *event);
+
+/* writes an event as JSON to p; returns the end of the text */
+
 u_char *ngx_http_mcds_log_json(u_char *p, ngx_mcds_log_event_t *event);
+
+/*
+ * For a content handler: writes the lines in the body of a POST to the log,
+ * and responds when memcached has stored them.  Returns the result for the
+ * content handler to return.
+ */
+
 ngx_int_t ngx_http_mcds_log_post(ngx_http_request_t *r,
     ngx_http_mcds_log_t *log);
 
 
-/* events of a server, text/event-stream: a request that follows the log */
+/* 1 if the request follows the log: it has the argument "follow=1" */
 
 ngx_uint_t ngx_http_mcds_log_follow_asked(ngx_http_request_t *r);
+
+/*
+ * For a content handler: sends the lines of a log as server-sent events
+ * (text/event-stream), until the client leaves or the worker exits.  Returns
+ * the result for the content handler to return.
+ */
+
 ngx_int_t ngx_http_mcds_log_follow(ngx_http_request_t *r,
     ngx_http_mcds_log_t *log);
 

@@ -16,7 +16,10 @@
 #include "ngx_http_mcds_log.h"
 
 
-/* of a log of which no directive says more; milliseconds, bytes */
+/*
+ * the defaults of "chunk", milliseconds, of "chunks", and of "max_chunk",
+ * bytes
+ */
 #define NGX_HTTP_MCDS_CHUNK       10000
 #define NGX_HTTP_MCDS_CHUNKS      30
 #define NGX_HTTP_MCDS_FULL        (128 * 1024)
@@ -136,7 +139,7 @@ ngx_http_mcds_log_read_set(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 }
 
 
-/* what both directives begin with; NULL: it is not right (logged) */
+/* creates the part that both directives share; NULL (logged) on an error */
 
 static ngx_http_mcds_log_use_t *
 ngx_http_mcds_log_use(ngx_conf_t *cf, ngx_command_t *cmd)
@@ -238,7 +241,10 @@ ngx_http_mcds_log_resolve(ngx_conf_t *cf, ngx_http_mcds_log_main_t *lmcf)
 }
 
 
-/* that of the level of the directive: a log of all locations is one log */
+/*
+ * the pool of the directive's own level: a log that many locations inherit is
+ * one log
+ */
 
 static ngx_mcds_pool_t *
 ngx_http_mcds_log_pool(ngx_conf_t *cf, ngx_http_mcds_log_use_t *use)
@@ -296,7 +302,7 @@ ngx_http_mcds_log_get(ngx_conf_t *cf, ngx_http_mcds_log_main_t *lmcf,
 }
 
 
-/* what several directives say of a log must be the same */
+/* directives of one log must not disagree */
 
 static ngx_int_t
 ngx_http_mcds_log_agree(ngx_conf_t *cf, ngx_http_mcds_log_use_t *use)

@@ -2,13 +2,13 @@
 /*
  * Copyright (C) mcds authors
  *
- * mcds_log_api for who wants to see lines as they come, as server-sent
- * events.  What was asked for of the past is read first, while what comes
- * meanwhile waits; a line that is in both is sent once.
+ * mcds_log_api with follow=1: sends lines as they come, as server-sent events.
+ * If the client asks for older lines, these are read first, while newer lines
+ * are queued; a line in both is sent once.
  *
  *    waiting -> reading -> live
  *        |                  ^
- *        +-- only new ones -+
+ *        +- new lines only -+
  */
 
 
@@ -24,13 +24,16 @@
 #include "ngx_http_mcds_log_out.h"
 
 
-/* what waits for a slow client, bytes; more is dropped */
+/* bytes that wait for a slow client; further lines are dropped */
 #define NGX_HTTP_MCDS_FOLLOW_PENDING  (1024 * 1024)
 
-/* what comes while the past is read, batches */
+/* batches that are queued while older lines are read */
 #define NGX_HTTP_MCDS_FOLLOW_QUEUE    64
 
-/* milliseconds of silence until a comment shows that there is somebody */
+/*
+ * milliseconds without a line, after which a comment keeps the connection
+ * alive
+ */
 #define NGX_HTTP_MCDS_FOLLOW_BEAT     15000
 
 
@@ -48,18 +51,21 @@ typedef struct {
     ngx_mcds_log_read_t      *read;
     ngx_mcds_log_range_t      range;
     ngx_uint_t                state;
-    ngx_uint_t                past;       /* is wanted */
+    ngx_uint_t                past;       /* older lines are wanted */
 
     ngx_mcds_log_batch_t     *batches[NGX_HTTP_MCDS_FOLLOW_QUEUE];
     ngx_uint_t                nbatches;
 
-    ngx_mcds_log_event_t     *known;      /* were sent; in order */
+    ngx_mcds_log_event_t     *known;      /* sent older lines, in order of
+                                             ids */
     ngx_uint_t                nknown;
-    ngx_uint_t                look;       /* may bring them again */
+    ngx_uint_t                look;       /* the last look that may return
+                                             known lines */
 
     ngx_http_mcds_log_out_t   out;
-    ngx_uint_t                dropped;    /* lines */
-    ngx_uint_t                rc;         /* that was told */
+    ngx_uint_t                dropped;    /* number of dropped lines */
+    ngx_uint_t                rc;         /* last result reported to the
+                                             client */
 } ngx_http_mcds_follow_t;
 
 
@@ -176,7 +182,7 @@ ngx_http_mcds_log_follow(ngx_http_request_t *r, ngx_http_mcds_log_t *log)
     r->read_event_handler = ngx_http_test_reading;
     r->write_event_handler = ngx_http_mcds_follow_writer;
 
-    /* also tells the client that it is connected */
+    /* the first bytes also tell the client that it is connected */
 
     if (ngx_handle_read_event(r->connection->read, 0) != NGX_OK
         || ngx_http_mcds_follow_say(follow, "retry: ", 1000) != NGX_OK)
@@ -193,7 +199,7 @@ ngx_http_mcds_log_follow(ngx_http_request_t *r, ngx_http_mcds_log_t *log)
 static ngx_int_t
 ngx_http_mcds_follow_head(ngx_http_request_t *r)
 {
-    /* nginx in front of this one is not to hold lines back */
+    /* another nginx in front of this one must not buffer lines */
 
     if (ngx_http_mcds_header_text(r, "X-Accel-Buffering", "no") != NGX_OK) {
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
@@ -203,7 +209,7 @@ ngx_http_mcds_follow_head(ngx_http_request_t *r)
 }
 
 
-/* a client that comes back says what it has seen last */
+/* a client that reconnects sends the id of the last line that it has seen */
 
 static ngx_int_t
 ngx_http_mcds_follow_after(ngx_http_request_t *r, ngx_str_t *after)
@@ -283,14 +289,14 @@ ngx_http_mcds_follow_handler(void *data, ngx_uint_t rc,
 }
 
 
-/* NGX_DONE: it ends here */
+/* NGX_DONE: the response ends */
 
 static ngx_int_t
 ngx_http_mcds_follow_tick(ngx_http_mcds_follow_t *follow, ngx_uint_t rc)
 {
     if (ngx_exiting || ngx_terminate) {
 
-        /* the client finds the next worker */
+        /* the client reconnects to a worker that does not exit */
 
         return NGX_DONE;
     }
@@ -350,7 +356,7 @@ ngx_http_mcds_follow_batch(ngx_http_mcds_follow_t *follow,
 
         if (follow->past) {
 
-            /* these will be read */
+            /* the read of older lines returns these lines, too */
             return NGX_OK;
         }
 
@@ -395,7 +401,9 @@ ngx_http_mcds_follow_past(void *data, ngx_uint_t rc,
     if (rc != NGX_MCDS_OK) {
         ngx_http_mcds_stat_failed(follow->log->log.stat, rc);
 
-        /* it is tried again, with what has come meanwhile */
+        /*
+         * the next tick reads again, and then the queued lines are older lines
+         */
 
         while (follow->nbatches) {
             ngx_mcds_log_batch_unref(follow->batches[--follow->nbatches]);
@@ -425,7 +433,10 @@ ngx_http_mcds_follow_join(ngx_http_mcds_follow_t *follow,
 
     follow->state = NGX_HTTP_MCDS_FOLLOW_LIVE;
 
-    /* a look that is under way may not have seen those that were late */
+    /*
+     * a look that is under way may have missed late lines, so one more look
+     * may return known lines
+     */
 
     follow->look = ngx_mcds_log_looks(&follow->follower) + 1;
 
@@ -558,8 +569,9 @@ ngx_http_mcds_follow_is_known(ngx_http_mcds_follow_t *follow,
 
 
 /*
- * Without those that this follower, if any, knows.  Who comes back with the id
- * of one that was late is not to see again what came before it.
+ * Writes lines as events, without the lines that the follower, if any, has
+ * sent already.  The id of an event is never older than a known id: a client
+ * that reconnects with the id of a late line must not get earlier lines again.
  */
 
 static ngx_mcds_value_t *
@@ -617,7 +629,7 @@ ngx_http_mcds_follow_text(ngx_mcds_log_event_t *events, ngx_uint_t n,
 }
 
 
-/* a few words, and a number unless it is 0 */
+/* sends a comment or a field, with the number n unless n is 0 */
 
 static ngx_int_t
 ngx_http_mcds_follow_say(ngx_http_mcds_follow_t *follow, char *event,
@@ -675,7 +687,7 @@ ngx_http_mcds_follow_writer(ngx_http_request_t *r)
         return;
     }
 
-    /* without a line to send only the event tells that the client has left */
+    /* without a line to send, an error is seen in the write event only */
 
     if (wev->error || ngx_http_mcds_log_out_flush(&follow->out) != NGX_OK) {
         ngx_mcds_log_leave(&follow->follower);

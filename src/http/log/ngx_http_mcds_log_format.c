@@ -2,9 +2,9 @@
 /*
  * Copyright (C) mcds authors
  *
- * The formats that log_format defines.  What the log module makes of them is
- * its own, and not the same in all nginx of one version; so the words of each
- * log_format are kept while the configuration is read, and compiled here.
+ * The formats that log_format defines.  The structures of nginx's log module
+ * are private and differ between builds of one version, so the arguments of
+ * each log_format are kept while the configuration is read, and compiled here.
  */
 
 
@@ -21,7 +21,7 @@ typedef enum {
 } ngx_http_mcds_escape_e;
 
 
-/* index is that of a variable, or one of these */
+/* values of op->index that are not the index of a variable */
 #define NGX_HTTP_MCDS_LOG_TEXT    (-1)
 #define NGX_HTTP_MCDS_LOG_PIPE    (-2)
 
@@ -59,7 +59,7 @@ static char         *(*ngx_http_mcds_log_original)(ngx_conf_t *cf,
     ngx_command_t *cmd, void *conf);
 
 
-/* the one that access_log has without a log_format */
+/* the format "combined", which nginx predefines for access_log */
 
 static ngx_str_t  ngx_http_mcds_log_combined_words[] = {
     ngx_string("$remote_addr - $remote_user [$time_local] "),
@@ -75,7 +75,10 @@ ngx_http_mcds_log_formats_watch(ngx_conf_t *cf)
     ngx_command_t       *cmd;
     ngx_pool_cleanup_t  *cln;
 
-    /* also when the configuration is refused half way */
+    /*
+     * a cleanup, since init_main_conf is not called if the configuration has
+     * an error
+     */
 
     cln = ngx_pool_cleanup_add(cf->pool, 0);
     if (cln == NULL) {
@@ -226,7 +229,7 @@ ngx_http_mcds_log_format_find(ngx_conf_t *cf, ngx_http_mcds_log_main_t *lmcf,
 }
 
 
-/* the first one, since nobody can define another of this name */
+/* adds the predefined format last; nginx refuses a log_format of this name */
 
 static ngx_int_t
 ngx_http_mcds_log_combined(ngx_conf_t *cf, ngx_http_mcds_log_main_t *lmcf)
@@ -266,7 +269,7 @@ ngx_http_mcds_log_combined(ngx_conf_t *cf, ngx_http_mcds_log_main_t *lmcf)
 }
 
 
-/* what is wrong with it, the log module has said already */
+/* errors other than of variables were logged by nginx's log module */
 
 static ngx_int_t
 ngx_http_mcds_log_compile(ngx_conf_t *cf, ngx_http_mcds_log_format_t *format)
@@ -442,7 +445,10 @@ ngx_http_mcds_log_variable(ngx_http_variable_value_t *value,
 }
 
 
-/* \xXX for what is not printable, quotes and backslashes; never half of one */
+/*
+ * escapes other than printable characters, quotes and backslashes as \xXX;
+ * does not truncate an escape
+ */
 
 static u_char *
 ngx_http_mcds_log_escape(u_char *p, u_char *last, u_char *src, size_t len)

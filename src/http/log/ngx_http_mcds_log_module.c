@@ -77,13 +77,13 @@ ngx_module_t  ngx_http_mcds_log_module = {
 };
 
 
-/* of this worker; a single process has those of before when it reloads */
+/* of this worker; a single process has old ones when it reloads */
 
 static ngx_mcds_log_writer_t  **ngx_http_mcds_log_writers;
 static ngx_uint_t               ngx_http_mcds_log_nwriters;
 
 
-/* the handler of the log phase */
+/* log phase handler: writes a line to each log of the location */
 
 static ngx_int_t
 ngx_http_mcds_log_handler(ngx_http_request_t *r)
@@ -168,7 +168,7 @@ ngx_http_mcds_log_create_main(ngx_conf_t *cf)
 }
 
 
-/* all has been read */
+/* all log_format directives have been read */
 
 static char *
 ngx_http_mcds_log_init_main(ngx_conf_t *cf, void *conf)
@@ -206,7 +206,10 @@ ngx_http_mcds_log_merge_loc(ngx_conf_t *cf, void *parent, void *child)
 
     ngx_conf_merge_ptr_value(conf->logs, prev->logs, NULL);
 
-    /* as proxy_pass: "if" and "limit_except" are still that location */
+    /*
+     * as with proxy_pass, "if" and "limit_except" inherit the content of their
+     * location
+     */
 
     clcf = ngx_http_conf_get_module_loc_conf(cf, ngx_http_core_module);
 
@@ -340,7 +343,7 @@ ngx_http_mcds_log_close_all(void)
     ngx_http_mcds_log_writers = NULL;
     ngx_http_mcds_log_nwriters = 0;
 
-    /* a worker that exits has flushed before */
+    /* the kit's exit handler has flushed before these writers were closed */
 
     ngx_mcds_stat_flush_all();
 }

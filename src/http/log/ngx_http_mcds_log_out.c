@@ -11,7 +11,7 @@
 #include "ngx_http_mcds_log_out.h"
 
 
-/* a text on its way to the client */
+/* a buffer on its way to the client, with a reference to its value */
 
 typedef struct {
     ngx_queue_t               queue;
@@ -137,7 +137,7 @@ ngx_http_mcds_log_output(ngx_http_mcds_log_out_t *out, ngx_chain_t *chain)
 }
 
 
-/* bytes that were not sent yet; what was sent is given back */
+/* counts the unsent bytes, and releases the buffers that were sent */
 
 size_t
 ngx_http_mcds_log_out_pending(ngx_http_mcds_log_out_t *out)

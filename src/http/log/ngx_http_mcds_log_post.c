@@ -2,7 +2,8 @@
 /*
  * Copyright (C) mcds authors
  *
- * mcds_log_api: lines of programs, which are answered when memcached has them.
+ * mcds_log_api: lines that programs POST; the response is sent when memcached
+ * has stored them.
  */
 
 
@@ -20,12 +21,12 @@ typedef struct {
     ngx_http_mcds_resource_t  res;
     ngx_http_mcds_log_t      *log;
     uint64_t                  now;
-    uint64_t                  time;      /* of lines without their own */
+    uint64_t                  time;      /* for lines without a time */
     ngx_mcds_log_event_t     *events;
     ngx_uint_t                n;
     ngx_uint_t                rc;
     ngx_uint_t                taken;
-    ngx_mcds_log_id_t         id;        /* of the last line */
+    ngx_mcds_log_id_t         id;        /* id of the last line */
 } ngx_http_mcds_log_post_t;
 
 
@@ -107,7 +108,7 @@ ngx_http_mcds_log_post_start(ngx_http_mcds_resource_t *res)
                    : ngx_http_mcds_json_no_content(res->request);
     }
 
-    /* lines were in there */
+    /* the lines point into the JSON, and the writer has copied them */
 
     json_decref(json);
 
@@ -115,7 +116,10 @@ ngx_http_mcds_log_post_start(ngx_http_mcds_resource_t *res)
 }
 
 
-/* these return NGX_DECLINED, or what was answered */
+/*
+ * this and the next three functions return NGX_DECLINED, or the result for the
+ * handler to return if a response was sent
+ */
 
 static ngx_int_t
 ngx_http_mcds_log_post_lines(ngx_http_mcds_log_post_t *lp, json_t *json)
@@ -204,7 +208,7 @@ ngx_http_mcds_log_post_event(ngx_http_mcds_log_post_t *lp, json_t *json,
 }
 
 
-/* a number is read as its text would be */
+/* reads a number as if it was a text */
 
 static ngx_int_t
 ngx_http_mcds_log_post_time(ngx_http_mcds_log_post_t *lp, json_t *json,
@@ -226,7 +230,7 @@ ngx_http_mcds_log_post_time(ngx_http_mcds_log_post_t *lp, json_t *json,
 
         n = json_real_value(json);
 
-        /* others are out of bounds, or not to be printed */
+        /* larger numbers are out of bounds, or do not fit */
 
         if (n > -1e12 && n < 1e12) {
             text.data = buf;
@@ -239,7 +243,7 @@ ngx_http_mcds_log_post_time(ngx_http_mcds_log_post_t *lp, json_t *json,
 }
 
 
-/* whether there are readers of this time */
+/* checks that the log keeps lines of this time */
 
 static ngx_int_t
 ngx_http_mcds_log_post_bounds(ngx_http_mcds_log_post_t *lp, uint64_t time)
@@ -277,7 +281,7 @@ ngx_http_mcds_log_post_bounds(ngx_http_mcds_log_post_t *lp, uint64_t time)
 static ngx_int_t
 ngx_http_mcds_log_post_put(ngx_http_mcds_log_post_t *lp)
 {
-    /* a single process that has reloaded has no writer */
+    /* a single process has no writers after a reload */
 
     if (lp->log->poster == NULL
         || ngx_mcds_log_put(lp->log->poster, lp->events, lp->n,

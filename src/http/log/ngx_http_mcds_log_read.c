@@ -2,7 +2,7 @@
 /*
  * Copyright (C) mcds authors
  *
- * mcds_log_api: the lines of a log as a resource of HTTP.
+ * mcds_log_api: the lines of a log as an HTTP resource.
  */
 
 
@@ -17,10 +17,10 @@
 #include "ngx_http_mcds_log.h"
 
 
-/* lines of an answer, unless more are asked for */
+/* the default of the argument "limit", lines */
 #define NGX_HTTP_MCDS_LOG_LIMIT   1000
 
-/* numbers above that are milliseconds, not seconds */
+/* a time above this number is in milliseconds, otherwise in seconds */
 #define NGX_HTTP_MCDS_LOG_MSEC    100000000000LL
 
 
@@ -32,7 +32,7 @@ typedef struct {
     ngx_uint_t                type;
     ngx_uint_t                rc;
     ngx_http_mcds_text_t      text;
-    ngx_mcds_log_id_t         id;        /* of the last line */
+    ngx_mcds_log_id_t         id;        /* id of the last line */
 } ngx_http_mcds_log_api_t;
 
 
@@ -121,7 +121,7 @@ ngx_http_mcds_log_start(ngx_http_mcds_resource_t *res)
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
     }
 
-    /* the next one goes on where this one ends, though it found nothing */
+    /* the next request continues here, even if this one finds no line */
 
     lr->id = lr->range.after;
 
@@ -158,7 +158,7 @@ ngx_http_mcds_log_range(ngx_http_request_t *r, ngx_str_t *after,
 
     now = ngx_mcds_now();
 
-    /* unless it is said, what may still have lines put before it is left out */
+    /* by default, leave out the time in which late lines may still appear */
 
     range->last = now - NGX_MCDS_LOG_SETTLE;
     range->limit = NGX_HTTP_MCDS_LOG_LIMIT;
@@ -215,7 +215,7 @@ ngx_http_mcds_log_range(ngx_http_request_t *r, ngx_str_t *after,
 }
 
 
-/* NGX_DECLINED: it is not there; NGX_ABORT: it is no time */
+/* NGX_DECLINED: no such argument; NGX_ABORT: the argument is not a time */
 
 static ngx_int_t
 ngx_http_mcds_log_time_arg(ngx_http_request_t *r, char *name, uint64_t now,
@@ -263,7 +263,7 @@ ngx_http_mcds_log_time(ngx_str_t *text, uint64_t now, uint64_t *time)
             continue;
         }
 
-        /* they may be multiplied by 1000 */
+        /* the number is multiplied by 1000 later, and must not overflow */
 
         if (++digits > 15) {
             return NGX_ABORT;
@@ -410,7 +410,10 @@ ngx_http_mcds_log_answer(ngx_http_mcds_resource_t *res)
 }
 
 
-/* where to go on: the cursor alone, and as a link with the other arguments */
+/*
+ * sends the position for the next request: as the header X-Log-Cursor, and as
+ * Link with the other arguments
+ */
 
 static ngx_int_t
 ngx_http_mcds_log_link(ngx_http_mcds_log_api_t *lr)
@@ -435,7 +438,7 @@ ngx_http_mcds_log_link(ngx_http_mcds_log_api_t *lr)
 
     while (ngx_http_mcds_form_next(&args, &name, &value) == NGX_OK) {
 
-        /* nothing may end the link early */
+        /* an argument with "<" or ">" could end the link */
 
         if ((name.len == 5 && ngx_strncmp(name.data, "after", 5) == 0)
             || (name.len == 5 && ngx_strncmp(name.data, "first", 5) == 0)
