@@ -2,7 +2,7 @@
 /*
  * Copyright (C) mcds authors
  *
- * In which format the statistics are wanted.
+ * Chooses the format of the statistics.
  */
 
 
@@ -12,7 +12,7 @@
 #include "ngx_http_mcds_status.h"
 
 
-/* what was found of the best type so far; quality is in thousandths */
+/* the range of Accept with the highest quality so far, in thousandths */
 
 typedef struct {
     ngx_uint_t               format;
@@ -30,7 +30,7 @@ static ngx_uint_t ngx_http_mcds_status_accept_param(u_char *p, u_char *last,
 static ngx_uint_t ngx_http_mcds_status_quality(ngx_str_t *text);
 
 
-/* by ngx_http_mcds_status_format_e */
+/* indexed by ngx_http_mcds_status_format_e */
 
 static ngx_str_t  ngx_http_mcds_status_words[] = {
     ngx_string("json"),
@@ -42,7 +42,7 @@ static ngx_str_t  ngx_http_mcds_status_words[] = {
 
 static struct {
     ngx_str_t    type;
-    char        *version;               /* must be that, or NULL */
+    char        *version;               /* required parameter, or NULL */
     ngx_uint_t   format;
 } ngx_http_mcds_status_ranges[] = {
     { ngx_string("application/json"), NULL, NGX_HTTP_MCDS_STATUS_JSON },
@@ -92,7 +92,7 @@ ngx_http_mcds_status_wanted(ngx_http_request_t *r, ngx_uint_t fixed)
         return format;
     }
 
-    /* the page asks for its numbers where it comes from */
+    /* the script of the page gets its JSON from the location of the page */
 
     if (fixed == NGX_HTTP_MCDS_STATUS_HTML
         && format == NGX_HTTP_MCDS_STATUS_JSON)
@@ -104,7 +104,7 @@ ngx_http_mcds_status_wanted(ngx_http_request_t *r, ngx_uint_t fixed)
 }
 
 
-/* RFC 9110, 12.5.1; who accepts nothing that there is gets JSON */
+/* RFC 9110, 12.5.1; JSON if no format is acceptable */
 
 static ngx_uint_t
 ngx_http_mcds_status_accept(ngx_http_request_t *r)
@@ -168,7 +168,7 @@ ngx_http_mcds_status_accept_line(ngx_str_t *line,
 }
 
 
-/* "text/plain;version=0.0.4;q=0.5" */
+/* reads a range such as "text/plain;version=0.0.4;q=0.5" */
 
 static void
 ngx_http_mcds_status_accept_range(u_char *p, u_char *last,
@@ -224,7 +224,9 @@ ngx_http_mcds_status_accept_range(u_char *p, u_char *last,
 }
 
 
-/* a parameter of what is between p, at its first ";", and last */
+/*
+ * finds a parameter of a range: p is at its first ";", last behind the range
+ */
 
 static ngx_uint_t
 ngx_http_mcds_status_accept_param(u_char *p, u_char *last, char *name,
@@ -263,7 +265,7 @@ ngx_http_mcds_status_accept_param(u_char *p, u_char *last, char *name,
 }
 
 
-/* "0.8" */
+/* parses a weight such as "0.8" into thousandths */
 
 static ngx_uint_t
 ngx_http_mcds_status_quality(ngx_str_t *text)

@@ -2,8 +2,8 @@
 /*
  * Copyright (C) mcds authors
  *
- * What each family of statistics is told by: names of JSON and of Prometheus.
- * They are those of docs/reference/status.md, "mcds_status".
+ * The names of all statistics in JSON and Prometheus.
+ * docs/reference/status.md documents them under "mcds_status".
  */
 
 
@@ -16,7 +16,7 @@
 #define ngx_http_mcds_status_rc(rc)  (NGX_MCDS_STAT_RESULTS + (rc))
 
 
-/* errors, from sums[base] on */
+/* fields of errors, from sums[base] on */
 
 #define ngx_http_mcds_status_failed(base)                                     \
     { ngx_string("not_numeric"), (base) + NGX_MCDS_NOT_NUMERIC },             \
@@ -34,7 +34,7 @@
     { NGX_HTTP_MCDS_STATUS_END, NULL, NULL, NULL, NULL, 0, NULL }
 
 
-/* of servers */
+/* the statistics of servers */
 
 ngx_http_mcds_status_field_t  ngx_http_mcds_status_operations[] = {
     { ngx_string("get"), NGX_MCDS_STAT_GET },
@@ -136,7 +136,7 @@ static ngx_http_mcds_status_group_t  ngx_http_mcds_status_server_groups[] = {
 };
 
 
-/* of caches */
+/* the statistics of caches */
 
 static ngx_http_mcds_status_field_t  ngx_http_mcds_status_requests[] = {
     { ngx_string("none"), NGX_MCDS_ZONE_NONE },
@@ -263,7 +263,7 @@ static ngx_http_mcds_status_group_t  ngx_http_mcds_status_zone_groups[] = {
 };
 
 
-/* of counters, locks, logs, arrays and tables */
+/* the statistics of counters, locks, logs, arrays and tables */
 
 static ngx_http_mcds_status_field_t  ngx_http_mcds_status_failures[] = {
     ngx_http_mcds_status_failed(NGX_MCDS_DATA_FAILED),

@@ -109,7 +109,7 @@ ngx_http_mcds_status_hot_key(ngx_http_mcds_status_text_t *text,
 }
 
 
-/* bytes of a character at the end of s that is not whole */
+/* the number of bytes of a truncated UTF-8 character at the end of s */
 
 static size_t
 ngx_http_mcds_status_hot_part(ngx_str_t *s)

@@ -2,7 +2,7 @@
 /*
  * Copyright (C) mcds authors
  *
- * The statistics as JSON.  The names are those of docs/reference/status.md.
+ * The statistics as JSON, with the names of docs/reference/status.md.
  */
 
 
@@ -48,7 +48,7 @@ static void ngx_http_mcds_status_entry(ngx_http_mcds_status_text_t *text,
     ngx_mcds_stat_t *stat);
 
 
-/* by ngx_mcds_stat_kind_e */
+/* indexed by ngx_mcds_stat_kind_e */
 
 static char  *ngx_http_mcds_status_kinds[] = {
     "counter", "visitors", "keys", "top"
@@ -132,7 +132,7 @@ ngx_http_mcds_status_hosts(ngx_http_mcds_status_text_t *text,
 }
 
 
-/* the sums as they were, with the members that they have now */
+/* past sums have the same members as the current ones */
 
 static void
 ngx_http_mcds_status_past(ngx_http_mcds_status_text_t *text)
@@ -209,7 +209,7 @@ ngx_http_mcds_status_pools(ngx_http_mcds_status_text_t *text,
     stat = servers->elts;
     pool = NULL;
 
-    /* servers of a pool follow each other */
+    /* the list has the servers of one pool side by side */
 
     for (i = 0; i < servers->nelts; i++) {
 
@@ -302,7 +302,7 @@ ngx_http_mcds_status_connections(ngx_http_mcds_status_text_t *text,
 }
 
 
-/* null: it was never asked, or has not answered yet */
+/* null: the server was not asked for its memory, or has not answered yet */
 
 static void
 ngx_http_mcds_status_usage(ngx_http_mcds_status_text_t *text,
@@ -346,7 +346,7 @@ ngx_http_mcds_status_breaker(ngx_http_mcds_status_text_t *text,
 }
 
 
-/* of a server that is up there is none */
+/* null if the server has no such moment, since it is up */
 
 static void
 ngx_http_mcds_status_moment(ngx_http_mcds_status_text_t *text, char *name,
@@ -361,7 +361,7 @@ ngx_http_mcds_status_moment(ngx_http_mcds_status_text_t *text, char *name,
 }
 
 
-/* ,"caches":[{...},{...}] */
+/* writes a list as ,"caches":[{...},{...}] */
 
 static void
 ngx_http_mcds_status_list(ngx_http_mcds_status_text_t *text,
@@ -449,7 +449,7 @@ ngx_http_mcds_status_group(ngx_http_mcds_status_text_t *text,
 }
 
 
-/* "name":{"field":1,"field":2} */
+/* writes fields as "name":{"field":1,"field":2} */
 
 static void
 ngx_http_mcds_status_fields(ngx_http_mcds_status_text_t *text, char *name,

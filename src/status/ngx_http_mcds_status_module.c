@@ -20,7 +20,7 @@
 
 typedef struct {
     ngx_uint_t                on;
-    ngx_uint_t                format;   /* AUTO, or the only one */
+    ngx_uint_t                format;   /* AUTO, or the only format */
     ngx_array_t              *hosts;    /* ngx_http_mcds_status_host_t */
 } ngx_http_mcds_status_conf_t;
 
@@ -114,7 +114,7 @@ ngx_http_mcds_status_create_conf(ngx_conf_t *cf)
 }
 
 
-/* a handler is the location's, of which "if" and "limit_except" are part */
+/* "if" and "limit_except" inherit the content of their location */
 
 static char *
 ngx_http_mcds_status_merge_conf(ngx_conf_t *cf, void *parent, void *child)
@@ -189,7 +189,7 @@ ngx_http_mcds_status_host(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
         return NGX_CONF_ERROR;
     }
 
-    /* "//" would be another server, to a browser */
+    /* browsers take "//" for another server */
 
     if (ngx_http_script_variables_count(&value[2])
         || value[2].len == 0
@@ -388,7 +388,7 @@ ngx_http_mcds_status_add(ngx_http_mcds_status_text_t *text, u_char *end)
 }
 
 
-/* copied: filters may change it, and the next one gets it as it is */
+/* the text is copied, since filters may change the buffer */
 
 void
 ngx_http_mcds_status_copy(ngx_http_mcds_status_text_t *text, char *s,

@@ -2,10 +2,10 @@
 /*
  * Copyright (C) mcds authors
  *
- * The statistics as a page that shows them as they change.  It is made of the
- * files in page/, which are part of the module (config.make writes them into
- * ngx_http_mcds_status_page.h, with a zero behind each); its script asks the
- * location that has sent it for JSON.
+ * The statistics as an HTML page that updates itself.  The page consists of
+ * the files in page/, which config.make writes into
+ * ngx_http_mcds_status_page.h, each with a zero byte at its end.  The script
+ * of the page requests JSON from the location of the page.
  */
 
 
@@ -17,7 +17,7 @@
 #include "ngx_http_mcds_status_page.h"
 
 
-/* bytes, and as many in base64 */
+/* bytes of the nonce, and its length in base64 */
 #define NGX_HTTP_MCDS_STATUS_NONCE   18
 #define NGX_HTTP_MCDS_STATUS_NONCE64 24
 
@@ -25,14 +25,14 @@
     "<a id=\"prometheus\" href=\"?format=prometheus\">Prometheus</a>"
 
 
-/* what a line of page.html stands for */
+/* the replacement for a line of page.html */
 
 typedef struct {
     char                    *line;
     char                    *open;
     u_char                  *data;
     char                    *close;
-    ngx_uint_t               format;    /* only where that is to be had */
+    ngx_uint_t               format;    /* only if this format is available */
 } ngx_http_mcds_status_part_t;
 
 
@@ -42,7 +42,7 @@ static ngx_int_t ngx_http_mcds_status_page_headers(ngx_http_request_t *r,
     ngx_str_t *nonce);
 
 
-/* the places of %V are for the nonce */
+/* "%V" in the second column is the nonce */
 
 static ngx_http_mcds_status_part_t  ngx_http_mcds_status_parts[] = {
 
@@ -153,7 +153,10 @@ ngx_http_mcds_status_page(ngx_http_mcds_status_text_t *text, ngx_str_t *nonce,
 }
 
 
-/* nothing but what is in the page, and JSON of where it comes from */
+/*
+ * The policy allows only the styles and scripts of the page, and requests to
+ * its own server.
+ */
 
 static ngx_int_t
 ngx_http_mcds_status_page_headers(ngx_http_request_t *r, ngx_str_t *nonce)

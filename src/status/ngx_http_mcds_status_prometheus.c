@@ -2,7 +2,7 @@
 /*
  * Copyright (C) mcds authors
  *
- * The statistics in the text format 0.0.4 of Prometheus.
+ * The statistics in Prometheus's text format 0.0.4.
  */
 
 
@@ -14,16 +14,17 @@
 #include "ngx_mcds_json.h"
 
 
-/* bytes that one of a label may become */
+/* bytes that one byte of a label may take */
 #define NGX_HTTP_MCDS_STATUS_ESCAPED  5
 
 
-/* what is no sum, of a server */
+/* a gauge of a server: a value that is not a sum */
 
 typedef struct {
     char                    *metric;
     char                    *help;
-    size_t                   offset;    /* in ngx_mcds_stat_totals_t */
+    size_t                   offset;    /* of its field in
+                                           ngx_mcds_stat_totals_t */
 } ngx_http_mcds_status_gauge_t;
 
 
@@ -138,7 +139,7 @@ ngx_http_mcds_status_host(ngx_http_mcds_status_text_t *text,
 }
 
 
-/* of the worker that answers */
+/* writes a gauge of the worker that responds */
 
 static void
 ngx_http_mcds_status_worker(ngx_http_mcds_status_text_t *text, char *metric,
@@ -159,7 +160,7 @@ ngx_http_mcds_status_value(ngx_http_mcds_status_text_t *text, char *metric,
 }
 
 
-/* all samples of a metric follow each other */
+/* the format requires that all samples of a metric are adjacent */
 
 static void
 ngx_http_mcds_status_metrics(ngx_http_mcds_status_text_t *text,
@@ -231,7 +232,7 @@ ngx_http_mcds_status_gauges(ngx_http_mcds_status_text_t *text,
 }
 
 
-/* pool="main",server="127.0.0.1:11211", of each of a list */
+/* the labels of each entry of a list: pool="main",server="127.0.0.1:11211" */
 
 static ngx_str_t *
 ngx_http_mcds_status_labels(ngx_http_mcds_status_text_t *text,
@@ -283,7 +284,10 @@ ngx_http_mcds_status_labels(ngx_http_mcds_status_text_t *text,
 }
 
 
-/* UTF-8, whatever it was; what was not is told from all else */
+/*
+ * Escapes the value of a label, which must be UTF-8: the bytes of other values
+ * become \xXX, in a spelling that no UTF-8 value has.
+ */
 
 static u_char *
 ngx_http_mcds_status_label(u_char *p, ngx_str_t *value)
@@ -441,7 +445,7 @@ ngx_http_mcds_status_buckets(ngx_http_mcds_status_text_t *text,
 }
 
 
-/* without zeros at the end */
+/* writes a time in seconds, without trailing zeros */
 
 static u_char *
 ngx_http_mcds_status_seconds(u_char *p, uint64_t n, ngx_uint_t unit)
