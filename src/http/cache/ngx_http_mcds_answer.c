@@ -2,7 +2,8 @@
 /*
  * Copyright (C) mcds authors
  *
- * An answer as the storing filter sees it.
+ * Reads a response for the storing filter: its headers that decide on storing,
+ * and the headers to store.
  */
 
 
@@ -47,11 +48,11 @@ static ngx_int_t ngx_http_mcds_accel_limit_rate(ngx_http_request_t *r);
 
 
 /*
- * Neither stored nor sent from the store: what belongs to one connection or
- * one answer (RFC 9110, 7.6.1), what frames it, what nginx makes itself, and
- * what must never reach a second person.  Content-Range means nothing in
- * a page that is whole (RFC 9110, 14.4), and nginx adds its own to the part of
- * it that a client has asked for.
+ * Headers that are neither stored nor sent from the cache: those of one
+ * connection or one response (RFC 9110, 7.6.1), those that frame the body,
+ * those that nginx sets itself, and those that must never reach another
+ * client.  Content-Range has no meaning in a complete page (RFC 9110, 14.4),
+ * and nginx adds its own when a client asks for a range.
  */
 
 static ngx_str_t  ngx_http_mcds_dropped[] = {
@@ -108,14 +109,17 @@ ngx_http_mcds_answer(ngx_http_request_t *r, ngx_http_mcds_cache_conf_t *ccf,
         answer->encoded = 1;
     }
 
-    /* with what the location hides from the client */
+    /*
+     * the upstream's list includes headers that the location hides from the
+     * client
+     */
 
     if (r->upstream) {
         ngx_http_mcds_answer_list(r, &r->upstream->headers_in.headers, 0,
                                   answer, ccf->cache_ignore);
     }
 
-    /* a file's is not among the headers */
+    /* the time of a static file is not in the list of headers */
 
     if (answer->last_modified == NGX_ERROR) {
         answer->last_modified = r->headers_out.last_modified_time;
@@ -145,7 +149,7 @@ ngx_http_mcds_answer_init(ngx_http_request_t *r,
 }
 
 
-/* 1 if there is a "mcds_cache_valid origin" */
+/* 1 if the location has "mcds_cache_valid origin" */
 
 static ngx_uint_t
 ngx_http_mcds_answer_origin(ngx_array_t *cache_valid)
@@ -169,7 +173,10 @@ ngx_http_mcds_answer_origin(ngx_array_t *cache_valid)
 }
 
 
-/* without the first lines of the list, which are of another answer */
+/*
+ * reads a list of headers, without the first ones, which belong to another
+ * response
+ */
 
 static void
 ngx_http_mcds_answer_list(ngx_http_request_t *r, ngx_list_t *list,
@@ -207,8 +214,8 @@ ngx_http_mcds_answer_list(ngx_http_request_t *r, ngx_list_t *list,
 
 
 /*
- * The cookie of "sticky cookie" is nginx's own: it names the server that has
- * answered, and is the same for all who get that server.
+ * nginx itself adds the cookie of "sticky cookie", which names the server that
+ * has responded, and is the same for all clients of that server.
  */
 
 static ngx_uint_t
@@ -221,7 +228,10 @@ ngx_http_mcds_answer_sticky(ngx_http_request_t *r, ngx_table_elt_t *h)
 
     sid = r->upstream ? r->upstream->peer.sid : NULL;
 
-    /* no header of a server has this hash */
+    /*
+     * nginx sets the hash of its own headers to 1; an origin's header has
+     * another hash
+     */
 
     if (sid == NULL || sid->len == 0 || h->hash != 1
         || !ngx_http_mcds_header_is(&h->key, "Set-Cookie"))
@@ -251,7 +261,7 @@ ngx_http_mcds_answer_sticky(ngx_http_request_t *r, ngx_table_elt_t *h)
 }
 
 
-/* of lines that must not be there twice the first counts */
+/* of headers that must not be repeated, the first one counts */
 
 void
 ngx_http_mcds_answer_line(ngx_mcds_answer_t *answer, ngx_str_t *name,
@@ -304,7 +314,10 @@ ngx_http_mcds_answer_line(ngx_mcds_answer_t *answer, ngx_str_t *name,
 
     } else if (ngx_http_mcds_header_is(name, "Vary")) {
 
-        /* "*" is no list of headers: nothing tells two requests apart */
+        /*
+         * "*" is not a list of headers: the response varies by more than
+         * headers
+         */
 
         if (!(ignore & NGX_HTTP_MCDS_IGN_VARY)
             || ngx_http_mcds_has_star(value))
@@ -339,13 +352,16 @@ ngx_http_mcds_answer_control(ngx_str_t *value, ngx_mcds_answer_t *answer,
         return;
     }
 
-    /* what is not heard stands in front of Pragma nevertheless */
+    /* Cache-Control overrides Pragma even if Cache-Control is ignored */
 
     answer->has_control = 1;
 }
 
 
-/* it replaces Cache-Control even if all of its directives are ignored */
+/*
+ * CDN-Cache-Control overrides Cache-Control even if all of its directives are
+ * ignored
+ */
 
 static void
 ngx_http_mcds_answer_cdn(ngx_str_t *value, ngx_mcds_answer_t *answer,
@@ -366,8 +382,8 @@ ngx_http_mcds_answer_cdn(ngx_str_t *value, ngx_mcds_answer_t *answer,
 
 
 /*
- * RFC 9111, 5.1: the first member of the first line, be it 0; one that is no
- * number says nothing, and neither do those behind it.
+ * RFC 9111, 5.1: the first member of the first line counts, even if it is 0.
+ * If this member is not a number, Age is ignored.
  */
 
 static void
@@ -408,7 +424,7 @@ ngx_http_mcds_date(ngx_str_t *value)
 }
 
 
-/* seconds, or "@" and a time since the epoch; 0 is "do not store" */
+/* seconds, or "@" and a time since the epoch; 0: do not store */
 
 static void
 ngx_http_mcds_answer_accel(ngx_str_t *value, ngx_mcds_answer_t *answer)
@@ -556,7 +572,7 @@ ngx_http_mcds_carried(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx)
 }
 
 
-/* none are left when nginx has cleared the list, as behind early hints */
+/* 0 if nginx has cleared the list of headers, as after early hints */
 
 static ngx_uint_t
 ngx_http_mcds_carried_lines(ngx_http_request_t *r,
@@ -573,7 +589,10 @@ ngx_http_mcds_carried_lines(ngx_http_request_t *r,
 }
 
 
-/* adds up their size, or writes them; NGX_DECLINED: one cannot be stored */
+/*
+ * adds up the sizes of the headers, or writes them; NGX_DECLINED: a header
+ * cannot be stored
+ */
 
 static ngx_int_t
 ngx_http_mcds_stored_list(ngx_http_request_t *r, size_t *size, u_char **p)
@@ -623,7 +642,10 @@ ngx_http_mcds_stored_list(ngx_http_request_t *r, size_t *size, u_char **p)
 }
 
 
-/* the lines of Connection that name more than what nginx knows; or NULL */
+/*
+ * the lines of Connection that name headers which nginx does not remove; or
+ * NULL
+ */
 
 static ngx_array_t *
 ngx_http_mcds_connection(ngx_http_request_t *r)
@@ -713,7 +735,7 @@ ngx_http_mcds_named(ngx_array_t *lines, ngx_str_t *name)
 }
 
 
-/* RFC 9110, 6.6.1: the origin's own, which nginx does not pass on; or NULL */
+/* RFC 9110, 6.6.1: the origin's Date, which nginx does not pass on; or NULL */
 
 static ngx_str_t *
 ngx_http_mcds_origin_date(ngx_http_request_t *r)
@@ -772,8 +794,8 @@ ngx_http_mcds_content_type_len(ngx_http_request_t *r)
 
 
 /*
- * What nginx has taken from X-Accel-Charset, or NULL: not what the location
- * ignores, by proxy_ignore_headers for instance
+ * The charset that nginx has taken from X-Accel-Charset, or NULL if there was
+ * none, or if the location ignores the header, as by proxy_ignore_headers
  */
 
 static ngx_str_t *
@@ -801,8 +823,9 @@ ngx_http_mcds_accel_charset(ngx_http_request_t *r)
 
 
 /*
- * The same of X-Accel-Limit-Rate, or NGX_ERROR.  r->limit_rate is not used: it
- * may be of the configuration, which is asked again for each request.
+ * The rate in X-Accel-Limit-Rate, or NGX_ERROR, under the same conditions.
+ * r->limit_rate is not used: it may come from the configuration, which is
+ * evaluated for each request.
  */
 
 static ngx_int_t

@@ -2,8 +2,8 @@
 /*
  * Copyright (C) mcds authors
  *
- * What a request does with the page under its key: serve it, build it, have
- * it refreshed, wait, or pass.
+ * Decides how a request uses the page of its key: serve the page, build it,
+ * have it refreshed, wait, or pass to the origin.
  */
 
 
@@ -90,7 +90,7 @@ ngx_http_mcds_cache_decide(ngx_http_request_t *r,
 }
 
 
-/* what to do, were this not a dry run */
+/* decides about the page, as if there was no dry run */
 
 static ngx_int_t
 ngx_http_mcds_cache_choose(ngx_http_request_t *r,
@@ -124,7 +124,10 @@ ngx_http_mcds_cache_choose(ngx_http_request_t *r,
 
     if (ctx->replace) {
 
-        /* what is there now is known, what comes later is not replaced */
+        /*
+         * with the CAS of this entry, a later store cannot replace a newer
+         * page
+         */
 
         return ngx_http_mcds_cache_pass(r, ctx,
                                      ctx->outcome != NGX_MCDS_PAGE_FAILED);
@@ -142,7 +145,7 @@ ngx_http_mcds_cache_choose(ngx_http_request_t *r,
 }
 
 
-/* ctx->copy, after a look-up and after a wait alike */
+/* judges ctx->copy, after a lookup as well as after a wait */
 
 static ngx_int_t
 ngx_http_mcds_cache_judged(ngx_http_request_t *r,
@@ -178,8 +181,9 @@ ngx_http_mcds_cache_judged(ngx_http_request_t *r,
     if (j.waited && !j.built) {
 
         /*
-         * Another page than the one that the request has waited for, maybe of
-         * a server that was away: as if the first look-up had found it.
+         * The entry is not the one that the request has waited for, and may
+         * come from a server that was down: judge it as the result of the
+         * first lookup.
          */
 
         ngx_http_mcds_set_state(ctx, NGX_HTTP_MCDS_STATE_LOOKUP);
@@ -218,7 +222,7 @@ ngx_http_mcds_cache_gone(ngx_http_request_t *r,
 
     case NGX_MCDS_REASON_UNCACHEABLE:
 
-        /* others need not wait for this one */
+        /* no other request has to wait for the response to this one */
 
         ctx->status = NGX_HTTP_MCDS_MISS;
         break;
@@ -270,7 +274,10 @@ ngx_http_mcds_cache_stale(ngx_http_request_t *r,
 
         ctx->status = NGX_HTTP_MCDS_UPDATING;
 
-        /* such a request starts no build */
+        /*
+         * the response to such a request cannot be stored, so the request does
+         * not build
+         */
 
         return (ctx->authorization || ctx->no_store)
                ? NGX_OK : ngx_http_mcds_cache_enter(r, ctx, ccf, 1, 1);
@@ -305,7 +312,7 @@ ngx_http_mcds_cache_stale(ngx_http_request_t *r,
 }
 
 
-/* only-if-cached, RFC 9111, 5.2.1.7 */
+/* handles a request with only-if-cached, RFC 9111, 5.2.1.7 */
 
 static ngx_int_t
 ngx_http_mcds_cache_only(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx)
@@ -317,7 +324,7 @@ ngx_http_mcds_cache_only(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx)
 }
 
 
-/* nothing that could be served */
+/* handles a request for which no entry can be served */
 
 static ngx_int_t
 ngx_http_mcds_cache_miss(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx,
@@ -399,8 +406,8 @@ ngx_http_mcds_cache_enter(ngx_http_request_t *r,
 
 
 /*
- * What is left of the limit: a request that has waited for a page that it
- * cannot use does not wait anew.
+ * The rest of the limit: a request that has waited, but cannot use the page
+ * that was built, does not wait for the full limit again.
  */
 
 static ngx_msec_t
@@ -496,7 +503,10 @@ ngx_http_mcds_cache_entered(ngx_http_request_t *r,
             return NGX_OK;
         }
 
-        /* whose own build has failed is told how, as one that fills is */
+        /*
+         * pass the request: the failure of its own build is shown to the
+         * client, as when the request fills the cache itself
+         */
 
         if (ccf->cache_lock_pass
             || (ctx->behind && ctx->outcome == NGX_MCDS_PAGE_ERROR))
@@ -509,7 +519,10 @@ ngx_http_mcds_cache_entered(ngx_http_request_t *r,
 }
 
 
-/* this request shows the old page, and a copy of it builds the new one */
+/*
+ * this request gets the stale page, and a detached copy of it builds the new
+ * page
+ */
 
 static ngx_int_t
 ngx_http_mcds_cache_refresh(ngx_http_request_t *r,
@@ -526,12 +539,15 @@ ngx_http_mcds_cache_refresh(ngx_http_request_t *r,
 
 
 /*
- * A conditional request, or one for a range, cannot fill: the origin is to be
- * asked for the whole page.  So a copy builds, and the request waits for it
- * like others; if the page turns out to be uncacheable the answer is for the
- * request alone, see ngx_http_mcds_own.h.  So does one that has found a page
- * that is streamed: that cannot take the place of the origin's answer, see
- * ngx_http_mcds_instead_body(), but be served when the copy has ended.
+ * A conditional request, or a request for a range, cannot fill the cache,
+ * since the build needs the whole page.  So a detached copy builds, and the
+ * request waits for the build like any other request; if the page turns out to
+ * be uncacheable, the response is for this request alone, see
+ * ngx_http_mcds_own.h.
+ *
+ * A request that has found a streamed page does the same: a streamed page
+ * cannot replace the origin's response, see ngx_http_mcds_instead_body(), but
+ * can be served when the copy has ended.
  */
 
 static ngx_int_t
@@ -551,7 +567,7 @@ ngx_http_mcds_cache_behind(ngx_http_request_t *r,
 
     if (ctx->behind || ngx_http_mcds_cache_detach(r, ctx) != NGX_OK) {
 
-        /* it did not work out: let the next one try */
+        /* the build has failed: the next request may try */
 
         return ngx_http_mcds_cache_pass(r, ctx, 0);
     }
@@ -560,7 +576,10 @@ ngx_http_mcds_cache_behind(ngx_http_request_t *r,
         return ngx_http_mcds_cache_pass(r, ctx, 0);
     }
 
-    /* it has waited for others, and waits for its own build from here on */
+    /*
+     * the time spent waiting for other requests does not count for its own
+     * build
+     */
 
     ctx->behind = 1;
     ctx->wait_start = 0;

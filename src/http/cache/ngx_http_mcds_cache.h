@@ -2,7 +2,7 @@
 /*
  * Copyright (C) mcds authors
  *
- * Pages: what is configured, and the context of a request.
+ * Pages: the configuration of the cache, and the context of a request.
  */
 
 
@@ -24,7 +24,7 @@
 #include "ngx_http_mcds_task.h"
 
 
-/* mcds_ignore_headers */
+/* the bits of a mask of mcds_ignore_headers */
 #define NGX_HTTP_MCDS_IGN_ACCEL   0x0002
 #define NGX_HTTP_MCDS_IGN_EXPIRES 0x0004
 #define NGX_HTTP_MCDS_IGN_CONTROL 0x0008
@@ -32,26 +32,31 @@
 #define NGX_HTTP_MCDS_IGN_VARY    0x0020
 #define NGX_HTTP_MCDS_IGN_CDN     0x0040
 
-/* and NGX_MCDS_CONTROL_* of Cache-Control and CDN-Cache-Control */
+/*
+ * in the same mask, at these bits: directives of the two headers to ignore,
+ * NGX_MCDS_CONTROL_*
+ */
 #define NGX_HTTP_MCDS_IGN_CONTROL_SHIFT  8
 #define NGX_HTTP_MCDS_IGN_CDN_SHIFT      20
 
-/* a status of mcds_cache_valid: any to which the origin gives a lifetime */
+/*
+ * "mcds_cache_valid origin": any status to which the origin gives a lifetime
+ */
 #define NGX_HTTP_MCDS_VALID_ORIGIN  1
 
-/* room for the header, the key and the stored headers of an entry */
+/* bytes for the header, the key and the stored headers of an entry */
 #define NGX_HTTP_MCDS_ENTRY_ROOM                                              \
     (NGX_MCDS_ENTRY_HEADER + NGX_MCDS_ENTRY_HEAD)
 
-/* see ngx_http_mcds_route.h */
+/* bytes of a route, see ngx_http_mcds_route.h */
 #define NGX_HTTP_MCDS_ROUTE_LEN   16
 
-/* the largest mcds_cache_max_size */
+/* the largest mcds_cache_max_size, bytes */
 #define NGX_HTTP_MCDS_MAX_SIZE    (64 * 1024 * 1024)
 
 
 typedef enum {
-    NGX_HTTP_MCDS_NONE = 0,       /* the cache was not asked */
+    NGX_HTTP_MCDS_NONE = 0,       /* the page was not looked up */
     NGX_HTTP_MCDS_BYPASS,
     NGX_HTTP_MCDS_MISS,
     NGX_HTTP_MCDS_EXPIRED,
@@ -62,16 +67,19 @@ typedef enum {
 } ngx_http_mcds_status_e;
 
 
-/* mcds_cache_invalidate: what becomes of the page of an unsafe request's URI */
+/*
+ * mcds_cache_invalidate: the effect of an unsafe request on the page of its
+ * URI
+ */
 
 typedef enum {
     NGX_HTTP_MCDS_INVALIDATE_OFF = 0,
-    NGX_HTTP_MCDS_INVALIDATE_ON,       /* it is not shown any more */
-    NGX_HTTP_MCDS_INVALIDATE_STALE     /* it has expired */
+    NGX_HTTP_MCDS_INVALIDATE_ON,       /* the page is removed */
+    NGX_HTTP_MCDS_INVALIDATE_STALE     /* the page expires */
 } ngx_http_mcds_invalidate_e;
 
 
-/* of mcds_cache_use_stale: the origin does not answer, or with 5xx */
+/* conditions of mcds_cache_use_stale that are failures of the origin */
 #define NGX_HTTP_MCDS_FAILURES                                                \
     (NGX_HTTP_UPSTREAM_FT_ERROR                                               \
      |NGX_HTTP_UPSTREAM_FT_TIMEOUT                                            \
@@ -98,14 +106,16 @@ typedef struct {
     ngx_http_mcds_place_t       cache_place;
     ngx_mcds_pool_t            *cache_pool;  /* NULL: off */
 
-    ngx_str_t                   cache_site;  /* as it was set, or none */
-    ngx_str_t                  *site;     /* the name that it has */
+    ngx_str_t                   cache_site;  /* name of mcds_cache_site, or
+                                                empty */
+    ngx_str_t                  *site;     /* name of the site in use */
 
     u_char                      route[NGX_HTTP_MCDS_ROUTE_LEN];
-    ngx_uint_t                  blocks;   /* "if", "limit_except" in it */
+    ngx_uint_t                  blocks;   /* number of "if", "limit_except"
+                                             blocks */
 
     ngx_http_complex_value_t   *cache_key;   /* NULL: the default key */
-    ngx_http_mcds_key_args_t   *key_args; /* of the default key, or NULL */
+    ngx_http_mcds_key_args_t   *key_args; /* for the default key, or NULL */
     ngx_flag_t                  cache_status_header;
     ngx_flag_t                  cache_dry_run;
     ngx_flag_t                  cache_shared;
@@ -132,9 +142,10 @@ typedef struct {
     ngx_msec_t                  cache_wait;
     ngx_uint_t                  cache_max_waiters;
     ngx_uint_t                  cache_max_variants;
-    int64_t                     cache_grace;      /* ms; of pages whose lifetime
-                                                     the configuration gave */
-    int64_t                     cache_grace_origin; /* of the others */
+    int64_t                     cache_grace;      /* ms; for lifetimes set by
+                                                     the configuration */
+    int64_t                     cache_grace_origin; /* ms; for lifetimes set by
+                                                       the origin */
     int64_t                     cache_update;     /* ms */
     ngx_uint_t                  cache_ignore;     /* NGX_HTTP_MCDS_IGN_* */
     ngx_uint_t                  cache_heuristic;  /* percent, 0: off */
@@ -152,16 +163,18 @@ typedef struct {
     ngx_http_complex_value_t   *invalidate_if;    /* NULL: always */
     ngx_uint_t                  cache_use_stale;  /* NGX_HTTP_UPSTREAM_FT_* */
 
-    ngx_str_t                   cache_label; /* or "off"; empty: its own */
-    ngx_mcds_stat_t            *zone;     /* NULL: none */
+    ngx_str_t                   cache_label; /* name, or "off"; empty: the
+                                                location's name */
+    ngx_mcds_stat_t            *zone;     /* statistics, NULL: none */
 } ngx_http_mcds_cache_conf_t;
 
 
-/* what the default key has of a request's arguments */
+/* the arguments of the request that are part of the default key */
 
 struct ngx_http_mcds_key_args_s {
-    ngx_array_t                 names;    /* ngx_str_t, with "*" */
-    ngx_uint_t                  only;     /* those, and not the others */
+    ngx_array_t                 names;    /* ngx_str_t, names or patterns with
+                                             "*" */
+    ngx_uint_t                  only;     /* only these names are part */
     ngx_uint_t                  sort;
 };
 
@@ -177,142 +190,166 @@ typedef struct ngx_http_mcds_own_s        ngx_http_mcds_own_t;
 
 
 /*
- * What headers_out has before the content handler runs: nginx keeps some of the
- * answer that has led the request there
+ * The state of headers_out before the content handler runs: nginx keeps some
+ * headers of the response that has redirected the request
  */
 
 typedef struct {
     ngx_uint_t                  lines;
-    u_char                     *first;    /* value of the first of them */
+    u_char                     *first;    /* value of the first line */
     u_char                     *type;
     u_char                     *charset;
     ngx_str_t                  *override;
 } ngx_http_mcds_carried_t;
 
 
-/* of a page that varies, see ngx_http_mcds_lookup.h, ngx_http_mcds_variant.h */
+/*
+ * state of a page with variants, see ngx_http_mcds_lookup.h and
+ * ngx_http_mcds_variant.h
+ */
 
 typedef struct {
-    ngx_mcds_copy_t             *list;     /* by which "at" was made, or NULL */
-    ngx_mcds_copy_t             *read;     /* a variant, while its list is
-                                              looked up once more, or NULL */
+    ngx_mcds_copy_t             *list;     /* list of variants that "at" comes
+                                              from, or NULL */
+    ngx_mcds_copy_t             *read;     /* the variant found, while its list
+                                              is looked up again, or NULL */
     u_char                       hash[NGX_MCDS_VARIANT_LEN];
-    ngx_mcds_seat_t              base;     /* at the list, to confirm it */
+    ngx_mcds_seat_t              base;     /* at the list, to confirm the
+                                              list */
     ngx_uint_t                   base_outcome;
-    ngx_uint_t                   turns;    /* from list to list */
-    ngx_http_mcds_put_t         *fork;     /* a list that is being stored */
-    ngx_str_t                    names;    /* of the answer's Vary */
+    ngx_uint_t                   turns;    /* lists followed so far */
+    ngx_http_mcds_put_t         *fork;     /* a list under way to memcached */
+    ngx_str_t                    names;    /* names in the response's Vary */
     ngx_mcds_seat_t              target;   /* at the variant of a new list */
     u_char                       target_hash[NGX_MCDS_VARIANT_LEN];
-    uint64_t                     generation;  /* of a new list */
+    uint64_t                     generation;  /* random id of a new list */
 } ngx_http_mcds_variant_ctx_t;
 
 
-/* bodies on their way to a client and to memcached: of the storing filter */
+/* bodies on their way to a client and to memcached, for the storing filter */
 
 typedef struct {
-    ngx_chain_t                 *held;     /* to be stored later */
-    ngx_chain_t                 *detached; /* copies of what a client gets */
+    ngx_chain_t                 *held;     /* buffers to be stored later */
+    ngx_chain_t                 *detached; /* copies of the buffers that a
+                                              client gets */
     ngx_chain_t                **detached_last;
     ngx_chain_t                 *detach_free;
-    ngx_event_t                 *attached; /* a timer of one that holds up its
-                                              build, or NULL */
+    ngx_event_t                 *attached; /* timer of a slow client that
+                                              delays its own build, or NULL */
 } ngx_http_mcds_tee_ctx_t;
 
 
-/* of one request or subrequest, in its task */
+/* the context of a request or subrequest in the cache's part of its task */
 
 struct ngx_http_mcds_cache_ctx_s {
     ngx_http_mcds_task_t        *task;
     ngx_uint_t                   state;    /* ngx_http_mcds_state_e */
 
-    ngx_http_mcds_cache_conf_t  *asker;    /* of the location that has asked */
-    ngx_http_mcds_cache_conf_t  *conf;     /* of the one that answers; until
-                                              that is known, the asker's */
-    ngx_str_t                    uri;      /* of a subrequest, as it was asked
-                                              for */
-    ngx_str_t                    args;     /* as they were asked for */
+    ngx_http_mcds_cache_conf_t  *asker;    /* of the location that looked the
+                                              page up */
+    ngx_http_mcds_cache_conf_t  *conf;     /* of the location that responds;
+                                              until it is known, the asker's */
+    ngx_str_t                    uri;      /* of a subrequest, before
+                                              redirects */
+    ngx_str_t                    args;     /* arguments before redirects */
     ngx_str_t                    forwarded;  /* see ngx_http_mcds_forwarded.h */
-    ngx_http_mcds_cache_conf_t  *forwarded_by;  /* whose headers it has */
+    ngx_http_mcds_cache_conf_t  *forwarded_by;  /* the level whose list of
+                                                   headers was used */
     u_char                       route[NGX_HTTP_MCDS_ROUTE_LEN];
     ngx_str_t                    key;
-    ngx_str_t                    asked_key;  /* of the asker, if a request that
-                                              changes something has another */
-    ngx_str_t                    at;       /* where the seat is: key, or that
+    ngx_str_t                    asked_key;  /* the asker's key, if an unsafe
+                                                request has another one */
+    ngx_str_t                    at;       /* key of the seat: "key", or that
                                               of a variant */
     ngx_mcds_cache_control_t    *control;  /* of the request, or NULL */
-    ngx_http_mcds_gone_t        *gone;     /* pages that are taken away */
+    ngx_http_mcds_gone_t        *gone;     /* pages to be invalidated */
     ngx_mcds_seat_t              seat;
     ngx_uint_t                   outcome;  /* ngx_mcds_page_e */
-    ngx_mcds_copy_t             *copy;     /* what there was, or is */
-    ngx_mcds_stream_t           *stream;   /* of its body, if that is split */
-    ngx_http_mcds_piece_t       *pieces;   /* of the body, on their way out */
-    ngx_http_mcds_decode_t      *decode;   /* the same of one with a coding */
-    ngx_http_mcds_store_t       *store;    /* of the filter */
-    ngx_http_mcds_own_t         *own;      /* of one that waits for its copy,
-                                              and of that copy; or NULL */
-    uint64_t                     cas;      /* of what was found */
+    ngx_mcds_copy_t             *copy;     /* the entry found, or to serve */
+    ngx_mcds_stream_t           *stream;   /* of its body, if in parts */
+    ngx_http_mcds_piece_t       *pieces;   /* parts of the body being sent */
+    ngx_http_mcds_decode_t      *decode;   /* decoder of a compressed body */
+    ngx_http_mcds_store_t       *store;    /* a response being stored, or
+                                              NULL */
+    ngx_http_mcds_own_t         *own;      /* shared by a request that waits
+                                              for its detached copy and this
+                                              copy; or NULL */
+    uint64_t                     cas;      /* CAS of the entry found */
     ngx_http_mcds_tee_ctx_t      tee;
     ngx_http_mcds_variant_ctx_t  vary;
     ngx_mcds_tags_t             *tags;
-    uint64_t                     purges;   /* how many there were, see
+    uint64_t                     purges;   /* number of purges so far, see
                                               ngx_mcds_tag.h */
     ngx_http_mcds_purging_t     *purging;
-    ngx_msec_t                   start;    /* of the build */
-    ngx_mcds_op_t                use;      /* being counted */
+    ngx_msec_t                   start;    /* start of the build */
+    ngx_mcds_op_t                use;      /* the count of uses under way */
     ngx_uint_t                   uses;
 
 
     ngx_uint_t                   status;   /* ngx_http_mcds_status_e */
     ngx_uint_t                   reason;   /* ngx_mcds_reason_e */
-    uint64_t                     expire;   /* of the page that is served or
-                                              stored; 0: there is none */
-    uint64_t                     came;     /* when the page was asked for, ms
-                                              since the epoch */
-    ngx_msec_t                   wait_start;  /* 0: it has not waited */
+    uint64_t                     expire;   /* of the page served or stored; 0:
+                                              none */
+    uint64_t                     came;     /* time of the lookup, ms since the
+                                              epoch */
+    ngx_msec_t                   wait_start;  /* 0: the request has not
+                                                 waited */
     ngx_msec_t                   lock_start;
     ngx_msec_t                   lock_wait;
     ngx_http_mcds_carried_t      carried;
-    ngx_uint_t                   failed_status;  /* of an upstream, for which
-                                                    an error page stands */
+    ngx_uint_t                   failed_status;  /* of the upstream, if an
+                                                    error page replaces its
+                                                    response */
 
-    unsigned                     main:1;      /* of a main request, or a copy
-                                                 of one */
-    unsigned                     routed:1;    /* "route" is where it decides */
-    unsigned                     rerouted:1;  /* another one was looked up */
-    unsigned                     behind:1;    /* a copy was sent to build */
-    unsigned                     error_page:1;  /* led here, to the page */
-    unsigned                     replaced:1;  /* what comes stands for an
-                                                 error */
-    unsigned                     judged:1;    /* a response that may be stored
-                                                 was looked at */
-    unsigned                     replace:1;   /* not taken from the cache, but
-                                                 stored */
-    unsigned                     detaching:1; /* "detached" will be freed */
-    unsigned                     streamed:1;  /* "stream" will be freed */
+    unsigned                     main:1;      /* for a main request or its
+                                                 detached copy */
+    unsigned                     routed:1;    /* "route" is that of the
+                                                 location that responds */
+    unsigned                     rerouted:1;  /* the route has changed since
+                                                 the lookup */
+    unsigned                     behind:1;    /* a detached copy builds for
+                                                 this request */
+    unsigned                     error_page:1;  /* the request reached the page
+                                                   as an error page */
+    unsigned                     replaced:1;  /* an error page replaces the
+                                                 response */
+    unsigned                     judged:1;    /* a response that could be
+                                                 stored has been judged */
+    unsigned                     replace:1;   /* do not use the stored page,
+                                                 but store the response */
+    unsigned                     detaching:1; /* a cleanup frees "detached" */
+    unsigned                     streamed:1;  /* a cleanup frees "stream" */
     unsigned                     streaming:1; /* the body is being sent */
-    unsigned                     offered:1;   /* "copy", in its coding */
-    unsigned                     coded:1;     /* ... is sent in it */
-    unsigned                     validating:1; /* the origin is asked whether
-                                                 "copy" has changed */
-    unsigned                     old_shown:1; /* "copy", if another one takes
-                                                 too long */
-    unsigned                     instead:1;   /* "copy" in place of an answer */
+    unsigned                     offered:1;   /* "copy" could be sent
+                                                 compressed */
+    unsigned                     coded:1;     /* "copy" is sent compressed */
+    unsigned                     validating:1; /* the request to the origin
+                                                  revalidates "copy" */
+    unsigned                     old_shown:1; /* serve "copy" if the new page
+                                                 takes too long */
+    unsigned                     instead:1;   /* serve "copy" in place of the
+                                                 response */
     unsigned                     instead_sent:1;
-    unsigned                     instead_passing:1;  /* filters have it now */
+    unsigned                     instead_passing:1;  /* its body is in the
+                                                        filters */
     unsigned                     authorization:1;  /* the page may depend on
                                                       the client */
-    unsigned                     asked_about:1;   /* auth_request has asked
-                                                     about the client */
-    unsigned                     no_store:1;      /* for this request */
+    unsigned                     asked_about:1;   /* auth_request has checked
+                                                     the client */
+    unsigned                     no_store:1;      /* do not store the
+                                                     response */
     unsigned                     only_if_cached:1;
-    unsigned                     unaccepted:1;    /* "copy", by the request */
-    unsigned                     expired:1;       /* "copy", or it was purged */
-    unsigned                     invalidate:1;    /* the page of "key", when the
-                                                     request has succeeded */
-    unsigned                     dry:1;       /* nothing is served */
-    unsigned                     awaited:1;   /* lock_wait is known */
-    unsigned                     origin:1;    /* sent to the content handler */
+    unsigned                     unaccepted:1;    /* the request does not
+                                                     accept "copy" */
+    unsigned                     expired:1;       /* "copy" has expired or was
+                                                     purged */
+    unsigned                     invalidate:1;    /* invalidate the page of
+                                                     "key" if the request
+                                                     succeeds */
+    unsigned                     dry:1;       /* dry run: serve no page */
+    unsigned                     awaited:1;   /* lock_wait is set */
+    unsigned                     origin:1;    /* the content handler gets the
+                                                 request */
 };
 
 
@@ -328,11 +365,7 @@ extern ngx_http_mcds_feature_t  ngx_http_mcds_cache_feature;
          ngx_http_mcds_task_ctx(task, &ngx_http_mcds_cache_feature))
 
 
-/*
- * The context of r, NULL if r has not begun its task.  here: without a search,
- * for body filters, behind a header filter that has called get.  need: begins
- * the task; NULL when out of memory.
- */
+/* the context of r, or NULL if r has not begun its task */
 
 static ngx_inline ngx_http_mcds_cache_ctx_t *
 ngx_http_mcds_cache_get(ngx_http_request_t *r)
@@ -345,6 +378,11 @@ ngx_http_mcds_cache_get(ngx_http_request_t *r)
 }
 
 
+/*
+ * As ngx_http_mcds_cache_get(), but without a search in the cleanup records:
+ * for body filters, whose header filter has called ngx_http_mcds_cache_get().
+ */
+
 static ngx_inline ngx_http_mcds_cache_ctx_t *
 ngx_http_mcds_cache_here(ngx_http_request_t *r)
 {
@@ -356,54 +394,79 @@ ngx_http_mcds_cache_here(ngx_http_request_t *r)
 }
 
 
+/* the context of r; begins the task if necessary; NULL when out of memory */
+
 ngx_http_mcds_cache_ctx_t *ngx_http_mcds_cache_need(ngx_http_request_t *r);
 
 
 /*
- * Cache.  start: NGX_OK the page was asked for, or the request has nothing to
- * ask; NGX_ERROR out of memory.  arrive: the request has reached the location
- * that answers; NGX_OK what was asked for is right there, or as decide.
- * decide: in the location that answers, when all answers have come; NGX_AGAIN
- * another is to come, NGX_OK serve ctx->copy,
- * NGX_DONE go on to the content handler, which does not ask the origin,
- * NGX_DECLINED go on to the content handler, otherwise an HTTP status to end
- * with.  left: the origin has led r to another location, as with
- * X-Accel-Redirect: it makes no page; NGX_OK a page of that location may be
- * looked up, NGX_DECLINED none is, or an HTTP status.  bounds: how old pages
- * may be here.  partial: 1 if the request is conditional, or for a range.
+ * Looks up the page of r, if r uses the cache.  NGX_OK: the lookup was sent,
+ * or r does not use the cache; NGX_ERROR: out of memory.
  */
 
 ngx_int_t ngx_http_mcds_cache_start(ngx_http_request_t *r,
     ngx_http_mcds_cache_ctx_t *ctx, ngx_http_mcds_cache_conf_t *ccf);
+
+/*
+ * Call this when the request has reached the location that responds: checks
+ * whether the page that was looked up is valid in this location.  NGX_OK: the
+ * page is valid; otherwise as decide().
+ */
+
 ngx_int_t ngx_http_mcds_cache_arrive(ngx_http_request_t *r,
     ngx_http_mcds_cache_ctx_t *ctx, ngx_http_mcds_cache_conf_t *ccf);
+
+/*
+ * Call this when the origin has led r to another location, as with
+ * X-Accel-Redirect: the response is not a page.  NGX_OK: a page of that
+ * location may be looked up; NGX_DECLINED: no page is looked up; or an HTTP
+ * status.
+ */
+
 ngx_int_t ngx_http_mcds_cache_left(ngx_http_request_t *r,
     ngx_http_mcds_cache_ctx_t *ctx);
+
+/*
+ * Decides, in the location that responds, when all results have come.
+ * NGX_AGAIN: another result is to come; NGX_OK: serve ctx->copy; NGX_DONE: run
+ * the content handler, which does not ask the origin; NGX_DECLINED: run the
+ * content handler; otherwise an HTTP status to respond with.
+ */
+
 ngx_int_t ngx_http_mcds_cache_decide(ngx_http_request_t *r,
     ngx_http_mcds_cache_ctx_t *ctx);
+
+/* 1 if the request is conditional, or for a range */
+
 ngx_uint_t ngx_http_mcds_cache_partial(ngx_http_request_t *r);
+
+/* sets the times, in milliseconds, during which stale pages may be used */
+
 void ngx_http_mcds_cache_bounds(ngx_http_mcds_cache_conf_t *ccf,
     ngx_mcds_stale_t *stale);
 
 
-/*
- * decided: 1 if the request is done with looking for its page.  serving: 1 if
- * ctx->copy is sent to the client.  set_state: changes ctx->state, and nothing
- * else does; writes that to the debug log.
- */
+/* 1 if the request has decided how its page is used */
 
 #define ngx_http_mcds_decided(ctx)                                            \
     ((ctx)->state >= NGX_HTTP_MCDS_STATE_DECIDED)
+
+/* 1 if ctx->copy is sent to the client */
 
 #define ngx_http_mcds_serving(ctx)                                            \
     ((ctx)->state == NGX_HTTP_MCDS_STATE_SERVE                                \
      || (ctx)->state == NGX_HTTP_MCDS_STATE_INSTEAD)
 
+/*
+ * Changes ctx->state, and logs the change at debug level.  All changes of the
+ * state have to use this function.
+ */
+
 void ngx_http_mcds_set_state(ngx_http_mcds_cache_ctx_t *ctx,
     ngx_uint_t state);
 
 
-/* 1 if an error page stands in place of the page of ctx */
+/* 1 if an error page replaces the page of ctx */
 
 ngx_uint_t ngx_http_mcds_replaced(ngx_http_request_t *r,
     ngx_http_mcds_cache_ctx_t *ctx);

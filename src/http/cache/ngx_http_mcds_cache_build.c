@@ -2,8 +2,7 @@
 /*
  * Copyright (C) mcds authors
  *
- * A request that goes to the origin, on its own or by a copy, and what becomes
- * of the response.
+ * Sends a request, or a detached copy of it, to the origin.
  */
 
 
@@ -50,8 +49,6 @@ ngx_http_mcds_cache_fill(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx)
 }
 
 
-/* store: the answer may be stored, though nobody waits for it */
-
 ngx_int_t
 ngx_http_mcds_cache_pass(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx,
     ngx_uint_t store)
@@ -86,8 +83,6 @@ ngx_http_mcds_cache_pass(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx,
 }
 
 
-/* hands the build of r to a copy; ends it if that cannot be made */
-
 ngx_int_t
 ngx_http_mcds_cache_detach(ngx_http_request_t *r,
     ngx_http_mcds_cache_ctx_t *ctx)
@@ -95,7 +90,7 @@ ngx_http_mcds_cache_detach(ngx_http_request_t *r,
     ngx_http_request_t         *sr;
     ngx_http_mcds_cache_ctx_t  *sctx;
 
-    /* the data serve as a mark only, see ngx_http_mcds_silent() */
+    /* the data only marks the copy as a refresh, see ngx_http_mcds_silent() */
 
     sr = ngx_http_mcds_refresh_create(r, ngx_http_mcds_cache_refreshed,
                                       ctx->seat.page);

@@ -2,7 +2,7 @@
 /*
  * Copyright (C) mcds authors
  *
- * A request that goes to the origin, on its own or by a copy.
+ * Sends a request, or a detached copy of it, to the origin.
  */
 
 
@@ -17,36 +17,51 @@
 
 
 /*
- * r goes to the origin.  fill: the response ends the build of r.  pass: r
- * builds nothing; with store the response may be stored nevertheless, though
- * no other request waits for it.  Both return NGX_DECLINED, or NGX_ERROR.
+ * r goes to the origin, and the response ends the build of r.  Returns
+ * NGX_DECLINED, or NGX_ERROR when out of memory.
  */
 
 ngx_int_t ngx_http_mcds_cache_fill(ngx_http_request_t *r,
     ngx_http_mcds_cache_ctx_t *ctx);
+
+/*
+ * r goes to the origin without a build.  store: the response may be stored,
+ * though no other request waits for it.  Returns NGX_DECLINED, or NGX_ERROR
+ * when out of memory.
+ */
+
 ngx_int_t ngx_http_mcds_cache_pass(ngx_http_request_t *r,
     ngx_http_mcds_cache_ctx_t *ctx, ngx_uint_t store);
 
 
-/* hands the build of r to a copy; ends it if that cannot be made: NGX_ERROR */
+/*
+ * Hands the build of r to a detached copy.  NGX_OK, or NGX_ERROR if the copy
+ * cannot be created: the build has ended then.
+ */
 
 ngx_int_t ngx_http_mcds_cache_detach(ngx_http_request_t *r,
     ngx_http_mcds_cache_ctx_t *ctx);
 
 
-/* 1 if ctx->copy is a page whose body is sent step by step */
+/* 1 if ctx->copy is a page whose body is sent in parts */
 ngx_uint_t ngx_http_mcds_cache_streamed(ngx_http_mcds_cache_ctx_t *ctx);
 
 
 /*
- * rebuild: has the page of r rebuilt that was purged, and is of this CAS now;
- * NGX_AGAIN, NGX_ERROR, or NGX_OK when ctx->outcome is known.  rebuilt: after
- * that; 1 if it is being rebuilt.
+ * Starts a rebuild of the page of r, which has been purged; cas: of the purged
+ * entry.  NGX_AGAIN; NGX_OK if ctx->outcome is known already; NGX_ERROR when
+ * out of memory.
  */
 
 ngx_int_t ngx_http_mcds_cache_rebuild(ngx_http_request_t *r,
     ngx_http_mcds_cache_ctx_t *ctx, ngx_http_mcds_cache_conf_t *ccf,
     uint64_t cas);
+
+/*
+ * Call this when ctx->outcome is known: 1 if a detached copy rebuilds the
+ * page.
+ */
+
 ngx_uint_t ngx_http_mcds_cache_rebuilt(ngx_http_request_t *r,
     ngx_http_mcds_cache_ctx_t *ctx);
 

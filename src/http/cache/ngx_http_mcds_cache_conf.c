@@ -2,8 +2,8 @@
 /*
  * Copyright (C) mcds authors
  *
- * The directives of the cache that are more than a slot, and what a level
- * takes over from the one above.
+ * The directives of the cache that nginx's own slot setters cannot read, and
+ * their inheritance.
  */
 
 
@@ -20,14 +20,17 @@
 #include "ngx_http_mcds_purge.h"
 
 
-/* a lifetime that was guessed; seconds */
+/* the default limit of a heuristic lifetime, seconds */
 #define NGX_HTTP_MCDS_HEURISTIC_MAX  86400
 
-/* mcds_cache_grace: of lifetimes of the configuration, of the origin; ms */
+/*
+ * the defaults of mcds_cache_grace, milliseconds: for lifetimes set by the
+ * configuration, and by the origin
+ */
 #define NGX_HTTP_MCDS_GRACE          86400000
 #define NGX_HTTP_MCDS_GRACE_ORIGIN   3600000
 
-/* milliseconds */
+/* the default of mcds_cache_lock_timeout, milliseconds */
 #define NGX_HTTP_MCDS_LOCK_TIMEOUT   60000
 
 
@@ -43,7 +46,7 @@ static ngx_conf_bitmask_t  ngx_http_mcds_ignore_headers_masks[] = {
 };
 
 
-/* of the two headers that have directives */
+/* the directives of Cache-Control and CDN-Cache-Control that can be ignored */
 
 static ngx_conf_bitmask_t  ngx_http_mcds_ignore_directives[] = {
     { ngx_string("max-age"), NGX_MCDS_CONTROL_MAX_AGE },
@@ -351,7 +354,7 @@ ngx_http_mcds_cache_methods(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
         }
     }
 
-    /* HEAD is answered from the page of GET, so there is no one without */
+    /* a HEAD request is served from the page of GET */
 
     ccf->cache_methods |= NGX_HTTP_GET;
 
@@ -359,7 +362,10 @@ ngx_http_mcds_cache_methods(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 }
 
 
-/* what nginx refuses of these words, it does without the directive's name */
+/*
+ * checks the codes first: nginx's own setter does not name the directive in
+ * its messages
+ */
 
 char *
 ngx_http_mcds_cache_valid(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
@@ -409,7 +415,10 @@ ngx_http_mcds_cache_valid(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 }
 
 
-/* among the others, so that they are inherited, or replaced, together */
+/*
+ * an element of the array of codes, so that levels inherit or replace both
+ * together
+ */
 
 static char *
 ngx_http_mcds_cache_valid_origin(ngx_conf_t *cf,
@@ -441,7 +450,7 @@ ngx_http_mcds_cache_valid_origin(ngx_conf_t *cf,
 }
 
 
-/* "on" without a bound, "off" never, or a time */
+/* parses "on", which is no limit, "off", which is 0, or a time */
 
 static char *
 ngx_http_mcds_cache_period(ngx_conf_t *cf, ngx_http_mcds_param_t *param,
@@ -610,7 +619,7 @@ ngx_http_mcds_cache_session_cookies(ngx_conf_t *cf, ngx_command_t *cmd,
 }
 
 
-/* headers, and directives as "Cache-Control:no-cache" */
+/* names of headers, and single directives such as "Cache-Control:no-cache" */
 
 char *
 ngx_http_mcds_ignore_headers(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
@@ -705,7 +714,7 @@ ngx_http_mcds_ignore(ngx_conf_t *cf, ngx_command_t *cmd, ngx_str_t *value,
 }
 
 
-/* its bit, or 0 */
+/* the bit for that name in the mask, or 0 */
 
 static ngx_uint_t
 ngx_http_mcds_ignore_find(ngx_conf_bitmask_t *mask, ngx_str_t *name)
@@ -723,7 +732,7 @@ ngx_http_mcds_ignore_find(ngx_conf_bitmask_t *mask, ngx_str_t *name)
 }
 
 
-/* off, or percent of the time since Last-Modified and the most it may be */
+/* "off", or the percentage of the time since Last-Modified, and its limit */
 
 static ngx_http_mcds_param_t  ngx_http_mcds_heuristic_params[] = {
 
@@ -732,7 +741,7 @@ static ngx_http_mcds_param_t  ngx_http_mcds_heuristic_params[] = {
       ngx_http_mcds_field(ngx_http_mcds_cache_conf_t, cache_heuristic),
       1, 100, 0, ngx_http_mcds_value_off },
 
-    /* that of the outer level, if it is missing */
+    /* if absent, the limit is inherited from the outer level */
 
     { ngx_string("max"),
       ngx_http_mcds_param_sec,

@@ -2,7 +2,7 @@
 /*
  * Copyright (C) mcds authors
  *
- * The directives of the cache that are more than a slot.
+ * The directives of the cache that nginx's own slot setters cannot read.
  */
 
 
@@ -20,37 +20,61 @@
 extern ngx_conf_bitmask_t  ngx_http_mcds_use_stale_masks[];
 
 
-/* directives with one value */
+/* the directives with one value, as a table for ngx_http_mcds_set_value() */
 
 extern ngx_http_mcds_param_t  ngx_http_mcds_cache_values[];
 
 
-/* of zeroed memory */
+/* sets the fields of a zeroed configuration to "unset" */
 
 void ngx_http_mcds_cache_init_conf(ngx_http_mcds_cache_conf_t *conf);
 
 
-/* the values of a level that the cache itself has */
+/*
+ * Merges the fields of a level that belong to no other file of the cache.
+ * Returns NGX_CONF_OK or NGX_CONF_ERROR (logged).
+ */
 
 char *ngx_http_mcds_cache_merge_conf(ngx_conf_t *cf,
     ngx_http_mcds_cache_conf_t *prev, ngx_http_mcds_cache_conf_t *conf);
 
 
-/* setters */
+/* the setter of mcds_cache */
 
 char *ngx_http_mcds_cache(ngx_conf_t *cf, ngx_command_t *cmd, void *conf);
+
+/* the setter of mcds_cache_methods */
+
 char *ngx_http_mcds_cache_methods(ngx_conf_t *cf, ngx_command_t *cmd,
     void *conf);
+
+/* the setter of mcds_cache_grace */
+
 char *ngx_http_mcds_cache_grace(ngx_conf_t *cf, ngx_command_t *cmd,
     void *conf);
+
+/* the setter of mcds_cache_lock_timeout */
+
 char *ngx_http_mcds_cache_lock_timeout(ngx_conf_t *cf, ngx_command_t *cmd,
     void *conf);
+
+/* the setter of mcds_cache_session_cookies */
+
 char *ngx_http_mcds_cache_session_cookies(ngx_conf_t *cf, ngx_command_t *cmd,
     void *conf);
+
+/* the setter of mcds_cache_valid */
+
 char *ngx_http_mcds_cache_valid(ngx_conf_t *cf, ngx_command_t *cmd,
     void *conf);
+
+/* the setter of mcds_ignore_headers */
+
 char *ngx_http_mcds_ignore_headers(ngx_conf_t *cf, ngx_command_t *cmd,
     void *conf);
+
+/* the setter of mcds_cache_heuristic */
+
 char *ngx_http_mcds_cache_heuristic(ngx_conf_t *cf, ngx_command_t *cmd,
     void *conf);
 

@@ -2,9 +2,8 @@
 /*
  * Copyright (C) mcds authors
  *
- * What the cache does with a request in the precontent phase: it asks for the
- * page in the location that the request comes to first, and decides in the
- * location that answers.
+ * The cache in the precontent phase: looks the page up in the first location
+ * of the request, and decides in the location that responds.
  */
 
 
@@ -72,7 +71,7 @@ ngx_http_mcds_feature_t  ngx_http_mcds_cache_feature = {
 static ngx_int_t
 ngx_http_mcds_phase_prepare(ngx_conf_t *cf)
 {
-    /* always, see ngx_http_mcds_filter_init() */
+    /* even without a cache, see ngx_http_mcds_filter_init() */
 
     ngx_http_mcds_invalidate_init();
 
@@ -89,7 +88,7 @@ ngx_http_mcds_phase_init(ngx_conf_t *cf)
 }
 
 
-/* a request that purges counts for nothing */
+/* a purge comes first, so that it is not counted by other features */
 
 static ngx_int_t
 ngx_http_mcds_phase_first(ngx_http_request_t *r, ngx_http_mcds_task_t *task)
@@ -155,7 +154,7 @@ ngx_http_mcds_phase_start(ngx_http_request_t *r, ngx_http_mcds_task_t *task)
 
     if (asked_about) {
 
-        /* nginx forgets it when the request is led to another location */
+        /* auth_request's context is lost when the request is redirected */
 
         ctx->asked_about = 1;
     }
@@ -193,8 +192,9 @@ ngx_http_mcds_phase_arrive(ngx_http_request_t *r, ngx_http_mcds_task_t *task)
 
 
 /*
- * The request comes by once more, led to another location behind the decision.
- * NGX_OK: a page of that location is looked up, or counters are.
+ * The request runs this phase again in another location, after its decision.
+ * NGX_OK: a page of that location may be looked up, and its counters may be
+ * read.
  */
 
 static ngx_int_t
@@ -222,7 +222,7 @@ ngx_http_mcds_phase_again(ngx_http_request_t *r,
 
         if (!ctx->routed) {
 
-            /* a page that was purged is rebuilt: its route begins here */
+            /* a rebuild after a purge has no lookup: its route begins here */
 
             ctx->routed = 1;
 
@@ -242,9 +242,9 @@ ngx_http_mcds_phase_again(ngx_http_request_t *r,
 
 
 /*
- * An error page leads to another location.  After a file that was not there,
- * as in "error_page 404 = @application", that one makes the page; after an
- * answer of an upstream, it makes something else.
+ * The request was redirected to the location of an error page.  If a file did
+ * not exist, as with "error_page 404 = @application", that location makes the
+ * page; after a response of an upstream, that location makes something else.
  */
 
 static void
@@ -326,7 +326,7 @@ ngx_http_mcds_phase_wait(ngx_http_mcds_task_t *task, ngx_uint_t *others)
 
     if (ctx->purging) {
 
-        /* its answer is what it has done */
+        /* a purge reports its result, and so waits without a budget */
 
         *others += task->waiting;
         return 0;

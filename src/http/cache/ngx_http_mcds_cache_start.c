@@ -2,8 +2,9 @@
 /*
  * Copyright (C) mcds authors
  *
- * Whether a request uses the cache, by which key, and whether the location that
- * answers has other rules than the one that the request has come to first.
+ * Decides whether a request uses the cache, and by which key, and whether the
+ * location that responds has other rules than the first location of the
+ * request.
  */
 
 
@@ -101,14 +102,14 @@ ngx_http_mcds_cache_start(ngx_http_request_t *r,
 
     if (ngx_http_test_predicates(r, ccf->cache_bypass) != NGX_OK) {
 
-        /* as in proxy_cache: not taken from the cache, but stored */
+        /* as proxy_cache_bypass: the stored page is not used, but replaced */
 
         ctx->status = NGX_HTTP_MCDS_BYPASS;
         ctx->reason = NGX_MCDS_REASON_BYPASS;
         ctx->replace = 1;
     }
 
-    /* as it would be, if nothing led the request elsewhere */
+    /* the route that the request takes if nothing redirects it */
 
     if (ngx_http_mcds_route_here(r, ctx) == NGX_ERROR) {
         return NGX_ERROR;
@@ -118,7 +119,7 @@ ngx_http_mcds_cache_start(ngx_http_request_t *r,
 }
 
 
-/* sends the look-up of ctx->key */
+/* sends the lookup of ctx->key */
 
 static ngx_int_t
 ngx_http_mcds_cache_ask(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx,
@@ -148,7 +149,7 @@ ngx_http_mcds_cache_ask(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx,
 }
 
 
-/* NONE, or the reason why it does not */
+/* NONE, or the reason why the request does not use the cache */
 
 static ngx_uint_t
 ngx_http_mcds_cache_applies(ngx_http_request_t *r,
@@ -158,22 +159,22 @@ ngx_http_mcds_cache_applies(ngx_http_request_t *r,
         return NGX_MCDS_REASON_METHOD;
     }
 
-    /* a body may mean something else, subrequests are sent with it too */
+    /* the body may change the response; subrequests inherit the body */
 
     if (r->headers_in.content_length_n > 0 || r->headers_in.chunked) {
         return NGX_MCDS_REASON_BODY;
     }
 
-    /* an error page shows the error of another location */
+    /* an error page is about the request for another location */
 
     if (r->err_status) {
         return NGX_MCDS_REASON_ERROR_PAGE;
     }
 
     /*
-     * mirror, and background updates of other caches, have no reader; the
-     * status of auth_request's subrequest is for one client, and a page that
-     * another one has got must not speak for it
+     * the responses to mirror and to background updates of other caches are
+     * not read; the response to a subrequest of auth_request authorizes one
+     * client, and a stored one must not authorize another
      */
 
     if (r->background || (r != r->main && r->header_only)) {
@@ -185,8 +186,8 @@ ngx_http_mcds_cache_applies(ngx_http_request_t *r,
 
 
 /*
- * 1 if the page may be for this client alone: the request has named a user, or
- * the access rules have asked about the client.
+ * 1 if the page may be for this client only: the request has credentials, or
+ * auth_request has checked the client.
  */
 
 static ngx_uint_t
@@ -228,8 +229,6 @@ ngx_http_mcds_cache_personal(ngx_http_request_t *r,
 }
 
 
-/* the request has reached the location that answers */
-
 ngx_int_t
 ngx_http_mcds_cache_arrive(ngx_http_request_t *r,
     ngx_http_mcds_cache_ctx_t *ctx, ngx_http_mcds_cache_conf_t *ccf)
@@ -255,8 +254,8 @@ ngx_http_mcds_cache_arrive(ngx_http_request_t *r,
 
 
 /*
- * The rules of the location that answers hold, too.  If it keeps its pages
- * elsewhere, or under other keys, then they are asked for now.
+ * Applies the rules of the location that responds, too.  If that location uses
+ * another pool or another key, its page is looked up now.
  */
 
 static ngx_int_t
@@ -333,7 +332,7 @@ ngx_http_mcds_cache_join(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx,
             return NGX_OK;
         }
 
-        /* how many purges there were before the origin is asked */
+        /* the number of purges must be known before the origin is asked */
 
         return (ngx_http_mcds_tags_start(r, ctx, ccf) == NGX_OK)
                ? NGX_AGAIN : NGX_ERROR;
@@ -341,7 +340,7 @@ ngx_http_mcds_cache_join(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx,
 
     ngx_http_mcds_cache_forget(ctx);
 
-    /* those beside the other page */
+    /* the results for tags belong to the page that was looked up before */
 
     ngx_mcds_tags_free(ctx->tags);
     ctx->tags = NULL;
@@ -370,7 +369,7 @@ ngx_http_mcds_cache_refuse(ngx_http_mcds_cache_ctx_t *ctx, ngx_uint_t reason)
 }
 
 
-/* what was found is not for this request, all answers have come */
+/* drops the results of the lookup, all of which have come */
 
 static void
 ngx_http_mcds_cache_forget(ngx_http_mcds_cache_ctx_t *ctx)
@@ -412,7 +411,9 @@ ngx_http_mcds_cache_left(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx)
         return NGX_OK;
     }
 
-    /* that location's pages are found when its rules have been looked at */
+    /*
+     * the page of that location is looked up when its rules have been checked
+     */
 
     ngx_http_mcds_cache_forget(ctx);
     ngx_http_mcds_set_state(ctx, NGX_HTTP_MCDS_STATE_LEFT);
@@ -425,9 +426,10 @@ ngx_http_mcds_cache_left(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx)
 
 
 /*
- * A request for another protocol, such as a WebSocket, needs its headers, and
- * what it asks for is no page.  Clients offer h2c with any request and take an
- * answer in HTTP/1.1; RFC 9110, 7.8, has it ignored in HTTP/1.0.
+ * A request for another protocol, such as WebSocket, needs its hop-by-hop
+ * headers, and the response is not a page.  Clients offer h2c with any request
+ * and accept HTTP/1.1, so h2c is ignored; RFC 9110, 7.8, ignores Upgrade in
+ * HTTP/1.0.
  */
 
 static ngx_uint_t

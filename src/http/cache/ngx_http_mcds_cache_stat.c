@@ -2,7 +2,7 @@
 /*
  * Copyright (C) mcds authors
  *
- * Zones of pages, and what is counted in them when a request ends.
+ * The statistics of pages, counted when a request ends.
  */
 
 
@@ -17,7 +17,7 @@
 static ngx_uint_t ngx_http_mcds_stat_covered(ngx_http_core_loc_conf_t *clcf);
 
 
-/* by ngx_http_mcds_status_e, of a dry run */
+/* the sums for a dry run, indexed by ngx_http_mcds_status_e */
 
 static ngx_uint_t  ngx_http_mcds_stat_dry[] = {
     NGX_MCDS_ZONE_NONE,
@@ -93,7 +93,9 @@ ngx_http_mcds_stat_merge(ngx_conf_t *cf, ngx_http_mcds_cache_conf_t *prev,
 }
 
 
-/* a server of which no request stays outside of locations */
+/*
+ * 1 for "if" blocks, and for a server in which "location /" gets all requests
+ */
 
 static ngx_uint_t
 ngx_http_mcds_stat_covered(ngx_http_core_loc_conf_t *clcf)
@@ -185,7 +187,7 @@ ngx_http_mcds_stat_served(ngx_http_request_t *r,
 
     if (len < 0) {
 
-        /* filters will change it */
+        /* the length is unknown, since filters change the body */
 
         entry = &ctx->copy->entry;
         len = (entry->coding && !ctx->coded) ? entry->length : entry->total;

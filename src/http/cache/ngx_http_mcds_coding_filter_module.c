@@ -2,10 +2,11 @@
 /*
  * Copyright (C) mcds authors
  *
- * Takes a stored page in its coding.  This filter stands where nginx's gzip
- * filter does, behind those that change bodies (SSI, sub_filter, addition,
- * charset, image_filter and others), and acts as that one would: if the body is
- * still the page's, then what would be made of it is there already.
+ * Takes a stored page in its coding.  This filter is in the place of nginx's
+ * gzip filter, behind the filters that change bodies (SSI, sub_filter,
+ * addition, charset, image_filter and others), and acts as the gzip filter
+ * would: if the body is still that of the page, the compressed body exists
+ * already.
  */
 
 
@@ -97,8 +98,9 @@ ngx_http_mcds_coding_header_filter(ngx_http_request_t *r)
 
 
 /*
- * Who changes a body or looks into it has asked for that, or for its length.
- * Of all that goes through TLS nginx asks itself for a body in memory.
+ * A filter that changes or reads the body has set one of the flags, or has
+ * cleared the length.  For a TLS connection, nginx itself asks for a body in
+ * memory.
  */
 
 static ngx_uint_t
@@ -134,7 +136,7 @@ ngx_http_mcds_coding_take(ngx_http_request_t *r,
 
     static ngx_str_t   name = ngx_string("Content-Encoding");
 
-    /* of other bytes than the page without its coding, RFC 9110, 8.8.1 */
+    /* RFC 9110, 8.8.1: the compressed body has other bytes */
 
     ngx_http_weak_etag(r);
 
@@ -162,7 +164,7 @@ ngx_http_mcds_coding_take(ngx_http_request_t *r,
 }
 
 
-/* once, though gzip_vary and the page itself may say so, too */
+/* adds Vary once, though gzip_vary or the page may add Vary, too */
 
 static ngx_int_t
 ngx_http_mcds_coding_vary(ngx_http_request_t *r)

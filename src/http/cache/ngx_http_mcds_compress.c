@@ -2,7 +2,8 @@
 /*
  * Copyright (C) mcds authors
  *
- * mcds_cache_compress: which pages are compressed when they are stored.
+ * mcds_cache_compress: chooses the pages that are compressed when they are
+ * stored.
  */
 
 
@@ -16,7 +17,7 @@
 #include "ngx_http_mcds_key.h"
 
 
-/* the longest name of a type that is looked at */
+/* bytes of the longest media type that is compared */
 #define NGX_HTTP_MCDS_TYPE        256
 
 
@@ -29,7 +30,7 @@ static ngx_uint_t ngx_http_mcds_compress_type(ngx_http_request_t *r,
 static ngx_uint_t ngx_http_mcds_compress_fixed(ngx_list_t *list);
 
 
-/* text that pages are made of; what else compresses well */
+/* the default types: text, and other types that compress well */
 
 static ngx_str_t  ngx_http_mcds_compress_default = ngx_string(
     "text/*,"
@@ -48,7 +49,10 @@ static ngx_str_t  ngx_http_mcds_compress_default = ngx_string(
 );
 
 
-/* a body that is named by its bytes stays as it is, RFC 9530 and before */
+/*
+ * a page with a digest of its bytes must not be compressed (RFC 9530 and its
+ * predecessors)
+ */
 
 static ngx_str_t  ngx_http_mcds_digests[] = {
     ngx_string("Content-Digest"),
@@ -131,7 +135,7 @@ ngx_http_mcds_cache_compress(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 }
 
 
-/* the coding is known, it comes first */
+/* the coding is known, since it is the first argument */
 
 static char *
 ngx_http_mcds_compress_level(ngx_conf_t *cf, ngx_http_mcds_param_t *param,
@@ -225,7 +229,10 @@ ngx_http_mcds_compress(ngx_http_request_t *r, ngx_http_mcds_cache_conf_t *ccf)
         return NULL;
     }
 
-    /* with what the location hides from the client */
+    /*
+     * the upstream's list includes headers that the location hides from the
+     * client
+     */
 
     if (r->upstream
         && ngx_http_mcds_compress_fixed(&r->upstream->headers_in.headers))
@@ -278,7 +285,7 @@ ngx_http_mcds_compress_type(ngx_http_request_t *r,
 }
 
 
-/* 1 if a line says that the body must not be changed */
+/* 1 if a header forbids changes of the body */
 
 static ngx_uint_t
 ngx_http_mcds_compress_fixed(ngx_list_t *list)

@@ -2,7 +2,7 @@
 /*
  * Copyright (C) mcds authors
  *
- * What a request says of the page that it accepts, RFC 9111, 5.2.1.
+ * Reads the Cache-Control of a request, RFC 9111, 5.2.1.
  */
 
 

@@ -16,7 +16,10 @@
 #include "ngx_http_mcds_cache.h"
 
 
-/* mcds_cache_request_control: reads the wishes of a request into ctx */
+/*
+ * Reads the Cache-Control and Pragma of a request into ctx, if the location
+ * has mcds_cache_request_control.  NGX_OK, or NGX_ERROR when out of memory.
+ */
 
 ngx_int_t ngx_http_mcds_control(ngx_http_request_t *r,
     ngx_http_mcds_cache_ctx_t *ctx);

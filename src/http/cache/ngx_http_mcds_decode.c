@@ -2,8 +2,8 @@
 /*
  * Copyright (C) mcds authors
  *
- * Pages that have a coding: whether they are offered in it, and their bodies
- * without it, made in a few buffers as the client takes them.
+ * Pages with a coding: whether a page is offered in its coding, and its body
+ * without the coding, decoded into a few buffers as the client reads.
  */
 
 
@@ -16,16 +16,19 @@
 #include "ngx_http_mcds_coding.h"
 
 
-/* of a body that is being sent; bytes */
+/* the buffers of a body that is being sent; bytes of each */
 #define NGX_HTTP_MCDS_DECODE_BUFS   4
 #define NGX_HTTP_MCDS_DECODE_BUF    (16 * 1024)
 
-/* decoded in one turn of the event loop, about a millisecond; bytes */
+/*
+ * bytes that a request decodes in a turn of the event loop, about a
+ * millisecond
+ */
 #define NGX_HTTP_MCDS_DECODE_TURN   (256 * 1024)
 
 
 typedef struct {
-    ngx_buf_t              *buf;       /* or NULL: not made yet */
+    ngx_buf_t              *buf;       /* NULL: not allocated yet */
     ngx_chain_t             link;
     unsigned                busy:1;
 } ngx_http_mcds_room_t;
@@ -35,11 +38,12 @@ struct ngx_http_mcds_decode_s {
     ngx_http_mcds_cache_ctx_t  *ctx;
     ngx_mcds_decoder_t         *decoder;
     ngx_str_t                   in;
-    ngx_mcds_part_t            *part;      /* that "in" is in, or NULL */
+    ngx_mcds_part_t            *part;      /* the part that "in" points into,
+                                              or NULL */
 
     ngx_http_mcds_room_t        rooms[NGX_HTTP_MCDS_DECODE_BUFS];
-    size_t                      turn;      /* left of this one */
-    off_t                       left;      /* to the end of a range */
+    size_t                      turn;      /* bytes left in this turn */
+    off_t                       left;      /* bytes left in a range */
     unsigned                    range:1;
 
     ngx_event_t                 next;
@@ -85,7 +89,7 @@ ngx_http_mcds_coding_accepted(ngx_http_request_t *r,
     ngx_table_elt_t    *h;
     ngx_mcds_accept_t   accept;
 
-    /* a range is one of the page without its coding */
+    /* the range is one of the page without its coding */
 
     if (r != r->main
         || r->http_version < NGX_HTTP_VERSION_11
@@ -302,7 +306,10 @@ ngx_http_mcds_decode_take(ngx_http_request_t *r,
 }
 
 
-/* one that is free, and empty; a busy one; NULL when out of memory */
+/*
+ * a free buffer, emptied; or a busy one if none is free; NULL when out of
+ * memory
+ */
 
 static ngx_http_mcds_room_t *
 ngx_http_mcds_decode_room(ngx_http_request_t *r,
@@ -343,8 +350,8 @@ ngx_http_mcds_decode_room(ngx_http_request_t *r,
 
 
 /*
- * NGX_OK: it is full; NGX_AGAIN: there is no more for now; NGX_DONE: it ends
- * what is to be sent
+ * NGX_OK: the buffer is full; NGX_AGAIN: the next part has not come; NGX_DONE:
+ * the body, or the range, is complete
  */
 
 static ngx_int_t
@@ -383,7 +390,7 @@ ngx_http_mcds_decode_fill(ngx_http_mcds_decode_t *decode, ngx_buf_t *b)
 
     if (decode->range) {
 
-        /* nothing is needed behind its end */
+        /* bytes behind the end of the range are not needed */
 
         decode->left -= ngx_min(decode->left, (off_t) size);
 
@@ -394,7 +401,7 @@ ngx_http_mcds_decode_fill(ngx_http_mcds_decode_t *decode, ngx_buf_t *b)
 }
 
 
-/* the next part: NGX_OK, NGX_AGAIN */
+/* takes the next part of the page: NGX_OK, or NGX_AGAIN if it has not come */
 
 static ngx_int_t
 ngx_http_mcds_decode_more(ngx_http_mcds_decode_t *decode)
@@ -422,7 +429,7 @@ ngx_http_mcds_decode_more(ngx_http_mcds_decode_t *decode)
 }
 
 
-/* whoever has written it: it is taken away, and the next request builds */
+/* removes a corrupt page, so that the next request builds the page */
 
 static void
 ngx_http_mcds_decode_broken(ngx_http_mcds_cache_ctx_t *ctx)

@@ -2,8 +2,8 @@
 /*
  * Copyright (C) mcds authors
  *
- * What the cache has done with a request, and why: variables, and the header
- * of RFC 9211.
+ * Tells how the cache has handled a request, and why: the variables, and the
+ * header Cache-Status (RFC 9211).
  */
 
 
@@ -42,7 +42,7 @@ static ngx_str_t  ngx_http_mcds_statuses[] = {
 };
 
 
-/* mcds_cache_dry_run: what would have been */
+/* mcds_cache_dry_run: the status that the request would have had */
 
 static ngx_str_t  ngx_http_mcds_dry_statuses[] = {
     ngx_null_string,
@@ -200,7 +200,7 @@ ngx_http_mcds_ttl_variable(ngx_http_request_t *r,
 }
 
 
-/* seconds until the page expires, rounded down, below 0 if it has expired */
+/* seconds until the page expires, rounded down; negative if expired */
 
 static ngx_int_t
 ngx_http_mcds_explain_ttl(ngx_http_mcds_cache_ctx_t *ctx)
@@ -300,8 +300,8 @@ ngx_http_mcds_explain_forward(u_char *p, ngx_http_request_t *r,
     ngx_http_mcds_cache_ctx_t *ctx)
 {
     /*
-     * Nothing was forwarded that this request could not wait for, or did not
-     * want.
+     * The request was refused, after a wait or for only-if-cached, and was not
+     * forwarded.
      */
 
     if (ctx->state == NGX_HTTP_MCDS_STATE_REFUSE) {

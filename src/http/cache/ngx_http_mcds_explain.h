@@ -2,7 +2,7 @@
 /*
  * Copyright (C) mcds authors
  *
- * Variables of the cache, and Cache-Status (RFC 9211).
+ * The variables of the cache, and the header Cache-Status (RFC 9211).
  */
 
 
@@ -16,11 +16,16 @@
 #include "ngx_http_mcds_cache.h"
 
 
-/*
- * What was done.  header: adds Cache-Status, if it is wanted; ctx has a conf.
- */
+/* in preconfiguration: adds the variables of the cache */
 
 ngx_int_t ngx_http_mcds_explain_add_variables(ngx_conf_t *cf);
+
+/*
+ * Adds Cache-Status to the response, if the location has
+ * mcds_cache_status_header; ctx->conf is set.  NGX_OK, or NGX_ERROR when out
+ * of memory.
+ */
+
 ngx_int_t ngx_http_mcds_explain_header(ngx_http_request_t *r,
     ngx_http_mcds_cache_ctx_t *ctx);
 

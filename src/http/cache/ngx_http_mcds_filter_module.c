@@ -2,10 +2,11 @@
 /*
  * Copyright (C) mcds authors
  *
- * The storing filter.  It stands behind the copy filter, which reads files
- * into memory for it, and before the headers, SSI, charset and gzip filters:
- * what is stored is the origin's page.  For a request with a client all
- * passes on as ever; a refresh has no client, and nothing passes on.
+ * The storing filter.  Its place is behind the copy filter, which reads files
+ * into memory, and before the headers, SSI, charset and gzip filters: the
+ * stored page is that of the origin.  For a request with a client, the
+ * response passes on as without the filter; a refresh has no client, and its
+ * response ends here.
  */
 
 
@@ -23,16 +24,22 @@
 #include "ngx_http_mcds_vary.h"
 
 
-/* a refresh of more, or of nobody knows how much, can be held; bytes */
+/*
+ * the size, in bytes, above which the upstream of a refresh is unbuffered, so
+ * that storing can hold it; also if the length is unknown
+ */
 #define NGX_HTTP_MCDS_UNBUFFERED  (1024 * 1024)
 
-/* the same of anything that is compressed, which takes its time */
+/*
+ * the size, in bytes, above which the upstream of a compressed response is
+ * unbuffered: compressing takes time
+ */
 #define NGX_HTTP_MCDS_COMPRESSED  (128 * 1024)
 
-/* of all clients of this worker that have not read it, see detach; bytes */
+/* bytes that all slow clients of this worker may have unread, see detach */
 #define NGX_HTTP_MCDS_DETACHED    (64 * 1024 * 1024)
 
-/* beyond that a page must be read by its client within this time; ms */
+/* milliseconds in which a client must read its page, above this limit */
 #define NGX_HTTP_MCDS_ATTACHED    1000
 
 
@@ -102,7 +109,7 @@ ngx_module_t  ngx_http_mcds_filter_module = {
 };
 
 
-/* headers of a page that mean something else in the error page instead of it */
+/* headers of a page that are wrong in an error page that replaces the page */
 
 static ngx_str_t  ngx_http_mcds_of_page[] = {
     ngx_string("Cache-Control"),
@@ -132,7 +139,10 @@ ngx_http_mcds_header_filter(ngx_http_request_t *r)
 
     if (ctx && ctx->store) {
 
-        /* another filter has refused the answer: this is its error page */
+        /*
+         * another filter has refused the response: this header is that of the
+         * error page
+         */
 
         ngx_http_mcds_store_cleanup(ctx);
     }
@@ -193,7 +203,7 @@ ngx_http_mcds_header_filter(ngx_http_request_t *r)
 }
 
 
-/* the page there was takes the place of the answer, or nothing does */
+/* sends the stored page in place of the response, or 502, or nothing */
 
 static ngx_int_t
 ngx_http_mcds_instead(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx,
@@ -208,7 +218,10 @@ ngx_http_mcds_instead(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx,
 
     if (rc == NGX_HTTP_BAD_GATEWAY) {
 
-        /* nginx closes the connection of a request that a filter ends */
+        /*
+         * nginx closes the connection of a request that a filter finalizes,
+         * and the header has to say so
+         */
 
         r->main->keepalive = 0;
 
@@ -232,8 +245,8 @@ ngx_http_mcds_instead(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx,
 
 
 /*
- * Where a filter refuses the answer, as the range filter does with 416, nginx
- * sends an error page with the headers that are there.
+ * If a filter refuses the response, as the range filter does with 416, nginx
+ * sends an error page that keeps the headers set before: they are withdrawn.
  */
 
 static ngx_int_t
@@ -284,7 +297,7 @@ ngx_http_mcds_header_withdraw(ngx_http_request_t *r)
     out->content_encoding = NULL;
     out->expires = NULL;
 
-    /* an array before nginx 1.23 */
+    /* the field is a pointer, or an array before nginx 1.23 */
 
     ngx_memzero(&out->cache_control, sizeof(out->cache_control));
 }
@@ -308,7 +321,7 @@ ngx_http_mcds_body_filter(ngx_http_request_t *r, ngx_chain_t *in)
             return NGX_ERROR;
         }
 
-        /* a filter that adds something behind the page ends it itself */
+        /* a filter that appends to the page sends the last buffer itself */
 
         ctx->instead_passing = 1;
 
@@ -371,8 +384,9 @@ ngx_http_mcds_body_filter(ngx_http_request_t *r, ngx_chain_t *in)
 
 
 /*
- * Nobody reads the rest of what a refresh does not store: it may be large, or
- * never end.  A short one is read, so that the connection can be kept.
+ * 1 if a refresh does not store the response, so that the rest of a long or
+ * endless body need not be read.  A short body is read, so that the connection
+ * to the origin can be reused.
  */
 
 static ngx_uint_t
@@ -388,9 +402,9 @@ ngx_http_mcds_unwanted(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx)
 
 
 /*
- * An origin that is faster than memcached is held up: what has come is left in
- * its buffers, and whoever fills them waits.  *in becomes what is to be taken
- * now.
+ * Holds back an origin that is faster than memcached: the data stays in the
+ * origin's buffers, and the upstream waits for free ones.  Sets *in to the
+ * data that is to be stored now.
  */
 
 static ngx_int_t
@@ -423,8 +437,9 @@ ngx_http_mcds_hold(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx,
 
 
 /*
- * A refresh has ended when its upstream has; so only where nothing stands
- * between the two.  What is more than data is never held, it may be the last.
+ * A refresh ends when its upstream ends, so its data may be held only if no
+ * pipe is between the two.  A buffer with flags is never held: it may be the
+ * last.
  */
 
 static ngx_uint_t
@@ -476,9 +491,10 @@ ngx_http_mcds_hold_handler(void *data)
 
 
 /*
- * What all clients together have not read is bounded.  Beyond that a client
- * holds up its upstream, as it does without us, and so those who wait for the
- * page: one that has not read it in time builds it no longer.
+ * Limits the bytes that all clients together have not read.  Above the limit,
+ * a client slows down its upstream, as without a cache, and with it the
+ * requests that wait for the page: a client that does not read in time no
+ * longer builds the page.
  */
 
 static ngx_uint_t
@@ -552,8 +568,9 @@ ngx_http_mcds_attach_handler(ngx_event_t *ev)
 
 
 /*
- * A client that reads slowly must not hold up those who wait for the page: it
- * gets a copy, and whoever sends the body has got rid of it.
+ * A client that reads slowly must not delay the requests that wait for the
+ * page: the client gets a copy of the data, and the upstream's buffers are
+ * free.
  */
 
 static ngx_int_t
@@ -643,7 +660,7 @@ ngx_http_mcds_detach_init(ngx_http_request_t *r,
 }
 
 
-/* frees what the client has got */
+/* frees the buffers that the client has read */
 
 static void
 ngx_http_mcds_detached(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx,
@@ -714,10 +731,10 @@ ngx_http_mcds_detach_cleanup(void *data)
 
 
 /*
- * Without a temporary file an event pipe reads no faster than the client, and
- * with one it cannot be held; what is not buffered is passed to us as it comes,
- * as with "X-Accel-Buffering: no".  The client has no part in that, it gets a
- * copy.
+ * Turns off buffering in the upstream, as "X-Accel-Buffering: no" does, so
+ * that each part is passed on as it comes.  Otherwise an event pipe without a
+ * temporary file reads as slowly as the client does, and an event pipe with
+ * one cannot be held back.  A slow client does not matter: it gets a copy.
  */
 
 static void
@@ -756,7 +773,7 @@ ngx_http_mcds_unbuffer(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx)
 }
 
 
-/* a refresh, also one that lost its context or never got one */
+/* 1 for a refresh, even if it has lost its context or never got one */
 
 static ngx_uint_t
 ngx_http_mcds_silent(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx)
@@ -769,8 +786,9 @@ static ngx_int_t
 ngx_http_mcds_filter_init(ngx_conf_t *cf)
 {
     /*
-     * Always, needed or not: the chain is the master's, and a configuration
-     * that is refused in the end has been through here as well.
+     * The filters are added to every configuration: the chain belongs to the
+     * master process, and a configuration that is refused later changes it,
+     * too.
      */
 
     ngx_http_next_header_filter = ngx_http_top_header_filter;

@@ -14,7 +14,7 @@
 
 typedef struct {
     ngx_array_t      *names;
-    ngx_mcds_own_t    own;        /* its scheme is empty until it is known */
+    ngx_mcds_own_t    own;        /* the scheme is empty until it is needed */
     size_t            len;
     u_char           *last;
 } ngx_http_mcds_forwarded_t;
@@ -84,7 +84,7 @@ ngx_http_mcds_forwarded(ngx_http_request_t *r, ngx_http_mcds_cache_conf_t *ccf,
     text->data = p;
     ctx.last = p;
 
-    /* in the order of the names, whatever that of the headers is */
+    /* in the order of the names, whatever the order of the headers */
 
     while (name) {
         name = ngx_http_mcds_forwarded_pass(r, &ctx, name);
@@ -97,8 +97,8 @@ ngx_http_mcds_forwarded(ngx_http_request_t *r, ngx_http_mcds_cache_conf_t *ccf,
 
 
 /*
- * Writes the headers of this name, if it is not NULL; the name that comes next
- * is returned.  Otherwise adds up how much all of them may take.
+ * Writes the headers of this name, and returns the next name; or, if name is
+ * NULL, adds up the sizes of all headers, and returns the first name.
  */
 
 static ngx_str_t *
@@ -195,7 +195,10 @@ ngx_http_mcds_forwarded_differs(ngx_http_request_t *r,
 }
 
 
-/* names of headers, "default" for the built-in ones, or "off" */
+/*
+ * the arguments are names of headers, "default" for the built-in names, or
+ * "off"
+ */
 
 char *
 ngx_http_mcds_cache_forwarded_headers(ngx_conf_t *cf, ngx_command_t *cmd,
@@ -221,7 +224,7 @@ ngx_http_mcds_cache_forwarded_headers(ngx_conf_t *cf, ngx_command_t *cmd,
         off |= (ngx_strcmp(value[i].data, "off") == 0);
     }
 
-    /* a list without names stands for "off" */
+    /* an empty array of names stands for "off" */
 
     if (names != NGX_CONF_UNSET_PTR && names->nelts == 0 && off
         && cf->args->nelts == 2)

@@ -2,8 +2,9 @@
 /*
  * Copyright (C) mcds authors
  *
- * Request headers that have an application answer another request than the one
- * that nginx has.
+ * Request headers that override the method, the host or the scheme for the
+ * application, so that its response belongs to another request than that of
+ * nginx.
  */
 
 
@@ -18,26 +19,28 @@
 
 
 /*
- * 1 if a header tells the application to take the request for one of another
- * method.  A HEAD counts even if it says that it is one: where it has a page
- * refreshed, a GET is sent with its headers.
+ * 1 if a header overrides the method for the application.  For a HEAD request,
+ * an override with the value HEAD counts, too: a refresh sends a GET request
+ * with the headers of the HEAD request.
  */
 
 ngx_uint_t ngx_http_mcds_overridden(ngx_http_request_t *r);
 
 
 /*
- * *text: the headers named by mcds_cache_forwarded_headers that say something
- * else than nginx has.  It is empty, and nothing is allocated, if there are
- * none.  It is the same for two requests only if these headers are, up to the
- * order of those that have different names; it lives in the pool of r.  A page
- * that was made for one text must not be served for another one.
- * NGX_ERROR: out of memory.
+ * Sets *text to the headers named by mcds_cache_forwarded_headers whose values
+ * differ from nginx's own; empty, without an allocation, if there are none.
+ * Two requests have the same text only if these headers are equal, up to the
+ * order of headers with different names.  A page that was made for one text
+ * must not be served for another.  The text lives in r->pool.  NGX_OK, or
+ * NGX_ERROR when out of memory.
  */
 
 ngx_int_t ngx_http_mcds_forwarded(ngx_http_request_t *r,
     ngx_http_mcds_cache_conf_t *ccf, ngx_str_t *text);
 
+
+/* the setter of mcds_cache_forwarded_headers */
 
 char *ngx_http_mcds_cache_forwarded_headers(ngx_conf_t *cf,
     ngx_command_t *cmd, void *conf);

@@ -2,8 +2,9 @@
 /*
  * Copyright (C) mcds authors
  *
- * RFC 9111, 4.3.5: HEAD that goes to the origin although there is a page, since
- * the request does not accept it, or since it must not be shown any more.
+ * RFC 9111, 4.3.5: the response to a HEAD request that goes to the origin
+ * although its page is stored, since the request does not accept the page, or
+ * since the page must not be served any more.
  */
 
 
@@ -34,8 +35,8 @@ ngx_http_mcds_head_differs(ngx_http_request_t *r,
     ngx_http_mcds_cache_ctx_t *ctx)
 {
     /*
-     * A page that has expired already is left alone: it is to be asked for
-     * anyway, and what is just being built is to take its place.
+     * An expired page is not invalidated: it will be revalidated anyway, and
+     * the page that is being built replaces it.
      */
 
     return r->method == NGX_HTTP_HEAD
@@ -61,7 +62,7 @@ ngx_http_mcds_head_same(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx)
         || ctx->no_store
         || ctx->authorization)
     {
-        /* or, with mcds_cache_bypass, it was not asked what was purged */
+        /* with mcds_cache_bypass, the purges of the page were not looked up */
 
         return 0;
     }
@@ -69,8 +70,8 @@ ngx_http_mcds_head_same(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx)
     entry = &ctx->copy->entry;
 
     /*
-     * A purge says that the page is another one now, whatever its validators
-     * are; and a page that is validated for each request gains nothing.
+     * A purge says that the page has changed, whatever its validators are; a
+     * page that is revalidated for each request does not need to be renewed.
      */
 
     if ((entry->flags & (NGX_MCDS_ENTRY_INVALID|NGX_MCDS_ENTRY_VALIDATE))
@@ -94,9 +95,9 @@ ngx_http_mcds_head_same(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx)
 
 
 /*
- * NGX_OK: all validators of the answer, and its length, are those of the page
- * in ctx->copy; NGX_DECLINED: another is, or there is no validator, so that the
- * page is no longer known to be the same; NGX_DONE: the answer does not count.
+ * NGX_OK: the validators and the length of the response are those of the page
+ * in ctx->copy; NGX_DECLINED: one of them differs, or the response has no
+ * validator; NGX_DONE: the response says nothing about the page.
  */
 
 static ngx_int_t
@@ -137,7 +138,9 @@ ngx_http_mcds_head_judge(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx)
 
     for (validator = ngx_http_mcds_validators; validator->len; validator++) {
 
-        /* a validator that the location hides is not stored, either */
+        /*
+         * a validator that the client does not get is not stored with the page
+         */
 
         new = ngx_http_mcds_head_find(&r->headers_out.headers, validator);
 

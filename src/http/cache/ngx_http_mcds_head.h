@@ -2,7 +2,8 @@
 /*
  * Copyright (C) mcds authors
  *
- * HEAD that goes to the origin although there is a page.
+ * The response to a HEAD request that goes to the origin although its page is
+ * stored.
  */
 
 
@@ -17,14 +18,19 @@
 
 
 /*
- * Whether the origin's answer to a HEAD no longer shows the page in ctx->copy
- * to be current: its Content-Length, ETag or Last-Modified is another, or it
- * has neither of the latter two.  same: 1 if it does show that, and the page
- * may be renewed by it.
+ * 1 if the response to a HEAD request no longer confirms the page in
+ * ctx->copy: its Content-Length, ETag or Last-Modified differs, or it has
+ * neither of the latter two.
  */
 
 ngx_uint_t ngx_http_mcds_head_differs(ngx_http_request_t *r,
     ngx_http_mcds_cache_ctx_t *ctx);
+
+/*
+ * 1 if the response to a HEAD request confirms the page in ctx->copy, and may
+ * renew it.
+ */
+
 ngx_uint_t ngx_http_mcds_head_same(ngx_http_request_t *r,
     ngx_http_mcds_cache_ctx_t *ctx);
 

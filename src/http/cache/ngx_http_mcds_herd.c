@@ -14,13 +14,13 @@
 #include "ngx_http_mcds_herd.h"
 
 
-/* uses are counted for so long, as "inactive" of proxy_cache_path; seconds */
+/* seconds that a count of uses lasts, as "inactive" of proxy_cache_path */
 #define NGX_HTTP_MCDS_USES_TTL    600
 
-/* of mcds_cache_local timed; ms */
+/* the default time of "mcds_cache_local timed", milliseconds */
 #define NGX_HTTP_MCDS_TIMED       1000
 
-/* the largest mcds_cache_error_backoff; ms */
+/* the defaults of mcds_cache_error_backoff, milliseconds */
 #define NGX_HTTP_MCDS_BACKOFF     2000
 #define NGX_HTTP_MCDS_BACKOFF_MAX 60000
 
@@ -35,9 +35,9 @@ static ngx_str_t  ngx_http_mcds_uses_suffix =
 
 
 /*
- * Vattani, Chierichetti, Lowenstein: Optimal Probabilistic Cache Stampede
- * Prevention, VLDB 2015: the nearer the end, and the longer the origin takes,
- * the likelier.
+ * The probability grows with the time that the origin takes, and the nearer
+ * the page is to its expiry: Vattani, Chierichetti, Lowenstein, Optimal
+ * Probabilistic Cache Stampede Prevention, VLDB 2015.
  */
 
 ngx_uint_t
@@ -63,7 +63,7 @@ ngx_http_mcds_herd_early(ngx_http_mcds_cache_ctx_t *ctx,
 }
 
 
-/* more than 0, at most 1 */
+/* a random number above 0, at most 1 */
 
 static double
 ngx_http_mcds_herd_random(void)
@@ -184,7 +184,7 @@ ngx_http_mcds_herd_local(ngx_http_mcds_cache_ctx_t *ctx,
 }
 
 
-/* the first pause, or off, and the longest */
+/* the arguments are the first back-off, or "off", and the longest back-off */
 
 static ngx_conf_enum_t  ngx_http_mcds_backoff_off[] = {
     { ngx_string("off"), 0 },
@@ -240,7 +240,7 @@ ngx_http_mcds_cache_error_backoff(ngx_conf_t *cf, ngx_command_t *cmd,
 }
 
 
-/* off, validated, timed or timed=time */
+/* parses "off", "validated", "timed" or "timed=time" */
 
 char *
 ngx_http_mcds_herd_mode(ngx_conf_t *cf, ngx_http_mcds_param_t *param,
@@ -282,7 +282,7 @@ ngx_http_mcds_herd_mode(ngx_conf_t *cf, ngx_http_mcds_param_t *param,
 }
 
 
-/* a factor as "1.5", in percent */
+/* a factor such as "1.5", stored as a percentage */
 
 char *
 ngx_http_mcds_herd_factor(ngx_conf_t *cf, ngx_http_mcds_param_t *param,

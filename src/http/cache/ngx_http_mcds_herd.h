@@ -2,8 +2,9 @@
 /*
  * Copyright (C) mcds authors
  *
- * What keeps herds from an origin beyond the lock: pauses after failures,
- * refreshes before the end, lifetimes that differ, pages that are worth it.
+ * Protects the origin from a cache stampede beyond the lock: back-off after
+ * failures, early refreshes, lifetimes with jitter, pages that are stored only
+ * after some uses.
  */
 
 
@@ -19,50 +20,64 @@
 
 
 /*
- * early: 1 if this request is to have a fresh page refreshed.  jitter: takes
- * mcds_cache_jitter off the lifetime of a page that is to be stored.
+ * 1 if this request is to refresh a page that is still fresh,
+ * mcds_cache_early.
  */
 
 ngx_uint_t ngx_http_mcds_herd_early(ngx_http_mcds_cache_ctx_t *ctx,
     ngx_http_mcds_cache_conf_t *ccf);
+
+/* shortens the lifetime of a page that is to be stored by mcds_cache_jitter */
+
 void ngx_http_mcds_herd_jitter(ngx_http_mcds_cache_conf_t *ccf,
     ngx_mcds_entry_t *entry);
 
 
 /*
- * mcds_cache_min_uses, for a page that is not there.  NGX_OK: it is used often
- * enough, or that is not known; NGX_DECLINED: not yet; NGX_AGAIN: the answer is
- * to come, and ctx is woken then; NGX_ERROR: out of memory.
+ * Counts a request for a page that is not stored, for mcds_cache_min_uses.
+ * NGX_OK: the page has enough uses, or memcached has failed; NGX_DECLINED: too
+ * few; NGX_AGAIN: the result wakes the task of ctx; NGX_ERROR: out of memory.
  */
 
 ngx_int_t ngx_http_mcds_herd_uses(ngx_http_request_t *r,
     ngx_http_mcds_cache_ctx_t *ctx, ngx_http_mcds_cache_conf_t *ccf);
 
 
-/* the answer that is to come is not waited for */
+/* ends the wait for the count of uses */
 
 void ngx_http_mcds_herd_hurry(ngx_http_mcds_cache_ctx_t *ctx);
 
 
-/* how copies of this host are used */
+/*
+ * Sets up ctx->seat for mcds_cache_local: the use of copies in the shared
+ * memory of this host.
+ */
 
 void ngx_http_mcds_herd_local(ngx_http_mcds_cache_ctx_t *ctx,
     ngx_http_mcds_cache_conf_t *ccf);
 
 
-/* directives */
+/* the setter of mcds_cache_error_backoff */
 
 char *ngx_http_mcds_cache_error_backoff(ngx_conf_t *cf, ngx_command_t *cmd,
     void *conf);
 
-/* types of mcds_cache_local and mcds_cache_early */
+/* the type of the value of mcds_cache_local */
 
 char *ngx_http_mcds_herd_mode(ngx_conf_t *cf, ngx_http_mcds_param_t *param,
     ngx_str_t *text, void *conf);
+
+/* the type of the value of mcds_cache_early */
+
 char *ngx_http_mcds_herd_factor(ngx_conf_t *cf, ngx_http_mcds_param_t *param,
     ngx_str_t *text, void *conf);
 
+/* sets the fields of a zeroed configuration to "unset" */
+
 void ngx_http_mcds_herd_init_conf(ngx_http_mcds_cache_conf_t *conf);
+
+/* merges the fields of a level that belong to this file */
+
 void ngx_http_mcds_herd_merge_conf(ngx_http_mcds_cache_conf_t *prev,
     ngx_http_mcds_cache_conf_t *conf);
 

@@ -2,10 +2,10 @@
 /*
  * Copyright (C) mcds authors
  *
- * RFC 9111, 4.4: a request that has changed something on the origin takes away
- * the page of its own URI, and has those expire that the origin names.  The
- * answer leaves when memcached has done so: its client does not see the page of
- * before as a fresh one, whatever host it asks next.
+ * RFC 9111, 4.4: the success of an unsafe request removes the page of its own
+ * URI, and expires the pages in the response's Location and Content-Location.
+ * The response is sent only when memcached has done so: its client then does
+ * not get the old page as a fresh one, from any host.
  */
 
 
@@ -21,26 +21,29 @@
 
 
 /*
- * All others may change something, those that nginx does not know too.  CONNECT
- * names no page, and what goes through the tunnel is not known.
+ * All other methods are unsafe, including those that nginx does not know.
+ * CONNECT names no page, and its tunnel is opaque.
  */
 #define NGX_HTTP_MCDS_SAFE                                                    \
     (NGX_HTTP_GET|NGX_HTTP_HEAD|NGX_HTTP_OPTIONS|NGX_HTTP_TRACE               \
      |NGX_HTTP_PROPFIND|NGX_HTTP_CONNECT)
 
 
-/* of c->buffered, beside those of nginx */
+/* a bit of c->buffered that nginx does not use */
 #define NGX_HTTP_MCDS_BUFFERED    0x40
 
 
-/* outlives the request while memcached has not answered */
+/*
+ * the invalidations of a request, which outlive it until memcached has
+ * answered
+ */
 
 struct ngx_http_mcds_gone_s {
-    ngx_http_request_t  *request;      /* NULL: it has ended */
+    ngx_http_request_t  *request;      /* NULL: the request has ended */
     ngx_uint_t           pending;
-    ngx_chain_t         *out;          /* of the body */
-    unsigned             held:1;       /* the header is */
-    unsigned             head:1;       /* and r->header_only was set for it */
+    ngx_chain_t         *out;          /* body held back */
+    unsigned             held:1;       /* the header is held back */
+    unsigned             head:1;       /* r->header_only was set meanwhile */
 };
 
 
@@ -127,7 +130,7 @@ void
 ngx_http_mcds_invalidate_merge(ngx_http_mcds_cache_conf_t *prev,
     ngx_http_mcds_cache_conf_t *conf)
 {
-    /* the condition belongs to the word before it */
+    /* "if=" belongs to the word before it, and is inherited with the word */
 
     if (conf->cache_invalidate == NGX_CONF_UNSET_UINT) {
         conf->invalidate_if = prev->invalidate_if;
@@ -144,7 +147,7 @@ ngx_http_mcds_invalidate_start(ngx_http_request_t *r,
 {
     ngx_int_t  rc;
 
-    /* an error page may show that the request was refused */
+    /* the error page may say that the request was refused */
 
     if (!ctx->conf->cache_invalidate
         || r != r->main
@@ -192,7 +195,7 @@ ngx_http_mcds_invalidate_arrive(ngx_http_request_t *r,
     if (ccf->cache_pool != ctx->conf->cache_pool
         || !ngx_mcds_same(&key, &ctx->key))
     {
-        /* requests of other methods may find their page under either */
+        /* requests with other methods may find their page under either key */
 
         ctx->asked_key = ctx->key;
         ctx->key = key;
@@ -237,7 +240,10 @@ ngx_http_mcds_invalidate_header_filter(ngx_http_request_t *r)
         ctx->gone->held = 1;
         r->connection->buffered |= NGX_HTTP_MCDS_BUFFERED;
 
-        /* as the filter that is not asked yet: an origin may send a body */
+        /*
+         * as nginx's header filter, which has not run yet: an origin may send
+         * a body
+         */
 
         if (r->method == NGX_HTTP_HEAD && !r->header_only) {
             ctx->gone->head = 1;
@@ -279,7 +285,10 @@ ngx_http_mcds_invalidate_body_filter(ngx_http_request_t *r, ngx_chain_t *in)
 
     if (r->header_only) {
 
-        /* nobody who held the header back has known that there is no body */
+        /*
+         * the body came while the header was held back, so it was not
+         * suppressed
+         */
 
         for ( /* void */ ; in; in = in->next) {
             in->buf->pos = in->buf->last;
@@ -417,7 +426,10 @@ ngx_http_mcds_invalidate(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx)
 }
 
 
-/* the page of the request's own URI; NGX_DECLINED: "if=" says no */
+/*
+ * invalidates the page of the request's own URI; NGX_DECLINED if "if=" is
+ * false
+ */
 
 static ngx_int_t
 ngx_http_mcds_invalidate_own(ngx_http_request_t *r,
@@ -504,8 +516,9 @@ ngx_http_mcds_invalidate_uri(ngx_http_request_t *r,
     }
 
     /*
-     * The RFC leaves these to the cache: a client that has a login lead to the
-     * front page does not make all others wait for it.
+     * RFC 9111 permits either: these pages expire only, so that a client whose
+     * login redirects to the front page does not make other clients wait for
+     * that page.
      */
 
     ngx_http_mcds_invalidate_page(ctx, ctx->conf, &key,
@@ -513,7 +526,7 @@ ngx_http_mcds_invalidate_uri(ngx_http_request_t *r,
 }
 
 
-/* NGX_DECLINED if it is not on this host */
+/* NGX_DECLINED if the URI is not on this host */
 
 static ngx_int_t
 ngx_http_mcds_invalidate_path(ngx_http_request_t *r, ngx_str_t *value,
@@ -580,7 +593,7 @@ ngx_http_mcds_invalidate_path(ngx_http_request_t *r, ngx_str_t *value,
 }
 
 
-/* the key as if the request had been for the path */
+/* makes the key that a request for this path would have */
 
 static ngx_int_t
 ngx_http_mcds_invalidate_key(ngx_http_request_t *r,

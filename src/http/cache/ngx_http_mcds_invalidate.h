@@ -2,7 +2,7 @@
 /*
  * Copyright (C) mcds authors
  *
- * mcds_cache_invalidate.
+ * mcds_cache_invalidate: unsafe requests invalidate pages (RFC 9111, 4.4).
  */
 
 
@@ -16,20 +16,33 @@
 #include "ngx_http_mcds_cache.h"
 
 
-/*
- * mcds_cache_invalidate.  merge: of a level with the one above.
- * start: r may be a request that changes something.
- * arrive: it has reached a location that answers, where the page may have
- * another key.  init: of the filters that see its answer.
- */
+/* merges mcds_cache_invalidate of a level with its outer level */
 
 void ngx_http_mcds_invalidate_merge(ngx_http_mcds_cache_conf_t *prev,
     ngx_http_mcds_cache_conf_t *conf);
+
+/*
+ * Sets ctx->invalidate and ctx->key if r is an unsafe request.  NGX_OK, or
+ * NGX_ERROR when out of memory.
+ */
+
 ngx_int_t ngx_http_mcds_invalidate_start(ngx_http_request_t *r,
     ngx_http_mcds_cache_ctx_t *ctx);
+
+/*
+ * Call this when the request has reached a location that responds, where the
+ * page may have another key.  NGX_OK, or NGX_ERROR when out of memory.
+ */
+
 ngx_int_t ngx_http_mcds_invalidate_arrive(ngx_http_request_t *r,
     ngx_http_mcds_cache_ctx_t *ctx);
+
+/* adds the filters that see the response of an unsafe request */
+
 void ngx_http_mcds_invalidate_init(void);
+
+/* the setter of mcds_cache_invalidate */
+
 char *ngx_http_mcds_cache_invalidate(ngx_conf_t *cf, ngx_command_t *cmd,
     void *conf);
 

@@ -2,17 +2,17 @@
 /*
  * Copyright (C) mcds authors
  *
- * A page is judged by a list of judges, each of which knows one rule.  The
- * order is that of trust: nothing of a page counts that is not signed; then
- * purges make the page expire, and request directives and the lifetime see
- * when it has expired.
+ * A list of judges decides on a page; each of them knows one rule.  Their
+ * order is that of trust: a page that is not signed counts for nothing; then
+ * purges may expire the page; then the directives of the request and the
+ * lifetime apply to the result.
  *
- * A page that was found is judged as it is now.  A page that the request has
- * waited for is right for it if the page would have been right when the
- * request came; whatever its lifetime is and the request asks for, if the
- * origin was asked for the page since then, since the origin has nothing else
- * to say.  Such a page that is not right is not the last word: the key is
- * looked up once more, and the page that lies there is judged as it is.
+ * A page from a lookup is judged by the current time.  A page that the request
+ * has waited for is valid if it would have been valid when the request came.
+ * If the origin was asked after that, the page is valid whatever its lifetime
+ * and the directives of the request are, since the origin would give the same
+ * response again.  If a page after a wait is not valid, the key is looked up
+ * once more, and the entry found then is judged by the current time.
  */
 
 
@@ -101,7 +101,7 @@ ngx_http_mcds_judge(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx,
         return verdict;
     }
 
-    /* of no-cache no page would be better */
+    /* with no-cache, a second lookup would find no better page */
 
     return ((verdict == NGX_HTTP_MCDS_JUDGE_STALE
              || verdict == NGX_HTTP_MCDS_JUDGE_GONE)
@@ -110,7 +110,7 @@ ngx_http_mcds_judge(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx,
 }
 
 
-/* lists that are signed have led elsewhere */
+/* a signed list of variants was followed before, so this one is not signed */
 
 static ngx_uint_t
 ngx_http_mcds_judge_signature(ngx_http_request_t *r,
@@ -130,7 +130,7 @@ ngx_http_mcds_judge_signature(ngx_http_request_t *r,
 
     if (j->entry->kind != NGX_MCDS_ENTRY_PAGE) {
 
-        /* hit-for-miss */
+        /* the entry is a hit-for-miss mark */
 
         return ngx_http_mcds_judge_says(j, NGX_HTTP_MCDS_JUDGE_GONE,
                                         NGX_MCDS_REASON_UNCACHEABLE);
@@ -152,7 +152,7 @@ ngx_http_mcds_judge_signed(ngx_http_mcds_cache_ctx_t *ctx,
 }
 
 
-/* RFC 9111, 3.5 */
+/* RFC 9111, 3.5: is the page for this authorized client? */
 
 static ngx_uint_t
 ngx_http_mcds_judge_client(ngx_http_request_t *r,
@@ -167,7 +167,7 @@ ngx_http_mcds_judge_client(ngx_http_request_t *r,
 }
 
 
-/* a page whose tag was purged, or may have been, has expired just now */
+/* a page purged by tag counts as expired, also if the purge is uncertain */
 
 static ngx_uint_t
 ngx_http_mcds_judge_tags(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx,
@@ -190,7 +190,10 @@ ngx_http_mcds_judge_tags(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx,
 
     case NGX_MCDS_TAGS_UNKNOWN:
 
-        /* the next page that the request could wait for is no better */
+        /*
+         * looking up another page would not resolve the uncertainty about its
+         * tags
+         */
 
         if (j->built || j->entry->expire <= j->now) {
             return NGX_HTTP_MCDS_JUDGE_VALID;
@@ -215,8 +218,8 @@ ngx_http_mcds_judge_tags(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx,
 
 
 /*
- * A purge of a page that varies is written into its list.  After a wait it may
- * be the list of the request that is too old.
+ * A purge of a page with variants is recorded in its list of variants.  After
+ * a wait, the list of the request may be older than the page.
  */
 
 static ngx_uint_t
@@ -241,8 +244,8 @@ ngx_http_mcds_judge_vary(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx,
 
 
 /*
- * RFC 9111, 5.2.2.4: each request asks the origin on its own, since the
- * answer to one request may not hold for the next.
+ * RFC 9111, 5.2.2.4: each request revalidates the page by itself, since a
+ * response to one request may not be valid for the next.
  */
 
 static ngx_uint_t
@@ -258,7 +261,7 @@ ngx_http_mcds_judge_no_cache(ngx_http_request_t *r,
 }
 
 
-/* RFC 9111, 5.2.1 */
+/* RFC 9111, 5.2.1: does the page satisfy the directives of the request? */
 
 static ngx_uint_t
 ngx_http_mcds_judge_request(ngx_http_request_t *r,
@@ -277,8 +280,8 @@ ngx_http_mcds_judge_request(ngx_http_request_t *r,
 
 
 /*
- * A page that the origin took longer for than the page lives is right for all
- * requests that have waited for it, if it may be used stale.
+ * If the origin takes longer than the lifetime of its page, the page is valid
+ * for all requests that have waited for it, if stale pages are permitted.
  */
 
 static ngx_uint_t
@@ -317,7 +320,10 @@ ngx_http_mcds_judge_lifetime(ngx_http_request_t *r,
         return NGX_HTTP_MCDS_JUDGE_VALID;
     }
 
-    /* a client that accepts a page as old as that need not wait for another */
+    /*
+     * a client with max-stale accepts this page, and does not wait for a new
+     * one
+     */
 
     if (j->state == NGX_MCDS_STALE_LAST
         && ctx->control

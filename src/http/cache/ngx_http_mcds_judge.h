@@ -17,43 +17,49 @@
 
 
 typedef enum {
-    NGX_HTTP_MCDS_JUDGE_VALID = 0,  /* the page answers the request */
+    NGX_HTTP_MCDS_JUDGE_VALID = 0,  /* serve the page */
     NGX_HTTP_MCDS_JUDGE_STALE,      /* the page has expired, or was purged;
                                        "state" says how long ago */
-    NGX_HTTP_MCDS_JUDGE_GONE,       /* the page must not answer the request */
-    NGX_HTTP_MCDS_JUDGE_AGAIN,      /* another page may lie there by now: the
-                                       key is to be looked up once more */
-    NGX_HTTP_MCDS_JUDGE_WAIT,       /* a reply is to come; then the page is to
-                                       be judged once more */
+    NGX_HTTP_MCDS_JUDGE_GONE,       /* the page must not be served */
+    NGX_HTTP_MCDS_JUDGE_AGAIN,      /* look up the key once more: another page
+                                       may be stored by now */
+    NGX_HTTP_MCDS_JUDGE_WAIT,       /* a result is to come; then judge the page
+                                       once more */
     NGX_HTTP_MCDS_JUDGE_ERROR       /* out of memory */
 } ngx_http_mcds_judge_e;
 
 
 typedef struct {
     ngx_http_mcds_cache_conf_t  *conf;
-    ngx_mcds_entry_t            *entry;   /* the page, or "expired" */
-    ngx_mcds_entry_t             expired; /* the page, purged before its end */
+    ngx_mcds_entry_t            *entry;   /* of the page, or "expired" */
+    ngx_mcds_entry_t             expired; /* copy of the entry that a purge has
+                                             expired */
     uint64_t                     now;
-    ngx_uint_t                   reason;  /* ngx_mcds_reason_e; of STALE and
+    ngx_uint_t                   reason;  /* ngx_mcds_reason_e; for STALE and
                                              GONE */
-    ngx_uint_t                   state;   /* ngx_mcds_fresh_e; of STALE */
+    ngx_uint_t                   state;   /* ngx_mcds_fresh_e; for STALE */
 
-    unsigned                     waited:1; /* the request has waited for a page
-                                              that was to be built */
-    unsigned                     built:1; /* ... and this is that page */
+    unsigned                     waited:1; /* the request has waited for a
+                                              page */
+    unsigned                     built:1; /* this page was built during the
+                                             wait */
 } ngx_http_mcds_judgement_t;
 
 
 /*
- * judge: runs the list of judges over ctx->copy, after a look-up and after a
- * wait alike; an ngx_http_mcds_judge_e.  judge_signed: NGX_OK if the page is
- * signed as ccf wants it; of a page in parts, those parts, too, that are in
- * memory.
+ * Judges ctx->copy, after a lookup as well as after a wait; returns
+ * ngx_http_mcds_judge_e, and sets *j.
  */
 
 ngx_uint_t ngx_http_mcds_judge(ngx_http_request_t *r,
     ngx_http_mcds_cache_ctx_t *ctx, ngx_http_mcds_cache_conf_t *ccf,
     ngx_http_mcds_judgement_t *j);
+
+/*
+ * NGX_OK if ctx->copy is signed as ccf requires; for a page in parts, this
+ * includes the parts that are in memory.  Otherwise NGX_DECLINED.
+ */
+
 ngx_int_t ngx_http_mcds_judge_signed(ngx_http_mcds_cache_ctx_t *ctx,
     ngx_http_mcds_cache_conf_t *ccf);
 

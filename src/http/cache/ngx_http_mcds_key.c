@@ -2,7 +2,7 @@
 /*
  * Copyright (C) mcds authors
  *
- * The text that a page is kept under.
+ * The key of a page.
  */
 
 
@@ -16,16 +16,16 @@
 #include "ngx_http_mcds_site.h"
 
 
-/* further arguments are not put in order */
+/* if there are more arguments, they are not sorted */
 #define NGX_HTTP_MCDS_MAX_ARGS    256
 
-/* longer names stay in the key */
+/* longer names are not left out of the key */
 #define NGX_HTTP_MCDS_ARG_NAME    64
 
 
 typedef struct {
-    ngx_str_t     text;           /* with the name */
-    size_t        name;           /* its length */
+    ngx_str_t     text;           /* argument with its name */
+    size_t        name;           /* length of the name */
     ngx_uint_t    order;
 } ngx_http_mcds_arg_t;
 
@@ -62,9 +62,9 @@ static ngx_http_variable_t  ngx_http_mcds_key_vars[] = {
       ngx_http_null_variable
 };
 
-/* a key is being made: its variable is the default one then */
+/* a key is being evaluated: $mcds_cache_key is the default key then */
 static ngx_uint_t  ngx_http_mcds_key_making;
-/* ... and there is none */
+/* the default key was evaluated, but the request has none */
 static ngx_uint_t  ngx_http_mcds_key_declined;
 
 
@@ -106,7 +106,7 @@ ngx_http_mcds_cache_key(ngx_http_request_t *r, ngx_http_mcds_cache_conf_t *ccf,
             return NGX_ERROR;
         }
 
-        /* without that part many pages may have the same key */
+        /* without the default key, many pages could have the same key */
 
         if (ngx_http_mcds_key_declined) {
             return NGX_DECLINED;
@@ -125,10 +125,11 @@ ngx_http_mcds_cache_key(ngx_http_request_t *r, ngx_http_mcds_cache_conf_t *ccf,
 
 
 /*
- * Scheme, host with its port, if the client has named one, and the URI as the
- * client wrote it, but for the arguments that are left out or put in order.
- * A subrequest has only the URI it was made with; if that was rewritten before
- * the page is asked for, no text tells its pages apart, and it is not cached.
+ * The default key: scheme, host with the port that the client has named, and
+ * the URI as the client wrote it, except for arguments that are left out or
+ * sorted.  A subrequest has only the URI that it was created with; if this URI
+ * was rewritten before the lookup, no text distinguishes its pages, and the
+ * subrequest is not cached.
  */
 
 static ngx_int_t
@@ -226,10 +227,10 @@ ngx_http_mcds_default_key(ngx_http_request_t *r,
 #ifdef NGX_HTTP_VERSION_30
 
 /*
- * Over HTTP/2 nginx makes a Host header of ":authority", over HTTP/3 it does
- * not.  The page is one for all protocols, so the origin must be asked for it
- * alike, be it with $http_host or by a FastCGI parameter.  The header is put in
- * front of the list: what stands behind may be shared with the main request.
+ * From ":authority", nginx makes a Host header for HTTP/2, but not for HTTP/3.
+ * All protocols share a page, so the origin must get the same Host, be it by
+ * $http_host or by a FastCGI parameter.  The header becomes the first part of
+ * the list: the parts behind may be shared with the main request.
  */
 
 static ngx_int_t
@@ -252,7 +253,7 @@ ngx_http_mcds_key_host(ngx_http_request_t *r)
         return NGX_OK;
     }
 
-    /* others may be pushed behind it where it is in the only part */
+    /* room for headers that other modules push if this is the only part */
 
     headers = &r->headers_in.headers;
     n = headers->part.nelts ? 1 : headers->nalloc;
@@ -276,7 +277,7 @@ ngx_http_mcds_key_host(ngx_http_request_t *r)
 
     if (part->nelts == 0) {
 
-        /* nginx counts on other parts than the first not to be empty */
+        /* nginx relies on all parts but the first not being empty */
 
         headers->last = &headers->part;
 
@@ -293,7 +294,7 @@ ngx_http_mcds_key_host(ngx_http_request_t *r)
 
     r->headers_in.host = h;
 
-    /* the variable may have been looked at before */
+    /* an earlier evaluation of $http_host may have cached "not found" */
 
     cmcf = ngx_http_get_module_main_conf(r, ngx_http_core_module);
 
@@ -315,9 +316,10 @@ ngx_http_mcds_key_host(ngx_http_request_t *r)
 
 
 /*
- * What an origin makes links of is the Host header, in full.  NGX_DECLINED if
- * that is not the host that was chosen: of a request line with a host in it
- * nginx takes that one and passes on the header.
+ * Sets *port to the port in the Host header, with its ":": an origin makes
+ * links from the whole header.  NGX_DECLINED if Host names another host than
+ * the one that was chosen: for an absolute URI in the request line, nginx
+ * chooses that host and passes the header on.
  */
 
 static ngx_int_t
@@ -336,7 +338,7 @@ ngx_http_mcds_key_port(ngx_http_request_t *r, ngx_str_t *port)
 
     value = &r->headers_in.host->value;
 
-    /* nginx copies a host only to make it lower case */
+    /* nginx copies a host only to convert it to lower case */
 
     if (value->len < server->len
         || (value->data != server->data
@@ -367,7 +369,7 @@ ngx_http_mcds_key_port(ngx_http_request_t *r, ngx_str_t *port)
 }
 
 
-/* without those that are ignored, in order */
+/* removes ignored arguments, and sorts the others */
 
 static ngx_int_t
 ngx_http_mcds_key_args(ngx_http_request_t *r, ngx_http_mcds_cache_conf_t *ccf,
@@ -447,7 +449,7 @@ ngx_http_mcds_key_split(ngx_http_request_t *r,
             name = end;
         }
 
-        /* some origins see several arguments where there is a semicolon */
+        /* for some origins, a semicolon separates arguments */
 
         if (end == p
             || (ngx_http_mcds_key_ignored(conf, p, name)
@@ -481,8 +483,8 @@ ngx_http_mcds_key_ignored(ngx_http_mcds_key_args_t *conf, u_char *p,
     ngx_uint_t   i;
 
     /*
-     * With "only", names that the origin may take for one of these stay:
-     * "p%61ge", "Page", and what PHP makes of "page[]" or ".page"
+     * With "only=", names stay that the origin may take for one of the list:
+     * "p%61ge", "Page", and "page[]" or ".page", which PHP converts
      */
 
     if (conf->only) {
@@ -521,7 +523,10 @@ ngx_http_mcds_key_ignored(ngx_http_mcds_key_args_t *conf, u_char *p,
 }
 
 
-/* by names alone: of several values some applications take the last */
+/*
+ * sorts by names only: if a name is repeated, some applications use the last
+ * value
+ */
 
 static int ngx_libc_cdecl
 ngx_http_mcds_key_cmp(const void *one, const void *two)
@@ -543,9 +548,9 @@ ngx_http_mcds_key_cmp(const void *one, const void *two)
 
 
 /*
- * 1 if the argument is the one before it once more.  Only where all of that
- * name are alike: the order of different values may mean something; and not
- * where repeating makes a list longer, as "a[]" does.
+ * 1 if the argument repeats the one before it and can be left out: only if all
+ * arguments of this name are equal, since the order of different values may
+ * matter, and not if repetition makes a list longer, as "a[]" does.
  */
 
 static ngx_uint_t
@@ -740,7 +745,7 @@ ngx_http_mcds_cache_key_args(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 }
 
 
-/* names with commas between them */
+/* parses a list of names separated by commas */
 
 static char *
 ngx_http_mcds_key_names(ngx_conf_t *cf, ngx_http_mcds_param_t *param,

@@ -2,7 +2,7 @@
 /*
  * Copyright (C) mcds authors
  *
- * The name that a page is kept under.
+ * The key of a page.
  */
 
 
@@ -17,17 +17,27 @@
 
 
 /*
- * The text that the page of r is kept under: site and key, see
- * ngx_http_mcds_site.h.  NGX_DECLINED: there is none.
- * match: 1 if the name is that of the pattern, in which "*" stands for any
- * number of characters.
+ * The key of the page of r: site and key, see ngx_http_mcds_site.h.
+ * NGX_DECLINED: the page of r has no key, and is not cached; NGX_ERROR: out of
+ * memory.
  */
 
 ngx_int_t ngx_http_mcds_cache_key(ngx_http_request_t *r,
     ngx_http_mcds_cache_conf_t *ccf, ngx_str_t *key);
+
+/*
+ * 1 if the name, up to end, matches the pattern p, up to last, in which "*"
+ * stands for any number of characters.
+ */
+
 ngx_uint_t ngx_http_mcds_match(u_char *p, u_char *last, u_char *name,
     u_char *end);
+
+/* in preconfiguration: adds $mcds_cache_key */
+
 ngx_int_t ngx_http_mcds_key_add_variables(ngx_conf_t *cf);
+
+/* the setter of mcds_cache_key_args */
 
 char *ngx_http_mcds_cache_key_args(ngx_conf_t *cf, ngx_command_t *cmd,
     void *conf);

@@ -4,14 +4,15 @@
  *
  *   key ---> list of names, generation ---> key:vary:generation:values
  *
- * A request that finds a list under the page's key takes its seat at the
- * variant of its own values; from there on that is a page like others, with a
- * lock, waiters and refreshes of its own.  Next time this worker knows the list
- * and asks for both at once.
+ * A request that finds a list of variants under the key of its page moves on
+ * to the variant of its own values, which is then a page like any other, with
+ * its own lock, waiters and refreshes.  For the next request, this worker
+ * knows the list and looks up both at once.
  *
- * An answer that varies where no list was is stored as a variant, and then the
- * list is stored as if it was the page: those who wait for the page get it, and
- * look for their own variants.
+ * If a response has a Vary header, and no list is stored, the response is
+ * stored as a variant, and then the list is stored in place of the page: the
+ * requests that wait for the page get the list, and look up their own
+ * variants.
  */
 
 
@@ -73,7 +74,7 @@ ngx_http_mcds_lookup(ngx_http_request_t *r,
 
     if (ctx->copy && known) {
 
-        /* both are used unasked */
+        /* both entries are recent enough to be used without a lookup */
 
         return NGX_OK;
     }
@@ -116,7 +117,7 @@ ngx_http_mcds_lookup_ask(ngx_http_mcds_cache_ctx_t *ctx)
 }
 
 
-/* to the variant of the list */
+/* moves on to the variant that the list leads to */
 
 static ngx_int_t
 ngx_http_mcds_lookup_go(ngx_http_mcds_cache_ctx_t *ctx,
@@ -158,7 +159,7 @@ ngx_http_mcds_lookup_go(ngx_http_mcds_cache_ctx_t *ctx,
 }
 
 
-/* looks up what there is under ctx->key now */
+/* looks up the entry of ctx->key again */
 
 static ngx_int_t
 ngx_http_mcds_lookup_list(ngx_http_mcds_cache_ctx_t *ctx,
@@ -167,7 +168,10 @@ ngx_http_mcds_lookup_list(ngx_http_mcds_cache_ctx_t *ctx,
     ngx_mcds_copy_unref(ctx->vary.read);
     ctx->vary.read = NULL;
 
-    /* a list that has just other variants leads to the same page again */
+    /*
+     * a list that has only other variants than before leads to the same page
+     * again
+     */
 
     if (ctx->vary.list && ctx->copy && ctx->copy->stamp.cas) {
         ctx->vary.read = ngx_mcds_copy_ref(ctx->copy);
@@ -227,7 +231,7 @@ ngx_http_mcds_lookup_end(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx,
 }
 
 
-/* a list that was found leads to the variant of the request */
+/* follows a list to the variant of the request */
 
 static ngx_int_t
 ngx_http_mcds_lookup_variant(ngx_http_mcds_cache_ctx_t *ctx,
@@ -243,7 +247,9 @@ ngx_http_mcds_lookup_variant(ngx_http_mcds_cache_ctx_t *ctx,
             return ngx_http_mcds_lookup_list(ctx, ccf);
         }
 
-        /* a host that keeps copies has them for just that */
+        /*
+         * with mcds_cache_local, the host's copies are used if memcached fails
+         */
 
         if (ctx->vary.base_outcome == NGX_MCDS_PAGE_FAILED
             && !ctx->seat.local)
@@ -291,7 +297,10 @@ ngx_http_mcds_lookup_variant(ngx_http_mcds_cache_ctx_t *ctx,
 
         if (ctx->vary.list) {
 
-            /* in the place of a variant: the list has changed */
+            /*
+             * the list is in the place of a variant: the list of the key has
+             * changed
+             */
 
             rc = ngx_http_mcds_lookup_list(ctx, ccf);
 
@@ -310,7 +319,7 @@ ngx_http_mcds_lookup_variant(ngx_http_mcds_cache_ctx_t *ctx,
 }
 
 
-/* 1 if the list at hand tells routes apart */
+/* 1 if the current list of variants distinguishes routes */
 
 static ngx_uint_t
 ngx_http_mcds_lookup_routes(ngx_http_mcds_cache_ctx_t *ctx)
@@ -327,7 +336,7 @@ ngx_http_mcds_lookup_routes(ngx_http_mcds_cache_ctx_t *ctx)
 }
 
 
-/* what the list was made for may be just what the request wants */
+/* the response for which the list was made may be the page of this request */
 
 static ngx_int_t
 ngx_http_mcds_lookup_first(ngx_http_mcds_cache_ctx_t *ctx,
@@ -384,7 +393,10 @@ ngx_http_mcds_lookup_first(ngx_http_mcds_cache_ctx_t *ctx,
 }
 
 
-/* the same in another worker, when memcached has not been there for either */
+/*
+ * finds the response for which another worker has made the list, if memcached
+ * could store neither
+ */
 
 static ngx_int_t
 ngx_http_mcds_lookup_shared(ngx_http_mcds_cache_ctx_t *ctx,
@@ -416,7 +428,7 @@ ngx_http_mcds_lookup_shared(ngx_http_mcds_cache_ctx_t *ctx,
 }
 
 
-/* the request goes by this list from here on */
+/* makes this list the current one of the request */
 
 static void
 ngx_http_mcds_lookup_take(ngx_http_mcds_cache_ctx_t *ctx,
@@ -438,7 +450,7 @@ ngx_http_mcds_lookup_confirmed(void *data, ngx_uint_t outcome,
         && (copy->entry.generation != ctx->vary.list->entry.generation
             || ngx_mcds_copy_signed(copy, ctx->conf->secrets) != NGX_OK))
     {
-        /* it has changed while the answer was on its way */
+        /* the list has changed while the variant was looked up */
 
         outcome = NGX_MCDS_PAGE_MISSING;
 
@@ -555,7 +567,9 @@ ngx_http_mcds_lookup_again(ngx_http_mcds_cache_ctx_t *ctx,
 {
     if (ctx->copy && ngx_http_mcds_vary_purged(ctx)) {
 
-        /* or it was built after a purge that this request does not know */
+        /*
+         * the list may be older than a purge, after which the page was built
+         */
 
         return ngx_http_mcds_lookup_list(ctx, ccf);
     }
@@ -575,8 +589,8 @@ ngx_http_mcds_lookup_again(ngx_http_mcds_cache_ctx_t *ctx,
 
 
 /*
- * What lies under the key has come along another route.  A list takes its
- * place, by which the pages of all routes are found from then on.
+ * The page under the key was made by another route.  A list of routes replaces
+ * the page, and from then on leads to the pages of all routes.
  */
 
 static ngx_int_t
@@ -597,7 +611,7 @@ ngx_http_mcds_lookup_other(ngx_http_request_t *r,
         return ngx_http_mcds_variant_fork(r, ctx, ccf);
     }
 
-    /* a request that stores nothing changes nothing */
+    /* a request whose response is not stored must not change the cache */
 
     ngx_http_mcds_lookup_drop(ctx);
 

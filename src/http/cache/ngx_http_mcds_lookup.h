@@ -2,8 +2,8 @@
 /*
  * Copyright (C) mcds authors
  *
- * A request and the page of its key: from the key, or from list to variant, to
- * the copy that the request is to judge.
+ * From the key of a request, or by a list of variants, to the entry that the
+ * request judges.
  */
 
 
@@ -18,9 +18,10 @@
 
 
 /*
- * Looks up the page of ctx->key, where ctx->seat is.  If this worker knows
- * that it varies, its variant is looked up instead, and in the same turn
- * whether the list is still the one that is known.  NGX_OK or NGX_ERROR.
+ * Looks up the page of ctx->key, at which ctx->seat waits.  If this worker
+ * knows that the page has variants, the variant is looked up instead, and in
+ * the same turn the list of variants, to confirm it.  NGX_OK, or NGX_ERROR
+ * when out of memory.
  */
 
 ngx_int_t ngx_http_mcds_lookup(ngx_http_request_t *r,
@@ -28,10 +29,10 @@ ngx_int_t ngx_http_mcds_lookup(ngx_http_request_t *r,
 
 
 /*
- * After a reply.  NGX_OK: ctx->copy, if there is one, is no list that leads
- * elsewhere, and has come along the route of the request; NGX_AGAIN: another
- * reply is to come; NGX_BUSY: the page is not for the cache, its lists change
- * all the time; NGX_ERROR.
+ * Call this after a result.  NGX_OK: ctx->copy, if not NULL, is not a list
+ * that leads elsewhere, and was made by the route of the request; NGX_AGAIN:
+ * another result is to come; NGX_BUSY: the page is not cached, since its lists
+ * keep changing; NGX_ERROR: out of memory.
  */
 
 ngx_int_t ngx_http_mcds_lookup_end(ngx_http_request_t *r,
@@ -39,28 +40,31 @@ ngx_int_t ngx_http_mcds_lookup_end(ngx_http_request_t *r,
 
 
 /*
- * The page that has come is not right for this request, and the page that is
- * there now may be: NGX_AGAIN, or NGX_ERROR.
+ * Looks up the page once more, since another page may be stored by now:
+ * NGX_AGAIN, or NGX_ERROR when out of memory.
  */
 
 ngx_int_t ngx_http_mcds_lookup_again(ngx_http_mcds_cache_ctx_t *ctx,
     ngx_http_mcds_cache_conf_t *ccf);
 
 
-/* takes a seat at the page of ctx->at: NGX_OK, or NGX_ERROR */
+/*
+ * Makes ctx->seat a waiter for the page of ctx->at: NGX_OK, or NGX_ERROR when
+ * out of memory.
+ */
 
 ngx_int_t ngx_http_mcds_lookup_sit(ngx_http_mcds_cache_ctx_t *ctx,
     ngx_http_mcds_cache_conf_t *ccf);
 
 
-/* forgets ctx->copy, which is not for this request */
+/* releases ctx->copy, if this request does not use the entry */
 void ngx_http_mcds_lookup_drop(ngx_http_mcds_cache_ctx_t *ctx);
 
-/* the copy that builds behind a request goes on with its list */
+/* gives the list of a request to the detached copy that builds for it */
 void ngx_http_mcds_lookup_inherit(ngx_http_mcds_cache_ctx_t *ctx,
     ngx_http_mcds_cache_ctx_t *from);
 
-/* forgets the list and the variants */
+/* releases the list of variants of the request */
 void ngx_http_mcds_lookup_cleanup(ngx_http_mcds_cache_ctx_t *ctx);
 
 

@@ -2,9 +2,9 @@
 /*
  * Copyright (C) mcds authors
  *
- * The answer to a build that cannot be stored, for the request that has begun
- * the build.  The answer is kept in that request's memory until all of it has
- * come; then nginx's own filters make 304, 412 or 206 of it.
+ * The response to a build that cannot be stored, for the request that has
+ * begun the build.  The response is kept in the memory of this request until
+ * it is complete; then nginx's own filters make 304, 412 or 206 of it.
  */
 
 
@@ -18,22 +18,23 @@
 #include "ngx_http_mcds_serve.h"
 
 
-/* the first room for a body whose length is not known; bytes */
+/* the first size of the buffer for a body of unknown length, bytes */
 #define NGX_HTTP_MCDS_OWN_ROOM  4096
 
-/* the largest body; bytes */
+/* the largest body that is kept, bytes */
 #define NGX_HTTP_MCDS_OWN_MAX   (1024 * 1024)
 
 
-/* in memory of the request that waits */
+/* a kept response, in the memory of the client's request */
 
 struct ngx_http_mcds_own_s {
-    ngx_http_mcds_cache_ctx_t  *client;   /* it waits */
-    ngx_http_mcds_cache_ctx_t  *build;    /* its copy; NULL: none any more */
-    ngx_event_t                 timer;    /* the end of patience */
+    ngx_http_mcds_cache_ctx_t  *client;   /* the request that waits */
+    ngx_http_mcds_cache_ctx_t  *build;    /* its detached copy; NULL: ended */
+    ngx_event_t                 timer;    /* limits the wait for the
+                                             response */
 
     ngx_uint_t                  status;
-    ngx_uint_t                  reason;   /* why it is not stored */
+    ngx_uint_t                  reason;   /* why the response is not stored */
     ngx_str_t                   status_line;
     ngx_str_t                   type;
     size_t                      type_len;
@@ -41,14 +42,14 @@ struct ngx_http_mcds_own_s {
     ngx_str_t                   override;
     time_t                      last_modified;
     ngx_array_t                 headers;  /* ngx_table_elt_t */
-    ngx_str_t                  *location; /* values that nginx looks for */
+    ngx_str_t                  *location; /* values of nginx's own headers */
     ngx_str_t                  *date;
     ngx_str_t                  *server;
 
     u_char                     *body;
     size_t                      length;
     size_t                      room;
-    off_t                       expected;  /* -1: not known */
+    off_t                       expected;  /* length, -1: not known */
 
     unsigned                    taking:1;
     unsigned                    complete:1;
@@ -108,7 +109,10 @@ ngx_http_mcds_own_wait(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx)
 
     if (ctx->seat.building) {
 
-        /* another one is to build, as after an answer about this request */
+        /*
+         * the build of this request would repeat the response: let another
+         * request build
+         */
 
         ngx_mcds_page_built(&ctx->seat, NGX_MCDS_BUILD_FAILED, NULL, 0);
     }
@@ -154,8 +158,8 @@ ngx_http_mcds_own_take(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx)
     own = ctx->own;
 
     /*
-     * Another location may have another way to send it, and what stands in
-     * place of an error is not the answer.
+     * The response must be that of this request: another location may send it
+     * differently, and an error page is another response.
      */
 
     if (own == NULL
@@ -173,7 +177,10 @@ ngx_http_mcds_own_take(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx)
     client = own->client->task->request;
     length = r->headers_out.content_length_n;
 
-    /* without a length it may be a live stream, which has no end to wait for */
+    /*
+     * without a length, the body may be a live stream, which has no end to
+     * wait for
+     */
 
     if (length > NGX_HTTP_MCDS_OWN_MAX
         || (length < 0
@@ -318,7 +325,7 @@ ngx_http_mcds_own_body(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx,
 }
 
 
-/* NGX_DECLINED: it cannot be kept */
+/* NGX_DECLINED: the body cannot be kept */
 
 static ngx_int_t
 ngx_http_mcds_own_append(ngx_http_mcds_own_t *own, ngx_buf_t *b)
@@ -387,7 +394,7 @@ ngx_http_mcds_own_end(ngx_http_mcds_cache_ctx_t *ctx)
         return;
     }
 
-    /* of an empty body nginx may send not even the end */
+    /* for an empty body, nginx may not even send the last buffer */
 
     if (own->taking && own->expected == 0) {
         own->complete = 1;
@@ -426,7 +433,7 @@ ngx_http_mcds_own_timer(ngx_event_t *ev)
 }
 
 
-/* ends the copy, too, if it serves no other request */
+/* ends the detached copy, too, if it serves no other request */
 
 static void
 ngx_http_mcds_own_unlink(ngx_http_mcds_own_t *own)

@@ -2,9 +2,9 @@
 /*
  * Copyright (C) mcds authors
  *
- * A conditional request, or one for a range, has its page built by a copy.  If
- * the answer turns out not to be storable it is for that request alone, which
- * need not ask the origin a second time.
+ * A conditional request, or a request for a range, has its page built by a
+ * detached copy.  If the response turns out not to be storable, the response
+ * is for this request alone, which need not ask the origin a second time.
  */
 
 
@@ -19,40 +19,60 @@
 
 
 /*
- * Of the request that waits.  create: before it makes its copy; NGX_ERROR: out
- * of memory.  link: "build" is the context of the copy.  wait: when the request
- * is told how the build has ended; NGX_AGAIN the answer is on its way, and the
- * request is told once more; NGX_OK it has come, and the content handler of the
- * request is set to send it; NGX_DECLINED there is none.  waits: 1 if the
- * answer is on its way, which counts among ctx->task->waiting.
+ * For the client's request, before it is copied: NGX_OK, or NGX_ERROR when out
+ * of memory.
  */
 
 ngx_int_t ngx_http_mcds_own_create(ngx_http_request_t *r,
     ngx_http_mcds_cache_ctx_t *ctx);
+
+/* for the client's request: build is the context of the detached copy */
+
 void ngx_http_mcds_own_link(ngx_http_mcds_cache_ctx_t *ctx,
     ngx_http_mcds_cache_ctx_t *build);
+
+/*
+ * For the client's request, when the build has ended.  NGX_AGAIN: the response
+ * is on its way, and its end wakes the request; NGX_OK: the response is
+ * complete, and the content handler of r is set to send it; NGX_DECLINED:
+ * there is no response.
+ */
+
 ngx_int_t ngx_http_mcds_own_wait(ngx_http_request_t *r,
     ngx_http_mcds_cache_ctx_t *ctx);
+
+/*
+ * 1 if the client's request waits for the response, which counts in
+ * ctx->task->waiting.
+ */
+
 ngx_uint_t ngx_http_mcds_own_waits(ngx_http_mcds_cache_ctx_t *ctx);
 
 
 /*
- * Of the copy, r.  take: its header has come, and it is not stored; the body is
- * kept if a request waits for it and it is neither larger than 1 MB nor, where
- * a range of it is asked for, of a length that is not known.  body: more of it.
- * taking: 1 as long as that goes on.  end: there will be no more, also because
- * what has come is not the answer.
+ * For the detached copy r, when its header has come and the response is not
+ * stored: keeps the response if a request waits for it, and if the body is not
+ * larger than 1 MB and, if a range was requested, has a known length.
  */
 
 void ngx_http_mcds_own_take(ngx_http_request_t *r,
     ngx_http_mcds_cache_ctx_t *ctx);
+
+/* for the detached copy: keeps more of the body */
+
 void ngx_http_mcds_own_body(ngx_http_request_t *r,
     ngx_http_mcds_cache_ctx_t *ctx, ngx_chain_t *in);
+
+/* for the detached copy: 1 while it keeps the response */
+
 ngx_uint_t ngx_http_mcds_own_taking(ngx_http_mcds_cache_ctx_t *ctx);
+
+/* for the detached copy: the response has ended, or is not the one to keep */
+
 void ngx_http_mcds_own_end(ngx_http_mcds_cache_ctx_t *ctx);
 
 
-/* of both: the request is being freed */
+/* for both: call this when the request is freed */
 
 void ngx_http_mcds_own_cleanup(ngx_http_mcds_cache_ctx_t *ctx);
 

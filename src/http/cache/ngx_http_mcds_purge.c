@@ -2,8 +2,9 @@
 /*
  * Copyright (C) mcds authors
  *
- * mcds_purge_api: in a location that caches, requests that purge the page
- * they name; or a location of its own, with arguments.
+ * mcds_purge_api: in a location with a cache, requests that purge the page of
+ * their own URI; or a location of its own, in which the arguments name the
+ * pages.
  */
 
 
@@ -20,7 +21,7 @@
 #include "ngx_http_mcds_site.h"
 
 
-/* keys, tags and hosts of one request */
+/* keys, tags and hosts of a request, at most */
 #define NGX_HTTP_MCDS_MAX_PURGES  200
 
 
@@ -32,15 +33,15 @@ typedef enum {
 } ngx_http_mcds_purge_what_e;
 
 
-/* one of what a request asks for */
+/* one key, tag or host that a request purges */
 
 typedef struct {
     ngx_http_mcds_purging_t      *purging;
     ngx_uint_t                    what;
-    ngx_str_t                     text;      /* of the request's pool */
-    ngx_str_t                     name;      /* of the page, of a key */
-    ngx_uint_t                    other;     /* of the same URI, with the
-                                                other scheme */
+    ngx_str_t                     text;      /* in the request's pool */
+    ngx_str_t                     name;      /* of the page, for a key */
+    ngx_uint_t                    other;     /* the key with the other scheme,
+                                                "http" or "https" */
     ngx_uint_t                    found;     /* ngx_mcds_purged_e */
     uint64_t                      cas;
     ngx_uint_t                    rc;        /* ngx_mcds_rc_e */
@@ -49,7 +50,7 @@ typedef struct {
 
 typedef struct {
     ngx_uint_t                    how;       /* ngx_mcds_purge_e */
-    ngx_str_t                     site;      /* of all keys */
+    ngx_str_t                     site;      /* site of all keys */
 } ngx_http_mcds_purge_how_t;
 
 
@@ -57,7 +58,7 @@ struct ngx_http_mcds_purging_s {
     ngx_http_mcds_resource_t      res;
     ngx_uint_t                    how;
     ngx_uint_t                    rc;        /* the first that is not OK */
-    ngx_uint_t                    refresh;   /* a rebuild was begun */
+    ngx_uint_t                    refresh;   /* a rebuild has begun */
     ngx_uint_t                    n;
     ngx_http_mcds_purged_t       *purged;
 };
@@ -92,7 +93,7 @@ static ngx_int_t ngx_http_mcds_purge_list(ngx_http_request_t *r,
     ngx_http_mcds_purging_t *purging, ngx_uint_t missed, ngx_str_t *list);
 
 
-/* ngx_http_mcds_purge_what_e */
+/* indexed by ngx_http_mcds_purge_what_e */
 
 static ngx_str_t  ngx_http_mcds_purge_names[] = {
     ngx_string("key"),
@@ -103,8 +104,9 @@ static ngx_str_t  ngx_http_mcds_purge_names[] = {
 
 
 /*
- * An error page is what became of a request that was refused, maybe: it
- * purges nothing.  With recursive_error_pages any redirect may lead to one.
+ * 1 if r purges its page.  A request for an error page purges nothing, since
+ * the original request may have been refused; with recursive_error_pages, any
+ * redirect may lead to an error page.
  */
 
 ngx_uint_t
@@ -206,8 +208,9 @@ ngx_http_mcds_purge_start(ngx_http_request_t *r,
 
 
 /*
- * An application purges a page by one URI, though clients may have asked for it
- * by both schemes, and may do so over plain HTTP behind the site's front.
+ * Sets other to the key with the other scheme.  An application purges a page
+ * by one URI, though clients may have requested the page by both schemes, and
+ * the application may be reached over plain HTTP behind a TLS front end.
  */
 
 static ngx_int_t
@@ -254,7 +257,7 @@ ngx_http_mcds_purge_other(ngx_http_request_t *r,
 }
 
 
-/* in the phase, when it is purged: what is to be seen of it is content */
+/* called in the phase after the purge; a content handler sends the result */
 
 ngx_int_t
 ngx_http_mcds_purge_end(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx,
@@ -518,7 +521,9 @@ ngx_http_mcds_purge_run(ngx_http_mcds_resource_t *res)
 }
 
 
-/* NULL, NGX_CONF_ERROR when out of memory, or what the client did wrong */
+/*
+ * NULL, or NGX_CONF_ERROR when out of memory, or the text for problem details
+ */
 
 static char *
 ngx_http_mcds_purge_args(ngx_http_request_t *r, ngx_str_t *args,
@@ -752,7 +757,10 @@ ngx_http_mcds_purge_json(ngx_http_request_t *r,
 }
 
 
-/* what was purged, or what was not, for all that is known */
+/*
+ * lists the purged pages as JSON, or, for "missed", those whose purge is not
+ * confirmed
+ */
 
 static ngx_int_t
 ngx_http_mcds_purge_list(ngx_http_request_t *r,
@@ -806,7 +814,7 @@ ngx_http_mcds_purge_list(ngx_http_request_t *r,
         *p++ = ',';
     }
 
-    /* in place of the last comma: there is one at least */
+    /* replaces the last comma; the list has at least one element */
 
     p[-1] = ']';
 

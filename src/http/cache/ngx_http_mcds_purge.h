@@ -2,7 +2,7 @@
 /*
  * Copyright (C) mcds authors
  *
- * mcds_purge_api.
+ * mcds_purge_api: purges pages by key, tag or host.
  */
 
 
@@ -24,32 +24,53 @@ typedef enum {
 
 
 struct ngx_http_mcds_purge_s {
-    ngx_uint_t                    mode;      /* of the directive */
+    ngx_uint_t                    mode;      /* "mode=" of the directive */
     ngx_uint_t                    how;       /* ngx_mcds_purge_e */
     ngx_str_t                     method;
-    ngx_array_t                  *when;      /* as predicates, or NULL */
+    ngx_array_t                  *when;      /* conditions as predicates, or
+                                                NULL */
     ngx_uint_t                    off;
     ngx_uint_t                    handler;
 };
 
 
-/*
- * mcds_purge_api.  asked: 1 if r purges its page.  start: begins that, for
- * r in the phase; NGX_ERROR: out of memory.  end: when it was answered;
- * NGX_AGAIN more is to come, NGX_OK the answer is content now.  handler: of
- * a location of its own.
- */
+/* 1 if r purges the page of its own URI */
 
 ngx_uint_t ngx_http_mcds_purge_asked(ngx_http_request_t *r,
     ngx_http_mcds_cache_conf_t *ccf);
+
+/*
+ * For a request in the phase: starts the purge of its page, whose result wakes
+ * the task.  NGX_OK, or NGX_ERROR when out of memory.
+ */
+
 ngx_int_t ngx_http_mcds_purge_start(ngx_http_request_t *r,
     ngx_http_mcds_cache_ctx_t *ctx, ngx_http_mcds_cache_conf_t *ccf);
+
+/*
+ * For a request in the phase, when the purge has been answered.  NGX_AGAIN:
+ * the page is to be rebuilt, and another result is to come; NGX_OK: the
+ * content handler of r is set to send the result; NGX_ERROR: out of memory.
+ */
+
 ngx_int_t ngx_http_mcds_purge_end(ngx_http_request_t *r,
     ngx_http_mcds_cache_ctx_t *ctx, ngx_http_mcds_cache_conf_t *ccf);
+
+/* the content handler of a location with "mcds_purge_api on" */
+
 ngx_int_t ngx_http_mcds_purge_handler(ngx_http_request_t *r);
+
+/* merges mcds_purge_api of a level with its outer level */
+
 void ngx_http_mcds_purge_merge(ngx_conf_t *cf,
     ngx_http_mcds_cache_conf_t *prev, ngx_http_mcds_cache_conf_t *conf);
+
+/* 1 if the location needs a pool for its purges alone */
+
 ngx_uint_t ngx_http_mcds_purge_needs_pool(ngx_http_mcds_cache_conf_t *conf);
+
+/* the setter of mcds_purge_api */
+
 char *ngx_http_mcds_cache_purge(ngx_conf_t *cf, ngx_command_t *cmd,
     void *conf);
 

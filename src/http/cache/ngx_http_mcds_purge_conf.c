@@ -2,7 +2,7 @@
 /*
  * Copyright (C) mcds authors
  *
- * mcds_purge_api: the directive.
+ * The directive mcds_purge_api.
  */
 
 
@@ -173,7 +173,7 @@ ngx_http_mcds_purge_merge(ngx_conf_t *cf, ngx_http_mcds_cache_conf_t *prev,
         return;
     }
 
-    /* a handler is the location's, of which "if" and "limit_except" are part */
+    /* "if" and "limit_except" inherit the content of their location */
 
     clcf = ngx_http_conf_get_module_loc_conf(cf, ngx_http_core_module);
 

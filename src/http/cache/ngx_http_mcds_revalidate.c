@@ -2,9 +2,10 @@
 /*
  * Copyright (C) mcds authors
  *
- * RFC 9111, 4.3: the origin is asked whether the stored page has changed, and
- * what it says of a page that has not is written into it.  RFC 5861, 4: when
- * the origin fails the stored page stands in the place of the error.
+ * Revalidation, RFC 9111, 4.3: a conditional request asks the origin whether
+ * the stored page has changed; the headers of a 304 update the stored page.
+ * stale-if-error, RFC 5861, 4: if the origin fails, the stored page is served
+ * in place of the error.
  */
 
 
@@ -27,7 +28,7 @@
 #include "ngx_http_mcds_vary.h"
 
 
-/* the client's CRLF, see ngx_mcds_request_t */
+/* bytes for the client's CRLF, see ngx_mcds_request_t */
 #define NGX_HTTP_MCDS_SPARE       2
 
 
@@ -68,8 +69,8 @@ static ngx_str_t  ngx_http_mcds_location = ngx_string("Location");
 
 
 /*
- * RFC 9111, 3.2: what a 304 does not change, since it belongs to the body that
- * is stored.
+ * RFC 9111, 3.2: headers that a 304 does not update, since they belong to the
+ * stored body.
  */
 
 static ngx_str_t  ngx_http_mcds_of_body[] = {
@@ -78,7 +79,7 @@ static ngx_str_t  ngx_http_mcds_of_body[] = {
 };
 
 
-/* what is stored and says how long the page may be used */
+/* stored headers that determine the lifetime of a page */
 
 static ngx_str_t  ngx_http_mcds_of_lifetime[] = {
     ngx_string("Cache-Control"),
@@ -167,7 +168,7 @@ ngx_http_mcds_revalidate_asked(ngx_http_request_t *r,
 static ngx_uint_t
 ngx_http_mcds_is_page(ngx_http_mcds_cache_ctx_t *ctx)
 {
-    /* with mcds_cache_bypass there is none, whatever was found */
+    /* with mcds_cache_bypass, the request does not use the entry found */
 
     return ctx->copy
            && !ctx->replace
@@ -175,7 +176,10 @@ ngx_http_mcds_is_page(ngx_http_mcds_cache_ctx_t *ctx)
 }
 
 
-/* in the list alone: nginx's own filters must not take it for the client's */
+/*
+ * adds the header to the list only: if its parsed pointer was set, nginx's own
+ * filters would apply the condition for the client
+ */
 
 static ngx_int_t
 ngx_http_mcds_ask_header(ngx_http_request_t *r, char *name, ngx_str_t *value)
@@ -229,7 +233,10 @@ ngx_http_mcds_revalidate(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx)
         return ngx_http_mcds_bad_gateway(r, ctx);
     }
 
-    /* one that is streamed is not sent here, see ngx_http_mcds_cache_behind */
+    /*
+     * a streamed page cannot replace the response, see
+     * ngx_http_mcds_cache_behind()
+     */
 
     if (ngx_http_mcds_streamed(&ctx->copy->entry) && !ctx->task->refresh) {
         return NGX_DECLINED;
@@ -250,7 +257,7 @@ ngx_http_mcds_revalidate(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx)
 }
 
 
-/* RFC 9111, 4.3.4 */
+/* RFC 9111, 4.3.4: updates the stored page by the headers of a 304 */
 
 static ngx_int_t
 ngx_http_mcds_not_modified(ngx_http_request_t *r,
@@ -289,7 +296,7 @@ ngx_http_mcds_not_modified(ngx_http_request_t *r,
         return NGX_ERROR;
     }
 
-    /* together they are too long for a page, those of the next may not be */
+    /* the merged headers are too long; those of a complete response may fit */
 
     if (ngx_mcds_entry_fits(&entry) != NGX_OK) {
         return ngx_http_mcds_ask_again(r, ctx);
@@ -323,7 +330,9 @@ ngx_http_mcds_revalidate_head(ngx_http_request_t *r,
 
     if (reason != NGX_MCDS_STORE || ngx_mcds_entry_fits(&entry) != NGX_OK) {
 
-        /* the answer to a GET is going to say what becomes of the page */
+        /*
+         * the page expires: the response to the next GET decides on its future
+         */
 
         expire = ngx_mcds_now();
 
@@ -352,7 +361,9 @@ ngx_http_mcds_revalidate_head(ngx_http_request_t *r,
 }
 
 
-/* by the headers of an answer that has no body, RFC 9111, 3.2 */
+/*
+ * updates the entry by the headers of a response without a body, RFC 9111, 3.2
+ */
 
 static ngx_int_t
 ngx_http_mcds_update(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx,
@@ -369,7 +380,7 @@ ngx_http_mcds_update(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx,
         return NGX_ERROR;
     }
 
-    /* this belongs to the Location, and the other flags to the lifetime */
+    /* the flag belongs to Location, all other flags to the lifetime */
 
     absolute = (ngx_http_mcds_stored_find(*headers, &ngx_http_mcds_location,
                                           &new)
@@ -387,7 +398,7 @@ ngx_http_mcds_update(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx,
 }
 
 
-/* all of the new ones, and of the old ones those that have no new value */
+/* merges all new headers, and the old headers that have no new value */
 
 static ngx_int_t
 ngx_http_mcds_merge_headers(ngx_http_request_t *r, ngx_str_t *old,
@@ -412,7 +423,7 @@ ngx_http_mcds_merge_headers(ngx_http_request_t *r, ngx_str_t *old,
             continue;
         }
 
-        /* that of a 304 which has none is the time when it came */
+        /* a 304 without Date has the time at which it was received */
 
         if (ngx_http_mcds_header_is(&name, "Date")) {
             continue;
@@ -436,9 +447,9 @@ ngx_http_mcds_merge_headers(ngx_http_request_t *r, ngx_str_t *old,
 
 
 /*
- * How long the page may be used now: by what the 304 says and, where it says
- * nothing, by what the page said; then by the configuration, and if nobody
- * says more than that it is the same page, as long as the first time.
+ * Computes the new lifetime: by the headers of the 304, then by the headers of
+ * the page that the 304 does not have, then by the configuration, and else by
+ * the lifetime that the page had at first.
  */
 
 static ngx_uint_t
@@ -456,9 +467,9 @@ ngx_http_mcds_renew(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx,
     ngx_http_mcds_answer(r, ccf, &answer, entry->status);
 
     /*
-     * By other names it might be a page for others; the coding is that of the
-     * body that is stored; a cookie is for the client that gets the 304, and
-     * not stored.
+     * Vary could name other headers than the page has; Content-Encoding
+     * belongs to the stored body; a cookie is for the client that gets the
+     * 304, and is not stored.
      */
 
     answer.encoded = 0;
@@ -490,7 +501,10 @@ ngx_http_mcds_renew(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx,
         }
     }
 
-    /* what the location hides is not stored, and a 304 need not repeat it */
+    /*
+     * a header that the location hides is not stored, and a 304 need not
+     * repeat it
+     */
 
     if ((entry->flags & NGX_MCDS_ENTRY_VALIDATE)
         && ngx_http_mcds_says_nothing(&answer))
@@ -524,7 +538,7 @@ ngx_http_mcds_renew(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx,
 }
 
 
-/* 1 if no header tells how long the answer may be used */
+/* 1 if no header tells how long the response may be used */
 
 static ngx_uint_t
 ngx_http_mcds_says_nothing(ngx_mcds_answer_t *answer)
@@ -588,7 +602,10 @@ ngx_http_mcds_renewed(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx,
 
     if (same && !ctx->seat.building) {
 
-        /* nothing is new but the time, and the next request asks again */
+        /*
+         * only the times have changed, and the next request revalidates again
+         * anyway
+         */
 
         ngx_mcds_value_unref(value);
 
@@ -603,7 +620,7 @@ ngx_http_mcds_renewed(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx,
 }
 
 
-/* 1 if both are validated for each request, and are the same but for times */
+/* 1 if both are revalidated for each request, and differ in times only */
 
 static ngx_uint_t
 ngx_http_mcds_same_answer(ngx_mcds_entry_t *old, ngx_mcds_entry_t *new)
@@ -639,7 +656,7 @@ ngx_http_mcds_same_answer(ngx_mcds_entry_t *old, ngx_mcds_entry_t *new)
 }
 
 
-/* but for the time when the origin has said it */
+/* takes the next header of a stored page that is not Date */
 
 static ngx_int_t
 ngx_http_mcds_next_header(ngx_str_t *headers, ngx_str_t *name,
@@ -688,7 +705,7 @@ ngx_http_mcds_updated(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx,
 }
 
 
-/* for the whole page, without validators */
+/* repeats the request without validators, for the complete page */
 
 static ngx_int_t
 ngx_http_mcds_ask_again(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx)
@@ -698,7 +715,7 @@ ngx_http_mcds_ask_again(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx)
 }
 
 
-/* a 304 that says nothing about the page there is */
+/* handles a 304 that does not match the stored page */
 
 static ngx_int_t
 ngx_http_mcds_bad_gateway(ngx_http_request_t *r,
@@ -718,7 +735,7 @@ ngx_http_mcds_bad_gateway(ngx_http_request_t *r,
 }
 
 
-/* whether the old page is shown instead of what came */
+/* 1 if the stale page is served in place of the response */
 
 static ngx_uint_t
 ngx_http_mcds_stale_error(ngx_http_mcds_cache_ctx_t *ctx, ngx_uint_t mask,
@@ -737,7 +754,7 @@ ngx_http_mcds_stale_error(ngx_http_mcds_cache_ctx_t *ctx, ngx_uint_t mask,
         return 0;
     }
 
-    /* what an origin gives stale-if-error for, RFC 5861, 4 */
+    /* stale-if-error is only for statuses from 500 on, RFC 5861, 4 */
 
     if (!configured
         && (entry.sie == NGX_MCDS_ENTRY_UNSET
@@ -753,7 +770,7 @@ ngx_http_mcds_stale_error(ngx_http_mcds_cache_ctx_t *ctx, ngx_uint_t mask,
 }
 
 
-/* the kinds of mcds_cache_use_stale that an answer is of; 0: no failure */
+/* the failures of mcds_cache_use_stale that match the response; 0: none */
 
 static ngx_uint_t
 ngx_http_mcds_failure(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx,
@@ -774,7 +791,9 @@ ngx_http_mcds_failure(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx,
 
     if (ngx_http_mcds_replaced(r, ctx)) {
 
-        /* this is what is shown for it; the status was another one */
+        /*
+         * this is the error page: look at the status of the upstream instead
+         */
 
         *status = ctx->failed_status ? ctx->failed_status
                   : r->err_status >= NGX_HTTP_BAD_REQUEST ? r->err_status
@@ -792,7 +811,10 @@ ngx_http_mcds_failure(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx,
                 return NGX_HTTP_UPSTREAM_FT_TIMEOUT;
             }
 
-            /* nginx does not tell a broken header from a broken connection */
+            /*
+             * nginx uses 502 for an invalid header as well as for a failed
+             * connection
+             */
 
             return NGX_HTTP_UPSTREAM_FT_ERROR
                    |NGX_HTTP_UPSTREAM_FT_INVALID_HEADER;
@@ -817,7 +839,10 @@ ngx_http_mcds_instead_header(ngx_http_request_t *r,
     ngx_list_part_t  *part;
     ngx_table_elt_t  *h, *cookies;
 
-    /* those of a 304 are for this client, and not for any other */
+    /*
+     * the cookies of a 304 are for this client only, and are kept in its
+     * response
+     */
 
     cookies = NULL;
     n = 0;

@@ -2,8 +2,8 @@
 /*
  * Copyright (C) mcds authors
  *
- * What the stored page is still good for while it is rebuilt: the origin is
- * asked whether it has changed, and when the origin fails it is shown.
+ * The uses of a stored page while it is rebuilt: the origin is asked whether
+ * the page has changed, and the page is served if the origin fails.
  */
 
 
@@ -18,10 +18,10 @@
 
 
 /*
- * Adds If-None-Match and If-Modified-Since of ctx->copy to the headers of r,
- * which has no such ones, if the location has mcds_cache_revalidate and the
- * page has something to ask with.  ctx is that of r.  A page that no-cache
- * stands in is asked for by If-None-Match alone.
+ * Adds If-None-Match and If-Modified-Since for ctx->copy to the headers of r,
+ * which has none, if the location has mcds_cache_revalidate and the page has
+ * validators.  ctx is the context of r.  A page with no-cache is revalidated
+ * by If-None-Match only.  NGX_OK, or NGX_ERROR when out of memory.
  */
 
 ngx_int_t ngx_http_mcds_revalidate_ask(ngx_http_request_t *r,
@@ -29,12 +29,12 @@ ngx_int_t ngx_http_mcds_revalidate_ask(ngx_http_request_t *r,
 
 
 /*
- * Looks at an answer that is to be stored.  NGX_OK: the page stands in its
- * place, renewed after a 304 or old because of an error; it is ctx->copy now,
- * and the build has ended.  NGX_DECLINED: it is an answer like others.
- * NGX_ERROR: out of memory.  NGX_AGAIN: a 304 of another page than the stored
- * one; the origin will be asked again, without validators.
- * NGX_HTTP_BAD_GATEWAY: the same where that cannot be; the build has failed.
+ * Looks at a response that could be stored.  NGX_OK: ctx->copy replaces the
+ * response, updated by a 304, or stale after an error, and the build has
+ * ended.  NGX_DECLINED: store or pass the response.  NGX_ERROR: out of memory.
+ * NGX_AGAIN: the 304 does not match the page, and the request is repeated
+ * without validators.  NGX_HTTP_BAD_GATEWAY: the same, but the request cannot
+ * be repeated; the build has failed.
  */
 
 ngx_int_t ngx_http_mcds_revalidate(ngx_http_request_t *r,
@@ -42,9 +42,9 @@ ngx_int_t ngx_http_mcds_revalidate(ngx_http_request_t *r,
 
 
 /*
- * Takes these headers away again when there is an answer, or an error page is
- * to be made: subrequests, and other locations, would ask for a page with the
- * validators of this one.
+ * Removes the added headers, when the response has come or an error page is
+ * made: otherwise subrequests and other locations would ask for their pages
+ * with the validators of this page.  NGX_OK, or NGX_ERROR when out of memory.
  */
 
 ngx_int_t ngx_http_mcds_revalidate_asked(ngx_http_request_t *r,
@@ -52,8 +52,9 @@ ngx_int_t ngx_http_mcds_revalidate_asked(ngx_http_request_t *r,
 
 
 /*
- * RFC 9111, 4.3.5: a HEAD has been answered; the page in ctx->copy is renewed
- * if the answer shows that it is current, and stored if it is the same still.
+ * RFC 9111, 4.3.5, after the response to a HEAD request: renews the page in
+ * ctx->copy if the response confirms the page, and stores the renewed page
+ * unless the stored page has changed.
  */
 
 void ngx_http_mcds_revalidate_head(ngx_http_request_t *r,
@@ -61,12 +62,19 @@ void ngx_http_mcds_revalidate_head(ngx_http_request_t *r,
 
 
 /*
- * Sends ctx->copy in the place of an answer: header, then body for each call
- * of the body filter, whatever it is called with.
+ * Sets the header of ctx->copy in place of that of the response.  NGX_OK, or
+ * NGX_ERROR when out of memory.
  */
 
 ngx_int_t ngx_http_mcds_instead_header(ngx_http_request_t *r,
     ngx_http_mcds_cache_ctx_t *ctx);
+
+/*
+ * Replaces a part of the response's body, in: *out is the body of ctx->copy in
+ * the first call, and NULL in later calls.  NGX_OK, or NGX_ERROR when out of
+ * memory.
+ */
+
 ngx_int_t ngx_http_mcds_instead_body(ngx_http_request_t *r,
     ngx_http_mcds_cache_ctx_t *ctx, ngx_chain_t *in, ngx_chain_t **out);
 

@@ -38,7 +38,7 @@ ngx_http_mcds_route_merge(ngx_conf_t *cf, ngx_http_mcds_cache_conf_t *prev,
 
     if (clcf->name.len == 0) {
 
-        /* of a server */
+        /* the level is a server, and has no name */
 
         return;
     }
@@ -47,7 +47,10 @@ ngx_http_mcds_route_merge(ngx_conf_t *cf, ngx_http_mcds_cache_conf_t *prev,
 
     if (clcf->noname || clcf->lmt_excpt) {
 
-        /* they have the name of the location that they are in */
+        /*
+         * these blocks have the name of their location: their number
+         * distinguishes them
+         */
 
         kind = clcf->lmt_excpt ? 'l' : 'i';
         n = ++prev->blocks;
@@ -181,7 +184,7 @@ ngx_http_mcds_route(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx,
 
     if (plain && ctx->forwarded.len == 0) {
 
-        /* the key tells all that is to be told */
+        /* the key determines the URI and the arguments */
 
         ngx_memcpy(route, ccf->route, NGX_HTTP_MCDS_ROUTE_LEN);
         return;
@@ -205,8 +208,8 @@ ngx_http_mcds_route(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx,
 
 
 /*
- * 1 if the URI and the arguments are still those that the key was made of.  A
- * key of the user's own may have nothing that tells subrequests apart.
+ * 1 if the URI and the arguments are still those that the key was made from.
+ * A key set by mcds_cache_key may not distinguish subrequests.
  */
 
 static ngx_uint_t
@@ -227,9 +230,9 @@ ngx_http_mcds_route_plain(ngx_http_request_t *r,
 
 
 /*
- * The client's own arguments, to which nginx has added some, belong to the key:
- * that may leave them out, as with mcds_cache_key_args.  0 if nginx has
- * left them out itself.
+ * Cuts the client's own arguments, to which nginx has added others, off args:
+ * they are part of the key, unless mcds_cache_key_args leaves them out.  0 if
+ * nginx has removed them.
  */
 
 static ngx_uint_t
@@ -261,7 +264,7 @@ ngx_http_mcds_route_args(ngx_str_t *args, ngx_str_t *asked)
 }
 
 
-/* with its length: what follows cannot be taken for a part of it */
+/* adds the length, too, so that two texts in sequence are unambiguous */
 
 static void
 ngx_http_mcds_route_add(ngx_md5_t *md5, ngx_str_t *s)

@@ -2,13 +2,12 @@
 /*
  * Copyright (C) mcds authors
  *
- * The route of a request: what nginx itself has chosen for it, which is the
- * location that answers, as it is written in the configuration, and the URI and
- * the arguments that the request has ended with.  One URI of a client may lead
- * along several routes, to pages that differ: by "if", "rewrite", "try_files",
- * "error_page" or X-Accel-Redirect.  Headers that have an application take the
- * request for another one, see ngx_http_mcds_forwarded.h, belong to the route,
- * too.  A page is served only to requests that have come along its own route.
+ * The route of a request: the choices that nginx itself has made, which are
+ * the location that responds, as written in the configuration, and the final
+ * URI and arguments.  By "if", "rewrite", "try_files", "error_page" or
+ * X-Accel-Redirect, one URI of a client may take several routes, to different
+ * pages.  The headers of ngx_http_mcds_forwarded.h belong to the route, too.
+ * A page is served only to requests that have taken its own route.
  */
 
 
@@ -22,62 +21,81 @@
 #include "ngx_http_mcds_cache.h"
 
 
-/* an extension of an entry, with its type and length */
+/* bytes of an entry's extension for the route, with its type and length */
 #define NGX_HTTP_MCDS_ROUTE_EXT   (6 + NGX_HTTP_MCDS_ROUTE_LEN)
 
 
 /*
- * While the configuration is merged: gives conf its part of a route.  Hosts
- * whose configurations are alike agree on it.
+ * Call this when a location is merged: computes its part of a route.  Hosts
+ * with equal configurations compute the same part.
  */
 
 void ngx_http_mcds_route_merge(ngx_conf_t *cf,
     ngx_http_mcds_cache_conf_t *prev, ngx_http_mcds_cache_conf_t *conf);
 
 
-/*
- * begin: remembers in ctx what r is asked for, before its key is made.  here:
- * makes ctx->route the route that r has come by now; NGX_OK, or NGX_DECLINED if
- * it was another one; NGX_ERROR when out of memory.  inherit: r is the copy of
- * a request that rebuilds a page behind it.
- */
+/* stores in ctx the URI and the arguments of r, before its key is made */
 
 void ngx_http_mcds_route_begin(ngx_http_request_t *r,
     ngx_http_mcds_cache_ctx_t *ctx);
+
+/*
+ * Sets ctx->route to the route of r up to now.  NGX_OK; NGX_DECLINED if the
+ * route was another one before; NGX_ERROR when out of memory.
+ */
+
 ngx_int_t ngx_http_mcds_route_here(ngx_http_request_t *r,
     ngx_http_mcds_cache_ctx_t *ctx);
+
+/*
+ * Copies the route of a request to ctx, which is the context of r, its
+ * detached copy.  NGX_OK, or NGX_ERROR when out of memory.
+ */
+
 ngx_int_t ngx_http_mcds_route_inherit(ngx_http_request_t *r,
     ngx_http_mcds_cache_ctx_t *ctx, ngx_http_mcds_cache_ctx_t *from);
 
 
-/* 1 if r has been led to another location, or to another URI, since then */
+/*
+ * 1 if r was redirected to another location, or to another URI, after
+ * route_here().
+ */
 
 ngx_uint_t ngx_http_mcds_route_left(ngx_http_request_t *r,
     ngx_http_mcds_cache_ctx_t *ctx);
 
 
 /*
- * The name that stands for the route in a list of varying headers, where pages
- * of one key differ by it; no header has it.  value: a text of the route.
+ * The name that stands for the route in a list of Vary names, if pages of one
+ * key differ by route; no header has this name.
  */
 
 extern ngx_str_t  ngx_http_mcds_route_name;
 
 #define NGX_HTTP_MCDS_ROUTE_TEXT  (2 * NGX_HTTP_MCDS_ROUTE_LEN)
 
+/* writes a route as a text of NGX_HTTP_MCDS_ROUTE_TEXT bytes */
+
 void ngx_http_mcds_route_text(u_char *route, u_char *text);
 
 
-/*
- * The extension.  put: writes it, the end is returned.  ext: adds it to the
- * extensions of a page, in memory of r's pool.  matches: 0 if the entry was
- * stored for another route; one that names none, as other programs may write
- * it, is for all.
- */
+/* writes the extension for a route to p; returns the end */
 
 u_char *ngx_http_mcds_route_put(u_char *p, u_char *route);
+
+/*
+ * Appends the extension for a route to those of a page, in memory of r->pool.
+ * NGX_OK, or NGX_ERROR when out of memory.
+ */
+
 ngx_int_t ngx_http_mcds_route_ext(ngx_http_request_t *r, u_char *route,
     ngx_str_t *ext);
+
+/*
+ * 0 if the entry was stored for another route.  An entry without a route, as
+ * other programs may write it, matches all routes.
+ */
+
 ngx_uint_t ngx_http_mcds_route_matches(ngx_mcds_entry_t *entry,
     u_char *route);
 

@@ -2,8 +2,8 @@
 /*
  * Copyright (C) mcds authors
  *
- * Sends a stored page.  nginx's own filters make 304 and 206 of it, run SSI
- * in it and compress it.
+ * Sends a stored page.  nginx's own filters make 304 and 206 of the page, run
+ * SSI in it, and compress it.
  */
 
 
@@ -19,7 +19,7 @@
 #include "ngx_http_mcds_stream.h"
 
 
-/* of X-Accel-Charset */
+/* the longest X-Accel-Charset that is used, bytes */
 #define NGX_HTTP_MCDS_CHARSET_LEN  64
 
 
@@ -37,15 +37,15 @@ typedef struct {
 } ngx_http_mcds_line_t;
 
 
-/* what does not change from one request for a copy to the next */
+/* the part of a response that is the same for all requests for a copy */
 
 typedef struct {
-    ngx_str_t                date;     /* the origin's, or empty */
+    ngx_str_t                date;     /* Date of the origin, or empty */
     ngx_str_t                type;
     size_t                   type_len;
     ngx_str_t                charset;
     ngx_str_t                override;  /* X-Accel-Charset, or empty */
-    ngx_int_t                limit_rate;  /* NGX_ERROR: not said */
+    ngx_int_t                limit_rate;  /* NGX_ERROR: none */
     time_t                   last_modified;
     ngx_uint_t               n;
     ngx_http_mcds_line_t     lines[1];
@@ -72,7 +72,7 @@ static ngx_int_t ngx_http_mcds_set_multi_header(ngx_http_request_t *r,
     ngx_table_elt_t *h, ngx_uint_t offset);
 
 
-/* what nginx's filters look for by other ways than the list of headers */
+/* headers that nginx's filters read by their own pointers in headers_out */
 
 static ngx_http_mcds_header_t  ngx_http_mcds_headers[] = {
 
@@ -108,9 +108,9 @@ static ngx_http_mcds_header_t  ngx_http_mcds_headers[] = {
 
 
 /*
- * Only of a page whose Location nginx itself has written, as by proxy_redirect:
- * nginx makes it absolute, with the host and the port of this request.  A
- * relative Location that comes from the origin remains relative.
+ * For a page whose Location nginx itself has written, as by proxy_redirect:
+ * nginx makes this Location absolute, with the host and the port of the
+ * request.  A relative Location from the origin stays relative.
  */
 
 static ngx_http_mcds_header_t  ngx_http_mcds_absolute_location = {
@@ -197,13 +197,12 @@ ngx_http_mcds_serve_page(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx)
 
 
 /*
- * RFC 9110, 13.2.2.  nginx's filters, which judge what is left here, are those
- * of an origin: they have If-Modified-Since hold beside If-None-Match, which
- * stands for it; they read a date and leave out what follows it, although a
- * value that is not one date is no condition (13.1.3); and they send a part to
- * HEAD, for which Range means nothing (14.2).  If-Match and
- * If-Unmodified-Since are for an origin alone, a cache must not evaluate them
- * (RFC 9111, 4.3.2).
+ * Applies RFC 9110, 13.2.2, before nginx's filters do, which follow the rules
+ * of an origin: they evaluate If-Modified-Since beside If-None-Match, which
+ * overrides it; they read a date and ignore the rest, although a value that is
+ * not one date is no condition (13.1.3); and they apply Range to HEAD, for
+ * which Range has no meaning (14.2).  If-Match and If-Unmodified-Since are for
+ * an origin only: a cache must not evaluate them (RFC 9111, 4.3.2).
  */
 
 static void
@@ -235,9 +234,9 @@ ngx_http_mcds_serve_conditions(ngx_http_request_t *r, ngx_mcds_entry_t *entry,
 
 
 /*
- * If-Range takes one strong validator: no weak ETag, no list of dates, and no
- * date in whose second the page may have changed once more (RFC 9110, 13.1.5
- * and 8.8.2.2).
+ * 1 if If-Range is not one strong validator: a weak ETag, a value that is not
+ * one date, or a date within whose second the page may have changed again (RFC
+ * 9110, 13.1.5 and 8.8.2.2).
  */
 
 static ngx_uint_t
@@ -278,7 +277,7 @@ ngx_http_mcds_serve_body(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx)
         return NULL;
     }
 
-    /* shared with other requests, so that no filter may write to it */
+    /* shared with other requests: the flag tells filters not to write to it */
 
     b->pos = entry->body.data;
     b->last = entry->body.data + entry->body.len;
@@ -325,7 +324,9 @@ ngx_http_mcds_prepare(ngx_mcds_copy_t *copy)
 
     while (ngx_mcds_entry_header(&headers, &name, &value) == NGX_OK) {
 
-        /* memcached is not trusted with what frames an answer */
+        /*
+         * an entry in memcached must not set the headers that frame the body
+         */
 
         if (ngx_http_mcds_header_dropped(&name)) {
             ngx_http_mcds_prepare_dropped(prepared, &name, &value);
@@ -368,9 +369,9 @@ ngx_http_mcds_prepare(ngx_mcds_copy_t *copy)
 
 
 /*
- * The header is not sent, but some are acted upon.  nginx looks a charset up
- * among those of the configuration and logs the name of any other, so a name
- * is a short token here; and it multiplies a rate with seconds.
+ * Reads a header that is not sent, but has an effect.  nginx looks up a
+ * charset in the configuration and logs an unknown name, so the name must be a
+ * short token; and nginx multiplies a rate by seconds, so the rate is limited.
  */
 
 static void
@@ -382,7 +383,7 @@ ngx_http_mcds_prepare_dropped(ngx_http_mcds_prepared_t *prepared,
 
     if (ngx_http_mcds_header_is(name, "Date")) {
 
-        /* what was stored had been read closely */
+        /* date was checked strictly when the page was stored */
 
         if (ngx_parse_http_time(value->data, value->len) != NGX_ERROR) {
             prepared->date = *value;
@@ -498,8 +499,8 @@ ngx_http_mcds_serve_line(ngx_http_request_t *r, ngx_str_t *name,
 
 
 /*
- * RFC 9111, 5.1: the age; and the origin's Date, or, if it gave none, the time
- * of its answer, RFC 9110, 6.6.1
+ * Adds Age, RFC 9111, 5.1, and the Date of the origin, or, without one, the
+ * time of its response, RFC 9110, 6.6.1.
  */
 
 static ngx_int_t
@@ -606,7 +607,7 @@ ngx_http_mcds_set_multi_header(ngx_http_request_t *r, ngx_table_elt_t *h,
 }
 
 
-/* "type; charset=name": the charset filter wants the two apart */
+/* splits "type; charset=name" for the charset filter */
 
 static void
 ngx_http_mcds_prepare_type(ngx_http_mcds_prepared_t *prepared,

@@ -2,7 +2,7 @@
 /*
  * Copyright (C) mcds authors
  *
- * A stored page as an answer.
+ * Sends a stored page as a response.
  */
 
 
@@ -17,15 +17,25 @@
 
 
 /*
- * ctx->copy: what is sent as its header, and its body, if that is not split.
+ * Sets the header of the response from ctx->copy.  NGX_OK, or NGX_ERROR when
+ * out of memory.
  */
 
 ngx_int_t ngx_http_mcds_serve_page(ngx_http_request_t *r,
     ngx_http_mcds_cache_ctx_t *ctx);
+
+/*
+ * The body of ctx->copy as the last buffer of a response, for a page that is
+ * not streamed; NULL when out of memory.
+ */
+
 ngx_buf_t *ngx_http_mcds_serve_body(ngx_http_request_t *r,
     ngx_http_mcds_cache_ctx_t *ctx);
 
-/* adds a header where nginx's filters look for it; NULL: out of memory */
+/*
+ * Adds a header, and sets nginx's own pointer to it.  The texts are not
+ * copied.  NULL when out of memory.
+ */
 ngx_table_elt_t *ngx_http_mcds_serve_line(ngx_http_request_t *r,
     ngx_str_t *name, ngx_str_t *value);
 

@@ -2,7 +2,7 @@
 /*
  * Copyright (C) mcds authors
  *
- * Requests that are not for the page that all share.
+ * Requests with a session cookie, which do not use shared pages.
  */
 
 
@@ -16,8 +16,8 @@
 
 
 /*
- * 1 if an application may read a cookie of one of the names, an array of
- * ngx_str_t or NULL, out of the request.
+ * 1 if an application may find a cookie with one of the names in the request.
+ * names: array of ngx_str_t, or NULL.
  */
 
 ngx_uint_t ngx_http_mcds_session(ngx_http_request_t *r, ngx_array_t *names);

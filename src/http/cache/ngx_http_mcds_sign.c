@@ -2,7 +2,7 @@
 /*
  * Copyright (C) mcds authors
  *
- * mcds_cache_hmac_key: pages that were not signed are not served.
+ * mcds_cache_hmac_key: only signed pages are served.
  */
 
 
@@ -87,7 +87,7 @@ ngx_http_mcds_sign_ext(ngx_http_request_t *r, ngx_http_mcds_cache_conf_t *ccf,
 }
 
 
-/* without a signature, if that fails, it is just not served */
+/* if signing fails, the page is stored without a signature, and not served */
 
 void
 ngx_http_mcds_sign(ngx_http_mcds_cache_conf_t *ccf, ngx_mcds_value_t *value,

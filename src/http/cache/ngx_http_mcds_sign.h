@@ -2,7 +2,7 @@
 /*
  * Copyright (C) mcds authors
  *
- * mcds_cache_hmac_key.
+ * mcds_cache_hmac_key: signatures of pages.
  */
 
 
@@ -17,14 +17,22 @@
 
 
 /*
- * mcds_cache_hmac_key.  ext: adds room for a signature to the extensions of a
- * page.  sign: a finished entry.  ngx_mcds_copy_signed() judges.
+ * Adds room for a signature to the extensions of a page, in memory of r->pool,
+ * if the location signs.  NGX_OK, or NGX_ERROR when out of memory.
  */
 
 ngx_int_t ngx_http_mcds_sign_ext(ngx_http_request_t *r,
     ngx_http_mcds_cache_conf_t *ccf, ngx_str_t *ext);
+
+/*
+ * Signs a complete entry, if the location signs; ngx_mcds_copy_signed() checks
+ * the signature.
+ */
+
 void ngx_http_mcds_sign(ngx_http_mcds_cache_conf_t *ccf,
     ngx_mcds_value_t *value, ngx_mcds_entry_t *entry);
+
+/* the setter of mcds_cache_hmac_key */
 
 char *ngx_http_mcds_cache_hmac_key(ngx_conf_t *cf, ngx_command_t *cmd,
     void *conf);

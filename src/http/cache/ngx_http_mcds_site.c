@@ -11,17 +11,17 @@
 #include "ngx_http_mcds_site.h"
 
 
-/* bytes */
+/* the longest name of a site, bytes */
 #define NGX_HTTP_MCDS_MAX_SITE    100
 
 
-/* how much of a server{} its site's name has */
+/* the parts of a server block that are in the name of its site */
 
 typedef enum {
     NGX_HTTP_MCDS_SITE_NAME = 0,  /* the first server_name */
-    NGX_HTTP_MCDS_SITE_LISTEN,    /* ... and the addresses */
+    NGX_HTTP_MCDS_SITE_LISTEN,    /* also the addresses */
     NGX_HTTP_MCDS_SITE_NAMES,     /* all names and the addresses */
-    NGX_HTTP_MCDS_SITE_LINE       /* ... and its place among its equals */
+    NGX_HTTP_MCDS_SITE_LINE       /* also the number of the block */
 } ngx_http_mcds_site_e;
 
 
@@ -88,7 +88,7 @@ ngx_http_mcds_site_merge(ngx_conf_t *cf, ngx_http_mcds_cache_conf_t *prev,
 }
 
 
-/* that of the server{} that is being merged */
+/* the site of the server block that is being merged */
 
 static ngx_http_mcds_site_t *
 ngx_http_mcds_site_of(ngx_conf_t *cf, ngx_http_mcds_cache_main_t *cmcf)
@@ -101,7 +101,7 @@ ngx_http_mcds_site_of(ngx_conf_t *cf, ngx_http_mcds_cache_main_t *cmcf)
 
     sites = cmcf->sites.elts;
 
-    /* the last one, most of the time */
+    /* the server block is most often the last one */
 
     for (i = cmcf->sites.nelts; i > 0; i--) {
         if (sites[i - 1]->server == cscf) {
@@ -207,7 +207,7 @@ ngx_http_mcds_site_init(ngx_conf_t *cf, ngx_http_mcds_cache_main_t *cmcf)
 }
 
 
-/* 1 if their pages would have the same names */
+/* 1 if pages of the two could have the same keys */
 
 static ngx_uint_t
 ngx_http_mcds_site_meets(ngx_http_mcds_site_t *a, ngx_http_mcds_site_t *b)
@@ -261,7 +261,7 @@ ngx_http_mcds_site_warn(ngx_conf_t *cf, ngx_http_mcds_site_t *a,
 }
 
 
-/* n: of the site */
+/* composes the name of a site; n: the number of its server block */
 
 static ngx_int_t
 ngx_http_mcds_site_name(ngx_conf_t *cf, ngx_http_mcds_site_t *site,
@@ -297,7 +297,7 @@ ngx_http_mcds_site_name(ngx_conf_t *cf, ngx_http_mcds_site_t *site,
 }
 
 
-/* "_" and regular expressions are no names that a site is known by */
+/* "_" and regular expressions are not used as the name of a site */
 
 static ngx_int_t
 ngx_http_mcds_site_names(ngx_array_t *text, ngx_http_mcds_site_t *site)
@@ -411,7 +411,9 @@ ngx_http_mcds_site_text(ngx_array_t *text, u_char *data, size_t len)
 
     while (len--) {
 
-        /* regular expressions may have it */
+        /*
+         * regular expressions may contain ">", which ends the name of a site
+         */
 
         *p++ = (*data == '>') ? '!' : *data;
         data++;
@@ -496,7 +498,7 @@ ngx_http_mcds_cache_site(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 
     value = cf->args->elts;
 
-    /* a variable, which the site cannot have, must not be taken for a name */
+    /* reject "$": this text does not support variables */
 
     if (!ngx_http_mcds_site_check(&value[1])
         || ngx_strlchr(value[1].data, value[1].data + value[1].len, '$'))

@@ -2,9 +2,9 @@
 /*
  * Copyright (C) mcds authors
  *
- * The site of a page: the server{} that it belongs to.  Its name is the first
- * part of the page's name, so that no server{} serves pages of another one,
- * whatever Host a client sends.
+ * The site of a page: the server block that the page belongs to.  The name of
+ * the site is the first part of each key in memcached, so that a server block
+ * never serves pages of another one, whatever Host a client sends.
  */
 
 
@@ -19,32 +19,43 @@
 
 
 /*
- * merge: gives conf the site that its pages have, that of mcds_cache_site or
- * that of its server{}; after it is known which pool conf uses.  init: when the
- * configuration was read, names the sites of all server{} blocks: by the first
- * server_name, and where several of them that use one pool would have the same
- * name, or none, by their addresses, too (logged).
+ * Call this when a location is merged and its pool is known: sets conf->site
+ * to the site of mcds_cache_site, or to that of the server block.  NGX_OK, or
+ * NGX_ERROR when out of memory.
  */
 
 ngx_int_t ngx_http_mcds_site_merge(ngx_conf_t *cf,
     ngx_http_mcds_cache_conf_t *prev, ngx_http_mcds_cache_conf_t *conf);
+
+/*
+ * Call this when the configuration has been read: names the sites of all
+ * server blocks by their first server_name; if several blocks that share a
+ * pool would have the same name, or none, also by their addresses (logged).
+ * NGX_OK, or NGX_ERROR when out of memory.
+ */
+
 ngx_int_t ngx_http_mcds_site_init(ngx_conf_t *cf,
     ngx_http_mcds_cache_main_t *cmcf);
 
 
 /*
- * add: makes of a key the name of its page, in memory of r's pool; site may be
- * empty.  key: the part of such a name that is the key.
+ * Prepends the site to a key, in memory of r->pool; the site may be empty.
+ * NGX_OK, or NGX_ERROR when out of memory.
  */
 
 ngx_int_t ngx_http_mcds_site_add(ngx_http_request_t *r, ngx_str_t *site,
     ngx_str_t *key);
+
+/* the part of a page's key behind the name of the site; points into name */
+
 ngx_str_t ngx_http_mcds_site_key(ngx_str_t *name);
 
 
-/* 1 if the text may be the name of a site */
+/* 1 if the text is valid as the name of a site */
 
 ngx_uint_t ngx_http_mcds_site_check(ngx_str_t *site);
+
+/* the setter of mcds_cache_site */
 
 char *ngx_http_mcds_cache_site(ngx_conf_t *cf, ngx_command_t *cmd,
     void *conf);

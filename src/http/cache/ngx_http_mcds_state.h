@@ -5,30 +5,30 @@
  * The way of a request through the cache, as states:
  *
  *   START       the cache has not been asked
- *   BYPASS      the request is not for the cache, as far as is known
- *   PURGE       the request purges a page, and may have it rebuilt
+ *   BYPASS      the request does not use the cache, as far as is known
+ *   PURGE       the request purges a page, and may have the page rebuilt
  *   LOOKUP      the page of the key, or its variant, is looked up and judged
- *   FORK        a list that tells routes apart is being stored
- *   COUNT_USES  the uses of a page that is not there are being counted
+ *   FORK        a list that distinguishes routes is being stored
+ *   COUNT_USES  the requests for a page that is not stored are being counted
  *   WAIT        the request asks to build, or waits for the build of another
- *               request or of its own copy
+ *               request or of its own detached copy
  *   LEFT        the origin has led the request to another location, whose page
  *               is to be looked up
  *
- * In the states that follow it is decided how the request is answered:
+ * The remaining states say how the request is answered:
  *
- *   INVALIDATE  by the origin; a success takes the page away
+ *   INVALIDATE  by the origin; a success invalidates the page
  *   FILL        by the origin; the response ends the build of the request
  *   STORE       by the origin; the response may be stored, without a build
  *   PASS        by the origin; the response is not stored
  *   SERVE       by the stored page
  *   INSTEAD     by the stored page in place of the response of the origin
- *   OWN         by the response that its copy has got and could not store
- *   REFUSE      by 503, since it has waited long enough, or 504, since it asks
- *               for a stored page alone
- *   FAILED      by 500, without memory
- *   DETACHED    not at all: the request is a copy, which builds without a
- *               client
+ *   OWN         by the response that its detached copy could not store
+ *   REFUSE      by 503, since the request has waited long enough, or by 504,
+ *               since the request has "only-if-cached"
+ *   FAILED      by 500, since memory has run out
+ *   DETACHED    not at all: the request is a detached copy, which builds
+ *               without a client
  *
  *   START ------> BYPASS | PURGE | DETACHED
  *   BYPASS -----> LOOKUP | INVALIDATE
@@ -49,7 +49,7 @@
 #define _NGX_HTTP_MCDS_STATE_H_INCLUDED_
 
 
-/* zeroed memory is the first of them */
+/* the first state is 0, the state of zeroed memory */
 
 #define NGX_HTTP_MCDS_STATES(state)                                           \
     state(START)                                                              \
@@ -81,7 +81,7 @@ typedef enum {
 } ngx_http_mcds_state_e;
 
 
-/* the first state in which it is decided how the request is answered */
+/* the first of the states that say how the request is answered */
 #define NGX_HTTP_MCDS_STATE_DECIDED  NGX_HTTP_MCDS_STATE_INVALIDATE
 
 

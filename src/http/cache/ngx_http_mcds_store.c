@@ -2,8 +2,8 @@
 /*
  * Copyright (C) mcds authors
  *
- * What passes the storing filter: whether it may be stored, and the entry
- * that it becomes.  See ngx_http_mcds_store_body.c for its body.
+ * Decides whether a response is stored, and makes the entry.  See
+ * ngx_http_mcds_store_body.c for its body.
  */
 
 
@@ -85,7 +85,7 @@ ngx_http_mcds_store_begin(ngx_http_request_t *r,
         return NGX_ERROR;
     }
 
-    /* RFC 9110, 15.3.5: whatever the origin says of its length */
+    /* RFC 9110, 15.3.5: no body, whatever Content-Length the origin sends */
 
     length = (r->headers_out.status == NGX_HTTP_NO_CONTENT)
              ? 0 : r->headers_out.content_length_n;
@@ -129,7 +129,10 @@ ngx_http_mcds_store_begin(ngx_http_request_t *r,
 
     store->expected = length;
 
-    /* what is streamed cannot stand in the place of a 304 */
+    /*
+     * a page that is revalidated for each request must not be streamed, since
+     * a streamed page cannot replace a 304
+     */
 
     store->compress = (length
                        && !(store->entry.flags & NGX_MCDS_ENTRY_VALIDATE))
@@ -144,7 +147,7 @@ ngx_http_mcds_store_begin(ngx_http_request_t *r,
 }
 
 
-/* whether it is stored; NGX_DECLINED: it is not, and the build has ended */
+/* NGX_OK: store the response; NGX_DECLINED: do not, the build has ended */
 
 static ngx_int_t
 ngx_http_mcds_store_judge(ngx_http_request_t *r,
@@ -158,7 +161,10 @@ ngx_http_mcds_store_judge(ngx_http_request_t *r,
     ngx_http_mcds_answer(r, ccf, &answer, r->headers_out.status);
     ngx_http_mcds_vary_answer(r, &answer, &ctx->vary.names);
 
-    /* that of a copy is the answer to its request as it is, see own.h */
+    /*
+     * not for a detached copy that keeps the response for its request, see
+     * ngx_http_mcds_own.h
+     */
 
     etag = r->headers_out.etag ? &r->headers_out.etag->value : NULL;
 
@@ -222,9 +228,9 @@ ngx_http_mcds_store_rule(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx,
 
 
 /*
- * What is shown in the place of an error is not the page.  Of the client's
- * errors those who wait get their own; any other status may hide what happened,
- * of which the origin has told then.
+ * An error page is not the page.  For a client error of the original response,
+ * each waiting request gets an error of its own; another status may hide the
+ * original one, which is then that of the upstream.
  */
 
 static void
@@ -251,8 +257,8 @@ ngx_http_mcds_store_replaced(ngx_http_request_t *r,
 
 
 /*
- * 1 if the answer is not that of the location where it was decided about the
- * page: the access rules of another one may have made it.
+ * 1 if the response is not that of the location that decided on the page: the
+ * access rules of another location may have made the response.
  */
 
 static ngx_uint_t
@@ -275,8 +281,9 @@ ngx_http_mcds_store_take(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx,
         && (r != r->main || r->headers_out.status == NGX_HTTP_NO_CONTENT))
     {
         /*
-         * nginx sends no body of a 204, not even its end; and before 1.23.4
-         * none to a subrequest where a file or a page of proxy_cache is empty
+         * nginx sends no body for a 204, not even the last buffer; and before
+         * 1.23.4 none to a subrequest for an empty file or an empty page of
+         * proxy_cache
          */
 
         ngx_http_mcds_store_finish(r, ctx);
@@ -287,7 +294,7 @@ ngx_http_mcds_store_take(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx,
 }
 
 
-/* NGX_DECLINED: it has what cannot be stored */
+/* NGX_DECLINED: a header or a tag cannot be stored */
 
 static ngx_int_t
 ngx_http_mcds_store_lines(ngx_http_request_t *r,
@@ -369,9 +376,9 @@ ngx_http_mcds_store_value(ngx_http_request_t *r,
 
 
 /*
- * What an origin says once it has answered differs in weight: an error says
- * nothing about the page there is, neither does an answer that is about this
- * one request; any other takes the page's place.
+ * Ends the build according to the status of the response: an error says
+ * nothing about the stored page, nor does a response about this one request;
+ * any other response replaces the page by a hit-for-miss entry.
  */
 
 void
@@ -388,7 +395,7 @@ ngx_http_mcds_store_refuse(ngx_http_request_t *r,
 }
 
 
-/* the answer has that status, and is not stored */
+/* the response has that status, and is not stored */
 
 static void
 ngx_http_mcds_store_status(ngx_http_request_t *r,
@@ -407,9 +414,9 @@ ngx_http_mcds_store_status(ngx_http_request_t *r,
 
 
 /*
- * The answer says nothing about the page: that stays as it is, and the next
- * request builds.  Where there is none, and the same has happened to a request
- * that has waited, requests do not wait for each other any more.
+ * The response says nothing about the page: the page stays, and the next
+ * request builds.  If there is no page, and the same has happened to a request
+ * that had waited, requests no longer wait for each other.
  */
 
 static void
@@ -470,7 +477,7 @@ ngx_http_mcds_store_pass(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx)
 }
 
 
-/* a hit-for-miss mark; NULL: no memory */
+/* makes a hit-for-miss entry; NULL when out of memory */
 
 static ngx_mcds_value_t *
 ngx_http_mcds_store_mark(ngx_http_mcds_cache_ctx_t *ctx)
@@ -560,7 +567,7 @@ ngx_http_mcds_store_append(ngx_http_request_t *r,
             return NGX_OK;
         }
 
-        /* a filter before us has sent a file past the copy filter */
+        /* an earlier filter has sent a file past the copy filter */
 
         ngx_http_mcds_store_refused(r, ctx, NGX_DECLINED);
         return NGX_DECLINED;
@@ -690,8 +697,9 @@ ngx_http_mcds_store_finish(ngx_http_request_t *r,
 
 
 /*
- * nginx takes a closed connection for the end of a FastCGI answer; without
- * the record that ends it the application has died over it.
+ * 1 unless the response is truncated.  nginx takes a closed connection for the
+ * end of a FastCGI response; without the record that ends the response, the
+ * application has died.
  */
 
 static ngx_uint_t
@@ -701,7 +709,7 @@ ngx_http_mcds_store_ended(ngx_http_request_t *r)
 
     u = r->upstream;
 
-    /* an X-Accel-Redirect has led from the upstream to something else */
+    /* after X-Accel-Redirect, the response is not that of the upstream */
 
     if (u == NULL
         || !u->header_sent
@@ -716,9 +724,9 @@ ngx_http_mcds_store_ended(ngx_http_request_t *r)
 
 
 /*
- * When an upstream has broken off, nginx sends just a flush behind what has
- * come, and the request lives on until its client, or the page that it is a
- * part of, has got that: those who wait must not wait for it.
+ * 1 if the upstream has broken off the response: nginx then sends only a
+ * flush, and the request continues until its client, or its parent request,
+ * has got the rest.  Requests that wait for the page must not wait for this.
  */
 
 static ngx_uint_t
@@ -734,9 +742,9 @@ ngx_http_mcds_store_broken(ngx_http_request_t *r, ngx_buf_t *b)
 
 
 /*
- * An answer that breaks the rules of its protocol, as a chunk without a length
- * or RST_STREAM, ends the request at once, without a flush, just as the client
- * does that leaves; but then its connection is still good.
+ * A response that violates its protocol, as by an invalid chunk or RST_STREAM,
+ * ends the request at once, without a flush, as a client does that leaves; but
+ * then the client's connection has no error.
  */
 
 void

@@ -2,7 +2,7 @@
 /*
  * Copyright (C) mcds authors
  *
- * What passes the storing filter is taken into an entry.
+ * Stores responses that pass the storing filter.
  */
 
 
@@ -17,85 +17,105 @@
 
 
 /*
- * The answer of r, whose headers are in r->headers_out and, when it came from
- * an upstream, as it was sent there in r->upstream->headers_in, as the
- * freshness rules want it; as if its status were the one that is given.  line:
- * one more header, less weighty than those before; ignore is cache_ignore of
- * the location.
+ * Reads the response of r into answer, as the freshness rules require it: the
+ * headers in r->headers_out and, for an upstream, all headers that it has
+ * sent, r->upstream->headers_in.  status: taken as the status of the response.
  */
 
 void ngx_http_mcds_answer(ngx_http_request_t *r,
     ngx_http_mcds_cache_conf_t *ccf, ngx_mcds_answer_t *answer,
     ngx_uint_t status);
+
+/*
+ * Adds one more header, which is less significant than those before; ignore:
+ * cache_ignore of the location.
+ */
+
 void ngx_http_mcds_answer_line(ngx_mcds_answer_t *answer, ngx_str_t *name,
     ngx_str_t *value, ngx_uint_t ignore);
 
 
-/* ngx_mcds_date_parse() of now */
+/* parses a date as ngx_mcds_date_parse() does, with the current time */
 
 int64_t ngx_http_mcds_date(ngx_str_t *value);
 
 
 /*
- * The headers to be stored, "Name: value" lines in memory of r's pool: those
- * of headers_out, and what nginx keeps beside them (Content-Type,
- * Last-Modified, X-Accel-Charset, X-Accel-Limit-Rate); not the hop-by-hop
- * ones, not those that belong to one answer only, and not those of "carried",
- * which each request brings along again.  NGX_DECLINED if one of them cannot be
- * stored as it is; NGX_ERROR when out of memory.  carried: notes what is there,
- * the content handler of r is next.
+ * The headers to store, as "Name: value" lines in memory of r->pool: those of
+ * headers_out, and those that nginx keeps beside the list (Content-Type,
+ * Last-Modified, X-Accel-Charset, X-Accel-Limit-Rate); without hop-by-hop
+ * headers, headers of one response only, and "carried" headers, which each
+ * request adds again.  NGX_DECLINED: a header cannot be stored as it is;
+ * NGX_ERROR: out of memory.
  */
 
 ngx_int_t ngx_http_mcds_stored_headers(ngx_http_request_t *r,
     ngx_str_t *headers);
+
+/*
+ * Call this before the content handler of r runs: notes the headers that the
+ * response has already.
+ */
+
 void ngx_http_mcds_carried(ngx_http_request_t *r,
     ngx_http_mcds_cache_ctx_t *ctx);
 
 
-/* 1 if nginx, not the client, is to make an absolute URL of the Location */
+/* 1 if nginx, not the client, has to make Location an absolute URL */
 
 ngx_uint_t ngx_http_mcds_stored_absolute(ngx_http_request_t *r);
 
 
-/* 1 if a header of this name is neither stored nor sent from the store */
+/* 1 if a header of this name is neither stored nor sent from the cache */
 
 ngx_uint_t ngx_http_mcds_header_dropped(ngx_str_t *name);
 
 
 /*
- * begin: the header of the answer has come; NGX_OK: the body is to be taken;
- * anything else: it is not, and those who wait have been told.  body: takes
- * more of it, and ends the build with its last buffer, or when it cannot be
- * stored.
+ * Call this when the header of a response has come.  NGX_OK: store the body;
+ * otherwise the response is not stored, and waiting requests have been told.
  */
 
 ngx_int_t ngx_http_mcds_store_begin(ngx_http_request_t *r,
     ngx_http_mcds_cache_ctx_t *ctx, ngx_http_mcds_cache_conf_t *ccf);
+
+/*
+ * Stores a part of the body, and ends the build with the last buffer, or when
+ * the response cannot be stored.
+ */
+
 void ngx_http_mcds_store_body(ngx_http_request_t *r,
     ngx_http_mcds_cache_ctx_t *ctx, ngx_chain_t *in);
 
 
 /*
- * Ends the build of an answer that is not stored, if there is a build.  refuse:
- * by a reason of ngx_mcds_refuse_e, status is that of what was not stored;
- * fail: it says nothing about the page there is.
+ * Ends the build of r, if any, whose response is not stored, for a reason of
+ * ngx_mcds_refuse_e; status: that of the response.
  */
 
 void ngx_http_mcds_store_refuse(ngx_http_request_t *r,
     ngx_http_mcds_cache_ctx_t *ctx, ngx_uint_t reason, ngx_uint_t status);
+
+/*
+ * Ends the build of r, if any, as failed, with back-off: the response says
+ * nothing about the stored page.
+ */
+
 void ngx_http_mcds_store_fail(ngx_http_request_t *r,
     ngx_http_mcds_cache_ctx_t *ctx);
 
 
-/* 1 if mcds_no_cache says that the answer is not stored: then the build ends */
+/*
+ * 1 if mcds_no_cache forbids to store the response: the build has ended then.
+ */
 
 ngx_uint_t ngx_http_mcds_store_rule(ngx_http_request_t *r,
     ngx_http_mcds_cache_ctx_t *ctx, ngx_http_mcds_cache_conf_t *ccf);
 
 
 /*
- * Ends the build, if there is one, of a request that the origin has led to
- * another location.  1: the origin's answer allows no page there either.
+ * Ends the build, if any, of a request that the origin has led to another
+ * location.  1: the origin's response does not permit a page there, either.
  */
 
 ngx_uint_t ngx_http_mcds_store_left(ngx_http_request_t *r,
@@ -103,29 +123,36 @@ ngx_uint_t ngx_http_mcds_store_left(ngx_http_request_t *r,
 
 
 /*
- * 1 while memcached is far behind what was taken, or so much of it was
- * compressed that it is others' turn: no more should be given to body until
- * handler is called, once, from an event of its own; not any more when the
- * store was ended or cleaned up.
+ * 1 if body should not be called until handler is called, once, from an event
+ * of its own: memcached is far behind, or so much was compressed that other
+ * requests have their turn.  handler is not called after the end of the store.
  */
 
 ngx_uint_t ngx_http_mcds_store_waits(ngx_http_mcds_cache_ctx_t *ctx,
     void (*handler)(void *data));
 
 
-/* 1 if what is taken is compressed, or will be when it is long enough */
+/* 1 if the response is compressed, or will be once it is long enough */
 
 ngx_uint_t ngx_http_mcds_store_compresses(ngx_http_mcds_cache_ctx_t *ctx);
 
 
 /*
- * aborted: the request is being freed; the build fails if the origin has broken
- * off its answer.  leave: it would have to wait for the client; another request
- * is to build.  cleanup: drops what was taken so far.
+ * Call this when the request is freed: the build fails if the origin has
+ * broken off its response.
  */
 
 void ngx_http_mcds_store_aborted(ngx_http_mcds_cache_ctx_t *ctx);
+
+/*
+ * Gives up the build, which would have to wait for a slow client: another
+ * request builds.
+ */
+
 void ngx_http_mcds_store_leave(ngx_http_mcds_cache_ctx_t *ctx);
+
+/* drops the part of the response that was stored so far */
+
 void ngx_http_mcds_store_cleanup(ngx_http_mcds_cache_ctx_t *ctx);
 
 

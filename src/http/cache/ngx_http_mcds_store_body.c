@@ -2,8 +2,8 @@
 /*
  * Copyright (C) mcds authors
  *
- * The body of an answer that is stored: as it comes or compressed, in one
- * item or in parts.
+ * Stores the body of a response: as it comes or compressed, in one item or in
+ * parts.
  */
 
 
@@ -16,10 +16,10 @@
 #include "ngx_http_mcds_store_core.h"
 
 
-/* the origin may be so far ahead of memcached; bytes */
+/* bytes that the origin may be ahead of memcached */
 #define NGX_HTTP_MCDS_AHEAD       (4 * 1024 * 1024)
 
-/* compressed in one turn of the event loop, about a millisecond; bytes */
+/* bytes compressed in a turn of the event loop, about a millisecond */
 #define NGX_HTTP_MCDS_TURN        (32 * 1024)
 
 
@@ -87,7 +87,7 @@ ngx_http_mcds_store_data_end(ngx_http_mcds_cache_ctx_t *ctx)
 }
 
 
-/* from here on the body is compressed, and so is what has come of it */
+/* starts to compress the body, with the part that was stored already */
 
 static ngx_int_t
 ngx_http_mcds_store_encode(ngx_http_request_t *r,
@@ -105,7 +105,7 @@ ngx_http_mcds_store_encode(ngx_http_request_t *r,
 
     if (store->encoder == NULL) {
 
-        /* as it comes, then */
+        /* without an encoder, the body is stored as it comes */
 
         store->compress = NULL;
         return NGX_OK;
@@ -138,7 +138,7 @@ ngx_http_mcds_store_encode(ngx_http_request_t *r,
 }
 
 
-/* what is stored: the body, or what the encoder makes of it */
+/* stores bytes of the body, or the encoder's output */
 
 static ngx_int_t
 ngx_http_mcds_store_put(void *data, u_char *p, size_t size)
@@ -198,7 +198,7 @@ ngx_http_mcds_store_split(ngx_http_request_t *r,
 
     if (store->entry.flags & NGX_MCDS_ENTRY_VALIDATE) {
 
-        /* what is streamed cannot stand in the place of a 304 */
+        /* a streamed page could not replace a 304 for this page later */
 
         return NGX_BUSY;
     }
@@ -278,7 +278,7 @@ ngx_http_mcds_store_waits(ngx_http_mcds_cache_ctx_t *ctx,
 }
 
 
-/* an event pipe that is held fills a file instead */
+/* 1 if an event pipe would fill a temporary file while it is held */
 
 static ngx_uint_t
 ngx_http_mcds_store_buffered(ngx_http_request_t *r)

@@ -2,9 +2,10 @@
 /*
  * Copyright (C) mcds authors
  *
- * Sends the body of a page that lies in parts, as they arrive: a few of them
- * are in memory until the client has taken them, then the next are asked for.
- * The same of one that has a coding: a few pieces are decoded, then the next.
+ * Sends the body of a page in parts, as the parts arrive: a few of them are in
+ * memory until the client has got them, then the next ones are requested.  A
+ * page with a coding is sent the same way: a few buffers are decoded at a
+ * time.
  */
 
 
@@ -112,7 +113,7 @@ ngx_http_mcds_stream_cleanup(void *data)
 }
 
 
-/* parts have arrived */
+/* the stream calls this when parts have arrived */
 
 static void
 ngx_http_mcds_stream_handler(void *data)
@@ -150,7 +151,7 @@ ngx_http_mcds_stream_send(ngx_http_request_t *r,
 
     if (decode) {
 
-        /* all from the beginning, also for a range */
+        /* decoding starts at the beginning, also for a range */
 
         skip = 0;
         first = 0;
@@ -213,7 +214,7 @@ ngx_http_mcds_stream_decode(ngx_http_request_t *r,
 }
 
 
-/* what stands before the parts that are sent */
+/* sends the bytes before the first part that is read */
 
 static ngx_int_t
 ngx_http_mcds_stream_start(ngx_http_request_t *r,
@@ -236,7 +237,7 @@ ngx_http_mcds_stream_start(ngx_http_request_t *r,
 
     if (skip) {
 
-        /* the range filter counts it and takes it away, it is the first one */
+        /* the range filter counts this first buffer, and drops it unread */
 
         b->in_file = 1;
         b->file_last = skip;
@@ -255,8 +256,8 @@ ngx_http_mcds_stream_start(ngx_http_request_t *r,
 
 
 /*
- * Of a range the parts before it need not be read, nor those behind it.
- * Returns the bytes that are left out at the beginning.
+ * Limits the parts to those of a range.  Returns the number of bytes that are
+ * skipped at the beginning.
  */
 
 static off_t
@@ -286,7 +287,7 @@ ngx_http_mcds_stream_skip(ngx_http_request_t *r, ngx_mcds_entry_t *entry,
 }
 
 
-/* 1 if just one is sent: its first and its last byte */
+/* 1 if the response is a single range: sets its first and its last byte */
 
 static ngx_uint_t
 ngx_http_mcds_stream_range(ngx_http_request_t *r, ngx_mcds_entry_t *entry,
@@ -301,7 +302,7 @@ ngx_http_mcds_stream_range(ngx_http_request_t *r, ngx_mcds_entry_t *entry,
         return 0;
     }
 
-    /* "bytes start-end/length", of nginx's own making */
+    /* "bytes start-end/length", as nginx writes it */
 
     value = &r->headers_out.content_range->value;
 
@@ -385,7 +386,7 @@ ngx_http_mcds_stream_run(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx)
 }
 
 
-/* NGX_DONE: the last one; NGX_AGAIN, NGX_BUSY: there are no more for now */
+/* NGX_DONE: that was the last part; NGX_AGAIN, NGX_BUSY: no more for now */
 
 static ngx_int_t
 ngx_http_mcds_stream_take(ngx_http_request_t *r,
@@ -416,7 +417,10 @@ ngx_http_mcds_stream_take(ngx_http_request_t *r,
         *last = piece;
         last = &piece->next;
 
-        /* shared with other requests, so that no filter may write to it */
+        /*
+         * shared with other requests: the flag tells filters not to write to
+         * it
+         */
 
         b = &piece->buf;
         b->pos = body.data;
@@ -435,7 +439,7 @@ ngx_http_mcds_stream_take(ngx_http_request_t *r,
 }
 
 
-/* the client has them, or a filter has made something of them */
+/* frees the parts that the client has got, or that a filter has copied */
 
 static ngx_uint_t
 ngx_http_mcds_stream_free(ngx_http_mcds_cache_ctx_t *ctx)
@@ -468,7 +472,7 @@ ngx_http_mcds_stream_wait(ngx_http_request_t *r,
     c = r->connection;
     wev = c->write;
 
-    /* another subrequest is being sent, or the rate is limited by a timer */
+    /* another subrequest is being sent, or limit_rate has set a timer */
 
     if (c->data != r || wev->delayed) {
         return;

@@ -2,7 +2,7 @@
 /*
  * Copyright (C) mcds authors
  *
- * A body that is sent step by step.
+ * Sends the body of a page in parts.
  */
 
 
@@ -16,13 +16,19 @@
 #include "ngx_http_mcds_cache.h"
 
 
-/*
- * The body of ctx->copy, if that is split.  begin: reads it ahead.  end: it is
- * not wanted.  send: the rest of a content handler whose header was sent.
- */
+/* starts to read the body of ctx->copy, if it is stored in parts */
 
 void ngx_http_mcds_stream_begin(ngx_http_mcds_cache_ctx_t *ctx);
+
+/* ends the reading of the parts, whose page is not used */
+
 void ngx_http_mcds_stream_end(ngx_http_mcds_cache_ctx_t *ctx);
+
+/*
+ * For a content handler that has sent the header: sends the body.  Returns the
+ * result for the content handler to return.
+ */
+
 ngx_int_t ngx_http_mcds_stream_send(ngx_http_request_t *r,
     ngx_http_mcds_cache_ctx_t *ctx);
 

@@ -2,8 +2,7 @@
 /*
  * Copyright (C) mcds authors
  *
- * mcds_cache_tag: the tags of pages, and what has become of those who have
- * some.
+ * mcds_cache_tag: the tags of pages, and the purges by tag.
  */
 
 
@@ -60,7 +59,7 @@ ngx_http_mcds_cache_tag(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
         if (cf->args->nelts == 2
             && value[1].len == 2 && ngx_strncmp(value[1].data, "on", 2) == 0)
         {
-            /* no tag but that of the host, and of all */
+            /* "on": only the tags of the host and of all pages */
 
             break;
         }
@@ -85,7 +84,7 @@ ngx_http_mcds_cache_tag(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 }
 
 
-/* "all", and the host, if it has a name that can be one */
+/* the tag "all", and that of the host, if its name is valid as a tag */
 
 static ngx_int_t
 ngx_http_mcds_tags_list(ngx_http_request_t *r, ngx_str_t *list)
@@ -134,7 +133,7 @@ ngx_http_mcds_tags_handler(void *data)
 {
     ngx_http_mcds_cache_ctx_t *ctx = data;
 
-    /* the first of them counts: the origin has not been asked then */
+    /* the first value counts: the origin has not been asked at that time */
 
     if (ctx->purges == 0) {
         ctx->purges = ngx_mcds_tags_counter(ctx->tags);
@@ -256,7 +255,7 @@ ngx_http_mcds_tags_renew(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx,
 
     ngx_memcpy(p, entry->ext.data, entry->ext.len);
 
-    /* the page had a counter that there was before this request, too */
+    /* the counter of the page is from before this request, and valid, too */
 
     (void) ngx_mcds_tags_put(p + (list.data - entry->ext.data)
                              - NGX_MCDS_TAGS_EXT,

@@ -2,7 +2,7 @@
 /*
  * Copyright (C) mcds authors
  *
- * ETag of stored pages and of responses.
+ * The ETags of stored pages and of responses.
  */
 
 
@@ -32,8 +32,8 @@ ngx_http_mcds_stored_find(ngx_str_t headers, ngx_str_t *name,
 
 
 /*
- * A weak one may be that of a strong one: a server that compresses makes it so.
- * But a strong one is never that of a weak one.
+ * A weak ETag matches the strong one of the stored page, since a server that
+ * compresses makes ETags weak.  A strong ETag never matches a weak one.
  */
 
 ngx_uint_t

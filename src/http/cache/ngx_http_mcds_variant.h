@@ -2,7 +2,7 @@
 /*
  * Copyright (C) mcds authors
  *
- * Pages that vary, RFC 9111, 4.1: how a response that has Vary is stored.
+ * Pages with variants, RFC 9111, 4.1: how a response with Vary is stored.
  */
 
 
@@ -17,8 +17,9 @@
 
 
 /*
- * The response is to be stored; *seat: where, which is not ctx->seat when its
- * list is a new one.
+ * Call this when a response is to be stored: *seat is the place for it, which
+ * is not ctx->seat if a new list of variants is needed.  NGX_OK, or NGX_ERROR
+ * when out of memory.
  */
 
 ngx_int_t ngx_http_mcds_variant_begin(ngx_http_request_t *r,
@@ -27,9 +28,10 @@ ngx_int_t ngx_http_mcds_variant_begin(ngx_http_request_t *r,
 
 
 /*
- * The end of the body.  NGX_DECLINED: there is nothing special about it.
- * Otherwise value and split, which may be NULL, are taken over: NGX_OK, the
- * build ends by itself; NGX_ERROR, nothing is stored, and it does not.
+ * Call this at the end of the body.  NGX_DECLINED: store the entry as any
+ * other.  Otherwise the function owns value and split, which may be NULL.
+ * NGX_OK: the build ends later, by itself; NGX_ERROR: nothing is stored, and
+ * the caller ends the build.
  */
 
 ngx_int_t ngx_http_mcds_variant_store(ngx_http_request_t *r,
@@ -38,20 +40,28 @@ ngx_int_t ngx_http_mcds_variant_store(ngx_http_request_t *r,
 
 
 /*
- * Under the key lies a page, or a list, that does not tell routes apart, see
- * ngx_http_mcds_route.h; the request has come along another one.  Stores a list
- * that does in its place.  NGX_AGAIN: the page is looked up again after that;
- * NGX_BUSY: it is not for the cache; NGX_ERROR.  hurry: it is not waited for
- * any longer.
+ * Call this if the entry of the key, a page or a list, does not distinguish
+ * routes, see ngx_http_mcds_route.h, and the request has taken another route:
+ * stores a list that does in its place.  NGX_AGAIN: look the key up again
+ * after that; NGX_BUSY: the page is not cached; NGX_ERROR: out of memory.
  */
 
 ngx_int_t ngx_http_mcds_variant_fork(ngx_http_request_t *r,
     ngx_http_mcds_cache_ctx_t *ctx, ngx_http_mcds_cache_conf_t *ccf);
+
+/* the request no longer waits for the list, which is stored nevertheless */
+
 void ngx_http_mcds_variant_unfork(ngx_http_mcds_cache_ctx_t *ctx);
+
+/*
+ * The request no longer waits for the list, as after a timeout, and its task
+ * is woken; the list is stored nevertheless.
+ */
+
 void ngx_http_mcds_variant_hurry(ngx_http_mcds_cache_ctx_t *ctx);
 
 
-/* from a list to another one that has just replaced it, and so on */
+/* the most lists that a request follows when each replaces the one before */
 #define NGX_HTTP_MCDS_TURNS       4
 
 

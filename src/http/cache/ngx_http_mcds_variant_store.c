@@ -2,18 +2,20 @@
 /*
  * Copyright (C) mcds authors
  *
- * Variants are stored before the list that leads to them, if that is a new
- * one; and behind the list when they come to one, which counts them.
+ * A variant is stored before a new list that leads to it; but the variant that
+ * joins an existing list is stored after the list, which counts variants.
  *
- *   no list there, or one that has not all of the names:  variant, then the
- *   list; who waits for what was built gets the list
- *   else, a variant that the list does not have:  list, then the variant
- *   else:  the variant, as any page, see ngx_http_mcds_store.c
+ *   no list, or a list that lacks names:       variant, then the list, which
+ *                                              waiting requests get
+ *   a list that lacks the variant:             list, then the variant
+ *   a list that has the variant:               the variant, as any other
+ *                                              page, see store.c
  *
- * A list that is full makes room.  Headers can be made up, so a new variant is
- * worth no more than an old one: any of the old ones makes room, but one that
- * requests of this worker find is passed over once.  What is asked for all the
- * time stays, or comes back by one request, whatever comes beside it.
+ * A full list drops a variant.  Clients can send made-up headers, so a new
+ * variant is worth no more than an old one: any old one may be dropped, but a
+ * variant that requests of this worker use is passed over once.  A variant in
+ * constant use stays, or comes back by one request, whatever else is
+ * requested.
  */
 
 
@@ -29,57 +31,59 @@
 #include "ngx_http_mcds_vary.h"
 
 
-/* variants that make room at once: two where fewer are allowed than before */
+/* variants dropped at a time: 2, in case the limit was lowered */
 #define NGX_HTTP_MCDS_DROPPED     2
 
-/* ... which are none of the last quarter that has come */
+/* the last quarter of the variants is not dropped */
 #define NGX_HTTP_MCDS_SPARED      4
 
-/* ... and how many are passed over at most */
+/* variants in use that are passed over for one that is not, at most */
 #define NGX_HTTP_MCDS_CHANCES     8
 
-/* those who wait where the list has moved on are told so, and a variant that is
-   not in its list stays; seconds */
+/*
+ * seconds: how long waiting requests are told that the list has moved on, and
+ * how long a variant outside of its list is stored
+ */
 #define NGX_HTTP_MCDS_MOVED       10
 
-/* of a list that others change at the same time */
+/* attempts to store a list that other workers change at the same time */
 #define NGX_HTTP_MCDS_TRIES       64
 
-/* the client's CRLF, see ngx_mcds_request_t */
+/* bytes for the client's CRLF, see ngx_mcds_request_t */
 #define NGX_HTTP_MCDS_SPARE       2
 
 
-/* a store under way, of no request */
+/* a store under way, which outlives its request */
 
 struct ngx_http_mcds_put_s {
-    ngx_http_mcds_cache_ctx_t  *ctx;        /* that waits for a fork, or NULL */
+    ngx_http_mcds_cache_ctx_t  *ctx;        /* waits for a fork, or NULL */
     ngx_uint_t                  fork;
 
-    ngx_mcds_seat_t             seat;       /* where it was built */
-    ngx_mcds_seat_t             base;       /* at the list */
+    ngx_mcds_seat_t             seat;       /* waiter of the build */
+    ngx_mcds_seat_t             base;       /* waiter at the list */
     ngx_mcds_seat_t             target;     /* at the variant of a new list */
 
     ngx_mcds_pool_t            *pool;
-    ngx_mcds_copy_t            *list;       /* the list there was, or NULL */
-    ngx_mcds_copy_t            *copy;       /* of the variant, when it was
-                                               stored */
+    ngx_mcds_copy_t            *list;       /* the old list, or NULL */
+    ngx_mcds_copy_t            *copy;       /* of the variant, once stored */
 
     ngx_mcds_value_t           *value;
     ngx_mcds_split_t           *split;
     ngx_mcds_entry_t            entry;
 
-    ngx_str_t                   names;      /* of a new list */
+    ngx_str_t                   names;      /* Vary names of a new list */
     uint64_t                    generation;
-    uint64_t                    build;      /* of what is stored, 0: none */
+    uint64_t                    build;      /* id of the build, 0: none */
     u_char                      hash[NGX_MCDS_VARIANT_LEN];
     u_char                      dropped[NGX_HTTP_MCDS_DROPPED]
                                         [NGX_MCDS_VARIANT_LEN];
-    ngx_uint_t                  ndropped;   /* make room for hash */
+    ngx_uint_t                  ndropped;   /* number of "dropped" */
 
-    uint64_t                    cas;        /* without a build */
+    uint64_t                    cas;        /* CAS to replace, without a
+                                               build */
     ngx_uint_t                  replace;
     ngx_uint_t                  max;
-    uint32_t                    ttl;        /* 0 when it is in the list */
+    uint32_t                    ttl;        /* seconds, 0: in the list */
     ngx_uint_t                  tries;
     ngx_array_t                *secrets;    /* see ngx_mcds_sign.h, or NULL */
 };
@@ -133,7 +137,10 @@ ngx_http_mcds_variant_begin(ngx_http_request_t *r,
         return NGX_OK;
     }
 
-    /* a list of too many names is not made; that of this answer alone is */
+    /*
+     * if the merged list has too many names, only the names of this response
+     * are used
+     */
 
     if (ctx->vary.list) {
         ngx_mcds_vary_names(&ctx->vary.list->entry.ext, &names);
@@ -263,7 +270,7 @@ ngx_http_mcds_put_create(ngx_http_mcds_cache_ctx_t *ctx)
 }
 
 
-/* takes over the build, if there is one, when nothing more can fail */
+/* takes over the build, if any, as the last step that may fail */
 
 static ngx_int_t
 ngx_http_mcds_put_seats(ngx_http_mcds_put_t *put,
@@ -329,7 +336,7 @@ ngx_http_mcds_put_free(ngx_http_mcds_put_t *put)
 }
 
 
-/* memcached has the first variant of a new list, or it could not be stored */
+/* called when the first variant of a new list is stored, or has failed */
 
 static void
 ngx_http_mcds_put_stored(void *data, ngx_uint_t rc, ngx_mcds_copy_t *copy)
@@ -358,7 +365,7 @@ ngx_http_mcds_put_stored(void *data, ngx_uint_t rc, ngx_mcds_copy_t *copy)
 }
 
 
-/* in the place of put->list: a new one, or the same with one more variant */
+/* replaces put->list by a new list, or by the same with one more variant */
 
 static void
 ngx_http_mcds_put_list(ngx_http_mcds_put_t *put)
@@ -410,7 +417,7 @@ ngx_http_mcds_put_listed(void *data, ngx_uint_t rc, ngx_mcds_copy_t *copy)
 }
 
 
-/* another variant may have come to the same list */
+/* reads the list again, to which another worker may have added a variant */
 
 static void
 ngx_http_mcds_put_read(void *data, ngx_uint_t outcome, ngx_mcds_copy_t *copy)
@@ -434,9 +441,9 @@ ngx_http_mcds_put_read(void *data, ngx_uint_t outcome, ngx_mcds_copy_t *copy)
 
 
 /*
- * The list is there, or another one, and then nobody finds what is stored
- * here: whoever has changed or removed it knows more than an origin that was
- * asked before.  Those who wait get it nevertheless.
+ * The list is stored, or another list has won.  In the latter case no request
+ * finds this variant: the worker that has changed or removed the list knows
+ * more than a response requested before.  Waiting requests get the variant.
  */
 
 static void
@@ -478,7 +485,7 @@ ngx_http_mcds_put_end(ngx_http_mcds_put_t *put)
 }
 
 
-/* which variants are not in the list any more */
+/* chooses the variants to be dropped from the list */
 
 static void
 ngx_http_mcds_put_room(ngx_http_mcds_put_t *put)
@@ -504,7 +511,7 @@ ngx_http_mcds_put_room(ngx_http_mcds_put_t *put)
 }
 
 
-/* NULL: those that were looked at make room already */
+/* NULL: all that were looked at are dropped already */
 
 static u_char *
 ngx_http_mcds_put_choose(ngx_http_mcds_put_t *put, ngx_uint_t n)
@@ -512,7 +519,10 @@ ngx_http_mcds_put_choose(ngx_http_mcds_put_t *put, ngx_uint_t n)
     u_char      *hash, *first;
     ngx_uint_t   i, at;
 
-    /* the last ones may not be stored yet, nor asked for a second time */
+    /*
+     * the last variants may not be stored yet, or had no time to be requested
+     * again
+     */
 
     n -= n / NGX_HTTP_MCDS_SPARED;
 
@@ -574,7 +584,7 @@ ngx_http_mcds_put_drops(ngx_http_mcds_put_t *put, u_char *hash)
 }
 
 
-/* the pages of variants that were in the list: memcached is not to fill up */
+/* removes the dropped variants, to free memory in memcached */
 
 static void
 ngx_http_mcds_put_retire(ngx_http_mcds_put_t *put)
@@ -600,7 +610,7 @@ static void
 ngx_http_mcds_put_retired(void *data, ngx_uint_t rc, ngx_uint_t found,
     uint64_t cas)
 {
-    /* one that memcached did not hear of stays until it is evicted */
+    /* a variant that memcached could not remove stays until it is evicted */
 }
 
 
@@ -627,7 +637,7 @@ ngx_http_mcds_put_key(ngx_http_mcds_put_t *put, u_char *hash, ngx_str_t *key)
 }
 
 
-/* the list, to be stored under the key; NULL when out of memory */
+/* makes the list to be stored under the key; NULL when out of memory */
 
 static ngx_mcds_value_t *
 ngx_http_mcds_put_value(ngx_http_mcds_put_t *put, ngx_str_t *key)
@@ -653,7 +663,10 @@ ngx_http_mcds_put_value(ngx_http_mcds_put_t *put, ngx_str_t *key)
         entry.swr = NGX_MCDS_ENTRY_UNSET;
         entry.sie = NGX_MCDS_ENTRY_UNSET;
 
-        /* a purge that the variant does not know has come before this list */
+        /*
+         * keep the purges that came before this list, which the variant does
+         * not have
+         */
 
         if (put->list) {
             entry.purges = put->list->entry.purges;
@@ -802,8 +815,6 @@ ngx_http_mcds_put_forked(void *data, ngx_uint_t rc, ngx_mcds_copy_t *copy)
 }
 
 
-/* the request does not wait any more; the list is stored nevertheless */
-
 void
 ngx_http_mcds_variant_unfork(ngx_http_mcds_cache_ctx_t *ctx)
 {
@@ -828,5 +839,5 @@ static void
 ngx_http_mcds_put_unwanted(void *data, ngx_uint_t outcome,
     ngx_mcds_copy_t *copy)
 {
-    /* nothing is asked at these seats */
+    /* these seats only store, so no result of a lookup arrives */
 }

@@ -2,8 +2,8 @@
 /*
  * Copyright (C) mcds authors
  *
- * Pages that vary, RFC 9111, 4.1: functions of a list, a request and a
- * response.  Nothing is asked, and no state of the request changes.
+ * Pages with variants, RFC 9111, 4.1: functions of a list, a request and a
+ * response.  They send nothing, and do not change the state of a request.
  */
 
 
@@ -75,7 +75,7 @@ ngx_http_mcds_vary_key(ngx_http_request_t *r,
 }
 
 
-/* what a build does not pass to the origin is not there */
+/* a header that a build does not pass to the origin counts as absent */
 
 static void
 ngx_http_mcds_vary_values(ngx_http_request_t *r,
@@ -116,7 +116,7 @@ ngx_http_mcds_vary_answer(ngx_http_request_t *r,
 
     ccf = ngx_http_get_module_loc_conf(r, ngx_http_mcds_cache_module);
 
-    /* what is still said then is "*" */
+    /* if Vary is ignored, only "*" has set answer->vary */
 
     if ((!answer->vary && !answer->encoded)
         || (ccf->cache_ignore & NGX_HTTP_MCDS_IGN_VARY))
@@ -141,7 +141,10 @@ ngx_http_mcds_vary_answer(ngx_http_request_t *r,
 
     answer->vary = 0;
 
-    /* a coding without a word about it is for those who accept it, too */
+    /*
+     * a response with a coding, but without Vary, is a variant for requests
+     * that accept the coding
+     */
 
     if (answer->encoded
         && ngx_http_mcds_vary_coded(r)
@@ -180,8 +183,8 @@ ngx_http_mcds_vary_names(ngx_list_t *headers, ngx_str_t *names)
 
 
 /*
- * 1 if all requests with the same set of codings as this one accept the
- * answer's
+ * 1 if all requests that accept the same codings as this request also accept
+ * the coding of the response
  */
 
 static ngx_uint_t

@@ -2,9 +2,9 @@
 /*
  * Copyright (C) mcds authors
  *
- * Pages that vary, RFC 9111, 4.1: which variant of a list a request gets, and
- * which names a response adds.  Functions that ask nothing and change no state
- * of a request.
+ * Pages with variants, RFC 9111, 4.1: which variant of a list a request gets,
+ * and which names a response adds.  The functions send nothing, and do not
+ * change the state of a request.
  */
 
 
@@ -19,10 +19,10 @@
 
 
 /*
- * The key of the variant that belongs to the request: that of the page, with
- * what the request says by the names of a list of this generation, and its
- * route, if the list has that name.  hash: the entry of the variant in the
- * list.  NGX_OK, or NGX_ERROR when out of memory.
+ * The key of the variant for the request: the key of the page with a hash of
+ * the request's values for the names of a list of this generation, which
+ * include the route if the list has its name.  hash: that of the variant in
+ * the list.  NGX_OK, or NGX_ERROR when out of memory.
  */
 
 ngx_int_t ngx_http_mcds_vary_key(ngx_http_request_t *r,
@@ -31,28 +31,34 @@ ngx_int_t ngx_http_mcds_vary_key(ngx_http_request_t *r,
 
 
 /*
- * The names of a response's Vary, and Accept-Encoding if the response is
- * encoded; when the response can be found by them, it may be stored, and
- * answer says neither.  covered: 1 if the list at hand has all names of
- * ctx->vary.names.
+ * Sets *names to the names in Vary, with Accept-Encoding if the response has a
+ * coding.  If these names suffice to find the response, it may be stored, and
+ * answer->vary and answer->encoded are cleared.
  */
 
 void ngx_http_mcds_vary_answer(ngx_http_request_t *r,
     ngx_mcds_answer_t *answer, ngx_str_t *names);
+
+/* 1 if the current list has all names of ctx->vary.names */
+
 ngx_uint_t ngx_http_mcds_vary_covered(ngx_http_mcds_cache_ctx_t *ctx);
 
 
-/*
- * purged: 1 if the origin was asked for ctx->copy before its list was purged;
- * expire: when ctx->copy expires, by itself or by that purge.  stamp: says in
- * an entry that is to be stored which purges were known before.
- */
+/* 1 if the list was purged after the origin was asked for ctx->copy */
 
 #define ngx_http_mcds_vary_purged(ctx)                                        \
     ((ctx)->vary.list                                                         \
      && (ctx)->vary.list->entry.purges != (ctx)->copy->entry.purges)
 
+/*
+ * The time at which ctx->copy expires, by itself or by a purge of its list;
+ * milliseconds since the epoch.
+ */
+
 uint64_t ngx_http_mcds_vary_expire(ngx_http_mcds_cache_ctx_t *ctx);
+
+/* notes in an entry to be stored the purges that its list has seen */
+
 void ngx_http_mcds_vary_stamp(ngx_http_mcds_cache_ctx_t *ctx,
     ngx_mcds_entry_t *entry);
 
