@@ -14,121 +14,150 @@
 
 #define NGX_MCDS_VERSION          "0.1.0"
 
-/* memcached's limit on a key, in bytes */
+/* the longest key that memcached accepts, in bytes */
 #define NGX_MCDS_MAX_KEY          250
 
-/* a pool's prefix leaves room for a hashed key and a structure's suffix */
+/*
+ * A pool's prefix leaves room for a hashed key and for the suffix of a
+ * structure; bytes.
+ */
 #define NGX_MCDS_MAX_PREFIX       128
 
-/* memcached takes a longer relative time for an absolute one; seconds */
+/*
+ * The longest relative time to live, in seconds: memcached takes a larger
+ * number for an absolute time.
+ */
 #define NGX_MCDS_MAX_TTL          2592000
 
 
 /*
- * memcached counts whole seconds, so that an item ends up to a second earlier
- * than its time to live says.  Its timer is late by a part of a millisecond
- * each second; about every 20 minutes it has missed one, and the clock skips
- * it: that is another second.
- *
- * ttl_lasting: the time to live of an item that is promised to last so many
- * seconds; 0 is 0, and one of 30 days cannot be longer.  ttl_sure: for how long
- * an item lasts at least, by its time to live; ttl_left: the same of what
- * memcached says, with which -1 is for ever.
+ * memcached counts whole seconds, so that an item ends up to one second before
+ * its time to live is over.  Its timer also falls behind by a fraction of a
+ * millisecond each second; about every 20 minutes the clock skips a second to
+ * catch up, which may cost the item another one.
  */
 
 #define NGX_MCDS_TTL_EARLY        2
 
+/*
+ * the time to live to send, in seconds, for an item that must last at least so
+ * many seconds; 0, no expiry, stays 0, and 30 days is the maximum
+ */
 #define ngx_mcds_ttl_lasting(seconds)                                         \
     ((seconds) ? ngx_min((seconds) + NGX_MCDS_TTL_EARLY, NGX_MCDS_MAX_TTL) : 0)
+
+/*
+ * the number of seconds that an item with this time to live is guaranteed to
+ * last
+ */
 #define ngx_mcds_ttl_sure(ttl)                                                \
     ((ttl) > NGX_MCDS_TTL_EARLY ? (ttl) - NGX_MCDS_TTL_EARLY : 0)
+
+/*
+ * the number of seconds that an item is guaranteed to last, by the remaining
+ * time that memcached reports; -1: the item does not expire
+ */
 #define ngx_mcds_ttl_left(ttl)    ((ttl) < 0 ? -1 : ngx_mcds_ttl_sure(ttl))
 
 
 /*
- * What became of an operation.  The first group are answers of the server.
- * After DOWN, BUSY and TLS nothing was sent; after TIMEOUT, CLOSED and PROTOCOL
- * it is not known whether the server has done what it was asked.
+ * The result of an operation.  The codes before DOWN are replies of the server.
+ * With DOWN, BUSY and TLS the request was not sent; with TIMEOUT, CLOSED and
+ * PROTOCOL it is unknown whether the server executed the request.
  */
 
 typedef enum {
-    NGX_MCDS_OK = 0,              /* done, or here is the value */
+    NGX_MCDS_OK = 0,              /* done; for a get, the value follows */
     NGX_MCDS_NOT_FOUND,
-    NGX_MCDS_NOT_STORED,          /* add: somebody was first */
-    NGX_MCDS_EXISTS,              /* the CAS differs: somebody changed it */
-    NGX_MCDS_NOT_NUMERIC,         /* increment of what is not a number */
+    NGX_MCDS_NOT_STORED,          /* add: the key exists already */
+    NGX_MCDS_EXISTS,              /* the CAS value differs: the item has
+                                     changed */
+    NGX_MCDS_NOT_NUMERIC,         /* increment of a value that is no number */
     NGX_MCDS_TOO_LARGE,           /* larger than the server's item limit */
-    NGX_MCDS_SERVER_ERROR,        /* out of memory and the like */
+    NGX_MCDS_SERVER_ERROR,        /* such as out of memory on the server */
 
-    NGX_MCDS_DOWN,                /* the breaker is open, or the connection
-                                     was lost, before it was sent */
-    NGX_MCDS_BUSY,                /* the queue is full, nothing was sent */
-    NGX_MCDS_TLS,                 /* no handshake, nothing was sent */
+    NGX_MCDS_DOWN,                /* not sent: the breaker is open, or the
+                                     connection was lost before */
+    NGX_MCDS_BUSY,                /* not sent: the queue is full */
+    NGX_MCDS_TLS,                 /* not sent: the TLS handshake failed */
 
-    NGX_MCDS_TIMEOUT,             /* no answer within the deadline */
+    NGX_MCDS_TIMEOUT,             /* no reply within the deadline */
     NGX_MCDS_CLOSED,              /* connection refused or lost */
-    NGX_MCDS_PROTOCOL,            /* an answer that cannot be trusted */
+    NGX_MCDS_PROTOCOL,            /* a malformed or unexpected reply */
 
     NGX_MCDS_RC_LAST
 } ngx_mcds_rc_e;
 
 
+/* 1 if the code is a reply of the server */
 #define ngx_mcds_answered(rc)     ((rc) < NGX_MCDS_DOWN)
+
+/* 0 if the request surely did not reach the server */
 #define ngx_mcds_sent(rc)         ((rc) < NGX_MCDS_DOWN || (rc) > NGX_MCDS_TLS)
 
 
 /*
- * The lower-case text of a code, for logs; a constant, never NULL, also for
- * values out of range.
+ * Returns the lower-case text of a code, for logs: a constant string, never
+ * NULL, also for a code out of range.
  */
 
 char *ngx_mcds_strerror(ngx_uint_t rc);
 
 
 /*
- * Bytes shared between an operation, the requests that read them and the
- * store that writes them.  Lives on the heap, never in a pool.  A worker has
- * one thread, so the count is a plain number.  Contents do not change once
- * there are two references.
+ * Bytes that are shared between an operation, the requests that read them and
+ * the store that writes them.  A value lives on the heap, never in a pool.  The
+ * reference count needs no atomic operation, since a worker has one thread.
+ * The bytes must not change while the value has two or more references.
  */
 
 typedef struct {
     ngx_uint_t    refs;
-    size_t        size;           /* bytes allocated behind data */
-    size_t        len;            /* bytes in use */
+    size_t        size;           /* bytes allocated for data */
+    size_t        len;            /* bytes used */
     u_char        data[1];
 } ngx_mcds_value_t;
 
 
 /*
- * create: a value of one reference with room for size bytes and len 0; NULL
- * when out of memory (logged).  ref returns its argument.  unref frees with
- * the last reference; NULL is allowed.
+ * Creates a value with one reference, room for size bytes and len 0.  Returns
+ * NULL, and logs this, if out of memory.
  */
 
 ngx_mcds_value_t *ngx_mcds_value_create(size_t size, ngx_log_t *log);
+
+
+/* Adds a reference, and returns its argument. */
+
 ngx_mcds_value_t *ngx_mcds_value_ref(ngx_mcds_value_t *value);
+
+
+/* Drops a reference; the last one frees the value.  The value may be NULL. */
+
 void ngx_mcds_value_unref(ngx_mcds_value_t *value);
 
 
 /*
- * now: milliseconds since the epoch.  epoch: such seconds, of which 32 bits
- * are enough for after 2038, too.
- *
- * clock: a time of nginx's clock, for what is remembered for long.  Where that
- * one has 32 bits it begins anew after 49 days; this one does not, and is the
- * same in all processes.  msec: milliseconds of so many seconds, as a time
- * from now: where half of the clock's range, 24 days, is less, that.
+ * Returns the current time of nginx's clock, in milliseconds since the epoch.
  */
 
 uint64_t ngx_mcds_now(void);
 
+/*
+ * A time_t as seconds since the epoch.  A time_t of 32 bits is taken as
+ * unsigned, which is enough until 2106.
+ */
 #if (NGX_TIME_T_SIZE == 4)
 #define ngx_mcds_epoch(sec)       ((uint64_t) (uint32_t) (sec))
 #else
 #define ngx_mcds_epoch(sec)       ((uint64_t) (sec))
 #endif
 
+/*
+ * A time of nginx's monotonic clock, in milliseconds, as 64 bits.  On a 32-bit
+ * system ngx_msec_t wraps around after 49 days; the result of ngx_mcds_clock()
+ * does not, and all processes of a host agree on it.
+ */
 #if (NGX_PTR_SIZE == 8)
 
 #define ngx_mcds_clock(msec)      ((uint64_t) (msec))
@@ -139,13 +168,18 @@ uint64_t ngx_mcds_clock(ngx_msec_t msec);
 
 #endif
 
+/*
+ * Seconds as milliseconds, for a timer.  The result is limited to half of the
+ * range of ngx_msec_t, 24 days on a 32-bit system.
+ */
 #define ngx_mcds_msec(sec)                                                    \
     ((ngx_msec_t) ngx_min((uint64_t) (sec) * 1000, NGX_MAX_INT_T_VALUE))
 
 
 /*
- * Numbers of so many bytes, a constant, so that it is one instruction, the
- * lowest one first; put: returns their end.
+ * Writes n in so many bytes, the least significant byte first, and returns the
+ * end of the bytes.  If the number of bytes is a constant, this compiles to one
+ * store.
  */
 
 static ngx_inline u_char *
@@ -167,6 +201,8 @@ ngx_mcds_put(u_char *p, uint64_t n, ngx_uint_t bytes)
 #endif
 }
 
+
+/* Reads a number of so many bytes, the least significant byte first. */
 
 static ngx_inline uint64_t
 ngx_mcds_take(u_char *p, ngx_uint_t bytes)
@@ -191,7 +227,7 @@ ngx_mcds_take(u_char *p, ngx_uint_t bytes)
 }
 
 
-/* 1 if both are the same text */
+/* Returns 1 if both strings are equal. */
 
 static ngx_inline ngx_uint_t
 ngx_mcds_same(ngx_str_t *a, ngx_str_t *b)
@@ -203,7 +239,10 @@ ngx_mcds_same(ngx_str_t *a, ngx_str_t *b)
 }
 
 
-/* random bytes, as good as the system has them without waiting */
+/*
+ * Fills bytes with random ones: from getrandom(), or from ngx_random() if the
+ * kernel's generator would block.
+ */
 
 void ngx_mcds_random(void *bytes, size_t len);
 

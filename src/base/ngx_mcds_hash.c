@@ -25,7 +25,7 @@
     v[2] = ngx_mcds_rotl(v[2], 32)
 
 
-/* SipHash with so many rounds for each word, and at the end */
+/* SipHash with c rounds for each word and d rounds at the end */
 
 static ngx_inline uint64_t
 ngx_mcds_sip(uint64_t k0, uint64_t k1, u_char *p, size_t len, ngx_uint_t c,

@@ -2,8 +2,8 @@
 /*
  * Copyright (C) mcds authors
  *
- * Hashes of what clients choose: who does not have the secret cannot find texts
- * that collide.
+ * Keyed hashes of strings that clients choose: a client without the secret
+ * cannot find strings that collide.
  */
 
 
@@ -15,13 +15,17 @@
 #include <ngx_core.h>
 
 
-/*
- * siphash: SipHash-2-4, Aumasson and Bernstein, 2012, with the key k0, k1.
- * hash: half of SipHash-1-3, with a secret of this process, for places in its
- * memory: as safe there, as it is never shown, and half the work.
- */
+/* SipHash-2-4 (Aumasson and Bernstein, 2012) with the key k0, k1. */
 
 uint64_t ngx_mcds_siphash(uint64_t k0, uint64_t k1, u_char *p, size_t len);
+
+
+/*
+ * The lower half of SipHash-1-3, with a random secret of this process, for hash
+ * tables in the memory of this process.  SipHash-1-3 takes half the time of
+ * SipHash-2-4, and is sufficient as the hash never leaves the process.
+ */
+
 uint32_t ngx_mcds_hash(u_char *p, size_t len);
 
 

@@ -9,16 +9,21 @@
 #include "ngx_mcds_hot.h"
 
 
-/* what one request weighs, so that its sixteenth parts do, too */
+/*
+ * the weight of one request; the low bits keep the fractions of a decayed
+ * weight
+ */
 #define NGX_MCDS_HOT_ONE          (1 << 16)
 
-/* a sixteenth of everything goes each second */
+/* each second a weight loses a sixteenth, weight >> 4 */
 #define NGX_MCDS_HOT_DECAY        4
 
-/* after so many seconds nothing is left that could be shown */
+/*
+ * after so many seconds the weights have decayed below the smallest rate shown
+ */
 #define NGX_MCDS_HOT_FORGOTTEN    200
 
-/* a place that is just written is read again, so often */
+/* how often a reader tries again while the owner of a place writes to it */
 #define NGX_MCDS_HOT_TRIES        100
 
 
@@ -38,13 +43,15 @@ typedef struct {
 
 
 /*
- * Written by the process pid alone; version is odd meanwhile.  Each process
- * sees the same time, that of the system's monotonic clock.
+ * The top keys of one worker, in shared memory.  Only the process "pid" writes
+ * to the place, and makes "version" odd while it writes (a sequence lock).  The
+ * times of all processes are comparable: they come from the monotonic clock.
  */
 
 struct ngx_mcds_hot_place_s {
-    ngx_mcds_hot_place_t    *next;     /* of the next worker */
-    ngx_uint_t               since;    /* second when the first was made */
+    ngx_mcds_hot_place_t    *next;     /* the place of the next worker */
+    ngx_uint_t               since;    /* second when the first place was
+                                          made */
 
     ngx_atomic_t             pid;
     ngx_atomic_t             version;
@@ -82,7 +89,10 @@ ngx_mcds_hot_zone(ngx_mcds_hot_place_t **places, ngx_uint_t workers,
 
     fit = ngx_min(workers, max / sizeof(ngx_mcds_hot_place_t));
 
-    /* none is freed: workers of before write there as long as they live */
+    /*
+     * places are never freed: a worker of an older configuration may still
+     * write
+     */
 
     for (n = 0; n < fit; n++) {
 
@@ -170,7 +180,9 @@ ngx_mcds_hot_inherit(ngx_mcds_hot_t *hot)
 
     if (place->version & 1) {
 
-        /* of one that was killed while it wrote */
+        /*
+         * the previous worker was killed while it wrote: its keys may be torn
+         */
 
         for (kind = 0; kind < NGX_MCDS_HOT_KINDS; kind++) {
             place->lists[kind].n = 0;
@@ -297,8 +309,8 @@ ngx_mcds_hot_publish(ngx_mcds_hot_t *hot)
     }
 
     /*
-     * the one before may write its last number in this very moment: ours is
-     * right when we have written
+     * A previous worker may still be writing.  It loses its place by "pid", and
+     * the place is consistent again after this worker has written.
      */
 
     version = place->version | 1;
@@ -332,7 +344,7 @@ ngx_mcds_hot_write(ngx_mcds_hot_list_t *list, ngx_mcds_summary_t *table)
         ranked = &table->ranked[i];
         item = &list->items[i];
 
-        /* the error may not be its own */
+        /* the error may belong to another key: publish a lower bound */
 
         item->weight = ranked->count - ranked->error;
         item->value = ranked->value;
@@ -367,7 +379,10 @@ ngx_mcds_hot_read(ngx_mcds_hot_t *hot, ngx_uint_t kind,
         all += NGX_MCDS_HOT_KEYS;
     }
 
-    /* one that has room for the keys of all adds up without an error */
+    /*
+     * with room for the keys of all workers no key is evicted: the sums are
+     * exact
+     */
 
     sum = ngx_mcds_summary_create(all, hot->log);
     order = ngx_alloc(all * sizeof(ngx_mcds_ranked_t *), hot->log);
@@ -414,7 +429,10 @@ done:
 }
 
 
-/* what a worker has published, as it weighs now; NGX_DECLINED if nothing */
+/*
+ * Copies the published keys of a worker, with their weights decayed to the time
+ * now.  Returns NGX_DECLINED if the place is empty, too old or being written.
+ */
 
 static ngx_int_t
 ngx_mcds_hot_copy(ngx_mcds_hot_place_t *place, ngx_uint_t kind,
@@ -449,7 +467,7 @@ ngx_mcds_hot_copy(ngx_mcds_hot_place_t *place, ngx_uint_t kind,
         return NGX_DECLINED;
     }
 
-    /* its clock may be ahead of that of this worker, by a turn */
+    /* the writer's cached time may be ahead of this worker's */
 
     if ((ngx_int_t) seconds < 0) {
         seconds = 0;
@@ -469,7 +487,10 @@ ngx_mcds_hot_copy(ngx_mcds_hot_place_t *place, ngx_uint_t kind,
 }
 
 
-/* what one request each second since the beginning would weigh now */
+/*
+ * Returns the weight that one request each second, since the first place was
+ * made, would have now.
+ */
 
 static uint64_t
 ngx_mcds_hot_window(ngx_mcds_hot_place_t *places, ngx_uint_t now)

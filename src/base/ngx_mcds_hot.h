@@ -2,18 +2,18 @@
 /*
  * Copyright (C) mcds authors
  *
- * The keys that this host is asked for most, now.
+ * The hot keys of this host: those requested most often at the moment.
  *
- * Each worker watches NGX_MCDS_HOT_KEYS keys (see ngx_mcds_summary.h).  What
- * it has counted loses a sixteenth of its weight each second, so that after
- * about 11 seconds it counts half.  From time to time the worker copies its
- * keys to a place of its own in shared memory; who is asked adds up the places
- * of all.
+ * Each worker watches NGX_MCDS_HOT_KEYS keys (see ngx_mcds_summary.h).  The
+ * weight of a key loses a sixteenth each second, so that a request counts half
+ * after about 11 seconds.  From time to time the worker copies its keys to its
+ * own place in shared memory; the worker that shows the hot keys adds up the
+ * places of all workers.
  *
- * A rate is what surely came: it is never too high, and too low by no more
- * than a 64th of all that the workers have counted.  So a key that is asked
- * for once among many others does not look hot.  To count one takes about 400
- * instructions, less than 0.1 us.
+ * A rate is a guaranteed lower bound: it is never too high, and too low by at
+ * most a 64th of all requests that the workers have counted.  So a key that was
+ * requested once among many others does not look hot.  To count a request takes
+ * about 400 instructions, less than 0.1 us.
  */
 
 
@@ -27,13 +27,13 @@
 #include "ngx_mcds_summary.h"
 
 
-/* keys that a worker watches, of each kind */
+/* the number of keys that a worker watches, of each kind */
 #define NGX_MCDS_HOT_KEYS         64
 
-/* longer keys are counted and shown by their beginning; bytes */
+/* a longer key is counted and shown by its beginning; bytes */
 #define NGX_MCDS_HOT_KEY          120
 
-/* keys that are shown */
+/* the number of keys shown */
 #define NGX_MCDS_HOT_TOP          20
 
 
@@ -46,77 +46,96 @@ typedef enum {
 } ngx_mcds_hot_kind_e;
 
 
-/* of one worker, in shared memory */
+/* the published keys of one worker, in shared memory */
 
 typedef struct ngx_mcds_hot_place_s  ngx_mcds_hot_place_t;
 
 
-/* of this worker */
+/* the hot keys of this worker */
 
 typedef struct {
     ngx_mcds_summary_t      *tables[NGX_MCDS_HOT_KINDS];
-    ngx_uint_t               second;   /* that they are of */
-    ngx_uint_t               changed;  /* since they were published */
+    ngx_uint_t               second;   /* to which the weights have decayed */
+    ngx_uint_t               changed;  /* since the last publication */
 
     ngx_mcds_hot_place_t    *places;   /* of all workers */
-    ngx_mcds_hot_place_t    *place;    /* of this one, or NULL */
+    ngx_mcds_hot_place_t    *place;    /* of this worker, or NULL */
     ngx_log_t               *log;
 } ngx_mcds_hot_t;
 
 
 typedef struct {
-    uint64_t                 rate;     /* a thousandth of one each second */
-    uint64_t                 value;    /* the last that was noted, and when: */
-    uint64_t                 noted;    /* milliseconds, 0: none was */
+    uint64_t                 rate;     /* requests in 1000 seconds */
+    uint64_t                 value;    /* the last one noted for the key */
+    uint64_t                 noted;    /* when, in milliseconds since the epoch;
+                                          0: no value was noted */
     size_t                   len;      /* 1 to NGX_MCDS_HOT_KEY */
     u_char                   data[NGX_MCDS_HOT_KEY];
 } ngx_mcds_hot_key_t;
 
 
-/* of this worker, or NULL; set by who has the shared memory */
+/* of this worker, or NULL; set by the code that owns the shared memory */
 
 extern ngx_mcds_hot_t  *ngx_mcds_hot;
 
 
-/*
- * When the shared memory is made or got again: makes places for so many
- * workers, *places is NULL at first.  Takes no more than max bytes; returns how
- * many workers go without a place, what they are asked for is not seen.  alloc:
- * gives zeroed shared memory, or NULL.
- */
+/* returns zeroed shared memory, or NULL if there is none left */
 
 typedef void *(*ngx_mcds_hot_alloc_pt)(void *data, size_t size);
+
+
+/*
+ * Makes places for all workers, when shared memory is created or taken over by
+ * a new configuration.  *places is the list of those that exist, NULL at first.
+ * The places take at most max bytes.  Returns the number of workers without a
+ * place; the keys of these workers are not shown.
+ */
 
 ngx_uint_t ngx_mcds_hot_zone(ngx_mcds_hot_place_t **places,
     ngx_uint_t workers, size_t max, ngx_mcds_hot_alloc_pt alloc, void *data);
 
 
 /*
- * In a worker, by its number.  create: goes on from what the one before has
- * published; NULL when out of memory.  The one before may live on, it then
- * publishes no more.
+ * Creates the hot keys of a worker, by its number.  The new worker continues
+ * with the keys that the previous worker of this number has published; from
+ * then on the previous one, which may still be running, publishes no more.
+ * Returns NULL if out of memory.
  */
 
 ngx_mcds_hot_t *ngx_mcds_hot_create(ngx_mcds_hot_place_t *places,
     ngx_uint_t worker, ngx_log_t *log);
+
+
+/* Frees the hot keys of this worker; its place in shared memory stays. */
+
 void ngx_mcds_hot_destroy(ngx_mcds_hot_t *hot);
 
 
-/*
- * add: the key was asked for; it is copied, and may be empty, which is not
- * counted.  note: the number of a key that was just added; a key that is shown
- * by its beginning has none.  publish: makes others see it.
- */
+/* Counts a request for the key, which is copied.  An empty key is ignored. */
 
 void ngx_mcds_hot_add(ngx_mcds_hot_t *hot, ngx_uint_t kind, ngx_str_t *key);
+
+
+/*
+ * Notes the current value of a key that was just added.  A key that is too long
+ * to be stored in full gets no value.
+ */
+
 void ngx_mcds_hot_note(ngx_mcds_hot_t *hot, ngx_uint_t kind, ngx_str_t *key,
     uint64_t value);
+
+
+/*
+ * Copies the keys of this worker to its place in shared memory, if they have
+ * changed and the worker has a place.
+ */
+
 void ngx_mcds_hot_publish(ngx_mcds_hot_t *hot);
 
 
 /*
- * The hottest keys of all workers, the first one first; at most max, which is
- * what keys has room for.  Returns how many there are.
+ * Fills keys, which has room for max, with the hottest keys of all workers, the
+ * hottest one first.  Returns their number.
  */
 
 ngx_uint_t ngx_mcds_hot_read(ngx_mcds_hot_t *hot, ngx_uint_t kind,

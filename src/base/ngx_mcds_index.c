@@ -157,7 +157,7 @@ ngx_mcds_index_busy(ngx_mcds_index_t *index, ngx_mcds_index_node_t *node)
 }
 
 
-/* the idle node that was used least recently */
+/* drops the least recently used idle node */
 
 static void
 ngx_mcds_index_drop(ngx_mcds_index_t *index)

@@ -2,23 +2,24 @@
 /*
  * Copyright (C) mcds authors
  *
- * A map of a worker from a pool and a key to a node, which is a member of a
- * struct of the caller.
+ * A worker's map from a pool and a key to a node, which is a member of a struct
+ * of the caller.
  *
- * Ownership.  The caller allocates and frees the node, and its key; the index
- * allocates nothing.  A node that is in an index keeps its pool, key and hash.
+ * Ownership.  The caller allocates and frees the node and its key; the index
+ * allocates nothing.  The pool, key and hash of a node must not change while
+ * the node is in an index.
  *
  * Busy and idle.  A node is busy when it is inserted.  A busy node stays until
  * the caller removes it.  A node that the caller has made idle may be dropped:
- * the index removes it and calls "drop", which frees it.  Idle nodes are in the
- * order of their last use, and the least recently used one is dropped first.
+ * the index removes it and calls "drop", which frees it.  The least recently
+ * used idle node is dropped first.
  *
- * Bounds.  "max" and "max_size" limit the number of all nodes, and the sum of
+ * Bounds.  "max" and "max_size" limit the number of all nodes and the sum of
  * their sizes, which the caller states in bytes.  An insertion drops idle nodes
- * to make room, and fails with NGX_BUSY if there are none and still no room.
+ * to make room; if there is no idle node and no room, it fails with NGX_BUSY.
  * "max_idle" and "max_idle_size" limit the idle nodes alone.  A node that
- * becomes idle may be dropped before the call returns, if it alone exceeds a
- * bound.
+ * becomes idle may be dropped before the call returns, if this node alone
+ * exceeds a bound.
  */
 
 
@@ -35,15 +36,16 @@ typedef struct ngx_mcds_index_node_s  ngx_mcds_index_node_t;
 
 
 struct ngx_mcds_index_node_s {
-    ngx_mcds_index_node_t   *next;       /* of the bucket */
-    ngx_mcds_index_node_t  **link;       /* the pointer to this node; NULL: it
-                                            is in no index */
-    ngx_queue_t              queue;      /* while it is idle */
+    ngx_mcds_index_node_t   *next;       /* in the same bucket */
+    ngx_mcds_index_node_t  **link;       /* the pointer to this node; NULL if
+                                            the node is in no index */
+    ngx_queue_t              queue;      /* in the index's idle, while idle is
+                                            set */
     void                    *pool;
     ngx_str_t                key;
     size_t                   size;
-    uint32_t                 hash;       /* of the key, and of all else by which
-                                            nodes differ */
+    uint32_t                 hash;       /* of the key, and of everything else
+                                            that tells nodes apart */
     unsigned                 idle:1;
 };
 
@@ -59,19 +61,19 @@ typedef struct {
     size_t                   max_size;
     ngx_uint_t               max_idle;
     size_t                   max_idle_size;
-    ngx_mcds_index_drop_pt   drop;       /* NULL: no node is ever idle */
+    ngx_mcds_index_drop_pt   drop;       /* NULL if no node is ever idle */
 
     ngx_uint_t               count;
     size_t                   size;
     ngx_uint_t               idle_count;
     size_t                   idle_size;
-    ngx_queue_t              idle;       /* the least recently used last */
+    ngx_queue_t              idle;       /* the least recently used node last */
 } ngx_mcds_index_t;
 
 
 /*
- * An empty index.  buckets: a static array of pointers to nodes, whose number
- * of elements is a power of two, about a quarter of the nodes to be expected.
+ * An empty index.  buckets is a static array of pointers to nodes; its number
+ * of elements is a power of two, about a quarter of the expected nodes.
  */
 
 #define ngx_mcds_index(buckets, max, max_size, max_idle, max_idle_size, drop) \
@@ -83,45 +85,54 @@ typedef struct {
     (type *) ((u_char *) (node) - offsetof(type, member))
 
 
-/* the node that was inserted last of those with this pool, key and hash */
+/*
+ * Returns the node with this pool, key and hash that was inserted last, or
+ * NULL.
+ */
 
 ngx_mcds_index_node_t *ngx_mcds_index_find(ngx_mcds_index_t *index, void *pool,
     ngx_str_t *key, uint32_t hash);
 
-/* the one with the same pool, key and hash that was inserted before it */
+/*
+ * Returns the node with the same pool, key and hash that was inserted before
+ * this one, or NULL.
+ */
 
 ngx_mcds_index_node_t *ngx_mcds_index_next(ngx_mcds_index_node_t *node);
 
 /*
- * Inserts a node.  The text of the key is not copied.  NGX_BUSY: there is no
- * room; the node is as if it had been removed.
+ * Inserts a node as busy.  The text of the key is not copied.  Returns NGX_BUSY
+ * if there is no room; the node is then in no index.
  */
 
 ngx_int_t ngx_mcds_index_insert(ngx_mcds_index_t *index,
     ngx_mcds_index_node_t *node, void *pool, ngx_str_t *key, uint32_t hash,
     size_t size);
 
-/* removes a node, busy, idle or in no index, without a call of drop */
+/* Removes a node, be it busy, idle or in no index, without calling drop. */
 
 void ngx_mcds_index_remove(ngx_mcds_index_t *index,
     ngx_mcds_index_node_t *node);
 
-/* a busy node is not used any longer, of an idle one: it was used just now */
+/*
+ * Makes a node idle, as the most recently used one; so also if it is idle
+ * already.  Nodes beyond the bounds are dropped, possibly this one.
+ */
 
 void ngx_mcds_index_idle(ngx_mcds_index_t *index, ngx_mcds_index_node_t *node);
 
-/* an idle node is used again */
+/* Makes an idle node busy; a busy node stays busy. */
 
 void ngx_mcds_index_busy(ngx_mcds_index_t *index, ngx_mcds_index_node_t *node);
 
-/* changes the size of a busy node, even beyond the bounds */
+/* Changes the size of a busy node.  The new size may exceed the bounds. */
 
 void ngx_mcds_index_resize(ngx_mcds_index_t *index,
     ngx_mcds_index_node_t *node, size_t size);
 
 /*
- * Calls the handler for each node, in no order.  The handler may remove and
- * free the node that it is called for, and no other one.
+ * Calls the handler for each node, in no particular order.  The handler may
+ * remove and free the node that it is called with, and no other node.
  */
 
 void ngx_mcds_index_walk(ngx_mcds_index_t *index,

@@ -88,7 +88,7 @@ ngx_mcds_json_utf8(ngx_str_t *text)
 }
 
 
-/* the length of the character at p, 0 if there is none */
+/* Returns the length of the UTF-8 character at p, or 0 if it is malformed. */
 
 static size_t
 ngx_mcds_json_sequence(u_char *p, u_char *last)
@@ -108,7 +108,7 @@ ngx_mcds_json_sequence(u_char *p, u_char *last)
     } else if (*p >= 0xe0 && *p <= 0xef) {
         n = 3;
 
-        /* neither too long nor half of a surrogate pair */
+        /* neither an overlong encoding nor half of a surrogate pair */
 
         if (*p == 0xe0) {
             low = 0xa0;

@@ -2,7 +2,7 @@
 /*
  * Copyright (C) mcds authors
  *
- * Texts of others in JSON.
+ * Untrusted text in JSON.
  */
 
 
@@ -15,15 +15,16 @@
 
 
 /*
- * A text as a JSON string, without the quotes, that may stand in HTML and in
- * a script: "<", ">", "&" and "'" are written as \u00XX, what is not UTF-8 as
- * \ufffd.  Returns the end; with dst NULL, how many bytes there would be.
+ * Writes a text as the inside of a JSON string, without the quotes.  The result
+ * is also safe in HTML and in a script: "<", ">", "&" and "'" become \u00XX,
+ * and each byte that is not UTF-8 becomes \ufffd.  Returns the end of the
+ * output or, if dst is NULL, the length that the output would have.
  */
 
 uintptr_t ngx_mcds_json_string(u_char *dst, ngx_str_t *text);
 
 
-/* 1 if the text is UTF-8, RFC 3629 */
+/* Returns 1 if the text is UTF-8 (RFC 3629). */
 
 ngx_uint_t ngx_mcds_json_utf8(ngx_str_t *text);
 

@@ -37,7 +37,7 @@ ngx_mcds_key_build_page(ngx_mcds_key_t *key, ngx_str_t *prefix,
 }
 
 
-/* mark: in front of the hash */
+/* mark: the text before the hash, if the key is hashed */
 
 static void
 ngx_mcds_key_make(ngx_mcds_key_t *key, ngx_str_t *prefix, ngx_str_t *base,

@@ -10,7 +10,7 @@
 #include "ngx_mcds_stat_sums.h"
 
 
-/* sums that are kept of a family: so many, from that one on */
+/* the sums of a family that a sample has: n of them from "first" on */
 
 typedef struct {
     ngx_uint_t               family;
@@ -28,7 +28,7 @@ typedef struct {
     (NGX_MCDS_PAST_STATUSES + 1 + NGX_MCDS_PAST_BUILT + NGX_MCDS_PAST_LATENCY)
 
 
-/* written by one process; minute is 0 meanwhile */
+/* only the process that makes the sample writes here; minute is 0 meanwhile */
 
 typedef struct {
     ngx_atomic_t             minute;
@@ -38,7 +38,7 @@ typedef struct {
 
 
 struct ngx_mcds_past_s {
-    ngx_atomic_t             last;      /* minute that has a sample */
+    ngx_atomic_t             last;      /* the minute of the last sample */
     ngx_mcds_past_sample_t   samples[NGX_MCDS_PAST_SAMPLES];
 };
 

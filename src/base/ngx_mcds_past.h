@@ -2,12 +2,12 @@
 /*
  * Copyright (C) mcds authors
  *
- * What the sums of this host were, minute after minute, of the last hour: for
- * a page that shows more than what came since it was opened.
+ * The history of this host's sums: one sample a minute for the last hour, so
+ * that the live page can show figures from before it was opened.
  *
- * The first worker that has something to add in a minute keeps the sums as they
- * are before that, in shared memory.  A minute in which nothing was added has
- * no sample: the next one has the same sums.
+ * The samples are in shared memory.  The first worker that flushes its sums in
+ * a minute takes a sample of the sums before.  A minute in which no worker
+ * flushed has no sample: the next sample has the same sums.
  */
 
 
@@ -20,7 +20,7 @@
 #include "ngx_mcds_stat.h"
 
 
-/* seconds from one sample to the next, and samples */
+/* seconds between two samples; number of samples */
 #define NGX_MCDS_PAST_STEP        60
 #define NGX_MCDS_PAST_SAMPLES     61
 
@@ -28,27 +28,35 @@
 typedef struct ngx_mcds_past_s  ngx_mcds_past_t;
 
 
-/* of this host, or NULL; set by who has the shared memory */
+/* of this host, or NULL; set by the code that owns the shared memory */
 
 extern ngx_mcds_past_t  *ngx_mcds_past;
 
 
-/* the bytes of zeroed shared memory that it is made of */
+/*
+ * Returns the size of the history, in bytes; the caller allocates this as
+ * zeroed shared memory.
+ */
 
 size_t ngx_mcds_past_size(void);
 
 
-/* keeps the sums of all if it is time to; now: seconds since the epoch */
+/*
+ * Takes a sample of all sums if the minute has none; now: seconds since the
+ * epoch.
+ */
 
 void ngx_mcds_past_take(ngx_mcds_past_t *past, ngx_mcds_stats_t *stats,
     time_t now);
 
 
 /*
- * The n-th sample, the oldest is 0 and the last one NGX_MCDS_PAST_SAMPLES - 1;
- * NGX_DECLINED: there is none.  time: in seconds since the epoch.  Of caches
- * the requests by status, those of the origin and the builds that ended are
- * kept, of servers the latency; all others are 0.
+ * Reads the n-th sample: 0 is the oldest, NGX_MCDS_PAST_SAMPLES - 1 the latest.
+ * Returns NGX_DECLINED if there is no such sample.
+ *
+ * *time is in seconds since the epoch.  For caches a sample has the requests by
+ * status, the requests of the origin and the builds by their end; for servers
+ * it has the latency.  All other totals are set to 0.
  */
 
 ngx_int_t ngx_mcds_past_read(ngx_mcds_past_t *past, ngx_uint_t n,

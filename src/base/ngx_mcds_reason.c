@@ -9,7 +9,7 @@
 #include "ngx_mcds_reason.h"
 
 
-/* what each means is told in docs/reference/variables.md, "Reasons" */
+/* docs/reference/variables.md, "Reasons", explains each of them */
 
 ngx_str_t  ngx_mcds_reasons[NGX_MCDS_REASON_LAST] = {
     ngx_null_string,

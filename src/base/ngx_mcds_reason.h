@@ -2,7 +2,7 @@
 /*
  * Copyright (C) mcds authors
  *
- * Why the cache has done with a request what it did: one word each, for
+ * Why the cache has handled a request as it did: one word for each reason, for
  * variables, headers, logs and statistics.
  */
 
@@ -15,10 +15,12 @@
 #include <ngx_core.h>
 
 
-/* those from STATUS to NO_LIFETIME are in the order of ngx_mcds_refuse_e */
+/*
+ * the reasons from STATUS to NO_LIFETIME are in the order of ngx_mcds_refuse_e
+ */
 
 typedef enum {
-    NGX_MCDS_REASON_NONE = 0,     /* there is nothing to be said */
+    NGX_MCDS_REASON_NONE = 0,     /* no reason to report */
 
     NGX_MCDS_REASON_FRESH,
     NGX_MCDS_REASON_STALE,
@@ -72,7 +74,7 @@ typedef enum {
 } ngx_mcds_reason_e;
 
 
-/* the word of each; that of NONE is empty */
+/* the word of each reason; empty for NONE */
 
 extern ngx_str_t  ngx_mcds_reasons[NGX_MCDS_REASON_LAST];
 

@@ -32,7 +32,7 @@ ngx_uint_t  ngx_mcds_stat_times[NGX_MCDS_STAT_TIMES - 1] = {
 };
 
 
-/* by ngx_mcds_stat_family_e */
+/* indexed by ngx_mcds_stat_family_e */
 
 static struct {
     char        *name;
@@ -48,14 +48,14 @@ static struct {
 };
 
 
-/* what is read has room for the sums of all */
+/* ngx_mcds_stat_totals_t has room for the sums of any family */
 typedef char  ngx_mcds_stat_check_servers[
     (NGX_MCDS_STAT_LAST <= NGX_MCDS_STAT_MAX) ? 1 : -1];
 typedef char  ngx_mcds_stat_check_zones[
     (NGX_MCDS_ZONE_LAST <= NGX_MCDS_STAT_MAX) ? 1 : -1];
 
 
-/* of this worker, those that have sums */
+/* of this worker: the statistics with sums that are not flushed yet */
 static ngx_queue_t  ngx_mcds_stat_queue;
 
 
@@ -121,7 +121,7 @@ ngx_mcds_stat_attach(ngx_mcds_stat_t *stat, ngx_uint_t worker)
         return;
     }
 
-    /* whatever one has left that was killed */
+    /* clear the values of a previous worker that may have been killed */
 
     stat->gauge = &stat->gauges[worker];
     stat->gauge->pid = ngx_pid;
@@ -214,7 +214,7 @@ ngx_mcds_stat_detach(ngx_mcds_stat_t *stat)
 
     if (stat->gauge == NULL) {
 
-        /* also in a process that has no shared memory any more */
+        /* a process without shared memory has nothing to give back */
 
         return;
     }
@@ -244,7 +244,7 @@ ngx_mcds_stat_breaker(ngx_mcds_stat_t *stat, ngx_uint_t open, time_t now)
 
     if (!ngx_mcds_stat_owns(stat)) {
 
-        /* of a worker that leaves: its successor has the say */
+        /* a new worker owns the gauge and reports the breaker */
 
         return stat->gauge == NULL;
     }
@@ -256,7 +256,10 @@ ngx_mcds_stat_breaker(ngx_mcds_stat_t *stat, ngx_uint_t open, time_t now)
         stat->gauge->down_since = now;
         ngx_memory_barrier();
 
-        /* it may stay told by one that has left without a word */
+        /*
+         * "told" may be a leftover of a worker that ended while its breaker was
+         * open
+         */
 
         return ngx_atomic_cmp_set(told, 0, 1)
                || !ngx_mcds_stat_others_down(stat);
@@ -271,7 +274,7 @@ ngx_mcds_stat_breaker(ngx_mcds_stat_t *stat, ngx_uint_t open, time_t now)
 
     if (ngx_mcds_stat_others_down(stat)) {
 
-        /* another one went down in this very moment, and kept silent */
+        /* another breaker opened at the same time, and did not report it */
 
         (void) ngx_atomic_cmp_set(told, 0, 1);
         return 0;
@@ -402,7 +405,10 @@ ngx_mcds_stat_read(ngx_mcds_stat_t *stat, ngx_mcds_stat_totals_t *totals)
 }
 
 
-/* not if another server has got the place, after some reloads */
+/*
+ * After some reloads the shared memory of removed statistics may belong to
+ * others: the owner differs then.
+ */
 
 static ngx_uint_t
 ngx_mcds_stat_shares(ngx_mcds_stat_t *stat)

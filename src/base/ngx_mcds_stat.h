@@ -2,14 +2,14 @@
 /*
  * Copyright (C) mcds authors
  *
- * Numbers of all workers of this host: about the servers of pools, zones of
- * pages, counters, locks, logs, arrays and tables.
+ * Statistics of all workers of this host: of the servers of pools, of caches,
+ * counters, locks, logs, arrays and tables.
  *
- * A worker counts in memory of its own, and adds what it has counted to the
- * memory that it shares with others from time to time: so counting costs an
- * addition, and nothing is locked.  What is not a sum (how much waits, is the
- * breaker open) has a place for each worker, which its successor takes over;
- * servers alone have such.
+ * A worker counts in its own memory and from time to time adds its sums to
+ * shared memory.  So counting costs one addition, and takes no lock.  Values
+ * that are no sums (pending operations, open connections, the breaker) have a
+ * gauge for each worker, which the next worker of that number takes over; only
+ * servers have gauges.
  */
 
 
@@ -22,19 +22,19 @@
 #include "ngx_mcds.h"
 
 
-/* bounds of the latency, and one for what is above all of them */
+/* buckets of the latency of servers, the last one without an upper bound */
 #define NGX_MCDS_STAT_BUCKETS     15
 
-/* the same of what takes longer: builds and waits */
+/* buckets of the times of builds and waits, likewise */
 #define NGX_MCDS_STAT_TIMES       14
 
 #define NGX_MCDS_STAT_ID          20
 
-/* no family has more sums, which is checked */
+/* no family has more sums; checked when compiling */
 #define NGX_MCDS_STAT_MAX         256
 
 
-/* what there are numbers of; see ngx_mcds_stat_sums.h for their sums */
+/* the families of statistics; their sums are in ngx_mcds_stat_sums.h */
 
 typedef enum {
     NGX_MCDS_STAT_SERVERS = 0,
@@ -48,7 +48,7 @@ typedef enum {
 } ngx_mcds_stat_family_e;
 
 
-/* what a counter is; number is that of most */
+/* the kinds of counters; NUMBER is the default */
 
 typedef enum {
     NGX_MCDS_STAT_NUMBER = 0,
@@ -58,7 +58,7 @@ typedef enum {
 } ngx_mcds_stat_kind_e;
 
 
-/* sums of a server; what each means is told in docs/reference/status.md */
+/* sums of a server; docs/reference/status.md explains each of them */
 
 typedef enum {
     NGX_MCDS_STAT_GET = 0,        /* operations */
@@ -95,28 +95,29 @@ typedef enum {
 
 
 /*
- * A sum in shared memory.  It has 64 bits everywhere, which are read and
- * written at once: on i386 by cmpxchg8b, in one line of the cache.
+ * A sum in shared memory.  It has 64 bits on all systems, and is read and
+ * written atomically: on i386 by cmpxchg8b, within one cache line.
  */
 
 typedef uint64_t  ngx_mcds_stat_sum_t  __attribute__((aligned(8)));
 
 
-/* of one worker, in shared memory; written by the process pid alone */
+/* of one worker, in shared memory; only the process "pid" writes */
 
 typedef struct {
     ngx_atomic_t           pid;
     ngx_atomic_t           pending;     /* operations */
     ngx_atomic_t           connections;
-    ngx_atomic_t           down_since;  /* seconds since the epoch, 0: well */
-    ngx_atomic_t           retry;       /* the same: of the next probe */
+    ngx_atomic_t           down_since;  /* seconds since the epoch; 0: breaker
+                                           closed */
+    ngx_atomic_t           retry;       /* time of the next probe, likewise */
 } ngx_mcds_stat_gauge_t;
 
 
 /*
- * Of a server, in shared memory: what it said of itself when it was asked last.
- * time: seconds since the epoch, 0: never; all others as "stats" of memcached
- * has them.
+ * The memory usage of a server as reported by "stats" of memcached, in shared
+ * memory.  TIME is that of the last report, in seconds since the epoch; 0:
+ * none.
  */
 
 typedef enum {
@@ -135,7 +136,9 @@ typedef struct {
 } ngx_mcds_stat_usage_t;
 
 
-/* of one of these, in shared memory, from one configuration to the next */
+/*
+ * Statistics in shared memory, which pass from one configuration to the next.
+ */
 
 typedef struct ngx_mcds_stat_shared_s  ngx_mcds_stat_shared_t;
 
@@ -143,79 +146,86 @@ struct ngx_mcds_stat_shared_s {
     ngx_mcds_stat_shared_t  *next;
 
     u_char                   id[NGX_MCDS_STAT_ID];
-    ngx_atomic_t             owner;     /* differs when it got another id */
-    ngx_uint_t               generation;  /* of the last one that had it */
+    ngx_atomic_t             owner;     /* changes when the memory gets another
+                                           id */
+    ngx_uint_t               generation;  /* the last one that used this
+                                             memory */
 
     ngx_mcds_stat_gauge_t   *gauges;
     ngx_uint_t               ngauges;
-    ngx_atomic_t             told;      /* the log has that it is down */
-    ngx_mcds_stat_usage_t   *usage;     /* of servers */
+    ngx_atomic_t             told;      /* the log has reported the server as
+                                           down */
+    ngx_mcds_stat_usage_t   *usage;     /* of servers, or NULL */
 
     ngx_uint_t               nsums;
     ngx_mcds_stat_sum_t     *sums;
 };
 
 
-/* the same in one configuration and worker */
+/* the same statistics in one configuration and worker */
 
 typedef struct ngx_mcds_stat_s  ngx_mcds_stat_t;
 
 struct ngx_mcds_stat_s {
     ngx_uint_t               family;
-    ngx_str_t                pool;      /* names; that of a zone's is empty */
+    ngx_str_t                pool;      /* its name; empty for a cache */
     ngx_str_t                name;
-    ngx_uint_t               kind;      /* of counters */
-    ngx_uint_t               disabled;  /* "down" in the configuration */
+    ngx_uint_t               kind;      /* of counters, ngx_mcds_stat_kind_e */
+    ngx_uint_t               disabled;  /* marked "down" in the configuration */
 
     ngx_mcds_stat_shared_t  *shared;    /* NULL: no room */
     ngx_atomic_uint_t        owner;
     ngx_mcds_stat_gauge_t   *gauges;
-    ngx_uint_t               ngauges;   /* as many as there are workers */
+    ngx_uint_t               ngauges;   /* the number of workers */
 
     ngx_mcds_stat_gauge_t   *gauge;     /* of this worker, or NULL */
     ngx_uint_t               pending;
     ngx_uint_t               connections;
 
     void                   (*gather)(ngx_mcds_stat_t *stat);
-                                        /* sets the two, or NULL */
-    void                    *data;      /* of it */
+                                        /*
+                                         * sets pending and connections, or NULL
+                                         */
+    void                    *data;      /* of gather */
 
-    ngx_queue_t              changed;   /* next is not NULL: has sums */
+    ngx_queue_t              changed;   /* next is not NULL: not flushed yet */
     ngx_uint_t               nsums;
-    uint64_t                *sums;      /* not added yet */
+    uint64_t                *sums;      /* not flushed yet */
 };
 
 
-/* of all workers */
+/* the sums over all workers */
 
 typedef struct {
     uint64_t                 pending;
     uint64_t                 connections;
     uint64_t                 open;      /* workers with an open breaker */
-    uint64_t                 open_since;  /* of the first of them */
-    uint64_t                 retry;     /* the first of their next probes */
+    uint64_t                 open_since;  /* when the first of them opened */
+    uint64_t                 retry;     /* the earliest of their next probes */
     uint64_t                 usage[NGX_MCDS_USAGE_LAST];
     uint64_t                 sums[NGX_MCDS_STAT_MAX];
 } ngx_mcds_stat_totals_t;
 
 
-/* all that there is to be shown, of one configuration */
+/* the statistics of one configuration */
 
 typedef struct {
     ngx_array_t              families[NGX_MCDS_STAT_FAMILIES];
-                                        /* ngx_mcds_stat_t *; servers are in
-                                           the order of pools */
+                                        /*
+                                         * ngx_mcds_stat_t *; servers are in the
+                                         * order of the pools
+                                         */
     ngx_uint_t               generation;  /* configurations since the start */
     ngx_uint_t               workers;
-    time_t                   since;     /* the sums began */
-    time_t                   loaded;    /* the configuration */
+    time_t                   since;     /* when the sums began */
+    time_t                   loaded;    /* when the configuration was */
 } ngx_mcds_stats_t;
 
 
 /*
- * Bytes that clients can make this worker hold, each bounded by its owner:
- * answers that are stored and not read by their clients, bodies in parts that
- * are being stored, what is remembered of pages.
+ * Bytes of this worker that depend on the behavior of clients, each bounded by
+ * its owner: stored responses that their clients have not read yet, bodies in
+ * parts that are being stored, and the pages in the worker's memory.
  */
 
 typedef struct {
@@ -227,11 +237,11 @@ typedef struct {
 extern ngx_mcds_memory_t  ngx_mcds_memory;
 
 
-/* of this worker, or NULL; set by who has read the configuration */
+/* of this worker, or NULL; set by the code that has read the configuration */
 
 extern ngx_mcds_stats_t  *ngx_mcds_stats;
 
-/* called when there is something to be flushed; set by who has a clock */
+/* called when there are sums to flush; set by the code that owns the timer */
 
 extern void  (*ngx_mcds_stat_wake)(void);
 
@@ -242,53 +252,94 @@ extern ngx_uint_t  ngx_mcds_stat_times[NGX_MCDS_STAT_TIMES - 1];
 
 
 /*
- * While the configuration is read.  create: NULL when out of memory; the names
- * are not copied.  id: what tells one from all others.
+ * Creates statistics, while the configuration is read.  The names are not
+ * copied.  Returns NULL if out of memory.
  */
 
 ngx_mcds_stat_t *ngx_mcds_stat_create(ngx_pool_t *p, ngx_uint_t family,
     ngx_str_t *pool, ngx_str_t *name);
+
+
+/*
+ * Writes the NGX_MCDS_STAT_ID bytes that identify the statistics across
+ * configurations.
+ */
+
 void ngx_mcds_stat_id(ngx_mcds_stat_t *stat, u_char *id);
 
-/* how many sums one of the family has, and what its members are called */
+/* Returns the number of sums of a family. */
 
 ngx_uint_t ngx_mcds_stat_nsums(ngx_uint_t family);
+
+
+/* Returns the name of a family, for output. */
+
 char *ngx_mcds_stat_family(ngx_uint_t family);
 
 
 /*
- * In a worker; all of them do what they can where there is nothing shared.
- * attach: takes the place of the worker of that number.  changed: a sum was
- * added to; it is flushed soon.  flush: adds the sums and says how much waits.
- * flush_all: the same for all that have changed.  breaker: it opens or closes
- * in this worker; 1 if that is news for the whole host: the first one that
- * opens, the last one that closes.  retry: when the worker tries it again,
- * seconds since the epoch.  detach: gives the place back, after the last flush;
- * who has none is flushed with all others.
- *
- * ask: 1 for one worker in each second, which is to ask the server for its
- * usage; 0 for all others, and where nothing is shared.  usage: keeps that one
- * of ngx_mcds_usage_e.
+ * The functions below are called in a worker.  Without shared memory each of
+ * them does as much as is possible.
  */
 
+
+/* Takes the gauge of the worker of that number. */
+
 void ngx_mcds_stat_attach(ngx_mcds_stat_t *stat, ngx_uint_t worker);
+
+
+/* Queues the statistics for the next flush; called when a sum has changed. */
+
 void ngx_mcds_stat_changed(ngx_mcds_stat_t *stat);
+
+
+/* Adds the sums of this worker to shared memory, and updates the gauge. */
+
 void ngx_mcds_stat_flush(ngx_mcds_stat_t *stat);
+
+
+/* Flushes all queued statistics. */
+
 void ngx_mcds_stat_flush_all(void);
-ngx_uint_t ngx_mcds_stat_breaker(ngx_mcds_stat_t *stat, ngx_uint_t open,
-    time_t now);
-void ngx_mcds_stat_retry(ngx_mcds_stat_t *stat, time_t when);
-void ngx_mcds_stat_detach(ngx_mcds_stat_t *stat);
-ngx_uint_t ngx_mcds_stat_ask(ngx_mcds_stat_t *stat, time_t now);
-void ngx_mcds_stat_usage(ngx_mcds_stat_t *stat, ngx_uint_t i, uint64_t n);
 
 
 /*
- * add: to a sum.  latency: counts an answer of a server that took so many
- * microseconds, without saying that it has changed.  time: what took so many
- * milliseconds; the sum of all is sums[i], the buckets are behind it.  All may
- * be called with NULL but latency.
+ * The breaker of a server opens or closes in this worker.  Returns 1 if this is
+ * news for the whole host, to be logged: the first breaker that opens, the last
+ * one that closes.  now: seconds since the epoch.
  */
+
+ngx_uint_t ngx_mcds_stat_breaker(ngx_mcds_stat_t *stat, ngx_uint_t open,
+    time_t now);
+
+
+/* Sets the time of this worker's next probe, in seconds since the epoch. */
+
+void ngx_mcds_stat_retry(ngx_mcds_stat_t *stat, time_t when);
+
+
+/*
+ * Flushes the sums a last time, and gives the gauge back.  Statistics without a
+ * gauge are flushed by ngx_mcds_stat_flush_all() only.
+ */
+
+void ngx_mcds_stat_detach(ngx_mcds_stat_t *stat);
+
+
+/*
+ * Returns 1 for one worker in each second, which is to ask the server for its
+ * memory usage; 0 for all others, and without shared memory.
+ */
+
+ngx_uint_t ngx_mcds_stat_ask(ngx_mcds_stat_t *stat, time_t now);
+
+
+/* Stores one value, by ngx_mcds_usage_e. */
+
+void ngx_mcds_stat_usage(ngx_mcds_stat_t *stat, ngx_uint_t i, uint64_t n);
+
+
+/* Adds n to the sum i.  stat may be NULL. */
 
 static ngx_inline void
 ngx_mcds_stat_add(ngx_mcds_stat_t *stat, ngx_uint_t i, uint64_t n)
@@ -303,11 +354,25 @@ ngx_mcds_stat_add(ngx_mcds_stat_t *stat, ngx_uint_t i, uint64_t n)
 }
 
 
+/*
+ * Counts a reply of a server that took so many microseconds.  Does not queue
+ * the statistics for a flush; stat must not be NULL.
+ */
+
 void ngx_mcds_stat_latency(ngx_mcds_stat_t *stat, ngx_uint_t us);
+
+
+/*
+ * Adds a duration in milliseconds to a histogram: sums[i] is the total, the
+ * buckets follow.  stat may be NULL.
+ */
+
 void ngx_mcds_stat_time(ngx_mcds_stat_t *stat, ngx_uint_t i, ngx_msec_t ms);
 
 
-/* of all workers, for who shows it; NGX_DECLINED: nothing of this is shared */
+/*
+ * Reads the totals of all workers.  Returns NGX_DECLINED without shared memory.
+ */
 
 ngx_int_t ngx_mcds_stat_read(ngx_mcds_stat_t *stat,
     ngx_mcds_stat_totals_t *totals);

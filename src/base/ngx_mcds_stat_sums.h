@@ -2,9 +2,8 @@
 /*
  * Copyright (C) mcds authors
  *
- * The sums of each family of statistics; those of servers are in
- * ngx_mcds_stat.h.  What each means is told in docs/reference/status.md,
- * "mcds_status".
+ * The sums of each family of statistics but the servers, whose sums are in
+ * ngx_mcds_stat.h.  docs/reference/status.md, "mcds_status", explains them.
  */
 
 
@@ -19,14 +18,14 @@
 #include "ngx_mcds_stat.h"
 
 
-/* of a histogram: milliseconds, and a number for each bucket */
+/* sums of a histogram: the total in milliseconds, and one for each bucket */
 #define NGX_MCDS_STAT_TIME        (1 + NGX_MCDS_STAT_TIMES)
 
 
-/* of a zone of pages */
+/* sums of a cache */
 
 typedef enum {
-    NGX_MCDS_ZONE_NONE = 0,       /* requests, by $mcds_cache_status; in the */
+    NGX_MCDS_ZONE_NONE = 0,       /* requests by $mcds_cache_status, in the */
     NGX_MCDS_ZONE_BYPASS,         /* order of ngx_http_mcds_status_e */
     NGX_MCDS_ZONE_MISS,
     NGX_MCDS_ZONE_EXPIRED,
@@ -34,19 +33,19 @@ typedef enum {
     NGX_MCDS_ZONE_UPDATING,
     NGX_MCDS_ZONE_REVALIDATED,
     NGX_MCDS_ZONE_HIT,
-    NGX_MCDS_ZONE_STALE_DRY,      /* of a dry run */
+    NGX_MCDS_ZONE_STALE_DRY,      /* in a dry run */
     NGX_MCDS_ZONE_UPDATING_DRY,
     NGX_MCDS_ZONE_HIT_DRY,
 
     NGX_MCDS_ZONE_REASONS,        /* requests, by ngx_mcds_reason_e */
     NGX_MCDS_ZONE_REFUSED = NGX_MCDS_ZONE_REASONS + NGX_MCDS_REASON_LAST,
-                                  /* answers that were not stored, likewise */
+                                  /* responses not stored, by reason */
 
     NGX_MCDS_ZONE_ORIGIN = NGX_MCDS_ZONE_REFUSED + NGX_MCDS_REASON_LAST,
-    NGX_MCDS_ZONE_FILL,           /* builds that begin */
+    NGX_MCDS_ZONE_FILL,           /* builds started */
     NGX_MCDS_ZONE_REFRESH,
 
-    NGX_MCDS_ZONE_BUILT_STORE,    /* ... and end, by ngx_mcds_build_e */
+    NGX_MCDS_ZONE_BUILT_STORE,    /* builds ended, by ngx_mcds_build_e */
     NGX_MCDS_ZONE_BUILT_RENEW,
     NGX_MCDS_ZONE_BUILT_PASS,
     NGX_MCDS_ZONE_BUILT_FAILED,
@@ -59,14 +58,14 @@ typedef enum {
     NGX_MCDS_ZONE_CHANGED,
     NGX_MCDS_ZONE_STORE_FAILED,
 
-    NGX_MCDS_ZONE_WAIT_BUILT,     /* requests that waited, by what came */
+    NGX_MCDS_ZONE_WAIT_BUILT,     /* waiting requests, by outcome */
     NGX_MCDS_ZONE_WAIT_PASS,
     NGX_MCDS_ZONE_WAIT_FAILED,
     NGX_MCDS_ZONE_WAIT_TAKEOVER,
     NGX_MCDS_ZONE_WAIT_AGAIN,
     NGX_MCDS_ZONE_WAIT_TIMEOUT,
     NGX_MCDS_ZONE_WAIT_ABORTED,
-    NGX_MCDS_ZONE_WAIT_FULL,      /* was not allowed to */
+    NGX_MCDS_ZONE_WAIT_FULL,      /* the limit of waiters was reached */
     NGX_MCDS_ZONE_WAIT_TIME,
 
     NGX_MCDS_ZONE_BACKOFFS = NGX_MCDS_ZONE_WAIT_TIME + NGX_MCDS_STAT_TIME,
@@ -76,7 +75,9 @@ typedef enum {
 } ngx_mcds_zone_sum_e;
 
 
-/* of a lock: requests for it, by how they ended, as in ngx_mcds_mutex_e */
+/*
+ * sums of a lock: requests for it by outcome, in the order of ngx_mcds_mutex_e
+ */
 
 typedef enum {
     NGX_MCDS_LOCKS_ACQUIRED = 0,
@@ -88,26 +89,27 @@ typedef enum {
     NGX_MCDS_LOCKS_TIME,
 
     NGX_MCDS_LOCKS_READ = NGX_MCDS_LOCKS_TIME + NGX_MCDS_STAT_TIME,
-    NGX_MCDS_LOCKS_RENEW,         /* the others of mcds_lock_api */
+    NGX_MCDS_LOCKS_RENEW,         /* requests of mcds_lock_api */
     NGX_MCDS_LOCKS_RELEASE,
-    NGX_MCDS_LOCKS_FAILED,        /* ... by ngx_mcds_rc_e */
+    NGX_MCDS_LOCKS_FAILED,        /* by ngx_mcds_rc_e */
     NGX_MCDS_LOCKS_LAST = NGX_MCDS_LOCKS_FAILED + NGX_MCDS_RC_LAST
 } ngx_mcds_locks_sum_e;
 
 
-/* of a counter, log, array or table: what is done, and failures */
+/* sums of a counter, log, array or table: operations and failures */
 
 typedef enum {
-    NGX_MCDS_DATA_READ = 0,       /* a number, a list, a log, an array, a
-                                     table or element */
-    NGX_MCDS_DATA_COUNT,          /* a counter counts */
-    NGX_MCDS_DATA_VISITORS,       /* ... one that has not been there lately */
+    NGX_MCDS_DATA_READ = 0,       /* reads of a counter, log, array, table,
+                                     element or list */
+    NGX_MCDS_DATA_COUNT,          /* increments */
+    NGX_MCDS_DATA_VISITORS,       /* increments by a new visitor */
     NGX_MCDS_DATA_PUSH,           /* mcds_array_push */
-    NGX_MCDS_DATA_CHANGE,         /* of an array or table, POST to a log */
+    NGX_MCDS_DATA_CHANGE,         /* changes of an array or table, POST to a
+                                     log */
     NGX_MCDS_DATA_GET,            /* mcds_table_lookup */
-    NGX_MCDS_DATA_FOUND,          /* ... and it was there */
-    NGX_MCDS_DATA_FOLLOW,         /* a log */
-    NGX_MCDS_DATA_WRITTEN,        /* ... lines of it */
+    NGX_MCDS_DATA_FOUND,          /* lookups that found the element */
+    NGX_MCDS_DATA_FOLLOW,         /* requests that follow a log */
+    NGX_MCDS_DATA_WRITTEN,        /* lines written to a log */
     NGX_MCDS_DATA_LOST,
     NGX_MCDS_DATA_FAILED,         /* by ngx_mcds_rc_e */
     NGX_MCDS_DATA_LAST = NGX_MCDS_DATA_FAILED + NGX_MCDS_RC_LAST

@@ -11,11 +11,16 @@
 
 #define NGX_MCDS_SUMMARY_FORMAT   1
 
-/* what is stored is no larger, so that sums stay far from the end of 64 bits;
-   who reaches it has not counted */
+/*
+ * No stored number is larger, so that sums cannot overflow 64 bits.  No real
+ * count comes near this limit.
+ */
 #define NGX_MCDS_SUMMARY_LIMIT    ((uint64_t) 1 << 56)
 
-/* clocks of workers differ by a turn of their loops; milliseconds */
+/*
+ * the cached times of workers differ by one turn of the event loop;
+ * milliseconds
+ */
 #define NGX_MCDS_SUMMARY_MOMENT   100
 
 
@@ -108,7 +113,7 @@ ngx_mcds_summary_add(ngx_mcds_summary_t *summary, ngx_str_t *key,
         return;
     }
 
-    /* the one that goes raises the floor, which the new one stands on */
+    /* the evicted key raises the floor, from which the new key counts */
 
     if (summary->n == summary->max) {
         summary->floor = ngx_max(summary->floor,
@@ -160,7 +165,7 @@ ngx_mcds_summary_merge(ngx_mcds_summary_t *to, ngx_mcds_summary_t *from)
         other = ngx_mcds_summary_find(from, ranked->hash, ranked->data,
                                       ranked->len);
 
-        /* a key that "from" does not watch came at most its floor */
+        /* "from" has seen a key that it does not watch at most "floor" times */
 
         ranked->count += other ? other->count : from->floor;
         ranked->error += other ? other->error : from->floor;
@@ -178,8 +183,9 @@ ngx_mcds_summary_merge(ngx_mcds_summary_t *to, ngx_mcds_summary_t *from)
         }
 
         /*
-         * What was in both and had to go in this loop does not come back: its
-         * count was the larger one, and all that are left have at least that.
+         * A key of both summaries that this loop has evicted is not inserted
+         * again: its count in "to" was the larger one, and all counts left are
+         * at least that large.
          */
 
         if (to->n == to->max) {
@@ -221,7 +227,10 @@ ngx_mcds_summary_find(ngx_mcds_summary_t *summary, uint32_t hash,
 }
 
 
-/* a key that is not there, if need be instead of the one that came least */
+/*
+ * inserts a new key, in a full summary in the place of the key with the least
+ * count
+ */
 
 static void
 ngx_mcds_summary_insert(ngx_mcds_summary_t *summary, uint32_t hash,
@@ -350,7 +359,7 @@ ngx_mcds_summary_decay(ngx_mcds_summary_t *summary, ngx_uint_t shift,
         summary->total -= summary->total >> shift;
         summary->floor -= summary->floor >> shift;
 
-        /* no count gets ahead of a larger one, the heap remains one */
+        /* the decay keeps the order of counts, so the heap stays valid */
 
         for (i = 0; i < summary->n; i++) {
             ranked = &summary->ranked[i];
@@ -379,7 +388,10 @@ ngx_mcds_summary_sort(ngx_mcds_summary_t *summary, ngx_mcds_ranked_t **order,
 }
 
 
-/* by their text where counts are the same, so that all hosts agree */
+/*
+ * keys with equal counts are in the order of their texts, so that all hosts
+ * agree
+ */
 
 static int ngx_libc_cdecl
 ngx_mcds_summary_cmp(const void *one, const void *two)
