@@ -2,7 +2,7 @@
 /*
  * Copyright (C) mcds authors
  *
- * The commands of the classic protocol.
+ * The encoder of the classic protocol.
  */
 
 
@@ -12,8 +12,9 @@
 
 
 /*
- * A time of more than 30 days is one since the epoch: this one has passed.  A
- * negative one would say the same, but proxies and other stores refuse it.
+ * memcached takes a time of more than 30 days as seconds since the epoch: this
+ * one is in the past.  A negative time means the same, but proxies and other
+ * stores refuse it.
  */
 
 #define NGX_MCDS_PASSED           (NGX_MCDS_MAX_TTL + 1)

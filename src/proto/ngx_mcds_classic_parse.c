@@ -2,7 +2,7 @@
 /*
  * Copyright (C) mcds authors
  *
- * The replies of the classic protocol.
+ * The parser of the classic protocol.
  */
 
 
@@ -28,7 +28,7 @@ static ngx_int_t ngx_mcds_classic_parse_stat(ngx_mcds_reply_t *reply,
     u_char *p, u_char *last);
 
 
-/* what is a whole line */
+/* replies that are a whole line */
 
 static ngx_mcds_classic_word_t  ngx_mcds_classic_table[] = {
     { ngx_string("END"), NGX_MCDS_WORD_END, NGX_MCDS_NOT_FOUND },

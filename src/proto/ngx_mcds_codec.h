@@ -2,7 +2,7 @@
 /*
  * Copyright (C) mcds authors
  *
- * Inside of proto/: what both dialects write and read alike.
+ * Private to proto/: functions shared by the meta and the classic protocol.
  */
 
 
@@ -18,35 +18,57 @@
 #define ngx_mcds_encode_literal(p, s)  ngx_cpymem(p, s, sizeof(s) - 1)
 
 
-/* both return the end of what was written */
+/* Copies the key, and returns the end of the copy. */
 
 u_char *ngx_mcds_encode_key(u_char *p, ngx_str_t *key);
+
+
+/* Writes n in decimal, and returns the end of the digits. */
+
 u_char *ngx_mcds_encode_decimal(u_char *p, uint64_t n);
 
 
 /*
- * line: looks for a line at b->pos, without taking it.  NGX_OK: it ends at
- * *last, where its CRLF begins; NGX_AGAIN and NGX_ERROR as ngx_mcds_parse().
- * failed: leaves of the reply what the log is to show of the line; returns
- * NGX_ERROR.
- *
- * words: VERSION and the errors of a server; NGX_ERROR for anything else.
+ * Looks for a whole line at b->pos, without consuming it.  NGX_OK: *last is the
+ * CRLF at its end.  NGX_AGAIN and NGX_ERROR are as with ngx_mcds_parse().
  */
 
 ngx_int_t ngx_mcds_parse_line(ngx_mcds_reply_t *reply, ngx_buf_t *b,
     u_char **last);
+
+
+/*
+ * Clears the reply, and sets reply->text to the part of the line that is safe
+ * to log.  Always returns NGX_ERROR.
+ */
+
 ngx_int_t ngx_mcds_parse_failed(ngx_mcds_reply_t *reply, u_char *p,
     u_char *last);
+
+
+/*
+ * Parses the replies that both protocols have: VERSION, SERVER_ERROR and the
+ * known CLIENT_ERROR.  Returns NGX_ERROR for any other line.
+ */
+
 ngx_int_t ngx_mcds_parse_words(ngx_mcds_reply_t *reply, u_char *p,
     u_char *last);
 
 
 /*
- * Part of a line, from p on: the place behind it, or NULL.  A decimal has no
- * sign and no leading zeros; what may stand behind it is for the caller to say.
+ * Parses a key at p, up to a space or last.  Returns its end, or NULL if the
+ * key is malformed.
  */
 
 u_char *ngx_mcds_parse_key(ngx_str_t *key, u_char *p, u_char *last);
+
+
+/*
+ * Parses a decimal number of at most max at p, without a sign and without
+ * leading zeros.  Returns the first byte that is not a digit, which the caller
+ * has to check, or NULL if there is no such number.
+ */
+
 u_char *ngx_mcds_parse_decimal(uint64_t *number, uint64_t max, u_char *p,
     u_char *last);
 

@@ -20,7 +20,9 @@ ngx_mcds_encode(u_char *buf, ngx_mcds_cmd_t *cmd)
     u_char      *p;
     ngx_uint_t   want;
 
-    /* a flag that a command does not know is answered by CLIENT_ERROR */
+    /*
+     * memcached answers CLIENT_ERROR to a flag that the command does not have
+     */
 
     switch (cmd->verb) {
 
@@ -113,7 +115,10 @@ ngx_mcds_encode_store(u_char *p, ngx_mcds_cmd_t *cmd)
 
     if (cmd->verb == NGX_MCDS_APPEND) {
 
-        /* an append keeps the TTL of the item, whatever T says */
+        /*
+         * memcached ignores T here: an append keeps the time to live of the
+         * item
+         */
 
         return ngx_mcds_encode_literal(p, " MA");
     }
@@ -147,7 +152,10 @@ ngx_mcds_encode_arithmetic(u_char *p, ngx_mcds_cmd_t *cmd)
 
     if (!cmd->update) {
 
-        /* without N a miss does not create; N0 creates for ever */
+        /*
+         * without N a missing counter is not created; N0 creates one that never
+         * expires
+         */
 
         p = ngx_mcds_encode_literal(p, " N");
         p = ngx_mcds_encode_decimal(p, cmd->ttl);

@@ -9,16 +9,16 @@
 #include "ngx_mcds_codec.h"
 
 
-/* how much of what cannot be understood is shown to the log */
+/* the length of the excerpt of a malformed line that is logged */
 #define NGX_MCDS_MAX_TEXT         128
 
-/* numbers in a version; larger ones are no version of memcached */
+/* the largest number in a version; memcached's numbers are far below */
 #define NGX_MCDS_MAX_VERSION      1000000
 
 /*
- * Flags that nobody asked for: memcached adds them to an item that another
- * client has marked stale (md with I) or is about to recache (mg with N or R),
- * protocol.txt, "Meta Get".  They are taken and not told.
+ * Flags that the client did not request: memcached adds them to an item that
+ * another client has marked as stale (md with I) or is about to recache (mg
+ * with N or R), protocol.txt, "Meta Get".  They are accepted and ignored.
  */
 
 #define NGX_MCDS_WON              0x0100
@@ -26,7 +26,7 @@
 #define NGX_MCDS_SENT             0x0400
 #define NGX_MCDS_UNTOLD           0x0700
 
-/* what a number of 64 bits may be before its last digit, and that digit */
+/* the largest 64-bit number without its last digit, and that digit */
 
 #define NGX_MCDS_CUTOFF           ((uint64_t) -1 / 10)
 #define NGX_MCDS_CUTLIM           ((uint64_t) -1 % 10)
@@ -141,7 +141,7 @@ ngx_mcds_parse_meta(ngx_mcds_reply_t *reply, u_char *p, u_char *last)
             return NGX_ERROR;
         }
 
-        /* an announced length must stand adding a CRLF to it */
+        /* INT64_MAX, as the caller adds the length of a CRLF */
 
         p = ngx_mcds_parse_decimal(&n, INT64_MAX, p + 1, last);
         if (p == NULL) {
@@ -304,7 +304,10 @@ ngx_mcds_parse_words(ngx_mcds_reply_t *reply, u_char *p, u_char *last)
         text->data = p + sizeof("CLIENT_ERROR ") - 1;
         text->len = last - text->data;
 
-        /* any other is about a command line that we have written wrongly */
+        /*
+         * any other CLIENT_ERROR is about a malformed command line: a bug, not
+         * a reply
+         */
 
         if (ngx_mcds_text_is(text, "cannot increment or decrement "
                                    "non-numeric value"))
@@ -373,7 +376,7 @@ ngx_mcds_parse_ttl(int64_t *ttl, u_char *p, u_char *last)
 }
 
 
-/* as we have written it: lower case, no leading zeros */
+/* the format in which the opaque was sent: lower case, no leading zeros */
 
 static u_char *
 ngx_mcds_parse_hex(uint32_t *number, u_char *p, u_char *last)
@@ -411,7 +414,7 @@ ngx_mcds_parse_hex(uint32_t *number, u_char *p, u_char *last)
 }
 
 
-/* stops at what is no digit; the caller sees to what may stand there */
+/* stops at the first byte that is not a digit, which the caller has to check */
 
 u_char *
 ngx_mcds_parse_decimal(uint64_t *number, uint64_t max, u_char *p,
@@ -477,7 +480,7 @@ ngx_mcds_parse_failed(ngx_mcds_reply_t *reply, u_char *p, u_char *last)
 }
 
 
-/* up to a byte that a log should not hold */
+/* the excerpt ends before the first control character */
 
 static void
 ngx_mcds_parse_excerpt(ngx_str_t *text, u_char *p, u_char *last)
@@ -506,7 +509,10 @@ ngx_mcds_parse_number(u_char *data, size_t len, uint64_t *number)
 
     last = data + len;
 
-    /* leading zeros are a program's business: memcached counts on from them */
+    /*
+     * a program may have stored leading zeros: memcached increments such a
+     * value
+     */
 
     p = ngx_mcds_parse_digits(&n, data, last);
 
@@ -546,7 +552,7 @@ ngx_mcds_version_at_least(ngx_str_t *text, ngx_uint_t major,
     p = text->data;
     last = text->data + text->len;
 
-    /* the first part that differs decides, but all parts must be there */
+    /* the first part that differs decides, but all parts must be well-formed */
 
     rc = NGX_AGAIN;
 
