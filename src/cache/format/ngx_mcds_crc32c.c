@@ -77,7 +77,7 @@ ngx_mcds_crc32c_init(void)
         ngx_mcds_crc32c_tables[0][i] = crc;
     }
 
-    /* table n moves a byte on by n zero bytes */
+    /* table n is for a byte that n more bytes follow */
 
     for (n = 1; n < 8; n++) {
         for (i = 0; i < 256; i++) {
@@ -119,11 +119,11 @@ ngx_mcds_crc32c_table(uint32_t crc, u_char *data, size_t len)
 #if (NGX_MCDS_CRC32C_SSE42)
 
 /*
- * The instruction has a latency of three cycles and a throughput of one, so
- * three blocks are worked on at once.  Their remainders are joined by a
- * multiplication: carry-less, with the bits reversed, a product comes out
- * times x, and the instruction multiplies by x^32, so that moving a remainder
- * on by n bytes takes the factor x^(8n - 33) mod P.
+ * The crc32 instruction has a latency of three cycles and a throughput of one
+ * per cycle, so three blocks are processed in parallel.  A carry-less
+ * multiplication then combines their remainders.  With reversed bits a product
+ * is multiplied by x, and the instruction multiplies by x^32; so the factor
+ * that advances a remainder by n bytes is x^(8n - 33) mod P.
  */
 
 #define NGX_MCDS_CRC32C_LONG         1024

@@ -15,7 +15,7 @@
 #define NGX_MCDS_ENTRY_CODED   2
 #define NGX_MCDS_ENTRY_ASKED   3
 
-/* sums of lengths stay far from the end of their types */
+/* the maximum of each length, so that sums of lengths do not overflow */
 #define NGX_MCDS_ENTRY_MAX     0x7fffffff
 
 #define NGX_MCDS_ENTRY_ONES    0x0101010101010101ULL
@@ -36,7 +36,7 @@ static u_char *ngx_mcds_entry_value_end(u_char *p, u_char *last);
 static u_char  ngx_mcds_entry_magic[] = { 'M', 'C', 'D', 'S' };
 
 
-/* tchar, RFC 9110, 5.6.2 */
+/* tchar of RFC 9110, 5.6.2 */
 
 static uint32_t  ngx_mcds_entry_token[] = {
     0x00000000,
@@ -226,7 +226,7 @@ ngx_mcds_entry_purged(ngx_mcds_entry_t *list, ngx_mcds_entry_t *variant)
         }
     }
 
-    /* it was purged after its origin had been asked */
+    /* the variant's origin was requested before the purge */
 
     return ngx_min(list->expire, variant->created - variant->took);
 }
@@ -249,7 +249,7 @@ ngx_mcds_entry_grow(ngx_mcds_value_t *value, size_t more, ngx_log_t *log)
         return NULL;
     }
 
-    /* by half at least, so that a body in small pieces is copied seldom */
+    /* by half at least, so that a body in small pieces is rarely copied */
 
     size = value->size + value->size / 2;
 
@@ -295,7 +295,7 @@ ngx_mcds_entry_read(ngx_mcds_entry_t *entry, u_char *data, size_t len,
         return NGX_DECLINED;
     }
 
-    /* a later writer may have a longer header, never a shorter one */
+    /* a later version may write a longer header, never a shorter one */
 
     header = ngx_mcds_take(data + 6, 2);
 
@@ -407,7 +407,7 @@ ngx_mcds_entry_ext(ngx_mcds_entry_t *entry, ngx_uint_t type, ngx_str_t *data)
     p = entry->ext.data;
     last = p + entry->ext.len;
 
-    /* checked when it was read */
+    /* ngx_mcds_entry_read() has checked the lengths */
 
     while (last - p >= 6) {
         len = ngx_mcds_take(p + 2, 4);
@@ -450,7 +450,7 @@ ngx_mcds_entry_header(ngx_str_t *headers, ngx_str_t *name, ngx_str_t *value)
         return NGX_DONE;
     }
 
-    /* behind ": " and before CRLF */
+    /* the value is between ": " and CRLF */
 
     value->data = colon + 2;
     value->len = p - 1 - value->data;
@@ -507,7 +507,7 @@ ngx_mcds_entry_header_check(ngx_str_t *name, ngx_str_t *value)
 }
 
 
-/* length of all but the body; 0: too long */
+/* returns the length of everything but the body; 0: too long */
 
 static size_t
 ngx_mcds_entry_size(ngx_mcds_entry_t *entry)
@@ -527,7 +527,7 @@ ngx_mcds_entry_size(ngx_mcds_entry_t *entry)
 static u_char *
 ngx_mcds_entry_copy(u_char *p, ngx_str_t *src)
 {
-    /* data may be NULL when there is none */
+    /* the data of an empty string may be NULL */
 
     return src->len ? ngx_cpymem(p, src->data, src->len) : p;
 }
@@ -544,7 +544,7 @@ ngx_mcds_entry_crc(u_char *data, size_t len)
 }
 
 
-/* NULL, or what is wrong */
+/* returns NULL, or the reason why the entry is invalid */
 
 static char *
 ngx_mcds_entry_check(ngx_mcds_entry_t *entry)
@@ -612,7 +612,7 @@ ngx_mcds_entry_check_parts(ngx_mcds_entry_t *entry)
         return NGX_DECLINED;
     }
 
-    /* the last part is not empty, nor longer than the others */
+    /* the last part is neither empty nor longer than the others */
 
     rest = entry->total - entry->body.len;
 
@@ -687,7 +687,7 @@ ngx_mcds_entry_check_headers(ngx_mcds_entry_t *entry)
 }
 
 
-/* the first byte that is not part of a token */
+/* returns the first byte that is not part of a token */
 
 static u_char *
 ngx_mcds_entry_name_end(u_char *p, u_char *last)
@@ -702,7 +702,7 @@ ngx_mcds_entry_name_end(u_char *p, u_char *last)
 }
 
 
-/* the first control character but HTAB */
+/* returns the first control character other than HTAB */
 
 static u_char *
 ngx_mcds_entry_value_end(u_char *p, u_char *last)
@@ -712,7 +712,7 @@ ngx_mcds_entry_value_end(u_char *p, u_char *last)
     while (last - p >= 8) {
         ngx_memcpy(&word, p, 8);
 
-        /* is one of eight bytes below 0x20, or DEL? */
+        /* SWAR: is any of the eight bytes below 0x20, or DEL? */
 
         del = word ^ (NGX_MCDS_ENTRY_ONES * 0x7f);
 

@@ -12,7 +12,7 @@
 
 #define NGX_MCDS_PART_FORMAT      1
 
-/* the client's CRLF, see ngx_mcds_request_t */
+/* room for the CRLF that the client appends, see ngx_mcds_request_t */
 #define NGX_MCDS_PART_SPARE       2
 
 

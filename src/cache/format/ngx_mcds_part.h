@@ -2,7 +2,7 @@
 /*
  * Copyright (C) mcds authors
  *
- * A part of a body that is too large for one item.
+ * The parts of a body that is too large for one item.
  */
 
 
@@ -16,71 +16,85 @@
 
 
 /*
- * The page's own item, see ngx_mcds_entry.h, says how many parts there are,
- * how long they are and of which generation.  Part n, counted from 0, lies
- * under the key of the page followed by ":part:", the generation as 16
- * lower-case hexadecimal digits, ":" and n in decimal; on the server of the
- * page's key.  Parts never change: another body has another generation.
+ * The page's own item, see ngx_mcds_entry.h, has the number of parts, their
+ * length and their generation.  The key of part n, counted from 0, is the key
+ * of the page followed by ":part:", the generation as 16 lower-case hexadecimal
+ * digits, ":" and n in decimal.  A part is stored on the server of the page's
+ * key.  Parts never change: a new body has a new generation.
  *
  * All numbers are little-endian and unsigned.
  *
- *   at  size
- *    0    4  magic, "MCDP"
- *    4    1  format, 1
- *    5    1  reserved, 0
- *    6    2  size of this header, 32, or 64 if it is signed; what a reader
- *            does not know behind its own last field is skipped
- *    8    4  length of the data
- *   12    4  CRC32C of bytes 0 to 11 and of all bytes from 16 on
- *   16    8  generation
- *   24    4  n
- *   28    4  reserved, 0
- *   32   32  only if it is signed: see ngx_mcds_sign.h
- *            data
+ *   at size
+ *    0   4  magic, "MCDP"
+ *    4   1  format, 1
+ *    5   1  reserved, 0
+ *    6   2  size of this header, 32, or 64 with a signature; a reader skips
+ *           bytes after the last field that it knows
+ *    8   4  length of the data
+ *   12   4  CRC32C of bytes 0 to 11 and of all bytes from 16 on
+ *   16   8  generation
+ *   24   4  n
+ *   28   4  reserved, 0
+ *   32  32  only with a signature: see ngx_mcds_sign.h
+ *           data
  */
 
 #define NGX_MCDS_PART_HEADER      32
 #define NGX_MCDS_PART_SIGNED      64
 
-/* the longest of what follows the page's key */
+/* the maximum length of the suffix of the page's key */
 #define NGX_MCDS_PART_SUFFIX      33
 
 /*
- * Parts of a page.  The longest page, of 64 MB, in the shortest parts that are
- * written has 1034 of them; an entry that claims more is no entry.
+ * The maximum number of parts.  The longest page, 64 MB, in parts of the
+ * smallest size has 1034; an entry with more than this maximum is invalid.
  */
 #define NGX_MCDS_MAX_PARTS        4096
 
 
 /*
- * begin: a value with a header of one of these sizes, room for so many bytes
- * of data, and for what the client room wants behind them; its len stands
- * where they begin.  NULL when out of memory.  finish: when the data are there;
- * no change after that but ngx_mcds_sign_part().  data: where they begin.
+ * Creates a value with a header of one of these sizes, room for so many bytes
+ * of data, and for the CRLF that the client appends; value->len is the offset
+ * of the data.  Returns NULL if out of memory.
  */
 
 ngx_mcds_value_t *ngx_mcds_part_begin(size_t header, size_t room,
     ngx_log_t *log);
+
+
+/*
+ * Writes the header and the checksum when the data is complete.  After that
+ * only ngx_mcds_sign_part() may change the value.
+ */
+
 void ngx_mcds_part_finish(ngx_mcds_value_t *value, uint64_t generation,
     uint32_t n);
+
+
+/* Returns the start of the data. */
+
 u_char *ngx_mcds_part_data(ngx_mcds_value_t *value);
 
 
-/* the checksum anew, when something was changed */
+/* Computes the checksum again after a change. */
 
 void ngx_mcds_part_sum(ngx_mcds_value_t *value);
 
 
 /*
- * NGX_OK, and the data, which point into data, if this is that part and has
- * just that length; NGX_DECLINED otherwise.
+ * Reads part n of a generation.  Returns NGX_OK and sets body, which points
+ * into data, or NGX_DECLINED if the item is not that part, is damaged, or its
+ * data does not have the expected length.
  */
 
 ngx_int_t ngx_mcds_part_read(ngx_str_t *body, u_char *data, size_t len,
     uint64_t generation, uint32_t n, size_t expected);
 
 
-/* what follows the page's key; suffix->data has room, and is filled */
+/*
+ * Writes the suffix of the page's key into suffix->data, which has room for
+ * NGX_MCDS_PART_SUFFIX bytes, and sets suffix->len.
+ */
 
 void ngx_mcds_part_suffix(ngx_str_t *suffix, uint64_t generation, uint32_t n);
 

@@ -19,7 +19,7 @@
 #define NGX_MCDS_SIGN_MIN         16
 #define NGX_MCDS_SIGN_MAX         4096
 
-/* where the signature of a part stands */
+/* the offset of the signature in a part */
 #define NGX_MCDS_SIGN_PART        NGX_MCDS_PART_HEADER
 
 
@@ -143,7 +143,7 @@ ngx_mcds_sign(ngx_mcds_value_t *value, ngx_mcds_entry_t *entry,
 
     ngx_memcpy(value->data + at, mac, NGX_MCDS_SIGN_LEN);
 
-    /* the checksum is of that, too */
+    /* the checksum covers the signature */
 
     ngx_mcds_entry_mark(value, 0, (uint64_t) -1);
 
@@ -219,7 +219,10 @@ ngx_mcds_sign_compare(u_char *data, size_t len, size_t at, ngx_str_t *key,
             return NGX_DECLINED;
         }
 
-        /* in a time that does not tell where */
+        /*
+         * constant time, so that the duration does not reveal the first
+         * difference
+         */
 
         differs = 0;
 
@@ -236,7 +239,7 @@ ngx_mcds_sign_compare(u_char *data, size_t len, size_t at, ngx_str_t *key,
 }
 
 
-/* where the signature stands in the item */
+/* finds the offset of the signature in the item */
 
 static ngx_int_t
 ngx_mcds_sign_find(ngx_mcds_entry_t *entry, size_t header, size_t *at)
@@ -255,7 +258,7 @@ ngx_mcds_sign_find(ngx_mcds_entry_t *entry, size_t header, size_t *at)
 }
 
 
-/* key: what follows the item, or NULL */
+/* key: signed after the item, or NULL */
 
 static ngx_int_t
 ngx_mcds_sign_make(u_char *data, size_t len, size_t at, ngx_str_t *key,

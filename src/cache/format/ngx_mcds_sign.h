@@ -2,11 +2,12 @@
 /*
  * Copyright (C) mcds authors
  *
- * Pages that only those can write who have a secret: HMAC-SHA-256 of the whole
- * item, with the 32 bytes of the signature and the checksum taken as 0.  The
- * signature is the data of an extension, NGX_MCDS_ENTRY_EXT_SIGN.  That of a
- * part stands in its header, and is of the key of its page, too, which follows
- * the item; the generation makes it a part of that one page.
+ * Signed pages: only a host that knows a secret can write them.  The signature
+ * is the HMAC-SHA-256 of the whole item, in which the 32 bytes of the signature
+ * and the checksum count as 0.  For a page the signature is the data of the
+ * extension NGX_MCDS_ENTRY_EXT_SIGN.  For a part it is in the header, and also
+ * covers the key of the page, which is appended to the item; together with the
+ * generation this binds the part to its page.
  */
 
 
@@ -22,49 +23,65 @@
 
 #define NGX_MCDS_SIGN_LEN         32
 
-/* the extension with its type and length */
+/* the size of the extension with its type and length */
 #define NGX_MCDS_SIGN_EXT         38
 
 
-/* 0 if this nginx has no library for it */
+/*
+ * Returns 0 if nginx was built without OpenSSL: signatures are not available.
+ */
 
 ngx_uint_t ngx_mcds_sign_able(void);
 
 
 /*
- * Adds what is in a file to secrets (ngx_str_t), without the end of its line;
- * directive is for messages.
+ * Adds the secret in a file to secrets, an array of ngx_str_t, without the line
+ * end.  directive is the name for messages.  Returns NGX_ERROR, and logs why,
+ * if the file cannot be read or the secret has not 16 to 4096 bytes.
  */
 
 ngx_int_t ngx_mcds_sign_read(ngx_conf_t *cf, char *directive, ngx_str_t *file,
     ngx_array_t *secrets);
 
 
-/* writes the extension, not signed yet; returns the end */
+/* Writes the extension with an empty signature.  Returns its end. */
 
 u_char *ngx_mcds_sign_put(u_char *p);
 
 
 /*
- * Signs a finished entry, which begins at data and has the extension;
- * NGX_ERROR: it has none, or the library fails.  check: NGX_OK if one of the
- * secrets (ngx_str_t) has signed it.  entry was read from data, or written to
- * it.
+ * Signs a finished entry with the first secret.  entry describes the value, and
+ * has the extension.  Returns NGX_ERROR if the extension is missing or OpenSSL
+ * fails.
  */
 
 ngx_int_t ngx_mcds_sign(ngx_mcds_value_t *value, ngx_mcds_entry_t *entry,
     ngx_array_t *secrets);
+
+
+/*
+ * Returns NGX_OK if one of the secrets has signed the entry, NGX_DECLINED
+ * otherwise.  entry was read from data.
+ */
+
 ngx_int_t ngx_mcds_sign_check(u_char *data, size_t len,
     ngx_mcds_entry_t *entry, ngx_array_t *secrets);
 
 
 /*
- * The same of a finished part, begun with NGX_MCDS_PART_SIGNED, of the page of
- * a key.  check: of one that was read.
+ * Signs a finished part, created with NGX_MCDS_PART_SIGNED.  key is that of its
+ * page.  Returns NGX_ERROR if OpenSSL fails.
  */
 
 ngx_int_t ngx_mcds_sign_part(ngx_mcds_value_t *value, ngx_str_t *key,
     ngx_array_t *secrets);
+
+
+/*
+ * Returns NGX_OK if one of the secrets has signed the part for the page with
+ * this key, NGX_DECLINED otherwise.
+ */
+
 ngx_int_t ngx_mcds_sign_part_check(ngx_mcds_value_t *value, ngx_str_t *key,
     ngx_array_t *secrets);
 
