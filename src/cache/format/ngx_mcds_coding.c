@@ -2,7 +2,7 @@
 /*
  * Copyright (C) mcds authors
  *
- * gzip by zlib, zstd by libzstd.
+ * The content codings: gzip by zlib, zstd by libzstd.
  */
 
 
@@ -13,13 +13,16 @@
 #include "ngx_mcds_coding.h"
 
 
-/* what is handed on at once */
+/* the size of the buffer that the encoder passes to its handler */
 #define NGX_MCDS_ENCODED          16384
 
-/* 15 bits of window, and the header of gzip */
+/* a window of 15 bits, and a gzip header instead of a zlib one */
 #define NGX_MCDS_GZIP_WINDOW      (15 + 16)
 
-/* 256 KB that who decodes must have; and the most that is accepted */
+/*
+ * the windows of zstd as powers of two: a decoder of encoded bodies needs 256
+ * KB; the decoder accepts frames that need up to 8 MB
+ */
 #define NGX_MCDS_ZSTD_WINDOW      18
 #define NGX_MCDS_ZSTD_MAX_WINDOW  23
 
@@ -33,7 +36,7 @@ struct ngx_mcds_encoder_s {
 
 struct ngx_mcds_decoder_s {
     ngx_uint_t      coding;
-    uint64_t        left;              /* bytes that are to come */
+    uint64_t        left;              /* bytes of decoded output to come */
     z_stream        gzip;
     ZSTD_DCtx      *zstd;
 };
@@ -179,7 +182,7 @@ ngx_mcds_encode_gzip(ngx_mcds_encoder_t *encoder, u_char *p, size_t len,
     z = &encoder->gzip;
 
     do {
-        /* zlib counts in less than size_t has */
+        /* zlib's lengths are uInt, smaller than size_t */
 
         n = ngx_min(len, 0x40000000);
 
@@ -311,7 +314,7 @@ ngx_mcds_decoder_free(ngx_mcds_decoder_t *decoder)
 }
 
 
-/* one step: NGX_DONE at the end of the coding, NGX_OK before it */
+/* one step: NGX_DONE at the end of the coded body, NGX_OK before it */
 
 static ngx_int_t
 ngx_mcds_decode_gzip(ngx_mcds_decoder_t *decoder, ngx_str_t *in, u_char **pos,
@@ -386,7 +389,10 @@ ngx_mcds_decoder_run(ngx_mcds_decoder_t *decoder, ngx_str_t *in, u_char **pos,
 
     for ( ;; ) {
 
-        /* the end may still be to come when all bytes have come */
+        /*
+         * after the last byte of output the trailer of the coding may still
+         * follow
+         */
 
         if (decoder->left == 0) {
             p = &spare;
@@ -430,7 +436,9 @@ ngx_mcds_decoder_run(ngx_mcds_decoder_t *decoder, ngx_str_t *in, u_char **pos,
 
         if (n == 0 && in->len == before) {
 
-            /* there was room: it needs more, or makes nothing of it */
+            /*
+             * no progress despite room for output: input is missing or broken
+             */
 
             return in->len ? NGX_ERROR : NGX_AGAIN;
         }
@@ -529,7 +537,7 @@ ngx_mcds_accept_part(ngx_mcds_accept_t *accept, u_char *p, u_char *last)
 }
 
 
-/* ";q=0.5"; what is no weight is none */
+/* ";q=0.5" in thousandths; a malformed weight counts as 0 */
 
 static ngx_int_t
 ngx_mcds_accept_weight(u_char *p, u_char *last)

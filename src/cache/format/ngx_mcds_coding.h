@@ -2,8 +2,8 @@
 /*
  * Copyright (C) mcds authors
  *
- * Content codings, RFC 9110, 8.4: bodies are coded and decoded in pieces, as
- * they come.  And what an Accept-Encoding says of them, 12.5.3.
+ * Content codings (RFC 9110, 8.4).  Bodies are encoded and decoded piece by
+ * piece.  Accept-Encoding (12.5.3) tells which codings a client accepts.
  */
 
 
@@ -15,7 +15,7 @@
 #include <ngx_core.h>
 
 
-/* as they are stored, see ngx_mcds_entry.h */
+/* the numbers are stored in entries, see ngx_mcds_entry.h */
 
 typedef enum {
     NGX_MCDS_CODING_NONE = 0,
@@ -28,72 +28,105 @@ typedef struct ngx_mcds_encoder_s  ngx_mcds_encoder_t;
 typedef struct ngx_mcds_decoder_s  ngx_mcds_decoder_t;
 
 
-/* its name; of a name: NGX_MCDS_CODING_NONE if it is not known */
+/* Returns the name of a coding; empty for NONE. */
 
 ngx_str_t *ngx_mcds_coding_name(ngx_uint_t coding);
+
+
+/* Returns the coding of this name, or NGX_MCDS_CODING_NONE if it is unknown. */
+
 ngx_uint_t ngx_mcds_coding_find(ngx_str_t *name);
 
 
-/* levels from 1 to that; 0 as level is the usual one */
+/*
+ * Returns the maximum compression level; the minimum is 1, and level 0 stands
+ * for the default of the library.
+ */
 
 ngx_int_t ngx_mcds_coding_max_level(ngx_uint_t coding);
 
 
-/* NULL: out of memory.  free: of NULL, too */
+/* Creates an encoder.  Returns NULL if out of memory. */
 
 ngx_mcds_encoder_t *ngx_mcds_encoder_create(ngx_uint_t coding,
     ngx_int_t level);
+
+
+/* Frees an encoder, which may be NULL. */
+
 void ngx_mcds_encoder_free(ngx_mcds_encoder_t *encoder);
 
 
 /*
- * More of a body; last: that was all of it.  What becomes of it is handed to
- * the handler, maybe in several pieces, which are gone when that returns.
- * NGX_OK; NGX_ERROR; or what else the handler has returned.  Nothing can be
- * done with the encoder after that but to free it.
+ * Receives encoded bytes, which are valid only during the call.  Any result but
+ * NGX_OK stops the encoder.
  */
 
 typedef ngx_int_t (*ngx_mcds_encoded_pt)(void *data, u_char *p, size_t len);
+
+
+/*
+ * Encodes the next bytes of a body; last: these are the final ones.  The
+ * handler is called for each piece of output.  Returns NGX_OK, NGX_ERROR, or
+ * the result of the handler if it was not NGX_OK.  After any result but NGX_OK
+ * the encoder can only be freed.
+ */
 
 ngx_int_t ngx_mcds_encoder_run(ngx_mcds_encoder_t *encoder, u_char *p,
     size_t len, ngx_uint_t last, ngx_mcds_encoded_pt handler, void *data);
 
 
 /*
- * length: of the body without its coding.  A window of 8 MB is the most that
- * is accepted, as RFC 9659 has it; what the encoder makes needs 256 KB.
+ * Creates a decoder; length is that of the decoded body.  The decoder accepts a
+ * zstd window of up to 8 MB, the limit of RFC 9659; bodies encoded by
+ * ngx_mcds_encoder_run() need 256 KB.  Returns NULL if out of memory.
  */
 
 ngx_mcds_decoder_t *ngx_mcds_decoder_create(ngx_uint_t coding,
     uint64_t length);
+
+
+/* Frees a decoder, which may be NULL. */
+
 void ngx_mcds_decoder_free(ngx_mcds_decoder_t *decoder);
 
 
 /*
- * Decodes what is in "in" to *pos, but not beyond end; both move on.  NGX_OK:
- * there is no room; NGX_AGAIN: more is needed, "in" is empty; NGX_DONE: that
- * was all; NGX_ERROR: it is broken, or not of the length that was given, or
- * something is behind its end.
+ * Decodes bytes of "in" to *pos, but not beyond end; advances both.  NGX_OK:
+ * the output is full.  NGX_AGAIN: "in" is empty, more input is needed.
+ * NGX_DONE: the body is complete.  NGX_ERROR: the body is malformed, has not
+ * the given length, or is followed by other bytes.
  */
 
 ngx_int_t ngx_mcds_decoder_run(ngx_mcds_decoder_t *decoder, ngx_str_t *in,
     u_char **pos, u_char *end);
 
 
-/*
- * Accept-Encoding.  init; then all of its lines; accepts: 1 if a body may be
- * sent in the coding, and is not rather wanted without one.
- */
+/* the weights of codings in Accept-Encoding */
 
 typedef struct {
-    ngx_int_t    gzip;            /* weight in thousandths; -1: not named */
+    ngx_int_t    gzip;            /* in thousandths; -1: not listed */
     ngx_int_t    zstd;
     ngx_int_t    identity;
     ngx_int_t    any;
 } ngx_mcds_accept_t;
 
+
+/* Starts the evaluation of Accept-Encoding: no coding is listed. */
+
 void ngx_mcds_accept_init(ngx_mcds_accept_t *accept);
+
+
+/* Evaluates one Accept-Encoding header line; called for each of them. */
+
 void ngx_mcds_accept_line(ngx_mcds_accept_t *accept, ngx_str_t *value);
+
+
+/*
+ * Returns 1 if the client accepts the coding, and does not prefer an unencoded
+ * body.
+ */
+
 ngx_uint_t ngx_mcds_accepts(ngx_mcds_accept_t *accept, ngx_uint_t coding);
 
 

@@ -13,7 +13,7 @@ typedef struct {
     u_char      *start;
     u_char      *last;
     u_char      *tail;            /* only blanks from here on */
-    ngx_uint_t   decode;          /* "%xx" */
+    ngx_uint_t   decode;          /* decode "%xx" */
 } ngx_mcds_cookie_t;
 
 
@@ -35,7 +35,10 @@ static u_char *ngx_mcds_cookie_char(ngx_mcds_cookie_t *cookie, u_char *p,
     u_char *ch);
 
 
-/* not visible, or not ASCII: what some application takes for white space */
+/*
+ * Invisible or non-ASCII characters; some application takes each of them for
+ * white space.
+ */
 
 #define ngx_mcds_cookie_blank(ch)    ((ch) <= ' ' || (ch) >= 0x7f)
 
@@ -43,21 +46,27 @@ static u_char *ngx_mcds_cookie_char(ngx_mcds_cookie_t *cookie, u_char *p,
     ((set)[(ch) >> 5] & (1U << ((ch) & 0x1f)))
 
 
-/* what a name may begin behind, wherever it stands: blanks, " \\ [ ] */
+/*
+ * the characters after which some application begins a name, at any position:
+ * blanks, " \\ [ ]
+ */
 
 static uint32_t  ngx_mcds_cookie_separators[] = {
     0xffffffff, 0x00000005, 0x38000000, 0x80000000,
     0xffffffff, 0xffffffff, 0xffffffff, 0xffffffff
 };
 
-/* the same, with "=" "," and ";" */
+/* the separators, and "=" "," ";" */
 
 static uint32_t  ngx_mcds_cookie_stops[] = {
     0xffffffff, 0x28001005, 0x38000000, 0x80000000,
     0xffffffff, 0xffffffff, 0xffffffff, 0xffffffff
 };
 
-/* ( ) < > @ : / ? = { } and separators: skipped by Tomcat's legacy parser */
+/*
+ * the separators and ( ) < > @ : / ? = { }: the legacy parser of Tomcat skips
+ * them
+ */
 
 static uint32_t  ngx_mcds_cookie_skip[] = {
     0xffffffff, 0xf4008305, 0x38000001, 0xa8000000,
@@ -65,7 +74,7 @@ static uint32_t  ngx_mcds_cookie_skip[] = {
 };
 
 
-/* a letter in lower case; "_" for "." " " "[" and "+" */
+/* maps letters to lower case, and "." " " "[" "+" to "_" */
 
 static u_char  ngx_mcds_cookie_fold[] = {
     0x00, 0x01, 0x02, 0x03, 0x04, 0x05, 0x06, 0x07, 0x08, 0x09, 0x0a, 0x0b,
@@ -158,7 +167,7 @@ ngx_mcds_cookie_next(u_char *p, u_char *last, u_char ch)
 }
 
 
-/* the name of one cookie, which begins at p and ends at end, with "=" or not */
+/* checks the name of one cookie from p to end, where "=" may follow */
 
 static ngx_uint_t
 ngx_mcds_cookie_first(u_char *p, u_char *end, u_char *last,
@@ -174,7 +183,7 @@ ngx_mcds_cookie_first(u_char *p, u_char *end, u_char *last,
         return 0;
     }
 
-    /* old releases of Werkzeug skip "=" and what is blank */
+    /* old releases of Werkzeug skip "=" and blanks */
 
     for (s = p; s < last && (*s == '=' || ngx_mcds_cookie_blank(*s)); s++) {
         /* void */
@@ -216,7 +225,7 @@ ngx_mcds_cookie_list(u_char *p, u_char *last, ngx_array_t *names)
 }
 
 
-/* names with "=" inside of a value, or behind what is no part of a name */
+/* checks names before a "=" that is inside of a value or follows a separator */
 
 static ngx_uint_t
 ngx_mcds_cookie_parts(u_char *p, u_char *last, ngx_array_t *names)
@@ -249,7 +258,7 @@ ngx_mcds_cookie_parts(u_char *p, u_char *last, ngx_array_t *names)
             return 1;
         }
 
-        /* another one may begin behind the value */
+        /* the next name may begin after the value */
 
         while (end < last
                && (*end == '='
@@ -292,7 +301,7 @@ ngx_mcds_cookie_is(u_char *p, u_char *last, ngx_array_t *names)
         return 1;
     }
 
-    /* a name may begin with white space of Unicode, or behind it */
+    /* a name may begin with white space of Unicode, or after it */
 
     if (*p >= 0x80) {
 
@@ -315,7 +324,7 @@ ngx_mcds_cookie_is(u_char *p, u_char *last, ngx_array_t *names)
         return 1;
     }
 
-    /* PHP decodes first, then it skips white space */
+    /* PHP decodes the name first, then skips white space */
 
     while (p < last) {
         next = ngx_mcds_cookie_char(&cookie, p, &ch);
@@ -424,7 +433,7 @@ ngx_mcds_cookie_match(ngx_mcds_cookie_t *cookie, ngx_str_t *name)
 }
 
 
-/* 1 if an application may see no more of the name */
+/* returns 1 if some application ends the name at p */
 
 static ngx_uint_t
 ngx_mcds_cookie_ends(ngx_mcds_cookie_t *cookie, u_char *p)

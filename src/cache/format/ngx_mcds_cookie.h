@@ -2,24 +2,24 @@
 /*
  * Copyright (C) mcds authors
  *
- * Which cookies an application may read out of a line "Cookie".
+ * The cookies that an application may read from a Cookie header line.
  *
- * Applications disagree about what the name of a cookie is, and a client may
- * write it in any way that its application understands:
+ * Applications disagree on the syntax of cookie names, and a client may use any
+ * spelling that its application understands:
  *
- *     PHP           "." " " and "[" count as "_", "a[b]" is the array "a",
- *                   releases before 7.2.34 decode "%xx" and "+" and end at %00
- *     Ruby, Perl    decode "%xx", some releases split at "," too
- *     Python        ends a cookie at white space (http.cookies), or begins one
- *                   behind any character that no name has (WebOb); white space
- *                   of Unicode is skipped (Django, Werkzeug), "=" in front of
- *                   a name, too (old releases of Werkzeug)
- *     Java          splits at ",", skips separators in front of a name; names
- *                   are the same in any case (RFC 2965)
- *     ASP.NET       names are the same in any case
- *     Node          skips the white space of JavaScript, with U+FEFF
+ *   PHP         "." " " and "[" count as "_", "a[b]" is the array "a",
+ *               releases before 7.2.34 decode "%xx" and "+" and end at %00
+ *   Ruby, Perl  decode "%xx", some releases split at "," too
+ *   Python      ends a cookie at white space (http.cookies), or begins one
+ *               behind any character that no name has (WebOb); white space
+ *               of Unicode is skipped (Django, Werkzeug), "=" in front of
+ *               a name, too (old releases of Werkzeug)
+ *   Java        splits at ",", skips separators in front of a name; names
+ *               are compared without case (RFC 2965)
+ *   ASP.NET     names are compared without case
+ *   Node        skips the white space of JavaScript, with U+FEFF
  *
- * and about whether a semicolon within quotes ends a cookie.
+ * They also disagree on whether a semicolon within quotes ends a cookie.
  */
 
 
@@ -32,16 +32,18 @@
 
 
 /*
- * 1 if any of them may read a cookie of one of the names, an array of
- * ngx_str_t in which "*" stands for any number of characters.
+ * Returns 1 if any of these applications may read a cookie with one of the
+ * names from the line.  names is an array of ngx_str_t, where "*" stands for
+ * any number of characters.
  *
- * Inside of the value of another cookie a name counts only where one of them
- * begins a cookie, and "=" follows: behind white space, a quote, a backslash, a
- * square bracket, a control character, or a byte that is not ASCII; behind ","
- * also without "=".
+ * Inside of the value of another cookie a name counts only if some application
+ * begins a cookie there and "=" follows the name: after white space, a quote, a
+ * backslash, a square bracket, a control character, or a non-ASCII byte; after
+ * "," also without "=".
  *
- * The time is proportional to the length of the line times that of the names,
- * for names with several "*" times that of the longest name in the line.
+ * The time is proportional to the length of the line times the total length of
+ * the names; for a name with several "*" also times the longest name in the
+ * line.
  */
 
 ngx_uint_t ngx_mcds_cookie_named(ngx_str_t *line, ngx_array_t *names);

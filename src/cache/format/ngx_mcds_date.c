@@ -11,7 +11,7 @@
 
 #define NGX_MCDS_DATE_CENTURY     100
 
-/* from 0000-03-01 to 1970-01-01 */
+/* days from 0000-03-01 to 1970-01-01 */
 #define NGX_MCDS_DATE_EPOCH       719468
 
 
@@ -37,8 +37,8 @@ static int64_t ngx_mcds_date_days(ngx_mcds_date_t *date);
 
 
 /*
- * w: name of a day, W: the whole name, d: day, e: the same with a space for
- * the first digit, m: month, y: year, Y: its last two digits, h: hour, i:
+ * w: abbreviated day name, W: full day name, d: day, e: day with a space for a
+ * leading zero, m: month, y: year, Y: last two digits of the year, h: hour, i:
  * minute, s: second
  */
 
@@ -192,7 +192,7 @@ ngx_mcds_date_number(u_char **p, u_char *last, size_t n, ngx_int_t *number)
 }
 
 
-/* the index of a name, or of its first letters if len is not 0 */
+/* the index of the name at *p; if len is not 0, of its first len letters */
 
 static ngx_int_t
 ngx_mcds_date_name(u_char **p, u_char *last, char **names, size_t n,
@@ -216,8 +216,8 @@ ngx_mcds_date_name(u_char **p, u_char *last, char **names, size_t n,
 
 
 /*
- * RFC 9110, 5.6.7: a year that would be more than 50 years ahead is one of the
- * century before.
+ * RFC 9110, 5.6.7: a year of two digits that appears to be more than 50 years
+ * in the future is in the past.
  */
 
 static void
@@ -235,7 +235,9 @@ ngx_mcds_date_complete(ngx_mcds_date_t *date, int64_t now)
 }
 
 
-/* since the epoch; NGX_ERROR: there is no such day, or it was before */
+/*
+ * days since the epoch; NGX_ERROR: there is no such day, or it is before 1970
+ */
 
 static int64_t
 ngx_mcds_date_days(ngx_mcds_date_t *date)
@@ -257,7 +259,7 @@ ngx_mcds_date_days(ngx_mcds_date_t *date)
         return NGX_ERROR;
     }
 
-    /* a year that begins in March has the day more at its end */
+    /* counted from March, a leap day is the last day of its year */
 
     month = (date->month + 10) % 12;
 

@@ -10,7 +10,7 @@
 
 
 typedef enum {
-    NGX_MCDS_FORWARDED_OTHER = 0, /* differs, whatever it says */
+    NGX_MCDS_FORWARDED_OTHER = 0, /* differs with any value */
     NGX_MCDS_FORWARDED_HOST,
     NGX_MCDS_FORWARDED_SCHEME,
     NGX_MCDS_FORWARDED_TLS,       /* "on" or "off" */
@@ -25,7 +25,7 @@ typedef struct {
 } ngx_mcds_forwarded_t;
 
 
-/* a pair of "Forwarded", and what stands behind it: ";", "," or 0 */
+/* a pair of "Forwarded", with the separator after it: ";", "," or 0 */
 
 typedef struct {
     ngx_str_t     name;
@@ -46,13 +46,13 @@ static ngx_int_t ngx_mcds_forwarded_list(ngx_str_t *value, u_char *buf,
     ngx_str_t *text);
 
 
-/* of a letter in lower case */
+/* for a letter in lower case */
 
 #define ngx_mcds_forwarded_alnum(ch)                                          \
     (((ch) >= 'a' && (ch) <= 'z') || ((ch) >= '0' && (ch) <= '9'))
 
 
-/* these are named in docs/reference/cache.md, "mcds_cache_forwarded_headers" */
+/* docs/reference/cache.md, "mcds_cache_forwarded_headers", lists the names */
 
 static ngx_mcds_forwarded_t  ngx_mcds_forwarded_table[] = {
     { ngx_string("forwarded"), NGX_MCDS_FORWARDED_LIST },
@@ -139,7 +139,7 @@ ngx_mcds_forwarded_name(ngx_array_t *names, ngx_str_t *header)
 
     if (names == NULL) {
 
-        /* most headers are none of these */
+        /* skip most headers by their first letter */
 
         switch (header->len ? ngx_tolower(header->data[0]) : 0) {
         case 'c':
@@ -263,7 +263,7 @@ ngx_mcds_forwarded_same(ngx_uint_t kind, ngx_str_t *value,
 
     case NGX_MCDS_FORWARDED_PORT:
 
-        /* an application would take one of these without the header */
+        /* without the header an application would use one of the two ports */
 
         n = ngx_atoi(value->data, value->len);
 
@@ -289,7 +289,9 @@ ngx_mcds_forwarded_equal(ngx_str_t *one, ngx_str_t *two)
 }
 
 
-/* of the pairs of "Forwarded"; LIST for addresses, which are not compared */
+/*
+ * the kind of a pair of "Forwarded"; LIST for addresses, which are not compared
+ */
 
 static ngx_uint_t
 ngx_mcds_forwarded_pair_kind(ngx_str_t *name)
@@ -315,9 +317,10 @@ ngx_mcds_forwarded_pair_kind(ngx_str_t *name)
 
 
 /*
- * The next pair of the list, which moves on; its name is empty where there is
- * none between two separators.  NGX_DONE at the end.  NGX_DECLINED: malformed,
- * or a quoted string has what an application that knows no quotes would read.
+ * Takes the next pair and advances the list; the name of an empty element is
+ * empty.  Returns NGX_DONE at the end; NGX_DECLINED if the list is malformed,
+ * or if an application that ignores quotes could read a quoted string
+ * differently.
  */
 
 static ngx_int_t
@@ -410,7 +413,7 @@ ngx_mcds_forwarded_pair(ngx_str_t *left, ngx_mcds_forwarded_pair_t *pair)
 }
 
 
-/* "host=a;proto=b,host=c": what a list says but for addresses */
+/* writes the pairs of a list but the addresses: "host=a;proto=b,host=c" */
 
 static ngx_int_t
 ngx_mcds_forwarded_list(ngx_str_t *value, u_char *buf, ngx_str_t *text)
@@ -465,7 +468,7 @@ ngx_mcds_forwarded_write(u_char *p, ngx_str_t *name, ngx_str_t *value)
 
     if (ngx_mcds_forwarded_kind(name) == NGX_MCDS_FORWARDED_LIST) {
 
-        /* behind the room for its length, which is not known yet */
+        /* after the room for the length, which is not known yet */
 
         start = p + NGX_SIZE_T_LEN + sizeof(",:") - 1;
 
