@@ -10,20 +10,22 @@
 
 
 /*
- *      created          expire                                     time
- *         |   fresh        |  usable at once      |  last resort     |
- *  -------+----------------+----------------------+------------------+-----
- *                          |<-- update or stale-->|                  |
- *                          |    while-revalidate                     |
- *                          |<---------------- grace ---------------->|
- *                          |<------- stale-if-error, for errors -------->
+ * The life of a page:
  *
- * An entry of NGX_MCDS_ENTRY_REVALIDATE ends at "expire".  Each bound is the
- * first millisecond that does not belong to what lies before it.
+ *      created         expire                                           time
+ *         |    fresh     |   usable at once    |    last resort    |
+ *   ------+--------------+---------------------+-------------------+----->
+ *                        |<- update, or stale- |                   |
+ *                        |   while-revalidate->|                   |
+ *                        |<---------------- grace ---------------->|
+ *                        |<------ stale-if-error, after errors ------>
+ *
+ * An entry with NGX_MCDS_ENTRY_REVALIDATE is unusable from "expire" on.  Each
+ * bound is the first millisecond after the period before it.
  */
 
 
-/* nobody has said how long */
+/* neither the origin nor the configuration gives a lifetime */
 #define NGX_MCDS_NO_LIFE    -1
 
 #define ngx_mcds_control_clear(cc, directives, name, field)                   \
@@ -35,7 +37,7 @@
 
 typedef struct {
     ngx_str_t     name;
-    ngx_str_t     arg;            /* without its quotes, with its pairs */
+    ngx_str_t     arg;            /* without its quotes, escapes not decoded */
     unsigned      has_arg:1;
 } ngx_mcds_directive_t;
 
@@ -192,8 +194,8 @@ ngx_mcds_fresh_decide(ngx_mcds_answer_t *answer, uint64_t now_ms,
 
 
 /*
- * Whether an answer that had expired when it came, so many milliseconds ago,
- * may be shown to the requests that have waited for it.
+ * Returns 1 if a response that had expired when it arrived, so many
+ * milliseconds ago, may be served to the requests that waited for it.
  */
 
 static ngx_uint_t
@@ -234,8 +236,9 @@ ngx_mcds_fresh_flags(ngx_mcds_cache_control_t *cc)
     }
 
     /*
-     * s-maxage means proxy-revalidate as well, but an origin that gives it
-     * together with a time to be served stale in does want that: for this time
+     * s-maxage implies proxy-revalidate.  But an origin that sends s-maxage
+     * together with stale-while-revalidate or stale-if-error allows stale
+     * responses for that time.
      */
 
     if (cc->must_revalidate || cc->proxy_revalidate) {
@@ -406,8 +409,8 @@ ngx_mcds_fresh_age(ngx_mcds_entry_t *entry, uint64_t now_ms)
 
 
 /*
- * token [ "=" ( token / quoted-string ) ] and what ends it; NULL when the
- * text is something else
+ * returns the end of: token [ "=" ( token / quoted-string ) ], or NULL if the
+ * text is no such directive
  */
 
 static u_char *
@@ -489,7 +492,7 @@ ngx_mcds_token_end(u_char *p, u_char *last)
 }
 
 
-/* the closing quote, or NULL */
+/* returns the closing quote, or NULL */
 
 static u_char *
 ngx_mcds_quoted_end(u_char *p, u_char *last)
@@ -579,7 +582,7 @@ ngx_mcds_directive_apply(ngx_mcds_cache_control_t *cc,
 
     } else if (ngx_mcds_directive_is(dir, "min-fresh")) {
 
-        /* of several the one that asks for most */
+        /* of several directives the strictest one counts */
 
         n = ngx_mcds_delta_min(dir, 0, 0);
 
@@ -599,8 +602,8 @@ ngx_mcds_directive_apply(ngx_mcds_cache_control_t *cc,
     } else if (ngx_mcds_directive_is(dir, "public")) {
 
         /*
-         * the only one that does nothing but allow: with an argument, which
-         * it does not have, it is not known what was meant
+         * "public" is the only directive that just permits; with an argument,
+         * which the RFC does not define, it might mean less, so it is ignored
          */
 
         if (!dir->has_arg) {
@@ -619,7 +622,7 @@ ngx_mcds_directive_is(ngx_mcds_directive_t *dir, const char *name)
 }
 
 
-/* the argument as a number, or the old number when that is smaller */
+/* returns the argument as a number, or the old number if that is smaller */
 
 static uint32_t
 ngx_mcds_delta_min(ngx_mcds_directive_t *dir, ngx_uint_t has, uint32_t old)
@@ -631,7 +634,7 @@ ngx_mcds_delta_min(ngx_mcds_directive_t *dir, ngx_uint_t has, uint32_t old)
 
     for (i = 0; i < dir->arg.len; i++) {
 
-        /* only in quotes: the character behind it, RFC 9110, 5.6.4 */
+        /* an escape, RFC 9110, 5.6.4; only a quoted string has a backslash */
 
         if (dir->arg.data[i] == '\\' && i + 1 < dir->arg.len) {
             i++;
@@ -649,7 +652,7 @@ ngx_mcds_delta_min(ngx_mcds_directive_t *dir, ngx_uint_t has, uint32_t old)
 }
 
 
-/* the one that counts */
+/* returns CDN-Cache-Control if it is valid, or else Cache-Control */
 
 static ngx_mcds_cache_control_t *
 ngx_mcds_fresh_control(ngx_mcds_answer_t *answer)
@@ -736,7 +739,7 @@ ngx_mcds_fresh_refuse_status(ngx_mcds_answer_t *answer,
         return 1;
     }
 
-    /* 404 and 410 are refused for want of a lifetime, if at all */
+    /* without a lifetime 404 and 410 are refused as NO_LIFETIME */
 
     if (status < 400 || status == 404 || status == 410) {
         return 0;
@@ -747,8 +750,8 @@ ngx_mcds_fresh_refuse_status(ngx_mcds_answer_t *answer,
 
 
 /*
- * RFC 9111, 3: any final status may be stored for the lifetime that the origin
- * gives it; RFC 6585 excludes 428, 429, 431 and 511
+ * RFC 9111, 3: a response with any final status may be stored for the lifetime
+ * that the origin sets; RFC 6585 excludes 428, 429, 431 and 511.
  */
 
 static ngx_uint_t
@@ -768,7 +771,10 @@ ngx_mcds_fresh_origin(ngx_mcds_answer_t *answer, ngx_mcds_cache_control_t *cc)
 }
 
 
-/* RFC 9110, 15.1, and the redirects whose caching is told there as well */
+/*
+ * statuses that RFC 9110, 15.1, defines as heuristically cacheable, and the
+ * redirects whose caching it defines
+ */
 
 static ngx_uint_t
 ngx_mcds_fresh_understood(ngx_uint_t status)
@@ -798,8 +804,8 @@ ngx_mcds_fresh_understood(ngx_uint_t status)
 
 
 /*
- * A line that says nothing known is like none; then Pragma is heard, which
- * can only refuse.
+ * Without any known directive Cache-Control counts as absent, so that Pragma is
+ * honored, which can only refuse.
  */
 
 static ngx_uint_t
@@ -819,8 +825,9 @@ ngx_mcds_fresh_no_control(ngx_mcds_cache_control_t *cc)
 
 
 /*
- * In milliseconds; 0: expired, NGX_MCDS_NO_LIFE: nobody gave it one.  took: the
- * part of it that was over when the answer came.
+ * Returns the lifetime in milliseconds; 0: expired, NGX_MCDS_NO_LIFE: there is
+ * no lifetime.  *took: the part of it, in milliseconds, that had passed when
+ * the response began.
  */
 
 static int64_t
@@ -831,7 +838,7 @@ ngx_mcds_fresh_life(ngx_mcds_answer_t *answer, ngx_mcds_cache_control_t *cc,
 
     *took = 0;
 
-    /* of the seconds that nginx's own clock shows at this time */
+    /* in seconds, as ngx_time() had them at that moment */
 
     now = (int64_t) (now_ms / 1000);
 
@@ -882,7 +889,7 @@ ngx_mcds_fresh_life(ngx_mcds_answer_t *answer, ngx_mcds_cache_control_t *cc,
 }
 
 
-/* 1 if the origin has not said how long the answer is fresh */
+/* 1 if the origin has not set a lifetime */
 
 static ngx_uint_t
 ngx_mcds_fresh_configured(ngx_mcds_answer_t *answer,
@@ -935,7 +942,7 @@ ngx_mcds_fresh_heuristic(ngx_mcds_answer_t *answer,
 }
 
 
-/* seconds from one time to another, 0 if there are none */
+/* returns the seconds between two times, 0 if "to" is not later */
 
 static int64_t
 ngx_mcds_fresh_span(int64_t from, int64_t to)
@@ -946,7 +953,7 @@ ngx_mcds_fresh_span(int64_t from, int64_t to)
         return 0;
     }
 
-    /* unsigned, since their difference may not fit a signed number */
+    /* unsigned, since a signed difference might overflow */
 
     span = (uint64_t) to - (uint64_t) from;
 

@@ -2,7 +2,7 @@
 /*
  * Copyright (C) mcds authors
  *
- * Whether an answer may be stored, and how long it is fresh: RFC 9111,
+ * Whether a response may be stored, and how long it is fresh: RFC 9111,
  * sections 3, 4.2 and 5.  Pure functions; the time is an argument.
  */
 
@@ -17,25 +17,14 @@
 #include "ngx_mcds_reason.h"
 
 
-/* delta-seconds, RFC 9111, 1.2.2: what a larger number counts as */
+/*
+ * the maximum of delta-seconds, which a larger number counts as; RFC 9111,
+ * 1.2.2
+ */
 #define NGX_MCDS_MAX_DELTA  2147483648U
 
 
-/*
- * The Cache-Control of an answer or of a request, all its lines joined.  Begin
- * with zeroed memory and add each line.  Numbers: RFC 9111, 1.2.2: too large
- * counts as 2147483648; of duplicates the smaller counts; a directive whose
- * argument is not a number (1*DIGIT, or that in quotes) is 0: stale at once.
- * max-stale and min-fresh are those of requests; of several the smallest and
- * the largest counts.  Directive
- * names are compared without case; quoted strings and their escapes are
- * followed, so that a name inside of one is not taken for a directive;
- * unknown directives are skipped.  no-cache and private with field names
- * count as if without them (stricter than asked, never looser).  A line that
- * breaks the grammar (spaces about "=" or a semicolon included) sets malformed,
- * and what follows on that line is not looked at.  "public" with an argument,
- * which it does not have, is skipped.
- */
+/* The Cache-Control of a response or a request. */
 
 typedef struct {
     uint32_t      max_age;
@@ -61,19 +50,35 @@ typedef struct {
     unsigned      must_understand:1;
     unsigned      no_transform:1;
     unsigned      malformed:1;
-    unsigned      ignored:1;      /* one was there that is to be ignored */
-    unsigned      may_stale:1;    /* s-maxage does not forbid stale */
+    unsigned      ignored:1;      /* has a directive that is to be ignored */
+    unsigned      may_stale:1;    /* s-maxage does not forbid stale responses */
 } ngx_mcds_cache_control_t;
+
+
+/*
+ * Adds the directives of one header line.  cc is zeroed before the first line.
+ *
+ * Names are compared without case; unknown directives are ignored.  Quoted
+ * strings and escapes are parsed, so that a name within a string is no
+ * directive.  Of duplicates the strictest one counts: the smallest number, for
+ * min-fresh the largest.  A number that is too large counts as 2147483648 (RFC
+ * 9111, 1.2.2); a malformed one as 0, stale at once.  no-cache and private with
+ * field names count as without them, which is stricter.  "public" with an
+ * argument is ignored.
+ *
+ * A malformed line, such as one with a semicolon or with spaces around "=",
+ * sets "malformed"; its rest is not parsed.
+ */
 
 void ngx_mcds_cache_control_add(ngx_mcds_cache_control_t *cc,
     ngx_str_t *value);
 
 
 /*
- * After the lines were added: directives that are to be ignored, as if they had
- * not been there, neither for what they forbid nor for what they allow.
- * Without must-revalidate or proxy-revalidate s-maxage does not stand for the
- * latter, either.
+ * Removes directives, given as a mask, after all lines were added: the page is
+ * handled as if the origin had not sent them, neither their prohibitions nor
+ * their permissions.  If must-revalidate or proxy-revalidate is removed,
+ * s-maxage no longer implies proxy-revalidate.
  */
 
 #define NGX_MCDS_CONTROL_MAX_AGE           0x0001
@@ -93,7 +98,7 @@ void ngx_mcds_cache_control_ignore(ngx_mcds_cache_control_t *cc,
     ngx_uint_t directives);
 
 
-/* what an answer says of itself */
+/* the properties of a response that decide on its storage */
 
 typedef struct {
     ngx_mcds_cache_control_t   cc;
@@ -101,33 +106,35 @@ typedef struct {
 
     ngx_uint_t    status;
 
-    int64_t       expires;        /* NGX_ERROR: there, but no date */
-    int64_t       date;           /* NGX_ERROR: none, or no date */
-    int64_t       last_modified;  /* NGX_ERROR: none, or no date */
-    uint32_t      age;            /* Age, seconds; 0: none, or no number */
-    uint32_t      took;           /* ms from the request to the origin until
-                                     it answered */
-    int64_t       accel;          /* X-Accel-Expires: the time it names, when
-                                     has_accel */
+    int64_t       expires;        /* NGX_ERROR: present, but no valid date */
+    int64_t       date;           /* NGX_ERROR: absent or no valid date */
+    int64_t       last_modified;  /* NGX_ERROR: absent or no valid date */
+    uint32_t      age;            /* Age, seconds; 0: absent or no number */
+    uint32_t      took;           /* ms from the request to the origin until the
+                                     response began */
+    int64_t       accel;          /* if has_accel: the time in X-Accel-Expires,
+                                     seconds since the epoch */
     int64_t       valid;          /* mcds_cache_valid for the status, seconds;
                                      -1: not configured */
-    ngx_uint_t    heuristic;      /* percent of the time since Last-Modified;
-                                     0: no heuristics */
-    int64_t       heuristic_max;  /* ... but at most so many seconds */
+    ngx_uint_t    heuristic;      /* percent of the time since Last-Modified; 0:
+                                     no heuristics */
+    int64_t       heuristic_max;  /* the limit of a heuristic lifetime,
+                                     seconds */
 
     unsigned      origin:1;       /* mcds_cache_valid origin */
     unsigned      has_age:1;
     unsigned      has_expires:1;
-    unsigned      has_control:1;  /* a Cache-Control that is not in cc: there
-                                     was one, so Pragma is not heard */
-    unsigned      has_cdn:1;      /* and is not empty */
+    unsigned      has_control:1;  /* Cache-Control was present but is not in cc;
+                                     Pragma is ignored then */
+    unsigned      has_cdn:1;      /* present and not empty */
     unsigned      has_accel:1;
     unsigned      pragma_no_cache:1;
     unsigned      set_cookie:1;
     unsigned      vary:1;
     unsigned      encoded:1;      /* Content-Encoding other than identity */
-    unsigned      authorization:1; /* the request carried it */
-    unsigned      validated:1;    /* no-cache asks for no more than that */
+    unsigned      authorization:1; /* the request had Authorization */
+    unsigned      validated:1;    /* may be stored although no-cache demands
+                                     revalidation for each request */
 } ngx_mcds_answer_t;
 
 
@@ -144,52 +151,53 @@ typedef enum {
     NGX_MCDS_REFUSE_AUTHORIZATION,
     NGX_MCDS_REFUSE_VARY,
     NGX_MCDS_REFUSE_ENCODED,
-    NGX_MCDS_REFUSE_EXPIRED,      /* lifetime of 0, Expires in the past */
-    NGX_MCDS_REFUSE_NO_LIFETIME   /* nobody gave it one */
+    NGX_MCDS_REFUSE_EXPIRED,      /* a lifetime of 0, or Expires in the past */
+    NGX_MCDS_REFUSE_NO_LIFETIME   /* neither the origin nor the configuration
+                                     sets a lifetime */
 } ngx_mcds_refuse_e;
 
 
 /*
- * Decides.  NGX_MCDS_STORE, and sets of the entry: status, flags, created,
- * age, took, expire, swr and sie; else the first reason that applies, in the
- * order of the list.
+ * Decides whether a response is stored.  Returns NGX_MCDS_STORE and sets
+ * status, flags, created, age, took, expire, swr and sie of the entry, or
+ * returns the first reason for refusal that applies, in the order of
+ * ngx_mcds_refuse_e.
  *
- * Lifetime, in this order: X-Accel-Expires, s-maxage, max-age, Expires minus
- * Date (minus now without a Date), mcds_cache_valid; then, for statuses that
- * RFC 9110, 15.1, lets be, and with "public", a part of the time from
- * Last-Modified to Date (RFC 9111, 4.2.2).  The Age of the answer and the time
- * that it took are taken off all of these but X-Accel-Expires and
- * mcds_cache_valid, which count from when it came (RFC 9111, 4.2.3).  An answer
- * that has expired for nothing but the time that it took is stored, for the
- * requests that have waited for it, unless NGX_MCDS_ENTRY_REVALIDATE forbids
- * that.  Lifetimes count as 2147483648 seconds at most.  That of
- * X-Accel-Expires is counted from the second in which the answer began, so that
- * a caller who adds a number of seconds to ngx_time() gets just these.
- * X-Accel-Expires overrides the lifetime, not the refusals.
+ * The lifetime is the first that exists of X-Accel-Expires, s-maxage, max-age,
+ * Expires minus Date (or minus now without a Date), and mcds_cache_valid.
+ * Otherwise, for statuses that RFC 9110, 15.1, allows and with "public", it is
+ * a part of the time from Last-Modified to Date (RFC 9111, 4.2.2).
+ * X-Accel-Expires and mcds_cache_valid count from the moment when the response
+ * began; from all others its Age and the time that the origin took are
+ * subtracted (RFC 9111, 4.2.3).  A response that has expired only because the
+ * origin was slow is stored for the requests that wait for it, unless
+ * NGX_MCDS_ENTRY_REVALIDATE forbids that.  A lifetime is at most 2147483648
+ * seconds.  X-Accel-Expires is relative to the second in which the response
+ * began, so that an application that adds some seconds to the current time gets
+ * exactly these.  X-Accel-Expires overrides the lifetime, but no refusal.
  *
  * Without Cache-Control, or with unknown directives only, "Pragma: no-cache"
- * stands for that directive.  no-cache refuses, or, if the answer says
- * validated (RFC 9111, 5.2.2.4), sets NGX_MCDS_ENTRY_VALIDATE and
- * NGX_MCDS_ENTRY_REVALIDATE of an entry that has expired at now_ms, whatever
- * lifetime it was given.  A 5xx or 4xx answer is stored only if
- * mcds_cache_valid names its status; 404 and 410 also with an explicit
- * lifetime, and without any they are refused for want of it.  With origin
- * others are stored with an explicit lifetime, too, but for those about the
- * request and for 511 (RFC 6585).
+ * counts as no-cache.  no-cache refuses a response or, if "validated" is set,
+ * makes an entry that has expired already, with NGX_MCDS_ENTRY_VALIDATE and
+ * NGX_MCDS_ENTRY_REVALIDATE (RFC 9111, 5.2.2.4).  A response with a status of
+ * 400 or more is stored if mcds_cache_valid names the status; 404 and 410 also
+ * with an explicit lifetime, and without one they are refused as NO_LIFETIME.
+ * With mcds_cache_valid "origin" an explicit lifetime suffices for all of them
+ * but the statuses of ngx_mcds_fresh_of_request() and 511 (RFC 6585).
  *
- * A CDN-Cache-Control that can be read and is not empty stands for
- * Cache-Control, Expires and Pragma; one that cannot is not there.  With
- * must-understand, no-store is not heard for statuses whose caching is known,
- * and all others are refused (RFC 9111, 5.2.2.3).
+ * A valid CDN-Cache-Control that is not empty replaces Cache-Control, Expires
+ * and Pragma; a malformed one is ignored.  With must-understand no-store is
+ * ignored for statuses whose caching is known, and all other statuses are
+ * refused (RFC 9111, 5.2.2.3).
  *
  * must-revalidate and proxy-revalidate set NGX_MCDS_ENTRY_REVALIDATE; so does
- * s-maxage (RFC 9111, 5.2.2.10) unless the configuration ignores what forbids
- * stale.  Beside stale-while-revalidate or stale-if-error, which then say what
- * is meant, s-maxage sets NGX_MCDS_ENTRY_NO_GRACE.  public, s-maxage and
- * must-revalidate set NGX_MCDS_ENTRY_SHARED.  mcds_cache_valid and heuristics
- * set NGX_MCDS_ENTRY_CONFIGURED.
+ * s-maxage (RFC 9111, 5.2.2.10), unless the configuration ignores the
+ * directives that forbid stale responses.  With stale-while-revalidate or
+ * stale-if-error s-maxage sets NGX_MCDS_ENTRY_NO_GRACE instead.  public,
+ * s-maxage and must-revalidate set NGX_MCDS_ENTRY_SHARED.  mcds_cache_valid and
+ * heuristics set NGX_MCDS_ENTRY_CONFIGURED.
  *
- * now_ms: when the answer began, milliseconds since the epoch.
+ * now_ms: when the response began, milliseconds since the epoch.
  */
 
 ngx_uint_t ngx_mcds_fresh_decide(ngx_mcds_answer_t *answer, uint64_t now_ms,
@@ -197,61 +205,63 @@ ngx_uint_t ngx_mcds_fresh_decide(ngx_mcds_answer_t *answer, uint64_t now_ms,
 
 
 /*
- * What the answer, a 304 to which nobody gives a lifetime, says of how the page
- * may be used when it has expired: flags, swr and sie of the entry.
+ * Updates flags, swr and sie of an entry from a 304 response without a
+ * lifetime: they tell how the page may be used after it has expired.
  */
 
 void ngx_mcds_fresh_stale(ngx_mcds_answer_t *answer, ngx_mcds_entry_t *entry);
 
 
 /*
- * 1 if an answer of that status says something about the request, such as its
- * headers or its client, and nothing about the page that others asked for.  So
- * does a 304 that the origin was not asked for.
+ * Returns 1 if a response with this status is about the request, such as its
+ * headers or its client, and says nothing about the page for other requests.  A
+ * 304 that the cache has not asked for is such a response.
  */
 
 ngx_uint_t ngx_mcds_fresh_of_request(ngx_uint_t status);
 
 
-/* a refusal as ngx_mcds_reason_e, whose words are for logs */
+/* a refusal as an ngx_mcds_reason_e, whose words are for logs */
 
 #define ngx_mcds_fresh_why(reason)                                            \
     (NGX_MCDS_REASON_STATUS + (reason) - NGX_MCDS_REFUSE_STATUS)
 
 
-/* what a stored page may be used for, now */
+/* the use that may be made of a stored page */
 
 typedef enum {
     NGX_MCDS_FRESH = 0,           /* serve */
-    NGX_MCDS_STALE_USABLE,        /* serve, and refresh behind it */
-    NGX_MCDS_STALE_LAST,          /* rebuild; serve it if that takes too
+    NGX_MCDS_STALE_USABLE,        /* serve, and refresh in the background */
+    NGX_MCDS_STALE_LAST,          /* rebuild; serve if the build takes too
                                      long */
-    NGX_MCDS_STALE_ERROR,         /* rebuild; serve it if the origin fails */
-    NGX_MCDS_STALE_UNUSABLE       /* as if it were not there */
+    NGX_MCDS_STALE_ERROR,         /* rebuild; serve if the origin fails */
+    NGX_MCDS_STALE_UNUSABLE       /* handle as a miss */
 } ngx_mcds_fresh_e;
 
 
-/* of update: as long as grace */
+/* for update: as long as the grace */
 #define NGX_MCDS_ALWAYS     INT64_MAX
 
 
-/* what the configuration allows; ms after "expire before" */
+/* the times allowed by the configuration, ms after "expire" */
 
 typedef struct {
-    uint64_t      update;         /* mcds_cache_background_update: a page is
-                                     served at once, 0: never */
-    uint64_t      grace;          /* mcds_cache_grace: it is not served any
-                                     more, if its lifetime is
-                                     NGX_MCDS_ENTRY_CONFIGURED */
-    uint64_t      origin;         /* the same, if its origin gave it one */
+    uint64_t      update;         /* mcds_cache_background_update: serve at once
+                                     for so long; 0: never */
+    uint64_t      grace;          /* mcds_cache_grace for a page with
+                                     NGX_MCDS_ENTRY_CONFIGURED: no longer served
+                                     after it */
+    uint64_t      origin;         /* the grace of a page whose origin set the
+                                     lifetime */
 } ngx_mcds_stale_t;
 
 
 /*
- * now == expire is expired ("expire before").  swr of the entry, when it is
- * set, replaces update, and the grace does not shorten it; nor does it shorten
- * sie, stale-if-error.  NGX_MCDS_ENTRY_REVALIDATE forbids all, and
- * NGX_MCDS_ENTRY_NO_GRACE all but these two.
+ * Returns the state of a page at now_ms, an ngx_mcds_fresh_e.  A page expires
+ * in the millisecond "expire".  The page's swr, if set, replaces stale->update;
+ * neither swr nor sie is limited by the grace.  NGX_MCDS_ENTRY_REVALIDATE
+ * forbids any use of a stale page, NGX_MCDS_ENTRY_NO_GRACE any use beyond swr
+ * and sie.
  */
 
 ngx_uint_t ngx_mcds_fresh_state(ngx_mcds_entry_t *entry,
@@ -259,9 +269,9 @@ ngx_uint_t ngx_mcds_fresh_state(ngx_mcds_entry_t *entry,
 
 
 /*
- * Whether a page may be served at now_ms because its origin failed: 1 or 0.
- * sie of the entry counts from "expire before"; without it configured says
- * whether an error is reason enough, and the grace bounds it.
+ * Returns 1 if a page may be served at now_ms because its origin failed.  sie
+ * of the entry counts from "expire"; without sie the grace applies, provided
+ * that configured is 1: the configuration serves stale pages after this error.
  * NGX_MCDS_ENTRY_REVALIDATE forbids it.
  */
 
@@ -270,10 +280,10 @@ ngx_uint_t ngx_mcds_fresh_error(ngx_mcds_entry_t *entry,
 
 
 /*
- * Whether a stored page is what a request accepts by its Cache-Control, RFC
- * 9111, 5.2.1: 1 or 0.  no-cache accepts none; max-age, min-fresh and, of a
- * page that is stale, max-stale are looked at; a stale page is otherwise for
- * ngx_mcds_fresh_state() to judge.
+ * Returns 1 if a request accepts a stored page by its Cache-Control (RFC 9111,
+ * 5.2.1).  no-cache accepts no page; max-age, min-fresh and, for a stale page,
+ * max-stale are compared.  Whether a stale page is usable at all is decided by
+ * ngx_mcds_fresh_state().
  */
 
 ngx_uint_t ngx_mcds_fresh_accepted(ngx_mcds_cache_control_t *cc,
@@ -281,9 +291,10 @@ ngx_uint_t ngx_mcds_fresh_accepted(ngx_mcds_cache_control_t *cc,
 
 
 /*
- * Current age in seconds, RFC 9111, 4.2.3: the age it had, plus the time that
- * the origin took, plus the time since it was created; never negative, a
- * created time in the future counts as now; 2147483648 at most.
+ * Returns the current age in seconds (RFC 9111, 4.2.3): the age on arrival, the
+ * time that the origin took, and the time since the page was created.  A page
+ * that was created in the future counts as created now.  The maximum is
+ * 2147483648.
  */
 
 uint32_t ngx_mcds_fresh_age(ngx_mcds_entry_t *entry, uint64_t now_ms);

@@ -9,19 +9,22 @@
 #include "ngx_mcds_skew.h"
 
 
-/* pages that are remembered, in sets; of a set those that were seen last */
+/*
+ * the table of pages: sets of slots, where the least recently seen page is
+ * replaced
+ */
 #define NGX_MCDS_SKEW_SETS    2048
 #define NGX_MCDS_SKEW_WAYS    4
 
-/* how often the log is told; ms */
+/* the minimum time between two warnings in the log; ms */
 #define NGX_MCDS_SKEW_SILENT  60000
 
 
 typedef struct {
     uint64_t    id;             /* of the key; 0: free */
-    uint64_t    created;        /* as its writer says */
-    uint64_t    made;           /* as far as this worker knows; 0: the same */
-    uint64_t    seen;           /* the last time */
+    uint64_t    created;        /* as the writer of the page says */
+    uint64_t    made;           /* as this worker knows; 0: same as created */
+    uint64_t    seen;           /* when this worker last saw the page */
 } ngx_mcds_skew_slot_t;
 
 
@@ -48,7 +51,9 @@ ngx_mcds_skew_mend(ngx_mcds_entry_t *entry, void *place, uint64_t now_ms,
 
     ahead = (entry->created > now_ms + NGX_MCDS_SKEW_MAX);
 
-    /* what was ahead once stays as old as it is when its time comes */
+    /*
+     * a page with a known age keeps it after its "created" is no longer ahead
+     */
 
     if ((entry->kind == NGX_MCDS_ENTRY_PAGE
          || entry->kind == NGX_MCDS_ENTRY_PASS)
@@ -66,7 +71,7 @@ ngx_mcds_skew_mend(ngx_mcds_entry_t *entry, void *place, uint64_t now_ms,
 
             } else {
 
-                /* it had expired when it came */
+                /* the page had expired on arrival */
 
                 entry->expire = ngx_min(entry->expire, made);
             }
@@ -75,7 +80,7 @@ ngx_mcds_skew_mend(ngx_mcds_entry_t *entry, void *place, uint64_t now_ms,
         }
     }
 
-    /* of a list it says when its variants were purged */
+    /* in a list of headers "expire" is the time of the last purge */
 
     if (entry->expire > now_ms
         && (entry->kind == NGX_MCDS_ENTRY_VARY
@@ -86,7 +91,10 @@ ngx_mcds_skew_mend(ngx_mcds_entry_t *entry, void *place, uint64_t now_ms,
 }
 
 
-/* when the page was made, at the earliest; 0: when its writer says */
+/*
+ * Returns the earliest time when the page may have been made, or 0 to trust its
+ * writer.
+ */
 
 static uint64_t
 ngx_mcds_skew_made(ngx_mcds_entry_t *entry, void *place, uint64_t life,
@@ -97,7 +105,7 @@ ngx_mcds_skew_made(ngx_mcds_entry_t *entry, void *place, uint64_t life,
 
     slot = ngx_mcds_skew_find(&entry->key, place, &known);
 
-    /* unless this clock was set back meanwhile */
+    /* unless this host's clock was set back in between */
 
     known = (known && slot->seen <= now_ms);
 
@@ -111,19 +119,19 @@ ngx_mcds_skew_made(ngx_mcds_entry_t *entry, void *place, uint64_t life,
 
     } else if (known) {
 
-        /* it took the place of the page that was there then */
+        /* the page replaced the one seen at that time */
 
         slot->made = slot->seen;
 
     } else if (entry->kind == NGX_MCDS_ENTRY_PASS) {
 
-        /* a mark says not to wait, and makes no page older */
+        /* a hit-for-miss mark has no content whose age matters */
 
         slot->made = now_ms;
 
     } else {
 
-        /* it may be of any age, and counts as one that expires now */
+        /* the age is unknown: the page counts as one that expires now */
 
         slot->made = now_ms - life;
     }
@@ -139,7 +147,7 @@ ngx_mcds_skew_made(ngx_mcds_entry_t *entry, void *place, uint64_t life,
 }
 
 
-/* the slot of the key, or another one, which the key then has */
+/* returns the slot of the key; if there is none, gives it the oldest one */
 
 static ngx_mcds_skew_slot_t *
 ngx_mcds_skew_find(ngx_str_t *key, void *place, ngx_uint_t *known)

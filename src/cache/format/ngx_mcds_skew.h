@@ -2,7 +2,7 @@
 /*
  * Copyright (C) mcds authors
  *
- * Stamps of a host whose clock is ahead of this one's.
+ * Pages from a host whose clock is ahead.
  */
 
 
@@ -15,25 +15,31 @@
 #include "ngx_mcds_entry.h"
 
 
-/* up to which a page just lives longer or shorter by the difference; ms */
+/*
+ * the maximum difference of clocks that is tolerated: pages live longer or
+ * shorter by it; ms
+ */
 #define NGX_MCDS_SKEW_MAX  5000
 
 
 /*
- * What memcached has, before it is judged at now_ms.  The age of a page that
- * was created further in the future than NGX_MCDS_SKEW_MAX is not known, and
- * without more it would be fresh until that time has come, be it in a year.  If
- * this worker has seen another page under the key before, the page was made
- * later than that, and lives from then on as long as its writer meant.  If not,
- * the page expires now; the worker has then seen it, and knows the age of the
- * next one.  A mark from the future lives as long as its writer meant from when
- * it is seen first.  A purge that is still to come was now.  Changes the stamps
- * of the entry, not the value.  Before the first page from the future nothing
- * is remembered.  Says at most once a minute that clocks differ, and for how
- * many pages.
+ * Corrects the times of an entry, but not its value, before the entry is judged
+ * at now_ms.
  *
- * Place is any address that stands for the pool: pages of one key in several
- * pools say nothing of each other.
+ * The age of a page that was created more than NGX_MCDS_SKEW_MAX in the future
+ * is unknown; without a correction the page would be fresh until that time
+ * comes, perhaps for a year.  If this worker has seen another page under the
+ * key before, the new page is younger than that moment, and lives from then on
+ * as long as its writer intended.  Otherwise the page expires now, and the
+ * worker remembers it, so that the age of the next page is known.  A
+ * hit-for-miss mark lives from the moment when the worker first sees it.  A
+ * purge in the future counts as a purge now.
+ *
+ * Nothing is remembered before the first page from the future.  The log gets a
+ * warning at most once a minute, with the number of such pages.
+ *
+ * place is any address that identifies the pool: pages with the same key in
+ * different pools are unrelated.
  */
 
 void ngx_mcds_skew_mend(ngx_mcds_entry_t *entry, void *place, uint64_t now_ms,

@@ -24,7 +24,7 @@ typedef struct {
 } ngx_mcds_member_t;
 
 
-/* these return where it ends, or NULL where it is none */
+/* These functions return the end of the element, or NULL if it is malformed. */
 
 static u_char *ngx_mcds_member_parse(ngx_mcds_member_t *m, u_char *p,
     u_char *last);
@@ -92,7 +92,7 @@ ngx_mcds_targeted_add(ngx_mcds_cache_control_t *cc, ngx_str_t *value)
             p++;
         }
 
-        /* a comma promises one more */
+        /* another member must follow a comma */
 
         if (p == last) {
             cc->malformed = 1;
@@ -247,7 +247,7 @@ ngx_mcds_member_item(ngx_mcds_member_t *m, u_char *p, u_char *last)
 }
 
 
-/* at most 15 digits, or 12 with up to three more behind the dot */
+/* at most 15 digits, or 12 before the point and 3 after it */
 
 static u_char *
 ngx_mcds_member_number(ngx_mcds_member_t *m, u_char *p, u_char *last)

@@ -2,8 +2,8 @@
 /*
  * Copyright (C) mcds authors
  *
- * CDN-Cache-Control, RFC 9213: the directives of Cache-Control as a dictionary
- * of RFC 8941, that is with another grammar.
+ * CDN-Cache-Control, RFC 9213: the directives of Cache-Control in another
+ * grammar, as a dictionary of RFC 8941.
  */
 
 
@@ -17,13 +17,15 @@
 
 
 /*
- * Adds a line; begin with zeroed memory.  Returns the number of its members, 0
- * for an empty line.  Names are lower case, of duplicates the last counts, also
- * on another line, parameters and unknown names are skipped.  A number that is
- * none, or negative, is 0: stale at once; too large ones count as 2147483648.
- * A directive without an argument is there unless it is "?0"; what forbids is
- * there with any other value, too, "public" is not.  A line that breaks the
- * grammar sets malformed: then the header must be ignored.
+ * Adds the directives of one header line.  cc is zeroed before the first line.
+ * Returns the number of members, 0 for an empty line.
+ *
+ * Names are in lower case; of duplicates, also on different lines, the last one
+ * counts; parameters and unknown names are ignored.  A malformed or negative
+ * number counts as 0, stale at once; a number that is too large as 2147483648.
+ * A directive without an argument is set unless its value is "?0"; with any
+ * other value a prohibition is set too, "public" is not.  A line that is
+ * malformed sets "malformed": the header must be ignored then.
  */
 
 ngx_uint_t ngx_mcds_targeted_add(ngx_mcds_cache_control_t *cc,

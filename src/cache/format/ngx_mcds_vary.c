@@ -10,7 +10,7 @@
 #include "ngx_mcds_vary.h"
 
 
-/* gzip, br and zstd; and "*" */
+/* bits for gzip, br and zstd; and one for "*" */
 #define NGX_MCDS_CODINGS          0x07
 #define NGX_MCDS_ANY_CODING       0x80
 
@@ -53,7 +53,7 @@ ngx_mcds_vary_add(ngx_str_t *list, ngx_str_t *value)
 
         name.len = p - name.data;
 
-        /* "*" is a character of tokens */
+        /* "*" is a token, too */
 
         if (name.len == 0 || (name.len == 1 && name.data[0] == '*')) {
             return NGX_DECLINED;
@@ -237,7 +237,7 @@ ngx_mcds_variant_kind(ngx_str_t *name)
 }
 
 
-/* no value has a line feed: what ends one cannot be a part of another */
+/* no value contains a line feed, so the end of one cannot be part of another */
 
 static void
 ngx_mcds_variant_flush(ngx_mcds_variant_t *variant)
@@ -309,7 +309,7 @@ ngx_mcds_variant_line(ngx_mcds_variant_t *variant, ngx_str_t *value)
 }
 
 
-/* what stands between two commas */
+/* part: a list element between two commas */
 
 static void
 ngx_mcds_variant_part(ngx_mcds_variant_t *variant, ngx_uint_t kind,
@@ -488,7 +488,7 @@ ngx_mcds_variant_coding(ngx_str_t *name)
 }
 
 
-/* 0 if the weight is 0: "q=0" with any number of zeros behind the point */
+/* returns 0 if the weight is 0: "q=0", or with zeros after the point */
 
 static ngx_uint_t
 ngx_mcds_variant_weight(u_char *p, u_char *last)

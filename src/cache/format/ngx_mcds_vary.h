@@ -2,17 +2,18 @@
 /*
  * Copyright (C) mcds authors
  *
- * Which requests one stored page answers: RFC 9111, 4.1.
+ * Pages that vary: the variant that answers a request, RFC 9111, 4.1.
  *
- * Under the key of a page that varies lies an entry of NGX_MCDS_ENTRY_VARY
- * with the names of the request headers (NGX_MCDS_ENTRY_EXT_VARY) and a random
- * generation.  The page for the values of one request lies under the text
+ * The key of a page that varies holds an entry of NGX_MCDS_ENTRY_VARY, the
+ * list, with the names of the request headers (NGX_MCDS_ENTRY_EXT_VARY) and a
+ * random generation.  The variant for the header values of a request has the
+ * key
  *
- *     <key>:vary:<generation, 16 hex digits>:<MD5 of the values, 32>
+ *   <key>:vary:<generation, 16 hex digits>:<MD5 of the values, 32>
  *
- * so that whatever removes or replaces the list takes all variants with it.
- * Its body is the MD5s of the variants that were stored, 16 bytes each, so that
- * their number is bounded.
+ * so that removing or replacing the list invalidates all variants.  The body of
+ * the list is the MD5s of the stored variants, 16 bytes each, which bounds
+ * their number.
  */
 
 
@@ -25,57 +26,58 @@
 #include <ngx_md5.h>
 
 
-/* names and bytes of a list, with its commas */
+/* the maximum number of names, and of bytes in the list with its commas */
 #define NGX_MCDS_MAX_VARY         16
 #define NGX_MCDS_MAX_VARY_LEN     512
 
 #define NGX_MCDS_VARIANT_LEN      16
 
-/* of a page, and the most that the configuration may allow */
+/* the maximum number of variants of a page that can be configured */
 #define NGX_MCDS_MAX_VARIANTS     1024
 
-/* among the names, no header: the route, see ngx_http_mcds_route.h */
+/* a name that is no header: the route, see ngx_http_mcds_route.h */
 #define NGX_MCDS_VARY_ROUTE       "!route"
 
-/* what follows the key */
+/* the length of the suffix of the key */
 #define NGX_MCDS_VARY_SUFFIX_LEN                                              \
     (sizeof(":vary:0123456789abcdef:") - 1 + 2 * NGX_MCDS_VARIANT_LEN)
 
 
 /*
- * A list of names: lower case, in the order of the alphabet, each once,
- * separated by ",".  Begin with len 0 and room for NGX_MCDS_MAX_VARY_LEN bytes
- * in data.
- *
- * add: the names of a Vary line, or of another such list.  NGX_OK;
- * NGX_DECLINED with "*" among them, with something that is no list of tokens,
- * or when they are too many: no page can be found by such a list.
- *
- * covers: 1 if every name of b is one of a.
+ * Adds the names of a Vary header line, or of another list, to a list of names:
+ * in lower case, sorted, without duplicates, separated by ",".  list->data has
+ * room for NGX_MCDS_MAX_VARY_LEN bytes, and list->len is 0 before the first
+ * call.  Returns NGX_DECLINED for "*", for a value that is no list of tokens,
+ * or if there are too many names: no page can be found by such a list.
  */
 
 ngx_int_t ngx_mcds_vary_add(ngx_str_t *list, ngx_str_t *value);
+
+
+/* Returns 1 if a contains each name of b. */
+
 ngx_uint_t ngx_mcds_vary_covers(ngx_str_t *a, ngx_str_t *b);
 
 
-/* the first name of list, which moves on: NGX_OK, or NGX_DONE at the end */
+/*
+ * Takes the first name and advances list.  Returns NGX_OK, or NGX_DONE at the
+ * end.
+ */
 
 ngx_int_t ngx_mcds_vary_next(ngx_str_t *list, ngx_str_t *name);
 
 
 /*
- * The values of a request, one name after the other, in the order of the list.
- * begin; for each name: name, then all its lines in their order, none if there
- * are none; end: NGX_MCDS_VARIANT_LEN bytes.
+ * The hash of the header values of a request that selects its variant.
  *
- * Values count as equal if they differ only in white space about commas and at
- * their ends, or in how they are spread over lines; Accept-Encoding counts as
- * the set of "br", "gzip" and "zstd" that it accepts, whatever their order and
- * weights above 0.  Accept-Language and Accept-Charset count without case (RFC
- * 5646, 2.1.1; RFC 9110, 8.3.2), Accept without that of types and names of
- * parameters, whose values may depend on it (RFC 9110, 8.3.1); in these three
- * white space about semicolons does not count, either.  A line with a quoted
- * string counts as it is.
+ * Values are equal if they differ only in white space around commas and at
+ * their ends, or in their distribution over lines.  Accept-Encoding counts as
+ * the set of "br", "gzip" and "zstd" that the client accepts, regardless of
+ * order and of weights above 0.  Accept-Language and Accept-Charset are
+ * compared without case (RFC 5646, 2.1.1; RFC 9110, 8.3.2); of Accept the types
+ * and the names of parameters are, but not the values of parameters (RFC 9110,
+ * 8.3.1).  In these three white space around semicolons is ignored, too.  A
+ * line with a quoted string is compared as it is.
  */
 
 typedef enum {
@@ -88,49 +90,97 @@ typedef enum {
 typedef struct {
     ngx_md5_t     md5;
     ngx_uint_t    codings;        /* accepted so far */
-    ngx_uint_t    refused;        /* named with weight 0 */
+    ngx_uint_t    refused;        /* listed with weight 0 */
     ngx_uint_t    kind;           /* of the name */
     unsigned      named:1;
-    unsigned      any:1;          /* a line of this name was seen */
+    unsigned      any:1;          /* this name has a line */
 } ngx_mcds_variant_t;
 
+
+/* Starts the hash. */
+
 void ngx_mcds_variant_begin(ngx_mcds_variant_t *variant);
+
+
+/* Starts the next name, in the order of the list. */
+
 void ngx_mcds_variant_name(ngx_mcds_variant_t *variant, ngx_str_t *name);
+
+
+/*
+ * Adds a line of the header with the current name; called for each of its
+ * lines, in their order, if there are any.
+ */
+
 void ngx_mcds_variant_line(ngx_mcds_variant_t *variant, ngx_str_t *value);
+
+
+/* Writes the hash, NGX_MCDS_VARIANT_LEN bytes. */
+
 void ngx_mcds_variant_end(ngx_mcds_variant_t *variant, u_char *hash);
 
 
 /*
- * accepted: the set of codings, behind the lines of Accept-Encoding.  coded:
- * NGX_OK if the value of a Content-Encoding is in the set: all who accept the
- * same set may be sent it.
+ * Returns the set of accepted codings; called after the lines of
+ * Accept-Encoding.
  */
 
 ngx_uint_t ngx_mcds_variant_accepted(ngx_mcds_variant_t *variant);
+
+
+/*
+ * Returns NGX_OK if all codings of a Content-Encoding value are in the set:
+ * each client that accepts this set may get the body.  Otherwise NGX_DECLINED.
+ */
+
 ngx_int_t ngx_mcds_vary_coded(ngx_uint_t codings, ngx_str_t *value);
 
 
 /*
- * suffix: writes what follows the key, NGX_MCDS_VARY_SUFFIX_LEN bytes; the end.
- * base: the key without what looks like one, a part of key.
+ * Writes the suffix of a variant's key, NGX_MCDS_VARY_SUFFIX_LEN bytes.
+ * Returns the end.
  */
 
 u_char *ngx_mcds_vary_suffix(u_char *p, uint64_t generation, u_char *hash);
-void ngx_mcds_vary_base(ngx_str_t *key, ngx_str_t *base);
 
 
 /*
- * The entry of a list.  check: NGX_OK if ext has names and body is a row of
- * variants, not too many; names: those of ext; has: 1 if the variant is one of
- * body; ext: writes the extension, NGX_MCDS_VARY_EXT and the bytes of names;
- * the end.
+ * Sets base to the part of the key before the suffix of a variant, or to the
+ * whole key if it has no such suffix.
  */
+
+void ngx_mcds_vary_base(ngx_str_t *key, ngx_str_t *base);
+
+
+/* the size of the extension without the names */
 
 #define NGX_MCDS_VARY_EXT         6
 
+
+/*
+ * Returns NGX_OK if the extensions and the body of an entry are a valid list:
+ * the names are normalized, and the body is an array of at most
+ * NGX_MCDS_MAX_VARIANTS hashes.  Otherwise NGX_DECLINED.
+ */
+
 ngx_int_t ngx_mcds_vary_check(ngx_str_t *ext, ngx_str_t *body);
+
+
+/* Sets names to the names in the extensions; empty if there are none. */
+
 void ngx_mcds_vary_names(ngx_str_t *ext, ngx_str_t *names);
+
+
+/* Returns 1 if the body of a list contains the hash of a variant. */
+
 ngx_uint_t ngx_mcds_vary_has(ngx_str_t *body, u_char *hash);
+
+
+/*
+ * Writes the extension with the names: NGX_MCDS_VARY_EXT bytes and the names.
+ * Returns the end.
+ */
+
 u_char *ngx_mcds_vary_ext(u_char *p, ngx_str_t *names);
 
 
