@@ -11,7 +11,7 @@
 /* milliseconds */
 #define MCDS_HOUR                 3600000
 
-/* seconds, of the year 9999 */
+/* 9999-01-01 in seconds since the epoch: later years have five digits */
 #define MCDS_LAST_DATE            253370764800
 
 
@@ -83,7 +83,7 @@ static mcds_command_t  mcds_commands[] = {
 static struct {
     struct option   option;
     char           *value;
-    ngx_uint_t      bit;          /* 0: of all commands */
+    ngx_uint_t      bit;          /* 0: an option of all commands */
     char           *text;
 } mcds_long[] = {
 
@@ -143,7 +143,7 @@ static struct {
 #define MCDS_LONG  (sizeof(mcds_long) / sizeof(mcds_long[0]))
 
 
-/* the newest of the process, for who has no m at hand */
+/* for functions without access to m: the context, and the running command */
 static mcds_t  *mcds;
 
 static mcds_command_t  *mcds_command;
@@ -184,7 +184,7 @@ main(int argc, char **argv)
         mcds_no_memory();
     }
 
-    /* getopt_long() changes the order */
+    /* getopt_long() reorders argv, so "--" is looked up first */
 
     for (i = 1; i < (ngx_uint_t) argc; i++) {
         if (strcmp(argv[i], "--") == 0) {
@@ -282,7 +282,7 @@ mcds_parse(mcds_t *m, int argc, char **argv)
 
         for (i = 0; mcds_long[i].option.val != c; i++) { /* void */ }
 
-        /* a variable of a shell that was not set; but a site may have none */
+        /* perhaps an unset shell variable; prefix and site may be empty */
 
         if (optarg && *optarg == '\0' && c != 'P' && c != 'N') {
             mcds_usage(m, "--%s must not be empty", mcds_long[i].option.name);
@@ -330,7 +330,10 @@ mcds_parse(mcds_t *m, int argc, char **argv)
                                                   : "too many arguments");
     }
 
-    /* the same; but values, texts and words of a command may be empty */
+    /*
+     * likewise for arguments; but values, texts and words of a command may be
+     * empty
+     */
 
     if (mcds_command->run == mcds_table || mcds_command->run == mcds_array
         || mcds_command->run == mcds_log
@@ -431,7 +434,7 @@ mcds_option(mcds_t *m, int option, char *value)
 }
 
 
-/* of an option that is a time or a number */
+/* sets an option whose value is a time or a number */
 
 static void
 mcds_quantity(mcds_t *m, int option, char *value)
@@ -486,7 +489,7 @@ mcds_quantity(mcds_t *m, int option, char *value)
 }
 
 
-/* of those that may be repeated; NULL: it is none of them */
+/* the list of an option that may be repeated, or NULL */
 
 static ngx_array_t *
 mcds_list(mcds_t *m, int option)
@@ -541,7 +544,7 @@ mcds_period(mcds_t *m, char *option, char *value, ngx_uint_t is_sec,
 
     if (n == NGX_ERROR && max > NGX_MAX_INT32_VALUE) {
 
-        /* more milliseconds than fit into 32 bits */
+        /* ngx_parse_time() fails on milliseconds that exceed 32 bits */
 
         n = ngx_parse_time(&s, 1);
         n = (n == NGX_ERROR) ? n : n * 1000;
@@ -557,7 +560,7 @@ mcds_period(mcds_t *m, char *option, char *value, ngx_uint_t is_sec,
 }
 
 
-/* seconds since the epoch, with a fraction or not, in milliseconds */
+/* seconds since the epoch, optionally with a fraction, as milliseconds */
 
 static uint64_t
 mcds_date(mcds_t *m, char *value)
@@ -707,7 +710,7 @@ mcds_no_memory(void)
 }
 
 
-/* zeroed */
+/* zeroed memory */
 
 void *
 mcds_alloc(mcds_t *m, size_t size)

@@ -2,9 +2,9 @@
 /*
  * Copyright (C) mcds authors
  *
- * mcds, the program: looks at what the module keeps in memcached, and changes
- * it.  All that is known about that is in src/, which is linked as it is; here
- * are the words of the command line and what is shown.
+ * mcds, the program: shows and changes the data that the module keeps in
+ * memcached.  All formats and algorithms are in src/, which is linked
+ * unchanged; the program adds the command line and the output.
  */
 
 
@@ -21,15 +21,15 @@
 #include "ngx_mcds_client.h"
 
 
-/* what the program ends with */
+/* exit codes of the program */
 
 #define MCDS_OK                   0
-#define MCDS_NO                   1   /* not found, refused, not well */
+#define MCDS_NO                   1   /* not found, refused or unhealthy */
 #define MCDS_USAGE                2
-#define MCDS_UNREACHABLE          3   /* a memcached has not answered */
+#define MCDS_UNREACHABLE          3   /* a memcached server did not answer */
 
 
-/* options, and which of them a command takes */
+/* options that only some commands accept, as bits of mcds_command_t */
 
 #define MCDS_OPT_KEY              0x0001
 #define MCDS_OPT_BODY             0x0002
@@ -54,15 +54,15 @@
 
 
 typedef struct {
-    char             *conf;       /* of nginx, or NULL */
-    char             *servers;    /* instead of it, or NULL */
+    char             *conf;       /* nginx's configuration, or NULL */
+    char             *servers;    /* instead of conf, or NULL */
     char             *prefix;
     char             *pool;       /* its name, or NULL */
     char             *site;       /* its name, or NULL */
     ngx_uint_t        json;
     ngx_msec_t        timeout;
 
-    ngx_array_t       keys;       /* ngx_str_t, all of them */
+    ngx_array_t       keys;       /* ngx_str_t, all values of --key */
     ngx_array_t       tags;
     ngx_array_t       hosts;
     ngx_array_t       hmac;       /* names of files */
@@ -72,18 +72,18 @@ typedef struct {
     ngx_uint_t        all;
     ngx_uint_t        drop;       /* --delete */
     ngx_uint_t        values;
-    uint32_t          ttl;        /* seconds, 0: none */
-    uint32_t          window;     /* seconds, 0: not said */
+    uint32_t          ttl;        /* seconds, 0: unset */
+    uint32_t          window;     /* seconds, 0: unset */
     uint32_t          slots;
-    ngx_msec_t        wait;       /* 0: does not */
+    ngx_msec_t        wait;       /* for a lock; 0: do not wait */
     uint64_t          time;       /* milliseconds since the epoch, 0: now */
-    ngx_msec_t        since;      /* milliseconds ago, 0: not said */
+    ngx_msec_t        since;      /* milliseconds ago, 0: unset */
     ngx_str_t         after;
-    ngx_uint_t        limit;      /* 0: not said */
+    ngx_uint_t        limit;      /* 0: unset */
     ngx_msec_t        chunk;
     ngx_uint_t        chunks;
-    ngx_uint_t        command;    /* which argument is the first one behind
-                                     "--", 0: none */
+    ngx_uint_t        command;    /* index of the first argument after "--", 0:
+                                     there is none */
 } mcds_options_t;
 
 
@@ -93,7 +93,7 @@ typedef struct mcds_scope_s  mcds_scope_t;
 typedef struct mcds_sites_s  mcds_sites_t;
 
 
-/* a directive of the module, as it stands in the configuration */
+/* a directive of the module as it is in the configuration */
 
 typedef struct {
     ngx_str_t        *words;
@@ -108,15 +108,15 @@ typedef struct {
     mcds_options_t    o;
     char             *command;
 
-    ngx_pool_t       *memory;     /* for as long as the program runs */
-    ngx_cycle_t      *cycle;      /* nginx's: where it has its files */
+    ngx_pool_t       *memory;     /* freed when the program ends */
+    ngx_cycle_t      *cycle;      /* nginx's, with the paths of its files */
     ngx_array_t       pools;      /* ngx_mcds_pool_t * */
     ngx_array_t       directives; /* mcds_directive_t */
     mcds_sites_t     *sites;      /* NULL without a configuration */
 
-    ngx_mcds_pool_t  *pool;       /* what the command is about */
+    ngx_mcds_pool_t  *pool;       /* the pool of the command */
 
-    int               status;     /* the worst so far */
+    int               status;     /* the exit code: the maximum so far */
 } mcds_t;
 
 
@@ -125,11 +125,16 @@ typedef struct {
     char             *args;       /* for the usage */
     char             *text;
     ngx_uint_t        options;
-    ngx_uint_t        min;        /* words behind the name */
+    ngx_uint_t        min;        /* number of arguments */
     ngx_uint_t        max;
     void            (*run)(mcds_t *m, ngx_str_t *args, ngx_uint_t n);
 } mcds_command_t;
 
+
+/*
+ * The commands: args are the n arguments after the name of the command.  Each
+ * one prints its result and raises m->status if it fails.
+ */
 
 void mcds_get(mcds_t *m, ngx_str_t *args, ngx_uint_t n);
 void mcds_purge(mcds_t *m, ngx_str_t *args, ngx_uint_t n);
@@ -146,52 +151,110 @@ void mcds_status(mcds_t *m, ngx_str_t *args, ngx_uint_t n);
 void mcds_watch(mcds_t *m, ngx_str_t *args, ngx_uint_t n);
 
 
-/* all that is known of a server; sets m->status if something is wrong */
+/*
+ * Returns the state, statistics and warnings of a server as an object; raises
+ * m->status if the server has a problem.
+ */
 
 json_t *mcds_check_server(mcds_t *m, ngx_mcds_server_t *server);
 
 
-/*
- * What is wrong.  error: prints it behind the command's name and remembers the
- * status; usage: the same, and ends the program.  failed: an operation on what
- * ended with rc, which is not NGX_MCDS_OK.  memory: ends the program.
- */
+/* Prints an error after the name of the command, and raises m->status. */
 
 void mcds_error(mcds_t *m, int status, const char *fmt, ...);
+
+
+/* Prints an error of usage and ends the program. */
+
 void mcds_usage(mcds_t *m, const char *fmt, ...)
     __attribute__((noreturn));
+
+
+/*
+ * Reports that an operation on "what", the name of a key or server, ended with
+ * rc, which is not NGX_MCDS_OK.
+ */
+
 void mcds_failed(mcds_t *m, ngx_str_t *what, ngx_uint_t rc);
+
+
+/* Reports that memory is exhausted and ends the program. */
+
 void mcds_no_memory(void) __attribute__((noreturn));
+
+
+/*
+ * Allocates zeroed memory for as long as the program runs; ends the program if
+ * memory is exhausted.
+ */
+
 void *mcds_alloc(mcds_t *m, size_t size);
 
 
 /*
- * The configuration.  read: all pools and directives, or ends the program.
- * pool: fills m->pool, for a command about a name that directives have as their
- * first word, or about any of them, name is NULL then.  find: the first such
- * directive from *i on that is not "off", *i moves behind it; NULL: there is
- * none.  key_pool, find_key: the same of a counter's key; exact: the directive
- * has just this key, otherwise one which may be it, as it has variables.
- * in_pool: the pool that it uses, NULL: not known.  secrets: the keys of
- * --hmac-key-file, or those of the configuration; NULL: none.
+ * Reads all pools and directives of the configuration, or the pool of
+ * --servers.  Ends the program if the configuration cannot be read.
  */
 
 void mcds_site_read(mcds_t *m);
-void mcds_site_pool(mcds_t *m, char *directives, ngx_str_t *name);
-void mcds_site_key_pool(mcds_t *m, char *directives, ngx_str_t *key);
-mcds_directive_t *mcds_site_find(mcds_t *m, ngx_uint_t *i, char *directives,
-    ngx_str_t *name);
-mcds_directive_t *mcds_site_find_key(mcds_t *m, ngx_uint_t *i,
-    char *directives, ngx_str_t *key, ngx_uint_t exact);
-ngx_mcds_pool_t *mcds_site_in_pool(mcds_t *m, mcds_directive_t *directive);
-ngx_str_t *mcds_site_param(mcds_directive_t *directive, char *name);
-ngx_array_t *mcds_site_secrets(mcds_t *m);
 
 
 /*
- * An operation, which is waited for.  The answer is cleared by
- * mcds_answer_free().
+ * Sets m->pool for a command about a name: the pool of the directives, a list
+ * separated by spaces, whose first word is the name; with name NULL the pool of
+ * any of these directives.  Ends the program if the pool is not unique.
  */
+
+void mcds_site_pool(mcds_t *m, char *directives, ngx_str_t *name);
+
+
+/* Sets m->pool likewise for the key of a counter. */
+
+void mcds_site_key_pool(mcds_t *m, char *directives, ngx_str_t *key);
+
+
+/*
+ * Returns the next of these directives with this name, from index *i on, that
+ * is not "off"; name NULL is any name.  Advances *i behind it.  Returns NULL if
+ * there is none.
+ */
+
+mcds_directive_t *mcds_site_find(mcds_t *m, ngx_uint_t *i, char *directives,
+    ngx_str_t *name);
+
+
+/*
+ * Returns the next of these directives that counts the key, likewise.  If exact
+ * is 1 the directive has just this key; otherwise its key contains variables
+ * and may have this value.
+ */
+
+mcds_directive_t *mcds_site_find_key(mcds_t *m, ngx_uint_t *i,
+    char *directives, ngx_str_t *key, ngx_uint_t exact);
+
+
+/* Returns the pool that the directive uses, or NULL if it is unknown. */
+
+ngx_mcds_pool_t *mcds_site_in_pool(mcds_t *m, mcds_directive_t *directive);
+
+
+/*
+ * Returns the value of the parameter "name=" of a directive, or NULL.  The
+ * result is static: the next call overwrites it.
+ */
+
+ngx_str_t *mcds_site_param(mcds_directive_t *directive, char *name);
+
+
+/*
+ * Returns the keys of --hmac-key-file, or those of the configuration, as an
+ * array of ngx_str_t; NULL: there are none.
+ */
+
+ngx_array_t *mcds_site_secrets(mcds_t *m);
+
+
+/* the result of an operation, to be freed with mcds_answer_free() */
 
 typedef struct {
     ngx_uint_t         done;
@@ -200,46 +263,95 @@ typedef struct {
     uint64_t           cas;
     int64_t            ttl;
     ngx_str_t          text;      /* the value */
-    ngx_mcds_value_t  *value;     /* of which it is a part */
+    ngx_mcds_value_t  *value;     /* the memory that contains text */
 } mcds_answer_t;
 
+
+/* Runs an operation to its end.  Returns its ngx_mcds_rc_e. */
+
 ngx_uint_t mcds_do(mcds_t *m, ngx_mcds_request_t *req, mcds_answer_t *answer);
+
+
+/* Frees the value of a result; the result may be empty. */
+
 void mcds_answer_free(mcds_answer_t *answer);
 
-/* ends the program if nobody would ever set it */
+/*
+ * Runs the event loop until *done is set; ends the program if no event is left
+ * that could set it.
+ */
 void mcds_wait(ngx_uint_t *done);
 
-/* until all operations were answered, but not longer than --timeout */
+/*
+ * Runs the event loop until all operations are answered, for at most --timeout.
+ */
 void mcds_settle(mcds_t *m);
 
-/* the name of the server that has a key */
+/* Returns the name of the server that stores a key. */
 ngx_str_t *mcds_server(mcds_t *m, ngx_mcds_request_t *req);
+
+
+/* Returns the current time, in milliseconds since the epoch. */
 
 uint64_t mcds_now(void);
 
 
 /*
- * What is shown.  str: bytes as JSON, NULL-terminated or not; what is no UTF-8
- * is written as \xNN.  time: milliseconds since the epoch as text, hex: of a
- * number of 16 digits.  show: a value on its own line, or line by line.
- * dump: as JSON, with so many digits, 17 keep all that a number may have.  All
- * but these two, which take theirs, return new references.
+ * Returns bytes as a JSON string; bytes that are not UTF-8 become \xNN.  This
+ * and the next three return new references.
  */
 
 json_t *mcds_str(u_char *data, size_t len);
+
+
+/* Returns a text as a JSON string, likewise. */
+
 json_t *mcds_json(ngx_str_t *text);
+
+
+/* Returns milliseconds since the epoch as a readable date. */
+
 json_t *mcds_time(uint64_t ms);
+
+
+/* Returns a number as 16 hexadecimal digits. */
+
 json_t *mcds_hex(uint64_t n);
-void mcds_put(json_t *object, char *name, json_t *value);
-void mcds_show(mcds_t *m, json_t *value);
-void mcds_dump(json_t *value, size_t digits);
+
 
 /*
- * Bytes of a text that a terminal may get.  escape: in new memory,
- * NULL-terminated.
+ * Sets a member of an object, and takes over the reference to value; ends the
+ * program if memory is exhausted.
  */
 
+void mcds_put(json_t *object, char *name, json_t *value);
+
+
+/*
+ * Prints a value, as one line of JSON with --json, else as text for people;
+ * takes over the reference.
+ */
+
+void mcds_show(mcds_t *m, json_t *value);
+
+
+/*
+ * Prints a value as one line of JSON, real numbers with so many digits; 17
+ * digits are exact.  Takes over the reference.
+ */
+
+void mcds_dump(json_t *value, size_t digits);
+
+/* Prints bytes, those unsafe for a terminal escaped. */
+
 void mcds_print(u_char *data, size_t len);
+
+
+/*
+ * Returns bytes as a null-terminated string from malloc(), those unsafe for a
+ * terminal escaped.
+ */
+
 char *mcds_escape(u_char *data, size_t len);
 
 

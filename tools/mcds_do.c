@@ -2,7 +2,7 @@
 /*
  * Copyright (C) mcds authors
  *
- * Operations that are waited for.
+ * Synchronous operations.
  */
 
 
@@ -11,7 +11,7 @@
 #include "ngx_mcds_conn.h"
 
 
-/* milliseconds between looks at what has not been answered */
+/* milliseconds between two checks for unanswered operations */
 #define MCDS_SETTLE               5
 
 

@@ -2,7 +2,7 @@
 /*
  * Copyright (C) mcds authors
  *
- * What is shown: JSON, or the same as lines for people.
+ * The output: JSON, or the same as text for people.
  */
 
 
@@ -14,7 +14,7 @@
 /* the last second of the year 9999 */
 #define MCDS_SHOW_LAST            253402300799
 
-/* of a number as 0.1, which is not written as 0.10000000000000001 */
+/* digits of a real number: 0.1 is not printed as 0.10000000000000001 */
 #define MCDS_DIGITS               15
 
 
@@ -29,8 +29,8 @@ static void mcds_scalar(json_t *value);
 
 
 /*
- * How many bytes the character at p has, 0 if it is none that may be shown:
- * broken, or a control character, or one that turns the line around.
+ * The length of the character at p; 0 if it is malformed, a control character,
+ * or one that changes the direction of text.
  */
 
 static ngx_uint_t
@@ -119,7 +119,7 @@ mcds_print(u_char *data, size_t len)
 }
 
 
-/* what JSON can hold stays as it is; any other byte is written as \xNN */
+/* keeps text that JSON can represent; any other byte becomes \xNN */
 
 json_t *
 mcds_str(u_char *data, size_t len)
@@ -226,7 +226,7 @@ mcds_dump(json_t *value, size_t digits)
 {
     char  *text;
 
-    /* pure ASCII, which no terminal takes for anything else */
+    /* pure ASCII is safe for any terminal */
 
     text = json_dumps(value, JSON_COMPACT|JSON_ENSURE_ASCII|JSON_ENCODE_ANY
                              |JSON_REAL_PRECISION(digits));
@@ -235,7 +235,7 @@ mcds_dump(json_t *value, size_t digits)
         mcds_no_memory();
     }
 
-    /* DEL need not be escaped in JSON, but is here */
+    /* DEL is valid in JSON, but not safe for a terminal */
 
     for (char *p = text; *p; p++) {
         if (*p == 0x7f) {
@@ -311,7 +311,7 @@ mcds_lines(json_t *value, int indent)
 }
 
 
-/* what goes behind its name: all but a list and an object that are not empty */
+/* fits on the line of its name: not a list or an object with elements */
 
 static ngx_uint_t
 mcds_simple(json_t *value)
@@ -320,7 +320,7 @@ mcds_simple(json_t *value)
 }
 
 
-/* of a simple value, in new memory */
+/* a simple value as a string from malloc() */
 
 static char *
 mcds_text(json_t *value)
@@ -358,7 +358,7 @@ mcds_text(json_t *value)
 }
 
 
-/* columns that it takes, if all characters are one wide */
+/* columns of a text whose characters have width 1 */
 
 static int
 mcds_width(const char *text)
@@ -373,7 +373,7 @@ mcds_width(const char *text)
 }
 
 
-/* 1 if it is a list of objects that have simple values only */
+/* returns 1 for a list of objects that have only simple values */
 
 static ngx_uint_t
 mcds_flat(json_t *list)
@@ -403,7 +403,7 @@ mcds_flat(json_t *list)
 }
 
 
-/* such a list, a line each, with the names above */
+/* prints such a list as a table with a header */
 
 static void
 mcds_columns(json_t *list)

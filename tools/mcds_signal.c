@@ -45,7 +45,7 @@ mcds_signal_catch(int signo)
 }
 
 
-/* two bytes, which no other signal can tear apart */
+/* writes of two bytes are atomic, so signals do not mix */
 
 static void
 mcds_signal_action(int signo, siginfo_t *info, void *context)
@@ -60,7 +60,7 @@ mcds_signal_action(int signo, siginfo_t *info, void *context)
 
     if (write(mcds_signal_pipe[1], text, 2) == -1) {
 
-        /* it is full of signals that were not looked at yet */
+        /* the pipe is full of signals that were not handled yet */
     }
 
     errno = err;

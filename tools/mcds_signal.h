@@ -12,15 +12,21 @@
 
 
 /*
- * Signals as events.  The handler runs in the event loop, soon after the signal
- * came; sent is 1 if a process has sent it, 0 if it came from the kernel: a key
- * of the terminal, which all processes there get.  catch: one more signal for
- * the handler of begin, which comes first.
+ * Signals as events.  The handler is called in the event loop soon after the
+ * signal.  sent is 1 if a process sent the signal, 0 if the kernel did: a key
+ * at the terminal, whose signal all processes of its foreground group get.
  */
 
 typedef void (*mcds_signal_pt)(void *data, int signo, ngx_uint_t sent);
 
+
+/* Sets the handler; called before mcds_signal_catch(). */
+
 void mcds_signal_begin(mcds_signal_pt handler, void *data);
+
+
+/* Passes the signal to the handler from now on. */
+
 void mcds_signal_catch(int signo);
 
 

@@ -32,7 +32,7 @@ mcds_url_key(mcds_t *m, ngx_str_t *url)
                       "of mcds_cache_key with --key", url->data);
     }
 
-    /* a fragment never leaves the browser */
+    /* a browser does not send the fragment */
 
     p = ngx_strlchr(url->data, last, '#');
 

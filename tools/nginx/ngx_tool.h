@@ -2,9 +2,9 @@
 /*
  * Copyright (C) mcds authors
  *
- * nginx's own files in a program that is not nginx: a cycle without workers and
- * shared memory, an event loop that runs for as long as the program waits, and
- * a configuration as words.
+ * nginx's own files in another program: a cycle without workers and shared
+ * memory, an event loop that runs only while the program waits, and a parser of
+ * the configuration.
  */
 
 
@@ -17,48 +17,69 @@
 #include <ngx_event.h>
 
 
-/* to be called first; what is logged from that level on goes to stderr */
+/*
+ * Initializes nginx's structures; called first.  Messages of log_level and more
+ * severe ones are written to stderr.
+ */
 
 void ngx_tool_init(ngx_uint_t log_level);
 
 
 /*
- * To be called before a pool is read that may have TLS; it has its time, half a
- * millisecond.  NGX_OK or NGX_ERROR (logged, or out of memory).
+ * Initializes TLS, which takes half a millisecond; called before a pool that
+ * may use TLS is read.  Returns NGX_OK, or NGX_ERROR if out of memory or for
+ * another reason, which is logged.
  */
 
 ngx_int_t ngx_tool_ssl_init(ngx_cycle_t *cycle);
 
 
 /*
- * Runs events until *done is not 0.  NGX_OK, or NGX_ERROR if there is nothing
- * left that could make it so.
+ * Runs the event loop until *done is not 0.  Returns NGX_OK, or NGX_ERROR if no
+ * event is left that could set it.
  */
 
 ngx_int_t ngx_tool_run(ngx_uint_t *done);
 
 
 /*
- * A descriptor that is no connection: the handler is called when it can be
- * read.  Its event's data is the connection, whose data is the given one.
- * unwatch: leaves the descriptor open.  NULL when out of memory.
+ * Watches a descriptor that is not a connection: the handler is called when it
+ * is readable.  ev->data is the connection, whose data is the given one.
+ * Returns NULL if out of memory.
  */
 
 ngx_connection_t *ngx_tool_watch(int fd, ngx_event_handler_pt handler,
     void *data);
+
+
+/* Stops watching; the descriptor stays open. */
+
 void ngx_tool_unwatch(ngx_connection_t *c);
 
 
 /*
- * A file of nginx's configuration, word by word, in cf->conf_file.  open:
- * NGX_OK or NGX_ERROR (logged).  read: the words of the next directive are in
- * cf->args: NGX_OK, it ends with ";"; NGX_CONF_BLOCK_START; NGX_CONF_BLOCK_DONE
- * at "}"; NGX_CONF_FILE_DONE; NGX_ERROR (logged).  skip: to the end of a block
- * in another language, whose start was read.
+ * Reads a file of nginx's configuration into cf->conf_file.  Returns NGX_OK, or
+ * NGX_ERROR, which is logged.
  */
 
 ngx_int_t ngx_tool_conf_open(ngx_conf_t *cf, ngx_str_t *path);
+
+
+/*
+ * Reads the words of the next directive into cf->args.  Returns NGX_OK for a
+ * directive that ends with ";", NGX_CONF_BLOCK_START for one that ends with
+ * "{", NGX_CONF_BLOCK_DONE at "}", NGX_CONF_FILE_DONE at the end, or NGX_ERROR,
+ * which is logged.
+ */
+
 ngx_int_t ngx_tool_conf_read(ngx_conf_t *cf);
+
+
+/*
+ * Skips to the end of a block in another language whose start was read.
+ * Returns NGX_OK, or NGX_ERROR, which is logged.
+ */
+
 ngx_int_t ngx_tool_conf_skip(ngx_conf_t *cf);
 
 

@@ -2,17 +2,17 @@
 /*
  * Copyright (C) mcds authors
  *
- * nginx's configuration, as words.
+ * The parser of nginx's configuration, as words.
  */
 
 
-/* ngx_conf_read_token(), which is static there */
+/* the file is included for ngx_conf_read_token(), which is static */
 
 #include <ngx_conf_file.c>
 #include "ngx_tool.h"
 
 
-/* of one file */
+/* the maximum size of a file, bytes */
 #define NGX_TOOL_CONF_SIZE        (16 * 1024 * 1024)
 
 
@@ -75,7 +75,9 @@ ngx_tool_conf_open(ngx_conf_t *cf, ngx_str_t *path)
 
     (void) close(fd);
 
-    /* nothing is left for nginx to read */
+    /*
+     * the whole file is in the buffer: ngx_conf_read_token() must not read more
+     */
 
     cf->conf_file->file.info.st_size = b->last - b->start;
     cf->conf_file->file.offset = b->last - b->start;
@@ -100,7 +102,7 @@ ngx_tool_conf_read(ngx_conf_t *cf)
 }
 
 
-/* Lua: braces in strings and comments do not count */
+/* Lua: braces within strings and comments do not count */
 
 ngx_int_t
 ngx_tool_conf_skip(ngx_conf_t *cf)
@@ -177,8 +179,8 @@ ngx_tool_conf_skip_string(ngx_buf_t *b)
 
 
 /*
- * "[[ ... ]]", "[=[ ... ]=]", "--[[ ... ]]", "-- ..." to the end of the line;
- * 1 if it was one of them.
+ * Skips "[[ ... ]]", "[=[ ... ]=]", "--[[ ... ]]" or a "--" comment at the
+ * current position.  Returns 1 if there was one.
  */
 
 static ngx_uint_t

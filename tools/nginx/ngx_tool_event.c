@@ -2,9 +2,10 @@
 /*
  * Copyright (C) mcds authors
  *
- * nginx's connections, timers and posted events, in a program that has one
- * process and no cycle: ngx_init_cycle() and ngx_event_process_init() in
- * small.  poll() takes any kind of file as standard input, epoll does not.
+ * nginx's connections, timers and posted events in a program with one process:
+ * the necessary parts of ngx_init_cycle() and ngx_event_process_init().  The
+ * event method is poll(), as epoll does not accept a regular file as standard
+ * input.
  */
 
 

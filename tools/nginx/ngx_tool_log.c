@@ -2,7 +2,7 @@
 /*
  * Copyright (C) mcds authors
  *
- * What nginx logs goes to stderr, as a line of the program.
+ * Writes nginx's log messages to stderr, as messages of the program.
  */
 
 

@@ -2,7 +2,7 @@
 /*
  * Copyright (C) mcds authors
  *
- * nginx's TLS, without a resolver, which OCSP needs.
+ * nginx's TLS, without OCSP, which would need a resolver.
  */
 
 
@@ -13,11 +13,11 @@
 
 #if (NGX_SSL)
 
-/* Angie would tell of its certificates, with more of its files */
+/* Angie's API about certificates would need more of its files */
 
 #undef NGX_API
 
-/* their configurations are made by static functions */
+/* included, as static functions create their configurations */
 
 #include <ngx_event_openssl.c>
 

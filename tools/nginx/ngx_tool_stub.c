@@ -2,8 +2,8 @@
 /*
  * Copyright (C) mcds authors
  *
- * What a program has no use for, but its code names: master and workers, a
- * resolver, copies of pages.
+ * Stubs for names that the linked code refers to but a program does not need:
+ * master and workers, the resolver, pages in memory.
  */
 
 
@@ -35,7 +35,7 @@ ngx_mcds_local_purged(ngx_str_t *pool, ngx_str_t *key, ngx_uint_t forget)
 }
 
 
-/* a program ends before an address does */
+/* the program ends before an address expires */
 
 void
 ngx_mcds_resolve_connected(ngx_mcds_server_t *server)
