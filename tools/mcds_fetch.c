@@ -10,7 +10,7 @@
 #include "mcds_fetch.h"
 
 
-/* bytes of an answer, at most */
+/* the maximum size of a response, bytes */
 #define MCDS_FETCH_MAX            (16 * 1024 * 1024)
 #define MCDS_FETCH_STEP           16384
 
@@ -19,9 +19,9 @@ typedef struct {
     mcds_t       *m;
     char         *at;
     ngx_msec_t    end;
-    ngx_str_t     host;          /* the header */
+    ngx_str_t     host;          /* the header Host */
     ngx_str_t     path;
-    u_char       *data;          /* the answer */
+    u_char       *data;          /* the response */
     size_t        len;
 } mcds_fetch_t;
 
@@ -128,7 +128,7 @@ mcds_fetch_scope(mcds_fetch_t *f, mcds_scope_t *scope)
 }
 
 
-/* a name of the server that is one */
+/* sets Host to the first server_name that is a plain name */
 
 static void
 mcds_fetch_host(mcds_fetch_t *f, mcds_scope_t *scope)
@@ -233,7 +233,7 @@ mcds_fetch_address(mcds_fetch_t *f, ngx_int_t family, in_port_t port,
 }
 
 
-/* NGX_DECLINED: it is not for this host alone */
+/* makes a local address; NGX_DECLINED if it is not one of this host alone */
 
 static ngx_int_t
 mcds_fetch_sockaddr(ngx_sockaddr_t *sa, ngx_int_t family, in_port_t port,
@@ -368,7 +368,7 @@ mcds_fetch_wait(mcds_fetch_t *f, int fd, short events)
 }
 
 
-/* the request is small enough for any socket */
+/* the request is small enough to be sent with one call */
 
 static ngx_int_t
 mcds_fetch_talk(mcds_fetch_t *f, int fd)

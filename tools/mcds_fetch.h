@@ -2,7 +2,8 @@
 /*
  * Copyright (C) mcds authors
  *
- * The numbers of nginx itself: the JSON of an mcds_status of this host.
+ * The statistics of nginx itself: the JSON of a location with mcds_status on
+ * this host.
  */
 
 
@@ -14,10 +15,11 @@
 
 
 /*
- * Asks the locations of the configuration that have mcds_status, one after the
- * other, where they listen on a loopback address or a unix socket, until one
- * answers: then at is its address.  Otherwise NULL, and at says in words why,
- * or is empty if the configuration has none.  at has MCDS_FETCH_AT bytes.
+ * Requests the locations of the configuration that have mcds_status, one after
+ * the other, if they listen on a loopback address or a unix socket, until one
+ * responds.  Returns its JSON as a new reference; at is its address.  Otherwise
+ * returns NULL; at is the reason, or is empty if the configuration has no such
+ * location.  at has room for MCDS_FETCH_AT bytes.
  */
 
 #define MCDS_FETCH_AT             512

@@ -2,7 +2,7 @@
 /*
  * Copyright (C) mcds authors
  *
- * mcds get: what is stored of a page.
+ * mcds get: the stored data of a page.
  */
 
 
@@ -15,10 +15,10 @@
 #include "ngx_mcds_vary.h"
 
 
-/* the largest item that is read */
+/* the maximum size of an item to read, bytes */
 #define MCDS_GET_LIMIT            (128 * 1024 * 1024)
 
-/* of what is no page, so many bytes are shown */
+/* an item that is no page is shown up to this number of bytes */
 #define MCDS_GET_PREVIEW          64
 
 
@@ -168,8 +168,9 @@ mcds_get_page(mcds_t *m, ngx_str_t *key, ngx_array_t *secrets,
 
 
 /*
- * Of a page without a signature the configuration does not say here whether it
- * should have one; who gives a key does.
+ * The program does not know whether the configuration demands a signature for
+ * this page.  So a page without a signature is checked only if --hmac-key-file
+ * is given.
  */
 
 ngx_array_t *
@@ -269,7 +270,7 @@ mcds_get_entry(mcds_t *m, json_t *o, ngx_mcds_entry_t *entry,
 
     mcds_put(o, "item_size", json_integer(answer->text.len));
 
-    /* what was read has passed its checksum */
+    /* ngx_mcds_entry_read() has verified the checksum */
 
     mcds_put(o, "checksum", json_string("ok"));
 
@@ -302,7 +303,7 @@ mcds_get_entry(mcds_t *m, json_t *o, ngx_mcds_entry_t *entry,
 }
 
 
-/* which location it is of, and which URI: the same text for the same ones */
+/* the route: pages of the same location and URI have the same one */
 
 static void
 mcds_get_route(json_t *o, ngx_mcds_entry_t *entry)
@@ -334,7 +335,7 @@ mcds_get_times(json_t *o, ngx_mcds_entry_t *entry, uint64_t now)
     left = (int64_t) (entry->expire - now);
     age = (int64_t) (now - entry->created);
 
-    /* a list has the times of purges in these fields */
+    /* a list of headers has the times of purges in these fields */
 
     before = (entry->kind == NGX_MCDS_ENTRY_VARY)
              ? 0 : (int64_t) entry->age * 1000 + entry->took;
@@ -344,7 +345,7 @@ mcds_get_times(json_t *o, ngx_mcds_entry_t *entry, uint64_t now)
     mcds_put(o, "age", json_integer((age + before) / 1000));
     mcds_put(o, "expires_in", json_real((double) left / 1000));
 
-    /* nginx lets it live no longer than it was meant to, from now on */
+    /* nginx limits the life of such a page to its lifetime, counted from now */
 
     if (age < -NGX_MCDS_SKEW_MAX) {
         mcds_put(o, "clock_ahead", json_real((double) -age / 1000));
@@ -385,7 +386,7 @@ mcds_get_headers(json_t *o, ngx_mcds_entry_t *entry)
 }
 
 
-/* what purges of tags and hosts have made of it */
+/* the tags of a page, and its state after purges of tags and hosts */
 
 static void
 mcds_get_tags(mcds_t *m, json_t *o, ngx_mcds_entry_t *entry)
@@ -454,7 +455,7 @@ mcds_get_tags(mcds_t *m, json_t *o, ngx_mcds_entry_t *entry)
 
     mcds_put(o, "tags_state", json_string(state));
 
-    /* what is known of the page itself says more than "unknown" */
+    /* a state of the page itself says more than "unknown" */
 
     was = json_object_get(o, "state");
 
@@ -476,7 +477,7 @@ mcds_get_tags_done(void *data)
 }
 
 
-/* who builds it, or why nobody does for a while */
+/* the lock of a page: being built, or in back-off after failures */
 
 void
 mcds_get_lock(mcds_t *m, json_t *o, ngx_str_t *key)

@@ -14,46 +14,85 @@
 #include "ngx_mcds_entry.h"
 
 
-/*
- * request: for an item of that key.  page: all that is known of a page, or of a
- * variant of one.  lock: adds who builds it.  state: in a word.
- *
- * secrets: those that the page is to be checked with, or NULL: of a page
- * without a signature the configuration does not say here whether it should
- * have one; who gives a key does.
- */
+/* Prepares a read of the item with this key. */
 
 void mcds_get_request(ngx_mcds_request_t *req, ngx_str_t *key);
+
+
+/*
+ * Returns an object with the stored data of a page, or of a variant.  secrets
+ * is as in mcds_get_body().
+ */
+
 json_t *mcds_get_page(mcds_t *m, ngx_str_t *key, ngx_array_t *secrets,
     ngx_uint_t variant);
+
+
+/* Adds the state of the lock of the page with this key. */
+
 void mcds_get_lock(mcds_t *m, json_t *o, ngx_str_t *key);
+
+
+/* Returns the state of an entry in a word, at the time now in milliseconds. */
+
 char *mcds_get_state(ngx_mcds_entry_t *entry, uint64_t now);
+
+
+/*
+ * Returns the secrets to check the page with, or NULL for no check.  The
+ * program does not know whether the configuration demands a signature; so a
+ * page without one is checked only if --hmac-key-file is given.
+ */
+
 ngx_array_t *mcds_get_secrets(mcds_t *m, ngx_mcds_entry_t *entry,
     ngx_array_t *secrets);
 
 
 /*
- * body: adds what is known of the body, all of its parts are read.  print:
- * --body, as it came from the origin, without the coding it is stored in.
+ * Adds the properties of the body, and reads all its parts.  secrets: an array
+ * of ngx_str_t, or NULL for no check of the signature.
  */
 
 void mcds_get_body(mcds_t *m, json_t *o, ngx_mcds_entry_t *entry,
     ngx_array_t *secrets);
+
+
+/*
+ * Prints the body as the origin sent it, without the coding in which it is
+ * stored.
+ */
+
 void mcds_get_print(mcds_t *m, ngx_str_t *key, ngx_array_t *secrets);
 
 
 /*
- * Of a page that varies.  variants: adds all; with --header, those of such a
- * request alone: one, unless they differ by what nginx chooses, too.  by_route:
- * 1 if they do.  variant: the hash of that one; route: of the page, or NULL.
- * variant_key: where the one of a hash lies.
+ * Adds the variants of a page that varies: with --header those that such a
+ * request may get, otherwise all.
  */
 
 void mcds_get_variants(mcds_t *m, json_t *o, ngx_mcds_entry_t *entry,
     ngx_array_t *secrets);
+
+
+/*
+ * Returns 1 if the variants also differ by the location or URI that nginx
+ * chooses, so that the headers do not suffice.
+ */
+
 ngx_uint_t mcds_get_by_route(ngx_str_t *names);
+
+
+/*
+ * Computes the hash of the variant for the headers of --header; route: that of
+ * the page, or NULL.
+ */
+
 void mcds_get_variant(mcds_t *m, ngx_str_t *names, ngx_str_t *route,
     u_char *hash);
+
+
+/* Sets key to the key of the variant with this hash. */
+
 void mcds_get_variant_key(mcds_t *m, ngx_mcds_entry_t *entry, u_char *hash,
     ngx_str_t *key);
 

@@ -13,7 +13,7 @@
 #include "ngx_mcds_vary.h"
 
 
-/* of a body, decoded in pieces */
+/* bytes of decoded output at a time */
 #define MCDS_GET_PIECE            65536
 
 
@@ -71,7 +71,7 @@ mcds_get_body(mcds_t *m, json_t *o, ngx_mcds_entry_t *entry,
 }
 
 
-/* NGX_DECLINED: it is lost or broken; NGX_ERROR: not known, told */
+/* NGX_DECLINED: the part is lost or broken; NGX_ERROR: unknown, reported */
 
 static ngx_int_t
 mcds_get_part(mcds_t *m, ngx_mcds_entry_t *entry, uint32_t n,
@@ -106,7 +106,7 @@ mcds_get_part(mcds_t *m, ngx_mcds_entry_t *entry, uint32_t n,
 
     if (rc == NGX_OK && secrets) {
 
-        /* it is signed as a value of its own */
+        /* the signature is checked on a value */
 
         value = ngx_mcds_value_create(answer->text.len, ngx_cycle->log);
 
@@ -131,7 +131,7 @@ mcds_get_part(mcds_t *m, ngx_mcds_entry_t *entry, uint32_t n,
 }
 
 
-/* --body: as it came from the origin, without the coding it is stored in */
+/* --body: as the origin sent it, without the coding in which it is stored */
 
 void
 mcds_get_print(mcds_t *m, ngx_str_t *key, ngx_array_t *secrets)
@@ -160,7 +160,7 @@ mcds_get_print(mcds_t *m, ngx_str_t *key, ngx_array_t *secrets)
     if (rc == NGX_OK && entry.kind == NGX_MCDS_ENTRY_VARY
         && ngx_mcds_vary_check(&entry.ext, &entry.body) == NGX_OK)
     {
-        /* the body of a list is no list */
+        /* for a list print the body of its variant */
 
         ngx_mcds_vary_names(&entry.ext, &names);
 

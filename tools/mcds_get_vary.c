@@ -14,7 +14,7 @@ static void mcds_get_routed(mcds_t *m, json_t *list, json_t *page,
     ngx_str_t *names, u_char *stored);
 
 
-/* of a page that varies; with --header, those of such a request alone */
+/* the variants of a page; with --header those that such a request may get */
 
 void
 mcds_get_variants(mcds_t *m, json_t *o, ngx_mcds_entry_t *entry,
@@ -91,7 +91,9 @@ mcds_get_by_route(ngx_str_t *names)
 }
 
 
-/* what nginx would choose is not known here, but what it chose for a page is */
+/*
+ * the program cannot derive nginx's route, but a stored page contains its own
+ */
 
 static void
 mcds_get_routed(mcds_t *m, json_t *list, json_t *page, ngx_str_t *names,
@@ -134,7 +136,7 @@ mcds_get_variant_key(mcds_t *m, ngx_mcds_entry_t *entry, u_char *hash,
 }
 
 
-/* what a request with the headers that were given would ask for */
+/* the hash of the variant for a request with the given headers */
 
 void
 mcds_get_variant(mcds_t *m, ngx_str_t *names, ngx_str_t *route, u_char *hash)

@@ -2,15 +2,15 @@
 /*
  * Copyright (C) mcds authors
  *
- * The text of mcds_cache_key for a URL, as nginx makes it, as far as the URL
- * alone tells it.
+ * The text of mcds_cache_key for a URL as nginx makes it, if the URL determines
+ * it.
  */
 
 
 #include "mcds_key.h"
 
 
-/* of a URL in the form of the default key */
+/* the parts of a URL in the form of the default key */
 
 typedef struct {
     ngx_str_t   key;
@@ -19,13 +19,15 @@ typedef struct {
     ngx_str_t   uri;          /* with the arguments */
     ngx_str_t   path;
     ngx_str_t   args;
-    ngx_uint_t  plain;        /* nginx's $uri is the path */
+    ngx_uint_t  plain;        /* the path is equal to $uri: nginx has nothing to
+                                 decode or normalize */
 } mcds_key_url_t;
 
 
 #define MCDS_KEY_NO               0
 #define MCDS_KEY_MAY              1
-#define MCDS_KEY_SURE             2     /* unless another one fits better */
+#define MCDS_KEY_SURE             2     /* unless another location matches
+                                           better */
 
 
 static void mcds_key_split(mcds_key_url_t *u, ngx_str_t *url);
@@ -106,7 +108,7 @@ mcds_key_split(mcds_key_url_t *u, ngx_str_t *url)
         u->args.len = last - u->args.data;
     }
 
-    /* what nginx decodes or puts together */
+    /* nginx decodes "%xx", and normalizes "//", "/." and "/.." */
 
     u->plain = 1;
 
@@ -120,7 +122,9 @@ mcds_key_split(mcds_key_url_t *u, ngx_str_t *url)
 }
 
 
-/* one that may answer; several: others, too, whose keys are different */
+/*
+ * a location that may answer; *several is set if others with different keys may
+ */
 
 static mcds_scope_t *
 mcds_key_scope(mcds_t *m, mcds_scope_t *site, ngx_array_t *servers,
@@ -171,13 +175,16 @@ mcds_key_answers(mcds_t *m, mcds_scope_t *scope, mcds_key_url_t *u)
             continue;
         }
 
-        /* one that is inside of it */
+        /* not if a location inside of this one matches */
 
         if (other[i]->parent == scope) {
             return 0;
         }
 
-        /* or beside it, or beside one that it is inside of */
+        /*
+         * nor if a better one beside this one, or beside a level around it,
+         * matches
+         */
 
         for (level = scope;
              level->level == MCDS_LEVEL_LOCATION;
@@ -230,7 +237,7 @@ mcds_key_match(mcds_scope_t *scope, mcds_key_url_t *u)
 }
 
 
-/* a matches; a regular expression may be better than a prefix */
+/* a matches for certain, b may; a regular expression may precede a prefix */
 
 static ngx_uint_t
 mcds_key_better(mcds_scope_t *a, mcds_scope_t *b)
@@ -248,7 +255,7 @@ mcds_key_better(mcds_scope_t *a, mcds_scope_t *b)
 }
 
 
-/* NULL, or why it is not known */
+/* returns NULL, or the reason why the key is unknown */
 
 static char *
 mcds_key_text(mcds_t *m, mcds_scope_t *scope, mcds_key_url_t *u,
@@ -322,7 +329,7 @@ mcds_key_text(mcds_t *m, mcds_scope_t *scope, mcds_key_url_t *u,
 }
 
 
-/* NGX_DECLINED: the URL does not tell */
+/* NGX_DECLINED: the URL does not determine the variable */
 
 static ngx_int_t
 mcds_key_variable(mcds_scope_t *scope, mcds_key_url_t *u, ngx_str_t *name,
@@ -391,7 +398,7 @@ mcds_key_variable(mcds_scope_t *scope, mcds_key_url_t *u, ngx_str_t *name,
 }
 
 
-/* the first of that name, upper and lower case being the same */
+/* the first argument of this name, compared without case as by nginx */
 
 static void
 mcds_key_arg(mcds_key_url_t *u, ngx_str_t *name, ngx_str_t *value)

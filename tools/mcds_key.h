@@ -13,11 +13,11 @@
 
 
 /*
- * Makes the text of mcds_cache_key of a URL in the form of the default key, as
- * nginx does in the location that answers it: of those with the site and pool
- * of this scope, in these servers (NULL: in any).  NULL, or why the tool cannot
- * tell; the URL is then left as it is.  A rewrite is not looked at, nor is what
- * a regular expression matches.
+ * Replaces a URL in the form of the default key by the text of mcds_cache_key,
+ * as nginx would make it in the location that answers the URL.  Considers the
+ * locations with the site and pool of this scope, in these servers, or in all
+ * if servers is NULL.  Returns NULL, or the reason why the program cannot tell;
+ * the URL is unchanged then.  Ignores rewrites and regular expressions.
  */
 
 char *mcds_key(mcds_t *m, mcds_scope_t *site, ngx_array_t *servers,

@@ -2,8 +2,8 @@
 /*
  * Copyright (C) mcds authors
  *
- * Pages: the server{} that nginx would choose for a URL, and the site that its
- * pages have.
+ * Pages: the server{} block that nginx would choose for a URL, and the site of
+ * its pages.
  */
 
 
@@ -13,7 +13,7 @@
 #include "mcds_url.h"
 
 
-/* how well a name fits: above it the kind, in it the length of a wildcard */
+/* how well a name matches: the kind, plus the length for a wildcard */
 #define MCDS_PAGE_LEN             0xffff
 
 #define MCDS_PAGE_TAIL            0x10000
@@ -21,7 +21,7 @@
 #define MCDS_PAGE_EXACT           0x40000
 
 
-/* a site that may have the page, in one pool */
+/* a site that may contain the page, in one pool */
 
 typedef struct {
     ngx_str_t        *site;
@@ -30,11 +30,12 @@ typedef struct {
 } mcds_found_t;
 
 
-/* the server{} blocks that may have a URL */
+/* the server{} blocks that may answer a URL */
 
 typedef struct {
     ngx_str_t         host;
-    ngx_str_t         addr;       /* as "listen" has it, if the host is one */
+    ngx_str_t         addr;       /* as in "listen", if the host is an
+                                     address */
     ngx_uint_t        v6;
     in_port_t         port;
     ngx_uint_t        best;
@@ -113,7 +114,7 @@ mcds_pages(mcds_t *m, ngx_str_t *urls, ngx_uint_t n)
 }
 
 
-/* servers: those that may have it; NULL: any may */
+/* servers: those that may answer, NULL: all */
 
 static void
 mcds_page_find(mcds_t *m, mcds_page_t *page, ngx_str_t *what, ngx_uint_t url,
@@ -132,7 +133,7 @@ mcds_page_find(mcds_t *m, mcds_page_t *page, ngx_str_t *what, ngx_uint_t url,
 
     if (found->nelts == 0) {
 
-        /* there is no configuration that would tell */
+        /* without a configuration, or without mcds_cache in it */
 
         mcds_site_pool(m, "mcds_cache", NULL);
 
@@ -178,7 +179,7 @@ mcds_page_find(mcds_t *m, mcds_page_t *page, ngx_str_t *what, ngx_uint_t url,
 }
 
 
-/* by the module's own code */
+/* the name of a page, made by the module's own code */
 
 static void
 mcds_page_name(mcds_t *m, mcds_page_t *page, ngx_str_t *site, ngx_str_t *key)
@@ -196,7 +197,7 @@ mcds_page_name(mcds_t *m, mcds_page_t *page, ngx_str_t *site, ngx_str_t *key)
 }
 
 
-/* the list of those that were found, and the end; what: the page, if it is */
+/* prints the sites found and ends the program; what: the page, or NULL */
 
 static void
 mcds_page_several(mcds_t *m, ngx_array_t *found, ngx_str_t *what)
@@ -291,7 +292,7 @@ mcds_page_site(mcds_t *m, ngx_array_t *found, mcds_scope_t *scope)
 }
 
 
-/* NULL: any */
+/* the servers that may answer a URL; NULL: any */
 
 static ngx_array_t *
 mcds_page_servers(mcds_t *m, ngx_str_t *url)
@@ -324,7 +325,7 @@ mcds_page_servers(mcds_t *m, ngx_str_t *url)
 }
 
 
-/* url: as the key has it, scheme and host in lower case */
+/* url: as in the key, with scheme and host in lower case */
 
 static void
 mcds_page_host(mcds_t *m, mcds_choice_t *c, ngx_str_t *url)
@@ -378,7 +379,7 @@ mcds_page_host(mcds_t *m, mcds_choice_t *c, ngx_str_t *url)
 }
 
 
-/* the addresses that a request may come to; any: whatever the URL's port is */
+/* checks the addresses of a port that may get the request; any: on all ports */
 
 static void
 mcds_page_port(mcds_t *m, mcds_choice_t *c, ngx_http_conf_port_t *port,
@@ -477,7 +478,7 @@ mcds_page_rank(ngx_http_core_srv_conf_t *server, ngx_str_t *host)
 
         if (name.len > 1 && name.data[0] == '.') {
 
-            /* the name behind the dot, or anything before it */
+            /* ".name" matches the name itself and all its subdomains */
 
             rest.data = name.data + 1;
             rest.len = name.len - 1;
@@ -538,7 +539,9 @@ mcds_page_regex(ngx_http_core_srv_conf_t *server)
 }
 
 
-/* of all addresses the server{} whose name fits best, if it caches anything */
+/*
+ * keeps the server{} blocks with the best match on any address, if they cache
+ */
 
 static void
 mcds_page_choose(mcds_t *m, mcds_choice_t *c,
@@ -594,7 +597,7 @@ mcds_page_one_of(ngx_array_t *servers, ngx_http_core_srv_conf_t *server)
 }
 
 
-/* the next level that caches, from *i on, in one of these servers, or in any */
+/* the next caching level from *i on, in one of these servers; NULL: in any */
 
 static mcds_scope_t *
 mcds_page_scope(mcds_t *m, ngx_uint_t *i, ngx_array_t *servers)
@@ -630,7 +633,7 @@ mcds_page_put(json_t *o, ngx_str_t *name)
 
     key = ngx_http_mcds_site_key(name);
 
-    /* what is between "<" and ">", nothing without a site */
+    /* the text between "<" and ">", empty without a site */
 
     site.data = name->data + 1;
     site.len = name->len - key.len - 2;

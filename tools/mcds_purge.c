@@ -2,8 +2,8 @@
 /*
  * Copyright (C) mcds authors
  *
- * mcds purge: as the module does it, see src/cache/page/ngx_mcds_purge.h and
- * ngx_mcds_tag.h.
+ * mcds purge: purges as the module does, see src/cache/page/ngx_mcds_purge.h
+ * and ngx_mcds_tag.h.
  */
 
 
@@ -14,7 +14,7 @@
 #include "ngx_mcds_tag.h"
 
 
-/* the largest page that is looked at */
+/* the maximum size of a page to read, bytes */
 #define MCDS_PURGE_LIMIT          (128 * 1024 * 1024)
 
 
@@ -157,10 +157,10 @@ mcds_purge_page(mcds_t *m, json_t *list, mcds_page_t *page,
 
 
 /*
- * The configuration does not say here which pages are to be signed: those that
- * are, each with the key that it was signed with, which its location knows.  A
- * key that is given is for all, and what it has not signed is deleted, as by
- * nginx.
+ * The program does not know which pages the configuration wants signed.  So a
+ * page with a signature is signed again, with the secret that matches.  A
+ * secret of --hmac-key-file applies to all pages: a page that it has not signed
+ * is deleted, as nginx does.
  */
 
 static ngx_array_t *

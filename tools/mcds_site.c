@@ -2,8 +2,8 @@
 /*
  * Copyright (C) mcds authors
  *
- * The pools, and the directives of the module, that nginx's configuration
- * has.  Pools are made by the code that makes them in nginx.
+ * The pools and directives of the module in nginx's configuration.  The code
+ * that creates pools is that of the module.
  */
 
 
@@ -103,7 +103,7 @@ mcds_site_read(mcds_t *m)
         mcds_site_make(m);
     }
 
-    /* the patience is that of the program, and once is enough */
+    /* the timeout is that of the program, which does not retry */
 
     pool = m->pools.elts;
 
@@ -117,7 +117,7 @@ mcds_site_read(mcds_t *m)
 }
 
 
-/* a pool without a configuration */
+/* --servers: a pool without a configuration */
 
 static void
 mcds_site_servers(mcds_t *m)
@@ -344,7 +344,7 @@ mcds_site_enter(mcds_t *m, ngx_conf_t *cf, mcds_scope_t *parent)
 }
 
 
-/* what is no regular expression */
+/* sets the path of a location, unless it is a regular expression */
 
 static void
 mcds_site_location(ngx_conf_t *cf, mcds_scope_t *scope)
@@ -410,7 +410,7 @@ mcds_site_level_of(ngx_conf_t *cf, mcds_scope_t *parent)
 }
 
 
-/* content_by_lua_block and others */
+/* blocks such as content_by_lua_block */
 
 static ngx_uint_t
 mcds_site_other_language(ngx_str_t *name)
@@ -556,7 +556,7 @@ mcds_site_add(mcds_t *m, ngx_conf_t *cf, mcds_scope_t *scope)
 
     } else if (mcds_is(&word[0], "mcds_purge_api")) {
 
-        /* that there is one is all that is asked of it */
+        /* only whether this is NULL matters */
 
         scope->conf.purge = (ngx_http_mcds_purge_t *) scope;
     }

@@ -2,8 +2,7 @@
 /*
  * Copyright (C) mcds authors
  *
- * The server{} blocks of the configuration: where they listen, and what they
- * are called.
+ * The addresses and the names of the server{} blocks.
  */
 
 
@@ -14,7 +13,7 @@
 /* "[", an address, "]" */
 #define MCDS_LISTEN_HOST          (NI_MAXHOST + 2)
 
-/* nginx has ports of UDP apart: as if they were an address family */
+/* UDP ports are separate: QUIC is added to the address family */
 #define MCDS_LISTEN_QUIC          0x10000
 
 
@@ -112,7 +111,7 @@ mcds_site_listen(mcds_t *m, ngx_conf_t *cf, mcds_scope_t *scope)
 
     if (l.first < 1 || l.last > 65535) {
 
-        /* nginx does not start with it */
+        /* nginx would reject this port */
 
         return;
     }
@@ -180,7 +179,7 @@ mcds_site_listen_host(mcds_t *m, mcds_listen_t *l, ngx_str_t *host)
         return;
     }
 
-    /* as short as nginx writes it */
+    /* in the shortest form, as nginx writes addresses */
 
     text[host->len - 1] = '\0';
 
@@ -198,7 +197,10 @@ mcds_site_listen_host(mcds_t *m, mcds_listen_t *l, ngx_str_t *host)
 }
 
 
-/* all of its addresses; if it has none here, the name itself stands for it */
+/*
+ * Adds all addresses of a host name; a name that cannot be resolved on this
+ * host is used as the address.
+ */
 
 static void
 mcds_site_listen_name(mcds_t *m, mcds_listen_t *l, char *name)
@@ -385,7 +387,7 @@ mcds_site_server_name(mcds_t *m, ngx_conf_t *cf, mcds_scope_t *scope)
             sn->name.data = name.data + 1;
             sn->name.len = name.len - 1;
 
-            /* that it is one is all that is asked of it */
+            /* only whether this is NULL matters */
 
             sn->regex = (ngx_http_regex_t *) sn;
             continue;

@@ -2,8 +2,7 @@
 /*
  * Copyright (C) mcds authors
  *
- * The sites that pages belong to: what the module has made of the
- * configuration, by its own code.
+ * The sites of pages: computed from the configuration by the module's own code.
  */
 
 
@@ -14,7 +13,7 @@ static void mcds_site_name(mcds_t *m, ngx_conf_t *cf, mcds_scope_t *scope);
 static ngx_mcds_pool_t *mcds_site_cache_pool(mcds_t *m, mcds_scope_t *scope);
 
 
-/* places in the array of all modules */
+/* indexes into the arrays of configurations below */
 
 ngx_module_t  ngx_http_core_module = { .ctx_index = 0 };
 ngx_module_t  ngx_http_mcds_cache_module = { .ctx_index = 1 };
@@ -54,7 +53,7 @@ mcds_site_make(mcds_t *m)
 
     for (i = 0; i < m->sites->scopes.nelts; i++) {
 
-        /* what http{} says is only inherited */
+        /* directives of http{} only take effect by inheritance */
 
         if (scope[i]->level > MCDS_LEVEL_HTTP) {
             srv_conf[0] = scope[i]->server;
@@ -103,7 +102,7 @@ mcds_site_name(mcds_t *m, ngx_conf_t *cf, mcds_scope_t *scope)
 }
 
 
-/* NULL: nothing is cached there */
+/* NULL: pages are not cached there */
 
 static ngx_mcds_pool_t *
 mcds_site_cache_pool(mcds_t *m, mcds_scope_t *scope)

@@ -2,8 +2,8 @@
 /*
  * Copyright (C) mcds authors
  *
- * Which pool a command is about: that of the directives which have the name, or
- * the key, that is on the command line.
+ * Chooses the pool of a command: the pool of the directives with the name, or
+ * the key, on the command line.
  */
 
 
@@ -33,7 +33,7 @@ mcds_site_pool(mcds_t *m, char *directives, ngx_str_t *name)
         return;
     }
 
-    /* where the name stands, or any, if all who have it agree */
+    /* if all directives with the name use the same pool it is that, else any */
 
     i = 0;
 
@@ -77,7 +77,7 @@ mcds_site_key_pool(mcds_t *m, char *directives, ngx_str_t *key)
 }
 
 
-/* that of --pool, or the only one there is */
+/* the pool of --pool, or the only one */
 
 static ngx_uint_t
 mcds_site_one_pool(mcds_t *m)
@@ -111,7 +111,10 @@ mcds_site_one_pool(mcds_t *m)
 }
 
 
-/* NGX_DECLINED: it has another pool than those before it, there is none now */
+/*
+ * NGX_DECLINED: the directive uses another pool than those before; m->pool is
+ * reset
+ */
 
 static ngx_int_t
 mcds_site_agree(mcds_t *m, mcds_directive_t *directive)
@@ -145,7 +148,7 @@ mcds_site_any_pool(mcds_t *m)
 }
 
 
-/* of the pools, each with a space before it */
+/* names of all pools, each after a space */
 
 static char *
 mcds_site_names(mcds_t *m)
@@ -177,7 +180,7 @@ mcds_site_names(mcds_t *m)
 }
 
 
-/* the pool of all levels, if it is one and the same */
+/* the pool of all directives, if all use the same one */
 
 static ngx_mcds_pool_t *
 mcds_site_used(mcds_t *m)
@@ -291,7 +294,7 @@ mcds_site_find_key(mcds_t *m, ngx_uint_t *i, char *names, ngx_str_t *key,
                 continue;
             }
 
-            /* the default key is all variables */
+            /* the default key consists of variables only */
 
             text = &any;
         }
@@ -309,7 +312,10 @@ mcds_site_find_key(mcds_t *m, ngx_uint_t *i, char *names, ngx_str_t *key,
 }
 
 
-/* whether the key, or its begin, may be that text with values of variables */
+/*
+ * returns 1 if the key, or with "begin" its beginning, matches the text, in
+ * which a variable stands for any characters
+ */
 
 static ngx_uint_t
 mcds_site_fits(u_char *text, u_char *end, u_char *key, u_char *last,
@@ -337,7 +343,7 @@ mcds_site_fits(u_char *text, u_char *end, u_char *key, u_char *last,
 
         } else {
 
-            /* the value of the last variable is longer, or there is none */
+            /* extend the value of the last variable, if there is one */
 
             if (rest == NULL || mark == last) {
                 return 0;
@@ -400,7 +406,7 @@ mcds_site_in_pool(mcds_t *m, mcds_directive_t *directive)
 }
 
 
-/* what follows "name=", or NULL */
+/* the value after "name=", or NULL */
 
 ngx_str_t *
 mcds_site_param(mcds_directive_t *directive, char *name)
