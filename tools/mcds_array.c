@@ -24,7 +24,7 @@ typedef struct {
     ngx_uint_t               rc;
     ngx_str_t               *values;
     ngx_uint_t               n;
-    ngx_uint_t               pushed;    /* of them */
+    ngx_uint_t               pushed;    /* number of pushed values */
 } mcds_push_t;
 
 
@@ -74,7 +74,9 @@ mcds_array(mcds_t *m, ngx_str_t *args, ngx_uint_t n)
 }
 
 
-/* as the configuration has it, by its name; 1 if it is "unique" */
+/*
+ * sets "max" of the array by the directives with its name; 1 if it is "unique"
+ */
 
 static ngx_uint_t
 mcds_array_find(mcds_t *m, ngx_mcds_array_t *array)
@@ -135,7 +137,10 @@ mcds_array_list(mcds_t *m, ngx_mcds_array_t *array)
         return;
     }
 
-    /* the newest; more than "max" may still be there, but are not shown */
+    /*
+     * the newest elements; memcached may still have more than "max", nginx
+     * hides them
+     */
 
     n = json_array_size(read.list);
     limit = n;
@@ -182,7 +187,7 @@ mcds_array_list(mcds_t *m, ngx_mcds_array_t *array)
 }
 
 
-/* what is no JSON is shown as the text that it is */
+/* an element that is no JSON is shown as text */
 
 static void
 mcds_array_lines(void *data, ngx_uint_t rc, ngx_mcds_array_content_t *content)
@@ -285,7 +290,7 @@ mcds_array_push(mcds_t *m, ngx_mcds_array_t *array, ngx_uint_t unique,
 }
 
 
-/* the values as lines, those that are not known, unless it is NULL */
+/* the values as lines; with known only values that it does not contain */
 
 static ngx_mcds_value_t *
 mcds_array_text(mcds_push_t *push, json_t *known)
@@ -337,7 +342,7 @@ mcds_array_text(mcds_push_t *push, json_t *known)
 }
 
 
-/* "unique": what is there already stays where it is */
+/* "unique": a value that the array contains already keeps its place */
 
 static ngx_uint_t
 mcds_array_edit(void *data, ngx_mcds_array_content_t *content,
@@ -385,7 +390,7 @@ mcds_array_edit(void *data, ngx_mcds_array_content_t *content,
 }
 
 
-/* what is no string is no value that is pushed */
+/* only strings can be equal to a pushed value */
 
 static void
 mcds_array_know(json_t *known, u_char *data, size_t len)

@@ -2,8 +2,8 @@
 /*
  * Copyright (C) mcds authors
  *
- * mcds check and mcds bench: the servers, as nginx would find them.  What they
- * say about themselves is asked with libmemcached, which knows "stats".
+ * mcds check and mcds bench: the servers as nginx would find them.  Their
+ * statistics are read with libmemcached, which supports "stats".
  */
 
 
@@ -20,21 +20,24 @@
 #define MCDS_BENCH_LARGE          10240
 #define MCDS_BENCH_TTL            60
 
-/* what keeps something in a pool, with the name of it */
+/* the directives that store data in a pool under a name */
 #define MCDS_CHECK_NAMES                                                      \
     "mcds_cache mcds_counter mcds_visitor_counter mcds_counter_top "          \
     "mcds_lock mcds_log mcds_array_api mcds_array_push mcds_table_api "        \
     "mcds_table_lookup"
 
-/* the page of the manual about -C and -M */
+/* the section of the manual about -C and -M */
 #define MCDS_CHECK_SETTINGS                                                   \
     "docs/troubleshooting.md#settings-of-memcached-that-prevent-caching"
 
-/* seconds; memcached looks at its clock now and then only */
+/*
+ * tolerated difference of clocks, seconds; memcached reads its clock
+ * periodically
+ */
 #define MCDS_CHECK_SKEW           5
 
 
-/* what is looked for, and what is read of it */
+/* a statistic to look for, and its value */
 
 typedef struct {
     char        *name;
@@ -130,7 +133,7 @@ mcds_check(mcds_t *m, ngx_str_t *args, ngx_uint_t n)
 
     mcds_put(o, "pools", pools);
 
-    /* what is kept in them, by name */
+    /* the names in use */
 
     names = json_array();
     i = 0;
@@ -200,7 +203,7 @@ mcds_check_pool(mcds_t *m, ngx_mcds_pool_t *pool)
 }
 
 
-/* 1 if it is a pool of pages alone, for which to be full is as it should be */
+/* returns 1 for a pool that stores only pages: evictions are normal there */
 
 static ngx_uint_t
 mcds_check_pages(mcds_t *m, ngx_mcds_pool_t *pool)
@@ -241,7 +244,7 @@ mcds_check_distribution(ngx_mcds_pool_t *pool)
         return distributions[pool->distribution];
     }
 
-    /* a string of libmemcached may have said something else */
+    /* a libmemcached string may have set another distribution */
 
     switch (memcached_behavior_get_distribution(pool->memcached)) {
 
@@ -276,7 +279,7 @@ mcds_check_server(mcds_t *m, ngx_mcds_server_t *server)
         return o;
     }
 
-    /* as nginx begins: connected, greeted, and asked */
+    /* as nginx does at first: connect, check the version, send a request */
 
     ngx_memzero(&req, sizeof(ngx_mcds_request_t));
 
@@ -317,7 +320,7 @@ mcds_check_server(mcds_t *m, ngx_mcds_server_t *server)
 }
 
 
-/* an operation knows no more than that the server is down */
+/* the cause of a failed connection, which the result code does not tell */
 
 static json_t *
 mcds_check_cause(ngx_mcds_server_t *server, ngx_uint_t rc)
@@ -354,7 +357,7 @@ mcds_check_stats(mcds_t *m, ngx_mcds_server_t *server, json_t *o)
         { NULL, "" }
     };
 
-    /* libmemcached has no TLS, and no passwords in the text protocol */
+    /* libmemcached has neither TLS nor passwords in the text protocol */
 
 #if (NGX_SSL)
     if (server->pool->ssl) {
@@ -376,13 +379,16 @@ mcds_check_stats(mcds_t *m, ngx_mcds_server_t *server, json_t *o)
     if (memcached_stat_execute(mc, NULL, mcds_check_stat, &asked)
         != MEMCACHED_SUCCESS)
     {
-        /* a proxy, perhaps */
+        /* perhaps a proxy without "stats" */
 
         memcached_free(mc);
         return;
     }
 
-    /* the settings have one of the same name */
+    /*
+     * "stats settings" has a line of the same name, which would overwrite this
+     * one
+     */
 
     (void) ngx_cpystrn((u_char *) stats[MCDS_STAT_EVICTED].value,
                        (u_char *) stats[MCDS_STAT_EVICTIONS].value, 64);
@@ -439,7 +445,7 @@ mcds_check_stat(const memcached_instance_st *instance, const char *key,
 
     stats = asked->stats;
 
-    /* libmemcached would read for as long as anything comes */
+    /* libmemcached would read as long as the server sends */
 
     if (mcds_now() > asked->until) {
         mcds_failed(asked->m, &asked->server->name, NGX_MCDS_TIMEOUT);
@@ -567,7 +573,7 @@ mcds_check_warnings(mcds_t *m, ngx_mcds_server_t *server, mcds_stat_t *stats,
 }
 
 
-/* 1 if it keeps more than pages, in this pool or another one */
+/* returns 1 if the server stores more than pages, in any pool */
 
 static ngx_uint_t
 mcds_check_shared(mcds_t *m, ngx_mcds_server_t *server)
@@ -595,7 +601,7 @@ mcds_check_shared(mcds_t *m, ngx_mcds_server_t *server)
 }
 
 
-/* help: the page of the manual about it */
+/* help: the section of the manual about the warning */
 
 static void
 mcds_check_warn(mcds_t *m, json_t *o, char *help, const char *fmt, ...)
@@ -621,7 +627,7 @@ mcds_check_warn(mcds_t *m, json_t *o, char *help, const char *fmt, ...)
 }
 
 
-/* as mcds_do(), on this server, whatever the key */
+/* as mcds_do(), but on this server, regardless of the key */
 
 static ngx_uint_t
 mcds_server_do(ngx_mcds_server_t *server, ngx_mcds_request_t *req,
@@ -698,7 +704,7 @@ mcds_bench(mcds_t *m, ngx_str_t *args, ngx_uint_t n)
 }
 
 
-/* for people: a row for each kind of operation */
+/* the results for people: a row for each kind of operation */
 
 static void
 mcds_bench_rows(json_t *list, json_t *o)

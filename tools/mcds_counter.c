@@ -99,7 +99,7 @@ mcds_counter_object(mcds_t *m, ngx_str_t *key)
 }
 
 
-/* JSON has no numbers of 64 bits for everybody */
+/* many readers of JSON cannot represent integers above 63 bits: a string */
 
 static json_t *
 mcds_counter_number(uint64_t value)
@@ -147,7 +147,10 @@ mcds_counter_get(mcds_t *m, ngx_str_t *key)
 
     if (rc == NGX_MCDS_OK && (answer.has & NGX_MCDS_TTL)) {
 
-        /* a mark is no time that anybody has asked for */
+        /*
+         * this time to live is a mark of the module, not the expiry of the
+         * counter
+         */
 
         mcds_put(o, "ttl",
                  (answer.ttl < 0
@@ -222,7 +225,9 @@ mcds_counter_add(mcds_t *m, ngx_str_t *key, ngx_str_t *number)
 }
 
 
-/* a host that knows more would raise it again */
+/*
+ * removes the mark: a host that has counted more would raise the counter again
+ */
 
 static void
 mcds_counter_unmark(mcds_t *m, ngx_str_t *key)
@@ -327,7 +332,7 @@ mcds_counter_reset(mcds_t *m, ngx_str_t *key)
 }
 
 
-/* as the directive says, or the options */
+/* takes the window from the directive, the options override it */
 
 static void
 mcds_counter_window(mcds_t *m, mcds_directive_t *directive, uint32_t *window,
@@ -342,7 +347,7 @@ mcds_counter_window(mcds_t *m, mcds_directive_t *directive, uint32_t *window,
         param = *value;
         n = ngx_parse_time(&param, 1);
 
-        /* what nginx does not take is refused below */
+        /* a value that nginx rejects is refused below */
 
         *window = (n > 0 && n <= NGX_MCDS_MAX_TTL) ? (uint32_t) n : 0;
     }
@@ -362,7 +367,7 @@ mcds_counter_window(mcds_t *m, mcds_directive_t *directive, uint32_t *window,
         *slots = m->o.slots;
     }
 
-    /* as mcds_counter_top has it */
+    /* the default of mcds_counter_top */
 
     if (*slots == 0) {
         for (*slots = 24; *window % *slots; (*slots)--) { /* void */ }
@@ -377,7 +382,7 @@ mcds_counter_window(mcds_t *m, mcds_directive_t *directive, uint32_t *window,
 }
 
 
-/* those which count the same key have the same window */
+/* all directives that count the same key have the same window */
 
 static mcds_directive_t *
 mcds_visitors_find(mcds_t *m, ngx_str_t *key)
@@ -548,7 +553,7 @@ mcds_top(mcds_t *m, ngx_str_t *args, ngx_uint_t n)
 
     mcds_put(o, "top", keys);
 
-    /* slots lie on all servers, of which one may be missing */
+    /* the slots are on all servers: without one the result is incomplete */
 
     server = m->pool->servers.elts;
 

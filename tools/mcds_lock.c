@@ -2,7 +2,7 @@
 /*
  * Copyright (C) mcds authors
  *
- * mcds lock: those of mcds_lock, which programs share.
+ * mcds lock: the locks of mcds_lock, which programs share with nginx.
  */
 
 
@@ -16,7 +16,7 @@ typedef struct {
     ngx_uint_t                rc;
     int64_t                   ttl;
     uint64_t                  number;
-    ngx_uint_t                known;    /* it is a lock of this kind */
+    ngx_uint_t                known;    /* the item is a lock */
     size_t                    len;      /* of the owner */
     u_char                    owner[NGX_MCDS_MUTEX_OWNER];
 } mcds_look_t;
@@ -134,7 +134,7 @@ mcds_lock_done(void *data, ngx_mcds_mutex_state_t *state)
 }
 
 
-/* only from the owner that was seen: the next one keeps it */
+/* frees the lock only from the owner just seen: a new owner keeps it */
 
 static void
 mcds_lock_free(mcds_t *m, ngx_str_t *key)

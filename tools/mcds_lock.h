@@ -13,7 +13,10 @@
 #include "mcds.h"
 
 
-/* the words behind "run": a key, and a command; m->pool is set */
+/*
+ * Runs a command while the lock is held; args: the key, the command and its
+ * arguments.  m->pool must be set.
+ */
 
 void mcds_lock_run(mcds_t *m, ngx_str_t *args, ngx_uint_t n);
 

@@ -2,11 +2,11 @@
 /*
  * Copyright (C) mcds authors
  *
- * mcds lock run: a command that runs while the lock is held.
+ * mcds lock run: runs a command while the lock is held.
  *
- * Where there is no terminal the command leads a process group of its own, so
- * that its children get the signals that it gets.  At a terminal it stays in
- * the group that has the terminal, as any other command.
+ * Without a terminal the command leads its own process group, so that its
+ * children get its signals.  With a terminal the command stays in the
+ * foreground process group, like any other command.
  */
 
 
@@ -20,19 +20,20 @@
 #include "ngx_mcds_mutex.h"
 
 
-/* what "lock run" ends with, beside the command's exit code */
+/* exit codes of "lock run", besides those of the command */
 
 #define MCDS_RUN_UNAVAILABLE      69  /* EX_UNAVAILABLE: no memcached */
-#define MCDS_RUN_BUSY             75  /* EX_TEMPFAIL: somebody else has it */
+#define MCDS_RUN_BUSY             75  /* EX_TEMPFAIL: another owner holds the
+                                         lock */
 #define MCDS_RUN_LOST             79
-#define MCDS_RUN_CANNOT           126 /* as shells do */
+#define MCDS_RUN_CANNOT           126 /* as in shells */
 #define MCDS_RUN_NO_COMMAND       127
 #define MCDS_RUN_SIGNAL           128
 
-/* seconds, as that of mcds_lock */
+/* seconds, the default of mcds_lock */
 #define MCDS_RUN_TTL              30
 
-/* the part of the ttl that one operation may take */
+/* an operation may take 1 / MCDS_RUN_PART of the ttl */
 #define MCDS_RUN_PART             6
 
 
@@ -40,12 +41,13 @@ typedef struct {
     mcds_t            *m;
     ngx_str_t          key;
     ngx_mcds_mutex_t  *mutex;
-    ngx_uint_t         told;      /* the mutex has said what it is */
+    ngx_uint_t         told;      /* the handler was called with the status */
     ngx_uint_t         status;    /* ngx_mcds_mutex_e */
     ngx_uint_t         done;
-    pid_t              pid;       /* of the command, 0: there is none */
-    int                ended;     /* as waitpid() has it */
-    int                signo;     /* that came before the command, or 0 */
+    pid_t              pid;       /* of the command, 0: it does not run */
+    int                ended;     /* status of waitpid() */
+    int                signo;     /* received before the command started, or
+                                     0 */
     unsigned           group:1;
     unsigned           lost:1;
 } mcds_run_t;
@@ -71,7 +73,7 @@ static int mcds_run_end(mcds_run_t *run);
 static void mcds_run_released(void *data, ngx_mcds_mutex_state_t *state);
 
 
-/* signals that the command gets */
+/* signals that are passed on to the command */
 
 static int  mcds_run_signals[] = {
     SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, 0
@@ -153,7 +155,9 @@ mcds_lock_run(mcds_t *m, ngx_str_t *args, ngx_uint_t n)
 }
 
 
-/* that the lock cannot be extended is to be known before it ends */
+/*
+ * limits timeouts, so that a failure to extend the lock is known before it ends
+ */
 
 static void
 mcds_run_patience(mcds_t *m, uint32_t ttl)
@@ -184,7 +188,7 @@ mcds_run_handler(void *data, ngx_mcds_mutex_t *mutex, ngx_uint_t status)
 }
 
 
-/* nothing has run */
+/* reports why the command was not started; returns the exit code */
 
 static int
 mcds_run_refused(mcds_run_t *run)
@@ -210,7 +214,7 @@ mcds_run_refused(mcds_run_t *run)
                    (int) run->key.len, run->key.data);
     }
 
-    /* a lock that memcached may have given meanwhile is given back */
+    /* wait until a lock that memcached may still grant is given back */
 
     mcds_settle(run->m);
 
@@ -278,7 +282,7 @@ mcds_run_child(mcds_run_t *run, char **argv)
 
 #if (NGX_LINUX)
 
-    /* nobody extends the lock any more when mcds was killed */
+    /* if mcds is killed no process extends the lock: the command has to end */
 
     (void) prctl(PR_SET_PDEATHSIG, SIGTERM);
 
@@ -320,7 +324,7 @@ mcds_run_signal(void *data, int signo, ngx_uint_t sent)
 
     if (run->pid) {
 
-        /* what the terminal has sent the command has got, too */
+        /* the command already got a signal that came from the terminal */
 
         if (sent || run->group) {
             mcds_run_kill(run, signo);
@@ -345,7 +349,7 @@ mcds_run_kill(mcds_run_t *run, int signo)
 }
 
 
-/* the mutex tries to get the lock again, which keeps others out */
+/* the mutex keeps trying to get the lock back, which excludes others */
 
 static void
 mcds_run_lost(mcds_run_t *run)
@@ -359,7 +363,7 @@ mcds_run_lost(mcds_run_t *run)
 }
 
 
-/* gives the lock back, unless it is that of another owner by now */
+/* releases the lock, unless another owner has it by now */
 
 static int
 mcds_run_end(mcds_run_t *run)

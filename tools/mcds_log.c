@@ -2,7 +2,7 @@
 /*
  * Copyright (C) mcds authors
  *
- * mcds log: the lines of all hosts, those that are kept, and as they come.
+ * mcds log: the lines of all hosts, both stored and new ones.
  */
 
 
@@ -11,19 +11,19 @@
 #include "ngx_mcds_log_read.h"
 
 
-/* as those of mcds_log */
+/* defaults of mcds_log */
 #define MCDS_LOG_CHUNK            10000
 #define MCDS_LOG_CHUNKS           30
 #define MCDS_LOG_MAX_CHUNK        (128 * 1024)
 
-/* lines of "read", as mcds_log_api; and before those of "follow" */
+/* lines of "read", the default of mcds_log_api; lines shown before "follow" */
 #define MCDS_LOG_LIMIT            100
 #define MCDS_LOG_BEFORE           10
 
 
 typedef enum {
-    MCDS_LOG_WAITING = 0,         /* for the feed to begin */
-    MCDS_LOG_READING,             /* what was there before it */
+    MCDS_LOG_WAITING = 0,         /* for the feed to start */
+    MCDS_LOG_READING,             /* the lines before the feed */
     MCDS_LOG_LIVE
 } mcds_log_state_e;
 
@@ -34,9 +34,9 @@ typedef struct {
     ngx_uint_t             state;
     ngx_uint_t             done;
     ngx_uint_t             rc;
-    ngx_uint_t             failed;  /* the last look has */
-    ngx_array_t            known;   /* ngx_mcds_log_id_t, of what was read */
-    ngx_array_t            batches; /* that came meanwhile */
+    ngx_uint_t             failed;  /* of the last poll */
+    ngx_array_t            known;   /* ngx_mcds_log_id_t, of the lines read */
+    ngx_array_t            batches; /* received while reading */
 } mcds_log_t;
 
 
@@ -253,8 +253,9 @@ mcds_log_event(mcds_log_t *ml, ngx_mcds_log_event_t *event)
 
 
 /*
- * What was there is read until the feed takes over.  A line that was late may
- * be told by both: those that were read are known.
+ * Reads the stored lines up to the start of the feed, then shows the feed.
+ * Both may contain a line that was late: the ids of the lines read are
+ * remembered.
  */
 
 static void
@@ -317,7 +318,7 @@ mcds_log_follow(mcds_log_t *ml, ngx_mcds_log_range_t *range)
 }
 
 
-/* the feed's: at each look, and with lines */
+/* handler of the feed: called for each poll, with or without lines */
 
 static void
 mcds_log_batch(void *data, ngx_uint_t rc, ngx_mcds_log_batch_t *batch)
@@ -335,7 +336,7 @@ mcds_log_batch(void *data, ngx_uint_t rc, ngx_mcds_log_batch_t *batch)
 
     case MCDS_LOG_WAITING:
 
-        /* what comes in a batch now is read, too */
+        /* the lines of this batch are going to be read from the log */
 
         ml->rc = rc;
         ml->done = 1;
@@ -358,7 +359,7 @@ mcds_log_batch(void *data, ngx_uint_t rc, ngx_mcds_log_batch_t *batch)
 
     if (rc != NGX_MCDS_OK) {
 
-        /* it goes on when the server is back */
+        /* the feed continues when the server is back */
 
         if (!ml->failed) {
             fprintf(stderr, "mcds log: %s, retrying\n", ngx_mcds_strerror(rc));

@@ -14,12 +14,18 @@
 #include "ngx_mcds_log.h"
 
 
-/* as the configuration has it, so that all hosts and readers agree */
+/*
+ * Sets up the log from the configuration, so that all hosts and readers agree
+ * on its format.
+ */
 
 void mcds_log_find(mcds_t *m, ngx_mcds_log_t *log, ngx_str_t *name);
 
 
-/* a name, and the words of a line; without them lines of standard input */
+/*
+ * "log write"; args: a name, and the words of a line; without words the lines
+ * come from standard input.
+ */
 
 void mcds_log_write(mcds_t *m, ngx_str_t *args, ngx_uint_t n);
 

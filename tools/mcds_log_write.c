@@ -2,8 +2,8 @@
 /*
  * Copyright (C) mcds authors
  *
- * mcds log write: lines for the log of all hosts, written by the code with
- * which a worker writes them.
+ * mcds log write: writes lines to the log of all hosts, with the code of a
+ * worker.
  */
 
 
@@ -13,15 +13,19 @@
 #include "ngx_mcds_stat_sums.h"
 
 
-/* bytes of lines that memcached has not taken yet, then nothing is read; a
-   frame may be half empty */
+/*
+ * unwritten bytes above which standard input is not read; frames may be half
+ * empty
+ */
 #define MCDS_WRITE_AHEAD          (NGX_MCDS_LOG_PENDING / 4)
 
-/* what is read at once */
+/* size of a read, bytes */
 #define MCDS_WRITE_BUFFER         65536
 
-/* milliseconds between looks at what was written, and how long a writer tries
-   that has no more to come */
+/*
+ * milliseconds: between two checks of progress, and the time that the last
+ * lines get
+ */
 #define MCDS_WRITE_LOOK           10
 #define MCDS_WRITE_LAST           3000
 
@@ -30,16 +34,16 @@ typedef struct {
     mcds_t                 *m;
     ngx_mcds_log_t          log;
     ngx_mcds_log_writer_t  *writer;
-    ngx_connection_t       *input;    /* NULL: is not read now */
+    ngx_connection_t       *input;    /* NULL: not being read */
     ngx_event_t             event;
     ngx_msec_t              end;
-    uint64_t                lines;    /* given to the writer */
+    uint64_t                lines;    /* passed to the writer */
     ngx_uint_t              cut;
     size_t                  ahead;
     ngx_uint_t              done;
     unsigned                eof:1;
 
-    size_t                  len;      /* of a line that is not whole */
+    size_t                  len;      /* of an incomplete line */
     u_char                  line[NGX_MCDS_LOG_LINE];
 } mcds_write_t;
 
@@ -107,7 +111,7 @@ mcds_log_write(mcds_t *m, ngx_str_t *args, ngx_uint_t n)
 }
 
 
-/* whether there are readers of this time */
+/* checks that the log still has a chunk for --time */
 
 static void
 mcds_write_check(mcds_write_t *w)
@@ -228,7 +232,7 @@ mcds_write_read(ngx_event_t *ev)
 
     if (w->ahead > MCDS_WRITE_AHEAD) {
 
-        /* goes on when memcached has taken that */
+        /* input is read again when memcached has stored the lines */
 
         ngx_tool_unwatch(w->input);
         w->input = NULL;
@@ -246,7 +250,7 @@ mcds_write_bytes(mcds_write_t *w, u_char *p, u_char *last)
         end = ngx_strlchr(p, last, '\n');
         n = (end ? end : last) - p;
 
-        /* len may be more than there is room for */
+        /* len also counts the bytes that are cut off */
 
         if (w->len < NGX_MCDS_LOG_LINE) {
             ngx_memcpy(w->line + w->len, p,
@@ -267,7 +271,7 @@ mcds_write_bytes(mcds_write_t *w, u_char *p, u_char *last)
 }
 
 
-/* there is no more: what was gathered leaves at once */
+/* end of input: flush all lines at once */
 
 static void
 mcds_write_eof(mcds_write_t *w)
@@ -348,7 +352,7 @@ mcds_write_end(mcds_write_t *w)
 
     ngx_mcds_log_close(w->writer);
 
-    /* the size of the chunk, which may be on its way */
+    /* wait for the update of the chunk's size */
 
     mcds_settle(w->m);
 

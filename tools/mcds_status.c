@@ -2,7 +2,7 @@
 /*
  * Copyright (C) mcds authors
  *
- * mcds status and mcds watch: one screen about the site, once and live.
+ * mcds status and mcds watch: one screen about the site, shown once or live.
  */
 
 
@@ -12,7 +12,7 @@
 #include "ngx_mcds_conn.h"
 
 
-/* requests after which a hit ratio, in percent, says something */
+/* below so many requests a hit ratio is not judged; a low ratio, percent */
 #define MCDS_STATUS_REQUESTS      1000
 #define MCDS_STATUS_LOW           10
 
@@ -158,7 +158,7 @@ mcds_status_server(mcds_t *m, ngx_mcds_pool_t *pool, json_t *server,
 }
 
 
-/* null: there is nothing to be had */
+/* null: no location with mcds_status responds */
 
 static json_t *
 mcds_status_nginx(mcds_t *m, json_t *problems)
@@ -209,7 +209,7 @@ mcds_status_sums(json_t *status)
 }
 
 
-/* all caches together */
+/* sums over all caches */
 
 static void
 mcds_status_caches(json_t *status, json_t *sums)
@@ -289,7 +289,7 @@ mcds_status_judge(mcds_t *m, json_t *status, json_t *problems)
                                 "cache %s", name);
         }
 
-        /* the sums of this one alone */
+        /* the sums of this cache alone */
 
         pool = json_pack("{s:[O]}", "caches", cache);
         sums = mcds_status_sums(pool);
@@ -369,7 +369,10 @@ mcds_status_down(json_t *status)
 }
 
 
-/* a number, in an object of that one unless two is NULL; 0: there is none */
+/*
+ * the number object.one, or object.one.two if two is not NULL; 0 if it is
+ * missing
+ */
 
 static json_int_t
 mcds_status_get(json_t *object, char *one, char *two)
@@ -650,7 +653,7 @@ mcds_watch_rates(json_t *before, json_t *now)
 }
 
 
-/* sums that begin anew, after a restart, count as none */
+/* a sum that decreased, after a restart of nginx, counts as no change */
 
 static double
 mcds_watch_rate(json_t *before, json_t *now, char *name, double seconds)

@@ -143,7 +143,9 @@ mcds_table(mcds_t *m, ngx_str_t *args, ngx_uint_t n)
 }
 
 
-/* what nginx would not add: what others have added can be removed */
+/*
+ * rejects names that nginx does not add; names added by others can be removed
+ */
 
 static void
 mcds_table_check(mcds_t *m, ngx_str_t *name)
@@ -210,7 +212,7 @@ mcds_table_list(mcds_t *m, ngx_mcds_table_t *table)
                                ? mcds_time((uint64_t) name[i].expiry * 1000)
                                : json_null());
 
-        /* the list may name what memcached has dropped */
+        /* memcached may have evicted an element that the list contains */
 
         if (m->o.values
             && mcds_table_value(m, table, &name[i].name, o) == NGX_MCDS_OK)
