@@ -48,10 +48,10 @@ Test::Mcds - the harness of the mcds tests
 
     $t->done();
 
-done() ends each file: it stops everything, checks the logs, the connections,
-the exit codes and that no process is left, each as a test of its own, and calls
-done_testing().  Do not plan.  A file that dies early is cleaned up as well.
-When a test failed, the private folder is kept and its name is shown.
+done() ends each file: it stops all processes, checks the logs, the connections,
+the exit codes and that no process is left, each in a test of its own, and calls
+done_testing().  Do not plan.  A file that dies early is cleaned up as well.  If
+a test failed, the private folder is kept and its name is shown.
 
 =head1 PLACES IN A CONFIGURATION
 
@@ -60,89 +60,90 @@ When a test failed, the private folder is kept and its name is shown.
     %%HTTP%%        access_log, the temporary folders (inside http)
     %%PORT%%        this host's port
     %%PORT_name%%   the port of the memcached, fake, origin or nginx of that
-                    name, or just a free one; the same all through the test
-    %%SOCK_name%%   a unix socket's path, for those made with unix => 1
+                    name, or else a free one; constant during the test
+    %%SOCK_name%%   the path of the unix socket of a server with unix => 1
     %%TMP%%         the test's private folder
     %%DIR%%         this host's folder in it
 
 =head1 THE TEST OBJECT
 
-    Test::Mcds->new(%o)     module => 0: without our module; calm => 1: see
-                            calm() of a response
-    $t->nginx(name, conf, %o)       starts a host; log => 'debug'; loop => 1,
-                                    so that it tells of its event loop;
-                                    memory => 1, see Test::Mcds::Memory; table
-                                    => 1, see lib/table.c; pools
-                                    without a timeout get 1 s, unless patience
-                                    => 0; mode => 0: see MCDS_MODE
+    Test::Mcds->new(%o)     module => 0: nginx without the module; calm => 1:
+                            see calm() of a response
+    $t->nginx(name, conf, %o)       starts a host; log => 'debug'; loop => 1:
+                                    see loop(); memory => 1: see
+                                    Test::Mcds::Memory; table => 1: see
+                                    lib/table.c; patience => 0: do not set the
+                                    timeout of a pool, which otherwise is 1 s
+                                    by default; mode => 0: see MCDS_MODE
     $t->memcached(name, %o)         real; unix => 1, args => [...], memory,
-                                    threads; mute => 1, when it does not talk
-                                    to the test (TLS, passwords)
+                                    threads; mute => 1 if the test cannot use it
+                                    (TLS, passwords)
     $t->fake(name, sub, %o)         scripted; unix => 1, on_connect => sub,
                                     blackhole => 1, version => '1.6.18'
     $t->origin(name, answer, %o)    answer: hash or sub; paths => { '/p' =>
                                     {...} }, unix => 1, fastcgi => 1,
                                     http2 => 1, see Test::Mcds::Origin2
     $t->load(%o)            a load generator in C, see below
-    $t->helper(name, sub, @command)     runs a program until the sub, told its
-                                    pid, says that it is there; dies with what
-                                    it has said if it ends before; its pid
+    $t->helper(name, sub, @command)
+                                    starts a program and waits until the sub,
+                                    called with its pid, returns true; dies with
+                                    its output if it ends before; its pid
     $t->port(name)          the port of that name
     $t->dir()               the private folder
     $t->write_file(name, text)      in that folder; returns the path
     $t->read_file(name)
-    $t->conf_error(conf)    nginx -t: its output, '' when it is content
+    $t->conf_error(conf)    the output of nginx -t, '' if it succeeds
     $t->conf_error(main => text, http => .., server => .., location => ..)
-                            the same, with the rest of a configuration around
+                            the same for parts of a configuration
     $t->needs('http_ssl', 'http_v2', 'curl', 'IO::Socket::SSL', ...)
-                            skips the file unless nginx has the modules, the
-                            programs and Perl modules are there; 'x.so' is a
-                            dynamic module that is installed
-    $t->has(what)           the same as a question; the path of an 'x.so'
+                            skips the file unless nginx has the modules, and the
+                            programs and Perl modules are installed; 'x.so' is
+                            an installed dynamic module
+    $t->has(what)           true if it is available; of an 'x.so' the path
     $t->nginx_name()        nginx, freenginx, Angie, openresty
-    $t->nginx_version()     1022001; of a fork: that of the nginx it follows
-    $t->nginx_headers()     the -I of a compiler for its headers
-    $t->since('1.29.4', what)       skips the file with an nginx before that
-    $t->cert(names)         ($certificate, $key), files of a self-signed one
+    $t->nginx_version()     1022001; of a fork: that of the nginx it is based on
+    $t->nginx_headers()     the -I options of a compiler for its headers
+    $t->since('1.29.4', what)       skips the file with an older nginx
+    $t->cert(names)         ($certificate, $key), files of a self-signed pair
     $t->curl(@args)         curl's output
-    $t->allow(qr/../, ..)   log lines that are not held against this file
-    $t->slow()              1, or more where time runs slower (sanitizers):
-                            multiply upper bounds of times with it
-    $t->watched()           true where nginx runs with sanitizers or under
-                            valgrind: memory and turns of the event loop are
-                            not those of mcds, all else is tested all the same
-    $w = $t->stopwatch()    $w->() are the seconds since then, without those
-                            that a busy machine has taken from this test
-    $t->lost()              those, up to now
-    $t->seed(7)             seeds rand() with MCDS_SEED, or else with that
-                            number, or one made up, and shows it; returns it;
-                            each test has one from its start on
+    $t->allow(qr/../, ..)   log lines that done() does not report
+    $t->slow()              1, or more on slow builds (sanitizers): a factor
+                            for upper bounds of times
+    $t->watched()           true if nginx runs with sanitizers or under
+                            valgrind, so that its use of memory and the turns
+                            of its event loop are not typical
+    $w = $t->stopwatch()    $w->() returns the seconds since then, without those
+                            in which this test had no processor
+    $t->lost()              the seconds so far in which it had none
+    $t->seed(7)             seeds rand() with MCDS_SEED, else with that number,
+                            else with a random one; shows and returns the seed;
+                            new() calls seed() first
     $t->full()              true under make test-full
     $t->size(quick, full)   one of the two
     $t->mode()              MCDS_MODE, or ''
-    $t->workers(n)          how many there are where a configuration says n
-    $t->clients(n)          how many may be connected to a host at once, n at
-                            most; many() keeps to it
+    $t->workers(n)          the number of workers for worker_processes n
+    $t->clients(n)          the maximum number of connections to a host, at most
+                            n; many() observes it
     $t->not_in('single one', 'kills workers')
                             skips the file in modes in which nginx itself cannot
-                            do what it is about
-    $t->done(%o)            keep => ['o']: idle connections to that one are
-                            meant to stay; leaks => 0: no check of connections
+                            do the tested action
+    $t->done(%o)            keep => ['o']: idle connections to that server may
+                            stay; leaks => 0: no check of connections
 
 =head1 FUNCTIONS (exported)
 
-Where "where" is a port, "host:port", or "unix:/path"; %o of all requests:
-method, headers => {} or [], body, host, version => '1.0', timeout (60 s), ssl
-=> 1 (or options of IO::Socket::SSL), keepalive => 1 (no "Connection: close"),
-local => '127.0.0.2' (client's address), preface => bytes sent first (proxy
-protocol).  Header values may be lists.
+"where" is a port, "host:port", or "unix:/path".  %o of all requests: method,
+headers => {} or [], body, host, version => '1.0', timeout (60 s), ssl => 1 (or
+options of IO::Socket::SSL), keepalive => 1 (no "Connection: close"), local =>
+'127.0.0.2' (client's address), preface => bytes sent first (proxy protocol).
+Header values may be lists.
 
     http_get(where, uri, %o)        waits and returns the response
     http_head, http_post(where, uri, body, %o), http_request
-    http_raw(where, bytes)          all that comes, up to the end
+    http_raw(where, bytes)          all bytes received, up to the end
     $p = start_get(where, uri, %o)  sends, does not read
-    finish($p)                      the response then; $p->close, $p->reset to
-                                    leave without it
+    finish($p)                      reads the response; $p->close, $p->reset to
+                                    abort
     $c = conn(where, %o)            keepalive connection:
         $c->get(uri, %o)            request and response
         $c->request(uri, %o), $c->response(timeout)  in two steps, also
@@ -151,150 +152,154 @@ protocol).  Header values may be lists.
         $c->closed(timeout)         true once the server has closed it
         $c->close, $c->reset        FIN, RST
     @res = many(n, sub { my $i = shift; [where, uri, %o] }, concurrency =>
-        200, timeout => 20)         all at once; a list of [..] instead of the
-                                    sub will do
-    wait_for(sub { ... }, seconds)  polls until true; returns that, or false
-                                    after 20 s or as many as are given, in
-                                    which the machine was not busy
-    slurp(path)                     a file; exported when asked for, as is
+        200, timeout => 20)         concurrently; a list of [..] is accepted
+                                    instead of the sub
+    wait_for(sub { ... }, seconds)  polls until true; returns the result, or
+                                    false after 20 s or the given time, to which
+                                    the time of a busy machine does not count
+    slurp(path)                     a file; exported on request, as is
     tally(responses)                "3 200 HIT, 1 200 MISS": status, X-Cache
-    ttl_between($m, key, 8, 10, name)   a test: the key lives 8 to 10 seconds
-                                    longer; not for ever, and it is there
+    ttl_between($m, key, 8, 10, name)   a test: the item exists and expires in 8
+                                    to 10 seconds
 
 
 A response: status, body, header('X'), all('X') (list of lines), head (raw),
-time (seconds), start, end, complete (false if cut short), error ('timed out',
-'closed'); with calm => 1 also calm(), time() without what a busy machine has
-taken.
+time (seconds), start, end, complete (false if truncated), error ('timed out',
+'closed'); with calm => 1 also calm(), which is time() without the delays caused
+by a busy machine.
 
 =head1 A HOST: $a = $t->nginx(...)
 
     get(uri, %o), conn(%o), port, pid, dir, running
-    workers()               pids; leaving(): those that finish
+    workers()               pids; leaving(): those shutting down
     reload(wait_old => 1)   HUP, waits for new workers; false if nginx refused
     conf(text, %o)          new configuration for the next reload(); mode => 0
                             as above
-    kill_worker(i, signal)  KILL by default; waits for its successor; the alert
-                            of it is allowed
+    kill_worker(i, signal)  KILL by default; waits for its successor; allows the
+                            alert in the log
     signal(name)            to the master
-    quit(), stop()          graceful, at once; waits; false if it did not end
+    quit(), stop()          graceful, fast; waits; false if nginx did not end
     up()                    starts it again
-    freeze(), cont()        stops the workers, lets them go on
+    freeze(), cont()        stops and continues the workers
     log(), log_has(re), log_lacks(re), log_count(re), log_lines(re),
     wait_log(re, seconds), access_log()
-    fds(pid)                how many descriptors a worker has
-    loop(i)                 of a worker's turns since loop_begin(): { turns,
-                            longest, ran, others, calls, waited } in ms, see
-                            lib/loop.c
+    fds(pid)                the number of descriptors of a worker
+    loop(i)                 the turns of a worker's event loop since
+                            loop_begin(): { turns, longest, ran, others, calls,
+                            waited } in ms, see lib/loop.c
 
 =head1 MEMCACHED: $m = $t->memcached(...), and fakes too
 
     mc('mg key v'), mc('ms key 3 T60', 'abc')   one raw command; the whole
-                            reply, CRLFs and all
+                            reply, with CRLFs
     get(key), set(key, value, ttl), delete(key), ttl(key), flush
     port, pid, stop
 
-The real one also: freeze (SIGSTOP), cont, kill9, restart (same port), stats
-(hash), keys (list of keys), connections (those of others).
+The real memcached also has: freeze (SIGSTOP), cont, kill9, restart (same port),
+stats (hash), keys (list of keys), connections (number of those that are not the
+test's own).
 
 =head1 FAKE: $f = $t->fake('m', sub { ... })
 
-Keeps items in memory and answers mg, ms, ma, md, mn, version, flush_all and
-the classic commands as memcached 1.6.18 does (with item_cas => 1 each item has
-CAS numbers of its own, as in yrmcds).  The callback sees each command first, in
-the fake's own process:
+A fake keeps items in memory and answers mg, ms, ma, md, mn, version, flush_all
+and the classic commands as memcached 1.6.18 does (with item_cas => 1 each item
+has its own CAS numbers, as in yrmcds).  The callback is called for each command
+first, in the fake's own process:
 
     sub { my ($f, $c, $line, $value) = @_; ... }
 
-It returns nothing (or undef) for the usual answer, or a list of
+It returns nothing (or undef) for the default reply, or a list of
 
     "bytes"             sent at once
     ["bytes", 0.2]      sent after 0.2 s
-    $f->pause(0.2)      nothing for that long
-    $f->lag($c, $line, $value, 0.2)     the usual answer then, the commands of
-                        one read together
-    $f->hold('name')    nothing until the test says $f->release('name')
-    $f->stall           nothing more on this connection, ever
-    $f->deaf            does not even read any more
+    $f->pause(0.2)      silence for that time
+    $f->lag($c, $line, $value, 0.2)     the default reply after that time, the
+                        replies to commands of one read together
+    $f->hold('name')    silence until the test calls $f->release('name')
+    $f->stall           silence on this connection for ever
+    $f->deaf            likewise, and stops reading
     $f->fin, $f->rst    closes the connection, or resets it
 
-$f->default($line, $value) gives the usual answer's bytes, to be cut, bent or
-followed by more; $f->bytewise(bytes, delay) gives a list of single bytes;
-$f->flag($line, 'O') a flag's text; $f->mode what the test told last; $f->{told}
-the list of further arguments; $c->{id}, $c->{commands} which connection and how
-many commands it saw; $c and $f may keep more.  on_connect => sub { my ($f, $c)
-= @_; ... } returns such a list for a new connection.
+$f->default($line, $value) returns the bytes of the default reply, which the
+callback may truncate, modify or extend; $f->bytewise(bytes, delay) returns a
+list of single bytes; $f->flag($line, 'O') the text of a flag; $f->mode the last
+mode set by the test; $f->{told} the list of its further arguments; $c->{id} the
+number of the connection, $c->{commands} the number of its commands; $c and $f
+may hold more fields of the callback.  on_connect => sub { my ($f, $c) = @_; ...
+} returns such a list for a new connection.
 
-From the test:
+Methods for the test:
 
     log()               list of { line, cmd, key, value, conn, read, at };
                         commands with the same conn and read came in one read
     commands(re), count(re)     the lines
-    mark()              forget what was logged before
-    opened_count()      connections ever made; connections(): now
-    tell(mode, ...)     what $f->mode returns from now on
-    release(name), held(name)   lets go, counts
-    push(bytes)         unasked-for bytes on every connection
+    mark()              forget the commands logged before
+    opened_count()      total of connections; connections(): open ones
+    tell(mode, ...)     sets the result of $f->mode
+    release(name), held(name)   ends the silence, counts the silent ones
+    push(bytes)         sends unsolicited bytes on each connection
     close_all, reset_all
     refuse(1), refuse(0)        stops and starts listening
-    restart(%o)         empty, on the same port; on_command => sub a new script
+    restart(%o)         without items, on the same port; on_command => sub: a
+                        new callback
 
-mc(), get() and so on go through the script and the log like all others.
+The commands of mc(), get() and so on pass through the callback and the log like
+all others.
 
 =head1 ORIGIN: $o = $t->origin('o', { ... } or sub)
 
-Answers are numbered from 1: the header X-Answer has the number, and the body
-unless another is given is "answer <n> of <uri>\n".  An answer is
+Answers are numbered from 1: the header X-Answer has the number, and the default
+body is "answer <n> of <uri>\n".  An answer is
 
     status, headers => [..], body (%n, %k, %u: the number, that of its path, the
-    uri), delay (before it), body_delay (after the head), parts => ['bytes',
-    ['more', 0.1]], chunked => 1, length => undef (ended by the connection's
-    end) or a number (may be a lie), truncate => bytes of the body, then end,
-    abort => bytes of everything, then RST, hold => 1, raw => bytes
+    uri), delay (before the answer), body_delay (after the head), parts =>
+    ['bytes', ['more', 0.1]], chunked => 1, length => undef (the end of the
+    connection ends the body) or a number (may be wrong), truncate => bytes of
+    the body, then FIN, abort => bytes of the answer, then RST, hold => 1, raw
+    => bytes
 
-A sub gets ($o, $req), $req being { n, k, method, uri, path, args, headers
+A sub gets ($o, $req), where $req is { n, k, method, uri, path, args, headers
 (hash, lower case), head (raw, each line with its CRLF), body, params (FastCGI)
-}, and returns such a hash or a body text, as it is.
+}, and returns such a hash or the text of a body, which is sent unchanged.
 
     requests(path)      list of { n, k, method, uri, path, headers, head, body,
                         start, end, aborted }; path may be a regex, a uri with
-                        arguments, or missing: all
-    count(path), most(path)     how many; how many at once, at most
-    wait_requests(n, path)      until so many have come
-    hold_path(path)     answers are held from now on ('*', or none: all)
-    release(path)       lets go of them and stops holding
-    let(path, n)        lets n of them go and goes on holding
-    held(path)          how many are held
-    set(path, {...})    overrides the answer from now on; '*' all; undef ends it
-    mark()              forget what was recorded before
+                        arguments, or missing (all requests)
+    count(path), most(path)     number of requests; maximum of concurrent ones
+    wait_requests(n, path)      until n requests were received
+    hold_path(path)     holds answers from now on ('*', or missing: all)
+    release(path)       sends the held answers and stops holding
+    let(path, n)        sends n of them and continues to hold
+    held(path)          number of held answers
+    set(path, {...})    overrides the answer from now on; '*' all; undef: reset
+    mark()              forget the requests recorded before
 
 =head1 LOAD: $t->load(...)
 
-A C program, for what Perl is too slow for: load(port => p or ports => [..], uri
+A load generator in C, as Perl is too slow: load(port => p or ports => [..], uri
 => '/a' or uris => [..], clients => 64, requests => 10000 or seconds => 5, rate
-=> requests a second and client (0: no bound), expect => text that each 200 body
-must contain, in which %u is the uri, or a list of texts, one of which it must,
-header => 'Name: value', abort => percent of the requests whose client leaves,
-keys => n, for uris and bodies in which %n is a number below that, in turn,
-method, body => JSON).  Keepalive connections, reopened when
-closed.  Returns a hash when it is done: requests, ok (status 200), status => {
-200 => n }, errors, wrong, aborted, p50, p90, p99, p999, max (ms), seconds,
-per_second.  background => 1 returns an object, whose wait() returns the hash
-and whose ended() is true when it need not wait.
+=> requests per second and client (0: unlimited), expect => text that each 200
+body must contain, where %u is the uri, or a list of alternative texts, header
+=> 'Name: value', abort => percent of the requests that the client aborts, keys
+=> n, for uris and bodies where %n is a number below n, in turn, method, body =>
+JSON).  Connections are kept alive, and reopened when the server closes them.
+Returns a hash at the end: requests, ok (status 200), status => { 200 => n },
+errors, wrong, aborted, p50, p90, p99, p999, max (ms), seconds, per_second.
+background => 1 returns an object instead: its wait() returns the hash, and its
+ended() is true if wait() would not block.
 
 =head1 ENVIRONMENT
 
-TEST_NGINX_BINARY, TEST_NGINX_MODULE, TEST_NGINX_MODULES (the folder of the
-others), TEST_MEMCACHED_BINARY; TEST_DEBUG=1 (debug
-log), TEST_KEEP=1 (keeps the folder), TEST_TIMEOUT=seconds (for a whole file),
-MCDS_SEED=n (see seed()), MCDS_FIRST=1 (ends a file with the first test that
-fails), MCDS_FULL=1, MCDS_SLOW=n, MCDS_LEAKS=1 (LeakSanitizer),
-MCDS_VALGRIND=1 (nginx runs under valgrind).
+TEST_NGINX_BINARY, TEST_NGINX_MODULE, TEST_NGINX_MODULES (the folder of other
+modules), TEST_MEMCACHED_BINARY; TEST_DEBUG=1 (debug log), TEST_KEEP=1 (keeps
+the folder), TEST_TIMEOUT=seconds (for a whole file), MCDS_SEED=n (see seed()),
+MCDS_FIRST=1 (ends a file at the first failed test), MCDS_FULL=1, MCDS_SLOW=n,
+MCDS_LEAKS=1 (LeakSanitizer), MCDS_VALGRIND=1 (nginx runs under valgrind).
 
-MCDS_MODE=name runs all hosts in one of nginx's ways, whatever their
-configurations say: connections and nofile (128 of them at most), daemon, single
-(no master process), one, two, many (64 workers), threads (aio), reuseport.  A
-host with mode => 0 is left as it is.
+MCDS_MODE=name runs all hosts in a certain mode of nginx, regardless of their
+configurations: connections and nofile (128 of them at most), daemon, single (no
+master process), one, two, many (64 workers), threads (aio), reuseport.  A host
+with mode => 0 is not changed.
 
 =cut
 
@@ -340,8 +345,6 @@ my $current;
 sub new {
     my ($class, %o) = @_;
 
-    # a name in front is allowed and not needed
-
     my $self = bless {
         module => 1, %o, owner => $$, ports => {}, locks => [], hosts => [],
         servers => [], allow => [], pids => {},
@@ -356,7 +359,7 @@ sub new {
     $SIG{PIPE} = 'IGNORE';
     $SIG{$_} = sub { exit 130 } for qw/ INT TERM HUP /;
 
-    # whether a file fails is all that there is to know
+    # MCDS_FIRST: the caller only needs to know whether the file fails
 
     Test2::API::test2_stack()->top()->listen(sub {
         my ($hub, $event) = @_;
@@ -364,7 +367,7 @@ sub new {
             && !$event->effective_pass() && $$ == $self->{owner};
     }) if $ENV{MCDS_FIRST};
 
-    # a test that hangs ends, and is cleaned up
+    # a test that hangs dies, so that it is cleaned up
 
     $SIG{ALRM} = sub { die "the test takes too long\n" };
     alarm($ENV{TEST_TIMEOUT} // (full() ? 3600 : 300) * slow());
@@ -393,7 +396,7 @@ sub new {
 }
 
 
-# kills what is left when this process goes away, however that happens
+# a process that kills all processes of the test when the test ends in any way
 
 sub start_reaper {
     my ($self) = @_;
@@ -440,7 +443,7 @@ sub gone {
 }
 
 
-# runs a program in a process group of its own
+# runs a program in its own process group
 
 sub spawn {
     my ($self, $output, @cmd) = @_;
@@ -464,8 +467,8 @@ sub spawn {
 }
 
 
-# runs a program that is there once the sub says so; one that ends before that
-# is an error at once, with what it has said
+# runs a program and waits until the sub says that it is ready; dies with its
+# output if the program ends before
 
 sub helper {
     my ($self, $name, $ready, @cmd) = @_;
@@ -492,8 +495,8 @@ sub helper {
 }
 
 
-# starts what listens on a port of that name; on another one when somebody else
-# was faster, unless the test knows the port already
+# starts a server on the port of this name.  If another process has just taken
+# the port, the name gets a new port, unless the test already uses the old one
 
 sub on_port {
     my ($self, $name, $start) = @_;
@@ -511,7 +514,7 @@ sub on_port {
 }
 
 
-# parts of a site
+# the parts of a site
 
 sub nginx {
     my ($self, $name, $conf, %o) = @_;
@@ -588,7 +591,7 @@ sub sock {
 }
 
 
-# a port that no other test has, below those that the kernel hands out
+# allocates a port that no other test uses, below the range of ephemeral ports
 
 sub port {
     my ($self, $name) = @_;
@@ -637,7 +640,7 @@ sub expand {
     my $globals = 'daemon ' . $mode->daemon() . "; pid $dir/nginx.pid;"
         . " error_log $dir/error.log $level;";
 
-    # it leaves out lines, and looks at what is freed when a worker exits
+    # freenginx limits the rate of log lines, and logs memory freed at exit
 
     $globals =~ s/;\z/ rate=0;/ if $self->nginx_name() eq 'freenginx';
 
@@ -651,7 +654,7 @@ sub expand {
 
     $text = $mode->edit($text);
 
-    # on one line each, so that line numbers in messages are the test's own
+    # no line feeds, so that line numbers in messages are those of the test
 
     $text =~ s/%%GLOBALS%%/$globals/g;
     $text =~ s/%%HTTP%%/$http/g;
@@ -661,8 +664,8 @@ sub expand {
     $text =~ s/%%TMP%%/$self->{dir}/g;
     $text =~ s/%%DIR%%/$dir/g;
 
-    # a machine that is busy may not run memcached for 200 ms, nor may valgrind
-    # run nginx for a second
+    # on a busy machine memcached may get no processor time for 200 ms; under
+    # valgrind nginx may need a second
 
     my $time = ($self->valgrind() ? 4 : 1) . 's';
 
@@ -676,15 +679,15 @@ sub expand {
 }
 
 
-# nginx -t ends without giving back what it has read: no leaks there
+# no leak check for nginx -t, which exits without freeing the configuration
 
 sub sanitizer_env {
     my ($self, $path, $test) = @_;
 
     my $leaks = !$test && $ENV{MCDS_LEAKS} ? 1 : 0;
 
-    # nginx never frees the compile context of PCRE2, 72 bytes of it, nor the
-    # connections of a worker, which by chance nothing points to at its end
+    # nginx never frees the compile context of PCRE2, of 72 bytes; and at exit a
+    # worker may have no pointer left to its array of connections
 
     $self->write_file('lsan.supp', "leak:ngx_regex_malloc\n"
         . "leak:ngx_event_process_init\n");
@@ -699,8 +702,8 @@ sub sanitizer_env {
 }
 
 
-# what runs nginx under valgrind, with its reports in <path>.<pid>; nothing
-# where it does not
+# the command prefix that runs nginx under valgrind, with its reports in
+# <path>.<pid>; empty without MCDS_VALGRIND
 
 sub valgrind {
     my ($self, $path, $test) = @_;
@@ -731,14 +734,14 @@ sub conf_test {
 
     my $dir = "$self->{dir}/conf_test";
 
-    # valgrind takes a second; each tenth is enough
+    # valgrind takes a second; every tenth run is enough
 
     my @valgrind = $self->{tested}++ % 10 ? () : $self->valgrind("$dir/san", 1);
     my $output = $self->run(@valgrind, $self->binary(), '-t', '-p', "$dir/",
         '-c', 'nginx.conf', '-e', 'stderr');
     my $code = $?;
 
-    # Angie finds unknown variables when it has found the syntax to be right
+    # Angie reports unknown variables after "syntax is ok"
 
     $output =~ s/^nginx: .* syntax is ok\n//m
         if $output =~ s/^angie: /nginx: /mg && $code;
@@ -789,7 +792,7 @@ EOT
 }
 
 
-# output and errors of a program, together; \$? is its exit code
+# returns the output and errors of a program together; \$? is its exit code
 
 sub run {
     my ($self, @cmd) = @_;
@@ -837,7 +840,7 @@ sub cert {
 }
 
 
-# programs in C, in build/, made anew when their source has changed
+# compiles a program in C into build/, if its source is newer
 
 sub program {
     my ($self, $name, @flags) = @_;
@@ -863,8 +866,8 @@ sub program {
 }
 
 
-# the -I of a compiler for what is built for the nginx under test; none if there
-# are no headers of it
+# the -I options of a compiler for the nginx under test; empty if there are no
+# headers of that nginx
 
 sub nginx_headers {
     my ($self) = @_;
@@ -930,7 +933,7 @@ sub load {
 }
 
 
-# what there is
+# features of this machine and of nginx
 
 sub has {
     my ($self, $what) = @_;
@@ -948,7 +951,7 @@ sub has {
             && "$dir/$what";
     }
 
-    # it would follow valgrind
+    # strace would trace valgrind
 
     return 0 if $what eq 'strace' && $self->valgrind();
 
@@ -959,7 +962,7 @@ sub has {
 }
 
 
-# a module of another nginx does not
+# checks that nginx loads the module, which may be for another nginx
 
 sub loads {
     my ($self, $so) = @_;
@@ -986,7 +989,7 @@ sub needs {
 }
 
 
-# modes in which nginx cannot do what the test is about
+# skips the file in modes in which nginx cannot do the tested action
 
 sub not_in {
     my ($self, $modes, $reason) = @_;
@@ -1000,7 +1003,7 @@ sub not_in {
 }
 
 
-# skips the file, or what is left of it
+# skips the file, or the rest of it
 
 sub leave {
     my ($self, $why) = @_;
@@ -1035,8 +1038,8 @@ sub nginx_name {
 }
 
 
-# of what nginx -V says, or a fork of nginx with a name of its own; Angie tells
-# both its version and that of nginx
+# the version in the output of nginx -V; a fork also prints the version of the
+# nginx that it is based on, Angie in a line of its own
 
 sub version_in {
     my ($text) = @_;
@@ -1046,7 +1049,8 @@ sub version_in {
 }
 
 
-# Angie tells the version of nginx that it is made of, but leaves features out
+# Angie reports the version of nginx that it is based on, but omits some of its
+# features
 
 sub since {
     my ($self, $version, $what, $but) = @_;
@@ -1064,8 +1068,9 @@ sub since {
 }
 
 
-# a sanitizer, or valgrind: what is freed is kept, so memory tells nothing; nor
-# do turns of the event loop, and nothing else can be loaded before it
+# with a sanitizer or valgrind measurements of memory, as freed memory is kept,
+# and of turns of the event loop are not meaningful, and no other library can be
+# preloaded
 
 sub watched {
     my ($self) = @_;
@@ -1073,7 +1078,7 @@ sub watched {
 }
 
 
-# what is made at random can be made again
+# seeds rand(), so that a run with random values can be repeated
 
 sub seed {
     my ($self, $seed) = @_;
@@ -1111,7 +1116,7 @@ sub write_file {
 
     my $path = "$self->{dir}/$name";
 
-    # whoever reads it meanwhile sees all of the old one, or of the new one
+    # a concurrent reader sees either the whole old file or the whole new one
 
     open my $fh, '>:raw', "$path.new" or die "$path.new: $!\n";
     print $fh $text;
@@ -1151,7 +1156,7 @@ sub tally {
 }
 
 
-# what never ends has a ttl() of -1, which is less than each number of seconds
+# the ttl() of an item that never expires is -1, which is less than any time
 
 sub ttl_between {
     my ($m, $key, $least, $most, $name) = @_;
@@ -1167,8 +1172,8 @@ sub ttl_between {
 }
 
 
-# a deadline does not pass while the machine is too busy to run what is waited
-# for, up to four times as long and a minute at the most
+# The deadline is extended while the machine is too busy to run the processes
+# that the test waits for: up to four times as long, and by at most a minute.
 
 sub wait_for {
     my ($code, $seconds) = @_;
@@ -1185,15 +1190,15 @@ sub wait_for {
         return $r if $past > $seconds
             && $past - (pressure() - $busy) > $seconds;
 
-        # what has taken long may take as long again
+        # poll less often the longer it takes
 
         sleep($past < 0.36 ? 0.002 + $past / 20 : $past < 2 ? 0.02 : 0.05);
     }
 }
 
 
-# seconds since this machine started in which something was ready to run and
-# had no processor; 0 where the kernel does not tell
+# seconds since this machine started in which some task was ready to run without
+# a processor; 0 if the kernel does not report it
 
 sub pressure {
     open my $fh, '<', '/proc/pressure/cpu' or return 0;
@@ -1201,8 +1206,8 @@ sub pressure {
 }
 
 
-# how long something takes, in seconds of a machine that does nothing else:
-# returns a sub that tells the time since then, without what was lost
+# measures a duration as on an idle machine: returns a sub that returns the
+# seconds since the call of stopwatch(), without the time in lost()
 
 sub stopwatch {
     my ($self) = @_;
@@ -1216,8 +1221,8 @@ sub stopwatch {
 }
 
 
-# seconds up to now in which threads of this test, its helpers and its hosts
-# were ready to run and had no processor
+# seconds so far in which threads of this test, its helpers and its hosts were
+# ready to run without a processor
 
 sub lost {
     my ($self) = @_;
@@ -1329,7 +1334,7 @@ sub wait_leaks {
 
     for my $s (@{$self->{servers}}) {
 
-        # newer nginx keep connections to upstreams without being told
+        # recent versions of nginx keep upstream connections alive by default
 
         if ($s->isa('Test::Mcds::Origin')) {
             $keep{$s->port()} = 1e6 if $self->nginx_version() >= 1029007;
@@ -1358,7 +1363,7 @@ sub wait_leaks {
 }
 
 
-# connections that a memcached has, and those that the workers have to it
+# compares the connections that each memcached has with those of all workers
 
 sub wait_count {
     my ($self, $seconds) = @_;
@@ -1389,7 +1394,7 @@ sub wait_count {
 }
 
 
-# what has outlived its master
+# processes that have outlived their master
 
 sub wait_stray {
     my ($self, $seconds) = @_;
@@ -1406,8 +1411,8 @@ sub wait_stray {
 }
 
 
-# whether a group has a process; zombies are those who have been waited for by
-# nobody
+# whether the process group has a process; a zombie does not count, its parent
+# has not waited for it yet
 
 sub alive {
     my ($group) = @_;
@@ -1423,7 +1428,7 @@ sub alive {
 }
 
 
-# SIGSTOP has reached it, or it has ended
+# whether SIGSTOP has stopped the process, or the process has ended
 
 sub stopped {
     my ($pid) = @_;
@@ -1433,8 +1438,8 @@ sub stopped {
 }
 
 
-# sockets that somebody still holds on a port of this test; those that nobody
-# does have no inode
+# sockets that a process still holds on a port of this test; a closed socket, in
+# TIME_WAIT, has no inode
 
 sub wait_sockets {
     my ($self, $seconds) = @_;

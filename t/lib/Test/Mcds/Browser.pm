@@ -2,17 +2,18 @@ package Test::Mcds::Browser;
 
 # Copyright (C) mcds authors
 
-# Chromium without a window, driven by its debugging protocol over a pipe.
+# Headless Chromium, driven over its debugging protocol through a pipe.
 #
-#   my $b = Test::Mcds::Browser->start($t);
-#   my $p = $b->page(url, width => 1280, height => 800, dark => 1, mobile => 1)
-#   $p->js(expression)        its value, promises are waited for
-#   $p->wait(expression, s)   until it is true, or false after s seconds
-#   $p->text(selector)        what is to be read there; '' if there is nothing
-#   $p->shot(file, %o)        a picture; width, height, dark as above
-#   $p->show(%o)              the same without a picture
-#   $p->errors()              what the console says: errors, exceptions
-#   $b->stop()
+#     my $b = Test::Mcds::Browser->start($t);
+#     my $p = $b->page(url, width => 1280, height => 800, dark => 1,
+#         mobile => 1)
+#     $p->js(expression)           its value; promises are awaited
+#     $p->wait(expression, s)      until it is true; false after s seconds
+#     $p->text(selector)           the visible text of the element, or ''
+#     $p->shot(file, %o)           a picture; width, height, dark as above
+#     $p->show(%o)                 the same without a picture
+#     $p->errors()                 errors and exceptions in the console
+#     $b->stop()
 
 use warnings;
 use strict;
@@ -41,7 +42,7 @@ sub start {
         setpgrp(0, 0);
         $SIG{$_} = 'DEFAULT' for qw/ INT TERM HUP PIPE /;
 
-        # descriptors 3 and 4 are the pipe; both ends may be there by now
+        # Chromium uses descriptors 3 and 4, which may be ends of our pipes
 
         my ($r, $w) = map { POSIX::dup2(fileno $_->[0], $_->[1]) }
             [$in, 60], [$out, 61];
@@ -76,7 +77,7 @@ sub start {
 }
 
 
-# a command, and its result; events that come meanwhile are kept
+# sends a command and returns its result; queues events that arrive before it
 
 sub call {
     my ($self, $method, $params, $session) = @_;
@@ -86,7 +87,7 @@ sub call {
 
     $message{sessionId} = $session if $session;
 
-    # no line ends the message, but a zero
+    # a NUL ends a message
 
     my $bytes = $codec->encode(\%message) . "\0";
 
@@ -179,7 +180,7 @@ sub stop {
 
     $self->{t}->gone($self->{pid});
 
-    # what is left of it
+    # kill remaining processes of the group
 
     kill 'KILL', -$self->{pid};
 }
@@ -255,7 +256,7 @@ sub shot {
 
     $self->show(%o) if %o;
 
-    # a turn of the page for its charts to be drawn in the new size
+    # wait two frames, so that charts are drawn in the new size
 
     $self->js('new Promise((done) => requestAnimationFrame(() =>'
         . ' requestAnimationFrame(() => setTimeout(done, 50))))');

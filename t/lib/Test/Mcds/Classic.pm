@@ -2,9 +2,9 @@ package Test::Mcds::Classic;
 
 # Copyright (C) mcds authors
 
-# What memcached 1.6.18 answers to the classic commands, for Fake.pm.  With
-# item_cas => 1 each item numbers its own changes, as in yrmcds: an item and
-# its successor have the same CAS.
+# The replies of memcached 1.6.18 to the classic commands, for Fake.pm.  With
+# item_cas => 1 each item counts its own changes, as in yrmcds: an item and its
+# successor have the same CAS value.
 
 use warnings;
 use strict;
@@ -15,7 +15,7 @@ use Time::HiRes qw/ time /;
 my $error = 'cannot increment or decrement non-numeric value';
 
 
-# the bytes of an answer, undef when it is no classic command
+# returns the bytes of a reply, undef if the line is no classic command
 
 sub answer {
     my ($f, $line, $value) = @_;
@@ -88,7 +88,7 @@ sub store {
 }
 
 
-# a time of more than 30 days is one since the epoch
+# a time of more than 30 days is in seconds since the epoch
 
 sub ends {
     my ($ttl) = @_;

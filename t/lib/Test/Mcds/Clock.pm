@@ -2,18 +2,19 @@ package Test::Mcds::Clock;
 
 # Copyright (C) mcds authors
 
-# A clock that stands still until the test moves it, for nginx and memcached;
-# made by t/lib/clock.c, which is preloaded into them.
+# A clock that stands still until the test moves it, for nginx and memcached, by
+# preloading t/lib/clock.c into them.
 #
 #     my $clock = Test::Mcds::Clock->new($t, 1_700_000_000);
 #     my $m = $clock->memcached('m');
 #     my $b = $clock->nginx('b', $conf, offset => 1);
 #     $clock->add(0.5);
 #
-# In nginx only the time of day stands still, its timers run; pass() lets them
-# run that far, too.  memcached ticks when its time is there: add() and set()
-# wait until it has, and ticks() tells how often it did.  offset is how many
-# seconds that clock is ahead.
+# In nginx only the time of day stands still, while timers run; pass() also
+# advances the timers.  memcached updates its clock once a second: add() and
+# set() wait until it has done so, and ticks() returns the number of its
+# updates.  offset is the number of seconds by which the clock of that process
+# is ahead.
 
 use warnings;
 use strict;
@@ -61,7 +62,7 @@ sub library {
 sub env {
     my ($self, $binary, %o) = @_;
 
-    # the sanitizer's library insists on being the first
+    # the library of the sanitizer must be loaded first
 
     my ($asan) = `ldd '$binary'` =~ m{=> (/\S+/libasan\S+)};
 
@@ -130,7 +131,7 @@ sub pass {
 sub add { $_[0]->set($_[0]{time} + $_[1]) }
 
 
-# memcached looks at its clock a second after it did so last
+# memcached reads its clock one second after it last did
 
 sub set {
     my ($self, $time) = @_;
@@ -149,7 +150,7 @@ sub set {
 }
 
 
-# what memcached's clock shows, in the time of the test
+# the clock of memcached, in the time of the test
 
 sub ticks {
     my ($self, $m) = @_;

@@ -2,17 +2,17 @@ package Test::Mcds::Dns;
 
 # Copyright (C) mcds authors
 
-# A name server that the test tells what to answer, over UDP.
+# A name server over UDP, controlled by the test.
 #
-#     my $d = $t->forked('Test::Mcds::Dns', 'd', ttl => 60);    default 0
-#     $d->names('localhost', '127.0.0.2', '::1');   what it has from now on
-#     $d->forget('localhost');                      the name does not exist
-#     $d->tell('silent');                           or servfail, refused,
-#                                                   garbage, foreign; '': well
-#     $d->count('localhost')                        questions for an IPv4
-#                                                   address since mark()
+#     my $d = $t->forked('Test::Mcds::Dns', 'd', ttl => 60);  default 0
+#     $d->names('localhost', '127.0.0.2', '::1');  sets the addresses of a name
+#     $d->forget('localhost');                     removes the name
+#     $d->tell('silent');                          or servfail, refused,
+#                                                  garbage, foreign; '': normal
+#     $d->count('localhost')                       questions for an IPv4
+#                                                  address since mark()
 #
-# A name that it was not told does not exist.
+# A name without addresses does not exist.
 
 use warnings;
 use strict;
@@ -45,7 +45,7 @@ sub count {
 }
 
 
-# in the server
+# in the server's process
 
 sub open_listener {
     my ($self) = @_;
@@ -74,7 +74,7 @@ sub do_forget {
 }
 
 
-# nothing is accepted here, but this is called when there is something to read
+# called when the socket is readable; with UDP there is nothing to accept
 
 sub accept_all {
     my ($self) = @_;
@@ -119,7 +119,7 @@ sub answer {
             : ();
     }
 
-    # an answer to what nobody asked for
+    # the id of another question
 
     $id ^= 1 if $mode eq 'foreign';
 

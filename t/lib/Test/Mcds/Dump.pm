@@ -3,8 +3,8 @@ package Test::Mcds::Dump;
 # Copyright (C) mcds authors
 
 # dump_module($t) builds t/lib/dump.c with the headers of the nginx that the
-# module was built for, and returns what is to be loaded behind the module;
-# dump_module($t, 'order') builds t/lib/order.c.
+# module was built for, and returns the directive that loads it after the
+# module; dump_module($t, 'order') builds t/lib/order.c.
 
 use warnings;
 use strict;

@@ -2,17 +2,17 @@ package Test::Mcds::Entry;
 
 # Copyright (C) mcds authors
 
-# Stored pages, as ngx_mcds_entry.h describes them, read and written by a test:
+# Reads and writes stored pages in the format of ngx_mcds_entry.h:
 #
-#     $e = page_decode($m->get($key))     the fields, strings among them
-#     page_ext($e, 2)                     its extension of that type
-#     $bytes = page_encode(%$e)           with a right CRC, whatever they hold
-#     $p = part_decode($m->get($key))     the same of a part of a page, see
-#     $bytes = part_encode(%$p)           ngx_mcds_part.h
-#     page_wait($m, $key)                 until it is stored and unlocked
-#     page_expire($m, $key, $ms, %more)   makes it expired since so many ms
-#     key($uri)                           the key of that page of a host without
-#                                         a name; exported when asked for
+#     $e = page_decode($m->get($key))        the fields and strings
+#     page_ext($e, 2)                        its extension of that type
+#     $bytes = page_encode(%$e)              with a correct CRC for any fields
+#     $p = part_decode($m->get($key))        likewise for a part of a page, see
+#     $bytes = part_encode(%$p)              ngx_mcds_part.h
+#     page_wait($m, $key)                    until it is stored and unlocked
+#     page_expire($m, $key, $ms, %more)      makes it expired for so many ms
+#     key($uri)                              the key of a page of a host without
+#                                            a name; exported on request
 
 use warnings;
 use strict;
@@ -133,7 +133,7 @@ sub part_encode {
 sub key { '<>http://localhost' . shift }
 
 
-# of the page of a server{} without a name
+# the name of a page of a server{} without a name
 
 sub page_name {
     my ($key) = @_;
@@ -141,8 +141,8 @@ sub page_name {
 }
 
 
-# the page, once it is there and nobody builds it, though somebody may have
-# failed; undef after the timeout
+# returns the page when it is stored and not being built; a failed build counts
+# as none.  Returns undef after the timeout
 
 sub page_wait {
     my ($m, $key, $timeout) = @_;
@@ -170,7 +170,7 @@ sub page_expire {
 
     my $created = $e->{created} + $expire - $e->{expire};
 
-    # later than now it would come from a clock that is ahead
+    # a later time would look like a clock that is ahead
 
     $page{created} = $e->{created} = $created if $created < $e->{created};
     $page{expire} = $e->{expire} = $expire;
@@ -181,7 +181,7 @@ sub page_expire {
 }
 
 
-# "valid" of a page: the CRC of a large one takes long, and few ask for it
+# "valid" of a page is computed on demand: the CRC of a large page takes long
 
 package Test::Mcds::Entry::Valid;
 

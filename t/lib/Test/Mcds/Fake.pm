@@ -2,8 +2,8 @@ package Test::Mcds::Fake;
 
 # Copyright (C) mcds authors
 
-# A memcached that does what the test tells it: it speaks the meta commands
-# itself, and a callback may put its own answer in the place of any.
+# A memcached under the control of the test: it implements the meta commands,
+# and a callback may replace any reply.
 
 use warnings;
 use strict;
@@ -27,8 +27,7 @@ sub stop {
 }
 
 
-# the commands that came in, oldest first:
-# { conn, read, line, cmd, key, value, at }
+# the commands received, oldest first: { conn, read, line, cmd, key, value, at }
 
 sub log {
     my ($self) = @_;
@@ -54,7 +53,7 @@ sub opened_count {
 }
 
 
-# in the server
+# in the server's process
 
 sub init {
     my ($self) = @_;
@@ -114,7 +113,7 @@ sub input {
 }
 
 
-# ("mg", "key", { v => '', O => 'abc' }) of a line
+# splits a line into ("mg", "key", { v => '', O => 'abc' })
 
 sub parse_line {
     my ($self, $line) = @_;
@@ -135,7 +134,7 @@ sub flag {
 }
 
 
-# what memcached 1.6.18 answers
+# the reply of memcached 1.6.18
 
 sub default {
     my ($self, $line, $value) = @_;
@@ -165,10 +164,8 @@ sub default {
 }
 
 
-# an item that is there and has not expired
-
-# the usual answer after so many seconds: commands of one read are answered
-# together, those of the next one later
+# the default reply after so many seconds: the replies to the commands of one
+# read are sent together, those of the next read later
 
 sub lag {
     my ($self, $c, $line, $value, $seconds) = @_;
@@ -183,6 +180,8 @@ sub lag {
         $due - ($last > $now ? $last : $now)];
 }
 
+
+# an item that exists and has not expired
 
 sub item {
     my ($self, $key) = @_;
@@ -208,7 +207,7 @@ sub put_item {
 }
 
 
-# code, then the flags that were asked for, in their order
+# the code, then the requested flags in their order
 
 sub line {
     my ($self, $code, $key, $f, $order, $item) = @_;
@@ -317,7 +316,7 @@ sub meta_arith {
             . "non-numeric value\r\n";
     }
 
-    # perl's integers have 64 bits here, and wrap as memcached's do
+    # perl's integers have 64 bits, and wrap around like those of memcached
 
     my $n = $1 + 0;
     my $delta = length($f->{D} // '') ? $f->{D} + 0 : 1;
@@ -339,7 +338,7 @@ sub meta_arith {
         $item->{expires} = Test::Mcds::Classic::ends($f->{T});
     }
 
-    # the padding is in what is stored, not in this answer
+    # the stored value is padded, the reply is not
 
     return $self->valued($key, $f, $order, { %$item, value => "$n" });
 }

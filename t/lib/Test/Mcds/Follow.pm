@@ -2,20 +2,20 @@ package Test::Mcds::Follow;
 
 # Copyright (C) mcds authors
 
-# A client of "mcds_log_api ... follow=1" that keeps what it gets.
+# A client of "mcds_log_api ... follow=1" that records the stream.
 #
 #     my $c = Test::Mcds::Follow->new($host, '/log?follow=1',
 #         headers => { 'Last-Event-ID' => $id }, rcvbuf => 4096);
 #
 #     $c->status(), $c->header('content-type'), $c->text()
 #     $c->count()                 lines until now
-#     $c->seen(10, seconds)       waits for them; false if there are more
+#     $c->seen(10, seconds)       waits for 10 lines; false if there are more
 #     $c->events()                { time, host, line, id }
-#     $c->lines()                 as a text, "_" for spaces
+#     $c->lines()                 as one text, "_" for spaces
 #     $c->ids()                   of events
-#     $c->wrong()                 how many lines came twice, or ids fell
+#     $c->wrong()                 number of repeated lines and of ids that fell
 #     $c->ended()                 the server has closed the stream
-#     $c->whole()                 ... and said so
+#     $c->whole()                 ... after the last chunk
 #     $c->close()
 
 use warnings;

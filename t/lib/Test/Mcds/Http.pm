@@ -2,7 +2,7 @@ package Test::Mcds::Http;
 
 # Copyright (C) mcds authors
 
-# The HTTP client of the tests: see Test::Mcds for what it offers.
+# The HTTP client of the tests; Test::Mcds documents its functions.
 
 use warnings;
 use strict;
@@ -24,11 +24,11 @@ our @EXPORT_OK = qw/
 
 our $TIMEOUT = 60;
 
-# a sub that tells the time that the machine has taken, for calm()
+# a sub that returns the time without a processor so far, for calm()
 
 our $LOST;
 
-# how many requests are under way at most
+# the maximum number of concurrent requests
 
 our $MOST = 1e6;
 
@@ -117,7 +117,7 @@ sub send {
 }
 
 
-# what is sent for a request; options are those of http_get()
+# the bytes of a request; the options are those of http_get()
 
 sub format_request {
     my ($uri, %o) = @_;
@@ -166,7 +166,7 @@ sub request {
 }
 
 
-# when a request begins, and how long it took
+# the start of a request, and its duration
 
 sub begin {
     my ($c) = @_;
@@ -186,8 +186,8 @@ sub note_times {
 }
 
 
-# the next answer on the connection, whole or, at the timeout or the end of the
-# connection, what there is of it
+# the next response on the connection; at the timeout or the end of the
+# connection what was received of it
 
 sub response {
     my ($c, $timeout) = @_;
@@ -243,7 +243,7 @@ sub get {
 }
 
 
-# everything up to the end of the connection, or the timeout
+# all bytes up to the end of the connection, or the timeout
 
 sub slurp {
     my ($c, $timeout) = @_;
@@ -313,7 +313,7 @@ sub close_all {
 }
 
 
-# takes one answer off the buffer; undef when it is not whole
+# takes one response off the buffer; undef if it is incomplete
 
 sub parse {
     my ($in, $method, $eof) = @_;
@@ -434,7 +434,7 @@ sub broken {
 }
 
 
-# one request on a connection of its own
+# a request on a connection of its own
 
 sub http_request {
     my ($where, $uri, %o) = @_;
@@ -460,7 +460,7 @@ sub http_post {
 }
 
 
-# sends the bytes and returns all that comes until the end of the connection
+# sends the bytes and returns all bytes received up to the end of the connection
 
 sub http_raw {
     my ($where, $bytes, %o) = @_;
@@ -497,7 +497,7 @@ sub finish {
 }
 
 
-# runs many requests at once: many($n, sub { [$where, $uri, %o] }, %opts)
+# sends concurrent requests: many($n, sub { [$where, $uri, %o] }, %opts)
 
 sub many {
     my ($n, $what, %o) = @_;
@@ -573,7 +573,7 @@ sub complete { $_[0]{complete} }
 sub header { $_[0]{headers}{lc $_[1]} }
 
 
-# the values of each line of a header, in order
+# the values of the lines of a header, in their order
 
 sub all {
     my ($r, $name) = @_;

@@ -2,17 +2,17 @@ package Test::Mcds::Http2;
 
 # Copyright (C) mcds authors
 
-# A plain HTTP/2 client: one connection, frames as a test wants them.
+# A simple HTTP/2 client: one connection, whose frames the test controls.
 #
-#   $h = Test::Mcds::Http2->new(where, window => bytes of a stream's window)
-#   $id = $h->request(uri, headers => [name => value, ..])  opens a stream
-#   $r = $h->response(id, timeout)  waits for its end: status, body, complete,
-#                                   error; header names and values are not
-#                                   decoded, curl does that better
-#   $h->begun(id, timeout)          true once something of it has come
-#   $h->rst(id)                     RST_STREAM
-#   $h->ping(timeout)               true once all frames so far were handled
-#   $h->close, $h->reset            FIN, RST of the connection
+#     $h = Test::Mcds::Http2->new(where, window => bytes of a stream's window)
+#     $id = $h->request(uri, headers => [name => value, ..])  opens a stream
+#     $r = $h->response(id, timeout)  waits for its end: status, body, complete,
+#                                     error; names and values of headers are not
+#                                     decoded, use curl for these
+#     $h->begun(id, timeout)          true once a part of the response came
+#     $h->rst(id)                     RST_STREAM
+#     $h->ping(timeout)               true once nginx has handled all frames
+#     $h->close, $h->reset            FIN, RST of the connection
 
 use warnings;
 use strict;
@@ -33,7 +33,8 @@ sub new {
         pongs => 0, pings => 0,
     }, $class;
 
-    # no pushes, a window per stream; all there is for the connection
+    # no server push, the given window for a stream, the maximum for the
+    # connection
 
     $h->{c}->send("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
         . frame(4, 0, 0, pack('nNnN', 2, 0, 4, $o{window} // 0x7fffffff))
@@ -51,7 +52,7 @@ sub frame {
 }
 
 
-# takes a whole frame off the bytes: type, flags, id, payload; or nothing
+# takes a complete frame off the bytes: type, flags, id, payload; or nothing
 
 sub next_frame {
     my ($in) = @_;
@@ -123,7 +124,7 @@ sub rst {
 }
 
 
-# takes what has come; false at the end of the connection
+# handles received frames; false at the end of the connection
 
 sub take {
     my ($h, $left) = @_;
@@ -170,7 +171,7 @@ sub handle {
 }
 
 
-# the status comes first, but for a change of the table's size
+# the status is the first field, except for an update of the table size
 
 sub status {
     my ($block) = @_;

@@ -2,26 +2,27 @@ package Test::Mcds::Http3;
 
 # Copyright (C) mcds authors
 
-# An HTTP/3 client, t/lib/http3.c: one connection, streams as a test wants them.
+# An HTTP/3 client, t/lib/http3.c: one connection, whose streams the test
+# controls.
 #
-#   Test::Mcds::Http3::needed($t)   skips the file where there is none, or where
-#                                   nginx has no HTTP/3
-#   $h = Test::Mcds::Http3->new($t, port, name => server name, window => bytes
-#       of a stream's window, session => file)  with the session of a client
-#                                   before, what is asked before the first wait
-#                                   goes in the first flight
-#   $id = $h->request(uri, method, host (undef: none is sent), body, headers =>
-#                                   [name => value, ..], paused => 1: the
-#                                   stream's window does not grow)
-#   $r = $h->response(id, timeout)  waits for its end: a response as those of
-#                                   Test::Mcds::Http
-#   $r = $h->get(uri, %o)           both
-#   $h->begun(id, timeout)          true once the head of it has come
-#   $h->rst(id)                     RESET_STREAM and STOP_SENDING
-#   $h->stop(id)                    STOP_SENDING alone, as browsers do
-#   $h->resume(id)                  a paused stream goes on
-#   $h->early()                     true if requests went in the first flight
-#   $h->close, $h->abandon          CONNECTION_CLOSE; leaves without a word
+#     Test::Mcds::Http3::needed($t)   skips the file if the client cannot be
+#                                     built or nginx has no HTTP/3
+#     $h = Test::Mcds::Http3->new($t, port, name => server name, window => bytes
+#         of a stream's window, session => file)  with the session of a previous
+#                                     client the requests before the first wait
+#                                     are sent as early data
+#     $id = $h->request(uri, method, host (undef: not sent), body, headers =>
+#         [name => value, ..], paused => 1: the window of the stream does not
+#         grow)
+#     $r = $h->response(id, timeout)  waits for its end: a response as in
+#                                     Test::Mcds::Http
+#     $r = $h->get(uri, %o)           both
+#     $h->begun(id, timeout)          true once the header was received
+#     $h->rst(id)                     RESET_STREAM and STOP_SENDING
+#     $h->stop(id)                    only STOP_SENDING, as browsers do
+#     $h->resume(id)                  continues a paused stream
+#     $h->early()                     true if requests were sent as early data
+#     $h->close, $h->abandon          CONNECTION_CLOSE; kills the client
 
 use warnings;
 use strict;
@@ -108,7 +109,7 @@ sub request {
 }
 
 
-# takes what has come; false at the end of the connection
+# handles received bytes; false at the end of the connection
 
 sub take {
     my ($h, $left) = @_;
@@ -257,7 +258,7 @@ sub abandon {
 }
 
 
-# the test may have ended, and its programs with it
+# the test may have ended already, and killed its programs
 
 sub DESTROY {
     my ($h) = @_;

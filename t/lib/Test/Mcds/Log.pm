@@ -2,15 +2,16 @@ package Test::Mcds::Log;
 
 # Copyright (C) mcds authors
 
-# Logs as tests see them: what mcds_log_api answers, and what is stored.
+# Logs as seen by tests: the answers of mcds_log_api, and the stored frames.
 #
-#     my @events = events($host, '/log?limit=10');   # { time, host, line, id }
+#     my @events = events($host, '/log?limit=10');  # { time, host, line, id }
 #     my @lines = lines($host, '/log');
 #     my @frames = frames($memcached, 'name');
 #     $memcached->mc('ms ...', frame(writer => 7, seq => 1, host => 'a',
 #         lines => [[$milliseconds, 'text'], ...]));
 #
-# Without a "last" of its own a query ends now, and not a moment ago.
+# A query without "last" gets last=9999999999, so that it includes the lines of
+# this moment.
 
 use warnings;
 use strict;
@@ -51,8 +52,8 @@ sub lines {
 }
 
 
-# all that is stored, in the order of items; { chunk, part, host, writer, seq,
-# lines => [...], times => [...] }
+# all stored frames, in the order of the items: { chunk, part, host, writer,
+# seq, lines => [...], times => [...] }
 
 sub frames {
     my ($m, $name) = @_;

@@ -42,14 +42,14 @@ sub up {
         push @args, '-l', '127.0.0.1', '-p', $self->{port}, '-U', 0;
     }
 
-    # bytes; newer ones want kilobytes
+    # tests give bytes; recent versions expect kilobytes
 
     my @more = @{$self->{args} // []};
     s{(?<=slab_chunk_max=)(\d+)}{ in_kilobytes($program) ? $1 / 1024 : $1 }e
         for @more;
     push @args, @more;
 
-    # another one may listen there
+    # another process may listen on the port: compare the pid
 
     $self->{pid} = $self->{test}->helper($self->{name}, sub {
         return $self->{mute} ? $self->reaches()
@@ -58,7 +58,7 @@ sub up {
 
     return $self if $self->{mute};
 
-    # once: hosts may be there as soon as it is back
+    # only at the first start: after a restart hosts may connect at once
 
     $self->{base} //= $self->stats()->{curr_connections};
 
@@ -78,7 +78,7 @@ sub in_kilobytes {
 }
 
 
-# one that speaks TLS, or wants a password first
+# checks only the connection, for a memcached with TLS or a password
 
 sub reaches {
     my ($self) = @_;
@@ -110,7 +110,7 @@ sub stats {
 }
 
 
-# there, and not stopped
+# running, and not stopped
 
 sub answers {
     my ($self) = @_;
@@ -134,8 +134,9 @@ sub keys {
     my ($self) = @_;
     my ($before, @keys) = ('');
 
-    # an item that is in use right now is left out of the dump, and one that
-    # goes meanwhile is in it: the same twice, and as many as there are
+    # The dump omits an item that is in use, and includes one that is just being
+    # removed.  Repeat until two dumps are equal and contain as many keys as
+    # there are items.
 
     for (1 .. 50) {
         my %keys = map { $_ => 1 }
@@ -156,7 +157,8 @@ sub keys {
 }
 
 
-# SIGSTOP: there, but silent.  A signal to process 0 is one to all of our own
+# SIGSTOP: memcached is running but silent.  kill with pid 0 would signal the
+# test's own process group
 
 sub freeze {
     my ($self) = @_;

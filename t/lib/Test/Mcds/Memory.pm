@@ -2,30 +2,29 @@ package Test::Mcds::Memory;
 
 # Copyright (C) mcds authors
 
-# The memory of one process of an nginx that was started with memory => 1: how
-# much of what it has allocated is alive, and which allocations are to fail.
-# See ../../memory.c.
+# The memory of one process of an nginx that was started with memory => 1: the
+# sum of its live allocations, and injection of failed allocations.  See
+# ../../memory.c.
 #
 #     my $memory = Test::Mcds::Memory->of($host, $pid);
 #
 #     $memory->now()          { calls, failed, blocks, bytes }
-#     $memory->fail(n)        the n-th from now on fails (1: the next one), 0:
-#                             none; calls and failed begin at 0
+#     $memory->fail(n)        the n-th allocation from now on fails (1: the next
+#                             one), 0: none; calls and failed restart at 0
 #     $memory->fail_later(n)  the same for each process that this one starts
-#     $memory->quiet()        waits until nothing is being allocated
-#     $memory->trim()         what is free goes back to the kernel as soon as
-#                             something else is freed
+#     $memory->quiet()        waits until the process stops allocating
+#     $memory->trim()         returns free memory to the kernel at the next free
 #
 #     exhaust($t, $host, step, [name, sub { ... }, %o], ...)
 #
-# Does each of these things again and again, and lets one allocation of the
-# worker fail each time, the next one, or the one that is so many steps further.
-# The sub gets a number that is new each time and returns a list of requests,
-# [uri, %o] as for $host->get(), of which each is answered before the next one
-# is sent.  first => sub: the same for requests that are made before.  behind =>
-# 1: something goes on behind them.  at_once => n: each of them n times at once.
+# Repeats each of these actions, and each time lets one allocation of the worker
+# fail, "step" allocations later than the time before.  The sub gets a number
+# that is unique, and returns a list of requests, [uri, %o] as for $host->get();
+# each is sent after the previous one was answered.  first => sub: the same for
+# requests to be made before.  behind => 1: the requests start work in the
+# background.  at_once => n: n concurrent copies of each request.
 #
-#     memory($pid, 'RssAnon')  what the kernel says of any process, kilobytes
+#     memory($pid, 'RssAnon')     memory of any process by /proc, kilobytes
 
 use warnings;
 use strict;
@@ -116,7 +115,7 @@ sub quiet {
 }
 
 
-# nothing is done any more, or it has failed already
+# waits for background work to end, unless the allocation has failed already
 
 sub _over {
     my ($self) = @_;
@@ -150,7 +149,7 @@ sub exhaust {
         my (@died, @hung, @wrong);
         my ($n, $failed) = (0, 0);
 
-        # the first time of all there may be more than afterwards
+        # the first request may allocate more than later ones
 
         my $new = sub {
             $number++;

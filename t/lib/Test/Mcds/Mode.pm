@@ -2,9 +2,9 @@ package Test::Mcds::Mode;
 
 # Copyright (C) mcds authors
 
-# The ways in which nginx can be told to run, one of them for all hosts of a
-# test: what it makes of their configurations.  Lines stay where they are, so
-# that those in messages are the test's own.
+# The modes of nginx, of which MCDS_MODE applies one to all hosts of a test: how
+# a mode changes their configurations.  No line moves, so that line numbers in
+# messages are those of the test.
 
 use warnings;
 use strict;
@@ -12,9 +12,10 @@ use strict;
 use List::Util qw/ min /;
 
 
-# workers: how many, whatever a test says; main, events, http: directives, for
-# who does not have them; needs: what nginx must be built with; allow: lines of
-# the log that come with it; clients: how many at once are not too many
+# workers: the number of workers, regardless of the test; main, events, http:
+# directives, unless the test has them; needs: a feature that nginx must have;
+# allow: log lines that the mode may cause; clients: the maximum of concurrent
+# connections
 
 my %modes = (
 
@@ -45,7 +46,7 @@ my %modes = (
 );
 
 
-# as the tests have it, unless there is a name
+# without a name configurations are not changed
 
 sub new {
     my ($class, $name) = @_;
@@ -67,7 +68,7 @@ sub clients { min($_[0]{clients} // $_[1], $_[1]) }
 sub daemon { $_[0]{daemon} ? 'on' : 'off' }
 
 
-# a configuration whose %%..%% are still there
+# edits a configuration that still contains its %%..%%
 
 sub edit {
     my ($self, $text) = @_;
@@ -89,7 +90,7 @@ sub edit {
 }
 
 
-# directives whose name the text does not have
+# the directives whose names do not occur in the text
 
 sub missing {
     my ($text, @directives) = @_;
@@ -101,7 +102,7 @@ sub missing {
 }
 
 
-# once for each address, as nginx wants it
+# once for each address, as nginx requires
 
 sub reuseport {
     my ($text) = @_;

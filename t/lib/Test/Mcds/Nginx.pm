@@ -27,7 +27,7 @@ sub start {
 }
 
 
-# writes a new configuration; reload() brings it into force
+# writes a new configuration, which reload() applies
 
 sub conf {
     my ($self, $text, %o) = @_;
@@ -94,7 +94,7 @@ sub up {
 }
 
 
-# makes this process the parent of orphans: of a master that is a daemon
+# makes this process the parent of orphans: of a daemonized master
 
 sub adopt {
     require 'syscall.ph';
@@ -105,7 +105,7 @@ sub adopt {
 }
 
 
-# from the process that was started to the one that it has left
+# replaces the pid of the started process by that of the daemon it has left
 
 sub follow_daemon {
     my ($self) = @_;
@@ -157,7 +157,7 @@ sub children {
 }
 
 
-# what a process calls itself; in Angie it has another name, and a number
+# the title of a process; Angie uses another name, and adds a number
 
 sub title_of {
     my ($pid) = @_;
@@ -170,7 +170,7 @@ sub title_of {
 }
 
 
-# what nginx calls a process of its own
+# the title that nginx gives to one of its processes
 
 sub title {
     my ($self, $pid) = @_;
@@ -179,7 +179,7 @@ sub title {
 
     return $title if !$self->{test}->valgrind() || $title eq '';
 
-    # valgrind keeps it to itself: a worker has an epoll, and a log
+    # valgrind hides the title: a worker has an epoll, and lines in the log
 
     my $log = $self->log();
 
@@ -195,7 +195,7 @@ sub title {
 }
 
 
-# pids of the workers that take requests, lowest first
+# pids of the workers that accept requests, lowest first
 
 sub workers {
     my ($self) = @_;
@@ -209,7 +209,7 @@ sub workers {
 }
 
 
-# pids of the workers that finish what they have
+# pids of the workers that are shutting down
 
 sub leaving {
     my ($self) = @_;
@@ -221,7 +221,7 @@ sub leaving {
 }
 
 
-# waits until the workers have told one another of their channels
+# waits until the workers have exchanged their channels
 
 sub settle {
     my ($self) = @_;
@@ -247,8 +247,8 @@ sub signal {
 }
 
 
-# HUP; true when the new workers are there, false when nginx refused the
-# configuration.  wait_old => 1 waits for the old ones to leave, too
+# HUP; true when the new workers run, false if nginx refused the configuration.
+# wait_old => 1 also waits for the old ones to exit
 
 sub reload {
     my ($self, %o) = @_;
@@ -282,7 +282,7 @@ sub reload {
 }
 
 
-# what there is of a reload without a master: another process, unless nginx
+# the equivalent of a reload without a master: a new process, unless nginx
 # refuses the configuration
 
 sub restart {
@@ -301,8 +301,8 @@ sub restart {
 }
 
 
-# kills a worker (pid, or index modulo their number), waits for the one that
-# takes its place
+# kills a worker (pid, or index modulo their number), and waits for its
+# successor
 
 sub kill_worker {
     my ($self, $which, $signal) = @_;
@@ -329,7 +329,7 @@ sub kill_worker {
 }
 
 
-# the exit code once it has ended, else undef
+# true once the process has ended; its exit code is in {exit}
 
 sub reap {
     my ($self) = @_;
@@ -352,7 +352,7 @@ sub wait_exit {
 }
 
 
-# graceful, with SIGQUIT; false when it did not end in time
+# graceful, with SIGQUIT; false if nginx did not end in time
 
 sub quit {
     my ($self, $timeout) = @_;
@@ -364,8 +364,8 @@ sub quit {
 }
 
 
-# workers do nothing until cont(), so that they find all that comes in between
-# in one turn
+# stops the workers until cont(), so that they handle all events in between in
+# one turn
 
 sub freeze {
     my ($self) = @_;
@@ -385,7 +385,7 @@ sub cont {
 }
 
 
-# at once, with SIGTERM
+# fast, with SIGTERM
 
 sub stop {
     my ($self, $timeout) = @_;
@@ -419,7 +419,7 @@ sub port {
 }
 
 
-# a request to this host; everything as with http_get()
+# a request to this host, with the options of http_get()
 
 sub get {
     my ($self, $uri, %o) = @_;
@@ -433,8 +433,8 @@ sub conn {
 }
 
 
-# with loop => 1: what lib/loop.c saw of a worker since loop_begin(); times
-# are in ms
+# with loop => 1: the measurements of a worker by lib/loop.c since loop_begin();
+# times are in ms
 
 sub loop_begin {
     my ($self) = @_;
@@ -520,7 +520,7 @@ sub tail {
 }
 
 
-# file descriptors of a worker, in all
+# the number of file descriptors of a worker
 
 sub fds {
     my ($self, $pid) = @_;
@@ -530,7 +530,7 @@ sub fds {
 }
 
 
-# what workers hold from the start
+# the descriptors that workers have from the start
 
 sub take_baseline {
     my ($self) = @_;
@@ -541,9 +541,9 @@ sub take_baseline {
 }
 
 
-# files, pipes and the like; unix sockets; TCP connections by their ports; who
-# counts in many workers gives a hash for the kernel's table of sockets, which
-# is slow to read
+# counts descriptors: files, pipes and the like; unix sockets; TCP connections
+# by port.  $nets caches the kernel's tables of sockets, which are slow to read,
+# for calls for many workers
 
 sub count_fds {
     my ($self, $pid, $nets) = @_;
@@ -580,8 +580,8 @@ sub tcp_inodes {
 }
 
 
-# what a worker holds that it did not hold when it started: connections other
-# than to the ports in keep (1: as many as a pool may have), files, unix
+# the descriptors of a worker that it did not have when it started: connections
+# other than to the ports in keep (1: as many as a pool may have), files, unix
 # sockets; a list of texts
 
 sub leaks {
@@ -596,7 +596,7 @@ sub leaks {
             my $n = @{$now->{tcp}{$port}};
             my ($local) = @{$now->{tcp}{$port}};
 
-            # of each pool that names it, one for commands and one for large
+            # each pool may have one connection for commands, and one for large
             # values
 
             my $most = !$keep->{$port} ? 0
@@ -619,7 +619,7 @@ sub leaks {
 }
 
 
-# lines of the logs that must not be there
+# lines of the logs that are errors
 
 sub complaints {
     my ($self, @allow) = @_;
@@ -633,7 +633,7 @@ sub complaints {
         next if /process (\d+) exited on signal/ && $self->{killed}{$1};
         next if /zone \S+ was locked by (\d+)/ && $self->{killed}{$1};
 
-        # valgrind keeps some descriptors for itself
+        # valgrind reserves some descriptors
 
         next if /setrlimit\(RLIMIT_NOFILE/ && $t->valgrind();
 
@@ -643,7 +643,7 @@ sub complaints {
         push @bad, $line;
     }
 
-    # a worker has the error log in the place of its stderr
+    # stderr of a worker is the error log
 
     for my $file (map { "$self->{name}/$_" } 'error.log', 'stderr',
         $self->sanitizer_files())

@@ -2,13 +2,14 @@ package Test::Mcds::Order;
 
 # Copyright (C) mcds authors
 
-# order($t, $host) returns in which order nginx runs what its modules have added
-# to it: lists of names by phase and for "header" and "body", those filters from
-# the top on; and in which there are "variables", "indexes" and "modules".  The
-# host has the module that dump_module($t, 'order') has built.
+# order($t, $host) returns the order in which nginx runs the handlers and
+# filters of its modules: lists of names by phase and for "header" and "body",
+# where the top filter is first; and the order of "variables", "indexes" and
+# "modules".  The host has loaded the module that dump_module($t, 'order') has
+# built.
 #
-# The names of what belongs to mcds are those of functions, other names are
-# those of the modules that have added it.
+# For mcds the names are those of functions, for other modules those of the
+# modules.
 
 use warnings;
 use strict;
@@ -50,8 +51,8 @@ sub order {
 }
 
 
-# the filters from the top on: a module has told which one is on top when it has
-# added its own, and one of mcds may have added more than one
+# the filters from the top on: each module reports the top filter after it has
+# added its own, and mcds may have added more than one
 
 sub filters {
     my ($self, $kind) = @_;
@@ -74,7 +75,7 @@ sub filters {
 }
 
 
-# what a filter of mcds has found on top
+# the filter that a filter of mcds has found on top
 
 sub following {
     my ($self, $kind, $in, $code, $base) = @_;
@@ -92,7 +93,7 @@ sub following {
 }
 
 
-# of mcds the function, of nginx the module
+# for mcds the function, for nginx the module
 
 sub name {
     my ($self, $module, $in, $code, $base) = @_;
@@ -117,8 +118,8 @@ sub number {
 }
 
 
-# the names of functions by their place in a file, their source files, and the
-# places in which those keep the next filter
+# the names of functions by their address in a file, their source files, and the
+# addresses of the variables that hold the next filter
 
 sub symbols {
     my ($self, $in) = @_;
@@ -134,7 +135,7 @@ sub symbols {
 
         my ($table, $source, %name, %source, %next) = ('', '');
 
-        # a program that lies where its file says
+        # the program is loaded at the address in its file
 
         my ($base) = $text =~ /^ +Type: +EXEC/m
             ? $text =~ /^ +LOAD +0x0+ +0x(\w+)/m : 0;

@@ -2,8 +2,8 @@ package Test::Mcds::Origin;
 
 # Copyright (C) mcds authors
 
-# An HTTP or FastCGI origin that numbers its answers and puts down every
-# request with its start and its end.
+# An HTTP or FastCGI origin that numbers its answers and records each request
+# with its start and end.
 
 use warnings;
 use strict;
@@ -13,8 +13,8 @@ use base qw/ Test::Mcds::Server /;
 use Time::HiRes qw/ time sleep /;
 
 
-# every request so far: { n, method, uri, path, headers, body, start, end,
-# aborted, params }; end is undef while it is being answered
+# all requests so far: { n, method, uri, path, headers, body, start, end,
+# aborted, params }; end is undef while the request is being answered
 
 sub requests {
     my ($self, $path) = @_;
@@ -46,7 +46,7 @@ sub count {
 }
 
 
-# the most requests that were being answered at one time
+# the maximum number of concurrent requests
 
 sub most {
     my ($self, $path) = @_;
@@ -66,7 +66,7 @@ sub most {
 }
 
 
-# true as soon as n requests have come, false after the timeout
+# true once n requests were received, false after the timeout
 
 sub wait_requests {
     my ($self, $n, $path, $timeout) = @_;
@@ -75,8 +75,8 @@ sub wait_requests {
 }
 
 
-# answers to path ('*': all) are held from now on; release() lets go of those
-# that are held and ends the holding, let() lets go of some and goes on
+# holds answers to path ('*': all) from now on; release() sends the held ones
+# and stops holding, let() sends some and continues to hold
 
 sub hold_path {
     my ($self, $path) = @_;
@@ -102,7 +102,7 @@ sub set {
 }
 
 
-# in the server
+# in the server's process
 
 sub init {
     my ($self) = @_;
@@ -206,8 +206,8 @@ sub read_http {
 }
 
 
-# FastCGI 1.0: a begin, parameters, standard input, each stream ended by an
-# empty record
+# FastCGI 1.0: a begin record, parameters, standard input; an empty record ends
+# each stream
 
 sub read_fastcgi {
     my ($self, $c) = @_;
@@ -324,7 +324,7 @@ sub steps {
     push @steps, { code => sub { $self->finished($c, 0) } };
     push @steps, { fin => 1 } if !$req->{keepalive} || $c->{last};
 
-    # the next request may have come while this one was answered
+    # the next request may have been received while this one was answered
 
     push @steps, { code => sub { $self->input($c) } };
 

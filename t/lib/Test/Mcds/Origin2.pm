@@ -2,18 +2,18 @@ package Test::Mcds::Origin2;
 
 # Copyright (C) mcds authors
 
-# An origin that speaks HTTP/2 without TLS, for answers that no server sends:
-# frames as a test wants them.  Headers of requests are not decoded: all have
-# the path "/", in the order in which they come.
+# An origin for HTTP/2 without TLS, whose frames the test controls, for answers
+# that no server sends.  Headers of requests are not decoded: all requests have
+# the path "/", in the order of their arrival.
 #
-#   $o = $t->origin('o', http2 => 1)
-#   $o->set('/', { frames => [..] })    the next answers, of
-#       head(status, [name => value, ..], flags)    HEADERS; 1 ends the stream
-#       data(bytes, flags)                          DATA
-#       [type, flags, payload, id]                  any other; id 0 for those
-#                                                   of the connection
-#   $o->set('/', { frames => [..], abort => 20 })   RST after so many bytes
-#   $o->set('/', { frames => [..], last => 1 })     FIN behind them
+#     $o = $t->origin('o', http2 => 1)
+#     $o->set('/', { frames => [..] })        the next answers, made of
+#         head(status, [name => value, ..], flags)   HEADERS; 1 ends the stream
+#         data(bytes, flags)                  DATA
+#         [type, flags, payload, id]          any other; id 0 for a frame of the
+#                                             connection
+#     $o->set('/', { frames => [..], abort => 20 })  RST after so many bytes
+#     $o->set('/', { frames => [..], last => 1 })    FIN after the frames
 
 use warnings;
 use strict;
@@ -49,7 +49,7 @@ sub data {
 }
 
 
-# in the server
+# in the server's process
 
 sub read_http {
     my ($self, $c) = @_;

@@ -6,16 +6,16 @@ package Test::Mcds::Refresh;
 #
 #     $body = refresh_same($t, $m, $key, $name, sub { $host->get('/uri') })
 #
-# $m is the memcached, $key the page's, or a sub that finds it out.  The last
-# sub is called twice, the second time with a true argument, and returns a
-# response that has X-Cache.  The body begins with "answer <n>", and the rest of
-# it must be the same.  With behind => sub {}, that one runs while the refresh
-# is under way.  Returns the body that the refresh has stored.
+# $m is the memcached, $key the key of the page, or a sub that returns it.  The
+# last sub is called twice, the second time with a true argument, and returns a
+# response with X-Cache.  The body begins with "answer <n>", and the rest of
+# both bodies must be equal.  With behind => sub {}, that sub runs during the
+# refresh.  Returns the body that the refresh has stored.
 #
-#     refresh_variant($m, $key)           the key of the first variant that a
-#                                         page has; that of the page if none
-#     refresh_wait($m, $key, $timeout)    until a page is there that has not
-#                                         expired; its fields
+#     refresh_variant($m, $key)       the key of the first variant of a page;
+#                                     that of the page if it does not vary
+#     refresh_wait($m, $key, $timeout)    until a page is stored that has not
+#                                     expired; its fields
 
 use warnings;
 use strict;

@@ -3,8 +3,8 @@ package Test::Mcds::Server;
 # Copyright (C) mcds authors
 
 # A forked server of the tests: the event loop, the steps of an answer, the
-# record of what it saw, and the line over which the test talks to it.  The
-# protocols are in Fake.pm and Origin.pm.
+# record of events, and the control connection for the test.  The protocols are
+# in Fake.pm and Origin.pm.
 
 use warnings;
 use strict;
@@ -19,7 +19,7 @@ use Storable qw/ freeze thaw /;
 use Time::HiRes qw/ time /;
 
 
-# in the test
+# in the test's process
 
 sub start {
     my ($class, %o) = @_;
@@ -48,7 +48,7 @@ sub start {
     $self->{control} = $near;
     $self->{up} = 1;
 
-    # says hello when it is ready
+    # the server sends a message when it is ready
 
     $self->{blackhole} and $self->fill_backlog();
     my $hello = receive($near);
@@ -79,7 +79,7 @@ sub open_listener {
 }
 
 
-# a listener that nobody accepts from and whose queue is full: a connect()
+# a listener whose queue is full, and which is never accepted from: connect()
 # neither succeeds nor fails
 
 sub fill_backlog {
@@ -124,7 +124,7 @@ sub receive {
 }
 
 
-# runs do_<method>() in the server and returns what it returned
+# calls do_<method>() in the server and returns its result
 
 sub call {
     my ($self, $method, @args) = @_;
@@ -161,7 +161,7 @@ sub stop {
 }
 
 
-# starts it again on the same port; what it held is gone
+# starts the server again on the same port, without its state
 
 sub restart {
     my ($self, %o) = @_;
@@ -182,7 +182,7 @@ sub restart {
 }
 
 
-# everything it put down since the last mark()
+# all events recorded since the last mark()
 
 sub records {
     my ($self) = @_;
@@ -206,7 +206,7 @@ sub records {
 }
 
 
-# from now on, forget what was before
+# forgets the events so far
 
 sub mark {
     my ($self) = @_;
@@ -228,7 +228,7 @@ sub errors {
 }
 
 
-# in the server
+# in the server's process
 
 sub child {
     my ($self, $listen, $control) = @_;
@@ -236,7 +236,7 @@ sub child {
     $SIG{$_} = 'DEFAULT' for qw/ INT TERM HUP __DIE__ __WARN__ /;
     $SIG{PIPE} = 'IGNORE';
 
-    # a test's own connections must end when the test closes them
+    # inherited connections of the test must end when the test closes them
 
     my %keep = map { $_ => 1 } 0, 1, 2, fileno($listen), fileno($control);
 
@@ -405,8 +405,8 @@ sub drop {
 }
 
 
-# perl counts the handles of a descriptor and does not know that child() has
-# closed those that it brought along
+# perl counts the handles of a descriptor, and does not know that child() has
+# closed the inherited ones
 
 sub close_fd {
     my ($handle) = @_;
@@ -421,7 +421,7 @@ sub close_fd {
 sub dropped { }
 
 
-# the steps that a list of an answer stands for
+# converts the list of an answer into steps
 
 sub queue {
     my ($self, $c, @answer) = @_;
@@ -499,7 +499,7 @@ sub run {
 }
 
 
-# words of an answer
+# elements of an answer
 
 sub pause { return { delay => $_[1] } }
 sub hold { return { hold => $_[1] // 'held' } }
@@ -528,7 +528,7 @@ sub mode {
 }
 
 
-# what a test can ask for
+# functions that a test calls
 
 sub do_nothing { return 1 }
 
@@ -547,7 +547,7 @@ sub do_tell {
 sub told { }
 
 
-# lets go of what is held under a name, or of all; at most count of them
+# releases the answers held under a name, or all of them; at most count
 
 sub do_release {
     my ($self, $name, $count) = @_;
@@ -587,7 +587,7 @@ sub do_connections {
 }
 
 
-# bytes that nobody asked for, on every connection
+# sends unsolicited bytes on each connection
 
 sub do_push {
     my ($self, $bytes) = @_;
@@ -614,7 +614,7 @@ sub do_close_all {
 }
 
 
-# no listener: connections are refused
+# closes the listener: connections are refused
 
 sub do_refuse {
     my ($self, $refuse) = @_;
@@ -632,7 +632,7 @@ sub do_refuse {
 }
 
 
-# the same, called by the test
+# the same functions, for the test's process
 
 sub tell { my ($self, @a) = @_; return $self->call('tell', @a) }
 sub release { my ($self, @a) = @_; return $self->call('release', @a) }

@@ -2,9 +2,8 @@ package Test::Mcds::Slow;
 
 # Copyright (C) mcds authors
 
-# Clients that read slowly.  slow(port, uri) asks, and reads so much of the
-# answer that it has begun; rest(slow) reads all that is left, and returns the
-# body.
+# Clients that read slowly.  slow(port, uri) sends a request, and reads only the
+# start of the answer; rest(slow) reads the remainder, and returns the body.
 
 use warnings;
 use strict;

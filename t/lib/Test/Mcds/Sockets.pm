@@ -2,9 +2,9 @@ package Test::Mcds::Sockets;
 
 # Copyright (C) mcds authors
 
-# The TCP sockets of a network namespace.  /proc/net/tcp has those in TIME_WAIT,
-# too: tens of thousands while tests run side by side, so that to read it takes
-# a tenth of a second; netlink leaves them out, as in ss.
+# The TCP sockets of a network namespace.  /proc/net/tcp includes those in
+# TIME_WAIT: tens of thousands while tests run in parallel, so that reading it
+# takes a tenth of a second; netlink omits them, as ss does.
 
 use warnings;
 use strict;
@@ -22,8 +22,8 @@ my $header = 'LSSLL';
 my $size = length pack $header, (0) x 5;
 
 
-# { inode, local, remote (ports), open, listens } of each, as a process sees
-# them
+# { inode, local, remote (ports), open, listens } of each socket in the
+# namespace of the process
 
 sub tcp {
     my ($pid) = @_;
@@ -42,7 +42,7 @@ sub tcp {
 }
 
 
-# these have no connections
+# UDP sockets have no connections
 
 sub udp {
     my ($pid) = @_;

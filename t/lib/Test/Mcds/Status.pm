@@ -2,7 +2,7 @@ package Test::Mcds::Status;
 
 # Copyright (C) mcds authors
 
-# What mcds_status says.
+# The JSON of mcds_status.
 
 use warnings;
 use strict;
@@ -30,7 +30,7 @@ sub status {
 }
 
 
-# a server of a pool, the first one unless its number is said
+# a server of a pool, by default the first one
 
 sub server {
     my ($h, $pool, $n) = @_;
@@ -41,8 +41,8 @@ sub server {
 }
 
 
-# the same once the sub is content with it, in any case after some seconds:
-# another worker may still have to add what it has
+# the server once the sub returns true for it, or after some seconds: another
+# worker may still have sums to flush
 
 sub settled {
     my ($h, $pool, $n, $sub) = @_;
@@ -71,7 +71,7 @@ sub worker_conn {
             return $c;
         }
 
-        # as long as they are open the other one has more to do
+        # as long as these are open the other worker has more connections
 
         push @others, $c;
     }
@@ -92,7 +92,7 @@ sub worker_pid {
 }
 
 
-# one of another list: "caches", "counters" and so on
+# an element of another list: "caches", "counters" and so on
 
 sub entry {
     my ($h, $list, $name) = @_;
@@ -103,7 +103,7 @@ sub entry {
 }
 
 
-# the same once the sub is content with it
+# the element once the sub returns true for it
 
 sub entry_of {
     my ($h, $list, $name, $sub) = @_;

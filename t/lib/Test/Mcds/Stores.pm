@@ -2,8 +2,8 @@ package Test::Mcds::Stores;
 
 # Copyright (C) mcds authors
 
-# What speaks only the classic protocol: yrmcds, a store; nutcracker, a proxy,
-# before memcached servers of the test.  Both as a user would run them.
+# Programs that support only the classic protocol: yrmcds, a store; nutcracker,
+# a proxy for memcached servers of the test.  Both with a typical configuration.
 
 use warnings;
 use strict;
@@ -11,8 +11,8 @@ use strict;
 use base qw/ Test::Mcds::Talk /;
 
 
-# a test's stores: Test::Mcds::Stores::yrmcds($t, 'name'), nutcracker($t,
-# 'name', @memcached, {option => value})
+# starts a store: Test::Mcds::Stores::yrmcds($t, 'name'), nutcracker($t, 'name',
+# @memcached, {option => value})
 
 sub yrmcds {
     my ($t, $name) = @_;
@@ -123,7 +123,7 @@ sub stop {
 }
 
 
-# as those of Talk.pm, in the classic protocol
+# the functions of Talk.pm in the classic protocol
 
 sub get {
     my ($self, $key) = @_;

@@ -2,7 +2,7 @@ package Test::Mcds::Strace;
 
 # Copyright (C) mcds authors
 
-# The system calls of a worker that could wait, as strace tells them.
+# The system calls of a worker that could block, as seen by strace.
 
 use warnings;
 use strict;
@@ -10,7 +10,7 @@ use strict;
 my $waits = 'poll|ppoll|select|pselect6|nanosleep|clock_nanosleep';
 
 
-# undef where strace is not there or may not look
+# undef if strace is not installed or may not trace
 
 sub start {
     my ($class, $t, $pid) = @_;
@@ -48,9 +48,9 @@ sub end {
 }
 
 
-# those that wait: calls made for nothing else; a connect() that was not told
-# to come back at once, or goes to a server of names; what else a look-up reads.
-# The connect() of nginx's own resolver, to this port, is UDP's
+# blocking calls: those whose only purpose is to wait; a connect() of a blocking
+# socket, or to a name server; files that a blocking look-up reads.  nginx's own
+# resolver connects to this port over UDP
 
 sub waiting {
     my ($calls, $resolver) = @_;

@@ -2,7 +2,7 @@ package Test::Mcds::Talk;
 
 # Copyright (C) mcds authors
 
-# Talks to a memcached, real or fake, on a connection of its own.
+# Sends commands to a memcached, real or fake, on its own connection.
 
 use warnings;
 use strict;
@@ -13,8 +13,8 @@ use Time::HiRes qw/ time /;
 use Test::Mcds::Http;
 
 
-# one command, and its whole reply as it came: mc("mg key v"), and with a value
-# mc("ms key 3 T60", "abc")
+# sends one command and returns its whole reply: mc("mg key v"), and with a
+# value mc("ms key 3 T60", "abc")
 
 sub mc {
     my ($self, $line, $value) = @_;
@@ -29,7 +29,8 @@ sub mc {
 
         my $reply = $self->reply($line);
 
-        # a value after a bad command line is a command, with its own reply
+        # after a bad command line the value was taken for a command, with its
+        # own reply
 
         $self->hang_up() if !defined $reply || $reply =~ /^\w*ERROR/;
 
@@ -41,8 +42,8 @@ sub mc {
 }
 
 
-# whether it gives such a reply, soon: yrmcds may never read from a connection
-# that was there before its workers, and has to be asked on another one
+# whether the reply matches, soon: yrmcds may never read from a connection that
+# was opened before its workers started, so retry on a new one
 
 sub says {
     my ($self, $line, $re) = @_;
@@ -86,7 +87,7 @@ sub reply {
 }
 
 
-# the length of a reply when it is whole, else 0
+# the length of a reply if it is complete, else 0
 
 sub whole {
     my ($in, $line) = @_;
@@ -99,7 +100,7 @@ sub whole {
         return length $in >= $len ? $len : 0;
     }
 
-    # newer memcached say "OK" before a dump
+    # recent versions of memcached send "OK" before a dump
 
     if ($in =~ /\A(?:STAT|VALUE|key=|END)/
         || $line =~ /^lru_crawler metadump/ && $in =~ /\AOK/)
@@ -111,7 +112,7 @@ sub whole {
 }
 
 
-# the value of a key, undef when there is none
+# the value of a key, undef if it does not exist
 
 sub get {
     my ($self, $key) = @_;
@@ -136,7 +137,7 @@ sub delete {
 }
 
 
-# seconds left, -1 without a limit, undef when there is no such key
+# seconds left, -1 without expiry, undef if the key does not exist
 
 sub ttl {
     my ($self, $key) = @_;

@@ -13,20 +13,20 @@ Test::Mcds::Tool - runs mcds, the program, for the tests
     my $r = $mcds->run('get', 'http://localhost/');
     $r->{code}, $r->{out}, $r->{err}, $r->{seconds}
 
-    my $json = $mcds->json('counter', 'get', 'hits');   # what --json prints
+    my $json = $mcds->json('counter', 'get', 'hits');   # decodes --json
 
     my $p = $mcds->start('log', 'follow', 'live');      # in the background
-    $p->lines                       # what it has printed so far
-    $p->errors                      # the same of stderr, as one text
+    $p->lines                       # printed so far
+    $p->errors                      # likewise for stderr, as one text
     $p->kill('TERM')                # sends a signal
-    $p->wait                        # for its end; its exit code
-    $p->stop                        # INT, and the same
+    $p->wait                        # waits for its end; its exit code
+    $p->stop                        # sends INT and waits
 
-    $mcds->from($file)              # the same program, but reads that file
+    $mcds->from($file)              # the same program with that file as input
 
-It is given more time than a busy machine needs, unless the arguments say
-otherwise.  The program is that of TEST_MCDS_TOOL, or build/mcds; a file is
-skipped if it is not there.
+The time limit is longer than a busy machine needs, unless the arguments set
+one.  The program is TEST_MCDS_TOOL, or build/mcds; the test file is skipped if
+it does not exist.
 
 =cut
 

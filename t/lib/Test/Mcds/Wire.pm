@@ -2,12 +2,12 @@ package Test::Mcds::Wire;
 
 # Copyright (C) mcds authors
 
-# A memcached on another machine, and a network between that can be down,
-# silent, slow, or loses, doubles and mixes packets.
+# A memcached on another machine, and a network between that can be down, silent
+# or slow, or lose, duplicate and reorder packets.
 #
 # The other machine is a network namespace, the network a program that reads
-# packets on one side and writes them on the other.  All of it is in a namespace
-# of the test's own.
+# packets on one side and writes them on the other.  The test runs in a
+# namespace of its own.
 
 use warnings;
 use strict;
@@ -23,7 +23,7 @@ my $near = '10.93.0.1';
 my $far = '10.93.0.2';
 
 
-# puts the test into a namespace, which begins it anew; why that cannot be
+# restarts the test in a new namespace; returns why this is impossible
 
 sub enter {
     if (!$ENV{MCDS_NET}) {
@@ -54,7 +54,7 @@ sub start {
     socketpair($self->{control}, my $c, AF_UNIX, SOCK_STREAM, 0)
         or die "socketpair: $!\n";
 
-    # these two are for the program
+    # the program inherits these two
 
     fcntl($_, F_SETFD, 0) for $tun, $c;
 
@@ -78,7 +78,7 @@ sub address { return $far }
 sub where { return "$far:$_[0]{port}" }
 
 
-# what may go wrong: names, and what there is to say or to call for each
+# the faults: names, and the setting or the commands for each
 
 sub faults {
     return (
@@ -141,7 +141,7 @@ sub stop {
 }
 
 
-# the network: a program of its own
+# the network: a separate program
 
 # a device that is a file; TUNSETIFF, IFF_TUN | IFF_NO_PI
 
