@@ -2,19 +2,21 @@ package Test::Mcds::Chaos;
 
 # Copyright (C) mcds authors
 
-# What the chaos run is made of: pages that say whose they are, when they were
-# made and where they end; clients that read them and leave; and what became of
-# it all.
+# The parts of the chaos run: pages that contain their owner, the time when they
+# were made and a checksum; clients that read and sometimes abort; and checks of
+# the recorded results.
 #
-#     $answer = chaos_page($q, %page)     a signed page for an origin's request
-#     $crowd = chaos_crowd(%o)            clients in a process of its own, until
-#                                         $crowd->wait() or its seconds are over
-#     overlaps(\@requests)                pairs of one page's origin requests
-#                                         that were under way at one time
-#     returned(\@seen, \@purges)          those who were shown as fresh, or at
-#                                         all after a deletion, what was asked
-#                                         for before a purge that had been
-#                                         answered when they came: [seen, purge]
+#     $answer = chaos_page($q, %page)     a page with a checksum, for a request
+#                                         to the origin
+#     $crowd = chaos_crowd(%o)            clients in a separate process, until
+#                                         $crowd->wait() or the given seconds
+#     overlaps(\@requests)                pairs of concurrent origin requests
+#                                         for the same page
+#     returned(\@seen, \@purges)          pages from before a purge that were
+#                                         served as fresh, or after a deletion
+#                                         at all, to requests that began after
+#                                         the response to the purge: [seen,
+#                                         purge]
 
 use warnings;
 use strict;
@@ -31,8 +33,8 @@ use Test::Mcds::Http qw/ start_get close_all /;
 our @EXPORT = qw/ chaos_page chaos_crowd overlaps returned /;
 
 
-# the body of an answer: what it is for, how often and when the origin was
-# asked, some filling, and a digest of all that
+# the body of a response: its parameters, the number and time of the origin
+# request, some filling, and a digest of all that
 
 sub chaos_page {
     my ($q, %page) = @_;
@@ -50,7 +52,8 @@ sub chaos_page {
 }
 
 
-# what is wrong with a page, if anything; the fields of its first line
+# returns the fault of a page, '' if there is none, and the fields of its first
+# line
 
 sub check {
     my ($body, %want) = @_;
@@ -69,11 +72,11 @@ sub check {
 }
 
 
-# clients: ports => [..], clients => n, seconds, seed, abort => percent of
-# those who leave, pause => seconds between two requests of a client, limit =>
-# a timeout, next => sub that returns { kind, uri, headers, want => {..} }, with
-# watch => 1 to be kept for returned(), with may => [..] other statuses that are
-# right, or instead of want purge => { uri, mode }
+# Clients: ports => [..], clients => n, seconds, seed, abort => percent of
+# aborted requests, pause => seconds between two requests of a client, limit =>
+# maximum age, next => sub that returns { kind, uri, headers, want => {..} },
+# with watch => 1 to be recorded for returned(), with may => [..] other accepted
+# statuses, or instead of want purge => { uri, mode }
 
 sub chaos_crowd {
     my ($test, %o) = @_;
@@ -209,7 +212,7 @@ sub ended {
 
     my ($what, %got) = check($res->body(), uri => $r->{uri}, %{$r->{want}});
 
-    # what was true when the request came must not be older than that
+    # a page must not be older, at the start of its request, than the limit
 
     my $age = $c->{start} - ($got{at} // 0);
 
@@ -231,7 +234,7 @@ sub ended {
 }
 
 
-# a purge that was not answered for all of it may have done anything
+# a purge that failed in part may or may not have removed the page
 
 sub purged {
     my ($self, $c, $res) = @_;
@@ -257,7 +260,7 @@ sub failed {
 }
 
 
-# pairs of requests of which one came while the other was being answered
+# pairs of requests of which the second began before the first ended
 
 sub overlaps {
     my ($requests) = @_;

@@ -2,12 +2,12 @@ package Test::Mcds::History;
 
 # Copyright (C) mcds authors
 
-# Checkers of what was done by many at the same time: whether all of it could
-# have been done one after the other, each thing between its beginning and its
-# end.  They know nothing of mcds.
+# Checkers of concurrent histories: whether all operations could have been done
+# one after the other, each at a moment between its start and its end
+# (linearizability).  The checkers know nothing of mcds.
 #
 # An operation is { start, end, done }: done is 1, 0 if it was not done, undef
-# if that is not known.
+# if that is unknown.
 
 use warnings;
 use strict;
@@ -18,9 +18,9 @@ use Storable qw/ store_fd fd_retrieve /;
 our @EXPORT = qw/ list_problems register_problems lock_problems aside /;
 
 
-# A list to which unique values are appended, and which is read: operations
-# have append => [values] or read => [values].  Returns texts, none if all is
-# well.
+# A list to which unique values are appended, and which is read: operations have
+# append => [values] or read => [values].  Returns texts of problems, none if
+# the history is linearizable.
 
 sub list_problems {
     my (@ops) = @_;
@@ -48,7 +48,7 @@ sub list_problems {
         push @problems, "$_ was never appended";
     }
 
-    # what is there came between start and end; and what came first stands first
+    # a listed value was appended; values are in the order of their appends
 
     my ($latest, $before) = (0);
 
@@ -64,7 +64,7 @@ sub list_problems {
             if $op->{start} > $latest;
     }
 
-    # each read is a beginning of the longest one
+    # each read is a prefix of the longest one
 
     my $length = 0;
     my @ended = sort { $a->{end} <=> $b->{end} } @reads;
@@ -112,16 +112,16 @@ sub list_problems {
 }
 
 
-# A register: operations have write => value or read => value, undef is that
-# there is none.  What was written is unique, but for undef.  By Wing and Gong:
-# tries which of those that have begun could be next, until all have ended.
+# A register: operations have write => value or read => value, where undef is no
+# value.  Written values are unique, but for undef.  Algorithm of Wing and Gong:
+# try each of the operations that may be next, until all have ended.
 
 sub register_problems {
     my ($first, @ops) = @_;
 
     my %read = map { ($_->{read} // '') => 1 } grep { exists $_->{read} } @ops;
 
-    # what is not known and was never seen may as well not have been done
+    # an unknown write that was never read may be left out
 
     @ops = sort { $a->{start} <=> $b->{start} } grep {
         exists $_->{read} ? $_->{done}
@@ -131,7 +131,7 @@ sub register_problems {
     my %seen;
     my @stack = ([0, {}, $first]);
 
-    # a state: all before some place are done, and a few behind it
+    # a state: all operations before an index are done, and a few after it
 
     while (my $state = pop @stack) {
         my ($from, $done, $value) = @$state;
@@ -144,7 +144,7 @@ sub register_problems {
 
         die "too many states\n" if keys %seen > 300000;
 
-        # the one that ends first bounds what may come next
+        # an operation that starts after another one has ended cannot precede it
 
         my $bound = 9**9**9;
 
@@ -174,9 +174,9 @@ sub register_problems {
 }
 
 
-# A lock with a number for each owner: { start, end, token }, when the owner
-# was seen to do his work, in the order of the beginnings.  No two may be at it
-# at the same time, and each number must be larger than those before.
+# A lock with a number for each owner: a list of { start, end, token }, the time
+# in which the owner was seen at work.  No two owners may work at the same time,
+# and each number must be larger than the numbers before.
 
 sub lock_problems {
     my (@holds) = @_;
@@ -202,8 +202,7 @@ sub lock_problems {
 }
 
 
-# runs the code in another process; returns a sub that waits for what it
-# returns
+# runs the code in another process; returns a sub that waits for its result
 
 sub aside {
     my ($code) = @_;

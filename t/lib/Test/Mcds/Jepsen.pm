@@ -3,22 +3,23 @@ package Test::Mcds::Jepsen;
 # Copyright (C) mcds authors
 
 # The site of the long chaos run: three hosts, four memcached, a proxy between
-# each two of them, an origin and a crowd; see t/jepsen/.
+# each pair of them, an origin and a crowd; see t/jepsen/.
 #
 #     $site = Test::Mcds::Jepsen->new($t, seed => n, seconds => n, rate => n)
-#     $site->start(\&conf)        starts all but the crowd; conf(host) returns a
-#                                 configuration, in which %%MC_0%% and so on
-#                                 are the ports of memcached as hosts see them
-#     $site->crowd()              starts it
-#     $site->reader()             reads the log, on and on, on any host:
-#                                 reader.history
-#     $site->crowd_ended()        what it has said, once it has
-#     $site->finish()             asks each host for the numbers, and one for
-#                                 the log, when all is over: end.history
-#     $site->proxy(line)          a command for the proxy, see proxy.c
-#     $site->ahead(host, seconds) moves the time of day of a host
-#     $site->hosts(), $site->memcached()      lists of them
-#     now()                       microseconds, as histories have them
+#     $site->start(\&conf)            starts all but the crowd; conf(host)
+#                                     returns a configuration, in which
+#                                     %%MC_0%% and so on are the ports of
+#                                     memcached for that host
+#     $site->crowd()                  starts the crowd
+#     $site->reader()                 reads the log continuously, from any host:
+#                                     reader.history
+#     $site->crowd_ended()            the output of the crowd, once it has ended
+#     $site->finish()                 reads the numbers from each host, and the
+#                                     log from one, at the end: end.history
+#     $site->proxy(line)              a command for the proxy, see proxy.c
+#     $site->ahead(host, seconds)     moves the time of day of a host
+#     $site->hosts(), $site->memcached()  lists of them
+#     now()                           microseconds, as in histories
 
 use warnings;
 use strict;
@@ -58,7 +59,7 @@ sub memcached { @{$_[0]{memcached}} }
 sub dir { $_[0]{test}->dir() }
 
 
-# in build/jepsen/, made anew when a source has changed
+# compiles a program into build/jepsen/, if one of its sources is newer
 
 sub program {
     my ($self, $name) = @_;
@@ -84,7 +85,7 @@ sub program {
 }
 
 
-# as Test::Mcds takes its ports, but many in a row
+# allocates ports as Test::Mcds::port() does, but n consecutive ones
 
 sub take_ports {
     my ($self, $n) = @_;
@@ -121,7 +122,7 @@ sub start {
     my ($hosts, $n) = ($self->{hosts_wanted}, $self->{memcached_wanted});
     my $seed = $self->{seed};
 
-    # mute: their connections are those of the proxy
+    # mute: memcached sees only connections of the proxy
 
     my @m = map { $t->memcached("m$_", mute => 1, memory => 256) } 0 .. $n - 1;
     $self->{memcached} = \@m;
@@ -155,7 +156,7 @@ sub start {
 }
 
 
-# starts a host again that was killed as a whole
+# starts a host again after all its processes were killed
 
 sub up {
     my ($self, $h) = @_;
@@ -220,7 +221,7 @@ sub crowd {
 }
 
 
-# goes on behind the last line that it has; lines: R id host text
+# continues after the last line that was read; lines: R id host text
 
 sub reader {
     my ($self) = @_;
@@ -316,7 +317,8 @@ sub finish {
 }
 
 
-# what a worker holds to one memcached; each pool may have two
+# the maximum number of connections of a worker to one memcached; each pool may
+# have two
 
 sub most_connections {
     my ($self) = @_;

@@ -2,17 +2,17 @@ package Test::Mcds::Jepsen::Check;
 
 # Copyright (C) mcds authors
 
-# Judges the histories of a long chaos run by what docs/ promises.
+# Judges the histories of a long chaos run by the guarantees in docs/.
 #
 #     $c = Test::Mcds::Jepsen::Check->new(folder)
-#     @found = $c->run()          violations: { what, text }, the text with the
-#                                 lines that show it
-#     $c->kinds(), $c->says(kind) what was looked at, and what it is to be like
-#     $c->summary()               lines about the run
+#     @found = $c->run()              violations: { what, text }, the text with
+#                                     the lines that show the violation
+#     $c->kinds(), $c->says(kind)     the guarantees checked, and their text
+#     $c->summary()                   lines about the run
 #
-# Each kind has a module of its own below, Check::Pages and so on: a sub
-# check($history, $found), $found->(what, text, lines) being told of each
-# violation, which returns a line for the summary.
+# Each kind has a module below, Check::Pages and so on: a sub check($history,
+# $found), which calls $found->(what, text, lines) for each violation, and
+# returns a line for the summary.
 
 use warnings;
 use strict;
@@ -76,7 +76,7 @@ sub run {
 }
 
 
-# what was broken between the first and the last of these lines, and just before
+# the faults between the first and the last of these lines, and shortly before
 
 sub around {
     my ($self, @lines) = @_;

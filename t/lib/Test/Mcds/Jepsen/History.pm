@@ -2,27 +2,27 @@ package Test::Mcds::Jepsen::History;
 
 # Copyright (C) mcds authors
 
-# What a long chaos run has left in its folder: lines of histories (t/jepsen/
-# roles.c, origin.c and Jepsen.pm say what is in them), and what was broken.
+# The results of a long chaos run in its folder: lines of histories (described
+# in t/jepsen/roles.c, origin.c and Jepsen.pm) and the injected faults.
 #
 #     $h = Test::Mcds::Jepsen::History->new(folder)
 #     $h->{profile}
-#     $h->{crowd}{P}              a list of the lines with that letter, those of
-#                                 pages left in the file: each_page(sub)
+#     $h->{crowd}{P}              a list of the lines with that letter; those of
+#                                 pages stay in the file: each_page(sub)
 #     $h->{origin}, $h->{log}, $h->{reader}
-#     $h->ill(host, from, to)     whether something was broken for this host
-#                                 then, or just before; '*': for any host
-#     $h->faults(re, from, to)    those of such types that overlap
-#     $h->lost(from, to)          how many memcached have lost what they had
-#     $h->apart(from, to)         by how many seconds clocks differed
-#     $h->given_up(host, uri)     whether it waited no longer for memcached
+#     $h->ill(host, from, to)     whether a fault affected this host then, or
+#                                 shortly before; '*': any host
+#     $h->faults(re, from, to)    the faults of such types that overlap
+#     $h->lost(from, to)          number of memcached that have lost data
+#     $h->apart(from, to)         the difference of clocks in seconds
+#     $h->given_up(host, uri)     whether the host stopped to wait for memcached
 #
 # Times are microseconds.
 
 use warnings;
 use strict;
 
-# how long it may take until all workers have found it well again
+# the maximum time until all workers consider a server healthy again
 
 my $back = 3.5e6;
 
@@ -167,7 +167,7 @@ sub ill {
 }
 
 
-# whether requests of that host for a page did not wait any longer for memcached
+# whether requests of that host for a page stopped to wait for memcached
 
 sub given_up {
     my ($self, $host, $uri) = @_;

@@ -2,19 +2,19 @@ package Test::Mcds::Jepsen::Nemesis;
 
 # Copyright (C) mcds authors
 
-# What breaks in the long chaos run, chosen by the seed (srand) and a profile:
+# The faults of the long chaos run, chosen by the seed (srand) and a profile:
 #
 #     net      the proxies delay, reset, stall, cut and refuse; memcached and
-#              workers stand still; hosts are reloaded.  Nothing is lost
-#     death    memcached is killed, restarted and emptied, one at a time
+#              workers are stopped; hosts are reloaded.  No data is lost
+#     death    memcached is killed, restarted and flushed, one at a time
 #     all      both, at the same time; workers and hosts are killed, clocks set
-#     corrupt  what is passed on is changed, doubled and left out as well
+#     corrupt  the proxies also change, repeat and drop bytes
 #
 #     $n = Test::Mcds::Jepsen::Nemesis->new($site, profile => name)
 #     $n->run(seconds), $n->heal(), $n->save()
 #
 # save() writes "faults": a line for each, "begin end type what host memcached
-# how", "*" being all of them, types as above or "host" and "clock".
+# how", where "*" is all of them; the types are those above, "host" and "clock".
 
 use warnings;
 use strict;
@@ -53,7 +53,7 @@ sub new {
 sub one { return $_[int rand @_] }
 
 
-# each of them once before any of them again
+# each fault once before any is repeated
 
 sub choose {
     my ($self) = @_;
@@ -83,8 +83,8 @@ sub run {
         sleep($hold < $left ? $hold : $left < 0.05 ? 0.05 : $left);
         $self->stop($_) for reverse @active;
 
-        # now and then all recovers, mostly it does not; after a death, replicas
-        # have to, or nothing could be said of their counters
+        # sometimes the site has time to recover, mostly it has not; after a
+        # death the replicas need it, or nothing could be said of their counters
 
         my $pause = rand() < 0.25 ? 3 : 0.1 + rand 0.6;
         $pause += 5 if $self->{profile} eq 'death' && rand() < 0.7;
@@ -157,7 +157,7 @@ sub start_network {
     $f->{how} = "$d:$n";
     $site->proxy("set $where $d $what $n");
 
-    # who is refused has no connection either
+    # a refused client has no open connection either
 
     $site->proxy("reset $where") if $what eq 'refuse';
     $f->{undo} = sub { $site->proxy("set $where $d $what 0") };
@@ -195,7 +195,7 @@ sub start_freeze {
 }
 
 
-# another fault may have killed it meanwhile
+# another fault may have killed the worker meanwhile
 
 sub start_freeze_worker {
     my ($self, $f) = @_;
@@ -256,7 +256,7 @@ sub start_clock {
 }
 
 
-# while it is dead connections to it are refused
+# connections are refused while the server is dead
 
 sub start_kill {
     my ($self, $f) = @_;
@@ -294,7 +294,7 @@ sub start_flush {
         PeerPort => $m->port(), Timeout => 1) or return;
     syswrite $c, "flush_all\r\nquit\r\n";
 
-    # it may stand still
+    # memcached may be stopped
 
     my $in = '';
     vec($in, fileno $c, 1) = 1;
@@ -302,7 +302,7 @@ sub start_flush {
 }
 
 
-# what logs may say of it
+# log lines that faults may cause
 
 sub allowed { return }
 

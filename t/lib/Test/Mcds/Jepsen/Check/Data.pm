@@ -7,12 +7,13 @@ package Test::Mcds::Jepsen::Check::Data;
 use warnings;
 use strict;
 
-# how long it may take until all workers count on a server that is back
+# the maximum time until all workers use a server again after it came back
 
 my $found_well = 2.5e6;
 
-# a host waits 5 s, and the timeout, before it gives what is missing to a server
-# that came back empty: it gives what the other one had before the wait
+# after a server came back empty, a host waits 5 s, and the timeout, and then
+# copies the missing counts to it: those that the other server had before the
+# wait
 
 my $level = 6e6;
 
@@ -26,8 +27,8 @@ sub check {
 }
 
 
-# a number is at least one more than all that were answered before it was asked
-# for, and at most as large as all that were sent before it came
+# a number must exceed all numbers answered before its request, and must not
+# exceed the number of requests sent before its answer
 
 sub numbers {
     my ($h, $found) = @_;
@@ -75,12 +76,12 @@ sub numbers {
 }
 
 
-# As long as no memcached loses anything, each number is larger than all that
-# were answered before it was asked for, and than their count; with two servers
-# they may be the same.  A lost counter goes on from what the host remembers
-# that makes it anew: what others have shown since then is lost, so it is larger
-# than what some host has shown last, none of them being one that was killed as
-# a whole and has not shown it since.
+# Unless a memcached has lost data, each number exceeds all numbers answered
+# before its request, and their count; with two servers it may be equal.  A host
+# recreates a lost counter from the last value it knows, so that increments
+# shown by other hosts since then are lost.  The number then exceeds the last
+# value shown by at least one host, if no host was killed as a whole without
+# having shown the counter since.
 
 sub acknowledged {
     my ($h, $found, $way, @shown) = @_;
@@ -96,7 +97,7 @@ sub acknowledged {
     my $less = $way eq 'plain' ? 0 : 1;
     my $told = 0;
 
-    # one mistake may be seen in all that comes later
+    # one fault may show in all later numbers
 
     my $wrong = sub {
         my ($r, $what, $other) = @_;
@@ -123,8 +124,8 @@ sub acknowledged {
                 next;
             }
 
-            # two servers that came back empty: until all hosts have found both,
-            # some count on one of them, and some on the other
+            # both servers came back empty: until all hosts use both again, some
+            # hosts count on one server and some on the other
 
             my $end = $d->{end} + ($way eq 'twice' ? $found_well : 0);
 
@@ -151,11 +152,11 @@ sub acknowledged {
 }
 
 
-# The deaths after which something may be gone that two servers had: another one
-# had died before, and did not have all of it yet.  If nothing was counted for
-# long enough after a host had seen that, the server has all of it.  If there
-# was no such pause, it lacks what was counted in the last two waits.  A reload
-# ends a wait.
+# The deaths after which counts of two servers may be lost: another server had
+# died before and did not have all counts yet.  If there was a pause in
+# counting, long enough after a host had noticed, the server has all counts.
+# Without such a pause, the server lacks the counts of the last two waits.  A
+# reload ends a wait.
 
 sub unprepared {
     my ($h, $shown, @deaths) = @_;
@@ -203,7 +204,7 @@ sub reloads {
 }
 
 
-# whether nothing was counted behind $r for as long as a host waits
+# true if nothing was counted after $r for as long as a host waits
 
 sub paused {
     my ($h, $r, $before, $since) = @_;
@@ -229,7 +230,7 @@ sub lines {
     for (sort { $a->{end} <=> $b->{end} } @{$h->{crowd}{G} // []}) {
         next if $_->{status} != 200 || $read{$_->{id}} || $lossy;
 
-        # a worker that ends tries for three seconds
+        # a worker that shuts down keeps trying for three seconds
 
         next if grep { $_->{what} eq 'reload' }
             $h->faults(qr/^host$/, $_->{begin}, $_->{end} + 5e6)
@@ -243,7 +244,7 @@ sub lines {
 }
 
 
-# each of them one that was written, and in the order of their ids
+# each line was written, appears once, and in the order of the ids
 
 sub once {
     my ($found, $sent, $how, @lines) = @_;
@@ -272,8 +273,9 @@ sub once {
 }
 
 
-# each element has one writer: what is read is what it has written last, or
-# later, or what was not answered and so may be done at any time
+# each element has one writer: a read returns the value of its last write, of a
+# later write, or of a write that was not answered, which may take effect at any
+# time
 
 sub table {
     my ($h, $found) = @_;
@@ -297,7 +299,7 @@ sub table {
             next if $r->{status} != 200 && $r->{status} != 404;
             $n++;
 
-            # the last one that was answered before
+            # the last write that was answered before the read
 
             while ($next < @writes && $writes[$next]{end} < $r->{begin}) {
                 my $w = $writes[$next++];

@@ -2,9 +2,10 @@ package Test::Mcds::Jepsen::Check::Locks;
 
 # Copyright (C) mcds authors
 
-# Locks of a long chaos run: of mcds_lock_api, held from the answer until the
-# release was asked for, or until the time that was answered is over, counted
-# from the request; of mcds_lock, as the origin sees them.
+# Locks of a long chaos run.  A lock of mcds_lock_api is held from the answer
+# until the request for its release, or until its time to live, counted from the
+# request, has passed; a lock of mcds_lock is held for as long as the origin
+# sees the request.
 
 use warnings;
 use strict;
@@ -32,8 +33,8 @@ sub check {
             asked => $_->{begin}, token => $_->{token}, line => $_->{line} } }
             @{$locked{$uri}};
 
-        # nginx closes the connection of a client that leaves, and of a worker
-        # that dies; the origin hears of it later than the lock is gone
+        # when a client or a worker disconnects, nginx closes the connection to
+        # the origin; the origin may notice this after the lock was released
 
         my @whole = grep { $_->{line} =~ /whole$/ } @those;
 
@@ -50,7 +51,7 @@ sub check {
 }
 
 
-# by name: intervals in which somebody could be sure to have it
+# by name: the intervals in which an owner could be sure to hold the lock
 
 sub held {
     my ($h) = @_;
@@ -68,7 +69,7 @@ sub held {
 
         } elsif (my $held = $by{$id}) {
 
-            # what is not answered may be done
+            # an unanswered request may have been executed
 
             my $until = $_->{op} eq 'extend' && $_->{token}
                 ? $_->{begin} + $_->{ttl} * 1e6 : $_->{begin};
@@ -106,8 +107,8 @@ sub overlaps {
 }
 
 
-# of two of whom one had the lock before the other asked for it; they begin with
-# the time, which counts only where they were lost
+# Tokens must grow if one owner had the lock before the other requested it.  New
+# tokens start from the time, so clocks matter only after a lock was lost.
 
 sub tokens {
     my ($h, $found, @held) = @_;

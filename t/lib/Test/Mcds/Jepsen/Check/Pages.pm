@@ -2,15 +2,15 @@ package Test::Mcds::Jepsen::Check::Pages;
 
 # Copyright (C) mcds authors
 
-# Pages of a long chaos run: whole, of the request, not too old, and not from
-# before a purge that was answered.
+# Pages of a long chaos run: complete, for this request, not too old, and not
+# from before a purge that was acknowledged.
 
 use warnings;
 use strict;
 
-# seconds that a page may be shown after its origin was asked for it: its
-# lifetime, mcds_cache_grace of nginx.conf, and the longest that the origin
-# takes; "m" must not be shown when it has expired, and "t" never
+# The maximum age of a page, in seconds since the request to the origin: its
+# lifetime, mcds_cache_grace of nginx.conf, and the longest time that the origin
+# takes; "m" must not be shown stale, "t" never from the cache.
 
 my $grace = 2;
 my $origin = 0.5;
@@ -18,11 +18,11 @@ my %lifetime = (s => 1, u => 1, k => 60, v => 60, l => 60, p => 60);
 my %limit = (m => 1 + $origin, t => 0,
     map { $_ => $lifetime{$_} + $grace + $origin } keys %lifetime);
 
-# what a machine with other work adds to that, and mcds_cache_local timed=
+# the delay of a busy machine, and mcds_cache_local timed=
 my $late = 2;
 my $timed = 2;
 
-# of the pools, microseconds, less what a clock of milliseconds may err by
+# the timeout of the pools, microseconds, minus the error of a millisecond clock
 
 my $timeout = 245_000;
 
@@ -87,8 +87,8 @@ sub check {
 }
 
 
-# clocks that differ add to an age, up to 5 s; a page is stored, and looked at,
-# when its worker runs
+# the difference of clocks adds to the age, up to 5 s; so does the time for
+# which the worker that stores or serves the page was stopped
 
 sub slack {
     my ($h, $r) = @_;
@@ -114,10 +114,10 @@ sub stopped {
 }
 
 
-# by page: the purges that were answered, in the order of their answers, each
-# with the one that began last among those up to it, of deletions and of all;
-# and the pages that a host has built without memcached, for requests that came
-# meanwhile: it does not hear of purges
+# by page: the acknowledged purges in the order of their answers, each with the
+# last one to begin up to there, among deletions and among all; and the pages
+# that a host has built without memcached for waiting requests, which are not
+# subject to purges
 
 sub purges {
     my ($h, $purges, $alone) = @_;
@@ -160,8 +160,8 @@ sub ill {
 }
 
 
-# the one that began last among those that were answered when the page was asked
-# for, and that it has to heed
+# the purge that began last among those acknowledged before the request for the
+# page, if it applies to this response
 
 sub last_purge {
     my ($list, $r) = @_;
@@ -184,8 +184,8 @@ sub last_purge {
 }
 
 
-# a machine with much else to do may be too slow for the timeout: the request
-# took as long, and its host says so of this page
+# a busy machine may exceed the timeout: the request took that long, and the log
+# of the host says so for this page
 
 sub given_up {
     my ($h, $r) = @_;
@@ -195,7 +195,7 @@ sub given_up {
 }
 
 
-# why, by the manual, a purge may not be seen, or nothing
+# the reason, by the manual, why a purge may be missed, or ''
 
 sub excused {
     my ($h, $r, $p) = @_;
@@ -207,37 +207,37 @@ sub excused {
     return 'timed' if $place eq 'pt' && $r->{host} == 2
         && $r->{begin} < $p->{end} + ($timed + 0.5) * 1e6;
 
-    # copies, while memcached does not answer; of pages with tags only as ones
-    # that have expired
+    # local copies are served while memcached does not respond; pages with tags
+    # only as stale
 
     return 'copy' if $r->{host} != 0 && (!$tag || $stale)
         && ($h->ill($r->{host}, $p->{begin}, $r->{end}) || given_up($h, $r));
 
-    # tags that are not known to be purged: the page has expired, and who has
-    # waited for it is answered with it
+    # without the records of tags a page counts as expired, and requests that
+    # waited for its build get it
 
     return 'tags not known' if $tag && ($stale || $r->{reason} eq 'built')
         && $h->ill($r->{host}, $p->{begin}, $r->{end});
 
     return '' if $tag;
 
-    # the mark went with its memcached, before a build was done that had begun
-    # when it was not there
+    # the purge mark was lost with its memcached before a build ended that had
+    # begun in its absence
 
     return 'mark lost' if $r->{version} > $p->{begin} - 1.5e6
         && $h->lost($p->{begin}, $r->{begin}) >= ($place =~ /^r/ ? 2 : 1);
 
-    # an unsafe request does not wait for a server that is away
+    # an unsafe request does not wait for a server that is down
 
     return 'post' if $p->{op} eq 'post'
         && $h->ill('*', $p->{begin}, $r->{end});
 
-    # what has stood in for a server has it still
+    # the server that stood in still has the page
 
     return 'stand-in' if $place =~ /^e/
         && $h->ill('*', $r->{version}, $r->{version} + 1e6);
 
-    # "expired since a second" is written by one host and read by others
+    # "expired one second ago" is written by one host and read by others
 
     return 'clock' if $p->{op} =~ /^invalidate/
         && $h->apart($r->{version} - 2e6, $r->{end}) > 0.85;
