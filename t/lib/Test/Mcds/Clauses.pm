@@ -2,38 +2,40 @@ package Test::Mcds::Clauses;
 
 # Copyright (C) mcds authors
 
-# What a standard demands of a shared cache, clause by clause, and the tests
-# that show it:
+# The requirements of an RFC for a shared cache, clause by clause, and the tests
+# that show each of them:
 #
 #     clauses($t, \@statements, $locations, @rows)
 #
-# Statements are those of the RFC that the name of the file has:
+# The statements are those of the RFC whose number is in the name of the file:
 #
 #     [statement, level, words]
 #     [statement, level, words, not => 'why it cannot apply']
 #     [statement, level, words, deviates => 'directive that ends it']
 #     [statement, level, words, nginx => 'directive that ends it']
 #
-# The name of a statement is its section and, where that has several, a word.
-# The level is MUST, MUST NOT, SHOULD or SHOULD NOT, or "also" for what the
-# RFC lays down without one of these words, or leaves to caches.  A statement
-# without "not" has rows, unless mcds deviates from it, or it is about what
-# nginx does with any answer; these two stand in docs/cache.md, in the section
-# "Departures from the RFCs", with the directive ("-" for none).
+# The name of a statement is its section and, if the section has several, a
+# word.  The level is MUST, MUST NOT, SHOULD or SHOULD NOT, or "also" for a
+# statement that the RFC makes without one of these words, or leaves to caches.
+# A statement without "not" has rows, unless mcds deviates from it, or it is
+# about the way nginx handles any response; these two kinds are listed in
+# docs/cache.md, section "Departures from the RFCs", with the directive ("-" for
+# none).
 #
-#     [statements, demand, stored or not, headers of the answer, more ...]
+#     [statements, demand, stored or not, headers of the response, more ...]
 #     [statements, demand, by => 'name of a test', has => 'text in it']
 #
-# Several statements are separated by ", ".  The text of another test is not
-# one of its comments.  An answer is asked for twice; if it must not be stored,
-# it must not be used then.  Stored is undef where that does not matter.  "More"
-# are status and answer (further fields of an answer of the origin), method and
-# request (headers) of the first request, at (a location of $locations), life
-# (seconds, of what is stored), check, a sub that gets the second response, ways
-# to ask again, the first response and the entry, and todo: why what is checked
-# is not so yet.  The ways are get, head, post and options, each a sub of what
-# follows the uri and headers.  The origin tells in X-Request what conditions,
-# ranges and Authorization it was sent.
+# Several statements are separated by ", ".  The text in another test must not
+# be one of its comments.  Each row requests its page twice; if the response
+# must not be stored, the second request must not get it.  "Stored" is undef if
+# it does not matter.  "More" is: status and answer (further fields of the
+# origin's answer), method and request (headers) of the first request, at (a
+# location of $locations), life (seconds, of the stored page), check (a sub that
+# gets the second response, ways to send further requests, the first response
+# and the entry), and todo (why the check is known to fail).  The ways are get,
+# head, post and options, each a sub of the rest of the uri and of headers.  The
+# origin reports in X-Request the conditions, ranges and Authorization of a
+# request.
 
 use warnings;
 use strict;
@@ -122,7 +124,7 @@ sub is_by { return ($_[0] // '') eq 'by' }
 sub todo { my %more = is_by(@_) ? () : @_[2 .. $#_]; return $more{todo} }
 
 
-# each statement has its rows or says why not, and each row its statements
+# each statement has rows or a reason for having none, and each row a statement
 
 sub count {
     my ($statements, @rows) = @_;
@@ -180,7 +182,7 @@ sub count {
 }
 
 
-# the rows of the manual: RFC and section, what is other, directive
+# the table in the manual: RFC and section, deviation, directive
 
 sub manual {
     my $text = do { local (@ARGV, $/) = $manual; <> };

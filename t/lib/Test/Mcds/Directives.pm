@@ -2,24 +2,24 @@ package Test::Mcds::Directives;
 
 # Copyright (C) mcds authors
 
-# What each directive takes, for the tests that go through all of them.  A
+# The arguments of each directive, for the tests that go through all of them.  A
 # directive of the module that has no row here makes t/conf_directives.t fail.
 #
-#     at      levels: h http, s server, l location, i if in location,
-#             x limit_except
-#     right   words that are accepted
-#     words   of what kind they are; those from the number "least" on may be
-#             left out
-#     more    of what kind further words are, any number of them
-#     params  parameters: a right value and its kind, or none
-#     long    0: a word may be of any length
-#     again   the directive may stand twice on a level
-#     block   what stands in its block
-#     before  what must stand before it, on the same level
+#     at       levels: h http, s server, l location, i if in location,
+#              x limit_except
+#     right    words that are accepted
+#     words    the kinds of the words; those from the number "least" on are
+#              optional
+#     more     the kind of further words, any number of them
+#     params   parameters: a right value and its kind, or none
+#     long     0: a word may be of any length
+#     again    the directive may appear twice on a level
+#     block    the content of its block
+#     before   directives that it requires on the same level
 #
-# Kinds, and what is wrong for them, see wrong().  parameters() has those of
-# mcds_pool; alone: does not stand beside "server" and "distribution", only
-# beside what "block" says; needs: what is right needs this.
+# wrong() returns the invalid values of a kind.  parameters() has the parameters
+# of mcds_pool.  alone: not allowed together with "server" and "distribution",
+# only with the content of "block"; needs: the right value requires this.
 
 use warnings;
 use strict;
@@ -51,7 +51,7 @@ my %wrong = (
 );
 
 
-# values that are refused where one of that kind is expected
+# values that are refused where a value of that kind is expected
 
 sub wrong {
     my ($kind) = @_;
@@ -200,7 +200,7 @@ my %directives = (
 );
 
 
-# what stands in a mcds_pool
+# the parameters of mcds_pool
 
 my %period = (right => ['9s'], words => ['time but 0']);
 

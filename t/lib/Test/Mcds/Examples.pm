@@ -2,9 +2,9 @@ package Test::Mcds::Examples;
 
 # Copyright (C) mcds authors
 
-# The configurations of README.md, docs/, conf-examples/ and compose/, as they
-# are written, and whole ones made of them: with the ports and folders of a
-# test, and with what they leave to the reader.
+# The configurations of README.md, docs/, conf-examples/ and compose/ as they
+# are written, and complete ones made from them, with the ports and folders of a
+# test and the parts that they leave to the reader.
 
 use warnings;
 use strict;
@@ -16,8 +16,8 @@ our @EXPORT = qw/ examples whole locations /;
 
 my $root = "$FindBin::Bin/..";
 
-# names that an example leaves to the reader, by what nginx says when they are
-# missing
+# names that an example leaves to the reader, by nginx's message about the
+# missing name
 
 my %missing = (
     qr/unknown "(?!mcds_)(\w+)" variable/ =>
@@ -36,7 +36,8 @@ my %missing = (
 my @pools;
 
 
-# all of them: { name, file, text }; the name of one of the manual has its line
+# all examples: { name, file, text }; the name of one from the manual has its
+# line
 
 sub examples {
     my @all;
@@ -64,12 +65,12 @@ sub examples {
 }
 
 
-# a whole configuration, and what nginx -t says of it: its code, its output;
-# then the level that the example has begun at.  %o: id, a name for the ports
-# of further servers; memcached => { 'host:port' => name } for others than m;
-# http, server => text that the example leaves to the reader; php => name of a
-# FastCGI origin; addresses => what stands for hosts and addresses, as a
-# regex => text list; proxy_protocol => 1 to leave it on
+# Returns a complete configuration, the exit code and the output of nginx -t,
+# and the level at which the example begins.  %o: id, a name for the ports of
+# further servers; memcached => { 'host:port' => name } for servers other than
+# m; http, server => text that the example leaves to the reader; php => name of
+# a FastCGI origin; addresses => a list of regex => text that replaces hosts and
+# addresses; proxy_protocol => 1 to keep that option
 
 sub whole {
     my ($t, $text, %o) = @_;
@@ -81,7 +82,7 @@ sub whole {
             |log_format|limit_req_zone|server|mcds_log\s+live)\b/mx ? 'http'
         : $text =~ /^location\b/m ? 'server' : 'location';
 
-    # a log_format stands in http, even where an example is for a location
+    # a log_format is allowed only in http, even in an example for a location
 
     my @more = $o{http} // ();
     my @formats;
@@ -111,7 +112,7 @@ sub whole {
 }
 
 
-# of this machine, instead of the reader's
+# replaces ports, addresses and folders by those of this test
 
 sub places {
     my ($t, $text, %o) = @_;
@@ -189,8 +190,8 @@ sub around {
 }
 
 
-# the locations of a configuration that have a path, not a regex: { port, path,
-# body }, the body with what its server says for all of them
+# the locations of a configuration with a path, not a regex: { port, path, body
+# }, where the body includes the directives of the server around them
 
 sub locations {
     my ($text) = @_;

@@ -2,24 +2,25 @@ package Test::Mcds::Interop;
 
 # Copyright (C) mcds authors
 
-# Other clients of the same servers: what one side stores the other must find,
-# wherever it lies.
+# Interoperability with other clients of the same servers: each side must find
+# the values that the other one has stored, on whichever server.
 #
-#   my $i = Test::Mcds::Interop->new($t, { ketama => 'distribution ketama;' });
-#   $i->agree('ketama', sub { my ($set, $get, @servers) = @_; ... });
-#   $i->agree('ketama', sub { ... }, weights => 1);
+#     my $i = Test::Mcds::Interop->new($t,
+#         { ketama => 'distribution ketama;' });
+#     $i->agree('ketama', sub { my ($set, $get, @servers) = @_; ... });
+#     $i->agree('ketama', sub { ... }, weights => 1);
 #
-# new() starts five memcacheds and a host with two pools for each name: the
-# servers alone, and the servers with weights.  A text that begins with "--" is
-# a configuration string of libmemcached, the servers are added.  With unix => 1
-# as well the servers have sockets.
+# new() starts five memcacheds and a host with two pools for each name: one with
+# the servers alone, and one with weights.  A text that begins with "--" is a
+# configuration string of libmemcached, to which the servers are added.  With
+# unix => 1 the servers listen on sockets.
 #
-# agree() calls the client with a hash of what to set or nothing, a list of
-# keys to get, and the list of servers, each { host, port, weight, address }, a
-# socket being a host with port 0; it returns the list of values.  weights => 1:
-# the client and our pool have weights; weights => 'theirs': only the client,
-# which ignores them.  without => sub: keys for which it is true are left out.
-# as: how to name it.
+# agree() calls the client with a hash of values to set, or undef, a list of
+# keys to get, and the list of servers, each { host, port, weight, address },
+# where a socket is a host with port 0; the client returns the list of values.
+# weights => 1: the client and the pool have weights; weights => 'theirs': only
+# the client has, and ignores them.  without => sub: keys for which it is true
+# are left out.  as: the name in messages.
 
 use warnings;
 use strict;
@@ -109,7 +110,8 @@ sub servers {
 }
 
 
-# adds 1 to each, some at a time on one connection; returns what nginx says
+# increments each key by 1, 50 requests at a time on one connection; returns
+# nginx's answers
 
 sub count {
     my ($self, $pool, @keys) = @_;
@@ -179,8 +181,8 @@ sub agree {
 }
 
 
-# a client that is a program: it gets one argument, a file with JSON: setting,
-# set, get, servers; and prints a list in JSON
+# a client that is a program: its argument is a file with JSON: setting, set,
+# get, servers; it prints a list in JSON
 
 sub program {
     my ($self, $setting, @command) = @_;
@@ -208,7 +210,7 @@ sub program {
 }
 
 
-# what nginx itself finds, with that line in an upstream block
+# the values that nginx itself finds, with this line in an upstream block
 
 sub nginx {
     my ($self, $line, $get, @servers) = @_;

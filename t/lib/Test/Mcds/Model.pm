@@ -2,19 +2,19 @@ package Test::Mcds::Model;
 
 # Copyright (C) mcds authors
 
-# Whether two hosts with one memcached answer as RFC 9111 allows a shared cache
-# to: sequences made at random are played, and judged by a model of the RFC that
-# knows nothing of mcds but its configuration.
+# Whether two hosts with one memcached answer as RFC 9111 permits a shared cache
+# to: random sequences are played, and judged by a model of the RFC that knows
+# only the configuration of mcds.
 #
 #     $model = Test::Mcds::Model->new($t, { known => 1 })
-#     $model->try($seed)      what was found, shrunk: a list of { seed, case,
+#     $model->try($seed)      the violations, shrunk: a list of { seed, case,
 #                             wrong, history }
 #     $model->shown($found)   one of them as text
-#     $model->sums()          what was done so far, as text
+#     $model->sums()          statistics of the sequences so far, as text
 #     $model->{sum}           { sequences, requests, reused, .. }
 #
-# The faults that are known are let pass, see Judge.pm.  The model says what is
-# allowed; whether the cache is used at all, "reused" tells.
+# Known faults are ignored, see Judge.pm.  The model says which responses are
+# permitted; "reused" shows whether the cache is used at all.
 
 use warnings;
 use strict;
@@ -73,7 +73,7 @@ sub play {
 }
 
 
-# the smallest case in which the same still is wrong
+# the smallest case that has the same violation
 
 sub shrink {
     my ($self, $case, $wrong, $history) = @_;

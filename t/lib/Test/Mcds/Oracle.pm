@@ -2,20 +2,21 @@ package Test::Mcds::Oracle;
 
 # Copyright (C) mcds authors
 
-# Whether a client gets something with mcds_cache on that nginx without mcds
-# would not have given it: both play cases made at random, which are compared.
+# Whether a client gets a response with mcds_cache on that nginx without mcds
+# would not have given to it: both play the same random cases, whose answers are
+# compared.
 #
 #     $oracle = Test::Mcds::Oracle->new($t, $memcached)
-#     $oracle->try($seed)     what was found, shrunk: a list of { seed, kind,
+#     $oracle->try($seed)     the findings, shrunk: a list of { seed, kind,
 #                             case, wrong }
 #     $oracle->shown($found)  one of them as text
-#     $oracle->sums()         what was done so far, as text
-#     $oracle->unusable()     which cases could not be compared, as texts
+#     $oracle->sums()         statistics of the cases so far, as text
+#     $oracle->unusable()     the cases that could not be compared, as texts
 #     $oracle->{sum}          { configurations, requests, hits, .. }
 #
-# The application's answers depend on the request alone, so there is no old page
-# that differs from the new one, and each difference is a finding.  A case whose
-# answers differ without mcds when they are asked for again is dropped.
+# The application's answers depend only on the request, so an old page never
+# differs from a new one, and each difference is a finding.  A case is dropped
+# if repeated requests get different answers without mcds.
 
 use warnings;
 use strict;
@@ -59,15 +60,15 @@ sub try {
 
 
 # plays a case: "wrong" are the answers that nginx without mcds would not have
-# given, as { what, at, request, want, got }, or { what, died } where nginx has
-# died; "dropped" or "refused" say why there was nothing to compare
+# given, as { what, at, request, want, got }, or { what, died } if nginx has
+# died; "dropped" or "refused" say why the case could not be compared
 
 sub judge {
     my ($self, $case) = @_;
 
     my ($run, $requests) = ($self->{run}, $case->{requests});
 
-    # each question once, and again in another order
+    # each distinct request once, and again in reverse order
 
     my (%answers, %seen, %exposed);
     my @ask = grep { !$_->{purge} && !$seen{name($_)}++ } @$requests;
@@ -79,8 +80,9 @@ sub judge {
 
     push @ask, reverse @ask;
 
-    # ways to pages of sessions that nothing keeps apart make the application
-    # say Vary there, which may open other ways
+    # "exposed" locations, whose sessions no directive separates, make the
+    # application send Vary, which may open further ways: repeat until there are
+    # no new ones
 
     do {
         $ways = keys %exposed;
@@ -113,7 +115,7 @@ sub judge {
         my $got = $cached->{answers}[$i] // { status => 0, head => '',
             body => '' };
 
-        # those who wait for a request that fails are told 503
+        # requests that wait for one that fails get 503
 
         $failing = burst_fails($case, \%answers, $i, @asked) if !$r->{with};
 
@@ -130,8 +132,8 @@ sub judge {
 }
 
 
-# whether the one is the other without a part that fails, for which there is
-# our 503
+# whether the answer is the other one without a failed part, which is a 503 page
+# of nginx instead
 
 sub lacks {
     my ($want, $got) = @_;
@@ -144,8 +146,8 @@ sub lacks {
 }
 
 
-# whether one of the requests that are under way with this one fails, whatever
-# an error page shows for it
+# whether one of the requests concurrent with this one fails, even if an error
+# page hides it
 
 sub burst_fails {
     my ($case, $answers, $i, @asked) = @_;
@@ -165,7 +167,7 @@ sub burst_fails {
 }
 
 
-# what makes two requests the same question
+# the identity of a request: equal names must get equal answers
 
 sub name {
     my ($r) = @_;
@@ -175,8 +177,8 @@ sub name {
 }
 
 
-# what clients may be shown; Age, Date, validators and so on may differ, and so
-# may whether they get a page, a part of it or that they have it
+# compares what clients may be shown; Age, Date, validators and the like may
+# differ, and so may the choice between the page, a part of it and 304
 
 sub differ {
     my ($r, $want, $got) = @_;
@@ -245,7 +247,7 @@ sub count {
 }
 
 
-# why there was nothing to compare
+# why cases could not be compared
 
 sub unusable {
     my ($self) = @_;
@@ -260,7 +262,7 @@ sub sums {
 }
 
 
-# the smallest case in which the same still is wrong
+# the smallest case that has the same fault
 
 sub shrink {
     my ($self, $case, $wrong) = @_;
@@ -285,7 +287,7 @@ sub shrink {
         return 1;
     };
 
-    # what came later does not matter
+    # later requests do not matter
 
     $try->(sub { cut($_[0], $wrong->{at}) }) if defined $wrong->{at};
 
@@ -362,7 +364,7 @@ sub fewer_directives {
 }
 
 
-# clients without what does not matter, an application that does less
+# removes irrelevant properties of clients and of the application
 
 sub simpler {
     my ($best, $try) = @_;
@@ -404,8 +406,8 @@ sub simpler {
 }
 
 
-# what it takes, of which there are a few kinds; those of one kind are likely to
-# have one cause
+# the directives involved, of which there are a few kinds; findings of one kind
+# are likely to have one cause
 
 my %kinds = map { $_ => $_ } qw/ auth_request error_page rewrite try_files
     index alias ssi mirror add_before_body add_after_body /;

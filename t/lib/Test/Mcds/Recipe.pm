@@ -2,9 +2,9 @@ package Test::Mcds::Recipe;
 
 # Copyright (C) mcds authors
 
-# What the tests of docs/recipes/ have in common: a configuration of
-# conf-examples or of a recipe with the ports and folders of a test, PHP-FPM,
-# MariaDB, a load balancer, a browser's cookies.
+# Common parts of the tests of docs/recipes/: a configuration of conf-examples
+# or of a recipe with the ports and folders of a test, PHP-FPM, MariaDB, a load
+# balancer, a browser's cookies.
 
 use warnings;
 use strict;
@@ -37,7 +37,7 @@ sub slurp {
 }
 
 
-# the blocks of that language of a page of the manual
+# the blocks in this language in a page of the manual
 
 sub fenced {
     my ($path, $language) = @_;
@@ -46,8 +46,8 @@ sub fenced {
 }
 
 
-# a whole configuration, as one of the harness; then what else is to be
-# replaced, each of which must be there
+# turns a complete configuration into one for the harness; then replaces further
+# texts, each of which must occur
 
 sub places {
     my ($conf, @replace) = @_;
@@ -65,7 +65,7 @@ sub places {
 }
 
 
-# $dir/php.sock; files that PHP may write to belong to nobody
+# starts PHP-FPM on $dir/php.sock; as root it runs unprivileged
 
 sub fpm {
     my ($fpm) = grep { -x } </usr/sbin/php-fpm*>;
@@ -96,7 +96,8 @@ EOT
 }
 
 
-# $dir/mysql.sock, with an empty database of that name; nothing of the system's
+# starts MariaDB on $dir/mysql.sock with an empty database of that name,
+# independent of the system's
 
 sub mariadb {
     my ($database) = @_;
@@ -125,7 +126,7 @@ sub mariadb {
 }
 
 
-# a plain nginx before the others, that speaks TLS as far as these are told
+# a plain nginx in front of the hosts, to which it claims to terminate TLS
 
 sub balancer {
     my (@hosts) = @_;
@@ -156,7 +157,7 @@ EOT
 }
 
 
-# a command that must succeed; what it has said
+# runs a command that must succeed; returns its output
 
 sub run {
     my (@cmd) = @_;
@@ -186,7 +187,7 @@ sub stop {
 }
 
 
-# Who keeps cookies, and has a name: request() gives a response
+# A client that keeps cookies, and has a name: request() returns a response
 
 package Test::Mcds::Recipe::Browser;
 

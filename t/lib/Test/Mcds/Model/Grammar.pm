@@ -6,16 +6,16 @@ package Test::Mcds::Model::Grammar;
 #
 #     $case = case($seed)     { seed, place, steps }
 #
-# place is the name of one of places(), the locations that nginx has.  A step is
-# one of
+# place is the name of one of places(), the locations of nginx.  A step is one
+# of
 #
-#     { set => uri, ... }     what the origin answers from now on
+#     { set => uri, ... }     sets the origin's answer from now on
 #     { clock => seconds }
 #     { purge => uri, host, mode, tag => 1 }
 #     { ask => [requests], hold => 1, within => [steps] }
 #
-# The requests of one step are sent at once; with hold the origin answers when
-# all of them have come to rest and the steps "within" were made.
+# The requests of one step are concurrent; with hold the origin answers when all
+# of them are waiting and the steps in "within" were made.
 
 use warnings;
 use strict;
@@ -25,19 +25,19 @@ use Exporter qw/ import /;
 our @EXPORT = qw/ case places /;
 
 
-# What the configuration allows, beside its directives.  No key is what the
-# default of the directive says.
+# The behavior that the directives configure.  A missing key stands for the
+# default of the directive.
 #
-#     valid           { status => seconds } of mcds_cache_valid
-#     background      mcds_cache_background_update
-#     grace, origin   mcds_cache_grace
-#     stale           of mcds_cache_use_stale
-#     control         the Cache-Control of requests is heard
-#     wait            mcds_cache_wait
-#     timed           mcds_cache_local timed
-#     session         mcds_cache_session_cookies, mcds_cache_bypass and
-#                     mcds_no_cache
-#     tags            mcds_cache_tag
+#     valid               { status => seconds } of mcds_cache_valid
+#     background          mcds_cache_background_update
+#     grace, origin       mcds_cache_grace
+#     stale               of mcds_cache_use_stale
+#     control             Cache-Control of requests is honored
+#     wait                mcds_cache_wait
+#     timed               mcds_cache_local timed
+#     session             mcds_cache_session_cookies, mcds_cache_bypass and
+#                         mcds_no_cache
+#     tags                mcds_cache_tag
 
 my $always = 1e12;
 
@@ -107,7 +107,7 @@ sub case {
     $kind{tag} = $places{$place}{tags};
     $kind{purge} = 1 if $kind{tag};
 
-    # what is found by a list is what copies get wrong
+    # purges and lists of variants are the difficult cases for local copies
 
     if ($places{$place}{timed}) {
         $kind{$_} ||= chance(0.4) for qw/ purge vary /;
@@ -119,7 +119,7 @@ sub case {
     for (1 .. 5 + rand 20) {
         push @steps, step($uris, \%kind);
 
-        # what has come of it for those who ask again
+        # repeat the requests, to see the result of the held ones
 
         if ($steps[-1]{hold} && chance(0.4)) {
             push @steps, { ask => [map { { %$_, leave => 0 } }
@@ -150,7 +150,7 @@ sub step {
 
     my @asks = map { ask($uris, $kind) } 1 .. any(1, 1, 1, 2, 4);
 
-    # those who wait for each other want the same
+    # often the concurrent requests are for the same variant
 
     if (chance(0.5)) {
         @$_{'X-Lang', 'X-Kind'} = @{$asks[0]}{'X-Lang', 'X-Kind'} for @asks;
@@ -163,7 +163,7 @@ sub step {
 }
 
 
-# what the origin answers: often as before, but for one thing
+# sets the origin's answer: often the previous one with one change
 
 sub change {
     my ($kind, $uri) = @_;

@@ -2,30 +2,32 @@ package Test::Mcds::Model::Judge;
 
 # Copyright (C) mcds authors
 
-# What a shared cache may answer, by RFC 9111 and what the configuration allows
-# beside it: a pure function of the history.
+# The answers that RFC 9111, and the configuration beyond it, permit a shared
+# cache: a pure function of the history.
 #
 #     $judge = judge($place, \@history, \%known)
 #
-# is { wrong => [{ what, event, text }], asked, reused, stale }.  Place is one
-# of places(), the history that of Run.pm.  known are faults that are let pass:
+# The result is { wrong => [{ what, event, text }], asked, reused, stale }.
+# Place is one of places(), the history that of Run.pm.  known are faults to be
+# ignored:
 #
-#     cut         a connection ends though the answer has not said so
-#     date        If-Modified-Since later than Last-Modified does not match
-#     delay       Age without the time that the response took
-#     head        Range has a meaning for HEAD
-#     odd         a 304 with another ETag is an error
-#     renew       what a 304 without a lifetime says of old answers
-#     rule        mcds_no_cache does not hold for a 304
-#     sie         those who wait get what stale-if-error does not allow
-#     strong      a 304 with a strong ETag for a response with a weak one
-#     tag         a page purged by its tag has expired when it is looked at; the
-#                 record of its tag has no time
-#     timed       the worker that has purged a page shows its copy
-#     weak        If-Range matches weak validators in what is not from the cache
-#     zone        Expires may have another zone than GMT
+#     cut      a connection ends though the response did not announce it
+#     date     If-Modified-Since later than Last-Modified does not match
+#     delay    Age without the time that the response took
+#     head     Range has a meaning for HEAD
+#     odd      a 304 with another ETag is an error
+#     renew    the headers of previous responses that a 304 without a lifetime
+#              keeps
+#     rule     mcds_no_cache does not hold for a 304
+#     sie      waiting requests get a response that stale-if-error forbids
+#     strong   a 304 with a strong ETag for a response with a weak one
+#     tag      a page purged by tag expires when it is looked up; the record
+#              of its tag has no time
+#     timed    the worker that has purged a page serves its local copy
+#     weak     If-Range matches weak validators of uncached responses
+#     zone     Expires may have another zone than GMT
 #
-# Sections without a name are those of RFC 9111.
+# Sections without the number of an RFC are those of RFC 9111.
 
 use warnings;
 use strict;
@@ -64,7 +66,7 @@ sub judge {
 }
 
 
-# why the answer to a request is wrong, or ''
+# returns why the answer to a request is wrong, or ''
 
 sub look {
     my ($j, $r) = @_;
@@ -94,7 +96,7 @@ sub look {
 }
 
 
-# an answer that is nginx's own
+# judges an answer made by nginx itself
 
 sub made {
     my ($j, $r, $a) = @_;
@@ -119,7 +121,7 @@ sub failed {
 }
 
 
-# whether the answer is what that of the origin makes of the request, RFC 9110
+# whether nginx has applied the request to the origin's answer as RFC 9110 says
 
 sub shape {
     my ($j, $r, $o, $a) = @_;
@@ -127,13 +129,14 @@ sub shape {
     my $h = $r->{header};
     my $status = $a->{status};
 
-    # which the client itself has asked for
+    # the client's own conditional request got the odd 304
 
     return '' if $o->{odd} && $status == 304 && $o->{for} == $r->{at}
         && defined $h->{'if-none-match'};
     return 'an answer of a 304 that is for another' if $o->{odd};
 
-    # 4.3.4: a strong validator is that of no stored response with a weak one
+    # 4.3.4: a strong validator does not select a stored response with a weak
+    # one
 
     return 'a 304 with a strong ETag for a weak one'
         if $o->{status} == 304 && $status != 304 && !$j->{known}{strong}
@@ -145,7 +148,7 @@ sub shape {
     my $inm = $h->{'if-none-match'};
     my $ims = $h->{'if-modified-since'};
 
-    # 13.1.2 and 13.1.3: which of them says "not modified"
+    # 13.1.2 and 13.1.3: the conditions that say "not modified"
 
     my $match = defined $inm && ($inm eq '*'
         || $tag ne '' && grep { $_ eq $tag =~ s/^W\///r }
@@ -153,12 +156,12 @@ sub shape {
     my $since = !defined $inm && defined $ims && $o->{lm}
         && after($ims, $o->{lm});
 
-    # nginx compares dates for equality by default
+    # nginx by default compares dates for equality
 
     my $same = $since && ($ims eq Test::Mcds::Model::Run::date($o->{lm})
         || !$j->{known}{date});
 
-    # what is not from the cache nginx's filters judge alone
+    # for uncached responses nginx's own filters evaluate the conditions
 
     my $cached = $o->{for} != $r->{at};
 
@@ -215,7 +218,7 @@ sub if_range {
 sub after {
     my ($date, $lm) = @_;
 
-    # dates of the grammar are within seconds of it
+    # the grammar's dates are one of these numbers of seconds after it
 
     for my $d (0, 10, 50) {
         return 1 if $date eq Test::Mcds::Model::Run::date($lm + $d);
@@ -265,7 +268,7 @@ sub part {
 }
 
 
-# The headers that count: a 304 replaces those that it has, 4.3.4
+# The headers in effect: those of a 304 replace the stored ones, 4.3.4
 
 sub said {
     my ($j, $o) = @_;
@@ -283,7 +286,7 @@ sub said {
     delete @said{qw/ cc cdn accel expires /}
         if $o->{status} == 304 && $s->{lazy};
 
-    # 4.3.5: so does a HEAD of the same page
+    # 4.3.5: likewise those of a HEAD of the same page
 
     if ($o->{status} == 304 || $o->{method} eq 'HEAD') {
         my ($base) = grep { $_->{uri} eq $o->{uri} && defined $_->{end}
@@ -302,12 +305,13 @@ sub said {
 }
 
 
-# 5.1: of a list, or of several lines, the first one, if that is a number
+# 5.1: of a list, or of several lines, the first value, if it is a number
 
 sub first_age { return ($_[0] // '') =~ /^(\d+)(?:[;,]|$)/ ? $1 : 0 }
 
 
-# whether a HEAD has the validators of what was stored; a 304 was asked for them
+# whether a HEAD has the validators of the stored response; a 304 is the reply
+# to them
 
 sub same {
     my ($base, $o) = @_;
@@ -328,8 +332,8 @@ sub directives {
 }
 
 
-# What may be kept of an answer, and how long: undef if nothing, or { life,
-# given, expire, revalidate, swr, sie, unchecked }
+# The use that may be made of an answer, and for how long: undef if none, or {
+# life, given, expire, revalidate, swr, sie, unchecked }
 
 sub policy {
     my ($j, $o) = @_;
@@ -391,7 +395,7 @@ sub storable {
         ($given, $aged) = (0, 0);
     }
 
-    # a 304 without a lifetime: as long as before
+    # a 304 without a lifetime keeps the previous one
 
     if (!defined $life && $said->{base}) {
         my $before = $j->policy($said->{base});
@@ -419,7 +423,7 @@ sub storable {
 }
 
 
-# 4.2.3: the corrected_age_value; the apparent_age is only for old caches
+# 4.2.3: the corrected_age_value; apparent_age is only for HTTP/1.0 caches
 
 sub initial_age {
     my ($j, $o) = @_;
@@ -429,7 +433,8 @@ sub initial_age {
 }
 
 
-# why an answer to another request must not be used for this one, or ''
+# returns why the answer to another request must not be reused for this one, or
+# ''
 
 sub usable {
     my ($j, $r, $o) = @_;
@@ -478,7 +483,7 @@ sub usable {
     return 'a page that another has replaced'
         if grep { $j->replaces($_, $o, $r) } @{$j->{answers}};
 
-    # waited for
+    # the request waited for this answer
 
     if ($o->{end} > $r->{at}) {
         return '' if !$p->{revalidate} || $o->{until} < $expire;
@@ -513,7 +518,7 @@ sub names {
 }
 
 
-# 4.2.4, and RFC 5861: late by so many seconds
+# 4.2.4, and RFC 5861; late: seconds since the expiry
 
 sub stale {
     my ($j, $r, $o, $p, $late) = @_;
@@ -528,7 +533,7 @@ sub stale {
     return '' if defined $p->{swr} ? $late < $p->{swr}
         : $within && $late < $place->{background};
 
-    # waits no longer than that for another
+    # mcds_cache_wait limits the wait for another request
 
     return '' if $within
         && $r->{until} - $r->{time} + $r->{took} >= $place->{wait};
@@ -550,7 +555,7 @@ sub stale {
 }
 
 
-# whether another worker may have a copy still
+# whether another worker may still have a local copy
 
 sub copy {
     my ($j, $r, $e) = @_;
@@ -560,7 +565,7 @@ sub copy {
 }
 
 
-# whether an answer has taken the place of another for that request
+# whether an answer has replaced another one for this request
 
 sub replaces {
     my ($j, $w, $o, $r) = @_;
@@ -578,7 +583,7 @@ sub replaces {
         || $asked->{range} || $asked->{authorization}
         || $j->copy($r, $by);
 
-    # what the origin was asked for before a purge is not stored behind it
+    # an answer requested before a purge is not stored after the purge
 
     return 0 if grep { $_->{uri} eq $w->{uri} && $_->{end} > $w->{at}
         && $_->{at} < $w->{settled} } @{$j->{purges}}, @{$j->{unsafe}};
@@ -591,14 +596,14 @@ sub replaces {
         && ($asked->{'if-none-match'} // '')
             eq ($by->{header}{'if-none-match'} // '-');
 
-    # of several that are stored the most recent one, by its date
+    # among several stored answers the most recent one by its date
 
     my $stored = $j->policy($w);
 
     return 0 if $stored && $w->{until} < $o->{until} + 1;
 
-    # with mcds_cache_bypass what is stored counts alone, and not all that may
-    # be is
+    # with mcds_cache_bypass only a stored answer replaces others, and not every
+    # storable answer is stored
 
     return 0 if $asked->{'x-bypass'} && (!$stored || $w->{whole} != 200
         || grep { $by->{header}{$_} } 'if-none-match', 'if-modified-since');
@@ -611,10 +616,10 @@ sub replaces {
 }
 
 
-# For whom an answer takes the place of others: for those who have the same
-# values of all that Vary has named so far, though it may name less.  4.1 wants
-# that where it names nothing; otherwise it counts as stored for fewer requests
-# than it could be.
+# The requests for which an answer replaces others: those with the same values
+# of all headers that any Vary has named so far, even if its own names fewer.
+# 4.1 requires this if it names none; otherwise the answer counts as stored for
+# fewer requests than it could be.
 
 sub narrow {
     my ($j, $w) = @_;
@@ -643,7 +648,7 @@ sub age {
     my $date = defined $said->{date} ? int($o->{time}) - $said->{date} : 0;
     my $most = ($said->{age} // 0) > $date ? $said->{age} // 0 : $date;
 
-    # at most since nginx has asked for the first time, which may have failed
+    # at most since nginx's first request to the origin, which may have failed
 
     my ($first) = grep { $_->{for} == $o->{for} && $_->{uri} eq $o->{uri} }
         @{$j->{answers}};

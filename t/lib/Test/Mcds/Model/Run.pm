@@ -2,26 +2,27 @@ package Test::Mcds::Model::Run;
 
 # Copyright (C) mcds authors
 
-# Two hosts with one memcached, their clients and the origin behind them, in
-# one process and one loop.  The clock of the hosts stands still but for the
-# steps of a case.
+# Two hosts with one memcached, their clients and the origin behind them, in one
+# process and one loop.  The clock of the hosts advances only in the steps of a
+# case.
 #
 #     $run = Test::Mcds::Model::Run->new($t)
 #     $history = $run->play($case)
 #
-# The history is a list of events in the order in which they began, each with
-# its number "at", "end", where it was over, the times "time" and "until" of the
-# clock, and the real seconds "took", which timers have measured:
+# The history is a list of events in the order of their starts, each with its
+# sequence numbers "at" and "end", the times "time" and "until" of the clock,
+# and the real seconds "took", which timers have measured:
 #
-#     { what => 'answer', .. }    of the origin: for (the number of the request
-#                                 that has led to it), uri, asked (headers),
-#                                 state, status, headers, body, settled
+#     { what => 'answer', .. }    of the origin: for (the number of the client's
+#                                 request), uri, asked (headers), state, status,
+#                                 headers, body, settled
 #     { what => 'ask', .. }       of a client: request, host, uri, method,
 #                                 header, answer { status, head, body, cut }
 #     { what => 'purge', .. }     uri, mode, host, status
 #
-# "settled" is when each host and memcached had taken notice.  An answer's body
-# is that of the whole page, also where the origin has said 304.
+# "settled" is the moment when the event has reached each host and memcached.
+# The body of an answer is that of the whole page, even if the origin sent a
+# 304.
 
 use warnings;
 use strict;
@@ -118,7 +119,7 @@ sub step {
 
     return $self->state($step) if defined $step->{set};
 
-    # what happens at the same time sees that time pass
+    # concurrent requests experience the passing of this time
 
     return $self->{held} ? $self->{clock}->pass($step->{clock})
         : $self->{clock}->add($step->{clock}) if $step->{clock};
@@ -174,7 +175,7 @@ sub state {
     @state{qw/ size vary /} = @$before{qw/ size vary /}
         if $state{same} && $before;
 
-    # another one for each version
+    # each version has its own date
 
     $state{modified} = $self->{start} - 200 - $state{lm} + $state{version}
         if $state{lm};
@@ -186,7 +187,7 @@ sub state {
 }
 
 
-# a client that does not wait for its answer
+# a client that disconnects without waiting for the answer
 
 sub leave {
     my ($self, $wait) = @_;
@@ -222,8 +223,8 @@ sub over {
 }
 
 
-# until the hosts and memcached have heard of all that has been sent: a worker
-# answers these requests behind what came before, and so does memcached
+# waits until the hosts and memcached have handled all that was sent: a worker
+# answers these requests after earlier ones, and so does memcached
 
 sub rest {
     my ($self) = @_;
@@ -247,7 +248,7 @@ sub settle {
 
     my $now = $self->{seq}++;
 
-    # what comes later does not come at the same time
+    # later events do not happen in the same millisecond
 
     $self->{clock}->add(0.001);
 
@@ -285,7 +286,7 @@ sub date {
 }
 
 
-# which representation the values of headers lead to
+# the representation that the headers of a request select
 
 sub variant {
     my ($state, $header) = @_;
@@ -437,7 +438,7 @@ sub serve {
 }
 
 
-# what it answers is decided when the request comes
+# the answer is decided when the request arrives
 
 sub decide {
     my ($self, $e) = @_;
@@ -457,7 +458,7 @@ sub decide {
     $e->{body} = "$e->{method} $e->{at}\n" if $e->{method} !~ /^(?:GET|HEAD)$/;
     $e->{body} = '' if $e->{status} == 204;
 
-    # of which nothing can be cut off
+    # nothing can be cut off an empty body
 
     $e->{fail} = undef if ($s->{fail} // '') eq 'cut'
         && ($e->{body} eq '' || $e->{method} eq 'HEAD');
@@ -469,7 +470,7 @@ sub decide {
     return if $e->{method} !~ /^(?:GET|HEAD)$/ || $e->{status} != 200
         || $s->{fail};
 
-    # an origin that is confused
+    # a confused origin
 
     if ($s->{odd} && defined $h->{'if-none-match'}) {
         @$e{qw/ status etag odd /} = (304, '"odd"', 1);

@@ -2,24 +2,24 @@ package Test::Mcds::Oracle::App;
 
 # Copyright (C) mcds authors
 
-# The application behind the nginx of the oracle.  Its answers are functions of
-# the request alone, and say whose they are.  It is honest: what depends on a
-# header of the request says so, by Vary, private, no-store or the like.  It
-# need not where the configuration names the session cookie.  Whether all ways
-# to a location have that is known once nginx without mcds has gone them all: a
-# location for which it does not hold is told to "exposed", and says Vary when
-# the case is played again.
+# The application behind the nginx of the oracle.  Its answers depend only on
+# the request, and contain the user.  The application is honest: an answer that
+# depends on a header says so by Vary, private, no-store or the like; unless the
+# configuration names the session cookie.  Whether it does so on all ways to a
+# location is known after nginx without mcds has gone all of them: a location
+# for which it does not is recorded in "exposed", and sends Vary when the case
+# is played again.
 #
 #     answer($req, $places, $o)   bytes; $req is { method, uri, head, port };
 #                                 $o: { subrequests, exposed }
 #
 # A location's application is { kind, dep, say, life, to, ssi, status, etag }:
 #
-#     kind    page; check: some are refused with that status; accel: nginx is
-#             to send what is at "to"; gate: the same, and some are refused;
+#     kind    page; check: some are refused with that status; accel: nginx
+#             sends the page at "to"; gate: likewise, and some are refused;
 #             moved: to "to"; missing and error: with that status
-#     dep     cookie, lang, auth, addr: what it depends on; user: on whom
-#             auth_request has let in
+#     dep     cookie, lang, auth, addr: the header it depends on; user: the
+#             user that auth_request has admitted
 #     etag    whether it has an ETag
 #     say     vary, star, private, nostore, xae, pragma, cdn, or session
 
@@ -116,7 +116,7 @@ sub answer {
 }
 
 
-# what of the request the answer depends on, in a word
+# the property of the request that the answer depends on, in a word
 
 sub who {
     my ($dep, $head) = @_;
@@ -133,9 +133,9 @@ sub who {
 }
 
 
-# whether sessions are kept apart where the client's request came to, or here,
-# where the key may do so, too.  Where there are subrequests it is not known
-# what the first of them was
+# whether a directive separates sessions at the location that the client
+# requested, or at this one, where the key may do so, too.  With subrequests the
+# first location is unknown
 
 sub guarded {
     my ($place, $head, $places, $o) = @_;

@@ -3,22 +3,21 @@ package Test::Mcds::Oracle::Conf;
 # Copyright (C) mcds authors
 
 # The configuration of a case of the oracle: a tree of directives, its text for
-# nginx with mcds and without, and what the application must know of it.
+# nginx with and without mcds, and the properties that the application needs.
 #
 #     d(name, arguments, kids, %more)     a directive; kids make it a block
-#     text($case, %o)         nginx.conf; plain => 1 leaves out each mcds_ line,
-#                             show => 1 what belongs to the test itself; the
-#                             rest of %o takes the places of %%names%%
-#     places($case)           by the id of each location and server{}: { app,
-#                             guard }, what answers there and which of the
-#                             directives hold that keep sessions apart
-#     nodes($case)            [list, index] of each directive, outer ones first
-#     listens($server)        [address or undef, port] of each of its listen
-#     subrequests($case)      whether anything is asked for beside what clients
-#                             ask for
+#     text($case, %o)     nginx.conf; plain => 1 leaves out each mcds_ line,
+#                         show => 1 the parts of the test itself; the rest of
+#                         %o replaces %%names%%
+#     places($case)       by the id of each location and server{}: { app,
+#                         guard }, the application there and the directives
+#                         in effect that separate sessions
+#     nodes($case)        [list, index] of each directive, outer ones first
+#     listens($server)    [address or undef, port] of each of its listen
+#     subrequests($case)  whether there are subrequests
 #
-# Each location appends its id to $trace once nginx stays there, so that the
-# answer of nginx without mcds tells which locations it went through.
+# Each location appends its id to $trace when nginx stays there, so that the
+# answer of nginx without mcds shows which locations it went through.
 
 use warnings;
 use strict;
@@ -27,7 +26,7 @@ use Exporter qw/ import /;
 
 our @EXPORT = qw/ d text places nodes listens subrequests /;
 
-# what stands around each case
+# the text around each case
 
 my $globals = <<'EOT';
 %%load%%
@@ -95,8 +94,8 @@ location = /purge {
 }
 EOT
 
-# what keeps pages apart that depend on the session cookie: a directive that
-# names it, or the two of "b" and "n" together
+# the directives that separate pages which depend on the session cookie: one
+# that names it, or the two with "b" and "n" together
 
 my %guards = (
     mcds_cache_session_cookies => 's',
@@ -131,7 +130,7 @@ sub text {
 }
 
 
-# a directive and what is in it; $in is the location or server{} around it
+# a directive with its block; $in is the location or server{} around it
 
 sub lines {
     my ($d, $depth, $in, $o) = @_;
@@ -170,7 +169,7 @@ sub here {
 }
 
 
-# the application of a location, for those who read a finding
+# the application of a location, for the reader of a finding
 
 sub app {
     my ($d, $o) = @_;
@@ -191,7 +190,7 @@ sub proxied {
 }
 
 
-# the proxy_pass of a location, which may stand in an if there
+# the proxy_pass of a location, which may be within an if
 
 sub passes {
     my ($d) = @_;
@@ -227,7 +226,7 @@ sub walk {
 }
 
 
-# directives of a level take the place of those of the levels around it
+# directives of a level replace those of outer levels
 
 sub guards {
     my ($kids, $outer) = @_;

@@ -2,8 +2,7 @@ package Test::Mcds::Oracle::Grammar;
 
 # Copyright (C) mcds authors
 
-# Cases for the oracle, made from a seed: configurations, clients and what these
-# ask for.
+# Cases for the oracle, made from a seed: configurations, clients and requests.
 #
 #     $case = case($seed)     { seed, http, servers, tls, clients, requests }
 #
@@ -19,7 +18,7 @@ use Test::Mcds::Oracle::Conf;
 
 our @EXPORT = qw/ case /;
 
-# what cases may have that mcds does not know yet
+# features of cases that are enabled by the environment
 
 our %HAVE = (site => $ENV{ORACLE_SITE});
 
@@ -56,7 +55,7 @@ sub case {
 }
 
 
-# what says how and what to cache; on with that probability
+# directives of the cache; on with this probability
 
 sub cache {
     my ($on) = @_;
@@ -84,7 +83,7 @@ sub cache {
 }
 
 
-# what keeps the pages of sessions apart
+# directives that separate the pages of sessions, well or badly
 
 sub session {
     return any(
@@ -144,7 +143,7 @@ sub server {
 
     push @kids, location('/') if chance(0.8) && !$have{'/'}++;
 
-    # whom auth_request has let in
+    # passes on the user that auth_request has admitted
 
     if (grep({ $_->{n} eq 'auth_request' } map { $_, @{$_->{k} // []} } @kids)
         && chance(0.5))
@@ -153,7 +152,7 @@ sub server {
         named_user($_) for grep { $_->{n} eq 'location' && chance(0.6) } @kids;
     }
 
-    # what the others name
+    # adds the locations that others refer to
 
     while (my @missing = grep { !$have{$_}++ } named(@http, @kids)) {
         push @kids, location($_) for @missing;
@@ -165,7 +164,8 @@ sub server {
 }
 
 
-# what try_files leads to may rely on the guard of the location that is asked
+# the target of try_files may rely on the session directives of the requested
+# location
 
 sub guarded {
     my ($location, @kids) = @_;
@@ -184,7 +184,7 @@ sub guarded {
 }
 
 
-# the application of that location is told who asks, and answers that one
+# the application of that location gets the user, and depends on it
 
 sub named_user {
     my ($location) = @_;
@@ -200,7 +200,7 @@ sub named_user {
 }
 
 
-# most of mcds may be said but once on a level
+# most directives of mcds may occur only once on a level
 
 sub once {
     my %seen;
@@ -208,7 +208,7 @@ sub once {
 }
 
 
-# locations that directives name and without which these make little sense
+# the locations that directives refer to, without which they make little sense
 
 sub named {
     my (@next) = @_;
@@ -259,7 +259,7 @@ sub location {
 }
 
 
-# what answers in a location
+# the content handler of a location
 
 sub content {
     my ($path) = @_;
@@ -339,7 +339,7 @@ sub app {
 }
 
 
-# what keeps somebody out
+# access control
 
 sub guards {
     my ($chance, $where) = @_;
@@ -409,7 +409,7 @@ sub rewriting {
 }
 
 
-# two ways that differ in the URI or the arguments that they end with
+# two rewrites that end in different URIs or arguments
 
 sub two_ways {
     my ($where, $flag) = @_;
@@ -429,7 +429,7 @@ sub sometimes {
 }
 
 
-# what else happens to a page
+# filters and subrequests that change a page
 
 sub extras {
     my ($chance) = @_;
@@ -450,8 +450,8 @@ sub extras {
 sub clients {
     my ($case) = @_;
 
-    # pages are not stored for those with passwords, so these are few where none
-    # is asked for
+    # pages of requests with passwords are not stored, so these are rare unless
+    # the configuration requires passwords
 
     my $closed = grep { $_->[0][$_->[1]]{n} eq 'auth_basic' } nodes($case);
     my @names = $closed ? ('', 'alice', 'alice', 'bob')
@@ -475,7 +475,7 @@ sub clients {
 }
 
 
-# where clients connect to and whom they ask for, and for what
+# the addresses and host names of requests
 
 sub targets {
     my ($case) = @_;

@@ -10,10 +10,10 @@ package Test::Mcds::Oracle::Run;
 #
 # starts an nginx for the case, sends the requests and stops it.  The result is
 # { answers => [..], asked => n, died => why }: the answers to all requests but
-# purges, how often the application was asked, and why nginx has not ended well,
-# if so; or { refused => text }, what nginx said that has not started.  An
-# answer is { status, head, body }, with status 0 if there was none.  A request
-# with "with" is sent together with the one before it.
+# purges, the number of requests to the application, and why nginx did not end
+# normally, if so; or { refused => text }, the output of nginx if it did not
+# start.  An answer is { status, head, body }, with status 0 if there was none.
+# A request with "with" is sent together with the previous one.
 
 use warnings;
 use strict;
@@ -105,7 +105,7 @@ sub play {
 }
 
 
-# starts nginx; what it said if it did not start
+# starts nginx; returns its output if it did not start
 
 sub up {
     my ($self, $case, $plain) = @_;
@@ -164,7 +164,7 @@ sub ended {
 }
 
 
-# closes a connection so that its port is free at once: there are many
+# closes a connection so that its port is free at once, as there are many
 
 sub reset_now {
     my ($s) = @_;
@@ -174,7 +174,7 @@ sub reset_now {
 }
 
 
-# stops nginx; why it must not have been as it was, if so
+# stops nginx; returns why it did not run normally, if so
 
 sub down {
     my ($self) = @_;
@@ -193,7 +193,7 @@ sub down {
         $self->{pid} = 0;
     }
 
-    # what a configuration made at random may lead to
+    # messages that a random configuration may cause
 
     my @bad = grep { /\[(?:alert|crit)\]/ && !/where URI was rewritten/ }
         split /\n/, $self->{t}->read_file('oracle/error.log');
@@ -205,7 +205,7 @@ sub down {
 }
 
 
-# requests that are under way at once
+# sends concurrent requests
 
 sub ask {
     my ($self, @requests) = @_;
@@ -278,7 +278,7 @@ sub begin {
 }
 
 
-# the request, on a connection
+# sends the request on a connection
 
 sub put {
     my ($self, $c, $r, $wait) = @_;
@@ -314,7 +314,7 @@ sub connect {
 }
 
 
-# what connections have in common, which takes long to make
+# the context that connections share, which takes long to create
 
 sub tls {
     my ($self, $cert) = @_;
@@ -381,7 +381,7 @@ sub heard {
         $self->answered($c);
 
     } elsif ($n) {
-        # more than was asked for
+        # an unsolicited response
 
         delete $self->{conns}{$fd};
     }
@@ -421,7 +421,7 @@ sub answered {
     if ($end < 0) {
         return if !$c->{eof};
 
-        # nginx may close what was idle when the request comes
+        # nginx may close an idle connection just when a request is sent on it
 
         return $self->begin($wait->{request}, $wait)
             if $c->{in} eq '' && $c->{used} > 1;
