@@ -3,17 +3,18 @@
  * Copyright (C) mcds authors
  *
  * A clock that the test moves, preloaded into nginx and memcached, see
- * Test/Mcds/Clock.pm.  The time is in a file, microseconds since the epoch;
- * each process may be ahead of it or behind.  Behind it in the file are the
- * microseconds by which the monotonic clocks are ahead of the real ones.
+ * Test/Mcds/Clock.pm.  The file has the time in microseconds since the epoch,
+ * to which each process adds its offset; then the microseconds by which the
+ * monotonic clocks are ahead of the real ones.
  *
- *   MCDS_CLOCK          the file
- *   MCDS_CLOCK_OFFSET   microseconds
- *   MCDS_CLOCK_ALL      the monotonic clocks, too, for memcached, whose items
- *                       live by them; it is woken often to look at them
+ *    MCDS_CLOCK         the file
+ *    MCDS_CLOCK_OFFSET  microseconds
+ *    MCDS_CLOCK_ALL     also replace the monotonic clocks: for memcached, whose
+ *                       items expire by them; its event loop wakes often to
+ *                       read them
  *
- * Without MCDS_CLOCK_ALL timeouts pass in real time, as nginx measures them
- * with a monotonic clock, but for what the test says has passed.
+ * Without MCDS_CLOCK_ALL timeouts run in real time, as nginx uses a monotonic
+ * clock for them, plus the time that the test lets pass.
  */
 
 
@@ -157,7 +158,7 @@ time(time_t *t)
 }
 
 
-/* a timer is due when the test says so, which nobody is told */
+/* the test may advance the clock at any time: wake often to run due timers */
 
 int
 epoll_wait(int fd, struct epoll_event *events, int max, int timeout)

@@ -2,9 +2,9 @@
 /*
  * Copyright (C) mcds authors
  *
- * A module of nginx for Test::Mcds::Dump: answers each request with what the
- * directives of mcds amount to where it has led, a line for each of them, and
- * what the headers of proxies say that the request has.
+ * A module of nginx for Test::Mcds::Dump: answers each request with the values
+ * of mcds's directives at the location that the request was led to, a line for
+ * each of them, and with the request's properties according to proxy headers.
  */
 
 
@@ -68,7 +68,7 @@ ngx_module_t  dump_module = {
 };
 
 
-/* what nginx looks for in a dynamic module */
+/* the symbols of a dynamic module */
 
 ngx_module_t  *ngx_modules[] = { &dump_module, NULL };
 char          *ngx_module_names[] = { "dump_module", NULL };
@@ -83,7 +83,7 @@ dump_init(ngx_conf_t *cf)
 
     cmcf = ngx_http_conf_get_module_main_conf(cf, ngx_http_core_module);
 
-    /* behind "if", and before anything that asks memcached */
+    /* after "if", and before any request to memcached */
 
     h = ngx_array_push(&cmcf->phases[NGX_HTTP_PREACCESS_PHASE].handlers);
     if (h == NULL) {

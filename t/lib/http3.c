@@ -2,34 +2,34 @@
 /*
  * Copyright (C) mcds authors
  *
- * An HTTP/3 client for the tests: one connection, requests as a test wants
- * them.
+ * An HTTP/3 client for the tests: one connection, whose requests the test
+ * controls.
  *
- *   http3 [-n server name] [-w window of a stream] [-s file] address port
+ *     http3 [-n server name] [-w window of a stream] [-s file] address port
  *
- * Commands are lines of standard input, words are separated by tabs:
+ * Commands are lines of standard input, with words separated by tabs:
  *
- *   request tag name value name value ...   names are those of headers, pseudo
- *                                           headers too, or "body", or "paused"
- *   reset tag      ends both directions of the stream
- *   stop tag       asks the server to send no more
- *   resume tag     lets the window of a paused stream grow again
- *   close          ends the connection, and the program
+ *     request tag name value name value ...  names are those of headers, also
+ *                   pseudo headers, or "body", or "paused"
+ *     reset tag     ends both directions of the stream
+ *     stop tag      asks the server to stop sending
+ *     resume tag    opens the window of a paused stream
+ *     close         ends the connection, and the program
  *
- * The program that ends without a "close" has left without a word.
+ * A program that ends without "close" does not notify the server.
  *
- * It prints lines, too:
+ * The output is lines, too:
  *
- *   connected new|early
- *   status tag number
- *   header tag name: value
- *   data tag length       and so many bytes behind the line
- *   end tag               the answer is complete
- *   reset tag code        it never will be
- *   closed why            the last line
+ *     connected new|early
+ *     status tag number
+ *     header tag name: value
+ *     data tag length  followed by so many bytes after the line
+ *     end tag       the answer is complete
+ *     reset tag code  the answer ends incomplete
+ *     closed why    the last line
  *
- * With -s the session is kept in that file, and what is found there is used:
- * requests up to the command "go" make the first flight.
+ * With -s the session is saved in that file, and a saved session is used:
+ * requests up to the command "go" are sent as early data.
  */
 
 
@@ -70,7 +70,7 @@ struct stream_s {
     long         tag;
     char        *body;
     int          paused;
-    uint64_t     owed;              /* window that was not given */
+    uint64_t     owed;              /* flow control credit withheld */
     stream_t    *next;
 };
 
@@ -172,7 +172,7 @@ handshake_completed(ngtcp2_conn *c, void *data)
         return NGTCP2_ERR_CALLBACK_FAILURE;
     }
 
-    /* what was refused is not sent again */
+    /* refused early data is not sent again */
 
     if (early
         && !(gnutls_session_get_flags(session) & GNUTLS_SFLAGS_EARLY_DATA))
@@ -431,7 +431,7 @@ setup(char *address, int port)
 }
 
 
-/* what the server needs to know this client again */
+/* saves the session, for a client that resumes it */
 
 static int
 save(gnutls_session_t tls, unsigned int type, unsigned int when,
@@ -624,7 +624,9 @@ receive(void)
 
     memset(&info, 0, sizeof(info));
 
-    /* what has come is acknowledged, however much comes */
+    /*
+     * at most 16 packets at a time, so that acknowledgements are sent meanwhile
+     */
 
     for (i = 0; i < 16; i++) {
         n = recv(fd, buf, sizeof(buf), 0);
@@ -906,8 +908,8 @@ end(const char *fmt, ...)
 
 
 /*
- * What is printed waits in memory: a test that does not read it just now still
- * wants its commands to be heard.
+ * Output is buffered in memory: the program has to accept commands while the
+ * test does not read the output.
  */
 
 static char *

@@ -2,18 +2,18 @@
 /*
  * Copyright (C) mcds authors
  *
- * An HTTP load generator for the tests: an exact number of requests, or
- * requests for some time, on keepalive connections; each answer is checked.
+ * An HTTP load generator for the tests: sends a given number of requests, or
+ * requests for a given time, on keepalive connections, and checks each answer.
  * Prints one line of JSON.
  *
- *   load -p port[,port] -u uri[,uri] [-c clients] [-n requests] [-t seconds]
- *        [-r rate] [-e expected text] [-H header] [-o timeout]
- *        [-a percent of requests whose client leaves] [-k keys]
- *        [-m method] [-b body]
+ *     load -p port[,port] -u uri[,uri] [-c clients] [-n requests] [-t seconds]
+ *          [-r rate] [-e expected text] [-H header] [-o timeout]
+ *          [-a percent of aborted requests] [-k keys]
+ *          [-m method] [-b body]
  *
- * In a URI and in a body %n stands for the numbers below that of keys, in turn;
- * in the expected text %u stands for the URI that was asked for.  With -e
- * several times it is one of these texts.
+ * In a URI and in a body %n is replaced by the numbers from 0 to keys - 1 in
+ * turn; in the expected text %u is the URI of the request.  Several -e are
+ * alternatives.
  */
 
 
@@ -43,11 +43,11 @@ typedef struct {
     int       port;
     int       active;
     int       reused;             /* the connection had an answer before */
-    int       out;                /* bytes of the request still to be sent */
+    int       out;                /* bytes of the request still to send */
     int       sent;
     double    start;
     double    next;               /* when the next request is due */
-    double    leave;              /* when to leave, or 0 */
+    double    leave;              /* when to abort, or 0 */
     char      uri[1024];
     char     *buf;
     size_t    size;
@@ -138,7 +138,7 @@ main(int argc, char **argv)
         c->fd = -1;
         c->port = atoi(ports[i % nports]);
 
-        /* paced clients do not all start at once */
+        /* spread the starts of paced clients */
         c->next = begin + (rate > 0 ? (double) i / clients / rate : 0);
     }
 
@@ -279,7 +279,7 @@ start(client_t *c)
 }
 
 
-/* from with the word, if it is there, replaced by the value */
+/* copies from, with the word, if it occurs, replaced by the value */
 
 static void
 fill_in(char *text, size_t size, char *from, char *word, char *value)
@@ -525,7 +525,7 @@ finish(client_t *c, size_t body, size_t len, size_t total)
         }
     }
 
-    /* more than was asked for */
+    /* bytes after the end of the answer */
 
     if (c->len > total) {
         wrong++;
@@ -576,7 +576,7 @@ expected(client_t *c, size_t body, size_t len)
 }
 
 
-/* half of them with a reset */
+/* aborts a request, every other time with a reset */
 
 static void
 leave(client_t *c)
@@ -598,7 +598,7 @@ fail(client_t *c, char *what)
 {
     if (c->reused && c->len == 0) {
 
-        /* the server closed it just when it was used again: not an error */
+        /* the server closed an idle connection just when it was used again */
 
         retries++;
         done(c);
@@ -611,7 +611,7 @@ fail(client_t *c, char *what)
     snprintf(first_error, sizeof(first_error), "%s", what);
     c->active = 0;
 
-    /* not at once again, or a refused connection is a busy loop */
+    /* with a delay, as retries on a refused connection would be a busy loop */
     if (rate == 0) {
         c->next = now() + 0.005;
     }

@@ -2,11 +2,11 @@
 /*
  * Copyright (C) mcds authors
  *
- * Watches the event loop of nginx's workers from inside: it is loaded before
- * libc and stands in the way of epoll_wait(), and of all that could wait
- * elsewhere.  For a turn of the loop, from one epoll_wait() to the next one,
- * there are the time that it took, the time of that in which the worker could
- * have run but the machine ran others, and the time in which it did run.
+ * Measures the event loop of nginx's workers: the library is loaded before libc
+ * and wraps epoll_wait(), and all other functions that could block.  A turn of
+ * the loop lasts from one epoll_wait() to the next; measured are its duration,
+ * the part in which the worker was ready but had no processor, and the part in
+ * which it ran.
  *
  * Each worker has a file, $MCDS_LOOP.<pid>, which is mapped, so that it can be
  * read at any time.
@@ -31,18 +31,18 @@
 #include <unistd.h>
 
 
-/* what a reader writes to begin anew, a version of the numbers */
+/* "wanted" is written by a reader to reset the numbers; "round" follows it */
 
 typedef struct {
     volatile uint64_t  wanted;
     volatile uint64_t  round;
     volatile uint64_t  turns;
-    volatile uint64_t  longest;        /* ns, without what others took */
-    volatile uint64_t  ran;            /* of that one */
+    volatile uint64_t  longest;        /* ns, without the time in others */
+    volatile uint64_t  ran;            /* CPU time of the longest turn */
     volatile uint64_t  others;
-    volatile uint64_t  calls;          /* of the functions that wait */
-    volatile uint64_t  waited;         /* the longest of them */
-    char               name[56];       /* the last of them */
+    volatile uint64_t  calls;          /* number of calls that block */
+    volatile uint64_t  waited;         /* duration of the longest one */
+    char               name[56];       /* name of the last one */
 } watch_t;
 
 
@@ -94,7 +94,7 @@ begin(void)
 }
 
 
-/* a worker is a fork() of who was there before */
+/* a worker is a fork(): give it a file of its own */
 
 static watch_t *
 own(void)

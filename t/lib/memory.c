@@ -2,20 +2,20 @@
 /*
  * Copyright (C) mcds authors
  *
- * Counts what a process of nginx has allocated and not freed, and lets chosen
- * allocations fail; it is loaded before libc, see Test/Mcds/Memory.pm.
+ * Counts the live allocations of a process of nginx, and lets chosen
+ * allocations fail; the library is loaded before libc, see Test/Mcds/Memory.pm.
  *
- * Each process has a file, $MCDS_MEMORY.<pid>, which is mapped, so that it can
- * be read, and told what is to fail, at any time.
+ * Each process has a file, $MCDS_MEMORY.<pid>, which is mapped, so that a test
+ * can read it, and choose the allocation to fail, at any time.
  *
- * $MCDS_MEMORY_FAIL tells the first process from its start on.  With TEST_DEBUG
- * the error log has where they fail.
+ * $MCDS_MEMORY_FAIL does so for the first process from its start on.  With
+ * TEST_DEBUG the error log gets a backtrace of each failure.
  *
- * Users and hosts are looked up with all the memory that there is: libc does
- * not live through anything else.
+ * Look-ups of users and hosts never fail, as libc does not survive a failed
+ * allocation there.
  *
- * With the address sanitizer nothing is counted, since it has allocations of
- * its own that it does not know the size of.
+ * With the address sanitizer nothing is counted, as the sizes of its own
+ * allocations are unknown.
  */
 
 
@@ -39,13 +39,13 @@
 
 
 typedef struct {
-    volatile uint64_t  fail;           /* which call fails, 0: none */
-    volatile uint64_t  calls;          /* since that was written */
+    volatile uint64_t  fail;           /* the call to fail, 0: none */
+    volatile uint64_t  calls;          /* since "fail" was written */
     volatile uint64_t  failed;
-    volatile int64_t   blocks;         /* alive now */
+    volatile int64_t   blocks;         /* live now */
     volatile int64_t   bytes;
-    volatile uint64_t  later;          /* which call of children fails */
-    volatile uint64_t  trim;           /* give the kernel what is free */
+    volatile uint64_t  later;          /* the call to fail in children */
+    volatile uint64_t  trim;           /* return free memory to the kernel */
 } memory_t;
 
 
@@ -109,7 +109,7 @@ begin(void)
 }
 
 
-/* a process goes on with what the one before it has allocated */
+/* a child starts with the live allocations of its parent */
 
 static void
 child(void)
@@ -196,7 +196,7 @@ tell(void)
     int    n;
     void  *frames[16];
 
-    /* this may allocate, too */
+    /* backtrace() may allocate, too */
 
     telling = 0;
 

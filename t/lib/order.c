@@ -2,8 +2,8 @@
 /*
  * Copyright (C) mcds authors
  *
- * A module of nginx for Test::Mcds::Order: watches in which order the modules
- * add handlers, filters and variables, and answers each request with that:
+ * A module of nginx for Test::Mcds::Order: records the order in which modules
+ * add handlers, filters and variables, and answers each request with it:
  *
  *     phase <number> <module> <file> <address> <base>
  *     header <module> <file> <address> <base>
@@ -12,12 +12,12 @@
  *     index <name>
  *     module <name>
  *
- * Handlers of phases are in the order in which nginx runs them.  All else is in
- * the order in which it was added: the last header filter runs first.
+ * Handlers of phases are in the order in which nginx runs them, all others in
+ * the order in which they were added: the last header filter runs first.
  *
- * The names of functions are in the symbol tables of the files.  The filter
- * behind another one is in a variable of its source file; a request with the
- * address of that variable as its argument, in hex, is answered with
+ * The names of functions are in the symbol tables of the files.  A filter keeps
+ * the next filter in a variable of its source file; a request with the address
+ * of that variable as its argument, in hex, is answered with
  *
  *     read <address>
  */
@@ -99,14 +99,14 @@ ngx_module_t  order_module = {
 };
 
 
-/* what nginx looks for in a dynamic module */
+/* the symbols of a dynamic module */
 
 ngx_module_t  *ngx_modules[] = { &order_module, NULL };
 char          *ngx_module_names[] = { "order_module", NULL };
 char          *ngx_module_order[] = { NULL };
 
 
-/* nginx is about to read "http": puts itself before each postconfiguration */
+/* called before nginx reads "http": replaces each postconfiguration */
 
 static ngx_int_t
 order_preconfiguration(ngx_conf_t *cf)
@@ -185,7 +185,7 @@ order_wrapper(ngx_conf_t *cf)
 
     rc = ctx->postconfiguration(cf);
 
-    /* mcds adds handlers in front, too */
+    /* mcds also adds handlers in front of others */
 
     for (i = 0; i <= NGX_HTTP_LOG_PHASE; i++) {
         h = cmcf->phases[i].handlers.elts;
@@ -230,7 +230,7 @@ order_add(char *kind, ngx_module_t *module, void *code)
 }
 
 
-/* the last one, since the module is loaded behind the others */
+/* the last postconfiguration, as the module is loaded after all others */
 
 static ngx_int_t
 order_postconfiguration(ngx_conf_t *cf)
@@ -272,7 +272,7 @@ order_postconfiguration(ngx_conf_t *cf)
 
     order_variables.len = p - order_variables.data;
 
-    /* in front of anything that asks memcached */
+    /* before any request to memcached */
 
     h = ngx_array_push(&cmcf->phases[NGX_HTTP_POST_READ_PHASE].handlers);
     if (h == NULL) {
@@ -350,7 +350,7 @@ order_handler(ngx_http_request_t *r)
 }
 
 
-/* in the order of the engine that runs them; the log phase is beside it */
+/* in the order of the phase engine; the log phase is not part of it */
 
 static u_char *
 order_phases(u_char *p, u_char *last, ngx_http_request_t *r)
@@ -368,7 +368,7 @@ order_phases(u_char *p, u_char *last, ngx_http_request_t *r)
 
         for (n = cmcf->phases[i].handlers.nelts; n; ph++) {
 
-            /* the engine has steps of its own, without a handler */
+            /* the engine has its own steps, which are not among the handlers */
 
             if (ph->handler) {
                 p = order_phase(p, last, i, ph->handler);
@@ -405,7 +405,7 @@ order_phase(u_char *p, u_char *last, ngx_uint_t phase,
         }
     }
 
-    /* that of this module */
+    /* the handler of this module */
 
     return p;
 }
@@ -421,7 +421,7 @@ order_line(u_char *p, u_char *last, char *module, void *code)
         return ngx_slprintf(p, last, "%s unknown %p 0\n", module, code);
     }
 
-    /* the name of the program is the title of its process now */
+    /* the file name of the program is its process title by now */
 
     file = (info.dli_fbase == nginx.dli_fbase) ? "nginx"
                                                : (char *) info.dli_fname;

@@ -2,11 +2,11 @@
 /*
  * Copyright (C) mcds authors
  *
- * Makes nginx's table of request headers look as that of another nginx: it is
- * loaded before nginx and changes two entries, before nginx reads them.  One
- * has the offset 0 then, that is, no field of its own, as "Proxy-Connection"
- * has since nginx 1.31.0; the other one has the offset of a field that is no
- * pointer.
+ * Makes nginx's table of request headers look like that of another nginx: the
+ * library is loaded before nginx and changes two entries before nginx reads
+ * them.  One gets the offset 0, that is, no field of its own, as
+ * "Proxy-Connection" has since nginx 1.31.0; the other gets the offset of a
+ * field that is no pointer.
  */
 
 
