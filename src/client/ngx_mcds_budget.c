@@ -12,12 +12,15 @@
 
 
 /*
- * A single operation that takes all of the timeout ends by itself, this much
- * later than it was to; milliseconds.
+ * How much later than the timeout a first wait ends: an operation that takes
+ * the whole timeout ends by itself before that; milliseconds.
  */
 #define NGX_MCDS_WAIT_SLACK       5
 
-/* what is asked of a healthy server when nothing is left; milliseconds */
+/*
+ * The minimum wait when the budget is spent, enough for the reply of a healthy
+ * server; milliseconds.
+ */
 #define NGX_MCDS_WAIT_LEAST       2
 
 
@@ -26,7 +29,7 @@ static void ngx_mcds_wait_set_timer(void);
 static void ngx_mcds_wait_handler(ngx_event_t *ev);
 
 
-/* of this worker; the one that ends first is the head */
+/* of this worker; the wait with the earliest deadline is the head */
 
 static ngx_queue_t  ngx_mcds_waits;
 static ngx_event_t  ngx_mcds_wait_event;
@@ -93,7 +96,7 @@ ngx_mcds_wait_cancel(ngx_mcds_wait_t *wait)
 }
 
 
-/* most of them have all of the same timeout, and are the last */
+/* searches from the end, as most waits have the same timeout */
 
 static void
 ngx_mcds_wait_insert(ngx_mcds_wait_t *wait)
@@ -106,7 +109,7 @@ ngx_mcds_wait_insert(ngx_mcds_wait_t *wait)
 
         ngx_mcds_timer_init(&ngx_mcds_wait_event, ngx_mcds_wait_handler);
 
-        /* the operations hold up an exit, those who wait for them do not */
+        /* an operation delays the exit of a worker, its waiter does not */
 
         ngx_mcds_wait_event.cancelable = 1;
     }

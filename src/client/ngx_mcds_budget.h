@@ -2,16 +2,16 @@
 /*
  * Copyright (C) mcds authors
  *
- * How long a request waits for memcached: whatever it asks, and however many
- * times, all of its waits together take no longer than the timeout of the pool,
- * with several pools the longest of their timeouts.
+ * The time that a request waits for memcached.  All waits of a request
+ * together, however many operations it submits, last no longer than the timeout
+ * of the pool or, with several pools, the longest of their timeouts.
  *
- * Nothing is done to the operations, which end by themselves.  It is the
- * request that does not wait any longer: what it still waits for is to be taken
- * for an operation that ended with NGX_MCDS_TIMEOUT.
+ * The operations are not affected, and end by themselves.  Only the request
+ * stops waiting, and treats an operation as if it had ended with
+ * NGX_MCDS_TIMEOUT.
  *
- * Waits of a worker have one timer, which is left in place while they come and
- * go.
+ * All waits of a worker share one timer, which is not reset while waits start
+ * and end.
  */
 
 
@@ -27,19 +27,20 @@
 typedef struct ngx_mcds_wait_s  ngx_mcds_wait_t;
 
 
-/* of one request; zeroed at first */
+/* the budget of one request; zeroed at first */
 
 typedef struct {
     ngx_msec_t            limit;       /* the longest timeout so far */
-    ngx_msec_t            spent;       /* by the waits that have ended */
+    ngx_msec_t            spent;       /* the duration of the waits that have
+                                          ended */
 } ngx_mcds_budget_t;
 
 
-/* of the request, zeroed at first; it may be used again and again */
+/* a wait of a request; zeroed at first, and reusable */
 
 struct ngx_mcds_wait_s {
     ngx_queue_t           queue;
-    ngx_mcds_budget_t    *budget;      /* NULL: has not begun, or has ended */
+    ngx_mcds_budget_t    *budget;      /* NULL: not started, or ended */
     ngx_msec_t            start;
     ngx_msec_t            deadline;
     void                (*handler)(void *data);
@@ -49,16 +50,25 @@ struct ngx_mcds_wait_s {
 
 
 /*
- * begin: of one that is not under way; timeout is that of the pool that is
- * asked.  The handler is called once, not from inside of this call, if the wait
- * has not ended in time.  end: it does now, also if the handler was called;
- * until is when memcached was not waited for any more.  cancel: the same, and
- * the time is not counted.  Both are allowed at any time.
+ * Starts a wait that is not active; timeout is that of the pool of the
+ * operation.  The handler is called once if the wait has not ended in time,
+ * never from inside of this call.
  */
 
 void ngx_mcds_wait_begin(ngx_mcds_wait_t *wait, ngx_mcds_budget_t *budget,
     ngx_msec_t timeout, void (*handler)(void *data), void *data);
+
+
+/*
+ * Ends a wait, before or after its handler was called, and charges its
+ * duration, up to the time until, to the budget.  Allowed at any time.
+ */
+
 void ngx_mcds_wait_end(ngx_mcds_wait_t *wait, ngx_msec_t until);
+
+
+/* Ends a wait without charging its duration.  Allowed at any time. */
+
 void ngx_mcds_wait_cancel(ngx_mcds_wait_t *wait);
 
 

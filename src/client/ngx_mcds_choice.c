@@ -2,11 +2,11 @@
 /*
  * Copyright (C) mcds authors
  *
- * Which of a pool's servers has a key.  libmemcached computes what programs
- * built on it compute; what others do is computed here:
+ * The distribution of keys over the servers of a pool.  The distributions of
+ * libmemcached are computed by libmemcached; those of other clients here:
  *
- * modula_crc         Cache::Memcached and those that follow it, "hash" of
- *                    nginx; without weights also libmemcached with CRC
+ * modula_crc         Cache::Memcached and compatible clients, "hash" of nginx;
+ *                    without weights also libmemcached with CRC
  *
  * nginx_consistent   "hash ... consistent" of nginx, Cache::Memcached::Fast
  *                    with ketama_points=160
@@ -73,7 +73,7 @@ ngx_mcds_choice_init(ngx_conf_t *cf, ngx_mcds_pool_t *pool)
 
     default:
 
-        /* a configuration string has made its own */
+        /* a configuration string has already created the handle */
 
         if (pool->memcached) {
             return NULL;
@@ -124,7 +124,7 @@ ngx_mcds_choice_get(ngx_mcds_pool_t *pool, u_char *key, size_t len,
         mc = (movable && pool->ejecting) ? pool->ejecting : pool->memcached;
         hash = memcached_generate_hash(mc, (char *) key, len);
 
-        /* an index out of range would be a fault of libmemcached */
+        /* libmemcached should never return an index out of range */
 
         return hash % pool->servers.nelts;
     }
@@ -143,12 +143,17 @@ ngx_mcds_choice_eject(ngx_mcds_pool_t *pool, ngx_uint_t n, ngx_uint_t down)
         return;
     }
 
-    /* until further notice; when all are out the ring stays as it is */
+    /*
+     * no retry time that ever comes; if all servers are ejected the ring stays
+     */
 
     memcached_instance_next_retry(memcached_server_instance_by_position(mc, n),
                                   down ? NGX_MAX_TIME_T_VALUE : 0);
 
-    /* what builds the ring anew and changes nothing else */
+    /*
+     * sets an option to its value: rebuilds the ring without changing anything
+     * else
+     */
 
     sort = memcached_behavior_get(mc, MEMCACHED_BEHAVIOR_SORT_HOSTS);
 
@@ -205,7 +210,7 @@ ngx_mcds_choice_init_libmemcached(ngx_conf_t *cf, ngx_mcds_pool_t *pool,
 
     rc = MEMCACHED_SUCCESS;
 
-    /* this one goes first: set later, it would drop the weights */
+    /* the distribution must be set first: later it would drop the weights */
 
     if (pool->distribution == NGX_MCDS_CONSISTENT) {
         rc = memcached_behavior_set_distribution(mc,
@@ -225,7 +230,9 @@ ngx_mcds_choice_init_libmemcached(ngx_conf_t *cf, ngx_mcds_pool_t *pool,
         }
     }
 
-    /* and this one last: it builds the ring anew, over all servers */
+    /*
+     * weighted ketama must be set last: it rebuilds the ring over all servers
+     */
 
     if (pool->distribution == NGX_MCDS_KETAMA && rc == MEMCACHED_SUCCESS) {
         rc = memcached_behavior_set(mc, MEMCACHED_BEHAVIOR_KETAMA_WEIGHTED, 1);
@@ -279,7 +286,7 @@ ngx_mcds_choice_init_weights(ngx_conf_t *cf, ngx_mcds_pool_t *pool)
 }
 
 
-/* as ngx_http_upstream_init_chash() does */
+/* like ngx_http_upstream_init_chash() */
 
 static char *
 ngx_mcds_choice_init_ring(ngx_conf_t *cf, ngx_mcds_pool_t *pool)
@@ -307,7 +314,7 @@ ngx_mcds_choice_init_ring(ngx_conf_t *cf, ngx_mcds_pool_t *pool)
 
         for (j = 0; j < server[i].weight * NGX_MCDS_POINTS; j++) {
 
-            /* the point before takes part as little-endian */
+            /* the previous point is hashed as little-endian */
 
             p = prev;
             *p++ = (u_char) hash;
@@ -334,7 +341,7 @@ ngx_mcds_choice_init_ring(ngx_conf_t *cf, ngx_mcds_pool_t *pool)
 }
 
 
-/* host, zero, port, as in an upstream: IPv6 in brackets, the port always */
+/* host, zero, port, as in an upstream: IPv6 in brackets, always with a port */
 
 static uint32_t
 ngx_mcds_choice_hash_server(ngx_mcds_server_t *server)
@@ -370,7 +377,7 @@ ngx_mcds_choice_hash_server(ngx_mcds_server_t *server)
 }
 
 
-/* where two servers meet in a point, the first in the list has it */
+/* a point of two servers belongs to the first one in the list */
 
 static int ngx_libc_cdecl
 ngx_mcds_choice_compare(const void *one, const void *two)
@@ -402,7 +409,7 @@ ngx_mcds_choice_get_weighted(ngx_mcds_pool_t *pool, uint32_t hash)
 }
 
 
-/* the first point that is not below hash, around the ring */
+/* the first point at or after hash on the ring */
 
 static ngx_uint_t
 ngx_mcds_choice_get_point(ngx_mcds_pool_t *pool, uint32_t hash)

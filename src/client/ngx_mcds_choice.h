@@ -2,8 +2,8 @@
 /*
  * Copyright (C) mcds authors
  *
- * Which of a pool's servers has a key.  Computes only: no I/O, no clock, and
- * nothing is written once the configuration is read.
+ * The distribution of keys over the servers of a pool: pure computation, no
+ * I/O, no clock.  Only ngx_mcds_choice_eject() changes data at run time.
  */
 
 
@@ -23,21 +23,21 @@ struct ngx_mcds_point_s {
 
 
 /*
- * While the configuration is read.
- *
- * init: to be called once, when the pool has all its servers; NULL or a text
- * that says what is wrong (in pool memory).
- *
- * cleanup: gives back what is not in the memory of nginx's pools.
+ * Prepares the distribution, once, when the pool has all its servers.  Returns
+ * NULL, or an error text in pool memory.
  */
 
 char *ngx_mcds_choice_init(ngx_conf_t *cf, ngx_mcds_pool_t *pool);
+
+
+/* Frees the handles of libmemcached, which are not in pool memory. */
+
 void ngx_mcds_choice_cleanup(ngx_mcds_pool_t *pool);
 
 
 /*
- * The index of the server; key is without the pool's prefix, 1 to 250 bytes.
- * movable: servers that were ejected do not count.
+ * Returns the index of the server of a key, of 1 to 250 bytes without the
+ * pool's prefix.  movable: skip ejected servers.
  */
 
 ngx_uint_t ngx_mcds_choice_get(ngx_mcds_pool_t *pool, u_char *key, size_t len,
@@ -45,8 +45,8 @@ ngx_uint_t ngx_mcds_choice_get(ngx_mcds_pool_t *pool, u_char *key, size_t len,
 
 
 /*
- * With pool->eject: the server of an index is down, or up again.  Its share of
- * the ring goes to the others meanwhile; nothing else moves.
+ * With pool->eject: ejects the server of an index, or takes it back.  The other
+ * servers share its part of the ring; no other key moves.
  */
 
 void ngx_mcds_choice_eject(ngx_mcds_pool_t *pool, ngx_uint_t n,

@@ -2,8 +2,8 @@
 /*
  * Copyright (C) mcds authors
  *
- * Pools of memcached servers; operations on them are in ngx_mcds_op.h.  Nothing
- * here blocks, but for the look-up of names while the configuration is read.
+ * Pools of memcached servers; ngx_mcds_op.h has the operations.  No function
+ * blocks, except for the look-up of names while the configuration is read.
  */
 
 
@@ -21,16 +21,16 @@
 #include "ngx_mcds_stat.h"
 
 
-/* memcached has a ring of at most so many servers, libmemcached aborts */
+/* with more servers libmemcached aborts */
 #define NGX_MCDS_MAX_SERVERS      100
 
-/* a key lies on at most so many of them: two bits of a CAS name one */
+/* two bits of a CAS value identify the replica */
 #define NGX_MCDS_MAX_REPLICAS     4
 
-/* user and password together; bytes */
+/* the maximum length of user and password together; bytes */
 #define NGX_MCDS_MAX_AUTH         512
 
-/* values of this size and above go over the bulk connection; bytes */
+/* values of this size and above use the bulk connection; bytes */
 #define NGX_MCDS_BULK             32768
 
 
@@ -49,7 +49,7 @@ typedef enum {
 
 struct ngx_mcds_pool_s {
     ngx_str_t             name;
-    ngx_str_t             prefix;       /* in front of every key */
+    ngx_str_t             prefix;       /* of all keys */
 
     ngx_msec_t            timeout;      /* of an operation */
     ngx_msec_t            connect_timeout;
@@ -57,12 +57,13 @@ struct ngx_mcds_pool_s {
     ngx_msec_t            fail_timeout;
     ngx_uint_t            max_pending;  /* operations of one connection */
     size_t                max_pending_size;
-    ngx_msec_t            keepalive;    /* of an idle connection, 0: ever */
+    ngx_msec_t            keepalive;    /* of an idle connection, 0: no limit */
 
-    ngx_uint_t            classic;      /* not the meta commands */
-    ngx_uint_t            no_ttl;       /* items never end by themselves */
+    ngx_uint_t            classic;      /* use the classic protocol */
+    ngx_uint_t            no_ttl;       /* items are stored without expiry */
 
-    ngx_str_t             user;         /* memcached -Y, empty: none */
+    ngx_str_t             user;         /* memcached -Y; empty: no
+                                           authentication */
     ngx_str_t             password;
 
 #if (NGX_SSL)
@@ -72,88 +73,125 @@ struct ngx_mcds_pool_s {
     ngx_str_t             ssl_trusted;  /* file of certificates */
     ngx_uint_t            ssl_verify;
 
-    ngx_uint_t            replicas;     /* servers that have a key, 1 */
-    ngx_uint_t            eject;        /* pages move off a server that is
-                                           down */
+    ngx_uint_t            replicas;     /* number of servers with a copy of a
+                                           key */
+    ngx_uint_t            eject;        /* keys of pages move away from a server
+                                           that is down */
     ngx_uint_t            distribution;
     ngx_array_t           servers;      /* ngx_mcds_server_t */
 
-    /* of the choice of a server */
+    /* of the distribution */
     void                 *memcached;    /* memcached_st, or NULL */
-    void                 *ejecting;     /* the same, without those down */
-    ngx_uint_t            weight;       /* of all servers */
+    void                 *ejecting;     /* memcached_st without servers that are
+                                           down, or NULL */
+    ngx_uint_t            weight;       /* sum over all servers */
     ngx_mcds_point_t     *points;
     ngx_uint_t            npoints;
 
     uint64_t              purges;       /* of this worker, see ngx_mcds_tag.h */
 
     /* of this worker, see ngx_mcds_raise.h */
-    time_t                marked;       /* a mark was seen, then */
-    ngx_uint_t            unmarked;     /* marks are not kept */
+    time_t                marked;       /* when a mark was last seen */
+    ngx_uint_t            unmarked;     /* the server does not preserve marks */
 };
 
 
 /*
- * While the configuration is read.  Create: a pool with the default settings
- * and no server; NULL when out of memory.
- *
- * add: address is "host", "host:port", "[v6]:port" or "unix:path"; port
- * 11211 if there is none.  Host names are looked up now.  A server that is
- * down keeps its keys, operations on them end with DOWN; its name is not
- * looked up.  config: a configuration string of libmemcached, checked first
- * for all that is known to be unsafe or to have no meaning here; any blanks
- * and line ends may stand between its words.  Both return NULL or a text that
- * says what is wrong (in pool memory).
- *
- * init: to be called once, after the last server was added, when distribution
- * is set; returns the same.
+ * Creates a pool with default settings and no server.  This and the next three
+ * functions are called while the configuration is read.  Returns NULL if out of
+ * memory.
  */
 
 ngx_mcds_pool_t *ngx_mcds_pool_create(ngx_pool_t *pool, ngx_str_t *name);
+
+
+/*
+ * Adds a server.  address is "host", "host:port", "[v6]:port" or "unix:path";
+ * the default port is 11211.  A host name is looked up now, unless down is 1:
+ * then the server keeps its keys, and operations on them end with DOWN.
+ * Returns NULL, or an error text in pool memory.
+ */
+
 char *ngx_mcds_pool_add(ngx_conf_t *cf, ngx_mcds_pool_t *pool,
     ngx_str_t *address, ngx_uint_t weight, ngx_uint_t down);
+
+
+/*
+ * Adds the servers and options of a configuration string of libmemcached, in
+ * which words may be separated by any blanks and line ends.  Options that are
+ * unsafe or have no meaning here are rejected first.  Returns NULL, or an error
+ * text in pool memory.
+ */
+
 char *ngx_mcds_pool_config(ngx_conf_t *cf, ngx_mcds_pool_t *pool,
     ngx_str_t *string);
+
+
+/*
+ * Completes a pool, once, after the last server was added and distribution was
+ * set.  Returns NULL, or an error text in pool memory.
+ */
+
 char *ngx_mcds_pool_init(ngx_conf_t *cf, ngx_mcds_pool_t *pool);
 
 
 /*
- * TLS.  init: connections of the pool use it; check: to be called when all
- * settings of the pool are known.  Both return NULL or what is wrong.
+ * Makes the connections of the pool use TLS.  Returns NULL, or an error text.
  */
 
 char *ngx_mcds_ssl_init(ngx_conf_t *cf, ngx_mcds_pool_t *pool);
+
+
+/*
+ * Checks the settings of TLS; called when all settings of the pool are known.
+ * Returns NULL, or an error text.
+ */
+
 char *ngx_mcds_ssl_check(ngx_conf_t *cf, ngx_mcds_pool_t *pool);
 
 
 /*
- * Names that are looked up again while running.  init: to be called when the
- * whole configuration has been read, with a resolver that outlives the pool;
- * NGX_ERROR: out of memory.  start: to be called in each worker.
+ * Makes workers look up the names of servers periodically.  Called when the
+ * whole configuration has been read; the resolver must outlive the pool.
+ * Returns NGX_ERROR if out of memory.
  */
 
 ngx_int_t ngx_mcds_resolve_init(ngx_conf_t *cf, ngx_mcds_pool_t *pool,
     ngx_resolver_t *resolver, ngx_msec_t timeout);
+
+
+/* Starts the look-ups; called in each worker. */
+
 void ngx_mcds_resolve_start(ngx_mcds_pool_t *pool);
 
 
-/* closes what this worker has open, without calling a handler */
+/* Closes all connections of this worker, without calling a handler. */
 void ngx_mcds_pool_exit(ngx_mcds_pool_t *pool);
 
 
 /*
- * Statistics.  stats: appends the ngx_mcds_stat_t * of each server; NGX_ERROR
- * when out of memory.  stats_start: in a worker, from now on what it counts,
- * of anything, is added to what is shared within 50 ms.
- *
- * usage: asks each of these servers for its memory and evictions, unless one
- * worker has done so in this second, the server is down, or its pool speaks the
- * classic protocol: a proxy there may take the command for an error and close.
- * The answers go to what is shared, when they come.
+ * Appends the ngx_mcds_stat_t * of each server.  Returns NGX_ERROR if out of
+ * memory.
  */
 
 ngx_int_t ngx_mcds_pool_stats(ngx_mcds_pool_t *pool, ngx_array_t *stats);
+
+
+/*
+ * Starts the timer that flushes the statistics of this worker, of all families,
+ * to shared memory within 50 ms after a change.  Called in each worker.
+ */
+
 void ngx_mcds_pool_stats_start(void);
+
+
+/*
+ * Requests "stats" from each of these servers, whose replies update the usage
+ * in shared memory.  Skips a server that was asked by some worker within this
+ * second, that is down, or whose pool uses the classic protocol: a proxy may
+ * take the command for an error and close the connection.
+ */
+
 void ngx_mcds_pool_usage(ngx_array_t *stats);
 
 

@@ -24,7 +24,7 @@ static char *ngx_mcds_config_take_servers(ngx_conf_t *cf,
     ngx_mcds_pool_t *pool);
 
 
-/* what a configuration string may not hold, and why */
+/* words that a configuration string must not contain, and the reason */
 
 static struct {
     ngx_str_t   word;
@@ -89,7 +89,10 @@ ngx_mcds_pool_config(ngx_conf_t *cf, ngx_mcds_pool_t *pool, ngx_str_t *given)
 
     pool->memcached = mc;
 
-    /* the defaults of libmemcached are seconds: too long in front of a site */
+    /*
+     * libmemcached's defaults of seconds are too long for a site: not taken
+     * over
+     */
 
     ms = memcached_behavior_get(mc, MEMCACHED_BEHAVIOR_POLL_TIMEOUT);
 
@@ -107,7 +110,7 @@ ngx_mcds_pool_config(ngx_conf_t *cf, ngx_mcds_pool_t *pool, ngx_str_t *given)
 }
 
 
-/* blanks other than one single space are errors to libmemcached */
+/* libmemcached rejects any blanks but single spaces */
 
 static char *
 ngx_mcds_config_fold(ngx_conf_t *cf, ngx_str_t *folded, ngx_str_t *string)
@@ -148,8 +151,8 @@ ngx_mcds_config_fold(ngx_conf_t *cf, ngx_str_t *folded, ngx_str_t *string)
 
 
 /*
- * libmemcached takes some words that would read files or end the string, and
- * never looks at ports.
+ * libmemcached accepts some words that read files or end the string, and does
+ * not check ports.
  */
 
 static char *
@@ -275,8 +278,8 @@ ngx_mcds_config_check_port(ngx_conf_t *cf, ngx_str_t *word)
 
 
 /*
- * libmemcached says "(0x7ffd88d57b60) <what is wrong>: last_token=.. -> <source
- * file>:<line>".
+ * Extracts the reason from the text of libmemcached, "(0x7ffd88d57b60)
+ * <reason>: last_token=.. -> <source file>:<line>".
  */
 
 static char *

@@ -2,7 +2,7 @@
 /*
  * Copyright (C) mcds authors
  *
- * Messages on the configuration of a pool.
+ * Error texts about the configuration of a pool.
  */
 
 

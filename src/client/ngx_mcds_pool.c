@@ -36,7 +36,10 @@ ngx_mcds_pool_create(ngx_pool_t *p, ngx_str_t *name)
         return NULL;
     }
 
-    /* a configuration that is refused later must not leave a handle */
+    /*
+     * a handle of libmemcached must be freed even if the configuration is
+     * rejected
+     */
 
     cln = ngx_pool_cleanup_add(p, 0);
     if (cln == NULL) {
@@ -107,7 +110,7 @@ ngx_mcds_pool_add(ngx_conf_t *cf, ngx_mcds_pool_t *pool, ngx_str_t *address,
 
     server->stat->disabled = down;
 
-    /* nothing is ever asked of it, so nothing makes it up again */
+    /* no operation is ever sent to this server, so none can mark it as up */
 
     server->down = down;
 
@@ -235,7 +238,7 @@ ngx_mcds_pool_resolve(ngx_conf_t *cf, ngx_mcds_server_t *server)
                                    &server->name);
     }
 
-    /* libmemcached hashes a host as it is written, and wants a C string */
+    /* libmemcached hashes the host as it is written, and expects a C string */
 
     if (u.family == AF_UNIX) {
         server->host.data = server->name.data + 5;
