@@ -11,14 +11,14 @@
 #include "ngx_mcds_exchange.h"
 
 
-/* how often a counter may vanish between two of its steps */
+/* how often a counter may disappear between two of its steps */
 #define NGX_MCDS_CLASSIC_ROUNDS   3
 
 
 typedef enum {
-    NGX_MCDS_STEP_CHECK = 0,      /* gets: the old value? */
+    NGX_MCDS_STEP_CHECK = 0,      /* gets: compare the old value */
     NGX_MCDS_STEP_CHANGE,         /* the change itself */
-    NGX_MCDS_STEP_CREATE,         /* add, of a counter */
+    NGX_MCDS_STEP_CREATE,         /* add, for a counter */
     NGX_MCDS_STEP_LEARN           /* gets: the CAS of the new value */
 } ngx_mcds_step_e;
 
@@ -26,7 +26,7 @@ typedef enum {
 typedef struct {
     ngx_queue_t            queue;
     ngx_mcds_server_t     *server;
-    ngx_mcds_op_t         *op;           /* which all steps carry out */
+    ngx_mcds_op_t         *op;           /* the operation of all steps */
     ngx_mcds_op_t          step_op;
 
     ngx_event_t            timer;        /* from the second step on */
@@ -34,9 +34,9 @@ typedef struct {
 
     ngx_uint_t             step;         /* ngx_mcds_step_e */
     ngx_uint_t             rounds;
-    ngx_uint_t             changed;      /* something was stored */
+    ngx_uint_t             changed;      /* a value was stored */
 
-    ngx_mcds_request_t     req;          /* its strings are behind */
+    ngx_mcds_request_t     req;          /* its strings follow this struct */
 } ngx_mcds_steps_t;
 
 
@@ -202,7 +202,7 @@ ngx_mcds_classic_free(ngx_mcds_steps_t *steps)
 }
 
 
-/* sends the command of the step */
+/* sends the command of the current step */
 
 static void
 ngx_mcds_classic_begin(ngx_mcds_steps_t *steps)
@@ -269,7 +269,7 @@ ngx_mcds_classic_next(ngx_mcds_steps_t *steps, ngx_uint_t step)
 }
 
 
-/* the connection may be well, so only this operation ends */
+/* other operations of the connection may be on time, so only this one ends */
 
 static void
 ngx_mcds_classic_timer_handler(ngx_event_t *ev)
@@ -325,7 +325,7 @@ ngx_mcds_classic_checked(ngx_mcds_steps_t *steps, ngx_mcds_result_t *result)
         return;
     }
 
-    /* without numbers any change would be taken for the one that was seen */
+    /* a server without CAS values could not detect a change in between */
 
     if (result->cas == 0) {
         ngx_mcds_classic_fail(steps, NGX_MCDS_SERVER_ERROR);
@@ -384,7 +384,7 @@ ngx_mcds_classic_created(ngx_mcds_steps_t *steps, ngx_mcds_result_t *result)
 
     if (result->rc == NGX_MCDS_NOT_STORED) {
 
-        /* somebody was faster, so there is something to add to */
+        /* another client has just created the counter: increment it */
 
         ngx_mcds_classic_next(steps, NGX_MCDS_STEP_CHANGE);
         return;
@@ -438,7 +438,9 @@ ngx_mcds_classic_learned(ngx_mcds_steps_t *steps, ngx_mcds_result_t *result)
     if ((rc == NGX_MCDS_EXISTS || rc == NGX_MCDS_NOT_FOUND)
         && req->verb == NGX_MCDS_ADD)
     {
-        /* it did not last, as if somebody else had been first */
+        /*
+         * the value was already replaced: as if another client had been first
+         */
 
         rc = NGX_MCDS_NOT_STORED;
     }
@@ -461,7 +463,10 @@ ngx_mcds_classic_fail(ngx_mcds_steps_t *steps, ngx_uint_t rc)
 
     ngx_memzero(&result, sizeof(ngx_mcds_result_t));
 
-    /* that nothing was sent holds for the last step only */
+    /*
+     * these codes say that nothing was sent, which is true only of the last
+     * step
+     */
 
     if (steps->changed && !ngx_mcds_answered(rc) && rc < NGX_MCDS_TIMEOUT) {
         rc = NGX_MCDS_CLOSED;

@@ -2,24 +2,23 @@
 /*
  * Copyright (C) mcds authors
  *
- * Operations that take several commands of the classic protocol, one after
- * the other:
+ * Operations that take several commands of the classic protocol in sequence:
  *
- *   INCR, DECR    incr; when there is nothing: add the initial value; when
- *                 somebody else has added it meanwhile: incr again
- *   ADD and SET   the store, then gets: is what is there what was stored?
- *   that want     its CAS then is the result
+ *   INCR, DECR    incr; if the counter is missing: add the initial value; if
+ *                 another client has added it in between: incr again
+ *   ADD and SET   the store, then gets: if the value is the stored one, its
+ *   that want     CAS value is the result
  *   the CAS
- *   SET and       gets: is what is there the old value?  then with its CAS the
- *   DELETE with   store
+ *   SET and       gets: if the value is the old one, the store with its CAS
+ *   DELETE with   value
  *   a CAS and
  *   the old value
  *
- * The last is for servers that number the changes of each item on its own and
- * so give the same CAS to an item and to its successor.
+ * The last sequence is for servers that number the changes of each item
+ * separately, so that an item and its successor can have the same CAS value.
  *
- * A step is begun when the one before was answered, and nothing is sent twice.
- * All together take no longer than the pool's timeout.
+ * A step starts after the reply to the previous one, and no command is sent
+ * twice.  All steps together take no longer than the pool's timeout.
  */
 
 
@@ -32,15 +31,19 @@
 #include "ngx_mcds_conn.h"
 
 
-/*
- * needed: whether the request takes more than one command.  submit: as
- * ngx_mcds_server_submit(), for these.  exit: forgets all of a pool, without
- * calling a handler.
- */
+/* Returns 1 if the request takes more than one command. */
 
 ngx_uint_t ngx_mcds_classic_needed(ngx_mcds_request_t *req);
+
+
+/* Submits such a request, like ngx_mcds_server_submit(). */
+
 void ngx_mcds_classic_submit(ngx_mcds_server_t *server,
     ngx_mcds_request_t *req, ngx_mcds_op_t *op);
+
+
+/* Frees all sequences of a pool, without calling a handler. */
+
 void ngx_mcds_classic_exit(ngx_mcds_pool_t *pool);
 
 

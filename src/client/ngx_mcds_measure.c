@@ -2,9 +2,9 @@
 /*
  * Copyright (C) mcds authors
  *
- * What is counted of a server, and the clock by which all sums of a worker go
- * to the memory that it shares with others: the first of them starts it, and it
- * stands still when there are none.
+ * The statistics of servers, and the timer that flushes all statistics of a
+ * worker to shared memory.  The first change starts the timer, and the timer
+ * stops when there are no changes.
  */
 
 
@@ -16,11 +16,14 @@
 #include "ngx_mcds_measure.h"
 
 
-/* how old a number may be that is shown; and what a killed worker loses */
+/*
+ * the maximum age of a displayed number, which is also the loss if a worker is
+ * killed; milliseconds
+ */
 #define NGX_MCDS_FLUSH_INTERVAL   50
 
 
-/* not asked by a request */
+/* probes and "stats" are not requested by a client */
 #define ngx_mcds_measure_skips(ex)                                            \
     ((ex)->probe || (ex)->verb == NGX_MCDS_STATS)
 
@@ -80,7 +83,7 @@ ngx_mcds_pool_stats_start(void)
     ngx_mcds_timer_init(&ngx_mcds_measure_timer,
                         ngx_mcds_measure_timer_handler);
 
-    /* a worker that exits does it without being told by a clock */
+    /* the last flush is part of the exit of a worker, not of this timer */
 
     ngx_mcds_measure_timer.cancelable = 1;
 

@@ -2,7 +2,7 @@
 /*
  * Copyright (C) mcds authors
  *
- * What is counted and measured of servers and operations.
+ * Statistics of servers and operations.
  */
 
 
@@ -15,29 +15,60 @@
 #include "ngx_mcds_conn.h"
 
 
-/*
- * Statistics.  clock: microseconds of a clock that never goes back.
- * changed: something is to be shown soon.  op: an operation begins; answer: it
- * was answered; failed: it was not, or has not been sent.  sum: adds n to that
- * one of ngx_mcds_stat_e.  lost: a connection that could not be made or was
- * given up.  breaker: it opens or closes; 1 if that is news for the host.
- * retry: the server is down, and tried again in so many milliseconds.
- * exit: the worker does.
- */
+/* Returns the monotonic clock in microseconds. */
 
 uint64_t ngx_mcds_measure_clock(void);
+
+
+/* Queues the statistics of the server for the next flush. */
+
 void ngx_mcds_measure_changed(ngx_mcds_server_t *server);
+
+
+/* Counts an operation that starts. */
+
 void ngx_mcds_measure_op(ngx_mcds_server_t *server, ngx_mcds_exchange_t *ex);
+
+
+/* Counts the reply to an operation, with its latency. */
+
 void ngx_mcds_measure_answer(ngx_mcds_conn_t *conn, ngx_mcds_exchange_t *ex,
     ngx_uint_t rc);
+
+
+/* Counts an operation that got no reply, or was not sent. */
+
 void ngx_mcds_measure_failed(ngx_mcds_server_t *server, ngx_mcds_exchange_t *ex,
     ngx_uint_t rc);
+
+
+/* Adds n to the sum i, of ngx_mcds_stat_e. */
+
 void ngx_mcds_measure_sum(ngx_mcds_server_t *server, ngx_uint_t i,
     ngx_uint_t n);
+
+
+/* Counts a connection that failed or was given up. */
+
 void ngx_mcds_measure_lost(ngx_mcds_server_t *server, ngx_uint_t rc);
+
+
+/*
+ * Records that the breaker opens or closes.  Returns 1 if this is news for the
+ * host, see ngx_mcds_stat_breaker().
+ */
+
 ngx_uint_t ngx_mcds_measure_breaker(ngx_mcds_server_t *server,
     ngx_uint_t open);
+
+
+/* Records that the next probe of a server that is down is due in delay ms. */
+
 void ngx_mcds_measure_retry(ngx_mcds_server_t *server, ngx_msec_t delay);
+
+
+/* Flushes the statistics of the server a last time, when the worker exits. */
+
 void ngx_mcds_measure_exit(ngx_mcds_server_t *server);
 
 

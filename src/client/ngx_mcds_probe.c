@@ -2,7 +2,7 @@
 /*
  * Copyright (C) mcds authors
  *
- * Whether a server that is down answers again.
+ * Probes: whether a server that is down replies again.
  */
 
 
@@ -17,8 +17,8 @@ static void ngx_mcds_server_probed(void *data, ngx_mcds_result_t *result);
 
 
 /*
- * The probe is an operation like others on a connection like others, so that
- * a server which greets and then falls silent does not count as well.
+ * The probe is an ordinary operation on an ordinary connection, so that a
+ * server that only answers the greeting does not count as up.
  */
 
 void
@@ -30,7 +30,7 @@ ngx_mcds_server_probe_handler(ngx_event_t *ev)
 
     server = ev->data;
 
-    /* probes of several servers, one after the other, kept a worker alive */
+    /* probes of several servers in turn would keep an exiting worker alive */
 
     if (ngx_exiting) {
         return;
@@ -66,7 +66,10 @@ ngx_mcds_server_probed(void *data, ngx_mcds_result_t *result)
         return;
     }
 
-    /* to be refused costs nobody anything, and ends when it is started again */
+    /*
+     * a refused connection costs nothing: probe at the first interval, so that
+     * a restarted server is found soon
+     */
 
     delay = (server->lost == NGX_MCDS_CLOSED) ? NGX_MCDS_FIRST_PROBE
                                               : server->probe_delay * 2;
