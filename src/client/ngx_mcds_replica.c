@@ -282,7 +282,7 @@ ngx_mcds_group_take(ngx_mcds_leg_t *leg, ngx_uint_t rc)
 
     group = leg->group;
 
-    /* a server that the configuration keeps down is not waited for */
+    /* a server that is down by configuration does not affect the result */
 
     rank = (rc == NGX_MCDS_DOWN && leg->server->stat->disabled)
            ? 1 : ngx_mcds_replica_rank(&group->req, rc);
@@ -294,7 +294,7 @@ ngx_mcds_group_take(ngx_mcds_leg_t *leg, ngx_uint_t rc)
 }
 
 
-/* of several answers the one of the highest rank counts */
+/* of several results the one with the highest rank counts */
 
 static ngx_uint_t
 ngx_mcds_replica_rank(ngx_mcds_request_t *req, ngx_uint_t rc)
@@ -310,7 +310,9 @@ ngx_mcds_replica_rank(ngx_mcds_request_t *req, ngx_uint_t rc)
 
     case NGX_MCDS_NOT_STORED:
 
-        /* it is there: with an append this is the server without it */
+        /*
+         * the item exists; for an append this is the server that lacks the item
+         */
 
         return req->verb == NGX_MCDS_ADD ? 6 : 4;
 
@@ -324,7 +326,7 @@ ngx_mcds_replica_rank(ngx_mcds_request_t *req, ngx_uint_t rc)
     case NGX_MCDS_CLOSED:
     case NGX_MCDS_PROTOCOL:
 
-        /* it may have been done, unless somebody says better */
+        /* the change may have been made, unless another server reports it */
 
         return all ? 8 : 2;
 
@@ -339,7 +341,7 @@ ngx_mcds_replica_rank(ngx_mcds_request_t *req, ngx_uint_t rc)
 }
 
 
-/* 1 if there is a number to be told */
+/* returns 1 if the result has a number */
 
 static ngx_uint_t
 ngx_mcds_replica_counted(ngx_mcds_group_t *group)
@@ -381,7 +383,7 @@ ngx_mcds_replica_largest(ngx_mcds_group_t *group)
         }
     }
 
-    /* all that have answered have made it anew */
+    /* all servers that replied have created the counter anew */
 
     if (group->req.known && largest == group->req.initial) {
         largest = ngx_max(largest, group->req.known + group->req.delta);
@@ -392,9 +394,10 @@ ngx_mcds_replica_largest(ngx_mcds_group_t *group)
 
 
 /*
- * Only one operation finds a counter missing and makes it, so the difference
- * is added once; with "update" no server makes it.  One that expires is left
- * alone: it may have ended here and live for a moment on the other server.
+ * Only one operation finds the counter missing and creates it, so the
+ * difference is added once; with "update" no server creates it.  A counter that
+ * expires is left alone: it may have expired on this server, and live a moment
+ * longer on the other.
  */
 
 static void
@@ -440,7 +443,7 @@ ngx_mcds_replica_raise(ngx_mcds_group_t *group, uint64_t largest)
 }
 
 
-/* no replica has more than the number that was known */
+/* no replica has more than the known number */
 
 static void
 ngx_mcds_replica_recall(ngx_mcds_group_t *group, ngx_mcds_leg_t *leg,
@@ -507,7 +510,7 @@ ngx_mcds_replica_lead_done(void *data, ngx_mcds_result_t *result)
         result->rc = group->rc;
     }
 
-    /* without a leader it is for the others to say */
+    /* if the leader did not reply the result comes from the other servers */
 
     if (result->rc == NGX_MCDS_OK || !followed) {
         ngx_mcds_group_done(group, result);
@@ -519,7 +522,10 @@ ngx_mcds_replica_lead_done(void *data, ngx_mcds_result_t *result)
 }
 
 
-/* the others take what the leader has, whatever they had; how many of them */
+/*
+ * stores the leader's value on the other servers unconditionally; returns the
+ * number of these servers
+ */
 
 static ngx_uint_t
 ngx_mcds_replica_follow(ngx_mcds_group_t *group, ngx_uint_t leader)
@@ -570,7 +576,7 @@ ngx_mcds_group_mark_cas(ngx_mcds_leg_t *leg, ngx_mcds_result_t *result)
         return;
     }
 
-    /* so many changes no memcached lives to see */
+    /* no memcached lives long enough to need the two highest bits */
 
     result->cas &= NGX_MCDS_CAS_MASK;
     result->cas |= (uint64_t) (leg - leg->group->legs) << NGX_MCDS_CAS_SHIFT;

@@ -2,34 +2,35 @@
 /*
  * Copyright (C) mcds authors
  *
- * One operation on several servers: a key lies on the server that the pool's
- * distribution chooses and on those that follow it in the list, as with
+ * An operation on several servers: a key is stored on the server that the
+ * pool's distribution chooses and on the next ones in the list, as with
  * libmemcached's replicas.
  *
- *   INCR, DECR   on all; the largest number
- *   ADD          on all; stored if none of them had it
- *   GET          the first that has it; the next one is asked when a server
- *                does not have it, fails, or is silent for half of the pool's
- *                timeout, further ones in equal parts of the other half, at
- *                whose end the operation does; of a number: all are asked, the
- *                largest one
- *   SET, APPEND, on all; done if one has done it
+ *   INCR, DECR    on all; the result is the largest number
+ *   ADD           on all; stored if none of them had the key
+ *   GET           the first server that has the key.  The next server is asked
+ *                 when one lacks the key, fails, or is silent for half of the
+ *                 pool's timeout; further servers in equal parts of the other
+ *                 half, at whose end the operation times out.  A number is read
+ *                 from all servers; the result is the largest one
+ *   SET, APPEND,  on all; done if one server has done it
  *   TOUCH
- *   DELETE       on all; done if all have done it
+ *   DELETE        on all; done if all servers have done it
  *
- * What is marked every (a purge) is done if all have done it, too: a server
- * that was away still has what was there before when it comes back.  The others
- * do it nevertheless, and the number that they counted to is in the result.
+ * An operation marked "every" (a purge) is also done only if all servers have
+ * done it, as a server that was down still has the old item when it returns.
+ * The available servers do it in any case, and their number is in the result.
  *
- * A value of ngx_mcds_value_t (a page) that is stored under a condition, and
- * whatever is marked single (a lock), has a leader: the first server that is
- * not down.  What is said there holds, unless it is marked every; a page is
- * then set on the others.  A CAS names the server that gave it in its two
- * highest bits, so that it finds its way back.
+ * A conditional store of an ngx_mcds_value_t (a page), and any operation marked
+ * "single" (a lock), has a leader: the first server that is up.  The leader's
+ * reply is the result, unless the operation is marked "every"; a page is then
+ * also set on the other servers.  The two highest bits of a CAS value identify
+ * the server that returned it, so that the next operation with it goes to that
+ * server.
  *
- * A counter without a time to live that had to be made anew on one server,
- * because that came back empty, is raised there by what the others have more;
- * a while later, so that nothing is counted twice.
+ * A counter without expiry that a server has created anew, because the server
+ * came back empty, is raised by the difference to the other servers; this is
+ * done a while later, so that no increment counts twice.
  */
 
 
@@ -42,18 +43,22 @@
 #include "ngx_mcds_client.h"
 
 
-/* as ngx_mcds_submit(), first is the index of the key's server */
+/*
+ * Submits an operation like ngx_mcds_submit(); first is the index of the key's
+ * server.
+ */
 
 void ngx_mcds_replica_submit(ngx_mcds_pool_t *pool, ngx_uint_t first,
     ngx_mcds_request_t *req, ngx_mcds_op_t *op);
 
 
-/*
- * Forgets all operations of a pool, without calling a handler; level: counters
- * that are to be raised later.
- */
+/* Frees all operations of a pool, without calling a handler. */
 
 void ngx_mcds_replica_exit(ngx_mcds_pool_t *pool);
+
+
+/* Drops the counters of a pool that are to be raised later. */
+
 void ngx_mcds_replica_level_exit(ngx_mcds_pool_t *pool);
 
 

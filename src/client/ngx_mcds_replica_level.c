@@ -2,23 +2,24 @@
 /*
  * Copyright (C) mcds authors
  *
- * A counter that one replica has begun anew, because that came back empty:
+ * A counter that a replica ("low") has created anew, because its server came
+ * back empty, is raised to the value of another replica ("high"):
  *
- *   wait -> read low -> read high -> add what is missing -> even: end
+ *   wait -> read low -> read high -> add the difference -> equal: end
  *    ^         ^                            |
- *    |         +----------------------------+ somebody changed it meanwhile
- *    +--------------------------------------+ it was counted meanwhile, or
- *                                             a server did not answer
+ *    |         +----------------------------+ low was changed in between
+ *    +--------------------------------------+ high has counted on, or a
+ *                                             server did not reply
  *
- * Two hosts that begin a counter at the same moment look the same: each may
- * reach another replica first, and find the other one behind by what is on its
- * way.  So the low one is raised to what the high one had before the wait, when
- * all that is in that number must have arrived.  What is counted during the
- * wait is missing then, but never there twice; the next wait may be a quieter
- * one.  A number that has gone down meanwhile, or away, was set, deleted or
- * subtracted from, and is left alone.
+ * Two hosts that create a counter at the same moment look the same: each may
+ * reach another replica first, and find the other replica behind by the
+ * increments on their way.  So low is raised to the value that high had before
+ * the wait, when all these increments must have arrived.  Increments during the
+ * wait are missing then, but none counts twice; the next wait may have none.  A
+ * number that is smaller or missing after the wait was set, deleted or
+ * decremented, and is left alone.
  *
- * A worker has one of a counter and a low server at a time.
+ * A worker levels a counter on a low server only once at a time.
  */
 
 
@@ -30,20 +31,27 @@
 #include "ngx_mcds_op_link.h"
 
 
-/* milliseconds, and the pool's timeout: what the network may hold back */
+/*
+ * the wait, ms, besides the pool's timeout: longer than the network delays a
+ * command
+ */
 #define NGX_MCDS_LEVEL_WAIT       5000
 
-/* a counter that never pauses keeps a difference */
+/*
+ * the maximum number of waits: a counter that never pauses keeps a difference
+ */
 #define NGX_MCDS_LEVEL_WAITS      120
 
-/* how often somebody may be faster */
+/* the maximum number of retries after concurrent changes */
 #define NGX_MCDS_LEVEL_TRIES      16
 
 /* longer than any number */
 #define NGX_MCDS_LEVEL_LEN        64
 
-/* counters of a worker that wait, and bytes of them; beyond that, a difference
-   stays until it is found again */
+/*
+ * the maximum number of counters of a worker that wait, and their bytes; beyond
+ * it a difference stays until an increment finds it again
+ */
 #define NGX_MCDS_LEVEL_BUCKETS    1024
 #define NGX_MCDS_LEVELS           262144
 #define NGX_MCDS_LEVELS_SIZE      (256 * 1024 * 1024)
@@ -51,7 +59,7 @@
 
 typedef struct {
     ngx_mcds_server_t     *server;
-    uint64_t               number;       /* when it was read last */
+    uint64_t               number;       /* as last read */
     uint64_t               cas;
     unsigned               has_number:1;
     unsigned               missing:1;
@@ -59,13 +67,13 @@ typedef struct {
 
 
 typedef struct {
-    ngx_mcds_index_node_t  node;         /* by the server that is low */
+    ngx_mcds_index_node_t  node;         /* keyed by the low server */
     ngx_event_t            timer;
     ngx_mcds_op_t          op;
-    ngx_mcds_request_t     req;          /* its strings are behind the level */
-    uint64_t               seen;         /* of high, before the wait */
-    uint64_t               least;        /* of low, then */
-    ngx_uint_t             was_there;    /* low, then */
+    ngx_mcds_request_t     req;          /* its strings follow the level */
+    uint64_t               seen;         /* number of high before the wait */
+    uint64_t               least;        /* number of low before the wait */
+    ngx_uint_t             was_there;    /* low existed before the wait */
     ngx_uint_t             waits;
     ngx_uint_t             tries;
     ngx_mcds_level_side_t  high;
@@ -106,7 +114,7 @@ ngx_mcds_replica_level(ngx_mcds_group_t *group, ngx_mcds_leg_t *high,
 
     req = &group->req;
 
-    /* the suffix of a group's request is behind its key */
+    /* in a group's request the suffix follows the key in memory */
 
     len = req->key.len + req->suffix.len;
     hash = ngx_mcds_hash(req->key.data, len);
@@ -154,7 +162,7 @@ ngx_mcds_replica_level(ngx_mcds_group_t *group, ngx_mcds_leg_t *high,
     level->timer.data = level;
     level->timer.log = ngx_cycle->log;
 
-    /* a worker that exits does not wait for it */
+    /* an exiting worker does not wait for this */
 
     level->timer.cancelable = 1;
 
@@ -182,7 +190,7 @@ ngx_mcds_level_exit(ngx_mcds_index_node_t *node, void *data)
 }
 
 
-/* from now on both are as they were read last */
+/* starts a wait from the numbers last read */
 
 static void
 ngx_mcds_level_next(ngx_mcds_level_t *level)
@@ -240,7 +248,7 @@ ngx_mcds_level_read(ngx_mcds_level_t *level, ngx_mcds_level_side_t *side,
 }
 
 
-/* the high one is read later: what has gone down here has gone down there */
+/* high is read after low: a decrement seen on low has then reached high */
 
 static void
 ngx_mcds_level_low(void *data, ngx_mcds_result_t *result)
@@ -337,7 +345,7 @@ ngx_mcds_level_add(ngx_mcds_level_t *level)
 
     } else {
 
-        /* an increment of the classic protocol has no condition */
+        /* the classic protocol has no conditional increment */
 
         req.verb = level->low.missing ? NGX_MCDS_ADD : NGX_MCDS_SET;
         req.cas = level->low.missing ? 0 : level->low.cas;
