@@ -7,15 +7,15 @@
  *          flush: connect()               writable: "version", "mn"
  *   IDLE ------------------> CONNECTING (HANDSHAKING) --> GREETING
  *     ^                                                      |
- *     |      error, timeout, doubt, idle at exit             | VERSION, MN
+ *     |   error, timeout, bad reply, idle at exit            | VERSION, MN
  *     +------------------------------------------------- READY <
  *
- * Commands are encoded into out as they are pushed and leave together from a
- * posted event at the end of the turn.  Nothing but the greeting is sent
- * before the server has shown that it speaks the meta commands: another one
- * would run the lines of a value as commands.  One that is said to know the
- * classic protocol alone is asked for its version only; it may be a proxy that
- * closes the connection on a command that it does not know.
+ * Commands are encoded into out when they are pushed; a posted event at the end
+ * of the turn sends all of them at once.  Only the greeting is sent before the
+ * server has shown that it supports the meta commands: a server without them
+ * would execute the lines of a value as commands.  A server of a classic pool
+ * is asked only for its version, as a proxy may close the connection on an
+ * unknown command.
  */
 
 
@@ -31,7 +31,7 @@
 
 #define NGX_MCDS_IN_SIZE          32768
 
-/* user and password, with the words around them */
+/* user and password with the command around them */
 #define NGX_MCDS_AUTH_SIZE        (NGX_MCDS_MAX_AUTH + 128)
 
 
@@ -196,7 +196,7 @@ ngx_mcds_conn_close(ngx_mcds_conn_t *conn, ngx_uint_t rc)
 
     if (conn->retired && !conn->flush.posted) {
 
-        /* the caller may look at the connection once more */
+        /* by an event, as the caller may still use the connection */
 
         ngx_post_event(&conn->flush, &ngx_posted_events);
     }
@@ -205,7 +205,7 @@ ngx_mcds_conn_close(ngx_mcds_conn_t *conn, ngx_uint_t rc)
         return;
     }
 
-    /* a handler may push anew: that is for the next connection */
+    /* a handler may push new exchanges, which are for the next connection */
 
     ngx_queue_init(&exchanges);
     ngx_queue_add(&exchanges, &conn->exchanges);
@@ -221,7 +221,7 @@ ngx_mcds_conn_close(ngx_mcds_conn_t *conn, ngx_uint_t rc)
         ex = ngx_queue_data(q, ngx_mcds_exchange_t, queue);
         ngx_queue_remove(q);
 
-        /* that of which not a byte has left was not done */
+        /* a command of which no byte was sent was not executed */
 
         result.rc = (ngx_mcds_sent(rc) && ex->begin >= sent)
                     ? NGX_MCDS_DOWN : rc;
@@ -248,7 +248,7 @@ ngx_mcds_conn_fail(ngx_mcds_conn_t *conn, ngx_uint_t rc)
 
     reached = (conn->state == NGX_MCDS_CONN_READY);
 
-    /* why another connection could not be made is not why this one ends */
+    /* an error of another connect() is not the reason for this failure */
 
     if (reached) {
         server->err = 0;
@@ -293,8 +293,8 @@ ngx_mcds_conn_retire(ngx_mcds_conn_t *conn)
 
 
 /*
- * What only reads is asked once more, on another connection; what changes
- * something is not, it may have been done.
+ * Reads are sent again on another connection.  Changes are not, as the server
+ * may have executed them.
  */
 
 void
@@ -409,7 +409,7 @@ ngx_mcds_conn_connect(ngx_mcds_conn_t *conn)
     pc->log = &conn->log;
     pc->log_error = NGX_ERROR_INFO;
 
-    /* a refused connection is the breaker's to tell, once */
+    /* the breaker reports refused connections, once */
 
     level = conn->log.log_level;
 
@@ -445,7 +445,7 @@ ngx_mcds_conn_connect(ngx_mcds_conn_t *conn)
     conn->state = NGX_MCDS_CONN_CONNECTING;
     conn->deadline = ngx_current_msec + server->pool->connect_timeout;
 
-    /* a handshake over a socket that is connected at once has it, too */
+    /* also for the handshake on a socket that is connected at once */
 
     ngx_mcds_conn_set_timer(conn);
 
@@ -495,7 +495,10 @@ ngx_mcds_conn_handshaked(ngx_mcds_conn_t *conn, ngx_int_t rc)
     c->read->handler = ngx_mcds_conn_read_handler;
     c->write->handler = ngx_mcds_conn_write_handler;
 
-    /* poll() and select() do not watch what is ready to be read */
+    /*
+     * poll() and select() do not report data that is already in OpenSSL's
+     * buffer
+     */
 
     if (c->read->ready) {
         ngx_post_event(c->read, &ngx_posted_events);
@@ -538,7 +541,7 @@ ngx_mcds_conn_greet(ngx_mcds_conn_t *conn)
 
     if (pool->user.len) {
 
-        /* with -1 a server without authentication drops it at once */
+        /* with -1 a server without authentication expires the item at once */
 
         p = ngx_sprintf(p, "set mcds:auth 0 -1 %uz" CRLF "%V %V" CRLF,
                         pool->user.len + 1 + pool->password.len,
@@ -603,7 +606,7 @@ ngx_mcds_conn_flush_handler(ngx_event_t *ev)
 
     conn = ev->data;
 
-    /* events that have been posted may have more for the same write */
+    /* other posted events may push more commands for the same write */
 
     if (!conn->deferred && !ngx_queue_empty(&ngx_posted_events)) {
         conn->deferred = 1;
@@ -730,7 +733,7 @@ ngx_mcds_conn_read_handler(ngx_event_t *rev)
     if (conn->state == NGX_MCDS_CONN_CONNECTING) {
         ngx_mcds_conn_write_handler(c->write);
 
-        /* one that speaks first may have nothing more to say */
+        /* a server that sends before the greeting may send nothing more */
 
         if (conn->state != NGX_MCDS_CONN_GREETING) {
             return;
@@ -746,7 +749,7 @@ ngx_mcds_conn_read_handler(ngx_event_t *rev)
 
         if (n == NGX_ERROR || n == 0) {
 
-            /* a server may close what is idle, that is no failure */
+            /* a server may close an idle connection, which is no failure */
 
             failed = !ngx_queue_empty(&conn->exchanges)
                      || conn->state != NGX_MCDS_CONN_READY;
@@ -773,7 +776,7 @@ ngx_mcds_conn_read_handler(ngx_event_t *rev)
 
         conn->quiet = 0;
 
-        /* the time of all answers in it */
+        /* one time for all replies in this read */
 
         conn->received = ngx_mcds_measure_clock();
 
@@ -795,9 +798,9 @@ ngx_mcds_conn_read_handler(ngx_event_t *rev)
 
 
 /*
- * One timer, left in place while operations come and go, unless it is that of
- * "keepalive" and too late for one: its handler looks again at what is the
- * nearest.
+ * The connection has one timer, which is not reset while operations come and
+ * go: its handler looks for the nearest deadline.  Only the timer of
+ * "keepalive" is replaced, if it is later than the deadline of an operation.
  */
 
 void
@@ -828,7 +831,7 @@ ngx_mcds_conn_set_timer(ngx_mcds_conn_t *conn)
 }
 
 
-/* NGX_DECLINED if there is nothing to wait for */
+/* NGX_DECLINED if there is no deadline */
 
 static ngx_int_t
 ngx_mcds_conn_deadline(ngx_mcds_conn_t *conn, ngx_msec_t *deadline)
@@ -884,7 +887,7 @@ ngx_mcds_conn_set_idle(ngx_mcds_conn_t *conn)
         return;
     }
 
-    /* the timer of an idle connection must not hold up an exit */
+    /* the timer of an idle connection must not delay the exit of the worker */
 
     conn->timer.cancelable = idle;
     c->idle = idle;

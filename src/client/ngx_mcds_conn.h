@@ -2,7 +2,7 @@
 /*
  * Copyright (C) mcds authors
  *
- * Inside of client/: a server, its connections and the exchanges on them.
+ * Private to client/: a server, its connections and their exchanges.
  */
 
 
@@ -37,56 +37,57 @@ typedef struct ngx_mcds_conn_s  ngx_mcds_conn_t;
 struct ngx_mcds_conn_s {
     ngx_mcds_server_t      *server;
     ngx_peer_connection_t   peer;
-    ngx_mcds_conn_t        *next;        /* of those that have retired */
+    ngx_mcds_conn_t        *next;        /* the next retired connection */
 
-    ngx_sockaddr_t          sockaddr;    /* the server's may have changed */
+    ngx_sockaddr_t          sockaddr;    /* copy: the server may move */
     ngx_str_t               address;
     u_char                  text[NGX_SOCKADDR_STRLEN];
 
     void                  (*handshaked)(ngx_mcds_conn_t *conn, ngx_int_t rc);
 
     ngx_uint_t              state;
-    ngx_uint_t              greeted;     /* replies seen while greeting */
+    ngx_uint_t              greeted;     /* replies while greeting */
     ngx_msec_t              idle_since;
     ngx_msec_t              deadline;    /* of connecting and greeting */
-    uint64_t                pushed;      /* microseconds: the first operation
-                                            of this turn, */
-    uint64_t                received;    /* and what came last */
+    uint64_t                pushed;      /* when the first operation of this
+                                            turn was pushed, microseconds */
+    uint64_t                received;    /* when data was last received,
+                                            likewise */
 
     /*
-     * In the order of their commands, answered from the head.  Every one has
-     * been encoded into out, so each reply belongs to the head or the
-     * connection is closed.
+     * Exchanges in the order of their commands, all of which have been encoded
+     * into out.  A reply either belongs to the head, or the connection is
+     * closed.
      */
     ngx_queue_t             exchanges;
     ngx_uint_t              pending;
     size_t                  pending_size;
 
-    ngx_chain_t            *out;         /* not sent yet */
+    ngx_chain_t            *out;         /* unsent commands and values */
     ngx_mcds_block_t       *last;        /* the last of out */
     ngx_mcds_block_t       *spare;
     uint64_t                queued;      /* bytes ever put into out */
     uint64_t                sent;        /* bytes ever sent */
 
     ngx_buf_t              *in;
-    ngx_mcds_reply_t        reply;       /* whose value is coming */
-    ngx_mcds_value_t       *value;       /* where it goes, if it is large */
-    size_t                  skip;        /* bytes to drop, if it is too large,
-                                            its CRLF included */
+    ngx_mcds_reply_t        reply;       /* whose value is being received */
+    ngx_mcds_value_t       *value;       /* buffer of a large value, or NULL */
+    size_t                  skip;        /* bytes of a value to drop, with the
+                                            CRLF after it */
 
-    ngx_event_t             flush;       /* posted, once a turn */
+    ngx_event_t             flush;       /* posted once a turn */
     ngx_event_t             timer;
 
     ngx_log_t               log;
 
-    unsigned                retired:1;   /* finishes what waits, then goes */
-    unsigned                deferred:1;  /* flush was put behind others */
-    unsigned                quiet:1;     /* nothing was received since it was
-                                            idle */
+    unsigned                retired:1;   /* no new exchanges; freed when the
+                                            last one has ended */
+    unsigned                deferred:1;  /* flush let other events go first */
+    unsigned                quiet:1;     /* idle, and no byte received since */
     unsigned                has_reply:1;
     unsigned                authenticated:1;
-    unsigned                bare_misses:1; /* memcached before 1.6.18 echoes
-                                              nothing with EN */
+    unsigned                bare_misses:1; /* memcached before 1.6.18 has no
+                                              flags in EN */
 };
 
 
@@ -100,30 +101,33 @@ struct ngx_mcds_server_s {
     ngx_mcds_stat_t        *stat;
 
     /* of this worker */
-    ngx_uint_t              fails;       /* in a row */
+    ngx_uint_t              fails;       /* consecutive failures */
     ngx_event_t             probe;
     ngx_msec_t              probe_delay;
-    ngx_uint_t              lost;        /* why the last connection was */
-    ngx_err_t               err;         /* ... could not be made, or 0 */
+    ngx_uint_t              lost;        /* result code of the last failed
+                                            connection */
+    ngx_err_t               err;         /* of connect(), or 0 */
     ngx_mcds_conn_t        *control;
     ngx_mcds_conn_t        *bulk;
     ngx_mcds_conn_t        *retired;
-    ngx_mcds_resolve_t     *resolve;     /* NULL: the address stays */
+    ngx_mcds_resolve_t     *resolve;     /* NULL: the address is fixed */
     ngx_mcds_op_t           probe_op;
     ngx_mcds_op_t           usage_op;
 #if (NGX_SSL)
-    ngx_ssl_session_t      *session;     /* to resume */
+    ngx_ssl_session_t      *session;     /* for resumption */
 #endif
 
-    unsigned                hung_up:1;   /* instead of an answer to "mn" */
-    unsigned                down:1;      /* for good, if configured so */
+    unsigned                hung_up:1;   /* closed the connection instead of a
+                                            reply to the greeting */
+    unsigned                down:1;      /* breaker open, or down by
+                                            configuration */
     unsigned                unsupported:1;
-    unsigned                told:1;      /* what is wrong with it */
-    unsigned                mute:1;      /* does not know "stats" */
+    unsigned                told:1;      /* the problem was logged */
+    unsigned                mute:1;      /* does not support "stats" */
 };
 
 
-/* a command, and the reply to it that is to come */
+/* a command and its expected reply */
 
 struct ngx_mcds_exchange_s {
     ngx_queue_t             queue;
@@ -131,13 +135,14 @@ struct ngx_mcds_exchange_s {
     ngx_mcds_value_t       *value;       /* being sent */
 
     ngx_uint_t              verb;
-    ngx_uint_t              want;        /* NGX_MCDS_VALUE if one must come */
-    ngx_uint_t              asked;       /* all that the request wants */
-    ngx_uint_t              words;       /* classic: the replies there may be */
+    ngx_uint_t              want;        /* NGX_MCDS_VALUE if the reply must
+                                            have a value */
+    ngx_uint_t              asked;       /* all fields requested */
+    ngx_uint_t              words;       /* classic: the possible replies */
     ngx_msec_t              deadline;
     uint64_t                start;       /* microseconds */
-    uint64_t                begin;       /* queued, before its first byte, */
-    uint64_t                end;         /* and behind its last one */
+    uint64_t                begin;       /* bytes queued before the command */
+    uint64_t                end;         /* bytes queued up to its end */
     size_t                  size;
     size_t                  limit;
     uint32_t                opaque;
@@ -147,7 +152,7 @@ struct ngx_mcds_exchange_s {
 };
 
 
-/* the exchange whose reply comes next; the connection has one */
+/* the exchange whose reply comes next; there must be one */
 
 #define ngx_mcds_conn_head(conn)                                              \
     ngx_queue_data(ngx_queue_head(&(conn)->exchanges), ngx_mcds_exchange_t,   \
@@ -155,57 +160,119 @@ struct ngx_mcds_exchange_s {
 
 
 /*
- * Connection.  get: the connection for an operation, made when it is not
- * there; NULL when out of memory.  push: encodes the exchange (its key is
- * set) and queues it; NGX_ERROR when out of memory, NGX_BUSY when the queue
- * is full, the exchange is then still the caller's.  close: ends the socket
- * and fails all that waits with rc.  fail: the same, and it is the server's
- * fault.  lost: the server has closed what was quiet, as it may; GETs are sent
- * once more.  retire: the server has another address; nothing new is pushed,
- * and it is freed when what waits has come to its end.
+ * Returns the control or the bulk connection of a server, and creates it if
+ * necessary.  Returns NULL if out of memory.
  */
 
 ngx_mcds_conn_t *ngx_mcds_conn_get(ngx_mcds_server_t *server, ngx_uint_t bulk);
+
+
+/*
+ * Encodes the command of an exchange, whose key is set, and queues it.  Returns
+ * NGX_ERROR if out of memory, or NGX_BUSY if the queue is full; the exchange is
+ * then still the caller's.
+ */
+
 ngx_int_t ngx_mcds_conn_push(ngx_mcds_conn_t *conn, ngx_mcds_exchange_t *ex,
     ngx_mcds_cmd_t *cmd, ngx_str_t *text);
+
+
+/*
+ * Closes the socket, and fails all exchanges with rc; those of which no byte was
+ * sent with DOWN.
+ */
+
 void ngx_mcds_conn_close(ngx_mcds_conn_t *conn, ngx_uint_t rc);
+
+
+/* Likewise for a failure of the server, which counts for its breaker. */
+
 void ngx_mcds_conn_fail(ngx_mcds_conn_t *conn, ngx_uint_t rc);
+
+
+/*
+ * Likewise when the server has closed an idle connection, which is no failure:
+ * GETs are sent once more on a new connection.
+ */
+
 void ngx_mcds_conn_lost(ngx_mcds_conn_t *conn);
+
+
+/*
+ * Takes the connection away from a server that has moved: no new exchange is
+ * pushed, and the connection is freed when its last exchange has ended.
+ */
+
 void ngx_mcds_conn_retire(ngx_mcds_conn_t *conn);
+
+
+/* Frees the connection, without calling a handler. */
+
 void ngx_mcds_conn_destroy(ngx_mcds_conn_t *conn);
 
 
 /*
- * Parts of a connection, for each other.  ready: the greeting has been
- * answered as it should be.  send: sends what is in out, may close.
- * free_block: of a link of out.  set_timer: to the nearest deadline.
- *
- * recv: as c->recv(), to where the next bytes belong.  process: takes what
- * was received; NGX_OK, or NGX_ERROR if the connection was closed.  late: the
- * time of the operation at the head is over; NGX_OK if that is because of a
- * value that no operation can use, which is no failure of the server, and the
- * connection was closed.
+ * Makes a connection ready after a correct greeting, and sends its commands.
+ * This and the following functions are called by the parts of a connection.
  */
 
 void ngx_mcds_conn_ready(ngx_mcds_conn_t *conn);
+
+
+/* Sends the commands in out.  May close the connection. */
+
 void ngx_mcds_conn_send(ngx_mcds_conn_t *conn);
+
+
+/* Frees a link of out. */
+
 void ngx_mcds_conn_free_block(ngx_mcds_conn_t *conn, ngx_chain_t *cl);
+
+
+/* Sets the timer to the nearest deadline. */
+
 void ngx_mcds_conn_set_timer(ngx_mcds_conn_t *conn);
+
+
+/* Calls c->recv() for the buffer to which the next bytes belong. */
+
 ssize_t ngx_mcds_reply_recv(ngx_mcds_conn_t *conn);
+
+
+/*
+ * Processes the received bytes.  Returns NGX_OK, or NGX_ERROR if the connection
+ * was closed.
+ */
+
 ngx_int_t ngx_mcds_reply_process(ngx_mcds_conn_t *conn);
+
+
+/*
+ * Called when the deadline of the head has passed.  Returns NGX_OK, with the
+ * connection closed, if the reason is a value that is too large for its
+ * operation, which is no failure of the server; NGX_DECLINED otherwise.
+ */
+
 ngx_int_t ngx_mcds_reply_late(ngx_mcds_conn_t *conn);
 
 
 #if (NGX_SSL)
 
 /*
- * TLS.  handshake: begins it on a connected socket; handler is called when it
- * has ended, well or not (then it has been logged why), also from inside of
- * this call.  NGX_ERROR: it could not begin.
+ * Starts the TLS handshake on a connected socket.  The handler is called at the
+ * end, possibly from inside of this call, with NGX_OK, or NGX_ERROR if the
+ * handshake failed, which is logged.  Returns NGX_ERROR if the handshake could
+ * not be started.
  */
 
 ngx_int_t ngx_mcds_ssl_handshake(ngx_mcds_conn_t *conn,
     void (*handler)(ngx_mcds_conn_t *conn, ngx_int_t rc));
+
+
+/*
+ * Shuts TLS down, without waiting for the server, before the socket is closed.
+ */
+
 void ngx_mcds_ssl_close(ngx_connection_t *c);
 
 #endif

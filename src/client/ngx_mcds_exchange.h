@@ -2,8 +2,7 @@
 /*
  * Copyright (C) mcds authors
  *
- * Inside of client/: one command on the connection of one server, and the
- * reply to it.
+ * Private to client/: one command on a connection, and its reply.
  */
 
 
@@ -18,9 +17,9 @@
 
 
 /*
- * The operation as one exchange, whatever the protocol of the server: its
- * result is that of the exchange, or DOWN, BUSY from a posted event, when
- * nothing could be sent.  op: NULL, if the result is of no interest.
+ * Executes the operation as a single exchange, with either protocol.  The
+ * result is that of the exchange; if the command cannot be queued, it is DOWN
+ * or BUSY, from a posted event.  op may be NULL if the result is not needed.
  */
 
 void ngx_mcds_exchange_submit(ngx_mcds_server_t *server,
@@ -28,24 +27,34 @@ void ngx_mcds_exchange_submit(ngx_mcds_server_t *server,
 
 
 /*
- * The two halves of submit, for a caller that needs the key in between, or
- * makes it a probe.  create: with the key of the request; NULL when out of
- * memory.  start: takes the exchange, which may be NULL.
+ * Creates an exchange with the key of the request.  This and the next function
+ * are the halves of ngx_mcds_exchange_submit(), for a caller that needs the key
+ * in between, or marks the exchange as a probe.  Returns NULL if out of memory.
  */
 
 ngx_mcds_exchange_t *ngx_mcds_exchange_create(ngx_mcds_pool_t *pool,
     ngx_mcds_request_t *req);
+
+
+/*
+ * Queues the exchange, and takes it over.  ex may be NULL: the result is BUSY.
+ */
+
 void ngx_mcds_exchange_start(ngx_mcds_server_t *server,
     ngx_mcds_exchange_t *ex, ngx_mcds_request_t *req, ngx_mcds_op_t *op);
 
 
 /*
- * The end of an exchange that is in no queue any more.  done: the operation
- * gets the result.  free: it gets none.
+ * Passes the result to the operation, and frees the exchange, which must not be
+ * in a queue.
  */
 
 void ngx_mcds_exchange_done(ngx_mcds_exchange_t *ex,
     ngx_mcds_result_t *result);
+
+
+/* Frees an exchange that is in no queue; its operation gets no result. */
+
 void ngx_mcds_exchange_free(ngx_mcds_exchange_t *ex);
 
 

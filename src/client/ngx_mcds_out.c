@@ -2,7 +2,7 @@
 /*
  * Copyright (C) mcds authors
  *
- * The commands of a connection: encoded as they are pushed, sent together at
+ * The commands of a connection: encoded when they are pushed, sent together at
  * the end of the turn.
  */
 
@@ -125,7 +125,7 @@ ngx_mcds_conn_send(ngx_mcds_conn_t *conn)
 
         rest = c->send_chain(c, conn->out, 0);
 
-        /* also some of what has failed */
+        /* c->sent also counts bytes that were sent before an error */
 
         sent = c->sent - sent;
         conn->sent += sent;
@@ -211,7 +211,7 @@ ngx_mcds_conn_block(ngx_mcds_conn_t *conn, size_t room)
 }
 
 
-/* a value is sent from where it is, with the CRLF behind it */
+/* a value is sent without a copy, with the CRLF appended in place */
 
 static ngx_mcds_block_t *
 ngx_mcds_conn_value_block(ngx_mcds_conn_t *conn, ngx_mcds_value_t *value)
