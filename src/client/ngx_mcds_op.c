@@ -2,7 +2,7 @@
 /*
  * Copyright (C) mcds authors
  *
- * Operations of callers, and their results.
+ * Operations and their results.
  */
 
 
@@ -159,7 +159,7 @@ ngx_mcds_result_value(ngx_mcds_result_t *result, ngx_log_t *log)
         return ngx_mcds_value_ref(result->value);
     }
 
-    /* as a value that is received in its place: it may be stored again */
+    /* with room for a CRLF, so that the value may be stored again */
 
     value = ngx_mcds_value_create(result->len + 2, log);
     if (value == NULL) {

@@ -2,10 +2,10 @@
 /*
  * Copyright (C) mcds authors
  *
- * Inside of client/: an exchange, a group of replicas, or the steps of the
- * classic protocol carry out an operation.  They point to it and it points
- * back, so that either can end first.  The operations of a group and of steps
- * are linked with exchanges in the same way.
+ * Private to client/: an operation is executed by an exchange, by a group of
+ * replicas, or by the steps of the classic protocol.  These point to the
+ * operation and the operation points back, so that either can end first.  The
+ * operations of a group and of steps are linked with exchanges in the same way.
  */
 
 
@@ -18,26 +18,47 @@
 #include "ngx_mcds_client.h"
 
 
-/* as ngx_mcds_submit(), on this server, whatever the key */
+/*
+ * Submits a request to this server, regardless of its key, like
+ * ngx_mcds_submit().
+ */
 
 void ngx_mcds_server_submit(ngx_mcds_server_t *server,
     ngx_mcds_request_t *req, ngx_mcds_op_t *op);
 
 
-/*
- * link: *link points to the operation from now on; op may be NULL.  unlink:
- * it does not any more, and the handler is not called.  done: the same, and
- * then the handler is called, which may submit the operation anew or free it.
- * fail: calls the handler of one that is not linked, from a posted event;
- * op may be NULL.  abandon: as unlink, when the worker exits: the operation is
- * kept in a list until it is cancelled, as memory that nothing points to would
- * be taken for a leak.
- */
+/* Sets *link to the operation, which may be NULL. */
 
 void ngx_mcds_op_link(ngx_mcds_op_t **link, ngx_mcds_op_t *op);
+
+
+/* Sets *link to NULL: the handler of the operation will not be called. */
+
 void ngx_mcds_op_unlink(ngx_mcds_op_t **link);
+
+
+/*
+ * Unlinks the operation, if there is one, and calls its handler, which may
+ * submit the operation again or free it.
+ */
+
 void ngx_mcds_op_done(ngx_mcds_op_t **link, ngx_mcds_result_t *result);
+
+
+/*
+ * Calls the handler of an operation that is not linked, from a posted event.
+ * op may be NULL.
+ */
+
 void ngx_mcds_op_fail(ngx_mcds_op_t *op, ngx_uint_t rc);
+
+
+/*
+ * Unlinks the operation when the worker exits.  A list keeps the operation
+ * until it is cancelled: memory without any pointer to it would look like a
+ * leak.
+ */
+
 void ngx_mcds_op_abandon(ngx_mcds_op_t **link);
 
 

@@ -4,11 +4,12 @@
  *
  * Reading from replicas.
  *
- * What they have may differ: a server that was away has what was there before,
- * and nobody but the other one knows what it has missed.  The client flags of a
- * page tell that it is another one; they are asked for, a few bytes, where the
- * page itself is not.  Only where they differ all are asked for all that they
- * have, and the newest goes to the others, if these still have what they had.
+ * Replicas may differ: a server that was down still has its old items, and only
+ * the other servers know the changes since then.  The client flags of a page
+ * identify its content.  So one server is asked for the page, and all others
+ * for its flags alone, a few bytes.  Only if these differ the pages of all
+ * servers are read, and the newest one is stored on the other servers, unless
+ * their items have changed meanwhile.
  */
 
 
@@ -19,7 +20,7 @@
 #include "ngx_mcds_op_link.h"
 
 
-/* what is compared, and what else is needed to store it elsewhere */
+/* the fields to compare pages, and to store a page on another server */
 #define NGX_MCDS_NEWEST_WANT                                                  \
     (NGX_MCDS_VALUE|NGX_MCDS_CAS|NGX_MCDS_FLAGS|NGX_MCDS_TTL)
 
@@ -107,7 +108,7 @@ ngx_mcds_first_done(void *data, ngx_mcds_result_t *result)
 }
 
 
-/* 1 if there was one to ask */
+/* returns 1 if there was a server to ask */
 
 static ngx_uint_t
 ngx_mcds_first_next(ngx_mcds_group_t *group)
@@ -126,7 +127,7 @@ ngx_mcds_first_next(ngx_mcds_group_t *group)
 }
 
 
-/* the second one is asked after half of the time, and so on */
+/* the second server is asked after half of the timeout, and so on */
 
 static void
 ngx_mcds_first_timer(ngx_event_t *ev)
@@ -158,7 +159,7 @@ ngx_mcds_first_timer(ngx_event_t *ev)
 }
 
 
-/* what the servers say now comes too late: those that are silent timed out */
+/* a silent server counts as timed out, and later replies are ignored */
 
 static void
 ngx_mcds_first_late(ngx_mcds_group_t *group)
@@ -187,7 +188,7 @@ ngx_mcds_read_timer(ngx_mcds_group_t *group, ngx_event_handler_pt handler)
 }
 
 
-/* of the pool's timeout, milliseconds */
+/* returns the rest of the pool's timeout, milliseconds */
 
 static ngx_msec_t
 ngx_mcds_read_left(ngx_mcds_group_t *group)
@@ -272,7 +273,7 @@ ngx_mcds_newest_done(void *data, ngx_mcds_result_t *result)
     if (group->op) {
         leg->answer = *result;
 
-        /* the classic protocol brings the value, too */
+        /* the classic protocol always sends the value */
 
         leg->answer.has &= leg->want;
 
@@ -289,7 +290,7 @@ ngx_mcds_newest_done(void *data, ngx_mcds_result_t *result)
 }
 
 
-/* the value of a result lives as long as its handler runs */
+/* the value of a result is valid only until its handler returns */
 
 static void
 ngx_mcds_newest_keep(ngx_mcds_leg_t *leg)
@@ -311,7 +312,7 @@ ngx_mcds_newest_keep(ngx_mcds_leg_t *leg)
 }
 
 
-/* a server that is silent is not waited for, if another one has answered */
+/* a silent server is not waited for if another one has answered */
 
 static void
 ngx_mcds_newest_timer(ngx_event_t *ev)
@@ -343,7 +344,7 @@ ngx_mcds_newest_timer(ngx_event_t *ev)
 }
 
 
-/* takes the best answer so far */
+/* returns the first answer with all requested fields */
 
 static void
 ngx_mcds_newest_late(ngx_mcds_group_t *group)
@@ -390,7 +391,7 @@ ngx_mcds_newest_decide(ngx_mcds_group_t *group)
             return;
         }
 
-    /* NULL: one was asked for more */
+    /* NULL: a server was asked for more fields */
 
     } while (leg == NULL);
 
@@ -435,7 +436,7 @@ ngx_mcds_newest_state(ngx_mcds_group_t *group)
 }
 
 
-/* any that has all that was asked for; NULL if none has */
+/* returns a leg with all requested fields; NULL if one had to be asked */
 
 static ngx_mcds_leg_t *
 ngx_mcds_newest_asked(ngx_mcds_group_t *group)
@@ -467,7 +468,7 @@ ngx_mcds_newest_asked(ngx_mcds_group_t *group)
 }
 
 
-/* the newest of all; NULL if one of them has not told what it has */
+/* returns the newest leg; NULL if some had to be asked for their values */
 
 static ngx_mcds_leg_t *
 ngx_mcds_newest_compared(ngx_mcds_group_t *group)
@@ -529,7 +530,7 @@ ngx_mcds_newest_end(ngx_mcds_group_t *group, ngx_mcds_leg_t *leg)
 }
 
 
-/* no server has it, or has answered in time */
+/* no server has the key, or none has answered in time */
 
 static void
 ngx_mcds_newest_none(ngx_mcds_group_t *group)
@@ -555,7 +556,7 @@ ngx_mcds_newest_none(ngx_mcds_group_t *group)
 }
 
 
-/* those who have another one take the newest, unless they have changed since */
+/* stores the newest page on servers with another one, unless it has changed */
 
 static void
 ngx_mcds_newest_spread(ngx_mcds_group_t *group, ngx_mcds_leg_t *newest)
@@ -565,7 +566,7 @@ ngx_mcds_newest_spread(ngx_mcds_group_t *group, ngx_mcds_leg_t *newest)
     ngx_mcds_value_t    *value;
     ngx_mcds_request_t   req;
 
-    /* the classic protocol does not tell how long it lives */
+    /* the classic protocol does not report the time to live */
 
     if (!ngx_mcds_newest_has(newest, NGX_MCDS_TTL)) {
         return;

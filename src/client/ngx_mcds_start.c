@@ -58,7 +58,7 @@ ngx_mcds_exchange_start(ngx_mcds_server_t *server, ngx_mcds_exchange_t *ex,
 }
 
 
-/* OK: it is in the queue of a connection */
+/* NGX_MCDS_OK: the exchange is in the queue of a connection */
 
 static ngx_uint_t
 ngx_mcds_exchange_push(ngx_mcds_server_t *server, ngx_mcds_exchange_t *ex,

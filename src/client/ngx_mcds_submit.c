@@ -2,7 +2,7 @@
 /*
  * Copyright (C) mcds authors
  *
- * From a request to the server, or the servers, that have its key.
+ * From a request to the server, or servers, of its key.
  */
 
 
@@ -39,7 +39,9 @@ ngx_mcds_submit(ngx_mcds_pool_t *pool, ngx_mcds_request_t *req,
         return;
     }
 
-    /* the key is built once, for the choice and for the command */
+    /*
+     * the key is built once, for the choice of the server and for the command
+     */
 
     ex = ngx_mcds_exchange_create(pool, req);
     n = ex ? ngx_mcds_op_choose(pool, req, &ex->key) : 0;
@@ -151,7 +153,7 @@ ngx_mcds_ejected(ngx_mcds_pool_t *pool, ngx_mcds_request_t *req)
     n = ngx_mcds_choice_get(pool, key.data + key.prefix, key.len - key.prefix,
                             0);
 
-    /* what stands in for a disabled server may be what is out */
+    /* the server that stands in for a disabled one may itself be ejected */
 
     return server[n].stat->disabled
            || n != ngx_mcds_op_choose(pool, req, &key);
