@@ -2,10 +2,10 @@
 /*
  * Copyright (C) mcds authors
  *
- * The replies of a connection, matched with its operations in order and
- * checked by opaque and key, those of the classic protocol by their kind and
- * the key of a value.  Any doubt closes the connection and fails what
- * waits on it, so that an answer can never reach the wrong request.
+ * The replies of a connection.  Replies are matched with operations in order,
+ * and checked by opaque and key; in the classic protocol by their kind and the
+ * key of a value.  Any mismatch closes the connection and fails its pending
+ * operations, so that a reply never reaches the wrong request.
  */
 
 
@@ -18,10 +18,13 @@
 #include "ngx_mcds_server.h"
 
 
-/* a value above its limit is read and dropped, up to here; bytes */
+/*
+ * a value above the limit of its operation is read and dropped, up to this
+ * size; bytes
+ */
 #define NGX_MCDS_MAX_SKIP         (16 * 1024 * 1024)
 
-/* what stands behind a value, and how much of it */
+/* the bytes after a value: with the meta commands only the first CRLF */
 #define NGX_MCDS_TAIL             CRLF "END" CRLF
 #define ngx_mcds_reply_tail(conn)  ((conn)->server->pool->classic ? 7 : 2)
 
@@ -102,7 +105,10 @@ ngx_mcds_reply_process(ngx_mcds_conn_t *conn)
                 return NGX_OK;
             }
 
-            /* not even the beginning of a line may come unasked */
+            /*
+             * without a pending operation not even an incomplete line is
+             * acceptable
+             */
 
             if (conn->state == NGX_MCDS_CONN_READY
                 && ngx_queue_empty(&conn->exchanges))
@@ -186,7 +192,7 @@ ngx_mcds_reply_process(ngx_mcds_conn_t *conn)
 }
 
 
-/* the answer to user and password, which is none of a meta command */
+/* the reply to user and password, which is a reply of the classic "set" */
 
 static ngx_int_t
 ngx_mcds_reply_process_auth(ngx_mcds_conn_t *conn)
@@ -212,7 +218,7 @@ ngx_mcds_reply_process_auth(ngx_mcds_conn_t *conn)
         return NGX_OK;
     }
 
-    /* with what it said as far as that can be shown */
+    /* the printable part of the reply, for the log */
 
     for (text.len = 0; text.len < 128 && b->pos + text.len < b->last;
          text.len++)
@@ -253,7 +259,7 @@ ngx_mcds_reply_parse(ngx_mcds_conn_t *conn)
 }
 
 
-/* NGX_DECLINED if this is not what memcached of our day says */
+/* NGX_DECLINED if this is no reply of a supported memcached */
 
 static ngx_int_t
 ngx_mcds_reply_process_greeting(ngx_mcds_conn_t *conn)
@@ -264,7 +270,7 @@ ngx_mcds_reply_process_greeting(ngx_mcds_conn_t *conn)
 
     if (conn->server->pool->classic) {
 
-        /* a proxy may have asked a server of its own, which is away */
+        /* the error of a proxy whose own server is down */
 
         if (!reply->version && reply->rc != NGX_MCDS_SERVER_ERROR) {
             return NGX_DECLINED;
@@ -311,7 +317,7 @@ ngx_mcds_reply_refused(ngx_mcds_conn_t *conn)
     if (text->len == full.len
         && ngx_memcmp(text->data, full.data, full.len) == 0)
     {
-        /* memcached at its limit, it may speak the right language */
+        /* memcached is at its connection limit, and may support the protocol */
 
         level = ngx_mcds_server_level(conn->server, NGX_LOG_WARN);
 
@@ -329,7 +335,7 @@ ngx_mcds_reply_refused(ngx_mcds_conn_t *conn)
 }
 
 
-/* is this the answer to the operation at the head? */
+/* checks that this is the reply to the operation at the head */
 
 static ngx_int_t
 ngx_mcds_reply_match(ngx_mcds_conn_t *conn)
@@ -347,7 +353,7 @@ ngx_mcds_reply_match(ngx_mcds_conn_t *conn)
             && ex->begin < conn->sent
             && ngx_mcds_verb_stores(ex->verb))
         {
-            /* memcached 1.4 says so before it has read the value */
+            /* memcached 1.4 sends this before it has read the value */
 
             ngx_mcds_reply_leave(conn, "its answer before the value had left",
                                  NGX_MCDS_PROTOCOL);
@@ -373,7 +379,7 @@ ngx_mcds_reply_match(ngx_mcds_conn_t *conn)
 
     if (!(reply->has & NGX_MCDS_OPAQUE)) {
 
-        /* error lines carry no flags, nor does the EN of old servers */
+        /* error lines have no flags, nor has the EN of old servers */
 
         if (reply->rc == NGX_MCDS_SERVER_ERROR
             || reply->rc == NGX_MCDS_TOO_LARGE
@@ -418,7 +424,7 @@ ngx_mcds_reply_match(ngx_mcds_conn_t *conn)
 }
 
 
-/* its kind was checked when it was parsed */
+/* the parser has checked the kind */
 
 static ngx_int_t
 ngx_mcds_reply_match_classic(ngx_mcds_conn_t *conn, ngx_mcds_exchange_t *ex)
@@ -438,7 +444,7 @@ ngx_mcds_reply_match_classic(ngx_mcds_conn_t *conn, ngx_mcds_exchange_t *ex)
         return NGX_ERROR;
     }
 
-    /* a value comes even if only the CAS is wanted */
+    /* the reply has a value even if only the CAS value is wanted */
 
     if (!(ex->want & NGX_MCDS_VALUE) || reply->len > ex->limit) {
         return ngx_mcds_reply_drop(conn);
@@ -448,14 +454,14 @@ ngx_mcds_reply_match_classic(ngx_mcds_conn_t *conn, ngx_mcds_exchange_t *ex)
 }
 
 
-/* somebody else's key may hold anything, that is no fault */
+/* a value of another program may have any size, which is no failure */
 
 static ngx_int_t
 ngx_mcds_reply_drop(ngx_mcds_conn_t *conn)
 {
     if (conn->reply.len > NGX_MCDS_MAX_SKIP) {
 
-        /* to read over it would take too long */
+        /* reading such a value would take too long */
 
         ngx_mcds_reply_leave(conn, "a value above all limits",
                              NGX_MCDS_PROTOCOL);
@@ -469,9 +475,9 @@ ngx_mcds_reply_drop(ngx_mcds_conn_t *conn)
 
 
 /*
- * The operation at the head has its answer, but the connection is of no use
- * any more, which is no fault of the server.  Of the others those that only
- * read are asked once more, unless their time is over.
+ * The operation at the head gets its result, but the connection has to be
+ * closed, which is no failure of the server.  Other reads are sent again on a
+ * new connection, unless the reason is a timeout.
  */
 
 static void
@@ -582,7 +588,7 @@ ngx_mcds_reply_value(ngx_mcds_conn_t *conn)
 }
 
 
-/* a value that is larger than the operation wants to know, or not wanted */
+/* drops a value that is above the limit of the operation, or not wanted */
 
 static ngx_int_t
 ngx_mcds_reply_skip(ngx_mcds_conn_t *conn)
@@ -650,7 +656,7 @@ ngx_mcds_reply_answer(ngx_mcds_conn_t *conn, u_char *data)
 }
 
 
-/* the operation at the head has been answered, and leaves */
+/* removes the operation at the head, and fills its result */
 
 static ngx_mcds_exchange_t *
 ngx_mcds_reply_take(ngx_mcds_conn_t *conn, ngx_mcds_result_t *result)

@@ -2,12 +2,12 @@
 /*
  * Copyright (C) mcds authors
  *
- * Names of servers that are looked up while running, with nginx's resolver.
+ * Names of servers that are looked up at run time, with nginx's resolver.
  *
- * Each worker asks when it starts, and again when the answer has become too
- * old.  An address that the name still has is kept; if it has it no longer,
- * the server moves to the first of the others.  These are sorted, so that all
- * workers of all hosts move to the same one.
+ * Each worker looks a name up when it starts, and again when the result has
+ * expired.  The server keeps its address as long as the name has it; otherwise
+ * it moves to the first address.  The addresses are sorted, so that all workers
+ * of all hosts move to the same one.
  */
 
 
@@ -34,20 +34,21 @@ struct ngx_mcds_resolve_s {
     ngx_mcds_server_t       *server;
     ngx_resolver_t          *resolver;
     ngx_msec_t               timeout;
-    ngx_str_t                name;       /* a copy, the resolver lowers it */
+    ngx_str_t                name;       /* a copy, as the resolver lower-cases
+                                            it */
 
     /* of this worker */
     ngx_event_t              timer;
-    ngx_resolver_ctx_t      *ctx;        /* while it is asked */
+    ngx_resolver_ctx_t      *ctx;        /* of the query under way */
 
-    ngx_mcds_address_t      *addrs;      /* the last answer */
+    ngx_mcds_address_t      *addrs;      /* the last result */
     ngx_uint_t               naddrs;
-    ngx_uint_t               current;    /* the one in use */
+    ngx_uint_t               current;    /* index of the address in use */
 
-    ngx_mcds_address_t       addr;       /* what server->addr refers to */
+    ngx_mcds_address_t       addr;       /* storage of server->addr */
     u_char                   text[NGX_SOCKADDR_STRLEN];
 
-    size_t                   told_len;   /* the address that the log knows */
+    size_t                   told_len;   /* the address last logged */
     u_char                   told[NGX_SOCKADDR_STRLEN];
 
     unsigned                 failed:1;
@@ -78,7 +79,7 @@ ngx_mcds_resolve_init(ngx_conf_t *cf, ngx_mcds_pool_t *pool,
     ngx_mcds_server_t   *server;
     ngx_pool_cleanup_t  *cln;
 
-    /* it has to run before that of the resolver, which frees what is asked */
+    /* must run before the cleanup of the resolver, which frees its queries */
 
     cln = ngx_pool_cleanup_add(cf->pool, 0);
     if (cln == NULL) {
@@ -247,7 +248,7 @@ ngx_mcds_resolve_ask(ngx_event_t *ev)
     ctx->timeout = resolve->timeout;
     ctx->cancelable = 1;
 
-    /* the handler may be called at once, and frees it */
+    /* the handler may be called at once, and frees ctx */
 
     resolve->ctx = ctx;
 
@@ -283,8 +284,7 @@ ngx_mcds_resolve_handler(ngx_resolver_ctx_t *ctx)
 
 
 /*
- * The resolver has its answer from memory up to the end of the second that
- * ctx->valid names.
+ * The resolver answers from its cache until the end of the second ctx->valid.
  */
 
 static ngx_msec_t
@@ -304,7 +304,7 @@ ngx_mcds_resolve_delay(ngx_resolver_ctx_t *ctx)
 
     if (ctx->state) {
 
-        /* not kept in memory; who has timed out has waited enough */
+        /* failures are not cached; a timed out query has already taken long */
 
         delay = (ctx->state == NGX_RESOLVE_TIMEDOUT)
                 ? 1000 : ngx_min(delay, NGX_MCDS_RESOLVE_RETRY);
@@ -498,7 +498,7 @@ ngx_mcds_resolve_next(ngx_mcds_server_t *server)
         return;
     }
 
-    /* the other connection shows that the address is good */
+    /* the other connection shows that the address is reachable */
 
     if ((server->control && server->control->state == NGX_MCDS_CONN_READY)
         || (server->bulk && server->bulk->state == NGX_MCDS_CONN_READY))

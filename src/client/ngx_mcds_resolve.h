@@ -2,7 +2,8 @@
 /*
  * Copyright (C) mcds authors
  *
- * Inside of client/: names of servers that are looked up while running.
+ * Private to client/: names of servers that are looked up at run time.  The
+ * functions have no effect on a server with a fixed address.
  */
 
 
@@ -15,15 +16,21 @@
 #include "ngx_mcds_conn.h"
 
 
-/*
- * All of them do nothing for a server whose address stays.  connected: a
- * connection to the present address is ready.  next: the present address could
- * not be reached: the server takes the next one of its name, if there is one.
- * stop: nothing is asked any more; what has been learned is forgotten.
- */
+/* A connection to the current address is ready: logs a new address. */
 
 void ngx_mcds_resolve_connected(ngx_mcds_server_t *server);
+
+
+/*
+ * The current address could not be reached: the server moves to the next
+ * address of its name, if there is one.
+ */
+
 void ngx_mcds_resolve_next(ngx_mcds_server_t *server);
+
+
+/* Stops the look-ups of the server, and frees their results. */
+
 void ngx_mcds_resolve_stop(ngx_mcds_server_t *server);
 
 

@@ -2,7 +2,7 @@
 /*
  * Copyright (C) mcds authors
  *
- * Whether a server is well: the breaker and its probes.
+ * The health of a server: its breaker and probes.
  */
 
 
@@ -39,7 +39,7 @@ ngx_mcds_server_failed(ngx_mcds_server_t *server, ngx_uint_t rc)
         return;
     }
 
-    /* the first worker of a host tells it, the others for who looks closer */
+    /* only the first worker of a host logs this as an error */
 
     level = ngx_mcds_measure_breaker(server, 1) ? NGX_LOG_ERR : NGX_LOG_INFO;
 
@@ -167,7 +167,7 @@ ngx_mcds_address_order(struct sockaddr *one, socklen_t one_len,
         return one->sa_family == AF_INET ? -1 : 1;
     }
 
-    /* the rest of them is the same, and zero */
+    /* only the addresses differ: ports are equal, other fields are zero */
 
     return ngx_memcmp(one, two, one_len);
 }

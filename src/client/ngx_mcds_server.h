@@ -2,7 +2,7 @@
 /*
  * Copyright (C) mcds authors
  *
- * Servers: addresses, health, and what they say of themselves.
+ * Servers: addresses, health and reported usage.
  */
 
 
@@ -16,9 +16,9 @@
 
 
 /*
- * Which of two addresses of a name is taken first: less than 0, 0 or more, as
- * memcmp() says.  IPv4 goes before IPv6, for memcached is rarely told to listen
- * on both, and the names of most machines have both.
+ * Compares two addresses of a name for the order in which they are tried; the
+ * result is as with memcmp().  IPv4 comes first: most hosts have addresses of
+ * both kinds, but memcached rarely listens on both.
  */
 
 ngx_int_t ngx_mcds_address_order(struct sockaddr *one, socklen_t one_len,
@@ -29,31 +29,59 @@ ngx_int_t ngx_mcds_address_order(struct sockaddr *one, socklen_t one_len,
 
 
 /*
- * Health.  failed: a connection could not be made, was lost with operations
- * pending, or timed out.  answered: the server has answered an operation.
- * unsupported: it does not speak our protocol; text says what it is.
- * moved: it has another address, which may be well.  level: that of a message
- * about it, or info when one was written and it has not answered since.
- * retry: a server that is down is probed after its delay.  probe_handler: of
- * the timer of that; a pool sets it for its servers.
+ * Records a failure: a connection could not be made, was lost with pending
+ * operations, or timed out.  May open the breaker.
  */
 
 void ngx_mcds_server_failed(ngx_mcds_server_t *server, ngx_uint_t rc);
+
+
+/* Records a reply of the server; closes the breaker. */
+
 void ngx_mcds_server_answered(ngx_mcds_server_t *server);
+
+
+/*
+ * Returns the level for a log message about the server: the given one, or
+ * NGX_LOG_INFO if a message was logged since its last reply, or it is down.
+ */
+
 ngx_uint_t ngx_mcds_server_level(ngx_mcds_server_t *server, ngx_uint_t level);
+
+
+/*
+ * Records that the server does not support the protocol, or refuses the user;
+ * text is its reply, for the log.  Opens the breaker.
+ */
+
 void ngx_mcds_server_unsupported(ngx_mcds_server_t *server, ngx_str_t *text);
+
+
+/*
+ * Records that the server has a new address, which may be healthy: it is probed
+ * soon.
+ */
+
 void ngx_mcds_server_moved(ngx_mcds_server_t *server);
+
+
+/* Schedules the next probe of a server that is down, after its probe_delay. */
+
 void ngx_mcds_server_retry(ngx_mcds_server_t *server);
+
+
+/* The handler of the probe timer, which a pool sets for its servers. */
+
 void ngx_mcds_server_probe_handler(ngx_event_t *ev);
 
 
-/* takes one line of the answer to "stats" */
+/* Processes one line of the reply to "stats". */
 
 void ngx_mcds_usage_line(ngx_mcds_server_t *server, ngx_str_t *name,
     ngx_str_t *value);
 
 
-/* a text in pool memory that says what is wrong with the configuration */
+/* Formats an error text about the configuration, in pool memory. */
 
 char *ngx_mcds_pool_error(ngx_conf_t *cf, const char *fmt, ...);
 

@@ -2,7 +2,7 @@
 /*
  * Copyright (C) mcds authors
  *
- * TLS to memcached (memcached -Z), with what nginx has for its upstreams.
+ * TLS to memcached (memcached -Z), with nginx's functions for upstreams.
  */
 
 
@@ -171,7 +171,7 @@ ngx_mcds_ssl_handshake(ngx_mcds_conn_t *conn,
 }
 
 
-/* SNI takes names only, no addresses, RFC 6066, section 3 */
+/* SNI is for names only, not for addresses, RFC 6066, section 3 */
 
 static ngx_int_t
 ngx_mcds_ssl_name(ngx_connection_t *c, ngx_str_t *name)
@@ -255,7 +255,7 @@ ngx_mcds_ssl_verify(ngx_mcds_conn_t *conn)
 }
 
 
-/* of TLS 1.3 it comes after the handshake, and more than one may come */
+/* with TLS 1.3 sessions come after the handshake, possibly several */
 
 static void
 ngx_mcds_ssl_save_session(ngx_connection_t *c)
@@ -286,7 +286,10 @@ ngx_mcds_ssl_close(ngx_connection_t *c)
 {
     ngx_mcds_conn_t *conn = c->data;
 
-    /* OpenSSL would wait for what is still to be written, and not be freed */
+    /*
+     * with unsent data OpenSSL would wait for a write, and the connection would
+     * leak
+     */
 
     if (conn->out) {
         c->timedout = 1;

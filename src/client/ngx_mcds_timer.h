@@ -16,8 +16,8 @@
 
 
 /*
- * Sets the handler, the log of the cycle, and as data a connection without a
- * descriptor: nginx's debug log looks for one there.
+ * Sets the handler and the log of an event.  Its data is a dummy connection
+ * without a descriptor, as nginx's debug log expects a connection there.
  */
 
 void ngx_mcds_timer_init(ngx_event_t *ev, ngx_event_handler_pt handler);

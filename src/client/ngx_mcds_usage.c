@@ -2,7 +2,7 @@
 /*
  * Copyright (C) mcds authors
  *
- * What a server says of its memory: "stats" of memcached, doc/protocol.txt,
+ * The memory usage of a server: "stats" of memcached, doc/protocol.txt,
  * "General-purpose statistics".
  */
 
@@ -75,7 +75,7 @@ ngx_mcds_usage_done(void *data, ngx_mcds_result_t *result)
         server->mute = 1;
         break;
 
-    default: /* another time */
+    default: /* asked again later */
         break;
     }
 }

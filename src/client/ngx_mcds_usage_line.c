@@ -2,7 +2,7 @@
 /*
  * Copyright (C) mcds authors
  *
- * The lines of the answer to "stats".
+ * The lines of the reply to "stats".
  */
 
 
@@ -12,10 +12,10 @@
 #include "ngx_mcds_server.h"
 
 
-/* by ngx_mcds_usage_e */
+/* indexed by ngx_mcds_usage_e */
 
 static ngx_str_t  ngx_mcds_usage_names[NGX_MCDS_USAGE_LAST] = {
-    ngx_null_string,                    /* NGX_MCDS_USAGE_TIME: of our clock */
+    ngx_null_string,                    /* NGX_MCDS_USAGE_TIME: local clock */
     ngx_string("bytes"),
     ngx_string("limit_maxbytes"),
     ngx_string("curr_items"),
