@@ -8,7 +8,7 @@
 #include <getopt.h>
 
 
-/* milliseconds */
+/* one hour in milliseconds */
 #define MCDS_HOUR                 3600000
 
 /* 9999-01-01 in seconds since the epoch: later years have five digits */
@@ -710,7 +710,7 @@ mcds_no_memory(void)
 }
 
 
-/* zeroed memory */
+/* allocates zeroed memory */
 
 void *
 mcds_alloc(mcds_t *m, size_t size)

@@ -55,31 +55,31 @@
 
 typedef struct {
     char             *conf;       /* nginx's configuration, or NULL */
-    char             *servers;    /* instead of conf, or NULL */
+    char             *servers;    /* list or string of --servers, or NULL */
     char             *prefix;
-    char             *pool;       /* its name, or NULL */
-    char             *site;       /* its name, or NULL */
+    char             *pool;       /* name of --pool, or NULL */
+    char             *site;       /* name of --site, or NULL */
     ngx_uint_t        json;
     ngx_msec_t        timeout;
 
     ngx_array_t       keys;       /* ngx_str_t, all values of --key */
     ngx_array_t       tags;
     ngx_array_t       hosts;
-    ngx_array_t       hmac;       /* names of files */
-    ngx_array_t       headers;    /* "Name: value" */
+    ngx_array_t       hmac;       /* ngx_str_t, files of --hmac-key-file */
+    ngx_array_t       headers;    /* ngx_str_t, "Name: value" of --header */
 
     ngx_uint_t        body;
     ngx_uint_t        all;
-    ngx_uint_t        drop;       /* --delete */
+    ngx_uint_t        drop;       /* --delete was given */
     ngx_uint_t        values;
-    uint32_t          ttl;        /* seconds, 0: unset */
-    uint32_t          window;     /* seconds, 0: unset */
+    uint32_t          ttl;        /* seconds, 0: not given */
+    uint32_t          window;     /* seconds, 0: not given */
     uint32_t          slots;
     ngx_msec_t        wait;       /* for a lock; 0: do not wait */
     uint64_t          time;       /* milliseconds since the epoch, 0: now */
-    ngx_msec_t        since;      /* milliseconds ago, 0: unset */
+    ngx_msec_t        since;      /* milliseconds ago, 0: not given */
     ngx_str_t         after;
-    ngx_uint_t        limit;      /* 0: unset */
+    ngx_uint_t        limit;      /* 0: not given */
     ngx_msec_t        chunk;
     ngx_uint_t        chunks;
     ngx_uint_t        command;    /* index of the first argument after "--", 0:
@@ -122,10 +122,10 @@ typedef struct {
 
 typedef struct {
     char             *name;
-    char             *args;       /* for the usage */
+    char             *args;       /* arguments, for the usage */
     char             *text;
     ngx_uint_t        options;
-    ngx_uint_t        min;        /* number of arguments */
+    ngx_uint_t        min;        /* minimum and maximum of arguments */
     ngx_uint_t        max;
     void            (*run)(mcds_t *m, ngx_str_t *args, ngx_uint_t n);
 } mcds_command_t;
@@ -262,7 +262,7 @@ typedef struct {
     ngx_uint_t         has;
     uint64_t           cas;
     int64_t            ttl;
-    ngx_str_t          text;      /* the value */
+    ngx_str_t          text;      /* the value of the item */
     ngx_mcds_value_t  *value;     /* the memory that contains text */
 } mcds_answer_t;
 

@@ -2,7 +2,7 @@
 /*
  * Copyright (C) mcds authors
  *
- * mcds array.
+ * mcds array: lists an array, or pushes to it.
  */
 
 

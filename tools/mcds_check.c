@@ -14,7 +14,7 @@
 #include "ngx_mcds_op_link.h"
 
 
-/* operations of each kind */
+/* operations of each kind that the benchmark sends */
 #define MCDS_BENCH_ROUNDS         200
 #define MCDS_BENCH_SMALL          100
 #define MCDS_BENCH_LARGE          10240
@@ -133,7 +133,7 @@ mcds_check(mcds_t *m, ngx_str_t *args, ngx_uint_t n)
 
     mcds_put(o, "pools", pools);
 
-    /* the names in use */
+    /* the names under which directives store data */
 
     names = json_array();
     i = 0;

@@ -367,7 +367,7 @@ mcds_counter_window(mcds_t *m, mcds_directive_t *directive, uint32_t *window,
         *slots = m->o.slots;
     }
 
-    /* the default of mcds_counter_top */
+    /* the default number of slots in mcds_counter_top */
 
     if (*slots == 0) {
         for (*slots = 24; *window % *slots; (*slots)--) { /* void */ }

@@ -2,7 +2,7 @@
 /*
  * Copyright (C) mcds authors
  *
- * Synchronous operations.
+ * Operations that the program waits for.
  */
 
 

@@ -19,9 +19,9 @@ typedef struct {
     mcds_t       *m;
     char         *at;
     ngx_msec_t    end;
-    ngx_str_t     host;          /* the header Host */
+    ngx_str_t     host;          /* value of the header Host */
     ngx_str_t     path;
-    u_char       *data;          /* the response */
+    u_char       *data;          /* the response so far */
     size_t        len;
 } mcds_fetch_t;
 

@@ -2,7 +2,7 @@
 /*
  * Copyright (C) mcds authors
  *
- * mcds get: pages that vary.
+ * mcds get: the variants of a page.
  */
 
 

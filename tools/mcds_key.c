@@ -15,8 +15,8 @@
 typedef struct {
     ngx_str_t   key;
     ngx_str_t   scheme;
-    ngx_str_t   host;         /* with the port */
-    ngx_str_t   uri;          /* with the arguments */
+    ngx_str_t   host;         /* host with the port */
+    ngx_str_t   uri;          /* URI with the arguments */
     ngx_str_t   path;
     ngx_str_t   args;
     ngx_uint_t  plain;        /* the path is equal to $uri: nginx has nothing to

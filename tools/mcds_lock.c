@@ -17,7 +17,7 @@ typedef struct {
     int64_t                   ttl;
     uint64_t                  number;
     ngx_uint_t                known;    /* the item is a lock */
-    size_t                    len;      /* of the owner */
+    size_t                    len;      /* length of the owner */
     u_char                    owner[NGX_MCDS_MUTEX_OWNER];
 } mcds_look_t;
 

@@ -26,11 +26,11 @@
 #define MCDS_RUN_BUSY             75  /* EX_TEMPFAIL: another owner holds the
                                          lock */
 #define MCDS_RUN_LOST             79
-#define MCDS_RUN_CANNOT           126 /* as in shells */
+#define MCDS_RUN_CANNOT           126 /* 126 and 127 as in shells */
 #define MCDS_RUN_NO_COMMAND       127
 #define MCDS_RUN_SIGNAL           128
 
-/* seconds, the default of mcds_lock */
+/* default time to live of the lock as in mcds_lock; seconds */
 #define MCDS_RUN_TTL              30
 
 /* an operation may take 1 / MCDS_RUN_PART of the ttl */
@@ -45,7 +45,7 @@ typedef struct {
     ngx_uint_t         status;    /* ngx_mcds_mutex_e */
     ngx_uint_t         done;
     pid_t              pid;       /* of the command, 0: it does not run */
-    int                ended;     /* status of waitpid() */
+    int                ended;     /* exit status, of waitpid() */
     int                signo;     /* received before the command started, or
                                      0 */
     unsigned           group:1;

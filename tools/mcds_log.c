@@ -22,8 +22,8 @@
 
 
 typedef enum {
-    MCDS_LOG_WAITING = 0,         /* for the feed to start */
-    MCDS_LOG_READING,             /* the lines before the feed */
+    MCDS_LOG_WAITING = 0,         /* waiting for the feed to start */
+    MCDS_LOG_READING,             /* reading the lines before the feed */
     MCDS_LOG_LIVE
 } mcds_log_state_e;
 
@@ -34,9 +34,9 @@ typedef struct {
     ngx_uint_t             state;
     ngx_uint_t             done;
     ngx_uint_t             rc;
-    ngx_uint_t             failed;  /* of the last poll */
+    ngx_uint_t             failed;  /* the last poll failed */
     ngx_array_t            known;   /* ngx_mcds_log_id_t, of the lines read */
-    ngx_array_t            batches; /* received while reading */
+    ngx_array_t            batches; /* batches received while reading */
 } mcds_log_t;
 
 

@@ -34,16 +34,16 @@ typedef struct {
     mcds_t                 *m;
     ngx_mcds_log_t          log;
     ngx_mcds_log_writer_t  *writer;
-    ngx_connection_t       *input;    /* NULL: not being read */
+    ngx_connection_t       *input;    /* standard input, NULL: not being read */
     ngx_event_t             event;
     ngx_msec_t              end;
-    uint64_t                lines;    /* passed to the writer */
+    uint64_t                lines;    /* lines passed to the writer */
     ngx_uint_t              cut;
     size_t                  ahead;
     ngx_uint_t              done;
     unsigned                eof:1;
 
-    size_t                  len;      /* of an incomplete line */
+    size_t                  len;      /* length of an incomplete line */
     u_char                  line[NGX_MCDS_LOG_LINE];
 } mcds_write_t;
 

@@ -26,7 +26,7 @@
 typedef struct {
     ngx_str_t        *site;
     ngx_mcds_pool_t  *pool;
-    mcds_scope_t     *scope;      /* the first one */
+    mcds_scope_t     *scope;      /* the first level with this site */
 } mcds_found_t;
 
 

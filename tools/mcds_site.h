@@ -39,14 +39,14 @@ struct mcds_scope_s {
 
     ngx_str_t                  use;
     ngx_str_t                  cache;
-    ngx_str_t                  text;      /* of mcds_cache_key */
+    ngx_str_t                  text;      /* argument of mcds_cache_key */
     ngx_str_t                  args;      /* name of the directive that
                                              changes the arguments in the
                                              key, or empty */
     ngx_str_t                  location;  /* prefix or exact URI with a leading
                                              slash, or empty */
     ngx_uint_t                 exact;
-    ngx_uint_t                 rest;      /* it contains "location /" */
+    ngx_uint_t                 rest;      /* a server with a "location /" */
 
     ngx_http_core_srv_conf_t  *server;
     ngx_http_mcds_cache_conf_t  conf;

@@ -10,7 +10,7 @@
 #include <netdb.h>
 
 
-/* "[", an address, "]" */
+/* maximum length of a host: "[", an address, "]" */
 #define MCDS_LISTEN_HOST          (NI_MAXHOST + 2)
 
 /* UDP ports are separate: QUIC is added to the address family */
@@ -21,8 +21,8 @@ typedef struct {
     mcds_scope_t  *scope;
     ngx_int_t      quic;      /* added to the family, or 0 */
     ngx_uint_t     is_default;
-    ngx_uint_t     other;     /* not plain HTTP */
-    ngx_int_t      first;     /* port */
+    ngx_uint_t     other;     /* the address is not for plain HTTP */
+    ngx_int_t      first;     /* first and last port */
     ngx_int_t      last;
 } mcds_listen_t;
 

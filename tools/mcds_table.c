@@ -2,7 +2,7 @@
 /*
  * Copyright (C) mcds authors
  *
- * mcds table.
+ * mcds table: lists, reads and changes tables.
  */
 
 

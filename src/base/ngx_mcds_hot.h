@@ -56,10 +56,10 @@ typedef struct ngx_mcds_hot_place_s  ngx_mcds_hot_place_t;
 typedef struct {
     ngx_mcds_summary_t      *tables[NGX_MCDS_HOT_KINDS];
     ngx_uint_t               second;   /* to which the weights have decayed */
-    ngx_uint_t               changed;  /* since the last publication */
+    ngx_uint_t               changed;  /* since the keys were last published */
 
-    ngx_mcds_hot_place_t    *places;   /* of all workers */
-    ngx_mcds_hot_place_t    *place;    /* of this worker, or NULL */
+    ngx_mcds_hot_place_t    *places;   /* the list of all workers' places */
+    ngx_mcds_hot_place_t    *place;    /* of this worker in places, or NULL */
     ngx_log_t               *log;
 } ngx_mcds_hot_t;
 
@@ -69,7 +69,7 @@ typedef struct {
     uint64_t                 value;    /* the last one noted for the key */
     uint64_t                 noted;    /* when, in milliseconds since the epoch;
                                           0: no value was noted */
-    size_t                   len;      /* 1 to NGX_MCDS_HOT_KEY */
+    size_t                   len;      /* of the key, 1 to NGX_MCDS_HOT_KEY */
     u_char                   data[NGX_MCDS_HOT_KEY];
 } ngx_mcds_hot_key_t;
 

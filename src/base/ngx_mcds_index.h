@@ -36,7 +36,7 @@ typedef struct ngx_mcds_index_node_s  ngx_mcds_index_node_t;
 
 
 struct ngx_mcds_index_node_s {
-    ngx_mcds_index_node_t   *next;       /* in the same bucket */
+    ngx_mcds_index_node_t   *next;       /* the next node in the same bucket */
     ngx_mcds_index_node_t  **link;       /* the pointer to this node; NULL if
                                             the node is in no index */
     ngx_queue_t              queue;      /* in the index's idle, while idle is

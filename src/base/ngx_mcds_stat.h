@@ -53,7 +53,7 @@ typedef enum {
 typedef enum {
     NGX_MCDS_STAT_NUMBER = 0,
     NGX_MCDS_STAT_VISITORS,
-    NGX_MCDS_STAT_KEYS,           /* of mcds_counter_api */
+    NGX_MCDS_STAT_KEYS,           /* the keys of mcds_counter_api */
     NGX_MCDS_STAT_TOP
 } ngx_mcds_stat_kind_e;
 
@@ -61,7 +61,7 @@ typedef enum {
 /* sums of a server; docs/reference/status.md explains each of them */
 
 typedef enum {
-    NGX_MCDS_STAT_GET = 0,        /* operations */
+    NGX_MCDS_STAT_GET = 0,        /* operations of each kind */
     NGX_MCDS_STAT_SET,
     NGX_MCDS_STAT_ADD,
     NGX_MCDS_STAT_APPEND,
@@ -70,9 +70,9 @@ typedef enum {
     NGX_MCDS_STAT_DELETE,
     NGX_MCDS_STAT_TOUCH,
 
-    NGX_MCDS_STAT_HITS,           /* of GET */
+    NGX_MCDS_STAT_HITS,           /* results of GET */
     NGX_MCDS_STAT_MISSES,
-    NGX_MCDS_STAT_RESULTS,        /* one for each of ngx_mcds_rc_e */
+    NGX_MCDS_STAT_RESULTS,        /* results, one for each of ngx_mcds_rc_e */
 
     NGX_MCDS_STAT_CONNECTS = NGX_MCDS_STAT_RESULTS + NGX_MCDS_RC_LAST,
     NGX_MCDS_STAT_LOST_CLOSED,
@@ -81,14 +81,14 @@ typedef enum {
     NGX_MCDS_STAT_LOST_TLS,
     NGX_MCDS_STAT_LOST_REFUSED,
 
-    NGX_MCDS_STAT_SENT,           /* bytes */
+    NGX_MCDS_STAT_SENT,           /* bytes sent, and received */
     NGX_MCDS_STAT_RECEIVED,
 
     NGX_MCDS_STAT_BREAKS,
     NGX_MCDS_STAT_PROBES,
 
-    NGX_MCDS_STAT_LATENCY_SUM,    /* microseconds */
-    NGX_MCDS_STAT_LATENCY,        /* one for each bucket */
+    NGX_MCDS_STAT_LATENCY_SUM,    /* sum of latencies, microseconds */
+    NGX_MCDS_STAT_LATENCY,        /* replies, one for each bucket */
 
     NGX_MCDS_STAT_LAST = NGX_MCDS_STAT_LATENCY + NGX_MCDS_STAT_BUCKETS
 } ngx_mcds_stat_e;
@@ -106,7 +106,7 @@ typedef uint64_t  ngx_mcds_stat_sum_t  __attribute__((aligned(8)));
 
 typedef struct {
     ngx_atomic_t           pid;
-    ngx_atomic_t           pending;     /* operations */
+    ngx_atomic_t           pending;     /* pending operations */
     ngx_atomic_t           connections;
     ngx_atomic_t           down_since;  /* seconds since the epoch; 0: breaker
                                            closed */
@@ -131,7 +131,8 @@ typedef enum {
 
 
 typedef struct {
-    ngx_atomic_t           asked;       /* seconds since the epoch */
+    ngx_atomic_t           asked;       /* last asked, seconds since the
+                                           epoch */
     ngx_mcds_stat_sum_t    values[NGX_MCDS_USAGE_LAST];
 } ngx_mcds_stat_usage_t;
 
@@ -155,7 +156,7 @@ struct ngx_mcds_stat_shared_s {
     ngx_uint_t               ngauges;
     ngx_atomic_t             told;      /* the log has reported the server as
                                            down */
-    ngx_mcds_stat_usage_t   *usage;     /* of servers, or NULL */
+    ngx_mcds_stat_usage_t   *usage;     /* for servers, NULL for others */
 
     ngx_uint_t               nsums;
     ngx_mcds_stat_sum_t     *sums;
@@ -170,15 +171,16 @@ struct ngx_mcds_stat_s {
     ngx_uint_t               family;
     ngx_str_t                pool;      /* its name; empty for a cache */
     ngx_str_t                name;
-    ngx_uint_t               kind;      /* of counters, ngx_mcds_stat_kind_e */
+    ngx_uint_t               kind;      /* kind of a counter,
+                                           ngx_mcds_stat_kind_e */
     ngx_uint_t               disabled;  /* marked "down" in the configuration */
 
-    ngx_mcds_stat_shared_t  *shared;    /* NULL: no room */
+    ngx_mcds_stat_shared_t  *shared;    /* NULL: no room in shared memory */
     ngx_atomic_uint_t        owner;
     ngx_mcds_stat_gauge_t   *gauges;
-    ngx_uint_t               ngauges;   /* the number of workers */
+    ngx_uint_t               ngauges;   /* of gauges, the number of workers */
 
-    ngx_mcds_stat_gauge_t   *gauge;     /* of this worker, or NULL */
+    ngx_mcds_stat_gauge_t   *gauge;     /* this worker's in gauges, or NULL */
     ngx_uint_t               pending;
     ngx_uint_t               connections;
 
@@ -186,11 +188,11 @@ struct ngx_mcds_stat_s {
                                         /*
                                          * sets pending and connections, or NULL
                                          */
-    void                    *data;      /* of gather */
+    void                    *data;      /* data for gather() */
 
     ngx_queue_t              changed;   /* next is not NULL: not flushed yet */
     ngx_uint_t               nsums;
-    uint64_t                *sums;      /* not flushed yet */
+    uint64_t                *sums;      /* since the last flush */
 };
 
 
@@ -217,8 +219,8 @@ typedef struct {
                                          */
     ngx_uint_t               generation;  /* configurations since the start */
     ngx_uint_t               workers;
-    time_t                   since;     /* when the sums began */
-    time_t                   loaded;    /* when the configuration was */
+    time_t                   since;     /* when counting began */
+    time_t                   loaded;    /* when the configuration was loaded */
 } ngx_mcds_stats_t;
 
 

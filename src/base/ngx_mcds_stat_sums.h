@@ -33,7 +33,7 @@ typedef enum {
     NGX_MCDS_ZONE_UPDATING,
     NGX_MCDS_ZONE_REVALIDATED,
     NGX_MCDS_ZONE_HIT,
-    NGX_MCDS_ZONE_STALE_DRY,      /* in a dry run */
+    NGX_MCDS_ZONE_STALE_DRY,      /* likewise in a dry run */
     NGX_MCDS_ZONE_UPDATING_DRY,
     NGX_MCDS_ZONE_HIT_DRY,
 
@@ -91,7 +91,7 @@ typedef enum {
     NGX_MCDS_LOCKS_READ = NGX_MCDS_LOCKS_TIME + NGX_MCDS_STAT_TIME,
     NGX_MCDS_LOCKS_RENEW,         /* requests of mcds_lock_api */
     NGX_MCDS_LOCKS_RELEASE,
-    NGX_MCDS_LOCKS_FAILED,        /* by ngx_mcds_rc_e */
+    NGX_MCDS_LOCKS_FAILED,        /* failures, by ngx_mcds_rc_e */
     NGX_MCDS_LOCKS_LAST = NGX_MCDS_LOCKS_FAILED + NGX_MCDS_RC_LAST
 } ngx_mcds_locks_sum_e;
 
@@ -101,17 +101,17 @@ typedef enum {
 typedef enum {
     NGX_MCDS_DATA_READ = 0,       /* reads of a counter, log, array, table,
                                      element or list */
-    NGX_MCDS_DATA_COUNT,          /* increments */
+    NGX_MCDS_DATA_COUNT,          /* increments of a counter */
     NGX_MCDS_DATA_VISITORS,       /* increments by a new visitor */
-    NGX_MCDS_DATA_PUSH,           /* mcds_array_push */
+    NGX_MCDS_DATA_PUSH,           /* elements pushed by mcds_array_push */
     NGX_MCDS_DATA_CHANGE,         /* changes of an array or table, POST to a
                                      log */
-    NGX_MCDS_DATA_GET,            /* mcds_table_lookup */
+    NGX_MCDS_DATA_GET,            /* lookups by mcds_table_lookup */
     NGX_MCDS_DATA_FOUND,          /* lookups that found the element */
     NGX_MCDS_DATA_FOLLOW,         /* requests that follow a log */
     NGX_MCDS_DATA_WRITTEN,        /* lines written to a log */
     NGX_MCDS_DATA_LOST,
-    NGX_MCDS_DATA_FAILED,         /* by ngx_mcds_rc_e */
+    NGX_MCDS_DATA_FAILED,         /* failures, by ngx_mcds_rc_e */
     NGX_MCDS_DATA_LAST = NGX_MCDS_DATA_FAILED + NGX_MCDS_RC_LAST
 } ngx_mcds_data_sum_e;
 

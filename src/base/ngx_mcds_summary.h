@@ -63,7 +63,7 @@ typedef struct {
     uint64_t               noted;    /* when; 0: no value was noted */
     uint32_t               hash;
     uint32_t               next;     /* in the bucket: its number + 1, or 0 */
-    uint32_t               place;    /* in the heap */
+    uint32_t               place;    /* index in the heap */
     uint32_t               len;
     u_char                 data[NGX_MCDS_SUMMARY_KEY + 1];
 } ngx_mcds_ranked_t;
@@ -76,7 +76,8 @@ typedef struct {
     ngx_uint_t             max;
     ngx_uint_t             mask;
     ngx_mcds_ranked_t     *ranked;   /* n of them, in no order */
-    uint32_t              *heap;     /* the least count first */
+    uint32_t              *heap;     /* indexes in ranked, the least count
+                                        first */
     uint32_t              *buckets;
 } ngx_mcds_summary_t;
 

@@ -30,7 +30,8 @@ typedef struct ngx_mcds_wait_s  ngx_mcds_wait_t;
 /* the budget of one request; zeroed at first */
 
 typedef struct {
-    ngx_msec_t            limit;       /* the longest timeout so far */
+    ngx_msec_t            limit;       /* the longest timeout of a wait so
+                                          far */
     ngx_msec_t            spent;       /* the duration of the waits that have
                                           ended */
 } ngx_mcds_budget_t;
@@ -40,7 +41,7 @@ typedef struct {
 
 struct ngx_mcds_wait_s {
     ngx_queue_t           queue;
-    ngx_mcds_budget_t    *budget;      /* NULL: not started, or ended */
+    ngx_mcds_budget_t    *budget;      /* NULL: the wait is not active */
     ngx_msec_t            start;
     ngx_msec_t            deadline;
     void                (*handler)(void *data);

@@ -18,7 +18,7 @@
 
 struct ngx_mcds_point_s {
     uint32_t              hash;
-    uint32_t              server;       /* its index in the pool */
+    uint32_t              server;       /* index of the server in the pool */
 };
 
 

@@ -17,7 +17,7 @@
 
 typedef enum {
     NGX_MCDS_STEP_CHECK = 0,      /* gets: compare the old value */
-    NGX_MCDS_STEP_CHANGE,         /* the change itself */
+    NGX_MCDS_STEP_CHANGE,         /* the command of the operation itself */
     NGX_MCDS_STEP_CREATE,         /* add, for a counter */
     NGX_MCDS_STEP_LEARN           /* gets: the CAS of the new value */
 } ngx_mcds_step_e;
@@ -26,10 +26,11 @@ typedef enum {
 typedef struct {
     ngx_queue_t            queue;
     ngx_mcds_server_t     *server;
-    ngx_mcds_op_t         *op;           /* the operation of all steps */
+    ngx_mcds_op_t         *op;           /* the operation that the steps
+                                            execute */
     ngx_mcds_op_t          step_op;
 
-    ngx_event_t            timer;        /* from the second step on */
+    ngx_event_t            timer;        /* runs from the second step on */
     ngx_msec_t             deadline;
 
     ngx_uint_t             step;         /* ngx_mcds_step_e */
@@ -63,7 +64,7 @@ static void ngx_mcds_classic_done(ngx_mcds_steps_t *steps,
     ngx_mcds_result_t *result);
 
 
-/* of this worker */
+/* the sequences of this worker */
 
 static ngx_queue_t  ngx_mcds_classic_queue;
 

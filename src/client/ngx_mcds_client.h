@@ -49,13 +49,14 @@ typedef enum {
 
 struct ngx_mcds_pool_s {
     ngx_str_t             name;
-    ngx_str_t             prefix;       /* of all keys */
+    ngx_str_t             prefix;       /* prepended to all keys */
 
     ngx_msec_t            timeout;      /* of an operation */
     ngx_msec_t            connect_timeout;
     ngx_uint_t            max_fails;    /* 0: the breaker never opens */
     ngx_msec_t            fail_timeout;
-    ngx_uint_t            max_pending;  /* operations of one connection */
+    ngx_uint_t            max_pending;  /* maximum of operations on a
+                                           connection */
     size_t                max_pending_size;
     ngx_msec_t            keepalive;    /* of an idle connection, 0: no limit */
 
@@ -69,8 +70,8 @@ struct ngx_mcds_pool_s {
 #if (NGX_SSL)
     ngx_ssl_t            *ssl;          /* memcached -Z, or NULL */
 #endif
-    ngx_str_t             ssl_name;     /* in the certificate; C string */
-    ngx_str_t             ssl_trusted;  /* file of certificates */
+    ngx_str_t             ssl_name;     /* name in the certificate; C string */
+    ngx_str_t             ssl_trusted;  /* file of trusted certificates */
     ngx_uint_t            ssl_verify;
 
     ngx_uint_t            replicas;     /* number of servers with a copy of a
@@ -80,17 +81,18 @@ struct ngx_mcds_pool_s {
     ngx_uint_t            distribution;
     ngx_array_t           servers;      /* ngx_mcds_server_t */
 
-    /* of the distribution */
+    /* computed for the distribution */
     void                 *memcached;    /* memcached_st, or NULL */
     void                 *ejecting;     /* memcached_st without servers that are
                                            down, or NULL */
-    ngx_uint_t            weight;       /* sum over all servers */
+    ngx_uint_t            weight;       /* sum of the servers' weights */
     ngx_mcds_point_t     *points;
     ngx_uint_t            npoints;
 
-    uint64_t              purges;       /* of this worker, see ngx_mcds_tag.h */
+    uint64_t              purges;       /* purges by this worker, see
+                                           ngx_mcds_tag.h */
 
-    /* of this worker, see ngx_mcds_raise.h */
+    /* of this worker, for ngx_mcds_raise.h */
     time_t                marked;       /* when a mark was last seen */
     ngx_uint_t            unmarked;     /* the server does not preserve marks */
 };

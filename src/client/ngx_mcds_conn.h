@@ -25,7 +25,7 @@ typedef struct ngx_mcds_resolve_s   ngx_mcds_resolve_t;
 typedef enum {
     NGX_MCDS_CONN_IDLE = 0,       /* no socket */
     NGX_MCDS_CONN_CONNECTING,
-    NGX_MCDS_CONN_HANDSHAKING,    /* TLS */
+    NGX_MCDS_CONN_HANDSHAKING,    /* TLS handshake */
     NGX_MCDS_CONN_GREETING,       /* "version" (and "mn") were sent */
     NGX_MCDS_CONN_READY
 } ngx_mcds_conn_state_e;
@@ -48,7 +48,7 @@ struct ngx_mcds_conn_s {
     ngx_uint_t              state;
     ngx_uint_t              greeted;     /* replies while greeting */
     ngx_msec_t              idle_since;
-    ngx_msec_t              deadline;    /* of connecting and greeting */
+    ngx_msec_t              deadline;    /* for connecting and greeting */
     uint64_t                pushed;      /* when the first operation of this
                                             turn was pushed, microseconds */
     uint64_t                received;    /* when data was last received,
@@ -64,13 +64,14 @@ struct ngx_mcds_conn_s {
     size_t                  pending_size;
 
     ngx_chain_t            *out;         /* unsent commands and values */
-    ngx_mcds_block_t       *last;        /* the last of out */
+    ngx_mcds_block_t       *last;        /* the last block of out */
     ngx_mcds_block_t       *spare;
-    uint64_t                queued;      /* bytes ever put into out */
-    uint64_t                sent;        /* bytes ever sent */
+    uint64_t                queued;      /* total of bytes put into out */
+    uint64_t                sent;        /* total of bytes sent */
 
     ngx_buf_t              *in;
-    ngx_mcds_reply_t        reply;       /* whose value is being received */
+    ngx_mcds_reply_t        reply;       /* the reply whose value is being
+                                            received */
     ngx_mcds_value_t       *value;       /* buffer of a large value, or NULL */
     size_t                  skip;        /* bytes of a value to drop, with the
                                             CRLF after it */
@@ -93,20 +94,20 @@ struct ngx_mcds_conn_s {
 
 struct ngx_mcds_server_s {
     ngx_mcds_pool_t        *pool;
-    ngx_str_t               name;        /* as written */
-    ngx_str_t               host;        /* as libmemcached hashes it */
+    ngx_str_t               name;        /* address as configured */
+    ngx_str_t               host;        /* host as libmemcached hashes it */
     in_port_t               port;        /* 0: unix socket */
     ngx_uint_t              weight;
     ngx_addr_t              addr;
     ngx_mcds_stat_t        *stat;
 
-    /* of this worker */
+    /* state of this worker */
     ngx_uint_t              fails;       /* consecutive failures */
     ngx_event_t             probe;
     ngx_msec_t              probe_delay;
     ngx_uint_t              lost;        /* result code of the last failed
                                             connection */
-    ngx_err_t               err;         /* of connect(), or 0 */
+    ngx_err_t               err;         /* error of the last connect(), or 0 */
     ngx_mcds_conn_t        *control;
     ngx_mcds_conn_t        *bulk;
     ngx_mcds_conn_t        *retired;
@@ -114,7 +115,7 @@ struct ngx_mcds_server_s {
     ngx_mcds_op_t           probe_op;
     ngx_mcds_op_t           usage_op;
 #if (NGX_SSL)
-    ngx_ssl_session_t      *session;     /* for resumption */
+    ngx_ssl_session_t      *session;     /* TLS session to resume */
 #endif
 
     unsigned                hung_up:1;   /* closed the connection instead of a
@@ -132,22 +133,23 @@ struct ngx_mcds_server_s {
 struct ngx_mcds_exchange_s {
     ngx_queue_t             queue;
     ngx_mcds_op_t          *op;          /* NULL: the reply is dropped */
-    ngx_mcds_value_t       *value;       /* being sent */
+    ngx_mcds_value_t       *value;       /* value that is being sent */
 
     ngx_uint_t              verb;
     ngx_uint_t              want;        /* NGX_MCDS_VALUE if the reply must
                                             have a value */
-    ngx_uint_t              asked;       /* all fields requested */
+    ngx_uint_t              asked;       /* all fields that the request wants */
     ngx_uint_t              words;       /* classic: the possible replies */
     ngx_msec_t              deadline;
-    uint64_t                start;       /* microseconds */
+    uint64_t                start;       /* when it was pushed, microseconds */
     uint64_t                begin;       /* bytes queued before the command */
     uint64_t                end;         /* bytes queued up to its end */
     size_t                  size;
     size_t                  limit;
     uint32_t                opaque;
     unsigned                probe:1;     /* a probe of a server that is down */
-    unsigned                repeated:1;  /* sent for the second time */
+    unsigned                repeated:1;  /* sent once more after a lost
+                                            connection */
     ngx_mcds_key_t          key;
 };
 
@@ -178,14 +180,17 @@ ngx_int_t ngx_mcds_conn_push(ngx_mcds_conn_t *conn, ngx_mcds_exchange_t *ex,
 
 
 /*
- * Closes the socket, and fails all exchanges with rc; those of which no byte was
- * sent with DOWN.
+ * Closes the socket, and fails all exchanges: with rc, or with DOWN if no byte
+ * of the command was sent.
  */
 
 void ngx_mcds_conn_close(ngx_mcds_conn_t *conn, ngx_uint_t rc);
 
 
-/* Likewise for a failure of the server, which counts for its breaker. */
+/*
+ * Closes the connection as ngx_mcds_conn_close() does and counts a failure for
+ * the breaker of the server, unless the connection is retired.
+ */
 
 void ngx_mcds_conn_fail(ngx_mcds_conn_t *conn, ngx_uint_t rc);
 
@@ -224,7 +229,7 @@ void ngx_mcds_conn_ready(ngx_mcds_conn_t *conn);
 void ngx_mcds_conn_send(ngx_mcds_conn_t *conn);
 
 
-/* Frees a link of out. */
+/* Frees a link of out, or keeps it for reuse. */
 
 void ngx_mcds_conn_free_block(ngx_mcds_conn_t *conn, ngx_chain_t *cl);
 

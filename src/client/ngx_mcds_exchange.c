@@ -12,7 +12,7 @@
 static ngx_mcds_exchange_t *ngx_mcds_exchange_alloc(void);
 
 
-/* of this worker */
+/* freed exchanges of this worker, for reuse */
 
 static ngx_queue_t  ngx_mcds_exchange_spare;
 

@@ -44,8 +44,9 @@ typedef struct {
 
     unsigned               has_number:1;
     unsigned               missing:1;
-    unsigned               asking:1;     /* no answer yet */
-    unsigned               late:1;       /* no longer waited for */
+    unsigned               asking:1;     /* the server has not answered yet */
+    unsigned               late:1;       /* the answer is no longer waited
+                                            for */
 } ngx_mcds_leg_t;
 
 
@@ -53,20 +54,22 @@ struct ngx_mcds_group_s {
     ngx_queue_t            queue;
     ngx_mcds_op_t         *op;           /* NULL: has its result, or was
                                             cancelled */
-    ngx_mcds_request_t     req;          /* the strings follow the group */
+    ngx_mcds_request_t     req;          /* strings follow the group in
+                                            memory */
 
-    ngx_uint_t             n;            /* legs */
+    ngx_uint_t             n;            /* number of legs */
     ngx_uint_t             left;         /* legs without an answer */
     ngx_uint_t             start;        /* the first leg to read from */
     ngx_uint_t             asked;        /* number of legs read from */
     ngx_uint_t             rc;           /* the best of all legs so far */
     ngx_uint_t             rank;
-    uint64_t               cas;          /* from the leader, or 0 */
-    int64_t                ttl;          /* of a number, if has_ttl */
+    uint64_t               cas;          /* CAS value of the leader, or 0 */
+    int64_t                ttl;          /* time to live of a number, if
+                                            has_ttl */
     ngx_uint_t             has_ttl;
 
-    ngx_event_t            timer;        /* of a read */
-    ngx_msec_t             begin;        /* start of a read */
+    ngx_event_t            timer;        /* for the deadlines of a read */
+    ngx_msec_t             begin;        /* when the read began */
 
     ngx_mcds_leg_t         legs[NGX_MCDS_MAX_REPLICAS];
 };

@@ -47,7 +47,7 @@ static ngx_uint_t  ngx_mcds_measure_verbs[] = {
 };
 
 
-/* of this worker */
+/* flushes the statistics of this worker */
 
 static ngx_event_t  ngx_mcds_measure_timer;
 

@@ -15,7 +15,7 @@
 static void ngx_mcds_op_fail_handler(ngx_event_t *ev);
 
 
-/* of this worker */
+/* operations of this worker that have failed at once or were abandoned */
 
 static ngx_queue_t  ngx_mcds_failed_ops;
 static ngx_event_t  ngx_mcds_fail_event;

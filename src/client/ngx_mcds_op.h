@@ -37,7 +37,8 @@ typedef struct {
                                            so far away that it counts as no
                                            expiry */
     uint32_t              flags;        /* SET, ADD: the client flags */
-    uint64_t              cas;          /* of a previous result, unchanged */
+    uint64_t              cas;          /* CAS value of a previous result,
+                                           unchanged */
     uint64_t              initial;
     uint64_t              delta;
     uint64_t              known;        /* INCR on replicas: a number that each
@@ -83,7 +84,8 @@ typedef struct {
                                            replicas */
     unsigned              every:1;      /* SET, ADD, INCR: done only if done by
                                            all replicas */
-    unsigned              page:1;       /* of a page, see ngx_mcds_key.h */
+    unsigned              page:1;       /* the key is that of a page, see
+                                           ngx_mcds_key.h */
     unsigned              movable:1;    /* a page or its lock: with "eject"
                                            moves while its server is down */
 } ngx_mcds_request_t;
@@ -91,7 +93,7 @@ typedef struct {
 
 struct ngx_mcds_result_s {
     ngx_uint_t            rc;           /* ngx_mcds_rc_e */
-    ngx_uint_t            has;          /* of VALUE, CAS, TTL, FLAGS */
+    ngx_uint_t            has;          /* mask of VALUE, CAS, TTL, FLAGS */
     uint64_t              cas;
     int64_t               ttl;
     uint32_t              flags;
@@ -118,7 +120,7 @@ struct ngx_mcds_op_s {
     ngx_mcds_op_t       **link;         /* the client's pointer to the
                                            operation, or NULL */
     ngx_queue_t           queue;        /* of operations that failed at once */
-    ngx_uint_t            rc;           /* their result code */
+    ngx_uint_t            rc;           /* result code of such an operation */
 };
 
 

@@ -29,7 +29,7 @@ static ngx_uint_t ngx_mcds_replica_follow(ngx_mcds_group_t *group,
     ngx_uint_t leader);
 
 
-/* of this worker */
+/* the groups of this worker */
 
 static ngx_queue_t  ngx_mcds_groups;
 

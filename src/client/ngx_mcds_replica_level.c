@@ -45,7 +45,7 @@
 /* the maximum number of retries after concurrent changes */
 #define NGX_MCDS_LEVEL_TRIES      16
 
-/* longer than any number */
+/* longer than any number; bytes */
 #define NGX_MCDS_LEVEL_LEN        64
 
 /*
@@ -59,7 +59,7 @@
 
 typedef struct {
     ngx_mcds_server_t     *server;
-    uint64_t               number;       /* as last read */
+    uint64_t               number;       /* number as last read */
     uint64_t               cas;
     unsigned               has_number:1;
     unsigned               missing:1;
@@ -70,7 +70,8 @@ typedef struct {
     ngx_mcds_index_node_t  node;         /* keyed by the low server */
     ngx_event_t            timer;
     ngx_mcds_op_t          op;
-    ngx_mcds_request_t     req;          /* its strings follow the level */
+    ngx_mcds_request_t     req;          /* strings follow the level in
+                                            memory */
     uint64_t               seen;         /* number of high before the wait */
     uint64_t               least;        /* number of low before the wait */
     ngx_uint_t             was_there;    /* low existed before the wait */

@@ -18,7 +18,7 @@
 #include "ngx_mcds_server.h"
 
 
-/* milliseconds */
+/* limits of the time between two look-ups; milliseconds */
 #define NGX_MCDS_RESOLVE_MAX      86400000
 #define NGX_MCDS_RESOLVE_RETRY    10000
 #define NGX_MCDS_RESOLVE_JITTER   5000
@@ -37,18 +37,18 @@ struct ngx_mcds_resolve_s {
     ngx_str_t                name;       /* a copy, as the resolver lower-cases
                                             it */
 
-    /* of this worker */
+    /* state of this worker */
     ngx_event_t              timer;
-    ngx_resolver_ctx_t      *ctx;        /* of the query under way */
+    ngx_resolver_ctx_t      *ctx;        /* query under way, or NULL */
 
-    ngx_mcds_address_t      *addrs;      /* the last result */
+    ngx_mcds_address_t      *addrs;      /* addresses of the last result */
     ngx_uint_t               naddrs;
     ngx_uint_t               current;    /* index of the address in use */
 
-    ngx_mcds_address_t       addr;       /* storage of server->addr */
+    ngx_mcds_address_t       addr;       /* memory of server->addr */
     u_char                   text[NGX_SOCKADDR_STRLEN];
 
-    size_t                   told_len;   /* the address last logged */
+    size_t                   told_len;   /* length of the address last logged */
     u_char                   told[NGX_SOCKADDR_STRLEN];
 
     unsigned                 failed:1;

@@ -20,7 +20,7 @@ static void ngx_mcds_exchange_command(ngx_mcds_exchange_t *ex,
     ngx_mcds_request_t *req, ngx_mcds_cmd_t *cmd);
 
 
-/* of this worker */
+/* last opaque of this worker */
 
 static uint32_t  ngx_mcds_exchange_opaque;
 

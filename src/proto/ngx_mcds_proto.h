@@ -75,8 +75,8 @@ typedef struct {
     uint64_t      cas;            /* SET, DELETE, INCR and DECR with update:
                                      only if the item has this CAS value; 0:
                                      any */
-    uint64_t      initial;        /* INCR, DECR: J */
-    uint64_t      delta;          /* INCR, DECR: D */
+    uint64_t      initial;        /* INCR, DECR: J, the initial value */
+    uint64_t      delta;          /* INCR, DECR: D, the amount */
 
     uint32_t      flags;          /* SET, ADD: the client flags */
     size_t        len;            /* SET, ADD, APPEND: bytes of the value */
@@ -103,8 +103,8 @@ typedef struct {
     ngx_str_t     key;
     ngx_str_t     text;
 
-    unsigned      noop:1;         /* MN */
-    unsigned      version:1;      /* VERSION */
+    unsigned      noop:1;         /* reply to NOOP: MN */
+    unsigned      version:1;      /* reply to GET_VERSION */
     unsigned      number:1;       /* classic: the line is a number */
     unsigned      stat:1;         /* classic: one line of STATS; key is its
                                      name, text its value */

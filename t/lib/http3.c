@@ -136,7 +136,7 @@ main(int argc, char **argv)
 }
 
 
-/* callbacks of QUIC */
+/* callbacks of the QUIC library */
 
 static ngtcp2_conn *
 get_conn(ngtcp2_crypto_conn_ref *ref)
@@ -247,7 +247,7 @@ stream_reset(ngtcp2_conn *c, int64_t id, uint64_t size, uint64_t code,
 }
 
 
-/* callbacks of HTTP/3 */
+/* callbacks of the HTTP/3 library */
 
 static int
 http_header(nghttp3_conn *h, int64_t id, int32_t token, nghttp3_rcbuf *name,
@@ -351,7 +351,7 @@ http_body(nghttp3_conn *h, int64_t id, nghttp3_vec *vec, size_t n,
 }
 
 
-/* a connection */
+/* opens the connection */
 
 static void
 setup(char *address, int port)

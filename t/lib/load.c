@@ -52,7 +52,7 @@ typedef struct {
     char     *buf;
     size_t    size;
     size_t    len;
-    char      request[8192];      /* with its body */
+    char      request[8192];      /* the request with its body */
     int       request_len;
 } client_t;
 

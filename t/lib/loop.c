@@ -170,7 +170,7 @@ others(void)
 }
 
 
-/* the end of a turn */
+/* called at the end of a turn */
 
 static void
 turn(void)

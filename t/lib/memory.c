@@ -40,9 +40,9 @@
 
 typedef struct {
     volatile uint64_t  fail;           /* the call to fail, 0: none */
-    volatile uint64_t  calls;          /* since "fail" was written */
+    volatile uint64_t  calls;          /* calls since "fail" was written */
     volatile uint64_t  failed;
-    volatile int64_t   blocks;         /* live now */
+    volatile int64_t   blocks;         /* live allocations, and their bytes */
     volatile int64_t   bytes;
     volatile uint64_t  later;          /* the call to fail in children */
     volatile uint64_t  trim;           /* return free memory to the kernel */

@@ -105,7 +105,7 @@ ngx_int_t ngx_mcds_decoder_run(ngx_mcds_decoder_t *decoder, ngx_str_t *in,
 /* the weights of codings in Accept-Encoding */
 
 typedef struct {
-    ngx_int_t    gzip;            /* in thousandths; -1: not listed */
+    ngx_int_t    gzip;            /* weight in thousandths; -1: not listed */
     ngx_int_t    zstd;
     ngx_int_t    identity;
     ngx_int_t    any;

@@ -12,8 +12,8 @@
 typedef struct {
     u_char      *start;
     u_char      *last;
-    u_char      *tail;            /* only blanks from here on */
-    ngx_uint_t   decode;          /* decode "%xx" */
+    u_char      *tail;            /* from here to last there are only blanks */
+    ngx_uint_t   decode;          /* 1: decode "%xx" while comparing */
 } ngx_mcds_cookie_t;
 
 

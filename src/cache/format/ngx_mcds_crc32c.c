@@ -16,7 +16,7 @@
 #endif
 
 
-#define NGX_MCDS_CRC32C_POLY   0x82f63b78    /* bits reversed */
+#define NGX_MCDS_CRC32C_POLY   0x82f63b78    /* the polynomial, bits reversed */
 
 
 typedef uint32_t (*ngx_mcds_crc32c_pt)(uint32_t crc, u_char *data, size_t len);
@@ -127,8 +127,10 @@ ngx_mcds_crc32c_table(uint32_t crc, u_char *data, size_t len)
  */
 
 #define NGX_MCDS_CRC32C_LONG         1024
-#define NGX_MCDS_CRC32C_LONG_1       0x170076fa    /* by one block */
-#define NGX_MCDS_CRC32C_LONG_2       0xa51b6135    /* by two blocks */
+#define NGX_MCDS_CRC32C_LONG_1       0x170076fa    /* factor to advance by one
+                                                      block */
+#define NGX_MCDS_CRC32C_LONG_2       0xa51b6135    /* factor to advance by two
+                                                      blocks */
 
 #define NGX_MCDS_CRC32C_SHORT        128
 #define NGX_MCDS_CRC32C_SHORT_1      0x0d3b6092

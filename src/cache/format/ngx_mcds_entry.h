@@ -83,7 +83,7 @@
 #define NGX_MCDS_ENTRY_VARY       2
 #define NGX_MCDS_ENTRY_PURGED     3
 
-/* flags */
+/* flags of an entry */
 #define NGX_MCDS_ENTRY_SHARED     0x01  /* may be served to a request with
                                            Authorization, RFC 9111, 3.5 */
 #define NGX_MCDS_ENTRY_REVALIDATE 0x02  /* never served stale: must-revalidate
@@ -126,7 +126,7 @@
 typedef struct {
     ngx_uint_t    kind;
     uint32_t      flags;
-    uint64_t      expire;         /* expires at */
+    uint64_t      expire;         /* when the page expires */
     uint64_t      created;
     uint64_t      generation;
     uint64_t      total;          /* length of the whole body */
@@ -139,8 +139,9 @@ typedef struct {
     uint32_t      purges;
     uint64_t      build;
     ngx_uint_t    status;
-    ngx_uint_t    coding;         /* of the stored body, ngx_mcds_coding_e */
-    uint64_t      length;         /* of the whole decoded body */
+    ngx_uint_t    coding;         /* coding of the stored body,
+                                     ngx_mcds_coding_e */
+    uint64_t      length;         /* length of the whole decoded body */
     ngx_str_t     key;
     ngx_str_t     ext;
     ngx_str_t     headers;

@@ -10,12 +10,12 @@
 
 
 typedef enum {
-    NGX_MCDS_FORWARDED_OTHER = 0, /* differs with any value */
+    NGX_MCDS_FORWARDED_OTHER = 0, /* any value contradicts the request */
     NGX_MCDS_FORWARDED_HOST,
     NGX_MCDS_FORWARDED_SCHEME,
-    NGX_MCDS_FORWARDED_TLS,       /* "on" or "off" */
+    NGX_MCDS_FORWARDED_TLS,       /* the value is "on" or "off" */
     NGX_MCDS_FORWARDED_PORT,
-    NGX_MCDS_FORWARDED_LIST       /* RFC 7239 */
+    NGX_MCDS_FORWARDED_LIST       /* "Forwarded" of RFC 7239 */
 } ngx_mcds_forwarded_e;
 
 
@@ -29,7 +29,7 @@ typedef struct {
 
 typedef struct {
     ngx_str_t     name;
-    ngx_str_t     value;          /* without quotes */
+    ngx_str_t     value;          /* the value without quotes */
     u_char        end;
 } ngx_mcds_forwarded_pair_t;
 
@@ -271,7 +271,7 @@ ngx_mcds_forwarded_same(ngx_uint_t kind, ngx_str_t *value,
 
     case NGX_MCDS_FORWARDED_LIST:
 
-        /* an address */
+        /* addresses ("for", "by") are not compared */
 
         return 1;
 

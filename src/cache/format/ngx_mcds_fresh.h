@@ -30,9 +30,9 @@ typedef struct {
     uint32_t      max_age;
     uint32_t      s_maxage;
     uint32_t      swr;            /* stale-while-revalidate, RFC 5861 */
-    uint32_t      sie;            /* stale-if-error */
+    uint32_t      sie;            /* stale-if-error, RFC 5861 */
     uint32_t      max_stale;      /* of a request; without an argument any */
-    uint32_t      min_fresh;      /* of a request */
+    uint32_t      min_fresh;      /* min-fresh of a request, seconds */
 
     unsigned      has_max_age:1;
     unsigned      has_s_maxage:1;
@@ -121,7 +121,7 @@ typedef struct {
     int64_t       heuristic_max;  /* the limit of a heuristic lifetime,
                                      seconds */
 
-    unsigned      origin:1;       /* mcds_cache_valid origin */
+    unsigned      origin:1;       /* mcds_cache_valid has "origin" */
     unsigned      has_age:1;
     unsigned      has_expires:1;
     unsigned      has_control:1;  /* Cache-Control was present but is not in cc;
@@ -230,12 +230,12 @@ ngx_uint_t ngx_mcds_fresh_of_request(ngx_uint_t status);
 /* the use that may be made of a stored page */
 
 typedef enum {
-    NGX_MCDS_FRESH = 0,           /* serve */
+    NGX_MCDS_FRESH = 0,           /* serve the page */
     NGX_MCDS_STALE_USABLE,        /* serve, and refresh in the background */
     NGX_MCDS_STALE_LAST,          /* rebuild; serve if the build takes too
                                      long */
     NGX_MCDS_STALE_ERROR,         /* rebuild; serve if the origin fails */
-    NGX_MCDS_STALE_UNUSABLE       /* handle as a miss */
+    NGX_MCDS_STALE_UNUSABLE       /* handle the request as a miss */
 } ngx_mcds_fresh_e;
 
 

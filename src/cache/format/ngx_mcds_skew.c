@@ -21,7 +21,7 @@
 
 
 typedef struct {
-    uint64_t    id;             /* of the key; 0: free */
+    uint64_t    id;             /* hash of pool and key; 0: free slot */
     uint64_t    created;        /* as the writer of the page says */
     uint64_t    made;           /* as this worker knows; 0: same as created */
     uint64_t    seen;           /* when this worker last saw the page */

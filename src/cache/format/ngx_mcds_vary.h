@@ -89,15 +89,15 @@ typedef enum {
 
 typedef struct {
     ngx_md5_t     md5;
-    ngx_uint_t    codings;        /* accepted so far */
-    ngx_uint_t    refused;        /* listed with weight 0 */
-    ngx_uint_t    kind;           /* of the name */
+    ngx_uint_t    codings;        /* bits of accepted codings so far */
+    ngx_uint_t    refused;        /* bits of codings with weight 0 */
+    ngx_uint_t    kind;           /* kind of the current name */
     unsigned      named:1;
-    unsigned      any:1;          /* this name has a line */
+    unsigned      any:1;          /* a line of the current name was added */
 } ngx_mcds_variant_t;
 
 
-/* Starts the hash. */
+/* Starts the hash of a request. */
 
 void ngx_mcds_variant_begin(ngx_mcds_variant_t *variant);
 

@@ -514,7 +514,7 @@ sub on_port {
 }
 
 
-# the parts of a site
+# the servers of a site
 
 sub nginx {
     my ($self, $name, $conf, %o) = @_;
@@ -620,7 +620,7 @@ sub port {
 }
 
 
-# configurations
+# parts of configurations
 
 sub binary {
     my ($self) = @_;
@@ -895,7 +895,7 @@ sub preload {
 }
 
 
-# the load generator
+# runs the load generator
 
 sub load {
     my ($self, %o) = @_;
@@ -1109,7 +1109,7 @@ sub allow {
 }
 
 
-# files
+# files in the private folder
 
 sub write_file {
     my ($self, $name, $text) = @_;
@@ -1244,7 +1244,7 @@ sub lost {
 }
 
 
-# the end
+# the end of a test
 
 sub done {
     my ($self, %o) = @_;

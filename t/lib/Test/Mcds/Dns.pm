@@ -119,7 +119,7 @@ sub answer {
             : ();
     }
 
-    # the id of another question
+    # the answer gets the id of another question
 
     $id ^= 1 if $mode eq 'foreign';
 

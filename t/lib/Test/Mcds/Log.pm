@@ -42,7 +42,7 @@ sub events {
 }
 
 
-# as bytes
+# the lines of a log as bytes
 
 sub lines {
     my ($host, $uri) = @_;

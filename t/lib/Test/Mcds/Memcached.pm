@@ -110,7 +110,7 @@ sub stats {
 }
 
 
-# running, and not stopped
+# whether memcached is running, and not stopped by a signal
 
 sub answers {
     my ($self) = @_;

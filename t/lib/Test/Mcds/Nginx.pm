@@ -99,7 +99,7 @@ sub up {
 sub adopt {
     require 'syscall.ph';
 
-    # PR_SET_CHILD_SUBREAPER
+    # 36 is PR_SET_CHILD_SUBREAPER
 
     syscall(SYS_prctl(), 36, 1, 0, 0, 0) == 0 or die "prctl: $!\n";
 }
@@ -465,7 +465,7 @@ sub loop {
 }
 
 
-# the error log
+# access to the error log
 
 sub log {
     my ($self) = @_;

@@ -16,7 +16,7 @@ our @EXPORT = qw/ status server settled entry entry_of sum_of worker_conn
     worker_pid /;
 
 
-# all of it
+# returns the decoded JSON
 
 sub status {
     my ($h, $uri) = @_;

@@ -294,7 +294,7 @@ sub start_flush {
         PeerPort => $m->port(), Timeout => 1) or return;
     syswrite $c, "flush_all\r\nquit\r\n";
 
-    # memcached may be stopped
+    # with a timeout, as memcached may be stopped
 
     my $in = '';
     vec($in, fileno $c, 1) = 1;

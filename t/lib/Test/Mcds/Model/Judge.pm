@@ -173,7 +173,7 @@ sub shape {
     if ($status == 206) {
         return 'a part of nothing' if $o->{whole} != 200 || !$h->{range};
 
-        # RFC 9110, 14.2
+        # RFC 9110, 14.2: Range is defined for GET only
 
         if ($r->{method} ne 'GET') {
             return 'a part for HEAD' if !$j->{known}{head};
@@ -353,11 +353,11 @@ sub storable {
     my $cc = directives($said->{cc});
     my $targeted = length($said->{cdn} // '');
 
-    # RFC 9213, 2.1
+    # RFC 9213, 2.1: a targeted header replaces Cache-Control
 
     $cc = directives($said->{cdn}) if $targeted;
 
-    # 3
+    # 3: whether the response may be stored
 
     return if $o->{method} ne 'GET'
         && !($o->{method} eq 'HEAD' && $said->{base});
@@ -374,7 +374,7 @@ sub storable {
     return if $place->{control}
         && ($asked->{'cache-control'} // '') eq 'no-store';
 
-    # 4.2.1
+    # 4.2.1: the lifetime
 
     my ($life, $given, $aged) = (undef, 1, 1);
 
@@ -472,7 +472,7 @@ sub usable {
         $expire = $at if $expire > $at;
     }
 
-    # 4.4
+    # 4.4: invalidation by unsafe requests
 
     return 'a page that an unsafe request has taken away'
         if grep { $_->{uri} eq $r->{uri} && $_->{at} > $o->{at}
@@ -632,7 +632,7 @@ sub narrow {
 }
 
 
-# 5.1
+# 5.1: the header Age
 
 sub age {
     my ($j, $r, $o, $a) = @_;

@@ -411,7 +411,7 @@ sub heard {
 }
 
 
-# the origin
+# the origin: reads requests
 
 sub serve {
     my ($self, $c) = @_;
@@ -470,14 +470,14 @@ sub decide {
     return if $e->{method} !~ /^(?:GET|HEAD)$/ || $e->{status} != 200
         || $s->{fail};
 
-    # a confused origin
+    # an origin that answers any condition with 304
 
     if ($s->{odd} && defined $h->{'if-none-match'}) {
         @$e{qw/ status etag odd /} = (304, '"odd"', 1);
         return;
     }
 
-    # RFC 9110, 13.2.2
+    # RFC 9110, 13.2.2: If-None-Match precedes If-Modified-Since
 
     if (defined $h->{'if-none-match'}) {
         my $tag = tag($s->{version}, $variant);

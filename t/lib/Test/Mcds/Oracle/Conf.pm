@@ -26,7 +26,7 @@ use Exporter qw/ import /;
 
 our @EXPORT = qw/ d text places nodes listens subrequests /;
 
-# the text around each case
+# the text of nginx.conf around each case
 
 my $globals = <<'EOT';
 %%load%%

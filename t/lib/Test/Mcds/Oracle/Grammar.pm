@@ -100,7 +100,7 @@ sub session {
 }
 
 
-# server{}
+# a random server{} block
 
 sub server {
     my ($defaults) = @_;
@@ -339,7 +339,7 @@ sub app {
 }
 
 
-# access control
+# directives that deny access
 
 sub guards {
     my ($chance, $where) = @_;
