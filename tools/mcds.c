@@ -331,8 +331,8 @@ mcds_parse(mcds_t *m, int argc, char **argv)
     }
 
     /*
-     * likewise for arguments; but values, texts and words of a command may be
-     * empty
+     * no argument may be empty either, except for values, texts and the words
+     * of a command
      */
 
     if (mcds_command->run == mcds_table || mcds_command->run == mcds_array

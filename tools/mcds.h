@@ -208,7 +208,7 @@ void mcds_site_read(mcds_t *m);
 void mcds_site_pool(mcds_t *m, char *directives, ngx_str_t *name);
 
 
-/* Sets m->pool likewise for the key of a counter. */
+/* Sets m->pool as mcds_site_pool() does, for the key of a counter. */
 
 void mcds_site_key_pool(mcds_t *m, char *directives, ngx_str_t *key);
 
@@ -224,9 +224,9 @@ mcds_directive_t *mcds_site_find(mcds_t *m, ngx_uint_t *i, char *directives,
 
 
 /*
- * Returns the next of these directives that counts the key, likewise.  If exact
- * is 1 the directive has just this key; otherwise its key contains variables
- * and may have this value.
+ * Returns the next of these directives that counts the key, as mcds_site_find()
+ * does.  If exact is 1 the directive has just this key; otherwise its key
+ * contains variables and may have this value.
  */
 
 mcds_directive_t *mcds_site_find_key(mcds_t *m, ngx_uint_t *i,
@@ -297,24 +297,28 @@ uint64_t mcds_now(void);
 
 
 /*
- * Returns bytes as a JSON string; bytes that are not UTF-8 become \xNN.  This
- * and the next three return new references.
+ * Returns a new JSON string of the bytes; bytes that are not UTF-8 become \xNN.
  */
 
 json_t *mcds_str(u_char *data, size_t len);
 
 
-/* Returns a text as a JSON string, likewise. */
+/*
+ * Returns a new JSON string of the text; bytes that are not UTF-8 become \xNN.
+ */
 
 json_t *mcds_json(ngx_str_t *text);
 
 
-/* Returns milliseconds since the epoch as a readable date. */
+/*
+ * Returns a new JSON string: milliseconds since the epoch as a readable date,
+ * or null if its year has more than four digits.
+ */
 
 json_t *mcds_time(uint64_t ms);
 
 
-/* Returns a number as 16 hexadecimal digits. */
+/* Returns a new JSON string: a number as 16 hexadecimal digits. */
 
 json_t *mcds_hex(uint64_t n);
 

@@ -279,7 +279,7 @@ mcds_check_server(mcds_t *m, ngx_mcds_server_t *server)
         return o;
     }
 
-    /* as nginx does at first: connect, check the version, send a request */
+    /* nginx, too, connects, checks the version, and then sends a request */
 
     ngx_memzero(&req, sizeof(ngx_mcds_request_t));
 
@@ -627,7 +627,10 @@ mcds_check_warn(mcds_t *m, json_t *o, char *help, const char *fmt, ...)
 }
 
 
-/* as mcds_do(), but on this server, regardless of the key */
+/*
+ * executes a request as mcds_do() does, but on this server, regardless of the
+ * key
+ */
 
 static ngx_uint_t
 mcds_server_do(ngx_mcds_server_t *server, ngx_mcds_request_t *req,

@@ -347,7 +347,9 @@ mcds_counter_window(mcds_t *m, mcds_directive_t *directive, uint32_t *window,
         param = *value;
         n = ngx_parse_time(&param, 1);
 
-        /* a value that nginx rejects is refused below */
+        /*
+         * 0 for a value that nginx rejects: the check of the window refuses 0
+         */
 
         *window = (n > 0 && n <= NGX_MCDS_MAX_TTL) ? (uint32_t) n : 0;
     }

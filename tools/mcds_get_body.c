@@ -106,7 +106,7 @@ mcds_get_part(mcds_t *m, ngx_mcds_entry_t *entry, uint32_t n,
 
     if (rc == NGX_OK && secrets) {
 
-        /* the signature is checked on a value */
+        /* the functions that check signatures take an ngx_mcds_value_t */
 
         value = ngx_mcds_value_create(answer->text.len, ngx_cycle->log);
 
@@ -160,7 +160,7 @@ mcds_get_print(mcds_t *m, ngx_str_t *key, ngx_array_t *secrets)
     if (rc == NGX_OK && entry.kind == NGX_MCDS_ENTRY_VARY
         && ngx_mcds_vary_check(&entry.ext, &entry.body) == NGX_OK)
     {
-        /* for a list print the body of its variant */
+        /* the item is a list of headers: print the body of its variant */
 
         ngx_mcds_vary_names(&entry.ext, &names);
 

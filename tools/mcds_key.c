@@ -175,15 +175,15 @@ mcds_key_answers(mcds_t *m, mcds_scope_t *scope, mcds_key_url_t *u)
             continue;
         }
 
-        /* not if a location inside of this one matches */
+        /* the scope is not the right one if a location inside of it matches */
 
         if (other[i]->parent == scope) {
             return 0;
         }
 
         /*
-         * nor if a better one beside this one, or beside a level around it,
-         * matches
+         * likewise if a better location matches beside the scope, or beside a
+         * level around the scope
          */
 
         for (level = scope;

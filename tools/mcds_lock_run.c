@@ -44,10 +44,10 @@ typedef struct {
     ngx_uint_t         told;      /* the handler was called with the status */
     ngx_uint_t         status;    /* ngx_mcds_mutex_e */
     ngx_uint_t         done;
-    pid_t              pid;       /* of the command, 0: it does not run */
+    pid_t              pid;       /* pid of the command, 0: it does not run */
     int                ended;     /* exit status, of waitpid() */
-    int                signo;     /* received before the command started, or
-                                     0 */
+    int                signo;     /* signal received before the command started,
+                                     or 0 */
     unsigned           group:1;
     unsigned           lost:1;
 } mcds_run_t;

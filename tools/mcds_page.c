@@ -34,7 +34,7 @@ typedef struct {
 
 typedef struct {
     ngx_str_t         host;
-    ngx_str_t         addr;       /* as in "listen", if the host is an
+    ngx_str_t         addr;       /* address as in "listen", if the host is an
                                      address */
     ngx_uint_t        v6;
     in_port_t         port;
@@ -133,7 +133,7 @@ mcds_page_find(mcds_t *m, mcds_page_t *page, ngx_str_t *what, ngx_uint_t url,
 
     if (found->nelts == 0) {
 
-        /* without a configuration, or without mcds_cache in it */
+        /* there is no configuration, or no mcds_cache in it */
 
         mcds_site_pool(m, "mcds_cache", NULL);
 

@@ -70,7 +70,10 @@ struct mcds_sites_s {
 void mcds_site_listen(mcds_t *m, ngx_conf_t *cf, mcds_scope_t *scope);
 
 
-/* Adds the names of a "server_name" directive, likewise. */
+/*
+ * Adds the names of a "server_name" directive, in cf->args, to the server{} of
+ * the scope.
+ */
 
 void mcds_site_server_name(mcds_t *m, ngx_conf_t *cf, mcds_scope_t *scope);
 

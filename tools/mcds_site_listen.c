@@ -179,7 +179,7 @@ mcds_site_listen_host(mcds_t *m, mcds_listen_t *l, ngx_str_t *host)
         return;
     }
 
-    /* in the shortest form, as nginx writes addresses */
+    /* nginx writes addresses in the shortest form */
 
     text[host->len - 1] = '\0';
 

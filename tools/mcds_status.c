@@ -12,7 +12,7 @@
 #include "ngx_mcds_conn.h"
 
 
-/* below so many requests a hit ratio is not judged; a low ratio, percent */
+/* the minimum of requests for a hit ratio to be judged; a low ratio, percent */
 #define MCDS_STATUS_REQUESTS      1000
 #define MCDS_STATUS_LOW           10
 

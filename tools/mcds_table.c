@@ -339,7 +339,7 @@ mcds_table_get(mcds_t *m, ngx_mcds_table_t *table, ngx_str_t *names,
             continue;
         }
 
-        /* for a shell: the value alone */
+        /* a shell gets the value alone */
 
         if (rc == NGX_MCDS_OK) {
             (void) json_array_append(list, json_object_get(o, "value"));

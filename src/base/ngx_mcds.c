@@ -97,7 +97,7 @@ ngx_mcds_clock(ngx_msec_t msec)
 
     now = (uint64_t) ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
 
-    /* of the times whose low 32 bits are msec, the one nearest to now */
+    /* the time nearest to now whose low 32 bits are msec */
 
     return now + (int32_t) (msec - (uint32_t) now);
 }

@@ -74,12 +74,15 @@ typedef enum {
                                      changed */
     NGX_MCDS_NOT_NUMERIC,         /* increment of a value that is no number */
     NGX_MCDS_TOO_LARGE,           /* larger than the server's item limit */
-    NGX_MCDS_SERVER_ERROR,        /* such as out of memory on the server */
+    NGX_MCDS_SERVER_ERROR,        /* an error of the server, such as out of
+                                     memory */
 
-    NGX_MCDS_DOWN,                /* not sent: the breaker is open, or the
-                                     connection was lost before */
-    NGX_MCDS_BUSY,                /* not sent: the queue is full */
-    NGX_MCDS_TLS,                 /* not sent: the TLS handshake failed */
+    NGX_MCDS_DOWN,                /* the command was not sent: the breaker is
+                                     open, or the connection was lost before */
+    NGX_MCDS_BUSY,                /* the command was not sent: the queue of the
+                                     connection is full */
+    NGX_MCDS_TLS,                 /* the command was not sent: the TLS handshake
+                                     failed */
 
     NGX_MCDS_TIMEOUT,             /* no reply within the deadline */
     NGX_MCDS_CLOSED,              /* connection refused or lost */

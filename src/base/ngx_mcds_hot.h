@@ -55,26 +55,33 @@ typedef struct ngx_mcds_hot_place_s  ngx_mcds_hot_place_t;
 
 typedef struct {
     ngx_mcds_summary_t      *tables[NGX_MCDS_HOT_KINDS];
-    ngx_uint_t               second;   /* to which the weights have decayed */
-    ngx_uint_t               changed;  /* since the keys were last published */
+    ngx_uint_t               second;   /* second up to which the weights have
+                                          decayed */
+    ngx_uint_t               changed;  /* a key changed since the last
+                                          publication */
 
     ngx_mcds_hot_place_t    *places;   /* the list of all workers' places */
-    ngx_mcds_hot_place_t    *place;    /* of this worker in places, or NULL */
+    ngx_mcds_hot_place_t    *place;    /* the place of this worker, or NULL */
     ngx_log_t               *log;
 } ngx_mcds_hot_t;
 
 
 typedef struct {
     uint64_t                 rate;     /* requests in 1000 seconds */
-    uint64_t                 value;    /* the last one noted for the key */
-    uint64_t                 noted;    /* when, in milliseconds since the epoch;
-                                          0: no value was noted */
-    size_t                   len;      /* of the key, 1 to NGX_MCDS_HOT_KEY */
+    uint64_t                 value;    /* the last value noted for the key */
+    uint64_t                 noted;    /* when the value was noted, in
+                                          milliseconds since the epoch; 0:
+                                          never */
+    size_t                   len;      /* length of the key, 1 to
+                                          NGX_MCDS_HOT_KEY */
     u_char                   data[NGX_MCDS_HOT_KEY];
 } ngx_mcds_hot_key_t;
 
 
-/* of this worker, or NULL; set by the code that owns the shared memory */
+/*
+ * the hot keys of this worker, or NULL; set by the code that owns the shared
+ * memory
+ */
 
 extern ngx_mcds_hot_t  *ngx_mcds_hot;
 

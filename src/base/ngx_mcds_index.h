@@ -39,13 +39,13 @@ struct ngx_mcds_index_node_s {
     ngx_mcds_index_node_t   *next;       /* the next node in the same bucket */
     ngx_mcds_index_node_t  **link;       /* the pointer to this node; NULL if
                                             the node is in no index */
-    ngx_queue_t              queue;      /* in the index's idle, while idle is
-                                            set */
+    ngx_queue_t              queue;      /* link in the queue of idle nodes,
+                                            while idle is set */
     void                    *pool;
     ngx_str_t                key;
     size_t                   size;
-    uint32_t                 hash;       /* of the key, and of everything else
-                                            that tells nodes apart */
+    uint32_t                 hash;       /* hash of the key, and of everything
+                                            else that tells nodes apart */
     unsigned                 idle:1;
 };
 

@@ -53,10 +53,11 @@ void ngx_mcds_key_build(ngx_mcds_key_t *key, ngx_str_t *prefix,
 
 
 /*
- * Builds the key of a page, or of an item that belongs to a page, likewise.
- * The text begins with "<", and is replaced by "<sha1:" and the digits if it
- * cannot be used as it is.  As neither a prefix nor any other key contains "<",
- * no configuration can give the key of a page to anything else.
+ * Builds the key of a page, or of an item that belongs to a page, as
+ * ngx_mcds_key_build() does.  The text begins with "<", and is replaced by
+ * "<sha1:" and the digits if it cannot be used as it is.  As neither a prefix
+ * nor any other key contains "<", no configuration can give the key of a page
+ * to anything else.
  */
 
 void ngx_mcds_key_build_page(ngx_mcds_key_t *key, ngx_str_t *prefix,

@@ -28,7 +28,9 @@
 typedef struct ngx_mcds_past_s  ngx_mcds_past_t;
 
 
-/* of this host, or NULL; set by the code that owns the shared memory */
+/*
+ * the past of this host, or NULL; set by the code that owns the shared memory
+ */
 
 extern ngx_mcds_past_t  *ngx_mcds_past;
 

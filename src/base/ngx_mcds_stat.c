@@ -55,7 +55,7 @@ typedef char  ngx_mcds_stat_check_zones[
     (NGX_MCDS_ZONE_LAST <= NGX_MCDS_STAT_MAX) ? 1 : -1];
 
 
-/* of this worker: the statistics with sums that are not flushed yet */
+/* the statistics of this worker whose sums are not flushed yet */
 static ngx_queue_t  ngx_mcds_stat_queue;
 
 

@@ -22,15 +22,15 @@
 #include "ngx_mcds.h"
 
 
-/* buckets of the latency of servers, the last one without an upper bound */
+/* number of buckets of the latency of servers; the last has no upper bound */
 #define NGX_MCDS_STAT_BUCKETS     15
 
-/* buckets of the times of builds and waits, likewise */
+/* number of buckets of build and wait times; the last has no upper bound */
 #define NGX_MCDS_STAT_TIMES       14
 
 #define NGX_MCDS_STAT_ID          20
 
-/* no family has more sums; checked when compiling */
+/* the maximum number of sums of a family; checked when compiling */
 #define NGX_MCDS_STAT_MAX         256
 
 
@@ -102,7 +102,10 @@ typedef enum {
 typedef uint64_t  ngx_mcds_stat_sum_t  __attribute__((aligned(8)));
 
 
-/* of one worker, in shared memory; only the process "pid" writes */
+/*
+ * the gauges of one worker, in shared memory; only the process "pid" writes
+ * them
+ */
 
 typedef struct {
     ngx_atomic_t           pid;
@@ -110,7 +113,8 @@ typedef struct {
     ngx_atomic_t           connections;
     ngx_atomic_t           down_since;  /* seconds since the epoch; 0: breaker
                                            closed */
-    ngx_atomic_t           retry;       /* time of the next probe, likewise */
+    ngx_atomic_t           retry;       /* time of the next probe, seconds since
+                                           the epoch */
 } ngx_mcds_stat_gauge_t;
 
 
@@ -169,7 +173,7 @@ typedef struct ngx_mcds_stat_s  ngx_mcds_stat_t;
 
 struct ngx_mcds_stat_s {
     ngx_uint_t               family;
-    ngx_str_t                pool;      /* its name; empty for a cache */
+    ngx_str_t                pool;      /* pool's name; empty for a cache */
     ngx_str_t                name;
     ngx_uint_t               kind;      /* kind of a counter,
                                            ngx_mcds_stat_kind_e */
@@ -178,9 +182,11 @@ struct ngx_mcds_stat_s {
     ngx_mcds_stat_shared_t  *shared;    /* NULL: no room in shared memory */
     ngx_atomic_uint_t        owner;
     ngx_mcds_stat_gauge_t   *gauges;
-    ngx_uint_t               ngauges;   /* of gauges, the number of workers */
+    ngx_uint_t               ngauges;   /* length of gauges: the number of
+                                           workers */
 
-    ngx_mcds_stat_gauge_t   *gauge;     /* this worker's in gauges, or NULL */
+    ngx_mcds_stat_gauge_t   *gauge;     /* the one of this worker in gauges, or
+                                           NULL */
     ngx_uint_t               pending;
     ngx_uint_t               connections;
 
@@ -190,19 +196,21 @@ struct ngx_mcds_stat_s {
                                          */
     void                    *data;      /* data for gather() */
 
-    ngx_queue_t              changed;   /* next is not NULL: not flushed yet */
+    ngx_queue_t              changed;   /* link in the queue of statistics to be
+                                           flushed; next NULL: not queued */
     ngx_uint_t               nsums;
-    uint64_t                *sums;      /* since the last flush */
+    uint64_t                *sums;      /* sums since the last flush */
 };
 
 
-/* the sums over all workers */
+/* the sums of one statistics over all workers */
 
 typedef struct {
     uint64_t                 pending;
     uint64_t                 connections;
     uint64_t                 open;      /* workers with an open breaker */
-    uint64_t                 open_since;  /* when the first of them opened */
+    uint64_t                 open_since;  /* when the first of these breakers
+                                             opened */
     uint64_t                 retry;     /* the earliest of their next probes */
     uint64_t                 usage[NGX_MCDS_USAGE_LAST];
     uint64_t                 sums[NGX_MCDS_STAT_MAX];
@@ -239,7 +247,10 @@ typedef struct {
 extern ngx_mcds_memory_t  ngx_mcds_memory;
 
 
-/* of this worker, or NULL; set by the code that has read the configuration */
+/*
+ * the statistics of this worker, or NULL; set by the code that has read the
+ * configuration
+ */
 
 extern ngx_mcds_stats_t  *ngx_mcds_stats;
 
@@ -280,12 +291,12 @@ char *ngx_mcds_stat_family(ngx_uint_t family);
 
 
 /*
- * The functions below are called in a worker.  Without shared memory each of
- * them does as much as is possible.
+ * The functions from here on are called in a worker.  Without shared memory
+ * they count in the memory of the worker only.
  */
 
 
-/* Takes the gauge of the worker of that number. */
+/* Takes the gauge of the worker with this number; called in that worker. */
 
 void ngx_mcds_stat_attach(ngx_mcds_stat_t *stat, ngx_uint_t worker);
 

@@ -33,7 +33,8 @@ typedef enum {
     NGX_MCDS_ZONE_UPDATING,
     NGX_MCDS_ZONE_REVALIDATED,
     NGX_MCDS_ZONE_HIT,
-    NGX_MCDS_ZONE_STALE_DRY,      /* likewise in a dry run */
+    NGX_MCDS_ZONE_STALE_DRY,      /* stale answers that a dry run would have
+                                     given */
     NGX_MCDS_ZONE_UPDATING_DRY,
     NGX_MCDS_ZONE_HIT_DRY,
 

@@ -59,10 +59,11 @@
 typedef struct {
     uint64_t               count;
     uint64_t               error;
-    uint64_t               value;    /* the last one noted with the key */
-    uint64_t               noted;    /* when; 0: no value was noted */
+    uint64_t               value;    /* the last value noted with the key */
+    uint64_t               noted;    /* when the value was noted; 0: never */
     uint32_t               hash;
-    uint32_t               next;     /* in the bucket: its number + 1, or 0 */
+    uint32_t               next;     /* index of the next in the bucket, plus 1;
+                                        or 0 */
     uint32_t               place;    /* index in the heap */
     uint32_t               len;
     u_char                 data[NGX_MCDS_SUMMARY_KEY + 1];

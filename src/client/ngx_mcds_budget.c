@@ -29,7 +29,7 @@ static void ngx_mcds_wait_set_timer(void);
 static void ngx_mcds_wait_handler(ngx_event_t *ev);
 
 
-/* of this worker; the wait with the earliest deadline is the head */
+/* the waits of this worker; the head has the earliest deadline */
 
 static ngx_queue_t  ngx_mcds_waits;
 static ngx_event_t  ngx_mcds_wait_event;

@@ -37,7 +37,8 @@ typedef struct {
     ngx_uint_t             rounds;
     ngx_uint_t             changed;      /* a value was stored */
 
-    ngx_mcds_request_t     req;          /* its strings follow this struct */
+    ngx_mcds_request_t     req;          /* the request; its strings follow this
+                                            struct */
 } ngx_mcds_steps_t;
 
 

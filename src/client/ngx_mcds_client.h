@@ -21,7 +21,7 @@
 #include "ngx_mcds_stat.h"
 
 
-/* with more servers libmemcached aborts */
+/* libmemcached aborts with more servers */
 #define NGX_MCDS_MAX_SERVERS      100
 
 /* two bits of a CAS value identify the replica */
@@ -51,14 +51,15 @@ struct ngx_mcds_pool_s {
     ngx_str_t             name;
     ngx_str_t             prefix;       /* prepended to all keys */
 
-    ngx_msec_t            timeout;      /* of an operation */
+    ngx_msec_t            timeout;      /* timeout of an operation */
     ngx_msec_t            connect_timeout;
     ngx_uint_t            max_fails;    /* 0: the breaker never opens */
     ngx_msec_t            fail_timeout;
     ngx_uint_t            max_pending;  /* maximum of operations on a
                                            connection */
     size_t                max_pending_size;
-    ngx_msec_t            keepalive;    /* of an idle connection, 0: no limit */
+    ngx_msec_t            keepalive;    /* timeout of an idle connection, 0:
+                                           none */
 
     ngx_uint_t            classic;      /* use the classic protocol */
     ngx_uint_t            no_ttl;       /* items are stored without expiry */
@@ -99,9 +100,9 @@ struct ngx_mcds_pool_s {
 
 
 /*
- * Creates a pool with default settings and no server.  This and the next three
- * functions are called while the configuration is read.  Returns NULL if out of
- * memory.
+ * Creates a pool with default settings and no server; called, as all functions
+ * up to ngx_mcds_pool_init(), while the configuration is read.  Returns NULL if
+ * out of memory.
  */
 
 ngx_mcds_pool_t *ngx_mcds_pool_create(ngx_pool_t *pool, ngx_str_t *name);

@@ -196,7 +196,7 @@ ngx_mcds_conn_close(ngx_mcds_conn_t *conn, ngx_uint_t rc)
 
     if (conn->retired && !conn->flush.posted) {
 
-        /* by an event, as the caller may still use the connection */
+        /* an event frees the connection, as the caller may still use it */
 
         ngx_post_event(&conn->flush, &ngx_posted_events);
     }
@@ -445,7 +445,9 @@ ngx_mcds_conn_connect(ngx_mcds_conn_t *conn)
     conn->state = NGX_MCDS_CONN_CONNECTING;
     conn->deadline = ngx_current_msec + server->pool->connect_timeout;
 
-    /* also for the handshake on a socket that is connected at once */
+    /*
+     * a socket that is connected at once needs the timer too, for the handshake
+     */
 
     ngx_mcds_conn_set_timer(conn);
 
@@ -831,7 +833,10 @@ ngx_mcds_conn_set_timer(ngx_mcds_conn_t *conn)
 }
 
 
-/* NGX_DECLINED if there is no deadline */
+/*
+ * sets the earliest deadline of the connection; returns NGX_DECLINED if there
+ * is none
+ */
 
 static ngx_int_t
 ngx_mcds_conn_deadline(ngx_mcds_conn_t *conn, ngx_msec_t *deadline)

@@ -23,7 +23,7 @@ typedef struct ngx_mcds_resolve_s   ngx_mcds_resolve_t;
 
 
 typedef enum {
-    NGX_MCDS_CONN_IDLE = 0,       /* no socket */
+    NGX_MCDS_CONN_IDLE = 0,       /* there is no socket */
     NGX_MCDS_CONN_CONNECTING,
     NGX_MCDS_CONN_HANDSHAKING,    /* TLS handshake */
     NGX_MCDS_CONN_GREETING,       /* "version" (and "mn") were sent */
@@ -196,8 +196,8 @@ void ngx_mcds_conn_fail(ngx_mcds_conn_t *conn, ngx_uint_t rc);
 
 
 /*
- * Likewise when the server has closed an idle connection, which is no failure:
- * GETs are sent once more on a new connection.
+ * Closes a connection that the server had closed as idle, which is no failure:
+ * exchanges with GET are sent once more on a new connection.
  */
 
 void ngx_mcds_conn_lost(ngx_mcds_conn_t *conn);

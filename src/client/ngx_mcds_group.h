@@ -59,9 +59,9 @@ struct ngx_mcds_group_s {
 
     ngx_uint_t             n;            /* number of legs */
     ngx_uint_t             left;         /* legs without an answer */
-    ngx_uint_t             start;        /* the first leg to read from */
-    ngx_uint_t             asked;        /* number of legs read from */
-    ngx_uint_t             rc;           /* the best of all legs so far */
+    ngx_uint_t             start;        /* index of the first leg to read */
+    ngx_uint_t             asked;        /* number of legs asked */
+    ngx_uint_t             rc;           /* best result of legs so far */
     ngx_uint_t             rank;
     uint64_t               cas;          /* CAS value of the leader, or 0 */
     int64_t                ttl;          /* time to live of a number, if

@@ -159,7 +159,7 @@ ngx_mcds_result_value(ngx_mcds_result_t *result, ngx_log_t *log)
         return ngx_mcds_value_ref(result->value);
     }
 
-    /* with room for a CRLF, so that the value may be stored again */
+    /* the value has room for a CRLF, so that it may be stored again */
 
     value = ngx_mcds_value_create(result->len + 2, log);
     if (value == NULL) {

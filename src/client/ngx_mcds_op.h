@@ -119,7 +119,8 @@ struct ngx_mcds_op_s {
 
     ngx_mcds_op_t       **link;         /* the client's pointer to the
                                            operation, or NULL */
-    ngx_queue_t           queue;        /* of operations that failed at once */
+    ngx_queue_t           queue;        /* link in the queue of operations that
+                                           failed at once */
     ngx_uint_t            rc;           /* result code of such an operation */
 };
 

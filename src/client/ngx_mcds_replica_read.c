@@ -530,7 +530,7 @@ ngx_mcds_newest_end(ngx_mcds_group_t *group, ngx_mcds_leg_t *leg)
 }
 
 
-/* no server has the key, or none has answered in time */
+/* ends a read: no server has the key, or none has answered in time */
 
 static void
 ngx_mcds_newest_none(ngx_mcds_group_t *group)

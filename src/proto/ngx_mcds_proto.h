@@ -62,7 +62,7 @@ typedef struct {
     ngx_uint_t    verb;           /* ngx_mcds_verb_e */
     ngx_uint_t    want;           /* NGX_MCDS_VALUE | ... */
 
-    ngx_str_t     key;            /* valid, see ngx_mcds_key.h */
+    ngx_str_t     key;            /* a valid key, see ngx_mcds_key.h */
     uint32_t      opaque;
 
     /*
@@ -90,7 +90,7 @@ typedef struct {
     ngx_uint_t    rc;             /* ngx_mcds_rc_e */
     ngx_uint_t    has;            /* NGX_MCDS_VALUE | ... */
 
-    size_t        len;            /* of the value, if the reply has one */
+    size_t        len;            /* length of the value, if there is one */
     uint64_t      cas;
     int64_t       ttl;
     uint32_t      flags;

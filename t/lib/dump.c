@@ -83,7 +83,7 @@ dump_init(ngx_conf_t *cf)
 
     cmcf = ngx_http_conf_get_module_main_conf(cf, ngx_http_core_module);
 
-    /* after "if", and before any request to memcached */
+    /* this phase follows "if", and precedes any request to memcached */
 
     h = ngx_array_push(&cmcf->phases[NGX_HTTP_PREACCESS_PHASE].handlers);
     if (h == NULL) {

@@ -272,7 +272,7 @@ order_postconfiguration(ngx_conf_t *cf)
 
     order_variables.len = p - order_variables.data;
 
-    /* before any request to memcached */
+    /* this phase precedes any request to memcached */
 
     h = ngx_array_push(&cmcf->phases[NGX_HTTP_POST_READ_PHASE].handlers);
     if (h == NULL) {
@@ -350,7 +350,7 @@ order_handler(ngx_http_request_t *r)
 }
 
 
-/* in the order of the phase engine; the log phase is not part of it */
+/* lists the handlers in the order of the phase engine, without the log phase */
 
 static u_char *
 order_phases(u_char *p, u_char *last, ngx_http_request_t *r)

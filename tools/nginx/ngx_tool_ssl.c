@@ -17,11 +17,11 @@
 
 #undef NGX_API
 
-/* included, as static functions create their configurations */
+/* the sources are included, as static functions create their configurations */
 
 #include <ngx_event_openssl.c>
 
-/* since nginx 1.27.2 */
+/* nginx 1.27.2 and later have this file */
 
 #if __has_include(<ngx_event_openssl_cache.c>)
 #define NGX_TOOL_SSL_CACHE        1

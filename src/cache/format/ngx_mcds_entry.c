@@ -249,7 +249,10 @@ ngx_mcds_entry_grow(ngx_mcds_value_t *value, size_t more, ngx_log_t *log)
         return NULL;
     }
 
-    /* by half at least, so that a body in small pieces is rarely copied */
+    /*
+     * the value grows by half at least, so that a body in small pieces is
+     * rarely copied
+     */
 
     size = value->size + value->size / 2;
 

@@ -268,7 +268,10 @@ ngx_int_t ngx_mcds_entry_header(ngx_str_t *headers, ngx_str_t *name,
     ngx_str_t *value);
 
 
-/* Takes the next header line of this name, compared without case, likewise. */
+/*
+ * Takes the next header line of this name, compared without case, and advances
+ * headers behind it.  Returns NGX_OK with value, or NGX_DONE if there is none.
+ */
 
 ngx_int_t ngx_mcds_entry_find(ngx_str_t *headers, ngx_str_t *name,
     ngx_str_t *value);

@@ -46,7 +46,7 @@ static ngx_int_t ngx_mcds_forwarded_list(ngx_str_t *value, u_char *buf,
     ngx_str_t *text);
 
 
-/* for a letter in lower case */
+/* ch is a digit or a letter in lower case */
 
 #define ngx_mcds_forwarded_alnum(ch)                                          \
     (((ch) >= 'a' && (ch) <= 'z') || ((ch) >= '0' && (ch) <= '9'))
@@ -468,7 +468,10 @@ ngx_mcds_forwarded_write(u_char *p, ngx_str_t *name, ngx_str_t *value)
 
     if (ngx_mcds_forwarded_kind(name) == NGX_MCDS_FORWARDED_LIST) {
 
-        /* after the room for the length, which is not known yet */
+        /*
+         * the list is written after the room for its length, which is not known
+         * yet
+         */
 
         start = p + NGX_SIZE_T_LEN + sizeof(",:") - 1;
 

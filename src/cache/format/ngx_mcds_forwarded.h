@@ -21,7 +21,8 @@
 typedef struct {
     ngx_str_t     scheme;         /* "http" or "https" */
     ngx_str_t     host;           /* the header Host, with its port */
-    ngx_uint_t    port;           /* of the host, or of the scheme */
+    ngx_uint_t    port;           /* port in the host, or the default of the
+                                     scheme */
     ngx_uint_t    local_port;     /* port on which the server listens */
 } ngx_mcds_own_t;
 

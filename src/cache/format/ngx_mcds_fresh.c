@@ -37,7 +37,8 @@
 
 typedef struct {
     ngx_str_t     name;
-    ngx_str_t     arg;            /* without its quotes, escapes not decoded */
+    ngx_str_t     arg;            /* argument without its quotes, escapes not
+                                     decoded */
     unsigned      has_arg:1;
 } ngx_mcds_directive_t;
 
@@ -838,7 +839,7 @@ ngx_mcds_fresh_life(ngx_mcds_answer_t *answer, ngx_mcds_cache_control_t *cc,
 
     *took = 0;
 
-    /* in seconds, as ngx_time() had them at that moment */
+    /* the time in whole seconds, as ngx_time() had it at that moment */
 
     now = (int64_t) (now_ms / 1000);
 

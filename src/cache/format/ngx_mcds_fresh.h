@@ -31,7 +31,8 @@ typedef struct {
     uint32_t      s_maxage;
     uint32_t      swr;            /* stale-while-revalidate, RFC 5861 */
     uint32_t      sie;            /* stale-if-error, RFC 5861 */
-    uint32_t      max_stale;      /* of a request; without an argument any */
+    uint32_t      max_stale;      /* max-stale of a request, seconds; without an
+                                     argument any staleness */
     uint32_t      min_fresh;      /* min-fresh of a request, seconds */
 
     unsigned      has_max_age:1;

@@ -258,7 +258,9 @@ ngx_mcds_sign_find(ngx_mcds_entry_t *entry, size_t header, size_t *at)
 }
 
 
-/* key: signed after the item, or NULL */
+/*
+ * computes the signature over the item, followed by the key unless it is NULL
+ */
 
 static ngx_int_t
 ngx_mcds_sign_make(u_char *data, size_t len, size_t at, ngx_str_t *key,

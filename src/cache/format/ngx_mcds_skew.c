@@ -22,8 +22,10 @@
 
 typedef struct {
     uint64_t    id;             /* hash of pool and key; 0: free slot */
-    uint64_t    created;        /* as the writer of the page says */
-    uint64_t    made;           /* as this worker knows; 0: same as created */
+    uint64_t    created;        /* time of creation in the page, by the clock of
+                                   its writer */
+    uint64_t    made;           /* time of creation by this worker's clock; 0:
+                                   same as created */
     uint64_t    seen;           /* when this worker last saw the page */
 } ngx_mcds_skew_slot_t;
 

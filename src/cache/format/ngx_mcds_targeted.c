@@ -247,7 +247,10 @@ ngx_mcds_member_item(ngx_mcds_member_t *m, u_char *p, u_char *last)
 }
 
 
-/* at most 15 digits, or 12 before the point and 3 after it */
+/*
+ * reads a number: at most 15 digits, or 12 before the point and 3 after it (RFC
+ * 8941)
+ */
 
 static u_char *
 ngx_mcds_member_number(ngx_mcds_member_t *m, u_char *p, u_char *last)

@@ -131,7 +131,7 @@ sub pass {
 sub add { $_[0]->set($_[0]{time} + $_[1]) }
 
 
-# memcached reads its clock one second after it last did
+# memcached reads the system's clock one second after its last reading
 
 sub set {
     my ($self, $time) = @_;

@@ -93,7 +93,7 @@ sub following {
 }
 
 
-# for mcds the function, for nginx the module
+# the name of a handler: for mcds its function, for nginx its module
 
 sub name {
     my ($self, $module, $in, $code, $base) = @_;

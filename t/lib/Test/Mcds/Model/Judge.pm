@@ -286,7 +286,7 @@ sub said {
     delete @said{qw/ cc cdn accel expires /}
         if $o->{status} == 304 && $s->{lazy};
 
-    # 4.3.5: likewise those of a HEAD of the same page
+    # the headers of a HEAD, too, come on top of those of the stored page, 4.3.5
 
     if ($o->{status} == 304 || $o->{method} eq 'HEAD') {
         my ($base) = grep { $_->{uri} eq $o->{uri} && defined $_->{end}

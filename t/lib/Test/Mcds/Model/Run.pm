@@ -378,7 +378,7 @@ sub connect {
 }
 
 
-# the client's side
+# the client: reads answers, and notes connections that nginx closes
 
 sub answered {
     my ($self, $c) = @_;

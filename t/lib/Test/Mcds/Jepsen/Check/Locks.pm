@@ -51,7 +51,8 @@ sub check {
 }
 
 
-# by name: the intervals in which an owner could be sure to hold the lock
+# returns, by lock name, the intervals in which an owner could be sure to hold
+# the lock
 
 sub held {
     my ($h) = @_;

@@ -114,10 +114,10 @@ sub stopped {
 }
 
 
-# by page: the acknowledged purges in the order of their answers, each with the
-# last one to begin up to there, among deletions and among all; and the pages
-# that a host has built without memcached for waiting requests, which are not
-# subject to purges
+# returns, by page, the acknowledged purges in the order of their answers, each
+# with the last one to begin up to there, among deletions and among all; and the
+# pages that a host has built without memcached for waiting requests, which are
+# not subject to purges
 
 sub purges {
     my ($h, $purges, $alone) = @_;
@@ -184,8 +184,8 @@ sub last_purge {
 }
 
 
-# a busy machine may exceed the timeout: the request took that long, and the log
-# of the host says so for this page
+# returns 1 if a busy machine exceeded the timeout: the request took that long,
+# and the log of the host says so for this page
 
 sub given_up {
     my ($h, $r) = @_;
