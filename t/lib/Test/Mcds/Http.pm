@@ -186,8 +186,8 @@ sub note_times {
 }
 
 
-# the next response on the connection; at the timeout or the end of the
-# connection what was received of it
+# returns the next response on the connection, or the part of it that was
+# received until the timeout or the end of the connection
 
 sub response {
     my ($c, $timeout) = @_;

@@ -177,8 +177,8 @@ sub name {
 }
 
 
-# compares what clients may be shown; Age, Date, validators and the like may
-# differ, and so may the choice between the page, a part of it and 304
+# compares the pages that two answers show; Age, Date, validators and the like
+# may differ, and so may the choice between the page, a part of it and 304
 
 sub differ {
     my ($r, $want, $got) = @_;
