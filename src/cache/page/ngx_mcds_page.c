@@ -84,7 +84,10 @@ void
 ngx_mcds_copy_unref(ngx_mcds_copy_t *copy)
 {
     if (copy && --copy->refs == 0) {
-        ngx_mcds_stream_unkeep(copy);
+        if (copy->kept) {
+            copy->unkeep(copy->kept);
+        }
+
         ngx_mcds_copy_unref(copy->first);
 
         if (copy->prepared) {

@@ -48,7 +48,8 @@ struct ngx_mcds_copy_s {
                                           NULL at first */
     void               *prepared;      /* the users', NULL at first, freed with
                                           the copy */
-    ngx_mcds_part_t   **kept;          /* parts in memory, or NULL */
+    void               *kept;          /* of its body, in memory, or NULL */
+    void              (*unkeep)(void *kept);  /* ... what frees it */
     ngx_mcds_copy_t    *first;         /* of a list: the variant that it was
                                           made for, or NULL */
 };

@@ -139,6 +139,7 @@ static ngx_int_t ngx_mcds_stream_check_part(ngx_mcds_stream_t *stream,
     ngx_mcds_part_t *part);
 static ngx_int_t ngx_mcds_stream_lost(ngx_mcds_stream_t *stream,
     ngx_uint_t rc);
+static void ngx_mcds_stream_unkeep(void *kept);
 
 static ngx_mcds_line_t *ngx_mcds_line_get(ngx_mcds_pool_t *pool);
 static void ngx_mcds_line_send(ngx_mcds_line_t *line);
@@ -633,13 +634,11 @@ ngx_mcds_stream_keep(ngx_mcds_copy_t *copy, ngx_mcds_split_t *split)
         return NGX_DECLINED;
     }
 
-    kept = ngx_calloc(copy->entry.parts * sizeof(ngx_mcds_part_t *),
+    kept = ngx_calloc((copy->entry.parts + 1) * sizeof(ngx_mcds_part_t *),
                       ngx_cycle->log);
     if (kept == NULL) {
         return NGX_DECLINED;
     }
-
-    copy->kept = kept;
 
     for (n = 0; n < copy->entry.parts; n++) {
         value = ngx_mcds_split_part(split, n);
@@ -648,7 +647,7 @@ ngx_mcds_stream_keep(ngx_mcds_copy_t *copy, ngx_mcds_split_t *split)
                ? ngx_mcds_part_create(copy, n) : NULL;
 
         if (part == NULL) {
-            ngx_mcds_stream_unkeep(copy);
+            ngx_mcds_stream_unkeep(kept);
             return NGX_DECLINED;
         }
 
@@ -660,25 +659,23 @@ ngx_mcds_stream_keep(ngx_mcds_copy_t *copy, ngx_mcds_split_t *split)
         part->rc = NGX_MCDS_OK;
     }
 
+    copy->kept = kept;
+    copy->unkeep = ngx_mcds_stream_unkeep;
+
     return NGX_OK;
 }
 
 
-void
-ngx_mcds_stream_unkeep(ngx_mcds_copy_t *copy)
+static void
+ngx_mcds_stream_unkeep(void *kept)
 {
-    uint32_t  n;
+    ngx_mcds_part_t  **part;
 
-    if (copy->kept == NULL) {
-        return;
+    for (part = kept; *part; part++) {
+        ngx_mcds_part_unref(*part);
     }
 
-    for (n = 0; n < copy->entry.parts && copy->kept[n]; n++) {
-        ngx_mcds_part_unref(copy->kept[n]);
-    }
-
-    ngx_free(copy->kept);
-    copy->kept = NULL;
+    ngx_free(kept);
 }
 
 

@@ -84,12 +84,11 @@ void ngx_mcds_stream_remove(ngx_mcds_copy_t *copy);
 
 /*
  * Gives a copy the parts that are still in memory, so that memcached need not
- * be asked for them; NGX_DECLINED if there are not all of them.  unkeep: to be
- * called before the copy is freed.
+ * be asked for them; NGX_DECLINED if there are not all of them.  They are freed
+ * with the copy.
  */
 
 ngx_int_t ngx_mcds_stream_keep(ngx_mcds_copy_t *copy, ngx_mcds_split_t *split);
-void ngx_mcds_stream_unkeep(ngx_mcds_copy_t *copy);
 
 
 #endif /* _NGX_MCDS_STREAM_H_INCLUDED_ */
