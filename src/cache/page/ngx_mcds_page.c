@@ -386,10 +386,6 @@ ngx_mcds_page_get(ngx_mcds_pool_t *pool, ngx_str_t *key)
     uint32_t          hash;
     ngx_mcds_page_t  *page;
 
-    if (ngx_mcds_pages_reads.next == NULL) {
-        ngx_queue_init(&ngx_mcds_pages_reads);
-    }
-
     hash = ngx_mcds_hash(key->data, key->len);
 
     page = ngx_mcds_page_find(pool, key, hash);
@@ -411,7 +407,6 @@ ngx_mcds_page_get(ngx_mcds_pool_t *pool, ngx_str_t *key)
 
     ngx_queue_init(&page->waiters);
 
-    page->poll.handler = ngx_mcds_page_poll_handler;
     page->poll.data = page;
     page->poll.log = ngx_cycle->log;
     page->poll.cancelable = 1;
@@ -501,7 +496,9 @@ ngx_mcds_page_forget(ngx_mcds_index_node_t *node)
         ngx_del_timer(&page->poll);
     }
 
-    ngx_mcds_page_forget_list(page);
+    if (page->forget) {
+        page->forget(page);
+    }
 
     ngx_free(page);
 }
@@ -699,6 +696,12 @@ ngx_mcds_page_lookup(ngx_mcds_seat_t *seat)
     page = seat->page;
     read = page->read;
 
+    if (ngx_mcds_pages_read_event.handler == NULL) {
+        ngx_queue_init(&ngx_mcds_pages_reads);
+        ngx_mcds_pages_read_event.handler = ngx_mcds_page_read_handler;
+        ngx_mcds_pages_read_event.log = ngx_cycle->log;
+    }
+
     if (read == NULL) {
         read = ngx_calloc(sizeof(ngx_mcds_read_t), ngx_cycle->log);
         if (read == NULL) {
@@ -715,9 +718,6 @@ ngx_mcds_page_lookup(ngx_mcds_seat_t *seat)
         ngx_mcds_page_ref(page);
 
         if (!ngx_mcds_pages_read_event.posted) {
-            ngx_mcds_pages_read_event.handler = ngx_mcds_page_read_handler;
-            ngx_mcds_pages_read_event.log = ngx_cycle->log;
-
             ngx_post_event(&ngx_mcds_pages_read_event, &ngx_posted_events);
         }
     }

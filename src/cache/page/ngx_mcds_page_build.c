@@ -64,6 +64,7 @@ static void ngx_mcds_page_give_up(ngx_mcds_page_t *page);
 static void ngx_mcds_page_pause(ngx_mcds_page_t *page, ngx_msec_t left);
 static void ngx_mcds_page_tell_pause(ngx_mcds_page_t *page);
 static void ngx_mcds_page_set_poll(ngx_mcds_page_t *page);
+static void ngx_mcds_page_poll_handler(ngx_event_t *ev);
 static ngx_int_t ngx_mcds_page_poll_here(ngx_mcds_page_t *page);
 static void ngx_mcds_page_lock_asked(void *data, ngx_mcds_result_t *result);
 
@@ -76,6 +77,7 @@ ngx_mcds_page_enter(ngx_mcds_seat_t *seat, ngx_mcds_enter_t *enter,
 
     page = seat->page;
     page->lock_age = enter->lock_age;
+    page->poll.handler = ngx_mcds_page_poll_handler;
 
     seat->wait = enter->wait;
     seat->max_waiters = enter->max_waiters;
@@ -1280,7 +1282,7 @@ ngx_mcds_page_set_poll(ngx_mcds_page_t *page)
 }
 
 
-void
+static void
 ngx_mcds_page_poll_handler(ngx_event_t *ev)
 {
     ngx_uint_t           due;

@@ -50,6 +50,8 @@ struct ngx_mcds_page_s {
     ngx_mcds_read_t      *read;        /* of this turn */
     ngx_mcds_read_t      *confirm;     /* the same for the list */
     ngx_mcds_copy_t      *list;        /* the last one that was seen */
+    void                (*forget)(ngx_mcds_page_t *page);  /* frees the list,
+                                          or NULL */
     uint64_t              list_asked;  /* when memcached said that it is the
                                           right one; 0: not yet */
     ngx_atomic_uint_t     list_purges; /* ... as mine_purges */
@@ -224,7 +226,6 @@ void ngx_mcds_page_found(ngx_mcds_page_t *page, ngx_mcds_copy_t *copy);
 void ngx_mcds_page_failed(ngx_mcds_page_t *page, ngx_uint_t backoff);
 void ngx_mcds_page_release(ngx_mcds_page_t *page);
 void ngx_mcds_page_share_copy(ngx_mcds_page_t *page, ngx_mcds_copy_t *copy);
-void ngx_mcds_page_poll_handler(ngx_event_t *ev);
 
 
 /* the owner does not wait for the lock any longer */

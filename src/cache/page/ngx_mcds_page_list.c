@@ -75,6 +75,7 @@ ngx_mcds_page_remember(ngx_mcds_page_t *page, ngx_mcds_copy_t *copy)
     list->first = NULL;
 
     page->list = list;
+    page->forget = ngx_mcds_page_forget_list;
 }
 
 
