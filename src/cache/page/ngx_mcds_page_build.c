@@ -809,13 +809,6 @@ ngx_mcds_page_begin(ngx_mcds_seat_t *seat)
 }
 
 
-uint64_t
-ngx_mcds_page_build_id(ngx_mcds_seat_t *seat)
-{
-    return seat->building ? seat->page->awaited : 0;
-}
-
-
 /*
  * Who builds among the workers of this host: NGX_OK this one; NGX_BUSY another
  * one; NGX_ABORT nobody for a while.

@@ -2,9 +2,9 @@
 /*
  * Copyright (C) mcds authors
  *
- * What the files about pages share: ngx_mcds_page.c knows the pages and reads
- * them, ngx_mcds_page_build.c says who builds and who waits,
- * ngx_mcds_page_store.c stores what was built.
+ * What the files about pages share: ngx_mcds_page.c knows the pages,
+ * ngx_mcds_page_read.c reads them, ngx_mcds_page_build.c says who builds and who
+ * waits, ngx_mcds_page_store.c stores what was built.
  */
 
 
@@ -179,6 +179,11 @@ void ngx_mcds_page_read_end(ngx_mcds_read_t *read, ngx_uint_t outcome);
 void ngx_mcds_page_not_used(ngx_mcds_page_t *page, char *why);
 
 
+/* the page of a key, made if there is none yet; NULL: out of memory */
+
+ngx_mcds_page_t *ngx_mcds_page_get(ngx_mcds_pool_t *pool, ngx_str_t *key);
+
+
 /* a page lives on while somebody refers to it, and some time beyond */
 
 void ngx_mcds_page_ref(ngx_mcds_page_t *page);
@@ -238,7 +243,8 @@ void ngx_mcds_page_hurry_lock(ngx_mcds_page_t *page);
  * page was purged since its number of purges was this one; keep_unasked: this
  * one, which may be the right one; drop: of this worker.  kept: that of the
  * worker or of the host, of this stamp, or of any if it is NULL; NULL if there
- * is none; the page's reference.
+ * is none; the page's reference.  unasked: that to use when memcached does not
+ * answer.
  */
 
 void ngx_mcds_page_keep(ngx_mcds_page_t *page, ngx_mcds_copy_t *copy,
@@ -247,6 +253,7 @@ void ngx_mcds_page_keep_unasked(ngx_mcds_page_t *page, ngx_mcds_copy_t *copy);
 void ngx_mcds_page_drop(ngx_mcds_page_t *page);
 ngx_mcds_copy_t *ngx_mcds_page_kept(ngx_mcds_page_t *page,
     ngx_mcds_stamp_t *stamp);
+ngx_mcds_copy_t *ngx_mcds_page_unasked(ngx_mcds_page_t *page);
 u_char *ngx_mcds_page_id(ngx_mcds_page_t *page);
 
 

@@ -44,58 +44,6 @@ ngx_mcds_page_list_known(ngx_mcds_seat_t *seat)
 }
 
 
-ngx_str_t *
-ngx_mcds_page_key(ngx_mcds_seat_t *seat)
-{
-    return &seat->page->key;
-}
-
-
-/* without a reference of the page, which would live for ever with it */
-
-void
-ngx_mcds_page_remember(ngx_mcds_page_t *page, ngx_mcds_copy_t *copy)
-{
-    ngx_mcds_copy_t  *list;
-
-    ngx_mcds_page_forget_list(page);
-
-    list = ngx_alloc(sizeof(ngx_mcds_copy_t), ngx_cycle->log);
-    if (list == NULL) {
-        return;
-    }
-
-    *list = *copy;
-
-    list->refs = 1;
-    list->page = NULL;
-    list->value = ngx_mcds_value_ref(copy->value);
-    list->prepared = NULL;
-    list->kept = NULL;
-    list->first = NULL;
-
-    page->list = list;
-    page->forget = ngx_mcds_page_forget_list;
-}
-
-
-void
-ngx_mcds_page_forget_list(ngx_mcds_page_t *page)
-{
-    ngx_mcds_copy_unref(page->list);
-    page->list = NULL;
-    page->list_asked = 0;
-}
-
-
-void
-ngx_mcds_page_confirmed(ngx_mcds_page_t *page, ngx_atomic_uint_t purges)
-{
-    page->list_asked = ngx_mcds_clock(ngx_current_msec);
-    page->list_purges = purges;
-}
-
-
 ngx_mcds_copy_t *
 ngx_mcds_page_first(ngx_mcds_seat_t *seat, ngx_msec_t age)
 {

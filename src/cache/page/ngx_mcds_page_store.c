@@ -108,21 +108,6 @@ static void ngx_mcds_store_count(ngx_mcds_store_t *store);
 static void ngx_mcds_store_end(ngx_mcds_store_t *store);
 
 
-size_t
-ngx_mcds_page_item(ngx_mcds_seat_t *seat)
-{
-    return ngx_mcds_limit(seat->page->pool);
-}
-
-
-ngx_mcds_split_t *
-ngx_mcds_page_split(ngx_mcds_seat_t *seat)
-{
-    return ngx_mcds_split_create(seat->page->pool, &seat->page->key,
-                                 seat->secrets);
-}
-
-
 void
 ngx_mcds_page_built(ngx_mcds_seat_t *seat, ngx_uint_t how,
     ngx_mcds_value_t *value, uint32_t ttl)
@@ -189,13 +174,6 @@ ngx_mcds_page_built_split(ngx_mcds_seat_t *seat, ngx_mcds_value_t *value,
     }
 
     ngx_mcds_split_end(split, ngx_mcds_store_parted, store);
-}
-
-
-ngx_mcds_copy_t *
-ngx_mcds_page_copy(ngx_mcds_seat_t *seat, ngx_mcds_value_t *value)
-{
-    return ngx_mcds_copy_create(seat->page, value, NULL);
 }
 
 
@@ -298,19 +276,6 @@ ngx_mcds_page_built_list(ngx_mcds_seat_t *seat, ngx_mcds_value_t *value,
     ngx_mcds_page_share_copy(page, store->copy);
 
     ngx_mcds_store_try(store);
-}
-
-
-ngx_uint_t
-ngx_mcds_page_refused(ngx_mcds_page_t *page)
-{
-    if (page->refused
-        && page->refused_until <= ngx_mcds_clock(ngx_current_msec))
-    {
-        page->refused = 0;
-    }
-
-    return page->refused != 0;
 }
 
 

@@ -1,0 +1,356 @@
+
+/*
+ * Copyright (C) mcds authors
+ *
+ * Reads of pages: requests of one turn of the event loop share one.
+ */
+
+
+#include <ngx_config.h>
+#include <ngx_core.h>
+#include <ngx_event.h>
+#include "ngx_mcds_newer.h"
+#include "ngx_mcds_page_core.h"
+
+
+static void ngx_mcds_page_read_handler(ngx_event_t *ev);
+static void ngx_mcds_page_read_done(void *data, ngx_mcds_result_t *result);
+static ngx_int_t ngx_mcds_page_read_local(ngx_mcds_read_t *read,
+    ngx_mcds_result_t *result);
+static ngx_uint_t ngx_mcds_page_read_window(ngx_mcds_read_t *read);
+static void ngx_mcds_page_read_opened(void *data, ngx_uint_t rc);
+static void ngx_mcds_page_no_cas(ngx_mcds_page_t *page);
+
+
+/* of this worker */
+
+static ngx_queue_t  ngx_mcds_pages_reads;
+static ngx_event_t  ngx_mcds_pages_read_event;
+
+
+ngx_int_t
+ngx_mcds_page_lookup(ngx_mcds_seat_t *seat)
+{
+    ngx_mcds_page_t  *page;
+    ngx_mcds_read_t  *read;
+
+    page = seat->page;
+    read = page->read;
+
+    if (ngx_mcds_pages_read_event.handler == NULL) {
+        ngx_queue_init(&ngx_mcds_pages_reads);
+        ngx_mcds_pages_read_event.handler = ngx_mcds_page_read_handler;
+        ngx_mcds_pages_read_event.log = ngx_cycle->log;
+    }
+
+    if (read == NULL) {
+        read = ngx_calloc(sizeof(ngx_mcds_read_t), ngx_cycle->log);
+        if (read == NULL) {
+            return NGX_ERROR;
+        }
+
+        read->page = page;
+        read->op.handler = ngx_mcds_page_read_done;
+        read->op.data = read;
+        ngx_queue_init(&read->seats);
+        ngx_queue_insert_tail(&ngx_mcds_pages_reads, &read->queue);
+
+        page->read = read;
+        ngx_mcds_page_ref(page);
+
+        if (!ngx_mcds_pages_read_event.posted) {
+            ngx_post_event(&ngx_mcds_pages_read_event, &ngx_posted_events);
+        }
+    }
+
+    ngx_queue_insert_tail(&read->seats, &seat->queue);
+    seat->want_copy = 1;
+
+    if (seat->local) {
+        page->local = 1;
+    }
+
+    return NGX_OK;
+}
+
+
+static void
+ngx_mcds_page_read_handler(ngx_event_t *ev)
+{
+    ngx_queue_t         *q;
+    ngx_mcds_page_t     *page;
+    ngx_mcds_read_t     *read;
+    ngx_mcds_request_t   req;
+
+    ngx_memzero(&req, sizeof(ngx_mcds_request_t));
+
+    req.verb = NGX_MCDS_GET;
+    req.newer = ngx_mcds_newer;
+    req.page = 1;
+    req.movable = 1;
+
+    while (!ngx_queue_empty(&ngx_mcds_pages_reads)) {
+        q = ngx_queue_head(&ngx_mcds_pages_reads);
+        ngx_queue_remove(q);
+
+        read = ngx_queue_data(q, ngx_mcds_read_t, queue);
+        page = read->page;
+        page->read = NULL;
+
+        /* a copy that is at hand is only confirmed */
+
+        read->purges = ngx_mcds_local_purges(page->place);
+        read->whole = (!page->local || ngx_mcds_page_kept(page, NULL) == NULL);
+
+        req.want = NGX_MCDS_CAS|NGX_MCDS_FLAGS;
+
+        if (read->whole) {
+            req.want |= NGX_MCDS_VALUE;
+        }
+
+        req.key = page->key;
+        req.limit = page->limit;
+        req.bulk = read->whole && page->big;
+
+        ngx_mcds_submit(page->pool, &req, &read->op);
+    }
+}
+
+
+static void
+ngx_mcds_page_read_done(void *data, ngx_mcds_result_t *result)
+{
+    ngx_uint_t         outcome;
+    ngx_mcds_page_t   *page;
+    ngx_mcds_read_t   *read;
+    ngx_mcds_stamp_t   stamp;
+    ngx_mcds_value_t  *value;
+
+    read = data;
+    page = read->page;
+    outcome = NGX_MCDS_PAGE_MISSING;
+
+    if (page->local) {
+        switch (ngx_mcds_page_read_local(read, result)) {
+
+        case NGX_AGAIN:
+            return;
+
+        case NGX_OK:
+            ngx_mcds_page_read_end(read, NGX_MCDS_PAGE_FOUND);
+            return;
+
+        default: /* NGX_DECLINED */
+            break;
+        }
+    }
+
+    if (result->rc == NGX_MCDS_OK && !ngx_queue_empty(&read->seats)) {
+        page->big = (result->len >= NGX_MCDS_BULK);
+
+        value = ngx_mcds_result_value(result, ngx_cycle->log);
+
+        if (value) {
+            ngx_mcds_page_stamp(&stamp, result);
+            read->copy = ngx_mcds_copy_create(page, value, &stamp);
+            ngx_mcds_value_unref(value);
+        }
+
+        if (read->copy) {
+            outcome = NGX_MCDS_PAGE_FOUND;
+            ngx_mcds_page_keep(page, read->copy, read->purges);
+
+            if (read->copy->entry.kind == NGX_MCDS_ENTRY_VARY) {
+                ngx_mcds_page_confirmed(page, read->purges);
+            }
+        }
+
+        if (result->cas == 0) {
+            ngx_mcds_page_no_cas(page);
+            outcome = NGX_MCDS_PAGE_FAILED;
+        }
+
+    } else if (!ngx_mcds_answered(result->rc)) {
+        outcome = NGX_MCDS_PAGE_FAILED;
+    }
+
+    if (outcome == NGX_MCDS_PAGE_FOUND
+        && read->copy->entry.parts
+        && ngx_mcds_page_signed(read->copy, &read->seats) == NGX_OK)
+    {
+        if (ngx_mcds_stream_open(read->copy, ngx_mcds_page_read_window(read),
+                                 ngx_mcds_page_read_opened, read)
+            == NGX_OK)
+        {
+            return;
+        }
+
+        outcome = NGX_MCDS_PAGE_FAILED;
+    }
+
+    ngx_mcds_page_read_end(read, outcome);
+}
+
+
+/*
+ * NGX_OK: read->copy is one of this host's; NGX_AGAIN: the value is on its
+ * way; NGX_DECLINED: there is none to be used.
+ */
+
+static ngx_int_t
+ngx_mcds_page_read_local(ngx_mcds_read_t *read, ngx_mcds_result_t *result)
+{
+    ngx_queue_t         *q;
+    ngx_mcds_copy_t     *copy;
+    ngx_mcds_page_t     *page;
+    ngx_mcds_seat_t     *seat;
+    ngx_mcds_stamp_t     stamp;
+    ngx_mcds_request_t   req;
+
+    page = read->page;
+
+    if (!ngx_mcds_answered(result->rc)) {
+
+        for (q = ngx_queue_head(&read->seats);
+             q != ngx_queue_sentinel(&read->seats);
+             q = ngx_queue_next(q))
+        {
+            seat = ngx_queue_data(q, ngx_mcds_seat_t, queue);
+            seat->silent = 1;
+        }
+
+        copy = ngx_mcds_page_unasked(page);
+
+    } else if (result->rc == NGX_MCDS_OK && !read->whole && result->cas) {
+
+        ngx_mcds_page_stamp(&stamp, result);
+        copy = ngx_mcds_page_kept(page, &stamp);
+
+        if (copy) {
+            page->mine_asked = ngx_mcds_clock(ngx_current_msec);
+            page->mine_purges = read->purges;
+
+        } else {
+
+            /* another page by now */
+
+            ngx_memzero(&req, sizeof(ngx_mcds_request_t));
+
+            req.verb = NGX_MCDS_GET;
+            req.want = NGX_MCDS_VALUE|NGX_MCDS_CAS|NGX_MCDS_FLAGS;
+            req.newer = ngx_mcds_newer;
+            req.page = 1;
+            req.movable = 1;
+            req.key = page->key;
+            req.limit = page->limit;
+            req.bulk = page->big;
+
+            read->whole = 1;
+
+            ngx_mcds_submit(page->pool, &req, &read->op);
+
+            return NGX_AGAIN;
+        }
+
+    } else {
+
+        if (result->rc != NGX_MCDS_OK) {
+            ngx_mcds_page_drop(page);
+        }
+
+        return NGX_DECLINED;
+    }
+
+    if (copy == NULL) {
+        return NGX_DECLINED;
+    }
+
+    read->copy = ngx_mcds_copy_ref(copy);
+
+    return NGX_OK;
+}
+
+
+/* who answers by headers alone, or by some middle part, needs no first ones */
+
+static ngx_uint_t
+ngx_mcds_page_read_window(ngx_mcds_read_t *read)
+{
+    ngx_queue_t      *q;
+    ngx_mcds_seat_t  *seat;
+
+    for (q = ngx_queue_head(&read->seats);
+         q != ngx_queue_sentinel(&read->seats);
+         q = ngx_queue_next(q))
+    {
+        seat = ngx_queue_data(q, ngx_mcds_seat_t, queue);
+
+        if (!seat->no_body) {
+            return 1;
+        }
+    }
+
+    return 0;
+}
+
+
+static void
+ngx_mcds_page_read_opened(void *data, ngx_uint_t rc)
+{
+    ngx_mcds_read_t *read = data;
+
+    ngx_uint_t  outcome;
+
+    if (ngx_mcds_answered(rc) && rc != NGX_MCDS_OK) {
+        ngx_mcds_page_not_used(read->page, "parts are missing");
+    }
+
+    outcome = (rc == NGX_MCDS_OK) ? NGX_MCDS_PAGE_FOUND
+              : ngx_mcds_answered(rc) ? NGX_MCDS_PAGE_MISSING
+              : NGX_MCDS_PAGE_FAILED;
+
+    ngx_mcds_page_read_end(read, outcome);
+}
+
+
+void
+ngx_mcds_page_read_end(ngx_mcds_read_t *read, ngx_uint_t outcome)
+{
+    ngx_queue_t      *q;
+    ngx_mcds_seat_t  *seat;
+
+    if (outcome == NGX_MCDS_PAGE_FOUND) {
+        read->page->used = 1;
+    }
+
+    while (!ngx_queue_empty(&read->seats)) {
+        q = ngx_queue_head(&read->seats);
+        seat = ngx_queue_data(q, ngx_mcds_seat_t, queue);
+
+        ngx_queue_remove(q);
+        seat->want_copy = 0;
+
+        seat->handler(seat->data, outcome,
+                      outcome == NGX_MCDS_PAGE_FOUND ? read->copy : NULL);
+    }
+
+    ngx_mcds_copy_unref(read->copy);
+    ngx_mcds_page_unref(read->page);
+    ngx_free(read);
+}
+
+
+/* memcached -C: no telling whether a page is still the one that was seen */
+
+static void
+ngx_mcds_page_no_cas(ngx_mcds_page_t *page)
+{
+    static ngx_uint_t  warned;
+
+    if (!warned) {
+        warned = 1;
+        ngx_log_error(NGX_LOG_ERR, ngx_cycle->log, 0,
+                      "memcached gives no CAS in pool \"%V\" (option -C), "
+                      "its pages are not used", &page->pool->name);
+    }
+}

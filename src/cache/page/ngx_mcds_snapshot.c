@@ -1,0 +1,254 @@
+
+/*
+ * Copyright (C) mcds authors
+ *
+ * A page as it was read or built, shared by all requests that look at it, and
+ * the list of a page that varies, which a worker remembers.
+ */
+
+
+#include <ngx_config.h>
+#include <ngx_core.h>
+#include <ngx_event.h>
+#include "ngx_mcds_page_core.h"
+#include "ngx_mcds_sign.h"
+#include "ngx_mcds_skew.h"
+#include "ngx_mcds_vary.h"
+
+
+ngx_mcds_copy_t *
+ngx_mcds_copy_ref(ngx_mcds_copy_t *copy)
+{
+    copy->refs++;
+
+    return copy;
+}
+
+
+void
+ngx_mcds_copy_unref(ngx_mcds_copy_t *copy)
+{
+    if (copy && --copy->refs == 0) {
+        if (copy->kept) {
+            copy->unkeep(copy->kept);
+        }
+
+        ngx_mcds_copy_unref(copy->first);
+
+        if (copy->prepared) {
+            ngx_free(copy->prepared);
+        }
+
+        ngx_mcds_value_unref(copy->value);
+
+        if (copy->page) {
+            ngx_mcds_page_unref(copy->page);
+        }
+
+        ngx_free(copy);
+    }
+}
+
+
+/* takes a reference of the value, not the caller's; NULL: no page */
+
+ngx_mcds_copy_t *
+ngx_mcds_copy_create(ngx_mcds_page_t *page, ngx_mcds_value_t *value,
+    ngx_mcds_stamp_t *stamp)
+{
+    char             *why;
+    ngx_mcds_copy_t  *copy;
+
+    copy = ngx_alloc(sizeof(ngx_mcds_copy_t), ngx_cycle->log);
+    if (copy == NULL) {
+        return NULL;
+    }
+
+    if (ngx_mcds_entry_read(&copy->entry, value->data, value->len, &page->key,
+                            &why)
+        == NGX_OK)
+    {
+        /* what later versions may write, and this one cannot serve */
+
+        why = (copy->entry.kind == NGX_MCDS_ENTRY_VARY
+               && ngx_mcds_vary_check(&copy->entry.ext, &copy->entry.body)
+                  != NGX_OK) ? "no list of headers"
+              : (copy->entry.total > page->limit
+                 || copy->entry.length > page->limit) ? "too large"
+              : NULL;
+    }
+
+    if (why) {
+        ngx_mcds_page_not_used(page, why);
+        ngx_free(copy);
+        return NULL;
+    }
+
+    /* what was built here is judged by the clock that it was built by */
+
+    if (stamp && stamp->cas) {
+        ngx_mcds_skew_mend(&copy->entry, page->pool, ngx_mcds_now(),
+                           ngx_cycle->log);
+    }
+
+    copy->refs = 1;
+    copy->page = page;
+    copy->value = ngx_mcds_value_ref(value);
+    copy->checked = NULL;
+    copy->prepared = NULL;
+    copy->kept = NULL;
+    copy->first = NULL;
+
+    if (stamp) {
+        copy->stamp = *stamp;
+
+    } else {
+        ngx_memzero(&copy->stamp, sizeof(ngx_mcds_stamp_t));
+    }
+
+    ngx_mcds_page_ref(page);
+    ngx_mcds_page_saw(page, copy);
+
+    return copy;
+}
+
+
+ngx_int_t
+ngx_mcds_copy_signed(ngx_mcds_copy_t *copy, ngx_array_t *secrets)
+{
+    ngx_mcds_key_t     key;
+    ngx_mcds_page_t   *page;
+    ngx_mcds_entry_t  *entry;
+
+    entry = &copy->entry;
+
+    if (secrets == NULL
+        || copy->checked == secrets
+        || entry->kind == NGX_MCDS_ENTRY_PURGED)
+    {
+        return NGX_OK;
+    }
+
+    if (ngx_mcds_sign_check(copy->value->data, copy->value->len, entry,
+                            secrets)
+        != NGX_OK)
+    {
+        ngx_mcds_key_show(&key, &entry->key);
+
+        ngx_log_error(NGX_LOG_INFO, ngx_cycle->log, 0,
+                      "page \"%*s\" is not signed",
+                      (size_t) key.len, key.data);
+
+        return NGX_DECLINED;
+    }
+
+    /* for all that are given this copy */
+
+    copy->checked = secrets;
+
+    page = copy->page;
+
+    if (page && page->cut_cas && page->cut_cas == copy->stamp.cas) {
+        page->cut_signed = secrets;
+    }
+
+    return NGX_OK;
+}
+
+
+ngx_int_t
+ngx_mcds_page_signed(ngx_mcds_copy_t *copy, ngx_queue_t *seats)
+{
+    ngx_queue_t      *q;
+    ngx_mcds_seat_t  *seat;
+
+    for (q = ngx_queue_head(seats);
+         q != ngx_queue_sentinel(seats);
+         q = ngx_queue_next(q))
+    {
+        seat = ngx_queue_data(q, ngx_mcds_seat_t, queue);
+
+        if (ngx_mcds_copy_signed(copy, seat->secrets) == NGX_OK) {
+            return NGX_OK;
+        }
+    }
+
+    return NGX_DECLINED;
+}
+
+
+void
+ngx_mcds_page_stamp(ngx_mcds_stamp_t *stamp, ngx_mcds_result_t *result)
+{
+    stamp->cas = result->cas;
+    stamp->flags = result->flags;
+}
+
+
+void
+ngx_mcds_page_saw(ngx_mcds_page_t *page, ngx_mcds_copy_t *copy)
+{
+    if (copy->stamp.cas == 0) {
+        return;
+    }
+
+    if (copy->entry.kind == NGX_MCDS_ENTRY_VARY) {
+        ngx_mcds_page_remember(page, copy);
+    }
+
+    if (copy->entry.parts == 0) {
+        return;
+    }
+
+    page->cut.generation = copy->entry.generation;
+    page->cut.total = copy->entry.total;
+    page->cut.parts = copy->entry.parts;
+    page->cut.part = copy->entry.part;
+    page->cut_cas = copy->stamp.cas;
+    page->cut_signed = copy->checked;
+}
+
+
+/* without a reference of the page, which would live for ever with it */
+
+void
+ngx_mcds_page_remember(ngx_mcds_page_t *page, ngx_mcds_copy_t *copy)
+{
+    ngx_mcds_copy_t  *list;
+
+    ngx_mcds_page_forget_list(page);
+
+    list = ngx_alloc(sizeof(ngx_mcds_copy_t), ngx_cycle->log);
+    if (list == NULL) {
+        return;
+    }
+
+    *list = *copy;
+
+    list->refs = 1;
+    list->page = NULL;
+    list->value = ngx_mcds_value_ref(copy->value);
+    list->prepared = NULL;
+    list->kept = NULL;
+    list->first = NULL;
+
+    page->list = list;
+    page->forget = ngx_mcds_page_forget_list;
+}
+
+
+void
+ngx_mcds_page_forget_list(ngx_mcds_page_t *page)
+{
+    ngx_mcds_copy_unref(page->list);
+    page->list = NULL;
+    page->list_asked = 0;
+}
+
+
+void
+ngx_mcds_page_confirmed(ngx_mcds_page_t *page, ngx_atomic_uint_t purges)
+{
+    page->list_asked = ngx_mcds_clock(ngx_current_msec);
+    page->list_purges = purges;
+}
