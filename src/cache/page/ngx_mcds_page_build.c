@@ -40,6 +40,8 @@ static ngx_int_t ngx_mcds_page_wait(ngx_mcds_seat_t *seat);
 static void ngx_mcds_page_wait_handler(ngx_event_t *ev);
 static void ngx_mcds_page_start_lock(ngx_mcds_page_t *page,
     ngx_mcds_seat_t *owner, uint64_t cas);
+static void ngx_mcds_page_ask_lock(ngx_mcds_page_t *page, ngx_uint_t at_once);
+static void ngx_mcds_page_ask_again(ngx_mcds_page_t *page);
 static void ngx_mcds_page_locked(void *data, ngx_mcds_lock_t *lock,
     ngx_uint_t rc);
 static void ngx_mcds_page_ask(ngx_mcds_page_t *page, ngx_uint_t whole);
@@ -61,6 +63,8 @@ static ngx_mcds_seat_t *ngx_mcds_page_next(ngx_mcds_page_t *page);
 static void ngx_mcds_page_tell(ngx_mcds_seat_t *seat, ngx_uint_t outcome,
     ngx_mcds_copy_t *copy);
 static void ngx_mcds_page_give_up(ngx_mcds_page_t *page);
+static void ngx_mcds_page_release_failed(ngx_mcds_page_t *page,
+    ngx_msec_t period);
 static void ngx_mcds_page_pause(ngx_mcds_page_t *page, ngx_msec_t left);
 static void ngx_mcds_page_tell_pause(ngx_mcds_page_t *page);
 static void ngx_mcds_page_set_poll(ngx_mcds_page_t *page);
@@ -78,6 +82,7 @@ ngx_mcds_page_enter(ngx_mcds_seat_t *seat, ngx_mcds_enter_t *enter,
     page = seat->page;
     page->lock_age = enter->lock_age;
     page->poll.handler = ngx_mcds_page_poll_handler;
+    page->answered = ngx_mcds_page_step;
 
     seat->wait = enter->wait;
     seat->max_waiters = enter->max_waiters;
@@ -305,22 +310,62 @@ ngx_mcds_page_start_lock(ngx_mcds_page_t *page, ngx_mcds_seat_t *owner,
     page->owner = owner;
     page->base = cas;
     ngx_mcds_page_await(page, 0);
+
+    ngx_mcds_page_ask_lock(page, !ngx_mcds_page_old(owner));
+}
+
+
+/* tries to take the lock, and asks for the page */
+
+static void
+ngx_mcds_page_ask_lock(ngx_mcds_page_t *page, ngx_uint_t at_once)
+{
     page->missing = 0;
     page->lock_rc = NGX_MCDS_BUSY;
 
     ngx_mcds_page_ref(page);
 
     if (ngx_mcds_lock_acquire_page(page->pool, &page->key, page->lock_age,
-                                   !ngx_mcds_page_old(owner), &page->kept,
-                                   ngx_mcds_page_locked, page)
+                                   at_once, &page->kept, ngx_mcds_page_locked,
+                                   page)
         == NGX_OK)
     {
         page->missing++;
     }
 
-    /* behind the lock's command on the same connection, see the top */
+    /* behind the lock's command on the same connection */
 
-    ngx_mcds_page_ask(page, cas == 0);
+    ngx_mcds_page_ask(page, page->base == 0);
+}
+
+
+/* looks whether the lock is still held, and asks for the page */
+
+static void
+ngx_mcds_page_ask_again(ngx_mcds_page_t *page)
+{
+    ngx_mcds_request_t  req;
+
+    ngx_memzero(&req, sizeof(ngx_mcds_request_t));
+
+    req.verb = NGX_MCDS_GET;
+    req.want = NGX_MCDS_VALUE;
+    req.key = page->key;
+    ngx_str_set(&req.suffix, NGX_MCDS_LOCK_SUFFIX);
+    req.by_key = 1;
+    req.single = 1;
+    req.page = 1;
+    req.movable = 1;
+
+    ngx_mcds_page_ref(page);
+
+    page->lock_op.handler = ngx_mcds_page_lock_asked;
+    page->lock_op.data = page;
+
+    ngx_mcds_submit(page->pool, &req, &page->lock_op);
+    page->missing++;
+
+    ngx_mcds_page_ask(page, page->base == 0);
 }
 
 
@@ -468,16 +513,9 @@ ngx_mcds_page_opened(void *data, ngx_uint_t rc)
 static void
 ngx_mcds_page_answered(ngx_mcds_page_t *page)
 {
-    if (--page->missing) {
-        return;
+    if (--page->missing == 0) {
+        page->answered(page);
     }
-
-    if (page->hurried) {
-        ngx_mcds_page_late(page);
-        return;
-    }
-
-    ngx_mcds_page_step(page);
 }
 
 
@@ -545,6 +583,11 @@ ngx_mcds_page_await(ngx_mcds_page_t *page, uint64_t build)
 static void
 ngx_mcds_page_step(ngx_mcds_page_t *page)
 {
+    if (page->hurried) {
+        ngx_mcds_page_late(page);
+        return;
+    }
+
     if (ngx_mcds_page_judge(page) == NGX_OK) {
         ngx_mcds_page_unref(page);
     }
@@ -1142,11 +1185,8 @@ ngx_mcds_page_give_up(ngx_mcds_page_t *page)
 void
 ngx_mcds_page_failed(ngx_mcds_page_t *page, ngx_uint_t backoff)
 {
-    uint32_t               keep;
-    ngx_msec_t             period;
-    ngx_uint_t             i;
-    ngx_mcds_kept_t        kept;
-    ngx_mcds_local_left_t  left;
+    ngx_msec_t  period;
+    ngx_uint_t  i;
 
     if (!backoff) {
 
@@ -1182,6 +1222,21 @@ ngx_mcds_page_failed(ngx_mcds_page_t *page, ngx_uint_t backoff)
     page->step = period ? page->step + 1 : 1;
 
     ngx_mcds_page_pause(page, period);
+    ngx_mcds_page_release_failed(page, period);
+
+    ngx_mcds_page_tell_pause(page);
+    ngx_mcds_page_moved(page);
+}
+
+
+/* gives up the lock and the claim, and leaves behind how often that failed */
+
+static void
+ngx_mcds_page_release_failed(ngx_mcds_page_t *page, ngx_msec_t period)
+{
+    uint32_t               keep;
+    ngx_mcds_kept_t        kept;
+    ngx_mcds_local_left_t  left;
 
     if (page->backoff && page->lock) {
         kept.step = page->step;
@@ -1203,9 +1258,6 @@ ngx_mcds_page_failed(ngx_mcds_page_t *page, ngx_uint_t backoff)
 
     ngx_mcds_local_release(&page->hold, &left);
     ngx_mcds_page_release(page);
-
-    ngx_mcds_page_tell_pause(page);
-    ngx_mcds_page_moved(page);
 }
 
 
@@ -1278,11 +1330,10 @@ ngx_mcds_page_set_poll(ngx_mcds_page_t *page)
 static void
 ngx_mcds_page_poll_handler(ngx_event_t *ev)
 {
-    ngx_uint_t           due;
-    ngx_msec_t           delay;
-    ngx_atomic_t        *sequence;
-    ngx_mcds_page_t     *page;
-    ngx_mcds_request_t   req;
+    ngx_uint_t        due;
+    ngx_msec_t        delay;
+    ngx_atomic_t     *sequence;
+    ngx_mcds_page_t  *page;
 
     page = ev->data;
 
@@ -1347,26 +1398,7 @@ ngx_mcds_page_poll_handler(ngx_event_t *ev)
     page->poll_next = ngx_current_msec + delay
                       - (ngx_msec_t) ngx_random() % (delay / 4 + 1);
 
-    ngx_memzero(&req, sizeof(ngx_mcds_request_t));
-
-    req.verb = NGX_MCDS_GET;
-    req.want = NGX_MCDS_VALUE;
-    req.key = page->key;
-    ngx_str_set(&req.suffix, NGX_MCDS_LOCK_SUFFIX);
-    req.by_key = 1;
-    req.single = 1;
-    req.page = 1;
-    req.movable = 1;
-
-    ngx_mcds_page_ref(page);
-
-    page->lock_op.handler = ngx_mcds_page_lock_asked;
-    page->lock_op.data = page;
-
-    ngx_mcds_submit(page->pool, &req, &page->lock_op);
-    page->missing++;
-
-    ngx_mcds_page_ask(page, page->base == 0);
+    ngx_mcds_page_ask_again(page);
 }
 
 

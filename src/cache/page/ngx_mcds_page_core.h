@@ -70,7 +70,8 @@ struct ngx_mcds_page_s {
     uint64_t              before;      /* the one before that, which may have
                                           made what is found now */
 
-    /* the answers of one step, lock and page */
+    /* the answers of one step, lock and page, and what is called then */
+    void                (*answered)(ngx_mcds_page_t *page);
     ngx_mcds_op_t         lock_op;
     ngx_mcds_op_t         page_op;
     ngx_uint_t            missing;
