@@ -2,9 +2,8 @@
 /*
  * Copyright (C) mcds authors
  *
- * What the files about pages share: ngx_mcds_page.c knows the pages,
- * ngx_mcds_page_read.c reads them, ngx_mcds_page_build.c says who builds and who
- * waits, ngx_mcds_page_store.c stores what was built.
+ * A page, of which each worker has one for each key, and what the files about
+ * pages share.
  */
 
 
@@ -215,28 +214,6 @@ void ngx_mcds_page_set_state(ngx_mcds_page_t *page, ngx_uint_t state);
 
 ngx_atomic_t *ngx_mcds_page_sequence(ngx_mcds_page_t *page);
 void ngx_mcds_page_moved(ngx_mcds_page_t *page);
-
-
-/*
- * Builds.  unqueue: a seat does not wait any more.  waited: counts that, if it
- * did, with one of NGX_MCDS_ZONE_WAIT_*.  found: tells all who are
- * here, the owner, if there is one, and those who wait; without a copy: to go
- * to the origin.  failed: the next who waits builds, or, with backoff, all are
- * told.  release: of the lock and of what other workers see.  share: gives the
- * copy to those who wait in other workers while memcached does not answer.
- */
-
-void ngx_mcds_page_unqueue(ngx_mcds_seat_t *seat);
-void ngx_mcds_page_waited(ngx_mcds_seat_t *seat, ngx_uint_t how);
-void ngx_mcds_page_found(ngx_mcds_page_t *page, ngx_mcds_copy_t *copy);
-void ngx_mcds_page_failed(ngx_mcds_page_t *page, ngx_uint_t backoff);
-void ngx_mcds_page_release(ngx_mcds_page_t *page);
-void ngx_mcds_page_share_copy(ngx_mcds_page_t *page, ngx_mcds_copy_t *copy);
-
-
-/* the owner does not wait for the lock any longer */
-
-void ngx_mcds_page_hurry_lock(ngx_mcds_page_t *page);
 
 
 /*

@@ -10,7 +10,8 @@
 #include <ngx_core.h>
 #include <ngx_event.h>
 #include "ngx_mcds_limit.h"
-#include "ngx_mcds_page_core.h"
+#include "ngx_mcds_page_build.h"
+#include "ngx_mcds_page_wait.h"
 
 
 ngx_int_t

@@ -13,7 +13,9 @@
 #include <ngx_event.h>
 #include "ngx_mcds_limit.h"
 #include "ngx_mcds_newer.h"
-#include "ngx_mcds_page_core.h"
+#include "ngx_mcds_page_build.h"
+#include "ngx_mcds_page_lease.h"
+#include "ngx_mcds_page_wait.h"
 #include "ngx_mcds_purge.h"
 #include "ngx_mcds_sign.h"
 

@@ -1,0 +1,243 @@
+
+/*
+ * Copyright (C) mcds authors
+ *
+ * One step of a build: memcached is asked for the lock and, behind it on the
+ * same connection, for the page.
+ */
+
+
+#include <ngx_config.h>
+#include <ngx_core.h>
+#include <ngx_event.h>
+#include "ngx_mcds_newer.h"
+#include "ngx_mcds_page_build.h"
+
+
+static void ngx_mcds_page_locked(void *data, ngx_mcds_lock_t *lock,
+    ngx_uint_t rc);
+static void ngx_mcds_page_lock_asked(void *data, ngx_mcds_result_t *result);
+static void ngx_mcds_page_asked(void *data, ngx_mcds_result_t *result);
+static void ngx_mcds_page_opened(void *data, ngx_uint_t rc);
+static void ngx_mcds_page_answered(ngx_mcds_page_t *page);
+
+
+/* tries to take the lock, and asks for the page */
+
+void
+ngx_mcds_page_ask_lock(ngx_mcds_page_t *page, ngx_uint_t at_once)
+{
+    page->missing = 0;
+    page->lock_rc = NGX_MCDS_BUSY;
+
+    ngx_mcds_page_ref(page);
+
+    if (ngx_mcds_lock_acquire_page(page->pool, &page->key, page->lock_age,
+                                   at_once, &page->kept, ngx_mcds_page_locked,
+                                   page)
+        == NGX_OK)
+    {
+        page->missing++;
+    }
+
+    /* behind the lock's command on the same connection */
+
+    ngx_mcds_page_ask(page, page->base == 0);
+}
+
+
+static void
+ngx_mcds_page_locked(void *data, ngx_mcds_lock_t *lock, ngx_uint_t rc)
+{
+    ngx_mcds_page_t *page = data;
+
+    if (page->hurried) {
+
+        if (lock) {
+            ngx_mcds_lock_release(lock, 0);
+        }
+
+    } else {
+        page->lock = lock;
+        page->lock_rc = rc;
+    }
+
+    ngx_mcds_page_answered(page);
+}
+
+
+/* looks whether the lock is still held, and asks for the page */
+
+void
+ngx_mcds_page_ask_again(ngx_mcds_page_t *page)
+{
+    ngx_mcds_request_t  req;
+
+    ngx_memzero(&req, sizeof(ngx_mcds_request_t));
+
+    req.verb = NGX_MCDS_GET;
+    req.want = NGX_MCDS_VALUE;
+    req.key = page->key;
+    ngx_str_set(&req.suffix, NGX_MCDS_LOCK_SUFFIX);
+    req.by_key = 1;
+    req.single = 1;
+    req.page = 1;
+    req.movable = 1;
+
+    ngx_mcds_page_ref(page);
+
+    page->lock_op.handler = ngx_mcds_page_lock_asked;
+    page->lock_op.data = page;
+
+    ngx_mcds_submit(page->pool, &req, &page->lock_op);
+    page->missing++;
+
+    ngx_mcds_page_ask(page, page->base == 0);
+}
+
+
+static void
+ngx_mcds_page_lock_asked(void *data, ngx_mcds_result_t *result)
+{
+    ngx_mcds_page_t *page = data;
+
+    page->lock_rc = result->rc;
+
+    ngx_memzero(&page->kept, sizeof(ngx_mcds_kept_t));
+
+    if (result->rc == NGX_MCDS_OK) {
+        (void) ngx_mcds_lock_read(result->data, result->len, &page->kept);
+    }
+
+    ngx_mcds_page_answered(page);
+}
+
+
+/* whole: with its value; otherwise only whether it has changed */
+
+void
+ngx_mcds_page_ask(ngx_mcds_page_t *page, ngx_uint_t whole)
+{
+    ngx_mcds_request_t  req;
+
+    ngx_memzero(&req, sizeof(ngx_mcds_request_t));
+
+    req.verb = NGX_MCDS_GET;
+    req.want = whole ? NGX_MCDS_VALUE|NGX_MCDS_CAS|NGX_MCDS_FLAGS
+                     : NGX_MCDS_CAS;
+    req.newer = whole ? ngx_mcds_newer : NULL;
+    req.key = page->key;
+    req.limit = page->limit;
+    req.page = 1;
+    req.movable = 1;
+
+    page->whole = whole;
+    page->page_rc = NGX_MCDS_BUSY;
+    page->page_cas = 0;
+    page->purges = ngx_mcds_local_purges(page->place);
+
+    page->page_op.handler = ngx_mcds_page_asked;
+    page->page_op.data = page;
+
+    ngx_mcds_submit(page->pool, &req, &page->page_op);
+    page->missing++;
+}
+
+
+static void
+ngx_mcds_page_asked(void *data, ngx_mcds_result_t *result)
+{
+    ngx_mcds_page_t   *page;
+    ngx_mcds_stamp_t   stamp;
+    ngx_mcds_value_t  *value;
+
+    page = data;
+
+    if (page->hurried) {
+        ngx_mcds_page_answered(page);
+        return;
+    }
+
+    page->page_rc = result->rc;
+
+    if (result->rc == NGX_MCDS_OK) {
+        page->page_cas = result->cas;
+
+        if (result->has & NGX_MCDS_VALUE) {
+            page->big = (result->len >= NGX_MCDS_BULK);
+
+            value = ngx_mcds_result_value(result, ngx_cycle->log);
+
+            if (value) {
+                ngx_mcds_page_stamp(&stamp, result);
+                page->copy = ngx_mcds_copy_create(page, value, &stamp);
+                ngx_mcds_value_unref(value);
+            }
+        }
+    }
+
+    if (page->copy && page->copy->entry.kind == NGX_MCDS_ENTRY_PURGED) {
+        ngx_mcds_copy_unref(page->copy);
+        page->copy = NULL;
+    }
+
+    if (page->copy
+        && page->copy->entry.parts
+        && ((page->owner
+             && ngx_mcds_copy_signed(page->copy, page->owner->secrets)
+                == NGX_OK)
+            || ngx_mcds_page_signed(page->copy, &page->waiters) == NGX_OK))
+    {
+        page->split = page->copy;
+        page->copy = NULL;
+
+        if (ngx_mcds_stream_open(page->split, 1, ngx_mcds_page_opened, page)
+            == NGX_OK)
+        {
+            return;
+        }
+
+        ngx_mcds_copy_unref(page->split);
+        page->split = NULL;
+        page->page_rc = NGX_MCDS_BUSY;
+    }
+
+    ngx_mcds_page_answered(page);
+}
+
+
+static void
+ngx_mcds_page_opened(void *data, ngx_uint_t rc)
+{
+    ngx_mcds_page_t *page = data;
+
+    if (page->hurried) {
+        ngx_mcds_copy_unref(page->split);
+
+    } else if (rc == NGX_MCDS_OK) {
+        page->copy = page->split;
+
+    } else {
+        ngx_mcds_copy_unref(page->split);
+
+        if (ngx_mcds_answered(rc)) {
+            ngx_mcds_page_not_used(page, "parts are missing");
+
+        } else {
+            page->page_rc = rc;
+        }
+    }
+
+    page->split = NULL;
+
+    ngx_mcds_page_answered(page);
+}
+
+
+static void
+ngx_mcds_page_answered(ngx_mcds_page_t *page)
+{
+    if (--page->missing == 0) {
+        page->answered(page);
+    }
+}

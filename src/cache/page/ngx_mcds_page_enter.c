@@ -1,0 +1,137 @@
+
+/*
+ * Copyright (C) mcds authors
+ *
+ * A request asks to build a page.
+ */
+
+
+#include <ngx_config.h>
+#include <ngx_core.h>
+#include <ngx_event.h>
+#include "ngx_mcds_page_build.h"
+#include "ngx_mcds_page_lease.h"
+#include "ngx_mcds_page_wait.h"
+
+
+static ngx_int_t ngx_mcds_page_enter_local(ngx_mcds_seat_t *seat,
+    uint64_t cas, ngx_uint_t *outcome);
+
+
+ngx_int_t
+ngx_mcds_page_enter(ngx_mcds_seat_t *seat, ngx_mcds_enter_t *enter,
+    ngx_uint_t *outcome)
+{
+    ngx_mcds_page_t  *page;
+
+    page = seat->page;
+    page->lock_age = enter->lock_age;
+    page->poll.handler = ngx_mcds_page_poll_handler;
+    page->answered = ngx_mcds_page_step;
+
+    seat->wait = enter->wait;
+    seat->max_waiters = enter->max_waiters;
+    seat->refresh = enter->refresh;
+    seat->has_old = enter->has_old;
+    seat->cas = enter->cas;
+    seat->retry = 0;
+    seat->failed = 0;
+    seat->built = 0;
+
+    page->backoff = enter->backoff;
+    page->backoff_max = enter->backoff_max;
+
+    if (ngx_mcds_page_rests(page)) {
+
+        if (page->held_until
+            && (page->held_cas != enter->cas
+                || page->held_until <= ngx_mcds_clock(ngx_current_msec)))
+        {
+            page->held_until = 0;
+        }
+
+        if (ngx_mcds_page_paused(page, enter->cas) && ngx_mcds_page_old(seat)) {
+            *outcome = ngx_mcds_page_no_build(seat);
+            return NGX_DONE;
+        }
+
+        /* what cannot be stored cannot be waited for on other workers */
+
+        if (enter->local
+            || seat->silent
+            || page->hurried
+            || ngx_mcds_page_refused(page))
+        {
+            return ngx_mcds_page_enter_local(seat, enter->cas, outcome);
+        }
+
+        if (!seat->refresh || !page->held_until) {
+            ngx_mcds_page_start_lock(page, seat, enter->cas);
+            return NGX_OK;
+        }
+    }
+
+    if (seat->refresh) {
+        *outcome = NGX_MCDS_PAGE_OTHER;
+        return NGX_DONE;
+    }
+
+    if (ngx_mcds_page_wait(seat) != NGX_OK) {
+        *outcome = NGX_MCDS_PAGE_TIMEOUT;
+        return NGX_DONE;
+    }
+
+    return NGX_OK;
+}
+
+
+/* memcached does not say who builds: this worker, or another one here */
+
+static ngx_int_t
+ngx_mcds_page_enter_local(ngx_mcds_seat_t *seat, uint64_t cas,
+    ngx_uint_t *outcome)
+{
+    ngx_mcds_page_t  *page;
+
+    page = seat->page;
+    page->base = cas;
+
+    switch (ngx_mcds_page_claim(page)) {
+
+    case NGX_ABORT:
+        ngx_mcds_page_rest(page);
+        *outcome = ngx_mcds_page_no_build(seat);
+        return NGX_DONE;
+
+    case NGX_BUSY:
+
+        if (seat->refresh) {
+            *outcome = NGX_MCDS_PAGE_OTHER;
+            return NGX_DONE;
+        }
+
+        page->owner = NULL;
+        page->poll_delay = NGX_MCDS_POLL_MIN;
+        page->poll_next = ngx_current_msec + NGX_MCDS_POLL_MIN;
+
+        ngx_mcds_page_set_state(page, NGX_MCDS_LOCAL);
+
+        if (ngx_mcds_page_wait(seat) != NGX_OK) {
+            ngx_mcds_page_rest(page);
+
+            *outcome = NGX_MCDS_PAGE_TIMEOUT;
+            return NGX_DONE;
+        }
+
+        return NGX_OK;
+
+    default:
+        page->owner = seat;
+
+        ngx_mcds_page_set_state(page, NGX_MCDS_BUILDING);
+        ngx_mcds_page_begin(seat);
+
+        *outcome = NGX_MCDS_PAGE_BUILD;
+        return NGX_DONE;
+    }
+}

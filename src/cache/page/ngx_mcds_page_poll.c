@@ -1,0 +1,159 @@
+
+/*
+ * Copyright (C) mcds authors
+ *
+ * While requests wait for a build of another worker or host, or for a store,
+ * the page is looked for from time to time.
+ */
+
+
+#include <ngx_config.h>
+#include <ngx_core.h>
+#include <ngx_event.h>
+#include "ngx_mcds_page_build.h"
+#include "ngx_mcds_page_lease.h"
+#include "ngx_mcds_page_wait.h"
+
+
+/* the longest time from one look to the next, ms */
+#define NGX_MCDS_POLL_MAX         100
+
+
+static ngx_int_t ngx_mcds_page_poll_here(ngx_mcds_page_t *page);
+
+
+void
+ngx_mcds_page_poll_handler(ngx_event_t *ev)
+{
+    ngx_uint_t        due;
+    ngx_msec_t        delay;
+    ngx_atomic_t     *sequence;
+    ngx_mcds_page_t  *page;
+
+    page = ev->data;
+
+    if (ngx_queue_empty(&page->waiters)) {
+        if (ngx_mcds_page_elsewhere(page)
+            && (!page->missing || page->hurried))
+        {
+            ngx_mcds_page_rest(page);
+        }
+
+        return;
+    }
+
+    if (page->state == NGX_MCDS_STORING) {
+
+        /* of a split body there is none yet: all are told at the end */
+
+        if (page->built) {
+            ngx_mcds_page_found(page, page->built);
+        }
+
+        return;
+    }
+
+    if (!ngx_mcds_page_elsewhere(page)
+        || (page->missing && !page->hurried))
+    {
+        return;
+    }
+
+    if (page->state == NGX_MCDS_LOCAL
+        && ngx_mcds_page_poll_here(page) != NGX_DECLINED)
+    {
+        return;
+    }
+
+    if (page->hurried) {
+
+        /* memcached is asked when it has answered what it was asked before */
+
+        return;
+    }
+
+    due = ((ngx_msec_int_t) (page->poll_next - ngx_current_msec) <= 0);
+
+    sequence = ngx_mcds_page_sequence(page);
+
+    if (sequence && *sequence != page->sequence) {
+        page->sequence = *sequence;
+        due = 1;
+    }
+
+    if (!due) {
+        ngx_mcds_page_set_poll(page);
+        return;
+    }
+
+    /* jitter is only ever downwards */
+
+    delay = ngx_min(page->poll_delay * 3 / 2 + 1, NGX_MCDS_POLL_MAX);
+    page->poll_delay = delay;
+    page->poll_next = ngx_current_msec + delay
+                      - (ngx_msec_t) ngx_random() % (delay / 4 + 1);
+
+    ngx_mcds_page_ask_again(page);
+}
+
+
+/* another worker of this host builds; NGX_DECLINED: not any more */
+
+static ngx_int_t
+ngx_mcds_page_poll_here(ngx_mcds_page_t *page)
+{
+    ngx_int_t               rc;
+    ngx_mcds_copy_t        *copy;
+    ngx_mcds_stamp_t        found;
+    ngx_mcds_value_t       *value;
+    ngx_mcds_local_left_t   left;
+
+    rc = ngx_mcds_local_look(ngx_mcds_page_id(page), 1, &left);
+
+    if (rc == NGX_BUSY) {
+        ngx_mcds_page_await(page, left.build);
+        ngx_mcds_page_set_poll(page);
+        return NGX_OK;
+    }
+
+    ngx_mcds_page_set_state(page, NGX_MCDS_REMOTE);
+
+    if (rc == NGX_ABORT) {
+        ngx_mcds_page_pause(page, left.left);
+        ngx_mcds_page_tell_pause(page);
+        return NGX_OK;
+    }
+
+    value = ngx_mcds_local_get(ngx_mcds_page_id(page), NULL,
+                               ngx_current_msec - page->here_since
+                               + NGX_MCDS_LAG, &found);
+
+    copy = value ? ngx_mcds_copy_create(page, value, &found) : NULL;
+
+    ngx_mcds_value_unref(value);
+
+    if (copy) {
+        ngx_mcds_page_rest(page);
+
+        if (copy->entry.kind == NGX_MCDS_ENTRY_VARY) {
+            ngx_mcds_page_remember(page, copy);
+        }
+
+        ngx_mcds_page_keep_unasked(page, copy);
+        ngx_mcds_page_found(page, copy);
+        ngx_mcds_copy_unref(copy);
+        return NGX_OK;
+    }
+
+    if (page->unheard || left.state == NGX_MCDS_LOCAL_ALONE) {
+
+        /* no use to wait for memcached once more */
+
+        ngx_mcds_page_build(page);
+        return NGX_OK;
+    }
+
+    page->poll_next = ngx_current_msec;
+
+    return NGX_DECLINED;
+}
