@@ -2,8 +2,8 @@
 /*
  * Copyright (C) mcds authors
  *
- * The right to build a page: the lock in memcached, and the claim of it among
- * the workers of this host, until it is given up, and the pause after a failure.
+ * The right to build a page: the lock in memcached, and the claim among the
+ * workers of this host, until it is given up, and the pause after a failure.
  */
 
 

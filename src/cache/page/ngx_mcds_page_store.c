@@ -2,9 +2,8 @@
 /*
  * Copyright (C) mcds authors
  *
- * What was built: those who wait are told, and memcached.  A body that was
- * split, or is as soon as memcached refuses the whole page, goes before the
- * page: its parts are stored first.
+ * Stores of pages.  A body that was split, or is as soon as memcached refuses
+ * the whole page, goes before the page: its parts are stored first.
  */
 
 
@@ -13,8 +12,8 @@
 #include <ngx_event.h>
 #include "ngx_mcds_limit.h"
 #include "ngx_mcds_newer.h"
-#include "ngx_mcds_page_build.h"
 #include "ngx_mcds_page_lease.h"
+#include "ngx_mcds_page_store.h"
 #include "ngx_mcds_page_wait.h"
 #include "ngx_mcds_purge.h"
 #include "ngx_mcds_sign.h"
@@ -26,12 +25,6 @@
 /* the parts of a page that was replaced stay for those who read, seconds */
 #define NGX_MCDS_LINGER           60
 
-/* the client's CRLF, see ngx_mcds_request_t */
-#define NGX_MCDS_SPARE            2
-
-/* clocks of hosts differ by less, ms */
-#define NGX_MCDS_SKEW             1000
-
 /* answers of memcached about what lengths it takes, for one page */
 #define NGX_MCDS_STORE_TRIES      4
 
@@ -39,46 +32,7 @@
 #define NGX_MCDS_LOOKS            3
 
 
-/* a store under way */
-
-typedef struct {
-    ngx_mcds_page_t      *page;        /* a reference */
-    ngx_mcds_copy_t      *copy;        /* what is stored; NULL: not yet */
-    ngx_mcds_value_t     *expired;     /* the same as it is stored when it was
-                                          invalidated meanwhile, or NULL */
-    ngx_mcds_value_t     *head;        /* of a split body, not finished */
-    ngx_mcds_entry_t      entry;       /* of head; the strings are gone */
-    ngx_array_t          *secrets;     /* or NULL */
-
-    ngx_mcds_stat_t      *stat;        /* or NULL */
-
-    uint64_t              base;        /* CAS of what is replaced */
-    ngx_atomic_uint_t     purges;      /* of the page, before it was built */
-    uint32_t              ttl;
-    ngx_uint_t            tries;       /* whether its length is taken */
-    ngx_uint_t            looks;       /* at what somebody else has stored */
-    ngx_mcds_op_t         op;
-
-    ngx_mcds_stored_pt    handler;     /* or NULL */
-    void                 *data;
-    ngx_uint_t            rc;
-    ngx_uint_t            refused;     /* what was not tried, an rc, or 0 */
-
-    unsigned              building:1;  /* the page's state is that of it */
-    unsigned              locked:1;    /* and memcached gave it the lock */
-    unsigned              replace:1;   /* what is older, too */
-    unsigned              renewed:1;   /* its parts are those of the page that
-                                          it replaces */
-} ngx_mcds_store_t;
-
-
-static ngx_mcds_store_t *ngx_mcds_store_create(ngx_mcds_seat_t *seat,
-    ngx_mcds_value_t *value, ngx_mcds_entry_t *entry);
-static ngx_mcds_store_t *ngx_mcds_store_build(ngx_mcds_seat_t *seat,
-    ngx_uint_t how, ngx_mcds_value_t *value, ngx_mcds_entry_t *entry);
-static void ngx_mcds_store_built(ngx_mcds_seat_t *seat, ngx_uint_t how);
 static void ngx_mcds_store_put(ngx_mcds_store_t *store);
-static void ngx_mcds_store_try(void *data);
 static void ngx_mcds_store_answered(void *data, ngx_mcds_result_t *result);
 static ngx_int_t ngx_mcds_store_bar(ngx_mcds_store_t *store);
 static void ngx_mcds_store_barred(void *data, ngx_uint_t rc, ngx_uint_t found,
@@ -86,19 +40,7 @@ static void ngx_mcds_store_barred(void *data, ngx_uint_t rc, ngx_uint_t found,
 static void ngx_mcds_store_lost(ngx_mcds_store_t *store);
 static ngx_int_t ngx_mcds_store_look(ngx_mcds_store_t *store);
 static void ngx_mcds_store_looked(void *data, ngx_mcds_result_t *result);
-static ngx_uint_t ngx_mcds_store_newer(ngx_mcds_store_t *store,
-    ngx_mcds_result_t *result);
-static ngx_uint_t ngx_mcds_store_invalidated(ngx_mcds_store_t *store,
-    ngx_mcds_result_t *result);
-static ngx_int_t ngx_mcds_store_other(ngx_mcds_store_t *store,
-    ngx_mcds_result_t *result, ngx_mcds_entry_t *other);
-static ngx_uint_t ngx_mcds_store_older(ngx_mcds_store_t *store,
-    ngx_mcds_entry_t *other);
-static ngx_int_t ngx_mcds_store_expire(ngx_mcds_store_t *store);
-static ngx_mcds_value_t *ngx_mcds_store_value(ngx_mcds_store_t *store);
 static ngx_int_t ngx_mcds_store_cut(ngx_mcds_store_t *store);
-static void ngx_mcds_store_parted(void *data, ngx_mcds_split_t *split,
-    ngx_uint_t rc);
 static ngx_mcds_copy_t *ngx_mcds_store_finish(ngx_mcds_store_t *store,
     ngx_mcds_split_t *split);
 static void ngx_mcds_store_replaced(ngx_mcds_store_t *store, uint64_t cas);
@@ -107,279 +49,11 @@ static void ngx_mcds_store_stamp(ngx_mcds_store_t *store,
 static void ngx_mcds_store_too_large(ngx_mcds_store_t *store, uint64_t len);
 static void ngx_mcds_store_keep(ngx_mcds_store_t *store, uint64_t cas);
 static void ngx_mcds_store_count(ngx_mcds_store_t *store);
-static void ngx_mcds_store_end(ngx_mcds_store_t *store);
-
-
-void
-ngx_mcds_page_built(ngx_mcds_seat_t *seat, ngx_uint_t how,
-    ngx_mcds_value_t *value, uint32_t ttl)
-{
-    ngx_mcds_page_t   *page;
-    ngx_mcds_store_t  *store;
-
-    page = seat->page;
-
-    if (how == NGX_MCDS_BUILD_FAILED
-        || how == NGX_MCDS_BUILD_BACKOFF
-        || value == NULL)
-    {
-        ngx_mcds_value_unref(value);
-
-        seat->building = 0;
-        page->owner = NULL;
-        page->old = seat->has_old;
-
-        ngx_mcds_store_built(seat, how);
-        ngx_mcds_page_failed(page, how == NGX_MCDS_BUILD_BACKOFF);
-        return;
-    }
-
-    store = ngx_mcds_store_build(seat, how, value, NULL);
-    if (store == NULL) {
-        return;
-    }
-
-    store->ttl = ttl;
-    store->renewed = (how == NGX_MCDS_BUILD_RENEW);
-
-    page->built = store->copy;
-    page->big = (store->copy->value->len >= NGX_MCDS_BULK);
-
-    ngx_mcds_page_found(page, store->copy);
-    ngx_mcds_page_share_copy(page, store->copy);
-
-    if (ngx_mcds_page_refused(page)
-        && store->copy->value->len >= page->refused)
-    {
-        store->refused = NGX_MCDS_TOO_LARGE;
-        ngx_mcds_store_end(store);
-        return;
-    }
-
-    page->refused = 0;
-
-    ngx_mcds_store_try(store);
-}
-
-
-void
-ngx_mcds_page_built_split(ngx_mcds_seat_t *seat, ngx_mcds_value_t *value,
-    ngx_mcds_entry_t *entry, ngx_mcds_split_t *split)
-{
-    ngx_mcds_store_t  *store;
-
-    store = ngx_mcds_store_build(seat, NGX_MCDS_BUILD_STORE, value, entry);
-
-    if (store == NULL) {
-        ngx_mcds_split_abandon(split);
-        return;
-    }
-
-    ngx_mcds_split_end(split, ngx_mcds_store_parted, store);
-}
-
-
-void
-ngx_mcds_page_store(ngx_mcds_seat_t *seat, ngx_mcds_value_t *value,
-    uint64_t cas, ngx_uint_t replace)
-{
-    ngx_mcds_store_t  *store;
-
-    store = ngx_mcds_store_create(seat, value, NULL);
-
-    if (store) {
-        store->base = cas;
-        store->replace = replace;
-
-        /* a value that has parts already is one that was there, and renewed */
-
-        store->renewed = (store->copy->entry.parts != 0);
-
-        ngx_mcds_store_try(store);
-    }
-}
-
-
-void
-ngx_mcds_page_store_split(ngx_mcds_seat_t *seat, ngx_mcds_value_t *value,
-    ngx_mcds_entry_t *entry, ngx_mcds_split_t *split, uint64_t cas,
-    ngx_uint_t replace)
-{
-    ngx_mcds_store_t  *store;
-
-    store = ngx_mcds_store_create(seat, value, entry);
-
-    if (store == NULL) {
-        ngx_mcds_split_abandon(split);
-        return;
-    }
-
-    store->base = cas;
-    store->replace = replace;
-
-    ngx_mcds_split_end(split, ngx_mcds_store_parted, store);
-}
-
-
-ngx_int_t
-ngx_mcds_page_store_then(ngx_mcds_seat_t *seat, ngx_mcds_value_t *value,
-    ngx_mcds_entry_t *entry, ngx_mcds_split_t *split, uint64_t cas,
-    ngx_uint_t replace, ngx_mcds_stored_pt handler, void *data)
-{
-    ngx_mcds_store_t  *store;
-
-    store = ngx_mcds_store_create(seat, value, split ? entry : NULL);
-
-    if (store == NULL) {
-        if (split) {
-            ngx_mcds_split_abandon(split);
-        }
-
-        return NGX_ERROR;
-    }
-
-    store->base = cas;
-    store->replace = replace;
-    store->handler = handler;
-    store->data = data;
-
-    if (split) {
-        ngx_mcds_split_end(split, ngx_mcds_store_parted, store);
-
-    } else {
-        ngx_mcds_store_try(store);
-    }
-
-    return NGX_OK;
-}
-
-
-void
-ngx_mcds_page_built_list(ngx_mcds_seat_t *seat, ngx_mcds_value_t *value,
-    uint32_t ttl, ngx_mcds_copy_t *first)
-{
-    ngx_mcds_page_t   *page;
-    ngx_mcds_store_t  *store;
-
-    page = seat->page;
-
-    store = ngx_mcds_store_build(seat, NGX_MCDS_BUILD_STORE, value, NULL);
-    if (store == NULL) {
-        return;
-    }
-
-    store->ttl = ttl;
-    store->copy->first = first ? ngx_mcds_copy_ref(first) : NULL;
-
-    page->built = store->copy;
-    page->refused = 0;
-
-    ngx_mcds_page_found(page, store->copy);
-    ngx_mcds_page_share_copy(page, store->copy);
-
-    ngx_mcds_store_try(store);
-}
-
-
-/* takes the value's reference; it is finished unless entry is given */
-
-static ngx_mcds_store_t *
-ngx_mcds_store_create(ngx_mcds_seat_t *seat, ngx_mcds_value_t *value,
-    ngx_mcds_entry_t *entry)
-{
-    ngx_mcds_page_t   *page;
-    ngx_mcds_store_t  *store;
-
-    page = seat->page;
-
-    store = ngx_calloc(sizeof(ngx_mcds_store_t), ngx_cycle->log);
-
-    if (store && entry) {
-        store->entry = *entry;
-        store->head = value;
-
-    } else if (store) {
-        store->copy = ngx_mcds_copy_create(page, value, NULL);
-        ngx_mcds_value_unref(value);
-
-        if (store->copy == NULL) {
-            ngx_free(store);
-            return NULL;
-        }
-
-    } else {
-        ngx_mcds_value_unref(value);
-        return NULL;
-    }
-
-    store->page = page;
-    store->secrets = seat->secrets;
-    store->stat = seat->stat;
-    store->rc = NGX_MCDS_BUSY;
-    store->op.data = store;
-    store->purges = ngx_mcds_local_purges(page->place);
-    ngx_mcds_page_ref(page);
-
-    return store;
-}
-
-
-/* the same at the end of a build, which has failed then if it is NULL */
-
-static ngx_mcds_store_t *
-ngx_mcds_store_build(ngx_mcds_seat_t *seat, ngx_uint_t how,
-    ngx_mcds_value_t *value, ngx_mcds_entry_t *entry)
-{
-    ngx_mcds_page_t   *page;
-    ngx_mcds_store_t  *store;
-
-    page = seat->page;
-
-    seat->building = 0;
-    page->owner = NULL;
-
-    store = ngx_mcds_store_create(seat, value, entry);
-
-    if (store == NULL) {
-        ngx_mcds_store_built(seat, NGX_MCDS_BUILD_FAILED);
-        ngx_mcds_page_failed(page, 0);
-        return NULL;
-    }
-
-    ngx_mcds_store_built(seat, how);
-    ngx_mcds_page_set_state(page, NGX_MCDS_STORING);
-
-    store->base = page->base;
-    store->purges = page->purges;
-    store->building = 1;
-    store->locked = (page->lock != NULL);
-
-    return store;
-}
-
-
-/* counts that a build has ended */
-
-static void
-ngx_mcds_store_built(ngx_mcds_seat_t *seat, ngx_uint_t how)
-{
-    ngx_mcds_stat_add(seat->stat, NGX_MCDS_ZONE_BUILT_STORE + how, 1);
-
-    ngx_mcds_stat_time(seat->stat, NGX_MCDS_ZONE_BUILD_TIME,
-                       ngx_current_msec - seat->since);
-
-    if (how == NGX_MCDS_BUILD_BACKOFF
-        && seat->has_old
-        && seat->page->backoff)
-    {
-        ngx_mcds_stat_add(seat->stat, NGX_MCDS_ZONE_BACKOFFS, 1);
-    }
-}
 
 
 /* a length that memcached may not take is not tried on the page itself */
 
-static void
+void
 ngx_mcds_store_try(void *data)
 {
     ngx_mcds_store_t *store = data;
@@ -619,133 +293,6 @@ ngx_mcds_store_looked(void *data, ngx_mcds_result_t *result)
 }
 
 
-/* 1 if the origin was asked for this page when the other was there already */
-
-static ngx_uint_t
-ngx_mcds_store_newer(ngx_mcds_store_t *store, ngx_mcds_result_t *result)
-{
-    ngx_mcds_entry_t  other;
-
-    return ngx_mcds_store_other(store, result, &other) == NGX_OK
-           && (other.kind == NGX_MCDS_ENTRY_PAGE
-               || other.kind == NGX_MCDS_ENTRY_PASS)
-           && !(other.flags & NGX_MCDS_ENTRY_INVALID)
-           && ngx_mcds_store_older(store, &other);
-}
-
-
-/*
- * 1 if the page was invalidated, not deleted, while this one was built, which
- * is still the newer one: it is stored as a page that has expired.  Otherwise
- * unsafe requests that come faster than the page is built would leave an ever
- * older one there.
- */
-
-static ngx_uint_t
-ngx_mcds_store_invalidated(ngx_mcds_store_t *store, ngx_mcds_result_t *result)
-{
-    ngx_mcds_entry_t  other, *entry;
-
-    entry = &store->copy->entry;
-
-    if (ngx_mcds_store_other(store, result, &other) != NGX_OK
-        || !(other.flags & NGX_MCDS_ENTRY_INVALID)
-        || (entry->flags & NGX_MCDS_ENTRY_REVALIDATE))
-    {
-        return 0;
-    }
-
-    if (other.kind == NGX_MCDS_ENTRY_PURGED) {
-        return !store->renewed;
-    }
-
-    return other.kind == NGX_MCDS_ENTRY_PAGE
-           && (!store->renewed || other.generation == entry->generation)
-           && ngx_mcds_store_older(store, &other);
-}
-
-
-/* what lies under the key now; NGX_DECLINED: it is not to be acted upon */
-
-static ngx_int_t
-ngx_mcds_store_other(ngx_mcds_store_t *store, ngx_mcds_result_t *result,
-    ngx_mcds_entry_t *other)
-{
-    char  *why;
-
-    if (result->cas == 0
-        || ngx_mcds_entry_read(other, result->data, result->len,
-                               &store->page->key, &why)
-           != NGX_OK
-        || (store->secrets
-            && other->kind == NGX_MCDS_ENTRY_PAGE
-            && ngx_mcds_sign_check(result->data, result->len, other,
-                                   store->secrets)
-               != NGX_OK))
-    {
-        return NGX_DECLINED;
-    }
-
-    return NGX_OK;
-}
-
-
-static ngx_uint_t
-ngx_mcds_store_older(ngx_mcds_store_t *store, ngx_mcds_entry_t *other)
-{
-    ngx_mcds_entry_t  *entry;
-
-    entry = &store->copy->entry;
-
-    return other->created + entry->took + NGX_MCDS_SKEW < entry->created;
-}
-
-
-/* it was invalidated after its origin was asked: expired since then */
-
-static ngx_int_t
-ngx_mcds_store_expire(ngx_mcds_store_t *store)
-{
-    ngx_mcds_entry_t  *entry;
-    ngx_mcds_value_t  *value;
-
-    if (store->expired) {
-        return NGX_OK;
-    }
-
-    value = ngx_mcds_value_create(store->copy->value->len + NGX_MCDS_SPARE,
-                                  ngx_cycle->log);
-    if (value == NULL) {
-        return NGX_ERROR;
-    }
-
-    value->len = store->copy->value->len;
-    ngx_memcpy(value->data, store->copy->value->data, value->len);
-
-    entry = &store->copy->entry;
-
-    ngx_mcds_entry_mark(value, NGX_MCDS_ENTRY_INVALID,
-                        entry->created - entry->took - NGX_MCDS_SKEW);
-
-    if (store->secrets) {
-        (void) ngx_mcds_sign(value, entry, store->secrets);
-    }
-
-    store->expired = value;
-
-    return NGX_OK;
-}
-
-
-/* what is sent to memcached */
-
-static ngx_mcds_value_t *
-ngx_mcds_store_value(ngx_mcds_store_t *store)
-{
-    return store->expired ? store->expired : store->copy->value;
-}
-
-
 /* memcached takes no page of this length: the parts of it, maybe */
 
 static ngx_int_t
@@ -792,7 +339,7 @@ ngx_mcds_store_cut(ngx_mcds_store_t *store)
 }
 
 
-static void
+void
 ngx_mcds_store_parted(void *data, ngx_mcds_split_t *split, ngx_uint_t rc)
 {
     ngx_uint_t         told;
@@ -1015,7 +562,7 @@ ngx_mcds_store_count(ngx_mcds_store_t *store)
 }
 
 
-static void
+void
 ngx_mcds_store_end(ngx_mcds_store_t *store)
 {
     ngx_mcds_page_t  *page;

@@ -1,0 +1,150 @@
+
+/*
+ * Copyright (C) mcds authors
+ *
+ * What a store does about another page that was stored meanwhile.
+ */
+
+
+#include <ngx_config.h>
+#include <ngx_core.h>
+#include <ngx_event.h>
+#include "ngx_mcds_page_store.h"
+#include "ngx_mcds_sign.h"
+
+
+/* clocks of hosts differ by less, ms */
+#define NGX_MCDS_SKEW             1000
+
+
+static ngx_int_t ngx_mcds_store_other(ngx_mcds_store_t *store,
+    ngx_mcds_result_t *result, ngx_mcds_entry_t *other);
+static ngx_uint_t ngx_mcds_store_older(ngx_mcds_store_t *store,
+    ngx_mcds_entry_t *other);
+
+
+/* 1 if the origin was asked for this page when the other was there already */
+
+ngx_uint_t
+ngx_mcds_store_newer(ngx_mcds_store_t *store, ngx_mcds_result_t *result)
+{
+    ngx_mcds_entry_t  other;
+
+    return ngx_mcds_store_other(store, result, &other) == NGX_OK
+           && (other.kind == NGX_MCDS_ENTRY_PAGE
+               || other.kind == NGX_MCDS_ENTRY_PASS)
+           && !(other.flags & NGX_MCDS_ENTRY_INVALID)
+           && ngx_mcds_store_older(store, &other);
+}
+
+
+/*
+ * 1 if the page was invalidated, not deleted, while this one was built, which
+ * is still the newer one: it is stored as a page that has expired.  Otherwise
+ * unsafe requests that come faster than the page is built would leave an ever
+ * older one there.
+ */
+
+ngx_uint_t
+ngx_mcds_store_invalidated(ngx_mcds_store_t *store, ngx_mcds_result_t *result)
+{
+    ngx_mcds_entry_t  other, *entry;
+
+    entry = &store->copy->entry;
+
+    if (ngx_mcds_store_other(store, result, &other) != NGX_OK
+        || !(other.flags & NGX_MCDS_ENTRY_INVALID)
+        || (entry->flags & NGX_MCDS_ENTRY_REVALIDATE))
+    {
+        return 0;
+    }
+
+    if (other.kind == NGX_MCDS_ENTRY_PURGED) {
+        return !store->renewed;
+    }
+
+    return other.kind == NGX_MCDS_ENTRY_PAGE
+           && (!store->renewed || other.generation == entry->generation)
+           && ngx_mcds_store_older(store, &other);
+}
+
+
+/* what lies under the key now; NGX_DECLINED: it is not to be acted upon */
+
+static ngx_int_t
+ngx_mcds_store_other(ngx_mcds_store_t *store, ngx_mcds_result_t *result,
+    ngx_mcds_entry_t *other)
+{
+    char  *why;
+
+    if (result->cas == 0
+        || ngx_mcds_entry_read(other, result->data, result->len,
+                               &store->page->key, &why)
+           != NGX_OK
+        || (store->secrets
+            && other->kind == NGX_MCDS_ENTRY_PAGE
+            && ngx_mcds_sign_check(result->data, result->len, other,
+                                   store->secrets)
+               != NGX_OK))
+    {
+        return NGX_DECLINED;
+    }
+
+    return NGX_OK;
+}
+
+
+static ngx_uint_t
+ngx_mcds_store_older(ngx_mcds_store_t *store, ngx_mcds_entry_t *other)
+{
+    ngx_mcds_entry_t  *entry;
+
+    entry = &store->copy->entry;
+
+    return other->created + entry->took + NGX_MCDS_SKEW < entry->created;
+}
+
+
+/* it was invalidated after its origin was asked: expired since then */
+
+ngx_int_t
+ngx_mcds_store_expire(ngx_mcds_store_t *store)
+{
+    ngx_mcds_entry_t  *entry;
+    ngx_mcds_value_t  *value;
+
+    if (store->expired) {
+        return NGX_OK;
+    }
+
+    value = ngx_mcds_value_create(store->copy->value->len + NGX_MCDS_SPARE,
+                                  ngx_cycle->log);
+    if (value == NULL) {
+        return NGX_ERROR;
+    }
+
+    value->len = store->copy->value->len;
+    ngx_memcpy(value->data, store->copy->value->data, value->len);
+
+    entry = &store->copy->entry;
+
+    ngx_mcds_entry_mark(value, NGX_MCDS_ENTRY_INVALID,
+                        entry->created - entry->took - NGX_MCDS_SKEW);
+
+    if (store->secrets) {
+        (void) ngx_mcds_sign(value, entry, store->secrets);
+    }
+
+    store->expired = value;
+
+    return NGX_OK;
+}
+
+
+/* what is sent to memcached */
+
+ngx_mcds_value_t *
+ngx_mcds_store_value(ngx_mcds_store_t *store)
+{
+    return store->expired ? store->expired : store->copy->value;
+}
