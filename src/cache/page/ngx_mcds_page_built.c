@@ -2,8 +2,8 @@
 /*
  * Copyright (C) mcds authors
  *
- * The end of a build, and stores of pages that were not asked for: requests that
- * wait are told, then memcached.
+ * The end of a build, and stores of pages without a build: requests that wait
+ * are told, then memcached.
  */
 
 

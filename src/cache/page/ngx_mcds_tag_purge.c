@@ -1,0 +1,323 @@
+
+/*
+ * Copyright (C) mcds authors
+ *
+ * Purges of all pages of a record, see ngx_mcds_tag.h.
+ */
+
+
+#include <ngx_config.h>
+#include <ngx_core.h>
+#include <ngx_event.h>
+#include "ngx_mcds_tag.h"
+#include "ngx_mcds_tag_record.h"
+
+
+/* then the record is written over */
+#define NGX_MCDS_TAG_TRIES        16
+
+
+typedef struct ngx_mcds_tag_purge_s  ngx_mcds_tag_purge_t;
+
+
+/* what is asked of one server */
+
+typedef struct {
+    ngx_mcds_tag_purge_t *purge;
+    ngx_uint_t            server;      /* its index */
+    uint64_t              counter;
+    ngx_uint_t            tries;
+    ngx_uint_t            reached;     /* the counter was moved on */
+    ngx_mcds_op_t         op;
+    ngx_mcds_op_t         raise;       /* beside what is done to the record */
+} ngx_mcds_tag_leg_t;
+
+
+/* a purge under way; the record is behind the legs */
+
+struct ngx_mcds_tag_purge_s {
+    ngx_mcds_pool_t      *pool;
+    ngx_uint_t            how;
+    uint64_t              counter;     /* the largest of all servers */
+    ngx_mcds_tag_pt       handler;
+    void                 *data;
+    ngx_str_t             record;
+    ngx_uint_t            waiting;
+    ngx_uint_t            rc;
+    ngx_uint_t            n;
+    ngx_mcds_tag_leg_t    legs[1];
+};
+
+
+static void ngx_mcds_tag_counted(void *data, ngx_mcds_result_t *result);
+static void ngx_mcds_tag_write(ngx_mcds_tag_purge_t *purge);
+static void ngx_mcds_tag_raised(void *data, ngx_mcds_result_t *result);
+static void ngx_mcds_tag_read(ngx_mcds_tag_leg_t *leg);
+static void ngx_mcds_tag_got(void *data, ngx_mcds_result_t *result);
+static void ngx_mcds_tag_set(void *data, ngx_mcds_result_t *result);
+static void ngx_mcds_tag_done(ngx_mcds_tag_purge_t *purge, ngx_uint_t rc);
+static void ngx_mcds_tag_end(ngx_mcds_tag_purge_t *purge);
+
+
+ngx_int_t
+ngx_mcds_tag_purge(ngx_mcds_pool_t *pool, ngx_str_t *record, ngx_uint_t how,
+    uint64_t now, ngx_mcds_tag_pt handler, void *data)
+{
+    u_char                *p;
+    ngx_uint_t             i, n;
+    ngx_mcds_request_t     req;
+    ngx_mcds_tag_leg_t    *leg;
+    ngx_mcds_tag_purge_t  *purge;
+
+    n = pool->servers.nelts;
+
+    purge = ngx_calloc(sizeof(ngx_mcds_tag_purge_t)
+                       + n * sizeof(ngx_mcds_tag_leg_t) + record->len,
+                       ngx_cycle->log);
+    if (purge == NULL) {
+        return NGX_ERROR;
+    }
+
+    purge->pool = pool;
+    purge->how = how;
+    purge->handler = handler;
+    purge->data = data;
+    purge->n = n;
+
+    /* more than any counter has begun with, be it that of a server not asked */
+
+    purge->counter = now;
+
+    p = (u_char *) purge + sizeof(ngx_mcds_tag_purge_t)
+        + n * sizeof(ngx_mcds_tag_leg_t);
+
+    purge->record.data = p;
+    purge->record.len = record->len;
+    ngx_memcpy(p, record->data, record->len);
+
+    ngx_mcds_tag_count(&req, now);
+    req.delta = 1;
+
+    for (i = 0; i < n; i++) {
+
+        if (ngx_mcds_disabled(pool, i)) {
+
+            /* it does not come back with what it had */
+
+            continue;
+        }
+
+        leg = &purge->legs[i];
+        leg->purge = purge;
+        leg->server = i;
+        leg->op.handler = ngx_mcds_tag_counted;
+        leg->op.data = leg;
+        leg->raise.handler = ngx_mcds_tag_raised;
+        leg->raise.data = purge;
+
+        ngx_mcds_submit_to(pool, i, &req, &leg->op);
+        purge->waiting++;
+    }
+
+    if (purge->waiting == 0) {
+        ngx_free(purge);
+        return NGX_ERROR;
+    }
+
+    return NGX_OK;
+}
+
+
+static void
+ngx_mcds_tag_counted(void *data, ngx_mcds_result_t *result)
+{
+    ngx_mcds_tag_leg_t *leg = data;
+
+    ngx_uint_t             rc;
+    ngx_mcds_tag_purge_t  *purge;
+
+    purge = leg->purge;
+    rc = ngx_mcds_tag_number(result, &leg->counter);
+
+    if (rc == NGX_MCDS_OK) {
+        purge->counter = ngx_max(purge->counter, leg->counter);
+        leg->reached = 1;
+
+    } else {
+        purge->rc = rc;
+    }
+
+    if (--purge->waiting == 0) {
+        ngx_mcds_tag_write(purge);
+    }
+}
+
+
+/*
+ * The servers that have answered agree on the largest of their numbers: it is
+ * above what any page got from any of them before.
+ */
+
+static void
+ngx_mcds_tag_write(ngx_mcds_tag_purge_t *purge)
+{
+    ngx_uint_t           i;
+    ngx_mcds_tag_leg_t  *leg;
+    ngx_mcds_request_t   req;
+
+    ngx_mcds_tag_count(&req, purge->counter);
+
+    for (i = 0; i < purge->n; i++) {
+        leg = &purge->legs[i];
+
+        if (!leg->reached) {
+            continue;
+        }
+
+        if (leg->counter < purge->counter) {
+            req.delta = purge->counter - leg->counter;
+
+            ngx_mcds_submit_to(purge->pool, i, &req, &leg->raise);
+            purge->waiting++;
+        }
+
+        ngx_mcds_tag_read(leg);
+        purge->waiting++;
+    }
+
+    if (purge->waiting == 0) {
+        ngx_mcds_tag_end(purge);
+    }
+}
+
+
+static void
+ngx_mcds_tag_raised(void *data, ngx_mcds_result_t *result)
+{
+    uint64_t  counter;
+
+    ngx_mcds_tag_done(data, ngx_mcds_tag_number(result, &counter));
+}
+
+
+static void
+ngx_mcds_tag_read(ngx_mcds_tag_leg_t *leg)
+{
+    ngx_mcds_request_t  req;
+
+    ngx_mcds_tag_request(&req, &leg->purge->record);
+
+    req.verb = NGX_MCDS_GET;
+    req.want = NGX_MCDS_VALUE|NGX_MCDS_CAS;
+    req.limit = NGX_MCDS_TAG_RECORD;
+
+    leg->op.handler = ngx_mcds_tag_got;
+
+    ngx_mcds_submit_to(leg->purge->pool, leg->server, &req, &leg->op);
+}
+
+
+static void
+ngx_mcds_tag_got(void *data, ngx_mcds_result_t *result)
+{
+    u_char                 buf[NGX_MCDS_TAG_RECORD + 1];
+    uint64_t               purged, deleted, n;
+    ngx_mcds_request_t     req;
+    ngx_mcds_tag_leg_t    *leg;
+    ngx_mcds_tag_purge_t  *purge;
+
+    leg = data;
+    purge = leg->purge;
+    n = purge->counter;
+
+    if (!ngx_mcds_answered(result->rc)
+        || result->rc == NGX_MCDS_SERVER_ERROR)
+    {
+        ngx_mcds_tag_done(purge, result->rc);
+        return;
+    }
+
+    /* what is not known is not valid any more, whatever it was */
+
+    if (result->rc != NGX_MCDS_OK
+        || ngx_mcds_tag_parse(result, &purged, &deleted) != NGX_OK)
+    {
+        purged = n;
+        deleted = n;
+    }
+
+    purged = ngx_max(purged, n);
+
+    if (purge->how == NGX_MCDS_PURGE_DELETE) {
+        deleted = ngx_max(deleted, n);
+    }
+
+    ngx_mcds_tag_request(&req, &purge->record);
+
+    req.verb = (result->rc == NGX_MCDS_NOT_FOUND) ? NGX_MCDS_ADD
+                                                  : NGX_MCDS_SET;
+    req.cas = (result->rc == NGX_MCDS_OK) ? result->cas : 0;
+
+    if (leg->tries++ == NGX_MCDS_TAG_TRIES) {
+        deleted = purged;
+
+        req.verb = NGX_MCDS_SET;
+        req.cas = 0;
+    }
+
+    req.text.data = buf;
+    req.text.len = ngx_sprintf(buf, "%uL %uL", purged, deleted) - buf;
+
+    leg->op.handler = ngx_mcds_tag_set;
+
+    ngx_mcds_submit_to(purge->pool, leg->server, &req, &leg->op);
+}
+
+
+static void
+ngx_mcds_tag_set(void *data, ngx_mcds_result_t *result)
+{
+    ngx_mcds_tag_leg_t *leg = data;
+
+    switch (result->rc) {
+
+    case NGX_MCDS_NOT_STORED:
+    case NGX_MCDS_EXISTS:
+    case NGX_MCDS_NOT_FOUND:
+
+        /* somebody was faster: once more, with what is there now */
+
+        if (leg->tries <= NGX_MCDS_TAG_TRIES) {
+            ngx_mcds_tag_read(leg);
+            return;
+        }
+
+        break;
+    }
+
+    ngx_mcds_tag_done(leg->purge, result->rc);
+}
+
+
+/* the purge is as good as its worst server */
+
+static void
+ngx_mcds_tag_done(ngx_mcds_tag_purge_t *purge, ngx_uint_t rc)
+{
+    if (rc != NGX_MCDS_OK) {
+        purge->rc = rc;
+    }
+
+    if (--purge->waiting == 0) {
+        ngx_mcds_tag_end(purge);
+    }
+}
+
+
+static void
+ngx_mcds_tag_end(ngx_mcds_tag_purge_t *purge)
+{
+    purge->handler(purge->data, purge->rc);
+
+    ngx_free(purge);
+}
