@@ -9,18 +9,13 @@
 #include <ngx_event.h>
 #include "ngx_mcds_local.h"
 #include "ngx_mcds_newer.h"
-#include "ngx_mcds_purge.h"
-#include "ngx_mcds_sign.h"
-#include "ngx_mcds_split.h"
+#include "ngx_mcds_purge_mark.h"
 
 
 /* what says that a page was purged stays for the longest build, seconds; with
    replicas until the one that was away has heard of it */
 #define NGX_MCDS_PURGED_TTL       3600
 #define NGX_MCDS_PURGED_TTL_AWAY  86400
-
-/* then the page is deleted, whatever it is by now */
-#define NGX_MCDS_PURGE_TRIES      16
 
 /* larger items are no pages */
 #define NGX_MCDS_PURGE_LIMIT      (128 * 1024 * 1024)
@@ -42,36 +37,6 @@
 #define NGX_MCDS_PURGE_AT_ONCE    32
 #define NGX_MCDS_PURGE_NEXT       100
 
-/* the client's CRLF, see ngx_mcds_request_t */
-#define NGX_MCDS_PURGE_SPARE      2
-
-
-typedef struct {
-    ngx_mcds_pool_t      *pool;
-    ngx_uint_t            how;
-    uint64_t              now;
-    uint64_t              stamp;       /* now, or later */
-    ngx_array_t          *secrets;
-    ngx_mcds_purge_pt     handler;     /* NULL: it was called */
-    void                 *data;
-    ngx_mcds_op_t         op;
-
-    ngx_queue_t           queue;       /* in ngx_mcds_purge_waiting */
-    ngx_event_t           event;       /* until the second look, or the next
-                                          time */
-    ngx_msec_t            until;
-    ngx_msec_t            delay;
-    unsigned              surely:1;
-    unsigned              late:1;      /* counted in ngx_mcds_purge_nlate */
-    unsigned              running:1;   /* ... in ngx_mcds_purge_nrunning */
-    ngx_uint_t            tries;
-    ngx_mcds_cut_t        cut;         /* the parts of what is deleted */
-    ngx_uint_t            found;       /* ngx_mcds_purged_e */
-    ngx_uint_t            deleted;     /* it was before, or is not known */
-    ngx_uint_t            ejected;     /* what was sent, to a stand-in */
-    ngx_str_t             key;
-} ngx_mcds_purge_t;
-
 
 static ngx_mcds_purge_t *ngx_mcds_purge_create(ngx_mcds_pool_t *pool,
     ngx_str_t *key, ngx_uint_t how, uint64_t now, ngx_array_t *secrets,
@@ -82,11 +47,6 @@ static void ngx_mcds_purge_submit(ngx_mcds_purge_t *purge,
 static void ngx_mcds_purge_got(void *data, ngx_mcds_result_t *result);
 static void ngx_mcds_purge_retire(ngx_mcds_purge_t *purge, ngx_uint_t rc);
 static void ngx_mcds_purge_later(ngx_event_t *ev);
-static ngx_mcds_value_t *ngx_mcds_purge_mark(ngx_mcds_purge_t *purge,
-    ngx_mcds_result_t *result);
-static void ngx_mcds_purge_set_stamp(ngx_mcds_purge_t *purge,
-    ngx_mcds_entry_t *entry);
-static ngx_mcds_value_t *ngx_mcds_purge_tombstone(ngx_mcds_purge_t *purge);
 static void ngx_mcds_purge_set(void *data, ngx_mcds_result_t *result);
 static void ngx_mcds_purge_end(ngx_mcds_purge_t *purge, ngx_uint_t rc,
     uint64_t cas);
@@ -305,144 +265,6 @@ static void
 ngx_mcds_purge_later(ngx_event_t *ev)
 {
     ngx_mcds_purge_get(ev->data);
-}
-
-
-/* the page with a mark on it; NULL: it is to be deleted */
-
-static ngx_mcds_value_t *
-ngx_mcds_purge_mark(ngx_mcds_purge_t *purge, ngx_mcds_result_t *result)
-{
-    char              *why;
-    uint64_t           now;
-    ngx_mcds_entry_t   entry;
-    ngx_mcds_value_t  *value;
-
-    purge->found = NGX_MCDS_PURGED_NOTHING;
-    purge->cut.parts = 0;
-
-    if (ngx_mcds_entry_read(&entry, result->data, result->len, &purge->key,
-                            &why)
-        != NGX_OK)
-    {
-        return NULL;
-    }
-
-    purge->deleted = (entry.kind == NGX_MCDS_ENTRY_PURGED
-                      && !(entry.flags & NGX_MCDS_ENTRY_INVALID));
-
-    if (purge->secrets
-        && ngx_mcds_sign_check(result->data, result->len, &entry,
-                               purge->secrets)
-           != NGX_OK)
-    {
-        /* nothing of what others may have written counts, nor its parts */
-
-        return NULL;
-    }
-
-    ngx_mcds_purge_set_stamp(purge, &entry);
-
-    if (entry.kind == NGX_MCDS_ENTRY_PAGE) {
-        purge->found = NGX_MCDS_PURGED_PAGE;
-
-    } else if (entry.kind == NGX_MCDS_ENTRY_VARY) {
-        purge->found = NGX_MCDS_PURGED_LIST;
-
-    } else {
-        return NULL;
-    }
-
-    if (purge->how == NGX_MCDS_PURGE_INVALIDATE
-        && result->cas != 0
-        && purge->tries < NGX_MCDS_PURGE_TRIES)
-    {
-        value = ngx_mcds_value_create(result->len + NGX_MCDS_PURGE_SPARE,
-                                      ngx_cycle->log);
-        if (value == NULL) {
-            return NULL;
-        }
-
-        ngx_memcpy(value->data, result->data, result->len);
-        value->len = result->len;
-
-        now = purge->stamp;
-
-        if (entry.kind == NGX_MCDS_ENTRY_VARY) {
-            ngx_mcds_entry_purge(value, now - NGX_MCDS_PURGE_SKEW);
-
-        } else {
-
-            /* what was built since, if it is so, has not expired before */
-
-            if (entry.created > now + entry.took
-                && entry.created <= ngx_mcds_now())
-            {
-                now = entry.created - entry.took;
-            }
-
-            ngx_mcds_entry_mark(value, NGX_MCDS_ENTRY_INVALID,
-                                now - NGX_MCDS_PURGE_SKEW);
-        }
-
-        if (purge->secrets) {
-            (void) ngx_mcds_sign(value, &entry, purge->secrets);
-        }
-
-        return value;
-    }
-
-    if (entry.parts) {
-        purge->cut.generation = entry.generation;
-        purge->cut.total = entry.total;
-        purge->cut.parts = entry.parts;
-        purge->cut.part = entry.part;
-    }
-
-    return NULL;
-}
-
-
-/*
- * On replicas the newer one counts, so a purge must not look older than what it
- * purges: that may be of a host whose clock is ahead, by what is tolerated.
- */
-
-static void
-ngx_mcds_purge_set_stamp(ngx_mcds_purge_t *purge, ngx_mcds_entry_t *entry)
-{
-    if (purge->pool->replicas > 1) {
-        purge->stamp = ngx_min(ngx_mcds_newer_after(entry, purge->now),
-                               purge->now + NGX_MCDS_PURGE_SKEW);
-    }
-}
-
-
-static ngx_mcds_value_t *
-ngx_mcds_purge_tombstone(ngx_mcds_purge_t *purge)
-{
-    ngx_mcds_entry_t   entry;
-    ngx_mcds_value_t  *value;
-
-    ngx_memzero(&entry, sizeof(ngx_mcds_entry_t));
-
-    entry.kind = NGX_MCDS_ENTRY_PURGED;
-    entry.flags = (purge->how == NGX_MCDS_PURGE_INVALIDATE && !purge->deleted)
-                  ? NGX_MCDS_ENTRY_INVALID : 0;
-    entry.created = purge->stamp;
-    entry.expire = purge->stamp;
-    entry.swr = NGX_MCDS_ENTRY_UNSET;
-    entry.sie = NGX_MCDS_ENTRY_UNSET;
-    entry.key = purge->key;
-
-    value = ngx_mcds_entry_begin(&entry, NGX_MCDS_PURGE_SPARE,
-                                 ngx_cycle->log);
-
-    if (value) {
-        ngx_mcds_entry_finish(value, &entry);
-    }
-
-    return value;
 }
 
 

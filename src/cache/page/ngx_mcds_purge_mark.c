@@ -1,0 +1,160 @@
+
+/*
+ * Copyright (C) mcds authors
+ *
+ * What a purge stores under the key: the page with a mark on it, or a tombstone.
+ */
+
+
+#include <ngx_config.h>
+#include <ngx_core.h>
+#include <ngx_event.h>
+#include "ngx_mcds_newer.h"
+#include "ngx_mcds_purge_mark.h"
+#include "ngx_mcds_sign.h"
+
+
+/* the client's CRLF, see ngx_mcds_request_t */
+#define NGX_MCDS_PURGE_SPARE      2
+
+
+static void ngx_mcds_purge_set_stamp(ngx_mcds_purge_t *purge,
+    ngx_mcds_entry_t *entry);
+
+
+/* the page with a mark on it; NULL: it is to be deleted */
+
+ngx_mcds_value_t *
+ngx_mcds_purge_mark(ngx_mcds_purge_t *purge, ngx_mcds_result_t *result)
+{
+    char              *why;
+    uint64_t           now;
+    ngx_mcds_entry_t   entry;
+    ngx_mcds_value_t  *value;
+
+    purge->found = NGX_MCDS_PURGED_NOTHING;
+    purge->cut.parts = 0;
+
+    if (ngx_mcds_entry_read(&entry, result->data, result->len, &purge->key,
+                            &why)
+        != NGX_OK)
+    {
+        return NULL;
+    }
+
+    purge->deleted = (entry.kind == NGX_MCDS_ENTRY_PURGED
+                      && !(entry.flags & NGX_MCDS_ENTRY_INVALID));
+
+    if (purge->secrets
+        && ngx_mcds_sign_check(result->data, result->len, &entry,
+                               purge->secrets)
+           != NGX_OK)
+    {
+        /* nothing of what others may have written counts, nor its parts */
+
+        return NULL;
+    }
+
+    ngx_mcds_purge_set_stamp(purge, &entry);
+
+    if (entry.kind == NGX_MCDS_ENTRY_PAGE) {
+        purge->found = NGX_MCDS_PURGED_PAGE;
+
+    } else if (entry.kind == NGX_MCDS_ENTRY_VARY) {
+        purge->found = NGX_MCDS_PURGED_LIST;
+
+    } else {
+        return NULL;
+    }
+
+    if (purge->how == NGX_MCDS_PURGE_INVALIDATE
+        && result->cas != 0
+        && purge->tries < NGX_MCDS_PURGE_TRIES)
+    {
+        value = ngx_mcds_value_create(result->len + NGX_MCDS_PURGE_SPARE,
+                                      ngx_cycle->log);
+        if (value == NULL) {
+            return NULL;
+        }
+
+        ngx_memcpy(value->data, result->data, result->len);
+        value->len = result->len;
+
+        now = purge->stamp;
+
+        if (entry.kind == NGX_MCDS_ENTRY_VARY) {
+            ngx_mcds_entry_purge(value, now - NGX_MCDS_PURGE_SKEW);
+
+        } else {
+
+            /* what was built since, if it is so, has not expired before */
+
+            if (entry.created > now + entry.took
+                && entry.created <= ngx_mcds_now())
+            {
+                now = entry.created - entry.took;
+            }
+
+            ngx_mcds_entry_mark(value, NGX_MCDS_ENTRY_INVALID,
+                                now - NGX_MCDS_PURGE_SKEW);
+        }
+
+        if (purge->secrets) {
+            (void) ngx_mcds_sign(value, &entry, purge->secrets);
+        }
+
+        return value;
+    }
+
+    if (entry.parts) {
+        purge->cut.generation = entry.generation;
+        purge->cut.total = entry.total;
+        purge->cut.parts = entry.parts;
+        purge->cut.part = entry.part;
+    }
+
+    return NULL;
+}
+
+
+/*
+ * On replicas the newer one counts, so a purge must not look older than what it
+ * purges: that may be of a host whose clock is ahead, by what is tolerated.
+ */
+
+static void
+ngx_mcds_purge_set_stamp(ngx_mcds_purge_t *purge, ngx_mcds_entry_t *entry)
+{
+    if (purge->pool->replicas > 1) {
+        purge->stamp = ngx_min(ngx_mcds_newer_after(entry, purge->now),
+                               purge->now + NGX_MCDS_PURGE_SKEW);
+    }
+}
+
+
+ngx_mcds_value_t *
+ngx_mcds_purge_tombstone(ngx_mcds_purge_t *purge)
+{
+    ngx_mcds_entry_t   entry;
+    ngx_mcds_value_t  *value;
+
+    ngx_memzero(&entry, sizeof(ngx_mcds_entry_t));
+
+    entry.kind = NGX_MCDS_ENTRY_PURGED;
+    entry.flags = (purge->how == NGX_MCDS_PURGE_INVALIDATE && !purge->deleted)
+                  ? NGX_MCDS_ENTRY_INVALID : 0;
+    entry.created = purge->stamp;
+    entry.expire = purge->stamp;
+    entry.swr = NGX_MCDS_ENTRY_UNSET;
+    entry.sie = NGX_MCDS_ENTRY_UNSET;
+    entry.key = purge->key;
+
+    value = ngx_mcds_entry_begin(&entry, NGX_MCDS_PURGE_SPARE,
+                                 ngx_cycle->log);
+
+    if (value) {
+        ngx_mcds_entry_finish(value, &entry);
+    }
+
+    return value;
+}
