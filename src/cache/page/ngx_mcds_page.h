@@ -14,57 +14,11 @@
 #include <ngx_config.h>
 #include <ngx_core.h>
 #include <ngx_event.h>
-#include "ngx_mcds_client.h"
-#include "ngx_mcds_entry.h"
-#include "ngx_mcds_local.h"
+#include "ngx_mcds_snapshot.h"
 #include "ngx_mcds_stat_sums.h"
-#include "ngx_mcds_split.h"
 
 
-typedef struct ngx_mcds_page_s  ngx_mcds_page_t;
 typedef struct ngx_mcds_seat_s  ngx_mcds_seat_t;
-typedef struct ngx_mcds_part_s  ngx_mcds_part_t;
-typedef struct ngx_mcds_copy_s  ngx_mcds_copy_t;
-
-
-/* bytes that a copy counts for each of its headers, beside its value */
-#define NGX_MCDS_COPY_LINE  64
-
-
-/*
- * A page as it was read or built, shared by all requests that look at it.
- * The strings of entry point into value.  When entry.parts is not 0, the body
- * is to be read by ngx_mcds_stream_create().
- */
-
-struct ngx_mcds_copy_s {
-    ngx_uint_t          refs;
-    ngx_mcds_page_t    *page;          /* a reference; NULL: a list that is
-                                          remembered */
-    ngx_mcds_value_t   *value;
-    ngx_mcds_entry_t    entry;
-    ngx_mcds_stamp_t    stamp;
-    void               *checked;       /* the secrets by which it is signed,
-                                          NULL at first */
-    void               *prepared;      /* the users', NULL at first, freed with
-                                          the copy */
-    void               *kept;          /* of its body, in memory, or NULL */
-    void              (*unkeep)(void *kept);  /* ... what frees it */
-    ngx_mcds_copy_t    *first;         /* of a list: the variant that it was
-                                          made for, or NULL */
-};
-
-ngx_mcds_copy_t *ngx_mcds_copy_ref(ngx_mcds_copy_t *copy);
-void ngx_mcds_copy_unref(ngx_mcds_copy_t *copy);
-
-
-/*
- * NGX_OK if secrets is NULL, or one of them has signed the copy, see
- * ngx_mcds_sign.h.  Nothing of a copy that is not signed may be acted upon but
- * its CAS.
- */
-
-ngx_int_t ngx_mcds_copy_signed(ngx_mcds_copy_t *copy, ngx_array_t *secrets);
 
 
 /* what a request is told */
@@ -161,21 +115,6 @@ typedef struct {
 } ngx_mcds_enter_t;
 
 
-/* how a build ended */
-
-typedef enum {
-    NGX_MCDS_BUILD_STORE = 0,     /* value is the entry, finished */
-    NGX_MCDS_BUILD_RENEW,         /* the same, with the body, or the parts, of
-                                     the entry that it replaces */
-    NGX_MCDS_BUILD_PASS,          /* uncacheable; value is a hit-for-miss
-                                     mark */
-    NGX_MCDS_BUILD_FAILED,        /* nothing is known of the page, as when the
-                                     client went away: the next builds */
-    NGX_MCDS_BUILD_BACKOFF        /* the origin has failed: nobody tries again
-                                     for a while */
-} ngx_mcds_build_e;
-
-
 /*
  * Takes a seat at the page of a key (any text, copied).  limit: the largest
  * entry to accept.  NULL is never the outcome of a full table, only of
@@ -234,54 +173,6 @@ void ngx_mcds_page_hurry(ngx_mcds_seat_t *seat);
 
 
 /*
- * Names the build that the seat has, to be written into what it makes: that is
- * how the requests that wait for it, here and on other hosts, tell it from any
- * other page that they may find meanwhile, as one of a memcached that has
- * returned.  0: it does not build.
- */
-
-uint64_t ngx_mcds_page_build_id(ngx_mcds_seat_t *seat);
-
-
-/*
- * item: the longest entry that one item takes, as far as is known.  split:
- * what takes the body of a longer one, NULL if nothing does.
- */
-
-size_t ngx_mcds_page_item(ngx_mcds_seat_t *seat);
-ngx_mcds_split_t *ngx_mcds_page_split(ngx_mcds_seat_t *seat);
-
-
-/*
- * Ends a build of this seat's.  The value's reference is taken over (NULL with
- * FAILED and BACKOFF); it is stored unless somebody has stored a newer page or
- * deleted the old one since, and unless memcached is known not to take one of
- * its size.  Those who wait in this worker are told before the store is
- * answered.  ttl: seconds that memcached keeps the value, 0 for ever.
- */
-
-void ngx_mcds_page_built(ngx_mcds_seat_t *seat, ngx_uint_t how,
-    ngx_mcds_value_t *value, uint32_t ttl);
-
-
-/*
- * The same with NGX_MCDS_BUILD_STORE for a body that was split: the entry is
- * taken with all but the body, value as it came from ngx_mcds_entry_begin()
- * and is not finished; split has all of the body and is taken over, too.
- * Those who wait are told when the parts are stored.
- */
-
-void ngx_mcds_page_built_split(ngx_mcds_seat_t *seat, ngx_mcds_value_t *value,
-    ngx_mcds_entry_t *entry, ngx_mcds_split_t *split);
-
-
-/* a copy of a finished entry, for the seat's own request; NULL: no page */
-
-ngx_mcds_copy_t *ngx_mcds_page_copy(ngx_mcds_seat_t *seat,
-    ngx_mcds_value_t *value);
-
-
-/*
  * Hands a build over to another place, of zeroed memory, whose request ends
  * it; from has left then.
  */
@@ -290,50 +181,18 @@ void ngx_mcds_page_hand(ngx_mcds_seat_t *from, ngx_mcds_seat_t *to);
 
 
 /*
- * Stores without having asked to build; the value's reference is taken over.
- * Only if the page is still that of cas, or with cas 0 if there is none.
- * replace: otherwise, too, if the origin was asked for this page after that
- * of the other, and nobody has purged it since.
- */
-
-void ngx_mcds_page_store(ngx_mcds_seat_t *seat, ngx_mcds_value_t *value,
-    uint64_t cas, ngx_uint_t replace);
-void ngx_mcds_page_store_split(ngx_mcds_seat_t *seat, ngx_mcds_value_t *value,
-    ngx_mcds_entry_t *entry, ngx_mcds_split_t *split, uint64_t cas,
-    ngx_uint_t replace);
-
-
-/*
- * The same, and tells how it ended, once, maybe from inside of this call: rc
- * is that of memcached's answer, copy is what was to be stored, or NULL.  split
- * may be NULL, then value is finished and entry is not looked at.  NGX_ERROR:
- * the handler is not called.
- */
-
-typedef void (*ngx_mcds_stored_pt)(void *data, ngx_uint_t rc,
-    ngx_mcds_copy_t *copy);
-
-ngx_int_t ngx_mcds_page_store_then(ngx_mcds_seat_t *seat,
-    ngx_mcds_value_t *value, ngx_mcds_entry_t *entry, ngx_mcds_split_t *split,
-    uint64_t cas, ngx_uint_t replace, ngx_mcds_stored_pt handler, void *data);
-
-
-/*
  * Pages that vary, see ngx_mcds_vary.h.  What is found under a key may be a
  * list.  list: that of the seat's page, if this worker knows it; list_known: 1
  * if timed copies of its variants may be used unasked by it; confirm: asks
- * whether it is still that one: FOUND, with it, MISSING or FAILED; built_list:
- * ends a build with a list, first is the copy of the variant that was built, or
- * NULL; first: a copy, the caller's, of the seat's variant, which was built
- * in another worker of this host not longer ago than that and made the list,
- * while memcached does not answer; or NULL.
+ * whether it is still that one: FOUND, with it, MISSING or FAILED; first: a
+ * copy, the caller's, of the seat's variant, which was built in another worker
+ * of this host not longer ago than that and made the list, while memcached does
+ * not answer; or NULL.
  */
 
 ngx_mcds_copy_t *ngx_mcds_page_list(ngx_mcds_seat_t *seat);
 ngx_uint_t ngx_mcds_page_list_known(ngx_mcds_seat_t *seat);
 ngx_int_t ngx_mcds_page_confirm(ngx_mcds_seat_t *seat);
-void ngx_mcds_page_built_list(ngx_mcds_seat_t *seat, ngx_mcds_value_t *value,
-    uint32_t ttl, ngx_mcds_copy_t *first);
 ngx_mcds_copy_t *ngx_mcds_page_first(ngx_mcds_seat_t *seat, ngx_msec_t age);
 
 

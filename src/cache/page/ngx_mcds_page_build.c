@@ -11,6 +11,7 @@
 #include <ngx_event.h>
 #include "ngx_mcds_page_build.h"
 #include "ngx_mcds_page_lease.h"
+#include "ngx_mcds_page_local.h"
 #include "ngx_mcds_page_wait.h"
 
 

@@ -11,6 +11,7 @@
 #include <ngx_core.h>
 #include <ngx_event.h>
 #include "ngx_mcds_page_build.h"
+#include "ngx_mcds_page_built.h"
 #include "ngx_mcds_page_lease.h"
 #include "ngx_mcds_page_store.h"
 #include "ngx_mcds_page_wait.h"

@@ -19,25 +19,9 @@
 #include "ngx_mcds_page.h"
 #include "ngx_mcds_page_state.h"
 #include "ngx_mcds_split.h"
-#include "ngx_mcds_stream.h"
 
 
-/* copies of other workers may look so much older than they are, ms */
-#define NGX_MCDS_LAG              100
-
-
-/* one read, for the requests of one turn */
-
-typedef struct {
-    ngx_mcds_page_t      *page;
-    ngx_mcds_copy_t      *copy;        /* what was found; also while its parts
-                                          are looked for */
-    ngx_queue_t           seats;
-    ngx_queue_t           queue;       /* until it is sent */
-    ngx_mcds_op_t         op;
-    ngx_atomic_uint_t     purges;      /* of the page, when it is sent */
-    unsigned              whole:1;     /* with the value */
-} ngx_mcds_read_t;
+typedef struct ngx_mcds_read_s  ngx_mcds_read_t;
 
 
 struct ngx_mcds_page_s {
@@ -129,52 +113,6 @@ struct ngx_mcds_page_s {
 };
 
 
-/*
- * Takes a reference of the value, not the caller's; NULL: no page.  stamp:
- * NULL if it is not known.
- */
-
-ngx_mcds_copy_t *ngx_mcds_copy_create(ngx_mcds_page_t *page,
-    ngx_mcds_value_t *value, ngx_mcds_stamp_t *stamp);
-
-
-/*
- * NGX_OK if the copy may be used at one of these seats.  Of one that may not,
- * the parts are not even looked for.
- */
-
-ngx_int_t ngx_mcds_page_signed(ngx_mcds_copy_t *copy, ngx_queue_t *seats);
-
-
-/* of the item that memcached has answered with */
-
-void ngx_mcds_page_stamp(ngx_mcds_stamp_t *stamp, ngx_mcds_result_t *result);
-
-
-/* the copy is that of its CAS: its parts are known from now on */
-
-void ngx_mcds_page_saw(ngx_mcds_page_t *page, ngx_mcds_copy_t *copy);
-
-
-/*
- * The list that lies, or does not lie, under the page's key; without a CAS it
- * is the one to go by until memcached answers.  confirmed: memcached has just
- * said so, and was asked at this number of purges.
- */
-
-void ngx_mcds_page_remember(ngx_mcds_page_t *page, ngx_mcds_copy_t *copy);
-void ngx_mcds_page_forget_list(ngx_mcds_page_t *page);
-void ngx_mcds_page_confirmed(ngx_mcds_page_t *page, ngx_atomic_uint_t purges);
-
-
-/*
- * Tells those who wait for the read, with its copy if the outcome is FOUND, and
- * frees it.
- */
-
-void ngx_mcds_page_read_end(ngx_mcds_read_t *read, ngx_uint_t outcome);
-
-
 /* for the log */
 void ngx_mcds_page_not_used(ngx_mcds_page_t *page, char *why);
 
@@ -216,22 +154,8 @@ ngx_atomic_t *ngx_mcds_page_sequence(ngx_mcds_page_t *page);
 void ngx_mcds_page_moved(ngx_mcds_page_t *page);
 
 
-/*
- * Copies of this host.  keep: this one, which is the right one now, unless the
- * page was purged since its number of purges was this one; keep_unasked: this
- * one, which may be the right one; drop: of this worker.  kept: that of the
- * worker or of the host, of this stamp, or of any if it is NULL; NULL if there
- * is none; the page's reference.  unasked: that to use when memcached does not
- * answer.
- */
+/* names the page in the memory of the zone */
 
-void ngx_mcds_page_keep(ngx_mcds_page_t *page, ngx_mcds_copy_t *copy,
-    ngx_atomic_uint_t purges);
-void ngx_mcds_page_keep_unasked(ngx_mcds_page_t *page, ngx_mcds_copy_t *copy);
-void ngx_mcds_page_drop(ngx_mcds_page_t *page);
-ngx_mcds_copy_t *ngx_mcds_page_kept(ngx_mcds_page_t *page,
-    ngx_mcds_stamp_t *stamp);
-ngx_mcds_copy_t *ngx_mcds_page_unasked(ngx_mcds_page_t *page);
 u_char *ngx_mcds_page_id(ngx_mcds_page_t *page);
 
 

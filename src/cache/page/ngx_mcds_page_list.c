@@ -12,7 +12,8 @@
 #include <ngx_core.h>
 #include <ngx_event.h>
 #include "ngx_mcds_newer.h"
-#include "ngx_mcds_page_core.h"
+#include "ngx_mcds_page_local.h"
+#include "ngx_mcds_page_read.h"
 
 
 static void ngx_mcds_page_confirm_handler(ngx_event_t *ev);

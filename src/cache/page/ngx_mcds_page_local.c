@@ -10,7 +10,7 @@
 #include <ngx_config.h>
 #include <ngx_core.h>
 #include <ngx_event.h>
-#include "ngx_mcds_page_core.h"
+#include "ngx_mcds_page_local.h"
 #include "ngx_mcds_skew.h"
 
 

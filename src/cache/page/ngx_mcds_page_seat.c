@@ -11,6 +11,8 @@
 #include <ngx_event.h>
 #include "ngx_mcds_limit.h"
 #include "ngx_mcds_page_build.h"
+#include "ngx_mcds_page_built.h"
+#include "ngx_mcds_page_local.h"
 #include "ngx_mcds_page_wait.h"
 
 

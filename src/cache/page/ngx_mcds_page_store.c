@@ -13,10 +13,12 @@
 #include "ngx_mcds_limit.h"
 #include "ngx_mcds_newer.h"
 #include "ngx_mcds_page_lease.h"
+#include "ngx_mcds_page_local.h"
 #include "ngx_mcds_page_store.h"
 #include "ngx_mcds_page_wait.h"
 #include "ngx_mcds_purge.h"
 #include "ngx_mcds_sign.h"
+#include "ngx_mcds_stream.h"
 
 
 /* a page that memcached does not take is not offered to it so long, ms */

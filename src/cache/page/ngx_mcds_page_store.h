@@ -13,6 +13,7 @@
 #include <ngx_config.h>
 #include <ngx_core.h>
 #include <ngx_event.h>
+#include "ngx_mcds_page_built.h"
 #include "ngx_mcds_page_core.h"
 
 

@@ -2,7 +2,8 @@
 /*
  * Copyright (C) mcds authors
  *
- * What a purge stores under the key: the page with a mark on it, or a tombstone.
+ * What a purge stores under the key: the page with a mark on it, or a
+ * tombstone.
  */
 
 

@@ -24,6 +24,7 @@
 
 
 typedef struct ngx_mcds_stream_s  ngx_mcds_stream_t;
+typedef struct ngx_mcds_part_s  ngx_mcds_part_t;
 
 
 /*
