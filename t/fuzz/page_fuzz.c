@@ -20,7 +20,7 @@
 #include "ngx_mcds_purge.h"
 #include "ngx_mcds_sign.h"
 #include "ngx_mcds_page_built.h"
-#include "ngx_mcds_stream.h"
+#include "ngx_mcds_body.h"
 #include "ngx_mcds_tag.h"
 #include "ngx_mcds_vary.h"
 

@@ -12,7 +12,7 @@
 #include <ngx_event.h>
 #include "ngx_mcds_newer.h"
 #include "ngx_mcds_page_build.h"
-#include "ngx_mcds_stream.h"
+#include "ngx_mcds_body.h"
 
 
 static void ngx_mcds_page_locked(void *data, ngx_mcds_lock_t *lock,

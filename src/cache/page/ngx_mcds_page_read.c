@@ -12,7 +12,7 @@
 #include "ngx_mcds_newer.h"
 #include "ngx_mcds_page_local.h"
 #include "ngx_mcds_page_read.h"
-#include "ngx_mcds_stream.h"
+#include "ngx_mcds_body.h"
 
 
 static void ngx_mcds_page_read_handler(ngx_event_t *ev);

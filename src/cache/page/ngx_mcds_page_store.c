@@ -18,7 +18,7 @@
 #include "ngx_mcds_page_wait.h"
 #include "ngx_mcds_purge.h"
 #include "ngx_mcds_sign.h"
-#include "ngx_mcds_stream.h"
+#include "ngx_mcds_body.h"
 
 
 /* a page that memcached does not take is not offered to it so long, ms */

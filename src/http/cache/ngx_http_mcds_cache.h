@@ -17,7 +17,7 @@
 #include "ngx_mcds_fresh.h"
 #include "ngx_mcds_page.h"
 #include "ngx_mcds_page_built.h"
-#include "ngx_mcds_stream.h"
+#include "ngx_mcds_body.h"
 #include "ngx_mcds_tag.h"
 #include "ngx_mcds_vary.h"
 #include "ngx_http_mcds_module.h"

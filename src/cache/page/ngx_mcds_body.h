@@ -8,8 +8,8 @@
  */
 
 
-#ifndef _NGX_MCDS_STREAM_H_INCLUDED_
-#define _NGX_MCDS_STREAM_H_INCLUDED_
+#ifndef _NGX_MCDS_BODY_H_INCLUDED_
+#define _NGX_MCDS_BODY_H_INCLUDED_
 
 
 #include <ngx_config.h>
@@ -92,4 +92,4 @@ void ngx_mcds_stream_remove(ngx_mcds_copy_t *copy);
 ngx_int_t ngx_mcds_stream_keep(ngx_mcds_copy_t *copy, ngx_mcds_split_t *split);
 
 
-#endif /* _NGX_MCDS_STREAM_H_INCLUDED_ */
+#endif /* _NGX_MCDS_BODY_H_INCLUDED_ */

@@ -1,0 +1,259 @@
+
+/*
+ * Copyright (C) mcds authors
+ *
+ * Looks whether all parts of a body are in memcached.
+ */
+
+
+#include <ngx_config.h>
+#include <ngx_core.h>
+#include <ngx_event.h>
+#include "ngx_mcds_body.h"
+#include "ngx_mcds_body_part.h"
+
+
+/* parts that are looked for at once, of one copy */
+#define NGX_MCDS_STREAM_LOOKS     128
+
+
+typedef struct {
+    ngx_queue_t          queue;
+    ngx_mcds_open_pt     handler;
+    void                *data;
+} ngx_mcds_opener_t;
+
+
+typedef struct ngx_mcds_open_s  ngx_mcds_open_t;
+
+
+/* looks for one part after the other */
+
+typedef struct {
+    ngx_mcds_open_t     *open;
+    ngx_mcds_op_t        op;
+} ngx_mcds_look_t;
+
+
+struct ngx_mcds_open_s {
+    ngx_queue_t          queue;
+    ngx_queue_t          openers;
+    ngx_mcds_copy_t     *copy;
+    ngx_uint_t           n;           /* slots */
+    ngx_mcds_slot_t      slots[NGX_MCDS_WINDOW];
+    uint32_t             next;        /* part to be looked for */
+    ngx_uint_t           missing;     /* answers */
+    ngx_uint_t           rc;
+    ngx_event_t          event;
+    ngx_mcds_look_t      looks[1];
+};
+
+
+static void ngx_mcds_stream_look(ngx_mcds_look_t *look);
+static void ngx_mcds_stream_looked(void *data, ngx_mcds_result_t *result);
+static void ngx_mcds_stream_take_rc(ngx_mcds_open_t *open, ngx_uint_t rc);
+static void ngx_mcds_stream_open_handler(ngx_event_t *ev);
+
+
+/* of this worker */
+
+static ngx_queue_t  ngx_mcds_opens;
+
+
+ngx_int_t
+ngx_mcds_stream_open(ngx_mcds_copy_t *copy, ngx_uint_t window,
+    ngx_mcds_open_pt handler, void *data)
+{
+    uint32_t            n, looks;
+    ngx_queue_t        *q;
+    ngx_mcds_open_t    *open;
+    ngx_mcds_look_t    *look;
+    ngx_mcds_opener_t  *opener;
+
+    if (ngx_mcds_opens.next == NULL) {
+        ngx_queue_init(&ngx_mcds_opens);
+    }
+
+    opener = ngx_alloc(sizeof(ngx_mcds_opener_t), ngx_cycle->log);
+    if (opener == NULL) {
+        return NGX_ERROR;
+    }
+
+    opener->handler = handler;
+    opener->data = data;
+
+    for (q = ngx_queue_head(&ngx_mcds_opens);
+         q != ngx_queue_sentinel(&ngx_mcds_opens);
+         q = ngx_queue_next(q))
+    {
+        open = ngx_queue_data(q, ngx_mcds_open_t, queue);
+
+        if (open->copy->page == copy->page
+            && open->copy->entry.generation == copy->entry.generation
+            && open->copy->entry.parts == copy->entry.parts
+            && open->copy->entry.total == copy->entry.total
+            && (open->n || !window))
+        {
+            ngx_queue_insert_tail(&open->openers, &opener->queue);
+            return NGX_OK;
+        }
+    }
+
+    n = window ? ngx_min(NGX_MCDS_WINDOW, copy->entry.parts) : 0;
+    looks = ngx_min(NGX_MCDS_STREAM_LOOKS, copy->entry.parts - n);
+
+    open = ngx_calloc(sizeof(ngx_mcds_open_t)
+                      + looks * sizeof(ngx_mcds_look_t), ngx_cycle->log);
+    if (open == NULL) {
+        ngx_free(opener);
+        return NGX_ERROR;
+    }
+
+    open->copy = ngx_mcds_copy_ref(copy);
+    open->n = n;
+    open->next = n;
+    open->rc = NGX_MCDS_OK;
+
+    open->event.handler = ngx_mcds_stream_open_handler;
+    open->event.data = open;
+    open->event.log = ngx_cycle->log;
+
+    ngx_queue_init(&open->openers);
+    ngx_queue_insert_tail(&open->openers, &opener->queue);
+    ngx_queue_insert_tail(&ngx_mcds_opens, &open->queue);
+
+    for (n = 0; n < open->n; n++) {
+
+        if (ngx_mcds_slot_get(&open->slots[n], copy, n, &open->event)
+            != NGX_OK)
+        {
+            ngx_mcds_stream_take_rc(open, NGX_MCDS_BUSY);
+        }
+    }
+
+    for (n = 0; n < looks; n++) {
+        look = &open->looks[n];
+
+        look->open = open;
+        look->op.handler = ngx_mcds_stream_looked;
+        look->op.data = look;
+
+        ngx_mcds_stream_look(look);
+    }
+
+    ngx_post_event(&open->event, &ngx_posted_events);
+
+    return NGX_OK;
+}
+
+
+static void
+ngx_mcds_stream_look(ngx_mcds_look_t *look)
+{
+    u_char              suffix[NGX_MCDS_PART_SUFFIX];
+    ngx_mcds_open_t    *open;
+    ngx_mcds_entry_t   *entry;
+    ngx_mcds_request_t  req;
+
+    open = look->open;
+    entry = &open->copy->entry;
+
+    if (open->next == entry->parts || open->rc != NGX_MCDS_OK) {
+        return;
+    }
+
+    ngx_memzero(&req, sizeof(ngx_mcds_request_t));
+
+    req.verb = NGX_MCDS_GET;
+    req.key = open->copy->page->key;
+    req.suffix.data = suffix;
+    req.by_key = 1;
+    req.page = 1;
+    req.movable = 1;
+
+    ngx_mcds_part_suffix(&req.suffix, entry->generation, open->next++);
+
+    open->missing++;
+
+    ngx_mcds_submit(open->copy->page->pool, &req, &look->op);
+}
+
+
+static void
+ngx_mcds_stream_looked(void *data, ngx_mcds_result_t *result)
+{
+    ngx_mcds_look_t *look = data;
+
+    ngx_mcds_open_t  *open;
+
+    open = look->open;
+    open->missing--;
+
+    ngx_mcds_stream_take_rc(open, result->rc);
+    ngx_mcds_stream_look(look);
+
+    if (open->missing == 0) {
+        ngx_post_event(&open->event, &ngx_posted_events);
+    }
+}
+
+
+/* that something is missing says more than that something is not known */
+
+static void
+ngx_mcds_stream_take_rc(ngx_mcds_open_t *open, ngx_uint_t rc)
+{
+    if (ngx_mcds_answered(rc) && rc != NGX_MCDS_OK) {
+        rc = NGX_MCDS_NOT_FOUND;
+    }
+
+    if (open->rc == NGX_MCDS_OK || rc == NGX_MCDS_NOT_FOUND) {
+        open->rc = rc;
+    }
+}
+
+
+static void
+ngx_mcds_stream_open_handler(ngx_event_t *ev)
+{
+    ngx_uint_t          i;
+    ngx_queue_t        *q;
+    ngx_mcds_open_t    *open;
+    ngx_mcds_opener_t  *opener;
+
+    open = ev->data;
+
+    if (open->missing) {
+        return;
+    }
+
+    for (i = 0; i < open->n; i++) {
+        if (open->slots[i].waiting) {
+            return;
+        }
+    }
+
+    for (i = 0; i < open->n; i++) {
+        if (open->slots[i].part) {
+            ngx_mcds_stream_take_rc(open, open->slots[i].part->rc);
+        }
+    }
+
+    ngx_queue_remove(&open->queue);
+
+    while (!ngx_queue_empty(&open->openers)) {
+        q = ngx_queue_head(&open->openers);
+        opener = ngx_queue_data(q, ngx_mcds_opener_t, queue);
+        ngx_queue_remove(q);
+
+        opener->handler(opener->data, open->rc);
+        ngx_free(opener);
+    }
+
+    for (i = 0; i < open->n; i++) {
+        ngx_mcds_slot_free(&open->slots[i]);
+    }
+
+    ngx_mcds_copy_unref(open->copy);
+    ngx_free(open);
+}

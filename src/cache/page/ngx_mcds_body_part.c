@@ -1,0 +1,333 @@
+
+/*
+ * Copyright (C) mcds authors
+ *
+ * Parts of bodies in memory, or on their way there, which requests share.
+ */
+
+
+#include <ngx_config.h>
+#include <ngx_core.h>
+#include <ngx_event.h>
+#include "ngx_mcds_body_part.h"
+
+
+/* asked for and not answered, of all requests to a pool; bytes */
+#define NGX_MCDS_STREAM_FLYING    (4 * 1024 * 1024)
+
+/* parts that requests share, and bytes of them without their values; beyond
+   that, each request reads its own */
+#define NGX_MCDS_PARTS_BUCKETS    1024
+#define NGX_MCDS_PARTS            262144
+#define NGX_MCDS_PARTS_SIZE       (64 * 1024 * 1024)
+
+
+/* the parts of a pool that are to be asked for, in this worker */
+
+struct ngx_mcds_line_s {
+    ngx_mcds_line_t     *next;
+    ngx_mcds_pool_t     *pool;
+    ngx_queue_t          parts;
+    size_t               flying;
+};
+
+
+static ngx_mcds_line_t *ngx_mcds_line_get(ngx_mcds_pool_t *pool);
+static void ngx_mcds_line_send(ngx_mcds_line_t *line);
+static uint32_t ngx_mcds_part_hash(ngx_mcds_copy_t *copy, uint32_t n);
+static void ngx_mcds_part_answered(void *data, ngx_mcds_result_t *result);
+static void ngx_mcds_part_arrived(ngx_mcds_part_t *part, ngx_uint_t rc);
+
+
+/* of this worker */
+
+static ngx_mcds_line_t   *ngx_mcds_lines;
+static ngx_mcds_index_node_t  *ngx_mcds_parts_buckets[NGX_MCDS_PARTS_BUCKETS];
+static ngx_mcds_index_t   ngx_mcds_parts =
+    ngx_mcds_index(ngx_mcds_parts_buckets, NGX_MCDS_PARTS, NGX_MCDS_PARTS_SIZE,
+                   0, 0, NULL);
+
+
+static ngx_mcds_line_t *
+ngx_mcds_line_get(ngx_mcds_pool_t *pool)
+{
+    ngx_mcds_line_t  *line;
+
+    for (line = ngx_mcds_lines; line; line = line->next) {
+        if (line->pool == pool) {
+            return line;
+        }
+    }
+
+    line = ngx_calloc(sizeof(ngx_mcds_line_t), ngx_cycle->log);
+    if (line == NULL) {
+        return NULL;
+    }
+
+    line->pool = pool;
+    ngx_queue_init(&line->parts);
+
+    line->next = ngx_mcds_lines;
+    ngx_mcds_lines = line;
+
+    return line;
+}
+
+
+static void
+ngx_mcds_line_send(ngx_mcds_line_t *line)
+{
+    u_char              suffix[NGX_MCDS_PART_SUFFIX];
+    ngx_queue_t        *q;
+    ngx_mcds_part_t    *part;
+    ngx_mcds_request_t  req;
+
+    ngx_memzero(&req, sizeof(ngx_mcds_request_t));
+
+    req.verb = NGX_MCDS_GET;
+    req.want = NGX_MCDS_VALUE;
+    req.suffix.data = suffix;
+    req.by_key = 1;
+    req.bulk = 1;
+    req.page = 1;
+    req.movable = 1;
+
+    while (!ngx_queue_empty(&line->parts)) {
+        q = ngx_queue_head(&line->parts);
+        part = ngx_queue_data(q, ngx_mcds_part_t, queue);
+
+        if (part->refs > 1) {
+
+            if (line->flying
+                && line->flying + part->len > NGX_MCDS_STREAM_FLYING)
+            {
+                return;
+            }
+
+            req.key = part->page->key;
+            req.limit = NGX_MCDS_PART_SIGNED + part->len;
+            ngx_mcds_part_suffix(&req.suffix, part->generation, part->n);
+
+            ngx_queue_remove(q);
+
+            ngx_mcds_submit(line->pool, &req, &part->op);
+            line->flying += part->len;
+
+        } else {
+
+            /* the requests that wanted it have left */
+
+            ngx_queue_remove(q);
+            ngx_mcds_part_arrived(part, NGX_MCDS_BUSY);
+        }
+    }
+}
+
+
+/* makes the slot that of part n: "waiting" until event is posted */
+
+ngx_int_t
+ngx_mcds_slot_get(ngx_mcds_slot_t *slot, ngx_mcds_copy_t *copy, uint32_t n,
+    ngx_event_t *event)
+{
+    ngx_mcds_part_t  *part;
+
+    part = ngx_mcds_part_find(copy, n);
+
+    if (part == NULL) {
+        part = ngx_mcds_part_create(copy, n);
+        if (part == NULL) {
+            return NGX_ERROR;
+        }
+
+        part->line = ngx_mcds_line_get(copy->page->pool);
+        if (part->line == NULL) {
+            ngx_mcds_part_unref(part);
+            return NGX_ERROR;
+        }
+
+        /* the reference is that of the way there */
+
+        part->under_way = 1;
+        ngx_queue_insert_tail(&part->line->parts, &part->queue);
+    }
+
+    part->refs++;
+    slot->part = part;
+
+    if (part->under_way) {
+        slot->event = event;
+        slot->waiting = 1;
+        ngx_queue_insert_tail(&part->slots, &slot->queue);
+
+        ngx_mcds_line_send(part->line);
+    }
+
+    return NGX_OK;
+}
+
+
+void
+ngx_mcds_slot_free(ngx_mcds_slot_t *slot)
+{
+    if (slot->part == NULL) {
+        return;
+    }
+
+    if (slot->waiting) {
+        ngx_queue_remove(&slot->queue);
+        slot->waiting = 0;
+    }
+
+    ngx_mcds_part_unref(slot->part);
+    slot->part = NULL;
+}
+
+
+ngx_mcds_part_t *
+ngx_mcds_part_find(ngx_mcds_copy_t *copy, uint32_t n)
+{
+    ngx_str_t               key;
+    ngx_mcds_part_t        *part;
+    ngx_mcds_index_node_t  *node;
+
+    key.data = (u_char *) &copy->entry.generation;
+    key.len = sizeof(uint64_t);
+
+    for (node = ngx_mcds_index_find(&ngx_mcds_parts, copy->page, &key,
+                                    ngx_mcds_part_hash(copy, n));
+         node;
+         node = ngx_mcds_index_next(node))
+    {
+        part = ngx_mcds_index_data(node, ngx_mcds_part_t, node);
+
+        if (part->n == n && part->len == ngx_mcds_entry_part(&copy->entry, n)) {
+            return part;
+        }
+    }
+
+    return NULL;
+}
+
+
+/* of one reference */
+
+ngx_mcds_part_t *
+ngx_mcds_part_create(ngx_mcds_copy_t *copy, uint32_t n)
+{
+    ngx_str_t         key;
+    ngx_mcds_part_t  *part;
+
+    part = ngx_calloc(sizeof(ngx_mcds_part_t), ngx_cycle->log);
+    if (part == NULL) {
+        return NULL;
+    }
+
+    part->refs = 1;
+    part->page = copy->page;
+    part->generation = copy->entry.generation;
+    part->n = n;
+    part->len = ngx_mcds_entry_part(&copy->entry, n);
+    part->op.handler = ngx_mcds_part_answered;
+    part->op.data = part;
+
+    ngx_queue_init(&part->slots);
+    ngx_mcds_page_ref(part->page);
+
+    key.data = (u_char *) &part->generation;
+    key.len = sizeof(uint64_t);
+
+    /* without room the part is not shared */
+
+    (void) ngx_mcds_index_insert(&ngx_mcds_parts, &part->node, part->page,
+                                 &key, ngx_mcds_part_hash(copy, n),
+                                 sizeof(ngx_mcds_part_t));
+
+    return part;
+}
+
+
+/* generations are random */
+
+static uint32_t
+ngx_mcds_part_hash(ngx_mcds_copy_t *copy, uint32_t n)
+{
+    return (uint32_t) copy->entry.generation + n;
+}
+
+
+void
+ngx_mcds_part_unref(ngx_mcds_part_t *part)
+{
+    if (--part->refs) {
+        return;
+    }
+
+    ngx_mcds_index_remove(&ngx_mcds_parts, &part->node);
+    ngx_mcds_value_unref(part->value);
+    ngx_mcds_page_unref(part->page);
+    ngx_free(part);
+}
+
+
+static void
+ngx_mcds_part_answered(void *data, ngx_mcds_result_t *result)
+{
+    ngx_uint_t        rc;
+    ngx_mcds_line_t  *line;
+    ngx_mcds_part_t  *part;
+
+    part = data;
+    line = part->line;
+    rc = result->rc;
+
+    line->flying -= part->len;
+
+    if (rc == NGX_MCDS_OK) {
+        part->value = ngx_mcds_result_value(result, ngx_cycle->log);
+
+        if (part->value == NULL) {
+            rc = NGX_MCDS_BUSY;
+
+        } else if (ngx_mcds_part_read(&part->body, part->value->data,
+                                      part->value->len, part->generation,
+                                      part->n, part->len)
+                   != NGX_OK)
+        {
+            rc = NGX_MCDS_NOT_FOUND;
+        }
+
+    } else if (ngx_mcds_answered(rc)) {
+        rc = NGX_MCDS_NOT_FOUND;
+    }
+
+    ngx_mcds_part_arrived(part, rc);
+    ngx_mcds_line_send(line);
+}
+
+
+static void
+ngx_mcds_part_arrived(ngx_mcds_part_t *part, ngx_uint_t rc)
+{
+    ngx_queue_t      *q;
+    ngx_mcds_slot_t  *slot;
+
+    part->rc = rc;
+    part->under_way = 0;
+
+    if (rc != NGX_MCDS_OK) {
+        ngx_mcds_index_remove(&ngx_mcds_parts, &part->node);
+    }
+
+    while (!ngx_queue_empty(&part->slots)) {
+        q = ngx_queue_head(&part->slots);
+        slot = ngx_queue_data(q, ngx_mcds_slot_t, queue);
+
+        ngx_queue_remove(q);
+        slot->waiting = 0;
+
+        ngx_post_event(slot->event, &ngx_posted_events);
+    }
+
+    ngx_mcds_part_unref(part);
+}
