@@ -573,14 +573,14 @@ tags_known(void *data)
 static void
 use_body(ngx_mcds_copy_t *copy)
 {
-    uint32_t             first, last;
-    ngx_int_t            rc;
-    ngx_str_t            body;
-    ngx_uint_t           n;
-    ngx_mcds_part_t     *part;
-    ngx_mcds_entry_t    *entry;
-    ngx_mcds_stream_t   *stream;
-    ngx_mcds_decoder_t  *decoder;
+    uint32_t               first, last;
+    ngx_int_t              rc;
+    ngx_str_t              body;
+    ngx_uint_t             n;
+    ngx_mcds_body_part_t  *part;
+    ngx_mcds_entry_t      *entry;
+    ngx_mcds_body_t       *stream;
+    ngx_mcds_decoder_t    *decoder;
 
     entry = &copy->entry;
     decoder = NULL;
@@ -602,16 +602,16 @@ use_body(ngx_mcds_copy_t *copy)
     }
 
     if (rc == NGX_OK && last) {
-        stream = ngx_mcds_stream_create(copy, first, last, wanted, more_parts,
-                                        NULL);
+        stream = ngx_mcds_body_open(copy, first, last, wanted, more_parts,
+                                    NULL);
         must(stream != NULL);
 
         for (n = 0; rc == NGX_OK && n < 64; /* void */ ) {
-            rc = ngx_mcds_stream_next(stream, &part, &body);
+            rc = ngx_mcds_body_next(stream, &part, &body);
 
             if (rc == NGX_AGAIN) {
                 run();
-                rc = ngx_mcds_stream_next(stream, &part, &body);
+                rc = ngx_mcds_body_next(stream, &part, &body);
                 must(rc != NGX_AGAIN || stream != NULL);
             }
 
@@ -627,12 +627,12 @@ use_body(ngx_mcds_copy_t *copy)
             if (rc == NGX_OK) {
                 must(body.len == ngx_mcds_entry_part(entry, first + n));
                 rc = decode(decoder, &body);
-                ngx_mcds_stream_done(stream, part);
+                ngx_mcds_body_done(stream, part);
                 n++;
             }
         }
 
-        ngx_mcds_stream_destroy(stream);
+        ngx_mcds_body_close(stream);
     }
 
     if (decoder) {

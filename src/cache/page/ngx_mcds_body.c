@@ -13,17 +13,17 @@
 
 
 /* what a broken page leaves behind goes away after so many seconds */
-#define NGX_MCDS_STREAM_LINGER    60
+#define NGX_MCDS_BODY_LINGER      60
 
 
-struct ngx_mcds_stream_s {
+struct ngx_mcds_body_s {
     ngx_mcds_copy_t     *copy;
     uint32_t             next;        /* to be taken */
     uint32_t             ahead;       /* to be asked for */
     uint32_t             last;        /* not to be */
     ngx_uint_t           held;        /* taken, not done */
     ngx_array_t         *secrets;     /* or NULL */
-    ngx_mcds_slot_t      slots[NGX_MCDS_WINDOW];
+    ngx_mcds_body_slot_t slots[NGX_MCDS_WINDOW];
 
     ngx_event_t          event;
     void               (*handler)(void *data);
@@ -33,111 +33,115 @@ struct ngx_mcds_stream_s {
 };
 
 
-static void ngx_mcds_stream_ahead(ngx_mcds_stream_t *stream);
-static void ngx_mcds_stream_handler(ngx_event_t *ev);
-static ngx_int_t ngx_mcds_stream_check_part(ngx_mcds_stream_t *stream,
-    ngx_mcds_part_t *part);
-static ngx_int_t ngx_mcds_stream_lost(ngx_mcds_stream_t *stream,
+static void ngx_mcds_body_ahead(ngx_mcds_body_t *body);
+static void ngx_mcds_body_handler(ngx_event_t *ev);
+static ngx_int_t ngx_mcds_body_check_part(ngx_mcds_body_t *body,
+    ngx_mcds_body_part_t *part);
+static ngx_int_t ngx_mcds_body_lost(ngx_mcds_body_t *body,
     ngx_uint_t rc);
-static void ngx_mcds_stream_unkeep(void *kept);
+static void ngx_mcds_body_unkeep(void *kept);
 
 
-ngx_mcds_stream_t *
-ngx_mcds_stream_create(ngx_mcds_copy_t *copy, uint32_t first, uint32_t last,
+ngx_mcds_body_t *
+ngx_mcds_body_open(ngx_mcds_copy_t *copy, uint32_t first, uint32_t last,
     ngx_array_t *secrets, void (*handler)(void *data), void *data)
 {
-    ngx_mcds_stream_t  *stream;
+    ngx_mcds_body_t  *body;
 
-    stream = ngx_calloc(sizeof(ngx_mcds_stream_t), ngx_cycle->log);
-    if (stream == NULL) {
+    body = ngx_calloc(sizeof(ngx_mcds_body_t), ngx_cycle->log);
+    if (body == NULL) {
         return NULL;
     }
 
-    stream->copy = ngx_mcds_copy_ref(copy);
-    stream->next = first;
-    stream->ahead = first;
-    stream->last = last;
-    stream->secrets = secrets;
-    stream->handler = handler;
-    stream->data = data;
+    body->copy = ngx_mcds_copy_ref(copy);
+    body->next = first;
+    body->ahead = first;
+    body->last = last;
+    body->secrets = secrets;
+    body->handler = handler;
+    body->data = data;
 
-    stream->event.handler = ngx_mcds_stream_handler;
-    stream->event.data = stream;
-    stream->event.log = ngx_cycle->log;
+    body->event.handler = ngx_mcds_body_handler;
+    body->event.data = body;
+    body->event.log = ngx_cycle->log;
 
-    ngx_mcds_stream_ahead(stream);
+    ngx_mcds_body_ahead(body);
 
-    return stream;
+    return body;
 }
 
 
 void
-ngx_mcds_stream_destroy(ngx_mcds_stream_t *stream)
+ngx_mcds_body_close(ngx_mcds_body_t *body)
 {
     ngx_uint_t  i;
 
     for (i = 0; i < NGX_MCDS_WINDOW; i++) {
-        ngx_mcds_slot_free(&stream->slots[i]);
+        ngx_mcds_body_slot_free(&body->slots[i]);
     }
 
-    if (stream->event.posted) {
-        ngx_delete_posted_event(&stream->event);
+    if (body->event.posted) {
+        ngx_delete_posted_event(&body->event);
     }
 
-    ngx_mcds_copy_unref(stream->copy);
-    ngx_free(stream);
+    ngx_mcds_copy_unref(body->copy);
+    ngx_free(body);
 }
 
 
 static void
-ngx_mcds_stream_ahead(ngx_mcds_stream_t *stream)
+ngx_mcds_body_ahead(ngx_mcds_body_t *body)
 {
-    while (stream->ahead < stream->last
-           && stream->ahead - stream->next + stream->held < NGX_MCDS_WINDOW)
+    ngx_mcds_body_slot_t  *slot;
+
+    while (body->ahead < body->last
+           && body->ahead - body->next + body->held < NGX_MCDS_WINDOW)
     {
-        if (ngx_mcds_slot_get(&stream->slots[stream->ahead % NGX_MCDS_WINDOW],
-                              stream->copy, stream->ahead, &stream->event)
+        slot = &body->slots[body->ahead % NGX_MCDS_WINDOW];
+
+        if (ngx_mcds_body_slot_get(slot, body->copy, body->ahead,
+                                   &body->event)
             != NGX_OK)
         {
             break;
         }
 
-        stream->ahead++;
+        body->ahead++;
     }
 }
 
 
 static void
-ngx_mcds_stream_handler(ngx_event_t *ev)
+ngx_mcds_body_handler(ngx_event_t *ev)
 {
-    ngx_mcds_stream_t *stream = ev->data;
+    ngx_mcds_body_t *body = ev->data;
 
-    stream->handler(stream->data);
+    body->handler(body->data);
 }
 
 
 ngx_int_t
-ngx_mcds_stream_next(ngx_mcds_stream_t *stream, ngx_mcds_part_t **part,
-    ngx_str_t *body)
+ngx_mcds_body_next(ngx_mcds_body_t *body, ngx_mcds_body_part_t **part,
+    ngx_str_t *data)
 {
-    ngx_uint_t        rc;
-    ngx_mcds_slot_t  *slot;
+    ngx_uint_t             rc;
+    ngx_mcds_body_slot_t  *slot;
 
-    if (ngx_mcds_stream_ended(stream)) {
+    if (ngx_mcds_body_ended(body)) {
         return NGX_DONE;
     }
 
-    if (stream->held >= NGX_MCDS_WINDOW) {
+    if (body->held >= NGX_MCDS_WINDOW) {
         return NGX_BUSY;
     }
 
-    ngx_mcds_stream_ahead(stream);
+    ngx_mcds_body_ahead(body);
 
-    if (stream->next == stream->ahead) {
-        return ngx_mcds_stream_lost(stream, NGX_MCDS_BUSY);
+    if (body->next == body->ahead) {
+        return ngx_mcds_body_lost(body, NGX_MCDS_BUSY);
     }
 
-    slot = &stream->slots[stream->next % NGX_MCDS_WINDOW];
+    slot = &body->slots[body->next % NGX_MCDS_WINDOW];
 
     if (slot->waiting) {
         return NGX_AGAIN;
@@ -147,57 +151,57 @@ ngx_mcds_stream_next(ngx_mcds_stream_t *stream, ngx_mcds_part_t **part,
 
     if (rc != NGX_MCDS_OK) {
 
-        if (ngx_mcds_answered(rc) || rc == NGX_MCDS_DOWN || stream->again) {
-            return ngx_mcds_stream_lost(stream, rc);
+        if (ngx_mcds_answered(rc) || rc == NGX_MCDS_DOWN || body->again) {
+            return ngx_mcds_body_lost(body, rc);
         }
 
         /* the connection may have been closed for another's reasons */
 
-        stream->again = 1;
+        body->again = 1;
 
-        ngx_mcds_slot_free(slot);
+        ngx_mcds_body_slot_free(slot);
 
-        if (ngx_mcds_slot_get(slot, stream->copy, stream->next,
-                              &stream->event)
+        if (ngx_mcds_body_slot_get(slot, body->copy, body->next,
+                                   &body->event)
             != NGX_OK)
         {
-            return ngx_mcds_stream_lost(stream, NGX_MCDS_BUSY);
+            return ngx_mcds_body_lost(body, NGX_MCDS_BUSY);
         }
 
         return slot->waiting ? NGX_AGAIN
-                             : ngx_mcds_stream_next(stream, part, body);
+                             : ngx_mcds_body_next(body, part, data);
     }
 
-    if (ngx_mcds_stream_check_part(stream, slot->part) != NGX_OK) {
-        return ngx_mcds_stream_lost(stream, NGX_MCDS_NOT_FOUND);
+    if (ngx_mcds_body_check_part(body, slot->part) != NGX_OK) {
+        return ngx_mcds_body_lost(body, NGX_MCDS_NOT_FOUND);
     }
 
     *part = slot->part;
-    *body = slot->part->body;
+    *data = slot->part->body;
 
     slot->part = NULL;
 
-    stream->again = 0;
-    stream->next++;
-    stream->held++;
+    body->again = 0;
+    body->next++;
+    body->held++;
 
     return NGX_OK;
 }
 
 
 ngx_int_t
-ngx_mcds_stream_signed(ngx_mcds_stream_t *stream)
+ngx_mcds_body_signed(ngx_mcds_body_t *body)
 {
-    ngx_uint_t        i;
-    ngx_mcds_part_t  *part;
+    ngx_uint_t             i;
+    ngx_mcds_body_part_t  *part;
 
     for (i = 0; i < NGX_MCDS_WINDOW; i++) {
-        part = stream->slots[i].part;
+        part = body->slots[i].part;
 
         if (part
-            && !stream->slots[i].waiting
+            && !body->slots[i].waiting
             && part->rc == NGX_MCDS_OK
-            && ngx_mcds_stream_check_part(stream, part) != NGX_OK)
+            && ngx_mcds_body_check_part(body, part) != NGX_OK)
         {
             return NGX_DECLINED;
         }
@@ -208,14 +212,14 @@ ngx_mcds_stream_signed(ngx_mcds_stream_t *stream)
 
 
 static ngx_int_t
-ngx_mcds_stream_check_part(ngx_mcds_stream_t *stream, ngx_mcds_part_t *part)
+ngx_mcds_body_check_part(ngx_mcds_body_t *body, ngx_mcds_body_part_t *part)
 {
-    if (stream->secrets == NULL || part->checked == stream->secrets) {
+    if (body->secrets == NULL || part->checked == body->secrets) {
         return NGX_OK;
     }
 
     if (ngx_mcds_sign_part_check(part->value, &part->page->key,
-                                 stream->secrets)
+                                 body->secrets)
         != NGX_OK)
     {
         return NGX_DECLINED;
@@ -223,45 +227,45 @@ ngx_mcds_stream_check_part(ngx_mcds_stream_t *stream, ngx_mcds_part_t *part)
 
     /* for all who are given this part */
 
-    part->checked = stream->secrets;
+    part->checked = body->secrets;
 
     return NGX_OK;
 }
 
 
 ngx_uint_t
-ngx_mcds_stream_ended(ngx_mcds_stream_t *stream)
+ngx_mcds_body_ended(ngx_mcds_body_t *body)
 {
-    return stream->next == stream->last;
+    return body->next == body->last;
 }
 
 
 void
-ngx_mcds_stream_done(ngx_mcds_stream_t *stream, ngx_mcds_part_t *part)
+ngx_mcds_body_done(ngx_mcds_body_t *body, ngx_mcds_body_part_t *part)
 {
-    ngx_mcds_part_unref(part);
+    ngx_mcds_body_part_unref(part);
 
-    if (stream) {
-        stream->held--;
-        ngx_mcds_stream_ahead(stream);
+    if (body) {
+        body->held--;
+        ngx_mcds_body_ahead(body);
     }
 }
 
 
 static ngx_int_t
-ngx_mcds_stream_lost(ngx_mcds_stream_t *stream, ngx_uint_t rc)
+ngx_mcds_body_lost(ngx_mcds_body_t *body, ngx_uint_t rc)
 {
     ngx_mcds_key_t  key;
 
-    ngx_mcds_key_show(&key, &stream->copy->page->key);
+    ngx_mcds_key_show(&key, &body->copy->page->key);
 
     ngx_log_error(NGX_LOG_ERR, ngx_cycle->log, 0,
                   "part %uD of page \"%*s\" is lost: %s",
-                  stream->next, (size_t) key.len, key.data,
+                  body->next, (size_t) key.len, key.data,
                   ngx_mcds_strerror(rc));
 
     if (ngx_mcds_answered(rc)) {
-        ngx_mcds_stream_remove(stream->copy);
+        ngx_mcds_body_remove(body->copy);
     }
 
     return NGX_ERROR;
@@ -269,7 +273,7 @@ ngx_mcds_stream_lost(ngx_mcds_stream_t *stream, ngx_uint_t rc)
 
 
 void
-ngx_mcds_stream_remove(ngx_mcds_copy_t *copy)
+ngx_mcds_body_remove(ngx_mcds_copy_t *copy)
 {
     ngx_mcds_cut_t       cut;
     ngx_mcds_page_t     *page;
@@ -296,23 +300,23 @@ ngx_mcds_stream_remove(ngx_mcds_copy_t *copy)
         cut.parts = copy->entry.parts;
 
         ngx_mcds_split_drop(page->pool, &page->key, &cut,
-                            NGX_MCDS_STREAM_LINGER);
+                            NGX_MCDS_BODY_LINGER);
     }
 }
 
 
 ngx_int_t
-ngx_mcds_stream_keep(ngx_mcds_copy_t *copy, ngx_mcds_split_t *split)
+ngx_mcds_body_keep(ngx_mcds_copy_t *copy, ngx_mcds_split_t *split)
 {
-    uint32_t           n;
-    ngx_mcds_part_t   *part, **kept;
-    ngx_mcds_value_t  *value;
+    uint32_t               n;
+    ngx_mcds_body_part_t  *part, **kept;
+    ngx_mcds_value_t      *value;
 
     if (copy->entry.parts == 0 || ngx_mcds_split_part(split, 0) == NULL) {
         return NGX_DECLINED;
     }
 
-    kept = ngx_calloc((copy->entry.parts + 1) * sizeof(ngx_mcds_part_t *),
+    kept = ngx_calloc((copy->entry.parts + 1) * sizeof(ngx_mcds_body_part_t *),
                       ngx_cycle->log);
     if (kept == NULL) {
         return NGX_DECLINED;
@@ -321,11 +325,11 @@ ngx_mcds_stream_keep(ngx_mcds_copy_t *copy, ngx_mcds_split_t *split)
     for (n = 0; n < copy->entry.parts; n++) {
         value = ngx_mcds_split_part(split, n);
 
-        part = (value && ngx_mcds_part_find(copy, n) == NULL)
-               ? ngx_mcds_part_create(copy, n) : NULL;
+        part = (value && ngx_mcds_body_part_find(copy, n) == NULL)
+               ? ngx_mcds_body_part_create(copy, n) : NULL;
 
         if (part == NULL) {
-            ngx_mcds_stream_unkeep(kept);
+            ngx_mcds_body_unkeep(kept);
             return NGX_DECLINED;
         }
 
@@ -338,19 +342,19 @@ ngx_mcds_stream_keep(ngx_mcds_copy_t *copy, ngx_mcds_split_t *split)
     }
 
     copy->kept = kept;
-    copy->unkeep = ngx_mcds_stream_unkeep;
+    copy->unkeep = ngx_mcds_body_unkeep;
 
     return NGX_OK;
 }
 
 
 static void
-ngx_mcds_stream_unkeep(void *kept)
+ngx_mcds_body_unkeep(void *kept)
 {
-    ngx_mcds_part_t  **part;
+    ngx_mcds_body_part_t  **part;
 
     for (part = kept; *part; part++) {
-        ngx_mcds_part_unref(*part);
+        ngx_mcds_body_part_unref(*part);
     }
 
     ngx_free(kept);

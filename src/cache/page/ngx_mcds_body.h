@@ -23,8 +23,8 @@
 #define NGX_MCDS_WINDOW           4
 
 
-typedef struct ngx_mcds_stream_s  ngx_mcds_stream_t;
-typedef struct ngx_mcds_part_s  ngx_mcds_part_t;
+typedef struct ngx_mcds_body_s  ngx_mcds_body_t;
+typedef struct ngx_mcds_body_part_s  ngx_mcds_body_part_t;
 
 
 /*
@@ -35,10 +35,10 @@ typedef struct ngx_mcds_part_s  ngx_mcds_part_t;
  * memcached did not say.  NGX_ERROR: out of memory, it is not called.
  */
 
-typedef void (*ngx_mcds_open_pt)(void *data, ngx_uint_t rc);
+typedef void (*ngx_mcds_body_pt)(void *data, ngx_uint_t rc);
 
-ngx_int_t ngx_mcds_stream_open(ngx_mcds_copy_t *copy, ngx_uint_t window,
-    ngx_mcds_open_pt handler, void *data);
+ngx_int_t ngx_mcds_body_check(ngx_mcds_copy_t *copy, ngx_uint_t window,
+    ngx_mcds_body_pt handler, void *data);
 
 
 /*
@@ -49,38 +49,38 @@ ngx_int_t ngx_mcds_stream_open(ngx_mcds_copy_t *copy, ngx_uint_t window,
  * NGX_AGAIN.
  */
 
-ngx_mcds_stream_t *ngx_mcds_stream_create(ngx_mcds_copy_t *copy,
+ngx_mcds_body_t *ngx_mcds_body_open(ngx_mcds_copy_t *copy,
     uint32_t first, uint32_t last, ngx_array_t *secrets,
     void (*handler)(void *data), void *data);
-void ngx_mcds_stream_destroy(ngx_mcds_stream_t *stream);
+void ngx_mcds_body_close(ngx_mcds_body_t *body);
 
 
 /*
- * NGX_OK: the next part and its data, which live until ngx_mcds_stream_done()
+ * NGX_OK: the next part and its data, which live until ngx_mcds_body_done()
  * is called for the part.  NGX_BUSY: too many have not been done yet;
  * NGX_AGAIN: it is on its way; NGX_DONE: there are no more; NGX_ERROR: it is
  * lost (logged), and if it is gone for ever the page is taken away, too.
  */
 
-ngx_int_t ngx_mcds_stream_next(ngx_mcds_stream_t *stream,
-    ngx_mcds_part_t **part, ngx_str_t *body);
+ngx_int_t ngx_mcds_body_next(ngx_mcds_body_t *body,
+    ngx_mcds_body_part_t **part, ngx_str_t *data);
 
 
 /* NGX_OK if none of the parts that are here by now is one that is not signed */
-ngx_int_t ngx_mcds_stream_signed(ngx_mcds_stream_t *stream);
+ngx_int_t ngx_mcds_body_signed(ngx_mcds_body_t *body);
 
 
 /* 1: next would be NGX_DONE */
-ngx_uint_t ngx_mcds_stream_ended(ngx_mcds_stream_t *stream);
+ngx_uint_t ngx_mcds_body_ended(ngx_mcds_body_t *body);
 
 
-/* stream may be NULL when it was destroyed before */
-void ngx_mcds_stream_done(ngx_mcds_stream_t *stream, ngx_mcds_part_t *part);
+/* body may be NULL when it was destroyed before */
+void ngx_mcds_body_done(ngx_mcds_body_t *body, ngx_mcds_body_part_t *part);
 
 
 /* takes the page of a copy away, since its body is lost or broken */
 
-void ngx_mcds_stream_remove(ngx_mcds_copy_t *copy);
+void ngx_mcds_body_remove(ngx_mcds_copy_t *copy);
 
 
 /*
@@ -89,7 +89,7 @@ void ngx_mcds_stream_remove(ngx_mcds_copy_t *copy);
  * with the copy.
  */
 
-ngx_int_t ngx_mcds_stream_keep(ngx_mcds_copy_t *copy, ngx_mcds_split_t *split);
+ngx_int_t ngx_mcds_body_keep(ngx_mcds_copy_t *copy, ngx_mcds_split_t *split);
 
 
 #endif /* _NGX_MCDS_BODY_H_INCLUDED_ */

@@ -14,12 +14,12 @@
 
 
 /* parts that are looked for at once, of one copy */
-#define NGX_MCDS_STREAM_LOOKS     128
+#define NGX_MCDS_BODY_LOOKS       128
 
 
 typedef struct {
     ngx_queue_t          queue;
-    ngx_mcds_open_pt     handler;
+    ngx_mcds_body_pt     handler;
     void                *data;
 } ngx_mcds_opener_t;
 
@@ -40,7 +40,7 @@ struct ngx_mcds_open_s {
     ngx_queue_t          openers;
     ngx_mcds_copy_t     *copy;
     ngx_uint_t           n;           /* slots */
-    ngx_mcds_slot_t      slots[NGX_MCDS_WINDOW];
+    ngx_mcds_body_slot_t slots[NGX_MCDS_WINDOW];
     uint32_t             next;        /* part to be looked for */
     ngx_uint_t           missing;     /* answers */
     ngx_uint_t           rc;
@@ -49,20 +49,20 @@ struct ngx_mcds_open_s {
 };
 
 
-static void ngx_mcds_stream_look(ngx_mcds_look_t *look);
-static void ngx_mcds_stream_looked(void *data, ngx_mcds_result_t *result);
-static void ngx_mcds_stream_take_rc(ngx_mcds_open_t *open, ngx_uint_t rc);
-static void ngx_mcds_stream_open_handler(ngx_event_t *ev);
+static void ngx_mcds_body_look(ngx_mcds_look_t *look);
+static void ngx_mcds_body_looked(void *data, ngx_mcds_result_t *result);
+static void ngx_mcds_body_take_rc(ngx_mcds_open_t *open, ngx_uint_t rc);
+static void ngx_mcds_body_check_handler(ngx_event_t *ev);
 
 
 /* of this worker */
 
-static ngx_queue_t  ngx_mcds_opens;
+static ngx_queue_t  ngx_mcds_body_checks;
 
 
 ngx_int_t
-ngx_mcds_stream_open(ngx_mcds_copy_t *copy, ngx_uint_t window,
-    ngx_mcds_open_pt handler, void *data)
+ngx_mcds_body_check(ngx_mcds_copy_t *copy, ngx_uint_t window,
+    ngx_mcds_body_pt handler, void *data)
 {
     uint32_t            n, looks;
     ngx_queue_t        *q;
@@ -70,8 +70,8 @@ ngx_mcds_stream_open(ngx_mcds_copy_t *copy, ngx_uint_t window,
     ngx_mcds_look_t    *look;
     ngx_mcds_opener_t  *opener;
 
-    if (ngx_mcds_opens.next == NULL) {
-        ngx_queue_init(&ngx_mcds_opens);
+    if (ngx_mcds_body_checks.next == NULL) {
+        ngx_queue_init(&ngx_mcds_body_checks);
     }
 
     opener = ngx_alloc(sizeof(ngx_mcds_opener_t), ngx_cycle->log);
@@ -82,8 +82,8 @@ ngx_mcds_stream_open(ngx_mcds_copy_t *copy, ngx_uint_t window,
     opener->handler = handler;
     opener->data = data;
 
-    for (q = ngx_queue_head(&ngx_mcds_opens);
-         q != ngx_queue_sentinel(&ngx_mcds_opens);
+    for (q = ngx_queue_head(&ngx_mcds_body_checks);
+         q != ngx_queue_sentinel(&ngx_mcds_body_checks);
          q = ngx_queue_next(q))
     {
         open = ngx_queue_data(q, ngx_mcds_open_t, queue);
@@ -100,7 +100,7 @@ ngx_mcds_stream_open(ngx_mcds_copy_t *copy, ngx_uint_t window,
     }
 
     n = window ? ngx_min(NGX_MCDS_WINDOW, copy->entry.parts) : 0;
-    looks = ngx_min(NGX_MCDS_STREAM_LOOKS, copy->entry.parts - n);
+    looks = ngx_min(NGX_MCDS_BODY_LOOKS, copy->entry.parts - n);
 
     open = ngx_calloc(sizeof(ngx_mcds_open_t)
                       + looks * sizeof(ngx_mcds_look_t), ngx_cycle->log);
@@ -114,20 +114,20 @@ ngx_mcds_stream_open(ngx_mcds_copy_t *copy, ngx_uint_t window,
     open->next = n;
     open->rc = NGX_MCDS_OK;
 
-    open->event.handler = ngx_mcds_stream_open_handler;
+    open->event.handler = ngx_mcds_body_check_handler;
     open->event.data = open;
     open->event.log = ngx_cycle->log;
 
     ngx_queue_init(&open->openers);
     ngx_queue_insert_tail(&open->openers, &opener->queue);
-    ngx_queue_insert_tail(&ngx_mcds_opens, &open->queue);
+    ngx_queue_insert_tail(&ngx_mcds_body_checks, &open->queue);
 
     for (n = 0; n < open->n; n++) {
 
-        if (ngx_mcds_slot_get(&open->slots[n], copy, n, &open->event)
+        if (ngx_mcds_body_slot_get(&open->slots[n], copy, n, &open->event)
             != NGX_OK)
         {
-            ngx_mcds_stream_take_rc(open, NGX_MCDS_BUSY);
+            ngx_mcds_body_take_rc(open, NGX_MCDS_BUSY);
         }
     }
 
@@ -135,10 +135,10 @@ ngx_mcds_stream_open(ngx_mcds_copy_t *copy, ngx_uint_t window,
         look = &open->looks[n];
 
         look->open = open;
-        look->op.handler = ngx_mcds_stream_looked;
+        look->op.handler = ngx_mcds_body_looked;
         look->op.data = look;
 
-        ngx_mcds_stream_look(look);
+        ngx_mcds_body_look(look);
     }
 
     ngx_post_event(&open->event, &ngx_posted_events);
@@ -148,7 +148,7 @@ ngx_mcds_stream_open(ngx_mcds_copy_t *copy, ngx_uint_t window,
 
 
 static void
-ngx_mcds_stream_look(ngx_mcds_look_t *look)
+ngx_mcds_body_look(ngx_mcds_look_t *look)
 {
     u_char              suffix[NGX_MCDS_PART_SUFFIX];
     ngx_mcds_open_t    *open;
@@ -180,7 +180,7 @@ ngx_mcds_stream_look(ngx_mcds_look_t *look)
 
 
 static void
-ngx_mcds_stream_looked(void *data, ngx_mcds_result_t *result)
+ngx_mcds_body_looked(void *data, ngx_mcds_result_t *result)
 {
     ngx_mcds_look_t *look = data;
 
@@ -189,8 +189,8 @@ ngx_mcds_stream_looked(void *data, ngx_mcds_result_t *result)
     open = look->open;
     open->missing--;
 
-    ngx_mcds_stream_take_rc(open, result->rc);
-    ngx_mcds_stream_look(look);
+    ngx_mcds_body_take_rc(open, result->rc);
+    ngx_mcds_body_look(look);
 
     if (open->missing == 0) {
         ngx_post_event(&open->event, &ngx_posted_events);
@@ -201,7 +201,7 @@ ngx_mcds_stream_looked(void *data, ngx_mcds_result_t *result)
 /* that something is missing says more than that something is not known */
 
 static void
-ngx_mcds_stream_take_rc(ngx_mcds_open_t *open, ngx_uint_t rc)
+ngx_mcds_body_take_rc(ngx_mcds_open_t *open, ngx_uint_t rc)
 {
     if (ngx_mcds_answered(rc) && rc != NGX_MCDS_OK) {
         rc = NGX_MCDS_NOT_FOUND;
@@ -214,7 +214,7 @@ ngx_mcds_stream_take_rc(ngx_mcds_open_t *open, ngx_uint_t rc)
 
 
 static void
-ngx_mcds_stream_open_handler(ngx_event_t *ev)
+ngx_mcds_body_check_handler(ngx_event_t *ev)
 {
     ngx_uint_t          i;
     ngx_queue_t        *q;
@@ -235,7 +235,7 @@ ngx_mcds_stream_open_handler(ngx_event_t *ev)
 
     for (i = 0; i < open->n; i++) {
         if (open->slots[i].part) {
-            ngx_mcds_stream_take_rc(open, open->slots[i].part->rc);
+            ngx_mcds_body_take_rc(open, open->slots[i].part->rc);
         }
     }
 
@@ -251,7 +251,7 @@ ngx_mcds_stream_open_handler(ngx_event_t *ev)
     }
 
     for (i = 0; i < open->n; i++) {
-        ngx_mcds_slot_free(&open->slots[i]);
+        ngx_mcds_body_slot_free(&open->slots[i]);
     }
 
     ngx_mcds_copy_unref(open->copy);

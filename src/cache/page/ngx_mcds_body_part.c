@@ -13,7 +13,7 @@
 
 
 /* asked for and not answered, of all requests to a pool; bytes */
-#define NGX_MCDS_STREAM_FLYING    (4 * 1024 * 1024)
+#define NGX_MCDS_BODY_FLYING      (4 * 1024 * 1024)
 
 /* parts that requests share, and bytes of them without their values; beyond
    that, each request reads its own */
@@ -34,9 +34,10 @@ struct ngx_mcds_line_s {
 
 static ngx_mcds_line_t *ngx_mcds_line_get(ngx_mcds_pool_t *pool);
 static void ngx_mcds_line_send(ngx_mcds_line_t *line);
-static uint32_t ngx_mcds_part_hash(ngx_mcds_copy_t *copy, uint32_t n);
-static void ngx_mcds_part_answered(void *data, ngx_mcds_result_t *result);
-static void ngx_mcds_part_arrived(ngx_mcds_part_t *part, ngx_uint_t rc);
+static uint32_t ngx_mcds_body_part_hash(ngx_mcds_copy_t *copy, uint32_t n);
+static void ngx_mcds_body_part_answered(void *data, ngx_mcds_result_t *result);
+static void ngx_mcds_body_part_arrived(ngx_mcds_body_part_t *part,
+    ngx_uint_t rc);
 
 
 /* of this worker */
@@ -77,10 +78,10 @@ ngx_mcds_line_get(ngx_mcds_pool_t *pool)
 static void
 ngx_mcds_line_send(ngx_mcds_line_t *line)
 {
-    u_char              suffix[NGX_MCDS_PART_SUFFIX];
-    ngx_queue_t        *q;
-    ngx_mcds_part_t    *part;
-    ngx_mcds_request_t  req;
+    u_char                 suffix[NGX_MCDS_PART_SUFFIX];
+    ngx_queue_t           *q;
+    ngx_mcds_body_part_t  *part;
+    ngx_mcds_request_t     req;
 
     ngx_memzero(&req, sizeof(ngx_mcds_request_t));
 
@@ -94,12 +95,12 @@ ngx_mcds_line_send(ngx_mcds_line_t *line)
 
     while (!ngx_queue_empty(&line->parts)) {
         q = ngx_queue_head(&line->parts);
-        part = ngx_queue_data(q, ngx_mcds_part_t, queue);
+        part = ngx_queue_data(q, ngx_mcds_body_part_t, queue);
 
         if (part->refs > 1) {
 
             if (line->flying
-                && line->flying + part->len > NGX_MCDS_STREAM_FLYING)
+                && line->flying + part->len > NGX_MCDS_BODY_FLYING)
             {
                 return;
             }
@@ -118,7 +119,7 @@ ngx_mcds_line_send(ngx_mcds_line_t *line)
             /* the requests that wanted it have left */
 
             ngx_queue_remove(q);
-            ngx_mcds_part_arrived(part, NGX_MCDS_BUSY);
+            ngx_mcds_body_part_arrived(part, NGX_MCDS_BUSY);
         }
     }
 }
@@ -127,22 +128,22 @@ ngx_mcds_line_send(ngx_mcds_line_t *line)
 /* makes the slot that of part n: "waiting" until event is posted */
 
 ngx_int_t
-ngx_mcds_slot_get(ngx_mcds_slot_t *slot, ngx_mcds_copy_t *copy, uint32_t n,
-    ngx_event_t *event)
+ngx_mcds_body_slot_get(ngx_mcds_body_slot_t *slot, ngx_mcds_copy_t *copy,
+    uint32_t n, ngx_event_t *event)
 {
-    ngx_mcds_part_t  *part;
+    ngx_mcds_body_part_t  *part;
 
-    part = ngx_mcds_part_find(copy, n);
+    part = ngx_mcds_body_part_find(copy, n);
 
     if (part == NULL) {
-        part = ngx_mcds_part_create(copy, n);
+        part = ngx_mcds_body_part_create(copy, n);
         if (part == NULL) {
             return NGX_ERROR;
         }
 
         part->line = ngx_mcds_line_get(copy->page->pool);
         if (part->line == NULL) {
-            ngx_mcds_part_unref(part);
+            ngx_mcds_body_part_unref(part);
             return NGX_ERROR;
         }
 
@@ -168,7 +169,7 @@ ngx_mcds_slot_get(ngx_mcds_slot_t *slot, ngx_mcds_copy_t *copy, uint32_t n,
 
 
 void
-ngx_mcds_slot_free(ngx_mcds_slot_t *slot)
+ngx_mcds_body_slot_free(ngx_mcds_body_slot_t *slot)
 {
     if (slot->part == NULL) {
         return;
@@ -179,27 +180,27 @@ ngx_mcds_slot_free(ngx_mcds_slot_t *slot)
         slot->waiting = 0;
     }
 
-    ngx_mcds_part_unref(slot->part);
+    ngx_mcds_body_part_unref(slot->part);
     slot->part = NULL;
 }
 
 
-ngx_mcds_part_t *
-ngx_mcds_part_find(ngx_mcds_copy_t *copy, uint32_t n)
+ngx_mcds_body_part_t *
+ngx_mcds_body_part_find(ngx_mcds_copy_t *copy, uint32_t n)
 {
     ngx_str_t               key;
-    ngx_mcds_part_t        *part;
+    ngx_mcds_body_part_t   *part;
     ngx_mcds_index_node_t  *node;
 
     key.data = (u_char *) &copy->entry.generation;
     key.len = sizeof(uint64_t);
 
     for (node = ngx_mcds_index_find(&ngx_mcds_parts, copy->page, &key,
-                                    ngx_mcds_part_hash(copy, n));
+                                    ngx_mcds_body_part_hash(copy, n));
          node;
          node = ngx_mcds_index_next(node))
     {
-        part = ngx_mcds_index_data(node, ngx_mcds_part_t, node);
+        part = ngx_mcds_index_data(node, ngx_mcds_body_part_t, node);
 
         if (part->n == n && part->len == ngx_mcds_entry_part(&copy->entry, n)) {
             return part;
@@ -212,13 +213,13 @@ ngx_mcds_part_find(ngx_mcds_copy_t *copy, uint32_t n)
 
 /* of one reference */
 
-ngx_mcds_part_t *
-ngx_mcds_part_create(ngx_mcds_copy_t *copy, uint32_t n)
+ngx_mcds_body_part_t *
+ngx_mcds_body_part_create(ngx_mcds_copy_t *copy, uint32_t n)
 {
-    ngx_str_t         key;
-    ngx_mcds_part_t  *part;
+    ngx_str_t              key;
+    ngx_mcds_body_part_t  *part;
 
-    part = ngx_calloc(sizeof(ngx_mcds_part_t), ngx_cycle->log);
+    part = ngx_calloc(sizeof(ngx_mcds_body_part_t), ngx_cycle->log);
     if (part == NULL) {
         return NULL;
     }
@@ -228,7 +229,7 @@ ngx_mcds_part_create(ngx_mcds_copy_t *copy, uint32_t n)
     part->generation = copy->entry.generation;
     part->n = n;
     part->len = ngx_mcds_entry_part(&copy->entry, n);
-    part->op.handler = ngx_mcds_part_answered;
+    part->op.handler = ngx_mcds_body_part_answered;
     part->op.data = part;
 
     ngx_queue_init(&part->slots);
@@ -240,8 +241,8 @@ ngx_mcds_part_create(ngx_mcds_copy_t *copy, uint32_t n)
     /* without room the part is not shared */
 
     (void) ngx_mcds_index_insert(&ngx_mcds_parts, &part->node, part->page,
-                                 &key, ngx_mcds_part_hash(copy, n),
-                                 sizeof(ngx_mcds_part_t));
+                                 &key, ngx_mcds_body_part_hash(copy, n),
+                                 sizeof(ngx_mcds_body_part_t));
 
     return part;
 }
@@ -250,14 +251,14 @@ ngx_mcds_part_create(ngx_mcds_copy_t *copy, uint32_t n)
 /* generations are random */
 
 static uint32_t
-ngx_mcds_part_hash(ngx_mcds_copy_t *copy, uint32_t n)
+ngx_mcds_body_part_hash(ngx_mcds_copy_t *copy, uint32_t n)
 {
     return (uint32_t) copy->entry.generation + n;
 }
 
 
 void
-ngx_mcds_part_unref(ngx_mcds_part_t *part)
+ngx_mcds_body_part_unref(ngx_mcds_body_part_t *part)
 {
     if (--part->refs) {
         return;
@@ -271,11 +272,11 @@ ngx_mcds_part_unref(ngx_mcds_part_t *part)
 
 
 static void
-ngx_mcds_part_answered(void *data, ngx_mcds_result_t *result)
+ngx_mcds_body_part_answered(void *data, ngx_mcds_result_t *result)
 {
-    ngx_uint_t        rc;
-    ngx_mcds_line_t  *line;
-    ngx_mcds_part_t  *part;
+    ngx_uint_t             rc;
+    ngx_mcds_line_t       *line;
+    ngx_mcds_body_part_t  *part;
 
     part = data;
     line = part->line;
@@ -301,16 +302,16 @@ ngx_mcds_part_answered(void *data, ngx_mcds_result_t *result)
         rc = NGX_MCDS_NOT_FOUND;
     }
 
-    ngx_mcds_part_arrived(part, rc);
+    ngx_mcds_body_part_arrived(part, rc);
     ngx_mcds_line_send(line);
 }
 
 
 static void
-ngx_mcds_part_arrived(ngx_mcds_part_t *part, ngx_uint_t rc)
+ngx_mcds_body_part_arrived(ngx_mcds_body_part_t *part, ngx_uint_t rc)
 {
-    ngx_queue_t      *q;
-    ngx_mcds_slot_t  *slot;
+    ngx_queue_t           *q;
+    ngx_mcds_body_slot_t  *slot;
 
     part->rc = rc;
     part->under_way = 0;
@@ -321,7 +322,7 @@ ngx_mcds_part_arrived(ngx_mcds_part_t *part, ngx_uint_t rc)
 
     while (!ngx_queue_empty(&part->slots)) {
         q = ngx_queue_head(&part->slots);
-        slot = ngx_queue_data(q, ngx_mcds_slot_t, queue);
+        slot = ngx_queue_data(q, ngx_mcds_body_slot_t, queue);
 
         ngx_queue_remove(q);
         slot->waiting = 0;
@@ -329,5 +330,5 @@ ngx_mcds_part_arrived(ngx_mcds_part_t *part, ngx_uint_t rc)
         ngx_post_event(slot->event, &ngx_posted_events);
     }
 
-    ngx_mcds_part_unref(part);
+    ngx_mcds_body_part_unref(part);
 }

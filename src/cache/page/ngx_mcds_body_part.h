@@ -18,7 +18,7 @@
 
 
 typedef struct ngx_mcds_line_s  ngx_mcds_line_t;
-typedef struct ngx_mcds_slot_s  ngx_mcds_slot_t;
+typedef struct ngx_mcds_body_slot_s  ngx_mcds_body_slot_t;
 
 
 /*
@@ -26,7 +26,7 @@ typedef struct ngx_mcds_slot_s  ngx_mcds_slot_t;
  * want it.  The way there has a reference.
  */
 
-struct ngx_mcds_part_s {
+struct ngx_mcds_body_part_s {
     ngx_mcds_index_node_t  node;      /* by the page, and the generation */
     ngx_uint_t           refs;
 
@@ -51,9 +51,9 @@ struct ngx_mcds_part_s {
 
 /* one who wants a part */
 
-struct ngx_mcds_slot_s {
+struct ngx_mcds_body_slot_s {
     ngx_queue_t          queue;
-    ngx_mcds_part_t     *part;
+    ngx_mcds_body_part_t *part;
     ngx_event_t         *event;       /* posted when the part is there */
     unsigned             waiting:1;
 };
@@ -61,9 +61,9 @@ struct ngx_mcds_slot_s {
 
 /* makes the slot that of part n: "waiting" until event is posted */
 
-ngx_int_t ngx_mcds_slot_get(ngx_mcds_slot_t *slot, ngx_mcds_copy_t *copy,
-    uint32_t n, ngx_event_t *event);
-void ngx_mcds_slot_free(ngx_mcds_slot_t *slot);
+ngx_int_t ngx_mcds_body_slot_get(ngx_mcds_body_slot_t *slot,
+    ngx_mcds_copy_t *copy, uint32_t n, ngx_event_t *event);
+void ngx_mcds_body_slot_free(ngx_mcds_body_slot_t *slot);
 
 
 /*
@@ -71,9 +71,11 @@ void ngx_mcds_slot_free(ngx_mcds_slot_t *slot);
  * with one reference and nothing in it; NULL: out of memory.
  */
 
-ngx_mcds_part_t *ngx_mcds_part_find(ngx_mcds_copy_t *copy, uint32_t n);
-ngx_mcds_part_t *ngx_mcds_part_create(ngx_mcds_copy_t *copy, uint32_t n);
-void ngx_mcds_part_unref(ngx_mcds_part_t *part);
+ngx_mcds_body_part_t *ngx_mcds_body_part_find(ngx_mcds_copy_t *copy,
+    uint32_t n);
+ngx_mcds_body_part_t *ngx_mcds_body_part_create(ngx_mcds_copy_t *copy,
+    uint32_t n);
+void ngx_mcds_body_part_unref(ngx_mcds_body_part_t *part);
 
 
 #endif /* _NGX_MCDS_BODY_PART_H_INCLUDED_ */

@@ -192,7 +192,7 @@ ngx_mcds_page_asked(void *data, ngx_mcds_result_t *result)
         page->split = page->copy;
         page->copy = NULL;
 
-        if (ngx_mcds_stream_open(page->split, 1, ngx_mcds_page_opened, page)
+        if (ngx_mcds_body_check(page->split, 1, ngx_mcds_page_opened, page)
             == NGX_OK)
         {
             return;

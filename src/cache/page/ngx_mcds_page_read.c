@@ -180,8 +180,8 @@ ngx_mcds_page_read_done(void *data, ngx_mcds_result_t *result)
         && read->copy->entry.parts
         && ngx_mcds_page_signed(read->copy, &read->seats) == NGX_OK)
     {
-        if (ngx_mcds_stream_open(read->copy, ngx_mcds_page_read_window(read),
-                                 ngx_mcds_page_read_opened, read)
+        if (ngx_mcds_body_check(read->copy, ngx_mcds_page_read_window(read),
+                                ngx_mcds_page_read_opened, read)
             == NGX_OK)
         {
             return;

@@ -366,7 +366,7 @@ ngx_mcds_store_parted(void *data, ngx_mcds_split_t *split, ngx_uint_t rc)
         /* those who wait get what is in memory, or go to the origin */
 
         if (copy && !told && store->building
-            && ngx_mcds_stream_keep(copy, split) == NGX_OK)
+            && ngx_mcds_body_keep(copy, split) == NGX_OK)
         {
             store->copy = copy;
 
@@ -382,7 +382,7 @@ ngx_mcds_store_parted(void *data, ngx_mcds_split_t *split, ngx_uint_t rc)
     store->copy = copy;
 
     if (store->building) {
-        (void) ngx_mcds_stream_keep(copy, split);
+        (void) ngx_mcds_body_keep(copy, split);
 
         page->built = copy;
         page->refused = 0;

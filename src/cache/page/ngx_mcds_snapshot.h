@@ -29,7 +29,7 @@ typedef struct ngx_mcds_copy_s  ngx_mcds_copy_t;
 /*
  * A page as it was read or built, shared by all requests that look at it.
  * The strings of entry point into value.  When entry.parts is not 0, the body
- * is to be read by ngx_mcds_stream_create().
+ * is to be read by ngx_mcds_body_open().
  */
 
 struct ngx_mcds_copy_s {

@@ -267,7 +267,7 @@ struct ngx_http_mcds_cache_ctx_s {
     ngx_mcds_seat_t              seat;
     ngx_uint_t                   outcome;  /* ngx_mcds_page_e */
     ngx_mcds_copy_t             *copy;     /* the entry found, or to serve */
-    ngx_mcds_stream_t           *stream;   /* of its body, if in parts */
+    ngx_mcds_body_t             *stream;   /* of its body, if in parts */
     ngx_http_mcds_piece_t       *pieces;   /* parts of the body being sent */
     ngx_http_mcds_decode_t      *decode;   /* decoder of a compressed body */
     ngx_http_mcds_store_t       *store;    /* a response being stored, or

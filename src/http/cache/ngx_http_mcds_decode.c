@@ -38,7 +38,7 @@ struct ngx_http_mcds_decode_s {
     ngx_http_mcds_cache_ctx_t  *ctx;
     ngx_mcds_decoder_t         *decoder;
     ngx_str_t                   in;
-    ngx_mcds_part_t            *part;      /* the part that "in" points into,
+    ngx_mcds_body_part_t       *part;      /* the part that "in" points into,
                                               or NULL */
 
     ngx_http_mcds_room_t        rooms[NGX_HTTP_MCDS_DECODE_BUFS];
@@ -219,7 +219,7 @@ ngx_http_mcds_decode_cleanup(void *data)
     }
 
     if (decode->part) {
-        ngx_mcds_stream_done(NULL, decode->part);
+        ngx_mcds_body_done(NULL, decode->part);
     }
 
     ngx_mcds_decoder_free(decode->decoder);
@@ -412,12 +412,12 @@ ngx_http_mcds_decode_more(ngx_http_mcds_decode_t *decode)
     ctx = decode->ctx;
 
     if (decode->part) {
-        ngx_mcds_stream_done(ctx->stream, decode->part);
+        ngx_mcds_body_done(ctx->stream, decode->part);
         decode->part = NULL;
     }
 
-    rc = ctx->stream ? ngx_mcds_stream_next(ctx->stream, &decode->part,
-                                            &decode->in)
+    rc = ctx->stream ? ngx_mcds_body_next(ctx->stream, &decode->part,
+                                          &decode->in)
                      : NGX_DONE;
 
     if (rc == NGX_DONE) {
@@ -439,7 +439,7 @@ ngx_http_mcds_decode_broken(ngx_http_mcds_cache_ctx_t *ctx)
                   &ctx->at, ngx_mcds_coding_name(ctx->copy->entry.coding),
                   ctx->copy->entry.length);
 
-    ngx_mcds_stream_remove(ctx->copy);
+    ngx_mcds_body_remove(ctx->copy);
 }
 
 

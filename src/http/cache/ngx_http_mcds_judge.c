@@ -148,7 +148,7 @@ ngx_http_mcds_judge_signed(ngx_http_mcds_cache_ctx_t *ctx,
         return NGX_DECLINED;
     }
 
-    return ctx->stream ? ngx_mcds_stream_signed(ctx->stream) : NGX_OK;
+    return ctx->stream ? ngx_mcds_body_signed(ctx->stream) : NGX_OK;
 }
 
 

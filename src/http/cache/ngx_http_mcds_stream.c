@@ -19,7 +19,7 @@
 
 struct ngx_http_mcds_piece_s {
     ngx_http_mcds_piece_t  *next;
-    ngx_mcds_part_t        *part;
+    ngx_mcds_body_part_t   *part;
     ngx_chain_t             link;
     ngx_buf_t               buf;
 };
@@ -80,9 +80,9 @@ ngx_http_mcds_stream_create(ngx_http_mcds_cache_ctx_t *ctx, uint32_t first,
         ctx->streamed = 1;
     }
 
-    ctx->stream = ngx_mcds_stream_create(ctx->copy, first, last,
-                                         ctx->conf->secrets,
-                                         ngx_http_mcds_stream_handler, ctx);
+    ctx->stream = ngx_mcds_body_open(ctx->copy, first, last,
+                                     ctx->conf->secrets,
+                                     ngx_http_mcds_stream_handler, ctx);
 }
 
 
@@ -90,7 +90,7 @@ void
 ngx_http_mcds_stream_end(ngx_http_mcds_cache_ctx_t *ctx)
 {
     if (ctx->stream) {
-        ngx_mcds_stream_destroy(ctx->stream);
+        ngx_mcds_body_close(ctx->stream);
         ctx->stream = NULL;
     }
 }
@@ -106,7 +106,7 @@ ngx_http_mcds_stream_cleanup(void *data)
     ngx_http_mcds_stream_end(ctx);
 
     for (piece = ctx->pieces; piece; piece = piece->next) {
-        ngx_mcds_stream_done(NULL, piece->part);
+        ngx_mcds_body_done(NULL, piece->part);
     }
 
     ctx->pieces = NULL;
@@ -392,16 +392,16 @@ static ngx_int_t
 ngx_http_mcds_stream_take(ngx_http_request_t *r,
     ngx_http_mcds_cache_ctx_t *ctx, ngx_chain_t **out)
 {
-    ngx_int_t                rc;
-    ngx_str_t                body;
-    ngx_buf_t               *b;
-    ngx_mcds_part_t         *part;
-    ngx_http_mcds_piece_t   *piece, **last;
+    ngx_int_t               rc;
+    ngx_str_t               body;
+    ngx_buf_t              *b;
+    ngx_mcds_body_part_t   *part;
+    ngx_http_mcds_piece_t  *piece, **last;
 
     for (last = &ctx->pieces; *last; last = &(*last)->next) { /* void */ }
 
     for ( ;; ) {
-        rc = ngx_mcds_stream_next(ctx->stream, &part, &body);
+        rc = ngx_mcds_body_next(ctx->stream, &part, &body);
 
         if (rc != NGX_OK) {
             return rc;
@@ -409,7 +409,7 @@ ngx_http_mcds_stream_take(ngx_http_request_t *r,
 
         piece = ngx_pcalloc(r->pool, sizeof(ngx_http_mcds_piece_t));
         if (piece == NULL) {
-            ngx_mcds_stream_done(ctx->stream, part);
+            ngx_mcds_body_done(ctx->stream, part);
             return NGX_ERROR;
         }
 
@@ -427,7 +427,7 @@ ngx_http_mcds_stream_take(ngx_http_request_t *r,
         b->last = body.data + body.len;
         b->memory = 1;
 
-        if (ngx_mcds_stream_ended(ctx->stream)) {
+        if (ngx_mcds_body_ended(ctx->stream)) {
             b->last_buf = (r == r->main);
             b->last_in_chain = 1;
         }
@@ -453,7 +453,7 @@ ngx_http_mcds_stream_free(ngx_http_mcds_cache_ctx_t *ctx)
         piece = ctx->pieces;
         ctx->pieces = piece->next;
 
-        ngx_mcds_stream_done(ctx->stream, piece->part);
+        ngx_mcds_body_done(ctx->stream, piece->part);
         freed = 1;
     }
 
