@@ -295,13 +295,9 @@ ngx_mcds_body_remove(ngx_mcds_copy_t *copy)
         ngx_mcds_submit(page->pool, &req, NULL);
     }
 
-    if (copy->entry.parts) {
-        cut.generation = copy->entry.generation;
-        cut.parts = copy->entry.parts;
+    ngx_mcds_body_cut(&copy->entry, &cut);
 
-        ngx_mcds_split_drop(page->pool, &page->key, &cut,
-                            NGX_MCDS_BODY_LINGER);
-    }
+    ngx_mcds_body_drop(page->pool, &page->key, &cut, NGX_MCDS_BODY_LINGER);
 }
 
 

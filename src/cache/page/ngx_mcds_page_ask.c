@@ -183,7 +183,7 @@ ngx_mcds_page_asked(void *data, ngx_mcds_result_t *result)
     }
 
     if (page->copy
-        && page->copy->entry.parts
+        && ngx_mcds_body_apart(&page->copy->entry)
         && ((page->owner
              && ngx_mcds_copy_signed(page->copy, page->owner->secrets)
                 == NGX_OK)

@@ -132,9 +132,9 @@ ngx_mcds_page_store(ngx_mcds_seat_t *seat, ngx_mcds_value_t *value,
         store->base = cas;
         store->replace = replace;
 
-        /* a value that has parts already is one that was there, and renewed */
+        /* a value whose body is stored already was there, and is renewed */
 
-        store->renewed = (store->copy->entry.parts != 0);
+        store->renewed = ngx_mcds_body_apart(&store->copy->entry);
 
         ngx_mcds_store_try(store);
     }

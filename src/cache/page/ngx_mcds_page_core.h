@@ -14,11 +14,11 @@
 #include <ngx_config.h>
 #include <ngx_core.h>
 #include <ngx_event.h>
+#include "ngx_mcds_body_cut.h"
 #include "ngx_mcds_index.h"
 #include "ngx_mcds_lock.h"
 #include "ngx_mcds_page.h"
 #include "ngx_mcds_page_state.h"
-#include "ngx_mcds_split.h"
 
 
 typedef struct ngx_mcds_read_s  ngx_mcds_read_t;
@@ -64,7 +64,7 @@ struct ngx_mcds_page_s {
     ngx_mcds_copy_t      *copy;
     ngx_mcds_copy_t      *split;       /* while its parts are looked for */
 
-    ngx_mcds_cut_t        cut;         /* the parts of a page that was seen */
+    ngx_mcds_cut_t        cut;         /* the body of a page that was seen */
     uint64_t              cut_cas;     /* and its CAS; 0: no such page */
     void                 *cut_signed;  /* the secrets by which it is, or NULL */
 

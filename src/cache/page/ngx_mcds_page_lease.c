@@ -206,14 +206,18 @@ ngx_mcds_page_share_copy(ngx_mcds_page_t *page, ngx_mcds_copy_t *copy)
 
     wanted = ngx_mcds_local_wanted(&page->hold);
 
-    if (wanted && copy && copy->first && copy->first->entry.parts == 0) {
+    if (wanted
+        && copy
+        && copy->first
+        && !ngx_mcds_body_apart(&copy->first->entry))
+    {
         (void) ngx_mcds_local_put(ngx_mcds_page_id(copy->first->page),
                                   copy->first->value, &none);
     }
 
     if (wanted
         && (copy == NULL
-            || copy->entry.parts
+            || ngx_mcds_body_apart(&copy->entry)
             || ngx_mcds_local_put(ngx_mcds_page_id(page), copy->value, &none)
                != NGX_OK))
     {

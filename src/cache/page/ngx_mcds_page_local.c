@@ -48,7 +48,7 @@ ngx_mcds_page_keep(ngx_mcds_page_t *page, ngx_mcds_copy_t *copy,
 
     if (!page->local
         || size == 0
-        || copy->entry.parts
+        || ngx_mcds_body_apart(&copy->entry)
         || copy->entry.kind != NGX_MCDS_ENTRY_PAGE
         || ngx_mcds_page_weight(copy) > size / 8)
     {

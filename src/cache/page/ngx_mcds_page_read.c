@@ -177,7 +177,7 @@ ngx_mcds_page_read_done(void *data, ngx_mcds_result_t *result)
     }
 
     if (outcome == NGX_MCDS_PAGE_FOUND
-        && read->copy->entry.parts
+        && ngx_mcds_body_apart(&read->copy->entry)
         && ngx_mcds_page_signed(read->copy, &read->seats) == NGX_OK)
     {
         if (ngx_mcds_body_check(read->copy, ngx_mcds_page_read_window(read),

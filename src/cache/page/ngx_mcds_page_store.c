@@ -234,12 +234,11 @@ ngx_mcds_store_lost(ngx_mcds_store_t *store)
 
     copy = store->copy;
 
-    if (copy->entry.parts && !store->renewed) {
-        cut.generation = copy->entry.generation;
-        cut.parts = copy->entry.parts;
+    if (!store->renewed) {
+        ngx_mcds_body_cut(&copy->entry, &cut);
 
-        ngx_mcds_split_drop(store->page->pool, &store->page->key, &cut,
-                            NGX_MCDS_LINGER);
+        ngx_mcds_body_drop(store->page->pool, &store->page->key, &cut,
+                           NGX_MCDS_LINGER);
     }
 }
 
@@ -309,7 +308,7 @@ ngx_mcds_store_cut(ngx_mcds_store_t *store)
     copy = store->copy;
     entry = &copy->entry;
 
-    if (entry->parts
+    if (ngx_mcds_body_apart(entry)
         || entry->body.len == 0
         || ngx_mcds_limit_learn(page->pool, copy->value->len) != NGX_OK)
     {
@@ -401,15 +400,9 @@ ngx_mcds_store_parted(void *data, ngx_mcds_split_t *split, ngx_uint_t rc)
 static ngx_mcds_copy_t *
 ngx_mcds_store_finish(ngx_mcds_store_t *store, ngx_mcds_split_t *split)
 {
-    ngx_mcds_cut_t    cut;
     ngx_mcds_copy_t  *copy;
 
-    ngx_mcds_split_cut(split, &cut);
-
-    store->entry.generation = cut.generation;
-    store->entry.total = cut.total;
-    store->entry.parts = cut.parts;
-    store->entry.part = cut.part;
+    ngx_mcds_split_entry(split, &store->entry);
 
     ngx_mcds_entry_finish(store->head, &store->entry);
 
@@ -437,13 +430,13 @@ ngx_mcds_store_replaced(ngx_mcds_store_t *store, uint64_t cas)
     page = store->page;
     copy = store->copy;
 
-    if (page->cut_cas && page->cut.generation != copy->entry.generation) {
+    if (page->cut_cas && !ngx_mcds_body_same(&page->cut, &copy->entry)) {
 
         /* an entry that was not signed may name parts of anything */
 
         if (store->secrets == NULL || page->cut_signed == store->secrets) {
-            ngx_mcds_split_drop(page->pool, &page->key, &page->cut,
-                                NGX_MCDS_LINGER);
+            ngx_mcds_body_drop(page->pool, &page->key, &page->cut,
+                               NGX_MCDS_LINGER);
         }
 
         page->cut_cas = 0;
@@ -455,7 +448,9 @@ ngx_mcds_store_replaced(ngx_mcds_store_t *store, uint64_t cas)
         return;
     }
 
-    if (copy->entry.parts || copy->entry.kind == NGX_MCDS_ENTRY_VARY) {
+    if (ngx_mcds_body_apart(&copy->entry)
+        || copy->entry.kind == NGX_MCDS_ENTRY_VARY)
+    {
         copy->checked = store->secrets;
 
         ngx_mcds_store_stamp(store, &copy->stamp, cas);
@@ -509,7 +504,7 @@ ngx_mcds_store_keep(ngx_mcds_store_t *store, uint64_t cas)
 
     page = store->page;
 
-    if (!page->local || store->copy->entry.parts) {
+    if (!page->local || ngx_mcds_body_apart(&store->copy->entry)) {
         ngx_mcds_page_drop(page);
         return;
     }

@@ -277,10 +277,8 @@ ngx_mcds_purge_set(void *data, ngx_mcds_result_t *result)
 
     case NGX_MCDS_OK:
 
-        if (purge->cut.parts) {
-            ngx_mcds_split_drop(purge->pool, &purge->key, &purge->cut,
-                                NGX_MCDS_PURGE_LINGER);
-        }
+        ngx_mcds_body_drop(purge->pool, &purge->key, &purge->cut,
+                           NGX_MCDS_PURGE_LINGER);
 
         ngx_mcds_purge_end(purge, NGX_MCDS_OK, result->cas);
         return;

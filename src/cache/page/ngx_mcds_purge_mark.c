@@ -34,7 +34,7 @@ ngx_mcds_purge_mark(ngx_mcds_purge_t *purge, ngx_mcds_result_t *result)
     ngx_mcds_value_t  *value;
 
     purge->found = NGX_MCDS_PURGED_NOTHING;
-    purge->cut.parts = 0;
+    ngx_memzero(&purge->cut, sizeof(ngx_mcds_cut_t));
 
     if (ngx_mcds_entry_read(&entry, result->data, result->len, &purge->key,
                             &why)
@@ -107,12 +107,7 @@ ngx_mcds_purge_mark(ngx_mcds_purge_t *purge, ngx_mcds_result_t *result)
         return value;
     }
 
-    if (entry.parts) {
-        purge->cut.generation = entry.generation;
-        purge->cut.total = entry.total;
-        purge->cut.parts = entry.parts;
-        purge->cut.part = entry.part;
-    }
+    ngx_mcds_body_cut(&entry, &purge->cut);
 
     return NULL;
 }

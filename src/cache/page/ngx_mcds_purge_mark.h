@@ -13,8 +13,8 @@
 #include <ngx_config.h>
 #include <ngx_core.h>
 #include <ngx_event.h>
+#include "ngx_mcds_body_cut.h"
 #include "ngx_mcds_purge.h"
-#include "ngx_mcds_split.h"
 
 
 /* then the page is deleted, whatever it is by now */

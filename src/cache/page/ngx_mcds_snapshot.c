@@ -196,14 +196,12 @@ ngx_mcds_page_saw(ngx_mcds_page_t *page, ngx_mcds_copy_t *copy)
         ngx_mcds_page_remember(page, copy);
     }
 
-    if (copy->entry.parts == 0) {
+    if (!ngx_mcds_body_apart(&copy->entry)) {
         return;
     }
 
-    page->cut.generation = copy->entry.generation;
-    page->cut.total = copy->entry.total;
-    page->cut.parts = copy->entry.parts;
-    page->cut.part = copy->entry.part;
+    ngx_mcds_body_cut(&copy->entry, &page->cut);
+
     page->cut_cas = copy->stamp.cas;
     page->cut_signed = copy->checked;
 }

@@ -28,8 +28,8 @@ typedef struct ngx_mcds_copy_s  ngx_mcds_copy_t;
 
 /*
  * A page as it was read or built, shared by all requests that look at it.
- * The strings of entry point into value.  When entry.parts is not 0, the body
- * is to be read by ngx_mcds_body_open().
+ * The strings of entry point into value.  A body that lies outside of the entry
+ * is read by ngx_mcds_body_open().
  */
 
 struct ngx_mcds_copy_s {
@@ -84,7 +84,7 @@ ngx_mcds_copy_t *ngx_mcds_copy_create(ngx_mcds_page_t *page,
 void ngx_mcds_page_stamp(ngx_mcds_stamp_t *stamp, ngx_mcds_result_t *result);
 
 
-/* the copy is that of its CAS: its parts are known from now on */
+/* the copy is that of its CAS: its list and its body are known from now on */
 
 void ngx_mcds_page_saw(ngx_mcds_page_t *page, ngx_mcds_copy_t *copy);
 

@@ -581,7 +581,7 @@ ngx_mcds_split_handler(ngx_event_t *ev)
     split->handler(split->data, split, split->rc);
 
     if (split->rc != NGX_MCDS_OK && (split->accepted || split->sent)) {
-        ngx_mcds_split_drop(split->pool, &split->key, &split->cut, 0);
+        ngx_mcds_body_drop(split->pool, &split->key, &split->cut, 0);
     }
 
     ngx_mcds_split_leave(split);
@@ -592,7 +592,7 @@ void
 ngx_mcds_split_abandon(ngx_mcds_split_t *split)
 {
     if (split->accepted || split->sent) {
-        ngx_mcds_split_drop(split->pool, &split->key, &split->cut, 0);
+        ngx_mcds_body_drop(split->pool, &split->key, &split->cut, 0);
     }
 
     ngx_mcds_split_leave(split);
@@ -638,9 +638,16 @@ ngx_mcds_split_free_value(ngx_mcds_value_t *value)
 
 
 void
-ngx_mcds_split_cut(ngx_mcds_split_t *split, ngx_mcds_cut_t *cut)
+ngx_mcds_split_entry(ngx_mcds_split_t *split, ngx_mcds_entry_t *entry)
 {
-    *cut = split->cut;
+    ngx_mcds_cut_t  *cut;
+
+    cut = &split->cut;
+
+    entry->generation = cut->generation;
+    entry->total = cut->total;
+    entry->parts = cut->parts;
+    entry->part = cut->part;
 }
 
 
@@ -666,33 +673,4 @@ ngx_mcds_split_part(ngx_mcds_split_t *split, uint32_t n)
     }
 
     return NULL;
-}
-
-
-void
-ngx_mcds_split_drop(ngx_mcds_pool_t *pool, ngx_str_t *key,
-    ngx_mcds_cut_t *cut, uint32_t linger)
-{
-    u_char              suffix[NGX_MCDS_PART_SUFFIX];
-    uint32_t            n;
-    ngx_mcds_request_t  req;
-
-    ngx_memzero(&req, sizeof(ngx_mcds_request_t));
-
-    /* bulk: behind what is still on its way there */
-
-    req.verb = linger ? NGX_MCDS_TOUCH : NGX_MCDS_DELETE;
-    req.key = *key;
-    req.suffix.data = suffix;
-    req.ttl = linger;
-    req.by_key = 1;
-    req.bulk = 1;
-    req.page = 1;
-    req.movable = 1;
-
-    for (n = 0; n < cut->parts; n++) {
-        ngx_mcds_part_suffix(&req.suffix, cut->generation, n);
-
-        ngx_mcds_submit(pool, &req, NULL);
-    }
 }

@@ -14,6 +14,7 @@
 #include <ngx_config.h>
 #include <ngx_core.h>
 #include <ngx_event.h>
+#include "ngx_mcds_body_cut.h"
 #include "ngx_mcds_client.h"
 #include "ngx_mcds_part.h"
 
@@ -35,16 +36,6 @@ typedef struct ngx_mcds_split_s  ngx_mcds_split_t;
 
 typedef void (*ngx_mcds_split_pt)(void *data, ngx_mcds_split_t *split,
     ngx_uint_t rc);
-
-
-/* what there is at the end, or was cut so far */
-
-typedef struct {
-    uint64_t           generation;
-    uint64_t           total;
-    uint32_t           parts;
-    uint32_t           part;          /* length of the data of each */
-} ngx_mcds_cut_t;
 
 
 /*
@@ -81,8 +72,8 @@ void ngx_mcds_split_wait(ngx_mcds_split_t *split,
 
 /*
  * That was all of it; the handler is called once, not from inside of this
- * call.  While it runs, cut and part may be used; then the split is freed, and
- * what was stored is taken back unless it was all of it.
+ * call.  While it runs, entry and part may be used; then the split is freed,
+ * and what was stored is taken back unless it was all of it.
  */
 
 void ngx_mcds_split_end(ngx_mcds_split_t *split, ngx_mcds_split_pt handler,
@@ -93,20 +84,12 @@ void ngx_mcds_split_end(ngx_mcds_split_t *split, ngx_mcds_split_pt handler,
 void ngx_mcds_split_abandon(ngx_mcds_split_t *split);
 
 
-void ngx_mcds_split_cut(ngx_mcds_split_t *split, ngx_mcds_cut_t *cut);
+/* writes into an entry where its body is */
+void ngx_mcds_split_entry(ngx_mcds_split_t *split, ngx_mcds_entry_t *entry);
 
 
 /* part n as it was stored, if the body was kept; otherwise NULL */
 ngx_mcds_value_t *ngx_mcds_split_part(ngx_mcds_split_t *split, uint32_t n);
-
-
-/*
- * Parts that no page refers to any more: linger is the seconds that they stay
- * for those who still read them; 0: none.
- */
-
-void ngx_mcds_split_drop(ngx_mcds_pool_t *pool, ngx_str_t *key,
-    ngx_mcds_cut_t *cut, uint32_t linger);
 
 
 #endif /* _NGX_MCDS_SPLIT_H_INCLUDED_ */
