@@ -69,6 +69,7 @@ static void use_headers(ngx_mcds_entry_t *entry);
 static void use_list(ngx_mcds_entry_t *entry);
 static void use_tags(ngx_mcds_entry_t *entry);
 static void tags_known(void *data);
+static uint64_t body_before(ngx_mcds_entry_t *entry, uint32_t n);
 static void use_body(ngx_mcds_copy_t *copy);
 static void more_parts(void *data);
 static ngx_int_t decode(ngx_mcds_decoder_t *decoder, ngx_str_t *in);
@@ -568,11 +569,21 @@ tags_known(void *data)
 }
 
 
+/* the bytes of a body before its part n */
+
+static uint64_t
+body_before(ngx_mcds_entry_t *entry, uint32_t n)
+{
+    return entry->body.len + (uint64_t) n * entry->part;
+}
+
+
 /* all of it, or some parts, until it ends or is lost */
 
 static void
 use_body(ngx_mcds_copy_t *copy)
 {
+    off_t                  from, to;
     uint32_t               first, last;
     ngx_int_t              rc;
     ngx_str_t              body;
@@ -602,8 +613,14 @@ use_body(ngx_mcds_copy_t *copy)
     }
 
     if (rc == NGX_OK && last) {
-        stream = ngx_mcds_body_open(copy, first, last, wanted, more_parts,
-                                    NULL);
+        from = (off_t) body_before(entry, first);
+        to = (off_t) body_before(entry, last);
+
+        must(ngx_mcds_body_skip(entry, to - 1)
+             == (last > 1 ? (off_t) body_before(entry, last - 1) : 0));
+
+        stream = ngx_mcds_body_open(copy, first ? from : 0, to, wanted,
+                                    more_parts, NULL);
         must(stream != NULL);
 
         for (n = 0; rc == NGX_OK && n < 64; /* void */ ) {

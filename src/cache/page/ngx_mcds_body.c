@@ -43,10 +43,15 @@ static void ngx_mcds_body_unkeep(void *kept);
 
 
 ngx_mcds_body_t *
-ngx_mcds_body_open(ngx_mcds_copy_t *copy, uint32_t first, uint32_t last,
+ngx_mcds_body_open(ngx_mcds_copy_t *copy, off_t from, off_t to,
     ngx_array_t *secrets, void (*handler)(void *data), void *data)
 {
-    ngx_mcds_body_t  *body;
+    off_t              head;
+    ngx_mcds_body_t   *body;
+    ngx_mcds_entry_t  *entry;
+
+    entry = &copy->entry;
+    head = (off_t) entry->body.len;
 
     body = ngx_calloc(sizeof(ngx_mcds_body_t), ngx_cycle->log);
     if (body == NULL) {
@@ -54,9 +59,17 @@ ngx_mcds_body_open(ngx_mcds_copy_t *copy, uint32_t first, uint32_t last,
     }
 
     body->copy = ngx_mcds_copy_ref(copy);
-    body->next = first;
-    body->ahead = first;
-    body->last = last;
+    body->next = (from > head) ? (uint32_t) ((from - head) / entry->part) : 0;
+    body->ahead = body->next;
+    body->last = entry->parts;
+
+    if (to <= head) {
+        body->last = 0;
+
+    } else if ((to - head - 1) / entry->part < entry->parts) {
+        body->last = (uint32_t) ((to - head - 1) / entry->part) + 1;
+    }
+
     body->secrets = secrets;
     body->handler = handler;
     body->data = data;
@@ -68,6 +81,21 @@ ngx_mcds_body_open(ngx_mcds_copy_t *copy, uint32_t first, uint32_t last,
     ngx_mcds_body_ahead(body);
 
     return body;
+}
+
+
+off_t
+ngx_mcds_body_skip(ngx_mcds_entry_t *entry, off_t byte)
+{
+    off_t  head;
+
+    head = (off_t) entry->body.len;
+
+    if (!ngx_mcds_body_apart(entry) || byte < head + (off_t) entry->part) {
+        return 0;
+    }
+
+    return head + (byte - head) / entry->part * entry->part;
 }
 
 

@@ -2,9 +2,9 @@
 /*
  * Copyright (C) mcds authors
  *
- * Reading of split bodies, see ngx_mcds_part.h: requests that want the same
- * part at the same time share it, and of each body only a window is in memory
- * or on its way.
+ * The source of bodies that lie outside of their entry, see
+ * ngx_mcds_body_cut.h: requests that want the same part at the same time share
+ * it, and of each body only a window is in memory or on its way.
  */
 
 
@@ -29,8 +29,8 @@ typedef struct ngx_mcds_body_part_s  ngx_mcds_body_part_t;
 
 /*
  * Looks whether all parts of a copy are there, and reads the first ones unless
- * window is 0; they are kept in memory while the handler runs, for streams that
- * are created then.  The handler is called once, not from inside of this
+ * window is 0; they are kept in memory while the handler runs, for bodies that
+ * are opened then.  The handler is called once, not from inside of this
  * call: NGX_MCDS_OK; NGX_MCDS_NOT_FOUND, a part is missing or wrong; any other:
  * memcached did not say.  NGX_ERROR: out of memory, it is not called.
  */
@@ -42,16 +42,16 @@ ngx_int_t ngx_mcds_body_check(ngx_mcds_copy_t *copy, ngx_uint_t window,
 
 
 /*
- * Reads the parts of a copy in their order, from first to the one before last,
- * and begins to; NULL when out of memory.  Takes a reference of the copy.
- * secrets: a part that none of them has signed is lost; or NULL.  handler is
- * called, from an event of its own, when next is to be called again after
- * NGX_AGAIN.
+ * Reads the body of a copy, and begins to, from a byte that
+ * ngx_mcds_body_skip() has returned, or 0, at least to the one before to; NULL
+ * when out of memory.  Bytes that lie in the entry are not read.  Takes a
+ * reference of the copy.  secrets: a part that none of them has signed is lost;
+ * or NULL.  handler is called, from an event of its own, when next is to be
+ * called again after NGX_AGAIN.
  */
 
-ngx_mcds_body_t *ngx_mcds_body_open(ngx_mcds_copy_t *copy,
-    uint32_t first, uint32_t last, ngx_array_t *secrets,
-    void (*handler)(void *data), void *data);
+ngx_mcds_body_t *ngx_mcds_body_open(ngx_mcds_copy_t *copy, off_t from,
+    off_t to, ngx_array_t *secrets, void (*handler)(void *data), void *data);
 void ngx_mcds_body_close(ngx_mcds_body_t *body);
 
 
@@ -68,6 +68,10 @@ ngx_int_t ngx_mcds_body_next(ngx_mcds_body_t *body,
 
 /* NGX_OK if none of the parts that are here by now is one that is not signed */
 ngx_int_t ngx_mcds_body_signed(ngx_mcds_body_t *body);
+
+
+/* the bytes before a byte that need not be read to get it */
+off_t ngx_mcds_body_skip(ngx_mcds_entry_t *entry, off_t byte);
 
 
 /* 1: next would be NGX_DONE */

@@ -122,7 +122,7 @@ ngx_http_mcds_coding_accepted(ngx_http_request_t *r,
 ngx_uint_t
 ngx_http_mcds_streamed(ngx_mcds_entry_t *entry)
 {
-    return entry->parts
+    return ngx_mcds_body_apart(entry)
            || (entry->coding && entry->length > NGX_HTTP_MCDS_DECODE_WHOLE);
 }
 

@@ -481,7 +481,7 @@ ngx_http_mcds_renew(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx,
         answer.vary = 1;
     }
 
-    answer.validated = entry->parts == 0
+    answer.validated = !ngx_mcds_body_apart(entry)
                        && ngx_http_mcds_stored_find(entry->headers,
                                                     &ngx_http_mcds_etag,
                                                     &value)

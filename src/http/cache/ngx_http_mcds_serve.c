@@ -147,7 +147,7 @@ ngx_http_mcds_serve_handler(ngx_http_request_t *r)
 
     ngx_http_mcds_stat_served(r, ctx);
 
-    if (ctx->copy->entry.parts
+    if (ngx_mcds_body_apart(&ctx->copy->entry)
         || (!ctx->coded && ngx_http_mcds_streamed(&ctx->copy->entry)))
     {
         return ngx_http_mcds_stream_send(r, ctx);

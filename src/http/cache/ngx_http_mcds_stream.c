@@ -27,14 +27,12 @@ struct ngx_http_mcds_piece_s {
 
 static void ngx_http_mcds_stream_cleanup(void *data);
 static void ngx_http_mcds_stream_handler(void *data);
-static void ngx_http_mcds_stream_create(ngx_http_mcds_cache_ctx_t *ctx,
-    uint32_t first, uint32_t last);
+static void ngx_http_mcds_stream_open(ngx_http_mcds_cache_ctx_t *ctx,
+    off_t from, off_t to);
 static ngx_int_t ngx_http_mcds_stream_start(ngx_http_request_t *r,
     ngx_http_mcds_cache_ctx_t *ctx, off_t skip);
 static ngx_uint_t ngx_http_mcds_stream_range(ngx_http_request_t *r,
     ngx_mcds_entry_t *entry, off_t *start, off_t *end);
-static off_t ngx_http_mcds_stream_skip(ngx_http_request_t *r,
-    ngx_mcds_entry_t *entry, uint32_t *first, uint32_t *last);
 static ngx_int_t ngx_http_mcds_stream_decode(ngx_http_request_t *r,
     ngx_http_mcds_cache_ctx_t *ctx);
 static void ngx_http_mcds_stream_writer(ngx_http_request_t *r);
@@ -54,17 +52,16 @@ ngx_http_mcds_stream_begin(ngx_http_mcds_cache_ctx_t *ctx)
 {
     ngx_http_mcds_stream_end(ctx);
 
-    if (ctx->copy->entry.parts
+    if (ngx_mcds_body_apart(&ctx->copy->entry)
         && ngx_mcds_copy_signed(ctx->copy, ctx->conf->secrets) == NGX_OK)
     {
-        ngx_http_mcds_stream_create(ctx, 0, ctx->copy->entry.parts);
+        ngx_http_mcds_stream_open(ctx, 0, NGX_MAX_OFF_T_VALUE);
     }
 }
 
 
 static void
-ngx_http_mcds_stream_create(ngx_http_mcds_cache_ctx_t *ctx, uint32_t first,
-    uint32_t last)
+ngx_http_mcds_stream_open(ngx_http_mcds_cache_ctx_t *ctx, off_t from, off_t to)
 {
     ngx_pool_cleanup_t  *cln;
 
@@ -80,8 +77,7 @@ ngx_http_mcds_stream_create(ngx_http_mcds_cache_ctx_t *ctx, uint32_t first,
         ctx->streamed = 1;
     }
 
-    ctx->stream = ngx_mcds_body_open(ctx->copy, first, last,
-                                     ctx->conf->secrets,
+    ctx->stream = ngx_mcds_body_open(ctx->copy, from, to, ctx->conf->secrets,
                                      ngx_http_mcds_stream_handler, ctx);
 }
 
@@ -141,32 +137,28 @@ ngx_int_t
 ngx_http_mcds_stream_send(ngx_http_request_t *r,
     ngx_http_mcds_cache_ctx_t *ctx)
 {
-    off_t              skip;
-    uint32_t           first, last;
+    off_t              start, end, skip;
     ngx_uint_t         decode;
     ngx_mcds_entry_t  *entry;
 
     entry = &ctx->copy->entry;
     decode = (entry->coding && !ctx->coded);
 
-    if (decode) {
+    /* decoding starts at the beginning, also for a range */
 
-        /* decoding starts at the beginning, also for a range */
-
-        skip = 0;
-        first = 0;
-        last = entry->parts;
-
-    } else {
-        skip = ngx_http_mcds_stream_skip(r, entry, &first, &last);
+    if (decode || !ngx_http_mcds_stream_range(r, entry, &start, &end)) {
+        start = 0;
+        end = NGX_MAX_OFF_T_VALUE - 1;
     }
+
+    skip = ngx_mcds_body_skip(entry, start);
 
     if (skip) {
         ngx_http_mcds_stream_end(ctx);
     }
 
-    if (ctx->stream == NULL && entry->parts) {
-        ngx_http_mcds_stream_create(ctx, first, last);
+    if (ctx->stream == NULL && ngx_mcds_body_apart(entry)) {
+        ngx_http_mcds_stream_open(ctx, skip, end + 1);
 
         if (ctx->stream == NULL) {
             return NGX_ERROR;
@@ -252,38 +244,6 @@ ngx_http_mcds_stream_start(ngx_http_request_t *r,
     out.next = NULL;
 
     return (ngx_http_output_filter(r, &out) == NGX_ERROR) ? NGX_ERROR : NGX_OK;
-}
-
-
-/*
- * Limits the parts to those of a range.  Returns the number of bytes that are
- * skipped at the beginning.
- */
-
-static off_t
-ngx_http_mcds_stream_skip(ngx_http_request_t *r, ngx_mcds_entry_t *entry,
-    uint32_t *first, uint32_t *last)
-{
-    off_t  start, end, head;
-
-    *first = 0;
-    *last = entry->parts;
-
-    if (!ngx_http_mcds_stream_range(r, entry, &start, &end)) {
-        return 0;
-    }
-
-    head = (off_t) entry->body.len;
-
-    *last = (end < head) ? 0 : (uint32_t) ((end - head) / entry->part) + 1;
-
-    if (start < head + (off_t) entry->part) {
-        return 0;
-    }
-
-    *first = (uint32_t) ((start - head) / entry->part);
-
-    return head + (off_t) *first * entry->part;
 }
 
 
