@@ -8,7 +8,7 @@
 
 #include "mcds_get.h"
 #include "mcds_page.h"
-#include "ngx_mcds_lock.h"
+#include "ngx_mcds_lease.h"
 #include "ngx_mcds_sign.h"
 #include "ngx_mcds_skew.h"
 #include "ngx_mcds_tag.h"

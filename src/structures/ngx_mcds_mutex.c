@@ -7,7 +7,7 @@
 #include <ngx_config.h>
 #include <ngx_core.h>
 #include <ngx_event.h>
-#include "ngx_mcds_lock.h"
+#include "ngx_mcds_lease.h"
 #include "ngx_mcds_mutex.h"
 #include "ngx_mcds_index.h"
 

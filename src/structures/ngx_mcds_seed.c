@@ -17,7 +17,7 @@
 #include <ngx_core.h>
 #include <ngx_event.h>
 #include "ngx_mcds_seed.h"
-#include "ngx_mcds_lock.h"
+#include "ngx_mcds_lease.h"
 #include "ngx_mcds_raise.h"
 #include "ngx_mcds_index.h"
 

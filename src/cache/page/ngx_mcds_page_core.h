@@ -16,7 +16,7 @@
 #include <ngx_event.h>
 #include "ngx_mcds_body_cut.h"
 #include "ngx_mcds_index.h"
-#include "ngx_mcds_lock.h"
+#include "ngx_mcds_lease.h"
 #include "ngx_mcds_page.h"
 #include "ngx_mcds_page_state.h"
 

@@ -6,7 +6,7 @@
 
 #include <ngx_config.h>
 #include <ngx_core.h>
-#include "ngx_mcds_lock.h"
+#include "ngx_mcds_lease.h"
 #include "ngx_mcds_limit.h"
 #include "ngx_http_mcds_name.h"
 

@@ -7,7 +7,7 @@
 #include <ngx_config.h>
 #include <ngx_core.h>
 #include <ngx_event.h>
-#include "ngx_mcds_lock_core.h"
+#include "ngx_mcds_lease_core.h"
 
 
 static ngx_mcds_lock_t *ngx_mcds_lock_create(ngx_mcds_pool_t *pool,

@@ -2,19 +2,19 @@
 /*
  * Copyright (C) mcds authors
  *
- * Inside of a lock: ngx_mcds_lock.c takes it and gives it up,
- * ngx_mcds_lock_keep.c looks after it meanwhile.
+ * Inside of a lock: ngx_mcds_lease.c takes it and gives it up,
+ * ngx_mcds_lease_keep.c looks after it meanwhile.
  */
 
 
-#ifndef _NGX_MCDS_LOCK_CORE_H_INCLUDED_
-#define _NGX_MCDS_LOCK_CORE_H_INCLUDED_
+#ifndef _NGX_MCDS_LEASE_CORE_H_INCLUDED_
+#define _NGX_MCDS_LEASE_CORE_H_INCLUDED_
 
 
 #include <ngx_config.h>
 #include <ngx_core.h>
 #include <ngx_event.h>
-#include "ngx_mcds_lock.h"
+#include "ngx_mcds_lease.h"
 
 
 #define NGX_MCDS_TOKEN            16
@@ -88,4 +88,4 @@ void ngx_mcds_lock_extend(ngx_event_t *ev);
 void ngx_mcds_lock_doubt(ngx_mcds_lock_t *lock);
 
 
-#endif /* _NGX_MCDS_LOCK_CORE_H_INCLUDED_ */
+#endif /* _NGX_MCDS_LEASE_CORE_H_INCLUDED_ */

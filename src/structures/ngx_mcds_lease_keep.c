@@ -10,7 +10,7 @@
 #include <ngx_config.h>
 #include <ngx_core.h>
 #include <ngx_event.h>
-#include "ngx_mcds_lock_core.h"
+#include "ngx_mcds_lease_core.h"
 
 
 /* a lock is not extended for longer than so many times to live */

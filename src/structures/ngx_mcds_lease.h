@@ -9,8 +9,8 @@
  */
 
 
-#ifndef _NGX_MCDS_LOCK_H_INCLUDED_
-#define _NGX_MCDS_LOCK_H_INCLUDED_
+#ifndef _NGX_MCDS_LEASE_H_INCLUDED_
+#define _NGX_MCDS_LEASE_H_INCLUDED_
 
 
 #include <ngx_config.h>
@@ -141,4 +141,4 @@ void ngx_mcds_lock_fail(ngx_mcds_lock_t *lock, uint32_t keep,
     ngx_mcds_kept_t *kept);
 
 
-#endif /* _NGX_MCDS_LOCK_H_INCLUDED_ */
+#endif /* _NGX_MCDS_LEASE_H_INCLUDED_ */
