@@ -482,15 +482,15 @@ mcds_get_tags_done(void *data)
 void
 mcds_get_lock(mcds_t *m, json_t *o, ngx_str_t *key)
 {
-    json_t              *lock;
-    int64_t              left;
-    mcds_answer_t        answer;
-    ngx_mcds_kept_t      kept;
-    ngx_mcds_request_t   req;
+    json_t                *lock;
+    int64_t                left;
+    mcds_answer_t          answer;
+    ngx_mcds_lease_left_t  kept;
+    ngx_mcds_request_t     req;
 
     mcds_get_request(&req, key);
 
-    ngx_str_set(&req.suffix, NGX_MCDS_LOCK_SUFFIX);
+    ngx_str_set(&req.suffix, NGX_MCDS_LEASE_SUFFIX);
     req.by_key = 1;
     req.single = 1;
 
@@ -504,7 +504,7 @@ mcds_get_lock(mcds_t *m, json_t *o, ngx_str_t *key)
 
     case NGX_MCDS_OK:
 
-        if (ngx_mcds_lock_read(answer.text.data, answer.text.len, &kept)
+        if (ngx_mcds_lease_read(answer.text.data, answer.text.len, &kept)
             == NGX_OK)
         {
             left = (int64_t) (kept.until - mcds_now());

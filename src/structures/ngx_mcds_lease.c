@@ -10,225 +10,226 @@
 #include "ngx_mcds_lease_core.h"
 
 
-static ngx_mcds_lock_t *ngx_mcds_lock_create(ngx_mcds_pool_t *pool,
-    ngx_str_t *key, uint32_t ttl, ngx_mcds_lock_pt handler, void *data);
-static void ngx_mcds_lock_start(ngx_mcds_lock_t *lock);
-static uint64_t ngx_mcds_lock_owner_of(u_char *token, size_t len);
-static void ngx_mcds_lock_token(u_char *token);
-static void ngx_mcds_lock_acquired(void *data, ngx_mcds_result_t *result);
-static void ngx_mcds_lock_failed(ngx_mcds_lock_t *lock, ngx_uint_t rc);
-static void ngx_mcds_lock_written(void *data, ngx_mcds_result_t *result);
-static void ngx_mcds_lock_looked(void *data, ngx_mcds_result_t *result);
-static ngx_uint_t ngx_mcds_lock_orphan(u_char *data, size_t len);
-static void ngx_mcds_lock_taken(void *data, ngx_mcds_result_t *result);
-static void ngx_mcds_lock_send(ngx_mcds_lock_t *lock,
+static ngx_mcds_lease_t *ngx_mcds_lease_create(ngx_mcds_pool_t *pool,
+    ngx_str_t *key, uint32_t ttl, ngx_mcds_lease_pt handler, void *data);
+static void ngx_mcds_lease_start(ngx_mcds_lease_t *lease);
+static uint64_t ngx_mcds_lease_owner_of(u_char *token, size_t len);
+static void ngx_mcds_lease_token(u_char *token);
+static void ngx_mcds_lease_acquired(void *data, ngx_mcds_result_t *result);
+static void ngx_mcds_lease_failed(ngx_mcds_lease_t *lease, ngx_uint_t rc);
+static void ngx_mcds_lease_written(void *data, ngx_mcds_result_t *result);
+static void ngx_mcds_lease_looked(void *data, ngx_mcds_result_t *result);
+static ngx_uint_t ngx_mcds_lease_orphan(u_char *data, size_t len);
+static void ngx_mcds_lease_taken(void *data, ngx_mcds_result_t *result);
+static void ngx_mcds_lease_send(ngx_mcds_lease_t *lease,
     ngx_mcds_request_t *req, ngx_mcds_handler_pt handler);
-static void ngx_mcds_lock_dropped(void *data, ngx_mcds_result_t *result);
+static void ngx_mcds_lease_dropped(void *data, ngx_mcds_result_t *result);
 
 
-static ngx_str_t  ngx_mcds_lock_suffix = ngx_string(NGX_MCDS_LOCK_SUFFIX);
+static ngx_str_t  ngx_mcds_lease_suffix = ngx_string(NGX_MCDS_LEASE_SUFFIX);
 
 /* of this worker: all of its locks, and what its tokens begin with */
 
-static ngx_queue_t  ngx_mcds_locks;
-static ngx_pid_t    ngx_mcds_lock_pid;
-static u_char       ngx_mcds_lock_worker[NGX_MCDS_TOKEN / 2];
+static ngx_queue_t  ngx_mcds_leases;
+static ngx_pid_t    ngx_mcds_lease_pid;
+static u_char       ngx_mcds_lease_worker[NGX_MCDS_TOKEN / 2];
 
 
 ngx_int_t
-ngx_mcds_lock_acquire(ngx_mcds_pool_t *pool, ngx_str_t *key, uint32_t ttl,
-    ngx_mcds_lock_pt handler, void *data)
+ngx_mcds_lease_acquire(ngx_mcds_pool_t *pool, ngx_str_t *key, uint32_t ttl,
+    ngx_mcds_lease_pt handler, void *data)
 {
-    ngx_mcds_lock_t  *lock;
+    ngx_mcds_lease_t  *lease;
 
-    lock = ngx_mcds_lock_create(pool, key, ttl, handler, data);
-    if (lock == NULL) {
+    lease = ngx_mcds_lease_create(pool, key, ttl, handler, data);
+    if (lease == NULL) {
         return NGX_ERROR;
     }
 
-    ngx_mcds_lock_start(lock);
+    ngx_mcds_lease_start(lease);
 
     return NGX_OK;
 }
 
 
 ngx_int_t
-ngx_mcds_lock_acquire_page(ngx_mcds_pool_t *pool, ngx_str_t *key,
-    uint32_t ttl, ngx_uint_t at_once, ngx_mcds_kept_t *kept,
-    ngx_mcds_lock_pt handler, void *data)
+ngx_mcds_lease_acquire_page(ngx_mcds_pool_t *pool, ngx_str_t *key,
+    uint32_t ttl, ngx_uint_t at_once, ngx_mcds_lease_left_t *kept,
+    ngx_mcds_lease_pt handler, void *data)
 {
-    ngx_mcds_lock_t  *lock;
+    ngx_mcds_lease_t  *lease;
 
-    ngx_memzero(kept, sizeof(ngx_mcds_kept_t));
+    ngx_memzero(kept, sizeof(ngx_mcds_lease_left_t));
 
-    lock = ngx_mcds_lock_create(pool, key, ttl, handler, data);
-    if (lock == NULL) {
+    lease = ngx_mcds_lease_create(pool, key, ttl, handler, data);
+    if (lease == NULL) {
         return NGX_ERROR;
     }
 
-    lock->page = 1;
-    lock->at_once = at_once;
-    lock->kept = kept;
+    lease->page = 1;
+    lease->at_once = at_once;
+    lease->kept = kept;
 
-    ngx_mcds_lock_start(lock);
+    ngx_mcds_lease_start(lease);
 
     return NGX_OK;
 }
 
 
 ngx_int_t
-ngx_mcds_lock_open(ngx_mcds_pool_t *pool, ngx_str_t *key, uint32_t ttl,
-    ngx_str_t *text, ngx_mcds_lock_pt handler, void *data)
+ngx_mcds_lease_open(ngx_mcds_pool_t *pool, ngx_str_t *key, uint32_t ttl,
+    ngx_str_t *text, ngx_mcds_lease_pt handler, void *data)
 {
-    ngx_mcds_lock_t  *lock;
+    ngx_mcds_lease_t  *lease;
 
-    lock = ngx_mcds_lock_create(pool, key, ttl, handler, data);
-    if (lock == NULL) {
+    lease = ngx_mcds_lease_create(pool, key, ttl, handler, data);
+    if (lease == NULL) {
         return NGX_ERROR;
     }
 
-    lock->open = 1;
-    lock->token_len = text->len;
-    ngx_memcpy(lock->token, text->data, text->len);
+    lease->open = 1;
+    lease->token_len = text->len;
+    ngx_memcpy(lease->token, text->data, text->len);
 
-    ngx_mcds_lock_start(lock);
+    ngx_mcds_lease_start(lease);
 
     return NGX_OK;
 }
 
 
-static ngx_mcds_lock_t *
-ngx_mcds_lock_create(ngx_mcds_pool_t *pool, ngx_str_t *key, uint32_t ttl,
-    ngx_mcds_lock_pt handler, void *data)
+static ngx_mcds_lease_t *
+ngx_mcds_lease_create(ngx_mcds_pool_t *pool, ngx_str_t *key, uint32_t ttl,
+    ngx_mcds_lease_pt handler, void *data)
 {
-    ngx_mcds_lock_t  *lock;
+    ngx_mcds_lease_t  *lease;
 
-    lock = ngx_calloc(sizeof(ngx_mcds_lock_t) + key->len, ngx_cycle->log);
-    if (lock == NULL) {
+    lease = ngx_calloc(sizeof(ngx_mcds_lease_t) + key->len, ngx_cycle->log);
+    if (lease == NULL) {
         return NULL;
     }
 
-    lock->pool = pool;
-    lock->handler = handler;
-    lock->data = data;
-    lock->ttl = ttl;
-    lock->lasting = ngx_mcds_ttl_lasting(ttl);
+    lease->pool = pool;
+    lease->handler = handler;
+    lease->data = data;
+    lease->ttl = ttl;
+    lease->lasting = ngx_mcds_ttl_lasting(ttl);
 
-    lock->key.data = (u_char *) lock + sizeof(ngx_mcds_lock_t);
-    lock->key.len = key->len;
-    ngx_memcpy(lock->key.data, key->data, key->len);
+    lease->key.data = (u_char *) lease + sizeof(ngx_mcds_lease_t);
+    lease->key.len = key->len;
+    ngx_memcpy(lease->key.data, key->data, key->len);
 
-    lock->timer.handler = ngx_mcds_lock_extend;
-    lock->timer.data = lock;
-    lock->timer.log = ngx_cycle->log;
+    lease->timer.handler = ngx_mcds_lease_extend;
+    lease->timer.data = lease;
+    lease->timer.log = ngx_cycle->log;
 
-    ngx_mcds_lock_token(lock->token);
-    lock->token_len = NGX_MCDS_TOKEN * 2;
+    ngx_mcds_lease_token(lease->token);
+    lease->token_len = NGX_MCDS_TOKEN * 2;
 
-    return lock;
+    return lease;
 }
 
 
 static void
-ngx_mcds_lock_start(ngx_mcds_lock_t *lock)
+ngx_mcds_lease_start(ngx_mcds_lease_t *lease)
 {
-    lock->text.data = lock->token;
-    lock->text.len = lock->token_len;
-    lock->old = lock->text;
+    lease->text.data = lease->token;
+    lease->text.len = lease->token_len;
+    lease->old = lease->text;
 
-    ngx_queue_insert_tail(&ngx_mcds_locks, &lock->queue);
+    ngx_queue_insert_tail(&ngx_mcds_leases, &lease->queue);
 
-    ngx_mcds_lock_submit(lock, NGX_MCDS_ADD, lock->lasting,
-                         ngx_mcds_lock_acquired);
+    ngx_mcds_lease_submit(lease, NGX_MCDS_ADD, lease->lasting,
+                          ngx_mcds_lease_acquired);
 }
 
 
 ngx_int_t
-ngx_mcds_lock_write(ngx_mcds_lock_t *lock, ngx_str_t *text)
+ngx_mcds_lease_write(ngx_mcds_lease_t *lease, ngx_str_t *text)
 {
-    if (ngx_mcds_op_active(&lock->op) || lock->cas == 0
-        || ngx_mcds_lock_late(lock))
+    if (ngx_mcds_op_active(&lease->op) || lease->cas == 0
+        || ngx_mcds_lease_late(lease))
     {
         return NGX_BUSY;
     }
 
-    if (lock->timer.timer_set) {
-        ngx_del_timer(&lock->timer);
+    if (lease->timer.timer_set) {
+        ngx_del_timer(&lease->timer);
     }
 
-    lock->text.data = lock->next;
-    lock->text.len = text->len;
-    ngx_memcpy(lock->next, text->data, text->len);
+    lease->text.data = lease->next;
+    lease->text.len = text->len;
+    ngx_memcpy(lease->next, text->data, text->len);
 
-    ngx_mcds_lock_submit(lock, NGX_MCDS_SET, lock->lasting,
-                         ngx_mcds_lock_written);
+    ngx_mcds_lease_submit(lease, NGX_MCDS_SET, lease->lasting,
+                          ngx_mcds_lease_written);
 
     return NGX_OK;
 }
 
 
 void
-ngx_mcds_lock_leave(ngx_mcds_lock_t *lock)
+ngx_mcds_lease_leave(ngx_mcds_lease_t *lease)
 {
-    lock->stays = 1;
+    lease->stays = 1;
 
-    ngx_mcds_lock_release(lock, 0);
+    ngx_mcds_lease_release(lease, 0);
 }
 
 
 ngx_msec_int_t
-ngx_mcds_lock_sure(ngx_mcds_lock_t *lock)
+ngx_mcds_lease_sure(ngx_mcds_lease_t *lease)
 {
-    return (ngx_msec_int_t) (lock->sure - ngx_current_msec);
+    return (ngx_msec_int_t) (lease->sure - ngx_current_msec);
 }
 
 
 void
-ngx_mcds_lock_fail(ngx_mcds_lock_t *lock, uint32_t keep, ngx_mcds_kept_t *kept)
+ngx_mcds_lease_fail(ngx_mcds_lease_t *lease, uint32_t keep,
+    ngx_mcds_lease_left_t *kept)
 {
-    lock->text.data = lock->left;
-    lock->text.len = ngx_sprintf(lock->left, NGX_MCDS_LOCK_KEPT " %ui %uL",
-                                 kept->step, kept->until)
-                     - lock->left;
+    lease->text.data = lease->left;
+    lease->text.len = ngx_sprintf(lease->left, NGX_MCDS_LEASE_KEPT " %ui %uL",
+                                  kept->step, kept->until)
+                     - lease->left;
 
-    ngx_mcds_lock_release(lock, keep);
+    ngx_mcds_lease_release(lease, keep);
 }
 
 
 void
-ngx_mcds_lock_release(ngx_mcds_lock_t *lock, uint32_t keep)
+ngx_mcds_lease_release(ngx_mcds_lease_t *lease, uint32_t keep)
 {
-    lock->released = 1;
-    lock->keep = keep;
+    lease->released = 1;
+    lease->keep = keep;
 
-    if (keep && lock->text.data == lock->token) {
-        ngx_str_set(&lock->text, NGX_MCDS_LOCK_KEPT);
+    if (keep && lease->text.data == lease->token) {
+        ngx_str_set(&lease->text, NGX_MCDS_LEASE_KEPT);
     }
 
-    if (lock->timer.timer_set) {
-        ngx_del_timer(&lock->timer);
+    if (lease->timer.timer_set) {
+        ngx_del_timer(&lease->timer);
     }
 
-    if (!ngx_mcds_op_active(&lock->op)) {
-        ngx_mcds_lock_give_up(lock);
+    if (!ngx_mcds_op_active(&lease->op)) {
+        ngx_mcds_lease_give_up(lease);
     }
 }
 
 
 ngx_int_t
-ngx_mcds_lock_read(u_char *data, size_t len, ngx_mcds_kept_t *kept)
+ngx_mcds_lease_read(u_char *data, size_t len, ngx_mcds_lease_left_t *kept)
 {
     u_char  *p, *last;
     size_t   n;
 
-    ngx_memzero(kept, sizeof(ngx_mcds_kept_t));
+    ngx_memzero(kept, sizeof(ngx_mcds_lease_left_t));
 
-    kept->owner = ngx_mcds_lock_owner_of(data, len);
+    kept->owner = ngx_mcds_lease_owner_of(data, len);
 
-    n = sizeof(NGX_MCDS_LOCK_KEPT " ") - 1;
+    n = sizeof(NGX_MCDS_LEASE_KEPT " ") - 1;
 
     if (len <= n || len >= NGX_MCDS_KEPT_LEN
-        || ngx_memcmp(data, NGX_MCDS_LOCK_KEPT " ", n) != 0)
+        || ngx_memcmp(data, NGX_MCDS_LEASE_KEPT " ", n) != 0)
     {
         return NGX_DECLINED;
     }
@@ -253,16 +254,16 @@ ngx_mcds_lock_read(u_char *data, size_t len, ngx_mcds_kept_t *kept)
 
 
 uint64_t
-ngx_mcds_lock_owner(ngx_mcds_lock_t *lock)
+ngx_mcds_lease_owner(ngx_mcds_lease_t *lease)
 {
-    return ngx_mcds_lock_owner_of(lock->token, lock->token_len);
+    return ngx_mcds_lease_owner_of(lease->token, lease->token_len);
 }
 
 
 /* 0: it is no token */
 
 static uint64_t
-ngx_mcds_lock_owner_of(u_char *token, size_t len)
+ngx_mcds_lease_owner_of(u_char *token, size_t len)
 {
     u_char      ch;
     uint64_t    owner;
@@ -297,7 +298,7 @@ ngx_mcds_lock_owner_of(u_char *token, size_t len)
 /* the first half tells the worker */
 
 static void
-ngx_mcds_lock_token(u_char *token)
+ngx_mcds_lease_token(u_char *token)
 {
     size_t       half, n;
     u_char       bytes[NGX_MCDS_TOKEN];
@@ -306,17 +307,17 @@ ngx_mcds_lock_token(u_char *token)
 
     half = NGX_MCDS_TOKEN / 2;
 
-    if (ngx_mcds_lock_pid != ngx_pid) {
-        ngx_mcds_lock_pid = ngx_pid;
-        ngx_queue_init(&ngx_mcds_locks);
-        ngx_memcpy(ngx_mcds_lock_worker, bytes + half, half);
+    if (ngx_mcds_lease_pid != ngx_pid) {
+        ngx_mcds_lease_pid = ngx_pid;
+        ngx_queue_init(&ngx_mcds_leases);
+        ngx_memcpy(ngx_mcds_lease_worker, bytes + half, half);
 
         for (n = 0; n < half; n++) {
             bytes[half + n] ^= bytes[n];
         }
     }
 
-    ngx_memcpy(bytes, ngx_mcds_lock_worker, half);
+    ngx_memcpy(bytes, ngx_mcds_lease_worker, half);
 
     bytes[NGX_MCDS_TOKEN - 1] |= 1;
 
@@ -325,18 +326,18 @@ ngx_mcds_lock_token(u_char *token)
 
 
 static void
-ngx_mcds_lock_acquired(void *data, ngx_mcds_result_t *result)
+ngx_mcds_lease_acquired(void *data, ngx_mcds_result_t *result)
 {
-    ngx_mcds_lock_t *lock = data;
+    ngx_mcds_lease_t *lease = data;
 
     if (result->rc != NGX_MCDS_OK) {
 
-        if (result->rc == NGX_MCDS_NOT_STORED && lock->kept) {
-            ngx_mcds_lock_look(lock, ngx_mcds_lock_looked);
+        if (result->rc == NGX_MCDS_NOT_STORED && lease->kept) {
+            ngx_mcds_lease_look(lease, ngx_mcds_lease_looked);
             return;
         }
 
-        ngx_mcds_lock_failed(lock, result->rc);
+        ngx_mcds_lease_failed(lease, result->rc);
         return;
     }
 
@@ -346,98 +347,99 @@ ngx_mcds_lock_acquired(void *data, ngx_mcds_result_t *result)
 
         ngx_log_error(NGX_LOG_ERR, ngx_cycle->log, 0,
                       "memcached gives no CAS in pool \"%V\", "
-                      "locks do not work", &lock->pool->name);
+                      "locks do not work", &lease->pool->name);
 
-        ngx_mcds_lock_failed(lock, NGX_MCDS_SERVER_ERROR);
+        ngx_mcds_lease_failed(lease, NGX_MCDS_SERVER_ERROR);
         return;
     }
 
-    lock->old.data = lock->token;
-    lock->old.len = lock->token_len;
-    lock->since = ngx_current_msec;
+    lease->old.data = lease->token;
+    lease->old.len = lease->token_len;
+    lease->since = ngx_current_msec;
 
-    ngx_mcds_lock_held(lock, result->cas);
+    ngx_mcds_lease_held(lease, result->cas);
 
-    lock->handler(lock->data, lock, NGX_MCDS_OK);
+    lease->handler(lease->data, lease, NGX_MCDS_OK);
 }
 
 
 /* for another time to live, counted from when the command was sent */
 
 void
-ngx_mcds_lock_held(ngx_mcds_lock_t *lock, uint64_t cas)
+ngx_mcds_lease_held(ngx_mcds_lease_t *lease, uint64_t cas)
 {
-    lock->cas = cas;
-    lock->unsure = 0;
-    lock->sure = lock->sent + ngx_mcds_msec(ngx_mcds_ttl_sure(lock->lasting));
+    lease->cas = cas;
+    lease->unsure = 0;
+    lease->sure = lease->sent
+                  + ngx_mcds_msec(ngx_mcds_ttl_sure(lease->lasting));
 
-    if (!lock->released) {
-        ngx_add_timer(&lock->timer, (ngx_msec_t) lock->ttl * 1000 / 3);
+    if (!lease->released) {
+        ngx_add_timer(&lease->timer, (ngx_msec_t) lease->ttl * 1000 / 3);
     }
 }
 
 
 static void
-ngx_mcds_lock_failed(ngx_mcds_lock_t *lock, ngx_uint_t rc)
+ngx_mcds_lease_failed(ngx_mcds_lease_t *lease, ngx_uint_t rc)
 {
-    lock->handler(lock->data, NULL, rc);
+    lease->handler(lease->data, NULL, rc);
 
     if (ngx_mcds_sent(rc) && !ngx_mcds_answered(rc)) {
-        ngx_mcds_lock_doubt(lock);
+        ngx_mcds_lease_doubt(lease);
         return;
     }
 
-    ngx_mcds_lock_free(lock);
+    ngx_mcds_lease_free(lease);
 }
 
 
 static void
-ngx_mcds_lock_written(void *data, ngx_mcds_result_t *result)
+ngx_mcds_lease_written(void *data, ngx_mcds_result_t *result)
 {
-    ngx_uint_t        rc;
-    ngx_mcds_lock_t  *lock;
+    ngx_uint_t         rc;
+    ngx_mcds_lease_t  *lease;
 
-    lock = data;
+    lease = data;
     rc = result->rc;
 
     if (rc == NGX_MCDS_OK) {
-        lock->token_len = lock->text.len;
-        ngx_memcpy(lock->token, lock->next, lock->token_len);
+        lease->token_len = lease->text.len;
+        ngx_memcpy(lease->token, lease->next, lease->token_len);
 
-        lock->text.data = lock->token;
-        lock->old = lock->text;
+        lease->text.data = lease->token;
+        lease->old = lease->text;
 
-        ngx_mcds_lock_held(lock, result->cas);
+        ngx_mcds_lease_held(lease, result->cas);
 
-        if (lock->released) {
-            ngx_mcds_lock_give_up(lock);
+        if (lease->released) {
+            ngx_mcds_lease_give_up(lease);
             return;
         }
 
-        lock->handler(lock->data, lock, rc);
+        lease->handler(lease->data, lease, rc);
         return;
     }
 
     /* the item has the old text or the new one, if it is still ours */
 
     if (rc == NGX_MCDS_EXISTS || rc == NGX_MCDS_NOT_FOUND) {
-        lock->cas = 0;
+        lease->cas = 0;
 
     } else if (ngx_mcds_sent(rc) && !ngx_mcds_answered(rc)) {
-        lock->unsure = 1;
+        lease->unsure = 1;
     }
 
-    if (!lock->released) {
-        lock->released = 1;
-        lock->handler(lock->data, NULL, rc);
+    if (!lease->released) {
+        lease->released = 1;
+        lease->handler(lease->data, NULL, rc);
     }
 
-    ngx_mcds_lock_give_up(lock);
+    ngx_mcds_lease_give_up(lease);
 }
 
 
 void
-ngx_mcds_lock_look(ngx_mcds_lock_t *lock, ngx_mcds_handler_pt handler)
+ngx_mcds_lease_look(ngx_mcds_lease_t *lease, ngx_mcds_handler_pt handler)
 {
     ngx_mcds_request_t  req;
 
@@ -447,63 +449,65 @@ ngx_mcds_lock_look(ngx_mcds_lock_t *lock, ngx_mcds_handler_pt handler)
     req.want = NGX_MCDS_VALUE|NGX_MCDS_CAS;
     req.limit = NGX_MCDS_MAX_LINE;
 
-    ngx_mcds_lock_send(lock, &req, handler);
+    ngx_mcds_lease_send(lease, &req, handler);
 }
 
 
 /* somebody else has it, or it only seems so */
 
 static void
-ngx_mcds_lock_looked(void *data, ngx_mcds_result_t *result)
+ngx_mcds_lease_looked(void *data, ngx_mcds_result_t *result)
 {
-    ngx_mcds_lock_t *lock = data;
+    ngx_mcds_lease_t *lease = data;
 
     if (result->rc != NGX_MCDS_OK || result->cas == 0
         || result->len > NGX_MCDS_KEPT_LEN)
     {
-        ngx_mcds_lock_failed(lock, NGX_MCDS_NOT_STORED);
+        ngx_mcds_lease_failed(lease, NGX_MCDS_NOT_STORED);
         return;
     }
 
-    if (ngx_mcds_lock_read(result->data, result->len, lock->kept) == NGX_OK) {
+    if (ngx_mcds_lease_read(result->data, result->len, lease->kept)
+        == NGX_OK)
+    {
 
-        if (lock->kept->until > ngx_mcds_now() && !lock->at_once) {
-            ngx_mcds_lock_failed(lock, NGX_MCDS_NOT_STORED);
+        if (lease->kept->until > ngx_mcds_now() && !lease->at_once) {
+            ngx_mcds_lease_failed(lease, NGX_MCDS_NOT_STORED);
             return;
         }
 
-    } else if (!ngx_mcds_lock_orphan(result->data, result->len)) {
-        ngx_mcds_lock_failed(lock, NGX_MCDS_NOT_STORED);
+    } else if (!ngx_mcds_lease_orphan(result->data, result->len)) {
+        ngx_mcds_lease_failed(lease, NGX_MCDS_NOT_STORED);
         return;
     }
 
-    ngx_memcpy(lock->seen, result->data, result->len);
+    ngx_memcpy(lease->seen, result->data, result->len);
 
-    lock->old.data = lock->seen;
-    lock->old.len = result->len;
-    lock->cas = result->cas;
-    lock->sure = ngx_current_msec + lock->pool->timeout;
+    lease->old.data = lease->seen;
+    lease->old.len = result->len;
+    lease->cas = result->cas;
+    lease->sure = ngx_current_msec + lease->pool->timeout;
 
-    ngx_mcds_lock_submit(lock, NGX_MCDS_SET, lock->lasting,
-                         ngx_mcds_lock_taken);
+    ngx_mcds_lease_submit(lease, NGX_MCDS_SET, lease->lasting,
+                          ngx_mcds_lease_taken);
 }
 
 
 static void
-ngx_mcds_lock_taken(void *data, ngx_mcds_result_t *result)
+ngx_mcds_lease_taken(void *data, ngx_mcds_result_t *result)
 {
-    ngx_mcds_lock_t *lock = data;
+    ngx_mcds_lease_t *lease = data;
 
     if (result->rc == NGX_MCDS_OK) {
-        ngx_mcds_lock_acquired(lock, result);
+        ngx_mcds_lease_acquired(lease, result);
         return;
     }
 
-    if (lock->kept) {
-        ngx_memzero(lock->kept, sizeof(ngx_mcds_kept_t));
+    if (lease->kept) {
+        ngx_memzero(lease->kept, sizeof(ngx_mcds_lease_left_t));
     }
 
-    ngx_mcds_lock_failed(lock, ngx_mcds_answered(result->rc)
+    ngx_mcds_lease_failed(lease, ngx_mcds_answered(result->rc)
                                ? NGX_MCDS_NOT_STORED : result->rc);
 }
 
@@ -511,29 +515,29 @@ ngx_mcds_lock_taken(void *data, ngx_mcds_result_t *result)
 /* a token of this worker's that no lock of it has */
 
 static ngx_uint_t
-ngx_mcds_lock_orphan(u_char *data, size_t len)
+ngx_mcds_lease_orphan(u_char *data, size_t len)
 {
-    u_char            worker[NGX_MCDS_TOKEN];
-    ngx_queue_t      *q;
-    ngx_mcds_lock_t  *lock;
+    u_char             worker[NGX_MCDS_TOKEN];
+    ngx_queue_t       *q;
+    ngx_mcds_lease_t  *lease;
 
     if (len != NGX_MCDS_TOKEN * 2) {
         return 0;
     }
 
-    (void) ngx_hex_dump(worker, ngx_mcds_lock_worker, NGX_MCDS_TOKEN / 2);
+    (void) ngx_hex_dump(worker, ngx_mcds_lease_worker, NGX_MCDS_TOKEN / 2);
 
     if (ngx_memcmp(data, worker, NGX_MCDS_TOKEN) != 0) {
         return 0;
     }
 
-    for (q = ngx_queue_head(&ngx_mcds_locks);
-         q != ngx_queue_sentinel(&ngx_mcds_locks);
+    for (q = ngx_queue_head(&ngx_mcds_leases);
+         q != ngx_queue_sentinel(&ngx_mcds_leases);
          q = ngx_queue_next(q))
     {
-        lock = ngx_queue_data(q, ngx_mcds_lock_t, queue);
+        lease = ngx_queue_data(q, ngx_mcds_lease_t, queue);
 
-        if (!lock->doubt && ngx_memcmp(data, lock->token, len) == 0) {
+        if (!lease->doubt && ngx_memcmp(data, lease->token, len) == 0) {
             return 0;
         }
     }
@@ -543,112 +547,114 @@ ngx_mcds_lock_orphan(u_char *data, size_t len)
 
 
 void
-ngx_mcds_lock_give_up(ngx_mcds_lock_t *lock)
+ngx_mcds_lease_give_up(ngx_mcds_lease_t *lease)
 {
-    if (lock->stays) {
-        ngx_mcds_lock_free(lock);
+    if (lease->stays) {
+        ngx_mcds_lease_free(lease);
         return;
     }
 
-    if (lock->unsure && !lock->keep) {
+    if (lease->unsure && !lease->keep) {
 
         /* by that CAS it may not be found */
 
-        ngx_mcds_lock_doubt(lock);
+        ngx_mcds_lease_doubt(lease);
         return;
     }
 
-    if (lock->cas == 0 || ngx_mcds_lock_late(lock)) {
-        ngx_mcds_lock_free(lock);
+    if (lease->cas == 0 || ngx_mcds_lease_late(lease)) {
+        ngx_mcds_lease_free(lease);
         return;
     }
 
-    ngx_mcds_lock_submit(lock, lock->keep ? NGX_MCDS_SET : NGX_MCDS_DELETE,
-                         lock->keep, ngx_mcds_lock_dropped);
+    ngx_mcds_lease_submit(lease, lease->keep ? NGX_MCDS_SET : NGX_MCDS_DELETE,
+                          lease->keep, ngx_mcds_lease_dropped);
 }
 
 
 static void
-ngx_mcds_lock_dropped(void *data, ngx_mcds_result_t *result)
+ngx_mcds_lease_dropped(void *data, ngx_mcds_result_t *result)
 {
-    ngx_mcds_lock_t *lock = data;
+    ngx_mcds_lease_t *lease = data;
 
     /* nobody else waits for as long as for what is open to all */
 
-    if (lock->open && !ngx_mcds_answered(result->rc)) {
-        ngx_mcds_lock_doubt(lock);
+    if (lease->open && !ngx_mcds_answered(result->rc)) {
+        ngx_mcds_lease_doubt(lease);
         return;
     }
 
-    ngx_mcds_lock_free(lock);
+    ngx_mcds_lease_free(lease);
 }
 
 
 void
-ngx_mcds_lock_free(ngx_mcds_lock_t *lock)
+ngx_mcds_lease_free(ngx_mcds_lease_t *lease)
 {
-    if (lock->timer.timer_set) {
-        ngx_del_timer(&lock->timer);
+    if (lease->timer.timer_set) {
+        ngx_del_timer(&lease->timer);
     }
 
-    ngx_queue_remove(&lock->queue);
-    ngx_free(lock);
+    ngx_queue_remove(&lease->queue);
+    ngx_free(lease);
 }
 
 
 ngx_uint_t
-ngx_mcds_lock_late(ngx_mcds_lock_t *lock)
+ngx_mcds_lease_late(ngx_mcds_lease_t *lease)
 {
-    return lock->pool->classic && lock->cas && ngx_mcds_lock_sure(lock) <= 0;
+    return lease->pool->classic
+           && lease->cas
+           && ngx_mcds_lease_sure(lease) <= 0;
 }
 
 
 void
-ngx_mcds_lock_submit(ngx_mcds_lock_t *lock, ngx_uint_t verb, uint32_t ttl,
+ngx_mcds_lease_submit(ngx_mcds_lease_t *lease, ngx_uint_t verb, uint32_t ttl,
     ngx_mcds_handler_pt handler)
 {
     ngx_mcds_request_t  req;
 
     ngx_memzero(&req, sizeof(ngx_mcds_request_t));
 
-    if (lock->cas) {
+    if (lease->cas) {
 
         /* between two commands of an operation it must not change hands */
 
-        req.within = ngx_max(ngx_mcds_lock_sure(lock), 1);
+        req.within = ngx_max(ngx_mcds_lease_sure(lease), 1);
     }
 
-    lock->sent = ngx_current_msec;
+    lease->sent = ngx_current_msec;
 
     req.verb = verb;
     req.want = (verb == NGX_MCDS_DELETE) ? 0 : NGX_MCDS_CAS;
     req.ttl = ttl;
-    req.cas = lock->cas;
-    req.old = lock->old;
-    req.text = lock->text;
+    req.cas = lease->cas;
+    req.old = lease->old;
+    req.text = lease->text;
 
-    ngx_mcds_lock_send(lock, &req, handler);
+    ngx_mcds_lease_send(lease, &req, handler);
 }
 
 
 static void
-ngx_mcds_lock_send(ngx_mcds_lock_t *lock, ngx_mcds_request_t *req,
+ngx_mcds_lease_send(ngx_mcds_lease_t *lease, ngx_mcds_request_t *req,
     ngx_mcds_handler_pt handler)
 {
-    req->key = lock->key;
+    req->key = lease->key;
     req->single = 1;
-    req->page = lock->page;
+    req->page = lease->page;
 
     /* what is open is where other programs find it, and nowhere else */
 
-    if (!lock->open) {
-        req->suffix = ngx_mcds_lock_suffix;
+    if (!lease->open) {
+        req->suffix = ngx_mcds_lease_suffix;
         req->by_key = 1;
         req->movable = 1;
     }
 
-    lock->op.handler = handler;
-    lock->op.data = lock;
+    lease->op.handler = handler;
+    lease->op.data = lease;
 
-    ngx_mcds_submit(lock->pool, req, &lock->op);
+    ngx_mcds_submit(lease->pool, req, &lease->op);
 }

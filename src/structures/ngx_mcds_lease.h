@@ -19,7 +19,7 @@
 #include "ngx_mcds_client.h"
 
 
-typedef struct ngx_mcds_lock_s  ngx_mcds_lock_t;
+typedef struct ngx_mcds_lease_s  ngx_mcds_lease_t;
 
 
 /*
@@ -31,8 +31,9 @@ typedef struct {
     ngx_uint_t           step;         /* failures in a row, 0: none */
     uint64_t             until;        /* nobody tries before; ms since the
                                           epoch */
-    uint64_t             owner;        /* see ngx_mcds_lock_owner(), 0: none */
-} ngx_mcds_kept_t;
+    uint64_t             owner;        /* see ngx_mcds_lease_owner();
+                                          0: none */
+} ngx_mcds_lease_left_t;
 
 
 /*
@@ -41,7 +42,7 @@ typedef struct {
  * taken for not held.  With any rc but OK lock is NULL.
  */
 
-typedef void (*ngx_mcds_lock_pt)(void *data, ngx_mcds_lock_t *lock,
+typedef void (*ngx_mcds_lease_pt)(void *data, ngx_mcds_lease_t *lease,
     ngx_uint_t rc);
 
 
@@ -54,8 +55,8 @@ typedef void (*ngx_mcds_lock_pt)(void *data, ngx_mcds_lock_t *lock,
  * once, not from inside of this call.
  */
 
-ngx_int_t ngx_mcds_lock_acquire(ngx_mcds_pool_t *pool, ngx_str_t *key,
-    uint32_t ttl, ngx_mcds_lock_pt handler, void *data);
+ngx_int_t ngx_mcds_lease_acquire(ngx_mcds_pool_t *pool, ngx_str_t *key,
+    uint32_t ttl, ngx_mcds_lease_pt handler, void *data);
 
 
 /*
@@ -68,14 +69,14 @@ ngx_int_t ngx_mcds_lock_acquire(ngx_mcds_pool_t *pool, ngx_str_t *key,
  * kept->owner that one has it.
  */
 
-ngx_int_t ngx_mcds_lock_acquire_page(ngx_mcds_pool_t *pool, ngx_str_t *key,
-    uint32_t ttl, ngx_uint_t at_once, ngx_mcds_kept_t *kept,
-    ngx_mcds_lock_pt handler, void *data);
+ngx_int_t ngx_mcds_lease_acquire_page(ngx_mcds_pool_t *pool, ngx_str_t *key,
+    uint32_t ttl, ngx_uint_t at_once, ngx_mcds_lease_left_t *kept,
+    ngx_mcds_lease_pt handler, void *data);
 
 
 /*
  * A lock that others can see and share: the item is key itself, and holds text,
- * at most NGX_MCDS_LOCK_TEXT bytes that no other attempt uses.  It is extended
+ * at most NGX_MCDS_LEASE_TEXT bytes that no other attempt uses.  It is extended
  * until it is released; if memcached loses it, it is taken again, unless
  * somebody else was faster.  The handler is called once more, with the lock and
  * the reason, when it was lost or could not be extended in time; the lock is
@@ -90,29 +91,30 @@ ngx_int_t ngx_mcds_lock_acquire_page(ngx_mcds_pool_t *pool, ngx_str_t *key,
  * sure: milliseconds for which the lock is held for sure, from now.
  */
 
-#define NGX_MCDS_LOCK_TEXT        96
+#define NGX_MCDS_LEASE_TEXT        96
 
-ngx_int_t ngx_mcds_lock_open(ngx_mcds_pool_t *pool, ngx_str_t *key,
-    uint32_t ttl, ngx_str_t *text, ngx_mcds_lock_pt handler, void *data);
-ngx_int_t ngx_mcds_lock_write(ngx_mcds_lock_t *lock, ngx_str_t *text);
-void ngx_mcds_lock_leave(ngx_mcds_lock_t *lock);
-ngx_msec_int_t ngx_mcds_lock_sure(ngx_mcds_lock_t *lock);
+ngx_int_t ngx_mcds_lease_open(ngx_mcds_pool_t *pool, ngx_str_t *key,
+    uint32_t ttl, ngx_str_t *text, ngx_mcds_lease_pt handler, void *data);
+ngx_int_t ngx_mcds_lease_write(ngx_mcds_lease_t *lease, ngx_str_t *text);
+void ngx_mcds_lease_leave(ngx_mcds_lease_t *lease);
+ngx_msec_int_t ngx_mcds_lease_sure(ngx_mcds_lease_t *lease);
 
 
 /* what stands behind the key of what is locked */
-#define NGX_MCDS_LOCK_SUFFIX      ":lock"
+#define NGX_MCDS_LEASE_SUFFIX      ":lock"
 
 /* what a lock holds that was kept, see below, instead of a token */
-#define NGX_MCDS_LOCK_KEPT        "kept"
+#define NGX_MCDS_LEASE_KEPT        "kept"
 
 
 /*
- * Reads the value of a lock that was left with ngx_mcds_lock_fail(): NGX_OK,
+ * Reads the value of a lock that was left with ngx_mcds_lease_fail(): NGX_OK,
  * or NGX_DECLINED if it is another; then kept is zeroed but for the owner, if
  * the value is a token.
  */
 
-ngx_int_t ngx_mcds_lock_read(u_char *data, size_t len, ngx_mcds_kept_t *kept);
+ngx_int_t ngx_mcds_lease_read(u_char *data, size_t len,
+    ngx_mcds_lease_left_t *kept);
 
 
 /*
@@ -120,16 +122,16 @@ ngx_int_t ngx_mcds_lock_read(u_char *data, size_t len, ngx_mcds_kept_t *kept);
  * attempt has; not 0.  It stays when the lock is extended.
  */
 
-uint64_t ngx_mcds_lock_owner(ngx_mcds_lock_t *lock);
+uint64_t ngx_mcds_lease_owner(ngx_mcds_lease_t *lease);
 
 
 /*
  * Gives the lock up; the pointer is not to be used again.  keep: leaves the
  * item behind for so many seconds instead of deleting it, with the value
- * NGX_MCDS_LOCK_KEPT, so that nobody can take it; 0 deletes.
+ * NGX_MCDS_LEASE_KEPT, so that nobody can take it; 0 deletes.
  */
 
-void ngx_mcds_lock_release(ngx_mcds_lock_t *lock, uint32_t keep);
+void ngx_mcds_lease_release(ngx_mcds_lease_t *lease, uint32_t keep);
 
 
 /*
@@ -137,8 +139,8 @@ void ngx_mcds_lock_release(ngx_mcds_lock_t *lock, uint32_t keep);
  * keep seconds, which is more than until kept->until.
  */
 
-void ngx_mcds_lock_fail(ngx_mcds_lock_t *lock, uint32_t keep,
-    ngx_mcds_kept_t *kept);
+void ngx_mcds_lease_fail(ngx_mcds_lease_t *lease, uint32_t keep,
+    ngx_mcds_lease_left_t *kept);
 
 
 #endif /* _NGX_MCDS_LEASE_H_INCLUDED_ */

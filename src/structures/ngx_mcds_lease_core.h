@@ -20,14 +20,14 @@
 #define NGX_MCDS_TOKEN            16
 
 /* "kept", a step and milliseconds since the epoch */
-#define NGX_MCDS_KEPT_LEN         (sizeof(NGX_MCDS_LOCK_KEPT) + 3              \
+#define NGX_MCDS_KEPT_LEN         (sizeof(NGX_MCDS_LEASE_KEPT) + 3             \
                                    + 2 * NGX_INT64_LEN)
 
 
-struct ngx_mcds_lock_s {
+struct ngx_mcds_lease_s {
     ngx_queue_t          queue;        /* of this worker's */
     ngx_mcds_pool_t     *pool;
-    ngx_mcds_lock_pt     handler;
+    ngx_mcds_lease_pt    handler;
     void                *data;
     ngx_mcds_op_t        op;
     ngx_event_t          timer;        /* extends */
@@ -39,13 +39,13 @@ struct ngx_mcds_lock_s {
     uint32_t             keep;
     ngx_msec_t           since;        /* it was acquired */
     ngx_msec_t           end;          /* no doubt after it */
-    ngx_mcds_kept_t     *kept;         /* of the caller, or NULL */
+    ngx_mcds_lease_left_t *kept;       /* of the caller, or NULL */
     ngx_msec_t           step;         /* of looking for it */
     ngx_str_t            old;          /* what the item holds */
     ngx_str_t            text;         /* what it is to hold */
     size_t               token_len;
-    u_char               token[NGX_MCDS_LOCK_TEXT];
-    u_char               next[NGX_MCDS_LOCK_TEXT];  /* instead of the token */
+    u_char               token[NGX_MCDS_LEASE_TEXT];
+    u_char               next[NGX_MCDS_LEASE_TEXT];  /* instead of the token */
     u_char               seen[NGX_MCDS_KEPT_LEN];
     u_char               left[NGX_MCDS_KEPT_LEN];
     unsigned             page:1;       /* of a page, see ngx_mcds_key.h */
@@ -70,13 +70,13 @@ struct ngx_mcds_lock_s {
  * free may be the end of that.
  */
 
-void ngx_mcds_lock_held(ngx_mcds_lock_t *lock, uint64_t cas);
-void ngx_mcds_lock_look(ngx_mcds_lock_t *lock, ngx_mcds_handler_pt handler);
-ngx_uint_t ngx_mcds_lock_late(ngx_mcds_lock_t *lock);
-void ngx_mcds_lock_submit(ngx_mcds_lock_t *lock, ngx_uint_t verb,
+void ngx_mcds_lease_held(ngx_mcds_lease_t *lease, uint64_t cas);
+void ngx_mcds_lease_look(ngx_mcds_lease_t *lease, ngx_mcds_handler_pt handler);
+ngx_uint_t ngx_mcds_lease_late(ngx_mcds_lease_t *lease);
+void ngx_mcds_lease_submit(ngx_mcds_lease_t *lease, ngx_uint_t verb,
     uint32_t ttl, ngx_mcds_handler_pt handler);
-void ngx_mcds_lock_give_up(ngx_mcds_lock_t *lock);
-void ngx_mcds_lock_free(ngx_mcds_lock_t *lock);
+void ngx_mcds_lease_give_up(ngx_mcds_lease_t *lease);
+void ngx_mcds_lease_free(ngx_mcds_lease_t *lease);
 
 
 /*
@@ -84,8 +84,8 @@ void ngx_mcds_lock_free(ngx_mcds_lock_t *lock);
  * whether the item is there: looks for it and deletes it, then frees.
  */
 
-void ngx_mcds_lock_extend(ngx_event_t *ev);
-void ngx_mcds_lock_doubt(ngx_mcds_lock_t *lock);
+void ngx_mcds_lease_extend(ngx_event_t *ev);
+void ngx_mcds_lease_doubt(ngx_mcds_lease_t *lease);
 
 
 #endif /* _NGX_MCDS_LEASE_CORE_H_INCLUDED_ */

@@ -14,14 +14,14 @@
 
 
 /* a lock is not extended for longer than so many times to live */
-#define NGX_MCDS_LOCK_LIVES       60
+#define NGX_MCDS_LEASE_LIVES       60
 
 /*
  * an extension that was not answered is tried again after this part of the
  * time to live, but not later than that; ms
  */
-#define NGX_MCDS_LOCK_PART        12
-#define NGX_MCDS_LOCK_AGAIN       1000
+#define NGX_MCDS_LEASE_PART        12
+#define NGX_MCDS_LEASE_AGAIN       1000
 
 /* an add without an answer is looked for so long, and so often; ms */
 #define NGX_MCDS_DOUBT            60000
@@ -29,95 +29,95 @@
 #define NGX_MCDS_DOUBT_STEP       1000
 
 
-static void ngx_mcds_lock_doubt_handler(ngx_event_t *ev);
-static void ngx_mcds_lock_doubted(void *data, ngx_mcds_result_t *result);
-static void ngx_mcds_lock_extended(void *data, ngx_mcds_result_t *result);
-static void ngx_mcds_lock_again(ngx_mcds_lock_t *lock, ngx_uint_t rc);
-static void ngx_mcds_lock_reread(void *data, ngx_mcds_result_t *result);
-static void ngx_mcds_lock_lost(ngx_mcds_lock_t *lock, ngx_uint_t rc);
-static void ngx_mcds_lock_retake(ngx_mcds_lock_t *lock);
-static void ngx_mcds_lock_retaken(void *data, ngx_mcds_result_t *result);
-static ngx_uint_t ngx_mcds_lock_own(ngx_mcds_lock_t *lock,
+static void ngx_mcds_lease_doubt_handler(ngx_event_t *ev);
+static void ngx_mcds_lease_doubted(void *data, ngx_mcds_result_t *result);
+static void ngx_mcds_lease_extended(void *data, ngx_mcds_result_t *result);
+static void ngx_mcds_lease_again(ngx_mcds_lease_t *lease, ngx_uint_t rc);
+static void ngx_mcds_lease_reread(void *data, ngx_mcds_result_t *result);
+static void ngx_mcds_lease_lost(ngx_mcds_lease_t *lease, ngx_uint_t rc);
+static void ngx_mcds_lease_retake(ngx_mcds_lease_t *lease);
+static void ngx_mcds_lease_retaken(void *data, ngx_mcds_result_t *result);
+static ngx_uint_t ngx_mcds_lease_own(ngx_mcds_lease_t *lease,
     ngx_mcds_result_t *result);
 
 
 void
-ngx_mcds_lock_extend(ngx_event_t *ev)
+ngx_mcds_lease_extend(ngx_event_t *ev)
 {
-    ngx_mcds_key_t    key;
-    ngx_mcds_lock_t  *lock;
+    ngx_mcds_key_t     key;
+    ngx_mcds_lease_t  *lease;
 
-    lock = ev->data;
+    lease = ev->data;
 
-    if (!lock->open
-        && ngx_current_msec - lock->since
-           >= ngx_mcds_msec((uint64_t) lock->ttl * NGX_MCDS_LOCK_LIVES))
+    if (!lease->open
+        && ngx_current_msec - lease->since
+           >= ngx_mcds_msec((uint64_t) lease->ttl * NGX_MCDS_LEASE_LIVES))
     {
-        ngx_mcds_key_show(&key, &lock->key);
+        ngx_mcds_key_show(&key, &lease->key);
 
         ngx_log_error(NGX_LOG_WARN, ngx_cycle->log, 0,
                       "lock of \"%*s\" is not extended any more: it is held "
                       "for %ui times its age", (size_t) key.len, key.data,
-                      (ngx_uint_t) NGX_MCDS_LOCK_LIVES);
+                      (ngx_uint_t) NGX_MCDS_LEASE_LIVES);
         return;
     }
 
-    if (lock->cas == 0) {
-        ngx_mcds_lock_retake(lock);
+    if (lease->cas == 0) {
+        ngx_mcds_lease_retake(lease);
         return;
     }
 
-    if (ngx_mcds_lock_late(lock)) {
-        ngx_mcds_lock_again(lock, NGX_MCDS_BUSY);
+    if (ngx_mcds_lease_late(lease)) {
+        ngx_mcds_lease_again(lease, NGX_MCDS_BUSY);
         return;
     }
 
-    ngx_mcds_lock_submit(lock, NGX_MCDS_SET, lock->lasting,
-                         ngx_mcds_lock_extended);
+    ngx_mcds_lease_submit(lease, NGX_MCDS_SET, lease->lasting,
+                          ngx_mcds_lease_extended);
 }
 
 
 static void
-ngx_mcds_lock_extended(void *data, ngx_mcds_result_t *result)
+ngx_mcds_lease_extended(void *data, ngx_mcds_result_t *result)
 {
-    ngx_mcds_lock_t *lock = data;
+    ngx_mcds_lease_t *lease = data;
 
     switch (result->rc) {
 
     case NGX_MCDS_OK:
-        ngx_mcds_lock_held(lock, result->cas);
+        ngx_mcds_lease_held(lease, result->cas);
         break;
 
     case NGX_MCDS_EXISTS:
 
-        if (lock->unsure && !lock->released) {
+        if (lease->unsure && !lease->released) {
 
             /* perhaps by an extension whose answer was lost */
 
-            ngx_mcds_lock_look(lock, ngx_mcds_lock_reread);
+            ngx_mcds_lease_look(lease, ngx_mcds_lease_reread);
             return;
         }
 
         /* fall through */
 
     case NGX_MCDS_NOT_FOUND:
-        ngx_mcds_lock_lost(lock, result->rc);
+        ngx_mcds_lease_lost(lease, result->rc);
         return;
 
     default:
 
         if (ngx_mcds_sent(result->rc) && !ngx_mcds_answered(result->rc)) {
-            lock->unsure = 1;
+            lease->unsure = 1;
         }
 
-        if (!lock->released) {
-            ngx_mcds_lock_again(lock, result->rc);
+        if (!lease->released) {
+            ngx_mcds_lease_again(lease, result->rc);
             return;
         }
     }
 
-    if (lock->released) {
-        ngx_mcds_lock_give_up(lock);
+    if (lease->released) {
+        ngx_mcds_lease_give_up(lease);
     }
 }
 
@@ -125,58 +125,58 @@ ngx_mcds_lock_extended(void *data, ngx_mcds_result_t *result)
 /* it may still be ours, as long as its time is not over */
 
 static void
-ngx_mcds_lock_again(ngx_mcds_lock_t *lock, ngx_uint_t rc)
+ngx_mcds_lease_again(ngx_mcds_lease_t *lease, ngx_uint_t rc)
 {
     ngx_mcds_key_t  key;
 
-    ngx_add_timer(&lock->timer, ngx_min((ngx_msec_t) lock->ttl * 1000
-                                        / NGX_MCDS_LOCK_PART,
-                                        NGX_MCDS_LOCK_AGAIN));
+    ngx_add_timer(&lease->timer, ngx_min((ngx_msec_t) lease->ttl * 1000
+                                         / NGX_MCDS_LEASE_PART,
+                                         NGX_MCDS_LEASE_AGAIN));
 
-    if (!lock->open || lock->told || ngx_mcds_lock_sure(lock) > 0) {
+    if (!lease->open || lease->told || ngx_mcds_lease_sure(lease) > 0) {
         return;
     }
 
-    lock->told = 1;
+    lease->told = 1;
 
-    ngx_mcds_key_show(&key, &lock->key);
+    ngx_mcds_key_show(&key, &lease->key);
 
     ngx_log_error(NGX_LOG_WARN, ngx_cycle->log, 0,
                   "lock \"%*s\" may be lost, it could not be extended: %s",
                   (size_t) key.len, key.data, ngx_mcds_strerror(rc));
 
-    lock->handler(lock->data, lock, rc);
+    lease->handler(lease->data, lease, rc);
 }
 
 
 static void
-ngx_mcds_lock_reread(void *data, ngx_mcds_result_t *result)
+ngx_mcds_lease_reread(void *data, ngx_mcds_result_t *result)
 {
-    ngx_mcds_lock_t *lock = data;
+    ngx_mcds_lease_t *lease = data;
 
-    if (ngx_mcds_lock_own(lock, result)) {
-        lock->unsure = 0;
+    if (ngx_mcds_lease_own(lease, result)) {
+        lease->unsure = 0;
 
     } else if (result->rc == NGX_MCDS_OK) {
-        ngx_mcds_lock_lost(lock, NGX_MCDS_EXISTS);
+        ngx_mcds_lease_lost(lease, NGX_MCDS_EXISTS);
         return;
 
     } else if (result->rc == NGX_MCDS_NOT_FOUND) {
-        ngx_mcds_lock_lost(lock, NGX_MCDS_NOT_FOUND);
+        ngx_mcds_lease_lost(lease, NGX_MCDS_NOT_FOUND);
         return;
     }
 
-    if (lock->released) {
-        ngx_mcds_lock_give_up(lock);
+    if (lease->released) {
+        ngx_mcds_lease_give_up(lease);
         return;
     }
 
     if (result->rc == NGX_MCDS_OK) {
-        ngx_mcds_lock_extend(&lock->timer);
+        ngx_mcds_lease_extend(&lease->timer);
         return;
     }
 
-    ngx_mcds_lock_again(lock, result->rc);
+    ngx_mcds_lease_again(lease, result->rc);
 }
 
 
@@ -186,19 +186,19 @@ ngx_mcds_lock_reread(void *data, ngx_mcds_result_t *result)
  */
 
 static void
-ngx_mcds_lock_lost(ngx_mcds_lock_t *lock, ngx_uint_t rc)
+ngx_mcds_lease_lost(ngx_mcds_lease_t *lease, ngx_uint_t rc)
 {
     ngx_uint_t      told;
     ngx_mcds_key_t  key;
 
-    told = lock->told;
+    told = lease->told;
 
-    lock->cas = 0;
-    lock->unsure = 0;
-    lock->told = 1;
+    lease->cas = 0;
+    lease->unsure = 0;
+    lease->told = 1;
 
     if (!told) {
-        ngx_mcds_key_show(&key, &lock->key);
+        ngx_mcds_key_show(&key, &lease->key);
 
         ngx_log_error(NGX_LOG_WARN, ngx_cycle->log, 0,
                       "lock of \"%*s\" was lost to %s", (size_t) key.len,
@@ -207,57 +207,57 @@ ngx_mcds_lock_lost(ngx_mcds_lock_t *lock, ngx_uint_t rc)
                                             : "eviction or restart");
     }
 
-    if (lock->released) {
-        ngx_mcds_lock_free(lock);
+    if (lease->released) {
+        ngx_mcds_lease_free(lease);
         return;
     }
 
-    if (!lock->open) {
+    if (!lease->open) {
         return;
     }
 
     if (rc == NGX_MCDS_NOT_FOUND) {
-        ngx_mcds_lock_retake(lock);
+        ngx_mcds_lease_retake(lease);
     }
 
     if (!told) {
-        lock->handler(lock->data, lock, rc);
+        lease->handler(lease->data, lease, rc);
     }
 }
 
 
 static void
-ngx_mcds_lock_retake(ngx_mcds_lock_t *lock)
+ngx_mcds_lease_retake(ngx_mcds_lease_t *lease)
 {
-    if (lock->unsure) {
-        ngx_mcds_lock_look(lock, ngx_mcds_lock_reread);
+    if (lease->unsure) {
+        ngx_mcds_lease_look(lease, ngx_mcds_lease_reread);
 
     } else {
-        ngx_mcds_lock_submit(lock, NGX_MCDS_ADD, lock->lasting,
-                             ngx_mcds_lock_retaken);
+        ngx_mcds_lease_submit(lease, NGX_MCDS_ADD, lease->lasting,
+                              ngx_mcds_lease_retaken);
     }
 }
 
 
 static void
-ngx_mcds_lock_retaken(void *data, ngx_mcds_result_t *result)
+ngx_mcds_lease_retaken(void *data, ngx_mcds_result_t *result)
 {
-    ngx_mcds_lock_t *lock = data;
+    ngx_mcds_lease_t *lease = data;
 
     if (result->rc == NGX_MCDS_OK && result->cas) {
-        ngx_mcds_lock_held(lock, result->cas);
+        ngx_mcds_lease_held(lease, result->cas);
 
     } else if (ngx_mcds_sent(result->rc) && !ngx_mcds_answered(result->rc)) {
-        lock->unsure = 1;
+        lease->unsure = 1;
     }
 
-    if (lock->released) {
-        ngx_mcds_lock_give_up(lock);
+    if (lease->released) {
+        ngx_mcds_lease_give_up(lease);
         return;
     }
 
     if (!ngx_mcds_answered(result->rc)) {
-        ngx_mcds_lock_again(lock, result->rc);
+        ngx_mcds_lease_again(lease, result->rc);
     }
 }
 
@@ -265,30 +265,30 @@ ngx_mcds_lock_retaken(void *data, ngx_mcds_result_t *result)
 /* what was read is this lock: its CAS is known again */
 
 static ngx_uint_t
-ngx_mcds_lock_own(ngx_mcds_lock_t *lock, ngx_mcds_result_t *result)
+ngx_mcds_lease_own(ngx_mcds_lease_t *lease, ngx_mcds_result_t *result)
 {
     if (result->rc != NGX_MCDS_OK || result->cas == 0) {
         return 0;
     }
 
-    if (result->len == lock->token_len
-        && ngx_memcmp(result->data, lock->token, result->len) == 0)
+    if (result->len == lease->token_len
+        && ngx_memcmp(result->data, lease->token, result->len) == 0)
     {
-        lock->old.data = lock->token;
+        lease->old.data = lease->token;
 
-    } else if (lock->text.data == lock->next
-               && result->len == lock->text.len
-               && ngx_memcmp(result->data, lock->next, result->len) == 0)
+    } else if (lease->text.data == lease->next
+               && result->len == lease->text.len
+               && ngx_memcmp(result->data, lease->next, result->len) == 0)
     {
-        lock->old.data = lock->next;
+        lease->old.data = lease->next;
 
     } else {
         return 0;
     }
 
-    lock->old.len = result->len;
-    lock->cas = result->cas;
-    lock->sure = ngx_current_msec + lock->pool->timeout;
+    lease->old.len = result->len;
+    lease->cas = result->cas;
+    lease->sure = ngx_current_msec + lease->pool->timeout;
 
     return 1;
 }
@@ -300,64 +300,64 @@ ngx_mcds_lock_own(ngx_mcds_lock_t *lock, ngx_mcds_result_t *result)
  */
 
 void
-ngx_mcds_lock_doubt(ngx_mcds_lock_t *lock)
+ngx_mcds_lease_doubt(ngx_mcds_lease_t *lease)
 {
-    if (lock->doubt) {
+    if (lease->doubt) {
 
         /* found, but deleting it was not answered either */
 
-        ngx_add_timer(&lock->timer, lock->step);
+        ngx_add_timer(&lease->timer, lease->step);
         return;
     }
 
-    lock->doubt = 1;
-    lock->released = 1;
-    lock->kept = NULL;
-    lock->keep = 0;
-    lock->step = NGX_MCDS_DOUBT_FIRST;
-    lock->end = ngx_current_msec + NGX_MCDS_DOUBT;
+    lease->doubt = 1;
+    lease->released = 1;
+    lease->kept = NULL;
+    lease->keep = 0;
+    lease->step = NGX_MCDS_DOUBT_FIRST;
+    lease->end = ngx_current_msec + NGX_MCDS_DOUBT;
 
-    lock->timer.handler = ngx_mcds_lock_doubt_handler;
-    lock->timer.cancelable = 1;
+    lease->timer.handler = ngx_mcds_lease_doubt_handler;
+    lease->timer.cancelable = 1;
 
-    ngx_add_timer(&lock->timer, lock->step);
+    ngx_add_timer(&lease->timer, lease->step);
 }
 
 
 static void
-ngx_mcds_lock_doubt_handler(ngx_event_t *ev)
+ngx_mcds_lease_doubt_handler(ngx_event_t *ev)
 {
-    ngx_mcds_lock_t *lock = ev->data;
+    ngx_mcds_lease_t *lease = ev->data;
 
-    if ((ngx_msec_int_t) (lock->end - ngx_current_msec) <= 0) {
-        ngx_mcds_lock_free(lock);
+    if ((ngx_msec_int_t) (lease->end - ngx_current_msec) <= 0) {
+        ngx_mcds_lease_free(lease);
         return;
     }
 
-    lock->step = ngx_min(2 * lock->step, NGX_MCDS_DOUBT_STEP);
+    lease->step = ngx_min(2 * lease->step, NGX_MCDS_DOUBT_STEP);
 
-    ngx_mcds_lock_look(lock, ngx_mcds_lock_doubted);
+    ngx_mcds_lease_look(lease, ngx_mcds_lease_doubted);
 }
 
 
 static void
-ngx_mcds_lock_doubted(void *data, ngx_mcds_result_t *result)
+ngx_mcds_lease_doubted(void *data, ngx_mcds_result_t *result)
 {
-    ngx_mcds_lock_t *lock = data;
+    ngx_mcds_lease_t *lease = data;
 
-    if (ngx_mcds_lock_own(lock, result)) {
-        lock->unsure = 0;
-        ngx_mcds_lock_give_up(lock);
+    if (ngx_mcds_lease_own(lease, result)) {
+        lease->unsure = 0;
+        ngx_mcds_lease_give_up(lease);
         return;
     }
 
-    if (ngx_mcds_answered(result->rc) && !lock->answered) {
+    if (ngx_mcds_answered(result->rc) && !lease->answered) {
 
         /* what was sent before may still be on its way */
 
-        lock->answered = 1;
-        lock->end = ngx_current_msec + ngx_mcds_msec(lock->lasting);
+        lease->answered = 1;
+        lease->end = ngx_current_msec + ngx_mcds_msec(lease->lasting);
     }
 
-    ngx_add_timer(&lock->timer, lock->step);
+    ngx_add_timer(&lease->timer, lease->step);
 }

@@ -53,7 +53,7 @@ struct ngx_mcds_mutex_s {
     ngx_mcds_gate_t         *gate;     /* NULL: was lost */
     ngx_mcds_mutex_pt        handler;
     void                    *data;
-    ngx_mcds_lock_t         *lock;
+    ngx_mcds_lease_t        *lock;
     ngx_mcds_op_t            op;       /* counts */
     ngx_uint_t               step;     /* ngx_mcds_mutex_step_e */
     ngx_uint_t               status;   /* to be told */
@@ -81,7 +81,7 @@ static void ngx_mcds_mutex_line(ngx_mcds_mutex_t *mutex, ngx_uint_t first);
 static void ngx_mcds_mutex_unline(ngx_mcds_mutex_t *mutex);
 static void ngx_mcds_mutex_over_handler(ngx_event_t *ev);
 static void ngx_mcds_mutex_try(ngx_mcds_mutex_t *mutex);
-static void ngx_mcds_mutex_lock_handler(void *data, ngx_mcds_lock_t *lock,
+static void ngx_mcds_mutex_lock_handler(void *data, ngx_mcds_lease_t *lock,
     ngx_uint_t rc);
 static void ngx_mcds_mutex_count(ngx_mcds_mutex_t *mutex);
 static void ngx_mcds_mutex_counted(void *data, ngx_mcds_result_t *result);
@@ -259,7 +259,7 @@ ngx_mcds_mutex_release(ngx_mcds_mutex_t *mutex)
 
     case NGX_MCDS_MUTEX_HOLDING:
 
-        ngx_mcds_lock_release(mutex->lock, 0);
+        ngx_mcds_lease_release(mutex->lock, 0);
         ngx_mcds_mutex_free(mutex);
 
         if (gate == NULL) {
@@ -314,7 +314,7 @@ ngx_mcds_mutex_leave(ngx_mcds_mutex_t *mutex)
 
     gate = mutex->gate;
 
-    ngx_mcds_lock_leave(mutex->lock);
+    ngx_mcds_lease_leave(mutex->lock);
     ngx_mcds_mutex_free(mutex);
 
     if (gate) {
@@ -470,8 +470,8 @@ ngx_mcds_mutex_try(ngx_mcds_mutex_t *mutex)
     s.data = text;
     s.len = ngx_mcds_mutex_write(text, &mutex->item) - text;
 
-    if (ngx_mcds_lock_open(gate->pool, &gate->node.key, mutex->ttl, &s,
-                           ngx_mcds_mutex_lock_handler, mutex)
+    if (ngx_mcds_lease_open(gate->pool, &gate->node.key, mutex->ttl, &s,
+                            ngx_mcds_mutex_lock_handler, mutex)
         != NGX_OK)
     {
         /* from inside of acquire() nobody is told */
@@ -491,7 +491,7 @@ ngx_mcds_mutex_try(ngx_mcds_mutex_t *mutex)
 /* of the lock, in all of its steps */
 
 static void
-ngx_mcds_mutex_lock_handler(void *data, ngx_mcds_lock_t *lock, ngx_uint_t rc)
+ngx_mcds_mutex_lock_handler(void *data, ngx_mcds_lease_t *lock, ngx_uint_t rc)
 {
     ngx_mcds_mutex_t *mutex = data;
 
@@ -517,7 +517,7 @@ ngx_mcds_mutex_lock_handler(void *data, ngx_mcds_lock_t *lock, ngx_uint_t rc)
         return;
     }
 
-    if (ngx_mcds_lock_sure(lock) <= 0) {
+    if (ngx_mcds_lease_sure(lock) <= 0) {
 
         /* this worker stood still for so long */
 
@@ -608,7 +608,7 @@ ngx_mcds_mutex_counted(void *data, ngx_mcds_result_t *result)
         s.data = text;
         s.len = ngx_mcds_mutex_write(text, &mutex->item) - text;
 
-        if (ngx_mcds_lock_write(mutex->lock, &s) == NGX_OK) {
+        if (ngx_mcds_lease_write(mutex->lock, &s) == NGX_OK) {
             return;
         }
 
@@ -655,7 +655,7 @@ ngx_mcds_mutex_failed(ngx_mcds_mutex_t *mutex, ngx_uint_t rc)
     ngx_mcds_gate_t  *gate;
 
     if (mutex->lock) {
-        ngx_mcds_lock_release(mutex->lock, 0);
+        ngx_mcds_lease_release(mutex->lock, 0);
         mutex->lock = NULL;
     }
 

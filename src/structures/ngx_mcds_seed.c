@@ -65,7 +65,7 @@ struct ngx_mcds_seed_s {
     ngx_queue_t          growing;      /* ngx_mcds_grown_t */
     ngx_mcds_grown_t    *silent;       /* one of them: what those count who
                                           do not wait any more; or NULL */
-    ngx_mcds_lock_t     *lock;
+    ngx_mcds_lease_t    *lock;
     ngx_event_t          timer;
     ngx_msec_t           start;
     ngx_msec_t           wait;
@@ -89,7 +89,7 @@ static void ngx_mcds_seed_settle(ngx_mcds_grown_t *grown, ngx_uint_t rc,
 static ngx_mcds_seed_t *ngx_mcds_seed_create(ngx_mcds_grown_t *grown,
     uint32_t hash);
 static ngx_int_t ngx_mcds_seed_lock(ngx_mcds_seed_t *seed);
-static void ngx_mcds_seed_locked(void *data, ngx_mcds_lock_t *lock,
+static void ngx_mcds_seed_locked(void *data, ngx_mcds_lease_t *lock,
     ngx_uint_t rc);
 static void ngx_mcds_seed_read_lock(void *data, ngx_mcds_result_t *result);
 static void ngx_mcds_seed_wait_handler(ngx_event_t *ev);
@@ -102,7 +102,7 @@ static void ngx_mcds_seed_fail(ngx_mcds_seed_t *seed, char *reason);
 static void ngx_mcds_seed_free(ngx_mcds_seed_t *seed, uint32_t keep);
 
 
-static ngx_str_t    ngx_mcds_seed_suffix = ngx_string(NGX_MCDS_LOCK_SUFFIX);
+static ngx_str_t    ngx_mcds_seed_suffix = ngx_string(NGX_MCDS_LEASE_SUFFIX);
 
 static ngx_mcds_index_node_t  *ngx_mcds_seed_buckets[NGX_MCDS_SEED_BUCKETS];
 static ngx_mcds_index_t  ngx_mcds_seeds =
@@ -410,14 +410,14 @@ ngx_mcds_seed_create(ngx_mcds_grown_t *grown, uint32_t hash)
 static ngx_int_t
 ngx_mcds_seed_lock(ngx_mcds_seed_t *seed)
 {
-    return ngx_mcds_lock_acquire(seed->counter.pool, &seed->counter.key,
-                                 NGX_MCDS_SEED_LOCK, ngx_mcds_seed_locked,
-                                 seed);
+    return ngx_mcds_lease_acquire(seed->counter.pool, &seed->counter.key,
+                                  NGX_MCDS_SEED_LOCK, ngx_mcds_seed_locked,
+                                  seed);
 }
 
 
 static void
-ngx_mcds_seed_locked(void *data, ngx_mcds_lock_t *lock, ngx_uint_t rc)
+ngx_mcds_seed_locked(void *data, ngx_mcds_lease_t *lock, ngx_uint_t rc)
 {
     ngx_mcds_seed_t *seed = data;
 
@@ -463,11 +463,11 @@ ngx_mcds_seed_read_lock(void *data, ngx_mcds_result_t *result)
 
     size_t  len;
 
-    len = sizeof(NGX_MCDS_LOCK_KEPT) - 1;
+    len = sizeof(NGX_MCDS_LEASE_KEPT) - 1;
 
     if (result->rc == NGX_MCDS_OK
         && result->len == len
-        && ngx_memcmp(result->data, NGX_MCDS_LOCK_KEPT, len) == 0)
+        && ngx_memcmp(result->data, NGX_MCDS_LEASE_KEPT, len) == 0)
     {
         ngx_mcds_seed_fail(seed, NULL);
         return;
@@ -671,7 +671,7 @@ ngx_mcds_seed_free(ngx_mcds_seed_t *seed, uint32_t keep)
     ngx_mcds_index_remove(&ngx_mcds_seeds, &seed->node);
 
     if (seed->lock) {
-        ngx_mcds_lock_release(seed->lock, keep);
+        ngx_mcds_lease_release(seed->lock, keep);
     }
 
     ngx_free(seed);

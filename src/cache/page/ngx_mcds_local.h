@@ -49,7 +49,7 @@ typedef enum {
 
 typedef struct {
     ngx_uint_t           state;        /* ngx_mcds_local_e */
-    ngx_uint_t           step;         /* FAILED: as in ngx_mcds_kept_t */
+    ngx_uint_t           step;         /* FAILED: as in ngx_mcds_lease_left_t */
     ngx_msec_t           left;         /* ... for so long */
     uint64_t             build;        /* with NGX_BUSY: hold->build of the
                                           worker that builds */

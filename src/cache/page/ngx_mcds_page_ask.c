@@ -15,7 +15,7 @@
 #include "ngx_mcds_body.h"
 
 
-static void ngx_mcds_page_locked(void *data, ngx_mcds_lock_t *lock,
+static void ngx_mcds_page_locked(void *data, ngx_mcds_lease_t *lock,
     ngx_uint_t rc);
 static void ngx_mcds_page_lock_asked(void *data, ngx_mcds_result_t *result);
 static void ngx_mcds_page_asked(void *data, ngx_mcds_result_t *result);
@@ -33,9 +33,9 @@ ngx_mcds_page_ask_lock(ngx_mcds_page_t *page, ngx_uint_t at_once)
 
     ngx_mcds_page_ref(page);
 
-    if (ngx_mcds_lock_acquire_page(page->pool, &page->key, page->lock_age,
-                                   at_once, &page->kept, ngx_mcds_page_locked,
-                                   page)
+    if (ngx_mcds_lease_acquire_page(page->pool, &page->key, page->lock_age,
+                                    at_once, &page->kept, ngx_mcds_page_locked,
+                                    page)
         == NGX_OK)
     {
         page->missing++;
@@ -48,14 +48,14 @@ ngx_mcds_page_ask_lock(ngx_mcds_page_t *page, ngx_uint_t at_once)
 
 
 static void
-ngx_mcds_page_locked(void *data, ngx_mcds_lock_t *lock, ngx_uint_t rc)
+ngx_mcds_page_locked(void *data, ngx_mcds_lease_t *lock, ngx_uint_t rc)
 {
     ngx_mcds_page_t *page = data;
 
     if (page->hurried) {
 
         if (lock) {
-            ngx_mcds_lock_release(lock, 0);
+            ngx_mcds_lease_release(lock, 0);
         }
 
     } else {
@@ -79,7 +79,7 @@ ngx_mcds_page_ask_again(ngx_mcds_page_t *page)
     req.verb = NGX_MCDS_GET;
     req.want = NGX_MCDS_VALUE;
     req.key = page->key;
-    ngx_str_set(&req.suffix, NGX_MCDS_LOCK_SUFFIX);
+    ngx_str_set(&req.suffix, NGX_MCDS_LEASE_SUFFIX);
     req.by_key = 1;
     req.single = 1;
     req.page = 1;
@@ -104,10 +104,10 @@ ngx_mcds_page_lock_asked(void *data, ngx_mcds_result_t *result)
 
     page->lock_rc = result->rc;
 
-    ngx_memzero(&page->kept, sizeof(ngx_mcds_kept_t));
+    ngx_memzero(&page->kept, sizeof(ngx_mcds_lease_left_t));
 
     if (result->rc == NGX_MCDS_OK) {
-        (void) ngx_mcds_lock_read(result->data, result->len, &page->kept);
+        (void) ngx_mcds_lease_read(result->data, result->len, &page->kept);
     }
 
     ngx_mcds_page_answered(page);

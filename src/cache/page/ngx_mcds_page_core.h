@@ -45,7 +45,7 @@ struct ngx_mcds_page_s {
     ngx_uint_t            nwaiters;
 
     ngx_uint_t            lock_age;
-    ngx_mcds_lock_t      *lock;
+    ngx_mcds_lease_t     *lock;
     uint64_t              base;        /* CAS of the page to be replaced */
     ngx_mcds_copy_t      *built;       /* while storing */
     uint64_t              awaited;     /* the build under way, here or
@@ -79,7 +79,7 @@ struct ngx_mcds_page_s {
 
     ngx_msec_t            backoff;     /* after a failure */
     ngx_msec_t            backoff_max;
-    ngx_mcds_kept_t       kept;        /* what the lock's last owner left */
+    ngx_mcds_lease_left_t kept;        /* what the lock's last owner left */
     ngx_uint_t            step;        /* failures in a row, here */
     uint64_t              failed_until;  /* no build, a pause after a failure;
                                           0: there is none */

@@ -37,7 +37,7 @@ ngx_mcds_page_claim(ngx_mcds_page_t *page)
     /* a build that is handed on is the same one to all who wait for it */
 
     if (page->lock) {
-        page->awaited = ngx_mcds_lock_owner(page->lock);
+        page->awaited = ngx_mcds_lease_owner(page->lock);
 
     } else if (page->hold.claim == NULL) {
         ngx_mcds_random(&page->awaited, sizeof(uint64_t));
@@ -144,7 +144,7 @@ ngx_mcds_page_release(ngx_mcds_page_t *page)
     ngx_memzero(&left, sizeof(ngx_mcds_local_left_t));
 
     if (page->lock) {
-        ngx_mcds_lock_release(page->lock, 0);
+        ngx_mcds_lease_release(page->lock, 0);
         page->lock = NULL;
     }
 
@@ -158,7 +158,7 @@ void
 ngx_mcds_page_release_failed(ngx_mcds_page_t *page, ngx_msec_t period)
 {
     uint32_t               keep;
-    ngx_mcds_kept_t        kept;
+    ngx_mcds_lease_left_t  kept;
     ngx_mcds_local_left_t  left;
 
     if (page->backoff && page->lock) {
@@ -171,7 +171,7 @@ ngx_mcds_page_release_failed(ngx_mcds_page_t *page, ngx_msec_t period)
                                       NGX_MCDS_MAX_TTL);
         }
 
-        ngx_mcds_lock_fail(page->lock, keep, &kept);
+        ngx_mcds_lease_fail(page->lock, keep, &kept);
         page->lock = NULL;
     }
 

@@ -19,7 +19,7 @@ ngx_http_mcds_key_taken(ngx_str_t *key)
     ngx_str_t  *s;
 
     static ngx_str_t  suffixes[] = {
-        ngx_string(NGX_MCDS_LOCK_SUFFIX),
+        ngx_string(NGX_MCDS_LEASE_SUFFIX),
         ngx_string(NGX_MCDS_LIMIT_SUFFIX),
         ngx_string(NGX_HTTP_MCDS_USES_SUFFIX),
         ngx_null_string
