@@ -10,9 +10,6 @@
 #include "ngx_mcds_lease_core.h"
 
 
-static ngx_mcds_lease_t *ngx_mcds_lease_create(ngx_mcds_pool_t *pool,
-    ngx_str_t *key, uint32_t ttl, ngx_mcds_lease_pt handler, void *data);
-static void ngx_mcds_lease_start(ngx_mcds_lease_t *lease);
 static uint64_t ngx_mcds_lease_owner_of(u_char *token, size_t len);
 static void ngx_mcds_lease_token(u_char *token);
 static void ngx_mcds_lease_acquired(void *data, ngx_mcds_result_t *result);
@@ -36,87 +33,30 @@ static u_char       ngx_mcds_lease_worker[NGX_MCDS_TOKEN / 2];
 
 
 ngx_int_t
-ngx_mcds_lease_acquire(ngx_mcds_pool_t *pool, ngx_str_t *key, uint32_t ttl,
-    ngx_mcds_lease_pt handler, void *data)
+ngx_mcds_lease_acquire(ngx_mcds_lease_wish_t *wish, ngx_mcds_lease_pt handler,
+    void *data)
 {
     ngx_mcds_lease_t  *lease;
 
-    lease = ngx_mcds_lease_create(pool, key, ttl, handler, data);
+    if (wish->left) {
+        ngx_memzero(wish->left, sizeof(ngx_mcds_lease_left_t));
+    }
+
+    lease = ngx_calloc(sizeof(ngx_mcds_lease_t) + wish->key.len,
+                       ngx_cycle->log);
     if (lease == NULL) {
         return NGX_ERROR;
     }
 
-    ngx_mcds_lease_start(lease);
-
-    return NGX_OK;
-}
-
-
-ngx_int_t
-ngx_mcds_lease_acquire_page(ngx_mcds_pool_t *pool, ngx_str_t *key,
-    uint32_t ttl, ngx_uint_t at_once, ngx_mcds_lease_left_t *kept,
-    ngx_mcds_lease_pt handler, void *data)
-{
-    ngx_mcds_lease_t  *lease;
-
-    ngx_memzero(kept, sizeof(ngx_mcds_lease_left_t));
-
-    lease = ngx_mcds_lease_create(pool, key, ttl, handler, data);
-    if (lease == NULL) {
-        return NGX_ERROR;
-    }
-
-    lease->page = 1;
-    lease->at_once = at_once;
-    lease->kept = kept;
-
-    ngx_mcds_lease_start(lease);
-
-    return NGX_OK;
-}
-
-
-ngx_int_t
-ngx_mcds_lease_open(ngx_mcds_pool_t *pool, ngx_str_t *key, uint32_t ttl,
-    ngx_str_t *text, ngx_mcds_lease_pt handler, void *data)
-{
-    ngx_mcds_lease_t  *lease;
-
-    lease = ngx_mcds_lease_create(pool, key, ttl, handler, data);
-    if (lease == NULL) {
-        return NGX_ERROR;
-    }
-
-    lease->open = 1;
-    lease->token_len = text->len;
-    ngx_memcpy(lease->token, text->data, text->len);
-
-    ngx_mcds_lease_start(lease);
-
-    return NGX_OK;
-}
-
-
-static ngx_mcds_lease_t *
-ngx_mcds_lease_create(ngx_mcds_pool_t *pool, ngx_str_t *key, uint32_t ttl,
-    ngx_mcds_lease_pt handler, void *data)
-{
-    ngx_mcds_lease_t  *lease;
-
-    lease = ngx_calloc(sizeof(ngx_mcds_lease_t) + key->len, ngx_cycle->log);
-    if (lease == NULL) {
-        return NULL;
-    }
-
-    lease->pool = pool;
+    lease->pool = wish->pool;
     lease->handler = handler;
     lease->data = data;
-    lease->ttl = ttl;
-    lease->lasting = ngx_mcds_ttl_lasting(ttl);
+    lease->ttl = wish->ttl;
+    lease->lasting = ngx_mcds_ttl_lasting(wish->ttl);
 
     lease->key.data = (u_char *) lease + sizeof(ngx_mcds_lease_t);
-    lease->key.len = key->len;
-    ngx_memcpy(lease->key.data, key->data, key->len);
+    lease->key.len = wish->key.len;
+    ngx_memcpy(lease->key.data, wish->key.data, wish->key.len);
 
     lease->timer.handler = ngx_mcds_lease_extend;
     lease->timer.data = lease;
@@ -125,13 +65,18 @@ ngx_mcds_lease_create(ngx_mcds_pool_t *pool, ngx_str_t *key, uint32_t ttl,
     ngx_mcds_lease_token(lease->token);
     lease->token_len = NGX_MCDS_TOKEN * 2;
 
-    return lease;
-}
+    if (wish->text.len) {
+        lease->open = 1;
+        lease->token_len = wish->text.len;
+        ngx_memcpy(lease->token, wish->text.data, wish->text.len);
+    }
 
+    if (wish->left) {
+        lease->page = 1;
+        lease->at_once = wish->at_once;
+        lease->kept = wish->left;
+    }
 
-static void
-ngx_mcds_lease_start(ngx_mcds_lease_t *lease)
-{
     lease->text.data = lease->token;
     lease->text.len = lease->token_len;
     lease->old = lease->text;
@@ -140,6 +85,8 @@ ngx_mcds_lease_start(ngx_mcds_lease_t *lease)
 
     ngx_mcds_lease_submit(lease, NGX_MCDS_ADD, lease->lasting,
                           ngx_mcds_lease_acquired);
+
+    return NGX_OK;
 }
 
 

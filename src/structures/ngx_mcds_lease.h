@@ -47,54 +47,57 @@ typedef void (*ngx_mcds_lease_pt)(void *data, ngx_mcds_lease_t *lease,
 
 
 /*
- * Tries once to take the lock of key, which is the item key:lock on the
- * server of key, with a random token of the owner as its value.  ttl: seconds
- * that it outlives its owner, at least 2.  It is extended every third of that
- * until it is released, but no longer than sixty of them: who is not done then
- * may be hung.  NGX_ERROR when out of memory; otherwise the handler is called
- * once, not from inside of this call.
+ * A lease that is asked for.  Its item is key:lock on the server of key, with a
+ * random token of the owner as its value.
+ *
+ * text: the lease is open, one that other programs can see and share: the item
+ * is key itself, and holds this text, at most NGX_MCDS_LEASE_TEXT bytes that no
+ * other attempt uses.  If memcached loses it, it is taken again, unless another
+ * owner was faster.  The handler is called once more, with the lease and the
+ * reason, when it was lost or could not be extended in time; the lease is still
+ * to be released then.
+ *
+ * left: the lease is that of a page, of which key is the name.  The caller
+ * obeys the other owners: *left, which must live until the handler is called,
+ * is that of the last owner, or zeroed if there is none.  With NOT_STORED and
+ * left->step the lease is free, but not to be taken before left->until; after
+ * that, and with at_once before, it is taken over.  So is a lease that this
+ * worker had asked for without having heard of the answer.  With NOT_STORED and
+ * left->owner that one has it.
  */
 
-ngx_int_t ngx_mcds_lease_acquire(ngx_mcds_pool_t *pool, ngx_str_t *key,
-    uint32_t ttl, ngx_mcds_lease_pt handler, void *data);
+#define NGX_MCDS_LEASE_TEXT       96
+
+typedef struct {
+    ngx_mcds_pool_t       *pool;
+    ngx_str_t              key;
+    uint32_t               ttl;        /* seconds that it outlives its owner,
+                                          at least 2 */
+    ngx_str_t              text;       /* or empty */
+    ngx_mcds_lease_left_t *left;       /* or NULL */
+    unsigned               at_once:1;
+} ngx_mcds_lease_wish_t;
 
 
 /*
- * The same for a page, of which key is the name.  The caller obeys what other
- * owners have left: *kept, which must live until the handler is called, is
- * that of the last owner, or zeroed if there is none.  With NOT_STORED and
- * kept->step the lock is free, but not to be taken before kept->until; after
- * that, and with at_once before, it is taken over.  So is a lock that this
- * worker had asked for without having heard of the answer.  With NOT_STORED and
- * kept->owner that one has it.
+ * Tries once to take a lease.  It is extended every third of its time to live
+ * until it is released, but one that is not open no longer than sixty of them:
+ * who is not done then may be hung.  NGX_ERROR when out of memory; otherwise
+ * the handler is called once, not from inside of this call.
  */
 
-ngx_int_t ngx_mcds_lease_acquire_page(ngx_mcds_pool_t *pool, ngx_str_t *key,
-    uint32_t ttl, ngx_uint_t at_once, ngx_mcds_lease_left_t *kept,
+ngx_int_t ngx_mcds_lease_acquire(ngx_mcds_lease_wish_t *wish,
     ngx_mcds_lease_pt handler, void *data);
 
 
 /*
- * A lock that others can see and share: the item is key itself, and holds text,
- * at most NGX_MCDS_LEASE_TEXT bytes that no other attempt uses.  It is extended
- * until it is released; if memcached loses it, it is taken again, unless
- * somebody else was faster.  The handler is called once more, with the lock and
- * the reason, when it was lost or could not be extended in time; the lock is
- * still to be released then.
- *
- * write: another text, when the handler was called with OK, which it is then a
- * second time; with any rc but OK lock is NULL and released.  NGX_BUSY: nothing
- * has changed, it is just being extended, or was lost.
- *
- * leave: as release, but the lock stays for the rest of its time.
- *
- * sure: milliseconds for which the lock is held for sure, from now.
+ * Of an open lease.  write: another text, when the handler was called with OK,
+ * which it is then a second time; with any rc but OK lease is NULL and
+ * released.  NGX_BUSY: nothing has changed, it is just being extended, or was
+ * lost.  leave: as release, but the item stays for the rest of its time.  sure:
+ * milliseconds for which the lease is held for sure, from now.
  */
 
-#define NGX_MCDS_LEASE_TEXT        96
-
-ngx_int_t ngx_mcds_lease_open(ngx_mcds_pool_t *pool, ngx_str_t *key,
-    uint32_t ttl, ngx_str_t *text, ngx_mcds_lease_pt handler, void *data);
 ngx_int_t ngx_mcds_lease_write(ngx_mcds_lease_t *lease, ngx_str_t *text);
 void ngx_mcds_lease_leave(ngx_mcds_lease_t *lease);
 ngx_msec_int_t ngx_mcds_lease_sure(ngx_mcds_lease_t *lease);

@@ -455,9 +455,9 @@ ngx_mcds_mutex_over_handler(ngx_event_t *ev)
 static void
 ngx_mcds_mutex_try(ngx_mcds_mutex_t *mutex)
 {
-    u_char            text[NGX_MCDS_MUTEX_TEXT];
-    ngx_str_t         s;
-    ngx_mcds_gate_t  *gate;
+    u_char                 text[NGX_MCDS_MUTEX_TEXT];
+    ngx_mcds_gate_t       *gate;
+    ngx_mcds_lease_wish_t  wish;
 
     gate = mutex->gate;
 
@@ -467,11 +467,15 @@ ngx_mcds_mutex_try(ngx_mcds_mutex_t *mutex)
     mutex->item.number = 0;
     mutex->lost = 0;
 
-    s.data = text;
-    s.len = ngx_mcds_mutex_write(text, &mutex->item) - text;
+    ngx_memzero(&wish, sizeof(ngx_mcds_lease_wish_t));
 
-    if (ngx_mcds_lease_open(gate->pool, &gate->node.key, mutex->ttl, &s,
-                            ngx_mcds_mutex_lock_handler, mutex)
+    wish.pool = gate->pool;
+    wish.key = gate->node.key;
+    wish.ttl = mutex->ttl;
+    wish.text.data = text;
+    wish.text.len = ngx_mcds_mutex_write(text, &mutex->item) - text;
+
+    if (ngx_mcds_lease_acquire(&wish, ngx_mcds_mutex_lock_handler, mutex)
         != NGX_OK)
     {
         /* from inside of acquire() nobody is told */

@@ -410,9 +410,15 @@ ngx_mcds_seed_create(ngx_mcds_grown_t *grown, uint32_t hash)
 static ngx_int_t
 ngx_mcds_seed_lock(ngx_mcds_seed_t *seed)
 {
-    return ngx_mcds_lease_acquire(seed->counter.pool, &seed->counter.key,
-                                  NGX_MCDS_SEED_LOCK, ngx_mcds_seed_locked,
-                                  seed);
+    ngx_mcds_lease_wish_t  wish;
+
+    ngx_memzero(&wish, sizeof(ngx_mcds_lease_wish_t));
+
+    wish.pool = seed->counter.pool;
+    wish.key = seed->counter.key;
+    wish.ttl = NGX_MCDS_SEED_LOCK;
+
+    return ngx_mcds_lease_acquire(&wish, ngx_mcds_seed_locked, seed);
 }
 
 

@@ -28,16 +28,22 @@ static void ngx_mcds_page_answered(ngx_mcds_page_t *page);
 void
 ngx_mcds_page_ask_lock(ngx_mcds_page_t *page, ngx_uint_t at_once)
 {
+    ngx_mcds_lease_wish_t  wish;
+
     page->missing = 0;
     page->lock_rc = NGX_MCDS_BUSY;
 
     ngx_mcds_page_ref(page);
 
-    if (ngx_mcds_lease_acquire_page(page->pool, &page->key, page->lock_age,
-                                    at_once, &page->kept, ngx_mcds_page_locked,
-                                    page)
-        == NGX_OK)
-    {
+    ngx_memzero(&wish, sizeof(ngx_mcds_lease_wish_t));
+
+    wish.pool = page->pool;
+    wish.key = page->key;
+    wish.ttl = page->lock_age;
+    wish.left = &page->kept;
+    wish.at_once = at_once;
+
+    if (ngx_mcds_lease_acquire(&wish, ngx_mcds_page_locked, page) == NGX_OK) {
         page->missing++;
     }
 
