@@ -39,6 +39,7 @@
 #include <ngx_core.h>
 #include <ngx_event.h>
 #include "ngx_mcds_client.h"
+#include "ngx_mcds_update.h"
 
 
 /* bytes of the name of an owner, 0x21 to 0x7e */
@@ -166,8 +167,7 @@ typedef struct {
     ngx_mcds_mutex_state_pt   handler;
     void                     *data;
 
-    ngx_mcds_op_t             op;      /* of mutex_change.c */
-    ngx_uint_t                rounds;
+    ngx_mcds_update_t         update;  /* of mutex_change.c */
 } ngx_mcds_mutex_change_t;
 
 void ngx_mcds_mutex_change(ngx_mcds_mutex_change_t *change);
