@@ -13,6 +13,7 @@
 #include "ngx_mcds_top.h"
 #include "ngx_mcds_stat_sums.h"
 #include "ngx_mcds_next.h"
+#include "ngx_mcds_update.h"
 
 
 /* an item outlives its use, and a slot is not read again when it has ended,
@@ -21,7 +22,7 @@
 #define NGX_MCDS_TOP_SETTLE       10
 
 /* somebody else was faster; ms between tries */
-#define NGX_MCDS_TOP_TRIES        8
+#define NGX_MCDS_TOP_TRIES        7
 #define NGX_MCDS_TOP_RETRY        20
 
 /* the largest item; what surely fits one; what is worth the trouble */
@@ -35,6 +36,9 @@
  */
 #define NGX_MCDS_TOP_TICK         1000
 #define NGX_MCDS_TOP_IDLE         60000
+
+/* ":top:" and a number */
+#define NGX_MCDS_TOP_SUFFIX       (sizeof(":top:") - 1 + NGX_INT64_LEN)
 
 
 struct ngx_mcds_top_wait_s {
@@ -65,10 +69,11 @@ struct ngx_mcds_top_state_s {
     uint64_t                 current_slot;
     uint64_t                 old_slot;
     uint64_t                 flying_slot;
-    ngx_uint_t               tries;
+    ngx_mcds_update_t        update;       /* of its slot */
+    u_char                   suffix[NGX_MCDS_TOP_SUFFIX];
     size_t                   fits;         /* in an item, as is known */
     size_t                   trial;        /* what is being tried */
-    ngx_mcds_op_t            op;           /* of this list, one at a time */
+    ngx_mcds_op_t            op;           /* ... by this */
     ngx_event_t              give;
     ngx_msec_t               given;        /* when */
 
@@ -106,14 +111,15 @@ static ngx_mcds_top_state_t *ngx_mcds_top_state(ngx_mcds_top_t *top);
 static void ngx_mcds_top_free(ngx_mcds_summary_t *summary);
 static void ngx_mcds_top_schedule(ngx_mcds_top_t *top, ngx_msec_t wait);
 static void ngx_mcds_top_give_handler(ngx_event_t *ev);
-static void ngx_mcds_top_get(ngx_mcds_top_t *top);
-static void ngx_mcds_top_got(void *data, ngx_mcds_result_t *result);
+static void ngx_mcds_top_give(ngx_mcds_top_t *top);
+static ngx_int_t ngx_mcds_top_edit(void *data, ngx_mcds_result_t *now,
+    ngx_mcds_request_t *req);
 static ngx_mcds_value_t *ngx_mcds_top_merged(ngx_mcds_top_t *top,
     ngx_mcds_result_t *result);
 static void ngx_mcds_top_try(ngx_mcds_top_t *top);
 static void ngx_mcds_top_tried(void *data, ngx_mcds_result_t *result);
 static void ngx_mcds_top_stored(void *data, ngx_mcds_result_t *result);
-static void ngx_mcds_top_again(ngx_mcds_top_t *top, char *reason);
+static ngx_msec_t ngx_mcds_top_again(void *data, ngx_uint_t tries);
 static void ngx_mcds_top_bound(ngx_mcds_top_t *top, size_t fits);
 static void ngx_mcds_top_take_back(ngx_mcds_top_t *top, char *reason);
 static void ngx_mcds_top_lose(ngx_mcds_top_t *top,
@@ -130,10 +136,6 @@ static void ngx_mcds_top_show(ngx_mcds_top_t *top);
 static void ngx_mcds_top_wake(ngx_mcds_top_t *top);
 static void ngx_mcds_top_request(ngx_mcds_top_t *top, uint64_t slot,
     ngx_mcds_request_t *req, u_char *suffix);
-
-
-/* ":top:" and a number */
-#define NGX_MCDS_TOP_SUFFIX       (sizeof(":top:") - 1 + NGX_INT64_LEN)
 
 
 uint64_t
@@ -196,6 +198,14 @@ ngx_mcds_top_state(ngx_mcds_top_t *top)
         state->part[i].top = top;
     }
 
+    state->update.pool = top->pool;
+    state->update.edit = ngx_mcds_top_edit;
+    state->update.handler = ngx_mcds_top_stored;
+    state->update.data = top;
+    state->update.max = NGX_MCDS_TOP_TRIES;
+    state->update.again = ngx_mcds_top_again;
+
+    state->op.handler = ngx_mcds_top_tried;
     state->op.data = top;
 
     state->order = (ngx_mcds_ranked_t **) &state->part[top->slots];
@@ -256,6 +266,7 @@ ngx_mcds_top_exit(ngx_mcds_top_t *top)
         ngx_free(ngx_queue_data(q, ngx_mcds_top_wait_t, queue));
     }
 
+    ngx_mcds_update_cancel(&state->update);
     ngx_mcds_cancel(&state->op);
 
     for (i = 0; i < top->slots; i++) {
@@ -362,11 +373,6 @@ ngx_mcds_top_give_handler(ngx_event_t *ev)
     top = ev->data;
     state = top->state;
 
-    if (state->flying) {
-        ngx_mcds_top_get(top);
-        return;
-    }
-
     passed = ngx_current_msec - state->given;
 
     if (passed < top->flush && !ngx_exiting) {
@@ -388,17 +394,14 @@ ngx_mcds_top_give_handler(ngx_event_t *ev)
         return;
     }
 
-    state->tries = 0;
-
-    ngx_mcds_top_get(top);
+    ngx_mcds_top_give(top);
 }
 
 
 static void
-ngx_mcds_top_get(ngx_mcds_top_t *top)
+ngx_mcds_top_give(ngx_mcds_top_t *top)
 {
-    u_char                 suffix[NGX_MCDS_TOP_SUFFIX];
-    ngx_mcds_request_t     req;
+    ngx_mcds_request_t    *get;
     ngx_mcds_top_state_t  *state;
 
     state = top->state;
@@ -411,64 +414,59 @@ ngx_mcds_top_get(ngx_mcds_top_t *top)
         return;
     }
 
-    ngx_mcds_top_request(top, state->flying_slot, &req, suffix);
+    get = &state->update.get;
 
-    req.verb = NGX_MCDS_GET;
-    req.want = NGX_MCDS_VALUE|NGX_MCDS_CAS;
-    req.limit = NGX_MCDS_TOP_LIMIT;
-    req.bulk = 1;
+    ngx_mcds_top_request(top, state->flying_slot, get, state->suffix);
 
-    state->op.handler = ngx_mcds_top_got;
+    get->verb = NGX_MCDS_GET;
+    get->want = NGX_MCDS_VALUE|NGX_MCDS_CAS;
+    get->limit = NGX_MCDS_TOP_LIMIT;
+    get->bulk = 1;
 
-    ngx_mcds_submit(top->pool, &req, &state->op);
+    ngx_mcds_update(&state->update);
 }
 
 
-static void
-ngx_mcds_top_got(void *data, ngx_mcds_result_t *result)
+static ngx_int_t
+ngx_mcds_top_edit(void *data, ngx_mcds_result_t *now, ngx_mcds_request_t *req)
 {
     ngx_mcds_top_t *top = data;
 
-    u_char                 suffix[NGX_MCDS_TOP_SUFFIX];
     ngx_mcds_value_t      *value;
-    ngx_mcds_request_t     req;
     ngx_mcds_top_state_t  *state;
 
     state = top->state;
 
-    if (result->rc != NGX_MCDS_OK && result->rc != NGX_MCDS_NOT_FOUND) {
-        ngx_mcds_top_take_back(top, ngx_mcds_strerror(result->rc));
-        return;
+    if (now->rc != NGX_MCDS_OK && now->rc != NGX_MCDS_NOT_FOUND) {
+        ngx_mcds_top_take_back(top, ngx_mcds_strerror(now->rc));
+        return NGX_DONE;
     }
 
-    value = ngx_mcds_top_merged(top, result);
+    req->ttl = ngx_mcds_top_ttl(top, state->flying_slot, ngx_time());
+
+    if (req->ttl == 0) {
+
+        /* its time was over meanwhile */
+
+        ngx_mcds_top_given(top);
+        return NGX_DONE;
+    }
+
+    value = ngx_mcds_top_merged(top, now);
     if (value == NULL) {
         ngx_mcds_top_take_back(top, "out of memory");
-        return;
+        return NGX_DONE;
     }
 
     if (value->len > state->fits) {
         ngx_mcds_value_unref(value);
         ngx_mcds_top_try(top);
-        return;
+        return NGX_DONE;
     }
 
-    ngx_mcds_top_request(top, state->flying_slot, &req, suffix);
+    req->value = value;
 
-    req.verb = NGX_MCDS_ADD;
-    req.value = value;
-    req.ttl = ngx_mcds_top_ttl(top, state->flying_slot, ngx_time());
-
-    if (result->rc == NGX_MCDS_OK) {
-        req.verb = NGX_MCDS_SET;
-        req.cas = result->cas;
-    }
-
-    state->op.handler = ngx_mcds_top_stored;
-
-    ngx_mcds_submit(top->pool, &req, &state->op);
-
-    ngx_mcds_value_unref(value);
+    return NGX_OK;
 }
 
 
@@ -557,8 +555,6 @@ ngx_mcds_top_try(ngx_mcds_top_t *top)
     req.value = value;
     req.ttl = 1;
 
-    state->op.handler = ngx_mcds_top_tried;
-
     ngx_mcds_submit(top->pool, &req, &state->op);
 
     ngx_mcds_value_unref(value);
@@ -592,7 +588,7 @@ ngx_mcds_top_tried(void *data, ngx_mcds_result_t *result)
         return;
     }
 
-    ngx_mcds_top_get(top);
+    ngx_mcds_update_read(&state->update);
 }
 
 
@@ -618,6 +614,10 @@ ngx_mcds_top_stored(void *data, ngx_mcds_result_t *result)
 {
     ngx_mcds_top_t *top = data;
 
+    ngx_mcds_top_state_t  *state;
+
+    state = top->state;
+
     switch (result->rc) {
 
     case NGX_MCDS_OK:
@@ -627,16 +627,20 @@ ngx_mcds_top_stored(void *data, ngx_mcds_result_t *result)
     case NGX_MCDS_EXISTS:
     case NGX_MCDS_NOT_STORED:
     case NGX_MCDS_NOT_FOUND:
-        ngx_mcds_top_again(top, "others are faster");
+        ngx_mcds_top_take_back(top, "others are faster");
         return;
 
     case NGX_MCDS_TOO_LARGE:
 
         /* a server with another limit */
 
-        if (top->state->fits / 2 >= NGX_MCDS_TOP_FEW) {
-            ngx_mcds_top_bound(top, top->state->fits / 2);
-            ngx_mcds_top_again(top, ngx_mcds_strerror(result->rc));
+        if (state->fits / 2 >= NGX_MCDS_TOP_FEW) {
+            ngx_mcds_top_bound(top, state->fits / 2);
+
+            if (ngx_mcds_update_again(&state->update) != NGX_OK) {
+                ngx_mcds_top_take_back(top, ngx_mcds_strerror(result->rc));
+            }
+
             return;
         }
 
@@ -648,9 +652,8 @@ ngx_mcds_top_stored(void *data, ngx_mcds_result_t *result)
 
         /* it may be there; counting twice is worse than not at all */
 
-        ngx_mcds_top_lose(top, top->state->flying,
-                          ngx_mcds_strerror(result->rc));
-        top->state->flying = NULL;
+        ngx_mcds_top_lose(top, state->flying, ngx_mcds_strerror(result->rc));
+        state->flying = NULL;
         ngx_mcds_top_given(top);
         return;
 
@@ -661,18 +664,12 @@ ngx_mcds_top_stored(void *data, ngx_mcds_result_t *result)
 }
 
 
-static void
-ngx_mcds_top_again(ngx_mcds_top_t *top, char *reason)
+/* not all at once again */
+
+static ngx_msec_t
+ngx_mcds_top_again(void *data, ngx_uint_t tries)
 {
-    if (++top->state->tries == NGX_MCDS_TOP_TRIES) {
-        ngx_mcds_top_take_back(top, reason);
-        return;
-    }
-
-    /* not all at once again */
-
-    ngx_mcds_top_schedule(top, 1 + ngx_random() % (NGX_MCDS_TOP_RETRY
-                                                   * top->state->tries));
+    return 1 + ngx_random() % (NGX_MCDS_TOP_RETRY * tries);
 }
 
 

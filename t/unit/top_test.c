@@ -13,6 +13,7 @@
 #include <ngx_event.h>
 #include "ngx_mcds_summary.c"
 #include "ngx_mcds_next.c"
+#include "ngx_mcds_update.c"
 #include "ngx_mcds_top.c"
 #include "tap.h"
 
@@ -110,6 +111,14 @@ ngx_mcds_submit(ngx_mcds_pool_t *pool, ngx_mcds_request_t *req,
     *ngx_snprintf((u_char *) s->key, sizeof(s->key) - 1, "%V%V", &req->key,
                   &req->suffix)
         = '\0';
+}
+
+
+void
+ngx_mcds_submit_to(ngx_mcds_pool_t *pool, ngx_uint_t n,
+    ngx_mcds_request_t *req, ngx_mcds_op_t *op)
+{
+    /* void */
 }
 
 
@@ -244,18 +253,18 @@ test_give_again(void)
 
     value = stored("/a", 7);
 
-    for (i = 0; i < NGX_MCDS_TOP_TRIES; i++) {
+    for (i = 0; i <= NGX_MCDS_TOP_TRIES; i++) {
         answer(nsent - 1, NGX_MCDS_OK, value);
         answer(nsent - 1, i % 2 ? NGX_MCDS_NOT_FOUND : NGX_MCDS_EXISTS, NULL);
 
-        if (i < NGX_MCDS_TOP_TRIES - 1) {
-            ok(top.state->flying && top.state->give.timer_set,
+        if (i < NGX_MCDS_TOP_TRIES) {
+            ok(top.state->flying && top.state->update.event.timer_set,
                "again: later, %d", (int) i);
             pass(200);
         }
     }
 
-    ok(nsent == 2 * NGX_MCDS_TOP_TRIES, "again: not without end");
+    ok(nsent == 2 * NGX_MCDS_TOP_TRIES + 2, "again: not without end");
     ok(top.state->flying == NULL && top.state->current,
        "again: kept for the next time");
 
@@ -457,6 +466,17 @@ test_give_slots(void)
 
     ok(nsent == 4 && top.state->old == NULL && top.state->current == NULL,
        "slots: what would not be seen is not sent");
+
+    /* memcached answers when its time is over */
+
+    start(1200);
+
+    count("/a", 1);
+    pass(5000);
+    ngx_cached_time->sec = 1260;
+    answer(0, NGX_MCDS_NOT_FOUND, NULL);
+    ok(nsent == 1 && top.state->flying == NULL,
+       "slots: nor stored for ever");
 }
 
 
@@ -820,18 +840,26 @@ start(time_t now)
 static void
 pass(ngx_msec_t ms)
 {
+    ngx_event_t           *ev;
     ngx_msec_t             end;
     ngx_mcds_top_state_t  *state;
 
     state = top.state;
     end = ngx_current_msec + ms;
 
-    while (state->give.timer_set && state->give.timer.key <= end) {
-        ngx_current_msec = ngx_max(state->give.timer.key, ngx_current_msec);
+    for ( ;; ) {
+        ev = state->update.event.timer_set ? &state->update.event
+                                           : &state->give;
+
+        if (!ev->timer_set || ev->timer.key > end) {
+            break;
+        }
+
+        ngx_current_msec = ngx_max(ev->timer.key, ngx_current_msec);
         ngx_cached_time->sec = ngx_current_msec / 1000;
 
-        state->give.timer_set = 0;
-        state->give.handler(&state->give);
+        ev->timer_set = 0;
+        ev->handler(ev);
     }
 
     ngx_current_msec = end;
