@@ -17,6 +17,7 @@
 #define NGX_MCDS_ARRAY_MAX_DELAY  64
 
 
+static void ngx_mcds_array_change_read(void *data);
 static void ngx_mcds_array_change_handler(void *data, ngx_uint_t rc,
     ngx_mcds_array_content_t *content);
 static ngx_uint_t ngx_mcds_array_decide(ngx_mcds_array_work_t *work,
@@ -36,7 +37,7 @@ static ngx_int_t ngx_mcds_array_make_head(ngx_mcds_array_work_t *work);
 static void ngx_mcds_array_head_handler(void *data,
     ngx_mcds_result_t *result);
 static void ngx_mcds_array_grew(ngx_mcds_array_work_t *work);
-static void ngx_mcds_array_again(ngx_mcds_array_work_t *work);
+static ngx_msec_t ngx_mcds_array_again(void *data, ngx_uint_t tries);
 static void ngx_mcds_array_change_end(ngx_mcds_array_work_t *work,
     ngx_uint_t rc);
 static void ngx_mcds_array_drop(ngx_mcds_array_work_t *work,
@@ -53,6 +54,27 @@ static ngx_uint_t   ngx_mcds_array_no_cas;     /* said */
 void
 ngx_mcds_array_change_start(ngx_mcds_array_work_t *work)
 {
+    ngx_mcds_update_t  *update;
+
+    update = &work->update;
+
+    update->pool = work->array.pool;
+    update->read = ngx_mcds_array_change_read;
+    update->handler = ngx_mcds_array_head_handler;
+    update->data = work;
+    update->max = (work->mode == NGX_MCDS_ARRAY_LOOKING)
+                  ? 0 : NGX_MCDS_ARRAY_ROUNDS - 1;
+    update->again = ngx_mcds_array_again;
+
+    ngx_mcds_update_read(update);
+}
+
+
+static void
+ngx_mcds_array_change_read(void *data)
+{
+    ngx_mcds_array_work_t *work = data;
+
     ngx_queue_t           *q;
     ngx_mcds_array_job_t  *job;
 
@@ -563,10 +585,7 @@ ngx_mcds_array_write_head(ngx_mcds_array_work_t *work)
         req.ttl = round->ttl;
     }
 
-    work->op.handler = ngx_mcds_array_head_handler;
-    work->op.data = work;
-
-    ngx_mcds_submit(work->array.pool, &req, &work->op);
+    ngx_mcds_update_write(&work->update, &req);
 }
 
 
@@ -644,7 +663,7 @@ ngx_mcds_array_head_handler(void *data, ngx_mcds_result_t *result)
     case NGX_MCDS_EXISTS:
     case NGX_MCDS_NOT_FOUND:
     case NGX_MCDS_NOT_STORED:
-        ngx_mcds_array_again(work);
+        ngx_mcds_array_change_end(work, NGX_MCDS_EXISTS);
         return;
 
     case NGX_MCDS_TIMEOUT:
@@ -688,29 +707,21 @@ ngx_mcds_array_grew(ngx_mcds_array_work_t *work)
 }
 
 
-static void
-ngx_mcds_array_again(ngx_mcds_array_work_t *work)
+static ngx_msec_t
+ngx_mcds_array_again(void *data, ngx_uint_t tries)
 {
     ngx_msec_t  delay;
 
-    if (++work->rounds >= NGX_MCDS_ARRAY_ROUNDS
-        || work->mode == NGX_MCDS_ARRAY_LOOKING)
-    {
-        ngx_mcds_array_change_end(work, NGX_MCDS_EXISTS);
-        return;
+    ngx_mcds_array_clear(data);
+
+    if (tries < 3) {
+        return 0;
     }
 
-    ngx_mcds_array_clear(work);
-
-    if (work->rounds < 3) {
-        ngx_mcds_array_change_start(work);
-        return;
-    }
-
-    delay = (ngx_msec_t) 1 << ngx_min(work->rounds - 2, 6);
+    delay = (ngx_msec_t) 1 << ngx_min(tries - 2, 6);
     delay = ngx_min(delay, NGX_MCDS_ARRAY_MAX_DELAY);
 
-    ngx_add_timer(&work->event, 1 + (ngx_msec_t) ngx_random() % delay);
+    return 1 + (ngx_msec_t) ngx_random() % delay;
 }
 
 

@@ -14,6 +14,7 @@
 #include <ngx_core.h>
 #include "ngx_mcds_array.h"
 #include "ngx_mcds_index.h"
+#include "ngx_mcds_update.h"
 
 
 /* the largest item that is read */
@@ -79,11 +80,12 @@ typedef struct {
     ngx_event_t                 event;     /* begins a round */
     ngx_uint_t                  mode;
     ngx_uint_t                  verb;      /* appending: APPEND or ADD */
-    ngx_uint_t                  rounds;
     ngx_mcds_value_t           *text;      /* to append */
+    ngx_mcds_op_t               op;        /* ... to the head */
 
     ngx_mcds_array_read_t       read;
-    ngx_mcds_op_t               op;        /* on the head */
+    ngx_mcds_update_t           update;    /* of the head; its tries are those
+                                              of appending, too */
     ngx_mcds_op_t               parts[NGX_MCDS_ARRAY_WRITES];
 
     ngx_mcds_array_done_t       done;

@@ -41,7 +41,6 @@ static ngx_int_t ngx_mcds_array_push(ngx_mcds_array_t *array,
     ngx_mcds_array_job_t *job);
 static void ngx_mcds_array_free_job(ngx_mcds_array_job_t *job);
 static void ngx_mcds_array_event_handler(ngx_event_t *ev);
-static void ngx_mcds_array_begin(ngx_mcds_array_work_t *work);
 static void ngx_mcds_array_free_work(ngx_mcds_array_work_t *work);
 static ngx_uint_t ngx_mcds_array_take(ngx_mcds_array_work_t *work);
 static ngx_int_t ngx_mcds_array_gather(ngx_mcds_array_work_t *work);
@@ -209,25 +208,12 @@ ngx_mcds_array_event_handler(ngx_event_t *ev)
 
     work = ev->data;
 
-    if (ev->timedout) {
-        ev->timedout = 0;
-        ngx_mcds_array_change_start(work);
-        return;
-    }
-
-    ngx_mcds_array_begin(work);
-}
-
-
-static void
-ngx_mcds_array_begin(ngx_mcds_array_work_t *work)
-{
     if (ngx_queue_empty(&work->jobs)) {
         ngx_mcds_array_free_work(work);
         return;
     }
 
-    work->rounds = 0;
+    work->update.tries = 0;
     work->mode = ngx_mcds_array_take(work);
 
     if (work->mode == NGX_MCDS_ARRAY_CHANGING) {
@@ -394,7 +380,7 @@ ngx_mcds_array_append_handler(void *data, ngx_mcds_result_t *result)
             ngx_mcds_array_tell(work, NGX_MCDS_OK);
 
             work->mode = NGX_MCDS_ARRAY_LOOKING;
-            work->rounds = 0;
+            work->update.tries = 0;
 
             ngx_mcds_array_change_start(work);
             return;
@@ -426,12 +412,12 @@ ngx_mcds_array_append_handler(void *data, ngx_mcds_result_t *result)
         return;
     }
 
-    if (++work->rounds == NGX_MCDS_ARRAY_ROUNDS) {
+    if (++work->update.tries == NGX_MCDS_ARRAY_ROUNDS) {
         ngx_mcds_array_end(work, NGX_MCDS_TOO_LARGE);
         return;
     }
 
-    if (work->rounds % 2 && result->rc != NGX_MCDS_TOO_LARGE) {
+    if (work->update.tries % 2 && result->rc != NGX_MCDS_TOO_LARGE) {
         ngx_mcds_array_append_send(work, NGX_MCDS_ADD);
         return;
     }
