@@ -11,7 +11,7 @@ use warnings;
 use strict;
 
 use Test::More;
-use Time::HiRes qw/ sleep /;
+use Time::HiRes qw/ sleep time /;
 
 use FindBin;
 use lib "$FindBin::Bin/lib";
@@ -55,7 +55,7 @@ mkdir $t->dir() . '/large';
 chmod 0755, $t->dir() . '/large';
 $t->write_file("large/$_", 'x' x (200_000 + 400_000 * $_)) for 0 .. 3;
 
-my $h = $t->nginx('h', <<'EOT', memory => 1);
+my $h = $t->nginx('h', <<'EOT', memory => 1, spare => 1);
 %%GLOBALS%%
 worker_processes 1;
 events { worker_connections 2048; }
@@ -241,10 +241,23 @@ SKIP: {
 $t->done();
 
 
-# nothing goes on any more: what is open to the origin, too, is closed
+# nothing goes on any more: what is open to the origin, too, is closed, and what
+# was kept for the next values is freed, within a second
 
 sub settle {
+    my ($bytes, $since) = (-1, 0);
+
     wait_for(sub { !$h->count_fds($worker)->{tcp}{$o->port()} }, 10);
+
+    wait_for(sub {
+        my $now = $memory->now()->{bytes};
+
+        $since = time if $bytes - $now > 1024 || $bytes < 0;
+        $bytes = $now;
+
+        return time - $since > 1.5;
+    }, 20);
+
     $memory->quiet();
 }
 

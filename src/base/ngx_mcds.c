@@ -8,6 +8,12 @@
 #include <ngx_core.h>
 #include <sys/random.h>
 #include "ngx_mcds.h"
+#include "ngx_mcds_spare.h"
+
+
+/* bytes of a value with its data */
+
+#define ngx_mcds_value_room(size)  (offsetof(ngx_mcds_value_t, data) + (size))
 
 
 static char  *ngx_mcds_errors[] = {
@@ -43,7 +49,7 @@ ngx_mcds_value_create(size_t size, ngx_log_t *log)
 {
     ngx_mcds_value_t  *value;
 
-    value = ngx_alloc(offsetof(ngx_mcds_value_t, data) + size, log);
+    value = ngx_mcds_spare_alloc(ngx_mcds_value_room(size), log);
     if (value == NULL) {
         return NULL;
     }
@@ -69,7 +75,7 @@ void
 ngx_mcds_value_unref(ngx_mcds_value_t *value)
 {
     if (value && --value->refs == 0) {
-        ngx_free(value);
+        ngx_mcds_spare_free(value, ngx_mcds_value_room(value->size));
     }
 }
 

@@ -12,6 +12,7 @@
 #include <ngx_core.h>
 #include <ngx_event.h>
 #include "ngx_mcds_conn.h"
+#include "ngx_mcds_spare.h"
 #include "ngx_mcds_timer.h"
 #include "ngx_mcds_measure.h"
 
@@ -282,4 +283,10 @@ static void
 ngx_mcds_measure_timer_handler(ngx_event_t *ev)
 {
     ngx_mcds_stat_flush_all();
+
+    /* the clock also runs for memory that is kept */
+
+    if (ngx_mcds_spare_age()) {
+        ngx_mcds_measure_wake();
+    }
 }

@@ -7,6 +7,7 @@
 #include <ngx_config.h>
 #include <ngx_core.h>
 #include <ngx_http.h>
+#include "ngx_mcds_spare.h"
 #include "ngx_http_mcds_conf.h"
 #include "ngx_http_mcds_nginx.h"
 #include "ngx_http_mcds_pool.h"
@@ -199,6 +200,12 @@ ngx_http_mcds_create_main_conf(ngx_conf_t *cf)
     {
         return NULL;
     }
+
+    /* workers do not have the environment */
+
+#if !(NGX_DEBUG_PALLOC)
+    ngx_mcds_spare_init(getenv("MALLOC_PERTURB_") ? 0 : NGX_MCDS_SPARE_SIZE);
+#endif
 
     return mmcf;
 }

@@ -62,6 +62,10 @@ sub up {
         $ENV{'MCDS_' . uc $name} = "$self->{dir}/$name";
     }
 
+    # a worker keeps no memory for the next values then, see ngx_mcds_spare.h
+
+    $ENV{MALLOC_PERTURB_} //= 165 if $self->{memory} && !$self->{spare};
+
     $t->leave('allocations are valgrind\'s')
         if $self->{memory} && $t->valgrind();
 
