@@ -72,10 +72,10 @@ a test failed, the private folder is kept and its name is shown.
     $t->nginx(name, conf, %o)       starts a host; log => 'debug'; loop => 1:
                                     see loop(); memory => 1: see
                                     Test::Mcds::Memory; spare => 1: values
-                                    leave their memory for the next ones;
-                                    table => 1: see lib/table.c; patience => 0: do not set the
-                                    timeout of a pool, which otherwise is 1 s
-                                    by default; mode => 0: see MCDS_MODE
+                                    leave memory for the next ones; table => 1:
+                                    see lib/table.c; patience => 0: do not set
+                                    the timeout of a pool, which otherwise is
+                                    1 s by default; mode => 0: see MCDS_MODE
     $t->memcached(name, %o)         real; unix => 1, args => [...], memory,
                                     threads; mute => 1 if the test cannot use it
                                     (TLS, passwords)
