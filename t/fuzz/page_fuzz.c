@@ -690,11 +690,12 @@ decode(ngx_mcds_decoder_t *decoder, ngx_str_t *in)
 static void
 replace(void)
 {
-    item_t            *item;
-    ngx_mcds_seat_t    seat;
-    ngx_mcds_entry_t   entry;
-    ngx_mcds_value_t  *value;
-    u_char             ext[NGX_MCDS_SIGN_EXT];
+    item_t              *item;
+    ngx_mcds_seat_t      seat;
+    ngx_mcds_entry_t     entry;
+    ngx_mcds_value_t    *value;
+    ngx_mcds_storing_t   storing;
+    u_char               ext[NGX_MCDS_SIGN_EXT];
 
     must(ngx_mcds_page_sit(&seat, &pool, &page_key, 1024 * 1024, found, NULL)
          == NGX_OK);
@@ -728,7 +729,13 @@ replace(void)
 
     item = find(&page_key);
 
-    ngx_mcds_page_store(&seat, value, item ? item->cas : 0, 1);
+    ngx_memzero(&storing, sizeof(ngx_mcds_storing_t));
+
+    storing.value = value;
+    storing.cas = item ? item->cas : 0;
+    storing.replace = 1;
+
+    (void) ngx_mcds_page_store(&seat, &storing);
     run();
 
     must(unsigned_one ? nparts == 0 : nparts <= NGX_MCDS_MAX_PARTS);

@@ -17,10 +17,10 @@
 #include "ngx_mcds_page_wait.h"
 
 
+static ngx_int_t ngx_mcds_store_end_build(ngx_mcds_seat_t *seat,
+    ngx_uint_t how, ngx_mcds_storing_t *storing);
 static ngx_mcds_store_t *ngx_mcds_store_create(ngx_mcds_seat_t *seat,
-    ngx_mcds_value_t *value, ngx_mcds_entry_t *entry);
-static ngx_mcds_store_t *ngx_mcds_store_build(ngx_mcds_seat_t *seat,
-    ngx_uint_t how, ngx_mcds_value_t *value, ngx_mcds_entry_t *entry);
+    ngx_mcds_storing_t *storing);
 static void ngx_mcds_store_built(ngx_mcds_seat_t *seat, ngx_uint_t how);
 
 
@@ -28,222 +28,72 @@ void
 ngx_mcds_page_built(ngx_mcds_seat_t *seat, ngx_uint_t how,
     ngx_mcds_value_t *value, uint32_t ttl)
 {
-    ngx_mcds_page_t   *page;
-    ngx_mcds_store_t  *store;
+    ngx_mcds_page_t     *page;
+    ngx_mcds_storing_t   storing;
 
     page = seat->page;
 
-    if (how == NGX_MCDS_BUILD_FAILED
-        || how == NGX_MCDS_BUILD_BACKOFF
-        || value == NULL)
-    {
-        ngx_mcds_value_unref(value);
+    if (how == NGX_MCDS_BUILD_PASS && value) {
+        ngx_memzero(&storing, sizeof(ngx_mcds_storing_t));
 
-        seat->building = 0;
-        page->owner = NULL;
-        page->old = seat->has_old;
+        storing.value = value;
+        storing.ttl = ttl;
 
-        ngx_mcds_store_built(seat, how);
-        ngx_mcds_page_failed(page, how == NGX_MCDS_BUILD_BACKOFF);
+        (void) ngx_mcds_store_end_build(seat, how, &storing);
         return;
     }
 
-    store = ngx_mcds_store_build(seat, how, value, NULL);
-    if (store == NULL) {
-        return;
-    }
+    seat->building = 0;
+    page->owner = NULL;
+    page->old = seat->has_old;
 
-    store->ttl = ttl;
-    store->renewed = (how == NGX_MCDS_BUILD_RENEW);
-
-    page->built = store->copy;
-    page->big = (store->copy->value->len >= NGX_MCDS_BULK);
-
-    ngx_mcds_page_found(page, store->copy);
-    ngx_mcds_page_share_copy(page, store->copy);
-
-    if (ngx_mcds_page_refused(page)
-        && store->copy->value->len >= page->refused)
-    {
-        store->refused = NGX_MCDS_TOO_LARGE;
-        ngx_mcds_store_end(store);
-        return;
-    }
-
-    page->refused = 0;
-
-    ngx_mcds_store_try(store);
-}
-
-
-void
-ngx_mcds_page_built_split(ngx_mcds_seat_t *seat, ngx_mcds_value_t *value,
-    ngx_mcds_entry_t *entry, ngx_mcds_split_t *split)
-{
-    ngx_mcds_store_t  *store;
-
-    store = ngx_mcds_store_build(seat, NGX_MCDS_BUILD_STORE, value, entry);
-
-    if (store == NULL) {
-        ngx_mcds_split_abandon(split);
-        return;
-    }
-
-    ngx_mcds_split_end(split, ngx_mcds_store_parted, store);
-}
-
-
-void
-ngx_mcds_page_built_list(ngx_mcds_seat_t *seat, ngx_mcds_value_t *value,
-    uint32_t ttl, ngx_mcds_copy_t *first)
-{
-    ngx_mcds_page_t   *page;
-    ngx_mcds_store_t  *store;
-
-    page = seat->page;
-
-    store = ngx_mcds_store_build(seat, NGX_MCDS_BUILD_STORE, value, NULL);
-    if (store == NULL) {
-        return;
-    }
-
-    store->ttl = ttl;
-    store->copy->first = first ? ngx_mcds_copy_ref(first) : NULL;
-
-    page->built = store->copy;
-    page->refused = 0;
-
-    ngx_mcds_page_found(page, store->copy);
-    ngx_mcds_page_share_copy(page, store->copy);
-
-    ngx_mcds_store_try(store);
-}
-
-
-void
-ngx_mcds_page_store(ngx_mcds_seat_t *seat, ngx_mcds_value_t *value,
-    uint64_t cas, ngx_uint_t replace)
-{
-    ngx_mcds_store_t  *store;
-
-    store = ngx_mcds_store_create(seat, value, NULL);
-
-    if (store) {
-        store->base = cas;
-        store->replace = replace;
-
-        /* a value whose body is stored already was there, and is renewed */
-
-        store->renewed = ngx_mcds_body_apart(&store->copy->entry);
-
-        ngx_mcds_store_try(store);
-    }
-}
-
-
-void
-ngx_mcds_page_store_split(ngx_mcds_seat_t *seat, ngx_mcds_value_t *value,
-    ngx_mcds_entry_t *entry, ngx_mcds_split_t *split, uint64_t cas,
-    ngx_uint_t replace)
-{
-    ngx_mcds_store_t  *store;
-
-    store = ngx_mcds_store_create(seat, value, entry);
-
-    if (store == NULL) {
-        ngx_mcds_split_abandon(split);
-        return;
-    }
-
-    store->base = cas;
-    store->replace = replace;
-
-    ngx_mcds_split_end(split, ngx_mcds_store_parted, store);
+    ngx_mcds_store_built(seat, how);
+    ngx_mcds_page_failed(page, how == NGX_MCDS_BUILD_BACKOFF);
 }
 
 
 ngx_int_t
-ngx_mcds_page_store_then(ngx_mcds_seat_t *seat, ngx_mcds_value_t *value,
-    ngx_mcds_entry_t *entry, ngx_mcds_split_t *split, uint64_t cas,
-    ngx_uint_t replace, ngx_mcds_stored_pt handler, void *data)
+ngx_mcds_page_store(ngx_mcds_seat_t *seat, ngx_mcds_storing_t *storing)
 {
     ngx_mcds_store_t  *store;
 
-    store = ngx_mcds_store_create(seat, value, split ? entry : NULL);
+    if (seat->building) {
+        return ngx_mcds_store_end_build(seat, storing->renewed
+                                              ? NGX_MCDS_BUILD_RENEW
+                                              : NGX_MCDS_BUILD_STORE, storing);
+    }
 
+    store = ngx_mcds_store_create(seat, storing);
     if (store == NULL) {
-        if (split) {
-            ngx_mcds_split_abandon(split);
-        }
-
         return NGX_ERROR;
     }
 
-    store->base = cas;
-    store->replace = replace;
-    store->handler = handler;
-    store->data = data;
+    store->base = storing->cas;
+    store->replace = storing->replace;
 
-    if (split) {
-        ngx_mcds_split_end(split, ngx_mcds_store_parted, store);
-
-    } else {
-        ngx_mcds_store_try(store);
+    if (storing->split) {
+        ngx_mcds_split_end(storing->split, ngx_mcds_store_parted, store);
+        return NGX_OK;
     }
+
+    /* a value whose body is stored already was there, and is renewed */
+
+    store->renewed = ngx_mcds_body_apart(&store->copy->entry);
+
+    ngx_mcds_store_try(store);
 
     return NGX_OK;
 }
 
 
-/* takes the value's reference; it is finished unless entry is given */
+/* the build has failed if this is NGX_ERROR */
 
-static ngx_mcds_store_t *
-ngx_mcds_store_create(ngx_mcds_seat_t *seat, ngx_mcds_value_t *value,
-    ngx_mcds_entry_t *entry)
+static ngx_int_t
+ngx_mcds_store_end_build(ngx_mcds_seat_t *seat, ngx_uint_t how,
+    ngx_mcds_storing_t *storing)
 {
-    ngx_mcds_page_t   *page;
-    ngx_mcds_store_t  *store;
-
-    page = seat->page;
-
-    store = ngx_calloc(sizeof(ngx_mcds_store_t), ngx_cycle->log);
-
-    if (store && entry) {
-        store->entry = *entry;
-        store->head = value;
-
-    } else if (store) {
-        store->copy = ngx_mcds_copy_create(page, value, NULL);
-        ngx_mcds_value_unref(value);
-
-        if (store->copy == NULL) {
-            ngx_free(store);
-            return NULL;
-        }
-
-    } else {
-        ngx_mcds_value_unref(value);
-        return NULL;
-    }
-
-    store->page = page;
-    store->secrets = seat->secrets;
-    store->stat = seat->stat;
-    store->rc = NGX_MCDS_BUSY;
-    store->op.data = store;
-    store->purges = ngx_mcds_local_purges(page->place);
-    ngx_mcds_page_ref(page);
-
-    return store;
-}
-
-
-/* the same at the end of a build, which has failed then if it is NULL */
-
-static ngx_mcds_store_t *
-ngx_mcds_store_build(ngx_mcds_seat_t *seat, ngx_uint_t how,
-    ngx_mcds_value_t *value, ngx_mcds_entry_t *entry)
-{
+    size_t             len;
+    ngx_uint_t         list;
     ngx_mcds_page_t   *page;
     ngx_mcds_store_t  *store;
 
@@ -252,12 +102,12 @@ ngx_mcds_store_build(ngx_mcds_seat_t *seat, ngx_uint_t how,
     seat->building = 0;
     page->owner = NULL;
 
-    store = ngx_mcds_store_create(seat, value, entry);
+    store = ngx_mcds_store_create(seat, storing);
 
     if (store == NULL) {
         ngx_mcds_store_built(seat, NGX_MCDS_BUILD_FAILED);
         ngx_mcds_page_failed(page, 0);
-        return NULL;
+        return NGX_ERROR;
     }
 
     ngx_mcds_store_built(seat, how);
@@ -267,6 +117,89 @@ ngx_mcds_store_build(ngx_mcds_seat_t *seat, ngx_uint_t how,
     store->purges = page->purges;
     store->building = 1;
     store->locked = (page->lock != NULL);
+
+    if (storing->split) {
+        ngx_mcds_split_end(storing->split, ngx_mcds_store_parted, store);
+        return NGX_OK;
+    }
+
+    store->ttl = storing->ttl;
+    store->renewed = storing->renewed;
+
+    len = store->copy->value->len;
+    list = (store->copy->entry.kind == NGX_MCDS_ENTRY_VARY);
+
+    if (storing->first) {
+        store->copy->first = ngx_mcds_copy_ref(storing->first);
+    }
+
+    if (!list) {
+        page->big = (len >= NGX_MCDS_BULK);
+    }
+
+    page->built = store->copy;
+
+    ngx_mcds_page_found(page, store->copy);
+    ngx_mcds_page_share_copy(page, store->copy);
+
+    if (!list && ngx_mcds_page_refused(page) && len >= page->refused) {
+        store->refused = NGX_MCDS_TOO_LARGE;
+        ngx_mcds_store_end(store);
+        return NGX_OK;
+    }
+
+    page->refused = 0;
+
+    ngx_mcds_store_try(store);
+
+    return NGX_OK;
+}
+
+
+/* takes what is to be stored over, also if it returns NULL */
+
+static ngx_mcds_store_t *
+ngx_mcds_store_create(ngx_mcds_seat_t *seat, ngx_mcds_storing_t *storing)
+{
+    ngx_mcds_page_t   *page;
+    ngx_mcds_store_t  *store;
+
+    page = seat->page;
+
+    store = ngx_calloc(sizeof(ngx_mcds_store_t), ngx_cycle->log);
+
+    if (store && storing->split) {
+        store->entry = *storing->entry;
+        store->head = storing->value;
+
+    } else if (store) {
+        store->copy = ngx_mcds_copy_create(page, storing->value, NULL);
+        ngx_mcds_value_unref(storing->value);
+
+        if (store->copy == NULL) {
+            ngx_free(store);
+            return NULL;
+        }
+
+    } else {
+        ngx_mcds_value_unref(storing->value);
+
+        if (storing->split) {
+            ngx_mcds_split_abandon(storing->split);
+        }
+
+        return NULL;
+    }
+
+    store->page = page;
+    store->secrets = seat->secrets;
+    store->stat = seat->stat;
+    store->handler = storing->handler;
+    store->data = storing->data;
+    store->rc = NGX_MCDS_BUSY;
+    store->op.data = store;
+    store->purges = ngx_mcds_local_purges(page->place);
+    ngx_mcds_page_ref(page);
 
     return store;
 }

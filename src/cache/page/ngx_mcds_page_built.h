@@ -20,9 +20,9 @@
 /* how a build ended */
 
 typedef enum {
-    NGX_MCDS_BUILD_STORE = 0,     /* value is the entry, finished */
-    NGX_MCDS_BUILD_RENEW,         /* the same, with the body, or the parts, of
-                                     the entry that it replaces */
+    NGX_MCDS_BUILD_STORE = 0,     /* by ngx_mcds_page_store() */
+    NGX_MCDS_BUILD_RENEW,         /* the same, with the body of the entry that
+                                     it replaces */
     NGX_MCDS_BUILD_PASS,          /* uncacheable; value is a hit-for-miss
                                      mark */
     NGX_MCDS_BUILD_FAILED,        /* nothing is known of the page, as when the
@@ -52,11 +52,10 @@ ngx_mcds_split_t *ngx_mcds_page_split(ngx_mcds_seat_t *seat);
 
 
 /*
- * Ends a build of this seat's.  The value's reference is taken over (NULL with
- * FAILED and BACKOFF); it is stored unless somebody has stored a newer page or
- * deleted the old one since, and unless memcached is known not to take one of
- * its size.  Those who wait in this worker are told before the store is
- * answered.  ttl: seconds that memcached keeps the value, 0 for ever.
+ * Ends a build of this seat's without a page: how is NGX_MCDS_BUILD_PASS with
+ * the value of a mark, whose reference is taken over, and the seconds that
+ * memcached keeps it, or NGX_MCDS_BUILD_FAILED or NGX_MCDS_BUILD_BACKOFF with
+ * NULL.
  */
 
 void ngx_mcds_page_built(ngx_mcds_seat_t *seat, ngx_uint_t how,
@@ -64,55 +63,58 @@ void ngx_mcds_page_built(ngx_mcds_seat_t *seat, ngx_uint_t how,
 
 
 /*
- * The same with NGX_MCDS_BUILD_STORE for a body that was split: the entry is
- * taken with all but the body, value as it came from ngx_mcds_entry_begin()
- * and is not finished; split has all of the body and is taken over, too.
- * Those who wait are told when the parts are stored.
+ * A page, or a list of variants, that is to be stored; zeroed but for what is
+ * said.
+ *
+ * value: the entry, finished; its reference is taken over.  With split, the
+ * entry has all but the body, value is as it came from ngx_mcds_entry_begin()
+ * and not finished, and split has all of the body and is taken over, too.
+ *
+ * cas: of a store without a build: it replaces the page of this CAS, or with 0
+ * none.  replace: otherwise, too, if the origin was asked for this page after
+ * that of the other, and the other was not purged since.
+ *
+ * handler: called once, maybe from inside of ngx_mcds_page_store(): rc is that
+ * of memcached's answer, copy is what was to be stored, or NULL.
  */
 
-void ngx_mcds_page_built_split(ngx_mcds_seat_t *seat, ngx_mcds_value_t *value,
-    ngx_mcds_entry_t *entry, ngx_mcds_split_t *split);
+typedef void (*ngx_mcds_stored_pt)(void *data, ngx_uint_t rc,
+    ngx_mcds_copy_t *copy);
+
+typedef struct {
+    ngx_mcds_value_t    *value;
+    ngx_mcds_entry_t    *entry;        /* with split */
+    ngx_mcds_split_t    *split;        /* or NULL */
+    ngx_mcds_copy_t     *first;        /* of a list, as in ngx_mcds_copy_t */
+    uint64_t             cas;
+    uint32_t             ttl;          /* of a build: seconds that memcached
+                                          keeps the value, 0: for ever */
+    ngx_mcds_stored_pt   handler;      /* or NULL */
+    void                *data;
+
+    unsigned             renewed:1;    /* of a build: has the body of the page
+                                          that it replaces */
+    unsigned             replace:1;
+} ngx_mcds_storing_t;
+
+
+/*
+ * Ends the build of the seat, if it has one, or stores without a build.  What a
+ * build has made is stored unless a newer page was stored or the old one was
+ * deleted since, and unless memcached is known not to take one of its size.
+ * The requests of this worker that wait get it before the store is answered,
+ * or, if it is split, when the parts are stored.  NGX_ERROR: out of memory, the
+ * build has failed, and the handler is not called.
+ */
+
+ngx_int_t ngx_mcds_page_store(ngx_mcds_seat_t *seat,
+    ngx_mcds_storing_t *storing);
 
 
 /* a copy of a finished entry, for the seat's own request; NULL: no page */
 
 ngx_mcds_copy_t *ngx_mcds_page_copy(ngx_mcds_seat_t *seat,
     ngx_mcds_value_t *value);
-
-
-/* the same with a list of variants; first: as in ngx_mcds_copy_t, or NULL */
-
-void ngx_mcds_page_built_list(ngx_mcds_seat_t *seat, ngx_mcds_value_t *value,
-    uint32_t ttl, ngx_mcds_copy_t *first);
-
-
-/*
- * Stores without having asked to build; the value's reference is taken over.
- * Only if the page is still that of cas, or with cas 0 if there is none.
- * replace: otherwise, too, if the origin was asked for this page after that
- * of the other, and nobody has purged it since.
- */
-
-void ngx_mcds_page_store(ngx_mcds_seat_t *seat, ngx_mcds_value_t *value,
-    uint64_t cas, ngx_uint_t replace);
-void ngx_mcds_page_store_split(ngx_mcds_seat_t *seat, ngx_mcds_value_t *value,
-    ngx_mcds_entry_t *entry, ngx_mcds_split_t *split, uint64_t cas,
-    ngx_uint_t replace);
-
-
-/*
- * The same, and tells how it ended, once, maybe from inside of this call: rc
- * is that of memcached's answer, copy is what was to be stored, or NULL.  split
- * may be NULL, then value is finished and entry is not looked at.  NGX_ERROR:
- * the handler is not called.
- */
-
-typedef void (*ngx_mcds_stored_pt)(void *data, ngx_uint_t rc,
-    ngx_mcds_copy_t *copy);
-
-ngx_int_t ngx_mcds_page_store_then(ngx_mcds_seat_t *seat,
-    ngx_mcds_value_t *value, ngx_mcds_entry_t *entry, ngx_mcds_split_t *split,
-    uint64_t cas, ngx_uint_t replace, ngx_mcds_stored_pt handler, void *data);
 
 
 #endif /* _NGX_MCDS_PAGE_BUILT_H_INCLUDED_ */

@@ -310,11 +310,12 @@ void
 ngx_http_mcds_revalidate_head(ngx_http_request_t *r,
     ngx_http_mcds_cache_ctx_t *ctx)
 {
-    uint64_t           expire;
-    ngx_str_t          headers;
-    ngx_uint_t         reason;
-    ngx_mcds_entry_t   entry;
-    ngx_mcds_value_t  *value;
+    uint64_t             expire;
+    ngx_str_t            headers;
+    ngx_uint_t           reason;
+    ngx_mcds_entry_t     entry;
+    ngx_mcds_value_t    *value;
+    ngx_mcds_storing_t   storing;
 
     if (!ngx_http_mcds_head_same(r, ctx)
         || ngx_http_mcds_stored_headers(r, &headers) != NGX_OK)
@@ -356,7 +357,13 @@ ngx_http_mcds_revalidate_head(ngx_http_request_t *r,
         return;
     }
 
-    ngx_mcds_page_store(&ctx->seat, value, ctx->cas, 0);
+    ngx_memzero(&storing, sizeof(ngx_mcds_storing_t));
+
+    storing.value = value;
+    storing.cas = ctx->cas;
+
+    (void) ngx_mcds_page_store(&ctx->seat, &storing);
+
     ngx_mcds_page_leave(&ctx->seat);
 }
 
@@ -563,6 +570,7 @@ ngx_http_mcds_renewed(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx,
     ngx_uint_t                   same;
     ngx_mcds_copy_t             *copy;
     ngx_mcds_value_t            *value;
+    ngx_mcds_storing_t           storing;
     ngx_http_mcds_cache_conf_t  *ccf;
 
     value = ngx_http_mcds_updated(r, ctx, entry);
@@ -609,12 +617,17 @@ ngx_http_mcds_renewed(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx,
 
         ngx_mcds_value_unref(value);
 
-    } else if (ctx->seat.building) {
-        ngx_mcds_page_built(&ctx->seat, NGX_MCDS_BUILD_RENEW, value, 0);
-
-    } else {
-        ngx_mcds_page_store(&ctx->seat, value, ctx->cas, ctx->replace);
+        return NGX_OK;
     }
+
+    ngx_memzero(&storing, sizeof(ngx_mcds_storing_t));
+
+    storing.value = value;
+    storing.cas = ctx->cas;
+    storing.renewed = 1;
+    storing.replace = ctx->replace;
+
+    (void) ngx_mcds_page_store(&ctx->seat, &storing);
 
     return NGX_OK;
 }

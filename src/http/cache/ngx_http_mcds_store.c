@@ -626,6 +626,7 @@ ngx_http_mcds_store_finish(ngx_http_request_t *r,
     ngx_int_t               rc;
     ngx_mcds_value_t       *value;
     ngx_mcds_split_t       *split;
+    ngx_mcds_storing_t      storing;
     ngx_http_mcds_store_t  *store;
 
     store = ctx->store;
@@ -674,25 +675,15 @@ ngx_http_mcds_store_finish(ngx_http_request_t *r,
         return;
     }
 
-    if (split) {
+    ngx_memzero(&storing, sizeof(ngx_mcds_storing_t));
 
-        if (ctx->seat.building) {
-            ngx_mcds_page_built_split(&ctx->seat, value, &store->entry, split);
+    storing.value = value;
+    storing.entry = &store->entry;
+    storing.split = split;
+    storing.cas = ctx->cas;
+    storing.replace = ctx->replace;
 
-        } else {
-            ngx_mcds_page_store_split(&ctx->seat, value, &store->entry, split,
-                                      ctx->cas, ctx->replace);
-        }
-
-        return;
-    }
-
-    if (ctx->seat.building) {
-        ngx_mcds_page_built(&ctx->seat, NGX_MCDS_BUILD_STORE, value, 0);
-        return;
-    }
-
-    ngx_mcds_page_store(&ctx->seat, value, ctx->cas, ctx->replace);
+    (void) ngx_mcds_page_store(&ctx->seat, &storing);
 }
 
 

@@ -186,6 +186,7 @@ ngx_http_mcds_variant_store(ngx_http_request_t *r,
     ngx_http_mcds_cache_ctx_t *ctx, ngx_mcds_value_t *value,
     ngx_mcds_entry_t *entry, ngx_mcds_split_t *split)
 {
+    ngx_mcds_storing_t    storing;
     ngx_http_mcds_put_t  *put;
 
     if (ctx->vary.target.page == NULL
@@ -216,10 +217,15 @@ ngx_http_mcds_variant_store(ngx_http_request_t *r,
         return NGX_OK;
     }
 
-    if (ngx_mcds_page_store_then(&put->target, value, entry, split, 0, 0,
-                                 ngx_http_mcds_put_stored, put)
-        != NGX_OK)
-    {
+    ngx_memzero(&storing, sizeof(ngx_mcds_storing_t));
+
+    storing.value = value;
+    storing.entry = entry;
+    storing.split = split;
+    storing.handler = ngx_http_mcds_put_stored;
+    storing.data = put;
+
+    if (ngx_mcds_page_store(&put->target, &storing) != NGX_OK) {
         ngx_http_mcds_put_free(put);
     }
 
@@ -343,7 +349,8 @@ ngx_http_mcds_put_stored(void *data, ngx_uint_t rc, ngx_mcds_copy_t *copy)
 {
     ngx_http_mcds_put_t *put = data;
 
-    ngx_mcds_value_t  *value;
+    ngx_mcds_value_t    *value;
+    ngx_mcds_storing_t   storing;
 
     put->copy = copy ? ngx_mcds_copy_ref(copy) : NULL;
 
@@ -354,11 +361,15 @@ ngx_http_mcds_put_stored(void *data, ngx_uint_t rc, ngx_mcds_copy_t *copy)
 
     value = ngx_http_mcds_put_value(put, ngx_mcds_page_key(&put->seat));
 
-    if (value && put->seat.building) {
-        ngx_mcds_page_built_list(&put->seat, value, 0, put->copy);
+    if (value) {
+        ngx_memzero(&storing, sizeof(ngx_mcds_storing_t));
 
-    } else if (value) {
-        ngx_mcds_page_store(&put->seat, value, put->cas, put->replace);
+        storing.value = value;
+        storing.first = put->copy;
+        storing.cas = put->cas;
+        storing.replace = put->replace;
+
+        (void) ngx_mcds_page_store(&put->seat, &storing);
     }
 
     ngx_http_mcds_put_free(put);
@@ -370,7 +381,7 @@ ngx_http_mcds_put_stored(void *data, ngx_uint_t rc, ngx_mcds_copy_t *copy)
 static void
 ngx_http_mcds_put_list(ngx_http_mcds_put_t *put)
 {
-    ngx_mcds_value_t  *value;
+    ngx_mcds_storing_t  storing;
 
     if (put->target.page == NULL) {
 
@@ -383,13 +394,16 @@ ngx_http_mcds_put_list(ngx_http_mcds_put_t *put)
         ngx_http_mcds_put_room(put);
     }
 
-    value = ngx_http_mcds_put_value(put, ngx_mcds_page_key(&put->base));
+    ngx_memzero(&storing, sizeof(ngx_mcds_storing_t));
 
-    if (value == NULL
-        || ngx_mcds_page_store_then(&put->base, value, NULL, NULL,
-                                    put->list->stamp.cas, 0,
-                                    ngx_http_mcds_put_listed, put)
-           != NGX_OK)
+    storing.value = ngx_http_mcds_put_value(put,
+                                            ngx_mcds_page_key(&put->base));
+    storing.cas = put->list->stamp.cas;
+    storing.handler = ngx_http_mcds_put_listed;
+    storing.data = put;
+
+    if (storing.value == NULL
+        || ngx_mcds_page_store(&put->base, &storing) != NGX_OK)
     {
         ngx_http_mcds_put_end(put);
     }
@@ -449,36 +463,27 @@ ngx_http_mcds_put_read(void *data, ngx_uint_t outcome, ngx_mcds_copy_t *copy)
 static void
 ngx_http_mcds_put_end(ngx_http_mcds_put_t *put)
 {
-    ngx_mcds_value_t  *value;
+    ngx_mcds_storing_t  storing;
 
-    if (put->target.page) {
+    ngx_memzero(&storing, sizeof(ngx_mcds_storing_t));
 
-        if (put->seat.building) {
-            value = ngx_http_mcds_put_value(put,
-                                            ngx_mcds_page_key(&put->seat));
-            if (value) {
-                ngx_mcds_page_built_list(&put->seat, value,
-                                         NGX_HTTP_MCDS_MOVED, put->copy);
-            }
-        }
-
-    } else if (put->split) {
-
-        if (put->seat.building) {
-            ngx_mcds_page_built_split(&put->seat, put->value, &put->entry,
-                                      put->split);
-
-        } else {
-            ngx_mcds_page_store_split(&put->seat, put->value, &put->entry,
-                                      put->split, put->cas, put->replace);
-        }
+    if (put->target.page == NULL) {
+        storing.value = put->value;
+        storing.entry = &put->entry;
+        storing.split = put->split;
+        storing.cas = put->cas;
+        storing.ttl = put->ttl;
+        storing.replace = put->replace;
 
     } else if (put->seat.building) {
-        ngx_mcds_page_built(&put->seat, NGX_MCDS_BUILD_STORE, put->value,
-                            put->ttl);
+        storing.value = ngx_http_mcds_put_value(put,
+                                                ngx_mcds_page_key(&put->seat));
+        storing.first = put->copy;
+        storing.ttl = NGX_HTTP_MCDS_MOVED;
+    }
 
-    } else {
-        ngx_mcds_page_store(&put->seat, put->value, put->cas, put->replace);
+    if (storing.value) {
+        (void) ngx_mcds_page_store(&put->seat, &storing);
     }
 
     ngx_http_mcds_put_free(put);
@@ -721,6 +726,7 @@ ngx_http_mcds_variant_fork(ngx_http_request_t *r,
     uint64_t              cas;
     ngx_str_t             names, old, key;
     ngx_mcds_value_t     *value;
+    ngx_mcds_storing_t    storing;
     ngx_http_mcds_put_t  *put;
 
     if (++ctx->vary.turns > NGX_HTTP_MCDS_TURNS) {
@@ -782,10 +788,14 @@ ngx_http_mcds_variant_fork(ngx_http_request_t *r,
     ngx_http_mcds_set_state(ctx, NGX_HTTP_MCDS_STATE_FORK);
     ctx->task->waiting++;
 
-    if (ngx_mcds_page_store_then(&put->base, value, NULL, NULL, cas, 0,
-                                 ngx_http_mcds_put_forked, put)
-        != NGX_OK)
-    {
+    ngx_memzero(&storing, sizeof(ngx_mcds_storing_t));
+
+    storing.value = value;
+    storing.cas = cas;
+    storing.handler = ngx_http_mcds_put_forked;
+    storing.data = put;
+
+    if (ngx_mcds_page_store(&put->base, &storing) != NGX_OK) {
         ctx->vary.fork = NULL;
         ctx->task->waiting--;
 
