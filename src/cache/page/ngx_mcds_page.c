@@ -9,6 +9,7 @@
 #include <ngx_config.h>
 #include <ngx_core.h>
 #include <ngx_event.h>
+#include "ngx_mcds_newer.h"
 #include "ngx_mcds_page_core.h"
 
 
@@ -59,6 +60,22 @@ ngx_mcds_page_not_used(ngx_mcds_page_t *page, char *why)
     ngx_log_error(NGX_LOG_INFO, ngx_cycle->log, 0,
                   "mcds: item of page \"%*s\" is not used: %s",
                   (size_t) key.len, key.data, why);
+}
+
+
+void
+ngx_mcds_page_request(ngx_mcds_page_t *page, ngx_mcds_request_t *req,
+    ngx_uint_t want)
+{
+    ngx_memzero(req, sizeof(ngx_mcds_request_t));
+
+    req->verb = NGX_MCDS_GET;
+    req->want = want;
+    req->newer = (want & NGX_MCDS_FLAGS) ? ngx_mcds_newer : NULL;
+    req->key = page->key;
+    req->limit = page->limit;
+    req->page = 1;
+    req->movable = 1;
 }
 
 

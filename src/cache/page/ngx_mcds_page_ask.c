@@ -10,7 +10,6 @@
 #include <ngx_config.h>
 #include <ngx_core.h>
 #include <ngx_event.h>
-#include "ngx_mcds_newer.h"
 #include "ngx_mcds_page_build.h"
 #include "ngx_mcds_body.h"
 
@@ -127,16 +126,9 @@ ngx_mcds_page_ask(ngx_mcds_page_t *page, ngx_uint_t whole)
 {
     ngx_mcds_request_t  req;
 
-    ngx_memzero(&req, sizeof(ngx_mcds_request_t));
-
-    req.verb = NGX_MCDS_GET;
-    req.want = whole ? NGX_MCDS_VALUE|NGX_MCDS_CAS|NGX_MCDS_FLAGS
-                     : NGX_MCDS_CAS;
-    req.newer = whole ? ngx_mcds_newer : NULL;
-    req.key = page->key;
-    req.limit = page->limit;
-    req.page = 1;
-    req.movable = 1;
+    ngx_mcds_page_request(page, &req,
+                          whole ? NGX_MCDS_VALUE|NGX_MCDS_CAS|NGX_MCDS_FLAGS
+                                : NGX_MCDS_CAS);
 
     page->whole = whole;
     page->page_rc = NGX_MCDS_BUSY;
@@ -154,11 +146,7 @@ ngx_mcds_page_ask(ngx_mcds_page_t *page, ngx_uint_t whole)
 static void
 ngx_mcds_page_asked(void *data, ngx_mcds_result_t *result)
 {
-    ngx_mcds_page_t   *page;
-    ngx_mcds_stamp_t   stamp;
-    ngx_mcds_value_t  *value;
-
-    page = data;
+    ngx_mcds_page_t *page = data;
 
     if (page->hurried) {
         ngx_mcds_page_answered(page);
@@ -173,13 +161,7 @@ ngx_mcds_page_asked(void *data, ngx_mcds_result_t *result)
         if (result->has & NGX_MCDS_VALUE) {
             page->big = (result->len >= NGX_MCDS_BULK);
 
-            value = ngx_mcds_result_value(result, ngx_cycle->log);
-
-            if (value) {
-                ngx_mcds_page_stamp(&stamp, result);
-                page->copy = ngx_mcds_copy_create(page, value, &stamp);
-                ngx_mcds_value_unref(value);
-            }
+            page->copy = ngx_mcds_copy_result(page, result);
         }
     }
 

@@ -11,7 +11,6 @@
 #include <ngx_config.h>
 #include <ngx_core.h>
 #include <ngx_event.h>
-#include "ngx_mcds_newer.h"
 #include "ngx_mcds_page_local.h"
 #include "ngx_mcds_page_read.h"
 
@@ -118,14 +117,6 @@ ngx_mcds_page_confirm_handler(ngx_event_t *ev)
     ngx_mcds_read_t     *read;
     ngx_mcds_request_t   req;
 
-    ngx_memzero(&req, sizeof(ngx_mcds_request_t));
-
-    req.verb = NGX_MCDS_GET;
-    req.want = NGX_MCDS_CAS|NGX_MCDS_FLAGS;
-    req.newer = ngx_mcds_newer;
-    req.page = 1;
-    req.movable = 1;
-
     while (!ngx_queue_empty(&ngx_mcds_confirms)) {
         q = ngx_queue_head(&ngx_mcds_confirms);
         ngx_queue_remove(q);
@@ -134,8 +125,8 @@ ngx_mcds_page_confirm_handler(ngx_event_t *ev)
         page = read->page;
         page->confirm = NULL;
 
-        req.key = page->key;
-        req.limit = page->limit;
+        ngx_mcds_page_request(page, &req, NGX_MCDS_CAS|NGX_MCDS_FLAGS);
+
         read->purges = ngx_mcds_local_purges(page->place);
 
         ngx_mcds_submit(page->pool, &req, &read->op);

@@ -9,7 +9,6 @@
 #include <ngx_config.h>
 #include <ngx_core.h>
 #include <ngx_event.h>
-#include "ngx_mcds_newer.h"
 #include "ngx_mcds_page_local.h"
 #include "ngx_mcds_page_read.h"
 #include "ngx_mcds_body.h"
@@ -84,13 +83,6 @@ ngx_mcds_page_read_handler(ngx_event_t *ev)
     ngx_mcds_read_t     *read;
     ngx_mcds_request_t   req;
 
-    ngx_memzero(&req, sizeof(ngx_mcds_request_t));
-
-    req.verb = NGX_MCDS_GET;
-    req.newer = ngx_mcds_newer;
-    req.page = 1;
-    req.movable = 1;
-
     while (!ngx_queue_empty(&ngx_mcds_pages_reads)) {
         q = ngx_queue_head(&ngx_mcds_pages_reads);
         ngx_queue_remove(q);
@@ -104,14 +96,9 @@ ngx_mcds_page_read_handler(ngx_event_t *ev)
         read->purges = ngx_mcds_local_purges(page->place);
         read->whole = (!page->local || ngx_mcds_page_kept(page, NULL) == NULL);
 
-        req.want = NGX_MCDS_CAS|NGX_MCDS_FLAGS;
+        ngx_mcds_page_request(page, &req, NGX_MCDS_CAS|NGX_MCDS_FLAGS
+                                          |(read->whole ? NGX_MCDS_VALUE : 0));
 
-        if (read->whole) {
-            req.want |= NGX_MCDS_VALUE;
-        }
-
-        req.key = page->key;
-        req.limit = page->limit;
         req.bulk = read->whole && page->big;
 
         ngx_mcds_submit(page->pool, &req, &read->op);
@@ -122,11 +109,9 @@ ngx_mcds_page_read_handler(ngx_event_t *ev)
 static void
 ngx_mcds_page_read_done(void *data, ngx_mcds_result_t *result)
 {
-    ngx_uint_t         outcome;
-    ngx_mcds_page_t   *page;
-    ngx_mcds_read_t   *read;
-    ngx_mcds_stamp_t   stamp;
-    ngx_mcds_value_t  *value;
+    ngx_uint_t        outcome;
+    ngx_mcds_page_t  *page;
+    ngx_mcds_read_t  *read;
 
     read = data;
     page = read->page;
@@ -150,13 +135,7 @@ ngx_mcds_page_read_done(void *data, ngx_mcds_result_t *result)
     if (result->rc == NGX_MCDS_OK && !ngx_queue_empty(&read->seats)) {
         page->big = (result->len >= NGX_MCDS_BULK);
 
-        value = ngx_mcds_result_value(result, ngx_cycle->log);
-
-        if (value) {
-            ngx_mcds_page_stamp(&stamp, result);
-            read->copy = ngx_mcds_copy_create(page, value, &stamp);
-            ngx_mcds_value_unref(value);
-        }
+        read->copy = ngx_mcds_copy_result(page, result);
 
         if (read->copy) {
             outcome = NGX_MCDS_PAGE_FOUND;
@@ -236,15 +215,8 @@ ngx_mcds_page_read_local(ngx_mcds_read_t *read, ngx_mcds_result_t *result)
 
             /* another page by now */
 
-            ngx_memzero(&req, sizeof(ngx_mcds_request_t));
-
-            req.verb = NGX_MCDS_GET;
-            req.want = NGX_MCDS_VALUE|NGX_MCDS_CAS|NGX_MCDS_FLAGS;
-            req.newer = ngx_mcds_newer;
-            req.page = 1;
-            req.movable = 1;
-            req.key = page->key;
-            req.limit = page->limit;
+            ngx_mcds_page_request(page, &req, NGX_MCDS_VALUE|NGX_MCDS_CAS
+                                              |NGX_MCDS_FLAGS);
             req.bulk = page->big;
 
             read->whole = 1;

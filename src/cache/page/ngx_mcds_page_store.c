@@ -11,7 +11,6 @@
 #include <ngx_core.h>
 #include <ngx_event.h>
 #include "ngx_mcds_limit.h"
-#include "ngx_mcds_newer.h"
 #include "ngx_mcds_page_lease.h"
 #include "ngx_mcds_page_local.h"
 #include "ngx_mcds_page_store.h"
@@ -254,16 +253,9 @@ ngx_mcds_store_look(ngx_mcds_store_t *store)
         return NGX_DECLINED;
     }
 
-    ngx_memzero(&req, sizeof(ngx_mcds_request_t));
-
-    req.verb = NGX_MCDS_GET;
-    req.want = NGX_MCDS_VALUE|NGX_MCDS_CAS|NGX_MCDS_FLAGS;
-    req.newer = ngx_mcds_newer;
-    req.key = store->page->key;
-    req.limit = store->page->limit;
+    ngx_mcds_page_request(store->page, &req, NGX_MCDS_VALUE|NGX_MCDS_CAS
+                                             |NGX_MCDS_FLAGS);
     req.bulk = store->page->big;
-    req.page = 1;
-    req.movable = 1;
 
     store->op.handler = ngx_mcds_store_looked;
 

@@ -113,6 +113,27 @@ ngx_mcds_copy_create(ngx_mcds_page_t *page, ngx_mcds_value_t *value,
 }
 
 
+ngx_mcds_copy_t *
+ngx_mcds_copy_result(ngx_mcds_page_t *page, ngx_mcds_result_t *result)
+{
+    ngx_mcds_copy_t   *copy;
+    ngx_mcds_stamp_t   stamp;
+    ngx_mcds_value_t  *value;
+
+    value = ngx_mcds_result_value(result, ngx_cycle->log);
+    if (value == NULL) {
+        return NULL;
+    }
+
+    ngx_mcds_page_stamp(&stamp, result);
+
+    copy = ngx_mcds_copy_create(page, value, &stamp);
+    ngx_mcds_value_unref(value);
+
+    return copy;
+}
+
+
 ngx_int_t
 ngx_mcds_copy_signed(ngx_mcds_copy_t *copy, ngx_array_t *secrets)
 {

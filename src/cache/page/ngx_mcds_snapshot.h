@@ -79,6 +79,12 @@ ngx_mcds_copy_t *ngx_mcds_copy_create(ngx_mcds_page_t *page,
     ngx_mcds_value_t *value, ngx_mcds_stamp_t *stamp);
 
 
+/* the same of the value of an answer */
+
+ngx_mcds_copy_t *ngx_mcds_copy_result(ngx_mcds_page_t *page,
+    ngx_mcds_result_t *result);
+
+
 /* of the item that memcached has answered with */
 
 void ngx_mcds_page_stamp(ngx_mcds_stamp_t *stamp, ngx_mcds_result_t *result);
