@@ -11,6 +11,7 @@
 #include <ngx_event.h>
 #include "ngx_mcds_tag.h"
 #include "ngx_mcds_tag_record.h"
+#include "ngx_mcds_update.h"
 
 
 /* then the record is written over */
@@ -24,12 +25,11 @@ typedef struct ngx_mcds_tag_purge_s  ngx_mcds_tag_purge_t;
 
 typedef struct {
     ngx_mcds_tag_purge_t *purge;
-    ngx_uint_t            server;      /* its index */
     uint64_t              counter;
-    ngx_uint_t            tries;
     ngx_uint_t            reached;     /* the counter was moved on */
-    ngx_mcds_op_t         op;
-    ngx_mcds_op_t         raise;       /* beside what is done to the record */
+    ngx_mcds_op_t         op;          /* on the counter */
+    ngx_mcds_update_t     update;      /* of the record */
+    u_char                text[NGX_MCDS_TAG_RECORD + 1];
 } ngx_mcds_tag_leg_t;
 
 
@@ -52,8 +52,9 @@ struct ngx_mcds_tag_purge_s {
 static void ngx_mcds_tag_counted(void *data, ngx_mcds_result_t *result);
 static void ngx_mcds_tag_write(ngx_mcds_tag_purge_t *purge);
 static void ngx_mcds_tag_raised(void *data, ngx_mcds_result_t *result);
-static void ngx_mcds_tag_read(ngx_mcds_tag_leg_t *leg);
-static void ngx_mcds_tag_got(void *data, ngx_mcds_result_t *result);
+static void ngx_mcds_tag_update(ngx_mcds_tag_leg_t *leg, ngx_uint_t server);
+static ngx_int_t ngx_mcds_tag_edit(void *data, ngx_mcds_result_t *now,
+    ngx_mcds_request_t *req);
 static void ngx_mcds_tag_set(void *data, ngx_mcds_result_t *result);
 static void ngx_mcds_tag_done(ngx_mcds_tag_purge_t *purge, ngx_uint_t rc);
 static void ngx_mcds_tag_end(ngx_mcds_tag_purge_t *purge);
@@ -109,11 +110,8 @@ ngx_mcds_tag_purge(ngx_mcds_pool_t *pool, ngx_str_t *record, ngx_uint_t how,
 
         leg = &purge->legs[i];
         leg->purge = purge;
-        leg->server = i;
         leg->op.handler = ngx_mcds_tag_counted;
         leg->op.data = leg;
-        leg->raise.handler = ngx_mcds_tag_raised;
-        leg->raise.data = purge;
 
         ngx_mcds_submit_to(pool, i, &req, &leg->op);
         purge->waiting++;
@@ -177,11 +175,13 @@ ngx_mcds_tag_write(ngx_mcds_tag_purge_t *purge)
         if (leg->counter < purge->counter) {
             req.delta = purge->counter - leg->counter;
 
-            ngx_mcds_submit_to(purge->pool, i, &req, &leg->raise);
+            leg->op.handler = ngx_mcds_tag_raised;
+
+            ngx_mcds_submit_to(purge->pool, i, &req, &leg->op);
             purge->waiting++;
         }
 
-        ngx_mcds_tag_read(leg);
+        ngx_mcds_tag_update(leg, i);
         purge->waiting++;
     }
 
@@ -194,35 +194,45 @@ ngx_mcds_tag_write(ngx_mcds_tag_purge_t *purge)
 static void
 ngx_mcds_tag_raised(void *data, ngx_mcds_result_t *result)
 {
+    ngx_mcds_tag_leg_t *leg = data;
+
     uint64_t  counter;
 
-    ngx_mcds_tag_done(data, ngx_mcds_tag_number(result, &counter));
+    ngx_mcds_tag_done(leg->purge, ngx_mcds_tag_number(result, &counter));
 }
 
 
+/* after so many tries the record is written over */
+
 static void
-ngx_mcds_tag_read(ngx_mcds_tag_leg_t *leg)
+ngx_mcds_tag_update(ngx_mcds_tag_leg_t *leg, ngx_uint_t server)
 {
-    ngx_mcds_request_t  req;
+    ngx_mcds_update_t  *update;
 
-    ngx_mcds_tag_request(&req, &leg->purge->record);
+    update = &leg->update;
 
-    req.verb = NGX_MCDS_GET;
-    req.want = NGX_MCDS_VALUE|NGX_MCDS_CAS;
-    req.limit = NGX_MCDS_TAG_RECORD;
+    update->pool = leg->purge->pool;
+    update->server = server + 1;
+    update->edit = ngx_mcds_tag_edit;
+    update->handler = ngx_mcds_tag_set;
+    update->data = leg;
+    update->max = NGX_MCDS_TAG_TRIES;
+    update->force = 1;
 
-    leg->op.handler = ngx_mcds_tag_got;
+    ngx_mcds_tag_request(&update->get, &leg->purge->record);
 
-    ngx_mcds_submit_to(leg->purge->pool, leg->server, &req, &leg->op);
+    update->get.verb = NGX_MCDS_GET;
+    update->get.want = NGX_MCDS_VALUE|NGX_MCDS_CAS;
+    update->get.limit = NGX_MCDS_TAG_RECORD;
+
+    ngx_mcds_update(update);
 }
 
 
-static void
-ngx_mcds_tag_got(void *data, ngx_mcds_result_t *result)
+static ngx_int_t
+ngx_mcds_tag_edit(void *data, ngx_mcds_result_t *now, ngx_mcds_request_t *req)
 {
-    u_char                 buf[NGX_MCDS_TAG_RECORD + 1];
     uint64_t               purged, deleted, n;
-    ngx_mcds_request_t     req;
     ngx_mcds_tag_leg_t    *leg;
     ngx_mcds_tag_purge_t  *purge;
 
@@ -230,17 +240,15 @@ ngx_mcds_tag_got(void *data, ngx_mcds_result_t *result)
     purge = leg->purge;
     n = purge->counter;
 
-    if (!ngx_mcds_answered(result->rc)
-        || result->rc == NGX_MCDS_SERVER_ERROR)
-    {
-        ngx_mcds_tag_done(purge, result->rc);
-        return;
+    if (!ngx_mcds_answered(now->rc) || now->rc == NGX_MCDS_SERVER_ERROR) {
+        ngx_mcds_tag_done(purge, now->rc);
+        return NGX_DONE;
     }
 
     /* what is not known is not valid any more, whatever it was */
 
-    if (result->rc != NGX_MCDS_OK
-        || ngx_mcds_tag_parse(result, &purged, &deleted) != NGX_OK)
+    if (now->rc != NGX_MCDS_OK
+        || ngx_mcds_tag_parse(now, &purged, &deleted) != NGX_OK)
     {
         purged = n;
         deleted = n;
@@ -252,25 +260,15 @@ ngx_mcds_tag_got(void *data, ngx_mcds_result_t *result)
         deleted = ngx_max(deleted, n);
     }
 
-    ngx_mcds_tag_request(&req, &purge->record);
-
-    req.verb = (result->rc == NGX_MCDS_NOT_FOUND) ? NGX_MCDS_ADD
-                                                  : NGX_MCDS_SET;
-    req.cas = (result->rc == NGX_MCDS_OK) ? result->cas : 0;
-
-    if (leg->tries++ == NGX_MCDS_TAG_TRIES) {
+    if (leg->update.tries == NGX_MCDS_TAG_TRIES) {
         deleted = purged;
-
-        req.verb = NGX_MCDS_SET;
-        req.cas = 0;
     }
 
-    req.text.data = buf;
-    req.text.len = ngx_sprintf(buf, "%uL %uL", purged, deleted) - buf;
+    req->text.data = leg->text;
+    req->text.len = ngx_sprintf(leg->text, "%uL %uL", purged, deleted)
+                    - leg->text;
 
-    leg->op.handler = ngx_mcds_tag_set;
-
-    ngx_mcds_submit_to(purge->pool, leg->server, &req, &leg->op);
+    return NGX_OK;
 }
 
 
@@ -278,22 +276,6 @@ static void
 ngx_mcds_tag_set(void *data, ngx_mcds_result_t *result)
 {
     ngx_mcds_tag_leg_t *leg = data;
-
-    switch (result->rc) {
-
-    case NGX_MCDS_NOT_STORED:
-    case NGX_MCDS_EXISTS:
-    case NGX_MCDS_NOT_FOUND:
-
-        /* somebody was faster: once more, with what is there now */
-
-        if (leg->tries <= NGX_MCDS_TAG_TRIES) {
-            ngx_mcds_tag_read(leg);
-            return;
-        }
-
-        break;
-    }
 
     ngx_mcds_tag_done(leg->purge, result->rc);
 }
