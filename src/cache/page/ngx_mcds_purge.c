@@ -41,11 +41,10 @@
 static ngx_mcds_purge_t *ngx_mcds_purge_create(ngx_mcds_pool_t *pool,
     ngx_str_t *key, ngx_uint_t how, uint64_t now, ngx_array_t *secrets,
     ngx_mcds_purge_pt handler, void *data);
-static void ngx_mcds_purge_get(ngx_mcds_purge_t *purge);
-static void ngx_mcds_purge_submit(ngx_mcds_purge_t *purge,
-    ngx_mcds_request_t *req, ngx_mcds_handler_pt handler);
-static void ngx_mcds_purge_got(void *data, ngx_mcds_result_t *result);
-static void ngx_mcds_purge_retire(ngx_mcds_purge_t *purge, ngx_uint_t rc);
+static ngx_int_t ngx_mcds_purge_edit(void *data, ngx_mcds_result_t *now,
+    ngx_mcds_request_t *req);
+static ngx_int_t ngx_mcds_purge_retire(ngx_mcds_purge_t *purge,
+    ngx_mcds_result_t *now, ngx_mcds_request_t *req);
 static void ngx_mcds_purge_later(ngx_event_t *ev);
 static void ngx_mcds_purge_set(void *data, ngx_mcds_result_t *result);
 static void ngx_mcds_purge_end(ngx_mcds_purge_t *purge, ngx_uint_t rc,
@@ -97,7 +96,9 @@ static ngx_mcds_purge_t *
 ngx_mcds_purge_create(ngx_mcds_pool_t *pool, ngx_str_t *key, ngx_uint_t how,
     uint64_t now, ngx_array_t *secrets, ngx_mcds_purge_pt handler, void *data)
 {
-    ngx_mcds_purge_t  *purge;
+    ngx_mcds_purge_t    *purge;
+    ngx_mcds_update_t   *update;
+    ngx_mcds_request_t  *get;
 
     purge = ngx_calloc(sizeof(ngx_mcds_purge_t) + key->len, ngx_cycle->log);
     if (purge == NULL) {
@@ -115,123 +116,92 @@ ngx_mcds_purge_create(ngx_mcds_pool_t *pool, ngx_str_t *key, ngx_uint_t how,
     purge->key.len = key->len;
     ngx_memcpy(purge->key.data, key->data, key->len);
 
-    ngx_mcds_purge_get(purge);
+    update = &purge->update;
+
+    update->pool = pool;
+    update->edit = ngx_mcds_purge_edit;
+    update->handler = ngx_mcds_purge_set;
+    update->data = purge;
+
+    if (how != NGX_MCDS_PURGE_RETIRE) {
+        update->max = NGX_MCDS_PURGE_TRIES;
+        update->force = 1;
+    }
+
+    get = &update->get;
+
+    get->verb = NGX_MCDS_GET;
+    get->want = NGX_MCDS_VALUE|NGX_MCDS_CAS|NGX_MCDS_FLAGS;
+    get->newer = ngx_mcds_newer;
+    get->key = purge->key;
+    get->limit = NGX_MCDS_PURGE_LIMIT;
+    get->bulk = 1;
+    get->page = 1;
+    get->movable = 1;
+
+    ngx_mcds_update(update);
 
     return purge;
 }
 
 
-static void
-ngx_mcds_purge_get(ngx_mcds_purge_t *purge)
+static ngx_int_t
+ngx_mcds_purge_edit(void *data, ngx_mcds_result_t *now,
+    ngx_mcds_request_t *req)
 {
-    ngx_mcds_request_t  req;
+    ngx_mcds_purge_t *purge = data;
 
-    ngx_memzero(&req, sizeof(ngx_mcds_request_t));
+    ngx_mcds_value_t  *value;
 
-    req.verb = NGX_MCDS_GET;
-    req.want = NGX_MCDS_VALUE|NGX_MCDS_CAS|NGX_MCDS_FLAGS;
-    req.newer = ngx_mcds_newer;
-    req.key = purge->key;
-    req.limit = NGX_MCDS_PURGE_LIMIT;
-    req.bulk = 1;
-    req.page = 1;
-    req.movable = 1;
-
-    ngx_mcds_purge_submit(purge, &req, ngx_mcds_purge_got);
-}
-
-
-static void
-ngx_mcds_purge_submit(ngx_mcds_purge_t *purge, ngx_mcds_request_t *req,
-    ngx_mcds_handler_pt handler)
-{
-    purge->op.handler = handler;
-    purge->op.data = purge;
-
-    ngx_mcds_submit(purge->pool, req, &purge->op);
-}
-
-
-static void
-ngx_mcds_purge_got(void *data, ngx_mcds_result_t *result)
-{
-    uint64_t             cas;
-    ngx_uint_t           there;
-    ngx_mcds_value_t    *value;
-    ngx_mcds_purge_t    *purge;
-    ngx_mcds_request_t   req;
-
-    purge = data;
-
-    if (!ngx_mcds_answered(result->rc)
-        || result->rc == NGX_MCDS_SERVER_ERROR)
-    {
-        ngx_mcds_purge_end(purge, result->rc, 0);
-        return;
+    if (!ngx_mcds_answered(now->rc) || now->rc == NGX_MCDS_SERVER_ERROR) {
+        ngx_mcds_purge_end(purge, now->rc, 0);
+        return NGX_DONE;
     }
 
-    there = (result->rc == NGX_MCDS_OK);
-    cas = there ? result->cas : 0;
-
-    purge->deleted = (result->rc != NGX_MCDS_NOT_FOUND);
+    purge->deleted = (now->rc != NGX_MCDS_NOT_FOUND);
 
     purge->stamp = purge->now;
-    value = there ? ngx_mcds_purge_mark(purge, result) : NULL;
+    value = (now->rc == NGX_MCDS_OK) ? ngx_mcds_purge_mark(purge, now) : NULL;
 
     if (purge->how == NGX_MCDS_PURGE_RETIRE) {
-        ngx_mcds_purge_retire(purge, result->rc);
-        return;
+        return ngx_mcds_purge_retire(purge, now, req);
     }
-
-    ngx_memzero(&req, sizeof(ngx_mcds_request_t));
 
     if (value == NULL) {
         value = ngx_mcds_purge_tombstone(purge);
-        req.ttl = (purge->pool->replicas > 1) ? NGX_MCDS_PURGED_TTL_AWAY
-                                              : NGX_MCDS_PURGED_TTL;
+        req->ttl = (purge->pool->replicas > 1) ? NGX_MCDS_PURGED_TTL_AWAY
+                                               : NGX_MCDS_PURGED_TTL;
     }
 
     if (value == NULL) {
         ngx_mcds_purge_end(purge, NGX_MCDS_BUSY, 0);
-        return;
+        return NGX_DONE;
     }
 
     /* an item without a CAS, or one that is too large, is just replaced */
 
-    req.verb = (result->rc == NGX_MCDS_NOT_FOUND) ? NGX_MCDS_ADD
-                                                  : NGX_MCDS_SET;
-    req.want = NGX_MCDS_CAS;
-    req.key = purge->key;
-    req.cas = cas;
-    req.flags = ngx_mcds_entry_client_flags(value);
-    req.value = value;
-    req.every = 1;
-    req.page = 1;
-    req.movable = 1;
+    req->want = NGX_MCDS_CAS;
+    req->flags = ngx_mcds_entry_client_flags(value);
+    req->value = value;
+    req->every = 1;
 
-    if (purge->tries++ >= NGX_MCDS_PURGE_TRIES) {
-        req.verb = NGX_MCDS_SET;
-        req.cas = 0;
-    }
+    purge->ejected = ngx_mcds_ejected(purge->pool, req);
 
-    purge->ejected = ngx_mcds_ejected(purge->pool, &req);
-
-    ngx_mcds_purge_submit(purge, &req, ngx_mcds_purge_set);
-
-    ngx_mcds_value_unref(value);
+    return NGX_OK;
 }
 
 
 /* a page alone; one that is stored meanwhile goes, too, and is built again */
 
-static void
-ngx_mcds_purge_retire(ngx_mcds_purge_t *purge, ngx_uint_t rc)
+static ngx_int_t
+ngx_mcds_purge_retire(ngx_mcds_purge_t *purge, ngx_mcds_result_t *now,
+    ngx_mcds_request_t *req)
 {
-    ngx_mcds_request_t  req;
-
-    if (rc == NGX_MCDS_NOT_FOUND && purge->tries++ == 0) {
+    if (now->rc == NGX_MCDS_NOT_FOUND && !purge->looked) {
 
         /* it may just be on its way to memcached */
+
+        purge->looked = 1;
 
         purge->event.handler = ngx_mcds_purge_later;
         purge->event.data = purge;
@@ -239,32 +209,28 @@ ngx_mcds_purge_retire(ngx_mcds_purge_t *purge, ngx_uint_t rc)
         purge->event.cancelable = 1;
 
         ngx_add_timer(&purge->event, NGX_MCDS_PURGE_LATER);
-        return;
+        return NGX_DONE;
     }
 
     if (purge->found != NGX_MCDS_PURGED_PAGE) {
         ngx_mcds_purge_end(purge, NGX_MCDS_OK, 0);
-        return;
+        return NGX_DONE;
     }
 
-    ngx_memzero(&req, sizeof(ngx_mcds_request_t));
+    req->verb = NGX_MCDS_TOUCH;
+    req->cas = 0;
+    req->ttl = NGX_MCDS_PURGE_RETIRED;
 
-    req.verb = NGX_MCDS_TOUCH;
-    req.key = purge->key;
-    req.ttl = NGX_MCDS_PURGE_RETIRED;
-    req.page = 1;
-    req.movable = 1;
-
-    purge->tries = NGX_MCDS_PURGE_TRIES + 1;
-
-    ngx_mcds_purge_submit(purge, &req, ngx_mcds_purge_set);
+    return NGX_OK;
 }
 
 
 static void
 ngx_mcds_purge_later(ngx_event_t *ev)
 {
-    ngx_mcds_purge_get(ev->data);
+    ngx_mcds_purge_t *purge = ev->data;
+
+    ngx_mcds_update(&purge->update);
 }
 
 
@@ -283,15 +249,11 @@ ngx_mcds_purge_set(void *data, ngx_mcds_result_t *result)
         ngx_mcds_purge_end(purge, NGX_MCDS_OK, result->cas);
         return;
 
-    case NGX_MCDS_EXISTS:
-    case NGX_MCDS_NOT_STORED:
-    case NGX_MCDS_NOT_FOUND:
     case NGX_MCDS_TOO_LARGE:
 
-        /* somebody was faster: once more, with what is there now */
+        /* memcached has removed the page: once more, without it */
 
-        if (purge->tries <= NGX_MCDS_PURGE_TRIES) {
-            ngx_mcds_purge_get(purge);
+        if (ngx_mcds_update_again(&purge->update) == NGX_OK) {
             return;
         }
 
@@ -504,9 +466,7 @@ ngx_mcds_purge_again(ngx_event_t *ev)
     purge->running = 1;
     ngx_mcds_purge_nrunning++;
 
-    purge->tries = 0;
-
-    ngx_mcds_purge_get(purge);
+    ngx_mcds_update(&purge->update);
 }
 
 

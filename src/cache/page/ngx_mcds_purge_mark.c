@@ -70,7 +70,7 @@ ngx_mcds_purge_mark(ngx_mcds_purge_t *purge, ngx_mcds_result_t *result)
 
     if (purge->how == NGX_MCDS_PURGE_INVALIDATE
         && result->cas != 0
-        && purge->tries < NGX_MCDS_PURGE_TRIES)
+        && purge->update.tries < NGX_MCDS_PURGE_TRIES)
     {
         value = ngx_mcds_value_create(result->len + NGX_MCDS_PURGE_SPARE,
                                       ngx_cycle->log);

@@ -15,6 +15,7 @@
 #include <ngx_event.h>
 #include "ngx_mcds_body_cut.h"
 #include "ngx_mcds_purge.h"
+#include "ngx_mcds_update.h"
 
 
 /* then the page is deleted, whatever it is by now */
@@ -29,7 +30,7 @@ typedef struct {
     ngx_array_t          *secrets;
     ngx_mcds_purge_pt     handler;     /* NULL: it was called */
     void                 *data;
-    ngx_mcds_op_t         op;
+    ngx_mcds_update_t     update;
 
     ngx_queue_t           queue;       /* in ngx_mcds_purge_waiting */
     ngx_event_t           event;       /* until the second look, or the next
@@ -39,7 +40,7 @@ typedef struct {
     unsigned              surely:1;
     unsigned              late:1;      /* counted in ngx_mcds_purge_nlate */
     unsigned              running:1;   /* ... in ngx_mcds_purge_nrunning */
-    ngx_uint_t            tries;
+    unsigned              looked:1;    /* for a page that makes room */
     ngx_mcds_cut_t        cut;         /* the parts of what is deleted */
     ngx_uint_t            found;       /* ngx_mcds_purged_e */
     ngx_uint_t            deleted;     /* it was before, or is not known */
