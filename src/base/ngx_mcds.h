@@ -243,6 +243,36 @@ ngx_mcds_same(ngx_str_t *a, ngx_str_t *b)
 
 
 /*
+ * 1 if a text of the same length is the name, in any case.  A name consists of
+ * letters, digits, hyphens and slashes.  Of these only letters have bit 0x40,
+ * and the two cases of a letter differ in bit 0x20.
+ */
+
+static ngx_inline ngx_uint_t
+ngx_mcds_is_name(u_char *text, u_char *name, size_t len)
+{
+    uint64_t  t, n;
+
+    for ( /* void */ ; len >= 8; text += 8, name += 8, len -= 8) {
+        ngx_memcpy(&t, text, 8);
+        ngx_memcpy(&n, name, 8);
+
+        if ((t ^ n) & ~(n >> 1 & 0x2020202020202020ULL)) {
+            return 0;
+        }
+    }
+
+    for ( /* void */ ; len; text++, name++, len--) {
+        if ((*text ^ *name) & ~(*name >> 1 & 0x20)) {
+            return 0;
+        }
+    }
+
+    return 1;
+}
+
+
+/*
  * Fills bytes with random ones: from getrandom(), or from ngx_random() if the
  * kernel's generator would block.
  */

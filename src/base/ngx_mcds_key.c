@@ -10,6 +10,9 @@
 #include "ngx_mcds_key.h"
 
 
+#define NGX_MCDS_KEY_ONES  0x0101010101010101ULL
+
+
 static void ngx_mcds_key_make(ngx_mcds_key_t *key, ngx_str_t *prefix,
     ngx_str_t *base, ngx_str_t *suffix, ngx_str_t *mark);
 static u_char *ngx_mcds_key_copy(u_char *p, ngx_str_t *text);
@@ -150,15 +153,40 @@ ngx_mcds_key_copy(u_char *p, ngx_str_t *text)
 static ngx_uint_t
 ngx_mcds_key_plain(ngx_str_t *text)
 {
-    size_t  i;
+    u_char  *last;
 
-    for (i = 0; i < text->len; i++) {
-        if (text->data[i] < 0x21 || text->data[i] > 0x7e) {
-            return 0;
+    last = text->data + text->len;
+
+    return ngx_mcds_key_end(text->data, last) == last;
+}
+
+
+u_char *
+ngx_mcds_key_end(u_char *p, u_char *last)
+{
+    uint64_t  word, del;
+
+    while (last - p >= 8) {
+        ngx_memcpy(&word, p, 8);
+
+        /* is one of eight bytes below 0x21, DEL, or above? */
+
+        del = word ^ (NGX_MCDS_KEY_ONES * 0x7f);
+
+        word |= (word - NGX_MCDS_KEY_ONES * 0x21) | (del - NGX_MCDS_KEY_ONES);
+
+        if (word & (NGX_MCDS_KEY_ONES * 0x80)) {
+            break;
         }
+
+        p += 8;
     }
 
-    return 1;
+    while (p < last && *p > 0x20 && *p < 0x7f) {
+        p++;
+    }
+
+    return p;
 }
 
 
@@ -166,7 +194,5 @@ static ngx_uint_t
 ngx_mcds_key_of_page(ngx_str_t *text)
 {
     return text->len
-           && ngx_strlchr(text->data, text->data + text->len,
-                          NGX_MCDS_KEY_PAGE)
-              != NULL;
+           && memchr(text->data, NGX_MCDS_KEY_PAGE, text->len) != NULL;
 }

@@ -80,6 +80,14 @@ void ngx_mcds_key_show(ngx_mcds_key_t *key, ngx_str_t *text);
 ngx_int_t ngx_mcds_key_check_prefix(ngx_str_t *prefix);
 
 
+/*
+ * Returns the first byte that a key cannot have, one that is not 0x21 to 0x7e,
+ * or last.
+ */
+
+u_char *ngx_mcds_key_end(u_char *p, u_char *last);
+
+
 /* Returns 1 if the text ends with the suffix. */
 
 ngx_uint_t ngx_mcds_key_ends(ngx_str_t *text, ngx_str_t *suffix);

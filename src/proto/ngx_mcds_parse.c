@@ -7,6 +7,7 @@
 #include <ngx_config.h>
 #include <ngx_core.h>
 #include "ngx_mcds_codec.h"
+#include "ngx_mcds_key.h"
 
 
 /* the length of the excerpt of a malformed line that is logged */
@@ -342,15 +343,14 @@ ngx_mcds_parse_key(ngx_str_t *key, u_char *p, u_char *last)
 {
     key->data = p;
 
-    for ( /* void */ ; p < last && *p != ' '; p++) {
-        if (*p < 0x21 || *p > 0x7e) {
-            return NULL;
-        }
-    }
+    p = ngx_mcds_key_end(p, last);
 
     key->len = p - key->data;
 
-    if (key->len == 0 || key->len > NGX_MCDS_MAX_KEY) {
+    if (key->len == 0
+        || key->len > NGX_MCDS_MAX_KEY
+        || (p < last && *p != ' '))
+    {
         return NULL;
     }
 

@@ -955,6 +955,7 @@ test_header_lines(void)
         { ngx_string("A:  two spaces \r\n"), NGX_OK },
         { ngx_string("A: \t b\tc\t\r\n"), NGX_OK },
         { ngx_string("A: 0123456789\t0123456789\r\n"), NGX_OK },
+        { ngx_string("A: 0\t \t\t !12\t 345678\t \r\n"), NGX_OK },
         { ngx_string("A: \xc3\xa4\xff\x80\r\n"), NGX_OK },
         { ngx_string("!#$%&'*+-.^_`|~09azAZ: b\r\n"), NGX_OK },
         { ngx_string("\r\n"), NGX_DECLINED },

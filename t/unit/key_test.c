@@ -9,6 +9,7 @@
 
 #include <ngx_config.h>
 #include <ngx_core.h>
+#include "ngx_mcds.h"
 #include "ngx_mcds_key.h"
 #include "tap.h"
 
@@ -18,6 +19,8 @@
 
 static void test_lengths(void);
 static void test_bytes(void);
+static void test_places(void);
+static void test_names(void);
 static void test_marks(void);
 static void test_known(void);
 static void test_null(void);
@@ -43,6 +46,8 @@ main(void)
 
     test_lengths();
     test_bytes();
+    test_places();
+    test_names();
     test_marks();
     test_known();
     test_null();
@@ -167,6 +172,78 @@ test_bytes(void)
     }
 
     ok(wrong == 0, "the same for the bytes of a suffix");
+}
+
+
+/* each byte at each place of a text that is looked at by words */
+
+static void
+test_places(void)
+{
+    u_char      text[24], *p;
+    size_t      len, at;
+    ngx_uint_t  ch, wrong;
+
+    wrong = 0;
+
+    for (len = 0; len <= sizeof(text); len++) {
+
+        p = malloc(len + 1);
+
+        for (at = 0; at < len; at++) {
+            for (ch = 0; ch < 256; ch++) {
+                memset(p, '~', len);
+                p[at] = (u_char) ch;
+
+                wrong += ngx_mcds_key_end(p, p + len)
+                         != p + (ch >= 0x21 && ch <= 0x7e ? len : at);
+            }
+        }
+
+        wrong += ngx_mcds_key_end(p, p) != p;
+
+        free(p);
+    }
+
+    ok(wrong == 0, "the first other byte is found wherever it is");
+}
+
+
+/* as strncasecmp() compares them */
+
+static void
+test_names(void)
+{
+    u_char      text[32];
+    size_t      len, at;
+    ngx_uint_t  i, ch, same, wrong;
+
+    static const char  *names[] = {
+        "TE", "ETag", "h2c", "Expires", "X-Accel-", "text/plain",
+        "Last-Modified", "Proxy-Authentication-Info"
+    };
+
+    wrong = 0;
+    same = 0;
+
+    for (i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+        len = strlen(names[i]);
+
+        for (at = 0; at < len; at++) {
+            for (ch = 0; ch < 256; ch++) {
+                memcpy(text, names[i], len);
+                text[at] = (u_char) ch;
+
+                same += ngx_mcds_is_name(text, (u_char *) names[i], len);
+
+                wrong += ngx_mcds_is_name(text, (u_char *) names[i], len)
+                         != (ngx_strncasecmp(text, (u_char *) names[i], len)
+                             == 0);
+            }
+        }
+    }
+
+    ok(wrong == 0 && same > 100, "names are the same in any case");
 }
 
 

@@ -38,17 +38,11 @@ static u_char  ngx_mcds_entry_magic[] = { 'M', 'C', 'D', 'S' };
 
 /* tchar of RFC 9110, 5.6.2 */
 
-static uint32_t  ngx_mcds_entry_token[] = {
-    0x00000000,
-                /* ?>=< ;:98 7654 3210  /.-, +*)( '&%$ #"!  */
-    0x03ff6cfa, /* 0000 0011 1111 1111  0110 1100 1111 1010 */
-                /* _^]\ [ZYX WVUT SRQP  ONML KJIH GFED CBA@ */
-    0xc7fffffe, /* 1100 0111 1111 1111  1111 1111 1111 1110 */
-                /*  ~}| {zyx wvut srqp  onml kjih gfed cba` */
-    0x57ffffff, /* 0101 0111 1111 1111  1111 1111 1111 1111 */
-
-    0x00000000, 0x00000000, 0x00000000, 0x00000000
-};
+static u_char  ngx_mcds_entry_token[256] =
+    "\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0"
+    "\0!\0#$%&'\0\0*+\0-.\0" "0123456789\0\0\0\0\0\0"
+    "\0ABCDEFGHIJKLMNOPQRSTUVWXYZ\0\0\0^_"
+    "`abcdefghijklmnopqrstuvwxyz\0|\0~";
 
 
 ngx_int_t
@@ -440,7 +434,7 @@ ngx_mcds_entry_header(ngx_str_t *headers, ngx_str_t *name, ngx_str_t *value)
     p = headers->data;
     last = p + headers->len;
 
-    colon = ngx_strlchr(p, last, ':');
+    colon = memchr(p, ':', last - p);
     if (colon == NULL) {
         return NGX_DONE;
     }
@@ -695,9 +689,7 @@ ngx_mcds_entry_check_headers(ngx_mcds_entry_t *entry)
 static u_char *
 ngx_mcds_entry_name_end(u_char *p, u_char *last)
 {
-    while (p < last
-           && (ngx_mcds_entry_token[*p >> 5] & (1U << (*p & 0x1f))))
-    {
+    while (p < last && ngx_mcds_entry_token[*p]) {
         p++;
     }
 
@@ -719,14 +711,32 @@ ngx_mcds_entry_value_end(u_char *p, u_char *last)
 
         del = word ^ (NGX_MCDS_ENTRY_ONES * 0x7f);
 
-        if ((((word - NGX_MCDS_ENTRY_ONES * 0x20) & ~word)
-             | ((del - NGX_MCDS_ENTRY_ONES) & ~del))
-            & NGX_MCDS_ENTRY_HIGH)
-        {
-            break;
+        word = (((word - NGX_MCDS_ENTRY_ONES * 0x20) & ~word)
+                | ((del - NGX_MCDS_ENTRY_ONES) & ~del))
+               & NGX_MCDS_ENTRY_HIGH;
+
+        if (word == 0) {
+            p += 8;
+            continue;
         }
 
-        p += 8;
+#if (NGX_HAVE_LITTLE_ENDIAN && (__GNUC__ || __clang__))
+
+        /* the lowest one is the first; those above it may be wrong */
+
+        p += __builtin_ctzll(word) / 8;
+
+        if (*p != '\t') {
+            return p;
+        }
+
+        p++;
+
+#else
+
+        break;
+
+#endif
     }
 
     while (p < last && ((*p >= 0x20 && *p != 0x7f) || *p == '\t')) {

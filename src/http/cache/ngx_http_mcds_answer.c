@@ -83,7 +83,7 @@ ngx_http_mcds_header_dropped(ngx_str_t *name)
 {
     return ngx_http_mcds_header_in(ngx_http_mcds_dropped, name)
            || (name->len > 8
-               && ngx_strncasecmp(name->data, (u_char *) "X-Accel-", 8) == 0);
+               && ngx_mcds_is_name(name->data, (u_char *) "X-Accel-", 8));
 }
 
 

@@ -299,6 +299,7 @@ ngx_http_mcds_prepare(ngx_mcds_copy_t *copy)
     ngx_str_t                  headers, name, value;
     ngx_mcds_entry_t          *entry;
     ngx_http_mcds_line_t      *line;
+    ngx_http_mcds_header_t    *known;
     ngx_http_mcds_prepared_t  *prepared;
 
     if (copy->prepared) {
@@ -324,21 +325,26 @@ ngx_http_mcds_prepare(ngx_mcds_copy_t *copy)
 
     while (ngx_mcds_entry_header(&headers, &name, &value) == NGX_OK) {
 
-        /*
-         * an entry in memcached must not set the headers that frame the body
-         */
-
-        if (ngx_http_mcds_header_dropped(&name)) {
-            ngx_http_mcds_prepare_dropped(prepared, &name, &value);
-            continue;
-        }
-
         if (ngx_http_mcds_header_is(&name, "Content-Type")) {
             ngx_http_mcds_prepare_type(prepared, &value);
             continue;
         }
 
-        if (ngx_http_mcds_header_is(&name, "Last-Modified")) {
+        known = ngx_http_mcds_known(&name);
+
+        /*
+         * an entry in memcached must not set the headers that frame the body,
+         * of which none is known
+         */
+
+        if (known == NULL && ngx_http_mcds_header_dropped(&name)) {
+            ngx_http_mcds_prepare_dropped(prepared, &name, &value);
+            continue;
+        }
+
+        if (known
+            && known->offset == offsetof(ngx_http_headers_out_t, last_modified))
+        {
             prepared->last_modified = ngx_parse_http_time(value.data,
                                                           value.len);
         }
@@ -348,7 +354,7 @@ ngx_http_mcds_prepare(ngx_mcds_copy_t *copy)
         line->header.hash = 1;
         line->header.key = name;
         line->header.value = value;
-        line->known = ngx_http_mcds_known(&name);
+        line->known = known;
 
         if ((entry->flags & NGX_MCDS_ENTRY_ABSOLUTE)
             && ngx_http_mcds_header_is(&name, "Location")
@@ -416,7 +422,7 @@ ngx_http_mcds_known(ngx_str_t *name)
     for (known = ngx_http_mcds_headers; known->set; known++) {
 
         if (known->name.len == name->len
-            && ngx_strncasecmp(known->name.data, name->data, name->len) == 0)
+            && ngx_mcds_is_name(name->data, known->name.data, name->len))
         {
             return known;
         }

@@ -145,7 +145,7 @@ ngx_http_mcds_header_in(ngx_str_t *names, ngx_str_t *name)
 {
     for ( /* void */ ; names->len; names++) {
         if (name->len == names->len
-            && ngx_strncasecmp(name->data, names->data, name->len) == 0)
+            && ngx_mcds_is_name(name->data, names->data, name->len))
         {
             return 1;
         }

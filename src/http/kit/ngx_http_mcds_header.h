@@ -13,6 +13,7 @@
 #include <ngx_config.h>
 #include <ngx_core.h>
 #include <ngx_http.h>
+#include "ngx_mcds.h"
 
 
 /*
@@ -54,7 +55,7 @@ ngx_int_t ngx_http_mcds_header_send(ngx_http_request_t *r, ngx_uint_t status,
 
 #define ngx_http_mcds_header_is(s, name)                                      \
     ((s)->len == sizeof(name) - 1                                             \
-     && ngx_strncasecmp((s)->data, (u_char *) name, sizeof(name) - 1) == 0)
+     && ngx_mcds_is_name((s)->data, (u_char *) name, sizeof(name) - 1))
 
 /*
  * 1 if name is in the array names, which ends with an empty string; case does
