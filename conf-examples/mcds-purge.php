@@ -3,11 +3,13 @@
  * Plugin Name: mcds purge
  * Description: Purges pages from mcds when their posts change.
  *
- * Copy this file to wp-content/mu-plugins/.  It works with wordpress.conf:
- * pages carry tags in a header, and the location /purge of nginx purges them.
+ * Copy this file to wp-content/mu-plugins/.  The plugin needs the configuration
+ * wordpress.conf: it sends the tags of each page in a header, and purges pages
+ * by tag in the location /purge of nginx.
  */
 
-// each page names the posts that it shows; pages of several posts are "lists"
+// the tags of a page: one for each post that it shows, and "lists" if it is a
+// list of posts
 
 add_action('template_redirect', function () {
     $tags = is_singular() ? [] : ['lists'];
@@ -19,8 +21,8 @@ add_action('template_redirect', function () {
     header('Cache-Tag: ' . implode(' ', array_slice($tags, 0, 100)));
 }, 0);
 
-// a change purges at the end of its request, once; menus and templates are on
-// all pages
+// collects the posts that a request changes, and purges their pages once, at
+// the end of the request
 
 add_action('clean_post_cache', function ($id, $post) {
     static $changed = [];
@@ -50,7 +52,7 @@ function mcds_purge($changed)
     foreach ($changed as $id => $type) {
         $post = get_post($id);
 
-        // a post that was withdrawn must no longer be shown
+        // the pages of a post that is no longer public must not be served stale
 
         if ($post && $post->post_status == 'publish' && !$post->post_password) {
             $purge['invalidate'][] = "tag=lists&tag=post-$id";

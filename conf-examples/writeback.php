@@ -1,11 +1,12 @@
 <?php
 
-// The database of writeback.conf: totals of counters in SQLite.
+// The interface between writeback.conf and a database of SQLite, which has the
+// totals of counters.
 //
-//   GET  ?key=views:1     the number that this counter starts from
+//   GET  ?key=views:1     returns the number from which this counter starts
 //   POST [{"key": "views:1", "delta": 5}, ...]
-//                         adds the views; a batch that arrives twice is
-//                         added only once
+//                         adds the new views to the totals; a batch that
+//                         arrives twice is added only once
 
 try {
     $db = new PDO('sqlite:' . $_SERVER['DATABASE'], null, null, [
@@ -36,7 +37,7 @@ try {
 
 } catch (Throwable $e) {
 
-    // nginx sends the batch again
+    // after this status, nginx sends the batch again
 
     error_log($e->getMessage());
     http_response_code(500);
