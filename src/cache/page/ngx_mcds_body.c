@@ -12,16 +12,16 @@
 #include "ngx_mcds_sign.h"
 
 
-/* what a broken page leaves behind goes away after so many seconds */
+/* the parts of a damaged page expire after so many seconds */
 #define NGX_MCDS_BODY_LINGER      60
 
 
 struct ngx_mcds_body_s {
     ngx_mcds_copy_t     *copy;
-    uint32_t             next;        /* to be taken */
-    uint32_t             ahead;       /* to be asked for */
-    uint32_t             last;        /* not to be */
-    ngx_uint_t           held;        /* taken, not done */
+    uint32_t             next;        /* the next part to take */
+    uint32_t             ahead;       /* the next part to read */
+    uint32_t             last;        /* the end of the parts to read */
+    ngx_uint_t           held;        /* parts taken and not done */
     ngx_array_t         *secrets;     /* or NULL */
     ngx_mcds_body_slot_t slots[NGX_MCDS_WINDOW];
 
@@ -29,7 +29,7 @@ struct ngx_mcds_body_s {
     void               (*handler)(void *data);
     void                *data;
 
-    unsigned             again:1;     /* "next" was asked a second time */
+    unsigned             again:1;     /* part "next" was read again */
 };
 
 
@@ -183,7 +183,7 @@ ngx_mcds_body_next(ngx_mcds_body_t *body, ngx_mcds_body_part_t **part,
             return ngx_mcds_body_lost(body, rc);
         }
 
-        /* the connection may have been closed for another's reasons */
+        /* the connection may have been closed because of another command */
 
         body->again = 1;
 
@@ -253,7 +253,7 @@ ngx_mcds_body_check_part(ngx_mcds_body_t *body, ngx_mcds_body_part_t *part)
         return NGX_DECLINED;
     }
 
-    /* for all who are given this part */
+    /* for all requests that share this part */
 
     part->checked = body->secrets;
 
@@ -309,7 +309,10 @@ ngx_mcds_body_remove(ngx_mcds_copy_t *copy)
 
     page = copy->page;
 
-    /* the next request builds it anew; not if somebody has done so */
+    /*
+     * The next request builds the page again; a page that was built meanwhile
+     * stays.
+     */
 
     if (copy->stamp.cas) {
         ngx_memzero(&req, sizeof(ngx_mcds_request_t));

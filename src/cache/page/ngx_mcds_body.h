@@ -2,9 +2,10 @@
 /*
  * Copyright (C) mcds authors
  *
- * The source of bodies that lie outside of their entry, see
- * ngx_mcds_body_cut.h: requests that want the same part at the same time share
- * it, and of each body only a window is in memory or on its way.
+ * The source of bodies that are stored outside of their entry, see
+ * ngx_mcds_body_cut.h.  Requests that need the same part at the same time share
+ * one read of it.  Of each body only a window of parts is in memory or being
+ * read.
  */
 
 
@@ -19,7 +20,10 @@
 #include "ngx_mcds_split.h"
 
 
-/* parts of a body that are read ahead, or not taken by the client */
+/*
+ * the maximum number of parts of a body that are being read, wait to be taken,
+ * or are not yet sent to the client
+ */
 #define NGX_MCDS_WINDOW           4
 
 
@@ -28,69 +32,99 @@ typedef struct ngx_mcds_body_part_s  ngx_mcds_body_part_t;
 
 
 /*
- * Looks whether all parts of a copy are there, and reads the first ones unless
- * window is 0; they are kept in memory while the handler runs, for bodies that
- * are opened then.  The handler is called once, not from inside of this
- * call: NGX_MCDS_OK; NGX_MCDS_NOT_FOUND, a part is missing or wrong; any other:
- * memcached did not say.  NGX_ERROR: out of memory, it is not called.
+ * The result of a check: NGX_MCDS_OK, all parts are there; NGX_MCDS_NOT_FOUND,
+ * a part is missing or invalid; any other code: memcached did not answer.
  */
 
 typedef void (*ngx_mcds_body_pt)(void *data, ngx_uint_t rc);
+
+
+/*
+ * Checks whether memcached has all parts of a copy's body.  Unless window is 0,
+ * the first parts are also read; they stay in memory until the handler returns,
+ * for bodies that it opens.  The handler is called once, never from inside of
+ * this call.  Returns NGX_ERROR, and calls no handler, if out of memory.
+ */
 
 ngx_int_t ngx_mcds_body_check(ngx_mcds_copy_t *copy, ngx_uint_t window,
     ngx_mcds_body_pt handler, void *data);
 
 
 /*
- * Reads the body of a copy, and begins to, from a byte that
- * ngx_mcds_body_skip() has returned, or 0, at least to the one before to; NULL
- * when out of memory.  Bytes that lie in the entry are not read.  Takes a
- * reference of the copy.  secrets: a part that none of them has signed is lost;
- * or NULL.  handler is called, from an event of its own, when next is to be
- * called again after NGX_AGAIN.
+ * Opens the body of a copy, and starts to read the parts with the bytes from
+ * "from" to the one before "to".  "from" is 0 or a result of
+ * ngx_mcds_body_skip().  Bytes in the entry itself are not read.  The body
+ * takes a reference of the copy.  With secrets, a part that none of them has
+ * signed counts as lost; NULL: parts are not checked.  After
+ * ngx_mcds_body_next() has returned NGX_AGAIN, an event calls the handler when
+ * the caller may try again.  Returns NULL if out of memory.
  */
 
 ngx_mcds_body_t *ngx_mcds_body_open(ngx_mcds_copy_t *copy, off_t from,
     off_t to, ngx_array_t *secrets, void (*handler)(void *data), void *data);
+
+
+/*
+ * Closes a body; its handler is not called any more.  Parts that were taken
+ * stay valid until ngx_mcds_body_done().
+ */
+
 void ngx_mcds_body_close(ngx_mcds_body_t *body);
 
 
 /*
- * NGX_OK: the next part and its data, which live until ngx_mcds_body_done()
- * is called for the part.  NGX_BUSY: too many have not been done yet;
- * NGX_AGAIN: it is on its way; NGX_DONE: there are no more; NGX_ERROR: it is
- * lost (logged), and if it is gone for ever the page is taken away, too.
+ * Takes the next part of a body.  NGX_OK: *part, and *data in it, are valid
+ * until ngx_mcds_body_done().  NGX_BUSY: NGX_MCDS_WINDOW parts are taken and
+ * not done.  NGX_AGAIN: the part is being read.  NGX_DONE: there are no more
+ * parts.  NGX_ERROR: the part is lost (logged); if memcached does not have the
+ * part, the page is removed, too.
  */
 
 ngx_int_t ngx_mcds_body_next(ngx_mcds_body_t *body,
     ngx_mcds_body_part_t **part, ngx_str_t *data);
 
 
-/* NGX_OK if none of the parts that are here by now is one that is not signed */
+/*
+ * Returns NGX_OK if all parts that have arrived are signed, otherwise
+ * NGX_DECLINED.
+ */
 ngx_int_t ngx_mcds_body_signed(ngx_mcds_body_t *body);
 
 
-/* the bytes before a byte that need not be read to get it */
+/*
+ * Returns the number of bytes that need not be read to reach a byte: the offset
+ * of its part in the whole body, or 0.
+ */
 off_t ngx_mcds_body_skip(ngx_mcds_entry_t *entry, off_t byte);
 
 
-/* 1: next would be NGX_DONE */
+/*
+ * Returns 1 if all parts were taken, so that ngx_mcds_body_next() returns
+ * NGX_DONE.
+ */
 ngx_uint_t ngx_mcds_body_ended(ngx_mcds_body_t *body);
 
 
-/* body may be NULL when it was destroyed before */
+/*
+ * Releases a part that was taken, and reads the next ones.  body must be NULL
+ * if the body has been closed.
+ */
 void ngx_mcds_body_done(ngx_mcds_body_t *body, ngx_mcds_body_part_t *part);
 
 
-/* takes the page of a copy away, since its body is lost or broken */
+/*
+ * Removes the page of a copy whose body is lost or damaged.  The page is
+ * deleted only if memcached still has this version; the parts expire after a
+ * minute.
+ */
 
 void ngx_mcds_body_remove(ngx_mcds_copy_t *copy);
 
 
 /*
- * Gives a copy the parts that are still in memory, so that memcached need not
- * be asked for them; NGX_DECLINED if there are not all of them.  They are freed
- * with the copy.
+ * Gives a copy the parts that a split still has in memory, so that requests
+ * need not read them from memcached; they are freed with the copy.  Returns
+ * NGX_DECLINED if not all parts are in memory, or if out of memory.
  */
 
 ngx_int_t ngx_mcds_body_keep(ngx_mcds_copy_t *copy, ngx_mcds_split_t *split);

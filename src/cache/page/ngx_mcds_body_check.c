@@ -2,7 +2,7 @@
 /*
  * Copyright (C) mcds authors
  *
- * Looks whether all parts of a body are in memcached.
+ * Checks whether all parts of a body are in memcached.
  */
 
 
@@ -13,7 +13,7 @@
 #include "ngx_mcds_body_part.h"
 
 
-/* parts that are looked for at once, of one copy */
+/* the maximum number of parts of a copy that are checked at once */
 #define NGX_MCDS_BODY_LOOKS       128
 
 
@@ -27,7 +27,7 @@ typedef struct {
 typedef struct ngx_mcds_open_s  ngx_mcds_open_t;
 
 
-/* looks for one part after the other */
+/* one of the parallel queries, which checks one part after another */
 
 typedef struct {
     ngx_mcds_open_t     *open;
@@ -39,10 +39,10 @@ struct ngx_mcds_open_s {
     ngx_queue_t          queue;
     ngx_queue_t          openers;
     ngx_mcds_copy_t     *copy;
-    ngx_uint_t           n;           /* slots */
+    ngx_uint_t           n;           /* number of slots */
     ngx_mcds_body_slot_t slots[NGX_MCDS_WINDOW];
-    uint32_t             next;        /* part to be looked for */
-    ngx_uint_t           missing;     /* answers */
+    uint32_t             next;        /* the next part to check */
+    ngx_uint_t           missing;     /* queries not answered */
     ngx_uint_t           rc;
     ngx_event_t          event;
     ngx_mcds_look_t      looks[1];
@@ -55,7 +55,7 @@ static void ngx_mcds_body_take_rc(ngx_mcds_open_t *open, ngx_uint_t rc);
 static void ngx_mcds_body_check_handler(ngx_event_t *ev);
 
 
-/* of this worker */
+/* the checks of this worker */
 
 static ngx_queue_t  ngx_mcds_body_checks;
 
@@ -198,7 +198,7 @@ ngx_mcds_body_looked(void *data, ngx_mcds_result_t *result)
 }
 
 
-/* that something is missing says more than that something is not known */
+/* A missing part decides the result, even if another part is unknown. */
 
 static void
 ngx_mcds_body_take_rc(ngx_mcds_open_t *open, ngx_uint_t rc)

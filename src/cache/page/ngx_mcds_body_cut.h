@@ -2,8 +2,8 @@
 /*
  * Copyright (C) mcds authors
  *
- * Bodies that are larger than an item lie outside of their entry, in parts, see
- * ngx_mcds_part.h.
+ * A body that is larger than an item is cut into parts, which are stored
+ * outside of the entry, see ngx_mcds_part.h.
  */
 
 
@@ -18,34 +18,36 @@
 #include "ngx_mcds_entry.h"
 
 
-/* how a body was cut; zeroed memory: it was not */
+/* How a body was cut; in zeroed memory: not at all. */
 
 typedef struct {
     uint64_t           generation;
     uint64_t           total;
     uint32_t           parts;
-    uint32_t           part;          /* length of the data of each */
+    uint32_t           part;          /* length of the data of each part but the
+                                         last */
 } ngx_mcds_cut_t;
 
 
-/* 1 if the body, or some of it, lies outside of the entry */
+/* 1 if the body, or a part of it, is stored outside of the entry */
 
 #define ngx_mcds_body_apart(entry)  ((entry)->parts != 0)
 
 
-/*
- * cut: takes from an entry how its body was cut.  same: 1 if it is that of the
- * entry.
- */
+/* Sets *cut to how the body of an entry was cut. */
 
 void ngx_mcds_body_cut(ngx_mcds_entry_t *entry, ngx_mcds_cut_t *cut);
+
+
+/* Returns 1 if the entry has the body that *cut describes. */
+
 ngx_uint_t ngx_mcds_body_same(ngx_mcds_cut_t *cut, ngx_mcds_entry_t *entry);
 
 
 /*
- * Removes a body that no page refers to any more: linger is the seconds that it
- * stays for those who still read it; 0: none.  Nothing happens if it was not
- * cut.
+ * Removes the parts of a body to which no page refers any more.  They expire
+ * after linger seconds, so that requests that are reading the body can finish;
+ * 0: they are deleted.  Has no effect on a body that was not cut.
  */
 
 void ngx_mcds_body_drop(ngx_mcds_pool_t *pool, ngx_str_t *key,

@@ -2,7 +2,7 @@
 /*
  * Copyright (C) mcds authors
  *
- * Parts of bodies in memory, or on their way there, which requests share.
+ * The parts of bodies, in memory or being read, which requests share.
  */
 
 
@@ -12,17 +12,19 @@
 #include "ngx_mcds_body_part.h"
 
 
-/* asked for and not answered, of all requests to a pool; bytes */
+/* the maximum number of bytes being read from a pool, for all requests */
 #define NGX_MCDS_BODY_FLYING      (4 * 1024 * 1024)
 
-/* parts that requests share, and bytes of them without their values; beyond
-   that, each request reads its own */
+/*
+ * The limits of shared parts: their number, and their bytes without the values.
+ * Beyond them each request reads its own parts.
+ */
 #define NGX_MCDS_PARTS_BUCKETS    1024
 #define NGX_MCDS_PARTS            262144
 #define NGX_MCDS_PARTS_SIZE       (64 * 1024 * 1024)
 
 
-/* the parts of a pool that are to be asked for, in this worker */
+/* the parts of a pool that this worker has still to read */
 
 struct ngx_mcds_line_s {
     ngx_mcds_line_t     *next;
@@ -40,7 +42,7 @@ static void ngx_mcds_body_part_arrived(ngx_mcds_body_part_t *part,
     ngx_uint_t rc);
 
 
-/* of this worker */
+/* the parts of this worker */
 
 static ngx_mcds_line_t   *ngx_mcds_lines;
 static ngx_mcds_index_node_t  *ngx_mcds_parts_buckets[NGX_MCDS_PARTS_BUCKETS];
@@ -116,7 +118,7 @@ ngx_mcds_line_send(ngx_mcds_line_t *line)
 
         } else {
 
-            /* the requests that wanted it have left */
+            /* the requests that needed the part have left */
 
             ngx_queue_remove(q);
             ngx_mcds_body_part_arrived(part, NGX_MCDS_BUSY);
@@ -124,8 +126,6 @@ ngx_mcds_line_send(ngx_mcds_line_t *line)
     }
 }
 
-
-/* makes the slot that of part n: "waiting" until event is posted */
 
 ngx_int_t
 ngx_mcds_body_slot_get(ngx_mcds_body_slot_t *slot, ngx_mcds_copy_t *copy,
@@ -147,7 +147,7 @@ ngx_mcds_body_slot_get(ngx_mcds_body_slot_t *slot, ngx_mcds_copy_t *copy,
             return NGX_ERROR;
         }
 
-        /* the reference is that of the way there */
+        /* the first reference is that of the read */
 
         part->under_way = 1;
         ngx_queue_insert_tail(&part->line->parts, &part->queue);
@@ -211,8 +211,6 @@ ngx_mcds_body_part_find(ngx_mcds_copy_t *copy, uint32_t n)
 }
 
 
-/* of one reference */
-
 ngx_mcds_body_part_t *
 ngx_mcds_body_part_create(ngx_mcds_copy_t *copy, uint32_t n)
 {
@@ -238,7 +236,7 @@ ngx_mcds_body_part_create(ngx_mcds_copy_t *copy, uint32_t n)
     key.data = (u_char *) &part->generation;
     key.len = sizeof(uint64_t);
 
-    /* without room the part is not shared */
+    /* if the index is full, the part is not shared */
 
     (void) ngx_mcds_index_insert(&ngx_mcds_parts, &part->node, part->page,
                                  &key, ngx_mcds_body_part_hash(copy, n),
@@ -248,7 +246,7 @@ ngx_mcds_body_part_create(ngx_mcds_copy_t *copy, uint32_t n)
 }
 
 
-/* generations are random */
+/* The generation is random, so that it needs no hashing. */
 
 static uint32_t
 ngx_mcds_body_part_hash(ngx_mcds_copy_t *copy, uint32_t n)

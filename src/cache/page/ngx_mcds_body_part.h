@@ -2,7 +2,8 @@
 /*
  * Copyright (C) mcds authors
  *
- * The parts of a body, see ngx_mcds_part.h, in this worker.
+ * The parts of bodies, see ngx_mcds_part.h, that this worker has in memory or
+ * is reading.
  */
 
 
@@ -22,12 +23,12 @@ typedef struct ngx_mcds_body_slot_s  ngx_mcds_body_slot_t;
 
 
 /*
- * A part in memory, or on its way there, of which there is one for all who
- * want it.  The way there has a reference.
+ * A part in memory, or being read, which all requests that need it share.  The
+ * read itself has a reference.
  */
 
 struct ngx_mcds_body_part_s {
-    ngx_mcds_index_node_t  node;      /* by the page, and the generation */
+    ngx_mcds_index_node_t  node;      /* key: the page and generation */
     ngx_uint_t           refs;
 
     ngx_mcds_page_t     *page;        /* a reference */
@@ -36,45 +37,65 @@ struct ngx_mcds_body_part_s {
 
     ngx_mcds_line_t     *line;
     ngx_mcds_op_t        op;
-    ngx_queue_t          queue;       /* in the line */
-    ngx_queue_t          slots;       /* who wait for it */
+    ngx_queue_t          queue;       /* in line->parts until requested */
+    ngx_queue_t          slots;       /* of bodies that wait for the part */
 
     ngx_mcds_value_t    *value;
     ngx_str_t            body;
-    size_t               len;         /* that it must have */
+    size_t               len;         /* expected length of the data */
     ngx_uint_t           rc;
-    void                *checked;     /* the secrets by which it is signed */
+    void                *checked;     /* the secrets by which the part is
+                                         signed, or NULL */
 
     unsigned             under_way:1;
 };
 
 
-/* one who wants a part */
+/* the use of a part by a body */
 
 struct ngx_mcds_body_slot_s {
     ngx_queue_t          queue;
     ngx_mcds_body_part_t *part;
-    ngx_event_t         *event;       /* posted when the part is there */
+    ngx_event_t         *event;       /* posted when the part arrives */
     unsigned             waiting:1;
 };
 
 
-/* makes the slot that of part n: "waiting" until event is posted */
+/*
+ * Makes a slot refer to part n of a copy, which is read unless it is in memory
+ * already.  slot->waiting is 1 while the part is being read; the event is
+ * posted when the part has arrived.  Returns NGX_ERROR if out of memory.
+ */
 
 ngx_int_t ngx_mcds_body_slot_get(ngx_mcds_body_slot_t *slot,
     ngx_mcds_copy_t *copy, uint32_t n, ngx_event_t *event);
+
+
+/* Empties a slot, which may be empty already, and drops its reference. */
+
 void ngx_mcds_body_slot_free(ngx_mcds_body_slot_t *slot);
 
 
 /*
- * find: part n of a copy if it is in memory, or on its way, or NULL.  create:
- * with one reference and nothing in it; NULL: out of memory.
+ * Returns part n of a copy if it is in memory or being read, otherwise NULL.
+ * Adds no reference.
  */
 
 ngx_mcds_body_part_t *ngx_mcds_body_part_find(ngx_mcds_copy_t *copy,
     uint32_t n);
+
+
+/*
+ * Creates part n of a copy, without a value, with one reference.  Returns NULL
+ * if out of memory.
+ */
+
 ngx_mcds_body_part_t *ngx_mcds_body_part_create(ngx_mcds_copy_t *copy,
     uint32_t n);
+
+
+/* Drops a reference; the last one frees the part. */
+
 void ngx_mcds_body_part_unref(ngx_mcds_body_part_t *part);
 
 

@@ -10,36 +10,36 @@
 #include "ngx_mcds_limit.h"
 
 
-/* memcached's default -I, less its own header and the longest key */
+/* memcached's default of -I, less the item's header and the longest key */
 #define NGX_MCDS_LIMIT_ITEM       (1024 * 1024 - 1024)
 
-/* the client's CRLF, see ngx_mcds_request_t */
+/* room for the CRLF that the client appends, see ngx_mcds_request_t */
 #define NGX_MCDS_LIMIT_SPARE      2
 
-/* all of them take that */
+/* every memcached takes this length */
 #define NGX_MCDS_LIMIT_TAKEN      65000
 
-/* the value that is tried is not needed any more; seconds */
+/* the value that is tried expires soon, seconds */
 #define NGX_MCDS_LIMIT_TTL        2
 
 
 typedef struct ngx_mcds_limit_s  ngx_mcds_limit_t;
 
 
-/* of a pool, in this worker */
+/* the limit of a pool, as this worker knows it */
 
 struct ngx_mcds_limit_s {
     ngx_mcds_limit_t      *next;
     ngx_mcds_pool_t       *pool;
-    size_t                 len;         /* longer ones are not taken */
-    size_t                 taken;       /* one of this length was */
-    size_t                 tried;       /* is being tried, or 0 */
+    size_t                 len;         /* the longest value to send */
+    size_t                 taken;       /* the longest value accepted */
+    size_t                 tried;       /* is being tried; 0: none */
     ngx_mcds_op_t          op;
-    ngx_queue_t            tries;       /* who wait for that */
+    ngx_queue_t            tries;       /* callers that wait for the answer */
 };
 
 
-/* who wants to know whether a value is taken */
+/* a caller that waits for the answer about a length */
 
 typedef struct {
     ngx_queue_t            queue;
@@ -56,9 +56,9 @@ static size_t ngx_mcds_limit_below(size_t len);
 
 
 /*
- * Lengths of values that are tried.  With a key and its own header they just
- * fit chunks of memcached (252696, 129376 and 66232 bytes), and -I from 64k
- * on, below which memcached does not work.
+ * The lengths to try.  With a key and the item's header they just fit chunks of
+ * memcached (252696, 129376 and 66232 bytes), and a -I of 64k, below which
+ * memcached does not work.
  */
 
 static size_t             ngx_mcds_limit_levels[] = {
@@ -178,7 +178,10 @@ ngx_mcds_limit_try(ngx_mcds_pool_t *pool, ngx_str_t *key, size_t len,
 }
 
 
-/* one that is as long as those of its level, so that others need not ask */
+/*
+ * Sends a value of the full length of its level, so that the answer holds for
+ * all values of the level.
+ */
 
 static ngx_int_t
 ngx_mcds_limit_send(ngx_mcds_limit_t *limit, ngx_str_t *key, size_t len)
@@ -224,7 +227,7 @@ ngx_mcds_limit_send(ngx_mcds_limit_t *limit, ngx_str_t *key, size_t len)
 }
 
 
-/* whatever it says, those who wait go on */
+/* The waiting callers continue whatever the answer is. */
 
 static void
 ngx_mcds_limit_tried(void *data, ngx_mcds_result_t *result)
@@ -262,7 +265,7 @@ ngx_mcds_limit_tried(void *data, ngx_mcds_result_t *result)
 }
 
 
-/* the largest one that is not longer; 0: none */
+/* Returns the largest level that is not longer; 0: none. */
 
 static size_t
 ngx_mcds_limit_below(size_t len)

@@ -2,8 +2,8 @@
 /*
  * Copyright (C) mcds authors
  *
- * What lengths of values the servers of a pool take: memcached does not tell,
- * it has to be found out.
+ * The maximum length of a value on the servers of a pool.  Each worker learns
+ * this limit by trying.
  */
 
 
@@ -18,35 +18,43 @@
 
 
 /*
- * The longest value that one item of the pool's servers takes, as far as this
- * worker knows.
+ * Returns the maximum length of a value in one item of the pool's servers, as
+ * far as this worker knows; bytes.
  */
 
 size_t ngx_mcds_limit(ngx_mcds_pool_t *pool);
 
 
-/* the length of what larger ones are split into; 0: they are not */
+/*
+ * Returns the length of the parts, with their header, into which a longer value
+ * is split; bytes; 0: longer values are not split.
+ */
 
 size_t ngx_mcds_limit_level(ngx_mcds_pool_t *pool);
 
 
 /*
- * A value of this length was TOO_LARGE: what is longer than what is tried next
- * is split from now on.  NGX_OK, or NGX_DECLINED if nothing smaller is tried.
+ * Learns that the servers refuse a value of len bytes: values that are longer
+ * than the next smaller length to try are split from now on.  Returns
+ * NGX_DECLINED if there is no smaller length to try.
  */
 
 ngx_int_t ngx_mcds_limit_learn(ngx_mcds_pool_t *pool, size_t len);
 
 
-/*
- * A memcached that refuses a value removes the old one, which may be the mark
- * of a purge.  So it is asked with another value, under the key with SUFFIX,
- * whether it takes one of this length.  NGX_OK: the handler will be called,
- * once, when more is known, if not all.  NGX_DECLINED: this is known, or cannot
- * be found out.
- */
+/* the suffix of the key under which a length is tried */
 
 #define NGX_MCDS_LIMIT_SUFFIX     ":size"
+
+
+/*
+ * Finds out whether the servers take a value of len bytes.  A memcached that
+ * refuses a value removes the old item, which may be the mark of a purge; so
+ * another value of this length is sent, under the key with
+ * NGX_MCDS_LIMIT_SUFFIX.  NGX_OK: the handler is called once, when memcached
+ * has answered, even if the limit is still not known exactly.  NGX_DECLINED:
+ * nothing is sent, as the limit is known for this length, or out of memory.
+ */
 
 ngx_int_t ngx_mcds_limit_try(ngx_mcds_pool_t *pool, ngx_str_t *key, size_t len,
     void (*handler)(void *data), void *data);

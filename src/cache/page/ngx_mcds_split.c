@@ -3,12 +3,12 @@
  * Copyright (C) mcds authors
  *
  *   append: pieces are cut ---> some are sent ---> answered: freed, or kept
- *              ^                                        |
- *              +--- cut anew, of another generation <---+ all too large
+ *        ^                                       |
+ *        +--- cut again, with a new generation <-+ all too large
  *
- * All of a generation are of one length, so that a reader can tell which one
- * holds a byte.  A server's limit is known to be lower only before it has
- * taken the first of them; then all are still here.
+ * All pieces of a generation have the same length, so that a reader can compute
+ * which piece has a byte.  A server may refuse the length only before it has
+ * taken the first piece; all pieces are still in memory then.
  */
 
 
@@ -21,15 +21,19 @@
 #include "ngx_mcds_stat.h"
 
 
-/* sent and not answered; bytes */
+/* the maximum number of bytes that are sent and not answered */
 #define NGX_MCDS_SPLIT_FLYING     (1024 * 1024)
 
-/* cut and not answered: memcached does not keep up with the origin; bytes */
+/*
+ * with more bytes cut and not answered than these, memcached is slower than the
+ * origin
+ */
 #define NGX_MCDS_SPLIT_PENDING    (32 * 1024 * 1024)
 
 /*
- * Of all bodies that this worker stores: above the first none is kept when
- * memcached has it, above the second none is stored; bytes
+ * The limits for all bodies that this worker stores, in bytes: above the first
+ * one bodies are freed when memcached has them, above the second one they are
+ * not stored.
  */
 #define NGX_MCDS_SPLIT_KEPT       (64 * 1024 * 1024)
 #define NGX_MCDS_SPLIT_SIZE       (128 * 1024 * 1024)
@@ -57,11 +61,11 @@ struct ngx_mcds_split_s {
     size_t                 header;      /* of a piece */
     ngx_mcds_cut_t         cut;
 
-    ngx_mcds_value_t      *value;       /* the piece being filled */
-    ngx_queue_t            pieces;      /* that are in memory, in order */
+    ngx_mcds_value_t      *value;       /* the piece that is being filled */
+    ngx_queue_t            pieces;      /* pieces in memory, in order */
     size_t                 pending;     /* bytes not answered */
     size_t                 flying;      /* bytes sent and not answered */
-    ngx_uint_t             sent;        /* commands whose end is not known */
+    ngx_uint_t             sent;        /* commands not answered */
     uint32_t               accepted;
     ngx_uint_t             rc;
 
@@ -69,12 +73,12 @@ struct ngx_mcds_split_s {
     ngx_mcds_split_pt      handler;
     void                  *data;
 
-    ngx_event_t            low;         /* of who waits */
+    ngx_event_t            low;         /* of ngx_mcds_split_wait() */
     void                 (*low_handler)(void *data);
     void                  *low_data;
     size_t                 low_pending;
 
-    unsigned               kept:1;      /* pieces are all of the body */
+    unsigned               kept:1;      /* the pieces are the whole body */
     unsigned               ended:1;
 };
 
@@ -126,7 +130,7 @@ ngx_mcds_split_create(ngx_mcds_pool_t *pool, ngx_str_t *key,
 }
 
 
-/* a new generation */
+/* Starts a new generation. */
 
 static ngx_int_t
 ngx_mcds_split_start(ngx_mcds_split_t *split)
@@ -231,7 +235,7 @@ ngx_mcds_split_fill(ngx_mcds_split_t *split, u_char *data, size_t len)
 }
 
 
-/* what was filled is the next piece */
+/* Makes the value that was filled the next piece. */
 
 static ngx_int_t
 ngx_mcds_split_piece(ngx_mcds_split_t *split)
@@ -353,7 +357,7 @@ ngx_mcds_split_answered(void *data, ngx_mcds_result_t *result)
 }
 
 
-/* cuts all that there is into smaller pieces */
+/* Cuts the whole body again, into smaller pieces. */
 
 static void
 ngx_mcds_split_again(ngx_mcds_split_t *split, size_t len)
@@ -430,7 +434,10 @@ ngx_mcds_split_fail(ngx_mcds_split_t *split, ngx_uint_t rc)
 
     } else if (rc != NGX_MCDS_TOO_LARGE || !split->kept) {
 
-        /* who is down has been told of; who has it all tells more */
+        /*
+         * the client has logged a server that is down; a caller that has the
+         * whole body logs an error of its own
+         */
 
         level = ngx_mcds_answered(rc) ? NGX_LOG_WARN : NGX_LOG_INFO;
 
@@ -445,7 +452,7 @@ ngx_mcds_split_fail(ngx_mcds_split_t *split, ngx_uint_t rc)
 }
 
 
-/* pieces that memcached has, or all of them */
+/* Frees the pieces that memcached has, or with "all" all pieces. */
 
 static void
 ngx_mcds_split_lose(ngx_mcds_split_t *split, ngx_uint_t all)
@@ -614,7 +621,7 @@ ngx_mcds_split_leave(ngx_mcds_split_t *split)
 }
 
 
-/* a command that is under way goes on */
+/* A command of the piece that is under way continues. */
 
 static void
 ngx_mcds_split_free_piece(ngx_mcds_piece_t *piece)
@@ -624,8 +631,6 @@ ngx_mcds_split_free_piece(ngx_mcds_piece_t *piece)
     ngx_free(piece);
 }
 
-
-/* or NULL */
 
 static void
 ngx_mcds_split_free_value(ngx_mcds_value_t *value)

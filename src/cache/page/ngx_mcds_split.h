@@ -2,8 +2,8 @@
 /*
  * Copyright (C) mcds authors
  *
- * Bodies that are too large for one item: cut into parts, see
- * ngx_mcds_part.h, which are stored while the body is still coming.
+ * Bodies that are too large for one item are cut into parts, see
+ * ngx_mcds_part.h, which are stored while the body is still being received.
  */
 
 
@@ -20,8 +20,8 @@
 
 
 /*
- * Bodies up to here stay in memory until they are stored, so that who waits
- * in this worker gets them if memcached does not; bytes.
+ * A body up to this size stays in memory until it is stored, so that waiters in
+ * this worker get the body even if the store fails; bytes.
  */
 #define NGX_MCDS_SPLIT_KEEP       (8 * 1024 * 1024)
 
@@ -30,8 +30,8 @@ typedef struct ngx_mcds_split_s  ngx_mcds_split_t;
 
 
 /*
- * The last part was answered.  NGX_MCDS_OK: memcached has them all; any
- * other: it does not.
+ * The handler of a split.  NGX_MCDS_OK: memcached has all parts; any other
+ * code: at least one part is not stored.
  */
 
 typedef void (*ngx_mcds_split_pt)(void *data, ngx_mcds_split_t *split,
@@ -39,9 +39,9 @@ typedef void (*ngx_mcds_split_pt)(void *data, ngx_mcds_split_t *split,
 
 
 /*
- * NULL when out of memory, or when the servers are known to take no parts.
- * The key is copied.  secrets: the parts are signed, see ngx_mcds_sign.h; or
- * NULL.
+ * Creates a split.  The key is copied.  With secrets the parts are signed, see
+ * ngx_mcds_sign.h; secrets may be NULL.  Returns NULL if out of memory, or if
+ * the servers are known to take no parts.
  */
 
 ngx_mcds_split_t *ngx_mcds_split_create(ngx_mcds_pool_t *pool, ngx_str_t *key,
@@ -49,21 +49,24 @@ ngx_mcds_split_t *ngx_mcds_split_create(ngx_mcds_pool_t *pool, ngx_str_t *key,
 
 
 /*
- * More of the body.  NGX_ERROR: it cannot be stored (logged), and is no
- * longer whole in memory.
+ * Appends data to the body.  Returns NGX_ERROR if the body cannot be stored
+ * (logged), and is no longer completely in memory.
  */
 
 ngx_int_t ngx_mcds_split_append(ngx_mcds_split_t *split, u_char *data,
     size_t len);
 
 
-/* bytes that memcached has not answered for yet; 0 when it need not any more */
+/*
+ * Returns the number of bytes that memcached has not yet acknowledged; 0 if the
+ * store has failed.
+ */
 size_t ngx_mcds_split_pending(ngx_mcds_split_t *split);
 
 
 /*
- * Calls the handler once, from an event of its own, when pending is not more
- * than half of what it is now.
+ * Calls the handler once, from an event of its own, when not more than half of
+ * the bytes that are pending now are still pending.
  */
 
 void ngx_mcds_split_wait(ngx_mcds_split_t *split,
@@ -71,24 +74,28 @@ void ngx_mcds_split_wait(ngx_mcds_split_t *split,
 
 
 /*
- * That was all of it; the handler is called once, not from inside of this
- * call.  While it runs, entry and part may be used; then the split is freed,
- * and what was stored is taken back unless it was all of it.
+ * Ends the body.  The handler is called once, not from inside of this call,
+ * when all parts are stored, or the store has failed.  ngx_mcds_split_entry()
+ * and ngx_mcds_split_part() may be called from the handler.  Afterwards the
+ * split is freed and, if the store has failed, the stored parts are deleted.
  */
 
 void ngx_mcds_split_end(ngx_mcds_split_t *split, ngx_mcds_split_pt handler,
     void *data);
 
 
-/* gives it up before its end, and takes back what was stored */
+/* Frees a split before its end, and deletes the parts that were stored. */
 void ngx_mcds_split_abandon(ngx_mcds_split_t *split);
 
 
-/* writes into an entry where its body is */
+/* Sets the fields of an entry that describe its parts. */
 void ngx_mcds_split_entry(ngx_mcds_split_t *split, ngx_mcds_entry_t *entry);
 
 
-/* part n as it was stored, if the body was kept; otherwise NULL */
+/*
+ * Returns part n as it was stored, if the body is still in memory, otherwise
+ * NULL.  Adds no reference.
+ */
 ngx_mcds_value_t *ngx_mcds_split_part(ngx_mcds_split_t *split, uint32_t n);
 
 
