@@ -22,7 +22,7 @@ add_action('template_redirect', function () {
 }, 0);
 
 // collects the posts that a request changes, and purges their pages once, at
-// the end of the request
+// the end of the request; after a change to a menu or a template, all pages
 
 add_action('clean_post_cache', function ($id, $post) {
     static $changed = [];
