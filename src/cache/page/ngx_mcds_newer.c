@@ -11,7 +11,7 @@
 #include "ngx_mcds_purge.h"
 
 
-/* a time that was subtracted from another one is not exact; ms */
+/* the tolerance for times that are computed as a difference, ms */
 #define NGX_MCDS_NEWER_SLACK      3
 
 

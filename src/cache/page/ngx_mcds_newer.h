@@ -2,8 +2,8 @@
 /*
  * Copyright (C) mcds authors
  *
- * Which of two items under the key of a page is the newer one.  One of them may
- * be what a server has that was away, and has missed what came since.
+ * Which of two items of a page is the newer one.  A server that was down may
+ * have an old item, since it has missed the changes.
  */
 
 
@@ -18,12 +18,12 @@
 
 
 /*
- * For newer of ngx_mcds_request_t: 1 if b is to be taken, and not a.  What no
- * entry can be read from is the older one.
+ * For "newer" of ngx_mcds_request_t: returns 1 if b is newer than a.  An item
+ * from which no entry can be read counts as older.
  *
- * A page is as old as the request that its origin was asked by, a purge as its
- * command.  a is that of the first server, which takes a change before the
- * others do, so that it stays where the times say nothing.
+ * The time of a page is when it was requested from its origin, the time of a
+ * purge is that of its command.  a is the item of the first server, which gets
+ * each change before the others; if the times do not differ, a is kept.
  */
 
 ngx_uint_t ngx_mcds_newer(ngx_str_t *key, ngx_mcds_result_t *a,
@@ -31,8 +31,8 @@ ngx_uint_t ngx_mcds_newer(ngx_str_t *key, ngx_mcds_result_t *a,
 
 
 /*
- * now, or later if the entry is of a clock that is ahead; ms: a purge of that
- * time is newer than the entry.
+ * Returns the time, in milliseconds, at which a purge is newer than the entry:
+ * now, or later if the clock of the entry's host is ahead.
  */
 
 uint64_t ngx_mcds_newer_after(ngx_mcds_entry_t *entry, uint64_t now);

@@ -12,28 +12,33 @@
 #include "ngx_mcds_purge_mark.h"
 
 
-/* what says that a page was purged stays for the longest build, seconds; with
-   replicas until the one that was away has heard of it */
+/*
+ * The time to live of a tombstone, in seconds: longer than any build; on
+ * replicas until a server that was down has returned and has the tombstone.
+ */
 #define NGX_MCDS_PURGED_TTL       3600
 #define NGX_MCDS_PURGED_TTL_AWAY  86400
 
-/* larger items are no pages */
+/* a larger item is not a page */
 #define NGX_MCDS_PURGE_LIMIT      (128 * 1024 * 1024)
 
-/* a page that makes room for others stays for so long, seconds */
+/* the remaining time of a page that makes room for others, seconds */
 #define NGX_MCDS_PURGE_RETIRED    10
 
-/* ... and is looked for once more after so long, ms */
+/* a page that was not found is looked up once more after this time, ms */
 #define NGX_MCDS_PURGE_LATER      1000
 
-/* parts of a deleted page stay for those who read them, seconds */
+/* the parts of a deleted page stay for requests that read them, seconds */
 #define NGX_MCDS_PURGE_LINGER     60
 
-/* whether what was not done can be done by now, ms; after a failure longer */
+/* the first interval between attempts, and the longest one, ms */
 #define NGX_MCDS_PURGE_AGAIN      1000
 #define NGX_MCDS_PURGE_SELDOM     60000
 
-/* so many of them are under way at once; the next ones follow after that, ms */
+/*
+ * the maximum number of repeated purges under way, and the time after which a
+ * further one tries again, ms
+ */
 #define NGX_MCDS_PURGE_AT_ONCE    32
 #define NGX_MCDS_PURGE_NEXT       100
 
@@ -56,7 +61,7 @@ static void ngx_mcds_purge_again(ngx_event_t *ev);
 static void ngx_mcds_purge_free(ngx_mcds_purge_t *purge);
 
 
-/* of this worker: those that are tried once more, and what they take */
+/* the purges of this worker that are repeated, and their limits */
 
 static ngx_queue_t  ngx_mcds_purge_waiting;
 static ngx_uint_t   ngx_mcds_purge_nlate;
@@ -90,7 +95,7 @@ ngx_mcds_purge_surely(ngx_mcds_pool_t *pool, ngx_str_t *key, ngx_uint_t how,
 }
 
 
-/* asks for what is there */
+/* Starts a purge by reading the item of the page. */
 
 static ngx_mcds_purge_t *
 ngx_mcds_purge_create(ngx_mcds_pool_t *pool, ngx_str_t *key, ngx_uint_t how,
@@ -178,7 +183,9 @@ ngx_mcds_purge_edit(void *data, ngx_mcds_result_t *now,
         return NGX_DONE;
     }
 
-    /* an item without a CAS, or one that is too large, is just replaced */
+    /*
+     * an item without a CAS, or one that is too large, is replaced by any means
+     */
 
     req->want = NGX_MCDS_CAS;
     req->flags = ngx_mcds_entry_client_flags(value);
@@ -191,7 +198,10 @@ ngx_mcds_purge_edit(void *data, ngx_mcds_result_t *now,
 }
 
 
-/* a page alone; one that is stored meanwhile goes, too, and is built again */
+/*
+ * Only a page is retired, not a list.  A page that was stored meanwhile
+ * expires, too, and is built again.
+ */
 
 static ngx_int_t
 ngx_mcds_purge_retire(ngx_mcds_purge_t *purge, ngx_mcds_result_t *now,
@@ -199,7 +209,7 @@ ngx_mcds_purge_retire(ngx_mcds_purge_t *purge, ngx_mcds_result_t *now,
 {
     if (now->rc == NGX_MCDS_NOT_FOUND && !purge->looked) {
 
-        /* it may just be on its way to memcached */
+        /* the page may just be on its way to memcached */
 
         purge->looked = 1;
 
@@ -251,7 +261,7 @@ ngx_mcds_purge_set(void *data, ngx_mcds_result_t *result)
 
     case NGX_MCDS_TOO_LARGE:
 
-        /* memcached has removed the page: once more, without it */
+        /* memcached has removed the page: another attempt, without it */
 
         if (ngx_mcds_update_again(&purge->update) == NGX_OK) {
             return;
@@ -273,8 +283,10 @@ ngx_mcds_purge_end(ngx_mcds_purge_t *purge, ngx_uint_t rc, uint64_t cas)
     }
 
     /*
-     * Before the client is told, and also when memcached has not answered; not
-     * once more as long as it does not, since the copies are newer by then.
+     * The purge counter is incremented before the client gets its answer, even
+     * if memcached has not answered.  A repeated attempt that fails does not
+     * increment the counter again, as the copies are newer than the purge by
+     * then.
      */
 
     if (purge->how != NGX_MCDS_PURGE_RETIRE
@@ -284,7 +296,7 @@ ngx_mcds_purge_end(ngx_mcds_purge_t *purge, ngx_uint_t rc, uint64_t cas)
                               purge->how == NGX_MCDS_PURGE_DELETE);
     }
 
-    /* the page that its own server has comes back with that */
+    /* the page's own server, when it returns, still has the old page */
 
     if (rc == NGX_MCDS_OK && purge->ejected) {
         rc = NGX_MCDS_DOWN;
@@ -306,7 +318,7 @@ ngx_mcds_purge_end(ngx_mcds_purge_t *purge, ngx_uint_t rc, uint64_t cas)
 }
 
 
-/* NGX_DECLINED: it is not tried once more */
+/* Returns NGX_DECLINED if the purge is not repeated. */
 
 static ngx_int_t
 ngx_mcds_purge_wait(ngx_mcds_purge_t *purge, ngx_uint_t rc)
@@ -371,7 +383,7 @@ ngx_mcds_purge_wait(ngx_mcds_purge_t *purge, ngx_uint_t rc)
     ngx_queue_insert_tail(&ngx_mcds_purge_waiting, &purge->queue);
     ngx_add_timer(&purge->event, purge->delay);
 
-    /* each time may take away a page that another server has got since */
+    /* each repetition may purge a page that another server has got since */
 
     purge->delay = ngx_min(purge->delay * 2, NGX_MCDS_PURGE_SELDOM);
 
@@ -379,7 +391,7 @@ ngx_mcds_purge_wait(ngx_mcds_purge_t *purge, ngx_uint_t rc)
 }
 
 
-/* servers that the configuration keeps down do not come back */
+/* Servers that are down by configuration do not return. */
 
 static ngx_uint_t
 ngx_mcds_purge_disabled(ngx_mcds_purge_t *purge)
@@ -447,7 +459,7 @@ ngx_mcds_purge_again(ngx_event_t *ev)
     req.page = 1;
     req.movable = 1;
 
-    /* a stand-in has done it, and would be the one that does it now */
+    /* a stand-in has already done the purge, and would only repeat it */
 
     if (ngx_mcds_down(purge->pool, &req)
         || ngx_mcds_ejected(purge->pool, &req))

@@ -2,12 +2,13 @@
 /*
  * Copyright (C) mcds authors
  *
- * Purging a page, for all hosts at once; workers of this host do not use their
- * copies of it unasked when the handler is called.
+ * Purging a page, for all hosts at once.  When the handler is called, the
+ * workers of this host no longer serve their copies of the page without asking
+ * memcached.
  *
- * What is under the key is never just removed: it becomes another item, with
- * another CAS, so that a build which has begun before cannot store what it
- * gets, see ngx_mcds_page_store.c.
+ * The item of the page is not just deleted: another item, with another CAS,
+ * takes its place, so that a build that began before the purge cannot store its
+ * page, see ngx_mcds_page_store.c.
  */
 
 
@@ -21,47 +22,51 @@
 #include "ngx_mcds_entry.h"
 
 
-/* clocks of hosts differ by less, ms */
+/* the clocks of hosts differ by less than this, ms */
 #define NGX_MCDS_PURGE_SKEW       1000
 
 
 typedef enum {
-    NGX_MCDS_PURGE_INVALIDATE = 0,  /* it is expired since a second, the
-                                       tolerance for other hosts' clocks; as
-                                       old pages are, it may be shown while
-                                       another is built; of a page that varies
-                                       all variants are; what was being built
-                                       is stored as one that has expired */
-    NGX_MCDS_PURGE_DELETE,          /* it is not there any more */
-    NGX_MCDS_PURGE_RETIRE           /* it makes room for others: it is gone in
-                                       some seconds, in which those that have
-                                       waited for it may read it */
+    NGX_MCDS_PURGE_INVALIDATE = 0,  /* expired since a second, the tolerance for
+                                       other hosts' clocks; may be served stale
+                                       during a build; of a page that varies,
+                                       all variants expire; a page being built
+                                       is stored as expired */
+    NGX_MCDS_PURGE_DELETE,          /* the page is gone */
+    NGX_MCDS_PURGE_RETIRE           /* makes room for others: the page expires
+                                       in some seconds, in which requests that
+                                       have waited for the page may read it */
 } ngx_mcds_purge_e;
 
 
-/*
- * Called once.  rc: NGX_MCDS_OK, or why it is not done or not known to be; on
- * replicas the worst of theirs, and all that can be reached have done it.
- * NGX_MCDS_DOWN also where another server stands in for the one that the page
- * belongs to, see ngx_mcds_ejected(), and that one alone has done it.
- * found: ngx_mcds_purged_e, what there was.  cas: of what is there now.
- */
+/* the item that a purge has found */
 
 typedef enum {
     NGX_MCDS_PURGED_NOTHING = 0,
     NGX_MCDS_PURGED_PAGE,
-    NGX_MCDS_PURGED_LIST            /* of a page that varies */
+    NGX_MCDS_PURGED_LIST            /* the list of a page that varies */
 } ngx_mcds_purged_e;
+
+
+/*
+ * The handler of a purge, called once.  rc is NGX_MCDS_OK, or the reason why
+ * the purge has failed, or may have failed.  On replicas rc is the worst of
+ * their results, and all servers that can be reached have done the purge.  rc
+ * is also NGX_MCDS_DOWN if the page's own server is ejected, and only its
+ * stand-in has done the purge, see ngx_mcds_ejected().  found is
+ * ngx_mcds_purged_e; cas is that of the new item.
+ */
 
 typedef void (*ngx_mcds_purge_pt)(void *data, ngx_uint_t rc, ngx_uint_t found,
     uint64_t cas);
 
 
 /*
- * The key is any text and copied.  now: milliseconds since the epoch.  secrets:
- * see ngx_mcds_sign.h, or NULL; a page that none of them has signed is replaced
- * then, as anything that is no page, and its parts are left alone.  NGX_ERROR:
- * out of memory, the handler is not called.
+ * Purges the page of a key.  The key is any text, and is copied; how is
+ * ngx_mcds_purge_e; now is in milliseconds since the epoch.  With secrets, see
+ * ngx_mcds_sign.h, a page that none of them has signed is replaced like an item
+ * that is not a page, and its parts are left alone; secrets may be NULL.
+ * Returns NGX_ERROR, and calls no handler, if out of memory.
  */
 
 ngx_int_t ngx_mcds_purge_key(ngx_mcds_pool_t *pool, ngx_str_t *key,
@@ -70,17 +75,22 @@ ngx_int_t ngx_mcds_purge_key(ngx_mcds_pool_t *pool, ngx_str_t *key,
 
 
 /*
- * The same, for a client that will not ask again: what is not done, or not
- * known to be, is tried again when all servers of the key are up, less and
- * less often, for NGX_MCDS_PURGE_PATIENCE.  The handler is called after the
- * first time.  A page that was stored meanwhile is purged, too.  The worker
- * keeps so many of them, and so many bytes of their keys; what is more, or
- * lasts longer, is logged.
+ * the limits of a worker's repeated purges: their time, their number, and the
+ * bytes of their keys
  */
 
 #define NGX_MCDS_PURGE_PATIENCE   600000        /* ms */
 #define NGX_MCDS_PURGE_LATE       4096
 #define NGX_MCDS_PURGE_LATE_SIZE  (1024 * 1024)
+
+
+/*
+ * Purges a page for a client that will not repeat its request.  The handler is
+ * called after the first attempt.  A purge that has failed, or may have failed,
+ * is repeated when all servers of the key are up, at increasing intervals, for
+ * NGX_MCDS_PURGE_PATIENCE; then a page that was stored meanwhile is purged,
+ * too.  A purge that exceeds the limits above is logged and given up.
+ */
 
 ngx_int_t ngx_mcds_purge_surely(ngx_mcds_pool_t *pool, ngx_str_t *key,
     ngx_uint_t how, uint64_t now, ngx_array_t *secrets,

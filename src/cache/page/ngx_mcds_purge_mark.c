@@ -2,7 +2,7 @@
 /*
  * Copyright (C) mcds authors
  *
- * What a purge stores under the key: the page with a mark on it, or a
+ * The value that a purge stores under the key: the page with a mark, or a
  * tombstone.
  */
 
@@ -15,15 +15,13 @@
 #include "ngx_mcds_sign.h"
 
 
-/* the client's CRLF, see ngx_mcds_request_t */
+/* room for the CRLF that the client appends, see ngx_mcds_request_t */
 #define NGX_MCDS_PURGE_SPARE      2
 
 
 static void ngx_mcds_purge_set_stamp(ngx_mcds_purge_t *purge,
     ngx_mcds_entry_t *entry);
 
-
-/* the page with a mark on it; NULL: it is to be deleted */
 
 ngx_mcds_value_t *
 ngx_mcds_purge_mark(ngx_mcds_purge_t *purge, ngx_mcds_result_t *result)
@@ -51,7 +49,7 @@ ngx_mcds_purge_mark(ngx_mcds_purge_t *purge, ngx_mcds_result_t *result)
                                purge->secrets)
            != NGX_OK)
     {
-        /* nothing of what others may have written counts, nor its parts */
+        /* an item of unknown origin does not count, nor do its parts */
 
         return NULL;
     }
@@ -88,7 +86,10 @@ ngx_mcds_purge_mark(ngx_mcds_purge_t *purge, ngx_mcds_result_t *result)
 
         } else {
 
-            /* what was built since, if it is so, has not expired before */
+            /*
+             * a page that was built after the purge, if its date is plausible,
+             * must not expire before its build began
+             */
 
             if (entry.created > now + entry.took
                 && entry.created <= ngx_mcds_now())
@@ -114,8 +115,9 @@ ngx_mcds_purge_mark(ngx_mcds_purge_t *purge, ngx_mcds_result_t *result)
 
 
 /*
- * On replicas the newer one counts, so a purge must not look older than what it
- * purges: that may be of a host whose clock is ahead, by what is tolerated.
+ * On replicas the newer item counts, so a purge must not look older than the
+ * purged page.  The time of a page whose host has a fast clock is exceeded, up
+ * to the tolerated skew.
  */
 
 static void

@@ -2,7 +2,7 @@
 /*
  * Copyright (C) mcds authors
  *
- * A purge under way, and what it stores under the key.
+ * A purge that is under way, and the value that it stores under the key.
  */
 
 
@@ -18,7 +18,7 @@
 #include "ngx_mcds_update.h"
 
 
-/* then the page is deleted, whatever it is by now */
+/* after so many attempts a tombstone replaces the item unconditionally */
 #define NGX_MCDS_PURGE_TRIES      16
 
 
@@ -26,36 +26,42 @@ typedef struct {
     ngx_mcds_pool_t      *pool;
     ngx_uint_t            how;
     uint64_t              now;
-    uint64_t              stamp;       /* now, or later */
+    uint64_t              stamp;       /* time of the mark: now, or later */
     ngx_array_t          *secrets;
-    ngx_mcds_purge_pt     handler;     /* NULL: it was called */
+    ngx_mcds_purge_pt     handler;     /* NULL: was called */
     void                 *data;
     ngx_mcds_update_t     update;
 
     ngx_queue_t           queue;       /* in ngx_mcds_purge_waiting */
-    ngx_event_t           event;       /* until the second look, or the next
-                                          time */
+    ngx_event_t           event;       /* of the second look, or of the next
+                                          attempt */
     ngx_msec_t            until;
     ngx_msec_t            delay;
     unsigned              surely:1;
     unsigned              late:1;      /* counted in ngx_mcds_purge_nlate */
-    unsigned              running:1;   /* ... in ngx_mcds_purge_nrunning */
-    unsigned              looked:1;    /* for a page that makes room */
-    ngx_mcds_cut_t        cut;         /* the parts of what is deleted */
+    unsigned              running:1;   /* counted in ngx_mcds_purge_nrunning */
+    unsigned              looked:1;    /* the second look was made */
+    ngx_mcds_cut_t        cut;         /* of the page that is deleted */
     ngx_uint_t            found;       /* ngx_mcds_purged_e */
-    ngx_uint_t            deleted;     /* it was before, or is not known */
-    ngx_uint_t            ejected;     /* what was sent, to a stand-in */
+    ngx_uint_t            deleted;     /* the page was deleted before, or its
+                                          item cannot be read */
+    ngx_uint_t            ejected;     /* the command went to a stand-in */
     ngx_str_t             key;
 } ngx_mcds_purge_t;
 
 
 /*
- * mark: the page of result with a mark on it; NULL: it is to be deleted, and
- * replaced by a tombstone; NULL: out of memory.
+ * Returns the page, or list, of result with the mark of an invalidation, and
+ * sets purge->found.  Returns NULL if a tombstone is to replace the item; then
+ * purge->cut is set.
  */
 
 ngx_mcds_value_t *ngx_mcds_purge_mark(ngx_mcds_purge_t *purge,
     ngx_mcds_result_t *result);
+
+
+/* Returns a tombstone, or NULL if out of memory. */
+
 ngx_mcds_value_t *ngx_mcds_purge_tombstone(ngx_mcds_purge_t *purge);
 
 

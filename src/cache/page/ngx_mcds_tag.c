@@ -2,7 +2,7 @@
 /*
  * Copyright (C) mcds authors
  *
- * What one request asks about the tags of a page.
+ * The queries of one request about the tags of a page.
  */
 
 
@@ -42,7 +42,8 @@ struct ngx_mcds_tags_s {
     ngx_queue_t           records;
     ngx_uint_t            n;
     ngx_uint_t            waiting;
-    ngx_uint_t            told;        /* before all have answered */
+    ngx_uint_t            told;        /* the handler was called before all
+                                          answers had come */
     ngx_mcds_op_t         count;
 };
 
@@ -215,7 +216,7 @@ ngx_mcds_tags_counted(void *data, ngx_mcds_result_t *result)
 }
 
 
-/* it was freed, but the pool's number is one that this worker may need */
+/* The queries were freed, but this worker may need the value of the counter. */
 
 static void
 ngx_mcds_tags_counted_late(void *data, ngx_mcds_result_t *result)
@@ -285,7 +286,7 @@ ngx_mcds_tags_event_handler(ngx_event_t *ev)
 }
 
 
-/* records that are not there; nobody waits for that */
+/* Creates the missing records; no result is awaited. */
 
 static void
 ngx_mcds_tags_absent(ngx_mcds_tags_t *tags)
@@ -451,7 +452,7 @@ ngx_mcds_tags_verdict(ngx_mcds_tags_t *tags, uint64_t counter,
     ngx_uint_t          verdict;
     ngx_mcds_record_t  *record;
 
-    /* nothing at all was purged since */
+    /* no page at all was purged since this one was made */
 
     if (tags->counter && counter >= tags->counter) {
         return NGX_MCDS_TAGS_VALID;

@@ -2,33 +2,34 @@
 /*
  * Copyright (C) mcds authors
  *
- * Purging all pages of a tag, of a host, or all there are, without looking for
- * them: a record for each says when that was, and pages know when they were
- * made.  No clock says "when", but a counter that each purge moves on, so that
- * the clocks of hosts do not matter.  Counter and records are on each server
- * of the pool, so that a page needs no other server than its own:
+ * Purges of all pages with a tag, of a host, or of all pages, without a search
+ * for them: a record says when its pages were purged, and each page says when
+ * it was made.  "When" is not a time, as the clocks of hosts differ, but the
+ * value of a counter that each purge increments.  The counter and the records
+ * are on each server of the pool, so that a page needs only its own server:
  *
- *   mcds:purges        the counter; it begins with the time in milliseconds, so
- *                      that one that was lost is never behind what it was
- *   mcds:tag:<tag>     two decimal numbers with a space between: the counter
- *   mcds:host:<host>   when these pages were last purged, and when they were
- *   mcds:all           last deleted
+ *   mcds:purges         the counter; it starts at the time in milliseconds,
+ *                       so that a counter that was lost never falls behind
+ *   mcds:tag:<tag>      two decimal numbers with a space in between: the
+ *   mcds:host:<host>    counter when these pages were last purged, and when
+ *   mcds:all            they were last deleted
  *
- * A page has the counter as it was before its origin was asked.  It is stale
- * if one of its records is newer, and gone if that was a deletion.  A record
- * that is not there was evicted, or never was: the pages are taken for deleted
- * at the counter's present value, and so it is made again.
+ * A page has the value of the counter before its origin was requested.  The
+ * page is stale if one of its records is newer, and gone if that purge was a
+ * deletion.  A record that is missing was evicted, or never existed: its pages
+ * count as deleted at the counter's present value, and the record is created
+ * with this value.
  *
- * The counters of servers differ, but a purge moves all of them on, and then to
- * the largest, which it writes to the records: it is above the number that any
- * page has got before, of whatever server, so that a page may move, or be made
- * with the number of another server.  A purge that has not reached one server
- * has failed.
+ * The counters of servers differ.  A purge increments all of them, then raises
+ * all to the largest value, and writes this value to the records.  It is above
+ * the value of any page that was made before, with the counter of any server;
+ * so a page may move to another server, or be made with the counter of another
+ * one.  A purge that has not reached one of the servers has failed.
  *
- * What a server that is away would have said is not known, and makes a page
- * neither stale nor gone.  While the counter is not known a page gets the
- * newest number that is: the counter was there already when the origin was
- * asked, so that a purge that comes later is newer.
+ * The records of a server that is down are unknown, and make a page neither
+ * stale nor gone.  While the counter is unknown, a page gets the newest value
+ * that this worker knows: the counter had this value already when the origin
+ * was requested, so that a later purge is newer.
  */
 
 
@@ -47,64 +48,94 @@ typedef struct ngx_mcds_tags_s  ngx_mcds_tags_t;
 
 
 /*
- * Purges all pages of a record: "tag:" and a tag, "host:" and a host, or
- * "all"; copied.  how: see ngx_mcds_purge.h.  The handler is called once, with
- * NGX_MCDS_OK when it is done on all servers of the pool that the configuration
- * does not keep down, or why it is not on one of them; it is on the others
- * then.  NGX_ERROR: there is no server, or no memory, and it is not called.
+ * The handler of a purge, called once.  rc is NGX_MCDS_OK if all servers that
+ * are not down by configuration have done the purge; otherwise rc is the reason
+ * of one of the servers that have not.
  */
 
 typedef void (*ngx_mcds_tag_pt)(void *data, ngx_uint_t rc);
+
+
+/*
+ * Purges all pages of a record: "tag:" and a tag, "host:" and a host, or "all".
+ * The record is copied; how is ngx_mcds_purge_e; now is in milliseconds since
+ * the epoch.  Returns NGX_ERROR, and calls no handler, if there is no server or
+ * no memory.
+ */
 
 ngx_int_t ngx_mcds_tag_purge(ngx_mcds_pool_t *pool, ngx_str_t *record,
     ngx_uint_t how, uint64_t now, ngx_mcds_tag_pt handler, void *data);
 
 
 /*
- * What one request has asked.  create: asks the server that a page is on for
- * the counter and the records of a list, which may be empty; of a page that
- * varies it is the server of its list.  The handler is called when all have
- * answered, never from inside of a call, and not any more when it was freed.
- * ask: asks for those of a list that were not asked for: NGX_OK, and the
- * handler will be called; NGX_DONE, nothing is missing; NGX_ERROR.
- *
- * hurry: those that have not answered are not waited for: the handler is called
- * now, unless that was done.  What they say later is known nevertheless.
- *
- * counter: as it is now or, if that is not known, the newest number that this
- * worker knows of the pool; 0 if it knows none.
+ * Creates the queries of one request: asks the server of a page for the counter
+ * and for the records of a list, which may be empty.  For a page that varies
+ * this is the server of its list.  The handler is called when all queries are
+ * answered, never from inside of a call, except ngx_mcds_tags_hurry(), and not
+ * after ngx_mcds_tags_free().  Returns NULL if out of memory.
  */
 
 ngx_mcds_tags_t *ngx_mcds_tags_create(ngx_mcds_pool_t *pool, ngx_str_t *page,
     ngx_str_t *list, uint64_t now, void (*handler)(void *data), void *data);
+
+
+/*
+ * Asks for the records of a list that were not asked for.  NGX_OK: the handler
+ * will be called; NGX_DONE: no answer is missing; NGX_ERROR: out of memory.
+ */
+
 ngx_int_t ngx_mcds_tags_ask(ngx_mcds_tags_t *tags, ngx_str_t *list);
+
+
+/*
+ * Stops waiting for answers: calls the handler now, unless it was called
+ * already.  Answers that come later are still used.  tags may be NULL.
+ */
+
 void ngx_mcds_tags_hurry(ngx_mcds_tags_t *tags);
+
+
+/*
+ * Returns the value of the counter; if that is unknown, the newest value that
+ * this worker knows for the pool; 0: none is known.
+ */
+
 uint64_t ngx_mcds_tags_counter(ngx_mcds_tags_t *tags);
+
+
+/* Frees the queries of a request; NULL is allowed. */
+
 void ngx_mcds_tags_free(ngx_mcds_tags_t *tags);
 
 
 /*
- * What has become of a page with this counter and list, all of whose records
- * have been asked for.  A page with a counter of 0 is never known to be stale.
+ * The verdict on a page with this counter and list.  A page with a counter of 0
+ * is never known to be stale.
  */
 
 typedef enum {
     NGX_MCDS_TAGS_VALID = 0,
-    NGX_MCDS_TAGS_UNKNOWN,        /* memcached did not say, now or when the
+    NGX_MCDS_TAGS_UNKNOWN,        /* memcached did not answer, now or when the
                                      page was built */
     NGX_MCDS_TAGS_STALE,
     NGX_MCDS_TAGS_GONE,
     NGX_MCDS_TAGS_ASK             /* a record was not asked for */
 } ngx_mcds_tags_e;
 
+
+/*
+ * Returns the verdict on a page, ngx_mcds_tags_e.  counter and list are those
+ * of the page.
+ */
+
 ngx_uint_t ngx_mcds_tags_verdict(ngx_mcds_tags_t *tags, uint64_t counter,
     ngx_str_t *list);
 
 
 /*
- * Makes those records of a list that are not there, on the server of the page,
- * when that is going to be stored: at the counter's value of now, not of the
- * page, since one may have been evicted in between.  Nobody waits for it.
+ * Creates the missing records of a list on the server of a page that is about
+ * to be stored.  They get the counter's present value, not that of the page: a
+ * record may have been evicted since the page was made.  No result is awaited.
  */
 
 void ngx_mcds_tags_make(ngx_mcds_pool_t *pool, ngx_str_t *page,
@@ -112,13 +143,19 @@ void ngx_mcds_tags_make(ngx_mcds_pool_t *pool, ngx_str_t *page,
 
 
 /*
- * What this worker remembers of the list of a page, so that it can be asked
- * for together with the page.  remembered: empty if nothing; valid until the
- * next call of remember.
+ * Remembers the list of a page in this worker, so that its records can be asked
+ * for together with the page.
  */
 
 void ngx_mcds_tags_remember(ngx_mcds_pool_t *pool, ngx_str_t *key,
     ngx_str_t *list);
+
+
+/*
+ * Sets *list to the remembered list of a page, or to an empty list.  The text
+ * is valid until the next ngx_mcds_tags_remember().
+ */
+
 void ngx_mcds_tags_remembered(ngx_mcds_pool_t *pool, ngx_str_t *key,
     ngx_str_t *list);
 

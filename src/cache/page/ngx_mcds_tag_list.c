@@ -2,7 +2,7 @@
 /*
  * Copyright (C) mcds authors
  *
- * The lists of tags that a worker remembers.
+ * The lists of tags that a worker remembers for its pages.
  */
 
 
@@ -13,7 +13,7 @@
 #include "ngx_mcds_tag.h"
 
 
-/* lists, and bytes of them */
+/* the limits of the lists: their number, and their bytes */
 #define NGX_MCDS_TAG_BUCKETS      1024
 #define NGX_MCDS_TAG_LISTS        4096
 #define NGX_MCDS_TAG_SIZE         (8 * 1024 * 1024)
@@ -28,7 +28,7 @@ typedef struct {
 static void ngx_mcds_tags_drop(ngx_mcds_index_node_t *node);
 
 
-/* of this worker */
+/* the lists of this worker */
 
 static ngx_mcds_index_node_t  *ngx_mcds_tag_buckets[NGX_MCDS_TAG_BUCKETS];
 static ngx_mcds_index_t  ngx_mcds_tag_lists =

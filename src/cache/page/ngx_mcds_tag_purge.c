@@ -14,26 +14,26 @@
 #include "ngx_mcds_update.h"
 
 
-/* then the record is written over */
+/* after so many attempts the record is overwritten */
 #define NGX_MCDS_TAG_TRIES        16
 
 
 typedef struct ngx_mcds_tag_purge_s  ngx_mcds_tag_purge_t;
 
 
-/* what is asked of one server */
+/* the commands of a purge to one server */
 
 typedef struct {
     ngx_mcds_tag_purge_t *purge;
     uint64_t              counter;
-    ngx_uint_t            reached;     /* the counter was moved on */
-    ngx_mcds_op_t         op;          /* on the counter */
+    ngx_uint_t            reached;     /* the counter was incremented */
+    ngx_mcds_op_t         op;          /* for the counter */
     ngx_mcds_update_t     update;      /* of the record */
     u_char                text[NGX_MCDS_TAG_RECORD + 1];
 } ngx_mcds_tag_leg_t;
 
 
-/* a purge under way; the record is behind the legs */
+/* a purge under way; the memory of the record follows the legs */
 
 struct ngx_mcds_tag_purge_s {
     ngx_mcds_pool_t      *pool;
@@ -85,7 +85,9 @@ ngx_mcds_tag_purge(ngx_mcds_pool_t *pool, ngx_str_t *record, ngx_uint_t how,
     purge->data = data;
     purge->n = n;
 
-    /* more than any counter has begun with, be it that of a server not asked */
+    /*
+     * above the start of any counter, even that of a server that is not asked
+     */
 
     purge->counter = now;
 
@@ -103,7 +105,10 @@ ngx_mcds_tag_purge(ngx_mcds_pool_t *pool, ngx_str_t *record, ngx_uint_t how,
 
         if (ngx_mcds_disabled(pool, i)) {
 
-            /* it does not come back with what it had */
+            /*
+             * a server that is down by configuration does not return with old
+             * data
+             */
 
             continue;
         }
@@ -152,8 +157,9 @@ ngx_mcds_tag_counted(void *data, ngx_mcds_result_t *result)
 
 
 /*
- * The servers that have answered agree on the largest of their numbers: it is
- * above what any page got from any of them before.
+ * All servers that have answered are raised to the largest value of their
+ * counters, which is above the value that any page has from any of these
+ * servers.
  */
 
 static void
@@ -245,7 +251,7 @@ ngx_mcds_tag_edit(void *data, ngx_mcds_result_t *now, ngx_mcds_request_t *req)
         return NGX_DONE;
     }
 
-    /* what is not known is not valid any more, whatever it was */
+    /* a record that is missing or invalid counts as deleted */
 
     if (now->rc != NGX_MCDS_OK
         || ngx_mcds_tag_parse(now, &purged, &deleted) != NGX_OK)
@@ -281,7 +287,7 @@ ngx_mcds_tag_set(void *data, ngx_mcds_result_t *result)
 }
 
 
-/* the purge is as good as its worst server */
+/* One failed server makes the whole purge fail. */
 
 static void
 ngx_mcds_tag_done(ngx_mcds_tag_purge_t *purge, ngx_uint_t rc)

@@ -2,7 +2,7 @@
 /*
  * Copyright (C) mcds authors
  *
- * The counter and the records of purges, see ngx_mcds_tag.h.
+ * The purge counter and the purge records of a server, see ngx_mcds_tag.h.
  */
 
 
@@ -27,8 +27,6 @@ ngx_mcds_tag_request(ngx_mcds_request_t *req, ngx_str_t *record)
     req->page = 1;
 }
 
-
-/* asks for the counter, and makes it where there is none */
 
 void
 ngx_mcds_tag_count(ngx_mcds_request_t *req, uint64_t now)

@@ -2,7 +2,7 @@
 /*
  * Copyright (C) mcds authors
  *
- * The counter and the records of purges, see ngx_mcds_tag.h.
+ * The purge counter and the purge records of a server, see ngx_mcds_tag.h.
  */
 
 
@@ -16,25 +16,35 @@
 #include "ngx_mcds_client.h"
 
 
-/* of a record: two numbers and a space */
+/* the maximum length of a record: two numbers and a space */
 #define NGX_MCDS_TAG_RECORD       41
 
 
-/*
- * request: of a record, whose verb is the caller's.  count: asks for the
- * counter, and makes it where there is none.
- */
+/* Fills in a request for a record; the caller adds the verb. */
 
 void ngx_mcds_tag_request(ngx_mcds_request_t *req, ngx_str_t *record);
+
+
+/*
+ * Fills in a request for the counter, which creates a missing one with the
+ * value now.
+ */
+
 void ngx_mcds_tag_count(ngx_mcds_request_t *req, uint64_t now);
 
 
 /*
- * number: the counter; returns NGX_MCDS_OK, or why there is none.  parse: a
- * record; NGX_DECLINED, it is none.
+ * Reads the counter from a result.  Returns NGX_MCDS_OK, or the reason why
+ * there is none.
  */
 
 ngx_uint_t ngx_mcds_tag_number(ngx_mcds_result_t *result, uint64_t *number);
+
+
+/*
+ * Reads a record from a result.  Returns NGX_DECLINED if the record is invalid.
+ */
+
 ngx_int_t ngx_mcds_tag_parse(ngx_mcds_result_t *result, uint64_t *purged,
     uint64_t *deleted);
 
