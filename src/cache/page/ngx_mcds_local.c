@@ -14,33 +14,36 @@
 #include "ngx_mcds_vary.h"
 
 
-/* builds of one host at a time, beyond them workers build alone */
+/* the maximum number of claims of one host; further builds have none */
 #define NGX_MCDS_CLAIMS           1024
 #define NGX_MCDS_CLAIM_PROBES     8
 
-/* claims are extended so often, ms */
+/* the interval at which claims are extended, ms */
 #define NGX_MCDS_CLAIM_EXTEND     500
 
-/* a build that was for its worker alone is known so long, ms */
+/* how long a claim says that its last build was for its worker alone, ms */
 #define NGX_MCDS_CLAIM_ALONE      1000
 
-/* failures are not counted on after so long without another try, ms */
+/*
+ * after so many milliseconds without another attempt the count of failures
+ * begins again
+ */
 #define NGX_MCDS_CLAIM_FORGET     60000
 
 #define NGX_MCDS_COPY_BUCKETS     1024
 
 #define NGX_MCDS_PURGES           1024
 
-/* copies that make room for a new one, at most */
+/* the maximum number of copies that are dropped for a new one */
 #define NGX_MCDS_COPY_EVICT       64
 
 
 struct ngx_mcds_claim_s {
     u_char               id[NGX_MCDS_LOCAL_ID];
-    ngx_pid_t            pid;          /* 0: nobody's */
+    ngx_pid_t            pid;          /* 0: the claim is free */
     uint64_t             build;
-    uint64_t             expire;       /* unless it is extended */
-    uint64_t             until;        /* of state */
+    uint64_t             expire;       /* unless the claim is extended */
+    uint64_t             until;        /* end of the state */
     ngx_uint_t           state;        /* ngx_mcds_local_e */
     ngx_uint_t           step;
     ngx_uint_t           wanted;
@@ -53,7 +56,7 @@ typedef struct ngx_mcds_kept_copy_s  ngx_mcds_kept_copy_t;
 
 struct ngx_mcds_kept_copy_s {
     ngx_queue_t            lru;
-    ngx_mcds_kept_copy_t  *next;       /* of the bucket */
+    ngx_mcds_kept_copy_t  *next;       /* in the same bucket */
     u_char                 id[NGX_MCDS_LOCAL_ID];
     ngx_mcds_stamp_t       stamp;
     uint64_t               stored;
@@ -86,7 +89,7 @@ static void ngx_mcds_local_drop(ngx_slab_pool_t *shpool,
     ngx_mcds_kept_copy_t **link);
 
 
-/* of this worker */
+/* the shared data of the host, and the claims of this worker */
 
 static ngx_mcds_local_t  *ngx_mcds_local;
 static ngx_slab_pool_t   *ngx_mcds_local_pool;
@@ -269,7 +272,7 @@ ngx_mcds_local_release(ngx_mcds_hold_t *hold, ngx_mcds_local_left_t *left)
 
     ngx_shmtx_lock(&ngx_mcds_local_pool->mutex);
 
-    /* another worker has it when this one was stopped for too long */
+    /* another worker has the claim if this one was stopped for too long */
 
     if (claim->pid == ngx_pid
         && ngx_memcmp(claim->id, hold->id, NGX_MCDS_LOCAL_ID) == 0)
@@ -307,7 +310,7 @@ ngx_mcds_claim_find(u_char *id)
 }
 
 
-/* that of the page, or one that says nothing any more */
+/* Returns the claim of a page; if there is none, a free one.  NULL: no room. */
 
 static ngx_mcds_claim_t *
 ngx_mcds_claim_place(u_char *id)
@@ -396,7 +399,7 @@ ngx_mcds_claim_state(ngx_mcds_claim_t *claim, ngx_mcds_local_left_t *left)
 }
 
 
-/* of all that this worker holds */
+/* Extends all claims of this worker. */
 
 static void
 ngx_mcds_claim_extend(ngx_event_t *ev)
@@ -618,7 +621,10 @@ ngx_mcds_local_find(ngx_mcds_local_t *local, u_char *id)
 }
 
 
-/* in place of copies that were not read for long, at most so many */
+/*
+ * Allocates memory in place of at most so many copies, the least recently read
+ * ones.
+ */
 
 static void *
 ngx_mcds_local_alloc(ngx_mcds_local_t *local, ngx_slab_pool_t *shpool,

@@ -2,11 +2,11 @@
 /*
  * Copyright (C) mcds authors
  *
- * What the workers of a host share about pages, in memory of their zone: who
- * builds one of them here, for the time when memcached does not say, copies of
- * pages, and that one of them was purged here.  A worker that was killed leaves
- * nothing locked: what it held is free as soon as somebody looks, and ends by
- * itself.
+ * The data about pages that the workers of a host share in their zone: the
+ * worker that builds a page, which counts when memcached does not answer;
+ * copies of pages; and counters of this host's purges.  A worker that is killed
+ * leaves nothing locked: its claims are free as soon as another worker looks at
+ * them, and they also expire.
  */
 
 
@@ -27,72 +27,88 @@ typedef struct ngx_mcds_local_s  ngx_mcds_local_t;
 typedef struct ngx_mcds_claim_s  ngx_mcds_claim_t;
 
 
-/* a build of this worker's; zeroed memory holds nothing */
+/* The claim of this worker to build a page; in zeroed memory: none. */
 
 typedef struct {
     ngx_queue_t          queue;
-    ngx_mcds_claim_t    *claim;        /* in the zone, or NULL */
+    ngx_mcds_claim_t    *claim;        /* in the zone; NULL: none is held */
     u_char               id[NGX_MCDS_LOCAL_ID];
-    uint64_t             build;        /* which one, told to the others */
+    uint64_t             build;        /* the id of the build, which other
+                                          workers see */
     ngx_msec_t           age;
 } ngx_mcds_hold_t;
 
 
-/* how a build ended, for those who wait in other workers */
+/* How a build ended, for the waiters in other workers. */
 
 typedef enum {
-    NGX_MCDS_LOCAL_FREE = 0,      /* the next may build */
-    NGX_MCDS_LOCAL_ALONE,         /* built, but for its worker alone */
-    NGX_MCDS_LOCAL_FAILED         /* nobody is to try for a while */
+    NGX_MCDS_LOCAL_FREE = 0,      /* another worker may build */
+    NGX_MCDS_LOCAL_ALONE,         /* built, but other workers cannot get the
+                                     page */
+    NGX_MCDS_LOCAL_FAILED         /* no worker may build for a while */
 } ngx_mcds_local_e;
 
 
 typedef struct {
     ngx_uint_t           state;        /* ngx_mcds_local_e */
-    ngx_uint_t           step;         /* FAILED: as in ngx_mcds_lease_left_t */
-    ngx_msec_t           left;         /* ... for so long */
-    uint64_t             build;        /* with NGX_BUSY: hold->build of the
-                                          worker that builds */
+    ngx_uint_t           step;         /* FAILED: as in the lease */
+    ngx_msec_t           left;         /* ms until the state ends */
+    uint64_t             build;        /* with NGX_BUSY: the id of the build of
+                                          the other worker */
 } ngx_mcds_local_left_t;
 
 
-/*
- * create: in memory of the zone, NULL if there is no room for it.  attach: in
- * a worker; without it there are no others.
- */
+/* Creates the shared data in the zone.  Returns NULL if there is no room. */
 
 ngx_mcds_local_t *ngx_mcds_local_create(ngx_slab_pool_t *shpool);
+
+
+/*
+ * Gives this worker the shared data of its host.  Without a call the worker
+ * knows nothing of other workers.
+ */
+
 void ngx_mcds_local_attach(ngx_mcds_local_t *local, ngx_slab_pool_t *shpool);
 
 
 /*
- * What tells the items of a key apart.  The CAS alone does not where memcached
- * was restarted, since it counts from the beginning then, or where another
- * server has taken over.
+ * Identifies one item of a key.  A CAS value alone does not: the CAS values of
+ * memcached begin again after a restart, and a server that takes over for
+ * another has its own.
  */
 
 typedef struct {
-    uint64_t             cas;          /* 0: not known */
+    uint64_t             cas;          /* 0: unknown */
     ngx_uint_t           flags;        /* see ngx_mcds_entry_client_flags() */
 } ngx_mcds_stamp_t;
 
 
-/* 1 if both are known and of one item */
+/* Returns 1 if both stamps are known and identify the same item. */
 
 ngx_uint_t ngx_mcds_stamp_same(ngx_mcds_stamp_t *a, ngx_mcds_stamp_t *b);
 
 
-/* names a page */
+/*
+ * Computes the id of a page, NGX_MCDS_LOCAL_ID bytes, from the name of the pool
+ * and the key.
+ */
 
 void ngx_mcds_local_id(u_char *id, ngx_str_t *pool, ngx_str_t *key);
 
 
 /*
- * Claims the build of hold->id.  NGX_OK: it is this worker's until it is
- * released; NGX_BUSY: another worker builds, and knows now that somebody
- * waits; NGX_ABORT: left->left ms nobody is to try; NGX_DECLINED: nothing is
- * known of others, and nothing to be told to them.  age: ms that it outlives
- * a worker that hangs.  With NGX_OK, left is what the last one has left.
+ * Claims the build of the page hold->id among the workers of this host.  The
+ * claim is extended until it is released; if the worker hangs, the claim ends
+ * after age ms.  Returns:
+ *
+ *   NGX_OK        this worker has the claim; left->step is set if the last
+ *                 build has failed
+ *   NGX_BUSY      another worker has it, see left->build, and is told that a
+ *                 worker waits
+ *   NGX_ABORT     no worker may build for left->left ms
+ *   NGX_DECLINED  the worker may build, but without a claim: there is no zone
+ *                 or no room, this worker has the claim already, or the last
+ *                 build ended with NGX_MCDS_LOCAL_ALONE
  */
 
 ngx_int_t ngx_mcds_local_claim(ngx_mcds_hold_t *hold, ngx_msec_t age,
@@ -100,65 +116,90 @@ ngx_int_t ngx_mcds_local_claim(ngx_mcds_hold_t *hold, ngx_msec_t age,
 
 
 /*
- * The same without a claim: NGX_OK it is free.  wait: the one who builds is
- * told that somebody waits.
+ * Looks at the claim of a page without taking it.  The results are those of
+ * ngx_mcds_local_claim(); NGX_OK: no worker has the claim.  With wait the
+ * worker that builds is told that a worker waits.
  */
 
 ngx_int_t ngx_mcds_local_look(u_char *id, ngx_uint_t wait,
     ngx_mcds_local_left_t *left);
 
 
-/* 1 if another worker waits for what is held */
+/* Returns 1 if another worker waits for the build that is claimed. */
 
 ngx_uint_t ngx_mcds_local_wanted(ngx_mcds_hold_t *hold);
 
 
-/* gives it up; nothing happens if nothing is held */
+/*
+ * Releases a claim, and leaves *left for the next worker.  Has no effect if no
+ * claim is held.
+ */
 
 void ngx_mcds_local_release(ngx_mcds_hold_t *hold,
     ngx_mcds_local_left_t *left);
 
 
 /*
- * Copies.  put: keeps a copy of the value, in place of others that were not
- * read for long; NGX_DECLINED if there is no room for one of this size.  get:
- * the value in memory of its own, NULL if there is none; of this stamp, or of
- * any if it is NULL, *found is its own; not older than so many ms.
+ * Puts a copy of the value into the zone, in place of the least recently read
+ * copies.  Returns NGX_DECLINED if there is no room for a value of this length.
  */
 
 ngx_int_t ngx_mcds_local_put(u_char *id, ngx_mcds_value_t *value,
     ngx_mcds_stamp_t *stamp);
+
+
+/*
+ * Returns the value of a page's copy in the zone, in new memory with one
+ * reference, and the stamp of the copy in *found.  Returns NULL if there is no
+ * copy, if it is older than age ms, if it has another stamp than this one, or
+ * if out of memory.  A stamp of NULL accepts any copy.
+ */
+
 ngx_mcds_value_t *ngx_mcds_local_get(u_char *id, ngx_mcds_stamp_t *stamp,
     ngx_msec_t age, ngx_mcds_stamp_t *found);
 
 
 /*
- * Purges of this host.  purges: a number for the page of the key, which moves
- * on when any worker purges that page, and at times when another one is purged;
- * the pages of all variants have the number of their list.  A copy that was
- * confirmed by a command of before is not to be used unasked.  place: by which
- * the number is found.
- *
- * purged: moves the number on.  forget: the zone's copy goes, too, so that it
- * is not used when memcached does not answer.
+ * Returns the place of the purge counter of a key.  A page that varies and all
+ * its variants have the same counter.
  */
 
 ngx_uint_t ngx_mcds_local_place(ngx_str_t *key);
+
+
+/*
+ * Returns the purge counter of this place.  The counter is incremented when any
+ * worker of this host purges a page with this counter, and so at times when
+ * another page is purged.  A copy that memcached has confirmed before the last
+ * increment must not be served without asking memcached again.
+ */
+
 ngx_atomic_uint_t ngx_mcds_local_purges(ngx_uint_t place);
+
+
+/*
+ * Increments the purge counter of a key.  With forget the copy in the zone is
+ * dropped, too, so that it is not served while memcached does not answer.
+ */
+
 void ngx_mcds_local_purged(ngx_str_t *pool, ngx_str_t *key,
     ngx_uint_t forget);
 
 
 /*
- * Zeroed memory of the zone, in place of as many copies as it takes; NULL if
- * there is not so much.  local may be NULL, and need not be attached.
+ * Allocates zeroed memory of the zone, in place of as many copies as necessary.
+ * Returns NULL if there is not so much memory.  local may be NULL, and need not
+ * be attached.
  */
 
 void *ngx_mcds_local_room(ngx_mcds_local_t *local, ngx_slab_pool_t *shpool,
     size_t size);
 
 
-/* bytes of the zone, a bound for what a worker keeps by itself */
+/*
+ * Returns the size of the zone, which is also the maximum size of the copies
+ * that one worker keeps by itself; bytes; 0 without a zone.
+ */
 
 size_t ngx_mcds_local_size(void);
 

@@ -2,9 +2,9 @@
 /*
  * Copyright (C) mcds authors
  *
- * What a worker remembers of pages that vary: the list of a key.  It is used
- * when memcached says that it is still the one that lies there, in the same
- * turn in which the variant is read.
+ * The list of a page that varies, as a worker remembers it.  The list is used
+ * if memcached confirms, in the turn of the event loop in which the variant is
+ * read, that the list has not changed.
  */
 
 

@@ -2,7 +2,7 @@
 /*
  * Copyright (C) mcds authors
  *
- * Copies of pages that this worker keeps, and those that are in the zone of its
+ * The copies of pages that this worker keeps, and those in the zone of its
  * host, see ngx_mcds_local.h.
  */
 
@@ -14,20 +14,20 @@
 #include "ngx_mcds_skew.h"
 
 
-/* the zone keeps copies for as long as it has room, ms */
+/* the maximum age of copies in the zone, ms: they last while there is room */
 #define NGX_MCDS_KEPT             (24 * 60 * 60 * 1000)
 
 
 static size_t ngx_mcds_page_weight(ngx_mcds_copy_t *copy);
 
 
-/* of this worker */
+/* the copies of this worker */
 
 static ngx_queue_t  ngx_mcds_pages_mine;
 static size_t       ngx_mcds_pages_kept;
 
 
-/* with what is prepared of each line */
+/* the size of a copy, with the memory that is prepared for each header */
 
 static size_t
 ngx_mcds_page_weight(ngx_mcds_copy_t *copy)
@@ -74,7 +74,9 @@ ngx_mcds_page_keep(ngx_mcds_page_t *page, ngx_mcds_copy_t *copy,
 
     ngx_queue_insert_head(&ngx_mcds_pages_mine, &page->mine_lru);
 
-    /* other workers do not get what was purged while it was on its way */
+    /*
+     * other workers do not get a page that was purged while it was being read
+     */
 
     if (purges == ngx_mcds_local_purges(page->place)) {
         (void) ngx_mcds_local_put(ngx_mcds_page_id(page), copy->value,
@@ -131,7 +133,7 @@ ngx_mcds_page_kept(ngx_mcds_page_t *page, ngx_mcds_stamp_t *stamp)
 
         copy = page->mine;
 
-        /* the clock was set back since then */
+        /* the clock was set back since the copy was kept */
 
         if (copy->entry.created > ngx_mcds_now() + NGX_MCDS_SKEW_MAX) {
             ngx_mcds_skew_mend(&copy->entry, page->pool, ngx_mcds_now(),
@@ -182,12 +184,12 @@ ngx_mcds_page_known(ngx_mcds_seat_t *seat)
 }
 
 
-/* the copy to use when memcached does not answer, or NULL */
-
 ngx_mcds_copy_t *
 ngx_mcds_page_unasked(ngx_mcds_page_t *page)
 {
-    /* of what was purged here, the zone knows whether it may be used */
+    /*
+     * after a purge the zone, not this worker, knows whether a copy may be used
+     */
 
     if (page->mine_purges != ngx_mcds_local_purges(page->place)) {
         ngx_mcds_page_drop(page);

@@ -2,7 +2,7 @@
 /*
  * Copyright (C) mcds authors
  *
- * Copies of pages that this host keeps.
+ * The copies of pages that this host keeps: in a worker and in the zone.
  */
 
 
@@ -16,25 +16,48 @@
 #include "ngx_mcds_page_core.h"
 
 
-/* copies of other workers may look so much older than they are, ms */
+/* a copy of another worker may appear older than it is by this time, ms */
 #define NGX_MCDS_LAG              100
 
 
 /*
- * Copies of this host.  keep: this one, which is the right one now, unless the
- * page was purged since its number of purges was this one; keep_unasked: this
- * one, which may be the right one; drop: of this worker.  kept: that of the
- * worker or of the host, of this stamp, or of any if it is NULL; NULL if there
- * is none; the page's reference.  unasked: that to use when memcached does not
- * answer.
+ * Keeps a copy in this worker, and puts it into the zone.  The copy is current
+ * since the purge counter had this value; if the page was purged since then,
+ * the zone does not get the copy.
  */
 
 void ngx_mcds_page_keep(ngx_mcds_page_t *page, ngx_mcds_copy_t *copy,
     ngx_atomic_uint_t purges);
+
+
+/*
+ * Keeps a copy that may be outdated: until memcached has confirmed the copy, it
+ * is served only while memcached does not answer.
+ */
+
 void ngx_mcds_page_keep_unasked(ngx_mcds_page_t *page, ngx_mcds_copy_t *copy);
+
+
+/* Drops the copy of this worker, if there is one. */
+
 void ngx_mcds_page_drop(ngx_mcds_page_t *page);
+
+
+/*
+ * Returns the copy of this worker, or of the zone, with this stamp, or with any
+ * stamp if that is NULL.  Returns NULL if there is none.  The reference is the
+ * page's.
+ */
+
 ngx_mcds_copy_t *ngx_mcds_page_kept(ngx_mcds_page_t *page,
     ngx_mcds_stamp_t *stamp);
+
+
+/*
+ * Returns the copy to use while memcached does not answer, or NULL.  The
+ * reference is the page's.
+ */
+
 ngx_mcds_copy_t *ngx_mcds_page_unasked(ngx_mcds_page_t *page);
 
 

@@ -2,7 +2,7 @@
 /*
  * Copyright (C) mcds authors
  *
- * Reads of pages: requests of one turn of the event loop share one.
+ * Reads of pages.  The requests of one turn of the event loop share a read.
  */
 
 
@@ -23,7 +23,7 @@ static void ngx_mcds_page_read_opened(void *data, ngx_uint_t rc);
 static void ngx_mcds_page_no_cas(ngx_mcds_page_t *page);
 
 
-/* of this worker */
+/* the reads of this worker that are not sent yet */
 
 static ngx_queue_t  ngx_mcds_pages_reads;
 static ngx_event_t  ngx_mcds_pages_read_event;
@@ -91,7 +91,7 @@ ngx_mcds_page_read_handler(ngx_event_t *ev)
         page = read->page;
         page->read = NULL;
 
-        /* a copy that is at hand is only confirmed */
+        /* if a copy is kept, memcached only has to confirm it */
 
         read->purges = ngx_mcds_local_purges(page->place);
         read->whole = (!page->local || ngx_mcds_page_kept(page, NULL) == NULL);
@@ -174,8 +174,8 @@ ngx_mcds_page_read_done(void *data, ngx_mcds_result_t *result)
 
 
 /*
- * NGX_OK: read->copy is one of this host's; NGX_AGAIN: the value is on its
- * way; NGX_DECLINED: there is none to be used.
+ * Returns NGX_OK if read->copy is a copy of this host, NGX_AGAIN if its value
+ * is being read, and NGX_DECLINED if no copy of this host may be used.
  */
 
 static ngx_int_t
@@ -213,7 +213,7 @@ ngx_mcds_page_read_local(ngx_mcds_read_t *read, ngx_mcds_result_t *result)
 
         } else {
 
-            /* another page by now */
+            /* memcached has another page by now */
 
             ngx_mcds_page_request(page, &req, NGX_MCDS_VALUE|NGX_MCDS_CAS
                                               |NGX_MCDS_FLAGS);
@@ -245,7 +245,10 @@ ngx_mcds_page_read_local(ngx_mcds_read_t *read, ngx_mcds_result_t *result)
 }
 
 
-/* who answers by headers alone, or by some middle part, needs no first ones */
+/*
+ * Requests that need no body, or only a later part of it, do not need the first
+ * parts.
+ */
 
 static ngx_uint_t
 ngx_mcds_page_read_window(ngx_mcds_read_t *read)
@@ -314,7 +317,7 @@ ngx_mcds_page_read_end(ngx_mcds_read_t *read, ngx_uint_t outcome)
 }
 
 
-/* memcached -C: no telling whether a page is still the one that was seen */
+/* With memcached -C a changed page cannot be recognized. */
 
 static void
 ngx_mcds_page_no_cas(ngx_mcds_page_t *page)

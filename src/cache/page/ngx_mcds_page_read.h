@@ -2,7 +2,7 @@
 /*
  * Copyright (C) mcds authors
  *
- * A read of a page.
+ * The read of a page.
  */
 
 
@@ -16,23 +16,24 @@
 #include "ngx_mcds_page_core.h"
 
 
-/* one read, for the requests of one turn */
+/* one read, shared by the requests of one turn of the event loop */
 
 struct ngx_mcds_read_s {
     ngx_mcds_page_t      *page;
-    ngx_mcds_copy_t      *copy;        /* what was found; also while its parts
-                                          are looked for */
+    ngx_mcds_copy_t      *copy;        /* the page found; also while its parts
+                                          are checked */
     ngx_queue_t           seats;
-    ngx_queue_t           queue;       /* until it is sent */
+    ngx_queue_t           queue;       /* of reads to be sent */
     ngx_mcds_op_t         op;
-    ngx_atomic_uint_t     purges;      /* of the page, when it is sent */
-    unsigned              whole:1;     /* with the value */
+    ngx_atomic_uint_t     purges;      /* the purge counter when the read was
+                                          sent */
+    unsigned              whole:1;     /* reads the value, not only the CAS */
 };
 
 
 /*
- * Tells those who wait for the read, with its copy if the outcome is FOUND, and
- * frees it.
+ * Calls the handlers of the requests that wait for the read, with its copy if
+ * the outcome is FOUND, and frees the read.
  */
 
 void ngx_mcds_page_read_end(ngx_mcds_read_t *read, ngx_uint_t outcome);

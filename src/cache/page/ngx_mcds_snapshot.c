@@ -2,8 +2,8 @@
 /*
  * Copyright (C) mcds authors
  *
- * A page as it was read or built, shared by all requests that look at it, and
- * the list of a page that varies, which a worker remembers.
+ * Pages as they were read or built, shared by all requests that use them; and
+ * the lists of pages that vary, which a worker remembers.
  */
 
 
@@ -50,8 +50,6 @@ ngx_mcds_copy_unref(ngx_mcds_copy_t *copy)
 }
 
 
-/* takes a reference of the value, not the caller's; NULL: no page */
-
 ngx_mcds_copy_t *
 ngx_mcds_copy_create(ngx_mcds_page_t *page, ngx_mcds_value_t *value,
     ngx_mcds_stamp_t *stamp)
@@ -68,7 +66,7 @@ ngx_mcds_copy_create(ngx_mcds_page_t *page, ngx_mcds_value_t *value,
                             &why)
         == NGX_OK)
     {
-        /* what later versions may write, and this one cannot serve */
+        /* a later version may write entries that this one cannot serve */
 
         why = (copy->entry.kind == NGX_MCDS_ENTRY_VARY
                && ngx_mcds_vary_check(&copy->entry.ext, &copy->entry.body)
@@ -84,7 +82,7 @@ ngx_mcds_copy_create(ngx_mcds_page_t *page, ngx_mcds_value_t *value,
         return NULL;
     }
 
-    /* what was built here is judged by the clock that it was built by */
+    /* the dates of a page that was built here are from this host's clock */
 
     if (stamp && stamp->cas) {
         ngx_mcds_skew_mend(&copy->entry, page->pool, ngx_mcds_now(),
@@ -163,7 +161,7 @@ ngx_mcds_copy_signed(ngx_mcds_copy_t *copy, ngx_array_t *secrets)
         return NGX_DECLINED;
     }
 
-    /* for all that are given this copy */
+    /* for all requests that share this copy */
 
     copy->checked = secrets;
 
@@ -228,7 +226,10 @@ ngx_mcds_page_saw(ngx_mcds_page_t *page, ngx_mcds_copy_t *copy)
 }
 
 
-/* without a reference of the page, which would live for ever with it */
+/*
+ * The remembered list has no reference of its page, which otherwise would never
+ * be freed.
+ */
 
 void
 ngx_mcds_page_remember(ngx_mcds_page_t *page, ngx_mcds_copy_t *copy)

@@ -2,7 +2,8 @@
 /*
  * Copyright (C) mcds authors
  *
- * A page as it was read or built, shared by all requests that look at it.
+ * Copies: pages as they were read or built, shared by all requests that use
+ * them.
  */
 
 
@@ -22,14 +23,13 @@ typedef struct ngx_mcds_page_s  ngx_mcds_page_t;
 typedef struct ngx_mcds_copy_s  ngx_mcds_copy_t;
 
 
-/* bytes that a copy counts for each of its headers, beside its value */
+/* the bytes that a copy counts for each header, in addition to its value */
 #define NGX_MCDS_COPY_LINE  64
 
 
 /*
- * A page as it was read or built, shared by all requests that look at it.
- * The strings of entry point into value.  A body that lies outside of the entry
- * is read by ngx_mcds_body_open().
+ * A page as it was read or built.  The strings of entry point into value.  A
+ * body outside of the entry is read with ngx_mcds_body_open().
  */
 
 struct ngx_mcds_copy_s {
@@ -39,70 +39,91 @@ struct ngx_mcds_copy_s {
     ngx_mcds_value_t   *value;
     ngx_mcds_entry_t    entry;
     ngx_mcds_stamp_t    stamp;
-    void               *checked;       /* the secrets by which it is signed,
+    void               *checked;       /* the secrets that have signed the copy,
                                           NULL at first */
-    void               *prepared;      /* the users', NULL at first, freed with
-                                          the copy */
-    void               *kept;          /* of its body, in memory, or NULL */
-    void              (*unkeep)(void *kept);  /* ... what frees it */
-    ngx_mcds_copy_t    *first;         /* of a list: the variant that it was
-                                          made for, or NULL */
+    void               *prepared;      /* memory of the users, NULL at first;
+                                          freed with the copy */
+    void               *kept;          /* parts of its body, or NULL */
+    void              (*unkeep)(void *kept);  /* frees kept */
+    ngx_mcds_copy_t    *first;         /* of a list: the variant whose build
+                                          made the list, or NULL */
 };
 
+
+/* Adds a reference, and returns its argument. */
+
 ngx_mcds_copy_t *ngx_mcds_copy_ref(ngx_mcds_copy_t *copy);
+
+
+/* Drops a reference; the last one frees the copy.  NULL is allowed. */
+
 void ngx_mcds_copy_unref(ngx_mcds_copy_t *copy);
 
 
 /*
- * NGX_OK if secrets is NULL, or one of them has signed the copy, see
- * ngx_mcds_sign.h.  Nothing of a copy that is not signed may be acted upon but
- * its CAS.
+ * Returns NGX_OK if secrets is NULL, or if one of them has signed the copy, see
+ * ngx_mcds_sign.h.  Otherwise returns NGX_DECLINED; then only the CAS of the
+ * copy may be used.
  */
 
 ngx_int_t ngx_mcds_copy_signed(ngx_mcds_copy_t *copy, ngx_array_t *secrets);
 
 
 /*
- * NGX_OK if the copy may be used at one of these seats.  Of one that may not,
- * the parts are not even looked for.
+ * Returns NGX_OK if the copy is signed for the request of any of these seats.
+ * Otherwise not even its parts are looked for.
  */
 
 ngx_int_t ngx_mcds_page_signed(ngx_mcds_copy_t *copy, ngx_queue_t *seats);
 
 
 /*
- * Takes a reference of the value, not the caller's; NULL: no page.  stamp:
- * NULL if it is not known.
+ * Creates a copy of a value, and takes a reference of the value.  stamp is that
+ * of the item, or NULL if unknown.  Returns NULL, and logs this, if the value
+ * is not a valid entry; also returns NULL if out of memory.
  */
 
 ngx_mcds_copy_t *ngx_mcds_copy_create(ngx_mcds_page_t *page,
     ngx_mcds_value_t *value, ngx_mcds_stamp_t *stamp);
 
 
-/* the same of the value of an answer */
+/* As ngx_mcds_copy_create(), of the value and the item of a result. */
 
 ngx_mcds_copy_t *ngx_mcds_copy_result(ngx_mcds_page_t *page,
     ngx_mcds_result_t *result);
 
 
-/* of the item that memcached has answered with */
+/* Sets the stamp to that of the item in a result of memcached. */
 
 void ngx_mcds_page_stamp(ngx_mcds_stamp_t *stamp, ngx_mcds_result_t *result);
 
 
-/* the copy is that of its CAS: its list and its body are known from now on */
+/*
+ * Notes the list or the parts of a copy that memcached has now.  Has no effect
+ * on a copy without a CAS.
+ */
 
 void ngx_mcds_page_saw(ngx_mcds_page_t *page, ngx_mcds_copy_t *copy);
 
 
 /*
- * The list that lies, or does not lie, under the page's key; without a CAS it
- * is the one to go by until memcached answers.  confirmed: memcached has just
- * said so, and was asked at this number of purges.
+ * Remembers the list of a page.  A list without a CAS is used until memcached
+ * answers.
  */
 
 void ngx_mcds_page_remember(ngx_mcds_page_t *page, ngx_mcds_copy_t *copy);
+
+
+/* Forgets the list of a page, if there is one. */
+
 void ngx_mcds_page_forget_list(ngx_mcds_page_t *page);
+
+
+/*
+ * Notes that memcached has confirmed the list just now, and was asked when the
+ * purge counter had this value.
+ */
+
 void ngx_mcds_page_confirmed(ngx_mcds_page_t *page, ngx_atomic_uint_t purges);
 
 
