@@ -2,8 +2,8 @@
 /*
  * Copyright (C) mcds authors
  *
- * The end of a build, and stores of pages without a build: requests that wait
- * are told, then memcached.
+ * The end of a build, and stores without a build: the waiters get the page
+ * first, then memcached.
  */
 
 
@@ -205,7 +205,7 @@ ngx_mcds_store_create(ngx_mcds_seat_t *seat, ngx_mcds_storing_t *storing)
 }
 
 
-/* counts that a build has ended */
+/* Counts the end of a build. */
 
 static void
 ngx_mcds_store_built(ngx_mcds_seat_t *seat, ngx_uint_t how)

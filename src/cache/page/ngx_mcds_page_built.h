@@ -2,7 +2,7 @@
 /*
  * Copyright (C) mcds authors
  *
- * The end of a build, and stores of pages.
+ * The end of a build, and stores of pages without a build.
  */
 
 
@@ -17,7 +17,7 @@
 #include "ngx_mcds_split.h"
 
 
-/* how a build ended */
+/* How a build ended. */
 
 typedef enum {
     NGX_MCDS_BUILD_STORE = 0,     /* by ngx_mcds_page_store() */
@@ -25,29 +25,35 @@ typedef enum {
                                      it replaces */
     NGX_MCDS_BUILD_PASS,          /* uncacheable; value is a hit-for-miss
                                      mark */
-    NGX_MCDS_BUILD_FAILED,        /* nothing is known of the page, as when the
-                                     client went away: the next builds */
-    NGX_MCDS_BUILD_BACKOFF        /* the origin has failed: nobody tries again
+    NGX_MCDS_BUILD_FAILED,        /* without a result, as when the client closed
+                                     the connection: the next waiter builds */
+    NGX_MCDS_BUILD_BACKOFF        /* the origin has failed: no request builds
                                      for a while */
 } ngx_mcds_build_e;
 
 
 /*
- * Names the build that the seat has, to be written into what it makes: that is
- * how the requests that wait for it, here and on other hosts, tell it from any
- * other page that they may find meanwhile, as one of a memcached that has
- * returned.  0: it does not build.
+ * Returns the id of the seat's build, which the caller writes into the entry.
+ * Requests on all hosts that wait for the build recognize its page by the id;
+ * other pages may appear meanwhile, such as an old one of a memcached that has
+ * returned.  0: the seat does not build.
  */
 
 uint64_t ngx_mcds_page_build_id(ngx_mcds_seat_t *seat);
 
 
 /*
- * item: the longest entry that one item takes, as far as is known.  split:
- * what takes the body of a longer one, NULL if nothing does.
+ * Returns the maximum length of an entry in one item, as far as known; bytes.
  */
 
 size_t ngx_mcds_page_item(ngx_mcds_seat_t *seat);
+
+
+/*
+ * Creates a split for the body of a longer entry.  Returns NULL if the servers
+ * take no parts, or if out of memory.
+ */
+
 ngx_mcds_split_t *ngx_mcds_page_split(ngx_mcds_seat_t *seat);
 
 
@@ -111,7 +117,10 @@ ngx_int_t ngx_mcds_page_store(ngx_mcds_seat_t *seat,
     ngx_mcds_storing_t *storing);
 
 
-/* a copy of a finished entry, for the seat's own request; NULL: no page */
+/*
+ * Creates a copy of a finished entry, for the seat's own request.  Returns NULL
+ * if value is not a valid entry, or if out of memory.
+ */
 
 ngx_mcds_copy_t *ngx_mcds_page_copy(ngx_mcds_seat_t *seat,
     ngx_mcds_value_t *value);

@@ -2,8 +2,8 @@
 /*
  * Copyright (C) mcds authors
  *
- * Stores of pages.  A body that was split, or is as soon as memcached refuses
- * the whole page, goes before the page: its parts are stored first.
+ * Stores of pages.  If the body was split, or memcached refuses the page as a
+ * whole, the parts are stored before the page.
  */
 
 
@@ -20,16 +20,19 @@
 #include "ngx_mcds_body.h"
 
 
-/* a page that memcached does not take is not offered to it so long, ms */
+/* a page that memcached has refused is not sent again for this time, ms */
 #define NGX_MCDS_REFUSED          60000
 
-/* the parts of a page that was replaced stay for those who read, seconds */
+/*
+ * the parts of a page that was replaced stay for requests that read them,
+ * seconds
+ */
 #define NGX_MCDS_LINGER           60
 
-/* answers of memcached about what lengths it takes, for one page */
+/* the maximum number of lengths that are tried for one page */
 #define NGX_MCDS_STORE_TRIES      4
 
-/* a page that changes all the time is left to the others */
+/* after so many changes the page is left to the other writers */
 #define NGX_MCDS_LOOKS            3
 
 
@@ -52,7 +55,10 @@ static void ngx_mcds_store_keep(ngx_mcds_store_t *store, uint64_t cas);
 static void ngx_mcds_store_count(ngx_mcds_store_t *store);
 
 
-/* a length that memcached may not take is not tried on the page itself */
+/*
+ * The page itself is not sent until a test has shown that memcached takes its
+ * length.
+ */
 
 void
 ngx_mcds_store_try(void *data)
@@ -157,9 +163,9 @@ ngx_mcds_store_answered(void *data, ngx_mcds_result_t *result)
     case NGX_MCDS_EXISTS:
 
         /*
-         * NOT_FOUND: the old page was deleted meanwhile.  Whoever did so knows
-         * more than an origin that was asked before; if it was evicted, the
-         * next request builds once more.
+         * NOT_FOUND: the old page was deleted meanwhile.  A purge is newer than
+         * the response of the origin; after an eviction the next request builds
+         * again.
          */
 
         if ((store->replace
@@ -194,9 +200,9 @@ ngx_mcds_store_answered(void *data, ngx_mcds_result_t *result)
 
 
 /*
- * A memcached that could not store a page has removed the one that was there.
- * If that was the mark of a purge, a build of before must not find its place
- * free, so it is marked again.
+ * A memcached that cannot store a page has already removed the old item.  If
+ * that was the mark of a purge, an older build could now store its page; so the
+ * page is purged again.
  */
 
 static ngx_int_t
@@ -223,7 +229,10 @@ ngx_mcds_store_barred(void *data, ngx_uint_t rc, ngx_uint_t found,
 }
 
 
-/* it stays what it was */
+/*
+ * The page is not stored: its new parts are removed.  Parts of the page in
+ * memcached, which a renewed page shares, stay.
+ */
 
 static void
 ngx_mcds_store_lost(ngx_mcds_store_t *store)
@@ -242,7 +251,7 @@ ngx_mcds_store_lost(ngx_mcds_store_t *store)
 }
 
 
-/* which page has come between */
+/* Reads the page that was stored meanwhile. */
 
 static ngx_int_t
 ngx_mcds_store_look(ngx_mcds_store_t *store)
@@ -286,7 +295,7 @@ ngx_mcds_store_looked(void *data, ngx_mcds_result_t *result)
 }
 
 
-/* memcached takes no page of this length: the parts of it, maybe */
+/* Memcached does not take a page of this length: tries to store it in parts. */
 
 static ngx_int_t
 ngx_mcds_store_cut(ngx_mcds_store_t *store)
@@ -354,7 +363,7 @@ ngx_mcds_store_parted(void *data, ngx_mcds_split_t *split, ngx_uint_t rc)
 
         store->refused = (rc != NGX_MCDS_OK) ? rc : NGX_MCDS_BUSY;
 
-        /* those who wait get what is in memory, or go to the origin */
+        /* the waiters get the page from memory, or go to the origin */
 
         if (copy && !told && store->building
             && ngx_mcds_body_keep(copy, split) == NGX_OK)
@@ -387,7 +396,7 @@ ngx_mcds_store_parted(void *data, ngx_mcds_split_t *split, ngx_uint_t rc)
 }
 
 
-/* the page of what was cut; NULL when out of memory */
+/* Returns the page with a split body; NULL if out of memory. */
 
 static ngx_mcds_copy_t *
 ngx_mcds_store_finish(ngx_mcds_store_t *store, ngx_mcds_split_t *split)
@@ -411,7 +420,7 @@ ngx_mcds_store_finish(ngx_mcds_store_t *store, ngx_mcds_split_t *split)
 }
 
 
-/* stored; the parts of any other page belong to nobody now */
+/* The page is stored: the parts of the replaced page are removed. */
 
 static void
 ngx_mcds_store_replaced(ngx_mcds_store_t *store, uint64_t cas)
@@ -424,7 +433,7 @@ ngx_mcds_store_replaced(ngx_mcds_store_t *store, uint64_t cas)
 
     if (page->cut_cas && !ngx_mcds_body_same(&page->cut, &copy->entry)) {
 
-        /* an entry that was not signed may name parts of anything */
+        /* without a signature, an entry may name the parts of another page */
 
         if (store->secrets == NULL || page->cut_signed == store->secrets) {
             ngx_mcds_body_drop(page->pool, &page->key, &page->cut,
@@ -434,7 +443,10 @@ ngx_mcds_store_replaced(ngx_mcds_store_t *store, uint64_t cas)
         page->cut_cas = 0;
     }
 
-    /* the CAS of 0 tells requests that came after the purge to look again */
+    /*
+     * a CAS of 0 makes requests that came after the purge look up the page
+     * again
+     */
 
     if (store->expired) {
         return;
@@ -451,7 +463,7 @@ ngx_mcds_store_replaced(ngx_mcds_store_t *store, uint64_t cas)
 }
 
 
-/* of what was stored just now */
+/* The stamp of the item that was stored just now. */
 
 static void
 ngx_mcds_store_stamp(ngx_mcds_store_t *store, ngx_mcds_stamp_t *stamp,
@@ -485,7 +497,10 @@ ngx_mcds_store_too_large(ngx_mcds_store_t *store, uint64_t len)
 }
 
 
-/* the copy itself says by its CAS of 0 that it was built here */
+/*
+ * The copy of the store keeps a CAS of 0, which says that the page was built
+ * here; the copy that is kept for later requests has the CAS of the item.
+ */
 
 static void
 ngx_mcds_store_keep(ngx_mcds_store_t *store, uint64_t cas)
@@ -512,7 +527,7 @@ ngx_mcds_store_keep(ngx_mcds_store_t *store, uint64_t cas)
 }
 
 
-/* of pages alone, not of marks and lists */
+/* Counts the result for pages, not for marks and lists. */
 
 static void
 ngx_mcds_store_count(ngx_mcds_store_t *store)

@@ -2,7 +2,7 @@
 /*
  * Copyright (C) mcds authors
  *
- * A store of a page under way.
+ * The store of a page, while it is under way.
  */
 
 
@@ -17,65 +17,91 @@
 #include "ngx_mcds_page_core.h"
 
 
-/* the client's CRLF, see ngx_mcds_request_t */
+/* room for the CRLF that the client appends, see ngx_mcds_request_t */
 #define NGX_MCDS_SPARE            2
 
 
-/* a store under way */
+/* A store of a page. */
 
 typedef struct {
     ngx_mcds_page_t      *page;        /* a reference */
-    ngx_mcds_copy_t      *copy;        /* what is stored; NULL: not yet */
-    ngx_mcds_value_t     *expired;     /* the same as it is stored when it was
-                                          invalidated meanwhile, or NULL */
+    ngx_mcds_copy_t      *copy;        /* the page; NULL: not complete yet */
+    ngx_mcds_value_t     *expired;     /* copy as an expired page, stored if the
+                                          page was invalidated meanwhile; or
+                                          NULL */
     ngx_mcds_value_t     *head;        /* of a split body, not finished */
-    ngx_mcds_entry_t      entry;       /* of head; the strings are gone */
+    ngx_mcds_entry_t      entry;       /* of head, without its strings */
     ngx_array_t          *secrets;     /* or NULL */
 
     ngx_mcds_stat_t      *stat;        /* or NULL */
 
-    uint64_t              base;        /* CAS of what is replaced */
-    ngx_atomic_uint_t     purges;      /* of the page, before it was built */
+    uint64_t              base;        /* CAS of the page that is replaced */
+    ngx_atomic_uint_t     purges;      /* the purge counter before the build */
     uint32_t              ttl;
-    ngx_uint_t            tries;       /* whether its length is taken */
-    ngx_uint_t            looks;       /* at what somebody else has stored */
+    ngx_uint_t            tries;       /* of lengths that may be refused */
+    ngx_uint_t            looks;       /* reads of a page that was stored
+                                          meanwhile */
     ngx_mcds_op_t         op;
 
     ngx_mcds_stored_pt    handler;     /* or NULL */
     void                 *data;
     ngx_uint_t            rc;
-    ngx_uint_t            refused;     /* what was not tried, an rc, or 0 */
+    ngx_uint_t            refused;     /* an rc if nothing was sent, or 0 */
 
-    unsigned              building:1;  /* the page's state is that of it */
-    unsigned              locked:1;    /* and memcached gave it the lock */
-    unsigned              replace:1;   /* what is older, too */
-    unsigned              renewed:1;   /* its parts are those of the page that
-                                          it replaces */
+    unsigned              building:1;  /* the store ends the page's build */
+    unsigned              locked:1;    /* the build has the lock */
+    unsigned              replace:1;   /* also replaces an older page */
+    unsigned              renewed:1;   /* its parts are those of the replaced
+                                          page */
 } ngx_mcds_store_t;
 
 
-/*
- * try: stores store->copy.  parted: the handler of a split body.  end: counts
- * how the store has ended, tells that, and frees the store.
- */
+/* Stores store->copy; data is the store. */
 
 void ngx_mcds_store_try(void *data);
+
+
+/* Stores a page after its parts; the handler of a split. */
+
 void ngx_mcds_store_parted(void *data, ngx_mcds_split_t *split, ngx_uint_t rc);
+
+
+/*
+ * Counts the result of a store, calls the handlers of the waiters and of the
+ * store, and frees the store.
+ */
+
 void ngx_mcds_store_end(ngx_mcds_store_t *store);
 
 
 /*
- * What is done about result, the page that was stored meanwhile.  newer: 1 if
- * the one of the store replaces it.  invalidated: 1 if the one of the store
- * replaces it as a page that has expired, which expire makes of it; NGX_ERROR,
- * out of memory.  value: what is sent to memcached.
+ * Returns 1 if the page of the store replaces the page in result, which was
+ * stored meanwhile but created earlier.
  */
 
 ngx_uint_t ngx_mcds_store_newer(ngx_mcds_store_t *store,
     ngx_mcds_result_t *result);
+
+
+/*
+ * Returns 1 if the page in result was invalidated meanwhile, so that the page
+ * of the store, marked as expired, replaces it.
+ */
+
 ngx_uint_t ngx_mcds_store_invalidated(ngx_mcds_store_t *store,
     ngx_mcds_result_t *result);
+
+
+/*
+ * Makes store->expired, the expired page, if there is none yet.  Returns
+ * NGX_ERROR if out of memory.
+ */
+
 ngx_int_t ngx_mcds_store_expire(ngx_mcds_store_t *store);
+
+
+/* Returns the value to be sent to memcached. */
+
 ngx_mcds_value_t *ngx_mcds_store_value(ngx_mcds_store_t *store);
 
 

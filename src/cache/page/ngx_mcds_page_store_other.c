@@ -2,7 +2,7 @@
 /*
  * Copyright (C) mcds authors
  *
- * What a store does about another page that was stored meanwhile.
+ * How a store treats another page that was stored meanwhile.
  */
 
 
@@ -13,7 +13,7 @@
 #include "ngx_mcds_sign.h"
 
 
-/* clocks of hosts differ by less, ms */
+/* the clocks of hosts differ by less than this, ms */
 #define NGX_MCDS_SKEW             1000
 
 
@@ -22,8 +22,6 @@ static ngx_int_t ngx_mcds_store_other(ngx_mcds_store_t *store,
 static ngx_uint_t ngx_mcds_store_older(ngx_mcds_store_t *store,
     ngx_mcds_entry_t *other);
 
-
-/* 1 if the origin was asked for this page when the other was there already */
 
 ngx_uint_t
 ngx_mcds_store_newer(ngx_mcds_store_t *store, ngx_mcds_result_t *result)
@@ -39,10 +37,9 @@ ngx_mcds_store_newer(ngx_mcds_store_t *store, ngx_mcds_result_t *result)
 
 
 /*
- * 1 if the page was invalidated, not deleted, while this one was built, which
- * is still the newer one: it is stored as a page that has expired.  Otherwise
- * unsafe requests that come faster than the page is built would leave an ever
- * older one there.
+ * The page was invalidated, but not deleted, during the build, and the built
+ * page is newer: the built page is stored as expired.  Otherwise, if unsafe
+ * requests come faster than the page is built, an ever older page would stay.
  */
 
 ngx_uint_t
@@ -69,7 +66,10 @@ ngx_mcds_store_invalidated(ngx_mcds_store_t *store, ngx_mcds_result_t *result)
 }
 
 
-/* what lies under the key now; NGX_DECLINED: it is not to be acted upon */
+/*
+ * Reads the item that memcached has now.  Returns NGX_DECLINED if the item is
+ * invalid, or not signed.
+ */
 
 static ngx_int_t
 ngx_mcds_store_other(ngx_mcds_store_t *store, ngx_mcds_result_t *result,
@@ -105,7 +105,10 @@ ngx_mcds_store_older(ngx_mcds_store_t *store, ngx_mcds_entry_t *other)
 }
 
 
-/* it was invalidated after its origin was asked: expired since then */
+/*
+ * The invalidation came after the request to the origin: the copy is expired
+ * since then.
+ */
 
 ngx_int_t
 ngx_mcds_store_expire(ngx_mcds_store_t *store)
@@ -140,8 +143,6 @@ ngx_mcds_store_expire(ngx_mcds_store_t *store)
     return NGX_OK;
 }
 
-
-/* what is sent to memcached */
 
 ngx_mcds_value_t *
 ngx_mcds_store_value(ngx_mcds_store_t *store)
