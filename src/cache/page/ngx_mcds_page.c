@@ -13,11 +13,14 @@
 #include "ngx_mcds_page_core.h"
 
 
-/* pages that a worker remembers beyond their requests, and their bytes */
+/*
+ * the limits of pages that a worker remembers without requests: their number,
+ * and their bytes
+ */
 #define NGX_MCDS_PAGES            4096
 #define NGX_MCDS_PAGES_SIZE       (16 * 1024 * 1024)
 
-/* with those of requests, of which there are never so many */
+/* the limits of all pages, which are so high that requests do not reach them */
 #define NGX_MCDS_PAGES_ALL        1048576
 #define NGX_MCDS_PAGES_ALL_SIZE   (1024 * 1024 * 1024)
 
@@ -39,7 +42,7 @@ static char  *ngx_mcds_page_states[] = {
 #endif
 
 
-/* of this worker */
+/* the pages of this worker */
 
 static ngx_mcds_index_node_t  *ngx_mcds_pages_buckets[NGX_MCDS_PAGES_BUCKETS];
 static ngx_mcds_index_t   ngx_mcds_pages =
@@ -202,7 +205,7 @@ ngx_mcds_page_unref(ngx_mcds_page_t *page)
         return;
     }
 
-    /* nobody waits and nothing is under way */
+    /* no request waits, and nothing is under way */
 
     ngx_mcds_page_rest(page);
 

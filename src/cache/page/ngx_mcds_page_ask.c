@@ -2,7 +2,7 @@
 /*
  * Copyright (C) mcds authors
  *
- * One step of a build: memcached is asked for the lock and, behind it on the
+ * One step of a build: memcached is asked for the lock and, after it on the
  * same connection, for the page.
  */
 
@@ -21,8 +21,6 @@ static void ngx_mcds_page_asked(void *data, ngx_mcds_result_t *result);
 static void ngx_mcds_page_opened(void *data, ngx_uint_t rc);
 static void ngx_mcds_page_answered(ngx_mcds_page_t *page);
 
-
-/* tries to take the lock, and asks for the page */
 
 void
 ngx_mcds_page_ask_lock(ngx_mcds_page_t *page, ngx_uint_t at_once)
@@ -46,7 +44,7 @@ ngx_mcds_page_ask_lock(ngx_mcds_page_t *page, ngx_uint_t at_once)
         page->missing++;
     }
 
-    /* behind the lock's command on the same connection */
+    /* the page is read on the lock's connection, after the lock's command */
 
     ngx_mcds_page_ask(page, page->base == 0);
 }
@@ -71,8 +69,6 @@ ngx_mcds_page_locked(void *data, ngx_mcds_lease_t *lock, ngx_uint_t rc)
     ngx_mcds_page_answered(page);
 }
 
-
-/* looks whether the lock is still held, and asks for the page */
 
 void
 ngx_mcds_page_ask_again(ngx_mcds_page_t *page)
@@ -118,8 +114,6 @@ ngx_mcds_page_lock_asked(void *data, ngx_mcds_result_t *result)
     ngx_mcds_page_answered(page);
 }
 
-
-/* whole: with its value; otherwise only whether it has changed */
 
 void
 ngx_mcds_page_ask(ngx_mcds_page_t *page, ngx_uint_t whole)

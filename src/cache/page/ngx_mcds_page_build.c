@@ -2,7 +2,7 @@
 /*
  * Copyright (C) mcds authors
  *
- * Who builds a page: see ngx_mcds_page_state.h.
+ * The steps that decide which request builds a page, see ngx_mcds_page_state.h.
  */
 
 
@@ -15,7 +15,7 @@
 #include "ngx_mcds_page_wait.h"
 
 
-/* who has found the lock held does not ask again so soon, ms */
+/* a refresh that has found the lock held is not repeated for this time, ms */
 #define NGX_MCDS_HELD             100
 
 
@@ -41,8 +41,6 @@ ngx_mcds_page_start_lock(ngx_mcds_page_t *page, ngx_mcds_seat_t *owner,
 }
 
 
-/* lock and page have answered */
-
 void
 ngx_mcds_page_step(ngx_mcds_page_t *page)
 {
@@ -57,7 +55,7 @@ ngx_mcds_page_step(ngx_mcds_page_t *page)
 }
 
 
-/* NGX_AGAIN: another answer is to come */
+/* Returns NGX_AGAIN if another answer is to come, otherwise NGX_OK. */
 
 static ngx_int_t
 ngx_mcds_page_judge(ngx_mcds_page_t *page)
@@ -72,7 +70,7 @@ ngx_mcds_page_judge(ngx_mcds_page_t *page)
 
     case NGX_AGAIN:
 
-        /* changed, and now its value is on the way */
+        /* the page has changed, and its value is being read */
 
         return NGX_AGAIN;
 
@@ -107,8 +105,8 @@ ngx_mcds_page_judge(ngx_mcds_page_t *page)
 
 
 /*
- * NGX_OK: there is another page than that of base, and here it is;
- * NGX_DECLINED: there is not.
+ * Returns NGX_OK if page->copy is another page than that of page->base,
+ * NGX_DECLINED if there is none, and NGX_AGAIN if its value is being read.
  */
 
 static ngx_int_t
@@ -122,7 +120,10 @@ ngx_mcds_page_changed(ngx_mcds_page_t *page)
         && page->copy->entry.kind == NGX_MCDS_ENTRY_PAGE
         && (page->copy->entry.flags & flags) == flags)
     {
-        /* the page was purged, and no request may use it: the wait goes on */
+        /*
+         * the page was purged, and no request may use the old one: the wait
+         * continues
+         */
 
         page->base = page->copy->stamp.cas;
 
@@ -150,7 +151,7 @@ ngx_mcds_page_changed(ngx_mcds_page_t *page)
         return NGX_AGAIN;
     }
 
-    /* something that is no page: to be replaced as it is now */
+    /* an item that is not a page is replaced in its present state */
 
     page->base = page->page_cas;
 
@@ -169,8 +170,10 @@ ngx_mcds_page_step_lock(ngx_mcds_page_t *page)
 
     if (page->lock_rc != NGX_MCDS_NOT_STORED) {
 
-        /* the lock is held, or there is no lock to be had: then the build
-           is for this host alone */
+        /*
+         * The lock is held, or no lock is available; then the build is for this
+         * host alone.
+         */
 
         ngx_mcds_page_build(page);
         return;
@@ -201,7 +204,7 @@ ngx_mcds_page_step_poll(ngx_mcds_page_t *page)
 
     if (page->lock_rc == NGX_MCDS_OK && page->kept.step) {
 
-        /* the build that is waited for has failed */
+        /* the build has failed that the requests wait for */
 
         ngx_mcds_page_pause(page, page->kept.until > now
                                   ? (ngx_msec_t) (page->kept.until - now) : 0);
@@ -216,7 +219,7 @@ ngx_mcds_page_step_poll(ngx_mcds_page_t *page)
 
     if (page->lock_rc != NGX_MCDS_OK) {
 
-        /* nobody builds it any more */
+        /* the lock is free: no request builds the page any more */
 
         seat = ngx_mcds_page_next(page);
 
@@ -235,7 +238,7 @@ ngx_mcds_page_step_poll(ngx_mcds_page_t *page)
 }
 
 
-/* all answers of a step have come whose owner was told before */
+/* all answers of a step have come, after its owner got its outcome */
 
 static void
 ngx_mcds_page_late(ngx_mcds_page_t *page)
@@ -256,11 +259,6 @@ ngx_mcds_page_late(ngx_mcds_page_t *page)
 }
 
 
-/*
- * The owner of the step is told what comes out of the answers so far, nothing
- * more is asked, and until all have come pages are built for this host alone.
- */
-
 void
 ngx_mcds_page_hurry_lock(ngx_mcds_page_t *page)
 {
@@ -270,8 +268,6 @@ ngx_mcds_page_hurry_lock(ngx_mcds_page_t *page)
     (void) ngx_mcds_page_judge(page);
 }
 
-
-/* somebody here is to build; the lock is page->lock, or NULL */
 
 void
 ngx_mcds_page_build(ngx_mcds_page_t *page)
@@ -322,7 +318,10 @@ ngx_mcds_page_build(ngx_mcds_page_t *page)
 }
 
 
-/* the origin is asked from here on: all requests that wait by now may use it */
+/*
+ * The origin is requested from here on: all requests that wait by now may use
+ * the page.
+ */
 
 void
 ngx_mcds_page_begin(ngx_mcds_seat_t *seat)
@@ -351,7 +350,7 @@ ngx_mcds_page_begin(ngx_mcds_seat_t *seat)
 }
 
 
-/* somebody else builds: the owner goes on with the old page or waits */
+/* Another request builds: the owner continues with its stale page, or waits. */
 
 static void
 ngx_mcds_page_follow(ngx_mcds_page_t *page, ngx_uint_t state)
@@ -409,9 +408,10 @@ ngx_mcds_page_failed(ngx_mcds_page_t *page, ngx_uint_t backoff)
     }
 
     /*
-     * Behind an old page the time doubles with each failure.  Without one there
-     * is no pause, or somebody's error would be everybody's: only those who
-     * have waited for this build are told.
+     * If requests have a stale page, the pause doubles with each failure.  If
+     * they have none, there is no pause, or the error of one client would
+     * become the error of all: only the requests that have waited for this
+     * build get its failure.
      */
 
     period = page->old ? page->backoff : 0;

@@ -17,42 +17,78 @@
 
 
 /*
- * Asks for the lock and the page: page->answered is called when both have
- * answered.  ask_lock: tries to take the lock, with at_once also during a pause
- * after a failure.  ask_again: looks whether it is still held.  ask: for the
- * page alone; whole: with its value, otherwise only whether it has changed.
+ * Tries to take the lock, and reads the page.  page->answered is called after
+ * both answers.  With at_once the lock is also taken during a pause after a
+ * failure.
  */
 
 void ngx_mcds_page_ask_lock(ngx_mcds_page_t *page, ngx_uint_t at_once);
+
+
+/*
+ * Looks whether the lock is still held, and reads the page.  page->answered is
+ * called after both answers.
+ */
+
 void ngx_mcds_page_ask_again(ngx_mcds_page_t *page);
+
+
+/*
+ * Reads the page: with whole its value, otherwise only its CAS.  page->answered
+ * is called after all answers.
+ */
+
 void ngx_mcds_page_ask(ngx_mcds_page_t *page, ngx_uint_t whole);
 
 
 /*
- * start_lock: the owner asks for the lock; cas is that of the page it has seen.
- * step: lock and page have answered, see page->answered.  hurry_lock: the owner
- * of the step is told what comes out of the answers so far, nothing more is
- * asked, and until all have come pages are built for this host alone.
+ * Asks for the lock for the owner's build; cas is that of the page that the
+ * owner has seen, or 0.
  */
 
 void ngx_mcds_page_start_lock(ngx_mcds_page_t *page, ngx_mcds_seat_t *owner,
     uint64_t cas);
+
+
+/*
+ * Continues a build after the answers about the lock and the page; this is
+ * page->answered of a build.
+ */
+
 void ngx_mcds_page_step(ngx_mcds_page_t *page);
+
+
+/*
+ * Calls the handler of the owner with the outcome of the answers so far, and
+ * asks nothing more.  Until all answers have come the page is built for this
+ * host alone.
+ */
+
 void ngx_mcds_page_hurry_lock(ngx_mcds_page_t *page);
 
 
 /*
- * build: a seat that is here is to build; the lock is page->lock, or NULL.
- * begin: the seat does.  failed: its build has; the next seat that waits builds
- * or, with backoff, all are told.
+ * Makes the owner or, if it has left, the next waiter build the page.  The lock
+ * of the build is page->lock; NULL: there is none.
  */
 
 void ngx_mcds_page_build(ngx_mcds_page_t *page);
+
+
+/* Begins the build of a seat, whose request goes to the origin now. */
+
 void ngx_mcds_page_begin(ngx_mcds_seat_t *seat);
+
+
+/*
+ * Ends a failed build: the next waiter builds or, with backoff, all waiters get
+ * the outcome of a failure.
+ */
+
 void ngx_mcds_page_failed(ngx_mcds_page_t *page, ngx_uint_t backoff);
 
 
-/* the timer of the next look for the page, see ngx_mcds_page_set_poll() */
+/* The handler of the timer of ngx_mcds_page_set_poll(). */
 
 void ngx_mcds_page_poll_handler(ngx_event_t *ev);
 

@@ -2,7 +2,7 @@
 /*
  * Copyright (C) mcds authors
  *
- * A request asks to build a page.
+ * The request to build a page.
  */
 
 
@@ -55,7 +55,7 @@ ngx_mcds_page_enter(ngx_mcds_seat_t *seat, ngx_mcds_enter_t *enter,
             return NGX_DONE;
         }
 
-        /* what cannot be stored cannot be waited for on other workers */
+        /* other workers cannot wait for a page that cannot be stored */
 
         if (enter->local
             || seat->silent
@@ -85,7 +85,10 @@ ngx_mcds_page_enter(ngx_mcds_seat_t *seat, ngx_mcds_enter_t *enter,
 }
 
 
-/* memcached does not say who builds: this worker, or another one here */
+/*
+ * Without memcached the claim decides whether this worker or another one of
+ * this host builds.
+ */
 
 static ngx_int_t
 ngx_mcds_page_enter_local(ngx_mcds_seat_t *seat, uint64_t cas,

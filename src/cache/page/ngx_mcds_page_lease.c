@@ -2,8 +2,8 @@
 /*
  * Copyright (C) mcds authors
  *
- * The right to build a page: the lock in memcached, and the claim among the
- * workers of this host, until it is given up, and the pause after a failure.
+ * The right to build a page: its lock in memcached and the claim among the
+ * workers of this host, until both are given up; and the pause after a failure.
  */
 
 
@@ -13,20 +13,18 @@
 #include "ngx_mcds_page_lease.h"
 
 
-/* failures are not counted on after so long without another try, seconds */
+/*
+ * after so many seconds without another attempt the count of failures begins
+ * again
+ */
 #define NGX_MCDS_FORGET           10
 
-/* a failure is told to those who wait on other hosts, seconds */
+/* for so many seconds waiters on other hosts can see a failure */
 #define NGX_MCDS_NOTICE           2
 
-/* and so long to those who wait in other workers, ms */
+/* for so many milliseconds waiters in other workers can see a failure */
 #define NGX_MCDS_TOLD             30
 
-
-/*
- * Who builds among the workers of this host: NGX_OK this one; NGX_BUSY another
- * one; NGX_ABORT nobody for a while.
- */
 
 ngx_int_t
 ngx_mcds_page_claim(ngx_mcds_page_t *page)
@@ -34,7 +32,7 @@ ngx_mcds_page_claim(ngx_mcds_page_t *page)
     ngx_int_t              rc;
     ngx_mcds_local_left_t  left;
 
-    /* a build that is handed on is the same one to all who wait for it */
+    /* a build that is handed over stays the same build for all its waiters */
 
     if (page->lock) {
         page->awaited = ngx_mcds_lease_owner(page->lock);
@@ -67,7 +65,9 @@ ngx_mcds_page_claim(ngx_mcds_page_t *page)
 
         if (page->lock) {
 
-            /* what memcached says counts more */
+            /*
+             * memcached, which gave the lock, is right: the claim has old news
+             */
 
             return NGX_OK;
         }
@@ -86,8 +86,6 @@ ngx_mcds_page_claim(ngx_mcds_page_t *page)
 }
 
 
-/* the origin has failed a while ago, and there is no other page since */
-
 ngx_uint_t
 ngx_mcds_page_paused(ngx_mcds_page_t *page, uint64_t cas)
 {
@@ -103,8 +101,6 @@ ngx_mcds_page_paused(ngx_mcds_page_t *page, uint64_t cas)
 }
 
 
-/* nobody here tries for so long */
-
 void
 ngx_mcds_page_pause(ngx_mcds_page_t *page, ngx_msec_t left)
 {
@@ -114,8 +110,8 @@ ngx_mcds_page_pause(ngx_mcds_page_t *page, ngx_msec_t left)
 
 
 /*
- * The next build may have begun before this worker sees what the last one made,
- * which requests are waiting for.
+ * Requests may still wait for the build "before": the next build may begin
+ * before this worker has seen the page of the last one.
  */
 
 void
@@ -152,7 +148,10 @@ ngx_mcds_page_release(ngx_mcds_page_t *page)
 }
 
 
-/* gives up the lock and the claim, and leaves behind how often that failed */
+/*
+ * Besides giving up the right to build, leaves the number of failures to the
+ * next owner.
+ */
 
 void
 ngx_mcds_page_release_failed(ngx_mcds_page_t *page, ngx_msec_t period)
@@ -185,9 +184,9 @@ ngx_mcds_page_release_failed(ngx_mcds_page_t *page, ngx_msec_t period)
 
 
 /*
- * Who waits in other workers, and cannot ask memcached, takes the copy from
- * the zone.  One that is not to be had there, large ones, each of them has to
- * build.
+ * Waiters in other workers that get no answer from memcached take the copy from
+ * the zone.  If the zone cannot take the copy, because it is large, each of
+ * these workers has to build.
  */
 
 void

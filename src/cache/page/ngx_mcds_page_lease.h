@@ -2,8 +2,8 @@
 /*
  * Copyright (C) mcds authors
  *
- * The right to build a page: the lock of it in memcached, and the claim among
- * the workers of this host.
+ * The right to build a page: its lock in memcached, and the claim among the
+ * workers of this host.
  */
 
 
@@ -18,41 +18,57 @@
 
 
 /*
- * Claims the build among the workers of this host: NGX_OK, this worker builds;
- * NGX_BUSY, another one does; NGX_ABORT, no worker is to build for a while.
+ * Claims the build among the workers of this host.  NGX_OK: this worker builds;
+ * NGX_BUSY: another worker builds; NGX_ABORT: no worker may build for a while.
  */
 
 ngx_int_t ngx_mcds_page_claim(ngx_mcds_page_t *page);
 
 
-/*
- * Gives up the lock and the claim.  failed: the build has failed, which the
- * lock tells other hosts, and the claim other workers, for period ms.
- */
+/* Gives up the lock and the claim, if they are held. */
 
 void ngx_mcds_page_release(ngx_mcds_page_t *page);
+
+
+/*
+ * Gives up the lock and the claim after a failed build.  The lock tells other
+ * hosts, and the claim other workers, not to build for period ms; 0: only the
+ * requests that wait now are told.
+ */
+
 void ngx_mcds_page_release_failed(ngx_mcds_page_t *page, ngx_msec_t period);
 
 
 /*
- * Gives the copy, which was built, to those who wait in other workers while
- * memcached does not answer, and gives up the claim.
+ * Puts a built copy into the zone, if other workers wait for the page, so that
+ * they get the copy while memcached does not answer; gives up the claim.  copy
+ * may be NULL.
  */
 
 void ngx_mcds_page_share_copy(ngx_mcds_page_t *page, ngx_mcds_copy_t *copy);
 
 
-/* the build that requests wait for, see ngx_mcds_page_build_id(), 0: none */
+/*
+ * Sets the id of the build that requests wait for, see
+ * ngx_mcds_page_build_id(); 0: unknown.
+ */
 
 void ngx_mcds_page_await(ngx_mcds_page_t *page, uint64_t build);
 
 
 /*
- * pause: for so many ms this worker does not try to build what follows
- * page->base.  paused: 1 if that is so, and the page is that of cas.
+ * Starts a pause: for this many ms this worker does not build a page that
+ * replaces page->base.
  */
 
 void ngx_mcds_page_pause(ngx_mcds_page_t *page, ngx_msec_t left);
+
+
+/*
+ * Returns 1 during a pause, if the CAS of the page has not changed since the
+ * failure.
+ */
+
 ngx_uint_t ngx_mcds_page_paused(ngx_mcds_page_t *page, uint64_t cas);
 
 

@@ -2,8 +2,8 @@
 /*
  * Copyright (C) mcds authors
  *
- * While requests wait for a build of another worker or host, or for a store,
- * the page is looked for from time to time.
+ * While requests wait for the build of another worker or host, or for a store,
+ * the worker looks for the page from time to time.
  */
 
 
@@ -16,7 +16,7 @@
 #include "ngx_mcds_page_wait.h"
 
 
-/* the longest time from one look to the next, ms */
+/* the longest time between two looks, ms */
 #define NGX_MCDS_POLL_MAX         100
 
 
@@ -45,7 +45,9 @@ ngx_mcds_page_poll_handler(ngx_event_t *ev)
 
     if (page->state == NGX_MCDS_STORING) {
 
-        /* of a split body there is none yet: all are told at the end */
+        /*
+         * a split body is not yet complete: the waiters get the page at the end
+         */
 
         if (page->built) {
             ngx_mcds_page_found(page, page->built);
@@ -68,7 +70,7 @@ ngx_mcds_page_poll_handler(ngx_event_t *ev)
 
     if (page->hurried) {
 
-        /* memcached is asked when it has answered what it was asked before */
+        /* the next question waits for the answers to the last ones */
 
         return;
     }
@@ -87,7 +89,7 @@ ngx_mcds_page_poll_handler(ngx_event_t *ev)
         return;
     }
 
-    /* jitter is only ever downwards */
+    /* jitter only shortens the delay */
 
     delay = ngx_min(page->poll_delay * 3 / 2 + 1, NGX_MCDS_POLL_MAX);
     page->poll_delay = delay;
@@ -98,7 +100,10 @@ ngx_mcds_page_poll_handler(ngx_event_t *ev)
 }
 
 
-/* another worker of this host builds; NGX_DECLINED: not any more */
+/*
+ * Looks at the build of another worker of this host.  Returns NGX_DECLINED if
+ * the build has ended, so that memcached is to be asked.
+ */
 
 static ngx_int_t
 ngx_mcds_page_poll_here(ngx_mcds_page_t *page)
@@ -148,7 +153,7 @@ ngx_mcds_page_poll_here(ngx_mcds_page_t *page)
 
     if (page->unheard || left.state == NGX_MCDS_LOCAL_ALONE) {
 
-        /* no use to wait for memcached once more */
+        /* another wait for memcached would be useless */
 
         ngx_mcds_page_build(page);
         return NGX_OK;

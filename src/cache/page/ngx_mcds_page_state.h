@@ -2,21 +2,20 @@
 /*
  * Copyright (C) mcds authors
  *
- * What a worker knows of the build of a page, as states:
+ * The states of a page's build, as a worker sees it:
  *
- *   IDLE       no request of this worker builds the page or waits for it
- *   LOCKING    a request asks for the lock and, in the same batch and behind
- *              it, whether the page is still what the request has seen
- *   BUILDING   a request of this worker has the lock, or memcached does not
- *              answer and the request builds for this host alone
- *   STORING    the page is built, the store is under way, the lock still held
- *   REMOTE     another worker or host has the lock; while requests wait here,
- *              memcached is asked for the lock and the page, 5 ms to 100 ms
- *              apart, and at once when a worker of this host says that it is
- *              done
- *   LOCAL      another worker of this host builds, and memcached is not asked
- *   PAUSED     as IDLE, after the origin has failed: requests that have an old
- *              page start no build
+ *   IDLE      no request of this worker builds the page or waits for it
+ *   LOCKING   a request asks for the lock and, on the same connection after
+ *             it, whether the page has changed since the request saw it
+ *   BUILDING  a request of this worker has the lock, or memcached does not
+ *             answer and the request builds for this host alone
+ *   STORING   the page is built, and being stored; the lock is still held
+ *   REMOTE    another worker or host has the lock; while requests wait here,
+ *             the worker reads the lock and the page, every 5 ms to 100 ms,
+ *             and at once when a worker of this host has ended a build
+ *   LOCAL     another worker of this host builds; memcached is not asked
+ *   PAUSED    as IDLE, after the origin has failed: requests that have a
+ *             stale page start no build
  *
  *   IDLE -----> LOCKING | BUILDING | LOCAL | PAUSED
  *   LOCKING --> IDLE | BUILDING | REMOTE | LOCAL | PAUSED
@@ -32,7 +31,7 @@
 #define _NGX_MCDS_PAGE_STATE_H_INCLUDED_
 
 
-/* zeroed memory is the first of them */
+/* IDLE comes first: a page of zeroed memory is idle */
 
 #define NGX_MCDS_STATES(state)                                                \
     state(IDLE)                                                               \

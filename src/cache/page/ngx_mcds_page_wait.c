@@ -2,7 +2,8 @@
 /*
  * Copyright (C) mcds authors
  *
- * The requests of this worker that wait for a page, and how they are told.
+ * The requests of this worker that wait for a page, and the calls of their
+ * handlers.
  */
 
 
@@ -17,8 +18,6 @@ static ngx_uint_t ngx_mcds_page_for(ngx_mcds_seat_t *seat,
     ngx_uint_t outcome, ngx_mcds_copy_t *copy);
 static void ngx_mcds_page_give_up(ngx_mcds_page_t *page);
 
-
-/* NGX_DECLINED: it may not wait */
 
 ngx_int_t
 ngx_mcds_page_wait(ngx_mcds_seat_t *seat)
@@ -131,7 +130,9 @@ ngx_mcds_page_waited(ngx_mcds_seat_t *seat, ngx_uint_t how)
 }
 
 
-/* a mark that is not signed sends no request to the origin */
+/*
+ * A hit-for-miss mark that is not signed does not send requests to the origin.
+ */
 
 static ngx_uint_t
 ngx_mcds_page_for(ngx_mcds_seat_t *seat, ngx_uint_t outcome,
@@ -143,8 +144,6 @@ ngx_mcds_page_for(ngx_mcds_seat_t *seat, ngx_uint_t outcome,
            ? NGX_MCDS_PAGE_FOUND : outcome;
 }
 
-
-/* for all who are here: the owner, if there is one, and those who wait */
 
 void
 ngx_mcds_page_found(ngx_mcds_page_t *page, ngx_mcds_copy_t *copy)
@@ -182,7 +181,10 @@ ngx_mcds_page_found(ngx_mcds_page_t *page, ngx_mcds_copy_t *copy)
             && copy->stamp.cas == 0
             && seat->cas != page->base)
         {
-            /* it came when there was another page than when this was begun */
+            /*
+             * the request came when the page was another one than at the start
+             * of the build
+             */
 
             ngx_mcds_page_tell(seat, NGX_MCDS_PAGE_AGAIN, NULL);
             continue;
@@ -227,7 +229,7 @@ ngx_mcds_page_tell(ngx_mcds_seat_t *seat, ngx_uint_t outcome,
 }
 
 
-/* who has an old page does not wait for another try */
+/* Requests with a stale page do not wait for another build. */
 
 static void
 ngx_mcds_page_give_up(ngx_mcds_page_t *page)
@@ -250,7 +252,7 @@ ngx_mcds_page_give_up(ngx_mcds_page_t *page)
 }
 
 
-/* who has no page to show does not obey the pause, but for the lock */
+/* Requests without a stale page ignore a pause, but not the lock. */
 
 ngx_uint_t
 ngx_mcds_page_old(ngx_mcds_seat_t *seat)
@@ -258,8 +260,6 @@ ngx_mcds_page_old(ngx_mcds_seat_t *seat)
     return seat->refresh || seat->has_old;
 }
 
-
-/* what a request is told then */
 
 ngx_uint_t
 ngx_mcds_page_no_build(ngx_mcds_seat_t *seat)
@@ -278,8 +278,6 @@ ngx_mcds_page_no_build(ngx_mcds_seat_t *seat)
            : NGX_MCDS_PAGE_ERROR;
 }
 
-
-/* all who are here, the owner and those who wait */
 
 void
 ngx_mcds_page_tell_pause(ngx_mcds_page_t *page)

@@ -16,45 +16,72 @@
 #include "ngx_mcds_page_core.h"
 
 
-/* the shortest time from one look for a page to the next, ms */
+/* the shortest time between two looks for a page, ms */
 #define NGX_MCDS_POLL_MIN         5
 
 
 /*
- * wait: puts a seat into the queue; NGX_DECLINED, it may not wait.  unqueue: it
- * does not wait any more.  next: takes the first one out of the queue, or NULL.
- * waited: counts that a seat has waited, if it has, with one of
- * NGX_MCDS_ZONE_WAIT_*.
+ * Puts a seat into the queue of waiters.  Returns NGX_DECLINED if its request
+ * has no time to wait, or if there are too many waiters.
  */
 
 ngx_int_t ngx_mcds_page_wait(ngx_mcds_seat_t *seat);
+
+
+/* Removes a seat from the queue of waiters. */
+
 void ngx_mcds_page_unqueue(ngx_mcds_seat_t *seat);
-ngx_mcds_seat_t *ngx_mcds_page_next(ngx_mcds_page_t *page);
-void ngx_mcds_page_waited(ngx_mcds_seat_t *seat, ngx_uint_t how);
 
 
 /*
- * tell: calls the handler of a seat.  found: tells all seats that are here, the
- * owner, if there is one, and those that wait; without a copy, to go to the
- * origin.  tell_pause: tells all of them that the build has failed.
+ * Removes the first seat from the queue of waiters, and returns it; NULL: the
+ * queue is empty.
  */
+
+ngx_mcds_seat_t *ngx_mcds_page_next(ngx_mcds_page_t *page);
+
+
+/*
+ * If a seat has waited, counts the end of its wait as "how", one of
+ * NGX_MCDS_ZONE_WAIT_*.
+ */
+
+void ngx_mcds_page_waited(ngx_mcds_seat_t *seat, ngx_uint_t how);
+
+
+/* Calls the handler of a seat. */
 
 void ngx_mcds_page_tell(ngx_mcds_seat_t *seat, ngx_uint_t outcome,
     ngx_mcds_copy_t *copy);
+
+
+/*
+ * Calls the handlers of the owner, if there is one, and of all waiters, with
+ * the copy; a copy of NULL sends the requests to the origin.
+ */
+
 void ngx_mcds_page_found(ngx_mcds_page_t *page, ngx_mcds_copy_t *copy);
+
+
+/* Calls the handlers of the owner and of all waiters after a failed build. */
+
 void ngx_mcds_page_tell_pause(ngx_mcds_page_t *page);
 
 
 /*
- * old: 1 if the request of the seat has an old page, or needs none, so that it
- * obeys a pause.  no_build: the outcome of a seat while there is one.
+ * Returns 1 if the request of the seat has a stale page, or needs no page, so
+ * that it observes a pause.
  */
 
 ngx_uint_t ngx_mcds_page_old(ngx_mcds_seat_t *seat);
+
+
+/* Returns the outcome for a seat during a pause, and sets seat->retry. */
+
 ngx_uint_t ngx_mcds_page_no_build(ngx_mcds_seat_t *seat);
 
 
-/* sets the timer of the next look for the page, if it is not set */
+/* Sets the timer of the next look for the page, unless already set. */
 
 void ngx_mcds_page_set_poll(ngx_mcds_page_t *page);
 
