@@ -2,7 +2,7 @@
 /*
  * Copyright (C) mcds authors
  *
- * mcds_array_api: a list as a resource of HTTP.
+ * mcds_array_api: a list as an HTTP resource.
  */
 
 
@@ -23,14 +23,14 @@ typedef struct {
     ngx_http_mcds_resource_t     res;
     ngx_http_mcds_array_conf_t  *conf;
     ngx_mcds_array_t             array;
-    ngx_mcds_array_read_t        read;     /* of a GET */
+    ngx_mcds_array_read_t        read;     /* for a GET */
     ngx_uint_t                   method;
     ngx_uint_t                   type;
     ngx_uint_t                   rc;
     ngx_uint_t                   refused;  /* by a condition */
     ngx_mcds_array_done_t        done;
 
-    ngx_http_mcds_text_t         text;     /* ... and its answer */
+    ngx_http_mcds_text_t         text;     /* response to a GET */
     uint64_t                     cas;
     uint32_t                     crc;
 
@@ -39,11 +39,14 @@ typedef struct {
 } ngx_http_mcds_array_api_t;
 
 
-/* what edits that are done together know of a list, and of what they add */
+/*
+ * the values that edits of one change know: those of the list and those that
+ * are added
+ */
 
 typedef struct {
     ngx_http_mcds_set_t      set;
-    size_t                   added;    /* bytes of them */
+    size_t                   added;    /* bytes of the latter */
 } ngx_http_mcds_array_memo_t;
 
 
@@ -298,7 +301,7 @@ ngx_http_mcds_array_write(ngx_http_mcds_array_api_t *ar)
 }
 
 
-/* NGX_DECLINED, or what was answered */
+/* Returns NGX_DECLINED, or the status of an error response. */
 
 static ngx_int_t
 ngx_http_mcds_array_body(ngx_http_mcds_array_api_t *ar)
@@ -576,7 +579,7 @@ ngx_http_mcds_array_merge(ngx_http_mcds_array_api_t *ar,
 
     if (ar->method == NGX_HTTP_PATCH && ar->remove.n) {
 
-        /* what is kept stays as it was written */
+        /* values that stay are not written in another form */
 
         ngx_memzero(&place, sizeof(ngx_mcds_array_place_t));
 
@@ -690,7 +693,7 @@ ngx_http_mcds_array_known(ngx_mcds_array_content_t *content,
         return &memo->set;
     }
 
-    /* the value itself is another one after the next edit */
+    /* the edit that follows makes a new value of "added": its text is copied */
 
     p = ngx_pnalloc(content->pool, len - memo->added);
     if (p == NULL) {

@@ -2,7 +2,7 @@
 /*
  * Copyright (C) mcds authors
  *
- * Lists: what the content handler and the pushes of requests share.
+ * Lists: the functions that mcds_array_api and mcds_array_push share.
  */
 
 
@@ -18,12 +18,16 @@
 #include "ngx_http_mcds_param.h"
 
 
-/* parameters of both directives */
+/* the parameters of both directives */
 
 extern ngx_http_mcds_param_t  ngx_http_mcds_array_params[];
 
 
-/* the list of this request; NGX_DECLINED: its name is empty */
+/*
+ * Sets up the list that a request names; the name may be in memory of the
+ * request.  Returns NGX_DECLINED if the name is empty, NGX_ERROR if it cannot
+ * be computed.
+ */
 
 ngx_int_t ngx_http_mcds_array_name(ngx_http_request_t *r,
     ngx_http_mcds_array_conf_t *conf, ngx_mcds_pool_t *pool,
@@ -31,16 +35,20 @@ ngx_int_t ngx_http_mcds_array_name(ngx_http_request_t *r,
 
 
 /*
- * All values of a list, and those that are to be added by the edits before,
- * which may be NULL; made once for the edits that are done together, nothing is
- * to be added to it.  NULL: out of memory.
+ * Returns the set of all values of a list, with those that earlier edits of the
+ * same change are going to add; added may be NULL.  Edits that are done
+ * together share the set, and must not change it.  Returns NULL if out of
+ * memory.
  */
 
 ngx_http_mcds_set_t *ngx_http_mcds_array_known(
     ngx_mcds_array_content_t *content, ngx_mcds_value_t *added);
 
 
-/* n lines as they are stored, for the caller to unref; NULL: no memory */
+/*
+ * Returns a new value with n lines in the format of a list; the reference is
+ * the caller's.  Returns NULL if out of memory.
+ */
 
 ngx_mcds_value_t *ngx_http_mcds_array_text(ngx_str_t *line, ngx_uint_t n);
 

@@ -2,7 +2,7 @@
 /*
  * Copyright (C) mcds authors
  *
- * mcds_array_push: appends to a list when a request has ended.
+ * mcds_array_push: appends a value to a list when a request ends.
  */
 
 
@@ -18,11 +18,11 @@
 #include "ngx_http_mcds_data.h"
 
 
-/* pushes that were lost are said so often, milliseconds */
+/* the interval of messages about lost values, ms */
 #define NGX_HTTP_MCDS_PUSH_SAY    10000
 
 
-/* one that is to be pushed if it is not there */
+/* a value to be appended unless the list has it */
 
 typedef struct {
     ngx_str_t                    line;
@@ -97,8 +97,6 @@ ngx_http_mcds_array_push(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
     return NGX_CONF_OK;
 }
 
-
-/* the handler of the log phase */
 
 ngx_int_t
 ngx_http_mcds_push_handler(ngx_http_request_t *r)

@@ -2,7 +2,7 @@
 /*
  * Copyright (C) mcds authors
  *
- * What arrays and tables share.
+ * The functions that arrays and tables share.
  */
 
 

@@ -2,7 +2,7 @@
 /*
  * Copyright (C) mcds authors
  *
- * The module of arrays and tables: data that requests share.
+ * The module of arrays and tables: data that requests share in memcached.
  */
 
 
@@ -23,7 +23,7 @@ typedef struct {
     ngx_uint_t                  max;
     ngx_uint_t                  unique;
 
-    /* of mcds_array_push */
+    /* of mcds_array_push only */
     ngx_http_complex_value_t    value;
     ngx_http_complex_value_t   *filter;
 } ngx_http_mcds_array_conf_t;
@@ -37,12 +37,12 @@ typedef struct {
 
 
 typedef struct {
-    ngx_int_t                   index;     /* of the variable */
+    ngx_int_t                   index;     /* index of the variable */
     ngx_http_complex_value_t    table;
     ngx_http_complex_value_t    key;
     ngx_http_complex_value_t   *other;     /* the default, or NULL */
     ngx_msec_t                  keep;
-    ngx_uint_t                  late;      /* not in the rewrite phase */
+    ngx_uint_t                  late;      /* in the preaccess phase */
 } ngx_http_mcds_get_t;
 
 
@@ -54,53 +54,86 @@ typedef struct {
     ngx_http_mcds_table_conf_t *table;
 
     ngx_mcds_stat_t            *stat;      /* of array or table, or NULL */
-    ngx_mcds_stat_t           **push_stats;  /* of each of pushes */
+    ngx_mcds_stat_t           **push_stats;  /* one for each of pushes */
     ngx_mcds_stat_t           **get_stats;
 
-    char                       *directive; /* that needs the pool */
+    char                       *directive; /* name of the one that needs the
+                                              pool */
     ngx_http_mcds_place_t       place;
     ngx_http_mcds_loc_conf_t   *mlcf;
 } ngx_http_mcds_data_conf_t;
 
 
 typedef struct {
-    ngx_array_t                 confs;     /* ngx_http_mcds_data_conf_t *, that
-                                              need a pool */
+    ngx_array_t                 confs;     /* ngx_http_mcds_data_conf_t *, of
+                                              the levels that need a pool */
     ngx_uint_t                  pushes;
-    ngx_uint_t                  early;     /* gets in the rewrite phase */
+    ngx_uint_t                  early;     /* lookups in the rewrite phase */
     ngx_uint_t                  late;
 } ngx_http_mcds_data_main_t;
 
 
-/* directives */
+/* The directive mcds_array_api. */
 
 char *ngx_http_mcds_array(ngx_conf_t *cf, ngx_command_t *cmd, void *conf);
+
+
+/* The directive mcds_array_push. */
+
 char *ngx_http_mcds_array_push(ngx_conf_t *cf, ngx_command_t *cmd,
     void *conf);
+
+
+/* The directive mcds_table_api. */
+
 char *ngx_http_mcds_table(ngx_conf_t *cf, ngx_command_t *cmd, void *conf);
+
+
+/* The directive mcds_table_lookup. */
+
 char *ngx_http_mcds_table_get(ngx_conf_t *cf, ngx_command_t *cmd,
     void *conf);
 
 
 /*
- * needs: notes that what is configured here needs a pool.
+ * Notes the directive and its place, for the message if there is no pool for
+ * this level.
  */
 
 void ngx_http_mcds_data_needs(ngx_conf_t *cf, ngx_command_t *cmd,
     ngx_http_mcds_data_conf_t *dcf);
 
 
-/* as ngx_http_mcds_resource_failed(), and counts it */
+/*
+ * Counts a failed operation in the statistics, and answers the request as
+ * ngx_http_mcds_resource_failed() does.
+ */
 
 ngx_int_t ngx_http_mcds_data_failed(ngx_http_request_t *r, ngx_uint_t rc);
 
 
-/* handlers */
+/* The content handler of mcds_array_api. */
 
 ngx_int_t ngx_http_mcds_array_handler(ngx_http_request_t *r);
+
+
+/* The log phase handler of mcds_array_push. */
+
 ngx_int_t ngx_http_mcds_push_handler(ngx_http_request_t *r);
+
+
+/* The content handler of mcds_table_api. */
+
 ngx_int_t ngx_http_mcds_table_handler(ngx_http_request_t *r);
+
+
+/* The rewrite phase handler of mcds_table_lookup. */
+
 ngx_int_t ngx_http_mcds_get_early_handler(ngx_http_request_t *r);
+
+
+/* The preaccess phase handler of mcds_table_lookup with phase=preaccess. */
+
 ngx_int_t ngx_http_mcds_get_late_handler(ngx_http_request_t *r);
 
 

@@ -198,7 +198,7 @@ ngx_http_mcds_data_merge_loc(ngx_conf_t *cf, void *parent, void *child)
         }
     }
 
-    /* its pool is known when all levels are merged */
+    /* the pool of conf->mlcf is known when all levels are merged */
 
     conf->mlcf = ngx_http_conf_get_module_loc_conf(cf, ngx_http_mcds_module);
 
@@ -213,7 +213,10 @@ ngx_http_mcds_data_merge_loc(ngx_conf_t *cf, void *parent, void *child)
 }
 
 
-/* as proxy_pass: "if" and "limit_except" are still that location */
+/*
+ * As with proxy_pass, "if" and "limit_except" inherit the handler of their
+ * location.
+ */
 
 static void
 ngx_http_mcds_data_merge_handler(ngx_conf_t *cf,
@@ -314,7 +317,10 @@ ngx_http_mcds_data_init(ngx_conf_t *cf)
 }
 
 
-/* by their names, as they are written */
+/*
+ * Gets the statistics of each name, which is the text in the configuration,
+ * with its variables.
+ */
 
 static ngx_int_t
 ngx_http_mcds_data_stats(ngx_conf_t *cf, ngx_http_mcds_data_conf_t *conf)
@@ -395,7 +401,10 @@ ngx_http_mcds_data_add_handler(ngx_conf_t *cf, ngx_uint_t phase,
 }
 
 
-/* not when the first object is parsed, since it reads a device */
+/*
+ * json_object_seed() reads a device, which must not happen while a request
+ * waits, at the first object.
+ */
 
 static ngx_int_t
 ngx_http_mcds_data_init_process(ngx_cycle_t *cycle)

@@ -2,7 +2,7 @@
 /*
  * Copyright (C) mcds authors
  *
- * mcds_table_api: a table and its elements as resources of HTTP.
+ * mcds_table_api: a table and its elements as HTTP resources.
  */
 
 
@@ -200,7 +200,7 @@ ngx_http_mcds_table_start(ngx_http_mcds_resource_t *res)
 }
 
 
-/* NGX_DECLINED, or what was answered */
+/* Returns NGX_DECLINED, or the status of an error response. */
 
 static ngx_int_t
 ngx_http_mcds_table_args(ngx_http_mcds_table_api_t *tr)
@@ -246,8 +246,6 @@ ngx_http_mcds_table_args(ngx_http_mcds_table_api_t *tr)
     return NGX_DECLINED;
 }
 
-
-/* lines that are of no use any more are no reason to fail */
 
 static void
 ngx_http_mcds_table_cleanup(void *data)

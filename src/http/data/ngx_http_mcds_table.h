@@ -2,7 +2,8 @@
 /*
  * Copyright (C) mcds authors
  *
- * A request for a table or for an element of one, see ngx_http_mcds_resource.h.
+ * A request for a table, or for an element of a table, see
+ * ngx_http_mcds_resource.h.
  */
 
 
@@ -20,7 +21,7 @@
 typedef struct ngx_http_mcds_table_api_s  ngx_http_mcds_table_api_t;
 
 
-/* a name that is listed with its value */
+/* a name of a list that is shown with its value */
 
 typedef struct {
     ngx_http_mcds_table_api_t  *tr;
@@ -36,14 +37,14 @@ struct ngx_http_mcds_table_api_s {
     ngx_http_mcds_resource_t     res;
     ngx_http_mcds_table_conf_t  *conf;
     ngx_mcds_table_t             table;
-    ngx_str_t                    name;     /* of an element, or empty */
+    ngx_str_t                    name;     /* of the element, or empty */
     ngx_uint_t                   method;
     ngx_uint_t                   type;
-    ngx_uint_t                   values;   /* ... are listed, too */
+    ngx_uint_t                   values;   /* show the values, too */
     uint32_t                     ttl;
     ngx_uint_t                   rc;
 
-    ngx_mcds_table_item_t       *items;    /* to change */
+    ngx_mcds_table_item_t       *items;    /* to be changed */
     ngx_uint_t                   n;
     ngx_mcds_table_change_t      change;
 
@@ -52,7 +53,7 @@ struct ngx_http_mcds_table_api_s {
     ngx_mcds_value_t            *value;
     uint64_t                     cas;
     uint32_t                     crc;
-    int64_t                      left;     /* seconds, -1: no limit */
+    int64_t                      left;     /* seconds; -1: no expiry */
     ngx_uint_t                   found;
 
     /* of a list */
@@ -67,16 +68,33 @@ struct ngx_http_mcds_table_api_s {
 
 
 /*
- * Each begins something and goes on with tr->res.answer: NGX_DONE, or a
- * status.  start: the element that the request names.  many: those of a POST.
- * list: the names.  change: what is in tr->items.  clear: after all elements
- * have gone, their names do.
+ * Starts a request for one element: GET, HEAD, PUT or DELETE.  Returns
+ * NGX_DONE, and later calls tr->res.answer, or returns the status of a
+ * response.  The other functions do the same.
  */
 
 ngx_int_t ngx_http_mcds_element_start(ngx_http_mcds_table_api_t *tr);
+
+
+/* Starts a POST, which changes the elements that its body names. */
+
 ngx_int_t ngx_http_mcds_table_many(ngx_http_mcds_table_api_t *tr);
+
+
+/*
+ * Starts a GET, HEAD or DELETE of a whole table by reading its list of names.
+ */
+
 ngx_int_t ngx_http_mcds_table_list(ngx_http_mcds_table_api_t *tr);
+
+
+/* Changes the elements of tr->items. */
+
 ngx_int_t ngx_http_mcds_table_change(ngx_http_mcds_table_api_t *tr);
+
+
+/* Removes the names of a table whose elements are all deleted. */
+
 ngx_int_t ngx_http_mcds_table_clear(ngx_http_mcds_resource_t *res);
 
 

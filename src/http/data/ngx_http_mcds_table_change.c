@@ -2,7 +2,8 @@
 /*
  * Copyright (C) mcds authors
  *
- * One element of a table: GET, PUT, DELETE; and many at once: POST.
+ * Requests for one element of a table, GET, PUT and DELETE, and for several
+ * elements, POST.
  */
 
 
@@ -33,7 +34,7 @@ static void ngx_http_mcds_table_change_handler(void *data, ngx_uint_t rc);
 static ngx_int_t ngx_http_mcds_table_changed(ngx_http_mcds_resource_t *res);
 
 
-/* with a condition the element must be known before it is changed */
+/* A change with a condition reads the element first. */
 
 ngx_int_t
 ngx_http_mcds_element_start(ngx_http_mcds_table_api_t *tr)
@@ -203,7 +204,7 @@ ngx_http_mcds_element_change(ngx_http_mcds_table_api_t *tr)
 }
 
 
-/* NGX_DECLINED, or what was answered */
+/* Returns NGX_DECLINED, or the status of an error response. */
 
 static ngx_int_t
 ngx_http_mcds_element_value(ngx_http_mcds_table_api_t *tr, ngx_str_t *value)
@@ -381,7 +382,7 @@ ngx_http_mcds_table_item(ngx_http_mcds_table_api_t *tr,
 }
 
 
-/* a string is its text, anything else its JSON */
+/* A string is stored as its text, any other value as JSON. */
 
 static ngx_int_t
 ngx_http_mcds_table_value(ngx_http_mcds_table_api_t *tr, json_t *json,
@@ -482,7 +483,10 @@ ngx_http_mcds_table_changed(ngx_http_mcds_resource_t *res)
 
     if (tr->rc != NGX_MCDS_OK) {
 
-        /* elements are, the list may not be; to repeat it is no harm */
+        /*
+         * the elements are changed, but perhaps not the list of names; the
+         * client may safely repeat the request
+         */
 
         return ngx_http_mcds_data_failed(r, tr->rc == NGX_MCDS_TOO_LARGE
                                             ? NGX_MCDS_TOO_LARGE

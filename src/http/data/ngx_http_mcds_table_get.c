@@ -2,10 +2,10 @@
 /*
  * Copyright (C) mcds authors
  *
- * mcds_table_lookup: variables from elements of tables.  They are looked up
- * together, in the rewrite phase before anything else is done there, or after
- * it; and are then as if they were set, so that what is copied from a request
- * has them.
+ * mcds_table_lookup: variables with the values of table elements.  All elements
+ * of a request are looked up together, in the rewrite phase before its other
+ * handlers, or in the preaccess phase.  The variables are then set as by "set",
+ * so that subrequests and other copies of the request have them.
  */
 
 
@@ -22,7 +22,7 @@
 typedef struct ngx_http_mcds_get_ctx_s  ngx_http_mcds_get_ctx_t;
 
 
-/* one that was looked up, or is */
+/* a variable that was looked up, or is being looked up */
 
 typedef struct {
     ngx_http_mcds_get_ctx_t    *ctx;
@@ -35,7 +35,7 @@ typedef struct {
 } ngx_http_mcds_got_t;
 
 
-/* of one request or subrequest */
+/* the lookups of one request or subrequest */
 
 struct ngx_http_mcds_get_ctx_s {
     ngx_http_mcds_task_t       *task;
@@ -165,7 +165,7 @@ ngx_http_mcds_table_get(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 }
 
 
-/* one argument without a name */
+/* One argument, the default, has no name. */
 
 static char *
 ngx_http_mcds_get_default(ngx_conf_t *cf, ngx_http_mcds_param_t *param,
@@ -218,7 +218,7 @@ ngx_http_mcds_get_variable(ngx_conf_t *cf, ngx_command_t *cmd,
 }
 
 
-/* it was not looked up, or not yet */
+/* The value of a variable before its lookup. */
 
 static ngx_int_t
 ngx_http_mcds_get_unknown(ngx_http_request_t *r, ngx_http_variable_value_t *v,
@@ -262,7 +262,7 @@ ngx_http_mcds_get_handler(ngx_http_request_t *r, ngx_uint_t late)
 
     if (task && ngx_http_mcds_is_parked(&task->park)) {
 
-        /* something else runs the phases of a request that waits */
+        /* the phases of a parked request were started by other code */
 
         return NGX_AGAIN;
     }
@@ -398,7 +398,7 @@ ngx_http_mcds_get_start(ngx_http_request_t *r, ngx_http_mcds_get_ctx_t *ctx,
 
     default:
 
-        /* without memory the request is more important */
+        /* without memory the request continues, with the default */
 
         ngx_http_mcds_stat_failed(got->stat, NGX_MCDS_BUSY);
 
@@ -407,7 +407,10 @@ ngx_http_mcds_get_start(ngx_http_request_t *r, ngx_http_mcds_get_ctx_t *ctx,
 }
 
 
-/* what is inherited is met again in a location, perhaps with another key */
+/*
+ * A location inherits lookups of the server, which run again in its rewrite
+ * phase, perhaps with another key.
+ */
 
 static ngx_uint_t
 ngx_http_mcds_get_done(ngx_http_mcds_get_ctx_t *ctx, ngx_http_mcds_get_t *get,
@@ -438,7 +441,7 @@ ngx_http_mcds_get_done(ngx_http_mcds_get_ctx_t *ctx, ngx_http_mcds_get_t *get,
 }
 
 
-/* as "set" does it */
+/* Sets the variable, to the default if there is no value. */
 
 static ngx_int_t
 ngx_http_mcds_get_set(ngx_http_request_t *r, ngx_http_mcds_get_t *get,
@@ -477,8 +480,8 @@ ngx_http_mcds_get_set(ngx_http_request_t *r, ngx_http_mcds_get_t *get,
 
 
 /*
- * A line feed could become a header of its own in "return" or "add_header",
- * and memcached is not to be trusted so far.
+ * A value with a line feed could add a header in "return" or "add_header", and
+ * memcached is not trusted that far.
  */
 
 static ngx_uint_t

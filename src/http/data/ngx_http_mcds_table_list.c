@@ -2,7 +2,8 @@
 /*
  * Copyright (C) mcds authors
  *
- * A table as a whole: GET lists its names, or names and values; DELETE.
+ * Requests for a whole table: GET shows the names, or the names and values;
+ * DELETE.
  */
 
 
@@ -16,7 +17,7 @@
 #include "ngx_http_mcds_table.h"
 
 
-/* values that are asked for at once, and the most bytes of them */
+/* the maximum number of values that are being read, and of their bytes */
 #define NGX_HTTP_MCDS_TABLE_WINDOW  128
 #define NGX_HTTP_MCDS_TABLE_SIZE    (16 * 1024 * 1024)
 
@@ -81,7 +82,7 @@ ngx_http_mcds_table_list_handler(void *data, ngx_uint_t rc,
 }
 
 
-/* the names that are there, copied */
+/* Copies the names that exist. */
 
 static ngx_uint_t
 ngx_http_mcds_table_listed(ngx_http_mcds_table_api_t *tr,
@@ -172,7 +173,7 @@ ngx_http_mcds_table_ask(ngx_http_mcds_table_api_t *tr)
         tr->asking++;
     }
 
-    /* one that stands for all */
+    /* the first count of "asking" stands for the loop itself */
 
     if (tr->asking == 1) {
         ngx_http_mcds_resource_done(&tr->res);
@@ -355,7 +356,7 @@ ngx_http_mcds_table_show(ngx_http_mcds_table_api_t *tr,
 }
 
 
-/* what memcached has dropped is dropped from the list, too */
+/* Names whose elements memcached has evicted are removed from the list. */
 
 static void
 ngx_http_mcds_table_ghosts(ngx_http_mcds_table_api_t *tr)
@@ -379,7 +380,7 @@ ngx_http_mcds_table_ghosts(ngx_http_mcds_table_api_t *tr)
     change = ngx_pcalloc(pool, sizeof(ngx_mcds_table_change_t));
     item = ngx_pcalloc(pool, tr->ghosts * sizeof(ngx_mcds_table_item_t));
 
-    /* the key outlives the resource */
+    /* the change lives longer than the resource, and copies the key */
 
     p = ngx_pstrdup(pool, &tr->table.key);
 
@@ -432,7 +433,7 @@ ngx_http_mcds_table_ghosts_handler(void *data, ngx_uint_t rc)
 }
 
 
-/* all elements are gone; now the lines that say so */
+/* All elements are deleted: removes their names from the list. */
 
 ngx_int_t
 ngx_http_mcds_table_clear(ngx_http_mcds_resource_t *res)
