@@ -5,11 +5,11 @@
  * The load generator of the long chaos run, see crowd.h.
  *
  *   crowd -p port,port,... -t seconds -o history [-c clients] [-r factor]
- *         [-s seed]
+ *       [-s seed]
  *
  * Each client has a host, which it changes now and then, and a keepalive
- * connection.  The history gets a line for each answer and for each request
- * that got none, in the order of their ends.
+ * connection.  The history gets a line for each response, and for each request
+ * without a response, in the order in which the requests end.
  */
 
 
@@ -318,7 +318,7 @@ take(client_t *c)
 
         if (!c->active) {
 
-            /* the server closes a connection that nobody uses */
+            /* the server closes an idle connection */
 
             disconnect(c);
             return;
@@ -393,7 +393,10 @@ complete(client_t *c, int eof, answer_t *a, size_t *total)
 }
 
 
-/* looks whether all of it is there, then moves it together */
+/*
+ * In a first pass checks that the body is complete, in a second one joins its
+ * chunks.
+ */
 
 static int
 chunked(client_t *c, size_t body, answer_t *a, size_t *total)
@@ -454,7 +457,7 @@ done(client_t *c, answer_t *a)
     } else {
         failures++;
 
-        /* who is down is not asked again at once */
+        /* a host that is down is not asked again at once */
 
         if (c->next < c->end + 20000) {
             c->next = c->end + 20000;

@@ -2,8 +2,8 @@
 /*
  * Copyright (C) mcds authors
  *
- * The load generator of the long chaos run: crowd.c has the connections,
- * roles.c what each client asks for, and what is to be remembered of an answer.
+ * The load generator of the long chaos run.  crowd.c has the connections;
+ * roles.c has the requests of each client, and remembers the responses.
  */
 
 
@@ -19,7 +19,7 @@
 
 
 typedef struct {
-    int         status;               /* 0: no answer, or not all of it */
+    int         status;               /* 0: none, or incomplete */
     const char *body;
     size_t      len;
     char        cache[32];
@@ -34,7 +34,7 @@ struct client_s {
     int         index;
     int         host;
     int         role;
-    int         nth;                  /* of those of this role */
+    int         nth;                  /* number in its role */
     uint64_t    rnd;
 
     int         fd;
@@ -51,14 +51,14 @@ struct client_s {
     size_t      size;
     size_t      len;
 
-    /* the present request, for its line */
+    /* the present request, for its line in the history */
 
     char        op[16];
     char        uri[256];
     char        user[CROWD_NAME];
     char        lang[16];
 
-    /* a client with a lock, or with an element of a table */
+    /* of a client with a lock, or with an element of a table */
 
     int         step;
     char        name[CROWD_NAME];
@@ -67,24 +67,30 @@ struct client_s {
 };
 
 
-/* how many requests a second of clients of this role, see roles.c */
+/* Returns the role of a client, see roles.c, and its number in the role. */
 
 int role_of(int index, int *nth);
+
+
+/* Returns the requests per second of each client of this role. */
+
 double role_rate(int role);
 
 
-/* fills in request, op, uri; next and leave are set already, and may be
-   changed */
+/*
+ * Fills in request, op and uri.  next and leave are set already, and may be
+ * changed.
+ */
 
 void role_ask(client_t *c);
 
 
-/* writes a line of history, and may say when the next request is due */
+/* Writes a line of history.  May change the time of the next request. */
 
 void role_answer(client_t *c, answer_t *a);
 
 
-/* the lines of history, whose fields are on top of roles.c */
+/* the file of the history; roles.c describes the fields of a line */
 
 extern FILE  *history;
 

@@ -4,11 +4,13 @@
  *
  * Preloaded into each nginx of the long chaos run.
  *
- *   MCDS_FROM, MCDS_PORTS, MCDS_SHIFT   connections to these ports, from the
- *                  first one on, go to others that are so much higher: hosts
- *                  have the same names of servers and each its own proxy
- *   MCDS_AHEAD     a file with the microseconds, 8 bytes, by which the time of
- *                  day is ahead; it runs, unlike that of t/lib/clock.c
+ *   MCDS_FROM, MCDS_PORTS, MCDS_SHIFT
+ *       Connections to MCDS_PORTS ports from MCDS_FROM on go to ports that are
+ *       higher by MCDS_SHIFT, so that all hosts have the same names of servers,
+ *       but each host its own proxies.
+ *   MCDS_AHEAD
+ *       A file with the microseconds, 8 bytes, by which the time of day is
+ *       ahead; unlike with t/lib/clock.c, the time runs.
  */
 
 

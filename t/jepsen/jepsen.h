@@ -2,10 +2,10 @@
 /*
  * Copyright (C) mcds authors
  *
- * What the programs of the long chaos run share: their clock, and the bodies of
- * the pages.  A body says which page it is, when its origin was asked for it,
- * and for whom; it ends with a hash over all of it, so that one that is torn,
- * mixed or changed is seen.
+ * The clock and the bodies of pages, which all programs of the long chaos run
+ * share.  A body names its page, the time of the request to the origin, and its
+ * user.  A hash of the whole body is at the end, so that a torn, mixed or
+ * changed body is recognized.
  *
  *   jepsen path=/r/k/5 v=81723123456 n=17 user=all lang=none size=5000
  *   ... filling ...
@@ -28,7 +28,9 @@
 #define JEPSEN_MIN_BODY  200
 
 
-/* microseconds of the monotonic clock, which all programs here have */
+/*
+ * The microseconds of the monotonic clock, which is the same for all programs.
+ */
 
 static inline uint64_t
 jepsen_now(void)
@@ -61,7 +63,7 @@ jepsen_hash(const char *p, size_t len)
 }
 
 
-/* xorshift: each client and each connection has its own */
+/* xorshift; each client and each connection has a state of its own. */
 
 static inline uint64_t
 jepsen_random(uint64_t *state)
@@ -81,9 +83,11 @@ jepsen_below(uint64_t *state, uint64_t n)
 }
 
 
-/* fills all of buf, whose size is that of the body, at least JEPSEN_MIN_BODY
-   and what the names are long; the filling looks like replies of memcached, and
-   compresses well */
+/*
+ * Fills buf with a body of this size, which is at least JEPSEN_MIN_BODY and has
+ * room for the names.  The filling looks like replies of memcached, and
+ * compresses well.
+ */
 
 static inline void
 jepsen_body(char *buf, size_t size, const char *path, uint64_t version,
@@ -116,7 +120,10 @@ jepsen_body(char *buf, size_t size, const char *path, uint64_t version,
 }
 
 
-/* "ok", or what is wrong; version, n and user of a body whose hash is right */
+/*
+ * Returns "ok", or the name of the fault; sets version and n if the hash is
+ * right.
+ */
 
 static inline const char *
 jepsen_check(const char *body, size_t len, const char *path, const char *user,
@@ -160,8 +167,9 @@ jepsen_check(const char *body, size_t len, const char *path, const char *user,
 
 
 /*
- * The value of a field in a head that ends with a zero; name is CRLF, the name
- * and its colon.  Empty if there is none; what is too long is cut.
+ * Copies the value of a field in a head that ends with a zero.  name is CRLF,
+ * the name of the field and a colon.  Without the field the result is empty; a
+ * value that is too long is truncated.
  */
 
 static inline void

@@ -2,13 +2,13 @@
 
 # Copyright (C) mcds authors
 
-# The long chaos run: one seed of it, which says what breaks, and when.  Three
-# hosts share four memcached, each over proxies that delay, reset, stall, cut,
-# and, where the profile says so, drop, duplicate and corrupt what they pass on;
-# memcached and workers are killed and stopped, hosts are reloaded, clocks are
-# set.  A crowd asks for pages, purges, counts, locks, writes a log and a table,
-# and keeps a history of what it was told; when all is healed the history is
-# judged.  See t/jepsen/README.
+# One seed of the long chaos run, which chooses the faults and their times.
+# Three hosts share four memcached, each over proxies that delay, reset, stall
+# and cut connections and, with some profiles, drop, duplicate and corrupt data.
+# memcached and workers are killed and stopped, hosts are reloaded, and clocks
+# are set.  A crowd of clients requests pages, purges, counts, locks, writes a
+# log and a table, and keeps a history of all responses, which is judged after
+# all faults have been healed.  See t/jepsen/README.
 #
 # MCDS_CHAOS=seconds, MCDS_SEED=number, MCDS_PROFILE=name, MCDS_RATE=factor.
 
@@ -68,7 +68,7 @@ ok(wait_for(sub { $said = $site->crowd_ended() }, $seconds),
     'the crowd has ended') and note($said);
 cmp_ok($site->most_connections(), '<=', 8, 'workers keep no connection');
 
-# what is there in the end
+# the data in memcached at the end
 
 my $last = $site->finish();
 $nemesis->save();

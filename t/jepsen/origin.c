@@ -6,18 +6,18 @@
  *
  *   origin -p port -o history [-s seed]
  *
- * Answers /location/kind/number with a body of jepsen.h; the kind says how it
- * may be stored:
+ * Answers /location/kind/number with a body of jepsen.h; the kind says how the
+ * response may be stored:
  *
- *   s   a second               m   a second, must-revalidate
- *   k   a minute               l   a minute, and larger than an item
- *   v   a minute, by Accept-Language
- *   u   a second; the page of the cookie "session" or of Authorization
+ *   s   for a second         m   for a second, must-revalidate
+ *   k   for a minute         l   for a minute, and larger than an item
+ *   v   for a minute, by Accept-Language
+ *   u   for a second; the page of the cookie "session" or of Authorization
  *   t   with Set-Cookie; the page of X-Token
- *   p   takes POST, a minute
+ *   p   accepts POST, for a minute
  *
- * A path with /lock/ is what must not run twice at a time: the history gets a
- * line for each,
+ * Requests of a path with /lock/ must not overlap: the history gets a line for
+ * each of them,
  *
  *   O begin end path token whole
  */
@@ -207,7 +207,10 @@ open_conn(void)
 }
 
 
-/* main() frees it, when no event can be for it any more */
+/*
+ * Closes a connection; main() frees it when no event of this turn can be for
+ * it.
+ */
 
 static void
 close_conn(conn_t *c)

@@ -2,28 +2,28 @@
 /*
  * Copyright (C) mcds authors
  *
- * A proxy that breaks things, between each host and each memcached.
+ * A proxy that causes faults, between each host and each memcached.
  *
  *   proxy -c control port -l first port -h hosts -m port,port,... [-s seed]
  *
  * Listens on 127.0.0.1: for host h and memcached m on the first port + h * the
- * number of memcached + m.  Takes lines on the control port, each answered by
- * "ok"; a host, a memcached and a direction may be "*", a direction is "c",
- * from the client, or "s", from the server:
+ * number of memcached + m.  Reads lines on the control port, and answers each
+ * with "ok".  A host, a memcached and a direction may be "*"; a direction is
+ * "c", from the client, or "s", from the server:
  *
- *   set H M D delay n    each piece comes up to so many ms late, in its order
- *   set H M D stall 1    nothing is passed on, nothing is lost
- *   set H M D chop n     n percent of the pieces are cut in many
- *   set H M D drop n     of n in 10000 pieces a part is left out
- *   set H M D dup n      a part of them comes twice
- *   set H M D corrupt n  a byte of them is changed
+ *   set H M D delay n    each piece is up to n ms late, in its order
+ *   set H M D stall 1    data is held back, and nothing is lost
+ *   set H M D chop n     n percent of the pieces are cut into many
+ *   set H M D drop n     of n in 10000 pieces a part is dropped
+ *   set H M D dup n      of n in 10000 pieces a part is doubled
+ *   set H M D corrupt n  of n in 10000 pieces a bit is changed
  *   set H M D cut n      after up to n bytes the connection ends
  *   set H M * refuse 1   connections are refused
  *   reset H M            all connections are reset
- *   heal                 all is as at the start
+ *   heal                 removes all faults
  *
- * What a side has sent before it has closed the connection is passed on, also
- * after it was stalled, as networks do.
+ * Data that a side has sent before closing its connection is passed on, also
+ * after a stall, as in a network.
  */
 
 
@@ -71,7 +71,7 @@ struct piece_s {
 typedef struct {
     kind_t         kind;
     int            fd;
-    int            index;               /* a side's: 0 client, 1 server */
+    int            index;               /* of a side: 0 client, 1 server */
     void          *owner;
 } handle_t;
 
@@ -90,9 +90,9 @@ typedef struct {
     piece_t      **last;
     size_t         waiting;
     uint64_t       due;
-    long           left;                /* bytes until it is cut, or -1 */
-    int            eof;                 /* no more is read */
-    int            shut;                /* and that was passed on */
+    long           left;                /* bytes before the cut, or -1 */
+    int            eof;                 /* nothing more to read */
+    int            shut;                /* eof was passed on */
 } flow_t;
 
 
@@ -101,10 +101,10 @@ struct conn_s {
     conn_t        *next;
     conn_t       **prev;
     handle_t       side[2];
-    flow_t         flow[2];             /* what side 0, or 1, has sent */
+    flow_t         flow[2];             /* data that side 0, or 1, has sent */
     int            connected;
     int            dead;
-    int            gone[2];             /* nothing more is heard of the side */
+    int            gone[2];             /* the side is closed or reset */
     uint32_t       events[2];
 };
 
@@ -344,7 +344,7 @@ accept_control(void)
 }
 
 
-/* the nemesis sends a line, waits for its answer, and sends the next one */
+/* The nemesis sends a line, waits for the answer, and sends the next line. */
 
 static void
 control(handle_t *h)
@@ -479,7 +479,7 @@ refuse(pair_t *pair, int on)
 }
 
 
-/* reads what a side has sent, and does to it what was asked for */
+/* Reads data from a side, and applies the faults of its direction. */
 
 static void
 take(conn_t *c, int d)
@@ -580,7 +580,7 @@ queue(flow_t *f, char *data, size_t len, uint64_t due)
 }
 
 
-/* the length of what is left of it */
+/* Returns the length after the faults. */
 
 static size_t
 spoil(long *fault, char *data, size_t len, size_t size)
@@ -610,7 +610,7 @@ spoil(long *fault, char *data, size_t len, size_t size)
 }
 
 
-/* sends what a side has sent to the other one, as far as that is due */
+/* Sends the data of a side to the other one, as far as it is due. */
 
 static void
 pass(conn_t *c, int d)
@@ -714,7 +714,7 @@ watch(conn_t *c)
 }
 
 
-/* it is freed when no event of this turn can be for it */
+/* The connection is freed when no event of this turn can be for it. */
 
 static void
 kill_conn(conn_t *c, int reset)

@@ -2,20 +2,20 @@
 /*
  * Copyright (C) mcds authors
  *
- * What the clients of the long chaos run do, see crowd.h.  Each line of history
- * begins with a letter, and with
+ * The requests of the clients of the long chaos run, see crowd.h.  Each line of
+ * history begins with a letter, and with
  *
  *   begin end host client op uri status
  *
- * times being microseconds, and status 0 where there was no answer.  Then come
+ * Times are microseconds; status is 0 without a response.  The rest of a line:
  *
- *   P  a page           cache reason verdict version n
- *   X  a purge          (op: how, and by what; uri: of which page)
- *   N  a number         number or "-"
- *   L  a lock by HTTP   owner token ttl
+ *   P  a page              cache reason verdict version n
+ *   X  a purge             (op: how, and by which means; uri: of which page)
+ *   N  a number            number or "-"
+ *   L  a lock by HTTP      owner token ttl
  *   K  a request with mcds_lock
- *   G  a line of a log  id
- *   T  a table          value or "-", what was written or read
+ *   G  a line of a log     id
+ *   T  a table             value or "-", that was written or read
  */
 
 
@@ -32,7 +32,7 @@
 
 typedef struct {
     char    letter;
-    int     clients;                  /* of 72 */
+    int     clients;                  /* of 72 clients */
     double  rate;
     void  (*ask)(client_t *c);
     void  (*answer)(client_t *c, answer_t *a);
@@ -76,7 +76,7 @@ static role_t  roles[] = {
 #define WRITERS  8
 
 
-/* locations by where their pages lie; "t": with tags */
+/* the locations, by where their pages are stored; "t": with tags */
 
 static char  *places[] = { "r", "rt", "p", "pt", "e", "et" };
 
@@ -151,8 +151,10 @@ line(client_t *c, answer_t *a)
 }
 
 
-/* one letter of kinds, as often as it is in there; few pages of each, so that
-   purges and readers meet */
+/*
+ * Picks a kind, as often as its letter is in kinds, and a page.  There are few
+ * pages of each kind, so that purges and readers meet.
+ */
 
 static void
 pick_page(client_t *c, char *kinds)
@@ -250,7 +252,10 @@ answer_page(client_t *c, answer_t *a)
 }
 
 
-/* the length is 0 of what cannot be decompressed, or has more behind it */
+/*
+ * Returns the length of the decoded body; 0 if the body is invalid, or followed
+ * by more data.
+ */
 
 static size_t
 unzip(answer_t *a, char **to)
@@ -277,8 +282,10 @@ unzip(answer_t *a, char **to)
 }
 
 
-/* by tag where there are some, by the key, or by a request for the page, which
-   deletes it where there are none */
+/*
+ * Purges by tag, at locations with tags, by key, or by a request for the page,
+ * which deletes the page at locations without tags.
+ */
 
 static void
 ask_purge(client_t *c)
@@ -331,7 +338,7 @@ ask_number(client_t *c)
     strcpy(c->op, ways[jepsen_below(&c->rnd, 4)]);
     key = jepsen_below(&c->rnd, 8);
 
-    /* a new one, that several clients ask for at the same moment */
+    /* a new counter, which several clients use at the same moment */
 
     if (c->step) {
         c->step = 0;
@@ -343,9 +350,10 @@ ask_number(client_t *c)
     }
 
     /*
-     * few, so that all are counted between two deaths, and others soon, since
-     * it matters how they begin; one of those before is counted seldom, since
-     * a server that came back gets in a pause what it lacks
+     * There are few counters, so that all are used between two deaths of a
+     * server, and soon others, since the start of a counter matters.  A
+     * previous counter is used rarely: a server that has returned gets missing
+     * increments in a pause.
      */
 
     if (strcmp(c->op, "twice") == 0) {
@@ -383,7 +391,7 @@ answer_number(client_t *c, answer_t *a)
 }
 
 
-/* acquired, perhaps extended, released or left to end by itself */
+/* Acquires a lock, perhaps extends it, and releases it or lets it expire. */
 
 static void
 ask_lock(client_t *c)
@@ -457,7 +465,7 @@ answer_lock(client_t *c, answer_t *a)
         return;
     }
 
-    /* held for some time, or, now and then, until it ends by itself */
+    /* the lock is held for some time or, now and then, until it expires */
 
     c->step = c->step == 0 && jepsen_below(&c->rnd, 8) == 0 ? 0 : 1;
     c->next = c->end + jepsen_below(&c->rnd, 400000);
@@ -500,7 +508,7 @@ answer_log(client_t *c, answer_t *a)
 }
 
 
-/* of each element one client is the writer, with numbers that grow */
+/* Each element has one client that writes increasing numbers. */
 
 static void
 ask_writer(client_t *c)
