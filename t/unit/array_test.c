@@ -2,9 +2,8 @@
 /*
  * Copyright (C) mcds authors
  *
- * The text of arrays: what a head begins with, where parts end, and lines one
- * after the other; and the names of a table out of such lines, with the time
- * as an argument.
+ * The text of lists: the start of a head, the ends of parts, and the lines; and
+ * the names of a table that such lines contain, with the time as an argument.
  */
 
 
@@ -312,7 +311,7 @@ ref(char *text, ngx_mcds_array_ref_t *r, size_t *taken)
     size_t      len;
     ngx_int_t   rc;
 
-    /* a copy, so that what is read behind its end is noticed */
+    /* an exact copy, so that a read beyond the end is noticed */
 
     len = strlen(text);
     copy = malloc(len + 1);

@@ -2,9 +2,9 @@
 /*
  * Copyright (C) mcds authors
  *
- * The classic protocol: commands byte by byte, and each reply against each
- * command, as memcached 1.6.18, yrmcds 1.1.9 and nutcracker 0.5.0 have been
- * seen to send them, whole and cut at every byte, and what must be refused.
+ * The classic protocol: the bytes of commands; each reply after each command,
+ * as memcached 1.6.18, yrmcds 1.1.9 and nutcracker 0.5.0 send them, whole and
+ * cut at every byte; and replies that must be refused.
  */
 
 
@@ -27,8 +27,9 @@ typedef struct {
 
 
 typedef struct {
-    const char  *line;            /* without its CRLF */
-    const char  *to;              /* commands, a letter each, below */
+    const char  *line;            /* without CRLF */
+    const char  *to;              /* letters of the commands that the line
+                                     answers, see below */
     ngx_uint_t   rc;
     ngx_uint_t   has;
     size_t       len;
@@ -61,7 +62,9 @@ static ngx_uint_t same_text(ngx_str_t *got, const char *expected);
 static size_t encode(char *line, ngx_mcds_cmd_t *cmd);
 
 
-/* the commands: each letter of "to" is the first one of a row here */
+/*
+ * the commands; letter n of this string, used in "to", is the first row for n
+ */
 
 static const char  letters[] = "gGsSaxiduDtvm";
 
@@ -86,7 +89,7 @@ static command_t  commands[] = {
     { "version\r\n", { .verb = NGX_MCDS_GET_VERSION } },
     { "stats\r\n", { .verb = NGX_MCDS_STATS } },
 
-    /* further ones, that have no letter */
+    /* further commands, without a letter */
 
     { "get foo\r\n", { .verb = NGX_MCDS_GET } },
     { "get foo\r\n", { .verb = NGX_MCDS_GET,
@@ -150,7 +153,7 @@ static reply_t  replies[] = {
 };
 
 
-/* no answer to any command */
+/* lines that answer no command */
 
 static wrong_t  wrong[] = {
     { text("\r\n") },
@@ -278,7 +281,7 @@ test_encode(void)
 }
 
 
-/* the longest that each verb can be fits the room that callers give */
+/* The longest command of each verb fits into the room that callers provide. */
 
 static void
 test_encode_limits(void)
@@ -309,7 +312,7 @@ test_encode_limits(void)
 }
 
 
-/* each reply to each command: taken if it is one of its own */
+/* Each reply after each command: accepted only by the commands of its row. */
 
 static void
 test_replies(void)
@@ -381,7 +384,7 @@ test_cuts(void)
             cuts++;
         }
 
-        /* what follows is another line */
+        /* the next line is not taken */
 
         strcpy(line + len, "END\r\n");
 
@@ -426,7 +429,7 @@ test_wrong(void)
 }
 
 
-/* all replies in one buffer, one after the other */
+/* All replies in one buffer, one after another. */
 
 static void
 test_pipeline(void)
@@ -464,7 +467,7 @@ test_pipeline(void)
 }
 
 
-/* in memory of that size */
+/* Parses a copy of exactly this size. */
 
 static ngx_int_t
 parse(ngx_mcds_reply_t *reply, const char *data, size_t len, ngx_uint_t words,
@@ -487,7 +490,7 @@ parse(ngx_mcds_reply_t *reply, const char *data, size_t len, ngx_uint_t words,
 
     *taken = b.pos - copy;
 
-    /* slices outlive the copy here */
+    /* the slices of the reply are used after the copy is freed */
 
     memcpy(shown, copy, ngx_min(len, sizeof(shown)));
 

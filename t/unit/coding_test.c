@@ -2,8 +2,8 @@
 /*
  * Copyright (C) mcds authors
  *
- * Codings: round trips in pieces of all sizes, bodies that are not what they
- * should be, lengths that are kept, and what an Accept-Encoding accepts.
+ * Codings: round trips in pieces of all sizes, damaged bodies, the lengths that
+ * entries state, and the codings that an Accept-Encoding accepts.
  */
 
 
@@ -157,7 +157,7 @@ test_broken(ngx_uint_t coding)
 
     for (i = 0; i < coded.len; i++) {
 
-        /* an exact copy, so that reading behind it is seen */
+        /* an exact copy, so that a read beyond the end is noticed */
 
         less.len = i;
         less.data = malloc(i + 1);
@@ -192,7 +192,7 @@ test_broken(ngx_uint_t coding)
     for (i = 0; i < coded.len; i++) {
         coded.data[i] ^= 0x41;
 
-        /* what may come out is anything, but of its length */
+        /* any decoded text is allowed, but only of the right length */
 
         if (decode(coding, &coded, 1200, 100, 300, &body, &len) == NGX_DONE
             && len != 1200)
@@ -244,7 +244,7 @@ test_length(ngx_uint_t coding)
 }
 
 
-/* a megabyte of nothing, in a few bytes */
+/* A megabyte of zeros, coded in a few bytes. */
 
 static void
 test_bomb(ngx_uint_t coding)
@@ -314,7 +314,7 @@ test_accept(void)
     ngx_str_t          value;
     ngx_mcds_accept_t  accept;
 
-    /* 1: gzip, 2: zstd */
+    /* bits: 1 gzip, 2 zstd */
 
     static struct {
         char        *line;
@@ -406,7 +406,7 @@ encode(ngx_uint_t coding, u_char *p, size_t len, size_t step)
 }
 
 
-/* in pieces of step, into rooms of their own */
+/* Decodes pieces of "step" bytes, each into a new buffer of "room" bytes. */
 
 static ngx_int_t
 decode(ngx_uint_t coding, out_t *in, uint64_t length, size_t step, size_t room,

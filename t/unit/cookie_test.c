@@ -2,7 +2,7 @@
 /*
  * Copyright (C) mcds authors
  *
- * Which lines of cookies hold a session, for any application.
+ * Which cookie headers have a session, for any application.
  */
 
 
@@ -24,7 +24,7 @@ static void show(ngx_uint_t good, ngx_uint_t yes, const char *line,
 
 
 typedef struct {
-    const char  *names;           /* separated by blanks */
+    const char  *names;           /* separated by spaces */
     const char  *line;
     size_t       len;
     ngx_uint_t   named;
@@ -46,7 +46,7 @@ check(row_t *row, ngx_uint_t n)
 }
 
 
-/* where names stand, and how they are written */
+/* The places of names in the header, and their spellings. */
 
 static void
 test_names(void)
@@ -76,7 +76,7 @@ test_names(void)
         no("wp-pass_*", "wp-pass-x=1"), no("a_b", "a-b=1"),
         no("SID", "a[SID]=1"),
 
-        /* names that are decoded */
+        /* applications that decode names */
         yes("SID", "%53ID=1"), yes("SID", "S%49%44=1"), yes("SID", "%73id=1"),
         yes("SID", "SID%00x=1"), yes("SID", "SID%5b]=1"),
         yes("SID", "%20SID=1"), yes("SID", "+SID=1"), yes("SID", " +%0bSID=1"),
@@ -105,7 +105,7 @@ test_names(void)
 }
 
 
-/* what stands inside of a value */
+/* Names inside of a value. */
 
 static void
 test_values(void)
@@ -125,7 +125,7 @@ test_values(void)
         no("SID", "a=b/SID=1"), no("SID", "a=b?SID=1"), no("SID", "a=b+SID=1"),
         no("SID", "a=b%20SID=1"), no("SID", "a=%22x%3B%20SID%3D1%22"),
 
-        /* as they are found in the wild */
+        /* headers of real browsers */
 #define names  "SID session sessionid *_session PHPSESSID *Token"
         no(names, "_ga=GA1.2.1830612905.1690000000; _gid=GA1.2.1.2; "
                   "_gat=1; _ga_ABC123=GS1.1.1690000000.1.1.1690000001.0.0.0"),
@@ -181,7 +181,7 @@ test_patterns(void)
 }
 
 
-/* a line that is made to take long takes no more than its length says */
+/* The time for a header depends only on its length, whatever its content. */
 
 static void
 test_time(void)
@@ -212,7 +212,7 @@ test_time(void)
 }
 
 
-/* whatever the line is, nothing beyond it is read */
+/* No byte beyond the end of any header is read. */
 
 static void
 test_random(void)
@@ -245,7 +245,9 @@ test_random(void)
 }
 
 
-/* in memory of just its size, so that reading beyond it is seen */
+/*
+ * Checks a copy of exactly this size, so that a read beyond the end is noticed.
+ */
 
 static ngx_uint_t
 named(const char *line, size_t len, const char *names)

@@ -2,9 +2,9 @@
 /*
  * Copyright (C) mcds authors
  *
- * The arithmetic of periods, with the time as an argument; and what several
- * who change a counter in one turn ask memcached, and are told.  The client
- * is played by the test.
+ * Counters: the arithmetic of periods, with the time as an argument; and the
+ * operations and results of several requests that change a counter in one turn
+ * of the event loop.  The test plays the client.
  */
 
 
@@ -57,7 +57,7 @@ ngx_queue_t        ngx_posted_next_events;
 ngx_rbtree_t       ngx_event_timer_rbtree;
 
 
-/* the test decides when a timer has expired */
+/* the test itself decides when a timer expires */
 
 void
 ngx_rbtree_insert(ngx_rbtree_t *tree, ngx_rbtree_node_t *node)
@@ -73,7 +73,7 @@ ngx_rbtree_delete(ngx_rbtree_t *tree, ngx_rbtree_node_t *node)
 }
 
 
-/* nothing is known, so nothing is lower than it was */
+/* no earlier value is known, so that no value has to be raised */
 
 ngx_int_t
 ngx_mcds_raise(ngx_mcds_counter_t *counter, uint64_t id, ngx_msec_t age,
@@ -111,7 +111,7 @@ ngx_mcds_raise_marked(int64_t ttl, time_t now)
 }
 
 
-/* nothing is kept */
+/* no increment is kept */
 
 ngx_int_t
 ngx_mcds_buffer_keep(ngx_mcds_counter_t *counter, int64_t delta)
@@ -175,7 +175,7 @@ test_period(void)
 {
     ngx_mcds_period_t  hour = { 3600, 0 }, day = { 86400, 79200 };
 
-    /* 2026-11-20 17:00:00 UTC */
+    /* 1795194000 is 2026-11-20 17:00:00 UTC */
 
     ok(ngx_mcds_period_number(&hour, 1795194000) == 498665, "hour");
     ok(ngx_mcds_period_number(&hour, 1795194000 - 1) == 498664,
@@ -186,7 +186,7 @@ test_period(void)
     ok(ngx_mcds_period_ttl(&hour, 1795194000 + 3599) == 61,
        "hour, to live at its end");
 
-    /* a day from 22:00 UTC on */
+    /* a day that begins at 22:00 UTC */
 
     ok(ngx_mcds_period_number(&day, 1795194000) == 20776, "day");
     ok(ngx_mcds_period_number(&day, 1795194000 + 5 * 3600 - 1) == 20776,
@@ -198,7 +198,9 @@ test_period(void)
 }
 
 
-/* each second is in one period, which lives to its end and a minute */
+/*
+ * Each second belongs to one period, which lives until a minute after its end.
+ */
 
 static void
 test_period_edges(void)
@@ -459,7 +461,7 @@ test_order(void)
 }
 
 
-/* what comes in many at once waits for more of the same */
+/* Many increments that arrive together wait for more of the same. */
 
 static void
 test_wait(void)
@@ -588,7 +590,7 @@ change(char *key, uint64_t initial, uint32_t ttl, int64_t delta)
 }
 
 
-/* what is posted, runs */
+/* Runs the posted events. */
 
 static void
 turn(void)
@@ -637,7 +639,7 @@ start(void)
     nasked = 0;
     ntold = 0;
 
-    /* what is free is kept for the next, and would be a leak here */
+    /* structs that are kept for reuse would be reported as leaks */
 
     while (ngx_mcds_counter_free.next
            && !ngx_queue_empty(&ngx_mcds_counter_free))

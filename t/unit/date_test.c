@@ -2,7 +2,7 @@
 /*
  * Copyright (C) mcds authors
  *
- * Dates of HTTP: the three formats, in GMT, and nothing else.
+ * HTTP dates: the three formats, in GMT only.
  */
 
 
@@ -39,7 +39,7 @@ main(void)
 }
 
 
-/* of memory that ends where the text does */
+/* Parses a copy that ends where the text ends. */
 
 static int64_t
 parse(const char *text, size_t len, int64_t now)
@@ -122,7 +122,7 @@ test_invalid(void)
 }
 
 
-/* the sanitizer watches the end */
+/* Cut dates; a sanitizer watches the end of the memory. */
 
 static void
 test_cut(void)
@@ -183,7 +183,7 @@ test_years(void)
 }
 
 
-/* each day, as nginx writes it, while a time_t of 32 bits can hold it */
+/* Each day as nginx formats it, within the range of a time_t of 32 bits. */
 
 static void
 test_days(void)

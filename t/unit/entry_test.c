@@ -16,8 +16,8 @@
 
 
 /*
- * A second copy of the checksum, under another name, to reach the table that
- * the processor at hand may never use.
+ * A second copy of the checksum code, under another name, gives access to the
+ * table that this processor may never use.
  */
 
 uint32_t ngx_mcds_crc32c_copy(uint32_t crc, u_char *data, size_t len);
@@ -80,17 +80,17 @@ static u_char     layout[] =
     "\x28\x27\x26\x25\x24\x23\x22\x21"       /* 32 generation */
     "\x05\x00\x00\x00\x00\x00\x00\x00"       /* 40 whole body */
     "\x34\x33\x32\x31"                       /* 48 age */
-    "\x44\x43\x42\x41"                       /* 52 while refreshed */
-    "\xff\xff\xff\xff"                       /* 56 after an error */
+    "\x44\x43\x42\x41"                       /* stale-while-revalidate */
+    "\xff\xff\xff\xff"                       /* stale-if-error */
     "\x54\x53\x52\x51"                       /* 60 origin took */
     "\x03\x00\x00\x00"                       /* 64 key */
     "\x08\x00\x00\x00"                       /* 68 extensions */
     "\x06\x00\x00\x00"                       /* 72 headers */
-    "\x05\x00\x00\x00"                       /* 76 body here */
-    "\x00\x00\x00\x00"                       /* 80 further items */
+    "\x05\x00\x00\x00"                       /* body in this item */
+    "\x00\x00\x00\x00"                       /* number of parts */
     "\xc8\x00"                               /* 84 status */
     "\x00\x00"                               /* 86 reserved */
-    "\x00\x00\x00\x00"                       /* 88 length of each */
+    "\x00\x00\x00\x00"                       /* length of a part */
     "\x00\x00\x00\x00\x00\x00\x00\x00"       /* 92 reserved */
     "\x68\x67\x66\x65\x64\x63\x62\x61"       /* 100 build */
     "\x00\x00\x00\x00"                       /* 108 purges */
@@ -103,7 +103,7 @@ static u_char     layout[] =
 int
 main(void)
 {
-    /* not 0, of which nothing else comes */
+    /* the generator would return only 0 from a seed of 0 */
 
     seed = tap_seed(1) | 1;
 
@@ -131,7 +131,7 @@ main(void)
 }
 
 
-/* RFC 3720, B.4 */
+/* The vectors of RFC 3720, B.4. */
 
 static void
 test_crc_vectors(void)
@@ -194,7 +194,7 @@ test_crc_same(void)
         data[i] = (u_char) pseudo_random();
     }
 
-    /* each length about the sizes of blocks, at each alignment */
+    /* all lengths around the block sizes, at each alignment */
 
     for (len = 0; len < 8000; len += (len < 1000) ? 1 : 61) {
         at = len % 9;
@@ -331,7 +331,7 @@ test_round_trip(void)
     free(data);
     ngx_mcds_value_unref(value);
 
-    /* a body of zero bytes, no headers; strings may be NULL then */
+    /* an empty body and no headers; the strings may be NULL then */
 
     ngx_str_null(&entry.headers);
 
@@ -347,7 +347,7 @@ test_round_trip(void)
     free(data);
     ngx_mcds_value_unref(value);
 
-    /* the first item of a split body */
+    /* the first item of a body in parts */
 
     entry.parts = 3;
     entry.part = 40;
@@ -365,7 +365,7 @@ test_round_trip(void)
 
     ngx_mcds_value_unref(value);
 
-    /* 96 bytes in 3 parts: these are 32 to 47 long */
+    /* 96 bytes in 3 parts: each part but the last has 32 to 47 bytes */
 
     for (part = 0; part < 100; part++) {
         entry.part = part;
@@ -510,7 +510,7 @@ test_truncations(void)
 
     ok(served == 0, "every truncation is a miss");
 
-    /* cut and signed anew: the sizes alone must tell */
+    /* cut with a correct checksum: only the sizes show the damage */
 
     for (len = NGX_MCDS_ENTRY_HEADER; len < value->len; len++) {
         data = exact(value->data, len);
@@ -570,7 +570,7 @@ test_edits(void)
             served++;
         }
 
-        /* whoever forges the checksum too must still not break us */
+        /* a forged entry with a correct checksum must be harmless, too */
 
         sign(data, len);
 
@@ -610,8 +610,8 @@ test_sizes(void)
     ngx_mcds_value_t  *value;
 
     /*
-     * lengths of the key, extensions, headers and body; their sum is that of
-     * the entry if it is cut to 32 bits
+     * the lengths of key, extensions, headers and body; cut to 32 bits, their
+     * sum is that of the entry
      */
 
     static uint32_t    lens[][4] = {
@@ -638,7 +638,7 @@ test_sizes(void)
     ngx_str_set(&entry.key, "k");
     ngx_str_null(&entry.headers);
 
-    /* 63 bytes of body: the four lengths are 64 in all */
+    /* a body of 63 bytes makes the sum of the four lengths 64 */
 
     value = build(&entry, "123456789012345678901234567890123456789012345678901"
                           "234567890123", 63);
@@ -685,7 +685,7 @@ test_header_size(void)
     value = build(&entry, "body", 4);
     len = value->len;
 
-    /* what a later writer would put: eight bytes more of header */
+    /* a header that is eight bytes longer, as a later version may write it */
 
     data = malloc(len + 8);
     ngx_memcpy(data, value->data, 112);
@@ -697,7 +697,7 @@ test_header_size(void)
     ok(read_exact(data, len + 8, &why) == NGX_OK,
        "longer header of a later writer is read");
 
-    /* and fields in what is reserved now */
+    /* fields in bytes that are reserved now */
 
     ngx_memset(data + 86, 0xff, 120 - 86);
     data[11] = 0x80;
@@ -715,7 +715,9 @@ test_header_size(void)
         data[6] = (u_char) size;
         data[7] = (u_char) (size >> 8);
 
-        /* the body gives way, so that the sum is right as long as can be */
+        /*
+         * the body shrinks, so that the sum of the sizes is right if possible
+         */
 
         put32(data + 76, (uint32_t) (size < 116 ? 116 - size : 0));
         put32(data + 40, (uint32_t) (size < 116 ? 116 - size : 0));
@@ -995,7 +997,7 @@ test_header_lines(void)
            rows[n].rc == NGX_OK ? "read" : "a miss");
     }
 
-    /* each byte at each place of a value that is looked at by words */
+    /* each byte at each position of a value, which the code checks in words */
 
     wrong = 0;
 
@@ -1081,7 +1083,7 @@ test_key(void)
 
     key.data = exact(page_key.data, page_key.len);
 
-    /* a prefix of it, and it with one byte changed */
+    /* a prefix of the key, and the key with one byte changed */
 
     for (i = 0; i < page_key.len; i++) {
         key.len = i;
@@ -1348,7 +1350,7 @@ build_2k(ngx_mcds_entry_t *entry)
 }
 
 
-/* a copy of just that size, so that a byte read behind it is noticed */
+/* An exact copy, so that a read beyond the end is noticed. */
 
 static u_char *
 exact(const u_char *data, size_t len)
@@ -1408,7 +1410,7 @@ read_exact(const u_char *data, size_t len, char **why)
 }
 
 
-/* frees the value */
+/* Reads the value, which must be refused for this reason, and frees it. */
 
 static int
 declined(ngx_mcds_value_t *value, const char *text)
@@ -1425,7 +1427,7 @@ declined(ngx_mcds_value_t *value, const char *text)
 }
 
 
-/* also that both ways to check agree */
+/* Also compares the two ways to check headers. */
 
 static int
 headers_are(const char *text, size_t len, ngx_int_t rc)

@@ -2,8 +2,8 @@
 /*
  * Copyright (C) mcds authors
  *
- * Which headers have an application answer another request, and whether two of
- * them say the same.
+ * Which request headers make an application respond as for another request, and
+ * when two such headers have the same meaning.
  */
 
 
@@ -31,7 +31,8 @@ test_names(void)
 
     static struct {
         const char  *header;
-        const char  *name;              /* NULL: none; "method": overrides */
+        const char  *name;              /* NULL: no such header; "method":
+                                           overrides the method */
     } rows[] = {
         { "X-Forwarded-Host", "x-forwarded-host" },
         { "x-forwarded-host", "x-forwarded-host" },
@@ -190,7 +191,10 @@ test_texts(void)
 }
 
 
-/* a text of "Forwarded" fits, and has nothing of addresses if it is valid */
+/*
+ * The result for any "Forwarded" header fits its buffer, and without addresses
+ * if the header is valid.
+ */
 
 static void
 test_random(void)

@@ -2,8 +2,8 @@
 /*
  * Copyright (C) mcds authors
  *
- * Which answers are stored and for how long, what a stored page may be used
- * for, and its age.
+ * Which responses are stored, and for how long; the uses of a stored page; and
+ * its age.
  */
 
 
@@ -14,8 +14,8 @@
 #include "tap.h"
 
 
-#define NOW        1700000000           /* seconds */
-#define NOW_MS     1700000000250        /* and when answers begin */
+#define NOW        1700000000           /* seconds since the epoch */
+#define NOW_MS     1700000000250        /* milliseconds, when responses begin */
 
 #define UNSET      NGX_MCDS_ENTRY_UNSET
 #define MAX        2147483648U
@@ -28,19 +28,20 @@
 
 #define NEVER      NGX_MCDS_ALWAYS
 
-/* bits of a row */
+/* bits of a row of decide_rows */
 
-#define EXPIRES    0x0001               /* expires is NOW + this */
-#define BADEXP     0x0002               /* Expires is no date */
-#define DATE       0x0004               /* date is NOW + this */
-#define ACCEL      0x0008               /* accel is NOW + this */
-#define VALID      0x0010               /* mcds_cache_valid is this */
+#define EXPIRES    0x0001               /* expires is NOW + the column */
+#define BADEXP     0x0002               /* Expires is not a date */
+#define DATE       0x0004               /* date is NOW + the column */
+#define ACCEL      0x0008               /* accel is NOW + the column */
+#define VALID      0x0010               /* mcds_cache_valid is the column */
 #define PRAGMA     0x0020
 #define COOKIE     0x0040
 #define VARY       0x0080
 #define ENCODED    0x0100
 #define AUTH       0x0200
-#define ASKS       0x0400               /* it can be validated each time */
+#define ASKS       0x0400               /* each request can revalidate the
+                                           page */
 
 /* bits of a parsed Cache-Control */
 
@@ -58,7 +59,7 @@
 
 
 typedef struct {
-    const char   *cc;                   /* lines, ended by LF; NULL: none */
+    const char   *cc;                   /* lines, each with an LF; NULL: none */
     ngx_uint_t    bits;
     int64_t       max_age;
     int64_t       s_maxage;
@@ -176,7 +177,7 @@ static control_row_t  control_rows[] = {
     { "max-age=60\nprivate", C_MAX|C_PRIVATE, 60, 0, 0, 0 },
     { "public\nno-store", C_PUBLIC|C_NOSTORE, 0, 0, 0, 0 },
 
-    /* the others */
+    /* directives without a number */
 
     { "no-store", C_NOSTORE, 0, 0, 0, 0 },
     { "NO-STORE", C_NOSTORE, 0, 0, 0, 0 },
@@ -195,7 +196,7 @@ static control_row_t  control_rows[] = {
     { "proxy-revalidate", C_PROXY, 0, 0, 0, 0 },
     { "Must-Revalidate,Proxy-Revalidate", C_MUST|C_PROXY, 0, 0, 0, 0 },
 
-    /* what is no directive of ours */
+    /* unknown directives */
 
     { "immutable, no-transform, max-age=60", C_MAX, 60, 0, 0, 0 },
     { "x-no-store, no-storex, no_store, nostore, no-stor", 0, 0, 0, 0, 0 },
@@ -210,7 +211,7 @@ static control_row_t  control_rows[] = {
     { "x=\"\xc3\xa4\tb\", max-age=5", C_MAX, 5, 0, 0, 0 },
     { "!#$%&'*+-.^_`|~09=1, max-age=5", C_MAX, 5, 0, 0, 0 },
 
-    /* against the grammar */
+    /* invalid syntax */
 
     { "max-age=", C_BAD, 0, 0, 0, 0 },
     { "max-age=, public", C_BAD, 0, 0, 0, 0 },
@@ -241,7 +242,7 @@ static control_row_t  control_rows[] = {
 
 static decide_row_t  decide_rows[] = {
 
-    /* where the lifetime comes from */
+    /* the source of the lifetime */
 
     { 200, NULL, 0, 0, 0, 0, 0, 0,
       NGX_MCDS_REFUSE_NO_LIFETIME, 0, 0 },
@@ -367,7 +368,7 @@ static decide_row_t  decide_rows[] = {
     { 200, NULL, VALID, 0, 0, 0, 30, 3600,
       NGX_MCDS_STORE, 30000, OURS },
 
-    /* what forbids */
+    /* responses that must not be stored */
 
     { 200, "private", VALID, 0, 0, 0, 30, 0,
       NGX_MCDS_REFUSE_PRIVATE, 0, 0 },
@@ -509,7 +510,7 @@ static state_row_t  state_rows[] = {
     { 60000, NEVER, UNSET, 0, 60001, NGX_MCDS_STALE_LAST },
     { 60000, NEVER, UNSET, 0, 31536000000, NGX_MCDS_STALE_LAST },
 
-    /* update off and always */
+    /* update off and unlimited */
 
     { 0, NEVER, UNSET, 0, -1, NGX_MCDS_FRESH },
     { 0, NEVER, UNSET, 0, 0, NGX_MCDS_STALE_LAST },
@@ -528,7 +529,7 @@ static state_row_t  state_rows[] = {
     { NEVER, 30000, UNSET, 0, 29999, NGX_MCDS_STALE_USABLE },
     { NEVER, 30000, UNSET, 0, 30000, NGX_MCDS_STALE_UNUSABLE },
 
-    /* what the origin says in place of update */
+    /* stale-while-revalidate replaces update */
 
     { 60000, NEVER, 10, 0, 0, NGX_MCDS_STALE_USABLE },
     { 60000, NEVER, 10, 0, 9999, NGX_MCDS_STALE_USABLE },
@@ -541,7 +542,7 @@ static state_row_t  state_rows[] = {
     { 0, NEVER, MAX, 0, 2147483647999, NGX_MCDS_STALE_USABLE },
     { 0, NEVER, MAX, 0, 2147483648000, NGX_MCDS_STALE_LAST },
 
-    /* never stale */
+    /* must-revalidate */
 
     { 60000, NEVER, UNSET, REVALID, -1, NGX_MCDS_FRESH },
     { 60000, NEVER, UNSET, REVALID, 0, NGX_MCDS_STALE_UNUSABLE },
@@ -549,7 +550,10 @@ static state_row_t  state_rows[] = {
     { 60000, NEVER, 10, REVALID, 0, NGX_MCDS_STALE_UNUSABLE },
     { 60000, NEVER, 10, REVALID|SHARED, 70000, NGX_MCDS_STALE_UNUSABLE },
 
-    /* as long as the origin says, and no longer */
+    /*
+     * s-maxage with stale-while-revalidate: exactly as long as the origin
+     * allows
+     */
 
     { 60000, NEVER, 10, NO_GRACE, -1, NGX_MCDS_FRESH },
     { 60000, NEVER, 10, NO_GRACE, 9999, NGX_MCDS_STALE_USABLE },
@@ -607,7 +611,10 @@ test_control(void)
 }
 
 
-/* each byte behind a directive: none may hide or change it unnoticed */
+/*
+ * Each byte after a directive: no byte hides or changes the directive without
+ * an error.
+ */
 
 static void
 test_control_bytes(void)
@@ -628,7 +635,7 @@ test_control_bytes(void)
         ngx_memzero(&cc, sizeof(cc));
         ngx_mcds_cache_control_add(&cc, &line);
 
-        /* of a longer token nothing is known, which is no fault */
+        /* a longer token is an unknown directive, which is not an error */
 
         n = c != 0 && (isalnum((int) c)
                        || strchr("!#$%&'*+-.^_`|~", (int) c) != NULL);
@@ -645,7 +652,7 @@ test_control_bytes(void)
 
     ok(wrong == 0, "any byte behind a directive");
 
-    /* cut at each place, in memory of just that size */
+    /* cut at each byte, in a copy of exactly this size */
 
     text = (u_char *) "x=\"a\\\"b\" , max-age=\"60\", private=\"X, Y\","
                       "no-store";
@@ -730,8 +737,6 @@ test_decide(void)
 }
 
 
-/* an answer with every fault is told the first; mend one after the other */
-
 static void
 test_took(void)
 {
@@ -739,17 +744,20 @@ test_took(void)
     ngx_mcds_entry_t   entry;
     ngx_mcds_answer_t  answer;
 
-    /* lifetimes of the origin count from the request, others from the answer */
+    /*
+     * lifetimes of the origin count from the request, other lifetimes from the
+     * response
+     */
 
     static struct {
         const char  *cc;
-        ngx_uint_t   bits;         /* of 60 seconds */
+        ngx_uint_t   bits;         /* with a validity of 60 seconds */
         ngx_uint_t   heuristic;
         uint32_t     age;
         uint32_t     took;
         ngx_uint_t   reason;
         int64_t      life;
-        uint32_t     now;          /* its age at once */
+        uint32_t     now;          /* the age at once */
     } rows[] = {
         { "max-age=60", 0, 0, 0, 0, NGX_MCDS_STORE, 60000, 0 },
         { "max-age=60", 0, 0, 0, 2500, NGX_MCDS_STORE, 57500, 2 },
@@ -823,6 +831,11 @@ test_took(void)
        "age: parts of seconds add up");
 }
 
+
+/*
+ * A response with every fault gets the reason of the first one; each fault is
+ * then mended in turn.
+ */
 
 static void
 test_decide_order(void)
@@ -942,9 +955,10 @@ test_decide_statuses(void)
 }
 
 
-/* there is nothing that makes an answer with Set-Cookie stored */
-
-/* any final status with a lifetime, but for those about the request */
+/*
+ * Any final status with a lifetime is stored, except those that depend on the
+ * request; Set-Cookie prevents this in all cases.
+ */
 
 static void
 test_decide_origin(void)
@@ -984,7 +998,10 @@ test_decide_origin(void)
             wrong += !stored || entry.expire != NOW_MS + 60000;
         }
 
-        /* understood, or without a word of the origin */
+        /*
+         * with must-understand, and with a directive but no lifetime of the
+         * origin
+         */
 
         parse(&answer.cc, "max-age=60, must-understand");
         forced += status == 403
@@ -1168,7 +1185,7 @@ test_state(void)
     ok(ngx_mcds_fresh_state(&entry, &stale, UINT64_MAX)
        == NGX_MCDS_STALE_USABLE, "no bound wraps around");
 
-    /* each kind of lifetime has its grace */
+    /* each source of a lifetime has its own grace */
 
     stale.update = NEVER;
     stale.origin = 1000;
@@ -1187,7 +1204,7 @@ test_state(void)
        && ngx_mcds_fresh_state(&entry, &stale, NOW_MS + 2000)
           == NGX_MCDS_STALE_UNUSABLE, "the configuration's lifetime");
 
-    /* s-maxage beside a time to be shown stale in: that time alone */
+    /* s-maxage with stale-if-error: exactly as long as the origin allows */
 
     entry.flags = OURS|NO_GRACE;
     ok(!ngx_mcds_fresh_error(&entry, &stale, 1, NOW_MS), "no grace: no error");
@@ -1202,7 +1219,7 @@ test_state(void)
 
     entry.flags = OURS;
 
-    /* the origin's own words count, whatever the grace is */
+    /* the origin's stale-if-error applies whatever the grace is */
 
     stale.grace = 0;
     entry.sie = 3;
@@ -1320,7 +1337,10 @@ test_targeted(void)
 }
 
 
-/* a bit after the other: what it names is gone, all else is as it was */
+/*
+ * Each bit of mcds_cache_ignore removes its directive, and changes no other
+ * one.
+ */
 
 static void
 test_ignore(void)
@@ -1374,7 +1394,7 @@ test_heuristic(void)
         ngx_uint_t   status;
         const char  *cc;
         ngx_uint_t   percent;
-        int64_t      max, modified, date;  /* NOW - these; -1: none */
+        int64_t      max, modified, date;  /* as NOW - n; -1: none */
         uint32_t     age;
         ngx_uint_t   reason;
         int64_t      life;
@@ -1491,7 +1511,7 @@ test_accepted(void)
         { "no-cache", -60000, 0 }, { "No-Cache", -60000, 0 },
         { "max-age=0", -59000, 0 },
 
-        /* the page is 100 seconds old at the time it expires */
+        /* the page is 100 seconds old when it expires */
 
         { "max-age=40", -60000, 1 }, { "max-age=39", -60000, 0 },
         { "max-age=40, max-age=1000", -60000, 1 },
@@ -1551,7 +1571,7 @@ test_age(void)
         { 0, UINT64_MAX, 0, 0 },
         { 7, UINT64_MAX, 1700000000000, 7 },
 
-        /* too large to tell */
+        /* ages that are too large */
 
         { MAX, 1000000, 1001000, MAX },
         { 0xffffffff, 1000000, 1000000, MAX },
@@ -1623,7 +1643,9 @@ control_bits(ngx_mcds_cache_control_t *cc)
 }
 
 
-/* in a name of a test: one line, and no mark of a TAP directive */
+/*
+ * The text for the name of a test: one line, without marks of a TAP directive.
+ */
 
 static const char *
 printable(const char *text)

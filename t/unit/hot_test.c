@@ -2,8 +2,8 @@
 /*
  * Copyright (C) mcds authors
  *
- * Hottest keys: of several workers, that take turns; rates against the truth,
- * which fade, and which a successor takes over.
+ * The hot keys of several workers that take turns: their rates compared with
+ * true ones, their decay, and their transfer to the worker that follows.
  */
 
 
@@ -116,7 +116,9 @@ test_fades(void)
 
     ok(about(rate("a"), before * 49 / 100), "half of it after 11 seconds");
 
-    /* the same whether the worker has noticed or not */
+    /*
+     * the rate is the same, whether the worker or the reader applies the decay
+     */
 
     add(0, "b", 1);
     all = rate("a");
@@ -132,7 +134,9 @@ test_fades(void)
 }
 
 
-/* thousands of keys that come once do not look hot, and hide no hot one */
+/*
+ * Thousands of keys with one request each do not look hot, and hide no hot key.
+ */
 
 static void
 test_noise(void)
@@ -196,7 +200,7 @@ test_merged(void)
     ok(about(rate("all") * 7, rate("one") * 20)
        && about(rate("two") * 7, rate("one") * 30), "their shares");
 
-    /* who has the place of one that lives publishes no more */
+    /* a worker whose place has been taken over publishes no more */
 
     work(1);
     workers[1]->place->pid = 1;
@@ -268,7 +272,7 @@ test_killed(void)
     publish(1);
     ok(read_all() == 2, "and is seen");
 
-    /* the last number of the one before comes late */
+    /* the previous worker ends its last write late */
 
     places->next->version++;
 
@@ -349,9 +353,7 @@ test_small(void)
 }
 
 
-/* a zone of that size, and n workers */
-
-/* a number of a key: the last one, of whichever worker */
+/* The number noted for a key is the last one of all workers. */
 
 static void
 test_noted(void)
@@ -405,6 +407,8 @@ test_noted(void)
 }
 
 
+/* Starts again with a zone of this size and n workers. */
+
 static void
 reset(size_t size, ngx_uint_t n)
 {
@@ -451,7 +455,7 @@ alloc(void *data, size_t size)
 }
 
 
-/* each worker is a process of its own */
+/* Plays a worker; each worker is a process. */
 
 static void
 work(ngx_uint_t n)
@@ -484,7 +488,7 @@ publish(ngx_uint_t n)
 }
 
 
-/* as worker 0 tells it */
+/* The hot keys as worker 0 shows them. */
 
 static ngx_uint_t
 read_all(void)

@@ -2,9 +2,10 @@
 /*
  * Copyright (C) mcds authors
  *
- * The index against a simple model, by random operations: a plain list of the
- * nodes that are to be there, searched from its newest end.  Small bounds make
- * it full most of the time, and few keys, hashes and buckets make nodes meet.
+ * The index compared with a simple model by random operations.  The model is a
+ * list of the nodes that must exist, searched from its newest end.  Small
+ * limits make the index full most of the time; few keys, hashes and buckets
+ * make collisions frequent.
  */
 
 
@@ -26,7 +27,7 @@ typedef struct {
     ngx_uint_t              there;
     ngx_uint_t              idle;
     ngx_uint_t              inserted;    /* order of insertions */
-    ngx_uint_t              used;        /* and of uses, of idle ones */
+    ngx_uint_t              used;        /* order of uses while idle */
     u_char                  key[4];
 } item_t;
 
@@ -58,7 +59,7 @@ static ngx_uint_t rnd(ngx_uint_t n);
 static ngx_mcds_index_node_t  *buckets[8];
 static ngx_mcds_index_t        tested;
 static item_t                  items[MANY];
-static item_t                 *drops[MANY];    /* that the model expects */
+static item_t                 *drops[MANY];    /* expected by the model */
 static ngx_uint_t              ndrops;
 static ngx_uint_t              seen_drops;
 static ngx_uint_t              wrong;
@@ -124,7 +125,7 @@ test_empty(void)
 }
 
 
-/* one that is dropped drops another one */
+/* A node that is dropped drops another node. */
 
 static void
 test_drop_uses(void)
@@ -168,7 +169,7 @@ test_random(void)
 
     ok(wrong == 0, "as the model: %d operations", ROUNDS * STEPS);
 
-    /* what was tried */
+    /* the kinds of operations that have occurred */
 
     ok(all_drops > STEPS, "of them, nodes dropped: %d", (int) all_drops);
     ok(all_busy > STEPS, "insertions refused: %d", (int) all_busy);
@@ -321,7 +322,9 @@ any(void)
 }
 
 
-/* keys of different lengths with the same hash, and hashes with one bucket */
+/*
+ * Keys of different lengths may have the same hash, and hashes the same bucket.
+ */
 
 static void
 fill(item_t *item)
@@ -448,7 +451,7 @@ compare(void)
 }
 
 
-/* all nodes of a key, the newest first */
+/* Compares all nodes of a key, the newest first. */
 
 static void
 compare_found(void)
@@ -501,7 +504,7 @@ compare_found(void)
 }
 
 
-/* idle nodes, the most recently used first */
+/* Compares the order of idle nodes, the most recently used first. */
 
 static void
 compare_order(void)
@@ -539,7 +542,7 @@ compare_order(void)
 }
 
 
-/* it is in the index no longer, and could be freed */
+/* The dropped node is no longer in the index, and could be freed. */
 
 static void
 dropped(ngx_mcds_index_node_t *node)
