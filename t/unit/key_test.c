@@ -2,8 +2,8 @@
 /*
  * Copyright (C) mcds authors
  *
- * Key building: what is used as it is, what is hashed, and that no two texts
- * meet in one key.
+ * The keys of items: which texts are used unchanged, which are hashed, and that
+ * two texts never have the same key.
  */
 
 
@@ -59,7 +59,7 @@ main(void)
 }
 
 
-/* the border is where prefix and text are 250 bytes together */
+/* A text is hashed if prefix and text have more than 250 bytes together. */
 
 static void
 test_lengths(void)
@@ -133,7 +133,7 @@ test_bytes(void)
 
     for (ch = 0; ch < 256; ch++) {
 
-        /* at the start, in the middle, at the end */
+        /* in first, middle and last position */
 
         for (i = 0; i < 3; i++) {
 
@@ -277,7 +277,7 @@ test_marks(void)
 }
 
 
-/* what another program must compute to find our keys */
+/* Keys that another program must compute to find the same items. */
 
 static void
 test_known(void)
@@ -308,7 +308,7 @@ test_known(void)
 }
 
 
-/* a string of length 0 may have no data at all */
+/* The data of an empty string may be NULL. */
 
 static void
 test_null(void)
@@ -368,7 +368,7 @@ test_prefixes(void)
 }
 
 
-/* pages have names that nothing else can have */
+/* No other item can have the key of a page. */
 
 static void
 test_pages(void)
@@ -419,8 +419,8 @@ test_pages(void)
 
 
 /*
- * Texts that are all different, many of them hashed; a serial number makes
- * them so whatever the random bytes are.
+ * All texts are different, and many are hashed.  A serial number makes them
+ * different whatever the random bytes are.
  */
 
 static void
@@ -479,7 +479,7 @@ test_distinct(void)
 }
 
 
-/* copies of exact size, so that a byte too far is seen */
+/* Builds a key from exact copies, so that a read beyond the end is noticed. */
 
 static ngx_uint_t
 build(ngx_mcds_key_t *key, const char *prefix, const char *base, size_t len,

@@ -2,9 +2,9 @@
 /*
  * Copyright (C) mcds authors
  *
- * The ledger against a model: what it knows, what it keeps, what is in a
- * batch; that its room is bounded and none is lost; and that it is whole when
- * the process that works on it was killed.
+ * The ledger compared with a model: its known accounts, and the batches.  Its
+ * memory is bounded without losing counts, and the ledger stays consistent when
+ * a process is killed while changing it.
  */
 
 
@@ -100,7 +100,7 @@ test_size(void)
             least = size;
         }
 
-        /* all of it is used, and nothing behind it */
+        /* all memory is used, but none after the end */
 
         while (add(account(1, "x"), ledger->nfree, 1) == NGX_OK) {
             /* void */
@@ -153,7 +153,7 @@ test_known(void)
 }
 
 
-/* those that were not heard of for the longest time make room */
+/* The accounts that were not used for the longest time make room. */
 
 static void
 test_forgotten(void)
@@ -318,7 +318,7 @@ test_ttl(void)
 }
 
 
-/* what is acknowledged is what was added, each once */
+/* Each added count is acknowledged exactly once. */
 
 static void
 test_batches(void)
@@ -364,11 +364,11 @@ test_batches(void)
             }
         }
 
-        /* the answer to one of before comes late */
+        /* a late acknowledgment of an earlier batch */
 
         ngx_mcds_ledger_ack(ledger, a, a->batch - 1);
 
-        /* somebody else sends the same again */
+        /* another worker sends the same batch */
 
         added += 3;
         (void) add(a, ngx_random() % KEYS, 3);
@@ -520,7 +520,7 @@ test_accounts(void)
 }
 
 
-/* the vectors of SipHash-2-4 */
+/* The vectors of SipHash-2-4. */
 
 static void
 test_hash(void)
@@ -549,7 +549,7 @@ test_hash(void)
 }
 
 
-/* a child works on it until it is killed, again and again */
+/* A child process changes the ledger until it is killed, repeatedly. */
 
 static void
 test_killed(void)
@@ -698,7 +698,7 @@ child(progress_t *progress)
 }
 
 
-/* each slot is in one place at most, and no more are said to be free */
+/* Each slot is in one place at most, and the number of free slots is right. */
 
 static ngx_uint_t
 whole(void)
@@ -766,7 +766,7 @@ account(ngx_uint_t kind, char *name)
 }
 
 
-/* short and long ones */
+/* Makes short and long keys. */
 
 static void
 make_key(ngx_uint_t i, ngx_str_t *key)

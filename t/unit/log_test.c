@@ -2,8 +2,8 @@
 /*
  * Copyright (C) mcds authors
  *
- * The items of a log: what they are called, which of them an interval touches,
- * and what is in them, also when it is torn, foreign or there twice.
+ * The items of a log: their keys, which of them an interval needs, and the
+ * events in them, also if an item is torn, foreign or duplicated.
  */
 
 
@@ -243,7 +243,7 @@ test_torn(void)
 
     while (len--) {
 
-        /* memory of that length, so that nothing beyond is looked at */
+        /* an exact copy, so that a read beyond the end is noticed */
 
         copy = malloc(len + 1);
         ngx_memcpy(copy, data, len);
@@ -301,7 +301,9 @@ test_promises(void)
     ngx_mcds_log_event_t   event;
     ngx_mcds_log_place_t   place;
 
-    /* each of them says that it is all the rest, and has to be read for it */
+    /*
+     * each frame claims all the remaining bytes, which must be read to check it
+     */
 
     ngx_memzero(data, SIZE);
 
@@ -355,7 +357,7 @@ test_later(void)
 
     ngx_memzero(&place, sizeof(ngx_mcds_log_place_t));
 
-    /* half of the second frame is there */
+    /* half of the second frame has arrived */
 
     for (n = 0; ngx_mcds_log_next(&place, data, middle - data + 40, &event)
                 == NGX_OK; n++);
@@ -481,7 +483,7 @@ test_seen_at_random(void)
 
         for (i = 0; i < 300; i++) {
 
-            /* a frame, perhaps one that was there before */
+            /* a frame, perhaps one that was seen before */
 
             writer = number() % 5;
             seq = number() % 180;

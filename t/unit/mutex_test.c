@@ -2,7 +2,7 @@
 /*
  * Copyright (C) mcds authors
  *
- * What a lock holds, the numbers of its owners, and when who waits tries again.
+ * The item of a lock, the numbers of its owners, and the delays of waiters.
  */
 
 
@@ -179,7 +179,10 @@ test_pause(void)
 }
 
 
-/* in memory of exactly that size, so that a sanitizer sees what is beyond */
+/*
+ * Reads a copy of exactly this size, so that a sanitizer notices a read beyond
+ * the end.
+ */
 
 static ngx_int_t
 read_exact(ngx_mcds_mutex_item_t *item, const char *text, size_t len)

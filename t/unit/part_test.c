@@ -2,7 +2,7 @@
 /*
  * Copyright (C) mcds authors
  *
- * Parts of a split body: what is written is read, anything else is not.
+ * The parts of a body: only parts as they were written are accepted.
  */
 
 
@@ -128,7 +128,7 @@ test_bytes(void)
 }
 
 
-/* signed, but of sizes that lead elsewhere */
+/* A correct checksum with sizes that point elsewhere. */
 
 static void
 test_sizes(void)
@@ -197,7 +197,9 @@ build(const char *data)
 }
 
 
-/* in memory of just that size, so that a byte read behind it is noticed */
+/*
+ * Reads a copy of exactly this size, so that a read beyond the end is noticed.
+ */
 
 static ngx_int_t
 read_exact(const u_char *data, size_t len, size_t expected)

@@ -2,8 +2,8 @@
 /*
  * Copyright (C) mcds authors
  *
- * The codec: commands byte by byte, replies as memcached 1.6.18 has been seen
- * to send them, whole and cut at every byte, and what must be refused.
+ * The meta protocol: the bytes of commands; replies as memcached 1.6.18 sends
+ * them, whole and cut at every byte; and replies that must be refused.
  */
 
 
@@ -33,7 +33,7 @@ typedef struct {
 
 
 typedef struct {
-    const char  *line;            /* without its CRLF */
+    const char  *line;            /* without CRLF */
     ngx_uint_t   rc;
     ngx_uint_t   has;
     size_t       len;
@@ -234,7 +234,7 @@ static reply_t  replies[] = {
       .cas = 11, .ttl = -1, .key = "foo", .opaque = 6 },
     { "CLIENT_ERROR " NUMERIC, .rc = NGX_MCDS_NOT_NUMERIC, .text = NUMERIC },
 
-    /* flags are told by their letters, not by their places; all may lack */
+    /* flags have letters and no fixed position; each flag may be missing */
 
     { "VA 3 O4 kfoo f7 t60 c8", .has = HAS_V|HAS_C|HAS_T|HAS_F|HAS_KO,
       .len = 3, .cas = 8, .ttl = 60, .flags = 7, .key = "foo", .opaque = 4 },
@@ -251,7 +251,7 @@ static reply_t  replies[] = {
     { "VA 9223372036854775807 t9223372036854775807", .has = HAS_V|HAS_T,
       .len = NGX_MAX_SIZE_T_VALUE, .ttl = 9223372036854775807 },
 
-    /* one space at the end, as older memcached writes it */
+    /* older versions of memcached write a space at the end */
 
     { "HD ", .rc = NGX_MCDS_OK },
     { "EN ", .rc = NGX_MCDS_NOT_FOUND },
@@ -274,14 +274,14 @@ static reply_t  replies[] = {
 };
 
 
-/* whole lines as they come, with the LF that ends them */
+/* whole lines, with the LF that ends them */
 
 static struct {
     size_t       len;
     const char  *line;
 } wrong[] = {
 
-    /* P05: starts and ends of lines */
+    /* starts and ends of lines */
 
     { text("\n") },
     { text("\r\n") },
@@ -302,7 +302,7 @@ static struct {
     { text("VA 3  \r\n") },
     { text("HD kfoo\rO1\r\n") },
 
-    /* P16: lengths */
+    /* lengths */
 
     { text("VA\r\n") },
     { text("VA \r\n") },
@@ -324,7 +324,7 @@ static struct {
     { text("VA 99999999999999999999 kfoo O1\r\n") },
     { text("VA 1000000000000000000000000000000 kfoo O1\r\n") },
 
-    /* P19: flags */
+    /* duplicate and unknown flags */
 
     { text("HD kfoo kfoo\r\n") },
     { text("HD kfoo O1 O1\r\n") },
@@ -408,7 +408,7 @@ static struct {
     { text("VERSION 1.6\0\r\n") },
     { text("SERVER_ERROR out\0\r\n") },
 
-    /* words: the stream is in no known state, or it is not memcached */
+    /* words that show an unknown state, or another server than memcached */
 
     { text("M\r\n") },
     { text("H\r\n") },
@@ -491,7 +491,7 @@ test_encode(void)
 }
 
 
-/* the longest that each verb can be fits the room that callers give */
+/* The longest command of each verb fits into the room that callers provide. */
 
 static void
 test_encode_limits(void)
@@ -594,8 +594,8 @@ test_replies(void)
 
 
 /*
- * A buffer that grows byte by byte, each time in memory of that size; then
- * one that holds the beginning of what follows.
+ * A buffer that grows byte by byte, in memory of exactly its size, and then
+ * with the start of the next reply.
  */
 
 static void
@@ -646,7 +646,7 @@ test_cuts(void)
 }
 
 
-/* P03: many replies in one buffer, with the values that belong to some */
+/* Many replies in one buffer, some with a value. */
 
 static void
 test_pipeline(void)
@@ -720,7 +720,7 @@ test_wrong(void)
 
         bad = 0;
 
-        /* no part of it is taken for a reply either */
+        /* no part of the line is accepted either */
 
         for (cut = 0; cut <= wrong[i].len; cut++) {
 
@@ -745,7 +745,7 @@ test_wrong(void)
 }
 
 
-/* P18 */
+/* Lines that exceed the maximum length. */
 
 static void
 test_long_lines(void)
@@ -808,7 +808,7 @@ test_long_lines(void)
 }
 
 
-/* what the log is given of a line that was refused */
+/* The excerpt of a refused line, for the log. */
 
 static void
 test_excerpts(void)
@@ -846,7 +846,10 @@ test_excerpts(void)
 }
 
 
-/* one to eight bytes changed: any result, but nothing outside the buffer */
+/*
+ * One to eight bytes changed: any result is allowed, but no access outside of
+ * the buffer.
+ */
 
 static void
 test_edits(void)
@@ -897,7 +900,7 @@ test_edits(void)
 }
 
 
-/* P20 */
+/* Numbers at the limits of their types, and invalid ones. */
 
 static void
 test_numbers(void)
@@ -1029,7 +1032,7 @@ test_versions(void)
 }
 
 
-/* into memory of exactly the room that is promised */
+/* Encodes into memory of exactly the promised size. */
 
 static size_t
 encode(char *line, ngx_mcds_cmd_t *cmd)
@@ -1110,7 +1113,7 @@ inside(ngx_str_t *slice, u_char *data, size_t len)
 }
 
 
-/* bytes as a C string shows them, so that no line of TAP is broken */
+/* Shows bytes as in a C string, so that no byte breaks a line of TAP. */
 
 static const char *
 shown(const char *data, size_t len)

@@ -2,8 +2,8 @@
 /*
  * Copyright (C) mcds authors
  *
- * The marks of counters: what they are, until when, and how old a counter is
- * by its mark, with clocks that differ.
+ * The marks of counters: their values, the periods that they cover, and the age
+ * of a counter by its mark, with clocks that differ.
  */
 
 
@@ -71,7 +71,10 @@ is(int64_t got, int64_t expected, char *name)
 }
 
 
-/* how old it is after so many seconds, by a clock that is ahead by skew */
+/*
+ * The computed age after so many seconds, if memcached's clock is ahead by
+ * skew.
+ */
 
 static int64_t
 age(time_t made, int64_t seconds, int64_t skew)
@@ -111,12 +114,15 @@ test_ages(void)
     is(age((NOW / SPAN + 1) * SPAN - 1, 2, 0), 2, "when the marks begin again");
     is(age((NOW / SPAN + 1) * SPAN, 2, 0), 2, "and behind that");
 
-    /* memcached's clock is that of the maker, and this one differs */
+    /*
+     * the clock of memcached agrees with that of the maker, but not with this
+     * one
+     */
 
     is(age((NOW / SPAN + 1) * SPAN, 2, -200), 2, "a clock behind");
     is(age((NOW / SPAN + 1) * SPAN - 1, 2, 200), 2, "a clock ahead");
 
-    /* the maker's clock was ahead of memcached's and this one */
+    /* the clock of the maker was ahead of memcached's and of this one */
 
     is(age(NOW, -200, 0), 0, "by a clock that is ahead");
 }

@@ -2,7 +2,7 @@
 /*
  * Copyright (C) mcds authors
  *
- * Stamps of hosts whose clocks are ahead, or far behind.
+ * Entries of hosts whose clocks are ahead, or far behind.
  */
 
 
@@ -26,7 +26,7 @@ static u_char  pools[2];
 static void   *place = &pools[0];
 
 
-/* all times are relative to NOW */
+/* Checks the mended times; all times are relative to NOW. */
 
 static int
 check(ngx_uint_t kind, uint32_t flags, int64_t created, int64_t expire,
@@ -64,7 +64,7 @@ main(void)
     pass = NGX_MCDS_ENTRY_PASS;
     list = NGX_MCDS_ENTRY_VARY;
 
-    /* what is within the bound, or in the past, stays */
+    /* times within the bound, or in the past, stay */
 
     check(page, 0, 0, LIFE, 0, 0, LIFE, "now");
     check(page, 0, -LIFE, 0, 0, -LIFE, 0, "expired");
@@ -73,12 +73,12 @@ main(void)
     check(page, 0, -NOW, LIFE - NOW, 0, -NOW, LIFE - NOW, "in 1970");
     check(list, 0, year, 0, 0, year, 0, "a list");
 
-    /* of any age: it expires now, and not anew each time */
+    /* a page of unknown age expires now, and not again each time */
 
     check(page, 0, 5001, LIFE + 5001, 0, -LIFE, 0, "beyond the bound");
     check(page, 0, 5001, LIFE + 5001, 1, -LIFE, 0, "seen again");
 
-    /* another one was there before: made since then */
+    /* another version was seen before: this one is newer than that */
 
     check(page, 0, year, year + LIFE, 100, 1, LIFE + 1, "in a year");
     check(page, 0, year, year + LIFE, LIFE, 1, LIFE + 1, "a minute later");
@@ -92,46 +92,46 @@ main(void)
     check(page, 0, year, year + LIFE, 12 * LIFE, 11 * LIFE, 12 * LIFE,
           "made after that");
 
-    /* not where it was seen, and not where it was in another pool */
+    /* a pool knows nothing of the pages of another pool */
 
     place = &pools[1];
     check(page, 0, year, year + LIFE, 13 * LIFE, 12 * LIFE, 13 * LIFE,
           "in another pool");
     place = &pools[0];
 
-    /* a mark makes nothing older */
+    /* a hit-for-miss mark does not make a page older */
 
     key[0] = 'H';
     check(pass, 0, year, year + LIFE, 13 * LIFE, 13 * LIFE, 14 * LIFE,
           "a mark");
     key[0] = 'h';
 
-    /* when its time has come */
+    /* the date of the page has been reached */
 
     check(page, 0, year, year + LIFE, year - 5000, 11 * LIFE, 12 * LIFE,
           "within the bound by now");
     check(page, 0, year, year + LIFE, year + LIFE, 11 * LIFE, 12 * LIFE,
           "no longer ahead");
 
-    /* a clock that is set back has not seen it yet */
+    /* a clock that is set back has not seen the page yet */
 
     check(page, 0, year, year + LIFE, 50, 50 - LIFE, 50, "set back");
 
-    /* the end of time, and of lives */
+    /* the largest times and lifetimes */
 
     check(page, 0, 253402300799000LL - NOW, 253402300799000LL - NOW + LIFE, 7,
           7 - LIFE, 7, "in 9999");
     check(page, 0, year, year + 2 * (int64_t) NOW, 6, 1 - (int64_t) NOW, 6,
           "a life longer than time");
 
-    /* purges that are still to come */
+    /* purges with a time in the future */
 
     check(page, NGX_MCDS_ENTRY_INVALID, 0, 3000, 1000, 0, 1000, "purged");
     check(page, NGX_MCDS_ENTRY_INVALID, 0, 3000, 4000, 0, 3000,
           "purged a second ago");
     check(list, 0, 0, 3000, 1000, 0, 1000, "all variants purged");
 
-    /* more pages than are remembered: the last ones are */
+    /* of more pages than are remembered, the last ones are known */
 
     for (n = 0; n < 30000; n++) {
         ngx_memcpy(key, &n, 4);

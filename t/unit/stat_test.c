@@ -2,8 +2,9 @@
 /*
  * Copyright (C) mcds authors
  *
- * Statistics: sums of several workers, gauges of those that live, which change
- * of a breaker is news for a host, and what waits to be flushed.
+ * Statistics: the sums of several workers, the gauges of running workers, which
+ * change of a breaker is new for the host, and the counts that wait for a
+ * flush.
  */
 
 
@@ -47,7 +48,7 @@ static ngx_mcds_stat_shared_t  shared;
 static ngx_mcds_stat_gauge_t   gauges[WORKERS];
 static ngx_mcds_stat_sum_t     sums[NGX_MCDS_STAT_MAX];
 
-/* the same server as each worker has it */
+/* one server, as each worker has it */
 
 static ngx_mcds_stat_t         seen[WORKERS];
 static ngx_pid_t               pids[WORKERS];
@@ -105,7 +106,7 @@ test_sums(void)
 
     ok(wrong == 0, "all workers, each once");
 
-    /* the place of another server now */
+    /* another server takes the place */
 
     shared.owner++;
     seen[0].sums[7] = 100;
@@ -117,7 +118,7 @@ test_sums(void)
 }
 
 
-/* also where a word has 32 bits */
+/* Sums need 64 bits, even where a word has 32. */
 
 static void
 test_large(void)
@@ -136,7 +137,7 @@ test_large(void)
 }
 
 
-/* a sum that grows is never seen to shrink, however often it is carried */
+/* A growing sum never appears to shrink, whenever its lower half overflows. */
 
 static void
 test_whole(void)
@@ -197,7 +198,7 @@ test_gauges(void)
     flush(0, 0, 1);
     ok(totals()->pending == 5 && totals()->connections == 3, "written over");
 
-    /* a successor of the one of before, which still lives */
+    /* a worker takes over from one that is still running */
 
     ngx_pid = 999;
     ngx_mcds_stat_attach(&seen[2], 1);
@@ -295,7 +296,7 @@ test_breaker(void)
 }
 
 
-/* however it goes, changes are told in turn: down, up, down, up */
+/* In any order of events the changes alternate: down, up, down, up. */
 
 static void
 test_breaker_orders(void)
@@ -355,7 +356,7 @@ test_breaker_killed(void)
     ok(breaker(1, 0, 107), "the end in the one that is left");
     ok(breaker(0, 1, 108), "and the next beginning");
 
-    /* one that leaves while its successor is there */
+    /* a worker leaves after the next worker has taken over */
 
     reset();
     (void) breaker(0, 1, 100);

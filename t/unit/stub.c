@@ -2,8 +2,8 @@
 /*
  * Copyright (C) mcds authors
  *
- * What the few files of nginx's core that the unit tests are linked with want
- * of the rest of nginx.
+ * The symbols that the linked files of nginx's core need from the rest of
+ * nginx.
  */
 
 
@@ -53,7 +53,7 @@ ngx_log_error_core(ngx_uint_t level, ngx_log_t *log, ngx_err_t err,
 }
 
 
-/* who tests has one thread, and processes that take turns */
+/* the tests have one thread, and processes that take turns */
 
 void
 ngx_shmtx_lock(ngx_shmtx_t *mtx)

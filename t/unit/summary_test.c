@@ -2,9 +2,9 @@
 /*
  * Copyright (C) mcds authors
  *
- * The space-saving arithmetic against the truth: counts are never too low, too
- * high by at most total / max, and whoever came more often than that is there,
- * however the stream was cut into summaries and merged, stored and read.
+ * The space-saving summary compared with true counts: a count is never too low,
+ * and too high by at most total / max.  Each key with a larger count is there,
+ * however the stream was divided into summaries, merged, stored and read.
  */
 
 
@@ -203,7 +203,7 @@ test_merge_small(void)
 }
 
 
-/* hosts that count apart, in small pieces, through what is stored */
+/* Hosts count small pieces apart, which are stored, read and merged. */
 
 static void
 test_merged(void)
@@ -259,7 +259,7 @@ test_merged(void)
         }
     }
 
-    /* two halves, both full, into a smaller one */
+    /* two full summaries, merged into a smaller one */
 
     ngx_memzero(truth, sizeof(truth));
     total = 0;
@@ -422,7 +422,7 @@ test_refused(void)
 }
 
 
-/* the checksum is right, and the rest is not */
+/* The checksum is right, but another field is wrong. */
 
 static void
 test_refused_inside(void)
@@ -501,7 +501,7 @@ draw(ngx_uint_t kind)
         return number() % KEYS;
     }
 
-    /* half of them are the first key, a quarter the second, ... or any */
+    /* half of the keys are the first key, a quarter the second, and so on */
 
     for (n = 0; n < 12 && number() % 2; n++) { /* void */ }
 
@@ -557,7 +557,7 @@ check(ngx_mcds_summary_t *summary, ngx_uint_t max, const char *what)
 }
 
 
-/* heap, places and buckets agree */
+/* Checks that heap, places and buckets agree. */
 
 static ngx_uint_t
 sound(ngx_mcds_summary_t *summary)
@@ -620,7 +620,7 @@ seal(ngx_mcds_value_t *value)
 }
 
 
-/* in memory of its own, so that a byte too many is seen */
+/* Decodes an exact copy, so that a read beyond the end is noticed. */
 
 static ngx_int_t
 decode(ngx_mcds_summary_t *to, u_char *data, size_t len)

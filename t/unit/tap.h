@@ -2,7 +2,7 @@
 /*
  * Copyright (C) mcds authors
  *
- * The least a C test needs to speak TAP to prove.
+ * The parts of TAP that a C test needs for prove.
  */
 
 
@@ -43,7 +43,7 @@ ok(int good, const char *fmt, ...)
 }
 
 
-/* of random numbers: MCDS_SEED, or else always the same */
+/* The seed of random numbers: MCDS_SEED, or a constant. */
 
 __attribute__((unused))
 static unsigned int

@@ -2,8 +2,8 @@
 /*
  * Copyright (C) mcds authors
  *
- * Times that do not fit into nginx's clock where that has 32 bits: it begins
- * anew after 49 days, and half of that is the farthest that it can look ahead.
+ * Times beyond the range of nginx's clock where that has 32 bits: the clock
+ * begins again after 49 days, and sees half of that ahead.
  */
 
 

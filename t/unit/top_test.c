@@ -2,9 +2,9 @@
 /*
  * Copyright (C) mcds authors
  *
- * What a worker gives away of the most viewed, and what it reads.  The client
- * and the timers are played by the test: what is submitted is written down
- * and answered by hand, and the clock is set.
+ * Top lists: the summaries that a worker stores and reads.  The test plays the
+ * client and the timers, and sets the clock; submitted operations are recorded,
+ * and answered by the test.
  */
 
 
@@ -65,7 +65,7 @@ static ngx_mcds_top_t   top = { NULL, ngx_string("t"), 60, 6, 100, 3, 5000,
                                 NULL, NULL };
 static sent_t           sent[SENT];
 static ngx_uint_t       nsent, calls;
-static ngx_uint_t       apart;         /* turns are made by hand */
+static ngx_uint_t       apart;         /* the test makes each turn */
 static ngx_log_t        test_log;
 
 
@@ -275,7 +275,7 @@ test_give_again(void)
 
     ngx_mcds_value_unref(value);
 
-    /* two that add at the same time */
+    /* two workers add at the same time */
 
     count("/b", 1);
     pass(5000);
@@ -372,7 +372,7 @@ test_give_large(void)
     pass(5000);
     value = stored("/other", 1000);
 
-    /* 20 kilobytes: whether the largest one would fit is tried elsewhere */
+    /* 20 kilobytes: another key shows whether the largest size is accepted */
 
     answer(0, NGX_MCDS_OK, value);
     ok(is(1, NGX_MCDS_SET, "t:top:size") && sent[1].cas == 0
@@ -384,7 +384,7 @@ test_give_large(void)
        && in_value(sent[3].value, "/other") == 1000, "large: it fits");
     answer(3, NGX_MCDS_OK, NULL);
 
-    /* it does not */
+    /* the server refuses the size */
 
     start(1200);
     ngx_mcds_value_unref(value);
@@ -405,7 +405,7 @@ test_give_large(void)
        && in_value(sent[3].value, "/other") == 1000,
        "large: the first ones are stored");
 
-    /* and no server is as small as that, but this one */
+    /* an error for any size, which only this server returns */
 
     for (i = 0; i < 10 && top.state->flying; i++) {
         answer(nsent - 1, NGX_MCDS_TOO_LARGE, NULL);
@@ -428,7 +428,7 @@ test_give_slots(void)
     start(1209);
 
     count("/a", 1);
-    pass(1000);                   /* 1210 */
+    pass(1000);                   /* the clock is at 1210 */
     count("/b", 2);
 
     pass(4000);
@@ -443,9 +443,9 @@ test_give_slots(void)
     ok(nsent == 3 && is(2, NGX_MCDS_GET, "t:top:121"),
        "slots: then the next one");
 
-    /* it cannot be given away until its slot is over, and the next, too */
+    /* the slot stays until its end, and the next one, too */
 
-    pass(1000);                   /* 1220 */
+    pass(1000);                   /* the clock is at 1220 */
     count("/c", 1);
     answer(2, NGX_MCDS_DOWN, NULL);
     ok(top.state->old && top.state->old_slot == 121
@@ -456,7 +456,7 @@ test_give_slots(void)
     ok(top.state->old && top.state->old_slot == 122
        && top.state->current_slot == 123, "slots: not for ever");
 
-    /* what nobody will see */
+    /* a slot that is too old to be shown */
 
     ngx_current_msec += 100000;
 
@@ -596,7 +596,7 @@ test_read_ended(void)
     ok(in_list("/a") == 3 && in_list("/b") == 30,
        "ended: the oldest is dropped, the others stay");
 
-    pass(5000);                   /* 121 has ended for good */
+    pass(5000);                   /* slot 121 has ended, too */
     n = nsent;
     (void) ngx_mcds_top_read(&top, waiter, NULL, &wait);
 
@@ -622,7 +622,9 @@ test_read_ended(void)
 }
 
 
-/* one slot in each turn of the event loop, and what is shown stays so long */
+/*
+ * Each turn of the event loop adds one slot; the list shown stays for a while.
+ */
 
 static void
 test_read_turns(void)
@@ -749,7 +751,7 @@ test_read_waits(void)
 
     ok(calls == 5, "waits: all are called");
 
-    /* who asks from his handler waits for the next one */
+    /* a handler that asks again waits for the next list */
 
     pass(5000);
     (void) ngx_mcds_top_read(&top, waiter, &top, &wait);
@@ -904,7 +906,9 @@ answer(ngx_uint_t i, ngx_uint_t rc, ngx_mcds_value_t *value)
 }
 
 
-/* the event loop, until nothing is left to do; how often it turns */
+/*
+ * Runs the event loop until nothing is left to do; returns the number of turns.
+ */
 
 static ngx_uint_t
 turns(void)

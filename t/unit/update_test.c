@@ -2,8 +2,8 @@
 /*
  * Copyright (C) mcds authors
  *
- * Updates of an item.  The client and the timers are played by the test, and
- * memcached is one item in here, or a failure that the test says.
+ * Updates of an item.  The test plays the client and the timers; memcached is a
+ * single item here, or a failure that the test chooses.
  */
 
 
@@ -21,7 +21,7 @@
 
 typedef struct {
     ngx_mcds_request_t    req;
-    ngx_mcds_op_t        *op;          /* NULL: served, or cancelled */
+    ngx_mcds_op_t        *op;          /* NULL: answered or cancelled */
     ngx_uint_t            server;      /* 1 + its index, or 0 */
     u_char                text[64];
     size_t                len;
@@ -30,7 +30,7 @@ typedef struct {
 
 typedef struct {
     ngx_mcds_update_t     update;
-    uint64_t              more;        /* is added to the number */
+    uint64_t              more;        /* to add to the number */
     uint64_t              added;
     ngx_uint_t            busy;
     u_char                text[32];
@@ -82,23 +82,23 @@ static ngx_uint_t holds(char *text);
 static ngx_uint_t is(ngx_uint_t i, ngx_uint_t verb, uint64_t cas);
 
 
-/* memcached */
+/* the item of memcached */
 
 static u_char             item[64];
 static size_t             item_len;
-static uint64_t           item_cas;    /* 0: there is none */
+static uint64_t           item_cas;    /* 0: there is no item */
 static uint64_t           last_cas;
 
 static sent_t             sent[SENT];
 static ngx_uint_t         nsent;
 
 static ngx_mcds_update_t  u;
-static ngx_int_t          says;        /* edit's result */
-static ngx_mcds_value_t  *value;       /* what edit stores, or a text */
+static ngx_int_t          says;        /* the result of edit */
+static ngx_mcds_value_t  *value;       /* stored by edit, or a text */
 static ngx_uint_t         edits, ends, reads;
-static ngx_uint_t         seen, ended; /* results */
+static ngx_uint_t         seen, ended; /* result codes */
 static uint64_t           seen_cas;
-static ngx_uint_t         waited;      /* tries that were told */
+static ngx_uint_t         waited;      /* calls of "wait" */
 static ngx_msec_t         wait_for;
 static ngx_uint_t         declined;
 static ngx_log_t          test_log;
@@ -647,7 +647,7 @@ test_own_read(void)
     serve();
     ok(ends == 1 && ended == NGX_MCDS_OK && holds("own"), "own read: done");
 
-    /* and a write that needs no read */
+    /* a write without a read */
 
     start(NGX_OK);
 
@@ -720,8 +720,8 @@ test_handler(void)
 
 
 /*
- * Writers that add to the same number, in any order, while it is deleted now
- * and then: no sum is lost and none is added twice.
+ * Writers add to one number, in any order, while the item is deleted at times.
+ * No addition is lost, and none is counted twice.
  */
 
 static void
@@ -969,7 +969,7 @@ writer_handler(void *data, ngx_mcds_result_t *result)
 }
 
 
-/* the last one that was sent, if it is still wanted */
+/* Answers the last command, unless it was cancelled. */
 
 static void
 serve(void)

@@ -2,7 +2,7 @@
 /*
  * Copyright (C) mcds authors
  *
- * Lists of varying headers, and which values are the same.
+ * Lists of varying headers, and which header values are equal.
  */
 
 
@@ -32,7 +32,7 @@ test_add(void)
     ngx_uint_t   i;
 
     static struct {
-        const char  *lines;             /* ended by LF */
+        const char  *lines;             /* each line has an LF */
         const char  *list;              /* NULL: declined */
     } rows[] = {
         { "", "" }, { ",, ,", "" },
@@ -62,7 +62,7 @@ test_add(void)
            "list %u: %s", (unsigned) i, rows[i].list ? rows[i].list : "none");
     }
 
-    /* at the limit of bytes */
+    /* at the maximum length */
 
     value.data = malloc(NGX_MCDS_MAX_VARY_LEN + 1);
     memset(value.data, 'x', NGX_MCDS_MAX_VARY_LEN + 1);
@@ -111,7 +111,7 @@ test_covers(void)
 }
 
 
-/* "name: value" lines; a name without a colon has no line */
+/* Lines "name: value"; a name without a colon is a missing header. */
 
 static void
 test_variants(void)
@@ -188,7 +188,7 @@ test_variants(void)
 }
 
 
-/* a request's Accept-Encoding, and an answer's Content-Encoding */
+/* The Accept-Encoding of a request, and the Content-Encoding of a response. */
 
 static void
 test_coded(void)
@@ -244,7 +244,7 @@ test_entry(void)
     ngx_str_set(&names, "accept,cookie");
     ngx_str_set(&body, "0123456789abcdefFEDCBA9876543210");
 
-    /* behind another extension */
+    /* after another extension */
 
     memcpy(buf, "\x07\x00\x02\x00\x00\x00zz", 8);
     p = ngx_mcds_vary_ext(buf + 8, &names);
@@ -276,7 +276,7 @@ test_entry(void)
     memcpy(buf + 8 + NGX_MCDS_VARY_EXT, "*,", 2);
     ok(ngx_mcds_vary_check(&ext, &body) == NGX_DECLINED, "a star");
 
-    /* cut at any byte */
+    /* cut at each byte */
 
     for (len = 0; len < ext.len; len++) {
         copy = malloc(len + 1);
@@ -333,7 +333,7 @@ test_suffix(void)
 }
 
 
-/* the list as a string, or NULL */
+/* Adds lines to a list, which is returned as a string, or NULL. */
 
 static const char *
 add(ngx_str_t *list, const char *lines)

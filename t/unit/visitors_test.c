@@ -2,9 +2,9 @@
 /*
  * Copyright (C) mcds authors
  *
- * Slots, times to live, and what a worker asks memcached of visitors.  The
- * client is played by the test: what is submitted is written down and
- * answered by hand, with the time as an argument.
+ * Slots, times to live, and the operations of a worker that counts visitors.
+ * The test plays the client, with the time as an argument; submitted operations
+ * are recorded, and answered by the test.
  */
 
 
@@ -22,7 +22,7 @@ typedef struct {
     ngx_uint_t           verb;
     ngx_uint_t           want;
     uint32_t             ttl;
-    char                 key[128];     /* with its suffix */
+    char                 key[128];     /* with the suffix */
     char                 text[32];
     ngx_mcds_handler_pt  handler;
     void                *data;
@@ -166,8 +166,9 @@ test_slot(void)
 
 
 /*
- * An item lives until it was shown last, also interpolated, whenever in its
- * slot it was made; windows that are too long for that are not interpolated.
+ * An item lives until it was shown last, also in interpolation, whenever it was
+ * created in its slot.  Windows that are too long for this are not
+ * interpolated.
  */
 
 static void
@@ -202,7 +203,7 @@ test_ttl(void)
         {
             ttl = ngx_mcds_visitors_ttl(&v, now);
 
-            /* when the slot after the last that shows it begins */
+            /* the start of the slot after the last one that shows the item */
             end = (ngx_mcds_visitors_slot(&v, now) + v.slots + more)
                   * length;
 
@@ -222,7 +223,7 @@ test_ttl(void)
 }
 
 
-/* one slot: as two keys that swap, each there for 2T - t % T at least */
+/* One slot needs two keys that alternate; each must last for 2T - t % T. */
 
 static void
 test_two_keys(void)
@@ -324,7 +325,7 @@ test_visit_elsewhere(void)
     ok(nsent == 5, "elsewhere: gone meanwhile");
     answer(4, NGX_MCDS_NOT_STORED, NULL, 0);
 
-    /* a mark of another program, without an end */
+    /* a mark of another program, without an expiry */
 
     answer(5, NGX_MCDS_OK, NULL, -1);
     visit("e", "anna", 2101);
@@ -338,7 +339,7 @@ test_visit_elsewhere(void)
     ok(nsent == 9, "elsewhere: for a window at most");
     answer(8, NGX_MCDS_OK, NULL, 0);
 
-    /* a server that does not tell how long its items live */
+    /* a server that does not report times to live */
 
     visit("e", "bert", 3000);
     answer(9, NGX_MCDS_NOT_STORED, NULL, 0);
@@ -449,7 +450,7 @@ test_sum(void)
 }
 
 
-/* visits of the last slot may still be on their way when it is over */
+/* Visits of the last slot may still be counted after its end. */
 
 static void
 test_sum_settles(void)
@@ -478,7 +479,7 @@ test_sum_settles(void)
        "sum: settles in the first seconds of a slot");
     ok(value == 5, "sum: settled");
 
-    /* with short slots that takes several of them */
+    /* short slots settle later, after several slots */
 
     used = &short_slots;
     start();
@@ -496,7 +497,10 @@ test_sum_settles(void)
 }
 
 
-/* the way from one slot's sum to the next one's, second by second */
+/*
+ * Interpolation from the sum of a slot to that of the next one, second by
+ * second.
+ */
 
 static void
 test_sum_interpolated(void)
@@ -520,7 +524,7 @@ test_sum_interpolated(void)
         answer(i, NGX_MCDS_OK, i == 0 ? "60" : i == 5 ? "120" : "1", 0);
     }
 
-    /* from 124 to 64, a quarter of the way */
+    /* a quarter of the way from 124 to 64 */
 
     ok(calls == 1 && last_value == 109, "interpolated: told");
 
@@ -579,7 +583,7 @@ test_sum_interpolated(void)
 }
 
 
-/* normally distributed, and the same for everybody */
+/* The jitter has a normal distribution, and is the same for all hosts. */
 
 static void
 test_jitter(void)
@@ -649,7 +653,7 @@ test_jitter(void)
 
     ok(bad == 0, "jitter: never negative, nothing of nothing");
 
-    /* what other hosts compute */
+    /* the numbers that other hosts compute */
 
     ok(ngx_mcds_visitors_jitter(1000, 500, &key, 1700000000) == 1005
        && ngx_mcds_visitors_jitter(1000, 500, &key, 1700000001) == 1057,
@@ -657,7 +661,7 @@ test_jitter(void)
 }
 
 
-/* more visitors than are remembered */
+/* More visitors than are remembered. */
 
 static void
 test_marks(void)
@@ -697,7 +701,7 @@ test_marks(void)
 }
 
 
-/* how many operations a visit costs; it is counted */
+/* Counts a visit, and returns the number of its operations. */
 
 static ngx_uint_t
 visit_number(ngx_uint_t n, time_t now)
@@ -792,7 +796,7 @@ test_sum_shared(void)
 }
 
 
-/* a handler asks for the next sum, or has this one evicted */
+/* A handler asks for the next sum, or causes the eviction of its own sum. */
 
 static void
 test_sum_again(void)
@@ -853,7 +857,7 @@ test_sum_again(void)
 }
 
 
-/* more keys than are remembered, also while all of them wait */
+/* More keys than are remembered, also while all keys wait for an answer. */
 
 static void
 test_sum_many(void)
