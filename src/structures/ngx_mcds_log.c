@@ -2,7 +2,7 @@
 /*
  * Copyright (C) mcds authors
  *
- * The items of a log: their names and what is in them.
+ * The items of a log: their keys and their content.
  */
 
 
@@ -12,10 +12,13 @@
 #include "ngx_mcds_log.h"
 
 
-/* runs of a chunk that are remembered */
+/* the maximum number of runs that are remembered for a chunk */
 #define NGX_MCDS_LOG_RUNS         4096
 
-/* what is no frame is looked at for so many times its length */
+/*
+ * bytes that are not frames are searched for at most this many times the item's
+ * length
+ */
 #define NGX_MCDS_LOG_PATIENCE     8
 
 
@@ -50,7 +53,9 @@ ngx_mcds_log_suffix(ngx_str_t *suffix, u_char *buf, uint64_t chunk,
 }
 
 
-/* it may be written in its first moment, and in its last one, if not later */
+/*
+ * The item may be created at the start of its chunk, or at its end and later.
+ */
 
 uint32_t
 ngx_mcds_log_ttl(ngx_msec_t chunk, ngx_uint_t chunks)
@@ -180,7 +185,7 @@ ngx_mcds_log_next(ngx_mcds_log_place_t *place, u_char *data, size_t len,
 }
 
 
-/* the next one, and its head; NGX_DONE */
+/* Finds the next frame, and reads its head.  Returns NGX_DONE at the end. */
 
 static ngx_int_t
 ngx_mcds_log_frame(ngx_mcds_log_place_t *place, u_char *data, size_t len)
@@ -201,7 +206,9 @@ ngx_mcds_log_frame(ngx_mcds_log_place_t *place, u_char *data, size_t len)
 
         if (rc != NGX_OK) {
 
-            /* heads that promise a lot may have been put there on purpose */
+            /*
+             * false heads with a large length may have been written on purpose
+             */
 
             place->spent += (rc == NGX_ERROR) ? ngx_mcds_take(p + 4, 4) : 1;
 
@@ -240,8 +247,8 @@ ngx_mcds_log_frame(ngx_mcds_log_place_t *place, u_char *data, size_t len)
 
 
 /*
- * NGX_OK if a frame begins here, the lines of which are within it; NGX_ERROR:
- * it was read to its end to see that it is none.
+ * Returns NGX_OK if a frame with valid lines begins here; NGX_ERROR if there is
+ * none but the whole length had to be read to find out; otherwise NGX_DECLINED.
  */
 
 static ngx_int_t
@@ -467,7 +474,7 @@ ngx_mcds_log_new_run(ngx_mcds_log_seen_t *seen, ngx_mcds_log_id_t *id)
 
     if (seen->n == NGX_MCDS_LOG_RUNS) {
 
-        /* the oldest ones are forgotten */
+        /* the oldest runs are forgotten */
 
         seen->n /= 2;
 

@@ -2,7 +2,7 @@
 /*
  * Copyright (C) mcds authors
  *
- * Lines that go to several readers.
+ * Batches: lines of a log that several followers share.
  */
 
 
@@ -18,10 +18,11 @@
 
 
 /*
- * Lines in the order of time; shared.  They have settled: later ones come
- * behind them, but for a few that were late.  newest: no line before this batch
- * came behind it.  look: the number of the one that has told it.  text: for who
- * shows it, to show it once; NULL at first.
+ * Lines in the order of their ids.  They have settled: later lines come after
+ * them, with the exception of a few late ones.  No line before this batch has a
+ * larger id than "newest".  "look" is the number of the look that found the
+ * lines.  "text" is for the followers, which may cache the formatted lines
+ * there; NULL at first.
  */
 
 typedef struct {
@@ -35,17 +36,35 @@ typedef struct {
 } ngx_mcds_log_batch_t;
 
 
-/*
- * create: an empty one, of one reference.  hold: keeps what lines of the batch
- * point to.  split: takes what follows the first n lines into another batch.
- * NULL and NGX_ERROR: out of memory.
- */
+/* Creates an empty batch with one reference.  Returns NULL if out of memory. */
 
 ngx_mcds_log_batch_t *ngx_mcds_log_batch_create(void);
+
+
+/* Adds a reference, and returns its argument. */
+
 ngx_mcds_log_batch_t *ngx_mcds_log_batch_ref(ngx_mcds_log_batch_t *batch);
+
+
+/* Drops a reference; the last one frees the batch. */
+
 void ngx_mcds_log_batch_unref(ngx_mcds_log_batch_t *batch);
+
+
+/*
+ * Adds a reference of the value into which lines of the batch point.  Returns
+ * NGX_ERROR if out of memory.
+ */
+
 ngx_int_t ngx_mcds_log_batch_hold(ngx_mcds_log_batch_t *batch,
     ngx_mcds_value_t *value);
+
+
+/*
+ * Moves the lines after the first n into a new batch.  Returns NULL if out of
+ * memory.
+ */
+
 ngx_mcds_log_batch_t *ngx_mcds_log_batch_split(ngx_mcds_log_batch_t *batch,
     ngx_uint_t n);
 

@@ -2,8 +2,8 @@
 /*
  * Copyright (C) mcds authors
  *
- * A look asks for the CAS of the items of the last chunks, for the values of
- * those that have changed, and reads these from where the last look has ended.
+ * Feeds.  A look asks for the CAS of the items of the last chunks, then for the
+ * values of changed items, which are read from the end of the last look on.
  */
 
 
@@ -14,14 +14,16 @@
 #include "ngx_mcds_log_feed.h"
 
 
-/* lines that wait to settle; with more of them nothing is held back */
+/*
+ * the maximum number of lines that wait to settle; with more lines none waits
+ */
 #define NGX_MCDS_LOG_UNSETTLED    100000
 
 
 typedef struct {
     uint64_t                  cas;
     size_t                    at;        /* lines up to here were read */
-    ngx_mcds_value_t         *value;     /* of this look, or NULL */
+    ngx_mcds_value_t         *value;     /* read by this look, or NULL */
 } ngx_mcds_log_part_t;
 
 
@@ -39,19 +41,19 @@ struct ngx_mcds_log_feed_s {
     ngx_queue_t               queue;
     ngx_mcds_log_t           *log;
     ngx_queue_t               followers;
-    ngx_queue_t               chunks;    /* the oldest one first */
+    ngx_queue_t               chunks;    /* oldest first */
     ngx_event_t               event;
-    ngx_mcds_log_batch_t     *batch;     /* of lines that have not settled */
-    ngx_mcds_log_id_t         newest;    /* of those that were told */
+    ngx_mcds_log_batch_t     *batch;     /* lines that have not settled */
+    ngx_mcds_log_id_t         newest;    /* largest id delivered */
     uint64_t                  settled;
     ngx_uint_t                waiting;
     ngx_uint_t                looks;
-    ngx_uint_t                rc;        /* of this look */
-    unsigned                  ready:1;   /* knows what was there before */
+    ngx_uint_t                rc;        /* of the current look */
+    unsigned                  ready:1;   /* the first look is complete */
 };
 
 
-/* an item on its way */
+/* a query for an item */
 
 typedef struct {
     ngx_mcds_op_t             op;
@@ -137,7 +139,7 @@ ngx_mcds_log_get_feed(ngx_mcds_log_t *log)
     ngx_queue_init(&feed->followers);
     ngx_queue_init(&feed->chunks);
 
-    /* a worker that exits has to tell its followers */
+    /* not cancelable: a worker that exits must still call its followers */
 
     feed->event.handler = ngx_mcds_log_tick;
     feed->event.data = feed;
@@ -220,7 +222,7 @@ ngx_mcds_log_look(ngx_mcds_log_feed_t *feed)
         return;
     }
 
-    /* nothing is answered before this has returned */
+    /* no query is answered before this function returns */
 
     for (q = ngx_queue_head(&feed->chunks);
          q != ngx_queue_sentinel(&feed->chunks);
@@ -235,7 +237,7 @@ ngx_mcds_log_look(ngx_mcds_log_feed_t *feed)
 }
 
 
-/* the chunks that are looked at */
+/* Moves the window of chunks to the present time. */
 
 static ngx_int_t
 ngx_mcds_log_window(ngx_mcds_log_feed_t *feed)
@@ -259,7 +261,7 @@ ngx_mcds_log_window(ngx_mcds_log_feed_t *feed)
         q = ngx_queue_head(&feed->chunks);
         chunk = ngx_queue_data(q, ngx_mcds_log_chunk_t, queue);
 
-        /* when the clock was set back, too */
+        /* a chunk may also be after the window, if the clock was set back */
 
         if (chunk->chunk >= first && chunk->chunk <= last) {
             break;
@@ -390,7 +392,7 @@ ngx_mcds_log_found(ngx_mcds_log_ask_t *ask, ngx_mcds_result_t *result)
         if (ask->part + 1 == chunk->nparts && part->cas == 0
             && chunk->nparts < NGX_MCDS_LOG_PARTS)
         {
-            /* it is new, or of a server that has no CAS */
+            /* the item is new, or its server has no CAS values */
 
             ngx_mcds_log_ask_part(feed, chunk, ask->part + 1, 0);
         }
@@ -415,7 +417,7 @@ ngx_mcds_log_found(ngx_mcds_log_ask_t *ask, ngx_mcds_result_t *result)
 
     if (result->cas < part->cas) {
 
-        /* it was lost, and made anew */
+        /* the item was lost, and created again */
 
         part->at = 0;
     }
@@ -424,7 +426,7 @@ ngx_mcds_log_found(ngx_mcds_log_ask_t *ask, ngx_mcds_result_t *result)
 }
 
 
-/* one that is known, or the next one; NULL when out of memory */
+/* Returns a known part of a chunk, or the next one; NULL if out of memory. */
 
 static ngx_mcds_log_part_t *
 ngx_mcds_log_part(ngx_mcds_log_chunk_t *chunk, ngx_uint_t part)
@@ -505,7 +507,7 @@ ngx_mcds_log_looked(ngx_mcds_log_feed_t *feed)
 
     feed->batch = rest;
 
-    /* what the first look finds was there before */
+    /* the lines of the first look are old lines */
 
     if (feed->ready) {
         ngx_mcds_log_tell(feed, batch);
@@ -517,7 +519,7 @@ ngx_mcds_log_looked(ngx_mcds_log_feed_t *feed)
 }
 
 
-/* items in order: a writer has gone from one to the next */
+/* The items are read in order, as writers go from one item to the next. */
 
 static ngx_int_t
 ngx_mcds_log_read_parts(ngx_mcds_log_feed_t *feed,
@@ -547,7 +549,7 @@ ngx_mcds_log_read_parts(ngx_mcds_log_feed_t *feed,
             if (batch == NULL
                 || ngx_mcds_log_read_part(chunk, part, batch) != NGX_OK)
             {
-                /* once more, all of it */
+                /* the next look reads the whole item again */
 
                 part->cas = 0;
                 part->at = 0;
@@ -563,7 +565,7 @@ ngx_mcds_log_read_parts(ngx_mcds_log_feed_t *feed,
 }
 
 
-/* how many lines of the batch can be told */
+/* Returns the number of lines of the batch that have settled. */
 
 static ngx_uint_t
 ngx_mcds_log_settle(ngx_mcds_log_feed_t *feed)

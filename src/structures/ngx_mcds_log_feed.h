@@ -2,8 +2,8 @@
 /*
  * Copyright (C) mcds authors
  *
- * Lines of a log as they come.  All followers of a worker share one feed,
- * which looks for what is new from time to time.
+ * Following a log.  All followers of a log in a worker share one feed, which
+ * looks for new lines at intervals.
  */
 
 
@@ -18,10 +18,10 @@
 #include "ngx_mcds_log_batch.h"
 
 
-/* milliseconds between two looks */
+/* the interval between two looks, ms */
 #define NGX_MCDS_LOG_TICK         500
 
-/* lines that are written so late are still found; milliseconds */
+/* lines that are written with this delay are still found, ms */
 #define NGX_MCDS_LOG_LATE         10000
 
 
@@ -29,8 +29,9 @@ typedef struct ngx_mcds_log_feed_s  ngx_mcds_log_feed_t;
 
 
 /*
- * Called at each tick, and when lines have come; then with a batch, otherwise
- * with NULL.  rc: how the last look went.  It may leave from inside of it.
+ * The handler of a follower, called at each tick with a batch of NULL, and with
+ * each batch of new lines.  rc is the result of the last look.  The follower
+ * may leave from inside of the handler.
  */
 
 typedef void (*ngx_mcds_log_follow_pt)(void *data, ngx_uint_t rc,
@@ -45,19 +46,37 @@ typedef struct {
 } ngx_mcds_log_follower_t;
 
 
-/*
- * follow: from now on; NGX_ERROR when out of memory.
- *
- * ready: 1 if the feed knows what was there before.  settled: later lines come
- * in batches, each of them once; earlier ones have to be read, but a line that
- * was late may be in both, until a look that began after the read: see looks().
- */
+/* Starts to follow a log.  Returns NGX_ERROR if out of memory. */
 
 ngx_int_t ngx_mcds_log_follow(ngx_mcds_log_t *log,
     ngx_mcds_log_follower_t *follower);
+
+
+/* Stops following; has no effect on a follower that does not follow. */
+
 void ngx_mcds_log_leave(ngx_mcds_log_follower_t *follower);
+
+
+/*
+ * Returns 1 if the feed has completed its first look, which tells old lines
+ * from new ones.
+ */
+
 ngx_uint_t ngx_mcds_log_ready(ngx_mcds_log_follower_t *follower);
+
+
+/*
+ * Returns the time, in milliseconds since the epoch, up to which lines have
+ * settled.  Later lines come in batches, each line once; earlier lines have to
+ * be read.  A late line may come both ways, until a look that began after the
+ * read, see ngx_mcds_log_looks().
+ */
+
 uint64_t ngx_mcds_log_settled(ngx_mcds_log_follower_t *follower);
+
+
+/* Returns the number of looks that have begun. */
+
 ngx_uint_t ngx_mcds_log_looks(ngx_mcds_log_follower_t *follower);
 
 

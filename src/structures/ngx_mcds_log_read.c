@@ -2,10 +2,10 @@
 /*
  * Copyright (C) mcds authors
  *
- * Chunks are read side by side, and their lines collected in the order of
- * time, or from the newest one back, until there are enough.  How many items
- * a chunk has nobody knows: the first two are asked for, then, when both were
- * there, as many again, and so on.
+ * Reads of a log.  Chunks are read in parallel; their lines are collected in
+ * the order of time, or from the newest one back, until there are enough lines.
+ * The number of items of a chunk is unknown: the first two are read, then as
+ * many again if all exist, and so on.
  */
 
 
@@ -16,10 +16,12 @@
 #include "ngx_mcds_log_read.h"
 
 
-/* chunks that are read at a time */
+/* the number of chunks that are read in parallel */
 #define NGX_MCDS_LOG_WINDOW       32
 
-/* items of a chunk that are asked for at first, and at once */
+/*
+ * the number of items of a chunk that are read first, and the maximum at once
+ */
 #define NGX_MCDS_LOG_FEW          2
 #define NGX_MCDS_LOG_MANY         16
 
@@ -28,13 +30,13 @@ typedef struct {
     ngx_mcds_log_read_t      *read;
     uint64_t                  chunk;
     ngx_mcds_log_events_t     events;
-    ngx_uint_t                asked;     /* items */
+    ngx_uint_t                asked;     /* items requested */
     ngx_uint_t                waiting;
-    unsigned                  ended:1;   /* one of them is missing */
+    unsigned                  ended:1;   /* an item is missing */
 } ngx_mcds_log_slot_t;
 
 
-/* an item that is asked for */
+/* an item that is being read */
 
 typedef struct {
     ngx_queue_t               queue;
@@ -46,20 +48,20 @@ typedef struct {
 struct ngx_mcds_log_read_s {
     ngx_mcds_log_t           *log;
     ngx_mcds_log_range_t      range;
-    ngx_mcds_log_read_pt      handler;   /* NULL: it has been called */
+    ngx_mcds_log_read_pt      handler;   /* NULL: was called */
     void                     *data;
     ngx_pool_t               *pool;
     ngx_event_t               event;
 
-    ngx_mcds_log_slot_t      *slots;     /* in the order they are used in */
+    ngx_mcds_log_slot_t      *slots;     /* in the order of their use */
     ngx_uint_t                nslots;
     ngx_uint_t                begun;
     ngx_uint_t                done;
 
     ngx_array_t               values;    /* ngx_mcds_value_t * */
-    size_t                    held;      /* bytes of them */
-    ngx_uint_t                lines;     /* in what is done */
-    ngx_queue_t               items;     /* ngx_mcds_log_item_t, under way */
+    size_t                    held;      /* bytes of the values */
+    ngx_uint_t                lines;     /* lines of the chunks done */
+    ngx_queue_t               items;     /* ngx_mcds_log_item_t, being read */
     ngx_queue_t               spare;
     ngx_uint_t                rc;
 };
@@ -213,7 +215,7 @@ ngx_mcds_log_go_on(ngx_mcds_log_read_t *read)
 }
 
 
-/* for as many more items as were found */
+/* Requests as many more items as were found. */
 
 static void
 ngx_mcds_log_ask(ngx_mcds_log_slot_t *slot)
@@ -428,7 +430,9 @@ ngx_mcds_log_finish(ngx_mcds_log_read_t *read)
         read->rc = ngx_mcds_log_collect(read, &events);
     }
 
-    /* it may cancel the read, which is freed below */
+    /*
+     * the handler may call ngx_mcds_log_cancel(), and the read is freed below
+     */
 
     handler = read->handler;
     read->handler = NULL;
@@ -444,7 +448,9 @@ ngx_mcds_log_finish(ngx_mcds_log_read_t *read)
 }
 
 
-/* what is done, in the order of time, and not more than the limit */
+/*
+ * Collects the lines of the chunks done, in the order of time, up to the limit.
+ */
 
 static ngx_uint_t
 ngx_mcds_log_collect(ngx_mcds_log_read_t *read, ngx_mcds_log_events_t *events)

@@ -17,7 +17,7 @@
 #include "ngx_mcds_log.h"
 
 
-/* the largest item that is read, and all items of a read; bytes */
+/* the maximum size of an item, and of all items of a read; bytes */
 #define NGX_MCDS_LOG_ITEM         (8 * 1024 * 1024)
 #define NGX_MCDS_LOG_HELD         (64 * 1024 * 1024)
 
@@ -32,8 +32,9 @@ typedef struct {
 typedef struct ngx_mcds_log_read_s  ngx_mcds_log_read_t;
 
 /*
- * rc NGX_MCDS_OK: the events are there as long as the handler runs; with any
- * other rc, which may be NGX_MCDS_TOO_LARGE, events is NULL.
+ * The handler of a read.  With rc NGX_MCDS_OK, the events are valid until the
+ * handler returns; with any other rc, such as NGX_MCDS_TOO_LARGE, events is
+ * NULL.
  */
 
 typedef void (*ngx_mcds_log_read_pt)(void *data, ngx_uint_t rc,
@@ -41,25 +42,32 @@ typedef void (*ngx_mcds_log_read_pt)(void *data, ngx_uint_t rc,
 
 
 /*
- * Asks for the items of the chunks that the interval touches, all at once, and
- * of one beside it.  The log must live until the handler was called.  now:
- * milliseconds since the epoch.  NULL when out of memory; otherwise the
- * handler is called once, not from inside of this call, unless it is canceled.
+ * Reads the chunks of an interval, and one more.  The log must live until the
+ * handler is called; range is copied; now is in milliseconds since the epoch.
+ * The handler is called once, not from inside of this call, unless the read is
+ * canceled.  Returns NULL if out of memory.
  */
 
 ngx_mcds_log_read_t *ngx_mcds_log_read(ngx_mcds_log_t *log,
     ngx_mcds_log_range_t *range, uint64_t now, ngx_mcds_log_read_pt handler,
     void *data);
+
+
+/* Cancels a read.  Has no effect from inside of its handler. */
+
 void ngx_mcds_log_cancel(ngx_mcds_log_read_t *read);
 
 
-/* NGX_ERROR when out of memory; elts are to be freed by ngx_free() */
+/*
+ * Appends an event to an array.  The user frees elts with ngx_free().  Returns
+ * NGX_ERROR if out of memory.
+ */
 
 ngx_int_t ngx_mcds_log_push(ngx_mcds_log_events_t *events,
     ngx_mcds_log_event_t *event);
 
 
-/* asks for an item: its CAS, and its value if that is wanted, too */
+/* Submits a GET of an item: its CAS and, as want says, its value. */
 
 void ngx_mcds_log_get_item(ngx_mcds_log_t *log, uint64_t chunk,
     ngx_uint_t part, ngx_uint_t want, ngx_mcds_op_t *op);

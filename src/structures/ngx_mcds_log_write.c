@@ -2,16 +2,17 @@
 /*
  * Copyright (C) mcds authors
  *
- * Lines wait in frames, each of one chunk, the oldest first.  One frame at a
- * time is on its way:
+ * Writers.  Lines wait in frames, each of one chunk, the oldest frame first.
+ * One frame at a time is being written:
  *
- *    append     to the item where the last one went; together with it the
- *               chunk's size is added to, which tells where the next one goes
- *    add        when there was no item; somebody else may be first
- *    append     ... then to that one; when it takes no more, it is full, and
- *               the next item is tried
+ *   append  to the item to which the last frame went; at the same time the
+ *           size of the chunk is incremented, whose value tells which item is
+ *           the next one
+ *   add     if there is no item; another writer may be faster
+ *   append  to the item of the other writer; if that is full, to the next one
  *
- * Frames of put() are tried once.  The last one of a put has its handler.
+ * Frames of ngx_mcds_log_put() are tried once.  The last frame of a put has its
+ * handler.
  */
 
 
@@ -22,14 +23,15 @@
 #include "ngx_mcds_log_write.h"
 
 
-/* milliseconds until a frame is tried again; how long a worker that exits
-   tries; between two messages that lines are lost */
+/*
+ * the interval between attempts, the time for which a worker that exits tries,
+ * and the interval between messages about lost lines; ms
+ */
 #define NGX_MCDS_LOG_RETRY        500
 #define NGX_MCDS_LOG_EXIT         3000
 #define NGX_MCDS_LOG_SAY          10000
 
-/* a clock that was set back by less than so many milliseconds does not change
-   the order of lines */
+/* if the clock was set back by less than this, lines keep their order, ms */
 #define NGX_MCDS_LOG_BACK         1000
 
 
@@ -48,35 +50,36 @@ typedef struct {
 struct ngx_mcds_log_writer_s {
     ngx_mcds_log_t         *log;
     uint64_t                number;
-    uint64_t                seq;        /* of the next line */
-    uint64_t                time;       /* of the last one */
+    uint64_t                seq;        /* number of the next line */
+    uint64_t                time;       /* of the last line */
 
-    ngx_mcds_op_t           op;         /* of the first frame */
+    ngx_mcds_op_t           op;         /* for the first frame */
     ngx_queue_t             frames;
-    size_t                  pending;    /* bytes allocated for them */
+    size_t                  pending;    /* bytes of all frames */
     ngx_event_t             event;
 
-    uint64_t                chunk;      /* that was appended to, */
-    ngx_uint_t              part;       /* and where */
-    size_t                  written;    /* bytes of its own there */
+    uint64_t                chunk;      /* chunk of the last frame */
+    ngx_uint_t              part;       /* and its item */
+    size_t                  written;    /* bytes of this writer there */
     ngx_uint_t              verb;
-    ngx_queue_t             asides;     /* under way */
-    ngx_uint_t              lost;       /* lines */
-    ngx_uint_t              rc;         /* why */
-    ngx_uint_t              taken;      /* lines of the first put */
+    ngx_queue_t             asides;     /* being sent */
+    ngx_uint_t              lost;       /* lines, not logged yet */
+    ngx_uint_t              rc;         /* why they were lost */
+    ngx_uint_t              taken;      /* lines of the first put that are
+                                           stored */
     ngx_msec_t              said;
     ngx_msec_t              give_up;
 
-    unsigned                busy:1;     /* the first frame is under way */
-    unsigned                added:1;    /* ... to an item that is there */
+    unsigned                busy:1;     /* the first frame is being sent */
+    unsigned                added:1;    /* ...  to an item that exists */
     unsigned                crowded:1;  /* the next item is to be used */
     unsigned                failing:1;
-    unsigned                silent:1;   /* it was said, not long ago */
+    unsigned                silent:1;   /* a message was logged */
     unsigned                exiting:1;
 };
 
 
-/* what is sent beside the frames, and need not succeed */
+/* a command beside the frames, which may fail */
 
 typedef struct {
     ngx_queue_t             queue;
@@ -146,7 +149,7 @@ ngx_mcds_log_open(ngx_mcds_log_t *log)
     writer->op.handler = ngx_mcds_log_handler;
     writer->op.data = writer;
 
-    /* a worker does not exit before its lines were appended */
+    /* not cancelable: a worker does not exit before its lines are appended */
 
     writer->event.handler = ngx_mcds_log_event_handler;
     writer->event.data = writer;
@@ -176,7 +179,7 @@ ngx_mcds_log_line(ngx_mcds_log_writer_t *writer, uint64_t time,
                               NGX_MCDS_LOG_RECORD + text.len);
     if (frame == NULL) {
 
-        /* nobody has this number: readers see that a line is missing */
+        /* the number stays unused, so that readers see the gap */
 
         writer->seq++;
 
@@ -192,7 +195,7 @@ ngx_mcds_log_line(ngx_mcds_log_writer_t *writer, uint64_t time,
 }
 
 
-/* where a line goes to that needs so many bytes */
+/* Returns a frame with room for so many bytes; NULL if there is none. */
 
 static ngx_mcds_log_frame_t *
 ngx_mcds_log_room(ngx_mcds_log_writer_t *writer, uint64_t chunk, size_t len)
@@ -212,7 +215,7 @@ ngx_mcds_log_room(ngx_mcds_log_writer_t *writer, uint64_t chunk, size_t len)
             return frame;
         }
 
-        /* a frame that is full, or of a chunk that has passed, can leave */
+        /* a frame can leave if it is full, or its chunk is over */
 
         if (!writer->busy && !writer->failing) {
             ngx_mcds_log_wait(writer, 1);
@@ -237,14 +240,14 @@ ngx_mcds_log_room(ngx_mcds_log_writer_t *writer, uint64_t chunk, size_t len)
         ngx_mcds_log_drop(writer, frame);
     }
 
-    /* the line fits in, although max_chunk may be less */
+    /* a single line fits, even if max_chunk is smaller */
 
     return ngx_mcds_log_new_frame(writer, chunk,
                                   ngx_max(len, ngx_mcds_log_space(writer)));
 }
 
 
-/* bytes of lines that a frame has */
+/* Returns the number of bytes for lines in a frame. */
 
 static size_t
 ngx_mcds_log_space(ngx_mcds_log_writer_t *writer)
@@ -327,7 +330,7 @@ ngx_mcds_log_put(ngx_mcds_log_writer_t *writer, ngx_mcds_log_event_t *events,
     ngx_queue_t           *q;
     ngx_mcds_log_frame_t  *frame;
 
-    /* lines of a chunk go together, and stay in their order */
+    /* lines of a chunk are in one group, and stay in their order */
 
     for (i = 0; i < n; i++) {
         events[i].id.writer = writer->number;
@@ -358,7 +361,7 @@ ngx_mcds_log_put(ngx_mcds_log_writer_t *writer, ngx_mcds_log_event_t *events,
         return NGX_OK;
     }
 
-    /* the last frame of the put before has its handler */
+    /* keep the previous puts: each ends with a frame that has a handler */
 
     while (!ngx_queue_empty(&writer->frames)) {
 
@@ -376,7 +379,7 @@ ngx_mcds_log_put(ngx_mcds_log_writer_t *writer, ngx_mcds_log_event_t *events,
 }
 
 
-/* as many lines as one frame takes */
+/* Makes a frame with as many lines as fit. */
 
 static ngx_mcds_log_frame_t *
 ngx_mcds_log_put_frame(ngx_mcds_log_writer_t *writer,
@@ -422,7 +425,7 @@ ngx_mcds_log_put_frame(ngx_mcds_log_writer_t *writer,
 }
 
 
-/* with those behind it, when the first frame of a put has failed */
+/* Ends the first frame of a put and, if it has failed, the rest of the put. */
 
 static void
 ngx_mcds_log_put_done(ngx_mcds_log_writer_t *writer, ngx_uint_t rc)
@@ -554,7 +557,10 @@ ngx_mcds_log_flush(ngx_mcds_log_writer_t *writer)
 }
 
 
-/* the first frame that is worth to be sent, or NULL */
+/*
+ * Returns the first frame whose chunk is still kept, or NULL; older frames are
+ * lost.
+ */
 
 static ngx_mcds_log_frame_t *
 ngx_mcds_log_head(ngx_mcds_log_writer_t *writer)
@@ -614,7 +620,7 @@ ngx_mcds_log_send(ngx_mcds_log_writer_t *writer)
 }
 
 
-/* tells how much is in the chunk, and asks */
+/* Adds the frame's length to the size of the chunk, and gets the new size. */
 
 static void
 ngx_mcds_log_size(ngx_mcds_log_writer_t *writer, ngx_mcds_log_frame_t *frame)
@@ -635,8 +641,8 @@ ngx_mcds_log_size(ngx_mcds_log_writer_t *writer, ngx_mcds_log_frame_t *frame)
 
 
 /*
- * Readers ask for one item after the other until there is none; after those
- * of a server were lost, some may be missing before the one that was made now.
+ * A reader requests one item after another until an item is missing.  If a
+ * server has lost the items before a new one, they are created empty.
  */
 
 static void
@@ -721,7 +727,7 @@ ngx_mcds_log_aside_handler(void *data, ngx_mcds_result_t *result)
 
         if (result->rc == NGX_MCDS_NOT_FOUND) {
 
-            /* the classic protocol does not make it */
+            /* the classic protocol does not create a counter */
 
             ngx_mcds_log_aside(aside, NGX_MCDS_ADD);
             return;
@@ -731,7 +737,7 @@ ngx_mcds_log_aside_handler(void *data, ngx_mcds_result_t *result)
 
     } else if (result->rc == NGX_MCDS_OK && aside->part) {
 
-        /* it was missing, so may be the one before it */
+        /* this item was missing, and the one before may be, too */
 
         aside->part--;
         ngx_mcds_log_aside(aside, NGX_MCDS_ADD);
@@ -744,8 +750,8 @@ ngx_mcds_log_aside_handler(void *data, ngx_mcds_result_t *result)
 
 
 /*
- * One item after the other, however much there is already: so none is left
- * out, though each writer hears of another size.
+ * A writer goes to the next item only, however large the chunk is: so no item
+ * is skipped, although each writer sees another size.
  */
 
 static void
@@ -791,7 +797,7 @@ ngx_mcds_log_handler(void *data, ngx_mcds_result_t *result)
 }
 
 
-/* NGX_OK: there is something else to be tried at once */
+/* Returns NGX_OK if another command is to be tried at once. */
 
 static ngx_int_t
 ngx_mcds_log_next_try(ngx_mcds_log_writer_t *writer, ngx_uint_t rc)
@@ -802,7 +808,7 @@ ngx_mcds_log_next_try(ngx_mcds_log_writer_t *writer, ngx_uint_t rc)
             return NGX_DECLINED;
         }
 
-        /* somebody was first to make it, or it is full */
+        /* another writer has created the item, or the item is full */
 
         writer->verb = NGX_MCDS_APPEND;
         writer->added = 1;
@@ -836,7 +842,7 @@ ngx_mcds_log_next_try(ngx_mcds_log_writer_t *writer, ngx_uint_t rc)
 }
 
 
-/* the first frame was appended, or not */
+/* Handles the final result of the first frame. */
 
 static void
 ngx_mcds_log_done(ngx_mcds_log_writer_t *writer, ngx_uint_t rc)
@@ -871,7 +877,7 @@ ngx_mcds_log_done(ngx_mcds_log_writer_t *writer, ngx_uint_t rc)
 
     if (rc == NGX_MCDS_OK || rc == NGX_MCDS_TOO_LARGE) {
 
-        /* no item of this server has room for a frame */
+        /* TOO_LARGE: no item of this server has room for the frame */
 
         if (rc != NGX_MCDS_OK) {
             ngx_mcds_log_lose(writer, frame->lines, rc);
@@ -886,7 +892,7 @@ ngx_mcds_log_done(ngx_mcds_log_writer_t *writer, ngx_uint_t rc)
             return;
         }
 
-        /* the last one is still being gathered */
+        /* the last frame still gathers lines */
 
         frame = ngx_queue_data(ngx_queue_head(&writer->frames),
                                ngx_mcds_log_frame_t, queue);
@@ -905,7 +911,7 @@ ngx_mcds_log_done(ngx_mcds_log_writer_t *writer, ngx_uint_t rc)
     if (writer->exiting
         && (ngx_msec_int_t) (ngx_current_msec - writer->give_up) >= 0)
     {
-        /* close() tells */
+        /* ngx_mcds_log_close() logs the lost lines */
         return;
     }
 
@@ -913,7 +919,7 @@ ngx_mcds_log_done(ngx_mcds_log_writer_t *writer, ngx_uint_t rc)
 }
 
 
-/* not later than that */
+/* Sets the timer, unless it expires earlier. */
 
 static void
 ngx_mcds_log_wait(ngx_mcds_log_writer_t *writer, ngx_msec_t wait)

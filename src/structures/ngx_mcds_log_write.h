@@ -2,8 +2,8 @@
 /*
  * Copyright (C) mcds authors
  *
- * Writing a log: lines are gathered for a moment, then appended at once.
- * Nobody waits for that, but for what was put.
+ * Writing a log: lines are gathered for a moment, and then appended together.
+ * The request does not wait, except for ngx_mcds_log_put().
  */
 
 
@@ -17,10 +17,13 @@
 #include "ngx_mcds_log.h"
 
 
-/* lines are gathered for so long, milliseconds, or until a frame is full */
+/* lines are gathered for this time, or until a frame is full, ms */
 #define NGX_MCDS_LOG_GATHER       150
 
-/* what a writer keeps while memcached does not take it; bytes */
+/*
+ * the maximum size of the lines that a writer keeps until memcached takes them,
+ * bytes
+ */
 #define NGX_MCDS_LOG_PENDING      (4 * 1024 * 1024)
 
 
@@ -28,38 +31,50 @@ typedef struct ngx_mcds_log_writer_s  ngx_mcds_log_writer_t;
 
 
 /*
- * open: in a worker, a writer of its own; NULL when out of memory.  The log
- * must live as long.  line: adds one of this time, milliseconds since the
- * epoch; copies it, and cuts it if it is too long.
- *
- * What cannot be appended is tried again; the oldest lines are lost when there
- * is no room for them, or when nobody would read them any more: that is
- * logged.  Lines of one writer are appended in order.  When the answer to an
- * append is lost, the same frame is appended again.
- *
- * close: when the worker exits; what is left is lost, and that is logged or,
- * of what was put, told.
+ * Opens a writer in a worker.  The log must live as long as the writer.
+ * Returns NULL if out of memory.
  */
 
 ngx_mcds_log_writer_t *ngx_mcds_log_open(ngx_mcds_log_t *log);
+
+
+/*
+ * Adds a line of this time, in milliseconds since the epoch.  The line is
+ * copied, and truncated to NGX_MCDS_LOG_LINE bytes.  The lines of a writer are
+ * appended in order.  A frame that cannot be appended is tried again; after a
+ * lost reply the same frame is appended again.  The oldest lines are lost,
+ * which is logged, if they have no room, or if their chunk is no longer kept.
+ */
+
 void ngx_mcds_log_line(ngx_mcds_log_writer_t *writer, uint64_t time,
     ngx_str_t *line);
+
+
+/*
+ * Closes a writer when the worker exits.  Its lines are lost, which is logged;
+ * the handlers of ngx_mcds_log_put() are called.
+ */
+
 void ngx_mcds_log_close(ngx_mcds_log_writer_t *writer);
 
 
 /*
- * Lines that are sent at once and not again, by a writer of their own, of which
- * line() is not called.  put: n is 1 at least, time and line of events are
- * given, and copied; sorts them, and tells their ids.  No line may be longer
- * than NGX_MCDS_LOG_LINE.  NGX_BUSY: out of memory, or too many are waiting.
- *
- * The handler is called later, once: by ngx_mcds_rc_e, all are stored, or the
- * first ones, as many as taken; of the next ones that is not known after
- * TIMEOUT, CLOSED and PROTOCOL.
+ * The handler of a put, called once.  With rc NGX_MCDS_OK all lines are stored;
+ * otherwise the first "taken" lines are.  After TIMEOUT, CLOSED and PROTOCOL
+ * further lines may be stored.
  */
 
 typedef void (*ngx_mcds_log_put_pt)(void *data, ngx_uint_t rc,
     ngx_uint_t taken);
+
+
+/*
+ * Appends n lines at once, n being at least 1, without a second attempt.  The
+ * writer must not be used for ngx_mcds_log_line().  The caller sets id.time and
+ * line of each event, at most NGX_MCDS_LOG_LINE bytes; lines are copied.  The
+ * events are sorted, and get their ids.  Returns NGX_BUSY if out of memory, or
+ * if too many lines are waiting; then no handler is called.
+ */
 
 ngx_int_t ngx_mcds_log_put(ngx_mcds_log_writer_t *writer,
     ngx_mcds_log_event_t *events, ngx_uint_t n, ngx_mcds_log_put_pt handler,
