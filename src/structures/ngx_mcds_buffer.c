@@ -11,13 +11,13 @@
 #include "ngx_mcds_timer.h"
 
 
-/* milliseconds between tries while a server does not answer */
+/* the interval between attempts while a server does not answer, ms */
 #define NGX_MCDS_BUFFER_TICK      1000
 
-/* counters sent in one turn */
+/* the maximum number of counters sent in one turn */
 #define NGX_MCDS_BUFFER_BURST     256
 
-/* flags of an item; one is always there */
+/* flags of an item of the ledger; KEPT is always set */
 #define NGX_MCDS_BUFFER_KEPT      0x01
 #define NGX_MCDS_BUFFER_UPDATE    0x02
 #define NGX_MCDS_BUFFER_DURABLE   0x04
@@ -36,11 +36,11 @@ static void ngx_mcds_buffer_lost_handler(ngx_event_t *ev);
 static ngx_array_t  *ngx_mcds_buffer_pools;
 static ngx_uint_t    ngx_mcds_buffer_generation;
 static ngx_event_t   ngx_mcds_buffer_event;
-static ngx_uint_t    ngx_mcds_buffer_pool;      /* that is worked on */
+static ngx_uint_t    ngx_mcds_buffer_pool;      /* being sent */
 static ngx_uint_t    ngx_mcds_buffer_cursor;
 static ngx_uint_t    ngx_mcds_buffer_under_way;
-static ngx_uint_t    ngx_mcds_buffer_failed;    /* of this turn */
-static ngx_uint_t    ngx_mcds_buffer_again;     /* the pass is not over */
+static ngx_uint_t    ngx_mcds_buffer_failed;    /* in this pass */
+static ngx_uint_t    ngx_mcds_buffer_again;     /* the pass continues */
 static uint64_t      ngx_mcds_buffer_lost;
 static ngx_event_t   ngx_mcds_buffer_lost_event;
 
@@ -53,7 +53,7 @@ ngx_mcds_buffer_start(ngx_array_t *pools, ngx_uint_t generation)
     ngx_mcds_buffer_pool = 0;
     ngx_mcds_buffer_cursor = 0;
 
-    /* they outlive a worker in the ledger, it need not wait for them */
+    /* cancelable: the ledger outlives the worker, which need not wait */
 
     ngx_mcds_timer_init(&ngx_mcds_buffer_event, ngx_mcds_buffer_handler);
     ngx_mcds_buffer_event.cancelable = 1;
@@ -62,7 +62,7 @@ ngx_mcds_buffer_start(ngx_array_t *pools, ngx_uint_t generation)
                         ngx_mcds_buffer_lost_handler);
     ngx_mcds_buffer_lost_event.cancelable = 1;
 
-    /* there may be something of a worker that is gone */
+    /* a worker that has exited may have left changes */
 
     if (ngx_mcds_ledger && !ngx_mcds_buffer_event.timer_set) {
         ngx_add_timer(&ngx_mcds_buffer_event, 1);
@@ -160,7 +160,7 @@ ngx_mcds_buffer_handler(ngx_event_t *ev)
 }
 
 
-/* NGX_AGAIN: there may be more */
+/* Returns NGX_AGAIN if there may be more to send. */
 
 static ngx_int_t
 ngx_mcds_buffer_send(ngx_mcds_pool_t *pool, ngx_mcds_account_t *account)
@@ -194,12 +194,12 @@ ngx_mcds_buffer_send(ngx_mcds_pool_t *pool, ngx_mcds_account_t *account)
         counter.durable = (item.flags & NGX_MCDS_BUFFER_DURABLE) ? 1 : 0;
         counter.buffer = 1;
 
-        /* nobody is there who could ask for the number of one that was lost */
+        /* without a request the number of a lost counter cannot be fetched */
 
         counter.update = ((item.flags & NGX_MCDS_BUFFER_UPDATE)
                           && ngx_mcds_counter_known(&counter) == 0);
 
-        /* what cannot be sent comes back here, by the counter */
+        /* "buffer" returns a change that cannot be sent to the ledger */
 
         if (ngx_mcds_counter_change(&counter, item.delta,
                                     ngx_mcds_buffer_sent, NULL)
@@ -235,7 +235,7 @@ ngx_mcds_buffer_sent(void *data, ngx_uint_t rc, uint64_t value)
 }
 
 
-/* goes on with the pass, begins another one, or rests */
+/* Continues the pass, starts another one, or stops. */
 
 static void
 ngx_mcds_buffer_next(void)

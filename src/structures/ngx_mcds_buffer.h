@@ -2,8 +2,8 @@
 /*
  * Copyright (C) mcds authors
  *
- * What was counted while a server was down, kept in the ledger and added when
- * the server is back.
+ * Changes of counters while a server is down: they are kept in the ledger, and
+ * added when the server has returned.
  */
 
 
@@ -19,25 +19,31 @@
 
 
 /*
- * To be called in each worker, with all pools: an array of ngx_mcds_pool_t *
- * that stays.  generation: that of the configuration.
+ * Starts the buffer of a worker.  pools is an array of ngx_mcds_pool_t *, which
+ * must stay; generation is that of the configuration.
  */
 
 void ngx_mcds_buffer_start(ngx_array_t *pools, ngx_uint_t generation);
 
 
 /*
- * Keeps delta, which was not sent, for this counter.  NGX_OK: it is added
- * later, once at most; also by another worker, when this one is gone.
- * NGX_DECLINED: there is no ledger.  NGX_BUSY: there is no room; it is lost
- * unless the caller keeps it: lose() logs that, once a second.
+ * Keeps a change that was not sent.  NGX_OK: delta is added later, once at
+ * most, even by another worker if this one has exited.  NGX_DECLINED: there is
+ * no ledger.  NGX_BUSY: there is no room.
  */
 
 ngx_int_t ngx_mcds_buffer_keep(ngx_mcds_counter_t *counter, int64_t delta);
+
+
+/* Logs, at most once a second, that a change is lost because of NGX_BUSY. */
+
 void ngx_mcds_buffer_lose(int64_t delta);
 
 
-/* in the master, when all workers are gone: says what is lost with the zone */
+/*
+ * Logs, in the master after all workers have exited, the changes that are lost
+ * with the zone.
+ */
 
 void ngx_mcds_buffer_exit(ngx_mcds_ledger_t *ledger, ngx_array_t *pools,
     ngx_log_t *log);

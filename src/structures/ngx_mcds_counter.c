@@ -15,19 +15,24 @@
 #include "ngx_mcds_index.h"
 
 
-/* batches of a turn that may be joined, and bytes of them; beyond that, counts
-   are sent one by one */
+/*
+ * the limits of batches that can be joined: their number, and their bytes;
+ * beyond them each change is sent alone
+ */
 #define NGX_MCDS_COUNTER_BUCKETS  64
 #define NGX_MCDS_COUNTER_BATCHES  16384
 #define NGX_MCDS_COUNTER_SIZE     (16 * 1024 * 1024)
 
-/* when a turn brings so many counts, and one of so many goes with another, they
-   wait for what the next turns add: so many turns, a millisecond at most */
+/*
+ * If a turn has this many changes, and one of so many has joined another one,
+ * the batches wait for the changes of the next turns: at most for this number
+ * of turns, and for a millisecond.
+ */
 #define NGX_MCDS_COUNTER_MANY     8
 #define NGX_MCDS_COUNTER_JOINED   16
 #define NGX_MCDS_COUNTER_TURNS    8
 
-/* no number is longer, with the spaces that memcached may leave behind it */
+/* longer than any number, with the spaces that memcached may append */
 #define NGX_MCDS_COUNTER_LEN      64
 
 
@@ -40,21 +45,22 @@ struct ngx_mcds_count_s {
 
 
 /*
- * What is added to one counter in this turn, 0 if it is only read.  What is
- * subtracted goes alone: an answer of 0 would not tell what each has found.
+ * The sum of the changes of one counter in this turn; 0 if it is only read.  A
+ * subtraction has a batch of its own: from a result of 0 the numbers of several
+ * requests could not be computed.
  */
 
 typedef struct {
-    ngx_mcds_index_node_t  node;       /* until it is sent, if it adds */
+    ngx_mcds_index_node_t  node;       /* of batches to be joined; not if it
+                                          subtracts */
     ngx_mcds_op_t          op;
-    ngx_queue_t          queue;        /* until it is sent */
-    ngx_queue_t          counts;       /* ngx_mcds_count_t, in their order */
+    ngx_queue_t          queue;        /* of batches to be sent */
+    ngx_queue_t          counts;       /* ngx_mcds_count_t, in order */
     uint64_t             sum;
     uint64_t             id;           /* in the ledger, or 0 */
-    uint64_t             known;        /* there, or the initial value */
-    ngx_mcds_wish_t      wish;         /* what is known there */
-    uint64_t             value;        /* that was answered, while it waits to
-                                          be raised */
+    uint64_t             known;        /* number in the ledger, or initial */
+    ngx_mcds_wish_t      wish;         /* known: the number in the ledger */
+    uint64_t             value;        /* result, while waiting for a raise */
     ngx_msec_t           sent;
     ngx_uint_t           subtract;
     ngx_mcds_counter_t   counter;
@@ -93,8 +99,9 @@ static ngx_queue_t  ngx_mcds_counter_batches;   /* to be sent, in order */
 static ngx_queue_t  ngx_mcds_counter_free;
 static ngx_event_t  ngx_mcds_counter_flush;
 static ngx_uint_t   ngx_mcds_counter_counts;    /* in this turn */
-static ngx_uint_t   ngx_mcds_counter_joined;    /* those that found others */
-static ngx_uint_t   ngx_mcds_counter_turns;     /* that were waited for */
+static ngx_uint_t   ngx_mcds_counter_joined;    /* of them, those that joined a
+                                                   batch */
+static ngx_uint_t   ngx_mcds_counter_turns;     /* turns waited for */
 
 
 ngx_mcds_count_t *
@@ -253,7 +260,7 @@ ngx_mcds_counter_find(ngx_mcds_counter_t *counter, int64_t delta,
             continue;
         }
 
-        /* who reads does not care how long it lives */
+        /* a read works with any time to live */
 
         if (delta && batch->sum == 0) {
             batch->counter.ttl = counter->ttl;
@@ -282,7 +289,7 @@ ngx_mcds_counter_flush_handler(ngx_event_t *ev)
         return;
     }
 
-    /* in the order of the requests, so that the first ones go on first */
+    /* in the order of the requests, so that the first ones continue first */
 
     while (!ngx_queue_empty(&ngx_mcds_counter_batches)) {
         q = ngx_queue_head(&ngx_mcds_counter_batches);
@@ -298,8 +305,9 @@ ngx_mcds_counter_flush_handler(ngx_event_t *ev)
 
 
 /*
- * Under load most of a cheap request is what it costs to talk to memcached.
- * The next turn begins at once, and takes what has come meanwhile.
+ * Under load most of the cost of a cheap request is the command to memcached,
+ * so batches wait for more changes.  The next turn begins at once, with the
+ * events that have arrived meanwhile.
  */
 
 static ngx_uint_t
@@ -321,7 +329,7 @@ ngx_mcds_counter_waits(ngx_event_t *ev)
     if (waits) {
         ngx_mcds_counter_turns++;
 
-        /* it keeps the worker from exiting, too */
+        /* the timer also keeps a worker from exiting */
 
         if (!ev->timer_set) {
             ngx_add_timer(ev, 1);
@@ -396,10 +404,10 @@ ngx_mcds_counter_send(ngx_mcds_batch_t *batch)
 
 
 /*
- * A counter that memcached has lost is made from what this host knows of it,
- * by the same command, so that nobody ever sees it lower, and once; unless its
- * number is to be asked for.  Replicas compare what is made with what others
- * have, and raise it themselves.
+ * A lost counter is created from the number that this host knows, by the same
+ * command, so that no client ever sees a smaller number; not if the number must
+ * be fetched (update).  Replicas compare a created counter with the others, and
+ * raise it themselves.
  */
 
 static void
@@ -430,7 +438,7 @@ ngx_mcds_counter_recall(ngx_mcds_batch_t *batch, ngx_mcds_request_t *req)
 
     if (pool->replicas > 1 && batch->counter.ttl == 0) {
 
-        /* with a mark it is raised when the answer is lower */
+        /* a marked counter is raised if the result is too small */
 
         if (req->ttl == 0) {
             req->known = known;
@@ -482,7 +490,10 @@ ngx_mcds_counter_handler(void *data, ngx_mcds_result_t *result)
 }
 
 
-/* NGX_AGAIN: it is lower than it was, and waits to be raised */
+/*
+ * Returns NGX_AGAIN if the number is smaller than known before, and waits to be
+ * raised.
+ */
 
 static ngx_int_t
 ngx_mcds_counter_number(ngx_mcds_batch_t *batch, uint64_t value)
@@ -506,9 +517,9 @@ ngx_mcds_counter_number(ngx_mcds_batch_t *batch, uint64_t value)
 
 
 /*
- * What was known when the command was sent had been answered before, so a
- * lower number is that of a counter that was made anew, or set.  Another
- * worker may know by now that it was set.
+ * The known number was a result before the command was sent, so a smaller
+ * number means that the counter was created again, or set.  Another worker may
+ * know by now that it was set.
  */
 
 static ngx_int_t
@@ -556,7 +567,10 @@ ngx_mcds_counter_raised(void *data, ngx_int_t rc, uint64_t value)
 }
 
 
-/* what goes down is not to be raised by others, who do not know of that */
+/*
+ * A decreasing counter must not be raised by hosts that do not know of the
+ * decrease: removes its mark.
+ */
 
 static void
 ngx_mcds_counter_unmark(ngx_mcds_batch_t *batch, ngx_mcds_result_t *result)
@@ -593,7 +607,7 @@ ngx_mcds_counter_done(ngx_mcds_batch_t *batch, ngx_uint_t rc, uint64_t value)
         }
     }
 
-    /* the first of them found the counter as it was before the sum */
+    /* the first change found the counter as it was before the sum */
 
     if (!batch->subtract) {
         value -= batch->sum;

@@ -2,9 +2,9 @@
 /*
  * Copyright (C) mcds authors
  *
- * Atomic counters.  One command creates or increments; what several requests
- * add to one counter in one turn of the event loop travels as one sum, and
- * each gets its own number out of the answer.
+ * Atomic counters.  One command creates or increments a counter.  The changes
+ * of several requests to one counter in one turn of the event loop are sent as
+ * one sum, and each request gets its own number, computed from the result.
  */
 
 
@@ -20,86 +20,100 @@
 typedef struct ngx_mcds_count_s  ngx_mcds_count_t;
 
 
-/* an item of that key which holds a decimal number */
+/* an item with a decimal number under this key */
 
 typedef struct {
     ngx_mcds_pool_t    *pool;
     ngx_str_t           key;
-    uint64_t            initial;       /* what an absent one counts from */
-    uint32_t            ttl;           /* seconds that it lives when it is
-                                          created now, 0: for ever */
-    ngx_uint_t          update;        /* an absent one is not created, but
+    uint64_t            initial;       /* of a missing counter, before delta */
+    uint32_t            ttl;           /* of a new counter, seconds; 0: no
+                                          expiry */
+    ngx_uint_t          update;        /* a missing counter is not created, but
                                           NGX_MCDS_NOT_FOUND */
-    ngx_uint_t          durable;       /* one that was lost goes on from what
-                                          this host knows, see
-                                          ngx_mcds_raise.h; not for those that
-                                          are meant to go away, or down */
-    ngx_uint_t          buffer;        /* what cannot be sent is kept, and
-                                          added later */
+    ngx_uint_t          durable;       /* a lost counter continues from the
+                                          number that this host knows, see
+                                          ngx_mcds_raise.h; not for counters
+                                          that are meant to expire, or to
+                                          decrease */
+    ngx_uint_t          buffer;        /* a change that cannot be sent is kept,
+                                          and sent later */
 } ngx_mcds_counter_t;
 
 
 /*
- * value: the counter behind this change, when rc is NGX_MCDS_OK.  With
- * NGX_MCDS_TIMEOUT, CLOSED and PROTOCOL it is not known whether it counted;
- * with all others it did not, but with "buffer" it will after NGX_MCDS_DOWN,
- * BUSY and TLS.
+ * The handler of a change.  value is the counter after this change if rc is
+ * NGX_MCDS_OK.  With NGX_MCDS_TIMEOUT, CLOSED and PROTOCOL the change may have
+ * been counted; with all other codes it was not, but with "buffer" it will be
+ * after NGX_MCDS_DOWN, BUSY and TLS.
  */
 
 typedef void (*ngx_mcds_count_pt)(void *data, ngx_uint_t rc, uint64_t value);
 
 
 /*
- * Adds delta to a counter; a negative one is subtracted, which ends at 0, and
- * is above INT64_MIN.  0 reads: an absent counter is not created then, and
- * reads as its initial value.
+ * Adds delta, which is above INT64_MIN, to a counter; a negative delta is
+ * subtracted, and the result is 0 at least.  A delta of 0 reads the counter; a
+ * missing one is not created then, and reads as its initial value.
  *
- * The strings are copied.  The handler, which may be NULL, is called once,
- * not from inside of this call, unless it is canceled.  NULL when out of
- * memory.
+ * Strings are copied.  The handler, which may be NULL, is called once, not from
+ * inside of this call, unless it is canceled.  Returns NULL if out of memory.
  */
 
 ngx_mcds_count_t *ngx_mcds_counter_change(ngx_mcds_counter_t *counter,
     int64_t delta, ngx_mcds_count_pt handler, void *data);
 
 
-/* the same for a plain counter from 0 on, with delta from 1 on */
+/*
+ * Adds delta, at least 1, to a plain counter that starts at 0.  ttl is that of
+ * a new counter, in seconds.  Otherwise as ngx_mcds_counter_change().
+ */
 
 ngx_mcds_count_t *ngx_mcds_counter_add(ngx_mcds_pool_t *pool, ngx_str_t *key,
     uint64_t delta, uint32_t ttl, ngx_mcds_count_pt handler, void *data);
 
 
-/* counts all the same; not after the handler was called */
+/*
+ * Detaches the handler of a change, which is still counted.  Must not be called
+ * after the handler.
+ */
 
 void ngx_mcds_counter_cancel(ngx_mcds_count_t *count);
 
 
-/* what this host remembers of a durable counter, 0 when that is nothing */
+/* Returns the number of a durable counter that this host remembers; 0: none. */
 
 uint64_t ngx_mcds_counter_known(ngx_mcds_counter_t *counter);
 
 
 /*
- * A counter for each period of so many seconds.  Periods follow each other
- * from second start of 1970 (UTC) on, and each has a number.
+ * Counters for periods of this length, in seconds.  Periods follow each other
+ * from the second "start" of 1970 (UTC) on, and are numbered.
  */
 
 typedef struct {
-    uint32_t            length;        /* 0: there are none */
+    uint32_t            length;        /* 0: no periods */
     uint32_t            start;         /* less than length */
 } ngx_mcds_period_t;
 
 
-/* a counter outlives its period by so many seconds, for clocks that differ */
+/* a counter outlives its period by this time, as clocks differ; seconds */
 #define NGX_MCDS_PERIOD_SPARE     60
 
 #define NGX_MCDS_MAX_PERIOD       (NGX_MCDS_MAX_TTL - NGX_MCDS_PERIOD_SPARE)
 
 
-/* the number of the period of second now, and how long from then on its
-   counter is needed */
+/*
+ * Returns the number of the period at the time now, in seconds since the epoch.
+ */
 
 uint64_t ngx_mcds_period_number(ngx_mcds_period_t *period, time_t now);
+
+
+/*
+ * Returns the time to live, in seconds, of the counter of the period at the
+ * time now.
+ */
+
 uint32_t ngx_mcds_period_ttl(ngx_mcds_period_t *period, time_t now);
 
 

@@ -2,9 +2,9 @@
 /*
  * Copyright (C) mcds authors
  *
- * A worker exits when it has no timer that counts: there is one for as long as
- * something is posted to the next turn, looked after now and then, since a
- * timer for each would cost more than the work.
+ * A worker exits when no timer is left that is not cancelable.  One such timer
+ * runs while any event is posted to the next turn, and is checked at intervals,
+ * as a timer for each event would cost more than the work.
  */
 
 
@@ -15,7 +15,7 @@
 #include "ngx_mcds_timer.h"
 
 
-/* milliseconds */
+/* the interval, ms */
 #define NGX_MCDS_NEXT_TIME  20
 
 

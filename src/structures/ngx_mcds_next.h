@@ -2,7 +2,7 @@
 /*
  * Copyright (C) mcds authors
  *
- * Work that goes on in the next turn of the event loop.
+ * Work that continues in the next turn of the event loop.
  */
 
 
@@ -16,9 +16,10 @@
 
 
 /*
- * As ngx_post_event() to ngx_posted_next_events, which a worker that exits does
- * not look at: it would leave with the requests that wait for ev.  It stays
- * until nothing is posted there, and some milliseconds more.
+ * Posts an event to ngx_posted_next_events, as ngx_post_event() does, and keeps
+ * the worker from exiting until the event has run, and for some milliseconds
+ * more.  By itself a worker that exits ignores these events, and would leave
+ * the requests that wait for ev.
  */
 
 void ngx_mcds_post_next(ngx_event_t *ev);

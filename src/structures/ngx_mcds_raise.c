@@ -2,11 +2,11 @@
 /*
  * Copyright (C) mcds authors
  *
- * A worker has one of a counter at a time:
+ * A worker has one raise of a counter at a time:
  *
- *   look -> judge -> add what is missing -> done
- *     ^                   |
- *     +-- somebody counted meanwhile, or more have come
+ *   look -> judge -> add the missing part -> done
+ *    ^                        |
+ *    +-- the counter was changed meanwhile, or more wishes have come
  */
 
 
@@ -18,52 +18,57 @@
 #include "ngx_mcds_index.h"
 
 
-/* counters that a worker raises at a time, and bytes of them; others are not
-   raised by this count */
+/*
+ * the limits of a worker's raises: their number, and their bytes; beyond them a
+ * change does not raise its counter
+ */
 #define NGX_MCDS_RAISE_BUCKETS    256
 #define NGX_MCDS_RAISES           65536
 #define NGX_MCDS_RAISE_SIZE       (64 * 1024 * 1024)
 
-/* how often somebody may be faster */
+/*
+ * the maximum number of attempts, which fail if the counter changes meanwhile
+ */
 #define NGX_MCDS_RAISE_TRIES      256
 
 /* longer than any number */
 #define NGX_MCDS_RAISE_LEN        64
 
-/* seconds after which a mark is looked at again */
+/* a mark is verified again after this time, seconds */
 #define NGX_MCDS_RAISE_DOUBT      60
 
 
 typedef struct ngx_mcds_raise_s  ngx_mcds_raise_t;
 
 
-/* a server that has the counter */
+/* a server of the counter */
 
 typedef struct {
     ngx_mcds_op_t        op;
     ngx_mcds_raise_t    *raise;
-    ngx_uint_t           server;       /* its index in the pool */
+    ngx_uint_t           server;       /* index in the pool */
     uint64_t             value;
     uint64_t             cas;
     int64_t              ttl;
     unsigned             there:1;
-    unsigned             again:1;      /* somebody was faster here */
+    unsigned             again:1;      /* this server's counter has changed
+                                          meanwhile */
 } ngx_mcds_raise_leg_t;
 
 
 struct ngx_mcds_raise_s {
     ngx_mcds_index_node_t  node;
     ngx_queue_t            wishes;     /* ngx_mcds_wish_t */
-    ngx_uint_t             judged;     /* so many of them are in target */
+    ngx_uint_t             judged;     /* wishes that are part of target */
     ngx_event_t            timer;
     ngx_mcds_pool_t       *pool;
     uint64_t               id;
-    ngx_uint_t             ends;       /* the counter has a ttl of its own */
-    int64_t                age;        /* of what is known, seconds */
+    ngx_uint_t             ends;       /* the counter has its own ttl */
+    int64_t                age;        /* of the known number, seconds */
 
     uint64_t               target;
     uint64_t               largest;
-    ngx_uint_t             left;       /* answers to come */
+    ngx_uint_t             left;       /* answers missing */
     ngx_uint_t             tries;
     ngx_uint_t             failed;
     ngx_uint_t             raised;
@@ -127,7 +132,7 @@ ngx_mcds_raise_marked(int64_t ttl, time_t now)
 
     age = (now - made) % NGX_MCDS_MARK_SPAN;
 
-    /* by a clock that is ahead of this one */
+    /* created by a clock that is ahead of this one */
 
     return age > NGX_MCDS_MARK_SPAN - NGX_MCDS_MARK_SKEW ? 0 : age;
 }
@@ -162,7 +167,7 @@ ngx_mcds_raise_check(ngx_mcds_pool_t *pool, int64_t ttl)
 
     } else if (ttl > INT32_MAX && !pool->unmarked) {
 
-        /* memcached writes a negative one so */
+        /* memcached reports a negative time to live as a large number */
 
         pool->unmarked = 1;
 
@@ -295,7 +300,7 @@ ngx_mcds_raise_create(ngx_mcds_counter_t *counter, uint64_t id)
 }
 
 
-/* the first one has waited for longest */
+/* The first wish has waited for the longest time. */
 
 static void
 ngx_mcds_raise_start(ngx_mcds_raise_t *raise)
@@ -385,7 +390,10 @@ ngx_mcds_raise_looked(void *data, ngx_mcds_result_t *result)
     case NGX_MCDS_NOT_FOUND:
     case NGX_MCDS_DOWN:
 
-        /* others may have it, and this one will be raised by them */
+        /*
+         * another server may have the counter, and this one will be raised from
+         * there
+         */
 
         break;
 
@@ -437,10 +445,11 @@ ngx_mcds_raise_judge(ngx_mcds_raise_t *raise)
 
 
 /*
- * NGX_OK: it was made again, or is high enough; NGX_DECLINED: it was set or
- * lowered; NGX_ABORT: it is not known who has made it.  Of replicas one that
- * was set is enough, and one that was made again.  While one of them is away
- * the others may be behind what it had.
+ * Decides whether the counter may be raised.  NGX_OK: it was created again, or
+ * is large enough; NGX_DECLINED: it was set or lowered; NGX_ABORT: its creator
+ * is unknown.  On replicas one server with a counter that was set is enough, or
+ * one with a counter that was created again.  While a replica is down, the
+ * others may lack some of its changes.
  */
 
 static ngx_int_t
@@ -494,9 +503,9 @@ ngx_mcds_raise_made(ngx_mcds_raise_t *raise)
 
 
 /*
- * What is known was known before any of those was sent who have found it so,
- * and has none of what they have counted.  By now more may be known, which may
- * have that.
+ * A known number of a wish was known before its command was sent, and contains
+ * none of the changes of wishes with the same number.  The ledger may know a
+ * larger number by now, which may contain them.
  */
 
 static ngx_int_t
@@ -629,7 +638,7 @@ ngx_mcds_raise_added(void *data, ngx_mcds_result_t *result)
 }
 
 
-/* those who came when it was judged already are for the next round */
+/* Wishes that came after the judgment are for the next round. */
 
 static void
 ngx_mcds_raise_done(ngx_mcds_raise_t *raise)
@@ -660,7 +669,10 @@ ngx_mcds_raise_done(ngx_mcds_raise_t *raise)
         ngx_mcds_raise_start(raise);
     }
 
-    /* each its own, as if they had counted one after the other */
+    /*
+     * each wish gets its own number, as if the changes had come one after
+     * another
+     */
 
     value -= sum;
 
@@ -677,7 +689,7 @@ ngx_mcds_raise_done(ngx_mcds_raise_t *raise)
 }
 
 
-/* who reads what somebody else has given a time to live learns nothing */
+/* If another program has set a time to live, a read gets no result. */
 
 static void
 ngx_mcds_raise_end(ngx_mcds_raise_t *raise, ngx_int_t rc)

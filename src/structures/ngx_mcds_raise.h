@@ -2,13 +2,14 @@
 /*
  * Copyright (C) mcds authors
  *
- * A counter that memcached has lost is made again by one host, from what that
- * one knows.  A host that knows more raises it, once, by the difference.
+ * Raising counters.  A counter that memcached has lost is created again by one
+ * host, from the number that this host knows.  A host that knows a larger
+ * number raises the counter once, by the difference.
  *
- * What tells such a counter from one that somebody has set lower, which stays
- * as it is, is its time to live.  mcds gives a durable counter one that ends
- * years from now, and of which the last digits say when it was made; whoever
- * sets a number gives it none.
+ * A counter that was set to a lower number by other means must stay.  The time
+ * to live tells the two apart: mcds gives a durable counter an expiry in years,
+ * whose lower digits say when the counter was created; other programs that set
+ * a number give it no expiry.
  */
 
 
@@ -23,79 +24,100 @@
 
 
 /*
- * The ends of marked counters: a point of time that memcached's clock of 31
- * bits can have, and the seconds from 1970 on, less their higher bits, behind
- * it.  They are given until two months before the first of them, that is
- * October 2036; counters that are made later have no mark.
+ * The expiry of a marked counter is a fixed time within the range of
+ * memcached's clock of 31 bits, plus the lower bits of the time of creation in
+ * seconds.  Marks are given until two months before that fixed time, which is
+ * October 2036; later counters have no mark.
  */
 
 #define NGX_MCDS_MARK_FIRST       ((int64_t) 0x7fffffff - 0x2000000)
 #define NGX_MCDS_MARK_SPAN        ((int64_t) 0x1000000)
 #define NGX_MCDS_MARK_SPARE       ((int64_t) 60 * 86400)
 
-/* seconds that the clocks of hosts may differ; a counter that is not older by
-   more than this than what is known of it may be another one */
+/*
+ * The maximum difference between the clocks of hosts, in seconds.  A counter
+ * that is not older by this than the known number may be another counter.
+ */
 #define NGX_MCDS_MARK_SKEW        300
 
 
 /*
- * Pure.  mark: the time to live, as memcached takes it, of one that is made
- * now; 0 when there are no marks any more.  marked: the age of a counter, in
- * seconds, which has ttl seconds left, or -1 if it has no mark.
+ * Returns the time to live, as memcached takes it, of a counter that is created
+ * now; 0 if no marks are given any more.
  */
 
 uint32_t ngx_mcds_raise_mark(time_t now);
+
+
+/*
+ * Returns the age of a counter with ttl seconds left, in seconds; -1 if it has
+ * no mark.
+ */
+
 int64_t ngx_mcds_raise_marked(int64_t ttl, time_t now);
 
 
-/* what a counter that is made now is given: its own ttl, a mark, or none */
+/*
+ * Returns the time to live for a counter that is created now: its own ttl, a
+ * mark, or 0.
+ */
 
 uint32_t ngx_mcds_raise_ttl(ngx_mcds_counter_t *counter);
 
 
 /*
- * To a memcached whose clock is years ahead, counters with a mark would be past
- * their end at once.  doubt: 1 if none was seen in a pool for a minute; then
- * the time to live of the next one is to be asked for, and told to check().
+ * Returns 1 if no marked counter was seen in the pool for a minute.  Then the
+ * caller asks for the time to live of the next counter, and passes it to
+ * ngx_mcds_raise_check(): a memcached whose clock is years ahead would expire a
+ * marked counter at once.
  */
 
 ngx_uint_t ngx_mcds_raise_doubt(ngx_mcds_pool_t *pool);
+
+
+/*
+ * Notes whether the time to live of a counter is a mark; after an impossible
+ * one no marks are given in this pool.
+ */
+
 void ngx_mcds_raise_check(ngx_mcds_pool_t *pool, int64_t ttl);
 
 
 /*
- * rc NGX_OK: the counter has the number, with what this one has counted, and
- * all that was known before; NGX_DECLINED: it was set lower, or lowered, and
- * has that number; NGX_ERROR: not known, or there was no time.
+ * The handler of a wish.  NGX_OK: value is the number of the counter, which
+ * contains the change of this wish and all that was known before.
+ * NGX_DECLINED: the counter was set to, or lowered to, this value.  NGX_ERROR:
+ * unknown, or there was no time.
  */
 
 typedef void (*ngx_mcds_raise_pt)(void *data, ngx_int_t rc, uint64_t value);
 
 
-/* one who has counted, and found less than this host has known before */
+/* a change, or a read, that found a smaller number than this host knew */
 
 typedef struct {
     ngx_queue_t          queue;
     uint64_t             known;        /* when the command was sent */
-    uint64_t             sum;          /* counted by it; 0: has read */
-    ngx_msec_t           sent;         /* it waits no longer than the pool's
-                                          timeout from then on */
+    uint64_t             sum;          /* of the change; 0: a read */
+    ngx_msec_t           sent;         /* start of the pool's timeout, after
+                                          which the wish ends */
     ngx_mcds_raise_pt    handler;
     void                *data;
 } ngx_mcds_wish_t;
 
 
 /*
- * Raises the counter to what is known and what was counted by those who wish
- * it in this worker, together; never higher, so that nothing is counted twice:
- * what others have counted on the new one meanwhile is in it then.  It is
- * changed only as it was seen (by its CAS), so of several hosts each adds what
- * is missing still.  On replicas each one is raised.
+ * Raises a counter to the known number and the sum of the wishes of this
+ * worker, which are combined.  The counter never gets a larger number, so
+ * nothing is counted twice: changes of other workers to the new counter are
+ * part of the number then.  The counter is changed only by its CAS, so that
+ * each host adds only the part that is still missing.  On replicas each server
+ * is raised.
  *
- * age: milliseconds since known was heard of.  NGX_OK: the handler will be
- * called once, not from inside of this call, and the wish must live until
- * then.  NGX_DECLINED: the pool cannot tell marks, NGX_ERROR: there is no
- * memory or no time; then it will not.
+ * age is the time since the known number was received, in milliseconds.
+ * NGX_OK: the handler is called once, not from inside of this call, and the
+ * wish must live until then.  NGX_DECLINED: the pool has no marks; NGX_ERROR:
+ * out of memory, or no time is left; then no handler is called.
  */
 
 ngx_int_t ngx_mcds_raise(ngx_mcds_counter_t *counter, uint64_t id,

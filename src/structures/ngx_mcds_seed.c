@@ -2,14 +2,14 @@
 /*
  * Copyright (C) mcds authors
  *
- * Who counts tries it on what there is.  If there is nothing, he waits for
- * the seed of that key, of which a worker has one at a time:
+ * A change tries the counter first.  If there is none, the change waits for the
+ * seed of its key, of which a worker has one at a time:
  *
- *   lock -> look whether there is a counter now -> ask -> add
- *    |                                ^
- *    +-- another has it: wait, look, lock again
+ *   lock -> look whether there is a counter now -> fetch -> add
+ *     |                    ^
+ *     +-- another worker has the lock: wait, look, lock again
  *
- * In the end, however it comes, all who wait go on by themselves.
+ * In the end all waiting changes continue, whatever the result.
  */
 
 
@@ -22,23 +22,28 @@
 #include "ngx_mcds_index.h"
 
 
-/* seeds of a worker, and bytes of them; beyond that, a counter has no start, as
-   if there were no memory */
+/*
+ * the limits of a worker's seeds: their number, and their bytes; beyond them a
+ * counter has no start, as without memory
+ */
 #define NGX_MCDS_SEED_BUCKETS     64
 #define NGX_MCDS_SEEDS            65536
 #define NGX_MCDS_SEED_SIZE        (64 * 1024 * 1024)
 
-/* seconds that the lock outlives a worker that was killed */
+/* the lock outlives a worker that was killed by this time, seconds */
 #define NGX_MCDS_SEED_LOCK        5
 
-/* seconds that nobody asks again after a failure */
+/* after a failure no worker fetches the number again for this time, seconds */
 #define NGX_MCDS_SEED_KEEP        2
 
-/* how often to look whether another host is ready; milliseconds */
+/*
+ * the first and the longest interval at which a worker looks whether another
+ * host has created the counter, ms
+ */
 #define NGX_MCDS_SEED_FIRST       5
 #define NGX_MCDS_SEED_LAST        100
 
-/* and for how long */
+/* the maximum time of this wait, ms */
 #define NGX_MCDS_SEED_PATIENCE    60000
 
 /* longer than any number */
@@ -46,11 +51,11 @@
 
 
 struct ngx_mcds_grown_s {
-    ngx_queue_t          queue;        /* of seed */
-    ngx_mcds_seed_t     *seed;         /* or NULL: it is being counted */
+    ngx_queue_t          queue;        /* in seed->growing */
+    ngx_mcds_seed_t     *seed;         /* NULL: is being counted */
     ngx_event_t          timer;
     ngx_msec_t           deadline;
-    ngx_mcds_count_pt    handler;      /* NULL: nobody waits */
+    ngx_mcds_count_pt    handler;      /* NULL: the request does not wait */
     void                *data;
     int64_t              delta;
     ngx_mcds_source_t    source;
@@ -63,8 +68,9 @@ struct ngx_mcds_seed_s {
     ngx_mcds_index_node_t  node;
     ngx_mcds_op_t          op;           /* one at a time */
     ngx_queue_t          growing;      /* ngx_mcds_grown_t */
-    ngx_mcds_grown_t    *silent;       /* one of them: what those count who
-                                          do not wait any more; or NULL */
+    ngx_mcds_grown_t    *silent;       /* one of growing, which sums up changes
+                                          whose requests no longer wait; or
+                                          NULL */
     ngx_mcds_lease_t    *lock;
     ngx_event_t          timer;
     ngx_msec_t           start;
@@ -169,7 +175,7 @@ ngx_mcds_seed_sought(ngx_mcds_grown_t *grown)
 }
 
 
-/* counts on what there is, or, when update was taken back, on nothing */
+/* Counts on an existing counter or, if update is 0, creates a missing one. */
 
 static void
 ngx_mcds_seed_try(ngx_mcds_grown_t *grown)
@@ -242,7 +248,7 @@ ngx_mcds_seed_join(ngx_mcds_grown_t *grown)
 }
 
 
-/* the request goes on without its number, what it counts stays */
+/* The request continues without the number; its change is counted later. */
 
 static void
 ngx_mcds_seed_timeout_handler(ngx_event_t *ev)
@@ -256,7 +262,10 @@ ngx_mcds_seed_timeout_handler(ngx_event_t *ev)
 }
 
 
-/* an origin that hangs must not cost memory for each request meanwhile */
+/*
+ * Merges changes without a waiting request, so that an origin that hangs does
+ * not cost memory for each request.
+ */
 
 static void
 ngx_mcds_seed_silence(ngx_mcds_grown_t *grown)
@@ -289,7 +298,7 @@ ngx_mcds_seed_silence(ngx_mcds_grown_t *grown)
 }
 
 
-/* the first of those who wait, who does not any more; NULL: there is none */
+/* Takes the first change out of the queue; NULL: there is none. */
 
 static ngx_mcds_grown_t *
 ngx_mcds_seed_pop(ngx_mcds_seed_t *seed)
@@ -319,7 +328,10 @@ ngx_mcds_seed_pop(ngx_mcds_seed_t *seed)
 }
 
 
-/* there is no number: count from what is known on, or not at all */
+/*
+ * There is no number: the change counts from the known or initial one, or not
+ * at all.
+ */
 
 static void
 ngx_mcds_seed_give_up(ngx_mcds_grown_t *grown, ngx_uint_t rc)
@@ -432,7 +444,7 @@ ngx_mcds_seed_locked(void *data, ngx_mcds_lease_t *lock, ngx_uint_t rc)
     if (rc == NGX_MCDS_OK) {
         seed->lock = lock;
 
-        /* who had it until now may have made the counter */
+        /* the previous owner of the lock may have created the counter */
 
         ngx_mcds_seed_look(seed);
         return;
@@ -443,7 +455,7 @@ ngx_mcds_seed_locked(void *data, ngx_mcds_lease_t *lock, ngx_uint_t rc)
         return;
     }
 
-    /* does somebody work on it, or has it failed? */
+    /* whether another worker is fetching the number, or has failed */
 
     ngx_memzero(&req, sizeof(ngx_mcds_request_t));
 
@@ -544,7 +556,7 @@ ngx_mcds_seed_looked(void *data, ngx_mcds_result_t *result)
         return;
     }
 
-    /* a number, or something else, which is told to who counts */
+    /* the value may be no number, too: each change gets the error itself */
 
     ngx_mcds_seed_ready(seed);
 }
@@ -574,8 +586,8 @@ ngx_mcds_seed_fetch(ngx_mcds_seed_t *seed)
     }
 
     /*
-     * Only a request that is there can ask.  What those who have gone would
-     * have counted is no number to begin with: the next one asks.
+     * Only a request that still waits can ask.  The changes of requests that
+     * have gone are no initial number: the next request asks.
      */
 
     while ((grown = ngx_mcds_seed_pop(seed)) != NULL) {
@@ -628,7 +640,7 @@ ngx_mcds_seed_added(void *data, ngx_mcds_result_t *result)
 }
 
 
-/* there is a counter: those who wait count on it */
+/* There is a counter: the waiting changes are counted. */
 
 static void
 ngx_mcds_seed_ready(ngx_mcds_seed_t *seed)
@@ -643,7 +655,7 @@ ngx_mcds_seed_ready(ngx_mcds_seed_t *seed)
 }
 
 
-/* reason: NULL when it was said already */
+/* The reason is NULL if another worker has logged the failure. */
 
 static void
 ngx_mcds_seed_fail(ngx_mcds_seed_t *seed, char *reason)

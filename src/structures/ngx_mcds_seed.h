@@ -2,10 +2,11 @@
 /*
  * Copyright (C) mcds authors
  *
- * Counters that begin with a number which is known elsewhere.  Whoever finds
- * none asks for it, under a lock, so that all hosts ask once; it is stored
- * only if there is still no counter then, and all count on from there.  Of a
- * durable counter what this host knows is stored, if that is more.
+ * Counters whose initial number comes from elsewhere, such as the origin.  If a
+ * counter is missing, one worker of all hosts asks for the number, under a
+ * lock.  The number is stored unless there is a counter by then, and all
+ * requests count from there.  If this host knows a larger number of a durable
+ * counter, that number is stored.
  */
 
 
@@ -25,19 +26,19 @@ typedef struct ngx_mcds_grown_s  ngx_mcds_grown_t;
 
 
 /*
- * Asks for the number; data is that of one who waits and was not canceled.
- * It is answered once by ngx_mcds_seed_value(), not from inside of this call,
- * unless this is not NGX_OK: the number cannot be asked for (logged).
+ * Asks for the number; data is that of a waiting request that was not canceled.
+ * ngx_mcds_seed_value() answers once, not from inside of this call.  Any result
+ * but NGX_OK: the number cannot be asked for (logged), and there is no answer.
  */
 
 typedef ngx_int_t (*ngx_mcds_seed_pt)(ngx_mcds_seed_t *seed, void *data);
 
 
 /*
- * Told of each change once, by itself or in a sum, whether it was counted or
- * not, and not before the number that it is added to was answered: who adds it
- * to what that number is made of would have it twice.  Not told of what a
- * worker has not been answered when it is killed.
+ * Called for each change, once, alone or in a sum, whether it was counted or
+ * not, but not before the initial number has arrived: the number might already
+ * contain the change.  Not called for unfinished changes of a worker that is
+ * killed.
  */
 
 typedef void (*ngx_mcds_settled_pt)(void *data, ngx_str_t *key, int64_t delta);
@@ -46,21 +47,20 @@ typedef void (*ngx_mcds_settled_pt)(void *data, ngx_str_t *key, int64_t delta);
 typedef struct {
     ngx_mcds_seed_pt     fetch;
     ngx_mcds_settled_pt  settled;      /* or NULL */
-    void                *data;         /* of settled, not of a request */
+    void                *data;         /* for settled, not for a request */
     ngx_msec_t           timeout;
-    ngx_uint_t           skip;         /* without the number nobody counts,
-                                          instead of from what is known or
-                                          initial on */
+    ngx_uint_t           skip;         /* without the number nothing is counted;
+                                          otherwise from the known or initial
+                                          number */
 } ngx_mcds_source_t;
 
 
 /*
- * As ngx_mcds_counter_change(), with delta not 0; where there is no counter
- * it waits for the number of source.
- *
- * Who has waited for so long as source says is told NGX_MCDS_TIMEOUT, and
- * counts all the same when the number comes.  NGX_MCDS_NOT_FOUND: there is no
- * number, and it was not counted.
+ * Changes a counter as ngx_mcds_counter_change() does; delta is not 0.  If
+ * there is no counter, the change waits for the number of source.  After
+ * source->timeout the handler is called with NGX_MCDS_TIMEOUT, and the change
+ * is still counted when the number arrives.  NGX_MCDS_NOT_FOUND: there is no
+ * number, and the change is not counted.  Returns NULL if out of memory.
  */
 
 ngx_mcds_grown_t *ngx_mcds_seed_change(ngx_mcds_counter_t *counter,
@@ -68,17 +68,26 @@ ngx_mcds_grown_t *ngx_mcds_seed_change(ngx_mcds_counter_t *counter,
     void *data);
 
 
-/* counts all the same; not after the handler was called */
+/*
+ * Detaches the handler of a change, which is still counted.  Must not be called
+ * after the handler.
+ */
 
 void ngx_mcds_seed_cancel(ngx_mcds_grown_t *grown);
 
 
-/* 1 if there was no counter, so that it waits, or has waited, for source */
+/*
+ * Returns 1 if there was no counter, so that the change waits, or has waited,
+ * for the number of source.
+ */
 
 ngx_uint_t ngx_mcds_seed_sought(ngx_mcds_grown_t *grown);
 
 
-/* rc NGX_OK: here is the number; otherwise there is none (logged) */
+/*
+ * Answers source->fetch: NGX_OK with the number; any other rc: there is none
+ * (logged).
+ */
 
 void ngx_mcds_seed_value(ngx_mcds_seed_t *seed, ngx_int_t rc, uint64_t value);
 

@@ -2,9 +2,9 @@
 /*
  * Copyright (C) mcds authors
  *
- * A tally is idle in the index, when there is nothing to send and nothing under
- * way, then it may be forgotten; or it is in the queue of a flush, which sends
- * it; or its answer is to come.
+ * A tally is idle in the index, and may be forgotten, if nothing is to be sent
+ * and no answer is missing.  Otherwise a flush has the tally in its queue, to
+ * send its sum, or an answer is missing.
  */
 
 
@@ -18,19 +18,27 @@
 #include "ngx_mcds_index.h"
 
 
-/* counters that a worker knows, and bytes of them */
+/*
+ * the limits of the counters that a worker knows: their number, and their bytes
+ */
 #define NGX_MCDS_TALLIES          16384
 #define NGX_MCDS_TALLY_SIZE       (8 * 1024 * 1024)
 #define NGX_MCDS_TALLY_BUCKETS    4096
 
-/* sent in one turn, so that others find room in the queue to memcached */
+/*
+ * the maximum number of tallies sent in one turn, so that other commands find
+ * room in the queue to memcached
+ */
 #define NGX_MCDS_TALLY_BURST      512
 
-/* a flush looks so often whether the worker is to exit; and what could not be
-   sent is not tried again earlier, unless there is more to add */
+/*
+ * the interval at which a flush looks whether the worker exits; and the
+ * shortest time until a change that could not be sent is tried again, unless
+ * more is added; ms
+ */
 #define NGX_MCDS_TALLY_TICK       1000
 
-/* what is kept stays far from the end of its type */
+/* the limit of the sum kept, far from the end of its type */
 #define NGX_MCDS_TALLY_MAX        ((int64_t) 1 << 61)
 
 
@@ -39,23 +47,23 @@ typedef struct {
     ngx_queue_t          tallies;      /* to be sent */
     ngx_event_t          event;
     ngx_msec_t           period;
-    ngx_msec_t           last;         /* when it has sent */
+    ngx_msec_t           last;         /* when the last flush was complete */
 } ngx_mcds_flush_t;
 
 
 typedef struct {
-    ngx_mcds_index_node_t  node;       /* idle: nothing is to be sent, and
-                                          nothing is under way */
-    ngx_queue_t          queue;        /* in flush */
-    ngx_mcds_flush_t    *flush;        /* the one that is to send it */
-    ngx_msec_t           period;       /* the shortest that was asked for */
+    ngx_mcds_index_node_t  node;       /* idle: nothing is to be sent, and no
+                                          answer is missing */
+    ngx_queue_t          queue;        /* in flush->tallies */
+    ngx_mcds_flush_t    *flush;        /* that sends the sum */
+    ngx_msec_t           period;       /* the shortest requested */
     int64_t              kept;
-    int64_t              sent;         /* without an answer yet */
+    int64_t              sent;         /* not answered yet */
     uint64_t             value;
-    unsigned             known:1;      /* value is */
-    unsigned             queued:1;     /* in flush */
+    unsigned             known:1;      /* value is known */
+    unsigned             queued:1;     /* is in flush->tallies */
     unsigned             under_way:1;
-    unsigned             buffer:1;     /* kept in the ledger, not here */
+    unsigned             buffer:1;     /* keep in the ledger, not here */
     ngx_mcds_stat_t     *stat;         /* or NULL */
     ngx_mcds_counter_t   counter;
 } ngx_mcds_tally_t;
@@ -88,9 +96,9 @@ static ngx_mcds_index_t  ngx_mcds_tallies =
                    ngx_mcds_tally_drop);
 
 static ngx_queue_t  ngx_mcds_tally_flushes;
-static uint64_t     ngx_mcds_tally_lost;        /* and not said yet */
+static uint64_t     ngx_mcds_tally_lost;        /* not logged yet */
 static char        *ngx_mcds_tally_reason;
-static ngx_event_t  ngx_mcds_tally_event;       /* says it */
+static ngx_event_t  ngx_mcds_tally_event;       /* logs losses */
 
 
 ngx_int_t
@@ -218,7 +226,7 @@ ngx_mcds_tally_drop(ngx_mcds_index_node_t *node)
 }
 
 
-/* there are as many as the configuration has different values of flush */
+/* There is a flush for each different value of the configuration. */
 
 static ngx_mcds_flush_t *
 ngx_mcds_tally_flush(ngx_msec_t period)
@@ -406,11 +414,14 @@ ngx_mcds_tally_handler(void *data, ngx_uint_t rc, uint64_t value)
     case NGX_MCDS_BUSY:
     case NGX_MCDS_TLS:
 
-        /* nothing has left: it waits in the ledger, or for the next flush */
+        /*
+         * the change was not sent: it waits in the ledger, or for the next
+         * flush
+         */
 
         if (ngx_mcds_tally_give(tally, sent) == NGX_OK) {
 
-            /* as if it was counted, until the next answer tells */
+            /* counts as added, until the next result */
 
             tally->value = (sent < 0 && tally->value < (uint64_t) -sent)
                            ? 0 : tally->value + sent;
@@ -437,7 +448,7 @@ ngx_mcds_tally_handler(void *data, ngx_uint_t rc, uint64_t value)
 }
 
 
-/* to the ledger, from where it is added later */
+/* Moves a change to the ledger, from which it is added later. */
 
 static ngx_int_t
 ngx_mcds_tally_give(ngx_mcds_tally_t *tally, int64_t delta)
@@ -472,7 +483,7 @@ ngx_mcds_tally_done(ngx_mcds_tally_t *tally)
 }
 
 
-/* one message in a second, at most */
+/* At most one message per second is logged. */
 
 static void
 ngx_mcds_tally_lose(int64_t delta, ngx_log_t *log, char *reason)

@@ -2,8 +2,8 @@
 /*
  * Copyright (C) mcds authors
  *
- * Counters that nobody waits for.  A worker keeps what it has to add, sends
- * it now and then as one sum, and knows the counter from the last answer.
+ * Counters for which no request waits.  A worker keeps the sum of its changes,
+ * sends the sum at intervals, and knows the counter from the last result.
  */
 
 
@@ -20,24 +20,26 @@
 
 
 /*
- * Adds delta, as ngx_mcds_counter_change() does, flush milliseconds from now
- * at most; a counter that this worker did not know, at the end of this turn.
- * What could not be sent is kept and sent later; what was sent without an
- * answer is not sent again.  While something is kept a worker does not exit,
- * but it sends at once then, and only once.
+ * Adds delta as ngx_mcds_counter_change() does, but the change is sent within
+ * flush milliseconds; that of a counter which this worker does not know yet, at
+ * the end of this turn of the event loop.  A change that could not be sent is
+ * kept and sent later; a change without a reply is not sent again.  A worker
+ * does not exit while it keeps changes, but then sends them at once, and only
+ * once.
  *
- * NGX_OK: *value is the counter as far as this worker knows it, with all that
- * it has added.  NGX_DECLINED: it does not know it (yet).  NGX_BUSY: out of
- * memory, or of the room for what is kept: delta is lost (logged).
+ * NGX_OK: *value is the counter as far as this worker knows, with all its own
+ * changes.  NGX_DECLINED: the counter is not known (yet).  NGX_BUSY: out of
+ * memory, or too many changes are kept: delta is lost (logged).
  *
- * What fails, now or when it is sent, is counted in stat, which may be NULL.
+ * Failures, now or when the change is sent, are counted in stat, which may be
+ * NULL.
  */
 
 ngx_int_t ngx_mcds_tally_change(ngx_mcds_counter_t *counter, int64_t delta,
     ngx_msec_t flush, ngx_mcds_stat_t *stat, uint64_t *value);
 
 
-/* when the worker exits: logs what is lost with it */
+/* Logs the changes that are lost when the worker exits. */
 
 void ngx_mcds_tally_exit(ngx_log_t *log);
 
