@@ -12,20 +12,21 @@
 #include "ngx_mcds_index.h"
 
 
-/* marks, in sets, and shown sums that a worker remembers */
+/* the limits of a worker's memory: marks, in sets, and sums */
 #define NGX_MCDS_MARK_SETS        16384
 #define NGX_MCDS_MARK_WAYS        4
 #define NGX_MCDS_SUMS             4096
 #define NGX_MCDS_SUMS_SIZE        (16 * 1024 * 1024)
 #define NGX_MCDS_SUM_BUCKETS      1024
 
-/* and sums that requests wait for, of which there are never so many */
+/* the limits including sums that requests wait for; never reached */
 #define NGX_MCDS_SUMS_MAX         262144
 #define NGX_MCDS_SUMS_MAX_SIZE    (1024 * 1024 * 1024)
 
 /*
- * For so many seconds a new slot's sum may still change: visits of the last
- * slot are on their way, and clocks of hosts differ by up to a second.
+ * The sum of a new slot may change for this many seconds: visits of the last
+ * slot are still being counted, and the clocks of hosts differ by up to a
+ * second.
  */
 #define NGX_MCDS_SETTLE           2
 
@@ -69,28 +70,29 @@ typedef struct {
     ngx_mcds_shown_t     *shown;
     uint64_t              slot;
     uint64_t              count;
-    time_t                fetched;     /* 0: not known */
+    time_t                fetched;     /* 0: unknown */
 } ngx_mcds_part_t;
 
 
-/* what is shown for one key */
+/* the sum of one key */
 
 struct ngx_mcds_shown_s {
-    ngx_mcds_index_node_t node;        /* idle: no answer is to come */
+    ngx_mcds_index_node_t node;        /* idle: no answer is missing */
     ngx_mcds_visitors_t   visitors;
 
-    uint64_t              slot;        /* of value, and of a fetch */
+    uint64_t              slot;        /* slot of value, or of the running
+                                          fetch */
     uint64_t              value;
-    uint64_t              before;      /* the sum of the slot before it */
+    uint64_t              before;      /* the sum one slot earlier */
     time_t                fetched;
 
     ngx_queue_t           sums;        /* ngx_mcds_sum_t, waiting */
-    ngx_uint_t            missing;     /* answers to come */
+    ngx_uint_t            missing;     /* answers missing */
     ngx_uint_t            rc;
 
     unsigned              known:1;
 
-    uint32_t              size;        /* a ring */
+    uint32_t              size;        /* of the ring "part" */
     ngx_mcds_part_t       part[1];
 };
 
@@ -144,7 +146,7 @@ ngx_mcds_visitors_ttl(ngx_mcds_visitors_t *visitors, time_t now)
 
     length = visitors->window / visitors->slots;
 
-    /* the second more is memcached's clock, which may tick at once */
+    /* one second more, as memcached's clock may tick at once */
 
     ttl = (visitors->slots + 2) * length - now % length + 1;
 
@@ -162,9 +164,9 @@ ngx_mcds_visitors_jitter(uint64_t value, uint32_t jitter, ngx_str_t *key,
     ngx_uint_t  i;
 
     /*
-     * Twelve uniform numbers of 0 to 1 add up to a normal distribution of
-     * deviation 1, as far as eyes can see, without a mathematical library,
-     * in whose last digits hosts may differ.
+     * The sum of twelve uniform numbers from 0 to 1 has almost a normal
+     * distribution, of standard deviation 1.  This needs no mathematical
+     * library, whose last digits may differ between hosts.
      */
 
     hash = ngx_mcds_visitors_fnv(NGX_MCDS_FNV_BASIS, key);
@@ -249,7 +251,7 @@ ngx_mcds_visitors_visit(ngx_mcds_visitors_t *visitors, ngx_str_t *key,
 
     ngx_mcds_submit(visitors->pool, &req, &visit->op);
 
-    /* until the answer says otherwise */
+    /* remembered until the reply says otherwise */
 
     ngx_mcds_visitors_remember(hash, now + visitors->window);
 }
@@ -273,7 +275,7 @@ ngx_mcds_visitors_marked(void *data, ngx_mcds_result_t *result)
 
     if (result->rc == NGX_MCDS_NOT_STORED) {
 
-        /* counted before, through another worker: until when? */
+        /* another worker has counted the visitor: read the end of the mark */
 
         ngx_memzero(&req, sizeof(ngx_mcds_request_t));
 
@@ -314,7 +316,7 @@ ngx_mcds_visitors_left(void *data, ngx_mcds_result_t *result)
         } else if (ngx_mcds_parse_number(result->data, result->len, &time)
                    == NGX_OK)
         {
-            /* a server that does not tell how long items live */
+            /* a server that does not report times to live */
             left = (int64_t) time + visit->visitors.window - visit->now;
         }
     }
@@ -369,7 +371,7 @@ ngx_mcds_visitors_known(uint64_t hash, time_t now, uint32_t window)
     for (i = 0; i < NGX_MCDS_MARK_WAYS; i++) {
         if (mark[i].hash == hash) {
 
-            /* a clock that was set back does not keep it for longer */
+            /* a clock that was set back must not extend the mark */
 
             return now < mark[i].until && mark[i].until <= now + window;
         }
@@ -379,7 +381,7 @@ ngx_mcds_visitors_known(uint64_t hash, time_t now, uint32_t window)
 }
 
 
-/* the mark that ends first makes room, of several that do, any */
+/* The mark that expires first makes room; of several such marks, any. */
 
 static void
 ngx_mcds_visitors_remember(uint64_t hash, int64_t until)
@@ -575,7 +577,10 @@ ngx_mcds_visitors_shown_create(ngx_mcds_visitors_t *visitors, ngx_str_t *key,
 }
 
 
-/* the oldest is forgotten, unless an answer is to come for it */
+/*
+ * Without a missing answer the sum is idle, and the oldest idle one may be
+ * dropped.
+ */
 
 static void
 ngx_mcds_visitors_unused(ngx_mcds_shown_t *shown)
@@ -641,8 +646,8 @@ ngx_mcds_visitors_fetch(ngx_mcds_shown_t *shown, time_t now, uint64_t slot)
 
 
 /*
- * A slot is over for good, and not asked for any more, when it was read a
- * whole slot after its end: hosts whose clocks are late have counted, too.
+ * A slot is final, and not read again, if it was read a whole slot after its
+ * end: by then hosts with late clocks have counted, too.
  */
 
 static ngx_uint_t
@@ -702,7 +707,7 @@ ngx_mcds_visitors_fetched(void *data, ngx_mcds_result_t *result)
         sum->value = ngx_mcds_visitors_value(shown, &sum->visitors, sum->now);
     }
 
-    /* a handler may ask for the next sum, or have this one evicted */
+    /* a handler may ask for the next sum, or cause the eviction of this one */
 
     rc = shown->rc;
 
@@ -760,7 +765,7 @@ ngx_mcds_visitors_value(ngx_mcds_shown_t *shown,
 
     if (visitors->interpolate) {
 
-        /* from 1 to length; who has waited may see a slot that is over */
+        /* from 1 to length; after a wait the slot may be over */
 
         length = visitors->window / visitors->slots;
         second = now - (time_t) shown->slot * length + 1;

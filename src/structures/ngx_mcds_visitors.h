@@ -2,24 +2,25 @@
 /*
  * Copyright (C) mcds authors
  *
- * How many different visitors came in the last window seconds.
+ * The number of unique visitors in the last window seconds.
  *
- * The window is cut into slots; slot number s covers the seconds from
- * s * window / slots on, and its count is the item key:s, with the absolute
- * number, so that all hosts agree without talking and no old count is taken
- * for a new one.  A visit goes to the present slot; shown is the sum of the
- * complete slots before it, which does not change until the slot does.  One
- * slot: two items, one being filled and one being shown.
+ * The window is divided into slots.  Slot s begins at second s * window /
+ * slots; its count is the item key:s.  Slot numbers are absolute, so that all
+ * hosts agree without communication, and an old count is never taken for a new
+ * one.  A visit is counted in the present slot; the number shown is the sum of
+ * the complete slots before, which does not change until the next slot begins.
+ * With one slot there are two items, one that is filled and one that is shown.
  *
- * Interpolated, the number does not jump when the slot changes: in second i
- * (from 1) of a slot of L seconds it is (L - i) / L of the last slot's sum
- * and i / L of the present one's.  Both count nobody twice, so this does not,
- * either.
+ * With interpolation the number does not jump when the slot changes: in second
+ * i (from 1) of a slot of L seconds it is (L - i) / L of the last slot's sum
+ * plus i / L of the present sum.  As no visitor is in either sum twice, none is
+ * counted twice here.
  *
  * A visitor counts once in a window: the first visit adds the item
- * key:v:visitor, which lives window + 1 seconds and holds the time of that
- * visit; only who adds it is counted.  memcached's clock ticks in seconds, so
- * that the mark ends between window and window + 1 seconds after it was made.
+ * key:v:visitor, the mark, which lives window + 1 seconds and has the time of
+ * the visit; a visit counts only if it has added the mark.  memcached's clock
+ * has whole seconds, so that the mark ends between window and window + 1
+ * seconds after it was added.
  */
 
 
@@ -35,7 +36,7 @@
 
 #define NGX_MCDS_MAX_SLOTS        60
 
-/* jitter of 1 % */
+/* a jitter of 1 % */
 #define NGX_MCDS_JITTER_PERCENT   100
 
 
@@ -46,26 +47,34 @@ typedef struct {
     ngx_mcds_pool_t    *pool;
     uint32_t            window;        /* seconds, a multiple of slots */
     uint32_t            slots;         /* 1 to NGX_MCDS_MAX_SLOTS */
-    uint32_t            jitter;        /* of the number that is shown */
+    uint32_t            jitter;        /* in units of a hundredth of a
+                                          percent */
     uint32_t            interpolate;   /* 0 or 1 */
     ngx_mcds_stat_t    *stat;          /* or NULL */
 } ngx_mcds_visitors_t;
 
 
 /*
- * The number of the slot that fills at second now, and for how many seconds
- * from now on its item is needed: until the last sum that shows it,
- * interpolated or not; never more than NGX_MCDS_MAX_TTL.
+ * Returns the number of the slot that is filled at the time now, in seconds
+ * since the epoch.
  */
 
 uint64_t ngx_mcds_visitors_slot(ngx_mcds_visitors_t *visitors, time_t now);
+
+
+/*
+ * Returns the time to live, in seconds, of this slot's item: until the last sum
+ * that shows it, also with interpolation; at most NGX_MCDS_MAX_TTL.
+ */
+
 uint32_t ngx_mcds_visitors_ttl(ngx_mcds_visitors_t *visitors, time_t now);
 
 
 /*
- * value with normally distributed noise, whose standard deviation is jitter
- * (in units of NGX_MCDS_JITTER_PERCENT) of it; never negative.  It depends on
- * the key and the second alone, and so is the same everywhere.
+ * Returns value with normally distributed noise, which is never negative.  The
+ * standard deviation is value * jitter, in units of 1 / NGX_MCDS_JITTER_PERCENT
+ * percent.  The noise depends only on the key and the time, so that all hosts
+ * show the same number.
  */
 
 uint64_t ngx_mcds_visitors_jitter(uint64_t value, uint32_t jitter,
@@ -73,9 +82,9 @@ uint64_t ngx_mcds_visitors_jitter(uint64_t value, uint32_t jitter,
 
 
 /*
- * Counts the visit of visitor (not empty) to key at second now, unless he was
- * counted within the window.  Nobody waits for it.  A visitor whom this
- * worker knows to be marked costs no operation.
+ * Counts a visit at the time now, unless the visitor was counted within the
+ * window.  visitor is not empty.  The result is not awaited.  If this worker
+ * knows the mark of the visitor, the visit costs no operation.
  */
 
 void ngx_mcds_visitors_visit(ngx_mcds_visitors_t *visitors, ngx_str_t *key,
@@ -83,17 +92,24 @@ void ngx_mcds_visitors_visit(ngx_mcds_visitors_t *visitors, ngx_str_t *key,
 
 
 /*
- * The number to show at second now.  NGX_OK: *value is known already.
- * NGX_AGAIN: the handler is called once, not from inside of this call,
- * unless *sum is canceled; rc other than NGX_MCDS_OK: not available.
- * NGX_ERROR: out of memory.
+ * The handler of a sum.  Any rc but NGX_MCDS_OK: the number is not available.
  */
 
 typedef void (*ngx_mcds_sum_pt)(void *data, ngx_uint_t rc, uint64_t value);
 
+
+/*
+ * Gets the number to show at the time now.  NGX_OK: *value is set.  NGX_AGAIN:
+ * *sum is set, and the handler is called once, not from inside of this call,
+ * unless it is canceled.  NGX_ERROR: out of memory.
+ */
+
 ngx_int_t ngx_mcds_visitors_sum(ngx_mcds_visitors_t *visitors, ngx_str_t *key,
     time_t now, uint64_t *value, ngx_mcds_sum_pt handler, void *data,
     ngx_mcds_sum_t **sum);
+
+
+/* Cancels the handler of a sum that has not been called. */
 
 void ngx_mcds_visitors_cancel(ngx_mcds_sum_t *sum);
 
