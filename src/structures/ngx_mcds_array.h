@@ -2,22 +2,23 @@
 /*
  * Copyright (C) mcds authors
  *
- * A list of lines that all hosts share.  The item of its key, the head, holds
- * the lines, each with an LF behind it.  To append is one command, without a
- * lock.  Lines of a head that has become large move to a part, an item that
- * never changes again, and a line in the head stands for it:
+ * A list of lines that all hosts share.  The item of its key, the head,
+ * contains the lines, each with an LF.  Appending is one command, without a
+ * lock.  The lines of a head that has become large move to a part, an item that
+ * never changes again; a line in the head refers to it:
  *
- *     #1500
- *     @0123456789abcdef 1200 32000
- *     "one"
- *     "two"
+ *   #1500
+ *   @0123456789abcdef 1200 32000
+ *   "one"
+ *   "two"
  *
- * The first 1200 lines, of 32000 bytes, are those of the item
- * key:0123456789abcdef, then follow these two.  The number behind # is for
- * who has replaced all lines.  Both stand only at the beginning.
+ * The first 1200 lines, of 32000 bytes, are in the item key:0123456789abcdef;
+ * two lines follow.  The number after # is for the user that replaces all
+ * lines, see ngx_mcds_array_edit_t.  Lines with # and @ have a meaning only at
+ * the beginning.
  *
- * All other changes exchange the head by compare-and-swap, so that what is
- * read always belongs together.
+ * All other changes exchange the head by compare-and-swap, so that a reader
+ * always gets a consistent list.
  */
 
 
@@ -31,17 +32,17 @@
 #include "ngx_mcds_client.h"
 
 
-/* lines move to a part when they are as many bytes as this */
+/* lines move to a part when they have this many bytes */
 #define NGX_MCDS_ARRAY_PART       32000
 
-/* of all lines together, bytes */
+/* the maximum size of all lines, bytes */
 #define NGX_MCDS_ARRAY_SIZE       (16 * 1024 * 1024)
 
-/* of one line, its LF included */
+/* the maximum size of a line with its LF, bytes */
 #define NGX_MCDS_ARRAY_LINE       65536
 
 
-/* of a part, hexadecimal digits */
+/* the length of the id of a part, hexadecimal digits */
 #define NGX_MCDS_ARRAY_ID         16
 
 
@@ -49,7 +50,10 @@ typedef struct ngx_mcds_array_read_s  ngx_mcds_array_read_t;
 typedef struct ngx_mcds_array_s       ngx_mcds_array_t;
 
 
-/* called when lines have moved to parts: how many there are, and base */
+/*
+ * Called when lines have moved to parts, with the number of lines in parts, and
+ * base.
+ */
 
 typedef void (*ngx_mcds_array_grown_pt)(ngx_mcds_array_t *array,
     ngx_uint_t lines, ngx_uint_t base);
@@ -58,12 +62,13 @@ typedef void (*ngx_mcds_array_grown_pt)(ngx_mcds_array_t *array,
 struct ngx_mcds_array_s {
     ngx_mcds_pool_t        *pool;
     ngx_str_t               key;
-    ngx_uint_t              max;       /* lines to keep, the newest; 0: all */
+    ngx_uint_t              max;       /* lines to keep, the newest ones; 0:
+                                          all */
     ngx_mcds_array_grown_pt grown;     /* or NULL */
 };
 
 
-/* a part as the head names it */
+/* a part, as the head describes it */
 
 typedef struct {
     u_char                  id[NGX_MCDS_ARRAY_ID];
@@ -72,11 +77,11 @@ typedef struct {
 } ngx_mcds_array_ref_t;
 
 
-/* lines that belong together; without a value: they were lost */
+/* The lines of a part, or of the head; if the part was lost, value is NULL. */
 
 typedef struct {
-    ngx_mcds_array_read_t  *read;      /* of array_read.c, */
-    ngx_mcds_op_t           op;        /* as this is */
+    ngx_mcds_array_read_t  *read;      /* for array_read.c */
+    ngx_mcds_op_t           op;        /* for array_read.c */
     ngx_mcds_array_ref_t    ref;
     ngx_mcds_value_t       *value;
     size_t                  start;     /* in the value */
@@ -87,26 +92,29 @@ typedef struct {
     ngx_uint_t              found;     /* there is a head */
     uint64_t                cas;
     uint32_t                crc;       /* of the whole head */
-    uint32_t                ttl;       /* seconds left, 0: no limit */
-    ngx_uint_t              base;      /* the number behind # */
+    uint32_t                ttl;       /* seconds left; 0: no expiry */
+    ngx_uint_t              base;      /* the number after # */
 
-    ngx_mcds_array_piece_t *pieces;    /* the last are the lines of the head,
-                                          unless it was not found */
+    ngx_mcds_array_piece_t *pieces;    /* the last piece has the lines of the
+                                          head, if that was found */
     ngx_uint_t              n;
-    ngx_uint_t              lines;     /* of parts, as the head says */
+    ngx_uint_t              lines;     /* in parts, as the head says */
     size_t                  size;
 
-    /* of edits that are done together: memory, and what they have made of the
-       content, NULL at first; only one kind of edits uses it */
+    /*
+     * for edits that are done together: memory, and a result computed from the
+     * content, NULL at first, which only one kind of edits uses
+     */
     ngx_pool_t             *pool;
     void                   *memo;
 } ngx_mcds_array_content_t;
 
 
 /*
- * rc NGX_MCDS_OK: content is what there is, perhaps nothing, for as long as
- * the handler runs; who needs a value for longer takes a reference.  With any
- * other rc, which may be NGX_MCDS_TOO_LARGE, it is NULL.
+ * The handler of a read.  With NGX_MCDS_OK, content is the list, which may be
+ * empty; it is valid until the handler returns.  To keep a value for longer,
+ * the handler takes a reference.  With any other rc, such as
+ * NGX_MCDS_TOO_LARGE, content is NULL.
  */
 
 typedef void (*ngx_mcds_array_read_pt)(void *data, ngx_uint_t rc,
@@ -114,57 +122,65 @@ typedef void (*ngx_mcds_array_read_pt)(void *data, ngx_uint_t rc,
 
 
 /*
- * Reads all lines as they were at one time.  The read lives in a struct of the
- * caller's, who sets array, whose key lives as long as the read, handler and
- * data; all else is zero before the first use.  The handler is called once,
- * not from inside of this call, and may free the read.
+ * A consistent read of all lines.  The caller sets array, whose key must live
+ * as long as the read, handler and data; all other fields are zero before the
+ * first use.
  */
 
 struct ngx_mcds_array_read_s {
     ngx_mcds_array_t          array;
     ngx_mcds_array_read_pt    handler;
     void                     *data;
-    unsigned                  head:1;    /* is wanted alone, without parts */
+    unsigned                  head:1;    /* only the head is wanted */
 
-    /* of array_read.c */
-    unsigned                  missing:1; /* parts are */
-    unsigned                  known:1;   /* ... in this head, too */
-    ngx_mcds_op_t             op;        /* of the head */
+    /* for array_read.c */
+    unsigned                  missing:1; /* parts are missing */
+    unsigned                  known:1;   /* ...  and were in this head before */
+    ngx_mcds_op_t             op;        /* for the head */
     ngx_mcds_array_content_t  content;
-    ngx_uint_t                next;      /* the piece to ask for */
+    ngx_uint_t                next;      /* the next piece to read */
     ngx_uint_t                waiting;
     ngx_uint_t                tries;
     ngx_uint_t                rc;
 };
 
+
+/*
+ * Starts a read.  The handler is called once, not from inside of this call, and
+ * may free the read.
+ */
+
 void ngx_mcds_array_read(ngx_mcds_array_read_t *read);
 
 
-/*
- * A place in content, and its lines one after the other, without LF; empty
- * ones are left out.  next: NGX_OK, or NGX_DONE.
- */
+/* A position in content, zeroed at the start. */
 
 typedef struct {
     ngx_uint_t              piece;
     u_char                 *pos;
 } ngx_mcds_array_place_t;
 
+
+/*
+ * Returns the next line, without its LF; empty lines are skipped.  Returns
+ * NGX_DONE at the end.
+ */
+
 ngx_int_t ngx_mcds_array_next(ngx_mcds_array_content_t *content,
     ngx_mcds_array_place_t *place, ngx_str_t *line);
 
 
 /*
- * What became of a change.  NGX_MCDS_OK: done.  After NGX_MCDS_TIMEOUT,
- * CLOSED and PROTOCOL it is not known whether it was done; after all others
- * it was not: TOO_LARGE, more than NGX_MCDS_ARRAY_SIZE; EXISTS, others were
- * faster too often.
+ * The result of a change.  NGX_MCDS_OK: done; after NGX_MCDS_TIMEOUT, CLOSED
+ * and PROTOCOL it is unknown whether the change was done; after all other codes
+ * it was not.  TOO_LARGE: the list would exceed NGX_MCDS_ARRAY_SIZE; EXISTS:
+ * too many other changes came between.
  */
 
 typedef struct {
     ngx_uint_t              rc;
-    ngx_uint_t              found;     /* there is a head, of which */
-    uint64_t                cas;       /* 0: not known */
+    ngx_uint_t              found;     /* there is a head, with */
+    uint64_t                cas;       /* 0: unknown */
     uint32_t                crc;
 } ngx_mcds_array_done_t;
 
@@ -173,11 +189,11 @@ typedef void (*ngx_mcds_array_done_pt)(void *data,
 
 
 /*
- * Appends lines, each with its LF; copies them.  The handler may be NULL,
- * otherwise it is called once, not from inside of this call.  NGX_OK;
- * NGX_BUSY: too much waits to be written; NGX_ERROR: out of memory.  The lines
- * of one call come together, and those of this worker in the order of its
- * calls.
+ * Appends lines, each with an LF; they are copied.  The handler may be NULL;
+ * otherwise it is called once, not from inside of this call, unless the result
+ * is an error.  NGX_BUSY: too much is waiting to be written; NGX_ERROR: out of
+ * memory.  The lines of a call stay together, and those of this worker are in
+ * the order of its calls.
  */
 
 ngx_int_t ngx_mcds_array_append(ngx_mcds_array_t *array, ngx_str_t *lines,
@@ -191,7 +207,10 @@ typedef enum {
 } ngx_mcds_array_edit_e;
 
 
-/* the text is a reference that passes over; NULL: no lines */
+/*
+ * The decision of an edit.  The reference of text passes to the change; NULL:
+ * no lines.
+ */
 
 typedef struct {
     ngx_uint_t              kind;      /* ngx_mcds_array_edit_e */
@@ -201,10 +220,10 @@ typedef struct {
 
 
 /*
- * Decides what a change does, from what there is and, if not NULL, from the
- * lines that others have appended meanwhile.  Returns NGX_MCDS_OK, or what the
- * change is to end with.  May be called several times, when others were
- * faster; only the last one counts.
+ * An edit: decides a change from the content and, if not NULL, from the lines
+ * that other changes of the same round add.  Returns NGX_MCDS_OK, or the code
+ * with which the change ends.  It is called again if the head has changed
+ * meanwhile; only the last decision counts.
  */
 
 typedef ngx_uint_t (*ngx_mcds_array_edit_pt)(void *data,
@@ -213,8 +232,10 @@ typedef ngx_uint_t (*ngx_mcds_array_edit_pt)(void *data,
 
 
 /*
- * As append.  shared: may be done together with others of this kind, does not
- * replace.  size: bytes that data takes, which are bounded for all that waits.
+ * Changes a list.  The handler and the results are those of
+ * ngx_mcds_array_append().  shared: the edit may be combined with other shared
+ * ones, and does not replace all lines.  size is the number of bytes of data,
+ * which count for the limit of waiting changes.
  */
 
 ngx_int_t ngx_mcds_array_change(ngx_mcds_array_t *array, ngx_uint_t shared,
@@ -222,22 +243,30 @@ ngx_int_t ngx_mcds_array_change(ngx_mcds_array_t *array, ngx_uint_t shared,
     void *data);
 
 
-/*
- * Pure functions, for array.c and the unit tests.
- *
- * base, ref: take a line at *pos, if there is one of this kind; NGX_OK or
- * NGX_DECLINED.
- *
- * cut: where a part ends that begins at p: behind the last LF within
- * NGX_MCDS_ARRAY_PART bytes, or the first one.
- *
- * lines: how many there are, the last one may be without LF.
- */
+/* Takes the number after # at *pos.  Returns NGX_DECLINED if there is none. */
 
 ngx_int_t ngx_mcds_array_base(u_char **pos, u_char *last, ngx_uint_t *base);
+
+
+/*
+ * Takes the description of a part at *pos.  Returns NGX_DECLINED if there is
+ * none.
+ */
+
 ngx_int_t ngx_mcds_array_ref(u_char **pos, u_char *last,
     ngx_mcds_array_ref_t *ref);
+
+
+/*
+ * Returns the end of a part that begins at p: after the last LF within
+ * NGX_MCDS_ARRAY_PART bytes, or after the first LF if a line is longer.
+ */
+
 u_char *ngx_mcds_array_cut(u_char *p, u_char *last);
+
+
+/* Returns the number of lines; the last one may lack its LF. */
+
 ngx_uint_t ngx_mcds_array_lines(u_char *p, u_char *last);
 
 

@@ -2,8 +2,8 @@
 /*
  * Copyright (C) mcds authors
  *
- * Reading an array: its head, then its parts.  A part that is missing was
- * taken away by a change, then the head is another one by now, or was lost.
+ * Reading an array: the head, then its parts.  If a part is missing, a change
+ * has removed it, and the head is another one by now, or the part was lost.
  */
 
 
@@ -14,13 +14,13 @@
 #include "ngx_mcds_array_core.h"
 
 
-/* parts that are asked for at once */
+/* the maximum number of parts read at once */
 #define NGX_MCDS_ARRAY_WINDOW     8
 
-/* how often the head is read because parts are missing */
+/* the maximum number of reads of the head because of missing parts */
 #define NGX_MCDS_ARRAY_TRIES      5
 
-/* parts of a head that is to be believed */
+/* the maximum number of parts of a valid head */
 #define NGX_MCDS_ARRAY_REFS       4096
 
 
@@ -213,7 +213,7 @@ ngx_mcds_array_read_parts(ngx_mcds_array_read_t *read)
 
     content = &read->content;
 
-    /* all but the last piece, which is the head's */
+    /* the last piece belongs to the head itself */
 
     while (read->rc == NGX_MCDS_OK
            && read->waiting < NGX_MCDS_ARRAY_WINDOW
@@ -300,7 +300,7 @@ ngx_mcds_array_part(ngx_mcds_array_piece_t *piece, ngx_mcds_result_t *result)
 
     if (result->len != piece->ref.size) {
 
-        /* not what was put there */
+        /* the item is not the part that was written */
 
         read->missing = 1;
         return;

@@ -2,14 +2,14 @@
 /*
  * Copyright (C) mcds authors
  *
- * Writing an array.  What a worker wants to write to one array is done in
- * order, one round after the other, what came meanwhile in one round:
+ * Writing an array.  The writes of a worker to one array are done in order, in
+ * rounds; those that arrive during a round are combined in the next one:
  *
- *    append     append to the head; when that is not stored: add the head;
- *               when it is there: it is too large, so move its lines to a
- *               part, and append again
+ *   append  append to the head; if it does not exist, add the head; if the add
+ *           fails, the head is full: its lines move to a part, and the append
+ *           is repeated
  *
- *    change     see array_change.c
+ *   change  see array_change.c
  */
 
 
@@ -20,19 +20,21 @@
 #include "ngx_mcds_array_core.h"
 
 
-/* arrays that a worker writes to, and bytes of them: far more than fit into
-   what waits to be written */
+/*
+ * the limits of arrays to which a worker writes: their number, and their bytes;
+ * they are beyond the limit of waiting writes
+ */
 #define NGX_MCDS_ARRAY_BUCKETS    256
 #define NGX_MCDS_ARRAYS           1048576
 #define NGX_MCDS_ARRAYS_SIZE      (1024 * 1024 * 1024)
 
-/* what waits to be written by a worker, bytes */
+/* the maximum size of a worker's waiting writes, bytes */
 #define NGX_MCDS_ARRAY_PENDING    (32 * 1024 * 1024)
 
-/* what is appended by one command, bytes */
+/* the maximum size of a combined append, bytes */
 #define NGX_MCDS_ARRAY_BATCH      16384
 
-/* a look at the size of the head is due after so many bytes */
+/* the size of a head is checked about once in so many appended bytes */
 #define NGX_MCDS_ARRAY_LOOK       8192
 
 
@@ -193,7 +195,7 @@ ngx_mcds_array_work(ngx_mcds_array_t *array)
     work->event.data = work;
     work->event.log = ngx_cycle->log;
 
-    /* what comes in this turn goes together */
+    /* writes that come in this turn are combined */
 
     ngx_post_event(&work->event, &ngx_posted_events);
 
@@ -238,7 +240,10 @@ ngx_mcds_array_free_work(ngx_mcds_array_work_t *work)
 }
 
 
-/* the jobs of a round: what can be appended, or what may be changed together */
+/*
+ * Takes the jobs of a round: those that are appended, or those that are changed
+ * together.
+ */
 
 static ngx_uint_t
 ngx_mcds_array_take(ngx_mcds_array_work_t *work)
@@ -406,7 +411,7 @@ ngx_mcds_array_append_handler(void *data, ngx_mcds_result_t *result)
             return;
         }
 
-        /* there is a head: somebody was first to make it, or it is full */
+        /* there is a head: another worker has added one, or the head is full */
 
         ngx_mcds_array_append_send(work, NGX_MCDS_APPEND);
         return;
@@ -429,8 +434,8 @@ ngx_mcds_array_append_handler(void *data, ngx_mcds_result_t *result)
 
 
 /*
- * Nobody is told how large a head has become, so look at it now and then; by
- * chance, so that nothing needs to be kept for each array.
+ * No result shows the size of a head, so the head is read at times: at random,
+ * so that no state is necessary for each array.
  */
 
 static ngx_uint_t
