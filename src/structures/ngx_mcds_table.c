@@ -2,8 +2,8 @@
 /*
  * Copyright (C) mcds authors
  *
- * Changing a table: the elements; the lines of the list; a look whether they
- * agree, and lines again for those that do not.
+ * Changing a table: first the elements, then the lines of the list; then a
+ * check whether both agree, and new lines for those that do not.
  */
 
 
@@ -13,13 +13,18 @@
 #include "ngx_mcds_table.h"
 
 
-/* elements that are asked for at once */
+/* the maximum number of elements that are read at once */
 #define NGX_MCDS_TABLE_WINDOW     128
 
-/* how often lines are put right; others change the same ones meanwhile */
+/*
+ * the maximum number of corrections, while other changes of the same elements
+ * come between
+ */
 #define NGX_MCDS_TABLE_ROUNDS     5
 
-/* an element's end and what its line says may differ by so many seconds */
+/*
+ * the tolerance between the expiry of an element and that in its line, seconds
+ */
 #define NGX_MCDS_TABLE_EXACT      2
 
 
@@ -115,7 +120,7 @@ ngx_mcds_table_step(ngx_mcds_table_change_t *change)
 }
 
 
-/* NGX_OK: an answer is to come */
+/* Returns NGX_OK if an answer is to come. */
 
 static ngx_int_t
 ngx_mcds_table_begin(ngx_mcds_table_change_t *change,
@@ -130,7 +135,7 @@ ngx_mcds_table_begin(ngx_mcds_table_change_t *change,
         return ngx_mcds_table_store(change, item);
     }
 
-    /* what was not changed has no line that could be wrong */
+    /* the line of an unchanged element is not wrong */
 
     if (!item->touched) {
         return NGX_DECLINED;
@@ -211,7 +216,7 @@ ngx_mcds_table_store_handler(void *data, ngx_mcds_result_t *result)
 
     case NGX_MCDS_NOT_FOUND:
 
-        /* it may have gone by itself, and its name not */
+        /* the element may have expired, while its name is still listed */
 
         item->touched = (item->kind == NGX_MCDS_TABLE_DELETE);
         item->listed = 0;

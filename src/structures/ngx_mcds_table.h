@@ -3,17 +3,17 @@
  * Copyright (C) mcds authors
  *
  * A table that all hosts share: names, each with a value.  An element is an
- * item of its own, key:name, so that one get finds it.  The names are kept in
- * a list, an array of the key (ngx_mcds_array.h), in the order in which they
- * changed; the last line of a name holds:
+ * item key:name, so that one get finds it.  The names are in a list, the array
+ * of the key (see ngx_mcds_array.h), in the order of their changes.  The last
+ * line of a name says:
  *
- *     +0 name                 is there
- *     +1763650000 name        is there until then, seconds since the epoch
- *     -name                   is not there
+ *   +0 name             the name exists
+ *   +1763650000 name    the name exists until then, seconds since the epoch
+ *   -name               the name does not exist
  *
- * Who changes an element writes its line behind that, and then looks whether
- * the element still is as the line says, so that of those who change it at
- * the same time the last one puts it right.
+ * A change of an element appends its line afterwards, and then checks whether
+ * the element agrees with the line; so if several clients change an element at
+ * the same time, the last one corrects the list.
  */
 
 
@@ -28,7 +28,7 @@
 #include "ngx_mcds_array.h"
 
 
-/* the longest name and the longest value of an element, bytes */
+/* the maximum lengths of a name and of a value, bytes */
 #define NGX_MCDS_TABLE_NAME       1024
 #define NGX_MCDS_TABLE_VALUE      16384
 
@@ -40,50 +40,62 @@ typedef struct {
 
 
 /*
- * Finds the element of a name, which may have been remembered by this worker
- * for keep milliseconds since it was asked for, as may have been that there
- * is none.  The wait lives in a struct of the caller's, who sets handler and
- * data; all else is zero before the first use.
- *
- * NGX_OK: value is it, until something else is called; NGX_DECLINED: there is
- * none; NGX_AGAIN: the handler will be called once, not from inside of this
- * call, unless it is canceled; NGX_ERROR: out of memory.
- *
- * The handler's rc is NGX_MCDS_OK, NOT_FOUND, or what went wrong.
- *
- * find_cancel: also of a wait that has ended, or not begun.  finding: 1 if the
- * handler is still to be called.
+ * The handler of a lookup.  rc is NGX_MCDS_OK, NOT_FOUND, or the reason of a
+ * failure; value is valid until the handler returns.
  */
 
 typedef void (*ngx_mcds_table_find_pt)(void *data, ngx_uint_t rc,
     ngx_str_t *value);
 
+
+/*
+ * A lookup is a member of a struct of the caller, which sets handler and data;
+ * the other fields are zero before the first use.
+ */
+
 typedef struct {
     ngx_mcds_table_find_pt      handler;
     void                       *data;
 
-    ngx_queue_t                 queue;   /* of table_find.c */
+    ngx_queue_t                 queue;   /* for table_find.c */
 } ngx_mcds_table_wait_t;
+
+
+/*
+ * Looks up the element of a name.  The worker may have remembered the element,
+ * or that there is none, if it was requested less than keep milliseconds ago.
+ * NGX_OK: *value is set, and valid until the next call; NGX_DECLINED: there is
+ * no element; NGX_AGAIN: the handler is called once, not from inside of this
+ * call, unless it is canceled; NGX_ERROR: out of memory.
+ */
 
 ngx_int_t ngx_mcds_table_find(ngx_mcds_table_t *table, ngx_str_t *name,
     ngx_msec_t keep, ngx_str_t *value, ngx_mcds_table_wait_t *wait);
+
+
+/* Cancels a lookup, which may have ended, or not begun. */
+
 void ngx_mcds_table_find_cancel(ngx_mcds_table_wait_t *wait);
 
+/* 1 if the handler is still to be called */
 #define ngx_mcds_table_finding(wait)                                          \
     ((wait)->queue.next != NULL)
 
 
-/* this worker does not remember the name any more */
+/* Makes this worker forget the element of a name. */
 
 void ngx_mcds_table_forget(ngx_mcds_table_t *table, ngx_str_t *name);
 
 
-/*
- * An operation on an element; suffix is room for what stands behind the key.
- * The name has at most NGX_MCDS_TABLE_NAME bytes.
- */
+/* the size of the suffix of an element's key */
 
 #define NGX_MCDS_TABLE_SUFFIX     (1 + NGX_MCDS_TABLE_NAME)
+
+
+/*
+ * Prepares a request for an element.  suffix is a buffer of
+ * NGX_MCDS_TABLE_SUFFIX bytes; the name has at most NGX_MCDS_TABLE_NAME bytes.
+ */
 
 void ngx_mcds_table_request(ngx_mcds_request_t *req, ngx_mcds_table_t *table,
     ngx_str_t *name, u_char *suffix);
@@ -91,9 +103,10 @@ void ngx_mcds_table_request(ngx_mcds_request_t *req, ngx_mcds_table_t *table,
 
 typedef enum {
     NGX_MCDS_TABLE_SET = 0,
-    NGX_MCDS_TABLE_ADD,                /* only if there is none */
+    NGX_MCDS_TABLE_ADD,                /* only if there is no element */
     NGX_MCDS_TABLE_DELETE,
-    NGX_MCDS_TABLE_CHECK               /* is named in the list: is it there? */
+    NGX_MCDS_TABLE_CHECK               /* check whether a listed element
+                                          exists */
 } ngx_mcds_table_kind_e;
 
 
@@ -103,14 +116,13 @@ typedef struct {
     ngx_uint_t                  kind;  /* ngx_mcds_table_kind_e */
     ngx_str_t                   name;
     ngx_str_t                   value;
-    uint32_t                    ttl;   /* seconds, 0: no limit */
-    uint64_t                    cas;   /* SET, DELETE: only this one; 0: any */
+    uint32_t                    ttl;   /* seconds; 0: no expiry */
+    uint64_t                    cas;   /* SET, DELETE: only this item; 0: any */
     int64_t                     expiry;  /* CHECK: as in the list */
 
-    ngx_uint_t                  rc;    /* what became of it; CHECK: whether
-                                          it is there */
+    ngx_uint_t                  rc;    /* the result; CHECK: that of the look */
 
-    ngx_mcds_table_change_t    *change;  /* of table.c, as the rest */
+    ngx_mcds_table_change_t    *change;  /* for table.c, as the fields below */
     ngx_mcds_op_t               op;
     unsigned                    touched:1;
     unsigned                    listed:1;
@@ -119,14 +131,18 @@ typedef struct {
 
 
 /*
- * Changes elements, and the list of names.  The change lives in a struct of the
- * caller's, as the strings and items, until the handler is called, which is
- * once, not from inside of this call, and may free it; all that the caller does
- * not set is zero.  rc is NGX_MCDS_OK when the list was written; the items say
- * the rest.
+ * The handler of a change.  rc is NGX_MCDS_OK if the list was written; the
+ * items have the results of the elements.
  */
 
 typedef void (*ngx_mcds_table_change_pt)(void *data, ngx_uint_t rc);
+
+
+/*
+ * A change of elements is a member of a struct of the caller.  The strings and
+ * items must live until the handler is called, which may free the change.
+ * Fields that the caller does not set are zero.
+ */
 
 struct ngx_mcds_table_change_s {
     ngx_mcds_table_t            table;
@@ -135,7 +151,7 @@ struct ngx_mcds_table_change_s {
     ngx_mcds_table_change_pt    handler;
     void                       *data;
 
-    /* of table.c */
+    /* for table.c */
     ngx_event_t                 event;
     ngx_uint_t                  stage;   /* ngx_mcds_table_stage_e */
     ngx_uint_t                  next;
@@ -143,15 +159,16 @@ struct ngx_mcds_table_change_s {
     ngx_uint_t                  rounds;
 };
 
+
+/*
+ * Changes the elements, and the list of names.  The handler is called once, not
+ * from inside of this call.
+ */
+
 void ngx_mcds_table_change(ngx_mcds_table_change_t *change);
 
 
-/*
- * The list of names.  array: the one of a table.  names: those that are there
- * at the time now, out of the content of that array, in which they lie; to be
- * freed in any case.  NGX_ERROR: out of memory.  compact: writes the list anew
- * without what is of no use any more; the handler may be NULL.
- */
+/* a name of a list, in memory of the list's content */
 
 typedef struct {
     ngx_str_t                   name;
@@ -160,16 +177,42 @@ typedef struct {
     ngx_uint_t                  there;
 } ngx_mcds_table_name_t;
 
+
+/* the names of a list */
+
 typedef struct {
-    ngx_mcds_table_name_t      *name;  /* also those that are not there */
+    ngx_mcds_table_name_t      *name;  /* with names that no longer exist */
     ngx_uint_t                  n;
     ngx_uint_t                  there;
 } ngx_mcds_table_names_t;
 
+
+/* Sets up the array with the names of a table. */
+
 void ngx_mcds_table_array(ngx_mcds_table_t *table, ngx_mcds_array_t *array);
+
+
+/*
+ * Reads the names that exist at the time now, in seconds since the epoch, from
+ * the content of the array.  The strings point into content.
+ * ngx_mcds_table_names_free() must be called in any case.  Returns NGX_ERROR if
+ * out of memory.
+ */
+
 ngx_int_t ngx_mcds_table_names(ngx_mcds_table_names_t *names,
     ngx_mcds_array_content_t *content, time_t now);
+
+
+/* Frees the memory of ngx_mcds_table_names(). */
+
 void ngx_mcds_table_names_free(ngx_mcds_table_names_t *names);
+
+
+/*
+ * Writes the list of names again, without obsolete lines.  The handler may be
+ * NULL.  The results are those of ngx_mcds_array_change().
+ */
+
 ngx_int_t ngx_mcds_table_compact(ngx_mcds_table_t *table,
     ngx_mcds_array_done_pt handler, void *data);
 

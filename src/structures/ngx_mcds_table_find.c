@@ -2,8 +2,8 @@
 /*
  * Copyright (C) mcds authors
  *
- * What this worker remembers of tables: elements, and that there are none.
- * Who asks for one that was asked for already waits for the same answer.
+ * The elements of tables, and missing elements, that this worker remembers.
+ * Lookups of an element that is being read share the read.
  */
 
 
@@ -16,26 +16,26 @@
 
 #define NGX_MCDS_TABLE_BUCKETS    16384
 
-/* what a worker remembers: elements, and bytes of them */
+/* the limits of remembered elements: their number, and their bytes */
 #define NGX_MCDS_TABLE_MEMORIES   65536
 #define NGX_MCDS_TABLE_MEMORY     (16 * 1024 * 1024)
 
-/* with those that are asked for, of which there are never so many */
+/* the limits with elements that are being read, which are never reached */
 #define NGX_MCDS_TABLE_ALL        1048576
 #define NGX_MCDS_TABLE_ALL_MEMORY (1024 * 1024 * 1024)
 
-/* longer values are not remembered; bytes */
+/* longer values are not remembered, bytes */
 #define NGX_MCDS_TABLE_SHORT      4096
 
 
 typedef struct {
-    ngx_mcds_index_node_t       node;      /* its key is the element's name;
-                                              busy while it is asked for */
+    ngx_mcds_index_node_t       node;      /* key: the name of the element; busy
+                                              during a read */
     ngx_queue_t                 waits;
     ngx_mcds_op_t               op;
-    ngx_str_t                   table;     /* its key */
+    ngx_str_t                   table;     /* key of the table */
     ngx_msec_t                  asked;
-    ngx_mcds_value_t           *value;     /* NULL: there is none */
+    ngx_mcds_value_t           *value;     /* NULL: there is no element */
     unsigned                    asking:1;
     unsigned                    forget:1;
 } ngx_mcds_table_memory_t;
@@ -142,7 +142,7 @@ ngx_mcds_table_forget(ngx_mcds_table_t *table, ngx_str_t *name)
 
     if (memory->asking) {
 
-        /* the answer may be an old one */
+        /* the reply may have the old value */
 
         memory->forget = 1;
         return;
@@ -152,7 +152,10 @@ ngx_mcds_table_forget(ngx_mcds_table_t *table, ngx_str_t *name)
 }
 
 
-/* the newest of a name: one that is to be forgotten may be there, too */
+/*
+ * Returns the newest memory of a name; an older one, which is to be forgotten,
+ * may exist, too.
+ */
 
 static ngx_mcds_table_memory_t *
 ngx_mcds_table_memory(ngx_mcds_table_t *table, ngx_str_t *name, uint32_t hash)

@@ -13,11 +13,16 @@
 #include "ngx_mcds_hash.h"
 
 
-/* a list is written anew when it has more than twice the lines that are of
-   use, and so many */
+/*
+ * a list is compacted when it has more than twice as many lines as names, plus
+ * this number
+ */
 #define NGX_MCDS_TABLE_SPARE      2048
 
-/* who is later than others by so many seconds still finds a name */
+/*
+ * a name is kept for this time after its expiry, for hosts with late clocks,
+ * seconds
+ */
 #define NGX_MCDS_TABLE_SKEW       60
 
 
@@ -88,7 +93,7 @@ ngx_mcds_table_names(ngx_mcds_table_names_t *names,
             name.there = 0;
         }
 
-        /* a slot holds the place of a name, from 1 on */
+        /* a slot has the index of a name + 1 */
 
         for (i = name.hash & (size - 1);
              slots[i];
@@ -179,7 +184,7 @@ ngx_mcds_table_line(ngx_str_t *line, ngx_mcds_table_name_t *name)
 }
 
 
-/* called now and then when names were added */
+/* Called at times when names were added. */
 
 static void
 ngx_mcds_table_grown(ngx_mcds_array_t *array, ngx_uint_t lines,
