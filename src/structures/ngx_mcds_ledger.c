@@ -2,12 +2,12 @@
 /*
  * Copyright (C) mcds authors
  *
- *   ledger | known, in sets of 8 | heads | slots
+ *   ledger | known numbers, in sets of 8 | heads | slots
  *
- * A known number has its place in one set; the one that was not learned for
- * the longest time makes room.  Sums are in chains of slots from their heads
- * on; the rest of a long key is in further slots.  Numbers of slots stand for
- * pointers, 0 for none.
+ * A known number has its place in one set; the number that was learned the
+ * longest time ago makes room.  Sums are in chains of slots, which begin at a
+ * head; the rest of a long key is in further slots.  Slots refer to each other
+ * by their numbers, 0 for none.
  */
 
 
@@ -25,14 +25,16 @@
 
 #define NGX_MCDS_LEDGER_SLOT      128
 
-/* slots to look at while the mutex is held */
+/* the number of slots examined while the mutex is held */
 #define NGX_MCDS_LEDGER_STEP      256
 
-/* an account may go to another one after so many generations */
+/* after so many generations an unused account may be replaced */
 #define NGX_MCDS_LEDGER_OLD       16
 
-/* milliseconds: how long an answer may have been under way, clocks of workers
-   included, and after how long an owner is given up */
+/*
+ * the maximum delay of a reply, with the differences of the workers' clocks;
+ * and the time after which an owner is considered dead; ms
+ */
 #define NGX_MCDS_LEDGER_LATE      1000
 #define NGX_MCDS_LEDGER_DEAD      5000
 
@@ -45,20 +47,20 @@ typedef struct {
 
 
 typedef struct {
-    uint32_t                  next;       /* in the chain, or of free ones */
-    uint32_t                  more;       /* where the key goes on */
+    uint32_t                  next;       /* in the chain, or of free slots */
+    uint32_t                  more;       /* slot with the rest of the key */
     u_char                    account;    /* 0: free, or the rest of a key */
     u_char                    flags;
     uint16_t                  len;        /* of the whole key */
     uint32_t                  ttl;
 
     uint64_t                  id;
-    int64_t                   total;      /* ever added */
+    int64_t                   total;      /* of all additions */
 
     union {
         struct {
-            int64_t           marked;     /* of that in the batch */
-            int64_t           posted;     /* and acknowledged */
+            int64_t           marked;     /* total when marked for the batch */
+            int64_t           posted;     /* total that is acknowledged */
             uint64_t          batch;
         } post;
 
@@ -75,7 +77,7 @@ typedef struct {
 #define NGX_MCDS_LEDGER_INLINE                                                \
     (NGX_MCDS_LEDGER_SLOT - offsetof(ngx_mcds_slot_t, key))
 
-/* the rest of a key begins behind the account */
+/* the rest of a key begins after the field "account" */
 #define NGX_MCDS_LEDGER_REST                                                  \
     (NGX_MCDS_LEDGER_SLOT - offsetof(ngx_mcds_slot_t, account) - 1)
 
@@ -84,7 +86,7 @@ struct ngx_mcds_ledger_s {
     ngx_shmtx_t              *mutex;
     uint64_t                  secret[2];
     u_char                    name[NGX_MCDS_LEDGER_ID];
-    uint64_t                  sequence;   /* of batches */
+    uint64_t                  sequence;   /* number of the last batch */
 
     ngx_mcds_known_t         *known;
     ngx_uint_t                nsets;
@@ -92,12 +94,12 @@ struct ngx_mcds_ledger_s {
     uint32_t                 *heads;
     ngx_uint_t                nheads;     /* a power of two */
 
-    u_char                   *slots;      /* from 1 on */
+    u_char                   *slots;      /* slot 0 is not used */
     ngx_uint_t                nslots;
     ngx_uint_t                nfree;
     uint32_t                  free;
 
-    /* from 1 on */
+    /* account 0 is not used */
     ngx_mcds_account_t        accounts[NGX_MCDS_LEDGER_ACCOUNTS + 1];
 };
 
@@ -156,8 +158,6 @@ ngx_mcds_ledger_init(u_char *addr, size_t size, ngx_shmtx_t *mutex)
 
     p += ledger->nsets * NGX_MCDS_LEDGER_WAYS * sizeof(ngx_mcds_known_t);
 
-    /* slot 0 is not used */
-
     n = (end - p) / (NGX_MCDS_LEDGER_SLOT + sizeof(uint32_t));
 
     if (ledger->nsets == 0 || n < 10) {
@@ -202,7 +202,7 @@ ngx_mcds_ledger_seed(ngx_mcds_ledger_t *ledger)
         (void) ngx_close_file(fd);
     }
 
-    /* not without anything, should there be no such device */
+    /* some entropy even without this device */
 
     ngx_gettimeofday(&tv);
 
@@ -217,7 +217,7 @@ ngx_mcds_ledger_seed(ngx_mcds_ledger_t *ledger)
 }
 
 
-/* walks all chains: a slot that is in none is free */
+/* A slot is free unless it is in a chain. */
 
 void
 ngx_mcds_ledger_sweep(ngx_mcds_ledger_t *ledger)
@@ -440,7 +440,7 @@ ngx_mcds_ledger_lower(ngx_mcds_ledger_t *ledger, uint64_t id, uint64_t value)
 }
 
 
-/* that of the id, or the one that it may take the place of */
+/* Returns the known number of the id, or the one that it may replace. */
 
 static ngx_mcds_known_t *
 ngx_mcds_ledger_find_known(ngx_mcds_ledger_t *ledger, uint64_t id)
@@ -499,7 +499,7 @@ ngx_mcds_ledger_add(ngx_mcds_ledger_t *ledger, ngx_mcds_account_t *account,
             account->since = ngx_current_msec;
         }
 
-        /* so that nobody overlooks it */
+        /* first, so that the account is never clean with a sum in it */
 
         account->added++;
         ngx_memory_barrier();
@@ -512,7 +512,8 @@ ngx_mcds_ledger_add(ngx_mcds_ledger_t *ledger, ngx_mcds_account_t *account,
 
     if (slot && item->flags) {
         slot->u.take.initial = item->initial;
-        slot->flags = item->flags;    /* "since" is no posted number then */
+        slot->flags = item->flags;    /* "since" must not be read as the field
+                                         "posted" then */
         ngx_memory_barrier();
 
         slot->u.take.since = ngx_time();
@@ -632,7 +633,9 @@ ngx_mcds_ledger_create(ngx_mcds_ledger_t *ledger, ngx_uint_t account,
 }
 
 
-/* there are nfree ones, or more if a worker was killed here */
+/*
+ * There are nfree free slots, or more if a worker was killed in this function.
+ */
 
 static uint32_t
 ngx_mcds_ledger_alloc(ngx_mcds_ledger_t *ledger)
@@ -682,7 +685,7 @@ ngx_mcds_ledger_remove(ngx_mcds_ledger_t *ledger, uint32_t n)
     {
         if (*link == 0) {
 
-            /* a worker was killed before it was in the chain */
+            /* a worker was killed before the slot was in the chain */
 
             slot->account = 0;
             return;
@@ -804,7 +807,7 @@ ngx_mcds_ledger_take(ngx_mcds_ledger_t *ledger, ngx_mcds_account_t *account,
 
         ngx_mcds_ledger_remove(ledger, i);
 
-        /* what would have ended by now need not be made */
+        /* a counter that would have expired by now need not be created */
 
         if (item->ttl && passed >= (time_t) item->ttl) {
             continue;
@@ -852,7 +855,10 @@ ngx_mcds_ledger_mark(ngx_mcds_ledger_t *ledger, ngx_mcds_account_t *account,
             continue;
         }
 
-        /* a batch that is not open any more was acknowledged half */
+        /*
+         * the acknowledgment of a batch that is not open any more was
+         * interrupted
+         */
 
         if (fresh && slot->u.post.batch != account->batch) {
             slot->u.post.batch = account->batch;

@@ -2,14 +2,14 @@
 /*
  * Copyright (C) mcds authors
  *
- * What a host remembers of its counters, in memory that all of its workers
- * share and that outlives them: the last known numbers, so that a counter
- * which memcached has lost goes on from there; and sums that have not reached
- * their destination yet.
+ * The data that a host remembers about its counters, in memory that all workers
+ * share and that outlives them: known numbers, from which a counter continues
+ * that memcached has lost, and sums that have not reached their destination
+ * yet.
  *
- * A worker may be killed at any time, also in the middle of a change: there
- * are no pointers, each change becomes visible by one store, and what may be
- * left over by it is found by ngx_mcds_ledger_sweep().
+ * A worker may be killed at any time, even during a change.  So the ledger has
+ * no pointers, each change becomes visible by a single store, and
+ * ngx_mcds_ledger_sweep() finds slots that a killed worker has left over.
  */
 
 
@@ -21,7 +21,7 @@
 #include <ngx_core.h>
 
 
-/* a key that is longer is not kept; bytes */
+/* the maximum length of a key, bytes; longer keys are not kept */
 #define NGX_MCDS_LEDGER_KEY       1024
 
 #define NGX_MCDS_LEDGER_NAME      80
@@ -32,37 +32,38 @@ typedef struct ngx_mcds_ledger_s  ngx_mcds_ledger_t;
 
 
 typedef enum {
-    NGX_MCDS_LEDGER_BUFFER = 1,        /* of a pool; for take() */
-    NGX_MCDS_LEDGER_POST               /* for mark() */
+    NGX_MCDS_LEDGER_BUFFER = 1,        /* of a pool, for
+                                          ngx_mcds_ledger_take() */
+    NGX_MCDS_LEDGER_POST               /* for ngx_mcds_ledger_mark() */
 } ngx_mcds_ledger_kind_e;
 
 
 /* a destination of sums, in shared memory */
 
 typedef struct {
-    ngx_uint_t          kind;          /* 0: no account */
+    ngx_uint_t          kind;          /* 0: unused */
     size_t              len;
     u_char              name[NGX_MCDS_LEDGER_NAME];
     ngx_uint_t          generation;    /* of the configuration that uses it */
 
-    uint64_t            added;         /* how often something was, */
-    uint64_t            clean;         /* and when nothing was left */
-    uint64_t            lost;          /* what found no room, */
-    uint64_t            said;          /* and was logged, */
-    ngx_msec_t          told;          /* then */
+    uint64_t            added;         /* number of additions */
+    uint64_t            clean;         /* "added" when the account was empty */
+    uint64_t            lost;          /* sum that found no room */
+    uint64_t            said;          /* part of lost that was logged */
+    ngx_msec_t          told;          /* ...  at this time */
 
-    ngx_msec_t          since;         /* there is something */
-    ngx_msec_t          retry;         /* not earlier */
-    ngx_msec_t          delay;         /* of the next retry; 0: it was well */
+    ngx_msec_t          since;         /* it is not empty since then */
+    ngx_msec_t          retry;         /* no attempt before */
+    ngx_msec_t          delay;         /* of the next attempt; 0: no failure */
 
-    /* of batches */
+    /* for batches */
     uint64_t            batch;         /* marked and not acknowledged, or 0 */
-    ngx_pid_t           owner;         /* who works on it, or 0 */
-    ngx_msec_t          alive;         /* the owner was, then */
+    ngx_pid_t           owner;         /* the process that sends, or 0 */
+    ngx_msec_t          alive;         /* last sign of life of the owner */
 } ngx_mcds_account_t;
 
 
-/* whether something has been added since all was taken or acknowledged */
+/* 1 if sums were added since the account was empty */
 #define ngx_mcds_account_dirty(account)  ((account)->added != (account)->clean)
 
 
@@ -70,109 +71,172 @@ typedef struct {
     ngx_str_t           key;
     int64_t             delta;
 
-    /* of those that are taken */
+    /* for ngx_mcds_ledger_take() */
     uint64_t            initial;
-    uint32_t            ttl;           /* left of it, 0: for ever */
-    ngx_uint_t          flags;         /* the caller's, up to 255 */
+    uint32_t            ttl;           /* remaining seconds; 0: no expiry */
+    ngx_uint_t          flags;         /* of the caller, up to 255 */
 } ngx_mcds_ledger_item_t;
 
 
-/* that of this process, or NULL */
+/* the ledger of this host, or NULL */
 extern ngx_mcds_ledger_t  *ngx_mcds_ledger;
 
 
 /*
- * init: makes a ledger of memory that holds zeros; NULL if it is too small.
- * All that follows locks the mutex.
- *
- * sweep: frees what belongs to nobody because a worker was killed.
- *
- * account: that of the kind and name, made if there is none; NULL if there
- * are too many.  generation: that of the caller's configuration, which grows.
+ * Creates a ledger in zeroed memory.  Returns NULL if the memory is too small.
+ * The other functions lock the mutex.
  */
 
 ngx_mcds_ledger_t *ngx_mcds_ledger_init(u_char *addr, size_t size,
     ngx_shmtx_t *mutex);
+
+
+/* Frees the slots that belong to no account since a worker was killed. */
+
 void ngx_mcds_ledger_sweep(ngx_mcds_ledger_t *ledger);
+
+
+/*
+ * Returns the account of this kind and name, which is created if necessary.
+ * Returns NULL if there are too many accounts.  generation is that of the
+ * caller's configuration, and grows.
+ */
+
 ngx_mcds_account_t *ngx_mcds_ledger_account(ngx_mcds_ledger_t *ledger,
     ngx_uint_t kind, ngx_str_t *name, ngx_uint_t generation);
 
 
-/*
- * Numbers.  id: of a counter, never 0.  known: what it had at least, 0 when
- * nothing is known.  heard: the same, and how many milliseconds ago that was
- * learned.  learn: it had that value, in answer to what was sent at
- * that time; lower ones than the known are answers that came late, or, if
- * they were asked for later, the counter was lowered.  lower: it was lowered to
- * that value, for sure.
- */
+/* Returns the id of a counter, which is never 0. */
 
 uint64_t ngx_mcds_ledger_id(ngx_mcds_ledger_t *ledger, ngx_str_t *pool,
     ngx_str_t *key);
+
+
+/* Returns the number that a counter had at least; 0: unknown. */
+
 uint64_t ngx_mcds_ledger_known(ngx_mcds_ledger_t *ledger, uint64_t id);
+
+
+/*
+ * Returns the known number of a counter, and in *age the milliseconds since it
+ * was learned.
+ */
+
 uint64_t ngx_mcds_ledger_heard(ngx_mcds_ledger_t *ledger, uint64_t id,
     ngx_msec_t *age);
+
+
+/*
+ * Learns the number of a counter from a result whose command was sent at this
+ * time.  A number below the known one comes from a late reply and is ignored
+ * or, if the command was sent later, shows that the counter was lowered.
+ */
+
 void ngx_mcds_ledger_learn(ngx_mcds_ledger_t *ledger, uint64_t id,
     uint64_t value, ngx_msec_t sent);
+
+
+/* Learns that a counter was certainly lowered to this number. */
+
 void ngx_mcds_ledger_lower(ngx_mcds_ledger_t *ledger, uint64_t id,
     uint64_t value);
 
 
 /*
- * Sums.  add: NGX_OK, or NGX_BUSY when there is no room or the key is too
- * long (account->lost grows).  crowded: less than a quarter of the room is
- * left.  left: the sum of what an account holds, without signs.  forget: the
- * same at the very end, after which there is no such account; all: of all
- * that are still there.
+ * Adds a sum to an account.  Returns NGX_BUSY, and increases account->lost, if
+ * there is no room or the key is too long.
  */
 
 ngx_int_t ngx_mcds_ledger_add(ngx_mcds_ledger_t *ledger,
     ngx_mcds_account_t *account, ngx_mcds_ledger_item_t *item);
+
+
+/* Returns 1 if less than a quarter of the slots are free. */
+
 ngx_uint_t ngx_mcds_ledger_crowded(ngx_mcds_ledger_t *ledger);
+
+
+/* Returns the sum of all absolute values in an account. */
+
 uint64_t ngx_mcds_ledger_left(ngx_mcds_ledger_t *ledger,
     ngx_mcds_account_t *account);
+
+
+/*
+ * Returns the sum of all absolute values in an account, and removes the
+ * account.
+ */
+
 uint64_t ngx_mcds_ledger_forget(ngx_mcds_ledger_t *ledger,
     ngx_mcds_account_t *account);
+
+
+/* Removes all accounts, and returns their sum. */
+
 uint64_t ngx_mcds_ledger_forget_all(ngx_mcds_ledger_t *ledger);
 
 
 /*
- * Go through an account from *cursor on, which is 0 in the beginning.  buf has
- * room for NGX_MCDS_LEDGER_KEY bytes, in which item->key is.  NGX_OK: here is
- * one; NGX_AGAIN: none so far, call again; NGX_DONE: this was all.
- *
- * take: it is not in the ledger any more.  mark: it belongs to account->batch;
- * fresh: those that are in no batch are put into it, otherwise only those that
- * are in it already are shown.
+ * Takes the next sum of an account out of the ledger.  *cursor is 0 at the
+ * start; buf has room for NGX_MCDS_LEDGER_KEY bytes, and gets the key of item.
+ * NGX_OK: *item is set; NGX_AGAIN: no sum so far, call again; NGX_DONE: there
+ * are no more.
  */
 
 ngx_int_t ngx_mcds_ledger_take(ngx_mcds_ledger_t *ledger,
     ngx_mcds_account_t *account, ngx_uint_t *cursor,
     ngx_mcds_ledger_item_t *item, u_char *buf);
+
+
+/*
+ * Returns the next sum that belongs to account->batch, with the parameters and
+ * results of ngx_mcds_ledger_take().  With fresh, sums without a batch are put
+ * into this batch; otherwise only the sums that are in the batch already are
+ * returned.
+ */
+
 ngx_int_t ngx_mcds_ledger_mark(ngx_mcds_ledger_t *ledger,
     ngx_mcds_account_t *account, ngx_uint_t fresh, ngx_uint_t *cursor,
     ngx_mcds_ledger_item_t *item, u_char *buf);
 
 
 /*
- * Batches.  own: 1 if this process may work on the account, alone; it has to
- * say so again within 5 seconds.  disown: it does not any more.  open: begins
- * a batch, if there is none; 1 if it is new.  ack: what was marked for this
- * batch has arrived.  check: account->clean, if there is nothing left.
- *
- * batch_name: the batch in NGX_MCDS_LEDGER_ID * 2 + 1 + NGX_INT64_LEN bytes
- * at most, unique in the world; returns its end.
+ * Returns 1 if this process may send the sums of an account, exclusively.  The
+ * call must be repeated within 5 seconds.
  */
 
 ngx_uint_t ngx_mcds_ledger_own(ngx_mcds_ledger_t *ledger,
     ngx_mcds_account_t *account);
+
+
+/* Gives up the exclusive right to an account. */
+
 void ngx_mcds_ledger_disown(ngx_mcds_account_t *account);
+
+
+/* Starts a batch, unless there is one.  Returns 1 if the batch is new. */
+
 ngx_uint_t ngx_mcds_ledger_open(ngx_mcds_ledger_t *ledger,
     ngx_mcds_account_t *account);
+
+
+/* Acknowledges a batch: the sums marked for it have arrived. */
+
 void ngx_mcds_ledger_ack(ngx_mcds_ledger_t *ledger,
     ngx_mcds_account_t *account, uint64_t batch);
+
+
+/* Marks an account as clean if nothing is left. */
+
 void ngx_mcds_ledger_check(ngx_mcds_ledger_t *ledger,
     ngx_mcds_account_t *account);
+
+
+/*
+ * Writes the name of a batch, at most NGX_MCDS_LEDGER_ID * 2 + 1 +
+ * NGX_INT64_LEN bytes, which is unique worldwide.  Returns its end.
+ */
+
 u_char *ngx_mcds_ledger_batch_name(ngx_mcds_ledger_t *ledger, uint64_t batch,
     u_char *p);
 
