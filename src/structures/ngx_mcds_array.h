@@ -112,7 +112,7 @@ typedef struct {
 
 /*
  * The handler of a read.  With NGX_MCDS_OK, content is the list, which may be
- * empty; it is valid until the handler returns.  To keep a value for longer,
+ * empty, and is valid until the handler returns.  To keep a value for longer,
  * the handler takes a reference.  With any other rc, such as
  * NGX_MCDS_TOO_LARGE, content is NULL.
  */
@@ -135,7 +135,7 @@ struct ngx_mcds_array_read_s {
 
     /* for array_read.c */
     unsigned                  missing:1; /* parts are missing */
-    unsigned                  known:1;   /* ...  and were in this head before */
+    unsigned                  known:1;   /* ... and were in this head before */
     ngx_mcds_op_t             op;        /* for the head */
     ngx_mcds_array_content_t  content;
     ngx_uint_t                next;      /* the next piece to read */
@@ -179,8 +179,8 @@ ngx_int_t ngx_mcds_array_next(ngx_mcds_array_content_t *content,
 
 typedef struct {
     ngx_uint_t              rc;
-    ngx_uint_t              found;     /* there is a head, with */
-    uint64_t                cas;       /* 0: unknown */
+    ngx_uint_t              found;     /* there is a head */
+    uint64_t                cas;       /* of the head; 0: unknown */
     uint32_t                crc;
 } ngx_mcds_array_done_t;
 
@@ -189,11 +189,11 @@ typedef void (*ngx_mcds_array_done_pt)(void *data,
 
 
 /*
- * Appends lines, each with an LF; they are copied.  The handler may be NULL;
- * otherwise it is called once, not from inside of this call, unless the result
- * is an error.  NGX_BUSY: too much is waiting to be written; NGX_ERROR: out of
- * memory.  The lines of a call stay together, and those of this worker are in
- * the order of its calls.
+ * Appends lines, each with an LF, which are copied.  The handler, which may be
+ * NULL, is called once, not from inside of this call.  With NGX_BUSY, too much
+ * is waiting to be written, and NGX_ERROR, out of memory, no handler is called.
+ * The lines of a call stay together, and those of this worker are in the order
+ * of its calls.
  */
 
 ngx_int_t ngx_mcds_array_append(ngx_mcds_array_t *array, ngx_str_t *lines,
@@ -222,7 +222,7 @@ typedef struct {
 /*
  * An edit: decides a change from the content and, if not NULL, from the lines
  * that other changes of the same round add.  Returns NGX_MCDS_OK, or the code
- * with which the change ends.  It is called again if the head has changed
+ * with which the change ends.  The edit is called again if the head has changed
  * meanwhile; only the last decision counts.
  */
 

@@ -31,10 +31,7 @@
 /* after so many generations an unused account may be replaced */
 #define NGX_MCDS_LEDGER_OLD       16
 
-/*
- * the maximum delay of a reply, with the differences of the workers' clocks;
- * and the time after which an owner is considered dead; ms
- */
+/* the longest delay of a reply, and until an owner counts as dead; ms */
 #define NGX_MCDS_LEDGER_LATE      1000
 #define NGX_MCDS_LEDGER_DEAD      5000
 
@@ -512,8 +509,7 @@ ngx_mcds_ledger_add(ngx_mcds_ledger_t *ledger, ngx_mcds_account_t *account,
 
     if (slot && item->flags) {
         slot->u.take.initial = item->initial;
-        slot->flags = item->flags;    /* "since" must not be read as the field
-                                         "posted" then */
+        slot->flags = item->flags;    /* u is not "post" any more */
         ngx_memory_barrier();
 
         slot->u.take.since = ngx_time();
@@ -633,9 +629,7 @@ ngx_mcds_ledger_create(ngx_mcds_ledger_t *ledger, ngx_uint_t account,
 }
 
 
-/*
- * There are nfree free slots, or more if a worker was killed in this function.
- */
+/* nfree slots are free, or more if a worker was killed in this function */
 
 static uint32_t
 ngx_mcds_ledger_alloc(ngx_mcds_ledger_t *ledger)
@@ -855,10 +849,7 @@ ngx_mcds_ledger_mark(ngx_mcds_ledger_t *ledger, ngx_mcds_account_t *account,
             continue;
         }
 
-        /*
-         * the acknowledgment of a batch that is not open any more was
-         * interrupted
-         */
+        /* the acknowledgment of a closed batch was interrupted */
 
         if (fresh && slot->u.post.batch != account->batch) {
             slot->u.post.batch = account->batch;

@@ -50,7 +50,7 @@ typedef struct {
     uint64_t            clean;         /* "added" when the account was empty */
     uint64_t            lost;          /* sum that found no room */
     uint64_t            said;          /* part of lost that was logged */
-    ngx_msec_t          told;          /* ...  at this time */
+    ngx_msec_t          told;          /* ... at this time */
 
     ngx_msec_t          since;         /* it is not empty since then */
     ngx_msec_t          retry;         /* no attempt before */

@@ -71,7 +71,7 @@ struct ngx_mcds_log_writer_s {
     ngx_msec_t              give_up;
 
     unsigned                busy:1;     /* the first frame is being sent */
-    unsigned                added:1;    /* ...  to an item that exists */
+    unsigned                added:1;    /* ... to an item that exists */
     unsigned                crowded:1;  /* the next item is to be used */
     unsigned                failing:1;
     unsigned                silent:1;   /* a message was logged */
@@ -215,7 +215,7 @@ ngx_mcds_log_room(ngx_mcds_log_writer_t *writer, uint64_t chunk, size_t len)
             return frame;
         }
 
-        /* a frame can leave if it is full, or its chunk is over */
+        /* a frame that is full, or whose chunk is over, can leave */
 
         if (!writer->busy && !writer->failing) {
             ngx_mcds_log_wait(writer, 1);
@@ -425,7 +425,7 @@ ngx_mcds_log_put_frame(ngx_mcds_log_writer_t *writer,
 }
 
 
-/* Ends the first frame of a put and, if it has failed, the rest of the put. */
+/* Ends the first frame of a put and, after a failure, the rest of the put. */
 
 static void
 ngx_mcds_log_put_done(ngx_mcds_log_writer_t *writer, ngx_uint_t rc)
@@ -919,7 +919,7 @@ ngx_mcds_log_done(ngx_mcds_log_writer_t *writer, ngx_uint_t rc)
 }
 
 
-/* Sets the timer, unless it expires earlier. */
+/* Sets the timer, unless the timer expires earlier. */
 
 static void
 ngx_mcds_log_wait(ngx_mcds_log_writer_t *writer, ngx_msec_t wait)

@@ -2,8 +2,8 @@
 /*
  * Copyright (C) mcds authors
  *
- * Memory that is kept for the next values: it is used again, nothing overlaps,
- * the sum is bounded, and what is not used any longer is freed.
+ * Memory that is kept for the next values: it is used again, blocks do not
+ * overlap, the sum is bounded, and memory that is no longer used is freed.
  */
 
 
@@ -120,7 +120,7 @@ test_again(void)
 }
 
 
-/* the sanitizer sees a byte too few */
+/* A sanitizer sees a block that is one byte too short. */
 
 static void
 test_sizes(void)
@@ -203,7 +203,7 @@ test_age(void)
         ngx_mcds_spare_free(p[i], 8192);
     }
 
-    /* two of them are in use all the time */
+    /* two of the blocks are in use all the time */
 
     for (n = 0; n < 5; n++) {
         ngx_current_msec += NGX_MCDS_SPARE_AGE / 4;
