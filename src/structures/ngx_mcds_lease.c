@@ -25,7 +25,7 @@ static void ngx_mcds_lease_dropped(void *data, ngx_mcds_result_t *result);
 
 static ngx_str_t  ngx_mcds_lease_suffix = ngx_string(NGX_MCDS_LEASE_SUFFIX);
 
-/* of this worker: all of its locks, and what its tokens begin with */
+/* the leases of this worker, and the first half of its tokens */
 
 static ngx_queue_t  ngx_mcds_leases;
 static ngx_pid_t    ngx_mcds_lease_pid;
@@ -207,7 +207,7 @@ ngx_mcds_lease_owner(ngx_mcds_lease_t *lease)
 }
 
 
-/* 0: it is no token */
+/* Returns 0 if the text is not a token. */
 
 static uint64_t
 ngx_mcds_lease_owner_of(u_char *token, size_t len)
@@ -242,7 +242,7 @@ ngx_mcds_lease_owner_of(u_char *token, size_t len)
 }
 
 
-/* the first half tells the worker */
+/* The first half of a token identifies the worker. */
 
 static void
 ngx_mcds_lease_token(u_char *token)
@@ -290,7 +290,7 @@ ngx_mcds_lease_acquired(void *data, ngx_mcds_result_t *result)
 
     if (!(result->has & NGX_MCDS_CAS) || result->cas == 0) {
 
-        /* memcached -C: "md" would delete the lock of anybody */
+        /* memcached -C: "md" would delete the lease of any owner */
 
         ngx_log_error(NGX_LOG_ERR, ngx_cycle->log, 0,
                       "memcached gives no CAS in pool \"%V\", "
@@ -309,8 +309,6 @@ ngx_mcds_lease_acquired(void *data, ngx_mcds_result_t *result)
     lease->handler(lease->data, lease, NGX_MCDS_OK);
 }
 
-
-/* for another time to live, counted from when the command was sent */
 
 void
 ngx_mcds_lease_held(ngx_mcds_lease_t *lease, uint64_t cas)
@@ -367,7 +365,7 @@ ngx_mcds_lease_written(void *data, ngx_mcds_result_t *result)
         return;
     }
 
-    /* the item has the old text or the new one, if it is still ours */
+    /* the item has the old or the new text, if the lease is still held */
 
     if (rc == NGX_MCDS_EXISTS || rc == NGX_MCDS_NOT_FOUND) {
         lease->cas = 0;
@@ -400,7 +398,7 @@ ngx_mcds_lease_look(ngx_mcds_lease_t *lease, ngx_mcds_handler_pt handler)
 }
 
 
-/* somebody else has it, or it only seems so */
+/* Another owner has the lease, or only seems so. */
 
 static void
 ngx_mcds_lease_looked(void *data, ngx_mcds_result_t *result)
@@ -459,7 +457,7 @@ ngx_mcds_lease_taken(void *data, ngx_mcds_result_t *result)
 }
 
 
-/* a token of this worker's that no lock of it has */
+/* Returns 1 for a token of this worker that none of its leases has. */
 
 static ngx_uint_t
 ngx_mcds_lease_orphan(u_char *data, size_t len)
@@ -503,7 +501,7 @@ ngx_mcds_lease_give_up(ngx_mcds_lease_t *lease)
 
     if (lease->unsure && !lease->keep) {
 
-        /* by that CAS it may not be found */
+        /* the CAS may have changed, so the item must be looked up */
 
         ngx_mcds_lease_doubt(lease);
         return;
@@ -524,7 +522,7 @@ ngx_mcds_lease_dropped(void *data, ngx_mcds_result_t *result)
 {
     ngx_mcds_lease_t *lease = data;
 
-    /* nobody else waits for as long as for what is open to all */
+    /* other programs cannot know that an open lease was released */
 
     if (lease->open && !ngx_mcds_answered(result->rc)) {
         ngx_mcds_lease_doubt(lease);
@@ -566,7 +564,9 @@ ngx_mcds_lease_submit(ngx_mcds_lease_t *lease, ngx_uint_t verb, uint32_t ttl,
 
     if (lease->cas) {
 
-        /* between two commands of an operation it must not change hands */
+        /*
+         * the lease must not change hands between two commands of an operation
+         */
 
         req.within = ngx_max(ngx_mcds_lease_sure(lease), 1);
     }
@@ -592,7 +592,7 @@ ngx_mcds_lease_send(ngx_mcds_lease_t *lease, ngx_mcds_request_t *req,
     req->single = 1;
     req->page = lease->page;
 
-    /* what is open is where other programs find it, and nowhere else */
+    /* other programs find an open lease only under its own key and server */
 
     if (!lease->open) {
         req->suffix = ngx_mcds_lease_suffix;

@@ -2,8 +2,8 @@
 /*
  * Copyright (C) mcds authors
  *
- * Inside of a lock: ngx_mcds_lease.c takes it and gives it up,
- * ngx_mcds_lease_keep.c looks after it meanwhile.
+ * The parts of a lease: ngx_mcds_lease.c takes and releases a lease,
+ * ngx_mcds_lease_keep.c extends one that is held.
  */
 
 
@@ -19,72 +19,99 @@
 
 #define NGX_MCDS_TOKEN            16
 
-/* "kept", a step and milliseconds since the epoch */
+/* the maximum length of "kept", a step and milliseconds since the epoch */
 #define NGX_MCDS_KEPT_LEN         (sizeof(NGX_MCDS_LEASE_KEPT) + 3             \
                                    + 2 * NGX_INT64_LEN)
 
 
 struct ngx_mcds_lease_s {
-    ngx_queue_t          queue;        /* of this worker's */
+    ngx_queue_t          queue;        /* of this worker */
     ngx_mcds_pool_t     *pool;
     ngx_mcds_lease_pt    handler;
     void                *data;
     ngx_mcds_op_t        op;
-    ngx_event_t          timer;        /* extends */
+    ngx_event_t          timer;        /* extends the lease */
     uint64_t             cas;
-    ngx_msec_t           sent;         /* when a time to live began */
-    ngx_msec_t           sure;         /* until when it has not ended */
-    uint32_t             ttl;          /* that it is to last */
-    uint32_t             lasting;      /* the item's, for that */
+    ngx_msec_t           sent;         /* start of the time to live */
+    ngx_msec_t           sure;         /* guaranteed end of the time to live */
+    uint32_t             ttl;          /* guaranteed lifetime */
+    uint32_t             lasting;      /* time to live of the item, for ttl */
     uint32_t             keep;
-    ngx_msec_t           since;        /* it was acquired */
-    ngx_msec_t           end;          /* no doubt after it */
+    ngx_msec_t           since;        /* when the lease was acquired */
+    ngx_msec_t           end;          /* of the doubt */
     ngx_mcds_lease_left_t *kept;       /* of the caller, or NULL */
-    ngx_msec_t           step;         /* of looking for it */
-    ngx_str_t            old;          /* what the item holds */
-    ngx_str_t            text;         /* what it is to hold */
+    ngx_msec_t           step;         /* interval of looks for a doubtful
+                                          item */
+    ngx_str_t            old;          /* the content of the item */
+    ngx_str_t            text;         /* the content to write */
     size_t               token_len;
     u_char               token[NGX_MCDS_LEASE_TEXT];
-    u_char               next[NGX_MCDS_LEASE_TEXT];  /* instead of the token */
+    u_char               next[NGX_MCDS_LEASE_TEXT];  /* replaces the token */
     u_char               seen[NGX_MCDS_KEPT_LEN];
     u_char               left[NGX_MCDS_KEPT_LEN];
     unsigned             page:1;       /* of a page, see ngx_mcds_key.h */
-    unsigned             at_once:1;    /* what was left is taken over */
-    unsigned             open:1;       /* the caller's text in key itself */
+    unsigned             at_once:1;    /* take over a lease before its time */
+    unsigned             open:1;       /* key itself has the caller's text */
     unsigned             released:1;
-    unsigned             stays:1;      /* ... and not to be deleted */
-    unsigned             unsure:1;     /* a command was not answered */
-    unsigned             told:1;       /* that it was lost */
-    unsigned             doubt:1;      /* asked for, and never answered */
-    unsigned             answered:1;   /* memcached is there again */
+    unsigned             stays:1;      /* ... but is not deleted */
+    unsigned             unsure:1;     /* a command had no reply */
+    unsigned             told:1;       /* the caller knows of the loss */
+    unsigned             doubt:1;      /* the add never had a reply */
+    unsigned             answered:1;   /* memcached has replied again */
     ngx_str_t            key;
 };
 
 
 /*
- * held: for another time to live, counted from when the command was sent.
- * look: reads the item.  late: 1 if the time of a lock that is held is over, so
- * that two commands, which the classic protocol needs, might be another
- * owner's.  submit: SET and DELETE of lock->text under the CAS, unless it is
- * late, or ADD.  give_up: of a lock that was acquired, when it is released;
- * free may be the end of that.
+ * Notes that the lease is held for another time to live, which began when the
+ * command was sent.
  */
 
 void ngx_mcds_lease_held(ngx_mcds_lease_t *lease, uint64_t cas);
+
+
+/* Reads the item of a lease. */
+
 void ngx_mcds_lease_look(ngx_mcds_lease_t *lease, ngx_mcds_handler_pt handler);
-ngx_uint_t ngx_mcds_lease_late(ngx_mcds_lease_t *lease);
-void ngx_mcds_lease_submit(ngx_mcds_lease_t *lease, ngx_uint_t verb,
-    uint32_t ttl, ngx_mcds_handler_pt handler);
-void ngx_mcds_lease_give_up(ngx_mcds_lease_t *lease);
-void ngx_mcds_lease_free(ngx_mcds_lease_t *lease);
 
 
 /*
- * extend: handler of the timer of a lock that is held.  doubt: nobody knows
- * whether the item is there: looks for it and deletes it, then frees.
+ * Returns 1 if the time of a held lease is over: in the classic protocol, which
+ * needs two commands, the second one might change the lease of another owner.
  */
 
+ngx_uint_t ngx_mcds_lease_late(ngx_mcds_lease_t *lease);
+
+
+/*
+ * Submits a SET or DELETE of lease->text with the CAS, or an ADD without one.
+ * A SET or DELETE must not be submitted late.
+ */
+
+void ngx_mcds_lease_submit(ngx_mcds_lease_t *lease, ngx_uint_t verb,
+    uint32_t ttl, ngx_mcds_handler_pt handler);
+
+
+/* Ends a lease that was acquired and is released; may free the lease. */
+
+void ngx_mcds_lease_give_up(ngx_mcds_lease_t *lease);
+
+
+/* Frees a lease. */
+
+void ngx_mcds_lease_free(ngx_mcds_lease_t *lease);
+
+
+/* The handler of the timer of a held lease. */
+
 void ngx_mcds_lease_extend(ngx_event_t *ev);
+
+
+/*
+ * Deletes an item that may or may not exist, as the add never had a reply:
+ * looks for the item repeatedly, and frees the lease at the end.
+ */
+
 void ngx_mcds_lease_doubt(ngx_mcds_lease_t *lease);
 
 

@@ -2,8 +2,8 @@
 /*
  * Copyright (C) mcds authors
  *
- * A lock while it is held, and what may be left of it when memcached has not
- * answered.
+ * A lease while it is held, and an item that may be left if memcached has not
+ * replied.
  */
 
 
@@ -13,17 +13,17 @@
 #include "ngx_mcds_lease_core.h"
 
 
-/* a lock is not extended for longer than so many times to live */
+/* a lease is not extended for longer than this number of times to live */
 #define NGX_MCDS_LEASE_LIVES       60
 
 /*
- * an extension that was not answered is tried again after this part of the
- * time to live, but not later than that; ms
+ * An extension without a reply is tried again after this part of the time to
+ * live, and after this time at most, ms.
  */
 #define NGX_MCDS_LEASE_PART        12
 #define NGX_MCDS_LEASE_AGAIN       1000
 
-/* an add without an answer is looked for so long, and so often; ms */
+/* an add without a reply is looked up for this time, at these intervals, ms */
 #define NGX_MCDS_DOUBT            60000
 #define NGX_MCDS_DOUBT_FIRST      100
 #define NGX_MCDS_DOUBT_STEP       1000
@@ -92,7 +92,7 @@ ngx_mcds_lease_extended(void *data, ngx_mcds_result_t *result)
 
         if (lease->unsure && !lease->released) {
 
-            /* perhaps by an extension whose answer was lost */
+            /* an extension whose reply was lost may have changed the CAS */
 
             ngx_mcds_lease_look(lease, ngx_mcds_lease_reread);
             return;
@@ -122,7 +122,7 @@ ngx_mcds_lease_extended(void *data, ngx_mcds_result_t *result)
 }
 
 
-/* it may still be ours, as long as its time is not over */
+/* The lease may still be held, as long as its time is not over. */
 
 static void
 ngx_mcds_lease_again(ngx_mcds_lease_t *lease, ngx_uint_t rc)
@@ -181,8 +181,9 @@ ngx_mcds_lease_reread(void *data, ngx_mcds_result_t *result)
 
 
 /*
- * There is nothing left to extend or to release.  Where memcached has lost it,
- * it is taken again if nobody else has it by now, to keep others out.
+ * The lease cannot be extended or released any more.  The item of an open lease
+ * that memcached has lost is added again, to keep other clients out, unless
+ * another client was faster.
  */
 
 static void
@@ -262,7 +263,10 @@ ngx_mcds_lease_retaken(void *data, ngx_mcds_result_t *result)
 }
 
 
-/* what was read is this lock: its CAS is known again */
+/*
+ * Returns 1 if the item that was read is this lease, whose CAS is then known
+ * again.
+ */
 
 static ngx_uint_t
 ngx_mcds_lease_own(ngx_mcds_lease_t *lease, ngx_mcds_result_t *result)
@@ -295,8 +299,8 @@ ngx_mcds_lease_own(ngx_mcds_lease_t *lease, ngx_mcds_result_t *result)
 
 
 /*
- * The add may be done later, by a memcached that was stopped: then nobody has
- * the lock, and everybody would wait for its end.
+ * A memcached that was stopped may execute the add later: then no client has
+ * the lease, but all would wait for its end.
  */
 
 void
@@ -304,7 +308,7 @@ ngx_mcds_lease_doubt(ngx_mcds_lease_t *lease)
 {
     if (lease->doubt) {
 
-        /* found, but deleting it was not answered either */
+        /* the item was found, but its deletion had no reply */
 
         ngx_add_timer(&lease->timer, lease->step);
         return;
@@ -353,7 +357,7 @@ ngx_mcds_lease_doubted(void *data, ngx_mcds_result_t *result)
 
     if (ngx_mcds_answered(result->rc) && !lease->answered) {
 
-        /* what was sent before may still be on its way */
+        /* commands that were sent before may still be executed */
 
         lease->answered = 1;
         lease->end = ngx_current_msec + ngx_mcds_msec(lease->lasting);
