@@ -12,18 +12,20 @@
 #include "ngx_mcds_index.h"
 
 
-/* to the next try of who waits while memcached does not answer, ms */
+/* the delay of the next attempt while memcached does not reply, ms */
 #define NGX_MCDS_MUTEX_FAILED     100
 
-/* keys of a worker, and bytes of them: each has a request, of which there are
-   never so many */
+/*
+ * the limits of a worker's gates: their number, and their bytes; each gate has
+ * a request, so that the limits are never reached
+ */
 #define NGX_MCDS_GATE_BUCKETS     1024
 #define NGX_MCDS_GATES            1048576
 #define NGX_MCDS_GATES_SIZE       (512 * 1024 * 1024)
 
 
 typedef enum {
-    NGX_MCDS_MUTEX_WAITING = 0,   /* in the line, or to be told */
+    NGX_MCDS_MUTEX_WAITING = 0,   /* in the line, or to be refused */
     NGX_MCDS_MUTEX_ADDING,
     NGX_MCDS_MUTEX_COUNTING,
     NGX_MCDS_MUTEX_WRITING,
@@ -31,41 +33,41 @@ typedef enum {
 } ngx_mcds_mutex_step_e;
 
 
-/* all in this worker who have to do with a key */
+/* all requests of this worker for the lock of one key */
 
 typedef struct {
     ngx_mcds_index_node_t    node;
     ngx_mcds_pool_t         *pool;
     ngx_uint_t               refs;
-    ngx_queue_t              line;     /* who waits, the first comes first */
+    ngx_queue_t              line;     /* waiters, first come first */
     ngx_uint_t               waiters;
     ngx_mcds_mutex_t        *trying;
     ngx_mcds_mutex_t        *holder;
-    ngx_event_t              timer;    /* of the next try */
-    ngx_msec_t               series;   /* began then */
+    ngx_event_t              timer;    /* of the next attempt */
+    ngx_msec_t               series;   /* start of the series */
     unsigned                 in_series:1;
     unsigned                 failed:1;
 } ngx_mcds_gate_t;
 
 
 struct ngx_mcds_mutex_s {
-    ngx_queue_t              queue;    /* of the line */
+    ngx_queue_t              queue;    /* in gate->line */
     ngx_mcds_gate_t         *gate;     /* NULL: was lost */
     ngx_mcds_mutex_pt        handler;
     void                    *data;
     ngx_mcds_lease_t        *lock;
-    ngx_mcds_op_t            op;       /* counts */
+    ngx_mcds_op_t            op;       /* increments the counter */
     ngx_uint_t               step;     /* ngx_mcds_mutex_step_e */
-    ngx_uint_t               status;   /* to be told */
+    ngx_uint_t               status;   /* for the handler */
     uint32_t                 ttl;
     ngx_msec_t               start;
     ngx_msec_t               wait;
-    ngx_event_t              timer;    /* of the end of waiting */
+    ngx_event_t              timer;    /* end of the wait */
     ngx_mcds_mutex_item_t    item;
     u_char                   owner[NGX_MCDS_MUTEX_OWNER];
-    unsigned                 lined:1;  /* stands in the line */
-    unsigned                 asked:1;  /* somebody else had it */
-    unsigned                 over:1;   /* its time, or the caller's interest */
+    unsigned                 lined:1;  /* is in gate->line */
+    unsigned                 asked:1;  /* another owner had the lock */
+    unsigned                 over:1;   /* no time, or no interest, left */
     unsigned                 released:1;
     unsigned                 lost:1;
 };
@@ -96,7 +98,7 @@ static void ngx_mcds_mutex_free(ngx_mcds_mutex_t *mutex);
 static ngx_str_t          ngx_mcds_mutex_fence =
                               ngx_string(NGX_MCDS_MUTEX_FENCE);
 
-/* of this worker */
+/* the gates of this worker, and the largest number that it has seen */
 
 static ngx_mcds_index_node_t  *ngx_mcds_gate_buckets[NGX_MCDS_GATE_BUCKETS];
 static ngx_mcds_index_t   ngx_mcds_gates =
@@ -180,7 +182,7 @@ ngx_mcds_mutex_acquire(ngx_mcds_mutex_wish_t *wish, ngx_mcds_mutex_pt handler,
 }
 
 
-/* a name that nobody else has */
+/* Generates a unique name. */
 
 static void
 ngx_mcds_mutex_made(ngx_mcds_mutex_t *mutex)
@@ -289,7 +291,7 @@ ngx_mcds_mutex_release(ngx_mcds_mutex_t *mutex)
 
     default:
 
-        /* the lock is given up when memcached has answered */
+        /* the lock is released when memcached has replied */
 
         mutex->released = 1;
         mutex->over = 1;
@@ -361,7 +363,7 @@ ngx_mcds_mutex_kick(ngx_mcds_pool_t *pool, ngx_str_t *key)
 }
 
 
-/* tells, but not at once */
+/* Calls the handler later, from an event. */
 
 static void
 ngx_mcds_mutex_refuse(ngx_mcds_mutex_t *mutex, ngx_uint_t status)
@@ -438,7 +440,7 @@ ngx_mcds_mutex_over_handler(ngx_event_t *ev)
 
     if (mutex->step != NGX_MCDS_MUTEX_WAITING) {
 
-        /* the answer that is to come decides */
+        /* the reply decides */
 
         return;
     }
@@ -478,7 +480,10 @@ ngx_mcds_mutex_try(ngx_mcds_mutex_t *mutex)
     if (ngx_mcds_lease_acquire(&wish, ngx_mcds_mutex_lock_handler, mutex)
         != NGX_OK)
     {
-        /* from inside of acquire() nobody is told */
+        /*
+         * the handler must not be called from inside of
+         * ngx_mcds_mutex_acquire()
+         */
 
         gate->trying = NULL;
         mutex->step = NGX_MCDS_MUTEX_WAITING;
@@ -492,7 +497,7 @@ ngx_mcds_mutex_try(ngx_mcds_mutex_t *mutex)
 }
 
 
-/* of the lock, in all of its steps */
+/* The handler of the lock for all its steps. */
 
 static void
 ngx_mcds_mutex_lock_handler(void *data, ngx_mcds_lease_t *lock, ngx_uint_t rc)
@@ -523,7 +528,7 @@ ngx_mcds_mutex_lock_handler(void *data, ngx_mcds_lease_t *lock, ngx_uint_t rc)
 
     if (ngx_mcds_lease_sure(lock) <= 0) {
 
-        /* this worker stood still for so long */
+        /* this worker was stopped for too long */
 
         ngx_mcds_mutex_failed(mutex, NGX_MCDS_NOT_STORED);
         return;
@@ -649,7 +654,7 @@ ngx_mcds_mutex_held(ngx_mcds_mutex_t *mutex)
 }
 
 
-/* of a try */
+/* Ends an attempt that has failed. */
 
 static void
 ngx_mcds_mutex_failed(ngx_mcds_mutex_t *mutex, ngx_uint_t rc)
@@ -735,7 +740,7 @@ ngx_mcds_mutex_lost(ngx_mcds_mutex_t *mutex)
 }
 
 
-/* the first of the line is to try; without anybody the gate goes */
+/* The first waiter tries; a gate without requests is freed. */
 
 static void
 ngx_mcds_mutex_next(ngx_mcds_gate_t *gate, ngx_msec_t delay)

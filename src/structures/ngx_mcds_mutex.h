@@ -2,32 +2,32 @@
 /*
  * Copyright (C) mcds authors
  *
- * A lock that programs share with nginx: one owner at a time on all hosts, who
- * gets a number that is larger than those of all owners before.  The item key
- * holds the number and the name of the owner,
+ * A lock that programs share with nginx.  It has one owner at a time on all
+ * hosts, who gets a number that is larger than those of all previous owners (a
+ * fencing token).  The item key contains the number and the name of the owner,
  *
- *     1763668800123456 0f8c...
+ *   1763668800123456 0f8c...
  *
- * with the number 0 until it is known, and has a time to live, which frees the
- * lock when its owner has died.  The item key:fence counts owners.  It begins
- * with the time in microseconds, so that it goes on with larger numbers after
- * memcached has lost it.
+ * with the number 0 until it is known.  Its time to live frees the lock if the
+ * owner has died.  The item key:fence counts owners.  It starts at the time in
+ * microseconds, so that it continues with larger numbers if memcached has lost
+ * it.
  *
- *     add key "0 owner"         not stored: somebody else has it
- *     incr key:fence, by 1      or add it, if it is not there
- *     cas key "number owner"    differs: it was lost meanwhile
- *     ...                       cas again and again, for another time to live
- *     delete key                by compare-and-delete
+ *   add key "0 owner"        not stored: another owner has the lock
+ *   incr key:fence, by 1     or add it, if it is missing
+ *   cas key "number owner"   differs: the lock was lost meanwhile
+ *   ...                      cas again and again, for another time to live
+ *   delete key               by compare-and-delete
  *
- * An owner has its number only if nobody else can have got one between the
- * first step and the third: so the numbers rise from owner to owner.
+ * An owner has its number only if no other client can have got one between the
+ * first and the third step; so the numbers increase from owner to owner.
  *
- * Those of one worker who wait for the same lock stand in a line.  Only the
- * first of them asks memcached, every few milliseconds, more often in the
- * second half of its time; it is tried at once when an owner of the same worker
- * releases the lock.  A worker that has had the lock again and again for
- * NGX_MCDS_MUTEX_SERIES then pauses for longer than others take to ask, so that
- * it is their turn.
+ * The waiters of a worker for the same lock are served first come, first
+ * served.  Only the first one asks memcached, every few milliseconds, and more
+ * often in the second half of its waiting time; it tries at once when an owner
+ * in the same worker releases the lock.  A worker that has had the lock
+ * repeatedly for NGX_MCDS_MUTEX_SERIES pauses for longer than the intervals of
+ * other workers, so that it is their turn.
  */
 
 
@@ -42,30 +42,36 @@
 #include "ngx_mcds_update.h"
 
 
-/* bytes of the name of an owner, 0x21 to 0x7e */
+/* the maximum length of an owner's name, bytes of 0x21 to 0x7e */
 #define NGX_MCDS_MUTEX_OWNER      64
 
-/* of a name that is made here */
+/* the length of a generated name */
 #define NGX_MCDS_MUTEX_MADE       32
 
-/* of what the item holds */
+/* the maximum length of the item's value */
 #define NGX_MCDS_MUTEX_TEXT       (NGX_INT64_LEN + 1 + NGX_MCDS_MUTEX_OWNER)
 
-/* what stands behind the key for the counter, and how long that lives */
+/* the suffix of the counter's key, and the counter's time to live, seconds */
 #define NGX_MCDS_MUTEX_FENCE      ":fence"
 #define NGX_MCDS_MUTEX_FENCE_TTL  86400
 
 
-/* 1 if the key is where owners are counted, and can be no lock */
+/* Returns 1 if a key is that of a counter, and cannot be a lock. */
 
 ngx_uint_t ngx_mcds_mutex_is_fence(ngx_str_t *key);
 
-/* milliseconds; see above */
+/*
+ * the interval of attempts, the time of a series, and the pause after it; see
+ * above; ms
+ */
 #define NGX_MCDS_MUTEX_INTERVAL   6
 #define NGX_MCDS_MUTEX_SERIES     50
 #define NGX_MCDS_MUTEX_PAUSE      15
 
-/* a time to live, seconds: it is extended every third of it */
+/*
+ * the minimum time to live, seconds; a lock is extended every third of its time
+ * to live
+ */
 #define NGX_MCDS_MUTEX_MIN_TTL    2
 
 
@@ -74,58 +80,86 @@ typedef struct ngx_mcds_mutex_s  ngx_mcds_mutex_t;
 
 typedef enum {
     NGX_MCDS_MUTEX_HELD = 0,
-    NGX_MCDS_MUTEX_BUSY,          /* somebody else has it */
-    NGX_MCDS_MUTEX_LATE,          /* ... and had it all the time of waiting */
-    NGX_MCDS_MUTEX_FULL,          /* ... and too many wait for it */
-    NGX_MCDS_MUTEX_UNAVAILABLE,   /* memcached has not answered, or badly */
-    NGX_MCDS_MUTEX_LOST           /* after HELD: perhaps somebody else has it */
+    NGX_MCDS_MUTEX_BUSY,          /* another owner has the lock */
+    NGX_MCDS_MUTEX_LATE,          /* another owner had the lock during the whole
+                                     wait */
+    NGX_MCDS_MUTEX_FULL,          /* BUSY, and too many requests wait */
+    NGX_MCDS_MUTEX_UNAVAILABLE,   /* memcached has not replied, or with an
+                                     error */
+    NGX_MCDS_MUTEX_LOST           /* after HELD: another owner may have the
+                                     lock */
 } ngx_mcds_mutex_e;
 
 
 /*
- * What became of a wish.  With HELD the mutex is the caller's, and may be LOST
- * later, once; with all others it is NULL.
+ * The handler of a wish.  With HELD the lock belongs to the caller, and the
+ * handler may be called once more with LOST; with any other status mutex is
+ * NULL.
  */
 
 typedef void (*ngx_mcds_mutex_pt)(void *data, ngx_mcds_mutex_t *mutex,
     ngx_uint_t status);
 
 
-/* the strings are copied */
+/* The parameters of a lock.  The strings are copied. */
 
 typedef struct {
     ngx_mcds_pool_t      *pool;
     ngx_str_t             key;
-    ngx_str_t             owner;     /* empty: is made */
-    uint32_t              ttl;       /* seconds that it lasts */
-    ngx_msec_t            wait;      /* for at most so long */
-    ngx_uint_t            waiters;   /* in this worker, at most */
+    ngx_str_t             owner;     /* empty: is generated */
+    uint32_t              ttl;       /* guaranteed lifetime, seconds */
+    ngx_msec_t            wait;      /* maximum wait, ms */
+    ngx_uint_t            waiters;   /* maximum number of waiters in this
+                                        worker */
 } ngx_mcds_mutex_wish_t;
 
 
 /*
- * acquire: NULL when out of memory; otherwise the handler is called once, not
- * from inside of this call, unless the mutex is released before.  What is held
- * is extended every third of its time to live until it is released.
- *
- * release: at any time before the handler was called with anything but HELD.
- * leave: instead of that, when it is held: it stays for the rest of its time,
- * for a caller who will know it by its owner.
- *
- * number, owner: of one that is held.  asked: 1 if, before that, somebody else
- * had it, so that the caller waits, or has waited, for that one.
+ * Acquires a lock.  Returns NULL if out of memory; otherwise the handler is
+ * called once, not from inside of this call, unless the lock is released
+ * before.  Until its release a held lock is extended every third of its time to
+ * live.
  */
 
 ngx_mcds_mutex_t *ngx_mcds_mutex_acquire(ngx_mcds_mutex_wish_t *wish,
     ngx_mcds_mutex_pt handler, void *data);
+
+
+/*
+ * Releases a lock, or ends the wait for it; must not be called after the
+ * handler was called with another status than HELD, except LOST.
+ */
+
 void ngx_mcds_mutex_release(ngx_mcds_mutex_t *mutex);
+
+
+/*
+ * Ends the holding of a lock, which stays in memcached for the rest of its
+ * time: for a caller that will recognize its lock by the owner's name.
+ */
+
 void ngx_mcds_mutex_leave(ngx_mcds_mutex_t *mutex);
+
+
+/*
+ * Returns 1 if another owner had the lock, so that the caller waits, or has
+ * waited.
+ */
+
 ngx_uint_t ngx_mcds_mutex_asked(ngx_mcds_mutex_t *mutex);
+
+
+/* Returns the number of the owner of a held lock. */
+
 uint64_t ngx_mcds_mutex_number(ngx_mcds_mutex_t *mutex);
+
+
+/* Returns the name of the owner of a held lock. */
+
 ngx_str_t *ngx_mcds_mutex_owner(ngx_mcds_mutex_t *mutex);
 
 
-/* what is in memcached; the owner is a slice of what was read */
+/* the item in memcached; the owner is a slice of the data that was read */
 
 typedef struct {
     uint64_t              number;    /* 0: not known yet */
@@ -134,10 +168,10 @@ typedef struct {
 
 
 /*
- * For who is not asked to hold it.  rc of ngx_mcds_rc_e: OK, or NOT_FOUND if
- * nobody has the lock; item: what it holds, NULL if that is no lock of this
- * kind; ttl: seconds that are left for sure, -1: not known.  All live as long
- * as the handler runs.
+ * The state of a lock that the caller does not hold.  rc is ngx_mcds_rc_e: OK,
+ * or NOT_FOUND if the lock is free.  item is NULL if the item is no lock of
+ * this kind.  ttl is the number of seconds for which the lock lasts at least;
+ * -1: unknown.  All fields are valid until the handler returns.
  */
 
 typedef struct {
@@ -146,17 +180,17 @@ typedef struct {
     int64_t                 ttl;
 } ngx_mcds_mutex_state_t;
 
+
+/* The handler of a change. */
+
 typedef void (*ngx_mcds_mutex_state_pt)(void *data,
     ngx_mcds_mutex_state_t *state);
 
 
 /*
- * Gives the lock of that owner, and of that number unless it is 0, so many
- * seconds from now, or releases it, with 0; rc: OK; EXISTS, somebody else has
- * it; NOT_FOUND, nobody; others as ever.  Without an owner: tells what is
- * there.  The handler is called once, not from inside of the call, and may free
- * the change, which lives in a struct of the caller's, as what key and owner
- * point to; all that the caller does not set is zero.
+ * A change of a lock by the name of its owner.  It is a member of a struct of
+ * the caller; key and owner must live until the handler is called, which may
+ * free the change.  Fields that the caller does not set are zero.
  */
 
 typedef struct {
@@ -167,38 +201,72 @@ typedef struct {
     ngx_mcds_mutex_state_pt   handler;
     void                     *data;
 
-    ngx_mcds_update_t         update;  /* of mutex_change.c */
+    ngx_mcds_update_t         update;  /* for mutex_change.c */
 } ngx_mcds_mutex_change_t;
+
+
+/*
+ * Changes the lock of this owner, and of this number unless that is 0: gives it
+ * a lifetime of ttl seconds from now or, with 0, releases it.  Without an owner
+ * only reads the state.  The handler is called once, not from inside of this
+ * call.  rc is OK; EXISTS, another owner has the lock; NOT_FOUND, the lock is
+ * free; or another code.
+ */
 
 void ngx_mcds_mutex_change(ngx_mcds_mutex_change_t *change);
 
 
-/* somebody has released it: who waits here need not wait any longer */
+/*
+ * Tells the waiters of this worker that the lock was released by other means.
+ */
 
 void ngx_mcds_mutex_kick(ngx_mcds_pool_t *pool, ngx_str_t *key);
 
 
 /*
- * Pure functions, in ngx_mcds_mutex_item.c.
- *
- * write: what the item holds, in NGX_MCDS_MUTEX_TEXT bytes; returns the end.
- * read: NGX_OK, or NGX_DECLINED if it is something else.
- * check: NGX_OK if the text can be the name of an owner.
- * first: the number to begin with, from the time in microseconds and the
- * largest number that this worker has seen, of any lock.
- * interval: milliseconds to the next try of one who has waited for so long, of
- * so long that he will, with that random number.
- * pause: the same for a worker that has just released it, and has had it for
- * so long again and again.
+ * Writes the value of the item into buf, which has NGX_MCDS_MUTEX_TEXT bytes.
+ * Returns its end.
  */
 
 u_char *ngx_mcds_mutex_write(u_char *buf, ngx_mcds_mutex_item_t *item);
+
+
+/*
+ * Parses the value of an item.  Returns NGX_DECLINED if it is not that of a
+ * lock.
+ */
+
 ngx_int_t ngx_mcds_mutex_read(ngx_mcds_mutex_item_t *item, u_char *data,
     size_t len);
+
+
+/* Returns NGX_OK if the text can be the name of an owner. */
+
 ngx_int_t ngx_mcds_mutex_check(ngx_str_t *owner);
+
+
+/*
+ * Returns the first number of a counter, from the time in microseconds and the
+ * largest number of any lock that this worker has seen.
+ */
+
 uint64_t ngx_mcds_mutex_first(uint64_t now, uint64_t seen);
+
+
+/*
+ * Returns the milliseconds until the next attempt of a waiter that has waited
+ * for "waited" of "wait" milliseconds; random is a random number.
+ */
+
 ngx_msec_t ngx_mcds_mutex_interval(ngx_msec_t waited, ngx_msec_t wait,
     ngx_uint_t random);
+
+
+/*
+ * Returns the pause, in milliseconds, of a worker that releases a lock after a
+ * series of this length.
+ */
+
 ngx_msec_t ngx_mcds_mutex_pause(ngx_msec_t series);
 
 

@@ -2,8 +2,8 @@
 /*
  * Copyright (C) mcds authors
  *
- * A lock that nobody here holds: seen, extended and released by the name of
- * its owner.
+ * A lock that this worker does not hold: it is read, extended and released by
+ * the name of its owner.
  */
 
 
@@ -13,7 +13,7 @@
 #include "ngx_mcds_mutex.h"
 
 
-/* how often the owner himself may be faster, with an extension */
+/* the maximum number of attempts while extensions by the owner come between */
 #define NGX_MCDS_MUTEX_TRIES      2
 
 
@@ -86,7 +86,7 @@ ngx_mcds_mutex_edit(void *data, ngx_mcds_result_t *now, ngx_mcds_request_t *req)
 
     if (now->cas == 0) {
 
-        /* memcached -C: it would be that of anybody */
+        /* memcached -C: the command would change the lock of any owner */
 
         ngx_log_error(NGX_LOG_ERR, ngx_cycle->log, 0,
                       "memcached gives no CAS in pool \"%V\", "
@@ -104,7 +104,7 @@ ngx_mcds_mutex_edit(void *data, ngx_mcds_result_t *now, ngx_mcds_request_t *req)
 }
 
 
-/* an owner without a number does not have the lock yet */
+/* An owner without a number does not have the lock yet. */
 
 static ngx_uint_t
 ngx_mcds_mutex_same(ngx_mcds_mutex_change_t *change,
