@@ -2,8 +2,9 @@
 /*
  * Copyright (C) mcds authors
  *
- * Changing an array: read it; let them decide what is to be; write the parts;
- * exchange the head; when others were faster: all again.
+ * Changing an array: the array is read, the edits decide, the parts are
+ * written, and the head is exchanged; if the head has changed meanwhile, the
+ * change begins again.
  */
 
 
@@ -48,7 +49,7 @@ static ngx_mcds_value_t *ngx_mcds_array_join(ngx_mcds_value_t *a, size_t pos,
 static void ngx_mcds_array_id(u_char *id);
 
 
-static ngx_uint_t   ngx_mcds_array_no_cas;     /* said */
+static ngx_uint_t   ngx_mcds_array_no_cas;     /* logged once */
 
 
 void
@@ -78,7 +79,7 @@ ngx_mcds_array_change_read(void *data)
     ngx_queue_t           *q;
     ngx_mcds_array_job_t  *job;
 
-    /* who only appends need not know what is in the parts */
+    /* an append does not need the content of the parts */
 
     work->read.head = 1;
 
@@ -143,7 +144,7 @@ ngx_mcds_array_change_handler(void *data, ngx_uint_t rc,
 }
 
 
-/* what the array is to be, from what it is */
+/* Decides the new state of the array from its present content. */
 
 static ngx_uint_t
 ngx_mcds_array_decide(ngx_mcds_array_work_t *work,
@@ -211,7 +212,7 @@ ngx_mcds_array_decide(ngx_mcds_array_work_t *work,
         round->changed = 1;
     }
 
-    /* lines move to parts when they are many */
+    /* many lines move to parts */
 
     if (round->rest->len - round->pos > NGX_MCDS_ARRAY_PART) {
         round->changed = 1;
@@ -303,7 +304,7 @@ ngx_mcds_array_edit(ngx_mcds_array_work_t *work,
 }
 
 
-/* the parts that stay, and the lines behind them */
+/* Collects the parts that stay, and the lines after them. */
 
 static ngx_uint_t
 ngx_mcds_array_compose(ngx_mcds_array_work_t *work,
@@ -353,7 +354,7 @@ ngx_mcds_array_compose(ngx_mcds_array_work_t *work,
 }
 
 
-/* drops the oldest of what is more than it may be, parts as a whole */
+/* Drops the oldest lines beyond the limit, parts as a whole. */
 
 static ngx_uint_t
 ngx_mcds_array_trim(ngx_mcds_array_work_t *work)
@@ -425,7 +426,7 @@ ngx_mcds_array_write_parts(ngx_mcds_array_work_t *work)
 
     round = &work->round;
 
-    /* few lines stay in the head, of many there stays none */
+    /* few lines stay in the head; if they are many, all move to parts */
 
     while (round->rest->len > NGX_MCDS_ARRAY_PART
            && round->rc == NGX_MCDS_OK
@@ -504,7 +505,7 @@ ngx_mcds_array_write_part(ngx_mcds_array_work_t *work)
 }
 
 
-/* one is free: not more than that are under way */
+/* Returns a free operation: not more parts than these are written at once. */
 
 static ngx_mcds_op_t *
 ngx_mcds_array_part_op(ngx_mcds_array_work_t *work)
@@ -531,7 +532,7 @@ ngx_mcds_array_part_handler(void *data, ngx_mcds_result_t *result)
 
     if (result->rc != NGX_MCDS_OK) {
 
-        /* the head, which alone counts, was not touched */
+        /* the head is unchanged, so the array is, too */
 
         work->round.rc = (result->rc == NGX_MCDS_TOO_LARGE
                           || result->rc == NGX_MCDS_SERVER_ERROR)
@@ -653,7 +654,7 @@ ngx_mcds_array_head_handler(void *data, ngx_mcds_result_t *result)
         ngx_mcds_array_drop(work, round->drops.elts, round->drops.nelts);
         ngx_mcds_array_grew(work);
 
-        /* the new parts stay */
+        /* the new parts belong to the head */
 
         round->fresh = round->refs.nelts;
 
@@ -670,7 +671,7 @@ ngx_mcds_array_head_handler(void *data, ngx_mcds_result_t *result)
     case NGX_MCDS_CLOSED:
     case NGX_MCDS_PROTOCOL:
 
-        /* if it was stored, it needs its parts */
+        /* if the head was stored, its parts must stay */
 
         round->fresh = round->refs.nelts;
 
@@ -743,7 +744,7 @@ ngx_mcds_array_change_end(ngx_mcds_array_work_t *work, ngx_uint_t rc)
             || rc == NGX_MCDS_CLOSED
             || rc == NGX_MCDS_PROTOCOL)
         {
-            /* what is not known is not about what was to be appended */
+            /* the lines were certainly not appended */
 
             rc = NGX_MCDS_DOWN;
         }
@@ -762,7 +763,7 @@ ngx_mcds_array_change_end(ngx_mcds_array_work_t *work, ngx_uint_t rc)
 }
 
 
-/* deletes parts that no head names; nobody waits for it */
+/* Deletes parts to which no head refers; no result is awaited. */
 
 static void
 ngx_mcds_array_drop(ngx_mcds_array_work_t *work, ngx_mcds_array_ref_t *ref,
@@ -784,7 +785,7 @@ ngx_mcds_array_drop(ngx_mcds_array_work_t *work, ngx_mcds_array_ref_t *ref,
 }
 
 
-/* the end of a round: new parts that the head does not name are dropped */
+/* Ends a round: new parts to which the head does not refer are deleted. */
 
 static void
 ngx_mcds_array_clear(ngx_mcds_array_work_t *work)
@@ -812,7 +813,7 @@ ngx_mcds_array_clear(ngx_mcds_array_work_t *work)
 }
 
 
-/* a from pos on, and b; both may be NULL */
+/* Joins the text of a from pos on, and b; both may be NULL. */
 
 static ngx_mcds_value_t *
 ngx_mcds_array_join(ngx_mcds_value_t *a, size_t pos, ngx_mcds_value_t *b)
@@ -835,7 +836,7 @@ ngx_mcds_array_join(ngx_mcds_value_t *a, size_t pos, ngx_mcds_value_t *b)
 
         if (p[-1] != LF) {
 
-            /* somebody else has appended without */
+            /* another program has appended a line without LF */
 
             *p++ = LF;
         }
