@@ -2,8 +2,8 @@
 /*
  * Copyright (C) mcds authors
  *
- * Two halves that do not know each other: what this worker has counted and
- * gives away, and what it reads of all.
+ * Two independent halves: the counts of this worker, which are merged into
+ * memcached, and the list of all workers, which is read.
  */
 
 
@@ -16,25 +16,25 @@
 #include "ngx_mcds_update.h"
 
 
-/* an item outlives its use, and a slot is not read again when it has ended,
-   by so many seconds; clocks of hosts differ */
+/* an item outlives its use by this time, as the clocks differ; seconds */
 #define NGX_MCDS_TOP_SPARE        60
+/* a slot is read for the last time this long after its end; seconds */
 #define NGX_MCDS_TOP_SETTLE       10
 
-/* somebody else was faster; ms between tries */
+/* attempts if other workers merge at the same time, and their delay, ms */
 #define NGX_MCDS_TOP_TRIES        7
 #define NGX_MCDS_TOP_RETRY        20
 
-/* the largest item; what surely fits one; what is worth the trouble */
+/* the maximum size of an item, bytes */
 #define NGX_MCDS_TOP_LIMIT        (1024 * 1024)
+/* the size of an item that every server takes, bytes */
 #define NGX_MCDS_TOP_FITS         (16 * 1024)
+/* the minimum size to which an item is reduced, bytes */
 #define NGX_MCDS_TOP_FEW          1024
 
-/*
- * Who has something to give away looks so often whether the worker is to
- * exit; what nobody has looked at for a minute is read once in a minute; ms.
- */
+/* how often a worker that has counts looks whether it is to exit, ms */
 #define NGX_MCDS_TOP_TICK         1000
+/* after this time without a request a list is read at this interval, ms */
 #define NGX_MCDS_TOP_IDLE         60000
 
 /* ":top:" and a number */
@@ -55,13 +55,13 @@ typedef struct {
     ngx_mcds_top_t          *top;
     uint64_t                 slot;
     ngx_mcds_value_t        *value;
-    ngx_uint_t               final;        /* it has ended */
+    ngx_uint_t               final;        /* the slot has ended */
 } ngx_mcds_top_part_t;
 
 
 struct ngx_mcds_top_state_s {
 
-    /* counted here: in this slot, in the one before, and under way */
+    /* own counts: of the present slot, of the one before, being merged */
 
     ngx_mcds_summary_t      *current;
     ngx_mcds_summary_t      *old;
@@ -69,41 +69,41 @@ struct ngx_mcds_top_state_s {
     uint64_t                 current_slot;
     uint64_t                 old_slot;
     uint64_t                 flying_slot;
-    ngx_mcds_update_t        update;       /* of its slot */
+    ngx_mcds_update_t        update;       /* of flying_slot */
     u_char                   suffix[NGX_MCDS_TOP_SUFFIX];
-    size_t                   fits;         /* in an item, as is known */
-    size_t                   trial;        /* what is being tried */
-    ngx_mcds_op_t            op;           /* ... by this */
+    size_t                   fits;         /* size known to fit an item */
+    size_t                   trial;        /* size being tried */
+    ngx_mcds_op_t            op;           /* ... by this command */
     ngx_event_t              give;
-    ngx_msec_t               given;        /* when */
+    ngx_msec_t               given;        /* time of the last merge */
 
-    /* read */
+    /* the reading */
 
     ngx_event_t              reader;
     ngx_queue_t              waits;
-    ngx_uint_t               missing;      /* answers to come, and adding */
-    ngx_msec_t               asked;        /* when somebody wanted it */
-    ngx_msec_t               read;         /* when */
-    ngx_uint_t               rc;           /* ... and with what it failed */
-    ngx_uint_t               failed;       /* the same of this reading */
-    time_t                   now;          /* of the reading */
+    ngx_uint_t               missing;      /* answers missing, and adding */
+    ngx_msec_t               asked;        /* last use by a request */
+    ngx_msec_t               read;         /* time of the last reading */
+    ngx_uint_t               rc;           /* its failure */
+    ngx_uint_t               failed;       /* failure of this reading */
+    time_t                   now;          /* time of this reading */
     ngx_mcds_summary_t      *ended;        /* sum of the final slots */
-    uint64_t                 ended_slot;   /* the present one then */
+    uint64_t                 ended_slot;   /* the present slot then */
     ngx_uint_t               ended_n;
     ngx_mcds_summary_t      *shown;
-    ngx_mcds_summary_t      *next;         /* what will be shown */
+    ngx_mcds_summary_t      *next;         /* is shown next */
     ngx_event_t              adder;
-    ngx_uint_t               adding;       /* parts that were looked at */
+    ngx_uint_t               adding;       /* parts added */
     ngx_mcds_ranked_t      **order;
     ngx_mcds_top_list_t      list;
 
     unsigned                 listed:1;
-    unsigned                 answered:1;   /* by one of those asked */
-    unsigned                 ending:1;     /* those that ended are added */
+    unsigned                 answered:1;   /* a server has replied */
+    unsigned                 ending:1;     /* final slots are being added */
     unsigned                 warned:1;
-    unsigned                 bounded:1;    /* more does not fit */
+    unsigned                 bounded:1;    /* larger items do not fit */
 
-    ngx_mcds_top_part_t      part[1];      /* slots of them, a ring */
+    ngx_mcds_top_part_t      part[1];      /* the slots, a ring */
 };
 
 
@@ -285,7 +285,7 @@ ngx_mcds_top_exit(ngx_mcds_top_t *top)
         ngx_delete_posted_event(&state->adder);
     }
 
-    /* others at the exit still look at their timers, by way of these */
+    /* other code of the exit may still look at the timers */
 
     if (state->give.timer_set) {
         ngx_del_timer(&state->give);
@@ -408,7 +408,7 @@ ngx_mcds_top_give(ngx_mcds_top_t *top)
 
     if (ngx_mcds_top_ttl(top, state->flying_slot, ngx_time()) == 0) {
 
-        /* nobody will see it */
+        /* the slot is no longer shown */
 
         ngx_mcds_top_given(top);
         return;
@@ -446,7 +446,7 @@ ngx_mcds_top_edit(void *data, ngx_mcds_result_t *now, ngx_mcds_request_t *req)
 
     if (req->ttl == 0) {
 
-        /* its time was over meanwhile */
+        /* the slot is no longer shown */
 
         ngx_mcds_top_given(top);
         return NGX_DONE;
@@ -470,7 +470,7 @@ ngx_mcds_top_edit(void *data, ngx_mcds_result_t *now, ngx_mcds_request_t *req)
 }
 
 
-/* what is to be stored: what there was, and ours */
+/* Returns the value to store: the stored counts merged with the own ones. */
 
 static ngx_mcds_value_t *
 ngx_mcds_top_merged(ngx_mcds_top_t *top, ngx_mcds_result_t *result)
@@ -520,8 +520,8 @@ ngx_mcds_top_merged(ngx_mcds_top_t *top, ngx_mcds_result_t *result)
 
 
 /*
- * memcached deletes what there is when it refuses a larger item.  So whether
- * the largest one would fit is tried elsewhere, once.
+ * A memcached that refuses a larger item deletes the old one.  So another key
+ * is used, once, to find out whether the largest item would fit.
  */
 
 static void
@@ -650,7 +650,7 @@ ngx_mcds_top_stored(void *data, ngx_mcds_result_t *result)
     case NGX_MCDS_CLOSED:
     case NGX_MCDS_PROTOCOL:
 
-        /* it may be there; counting twice is worse than not at all */
+        /* the item may be stored: a loss is better than counting twice */
 
         ngx_mcds_top_lose(top, state->flying, ngx_mcds_strerror(result->rc));
         state->flying = NULL;
@@ -664,7 +664,7 @@ ngx_mcds_top_stored(void *data, ngx_mcds_result_t *result)
 }
 
 
-/* not all at once again */
+/* a random delay separates the workers */
 
 static ngx_msec_t
 ngx_mcds_top_again(void *data, ngx_uint_t tries)
@@ -673,7 +673,7 @@ ngx_mcds_top_again(void *data, ngx_uint_t tries)
 }
 
 
-/* what could not be given away goes the next time */
+/* Keeps the counts that could not be merged for the next attempt. */
 
 static void
 ngx_mcds_top_take_back(ngx_mcds_top_t *top, char *reason)
@@ -948,8 +948,8 @@ ngx_mcds_top_finish(ngx_mcds_top_t *top)
 
 
 /*
- * Slots may be many and large, so one of them is added in each turn of the
- * event loop.  The sum of those that have ended is kept.
+ * Slots may be many and large, so each turn of the event loop adds one.  The
+ * sum of the slots that have ended is kept.
  */
 
 static void
@@ -1017,7 +1017,7 @@ ngx_mcds_top_adder_handler(ngx_event_t *ev)
 }
 
 
-/* a value that is not what it should be counts as none; 0: there is no more */
+/* Adds the next part, unless it is invalid.  Returns 0 after the last part. */
 
 static ngx_uint_t
 ngx_mcds_top_add_part(ngx_mcds_top_t *top)
@@ -1075,7 +1075,7 @@ ngx_mcds_top_wake(ngx_mcds_top_t *top)
         return;
     }
 
-    /* whoever asks again now, waits for the next reading */
+    /* a handler that asks again waits for the next reading */
 
     waits = state->waits;
     waits.next->prev = &waits;

@@ -2,16 +2,16 @@
 /*
  * Copyright (C) mcds authors
  *
- * The keys that came most often lately, on all hosts together, as far as
- * summaries of a bounded size tell (see ngx_mcds_summary.h).
+ * The most frequent keys of all hosts in the last seconds, as precisely as
+ * summaries of a bounded size allow, see ngx_mcds_summary.h.
  *
- * The window is cut into slots; slot number s covers the seconds from
- * s * window / slots on.  A worker counts by itself and now and then merges
- * what it has into the item key:top:s, by compare-and-swap.  Shown is the
- * sum of the present slot and the slots - 1 before it.
+ * The window is divided into slots.  Slot s begins at second s * window /
+ * slots.  A worker counts in memory, and at intervals merges its counts into
+ * the item key:top:s, by compare-and-swap.  The list shown is the sum of the
+ * present slot and the slots - 1 before.
  *
- * What is known is read again now and then, so that it is there for those
- * who cannot wait.  A worker that exits gives away what it has.
+ * A list that is in use is read again at intervals, so that requests that
+ * cannot wait get it at once.  A worker that exits merges its last counts.
  */
 
 
@@ -40,9 +40,10 @@ typedef struct {
     ngx_str_t               key;
     uint32_t                window;    /* seconds, a multiple of slots */
     uint32_t                slots;     /* 1 to NGX_MCDS_TOP_SLOTS */
-    ngx_uint_t              keys;      /* that are watched */
-    ngx_uint_t              size;      /* that are shown */
-    ngx_msec_t              flush;     /* how often workers merge and read */
+    ngx_uint_t              keys;      /* number of keys watched */
+    ngx_uint_t              size;      /* number of keys shown */
+    ngx_msec_t              flush;     /* interval at which workers merge and
+                                          read, ms */
 
     ngx_mcds_stat_t        *stat;      /* or NULL */
 
@@ -50,57 +51,72 @@ typedef struct {
 } ngx_mcds_top_t;
 
 
-/* what is shown; lives until the next turn of the event loop */
+/* the list shown; valid until the next turn of the event loop */
 
 typedef struct {
     uint64_t                total;
     ngx_uint_t              n;
-    ngx_mcds_ranked_t     **ranked;    /* the first one first */
+    ngx_mcds_ranked_t     **ranked;    /* in order */
 } ngx_mcds_top_list_t;
 
 
 /*
- * The number of the slot of second now, and for how many seconds from then
- * on its item is needed.
+ * Returns the number of the slot at the time now, in seconds since the epoch.
  */
 
 uint64_t ngx_mcds_top_slot(ngx_mcds_top_t *top, time_t now);
-uint32_t ngx_mcds_top_ttl(ngx_mcds_top_t *top, uint64_t slot, time_t now);
 
 
 /*
- * start: when the worker starts; begins to read.  exit: when it exits and the
- * pool was left; frees all.
+ * Returns the time to live of a slot's item at the time now, in seconds; 0: the
+ * slot is no longer shown.
  */
 
+uint32_t ngx_mcds_top_ttl(ngx_mcds_top_t *top, uint64_t slot, time_t now);
+
+
+/* Starts to read when a worker starts. */
+
 void ngx_mcds_top_start(ngx_mcds_top_t *top);
+
+
+/* Frees the state of an exiting worker, after its last commands. */
+
 void ngx_mcds_top_exit(ngx_mcds_top_t *top);
 
 
-/* counts key, which is copied; nobody waits for it */
+/* Counts a key, which is copied.  No result is awaited. */
 
 void ngx_mcds_top_add(ngx_mcds_top_t *top, ngx_str_t *key, uint64_t count);
 
 
 /*
- * What is known, NULL if nothing is.  It is read again from now on as often
- * as flush says, for a minute.  Counts in stat that somebody has read it, and
- * what the last reading of it has failed with.
+ * Returns the list that is known, or NULL.  The list is then read at the flush
+ * interval for a minute.  Counts in stat that the list was read, and the
+ * failure of its last reading.
  */
 
 ngx_mcds_top_list_t *ngx_mcds_top_list(ngx_mcds_top_t *top);
 
 
-/*
- * Reads what is not known, or not lately.  NGX_OK: there is nothing to wait
- * for.  NGX_AGAIN: the handler is called once, not from inside of this call,
- * unless *wait is canceled.  NGX_ERROR: out of memory.
- */
+/* The handler of a reading. */
 
 typedef void (*ngx_mcds_top_pt)(void *data);
 
+
+/*
+ * Reads the list if it is unknown, or was not read lately.  NGX_OK: there is no
+ * reading to wait for.  NGX_AGAIN: *wait is set, and the handler is called
+ * once, not from inside of this call, unless it is canceled.  NGX_ERROR: out of
+ * memory.
+ */
+
 ngx_int_t ngx_mcds_top_read(ngx_mcds_top_t *top, ngx_mcds_top_pt handler,
     void *data, ngx_mcds_top_wait_t **wait);
+
+
+/* Cancels a wait whose handler was not called. */
+
 void ngx_mcds_top_cancel(ngx_mcds_top_wait_t *wait);
 
 
