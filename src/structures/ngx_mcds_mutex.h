@@ -2,9 +2,10 @@
 /*
  * Copyright (C) mcds authors
  *
- * A lock that programs share with nginx.  It has one owner at a time on all
- * hosts, who gets a number that is larger than those of all previous owners (a
- * fencing token).  The item key contains the number and the name of the owner,
+ * A lock that programs share with nginx.  The lock has one owner at a time on
+ * all hosts.  Each owner gets a number that is larger than those of all
+ * previous owners (a fencing token).  The item key contains the number and the
+ * name of the owner,
  *
  *   1763668800123456 0f8c...
  *

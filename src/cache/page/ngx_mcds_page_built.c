@@ -76,7 +76,10 @@ ngx_mcds_page_store(ngx_mcds_seat_t *seat, ngx_mcds_storing_t *storing)
         return NGX_OK;
     }
 
-    /* a value whose body is stored already was there, and is renewed */
+    /*
+     * the body of such a value is stored already: the page was there, and is
+     * renewed
+     */
 
     store->renewed = ngx_mcds_body_apart(&store->copy->entry);
 
@@ -86,7 +89,7 @@ ngx_mcds_page_store(ngx_mcds_seat_t *seat, ngx_mcds_storing_t *storing)
 }
 
 
-/* the build has failed if this is NGX_ERROR */
+/* Returns NGX_ERROR if out of memory; then the build has failed. */
 
 static ngx_int_t
 ngx_mcds_store_end_build(ngx_mcds_seat_t *seat, ngx_uint_t how,
@@ -156,7 +159,10 @@ ngx_mcds_store_end_build(ngx_mcds_seat_t *seat, ngx_uint_t how,
 }
 
 
-/* takes what is to be stored over, also if it returns NULL */
+/*
+ * Creates a store.  The value and the split are taken over, even if the result
+ * is NULL.
+ */
 
 static ngx_mcds_store_t *
 ngx_mcds_store_create(ngx_mcds_seat_t *seat, ngx_mcds_storing_t *storing)

@@ -20,10 +20,10 @@
 /* How a build ended. */
 
 typedef enum {
-    NGX_MCDS_BUILD_STORE = 0,     /* by ngx_mcds_page_store() */
-    NGX_MCDS_BUILD_RENEW,         /* the same, with the body of the entry that
-                                     it replaces */
-    NGX_MCDS_BUILD_PASS,          /* uncacheable; value is a hit-for-miss
+    NGX_MCDS_BUILD_STORE = 0,     /* stored by ngx_mcds_page_store() */
+    NGX_MCDS_BUILD_RENEW,         /* STORE with the body of the page that the
+                                     entry replaces */
+    NGX_MCDS_BUILD_PASS,          /* not cacheable; value is a hit-for-miss
                                      mark */
     NGX_MCDS_BUILD_FAILED,        /* without a result, as when the client closed
                                      the connection: the next waiter builds */
@@ -58,10 +58,10 @@ ngx_mcds_split_t *ngx_mcds_page_split(ngx_mcds_seat_t *seat);
 
 
 /*
- * Ends a build of this seat's without a page: how is NGX_MCDS_BUILD_PASS with
- * the value of a mark, whose reference is taken over, and the seconds that
- * memcached keeps it, or NGX_MCDS_BUILD_FAILED or NGX_MCDS_BUILD_BACKOFF with
- * NULL.
+ * Ends the build of a seat without a page.  With NGX_MCDS_BUILD_PASS, value is
+ * a hit-for-miss mark, whose reference is taken over, and ttl its time to live
+ * in memcached, in seconds.  With NGX_MCDS_BUILD_FAILED and
+ * NGX_MCDS_BUILD_BACKOFF value is NULL.
  */
 
 void ngx_mcds_page_built(ngx_mcds_seat_t *seat, ngx_uint_t how,
@@ -69,48 +69,52 @@ void ngx_mcds_page_built(ngx_mcds_seat_t *seat, ngx_uint_t how,
 
 
 /*
- * A page, or a list of variants, that is to be stored; zeroed but for what is
- * said.
- *
- * value: the entry, finished; its reference is taken over.  With split, the
- * entry has all but the body, value is as it came from ngx_mcds_entry_begin()
- * and not finished, and split has all of the body and is taken over, too.
- *
- * cas: of a store without a build: it replaces the page of this CAS, or with 0
- * none.  replace: otherwise, too, if the origin was asked for this page after
- * that of the other, and the other was not purged since.
- *
- * handler: called once, maybe from inside of ngx_mcds_page_store(): rc is that
- * of memcached's answer, copy is what was to be stored, or NULL.
+ * The handler of a store, called once, maybe from inside of
+ * ngx_mcds_page_store().  rc is the result of memcached; copy is the page that
+ * was to be stored, or NULL.
  */
 
 typedef void (*ngx_mcds_stored_pt)(void *data, ngx_uint_t rc,
     ngx_mcds_copy_t *copy);
 
+
+/*
+ * A page, or a list of variants, that is to be stored.  Unused fields are zero.
+ *
+ * value is the finished entry; its reference is taken over.  With split, entry
+ * describes everything but the body, value comes from ngx_mcds_entry_begin()
+ * and is not finished, and split has the whole body and is taken over, too.
+ *
+ * cas is for a store without a build: the entry is stored only if the page
+ * still has this CAS, or with 0 if there is no page.  With replace the entry
+ * also replaces another page that was created before this one was requested
+ * from the origin, unless that page was purged.
+ */
+
 typedef struct {
     ngx_mcds_value_t    *value;
     ngx_mcds_entry_t    *entry;        /* with split */
     ngx_mcds_split_t    *split;        /* or NULL */
-    ngx_mcds_copy_t     *first;        /* of a list, as in ngx_mcds_copy_t */
+    ngx_mcds_copy_t     *first;        /* of a list, see ngx_mcds_copy_t */
     uint64_t             cas;
-    uint32_t             ttl;          /* of a build: seconds that memcached
-                                          keeps the value, 0: for ever */
+    uint32_t             ttl;          /* of a build: time to live in memcached,
+                                          seconds; 0: no expiry */
     ngx_mcds_stored_pt   handler;      /* or NULL */
     void                *data;
 
-    unsigned             renewed:1;    /* of a build: has the body of the page
-                                          that it replaces */
+    unsigned             renewed:1;    /* of a build: has the body of the
+                                          replaced page */
     unsigned             replace:1;
 } ngx_mcds_storing_t;
 
 
 /*
- * Ends the build of the seat, if it has one, or stores without a build.  What a
- * build has made is stored unless a newer page was stored or the old one was
- * deleted since, and unless memcached is known not to take one of its size.
- * The requests of this worker that wait get it before the store is answered,
- * or, if it is split, when the parts are stored.  NGX_ERROR: out of memory, the
- * build has failed, and the handler is not called.
+ * Stores a page, and ends the build of the seat, if it has one.  The result of
+ * a build is stored, unless meanwhile another page was stored or the old page
+ * was deleted, and unless memcached is known to refuse its length.  The waiters
+ * in this worker get the page before memcached has answered; a page with a
+ * split body, when the parts are stored.  Returns NGX_ERROR if out of memory:
+ * the build has failed, and the handler is not called.
  */
 
 ngx_int_t ngx_mcds_page_store(ngx_mcds_seat_t *seat,

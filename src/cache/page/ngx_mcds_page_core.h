@@ -134,13 +134,13 @@ void ngx_mcds_page_not_used(ngx_mcds_page_t *page, char *why);
 ngx_mcds_page_t *ngx_mcds_page_get(ngx_mcds_pool_t *pool, ngx_str_t *key);
 
 
-/* a request for the item of a page, or for what want names of it */
+/* Prepares a GET of the page's item, or of the fields in want. */
 
 void ngx_mcds_page_request(ngx_mcds_page_t *page, ngx_mcds_request_t *req,
     ngx_uint_t want);
 
 
-/* a page lives on while somebody refers to it, and some time beyond */
+/* Adds a reference. */
 
 void ngx_mcds_page_ref(ngx_mcds_page_t *page);
 
@@ -151,6 +151,7 @@ void ngx_mcds_page_ref(ngx_mcds_page_t *page);
  */
 
 void ngx_mcds_page_unref(ngx_mcds_page_t *page);
+
 
 /* Changes the state of a page; nothing else does. */
 

@@ -261,7 +261,7 @@ ngx_mcds_purge_set(void *data, ngx_mcds_result_t *result)
 
     case NGX_MCDS_TOO_LARGE:
 
-        /* memcached has removed the page: another attempt, without it */
+        /* memcached has removed the page: another attempt, without the page */
 
         if (ngx_mcds_update_again(&purge->update) == NGX_OK) {
             return;

@@ -40,7 +40,7 @@ typedef struct {
     unsigned              surely:1;
     unsigned              late:1;      /* counted in ngx_mcds_purge_nlate */
     unsigned              running:1;   /* counted in ngx_mcds_purge_nrunning */
-    unsigned              looked:1;    /* the second look was made */
+    unsigned              looked:1;    /* RETIRE: the page was looked up */
     ngx_mcds_cut_t        cut;         /* of the page that is deleted */
     ngx_uint_t            found;       /* ngx_mcds_purged_e */
     ngx_uint_t            deleted;     /* the page was deleted before, or its

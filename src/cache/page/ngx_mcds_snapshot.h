@@ -87,7 +87,10 @@ ngx_mcds_copy_t *ngx_mcds_copy_create(ngx_mcds_page_t *page,
     ngx_mcds_value_t *value, ngx_mcds_stamp_t *stamp);
 
 
-/* As ngx_mcds_copy_create(), of the value and the item of a result. */
+/*
+ * Creates a copy of the item in a result of memcached.  Returns NULL if the
+ * value is not a valid entry, or if out of memory.
+ */
 
 ngx_mcds_copy_t *ngx_mcds_copy_result(ngx_mcds_page_t *page,
     ngx_mcds_result_t *result);

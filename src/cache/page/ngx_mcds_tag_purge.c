@@ -208,7 +208,7 @@ ngx_mcds_tag_raised(void *data, ngx_mcds_result_t *result)
 }
 
 
-/* after so many tries the record is written over */
+/* after so many attempts the record is overwritten */
 
 static void
 ngx_mcds_tag_update(ngx_mcds_tag_leg_t *leg, ngx_uint_t server)
