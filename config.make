@@ -1,7 +1,9 @@
 # Copyright (C) mcds authors
 
 # The files of the live page become a header, which is part of
-# src/status/ngx_http_mcds_status_page.c.
+# src/status/ngx_http_mcds_status_page.c; src/status/config sets mcds_page.
+
+if [ -n "$mcds_page" ]; then
 
 mcds_page=$ngx_addon_dir/src/status/page
 mcds_header=$NGX_OBJS/ngx_http_mcds_status_page.h
@@ -20,3 +22,5 @@ $mcds_header: $mcds_page/page.html $mcds_page/page.css \
     done > \$@.tmp && mv \$@.tmp \$@
 
 END
+
+fi
