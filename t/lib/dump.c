@@ -18,7 +18,7 @@
 #include "ngx_http_mcds_data.h"
 #include "ngx_http_mcds_lock.h"
 #include "ngx_http_mcds_log.h"
-#include "ngx_http_mcds_writeback_core.h"
+#include "ngx_http_mcds_writeback.h"
 
 
 #define DUMP_SIZE  16384

@@ -71,6 +71,9 @@ sub parse {
                 if $rows =~ /ngx_http_mcds_params_of\((\w+)\)/;
         }
 
+        push @{$code{more}{$2}}, $1
+            while $text =~ /ngx_http_mcds_params_add\((\w+),\s*(\w+)\)/g;
+
         while ($text =~ /conf_enum_t\s+(\w+)\[\]\s*=\s*\{(.*?)\n\};/sg) {
             my ($name, $words) = ($1, $2);
             $code{words}{$name} = [$words =~ /ngx_string\("(.*?)"\)/g];

@@ -22,6 +22,7 @@ my @order = (
     'cache/page',
     'http/kit',
     'http/counter http/cache http/lock http/log http/data',
+    'http/top http/writeback',
     'status',
 );
 

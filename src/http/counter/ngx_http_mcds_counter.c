@@ -15,9 +15,7 @@
 #include "ngx_http_mcds_stat.h"
 #include "ngx_http_mcds_counter.h"
 #include "ngx_http_mcds_ledger.h"
-#include "ngx_http_mcds_top.h"
 #include "ngx_http_mcds_visitor.h"
-#include "ngx_http_mcds_writeback.h"
 
 
 static ngx_int_t ngx_http_mcds_counters_prepare(ngx_conf_t *cf);
@@ -64,6 +62,10 @@ static void ngx_http_mcds_number_too_early(ngx_http_request_t *r,
     ngx_uint_t index);
 
 
+ngx_http_mcds_tops_t        *ngx_http_mcds_tops;
+ngx_http_mcds_writebacks_t  *ngx_http_mcds_writebacks;
+
+
 ngx_http_mcds_feature_t  ngx_http_mcds_counter_feature = {
     ngx_string("counter"),
     sizeof(ngx_http_mcds_counter_ctx_t),
@@ -86,9 +88,7 @@ ngx_http_mcds_feature_t  ngx_http_mcds_counter_feature = {
 static ngx_int_t
 ngx_http_mcds_counters_prepare(ngx_conf_t *cf)
 {
-    return ngx_http_mcds_top_init(cf,
-               ngx_http_conf_get_module_main_conf(cf,
-                                                ngx_http_mcds_counter_module));
+    return ngx_http_mcds_tops ? ngx_http_mcds_tops->prepare(cf) : NGX_OK;
 }
 
 
@@ -319,7 +319,7 @@ ngx_http_mcds_count(ngx_http_request_t *r, ngx_http_mcds_number_t *number)
     }
 
     if (counter->top && delta > 0) {
-        ngx_http_mcds_top_count(counter->top, &key, delta);
+        ngx_http_mcds_tops->count(counter->top, &key, delta);
     }
 
     seeded = (counter->init && delta && !counter->async);
@@ -332,7 +332,7 @@ ngx_http_mcds_count(ngx_http_request_t *r, ngx_http_mcds_number_t *number)
             source.data = number->writeback;
 
         } else {
-            ngx_http_mcds_writeback_add(number->writeback, &c.key, delta);
+            ngx_http_mcds_writebacks->add(number->writeback, &c.key, delta);
         }
     }
 
@@ -585,11 +585,11 @@ ngx_http_mcds_count_answer(ngx_http_request_t *r,
     ngx_mcds_stat_add(stat, NGX_MCDS_DATA_COUNT, 1);
 
     if (counter->top && delta > 0) {
-        ngx_http_mcds_top_count(counter->top, key, delta);
+        ngx_http_mcds_tops->count(counter->top, key, delta);
     }
 
     if (writeback && counter->writeback) {
-        ngx_http_mcds_writeback_add(writeback, &c.key, delta);
+        ngx_http_mcds_writebacks->add(writeback, &c.key, delta);
     }
 
     if (counter->async) {
@@ -634,7 +634,7 @@ ngx_http_mcds_status_counts(ngx_http_request_t *r, ngx_array_t *statuses)
 static void
 ngx_http_mcds_count_settled(void *data, ngx_str_t *key, int64_t delta)
 {
-    ngx_http_mcds_writeback_add(data, key, delta);
+    ngx_http_mcds_writebacks->add(data, key, delta);
 }
 
 

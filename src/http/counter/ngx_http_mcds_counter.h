@@ -44,8 +44,6 @@ typedef struct {
 
 typedef struct {
     ngx_array_t                 numbers;  /* ngx_http_mcds_number_var_t */
-    ngx_array_t                 writebacks;  /* ngx_http_mcds_writeback_t * */
-    ngx_array_t                 tops;     /* ngx_http_mcds_top_t * */
     ngx_mcds_ledger_t          *ledger;   /* in the zone, or NULL */
 
     ngx_uint_t                  counted;  /* a location has counters */
@@ -147,6 +145,46 @@ typedef struct {
     ngx_http_mcds_task_t       *task;
     ngx_http_mcds_numbers_t    *numbers;
 } ngx_http_mcds_counter_ctx_t;
+
+
+/*
+ * The lists of mcds_counter_top.  prepare: checks them when the configuration
+ * has been read.  count: counts a key of a counter, without the suffix of its
+ * period; no request waits for it.  show: a content handler that sends the
+ * list.
+ */
+
+typedef struct {
+    ngx_int_t                 (*prepare)(ngx_conf_t *cf);
+    void                      (*count)(ngx_http_mcds_top_t *top,
+                                   ngx_str_t *key, uint64_t delta);
+    ngx_int_t                 (*show)(ngx_http_request_t *r,
+                                   ngx_http_mcds_top_t *top);
+} ngx_http_mcds_tops_t;
+
+
+/*
+ * The destinations of mcds_counter_writeback.  add: adds to the sum of an item
+ * that is to be posted.  start: called in a worker, with a ledger or without.
+ * exit: called in the master, last.
+ */
+
+typedef struct {
+    void                      (*add)(ngx_http_mcds_writeback_t *wb,
+                                   ngx_str_t *key, int64_t delta);
+    void                      (*start)(ngx_http_mcds_main_conf_t *mmcf);
+    void                      (*exit)(ngx_http_mcds_main_conf_t *mmcf,
+                                   ngx_mcds_ledger_t *ledger, ngx_log_t *log);
+} ngx_http_mcds_writebacks_t;
+
+
+/*
+ * The rooms of these two set the pointers in preconfiguration.  NULL: the room
+ * is left out, and no counter has such a list or destination.
+ */
+
+extern ngx_http_mcds_tops_t        *ngx_http_mcds_tops;
+extern ngx_http_mcds_writebacks_t  *ngx_http_mcds_writebacks;
 
 
 /* sets the number that the request shows for its variable */

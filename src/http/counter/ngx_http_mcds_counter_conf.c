@@ -13,7 +13,6 @@
 #include "ngx_http_mcds_param_type.h"
 #include "ngx_http_mcds_counter.h"
 #include "ngx_http_mcds_counter_conf.h"
-#include "ngx_http_mcds_top.h"
 
 
 /* the limit of "by=", so that sums do not overflow 64 bits */
@@ -27,8 +26,6 @@ static char *ngx_http_mcds_counter_period(ngx_conf_t *cf,
 static char *ngx_http_mcds_counter_statuses(ngx_conf_t *cf,
     ngx_http_mcds_param_t *param, ngx_str_t *text, void *conf);
 static ngx_int_t ngx_http_mcds_counter_status(u_char *p, size_t len);
-static char *ngx_http_mcds_counter_in_top(ngx_conf_t *cf,
-    ngx_http_mcds_param_t *param, ngx_str_t *text, void *conf);
 static ngx_int_t ngx_http_mcds_counter_variable(ngx_conf_t *cf,
     ngx_command_t *cmd, ngx_str_t *name, ngx_uint_t *index);
 
@@ -57,7 +54,7 @@ ngx_http_mcds_param_t  ngx_http_mcds_counted_params[] = {
 };
 
 
-static ngx_http_mcds_param_t  ngx_http_mcds_counter_params[] = {
+ngx_http_mcds_param_t  ngx_http_mcds_counter_params[] = {
 
     { ngx_string("by="),
       ngx_http_mcds_counter_by,
@@ -88,11 +85,6 @@ static ngx_http_mcds_param_t  ngx_http_mcds_counter_params[] = {
       ngx_http_mcds_param_word,
       ngx_http_mcds_field(ngx_http_mcds_counter_t, flush),
       100, 0, 0, NULL },
-
-    { ngx_string("top="),
-      ngx_http_mcds_counter_in_top,
-      ngx_http_mcds_field(ngx_http_mcds_counter_t, top),
-      0, 0, 0, NULL },
 
       ngx_http_mcds_params_of(ngx_http_mcds_counted_params)
 };
@@ -312,18 +304,6 @@ ngx_http_mcds_counter_status(u_char *p, size_t len)
     n = ngx_atoi(p, len);
 
     return (n >= 100 && n <= 599) ? n : NGX_ERROR;
-}
-
-
-static char *
-ngx_http_mcds_counter_in_top(ngx_conf_t *cf, ngx_http_mcds_param_t *param,
-    ngx_str_t *text, void *conf)
-{
-    ngx_http_mcds_counter_t *counter = conf;
-
-    counter->top = ngx_http_mcds_top_ref(cf, text);
-
-    return counter->top ? NULL : NGX_CONF_ERROR;
 }
 
 

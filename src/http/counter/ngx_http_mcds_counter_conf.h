@@ -50,9 +50,14 @@ char *ngx_http_mcds_counters(ngx_conf_t *cf, ngx_command_t *cmd, void *conf);
 char *ngx_http_mcds_return(ngx_conf_t *cf, ngx_command_t *cmd, void *conf);
 
 
-/* the parameters that mcds_counter and mcds_visitor_counter share */
+/*
+ * the parameters that mcds_counter and mcds_visitor_counter share, those of
+ * mcds_counter alone, and those of mcds_counter_api
+ */
 
 extern ngx_http_mcds_param_t  ngx_http_mcds_counted_params[];
+extern ngx_http_mcds_param_t  ngx_http_mcds_counter_params[];
+extern ngx_http_mcds_param_t  ngx_http_mcds_show_params[];
 
 
 /*
@@ -81,12 +86,17 @@ char *ngx_http_mcds_counter_read_alone(ngx_conf_t *cf, ngx_command_t *cmd,
     char **names);
 
 /*
- * The setter of mcds_counter_writeback if its first argument is the variable
- * of a counter.
+ * The counter of this level with the variable that the directive names; NULL
+ * (logged) if the level has no such counter.
  */
 
-char *ngx_http_mcds_counter_written_back(ngx_conf_t *cf, ngx_command_t *cmd,
-    ngx_http_mcds_counter_conf_t *ncf);
+ngx_http_mcds_counter_t *ngx_http_mcds_counter_find(ngx_conf_t *cf,
+    ngx_http_mcds_counter_conf_t *ncf, ngx_command_t *cmd);
+
+/* parses the parameters of an option, which needs a counter that counts */
+
+char *ngx_http_mcds_counter_kept(ngx_conf_t *cf, ngx_command_t *cmd,
+    ngx_http_mcds_counter_t *counter, ngx_http_mcds_param_t *params);
 
 
 #endif /* _NGX_HTTP_MCDS_COUNTER_CONF_H_INCLUDED_ */

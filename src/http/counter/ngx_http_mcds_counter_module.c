@@ -12,8 +12,6 @@
 #include "ngx_http_mcds_counter.h"
 #include "ngx_http_mcds_counter_conf.h"
 #include "ngx_http_mcds_ledger.h"
-#include "ngx_http_mcds_top.h"
-#include "ngx_http_mcds_writeback.h"
 #include "ngx_http_mcds_counters.h"
 
 
@@ -31,7 +29,6 @@ static ngx_int_t ngx_http_mcds_stat_counters(ngx_conf_t *cf,
 static ngx_int_t ngx_http_mcds_stat_keys(ngx_conf_t *cf,
     ngx_http_mcds_counter_conf_t *conf);
 static ngx_int_t ngx_http_mcds_counter_init_process(ngx_cycle_t *cycle);
-static void ngx_http_mcds_counter_exit_process(ngx_cycle_t *cycle);
 
 
 static ngx_command_t  ngx_http_mcds_counter_commands[] = {
@@ -78,20 +75,6 @@ static ngx_command_t  ngx_http_mcds_counter_commands[] = {
       0,
       NULL },
 
-    { ngx_string("mcds_counter_top"),
-      NGX_HTTP_MAIN_CONF|NGX_CONF_1MORE,
-      ngx_http_mcds_counter_top,
-      NGX_HTTP_MAIN_CONF_OFFSET,
-      0,
-      NULL },
-
-    { ngx_string("mcds_counter_writeback"),
-      NGX_HTTP_MCDS_LEVELS|NGX_CONF_TAKE123,
-      ngx_http_mcds_counter_writeback,
-      NGX_HTTP_LOC_CONF_OFFSET,
-      0,
-      NULL },
-
     { ngx_string("mcds_return"),
       NGX_HTTP_LOC_CONF|NGX_HTTP_LIF_CONF|NGX_CONF_TAKE12,
       ngx_http_mcds_return,
@@ -128,7 +111,7 @@ ngx_module_t  ngx_http_mcds_counter_module = {
     ngx_http_mcds_counter_init_process,    /* init process */
     NULL,                                  /* init thread */
     NULL,                                  /* exit thread */
-    ngx_http_mcds_counter_exit_process,    /* exit process */
+    NULL,                                  /* exit process */
     ngx_http_mcds_ledger_exit,             /* exit master */
     NGX_MODULE_V1_PADDING
 };
@@ -153,13 +136,7 @@ ngx_http_mcds_counter_create_main_conf(ngx_conf_t *cf)
 
     if (ngx_array_init(&nmcf->numbers, cf->pool, 4,
                        sizeof(ngx_http_mcds_number_var_t))
-        != NGX_OK
-        || ngx_array_init(&nmcf->writebacks, cf->pool, 2,
-                          sizeof(ngx_http_mcds_writeback_t *))
-           != NGX_OK
-        || ngx_array_init(&nmcf->tops, cf->pool, 2,
-                          sizeof(ngx_http_mcds_top_t *))
-           != NGX_OK)
+        != NGX_OK)
     {
         return NULL;
     }
@@ -182,12 +159,12 @@ ngx_http_mcds_counter_create_loc_conf(ngx_conf_t *cf)
      * set by ngx_pcalloc():
      *
      *     conf->pool = NULL;
+     *     conf->writeback = NULL;
      *     conf->return_text = NULL;
      *     conf->show = NULL;
      */
 
     conf->counters = NGX_CONF_UNSET_PTR;
-    conf->writeback = NGX_CONF_UNSET_PTR;
 
     return conf;
 }
@@ -199,7 +176,6 @@ ngx_http_mcds_counter_merge_loc_conf(ngx_conf_t *cf, void *parent, void *child)
     ngx_http_mcds_counter_conf_t *prev = parent;
     ngx_http_mcds_counter_conf_t *conf = child;
 
-    char                          *rv;
     ngx_http_core_loc_conf_t      *clcf;
     ngx_http_mcds_counter_main_t  *nmcf;
 
@@ -238,17 +214,10 @@ ngx_http_mcds_counter_merge_loc_conf(ngx_conf_t *cf, void *parent, void *child)
         conf->counters = NULL;
     }
 
-    ngx_conf_merge_ptr_value(conf->writeback, prev->writeback, NULL);
-
     if (conf->counters || conf->show) {
         nmcf = ngx_http_conf_get_module_main_conf(cf,
                                                   ngx_http_mcds_counter_module);
         nmcf->counted = 1;
-    }
-
-    rv = ngx_http_mcds_writeback_merge(cf, conf);
-    if (rv != NGX_CONF_OK) {
-        return rv;
     }
 
     return ngx_http_mcds_counter_merge_pools(cf, conf);
@@ -430,24 +399,6 @@ ngx_http_mcds_counter_init_process(ngx_cycle_t *cycle)
                                                ngx_http_mcds_counter_module);
 
     ngx_http_mcds_ledger_start(mmcf, nmcf);
-    ngx_http_mcds_top_start(nmcf);
 
     return NGX_OK;
-}
-
-
-/* runs after the kit's exit handler, which has closed the pools */
-
-static void
-ngx_http_mcds_counter_exit_process(ngx_cycle_t *cycle)
-{
-    ngx_http_mcds_counter_main_t  *nmcf;
-
-    nmcf = ngx_http_cycle_get_module_main_conf(cycle,
-                                               ngx_http_mcds_counter_module);
-
-    if (nmcf) {
-        ngx_http_mcds_top_exit(nmcf);
-        ngx_mcds_stat_flush_all();
-    }
 }

@@ -3,8 +3,7 @@
  * Copyright (C) mcds authors
  *
  * Directives for a counter that an earlier mcds_counter has declared on the
- * same level: mcds_counter_init, mcds_counter_durable, mcds_counter_buffer,
- * and mcds_counter_writeback with the variable of a counter.
+ * same level: mcds_counter_init, mcds_counter_durable, mcds_counter_buffer.
  */
 
 
@@ -17,14 +16,10 @@
 #include "ngx_http_mcds_counter_conf.h"
 
 
-static ngx_http_mcds_counter_t *ngx_http_mcds_counter_find(ngx_conf_t *cf,
-    ngx_http_mcds_counter_conf_t *ncf, ngx_command_t *cmd);
 static char *ngx_http_mcds_counter_init_text(ngx_conf_t *cf,
     ngx_http_mcds_param_t *param, ngx_str_t *text, void *conf);
 static char *ngx_http_mcds_counter_init_check(ngx_conf_t *cf,
     ngx_command_t *cmd, ngx_http_mcds_counter_t *counter);
-static char *ngx_http_mcds_counter_kept(ngx_conf_t *cf, ngx_command_t *cmd,
-    ngx_http_mcds_counter_t *counter, ngx_http_mcds_param_t *params);
 
 
 static ngx_conf_enum_t  ngx_http_mcds_init_fail[] = {
@@ -71,17 +66,6 @@ static ngx_http_mcds_param_t  ngx_http_mcds_buffer_params[] = {
     { ngx_string("on|off"),
       ngx_http_mcds_param_flag,
       ngx_http_mcds_field(ngx_http_mcds_counter_t, buffer),
-      0, 0, 1, NULL },
-
-      ngx_http_mcds_params_end
-};
-
-
-static ngx_http_mcds_param_t  ngx_http_mcds_written_back_params[] = {
-
-    { ngx_string("on|off"),
-      ngx_http_mcds_param_flag,
-      ngx_http_mcds_field(ngx_http_mcds_counter_t, writeback),
       0, 0, 1, NULL },
 
       ngx_http_mcds_params_end
@@ -183,31 +167,7 @@ ngx_http_mcds_counter_buffer(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 }
 
 
-char *
-ngx_http_mcds_counter_written_back(ngx_conf_t *cf, ngx_command_t *cmd,
-    ngx_http_mcds_counter_conf_t *ncf)
-{
-    ngx_http_mcds_counter_t  *counter;
-
-    counter = ngx_http_mcds_counter_find(cf, ncf, cmd);
-    if (counter == NULL) {
-        return NGX_CONF_ERROR;
-    }
-
-    if (counter->has_writeback) {
-        return "is duplicate";
-    }
-
-    counter->has_writeback = 1;
-
-    return ngx_http_mcds_counter_kept(cf, cmd, counter,
-                                      ngx_http_mcds_written_back_params);
-}
-
-
-/* NULL (logged) if the level has no such counter */
-
-static ngx_http_mcds_counter_t *
+ngx_http_mcds_counter_t *
 ngx_http_mcds_counter_find(ngx_conf_t *cf, ngx_http_mcds_counter_conf_t *ncf,
     ngx_command_t *cmd)
 {
@@ -326,9 +286,7 @@ ngx_http_mcds_counter_init_check(ngx_conf_t *cf, ngx_command_t *cmd,
 }
 
 
-/* parses the parameters of an option, which needs a counter that counts */
-
-static char *
+char *
 ngx_http_mcds_counter_kept(ngx_conf_t *cf, ngx_command_t *cmd,
     ngx_http_mcds_counter_t *counter, ngx_http_mcds_param_t *params)
 {

@@ -17,8 +17,6 @@
 #include "ngx_http_mcds_stat.h"
 #include "ngx_http_mcds_counter.h"
 #include "ngx_http_mcds_counters.h"
-#include "ngx_http_mcds_top.h"
-#include "ngx_http_mcds_writeback.h"
 
 
 /* the longest key in a request for numbers, bytes */
@@ -43,15 +41,12 @@ struct ngx_http_mcds_fetch_s {
     ngx_http_mcds_resource_t      res;
     ngx_http_mcds_show_t         *conf;
     ngx_mcds_stat_t              *stat;      /* statistics of the keys */
-    ngx_mcds_top_wait_t          *wait;
     ngx_uint_t                    n;
     ngx_http_mcds_fetched_t       number[1];
 };
 
 
 static ngx_int_t ngx_http_mcds_show_method(ngx_http_request_t *r,
-    ngx_http_mcds_show_t *show);
-static ngx_int_t ngx_http_mcds_show_top(ngx_http_request_t *r,
     ngx_http_mcds_show_t *show);
 static char *ngx_http_mcds_show_keys(ngx_http_request_t *r,
     ngx_http_mcds_show_t *show, ngx_array_t *keys);
@@ -67,8 +62,6 @@ static void ngx_http_mcds_fetch_get_handler(void *data,
     ngx_mcds_result_t *result);
 static void ngx_http_mcds_fetch_count_handler(void *data, ngx_uint_t rc,
     uint64_t value);
-static void ngx_http_mcds_fetch_top_handler(void *data);
-static void ngx_http_mcds_fetch_cancel(ngx_http_mcds_resource_t *res);
 static ngx_int_t ngx_http_mcds_fetch_answer(ngx_http_mcds_resource_t *res);
 static u_char *ngx_http_mcds_show_number(u_char *p, ngx_http_request_t *r,
     ngx_http_mcds_shown_t *shown);
@@ -99,7 +92,7 @@ ngx_http_mcds_counters_handler(ngx_http_request_t *r)
     }
 
     if (show->top && show->prefix == NULL) {
-        return ngx_http_mcds_show_top(r, show);
+        return ngx_http_mcds_tops->show(r, show->top);
     }
 
     if (ngx_array_init(&keys, r->pool, 4, sizeof(ngx_str_t)) != NGX_OK) {
@@ -165,31 +158,6 @@ ngx_http_mcds_show_method(ngx_http_request_t *r, ngx_http_mcds_show_t *show)
     return ngx_http_mcds_resource_refuse(r, methods|NGX_HTTP_OPTIONS,
                                          show->count ? "use GET, HEAD or POST"
                                                      : "use GET or HEAD");
-}
-
-
-static ngx_int_t
-ngx_http_mcds_show_top(ngx_http_request_t *r, ngx_http_mcds_show_t *show)
-{
-    ngx_int_t               rc;
-    ngx_http_mcds_fetch_t  *fetch;
-
-    fetch = ngx_http_mcds_fetch_create(r, show, 0);
-    if (fetch == NULL) {
-        return NGX_HTTP_INTERNAL_SERVER_ERROR;
-    }
-
-    rc = ngx_mcds_top_read(&show->top->top, ngx_http_mcds_fetch_top_handler,
-                           fetch, &fetch->wait);
-
-    if (rc == NGX_AGAIN) {
-        fetch->res.waiting = 1;
-        return ngx_http_mcds_resource_wait(&fetch->res);
-    }
-
-    /* when out of memory, the list that this worker knows is sent */
-
-    return ngx_http_mcds_fetch_answer(&fetch->res);
 }
 
 
@@ -350,7 +318,6 @@ ngx_http_mcds_fetch_create(ngx_http_request_t *r, ngx_http_mcds_show_t *show,
     }
 
     fetch->res.answer = ngx_http_mcds_fetch_answer;
-    fetch->res.cancel = ngx_http_mcds_fetch_cancel;
 
     fetch->conf = show;
     fetch->stat = ncf->show_stat;
@@ -416,7 +383,7 @@ ngx_http_mcds_fetch_number(ngx_http_request_t *r,
         ngx_mcds_stat_add(ncf->show_stat, NGX_MCDS_DATA_COUNT, 1);
 
         if (number->fetch->conf->top) {
-            ngx_http_mcds_top_count(number->fetch->conf->top, key, 1);
+            ngx_http_mcds_tops->count(number->fetch->conf->top, key, 1);
         }
 
         counter.pool = ncf->pool;
@@ -428,7 +395,7 @@ ngx_http_mcds_fetch_number(ngx_http_request_t *r,
         counter.buffer = 1;
 
         if (ncf->writeback) {
-            ngx_http_mcds_writeback_add(ncf->writeback, key, 1);
+            ngx_http_mcds_writebacks->add(ncf->writeback, key, 1);
         }
 
         count = ngx_mcds_counter_change(&counter, 1,
@@ -500,30 +467,6 @@ ngx_http_mcds_fetch_count_handler(void *data, ngx_uint_t rc, uint64_t value)
 }
 
 
-static void
-ngx_http_mcds_fetch_top_handler(void *data)
-{
-    ngx_http_mcds_fetch_t *fetch = data;
-
-    fetch->wait = NULL;
-
-    ngx_http_mcds_resource_done(&fetch->res);
-}
-
-
-static void
-ngx_http_mcds_fetch_cancel(ngx_http_mcds_resource_t *res)
-{
-    ngx_http_mcds_fetch_t *fetch = (ngx_http_mcds_fetch_t *) res;
-
-    if (fetch->wait) {
-        ngx_mcds_top_cancel(fetch->wait);
-
-        res->waiting--;
-    }
-}
-
-
 static ngx_int_t
 ngx_http_mcds_fetch_answer(ngx_http_mcds_resource_t *res)
 {
@@ -540,15 +483,6 @@ ngx_http_mcds_fetch_answer(ngx_http_mcds_resource_t *res)
 
     r = res->request;
     show = fetch->conf;
-
-    if (show->top && show->prefix == NULL) {
-
-        if (ngx_http_mcds_top_json(show->top, r->pool, 1, &text) != NGX_OK) {
-            return NGX_HTTP_INTERNAL_SERVER_ERROR;
-        }
-
-        return ngx_http_mcds_json_send(r, &text);
-    }
 
     shown = show->variables.elts;
     size = sizeof("{}" CRLF);

@@ -14,7 +14,6 @@
 #include <ngx_core.h>
 #include <ngx_http.h>
 #include "ngx_http_mcds_counter.h"
-#include "ngx_http_mcds_top.h"
 
 
 typedef struct {

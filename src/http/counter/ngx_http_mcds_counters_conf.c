@@ -14,12 +14,9 @@
 #include "ngx_http_mcds_counter.h"
 #include "ngx_http_mcds_counter_conf.h"
 #include "ngx_http_mcds_counters.h"
-#include "ngx_http_mcds_top.h"
 
 
 static char *ngx_http_mcds_show_match(ngx_conf_t *cf,
-    ngx_http_mcds_param_t *param, ngx_str_t *text, void *conf);
-static char *ngx_http_mcds_show_in_top(ngx_conf_t *cf,
     ngx_http_mcds_param_t *param, ngx_str_t *text, void *conf);
 static char *ngx_http_mcds_show_variable(ngx_conf_t *cf,
     ngx_http_mcds_param_t *param, ngx_str_t *text, void *conf);
@@ -27,7 +24,7 @@ static char *ngx_http_mcds_show_check(ngx_conf_t *cf,
     ngx_http_mcds_show_t *show);
 
 
-static ngx_http_mcds_param_t  ngx_http_mcds_show_params[] = {
+ngx_http_mcds_param_t  ngx_http_mcds_show_params[] = {
 
     { ngx_string("prefix="),
       ngx_http_mcds_param_complex,
@@ -53,11 +50,6 @@ static ngx_http_mcds_param_t  ngx_http_mcds_show_params[] = {
       ngx_http_mcds_param_sec,
       ngx_http_mcds_field(ngx_http_mcds_show_t, ttl),
       1, NGX_MCDS_MAX_TTL, 0, NULL },
-
-    { ngx_string("top="),
-      ngx_http_mcds_show_in_top,
-      ngx_http_mcds_field(ngx_http_mcds_show_t, top),
-      0, 0, 0, NULL },
 
     { ngx_string("$"),
       ngx_http_mcds_show_variable,
@@ -137,18 +129,6 @@ ngx_http_mcds_show_match(ngx_conf_t *cf, ngx_http_mcds_param_t *param,
     return "left out, as this nginx has no PCRE library";
 
 #endif
-}
-
-
-static char *
-ngx_http_mcds_show_in_top(ngx_conf_t *cf, ngx_http_mcds_param_t *param,
-    ngx_str_t *text, void *conf)
-{
-    ngx_http_mcds_show_t *show = conf;
-
-    show->top = ngx_http_mcds_top_ref(cf, text);
-
-    return show->top ? NGX_CONF_OK : NGX_CONF_ERROR;
 }
 
 

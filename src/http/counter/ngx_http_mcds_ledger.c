@@ -11,7 +11,6 @@
 #include "ngx_http_mcds_zone.h"
 #include "ngx_http_mcds_counter.h"
 #include "ngx_http_mcds_ledger.h"
-#include "ngx_http_mcds_writeback.h"
 
 
 /* the ledger takes a quarter of the shared memory zone */
@@ -101,7 +100,9 @@ ngx_http_mcds_ledger_start(ngx_http_mcds_main_conf_t *mmcf,
 
     ngx_mcds_buffer_start(&mmcf->pools, mmcf->stats.generation);
 
-    ngx_http_mcds_writeback_start(nmcf, mmcf->stats.generation);
+    if (ngx_http_mcds_writebacks) {
+        ngx_http_mcds_writebacks->start(mmcf);
+    }
 }
 
 
@@ -127,7 +128,9 @@ ngx_http_mcds_ledger_exit(ngx_cycle_t *cycle)
 
     ngx_mcds_buffer_exit(nmcf->ledger, &mmcf->pools, cycle->log);
 
-    ngx_http_mcds_writeback_exit(nmcf, cycle->log);
+    if (ngx_http_mcds_writebacks) {
+        ngx_http_mcds_writebacks->exit(mmcf, nmcf->ledger, cycle->log);
+    }
 
     left = ngx_mcds_ledger_forget_all(nmcf->ledger);
 

@@ -90,6 +90,34 @@ ngx_http_mcds_params(ngx_conf_t *cf, ngx_command_t *cmd, ngx_uint_t i,
 }
 
 
+void
+ngx_http_mcds_params_add(ngx_http_mcds_param_t *params,
+    ngx_http_mcds_param_t *more)
+{
+    ngx_http_mcds_param_t  *end, *next;
+
+    for (end = params; end->set; end++) { /* void */ }
+
+    /* the rows are there if another configuration was read before */
+
+    for (next = end->post; next; next = next->post) {
+
+        if (next == more) {
+            return;
+        }
+
+        while (next->set) {
+            next++;
+        }
+    }
+
+    for (next = more; next->set; next++) { /* void */ }
+
+    next->post = end->post;
+    end->post = more;
+}
+
+
 /*
  * the row, or the first row of the table that the row leads to; NULL at the
  * end

@@ -66,6 +66,16 @@ struct ngx_http_mcds_param_s {
     { ngx_null_string, NULL, 0, 0, 0, 0, 0, params }
 
 
+/*
+ * Lets the rows of another table follow those of a table, before the table that
+ * follows it already.  A room that may be left out calls this in
+ * preconfiguration, each time.
+ */
+
+void ngx_http_mcds_params_add(ngx_http_mcds_param_t *params,
+    ngx_http_mcds_param_t *more);
+
+
 /* 1 if the text, a ngx_str_t *, is that literal; case matters */
 
 #define ngx_http_mcds_is(s, word)                                             \

@@ -2,34 +2,82 @@
 /*
  * Copyright (C) mcds authors
  *
- * mcds_counter_top: the directive, its variable, and the JSON of a list.
+ * mcds_counter_top: the directive, its variable, and the JSON of a list.  A
+ * list counts the keys of the counters whose "top=" names it.
  */
 
 
 #include <ngx_config.h>
 #include <ngx_core.h>
 #include <ngx_http.h>
-#include "ngx_mcds_json.h"
+#include "ngx_mcds_top.h"
 #include "ngx_http_mcds_conf.h"
+#include "ngx_http_mcds_json.h"
 #include "ngx_http_mcds_param_type.h"
 #include "ngx_http_mcds_pool.h"
+#include "ngx_http_mcds_resource.h"
 #include "ngx_http_mcds_stat.h"
 #include "ngx_http_mcds_counter.h"
-#include "ngx_http_mcds_top.h"
+#include "ngx_http_mcds_counter_conf.h"
+#include "ngx_http_mcds_counters.h"
 
 
 #define NGX_HTTP_MCDS_TOP_VARIABLE  "mcds_top_"
 
 
+struct ngx_http_mcds_top_s {
+    ngx_str_t                   name;
+    ngx_http_mcds_place_t       place;    /* where it was named first */
+    ngx_str_t                   pool;     /* its name, or empty */
+    ngx_str_t                   prefix;   /* not shown */
+    ngx_mcds_top_t              top;
+    ngx_uint_t                  declared; /* by mcds_counter_top */
+};
+
+
+typedef struct {
+    ngx_array_t                 tops;     /* ngx_http_mcds_top_t * */
+} ngx_http_mcds_top_conf_t;
+
+
+/* a request that is to be answered with a list */
+
+typedef struct {
+    ngx_http_mcds_resource_t    res;
+    ngx_http_mcds_top_t        *top;
+    ngx_mcds_top_wait_t        *wait;
+} ngx_http_mcds_top_request_t;
+
+
+static ngx_int_t ngx_http_mcds_top_preconfigure(ngx_conf_t *cf);
+static void *ngx_http_mcds_top_create_conf(ngx_conf_t *cf);
+static ngx_int_t ngx_http_mcds_top_init_process(ngx_cycle_t *cycle);
+static void ngx_http_mcds_top_exit_process(ngx_cycle_t *cycle);
+static char *ngx_http_mcds_counter_top(ngx_conf_t *cf, ngx_command_t *cmd,
+    void *conf);
+static char *ngx_http_mcds_top_of(ngx_conf_t *cf, ngx_http_mcds_param_t *param,
+    ngx_str_t *text, void *conf);
+static ngx_http_mcds_top_t *ngx_http_mcds_top_ref(ngx_conf_t *cf,
+    ngx_str_t *name);
 static char *ngx_http_mcds_top_slots(ngx_conf_t *cf, ngx_command_t *cmd,
     ngx_http_mcds_top_t *top);
 static ngx_int_t ngx_http_mcds_top_add_variable(ngx_conf_t *cf,
     ngx_http_mcds_top_t *top);
 static ngx_uint_t ngx_http_mcds_top_name(ngx_str_t *name);
+static ngx_int_t ngx_http_mcds_top_prepare(ngx_conf_t *cf);
 static ngx_int_t ngx_http_mcds_top_pool(ngx_conf_t *cf,
     ngx_http_mcds_main_conf_t *mmcf, ngx_http_mcds_top_t *top);
+static void ngx_http_mcds_top_count(ngx_http_mcds_top_t *top, ngx_str_t *key,
+    uint64_t delta);
+static ngx_int_t ngx_http_mcds_top_show(ngx_http_request_t *r,
+    ngx_http_mcds_top_t *top);
+static void ngx_http_mcds_top_read_handler(void *data);
+static void ngx_http_mcds_top_cancel(ngx_http_mcds_resource_t *res);
+static ngx_int_t ngx_http_mcds_top_answer(ngx_http_mcds_resource_t *res);
 static ngx_int_t ngx_http_mcds_top_variable(ngx_http_request_t *r,
     ngx_http_variable_value_t *v, uintptr_t data);
+static ngx_int_t ngx_http_mcds_top_json(ngx_http_mcds_top_t *top,
+    ngx_pool_t *pool, ngx_uint_t all, ngx_str_t *text);
 static void ngx_http_mcds_top_shown(ngx_http_mcds_top_t *top,
     ngx_mcds_ranked_t *ranked, ngx_str_t *key);
 
@@ -75,7 +123,115 @@ static ngx_http_mcds_param_t  ngx_http_mcds_top_params[] = {
 };
 
 
-char *
+/* of mcds_counter, and of mcds_counter_api */
+
+static ngx_http_mcds_param_t  ngx_http_mcds_top_counter_params[] = {
+
+    { ngx_string("top="),
+      ngx_http_mcds_top_of,
+      ngx_http_mcds_field(ngx_http_mcds_counter_t, top),
+      0, 0, 0, NULL },
+
+      ngx_http_mcds_params_end
+};
+
+
+static ngx_http_mcds_param_t  ngx_http_mcds_top_show_params[] = {
+
+    { ngx_string("top="),
+      ngx_http_mcds_top_of,
+      ngx_http_mcds_field(ngx_http_mcds_show_t, top),
+      0, 0, 0, NULL },
+
+      ngx_http_mcds_params_end
+};
+
+
+static ngx_http_mcds_tops_t  ngx_http_mcds_top_lists = {
+    ngx_http_mcds_top_prepare,
+    ngx_http_mcds_top_count,
+    ngx_http_mcds_top_show
+};
+
+
+static ngx_command_t  ngx_http_mcds_top_commands[] = {
+
+    { ngx_string("mcds_counter_top"),
+      NGX_HTTP_MAIN_CONF|NGX_CONF_1MORE,
+      ngx_http_mcds_counter_top,
+      NGX_HTTP_MAIN_CONF_OFFSET,
+      0,
+      NULL },
+
+      ngx_null_command
+};
+
+
+static ngx_http_module_t  ngx_http_mcds_top_module_ctx = {
+    ngx_http_mcds_top_preconfigure,        /* preconfiguration */
+    NULL,                                  /* postconfiguration */
+
+    ngx_http_mcds_top_create_conf,         /* create main configuration */
+    NULL,                                  /* init main configuration */
+
+    NULL,                                  /* create server configuration */
+    NULL,                                  /* merge server configuration */
+
+    NULL,                                  /* create location configuration */
+    NULL                                   /* merge location configuration */
+};
+
+
+ngx_module_t  ngx_http_mcds_top_module = {
+    NGX_MODULE_V1,
+    &ngx_http_mcds_top_module_ctx,         /* module context */
+    ngx_http_mcds_top_commands,            /* module directives */
+    NGX_HTTP_MODULE,                       /* module type */
+    NULL,                                  /* init master */
+    NULL,                                  /* init module */
+    ngx_http_mcds_top_init_process,        /* init process */
+    NULL,                                  /* init thread */
+    NULL,                                  /* exit thread */
+    ngx_http_mcds_top_exit_process,        /* exit process */
+    NULL,                                  /* exit master */
+    NGX_MODULE_V1_PADDING
+};
+
+
+static ngx_int_t
+ngx_http_mcds_top_preconfigure(ngx_conf_t *cf)
+{
+    ngx_http_mcds_params_add(ngx_http_mcds_counter_params,
+                             ngx_http_mcds_top_counter_params);
+    ngx_http_mcds_params_add(ngx_http_mcds_show_params,
+                             ngx_http_mcds_top_show_params);
+
+    ngx_http_mcds_tops = &ngx_http_mcds_top_lists;
+
+    return NGX_OK;
+}
+
+
+static void *
+ngx_http_mcds_top_create_conf(ngx_conf_t *cf)
+{
+    ngx_http_mcds_top_conf_t  *tcf;
+
+    tcf = ngx_pcalloc(cf->pool, sizeof(ngx_http_mcds_top_conf_t));
+
+    if (tcf == NULL
+        || ngx_array_init(&tcf->tops, cf->pool, 2,
+                          sizeof(ngx_http_mcds_top_t *))
+           != NGX_OK)
+    {
+        return NULL;
+    }
+
+    return tcf;
+}
+
+
+static char *
 ngx_http_mcds_counter_top(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 {
     char                 *rv;
@@ -180,12 +336,33 @@ ngx_http_mcds_top_add_variable(ngx_conf_t *cf, ngx_http_mcds_top_t *top)
 }
 
 
-ngx_http_mcds_top_t *
+/* "top=", in the field of a pointer */
+
+static char *
+ngx_http_mcds_top_of(ngx_conf_t *cf, ngx_http_mcds_param_t *param,
+    ngx_str_t *text, void *conf)
+{
+    ngx_http_mcds_top_t  **top;
+
+    top = (ngx_http_mcds_top_t **) ((u_char *) conf + param->offset);
+
+    *top = ngx_http_mcds_top_ref(cf, text);
+
+    return *top ? NULL : NGX_CONF_ERROR;
+}
+
+
+/*
+ * The list of that name, which may be declared later; NULL when that cannot be
+ * (logged).
+ */
+
+static ngx_http_mcds_top_t *
 ngx_http_mcds_top_ref(ngx_conf_t *cf, ngx_str_t *name)
 {
-    ngx_uint_t                     i;
-    ngx_http_mcds_top_t           *top, **tops;
-    ngx_http_mcds_counter_main_t  *nmcf;
+    ngx_uint_t                 i;
+    ngx_http_mcds_top_t       *top, **tops;
+    ngx_http_mcds_top_conf_t  *tcf;
 
     if (!ngx_http_mcds_top_name(name)) {
         ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
@@ -195,11 +372,11 @@ ngx_http_mcds_top_ref(ngx_conf_t *cf, ngx_str_t *name)
         return NULL;
     }
 
-    nmcf = ngx_http_conf_get_module_main_conf(cf, ngx_http_mcds_counter_module);
+    tcf = ngx_http_conf_get_module_main_conf(cf, ngx_http_mcds_top_module);
 
-    tops = nmcf->tops.elts;
+    tops = tcf->tops.elts;
 
-    for (i = 0; i < nmcf->tops.nelts; i++) {
+    for (i = 0; i < tcf->tops.nelts; i++) {
         if (tops[i]->name.len == name->len
             && ngx_strncmp(tops[i]->name.data, name->data, name->len) == 0)
         {
@@ -215,7 +392,7 @@ ngx_http_mcds_top_ref(ngx_conf_t *cf, ngx_str_t *name)
     top->name = *name;
     ngx_http_mcds_set_place(cf, &top->place);
 
-    tops = ngx_array_push(&nmcf->tops);
+    tops = ngx_array_push(&tcf->tops);
     if (tops == NULL) {
         return NULL;
     }
@@ -248,17 +425,21 @@ ngx_http_mcds_top_name(ngx_str_t *name)
 }
 
 
-ngx_int_t
-ngx_http_mcds_top_init(ngx_conf_t *cf, ngx_http_mcds_counter_main_t *nmcf)
+/* each one that a counter names must be declared by now */
+
+static ngx_int_t
+ngx_http_mcds_top_prepare(ngx_conf_t *cf)
 {
     ngx_uint_t                  i;
     ngx_http_mcds_top_t        *top, **tops;
+    ngx_http_mcds_top_conf_t   *tcf;
     ngx_http_mcds_main_conf_t  *mmcf;
 
     mmcf = ngx_http_conf_get_module_main_conf(cf, ngx_http_mcds_module);
-    tops = nmcf->tops.elts;
+    tcf = ngx_http_conf_get_module_main_conf(cf, ngx_http_mcds_top_module);
+    tops = tcf->tops.elts;
 
-    for (i = 0; i < nmcf->tops.nelts; i++) {
+    for (i = 0; i < tcf->tops.nelts; i++) {
         top = tops[i];
 
         if (!top->declared) {
@@ -334,39 +515,130 @@ ngx_http_mcds_top_pool(ngx_conf_t *cf, ngx_http_mcds_main_conf_t *mmcf,
 }
 
 
-void
-ngx_http_mcds_top_start(ngx_http_mcds_counter_main_t *nmcf)
+static ngx_int_t
+ngx_http_mcds_top_init_process(ngx_cycle_t *cycle)
 {
-    ngx_uint_t             i;
-    ngx_http_mcds_top_t  **tops;
+    ngx_uint_t                  i;
+    ngx_http_mcds_top_t       **tops;
+    ngx_http_mcds_top_conf_t   *tcf;
 
-    tops = nmcf->tops.elts;
+    tcf = ngx_http_cycle_get_module_main_conf(cycle, ngx_http_mcds_top_module);
 
-    for (i = 0; i < nmcf->tops.nelts; i++) {
+    if (tcf == NULL) {
+        return NGX_OK;
+    }
+
+    tops = tcf->tops.elts;
+
+    for (i = 0; i < tcf->tops.nelts; i++) {
         ngx_mcds_top_start(&tops[i]->top);
     }
+
+    return NGX_OK;
 }
 
 
-void
-ngx_http_mcds_top_exit(ngx_http_mcds_counter_main_t *nmcf)
+/* behind that of the kit, which has left the pools */
+
+static void
+ngx_http_mcds_top_exit_process(ngx_cycle_t *cycle)
 {
-    ngx_uint_t             i;
-    ngx_http_mcds_top_t  **tops;
+    ngx_uint_t                  i;
+    ngx_http_mcds_top_t       **tops;
+    ngx_http_mcds_top_conf_t   *tcf;
 
-    tops = nmcf->tops.elts;
+    tcf = ngx_http_cycle_get_module_main_conf(cycle, ngx_http_mcds_top_module);
 
-    for (i = 0; i < nmcf->tops.nelts; i++) {
+    if (tcf == NULL) {
+        return;
+    }
+
+    tops = tcf->tops.elts;
+
+    for (i = 0; i < tcf->tops.nelts; i++) {
         ngx_mcds_top_exit(&tops[i]->top);
     }
+
+    ngx_mcds_stat_flush_all();
 }
 
 
-void
+static void
 ngx_http_mcds_top_count(ngx_http_mcds_top_t *top, ngx_str_t *key,
     uint64_t delta)
 {
     ngx_mcds_top_add(&top->top, key, delta);
+}
+
+
+static ngx_int_t
+ngx_http_mcds_top_show(ngx_http_request_t *r, ngx_http_mcds_top_t *top)
+{
+    ngx_int_t                     rc;
+    ngx_http_mcds_top_request_t  *tr;
+
+    tr = ngx_http_mcds_resource_create(r, sizeof(ngx_http_mcds_top_request_t));
+    if (tr == NULL) {
+        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+    }
+
+    tr->res.answer = ngx_http_mcds_top_answer;
+    tr->res.cancel = ngx_http_mcds_top_cancel;
+    tr->top = top;
+
+    rc = ngx_mcds_top_read(&top->top, ngx_http_mcds_top_read_handler, tr,
+                           &tr->wait);
+
+    if (rc == NGX_AGAIN) {
+        tr->res.waiting = 1;
+        return ngx_http_mcds_resource_wait(&tr->res);
+    }
+
+    /* without memory, what is known */
+
+    return ngx_http_mcds_top_answer(&tr->res);
+}
+
+
+static void
+ngx_http_mcds_top_read_handler(void *data)
+{
+    ngx_http_mcds_top_request_t *tr = data;
+
+    tr->wait = NULL;
+
+    ngx_http_mcds_resource_done(&tr->res);
+}
+
+
+static void
+ngx_http_mcds_top_cancel(ngx_http_mcds_resource_t *res)
+{
+    ngx_http_mcds_top_request_t *tr = (ngx_http_mcds_top_request_t *) res;
+
+    if (tr->wait) {
+        ngx_mcds_top_cancel(tr->wait);
+
+        res->waiting--;
+    }
+}
+
+
+static ngx_int_t
+ngx_http_mcds_top_answer(ngx_http_mcds_resource_t *res)
+{
+    ngx_http_mcds_top_request_t *tr = (ngx_http_mcds_top_request_t *) res;
+
+    ngx_str_t            text;
+    ngx_http_request_t  *r;
+
+    r = res->request;
+
+    if (ngx_http_mcds_top_json(tr->top, r->pool, 1, &text) != NGX_OK) {
+        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+    }
+
+    return ngx_http_mcds_json_send(r, &text);
 }
 
 
@@ -398,7 +670,13 @@ ngx_http_mcds_top_variable(ngx_http_request_t *r,
 }
 
 
-ngx_int_t
+/*
+ * What is known, as JSON in memory of the pool; null if nothing is.  all: an
+ * object with the window and the total, too, also if nothing is known,
+ * otherwise the array of keys alone.
+ */
+
+static ngx_int_t
 ngx_http_mcds_top_json(ngx_http_mcds_top_t *top, ngx_pool_t *pool,
     ngx_uint_t all, ngx_str_t *text)
 {

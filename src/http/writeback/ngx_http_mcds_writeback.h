@@ -2,12 +2,13 @@
 /*
  * Copyright (C) mcds authors
  *
- * A destination of counts; private to writeback*.c.
+ * mcds_counter_writeback: posts the counts of this host to a location, from
+ * time to time.
  */
 
 
-#ifndef _NGX_HTTP_MCDS_WRITEBACK_CORE_H_INCLUDED_
-#define _NGX_HTTP_MCDS_WRITEBACK_CORE_H_INCLUDED_
+#ifndef _NGX_HTTP_MCDS_WRITEBACK_H_INCLUDED_
+#define _NGX_HTTP_MCDS_WRITEBACK_H_INCLUDED_
 
 
 #include <ngx_config.h>
@@ -16,6 +17,13 @@
 #include "ngx_http_mcds_counter.h"
 #include "ngx_mcds_ledger.h"
 
+
+typedef struct {
+    ngx_array_t                 writebacks;  /* ngx_http_mcds_writeback_t * */
+} ngx_http_mcds_writeback_main_t;
+
+
+/* a destination */
 
 struct ngx_http_mcds_writeback_s {
     ngx_str_t                   uri;
@@ -43,4 +51,9 @@ struct ngx_http_mcds_writeback_s {
 };
 
 
-#endif /* _NGX_HTTP_MCDS_WRITEBACK_CORE_H_INCLUDED_ */
+extern ngx_module_t                ngx_http_mcds_writeback_module;
+
+extern ngx_http_mcds_writebacks_t  ngx_http_mcds_writeback_posts;
+
+
+#endif /* _NGX_HTTP_MCDS_WRITEBACK_H_INCLUDED_ */

@@ -23,7 +23,6 @@
 #include "ngx_http_mcds_post.h"
 #include "ngx_http_mcds_counter.h"
 #include "ngx_http_mcds_writeback.h"
-#include "ngx_http_mcds_writeback_core.h"
 
 
 /*
@@ -42,7 +41,10 @@
 #define NGX_HTTP_MCDS_WRITEBACK_ITEM   (6 * NGX_MCDS_LEDGER_KEY + 64)
 
 
+static void ngx_http_mcds_writeback_start(ngx_http_mcds_main_conf_t *mmcf);
 static void ngx_http_mcds_writeback_stop(void);
+static void ngx_http_mcds_writeback_add(ngx_http_mcds_writeback_t *wb,
+    ngx_str_t *key, int64_t delta);
 static void ngx_http_mcds_writeback_wait(ngx_http_mcds_writeback_t *wb,
     ngx_msec_t wait);
 static void ngx_http_mcds_writeback_handler(ngx_event_t *ev);
@@ -58,25 +60,39 @@ static void ngx_http_mcds_writeback_done(void *data, ngx_uint_t status);
 static void ngx_http_mcds_writeback_failed(ngx_http_mcds_writeback_t *wb,
     ngx_uint_t status);
 static void ngx_http_mcds_writeback_say(ngx_http_mcds_writeback_t *wb);
+static void ngx_http_mcds_writeback_exit(ngx_http_mcds_main_conf_t *mmcf,
+    ngx_mcds_ledger_t *ledger, ngx_log_t *log);
 
 
-static ngx_array_t  *ngx_http_mcds_writebacks;
+ngx_http_mcds_writebacks_t  ngx_http_mcds_writeback_posts = {
+    ngx_http_mcds_writeback_add,
+    ngx_http_mcds_writeback_start,
+    ngx_http_mcds_writeback_exit
+};
 
 
-void
-ngx_http_mcds_writeback_start(ngx_http_mcds_counter_main_t *nmcf,
-    ngx_uint_t generation)
+/* of this worker */
+
+static ngx_array_t  *ngx_http_mcds_writeback_started;
+
+
+static void
+ngx_http_mcds_writeback_start(ngx_http_mcds_main_conf_t *mmcf)
 {
-    ngx_uint_t                   i;
-    ngx_http_mcds_writeback_t   *wb, **wbp;
+    ngx_uint_t                       i, generation;
+    ngx_http_mcds_writeback_t       *wb, **wbp;
+    ngx_http_mcds_writeback_main_t  *wmcf;
 
     ngx_http_mcds_writeback_stop();
 
-    ngx_http_mcds_writebacks = &nmcf->writebacks;
+    wmcf = mmcf->main_conf[ngx_http_mcds_writeback_module.ctx_index];
+    generation = mmcf->stats.generation;
 
-    wbp = nmcf->writebacks.elts;
+    ngx_http_mcds_writeback_started = &wmcf->writebacks;
 
-    for (i = 0; i < nmcf->writebacks.nelts; i++) {
+    wbp = wmcf->writebacks.elts;
+
+    for (i = 0; i < wmcf->writebacks.nelts; i++) {
         wb = wbp[i];
 
         if (ngx_mcds_ledger) {
@@ -122,13 +138,13 @@ ngx_http_mcds_writeback_stop(void)
     ngx_uint_t                   i;
     ngx_http_mcds_writeback_t   *wb, **wbp;
 
-    if (ngx_http_mcds_writebacks == NULL) {
+    if (ngx_http_mcds_writeback_started == NULL) {
         return;
     }
 
-    wbp = ngx_http_mcds_writebacks->elts;
+    wbp = ngx_http_mcds_writeback_started->elts;
 
-    for (i = 0; i < ngx_http_mcds_writebacks->nelts; i++) {
+    for (i = 0; i < ngx_http_mcds_writeback_started->nelts; i++) {
         wb = wbp[i];
 
         if (wb->request) {
@@ -142,7 +158,7 @@ ngx_http_mcds_writeback_stop(void)
 }
 
 
-void
+static void
 ngx_http_mcds_writeback_add(ngx_http_mcds_writeback_t *wb, ngx_str_t *key,
     int64_t delta)
 {
@@ -510,23 +526,25 @@ ngx_http_mcds_writeback_say(ngx_http_mcds_writeback_t *wb)
 }
 
 
-void
-ngx_http_mcds_writeback_exit(ngx_http_mcds_counter_main_t *nmcf,
-    ngx_log_t *log)
+static void
+ngx_http_mcds_writeback_exit(ngx_http_mcds_main_conf_t *mmcf,
+    ngx_mcds_ledger_t *ledger, ngx_log_t *log)
 {
-    uint64_t                     left;
-    ngx_uint_t                   i;
-    ngx_mcds_account_t          *account;
-    ngx_http_mcds_writeback_t  **wbp;
+    uint64_t                         left;
+    ngx_uint_t                       i;
+    ngx_mcds_account_t              *account;
+    ngx_http_mcds_writeback_t      **wbp;
+    ngx_http_mcds_writeback_main_t  *wmcf;
 
-    wbp = nmcf->writebacks.elts;
+    wmcf = mmcf->main_conf[ngx_http_mcds_writeback_module.ctx_index];
+    wbp = wmcf->writebacks.elts;
 
-    for (i = 0; i < nmcf->writebacks.nelts; i++) {
+    for (i = 0; i < wmcf->writebacks.nelts; i++) {
 
-        account = ngx_mcds_ledger_account(nmcf->ledger, NGX_MCDS_LEDGER_POST,
+        account = ngx_mcds_ledger_account(ledger, NGX_MCDS_LEDGER_POST,
                                           &wbp[i]->name, 0);
 
-        left = account ? ngx_mcds_ledger_forget(nmcf->ledger, account) : 0;
+        left = account ? ngx_mcds_ledger_forget(ledger, account) : 0;
 
         if (left) {
             ngx_log_error(NGX_LOG_ERR, log, 0,
