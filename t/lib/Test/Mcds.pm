@@ -99,8 +99,13 @@ a test failed, the private folder is kept and its name is shown.
     $t->needs('http_ssl', 'http_v2', 'curl', 'IO::Socket::SSL', ...)
                             skips the file unless nginx has the modules, and the
                             programs and Perl modules are installed; 'x.so' is
-                            an installed dynamic module
+                            an installed dynamic module; 'mcds vary' is a
+                            feature of mcds that MCDS_WITHOUT has not left out,
+                            see docs/building.md: a configuration with
+                            directives of a feature skips the file by itself
     $t->has(what)           true if it is available; of an 'x.so' the path
+    $t->lacks(conf)         the features that a configuration needs and that
+                            are left out
     $t->nginx_name()        nginx, freenginx, Angie, openresty
     $t->nginx_version()     1022001; of a fork: that of the nginx it is based on
     $t->nginx_headers()     the -I options of a compiler for its headers
@@ -341,6 +346,21 @@ our @EXPORT_OK = qw/ slurp tally /;
 
 my $root = abs_path(dirname(__FILE__) . '/../../..');
 my $current;
+
+# features that can be left out: a symbol that the module has with it, and
+# what stands in a configuration that needs it
+
+my %features = (
+    data => ['ngx_http_mcds_data_module',
+        qr/mcds_(?:array_(?:api|push)|table_(?:api|lookup))\b/],
+    lock => ['ngx_http_mcds_lock_module', qr/mcds_lock(?:_api)?\b/],
+    log => ['ngx_http_mcds_log_module', qr/mcds_log(?:_api)?\b/],
+    status => ['ngx_http_mcds_status_module', qr/mcds_status(?:_host)?\b/],
+    top => ['ngx_http_mcds_top_module',
+        qr/mcds_counter(?:_top|(?:_api)?\s[^;]*\btop=)/],
+    writeback => ['ngx_http_mcds_writeback_module',
+        qr/mcds_counter_writeback\b/],
+);
 
 
 sub new {
@@ -634,6 +654,9 @@ sub binary {
 
 sub expand {
     my ($self, $text, $name, %o) = @_;
+
+    my ($feature) = $self->lacks($text);
+    $self->leave("no mcds $feature") if $feature;
 
     my $dir = "$self->{dir}/$name";
     my $level = $o{log} // ($ENV{TEST_DEBUG} ? 'debug' : 'info');
@@ -943,6 +966,15 @@ sub has {
         return eval "require $what; 1";
     }
 
+    if ($what =~ /^mcds (\w+)$/) {
+        my ($symbol) = @{$features{$1} // die "there is no feature $1\n"};
+
+        $self->{symbols} //= slurp($self->{static} ? $self->binary()
+            : $self->{so});
+
+        return $self->{symbols} =~ /\0$symbol\0/ ? 1 : 0;
+    }
+
     if ($what =~ /\.so$/) {
         my ($dir) = $self->{version} =~ /--modules-path=(\S+)/;
 
@@ -987,6 +1019,18 @@ sub needs {
     }
 
     return $self;
+}
+
+
+# the features that a configuration needs and the module lacks
+
+sub lacks {
+    my ($self, $text) = @_;
+
+    return if !$self->{module};
+
+    return grep { $text =~ /(?:^|[{};])\s*$features{$_}[1]/m
+        && !$self->has("mcds $_") } sort keys %features;
 }
 
 
