@@ -31,6 +31,15 @@ static ngx_int_t ngx_mcds_sign_find(ngx_mcds_entry_t *entry, size_t header,
     size_t *at);
 
 
+ngx_mcds_signing_t  ngx_mcds_sign_functions = {
+    ngx_mcds_sign_put,
+    ngx_mcds_sign,
+    ngx_mcds_sign_check,
+    ngx_mcds_sign_part,
+    ngx_mcds_sign_part_check
+};
+
+
 ngx_uint_t
 ngx_mcds_sign_able(void)
 {

@@ -28,6 +28,27 @@
 
 
 /*
+ * The functions below that readers and writers of entries call if they have
+ * secrets.  NULL: the feature is left out, and there are no secrets.
+ */
+
+typedef struct {
+    u_char       *(*put)(u_char *p);
+    ngx_int_t     (*sign)(ngx_mcds_value_t *value, ngx_mcds_entry_t *entry,
+                      ngx_array_t *secrets);
+    ngx_int_t     (*check)(u_char *data, size_t len, ngx_mcds_entry_t *entry,
+                      ngx_array_t *secrets);
+    ngx_int_t     (*part)(ngx_mcds_value_t *value, ngx_str_t *key,
+                      ngx_array_t *secrets);
+    ngx_int_t     (*part_check)(ngx_mcds_value_t *value, ngx_str_t *key,
+                      ngx_array_t *secrets);
+} ngx_mcds_signing_t;
+
+extern ngx_mcds_signing_t  *ngx_mcds_signing;
+extern ngx_mcds_signing_t   ngx_mcds_sign_functions;
+
+
+/*
  * Returns 0 if nginx was built without OpenSSL: signatures are not available.
  */
 

@@ -29,6 +29,12 @@ static void ngx_mcds_variant_trim(ngx_str_t *s);
 static ngx_uint_t ngx_mcds_vary_token(u_char ch);
 
 
+ngx_mcds_varying_t  ngx_mcds_vary_functions = {
+    ngx_mcds_vary_check,
+    ngx_mcds_vary_base
+};
+
+
 ngx_int_t
 ngx_mcds_vary_add(ngx_str_t *list, ngx_str_t *value)
 {

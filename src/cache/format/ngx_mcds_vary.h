@@ -184,4 +184,15 @@ ngx_uint_t ngx_mcds_vary_has(ngx_str_t *body, u_char *hash);
 u_char *ngx_mcds_vary_ext(u_char *p, ngx_str_t *names);
 
 
+/* of these, for pages; NULL: the feature is left out, and there are no lists */
+
+typedef struct {
+    ngx_int_t   (*check)(ngx_str_t *ext, ngx_str_t *body);
+    void        (*base)(ngx_str_t *key, ngx_str_t *base);
+} ngx_mcds_varying_t;
+
+extern ngx_mcds_varying_t  *ngx_mcds_varying;
+extern ngx_mcds_varying_t   ngx_mcds_vary_functions;
+
+
 #endif /* _NGX_MCDS_VARY_H_INCLUDED_ */

@@ -246,8 +246,8 @@ ngx_mcds_body_check_part(ngx_mcds_body_t *body, ngx_mcds_body_part_t *part)
         return NGX_OK;
     }
 
-    if (ngx_mcds_sign_part_check(part->value, &part->page->key,
-                                 body->secrets)
+    if (ngx_mcds_signing->part_check(part->value, &part->page->key,
+                                     body->secrets)
         != NGX_OK)
     {
         return NGX_DECLINED;

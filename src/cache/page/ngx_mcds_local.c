@@ -542,7 +542,11 @@ ngx_mcds_local_place(ngx_str_t *key)
 {
     ngx_str_t  base;
 
-    ngx_mcds_vary_base(key, &base);
+    base = *key;
+
+    if (ngx_mcds_varying) {
+        ngx_mcds_varying->base(key, &base);
+    }
 
     return ngx_mcds_crc32c(0, base.data, base.len) % NGX_MCDS_PURGES;
 }

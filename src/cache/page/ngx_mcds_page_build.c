@@ -146,6 +146,13 @@ ngx_mcds_page_changed(ngx_mcds_page_t *page)
         return NGX_DECLINED;
     }
 
+    if (page->page_cas == page->foreign) {
+
+        /* an add, or a set with another CAS, leaves it for other hosts */
+
+        return NGX_DECLINED;
+    }
+
     if (!page->whole) {
         ngx_mcds_page_ask(page, 1);
         return NGX_AGAIN;

@@ -64,6 +64,9 @@ struct ngx_mcds_page_s {
     ngx_uint_t            lock_rc;
     ngx_uint_t            page_rc;
     uint64_t              page_cas;
+    uint64_t              foreign;     /* CAS of a page that needs a feature
+                                          that is left out, but not for another
+                                          host; 0: none */
     ngx_mcds_copy_t      *copy;
     ngx_mcds_copy_t      *split;       /* while its parts are checked */
 

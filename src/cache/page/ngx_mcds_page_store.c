@@ -410,7 +410,8 @@ ngx_mcds_store_finish(ngx_mcds_store_t *store, ngx_mcds_split_t *split)
     copy = ngx_mcds_copy_create(store->page, store->head, NULL);
 
     if (copy && store->secrets) {
-        (void) ngx_mcds_sign(store->head, &copy->entry, store->secrets);
+        (void) ngx_mcds_signing->sign(store->head, &copy->entry,
+                                      store->secrets);
     }
 
     ngx_mcds_value_unref(store->head);

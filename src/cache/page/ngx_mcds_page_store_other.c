@@ -9,6 +9,7 @@
 #include <ngx_config.h>
 #include <ngx_core.h>
 #include <ngx_event.h>
+#include "ngx_mcds_lack.h"
 #include "ngx_mcds_page_store.h"
 #include "ngx_mcds_sign.h"
 
@@ -83,9 +84,10 @@ ngx_mcds_store_other(ngx_mcds_store_t *store, ngx_mcds_result_t *result,
            != NGX_OK
         || (store->secrets
             && other->kind == NGX_MCDS_ENTRY_PAGE
-            && ngx_mcds_sign_check(result->data, result->len, other,
-                                   store->secrets)
-               != NGX_OK))
+            && ngx_mcds_signing->check(result->data, result->len, other,
+                                       store->secrets)
+               != NGX_OK)
+        || ngx_mcds_entry_lacks(other))
     {
         return NGX_DECLINED;
     }
@@ -135,7 +137,7 @@ ngx_mcds_store_expire(ngx_mcds_store_t *store)
                         entry->created - entry->took - NGX_MCDS_SKEW);
 
     if (store->secrets) {
-        (void) ngx_mcds_sign(value, entry, store->secrets);
+        (void) ngx_mcds_signing->sign(value, entry, store->secrets);
     }
 
     store->expired = value;

@@ -45,8 +45,8 @@ ngx_mcds_purge_mark(ngx_mcds_purge_t *purge, ngx_mcds_result_t *result)
                       && !(entry.flags & NGX_MCDS_ENTRY_INVALID));
 
     if (purge->secrets
-        && ngx_mcds_sign_check(result->data, result->len, &entry,
-                               purge->secrets)
+        && ngx_mcds_signing->check(result->data, result->len, &entry,
+                                   purge->secrets)
            != NGX_OK)
     {
         /* an item of unknown origin does not count, nor do its parts */
@@ -102,7 +102,7 @@ ngx_mcds_purge_mark(ngx_mcds_purge_t *purge, ngx_mcds_result_t *result)
         }
 
         if (purge->secrets) {
-            (void) ngx_mcds_sign(value, &entry, purge->secrets);
+            (void) ngx_mcds_signing->sign(value, &entry, purge->secrets);
         }
 
         return value;

@@ -10,10 +10,32 @@
 #include <ngx_config.h>
 #include <ngx_core.h>
 #include <ngx_event.h>
+#include "ngx_mcds_lack.h"
 #include "ngx_mcds_page_core.h"
 #include "ngx_mcds_sign.h"
 #include "ngx_mcds_skew.h"
 #include "ngx_mcds_vary.h"
+
+
+static char *ngx_mcds_copy_unusable(ngx_mcds_page_t *page,
+    ngx_mcds_entry_t *entry, ngx_mcds_stamp_t *stamp);
+
+
+/* NULL: left out */
+
+ngx_mcds_varying_t  *ngx_mcds_varying =
+#if !(NGX_MCDS_WITHOUT_VARY)
+    &ngx_mcds_vary_functions;
+#else
+    NULL;
+#endif
+
+ngx_mcds_signing_t  *ngx_mcds_signing =
+#if !(NGX_MCDS_WITHOUT_HMAC)
+    &ngx_mcds_sign_functions;
+#else
+    NULL;
+#endif
 
 
 ngx_mcds_copy_t *
@@ -66,14 +88,7 @@ ngx_mcds_copy_create(ngx_mcds_page_t *page, ngx_mcds_value_t *value,
                             &why)
         == NGX_OK)
     {
-        /* a later version may write entries that this one cannot serve */
-
-        why = (copy->entry.kind == NGX_MCDS_ENTRY_VARY
-               && ngx_mcds_vary_check(&copy->entry.ext, &copy->entry.body)
-                  != NGX_OK) ? "no list of headers"
-              : (copy->entry.total > page->limit
-                 || copy->entry.length > page->limit) ? "too large"
-              : NULL;
+        why = ngx_mcds_copy_unusable(page, &copy->entry, stamp);
     }
 
     if (why) {
@@ -132,6 +147,43 @@ ngx_mcds_copy_result(ngx_mcds_page_t *page, ngx_mcds_result_t *result)
 }
 
 
+/* the entry is of another version, or of a build with more features */
+
+static char *
+ngx_mcds_copy_unusable(ngx_mcds_page_t *page, ngx_mcds_entry_t *entry,
+    ngx_mcds_stamp_t *stamp)
+{
+    char  *why;
+
+    why = ngx_mcds_entry_lacks(entry);
+
+    if (why) {
+
+        /* the "expire" of a list is the time of a purge */
+
+        if (stamp) {
+            page->foreign = (entry->kind == NGX_MCDS_ENTRY_VARY
+                             || entry->expire + NGX_MCDS_SKEW_MAX
+                                > ngx_mcds_now()) ? stamp->cas : 0;
+        }
+
+        return why;
+    }
+
+    if (entry->kind == NGX_MCDS_ENTRY_VARY
+        && ngx_mcds_varying->check(&entry->ext, &entry->body) != NGX_OK)
+    {
+        return "no list of headers";
+    }
+
+    if (entry->total > page->limit || entry->length > page->limit) {
+        return "too large";
+    }
+
+    return NULL;
+}
+
+
 ngx_int_t
 ngx_mcds_copy_signed(ngx_mcds_copy_t *copy, ngx_array_t *secrets)
 {
@@ -148,8 +200,8 @@ ngx_mcds_copy_signed(ngx_mcds_copy_t *copy, ngx_array_t *secrets)
         return NGX_OK;
     }
 
-    if (ngx_mcds_sign_check(copy->value->data, copy->value->len, entry,
-                            secrets)
+    if (ngx_mcds_signing->check(copy->value->data, copy->value->len, entry,
+                                secrets)
         != NGX_OK)
     {
         ngx_mcds_key_show(&key, &entry->key);

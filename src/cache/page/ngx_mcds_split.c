@@ -257,7 +257,8 @@ ngx_mcds_split_piece(ngx_mcds_split_t *split)
     ngx_mcds_part_finish(piece->value, split->cut.generation, piece->n);
 
     if (split->secrets) {
-        (void) ngx_mcds_sign_part(piece->value, &split->key, split->secrets);
+        (void) ngx_mcds_signing->part(piece->value, &split->key,
+                                      split->secrets);
     }
 
     ngx_queue_insert_tail(&split->pieces, &piece->queue);

@@ -182,7 +182,7 @@ ngx_http_mcds_cache_rebuild(ngx_http_request_t *r,
         return NGX_ERROR;
     }
 
-    if (ccf->tags && ngx_http_mcds_tags_start(r, ctx, ccf) != NGX_OK) {
+    if (ccf->tags && ngx_http_mcds_tagging->start(r, ctx, ccf) != NGX_OK) {
         return NGX_ERROR;
     }
 

@@ -13,7 +13,6 @@
 #include "ngx_http_mcds_cache.h"
 #include "ngx_http_mcds_cache_conf.h"
 #include "ngx_http_mcds_cache_stat.h"
-#include "ngx_http_mcds_coding.h"
 #include "ngx_http_mcds_explain.h"
 #include "ngx_http_mcds_forwarded.h"
 #include "ngx_http_mcds_herd.h"
@@ -100,26 +99,23 @@ static ngx_command_t  ngx_http_mcds_cache_commands[] = {
       0,
       ngx_http_mcds_cache_values },
 
-    { ngx_string("mcds_cache_compress"),
-      NGX_HTTP_MCDS_LEVELS|NGX_CONF_1MORE,
-      ngx_http_mcds_cache_compress,
-      NGX_HTTP_LOC_CONF_OFFSET,
-      0,
-      NULL },
-
+#if !(NGX_MCDS_WITHOUT_HMAC)
     { ngx_string("mcds_cache_hmac_key"),
       NGX_HTTP_MCDS_LEVELS|NGX_CONF_1MORE,
       ngx_http_mcds_cache_hmac_key,
       NGX_HTTP_LOC_CONF_OFFSET,
       0,
       NULL },
+#endif
 
+#if !(NGX_MCDS_WITHOUT_TAGS)
     { ngx_string("mcds_cache_tag"),
       NGX_HTTP_MCDS_LEVELS|NGX_CONF_1MORE,
       ngx_http_mcds_cache_tag,
       NGX_HTTP_LOC_CONF_OFFSET,
       0,
       NULL },
+#endif
 
     { ngx_string("mcds_purge_api"),
       NGX_HTTP_MCDS_LEVELS|NGX_HTTP_LIF_CONF|NGX_CONF_1MORE,
@@ -226,12 +222,14 @@ static ngx_command_t  ngx_http_mcds_cache_commands[] = {
       0,
       ngx_http_mcds_cache_values },
 
+#if !(NGX_MCDS_WITHOUT_VARY)
     { ngx_string("mcds_cache_max_variants"),
       NGX_HTTP_MCDS_LEVELS|NGX_CONF_TAKE1,
       ngx_http_mcds_set_value,
       NGX_HTTP_LOC_CONF_OFFSET,
       0,
       ngx_http_mcds_cache_values },
+#endif
 
     { ngx_string("mcds_cache_grace"),
       NGX_HTTP_MCDS_LEVELS|NGX_CONF_TAKE12,
@@ -268,12 +266,14 @@ static ngx_command_t  ngx_http_mcds_cache_commands[] = {
       0,
       NULL },
 
+#if !(NGX_MCDS_WITHOUT_LOCAL)
     { ngx_string("mcds_cache_local"),
       NGX_HTTP_MCDS_LEVELS|NGX_CONF_TAKE1,
       ngx_http_mcds_set_value,
       NGX_HTTP_LOC_CONF_OFFSET,
       0,
       ngx_http_mcds_cache_values },
+#endif
 
     { ngx_string("mcds_cache_early"),
       NGX_HTTP_MCDS_LEVELS|NGX_CONF_TAKE1,

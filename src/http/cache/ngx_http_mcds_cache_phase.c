@@ -23,7 +23,8 @@
 #include "ngx_http_mcds_serve.h"
 #include "ngx_http_mcds_site.h"
 #include "ngx_http_mcds_store.h"
-#include "ngx_http_mcds_variant.h"
+#include "ngx_http_mcds_tags.h"
+#include "ngx_http_mcds_vary.h"
 
 
 static ngx_int_t ngx_http_mcds_phase_init(ngx_conf_t *cf);
@@ -362,8 +363,15 @@ ngx_http_mcds_phase_hurry(ngx_http_mcds_task_t *task)
     ctx = ngx_http_mcds_cache_ctx(task);
 
     ngx_http_mcds_herd_hurry(ctx);
-    ngx_http_mcds_variant_hurry(ctx);
-    ngx_mcds_tags_hurry(ctx->tags);
+
+    if (ngx_http_mcds_varying) {
+        ngx_http_mcds_varying->hurry(ctx);
+    }
+
+    if (ctx->tags) {
+        ngx_http_mcds_tagging->hurry(ctx->tags);
+    }
+
     ngx_mcds_page_hurry(&ctx->vary.base);
     ngx_mcds_page_hurry(&ctx->seat);
 }
@@ -386,5 +394,8 @@ ngx_http_mcds_phase_cleanup(ngx_http_mcds_task_t *task)
 
     ngx_mcds_page_leave(&ctx->seat);
     ngx_mcds_copy_unref(ctx->copy);
-    ngx_mcds_tags_free(ctx->tags);
+
+    if (ctx->tags) {
+        ngx_http_mcds_tagging->free(ctx->tags);
+    }
 }

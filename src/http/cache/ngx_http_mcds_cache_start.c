@@ -140,7 +140,7 @@ ngx_http_mcds_cache_ask(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx,
 
     if (ccf->tags
         && ctx->tags == NULL
-        && ngx_http_mcds_tags_start(r, ctx, ccf) != NGX_OK)
+        && ngx_http_mcds_tagging->start(r, ctx, ccf) != NGX_OK)
     {
         return NGX_ERROR;
     }
@@ -334,7 +334,7 @@ ngx_http_mcds_cache_join(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx,
 
         /* the number of purges must be known before the origin is asked */
 
-        return (ngx_http_mcds_tags_start(r, ctx, ccf) == NGX_OK)
+        return (ngx_http_mcds_tagging->start(r, ctx, ccf) == NGX_OK)
                ? NGX_AGAIN : NGX_ERROR;
     }
 
@@ -342,8 +342,11 @@ ngx_http_mcds_cache_join(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx,
 
     /* the results for tags belong to the page that was looked up before */
 
-    ngx_mcds_tags_free(ctx->tags);
-    ctx->tags = NULL;
+    if (ctx->tags) {
+        ngx_http_mcds_tagging->free(ctx->tags);
+        ctx->tags = NULL;
+    }
+
     ctx->purges = 0;
 
     ctx->key = key;

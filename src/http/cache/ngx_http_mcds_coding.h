@@ -46,48 +46,67 @@ struct ngx_http_mcds_compress_s {
 
 
 /*
- * The compression for the response of r, or NULL; takes the length into
- * account, if known.
- */
-
-ngx_http_mcds_compress_t *ngx_http_mcds_compress(ngx_http_request_t *r,
-    ngx_http_mcds_cache_conf_t *ccf);
-
-/* the setter of mcds_cache_compress */
-
-char *ngx_http_mcds_cache_compress(ngx_conf_t *cf, ngx_command_t *cmd,
-    void *conf);
-
-
-/*
- * Sets ctx->offered if ctx->copy has a coding that r accepts; later,
- * ctx->coded says whether the coding was taken.
- */
-
-void ngx_http_mcds_coding_offer(ngx_http_request_t *r,
-    ngx_http_mcds_cache_ctx_t *ctx);
-
-/*
- * Call this when the body begins, or if another response replaces ctx->copy:
- * the coding can no longer be taken.
- */
-
-void ngx_http_mcds_coding_withdraw(ngx_http_mcds_cache_ctx_t *ctx);
-
-
-/*
  * 1 if the body of a page is sent in parts, since it is stored in parts, or
  * since it has a coding and is long.
  */
 
-ngx_uint_t ngx_http_mcds_streamed(ngx_mcds_entry_t *entry);
+#define ngx_http_mcds_streamed(entry)                                         \
+    (ngx_mcds_body_apart(entry)                                               \
+     || ((entry)->coding && (entry)->length > NGX_HTTP_MCDS_DECODE_WHOLE))
 
 
 /*
- * The body of ctx->copy without its coding, for a page that is not streamed.
- * NULL if the body is corrupt (logged), or out of memory.
+ * The functions of this feature for the rest of the cache.
+ *
+ * compress: the compression for the response of r, of a location that
+ * compresses, or NULL; takes the length into account, if known.  create, run,
+ * free: the encoder, see ngx_mcds_coding.h.
+ *
+ * accepted: 1 if r accepts the coding of ctx->copy, which is offered then.
+ *
+ * The others are for the body of ctx->copy without its coding; the prototypes
+ * below describe them.
  */
 
+typedef struct {
+    ngx_http_mcds_compress_t  *(*compress)(ngx_http_request_t *r,
+                                   ngx_http_mcds_cache_conf_t *ccf);
+    ngx_mcds_encoder_t        *(*create)(ngx_uint_t coding, ngx_int_t level);
+    ngx_int_t                  (*run)(ngx_mcds_encoder_t *encoder, u_char *p,
+                                   size_t len, ngx_uint_t last,
+                                   ngx_mcds_encoded_pt handler, void *data);
+    void                       (*free)(ngx_mcds_encoder_t *encoder);
+
+    ngx_uint_t                 (*accepted)(ngx_http_request_t *r,
+                                   ngx_http_mcds_cache_ctx_t *ctx);
+    ngx_buf_t                 *(*body)(ngx_http_request_t *r,
+                                   ngx_http_mcds_cache_ctx_t *ctx);
+    ngx_int_t                  (*begin)(ngx_http_request_t *r,
+                                   ngx_http_mcds_cache_ctx_t *ctx, off_t end,
+                                   void (*run)(void *data));
+    ngx_int_t                  (*take)(ngx_http_request_t *r,
+                                   ngx_http_mcds_cache_ctx_t *ctx,
+                                   ngx_chain_t **out);
+    ngx_uint_t                 (*back)(ngx_http_mcds_cache_ctx_t *ctx);
+} ngx_http_mcds_codings_t;
+
+
+/*
+ * Set in preconfiguration; NULL: the feature is left out, then no location
+ * compresses, and no page that is used has a coding.
+ */
+
+extern ngx_http_mcds_codings_t  *ngx_http_mcds_codings;
+
+
+/* of the files compress.c, decode.c and coding_filter_module.c only */
+
+char *ngx_http_mcds_cache_compress(ngx_conf_t *cf, ngx_command_t *cmd,
+    void *conf);
+ngx_http_mcds_compress_t *ngx_http_mcds_compress(ngx_http_request_t *r,
+    ngx_http_mcds_cache_conf_t *ccf);
+ngx_uint_t ngx_http_mcds_coding_accepted(ngx_http_request_t *r,
+    ngx_http_mcds_cache_ctx_t *ctx);
 ngx_buf_t *ngx_http_mcds_decode_body(ngx_http_request_t *r,
     ngx_http_mcds_cache_ctx_t *ctx);
 

@@ -16,6 +16,7 @@
 #include "ngx_mcds_coding.h"
 #include "ngx_http_mcds_header.h"
 #include "ngx_http_mcds_cache.h"
+#include "ngx_http_mcds_coding.h"
 #include "ngx_http_mcds_store.h"
 
 
@@ -26,11 +27,38 @@ static ngx_int_t ngx_http_mcds_coding_take(ngx_http_request_t *r,
     ngx_http_mcds_cache_ctx_t *ctx);
 static ngx_int_t ngx_http_mcds_coding_vary(ngx_http_request_t *r);
 static ngx_uint_t ngx_http_mcds_coding_varies(ngx_http_request_t *r);
+static ngx_int_t ngx_http_mcds_coding_preconfigure(ngx_conf_t *cf);
 static ngx_int_t ngx_http_mcds_coding_filter_init(ngx_conf_t *cf);
 
 
+static ngx_http_mcds_codings_t  ngx_http_mcds_coding_functions = {
+    ngx_http_mcds_compress,
+    ngx_mcds_encoder_create,
+    ngx_mcds_encoder_run,
+    ngx_mcds_encoder_free,
+    ngx_http_mcds_coding_accepted,
+    ngx_http_mcds_decode_body,
+    ngx_http_mcds_decode_begin,
+    ngx_http_mcds_decode_take,
+    ngx_http_mcds_decode_free
+};
+
+
+static ngx_command_t  ngx_http_mcds_coding_commands[] = {
+
+    { ngx_string("mcds_cache_compress"),
+      NGX_HTTP_MCDS_LEVELS|NGX_CONF_1MORE,
+      ngx_http_mcds_cache_compress,
+      NGX_HTTP_LOC_CONF_OFFSET,
+      0,
+      NULL },
+
+      ngx_null_command
+};
+
+
 static ngx_http_module_t  ngx_http_mcds_coding_filter_module_ctx = {
-    NULL,                                  /* preconfiguration */
+    ngx_http_mcds_coding_preconfigure,     /* preconfiguration */
     ngx_http_mcds_coding_filter_init,      /* postconfiguration */
 
     NULL,                                  /* create main configuration */
@@ -47,7 +75,7 @@ static ngx_http_module_t  ngx_http_mcds_coding_filter_module_ctx = {
 ngx_module_t  ngx_http_mcds_coding_filter_module = {
     NGX_MODULE_V1,
     &ngx_http_mcds_coding_filter_module_ctx,  /* module context */
-    NULL,                                  /* module directives */
+    ngx_http_mcds_coding_commands,         /* module directives */
     NGX_HTTP_MODULE,                       /* module type */
     NULL,                                  /* init master */
     NULL,                                  /* init module */
@@ -216,6 +244,15 @@ ngx_http_mcds_coding_varies(ngx_http_request_t *r)
     }
 
     return 0;
+}
+
+
+static ngx_int_t
+ngx_http_mcds_coding_preconfigure(ngx_conf_t *cf)
+{
+    ngx_http_mcds_codings = &ngx_http_mcds_coding_functions;
+
+    return NGX_OK;
 }
 
 

@@ -100,10 +100,11 @@ static ngx_http_mcds_param_t  ngx_http_mcds_compress_params[] = {
 char *
 ngx_http_mcds_cache_compress(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 {
-    ngx_http_mcds_cache_conf_t *ccf = conf;
+    char                        *rv;
+    ngx_http_mcds_compress_t    *compress;
+    ngx_http_mcds_cache_conf_t  *ccf;
 
-    char                      *rv;
-    ngx_http_mcds_compress_t  *compress;
+    ccf = ngx_http_conf_get_module_loc_conf(cf, ngx_http_mcds_cache_module);
 
     rv = ngx_http_mcds_param_off(cf, &ccf->compress, 0);
 
@@ -210,11 +211,6 @@ ngx_http_mcds_compress(ngx_http_request_t *r, ngx_http_mcds_cache_conf_t *ccf)
     ngx_http_mcds_compress_t  *compress;
 
     compress = ccf->compress;
-
-    if (compress == NULL) {
-        return NULL;
-    }
-
     length = r->headers_out.content_length_n;
 
     if (length >= 0 && length < (off_t) compress->min_length) {

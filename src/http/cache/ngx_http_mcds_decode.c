@@ -51,8 +51,6 @@ struct ngx_http_mcds_decode_s {
 };
 
 
-static ngx_uint_t ngx_http_mcds_coding_accepted(ngx_http_request_t *r,
-    ngx_http_mcds_cache_ctx_t *ctx);
 static void ngx_http_mcds_decode_cleanup(void *data);
 static void ngx_http_mcds_decode_next(ngx_event_t *ev);
 static ngx_http_mcds_room_t *ngx_http_mcds_decode_room(ngx_http_request_t *r,
@@ -63,24 +61,7 @@ static ngx_int_t ngx_http_mcds_decode_more(ngx_http_mcds_decode_t *decode);
 static void ngx_http_mcds_decode_broken(ngx_http_mcds_cache_ctx_t *ctx);
 
 
-void
-ngx_http_mcds_coding_offer(ngx_http_request_t *r,
-    ngx_http_mcds_cache_ctx_t *ctx)
-{
-    ctx->coded = 0;
-    ctx->offered = (ctx->copy->entry.coding
-                    && ngx_http_mcds_coding_accepted(r, ctx));
-}
-
-
-void
-ngx_http_mcds_coding_withdraw(ngx_http_mcds_cache_ctx_t *ctx)
-{
-    ctx->offered = 0;
-}
-
-
-static ngx_uint_t
+ngx_uint_t
 ngx_http_mcds_coding_accepted(ngx_http_request_t *r,
     ngx_http_mcds_cache_ctx_t *ctx)
 {
@@ -116,14 +97,6 @@ ngx_http_mcds_coding_accepted(ngx_http_request_t *r,
     }
 
     return ngx_mcds_accepts(&accept, ctx->copy->entry.coding);
-}
-
-
-ngx_uint_t
-ngx_http_mcds_streamed(ngx_mcds_entry_t *entry)
-{
-    return ngx_mcds_body_apart(entry)
-           || (entry->coding && entry->length > NGX_HTTP_MCDS_DECODE_WHOLE);
 }
 
 

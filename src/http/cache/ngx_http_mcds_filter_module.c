@@ -238,7 +238,7 @@ ngx_http_mcds_instead(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx,
 
     rc = ngx_http_mcds_header_pass(r, ctx);
 
-    ngx_http_mcds_coding_withdraw(ctx);
+    ctx->offered = 0;
 
     return rc;
 }

@@ -51,6 +51,16 @@ static void ngx_http_mcds_judge_expire(ngx_http_mcds_judgement_t *j,
     uint64_t when);
 
 
+/* NULL: left out */
+
+ngx_http_mcds_tagging_t  *ngx_http_mcds_tagging =
+#if !(NGX_MCDS_WITHOUT_TAGS)
+    &ngx_http_mcds_tags_functions;
+#else
+    NULL;
+#endif
+
+
 static ngx_http_mcds_judge_pt  ngx_http_mcds_judges[] = {
     ngx_http_mcds_judge_signature,
     ngx_http_mcds_judge_client,
@@ -176,7 +186,11 @@ ngx_http_mcds_judge_tags(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx,
     ngx_int_t   rc;
     ngx_uint_t  verdict;
 
-    rc = ngx_http_mcds_tags_judge(r, ctx, j->conf, &verdict);
+    if (ngx_http_mcds_tagging == NULL) {
+        return NGX_HTTP_MCDS_JUDGE_VALID;
+    }
+
+    rc = ngx_http_mcds_tagging->judge(r, ctx, j->conf, &verdict);
 
     if (rc != NGX_OK) {
         return (rc == NGX_AGAIN) ? NGX_HTTP_MCDS_JUDGE_WAIT

@@ -25,7 +25,6 @@
 #include "ngx_http_mcds_lookup.h"
 #include "ngx_http_mcds_route.h"
 #include "ngx_http_mcds_stream.h"
-#include "ngx_http_mcds_variant.h"
 #include "ngx_http_mcds_vary.h"
 
 
@@ -51,6 +50,16 @@ static void ngx_http_mcds_lookup_handler(void *data, ngx_uint_t outcome,
     ngx_mcds_copy_t *copy);
 static void ngx_http_mcds_lookup_confirmed(void *data, ngx_uint_t outcome,
     ngx_mcds_copy_t *copy);
+
+
+/* NULL: left out */
+
+ngx_http_mcds_varying_t  *ngx_http_mcds_varying =
+#if !(NGX_MCDS_WITHOUT_VARY)
+    &ngx_http_mcds_vary_functions;
+#else
+    NULL;
+#endif
 
 
 ngx_int_t
@@ -128,10 +137,10 @@ ngx_http_mcds_lookup_go(ngx_http_mcds_cache_ctx_t *ctx,
 
     entry = &list->entry;
 
-    ngx_mcds_vary_names(&entry->ext, &names);
+    ngx_http_mcds_varying->names(&entry->ext, &names);
 
-    if (ngx_http_mcds_vary_key(ctx->task->request, ctx, &names,
-                                  entry->generation, ctx->vary.hash, &key)
+    if (ngx_http_mcds_varying->key(ctx->task->request, ctx, &names,
+                                   entry->generation, ctx->vary.hash, &key)
         != NGX_OK)
     {
         return NGX_ERROR;
@@ -330,9 +339,9 @@ ngx_http_mcds_lookup_routes(ngx_http_mcds_cache_ctx_t *ctx)
         return 0;
     }
 
-    ngx_mcds_vary_names(&ctx->vary.list->entry.ext, &names);
+    ngx_http_mcds_varying->names(&ctx->vary.list->entry.ext, &names);
 
-    return ngx_mcds_vary_covers(&names, &ngx_http_mcds_route_name);
+    return ngx_http_mcds_varying->covers(&names, &ngx_http_mcds_route_name);
 }
 
 
@@ -352,11 +361,11 @@ ngx_http_mcds_lookup_first(ngx_http_mcds_cache_ctx_t *ctx,
         return NGX_DECLINED;
     }
 
-    ngx_mcds_vary_names(&list->entry.ext, &names);
+    ngx_http_mcds_varying->names(&list->entry.ext, &names);
 
-    if (ngx_http_mcds_vary_key(ctx->task->request, ctx, &names,
-                                  list->entry.generation, ctx->vary.hash,
-                                  &key)
+    if (ngx_http_mcds_varying->key(ctx->task->request, ctx, &names,
+                                   list->entry.generation, ctx->vary.hash,
+                                   &key)
         != NGX_OK)
     {
         return NGX_ERROR;
@@ -478,7 +487,9 @@ ngx_http_mcds_lookup_inherit(ngx_http_mcds_cache_ctx_t *ctx,
 void
 ngx_http_mcds_lookup_cleanup(ngx_http_mcds_cache_ctx_t *ctx)
 {
-    ngx_http_mcds_variant_unfork(ctx);
+    if (ngx_http_mcds_varying) {
+        ngx_http_mcds_varying->unfork(ctx);
+    }
 
     ngx_mcds_page_leave(&ctx->vary.base);
     ngx_mcds_page_leave(&ctx->vary.target);
@@ -601,14 +612,15 @@ ngx_http_mcds_lookup_other(ngx_http_request_t *r,
         return ngx_http_mcds_lookup_again(ctx, ccf);
     }
 
-    if (r->method == NGX_HTTP_GET
+    if (ngx_http_mcds_varying
+        && r->method == NGX_HTTP_GET
         && !r->header_only
         && !ctx->no_store
         && !ctx->authorization
         && !ccf->cache_dry_run
         && !ctx->asker->cache_dry_run)
     {
-        return ngx_http_mcds_variant_fork(r, ctx, ccf);
+        return ngx_http_mcds_varying->fork(r, ctx, ccf);
     }
 
     /* a request whose response is not stored must not change the cache */
@@ -620,4 +632,30 @@ ngx_http_mcds_lookup_other(ngx_http_request_t *r,
     ctx->no_store = 1;
 
     return NGX_OK;
+}
+
+
+uint64_t
+ngx_http_mcds_vary_expire(ngx_http_mcds_cache_ctx_t *ctx)
+{
+    uint64_t           purged;
+    ngx_mcds_entry_t  *entry;
+
+    entry = &ctx->copy->entry;
+
+    if (!ngx_http_mcds_vary_purged(ctx)) {
+        return entry->expire;
+    }
+
+    purged = ngx_mcds_entry_purged(&ctx->vary.list->entry, entry);
+
+    return ngx_min(entry->expire, purged);
+}
+
+
+void
+ngx_http_mcds_vary_stamp(ngx_http_mcds_cache_ctx_t *ctx,
+    ngx_mcds_entry_t *entry)
+{
+    entry->purges = ctx->vary.list ? ctx->vary.list->entry.purges : 0;
 }

@@ -19,6 +19,7 @@
 #include "ngx_http_mcds_key.h"
 #include "ngx_http_mcds_purge.h"
 #include "ngx_http_mcds_site.h"
+#include "ngx_http_mcds_tags.h"
 
 
 /* keys, tags and hosts of a request, at most */
@@ -385,9 +386,9 @@ ngx_http_mcds_purging_record(ngx_http_request_t *r, ngx_mcds_pool_t *pool,
                              ? "host:" : "all", &purged->text)
                  - record.data;
 
-    return ngx_mcds_tag_purge(pool, &record, purged->purging->how,
-                              ngx_mcds_now(), ngx_http_mcds_purging_tag,
-                              purged);
+    return ngx_http_mcds_tagging->purge(pool, &record, purged->purging->how,
+                                        ngx_mcds_now(),
+                                        ngx_http_mcds_purging_tag, purged);
 }
 
 
@@ -603,6 +604,10 @@ ngx_http_mcds_purge_arg(ngx_http_request_t *r, ngx_str_t *name,
         }
     }
 
+    if (ngx_http_mcds_tagging == NULL && what != NGX_HTTP_MCDS_PURGE_KEY) {
+        what = NGX_HTTP_MCDS_PURGE_ALL + 1;
+    }
+
     switch (what) {
 
     case NGX_HTTP_MCDS_PURGE_KEY:
@@ -615,7 +620,7 @@ ngx_http_mcds_purge_arg(ngx_http_request_t *r, ngx_str_t *name,
 
     case NGX_HTTP_MCDS_PURGE_TAG:
 
-        if (ngx_mcds_tag_check(value) != NGX_OK) {
+        if (ngx_http_mcds_tagging->check(value) != NGX_OK) {
             return "a tag is empty, too long, or has blanks or commas";
         }
 
@@ -623,7 +628,7 @@ ngx_http_mcds_purge_arg(ngx_http_request_t *r, ngx_str_t *name,
 
     case NGX_HTTP_MCDS_PURGE_HOST:
 
-        if (ngx_mcds_tag_check(value) != NGX_OK) {
+        if (ngx_http_mcds_tagging->check(value) != NGX_OK) {
             return "a host is empty, too long, or has blanks or commas";
         }
 

@@ -482,10 +482,12 @@ ngx_http_mcds_renew(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx,
     answer.encoded = 0;
     answer.set_cookie = 0;
 
-    ngx_http_mcds_vary_answer(r, &answer, &ctx->vary.names);
+    if (ngx_http_mcds_varying) {
+        ngx_http_mcds_varying->answer(r, &answer, &ctx->vary.names);
 
-    if (!ngx_http_mcds_vary_covered(ctx)) {
-        answer.vary = 1;
+        if (!ngx_http_mcds_varying->covered(ctx)) {
+            answer.vary = 1;
+        }
     }
 
     answer.validated = !ngx_mcds_body_apart(entry)
@@ -695,7 +697,11 @@ ngx_http_mcds_updated(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx,
 
     entry->build = ngx_mcds_page_build_id(&ctx->seat);
 
-    if (ngx_http_mcds_tags_renew(r, ctx, entry) != NGX_OK) {
+    entry->flags &= ~NGX_MCDS_ENTRY_INVALID;
+
+    if (ngx_http_mcds_tagging
+        && ngx_http_mcds_tagging->renew(r, ctx, entry) != NGX_OK)
+    {
         return NULL;
     }
 

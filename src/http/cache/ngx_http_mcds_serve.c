@@ -139,7 +139,7 @@ ngx_http_mcds_serve_handler(ngx_http_request_t *r)
 
     rc = ngx_http_send_header(r);
 
-    ngx_http_mcds_coding_withdraw(ctx);
+    ctx->offered = 0;
 
     if (rc == NGX_ERROR || rc > NGX_OK || r->header_only) {
         return rc;
@@ -186,7 +186,9 @@ ngx_http_mcds_serve_page(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx)
     r->single_range = ngx_http_mcds_streamed(entry);
 
     ngx_http_mcds_serve_conditions(r, entry, prepared);
-    ngx_http_mcds_coding_offer(r, ctx);
+
+    ctx->coded = 0;
+    ctx->offered = (entry->coding && ngx_http_mcds_codings->accepted(r, ctx));
 
     if (ngx_http_mcds_serve_headers(r, prepared) != NGX_OK) {
         return NGX_ERROR;
@@ -269,7 +271,7 @@ ngx_http_mcds_serve_body(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx)
     entry = &ctx->copy->entry;
 
     if (entry->coding && !ctx->coded) {
-        return ngx_http_mcds_decode_body(r, ctx);
+        return ngx_http_mcds_codings->body(r, ctx);
     }
 
     b = ngx_calloc_buf(r->pool);

@@ -2,7 +2,7 @@
 /*
  * Copyright (C) mcds authors
  *
- * mcds_cache_hmac_key: only signed pages are served.
+ * The directive mcds_cache_hmac_key: only signed pages are served.
  */
 
 
@@ -56,44 +56,4 @@ ngx_http_mcds_cache_hmac_key(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
     }
 
     return NGX_CONF_OK;
-}
-
-
-ngx_int_t
-ngx_http_mcds_sign_ext(ngx_http_request_t *r, ngx_http_mcds_cache_conf_t *ccf,
-    ngx_str_t *ext)
-{
-    u_char  *p;
-
-    if (ccf->secrets == NULL) {
-        return NGX_OK;
-    }
-
-    p = ngx_pnalloc(r->pool, NGX_MCDS_SIGN_EXT + ext->len);
-    if (p == NULL) {
-        return NGX_ERROR;
-    }
-
-    if (ext->len) {
-        ngx_memcpy(p + NGX_MCDS_SIGN_EXT, ext->data, ext->len);
-    }
-
-    (void) ngx_mcds_sign_put(p);
-
-    ext->data = p;
-    ext->len += NGX_MCDS_SIGN_EXT;
-
-    return NGX_OK;
-}
-
-
-/* if signing fails, the page is stored without a signature, and not served */
-
-void
-ngx_http_mcds_sign(ngx_http_mcds_cache_conf_t *ccf, ngx_mcds_value_t *value,
-    ngx_mcds_entry_t *entry)
-{
-    if (ccf->secrets) {
-        (void) ngx_mcds_sign(value, entry, ccf->secrets);
-    }
 }

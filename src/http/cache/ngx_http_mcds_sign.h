@@ -13,24 +13,26 @@
 #include <ngx_config.h>
 #include <ngx_core.h>
 #include <ngx_http.h>
+#include "ngx_mcds_sign.h"
 #include "ngx_http_mcds_cache.h"
 
 
 /*
- * Adds room for a signature to the extensions of a page, in memory of r->pool,
- * if the location signs.  NGX_OK, or NGX_ERROR when out of memory.
- */
-
-ngx_int_t ngx_http_mcds_sign_ext(ngx_http_request_t *r,
-    ngx_http_mcds_cache_conf_t *ccf, ngx_str_t *ext);
-
-/*
  * Signs a complete entry, if the location signs; ngx_mcds_copy_signed() checks
- * the signature.
+ * the signature.  If signing fails, the page is stored without a signature, and
+ * not served.
  */
 
-void ngx_http_mcds_sign(ngx_http_mcds_cache_conf_t *ccf,
-    ngx_mcds_value_t *value, ngx_mcds_entry_t *entry);
+static ngx_inline void
+ngx_http_mcds_sign(ngx_http_mcds_cache_conf_t *ccf, ngx_mcds_value_t *value,
+    ngx_mcds_entry_t *entry)
+{
+    if (ccf->secrets) {
+        (void) ngx_mcds_signing->sign(value, entry, ccf->secrets);
+    }
+}
+
+
 
 /* the setter of mcds_cache_hmac_key */
 

@@ -21,7 +21,6 @@
 #include "ngx_http_mcds_store_core.h"
 #include "ngx_http_mcds_validator.h"
 #include "ngx_http_mcds_tags.h"
-#include "ngx_http_mcds_variant.h"
 #include "ngx_http_mcds_vary.h"
 
 
@@ -37,6 +36,8 @@ static ngx_int_t ngx_http_mcds_store_take(ngx_http_request_t *r,
 static ngx_int_t ngx_http_mcds_store_lines(ngx_http_request_t *r,
     ngx_http_mcds_cache_ctx_t *ctx, ngx_http_mcds_cache_conf_t *ccf,
     ngx_http_mcds_store_t *store);
+static ngx_int_t ngx_http_mcds_store_sign_ext(ngx_http_request_t *r,
+    ngx_http_mcds_cache_conf_t *ccf, ngx_str_t *ext);
 static ngx_int_t ngx_http_mcds_store_value(ngx_http_request_t *r,
     ngx_http_mcds_cache_ctx_t *ctx, ngx_http_mcds_store_t *store);
 static void ngx_http_mcds_store_status(ngx_http_request_t *r,
@@ -110,7 +111,11 @@ ngx_http_mcds_store_begin(ngx_http_request_t *r,
 
     ngx_http_mcds_herd_jitter(ccf, &store->entry);
 
-    if (ngx_http_mcds_variant_begin(r, ctx, ccf, &store->seat) != NGX_OK) {
+    store->seat = &ctx->seat;
+
+    if (ngx_http_mcds_varying
+        && ngx_http_mcds_varying->begin(r, ctx, ccf, &store->seat) != NGX_OK)
+    {
         ngx_http_mcds_store_fail(r, ctx);
         return NGX_ERROR;
     }
@@ -134,9 +139,10 @@ ngx_http_mcds_store_begin(ngx_http_request_t *r,
      * a streamed page cannot replace a 304
      */
 
-    store->compress = (length
+    store->compress = (ccf->compress
+                       && length
                        && !(store->entry.flags & NGX_MCDS_ENTRY_VALIDATE))
-                      ? ngx_http_mcds_compress(r, ccf) : NULL;
+                      ? ngx_http_mcds_codings->compress(r, ccf) : NULL;
 
     if (ngx_http_mcds_store_value(r, ctx, store) != NGX_OK) {
         ngx_http_mcds_store_fail(r, ctx);
@@ -159,7 +165,10 @@ ngx_http_mcds_store_judge(ngx_http_request_t *r,
     ngx_mcds_answer_t   answer;
 
     ngx_http_mcds_answer(r, ccf, &answer, r->headers_out.status);
-    ngx_http_mcds_vary_answer(r, &answer, &ctx->vary.names);
+
+    if (ngx_http_mcds_varying) {
+        ngx_http_mcds_varying->answer(r, &answer, &ctx->vary.names);
+    }
 
     /*
      * not for a detached copy that keeps the response for its request, see
@@ -314,7 +323,9 @@ ngx_http_mcds_store_lines(ngx_http_request_t *r,
         store->entry.flags |= NGX_MCDS_ENTRY_ABSOLUTE;
     }
 
-    rc = ngx_http_mcds_tags_store(r, ctx, ccf, &store->entry.ext);
+    rc = ccf->tags ? ngx_http_mcds_tagging->store(r, ctx, ccf,
+                                                  &store->entry.ext)
+                   : NGX_OK;
 
     if (rc == NGX_DECLINED) {
         ngx_log_error(NGX_LOG_WARN, r->connection->log, 0,
@@ -328,10 +339,40 @@ ngx_http_mcds_store_lines(ngx_http_request_t *r,
     }
 
     if (rc == NGX_OK) {
-        rc = ngx_http_mcds_sign_ext(r, ccf, &store->entry.ext);
+        rc = ngx_http_mcds_store_sign_ext(r, ccf, &store->entry.ext);
     }
 
     return rc;
+}
+
+
+/* room for a signature, in the extensions of a page */
+
+static ngx_int_t
+ngx_http_mcds_store_sign_ext(ngx_http_request_t *r,
+    ngx_http_mcds_cache_conf_t *ccf, ngx_str_t *ext)
+{
+    u_char  *p;
+
+    if (ccf->secrets == NULL) {
+        return NGX_OK;
+    }
+
+    p = ngx_pnalloc(r->pool, NGX_MCDS_SIGN_EXT + ext->len);
+    if (p == NULL) {
+        return NGX_ERROR;
+    }
+
+    if (ext->len) {
+        ngx_memcpy(p + NGX_MCDS_SIGN_EXT, ext->data, ext->len);
+    }
+
+    (void) ngx_mcds_signing->put(p);
+
+    ext->data = p;
+    ext->len += NGX_MCDS_SIGN_EXT;
+
+    return NGX_OK;
 }
 
 
@@ -497,7 +538,7 @@ ngx_http_mcds_store_mark(ngx_http_mcds_cache_ctx_t *ctx)
     entry.sie = NGX_MCDS_ENTRY_UNSET;
     entry.key = *ngx_mcds_page_key(&ctx->seat);
 
-    p = ctx->conf->secrets ? ngx_mcds_sign_put(ext) : ext;
+    p = ctx->conf->secrets ? ngx_mcds_signing->put(ext) : ext;
 
     entry.ext.data = ext;
     entry.ext.len = ngx_http_mcds_route_put(p, ctx->route) - ext;
@@ -665,7 +706,9 @@ ngx_http_mcds_store_finish(ngx_http_request_t *r,
         ngx_http_mcds_sign(ctx->conf, value, &store->entry);
     }
 
-    rc = ngx_http_mcds_variant_store(r, ctx, value, &store->entry, split);
+    rc = ngx_http_mcds_varying
+         ? ngx_http_mcds_varying->store(r, ctx, value, &store->entry, split)
+         : NGX_DECLINED;
 
     if (rc == NGX_ERROR) {
         ngx_http_mcds_store_fail(r, ctx);

@@ -12,6 +12,7 @@
 #include <ngx_http.h>
 #include "ngx_mcds_next.h"
 #include "ngx_http_mcds_cache.h"
+#include "ngx_http_mcds_coding.h"
 #include "ngx_http_mcds_store.h"
 #include "ngx_http_mcds_store_core.h"
 
@@ -28,6 +29,9 @@ static ngx_int_t ngx_http_mcds_store_encode(ngx_http_request_t *r,
 static ngx_int_t ngx_http_mcds_store_put(void *data, u_char *p, size_t size);
 static ngx_uint_t ngx_http_mcds_store_buffered(ngx_http_request_t *r);
 static void ngx_http_mcds_store_next(ngx_event_t *ev);
+
+
+ngx_http_mcds_codings_t  *ngx_http_mcds_codings;
 
 
 ngx_int_t
@@ -54,8 +58,8 @@ ngx_http_mcds_store_data(ngx_http_mcds_cache_ctx_t *ctx, u_char *p,
     if (store->encoder) {
         store->turn += size;
 
-        return ngx_mcds_encoder_run(store->encoder, p, size, 0,
-                                    ngx_http_mcds_store_put, ctx);
+        return ngx_http_mcds_codings->run(store->encoder, p, size, 0,
+                                          ngx_http_mcds_store_put, ctx);
     }
 
     return ngx_http_mcds_store_put(ctx, p, size);
@@ -71,8 +75,8 @@ ngx_http_mcds_store_data_end(ngx_http_mcds_cache_ctx_t *ctx)
     store = ctx->store;
 
     if (store->encoder) {
-        rc = ngx_mcds_encoder_run(store->encoder, NULL, 0, 1,
-                                  ngx_http_mcds_store_put, ctx);
+        rc = ngx_http_mcds_codings->run(store->encoder, NULL, 0, 1,
+                                        ngx_http_mcds_store_put, ctx);
 
         if (rc != NGX_OK) {
             return rc;
@@ -100,8 +104,8 @@ ngx_http_mcds_store_encode(ngx_http_request_t *r,
     size = (size_t) store->stored;
 
     store->encoder = store->split ? NULL
-                     : ngx_mcds_encoder_create(store->compress->coding,
-                                               store->compress->level);
+                     : ngx_http_mcds_codings->create(store->compress->coding,
+                                                     store->compress->level);
 
     if (store->encoder == NULL) {
 
@@ -129,8 +133,8 @@ ngx_http_mcds_store_encode(ngx_http_request_t *r,
     store->value = head;
     store->stored = 0;
 
-    rc = ngx_mcds_encoder_run(store->encoder, value->data + head->len, size, 0,
-                              ngx_http_mcds_store_put, ctx);
+    rc = ngx_http_mcds_codings->run(store->encoder, value->data + head->len,
+                                    size, 0, ngx_http_mcds_store_put, ctx);
 
     ngx_mcds_value_unref(value);
 
@@ -304,6 +308,8 @@ ngx_http_mcds_store_encoded(ngx_http_mcds_store_t *store)
         ngx_delete_posted_event(&store->next);
     }
 
-    ngx_mcds_encoder_free(store->encoder);
-    store->encoder = NULL;
+    if (store->encoder) {
+        ngx_http_mcds_codings->free(store->encoder);
+        store->encoder = NULL;
+    }
 }

@@ -201,8 +201,8 @@ ngx_http_mcds_stream_decode(ngx_http_request_t *r,
         end = (off_t) entry->length - 1;
     }
 
-    return ngx_http_mcds_decode_begin(r, ctx, end + 1,
-                                      ngx_http_mcds_stream_handler);
+    return ngx_http_mcds_codings->begin(r, ctx, end + 1,
+                                        ngx_http_mcds_stream_handler);
 }
 
 
@@ -319,7 +319,7 @@ ngx_http_mcds_stream_run(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx)
 
     for ( ;; ) {
         out = NULL;
-        taken = ctx->decode ? ngx_http_mcds_decode_take(r, ctx, &out)
+        taken = ctx->decode ? ngx_http_mcds_codings->take(r, ctx, &out)
                             : ngx_http_mcds_stream_take(r, ctx, &out);
 
         if (taken == NGX_ERROR) {
@@ -334,7 +334,7 @@ ngx_http_mcds_stream_run(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx)
             return;
         }
 
-        freed = ctx->decode ? ngx_http_mcds_decode_free(ctx)
+        freed = ctx->decode ? ngx_http_mcds_codings->back(ctx)
                             : ngx_http_mcds_stream_free(ctx);
 
         if (out == NULL && !freed) {

@@ -13,9 +13,31 @@
 #include "ngx_http_mcds_tags.h"
 
 
+static ngx_int_t ngx_http_mcds_tags_start(ngx_http_request_t *r,
+    ngx_http_mcds_cache_ctx_t *ctx, ngx_http_mcds_cache_conf_t *ccf);
 static void ngx_http_mcds_tags_handler(void *data);
+static ngx_int_t ngx_http_mcds_tags_judge(ngx_http_request_t *r,
+    ngx_http_mcds_cache_ctx_t *ctx, ngx_http_mcds_cache_conf_t *ccf,
+    ngx_uint_t *verdict);
+static ngx_int_t ngx_http_mcds_tags_store(ngx_http_request_t *r,
+    ngx_http_mcds_cache_ctx_t *ctx, ngx_http_mcds_cache_conf_t *ccf,
+    ngx_str_t *ext);
+static ngx_int_t ngx_http_mcds_tags_renew(ngx_http_request_t *r,
+    ngx_http_mcds_cache_ctx_t *ctx, ngx_mcds_entry_t *entry);
 static ngx_int_t ngx_http_mcds_tags_list(ngx_http_request_t *r,
     ngx_str_t *list);
+
+
+ngx_http_mcds_tagging_t  ngx_http_mcds_tags_functions = {
+    ngx_http_mcds_tags_start,
+    ngx_http_mcds_tags_judge,
+    ngx_http_mcds_tags_store,
+    ngx_http_mcds_tags_renew,
+    ngx_mcds_tags_hurry,
+    ngx_mcds_tags_free,
+    ngx_mcds_tag_check,
+    ngx_mcds_tag_purge
+};
 
 
 char *
@@ -101,7 +123,7 @@ ngx_http_mcds_tags_list(ngx_http_request_t *r, ngx_str_t *list)
 }
 
 
-ngx_int_t
+static ngx_int_t
 ngx_http_mcds_tags_start(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx,
     ngx_http_mcds_cache_conf_t *ccf)
 {
@@ -143,7 +165,7 @@ ngx_http_mcds_tags_handler(void *data)
 }
 
 
-ngx_int_t
+static ngx_int_t
 ngx_http_mcds_tags_judge(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx,
     ngx_http_mcds_cache_conf_t *ccf, ngx_uint_t *verdict)
 {
@@ -189,7 +211,7 @@ ngx_http_mcds_tags_judge(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx,
 }
 
 
-ngx_int_t
+static ngx_int_t
 ngx_http_mcds_tags_store(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx,
     ngx_http_mcds_cache_conf_t *ccf, ngx_str_t *ext)
 {
@@ -197,10 +219,6 @@ ngx_http_mcds_tags_store(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx,
     ngx_str_t                  list, text;
     ngx_uint_t                 i;
     ngx_http_complex_value_t  *cv;
-
-    if (ccf->tags == NULL) {
-        return NGX_OK;
-    }
 
     rc = ngx_http_mcds_tags_list(r, &list);
 
@@ -234,15 +252,13 @@ ngx_http_mcds_tags_store(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx,
 }
 
 
-ngx_int_t
+static ngx_int_t
 ngx_http_mcds_tags_renew(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx,
     ngx_mcds_entry_t *entry)
 {
     u_char     *p;
     uint64_t    counter;
     ngx_str_t   list;
-
-    entry->flags &= ~NGX_MCDS_ENTRY_INVALID;
 
     if (ngx_mcds_tags_get(entry, &counter, &list) != NGX_OK) {
         return NGX_OK;

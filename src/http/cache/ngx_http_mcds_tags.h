@@ -17,39 +17,51 @@
 
 
 /*
- * Looks up the purges of the tags that the page is likely to have.  NGX_OK, or
- * NGX_ERROR when out of memory.
+ * The functions of this feature for the rest of the cache.
+ *
+ * start: looks up the purges of the tags that the page is likely to have.
+ * NGX_OK, or NGX_ERROR when out of memory.
+ *
+ * judge: compares the tags of ctx->copy with the purges.  NGX_OK: *verdict is
+ * set, ngx_mcds_tags_e; NGX_AGAIN: a result is to come; NGX_ERROR: out of
+ * memory.
+ *
+ * store: sets *ext to the extension for the tags of a page to be stored.
+ * NGX_OK; NGX_DECLINED: the tags cannot be stored; NGX_ERROR: out of memory.
+ *
+ * renew: updates the extension of a page that the origin has confirmed.
+ * NGX_OK, or NGX_ERROR when out of memory.
+ *
+ * hurry, free, check, purge: see ngx_mcds_tag.h.
  */
 
-ngx_int_t ngx_http_mcds_tags_start(ngx_http_request_t *r,
-    ngx_http_mcds_cache_ctx_t *ctx, ngx_http_mcds_cache_conf_t *ccf);
+typedef struct {
+    ngx_int_t   (*start)(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx,
+                    ngx_http_mcds_cache_conf_t *ccf);
+    ngx_int_t   (*judge)(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx,
+                    ngx_http_mcds_cache_conf_t *ccf, ngx_uint_t *verdict);
+    ngx_int_t   (*store)(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx,
+                    ngx_http_mcds_cache_conf_t *ccf, ngx_str_t *ext);
+    ngx_int_t   (*renew)(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx,
+                    ngx_mcds_entry_t *entry);
+    void        (*hurry)(ngx_mcds_tags_t *tags);
+    void        (*free)(ngx_mcds_tags_t *tags);
+    ngx_int_t   (*check)(ngx_str_t *tag);
+    ngx_int_t   (*purge)(ngx_mcds_pool_t *pool, ngx_str_t *record,
+                    ngx_uint_t how, uint64_t now, ngx_mcds_tag_pt handler,
+                    void *data);
+} ngx_http_mcds_tagging_t;
+
 
 /*
- * Compares the tags of ctx->copy with the purges.  NGX_OK: *verdict is set,
- * ngx_mcds_tags_e; NGX_AGAIN: a result is to come; NGX_ERROR: out of memory.
+ * NULL: the feature is left out, and neither a location nor a page that is
+ * used has tags.
  */
 
-ngx_int_t ngx_http_mcds_tags_judge(ngx_http_request_t *r,
-    ngx_http_mcds_cache_ctx_t *ctx, ngx_http_mcds_cache_conf_t *ccf,
-    ngx_uint_t *verdict);
+extern ngx_http_mcds_tagging_t  *ngx_http_mcds_tagging;
+extern ngx_http_mcds_tagging_t   ngx_http_mcds_tags_functions;
 
-/*
- * Sets *ext to the extension for the tags of a page to be stored; empty
- * without tags.  NGX_OK; NGX_DECLINED: the tags cannot be stored; NGX_ERROR:
- * out of memory.
- */
 
-ngx_int_t ngx_http_mcds_tags_store(ngx_http_request_t *r,
-    ngx_http_mcds_cache_ctx_t *ctx, ngx_http_mcds_cache_conf_t *ccf,
-    ngx_str_t *ext);
-
-/*
- * Updates the extension of a page that the origin has confirmed.  NGX_OK, or
- * NGX_ERROR when out of memory.
- */
-
-ngx_int_t ngx_http_mcds_tags_renew(ngx_http_request_t *r,
-    ngx_http_mcds_cache_ctx_t *ctx, ngx_mcds_entry_t *entry);
 
 /* the setter of mcds_cache_tag */
 

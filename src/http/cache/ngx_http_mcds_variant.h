@@ -61,8 +61,4 @@ void ngx_http_mcds_variant_unfork(ngx_http_mcds_cache_ctx_t *ctx);
 void ngx_http_mcds_variant_hurry(ngx_http_mcds_cache_ctx_t *ctx);
 
 
-/* the most lists that a request follows when each replaces the one before */
-#define NGX_HTTP_MCDS_TURNS       4
-
-
 #endif /* _NGX_HTTP_MCDS_VARIANT_H_INCLUDED_ */

@@ -680,7 +680,7 @@ ngx_http_mcds_put_value(ngx_http_mcds_put_t *put, ngx_str_t *key)
             entry.age = put->list->entry.age;
         }
 
-        p = put->secrets ? ngx_mcds_sign_put(ext) : ext;
+        p = put->secrets ? ngx_mcds_signing->put(ext) : ext;
 
         entry.ext.data = ext;
         entry.ext.len = ngx_mcds_vary_ext(p, &put->names) - ext;
@@ -711,7 +711,7 @@ ngx_http_mcds_put_value(ngx_http_mcds_put_t *put, ngx_str_t *key)
     ngx_mcds_entry_finish(value, &entry);
 
     if (put->secrets) {
-        (void) ngx_mcds_sign(value, &entry, put->secrets);
+        (void) ngx_mcds_signing->sign(value, &entry, put->secrets);
     }
 
     return value;

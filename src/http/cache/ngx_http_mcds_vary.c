@@ -14,14 +14,31 @@
 #include "ngx_http_mcds_refresh.h"
 #include "ngx_http_mcds_cache.h"
 #include "ngx_http_mcds_route.h"
+#include "ngx_http_mcds_variant.h"
 #include "ngx_http_mcds_vary.h"
 
 
 static void ngx_http_mcds_vary_values(ngx_http_request_t *r,
     ngx_mcds_variant_t *variant, ngx_str_t *name);
+static void ngx_http_mcds_vary_answer(ngx_http_request_t *r,
+    ngx_mcds_answer_t *answer, ngx_str_t *names);
 static ngx_int_t ngx_http_mcds_vary_names(ngx_list_t *headers,
     ngx_str_t *names);
 static ngx_uint_t ngx_http_mcds_vary_coded(ngx_http_request_t *r);
+
+
+ngx_http_mcds_varying_t  ngx_http_mcds_vary_functions = {
+    ngx_http_mcds_vary_key,
+    ngx_mcds_vary_names,
+    ngx_mcds_vary_covers,
+    ngx_http_mcds_vary_answer,
+    ngx_http_mcds_vary_covered,
+    ngx_http_mcds_variant_begin,
+    ngx_http_mcds_variant_store,
+    ngx_http_mcds_variant_fork,
+    ngx_http_mcds_variant_unfork,
+    ngx_http_mcds_variant_hurry
+};
 
 
 static ngx_str_t  ngx_http_mcds_accept_encoding =
@@ -106,7 +123,7 @@ ngx_http_mcds_vary_values(ngx_http_request_t *r,
 }
 
 
-void
+static void
 ngx_http_mcds_vary_answer(ngx_http_request_t *r,
     ngx_mcds_answer_t *answer, ngx_str_t *names)
 {
@@ -242,30 +259,4 @@ ngx_http_mcds_vary_covered(ngx_http_mcds_cache_ctx_t *ctx)
     ngx_mcds_vary_names(&ctx->vary.list->entry.ext, &names);
 
     return ngx_mcds_vary_covers(&names, &ctx->vary.names);
-}
-
-
-uint64_t
-ngx_http_mcds_vary_expire(ngx_http_mcds_cache_ctx_t *ctx)
-{
-    uint64_t           purged;
-    ngx_mcds_entry_t  *entry;
-
-    entry = &ctx->copy->entry;
-
-    if (!ngx_http_mcds_vary_purged(ctx)) {
-        return entry->expire;
-    }
-
-    purged = ngx_mcds_entry_purged(&ctx->vary.list->entry, entry);
-
-    return ngx_min(entry->expire, purged);
-}
-
-
-void
-ngx_http_mcds_vary_stamp(ngx_http_mcds_cache_ctx_t *ctx,
-    ngx_mcds_entry_t *entry)
-{
-    entry->purges = ctx->vary.list ? ctx->vary.list->entry.purges : 0;
 }

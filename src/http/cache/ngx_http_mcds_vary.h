@@ -18,29 +18,64 @@
 #include "ngx_http_mcds_cache.h"
 
 
+/* from a list to another one that has just replaced it, and so on */
+#define NGX_HTTP_MCDS_TURNS       4
+
+
 /*
- * The key of the variant for the request: the key of the page with a hash of
- * the request's values for the names of a list of this generation, which
+ * The functions of this feature for the rest of the cache.
+ *
+ * key: the key of the variant for the request: the key of the page with a hash
+ * of the request's values for the names of a list of this generation, which
  * include the route if the list has its name.  hash: that of the variant in
- * the list.  NGX_OK, or NGX_ERROR when out of memory.
+ * the list.  NGX_OK, or NGX_ERROR when out of memory.  names, covers: see
+ * ngx_mcds_vary.h.
+ *
+ * answer: sets *names to the names in Vary, with Accept-Encoding if the
+ * response has a coding.  If these names suffice to find the response, it may
+ * be stored, and answer->vary and answer->encoded are cleared.  covered: 1 if
+ * the current list has all names of ctx->vary.names.
+ *
+ * begin, store, fork, unfork, hurry: see ngx_http_mcds_variant.h.
  */
+
+typedef struct {
+    ngx_int_t   (*key)(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx,
+                    ngx_str_t *names, uint64_t generation, u_char *hash,
+                    ngx_str_t *key);
+    void        (*names)(ngx_str_t *ext, ngx_str_t *names);
+    ngx_uint_t  (*covers)(ngx_str_t *a, ngx_str_t *b);
+
+    void        (*answer)(ngx_http_request_t *r, ngx_mcds_answer_t *answer,
+                    ngx_str_t *names);
+    ngx_uint_t  (*covered)(ngx_http_mcds_cache_ctx_t *ctx);
+
+    ngx_int_t   (*begin)(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx,
+                    ngx_http_mcds_cache_conf_t *ccf, ngx_mcds_seat_t **seat);
+    ngx_int_t   (*store)(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx,
+                    ngx_mcds_value_t *value, ngx_mcds_entry_t *entry,
+                    ngx_mcds_split_t *split);
+    ngx_int_t   (*fork)(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx,
+                    ngx_http_mcds_cache_conf_t *ccf);
+    void        (*unfork)(ngx_http_mcds_cache_ctx_t *ctx);
+    void        (*hurry)(ngx_http_mcds_cache_ctx_t *ctx);
+} ngx_http_mcds_varying_t;
+
+
+/*
+ * NULL: the feature is left out, then no request has a list, and a response
+ * with Vary is not stored.
+ */
+
+extern ngx_http_mcds_varying_t  *ngx_http_mcds_varying;
+extern ngx_http_mcds_varying_t   ngx_http_mcds_vary_functions;
+
+
+/* of the files vary.c and variant_store.c */
 
 ngx_int_t ngx_http_mcds_vary_key(ngx_http_request_t *r,
     ngx_http_mcds_cache_ctx_t *ctx, ngx_str_t *names, uint64_t generation,
     u_char *hash, ngx_str_t *key);
-
-
-/*
- * Sets *names to the names in Vary, with Accept-Encoding if the response has a
- * coding.  If these names suffice to find the response, it may be stored, and
- * answer->vary and answer->encoded are cleared.
- */
-
-void ngx_http_mcds_vary_answer(ngx_http_request_t *r,
-    ngx_mcds_answer_t *answer, ngx_str_t *names);
-
-/* 1 if the current list has all names of ctx->vary.names */
-
 ngx_uint_t ngx_http_mcds_vary_covered(ngx_http_mcds_cache_ctx_t *ctx);
 
 

@@ -1,0 +1,68 @@
+
+/*
+ * Copyright (C) mcds authors
+ */
+
+
+#include <ngx_config.h>
+#include <ngx_core.h>
+#include "ngx_mcds_lack.h"
+
+
+/* what an entry may need of a reader, and is left out; see docs/building.md */
+
+typedef struct {
+    u_char       kind;        /* or 0 */
+    u_char       coding;      /* 1: any */
+    u_char       parts;       /* 1: any */
+    u_char       ext;         /* or 0 */
+    char        *why;
+} ngx_mcds_lack_t;
+
+
+static ngx_mcds_lack_t  ngx_mcds_left_out[] = {
+
+#if (NGX_MCDS_WITHOUT_VARY)
+    { NGX_MCDS_ENTRY_VARY, 0, 0, 0, "a list of headers, which are left out" },
+#endif
+
+#if (NGX_MCDS_WITHOUT_COMPRESS)
+    { 0, 1, 0, 0, "in a coding, which is left out" },
+#endif
+
+#if (NGX_MCDS_WITHOUT_LARGE)
+    { 0, 0, 1, 0, "in parts, which are left out" },
+#endif
+
+#if (NGX_MCDS_WITHOUT_TAGS)
+    { 0, 0, 0, NGX_MCDS_ENTRY_EXT_TAG, "with tags, which are left out" },
+#endif
+
+#if (NGX_MCDS_WITHOUT_HMAC)
+    { 0, 0, 0, NGX_MCDS_ENTRY_EXT_SIGN, "signed, which is left out" },
+#endif
+
+    { 0, 0, 0, 0, NULL }
+};
+
+
+char *
+ngx_mcds_entry_lacks(ngx_mcds_entry_t *entry)
+{
+    ngx_str_t               data;
+    ngx_mcds_lack_t  *lack;
+
+    for (lack = ngx_mcds_left_out; lack->why; lack++) {
+
+        if ((lack->kind && entry->kind == lack->kind)
+            || (lack->coding && entry->coding)
+            || (lack->parts && entry->parts)
+            || (lack->ext
+                && ngx_mcds_entry_ext(entry, lack->ext, &data) == NGX_OK))
+        {
+            return lack->why;
+        }
+    }
+
+    return NULL;
+}

@@ -1,0 +1,28 @@
+
+/*
+ * Copyright (C) mcds authors
+ *
+ * Features of entries that MCDS_WITHOUT has left out of this build, see
+ * docs/building.md.
+ */
+
+
+#ifndef _NGX_MCDS_LACK_H_INCLUDED_
+#define _NGX_MCDS_LACK_H_INCLUDED_
+
+
+#include <ngx_config.h>
+#include <ngx_core.h>
+#include "ngx_mcds_entry.h"
+
+
+/*
+ * NULL if this build has all features that an entry needs; otherwise a text
+ * for the log.  Such an entry is a miss, and is not replaced while another host
+ * may use it.
+ */
+
+char *ngx_mcds_entry_lacks(ngx_mcds_entry_t *entry);
+
+
+#endif /* _NGX_MCDS_LACK_H_INCLUDED_ */

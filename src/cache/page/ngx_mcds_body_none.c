@@ -1,0 +1,179 @@
+
+/*
+ * Copyright (C) mcds authors
+ *
+ * Stands in for the reading and storing of bodies in parts where "large" is
+ * left out.  A split is not created, as on a server that takes no parts, and
+ * ngx_mcds_copy_create() refuses an entry whose body lies outside of it: the
+ * other functions are never called, but the page and its users name them.
+ */
+
+
+#include <ngx_config.h>
+#include <ngx_core.h>
+#include <ngx_event.h>
+#include "ngx_mcds_body.h"
+#include "ngx_mcds_split.h"
+
+
+ngx_mcds_split_t *
+ngx_mcds_split_create(ngx_mcds_pool_t *pool, ngx_str_t *key,
+    ngx_array_t *secrets)
+{
+    return NULL;
+}
+
+
+ngx_int_t
+ngx_mcds_split_append(ngx_mcds_split_t *split, u_char *data, size_t len)
+{
+    return NGX_ERROR;
+}
+
+
+size_t
+ngx_mcds_split_pending(ngx_mcds_split_t *split)
+{
+    return 0;
+}
+
+
+void
+ngx_mcds_split_wait(ngx_mcds_split_t *split, void (*handler)(void *data),
+    void *data)
+{
+    /* void */
+}
+
+
+void
+ngx_mcds_split_end(ngx_mcds_split_t *split, ngx_mcds_split_pt handler,
+    void *data)
+{
+    /* void */
+}
+
+
+void
+ngx_mcds_split_abandon(ngx_mcds_split_t *split)
+{
+    /* void */
+}
+
+
+void
+ngx_mcds_split_entry(ngx_mcds_split_t *split, ngx_mcds_entry_t *entry)
+{
+    /* void */
+}
+
+
+ngx_mcds_value_t *
+ngx_mcds_split_part(ngx_mcds_split_t *split, uint32_t n)
+{
+    return NULL;
+}
+
+
+void
+ngx_mcds_body_cut(ngx_mcds_entry_t *entry, ngx_mcds_cut_t *cut)
+{
+    ngx_memzero(cut, sizeof(ngx_mcds_cut_t));
+}
+
+
+ngx_uint_t
+ngx_mcds_body_same(ngx_mcds_cut_t *cut, ngx_mcds_entry_t *entry)
+{
+    return 0;
+}
+
+
+/* parts of a page of another host live as long as their TTL */
+
+void
+ngx_mcds_body_drop(ngx_mcds_pool_t *pool, ngx_str_t *key,
+    ngx_mcds_cut_t *cut, uint32_t linger)
+{
+    /* void */
+}
+
+
+ngx_int_t
+ngx_mcds_body_check(ngx_mcds_copy_t *copy, ngx_uint_t window,
+    ngx_mcds_body_pt handler, void *data)
+{
+    return NGX_ERROR;
+}
+
+
+ngx_mcds_body_t *
+ngx_mcds_body_open(ngx_mcds_copy_t *copy, off_t from, off_t to,
+    ngx_array_t *secrets, void (*handler)(void *data), void *data)
+{
+    return NULL;
+}
+
+
+void
+ngx_mcds_body_close(ngx_mcds_body_t *body)
+{
+    /* void */
+}
+
+
+ngx_int_t
+ngx_mcds_body_next(ngx_mcds_body_t *body, ngx_mcds_body_part_t **part,
+    ngx_str_t *data)
+{
+    return NGX_ERROR;
+}
+
+
+ngx_int_t
+ngx_mcds_body_signed(ngx_mcds_body_t *body)
+{
+    return NGX_OK;
+}
+
+
+off_t
+ngx_mcds_body_skip(ngx_mcds_entry_t *entry, off_t byte)
+{
+    return 0;
+}
+
+
+ngx_uint_t
+ngx_mcds_body_ended(ngx_mcds_body_t *body)
+{
+    return 1;
+}
+
+
+void
+ngx_mcds_body_done(ngx_mcds_body_t *body, ngx_mcds_body_part_t *part)
+{
+    /* void */
+}
+
+
+void
+ngx_mcds_body_remove(ngx_mcds_copy_t *copy)
+{
+    /* void */
+}
+
+
+ngx_int_t
+ngx_mcds_body_keep(ngx_mcds_copy_t *copy, ngx_mcds_split_t *split)
+{
+    return NGX_DECLINED;
+}
+
+
+void
+ngx_mcds_body_unkeep(ngx_mcds_copy_t *copy)
+{
+    /* void */
+}

@@ -1,0 +1,124 @@
+
+/*
+ * Copyright (C) mcds authors
+ *
+ * Stands in for ngx_mcds_local.c where "local" is left out: this host keeps no
+ * copies, and its workers do not know of each other's builds.  The states of a
+ * page ask for these at some thirty places, and each of them has a branch for
+ * "nothing is known", which is all that is said here.
+ */
+
+
+#include <ngx_config.h>
+#include <ngx_core.h>
+#include <ngx_event.h>
+#include "ngx_mcds_local.h"
+
+
+ngx_mcds_local_t *
+ngx_mcds_local_create(ngx_slab_pool_t *shpool)
+{
+    return NULL;
+}
+
+
+void
+ngx_mcds_local_attach(ngx_mcds_local_t *local, ngx_slab_pool_t *shpool)
+{
+    /* void */
+}
+
+
+ngx_uint_t
+ngx_mcds_stamp_same(ngx_mcds_stamp_t *a, ngx_mcds_stamp_t *b)
+{
+    return a->cas && a->cas == b->cas && a->flags == b->flags;
+}
+
+
+void
+ngx_mcds_local_id(u_char *id, ngx_str_t *pool, ngx_str_t *key)
+{
+    /* void */
+}
+
+
+ngx_int_t
+ngx_mcds_local_claim(ngx_mcds_hold_t *hold, ngx_msec_t age,
+    ngx_mcds_local_left_t *left)
+{
+    return NGX_DECLINED;
+}
+
+
+ngx_int_t
+ngx_mcds_local_look(u_char *id, ngx_uint_t wait, ngx_mcds_local_left_t *left)
+{
+    return NGX_DECLINED;
+}
+
+
+ngx_uint_t
+ngx_mcds_local_wanted(ngx_mcds_hold_t *hold)
+{
+    return 0;
+}
+
+
+void
+ngx_mcds_local_release(ngx_mcds_hold_t *hold, ngx_mcds_local_left_t *left)
+{
+    /* void */
+}
+
+
+ngx_int_t
+ngx_mcds_local_put(u_char *id, ngx_mcds_value_t *value,
+    ngx_mcds_stamp_t *stamp)
+{
+    return NGX_DECLINED;
+}
+
+
+ngx_mcds_value_t *
+ngx_mcds_local_get(u_char *id, ngx_mcds_stamp_t *stamp, ngx_msec_t age,
+    ngx_mcds_stamp_t *found)
+{
+    return NULL;
+}
+
+
+ngx_uint_t
+ngx_mcds_local_place(ngx_str_t *key)
+{
+    return 0;
+}
+
+
+ngx_atomic_uint_t
+ngx_mcds_local_purges(ngx_uint_t place)
+{
+    return 0;
+}
+
+
+void
+ngx_mcds_local_purged(ngx_str_t *pool, ngx_str_t *key, ngx_uint_t forget)
+{
+    /* void */
+}
+
+
+void *
+ngx_mcds_local_room(ngx_mcds_local_t *local, ngx_slab_pool_t *shpool,
+    size_t size)
+{
+    return ngx_slab_calloc(shpool, size);
+}
+
+
+size_t
+ngx_mcds_local_size(void)
+{
+    return 0;
+}
