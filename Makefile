@@ -135,7 +135,7 @@ unexport MAKEFLAGS
 .PHONY: all help build binary demo check unit-build unit test test-full asan
 .PHONY: mixed valgrind coverage chaos fuzz bench clean install man dist deb
 .PHONY: deb-test matrix foreign modes oracle model soak recipes
-.PHONY: manual-test compose-test source
+.PHONY: manual-test compose-test source without
 
 all: build
 
@@ -184,6 +184,9 @@ help:
 	@echo 'make matrix      builds, and tests, with the nginx and memcached of'
 	@echo '                 three suites of Debian (SUITES="$(SUITES)"),'
 	@echo '                 or with the sources in NGX_SRC="DIR DIR ..."'
+	@echo 'make without     builds without each feature that can be left out, and'
+	@echo '                 without all, with the tests of the others'
+	@echo '                 (WITHOUT="lock all", TESTS=none)'
 	@echo 'make foreign     builds for other processors: the tests on i386, the'
 	@echo '                 unit tests on arm64 (ARCH="$(ARCH)"); as root'
 	@echo 'make install     the module into $$(MODULES), its manual page into'
@@ -242,6 +245,9 @@ tool-objects: configured source
 
 
 tool: build tool-objects
+	@test -z "$(MCDS_WITHOUT)" || { \
+	    echo "mcds: the tool needs all features, without MCDS_WITHOUT" >&2; \
+	    exit 1; }
 	@$(OF_TOOL)
 
 
@@ -397,6 +403,16 @@ matrix:
 	@misc/install build source test matrix
 	@TESTS="$(TESTS)" PROVE="$(PROVE)" \
 	    misc/matrix "$(BUILD)/matrix" $(or $(NGX_SRC),$(SUITES))
+
+
+# the features that make without leaves out, one at a time; none: each, and all
+
+WITHOUT   =
+
+without: tool
+	@misc/install build test matrix
+	@TESTS="$(TESTS)" PROVE="$(PROVE)" \
+	    misc/without "$(BUILD)/without" "$(TREE)" $(WITHOUT)
 
 
 foreign:

@@ -19,6 +19,7 @@ use Test::Mcds::Entry;
 use IO::Uncompress::Gunzip qw/ gunzip /;
 
 my $t = Test::Mcds->new();
+$t->needs('mcds large');
 $t->needs('zstd');
 
 my $m = $t->memcached('m', memory => 256);

@@ -23,6 +23,7 @@ use IO::Compress::Gzip qw/ gzip /;
 use IO::Uncompress::Gunzip qw/ gunzip /;
 
 my $t = Test::Mcds->new()->needs('zstd', 'http_v2');
+$t->needs('mcds vary');
 
 my $m = $t->memcached('m');
 

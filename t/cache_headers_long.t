@@ -17,6 +17,7 @@ use Test::Mcds;
 use Test::Mcds::Entry;
 
 my $t = Test::Mcds->new();
+$t->needs('mcds large', 'mcds vary');
 
 my $large = join '', map { sprintf "%07d\n", $_ } 1 .. 250_000;
 

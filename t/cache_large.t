@@ -18,6 +18,7 @@ use Test::Mcds::Http2;
 
 my $t = Test::Mcds->new()->not_in('two many',
     'it looks at one worker');
+$t->needs('mcds large');
 
 $t->seed(7);
 my $bytes = join '', map { pack 'L', rand 2 ** 32 } 1 .. 1_310_720;

@@ -18,6 +18,7 @@ use Test::Mcds::Entry;
 
 my $t = Test::Mcds->new()->not_in('two many',
     'it looks at one worker');
+$t->needs('mcds large');
 $t->allow(qr/part \d+ of page ".+" is lost/, qr/memcached/);
 
 my $m = $t->memcached('m', memory => 512);

@@ -18,6 +18,7 @@ use Test::Mcds;
 use Test::Mcds::Entry;
 
 my $t = Test::Mcds->new();
+$t->needs('mcds large');
 $t->allow(qr/part \d+ of page ".+" is lost/);
 
 my $m = $t->memcached('m', memory => 256);

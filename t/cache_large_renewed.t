@@ -17,6 +17,7 @@ use Test::Mcds::Entry;
 use Test::Mcds::Status;
 
 my $t = Test::Mcds->new()->not_in('two many', 'it looks at one worker');
+$t->needs('mcds large');
 
 # the last part is small: it takes more memory than it holds bytes
 

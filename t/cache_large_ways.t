@@ -17,6 +17,7 @@ use Test::Mcds;
 use Test::Mcds::Entry;
 
 my $t = Test::Mcds->new();
+$t->needs('mcds large');
 
 my $bytes = join '', map { pack 'N', $_ } 1 .. 1_000_000;
 

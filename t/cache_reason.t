@@ -18,6 +18,7 @@ use Test::Mcds::Entry qw/ :DEFAULT key /;
 
 my $t = Test::Mcds->new()->allow(qr/too large|still being built|not stored/,
     qr/upstream|temporarily disabled|breaker|could not be built/);
+$t->needs('mcds vary');
 
 my $m = $t->memcached('m');
 my $o = $t->origin('o', { headers => ['Cache-Control' => 'max-age=60'],

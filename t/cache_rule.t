@@ -18,6 +18,7 @@ use Test::Mcds::Entry;
 
 my $t = Test::Mcds->new()->needs('http_auth_request',
     'http_addition');
+$t->needs('mcds vary');
 
 my $m = $t->memcached('m');
 my $two = $t->memcached('two');

@@ -16,6 +16,7 @@ use Test::Mcds;
 use Test::Mcds::Entry qw/ :DEFAULT key /;
 
 my $t = Test::Mcds->new();
+$t->needs('mcds vary');
 
 my $past = 'Thu, 01 Jan 1998 00:00:00 GMT';
 my $future = 'Thu, 01 Jan 2037 00:00:00 GMT';

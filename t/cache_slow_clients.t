@@ -19,6 +19,7 @@ use Test::Mcds::Slow;
 
 my $t = Test::Mcds->new()->not_in('two many',
     'it looks at one worker');
+$t->needs('mcds large');
 
 my $n = $t->size(20, 1000);
 my $size = 1024 * 1024;

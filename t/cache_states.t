@@ -17,6 +17,7 @@ use Test::Mcds;
 use Test::Mcds::Entry qw/ :DEFAULT key /;
 
 my $t = Test::Mcds->new()->needs('debug');
+$t->needs('mcds vary');
 
 my $m = $t->memcached('m');
 my $o = $t->origin('o', sub {

@@ -20,6 +20,7 @@ use IO::Compress::Gzip qw/ gzip /;
 use IO::Uncompress::Gunzip qw/ gunzip /;
 
 my $t = Test::Mcds->new();
+$t->needs('mcds vary');
 
 my $m = $t->memcached('m');
 

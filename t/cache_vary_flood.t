@@ -20,6 +20,7 @@ use Test::Mcds;
 use Test::Mcds::Entry qw/ :DEFAULT key /;
 
 my $t = Test::Mcds->new();
+$t->needs('mcds vary');
 
 my @m = map { $t->memcached($_, args => ['-I', '64k', '-o',
     'slab_chunk_max=65536']) } 'm', 'n';

@@ -18,6 +18,7 @@ use Test::Mcds::Entry qw/ :DEFAULT key /;
 
 my $t = Test::Mcds->new()->not_in('many',
     'it looks at few workers');
+$t->needs('mcds vary');
 
 my $m = $t->memcached('m');
 

@@ -17,6 +17,7 @@ use Test::Mcds;
 use Test::Mcds::Entry;
 
 my $t = Test::Mcds->new()->not_in('two many', 'each worker knows lists');
+$t->needs('mcds vary');
 
 my $m = $t->memcached('m');
 my $o = $t->origin('o', sub {

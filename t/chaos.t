@@ -31,6 +31,7 @@ $ENV{TEST_TIMEOUT} //= $seconds + 280;
 
 my $t = Test::Mcds->new()->not_in('single',
     'nginx cannot reload then');
+$t->needs('mcds vary');
 
 my @m = map { $t->memcached("m$_") } 0 .. 2;
 

@@ -22,6 +22,7 @@ use Test::Mcds;
 
 my $t = Test::Mcds->new()->not_in('two many', 'it looks at one worker')
     ->allow(qr/too large for memcached|takes no items/);
+$t->needs('mcds large');
 
 my $m = $t->memcached('m', memory => 256, args => ['-I', '64m']);
 my $o = $t->origin('o', { headers => ['Cache-Control' => 'max-age=60'],

@@ -21,6 +21,7 @@ use Test::Mcds::Tool;
 
 my $t = Test::Mcds->new()->not_in('two many', 'it looks at one worker')
     ->allow(qr/is not used|is not signed/);
+$t->needs('mcds large');
 
 $t->needs('http_ssl');
 

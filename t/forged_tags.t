@@ -18,6 +18,7 @@ use Test::Mcds::Entry;
 
 my $t = Test::Mcds->new()->not_in('two many', 'it looks at one worker')
     ->allow(qr/is not used|too many or too long tags/);
+$t->needs('mcds vary');
 
 my $m = $t->memcached('m', args => ['-I', '16m'], memory => 256);
 my $o = $t->origin('o', sub {

@@ -22,6 +22,7 @@ use Test::Mcds::Entry qw/ :DEFAULT key /;
 
 my $t = Test::Mcds->new()->not_in('two many',
     'it looks at single workers');
+$t->needs('mcds vary');
 
 my @m = map { $t->memcached("m$_", args => ['-I', '64k', '-o',
     'slab_chunk_max=65536']) } 0, 1;

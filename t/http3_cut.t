@@ -16,6 +16,7 @@ use Test::Mcds;
 use Test::Mcds::Http3;
 
 my $t = Test::Mcds->new();
+$t->needs('mcds large');
 
 Test::Mcds::Http3::needed($t);
 

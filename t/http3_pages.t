@@ -18,6 +18,7 @@ use Test::Mcds;
 use Test::Mcds::Http3;
 
 my $t = Test::Mcds->new();
+$t->needs('mcds large', 'mcds vary');
 
 Test::Mcds::Http3::needed($t);
 

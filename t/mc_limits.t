@@ -16,6 +16,7 @@ use lib "$FindBin::Bin/lib";
 use Test::Mcds;
 
 my $t = Test::Mcds->new(calm => 1);
+$t->needs('mcds large');
 
 my ($most, $workers) = $t->full() ? (16, 64) : (24, 16);
 

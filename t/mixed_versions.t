@@ -22,6 +22,7 @@ use lib "$FindBin::Bin/lib";
 use Test::Mcds;
 
 my $t = Test::Mcds->new();
+$t->needs('mcds vary');
 
 my $m = $t->memcached('m', memory => 256);
 my $other = $ENV{TEST_NGINX_MODULE_B};

@@ -16,6 +16,7 @@ use lib "$FindBin::Bin/lib";
 use Test::Mcds;
 
 my $t = Test::Mcds->new();
+$t->needs('mcds vary');
 
 my $lines = 44;
 

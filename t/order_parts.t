@@ -18,6 +18,7 @@ use Test::Mcds::Dump qw/ dump_module /;
 use Test::Mcds::Order qw/ order /;
 
 my $t = Test::Mcds->new();
+$t->needs('mcds large');
 $t->needs('readelf');
 my $so = dump_module($t, 'order');
 

@@ -18,6 +18,7 @@ use Test::Mcds;
 use Test::Mcds::Entry;
 
 my $t = Test::Mcds->new()->not_in('two many', 'it looks at one worker');
+$t->needs('mcds vary');
 
 my @m = map { $t->memcached("m$_") } 0, 1;
 my $o = $t->origin('o', sub {

@@ -16,6 +16,7 @@ use lib "$FindBin::Bin/lib";
 use Test::Mcds;
 
 my $t = Test::Mcds->new();
+$t->needs('mcds large');
 
 my @m = map { $t->memcached("m$_") } 0 .. 2;
 my $o = $t->origin('o', sub {

@@ -21,6 +21,7 @@ use Test::Mcds;
 use Test::Mcds::Entry;
 
 my $t = Test::Mcds->new();
+$t->needs('mcds vary');
 
 # parts of 65000 bytes
 

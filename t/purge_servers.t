@@ -20,6 +20,7 @@ use Test::Mcds::Tool;
 
 my $t = Test::Mcds->new()->not_in('two many', 'it looks at one worker')
     ->allow(qr/purge failed/);
+$t->needs('mcds vary');
 
 my @f = map {
     $t->fake($_, sub {

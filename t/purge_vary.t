@@ -20,6 +20,7 @@ use Test::Mcds::Entry;
 use Time::HiRes qw/ sleep /;
 
 my $t = Test::Mcds->new();
+$t->needs('mcds vary');
 
 our $m = $t->memcached('m');
 

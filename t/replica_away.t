@@ -18,6 +18,7 @@ use lib "$FindBin::Bin/lib";
 use Test::Mcds;
 
 my $t = Test::Mcds->new();
+$t->needs('mcds vary');
 
 my @m = map { $t->memcached("m$_") } 0 .. 1;
 my @three = map { $t->memcached("t$_") } 0 .. 2;

@@ -17,6 +17,7 @@ use Test::Mcds;
 use Test::Mcds::Clock;
 
 my $t = Test::Mcds->new();
+$t->needs('mcds vary');
 
 my @m = map { $t->memcached("m$_") } 0 .. 1;
 my $o = $t->origin('o', sub {

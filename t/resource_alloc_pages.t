@@ -20,6 +20,7 @@ use Test::Mcds::Memory;
 
 my $t = Test::Mcds->new()->not_in('two many',
     'it looks at one worker');
+$t->needs('mcds vary');
 
 # what has no memory says so
 

@@ -21,6 +21,7 @@ use Test::Mcds::Refresh;
 
 my $t = Test::Mcds->new()->needs('http_v2', 'curl')->not_in('many',
     'it looks at few workers');
+$t->needs('mcds large');
 
 my $m = $t->memcached('m');
 

@@ -19,6 +19,7 @@ use Test::Mcds;
 use Test::Mcds::Clauses;
 
 my $t = Test::Mcds->new()->allow(qr/upstream sent invalid/);
+$t->needs('mcds vary');
 
 my $now = int time();
 my $past = http_date($now - 3600);

@@ -16,6 +16,7 @@ use Test::Mcds;
 use Test::Mcds::Entry;
 
 my $t = Test::Mcds->new();
+$t->needs('mcds vary');
 
 my $past = 'Thu, 01 Jan 1998 00:00:00 GMT';
 my @age = ('Cache-Control' => 'max-age=60');

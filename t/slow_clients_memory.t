@@ -21,6 +21,7 @@ use Test::Mcds::Status;
 
 my $t = Test::Mcds->new(calm => 1)->not_in('two many',
     'it looks at one worker');
+$t->needs('mcds large');
 
 my $mb = 1024 * 1024;
 my $n = $t->size(40, 300);

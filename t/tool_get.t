@@ -18,6 +18,7 @@ use Test::Mcds::Entry;
 use Test::Mcds::Tool;
 
 my $t = Test::Mcds->new();
+$t->needs('mcds vary');
 
 my $m1 = $t->memcached('m1');
 my $m2 = $t->memcached('m2');

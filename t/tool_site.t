@@ -17,6 +17,7 @@ use Test::Mcds;
 use Test::Mcds::Tool;
 
 my $t = Test::Mcds->new();
+$t->needs('mcds vary');
 
 my $m = $t->memcached('m');
 my $n = $t->memcached('n');

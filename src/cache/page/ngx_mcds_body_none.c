@@ -68,13 +68,6 @@ ngx_mcds_split_entry(ngx_mcds_split_t *split, ngx_mcds_entry_t *entry)
 }
 
 
-ngx_mcds_value_t *
-ngx_mcds_split_part(ngx_mcds_split_t *split, uint32_t n)
-{
-    return NULL;
-}
-
-
 void
 ngx_mcds_body_cut(ngx_mcds_entry_t *entry, ngx_mcds_cut_t *cut)
 {
@@ -169,11 +162,4 @@ ngx_int_t
 ngx_mcds_body_keep(ngx_mcds_copy_t *copy, ngx_mcds_split_t *split)
 {
     return NGX_DECLINED;
-}
-
-
-void
-ngx_mcds_body_unkeep(ngx_mcds_copy_t *copy)
-{
-    /* void */
 }

@@ -33,7 +33,6 @@ ngx_http_mcds_sign(ngx_http_mcds_cache_conf_t *ccf, ngx_mcds_value_t *value,
 }
 
 
-
 /* the setter of mcds_cache_hmac_key */
 
 char *ngx_http_mcds_cache_hmac_key(ngx_conf_t *cf, ngx_command_t *cmd,

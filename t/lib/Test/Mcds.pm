@@ -347,17 +347,24 @@ our @EXPORT_OK = qw/ slurp tally /;
 my $root = abs_path(dirname(__FILE__) . '/../../..');
 my $current;
 
-# features that can be left out: a symbol that the module has with it, and
-# what stands in a configuration that needs it
+# features that can be left out: a symbol that the module has with the feature,
+# and directives that need it
 
 my %features = (
+    compress => ['ngx_http_mcds_coding_filter_module',
+        qr/mcds_cache_compress\b/],
     data => ['ngx_http_mcds_data_module',
         qr/mcds_(?:array_(?:api|push)|table_(?:api|lookup))\b/],
+    hmac => ['ngx_mcds_sign_functions', qr/mcds_cache_hmac_key\b/],
+    large => ['ngx_mcds_body_part_find', undef],
+    local => [undef, qr/mcds_cache_local\b/],
     lock => ['ngx_http_mcds_lock_module', qr/mcds_lock(?:_api)?\b/],
     log => ['ngx_http_mcds_log_module', qr/mcds_log(?:_api)?\b/],
     status => ['ngx_http_mcds_status_module', qr/mcds_status(?:_host)?\b/],
+    tags => ['ngx_http_mcds_tags_functions', qr/mcds_cache_tag\b/],
     top => ['ngx_http_mcds_top_module',
         qr/mcds_counter(?:_top|(?:_api)?\s[^;]*\btop=)/],
+    vary => ['ngx_mcds_vary_functions', qr/mcds_cache_max_variants\b/],
     writeback => ['ngx_http_mcds_writeback_module',
         qr/mcds_counter_writeback\b/],
 );
@@ -972,7 +979,17 @@ sub has {
         $self->{symbols} //= slurp($self->{static} ? $self->binary()
             : $self->{so});
 
-        return $self->{symbols} =~ /\0$symbol\0/ ? 1 : 0;
+        return $self->{symbols} =~ /\0$symbol\0/ ? 1 : 0 if defined $symbol;
+
+        # a file with the same symbols stands in for it
+
+        if (!defined $self->{local}) {
+            $self->{local} = 1;
+            $self->{local} = $self->conf_error(http => 'mcds_cache_local off;')
+                =~ /unknown directive/ ? 0 : 1;
+        }
+
+        return $self->{local};
     }
 
     if ($what =~ /\.so$/) {
@@ -1029,8 +1046,10 @@ sub lacks {
 
     return if !$self->{module};
 
-    return grep { $text =~ /(?:^|[{};])\s*$features{$_}[1]/m
-        && !$self->has("mcds $_") } sort keys %features;
+    return grep {
+        my $used = $features{$_}[1];
+        $used && $text =~ /(?:^|[{};])\s*$used/m && !$self->has("mcds $_")
+    } sort keys %features;
 }
 
 
