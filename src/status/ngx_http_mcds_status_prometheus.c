@@ -30,7 +30,7 @@ typedef struct {
 
 static void ngx_http_mcds_status_head(ngx_http_mcds_status_text_t *text,
     char *metric, char *type, char *help);
-static void ngx_http_mcds_status_host(ngx_http_mcds_status_text_t *text,
+static void ngx_http_mcds_status_instance(ngx_http_mcds_status_text_t *text,
     ngx_mcds_stats_t *stats);
 static void ngx_http_mcds_status_value(ngx_http_mcds_status_text_t *text,
     char *metric, char *help, ngx_uint_t n);
@@ -92,7 +92,7 @@ ngx_http_mcds_status_prometheus(ngx_http_mcds_status_text_t *text,
         return;
     }
 
-    ngx_http_mcds_status_host(text, stats);
+    ngx_http_mcds_status_instance(text, stats);
 
     for (i = 0; i < NGX_MCDS_STAT_FAMILIES; i++) {
         if (stats->families[i].nelts) {
@@ -112,7 +112,7 @@ ngx_http_mcds_status_head(ngx_http_mcds_status_text_t *text, char *metric,
 
 
 static void
-ngx_http_mcds_status_host(ngx_http_mcds_status_text_t *text,
+ngx_http_mcds_status_instance(ngx_http_mcds_status_text_t *text,
     ngx_mcds_stats_t *stats)
 {
     ngx_http_mcds_status_value(text, "mcds_start_time_seconds",

@@ -31,11 +31,11 @@ static ngx_uint_t ngx_mcds_array_trim(ngx_mcds_array_work_t *work);
 static void ngx_mcds_array_write_parts(ngx_mcds_array_work_t *work);
 static ngx_int_t ngx_mcds_array_write_part(ngx_mcds_array_work_t *work);
 static ngx_mcds_op_t *ngx_mcds_array_part_op(ngx_mcds_array_work_t *work);
-static void ngx_mcds_array_part_handler(void *data,
+static void ngx_mcds_array_part_written(void *data,
     ngx_mcds_result_t *result);
 static void ngx_mcds_array_write_head(ngx_mcds_array_work_t *work);
 static ngx_int_t ngx_mcds_array_make_head(ngx_mcds_array_work_t *work);
-static void ngx_mcds_array_head_handler(void *data,
+static void ngx_mcds_array_head_written(void *data,
     ngx_mcds_result_t *result);
 static void ngx_mcds_array_grew(ngx_mcds_array_work_t *work);
 static ngx_msec_t ngx_mcds_array_again(void *data, ngx_uint_t tries);
@@ -43,7 +43,7 @@ static void ngx_mcds_array_change_end(ngx_mcds_array_work_t *work,
     ngx_uint_t rc);
 static void ngx_mcds_array_drop(ngx_mcds_array_work_t *work,
     ngx_mcds_array_ref_t *ref, ngx_uint_t n);
-static void ngx_mcds_array_clear(ngx_mcds_array_work_t *work);
+static void ngx_mcds_array_round_clear(ngx_mcds_array_work_t *work);
 static ngx_mcds_value_t *ngx_mcds_array_join(ngx_mcds_value_t *a, size_t pos,
     ngx_mcds_value_t *b);
 static void ngx_mcds_array_id(u_char *id);
@@ -61,7 +61,7 @@ ngx_mcds_array_change_start(ngx_mcds_array_work_t *work)
 
     update->pool = work->array.pool;
     update->read = ngx_mcds_array_change_read;
-    update->handler = ngx_mcds_array_head_handler;
+    update->handler = ngx_mcds_array_head_written;
     update->data = work;
     update->max = (work->mode == NGX_MCDS_ARRAY_LOOKING)
                   ? 0 : NGX_MCDS_ARRAY_ROUNDS - 1;
@@ -158,7 +158,7 @@ ngx_mcds_array_decide(ngx_mcds_array_work_t *work,
 
     round = &work->round;
 
-    ngx_mcds_array_clear(work);
+    ngx_mcds_array_round_clear(work);
 
     work->done.found = content->found;
     work->done.cas = content->cas;
@@ -514,7 +514,7 @@ ngx_mcds_array_part_op(ngx_mcds_array_work_t *work)
 
     for (op = work->parts; ngx_mcds_op_active(op); op++) { /* void */ }
 
-    op->handler = ngx_mcds_array_part_handler;
+    op->handler = ngx_mcds_array_part_written;
     op->data = work;
 
     return op;
@@ -522,7 +522,7 @@ ngx_mcds_array_part_op(ngx_mcds_array_work_t *work)
 
 
 static void
-ngx_mcds_array_part_handler(void *data, ngx_mcds_result_t *result)
+ngx_mcds_array_part_written(void *data, ngx_mcds_result_t *result)
 {
     ngx_mcds_array_work_t  *work;
 
@@ -636,7 +636,7 @@ ngx_mcds_array_make_head(ngx_mcds_array_work_t *work)
 
 
 static void
-ngx_mcds_array_head_handler(void *data, ngx_mcds_result_t *result)
+ngx_mcds_array_head_written(void *data, ngx_mcds_result_t *result)
 {
     ngx_mcds_array_work_t   *work;
     ngx_mcds_array_round_t  *round;
@@ -713,7 +713,7 @@ ngx_mcds_array_again(void *data, ngx_uint_t tries)
 {
     ngx_msec_t  delay;
 
-    ngx_mcds_array_clear(data);
+    ngx_mcds_array_round_clear(data);
 
     if (tries < 3) {
         return 0;
@@ -729,7 +729,7 @@ ngx_mcds_array_again(void *data, ngx_uint_t tries)
 static void
 ngx_mcds_array_change_end(ngx_mcds_array_work_t *work, ngx_uint_t rc)
 {
-    ngx_mcds_array_clear(work);
+    ngx_mcds_array_round_clear(work);
 
     switch (work->mode) {
 
@@ -788,7 +788,7 @@ ngx_mcds_array_drop(ngx_mcds_array_work_t *work, ngx_mcds_array_ref_t *ref,
 /* Ends a round: new parts to which the head does not refer are deleted. */
 
 static void
-ngx_mcds_array_clear(ngx_mcds_array_work_t *work)
+ngx_mcds_array_round_clear(ngx_mcds_array_work_t *work)
 {
     ngx_mcds_array_ref_t    *ref;
     ngx_mcds_array_round_t  *round;

@@ -25,8 +25,7 @@
 
 
 static void ngx_mcds_array_read_head(ngx_mcds_array_read_t *read);
-static void ngx_mcds_array_head_handler(void *data,
-    ngx_mcds_result_t *result);
+static void ngx_mcds_array_head_got(void *data, ngx_mcds_result_t *result);
 static ngx_uint_t ngx_mcds_array_head(ngx_mcds_array_read_t *read,
     ngx_mcds_result_t *result);
 static ngx_uint_t ngx_mcds_array_pieces(ngx_mcds_array_read_t *read,
@@ -34,13 +33,12 @@ static ngx_uint_t ngx_mcds_array_pieces(ngx_mcds_array_read_t *read,
 static void ngx_mcds_array_read_parts(ngx_mcds_array_read_t *read);
 static void ngx_mcds_array_read_part(ngx_mcds_array_read_t *read,
     ngx_mcds_array_piece_t *piece);
-static void ngx_mcds_array_part_handler(void *data,
-    ngx_mcds_result_t *result);
+static void ngx_mcds_array_part_got(void *data, ngx_mcds_result_t *result);
 static void ngx_mcds_array_part(ngx_mcds_array_piece_t *piece,
     ngx_mcds_result_t *result);
 static void ngx_mcds_array_read_done(ngx_mcds_array_read_t *read);
 static void ngx_mcds_array_lost(ngx_mcds_array_read_t *read);
-static void ngx_mcds_array_clear(ngx_mcds_array_content_t *content);
+static void ngx_mcds_array_content_clear(ngx_mcds_array_content_t *content);
 
 
 void
@@ -48,7 +46,7 @@ ngx_mcds_array_read(ngx_mcds_array_read_t *read)
 {
     read->tries = 0;
 
-    read->op.handler = ngx_mcds_array_head_handler;
+    read->op.handler = ngx_mcds_array_head_got;
     read->op.data = read;
 
     ngx_mcds_array_read_head(read);
@@ -73,7 +71,7 @@ ngx_mcds_array_read_head(ngx_mcds_array_read_t *read)
 
 
 static void
-ngx_mcds_array_head_handler(void *data, ngx_mcds_result_t *result)
+ngx_mcds_array_head_got(void *data, ngx_mcds_result_t *result)
 {
     uint32_t                   crc;
     uint64_t                   cas;
@@ -86,7 +84,7 @@ ngx_mcds_array_head_handler(void *data, ngx_mcds_result_t *result)
     cas = content->cas;
     crc = content->crc;
 
-    ngx_mcds_array_clear(content);
+    ngx_mcds_array_content_clear(content);
 
     read->next = 0;
     read->missing = 0;
@@ -191,7 +189,7 @@ ngx_mcds_array_pieces(ngx_mcds_array_read_t *read, ngx_mcds_value_t *value)
     for (i = 0; i < n; i++) {
         piece = &content->pieces[i];
         piece->read = read;
-        piece->op.handler = ngx_mcds_array_part_handler;
+        piece->op.handler = ngx_mcds_array_part_got;
         piece->op.data = piece;
 
         (void) ngx_mcds_array_ref(&p, last, &piece->ref);
@@ -263,7 +261,7 @@ ngx_mcds_array_read_part(ngx_mcds_array_read_t *read,
 
 
 static void
-ngx_mcds_array_part_handler(void *data, ngx_mcds_result_t *result)
+ngx_mcds_array_part_got(void *data, ngx_mcds_result_t *result)
 {
     ngx_mcds_array_read_t   *read;
     ngx_mcds_array_piece_t  *piece;
@@ -355,12 +353,12 @@ ngx_mcds_array_read_done(ngx_mcds_array_read_t *read)
     read->handler(read->data, read->rc,
                   read->rc == NGX_MCDS_OK ? &content : NULL);
 
-    ngx_mcds_array_clear(&content);
+    ngx_mcds_array_content_clear(&content);
 }
 
 
 static void
-ngx_mcds_array_clear(ngx_mcds_array_content_t *content)
+ngx_mcds_array_content_clear(ngx_mcds_array_content_t *content)
 {
     ngx_uint_t  i;
 

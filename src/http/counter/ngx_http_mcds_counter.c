@@ -47,7 +47,7 @@ static void ngx_http_mcds_count_answer(ngx_http_request_t *r,
     ngx_http_mcds_counter_t *counter, ngx_mcds_pool_t *pool,
     ngx_mcds_stat_t *stat, ngx_http_mcds_writeback_t *writeback,
     ngx_str_t *key);
-static ngx_uint_t ngx_http_mcds_status_counts(ngx_http_request_t *r,
+static ngx_uint_t ngx_http_mcds_counts_status(ngx_http_request_t *r,
     ngx_array_t *statuses);
 static void ngx_http_mcds_count_settled(void *data, ngx_str_t *key,
     int64_t delta);
@@ -557,7 +557,7 @@ ngx_http_mcds_count_answer(ngx_http_request_t *r,
     ngx_mcds_counter_t  c;
 
     if (!counter->response
-        || !ngx_http_mcds_status_counts(r, counter->statuses)
+        || !ngx_http_mcds_counts_status(r, counter->statuses)
         || ngx_http_mcds_counts(r, counter, &counts) != NGX_OK
         || !counts
         || ngx_http_mcds_delta(r, counter, &delta) != NGX_OK
@@ -602,7 +602,7 @@ ngx_http_mcds_count_answer(ngx_http_request_t *r,
 
 
 static ngx_uint_t
-ngx_http_mcds_status_counts(ngx_http_request_t *r, ngx_array_t *statuses)
+ngx_http_mcds_counts_status(ngx_http_request_t *r, ngx_array_t *statuses)
 {
     ngx_uint_t  i, status, *counted;
 

@@ -30,7 +30,7 @@ static ngx_int_t ngx_http_mcds_counter_variable(ngx_conf_t *cf,
     ngx_command_t *cmd, ngx_str_t *name, ngx_uint_t *index);
 
 
-static ngx_str_t  ngx_http_mcds_default_key = ngx_string("$host$uri");
+static ngx_str_t  ngx_http_mcds_counter_default_key = ngx_string("$host$uri");
 
 
 ngx_http_mcds_param_t  ngx_http_mcds_counted_params[] = {
@@ -122,7 +122,7 @@ ngx_http_mcds_counter(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
     }
 
     if (counter->key.value.data == NULL
-        && ngx_http_mcds_compile(cf, &ngx_http_mcds_default_key,
+        && ngx_http_mcds_compile(cf, &ngx_http_mcds_counter_default_key,
                                  &counter->key)
            != NGX_CONF_OK)
     {
