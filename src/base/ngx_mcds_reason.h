@@ -15,61 +15,68 @@
 #include <ngx_core.h>
 
 
-/*
- * the reasons from STATUS to NO_LIFETIME are in the order of ngx_mcds_refuse_e
- */
+/* the reasons not to store a response, and the word of each */
+
+#define NGX_MCDS_REFUSAL_LIST(X)                                              \
+    X(STATUS, "status")           /* 206, 304, 1xx, or a status that neither  \
+                                     the origin nor the configuration makes   \
+                                     storable */                              \
+    X(SET_COOKIE, "set-cookie")                                               \
+    X(PRIVATE, "private")                                                     \
+    X(NO_STORE, "no-store")                                                   \
+    X(NO_CACHE, "no-cache")                                                   \
+    X(MALFORMED, "malformed")                                                 \
+    X(AUTHORIZATION, "authorization")                                         \
+    X(VARY, "vary")                                                           \
+    X(ENCODED, "encoded")                                                     \
+    X(EXPIRED, "expired")         /* a lifetime of 0, Expires in the past */  \
+    X(NO_LIFETIME, "no-lifetime") /* neither the origin nor the configuration \
+                                     sets a lifetime */
+
+
+/* all reasons; docs/reference/variables.md, "Reasons", explains each of them */
+
+#define NGX_MCDS_REASON_LIST(X)                                               \
+    X(FRESH, "fresh")                                                         \
+    X(STALE, "stale")                                                         \
+    X(PURGED, "purged")                                                       \
+    X(BUILT, "built")                                                         \
+    X(TIMEOUT, "timeout")                                                     \
+    X(BACKOFF, "backoff")                                                     \
+    X(UNCHANGED, "unchanged")                                                 \
+    X(ERROR, "error")                                                         \
+    X(ABSENT, "absent")                                                       \
+    X(UNCACHEABLE, "uncacheable")                                             \
+    X(UNSIGNED, "unsigned")                                                   \
+    X(MEMCACHED, "memcached")                                                 \
+    X(BYPASS, "bypass")                                                       \
+    X(REQUEST, "request")                                                     \
+    X(USES, "uses")                                                           \
+    X(WAIT, "wait")                                                           \
+    X(METHOD, "method")                                                       \
+    X(OVERRIDE, "method-override")                                            \
+    X(BODY, "body")                                                           \
+    X(SESSION, "session")                                                     \
+    X(VARIANTS, "variants")                                                   \
+    X(KEY, "key")                                                             \
+    X(ERROR_PAGE, "error-page")                                               \
+    X(ONLY_IF_CACHED, "only-if-cached")                                       \
+    X(BACKGROUND, "background")                                               \
+    NGX_MCDS_REFUSAL_LIST(X)                                                  \
+    X(RULE, "rule")                                                           \
+    X(SIZE, "size")                                                           \
+    X(HEADERS, "headers")                                                     \
+    X(TAGS, "tags")                                                           \
+    X(TRUNCATED, "truncated")                                                 \
+    X(SLOW, "slow")                                                           \
+    X(OFF, "off")
+
+
+#define ngx_mcds_reason(name, word)  NGX_MCDS_REASON_##name,
 
 typedef enum {
     NGX_MCDS_REASON_NONE = 0,     /* no reason to report */
-
-    NGX_MCDS_REASON_FRESH,
-    NGX_MCDS_REASON_STALE,
-    NGX_MCDS_REASON_PURGED,
-    NGX_MCDS_REASON_BUILT,
-    NGX_MCDS_REASON_TIMEOUT,
-    NGX_MCDS_REASON_BACKOFF,
-    NGX_MCDS_REASON_UNCHANGED,
-    NGX_MCDS_REASON_ERROR,
-
-    NGX_MCDS_REASON_ABSENT,
-    NGX_MCDS_REASON_UNCACHEABLE,
-    NGX_MCDS_REASON_UNSIGNED,
-    NGX_MCDS_REASON_MEMCACHED,
-    NGX_MCDS_REASON_BYPASS,
-    NGX_MCDS_REASON_REQUEST,
-    NGX_MCDS_REASON_USES,
-    NGX_MCDS_REASON_WAIT,
-
-    NGX_MCDS_REASON_METHOD,
-    NGX_MCDS_REASON_OVERRIDE,
-    NGX_MCDS_REASON_BODY,
-    NGX_MCDS_REASON_SESSION,
-    NGX_MCDS_REASON_VARIANTS,
-    NGX_MCDS_REASON_KEY,
-    NGX_MCDS_REASON_ERROR_PAGE,
-    NGX_MCDS_REASON_ONLY_IF_CACHED,
-    NGX_MCDS_REASON_BACKGROUND,
-
-    NGX_MCDS_REASON_STATUS,
-    NGX_MCDS_REASON_SET_COOKIE,
-    NGX_MCDS_REASON_PRIVATE,
-    NGX_MCDS_REASON_NO_STORE,
-    NGX_MCDS_REASON_NO_CACHE,
-    NGX_MCDS_REASON_MALFORMED,
-    NGX_MCDS_REASON_AUTHORIZATION,
-    NGX_MCDS_REASON_VARY,
-    NGX_MCDS_REASON_ENCODED,
-    NGX_MCDS_REASON_EXPIRED,
-    NGX_MCDS_REASON_NO_LIFETIME,
-
-    NGX_MCDS_REASON_RULE,
-    NGX_MCDS_REASON_SIZE,
-    NGX_MCDS_REASON_HEADERS,
-    NGX_MCDS_REASON_TAGS,
-    NGX_MCDS_REASON_TRUNCATED,
-    NGX_MCDS_REASON_SLOW,
-    NGX_MCDS_REASON_OFF,
-
+    NGX_MCDS_REASON_LIST(ngx_mcds_reason)
     NGX_MCDS_REASON_LAST
 } ngx_mcds_reason_e;
 

@@ -139,22 +139,11 @@ typedef struct {
 } ngx_mcds_answer_t;
 
 
+#define ngx_mcds_refuse(name, word)  NGX_MCDS_REFUSE_##name,
+
 typedef enum {
     NGX_MCDS_STORE = 0,
-    NGX_MCDS_REFUSE_STATUS,       /* 206, 304, 1xx, or a status that neither
-                                     the origin nor the configuration makes
-                                     storable */
-    NGX_MCDS_REFUSE_SET_COOKIE,
-    NGX_MCDS_REFUSE_PRIVATE,
-    NGX_MCDS_REFUSE_NO_STORE,
-    NGX_MCDS_REFUSE_NO_CACHE,
-    NGX_MCDS_REFUSE_MALFORMED,
-    NGX_MCDS_REFUSE_AUTHORIZATION,
-    NGX_MCDS_REFUSE_VARY,
-    NGX_MCDS_REFUSE_ENCODED,
-    NGX_MCDS_REFUSE_EXPIRED,      /* a lifetime of 0, or Expires in the past */
-    NGX_MCDS_REFUSE_NO_LIFETIME   /* neither the origin nor the configuration
-                                     sets a lifetime */
+    NGX_MCDS_REFUSAL_LIST(ngx_mcds_refuse)
 } ngx_mcds_refuse_e;
 
 
