@@ -16,20 +16,11 @@
 #define ngx_mcds_value_room(size)  (offsetof(ngx_mcds_value_t, data) + (size))
 
 
+#define ngx_mcds_rc_text(name, text, word)  text,
+
 static char  *ngx_mcds_errors[] = {
-    "ok",
-    "not found",
-    "not stored",
-    "exists",
-    "not a number",
-    "too large",
-    "server error",
-    "server is down",
-    "queue is full",
-    "TLS handshake failed",
-    "timed out",
-    "connection closed",
-    "protocol error"
+    NGX_MCDS_ANSWER_LIST(ngx_mcds_rc_text)
+    NGX_MCDS_FAILURE_LIST(ngx_mcds_rc_text)
 };
 
 

@@ -61,33 +61,48 @@
 
 
 /*
- * The result of an operation.  The codes before DOWN are replies of the server.
+ * The results of operations: answers, and failures.  Each has a text for logs
+ * and a word for statistics.  Those before DOWN are replies of the server.
  * With DOWN, BUSY and TLS the request was not sent; with TIMEOUT, CLOSED and
  * PROTOCOL it is unknown whether the server executed the request.
  */
 
+#define NGX_MCDS_ANSWER_LIST(X)                                               \
+    /* done; for a get, the value follows */                                  \
+    X(OK, "ok", "ok")                                                         \
+    X(NOT_FOUND, "not found", "not_found")                                    \
+    /* add: the key exists already */                                         \
+    X(NOT_STORED, "not stored", "not_stored")                                 \
+    /* the CAS value differs: the item has changed */                         \
+    X(EXISTS, "exists", "exists")
+
+#define NGX_MCDS_FAILURE_LIST(X)                                              \
+    /* increment of a value that is no number */                              \
+    X(NOT_NUMERIC, "not a number", "not_numeric")                             \
+    /* larger than the server's item limit */                                 \
+    X(TOO_LARGE, "too large", "too_large")                                    \
+    /* an error of the server, such as out of memory */                       \
+    X(SERVER_ERROR, "server error", "server_error")                           \
+    /* the command was not sent: the breaker is open, or the connection       \
+       was lost before */                                                     \
+    X(DOWN, "server is down", "down")                                         \
+    /* the command was not sent: the queue of the connection is full */       \
+    X(BUSY, "queue is full", "busy")                                          \
+    /* the command was not sent: the TLS handshake failed */                  \
+    X(TLS, "TLS handshake failed", "tls")                                     \
+    /* no reply within the deadline */                                        \
+    X(TIMEOUT, "timed out", "timeout")                                        \
+    /* connection refused or lost */                                          \
+    X(CLOSED, "connection closed", "closed")                                  \
+    /* a malformed or unexpected reply */                                     \
+    X(PROTOCOL, "protocol error", "protocol")
+
+
+#define ngx_mcds_rc(name, text, word)  NGX_MCDS_##name,
+
 typedef enum {
-    NGX_MCDS_OK = 0,              /* done; for a get, the value follows */
-    NGX_MCDS_NOT_FOUND,
-    NGX_MCDS_NOT_STORED,          /* add: the key exists already */
-    NGX_MCDS_EXISTS,              /* the CAS value differs: the item has
-                                     changed */
-    NGX_MCDS_NOT_NUMERIC,         /* increment of a value that is no number */
-    NGX_MCDS_TOO_LARGE,           /* larger than the server's item limit */
-    NGX_MCDS_SERVER_ERROR,        /* an error of the server, such as out of
-                                     memory */
-
-    NGX_MCDS_DOWN,                /* the command was not sent: the breaker is
-                                     open, or the connection was lost before */
-    NGX_MCDS_BUSY,                /* the command was not sent: the queue of the
-                                     connection is full */
-    NGX_MCDS_TLS,                 /* the command was not sent: the TLS handshake
-                                     failed */
-
-    NGX_MCDS_TIMEOUT,             /* no reply within the deadline */
-    NGX_MCDS_CLOSED,              /* connection refused or lost */
-    NGX_MCDS_PROTOCOL,            /* a malformed or unexpected reply */
-
+    NGX_MCDS_ANSWER_LIST(ngx_mcds_rc)
+    NGX_MCDS_FAILURE_LIST(ngx_mcds_rc)
     NGX_MCDS_RC_LAST
 } ngx_mcds_rc_e;
 

@@ -13,21 +13,16 @@
 #include "ngx_http_mcds_status.h"
 
 
-#define ngx_http_mcds_status_rc(rc)  (NGX_MCDS_STAT_RESULTS + (rc))
+/* the fields of results, of each family with sums for them */
 
+#define ngx_http_mcds_status_server_rc(name, text, word)                      \
+    { ngx_string(word), NGX_MCDS_STAT_RESULTS + NGX_MCDS_##name },
 
-/* fields of errors, from sums[base] on */
+#define ngx_http_mcds_status_locks_rc(name, text, word)                       \
+    { ngx_string(word), NGX_MCDS_LOCKS_FAILED + NGX_MCDS_##name },
 
-#define ngx_http_mcds_status_failed(base)                                     \
-    { ngx_string("not_numeric"), (base) + NGX_MCDS_NOT_NUMERIC },             \
-    { ngx_string("too_large"), (base) + NGX_MCDS_TOO_LARGE },                 \
-    { ngx_string("server_error"), (base) + NGX_MCDS_SERVER_ERROR },           \
-    { ngx_string("down"), (base) + NGX_MCDS_DOWN },                           \
-    { ngx_string("busy"), (base) + NGX_MCDS_BUSY },                           \
-    { ngx_string("tls"), (base) + NGX_MCDS_TLS },                             \
-    { ngx_string("timeout"), (base) + NGX_MCDS_TIMEOUT },                     \
-    { ngx_string("closed"), (base) + NGX_MCDS_CLOSED },                       \
-    { ngx_string("protocol"), (base) + NGX_MCDS_PROTOCOL }
+#define ngx_http_mcds_status_data_rc(name, text, word)                        \
+    { ngx_string(word), NGX_MCDS_DATA_FAILED + NGX_MCDS_##name },
 
 
 #define ngx_http_mcds_status_end                                              \
@@ -50,16 +45,13 @@ ngx_http_mcds_status_field_t  ngx_http_mcds_status_operations[] = {
 
 
 ngx_http_mcds_status_field_t  ngx_http_mcds_status_answers[] = {
-    { ngx_string("ok"), ngx_http_mcds_status_rc(NGX_MCDS_OK) },
-    { ngx_string("not_found"), ngx_http_mcds_status_rc(NGX_MCDS_NOT_FOUND) },
-    { ngx_string("not_stored"), ngx_http_mcds_status_rc(NGX_MCDS_NOT_STORED) },
-    { ngx_string("exists"), ngx_http_mcds_status_rc(NGX_MCDS_EXISTS) },
+    NGX_MCDS_ANSWER_LIST(ngx_http_mcds_status_server_rc)
     { ngx_null_string, 0 }
 };
 
 
 ngx_http_mcds_status_field_t  ngx_http_mcds_status_errors[] = {
-    ngx_http_mcds_status_failed(NGX_MCDS_STAT_RESULTS),
+    NGX_MCDS_FAILURE_LIST(ngx_http_mcds_status_server_rc)
     { ngx_null_string, 0 }
 };
 
@@ -266,7 +258,7 @@ static ngx_http_mcds_status_group_t  ngx_http_mcds_status_zone_groups[] = {
 /* the statistics of counters, locks, logs, arrays and tables */
 
 static ngx_http_mcds_status_field_t  ngx_http_mcds_status_failures[] = {
-    ngx_http_mcds_status_failed(NGX_MCDS_DATA_FAILED),
+    NGX_MCDS_FAILURE_LIST(ngx_http_mcds_status_data_rc)
     { ngx_string("not_stored"), NGX_MCDS_DATA_FAILED + NGX_MCDS_NOT_STORED },
     { ngx_string("exists"), NGX_MCDS_DATA_FAILED + NGX_MCDS_EXISTS },
     { ngx_null_string, 0 }
@@ -320,7 +312,7 @@ static ngx_http_mcds_status_field_t  ngx_http_mcds_status_looks[] = {
 
 
 static ngx_http_mcds_status_field_t  ngx_http_mcds_status_unlocked[] = {
-    ngx_http_mcds_status_failed(NGX_MCDS_LOCKS_FAILED),
+    NGX_MCDS_FAILURE_LIST(ngx_http_mcds_status_locks_rc)
     { ngx_null_string, 0 }
 };
 
