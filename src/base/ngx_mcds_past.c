@@ -19,9 +19,9 @@ typedef struct {
 } ngx_mcds_past_part_t;
 
 
-#define NGX_MCDS_PAST_STATUSES    (NGX_MCDS_ZONE_HIT_DRY + 1)
+#define NGX_MCDS_PAST_STATUSES    NGX_MCDS_ZONE_REASONS
 #define NGX_MCDS_PAST_BUILT                                                   \
-    (NGX_MCDS_ZONE_BUILT_BACKOFF - NGX_MCDS_ZONE_BUILT_STORE + 1)
+    (NGX_MCDS_ZONE_BUILD_TIME - NGX_MCDS_ZONE_BUILT_STORE)
 #define NGX_MCDS_PAST_LATENCY     (1 + NGX_MCDS_STAT_BUCKETS)
 
 #define NGX_MCDS_PAST_SUMS                                                    \

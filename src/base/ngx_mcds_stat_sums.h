@@ -22,21 +22,58 @@
 #define NGX_MCDS_STAT_TIME        (1 + NGX_MCDS_STAT_TIMES)
 
 
+/*
+ * The values of $mcds_cache_status, of ngx_http_mcds_status_e, and their words
+ * in statistics; and those that a dry run counts instead of the answers that it
+ * would have given.
+ */
+
+#define NGX_MCDS_STATUS_LIST(X)                                               \
+    X(NONE, "none")               /* the page was not looked up */            \
+    X(BYPASS, "bypass")                                                       \
+    X(MISS, "miss")                                                           \
+    X(EXPIRED, "expired")                                                     \
+    X(STALE, "stale")                                                         \
+    X(UPDATING, "updating")                                                   \
+    X(REVALIDATED, "revalidated")                                             \
+    X(HIT, "hit")
+
+#define NGX_MCDS_DRY_STATUS_LIST(X)                                           \
+    X(STALE, "stale_dry_run")                                                 \
+    X(UPDATING, "updating_dry_run")                                           \
+    X(HIT, "hit_dry_run")
+
+
+/* the ends of builds, of ngx_mcds_build_e */
+
+#define NGX_MCDS_BUILD_LIST(X)                                                \
+    X(STORE, "stored")                                                        \
+    X(RENEW, "renewed")                                                       \
+    X(PASS, "uncacheable")                                                    \
+    X(BACKOFF, "failed")                                                      \
+    X(FAILED, "abandoned")
+
+
+/* the results of requests for a lock, of ngx_mcds_mutex_e */
+
+#define NGX_MCDS_LOCK_LIST(X)                                                 \
+    X(HELD, "acquired")                                                       \
+    X(BUSY, "busy")                                                           \
+    X(LATE, "timeout")                                                        \
+    X(FULL, "full")                                                           \
+    X(UNAVAILABLE, "unavailable")
+
+
 /* sums of a cache */
 
+#define ngx_mcds_zone_status(name, word)  NGX_MCDS_ZONE_##name,
+#define ngx_mcds_zone_dry(name, word)     NGX_MCDS_ZONE_##name##_DRY,
+#define ngx_mcds_zone_built(name, word)   NGX_MCDS_ZONE_BUILT_##name,
+
 typedef enum {
-    NGX_MCDS_ZONE_NONE = 0,       /* requests by $mcds_cache_status, in the */
-    NGX_MCDS_ZONE_BYPASS,         /* order of ngx_http_mcds_status_e */
-    NGX_MCDS_ZONE_MISS,
-    NGX_MCDS_ZONE_EXPIRED,
-    NGX_MCDS_ZONE_STALE,
-    NGX_MCDS_ZONE_UPDATING,
-    NGX_MCDS_ZONE_REVALIDATED,
-    NGX_MCDS_ZONE_HIT,
-    NGX_MCDS_ZONE_STALE_DRY,      /* stale answers that a dry run would have
-                                     given */
-    NGX_MCDS_ZONE_UPDATING_DRY,
-    NGX_MCDS_ZONE_HIT_DRY,
+    /* requests by $mcds_cache_status */
+    NGX_MCDS_STATUS_LIST(ngx_mcds_zone_status)
+    NGX_MCDS_DRY_STATUS_LIST(ngx_mcds_zone_dry)
 
     NGX_MCDS_ZONE_REASONS,        /* requests, by ngx_mcds_reason_e */
     NGX_MCDS_ZONE_REFUSED = NGX_MCDS_ZONE_REASONS + NGX_MCDS_REASON_LAST,
@@ -46,11 +83,8 @@ typedef enum {
     NGX_MCDS_ZONE_FILL,           /* builds started */
     NGX_MCDS_ZONE_REFRESH,
 
-    NGX_MCDS_ZONE_BUILT_STORE,    /* builds ended, by ngx_mcds_build_e */
-    NGX_MCDS_ZONE_BUILT_RENEW,
-    NGX_MCDS_ZONE_BUILT_PASS,
-    NGX_MCDS_ZONE_BUILT_FAILED,
-    NGX_MCDS_ZONE_BUILT_BACKOFF,
+    /* builds ended */
+    NGX_MCDS_BUILD_LIST(ngx_mcds_zone_built)
     NGX_MCDS_ZONE_BUILD_TIME,
 
     NGX_MCDS_ZONE_STORED = NGX_MCDS_ZONE_BUILD_TIME + NGX_MCDS_STAT_TIME,
@@ -76,16 +110,12 @@ typedef enum {
 } ngx_mcds_zone_sum_e;
 
 
-/*
- * sums of a lock: requests for it by outcome, in the order of ngx_mcds_mutex_e
- */
+/* sums of a lock: requests for it, by outcome */
+
+#define ngx_mcds_locks_status(name, word)  NGX_MCDS_LOCKS_##name,
 
 typedef enum {
-    NGX_MCDS_LOCKS_ACQUIRED = 0,
-    NGX_MCDS_LOCKS_BUSY,
-    NGX_MCDS_LOCKS_TIMEOUT,
-    NGX_MCDS_LOCKS_FULL,
-    NGX_MCDS_LOCKS_UNAVAILABLE,
+    NGX_MCDS_LOCK_LIST(ngx_mcds_locks_status)
     NGX_MCDS_LOCKS_LOST,
     NGX_MCDS_LOCKS_TIME,
 

@@ -130,18 +130,15 @@ static ngx_http_mcds_status_group_t  ngx_http_mcds_status_server_groups[] = {
 
 /* the statistics of caches */
 
+#define ngx_http_mcds_status_request(name, word)                              \
+    { ngx_string(word), NGX_MCDS_ZONE_##name },
+
+#define ngx_http_mcds_status_dry(name, word)                                  \
+    { ngx_string(word), NGX_MCDS_ZONE_##name##_DRY },
+
 static ngx_http_mcds_status_field_t  ngx_http_mcds_status_requests[] = {
-    { ngx_string("none"), NGX_MCDS_ZONE_NONE },
-    { ngx_string("bypass"), NGX_MCDS_ZONE_BYPASS },
-    { ngx_string("miss"), NGX_MCDS_ZONE_MISS },
-    { ngx_string("expired"), NGX_MCDS_ZONE_EXPIRED },
-    { ngx_string("stale"), NGX_MCDS_ZONE_STALE },
-    { ngx_string("updating"), NGX_MCDS_ZONE_UPDATING },
-    { ngx_string("revalidated"), NGX_MCDS_ZONE_REVALIDATED },
-    { ngx_string("hit"), NGX_MCDS_ZONE_HIT },
-    { ngx_string("stale_dry_run"), NGX_MCDS_ZONE_STALE_DRY },
-    { ngx_string("updating_dry_run"), NGX_MCDS_ZONE_UPDATING_DRY },
-    { ngx_string("hit_dry_run"), NGX_MCDS_ZONE_HIT_DRY },
+    NGX_MCDS_STATUS_LIST(ngx_http_mcds_status_request)
+    NGX_MCDS_DRY_STATUS_LIST(ngx_http_mcds_status_dry)
     { ngx_null_string, 0 }
 };
 
@@ -153,12 +150,11 @@ static ngx_http_mcds_status_field_t  ngx_http_mcds_status_builds[] = {
 };
 
 
+#define ngx_http_mcds_status_build(name, word)                                \
+    { ngx_string(word), NGX_MCDS_ZONE_BUILT_##name },
+
 static ngx_http_mcds_status_field_t  ngx_http_mcds_status_built[] = {
-    { ngx_string("stored"), NGX_MCDS_ZONE_BUILT_STORE },
-    { ngx_string("renewed"), NGX_MCDS_ZONE_BUILT_RENEW },
-    { ngx_string("uncacheable"), NGX_MCDS_ZONE_BUILT_PASS },
-    { ngx_string("failed"), NGX_MCDS_ZONE_BUILT_BACKOFF },
-    { ngx_string("abandoned"), NGX_MCDS_ZONE_BUILT_FAILED },
+    NGX_MCDS_BUILD_LIST(ngx_http_mcds_status_build)
     { ngx_null_string, 0 }
 };
 
@@ -293,12 +289,11 @@ static ngx_http_mcds_status_group_t  ngx_http_mcds_status_counter_groups[] = {
 };
 
 
+#define ngx_http_mcds_status_lock(name, word)                                 \
+    { ngx_string(word), NGX_MCDS_LOCKS_##name },
+
 static ngx_http_mcds_status_field_t  ngx_http_mcds_status_locked[] = {
-    { ngx_string("acquired"), NGX_MCDS_LOCKS_ACQUIRED },
-    { ngx_string("busy"), NGX_MCDS_LOCKS_BUSY },
-    { ngx_string("timeout"), NGX_MCDS_LOCKS_TIMEOUT },
-    { ngx_string("full"), NGX_MCDS_LOCKS_FULL },
-    { ngx_string("unavailable"), NGX_MCDS_LOCKS_UNAVAILABLE },
+    NGX_MCDS_LOCK_LIST(ngx_http_mcds_status_lock)
     { ngx_null_string, 0 }
 };
 

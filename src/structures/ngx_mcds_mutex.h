@@ -40,6 +40,7 @@
 #include <ngx_core.h>
 #include <ngx_event.h>
 #include "ngx_mcds_client.h"
+#include "ngx_mcds_stat_sums.h"
 #include "ngx_mcds_update.h"
 
 
@@ -79,16 +80,22 @@ ngx_uint_t ngx_mcds_mutex_is_fence(ngx_str_t *key);
 typedef struct ngx_mcds_mutex_s  ngx_mcds_mutex_t;
 
 
+/*
+ * The results of a request for the lock:
+ *
+ * HELD          the request has it
+ * BUSY          another owner has it
+ * LATE          another owner had it all the time of waiting
+ * FULL          another owner has it, and too many requests wait
+ * UNAVAILABLE   memcached has not answered, or badly
+ * LOST          after HELD: another owner may have it
+ */
+
+#define ngx_mcds_mutex_result(name, word)  NGX_MCDS_MUTEX_##name,
+
 typedef enum {
-    NGX_MCDS_MUTEX_HELD = 0,
-    NGX_MCDS_MUTEX_BUSY,          /* another owner has the lock */
-    NGX_MCDS_MUTEX_LATE,          /* another owner had the lock during the whole
-                                     wait */
-    NGX_MCDS_MUTEX_FULL,          /* BUSY, and too many requests wait */
-    NGX_MCDS_MUTEX_UNAVAILABLE,   /* memcached has not replied, or with an
-                                     error */
-    NGX_MCDS_MUTEX_LOST           /* after HELD: another owner may have the
-                                     lock */
+    NGX_MCDS_LOCK_LIST(ngx_mcds_mutex_result)
+    NGX_MCDS_MUTEX_LOST
 } ngx_mcds_mutex_e;
 
 

@@ -15,20 +15,25 @@
 #include <ngx_event.h>
 #include "ngx_mcds_page.h"
 #include "ngx_mcds_split.h"
+#include "ngx_mcds_stat_sums.h"
 
 
-/* How a build ended. */
+/*
+ * How a build ended:
+ *
+ * STORE     the entry is stored by ngx_mcds_page_store()
+ * RENEW     STORE, with the body of the page that the entry replaces
+ * PASS      the page is not cacheable; the entry is a hit-for-miss mark
+ * BACKOFF   the origin has failed: no request builds the page for a while
+ * FAILED    without a result, as when the client closed the connection: the
+ *           next waiter builds
+ */
+
+#define ngx_mcds_build(name, word)  NGX_MCDS_BUILD_##name,
 
 typedef enum {
-    NGX_MCDS_BUILD_STORE = 0,     /* stored by ngx_mcds_page_store() */
-    NGX_MCDS_BUILD_RENEW,         /* STORE with the body of the page that the
-                                     entry replaces */
-    NGX_MCDS_BUILD_PASS,          /* not cacheable; value is a hit-for-miss
-                                     mark */
-    NGX_MCDS_BUILD_FAILED,        /* without a result, as when the client closed
-                                     the connection: the next waiter builds */
-    NGX_MCDS_BUILD_BACKOFF        /* the origin has failed: no request builds
-                                     for a while */
+    NGX_MCDS_BUILD_LIST(ngx_mcds_build)
+    NGX_MCDS_BUILD_LAST
 } ngx_mcds_build_e;
 
 

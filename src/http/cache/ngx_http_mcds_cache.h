@@ -18,6 +18,7 @@
 #include "ngx_mcds_page.h"
 #include "ngx_mcds_page_built.h"
 #include "ngx_mcds_body.h"
+#include "ngx_mcds_stat_sums.h"
 #include "ngx_mcds_tag.h"
 #include "ngx_mcds_vary.h"
 #include "ngx_http_mcds_module.h"
@@ -56,15 +57,11 @@
 #define NGX_HTTP_MCDS_MAX_SIZE    (64 * 1024 * 1024)
 
 
+#define ngx_http_mcds_cache_status(name, word)  NGX_HTTP_MCDS_##name,
+
 typedef enum {
-    NGX_HTTP_MCDS_NONE = 0,       /* the page was not looked up */
-    NGX_HTTP_MCDS_BYPASS,
-    NGX_HTTP_MCDS_MISS,
-    NGX_HTTP_MCDS_EXPIRED,
-    NGX_HTTP_MCDS_STALE,
-    NGX_HTTP_MCDS_UPDATING,
-    NGX_HTTP_MCDS_REVALIDATED,
-    NGX_HTTP_MCDS_HIT
+    NGX_MCDS_STATUS_LIST(ngx_http_mcds_cache_status)
+    NGX_HTTP_MCDS_STATUSES
 } ngx_http_mcds_status_e;
 
 

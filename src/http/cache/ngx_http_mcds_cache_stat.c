@@ -17,17 +17,13 @@
 static ngx_uint_t ngx_http_mcds_stat_covered(ngx_http_core_loc_conf_t *clcf);
 
 
-/* the sums for a dry run, indexed by ngx_http_mcds_status_e */
+/* the sums of a dry run, or 0 where it has those of other requests */
 
-static ngx_uint_t  ngx_http_mcds_stat_dry[] = {
-    NGX_MCDS_ZONE_NONE,
-    NGX_MCDS_ZONE_BYPASS,
-    NGX_MCDS_ZONE_MISS,
-    NGX_MCDS_ZONE_EXPIRED,
-    NGX_MCDS_ZONE_STALE_DRY,
-    NGX_MCDS_ZONE_UPDATING_DRY,
-    NGX_MCDS_ZONE_REVALIDATED,
-    NGX_MCDS_ZONE_HIT_DRY
+#define ngx_http_mcds_stat_dry_sum(name, word)                                \
+    [NGX_HTTP_MCDS_##name] = NGX_MCDS_ZONE_##name##_DRY,
+
+static ngx_uint_t  ngx_http_mcds_stat_dry[NGX_HTTP_MCDS_STATUSES] = {
+    NGX_MCDS_DRY_STATUS_LIST(ngx_http_mcds_stat_dry_sum)
 };
 
 
@@ -136,6 +132,7 @@ ngx_http_mcds_stat_covered(ngx_http_core_loc_conf_t *clcf)
 void
 ngx_http_mcds_stat_request(ngx_http_mcds_cache_ctx_t *ctx)
 {
+    ngx_uint_t        sum;
     ngx_mcds_stat_t  *zone;
 
     if (ctx->state == NGX_HTTP_MCDS_STATE_START
@@ -152,8 +149,13 @@ ngx_http_mcds_stat_request(ngx_http_mcds_cache_ctx_t *ctx)
         return;
     }
 
-    ngx_mcds_stat_add(zone, ctx->dry ? ngx_http_mcds_stat_dry[ctx->status]
-                                     : ctx->status, 1);
+    sum = NGX_MCDS_ZONE_NONE + ctx->status;
+
+    if (ctx->dry && ngx_http_mcds_stat_dry[ctx->status]) {
+        sum = ngx_http_mcds_stat_dry[ctx->status];
+    }
+
+    ngx_mcds_stat_add(zone, sum, 1);
 
     if (ctx->reason != NGX_MCDS_REASON_NONE) {
         ngx_mcds_stat_add(zone, NGX_MCDS_ZONE_REASONS + ctx->reason, 1);

@@ -30,29 +30,20 @@ static u_char *ngx_http_mcds_explain_forward(u_char *p, ngx_http_request_t *r,
     ngx_http_mcds_cache_ctx_t *ctx);
 
 
-static ngx_str_t  ngx_http_mcds_statuses[] = {
-    ngx_null_string,
-    ngx_string("BYPASS"),
-    ngx_string("MISS"),
-    ngx_string("EXPIRED"),
-    ngx_string("STALE"),
-    ngx_string("UPDATING"),
-    ngx_string("REVALIDATED"),
-    ngx_string("HIT")
+#define ngx_http_mcds_status_word(name, word)  ngx_string(#name),
+
+static ngx_str_t  ngx_http_mcds_statuses[NGX_HTTP_MCDS_STATUSES] = {
+    NGX_MCDS_STATUS_LIST(ngx_http_mcds_status_word)
 };
 
 
-/* mcds_cache_dry_run: the status that the request would have had */
+/* the words of a dry run, or empty where it has those above */
 
-static ngx_str_t  ngx_http_mcds_dry_statuses[] = {
-    ngx_null_string,
-    ngx_string("BYPASS"),
-    ngx_string("MISS"),
-    ngx_string("EXPIRED"),
-    ngx_string("STALE_DRY_RUN"),
-    ngx_string("UPDATING_DRY_RUN"),
-    ngx_string("REVALIDATED"),
-    ngx_string("HIT_DRY_RUN")
+#define ngx_http_mcds_dry_status_word(name, word)                             \
+    [NGX_HTTP_MCDS_##name] = ngx_string(#name "_DRY_RUN"),
+
+static ngx_str_t  ngx_http_mcds_dry_statuses[NGX_HTTP_MCDS_STATUSES] = {
+    NGX_MCDS_DRY_STATUS_LIST(ngx_http_mcds_dry_status_word)
 };
 
 
@@ -103,8 +94,11 @@ ngx_http_mcds_status_variable(ngx_http_request_t *r,
         return NGX_OK;
     }
 
-    status = ctx->dry ? &ngx_http_mcds_dry_statuses[ctx->status]
-                      : &ngx_http_mcds_statuses[ctx->status];
+    status = &ngx_http_mcds_statuses[ctx->status];
+
+    if (ctx->dry && ngx_http_mcds_dry_statuses[ctx->status].len) {
+        status = &ngx_http_mcds_dry_statuses[ctx->status];
+    }
 
     v->data = status->data;
     v->len = status->len;

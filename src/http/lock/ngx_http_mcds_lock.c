@@ -93,12 +93,10 @@ ngx_http_mcds_feature_t  ngx_http_mcds_lock_feature = {
 
 /* indexed by ngx_mcds_mutex_e */
 
+#define ngx_http_mcds_lock_word(name, word)  ngx_string(word),
+
 static ngx_str_t  ngx_http_mcds_lock_statuses[] = {
-    ngx_string("acquired"),
-    ngx_string("busy"),
-    ngx_string("timeout"),
-    ngx_string("full"),
-    ngx_string("unavailable"),
+    NGX_MCDS_LOCK_LIST(ngx_http_mcds_lock_word)
     ngx_string("lost")
 };
 
@@ -275,7 +273,7 @@ ngx_http_mcds_lock_mutex_handler(void *data, ngx_mcds_mutex_t *mutex,
     hold->mutex = mutex;
     hold->status = status;
 
-    ngx_mcds_stat_add(hold->stat, NGX_MCDS_LOCKS_ACQUIRED + status, 1);
+    ngx_mcds_stat_add(hold->stat, NGX_MCDS_LOCKS_HELD + status, 1);
 
     if (status == NGX_MCDS_MUTEX_LOST) {
         ngx_log_error(NGX_LOG_WARN, task->request->connection->log, 0,

@@ -426,7 +426,7 @@ ngx_http_mcds_locks_mutex_handler(void *data, ngx_mcds_mutex_t *mutex,
     lr->mutex = NULL;
     lr->status = status;
 
-    ngx_mcds_stat_add(lr->stat, NGX_MCDS_LOCKS_ACQUIRED + status, 1);
+    ngx_mcds_stat_add(lr->stat, NGX_MCDS_LOCKS_HELD + status, 1);
     ngx_mcds_stat_time(lr->stat, NGX_MCDS_LOCKS_TIME,
                        ngx_current_msec - lr->start);
 
