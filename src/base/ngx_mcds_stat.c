@@ -32,19 +32,13 @@ ngx_uint_t  ngx_mcds_stat_times[NGX_MCDS_STAT_TIMES - 1] = {
 };
 
 
-/* indexed by ngx_mcds_stat_family_e */
+#define ngx_mcds_stat_family_sums(name, word, nsums)  { word, nsums },
 
 static struct {
     char        *name;
     ngx_uint_t   nsums;
 } ngx_mcds_stat_families[NGX_MCDS_STAT_FAMILIES] = {
-    { "servers", NGX_MCDS_STAT_LAST },
-    { "caches", NGX_MCDS_ZONE_LAST },
-    { "counters", NGX_MCDS_DATA_LAST },
-    { "locks", NGX_MCDS_LOCKS_LAST },
-    { "logs", NGX_MCDS_DATA_LAST },
-    { "arrays", NGX_MCDS_DATA_LAST },
-    { "tables", NGX_MCDS_DATA_LAST }
+    NGX_MCDS_FAMILY_LIST(ngx_mcds_stat_family_sums)
 };
 
 

@@ -34,27 +34,41 @@
 #define NGX_MCDS_STAT_MAX         256
 
 
-/* the families of statistics; their sums are in ngx_mcds_stat_sums.h */
+/*
+ * The families of statistics: names, and numbers of sums, which are below and
+ * in ngx_mcds_stat_sums.h.
+ */
+
+#define NGX_MCDS_FAMILY_LIST(X)                                               \
+    X(SERVERS, "servers", NGX_MCDS_STAT_LAST)                                 \
+    X(ZONES, "caches", NGX_MCDS_ZONE_LAST)                                    \
+    X(COUNTERS, "counters", NGX_MCDS_DATA_LAST)                               \
+    X(LOCKS, "locks", NGX_MCDS_LOCKS_LAST)                                    \
+    X(LOGS, "logs", NGX_MCDS_DATA_LAST)                                       \
+    X(ARRAYS, "arrays", NGX_MCDS_DATA_LAST)                                   \
+    X(TABLES, "tables", NGX_MCDS_DATA_LAST)
+
+#define ngx_mcds_stat_family_item(name, word, nsums)  NGX_MCDS_STAT_##name,
 
 typedef enum {
-    NGX_MCDS_STAT_SERVERS = 0,
-    NGX_MCDS_STAT_ZONES,
-    NGX_MCDS_STAT_COUNTERS,
-    NGX_MCDS_STAT_LOCKS,
-    NGX_MCDS_STAT_LOGS,
-    NGX_MCDS_STAT_ARRAYS,
-    NGX_MCDS_STAT_TABLES,
+    NGX_MCDS_FAMILY_LIST(ngx_mcds_stat_family_item)
     NGX_MCDS_STAT_FAMILIES
 } ngx_mcds_stat_family_e;
 
 
-/* the kinds of counters; NUMBER is the default */
+/* the kinds of counters and their names; NUMBER is the default */
+
+#define NGX_MCDS_KIND_LIST(X)                                                 \
+    X(NUMBER, "counter")                                                      \
+    X(VISITORS, "visitors")                                                   \
+    X(KEYS, "keys")               /* the keys of mcds_counter_api */          \
+    X(TOP, "top")
+
+#define ngx_mcds_stat_kind(name, word)  NGX_MCDS_STAT_##name,
 
 typedef enum {
-    NGX_MCDS_STAT_NUMBER = 0,
-    NGX_MCDS_STAT_VISITORS,
-    NGX_MCDS_STAT_KEYS,           /* the keys of mcds_counter_api */
-    NGX_MCDS_STAT_TOP
+    NGX_MCDS_KIND_LIST(ngx_mcds_stat_kind)
+    NGX_MCDS_STAT_KINDS
 } ngx_mcds_stat_kind_e;
 
 
@@ -124,12 +138,17 @@ typedef struct {
  * none.
  */
 
+#define NGX_MCDS_USAGE_LIST(X)                                                \
+    X(BYTES, "bytes")                                                         \
+    X(LIMIT, "limit_maxbytes")                                                \
+    X(ITEMS, "curr_items")                                                    \
+    X(EVICTIONS, "evictions")
+
+#define ngx_mcds_usage(name, word)  NGX_MCDS_USAGE_##name,
+
 typedef enum {
     NGX_MCDS_USAGE_TIME = 0,
-    NGX_MCDS_USAGE_BYTES,
-    NGX_MCDS_USAGE_LIMIT,
-    NGX_MCDS_USAGE_ITEMS,
-    NGX_MCDS_USAGE_EVICTIONS,
+    NGX_MCDS_USAGE_LIST(ngx_mcds_usage)
     NGX_MCDS_USAGE_LAST
 } ngx_mcds_usage_e;
 

@@ -12,14 +12,11 @@
 #include "ngx_mcds_server.h"
 
 
-/* indexed by ngx_mcds_usage_e */
+#define ngx_mcds_usage_name(name, word)  ngx_string(word),
 
 static ngx_str_t  ngx_mcds_usage_names[NGX_MCDS_USAGE_LAST] = {
-    ngx_null_string,                    /* NGX_MCDS_USAGE_TIME: local clock */
-    ngx_string("bytes"),
-    ngx_string("limit_maxbytes"),
-    ngx_string("curr_items"),
-    ngx_string("evictions")
+    ngx_null_string,                    /* NGX_MCDS_USAGE_TIME: of our clock */
+    NGX_MCDS_USAGE_LIST(ngx_mcds_usage_name)
 };
 
 

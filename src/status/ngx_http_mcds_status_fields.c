@@ -431,13 +431,20 @@ static ngx_http_mcds_status_group_t  ngx_http_mcds_status_table_groups[] = {
 
 ngx_http_mcds_status_family_t
 ngx_http_mcds_status_families[NGX_MCDS_STAT_FAMILIES] = {
-    { "server", 1, ngx_http_mcds_status_server_groups },
-    { "cache", 0, ngx_http_mcds_status_zone_groups },
-    { "counter", 1, ngx_http_mcds_status_counter_groups },
-    { "lock", 1, ngx_http_mcds_status_lock_groups },
-    { "log", 1, ngx_http_mcds_status_log_groups },
-    { "array", 1, ngx_http_mcds_status_array_groups },
-    { "table", 1, ngx_http_mcds_status_table_groups }
+    [NGX_MCDS_STAT_SERVERS] =
+        { "server", 1, ngx_http_mcds_status_server_groups },
+    [NGX_MCDS_STAT_ZONES] =
+        { "cache", 0, ngx_http_mcds_status_zone_groups },
+    [NGX_MCDS_STAT_COUNTERS] =
+        { "counter", 1, ngx_http_mcds_status_counter_groups },
+    [NGX_MCDS_STAT_LOCKS] =
+        { "lock", 1, ngx_http_mcds_status_lock_groups },
+    [NGX_MCDS_STAT_LOGS] =
+        { "log", 1, ngx_http_mcds_status_log_groups },
+    [NGX_MCDS_STAT_ARRAYS] =
+        { "array", 1, ngx_http_mcds_status_array_groups },
+    [NGX_MCDS_STAT_TABLES] =
+        { "table", 1, ngx_http_mcds_status_table_groups }
 };
 
 

@@ -48,10 +48,10 @@ static void ngx_http_mcds_status_entry(ngx_http_mcds_status_text_t *text,
     ngx_mcds_stat_t *stat);
 
 
-/* indexed by ngx_mcds_stat_kind_e */
+#define ngx_http_mcds_status_kind(name, word)  word,
 
 static char  *ngx_http_mcds_status_kinds[] = {
-    "counter", "visitors", "keys", "top"
+    NGX_MCDS_KIND_LIST(ngx_http_mcds_status_kind)
 };
 
 
