@@ -234,7 +234,7 @@ is($h->get('/?key=with')->status(), 200, 'released');
 for my $row (['end', 'LockError with was lost'], ['fail', 'ValueError']) {
     my ($word, $said) = @$row;
 
-    $block->('begin');
+    begin();
 
     my $server;
 
@@ -246,11 +246,16 @@ for my $row (['end', 'LockError with was lost'], ['fail', 'ValueError']) {
     $server->delete('with');
 }
 
-$block->('begin');
+begin();
 is(join(' ', $block->('fail')), 'ValueError', 'an exception');
 is($h->get('/?key=with')->status(), 200, 'and released');
 
 $t->done();
+
+
+# nginx releases its lock when the response is on its way
+
+sub begin { wait_for(sub { ($block->('begin'))[0] eq 'in' }) }
 
 
 # a program, as a sub that gives it a line and returns the words of its answer

@@ -199,6 +199,8 @@ my %expected = (
         ngx_http_mcds_data_module
         ngx_http_mcds_lock_module
         ngx_http_mcds_log_module
+        ngx_http_mcds_top_module
+        ngx_http_mcds_writeback_module
         ngx_http_copy_filter_module
     /],
 );
