@@ -15,6 +15,9 @@
 #include "ngx_mcds_next.c"
 #include "ngx_mcds_update.c"
 #include "ngx_mcds_top.c"
+#include "ngx_mcds_top_give.c"
+#include "ngx_mcds_top_read.c"
+#include "ngx_mcds_top_slot.c"
 #include "tap.h"
 
 

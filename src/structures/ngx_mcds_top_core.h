@@ -1,0 +1,145 @@
+
+/*
+ * Copyright (C) mcds authors
+ *
+ * The state of a list of the most viewed keys, in two independent halves: the
+ * counts of this worker, which are merged into memcached, and the list of all
+ * workers, which is read.
+ */
+
+
+#ifndef _NGX_MCDS_TOP_CORE_H_INCLUDED_
+#define _NGX_MCDS_TOP_CORE_H_INCLUDED_
+
+
+#include <ngx_config.h>
+#include <ngx_core.h>
+#include <ngx_event.h>
+#include "ngx_mcds_top.h"
+#include "ngx_mcds_update.h"
+
+
+/* the maximum size of an item, bytes */
+#define NGX_MCDS_TOP_LIMIT        (1024 * 1024)
+
+/* how often a worker that has counts looks whether it is to exit, ms */
+#define NGX_MCDS_TOP_TICK         1000
+
+/* ":top:" and a number */
+#define NGX_MCDS_TOP_SUFFIX       (sizeof(":top:") - 1 + NGX_INT64_LEN)
+
+
+struct ngx_mcds_top_wait_s {
+    ngx_queue_t              queue;
+    ngx_mcds_top_pt          handler;      /* NULL: canceled */
+    void                    *data;
+};
+
+
+/* one slot, as it was read */
+
+typedef struct {
+    ngx_mcds_op_t            op;
+    ngx_mcds_top_t          *top;
+    uint64_t                 slot;
+    ngx_mcds_value_t        *value;
+    ngx_uint_t               final;        /* the slot has ended */
+} ngx_mcds_top_part_t;
+
+
+struct ngx_mcds_top_state_s {
+
+    /* own counts: of the present slot, of the one before, being merged */
+
+    ngx_mcds_summary_t      *current;
+    ngx_mcds_summary_t      *old;
+    ngx_mcds_summary_t      *flying;
+    uint64_t                 current_slot;
+    uint64_t                 old_slot;
+    uint64_t                 flying_slot;
+    ngx_mcds_update_t        update;       /* of flying_slot */
+    u_char                   suffix[NGX_MCDS_TOP_SUFFIX];
+    size_t                   fits;         /* size known to fit an item */
+    size_t                   trial;        /* size being tried */
+    ngx_mcds_op_t            op;           /* ... by this command */
+    ngx_event_t              give;
+    ngx_msec_t               given;        /* time of the last merge */
+
+    /* the reading */
+
+    ngx_event_t              reader;
+    ngx_queue_t              waits;
+    ngx_uint_t               missing;      /* answers missing, and adding */
+    ngx_msec_t               asked;        /* last use by a request */
+    ngx_msec_t               read;         /* time of the last reading */
+    ngx_uint_t               rc;           /* its failure */
+    ngx_uint_t               failed;       /* failure of this reading */
+    time_t                   now;          /* time of this reading */
+    ngx_mcds_summary_t      *ended;        /* sum of the final slots */
+    uint64_t                 ended_slot;   /* the present slot then */
+    ngx_uint_t               ended_n;
+    ngx_mcds_summary_t      *shown;
+    ngx_mcds_summary_t      *next;         /* is shown next */
+    ngx_event_t              adder;
+    ngx_uint_t               adding;       /* parts added */
+    ngx_mcds_ranked_t      **order;
+    ngx_mcds_top_list_t      list;
+
+    unsigned                 listed:1;
+    unsigned                 answered:1;   /* a server has replied */
+    unsigned                 ending:1;     /* final slots are being added */
+    unsigned                 warned:1;
+    unsigned                 bounded:1;    /* larger items do not fit */
+
+    ngx_mcds_top_part_t      part[1];      /* the slots, a ring */
+};
+
+
+/*
+ * Zeroes req and sets the key of a slot's item; suffix has room for
+ * NGX_MCDS_TOP_SUFFIX bytes and lives as long as req.
+ */
+
+void ngx_mcds_top_request(ngx_mcds_top_t *top, uint64_t slot,
+    ngx_mcds_request_t *req, u_char *suffix);
+
+
+/* Makes the half of a new state that gives counts away. */
+
+void ngx_mcds_top_give_create(ngx_mcds_top_t *top,
+    ngx_mcds_top_state_t *state);
+
+
+/* Frees that half of top->state; counts that it has are lost. */
+
+void ngx_mcds_top_give_free(ngx_mcds_top_t *top);
+
+
+/* Does the same as ngx_mcds_top_add(), for a list that has a state. */
+
+void ngx_mcds_top_count(ngx_mcds_top_t *top, ngx_str_t *key, uint64_t count);
+
+
+/*
+ * Makes the half of a new state that reads.  Returns NGX_OK, or NGX_ERROR if
+ * out of memory.
+ */
+
+ngx_int_t ngx_mcds_top_read_create(ngx_mcds_top_t *top,
+    ngx_mcds_top_state_t *state);
+
+
+/* Frees that half of top->state, and all waits. */
+
+void ngx_mcds_top_read_free(ngx_mcds_top_t *top);
+
+
+/*
+ * Reads the slots that may have changed; state->missing is 0 afterwards if
+ * there is none.
+ */
+
+void ngx_mcds_top_begin(ngx_mcds_top_t *top);
+
+
+#endif /* _NGX_MCDS_TOP_CORE_H_INCLUDED_ */

@@ -1,0 +1,386 @@
+
+/*
+ * Copyright (C) mcds authors
+ *
+ * The counts of all workers are read, slot by slot, and added up.
+ */
+
+
+#include <ngx_config.h>
+#include <ngx_core.h>
+#include <ngx_event.h>
+#include "ngx_mcds_top_core.h"
+#include "ngx_mcds_next.h"
+
+
+/* a slot is read for the last time this long after its end; seconds */
+#define NGX_MCDS_TOP_SETTLE       10
+
+/* after this time without a request a list is read at this interval, ms */
+#define NGX_MCDS_TOP_IDLE         60000
+
+
+static void ngx_mcds_top_reader_handler(ngx_event_t *ev);
+static void ngx_mcds_top_part_handler(void *data, ngx_mcds_result_t *result);
+static void ngx_mcds_top_finish(ngx_mcds_top_t *top);
+static void ngx_mcds_top_add_up(ngx_mcds_top_t *top);
+static void ngx_mcds_top_adder_handler(ngx_event_t *ev);
+static ngx_uint_t ngx_mcds_top_add_part(ngx_mcds_top_t *top);
+static void ngx_mcds_top_show(ngx_mcds_top_t *top);
+static void ngx_mcds_top_wake(ngx_mcds_top_t *top);
+
+
+ngx_int_t
+ngx_mcds_top_read_create(ngx_mcds_top_t *top, ngx_mcds_top_state_t *state)
+{
+    ngx_uint_t  i;
+
+    state->ended = ngx_mcds_summary_create(top->keys, ngx_cycle->log);
+    state->shown = ngx_mcds_summary_create(top->keys, ngx_cycle->log);
+    state->next = ngx_mcds_summary_create(top->keys, ngx_cycle->log);
+
+    if (state->ended == NULL || state->shown == NULL || state->next == NULL) {
+        ngx_free(state->ended);
+        ngx_free(state->shown);
+        ngx_free(state->next);
+
+        return NGX_ERROR;
+    }
+
+    for (i = 0; i < top->slots; i++) {
+        state->part[i].op.handler = ngx_mcds_top_part_handler;
+        state->part[i].op.data = &state->part[i];
+        state->part[i].top = top;
+    }
+
+    state->order = (ngx_mcds_ranked_t **) &state->part[top->slots];
+    state->asked = ngx_current_msec;
+
+    state->reader.handler = ngx_mcds_top_reader_handler;
+    state->reader.data = top;
+    state->reader.log = ngx_cycle->log;
+    state->reader.cancelable = 1;
+
+    state->adder.handler = ngx_mcds_top_adder_handler;
+    state->adder.data = top;
+    state->adder.log = ngx_cycle->log;
+
+    ngx_queue_init(&state->waits);
+
+    return NGX_OK;
+}
+
+
+void
+ngx_mcds_top_read_free(ngx_mcds_top_t *top)
+{
+    ngx_uint_t             i;
+    ngx_queue_t           *q;
+    ngx_mcds_top_state_t  *state;
+
+    state = top->state;
+
+    while (!ngx_queue_empty(&state->waits)) {
+        q = ngx_queue_head(&state->waits);
+        ngx_queue_remove(q);
+        ngx_free(ngx_queue_data(q, ngx_mcds_top_wait_t, queue));
+    }
+
+    for (i = 0; i < top->slots; i++) {
+        ngx_mcds_cancel(&state->part[i].op);
+        ngx_mcds_value_unref(state->part[i].value);
+    }
+
+    ngx_free(state->ended);
+    ngx_free(state->shown);
+    ngx_free(state->next);
+
+    if (state->adder.posted) {
+        ngx_delete_posted_event(&state->adder);
+    }
+
+    if (state->reader.timer_set) {
+        ngx_del_timer(&state->reader);
+    }
+}
+
+
+static void
+ngx_mcds_top_reader_handler(ngx_event_t *ev)
+{
+    ngx_msec_t             wait;
+    ngx_mcds_top_t        *top;
+    ngx_mcds_top_state_t  *state;
+
+    top = ev->data;
+    state = top->state;
+
+    wait = NGX_MCDS_TOP_IDLE;
+
+    if (ngx_current_msec - state->asked < NGX_MCDS_TOP_IDLE) {
+        wait = top->flush;
+    }
+
+    if (state->missing == 0
+        && (state->read == 0 || ngx_current_msec - state->read >= wait))
+    {
+        ngx_mcds_top_begin(top);
+    }
+
+    ngx_add_timer(ev, ngx_max(top->flush, NGX_MCDS_TOP_TICK));
+}
+
+
+void
+ngx_mcds_top_begin(ngx_mcds_top_t *top)
+{
+    u_char                 suffix[NGX_MCDS_TOP_SUFFIX];
+    uint64_t               slot, present;
+    ngx_mcds_request_t     req;
+    ngx_mcds_top_part_t   *part;
+    ngx_mcds_top_state_t  *state;
+
+    state = top->state;
+
+    state->now = ngx_time();
+    state->answered = 0;
+    state->failed = NGX_MCDS_OK;
+
+    present = ngx_mcds_top_slot(top, state->now);
+
+    for (slot = present + 1 - top->slots; slot <= present; slot++) {
+        part = &state->part[slot % top->slots];
+
+        if (part->slot != slot) {
+            ngx_mcds_value_unref(part->value);
+            part->value = NULL;
+            part->slot = slot;
+            part->final = 0;
+        }
+
+        if (part->final) {
+            continue;
+        }
+
+        ngx_mcds_top_request(top, slot, &req, suffix);
+
+        req.verb = NGX_MCDS_GET;
+        req.want = NGX_MCDS_VALUE;
+        req.limit = NGX_MCDS_TOP_LIMIT;
+        req.bulk = 1;
+
+        ngx_mcds_submit(top->pool, &req, &part->op);
+
+        state->missing++;
+    }
+}
+
+
+static void
+ngx_mcds_top_part_handler(void *data, ngx_mcds_result_t *result)
+{
+    ngx_mcds_top_part_t *part = data;
+
+    int64_t                end;
+    ngx_mcds_top_t        *top;
+    ngx_mcds_value_t      *value;
+    ngx_mcds_top_state_t  *state;
+
+    top = part->top;
+    state = top->state;
+
+    value = NULL;
+
+    if (result->rc == NGX_MCDS_OK) {
+        value = ngx_mcds_result_value(result, ngx_cycle->log);
+    }
+
+    if (value || result->rc == NGX_MCDS_NOT_FOUND) {
+        state->answered = 1;
+
+        ngx_mcds_value_unref(part->value);
+        part->value = value;
+
+        end = (part->slot + 1) * (top->window / top->slots);
+
+        part->final = (state->now >= end + NGX_MCDS_TOP_SETTLE
+                                     + (int64_t) (top->flush / 1000));
+
+    } else {
+        state->failed = (result->rc == NGX_MCDS_OK) ? NGX_MCDS_BUSY
+                                                    : result->rc;
+    }
+
+    if (--state->missing == 0) {
+        ngx_mcds_top_finish(top);
+    }
+}
+
+
+static void
+ngx_mcds_top_finish(ngx_mcds_top_t *top)
+{
+    ngx_mcds_top_state_t  *state;
+
+    state = top->state;
+
+    state->read = ngx_max(ngx_current_msec, 1);
+    state->rc = state->failed;
+
+    if (state->answered) {
+        ngx_mcds_top_add_up(top);
+        return;
+    }
+
+    ngx_mcds_top_wake(top);
+}
+
+
+/*
+ * Slots may be many and large, so each turn of the event loop adds one.  The
+ * sum of the slots that have ended is kept.
+ */
+
+static void
+ngx_mcds_top_add_up(ngx_mcds_top_t *top)
+{
+    uint64_t               present;
+    ngx_uint_t             i, n;
+    ngx_mcds_top_state_t  *state;
+
+    state = top->state;
+    present = ngx_mcds_top_slot(top, state->now);
+
+    for (n = 0, i = 0; i < top->slots; i++) {
+        n += state->part[i].final;
+    }
+
+    state->missing = 1;
+    state->adding = 0;
+    state->ending = (state->ended_slot != present || state->ended_n != n);
+
+    if (state->ending) {
+        state->ended_slot = present;
+        state->ended_n = n;
+        ngx_mcds_summary_reset(state->ended);
+
+    } else {
+        ngx_mcds_summary_reset(state->next);
+        ngx_mcds_summary_merge(state->next, state->ended);
+    }
+
+    ngx_mcds_post_next(&state->adder);
+}
+
+
+static void
+ngx_mcds_top_adder_handler(ngx_event_t *ev)
+{
+    ngx_mcds_top_t        *top;
+    ngx_mcds_top_state_t  *state;
+
+    top = ev->data;
+    state = top->state;
+
+    if (ngx_mcds_top_add_part(top)) {
+        ngx_mcds_post_next(ev);
+        return;
+    }
+
+    if (state->ending) {
+        state->ending = 0;
+        state->adding = 0;
+
+        ngx_mcds_summary_reset(state->next);
+        ngx_mcds_summary_merge(state->next, state->ended);
+
+        ngx_mcds_post_next(ev);
+        return;
+    }
+
+    ngx_mcds_top_show(top);
+
+    state->missing = 0;
+
+    ngx_mcds_top_wake(top);
+}
+
+
+/* Adds the next part, unless it is invalid.  Returns 0 after the last part. */
+
+static ngx_uint_t
+ngx_mcds_top_add_part(ngx_mcds_top_t *top)
+{
+    ngx_mcds_summary_t    *sum;
+    ngx_mcds_top_part_t   *part;
+    ngx_mcds_top_state_t  *state;
+
+    state = top->state;
+    sum = state->ending ? state->ended : state->next;
+
+    while (state->adding < top->slots) {
+        part = &state->part[state->adding++];
+
+        if (part->value && part->final == state->ending) {
+            (void) ngx_mcds_summary_decode(sum, part->value->data,
+                                           part->value->len, ngx_cycle->log);
+            return 1;
+        }
+    }
+
+    return 0;
+}
+
+
+static void
+ngx_mcds_top_show(ngx_mcds_top_t *top)
+{
+    ngx_mcds_summary_t    *shown;
+    ngx_mcds_top_state_t  *state;
+
+    state = top->state;
+
+    shown = state->next;
+    state->next = state->shown;
+    state->shown = shown;
+
+    state->list.total = shown->total;
+    state->list.n = ngx_mcds_summary_sort(shown, state->order, top->size);
+    state->list.ranked = state->order;
+    state->listed = 1;
+}
+
+
+static void
+ngx_mcds_top_wake(ngx_mcds_top_t *top)
+{
+    ngx_queue_t           *q, waits;
+    ngx_mcds_top_wait_t   *wait;
+    ngx_mcds_top_state_t  *state;
+
+    state = top->state;
+
+    if (ngx_queue_empty(&state->waits)) {
+        return;
+    }
+
+    /* a handler that asks again waits for the next reading */
+
+    waits = state->waits;
+    waits.next->prev = &waits;
+    waits.prev->next = &waits;
+    ngx_queue_init(&state->waits);
+
+    while (!ngx_queue_empty(&waits)) {
+        q = ngx_queue_head(&waits);
+        ngx_queue_remove(q);
+
+        wait = ngx_queue_data(q, ngx_mcds_top_wait_t, queue);
+
+        if (wait->handler) {
+            wait->handler(wait->data);
+        }
+
+        ngx_free(wait);
+    }
+}
