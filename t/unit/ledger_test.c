@@ -10,7 +10,7 @@
 
 #include <ngx_config.h>
 #include <ngx_core.h>
-#include "ngx_mcds_ledger.c"
+#include "ngx_mcds_ledger_core.h"
 #include <sys/mman.h>
 #include <sys/wait.h>
 #include "tap.h"
