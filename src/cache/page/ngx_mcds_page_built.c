@@ -203,7 +203,6 @@ ngx_mcds_store_create(ngx_mcds_seat_t *seat, ngx_mcds_storing_t *storing)
     store->handler = storing->handler;
     store->data = storing->data;
     store->rc = NGX_MCDS_BUSY;
-    store->op.data = store;
     store->purges = ngx_mcds_local_purges(page->place);
     ngx_mcds_page_ref(page);
 

@@ -42,8 +42,10 @@ static ngx_int_t ngx_mcds_store_bar(ngx_mcds_store_t *store);
 static void ngx_mcds_store_barred(void *data, ngx_uint_t rc, ngx_uint_t found,
     uint64_t cas);
 static void ngx_mcds_store_lost(ngx_mcds_store_t *store);
-static ngx_int_t ngx_mcds_store_look(ngx_mcds_store_t *store);
-static void ngx_mcds_store_looked(void *data, ngx_mcds_result_t *result);
+static ngx_int_t ngx_mcds_store_edit(void *data, ngx_mcds_result_t *now,
+    ngx_mcds_request_t *req);
+static void ngx_mcds_store_request(ngx_mcds_store_t *store,
+    ngx_mcds_request_t *req);
 static ngx_int_t ngx_mcds_store_cut(ngx_mcds_store_t *store);
 static ngx_mcds_copy_t *ngx_mcds_store_finish(ngx_mcds_store_t *store,
     ngx_mcds_split_t *split);
@@ -93,26 +95,55 @@ ngx_mcds_store_try(void *data)
 }
 
 
+/* A page that was stored meanwhile is read only if it may be replaced. */
+
 static void
 ngx_mcds_store_put(ngx_mcds_store_t *store)
 {
-    ngx_mcds_request_t  req;
+    ngx_mcds_page_t     *page;
+    ngx_mcds_update_t   *update;
+    ngx_mcds_request_t   req;
+
+    page = store->page;
+    update = &store->update;
+
+    update->pool = page->pool;
+    update->edit = ngx_mcds_store_edit;
+    update->handler = ngx_mcds_store_answered;
+    update->data = store;
+    update->gone = 1;
+
+    if (store->replace
+        || (store->locked && store->copy->entry.kind == NGX_MCDS_ENTRY_PAGE))
+    {
+        update->max = NGX_MCDS_LOOKS;
+    }
+
+    ngx_mcds_page_request(page, &update->get, NGX_MCDS_VALUE|NGX_MCDS_CAS
+                                              |NGX_MCDS_FLAGS);
+    update->get.bulk = page->big;
 
     ngx_memzero(&req, sizeof(ngx_mcds_request_t));
 
     req.verb = store->base ? NGX_MCDS_SET : NGX_MCDS_ADD;
-    req.want = NGX_MCDS_CAS;
-    req.key = store->page->key;
+    req.key = page->key;
     req.cas = store->base;
-    req.ttl = store->ttl;
-    req.value = ngx_mcds_store_value(store);
-    req.flags = ngx_mcds_entry_client_flags(req.value);
     req.page = 1;
     req.movable = 1;
 
-    store->op.handler = ngx_mcds_store_answered;
+    ngx_mcds_store_request(store, &req);
 
-    ngx_mcds_submit(store->page->pool, &req, &store->op);
+    ngx_mcds_update_write(update, &req);
+}
+
+
+static void
+ngx_mcds_store_request(ngx_mcds_store_t *store, ngx_mcds_request_t *req)
+{
+    req->want = NGX_MCDS_CAS;
+    req->ttl = store->ttl;
+    req->value = ngx_mcds_store_value(store);
+    req->flags = ngx_mcds_entry_client_flags(req->value);
 }
 
 
@@ -167,14 +198,6 @@ ngx_mcds_store_answered(void *data, ngx_mcds_result_t *result)
          * the response of the origin; after an eviction the next request builds
          * again.
          */
-
-        if ((store->replace
-             || (store->locked && copy->entry.kind == NGX_MCDS_ENTRY_PAGE))
-            && result->rc != NGX_MCDS_NOT_FOUND
-            && ngx_mcds_store_look(store) == NGX_OK)
-        {
-            return;
-        }
 
         ngx_mcds_store_lost(store);
         break;
@@ -251,47 +274,33 @@ ngx_mcds_store_lost(ngx_mcds_store_t *store)
 }
 
 
-/* Reads the page that was stored meanwhile. */
+/* Replaces the page that was stored meanwhile, or ends the store by it. */
 
 static ngx_int_t
-ngx_mcds_store_look(ngx_mcds_store_t *store)
-{
-    ngx_mcds_request_t  req;
-
-    if (store->looks++ == NGX_MCDS_LOOKS) {
-        return NGX_DECLINED;
-    }
-
-    ngx_mcds_page_request(store->page, &req, NGX_MCDS_VALUE|NGX_MCDS_CAS
-                                             |NGX_MCDS_FLAGS);
-    req.bulk = store->page->big;
-
-    store->op.handler = ngx_mcds_store_looked;
-
-    ngx_mcds_submit(store->page->pool, &req, &store->op);
-
-    return NGX_OK;
-}
-
-
-static void
-ngx_mcds_store_looked(void *data, ngx_mcds_result_t *result)
+ngx_mcds_store_edit(void *data, ngx_mcds_result_t *now, ngx_mcds_request_t *req)
 {
     ngx_mcds_store_t *store = data;
 
-    if (result->rc == NGX_MCDS_OK
+    if (now->rc == NGX_MCDS_OK
         && (store->building
-            ? ngx_mcds_store_invalidated(store, result)
+            ? ngx_mcds_store_invalidated(store, now)
               && ngx_mcds_store_expire(store) == NGX_OK
-            : ngx_mcds_store_newer(store, result)))
+            : ngx_mcds_store_newer(store, now)))
     {
-        store->base = result->cas;
-        ngx_mcds_store_put(store);
-        return;
+        store->base = now->cas;
+
+        ngx_mcds_store_request(store, req);
+        (void) ngx_mcds_value_ref(req->value);
+
+        return NGX_OK;
     }
+
+    store->rc = store->base ? NGX_MCDS_EXISTS : NGX_MCDS_NOT_STORED;
 
     ngx_mcds_store_lost(store);
     ngx_mcds_store_end(store);
+
+    return NGX_DONE;
 }
 
 

@@ -15,6 +15,7 @@
 #include <ngx_event.h>
 #include "ngx_mcds_page_built.h"
 #include "ngx_mcds_page_core.h"
+#include "ngx_mcds_update.h"
 
 
 /* room for the CRLF that the client appends, see ngx_mcds_request_t */
@@ -39,9 +40,8 @@ typedef struct {
     ngx_atomic_uint_t     purges;      /* the purge counter before the build */
     uint32_t              ttl;
     ngx_uint_t            tries;       /* of lengths that may be refused */
-    ngx_uint_t            looks;       /* reads of a page that was stored
+    ngx_mcds_update_t     update;      /* reads a page that was stored
                                           meanwhile */
-    ngx_mcds_op_t         op;
 
     ngx_mcds_stored_pt    handler;     /* or NULL */
     void                 *data;
