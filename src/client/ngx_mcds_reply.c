@@ -24,6 +24,9 @@
  */
 #define NGX_MCDS_MAX_SKIP         (16 * 1024 * 1024)
 
+/* the most that is read of a bulk connection to find a line; bytes */
+#define NGX_MCDS_BULK_LINE        4096
+
 /* the bytes after a value: with the meta commands only the first CRLF */
 #define NGX_MCDS_TAIL             CRLF "END" CRLF
 #define ngx_mcds_reply_tail(conn)  ((conn)->server->pool->classic ? 7 : 2)
@@ -82,7 +85,15 @@ ngx_mcds_reply_recv(ngx_mcds_conn_t *conn)
         b->last = b->start + size;
     }
 
-    n = c->recv(c, b->last, b->end - b->last);
+    size = b->end - b->last;
+
+    /* the data of a large value is received in its place, not copied there */
+
+    if (conn == conn->server->bulk) {
+        size = ngx_min(size, NGX_MCDS_BULK_LINE);
+    }
+
+    n = c->recv(c, b->last, size);
 
     if (n > 0) {
         b->last += n;
