@@ -24,6 +24,16 @@ static char  *ngx_mcds_errors[] = {
 };
 
 
+/* all pairs of digits */
+
+static u_char  ngx_mcds_digits[] =
+    "0001020304050607080910111213141516171819"
+    "2021222324252627282930313233343536373839"
+    "4041424344454647484950515253545556575859"
+    "6061626364656667686970717273747576777879"
+    "8081828384858687888990919293949596979899";
+
+
 char *
 ngx_mcds_strerror(ngx_uint_t rc)
 {
@@ -68,6 +78,38 @@ ngx_mcds_value_unref(ngx_mcds_value_t *value)
     if (value && --value->refs == 0) {
         ngx_mcds_spare_free(value, ngx_mcds_value_room(value->size));
     }
+}
+
+
+u_char *
+ngx_mcds_decimal(u_char *p, uint64_t n)
+{
+    u_char     *t, temp[NGX_INT64_LEN];
+    uint64_t    rest;
+
+    if (n < 10) {
+        *p++ = (u_char) (n + '0');
+        return p;
+    }
+
+    t = temp + NGX_INT64_LEN;
+
+    while (n >= 100) {
+        rest = n;
+        n /= 100;
+
+        t -= 2;
+        ngx_memcpy(t, &ngx_mcds_digits[2 * (rest - n * 100)], 2);
+    }
+
+    t -= 2;
+    ngx_memcpy(t, &ngx_mcds_digits[2 * n], 2);
+
+    if (n < 10) {
+        t++;
+    }
+
+    return ngx_cpymem(p, t, temp + NGX_INT64_LEN - t);
 }
 
 

@@ -257,6 +257,11 @@ ngx_mcds_same(ngx_str_t *a, ngx_str_t *b)
 }
 
 
+/* Writes n in decimal, 20 digits at most, and returns the end of the digits. */
+
+u_char *ngx_mcds_decimal(u_char *p, uint64_t n);
+
+
 /*
  * 1 if a text of the same length is the name, in any case.  A name consists of
  * letters, digits, hyphens and slashes.  Of these only letters have bit 0x40,

@@ -69,7 +69,7 @@ ngx_mcds_classic_encode(u_char *buf, ngx_mcds_cmd_t *cmd)
 
         p = ngx_mcds_encode_key(p, &cmd->key);
         *p++ = ' ';
-        p = ngx_mcds_encode_decimal(p, cmd->delta);
+        p = ngx_mcds_decimal(p, cmd->delta);
         break;
 
     case NGX_MCDS_DELETE:
@@ -89,7 +89,7 @@ ngx_mcds_classic_encode(u_char *buf, ngx_mcds_cmd_t *cmd)
         p = ngx_mcds_encode_literal(buf, "touch ");
         p = ngx_mcds_encode_key(p, &cmd->key);
         *p++ = ' ';
-        p = ngx_mcds_encode_decimal(p, cmd->ttl);
+        p = ngx_mcds_decimal(p, cmd->ttl);
         break;
 
     case NGX_MCDS_STATS:
@@ -113,18 +113,18 @@ ngx_mcds_classic_encode_store(u_char *p, const char *word,
     p = ngx_mcds_encode_key(p, &cmd->key);
 
     *p++ = ' ';
-    p = ngx_mcds_encode_decimal(p, cmd->flags);
+    p = ngx_mcds_decimal(p, cmd->flags);
 
     *p++ = ' ';
-    p = ngx_mcds_encode_decimal(p, ttl);
+    p = ngx_mcds_decimal(p, ttl);
 
     *p++ = ' ';
-    p = ngx_mcds_encode_decimal(p, len);
+    p = ngx_mcds_decimal(p, len);
 
     if (cmd->cas && (cmd->verb == NGX_MCDS_SET || cmd->verb == NGX_MCDS_DELETE))
     {
         *p++ = ' ';
-        p = ngx_mcds_encode_decimal(p, cmd->cas);
+        p = ngx_mcds_decimal(p, cmd->cas);
     }
 
     return p;

@@ -23,11 +23,6 @@
 u_char *ngx_mcds_encode_key(u_char *p, ngx_str_t *key);
 
 
-/* Writes n in decimal, and returns the end of the digits. */
-
-u_char *ngx_mcds_encode_decimal(u_char *p, uint64_t n);
-
-
 /*
  * Looks for a whole line at b->pos, without consuming it.  NGX_OK: *last is the
  * CRLF at its end.  NGX_AGAIN and NGX_ERROR are as with ngx_mcds_parse().

@@ -55,7 +55,7 @@ ngx_mcds_encode(u_char *buf, ngx_mcds_cmd_t *cmd)
 
         if (cmd->cas) {
             p = ngx_mcds_encode_literal(p, " C");
-            p = ngx_mcds_encode_decimal(p, cmd->cas);
+            p = ngx_mcds_decimal(p, cmd->cas);
         }
 
         want = 0;
@@ -66,7 +66,7 @@ ngx_mcds_encode(u_char *buf, ngx_mcds_cmd_t *cmd)
         p = ngx_mcds_encode_key(p, &cmd->key);
 
         p = ngx_mcds_encode_literal(p, " T");
-        p = ngx_mcds_encode_decimal(p, cmd->ttl);
+        p = ngx_mcds_decimal(p, cmd->ttl);
 
         want = 0;
         break;
@@ -111,7 +111,7 @@ ngx_mcds_encode_store(u_char *p, ngx_mcds_cmd_t *cmd)
     p = ngx_mcds_encode_key(p, &cmd->key);
 
     *p++ = ' ';
-    p = ngx_mcds_encode_decimal(p, cmd->len);
+    p = ngx_mcds_decimal(p, cmd->len);
 
     if (cmd->verb == NGX_MCDS_APPEND) {
 
@@ -128,16 +128,16 @@ ngx_mcds_encode_store(u_char *p, ngx_mcds_cmd_t *cmd)
     }
 
     p = ngx_mcds_encode_literal(p, " T");
-    p = ngx_mcds_encode_decimal(p, cmd->ttl);
+    p = ngx_mcds_decimal(p, cmd->ttl);
 
     if (cmd->flags) {
         p = ngx_mcds_encode_literal(p, " F");
-        p = ngx_mcds_encode_decimal(p, cmd->flags);
+        p = ngx_mcds_decimal(p, cmd->flags);
     }
 
     if (cmd->verb == NGX_MCDS_SET && cmd->cas) {
         p = ngx_mcds_encode_literal(p, " C");
-        p = ngx_mcds_encode_decimal(p, cmd->cas);
+        p = ngx_mcds_decimal(p, cmd->cas);
     }
 
     return p;
@@ -158,14 +158,14 @@ ngx_mcds_encode_arithmetic(u_char *p, ngx_mcds_cmd_t *cmd)
          */
 
         p = ngx_mcds_encode_literal(p, " N");
-        p = ngx_mcds_encode_decimal(p, cmd->ttl);
+        p = ngx_mcds_decimal(p, cmd->ttl);
 
         p = ngx_mcds_encode_literal(p, " J");
-        p = ngx_mcds_encode_decimal(p, cmd->initial);
+        p = ngx_mcds_decimal(p, cmd->initial);
     }
 
     p = ngx_mcds_encode_literal(p, " D");
-    p = ngx_mcds_encode_decimal(p, cmd->delta);
+    p = ngx_mcds_decimal(p, cmd->delta);
 
     if (cmd->verb == NGX_MCDS_DECR) {
         p = ngx_mcds_encode_literal(p, " MD");
@@ -173,7 +173,7 @@ ngx_mcds_encode_arithmetic(u_char *p, ngx_mcds_cmd_t *cmd)
 
     if (cmd->update && cmd->cas) {
         p = ngx_mcds_encode_literal(p, " C");
-        p = ngx_mcds_encode_decimal(p, cmd->cas);
+        p = ngx_mcds_decimal(p, cmd->cas);
     }
 
     return p;
@@ -184,27 +184,6 @@ u_char *
 ngx_mcds_encode_key(u_char *p, ngx_str_t *key)
 {
     return ngx_cpymem(p, key->data, key->len);
-}
-
-
-u_char *
-ngx_mcds_encode_decimal(u_char *p, uint64_t n)
-{
-    u_char  *t, temp[NGX_INT64_LEN];
-
-    if (n < 10) {
-        *p++ = (u_char) (n + '0');
-        return p;
-    }
-
-    t = temp + NGX_INT64_LEN;
-
-    do {
-        *--t = (u_char) (n % 10 + '0');
-        n /= 10;
-    } while (n);
-
-    return ngx_cpymem(p, t, temp + NGX_INT64_LEN - t);
 }
 
 

@@ -528,8 +528,7 @@ ngx_http_mcds_serve_date(ngx_http_request_t *r, ngx_mcds_entry_t *entry,
     ngx_str_set(&name, "Age");
 
     value.data = p;
-    p = ngx_sprintf(p, "%uD",
-                    ngx_mcds_fresh_age(entry, ngx_mcds_now()));
+    p = ngx_mcds_decimal(p, ngx_mcds_fresh_age(entry, ngx_mcds_now()));
     value.len = p - value.data;
 
     if (ngx_http_mcds_header_add(r, &name, &value) == NULL) {

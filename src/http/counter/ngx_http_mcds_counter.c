@@ -832,7 +832,7 @@ ngx_http_mcds_number_variable(ngx_http_request_t *r,
     }
 
     v->data = p;
-    v->len = ngx_sprintf(p, "%uL", number->value) - p;
+    v->len = ngx_mcds_decimal(p, number->value) - p;
     v->valid = 1;
     v->no_cacheable = 0;
     v->not_found = 0;
