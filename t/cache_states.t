@@ -10,6 +10,7 @@ use warnings;
 use strict;
 
 use Test::More;
+use Time::HiRes qw/ time /;
 
 use FindBin;
 use lib "$FindBin::Bin/lib";
@@ -110,6 +111,15 @@ sub fill {
     page_wait($m, key($uri)) or die "$uri is not stored\n";
 }
 
+# until a second request waits for the page that the first one builds
+
+sub wait_waiting {
+    my ($uri) = @_;
+    wait_for(sub {
+        $h->log_count(qr/LOOKUP -> WAIT "[^"]*localhost\Q$uri\E"/) == 2
+    }) or die "no request waits for $uri\n";
+}
+
 sub control { return (headers => ['Cache-Control' => shift]) }
 
 
@@ -145,19 +155,22 @@ for my $c (['/plain/wait', 200], ['/short/wait', 503], ['/none/wait', 200],
     $o->wait_requests(1, $uri);
     my $q = start_get($h->port(), $uri);
     $status == 503 ? is(finish($q)->status(), 503, "$uri: refused")
-        : $h->get('/off');
+        : wait_waiting($uri);
     $o->release($uri);
     is(finish($p)->status(), 200, "$uri: built");
     is(finish($q)->status(), 200, "$uri: waited") if $status == 200;
 }
 
-# a page that is purged while a request waits for it
+# a page that is not fresh enough for the request that waits for it: the origin
+# was asked some milliseconds before that request came
 
 {
     my $p = start_get($h->port(), '/must/a', headers => ['X-Hold' => 1]);
     $o->wait_requests(1, '/must/a');
+    my $asked = time();
+    wait_for(sub { time() > $asked + 0.02 });
     my $q = start_get($h->port(), '/must/a', control('min-fresh=100'));
-    $h->get('/off');
+    wait_waiting('/must/a');
     $o->release('/must/a');
     finish($_) for $p, $q;
 }
