@@ -4,8 +4,9 @@
 
 # A module without a feature has no source of it, and no other source uses one:
 # for each feature that can be left out, and for all of them, the objects of the
-# build that are left define all symbols of mcds that they use.  Sources with a
-# switch are compiled again.  make without builds and tests whole modules.
+# build that are left define all symbols of mcds that they use.  Sources that
+# have a switch, or that have changed since the build, are compiled again.
+# make without builds and tests whole modules.
 
 use warnings;
 use strict;
@@ -35,7 +36,7 @@ mkdir "$dir/auto";
 $t->write_file('configure/auto/feature', "ngx_found=yes\n");
 $t->write_file('configure/auto/have', "echo \"have: \$have\"\n");
 $t->write_file('configure/auto/module', <<'EOT');
-for name in name srcs libs incs; do
+for name in name srcs deps libs incs; do
     eval "echo \"$name:\" \$ngx_module_$name"
 done
 EOT
@@ -55,6 +56,15 @@ for my $without (@all, "@all") {
 
     cmp_ok(scalar(keys %in), '<', scalar(split ' ', $whole{srcs}) + 1,
         "without $name: sources are left out or replaced");
+
+    # the folder of a room, and its line in config, may be deleted
+
+    for my $room (grep { -d "$root/src/$_" } map { ($_, "http/$_") }
+        split ' ', $without)
+    {
+        is(scalar(grep { m{/src/$room(?:/|$)} } map { split } @left{
+            qw/ srcs deps incs / }), 0, "without $name: nothing of $room");
+    }
 
     for (split /\n/, $t->run('nm', '-A', '-P', @objects)) {
         my ($file, $symbol, $type) = m{([^/]+)\.o: (\w*mcds\w*) (\w)} or next;
@@ -81,8 +91,8 @@ sub config {
     my $text = config_error(@_);
 
     return map { my $name = $_;
-        $name => join ' ', $text =~ /^$name: (.*)/mg } qw/ name srcs libs incs
-        have /;
+        $name => join ' ', $text =~ /^$name: (.*)/mg } qw/ name srcs deps libs
+        incs have /;
 }
 
 
@@ -103,7 +113,8 @@ sub object {
     my ($folder, $file) = $source =~ m{([^/]+)/([^/]+)\.c$};
     my $built = "$tree/objs/addon/$folder/$file.o";
 
-    return $built if -f $built && !grep { $_ eq $source } @switches;
+    return $built if -f $built && (stat $built)[9] >= (stat $source)[9]
+        && !grep { $_ eq $source } @switches;
 
     my $out = $t->dir() . "/$name.$file.o";
     my $output = $t->run('cc', '-O0', '-Wall', '-Wextra', '-Wpointer-arith',

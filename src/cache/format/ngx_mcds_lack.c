@@ -9,7 +9,7 @@
 #include "ngx_mcds_lack.h"
 
 
-/* what an entry may need of a reader, and is left out; see docs/building.md */
+/* a feature that an entry may need, and that is left out */
 
 typedef struct {
     u_char       kind;        /* or 0 */
@@ -49,7 +49,7 @@ static ngx_mcds_lack_t  ngx_mcds_left_out[] = {
 char *
 ngx_mcds_entry_lacks(ngx_mcds_entry_t *entry)
 {
-    ngx_str_t               data;
+    ngx_str_t         data;
     ngx_mcds_lack_t  *lack;
 
     for (lack = ngx_mcds_left_out; lack->why; lack++) {

@@ -594,7 +594,7 @@ ngx_http_mcds_top_show(ngx_http_request_t *r, ngx_http_mcds_top_t *top)
         return ngx_http_mcds_resource_wait(&tr->res);
     }
 
-    /* without memory, what is known */
+    /* when out of memory, the list that this worker knows is sent */
 
     return ngx_http_mcds_top_answer(&tr->res);
 }
@@ -671,9 +671,9 @@ ngx_http_mcds_top_variable(ngx_http_request_t *r,
 
 
 /*
- * What is known, as JSON in memory of the pool; null if nothing is.  all: an
- * object with the window and the total, too, also if nothing is known,
- * otherwise the array of keys alone.
+ * Writes the known list as JSON, in memory of the pool.  all: an object with
+ * the window and the total, and with null if no list is known; otherwise the
+ * array of keys alone, and text->data is NULL if no list is known.
  */
 
 static ngx_int_t
