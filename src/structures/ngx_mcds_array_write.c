@@ -417,7 +417,7 @@ ngx_mcds_array_append_handler(void *data, ngx_mcds_result_t *result)
         return;
     }
 
-    if (++work->update.tries == NGX_MCDS_ARRAY_ROUNDS) {
+    if (++work->update.tries >= NGX_MCDS_ARRAY_ROUNDS) {
         ngx_mcds_array_end(work, NGX_MCDS_TOO_LARGE);
         return;
     }
