@@ -35,6 +35,7 @@
 #define NGX_MCDS_AUTH_SIZE        (NGX_MCDS_MAX_AUTH + 128)
 
 
+static void ngx_mcds_conn_retire(ngx_mcds_conn_t *conn);
 static void ngx_mcds_conn_close_socket(ngx_mcds_conn_t *conn);
 static void ngx_mcds_conn_connect(ngx_mcds_conn_t *conn);
 static void ngx_mcds_conn_connected(ngx_mcds_conn_t *conn);
@@ -264,6 +265,19 @@ ngx_mcds_conn_fail(ngx_mcds_conn_t *conn, ngx_uint_t rc)
 
 
 void
+ngx_mcds_server_retire(ngx_mcds_server_t *server)
+{
+    if (server->control) {
+        ngx_mcds_conn_retire(server->control);
+    }
+
+    if (server->bulk) {
+        ngx_mcds_conn_retire(server->bulk);
+    }
+}
+
+
+static void
 ngx_mcds_conn_retire(ngx_mcds_conn_t *conn)
 {
     ngx_mcds_server_t  *server;

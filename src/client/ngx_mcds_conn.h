@@ -112,6 +112,9 @@ struct ngx_mcds_server_s {
     ngx_mcds_conn_t        *bulk;
     ngx_mcds_conn_t        *retired;
     ngx_mcds_resolve_t     *resolve;     /* NULL: the address is fixed */
+    void                  (*retire)(ngx_mcds_server_t *server);
+                                         /* the address has changed, see
+                                            ngx_mcds_server_retire() */
     ngx_mcds_op_t           probe_op;
     ngx_mcds_op_t           usage_op;
 #if (NGX_SSL)
@@ -204,11 +207,12 @@ void ngx_mcds_conn_lost(ngx_mcds_conn_t *conn);
 
 
 /*
- * Takes the connection away from a server that has moved: no new exchange is
- * pushed, and the connection is freed when its last exchange has ended.
+ * Takes the connections away from a server whose address has changed: no new
+ * exchange is pushed to them, and each is freed when its last exchange has
+ * ended.
  */
 
-void ngx_mcds_conn_retire(ngx_mcds_conn_t *conn);
+void ngx_mcds_server_retire(ngx_mcds_server_t *server);
 
 
 /* Frees the connection, without calling a handler. */

@@ -101,6 +101,7 @@ ngx_mcds_pool_add(ngx_conf_t *cf, ngx_mcds_pool_t *pool, ngx_str_t *address,
     server->pool = pool;
     server->name = *address;
     server->weight = weight;
+    server->retire = ngx_mcds_server_retire;
 
     server->stat = ngx_mcds_stat_create(cf->pool, NGX_MCDS_STAT_SERVERS,
                                         &pool->name, address);

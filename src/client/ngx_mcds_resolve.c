@@ -441,13 +441,7 @@ ngx_mcds_resolve_use(ngx_mcds_resolve_t *resolve, ngx_uint_t n)
     }
 #endif
 
-    if (server->control) {
-        ngx_mcds_conn_retire(server->control);
-    }
-
-    if (server->bulk) {
-        ngx_mcds_conn_retire(server->bulk);
-    }
+    server->retire(server);
 }
 
 
