@@ -10,7 +10,7 @@
 #include "mcds.h"
 #include <libmemcached/memcached.h>
 #include "ngx_mcds_conn.h"
-#include "ngx_mcds_measure.h"
+#include "ngx_mcds_client_stat.h"
 #include "ngx_mcds_op_link.h"
 
 
@@ -286,7 +286,7 @@ mcds_check_server(mcds_t *m, ngx_mcds_server_t *server)
     req.verb = NGX_MCDS_GET;
     ngx_str_set(&req.key, "mcds:probe");
 
-    start = ngx_mcds_measure_clock();
+    start = ngx_mcds_client_stat_clock();
     rc = mcds_server_do(server, &req, &answer);
     mcds_answer_free(&answer);
 
@@ -301,14 +301,14 @@ mcds_check_server(mcds_t *m, ngx_mcds_server_t *server)
 
     mcds_put(o, "state", json_string("up"));
     mcds_put(o, "connect_ms",
-             json_real((double) (ngx_mcds_measure_clock() - start) / 1000));
+             json_real((double) (ngx_mcds_client_stat_clock() - start) / 1000));
 
-    start = ngx_mcds_measure_clock();
+    start = ngx_mcds_client_stat_clock();
     (void) mcds_server_do(server, &req, &answer);
     mcds_answer_free(&answer);
 
     mcds_put(o, "latency_ms",
-             json_real((double) (ngx_mcds_measure_clock() - start) / 1000));
+             json_real((double) (ngx_mcds_client_stat_clock() - start) / 1000));
 
     mcds_check_stats(m, server, o);
 
@@ -824,9 +824,9 @@ mcds_bench_run(ngx_mcds_server_t *server, ngx_uint_t verb, ngx_str_t *key,
     rc = NGX_MCDS_OK;
 
     for (i = 0; i < MCDS_BENCH_ROUNDS && rc == NGX_MCDS_OK; i++) {
-        start = ngx_mcds_measure_clock();
+        start = ngx_mcds_client_stat_clock();
         rc = mcds_server_do(server, &req, &answer);
-        took[i] = ngx_mcds_measure_clock() - start;
+        took[i] = ngx_mcds_client_stat_clock() - start;
     }
 
     ngx_mcds_value_unref(value);

@@ -503,7 +503,7 @@ mcds_top(mcds_t *m, ngx_str_t *args, ngx_uint_t n)
     top.pool = m->pool;
     top.key = args[0];
     top.window = 86400;
-    top.keys = NGX_MCDS_SUMMARY_MAX;
+    top.keys = NGX_MCDS_TOPK_MAX;
     top.size = m->o.limit ? ngx_min(m->o.limit, NGX_MCDS_TOP_SIZE) : 10;
     top.flush = 1000;
     slots = 0;

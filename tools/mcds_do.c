@@ -7,7 +7,7 @@
 
 
 #include "mcds.h"
-#include "ngx_mcds_choice.h"
+#include "ngx_mcds_distribution.h"
 #include "ngx_mcds_conn.h"
 
 
@@ -156,8 +156,8 @@ mcds_server(mcds_t *m, ngx_mcds_request_t *req)
     ngx_str_null(&none);
     ngx_mcds_op_key(&key, m->pool, req, req->by_key ? &none : &req->suffix);
 
-    i = ngx_mcds_choice_get(m->pool, key.data + key.prefix,
-                            key.len - key.prefix, req->movable);
+    i = ngx_mcds_distribution_get(m->pool, key.data + key.prefix,
+                                  key.len - key.prefix, req->movable);
 
     server = m->pool->servers.elts;
 

@@ -7,23 +7,23 @@
 
 
 #include "mcds_lock.h"
-#include "ngx_mcds_mutex.h"
+#include "ngx_mcds_lock.h"
 
 
 typedef struct {
-    ngx_mcds_mutex_change_t   change;
-    ngx_uint_t                done;
-    ngx_uint_t                rc;
-    int64_t                   ttl;
-    uint64_t                  number;
-    ngx_uint_t                known;    /* the item is a lock */
-    size_t                    len;      /* length of the owner */
-    u_char                    owner[NGX_MCDS_MUTEX_OWNER];
+    ngx_mcds_lock_change_t   change;
+    ngx_uint_t               done;
+    ngx_uint_t               rc;
+    int64_t                  ttl;
+    uint64_t                 number;
+    ngx_uint_t               known;     /* the item is a lock */
+    size_t                   len;       /* length of the owner */
+    u_char                   owner[NGX_MCDS_LOCK_OWNER];
 } mcds_look_t;
 
 
 static void mcds_lock_look(mcds_t *m, ngx_str_t *key, mcds_look_t *look);
-static void mcds_lock_done(void *data, ngx_mcds_mutex_state_t *state);
+static void mcds_lock_done(void *data, ngx_mcds_lock_state_t *state);
 static void mcds_lock_free(mcds_t *m, ngx_str_t *key);
 
 
@@ -110,14 +110,14 @@ mcds_lock_look(mcds_t *m, ngx_str_t *key, mcds_look_t *look)
     look->change.handler = mcds_lock_done;
     look->change.data = look;
 
-    ngx_mcds_mutex_change(&look->change);
+    ngx_mcds_lock_change(&look->change);
 
     mcds_wait(&look->done);
 }
 
 
 static void
-mcds_lock_done(void *data, ngx_mcds_mutex_state_t *state)
+mcds_lock_done(void *data, ngx_mcds_lock_state_t *state)
 {
     mcds_look_t *look = data;
 
@@ -128,7 +128,7 @@ mcds_lock_done(void *data, ngx_mcds_mutex_state_t *state)
     if (state->item) {
         look->known = 1;
         look->number = state->item->number;
-        look->len = ngx_min(state->item->owner.len, NGX_MCDS_MUTEX_OWNER);
+        look->len = ngx_min(state->item->owner.len, NGX_MCDS_LOCK_OWNER);
         ngx_memcpy(look->owner, state->item->owner.data, look->len);
     }
 }
@@ -164,7 +164,7 @@ mcds_lock_free(mcds_t *m, ngx_str_t *key)
     freed.change.handler = mcds_lock_done;
     freed.change.data = &freed;
 
-    ngx_mcds_mutex_change(&freed.change);
+    ngx_mcds_lock_change(&freed.change);
 
     mcds_wait(&freed.done);
 

@@ -17,7 +17,7 @@
 #endif
 #include "mcds_lock.h"
 #include "mcds_signal.h"
-#include "ngx_mcds_mutex.h"
+#include "ngx_mcds_lock.h"
 
 
 /* exit codes of "lock run", besides those of the command */
@@ -38,15 +38,15 @@
 
 
 typedef struct {
-    mcds_t            *m;
-    ngx_str_t          key;
-    ngx_mcds_mutex_t  *mutex;
-    ngx_uint_t         told;      /* the handler was called with the status */
-    ngx_uint_t         status;    /* ngx_mcds_mutex_e */
-    ngx_uint_t         done;
-    pid_t              pid;       /* pid of the command, 0: it does not run */
-    int                ended;     /* exit status, of waitpid() */
-    int                signo;     /* signal received before the command started,
+    mcds_t           *m;
+    ngx_str_t         key;
+    ngx_mcds_lock_t  *mutex;
+    ngx_uint_t        told;       /* the handler was called with the status */
+    ngx_uint_t        status;     /* ngx_mcds_lock_e */
+    ngx_uint_t        done;
+    pid_t             pid;        /* pid of the command, 0: it does not run */
+    int               ended;      /* exit status, of waitpid() */
+    int               signo;      /* signal received before the command started,
                                      or 0 */
     unsigned           group:1;
     unsigned           lost:1;
@@ -54,14 +54,14 @@ typedef struct {
 
 
 typedef struct {
-    ngx_uint_t                done;
-    ngx_uint_t                rc;
-    ngx_mcds_mutex_change_t   change;
+    ngx_uint_t               done;
+    ngx_uint_t               rc;
+    ngx_mcds_lock_change_t   change;
 } mcds_run_released_t;
 
 
 static void mcds_run_patience(mcds_t *m, uint32_t ttl);
-static void mcds_run_handler(void *data, ngx_mcds_mutex_t *mutex,
+static void mcds_run_handler(void *data, ngx_mcds_lock_t *mutex,
     ngx_uint_t status);
 static int mcds_run_refused(mcds_run_t *run);
 static void mcds_run_start(mcds_run_t *run, char **argv);
@@ -70,7 +70,7 @@ static void mcds_run_signal(void *data, int signo, ngx_uint_t sent);
 static void mcds_run_kill(mcds_run_t *run, int signo);
 static void mcds_run_lost(mcds_run_t *run);
 static int mcds_run_end(mcds_run_t *run);
-static void mcds_run_released(void *data, ngx_mcds_mutex_state_t *state);
+static void mcds_run_released(void *data, ngx_mcds_lock_state_t *state);
 
 
 /* signals that are passed on to the command */
@@ -83,23 +83,23 @@ static int  mcds_run_signals[] = {
 void
 mcds_lock_run(mcds_t *m, ngx_str_t *args, ngx_uint_t n)
 {
-    int                      status;
-    char                   **argv;
-    ngx_uint_t               i;
-    mcds_run_t               run;
-    ngx_mcds_mutex_wish_t    wish;
+    int                     status;
+    char                  **argv;
+    ngx_uint_t              i;
+    mcds_run_t              run;
+    ngx_mcds_lock_wish_t    wish;
 
     if (n < 2) {
         mcds_usage(m, "run needs a key and a command");
     }
 
-    if (ngx_mcds_mutex_is_fence(&args[0])) {
+    if (ngx_mcds_lock_is_fence(&args[0])) {
         mcds_usage(m, "\"%s\" is reserved: it counts the owners of a lock",
                    args[0].data);
     }
 
     ngx_memzero(&run, sizeof(mcds_run_t));
-    ngx_memzero(&wish, sizeof(ngx_mcds_mutex_wish_t));
+    ngx_memzero(&wish, sizeof(ngx_mcds_lock_wish_t));
 
     run.m = m;
     run.key = args[0];
@@ -110,9 +110,9 @@ mcds_lock_run(mcds_t *m, ngx_str_t *args, ngx_uint_t n)
     wish.wait = m->o.wait;
     wish.waiters = 1;
 
-    if (wish.ttl < NGX_MCDS_MUTEX_MIN_TTL) {
+    if (wish.ttl < NGX_MCDS_LOCK_MIN_TTL) {
         mcds_usage(m, "--ttl must be at least %ds",
-                   (int) NGX_MCDS_MUTEX_MIN_TTL);
+                   (int) NGX_MCDS_LOCK_MIN_TTL);
     }
 
     argv = mcds_alloc(m, n * sizeof(char *));
@@ -131,7 +131,7 @@ mcds_lock_run(mcds_t *m, ngx_str_t *args, ngx_uint_t n)
 
     mcds_signal_catch(SIGCHLD);
 
-    run.mutex = ngx_mcds_mutex_acquire(&wish, mcds_run_handler, &run);
+    run.mutex = ngx_mcds_lock_acquire(&wish, mcds_run_handler, &run);
 
     if (run.mutex == NULL) {
         mcds_no_memory();
@@ -172,11 +172,11 @@ mcds_run_patience(mcds_t *m, uint32_t ttl)
 
 
 static void
-mcds_run_handler(void *data, ngx_mcds_mutex_t *mutex, ngx_uint_t status)
+mcds_run_handler(void *data, ngx_mcds_lock_t *mutex, ngx_uint_t status)
 {
     mcds_run_t *run = data;
 
-    if (status == NGX_MCDS_MUTEX_LOST) {
+    if (status == NGX_MCDS_LOCK_LOST) {
         mcds_run_lost(run);
         return;
     }
@@ -200,12 +200,12 @@ mcds_run_refused(mcds_run_t *run)
     if (run->signo) {
 
         if (run->mutex) {
-            ngx_mcds_mutex_release(run->mutex);
+            ngx_mcds_lock_release(run->mutex);
         }
 
         status = MCDS_RUN_SIGNAL + run->signo;
 
-    } else if (run->status == NGX_MCDS_MUTEX_UNAVAILABLE) {
+    } else if (run->status == NGX_MCDS_LOCK_UNAVAILABLE) {
         mcds_failed(run->m, &run->key, NGX_MCDS_DOWN);
         status = MCDS_RUN_UNAVAILABLE;
 
@@ -293,7 +293,7 @@ mcds_run_child(mcds_run_t *run, char **argv)
 #endif
 
     (void) snprintf(number, sizeof(number), "%llu", (unsigned long long)
-                    ngx_mcds_mutex_number(run->mutex));
+                    ngx_mcds_lock_number(run->mutex));
 
     if (setenv("MCDS_LOCK_TOKEN", number, 1) == 0) {
         (void) execvp(argv[0], argv);
@@ -368,13 +368,13 @@ mcds_run_lost(mcds_run_t *run)
 static int
 mcds_run_end(mcds_run_t *run)
 {
-    u_char                  owner[NGX_MCDS_MUTEX_OWNER];
-    ngx_str_t              *name;
-    mcds_run_released_t     released;
-    ngx_mcds_mutex_item_t  *item;
+    u_char                 owner[NGX_MCDS_LOCK_OWNER];
+    ngx_str_t             *name;
+    mcds_run_released_t    released;
+    ngx_mcds_lock_item_t  *item;
 
     if (run->lost) {
-        ngx_mcds_mutex_release(run->mutex);
+        ngx_mcds_lock_release(run->mutex);
         mcds_settle(run->m);
 
         return MCDS_RUN_LOST;
@@ -387,16 +387,16 @@ mcds_run_end(mcds_run_t *run)
     released.change.handler = mcds_run_released;
     released.change.data = &released;
 
-    name = ngx_mcds_mutex_owner(run->mutex);
+    name = ngx_mcds_lock_owner(run->mutex);
     ngx_memcpy(owner, name->data, name->len);
 
     item = &released.change.item;
-    item->number = ngx_mcds_mutex_number(run->mutex);
+    item->number = ngx_mcds_lock_number(run->mutex);
     item->owner.data = owner;
     item->owner.len = name->len;
 
-    ngx_mcds_mutex_leave(run->mutex);
-    ngx_mcds_mutex_change(&released.change);
+    ngx_mcds_lock_leave(run->mutex);
+    ngx_mcds_lock_change(&released.change);
 
     mcds_wait(&released.done);
 
@@ -424,7 +424,7 @@ mcds_run_end(mcds_run_t *run)
 
 
 static void
-mcds_run_released(void *data, ngx_mcds_mutex_state_t *state)
+mcds_run_released(void *data, ngx_mcds_lock_state_t *state)
 {
     mcds_run_released_t *released = data;
 

@@ -54,7 +54,7 @@
     X(FAILED, "abandoned")
 
 
-/* the results of requests for a lock, of ngx_mcds_mutex_e */
+/* the results of requests for a lock, of ngx_mcds_lock_e */
 
 #define NGX_MCDS_LOCK_LIST(X)                                                 \
     X(HELD, "acquired")                                                       \

@@ -24,7 +24,7 @@
 #include <ngx_event.h>
 #include "ngx_mcds_conn.h"
 #include "ngx_mcds_resolve.h"
-#include "ngx_mcds_measure.h"
+#include "ngx_mcds_client_stat.h"
 #include "ngx_mcds_exchange.h"
 #include "ngx_mcds_server.h"
 
@@ -166,7 +166,7 @@ ngx_mcds_conn_close(ngx_mcds_conn_t *conn, ngx_uint_t rc)
                        ngx_mcds_strerror(rc));
 
         ngx_mcds_conn_close_socket(conn);
-        ngx_mcds_measure_changed(conn->server);
+        ngx_mcds_client_stat_changed(conn->server);
     }
 
     if (conn->timer.timer_set) {
@@ -227,7 +227,7 @@ ngx_mcds_conn_close(ngx_mcds_conn_t *conn, ngx_uint_t rc)
         result.rc = (ngx_mcds_sent(rc) && ex->begin >= sent)
                     ? NGX_MCDS_DOWN : rc;
 
-        ngx_mcds_measure_failed(conn->server, ex, rc);
+        ngx_mcds_client_stat_failed(conn->server, ex, rc);
         ngx_mcds_exchange_done(ex, &result);
     }
 }
@@ -242,7 +242,7 @@ ngx_mcds_conn_fail(ngx_mcds_conn_t *conn, ngx_uint_t rc)
     server = conn->server;
 
     if (conn->retired) {
-        ngx_mcds_measure_lost(server, rc);
+        ngx_mcds_client_stat_lost(server, rc);
         ngx_mcds_conn_close(conn, rc);
         return;
     }
@@ -366,7 +366,7 @@ ngx_mcds_conn_lost(ngx_mcds_conn_t *conn)
         ngx_memzero(&result, sizeof(ngx_mcds_result_t));
         result.rc = NGX_MCDS_CLOSED;
 
-        ngx_mcds_measure_failed(conn->server, ex, result.rc);
+        ngx_mcds_client_stat_failed(conn->server, ex, result.rc);
         ngx_mcds_exchange_done(ex, &result);
     }
 }
@@ -474,7 +474,7 @@ ngx_mcds_conn_connect(ngx_mcds_conn_t *conn)
 static void
 ngx_mcds_conn_connected(ngx_mcds_conn_t *conn)
 {
-    ngx_mcds_measure_sum(conn->server, NGX_MCDS_STAT_CONNECTS, 1);
+    ngx_mcds_client_stat_sum(conn->server, NGX_MCDS_STAT_CONNECTS, 1);
 
 #if (NGX_SSL)
 
@@ -578,7 +578,7 @@ ngx_mcds_conn_greet(ngx_mcds_conn_t *conn)
     ngx_explicit_memzero(buf, size);
 
     if (n > 0) {
-        ngx_mcds_measure_sum(conn->server, NGX_MCDS_STAT_SENT, n);
+        ngx_mcds_client_stat_sum(conn->server, NGX_MCDS_STAT_SENT, n);
     }
 
     if (n != size
@@ -794,9 +794,9 @@ ngx_mcds_conn_read_handler(ngx_event_t *rev)
 
         /* one time for all replies in this read */
 
-        conn->received = ngx_mcds_measure_clock();
+        conn->received = ngx_mcds_client_stat_clock();
 
-        ngx_mcds_measure_sum(conn->server, NGX_MCDS_STAT_RECEIVED, n);
+        ngx_mcds_client_stat_sum(conn->server, NGX_MCDS_STAT_RECEIVED, n);
 
         if (ngx_mcds_reply_process(conn) != NGX_OK) {
             return;

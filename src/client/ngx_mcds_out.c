@@ -11,7 +11,7 @@
 #include <ngx_core.h>
 #include <ngx_event.h>
 #include "ngx_mcds_conn.h"
-#include "ngx_mcds_measure.h"
+#include "ngx_mcds_client_stat.h"
 
 
 #define NGX_MCDS_BLOCK_SIZE       16384
@@ -102,7 +102,7 @@ ngx_mcds_conn_push(ngx_mcds_conn_t *conn, ngx_mcds_exchange_t *ex,
     if (!conn->flush.posted) {
         ngx_post_event(&conn->flush, &ngx_posted_events);
 
-        conn->pushed = ngx_mcds_measure_clock();
+        conn->pushed = ngx_mcds_client_stat_clock();
     }
 
     ex->start = conn->pushed;
@@ -130,7 +130,7 @@ ngx_mcds_conn_send(ngx_mcds_conn_t *conn)
         sent = c->sent - sent;
         conn->sent += sent;
 
-        ngx_mcds_measure_sum(conn->server, NGX_MCDS_STAT_SENT, sent);
+        ngx_mcds_client_stat_sum(conn->server, NGX_MCDS_STAT_SENT, sent);
 
         if (rest == NGX_CHAIN_ERROR) {
 

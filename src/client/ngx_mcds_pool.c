@@ -9,12 +9,12 @@
 #include <ngx_config.h>
 #include <ngx_core.h>
 #include <ngx_event.h>
-#include "ngx_mcds_choice.h"
+#include "ngx_mcds_distribution.h"
 #include "ngx_mcds_classic.h"
 #include "ngx_mcds_conn.h"
 #include "ngx_mcds_replica.h"
 #include "ngx_mcds_resolve.h"
-#include "ngx_mcds_measure.h"
+#include "ngx_mcds_client_stat.h"
 #include "ngx_mcds_server.h"
 
 
@@ -148,7 +148,7 @@ ngx_mcds_pool_init(ngx_conf_t *cf, ngx_mcds_pool_t *pool)
         server[i].probe.handler = ngx_mcds_server_probe_handler;
     }
 
-    return ngx_mcds_choice_init(cf, pool);
+    return ngx_mcds_distribution_init(cf, pool);
 }
 
 
@@ -186,7 +186,7 @@ ngx_mcds_pool_exit(ngx_mcds_pool_t *pool)
             ngx_del_timer(&server[i].probe);
         }
 
-        ngx_mcds_measure_exit(&server[i]);
+        ngx_mcds_client_stat_exit(&server[i]);
     }
 }
 
@@ -197,7 +197,7 @@ ngx_mcds_pool_cleanup(void *data)
     ngx_mcds_pool_t *pool = data;
 
     ngx_mcds_pool_exit(pool);
-    ngx_mcds_choice_cleanup(pool);
+    ngx_mcds_distribution_cleanup(pool);
 }
 
 

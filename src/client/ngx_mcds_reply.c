@@ -13,7 +13,7 @@
 #include <ngx_core.h>
 #include <ngx_event.h>
 #include "ngx_mcds_conn.h"
-#include "ngx_mcds_measure.h"
+#include "ngx_mcds_client_stat.h"
 #include "ngx_mcds_exchange.h"
 #include "ngx_mcds_server.h"
 
@@ -500,7 +500,7 @@ ngx_mcds_reply_leave(ngx_mcds_conn_t *conn, char *why, ngx_uint_t rc)
     ngx_log_error(NGX_LOG_INFO, &conn->log, 0,
                   "memcached sent %s, connection closed", why);
 
-    ngx_mcds_measure_lost(conn->server, rc);
+    ngx_mcds_client_stat_lost(conn->server, rc);
 
     ex = ngx_mcds_conn_head(conn);
 
@@ -688,7 +688,7 @@ ngx_mcds_reply_take(ngx_mcds_conn_t *conn, ngx_mcds_result_t *result)
         ngx_mcds_server_answered(conn->server);
     }
 
-    ngx_mcds_measure_answer(conn, ex, conn->reply.rc);
+    ngx_mcds_client_stat_answer(conn, ex, conn->reply.rc);
 
     result->rc = conn->reply.rc;
     result->has = conn->reply.has;

@@ -9,9 +9,9 @@
 #include <ngx_config.h>
 #include <ngx_core.h>
 #include <ngx_event.h>
-#include "ngx_mcds_choice.h"
+#include "ngx_mcds_distribution.h"
 #include "ngx_mcds_conn.h"
-#include "ngx_mcds_measure.h"
+#include "ngx_mcds_client_stat.h"
 #include "ngx_mcds_server.h"
 
 
@@ -26,7 +26,7 @@ ngx_mcds_server_failed(ngx_mcds_server_t *server, ngx_uint_t rc)
     ngx_uint_t        level;
     ngx_mcds_pool_t  *pool;
 
-    ngx_mcds_measure_lost(server, rc);
+    ngx_mcds_client_stat_lost(server, rc);
 
     server->lost = rc;
     pool = server->pool;
@@ -41,7 +41,8 @@ ngx_mcds_server_failed(ngx_mcds_server_t *server, ngx_uint_t rc)
 
     /* only the first worker of a host logs this as an error */
 
-    level = ngx_mcds_measure_breaker(server, 1) ? NGX_LOG_ERR : NGX_LOG_INFO;
+    level = ngx_mcds_client_stat_breaker(server, 1) ? NGX_LOG_ERR
+                                                    : NGX_LOG_INFO;
 
     ngx_log_error(level, ngx_cycle->log, server->err,
                   "memcached server \"%V\" of pool \"%V\" is down after %ui "
@@ -61,12 +62,12 @@ ngx_mcds_server_unsupported(ngx_mcds_server_t *server, ngx_str_t *text)
 {
     ngx_uint_t  level;
 
-    ngx_mcds_measure_sum(server, NGX_MCDS_STAT_LOST_REFUSED, 1);
+    ngx_mcds_client_stat_sum(server, NGX_MCDS_STAT_LOST_REFUSED, 1);
 
     server->lost = NGX_MCDS_PROTOCOL;
     level = NGX_LOG_ERR;
 
-    if (!server->down && !ngx_mcds_measure_breaker(server, 1)) {
+    if (!server->down && !ngx_mcds_client_stat_breaker(server, 1)) {
         level = NGX_LOG_INFO;
     }
 
@@ -114,7 +115,7 @@ ngx_mcds_server_set_down(ngx_mcds_server_t *server, ngx_uint_t down)
     server->down = down;
 
     servers = server->pool->servers.elts;
-    ngx_mcds_choice_eject(server->pool, server - servers, down);
+    ngx_mcds_distribution_eject(server->pool, server - servers, down);
 }
 
 
@@ -137,8 +138,8 @@ ngx_mcds_server_answered(ngx_mcds_server_t *server)
         ngx_del_timer(&server->probe);
     }
 
-    level = ngx_mcds_measure_breaker(server, 0) ? NGX_LOG_NOTICE
-                                                : NGX_LOG_INFO;
+    level = ngx_mcds_client_stat_breaker(server, 0) ? NGX_LOG_NOTICE
+                                                    : NGX_LOG_INFO;
 
     ngx_log_error(level, ngx_cycle->log, 0,
                   "memcached server \"%V\" of pool \"%V\" is up again",
@@ -209,5 +210,5 @@ ngx_mcds_server_retry(ngx_mcds_server_t *server)
 {
     ngx_add_timer(&server->probe, server->probe_delay);
 
-    ngx_mcds_measure_retry(server, server->probe_delay);
+    ngx_mcds_client_stat_retry(server, server->probe_delay);
 }

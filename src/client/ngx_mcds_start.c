@@ -11,7 +11,7 @@
 #include <ngx_event.h>
 #include "ngx_mcds_classic.h"
 #include "ngx_mcds_exchange.h"
-#include "ngx_mcds_measure.h"
+#include "ngx_mcds_client_stat.h"
 
 
 static ngx_uint_t ngx_mcds_exchange_push(ngx_mcds_server_t *server,
@@ -75,8 +75,8 @@ ngx_mcds_exchange_push(ngx_mcds_server_t *server, ngx_mcds_exchange_t *ex,
     ex->verb = req->verb;
 
     if (server->down && !ex->probe) {
-        ngx_mcds_measure_op(server, ex);
-        ngx_mcds_measure_failed(server, ex, NGX_MCDS_DOWN);
+        ngx_mcds_client_stat_op(server, ex);
+        ngx_mcds_client_stat_failed(server, ex, NGX_MCDS_DOWN);
         return NGX_MCDS_DOWN;
     }
 
@@ -97,10 +97,10 @@ ngx_mcds_exchange_push(ngx_mcds_server_t *server, ngx_mcds_exchange_t *ex,
         return NGX_MCDS_BUSY;
     }
 
-    ngx_mcds_measure_op(server, ex);
+    ngx_mcds_client_stat_op(server, ex);
 
     if (rc == NGX_BUSY) {
-        ngx_mcds_measure_failed(server, ex, NGX_MCDS_BUSY);
+        ngx_mcds_client_stat_failed(server, ex, NGX_MCDS_BUSY);
         return NGX_MCDS_BUSY;
     }
 

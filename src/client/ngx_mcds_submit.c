@@ -9,7 +9,7 @@
 #include <ngx_config.h>
 #include <ngx_core.h>
 #include <ngx_event.h>
-#include "ngx_mcds_choice.h"
+#include "ngx_mcds_distribution.h"
 #include "ngx_mcds_conn.h"
 #include "ngx_mcds_exchange.h"
 #include "ngx_mcds_replica.h"
@@ -120,8 +120,8 @@ ngx_mcds_op_choose(ngx_mcds_pool_t *pool, ngx_mcds_request_t *req,
         key = &base;
     }
 
-    return ngx_mcds_choice_get(pool, key->data + key->prefix,
-                               key->len - key->prefix, req->movable);
+    return ngx_mcds_distribution_get(pool, key->data + key->prefix,
+                                     key->len - key->prefix, req->movable);
 }
 
 
@@ -150,8 +150,8 @@ ngx_mcds_ejected(ngx_mcds_pool_t *pool, ngx_mcds_request_t *req)
 
     ngx_mcds_op_key(&key, pool, req, &req->suffix);
 
-    n = ngx_mcds_choice_get(pool, key.data + key.prefix, key.len - key.prefix,
-                            0);
+    n = ngx_mcds_distribution_get(pool, key.data + key.prefix,
+                                  key.len - key.prefix, 0);
 
     /* the server that stands in for a disabled one may itself be ejected */
 
@@ -172,8 +172,8 @@ ngx_mcds_down(ngx_mcds_pool_t *pool, ngx_mcds_request_t *req)
     if (pool->servers.nelts > 1) {
         ngx_mcds_op_key(&key, pool, req, &req->suffix);
 
-        n = ngx_mcds_choice_get(pool, key.data + key.prefix,
-                                key.len - key.prefix, 0);
+        n = ngx_mcds_distribution_get(pool, key.data + key.prefix,
+                                      key.len - key.prefix, 0);
     }
 
     for (i = 0; i < ngx_max(pool->replicas, 1); i++) {

@@ -9,7 +9,7 @@
 #include <ngx_config.h>
 #include <ngx_core.h>
 #include <ngx_http.h>
-#include "ngx_mcds_hot.h"
+#include "ngx_mcds_hotkeys.h"
 #include "ngx_mcds_json.h"
 #include "ngx_http_mcds_status.h"
 
@@ -17,7 +17,7 @@
 static void ngx_http_mcds_status_hot_keys(ngx_http_mcds_status_text_t *text,
     ngx_uint_t kind);
 static void ngx_http_mcds_status_hot_key(ngx_http_mcds_status_text_t *text,
-    ngx_mcds_hot_key_t *key);
+    ngx_mcds_hotkeys_key_t *key);
 static size_t ngx_http_mcds_status_hot_part(ngx_str_t *s);
 
 
@@ -25,11 +25,11 @@ void
 ngx_http_mcds_status_hot(ngx_http_mcds_status_text_t *text)
 {
     ngx_http_mcds_status_printf(text, "\"hot\":{\"pages\":[");
-    ngx_http_mcds_status_hot_keys(text, NGX_MCDS_HOT_PAGES);
+    ngx_http_mcds_status_hot_keys(text, NGX_MCDS_HOTKEYS_PAGES);
     ngx_http_mcds_status_printf(text, "],\"counters\":[");
-    ngx_http_mcds_status_hot_keys(text, NGX_MCDS_HOT_COUNTERS);
+    ngx_http_mcds_status_hot_keys(text, NGX_MCDS_HOTKEYS_COUNTERS);
     ngx_http_mcds_status_printf(text, "],\"visitors\":[");
-    ngx_http_mcds_status_hot_keys(text, NGX_MCDS_HOT_VISITORS);
+    ngx_http_mcds_status_hot_keys(text, NGX_MCDS_HOTKEYS_VISITORS);
     ngx_http_mcds_status_printf(text, "]}");
 }
 
@@ -38,21 +38,22 @@ static void
 ngx_http_mcds_status_hot_keys(ngx_http_mcds_status_text_t *text,
     ngx_uint_t kind)
 {
-    ngx_uint_t           i, n;
-    ngx_mcds_hot_key_t  *keys;
+    ngx_uint_t               i, n;
+    ngx_mcds_hotkeys_key_t  *keys;
 
-    if (ngx_mcds_hot == NULL) {
+    if (ngx_mcds_hotkeys == NULL) {
         return;
     }
 
     keys = ngx_palloc(text->pool,
-                      NGX_MCDS_HOT_TOP * sizeof(ngx_mcds_hot_key_t));
+                      NGX_MCDS_HOTKEYS_TOP * sizeof(ngx_mcds_hotkeys_key_t));
     if (keys == NULL) {
         text->failed = 1;
         return;
     }
 
-    n = ngx_mcds_hot_read(ngx_mcds_hot, kind, keys, NGX_MCDS_HOT_TOP);
+    n = ngx_mcds_hotkeys_read(ngx_mcds_hotkeys, kind, keys,
+                              NGX_MCDS_HOTKEYS_TOP);
 
     for (i = 0; i < n; i++) {
 
@@ -67,7 +68,7 @@ ngx_http_mcds_status_hot_keys(ngx_http_mcds_status_text_t *text,
 
 static void
 ngx_http_mcds_status_hot_key(ngx_http_mcds_status_text_t *text,
-    ngx_mcds_hot_key_t *key)
+    ngx_mcds_hotkeys_key_t *key)
 {
     u_char     *p;
     size_t      len;
@@ -77,7 +78,7 @@ ngx_http_mcds_status_hot_key(ngx_http_mcds_status_text_t *text,
     s.data = key->data;
     s.len = key->len;
 
-    cut = (s.len == NGX_MCDS_HOT_KEY);
+    cut = (s.len == NGX_MCDS_HOTKEYS_KEY);
 
     if (cut) {
         s.len -= ngx_http_mcds_status_hot_part(&s);

@@ -8,9 +8,9 @@
 #include <ngx_core.h>
 #include <ngx_event.h>
 #include "ngx_mcds_counter.h"
-#include "ngx_mcds_ledger.h"
+#include "ngx_mcds_outbox.h"
 #include "ngx_mcds_raise.h"
-#include "ngx_mcds_buffer.h"
+#include "ngx_mcds_replay.h"
 #include "ngx_mcds_timer.h"
 #include "ngx_mcds_index.h"
 
@@ -57,9 +57,9 @@ typedef struct {
     ngx_queue_t          queue;        /* of batches to be sent */
     ngx_queue_t          counts;       /* ngx_mcds_count_t, in order */
     uint64_t             sum;
-    uint64_t             id;           /* in the ledger, or 0 */
-    uint64_t             known;        /* number in the ledger, or initial */
-    ngx_mcds_wish_t      wish;         /* known: the number in the ledger */
+    uint64_t             id;           /* in the outbox, or 0 */
+    uint64_t             known;        /* number in the outbox, or initial */
+    ngx_mcds_wish_t      wish;         /* known: the number in the outbox */
     uint64_t             value;        /* result, while waiting for a raise */
     ngx_msec_t           sent;
     ngx_uint_t           subtract;
@@ -395,7 +395,7 @@ ngx_mcds_counter_send(ngx_mcds_batch_t *batch)
         req.number = 1;
     }
 
-    if (batch->counter.durable && ngx_mcds_ledger && !batch->subtract) {
+    if (batch->counter.durable && ngx_mcds_outbox && !batch->subtract) {
         ngx_mcds_counter_recall(batch, &req);
     }
 
@@ -418,11 +418,11 @@ ngx_mcds_counter_recall(ngx_mcds_batch_t *batch, ngx_mcds_request_t *req)
 
     pool = batch->counter.pool;
 
-    batch->id = ngx_mcds_ledger_id(ngx_mcds_ledger, &pool->name,
+    batch->id = ngx_mcds_outbox_id(ngx_mcds_outbox, &pool->name,
                                    &batch->counter.key);
     batch->sent = ngx_current_msec;
 
-    known = ngx_mcds_ledger_known(ngx_mcds_ledger, batch->id);
+    known = ngx_mcds_outbox_known(ngx_mcds_outbox, batch->id);
 
     batch->wish.known = known;
 
@@ -476,7 +476,7 @@ ngx_mcds_counter_handler(void *data, ngx_mcds_result_t *result)
     {
         rc = NGX_MCDS_NOT_NUMERIC;
 
-    } else if (rc == NGX_MCDS_OK && batch->id && ngx_mcds_ledger) {
+    } else if (rc == NGX_MCDS_OK && batch->id && ngx_mcds_outbox) {
 
         if (ngx_mcds_counter_number(batch, value) == NGX_AGAIN) {
             return;
@@ -509,7 +509,7 @@ ngx_mcds_counter_number(ngx_mcds_batch_t *batch, uint64_t value)
     }
 
     if (batch->sum) {
-        ngx_mcds_ledger_learn(ngx_mcds_ledger, batch->id, value, batch->sent);
+        ngx_mcds_outbox_learn(ngx_mcds_outbox, batch->id, value, batch->sent);
     }
 
     return NGX_OK;
@@ -529,7 +529,7 @@ ngx_mcds_counter_raise(ngx_mcds_batch_t *batch, uint64_t value)
     ngx_int_t    rc;
     ngx_msec_t   age;
 
-    known = ngx_mcds_ledger_heard(ngx_mcds_ledger, batch->id, &age);
+    known = ngx_mcds_outbox_heard(ngx_mcds_outbox, batch->id, &age);
 
     batch->wish.known = ngx_min(batch->wish.known, known);
 
@@ -554,11 +554,11 @@ ngx_mcds_counter_raised(void *data, ngx_int_t rc, uint64_t value)
 {
     ngx_mcds_batch_t *batch = data;
 
-    if (ngx_mcds_ledger && rc == NGX_OK && batch->sum) {
-        ngx_mcds_ledger_learn(ngx_mcds_ledger, batch->id, value, batch->sent);
+    if (ngx_mcds_outbox && rc == NGX_OK && batch->sum) {
+        ngx_mcds_outbox_learn(ngx_mcds_outbox, batch->id, value, batch->sent);
 
-    } else if (ngx_mcds_ledger && rc == NGX_DECLINED) {
-        ngx_mcds_ledger_lower(ngx_mcds_ledger, batch->id,
+    } else if (ngx_mcds_outbox && rc == NGX_DECLINED) {
+        ngx_mcds_outbox_lower(ngx_mcds_outbox, batch->id,
                               ngx_max(value, batch->value));
     }
 
@@ -602,8 +602,8 @@ ngx_mcds_counter_done(ngx_mcds_batch_t *batch, ngx_uint_t rc, uint64_t value)
     if (!ngx_mcds_sent(rc) && batch->counter.buffer && batch->sum) {
         delta = batch->subtract ? -(int64_t) batch->sum : (int64_t) batch->sum;
 
-        if (ngx_mcds_buffer_keep(&batch->counter, delta) == NGX_BUSY) {
-            ngx_mcds_buffer_lose(delta);
+        if (ngx_mcds_replay_keep(&batch->counter, delta) == NGX_BUSY) {
+            ngx_mcds_replay_lose(delta);
         }
     }
 
@@ -638,14 +638,14 @@ ngx_mcds_counter_known(ngx_mcds_counter_t *counter)
 {
     uint64_t  id;
 
-    if (!counter->durable || ngx_mcds_ledger == NULL) {
+    if (!counter->durable || ngx_mcds_outbox == NULL) {
         return 0;
     }
 
-    id = ngx_mcds_ledger_id(ngx_mcds_ledger, &counter->pool->name,
+    id = ngx_mcds_outbox_id(ngx_mcds_outbox, &counter->pool->name,
                             &counter->key);
 
-    return ngx_mcds_ledger_known(ngx_mcds_ledger, id);
+    return ngx_mcds_outbox_known(ngx_mcds_outbox, id);
 }
 
 

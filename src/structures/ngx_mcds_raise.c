@@ -14,7 +14,7 @@
 #include <ngx_core.h>
 #include <ngx_event.h>
 #include "ngx_mcds_raise.h"
-#include "ngx_mcds_ledger.h"
+#include "ngx_mcds_outbox.h"
 #include "ngx_mcds_index.h"
 
 
@@ -504,7 +504,7 @@ ngx_mcds_raise_made(ngx_mcds_raise_t *raise)
 
 /*
  * A known number of a wish was known before its command was sent, and contains
- * none of the changes of wishes with the same number.  The ledger may know a
+ * none of the changes of wishes with the same number.  The outbox may know a
  * larger number by now, which may contain them.
  */
 
@@ -517,7 +517,7 @@ ngx_mcds_raise_target(ngx_mcds_raise_t *raise)
 
     known = 0;
     sum = 0;
-    each = ngx_mcds_ledger ? ngx_mcds_ledger_known(ngx_mcds_ledger, raise->id)
+    each = ngx_mcds_outbox ? ngx_mcds_outbox_known(ngx_mcds_outbox, raise->id)
                            : 0;
     raise->judged = 0;
 

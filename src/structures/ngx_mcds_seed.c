@@ -50,7 +50,7 @@
 #define NGX_MCDS_SEED_LEN         64
 
 
-struct ngx_mcds_grown_s {
+struct ngx_mcds_increment_s {
     ngx_queue_t          queue;        /* in seed->growing */
     ngx_mcds_seed_t     *seed;         /* NULL: is being counted */
     ngx_event_t          timer;
@@ -67,10 +67,10 @@ struct ngx_mcds_grown_s {
 struct ngx_mcds_seed_s {
     ngx_mcds_index_node_t  node;
     ngx_mcds_op_t          op;           /* one at a time */
-    ngx_queue_t          growing;      /* ngx_mcds_grown_t */
-    ngx_mcds_grown_t    *silent;       /* one of growing, which sums up changes
-                                          whose requests no longer wait; or
-                                          NULL */
+    ngx_queue_t          growing;      /* ngx_mcds_increment_t */
+    ngx_mcds_increment_t    *silent;   /* one of growing, which sums up changes
+                                              whose requests no longer wait; or
+                                              NULL */
     ngx_mcds_lease_t    *lock;
     ngx_event_t          timer;
     ngx_msec_t           start;
@@ -80,19 +80,20 @@ struct ngx_mcds_seed_s {
 };
 
 
-static void ngx_mcds_seed_try(ngx_mcds_grown_t *grown);
+static void ngx_mcds_seed_try(ngx_mcds_increment_t *increment);
 static void ngx_mcds_seed_tried(void *data, ngx_uint_t rc, uint64_t value);
-static void ngx_mcds_seed_join(ngx_mcds_grown_t *grown);
+static void ngx_mcds_seed_join(ngx_mcds_increment_t *increment);
 static void ngx_mcds_seed_timeout_handler(ngx_event_t *ev);
-static void ngx_mcds_seed_silence(ngx_mcds_grown_t *grown);
-static ngx_mcds_grown_t *ngx_mcds_seed_pop(ngx_mcds_seed_t *seed);
-static void ngx_mcds_seed_give_up(ngx_mcds_grown_t *grown, ngx_uint_t rc);
-static void ngx_mcds_seed_tell(ngx_mcds_grown_t *grown, ngx_uint_t rc,
+static void ngx_mcds_seed_silence(ngx_mcds_increment_t *increment);
+static ngx_mcds_increment_t *ngx_mcds_seed_pop(ngx_mcds_seed_t *seed);
+static void ngx_mcds_seed_give_up(ngx_mcds_increment_t *increment,
+    ngx_uint_t rc);
+static void ngx_mcds_seed_tell(ngx_mcds_increment_t *increment, ngx_uint_t rc,
     uint64_t value);
-static void ngx_mcds_seed_settle(ngx_mcds_grown_t *grown, ngx_uint_t rc,
+static void ngx_mcds_seed_settle(ngx_mcds_increment_t *increment, ngx_uint_t rc,
     uint64_t value);
 
-static ngx_mcds_seed_t *ngx_mcds_seed_create(ngx_mcds_grown_t *grown,
+static ngx_mcds_seed_t *ngx_mcds_seed_create(ngx_mcds_increment_t *increment,
     uint32_t hash);
 static ngx_int_t ngx_mcds_seed_lock(ngx_mcds_seed_t *seed);
 static void ngx_mcds_seed_locked(void *data, ngx_mcds_lease_t *lock,
@@ -116,80 +117,82 @@ static ngx_mcds_index_t  ngx_mcds_seeds =
                    0, 0, NULL);
 
 
-ngx_mcds_grown_t *
+ngx_mcds_increment_t *
 ngx_mcds_seed_change(ngx_mcds_counter_t *counter, int64_t delta,
     ngx_mcds_source_t *source, ngx_mcds_count_pt handler, void *data)
 {
-    ngx_mcds_grown_t  *grown;
+    ngx_mcds_increment_t  *increment;
 
-    grown = ngx_calloc(sizeof(ngx_mcds_grown_t) + counter->key.len,
-                       ngx_cycle->log);
-    if (grown == NULL) {
+    increment = ngx_calloc(sizeof(ngx_mcds_increment_t) + counter->key.len,
+                           ngx_cycle->log);
+    if (increment == NULL) {
         return NULL;
     }
 
-    grown->deadline = ngx_current_msec + source->timeout;
-    grown->handler = handler;
-    grown->data = data;
-    grown->delta = delta;
-    grown->source = *source;
-    grown->counter = *counter;
-    grown->counter.update = 1;
+    increment->deadline = ngx_current_msec + source->timeout;
+    increment->handler = handler;
+    increment->data = data;
+    increment->delta = delta;
+    increment->source = *source;
+    increment->counter = *counter;
+    increment->counter.update = 1;
 
-    grown->counter.key.data = (u_char *) grown + sizeof(ngx_mcds_grown_t);
-    ngx_memcpy(grown->counter.key.data, counter->key.data, counter->key.len);
+    increment->counter.key.data = (u_char *) increment
+                                  + sizeof(ngx_mcds_increment_t);
+    ngx_memcpy(increment->counter.key.data, counter->key.data,
+               counter->key.len);
 
-    grown->timer.handler = ngx_mcds_seed_timeout_handler;
-    grown->timer.data = grown;
-    grown->timer.log = ngx_cycle->log;
+    increment->timer.handler = ngx_mcds_seed_timeout_handler;
+    increment->timer.data = increment;
+    increment->timer.log = ngx_cycle->log;
 
-    if (ngx_mcds_counter_change(&grown->counter, delta, ngx_mcds_seed_tried,
-                                grown)
+    if (ngx_mcds_counter_change(&increment->counter, delta, ngx_mcds_seed_tried,
+                                increment)
         == NULL)
     {
-        ngx_free(grown);
+        ngx_free(increment);
         return NULL;
     }
 
-    return grown;
+    return increment;
 }
 
 
 void
-ngx_mcds_seed_cancel(ngx_mcds_grown_t *grown)
+ngx_mcds_seed_cancel(ngx_mcds_increment_t *increment)
 {
-    grown->handler = NULL;
+    increment->handler = NULL;
 
-    if (grown->timer.timer_set) {
-        ngx_del_timer(&grown->timer);
+    if (increment->timer.timer_set) {
+        ngx_del_timer(&increment->timer);
     }
 
-    ngx_mcds_seed_silence(grown);
+    ngx_mcds_seed_silence(increment);
 }
 
 
 ngx_uint_t
-ngx_mcds_seed_sought(ngx_mcds_grown_t *grown)
+ngx_mcds_seed_sought(ngx_mcds_increment_t *increment)
 {
-    return grown->sought;
+    return increment->sought;
 }
 
 
 /* Counts on an existing counter or, if update is 0, creates a missing one. */
 
 static void
-ngx_mcds_seed_try(ngx_mcds_grown_t *grown)
+ngx_mcds_seed_try(ngx_mcds_increment_t *increment)
 {
-    if (grown->delta == 0) {
-        ngx_mcds_seed_settle(grown, NGX_MCDS_OK, 0);
+    if (increment->delta == 0) {
+        ngx_mcds_seed_settle(increment, NGX_MCDS_OK, 0);
         return;
     }
 
-    if (ngx_mcds_counter_change(&grown->counter, grown->delta,
-                                ngx_mcds_seed_tried, grown)
+    if (ngx_mcds_counter_change(&increment->counter, increment->delta,
+                                ngx_mcds_seed_tried, increment)
         == NULL)
     {
-        ngx_mcds_seed_settle(grown, NGX_MCDS_BUSY, 0);
+        ngx_mcds_seed_settle(increment, NGX_MCDS_BUSY, 0);
     }
 }
 
@@ -197,54 +200,55 @@ ngx_mcds_seed_try(ngx_mcds_grown_t *grown)
 static void
 ngx_mcds_seed_tried(void *data, ngx_uint_t rc, uint64_t value)
 {
-    ngx_mcds_grown_t *grown = data;
+    ngx_mcds_increment_t *increment = data;
 
-    if (rc == NGX_MCDS_NOT_FOUND && grown->counter.update) {
-        ngx_mcds_seed_join(grown);
+    if (rc == NGX_MCDS_NOT_FOUND && increment->counter.update) {
+        ngx_mcds_seed_join(increment);
         return;
     }
 
-    ngx_mcds_seed_settle(grown, rc, value);
+    ngx_mcds_seed_settle(increment, rc, value);
 }
 
 
 static void
-ngx_mcds_seed_join(ngx_mcds_grown_t *grown)
+ngx_mcds_seed_join(ngx_mcds_increment_t *increment)
 {
     uint32_t                hash;
     ngx_msec_int_t          left;
     ngx_mcds_seed_t        *seed;
     ngx_mcds_index_node_t  *node;
 
-    hash = ngx_mcds_hash(grown->counter.key.data, grown->counter.key.len);
-    left = (ngx_msec_int_t) (grown->deadline - ngx_current_msec);
+    hash = ngx_mcds_hash(increment->counter.key.data,
+                         increment->counter.key.len);
+    left = (ngx_msec_int_t) (increment->deadline - ngx_current_msec);
 
-    grown->sought = 1;
+    increment->sought = 1;
 
-    node = ngx_mcds_index_find(&ngx_mcds_seeds, grown->counter.pool,
-                               &grown->counter.key, hash);
+    node = ngx_mcds_index_find(&ngx_mcds_seeds, increment->counter.pool,
+                               &increment->counter.key, hash);
 
     if (node) {
         seed = ngx_mcds_index_data(node, ngx_mcds_seed_t, node);
 
     } else {
-        seed = ngx_mcds_seed_create(grown, hash);
+        seed = ngx_mcds_seed_create(increment, hash);
         if (seed == NULL) {
-            ngx_mcds_seed_give_up(grown, NGX_MCDS_BUSY);
+            ngx_mcds_seed_give_up(increment, NGX_MCDS_BUSY);
             return;
         }
     }
 
-    ngx_queue_insert_tail(&seed->growing, &grown->queue);
-    grown->seed = seed;
+    ngx_queue_insert_tail(&seed->growing, &increment->queue);
+    increment->seed = seed;
 
-    if (grown->handler == NULL || left <= 0) {
-        ngx_mcds_seed_tell(grown, NGX_MCDS_TIMEOUT, 0);
-        ngx_mcds_seed_silence(grown);
+    if (increment->handler == NULL || left <= 0) {
+        ngx_mcds_seed_tell(increment, NGX_MCDS_TIMEOUT, 0);
+        ngx_mcds_seed_silence(increment);
         return;
     }
 
-    ngx_add_timer(&grown->timer, left);
+    ngx_add_timer(&increment->timer, left);
 }
 
 
@@ -253,12 +257,12 @@ ngx_mcds_seed_join(ngx_mcds_grown_t *grown)
 static void
 ngx_mcds_seed_timeout_handler(ngx_event_t *ev)
 {
-    ngx_mcds_grown_t  *grown;
+    ngx_mcds_increment_t  *increment;
 
-    grown = ev->data;
+    increment = ev->data;
 
-    ngx_mcds_seed_tell(grown, NGX_MCDS_TIMEOUT, 0);
-    ngx_mcds_seed_silence(grown);
+    ngx_mcds_seed_tell(increment, NGX_MCDS_TIMEOUT, 0);
+    ngx_mcds_seed_silence(increment);
 }
 
 
@@ -268,12 +272,12 @@ ngx_mcds_seed_timeout_handler(ngx_event_t *ev)
  */
 
 static void
-ngx_mcds_seed_silence(ngx_mcds_grown_t *grown)
+ngx_mcds_seed_silence(ngx_mcds_increment_t *increment)
 {
-    ngx_mcds_seed_t   *seed;
-    ngx_mcds_grown_t  *silent;
+    ngx_mcds_seed_t       *seed;
+    ngx_mcds_increment_t  *silent;
 
-    seed = grown->seed;
+    seed = increment->seed;
 
     if (seed == NULL) {
         return;
@@ -282,29 +286,29 @@ ngx_mcds_seed_silence(ngx_mcds_grown_t *grown)
     silent = seed->silent;
 
     if (silent == NULL
-        || silent->source.settled != grown->source.settled
-        || silent->source.data != grown->source.data
-        || silent->source.skip != grown->source.skip
-        || silent->counter.initial != grown->counter.initial)
+        || silent->source.counted != increment->source.counted
+        || silent->source.data != increment->source.data
+        || silent->source.skip != increment->source.skip
+        || silent->counter.initial != increment->counter.initial)
     {
-        seed->silent = grown;
+        seed->silent = increment;
         return;
     }
 
-    silent->delta += grown->delta;
+    silent->delta += increment->delta;
 
-    ngx_queue_remove(&grown->queue);
-    ngx_free(grown);
+    ngx_queue_remove(&increment->queue);
+    ngx_free(increment);
 }
 
 
 /* Takes the first change out of the queue; NULL: there is none. */
 
-static ngx_mcds_grown_t *
+static ngx_mcds_increment_t *
 ngx_mcds_seed_pop(ngx_mcds_seed_t *seed)
 {
-    ngx_queue_t       *q;
-    ngx_mcds_grown_t  *grown;
+    ngx_queue_t           *q;
+    ngx_mcds_increment_t  *increment;
 
     if (ngx_queue_empty(&seed->growing)) {
         return NULL;
@@ -313,18 +317,18 @@ ngx_mcds_seed_pop(ngx_mcds_seed_t *seed)
     q = ngx_queue_head(&seed->growing);
     ngx_queue_remove(q);
 
-    grown = ngx_queue_data(q, ngx_mcds_grown_t, queue);
-    grown->seed = NULL;
+    increment = ngx_queue_data(q, ngx_mcds_increment_t, queue);
+    increment->seed = NULL;
 
-    if (seed->silent == grown) {
+    if (seed->silent == increment) {
         seed->silent = NULL;
     }
 
-    if (grown->timer.timer_set) {
-        ngx_del_timer(&grown->timer);
+    if (increment->timer.timer_set) {
+        ngx_del_timer(&increment->timer);
     }
 
-    return grown;
+    return increment;
 }
 
 
@@ -334,52 +338,54 @@ ngx_mcds_seed_pop(ngx_mcds_seed_t *seed)
  */
 
 static void
-ngx_mcds_seed_give_up(ngx_mcds_grown_t *grown, ngx_uint_t rc)
+ngx_mcds_seed_give_up(ngx_mcds_increment_t *increment, ngx_uint_t rc)
 {
-    if (grown->source.skip) {
-        ngx_mcds_seed_settle(grown, rc, 0);
+    if (increment->source.skip) {
+        ngx_mcds_seed_settle(increment, rc, 0);
         return;
     }
 
-    grown->counter.update = 0;
-    ngx_mcds_seed_try(grown);
+    increment->counter.update = 0;
+    ngx_mcds_seed_try(increment);
 }
 
 
 static void
-ngx_mcds_seed_tell(ngx_mcds_grown_t *grown, ngx_uint_t rc, uint64_t value)
+ngx_mcds_seed_tell(ngx_mcds_increment_t *increment, ngx_uint_t rc,
+    uint64_t value)
 {
     ngx_mcds_count_pt  handler;
 
-    handler = grown->handler;
+    handler = increment->handler;
 
     if (handler) {
-        grown->handler = NULL;
-        handler(grown->data, rc, value);
+        increment->handler = NULL;
+        handler(increment->data, rc, value);
     }
 }
 
 
 static void
-ngx_mcds_seed_settle(ngx_mcds_grown_t *grown, ngx_uint_t rc, uint64_t value)
+ngx_mcds_seed_settle(ngx_mcds_increment_t *increment, ngx_uint_t rc,
+    uint64_t value)
 {
-    ngx_mcds_seed_tell(grown, rc, value);
+    ngx_mcds_seed_tell(increment, rc, value);
 
-    if (grown->source.settled) {
-        grown->source.settled(grown->source.data, &grown->counter.key,
-                              grown->delta);
+    if (increment->source.counted) {
+        increment->source.counted(increment->source.data,
+                                  &increment->counter.key, increment->delta);
     }
 
-    ngx_free(grown);
+    ngx_free(increment);
 }
 
 
 static ngx_mcds_seed_t *
-ngx_mcds_seed_create(ngx_mcds_grown_t *grown, uint32_t hash)
+ngx_mcds_seed_create(ngx_mcds_increment_t *increment, uint32_t hash)
 {
     ngx_mcds_seed_t  *seed;
 
-    seed = ngx_calloc(sizeof(ngx_mcds_seed_t) + grown->counter.key.len,
+    seed = ngx_calloc(sizeof(ngx_mcds_seed_t) + increment->counter.key.len,
                       ngx_cycle->log);
     if (seed == NULL) {
         return NULL;
@@ -390,11 +396,11 @@ ngx_mcds_seed_create(ngx_mcds_grown_t *grown, uint32_t hash)
     seed->op.data = seed;
     seed->start = ngx_current_msec;
     seed->wait = NGX_MCDS_SEED_FIRST;
-    seed->source = grown->source;
-    seed->counter = grown->counter;
+    seed->source = increment->source;
+    seed->counter = increment->counter;
     seed->counter.key.data = (u_char *) seed + sizeof(ngx_mcds_seed_t);
-    ngx_memcpy(seed->counter.key.data, grown->counter.key.data,
-               grown->counter.key.len);
+    ngx_memcpy(seed->counter.key.data, increment->counter.key.data,
+               increment->counter.key.len);
 
     seed->timer.handler = ngx_mcds_seed_wait_handler;
     seed->timer.data = seed;
@@ -565,20 +571,20 @@ ngx_mcds_seed_looked(void *data, ngx_mcds_result_t *result)
 static void
 ngx_mcds_seed_fetch(ngx_mcds_seed_t *seed)
 {
-    ngx_queue_t       *q;
-    ngx_mcds_grown_t  *grown;
+    ngx_queue_t           *q;
+    ngx_mcds_increment_t  *increment;
 
     for (q = ngx_queue_head(&seed->growing);
          q != ngx_queue_sentinel(&seed->growing);
          q = ngx_queue_next(q))
     {
-        grown = ngx_queue_data(q, ngx_mcds_grown_t, queue);
+        increment = ngx_queue_data(q, ngx_mcds_increment_t, queue);
 
-        if (grown->handler == NULL) {
+        if (increment->handler == NULL) {
             continue;
         }
 
-        if (seed->source.fetch(seed, grown->data) != NGX_OK) {
+        if (seed->source.fetch(seed, increment->data) != NGX_OK) {
             ngx_mcds_seed_fail(seed, "it could not be asked for");
         }
 
@@ -590,8 +596,8 @@ ngx_mcds_seed_fetch(ngx_mcds_seed_t *seed)
      * have gone are no initial number: the next request asks.
      */
 
-    while ((grown = ngx_mcds_seed_pop(seed)) != NULL) {
-        ngx_mcds_seed_settle(grown, NGX_MCDS_NOT_FOUND, 0);
+    while ((increment = ngx_mcds_seed_pop(seed)) != NULL) {
+        ngx_mcds_seed_settle(increment, NGX_MCDS_NOT_FOUND, 0);
     }
 
     ngx_mcds_seed_free(seed, 0);
@@ -645,10 +651,10 @@ ngx_mcds_seed_added(void *data, ngx_mcds_result_t *result)
 static void
 ngx_mcds_seed_ready(ngx_mcds_seed_t *seed)
 {
-    ngx_mcds_grown_t  *grown;
+    ngx_mcds_increment_t  *increment;
 
-    while ((grown = ngx_mcds_seed_pop(seed)) != NULL) {
-        ngx_mcds_seed_try(grown);
+    while ((increment = ngx_mcds_seed_pop(seed)) != NULL) {
+        ngx_mcds_seed_try(increment);
     }
 
     ngx_mcds_seed_free(seed, 0);
@@ -660,8 +666,8 @@ ngx_mcds_seed_ready(ngx_mcds_seed_t *seed)
 static void
 ngx_mcds_seed_fail(ngx_mcds_seed_t *seed, char *reason)
 {
-    ngx_mcds_key_t     key;
-    ngx_mcds_grown_t  *grown;
+    ngx_mcds_key_t         key;
+    ngx_mcds_increment_t  *increment;
 
     if (reason) {
         ngx_mcds_key_show(&key, &seed->counter.key);
@@ -675,8 +681,8 @@ ngx_mcds_seed_fail(ngx_mcds_seed_t *seed, char *reason)
                       : "it begins anew");
     }
 
-    while ((grown = ngx_mcds_seed_pop(seed)) != NULL) {
-        ngx_mcds_seed_give_up(grown, NGX_MCDS_NOT_FOUND);
+    while ((increment = ngx_mcds_seed_pop(seed)) != NULL) {
+        ngx_mcds_seed_give_up(increment, NGX_MCDS_NOT_FOUND);
     }
 
     ngx_mcds_seed_free(seed, seed->source.skip ? NGX_MCDS_SEED_KEEP : 0);

@@ -22,7 +22,7 @@
 
 
 typedef struct ngx_mcds_seed_s   ngx_mcds_seed_t;
-typedef struct ngx_mcds_grown_s  ngx_mcds_grown_t;
+typedef struct ngx_mcds_increment_s  ngx_mcds_increment_t;
 
 
 /*
@@ -46,7 +46,7 @@ typedef void (*ngx_mcds_settled_pt)(void *data, ngx_str_t *key, int64_t delta);
 
 typedef struct {
     ngx_mcds_seed_pt     fetch;
-    ngx_mcds_settled_pt  settled;      /* or NULL */
+    ngx_mcds_settled_pt  counted;      /* or NULL */
     void                *data;         /* for settled, not for a request */
     ngx_msec_t           timeout;
     ngx_uint_t           skip;         /* without the number nothing is counted;
@@ -63,7 +63,7 @@ typedef struct {
  * number, and the change is not counted.  Returns NULL if out of memory.
  */
 
-ngx_mcds_grown_t *ngx_mcds_seed_change(ngx_mcds_counter_t *counter,
+ngx_mcds_increment_t *ngx_mcds_seed_change(ngx_mcds_counter_t *counter,
     int64_t delta, ngx_mcds_source_t *source, ngx_mcds_count_pt handler,
     void *data);
 
@@ -73,7 +73,7 @@ ngx_mcds_grown_t *ngx_mcds_seed_change(ngx_mcds_counter_t *counter,
  * after the handler.
  */
 
-void ngx_mcds_seed_cancel(ngx_mcds_grown_t *grown);
+void ngx_mcds_seed_cancel(ngx_mcds_increment_t *increment);
 
 
 /*
@@ -81,7 +81,7 @@ void ngx_mcds_seed_cancel(ngx_mcds_grown_t *grown);
  * for the number of source.
  */
 
-ngx_uint_t ngx_mcds_seed_sought(ngx_mcds_grown_t *grown);
+ngx_uint_t ngx_mcds_seed_sought(ngx_mcds_increment_t *increment);
 
 
 /*

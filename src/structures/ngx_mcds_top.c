@@ -78,7 +78,7 @@ ngx_mcds_top_exit(ngx_mcds_top_t *top)
 void
 ngx_mcds_top_add(ngx_mcds_top_t *top, ngx_str_t *key, uint64_t count)
 {
-    if (key->len == 0 || key->len > NGX_MCDS_SUMMARY_KEY) {
+    if (key->len == 0 || key->len > NGX_MCDS_TOPK_KEY) {
         return;
     }
 

@@ -3,7 +3,7 @@
  * Copyright (C) mcds authors
  *
  * The most frequent keys of all hosts in the last seconds, as precisely as
- * summaries of a bounded size allow, see ngx_mcds_summary.h.
+ * summaries of a bounded size allow, see ngx_mcds_topk.h.
  *
  * The window is divided into slots.  Slot s begins at second s * window /
  * slots.  A worker counts in memory, and at intervals merges its counts into
@@ -24,7 +24,7 @@
 #include <ngx_event.h>
 #include "ngx_mcds_client.h"
 #include "ngx_mcds_stat.h"
-#include "ngx_mcds_summary.h"
+#include "ngx_mcds_topk.h"
 
 
 #define NGX_MCDS_TOP_SLOTS        60

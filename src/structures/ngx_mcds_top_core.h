@@ -51,19 +51,19 @@ struct ngx_mcds_top_state_s {
 
     /* own counts: of the present slot, of the one before, being merged */
 
-    ngx_mcds_summary_t      *current;
-    ngx_mcds_summary_t      *old;
-    ngx_mcds_summary_t      *flying;
-    uint64_t                 current_slot;
-    uint64_t                 old_slot;
-    uint64_t                 flying_slot;
-    ngx_mcds_update_t        update;       /* of flying_slot */
-    u_char                   suffix[NGX_MCDS_TOP_SUFFIX];
-    size_t                   fits;         /* size known to fit an item */
-    size_t                   trial;        /* size being tried */
-    ngx_mcds_op_t            op;           /* ... by this command */
-    ngx_event_t              give;
-    ngx_msec_t               given;        /* time of the last merge */
+    ngx_mcds_topk_t       *current;
+    ngx_mcds_topk_t       *old;
+    ngx_mcds_topk_t       *flying;
+    uint64_t               current_slot;
+    uint64_t               old_slot;
+    uint64_t               flying_slot;
+    ngx_mcds_update_t      update;         /* of flying_slot */
+    u_char                 suffix[NGX_MCDS_TOP_SUFFIX];
+    size_t                 fits;           /* size known to fit an item */
+    size_t                 trial;          /* size being tried */
+    ngx_mcds_op_t          op;             /* ... by this command */
+    ngx_event_t            give;
+    ngx_msec_t             given;          /* time of the last merge */
 
     /* the reading */
 
@@ -75,11 +75,11 @@ struct ngx_mcds_top_state_s {
     ngx_uint_t               rc;           /* its failure */
     ngx_uint_t               failed;       /* failure of this reading */
     time_t                   now;          /* time of this reading */
-    ngx_mcds_summary_t      *ended;        /* sum of the final slots */
+    ngx_mcds_topk_t         *ended;        /* sum of the final slots */
     uint64_t                 ended_slot;   /* the present slot then */
     ngx_uint_t               ended_n;
-    ngx_mcds_summary_t      *shown;
-    ngx_mcds_summary_t      *next;         /* is shown next */
+    ngx_mcds_topk_t         *shown;
+    ngx_mcds_topk_t         *next;         /* is shown next */
     ngx_event_t              adder;
     ngx_uint_t               adding;       /* parts added */
     ngx_mcds_ranked_t      **order;

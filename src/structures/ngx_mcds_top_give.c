@@ -36,7 +36,7 @@ static ngx_msec_t ngx_mcds_top_again(void *data, ngx_uint_t tries);
 static void ngx_mcds_top_bound(ngx_mcds_top_t *top, size_t fits);
 static void ngx_mcds_top_take_back(ngx_mcds_top_t *top, char *reason);
 static void ngx_mcds_top_lose(ngx_mcds_top_t *top,
-    ngx_mcds_summary_t *summary, char *reason);
+    ngx_mcds_topk_t *topk, char *reason);
 static void ngx_mcds_top_given(ngx_mcds_top_t *top);
 
 
@@ -105,7 +105,7 @@ ngx_mcds_top_count(ngx_mcds_top_t *top, ngx_str_t *key, uint64_t count)
     }
 
     if (state->current == NULL) {
-        state->current = ngx_mcds_summary_create(top->keys, ngx_cycle->log);
+        state->current = ngx_mcds_topk_create(top->keys, ngx_cycle->log);
         if (state->current == NULL) {
             return;
         }
@@ -113,7 +113,7 @@ ngx_mcds_top_count(ngx_mcds_top_t *top, ngx_str_t *key, uint64_t count)
         state->current_slot = slot;
     }
 
-    ngx_mcds_summary_add(state->current, key, count);
+    ngx_mcds_topk_add(state->current, key, count);
 
     if (!state->flying && !state->give.timer_set) {
         ngx_mcds_top_schedule(top, top->flush);
@@ -244,7 +244,7 @@ ngx_mcds_top_merged(ngx_mcds_top_t *top, ngx_mcds_result_t *result)
     size_t                 size;
     ngx_int_t              rc;
     ngx_mcds_value_t      *value;
-    ngx_mcds_summary_t    *merged;
+    ngx_mcds_topk_t       *merged;
     ngx_mcds_top_state_t  *state;
 
     state = top->state;
@@ -252,16 +252,16 @@ ngx_mcds_top_merged(ngx_mcds_top_t *top, ngx_mcds_result_t *result)
     size = state->bounded ? state->fits : NGX_MCDS_TOP_LIMIT;
 
     if (result->rc == NGX_MCDS_NOT_FOUND) {
-        return ngx_mcds_summary_encode(state->flying, size, ngx_cycle->log);
+        return ngx_mcds_topk_encode(state->flying, size, ngx_cycle->log);
     }
 
-    merged = ngx_mcds_summary_create(top->keys, ngx_cycle->log);
+    merged = ngx_mcds_topk_create(top->keys, ngx_cycle->log);
     if (merged == NULL) {
         return NULL;
     }
 
-    rc = ngx_mcds_summary_decode(merged, result->data, result->len,
-                                 ngx_cycle->log);
+    rc = ngx_mcds_topk_decode(merged, result->data, result->len,
+                              ngx_cycle->log);
 
     if (rc == NGX_ERROR) {
         ngx_free(merged);
@@ -275,9 +275,9 @@ ngx_mcds_top_merged(ngx_mcds_top_t *top, ngx_mcds_result_t *result)
                       "not a list of keys, it is replaced", &top->key);
     }
 
-    ngx_mcds_summary_merge(merged, state->flying);
+    ngx_mcds_topk_merge(merged, state->flying);
 
-    value = ngx_mcds_summary_encode(merged, size, ngx_cycle->log);
+    value = ngx_mcds_topk_encode(merged, size, ngx_cycle->log);
 
     ngx_free(merged);
 
@@ -300,8 +300,8 @@ ngx_mcds_top_try(ngx_mcds_top_t *top)
     state = top->state;
 
     if (state->trial == 0) {
-        state->trial = NGX_MCDS_SUMMARY_HEADER
-                       + top->keys * NGX_MCDS_SUMMARY_RANKED;
+        state->trial = NGX_MCDS_TOPK_HEADER
+                       + top->keys * NGX_MCDS_TOPK_RANKED;
     }
 
     value = ngx_mcds_value_create(state->trial + 2, ngx_cycle->log);
@@ -364,7 +364,7 @@ ngx_mcds_top_bound(ngx_mcds_top_t *top, size_t fits)
     top->state->fits = fits;
     top->state->bounded = 1;
 
-    if (fits >= NGX_MCDS_SUMMARY_HEADER + top->keys * NGX_MCDS_SUMMARY_RANKED) {
+    if (fits >= NGX_MCDS_TOPK_HEADER + top->keys * NGX_MCDS_TOPK_RANKED) {
         return;
     }
 
@@ -444,7 +444,7 @@ ngx_mcds_top_again(void *data, ngx_uint_t tries)
 static void
 ngx_mcds_top_take_back(ngx_mcds_top_t *top, char *reason)
 {
-    ngx_mcds_summary_t    *flying;
+    ngx_mcds_topk_t       *flying;
     ngx_mcds_top_state_t  *state;
 
     state = top->state;
@@ -456,7 +456,7 @@ ngx_mcds_top_take_back(ngx_mcds_top_t *top, char *reason)
         ngx_mcds_top_lose(top, flying, reason);
 
     } else if (state->current && state->current_slot == state->flying_slot) {
-        ngx_mcds_summary_merge(state->current, flying);
+        ngx_mcds_topk_merge(state->current, flying);
         ngx_free(flying);
 
     } else if (state->current == NULL
@@ -478,14 +478,14 @@ ngx_mcds_top_take_back(ngx_mcds_top_t *top, char *reason)
 
 
 static void
-ngx_mcds_top_lose(ngx_mcds_top_t *top, ngx_mcds_summary_t *summary,
+ngx_mcds_top_lose(ngx_mcds_top_t *top, ngx_mcds_topk_t *topk,
     char *reason)
 {
     ngx_log_error(NGX_LOG_WARN, ngx_cycle->log, 0,
                   "mcds: %uL counts for the most viewed \"%V\" are lost: %s",
-                  summary->total, &top->key, reason);
+                  topk->total, &top->key, reason);
 
-    ngx_free(summary);
+    ngx_free(topk);
 }
 
 

@@ -10,7 +10,7 @@
 #include <ngx_core.h>
 #include <ngx_event.h>
 #include "ngx_mcds_top_core.h"
-#include "ngx_mcds_next.h"
+#include "ngx_mcds_posted.h"
 
 
 /* a slot is read for the last time this long after its end; seconds */
@@ -35,9 +35,9 @@ ngx_mcds_top_read_create(ngx_mcds_top_t *top, ngx_mcds_top_state_t *state)
 {
     ngx_uint_t  i;
 
-    state->ended = ngx_mcds_summary_create(top->keys, ngx_cycle->log);
-    state->shown = ngx_mcds_summary_create(top->keys, ngx_cycle->log);
-    state->next = ngx_mcds_summary_create(top->keys, ngx_cycle->log);
+    state->ended = ngx_mcds_topk_create(top->keys, ngx_cycle->log);
+    state->shown = ngx_mcds_topk_create(top->keys, ngx_cycle->log);
+    state->next = ngx_mcds_topk_create(top->keys, ngx_cycle->log);
 
     if (state->ended == NULL || state->shown == NULL || state->next == NULL) {
         ngx_free(state->ended);
@@ -262,14 +262,14 @@ ngx_mcds_top_add_up(ngx_mcds_top_t *top)
     if (state->ending) {
         state->ended_slot = present;
         state->ended_n = n;
-        ngx_mcds_summary_reset(state->ended);
+        ngx_mcds_topk_reset(state->ended);
 
     } else {
-        ngx_mcds_summary_reset(state->next);
-        ngx_mcds_summary_merge(state->next, state->ended);
+        ngx_mcds_topk_reset(state->next);
+        ngx_mcds_topk_merge(state->next, state->ended);
     }
 
-    ngx_mcds_post_next(&state->adder);
+    ngx_mcds_post_later(&state->adder);
 }
 
 
@@ -283,7 +283,7 @@ ngx_mcds_top_adder_handler(ngx_event_t *ev)
     state = top->state;
 
     if (ngx_mcds_top_add_part(top)) {
-        ngx_mcds_post_next(ev);
+        ngx_mcds_post_later(ev);
         return;
     }
 
@@ -291,10 +291,10 @@ ngx_mcds_top_adder_handler(ngx_event_t *ev)
         state->ending = 0;
         state->adding = 0;
 
-        ngx_mcds_summary_reset(state->next);
-        ngx_mcds_summary_merge(state->next, state->ended);
+        ngx_mcds_topk_reset(state->next);
+        ngx_mcds_topk_merge(state->next, state->ended);
 
-        ngx_mcds_post_next(ev);
+        ngx_mcds_post_later(ev);
         return;
     }
 
@@ -311,7 +311,7 @@ ngx_mcds_top_adder_handler(ngx_event_t *ev)
 static ngx_uint_t
 ngx_mcds_top_add_part(ngx_mcds_top_t *top)
 {
-    ngx_mcds_summary_t    *sum;
+    ngx_mcds_topk_t       *sum;
     ngx_mcds_top_part_t   *part;
     ngx_mcds_top_state_t  *state;
 
@@ -322,8 +322,8 @@ ngx_mcds_top_add_part(ngx_mcds_top_t *top)
         part = &state->part[state->adding++];
 
         if (part->value && part->final == state->ending) {
-            (void) ngx_mcds_summary_decode(sum, part->value->data,
-                                           part->value->len, ngx_cycle->log);
+            (void) ngx_mcds_topk_decode(sum, part->value->data,
+                                        part->value->len, ngx_cycle->log);
             return 1;
         }
     }
@@ -335,7 +335,7 @@ ngx_mcds_top_add_part(ngx_mcds_top_t *top)
 static void
 ngx_mcds_top_show(ngx_mcds_top_t *top)
 {
-    ngx_mcds_summary_t    *shown;
+    ngx_mcds_topk_t       *shown;
     ngx_mcds_top_state_t  *state;
 
     state = top->state;
@@ -345,7 +345,7 @@ ngx_mcds_top_show(ngx_mcds_top_t *top)
     state->shown = shown;
 
     state->list.total = shown->total;
-    state->list.n = ngx_mcds_summary_sort(shown, state->order, top->size);
+    state->list.n = ngx_mcds_topk_sort(shown, state->order, top->size);
     state->list.ranked = state->order;
     state->listed = 1;
 }

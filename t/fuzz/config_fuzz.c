@@ -11,7 +11,7 @@
 
 #include "io.h"
 #include "slow.h"
-#include "ngx_mcds_choice.h"
+#include "ngx_mcds_distribution.h"
 #include <dlfcn.h>
 
 
@@ -84,7 +84,8 @@ LLVMFuzzerTestOneInput(const u_char *data, size_t size)
         for (i = 0; i < sizeof(keys) - 1; i++) {
             len = ngx_min(1 + i % 3, sizeof(keys) - 1 - i);
 
-            must(ngx_mcds_choice_get(pool, (u_char *) keys + i, len, i & 1)
+            must(ngx_mcds_distribution_get(pool, (u_char *) keys + i, len,
+                                           i & 1)
                  < pool->servers.nelts);
         }
     }

@@ -69,11 +69,11 @@ LLVMFuzzerTestOneInput(const u_char *data, size_t size)
 static void
 decide(ngx_mcds_cache_control_t *cc, const u_char *data)
 {
-    uint64_t           now;
-    ngx_uint_t         rc, i;
-    ngx_mcds_entry_t   entry;
-    ngx_mcds_stale_t   stale;
-    ngx_mcds_answer_t  answer;
+    uint64_t             now;
+    ngx_uint_t           rc, i;
+    ngx_mcds_entry_t     entry;
+    ngx_mcds_stale_t     stale;
+    ngx_mcds_response_t  answer;
 
     static time_t      times[] = {
         0, 1, 784111777, 1700000000, 4102444800, NGX_ERROR,

@@ -63,14 +63,15 @@ typedef struct {
 static ngx_mcds_value_t *mend(const u_char *data, size_t size,
     ngx_uint_t how, ngx_uint_t more);
 static void look(void);
-static void found(void *data, ngx_uint_t outcome, ngx_mcds_copy_t *copy);
-static void use(ngx_mcds_copy_t *copy);
+static void found(void *data, ngx_uint_t outcome,
+    ngx_mcds_snapshot_t *snapshot);
+static void use(ngx_mcds_snapshot_t *snapshot);
 static void use_headers(ngx_mcds_entry_t *entry);
 static void use_list(ngx_mcds_entry_t *entry);
 static void use_tags(ngx_mcds_entry_t *entry);
 static void tags_known(void *data);
 static uint64_t body_before(ngx_mcds_entry_t *entry, uint32_t n);
-static void use_body(ngx_mcds_copy_t *copy);
+static void use_body(ngx_mcds_snapshot_t *snapshot);
 static void more_parts(void *data);
 static ngx_int_t decode(ngx_mcds_decoder_t *decoder, ngx_str_t *in);
 static void replace(void);
@@ -424,19 +425,19 @@ mend(const u_char *data, size_t size, ngx_uint_t how, ngx_uint_t more)
 static void
 look(void)
 {
-    ngx_mcds_seat_t  seat;
+    ngx_mcds_waiter_t  waiter;
 
-    must(ngx_mcds_page_sit(&seat, &pool, &page_key, 1024 * 1024, found, NULL)
+    must(ngx_mcds_page_sit(&waiter, &pool, &page_key, 1024 * 1024, found, NULL)
          == NGX_OK);
 
-    seat.secrets = wanted;
-    seat.no_body = (choice & NO_BODY) ? 1 : 0;
+    waiter.secrets = wanted;
+    waiter.no_body = (choice & NO_BODY) ? 1 : 0;
 
     ended = 0;
     nops = 0;
     nparts = 0;
 
-    must(ngx_mcds_page_lookup(&seat) == NGX_OK);
+    must(ngx_mcds_page_lookup(&waiter) == NGX_OK);
 
     run();
 
@@ -445,39 +446,39 @@ look(void)
                       : nparts <= 2 * NGX_MCDS_MAX_PARTS + NGX_MCDS_WINDOW);
     must(nops <= nparts + FEW);
 
-    ngx_mcds_page_leave(&seat);
+    ngx_mcds_page_leave(&waiter);
     run();
 }
 
 
 static void
-found(void *data, ngx_uint_t outcome, ngx_mcds_copy_t *copy)
+found(void *data, ngx_uint_t outcome, ngx_mcds_snapshot_t *snapshot)
 {
     ended++;
 
     if (outcome != NGX_MCDS_PAGE_FOUND) {
-        must(copy == NULL);
+        must(snapshot == NULL);
         return;
     }
 
-    must(copy != NULL);
-    must(copy->entry.total <= 1024 * 1024);
-    must(copy->entry.parts <= NGX_MCDS_MAX_PARTS);
+    must(snapshot != NULL);
+    must(snapshot->entry.total <= 1024 * 1024);
+    must(snapshot->entry.parts <= NGX_MCDS_MAX_PARTS);
 
-    if (ngx_mcds_copy_signed(copy, wanted) == NGX_OK) {
-        ngx_mcds_copy_ref(copy);
-        use(copy);
-        ngx_mcds_copy_unref(copy);
+    if (ngx_mcds_snapshot_signed(snapshot, wanted) == NGX_OK) {
+        ngx_mcds_snapshot_ref(snapshot);
+        use(snapshot);
+        ngx_mcds_snapshot_unref(snapshot);
     }
 }
 
 
 static void
-use(ngx_mcds_copy_t *copy)
+use(ngx_mcds_snapshot_t *snapshot)
 {
     ngx_mcds_entry_t  *entry;
 
-    entry = &copy->entry;
+    entry = &snapshot->entry;
 
     use_headers(entry);
     use_tags(entry);
@@ -487,7 +488,7 @@ use(ngx_mcds_copy_t *copy)
     }
 
     if (entry->kind == NGX_MCDS_ENTRY_PAGE) {
-        use_body(copy);
+        use_body(snapshot);
     }
 }
 
@@ -581,7 +582,7 @@ body_before(ngx_mcds_entry_t *entry, uint32_t n)
 /* all of it, or some parts, until it ends or is lost */
 
 static void
-use_body(ngx_mcds_copy_t *copy)
+use_body(ngx_mcds_snapshot_t *snapshot)
 {
     off_t                  from, to;
     uint32_t               first, last;
@@ -593,7 +594,7 @@ use_body(ngx_mcds_copy_t *copy)
     ngx_mcds_body_t       *stream;
     ngx_mcds_decoder_t    *decoder;
 
-    entry = &copy->entry;
+    entry = &snapshot->entry;
     decoder = NULL;
 
     if (entry->coding) {
@@ -619,7 +620,7 @@ use_body(ngx_mcds_copy_t *copy)
         must(ngx_mcds_body_skip(entry, to - 1)
              == (last > 1 ? (off_t) body_before(entry, last - 1) : 0));
 
-        stream = ngx_mcds_body_open(copy, first ? from : 0, to, wanted,
+        stream = ngx_mcds_body_open(snapshot, first ? from : 0, to, wanted,
                                     more_parts, NULL);
         must(stream != NULL);
 
@@ -691,16 +692,16 @@ static void
 replace(void)
 {
     item_t              *item;
-    ngx_mcds_seat_t      seat;
+    ngx_mcds_waiter_t    waiter;
     ngx_mcds_entry_t     entry;
     ngx_mcds_value_t    *value;
     ngx_mcds_storing_t   storing;
     u_char               ext[NGX_MCDS_SIGN_EXT];
 
-    must(ngx_mcds_page_sit(&seat, &pool, &page_key, 1024 * 1024, found, NULL)
+    must(ngx_mcds_page_sit(&waiter, &pool, &page_key, 1024 * 1024, found, NULL)
          == NGX_OK);
 
-    seat.secrets = wanted;
+    waiter.secrets = wanted;
 
     ngx_memzero(&entry, sizeof(ngx_mcds_entry_t));
 
@@ -735,13 +736,13 @@ replace(void)
     storing.cas = item ? item->cas : 0;
     storing.replace = 1;
 
-    (void) ngx_mcds_page_store(&seat, &storing);
+    (void) ngx_mcds_page_store(&waiter, &storing);
     run();
 
     must(unsigned_one ? nparts == 0 : nparts <= NGX_MCDS_MAX_PARTS);
     must(nops <= nparts + FEW);
 
-    ngx_mcds_page_leave(&seat);
+    ngx_mcds_page_leave(&waiter);
     run();
 }
 

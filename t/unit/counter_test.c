@@ -114,14 +114,14 @@ ngx_mcds_raise_marked(int64_t ttl, time_t now)
 /* no increment is kept */
 
 ngx_int_t
-ngx_mcds_buffer_keep(ngx_mcds_counter_t *counter, int64_t delta)
+ngx_mcds_replay_keep(ngx_mcds_counter_t *counter, int64_t delta)
 {
     return NGX_DECLINED;
 }
 
 
 void
-ngx_mcds_buffer_lose(int64_t delta)
+ngx_mcds_replay_lose(int64_t delta)
 {
     /* void */
 }

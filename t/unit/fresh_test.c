@@ -679,41 +679,41 @@ test_control_bytes(void)
 static void
 test_decide(void)
 {
-    int                good;
-    ngx_uint_t         i, reason;
-    decide_row_t      *row;
-    ngx_mcds_entry_t   entry, before;
-    ngx_mcds_answer_t  answer;
+    int                  good;
+    ngx_uint_t           i, reason;
+    decide_row_t        *row;
+    ngx_mcds_entry_t     entry, before;
+    ngx_mcds_response_t  response;
 
     for (i = 0; i < sizeof(decide_rows) / sizeof(decide_rows[0]); i++) {
         row = &decide_rows[i];
 
-        ngx_memzero(&answer, sizeof(answer));
-        parse(&answer.cc, row->cc);
+        ngx_memzero(&response, sizeof(response));
+        parse(&response.cc, row->cc);
 
-        answer.status = row->status;
-        answer.age = row->age;
-        answer.date = (row->bits & DATE) ? NOW + row->date : NGX_ERROR;
-        answer.valid = (row->bits & VALID) ? row->valid : -1;
+        response.status = row->status;
+        response.age = row->age;
+        response.date = (row->bits & DATE) ? NOW + row->date : NGX_ERROR;
+        response.valid = (row->bits & VALID) ? row->valid : -1;
 
-        answer.has_expires = (row->bits & (EXPIRES|BADEXP)) != 0;
-        answer.expires = (row->bits & BADEXP) ? NGX_ERROR
-                                              : NOW + row->expires;
+        response.has_expires = (row->bits & (EXPIRES|BADEXP)) != 0;
+        response.expires = (row->bits & BADEXP) ? NGX_ERROR
+                                                : NOW + row->expires;
 
-        answer.has_accel = (row->bits & ACCEL) != 0;
-        answer.accel = (row->bits & ACCEL) ? NOW + row->accel : 0;
+        response.has_accel = (row->bits & ACCEL) != 0;
+        response.accel = (row->bits & ACCEL) ? NOW + row->accel : 0;
 
-        answer.pragma_no_cache = (row->bits & PRAGMA) != 0;
-        answer.set_cookie = (row->bits & COOKIE) != 0;
-        answer.vary = (row->bits & VARY) != 0;
-        answer.encoded = (row->bits & ENCODED) != 0;
-        answer.authorization = (row->bits & AUTH) != 0;
-        answer.validated = (row->bits & ASKS) != 0;
+        response.pragma_no_cache = (row->bits & PRAGMA) != 0;
+        response.set_cookie = (row->bits & COOKIE) != 0;
+        response.vary = (row->bits & VARY) != 0;
+        response.encoded = (row->bits & ENCODED) != 0;
+        response.authorization = (row->bits & AUTH) != 0;
+        response.validated = (row->bits & ASKS) != 0;
 
         ngx_memset(&entry, 0x5a, sizeof(entry));
         before = entry;
 
-        reason = ngx_mcds_fresh_decide(&answer, NOW_MS, &entry);
+        reason = ngx_mcds_fresh_decide(&response, NOW_MS, &entry);
 
         good = reason == row->reason;
 
@@ -740,9 +740,9 @@ test_decide(void)
 static void
 test_took(void)
 {
-    ngx_uint_t         i, reason;
-    ngx_mcds_entry_t   entry;
-    ngx_mcds_answer_t  answer;
+    ngx_uint_t           i, reason;
+    ngx_mcds_entry_t     entry;
+    ngx_mcds_response_t  response;
 
     /*
      * lifetimes of the origin count from the request, other lifetimes from the
@@ -794,23 +794,23 @@ test_took(void)
 
     for (i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         ngx_memzero(&entry, sizeof(entry));
-        ngx_memzero(&answer, sizeof(answer));
-        parse(&answer.cc, rows[i].cc);
+        ngx_memzero(&response, sizeof(response));
+        parse(&response.cc, rows[i].cc);
 
-        answer.status = 200;
-        answer.age = rows[i].age;
-        answer.took = rows[i].took;
-        answer.date = (rows[i].bits & DATE) ? NOW : NGX_ERROR;
-        answer.has_expires = (rows[i].bits & EXPIRES) != 0;
-        answer.expires = NOW + 60;
-        answer.has_accel = (rows[i].bits & ACCEL) != 0;
-        answer.accel = NOW + 60;
-        answer.valid = (rows[i].bits & VALID) ? 60 : -1;
-        answer.heuristic = rows[i].heuristic;
-        answer.heuristic_max = 86400;
-        answer.last_modified = NOW - 600;
+        response.status = 200;
+        response.age = rows[i].age;
+        response.took = rows[i].took;
+        response.date = (rows[i].bits & DATE) ? NOW : NGX_ERROR;
+        response.has_expires = (rows[i].bits & EXPIRES) != 0;
+        response.expires = NOW + 60;
+        response.has_accel = (rows[i].bits & ACCEL) != 0;
+        response.accel = NOW + 60;
+        response.valid = (rows[i].bits & VALID) ? 60 : -1;
+        response.heuristic = rows[i].heuristic;
+        response.heuristic_max = 86400;
+        response.last_modified = NOW - 600;
 
-        reason = ngx_mcds_fresh_decide(&answer, NOW_MS, &entry);
+        reason = ngx_mcds_fresh_decide(&response, NOW_MS, &entry);
 
         ok(reason == rows[i].reason
            && (reason != NGX_MCDS_STORE
@@ -840,80 +840,80 @@ test_took(void)
 static void
 test_decide_order(void)
 {
-    ngx_uint_t         n, wrong;
-    ngx_mcds_entry_t   entry;
-    ngx_mcds_answer_t  answer;
+    ngx_uint_t           n, wrong;
+    ngx_mcds_entry_t     entry;
+    ngx_mcds_response_t  response;
 
-    ngx_memzero(&answer, sizeof(answer));
+    ngx_memzero(&response, sizeof(response));
 
-    answer.status = 206;
-    answer.date = NGX_ERROR;
-    answer.valid = 0;
-    answer.set_cookie = 1;
-    answer.authorization = 1;
-    answer.vary = 1;
-    answer.encoded = 1;
-    answer.cc.private = 1;
-    answer.cc.no_store = 1;
-    answer.cc.no_cache = 1;
-    answer.cc.malformed = 1;
+    response.status = 206;
+    response.date = NGX_ERROR;
+    response.valid = 0;
+    response.set_cookie = 1;
+    response.authorization = 1;
+    response.vary = 1;
+    response.encoded = 1;
+    response.cc.private = 1;
+    response.cc.no_store = 1;
+    response.cc.no_cache = 1;
+    response.cc.malformed = 1;
 
     wrong = 0;
 
     for (n = NGX_MCDS_REFUSE_STATUS; n <= NGX_MCDS_REFUSE_NO_LIFETIME; n++) {
 
-        wrong += ngx_mcds_fresh_decide(&answer, NOW_MS, &entry) != n;
+        wrong += ngx_mcds_fresh_decide(&response, NOW_MS, &entry) != n;
 
         switch (n) {
 
         case NGX_MCDS_REFUSE_STATUS:
-            answer.status = 200;
+            response.status = 200;
             break;
 
         case NGX_MCDS_REFUSE_SET_COOKIE:
-            answer.set_cookie = 0;
+            response.set_cookie = 0;
             break;
 
         case NGX_MCDS_REFUSE_PRIVATE:
-            answer.cc.private = 0;
+            response.cc.private = 0;
             break;
 
         case NGX_MCDS_REFUSE_NO_STORE:
-            answer.cc.no_store = 0;
+            response.cc.no_store = 0;
             break;
 
         case NGX_MCDS_REFUSE_NO_CACHE:
-            answer.cc.no_cache = 0;
+            response.cc.no_cache = 0;
             break;
 
         case NGX_MCDS_REFUSE_MALFORMED:
-            answer.cc.malformed = 0;
+            response.cc.malformed = 0;
             break;
 
         case NGX_MCDS_REFUSE_AUTHORIZATION:
-            answer.cc.public = 1;
+            response.cc.public = 1;
             break;
 
         case NGX_MCDS_REFUSE_VARY:
-            answer.vary = 0;
+            response.vary = 0;
             break;
 
         case NGX_MCDS_REFUSE_ENCODED:
-            answer.encoded = 0;
+            response.encoded = 0;
             break;
 
         case NGX_MCDS_REFUSE_EXPIRED:
-            answer.valid = -1;
+            response.valid = -1;
             break;
 
         default:
-            answer.valid = 1;
+            response.valid = 1;
             break;
         }
     }
 
     ok(wrong == 0
-       && ngx_mcds_fresh_decide(&answer, NOW_MS, &entry) == NGX_MCDS_STORE,
+       && ngx_mcds_fresh_decide(&response, NOW_MS, &entry) == NGX_MCDS_STORE,
        "the first reason that applies is told");
 }
 
@@ -921,30 +921,30 @@ test_decide_order(void)
 static void
 test_decide_statuses(void)
 {
-    ngx_uint_t         reason, status, wrong;
-    ngx_mcds_entry_t   entry;
-    ngx_mcds_answer_t  answer;
+    ngx_uint_t           reason, status, wrong;
+    ngx_mcds_entry_t     entry;
+    ngx_mcds_response_t  response;
 
-    ngx_memzero(&answer, sizeof(answer));
+    ngx_memzero(&response, sizeof(response));
 
-    answer.date = NGX_ERROR;
-    answer.cc.has_max_age = 1;
-    answer.cc.max_age = 60;
+    response.date = NGX_ERROR;
+    response.cc.has_max_age = 1;
+    response.cc.max_age = 60;
 
     wrong = 0;
 
     for (status = 0; status < 1000; status++) {
-        answer.status = status;
+        response.status = status;
 
-        answer.valid = -1;
-        reason = ngx_mcds_fresh_decide(&answer, NOW_MS, &entry);
+        response.valid = -1;
+        reason = ngx_mcds_fresh_decide(&response, NOW_MS, &entry);
 
         wrong += (reason == NGX_MCDS_STORE)
                  != (status >= 200 && status != 206 && status != 304
                      && (status < 400 || status == 404 || status == 410));
 
-        answer.valid = 30;
-        reason = ngx_mcds_fresh_decide(&answer, NOW_MS, &entry);
+        response.valid = 30;
+        reason = ngx_mcds_fresh_decide(&response, NOW_MS, &entry);
 
         wrong += (reason == NGX_MCDS_STORE)
                  != (status >= 200 && status < 600
@@ -963,17 +963,17 @@ test_decide_statuses(void)
 static void
 test_decide_origin(void)
 {
-    ngx_uint_t         status, wrong, stored, forced, without;
-    ngx_mcds_entry_t   entry;
-    ngx_mcds_answer_t  answer;
+    ngx_uint_t           status, wrong, stored, forced, without;
+    ngx_mcds_entry_t     entry;
+    ngx_mcds_response_t  response;
 
-    ngx_memzero(&answer, sizeof(answer));
+    ngx_memzero(&response, sizeof(response));
 
-    answer.date = NGX_ERROR;
-    answer.valid = -1;
-    answer.last_modified = NOW - 1000;
-    answer.heuristic = 10;
-    answer.heuristic_max = 100;
+    response.date = NGX_ERROR;
+    response.valid = -1;
+    response.last_modified = NOW - 1000;
+    response.heuristic = 10;
+    response.heuristic_max = 100;
 
     wrong = 0;
     forced = 0;
@@ -981,12 +981,12 @@ test_decide_origin(void)
 
     for (status = 100; status < 700; status++) {
 
-        answer.status = status;
+        response.status = status;
 
-        answer.origin = 1;
-        parse(&answer.cc, "max-age=60");
+        response.origin = 1;
+        parse(&response.cc, "max-age=60");
 
-        stored = ngx_mcds_fresh_decide(&answer, NOW_MS, &entry)
+        stored = ngx_mcds_fresh_decide(&response, NOW_MS, &entry)
                  == NGX_MCDS_STORE;
 
         if (status < 200 || status > 599 || status == 206 || status == 304
@@ -1003,15 +1003,15 @@ test_decide_origin(void)
          * origin
          */
 
-        parse(&answer.cc, "max-age=60, must-understand");
+        parse(&response.cc, "max-age=60, must-understand");
         forced += status == 403
-                  && ngx_mcds_fresh_decide(&answer, NOW_MS, &entry)
+                  && ngx_mcds_fresh_decide(&response, NOW_MS, &entry)
                      == NGX_MCDS_STORE;
 
-        parse(&answer.cc, "public");
+        parse(&response.cc, "public");
 
         if (status >= 400 && status != 404 && status != 410) {
-            without += ngx_mcds_fresh_decide(&answer, NOW_MS, &entry)
+            without += ngx_mcds_fresh_decide(&response, NOW_MS, &entry)
                        != NGX_MCDS_REFUSE_STATUS;
         }
     }
@@ -1020,25 +1020,25 @@ test_decide_origin(void)
     ok(forced == 0, "origin: not what must be understood");
     ok(without == 0, "origin: not without a lifetime");
 
-    answer.status = 403;
-    parse(&answer.cc, "max-age=0");
-    ok(ngx_mcds_fresh_decide(&answer, NOW_MS, &entry)
+    response.status = 403;
+    parse(&response.cc, "max-age=0");
+    ok(ngx_mcds_fresh_decide(&response, NOW_MS, &entry)
        == NGX_MCDS_REFUSE_EXPIRED, "origin: a lifetime of 0");
 
-    parse(&answer.cc, "private, max-age=60");
-    ok(ngx_mcds_fresh_decide(&answer, NOW_MS, &entry)
+    parse(&response.cc, "private, max-age=60");
+    ok(ngx_mcds_fresh_decide(&response, NOW_MS, &entry)
        == NGX_MCDS_REFUSE_PRIVATE, "origin: what is private");
 
-    parse(&answer.cc, "");
-    answer.has_expires = 1;
-    answer.expires = NOW + 60;
-    ok(ngx_mcds_fresh_decide(&answer, NOW * 1000ULL, &entry) == NGX_MCDS_STORE,
-       "origin: Expires");
+    parse(&response.cc, "");
+    response.has_expires = 1;
+    response.expires = NOW + 60;
+    ok(ngx_mcds_fresh_decide(&response, NOW * 1000ULL, &entry)
+       == NGX_MCDS_STORE, "origin: Expires");
 
-    answer.has_expires = 0;
-    answer.has_accel = 1;
-    answer.accel = NOW + 60;
-    ok(ngx_mcds_fresh_decide(&answer, NOW_MS, &entry) == NGX_MCDS_STORE,
+    response.has_expires = 0;
+    response.has_accel = 1;
+    response.accel = NOW + 60;
+    ok(ngx_mcds_fresh_decide(&response, NOW_MS, &entry) == NGX_MCDS_STORE,
        "origin: X-Accel-Expires");
 }
 
@@ -1046,34 +1046,34 @@ test_decide_origin(void)
 static void
 test_decide_cookie(void)
 {
-    ngx_uint_t         n, stored;
-    ngx_mcds_entry_t   entry;
-    ngx_mcds_answer_t  answer;
+    ngx_uint_t           n, stored;
+    ngx_mcds_entry_t     entry;
+    ngx_mcds_response_t  response;
 
     stored = 0;
 
     for (n = 0; n < 4096; n++) {
-        ngx_memzero(&answer, sizeof(answer));
+        ngx_memzero(&response, sizeof(response));
 
-        answer.set_cookie = 1;
-        answer.status = (n & 0x01) ? 200 : 404;
-        answer.has_accel = (n & 0x02) != 0;
-        answer.accel = NOW + 60;
-        answer.has_expires = (n & 0x04) != 0;
-        answer.expires = NOW + 60;
-        answer.date = (n & 0x08) ? NOW : NGX_ERROR;
-        answer.valid = (n & 0x10) ? 60 : -1;
-        answer.cc.public = (n & 0x20) != 0;
-        answer.cc.has_max_age = (n & 0x40) != 0;
-        answer.cc.max_age = 60;
-        answer.cc.has_s_maxage = (n & 0x80) != 0;
-        answer.cc.s_maxage = 60;
-        answer.cc.must_revalidate = (n & 0x100) != 0;
-        answer.cc.has_swr = (n & 0x200) != 0;
-        answer.authorization = (n & 0x400) != 0;
-        answer.pragma_no_cache = (n & 0x800) != 0;
+        response.set_cookie = 1;
+        response.status = (n & 0x01) ? 200 : 404;
+        response.has_accel = (n & 0x02) != 0;
+        response.accel = NOW + 60;
+        response.has_expires = (n & 0x04) != 0;
+        response.expires = NOW + 60;
+        response.date = (n & 0x08) ? NOW : NGX_ERROR;
+        response.valid = (n & 0x10) ? 60 : -1;
+        response.cc.public = (n & 0x20) != 0;
+        response.cc.has_max_age = (n & 0x40) != 0;
+        response.cc.max_age = 60;
+        response.cc.has_s_maxage = (n & 0x80) != 0;
+        response.cc.s_maxage = 60;
+        response.cc.must_revalidate = (n & 0x100) != 0;
+        response.cc.has_swr = (n & 0x200) != 0;
+        response.authorization = (n & 0x400) != 0;
+        response.pragma_no_cache = (n & 0x800) != 0;
 
-        stored += ngx_mcds_fresh_decide(&answer, NOW_MS, &entry)
+        stored += ngx_mcds_fresh_decide(&response, NOW_MS, &entry)
                   != NGX_MCDS_REFUSE_SET_COOKIE;
     }
 
@@ -1084,24 +1084,24 @@ test_decide_cookie(void)
 static void
 test_decide_stale(void)
 {
-    ngx_mcds_entry_t   entry;
-    ngx_mcds_answer_t  answer;
+    ngx_mcds_entry_t     entry;
+    ngx_mcds_response_t  response;
 
-    ngx_memzero(&answer, sizeof(answer));
+    ngx_memzero(&response, sizeof(response));
 
-    answer.status = 200;
-    answer.date = NGX_ERROR;
-    answer.valid = 30;
+    response.status = 200;
+    response.date = NGX_ERROR;
+    response.valid = 30;
 
-    ngx_mcds_fresh_decide(&answer, NOW_MS, &entry);
+    ngx_mcds_fresh_decide(&response, NOW_MS, &entry);
     ok(entry.swr == UNSET && entry.sie == UNSET, "nothing said of stale");
 
-    parse(&answer.cc, "stale-while-revalidate=0, stale-if-error=86400");
-    ngx_mcds_fresh_decide(&answer, NOW_MS, &entry);
+    parse(&response.cc, "stale-while-revalidate=0, stale-if-error=86400");
+    ngx_mcds_fresh_decide(&response, NOW_MS, &entry);
     ok(entry.swr == 0 && entry.sie == 86400, "times to be served stale");
 
-    parse(&answer.cc, "stale-while-revalidate=4294967295, stale-if-error");
-    ngx_mcds_fresh_decide(&answer, NOW_MS, &entry);
+    parse(&response.cc, "stale-while-revalidate=4294967295, stale-if-error");
+    ngx_mcds_fresh_decide(&response, NOW_MS, &entry);
     ok(entry.swr == MAX && entry.sie == 0,
        "no number of seconds means that nothing was said");
 }
@@ -1246,11 +1246,11 @@ test_state(void)
 static void
 test_targeted(void)
 {
-    int                good;
-    ngx_str_t          cdn;
-    ngx_uint_t         i, reason;
-    ngx_mcds_entry_t   entry;
-    ngx_mcds_answer_t  answer;
+    int                  good;
+    ngx_str_t            cdn;
+    ngx_uint_t           i, reason;
+    ngx_mcds_entry_t     entry;
+    ngx_mcds_response_t  response;
 
     static struct {
         ngx_uint_t   status;
@@ -1302,26 +1302,26 @@ test_targeted(void)
 
     for (i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 
-        ngx_memzero(&answer, sizeof(answer));
-        parse(&answer.cc, rows[i].cc);
+        ngx_memzero(&response, sizeof(response));
+        parse(&response.cc, rows[i].cc);
 
         if (rows[i].cdn) {
             cdn.data = (u_char *) rows[i].cdn;
             cdn.len = ngx_strlen(rows[i].cdn);
-            answer.has_cdn = ngx_mcds_targeted_add(&answer.cdn, &cdn) != 0;
+            response.has_cdn = ngx_mcds_targeted_add(&response.cdn, &cdn) != 0;
         }
 
-        answer.status = rows[i].status;
-        answer.valid = -1;
-        answer.last_modified = NGX_ERROR;
-        answer.date = (rows[i].bits & DATE) ? NOW : NGX_ERROR;
-        answer.expires = NOW + 60;
-        answer.has_expires = (rows[i].bits & EXPIRES) != 0;
-        answer.pragma_no_cache = (rows[i].bits & PRAGMA) != 0;
-        answer.set_cookie = (rows[i].bits & COOKIE) != 0;
-        answer.authorization = (rows[i].bits & AUTH) != 0;
+        response.status = rows[i].status;
+        response.valid = -1;
+        response.last_modified = NGX_ERROR;
+        response.date = (rows[i].bits & DATE) ? NOW : NGX_ERROR;
+        response.expires = NOW + 60;
+        response.has_expires = (rows[i].bits & EXPIRES) != 0;
+        response.pragma_no_cache = (rows[i].bits & PRAGMA) != 0;
+        response.set_cookie = (rows[i].bits & COOKIE) != 0;
+        response.authorization = (rows[i].bits & AUTH) != 0;
 
-        reason = ngx_mcds_fresh_decide(&answer, NOW_MS, &entry);
+        reason = ngx_mcds_fresh_decide(&response, NOW_MS, &entry);
 
         good = reason == rows[i].reason;
 
@@ -1385,10 +1385,10 @@ test_ignore(void)
 static void
 test_heuristic(void)
 {
-    int                good;
-    ngx_uint_t         i, reason;
-    ngx_mcds_entry_t   entry;
-    ngx_mcds_answer_t  answer;
+    int                  good;
+    ngx_uint_t           i, reason;
+    ngx_mcds_entry_t     entry;
+    ngx_mcds_response_t  response;
 
     static struct {
         ngx_uint_t   status;
@@ -1421,19 +1421,19 @@ test_heuristic(void)
 
     for (i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 
-        ngx_memzero(&answer, sizeof(answer));
-        parse(&answer.cc, rows[i].cc);
+        ngx_memzero(&response, sizeof(response));
+        parse(&response.cc, rows[i].cc);
 
-        answer.status = rows[i].status;
-        answer.valid = -1;
-        answer.age = rows[i].age;
-        answer.heuristic = rows[i].percent;
-        answer.heuristic_max = rows[i].max;
-        answer.last_modified = (rows[i].modified < 0)
-                               ? NGX_ERROR : NOW - rows[i].modified;
-        answer.date = (rows[i].date < 0) ? NGX_ERROR : NOW - rows[i].date;
+        response.status = rows[i].status;
+        response.valid = -1;
+        response.age = rows[i].age;
+        response.heuristic = rows[i].percent;
+        response.heuristic_max = rows[i].max;
+        response.last_modified = (rows[i].modified < 0)
+                                 ? NGX_ERROR : NOW - rows[i].modified;
+        response.date = (rows[i].date < 0) ? NGX_ERROR : NOW - rows[i].date;
 
-        reason = ngx_mcds_fresh_decide(&answer, NOW_MS, &entry);
+        reason = ngx_mcds_fresh_decide(&response, NOW_MS, &entry);
 
         good = reason == rows[i].reason;
 

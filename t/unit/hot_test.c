@@ -9,7 +9,7 @@
 
 #include <ngx_config.h>
 #include <ngx_core.h>
-#include "ngx_mcds_hot.c"
+#include "ngx_mcds_hotkeys.c"
 #include "tap.h"
 
 
@@ -36,12 +36,12 @@ static ngx_uint_t rate(char *key);
 static ngx_uint_t about(ngx_uint_t n, ngx_uint_t want);
 
 
-static size_t                 left;
-static ngx_mcds_hot_place_t  *places;
-static ngx_mcds_hot_t        *workers[WORKERS];
-static ngx_mcds_hot_key_t     keys[NGX_MCDS_HOT_TOP];
-static ngx_uint_t             nkeys;
-static ngx_log_t              test_log;
+static size_t                     left;
+static ngx_mcds_hotkeys_place_t  *places;
+static ngx_mcds_hotkeys_t        *workers[WORKERS];
+static ngx_mcds_hotkeys_key_t     keys[NGX_MCDS_HOTKEYS_TOP];
+static ngx_uint_t                 nkeys;
+static ngx_log_t                  test_log;
 
 
 int
@@ -214,8 +214,8 @@ test_merged(void)
 static void
 test_successor(void)
 {
-    ngx_uint_t       before;
-    ngx_mcds_hot_t  *old;
+    ngx_uint_t           before;
+    ngx_mcds_hotkeys_t  *old;
 
     reset(MEMORY, 2);
 
@@ -228,8 +228,8 @@ test_successor(void)
 
     work(1);
     old = workers[1];
-    workers[1] = ngx_mcds_hot_create(places, 1, &test_log);
-    ngx_mcds_hot_destroy(old);
+    workers[1] = ngx_mcds_hotkeys_create(places, 1, &test_log);
+    ngx_mcds_hotkeys_destroy(old);
 
     (void) read_all();
     ok(rate("a") == before, "what was published stays");
@@ -239,7 +239,7 @@ test_successor(void)
     (void) read_all();
     ok(rate("a") == before && rate("c"), "its successor goes on from there");
 
-    ok(ngx_mcds_hot_zone(&places, 3, MEMORY / 8, alloc, &left) == 0
+    ok(ngx_mcds_hotkeys_zone(&places, 3, MEMORY / 8, alloc, &left) == 0
        && places->next->next && !places->next->next->next, "a place more");
     (void) read_all();
     ok(rate("a") == before, "changes nothing");
@@ -249,7 +249,7 @@ test_successor(void)
 static void
 test_killed(void)
 {
-    ngx_mcds_hot_t  *old;
+    ngx_mcds_hotkeys_t  *old;
 
     reset(MEMORY, 2);
 
@@ -263,8 +263,8 @@ test_killed(void)
 
     work(1);
     old = workers[1];
-    workers[1] = ngx_mcds_hot_create(places, 1, &test_log);
-    ngx_mcds_hot_destroy(old);
+    workers[1] = ngx_mcds_hotkeys_create(places, 1, &test_log);
+    ngx_mcds_hotkeys_destroy(old);
 
     ok(read_all() == 1, "its successor begins anew");
 
@@ -293,7 +293,7 @@ test_keys(void)
     reset(MEMORY, 1);
 
     ngx_str_null(&empty);
-    ngx_mcds_hot_add(workers[0], NGX_MCDS_HOT_PAGES, &empty);
+    ngx_mcds_hotkeys_add(workers[0], NGX_MCDS_HOTKEYS_PAGES, &empty);
     ok(read_all() == 0, "an empty key is none");
 
     for (i = 0; i < sizeof(one); i++) {
@@ -306,10 +306,10 @@ test_keys(void)
     add(0, two, 1);
 
     ok(read_all() == 1, "of long keys the beginning counts");
-    ok(keys[0].len == NGX_MCDS_HOT_KEY && keys[0].rate == 2000, "is shown");
+    ok(keys[0].len == NGX_MCDS_HOTKEYS_KEY && keys[0].rate == 2000, "is shown");
 
-    ok(ngx_mcds_hot_read(workers[0], NGX_MCDS_HOT_COUNTERS, keys,
-                         NGX_MCDS_HOT_TOP)
+    ok(ngx_mcds_hotkeys_read(workers[0], NGX_MCDS_HOTKEYS_COUNTERS, keys,
+                             NGX_MCDS_HOTKEYS_TOP)
        == 0, "kinds are apart");
 
     for (i = 0; i < 50; i++) {
@@ -317,17 +317,17 @@ test_keys(void)
         add(0, one, 1 + i % 3);
     }
 
-    ok(read_all() == NGX_MCDS_HOT_TOP, "no more than was asked for");
+    ok(read_all() == NGX_MCDS_HOTKEYS_TOP, "no more than was asked for");
 }
 
 
 static void
 test_small(void)
 {
-    ngx_uint_t             n;
-    ngx_mcds_hot_place_t  *place;
+    ngx_uint_t                 n;
+    ngx_mcds_hotkeys_place_t  *place;
 
-    reset(2 * 8 * sizeof(ngx_mcds_hot_place_t), WORKERS);
+    reset(2 * 8 * sizeof(ngx_mcds_hotkeys_place_t), WORKERS);
 
     for (n = 0, place = places; place; place = place->next) {
         n++;
@@ -348,7 +348,7 @@ test_small(void)
 
     reset(MEMORY, 0);
     left = 100;
-    ok(ngx_mcds_hot_zone(&places, 1, MEMORY / 8, alloc, &left) == 1
+    ok(ngx_mcds_hotkeys_zone(&places, 1, MEMORY / 8, alloc, &left) == 1
        && places == NULL, "nor when others have it");
 }
 
@@ -370,38 +370,38 @@ test_noted(void)
     ok(read_all() == 1 && keys[0].noted == 0, "no number");
 
     work(0);
-    ngx_mcds_hot_note(workers[0], NGX_MCDS_HOT_PAGES, &key, 7);
+    ngx_mcds_hotkeys_note(workers[0], NGX_MCDS_HOTKEYS_PAGES, &key, 7);
     ok(read_all() == 1 && keys[0].value == 7 && keys[0].noted,
        "a number");
 
     add(1, "a", 1);
     ((ngx_time_t *) ngx_cached_time)->sec++;
     work(1);
-    ngx_mcds_hot_note(workers[1], NGX_MCDS_HOT_PAGES, &key, 6);
+    ngx_mcds_hotkeys_note(workers[1], NGX_MCDS_HOTKEYS_PAGES, &key, 6);
     publish(1);
     ok(read_all() == 1 && keys[0].value == 6, "a later one");
 
     ((ngx_time_t *) ngx_cached_time)->sec++;
     work(0);
-    ngx_mcds_hot_note(workers[0], NGX_MCDS_HOT_PAGES, &key, 8);
+    ngx_mcds_hotkeys_note(workers[0], NGX_MCDS_HOTKEYS_PAGES, &key, 8);
     publish(0);
     ok(read_all() == 1 && keys[0].value == 8, "of the other one");
 
-    ngx_mcds_hot_note(workers[0], NGX_MCDS_HOT_PAGES, &key, 5);
+    ngx_mcds_hotkeys_note(workers[0], NGX_MCDS_HOTKEYS_PAGES, &key, 5);
     publish(0);
     ok(read_all() == 1 && keys[0].value == 8, "the larger one of a moment");
 
     ngx_str_set(&key, "b");
-    ngx_mcds_hot_note(workers[0], NGX_MCDS_HOT_PAGES, &key, 9);
+    ngx_mcds_hotkeys_note(workers[0], NGX_MCDS_HOTKEYS_PAGES, &key, 9);
     ok(read_all() == 1, "of a key that is not there");
 
-    longer.len = NGX_MCDS_HOT_KEY;
+    longer.len = NGX_MCDS_HOTKEYS_KEY;
     longer.data = (u_char *)
         "12345678901234567890123456789012345678901234567890123456789012345678"
         "9012345678901234567890123456789012345678901234567890";
 
-    ngx_mcds_hot_add(workers[0], NGX_MCDS_HOT_PAGES, &longer);
-    ngx_mcds_hot_note(workers[0], NGX_MCDS_HOT_PAGES, &longer, 1);
+    ngx_mcds_hotkeys_add(workers[0], NGX_MCDS_HOTKEYS_PAGES, &longer);
+    ngx_mcds_hotkeys_note(workers[0], NGX_MCDS_HOTKEYS_PAGES, &longer, 1);
     publish(0);
     ok(read_all() == 2 && keys[1].noted == 0, "of a beginning");
 }
@@ -412,12 +412,12 @@ test_noted(void)
 static void
 reset(size_t size, ngx_uint_t n)
 {
-    ngx_uint_t             i;
-    ngx_mcds_hot_place_t  *next;
+    ngx_uint_t                 i;
+    ngx_mcds_hotkeys_place_t  *next;
 
     for (i = 0; i < WORKERS; i++) {
         if (workers[i]) {
-            ngx_mcds_hot_destroy(workers[i]);
+            ngx_mcds_hotkeys_destroy(workers[i]);
             workers[i] = NULL;
         }
     }
@@ -431,11 +431,11 @@ reset(size_t size, ngx_uint_t n)
 
     ngx_current_msec += 1000000;
 
-    (void) ngx_mcds_hot_zone(&places, n, size / 8, alloc, &left);
+    (void) ngx_mcds_hotkeys_zone(&places, n, size / 8, alloc, &left);
 
     for (i = 0; i < n; i++) {
         work(i);
-        workers[i] = ngx_mcds_hot_create(places, i, &test_log);
+        workers[i] = ngx_mcds_hotkeys_create(places, i, &test_log);
     }
 }
 
@@ -475,7 +475,7 @@ add(ngx_uint_t n, char *key, ngx_uint_t times)
     text.data = (u_char *) key;
 
     while (times--) {
-        ngx_mcds_hot_add(workers[n], NGX_MCDS_HOT_PAGES, &text);
+        ngx_mcds_hotkeys_add(workers[n], NGX_MCDS_HOTKEYS_PAGES, &text);
     }
 }
 
@@ -484,7 +484,7 @@ static void
 publish(ngx_uint_t n)
 {
     work(n);
-    ngx_mcds_hot_publish(workers[n]);
+    ngx_mcds_hotkeys_publish(workers[n]);
 }
 
 
@@ -495,8 +495,8 @@ read_all(void)
 {
     work(0);
 
-    nkeys = ngx_mcds_hot_read(workers[0], NGX_MCDS_HOT_PAGES, keys,
-                              NGX_MCDS_HOT_TOP);
+    nkeys = ngx_mcds_hotkeys_read(workers[0], NGX_MCDS_HOTKEYS_PAGES, keys,
+                                  NGX_MCDS_HOTKEYS_TOP);
     return nkeys;
 }
 

@@ -2,15 +2,15 @@
 /*
  * Copyright (C) mcds authors
  *
- * The ledger compared with a model: its known accounts, and the batches.  Its
- * memory is bounded without losing counts, and the ledger stays consistent when
+ * The outbox compared with a model: its known accounts, and the batches.  Its
+ * memory is bounded without losing counts, and the outbox stays consistent when
  * a process is killed while changing it.
  */
 
 
 #include <ngx_config.h>
 #include <ngx_core.h>
-#include "ngx_mcds_ledger_core.h"
+#include "ngx_mcds_outbox_core.h"
 #include <sys/mman.h>
 #include <sys/wait.h>
 #include "tap.h"
@@ -48,10 +48,10 @@ static int64_t take_all(ngx_mcds_account_t *a, int64_t *sums);
 
 
 static u_char              *memory;
-static u_char               key_data[NGX_MCDS_LEDGER_KEY + 100];
-static u_char               buf[NGX_MCDS_LEDGER_KEY];
+static u_char               key_data[NGX_MCDS_OUTBOX_KEY + 100];
+static u_char               buf[NGX_MCDS_OUTBOX_KEY];
 static ngx_shmtx_t          mutex;
-static ngx_mcds_ledger_t   *ledger;
+static ngx_mcds_outbox_t   *outbox;
 
 
 int
@@ -89,9 +89,9 @@ test_size(void)
         ngx_memzero(memory, 65536 + 64);
         memory[size] = 0x5a;
 
-        ledger = ngx_mcds_ledger_init(memory, size, &mutex);
+        outbox = ngx_mcds_outbox_init(memory, size, &mutex);
 
-        if (ledger == NULL) {
+        if (outbox == NULL) {
             bad += (least != 0);
             continue;
         }
@@ -102,7 +102,7 @@ test_size(void)
 
         /* all memory is used, but none after the end */
 
-        while (add(account(1, "x"), ledger->nfree, 1) == NGX_OK) {
+        while (add(account(1, "x"), outbox->nfree, 1) == NGX_OK) {
             /* void */
         }
 
@@ -123,33 +123,33 @@ test_known(void)
 
     begin(1024 * 1024);
 
-    a = ngx_mcds_ledger_id(ledger, &pool, &key);
-    b = ngx_mcds_ledger_id(ledger, &other, &key);
+    a = ngx_mcds_outbox_id(outbox, &pool, &key);
+    b = ngx_mcds_outbox_id(outbox, &other, &key);
 
     ok(a && b && a != b, "pools have counters of their own");
-    ok(ngx_mcds_ledger_known(ledger, a) == 0, "nothing is known");
+    ok(ngx_mcds_outbox_known(outbox, a) == 0, "nothing is known");
 
     ngx_current_msec = 1000000;
-    ngx_mcds_ledger_learn(ledger, a, 10, 1000000);
-    ok(ngx_mcds_ledger_known(ledger, a) == 10, "learned");
-    ok(ngx_mcds_ledger_known(ledger, b) == 0, "of this one");
+    ngx_mcds_outbox_learn(outbox, a, 10, 1000000);
+    ok(ngx_mcds_outbox_known(outbox, a) == 10, "learned");
+    ok(ngx_mcds_outbox_known(outbox, b) == 0, "of this one");
 
-    ngx_mcds_ledger_learn(ledger, a, 12, 999990);
-    ok(ngx_mcds_ledger_known(ledger, a) == 12, "a higher one");
+    ngx_mcds_outbox_learn(outbox, a, 12, 999990);
+    ok(ngx_mcds_outbox_known(outbox, a) == 12, "a higher one");
 
     ngx_current_msec = 1000900;
-    ngx_mcds_ledger_learn(ledger, a, 11, 1000800);
-    ok(ngx_mcds_ledger_known(ledger, a) == 12, "an answer that comes late");
+    ngx_mcds_outbox_learn(outbox, a, 11, 1000800);
+    ok(ngx_mcds_outbox_known(outbox, a) == 12, "an answer that comes late");
 
     ngx_current_msec = 1003000;
-    ngx_mcds_ledger_learn(ledger, a, 11, 1000900);
-    ok(ngx_mcds_ledger_known(ledger, a) == 12, "or much later");
+    ngx_mcds_outbox_learn(outbox, a, 11, 1000900);
+    ok(ngx_mcds_outbox_known(outbox, a) == 12, "or much later");
 
-    ngx_mcds_ledger_learn(ledger, a, 3, 1001001);
-    ok(ngx_mcds_ledger_known(ledger, a) == 3, "was lowered");
+    ngx_mcds_outbox_learn(outbox, a, 3, 1001001);
+    ok(ngx_mcds_outbox_known(outbox, a) == 3, "was lowered");
 
-    ngx_mcds_ledger_learn(ledger, a, (uint64_t) -1, 1003000);
-    ok(ngx_mcds_ledger_known(ledger, a) == (uint64_t) -1, "the highest");
+    ngx_mcds_outbox_learn(outbox, a, (uint64_t) -1, 1003000);
+    ok(ngx_mcds_outbox_known(outbox, a) == (uint64_t) -1, "the highest");
 }
 
 
@@ -163,20 +163,20 @@ test_forgotten(void)
 
     begin(256 * 1024);
 
-    n = ledger->nsets * NGX_MCDS_LEDGER_WAYS;
+    n = outbox->nsets * NGX_MCDS_OUTBOX_WAYS;
 
     for (i = 1; i <= 4 * n; i++) {
         ngx_current_msec++;
-        ngx_mcds_ledger_learn(ledger, i * 0x9e3779b97f4a7c15ULL, i, 0);
-        ngx_mcds_ledger_learn(ledger, 42, i, 0);
+        ngx_mcds_outbox_learn(outbox, i * 0x9e3779b97f4a7c15ULL, i, 0);
+        ngx_mcds_outbox_learn(outbox, 42, i, 0);
     }
 
     recent = 0;
     old = 0;
-    hot = ngx_mcds_ledger_known(ledger, 42) == 4 * n;
+    hot = ngx_mcds_outbox_known(outbox, 42) == 4 * n;
 
     for (i = 1; i <= 4 * n; i++) {
-        if (ngx_mcds_ledger_known(ledger, i * 0x9e3779b97f4a7c15ULL) == i) {
+        if (ngx_mcds_outbox_known(outbox, i * 0x9e3779b97f4a7c15ULL) == i) {
             (i > 3 * n + n / 2) ? recent++ : old++;
         }
     }
@@ -197,10 +197,10 @@ test_sums(void)
     ngx_mcds_account_t  *a, *b;
 
     begin(1024 * 1024);
-    nfree = ledger->nfree;
+    nfree = outbox->nfree;
 
-    a = account(NGX_MCDS_LEDGER_BUFFER, "a");
-    b = account(NGX_MCDS_LEDGER_BUFFER, "b");
+    a = account(NGX_MCDS_OUTBOX_BUFFER, "a");
+    b = account(NGX_MCDS_OUTBOX_BUFFER, "b");
 
     ok(!ngx_mcds_account_dirty(a), "clean");
 
@@ -231,14 +231,14 @@ test_sums(void)
 
     ok(bad == 0, "sums are right");
 
-    ngx_mcds_ledger_check(ledger, a);
-    ngx_mcds_ledger_check(ledger, b);
+    ngx_mcds_outbox_check(outbox, a);
+    ngx_mcds_outbox_check(outbox, b);
     ok(!ngx_mcds_account_dirty(a), "taken: clean");
     ok(ngx_mcds_account_dirty(b), "the other is not");
-    ok(ngx_mcds_ledger_left(ledger, b) == 2000, "what is left");
+    ok(ngx_mcds_outbox_left(outbox, b) == 2000, "what is left");
 
     ok(take_all(b, got) == 2000, "another account");
-    ok(ledger->nfree == nfree, "no room is lost");
+    ok(outbox->nfree == nfree, "no room is lost");
     ok(whole(), "whole");
 }
 
@@ -249,11 +249,11 @@ test_full(void)
     ngx_uint_t           i, n, nfree;
     ngx_str_t            key;
     ngx_mcds_account_t  *a;
-    ngx_mcds_ledger_item_t  item;
+    ngx_mcds_outbox_item_t  item;
 
     begin(64 * 1024);
-    nfree = ledger->nfree;
-    a = account(NGX_MCDS_LEDGER_BUFFER, "a");
+    nfree = outbox->nfree;
+    a = account(NGX_MCDS_OUTBOX_BUFFER, "a");
 
     for (n = 0; add(a, n, 1) == NGX_OK; n++) {
         /* void */
@@ -267,19 +267,19 @@ test_full(void)
     }
 
     ok(a->lost >= 1 + 990 * 3, "what is lost is counted");
-    ok(ngx_mcds_ledger_crowded(ledger), "crowded");
+    ok(ngx_mcds_outbox_crowded(outbox), "crowded");
 
     (void) take_all(a, NULL);
-    ok(ledger->nfree == nfree, "no room is lost");
-    ok(!ngx_mcds_ledger_crowded(ledger), "not crowded");
+    ok(outbox->nfree == nfree, "no room is lost");
+    ok(!ngx_mcds_outbox_crowded(outbox), "not crowded");
 
     key.data = key_data;
-    key.len = NGX_MCDS_LEDGER_KEY + 1;
+    key.len = NGX_MCDS_OUTBOX_KEY + 1;
     item.key = key;
     item.delta = 1;
     item.flags = 1;
 
-    ok(ngx_mcds_ledger_add(ledger, a, &item) == NGX_BUSY, "too long a key");
+    ok(ngx_mcds_outbox_add(outbox, a, &item) == NGX_BUSY, "too long a key");
 }
 
 
@@ -288,10 +288,10 @@ test_ttl(void)
 {
     ngx_uint_t               cursor;
     ngx_mcds_account_t      *a;
-    ngx_mcds_ledger_item_t   item;
+    ngx_mcds_outbox_item_t   item;
 
     begin(64 * 1024);
-    a = account(NGX_MCDS_LEDGER_BUFFER, "a");
+    a = account(NGX_MCDS_OUTBOX_BUFFER, "a");
 
     ngx_str_set(&item.key, "key");
     item.delta = 7;
@@ -299,21 +299,21 @@ test_ttl(void)
     item.ttl = 60;
     item.flags = 5;
 
-    (void) ngx_mcds_ledger_add(ledger, a, &item);
+    (void) ngx_mcds_outbox_add(outbox, a, &item);
 
     ((ngx_time_t *) ngx_cached_time)->sec += 20;
     cursor = 0;
 
-    ok(ngx_mcds_ledger_take(ledger, a, &cursor, &item, buf) == NGX_OK
+    ok(ngx_mcds_outbox_take(outbox, a, &cursor, &item, buf) == NGX_OK
        && item.ttl == 40 && item.delta == 7 && item.initial == 1000
        && item.flags == 5 && item.key.len == 3,
        "what is left of its time");
 
-    (void) ngx_mcds_ledger_add(ledger, a, &item);
+    (void) ngx_mcds_outbox_add(outbox, a, &item);
 
     ((ngx_time_t *) ngx_cached_time)->sec += 40;
 
-    ok(take_all(a, NULL) == 0 && ngx_mcds_ledger_left(ledger, a) == 0,
+    ok(take_all(a, NULL) == 0 && ngx_mcds_outbox_left(outbox, a) == 0,
        "nothing is");
 }
 
@@ -327,13 +327,13 @@ test_batches(void)
     ngx_int_t                rc;
     ngx_uint_t               n, i, cursor, fresh, max, nfree;
     ngx_mcds_account_t      *a, *b;
-    ngx_mcds_ledger_item_t   item;
+    ngx_mcds_outbox_item_t   item;
 
     begin(1024 * 1024);
-    nfree = ledger->nfree;
+    nfree = outbox->nfree;
 
-    a = account(NGX_MCDS_LEDGER_POST, "a");
-    b = account(NGX_MCDS_LEDGER_POST, "b");
+    a = account(NGX_MCDS_OUTBOX_POST, "a");
+    b = account(NGX_MCDS_OUTBOX_POST, "b");
 
     added = 0;
     acked = 0;
@@ -346,13 +346,13 @@ test_batches(void)
             (void) add(b, ngx_random() % KEYS, 1);
         }
 
-        fresh = ngx_mcds_ledger_open(ledger, a);
+        fresh = ngx_mcds_outbox_open(outbox, a);
         cursor = 0;
         content = 0;
         max = 1 + ngx_random() % 60;
 
         for (i = 0; i < max; /* void */) {
-            rc = ngx_mcds_ledger_mark(ledger, a, 1, &cursor, &item, buf);
+            rc = ngx_mcds_outbox_mark(outbox, a, 1, &cursor, &item, buf);
 
             if (rc == NGX_DONE) {
                 break;
@@ -366,7 +366,7 @@ test_batches(void)
 
         /* a late acknowledgment of an earlier batch */
 
-        ngx_mcds_ledger_ack(ledger, a, a->batch - 1);
+        ngx_mcds_outbox_ack(outbox, a, a->batch - 1);
 
         /* another worker sends the same batch */
 
@@ -377,7 +377,7 @@ test_batches(void)
         again = 0;
 
         for ( ;; ) {
-            rc = ngx_mcds_ledger_mark(ledger, a, 0, &cursor, &item, buf);
+            rc = ngx_mcds_outbox_mark(outbox, a, 0, &cursor, &item, buf);
 
             if (rc == NGX_DONE) {
                 break;
@@ -387,26 +387,26 @@ test_batches(void)
         }
 
         if (!fresh || again != content
-            || ngx_mcds_ledger_open(ledger, a) != 0)
+            || ngx_mcds_outbox_open(outbox, a) != 0)
         {
             break;
         }
 
-        ngx_mcds_ledger_ack(ledger, a, a->batch);
-        ngx_mcds_ledger_ack(ledger, a, a->batch);
+        ngx_mcds_outbox_ack(outbox, a, a->batch);
+        ngx_mcds_outbox_ack(outbox, a, a->batch);
         acked += content;
     }
 
     ok(n == 300, "a batch does not change until it is acknowledged");
-    ok(ngx_mcds_ledger_left(ledger, a) == (uint64_t) (added - acked),
+    ok(ngx_mcds_outbox_left(outbox, a) == (uint64_t) (added - acked),
        "what is left: %ld of %ld", (long) (added - acked), (long) added);
 
     while (ngx_mcds_account_dirty(a)) {
-        (void) ngx_mcds_ledger_open(ledger, a);
+        (void) ngx_mcds_outbox_open(outbox, a);
         cursor = 0;
 
         for ( ;; ) {
-            rc = ngx_mcds_ledger_mark(ledger, a, 1, &cursor, &item, buf);
+            rc = ngx_mcds_outbox_mark(outbox, a, 1, &cursor, &item, buf);
 
             if (rc == NGX_DONE) {
                 break;
@@ -415,24 +415,24 @@ test_batches(void)
             acked += (rc == NGX_OK) ? item.delta : 0;
         }
 
-        ngx_mcds_ledger_ack(ledger, a, a->batch);
-        ngx_mcds_ledger_check(ledger, a);
+        ngx_mcds_outbox_ack(outbox, a, a->batch);
+        ngx_mcds_outbox_check(outbox, a);
     }
 
     ok(added == acked, "all is acknowledged, once");
     ok(ngx_mcds_account_dirty(b), "not that of others");
 
-    (void) ngx_mcds_ledger_open(ledger, b);
+    (void) ngx_mcds_outbox_open(outbox, b);
 
     for (cursor = 0;
-         ngx_mcds_ledger_mark(ledger, b, 1, &cursor, &item, buf) != NGX_DONE;
+         ngx_mcds_outbox_mark(outbox, b, 1, &cursor, &item, buf) != NGX_DONE;
          /* void */ )
     {
         /* void */
     }
 
-    ngx_mcds_ledger_ack(ledger, b, b->batch);
-    ok(ledger->nfree == nfree, "no room is lost");
+    ngx_mcds_outbox_ack(outbox, b, b->batch);
+    ok(outbox->nfree == nfree, "no room is lost");
     ok(whole(), "whole");
 }
 
@@ -444,23 +444,23 @@ test_owner(void)
     ngx_mcds_account_t  *a;
 
     begin(64 * 1024);
-    a = account(NGX_MCDS_LEDGER_POST, "a");
+    a = account(NGX_MCDS_OUTBOX_POST, "a");
 
     ngx_pid = getpid();
 
-    ok(ngx_mcds_ledger_own(ledger, a), "free");
-    ok(ngx_mcds_ledger_own(ledger, a), "mine");
+    ok(ngx_mcds_outbox_own(outbox, a), "free");
+    ok(ngx_mcds_outbox_own(outbox, a), "mine");
 
     a->owner = getppid();
     a->alive = ngx_current_msec;
-    ok(!ngx_mcds_ledger_own(ledger, a), "another's");
+    ok(!ngx_mcds_outbox_own(outbox, a), "another's");
 
-    ngx_mcds_ledger_disown(a);
+    ngx_mcds_outbox_disown(a);
     ok(a->owner == getppid(), "not mine to give up");
 
-    ngx_current_msec += NGX_MCDS_LEDGER_DEAD + 1;
-    ok(ngx_mcds_ledger_own(ledger, a), "of one who hangs");
-    ngx_mcds_ledger_disown(a);
+    ngx_current_msec += NGX_MCDS_OUTBOX_DEAD + 1;
+    ok(ngx_mcds_outbox_own(outbox, a), "of one who hangs");
+    ngx_mcds_outbox_disown(a);
     ok(a->owner == 0, "given up");
 
     a->owner = fork();
@@ -471,7 +471,7 @@ test_owner(void)
     }
 
     (void) waitpid(a->owner, &status, 0);
-    ok(ngx_mcds_ledger_own(ledger, a), "of one who is gone");
+    ok(ngx_mcds_outbox_own(outbox, a), "of one who is gone");
 }
 
 
@@ -492,14 +492,14 @@ test_accounts(void)
     s.data = (u_char *) name;
     s.len = sizeof(name);
 
-    a = ngx_mcds_ledger_account(ledger, 1, &s, 1);
+    a = ngx_mcds_outbox_account(outbox, 1, &s, 1);
     name[199] = 'm';
-    ok(a && ngx_mcds_ledger_account(ledger, 1, &s, 1) != a, "long names");
+    ok(a && ngx_mcds_outbox_account(outbox, 1, &s, 1) != a, "long names");
 
     for (n = 0; n < 100; n++) {
         s.len = sprintf(name, "%lu", (unsigned long) n);
 
-        if (ngx_mcds_ledger_account(ledger, 2, &s, 1) == NULL) {
+        if (ngx_mcds_outbox_account(outbox, 2, &s, 1) == NULL) {
             break;
         }
     }
@@ -512,7 +512,7 @@ test_accounts(void)
 
     for (n = 200; n < 300; n++) {
         s.len = sprintf(name, "%lu", (unsigned long) n);
-        i += (ngx_mcds_ledger_account(ledger, 2, &s, 100) != NULL);
+        i += (ngx_mcds_outbox_account(outbox, 2, &s, 100) != NULL);
     }
 
     ok(i > 20 && a->kind == 1 && a->len == 1,
@@ -532,8 +532,8 @@ test_hash(void)
 
     begin(64 * 1024);
 
-    ledger->secret[0] = 0x0706050403020100ULL;
-    ledger->secret[1] = 0x0f0e0d0c0b0a0908ULL;
+    outbox->secret[0] = 0x0706050403020100ULL;
+    outbox->secret[1] = 0x0f0e0d0c0b0a0908ULL;
 
     for (i = 0; i < 64; i++) {
         text[i] = i;
@@ -542,14 +542,14 @@ test_hash(void)
     good = 0;
 
     for (i = 0; i < 4; i++) {
-        good += (ngx_mcds_ledger_hash(ledger, 0, text, lens[i]) == want[i]);
+        good += (ngx_mcds_outbox_hash(outbox, 0, text, lens[i]) == want[i]);
     }
 
     ok(good == 4, "a known hash");
 }
 
 
-/* A child process changes the ledger until it is killed, repeatedly. */
+/* A child process changes the outbox until it is killed, repeatedly. */
 
 static void
 test_killed(void)
@@ -566,9 +566,9 @@ test_killed(void)
                     MAP_SHARED|MAP_ANONYMOUS, -1, 0);
 
     begin(128 * 1024);
-    nfree = ledger->nfree;
-    a = account(NGX_MCDS_LEDGER_BUFFER, "a");
-    b = account(NGX_MCDS_LEDGER_POST, "b");
+    nfree = outbox->nfree;
+    a = account(NGX_MCDS_OUTBOX_BUFFER, "a");
+    b = account(NGX_MCDS_OUTBOX_POST, "b");
 
     seed = tap_seed(0);
     bad = 0;
@@ -597,14 +597,14 @@ test_killed(void)
         late = progress->begun - progress->done;
 
         bad += !whole();
-        ngx_mcds_ledger_sweep(ledger);
+        ngx_mcds_outbox_sweep(outbox);
         bad += !whole();
     }
 
     ok(bad == 0, "whole after %d kills, %lu in the middle of something",
        KILLS, (unsigned long) torn);
 
-    sum = progress->taken + ngx_mcds_ledger_left(ledger, a);
+    sum = progress->taken + ngx_mcds_outbox_left(outbox, a);
 
     ok(sum >= (int64_t) progress->done - KILLS
        && sum <= (int64_t) progress->begun,
@@ -614,27 +614,27 @@ test_killed(void)
     (void) take_all(a, NULL);
 
     if (b->batch) {
-        ngx_mcds_ledger_ack(ledger, b, b->batch);
+        ngx_mcds_outbox_ack(outbox, b, b->batch);
     }
 
     while (ngx_mcds_account_dirty(b)) {
-        ngx_mcds_ledger_item_t  item;
+        ngx_mcds_outbox_item_t  item;
         ngx_uint_t              cursor = 0;
 
-        (void) ngx_mcds_ledger_open(ledger, b);
+        (void) ngx_mcds_outbox_open(outbox, b);
 
-        while (ngx_mcds_ledger_mark(ledger, b, 1, &cursor, &item, buf)
+        while (ngx_mcds_outbox_mark(outbox, b, 1, &cursor, &item, buf)
                != NGX_DONE)
         {
             /* void */
         }
 
-        ngx_mcds_ledger_ack(ledger, b, b->batch);
-        ngx_mcds_ledger_check(ledger, b);
+        ngx_mcds_outbox_ack(outbox, b, b->batch);
+        ngx_mcds_outbox_check(outbox, b);
     }
 
-    ngx_mcds_ledger_sweep(ledger);
-    ok(ledger->nfree == nfree, "no room is lost");
+    ngx_mcds_outbox_sweep(outbox);
+    ok(outbox->nfree == nfree, "no room is lost");
 }
 
 
@@ -643,10 +643,10 @@ child(progress_t *progress)
 {
     ngx_uint_t               cursor;
     ngx_mcds_account_t      *a, *b;
-    ngx_mcds_ledger_item_t   item;
+    ngx_mcds_outbox_item_t   item;
 
-    a = account(NGX_MCDS_LEDGER_BUFFER, "a");
-    b = account(NGX_MCDS_LEDGER_POST, "b");
+    a = account(NGX_MCDS_OUTBOX_BUFFER, "a");
+    b = account(NGX_MCDS_OUTBOX_POST, "b");
 
     for ( ;; ) {
 
@@ -655,7 +655,7 @@ child(progress_t *progress)
         case 0:
             cursor = 0;
 
-            if (ngx_mcds_ledger_take(ledger, a, &cursor, &item, buf)
+            if (ngx_mcds_outbox_take(outbox, a, &cursor, &item, buf)
                 == NGX_OK)
             {
                 progress->taken += item.delta;
@@ -664,16 +664,16 @@ child(progress_t *progress)
             break;
 
         case 1:
-            (void) ngx_mcds_ledger_open(ledger, b);
+            (void) ngx_mcds_outbox_open(outbox, b);
             cursor = 0;
 
-            while (ngx_mcds_ledger_mark(ledger, b, 1, &cursor, &item, buf)
+            while (ngx_mcds_outbox_mark(outbox, b, 1, &cursor, &item, buf)
                    != NGX_DONE)
             {
                 /* void */
             }
 
-            ngx_mcds_ledger_ack(ledger, b, b->batch);
+            ngx_mcds_outbox_ack(outbox, b, b->batch);
             break;
 
         case 2:
@@ -681,7 +681,7 @@ child(progress_t *progress)
             break;
 
         case 3:
-            ngx_mcds_ledger_learn(ledger, 1 + random() % 5000, random(), 0);
+            ngx_mcds_outbox_learn(outbox, 1 + random() % 5000, random(), 0);
             break;
 
         default:
@@ -711,20 +711,20 @@ whole(void)
 
     ngx_memzero(seen, sizeof(seen));
 
-    for (i = 0; i < ledger->nheads; i++) {
+    for (i = 0; i < outbox->nheads; i++) {
 
-        for (n = ledger->heads[i]; n; n = slot->next) {
-            slot = ngx_mcds_ledger_slot(ledger, n);
+        for (n = outbox->heads[i]; n; n = slot->next) {
+            slot = ngx_mcds_outbox_slot(outbox, n);
 
-            if (n > ledger->nslots || seen[n]++ || slot->account == 0) {
+            if (n > outbox->nslots || seen[n]++ || slot->account == 0) {
                 return 0;
             }
 
             for (more = slot->more;
                  more;
-                 more = ngx_mcds_ledger_slot(ledger, more)->more)
+                 more = ngx_mcds_outbox_slot(outbox, more)->more)
             {
-                if (more > ledger->nslots || seen[more]++) {
+                if (more > outbox->nslots || seen[more]++) {
                     return 0;
                 }
             }
@@ -733,15 +733,15 @@ whole(void)
 
     nfree = 0;
 
-    for (n = ledger->free; n; n = ngx_mcds_ledger_slot(ledger, n)->next) {
-        if (n > ledger->nslots || seen[n]++) {
+    for (n = outbox->free; n; n = ngx_mcds_outbox_slot(outbox, n)->next) {
+        if (n > outbox->nslots || seen[n]++) {
             return 0;
         }
 
         nfree++;
     }
 
-    return nfree >= ledger->nfree;
+    return nfree >= outbox->nfree;
 }
 
 
@@ -750,7 +750,7 @@ begin(size_t size)
 {
     ngx_memzero(memory, size);
 
-    ledger = ngx_mcds_ledger_init(memory, size, &mutex);
+    outbox = ngx_mcds_outbox_init(memory, size, &mutex);
 }
 
 
@@ -762,7 +762,7 @@ account(ngx_uint_t kind, char *name)
     s.data = (u_char *) name;
     s.len = ngx_strlen(name);
 
-    return ngx_mcds_ledger_account(ledger, kind, &s, 1);
+    return ngx_mcds_outbox_account(outbox, kind, &s, 1);
 }
 
 
@@ -772,7 +772,7 @@ static void
 make_key(ngx_uint_t i, ngx_str_t *key)
 {
     static ngx_uint_t  lens[] = { 10, 12, 30, 71, 72, 73, 100, 190, 191, 192,
-                                  193, 310, 311, 1000, NGX_MCDS_LEDGER_KEY };
+                                  193, 310, 311, 1000, NGX_MCDS_OUTBOX_KEY };
 
     ngx_memset(key_data, 'a' + i % 26, sizeof(key_data));
 
@@ -786,16 +786,16 @@ make_key(ngx_uint_t i, ngx_str_t *key)
 static ngx_int_t
 add(ngx_mcds_account_t *a, ngx_uint_t i, int64_t delta)
 {
-    ngx_mcds_ledger_item_t  item;
+    ngx_mcds_outbox_item_t  item;
 
     make_key(i, &item.key);
 
     item.delta = delta;
     item.initial = 0;
     item.ttl = 0;
-    item.flags = (a->kind == NGX_MCDS_LEDGER_BUFFER);
+    item.flags = (a->kind == NGX_MCDS_OUTBOX_BUFFER);
 
-    return ngx_mcds_ledger_add(ledger, a, &item);
+    return ngx_mcds_outbox_add(outbox, a, &item);
 }
 
 
@@ -806,13 +806,13 @@ take_all(ngx_mcds_account_t *a, int64_t *sums)
     ngx_int_t                rc;
     ngx_str_t                key;
     ngx_uint_t               cursor, i;
-    ngx_mcds_ledger_item_t   item;
+    ngx_mcds_outbox_item_t   item;
 
     cursor = 0;
     sum = 0;
 
     for ( ;; ) {
-        rc = ngx_mcds_ledger_take(ledger, a, &cursor, &item, buf);
+        rc = ngx_mcds_outbox_take(outbox, a, &cursor, &item, buf);
 
         if (rc == NGX_DONE) {
             return sum;

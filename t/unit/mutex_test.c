@@ -8,7 +8,7 @@
 
 #include <ngx_config.h>
 #include <ngx_core.h>
-#include "ngx_mcds_mutex_item.c"
+#include "ngx_mcds_lock_item.c"
 #include "tap.h"
 
 
@@ -18,7 +18,7 @@ static void test_owner(void);
 static void test_first(void);
 static void test_interval(void);
 static void test_pause(void);
-static ngx_int_t read_exact(ngx_mcds_mutex_item_t *item, const char *text,
+static ngx_int_t read_exact(ngx_mcds_lock_item_t *item, const char *text,
     size_t len);
 
 
@@ -39,9 +39,9 @@ main(void)
 static void
 test_item(void)
 {
-    u_char                 buf[NGX_MCDS_MUTEX_TEXT], *p;
-    ngx_uint_t             i;
-    ngx_mcds_mutex_item_t  item, found;
+    u_char                buf[NGX_MCDS_LOCK_TEXT], *p;
+    ngx_uint_t            i;
+    ngx_mcds_lock_item_t  item, found;
 
     static uint64_t  numbers[] = { 0, 1, 1763668800123456ULL,
                                    18446744073709551615ULL };
@@ -52,9 +52,9 @@ test_item(void)
     for (i = 0; i < 4; i++) {
         item.number = numbers[i];
         item.owner.data = owner;
-        item.owner.len = i ? NGX_MCDS_MUTEX_OWNER : 1;
+        item.owner.len = i ? NGX_MCDS_LOCK_OWNER : 1;
 
-        p = ngx_mcds_mutex_write(buf, &item);
+        p = ngx_mcds_lock_write(buf, &item);
 
         ok((size_t) (p - buf) <= sizeof(buf), "it has room");
         ok(read_exact(&found, (char *) buf, p - buf) == NGX_OK
@@ -67,7 +67,7 @@ test_item(void)
     item.number = 1763668800123456ULL;
     item.owner.len = 4;
 
-    p = ngx_mcds_mutex_write(buf, &item);
+    p = ngx_mcds_lock_write(buf, &item);
 
     ok(p - buf == 21 && ngx_memcmp(buf, "1763668800123456 0123", 21) == 0,
        "as storage.md says");
@@ -77,8 +77,8 @@ test_item(void)
 static void
 test_odd(void)
 {
-    ngx_uint_t             i;
-    ngx_mcds_mutex_item_t  item;
+    ngx_uint_t            i;
+    ngx_mcds_lock_item_t  item;
 
     static const char  *odd[] = {
         "", " ", "1", "1 ", " a", "x a", "-1 a", "1 a b", "1  a", "1 a\n",
@@ -98,7 +98,7 @@ test_odd(void)
 static void
 test_owner(void)
 {
-    u_char      name[NGX_MCDS_MUTEX_OWNER + 1];
+    u_char      name[NGX_MCDS_LOCK_OWNER + 1];
     ngx_str_t   owner;
     ngx_uint_t  i, good;
 
@@ -109,18 +109,18 @@ test_owner(void)
     good = 0;
 
     for (owner.len = 0; owner.len <= sizeof(name); owner.len++) {
-        good += (ngx_mcds_mutex_check(&owner) == NGX_OK);
+        good += (ngx_mcds_lock_check(&owner) == NGX_OK);
     }
 
-    ok(good == NGX_MCDS_MUTEX_OWNER, "1 to 64 bytes");
+    ok(good == NGX_MCDS_LOCK_OWNER, "1 to 64 bytes");
 
     owner.len = 3;
     good = 0;
 
     for (i = 0; i < 256; i++) {
         name[1] = i;
-        good += (ngx_mcds_mutex_check(&owner) == NGX_OK) == (i > 32
-                                                             && i < 127);
+        good += (ngx_mcds_lock_check(&owner) == NGX_OK) == (i > 32
+                                                            && i < 127);
     }
 
     ok(good == 256, "no blanks, no control characters, ASCII");
@@ -130,10 +130,10 @@ test_owner(void)
 static void
 test_first(void)
 {
-    ok(ngx_mcds_mutex_first(1000, 0) == 1000, "begins with the time");
-    ok(ngx_mcds_mutex_first(1000, 999) == 1000, "later than the last one");
-    ok(ngx_mcds_mutex_first(1000, 1000) == 1001, "in the same microsecond");
-    ok(ngx_mcds_mutex_first(1000, 5000) == 5001,
+    ok(ngx_mcds_lock_first(1000, 0) == 1000, "begins with the time");
+    ok(ngx_mcds_lock_first(1000, 999) == 1000, "later than the last one");
+    ok(ngx_mcds_lock_first(1000, 1000) == 1001, "in the same microsecond");
+    ok(ngx_mcds_lock_first(1000, 5000) == 5001,
        "after the clock was set back");
 }
 
@@ -149,7 +149,7 @@ test_interval(void)
         most = 0;
 
         for (random = 0; random < 1000; random++) {
-            ms = ngx_mcds_mutex_interval(late ? 1001 : 1000, 2000, random);
+            ms = ngx_mcds_lock_interval(late ? 1001 : 1000, 2000, random);
             least = ngx_min(least, ms);
             most = ngx_max(most, ms);
         }
@@ -158,23 +158,23 @@ test_interval(void)
             ok(least == 1 && most == 2, "1 to 2 ms in the second half");
 
         } else {
-            ok(least == 3 && most == NGX_MCDS_MUTEX_INTERVAL, "3 to 6 ms");
+            ok(least == 3 && most == NGX_MCDS_LOCK_INTERVAL, "3 to 6 ms");
         }
     }
 
-    ok(ngx_mcds_mutex_interval(5000, 1, 7) >= 1, "never 0");
-    ok(ngx_mcds_mutex_interval(0, 0, 7) >= 1, "never 0 without waiting");
+    ok(ngx_mcds_lock_interval(5000, 1, 7) >= 1, "never 0");
+    ok(ngx_mcds_lock_interval(0, 0, 7) >= 1, "never 0 without waiting");
 }
 
 
 static void
 test_pause(void)
 {
-    ok(ngx_mcds_mutex_pause(0) == 0, "a series begins");
-    ok(ngx_mcds_mutex_pause(NGX_MCDS_MUTEX_SERIES - 1) == 0, "goes on");
-    ok(ngx_mcds_mutex_pause(NGX_MCDS_MUTEX_SERIES) == NGX_MCDS_MUTEX_PAUSE,
+    ok(ngx_mcds_lock_pause(0) == 0, "a series begins");
+    ok(ngx_mcds_lock_pause(NGX_MCDS_LOCK_SERIES - 1) == 0, "goes on");
+    ok(ngx_mcds_lock_pause(NGX_MCDS_LOCK_SERIES) == NGX_MCDS_LOCK_PAUSE,
        "ends");
-    ok(NGX_MCDS_MUTEX_PAUSE > 2 * NGX_MCDS_MUTEX_INTERVAL,
+    ok(NGX_MCDS_LOCK_PAUSE > 2 * NGX_MCDS_LOCK_INTERVAL,
        "for longer than others take to ask");
 }
 
@@ -185,7 +185,7 @@ test_pause(void)
  */
 
 static ngx_int_t
-read_exact(ngx_mcds_mutex_item_t *item, const char *text, size_t len)
+read_exact(ngx_mcds_lock_item_t *item, const char *text, size_t len)
 {
     u_char         *p;
     ngx_int_t       rc;
@@ -196,7 +196,7 @@ read_exact(ngx_mcds_mutex_item_t *item, const char *text, size_t len)
     p = malloc(len ? len : 1);
     ngx_memcpy(p, text, len);
 
-    rc = ngx_mcds_mutex_read(item, len ? p : p + 1, len);
+    rc = ngx_mcds_lock_read(item, len ? p : p + 1, len);
 
     last = p;
 

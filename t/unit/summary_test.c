@@ -10,7 +10,7 @@
 
 #include <ngx_config.h>
 #include <ngx_core.h>
-#include "ngx_mcds_summary.c"
+#include "ngx_mcds_topk.c"
 #include "tap.h"
 
 
@@ -27,16 +27,16 @@ static void test_stored(void);
 static void test_stored_few(void);
 static void test_refused(void);
 static void test_refused_inside(void);
-static void add(ngx_mcds_summary_t *summary, ngx_uint_t n, uint64_t count);
+static void add(ngx_mcds_topk_t *topk, ngx_uint_t n, uint64_t count);
 static ngx_uint_t draw(ngx_uint_t kind);
 static uint32_t number(void);
-static void check(ngx_mcds_summary_t *summary, ngx_uint_t max,
+static void check(ngx_mcds_topk_t *topk, ngx_uint_t max,
     const char *name);
-static ngx_uint_t sound(ngx_mcds_summary_t *summary);
-static uint64_t count_of(ngx_mcds_summary_t *summary, const char *key);
+static ngx_uint_t sound(ngx_mcds_topk_t *topk);
+static uint64_t count_of(ngx_mcds_topk_t *topk, const char *key);
 static ngx_str_t text(ngx_uint_t n);
 static void seal(ngx_mcds_value_t *value);
-static ngx_int_t decode(ngx_mcds_summary_t *to, u_char *data, size_t len);
+static ngx_int_t decode(ngx_mcds_topk_t *to, u_char *data, size_t len);
 
 
 static uint64_t    truth[KEYS];
@@ -66,18 +66,18 @@ main(void)
 static void
 test_exact(void)
 {
-    ngx_uint_t            i, bad;
-    ngx_mcds_ranked_t    *order[64];
-    ngx_mcds_summary_t   *s;
+    ngx_uint_t           i, bad;
+    ngx_mcds_ranked_t   *order[64];
+    ngx_mcds_topk_t     *s;
 
-    s = ngx_mcds_summary_create(64, &test_log);
+    s = ngx_mcds_topk_create(64, &test_log);
 
     for (i = 0; i < 640; i++) {
         add(s, i % 64, i % 64 + 1);
     }
 
     ok(s->n == 64 && s->floor == 0, "exact: all keys are watched");
-    ok(ngx_mcds_summary_sort(s, order, 5) == 5, "exact: five are shown");
+    ok(ngx_mcds_topk_sort(s, order, 5) == 5, "exact: five are shown");
 
     for (bad = 0, i = 0; i < 64; i++) {
         bad += (order[i]->count != 10 * (64 - i) || order[i]->error);
@@ -86,13 +86,13 @@ test_exact(void)
     ok(bad == 0, "exact: in order, with no error");
     ok(sound(s), "exact: sound");
 
-    ngx_mcds_summary_reset(s);
+    ngx_mcds_topk_reset(s);
     ok(s->n == 0 && s->total == 0 && count_of(s, "key 1") == 0,
        "reset: empty");
 
     add(s, 9, 1);
     add(s, 10, 1);
-    (void) ngx_mcds_summary_sort(s, order, 64);
+    (void) ngx_mcds_topk_sort(s, order, 64);
     ok(order[0]->len == 6 && order[1]->len == 5,
        "ties are in the order of their text");
 
@@ -103,9 +103,9 @@ test_exact(void)
 static void
 test_replace(void)
 {
-    ngx_mcds_summary_t  *s;
+    ngx_mcds_topk_t  *s;
 
-    s = ngx_mcds_summary_create(2, &test_log);
+    s = ngx_mcds_topk_create(2, &test_log);
 
     add(s, 1, 5);
     add(s, 2, 3);
@@ -115,8 +115,8 @@ test_replace(void)
     ok(count_of(s, "key 2") == 0, "replace: the smaller one goes");
     ok(count_of(s, "key 3") == 4 && s->floor == 3,
        "replace: the new one counts on from it");
-    ok(ngx_mcds_summary_find(s, ngx_mcds_summary_hash((u_char *) "key 3", 5),
-                             (u_char *) "key 3", 5)->error == 3,
+    ok(ngx_mcds_topk_find(s, ngx_mcds_topk_hash((u_char *) "key 3", 5),
+                          (u_char *) "key 3", 5)->error == 3,
        "replace: and says by how much it may be wrong");
     ok(s->total == 9, "replace: the total is exact");
 
@@ -127,15 +127,15 @@ test_replace(void)
 static void
 test_streams(void)
 {
-    ngx_uint_t           kind, max, i;
-    ngx_mcds_summary_t  *s;
+    ngx_uint_t        kind, max, i;
+    ngx_mcds_topk_t  *s;
 
     static ngx_uint_t  sizes[] = { 1, 2, 10, 100, 1000, 3000 };
     static char       *kinds[] = { "even", "skewed", "new ones only" };
 
     for (kind = 0; kind < 3; kind++) {
         for (max = 0; max < 6; max++) {
-            s = ngx_mcds_summary_create(sizes[max], &test_log);
+            s = ngx_mcds_topk_create(sizes[max], &test_log);
 
             ngx_memzero(truth, sizeof(truth));
             total = 0;
@@ -158,17 +158,17 @@ test_streams(void)
 static void
 test_merge_small(void)
 {
-    ngx_mcds_summary_t  *a, *b;
+    ngx_mcds_topk_t  *a, *b;
 
-    a = ngx_mcds_summary_create(2, &test_log);
-    b = ngx_mcds_summary_create(2, &test_log);
+    a = ngx_mcds_topk_create(2, &test_log);
+    b = ngx_mcds_topk_create(2, &test_log);
 
     add(a, 1, 10);
     add(a, 2, 4);
     add(b, 2, 8);
     add(b, 3, 1);
 
-    ngx_mcds_summary_merge(a, b);
+    ngx_mcds_topk_merge(a, b);
 
     ok(count_of(a, "key 2") == 12 && count_of(a, "key 1") == 10,
        "merge: what is in both is added up");
@@ -176,24 +176,24 @@ test_merge_small(void)
        "merge: what has no place raises the floor");
     ok(a->total == 23 && sound(a), "merge: the total is exact");
 
-    ngx_mcds_summary_reset(b);
+    ngx_mcds_topk_reset(b);
     add(b, 4, 5);
     add(b, 5, 6);
     add(b, 6, 1);           /* replaces "key 4" */
 
-    ngx_mcds_summary_merge(a, b);
+    ngx_mcds_topk_merge(a, b);
 
     ok(count_of(a, "key 1") == 15 && count_of(a, "key 2") == 17,
        "merge: what the other does not watch may have been dropped there");
     ok(a->floor == 7, "merge: the floor is that of both, and of what goes");
 
-    ngx_mcds_summary_reset(a);
-    ngx_mcds_summary_reset(b);
+    ngx_mcds_topk_reset(a);
+    ngx_mcds_topk_reset(b);
     add(a, 1, 10);
     add(a, 2, 4);
     add(b, 3, 8);
 
-    ngx_mcds_summary_merge(a, b);
+    ngx_mcds_topk_merge(a, b);
 
     ok(count_of(a, "key 3") == 8 && count_of(a, "key 2") == 0
        && a->floor == 4, "merge: what is replaced raises the floor");
@@ -208,9 +208,9 @@ test_merge_small(void)
 static void
 test_merged(void)
 {
-    ngx_uint_t           i, kind, max, pieces;
-    ngx_mcds_value_t    *value, *next;
-    ngx_mcds_summary_t  *piece, *all;
+    ngx_uint_t         i, kind, max, pieces;
+    ngx_mcds_value_t  *value, *next;
+    ngx_mcds_topk_t   *piece, *all;
 
     for (kind = 0; kind < 2; kind++) {
         for (max = 20; max <= 500; max += 240) {
@@ -219,7 +219,7 @@ test_merged(void)
             total = 0;
             seed = kind + max;
 
-            piece = ngx_mcds_summary_create(max, &test_log);
+            piece = ngx_mcds_topk_create(max, &test_log);
             value = NULL;
             pieces = 0;
 
@@ -230,24 +230,24 @@ test_merged(void)
                     continue;
                 }
 
-                all = ngx_mcds_summary_create(max, &test_log);
+                all = ngx_mcds_topk_create(max, &test_log);
 
                 if (value) {
                     (void) decode(all, value->data, value->len);
                 }
 
-                ngx_mcds_summary_merge(all, piece);
-                next = ngx_mcds_summary_encode(all, ANY, &test_log);
+                ngx_mcds_topk_merge(all, piece);
+                next = ngx_mcds_topk_encode(all, ANY, &test_log);
 
                 ngx_mcds_value_unref(value);
                 value = next;
 
                 ngx_free(all);
-                ngx_mcds_summary_reset(piece);
+                ngx_mcds_topk_reset(piece);
                 pieces++;
             }
 
-            all = ngx_mcds_summary_create(max, &test_log);
+            all = ngx_mcds_topk_create(max, &test_log);
             (void) decode(all, value->data, value->len);
 
             ngx_sprintf(title, "%ui pieces, %ui keys%Z", pieces, max);
@@ -264,15 +264,15 @@ test_merged(void)
     ngx_memzero(truth, sizeof(truth));
     total = 0;
 
-    piece = ngx_mcds_summary_create(300, &test_log);
-    all = ngx_mcds_summary_create(100, &test_log);
+    piece = ngx_mcds_topk_create(300, &test_log);
+    all = ngx_mcds_topk_create(100, &test_log);
 
     for (i = 0; i < 20000; i++) {
         add(piece, draw(1), 1);
         add(all, draw(0), 1);
     }
 
-    ngx_mcds_summary_merge(all, piece);
+    ngx_mcds_topk_merge(all, piece);
     check(all, 100, "different sizes");
 
     ngx_free(piece);
@@ -283,14 +283,14 @@ test_merged(void)
 static void
 test_stored(void)
 {
-    ngx_str_t            key;
-    ngx_uint_t           i;
-    ngx_mcds_value_t    *value;
-    ngx_mcds_summary_t  *s, *t;
-    u_char               odd[NGX_MCDS_SUMMARY_KEY];
+    ngx_str_t          key;
+    ngx_uint_t         i;
+    ngx_mcds_value_t  *value;
+    ngx_mcds_topk_t   *s, *t;
+    u_char             odd[NGX_MCDS_TOPK_KEY];
 
-    s = ngx_mcds_summary_create(50, &test_log);
-    t = ngx_mcds_summary_create(50, &test_log);
+    s = ngx_mcds_topk_create(50, &test_log);
+    t = ngx_mcds_topk_create(50, &test_log);
 
     for (i = 0; i < 500; i++) {
         add(s, i % 70, i % 7 + 1);
@@ -302,26 +302,26 @@ test_stored(void)
 
     key.data = odd;
     key.len = sizeof(odd);
-    ngx_mcds_summary_add(s, &key, (uint64_t) 1 << 40);
+    ngx_mcds_topk_add(s, &key, (uint64_t) 1 << 40);
 
-    value = ngx_mcds_summary_encode(s, ANY, &test_log);
+    value = ngx_mcds_topk_encode(s, ANY, &test_log);
 
     ok(value->size >= value->len + 2, "stored: has two bytes to spare");
     ok(decode(t, value->data, value->len) == NGX_OK, "stored: is read");
     ok(t->total == s->total && t->floor == s->floor && t->n == s->n,
        "stored: total, floor and number are the same");
-    ok(ngx_mcds_summary_find(t, ngx_mcds_summary_hash(odd, sizeof(odd)), odd,
-                             sizeof(odd))
+    ok(ngx_mcds_topk_find(t, ngx_mcds_topk_hash(odd, sizeof(odd)), odd,
+                          sizeof(odd))
        != NULL, "stored: any bytes are a key");
     ok(sound(t), "stored: sound");
 
     ngx_mcds_value_unref(value);
 
-    ngx_mcds_summary_reset(s);
-    ngx_mcds_summary_reset(t);
-    value = ngx_mcds_summary_encode(s, ANY, &test_log);
+    ngx_mcds_topk_reset(s);
+    ngx_mcds_topk_reset(t);
+    value = ngx_mcds_topk_encode(s, ANY, &test_log);
 
-    ok(value->len == NGX_MCDS_SUMMARY_HEADER
+    ok(value->len == NGX_MCDS_TOPK_HEADER
        && decode(t, value->data, value->len) == NGX_OK && t->n == 0,
        "stored: an empty one");
 
@@ -334,12 +334,12 @@ test_stored(void)
 static void
 test_stored_few(void)
 {
-    ngx_uint_t           i;
-    ngx_mcds_value_t    *value;
-    ngx_mcds_summary_t  *s, *t;
+    ngx_uint_t         i;
+    ngx_mcds_value_t  *value;
+    ngx_mcds_topk_t   *s, *t;
 
-    s = ngx_mcds_summary_create(200, &test_log);
-    t = ngx_mcds_summary_create(200, &test_log);
+    s = ngx_mcds_topk_create(200, &test_log);
+    t = ngx_mcds_topk_create(200, &test_log);
 
     ngx_memzero(truth, sizeof(truth));
     total = 0;
@@ -348,7 +348,7 @@ test_stored_few(void)
         add(s, draw(i % 2), 1);
     }
 
-    value = ngx_mcds_summary_encode(s, 1100, &test_log);
+    value = ngx_mcds_topk_encode(s, 1100, &test_log);
 
     ok(decode(t, value->data, value->len) == NGX_OK
        && value->len <= 1100 && value->len > 1100 - 25 && t->n >= 40,
@@ -356,14 +356,14 @@ test_stored_few(void)
     check(t, 40, "few");
 
     ngx_mcds_value_unref(value);
-    ngx_mcds_summary_reset(s);
-    ngx_mcds_summary_reset(t);
+    ngx_mcds_topk_reset(s);
+    ngx_mcds_topk_reset(t);
 
     for (i = 1; i < 5; i++) {
         add(s, i, 2 * i);
     }
 
-    value = ngx_mcds_summary_encode(s, 32 + 2 * 22 + 21, &test_log);
+    value = ngx_mcds_topk_encode(s, 32 + 2 * 22 + 21, &test_log);
     (void) decode(t, value->data, value->len);
 
     ok(count_of(t, "key 4") == 8 && count_of(t, "key 2") == 0
@@ -379,17 +379,17 @@ test_stored_few(void)
 static void
 test_refused(void)
 {
-    size_t               n;
-    ngx_uint_t           bit, bad;
-    ngx_mcds_value_t    *value;
-    ngx_mcds_summary_t  *s, *t;
+    size_t             n;
+    ngx_uint_t         bit, bad;
+    ngx_mcds_value_t  *value;
+    ngx_mcds_topk_t   *s, *t;
 
-    s = ngx_mcds_summary_create(5, &test_log);
-    t = ngx_mcds_summary_create(5, &test_log);
+    s = ngx_mcds_topk_create(5, &test_log);
+    t = ngx_mcds_topk_create(5, &test_log);
 
     add(s, 1, 5);
     add(s, 2, 3);
-    value = ngx_mcds_summary_encode(s, ANY, &test_log);
+    value = ngx_mcds_topk_encode(s, ANY, &test_log);
 
     for (bad = 0, n = 0; n < value->len; n++) {
         bad += (decode(t, value->data, n) != NGX_DECLINED);
@@ -427,9 +427,9 @@ test_refused(void)
 static void
 test_refused_inside(void)
 {
-    ngx_uint_t           i;
-    ngx_mcds_value_t    *value;
-    ngx_mcds_summary_t  *s, *t;
+    ngx_uint_t         i;
+    ngx_mcds_value_t  *value;
+    ngx_mcds_topk_t   *s, *t;
 
     static struct {
         char        *name;
@@ -450,14 +450,14 @@ test_refused_inside(void)
         { "a count that is not in order", 54, 6 }
     };
 
-    s = ngx_mcds_summary_create(5, &test_log);
-    t = ngx_mcds_summary_create(5, &test_log);
+    s = ngx_mcds_topk_create(5, &test_log);
+    t = ngx_mcds_topk_create(5, &test_log);
 
     add(s, 1, 5);
     add(s, 2, 3);
 
     for (i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
-        value = ngx_mcds_summary_encode(s, ANY, &test_log);
+        value = ngx_mcds_topk_encode(s, ANY, &test_log);
 
         value->data[wrong[i].at] = wrong[i].byte;
         seal(value);
@@ -468,7 +468,7 @@ test_refused_inside(void)
         ngx_mcds_value_unref(value);
     }
 
-    value = ngx_mcds_summary_encode(s, ANY, &test_log);
+    value = ngx_mcds_topk_encode(s, ANY, &test_log);
     seal(value);
     ok(decode(t, value->data, value->len) == NGX_OK && t->n == 2,
        "refused: not the right one");
@@ -480,7 +480,7 @@ test_refused_inside(void)
 
 
 static void
-add(ngx_mcds_summary_t *summary, ngx_uint_t n, uint64_t count)
+add(ngx_mcds_topk_t *topk, ngx_uint_t n, uint64_t count)
 {
     ngx_str_t  key;
 
@@ -488,7 +488,7 @@ add(ngx_mcds_summary_t *summary, ngx_uint_t n, uint64_t count)
     truth[n] += count;
     total += count;
 
-    ngx_mcds_summary_add(summary, &key, count);
+    ngx_mcds_topk_add(topk, &key, count);
 }
 
 
@@ -519,7 +519,7 @@ number(void)
 
 
 static void
-check(ngx_mcds_summary_t *summary, ngx_uint_t max, const char *what)
+check(ngx_mcds_topk_t *topk, ngx_uint_t max, const char *what)
 {
     uint64_t            bound;
     ngx_str_t           key;
@@ -532,13 +532,13 @@ check(ngx_mcds_summary_t *summary, ngx_uint_t max, const char *what)
     for (i = 0; i < KEYS; i++) {
         key = text(i);
 
-        ranked = ngx_mcds_summary_find(summary,
-                                       ngx_mcds_summary_hash(key.data,
-                                                             key.len),
-                                       key.data, key.len);
+        ranked = ngx_mcds_topk_find(topk,
+                                    ngx_mcds_topk_hash(key.data,
+                                                       key.len),
+                                    key.data, key.len);
 
         if (ranked == NULL) {
-            lost += (truth[i] > bound || truth[i] > summary->floor);
+            lost += (truth[i] > bound || truth[i] > topk->floor);
             continue;
         }
 
@@ -551,8 +551,8 @@ check(ngx_mcds_summary_t *summary, ngx_uint_t max, const char *what)
     ok(high == 0, "%s: none is too high by more than total / max", what);
     ok(wrong == 0, "%s: none by more than its error", what);
     ok(lost == 0, "%s: who came more often is there", what);
-    ok(summary->total == total && summary->floor <= bound
-       && summary->n <= summary->max && sound(summary),
+    ok(topk->total == total && topk->floor <= bound
+       && topk->n <= topk->max && sound(topk),
        "%s: total and floor", what);
 }
 
@@ -560,20 +560,20 @@ check(ngx_mcds_summary_t *summary, ngx_uint_t max, const char *what)
 /* Checks that heap, places and buckets agree. */
 
 static ngx_uint_t
-sound(ngx_mcds_summary_t *summary)
+sound(ngx_mcds_topk_t *topk)
 {
     ngx_uint_t          i;
     ngx_mcds_ranked_t  *ranked;
 
-    for (i = 0; i < summary->n; i++) {
-        ranked = &summary->ranked[summary->heap[i]];
+    for (i = 0; i < topk->n; i++) {
+        ranked = &topk->ranked[topk->heap[i]];
 
         if (ranked->place != i
-            || ranked->count < summary->floor
+            || ranked->count < topk->floor
             || (i && ranked->count
-                     < summary->ranked[summary->heap[(i - 1) / 2]].count)
-            || ngx_mcds_summary_find(summary, ranked->hash, ranked->data,
-                                     ranked->len)
+                     < topk->ranked[topk->heap[(i - 1) / 2]].count)
+            || ngx_mcds_topk_find(topk, ranked->hash, ranked->data,
+                                  ranked->len)
                != ranked)
         {
             return 0;
@@ -585,15 +585,15 @@ sound(ngx_mcds_summary_t *summary)
 
 
 static uint64_t
-count_of(ngx_mcds_summary_t *summary, const char *key)
+count_of(ngx_mcds_topk_t *topk, const char *key)
 {
     size_t              len;
     ngx_mcds_ranked_t  *ranked;
 
     len = ngx_strlen(key);
-    ranked = ngx_mcds_summary_find(summary,
-                                   ngx_mcds_summary_hash((u_char *) key, len),
-                                   (u_char *) key, len);
+    ranked = ngx_mcds_topk_find(topk,
+                                ngx_mcds_topk_hash((u_char *) key, len),
+                                (u_char *) key, len);
 
     return ranked ? ranked->count : 0;
 }
@@ -623,7 +623,7 @@ seal(ngx_mcds_value_t *value)
 /* Decodes an exact copy, so that a read beyond the end is noticed. */
 
 static ngx_int_t
-decode(ngx_mcds_summary_t *to, u_char *data, size_t len)
+decode(ngx_mcds_topk_t *to, u_char *data, size_t len)
 {
     u_char     *copy;
     ngx_int_t   rc;
@@ -631,7 +631,7 @@ decode(ngx_mcds_summary_t *to, u_char *data, size_t len)
     copy = malloc(len);
     ngx_memcpy(copy, data, len);
 
-    rc = ngx_mcds_summary_decode(to, copy, len, &test_log);
+    rc = ngx_mcds_topk_decode(to, copy, len, &test_log);
 
     free(copy);
 

@@ -11,8 +11,8 @@
 #include <ngx_config.h>
 #include <ngx_core.h>
 #include <ngx_event.h>
-#include "ngx_mcds_summary.c"
-#include "ngx_mcds_next.c"
+#include "ngx_mcds_topk.c"
+#include "ngx_mcds_posted.c"
 #include "ngx_mcds_update.c"
 #include "ngx_mcds_top.c"
 #include "ngx_mcds_top_give.c"
@@ -930,16 +930,16 @@ turns(void)
 static ngx_mcds_value_t *
 stored(char *key, uint64_t n)
 {
-    ngx_str_t            s;
-    ngx_mcds_value_t    *value;
-    ngx_mcds_summary_t  *summary;
+    ngx_str_t          s;
+    ngx_mcds_value_t  *value;
+    ngx_mcds_topk_t   *summary;
 
     s.data = (u_char *) key;
     s.len = ngx_strlen(key);
 
-    summary = ngx_mcds_summary_create(10, &test_log);
-    ngx_mcds_summary_add(summary, &s, n);
-    value = ngx_mcds_summary_encode(summary, 1000, &test_log);
+    summary = ngx_mcds_topk_create(10, &test_log);
+    ngx_mcds_topk_add(summary, &s, n);
+    value = ngx_mcds_topk_encode(summary, 1000, &test_log);
     ngx_free(summary);
 
     return value;
@@ -949,20 +949,20 @@ stored(char *key, uint64_t n)
 static uint64_t
 in_value(ngx_mcds_value_t *value, char *key)
 {
-    size_t               len;
-    uint64_t             n;
-    ngx_mcds_ranked_t   *ranked;
-    ngx_mcds_summary_t  *summary;
+    size_t              len;
+    uint64_t            n;
+    ngx_mcds_ranked_t  *ranked;
+    ngx_mcds_topk_t    *summary;
 
     len = ngx_strlen(key);
 
-    summary = ngx_mcds_summary_create(200, &test_log);
-    (void) ngx_mcds_summary_decode(summary, value->data, value->len,
-                                   &test_log);
+    summary = ngx_mcds_topk_create(200, &test_log);
+    (void) ngx_mcds_topk_decode(summary, value->data, value->len,
+                                &test_log);
 
-    ranked = ngx_mcds_summary_find(summary,
-                                   ngx_mcds_summary_hash((u_char *) key, len),
-                                   (u_char *) key, len);
+    ranked = ngx_mcds_topk_find(summary,
+                                ngx_mcds_topk_hash((u_char *) key, len),
+                                (u_char *) key, len);
     n = ranked ? ranked->count : 0;
 
     ngx_free(summary);

@@ -55,14 +55,14 @@ static ngx_uint_t ngx_mcds_directive_is(ngx_mcds_directive_t *dir,
 static uint32_t ngx_mcds_delta_min(ngx_mcds_directive_t *dir, ngx_uint_t has,
     uint32_t old);
 static ngx_mcds_cache_control_t *ngx_mcds_fresh_control(
-    ngx_mcds_answer_t *answer);
-static ngx_uint_t ngx_mcds_fresh_refuse(ngx_mcds_answer_t *answer,
+    ngx_mcds_response_t *response);
+static ngx_uint_t ngx_mcds_fresh_refuse(ngx_mcds_response_t *response,
     ngx_mcds_cache_control_t *cc);
-static ngx_uint_t ngx_mcds_fresh_no_cache(ngx_mcds_answer_t *answer,
+static ngx_uint_t ngx_mcds_fresh_no_cache(ngx_mcds_response_t *response,
     ngx_mcds_cache_control_t *cc);
-static ngx_uint_t ngx_mcds_fresh_refuse_status(ngx_mcds_answer_t *answer,
+static ngx_uint_t ngx_mcds_fresh_refuse_status(ngx_mcds_response_t *response,
     ngx_mcds_cache_control_t *cc);
-static ngx_uint_t ngx_mcds_fresh_origin(ngx_mcds_answer_t *answer,
+static ngx_uint_t ngx_mcds_fresh_origin(ngx_mcds_response_t *response,
     ngx_mcds_cache_control_t *cc);
 static ngx_uint_t ngx_mcds_fresh_understood(ngx_uint_t status);
 static uint64_t ngx_mcds_fresh_grace(ngx_mcds_entry_t *entry,
@@ -71,11 +71,11 @@ static ngx_uint_t ngx_mcds_fresh_no_control(ngx_mcds_cache_control_t *cc);
 static uint32_t ngx_mcds_fresh_flags(ngx_mcds_cache_control_t *cc);
 static ngx_uint_t ngx_mcds_fresh_arrived(ngx_mcds_cache_control_t *cc,
     uint32_t flags, uint64_t late);
-static int64_t ngx_mcds_fresh_life(ngx_mcds_answer_t *answer,
+static int64_t ngx_mcds_fresh_life(ngx_mcds_response_t *response,
     ngx_mcds_cache_control_t *cc, uint64_t now_ms, uint32_t *took);
-static ngx_uint_t ngx_mcds_fresh_configured(ngx_mcds_answer_t *answer,
+static ngx_uint_t ngx_mcds_fresh_configured(ngx_mcds_response_t *response,
     ngx_mcds_cache_control_t *cc);
-static int64_t ngx_mcds_fresh_heuristic(ngx_mcds_answer_t *answer,
+static int64_t ngx_mcds_fresh_heuristic(ngx_mcds_response_t *response,
     ngx_mcds_cache_control_t *cc, int64_t now);
 static int64_t ngx_mcds_fresh_span(int64_t from, int64_t to);
 
@@ -138,7 +138,7 @@ ngx_mcds_cache_control_ignore(ngx_mcds_cache_control_t *cc,
 
 
 ngx_uint_t
-ngx_mcds_fresh_decide(ngx_mcds_answer_t *answer, uint64_t now_ms,
+ngx_mcds_fresh_decide(ngx_mcds_response_t *response, uint64_t now_ms,
     ngx_mcds_entry_t *entry)
 {
     int64_t                    life;
@@ -146,9 +146,9 @@ ngx_mcds_fresh_decide(ngx_mcds_answer_t *answer, uint64_t now_ms,
     ngx_uint_t                 reason;
     ngx_mcds_cache_control_t  *cc;
 
-    cc = ngx_mcds_fresh_control(answer);
+    cc = ngx_mcds_fresh_control(response);
 
-    reason = ngx_mcds_fresh_refuse(answer, cc);
+    reason = ngx_mcds_fresh_refuse(response, cc);
 
     if (reason != NGX_MCDS_STORE) {
         return reason;
@@ -156,17 +156,17 @@ ngx_mcds_fresh_decide(ngx_mcds_answer_t *answer, uint64_t now_ms,
 
     flags = ngx_mcds_fresh_flags(cc);
 
-    if (ngx_mcds_fresh_configured(answer, cc)) {
+    if (ngx_mcds_fresh_configured(response, cc)) {
         flags |= NGX_MCDS_ENTRY_CONFIGURED;
     }
 
-    if (ngx_mcds_fresh_no_cache(answer, cc)) {
+    if (ngx_mcds_fresh_no_cache(response, cc)) {
         flags |= NGX_MCDS_ENTRY_VALIDATE|NGX_MCDS_ENTRY_REVALIDATE;
         life = 0;
         took = 0;
 
     } else {
-        life = ngx_mcds_fresh_life(answer, cc, now_ms, &took);
+        life = ngx_mcds_fresh_life(response, cc, now_ms, &took);
 
         if (life == NGX_MCDS_NO_LIFE) {
             return NGX_MCDS_REFUSE_NO_LIFETIME;
@@ -181,12 +181,12 @@ ngx_mcds_fresh_decide(ngx_mcds_answer_t *answer, uint64_t now_ms,
         }
     }
 
-    entry->status = answer->status;
+    entry->status = response->status;
     entry->flags = flags;
     entry->created = now_ms;
     entry->expire = now_ms + (uint64_t) life - took;
-    entry->age = answer->age;
-    entry->took = answer->took;
+    entry->age = response->age;
+    entry->took = response->took;
     entry->swr = cc->has_swr ? cc->swr : NGX_MCDS_ENTRY_UNSET;
     entry->sie = cc->has_sie ? cc->sie : NGX_MCDS_ENTRY_UNSET;
 
@@ -212,11 +212,11 @@ ngx_mcds_fresh_arrived(ngx_mcds_cache_control_t *cc, uint32_t flags,
 
 
 void
-ngx_mcds_fresh_stale(ngx_mcds_answer_t *answer, ngx_mcds_entry_t *entry)
+ngx_mcds_fresh_stale(ngx_mcds_response_t *response, ngx_mcds_entry_t *entry)
 {
     ngx_mcds_cache_control_t  *cc;
 
-    cc = ngx_mcds_fresh_control(answer);
+    cc = ngx_mcds_fresh_control(response);
 
     entry->flags = (entry->flags & NGX_MCDS_ENTRY_CONFIGURED)
                    | ngx_mcds_fresh_flags(cc);
@@ -656,24 +656,25 @@ ngx_mcds_delta_min(ngx_mcds_directive_t *dir, ngx_uint_t has, uint32_t old)
 /* returns CDN-Cache-Control if it is valid, or else Cache-Control */
 
 static ngx_mcds_cache_control_t *
-ngx_mcds_fresh_control(ngx_mcds_answer_t *answer)
+ngx_mcds_fresh_control(ngx_mcds_response_t *response)
 {
     ngx_mcds_cache_control_t  *cdn;
 
-    cdn = &answer->cdn;
+    cdn = &response->cdn;
 
-    return (!answer->has_cdn || cdn->malformed) ? &answer->cc : cdn;
+    return (!response->has_cdn || cdn->malformed) ? &response->cc : cdn;
 }
 
 
 static ngx_uint_t
-ngx_mcds_fresh_refuse(ngx_mcds_answer_t *answer, ngx_mcds_cache_control_t *cc)
+ngx_mcds_fresh_refuse(ngx_mcds_response_t *response,
+    ngx_mcds_cache_control_t *cc)
 {
-    if (ngx_mcds_fresh_refuse_status(answer, cc)) {
+    if (ngx_mcds_fresh_refuse_status(response, cc)) {
         return NGX_MCDS_REFUSE_STATUS;
     }
 
-    if (answer->set_cookie) {
+    if (response->set_cookie) {
         return NGX_MCDS_REFUSE_SET_COOKIE;
     }
 
@@ -685,7 +686,7 @@ ngx_mcds_fresh_refuse(ngx_mcds_answer_t *answer, ngx_mcds_cache_control_t *cc)
         return NGX_MCDS_REFUSE_NO_STORE;
     }
 
-    if (ngx_mcds_fresh_no_cache(answer, cc) && !answer->validated) {
+    if (ngx_mcds_fresh_no_cache(response, cc) && !response->validated) {
         return NGX_MCDS_REFUSE_NO_CACHE;
     }
 
@@ -693,7 +694,7 @@ ngx_mcds_fresh_refuse(ngx_mcds_answer_t *answer, ngx_mcds_cache_control_t *cc)
         return NGX_MCDS_REFUSE_MALFORMED;
     }
 
-    if (answer->authorization
+    if (response->authorization
         && !cc->public
         && !cc->has_s_maxage
         && !cc->must_revalidate)
@@ -701,11 +702,11 @@ ngx_mcds_fresh_refuse(ngx_mcds_answer_t *answer, ngx_mcds_cache_control_t *cc)
         return NGX_MCDS_REFUSE_AUTHORIZATION;
     }
 
-    if (answer->vary) {
+    if (response->vary) {
         return NGX_MCDS_REFUSE_VARY;
     }
 
-    if (answer->encoded) {
+    if (response->encoded) {
         return NGX_MCDS_REFUSE_ENCODED;
     }
 
@@ -714,23 +715,23 @@ ngx_mcds_fresh_refuse(ngx_mcds_answer_t *answer, ngx_mcds_cache_control_t *cc)
 
 
 static ngx_uint_t
-ngx_mcds_fresh_no_cache(ngx_mcds_answer_t *answer,
+ngx_mcds_fresh_no_cache(ngx_mcds_response_t *response,
     ngx_mcds_cache_control_t *cc)
 {
     return cc->no_cache
-           || (answer->pragma_no_cache && !answer->has_control
-               && cc == &answer->cc
+           || (response->pragma_no_cache && !response->has_control
+               && cc == &response->cc
                && ngx_mcds_fresh_no_control(cc));
 }
 
 
 static ngx_uint_t
-ngx_mcds_fresh_refuse_status(ngx_mcds_answer_t *answer,
+ngx_mcds_fresh_refuse_status(ngx_mcds_response_t *response,
     ngx_mcds_cache_control_t *cc)
 {
     ngx_uint_t  status;
 
-    status = answer->status;
+    status = response->status;
 
     if (status < 200 || status > 599 || status == 206 || status == 304) {
         return 1;
@@ -746,7 +747,7 @@ ngx_mcds_fresh_refuse_status(ngx_mcds_answer_t *answer,
         return 0;
     }
 
-    return answer->valid < 0 && !ngx_mcds_fresh_origin(answer, cc);
+    return response->valid < 0 && !ngx_mcds_fresh_origin(response, cc);
 }
 
 
@@ -756,19 +757,20 @@ ngx_mcds_fresh_refuse_status(ngx_mcds_answer_t *answer,
  */
 
 static ngx_uint_t
-ngx_mcds_fresh_origin(ngx_mcds_answer_t *answer, ngx_mcds_cache_control_t *cc)
+ngx_mcds_fresh_origin(ngx_mcds_response_t *response,
+    ngx_mcds_cache_control_t *cc)
 {
-    if (!answer->origin
-        || ngx_mcds_fresh_of_request(answer->status)
-        || answer->status == 511)
+    if (!response->origin
+        || ngx_mcds_fresh_of_request(response->status)
+        || response->status == 511)
     {
         return 0;
     }
 
-    return answer->has_accel
+    return response->has_accel
            || cc->has_s_maxage
            || cc->has_max_age
-           || (answer->has_expires && cc == &answer->cc);
+           || (response->has_expires && cc == &response->cc);
 }
 
 
@@ -832,7 +834,7 @@ ngx_mcds_fresh_no_control(ngx_mcds_cache_control_t *cc)
  */
 
 static int64_t
-ngx_mcds_fresh_life(ngx_mcds_answer_t *answer, ngx_mcds_cache_control_t *cc,
+ngx_mcds_fresh_life(ngx_mcds_response_t *response, ngx_mcds_cache_control_t *cc,
     uint64_t now_ms, uint32_t *took)
 {
     int64_t  life, now;
@@ -843,17 +845,17 @@ ngx_mcds_fresh_life(ngx_mcds_answer_t *answer, ngx_mcds_cache_control_t *cc,
 
     now = (int64_t) (now_ms / 1000);
 
-    if (answer->has_accel) {
-        return ngx_mcds_fresh_span(now, answer->accel) * 1000;
+    if (response->has_accel) {
+        return ngx_mcds_fresh_span(now, response->accel) * 1000;
     }
 
-    if (ngx_mcds_fresh_configured(answer, cc)) {
+    if (ngx_mcds_fresh_configured(response, cc)) {
 
-        if (answer->valid >= 0) {
-            return ngx_mcds_fresh_span(0, answer->valid) * 1000;
+        if (response->valid >= 0) {
+            return ngx_mcds_fresh_span(0, response->valid) * 1000;
         }
 
-        life = ngx_mcds_fresh_heuristic(answer, cc, now);
+        life = ngx_mcds_fresh_heuristic(response, cc, now);
 
         if (life == NGX_MCDS_NO_LIFE) {
             return life;
@@ -867,15 +869,16 @@ ngx_mcds_fresh_life(ngx_mcds_answer_t *answer, ngx_mcds_cache_control_t *cc,
 
     } else {
 
-        if (answer->expires == NGX_ERROR) {
+        if (response->expires == NGX_ERROR) {
             return 0;
         }
 
-        if (answer->date != NGX_ERROR) {
-            life = ngx_mcds_fresh_span(answer->date, answer->expires) * 1000;
+        if (response->date != NGX_ERROR) {
+            life = ngx_mcds_fresh_span(response->date, response->expires)
+                   * 1000;
 
         } else {
-            life = ngx_mcds_fresh_span(now, answer->expires) * 1000;
+            life = ngx_mcds_fresh_span(now, response->expires) * 1000;
 
             if (life > 0) {
                 life -= (int64_t) (now_ms % 1000);
@@ -883,8 +886,8 @@ ngx_mcds_fresh_life(ngx_mcds_answer_t *answer, ngx_mcds_cache_control_t *cc,
         }
     }
 
-    life -= (int64_t) answer->age * 1000;
-    *took = answer->took;
+    life -= (int64_t) response->age * 1000;
+    *took = response->took;
 
     return ngx_max(life, 0);
 }
@@ -893,27 +896,27 @@ ngx_mcds_fresh_life(ngx_mcds_answer_t *answer, ngx_mcds_cache_control_t *cc,
 /* 1 if the origin has not set a lifetime */
 
 static ngx_uint_t
-ngx_mcds_fresh_configured(ngx_mcds_answer_t *answer,
+ngx_mcds_fresh_configured(ngx_mcds_response_t *response,
     ngx_mcds_cache_control_t *cc)
 {
-    return !answer->has_accel
+    return !response->has_accel
            && !cc->has_s_maxage
            && !cc->has_max_age
-           && !(answer->has_expires && cc == &answer->cc);
+           && !(response->has_expires && cc == &response->cc);
 }
 
 
 static int64_t
-ngx_mcds_fresh_heuristic(ngx_mcds_answer_t *answer,
+ngx_mcds_fresh_heuristic(ngx_mcds_response_t *response,
     ngx_mcds_cache_control_t *cc, int64_t now)
 {
     int64_t  life;
 
-    if (answer->heuristic == 0 || answer->last_modified == NGX_ERROR) {
+    if (response->heuristic == 0 || response->last_modified == NGX_ERROR) {
         return NGX_MCDS_NO_LIFE;
     }
 
-    switch (answer->status) {
+    switch (response->status) {
 
     case 302:
     case 303:
@@ -927,19 +930,19 @@ ngx_mcds_fresh_heuristic(ngx_mcds_answer_t *answer,
 
     default:
 
-        if (!cc->public && !ngx_mcds_fresh_understood(answer->status)) {
+        if (!cc->public && !ngx_mcds_fresh_understood(response->status)) {
             return NGX_MCDS_NO_LIFE;
         }
     }
 
-    if (answer->date != NGX_ERROR) {
-        now = answer->date;
+    if (response->date != NGX_ERROR) {
+        now = response->date;
     }
 
-    life = ngx_mcds_fresh_span(answer->last_modified, now)
-           * (int64_t) answer->heuristic / 100;
+    life = ngx_mcds_fresh_span(response->last_modified, now)
+           * (int64_t) response->heuristic / 100;
 
-    return ngx_min(life, answer->heuristic_max) * 1000;
+    return ngx_min(life, response->heuristic_max) * 1000;
 }
 
 

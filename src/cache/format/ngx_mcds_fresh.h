@@ -136,7 +136,7 @@ typedef struct {
     unsigned      authorization:1; /* the request had Authorization */
     unsigned      validated:1;    /* may be stored although no-cache demands
                                      revalidation for each request */
-} ngx_mcds_answer_t;
+} ngx_mcds_response_t;
 
 
 #define ngx_mcds_refuse(name, word)  NGX_MCDS_REFUSE_##name,
@@ -190,7 +190,7 @@ typedef enum {
  * now_ms: when the response began, milliseconds since the epoch.
  */
 
-ngx_uint_t ngx_mcds_fresh_decide(ngx_mcds_answer_t *answer, uint64_t now_ms,
+ngx_uint_t ngx_mcds_fresh_decide(ngx_mcds_response_t *response, uint64_t now_ms,
     ngx_mcds_entry_t *entry);
 
 
@@ -199,7 +199,8 @@ ngx_uint_t ngx_mcds_fresh_decide(ngx_mcds_answer_t *answer, uint64_t now_ms,
  * lifetime: they tell how the page may be used after it has expired.
  */
 
-void ngx_mcds_fresh_stale(ngx_mcds_answer_t *answer, ngx_mcds_entry_t *entry);
+void ngx_mcds_fresh_stale(ngx_mcds_response_t *response,
+    ngx_mcds_entry_t *entry);
 
 
 /*

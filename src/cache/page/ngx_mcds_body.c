@@ -17,7 +17,7 @@
 
 
 struct ngx_mcds_body_s {
-    ngx_mcds_copy_t     *copy;
+    ngx_mcds_snapshot_t *snapshot;
     uint32_t             next;        /* the next part to take */
     uint32_t             ahead;       /* the next part to read */
     uint32_t             last;        /* the end of the parts to read */
@@ -43,14 +43,14 @@ static void ngx_mcds_body_unkeep(void *kept);
 
 
 ngx_mcds_body_t *
-ngx_mcds_body_open(ngx_mcds_copy_t *copy, off_t from, off_t to,
+ngx_mcds_body_open(ngx_mcds_snapshot_t *snapshot, off_t from, off_t to,
     ngx_array_t *secrets, void (*handler)(void *data), void *data)
 {
     off_t              head;
     ngx_mcds_body_t   *body;
     ngx_mcds_entry_t  *entry;
 
-    entry = &copy->entry;
+    entry = &snapshot->entry;
     head = (off_t) entry->body.len;
 
     body = ngx_calloc(sizeof(ngx_mcds_body_t), ngx_cycle->log);
@@ -58,7 +58,7 @@ ngx_mcds_body_open(ngx_mcds_copy_t *copy, off_t from, off_t to,
         return NULL;
     }
 
-    body->copy = ngx_mcds_copy_ref(copy);
+    body->snapshot = ngx_mcds_snapshot_ref(snapshot);
     body->next = (from > head) ? (uint32_t) ((from - head) / entry->part) : 0;
     body->ahead = body->next;
     body->last = entry->parts;
@@ -112,7 +112,7 @@ ngx_mcds_body_close(ngx_mcds_body_t *body)
         ngx_delete_posted_event(&body->event);
     }
 
-    ngx_mcds_copy_unref(body->copy);
+    ngx_mcds_snapshot_unref(body->snapshot);
     ngx_free(body);
 }
 
@@ -127,7 +127,7 @@ ngx_mcds_body_ahead(ngx_mcds_body_t *body)
     {
         slot = &body->slots[body->ahead % NGX_MCDS_WINDOW];
 
-        if (ngx_mcds_body_slot_get(slot, body->copy, body->ahead,
+        if (ngx_mcds_body_slot_get(slot, body->snapshot, body->ahead,
                                    &body->event)
             != NGX_OK)
         {
@@ -189,7 +189,7 @@ ngx_mcds_body_next(ngx_mcds_body_t *body, ngx_mcds_body_part_t **part,
 
         ngx_mcds_body_slot_free(slot);
 
-        if (ngx_mcds_body_slot_get(slot, body->copy, body->next,
+        if (ngx_mcds_body_slot_get(slot, body->snapshot, body->next,
                                    &body->event)
             != NGX_OK)
         {
@@ -285,7 +285,7 @@ ngx_mcds_body_lost(ngx_mcds_body_t *body, ngx_uint_t rc)
 {
     ngx_mcds_key_t  key;
 
-    ngx_mcds_key_show(&key, &body->copy->page->key);
+    ngx_mcds_key_show(&key, &body->snapshot->page->key);
 
     ngx_log_error(NGX_LOG_ERR, ngx_cycle->log, 0,
                   "part %uD of page \"%*s\" is lost: %s",
@@ -293,7 +293,7 @@ ngx_mcds_body_lost(ngx_mcds_body_t *body, ngx_uint_t rc)
                   ngx_mcds_strerror(rc));
 
     if (ngx_mcds_answered(rc)) {
-        ngx_mcds_body_remove(body->copy);
+        ngx_mcds_body_remove(body->snapshot);
     }
 
     return NGX_ERROR;
@@ -301,59 +301,59 @@ ngx_mcds_body_lost(ngx_mcds_body_t *body, ngx_uint_t rc)
 
 
 void
-ngx_mcds_body_remove(ngx_mcds_copy_t *copy)
+ngx_mcds_body_remove(ngx_mcds_snapshot_t *snapshot)
 {
     ngx_mcds_cut_t       cut;
     ngx_mcds_page_t     *page;
     ngx_mcds_request_t   req;
 
-    page = copy->page;
+    page = snapshot->page;
 
     /*
      * The next request builds the page again; a page that was built meanwhile
      * stays.
      */
 
-    if (copy->stamp.cas) {
+    if (snapshot->item_id.cas) {
         ngx_memzero(&req, sizeof(ngx_mcds_request_t));
 
         req.verb = NGX_MCDS_DELETE;
         req.key = page->key;
-        req.cas = copy->stamp.cas;
+        req.cas = snapshot->item_id.cas;
         req.page = 1;
         req.movable = 1;
 
         ngx_mcds_submit(page->pool, &req, NULL);
     }
 
-    ngx_mcds_body_cut(&copy->entry, &cut);
+    ngx_mcds_body_cut(&snapshot->entry, &cut);
 
     ngx_mcds_body_drop(page->pool, &page->key, &cut, NGX_MCDS_BODY_LINGER);
 }
 
 
 ngx_int_t
-ngx_mcds_body_keep(ngx_mcds_copy_t *copy, ngx_mcds_split_t *split)
+ngx_mcds_body_keep(ngx_mcds_snapshot_t *snapshot, ngx_mcds_split_t *split)
 {
     uint32_t               n;
     ngx_mcds_body_part_t  *part, **kept;
     ngx_mcds_value_t      *value;
 
-    if (copy->entry.parts == 0 || ngx_mcds_split_part(split, 0) == NULL) {
+    if (snapshot->entry.parts == 0 || ngx_mcds_split_part(split, 0) == NULL) {
         return NGX_DECLINED;
     }
 
-    kept = ngx_calloc((copy->entry.parts + 1) * sizeof(ngx_mcds_body_part_t *),
-                      ngx_cycle->log);
+    kept = ngx_calloc((snapshot->entry.parts + 1)
+                      * sizeof(ngx_mcds_body_part_t *), ngx_cycle->log);
     if (kept == NULL) {
         return NGX_DECLINED;
     }
 
-    for (n = 0; n < copy->entry.parts; n++) {
+    for (n = 0; n < snapshot->entry.parts; n++) {
         value = ngx_mcds_split_part(split, n);
 
-        part = (value && ngx_mcds_body_part_find(copy, n) == NULL)
-               ? ngx_mcds_body_part_create(copy, n) : NULL;
+        part = (value && ngx_mcds_body_part_find(snapshot, n) == NULL)
+               ? ngx_mcds_body_part_create(snapshot, n) : NULL;
 
         if (part == NULL) {
             ngx_mcds_body_unkeep(kept);
@@ -368,8 +368,8 @@ ngx_mcds_body_keep(ngx_mcds_copy_t *copy, ngx_mcds_split_t *split)
         part->rc = NGX_MCDS_OK;
     }
 
-    copy->kept = kept;
-    copy->unkeep = ngx_mcds_body_unkeep;
+    snapshot->kept = kept;
+    snapshot->unkeep = ngx_mcds_body_unkeep;
 
     return NGX_OK;
 }

@@ -46,7 +46,7 @@ typedef void (*ngx_mcds_body_pt)(void *data, ngx_uint_t rc);
  * this call.  Returns NGX_ERROR, and calls no handler, if out of memory.
  */
 
-ngx_int_t ngx_mcds_body_check(ngx_mcds_copy_t *copy, ngx_uint_t window,
+ngx_int_t ngx_mcds_body_check(ngx_mcds_snapshot_t *snapshot, ngx_uint_t window,
     ngx_mcds_body_pt handler, void *data);
 
 
@@ -60,7 +60,7 @@ ngx_int_t ngx_mcds_body_check(ngx_mcds_copy_t *copy, ngx_uint_t window,
  * the caller may try again.  Returns NULL if out of memory.
  */
 
-ngx_mcds_body_t *ngx_mcds_body_open(ngx_mcds_copy_t *copy, off_t from,
+ngx_mcds_body_t *ngx_mcds_body_open(ngx_mcds_snapshot_t *snapshot, off_t from,
     off_t to, ngx_array_t *secrets, void (*handler)(void *data), void *data);
 
 
@@ -118,7 +118,7 @@ void ngx_mcds_body_done(ngx_mcds_body_t *body, ngx_mcds_body_part_t *part);
  * minute.
  */
 
-void ngx_mcds_body_remove(ngx_mcds_copy_t *copy);
+void ngx_mcds_body_remove(ngx_mcds_snapshot_t *snapshot);
 
 
 /*
@@ -127,7 +127,8 @@ void ngx_mcds_body_remove(ngx_mcds_copy_t *copy);
  * NGX_DECLINED if not all parts are in memory, or if out of memory.
  */
 
-ngx_int_t ngx_mcds_body_keep(ngx_mcds_copy_t *copy, ngx_mcds_split_t *split);
+ngx_int_t ngx_mcds_body_keep(ngx_mcds_snapshot_t *snapshot,
+    ngx_mcds_split_t *split);
 
 
 #endif /* _NGX_MCDS_BODY_H_INCLUDED_ */

@@ -38,7 +38,7 @@ typedef struct {
 struct ngx_mcds_open_s {
     ngx_queue_t          queue;
     ngx_queue_t          openers;
-    ngx_mcds_copy_t     *copy;
+    ngx_mcds_snapshot_t *snapshot;
     ngx_uint_t           n;           /* number of slots */
     ngx_mcds_body_slot_t slots[NGX_MCDS_WINDOW];
     uint32_t             next;        /* the next part to check */
@@ -61,7 +61,7 @@ static ngx_queue_t  ngx_mcds_body_checks;
 
 
 ngx_int_t
-ngx_mcds_body_check(ngx_mcds_copy_t *copy, ngx_uint_t window,
+ngx_mcds_body_check(ngx_mcds_snapshot_t *snapshot, ngx_uint_t window,
     ngx_mcds_body_pt handler, void *data)
 {
     uint32_t            n, looks;
@@ -88,10 +88,10 @@ ngx_mcds_body_check(ngx_mcds_copy_t *copy, ngx_uint_t window,
     {
         open = ngx_queue_data(q, ngx_mcds_open_t, queue);
 
-        if (open->copy->page == copy->page
-            && open->copy->entry.generation == copy->entry.generation
-            && open->copy->entry.parts == copy->entry.parts
-            && open->copy->entry.total == copy->entry.total
+        if (open->snapshot->page == snapshot->page
+            && open->snapshot->entry.generation == snapshot->entry.generation
+            && open->snapshot->entry.parts == snapshot->entry.parts
+            && open->snapshot->entry.total == snapshot->entry.total
             && (open->n || !window))
         {
             ngx_queue_insert_tail(&open->openers, &opener->queue);
@@ -99,8 +99,8 @@ ngx_mcds_body_check(ngx_mcds_copy_t *copy, ngx_uint_t window,
         }
     }
 
-    n = window ? ngx_min(NGX_MCDS_WINDOW, copy->entry.parts) : 0;
-    looks = ngx_min(NGX_MCDS_BODY_LOOKS, copy->entry.parts - n);
+    n = window ? ngx_min(NGX_MCDS_WINDOW, snapshot->entry.parts) : 0;
+    looks = ngx_min(NGX_MCDS_BODY_LOOKS, snapshot->entry.parts - n);
 
     open = ngx_calloc(sizeof(ngx_mcds_open_t)
                       + looks * sizeof(ngx_mcds_look_t), ngx_cycle->log);
@@ -109,7 +109,7 @@ ngx_mcds_body_check(ngx_mcds_copy_t *copy, ngx_uint_t window,
         return NGX_ERROR;
     }
 
-    open->copy = ngx_mcds_copy_ref(copy);
+    open->snapshot = ngx_mcds_snapshot_ref(snapshot);
     open->n = n;
     open->next = n;
     open->rc = NGX_MCDS_OK;
@@ -124,7 +124,7 @@ ngx_mcds_body_check(ngx_mcds_copy_t *copy, ngx_uint_t window,
 
     for (n = 0; n < open->n; n++) {
 
-        if (ngx_mcds_body_slot_get(&open->slots[n], copy, n, &open->event)
+        if (ngx_mcds_body_slot_get(&open->slots[n], snapshot, n, &open->event)
             != NGX_OK)
         {
             ngx_mcds_body_take_rc(open, NGX_MCDS_BUSY);
@@ -156,7 +156,7 @@ ngx_mcds_body_look(ngx_mcds_look_t *look)
     ngx_mcds_request_t  req;
 
     open = look->open;
-    entry = &open->copy->entry;
+    entry = &open->snapshot->entry;
 
     if (open->next == entry->parts || open->rc != NGX_MCDS_OK) {
         return;
@@ -165,7 +165,7 @@ ngx_mcds_body_look(ngx_mcds_look_t *look)
     ngx_memzero(&req, sizeof(ngx_mcds_request_t));
 
     req.verb = NGX_MCDS_GET;
-    req.key = open->copy->page->key;
+    req.key = open->snapshot->page->key;
     req.suffix.data = suffix;
     req.by_key = 1;
     req.page = 1;
@@ -175,7 +175,7 @@ ngx_mcds_body_look(ngx_mcds_look_t *look)
 
     open->missing++;
 
-    ngx_mcds_submit(open->copy->page->pool, &req, &look->op);
+    ngx_mcds_submit(open->snapshot->page->pool, &req, &look->op);
 }
 
 
@@ -254,6 +254,6 @@ ngx_mcds_body_check_handler(ngx_event_t *ev)
         ngx_mcds_body_slot_free(&open->slots[i]);
     }
 
-    ngx_mcds_copy_unref(open->copy);
+    ngx_mcds_snapshot_unref(open->snapshot);
     ngx_free(open);
 }

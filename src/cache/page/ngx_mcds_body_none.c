@@ -4,8 +4,8 @@
  *
  * Stands in for the reading and storing of bodies in parts where "large" is
  * left out.  A split is not created, as on a server that takes no parts, and
- * ngx_mcds_copy_create() refuses an entry whose body lies outside of it: the
- * other functions are never called, but the page and its users name them.
+ * ngx_mcds_snapshot_create() refuses an entry whose body lies outside of it:
+ * the other functions are never called, but the page and its users name them.
  */
 
 
@@ -93,7 +93,7 @@ ngx_mcds_body_drop(ngx_mcds_pool_t *pool, ngx_str_t *key,
 
 
 ngx_int_t
-ngx_mcds_body_check(ngx_mcds_copy_t *copy, ngx_uint_t window,
+ngx_mcds_body_check(ngx_mcds_snapshot_t *snapshot, ngx_uint_t window,
     ngx_mcds_body_pt handler, void *data)
 {
     return NGX_ERROR;
@@ -101,7 +101,7 @@ ngx_mcds_body_check(ngx_mcds_copy_t *copy, ngx_uint_t window,
 
 
 ngx_mcds_body_t *
-ngx_mcds_body_open(ngx_mcds_copy_t *copy, off_t from, off_t to,
+ngx_mcds_body_open(ngx_mcds_snapshot_t *snapshot, off_t from, off_t to,
     ngx_array_t *secrets, void (*handler)(void *data), void *data)
 {
     return NULL;
@@ -152,14 +152,14 @@ ngx_mcds_body_done(ngx_mcds_body_t *body, ngx_mcds_body_part_t *part)
 
 
 void
-ngx_mcds_body_remove(ngx_mcds_copy_t *copy)
+ngx_mcds_body_remove(ngx_mcds_snapshot_t *snapshot)
 {
     /* void */
 }
 
 
 ngx_int_t
-ngx_mcds_body_keep(ngx_mcds_copy_t *copy, ngx_mcds_split_t *split)
+ngx_mcds_body_keep(ngx_mcds_snapshot_t *snapshot, ngx_mcds_split_t *split)
 {
     return NGX_DECLINED;
 }

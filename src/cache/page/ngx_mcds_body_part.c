@@ -36,7 +36,8 @@ struct ngx_mcds_line_s {
 
 static ngx_mcds_line_t *ngx_mcds_line_get(ngx_mcds_pool_t *pool);
 static void ngx_mcds_line_send(ngx_mcds_line_t *line);
-static uint32_t ngx_mcds_body_part_hash(ngx_mcds_copy_t *copy, uint32_t n);
+static uint32_t ngx_mcds_body_part_hash(ngx_mcds_snapshot_t *snapshot,
+    uint32_t n);
 static void ngx_mcds_body_part_answered(void *data, ngx_mcds_result_t *result);
 static void ngx_mcds_body_part_arrived(ngx_mcds_body_part_t *part,
     ngx_uint_t rc);
@@ -128,20 +129,20 @@ ngx_mcds_line_send(ngx_mcds_line_t *line)
 
 
 ngx_int_t
-ngx_mcds_body_slot_get(ngx_mcds_body_slot_t *slot, ngx_mcds_copy_t *copy,
-    uint32_t n, ngx_event_t *event)
+ngx_mcds_body_slot_get(ngx_mcds_body_slot_t *slot,
+    ngx_mcds_snapshot_t *snapshot, uint32_t n, ngx_event_t *event)
 {
     ngx_mcds_body_part_t  *part;
 
-    part = ngx_mcds_body_part_find(copy, n);
+    part = ngx_mcds_body_part_find(snapshot, n);
 
     if (part == NULL) {
-        part = ngx_mcds_body_part_create(copy, n);
+        part = ngx_mcds_body_part_create(snapshot, n);
         if (part == NULL) {
             return NGX_ERROR;
         }
 
-        part->line = ngx_mcds_line_get(copy->page->pool);
+        part->line = ngx_mcds_line_get(snapshot->page->pool);
         if (part->line == NULL) {
             ngx_mcds_body_part_unref(part);
             return NGX_ERROR;
@@ -186,23 +187,25 @@ ngx_mcds_body_slot_free(ngx_mcds_body_slot_t *slot)
 
 
 ngx_mcds_body_part_t *
-ngx_mcds_body_part_find(ngx_mcds_copy_t *copy, uint32_t n)
+ngx_mcds_body_part_find(ngx_mcds_snapshot_t *snapshot, uint32_t n)
 {
     ngx_str_t               key;
     ngx_mcds_body_part_t   *part;
     ngx_mcds_index_node_t  *node;
 
-    key.data = (u_char *) &copy->entry.generation;
+    key.data = (u_char *) &snapshot->entry.generation;
     key.len = sizeof(uint64_t);
 
-    for (node = ngx_mcds_index_find(&ngx_mcds_parts, copy->page, &key,
-                                    ngx_mcds_body_part_hash(copy, n));
+    for (node = ngx_mcds_index_find(&ngx_mcds_parts, snapshot->page, &key,
+                                    ngx_mcds_body_part_hash(snapshot, n));
          node;
          node = ngx_mcds_index_next(node))
     {
         part = ngx_mcds_index_data(node, ngx_mcds_body_part_t, node);
 
-        if (part->n == n && part->len == ngx_mcds_entry_part(&copy->entry, n)) {
+        if (part->n == n
+            && part->len == ngx_mcds_entry_part(&snapshot->entry, n))
+        {
             return part;
         }
     }
@@ -212,7 +215,7 @@ ngx_mcds_body_part_find(ngx_mcds_copy_t *copy, uint32_t n)
 
 
 ngx_mcds_body_part_t *
-ngx_mcds_body_part_create(ngx_mcds_copy_t *copy, uint32_t n)
+ngx_mcds_body_part_create(ngx_mcds_snapshot_t *snapshot, uint32_t n)
 {
     ngx_str_t              key;
     ngx_mcds_body_part_t  *part;
@@ -223,10 +226,10 @@ ngx_mcds_body_part_create(ngx_mcds_copy_t *copy, uint32_t n)
     }
 
     part->refs = 1;
-    part->page = copy->page;
-    part->generation = copy->entry.generation;
+    part->page = snapshot->page;
+    part->generation = snapshot->entry.generation;
     part->n = n;
-    part->len = ngx_mcds_entry_part(&copy->entry, n);
+    part->len = ngx_mcds_entry_part(&snapshot->entry, n);
     part->op.handler = ngx_mcds_body_part_answered;
     part->op.data = part;
 
@@ -239,7 +242,7 @@ ngx_mcds_body_part_create(ngx_mcds_copy_t *copy, uint32_t n)
     /* if the index is full, the part is not shared */
 
     (void) ngx_mcds_index_insert(&ngx_mcds_parts, &part->node, part->page,
-                                 &key, ngx_mcds_body_part_hash(copy, n),
+                                 &key, ngx_mcds_body_part_hash(snapshot, n),
                                  sizeof(ngx_mcds_body_part_t));
 
     return part;
@@ -249,9 +252,9 @@ ngx_mcds_body_part_create(ngx_mcds_copy_t *copy, uint32_t n)
 /* The generation is random, so that it needs no hashing. */
 
 static uint32_t
-ngx_mcds_body_part_hash(ngx_mcds_copy_t *copy, uint32_t n)
+ngx_mcds_body_part_hash(ngx_mcds_snapshot_t *snapshot, uint32_t n)
 {
-    return (uint32_t) copy->entry.generation + n;
+    return (uint32_t) snapshot->entry.generation + n;
 }
 
 

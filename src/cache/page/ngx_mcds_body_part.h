@@ -68,7 +68,7 @@ struct ngx_mcds_body_slot_s {
  */
 
 ngx_int_t ngx_mcds_body_slot_get(ngx_mcds_body_slot_t *slot,
-    ngx_mcds_copy_t *copy, uint32_t n, ngx_event_t *event);
+    ngx_mcds_snapshot_t *snapshot, uint32_t n, ngx_event_t *event);
 
 
 /* Empties a slot, which may be empty already, and drops its reference. */
@@ -81,7 +81,7 @@ void ngx_mcds_body_slot_free(ngx_mcds_body_slot_t *slot);
  * Adds no reference.
  */
 
-ngx_mcds_body_part_t *ngx_mcds_body_part_find(ngx_mcds_copy_t *copy,
+ngx_mcds_body_part_t *ngx_mcds_body_part_find(ngx_mcds_snapshot_t *snapshot,
     uint32_t n);
 
 
@@ -90,7 +90,7 @@ ngx_mcds_body_part_t *ngx_mcds_body_part_find(ngx_mcds_copy_t *copy,
  * if out of memory.
  */
 
-ngx_mcds_body_part_t *ngx_mcds_body_part_create(ngx_mcds_copy_t *copy,
+ngx_mcds_body_part_t *ngx_mcds_body_part_create(ngx_mcds_snapshot_t *snapshot,
     uint32_t n);
 
 

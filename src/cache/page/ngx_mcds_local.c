@@ -30,12 +30,12 @@
  */
 #define NGX_MCDS_CLAIM_FORGET     60000
 
-#define NGX_MCDS_COPY_BUCKETS     1024
+#define NGX_MCDS_SNAPSHOT_BUCKETS 1024
 
 #define NGX_MCDS_PURGES           1024
 
 /* the maximum number of copies that are dropped for a new one */
-#define NGX_MCDS_COPY_EVICT       64
+#define NGX_MCDS_SNAPSHOT_EVICT   64
 
 
 struct ngx_mcds_claim_s {
@@ -52,24 +52,24 @@ struct ngx_mcds_claim_s {
 
 /* a copy in the zone */
 
-typedef struct ngx_mcds_kept_copy_s  ngx_mcds_kept_copy_t;
+typedef struct ngx_mcds_kept_snapshot_s  ngx_mcds_kept_snapshot_t;
 
-struct ngx_mcds_kept_copy_s {
-    ngx_queue_t            lru;
-    ngx_mcds_kept_copy_t  *next;       /* in the same bucket */
-    u_char                 id[NGX_MCDS_LOCAL_ID];
-    ngx_mcds_stamp_t       stamp;
-    uint64_t               stored;
-    size_t                 len;
-    u_char                 data[1];
+struct ngx_mcds_kept_snapshot_s {
+    ngx_queue_t                lru;
+    ngx_mcds_kept_snapshot_t  *next;   /* in the same bucket */
+    u_char                     id[NGX_MCDS_LOCAL_ID];
+    ngx_mcds_item_id_t         item_id;
+    uint64_t                   stored;
+    size_t                     len;
+    u_char                     data[1];
 };
 
 
 struct ngx_mcds_local_s {
-    ngx_mcds_claim_t       claims[NGX_MCDS_CLAIMS];
-    ngx_mcds_kept_copy_t  *buckets[NGX_MCDS_COPY_BUCKETS];
-    ngx_queue_t            lru;
-    ngx_atomic_t           purges[NGX_MCDS_PURGES];
+    ngx_mcds_claim_t           claims[NGX_MCDS_CLAIMS];
+    ngx_mcds_kept_snapshot_t  *buckets[NGX_MCDS_SNAPSHOT_BUCKETS];
+    ngx_queue_t                lru;
+    ngx_atomic_t               purges[NGX_MCDS_PURGES];
 };
 
 
@@ -81,12 +81,12 @@ static ngx_int_t ngx_mcds_claim_state(ngx_mcds_claim_t *claim,
     ngx_mcds_local_left_t *left);
 static void ngx_mcds_claim_extend(ngx_event_t *ev);
 static ngx_uint_t ngx_mcds_local_hash(u_char *id);
-static ngx_mcds_kept_copy_t **ngx_mcds_local_find(ngx_mcds_local_t *local,
+static ngx_mcds_kept_snapshot_t **ngx_mcds_local_find(ngx_mcds_local_t *local,
     u_char *id);
 static void *ngx_mcds_local_alloc(ngx_mcds_local_t *local,
     ngx_slab_pool_t *shpool, size_t size, ngx_uint_t evict);
 static void ngx_mcds_local_drop(ngx_slab_pool_t *shpool,
-    ngx_mcds_kept_copy_t **link);
+    ngx_mcds_kept_snapshot_t **link);
 
 
 /* the shared data of the host, and the claims of this worker */
@@ -126,7 +126,7 @@ ngx_mcds_local_attach(ngx_mcds_local_t *local, ngx_slab_pool_t *shpool)
 
 
 ngx_uint_t
-ngx_mcds_stamp_same(ngx_mcds_stamp_t *a, ngx_mcds_stamp_t *b)
+ngx_mcds_item_id_same(ngx_mcds_item_id_t *a, ngx_mcds_item_id_t *b)
 {
     return a->cas && a->cas == b->cas && a->flags == b->flags;
 }
@@ -447,26 +447,26 @@ ngx_mcds_local_hash(u_char *id)
 
 ngx_int_t
 ngx_mcds_local_put(u_char *id, ngx_mcds_value_t *value,
-    ngx_mcds_stamp_t *stamp)
+    ngx_mcds_item_id_t *item_id)
 {
-    size_t                  size;
-    ngx_mcds_kept_copy_t   *copy, **link;
+    size_t                      size;
+    ngx_mcds_kept_snapshot_t   *snapshot, **link;
 
     if (ngx_mcds_local == NULL || value->len > ngx_mcds_local_size() / 8) {
         return NGX_DECLINED;
     }
 
-    size = offsetof(ngx_mcds_kept_copy_t, data) + value->len;
+    size = offsetof(ngx_mcds_kept_snapshot_t, data) + value->len;
 
     ngx_shmtx_lock(&ngx_mcds_local_pool->mutex);
 
     link = ngx_mcds_local_find(ngx_mcds_local, id);
 
     if (*link) {
-        copy = *link;
+        snapshot = *link;
 
-        if (ngx_mcds_stamp_same(&copy->stamp, stamp)) {
-            copy->stored = ngx_mcds_clock(ngx_current_msec);
+        if (ngx_mcds_item_id_same(&snapshot->item_id, item_id)) {
+            snapshot->stored = ngx_mcds_clock(ngx_current_msec);
             ngx_shmtx_unlock(&ngx_mcds_local_pool->mutex);
             return NGX_OK;
         }
@@ -474,36 +474,36 @@ ngx_mcds_local_put(u_char *id, ngx_mcds_value_t *value,
         ngx_mcds_local_drop(ngx_mcds_local_pool, link);
     }
 
-    copy = ngx_mcds_local_alloc(ngx_mcds_local, ngx_mcds_local_pool, size,
-                                NGX_MCDS_COPY_EVICT);
+    snapshot = ngx_mcds_local_alloc(ngx_mcds_local, ngx_mcds_local_pool, size,
+                                    NGX_MCDS_SNAPSHOT_EVICT);
 
-    if (copy) {
+    if (snapshot) {
         link = &ngx_mcds_local->buckets[ngx_mcds_local_hash(id)
-                                        % NGX_MCDS_COPY_BUCKETS];
+                                        % NGX_MCDS_SNAPSHOT_BUCKETS];
 
-        ngx_memcpy(copy->id, id, NGX_MCDS_LOCAL_ID);
-        copy->stamp = *stamp;
-        copy->stored = ngx_mcds_clock(ngx_current_msec);
-        copy->len = value->len;
-        ngx_memcpy(copy->data, value->data, value->len);
+        ngx_memcpy(snapshot->id, id, NGX_MCDS_LOCAL_ID);
+        snapshot->item_id = *item_id;
+        snapshot->stored = ngx_mcds_clock(ngx_current_msec);
+        snapshot->len = value->len;
+        ngx_memcpy(snapshot->data, value->data, value->len);
 
-        copy->next = *link;
-        *link = copy;
-        ngx_queue_insert_head(&ngx_mcds_local->lru, &copy->lru);
+        snapshot->next = *link;
+        *link = snapshot;
+        ngx_queue_insert_head(&ngx_mcds_local->lru, &snapshot->lru);
     }
 
     ngx_shmtx_unlock(&ngx_mcds_local_pool->mutex);
 
-    return copy ? NGX_OK : NGX_DECLINED;
+    return snapshot ? NGX_OK : NGX_DECLINED;
 }
 
 
 ngx_mcds_value_t *
-ngx_mcds_local_get(u_char *id, ngx_mcds_stamp_t *stamp, ngx_msec_t age,
-    ngx_mcds_stamp_t *found)
+ngx_mcds_local_get(u_char *id, ngx_mcds_item_id_t *item_id, ngx_msec_t age,
+    ngx_mcds_item_id_t *found)
 {
-    ngx_mcds_value_t      *value;
-    ngx_mcds_kept_copy_t  *copy;
+    ngx_mcds_value_t          *value;
+    ngx_mcds_kept_snapshot_t  *snapshot;
 
     value = NULL;
 
@@ -513,21 +513,22 @@ ngx_mcds_local_get(u_char *id, ngx_mcds_stamp_t *stamp, ngx_msec_t age,
 
     ngx_shmtx_lock(&ngx_mcds_local_pool->mutex);
 
-    copy = *ngx_mcds_local_find(ngx_mcds_local, id);
+    snapshot = *ngx_mcds_local_find(ngx_mcds_local, id);
 
-    if (copy
-        && (stamp == NULL || ngx_mcds_stamp_same(&copy->stamp, stamp))
-        && ngx_mcds_clock(ngx_current_msec) <= copy->stored + age)
+    if (snapshot
+        && (item_id == NULL
+            || ngx_mcds_item_id_same(&snapshot->item_id, item_id))
+        && ngx_mcds_clock(ngx_current_msec) <= snapshot->stored + age)
     {
-        value = ngx_mcds_value_create(copy->len, ngx_cycle->log);
+        value = ngx_mcds_value_create(snapshot->len, ngx_cycle->log);
 
         if (value) {
-            ngx_memcpy(value->data, copy->data, copy->len);
-            value->len = copy->len;
-            *found = copy->stamp;
+            ngx_memcpy(value->data, snapshot->data, snapshot->len);
+            value->len = snapshot->len;
+            *found = snapshot->item_id;
 
-            ngx_queue_remove(&copy->lru);
-            ngx_queue_insert_head(&ngx_mcds_local->lru, &copy->lru);
+            ngx_queue_remove(&snapshot->lru);
+            ngx_queue_insert_head(&ngx_mcds_local->lru, &snapshot->lru);
         }
     }
 
@@ -562,8 +563,8 @@ ngx_mcds_local_purges(ngx_uint_t place)
 void
 ngx_mcds_local_purged(ngx_str_t *pool, ngx_str_t *key, ngx_uint_t forget)
 {
-    u_char                  id[NGX_MCDS_LOCAL_ID];
-    ngx_mcds_kept_copy_t  **link;
+    u_char                      id[NGX_MCDS_LOCAL_ID];
+    ngx_mcds_kept_snapshot_t  **link;
 
     if (ngx_mcds_local == NULL) {
         return;
@@ -610,12 +611,12 @@ ngx_mcds_local_room(ngx_mcds_local_t *local, ngx_slab_pool_t *shpool,
 }
 
 
-static ngx_mcds_kept_copy_t **
+static ngx_mcds_kept_snapshot_t **
 ngx_mcds_local_find(ngx_mcds_local_t *local, u_char *id)
 {
-    ngx_mcds_kept_copy_t  **link;
+    ngx_mcds_kept_snapshot_t  **link;
 
-    link = &local->buckets[ngx_mcds_local_hash(id) % NGX_MCDS_COPY_BUCKETS];
+    link = &local->buckets[ngx_mcds_local_hash(id) % NGX_MCDS_SNAPSHOT_BUCKETS];
 
     while (*link && ngx_memcmp((*link)->id, id, NGX_MCDS_LOCAL_ID) != 0) {
         link = &(*link)->next;
@@ -634,9 +635,9 @@ static void *
 ngx_mcds_local_alloc(ngx_mcds_local_t *local, ngx_slab_pool_t *shpool,
     size_t size, ngx_uint_t evict)
 {
-    void                  *p;
-    ngx_queue_t           *q;
-    ngx_mcds_kept_copy_t  *copy;
+    void                      *p;
+    ngx_queue_t               *q;
+    ngx_mcds_kept_snapshot_t  *snapshot;
 
     while (evict--) {
 
@@ -647,9 +648,9 @@ ngx_mcds_local_alloc(ngx_mcds_local_t *local, ngx_slab_pool_t *shpool,
         }
 
         q = ngx_queue_last(&local->lru);
-        copy = ngx_queue_data(q, ngx_mcds_kept_copy_t, lru);
+        snapshot = ngx_queue_data(q, ngx_mcds_kept_snapshot_t, lru);
 
-        ngx_mcds_local_drop(shpool, ngx_mcds_local_find(local, copy->id));
+        ngx_mcds_local_drop(shpool, ngx_mcds_local_find(local, snapshot->id));
     }
 
     return NULL;
@@ -657,13 +658,13 @@ ngx_mcds_local_alloc(ngx_mcds_local_t *local, ngx_slab_pool_t *shpool,
 
 
 static void
-ngx_mcds_local_drop(ngx_slab_pool_t *shpool, ngx_mcds_kept_copy_t **link)
+ngx_mcds_local_drop(ngx_slab_pool_t *shpool, ngx_mcds_kept_snapshot_t **link)
 {
-    ngx_mcds_kept_copy_t  *copy;
+    ngx_mcds_kept_snapshot_t  *snapshot;
 
-    copy = *link;
-    *link = copy->next;
+    snapshot = *link;
+    *link = snapshot->next;
 
-    ngx_queue_remove(&copy->lru);
-    ngx_slab_free_locked(shpool, copy);
+    ngx_queue_remove(&snapshot->lru);
+    ngx_slab_free_locked(shpool, snapshot);
 }

@@ -80,12 +80,12 @@ void ngx_mcds_local_attach(ngx_mcds_local_t *local, ngx_slab_pool_t *shpool);
 typedef struct {
     uint64_t             cas;          /* 0: unknown */
     ngx_uint_t           flags;        /* see ngx_mcds_entry_client_flags() */
-} ngx_mcds_stamp_t;
+} ngx_mcds_item_id_t;
 
 
-/* Returns 1 if both stamps are known and identify the same item. */
+/* Returns 1 if both ids are known and identify the same item. */
 
-ngx_uint_t ngx_mcds_stamp_same(ngx_mcds_stamp_t *a, ngx_mcds_stamp_t *b);
+ngx_uint_t ngx_mcds_item_id_same(ngx_mcds_item_id_t *a, ngx_mcds_item_id_t *b);
 
 
 /*
@@ -145,18 +145,18 @@ void ngx_mcds_local_release(ngx_mcds_hold_t *hold,
  */
 
 ngx_int_t ngx_mcds_local_put(u_char *id, ngx_mcds_value_t *value,
-    ngx_mcds_stamp_t *stamp);
+    ngx_mcds_item_id_t *item_id);
 
 
 /*
  * Returns the value of a page's copy in the zone, in new memory with one
- * reference, and the stamp of the copy in *found.  Returns NULL if there is no
- * copy, if it is older than age ms, if it has another stamp than this one, or
- * if out of memory.  A stamp of NULL accepts any copy.
+ * reference, and the id of the copy in *found.  Returns NULL if there is no
+ * copy, if it is older than age ms, if it has another id than this one, or
+ * if out of memory.  A id of NULL accepts any copy.
  */
 
-ngx_mcds_value_t *ngx_mcds_local_get(u_char *id, ngx_mcds_stamp_t *stamp,
-    ngx_msec_t age, ngx_mcds_stamp_t *found);
+ngx_mcds_value_t *ngx_mcds_local_get(u_char *id, ngx_mcds_item_id_t *item_id,
+    ngx_msec_t age, ngx_mcds_item_id_t *found);
 
 
 /*

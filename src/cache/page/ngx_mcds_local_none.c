@@ -30,7 +30,7 @@ ngx_mcds_local_attach(ngx_mcds_local_t *local, ngx_slab_pool_t *shpool)
 
 
 ngx_uint_t
-ngx_mcds_stamp_same(ngx_mcds_stamp_t *a, ngx_mcds_stamp_t *b)
+ngx_mcds_item_id_same(ngx_mcds_item_id_t *a, ngx_mcds_item_id_t *b)
 {
     return a->cas && a->cas == b->cas && a->flags == b->flags;
 }
@@ -74,15 +74,15 @@ ngx_mcds_local_release(ngx_mcds_hold_t *hold, ngx_mcds_local_left_t *left)
 
 ngx_int_t
 ngx_mcds_local_put(u_char *id, ngx_mcds_value_t *value,
-    ngx_mcds_stamp_t *stamp)
+    ngx_mcds_item_id_t *item_id)
 {
     return NGX_DECLINED;
 }
 
 
 ngx_mcds_value_t *
-ngx_mcds_local_get(u_char *id, ngx_mcds_stamp_t *stamp, ngx_msec_t age,
-    ngx_mcds_stamp_t *found)
+ngx_mcds_local_get(u_char *id, ngx_mcds_item_id_t *item_id, ngx_msec_t age,
+    ngx_mcds_item_id_t *found)
 {
     return NULL;
 }

@@ -169,12 +169,12 @@ ngx_mcds_page_find(ngx_mcds_pool_t *pool, ngx_str_t *key, uint32_t hash)
 
 
 ngx_uint_t
-ngx_mcds_page_used(ngx_mcds_seat_t *seat, ngx_str_t *key)
+ngx_mcds_page_used(ngx_mcds_waiter_t *waiter, ngx_str_t *key)
 {
     ngx_uint_t        used;
     ngx_mcds_page_t  *page;
 
-    page = ngx_mcds_page_find(seat->page->pool, key,
+    page = ngx_mcds_page_find(waiter->page->pool, key,
                               ngx_mcds_hash(key->data, key->len));
     if (page == NULL) {
         return 0;

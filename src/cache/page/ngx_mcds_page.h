@@ -18,7 +18,7 @@
 #include "ngx_mcds_stat_sums.h"
 
 
-typedef struct ngx_mcds_seat_s  ngx_mcds_seat_t;
+typedef struct ngx_mcds_waiter_s  ngx_mcds_waiter_t;
 
 
 /* The outcome for a request. */
@@ -34,7 +34,7 @@ typedef enum {
     NGX_MCDS_PAGE_OTHER,          /* another request builds the page */
     NGX_MCDS_PAGE_PASS,           /* go to the origin, bypassing the cache */
     NGX_MCDS_PAGE_ERROR,          /* the build has failed; no request builds for
-                                     seat->retry ms */
+                                     waiter->retry ms */
     NGX_MCDS_PAGE_TIMEOUT,        /* the request has waited long enough, or may
                                      not wait */
     NGX_MCDS_PAGE_AGAIN           /* the page that was built had been purged
@@ -44,12 +44,12 @@ typedef enum {
 
 
 /*
- * The handler of a seat.  With FOUND, copy is set, and the handler may take a
+ * The handler of a waiter.  With FOUND, copy is set, and the handler may take a
  * reference of it; otherwise copy is NULL.
  */
 
 typedef void (*ngx_mcds_page_pt)(void *data, ngx_uint_t outcome,
-    ngx_mcds_copy_t *copy);
+    ngx_mcds_snapshot_t *snapshot);
 
 
 /* How the copies of this host are used, see ngx_mcds_local.h. */
@@ -66,7 +66,7 @@ typedef enum {
  * must leave the page before the memory is freed.
  */
 
-struct ngx_mcds_seat_s {
+struct ngx_mcds_waiter_s {
     ngx_queue_t         queue;
     ngx_mcds_page_t    *page;
     ngx_mcds_page_pt    handler;
@@ -131,35 +131,35 @@ typedef struct {
 
 
 /*
- * Takes a seat at the page of a key.  The key is any text, and is copied.
+ * Takes a waiter at the page of a key.  The key is any text, and is copied.
  * limit is the maximum length of an entry to accept, in bytes.  Returns
  * NGX_ERROR if out of memory.
  */
 
-ngx_int_t ngx_mcds_page_sit(ngx_mcds_seat_t *seat, ngx_mcds_pool_t *pool,
+ngx_int_t ngx_mcds_page_sit(ngx_mcds_waiter_t *waiter, ngx_mcds_pool_t *pool,
     ngx_str_t *key, size_t limit, ngx_mcds_page_pt handler, void *data);
 
 
 /*
- * Returns a copy that may be served without a lookup by seat->local, or NULL.
+ * Returns a copy that may be served without a lookup by waiter->local, or NULL.
  * The reference is the page's, not the caller's.  A page that each request must
  * revalidate is never returned: another request may have learned of a newer
  * one.
  */
 
-ngx_mcds_copy_t *ngx_mcds_page_known(ngx_mcds_seat_t *seat);
+ngx_mcds_snapshot_t *ngx_mcds_page_known(ngx_mcds_waiter_t *waiter);
 
 
 /*
  * Reads the page.  The outcome is FOUND, MISSING or FAILED; the copy may also
- * be a list or a mark, even that of a purge.  With seat->local a copy of this
+ * be a list or a mark, even that of a purge.  With waiter->local a copy of this
  * host is FOUND if memcached confirms it, or does not answer.  The requests of
  * one turn of the event loop share one read.  The handler is called once, not
  * from inside of this call.  Returns NGX_ERROR, and calls no handler, if out of
  * memory.
  */
 
-ngx_int_t ngx_mcds_page_lookup(ngx_mcds_seat_t *seat);
+ngx_int_t ngx_mcds_page_lookup(ngx_mcds_waiter_t *waiter);
 
 
 /*
@@ -168,7 +168,7 @@ ngx_int_t ngx_mcds_page_lookup(ngx_mcds_seat_t *seat);
  *   BUILD    for one request among all hosts; while memcached does not
  *            answer, for one among the workers of this host
  *   OTHER    with enter->refresh: another request builds
- *   FOUND    the page has changed since enter->cas; with seat->built this is
+ *   FOUND    the page has changed since enter->cas; with waiter->built this is
  *            the page that the request has waited for
  *   PASS     the build that the request has waited for made no page that the
  *            request may use
@@ -182,34 +182,34 @@ ngx_int_t ngx_mcds_page_lookup(ngx_mcds_seat_t *seat);
  * NGX_DONE: *outcome is set, and the handler is not called.
  */
 
-ngx_int_t ngx_mcds_page_enter(ngx_mcds_seat_t *seat, ngx_mcds_enter_t *enter,
-    ngx_uint_t *outcome);
+ngx_int_t ngx_mcds_page_enter(ngx_mcds_waiter_t *waiter,
+    ngx_mcds_enter_t *enter, ngx_uint_t *outcome);
 
 
 /*
- * Stops waiting for memcached.  If the seat waits for an answer of memcached,
+ * Stops waiting for memcached.  If the waiter waits for an answer of memcached,
  * its handler is called, from inside of this call, with the outcome that a
- * missing answer has.  Has no effect on a seat that waits for a build.
+ * missing answer has.  Has no effect on a waiter that waits for a build.
  */
 
-void ngx_mcds_page_hurry(ngx_mcds_seat_t *seat);
+void ngx_mcds_page_hurry(ngx_mcds_waiter_t *waiter);
 
 
 /*
- * Hands a build over to another seat, whose request ends the build.  The seat
- * "from" has then left the page.
+ * Hands a build over to another waiter, whose request ends the build.  The
+ * waiter "from" has then left the page.
  */
 
-void ngx_mcds_page_hand(ngx_mcds_seat_t *from, ngx_mcds_seat_t *to);
+void ngx_mcds_page_hand(ngx_mcds_waiter_t *from, ngx_mcds_waiter_t *to);
 
 
 /*
- * Returns the list of the seat's page, if the page varies, see ngx_mcds_vary.h,
- * and this worker remembers the list; otherwise NULL.  The reference is the
- * page's.
+ * Returns the list of the waiter's page, if the page varies, see
+ * ngx_mcds_vary.h, and this worker remembers the list; otherwise NULL.  The
+ * reference is the page's.
  */
 
-ngx_mcds_copy_t *ngx_mcds_page_list(ngx_mcds_seat_t *seat);
+ngx_mcds_snapshot_t *ngx_mcds_page_list(ngx_mcds_waiter_t *waiter);
 
 
 /*
@@ -217,7 +217,7 @@ ngx_mcds_copy_t *ngx_mcds_page_list(ngx_mcds_seat_t *seat);
  * of its variants may be served without asking.
  */
 
-ngx_uint_t ngx_mcds_page_list_known(ngx_mcds_seat_t *seat);
+ngx_uint_t ngx_mcds_page_list_known(ngx_mcds_waiter_t *waiter);
 
 
 /*
@@ -226,37 +226,38 @@ ngx_uint_t ngx_mcds_page_list_known(ngx_mcds_seat_t *seat);
  * calls no handler, if out of memory.
  */
 
-ngx_int_t ngx_mcds_page_confirm(ngx_mcds_seat_t *seat);
+ngx_int_t ngx_mcds_page_confirm(ngx_mcds_waiter_t *waiter);
 
 
 /*
- * Returns a copy of the seat's variant, if the build of this variant in another
- * worker of the host has also made the list, at most age ms ago, while
+ * Returns a snapshot of the waiter's variant, if the build of this variant in
+ * another worker of the host has also made the list, at most age ms ago, while
  * memcached did not answer; otherwise NULL.  The reference is the caller's.
  */
 
-ngx_mcds_copy_t *ngx_mcds_page_first(ngx_mcds_seat_t *seat, ngx_msec_t age);
+ngx_mcds_snapshot_t *ngx_mcds_page_first(ngx_mcds_waiter_t *waiter,
+    ngx_msec_t age);
 
 
 /*
  * Returns 1 if a request of this worker has found the page of the key, in the
- * seat's pool, since the last call for this key.
+ * waiter's pool, since the last call for this key.
  */
 
-ngx_uint_t ngx_mcds_page_used(ngx_mcds_seat_t *seat, ngx_str_t *key);
+ngx_uint_t ngx_mcds_page_used(ngx_mcds_waiter_t *waiter, ngx_str_t *key);
 
 
-/* Returns the key of the seat's page. */
-ngx_str_t *ngx_mcds_page_key(ngx_mcds_seat_t *seat);
+/* Returns the key of the waiter's page. */
+ngx_str_t *ngx_mcds_page_key(ngx_mcds_waiter_t *waiter);
 
 
 /*
- * Leaves the page.  A lookup or wait of the seat is canceled; a build that has
- * not ended counts as NGX_MCDS_BUILD_FAILED.  May be called at any time, more
- * than once, and for a seat of zeroed memory.
+ * Leaves the page.  A lookup or wait of the waiter is canceled; a build that
+ * has not ended counts as NGX_MCDS_BUILD_FAILED.  May be called at any time,
+ * more than once, and for a waiter of zeroed memory.
  */
 
-void ngx_mcds_page_leave(ngx_mcds_seat_t *seat);
+void ngx_mcds_page_leave(ngx_mcds_waiter_t *waiter);
 
 
 /*

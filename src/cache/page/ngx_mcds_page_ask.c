@@ -155,24 +155,24 @@ ngx_mcds_page_asked(void *data, ngx_mcds_result_t *result)
         if (result->has & NGX_MCDS_VALUE) {
             page->big = (result->len >= NGX_MCDS_BULK);
 
-            page->copy = ngx_mcds_copy_result(page, result);
+            page->snapshot = ngx_mcds_snapshot_result(page, result);
         }
     }
 
-    if (page->copy && page->copy->entry.kind == NGX_MCDS_ENTRY_PURGED) {
-        ngx_mcds_copy_unref(page->copy);
-        page->copy = NULL;
+    if (page->snapshot && page->snapshot->entry.kind == NGX_MCDS_ENTRY_PURGED) {
+        ngx_mcds_snapshot_unref(page->snapshot);
+        page->snapshot = NULL;
     }
 
-    if (page->copy
-        && ngx_mcds_body_apart(&page->copy->entry)
+    if (page->snapshot
+        && ngx_mcds_body_apart(&page->snapshot->entry)
         && ((page->owner
-             && ngx_mcds_copy_signed(page->copy, page->owner->secrets)
+             && ngx_mcds_snapshot_signed(page->snapshot, page->owner->secrets)
                 == NGX_OK)
-            || ngx_mcds_page_signed(page->copy, &page->waiters) == NGX_OK))
+            || ngx_mcds_page_signed(page->snapshot, &page->waiters) == NGX_OK))
     {
-        page->split = page->copy;
-        page->copy = NULL;
+        page->split = page->snapshot;
+        page->snapshot = NULL;
 
         if (ngx_mcds_body_check(page->split, 1, ngx_mcds_page_opened, page)
             == NGX_OK)
@@ -180,7 +180,7 @@ ngx_mcds_page_asked(void *data, ngx_mcds_result_t *result)
             return;
         }
 
-        ngx_mcds_copy_unref(page->split);
+        ngx_mcds_snapshot_unref(page->split);
         page->split = NULL;
         page->page_rc = NGX_MCDS_BUSY;
     }
@@ -195,13 +195,13 @@ ngx_mcds_page_opened(void *data, ngx_uint_t rc)
     ngx_mcds_page_t *page = data;
 
     if (page->hurried) {
-        ngx_mcds_copy_unref(page->split);
+        ngx_mcds_snapshot_unref(page->split);
 
     } else if (rc == NGX_MCDS_OK) {
-        page->copy = page->split;
+        page->snapshot = page->split;
 
     } else {
-        ngx_mcds_copy_unref(page->split);
+        ngx_mcds_snapshot_unref(page->split);
 
         if (ngx_mcds_answered(rc)) {
             ngx_mcds_page_not_used(page, "parts are missing");

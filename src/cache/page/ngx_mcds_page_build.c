@@ -28,7 +28,7 @@ static void ngx_mcds_page_follow(ngx_mcds_page_t *page, ngx_uint_t state);
 
 
 void
-ngx_mcds_page_start_lock(ngx_mcds_page_t *page, ngx_mcds_seat_t *owner,
+ngx_mcds_page_start_lock(ngx_mcds_page_t *page, ngx_mcds_waiter_t *owner,
     uint64_t cas)
 {
     ngx_mcds_page_set_state(page, NGX_MCDS_LOCKING);
@@ -60,7 +60,7 @@ ngx_mcds_page_step(ngx_mcds_page_t *page)
 static ngx_int_t
 ngx_mcds_page_judge(ngx_mcds_page_t *page)
 {
-    ngx_mcds_copy_t  *copy;
+    ngx_mcds_snapshot_t  *snapshot;
 
     if (page->kept.owner) {
         ngx_mcds_page_await(page, page->kept.owner);
@@ -75,17 +75,17 @@ ngx_mcds_page_judge(ngx_mcds_page_t *page)
         return NGX_AGAIN;
 
     case NGX_OK:
-        copy = page->copy;
-        page->copy = NULL;
+        snapshot = page->snapshot;
+        page->snapshot = NULL;
 
         ngx_mcds_page_release(page);
 
         page->failed_until = 0;
 
         ngx_mcds_page_rest(page);
-        ngx_mcds_page_keep(page, copy, page->purges);
-        ngx_mcds_page_found(page, copy);
-        ngx_mcds_copy_unref(copy);
+        ngx_mcds_page_keep(page, snapshot, page->purges);
+        ngx_mcds_page_found(page, snapshot);
+        ngx_mcds_snapshot_unref(snapshot);
         break;
 
     default: /* NGX_DECLINED */
@@ -116,24 +116,24 @@ ngx_mcds_page_changed(ngx_mcds_page_t *page)
 
     flags = NGX_MCDS_ENTRY_INVALID|NGX_MCDS_ENTRY_REVALIDATE;
 
-    if (page->copy
-        && page->copy->entry.kind == NGX_MCDS_ENTRY_PAGE
-        && (page->copy->entry.flags & flags) == flags)
+    if (page->snapshot
+        && page->snapshot->entry.kind == NGX_MCDS_ENTRY_PAGE
+        && (page->snapshot->entry.flags & flags) == flags)
     {
         /*
          * the page was purged, and no request may use the old one: the wait
          * continues
          */
 
-        page->base = page->copy->stamp.cas;
+        page->base = page->snapshot->item_id.cas;
 
-        ngx_mcds_copy_unref(page->copy);
-        page->copy = NULL;
+        ngx_mcds_snapshot_unref(page->snapshot);
+        page->snapshot = NULL;
 
         return NGX_DECLINED;
     }
 
-    if (page->copy) {
+    if (page->snapshot) {
         return NGX_OK;
     }
 
@@ -204,8 +204,8 @@ ngx_mcds_page_step_lock(ngx_mcds_page_t *page)
 static void
 ngx_mcds_page_step_poll(ngx_mcds_page_t *page)
 {
-    uint64_t          now;
-    ngx_mcds_seat_t  *seat;
+    uint64_t            now;
+    ngx_mcds_waiter_t  *waiter;
 
     now = ngx_mcds_now();
 
@@ -228,10 +228,10 @@ ngx_mcds_page_step_poll(ngx_mcds_page_t *page)
 
         /* the lock is free: no request builds the page any more */
 
-        seat = ngx_mcds_page_next(page);
+        waiter = ngx_mcds_page_next(page);
 
-        if (seat) {
-            ngx_mcds_page_start_lock(page, seat, page->base);
+        if (waiter) {
+            ngx_mcds_page_start_lock(page, waiter, page->base);
             return;
         }
     }
@@ -279,7 +279,7 @@ ngx_mcds_page_hurry_lock(ngx_mcds_page_t *page)
 void
 ngx_mcds_page_build(ngx_mcds_page_t *page)
 {
-    ngx_mcds_seat_t  *seat;
+    ngx_mcds_waiter_t  *waiter;
 
     if (page->owner == NULL && ngx_queue_empty(&page->waiters)) {
         ngx_mcds_page_release(page);
@@ -306,22 +306,22 @@ ngx_mcds_page_build(ngx_mcds_page_t *page)
         break;
     }
 
-    seat = page->owner;
+    waiter = page->owner;
 
-    if (seat == NULL) {
-        seat = ngx_mcds_page_next(page);
+    if (waiter == NULL) {
+        waiter = ngx_mcds_page_next(page);
     }
 
     ngx_mcds_page_set_state(page, NGX_MCDS_BUILDING);
 
-    page->owner = seat;
+    page->owner = waiter;
 
-    seat->takeover = seat->waited;
+    waiter->takeover = waiter->waited;
 
-    ngx_mcds_page_waited(seat, NGX_MCDS_ZONE_WAIT_TAKEOVER);
-    ngx_mcds_page_begin(seat);
+    ngx_mcds_page_waited(waiter, NGX_MCDS_ZONE_WAIT_TAKEOVER);
+    ngx_mcds_page_begin(waiter);
 
-    ngx_mcds_page_tell(seat, NGX_MCDS_PAGE_BUILD, NULL);
+    ngx_mcds_page_tell(waiter, NGX_MCDS_PAGE_BUILD, NULL);
 }
 
 
@@ -331,29 +331,29 @@ ngx_mcds_page_build(ngx_mcds_page_t *page)
  */
 
 void
-ngx_mcds_page_begin(ngx_mcds_seat_t *seat)
+ngx_mcds_page_begin(ngx_mcds_waiter_t *waiter)
 {
-    ngx_queue_t      *q;
-    ngx_mcds_page_t  *page;
-    ngx_mcds_seat_t  *waiter;
+    ngx_queue_t        *q;
+    ngx_mcds_page_t    *page;
+    ngx_mcds_waiter_t  *each;
 
-    page = seat->page;
+    page = waiter->page;
 
     for (q = ngx_queue_head(&page->waiters);
          q != ngx_queue_sentinel(&page->waiters);
          q = ngx_queue_next(q))
     {
-        waiter = ngx_queue_data(q, ngx_mcds_seat_t, queue);
-        waiter->cas = page->base;
+        each = ngx_queue_data(q, ngx_mcds_waiter_t, queue);
+        each->cas = page->base;
     }
 
-    seat->building = 1;
-    seat->since = ngx_current_msec;
+    waiter->building = 1;
+    waiter->since = ngx_current_msec;
 
     page->purges = ngx_mcds_local_purges(page->place);
 
-    ngx_mcds_stat_add(seat->stat, seat->refresh ? NGX_MCDS_ZONE_REFRESH
-                                                : NGX_MCDS_ZONE_FILL, 1);
+    ngx_mcds_stat_add(waiter->stat, waiter->refresh ? NGX_MCDS_ZONE_REFRESH
+                                                    : NGX_MCDS_ZONE_FILL, 1);
 }
 
 
@@ -362,8 +362,8 @@ ngx_mcds_page_begin(ngx_mcds_seat_t *seat)
 static void
 ngx_mcds_page_follow(ngx_mcds_page_t *page, ngx_uint_t state)
 {
-    ngx_atomic_t     *sequence;
-    ngx_mcds_seat_t  *seat;
+    ngx_atomic_t       *sequence;
+    ngx_mcds_waiter_t  *waiter;
 
     ngx_mcds_page_set_state(page, state);
 
@@ -376,14 +376,14 @@ ngx_mcds_page_follow(ngx_mcds_page_t *page, ngx_uint_t state)
         page->sequence = *sequence;
     }
 
-    seat = page->owner;
+    waiter = page->owner;
     page->owner = NULL;
 
-    if (seat && seat->refresh) {
-        ngx_mcds_page_tell(seat, NGX_MCDS_PAGE_OTHER, NULL);
+    if (waiter && waiter->refresh) {
+        ngx_mcds_page_tell(waiter, NGX_MCDS_PAGE_OTHER, NULL);
 
-    } else if (seat && ngx_mcds_page_wait(seat) != NGX_OK) {
-        ngx_mcds_page_tell(seat, NGX_MCDS_PAGE_TIMEOUT, NULL);
+    } else if (waiter && ngx_mcds_page_wait(waiter) != NGX_OK) {
+        ngx_mcds_page_tell(waiter, NGX_MCDS_PAGE_TIMEOUT, NULL);
     }
 
     if (ngx_queue_empty(&page->waiters)) {

@@ -46,7 +46,7 @@ void ngx_mcds_page_ask(ngx_mcds_page_t *page, ngx_uint_t whole);
  * owner has seen, or 0.
  */
 
-void ngx_mcds_page_start_lock(ngx_mcds_page_t *page, ngx_mcds_seat_t *owner,
+void ngx_mcds_page_start_lock(ngx_mcds_page_t *page, ngx_mcds_waiter_t *owner,
     uint64_t cas);
 
 
@@ -75,9 +75,9 @@ void ngx_mcds_page_hurry_lock(ngx_mcds_page_t *page);
 void ngx_mcds_page_build(ngx_mcds_page_t *page);
 
 
-/* Begins the build of a seat, whose request goes to the origin now. */
+/* Begins the build of a waiter, whose request goes to the origin now. */
 
-void ngx_mcds_page_begin(ngx_mcds_seat_t *seat);
+void ngx_mcds_page_begin(ngx_mcds_waiter_t *waiter);
 
 
 /*

@@ -17,21 +17,21 @@
 #include "ngx_mcds_page_wait.h"
 
 
-static ngx_int_t ngx_mcds_store_end_build(ngx_mcds_seat_t *seat,
+static ngx_int_t ngx_mcds_store_end_build(ngx_mcds_waiter_t *waiter,
     ngx_uint_t how, ngx_mcds_storing_t *storing);
-static ngx_mcds_store_t *ngx_mcds_store_create(ngx_mcds_seat_t *seat,
+static ngx_mcds_store_t *ngx_mcds_store_create(ngx_mcds_waiter_t *waiter,
     ngx_mcds_storing_t *storing);
-static void ngx_mcds_store_built(ngx_mcds_seat_t *seat, ngx_uint_t how);
+static void ngx_mcds_store_built(ngx_mcds_waiter_t *waiter, ngx_uint_t how);
 
 
 void
-ngx_mcds_page_built(ngx_mcds_seat_t *seat, ngx_uint_t how,
+ngx_mcds_page_built(ngx_mcds_waiter_t *waiter, ngx_uint_t how,
     ngx_mcds_value_t *value, uint32_t ttl)
 {
     ngx_mcds_page_t     *page;
     ngx_mcds_storing_t   storing;
 
-    page = seat->page;
+    page = waiter->page;
 
     if (how == NGX_MCDS_BUILD_PASS && value) {
         ngx_memzero(&storing, sizeof(ngx_mcds_storing_t));
@@ -39,31 +39,31 @@ ngx_mcds_page_built(ngx_mcds_seat_t *seat, ngx_uint_t how,
         storing.value = value;
         storing.ttl = ttl;
 
-        (void) ngx_mcds_store_end_build(seat, how, &storing);
+        (void) ngx_mcds_store_end_build(waiter, how, &storing);
         return;
     }
 
-    seat->building = 0;
+    waiter->building = 0;
     page->owner = NULL;
-    page->old = seat->has_old;
+    page->old = waiter->has_old;
 
-    ngx_mcds_store_built(seat, how);
+    ngx_mcds_store_built(waiter, how);
     ngx_mcds_page_failed(page, how == NGX_MCDS_BUILD_BACKOFF);
 }
 
 
 ngx_int_t
-ngx_mcds_page_store(ngx_mcds_seat_t *seat, ngx_mcds_storing_t *storing)
+ngx_mcds_page_store(ngx_mcds_waiter_t *waiter, ngx_mcds_storing_t *storing)
 {
     ngx_mcds_store_t  *store;
 
-    if (seat->building) {
-        return ngx_mcds_store_end_build(seat, storing->renewed
-                                              ? NGX_MCDS_BUILD_RENEW
+    if (waiter->building) {
+        return ngx_mcds_store_end_build(waiter, storing->renewed
+                                                ? NGX_MCDS_BUILD_RENEW
                                               : NGX_MCDS_BUILD_STORE, storing);
     }
 
-    store = ngx_mcds_store_create(seat, storing);
+    store = ngx_mcds_store_create(waiter, storing);
     if (store == NULL) {
         return NGX_ERROR;
     }
@@ -81,7 +81,7 @@ ngx_mcds_page_store(ngx_mcds_seat_t *seat, ngx_mcds_storing_t *storing)
      * renewed
      */
 
-    store->renewed = ngx_mcds_body_apart(&store->copy->entry);
+    store->renewed = ngx_mcds_body_apart(&store->snapshot->entry);
 
     ngx_mcds_store_try(store);
 
@@ -92,7 +92,7 @@ ngx_mcds_page_store(ngx_mcds_seat_t *seat, ngx_mcds_storing_t *storing)
 /* Returns NGX_ERROR if out of memory; then the build has failed. */
 
 static ngx_int_t
-ngx_mcds_store_end_build(ngx_mcds_seat_t *seat, ngx_uint_t how,
+ngx_mcds_store_end_build(ngx_mcds_waiter_t *waiter, ngx_uint_t how,
     ngx_mcds_storing_t *storing)
 {
     size_t             len;
@@ -100,20 +100,20 @@ ngx_mcds_store_end_build(ngx_mcds_seat_t *seat, ngx_uint_t how,
     ngx_mcds_page_t   *page;
     ngx_mcds_store_t  *store;
 
-    page = seat->page;
+    page = waiter->page;
 
-    seat->building = 0;
+    waiter->building = 0;
     page->owner = NULL;
 
-    store = ngx_mcds_store_create(seat, storing);
+    store = ngx_mcds_store_create(waiter, storing);
 
     if (store == NULL) {
-        ngx_mcds_store_built(seat, NGX_MCDS_BUILD_FAILED);
+        ngx_mcds_store_built(waiter, NGX_MCDS_BUILD_FAILED);
         ngx_mcds_page_failed(page, 0);
         return NGX_ERROR;
     }
 
-    ngx_mcds_store_built(seat, how);
+    ngx_mcds_store_built(waiter, how);
     ngx_mcds_page_set_state(page, NGX_MCDS_STORING);
 
     store->base = page->base;
@@ -129,21 +129,21 @@ ngx_mcds_store_end_build(ngx_mcds_seat_t *seat, ngx_uint_t how,
     store->ttl = storing->ttl;
     store->renewed = storing->renewed;
 
-    len = store->copy->value->len;
-    list = (store->copy->entry.kind == NGX_MCDS_ENTRY_VARY);
+    len = store->snapshot->value->len;
+    list = (store->snapshot->entry.kind == NGX_MCDS_ENTRY_VARY);
 
     if (storing->first) {
-        store->copy->first = ngx_mcds_copy_ref(storing->first);
+        store->snapshot->first = ngx_mcds_snapshot_ref(storing->first);
     }
 
     if (!list) {
         page->big = (len >= NGX_MCDS_BULK);
     }
 
-    page->built = store->copy;
+    page->built = store->snapshot;
 
-    ngx_mcds_page_found(page, store->copy);
-    ngx_mcds_page_share_copy(page, store->copy);
+    ngx_mcds_page_found(page, store->snapshot);
+    ngx_mcds_page_share_copy(page, store->snapshot);
 
     if (!list && ngx_mcds_page_refused(page) && len >= page->refused) {
         store->refused = NGX_MCDS_TOO_LARGE;
@@ -165,12 +165,12 @@ ngx_mcds_store_end_build(ngx_mcds_seat_t *seat, ngx_uint_t how,
  */
 
 static ngx_mcds_store_t *
-ngx_mcds_store_create(ngx_mcds_seat_t *seat, ngx_mcds_storing_t *storing)
+ngx_mcds_store_create(ngx_mcds_waiter_t *waiter, ngx_mcds_storing_t *storing)
 {
     ngx_mcds_page_t   *page;
     ngx_mcds_store_t  *store;
 
-    page = seat->page;
+    page = waiter->page;
 
     store = ngx_calloc(sizeof(ngx_mcds_store_t), ngx_cycle->log);
 
@@ -179,10 +179,10 @@ ngx_mcds_store_create(ngx_mcds_seat_t *seat, ngx_mcds_storing_t *storing)
         store->head = storing->value;
 
     } else if (store) {
-        store->copy = ngx_mcds_copy_create(page, storing->value, NULL);
+        store->snapshot = ngx_mcds_snapshot_create(page, storing->value, NULL);
         ngx_mcds_value_unref(storing->value);
 
-        if (store->copy == NULL) {
+        if (store->snapshot == NULL) {
             ngx_free(store);
             return NULL;
         }
@@ -198,8 +198,8 @@ ngx_mcds_store_create(ngx_mcds_seat_t *seat, ngx_mcds_storing_t *storing)
     }
 
     store->page = page;
-    store->secrets = seat->secrets;
-    store->stat = seat->stat;
+    store->secrets = waiter->secrets;
+    store->stat = waiter->stat;
     store->handler = storing->handler;
     store->data = storing->data;
     store->rc = NGX_MCDS_BUSY;
@@ -213,17 +213,17 @@ ngx_mcds_store_create(ngx_mcds_seat_t *seat, ngx_mcds_storing_t *storing)
 /* Counts the end of a build. */
 
 static void
-ngx_mcds_store_built(ngx_mcds_seat_t *seat, ngx_uint_t how)
+ngx_mcds_store_built(ngx_mcds_waiter_t *waiter, ngx_uint_t how)
 {
-    ngx_mcds_stat_add(seat->stat, NGX_MCDS_ZONE_BUILT_STORE + how, 1);
+    ngx_mcds_stat_add(waiter->stat, NGX_MCDS_ZONE_BUILT_STORE + how, 1);
 
-    ngx_mcds_stat_time(seat->stat, NGX_MCDS_ZONE_BUILD_TIME,
-                       ngx_current_msec - seat->since);
+    ngx_mcds_stat_time(waiter->stat, NGX_MCDS_ZONE_BUILD_TIME,
+                       ngx_current_msec - waiter->since);
 
     if (how == NGX_MCDS_BUILD_BACKOFF
-        && seat->has_old
-        && seat->page->backoff)
+        && waiter->has_old
+        && waiter->page->backoff)
     {
-        ngx_mcds_stat_add(seat->stat, NGX_MCDS_ZONE_BACKOFFS, 1);
+        ngx_mcds_stat_add(waiter->stat, NGX_MCDS_ZONE_BACKOFFS, 1);
     }
 }

@@ -38,20 +38,20 @@ typedef enum {
 
 
 /*
- * Returns the id of the seat's build, which the caller writes into the entry.
+ * Returns the id of the waiter's build, which the caller writes into the entry.
  * Requests on all hosts that wait for the build recognize its page by the id;
  * other pages may appear meanwhile, such as an old one of a memcached that has
- * returned.  0: the seat does not build.
+ * returned.  0: the waiter does not build.
  */
 
-uint64_t ngx_mcds_page_build_id(ngx_mcds_seat_t *seat);
+uint64_t ngx_mcds_page_build_id(ngx_mcds_waiter_t *waiter);
 
 
 /*
  * Returns the maximum length of an entry in one item, as far as known; bytes.
  */
 
-size_t ngx_mcds_page_item(ngx_mcds_seat_t *seat);
+size_t ngx_mcds_page_item(ngx_mcds_waiter_t *waiter);
 
 
 /*
@@ -59,17 +59,17 @@ size_t ngx_mcds_page_item(ngx_mcds_seat_t *seat);
  * take no parts, or if out of memory.
  */
 
-ngx_mcds_split_t *ngx_mcds_page_split(ngx_mcds_seat_t *seat);
+ngx_mcds_split_t *ngx_mcds_page_split(ngx_mcds_waiter_t *waiter);
 
 
 /*
- * Ends the build of a seat without a page.  With NGX_MCDS_BUILD_PASS, value is
- * a hit-for-miss mark, whose reference is taken over, and ttl its time to live
- * in memcached, in seconds.  With NGX_MCDS_BUILD_FAILED and
+ * Ends the build of a waiter without a page.  With NGX_MCDS_BUILD_PASS, value
+ * is a hit-for-miss mark, whose reference is taken over, and ttl its time to
+ * live in memcached, in seconds.  With NGX_MCDS_BUILD_FAILED and
  * NGX_MCDS_BUILD_BACKOFF value is NULL.
  */
 
-void ngx_mcds_page_built(ngx_mcds_seat_t *seat, ngx_uint_t how,
+void ngx_mcds_page_built(ngx_mcds_waiter_t *waiter, ngx_uint_t how,
     ngx_mcds_value_t *value, uint32_t ttl);
 
 
@@ -80,7 +80,7 @@ void ngx_mcds_page_built(ngx_mcds_seat_t *seat, ngx_uint_t how,
  */
 
 typedef void (*ngx_mcds_stored_pt)(void *data, ngx_uint_t rc,
-    ngx_mcds_copy_t *copy);
+    ngx_mcds_snapshot_t *snapshot);
 
 
 /*
@@ -97,12 +97,12 @@ typedef void (*ngx_mcds_stored_pt)(void *data, ngx_uint_t rc,
  */
 
 typedef struct {
-    ngx_mcds_value_t    *value;
-    ngx_mcds_entry_t    *entry;        /* with split */
-    ngx_mcds_split_t    *split;        /* or NULL */
-    ngx_mcds_copy_t     *first;        /* of a list, see ngx_mcds_copy_t */
-    uint64_t             cas;
-    uint32_t             ttl;          /* of a build: time to live in memcached,
+    ngx_mcds_value_t       *value;
+    ngx_mcds_entry_t       *entry;     /* with split */
+    ngx_mcds_split_t       *split;     /* or NULL */
+    ngx_mcds_snapshot_t    *first;     /* of a list, see ngx_mcds_snapshot_t */
+    uint64_t                cas;
+    uint32_t                ttl;       /* of a build: time to live in memcached,
                                           seconds; 0: no expiry */
     ngx_mcds_stored_pt   handler;      /* or NULL */
     void                *data;
@@ -114,24 +114,24 @@ typedef struct {
 
 
 /*
- * Stores a page, and ends the build of the seat, if it has one.  The result of
- * a build is stored, unless meanwhile another page was stored or the old page
- * was deleted, and unless memcached is known to refuse its length.  The waiters
- * in this worker get the page before memcached has answered; a page with a
- * split body, when the parts are stored.  Returns NGX_ERROR if out of memory:
- * the build has failed, and the handler is not called.
+ * Stores a page, and ends the build of the waiter, if it has one.  The result
+ * of a build is stored, unless meanwhile another page was stored or the old
+ * page was deleted, and unless memcached is known to refuse its length.  The
+ * waiters in this worker get the page before memcached has answered; a page
+ * with a split body, when the parts are stored.  Returns NGX_ERROR if out of
+ * memory: the build has failed, and the handler is not called.
  */
 
-ngx_int_t ngx_mcds_page_store(ngx_mcds_seat_t *seat,
+ngx_int_t ngx_mcds_page_store(ngx_mcds_waiter_t *waiter,
     ngx_mcds_storing_t *storing);
 
 
 /*
- * Creates a copy of a finished entry, for the seat's own request.  Returns NULL
- * if value is not a valid entry, or if out of memory.
+ * Creates a snapshot of a finished entry, for the waiter's own request.
+ * Returns NULL if value is not a valid entry, or if out of memory.
  */
 
-ngx_mcds_copy_t *ngx_mcds_page_copy(ngx_mcds_seat_t *seat,
+ngx_mcds_snapshot_t *ngx_mcds_page_copy(ngx_mcds_waiter_t *waiter,
     ngx_mcds_value_t *value);
 
 

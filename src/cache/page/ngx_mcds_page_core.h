@@ -28,27 +28,27 @@ struct ngx_mcds_page_s {
     ngx_mcds_index_node_t node;        /* idle: without references */
     ngx_uint_t            refs;
 
-    ngx_mcds_pool_t      *pool;
-    size_t                limit;
-    ngx_mcds_read_t      *read;        /* of this turn of the event loop */
-    ngx_mcds_read_t      *confirm;     /* a read of the list, of this turn */
-    ngx_mcds_copy_t      *list;        /* the last list seen, or NULL */
+    ngx_mcds_pool_t          *pool;
+    size_t                    limit;
+    ngx_mcds_read_t          *read;    /* of this turn of the event loop */
+    ngx_mcds_read_t          *confirm;  /* a read of the list, of this turn */
+    ngx_mcds_snapshot_t      *list;    /* the last list seen, or NULL */
     void                (*forget)(ngx_mcds_page_t *page);  /* frees the list, or
                                                               NULL */
     uint64_t              list_asked;  /* when memcached confirmed the list; 0:
                                           not yet */
     ngx_atomic_uint_t     list_purges; /* the purge counter then */
 
-    ngx_uint_t            state;
-    ngx_mcds_seat_t      *owner;       /* locks or builds; NULL: has left */
-    ngx_queue_t           waiters;
-    ngx_uint_t            nwaiters;
+    ngx_uint_t              state;
+    ngx_mcds_waiter_t      *owner;     /* locks or builds; NULL: has left */
+    ngx_queue_t             waiters;
+    ngx_uint_t              nwaiters;
 
-    ngx_uint_t            lock_age;
-    ngx_mcds_lease_t     *lock;
-    uint64_t              base;        /* CAS of the page that is replaced */
-    ngx_mcds_copy_t      *built;       /* while STORING */
-    uint64_t              awaited;     /* id of the current build, here or
+    ngx_uint_t               lock_age;
+    ngx_mcds_lease_t        *lock;
+    uint64_t                 base;     /* CAS of the page that is replaced */
+    ngx_mcds_snapshot_t     *built;    /* while STORING */
+    uint64_t                 awaited;  /* id of the current build, here or
                                           elsewhere; 0: unknown */
     uint64_t              before;      /* id of the build before, whose page may
                                           be found now */
@@ -67,8 +67,8 @@ struct ngx_mcds_page_s {
     uint64_t              foreign;     /* CAS of a page that needs a feature
                                           that is left out, but not for another
                                           host; 0: none */
-    ngx_mcds_copy_t      *copy;
-    ngx_mcds_copy_t      *split;       /* while its parts are checked */
+    ngx_mcds_snapshot_t      *snapshot;
+    ngx_mcds_snapshot_t      *split;   /* while its parts are checked */
 
     ngx_mcds_cut_t        cut;         /* of the last page with parts */
     uint64_t              cut_cas;     /* its CAS; 0: no such page */
@@ -99,10 +99,10 @@ struct ngx_mcds_page_s {
     ngx_mcds_hold_t       hold;        /* the claim among the workers */
     ngx_msec_t            here_since;
 
-    ngx_mcds_copy_t      *mine;        /* kept by this worker, or NULL */
-    ngx_queue_t           mine_lru;
-    uint64_t              mine_asked;  /* when memcached confirmed mine */
-    ngx_atomic_uint_t     mine_purges; /* the purge counter then, see
+    ngx_mcds_snapshot_t     *mine;     /* kept by this worker, or NULL */
+    ngx_queue_t              mine_lru;
+    uint64_t                 mine_asked;  /* when memcached confirmed mine */
+    ngx_atomic_uint_t        mine_purges; /* the purge counter then, see
                                           ngx_mcds_local.h */
     ngx_atomic_uint_t     purges;      /* the purge counter when the page was
                                           read, or its build began */

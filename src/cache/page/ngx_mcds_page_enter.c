@@ -14,29 +14,29 @@
 #include "ngx_mcds_page_wait.h"
 
 
-static ngx_int_t ngx_mcds_page_enter_local(ngx_mcds_seat_t *seat,
+static ngx_int_t ngx_mcds_page_enter_local(ngx_mcds_waiter_t *waiter,
     uint64_t cas, ngx_uint_t *outcome);
 
 
 ngx_int_t
-ngx_mcds_page_enter(ngx_mcds_seat_t *seat, ngx_mcds_enter_t *enter,
+ngx_mcds_page_enter(ngx_mcds_waiter_t *waiter, ngx_mcds_enter_t *enter,
     ngx_uint_t *outcome)
 {
     ngx_mcds_page_t  *page;
 
-    page = seat->page;
+    page = waiter->page;
     page->lock_age = enter->lock_age;
     page->poll.handler = ngx_mcds_page_poll_handler;
     page->answered = ngx_mcds_page_step;
 
-    seat->wait = enter->wait;
-    seat->max_waiters = enter->max_waiters;
-    seat->refresh = enter->refresh;
-    seat->has_old = enter->has_old;
-    seat->cas = enter->cas;
-    seat->retry = 0;
-    seat->failed = 0;
-    seat->built = 0;
+    waiter->wait = enter->wait;
+    waiter->max_waiters = enter->max_waiters;
+    waiter->refresh = enter->refresh;
+    waiter->has_old = enter->has_old;
+    waiter->cas = enter->cas;
+    waiter->retry = 0;
+    waiter->failed = 0;
+    waiter->built = 0;
 
     page->backoff = enter->backoff;
     page->backoff_max = enter->backoff_max;
@@ -50,33 +50,35 @@ ngx_mcds_page_enter(ngx_mcds_seat_t *seat, ngx_mcds_enter_t *enter,
             page->held_until = 0;
         }
 
-        if (ngx_mcds_page_paused(page, enter->cas) && ngx_mcds_page_old(seat)) {
-            *outcome = ngx_mcds_page_no_build(seat);
+        if (ngx_mcds_page_paused(page, enter->cas)
+            && ngx_mcds_page_old(waiter))
+        {
+            *outcome = ngx_mcds_page_no_build(waiter);
             return NGX_DONE;
         }
 
         /* other workers cannot wait for a page that cannot be stored */
 
         if (enter->local
-            || seat->silent
+            || waiter->silent
             || page->hurried
             || ngx_mcds_page_refused(page))
         {
-            return ngx_mcds_page_enter_local(seat, enter->cas, outcome);
+            return ngx_mcds_page_enter_local(waiter, enter->cas, outcome);
         }
 
-        if (!seat->refresh || !page->held_until) {
-            ngx_mcds_page_start_lock(page, seat, enter->cas);
+        if (!waiter->refresh || !page->held_until) {
+            ngx_mcds_page_start_lock(page, waiter, enter->cas);
             return NGX_OK;
         }
     }
 
-    if (seat->refresh) {
+    if (waiter->refresh) {
         *outcome = NGX_MCDS_PAGE_OTHER;
         return NGX_DONE;
     }
 
-    if (ngx_mcds_page_wait(seat) != NGX_OK) {
+    if (ngx_mcds_page_wait(waiter) != NGX_OK) {
         *outcome = NGX_MCDS_PAGE_TIMEOUT;
         return NGX_DONE;
     }
@@ -91,24 +93,24 @@ ngx_mcds_page_enter(ngx_mcds_seat_t *seat, ngx_mcds_enter_t *enter,
  */
 
 static ngx_int_t
-ngx_mcds_page_enter_local(ngx_mcds_seat_t *seat, uint64_t cas,
+ngx_mcds_page_enter_local(ngx_mcds_waiter_t *waiter, uint64_t cas,
     ngx_uint_t *outcome)
 {
     ngx_mcds_page_t  *page;
 
-    page = seat->page;
+    page = waiter->page;
     page->base = cas;
 
     switch (ngx_mcds_page_claim(page)) {
 
     case NGX_ABORT:
         ngx_mcds_page_rest(page);
-        *outcome = ngx_mcds_page_no_build(seat);
+        *outcome = ngx_mcds_page_no_build(waiter);
         return NGX_DONE;
 
     case NGX_BUSY:
 
-        if (seat->refresh) {
+        if (waiter->refresh) {
             *outcome = NGX_MCDS_PAGE_OTHER;
             return NGX_DONE;
         }
@@ -119,7 +121,7 @@ ngx_mcds_page_enter_local(ngx_mcds_seat_t *seat, uint64_t cas,
 
         ngx_mcds_page_set_state(page, NGX_MCDS_LOCAL);
 
-        if (ngx_mcds_page_wait(seat) != NGX_OK) {
+        if (ngx_mcds_page_wait(waiter) != NGX_OK) {
             ngx_mcds_page_rest(page);
 
             *outcome = NGX_MCDS_PAGE_TIMEOUT;
@@ -129,10 +131,10 @@ ngx_mcds_page_enter_local(ngx_mcds_seat_t *seat, uint64_t cas,
         return NGX_OK;
 
     default:
-        page->owner = seat;
+        page->owner = waiter;
 
         ngx_mcds_page_set_state(page, NGX_MCDS_BUILDING);
-        ngx_mcds_page_begin(seat);
+        ngx_mcds_page_begin(waiter);
 
         *outcome = NGX_MCDS_PAGE_BUILD;
         return NGX_DONE;

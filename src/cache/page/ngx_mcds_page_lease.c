@@ -190,34 +190,35 @@ ngx_mcds_page_release_failed(ngx_mcds_page_t *page, ngx_msec_t period)
  */
 
 void
-ngx_mcds_page_share_copy(ngx_mcds_page_t *page, ngx_mcds_copy_t *copy)
+ngx_mcds_page_share_copy(ngx_mcds_page_t *page, ngx_mcds_snapshot_t *snapshot)
 {
     ngx_uint_t             wanted;
-    ngx_mcds_stamp_t       none;
+    ngx_mcds_item_id_t     none;
     ngx_mcds_local_left_t  left;
 
     if (page->hold.claim == NULL) {
         return;
     }
 
-    ngx_memzero(&none, sizeof(ngx_mcds_stamp_t));
+    ngx_memzero(&none, sizeof(ngx_mcds_item_id_t));
     ngx_memzero(&left, sizeof(ngx_mcds_local_left_t));
 
     wanted = ngx_mcds_local_wanted(&page->hold);
 
     if (wanted
-        && copy
-        && copy->first
-        && !ngx_mcds_body_apart(&copy->first->entry))
+        && snapshot
+        && snapshot->first
+        && !ngx_mcds_body_apart(&snapshot->first->entry))
     {
-        (void) ngx_mcds_local_put(ngx_mcds_page_id(copy->first->page),
-                                  copy->first->value, &none);
+        (void) ngx_mcds_local_put(ngx_mcds_page_id(snapshot->first->page),
+                                  snapshot->first->value, &none);
     }
 
     if (wanted
-        && (copy == NULL
-            || ngx_mcds_body_apart(&copy->entry)
-            || ngx_mcds_local_put(ngx_mcds_page_id(page), copy->value, &none)
+        && (snapshot == NULL
+            || ngx_mcds_body_apart(&snapshot->entry)
+            || ngx_mcds_local_put(ngx_mcds_page_id(page), snapshot->value,
+                                  &none)
                != NGX_OK))
     {
         left.state = NGX_MCDS_LOCAL_ALONE;

@@ -45,7 +45,8 @@ void ngx_mcds_page_release_failed(ngx_mcds_page_t *page, ngx_msec_t period);
  * may be NULL.
  */
 
-void ngx_mcds_page_share_copy(ngx_mcds_page_t *page, ngx_mcds_copy_t *copy);
+void ngx_mcds_page_share_copy(ngx_mcds_page_t *page,
+    ngx_mcds_snapshot_t *snapshot);
 
 
 /*

@@ -23,36 +23,36 @@ static ngx_queue_t  ngx_mcds_confirms;
 static ngx_event_t  ngx_mcds_confirm_event;
 
 
-ngx_mcds_copy_t *
-ngx_mcds_page_list(ngx_mcds_seat_t *seat)
+ngx_mcds_snapshot_t *
+ngx_mcds_page_list(ngx_mcds_waiter_t *waiter)
 {
-    return seat->page->list;
+    return waiter->page->list;
 }
 
 
 ngx_uint_t
-ngx_mcds_page_list_known(ngx_mcds_seat_t *seat)
+ngx_mcds_page_list_known(ngx_mcds_waiter_t *waiter)
 {
     ngx_mcds_page_t  *page;
 
-    page = seat->page;
+    page = waiter->page;
 
     return page->list_asked
            && page->list_purges == ngx_mcds_local_purges(page->place)
            && ngx_mcds_clock(ngx_current_msec) - page->list_asked
-              < seat->local_time;
+              < waiter->local_time;
 }
 
 
-ngx_mcds_copy_t *
-ngx_mcds_page_first(ngx_mcds_seat_t *seat, ngx_msec_t age)
+ngx_mcds_snapshot_t *
+ngx_mcds_page_first(ngx_mcds_waiter_t *waiter, ngx_msec_t age)
 {
-    ngx_mcds_copy_t   *copy;
-    ngx_mcds_page_t   *page;
-    ngx_mcds_stamp_t   found;
-    ngx_mcds_value_t  *value;
+    ngx_mcds_snapshot_t  *snapshot;
+    ngx_mcds_page_t      *page;
+    ngx_mcds_item_id_t    found;
+    ngx_mcds_value_t     *value;
 
-    page = seat->page;
+    page = waiter->page;
 
     value = ngx_mcds_local_get(ngx_mcds_page_id(page), NULL,
                                age + NGX_MCDS_LAG, &found);
@@ -60,20 +60,20 @@ ngx_mcds_page_first(ngx_mcds_seat_t *seat, ngx_msec_t age)
         return NULL;
     }
 
-    copy = ngx_mcds_copy_create(page, value, NULL);
+    snapshot = ngx_mcds_snapshot_create(page, value, NULL);
     ngx_mcds_value_unref(value);
 
-    return copy;
+    return snapshot;
 }
 
 
 ngx_int_t
-ngx_mcds_page_confirm(ngx_mcds_seat_t *seat)
+ngx_mcds_page_confirm(ngx_mcds_waiter_t *waiter)
 {
     ngx_mcds_page_t  *page;
     ngx_mcds_read_t  *read;
 
-    page = seat->page;
+    page = waiter->page;
     read = page->confirm;
 
     if (ngx_mcds_confirm_event.handler == NULL) {
@@ -91,7 +91,7 @@ ngx_mcds_page_confirm(ngx_mcds_seat_t *seat)
         read->page = page;
         read->op.handler = ngx_mcds_page_confirm_done;
         read->op.data = read;
-        ngx_queue_init(&read->seats);
+        ngx_queue_init(&read->waiters);
         ngx_queue_insert_tail(&ngx_mcds_confirms, &read->queue);
 
         page->confirm = read;
@@ -102,8 +102,8 @@ ngx_mcds_page_confirm(ngx_mcds_seat_t *seat)
         }
     }
 
-    ngx_queue_insert_tail(&read->seats, &seat->queue);
-    seat->want_copy = 1;
+    ngx_queue_insert_tail(&read->waiters, &waiter->queue);
+    waiter->want_copy = 1;
 
     return NGX_OK;
 }
@@ -137,23 +137,23 @@ ngx_mcds_page_confirm_handler(ngx_event_t *ev)
 static void
 ngx_mcds_page_confirm_done(void *data, ngx_mcds_result_t *result)
 {
-    ngx_uint_t         outcome;
-    ngx_mcds_copy_t   *list;
-    ngx_mcds_page_t   *page;
-    ngx_mcds_read_t   *read;
-    ngx_mcds_stamp_t   stamp;
+    ngx_uint_t             outcome;
+    ngx_mcds_snapshot_t   *list;
+    ngx_mcds_page_t       *page;
+    ngx_mcds_read_t       *read;
+    ngx_mcds_item_id_t     item_id;
 
     read = data;
     page = read->page;
     list = page->list;
 
-    ngx_mcds_page_stamp(&stamp, result);
+    ngx_mcds_page_item_id(&item_id, result);
 
     if (result->rc == NGX_MCDS_OK
-        && list && ngx_mcds_stamp_same(&list->stamp, &stamp))
+        && list && ngx_mcds_item_id_same(&list->item_id, &item_id))
     {
         outcome = NGX_MCDS_PAGE_FOUND;
-        read->copy = ngx_mcds_copy_ref(list);
+        read->snapshot = ngx_mcds_snapshot_ref(list);
 
         ngx_mcds_page_confirmed(page, read->purges);
 

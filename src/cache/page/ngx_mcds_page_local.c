@@ -18,7 +18,7 @@
 #define NGX_MCDS_KEPT             (24 * 60 * 60 * 1000)
 
 
-static size_t ngx_mcds_page_weight(ngx_mcds_copy_t *copy);
+static size_t ngx_mcds_page_weight(ngx_mcds_snapshot_t *snapshot);
 
 
 /* the copies of this worker */
@@ -30,14 +30,15 @@ static size_t       ngx_mcds_pages_kept;
 /* the size of a copy, with the memory that is prepared for each header */
 
 static size_t
-ngx_mcds_page_weight(ngx_mcds_copy_t *copy)
+ngx_mcds_page_weight(ngx_mcds_snapshot_t *snapshot)
 {
-    return copy->value->len + copy->entry.lines * NGX_MCDS_COPY_LINE;
+    return snapshot->value->len
+           + snapshot->entry.lines * NGX_MCDS_SNAPSHOT_LINE;
 }
 
 
 void
-ngx_mcds_page_keep(ngx_mcds_page_t *page, ngx_mcds_copy_t *copy,
+ngx_mcds_page_keep(ngx_mcds_page_t *page, ngx_mcds_snapshot_t *snapshot,
     ngx_atomic_uint_t purges)
 {
     size_t            size;
@@ -48,9 +49,9 @@ ngx_mcds_page_keep(ngx_mcds_page_t *page, ngx_mcds_copy_t *copy,
 
     if (!page->local
         || size == 0
-        || ngx_mcds_body_apart(&copy->entry)
-        || copy->entry.kind != NGX_MCDS_ENTRY_PAGE
-        || ngx_mcds_page_weight(copy) > size / 8)
+        || ngx_mcds_body_apart(&snapshot->entry)
+        || snapshot->entry.kind != NGX_MCDS_ENTRY_PAGE
+        || ngx_mcds_page_weight(snapshot) > size / 8)
     {
         ngx_mcds_page_drop(page);
         return;
@@ -59,14 +60,14 @@ ngx_mcds_page_keep(ngx_mcds_page_t *page, ngx_mcds_copy_t *copy,
     page->mine_asked = ngx_mcds_clock(ngx_current_msec);
     page->mine_purges = purges;
 
-    if (page->mine == copy) {
+    if (page->mine == snapshot) {
         return;
     }
 
     ngx_mcds_page_drop(page);
 
-    page->mine = ngx_mcds_copy_ref(copy);
-    ngx_mcds_pages_kept += ngx_mcds_page_weight(copy);
+    page->mine = ngx_mcds_snapshot_ref(snapshot);
+    ngx_mcds_pages_kept += ngx_mcds_page_weight(snapshot);
 
     if (ngx_mcds_pages_mine.next == NULL) {
         ngx_queue_init(&ngx_mcds_pages_mine);
@@ -79,8 +80,8 @@ ngx_mcds_page_keep(ngx_mcds_page_t *page, ngx_mcds_copy_t *copy,
      */
 
     if (purges == ngx_mcds_local_purges(page->place)) {
-        (void) ngx_mcds_local_put(ngx_mcds_page_id(page), copy->value,
-                                  &copy->stamp);
+        (void) ngx_mcds_local_put(ngx_mcds_page_id(page), snapshot->value,
+                                  &snapshot->item_id);
     }
 
     while (ngx_mcds_pages_kept > size) {
@@ -93,9 +94,9 @@ ngx_mcds_page_keep(ngx_mcds_page_t *page, ngx_mcds_copy_t *copy,
 
 
 void
-ngx_mcds_page_keep_unasked(ngx_mcds_page_t *page, ngx_mcds_copy_t *copy)
+ngx_mcds_page_keep_unasked(ngx_mcds_page_t *page, ngx_mcds_snapshot_t *snapshot)
 {
-    ngx_mcds_page_keep(page, copy, ngx_mcds_local_purges(page->place));
+    ngx_mcds_page_keep(page, snapshot, ngx_mcds_local_purges(page->place));
 
     page->mine_asked = ngx_mcds_clock(ngx_current_msec) - NGX_MCDS_KEPT;
 }
@@ -104,76 +105,77 @@ ngx_mcds_page_keep_unasked(ngx_mcds_page_t *page, ngx_mcds_copy_t *copy)
 void
 ngx_mcds_page_drop(ngx_mcds_page_t *page)
 {
-    ngx_mcds_copy_t  *copy;
+    ngx_mcds_snapshot_t  *snapshot;
 
-    copy = page->mine;
+    snapshot = page->mine;
 
-    if (copy) {
+    if (snapshot) {
         page->mine = NULL;
         ngx_queue_remove(&page->mine_lru);
-        ngx_mcds_pages_kept -= ngx_mcds_page_weight(copy);
+        ngx_mcds_pages_kept -= ngx_mcds_page_weight(snapshot);
 
-        ngx_mcds_copy_unref(copy);
+        ngx_mcds_snapshot_unref(snapshot);
     }
 }
 
 
-ngx_mcds_copy_t *
-ngx_mcds_page_kept(ngx_mcds_page_t *page, ngx_mcds_stamp_t *stamp)
+ngx_mcds_snapshot_t *
+ngx_mcds_page_kept(ngx_mcds_page_t *page, ngx_mcds_item_id_t *item_id)
 {
-    ngx_mcds_copy_t   *copy;
-    ngx_mcds_stamp_t   found;
-    ngx_mcds_value_t  *value;
+    ngx_mcds_snapshot_t  *snapshot;
+    ngx_mcds_item_id_t    found;
+    ngx_mcds_value_t     *value;
 
     if (page->mine
-        && (stamp == NULL || ngx_mcds_stamp_same(&page->mine->stamp, stamp)))
+        && (item_id == NULL
+            || ngx_mcds_item_id_same(&page->mine->item_id, item_id)))
     {
         ngx_queue_remove(&page->mine_lru);
         ngx_queue_insert_head(&ngx_mcds_pages_mine, &page->mine_lru);
 
-        copy = page->mine;
+        snapshot = page->mine;
 
         /* the clock was set back since the copy was kept */
 
-        if (copy->entry.created > ngx_mcds_now() + NGX_MCDS_SKEW_MAX) {
-            ngx_mcds_skew_mend(&copy->entry, page->pool, ngx_mcds_now(),
+        if (snapshot->entry.created > ngx_mcds_now() + NGX_MCDS_SKEW_MAX) {
+            ngx_mcds_skew_mend(&snapshot->entry, page->pool, ngx_mcds_now(),
                                ngx_cycle->log);
         }
 
-        return copy;
+        return snapshot;
     }
 
-    value = ngx_mcds_local_get(ngx_mcds_page_id(page), stamp, NGX_MCDS_KEPT,
+    value = ngx_mcds_local_get(ngx_mcds_page_id(page), item_id, NGX_MCDS_KEPT,
                                &found);
     if (value == NULL) {
         return NULL;
     }
 
-    copy = ngx_mcds_copy_create(page, value, &found);
+    snapshot = ngx_mcds_snapshot_create(page, value, &found);
     ngx_mcds_value_unref(value);
 
-    if (copy) {
-        ngx_mcds_page_keep_unasked(page, copy);
-        ngx_mcds_copy_unref(copy);
+    if (snapshot) {
+        ngx_mcds_page_keep_unasked(page, snapshot);
+        ngx_mcds_snapshot_unref(snapshot);
     }
 
     return page->mine;
 }
 
 
-ngx_mcds_copy_t *
-ngx_mcds_page_known(ngx_mcds_seat_t *seat)
+ngx_mcds_snapshot_t *
+ngx_mcds_page_known(ngx_mcds_waiter_t *waiter)
 {
     ngx_mcds_page_t  *page;
 
-    page = seat->page;
+    page = waiter->page;
 
-    if (seat->local != NGX_MCDS_LOCAL_TIMED
+    if (waiter->local != NGX_MCDS_LOCAL_TIMED
         || page->mine == NULL
         || (page->mine->entry.flags & NGX_MCDS_ENTRY_VALIDATE)
         || page->mine_purges != ngx_mcds_local_purges(page->place)
         || ngx_mcds_clock(ngx_current_msec) - page->mine_asked
-           >= seat->local_time)
+           >= waiter->local_time)
     {
         return NULL;
     }
@@ -184,7 +186,7 @@ ngx_mcds_page_known(ngx_mcds_seat_t *seat)
 }
 
 
-ngx_mcds_copy_t *
+ngx_mcds_snapshot_t *
 ngx_mcds_page_unasked(ngx_mcds_page_t *page)
 {
     /*

@@ -26,7 +26,7 @@
  * the zone does not get the copy.
  */
 
-void ngx_mcds_page_keep(ngx_mcds_page_t *page, ngx_mcds_copy_t *copy,
+void ngx_mcds_page_keep(ngx_mcds_page_t *page, ngx_mcds_snapshot_t *snapshot,
     ngx_atomic_uint_t purges);
 
 
@@ -35,7 +35,8 @@ void ngx_mcds_page_keep(ngx_mcds_page_t *page, ngx_mcds_copy_t *copy,
  * is served only while memcached does not answer.
  */
 
-void ngx_mcds_page_keep_unasked(ngx_mcds_page_t *page, ngx_mcds_copy_t *copy);
+void ngx_mcds_page_keep_unasked(ngx_mcds_page_t *page,
+    ngx_mcds_snapshot_t *snapshot);
 
 
 /* Drops the copy of this worker, if there is one. */
@@ -44,13 +45,13 @@ void ngx_mcds_page_drop(ngx_mcds_page_t *page);
 
 
 /*
- * Returns the copy of this worker, or of the zone, with this stamp, or with any
- * stamp if that is NULL.  Returns NULL if there is none.  The reference is the
+ * Returns the copy of this worker, or of the zone, with this id, or with any
+ * id if that is NULL.  Returns NULL if there is none.  The reference is the
  * page's.
  */
 
-ngx_mcds_copy_t *ngx_mcds_page_kept(ngx_mcds_page_t *page,
-    ngx_mcds_stamp_t *stamp);
+ngx_mcds_snapshot_t *ngx_mcds_page_kept(ngx_mcds_page_t *page,
+    ngx_mcds_item_id_t *item_id);
 
 
 /*
@@ -58,7 +59,7 @@ ngx_mcds_copy_t *ngx_mcds_page_kept(ngx_mcds_page_t *page,
  * reference is the page's.
  */
 
-ngx_mcds_copy_t *ngx_mcds_page_unasked(ngx_mcds_page_t *page);
+ngx_mcds_snapshot_t *ngx_mcds_page_unasked(ngx_mcds_page_t *page);
 
 
 #endif /* _NGX_MCDS_PAGE_LOCAL_H_INCLUDED_ */

@@ -109,8 +109,8 @@ static ngx_int_t
 ngx_mcds_page_poll_here(ngx_mcds_page_t *page)
 {
     ngx_int_t               rc;
-    ngx_mcds_copy_t        *copy;
-    ngx_mcds_stamp_t        found;
+    ngx_mcds_snapshot_t    *snapshot;
+    ngx_mcds_item_id_t      found;
     ngx_mcds_value_t       *value;
     ngx_mcds_local_left_t   left;
 
@@ -134,20 +134,20 @@ ngx_mcds_page_poll_here(ngx_mcds_page_t *page)
                                ngx_current_msec - page->here_since
                                + NGX_MCDS_LAG, &found);
 
-    copy = value ? ngx_mcds_copy_create(page, value, &found) : NULL;
+    snapshot = value ? ngx_mcds_snapshot_create(page, value, &found) : NULL;
 
     ngx_mcds_value_unref(value);
 
-    if (copy) {
+    if (snapshot) {
         ngx_mcds_page_rest(page);
 
-        if (copy->entry.kind == NGX_MCDS_ENTRY_VARY) {
-            ngx_mcds_page_remember(page, copy);
+        if (snapshot->entry.kind == NGX_MCDS_ENTRY_VARY) {
+            ngx_mcds_page_remember(page, snapshot);
         }
 
-        ngx_mcds_page_keep_unasked(page, copy);
-        ngx_mcds_page_found(page, copy);
-        ngx_mcds_copy_unref(copy);
+        ngx_mcds_page_keep_unasked(page, snapshot);
+        ngx_mcds_page_found(page, snapshot);
+        ngx_mcds_snapshot_unref(snapshot);
         return NGX_OK;
     }
 

@@ -30,12 +30,12 @@ static ngx_event_t  ngx_mcds_pages_read_event;
 
 
 ngx_int_t
-ngx_mcds_page_lookup(ngx_mcds_seat_t *seat)
+ngx_mcds_page_lookup(ngx_mcds_waiter_t *waiter)
 {
     ngx_mcds_page_t  *page;
     ngx_mcds_read_t  *read;
 
-    page = seat->page;
+    page = waiter->page;
     read = page->read;
 
     if (ngx_mcds_pages_read_event.handler == NULL) {
@@ -53,7 +53,7 @@ ngx_mcds_page_lookup(ngx_mcds_seat_t *seat)
         read->page = page;
         read->op.handler = ngx_mcds_page_read_done;
         read->op.data = read;
-        ngx_queue_init(&read->seats);
+        ngx_queue_init(&read->waiters);
         ngx_queue_insert_tail(&ngx_mcds_pages_reads, &read->queue);
 
         page->read = read;
@@ -64,10 +64,10 @@ ngx_mcds_page_lookup(ngx_mcds_seat_t *seat)
         }
     }
 
-    ngx_queue_insert_tail(&read->seats, &seat->queue);
-    seat->want_copy = 1;
+    ngx_queue_insert_tail(&read->waiters, &waiter->queue);
+    waiter->want_copy = 1;
 
-    if (seat->local) {
+    if (waiter->local) {
         page->local = 1;
     }
 
@@ -132,16 +132,16 @@ ngx_mcds_page_read_done(void *data, ngx_mcds_result_t *result)
         }
     }
 
-    if (result->rc == NGX_MCDS_OK && !ngx_queue_empty(&read->seats)) {
+    if (result->rc == NGX_MCDS_OK && !ngx_queue_empty(&read->waiters)) {
         page->big = (result->len >= NGX_MCDS_BULK);
 
-        read->copy = ngx_mcds_copy_result(page, result);
+        read->snapshot = ngx_mcds_snapshot_result(page, result);
 
-        if (read->copy) {
+        if (read->snapshot) {
             outcome = NGX_MCDS_PAGE_FOUND;
-            ngx_mcds_page_keep(page, read->copy, read->purges);
+            ngx_mcds_page_keep(page, read->snapshot, read->purges);
 
-            if (read->copy->entry.kind == NGX_MCDS_ENTRY_VARY) {
+            if (read->snapshot->entry.kind == NGX_MCDS_ENTRY_VARY) {
                 ngx_mcds_page_confirmed(page, read->purges);
             }
         }
@@ -156,10 +156,10 @@ ngx_mcds_page_read_done(void *data, ngx_mcds_result_t *result)
     }
 
     if (outcome == NGX_MCDS_PAGE_FOUND
-        && ngx_mcds_body_apart(&read->copy->entry)
-        && ngx_mcds_page_signed(read->copy, &read->seats) == NGX_OK)
+        && ngx_mcds_body_apart(&read->snapshot->entry)
+        && ngx_mcds_page_signed(read->snapshot, &read->waiters) == NGX_OK)
     {
-        if (ngx_mcds_body_check(read->copy, ngx_mcds_page_read_window(read),
+        if (ngx_mcds_body_check(read->snapshot, ngx_mcds_page_read_window(read),
                                 ngx_mcds_page_read_opened, read)
             == NGX_OK)
         {
@@ -181,33 +181,33 @@ ngx_mcds_page_read_done(void *data, ngx_mcds_result_t *result)
 static ngx_int_t
 ngx_mcds_page_read_local(ngx_mcds_read_t *read, ngx_mcds_result_t *result)
 {
-    ngx_queue_t         *q;
-    ngx_mcds_copy_t     *copy;
-    ngx_mcds_page_t     *page;
-    ngx_mcds_seat_t     *seat;
-    ngx_mcds_stamp_t     stamp;
-    ngx_mcds_request_t   req;
+    ngx_queue_t           *q;
+    ngx_mcds_snapshot_t   *snapshot;
+    ngx_mcds_page_t       *page;
+    ngx_mcds_waiter_t     *waiter;
+    ngx_mcds_item_id_t     item_id;
+    ngx_mcds_request_t     req;
 
     page = read->page;
 
     if (!ngx_mcds_answered(result->rc)) {
 
-        for (q = ngx_queue_head(&read->seats);
-             q != ngx_queue_sentinel(&read->seats);
+        for (q = ngx_queue_head(&read->waiters);
+             q != ngx_queue_sentinel(&read->waiters);
              q = ngx_queue_next(q))
         {
-            seat = ngx_queue_data(q, ngx_mcds_seat_t, queue);
-            seat->silent = 1;
+            waiter = ngx_queue_data(q, ngx_mcds_waiter_t, queue);
+            waiter->silent = 1;
         }
 
-        copy = ngx_mcds_page_unasked(page);
+        snapshot = ngx_mcds_page_unasked(page);
 
     } else if (result->rc == NGX_MCDS_OK && !read->whole && result->cas) {
 
-        ngx_mcds_page_stamp(&stamp, result);
-        copy = ngx_mcds_page_kept(page, &stamp);
+        ngx_mcds_page_item_id(&item_id, result);
+        snapshot = ngx_mcds_page_kept(page, &item_id);
 
-        if (copy) {
+        if (snapshot) {
             page->mine_asked = ngx_mcds_clock(ngx_current_msec);
             page->mine_purges = read->purges;
 
@@ -235,11 +235,11 @@ ngx_mcds_page_read_local(ngx_mcds_read_t *read, ngx_mcds_result_t *result)
         return NGX_DECLINED;
     }
 
-    if (copy == NULL) {
+    if (snapshot == NULL) {
         return NGX_DECLINED;
     }
 
-    read->copy = ngx_mcds_copy_ref(copy);
+    read->snapshot = ngx_mcds_snapshot_ref(snapshot);
 
     return NGX_OK;
 }
@@ -253,16 +253,16 @@ ngx_mcds_page_read_local(ngx_mcds_read_t *read, ngx_mcds_result_t *result)
 static ngx_uint_t
 ngx_mcds_page_read_window(ngx_mcds_read_t *read)
 {
-    ngx_queue_t      *q;
-    ngx_mcds_seat_t  *seat;
+    ngx_queue_t        *q;
+    ngx_mcds_waiter_t  *waiter;
 
-    for (q = ngx_queue_head(&read->seats);
-         q != ngx_queue_sentinel(&read->seats);
+    for (q = ngx_queue_head(&read->waiters);
+         q != ngx_queue_sentinel(&read->waiters);
          q = ngx_queue_next(q))
     {
-        seat = ngx_queue_data(q, ngx_mcds_seat_t, queue);
+        waiter = ngx_queue_data(q, ngx_mcds_waiter_t, queue);
 
-        if (!seat->no_body) {
+        if (!waiter->no_body) {
             return 1;
         }
     }
@@ -293,25 +293,25 @@ ngx_mcds_page_read_opened(void *data, ngx_uint_t rc)
 void
 ngx_mcds_page_read_end(ngx_mcds_read_t *read, ngx_uint_t outcome)
 {
-    ngx_queue_t      *q;
-    ngx_mcds_seat_t  *seat;
+    ngx_queue_t        *q;
+    ngx_mcds_waiter_t  *waiter;
 
     if (outcome == NGX_MCDS_PAGE_FOUND) {
         read->page->used = 1;
     }
 
-    while (!ngx_queue_empty(&read->seats)) {
-        q = ngx_queue_head(&read->seats);
-        seat = ngx_queue_data(q, ngx_mcds_seat_t, queue);
+    while (!ngx_queue_empty(&read->waiters)) {
+        q = ngx_queue_head(&read->waiters);
+        waiter = ngx_queue_data(q, ngx_mcds_waiter_t, queue);
 
         ngx_queue_remove(q);
-        seat->want_copy = 0;
+        waiter->want_copy = 0;
 
-        seat->handler(seat->data, outcome,
-                      outcome == NGX_MCDS_PAGE_FOUND ? read->copy : NULL);
+        waiter->handler(waiter->data, outcome,
+                        outcome == NGX_MCDS_PAGE_FOUND ? read->snapshot : NULL);
     }
 
-    ngx_mcds_copy_unref(read->copy);
+    ngx_mcds_snapshot_unref(read->snapshot);
     ngx_mcds_page_unref(read->page);
     ngx_free(read);
 }

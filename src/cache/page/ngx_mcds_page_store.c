@@ -10,7 +10,7 @@
 #include <ngx_config.h>
 #include <ngx_core.h>
 #include <ngx_event.h>
-#include "ngx_mcds_limit.h"
+#include "ngx_mcds_item_size.h"
 #include "ngx_mcds_page_lease.h"
 #include "ngx_mcds_page_local.h"
 #include "ngx_mcds_page_store.h"
@@ -47,11 +47,11 @@ static ngx_int_t ngx_mcds_store_edit(void *data, ngx_mcds_result_t *now,
 static void ngx_mcds_store_request(ngx_mcds_store_t *store,
     ngx_mcds_request_t *req);
 static ngx_int_t ngx_mcds_store_cut(ngx_mcds_store_t *store);
-static ngx_mcds_copy_t *ngx_mcds_store_finish(ngx_mcds_store_t *store,
+static ngx_mcds_snapshot_t *ngx_mcds_store_finish(ngx_mcds_store_t *store,
     ngx_mcds_split_t *split);
 static void ngx_mcds_store_replaced(ngx_mcds_store_t *store, uint64_t cas);
-static void ngx_mcds_store_stamp(ngx_mcds_store_t *store,
-    ngx_mcds_stamp_t *stamp, uint64_t cas);
+static void ngx_mcds_store_item_id(ngx_mcds_store_t *store,
+    ngx_mcds_item_id_t *item_id, uint64_t cas);
 static void ngx_mcds_store_too_large(ngx_mcds_store_t *store, uint64_t len);
 static void ngx_mcds_store_keep(ngx_mcds_store_t *store, uint64_t cas);
 static void ngx_mcds_store_count(ngx_mcds_store_t *store);
@@ -71,17 +71,17 @@ ngx_mcds_store_try(void *data)
     ngx_mcds_page_t  *page;
 
     page = store->page;
-    len = store->copy->value->len;
+    len = store->snapshot->value->len;
 
     if (store->tries++ < NGX_MCDS_STORE_TRIES
-        && ngx_mcds_limit_try(page->pool, &page->key, len, ngx_mcds_store_try,
-                              store)
+        && ngx_mcds_item_size_try(page->pool, &page->key, len,
+                                  ngx_mcds_store_try, store)
            == NGX_OK)
     {
         return;
     }
 
-    if (len <= ngx_mcds_limit(page->pool)) {
+    if (len <= ngx_mcds_item_size(page->pool)) {
         ngx_mcds_store_put(store);
         return;
     }
@@ -114,7 +114,8 @@ ngx_mcds_store_put(ngx_mcds_store_t *store)
     update->gone = 1;
 
     if (store->replace
-        || (store->locked && store->copy->entry.kind == NGX_MCDS_ENTRY_PAGE))
+        || (store->locked
+            && store->snapshot->entry.kind == NGX_MCDS_ENTRY_PAGE))
     {
         update->max = NGX_MCDS_LOOKS;
     }
@@ -150,11 +151,11 @@ ngx_mcds_store_request(ngx_mcds_store_t *store, ngx_mcds_request_t *req)
 static void
 ngx_mcds_store_answered(void *data, ngx_mcds_result_t *result)
 {
-    ngx_mcds_copy_t   *copy;
-    ngx_mcds_store_t  *store;
+    ngx_mcds_snapshot_t  *snapshot;
+    ngx_mcds_store_t     *store;
 
     store = data;
-    copy = store->copy;
+    snapshot = store->snapshot;
 
     store->rc = result->rc;
 
@@ -173,10 +174,10 @@ ngx_mcds_store_answered(void *data, ngx_mcds_result_t *result)
 
     case NGX_MCDS_TOO_LARGE:
 
-        if (ngx_mcds_limit_learn(store->page->pool, copy->value->len)
+        if (ngx_mcds_item_size_learn(store->page->pool, snapshot->value->len)
             != NGX_OK)
         {
-            ngx_mcds_store_too_large(store, copy->value->len);
+            ngx_mcds_store_too_large(store, snapshot->value->len);
         }
 
         /* fall through */
@@ -208,11 +209,11 @@ ngx_mcds_store_answered(void *data, ngx_mcds_result_t *result)
             break;
         }
 
-        if (copy->entry.kind == NGX_MCDS_ENTRY_VARY) {
-            ngx_mcds_page_remember(store->page, copy);
+        if (snapshot->entry.kind == NGX_MCDS_ENTRY_VARY) {
+            ngx_mcds_page_remember(store->page, snapshot);
 
         } else {
-            ngx_mcds_page_keep(store->page, copy, store->purges);
+            ngx_mcds_page_keep(store->page, snapshot, store->purges);
         }
 
         break;
@@ -260,13 +261,13 @@ ngx_mcds_store_barred(void *data, ngx_uint_t rc, ngx_uint_t found,
 static void
 ngx_mcds_store_lost(ngx_mcds_store_t *store)
 {
-    ngx_mcds_cut_t    cut;
-    ngx_mcds_copy_t  *copy;
+    ngx_mcds_cut_t        cut;
+    ngx_mcds_snapshot_t  *snapshot;
 
-    copy = store->copy;
+    snapshot = store->snapshot;
 
     if (!store->renewed) {
-        ngx_mcds_body_cut(&copy->entry, &cut);
+        ngx_mcds_body_cut(&snapshot->entry, &cut);
 
         ngx_mcds_body_drop(store->page->pool, &store->page->key, &cut,
                            NGX_MCDS_LINGER);
@@ -309,18 +310,18 @@ ngx_mcds_store_edit(void *data, ngx_mcds_result_t *now, ngx_mcds_request_t *req)
 static ngx_int_t
 ngx_mcds_store_cut(ngx_mcds_store_t *store)
 {
-    ngx_mcds_copy_t   *copy;
-    ngx_mcds_page_t   *page;
-    ngx_mcds_entry_t  *entry;
-    ngx_mcds_split_t  *split;
+    ngx_mcds_snapshot_t  *snapshot;
+    ngx_mcds_page_t      *page;
+    ngx_mcds_entry_t     *entry;
+    ngx_mcds_split_t     *split;
 
     page = store->page;
-    copy = store->copy;
-    entry = &copy->entry;
+    snapshot = store->snapshot;
+    entry = &snapshot->entry;
 
     if (ngx_mcds_body_apart(entry)
         || entry->body.len == 0
-        || ngx_mcds_limit_learn(page->pool, copy->value->len) != NGX_OK)
+        || ngx_mcds_item_size_learn(page->pool, snapshot->value->len) != NGX_OK)
     {
         return NGX_DECLINED;
     }
@@ -353,51 +354,51 @@ ngx_mcds_store_cut(ngx_mcds_store_t *store)
 void
 ngx_mcds_store_parted(void *data, ngx_mcds_split_t *split, ngx_uint_t rc)
 {
-    ngx_uint_t         told;
-    ngx_mcds_copy_t   *copy;
-    ngx_mcds_page_t   *page;
-    ngx_mcds_store_t  *store;
+    ngx_uint_t            told;
+    ngx_mcds_snapshot_t  *snapshot;
+    ngx_mcds_page_t      *page;
+    ngx_mcds_store_t     *store;
 
     store = data;
     page = store->page;
-    told = (store->copy != NULL);
+    told = (store->snapshot != NULL);
 
-    copy = ngx_mcds_store_finish(store, split);
+    snapshot = ngx_mcds_store_finish(store, split);
 
     if (rc == NGX_MCDS_TOO_LARGE) {
         ngx_mcds_store_too_large(store, store->entry.total);
     }
 
-    if (rc != NGX_MCDS_OK || copy == NULL) {
+    if (rc != NGX_MCDS_OK || snapshot == NULL) {
 
         store->refused = (rc != NGX_MCDS_OK) ? rc : NGX_MCDS_BUSY;
 
         /* the waiters get the page from memory, or go to the origin */
 
-        if (copy && !told && store->building
-            && ngx_mcds_body_keep(copy, split) == NGX_OK)
+        if (snapshot && !told && store->building
+            && ngx_mcds_body_keep(snapshot, split) == NGX_OK)
         {
-            store->copy = copy;
+            store->snapshot = snapshot;
 
         } else {
-            ngx_mcds_copy_unref(copy);
+            ngx_mcds_snapshot_unref(snapshot);
         }
 
         ngx_mcds_store_end(store);
         return;
     }
 
-    ngx_mcds_copy_unref(store->copy);
-    store->copy = copy;
+    ngx_mcds_snapshot_unref(store->snapshot);
+    store->snapshot = snapshot;
 
     if (store->building) {
-        (void) ngx_mcds_body_keep(copy, split);
+        (void) ngx_mcds_body_keep(snapshot, split);
 
-        page->built = copy;
+        page->built = snapshot;
         page->refused = 0;
 
         if (!told) {
-            ngx_mcds_page_found(page, copy);
+            ngx_mcds_page_found(page, snapshot);
         }
     }
 
@@ -407,26 +408,26 @@ ngx_mcds_store_parted(void *data, ngx_mcds_split_t *split, ngx_uint_t rc)
 
 /* Returns the page with a split body; NULL if out of memory. */
 
-static ngx_mcds_copy_t *
+static ngx_mcds_snapshot_t *
 ngx_mcds_store_finish(ngx_mcds_store_t *store, ngx_mcds_split_t *split)
 {
-    ngx_mcds_copy_t  *copy;
+    ngx_mcds_snapshot_t  *snapshot;
 
     ngx_mcds_split_entry(split, &store->entry);
 
     ngx_mcds_entry_finish(store->head, &store->entry);
 
-    copy = ngx_mcds_copy_create(store->page, store->head, NULL);
+    snapshot = ngx_mcds_snapshot_create(store->page, store->head, NULL);
 
-    if (copy && store->secrets) {
-        (void) ngx_mcds_signing->sign(store->head, &copy->entry,
+    if (snapshot && store->secrets) {
+        (void) ngx_mcds_signing->sign(store->head, &snapshot->entry,
                                       store->secrets);
     }
 
     ngx_mcds_value_unref(store->head);
     store->head = NULL;
 
-    return copy;
+    return snapshot;
 }
 
 
@@ -435,13 +436,13 @@ ngx_mcds_store_finish(ngx_mcds_store_t *store, ngx_mcds_split_t *split)
 static void
 ngx_mcds_store_replaced(ngx_mcds_store_t *store, uint64_t cas)
 {
-    ngx_mcds_copy_t  *copy;
-    ngx_mcds_page_t  *page;
+    ngx_mcds_snapshot_t  *snapshot;
+    ngx_mcds_page_t      *page;
 
     page = store->page;
-    copy = store->copy;
+    snapshot = store->snapshot;
 
-    if (page->cut_cas && !ngx_mcds_body_same(&page->cut, &copy->entry)) {
+    if (page->cut_cas && !ngx_mcds_body_same(&page->cut, &snapshot->entry)) {
 
         /* without a signature, an entry may name the parts of another page */
 
@@ -462,25 +463,25 @@ ngx_mcds_store_replaced(ngx_mcds_store_t *store, uint64_t cas)
         return;
     }
 
-    if (ngx_mcds_body_apart(&copy->entry)
-        || copy->entry.kind == NGX_MCDS_ENTRY_VARY)
+    if (ngx_mcds_body_apart(&snapshot->entry)
+        || snapshot->entry.kind == NGX_MCDS_ENTRY_VARY)
     {
-        copy->checked = store->secrets;
+        snapshot->checked = store->secrets;
 
-        ngx_mcds_store_stamp(store, &copy->stamp, cas);
-        ngx_mcds_page_saw(page, copy);
+        ngx_mcds_store_item_id(store, &snapshot->item_id, cas);
+        ngx_mcds_page_saw(page, snapshot);
     }
 }
 
 
-/* The stamp of the item that was stored just now. */
+/* The id of the item that was stored just now. */
 
 static void
-ngx_mcds_store_stamp(ngx_mcds_store_t *store, ngx_mcds_stamp_t *stamp,
+ngx_mcds_store_item_id(ngx_mcds_store_t *store, ngx_mcds_item_id_t *item_id,
     uint64_t cas)
 {
-    stamp->cas = cas;
-    stamp->flags = ngx_mcds_entry_client_flags(ngx_mcds_store_value(store));
+    item_id->cas = cas;
+    item_id->flags = ngx_mcds_entry_client_flags(ngx_mcds_store_value(store));
 }
 
 
@@ -515,24 +516,24 @@ ngx_mcds_store_too_large(ngx_mcds_store_t *store, uint64_t len)
 static void
 ngx_mcds_store_keep(ngx_mcds_store_t *store, uint64_t cas)
 {
-    ngx_mcds_copy_t   *copy;
-    ngx_mcds_page_t   *page;
-    ngx_mcds_stamp_t   stamp;
+    ngx_mcds_snapshot_t   *snapshot;
+    ngx_mcds_page_t       *page;
+    ngx_mcds_item_id_t     item_id;
 
     page = store->page;
 
-    if (!page->local || ngx_mcds_body_apart(&store->copy->entry)) {
+    if (!page->local || ngx_mcds_body_apart(&store->snapshot->entry)) {
         ngx_mcds_page_drop(page);
         return;
     }
 
-    ngx_mcds_store_stamp(store, &stamp, cas);
+    ngx_mcds_store_item_id(store, &item_id, cas);
 
-    copy = ngx_mcds_copy_create(page, store->copy->value, &stamp);
+    snapshot = ngx_mcds_snapshot_create(page, store->snapshot->value, &item_id);
 
-    if (copy) {
-        ngx_mcds_page_keep(page, copy, store->purges);
-        ngx_mcds_copy_unref(copy);
+    if (snapshot) {
+        ngx_mcds_page_keep(page, snapshot, store->purges);
+        ngx_mcds_snapshot_unref(snapshot);
     }
 }
 
@@ -544,7 +545,7 @@ ngx_mcds_store_count(ngx_mcds_store_t *store)
 {
     ngx_uint_t  i;
 
-    if (store->copy && store->copy->entry.kind != NGX_MCDS_ENTRY_PAGE) {
+    if (store->snapshot && store->snapshot->entry.kind != NGX_MCDS_ENTRY_PAGE) {
         return;
     }
 
@@ -592,21 +593,21 @@ ngx_mcds_store_end(ngx_mcds_store_t *store)
         page->step = 0;
 
         ngx_mcds_page_rest(page);
-        ngx_mcds_page_share_copy(page, store->copy);
+        ngx_mcds_page_share_copy(page, store->snapshot);
         ngx_mcds_page_release(page);
 
         ngx_mcds_page_moved(page);
 
-        ngx_mcds_page_found(page, store->copy);
+        ngx_mcds_page_found(page, store->snapshot);
     }
 
     if (store->handler) {
-        store->handler(store->data, store->rc, store->copy);
+        store->handler(store->data, store->rc, store->snapshot);
     }
 
     ngx_mcds_value_unref(store->head);
     ngx_mcds_value_unref(store->expired);
-    ngx_mcds_copy_unref(store->copy);
+    ngx_mcds_snapshot_unref(store->snapshot);
     ngx_mcds_page_unref(page);
     ngx_free(store);
 }

@@ -48,7 +48,7 @@ ngx_mcds_store_invalidated(ngx_mcds_store_t *store, ngx_mcds_result_t *result)
 {
     ngx_mcds_entry_t  other, *entry;
 
-    entry = &store->copy->entry;
+    entry = &store->snapshot->entry;
 
     if (ngx_mcds_store_other(store, result, &other) != NGX_OK
         || !(other.flags & NGX_MCDS_ENTRY_INVALID)
@@ -101,7 +101,7 @@ ngx_mcds_store_older(ngx_mcds_store_t *store, ngx_mcds_entry_t *other)
 {
     ngx_mcds_entry_t  *entry;
 
-    entry = &store->copy->entry;
+    entry = &store->snapshot->entry;
 
     return other->created + entry->took + NGX_MCDS_SKEW < entry->created;
 }
@@ -122,16 +122,16 @@ ngx_mcds_store_expire(ngx_mcds_store_t *store)
         return NGX_OK;
     }
 
-    value = ngx_mcds_value_create(store->copy->value->len + NGX_MCDS_SPARE,
+    value = ngx_mcds_value_create(store->snapshot->value->len + NGX_MCDS_SPARE,
                                   ngx_cycle->log);
     if (value == NULL) {
         return NGX_ERROR;
     }
 
-    value->len = store->copy->value->len;
-    ngx_memcpy(value->data, store->copy->value->data, value->len);
+    value->len = store->snapshot->value->len;
+    ngx_memcpy(value->data, store->snapshot->value->data, value->len);
 
-    entry = &store->copy->entry;
+    entry = &store->snapshot->entry;
 
     ngx_mcds_entry_mark(value, NGX_MCDS_ENTRY_INVALID,
                         entry->created - entry->took - NGX_MCDS_SKEW);
@@ -149,5 +149,5 @@ ngx_mcds_store_expire(ngx_mcds_store_t *store)
 ngx_mcds_value_t *
 ngx_mcds_store_value(ngx_mcds_store_t *store)
 {
-    return store->expired ? store->expired : store->copy->value;
+    return store->expired ? store->expired : store->snapshot->value;
 }

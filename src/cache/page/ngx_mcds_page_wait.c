@@ -14,46 +14,46 @@
 
 
 static void ngx_mcds_page_wait_handler(ngx_event_t *ev);
-static ngx_uint_t ngx_mcds_page_for(ngx_mcds_seat_t *seat,
-    ngx_uint_t outcome, ngx_mcds_copy_t *copy);
+static ngx_uint_t ngx_mcds_page_for(ngx_mcds_waiter_t *waiter,
+    ngx_uint_t outcome, ngx_mcds_snapshot_t *snapshot);
 static void ngx_mcds_page_give_up(ngx_mcds_page_t *page);
 
 
 ngx_int_t
-ngx_mcds_page_wait(ngx_mcds_seat_t *seat)
+ngx_mcds_page_wait(ngx_mcds_waiter_t *waiter)
 {
     ngx_mcds_page_t  *page;
 
-    page = seat->page;
+    page = waiter->page;
 
-    if (seat->wait == 0) {
+    if (waiter->wait == 0) {
         return NGX_DECLINED;
     }
 
-    if (!seat->waited) {
-        seat->waited = 1;
-        seat->since = ngx_current_msec;
+    if (!waiter->waited) {
+        waiter->waited = 1;
+        waiter->since = ngx_current_msec;
     }
 
-    if (page->nwaiters >= seat->max_waiters) {
-        ngx_mcds_page_waited(seat, NGX_MCDS_ZONE_WAIT_FULL);
+    if (page->nwaiters >= waiter->max_waiters) {
+        ngx_mcds_page_waited(waiter, NGX_MCDS_ZONE_WAIT_FULL);
         return NGX_DECLINED;
     }
 
-    ngx_queue_insert_tail(&page->waiters, &seat->queue);
-    seat->queued = 1;
+    ngx_queue_insert_tail(&page->waiters, &waiter->queue);
+    waiter->queued = 1;
     page->nwaiters++;
 
-    if (!seat->parked) {
-        seat->parked = 1;
-        seat->parked_at = ngx_current_msec;
+    if (!waiter->parked) {
+        waiter->parked = 1;
+        waiter->parked_at = ngx_current_msec;
     }
 
-    seat->timer.handler = ngx_mcds_page_wait_handler;
-    seat->timer.data = seat;
-    seat->timer.log = ngx_cycle->log;
+    waiter->timer.handler = ngx_mcds_page_wait_handler;
+    waiter->timer.data = waiter;
+    waiter->timer.log = ngx_cycle->log;
 
-    ngx_add_timer(&seat->timer, seat->wait);
+    ngx_add_timer(&waiter->timer, waiter->wait);
 
     if (page->state == NGX_MCDS_STORING
         || (ngx_mcds_page_elsewhere(page)
@@ -69,63 +69,63 @@ ngx_mcds_page_wait(ngx_mcds_seat_t *seat)
 static void
 ngx_mcds_page_wait_handler(ngx_event_t *ev)
 {
-    ngx_mcds_seat_t  *seat;
+    ngx_mcds_waiter_t  *waiter;
 
-    seat = ev->data;
+    waiter = ev->data;
 
-    ngx_mcds_page_unqueue(seat);
-    ngx_mcds_page_waited(seat, NGX_MCDS_ZONE_WAIT_TIMEOUT);
+    ngx_mcds_page_unqueue(waiter);
+    ngx_mcds_page_waited(waiter, NGX_MCDS_ZONE_WAIT_TIMEOUT);
 
-    seat->handler(seat->data, NGX_MCDS_PAGE_TIMEOUT, NULL);
+    waiter->handler(waiter->data, NGX_MCDS_PAGE_TIMEOUT, NULL);
 }
 
 
-ngx_mcds_seat_t *
+ngx_mcds_waiter_t *
 ngx_mcds_page_next(ngx_mcds_page_t *page)
 {
-    ngx_queue_t      *q;
-    ngx_mcds_seat_t  *seat;
+    ngx_queue_t        *q;
+    ngx_mcds_waiter_t  *waiter;
 
     if (ngx_queue_empty(&page->waiters)) {
         return NULL;
     }
 
     q = ngx_queue_head(&page->waiters);
-    seat = ngx_queue_data(q, ngx_mcds_seat_t, queue);
+    waiter = ngx_queue_data(q, ngx_mcds_waiter_t, queue);
 
-    ngx_mcds_page_unqueue(seat);
+    ngx_mcds_page_unqueue(waiter);
 
-    return seat;
+    return waiter;
 }
 
 
 void
-ngx_mcds_page_unqueue(ngx_mcds_seat_t *seat)
+ngx_mcds_page_unqueue(ngx_mcds_waiter_t *waiter)
 {
-    ngx_queue_remove(&seat->queue);
-    seat->queued = 0;
-    seat->page->nwaiters--;
+    ngx_queue_remove(&waiter->queue);
+    waiter->queued = 0;
+    waiter->page->nwaiters--;
 
-    if (seat->timer.timer_set) {
-        ngx_del_timer(&seat->timer);
+    if (waiter->timer.timer_set) {
+        ngx_del_timer(&waiter->timer);
     }
 }
 
 
 void
-ngx_mcds_page_waited(ngx_mcds_seat_t *seat, ngx_uint_t how)
+ngx_mcds_page_waited(ngx_mcds_waiter_t *waiter, ngx_uint_t how)
 {
-    if (!seat->waited) {
+    if (!waiter->waited) {
         return;
     }
 
-    seat->waited = 0;
+    waiter->waited = 0;
 
-    ngx_mcds_stat_add(seat->stat, how, 1);
+    ngx_mcds_stat_add(waiter->stat, how, 1);
 
     if (how != NGX_MCDS_ZONE_WAIT_FULL) {
-        ngx_mcds_stat_time(seat->stat, NGX_MCDS_ZONE_WAIT_TIME,
-                           ngx_current_msec - seat->since);
+        ngx_mcds_stat_time(waiter->stat, NGX_MCDS_ZONE_WAIT_TIME,
+                           ngx_current_msec - waiter->since);
     }
 }
 
@@ -135,71 +135,73 @@ ngx_mcds_page_waited(ngx_mcds_seat_t *seat, ngx_uint_t how)
  */
 
 static ngx_uint_t
-ngx_mcds_page_for(ngx_mcds_seat_t *seat, ngx_uint_t outcome,
-    ngx_mcds_copy_t *copy)
+ngx_mcds_page_for(ngx_mcds_waiter_t *waiter, ngx_uint_t outcome,
+    ngx_mcds_snapshot_t *snapshot)
 {
     return (outcome == NGX_MCDS_PAGE_PASS
-            && copy
-            && ngx_mcds_copy_signed(copy, seat->secrets) != NGX_OK)
+            && snapshot
+            && ngx_mcds_snapshot_signed(snapshot, waiter->secrets) != NGX_OK)
            ? NGX_MCDS_PAGE_FOUND : outcome;
 }
 
 
 void
-ngx_mcds_page_found(ngx_mcds_page_t *page, ngx_mcds_copy_t *copy)
+ngx_mcds_page_found(ngx_mcds_page_t *page, ngx_mcds_snapshot_t *snapshot)
 {
-    ngx_uint_t        outcome, built;
-    ngx_mcds_seat_t  *seat;
+    ngx_uint_t          outcome, built;
+    ngx_mcds_waiter_t  *waiter;
 
-    outcome = (copy == NULL || copy->entry.kind == NGX_MCDS_ENTRY_PASS)
+    outcome = (snapshot == NULL || snapshot->entry.kind == NGX_MCDS_ENTRY_PASS)
               ? NGX_MCDS_PAGE_PASS : NGX_MCDS_PAGE_FOUND;
 
-    if (copy == NULL) {
+    if (snapshot == NULL) {
         ngx_mcds_page_give_up(page);
     }
 
-    built = (copy && copy->entry.build
-             && (copy->entry.build == page->awaited
-                 || copy->entry.build == page->before));
+    built = (snapshot && snapshot->entry.build
+             && (snapshot->entry.build == page->awaited
+                 || snapshot->entry.build == page->before));
 
-    seat = page->owner;
+    waiter = page->owner;
     page->owner = NULL;
 
-    if (seat) {
-        seat->built = built;
-        ngx_mcds_page_tell(seat, ngx_mcds_page_for(seat, outcome, copy), copy);
+    if (waiter) {
+        waiter->built = built;
+        ngx_mcds_page_tell(waiter, ngx_mcds_page_for(waiter, outcome, snapshot),
+                           snapshot);
     }
 
     for ( ;; ) {
-        seat = ngx_mcds_page_next(page);
+        waiter = ngx_mcds_page_next(page);
 
-        if (seat == NULL) {
+        if (waiter == NULL) {
             break;
         }
 
         if (outcome == NGX_MCDS_PAGE_FOUND
-            && copy->stamp.cas == 0
-            && seat->cas != page->base)
+            && snapshot->item_id.cas == 0
+            && waiter->cas != page->base)
         {
             /*
              * the request came when the page was another one than at the start
              * of the build
              */
 
-            ngx_mcds_page_tell(seat, NGX_MCDS_PAGE_AGAIN, NULL);
+            ngx_mcds_page_tell(waiter, NGX_MCDS_PAGE_AGAIN, NULL);
             continue;
         }
 
-        seat->built = built;
+        waiter->built = built;
 
-        ngx_mcds_page_tell(seat, ngx_mcds_page_for(seat, outcome, copy), copy);
+        ngx_mcds_page_tell(waiter, ngx_mcds_page_for(waiter, outcome, snapshot),
+                           snapshot);
     }
 }
 
 
 void
-ngx_mcds_page_tell(ngx_mcds_seat_t *seat, ngx_uint_t outcome,
-    ngx_mcds_copy_t *copy)
+ngx_mcds_page_tell(ngx_mcds_waiter_t *waiter, ngx_uint_t outcome,
+    ngx_mcds_snapshot_t *snapshot)
 {
     ngx_uint_t  how;
 
@@ -222,10 +224,10 @@ ngx_mcds_page_tell(ngx_mcds_seat_t *seat, ngx_uint_t outcome,
         break;
     }
 
-    ngx_mcds_page_waited(seat, how);
+    ngx_mcds_page_waited(waiter, how);
 
-    seat->handler(seat->data, outcome,
-                  outcome == NGX_MCDS_PAGE_FOUND ? copy : NULL);
+    waiter->handler(waiter->data, outcome,
+                    outcome == NGX_MCDS_PAGE_FOUND ? snapshot : NULL);
 }
 
 
@@ -234,19 +236,19 @@ ngx_mcds_page_tell(ngx_mcds_seat_t *seat, ngx_uint_t outcome,
 static void
 ngx_mcds_page_give_up(ngx_mcds_page_t *page)
 {
-    ngx_queue_t      *q, *next;
-    ngx_mcds_seat_t  *seat;
+    ngx_queue_t        *q, *next;
+    ngx_mcds_waiter_t  *waiter;
 
     for (q = ngx_queue_head(&page->waiters);
          q != ngx_queue_sentinel(&page->waiters);
          q = next)
     {
         next = ngx_queue_next(q);
-        seat = ngx_queue_data(q, ngx_mcds_seat_t, queue);
+        waiter = ngx_queue_data(q, ngx_mcds_waiter_t, queue);
 
-        if (seat->has_old) {
-            ngx_mcds_page_unqueue(seat);
-            ngx_mcds_page_tell(seat, NGX_MCDS_PAGE_TIMEOUT, NULL);
+        if (waiter->has_old) {
+            ngx_mcds_page_unqueue(waiter);
+            ngx_mcds_page_tell(waiter, NGX_MCDS_PAGE_TIMEOUT, NULL);
         }
     }
 }
@@ -255,26 +257,26 @@ ngx_mcds_page_give_up(ngx_mcds_page_t *page)
 /* Requests without a stale page ignore a pause, but not the lock. */
 
 ngx_uint_t
-ngx_mcds_page_old(ngx_mcds_seat_t *seat)
+ngx_mcds_page_old(ngx_mcds_waiter_t *waiter)
 {
-    return seat->refresh || seat->has_old;
+    return waiter->refresh || waiter->has_old;
 }
 
 
 ngx_uint_t
-ngx_mcds_page_no_build(ngx_mcds_seat_t *seat)
+ngx_mcds_page_no_build(ngx_mcds_waiter_t *waiter)
 {
     int64_t           left;
     ngx_mcds_page_t  *page;
 
-    page = seat->page;
+    page = waiter->page;
 
     left = page->failed_until - ngx_mcds_clock(ngx_current_msec);
-    seat->retry = ngx_max(left, 0);
-    seat->failed = 1;
+    waiter->retry = ngx_max(left, 0);
+    waiter->failed = 1;
 
-    return seat->refresh ? NGX_MCDS_PAGE_OTHER
-           : seat->has_old ? NGX_MCDS_PAGE_TIMEOUT
+    return waiter->refresh ? NGX_MCDS_PAGE_OTHER
+           : waiter->has_old ? NGX_MCDS_PAGE_TIMEOUT
            : NGX_MCDS_PAGE_ERROR;
 }
 
@@ -282,23 +284,23 @@ ngx_mcds_page_no_build(ngx_mcds_seat_t *seat)
 void
 ngx_mcds_page_tell_pause(ngx_mcds_page_t *page)
 {
-    ngx_uint_t        outcome;
-    ngx_mcds_seat_t  *seat;
+    ngx_uint_t          outcome;
+    ngx_mcds_waiter_t  *waiter;
 
     ngx_mcds_page_rest(page);
 
-    seat = page->owner;
+    waiter = page->owner;
     page->owner = NULL;
 
-    if (seat == NULL) {
-        seat = ngx_mcds_page_next(page);
+    if (waiter == NULL) {
+        waiter = ngx_mcds_page_next(page);
     }
 
-    while (seat) {
-        outcome = ngx_mcds_page_no_build(seat);
-        ngx_mcds_page_tell(seat, outcome, NULL);
+    while (waiter) {
+        outcome = ngx_mcds_page_no_build(waiter);
+        ngx_mcds_page_tell(waiter, outcome, NULL);
 
-        seat = ngx_mcds_page_next(page);
+        waiter = ngx_mcds_page_next(page);
     }
 }
 

@@ -21,38 +21,38 @@
 
 
 /*
- * Puts a seat into the queue of waiters.  Returns NGX_DECLINED if its request
+ * Puts a waiter into the queue of waiters.  Returns NGX_DECLINED if its request
  * has no time to wait, or if there are too many waiters.
  */
 
-ngx_int_t ngx_mcds_page_wait(ngx_mcds_seat_t *seat);
+ngx_int_t ngx_mcds_page_wait(ngx_mcds_waiter_t *waiter);
 
 
-/* Removes a seat from the queue of waiters. */
+/* Removes a waiter from the queue of waiters. */
 
-void ngx_mcds_page_unqueue(ngx_mcds_seat_t *seat);
+void ngx_mcds_page_unqueue(ngx_mcds_waiter_t *waiter);
 
 
 /*
- * Removes the first seat from the queue of waiters, and returns it; NULL: the
+ * Removes the first waiter from the queue of waiters, and returns it; NULL: the
  * queue is empty.
  */
 
-ngx_mcds_seat_t *ngx_mcds_page_next(ngx_mcds_page_t *page);
+ngx_mcds_waiter_t *ngx_mcds_page_next(ngx_mcds_page_t *page);
 
 
 /*
- * If a seat has waited, counts the end of its wait as "how", one of
+ * If a waiter has waited, counts the end of its wait as "how", one of
  * NGX_MCDS_ZONE_WAIT_*.
  */
 
-void ngx_mcds_page_waited(ngx_mcds_seat_t *seat, ngx_uint_t how);
+void ngx_mcds_page_waited(ngx_mcds_waiter_t *waiter, ngx_uint_t how);
 
 
-/* Calls the handler of a seat. */
+/* Calls the handler of a waiter. */
 
-void ngx_mcds_page_tell(ngx_mcds_seat_t *seat, ngx_uint_t outcome,
-    ngx_mcds_copy_t *copy);
+void ngx_mcds_page_tell(ngx_mcds_waiter_t *waiter, ngx_uint_t outcome,
+    ngx_mcds_snapshot_t *snapshot);
 
 
 /*
@@ -60,7 +60,7 @@ void ngx_mcds_page_tell(ngx_mcds_seat_t *seat, ngx_uint_t outcome,
  * the copy; a copy of NULL sends the requests to the origin.
  */
 
-void ngx_mcds_page_found(ngx_mcds_page_t *page, ngx_mcds_copy_t *copy);
+void ngx_mcds_page_found(ngx_mcds_page_t *page, ngx_mcds_snapshot_t *snapshot);
 
 
 /* Calls the handlers of the owner and of all waiters after a failed build. */
@@ -69,16 +69,16 @@ void ngx_mcds_page_tell_pause(ngx_mcds_page_t *page);
 
 
 /*
- * Returns 1 if the request of the seat has a stale page, or needs no page, so
+ * Returns 1 if the request of the waiter has a stale page, or needs no page, so
  * that it observes a pause.
  */
 
-ngx_uint_t ngx_mcds_page_old(ngx_mcds_seat_t *seat);
+ngx_uint_t ngx_mcds_page_old(ngx_mcds_waiter_t *waiter);
 
 
-/* Returns the outcome for a seat during a pause, and sets seat->retry. */
+/* Returns the outcome for a waiter during a pause, and sets waiter->retry. */
 
-ngx_uint_t ngx_mcds_page_no_build(ngx_mcds_seat_t *seat);
+ngx_uint_t ngx_mcds_page_no_build(ngx_mcds_waiter_t *waiter);
 
 
 /* Sets the timer of the next look for the page, unless already set. */

@@ -17,8 +17,8 @@
 #include "ngx_mcds_vary.h"
 
 
-static char *ngx_mcds_copy_unusable(ngx_mcds_page_t *page,
-    ngx_mcds_entry_t *entry, ngx_mcds_stamp_t *stamp);
+static char *ngx_mcds_snapshot_unusable(ngx_mcds_page_t *page,
+    ngx_mcds_entry_t *entry, ngx_mcds_item_id_t *item_id);
 
 
 /* NULL: left out */
@@ -38,120 +38,120 @@ ngx_mcds_signing_t  *ngx_mcds_signing =
 #endif
 
 
-ngx_mcds_copy_t *
-ngx_mcds_copy_ref(ngx_mcds_copy_t *copy)
+ngx_mcds_snapshot_t *
+ngx_mcds_snapshot_ref(ngx_mcds_snapshot_t *snapshot)
 {
-    copy->refs++;
+    snapshot->refs++;
 
-    return copy;
+    return snapshot;
 }
 
 
 void
-ngx_mcds_copy_unref(ngx_mcds_copy_t *copy)
+ngx_mcds_snapshot_unref(ngx_mcds_snapshot_t *snapshot)
 {
-    if (copy && --copy->refs == 0) {
-        if (copy->kept) {
-            copy->unkeep(copy->kept);
+    if (snapshot && --snapshot->refs == 0) {
+        if (snapshot->kept) {
+            snapshot->unkeep(snapshot->kept);
         }
 
-        ngx_mcds_copy_unref(copy->first);
+        ngx_mcds_snapshot_unref(snapshot->first);
 
-        if (copy->prepared) {
-            ngx_free(copy->prepared);
+        if (snapshot->prepared) {
+            ngx_free(snapshot->prepared);
         }
 
-        ngx_mcds_value_unref(copy->value);
+        ngx_mcds_value_unref(snapshot->value);
 
-        if (copy->page) {
-            ngx_mcds_page_unref(copy->page);
+        if (snapshot->page) {
+            ngx_mcds_page_unref(snapshot->page);
         }
 
-        ngx_free(copy);
+        ngx_free(snapshot);
     }
 }
 
 
-ngx_mcds_copy_t *
-ngx_mcds_copy_create(ngx_mcds_page_t *page, ngx_mcds_value_t *value,
-    ngx_mcds_stamp_t *stamp)
+ngx_mcds_snapshot_t *
+ngx_mcds_snapshot_create(ngx_mcds_page_t *page, ngx_mcds_value_t *value,
+    ngx_mcds_item_id_t *item_id)
 {
-    char             *why;
-    ngx_mcds_copy_t  *copy;
+    char                 *why;
+    ngx_mcds_snapshot_t  *snapshot;
 
-    copy = ngx_alloc(sizeof(ngx_mcds_copy_t), ngx_cycle->log);
-    if (copy == NULL) {
+    snapshot = ngx_alloc(sizeof(ngx_mcds_snapshot_t), ngx_cycle->log);
+    if (snapshot == NULL) {
         return NULL;
     }
 
-    if (ngx_mcds_entry_read(&copy->entry, value->data, value->len, &page->key,
-                            &why)
+    if (ngx_mcds_entry_read(&snapshot->entry, value->data, value->len,
+                            &page->key, &why)
         == NGX_OK)
     {
-        why = ngx_mcds_copy_unusable(page, &copy->entry, stamp);
+        why = ngx_mcds_snapshot_unusable(page, &snapshot->entry, item_id);
     }
 
     if (why) {
         ngx_mcds_page_not_used(page, why);
-        ngx_free(copy);
+        ngx_free(snapshot);
         return NULL;
     }
 
     /* the dates of a page that was built here are from this host's clock */
 
-    if (stamp && stamp->cas) {
-        ngx_mcds_skew_mend(&copy->entry, page->pool, ngx_mcds_now(),
+    if (item_id && item_id->cas) {
+        ngx_mcds_skew_mend(&snapshot->entry, page->pool, ngx_mcds_now(),
                            ngx_cycle->log);
     }
 
-    copy->refs = 1;
-    copy->page = page;
-    copy->value = ngx_mcds_value_ref(value);
-    copy->checked = NULL;
-    copy->prepared = NULL;
-    copy->kept = NULL;
-    copy->first = NULL;
+    snapshot->refs = 1;
+    snapshot->page = page;
+    snapshot->value = ngx_mcds_value_ref(value);
+    snapshot->checked = NULL;
+    snapshot->prepared = NULL;
+    snapshot->kept = NULL;
+    snapshot->first = NULL;
 
-    if (stamp) {
-        copy->stamp = *stamp;
+    if (item_id) {
+        snapshot->item_id = *item_id;
 
     } else {
-        ngx_memzero(&copy->stamp, sizeof(ngx_mcds_stamp_t));
+        ngx_memzero(&snapshot->item_id, sizeof(ngx_mcds_item_id_t));
     }
 
     ngx_mcds_page_ref(page);
-    ngx_mcds_page_saw(page, copy);
+    ngx_mcds_page_saw(page, snapshot);
 
-    return copy;
+    return snapshot;
 }
 
 
-ngx_mcds_copy_t *
-ngx_mcds_copy_result(ngx_mcds_page_t *page, ngx_mcds_result_t *result)
+ngx_mcds_snapshot_t *
+ngx_mcds_snapshot_result(ngx_mcds_page_t *page, ngx_mcds_result_t *result)
 {
-    ngx_mcds_copy_t   *copy;
-    ngx_mcds_stamp_t   stamp;
-    ngx_mcds_value_t  *value;
+    ngx_mcds_snapshot_t  *snapshot;
+    ngx_mcds_item_id_t    item_id;
+    ngx_mcds_value_t     *value;
 
     value = ngx_mcds_result_value(result, ngx_cycle->log);
     if (value == NULL) {
         return NULL;
     }
 
-    ngx_mcds_page_stamp(&stamp, result);
+    ngx_mcds_page_item_id(&item_id, result);
 
-    copy = ngx_mcds_copy_create(page, value, &stamp);
+    snapshot = ngx_mcds_snapshot_create(page, value, &item_id);
     ngx_mcds_value_unref(value);
 
-    return copy;
+    return snapshot;
 }
 
 
 /* the entry is of another version, or of a build with more features */
 
 static char *
-ngx_mcds_copy_unusable(ngx_mcds_page_t *page, ngx_mcds_entry_t *entry,
-    ngx_mcds_stamp_t *stamp)
+ngx_mcds_snapshot_unusable(ngx_mcds_page_t *page, ngx_mcds_entry_t *entry,
+    ngx_mcds_item_id_t *item_id)
 {
     char  *why;
 
@@ -161,10 +161,10 @@ ngx_mcds_copy_unusable(ngx_mcds_page_t *page, ngx_mcds_entry_t *entry,
 
         /* the "expire" of a list is the time of a purge */
 
-        if (stamp) {
+        if (item_id) {
             page->foreign = (entry->kind == NGX_MCDS_ENTRY_VARY
                              || entry->expire + NGX_MCDS_SKEW_MAX
-                                > ngx_mcds_now()) ? stamp->cas : 0;
+                                > ngx_mcds_now()) ? item_id->cas : 0;
         }
 
         return why;
@@ -185,23 +185,23 @@ ngx_mcds_copy_unusable(ngx_mcds_page_t *page, ngx_mcds_entry_t *entry,
 
 
 ngx_int_t
-ngx_mcds_copy_signed(ngx_mcds_copy_t *copy, ngx_array_t *secrets)
+ngx_mcds_snapshot_signed(ngx_mcds_snapshot_t *snapshot, ngx_array_t *secrets)
 {
     ngx_mcds_key_t     key;
     ngx_mcds_page_t   *page;
     ngx_mcds_entry_t  *entry;
 
-    entry = &copy->entry;
+    entry = &snapshot->entry;
 
     if (secrets == NULL
-        || copy->checked == secrets
+        || snapshot->checked == secrets
         || entry->kind == NGX_MCDS_ENTRY_PURGED)
     {
         return NGX_OK;
     }
 
-    if (ngx_mcds_signing->check(copy->value->data, copy->value->len, entry,
-                                secrets)
+    if (ngx_mcds_signing->check(snapshot->value->data, snapshot->value->len,
+                                entry, secrets)
         != NGX_OK)
     {
         ngx_mcds_key_show(&key, &entry->key);
@@ -215,11 +215,11 @@ ngx_mcds_copy_signed(ngx_mcds_copy_t *copy, ngx_array_t *secrets)
 
     /* for all requests that share this copy */
 
-    copy->checked = secrets;
+    snapshot->checked = secrets;
 
-    page = copy->page;
+    page = snapshot->page;
 
-    if (page && page->cut_cas && page->cut_cas == copy->stamp.cas) {
+    if (page && page->cut_cas && page->cut_cas == snapshot->item_id.cas) {
         page->cut_signed = secrets;
     }
 
@@ -228,18 +228,18 @@ ngx_mcds_copy_signed(ngx_mcds_copy_t *copy, ngx_array_t *secrets)
 
 
 ngx_int_t
-ngx_mcds_page_signed(ngx_mcds_copy_t *copy, ngx_queue_t *seats)
+ngx_mcds_page_signed(ngx_mcds_snapshot_t *snapshot, ngx_queue_t *waiters)
 {
-    ngx_queue_t      *q;
-    ngx_mcds_seat_t  *seat;
+    ngx_queue_t        *q;
+    ngx_mcds_waiter_t  *waiter;
 
-    for (q = ngx_queue_head(seats);
-         q != ngx_queue_sentinel(seats);
+    for (q = ngx_queue_head(waiters);
+         q != ngx_queue_sentinel(waiters);
          q = ngx_queue_next(q))
     {
-        seat = ngx_queue_data(q, ngx_mcds_seat_t, queue);
+        waiter = ngx_queue_data(q, ngx_mcds_waiter_t, queue);
 
-        if (ngx_mcds_copy_signed(copy, seat->secrets) == NGX_OK) {
+        if (ngx_mcds_snapshot_signed(snapshot, waiter->secrets) == NGX_OK) {
             return NGX_OK;
         }
     }
@@ -249,32 +249,32 @@ ngx_mcds_page_signed(ngx_mcds_copy_t *copy, ngx_queue_t *seats)
 
 
 void
-ngx_mcds_page_stamp(ngx_mcds_stamp_t *stamp, ngx_mcds_result_t *result)
+ngx_mcds_page_item_id(ngx_mcds_item_id_t *item_id, ngx_mcds_result_t *result)
 {
-    stamp->cas = result->cas;
-    stamp->flags = result->flags;
+    item_id->cas = result->cas;
+    item_id->flags = result->flags;
 }
 
 
 void
-ngx_mcds_page_saw(ngx_mcds_page_t *page, ngx_mcds_copy_t *copy)
+ngx_mcds_page_saw(ngx_mcds_page_t *page, ngx_mcds_snapshot_t *snapshot)
 {
-    if (copy->stamp.cas == 0) {
+    if (snapshot->item_id.cas == 0) {
         return;
     }
 
-    if (copy->entry.kind == NGX_MCDS_ENTRY_VARY) {
-        ngx_mcds_page_remember(page, copy);
+    if (snapshot->entry.kind == NGX_MCDS_ENTRY_VARY) {
+        ngx_mcds_page_remember(page, snapshot);
     }
 
-    if (!ngx_mcds_body_apart(&copy->entry)) {
+    if (!ngx_mcds_body_apart(&snapshot->entry)) {
         return;
     }
 
-    ngx_mcds_body_cut(&copy->entry, &page->cut);
+    ngx_mcds_body_cut(&snapshot->entry, &page->cut);
 
-    page->cut_cas = copy->stamp.cas;
-    page->cut_signed = copy->checked;
+    page->cut_cas = snapshot->item_id.cas;
+    page->cut_signed = snapshot->checked;
 }
 
 
@@ -284,22 +284,22 @@ ngx_mcds_page_saw(ngx_mcds_page_t *page, ngx_mcds_copy_t *copy)
  */
 
 void
-ngx_mcds_page_remember(ngx_mcds_page_t *page, ngx_mcds_copy_t *copy)
+ngx_mcds_page_remember(ngx_mcds_page_t *page, ngx_mcds_snapshot_t *snapshot)
 {
-    ngx_mcds_copy_t  *list;
+    ngx_mcds_snapshot_t  *list;
 
     ngx_mcds_page_forget_list(page);
 
-    list = ngx_alloc(sizeof(ngx_mcds_copy_t), ngx_cycle->log);
+    list = ngx_alloc(sizeof(ngx_mcds_snapshot_t), ngx_cycle->log);
     if (list == NULL) {
         return;
     }
 
-    *list = *copy;
+    *list = *snapshot;
 
     list->refs = 1;
     list->page = NULL;
-    list->value = ngx_mcds_value_ref(copy->value);
+    list->value = ngx_mcds_value_ref(snapshot->value);
     list->prepared = NULL;
     list->kept = NULL;
     list->first = NULL;
@@ -312,7 +312,7 @@ ngx_mcds_page_remember(ngx_mcds_page_t *page, ngx_mcds_copy_t *copy)
 void
 ngx_mcds_page_forget_list(ngx_mcds_page_t *page)
 {
-    ngx_mcds_copy_unref(page->list);
+    ngx_mcds_snapshot_unref(page->list);
     page->list = NULL;
     page->list_asked = 0;
 }

@@ -20,11 +20,11 @@
 
 
 typedef struct ngx_mcds_page_s  ngx_mcds_page_t;
-typedef struct ngx_mcds_copy_s  ngx_mcds_copy_t;
+typedef struct ngx_mcds_snapshot_s  ngx_mcds_snapshot_t;
 
 
 /* the bytes that a copy counts for each header, in addition to its value */
-#define NGX_MCDS_COPY_LINE  64
+#define NGX_MCDS_SNAPSHOT_LINE 64
 
 
 /*
@@ -32,32 +32,32 @@ typedef struct ngx_mcds_copy_s  ngx_mcds_copy_t;
  * body outside of the entry is read with ngx_mcds_body_open().
  */
 
-struct ngx_mcds_copy_s {
+struct ngx_mcds_snapshot_s {
     ngx_uint_t          refs;
     ngx_mcds_page_t    *page;          /* a reference; NULL: a list that is
                                           remembered */
-    ngx_mcds_value_t   *value;
-    ngx_mcds_entry_t    entry;
-    ngx_mcds_stamp_t    stamp;
-    void               *checked;       /* the secrets that have signed the copy,
+    ngx_mcds_value_t    *value;
+    ngx_mcds_entry_t     entry;
+    ngx_mcds_item_id_t   item_id;
+    void                *checked;      /* the secrets that have signed the copy,
                                           NULL at first */
     void               *prepared;      /* memory of the users, NULL at first;
                                           freed with the copy */
     void               *kept;          /* parts of its body, or NULL */
     void              (*unkeep)(void *kept);  /* frees kept */
-    ngx_mcds_copy_t    *first;         /* of a list: the variant whose build
-                                          made the list, or NULL */
+    ngx_mcds_snapshot_t    *first;     /* of a list: the variant whose build
+                                              made the list, or NULL */
 };
 
 
 /* Adds a reference, and returns its argument. */
 
-ngx_mcds_copy_t *ngx_mcds_copy_ref(ngx_mcds_copy_t *copy);
+ngx_mcds_snapshot_t *ngx_mcds_snapshot_ref(ngx_mcds_snapshot_t *snapshot);
 
 
 /* Drops a reference; the last one frees the copy.  NULL is allowed. */
 
-void ngx_mcds_copy_unref(ngx_mcds_copy_t *copy);
+void ngx_mcds_snapshot_unref(ngx_mcds_snapshot_t *snapshot);
 
 
 /*
@@ -66,25 +66,27 @@ void ngx_mcds_copy_unref(ngx_mcds_copy_t *copy);
  * copy may be used.
  */
 
-ngx_int_t ngx_mcds_copy_signed(ngx_mcds_copy_t *copy, ngx_array_t *secrets);
+ngx_int_t ngx_mcds_snapshot_signed(ngx_mcds_snapshot_t *snapshot,
+    ngx_array_t *secrets);
 
 
 /*
- * Returns NGX_OK if the copy is signed for the request of any of these seats.
+ * Returns NGX_OK if the copy is signed for the request of any of these waiters.
  * Otherwise not even its parts are looked for.
  */
 
-ngx_int_t ngx_mcds_page_signed(ngx_mcds_copy_t *copy, ngx_queue_t *seats);
+ngx_int_t ngx_mcds_page_signed(ngx_mcds_snapshot_t *snapshot,
+    ngx_queue_t *waiters);
 
 
 /*
- * Creates a copy of a value, and takes a reference of the value.  stamp is that
+ * Creates a copy of a value, and takes a reference of the value.  id is that
  * of the item, or NULL if unknown.  Returns NULL, and logs this, if the value
  * is not a valid entry; also returns NULL if out of memory.
  */
 
-ngx_mcds_copy_t *ngx_mcds_copy_create(ngx_mcds_page_t *page,
-    ngx_mcds_value_t *value, ngx_mcds_stamp_t *stamp);
+ngx_mcds_snapshot_t *ngx_mcds_snapshot_create(ngx_mcds_page_t *page,
+    ngx_mcds_value_t *value, ngx_mcds_item_id_t *item_id);
 
 
 /*
@@ -92,13 +94,14 @@ ngx_mcds_copy_t *ngx_mcds_copy_create(ngx_mcds_page_t *page,
  * value is not a valid entry, or if out of memory.
  */
 
-ngx_mcds_copy_t *ngx_mcds_copy_result(ngx_mcds_page_t *page,
+ngx_mcds_snapshot_t *ngx_mcds_snapshot_result(ngx_mcds_page_t *page,
     ngx_mcds_result_t *result);
 
 
-/* Sets the stamp to that of the item in a result of memcached. */
+/* Sets the id to that of the item in a result of memcached. */
 
-void ngx_mcds_page_stamp(ngx_mcds_stamp_t *stamp, ngx_mcds_result_t *result);
+void ngx_mcds_page_item_id(ngx_mcds_item_id_t *item_id,
+    ngx_mcds_result_t *result);
 
 
 /*
@@ -106,7 +109,7 @@ void ngx_mcds_page_stamp(ngx_mcds_stamp_t *stamp, ngx_mcds_result_t *result);
  * on a copy without a CAS.
  */
 
-void ngx_mcds_page_saw(ngx_mcds_page_t *page, ngx_mcds_copy_t *copy);
+void ngx_mcds_page_saw(ngx_mcds_page_t *page, ngx_mcds_snapshot_t *snapshot);
 
 
 /*
@@ -114,7 +117,8 @@ void ngx_mcds_page_saw(ngx_mcds_page_t *page, ngx_mcds_copy_t *copy);
  * answers.
  */
 
-void ngx_mcds_page_remember(ngx_mcds_page_t *page, ngx_mcds_copy_t *copy);
+void ngx_mcds_page_remember(ngx_mcds_page_t *page,
+    ngx_mcds_snapshot_t *snapshot);
 
 
 /* Forgets the list of a page, if there is one. */

@@ -15,7 +15,7 @@
 #include <ngx_config.h>
 #include <ngx_core.h>
 #include <ngx_event.h>
-#include "ngx_mcds_limit.h"
+#include "ngx_mcds_item_size.h"
 #include "ngx_mcds_sign.h"
 #include "ngx_mcds_split.h"
 #include "ngx_mcds_stat.h"
@@ -138,7 +138,7 @@ ngx_mcds_split_start(ngx_mcds_split_t *split)
     size_t           level;
     ngx_mcds_cut_t  *cut;
 
-    level = ngx_mcds_limit_level(split->pool);
+    level = ngx_mcds_item_size_level(split->pool);
 
     if (level == 0) {
         return NGX_DECLINED;
@@ -368,7 +368,7 @@ ngx_mcds_split_again(ngx_mcds_split_t *split, size_t len)
     ngx_mcds_piece_t  *piece;
     ngx_mcds_value_t  *value;
 
-    if (ngx_mcds_limit_learn(split->pool, len) != NGX_OK) {
+    if (ngx_mcds_item_size_learn(split->pool, len) != NGX_OK) {
         ngx_mcds_split_fail(split, NGX_MCDS_TOO_LARGE);
         return;
     }

@@ -13,9 +13,9 @@
 #include "ngx_http_mcds_header.h"
 #include "ngx_http_mcds_cache.h"
 #include "ngx_http_mcds_cache_build.h"
-#include "ngx_http_mcds_control.h"
+#include "ngx_http_mcds_request_cc.h"
 #include "ngx_http_mcds_forwarded.h"
-#include "ngx_http_mcds_herd.h"
+#include "ngx_http_mcds_admission.h"
 #include "ngx_http_mcds_judge.h"
 #include "ngx_http_mcds_lookup.h"
 #include "ngx_http_mcds_own.h"
@@ -120,7 +120,7 @@ ngx_http_mcds_cache_choose(ngx_http_request_t *r,
         return ngx_http_mcds_cache_miss(r, ctx, ccf);
     }
 
-    ctx->cas = ctx->copy ? ctx->copy->stamp.cas : 0;
+    ctx->cas = ctx->snapshot ? ctx->snapshot->item_id.cas : 0;
 
     if (ctx->replace) {
 
@@ -175,7 +175,7 @@ ngx_http_mcds_cache_judged(ngx_http_request_t *r,
     }
 
     if (j.waited) {
-        ctx->cas = ctx->copy->stamp.cas;
+        ctx->cas = ctx->snapshot->item_id.cas;
     }
 
     if (j.waited && !j.built) {
@@ -196,7 +196,7 @@ ngx_http_mcds_cache_judged(ngx_http_request_t *r,
         ctx->status = NGX_HTTP_MCDS_HIT;
         ctx->reason = NGX_MCDS_REASON_FRESH;
 
-        if (!ctx->authorization && ngx_http_mcds_herd_early(ctx, ccf)) {
+        if (!ctx->authorization && ngx_http_mcds_admission_early(ctx, ccf)) {
             return ngx_http_mcds_cache_enter(r, ctx, ccf, 1, 1);
         }
 
@@ -301,7 +301,7 @@ ngx_http_mcds_cache_stale(ngx_http_request_t *r,
 
     ngx_http_mcds_cache_bounds(ccf, &stale);
 
-    entry = ctx->copy->entry;
+    entry = ctx->snapshot->entry;
     entry.expire = ngx_http_mcds_vary_expire(ctx);
 
     has_old = ngx_mcds_fresh_error(&entry, &stale,
@@ -340,7 +340,7 @@ ngx_http_mcds_cache_miss(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx,
         return ngx_http_mcds_cache_pass(r, ctx, 0);
     }
 
-    rc = ngx_http_mcds_herd_uses(r, ctx, ccf);
+    rc = ngx_http_mcds_admission_uses(r, ctx, ccf);
 
     if (rc == NGX_AGAIN) {
         ngx_http_mcds_set_state(ctx, NGX_HTTP_MCDS_STATE_COUNT_USES);
@@ -393,7 +393,7 @@ ngx_http_mcds_cache_enter(ngx_http_request_t *r,
 
     ctx->task->waiting++;
 
-    rc = ngx_mcds_page_enter(&ctx->seat, &enter, &ctx->outcome);
+    rc = ngx_mcds_page_enter(&ctx->waiter, &enter, &ctx->outcome);
 
     if (rc == NGX_OK) {
         return NGX_AGAIN;
@@ -434,7 +434,7 @@ ngx_http_mcds_cache_entered(ngx_http_request_t *r,
     if (ctx->own
         && ctx->outcome != NGX_MCDS_PAGE_FOUND
         && ctx->outcome != NGX_MCDS_PAGE_AGAIN
-        && !(ctx->outcome == NGX_MCDS_PAGE_TIMEOUT && ctx->seat.has_old))
+        && !(ctx->outcome == NGX_MCDS_PAGE_TIMEOUT && ctx->waiter.has_old))
     {
         rc = ngx_http_mcds_own_wait(r, ctx);
 
@@ -453,7 +453,7 @@ ngx_http_mcds_cache_entered(ngx_http_request_t *r,
 
     case NGX_MCDS_PAGE_BUILD:
 
-        if (ctx->seat.refresh
+        if (ctx->waiter.refresh
             && (!ctx->dry
                 || r->method != NGX_HTTP_GET
                 || r->header_only
@@ -462,7 +462,7 @@ ngx_http_mcds_cache_entered(ngx_http_request_t *r,
             return ngx_http_mcds_cache_refresh(r, ctx);
         }
 
-        if (ctx->seat.refresh) {
+        if (ctx->waiter.refresh) {
             ctx->status = NGX_HTTP_MCDS_STALE;
             return ngx_http_mcds_cache_fill(r, ctx);
         }
@@ -492,12 +492,12 @@ ngx_http_mcds_cache_entered(ngx_http_request_t *r,
             return ngx_http_mcds_cache_pass(r, ctx, 0);
         }
 
-        ctx->reason = ctx->seat.retry ? NGX_MCDS_REASON_BACKOFF
-                      : ctx->seat.failed ? NGX_MCDS_REASON_ERROR
+        ctx->reason = ctx->waiter.retry ? NGX_MCDS_REASON_BACKOFF
+                      : ctx->waiter.failed ? NGX_MCDS_REASON_ERROR
                       : NGX_MCDS_REASON_TIMEOUT;
 
         if (ctx->outcome == NGX_MCDS_PAGE_TIMEOUT
-            && (ctx->seat.has_old || ctx->old_shown))
+            && (ctx->waiter.has_old || ctx->old_shown))
         {
             ctx->status = NGX_HTTP_MCDS_STALE;
             return NGX_OK;
@@ -556,7 +556,7 @@ ngx_http_mcds_cache_behind(ngx_http_request_t *r,
 {
     ngx_uint_t  has_old;
 
-    has_old = ctx->seat.has_old;
+    has_old = ctx->waiter.has_old;
 
     if (!ctx->behind
         && !ctx->dry
@@ -603,7 +603,7 @@ ngx_http_mcds_cache_unavailable(ngx_http_request_t *r,
         return NGX_ERROR;
     }
 
-    *ngx_sprintf(p, "%M", ngx_max((ctx->seat.retry + 999) / 1000, 1)) = '\0';
+    *ngx_sprintf(p, "%M", ngx_max((ctx->waiter.retry + 999) / 1000, 1)) = '\0';
 
     if (ngx_http_mcds_header_text(r, "Retry-After", (char *) p) != NGX_OK) {
         return NGX_ERROR;

@@ -207,18 +207,18 @@ typedef struct {
  */
 
 typedef struct {
-    ngx_mcds_copy_t             *list;     /* list of variants that "at" comes
-                                              from, or NULL */
-    ngx_mcds_copy_t             *read;     /* the variant found, while its list
-                                              is looked up again, or NULL */
-    u_char                       hash[NGX_MCDS_VARIANT_LEN];
-    ngx_mcds_seat_t              base;     /* at the list, to confirm the
-                                              list */
+    ngx_mcds_snapshot_t             *list;  /* list of variants that "at" comes
+                                                  from, or NULL */
+    ngx_mcds_snapshot_t             *read;  /* the variant found, while its list
+                                                  is looked up again, or NULL */
+    u_char                         hash[NGX_MCDS_VARIANT_LEN];
+    ngx_mcds_waiter_t              base;   /* at the list, to confirm the
+                                                list */
     ngx_uint_t                   base_outcome;
     ngx_uint_t                   turns;    /* lists followed so far */
     ngx_http_mcds_put_t         *fork;     /* a list under way to memcached */
     ngx_str_t                    names;    /* names in the response's Vary */
-    ngx_mcds_seat_t              target;   /* at the variant of a new list */
+    ngx_mcds_waiter_t            target;   /* at the variant of a new list */
     u_char                       target_hash[NGX_MCDS_VARIANT_LEN];
     uint64_t                     generation;  /* random id of a new list */
 } ngx_http_mcds_variant_ctx_t;
@@ -257,13 +257,13 @@ struct ngx_http_mcds_cache_ctx_s {
     ngx_str_t                    key;
     ngx_str_t                    asked_key;  /* the asker's key, if an unsafe
                                                 request has another one */
-    ngx_str_t                    at;       /* key of the seat: "key", or that
+    ngx_str_t                    at;       /* key of the waiter: "key", or that
                                               of a variant */
     ngx_mcds_cache_control_t    *control;  /* of the request, or NULL */
     ngx_http_mcds_gone_t        *gone;     /* pages to be invalidated */
-    ngx_mcds_seat_t              seat;
+    ngx_mcds_waiter_t            waiter;
     ngx_uint_t                   outcome;  /* ngx_mcds_page_e */
-    ngx_mcds_copy_t             *copy;     /* the entry found, or to serve */
+    ngx_mcds_snapshot_t         *snapshot;  /* the entry found, or to serve */
     ngx_mcds_body_t             *stream;   /* of its body, if in parts */
     ngx_http_mcds_piece_t       *pieces;   /* parts of the body being sent */
     ngx_http_mcds_decode_t      *decode;   /* decoder of a compressed body */

@@ -62,7 +62,7 @@ ngx_http_mcds_cache_pass(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx,
         || ngx_http_mcds_cache_partial(r))
     {
         ngx_http_mcds_set_state(ctx, NGX_HTTP_MCDS_STATE_PASS);
-        ngx_mcds_page_leave(&ctx->seat);
+        ngx_mcds_page_leave(&ctx->waiter);
         return NGX_DECLINED;
     }
 
@@ -93,7 +93,7 @@ ngx_http_mcds_cache_detach(ngx_http_request_t *r,
     /* the data only marks the copy as a refresh, see ngx_http_mcds_silent() */
 
     sr = ngx_http_mcds_refresh_create(r, ngx_http_mcds_cache_refreshed,
-                                      ctx->seat.page);
+                                      ctx->waiter.page);
 
     sctx = sr ? ngx_http_mcds_cache_need(sr) : NULL;
 
@@ -110,7 +110,8 @@ ngx_http_mcds_cache_detach(ngx_http_request_t *r,
         sctx->asker = ctx->asker;
         sctx->conf = ctx->conf;
         sctx->purges = ctx->purges;
-        sctx->copy = ctx->copy ? ngx_mcds_copy_ref(ctx->copy) : NULL;
+        sctx->snapshot = ctx->snapshot ? ngx_mcds_snapshot_ref(ctx->snapshot)
+                                       : NULL;
 
         ngx_http_mcds_lookup_inherit(sctx, ctx);
     }
@@ -120,12 +121,12 @@ ngx_http_mcds_cache_detach(ngx_http_request_t *r,
         || ngx_http_mcds_route_inherit(sr, sctx, ctx) != NGX_OK
         || ngx_http_mcds_revalidate_ask(sr, sctx) != NGX_OK)
     {
-        ngx_mcds_page_built(&ctx->seat, NGX_MCDS_BUILD_FAILED, NULL, 0);
+        ngx_mcds_page_built(&ctx->waiter, NGX_MCDS_BUILD_FAILED, NULL, 0);
         return NGX_ERROR;
     }
 
     ngx_http_mcds_own_link(ctx, sctx);
-    ngx_mcds_page_hand(&ctx->seat, &sctx->seat);
+    ngx_mcds_page_hand(&ctx->waiter, &sctx->waiter);
 
     ngx_mcds_stat_add(ctx->conf->zone, NGX_MCDS_ZONE_ORIGIN, 1);
 
@@ -144,9 +145,9 @@ ngx_http_mcds_cache_refreshed(ngx_http_request_t *r, void *data, ngx_int_t rc)
         return;
     }
 
-    if (ctx->seat.building) {
+    if (ctx->waiter.building) {
         ngx_http_mcds_store_cleanup(ctx);
-        ngx_mcds_page_built(&ctx->seat, NGX_MCDS_BUILD_BACKOFF, NULL, 0);
+        ngx_mcds_page_built(&ctx->waiter, NGX_MCDS_BUILD_BACKOFF, NULL, 0);
     }
 
     ngx_http_mcds_own_end(ctx);
@@ -156,9 +157,9 @@ ngx_http_mcds_cache_refreshed(ngx_http_request_t *r, void *data, ngx_int_t rc)
 ngx_uint_t
 ngx_http_mcds_cache_streamed(ngx_http_mcds_cache_ctx_t *ctx)
 {
-    return ctx->copy
-           && ctx->copy->entry.kind == NGX_MCDS_ENTRY_PAGE
-           && ngx_http_mcds_streamed(&ctx->copy->entry);
+    return ctx->snapshot
+           && ctx->snapshot->entry.kind == NGX_MCDS_ENTRY_PAGE
+           && ngx_http_mcds_streamed(&ctx->snapshot->entry);
 }
 
 
@@ -196,7 +197,7 @@ ngx_http_mcds_cache_rebuild(ngx_http_request_t *r,
 
     ctx->task->waiting++;
 
-    rc = ngx_mcds_page_enter(&ctx->seat, &enter, &ctx->outcome);
+    rc = ngx_mcds_page_enter(&ctx->waiter, &enter, &ctx->outcome);
 
     if (rc == NGX_OK) {
         return NGX_AGAIN;

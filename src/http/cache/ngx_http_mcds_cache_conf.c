@@ -15,7 +15,7 @@
 #include "ngx_http_mcds_param_type.h"
 #include "ngx_http_mcds_cache.h"
 #include "ngx_http_mcds_cache_conf.h"
-#include "ngx_http_mcds_herd.h"
+#include "ngx_http_mcds_admission.h"
 #include "ngx_http_mcds_invalidate.h"
 #include "ngx_http_mcds_purge.h"
 
@@ -155,12 +155,12 @@ ngx_http_mcds_param_t  ngx_http_mcds_cache_values[] = {
       0, 0, 60000, NULL },
 
     { ngx_string("mcds_cache_local"),
-      ngx_http_mcds_herd_mode,
+      ngx_http_mcds_admission_mode,
       ngx_http_mcds_field(ngx_http_mcds_cache_conf_t, cache_local),
       0, 0, NGX_MCDS_LOCAL_OFF, NULL },
 
     { ngx_string("mcds_cache_early"),
-      ngx_http_mcds_herd_factor,
+      ngx_http_mcds_admission_factor,
       ngx_http_mcds_field(ngx_http_mcds_cache_conf_t, cache_early),
       0, 0, 0, NULL },
 
@@ -220,7 +220,7 @@ ngx_http_mcds_cache_init_conf(ngx_http_mcds_cache_conf_t *conf)
     conf->cache_invalidate = NGX_CONF_UNSET_UINT;
 
     ngx_http_mcds_values_unset(ngx_http_mcds_cache_values, conf);
-    ngx_http_mcds_herd_init_conf(conf);
+    ngx_http_mcds_admission_init_conf(conf);
 }
 
 
@@ -282,7 +282,7 @@ ngx_http_mcds_cache_merge_conf(ngx_conf_t *cf,
                              NGX_HTTP_MCDS_HEURISTIC_MAX);
 
     ngx_http_mcds_values_merge(ngx_http_mcds_cache_values, prev, conf);
-    ngx_http_mcds_herd_merge_conf(prev, conf);
+    ngx_http_mcds_admission_merge_conf(prev, conf);
 
     ngx_http_mcds_invalidate_merge(prev, conf);
     ngx_conf_merge_bitmask_value(conf->cache_use_stale, prev->cache_use_stale,

@@ -13,9 +13,9 @@
 #include "ngx_http_mcds_cache.h"
 #include "ngx_http_mcds_cache_conf.h"
 #include "ngx_http_mcds_cache_stat.h"
-#include "ngx_http_mcds_explain.h"
+#include "ngx_http_mcds_cache_vars.h"
 #include "ngx_http_mcds_forwarded.h"
-#include "ngx_http_mcds_herd.h"
+#include "ngx_http_mcds_admission.h"
 #include "ngx_http_mcds_invalidate.h"
 #include "ngx_http_mcds_key.h"
 #include "ngx_http_mcds_purge.h"
@@ -354,7 +354,7 @@ ngx_http_mcds_cache_preconfigure(ngx_conf_t *cf)
         return NGX_ERROR;
     }
 
-    return ngx_http_mcds_explain_add_variables(cf);
+    return ngx_http_mcds_cache_vars_add_variables(cf);
 }
 
 

@@ -13,7 +13,7 @@
 #include "ngx_http_mcds_nginx.h"
 #include "ngx_http_mcds_cache.h"
 #include "ngx_http_mcds_cache_stat.h"
-#include "ngx_http_mcds_herd.h"
+#include "ngx_http_mcds_admission.h"
 #include "ngx_http_mcds_invalidate.h"
 #include "ngx_http_mcds_lookup.h"
 #include "ngx_http_mcds_own.h"
@@ -215,7 +215,7 @@ ngx_http_mcds_phase_again(ngx_http_request_t *r,
     }
 
     if (!ctx->replaced
-        && (ctx->seat.building
+        && (ctx->waiter.building
             || ctx->state == NGX_HTTP_MCDS_STATE_STORE
             || (ctx->state == NGX_HTTP_MCDS_STATE_PASS
                 && ctx->outcome == NGX_MCDS_PAGE_PASS)))
@@ -280,7 +280,7 @@ ngx_http_mcds_phase_decide(ngx_http_request_t *r, ngx_http_mcds_task_t *task)
         return NGX_DECLINED;
     }
 
-    if (ctx->seat.page == NULL && ctx->state != NGX_HTTP_MCDS_STATE_LEFT) {
+    if (ctx->waiter.page == NULL && ctx->state != NGX_HTTP_MCDS_STATE_LEFT) {
         ctx->origin = 1;
         return NGX_DECLINED;
     }
@@ -333,11 +333,11 @@ ngx_http_mcds_phase_wait(ngx_http_mcds_task_t *task, ngx_uint_t *others)
         return 0;
     }
 
-    if (!ctx->seat.queued) {
-        ctx->seat.parked = 0;
+    if (!ctx->waiter.queued) {
+        ctx->waiter.parked = 0;
     }
 
-    *others += ctx->seat.queued + ngx_http_mcds_own_waits(ctx);
+    *others += ctx->waiter.queued + ngx_http_mcds_own_waits(ctx);
 
     return (ctx->conf && ctx->conf->cache_pool) ? ctx->conf->cache_pool->timeout
                                                 : 0;
@@ -351,7 +351,7 @@ ngx_http_mcds_phase_until(ngx_http_mcds_task_t *task)
 
     ctx = ngx_http_mcds_cache_ctx(task);
 
-    return ctx->seat.parked ? ctx->seat.parked_at : ngx_current_msec;
+    return ctx->waiter.parked ? ctx->waiter.parked_at : ngx_current_msec;
 }
 
 
@@ -362,7 +362,7 @@ ngx_http_mcds_phase_hurry(ngx_http_mcds_task_t *task)
 
     ctx = ngx_http_mcds_cache_ctx(task);
 
-    ngx_http_mcds_herd_hurry(ctx);
+    ngx_http_mcds_admission_hurry(ctx);
 
     if (ngx_http_mcds_varying) {
         ngx_http_mcds_varying->hurry(ctx);
@@ -373,7 +373,7 @@ ngx_http_mcds_phase_hurry(ngx_http_mcds_task_t *task)
     }
 
     ngx_mcds_page_hurry(&ctx->vary.base);
-    ngx_mcds_page_hurry(&ctx->seat);
+    ngx_mcds_page_hurry(&ctx->waiter);
 }
 
 
@@ -392,8 +392,8 @@ ngx_http_mcds_phase_cleanup(ngx_http_mcds_task_t *task)
     ngx_http_mcds_store_cleanup(ctx);
     ngx_http_mcds_lookup_cleanup(ctx);
 
-    ngx_mcds_page_leave(&ctx->seat);
-    ngx_mcds_copy_unref(ctx->copy);
+    ngx_mcds_page_leave(&ctx->waiter);
+    ngx_mcds_snapshot_unref(ctx->snapshot);
 
     if (ctx->tags) {
         ngx_http_mcds_tagging->free(ctx->tags);

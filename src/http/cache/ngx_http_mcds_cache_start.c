@@ -12,9 +12,9 @@
 #include <ngx_core.h>
 #include <ngx_http.h>
 #include "ngx_http_mcds_header.h"
-#include "ngx_http_mcds_hot.h"
+#include "ngx_http_mcds_hotkeys.h"
 #include "ngx_http_mcds_cache.h"
-#include "ngx_http_mcds_control.h"
+#include "ngx_http_mcds_request_cc.h"
 #include "ngx_http_mcds_forwarded.h"
 #include "ngx_http_mcds_invalidate.h"
 #include "ngx_http_mcds_key.h"
@@ -88,11 +88,11 @@ ngx_http_mcds_cache_start(ngx_http_request_t *r,
         return rc;
     }
 
-    ngx_http_mcds_hot_add(NGX_MCDS_HOT_PAGES, &ctx->key);
+    ngx_http_mcds_hotkeys_add(NGX_MCDS_HOTKEYS_PAGES, &ctx->key);
 
     ctx->authorization = ngx_http_mcds_cache_personal(r, ccf);
 
-    if (ngx_http_mcds_control(r, ctx) != NGX_OK) {
+    if (ngx_http_mcds_request_cc(r, ctx) != NGX_OK) {
         return NGX_ERROR;
     }
 
@@ -304,7 +304,7 @@ ngx_http_mcds_cache_join(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx,
         no_store = ctx->no_store;
         only_if_cached = ctx->only_if_cached;
 
-        if (ngx_http_mcds_control(r, ctx) != NGX_OK) {
+        if (ngx_http_mcds_request_cc(r, ctx) != NGX_OK) {
             return NGX_ERROR;
         }
 
@@ -320,7 +320,7 @@ ngx_http_mcds_cache_join(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx,
         ctx->replace = 1;
     }
 
-    if (ctx->seat.page
+    if (ctx->waiter.page
         && ccf->cache_pool == asker->cache_pool
         && ccf->secrets == asker->secrets
         && ccf->cache_local == asker->cache_local
@@ -380,7 +380,7 @@ ngx_http_mcds_cache_forget(ngx_http_mcds_cache_ctx_t *ctx)
     ngx_http_mcds_lookup_drop(ctx);
     ngx_http_mcds_lookup_cleanup(ctx);
 
-    ngx_mcds_page_leave(&ctx->seat);
+    ngx_mcds_page_leave(&ctx->waiter);
 
     ctx->outcome = NGX_MCDS_PAGE_MISSING;
     ctx->cas = 0;

@@ -191,7 +191,7 @@ ngx_http_mcds_stat_served(ngx_http_request_t *r,
 
         /* the length is unknown, since filters change the body */
 
-        entry = &ctx->copy->entry;
+        entry = &ctx->snapshot->entry;
         len = (entry->coding && !ctx->coded) ? entry->length : entry->total;
     }
 

@@ -102,7 +102,9 @@ ngx_http_mcds_coding_header_filter(ngx_http_request_t *r)
         return ngx_http_next_header_filter(r);
     }
 
-    if (ngx_http_mcds_serving(ctx) && ctx->copy && ctx->copy->entry.coding) {
+    if (ngx_http_mcds_serving(ctx)
+        && ctx->snapshot && ctx->snapshot->entry.coding)
+    {
 
         if (ctx->offered
             && (r->headers_out.status == NGX_HTTP_NOT_MODIFIED
@@ -146,7 +148,7 @@ ngx_http_mcds_coding_untouched(ngx_http_request_t *r,
 #endif
 
     return r->headers_out.content_length_n
-               == (off_t) ctx->copy->entry.length
+               == (off_t) ctx->snapshot->entry.length
            && !r->filter_need_in_memory
            && !in_memory
            && !r->filter_need_temporary
@@ -172,7 +174,7 @@ ngx_http_mcds_coding_take(ngx_http_request_t *r,
         return NGX_OK;
     }
 
-    entry = &ctx->copy->entry;
+    entry = &ctx->snapshot->entry;
 
     h = ngx_http_mcds_header_add(r, &name, ngx_mcds_coding_name(entry->coding));
     if (h == NULL) {

@@ -10,7 +10,7 @@
 #include <ngx_config.h>
 #include <ngx_core.h>
 #include <ngx_http.h>
-#include "ngx_mcds_next.h"
+#include "ngx_mcds_posted.h"
 #include "ngx_http_mcds_header.h"
 #include "ngx_http_mcds_cache.h"
 #include "ngx_http_mcds_coding.h"
@@ -96,7 +96,7 @@ ngx_http_mcds_coding_accepted(ngx_http_request_t *r,
         }
     }
 
-    return ngx_mcds_accepts(&accept, ctx->copy->entry.coding);
+    return ngx_mcds_accepts(&accept, ctx->snapshot->entry.coding);
 }
 
 
@@ -110,7 +110,7 @@ ngx_http_mcds_decode_body(ngx_http_request_t *r,
     ngx_mcds_entry_t    *entry;
     ngx_mcds_decoder_t  *decoder;
 
-    entry = &ctx->copy->entry;
+    entry = &ctx->snapshot->entry;
 
     b = ngx_create_temp_buf(r->pool, entry->length);
     if (b == NULL) {
@@ -148,7 +148,7 @@ ngx_http_mcds_decode_begin(ngx_http_request_t *r,
     ngx_pool_cleanup_t      *cln;
     ngx_http_mcds_decode_t  *decode;
 
-    entry = &ctx->copy->entry;
+    entry = &ctx->snapshot->entry;
 
     cln = ngx_pool_cleanup_add(r->pool, sizeof(ngx_http_mcds_decode_t));
     if (cln == NULL) {
@@ -228,7 +228,7 @@ ngx_http_mcds_decode_take(ngx_http_request_t *r,
         if (decode->turn == 0) {
 
             if (!decode->next.posted) {
-                ngx_mcds_post_next(&decode->next);
+                ngx_mcds_post_later(&decode->next);
             }
 
             return NGX_BUSY;
@@ -409,10 +409,10 @@ ngx_http_mcds_decode_broken(ngx_http_mcds_cache_ctx_t *ctx)
 {
     ngx_log_error(NGX_LOG_ERR, ctx->task->request->connection->log, 0,
                   "page \"%V\" is not what its coding, %V, makes of %uL bytes",
-                  &ctx->at, ngx_mcds_coding_name(ctx->copy->entry.coding),
-                  ctx->copy->entry.length);
+                  &ctx->at, ngx_mcds_coding_name(ctx->snapshot->entry.coding),
+                  ctx->snapshot->entry.length);
 
-    ngx_mcds_body_remove(ctx->copy);
+    ngx_mcds_body_remove(ctx->snapshot);
 }
 
 

@@ -17,7 +17,7 @@
 #include "ngx_http_mcds_refresh.h"
 #include "ngx_http_mcds_cache.h"
 #include "ngx_http_mcds_coding.h"
-#include "ngx_http_mcds_explain.h"
+#include "ngx_http_mcds_cache_vars.h"
 #include "ngx_http_mcds_own.h"
 #include "ngx_http_mcds_revalidate.h"
 #include "ngx_http_mcds_store.h"
@@ -156,7 +156,7 @@ ngx_http_mcds_header_filter(ngx_http_request_t *r)
     }
 
     if (ctx
-        && (ctx->seat.building
+        && (ctx->waiter.building
             || (ctx->state == NGX_HTTP_MCDS_STATE_STORE && !ctx->judged)))
     {
         rc = ctx->dry ? NGX_DECLINED : ngx_http_mcds_revalidate(r, ctx);
@@ -180,7 +180,7 @@ ngx_http_mcds_header_filter(ngx_http_request_t *r)
         if (rc == NGX_OK) {
             r->filter_need_in_memory = 1;
 
-            if (ctx->seat.building) {
+            if (ctx->waiter.building) {
                 ngx_http_mcds_unbuffer(r, ctx);
             }
 
@@ -259,7 +259,7 @@ ngx_http_mcds_header_pass(ngx_http_request_t *r,
         return ngx_http_next_header_filter(r);
     }
 
-    if (ngx_http_mcds_explain_header(r, ctx) != NGX_OK) {
+    if (ngx_http_mcds_cache_vars_header(r, ctx) != NGX_OK) {
         return NGX_ERROR;
     }
 
@@ -340,7 +340,7 @@ ngx_http_mcds_body_filter(ngx_http_request_t *r, ngx_chain_t *in)
     }
 
     if (in && ctx && ctx->store) {
-        detach = ctx->seat.building && !ctx->task->refresh;
+        detach = ctx->waiter.building && !ctx->task->refresh;
 
         ngx_http_mcds_store_body(r, ctx, in);
 
@@ -394,7 +394,7 @@ ngx_http_mcds_unwanted(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx)
 {
     return ctx && ctx->task->refresh && ctx->judged && ctx->store == NULL
            && ctx->tee.held == NULL
-           && !ctx->seat.building
+           && !ctx->waiter.building
            && !ngx_http_mcds_own_taking(ctx)
            && (r->headers_out.content_length_n < 0
                || r->headers_out.content_length_n > 65536);

@@ -40,7 +40,7 @@ ngx_http_mcds_head_differs(ngx_http_request_t *r,
      */
 
     return r->method == NGX_HTTP_HEAD
-           && ctx->copy
+           && ctx->snapshot
            && ctx->conf->cache_invalidate
            && !ctx->expired
            && ngx_http_mcds_vary_expire(ctx) > ngx_mcds_now()
@@ -56,7 +56,7 @@ ngx_http_mcds_head_same(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx)
 
     if (r->method != NGX_HTTP_HEAD
         || r != r->main
-        || ctx->copy == NULL
+        || ctx->snapshot == NULL
         || ctx->dry
         || ctx->replace
         || ctx->no_store
@@ -67,7 +67,7 @@ ngx_http_mcds_head_same(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx)
         return 0;
     }
 
-    entry = &ctx->copy->entry;
+    entry = &ctx->snapshot->entry;
 
     /*
      * A purge says that the page has changed, whatever its validators are; a
@@ -119,11 +119,12 @@ ngx_http_mcds_head_judge(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx)
         return NGX_DONE;
     }
 
-    entry = &ctx->copy->entry;
+    entry = &ctx->snapshot->entry;
 
     if (entry->kind != NGX_MCDS_ENTRY_PAGE
         || entry->status != NGX_HTTP_OK
-        || ngx_mcds_copy_signed(ctx->copy, ctx->conf->secrets) != NGX_OK)
+        || ngx_mcds_snapshot_signed(ctx->snapshot, ctx->conf->secrets)
+           != NGX_OK)
     {
         return NGX_DONE;
     }

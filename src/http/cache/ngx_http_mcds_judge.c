@@ -81,12 +81,12 @@ ngx_http_mcds_judge(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx,
     ngx_http_mcds_judge_pt  *judge;
 
     j->conf = ccf;
-    j->entry = &ctx->copy->entry;
+    j->entry = &ctx->snapshot->entry;
     j->now = ngx_mcds_now();
     j->reason = NGX_MCDS_REASON_NONE;
     j->state = NGX_MCDS_FRESH;
     j->waited = (ctx->state == NGX_HTTP_MCDS_STATE_WAIT);
-    j->built = j->waited && ctx->seat.built;
+    j->built = j->waited && ctx->waiter.built;
 
     ctx->unaccepted = 0;
 
@@ -154,7 +154,7 @@ ngx_int_t
 ngx_http_mcds_judge_signed(ngx_http_mcds_cache_ctx_t *ctx,
     ngx_http_mcds_cache_conf_t *ccf)
 {
-    if (ngx_mcds_copy_signed(ctx->copy, ccf->secrets) != NGX_OK) {
+    if (ngx_mcds_snapshot_signed(ctx->snapshot, ccf->secrets) != NGX_OK) {
         return NGX_DECLINED;
     }
 

@@ -20,7 +20,7 @@
 #include <ngx_core.h>
 #include <ngx_http.h>
 #include "ngx_http_mcds_cache.h"
-#include "ngx_http_mcds_herd.h"
+#include "ngx_http_mcds_admission.h"
 #include "ngx_http_mcds_judge.h"
 #include "ngx_http_mcds_lookup.h"
 #include "ngx_http_mcds_route.h"
@@ -30,7 +30,7 @@
 
 static ngx_int_t ngx_http_mcds_lookup_ask(ngx_http_mcds_cache_ctx_t *ctx);
 static ngx_int_t ngx_http_mcds_lookup_go(ngx_http_mcds_cache_ctx_t *ctx,
-    ngx_http_mcds_cache_conf_t *ccf, ngx_mcds_copy_t *list);
+    ngx_http_mcds_cache_conf_t *ccf, ngx_mcds_snapshot_t *list);
 static ngx_int_t ngx_http_mcds_lookup_list(ngx_http_mcds_cache_ctx_t *ctx,
     ngx_http_mcds_cache_conf_t *ccf);
 static ngx_int_t ngx_http_mcds_lookup_variant(ngx_http_mcds_cache_ctx_t *ctx,
@@ -41,15 +41,15 @@ static ngx_int_t ngx_http_mcds_lookup_move(ngx_http_mcds_cache_ctx_t *ctx,
     ngx_http_mcds_cache_conf_t *ccf, ngx_str_t *key);
 static ngx_uint_t ngx_http_mcds_lookup_routes(ngx_http_mcds_cache_ctx_t *ctx);
 static ngx_int_t ngx_http_mcds_lookup_first(ngx_http_mcds_cache_ctx_t *ctx,
-    ngx_http_mcds_cache_conf_t *ccf, ngx_mcds_copy_t *list);
+    ngx_http_mcds_cache_conf_t *ccf, ngx_mcds_snapshot_t *list);
 static ngx_int_t ngx_http_mcds_lookup_shared(ngx_http_mcds_cache_ctx_t *ctx,
-    ngx_http_mcds_cache_conf_t *ccf, ngx_mcds_copy_t *list, ngx_str_t *key);
+    ngx_http_mcds_cache_conf_t *ccf, ngx_mcds_snapshot_t *list, ngx_str_t *key);
 static void ngx_http_mcds_lookup_take(ngx_http_mcds_cache_ctx_t *ctx,
-    ngx_mcds_copy_t *list);
+    ngx_mcds_snapshot_t *list);
 static void ngx_http_mcds_lookup_handler(void *data, ngx_uint_t outcome,
-    ngx_mcds_copy_t *copy);
+    ngx_mcds_snapshot_t *snapshot);
 static void ngx_http_mcds_lookup_confirmed(void *data, ngx_uint_t outcome,
-    ngx_mcds_copy_t *copy);
+    ngx_mcds_snapshot_t *snapshot);
 
 
 /* NULL: left out */
@@ -66,22 +66,24 @@ ngx_int_t
 ngx_http_mcds_lookup(ngx_http_request_t *r,
     ngx_http_mcds_cache_ctx_t *ctx, ngx_http_mcds_cache_conf_t *ccf)
 {
-    ngx_uint_t        known;
-    ngx_mcds_copy_t  *list;
+    ngx_uint_t            known;
+    ngx_mcds_snapshot_t  *list;
 
-    list = ngx_mcds_page_list(&ctx->seat);
+    list = ngx_mcds_page_list(&ctx->waiter);
 
-    if (list == NULL || ngx_mcds_copy_signed(list, ccf->secrets) != NGX_OK) {
+    if (list == NULL
+        || ngx_mcds_snapshot_signed(list, ccf->secrets) != NGX_OK)
+    {
         return ngx_http_mcds_lookup_ask(ctx);
     }
 
-    known = ngx_mcds_page_list_known(&ctx->seat);
+    known = ngx_mcds_page_list_known(&ctx->waiter);
 
     if (ngx_http_mcds_lookup_go(ctx, ccf, list) != NGX_OK) {
         return NGX_ERROR;
     }
 
-    if (ctx->copy && known) {
+    if (ctx->snapshot && known) {
 
         /* both entries are recent enough to be used without a lookup */
 
@@ -105,18 +107,18 @@ ngx_http_mcds_lookup(ngx_http_request_t *r,
 static ngx_int_t
 ngx_http_mcds_lookup_ask(ngx_http_mcds_cache_ctx_t *ctx)
 {
-    ngx_mcds_copy_t  *copy;
+    ngx_mcds_snapshot_t  *snapshot;
 
-    copy = ngx_mcds_page_known(&ctx->seat);
+    snapshot = ngx_mcds_page_known(&ctx->waiter);
 
-    if (copy) {
+    if (snapshot) {
         ctx->outcome = NGX_MCDS_PAGE_FOUND;
-        ctx->copy = ngx_mcds_copy_ref(copy);
+        ctx->snapshot = ngx_mcds_snapshot_ref(snapshot);
 
         return NGX_OK;
     }
 
-    if (ngx_mcds_page_lookup(&ctx->seat) != NGX_OK) {
+    if (ngx_mcds_page_lookup(&ctx->waiter) != NGX_OK) {
         return NGX_ERROR;
     }
 
@@ -130,7 +132,7 @@ ngx_http_mcds_lookup_ask(ngx_http_mcds_cache_ctx_t *ctx)
 
 static ngx_int_t
 ngx_http_mcds_lookup_go(ngx_http_mcds_cache_ctx_t *ctx,
-    ngx_http_mcds_cache_conf_t *ccf, ngx_mcds_copy_t *list)
+    ngx_http_mcds_cache_conf_t *ccf, ngx_mcds_snapshot_t *list)
 {
     ngx_str_t          names, key;
     ngx_mcds_entry_t  *entry;
@@ -153,11 +155,11 @@ ngx_http_mcds_lookup_go(ngx_http_mcds_cache_ctx_t *ctx,
     }
 
     if (ctx->vary.read && ngx_mcds_same(&key, &ctx->vary.read->entry.key)) {
-        ctx->copy = ctx->vary.read;
+        ctx->snapshot = ctx->vary.read;
         ctx->vary.read = NULL;
         ctx->outcome = NGX_MCDS_PAGE_FOUND;
 
-        if (!ctx->seat.no_body) {
+        if (!ctx->waiter.no_body) {
             ngx_http_mcds_stream_begin(ctx);
         }
 
@@ -174,7 +176,7 @@ static ngx_int_t
 ngx_http_mcds_lookup_list(ngx_http_mcds_cache_ctx_t *ctx,
     ngx_http_mcds_cache_conf_t *ccf)
 {
-    ngx_mcds_copy_unref(ctx->vary.read);
+    ngx_mcds_snapshot_unref(ctx->vary.read);
     ctx->vary.read = NULL;
 
     /*
@@ -182,15 +184,15 @@ ngx_http_mcds_lookup_list(ngx_http_mcds_cache_ctx_t *ctx,
      * again
      */
 
-    if (ctx->vary.list && ctx->copy && ctx->copy->stamp.cas) {
-        ctx->vary.read = ngx_mcds_copy_ref(ctx->copy);
+    if (ctx->vary.list && ctx->snapshot && ctx->snapshot->item_id.cas) {
+        ctx->vary.read = ngx_mcds_snapshot_ref(ctx->snapshot);
     }
 
-    ngx_mcds_copy_unref(ctx->vary.list);
+    ngx_mcds_snapshot_unref(ctx->vary.list);
     ctx->vary.list = NULL;
 
     if (ngx_http_mcds_lookup_move(ctx, ccf, &ctx->key) != NGX_OK
-        || ngx_mcds_page_lookup(&ctx->seat) != NGX_OK)
+        || ngx_mcds_page_lookup(&ctx->waiter) != NGX_OK)
     {
         return NGX_ERROR;
     }
@@ -207,7 +209,7 @@ ngx_http_mcds_lookup_move(ngx_http_mcds_cache_ctx_t *ctx,
 {
     ngx_http_mcds_lookup_drop(ctx);
 
-    ngx_mcds_page_leave(&ctx->seat);
+    ngx_mcds_page_leave(&ctx->waiter);
 
     ctx->outcome = NGX_MCDS_PAGE_MISSING;
     ngx_http_mcds_set_state(ctx, NGX_HTTP_MCDS_STATE_LOOKUP);
@@ -228,9 +230,9 @@ ngx_http_mcds_lookup_end(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx,
     rc = ngx_http_mcds_lookup_variant(ctx, ccf);
 
     if (rc == NGX_OK
-        && ctx->copy
+        && ctx->snapshot
         && ctx->outcome == NGX_MCDS_PAGE_FOUND
-        && !ngx_http_mcds_route_matches(&ctx->copy->entry, ctx->route)
+        && !ngx_http_mcds_route_matches(&ctx->snapshot->entry, ctx->route)
         && ngx_http_mcds_judge_signed(ctx, ccf) == NGX_OK)
     {
         return ngx_http_mcds_lookup_other(r, ctx, ccf);
@@ -246,8 +248,8 @@ static ngx_int_t
 ngx_http_mcds_lookup_variant(ngx_http_mcds_cache_ctx_t *ctx,
     ngx_http_mcds_cache_conf_t *ccf)
 {
-    ngx_int_t         rc;
-    ngx_mcds_copy_t  *list;
+    ngx_int_t             rc;
+    ngx_mcds_snapshot_t  *list;
 
     if (ctx->vary.base.page) {
         ngx_mcds_page_leave(&ctx->vary.base);
@@ -261,7 +263,7 @@ ngx_http_mcds_lookup_variant(ngx_http_mcds_cache_ctx_t *ctx,
          */
 
         if (ctx->vary.base_outcome == NGX_MCDS_PAGE_FAILED
-            && !ctx->seat.local)
+            && !ctx->waiter.local)
         {
             ngx_http_mcds_lookup_drop(ctx);
 
@@ -285,10 +287,10 @@ ngx_http_mcds_lookup_variant(ngx_http_mcds_cache_ctx_t *ctx,
         }
     }
 
-    if (ctx->copy == NULL
+    if (ctx->snapshot == NULL
         || ctx->outcome != NGX_MCDS_PAGE_FOUND
-        || ctx->copy->entry.kind != NGX_MCDS_ENTRY_VARY
-        || ngx_mcds_copy_signed(ctx->copy, ccf->secrets) != NGX_OK)
+        || ctx->snapshot->entry.kind != NGX_MCDS_ENTRY_VARY
+        || ngx_mcds_snapshot_signed(ctx->snapshot, ccf->secrets) != NGX_OK)
     {
         return NGX_OK;
     }
@@ -297,8 +299,8 @@ ngx_http_mcds_lookup_variant(ngx_http_mcds_cache_ctx_t *ctx,
         return NGX_BUSY;
     }
 
-    list = ctx->copy;
-    ctx->copy = NULL;
+    list = ctx->snapshot;
+    ctx->snapshot = NULL;
 
     rc = ngx_http_mcds_lookup_first(ctx, ccf, list);
 
@@ -322,7 +324,7 @@ ngx_http_mcds_lookup_variant(ngx_http_mcds_cache_ctx_t *ctx,
         }
     }
 
-    ngx_mcds_copy_unref(list);
+    ngx_mcds_snapshot_unref(list);
 
     return rc;
 }
@@ -349,14 +351,14 @@ ngx_http_mcds_lookup_routes(ngx_http_mcds_cache_ctx_t *ctx)
 
 static ngx_int_t
 ngx_http_mcds_lookup_first(ngx_http_mcds_cache_ctx_t *ctx,
-    ngx_http_mcds_cache_conf_t *ccf, ngx_mcds_copy_t *list)
+    ngx_http_mcds_cache_conf_t *ccf, ngx_mcds_snapshot_t *list)
 {
-    ngx_str_t         names, key;
-    ngx_uint_t        built;
-    ngx_mcds_copy_t  *copy;
+    ngx_str_t             names, key;
+    ngx_uint_t            built;
+    ngx_mcds_snapshot_t  *snapshot;
 
     if (list->first == NULL
-        && (list->stamp.cas || ctx->vary.list || !ctx->awaited))
+        && (list->item_id.cas || ctx->vary.list || !ctx->awaited))
     {
         return NGX_DECLINED;
     }
@@ -371,17 +373,17 @@ ngx_http_mcds_lookup_first(ngx_http_mcds_cache_ctx_t *ctx,
         return NGX_ERROR;
     }
 
-    copy = list->first;
+    snapshot = list->first;
 
-    if (copy == NULL) {
+    if (snapshot == NULL) {
         return ngx_http_mcds_lookup_shared(ctx, ccf, list, &key);
     }
 
-    if (!ngx_mcds_same(&key, &copy->entry.key)) {
+    if (!ngx_mcds_same(&key, &snapshot->entry.key)) {
         return NGX_DECLINED;
     }
 
-    built = ctx->seat.built;
+    built = ctx->waiter.built;
 
     ngx_http_mcds_lookup_take(ctx, list);
 
@@ -389,12 +391,12 @@ ngx_http_mcds_lookup_first(ngx_http_mcds_cache_ctx_t *ctx,
         return NGX_ERROR;
     }
 
-    ctx->copy = ngx_mcds_copy_ref(copy);
+    ctx->snapshot = ngx_mcds_snapshot_ref(snapshot);
     ctx->outcome = NGX_MCDS_PAGE_FOUND;
     ngx_http_mcds_set_state(ctx, NGX_HTTP_MCDS_STATE_WAIT);
-    ctx->seat.built = built;
+    ctx->waiter.built = built;
 
-    if (!ctx->seat.no_body) {
+    if (!ctx->waiter.no_body) {
         ngx_http_mcds_stream_begin(ctx);
     }
 
@@ -409,24 +411,24 @@ ngx_http_mcds_lookup_first(ngx_http_mcds_cache_ctx_t *ctx,
 
 static ngx_int_t
 ngx_http_mcds_lookup_shared(ngx_http_mcds_cache_ctx_t *ctx,
-    ngx_http_mcds_cache_conf_t *ccf, ngx_mcds_copy_t *list, ngx_str_t *key)
+    ngx_http_mcds_cache_conf_t *ccf, ngx_mcds_snapshot_t *list, ngx_str_t *key)
 {
     ngx_uint_t  built;
 
-    built = ctx->seat.built;
+    built = ctx->waiter.built;
 
     if (ngx_http_mcds_lookup_move(ctx, ccf, key) != NGX_OK) {
         return NGX_ERROR;
     }
 
-    ctx->copy = ngx_mcds_page_first(&ctx->seat, ctx->lock_wait);
+    ctx->snapshot = ngx_mcds_page_first(&ctx->waiter, ctx->lock_wait);
 
-    if (ctx->copy == NULL) {
+    if (ctx->snapshot == NULL) {
         return NGX_DECLINED;
     }
 
-    ctx->seat.built = (built
-                       && ctx->copy->entry.build == list->entry.build);
+    ctx->waiter.built = (built
+                         && ctx->snapshot->entry.build == list->entry.build);
 
     ngx_http_mcds_lookup_take(ctx, list);
 
@@ -441,30 +443,31 @@ ngx_http_mcds_lookup_shared(ngx_http_mcds_cache_ctx_t *ctx,
 
 static void
 ngx_http_mcds_lookup_take(ngx_http_mcds_cache_ctx_t *ctx,
-    ngx_mcds_copy_t *list)
+    ngx_mcds_snapshot_t *list)
 {
-    ngx_mcds_copy_ref(list);
-    ngx_mcds_copy_unref(ctx->vary.list);
+    ngx_mcds_snapshot_ref(list);
+    ngx_mcds_snapshot_unref(ctx->vary.list);
     ctx->vary.list = list;
 }
 
 
 static void
 ngx_http_mcds_lookup_confirmed(void *data, ngx_uint_t outcome,
-    ngx_mcds_copy_t *copy)
+    ngx_mcds_snapshot_t *snapshot)
 {
     ngx_http_mcds_cache_ctx_t *ctx = data;
 
-    if (copy
-        && (copy->entry.generation != ctx->vary.list->entry.generation
-            || ngx_mcds_copy_signed(copy, ctx->conf->secrets) != NGX_OK))
+    if (snapshot
+        && (snapshot->entry.generation != ctx->vary.list->entry.generation
+            || ngx_mcds_snapshot_signed(snapshot, ctx->conf->secrets)
+               != NGX_OK))
     {
         /* the list has changed while the variant was looked up */
 
         outcome = NGX_MCDS_PAGE_MISSING;
 
-    } else if (copy) {
-        ngx_http_mcds_lookup_take(ctx, copy);
+    } else if (snapshot) {
+        ngx_http_mcds_lookup_take(ctx, snapshot);
     }
 
     ctx->vary.base_outcome = outcome;
@@ -478,7 +481,7 @@ ngx_http_mcds_lookup_inherit(ngx_http_mcds_cache_ctx_t *ctx,
     ngx_http_mcds_cache_ctx_t *from)
 {
     if (from->vary.list) {
-        ctx->vary.list = ngx_mcds_copy_ref(from->vary.list);
+        ctx->vary.list = ngx_mcds_snapshot_ref(from->vary.list);
         ngx_memcpy(ctx->vary.hash, from->vary.hash, NGX_MCDS_VARIANT_LEN);
     }
 }
@@ -494,10 +497,10 @@ ngx_http_mcds_lookup_cleanup(ngx_http_mcds_cache_ctx_t *ctx)
     ngx_mcds_page_leave(&ctx->vary.base);
     ngx_mcds_page_leave(&ctx->vary.target);
 
-    ngx_mcds_copy_unref(ctx->vary.list);
+    ngx_mcds_snapshot_unref(ctx->vary.list);
     ctx->vary.list = NULL;
 
-    ngx_mcds_copy_unref(ctx->vary.read);
+    ngx_mcds_snapshot_unref(ctx->vary.read);
     ctx->vary.read = NULL;
 }
 
@@ -508,7 +511,7 @@ ngx_http_mcds_lookup_sit(ngx_http_mcds_cache_ctx_t *ctx,
 {
     ngx_http_request_t  *r;
 
-    if (ngx_mcds_page_sit(&ctx->seat, ccf->cache_pool, &ctx->at,
+    if (ngx_mcds_page_sit(&ctx->waiter, ccf->cache_pool, &ctx->at,
                           ccf->cache_max_size + NGX_HTTP_MCDS_ENTRY_ROOM,
                           ngx_http_mcds_lookup_handler, ctx)
         != NGX_OK)
@@ -516,15 +519,15 @@ ngx_http_mcds_lookup_sit(ngx_http_mcds_cache_ctx_t *ctx,
         return NGX_ERROR;
     }
 
-    ngx_http_mcds_herd_local(ctx, ccf);
+    ngx_http_mcds_admission_local(ctx, ccf);
 
-    ctx->seat.secrets = ccf->secrets;
-    ctx->seat.stat = ccf->zone;
+    ctx->waiter.secrets = ccf->secrets;
+    ctx->waiter.stat = ccf->zone;
 
     r = ctx->task->request;
 
-    ctx->seat.no_body = (r->method != NGX_HTTP_GET
-                         || r->header_only
+    ctx->waiter.no_body = (r->method != NGX_HTTP_GET
+                           || r->header_only
                          || ctx->replace
                          || ngx_http_mcds_cache_partial(r));
 
@@ -534,7 +537,7 @@ ngx_http_mcds_lookup_sit(ngx_http_mcds_cache_ctx_t *ctx,
 
 static void
 ngx_http_mcds_lookup_handler(void *data, ngx_uint_t outcome,
-    ngx_mcds_copy_t *copy)
+    ngx_mcds_snapshot_t *snapshot)
 {
     ngx_http_mcds_cache_ctx_t *ctx = data;
 
@@ -545,13 +548,13 @@ ngx_http_mcds_lookup_handler(void *data, ngx_uint_t outcome,
         ctx->awaited = 1;
     }
 
-    if (copy) {
-        ngx_mcds_copy_unref(ctx->copy);
-        ctx->copy = ngx_mcds_copy_ref(copy);
+    if (snapshot) {
+        ngx_mcds_snapshot_unref(ctx->snapshot);
+        ctx->snapshot = ngx_mcds_snapshot_ref(snapshot);
 
         /* the first parts are in memory now, but not for long */
 
-        if (!ctx->seat.no_body) {
+        if (!ctx->waiter.no_body) {
             ngx_http_mcds_stream_begin(ctx);
         }
     }
@@ -565,8 +568,8 @@ ngx_http_mcds_lookup_drop(ngx_http_mcds_cache_ctx_t *ctx)
 {
     ngx_http_mcds_stream_end(ctx);
 
-    ngx_mcds_copy_unref(ctx->copy);
-    ctx->copy = NULL;
+    ngx_mcds_snapshot_unref(ctx->snapshot);
+    ctx->snapshot = NULL;
 
     ctx->old_shown = 0;
 }
@@ -576,7 +579,7 @@ ngx_int_t
 ngx_http_mcds_lookup_again(ngx_http_mcds_cache_ctx_t *ctx,
     ngx_http_mcds_cache_conf_t *ccf)
 {
-    if (ctx->copy && ngx_http_mcds_vary_purged(ctx)) {
+    if (ctx->snapshot && ngx_http_mcds_vary_purged(ctx)) {
 
         /*
          * the list may be older than a purge, after which the page was built
@@ -589,7 +592,7 @@ ngx_http_mcds_lookup_again(ngx_http_mcds_cache_ctx_t *ctx,
 
     ngx_http_mcds_set_state(ctx, NGX_HTTP_MCDS_STATE_LOOKUP);
 
-    if (ngx_mcds_page_lookup(&ctx->seat) != NGX_OK) {
+    if (ngx_mcds_page_lookup(&ctx->waiter) != NGX_OK) {
         return NGX_ERROR;
     }
 
@@ -641,7 +644,7 @@ ngx_http_mcds_vary_expire(ngx_http_mcds_cache_ctx_t *ctx)
     uint64_t           purged;
     ngx_mcds_entry_t  *entry;
 
-    entry = &ctx->copy->entry;
+    entry = &ctx->snapshot->entry;
 
     if (!ngx_http_mcds_vary_purged(ctx)) {
         return entry->expire;
@@ -654,7 +657,7 @@ ngx_http_mcds_vary_expire(ngx_http_mcds_cache_ctx_t *ctx)
 
 
 void
-ngx_http_mcds_vary_stamp(ngx_http_mcds_cache_ctx_t *ctx,
+ngx_http_mcds_vary_item_id(ngx_http_mcds_cache_ctx_t *ctx,
     ngx_mcds_entry_t *entry)
 {
     entry->purges = ctx->vary.list ? ctx->vary.list->entry.purges : 0;

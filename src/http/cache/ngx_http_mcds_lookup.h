@@ -18,7 +18,7 @@
 
 
 /*
- * Looks up the page of ctx->key, at which ctx->seat waits.  If this worker
+ * Looks up the page of ctx->key, at which ctx->waiter waits.  If this worker
  * knows that the page has variants, the variant is looked up instead, and in
  * the same turn the list of variants, to confirm it.  NGX_OK, or NGX_ERROR
  * when out of memory.
@@ -49,7 +49,7 @@ ngx_int_t ngx_http_mcds_lookup_again(ngx_http_mcds_cache_ctx_t *ctx,
 
 
 /*
- * Makes ctx->seat a waiter for the page of ctx->at: NGX_OK, or NGX_ERROR when
+ * Makes ctx->waiter a waiter for the page of ctx->at: NGX_OK, or NGX_ERROR when
  * out of memory.
  */
 

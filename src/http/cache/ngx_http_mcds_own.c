@@ -107,18 +107,18 @@ ngx_http_mcds_own_wait(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx)
         return NGX_DECLINED;
     }
 
-    if (ctx->seat.building) {
+    if (ctx->waiter.building) {
 
         /*
          * the build of this request would repeat the response: let another
          * request build
          */
 
-        ngx_mcds_page_built(&ctx->seat, NGX_MCDS_BUILD_FAILED, NULL, 0);
+        ngx_mcds_page_built(&ctx->waiter, NGX_MCDS_BUILD_FAILED, NULL, 0);
     }
 
     if (own->complete) {
-        ngx_mcds_page_leave(&ctx->seat);
+        ngx_mcds_page_leave(&ctx->waiter);
 
         ctx->reason = own->reason;
         r->content_handler = ngx_http_mcds_own_handler;

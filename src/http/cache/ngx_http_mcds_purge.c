@@ -11,7 +11,7 @@
 #include <ngx_config.h>
 #include <ngx_core.h>
 #include <ngx_http.h>
-#include "ngx_http_mcds_form.h"
+#include "ngx_http_mcds_urlencoded.h"
 #include "ngx_http_mcds_json.h"
 #include "ngx_http_mcds_resource.h"
 #include "ngx_http_mcds_cache.h"
@@ -535,9 +535,9 @@ ngx_http_mcds_purge_args(ngx_http_request_t *r, ngx_str_t *args,
 
     left = *args;
 
-    while (ngx_http_mcds_form_next(&left, &name, &value) == NGX_OK) {
+    while (ngx_http_mcds_urlencoded_next(&left, &name, &value) == NGX_OK) {
 
-        switch (ngx_http_mcds_form_decode(r->pool, &value, &value)) {
+        switch (ngx_http_mcds_urlencoded_decode(r->pool, &value, &value)) {
 
         case NGX_OK:
             break;

@@ -46,7 +46,7 @@ static ngx_int_t ngx_http_mcds_merge_headers(ngx_http_request_t *r,
     ngx_str_t *old, ngx_str_t *new, ngx_str_t *merged);
 static ngx_uint_t ngx_http_mcds_renew(ngx_http_request_t *r,
     ngx_http_mcds_cache_ctx_t *ctx, ngx_mcds_entry_t *entry, ngx_str_t *old);
-static ngx_uint_t ngx_http_mcds_says_nothing(ngx_mcds_answer_t *answer);
+static ngx_uint_t ngx_http_mcds_says_nothing(ngx_mcds_response_t *response);
 static ngx_int_t ngx_http_mcds_renewed(ngx_http_request_t *r,
     ngx_http_mcds_cache_ctx_t *ctx, ngx_mcds_entry_t *entry,
     ngx_uint_t reason);
@@ -116,12 +116,12 @@ ngx_http_mcds_revalidate_ask(ngx_http_request_t *r,
     if (!ctx->conf->cache_revalidate
         || ctx->authorization
         || !ngx_http_mcds_is_page(ctx)
-        || ctx->copy->entry.status != NGX_HTTP_OK)
+        || ctx->snapshot->entry.status != NGX_HTTP_OK)
     {
         return NGX_OK;
     }
 
-    entry = &ctx->copy->entry;
+    entry = &ctx->snapshot->entry;
 
     if (ngx_http_mcds_stored_find(entry->headers, &ngx_http_mcds_etag, &value)
         == NGX_OK)
@@ -170,9 +170,9 @@ ngx_http_mcds_is_page(ngx_http_mcds_cache_ctx_t *ctx)
 {
     /* with mcds_cache_bypass, the request does not use the entry found */
 
-    return ctx->copy
+    return ctx->snapshot
            && !ctx->replace
-           && ctx->copy->entry.kind == NGX_MCDS_ENTRY_PAGE;
+           && ctx->snapshot->entry.kind == NGX_MCDS_ENTRY_PAGE;
 }
 
 
@@ -238,7 +238,7 @@ ngx_http_mcds_revalidate(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx)
      * ngx_http_mcds_cache_behind()
      */
 
-    if (ngx_http_mcds_streamed(&ctx->copy->entry) && !ctx->task->refresh) {
+    if (ngx_http_mcds_streamed(&ctx->snapshot->entry) && !ctx->task->refresh) {
         return NGX_DECLINED;
     }
 
@@ -268,7 +268,7 @@ ngx_http_mcds_not_modified(ngx_http_request_t *r,
     ngx_uint_t         reason;
     ngx_mcds_entry_t   entry;
 
-    entry = ctx->copy->entry;
+    entry = ctx->snapshot->entry;
 
     rc = ngx_http_mcds_stored_headers(r, &headers);
 
@@ -323,7 +323,7 @@ ngx_http_mcds_revalidate_head(ngx_http_request_t *r,
         return;
     }
 
-    entry = ctx->copy->entry;
+    entry = ctx->snapshot->entry;
 
     if (ngx_http_mcds_update(r, ctx, &entry, &headers, &reason) != NGX_OK) {
         return;
@@ -337,7 +337,7 @@ ngx_http_mcds_revalidate_head(ngx_http_request_t *r,
 
         expire = ngx_mcds_now();
 
-        entry = ctx->copy->entry;
+        entry = ctx->snapshot->entry;
 
         if (entry.expire <= expire) {
             return;
@@ -362,9 +362,9 @@ ngx_http_mcds_revalidate_head(ngx_http_request_t *r,
     storing.value = value;
     storing.cas = ctx->cas;
 
-    (void) ngx_mcds_page_store(&ctx->seat, &storing);
+    (void) ngx_mcds_page_store(&ctx->waiter, &storing);
 
-    ngx_mcds_page_leave(&ctx->seat);
+    ngx_mcds_page_leave(&ctx->waiter);
 }
 
 
@@ -466,12 +466,12 @@ ngx_http_mcds_renew(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx,
     uint64_t                     now, life;
     ngx_str_t                    rest, name, value, other;
     ngx_uint_t                   reason;
-    ngx_mcds_answer_t            answer;
+    ngx_mcds_response_t          response;
     ngx_http_mcds_cache_conf_t  *ccf;
 
     ccf = ngx_http_get_module_loc_conf(r, ngx_http_mcds_cache_module);
 
-    ngx_http_mcds_answer(r, ccf, &answer, entry->status);
+    ngx_http_mcds_response(r, ccf, &response, entry->status);
 
     /*
      * Vary could name other headers than the page has; Content-Encoding
@@ -479,22 +479,22 @@ ngx_http_mcds_renew(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx,
      * 304, and is not stored.
      */
 
-    answer.encoded = 0;
-    answer.set_cookie = 0;
+    response.encoded = 0;
+    response.set_cookie = 0;
 
     if (ngx_http_mcds_varying) {
-        ngx_http_mcds_varying->answer(r, &answer, &ctx->vary.names);
+        ngx_http_mcds_varying->response(r, &response, &ctx->vary.names);
 
         if (!ngx_http_mcds_varying->covered(ctx)) {
-            answer.vary = 1;
+            response.vary = 1;
         }
     }
 
-    answer.validated = !ngx_mcds_body_apart(entry)
-                       && ngx_http_mcds_stored_find(entry->headers,
-                                                    &ngx_http_mcds_etag,
+    response.validated = !ngx_mcds_body_apart(entry)
+                         && ngx_http_mcds_stored_find(entry->headers,
+                                                      &ngx_http_mcds_etag,
                                                     &value)
-                          == NGX_OK
+                            == NGX_OK
                        && ngx_http_mcds_validator_each(ccf, entry->status,
                                                         &value);
 
@@ -505,8 +505,8 @@ ngx_http_mcds_renew(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx,
         if (ngx_http_mcds_header_in(ngx_http_mcds_of_lifetime, &name)
             && ngx_http_mcds_stored_find(*old, &name, &other) == NGX_OK)
         {
-            ngx_http_mcds_answer_line(&answer, &name, &value,
-                                      ccf->cache_ignore);
+            ngx_http_mcds_response_line(&response, &name, &value,
+                                        ccf->cache_ignore);
         }
     }
 
@@ -516,31 +516,31 @@ ngx_http_mcds_renew(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx,
      */
 
     if ((entry->flags & NGX_MCDS_ENTRY_VALIDATE)
-        && ngx_http_mcds_says_nothing(&answer))
+        && ngx_http_mcds_says_nothing(&response))
     {
-        answer.cc.no_cache = 1;
+        response.cc.no_cache = 1;
     }
 
     now = ngx_mcds_now();
     life = (entry->expire > entry->created) ? entry->expire - entry->created
                                             : 0;
 
-    reason = ngx_mcds_fresh_decide(&answer, now, entry);
+    reason = ngx_mcds_fresh_decide(&response, now, entry);
 
-    entry->took = answer.took;
+    entry->took = response.took;
 
     if (reason == NGX_MCDS_REFUSE_NO_LIFETIME && life) {
-        ngx_mcds_fresh_stale(&answer, entry);
+        ngx_mcds_fresh_stale(&response, entry);
 
         entry->created = now;
         entry->expire = now + life;
-        entry->age = answer.age;
+        entry->age = response.age;
 
         reason = NGX_MCDS_STORE;
 
     } else if (reason != NGX_MCDS_STORE) {
         entry->created = now;
-        entry->age = answer.age;
+        entry->age = response.age;
     }
 
     return reason;
@@ -550,18 +550,18 @@ ngx_http_mcds_renew(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx,
 /* 1 if no header tells how long the response may be used */
 
 static ngx_uint_t
-ngx_http_mcds_says_nothing(ngx_mcds_answer_t *answer)
+ngx_http_mcds_says_nothing(ngx_mcds_response_t *response)
 {
     ngx_mcds_cache_control_t  none;
 
     ngx_memzero(&none, sizeof(ngx_mcds_cache_control_t));
 
-    return !answer->has_cdn
-           && !answer->has_control
-           && !answer->has_expires
-           && !answer->has_accel
-           && !answer->pragma_no_cache
-           && ngx_memcmp(&answer->cc, &none, sizeof(none)) == 0;
+    return !response->has_cdn
+           && !response->has_control
+           && !response->has_expires
+           && !response->has_accel
+           && !response->pragma_no_cache
+           && ngx_memcmp(&response->cc, &none, sizeof(none)) == 0;
 }
 
 
@@ -570,7 +570,7 @@ ngx_http_mcds_renewed(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx,
     ngx_mcds_entry_t *entry, ngx_uint_t reason)
 {
     ngx_uint_t                   same;
-    ngx_mcds_copy_t             *copy;
+    ngx_mcds_snapshot_t         *snapshot;
     ngx_mcds_value_t            *value;
     ngx_mcds_storing_t           storing;
     ngx_http_mcds_cache_conf_t  *ccf;
@@ -582,18 +582,18 @@ ngx_http_mcds_renewed(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx,
         return NGX_ERROR;
     }
 
-    copy = ngx_mcds_page_copy(&ctx->seat, value);
+    snapshot = ngx_mcds_page_copy(&ctx->waiter, value);
 
-    if (copy == NULL) {
+    if (snapshot == NULL) {
         ngx_mcds_value_unref(value);
         ngx_http_mcds_store_fail(r, ctx);
         return NGX_ERROR;
     }
 
-    same = ngx_http_mcds_same_answer(&ctx->copy->entry, entry);
+    same = ngx_http_mcds_same_answer(&ctx->snapshot->entry, entry);
 
-    ngx_mcds_copy_unref(ctx->copy);
-    ctx->copy = copy;
+    ngx_mcds_snapshot_unref(ctx->snapshot);
+    ctx->snapshot = snapshot;
     ctx->status = NGX_HTTP_MCDS_REVALIDATED;
     ctx->reason = NGX_MCDS_REASON_UNCHANGED;
 
@@ -610,7 +610,7 @@ ngx_http_mcds_renewed(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx,
         return NGX_OK;
     }
 
-    if (same && !ctx->seat.building) {
+    if (same && !ctx->waiter.building) {
 
         /*
          * only the times have changed, and the next request revalidates again
@@ -629,7 +629,7 @@ ngx_http_mcds_renewed(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx,
     storing.renewed = 1;
     storing.replace = ctx->replace;
 
-    (void) ngx_mcds_page_store(&ctx->seat, &storing);
+    (void) ngx_mcds_page_store(&ctx->waiter, &storing);
 
     return NGX_OK;
 }
@@ -693,9 +693,9 @@ ngx_http_mcds_updated(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx,
 {
     ngx_mcds_value_t  *value;
 
-    ngx_http_mcds_vary_stamp(ctx, entry);
+    ngx_http_mcds_vary_item_id(ctx, entry);
 
-    entry->build = ngx_mcds_page_build_id(&ctx->seat);
+    entry->build = ngx_mcds_page_build_id(&ctx->waiter);
 
     entry->flags &= ~NGX_MCDS_ENTRY_INVALID;
 
@@ -764,7 +764,7 @@ ngx_http_mcds_stale_error(ngx_http_mcds_cache_ctx_t *ctx, ngx_uint_t mask,
     ngx_mcds_stale_t  stale;
     ngx_mcds_entry_t  entry;
 
-    entry = ctx->copy->entry;
+    entry = ctx->snapshot->entry;
     entry.expire = ngx_http_mcds_vary_expire(ctx);
 
     configured = ((ctx->conf->cache_use_stale & mask) != 0);

@@ -52,7 +52,8 @@ typedef struct {
 } ngx_http_mcds_prepared_t;
 
 
-static ngx_http_mcds_prepared_t *ngx_http_mcds_prepare(ngx_mcds_copy_t *copy);
+static ngx_http_mcds_prepared_t *ngx_http_mcds_prepare(
+    ngx_mcds_snapshot_t *snapshot);
 static void ngx_http_mcds_prepare_dropped(ngx_http_mcds_prepared_t *prepared,
     ngx_str_t *name, ngx_str_t *value);
 static void ngx_http_mcds_serve_conditions(ngx_http_request_t *r,
@@ -147,8 +148,8 @@ ngx_http_mcds_serve_handler(ngx_http_request_t *r)
 
     ngx_http_mcds_stat_served(r, ctx);
 
-    if (ngx_mcds_body_apart(&ctx->copy->entry)
-        || (!ctx->coded && ngx_http_mcds_streamed(&ctx->copy->entry)))
+    if (ngx_mcds_body_apart(&ctx->snapshot->entry)
+        || (!ctx->coded && ngx_http_mcds_streamed(&ctx->snapshot->entry)))
     {
         return ngx_http_mcds_stream_send(r, ctx);
     }
@@ -170,9 +171,9 @@ ngx_http_mcds_serve_page(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx)
     ngx_mcds_entry_t          *entry;
     ngx_http_mcds_prepared_t  *prepared;
 
-    entry = &ctx->copy->entry;
+    entry = &ctx->snapshot->entry;
 
-    prepared = ngx_http_mcds_prepare(ctx->copy);
+    prepared = ngx_http_mcds_prepare(ctx->snapshot);
     if (prepared == NULL) {
         return NGX_ERROR;
     }
@@ -268,7 +269,7 @@ ngx_http_mcds_serve_body(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx)
     ngx_buf_t         *b;
     ngx_mcds_entry_t  *entry;
 
-    entry = &ctx->copy->entry;
+    entry = &ctx->snapshot->entry;
 
     if (entry->coding && !ctx->coded) {
         return ngx_http_mcds_codings->body(r, ctx);
@@ -296,7 +297,7 @@ ngx_http_mcds_serve_body(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx)
 
 
 static ngx_http_mcds_prepared_t *
-ngx_http_mcds_prepare(ngx_mcds_copy_t *copy)
+ngx_http_mcds_prepare(ngx_mcds_snapshot_t *snapshot)
 {
     ngx_str_t                  headers, name, value;
     ngx_mcds_entry_t          *entry;
@@ -304,11 +305,11 @@ ngx_http_mcds_prepare(ngx_mcds_copy_t *copy)
     ngx_http_mcds_header_t    *known;
     ngx_http_mcds_prepared_t  *prepared;
 
-    if (copy->prepared) {
-        return copy->prepared;
+    if (snapshot->prepared) {
+        return snapshot->prepared;
     }
 
-    entry = &copy->entry;
+    entry = &snapshot->entry;
 
     prepared = ngx_alloc(sizeof(ngx_http_mcds_prepared_t)
                          + entry->lines * sizeof(ngx_http_mcds_line_t),
@@ -370,7 +371,7 @@ ngx_http_mcds_prepare(ngx_mcds_copy_t *copy)
 
     prepared->n = line - prepared->lines;
 
-    copy->prepared = prepared;
+    snapshot->prepared = prepared;
 
     return prepared;
 }

@@ -14,7 +14,7 @@
 #include "ngx_http_mcds_cache.h"
 #include "ngx_http_mcds_cache_stat.h"
 #include "ngx_http_mcds_coding.h"
-#include "ngx_http_mcds_herd.h"
+#include "ngx_http_mcds_admission.h"
 #include "ngx_http_mcds_route.h"
 #include "ngx_http_mcds_sign.h"
 #include "ngx_http_mcds_store.h"
@@ -109,22 +109,22 @@ ngx_http_mcds_store_begin(ngx_http_request_t *r,
         return NGX_ERROR;
     }
 
-    ngx_http_mcds_herd_jitter(ccf, &store->entry);
+    ngx_http_mcds_admission_jitter(ccf, &store->entry);
 
-    store->seat = &ctx->seat;
+    store->waiter = &ctx->waiter;
 
     if (ngx_http_mcds_varying
-        && ngx_http_mcds_varying->begin(r, ctx, ccf, &store->seat) != NGX_OK)
+        && ngx_http_mcds_varying->begin(r, ctx, ccf, &store->waiter) != NGX_OK)
     {
         ngx_http_mcds_store_fail(r, ctx);
         return NGX_ERROR;
     }
 
-    ngx_http_mcds_vary_stamp(ctx, &store->entry);
+    ngx_http_mcds_vary_item_id(ctx, &store->entry);
 
-    store->entry.build = ngx_mcds_page_build_id(&ctx->seat);
+    store->entry.build = ngx_mcds_page_build_id(&ctx->waiter);
 
-    store->entry.key = *ngx_mcds_page_key(store->seat);
+    store->entry.key = *ngx_mcds_page_key(store->waiter);
 
     if (ngx_mcds_entry_fits(&store->entry) != NGX_OK) {
         ngx_http_mcds_stat_refused(ctx, NGX_MCDS_REASON_HEADERS);
@@ -160,14 +160,14 @@ ngx_http_mcds_store_judge(ngx_http_request_t *r,
     ngx_http_mcds_cache_ctx_t *ctx, ngx_http_mcds_cache_conf_t *ccf,
     ngx_mcds_entry_t *entry, off_t length)
 {
-    ngx_str_t          *etag;
-    ngx_uint_t          reason;
-    ngx_mcds_answer_t   answer;
+    ngx_str_t            *etag;
+    ngx_uint_t            reason;
+    ngx_mcds_response_t   response;
 
-    ngx_http_mcds_answer(r, ccf, &answer, r->headers_out.status);
+    ngx_http_mcds_response(r, ccf, &response, r->headers_out.status);
 
     if (ngx_http_mcds_varying) {
-        ngx_http_mcds_varying->answer(r, &answer, &ctx->vary.names);
+        ngx_http_mcds_varying->response(r, &response, &ctx->vary.names);
     }
 
     /*
@@ -177,18 +177,18 @@ ngx_http_mcds_store_judge(ngx_http_request_t *r,
 
     etag = r->headers_out.etag ? &r->headers_out.etag->value : NULL;
 
-    answer.validated = ctx->own == NULL
-                       && ngx_http_mcds_validator_each(ccf, answer.status,
+    response.validated = ctx->own == NULL
+                         && ngx_http_mcds_validator_each(ccf, response.status,
                                                         etag);
 
-    reason = ngx_mcds_fresh_decide(&answer, ngx_mcds_now(), entry);
+    reason = ngx_mcds_fresh_decide(&response, ngx_mcds_now(), entry);
 
     if (reason == NGX_MCDS_STORE && r->header_only) {
         reason = NGX_MCDS_REFUSE_STATUS;
     }
 
     if (reason != NGX_MCDS_STORE) {
-        ngx_http_mcds_store_refuse(r, ctx, reason, answer.status);
+        ngx_http_mcds_store_refuse(r, ctx, reason, response.status);
         return NGX_DECLINED;
     }
 
@@ -206,7 +206,7 @@ ngx_http_mcds_store_judge(ngx_http_request_t *r,
     }
 
     if ((entry->flags & NGX_MCDS_ENTRY_VALIDATE)
-        && (length > (off_t) ngx_mcds_page_item(&ctx->seat)
+        && (length > (off_t) ngx_mcds_page_item(&ctx->waiter)
             || ngx_http_mcds_validator_ignored(r, ctx)))
     {
         ngx_http_mcds_store_pass(r, ctx);
@@ -383,7 +383,7 @@ ngx_http_mcds_store_value(ngx_http_request_t *r,
     off_t              length;
     ngx_mcds_value_t  *value;
 
-    store->limit = ngx_mcds_page_item(store->seat);
+    store->limit = ngx_mcds_page_item(store->waiter);
 
     length = store->expected;
 
@@ -464,34 +464,34 @@ static void
 ngx_http_mcds_store_decline(ngx_http_request_t *r,
     ngx_http_mcds_cache_ctx_t *ctx)
 {
-    if (!ctx->seat.building) {
+    if (!ctx->waiter.building) {
         return;
     }
 
-    if (ctx->seat.takeover && !ctx->seat.has_old) {
+    if (ctx->waiter.takeover && !ctx->waiter.has_old) {
         ngx_http_mcds_store_pass(r, ctx);
         return;
     }
 
-    ngx_mcds_page_built(&ctx->seat, NGX_MCDS_BUILD_FAILED, NULL, 0);
+    ngx_mcds_page_built(&ctx->waiter, NGX_MCDS_BUILD_FAILED, NULL, 0);
 }
 
 
 ngx_uint_t
 ngx_http_mcds_store_left(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx)
 {
-    ngx_uint_t         reason;
-    ngx_mcds_entry_t   entry;
-    ngx_mcds_answer_t  answer;
+    ngx_uint_t           reason;
+    ngx_mcds_entry_t     entry;
+    ngx_mcds_response_t  response;
 
-    ngx_http_mcds_answer(r, ctx->conf, &answer, NGX_HTTP_OK);
+    ngx_http_mcds_response(r, ctx->conf, &response, NGX_HTTP_OK);
 
-    reason = ngx_mcds_fresh_decide(&answer, ngx_mcds_now(), &entry);
+    reason = ngx_mcds_fresh_decide(&response, ngx_mcds_now(), &entry);
 
     ngx_http_mcds_store_pass(r, ctx);
 
     return !ngx_http_mcds_is_accel(r)
-           || answer.vary
+           || response.vary
            || (reason != NGX_MCDS_STORE
                && reason != NGX_MCDS_REFUSE_NO_LIFETIME);
 }
@@ -502,7 +502,7 @@ ngx_http_mcds_store_pass(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx)
 {
     ngx_mcds_value_t  *value;
 
-    if (!ctx->seat.building) {
+    if (!ctx->waiter.building) {
         return;
     }
 
@@ -513,7 +513,7 @@ ngx_http_mcds_store_pass(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx)
         return;
     }
 
-    ngx_mcds_page_built(&ctx->seat, NGX_MCDS_BUILD_PASS, value,
+    ngx_mcds_page_built(&ctx->waiter, NGX_MCDS_BUILD_PASS, value,
                         ctx->conf->cache_uncacheable);
 }
 
@@ -536,7 +536,7 @@ ngx_http_mcds_store_mark(ngx_http_mcds_cache_ctx_t *ctx)
                    + (uint64_t) ctx->conf->cache_uncacheable * 1000;
     entry.swr = NGX_MCDS_ENTRY_UNSET;
     entry.sie = NGX_MCDS_ENTRY_UNSET;
-    entry.key = *ngx_mcds_page_key(&ctx->seat);
+    entry.key = *ngx_mcds_page_key(&ctx->waiter);
 
     p = ctx->conf->secrets ? ngx_mcds_signing->put(ext) : ext;
 
@@ -557,11 +557,11 @@ ngx_http_mcds_store_mark(ngx_http_mcds_cache_ctx_t *ctx)
 void
 ngx_http_mcds_store_fail(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx)
 {
-    if (!ctx->seat.building) {
+    if (!ctx->waiter.building) {
         return;
     }
 
-    ngx_mcds_page_built(&ctx->seat, NGX_MCDS_BUILD_BACKOFF, NULL, 0);
+    ngx_mcds_page_built(&ctx->waiter, NGX_MCDS_BUILD_BACKOFF, NULL, 0);
 }
 
 
@@ -726,7 +726,7 @@ ngx_http_mcds_store_finish(ngx_http_request_t *r,
     storing.cas = ctx->cas;
     storing.replace = ctx->replace;
 
-    (void) ngx_mcds_page_store(&ctx->seat, &storing);
+    (void) ngx_mcds_page_store(&ctx->waiter, &storing);
 }
 
 
@@ -789,7 +789,7 @@ ngx_http_mcds_store_aborted(ngx_http_mcds_cache_ctx_t *ctx)
 
     u = ctx->task->request->upstream;
 
-    if (ctx->store == NULL || !ctx->seat.building
+    if (ctx->store == NULL || !ctx->waiter.building
         || u == NULL || !u->header_sent)
     {
         return;
@@ -823,8 +823,8 @@ ngx_http_mcds_store_leave(ngx_http_mcds_cache_ctx_t *ctx)
 
     ngx_http_mcds_store_cleanup(ctx);
 
-    if (ctx->seat.building) {
-        ngx_mcds_page_built(&ctx->seat, NGX_MCDS_BUILD_FAILED, NULL, 0);
+    if (ctx->waiter.building) {
+        ngx_mcds_page_built(&ctx->waiter, NGX_MCDS_BUILD_FAILED, NULL, 0);
     }
 }
 

@@ -22,8 +22,8 @@
  * sent, r->upstream->headers_in.  status: taken as the status of the response.
  */
 
-void ngx_http_mcds_answer(ngx_http_request_t *r,
-    ngx_http_mcds_cache_conf_t *ccf, ngx_mcds_answer_t *answer,
+void ngx_http_mcds_response(ngx_http_request_t *r,
+    ngx_http_mcds_cache_conf_t *ccf, ngx_mcds_response_t *response,
     ngx_uint_t status);
 
 /*
@@ -31,7 +31,7 @@ void ngx_http_mcds_answer(ngx_http_request_t *r,
  * cache_ignore of the location.
  */
 
-void ngx_http_mcds_answer_line(ngx_mcds_answer_t *answer, ngx_str_t *name,
+void ngx_http_mcds_response_line(ngx_mcds_response_t *response, ngx_str_t *name,
     ngx_str_t *value, ngx_uint_t ignore);
 
 

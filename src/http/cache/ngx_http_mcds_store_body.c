@@ -10,7 +10,7 @@
 #include <ngx_config.h>
 #include <ngx_core.h>
 #include <ngx_http.h>
-#include "ngx_mcds_next.h"
+#include "ngx_mcds_posted.h"
 #include "ngx_http_mcds_cache.h"
 #include "ngx_http_mcds_coding.h"
 #include "ngx_http_mcds_store.h"
@@ -207,7 +207,7 @@ ngx_http_mcds_store_split(ngx_http_request_t *r,
         return NGX_BUSY;
     }
 
-    store->split = ngx_mcds_page_split(store->seat);
+    store->split = ngx_mcds_page_split(store->waiter);
 
     if (store->split == NULL) {
 
@@ -264,7 +264,7 @@ ngx_http_mcds_store_waits(ngx_http_mcds_cache_ctx_t *ctx,
             store->next.data = ctx;
             store->next.log = ctx->task->request->connection->log;
 
-            ngx_mcds_post_next(&store->next);
+            ngx_mcds_post_later(&store->next);
         }
 
         return 1;

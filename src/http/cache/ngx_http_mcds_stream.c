@@ -52,8 +52,9 @@ ngx_http_mcds_stream_begin(ngx_http_mcds_cache_ctx_t *ctx)
 {
     ngx_http_mcds_stream_end(ctx);
 
-    if (ngx_mcds_body_apart(&ctx->copy->entry)
-        && ngx_mcds_copy_signed(ctx->copy, ctx->conf->secrets) == NGX_OK)
+    if (ngx_mcds_body_apart(&ctx->snapshot->entry)
+        && ngx_mcds_snapshot_signed(ctx->snapshot, ctx->conf->secrets)
+           == NGX_OK)
     {
         ngx_http_mcds_stream_open(ctx, 0, NGX_MAX_OFF_T_VALUE);
     }
@@ -77,7 +78,8 @@ ngx_http_mcds_stream_open(ngx_http_mcds_cache_ctx_t *ctx, off_t from, off_t to)
         ctx->streamed = 1;
     }
 
-    ctx->stream = ngx_mcds_body_open(ctx->copy, from, to, ctx->conf->secrets,
+    ctx->stream = ngx_mcds_body_open(ctx->snapshot, from, to,
+                                     ctx->conf->secrets,
                                      ngx_http_mcds_stream_handler, ctx);
 }
 
@@ -141,7 +143,7 @@ ngx_http_mcds_stream_send(ngx_http_request_t *r,
     ngx_uint_t         decode;
     ngx_mcds_entry_t  *entry;
 
-    entry = &ctx->copy->entry;
+    entry = &ctx->snapshot->entry;
     decode = (entry->coding && !ctx->coded);
 
     /* decoding starts at the beginning, also for a range */
@@ -195,7 +197,7 @@ ngx_http_mcds_stream_decode(ngx_http_request_t *r,
     off_t              start, end;
     ngx_mcds_entry_t  *entry;
 
-    entry = &ctx->copy->entry;
+    entry = &ctx->snapshot->entry;
 
     if (!ngx_http_mcds_stream_range(r, entry, &start, &end)) {
         end = (off_t) entry->length - 1;
@@ -216,7 +218,7 @@ ngx_http_mcds_stream_start(ngx_http_request_t *r,
     ngx_chain_t        out;
     ngx_mcds_entry_t  *entry;
 
-    entry = &ctx->copy->entry;
+    entry = &ctx->snapshot->entry;
 
     if (skip == 0 && entry->body.len == 0) {
         return NGX_OK;

@@ -173,7 +173,7 @@ ngx_http_mcds_tags_judge(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx,
     ngx_int_t  rc;
     ngx_str_t  list;
 
-    rc = ngx_mcds_tags_get(&ctx->copy->entry, &counter, &list);
+    rc = ngx_mcds_tags_get(&ctx->snapshot->entry, &counter, &list);
 
     if (rc != NGX_OK) {
         *verdict = (rc == NGX_DECLINED) ? NGX_MCDS_TAGS_VALID

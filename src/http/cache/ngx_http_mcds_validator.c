@@ -76,11 +76,11 @@ ngx_http_mcds_validator_ignored(ngx_http_request_t *r,
 {
     ngx_str_t  old;
 
-    return ctx->copy
-           && ctx->copy->entry.kind == NGX_MCDS_ENTRY_PAGE
-           && (ctx->copy->entry.flags & NGX_MCDS_ENTRY_VALIDATE)
+    return ctx->snapshot
+           && ctx->snapshot->entry.kind == NGX_MCDS_ENTRY_PAGE
+           && (ctx->snapshot->entry.flags & NGX_MCDS_ENTRY_VALIDATE)
            && r->headers_out.etag
-           && ngx_http_mcds_stored_find(ctx->copy->entry.headers,
+           && ngx_http_mcds_stored_find(ctx->snapshot->entry.headers,
                                         &ngx_http_mcds_etag, &old)
               == NGX_OK
            && ngx_mcds_same(&r->headers_out.etag->value, &old);

@@ -17,14 +17,14 @@
 
 
 /*
- * Call this when a response is to be stored: *seat is the place for it, which
- * is not ctx->seat if a new list of variants is needed.  NGX_OK, or NGX_ERROR
+ * Call this when a response is to be stored: *waiter is the place for it, which
+ * is not ctx->waiter if a new list of variants is needed.  NGX_OK, or NGX_ERROR
  * when out of memory.
  */
 
 ngx_int_t ngx_http_mcds_variant_begin(ngx_http_request_t *r,
     ngx_http_mcds_cache_ctx_t *ctx, ngx_http_mcds_cache_conf_t *ccf,
-    ngx_mcds_seat_t **seat);
+    ngx_mcds_waiter_t **waiter);
 
 
 /*

@@ -59,13 +59,13 @@ struct ngx_http_mcds_put_s {
     ngx_http_mcds_cache_ctx_t  *ctx;        /* waits for a fork, or NULL */
     ngx_uint_t                  fork;
 
-    ngx_mcds_seat_t             seat;       /* waiter of the build */
-    ngx_mcds_seat_t             base;       /* waiter at the list */
-    ngx_mcds_seat_t             target;     /* at the variant of a new list */
+    ngx_mcds_waiter_t             waiter;   /* waiter of the build */
+    ngx_mcds_waiter_t             base;     /* waiter at the list */
+    ngx_mcds_waiter_t             target;   /* at the variant of a new list */
 
-    ngx_mcds_pool_t            *pool;
-    ngx_mcds_copy_t            *list;       /* the old list, or NULL */
-    ngx_mcds_copy_t            *copy;       /* of the variant, once stored */
+    ngx_mcds_pool_t                *pool;
+    ngx_mcds_snapshot_t            *list;   /* the old list, or NULL */
+    ngx_mcds_snapshot_t            *snapshot;  /* of the variant, once stored */
 
     ngx_mcds_value_t           *value;
     ngx_mcds_split_t           *split;
@@ -95,12 +95,12 @@ static ngx_int_t ngx_http_mcds_put_seats(ngx_http_mcds_put_t *put,
     ngx_http_mcds_cache_ctx_t *ctx);
 static void ngx_http_mcds_put_free(ngx_http_mcds_put_t *put);
 static void ngx_http_mcds_put_stored(void *data, ngx_uint_t rc,
-    ngx_mcds_copy_t *copy);
+    ngx_mcds_snapshot_t *snapshot);
 static void ngx_http_mcds_put_list(ngx_http_mcds_put_t *put);
 static void ngx_http_mcds_put_listed(void *data, ngx_uint_t rc,
-    ngx_mcds_copy_t *copy);
+    ngx_mcds_snapshot_t *snapshot);
 static void ngx_http_mcds_put_read(void *data, ngx_uint_t outcome,
-    ngx_mcds_copy_t *copy);
+    ngx_mcds_snapshot_t *snapshot);
 static void ngx_http_mcds_put_end(ngx_http_mcds_put_t *put);
 static void ngx_http_mcds_put_room(ngx_http_mcds_put_t *put);
 static u_char *ngx_http_mcds_put_choose(ngx_http_mcds_put_t *put,
@@ -117,21 +117,21 @@ static ngx_int_t ngx_http_mcds_put_key(ngx_http_mcds_put_t *put, u_char *hash,
 static ngx_mcds_value_t *ngx_http_mcds_put_value(ngx_http_mcds_put_t *put,
     ngx_str_t *key);
 static void ngx_http_mcds_put_forked(void *data, ngx_uint_t rc,
-    ngx_mcds_copy_t *copy);
+    ngx_mcds_snapshot_t *snapshot);
 static void ngx_http_mcds_put_unwanted(void *data, ngx_uint_t outcome,
-    ngx_mcds_copy_t *copy);
+    ngx_mcds_snapshot_t *snapshot);
 
 
 ngx_int_t
 ngx_http_mcds_variant_begin(ngx_http_request_t *r,
     ngx_http_mcds_cache_ctx_t *ctx, ngx_http_mcds_cache_conf_t *ccf,
-    ngx_mcds_seat_t **seat)
+    ngx_mcds_waiter_t **waiter)
 {
     ngx_str_t  names, key, merged;
 
     ngx_mcds_page_leave(&ctx->vary.target);
 
-    *seat = &ctx->seat;
+    *waiter = &ctx->waiter;
 
     if (ngx_http_mcds_vary_covered(ctx)) {
         return NGX_OK;
@@ -175,7 +175,7 @@ ngx_http_mcds_variant_begin(ngx_http_request_t *r,
 
     ctx->vary.target.secrets = ccf->secrets;
 
-    *seat = &ctx->vary.target;
+    *waiter = &ctx->vary.target;
 
     return NGX_OK;
 }
@@ -244,7 +244,7 @@ ngx_http_mcds_put_create(ngx_http_mcds_cache_ctx_t *ctx)
         return NULL;
     }
 
-    put->build = ngx_mcds_page_build_id(&ctx->seat);
+    put->build = ngx_mcds_page_build_id(&ctx->waiter);
 
     if (ngx_http_mcds_put_seats(put, ctx) != NGX_OK) {
         ngx_http_mcds_put_free(put);
@@ -252,7 +252,7 @@ ngx_http_mcds_put_create(ngx_http_mcds_cache_ctx_t *ctx)
     }
 
     put->pool = ctx->conf->cache_pool;
-    put->list = ctx->vary.list ? ngx_mcds_copy_ref(ctx->vary.list) : NULL;
+    put->list = ctx->vary.list ? ngx_mcds_snapshot_ref(ctx->vary.list) : NULL;
     put->generation = ctx->vary.generation;
 
     ngx_memcpy(put->hash, put->target.page ? ctx->vary.target_hash
@@ -305,24 +305,24 @@ ngx_http_mcds_put_seats(ngx_http_mcds_put_t *put,
     put->target.secrets = ctx->conf->secrets;
     put->target.stat = ctx->conf->zone;
 
-    if (ctx->seat.building) {
-        ngx_mcds_page_hand(&ctx->seat, &put->seat);
+    if (ctx->waiter.building) {
+        ngx_mcds_page_hand(&ctx->waiter, &put->waiter);
 
-        put->seat.handler = ngx_http_mcds_put_unwanted;
-        put->seat.data = put;
+        put->waiter.handler = ngx_http_mcds_put_unwanted;
+        put->waiter.data = put;
 
         return NGX_OK;
     }
 
-    if (ngx_mcds_page_sit(&put->seat, pool, ngx_mcds_page_key(&ctx->seat), 0,
-                          ngx_http_mcds_put_unwanted, put)
+    if (ngx_mcds_page_sit(&put->waiter, pool, ngx_mcds_page_key(&ctx->waiter),
+                          0, ngx_http_mcds_put_unwanted, put)
         != NGX_OK)
     {
         return NGX_ERROR;
     }
 
-    put->seat.secrets = ctx->conf->secrets;
-    put->seat.stat = ctx->conf->zone;
+    put->waiter.secrets = ctx->conf->secrets;
+    put->waiter.stat = ctx->conf->zone;
 
     return NGX_OK;
 }
@@ -331,12 +331,12 @@ ngx_http_mcds_put_seats(ngx_http_mcds_put_t *put,
 static void
 ngx_http_mcds_put_free(ngx_http_mcds_put_t *put)
 {
-    ngx_mcds_page_leave(&put->seat);
+    ngx_mcds_page_leave(&put->waiter);
     ngx_mcds_page_leave(&put->base);
     ngx_mcds_page_leave(&put->target);
 
-    ngx_mcds_copy_unref(put->list);
-    ngx_mcds_copy_unref(put->copy);
+    ngx_mcds_snapshot_unref(put->list);
+    ngx_mcds_snapshot_unref(put->snapshot);
 
     ngx_free(put);
 }
@@ -345,31 +345,32 @@ ngx_http_mcds_put_free(ngx_http_mcds_put_t *put)
 /* called when the first variant of a new list is stored, or has failed */
 
 static void
-ngx_http_mcds_put_stored(void *data, ngx_uint_t rc, ngx_mcds_copy_t *copy)
+ngx_http_mcds_put_stored(void *data, ngx_uint_t rc,
+    ngx_mcds_snapshot_t *snapshot)
 {
     ngx_http_mcds_put_t *put = data;
 
     ngx_mcds_value_t    *value;
     ngx_mcds_storing_t   storing;
 
-    put->copy = copy ? ngx_mcds_copy_ref(copy) : NULL;
+    put->snapshot = snapshot ? ngx_mcds_snapshot_ref(snapshot) : NULL;
 
     if (put->list) {
         ngx_http_mcds_put_list(put);
         return;
     }
 
-    value = ngx_http_mcds_put_value(put, ngx_mcds_page_key(&put->seat));
+    value = ngx_http_mcds_put_value(put, ngx_mcds_page_key(&put->waiter));
 
     if (value) {
         ngx_memzero(&storing, sizeof(ngx_mcds_storing_t));
 
         storing.value = value;
-        storing.first = put->copy;
+        storing.first = put->snapshot;
         storing.cas = put->cas;
         storing.replace = put->replace;
 
-        (void) ngx_mcds_page_store(&put->seat, &storing);
+        (void) ngx_mcds_page_store(&put->waiter, &storing);
     }
 
     ngx_http_mcds_put_free(put);
@@ -398,7 +399,7 @@ ngx_http_mcds_put_list(ngx_http_mcds_put_t *put)
 
     storing.value = ngx_http_mcds_put_value(put,
                                             ngx_mcds_page_key(&put->base));
-    storing.cas = put->list->stamp.cas;
+    storing.cas = put->list->item_id.cas;
     storing.handler = ngx_http_mcds_put_listed;
     storing.data = put;
 
@@ -411,7 +412,8 @@ ngx_http_mcds_put_list(ngx_http_mcds_put_t *put)
 
 
 static void
-ngx_http_mcds_put_listed(void *data, ngx_uint_t rc, ngx_mcds_copy_t *copy)
+ngx_http_mcds_put_listed(void *data, ngx_uint_t rc,
+    ngx_mcds_snapshot_t *snapshot)
 {
     ngx_http_mcds_put_t *put = data;
 
@@ -434,21 +436,22 @@ ngx_http_mcds_put_listed(void *data, ngx_uint_t rc, ngx_mcds_copy_t *copy)
 /* reads the list again, to which another worker may have added a variant */
 
 static void
-ngx_http_mcds_put_read(void *data, ngx_uint_t outcome, ngx_mcds_copy_t *copy)
+ngx_http_mcds_put_read(void *data, ngx_uint_t outcome,
+    ngx_mcds_snapshot_t *snapshot)
 {
     ngx_http_mcds_put_t *put = data;
 
-    if (copy == NULL
-        || copy->entry.kind != NGX_MCDS_ENTRY_VARY
-        || copy->entry.generation != put->list->entry.generation
-        || ngx_mcds_copy_signed(copy, put->secrets) != NGX_OK)
+    if (snapshot == NULL
+        || snapshot->entry.kind != NGX_MCDS_ENTRY_VARY
+        || snapshot->entry.generation != put->list->entry.generation
+        || ngx_mcds_snapshot_signed(snapshot, put->secrets) != NGX_OK)
     {
         ngx_http_mcds_put_end(put);
         return;
     }
 
-    ngx_mcds_copy_unref(put->list);
-    put->list = ngx_mcds_copy_ref(copy);
+    ngx_mcds_snapshot_unref(put->list);
+    put->list = ngx_mcds_snapshot_ref(snapshot);
 
     ngx_http_mcds_put_list(put);
 }
@@ -475,15 +478,15 @@ ngx_http_mcds_put_end(ngx_http_mcds_put_t *put)
         storing.ttl = put->ttl;
         storing.replace = put->replace;
 
-    } else if (put->seat.building) {
-        storing.value = ngx_http_mcds_put_value(put,
-                                                ngx_mcds_page_key(&put->seat));
-        storing.first = put->copy;
+    } else if (put->waiter.building) {
+        storing.value =
+                ngx_http_mcds_put_value(put, ngx_mcds_page_key(&put->waiter));
+        storing.first = put->snapshot;
         storing.ttl = NGX_HTTP_MCDS_MOVED;
     }
 
     if (storing.value) {
-        (void) ngx_mcds_page_store(&put->seat, &storing);
+        (void) ngx_mcds_page_store(&put->waiter, &storing);
     }
 
     ngx_http_mcds_put_free(put);
@@ -755,7 +758,7 @@ ngx_http_mcds_variant_fork(ngx_http_request_t *r,
 
     put->fork = 1;
     put->pool = ccf->cache_pool;
-    put->list = ctx->vary.list ? ngx_mcds_copy_ref(ctx->vary.list) : NULL;
+    put->list = ctx->vary.list ? ngx_mcds_snapshot_ref(ctx->vary.list) : NULL;
     put->secrets = ccf->secrets;
 
     put->names.data = (u_char *) put + sizeof(ngx_http_mcds_put_t);
@@ -764,7 +767,8 @@ ngx_http_mcds_variant_fork(ngx_http_request_t *r,
 
     ngx_mcds_random(&put->generation, sizeof(uint64_t));
 
-    cas = ctx->vary.list ? ctx->vary.list->stamp.cas : ctx->copy->stamp.cas;
+    cas = ctx->vary.list ? ctx->vary.list->item_id.cas
+                         : ctx->snapshot->item_id.cas;
     value = NULL;
 
     if (ngx_http_mcds_vary_key(r, ctx, &names, put->generation, put->hash,
@@ -808,7 +812,8 @@ ngx_http_mcds_variant_fork(ngx_http_request_t *r,
 
 
 static void
-ngx_http_mcds_put_forked(void *data, ngx_uint_t rc, ngx_mcds_copy_t *copy)
+ngx_http_mcds_put_forked(void *data, ngx_uint_t rc,
+    ngx_mcds_snapshot_t *snapshot)
 {
     ngx_http_mcds_put_t *put = data;
 
@@ -847,7 +852,7 @@ ngx_http_mcds_variant_hurry(ngx_http_mcds_cache_ctx_t *ctx)
 
 static void
 ngx_http_mcds_put_unwanted(void *data, ngx_uint_t outcome,
-    ngx_mcds_copy_t *copy)
+    ngx_mcds_snapshot_t *snapshot)
 {
-    /* these seats only store, so no result of a lookup arrives */
+    /* these waiters only store, so no result of a lookup arrives */
 }

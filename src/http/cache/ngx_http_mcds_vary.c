@@ -21,7 +21,7 @@
 static void ngx_http_mcds_vary_values(ngx_http_request_t *r,
     ngx_mcds_variant_t *variant, ngx_str_t *name);
 static void ngx_http_mcds_vary_answer(ngx_http_request_t *r,
-    ngx_mcds_answer_t *answer, ngx_str_t *names);
+    ngx_mcds_response_t *response, ngx_str_t *names);
 static ngx_int_t ngx_http_mcds_vary_names(ngx_list_t *headers,
     ngx_str_t *names);
 static ngx_uint_t ngx_http_mcds_vary_coded(ngx_http_request_t *r);
@@ -125,7 +125,7 @@ ngx_http_mcds_vary_values(ngx_http_request_t *r,
 
 static void
 ngx_http_mcds_vary_answer(ngx_http_request_t *r,
-    ngx_mcds_answer_t *answer, ngx_str_t *names)
+    ngx_mcds_response_t *response, ngx_str_t *names)
 {
     ngx_http_mcds_cache_conf_t  *ccf;
 
@@ -135,7 +135,7 @@ ngx_http_mcds_vary_answer(ngx_http_request_t *r,
 
     /* if Vary is ignored, only "*" has set answer->vary */
 
-    if ((!answer->vary && !answer->encoded)
+    if ((!response->vary && !response->encoded)
         || (ccf->cache_ignore & NGX_HTTP_MCDS_IGN_VARY))
     {
         return;
@@ -156,19 +156,19 @@ ngx_http_mcds_vary_answer(ngx_http_request_t *r,
         return;
     }
 
-    answer->vary = 0;
+    response->vary = 0;
 
     /*
      * a response with a coding, but without Vary, is a variant for requests
      * that accept the coding
      */
 
-    if (answer->encoded
+    if (response->encoded
         && ngx_http_mcds_vary_coded(r)
         && ngx_mcds_vary_add(names, &ngx_http_mcds_accept_encoding)
            == NGX_OK)
     {
-        answer->encoded = 0;
+        response->encoded = 0;
     }
 }
 

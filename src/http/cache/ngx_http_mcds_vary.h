@@ -46,12 +46,13 @@ typedef struct {
     void        (*names)(ngx_str_t *ext, ngx_str_t *names);
     ngx_uint_t  (*covers)(ngx_str_t *a, ngx_str_t *b);
 
-    void        (*answer)(ngx_http_request_t *r, ngx_mcds_answer_t *answer,
-                    ngx_str_t *names);
+    void        (*response)(ngx_http_request_t *r,
+                    ngx_mcds_response_t *response, ngx_str_t *names);
     ngx_uint_t  (*covered)(ngx_http_mcds_cache_ctx_t *ctx);
 
     ngx_int_t   (*begin)(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx,
-                    ngx_http_mcds_cache_conf_t *ccf, ngx_mcds_seat_t **seat);
+                    ngx_http_mcds_cache_conf_t *ccf,
+                    ngx_mcds_waiter_t **waiter);
     ngx_int_t   (*store)(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx,
                     ngx_mcds_value_t *value, ngx_mcds_entry_t *entry,
                     ngx_mcds_split_t *split);
@@ -83,7 +84,7 @@ ngx_uint_t ngx_http_mcds_vary_covered(ngx_http_mcds_cache_ctx_t *ctx);
 
 #define ngx_http_mcds_vary_purged(ctx)                                        \
     ((ctx)->vary.list                                                         \
-     && (ctx)->vary.list->entry.purges != (ctx)->copy->entry.purges)
+     && (ctx)->vary.list->entry.purges != (ctx)->snapshot->entry.purges)
 
 /*
  * The time at which ctx->copy expires, by itself or by a purge of its list;
@@ -94,7 +95,7 @@ uint64_t ngx_http_mcds_vary_expire(ngx_http_mcds_cache_ctx_t *ctx);
 
 /* notes in an entry to be stored the purges that its list has seen */
 
-void ngx_http_mcds_vary_stamp(ngx_http_mcds_cache_ctx_t *ctx,
+void ngx_http_mcds_vary_item_id(ngx_http_mcds_cache_ctx_t *ctx,
     ngx_mcds_entry_t *entry);
 
 

@@ -9,33 +9,33 @@
 #include <ngx_config.h>
 #include <ngx_core.h>
 #include <ngx_http.h>
-#include "ngx_mcds_tally.h"
-#include "ngx_http_mcds_hot.h"
+#include "ngx_mcds_counter_async.h"
+#include "ngx_http_mcds_hotkeys.h"
 #include "ngx_http_mcds_name.h"
 #include "ngx_http_mcds_stat.h"
 #include "ngx_http_mcds_counter.h"
-#include "ngx_http_mcds_ledger.h"
+#include "ngx_http_mcds_outbox.h"
 #include "ngx_http_mcds_visitor.h"
 
 
-static ngx_int_t ngx_http_mcds_counters_prepare(ngx_conf_t *cf);
-static ngx_int_t ngx_http_mcds_counters_init(ngx_conf_t *cf);
-static void ngx_http_mcds_counters_exit(ngx_cycle_t *cycle);
+static ngx_int_t ngx_http_mcds_counter_api_prepare(ngx_conf_t *cf);
+static ngx_int_t ngx_http_mcds_counter_api_init(ngx_conf_t *cf);
+static void ngx_http_mcds_counter_api_exit(ngx_cycle_t *cycle);
 static ngx_http_mcds_counter_ctx_t *ngx_http_mcds_counter_get(
     ngx_http_request_t *r);
 static ngx_http_mcds_counter_ctx_t *ngx_http_mcds_counter_need(
     ngx_http_request_t *r);
-static ngx_int_t ngx_http_mcds_counters_begin(ngx_http_request_t *r,
+static ngx_int_t ngx_http_mcds_counter_api_begin(ngx_http_request_t *r,
     ngx_http_mcds_task_t *task);
-static ngx_int_t ngx_http_mcds_counters_start(ngx_http_request_t *r,
+static ngx_int_t ngx_http_mcds_counter_api_start(ngx_http_request_t *r,
     ngx_http_mcds_counter_conf_t *ncf);
-static ngx_uint_t ngx_http_mcds_counters_refused(ngx_http_request_t *r,
+static ngx_uint_t ngx_http_mcds_counter_api_refused(ngx_http_request_t *r,
     ngx_http_mcds_counter_conf_t *ncf);
 static ngx_http_mcds_number_t *ngx_http_mcds_number_find(
     ngx_http_mcds_counter_ctx_t *ctx, ngx_uint_t index);
 static ngx_int_t ngx_http_mcds_count(ngx_http_request_t *r,
     ngx_http_mcds_number_t *number);
-static ngx_uint_t ngx_http_mcds_hot_kind(ngx_http_mcds_counter_t *counter);
+static ngx_uint_t ngx_http_mcds_hotkeys_kind(ngx_http_mcds_counter_t *counter);
 static ngx_int_t ngx_http_mcds_counts(ngx_http_request_t *r,
     ngx_http_mcds_counter_t *counter, ngx_uint_t *counts);
 static ngx_int_t ngx_http_mcds_delta(ngx_http_request_t *r,
@@ -53,11 +53,11 @@ static void ngx_http_mcds_count_settled(void *data, ngx_str_t *key,
     int64_t delta);
 static void ngx_http_mcds_counted(void *data, ngx_uint_t rc, uint64_t value);
 static void ngx_http_mcds_logged(void *data, ngx_uint_t rc, uint64_t value);
-static ngx_int_t ngx_http_mcds_counters_log(ngx_http_request_t *r);
-static ngx_msec_t ngx_http_mcds_counters_wait(ngx_http_mcds_task_t *task,
+static ngx_int_t ngx_http_mcds_counter_api_log(ngx_http_request_t *r);
+static ngx_msec_t ngx_http_mcds_counter_api_wait(ngx_http_mcds_task_t *task,
     ngx_uint_t *others);
-static void ngx_http_mcds_counters_cleanup(ngx_http_mcds_task_t *task);
-static void ngx_http_mcds_counters_hurry(ngx_http_mcds_task_t *task);
+static void ngx_http_mcds_counter_api_cleanup(ngx_http_mcds_task_t *task);
+static void ngx_http_mcds_counter_api_hurry(ngx_http_mcds_task_t *task);
 static void ngx_http_mcds_number_too_early(ngx_http_request_t *r,
     ngx_uint_t index);
 
@@ -70,30 +70,30 @@ ngx_http_mcds_feature_t  ngx_http_mcds_counter_feature = {
     ngx_string("counter"),
     sizeof(ngx_http_mcds_counter_ctx_t),
     0,
-    ngx_http_mcds_counters_prepare,
-    ngx_http_mcds_counters_init,
-    ngx_http_mcds_ledger_zone,
-    ngx_http_mcds_counters_exit,
+    ngx_http_mcds_counter_api_prepare,
+    ngx_http_mcds_counter_api_init,
+    ngx_http_mcds_outbox_zone,
+    ngx_http_mcds_counter_api_exit,
     NULL,                                  /* first */
-    ngx_http_mcds_counters_begin,
+    ngx_http_mcds_counter_api_begin,
     NULL,                                  /* arrive */
     NULL,                                  /* decide */
-    ngx_http_mcds_counters_wait,
+    ngx_http_mcds_counter_api_wait,
     NULL,                                  /* until */
-    ngx_http_mcds_counters_hurry,
-    ngx_http_mcds_counters_cleanup
+    ngx_http_mcds_counter_api_hurry,
+    ngx_http_mcds_counter_api_cleanup
 };
 
 
 static ngx_int_t
-ngx_http_mcds_counters_prepare(ngx_conf_t *cf)
+ngx_http_mcds_counter_api_prepare(ngx_conf_t *cf)
 {
     return ngx_http_mcds_tops ? ngx_http_mcds_tops->prepare(cf) : NGX_OK;
 }
 
 
 static ngx_int_t
-ngx_http_mcds_counters_init(ngx_conf_t *cf)
+ngx_http_mcds_counter_api_init(ngx_conf_t *cf)
 {
     ngx_http_handler_pt           *h;
     ngx_http_core_main_conf_t     *cmcf;
@@ -109,7 +109,7 @@ ngx_http_mcds_counters_init(ngx_conf_t *cf)
             return NGX_ERROR;
         }
 
-        *h = ngx_http_mcds_counters_log;
+        *h = ngx_http_mcds_counter_api_log;
     }
 
     if (nmcf->inits) {
@@ -121,9 +121,9 @@ ngx_http_mcds_counters_init(ngx_conf_t *cf)
 
 
 static void
-ngx_http_mcds_counters_exit(ngx_cycle_t *cycle)
+ngx_http_mcds_counter_api_exit(ngx_cycle_t *cycle)
 {
-    ngx_mcds_tally_exit(cycle->log);
+    ngx_mcds_counter_async_exit(cycle->log);
 }
 
 
@@ -153,7 +153,8 @@ ngx_http_mcds_counter_need(ngx_http_request_t *r)
 
 
 static ngx_int_t
-ngx_http_mcds_counters_begin(ngx_http_request_t *r, ngx_http_mcds_task_t *task)
+ngx_http_mcds_counter_api_begin(ngx_http_request_t *r,
+    ngx_http_mcds_task_t *task)
 {
     ngx_http_mcds_counter_conf_t  *ncf;
 
@@ -163,13 +164,13 @@ ngx_http_mcds_counters_begin(ngx_http_request_t *r, ngx_http_mcds_task_t *task)
         return NGX_DECLINED;
     }
 
-    return ngx_http_mcds_counters_start(r, ncf) == NGX_OK
+    return ngx_http_mcds_counter_api_start(r, ncf) == NGX_OK
            ? NGX_DECLINED : NGX_HTTP_INTERNAL_SERVER_ERROR;
 }
 
 
 static ngx_int_t
-ngx_http_mcds_counters_start(ngx_http_request_t *r,
+ngx_http_mcds_counter_api_start(ngx_http_request_t *r,
     ngx_http_mcds_counter_conf_t *ncf)
 {
     size_t                        size;
@@ -178,7 +179,7 @@ ngx_http_mcds_counters_start(ngx_http_request_t *r,
     ngx_http_mcds_counter_t      *counter;
     ngx_http_mcds_numbers_t      *numbers;
 
-    if (ngx_http_mcds_counters_refused(r, ncf)) {
+    if (ngx_http_mcds_counter_api_refused(r, ncf)) {
         return NGX_OK;
     }
 
@@ -241,7 +242,7 @@ ngx_http_mcds_counters_start(ngx_http_request_t *r,
  */
 
 static ngx_uint_t
-ngx_http_mcds_counters_refused(ngx_http_request_t *r,
+ngx_http_mcds_counter_api_refused(ngx_http_request_t *r,
     ngx_http_mcds_counter_conf_t *ncf)
 {
     ngx_http_core_srv_conf_t      *cscf;
@@ -280,7 +281,7 @@ ngx_http_mcds_count(ngx_http_request_t *r, ngx_http_mcds_number_t *number)
     }
 
     number->hot = key;
-    ngx_http_mcds_hot_add(ngx_http_mcds_hot_kind(counter), &key);
+    ngx_http_mcds_hotkeys_add(ngx_http_mcds_hotkeys_kind(counter), &key);
     counts = 0;
 
     if (counter->response) {
@@ -328,7 +329,7 @@ ngx_http_mcds_count(ngx_http_request_t *r, ngx_http_mcds_number_t *number)
     if (delta && number->writeback && counter->writeback) {
 
         if (seeded) {
-            source.settled = ngx_http_mcds_count_settled;
+            source.counted = ngx_http_mcds_count_settled;
             source.data = number->writeback;
 
         } else {
@@ -339,8 +340,8 @@ ngx_http_mcds_count(ngx_http_request_t *r, ngx_http_mcds_number_t *number)
     /* without memory no number is shown, but the page is served */
 
     if (counter->async) {
-        if (ngx_mcds_tally_change(&c, delta, counter->flush, number->stat,
-                                  &value)
+        if (ngx_mcds_counter_async_change(&c, delta, counter->flush,
+                                          number->stat, &value)
             == NGX_OK)
         {
             ngx_http_mcds_number_set(number, value);
@@ -350,10 +351,10 @@ ngx_http_mcds_count(ngx_http_request_t *r, ngx_http_mcds_number_t *number)
     }
 
     if (seeded) {
-        number->grown = ngx_mcds_seed_change(&c, delta, &source,
-                                             ngx_http_mcds_counted, number);
+        number->increment = ngx_mcds_seed_change(&c, delta, &source,
+                                                 ngx_http_mcds_counted, number);
 
-        if (number->grown == NULL && source.settled) {
+        if (number->increment == NULL && source.counted) {
             ngx_http_mcds_count_settled(source.data, &c.key, delta);
         }
 
@@ -362,7 +363,7 @@ ngx_http_mcds_count(ngx_http_request_t *r, ngx_http_mcds_number_t *number)
                                                 ngx_http_mcds_counted, number);
     }
 
-    if (number->count || number->grown) {
+    if (number->count || number->increment) {
         number->task->waiting++;
         number->task->needed++;
     }
@@ -372,9 +373,10 @@ ngx_http_mcds_count(ngx_http_request_t *r, ngx_http_mcds_number_t *number)
 
 
 static ngx_uint_t
-ngx_http_mcds_hot_kind(ngx_http_mcds_counter_t *counter)
+ngx_http_mcds_hotkeys_kind(ngx_http_mcds_counter_t *counter)
 {
-    return counter->visitor ? NGX_MCDS_HOT_VISITORS : NGX_MCDS_HOT_COUNTERS;
+    return counter->visitor ? NGX_MCDS_HOTKEYS_VISITORS
+                            : NGX_MCDS_HOTKEYS_COUNTERS;
 }
 
 
@@ -493,7 +495,7 @@ ngx_http_mcds_counter_of(ngx_http_request_t *r,
  */
 
 static ngx_int_t
-ngx_http_mcds_counters_log(ngx_http_request_t *r)
+ngx_http_mcds_counter_api_log(ngx_http_request_t *r)
 {
     ngx_uint_t                     i;
     ngx_http_mcds_counter_ctx_t   *ctx;
@@ -573,7 +575,7 @@ ngx_http_mcds_count_answer(ngx_http_request_t *r,
         }
 
         key = &text;
-        ngx_http_mcds_hot_add(NGX_MCDS_HOT_COUNTERS, key);
+        ngx_http_mcds_hotkeys_add(NGX_MCDS_HOTKEYS_COUNTERS, key);
     }
 
     if (key->len == 0
@@ -593,7 +595,8 @@ ngx_http_mcds_count_answer(ngx_http_request_t *r,
     }
 
     if (counter->async) {
-        (void) ngx_mcds_tally_change(&c, delta, counter->flush, stat, &value);
+        (void) ngx_mcds_counter_async_change(&c, delta, counter->flush, stat,
+                                             &value);
         return;
     }
 
@@ -643,12 +646,12 @@ ngx_http_mcds_counted(void *data, ngx_uint_t rc, uint64_t value)
 {
     ngx_http_mcds_number_t *number = data;
 
-    if (number->grown && ngx_mcds_seed_sought(number->grown)) {
+    if (number->increment && ngx_mcds_seed_sought(number->increment)) {
         number->task->seeded = 1;
     }
 
     number->count = NULL;
-    number->grown = NULL;
+    number->increment = NULL;
 
     if (rc == NGX_MCDS_OK) {
         ngx_http_mcds_number_set(number, value);
@@ -669,8 +672,8 @@ ngx_http_mcds_number_set(ngx_http_mcds_number_t *number, uint64_t value)
     number->valid = 1;
     number->value = value;
 
-    ngx_http_mcds_hot_note(ngx_http_mcds_hot_kind(number->counter),
-                           &number->hot, value);
+    ngx_http_mcds_hotkeys_note(ngx_http_mcds_hotkeys_kind(number->counter),
+                               &number->hot, value);
 }
 
 
@@ -688,7 +691,7 @@ ngx_http_mcds_logged(void *data, ngx_uint_t rc, uint64_t value)
 
 
 static ngx_msec_t
-ngx_http_mcds_counters_wait(ngx_http_mcds_task_t *task, ngx_uint_t *others)
+ngx_http_mcds_counter_api_wait(ngx_http_mcds_task_t *task, ngx_uint_t *others)
 {
     ngx_msec_t                    timeout;
     ngx_uint_t                    i;
@@ -715,7 +718,7 @@ ngx_http_mcds_counters_wait(ngx_http_mcds_task_t *task, ngx_uint_t *others)
 
 
 static void
-ngx_http_mcds_counters_cleanup(ngx_http_mcds_task_t *task)
+ngx_http_mcds_counter_api_cleanup(ngx_http_mcds_task_t *task)
 {
     ngx_uint_t                    i;
     ngx_http_mcds_numbers_t      *numbers;
@@ -731,8 +734,8 @@ ngx_http_mcds_counters_cleanup(ngx_http_mcds_task_t *task)
                 ngx_mcds_counter_cancel(numbers->number[i].count);
             }
 
-            if (numbers->number[i].grown) {
-                ngx_mcds_seed_cancel(numbers->number[i].grown);
+            if (numbers->number[i].increment) {
+                ngx_mcds_seed_cancel(numbers->number[i].increment);
             }
 
             ngx_http_mcds_visitor_cancel(&numbers->number[i]);
@@ -744,7 +747,7 @@ ngx_http_mcds_counters_cleanup(ngx_http_mcds_task_t *task)
 
 
 static void
-ngx_http_mcds_counters_hurry(ngx_http_mcds_task_t *task)
+ngx_http_mcds_counter_api_hurry(ngx_http_mcds_task_t *task)
 {
     ngx_uint_t                    i;
     ngx_http_mcds_number_t       *number;
@@ -759,7 +762,7 @@ ngx_http_mcds_counters_hurry(ngx_http_mcds_task_t *task)
         for (i = 0; i < numbers->n; i++) {
             number = &numbers->number[i];
 
-            if (number->grown && ngx_mcds_seed_sought(number->grown)) {
+            if (number->increment && ngx_mcds_seed_sought(number->increment)) {
 
                 /* the wait for the location has its own "timeout=" */
 
@@ -771,8 +774,8 @@ ngx_http_mcds_counters_hurry(ngx_http_mcds_task_t *task)
                 ngx_mcds_counter_cancel(number->count);
                 ngx_http_mcds_counted(number, NGX_MCDS_TIMEOUT, 0);
 
-            } else if (number->grown) {
-                ngx_mcds_seed_cancel(number->grown);
+            } else if (number->increment) {
+                ngx_mcds_seed_cancel(number->increment);
                 ngx_http_mcds_counted(number, NGX_MCDS_TIMEOUT, 0);
             }
 

@@ -17,7 +17,7 @@
 #include "ngx_http_mcds_module.h"
 #include "ngx_http_mcds_task.h"
 #include "ngx_mcds_counter.h"
-#include "ngx_mcds_ledger.h"
+#include "ngx_mcds_outbox.h"
 #include "ngx_mcds_seed.h"
 #include "ngx_mcds_visitors.h"
 
@@ -44,7 +44,7 @@ typedef struct {
 
 typedef struct {
     ngx_array_t                 numbers;  /* ngx_http_mcds_number_var_t */
-    ngx_mcds_ledger_t          *ledger;   /* in the zone, or NULL */
+    ngx_mcds_outbox_t          *outbox;   /* in the zone, or NULL */
 
     ngx_uint_t                  counted;  /* a location has counters */
     ngx_uint_t                  responses;  /* a counter counts responses */
@@ -126,7 +126,7 @@ struct ngx_http_mcds_number_s {
     ngx_str_t                   key;      /* key for the log phase, or empty */
     uint64_t                    value;
     ngx_mcds_count_t           *count;    /* these three: under way, or NULL */
-    ngx_mcds_grown_t           *grown;
+    ngx_mcds_increment_t       *increment;
     ngx_mcds_sum_t             *sum;
     ngx_uint_t                  valid;
 };
@@ -165,7 +165,7 @@ typedef struct {
 
 /*
  * The destinations of mcds_counter_writeback.  add: adds to the sum of an item
- * that is to be posted.  start: called in a worker, with a ledger or without.
+ * that is to be posted.  start: called in a worker, with a outbox or without.
  * exit: called in the master, last.
  */
 
@@ -174,7 +174,7 @@ typedef struct {
                                    ngx_str_t *key, int64_t delta);
     void                      (*start)(ngx_http_mcds_main_conf_t *mmcf);
     void                      (*exit)(ngx_http_mcds_main_conf_t *mmcf,
-                                   ngx_mcds_ledger_t *ledger, ngx_log_t *log);
+                                   ngx_mcds_outbox_t *outbox, ngx_log_t *log);
 } ngx_http_mcds_writebacks_t;
 
 
@@ -226,7 +226,7 @@ ngx_int_t ngx_http_mcds_return_handler(ngx_http_request_t *r);
 
 /* the content handler of mcds_counter_api */
 
-ngx_int_t ngx_http_mcds_counters_handler(ngx_http_request_t *r);
+ngx_int_t ngx_http_mcds_counter_api_handler(ngx_http_request_t *r);
 
 
 extern ngx_module_t             ngx_http_mcds_counter_module;

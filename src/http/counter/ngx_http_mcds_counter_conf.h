@@ -43,7 +43,7 @@ char *ngx_http_mcds_visitor_counter(ngx_conf_t *cf, ngx_command_t *cmd,
 
 /* the setter of mcds_counter_api */
 
-char *ngx_http_mcds_counters(ngx_conf_t *cf, ngx_command_t *cmd, void *conf);
+char *ngx_http_mcds_counter_api(ngx_conf_t *cf, ngx_command_t *cmd, void *conf);
 
 /* the setter of mcds_return */
 

@@ -11,8 +11,8 @@
 #include "ngx_http_mcds_stat.h"
 #include "ngx_http_mcds_counter.h"
 #include "ngx_http_mcds_counter_conf.h"
-#include "ngx_http_mcds_ledger.h"
-#include "ngx_http_mcds_counters.h"
+#include "ngx_http_mcds_outbox.h"
+#include "ngx_http_mcds_counter_api.h"
 
 
 static ngx_int_t ngx_http_mcds_counter_preconfigure(ngx_conf_t *cf);
@@ -70,7 +70,7 @@ static ngx_command_t  ngx_http_mcds_counter_commands[] = {
 
     { ngx_string("mcds_counter_api"),
       NGX_HTTP_LOC_CONF|NGX_HTTP_LIF_CONF|NGX_CONF_1MORE,
-      ngx_http_mcds_counters,
+      ngx_http_mcds_counter_api,
       NGX_HTTP_LOC_CONF_OFFSET,
       0,
       NULL },
@@ -107,12 +107,12 @@ ngx_module_t  ngx_http_mcds_counter_module = {
     ngx_http_mcds_counter_commands,        /* module directives */
     NGX_HTTP_MODULE,                       /* module type */
     NULL,                                  /* init master */
-    ngx_http_mcds_ledger_init,             /* init module */
+    ngx_http_mcds_outbox_init,             /* init module */
     ngx_http_mcds_counter_init_process,    /* init process */
     NULL,                                  /* init thread */
     NULL,                                  /* exit thread */
     NULL,                                  /* exit process */
-    ngx_http_mcds_ledger_exit,             /* exit master */
+    ngx_http_mcds_outbox_exit,             /* exit master */
     NGX_MODULE_V1_PADDING
 };
 
@@ -201,7 +201,7 @@ ngx_http_mcds_counter_merge_loc_conf(ngx_conf_t *cf, void *parent, void *child)
         conf->show_place = prev->show_place;
 
         if (clcf->lmt_excpt && clcf->handler == NULL && conf->show) {
-            clcf->handler = ngx_http_mcds_counters_handler;
+            clcf->handler = ngx_http_mcds_counter_api_handler;
         }
     }
 
@@ -398,7 +398,7 @@ ngx_http_mcds_counter_init_process(ngx_cycle_t *cycle)
     nmcf = ngx_http_cycle_get_module_main_conf(cycle,
                                                ngx_http_mcds_counter_module);
 
-    ngx_http_mcds_ledger_start(mmcf, nmcf);
+    ngx_http_mcds_outbox_start(mmcf, nmcf);
 
     return NGX_OK;
 }

@@ -13,7 +13,7 @@
 #include "ngx_http_mcds_conf.h"
 #include "ngx_http_mcds_param_type.h"
 #include "ngx_http_mcds_json.h"
-#include "ngx_http_mcds_lines.h"
+#include "ngx_http_mcds_json_lines.h"
 #include "ngx_http_mcds_resource.h"
 #include "ngx_http_mcds_array.h"
 #include "ngx_http_mcds_data.h"

@@ -14,7 +14,7 @@
 #include <ngx_core.h>
 #include <ngx_http.h>
 #include "ngx_http_mcds_data.h"
-#include "ngx_http_mcds_lines.h"
+#include "ngx_http_mcds_json_lines.h"
 #include "ngx_http_mcds_param.h"
 
 

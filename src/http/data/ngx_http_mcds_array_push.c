@@ -10,7 +10,7 @@
 #include <ngx_core.h>
 #include <ngx_http.h>
 #include "ngx_http_mcds_conf.h"
-#include "ngx_http_mcds_lines.h"
+#include "ngx_http_mcds_json_lines.h"
 #include "ngx_http_mcds_param_type.h"
 #include "ngx_http_mcds_stat.h"
 #include "ngx_http_mcds_task.h"

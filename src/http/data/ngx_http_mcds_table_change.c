@@ -12,7 +12,7 @@
 #include <ngx_http.h>
 #include "ngx_http_mcds_header.h"
 #include "ngx_http_mcds_json.h"
-#include "ngx_http_mcds_lines.h"
+#include "ngx_http_mcds_json_lines.h"
 #include "ngx_http_mcds_resource.h"
 #include "ngx_http_mcds_data.h"
 #include "ngx_http_mcds_table.h"

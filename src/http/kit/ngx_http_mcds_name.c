@@ -7,7 +7,7 @@
 #include <ngx_config.h>
 #include <ngx_core.h>
 #include "ngx_mcds_lease.h"
-#include "ngx_mcds_limit.h"
+#include "ngx_mcds_item_size.h"
 #include "ngx_http_mcds_name.h"
 
 
@@ -20,7 +20,7 @@ ngx_http_mcds_key_taken(ngx_str_t *key)
 
     static ngx_str_t  suffixes[] = {
         ngx_string(NGX_MCDS_LEASE_SUFFIX),
-        ngx_string(NGX_MCDS_LIMIT_SUFFIX),
+        ngx_string(NGX_MCDS_ITEM_SIZE_SUFFIX),
         ngx_string(NGX_HTTP_MCDS_USES_SUFFIX),
         ngx_null_string
     };

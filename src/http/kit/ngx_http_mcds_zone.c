@@ -13,7 +13,7 @@
 #include <ngx_http.h>
 #include "ngx_mcds_past.h"
 #include "ngx_mcds_page.h"
-#include "ngx_http_mcds_hot.h"
+#include "ngx_http_mcds_hotkeys.h"
 #include "ngx_http_mcds_zone.h"
 #include "ngx_http_mcds_task.h"
 
@@ -65,10 +65,10 @@ typedef struct {
                                           */
     size_t                   taken;      /* bytes taken by all statistics */
 
-    ngx_http_mcds_slot_t     slots[NGX_HTTP_MCDS_SLOTS];
-    ngx_mcds_hot_place_t    *hot;        /* of the first worker, or NULL */
-    ngx_mcds_past_t         *past;       /* or NULL */
-    ngx_mcds_local_t        *local;      /* NULL if it did not fit */
+    ngx_http_mcds_slot_t         slots[NGX_HTTP_MCDS_SLOTS];
+    ngx_mcds_hotkeys_place_t    *hot;    /* of the first worker, or NULL */
+    ngx_mcds_past_t             *past;   /* or NULL */
+    ngx_mcds_local_t            *local;  /* NULL if it did not fit */
 } ngx_http_mcds_shared_t;
 
 
@@ -226,9 +226,9 @@ ngx_http_mcds_zone_init(ngx_shm_zone_t *zone, void *data)
     mmcf->stats.workers = mmcf->core->master ? mmcf->core->worker_processes : 1;
 
     if (mmcf->status) {
-        missing = ngx_mcds_hot_zone(&shared->hot, mmcf->stats.workers,
-                                    zone->shm.size / NGX_HTTP_MCDS_ZONE_HOT,
-                                    ngx_http_mcds_zone_room, shpool);
+        missing = ngx_mcds_hotkeys_zone(&shared->hot, mmcf->stats.workers,
+                                        zone->shm.size / NGX_HTTP_MCDS_ZONE_HOT,
+                                        ngx_http_mcds_zone_room, shpool);
         if (missing) {
             ngx_log_error(NGX_LOG_WARN, zone->shm.log, 0,
                           "\"mcds_zone\" is too small for the hottest keys "
@@ -603,8 +603,8 @@ ngx_http_mcds_zone_attach(ngx_http_mcds_main_conf_t *mmcf)
     }
 
     if (mmcf->zone) {
-        ngx_http_mcds_hot_start(mmcf->status ? shared->hot : NULL,
-                                ngx_cycle->log);
+        ngx_http_mcds_hotkeys_start(mmcf->status ? shared->hot : NULL,
+                                    ngx_cycle->log);
 
         ngx_mcds_past = mmcf->status ? shared->past : NULL;
     }

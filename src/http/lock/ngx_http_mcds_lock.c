@@ -29,15 +29,15 @@ struct ngx_http_mcds_hold_s {
     ngx_str_t                   key;
     ngx_http_mcds_lock_conf_t  *conf;
     ngx_mcds_stat_t            *stat;
-    ngx_mcds_mutex_t           *mutex;     /* NULL: released or refused */
-    ngx_uint_t                  status;    /* ngx_mcds_mutex_e */
+    ngx_mcds_lock_t            *lock;      /* NULL: released or refused */
+    ngx_uint_t                  status;    /* ngx_mcds_lock_e */
 };
 
 
 struct ngx_http_mcds_lock_ctx_s {
     ngx_http_mcds_task_t       *task;
-    ngx_http_mcds_hold_t       *holds;     /* locks of the request, latest
-                                              first */
+    ngx_http_mcds_hold_t       *claims;    /* locks of the request, latest
+                                               first */
     ngx_mcds_budget_t           patience;  /* for a request that is "longer" */
     uint64_t                    number;
     ngx_msec_t                  start;
@@ -54,8 +54,8 @@ struct ngx_http_mcds_lock_ctx_s {
 
 static ngx_int_t ngx_http_mcds_lock_take(ngx_http_request_t *r,
     ngx_http_mcds_lock_loc_conf_t *llcf);
-static void ngx_http_mcds_lock_mutex_handler(void *data,
-    ngx_mcds_mutex_t *mutex, ngx_uint_t status);
+static void ngx_http_mcds_lock_acquired(void *data,
+    ngx_mcds_lock_t *lock, ngx_uint_t status);
 static void ngx_http_mcds_lock_over(void *data);
 static ngx_int_t ngx_http_mcds_lock_judge(ngx_http_request_t *r,
     ngx_http_mcds_lock_ctx_t *ctx);
@@ -91,7 +91,7 @@ ngx_http_mcds_feature_t  ngx_http_mcds_lock_feature = {
 };
 
 
-/* indexed by ngx_mcds_mutex_e */
+/* indexed by ngx_mcds_lock_e */
 
 #define ngx_http_mcds_lock_word(name, word)  ngx_string(word),
 
@@ -175,9 +175,9 @@ ngx_http_mcds_lock_take(ngx_http_request_t *r,
 {
     ngx_int_t                  rc;
     ngx_str_t                  key;
-    ngx_http_mcds_hold_t      *hold;
+    ngx_http_mcds_hold_t      *claim;
     ngx_http_mcds_task_t      *task;
-    ngx_mcds_mutex_wish_t      wish;
+    ngx_mcds_lock_wish_t       wish;
     ngx_http_mcds_lock_ctx_t  *ctx;
 
     if (ngx_http_complex_value(r, &llcf->lock->key, &key) != NGX_OK) {
@@ -188,7 +188,7 @@ ngx_http_mcds_lock_take(ngx_http_request_t *r,
         return NGX_DECLINED;
     }
 
-    if (ngx_mcds_mutex_is_fence(&key)) {
+    if (ngx_mcds_lock_is_fence(&key)) {
         ngx_log_error(NGX_LOG_INFO, r->connection->log, 0,
                       "key \"%V\" of \"mcds_lock\" counts the owners of "
                       "another lock", &key);
@@ -197,10 +197,10 @@ ngx_http_mcds_lock_take(ngx_http_request_t *r,
 
     ctx = ngx_http_mcds_lock_get_ctx(r);
 
-    for (hold = ctx ? ctx->holds : NULL; hold; hold = hold->next) {
+    for (claim = ctx ? ctx->claims : NULL; claim; claim = claim->next) {
 
-        if (hold->pool == llcf->pool && hold->key.len == key.len
-            && ngx_memcmp(hold->key.data, key.data, key.len) == 0)
+        if (claim->pool == llcf->pool && claim->key.len == key.len
+            && ngx_memcmp(claim->key.data, key.data, key.len) == 0)
         {
             return NGX_DECLINED;
         }
@@ -214,18 +214,18 @@ ngx_http_mcds_lock_take(ngx_http_request_t *r,
     ctx = ngx_http_mcds_task_ctx(task, &ngx_http_mcds_lock_feature);
     ctx->asked = 1;
 
-    hold = ngx_pcalloc(r->pool, sizeof(ngx_http_mcds_hold_t));
-    if (hold == NULL) {
+    claim = ngx_pcalloc(r->pool, sizeof(ngx_http_mcds_hold_t));
+    if (claim == NULL) {
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
     }
 
-    hold->ctx = ctx;
-    hold->pool = llcf->pool;
-    hold->key = key;
-    hold->conf = llcf->lock;
-    hold->stat = llcf->stat;
+    claim->ctx = ctx;
+    claim->pool = llcf->pool;
+    claim->key = key;
+    claim->conf = llcf->lock;
+    claim->stat = llcf->stat;
 
-    ngx_memzero(&wish, sizeof(ngx_mcds_mutex_wish_t));
+    ngx_memzero(&wish, sizeof(ngx_mcds_lock_wish_t));
 
     wish.pool = llcf->pool;
     wish.key = key;
@@ -233,15 +233,15 @@ ngx_http_mcds_lock_take(ngx_http_request_t *r,
     wish.wait = llcf->lock->wait;
     wish.waiters = llcf->lock->waiters;
 
-    hold->mutex = ngx_mcds_mutex_acquire(&wish,
-                                         ngx_http_mcds_lock_mutex_handler,
-                                         hold);
-    if (hold->mutex == NULL) {
+    claim->lock = ngx_mcds_lock_acquire(&wish,
+                                        ngx_http_mcds_lock_acquired,
+                                        claim);
+    if (claim->lock == NULL) {
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
     }
 
-    hold->next = ctx->holds;
-    ctx->holds = hold;
+    claim->next = ctx->claims;
+    ctx->claims = claim;
 
     ctx->waiting = 1;
     ctx->start = ngx_current_msec;
@@ -259,34 +259,34 @@ ngx_http_mcds_lock_take(ngx_http_request_t *r,
 
 
 static void
-ngx_http_mcds_lock_mutex_handler(void *data, ngx_mcds_mutex_t *mutex,
+ngx_http_mcds_lock_acquired(void *data, ngx_mcds_lock_t *lock,
     ngx_uint_t status)
 {
-    ngx_http_mcds_hold_t *hold = data;
+    ngx_http_mcds_hold_t *claim = data;
 
     ngx_http_mcds_task_t      *task;
     ngx_http_mcds_lock_ctx_t  *ctx;
 
-    ctx = hold->ctx;
+    ctx = claim->ctx;
     task = ctx->task;
 
-    hold->mutex = mutex;
-    hold->status = status;
+    claim->lock = lock;
+    claim->status = status;
 
-    ngx_mcds_stat_add(hold->stat, NGX_MCDS_LOCKS_HELD + status, 1);
+    ngx_mcds_stat_add(claim->stat, NGX_MCDS_LOCKS_HELD + status, 1);
 
-    if (status == NGX_MCDS_MUTEX_LOST) {
+    if (status == NGX_MCDS_LOCK_LOST) {
         ngx_log_error(NGX_LOG_WARN, task->request->connection->log, 0,
                       "\"mcds_lock\" has lost \"%V\" while the request is "
-                      "running", &hold->key);
+                      "running", &claim->key);
         return;
     }
 
     ctx->waiting = 0;
     ctx->answered = 1;
 
-    if (status == NGX_MCDS_MUTEX_LATE
-        || (mutex && ngx_mcds_mutex_asked(mutex)))
+    if (status == NGX_MCDS_LOCK_LATE
+        || (lock && ngx_mcds_lock_asked(lock)))
     {
         /*
          * the wait was for another owner, and is not charged to memcached's
@@ -299,7 +299,7 @@ ngx_http_mcds_lock_mutex_handler(void *data, ngx_mcds_mutex_t *mutex,
         ngx_mcds_wait_end(&task->delay, ngx_current_msec);
     }
 
-    ngx_mcds_stat_time(hold->stat, NGX_MCDS_LOCKS_TIME,
+    ngx_mcds_stat_time(claim->stat, NGX_MCDS_LOCKS_TIME,
                        ngx_current_msec - ctx->start);
 
     ngx_http_mcds_wake(&task->park);
@@ -317,58 +317,58 @@ ngx_http_mcds_lock_over(void *data)
 {
     ngx_http_mcds_lock_ctx_t *ctx = data;
 
-    ngx_http_mcds_hold_t  *hold;
+    ngx_http_mcds_hold_t  *claim;
 
-    hold = ctx->holds;
+    claim = ctx->claims;
 
-    if (!ctx->waiting || hold->mutex == NULL) {
+    if (!ctx->waiting || claim->lock == NULL) {
         return;
     }
 
-    if (ngx_mcds_mutex_asked(hold->mutex) && !ctx->longer) {
+    if (ngx_mcds_lock_asked(claim->lock) && !ctx->longer) {
         ctx->longer = 1;
 
         ngx_memzero(&ctx->patience, sizeof(ngx_mcds_budget_t));
 
         ngx_mcds_wait_cancel(&ctx->task->delay);
         ngx_mcds_wait_begin(&ctx->task->delay, &ctx->patience,
-                            hold->conf->wait + hold->pool->timeout,
+                            claim->conf->wait + claim->pool->timeout,
                             ngx_http_mcds_lock_over, ctx);
         return;
     }
 
-    ngx_mcds_mutex_release(hold->mutex);
+    ngx_mcds_lock_release(claim->lock);
 
     ngx_http_mcds_budget_log(ctx->task->request);
 
-    ngx_http_mcds_lock_mutex_handler(hold, NULL, NGX_MCDS_MUTEX_UNAVAILABLE);
+    ngx_http_mcds_lock_acquired(claim, NULL, NGX_MCDS_LOCK_UNAVAILABLE);
 }
 
 
 static ngx_int_t
 ngx_http_mcds_lock_judge(ngx_http_request_t *r, ngx_http_mcds_lock_ctx_t *ctx)
 {
-    ngx_http_mcds_hold_t       *hold;
+    ngx_http_mcds_hold_t       *claim;
     ngx_http_mcds_lock_conf_t  *conf;
 
-    hold = ctx->holds;
-    conf = hold->conf;
+    claim = ctx->claims;
+    conf = claim->conf;
 
     ctx->answered = 0;
     ctx->wait += ngx_current_msec - ctx->start;
 
     ngx_log_debug2(NGX_LOG_DEBUG_HTTP, r->connection->log, 0,
-                   "mcds lock \"%V\": %V", &hold->key,
-                   &ngx_http_mcds_lock_statuses[hold->status]);
+                   "mcds lock \"%V\": %V", &claim->key,
+                   &ngx_http_mcds_lock_statuses[claim->status]);
 
-    switch (hold->status) {
+    switch (claim->status) {
 
-    case NGX_MCDS_MUTEX_HELD:
-    case NGX_MCDS_MUTEX_LOST:
-        ctx->number = ngx_mcds_mutex_number(hold->mutex);
+    case NGX_MCDS_LOCK_HELD:
+    case NGX_MCDS_LOCK_LOST:
+        ctx->number = ngx_mcds_lock_number(claim->lock);
         return NGX_DECLINED;
 
-    case NGX_MCDS_MUTEX_UNAVAILABLE:
+    case NGX_MCDS_LOCK_UNAVAILABLE:
 
         if (conf->unavailable == NGX_HTTP_MCDS_LOCK_PASS) {
             return NGX_DECLINED;
@@ -393,8 +393,8 @@ ngx_http_mcds_lock_refuse(ngx_http_request_t *r, ngx_http_mcds_lock_ctx_t *ctx,
 
     ngx_log_error(NGX_LOG_INFO, r->connection->log, 0,
                   "\"mcds_lock\" refuses the request, \"%V\" is %V",
-                  &ctx->holds->key,
-                  &ngx_http_mcds_lock_statuses[ctx->holds->status]);
+                  &ctx->claims->key,
+                  &ngx_http_mcds_lock_statuses[ctx->claims->status]);
 
     if (retry_after
         && ngx_http_mcds_header_text(r, "Retry-After", retry_after) != NGX_OK)
@@ -428,14 +428,14 @@ ngx_http_mcds_lock_get_ctx(ngx_http_request_t *r)
 static void
 ngx_http_mcds_lock_cleanup(ngx_http_mcds_task_t *task)
 {
-    ngx_http_mcds_hold_t      *hold;
+    ngx_http_mcds_hold_t      *claim;
     ngx_http_mcds_lock_ctx_t  *ctx;
 
     ctx = ngx_http_mcds_task_ctx(task, &ngx_http_mcds_lock_feature);
 
-    for (hold = ctx->holds; hold; hold = hold->next) {
-        if (hold->mutex) {
-            ngx_mcds_mutex_release(hold->mutex);
+    for (claim = ctx->claims; claim; claim = claim->next) {
+        if (claim->lock) {
+            ngx_mcds_lock_release(claim->lock);
         }
     }
 }
@@ -448,21 +448,21 @@ ngx_http_mcds_lock_status_variable(ngx_http_request_t *r,
     ngx_http_variable_value_t *v, uintptr_t data)
 {
     ngx_str_t                 *status;
-    ngx_http_mcds_hold_t      *hold;
+    ngx_http_mcds_hold_t      *claim;
     ngx_http_mcds_lock_ctx_t  *ctx;
 
     ctx = ngx_http_mcds_lock_get_ctx(r->main);
 
-    if (ctx == NULL || ctx->waiting || ctx->holds == NULL) {
+    if (ctx == NULL || ctx->waiting || ctx->claims == NULL) {
         v->not_found = 1;
         return NGX_OK;
     }
 
-    status = &ngx_http_mcds_lock_statuses[ctx->holds->status];
+    status = &ngx_http_mcds_lock_statuses[ctx->claims->status];
 
-    for (hold = ctx->holds; hold; hold = hold->next) {
-        if (hold->status == NGX_MCDS_MUTEX_LOST) {
-            status = &ngx_http_mcds_lock_statuses[NGX_MCDS_MUTEX_LOST];
+    for (claim = ctx->claims; claim; claim = claim->next) {
+        if (claim->status == NGX_MCDS_LOCK_LOST) {
+            status = &ngx_http_mcds_lock_statuses[NGX_MCDS_LOCK_LOST];
         }
     }
 
@@ -512,7 +512,7 @@ ngx_http_mcds_lock_time_variable(ngx_http_request_t *r,
 
     ctx = ngx_http_mcds_lock_get_ctx(r->main);
 
-    if (ctx == NULL || ctx->holds == NULL) {
+    if (ctx == NULL || ctx->claims == NULL) {
         v->not_found = 1;
         return NGX_OK;
     }

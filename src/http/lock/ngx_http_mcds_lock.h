@@ -15,7 +15,7 @@
 #include <ngx_core.h>
 #include <ngx_http.h>
 #include "ngx_http_mcds_module.h"
-#include "ngx_mcds_mutex.h"
+#include "ngx_mcds_lock.h"
 
 
 /* for mcds_lock: requests pass without a lock if memcached is unavailable */
@@ -42,13 +42,13 @@ typedef struct {
     uint32_t                    ttl;
     uint32_t                    max_ttl;
     ngx_msec_t                  max_wait;
-} ngx_http_mcds_locks_conf_t;
+} ngx_http_mcds_lock_api_conf_t;
 
 
 typedef struct {
-    ngx_mcds_pool_t            *pool;
-    ngx_http_mcds_lock_conf_t  *lock;         /* NULL: off */
-    ngx_http_mcds_locks_conf_t *locks;
+    ngx_mcds_pool_t               *pool;
+    ngx_http_mcds_lock_conf_t     *lock;      /* NULL: off */
+    ngx_http_mcds_lock_api_conf_t *locks;
 
     ngx_mcds_stat_t            *stat;         /* statistics of mcds_lock */
     ngx_mcds_stat_t            *locks_stat;
@@ -84,7 +84,7 @@ ngx_int_t ngx_http_mcds_lock_add_variables(ngx_conf_t *cf);
 
 /* the content handler of mcds_lock_api */
 
-ngx_int_t ngx_http_mcds_locks_handler(ngx_http_request_t *r);
+ngx_int_t ngx_http_mcds_lock_api_handler(ngx_http_request_t *r);
 
 
 extern ngx_http_mcds_feature_t  ngx_http_mcds_lock_feature;

@@ -25,7 +25,7 @@ static char *ngx_http_mcds_lock(ngx_conf_t *cf, ngx_command_t *cmd,
     void *conf);
 static ngx_int_t ngx_http_mcds_lock_retry_after(ngx_conf_t *cf,
     ngx_http_mcds_lock_conf_t *lock);
-static char *ngx_http_mcds_locks(ngx_conf_t *cf, ngx_command_t *cmd,
+static char *ngx_http_mcds_lock_api(ngx_conf_t *cf, ngx_command_t *cmd,
     void *conf);
 static void ngx_http_mcds_lock_needs(ngx_conf_t *cf, ngx_command_t *cmd,
     ngx_http_mcds_lock_loc_conf_t *llcf);
@@ -50,7 +50,7 @@ static ngx_http_mcds_param_t  ngx_http_mcds_lock_params[] = {
     { ngx_string("ttl="),
       ngx_http_mcds_param_lock_sec,
       ngx_http_mcds_field(ngx_http_mcds_lock_conf_t, ttl),
-      NGX_MCDS_MUTEX_MIN_TTL, NGX_MCDS_MAX_TTL, 30, NULL },
+      NGX_MCDS_LOCK_MIN_TTL, NGX_MCDS_MAX_TTL, 30, NULL },
 
     { ngx_string("wait="),
       ngx_http_mcds_param_msec,
@@ -81,21 +81,21 @@ static ngx_http_mcds_param_t  ngx_http_mcds_lock_params[] = {
 };
 
 
-static ngx_http_mcds_param_t  ngx_http_mcds_locks_params[] = {
+static ngx_http_mcds_param_t  ngx_http_mcds_lock_api_params[] = {
 
     { ngx_string("ttl="),
       ngx_http_mcds_param_lock_sec,
-      ngx_http_mcds_field(ngx_http_mcds_locks_conf_t, ttl),
-      NGX_MCDS_MUTEX_MIN_TTL, NGX_MCDS_MAX_TTL, 0, NULL },
+      ngx_http_mcds_field(ngx_http_mcds_lock_api_conf_t, ttl),
+      NGX_MCDS_LOCK_MIN_TTL, NGX_MCDS_MAX_TTL, 0, NULL },
 
     { ngx_string("max_ttl="),
       ngx_http_mcds_param_lock_sec,
-      ngx_http_mcds_field(ngx_http_mcds_locks_conf_t, max_ttl),
-      NGX_MCDS_MUTEX_MIN_TTL, NGX_MCDS_MAX_TTL, 0, NULL },
+      ngx_http_mcds_field(ngx_http_mcds_lock_api_conf_t, max_ttl),
+      NGX_MCDS_LOCK_MIN_TTL, NGX_MCDS_MAX_TTL, 0, NULL },
 
     { ngx_string("max_wait="),
       ngx_http_mcds_param_msec,
-      ngx_http_mcds_field(ngx_http_mcds_locks_conf_t, max_wait),
+      ngx_http_mcds_field(ngx_http_mcds_lock_api_conf_t, max_wait),
       0, NGX_HTTP_MCDS_LOCK_WAIT, 30000, NULL },
 
       ngx_http_mcds_params_end
@@ -113,7 +113,7 @@ static ngx_command_t  ngx_http_mcds_lock_commands[] = {
 
     { ngx_string("mcds_lock_api"),
       NGX_HTTP_LOC_CONF|NGX_HTTP_LIF_CONF|NGX_CONF_ANY,
-      ngx_http_mcds_locks,
+      ngx_http_mcds_lock_api,
       NGX_HTTP_LOC_CONF_OFFSET,
       0,
       NULL },
@@ -217,22 +217,22 @@ ngx_http_mcds_lock_retry_after(ngx_conf_t *cf,
 
 
 static char *
-ngx_http_mcds_locks(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
+ngx_http_mcds_lock_api(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 {
     ngx_http_mcds_lock_loc_conf_t *llcf = conf;
 
-    ngx_http_mcds_locks_conf_t  *locks;
+    ngx_http_mcds_lock_api_conf_t  *locks;
 
     if (llcf->locks) {
         return "is duplicate";
     }
 
-    locks = ngx_pcalloc(cf->pool, sizeof(ngx_http_mcds_locks_conf_t));
+    locks = ngx_pcalloc(cf->pool, sizeof(ngx_http_mcds_lock_api_conf_t));
     if (locks == NULL) {
         return NGX_CONF_ERROR;
     }
 
-    if (ngx_http_mcds_params(cf, cmd, 1, ngx_http_mcds_locks_params, locks)
+    if (ngx_http_mcds_params(cf, cmd, 1, ngx_http_mcds_lock_api_params, locks)
         != NGX_CONF_OK)
     {
         return NGX_CONF_ERROR;
@@ -254,7 +254,7 @@ ngx_http_mcds_locks(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 
     ngx_http_mcds_lock_needs(cf, cmd, llcf);
 
-    return ngx_http_mcds_set_handler(cf, ngx_http_mcds_locks_handler);
+    return ngx_http_mcds_set_handler(cf, ngx_http_mcds_lock_api_handler);
 }
 
 
@@ -349,7 +349,7 @@ ngx_http_mcds_lock_merge_loc_conf(ngx_conf_t *cf, void *parent, void *child)
         conf->locks = prev->locks;
 
         if (clcf->lmt_excpt && clcf->handler == NULL && conf->locks) {
-            clcf->handler = ngx_http_mcds_locks_handler;
+            clcf->handler = ngx_http_mcds_lock_api_handler;
         }
     }
 

@@ -11,7 +11,7 @@
 #include <ngx_core.h>
 #include <ngx_http.h>
 #include "ngx_http_mcds_json.h"
-#include "ngx_http_mcds_lines.h"
+#include "ngx_http_mcds_json_lines.h"
 #include "ngx_http_mcds_resource.h"
 #include "ngx_http_mcds_stat.h"
 #include "ngx_http_mcds_log.h"

@@ -9,7 +9,7 @@
 #include <ngx_config.h>
 #include <ngx_core.h>
 #include <ngx_http.h>
-#include "ngx_http_mcds_form.h"
+#include "ngx_http_mcds_urlencoded.h"
 #include "ngx_http_mcds_header.h"
 #include "ngx_http_mcds_json.h"
 #include "ngx_http_mcds_resource.h"
@@ -436,7 +436,7 @@ ngx_http_mcds_log_link(ngx_http_mcds_log_api_t *lr)
 
     args = r->args;
 
-    while (ngx_http_mcds_form_next(&args, &name, &value) == NGX_OK) {
+    while (ngx_http_mcds_urlencoded_next(&args, &name, &value) == NGX_OK) {
 
         /* an argument with "<" or ">" could end the link */
 

@@ -19,7 +19,7 @@
 #include "ngx_http_mcds_stat.h"
 #include "ngx_http_mcds_counter.h"
 #include "ngx_http_mcds_counter_conf.h"
-#include "ngx_http_mcds_counters.h"
+#include "ngx_http_mcds_counter_api.h"
 
 
 #define NGX_HTTP_MCDS_TOP_VARIABLE  "mcds_top_"
@@ -102,7 +102,7 @@ static ngx_http_mcds_param_t  ngx_http_mcds_top_params[] = {
     { ngx_string("keys="),
       ngx_http_mcds_param_num,
       ngx_http_mcds_field(ngx_http_mcds_top_t, top.keys),
-      10, NGX_MCDS_SUMMARY_MAX, 1000, NULL },
+      10, NGX_MCDS_TOPK_MAX, 1000, NULL },
 
     { ngx_string("flush="),
       ngx_http_mcds_param_msec,

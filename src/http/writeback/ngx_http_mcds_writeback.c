@@ -2,7 +2,7 @@
 /*
  * Copyright (C) mcds authors
  *
- * Counts wait in the ledger until a batch is posted.  One worker of a host at
+ * Counts wait in the outbox until a batch is posted.  One worker of a host at
  * a time owns a destination, and works on it at intervals:
  *
  *   own -> open a batch, or resume the open one -> post -> 2xx: ack
@@ -38,7 +38,7 @@
 
 /* bytes of a body, and of the longest counter in it */
 #define NGX_HTTP_MCDS_WRITEBACK_BODY   (256 * 1024)
-#define NGX_HTTP_MCDS_WRITEBACK_ITEM   (6 * NGX_MCDS_LEDGER_KEY + 64)
+#define NGX_HTTP_MCDS_WRITEBACK_ITEM   (6 * NGX_MCDS_OUTBOX_KEY + 64)
 
 
 static void ngx_http_mcds_writeback_start(ngx_http_mcds_main_conf_t *mmcf);
@@ -61,7 +61,7 @@ static void ngx_http_mcds_writeback_failed(ngx_http_mcds_writeback_t *wb,
     ngx_uint_t status);
 static void ngx_http_mcds_writeback_say(ngx_http_mcds_writeback_t *wb);
 static void ngx_http_mcds_writeback_exit(ngx_http_mcds_main_conf_t *mmcf,
-    ngx_mcds_ledger_t *ledger, ngx_log_t *log);
+    ngx_mcds_outbox_t *outbox, ngx_log_t *log);
 
 
 ngx_http_mcds_writebacks_t  ngx_http_mcds_writeback_posts = {
@@ -95,9 +95,9 @@ ngx_http_mcds_writeback_start(ngx_http_mcds_main_conf_t *mmcf)
     for (i = 0; i < wmcf->writebacks.nelts; i++) {
         wb = wbp[i];
 
-        if (ngx_mcds_ledger) {
-            wb->account = ngx_mcds_ledger_account(ngx_mcds_ledger,
-                                                  NGX_MCDS_LEDGER_POST,
+        if (ngx_mcds_outbox) {
+            wb->account = ngx_mcds_outbox_account(ngx_mcds_outbox,
+                                                  NGX_MCDS_OUTBOX_POST,
                                                   &wb->name,
                                                   generation);
         }
@@ -162,7 +162,7 @@ static void
 ngx_http_mcds_writeback_add(ngx_http_mcds_writeback_t *wb, ngx_str_t *key,
     int64_t delta)
 {
-    ngx_mcds_ledger_item_t  item;
+    ngx_mcds_outbox_item_t  item;
 
     if (wb->account == NULL) {
         return;
@@ -172,7 +172,7 @@ ngx_http_mcds_writeback_add(ngx_http_mcds_writeback_t *wb, ngx_str_t *key,
     item.delta = delta;
     item.flags = 0;
 
-    (void) ngx_mcds_ledger_add(ngx_mcds_ledger, wb->account, &item);
+    (void) ngx_mcds_outbox_add(ngx_mcds_outbox, wb->account, &item);
 
     ngx_http_mcds_writeback_wait(wb, NGX_HTTP_MCDS_WRITEBACK_TICK);
 }
@@ -196,7 +196,7 @@ ngx_http_mcds_writeback_handler(ngx_event_t *ev)
 
     wb = ev->data;
 
-    if (ngx_mcds_ledger == NULL) {
+    if (ngx_mcds_outbox == NULL) {
         return;
     }
 
@@ -210,10 +210,10 @@ ngx_http_mcds_writeback_handler(ngx_event_t *ev)
 
         /* the owner of an account renews its ownership */
 
-        (void) ngx_mcds_ledger_own(ngx_mcds_ledger, wb->account);
+        (void) ngx_mcds_outbox_own(ngx_mcds_outbox, wb->account);
 
     } else if (ngx_http_mcds_writeback_due(wb)
-               && ngx_mcds_ledger_own(ngx_mcds_ledger, wb->account))
+               && ngx_mcds_outbox_own(ngx_mcds_outbox, wb->account))
     {
         wb->cursor = 0;
 
@@ -275,11 +275,11 @@ ngx_http_mcds_writeback_due(ngx_http_mcds_writeback_t *wb)
         return 0;
     }
 
-    /* an open batch has to be finished, and a crowded ledger needs room */
+    /* an open batch has to be finished, and a crowded outbox needs room */
 
     return (wb->exiting
             || account->batch
-            || ngx_mcds_ledger_crowded(ngx_mcds_ledger)
+            || ngx_mcds_outbox_crowded(ngx_mcds_outbox)
             || ngx_current_msec - account->since >= wb->interval);
 }
 
@@ -310,12 +310,12 @@ ngx_http_mcds_writeback_begin(ngx_http_mcds_writeback_t *wb)
 
         /* the batch is empty, or all of its sums are 0 */
 
-        ngx_mcds_ledger_ack(ngx_mcds_ledger, account, wb->posted);
-        ngx_mcds_ledger_check(ngx_mcds_ledger, account);
+        ngx_mcds_outbox_ack(ngx_mcds_outbox, account, wb->posted);
+        ngx_mcds_outbox_check(ngx_mcds_outbox, account);
 
         account->since = ngx_current_msec;
 
-        ngx_mcds_ledger_disown(account);
+        ngx_mcds_outbox_disown(account);
 
     } else if (ngx_http_mcds_writeback_post(wb, &body) != NGX_OK) {
         ngx_http_mcds_writeback_failed(wb, 0);
@@ -329,12 +329,12 @@ static ngx_uint_t
 ngx_http_mcds_writeback_collect(ngx_http_mcds_writeback_t *wb,
     ngx_str_t *body)
 {
-    u_char                  *p, *last, key[NGX_MCDS_LEDGER_KEY];
+    u_char                  *p, *last, key[NGX_MCDS_OUTBOX_KEY];
     ngx_int_t                rc;
     ngx_uint_t               n, fresh, cursor;
-    ngx_mcds_ledger_item_t   item;
+    ngx_mcds_outbox_item_t   item;
 
-    fresh = ngx_mcds_ledger_open(ngx_mcds_ledger, wb->account);
+    fresh = ngx_mcds_outbox_open(ngx_mcds_outbox, wb->account);
     cursor = fresh ? wb->cursor : 0;
 
     last = body->data + NGX_HTTP_MCDS_WRITEBACK_BODY
@@ -348,7 +348,7 @@ ngx_http_mcds_writeback_collect(ngx_http_mcds_writeback_t *wb,
 
     while ((n < wb->batch || !fresh) && p < last) {
 
-        rc = ngx_mcds_ledger_mark(ngx_mcds_ledger, wb->account, fresh,
+        rc = ngx_mcds_outbox_mark(ngx_mcds_outbox, wb->account, fresh,
                                   &cursor, &item, key);
         if (rc == NGX_DONE) {
             break;
@@ -382,7 +382,7 @@ ngx_http_mcds_writeback_collect(ngx_http_mcds_writeback_t *wb,
 static ngx_int_t
 ngx_http_mcds_writeback_post(ngx_http_mcds_writeback_t *wb, ngx_str_t *body)
 {
-    u_char                name[NGX_MCDS_LEDGER_ID * 2 + 1 + NGX_INT64_LEN];
+    u_char                name[NGX_MCDS_OUTBOX_ID * 2 + 1 + NGX_INT64_LEN];
     ngx_http_mcds_post_t  post;
 
     post.ctx = wb->ctx;
@@ -396,7 +396,7 @@ ngx_http_mcds_writeback_post(ngx_http_mcds_writeback_t *wb, ngx_str_t *body)
     ngx_str_set(&post.name, "X-Mcds-Batch");
 
     post.value.data = name;
-    post.value.len = ngx_mcds_ledger_batch_name(ngx_mcds_ledger, wb->posted,
+    post.value.len = ngx_mcds_outbox_batch_name(ngx_mcds_outbox, wb->posted,
                                                 name)
                      - name;
 
@@ -415,7 +415,7 @@ ngx_http_mcds_writeback_done(void *data, ngx_uint_t status)
 
     wb->request = NULL;
 
-    if (ngx_mcds_ledger == NULL) {
+    if (ngx_mcds_outbox == NULL) {
         return;
     }
 
@@ -434,13 +434,13 @@ ngx_http_mcds_writeback_done(void *data, ngx_uint_t status)
                       &wb->uri);
     }
 
-    ngx_mcds_ledger_ack(ngx_mcds_ledger, account, wb->posted);
+    ngx_mcds_outbox_ack(ngx_mcds_outbox, account, wb->posted);
 
     if (ngx_exiting && !wb->exiting) {
 
         /* workers of the new generation post the rest */
 
-        ngx_mcds_ledger_disown(account);
+        ngx_mcds_outbox_disown(account);
         return;
     }
 
@@ -458,11 +458,11 @@ ngx_http_mcds_writeback_done(void *data, ngx_uint_t status)
         return;
     }
 
-    ngx_mcds_ledger_check(ngx_mcds_ledger, account);
+    ngx_mcds_outbox_check(ngx_mcds_outbox, account);
 
     account->since = ngx_current_msec;
 
-    ngx_mcds_ledger_disown(account);
+    ngx_mcds_outbox_disown(account);
 }
 
 
@@ -493,7 +493,7 @@ ngx_http_mcds_writeback_failed(ngx_http_mcds_writeback_t *wb,
     account->delay = ngx_min(account->delay, ngx_min(last, wb->interval));
     account->retry = ngx_current_msec + account->delay;
 
-    ngx_mcds_ledger_disown(account);
+    ngx_mcds_outbox_disown(account);
 }
 
 
@@ -519,7 +519,7 @@ ngx_http_mcds_writeback_say(ngx_http_mcds_writeback_t *wb)
                   "\"mcds_counter_writeback %V\": counts are lost, %uL: no "
                   "room is left in \"mcds_zone\", or a key is longer than "
                   "%d bytes", &wb->uri, lost - account->said,
-                  NGX_MCDS_LEDGER_KEY);
+                  NGX_MCDS_OUTBOX_KEY);
 
     account->said = lost;
     account->told = ngx_current_msec;
@@ -528,7 +528,7 @@ ngx_http_mcds_writeback_say(ngx_http_mcds_writeback_t *wb)
 
 static void
 ngx_http_mcds_writeback_exit(ngx_http_mcds_main_conf_t *mmcf,
-    ngx_mcds_ledger_t *ledger, ngx_log_t *log)
+    ngx_mcds_outbox_t *outbox, ngx_log_t *log)
 {
     uint64_t                         left;
     ngx_uint_t                       i;
@@ -541,10 +541,10 @@ ngx_http_mcds_writeback_exit(ngx_http_mcds_main_conf_t *mmcf,
 
     for (i = 0; i < wmcf->writebacks.nelts; i++) {
 
-        account = ngx_mcds_ledger_account(ledger, NGX_MCDS_LEDGER_POST,
+        account = ngx_mcds_outbox_account(outbox, NGX_MCDS_OUTBOX_POST,
                                           &wbp[i]->name, 0);
 
-        left = account ? ngx_mcds_ledger_forget(ledger, account) : 0;
+        left = account ? ngx_mcds_outbox_forget(outbox, account) : 0;
 
         if (left) {
             ngx_log_error(NGX_LOG_ERR, log, 0,

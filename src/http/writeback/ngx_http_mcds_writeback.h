@@ -15,7 +15,7 @@
 #include <ngx_core.h>
 #include <ngx_http.h>
 #include "ngx_http_mcds_counter.h"
-#include "ngx_mcds_ledger.h"
+#include "ngx_mcds_outbox.h"
 
 
 typedef struct {

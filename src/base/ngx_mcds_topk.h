@@ -1,0 +1,159 @@
+
+/*
+ * Copyright (C) mcds authors
+ *
+ * The most frequent keys among more keys than fit into memory, by the
+ * space-saving algorithm (Metwally, Agrawal, El Abbadi 2005).  A summary
+ * watches a fixed number of keys.  A new key takes the place of the key with
+ * the least count, and continues from that count.  So a count is never too
+ * small, and too large by at most total / max; each key that came more than
+ * total / max times is among the watched ones.
+ *
+ * Merging two summaries keeps these bounds (Cafaro, Pulimeno, Tempesta 2016),
+ * so that workers and hosts can count on their own.
+ *
+ * Pure functions, no I/O, no clock.
+ */
+
+
+#ifndef _NGX_MCDS_TOPK_H_INCLUDED_
+#define _NGX_MCDS_TOPK_H_INCLUDED_
+
+
+#include <ngx_config.h>
+#include <ngx_core.h>
+#include "ngx_mcds.h"
+
+
+/* the maximum number of watched keys; so many fit into an item of 1 MB */
+#define NGX_MCDS_TOPK_MAX         3000
+
+/* a longer key is not watched; bytes */
+#define NGX_MCDS_TOPK_KEY         255
+
+
+/*
+ * The stored format.  All numbers are little-endian and unsigned.
+ *
+ *   at  size
+ *    0     4  magic, "MCDT"
+ *    4     1  format, 1
+ *    5     3  reserved, 0
+ *    8     4  CRC32 (as in zlib) of all bytes from 12 on
+ *   12     4  number of keys
+ *   16     8  total: the sum of all counts
+ *   24     8  floor: a key that is not listed has at most this count
+ *   32        the keys, the highest count first:
+ *          8    count
+ *          8    error: how much too large the count may be
+ *          1    length of the key, 1 to 255
+ *               the key
+ */
+
+#define NGX_MCDS_TOPK_HEADER      32
+
+/* the maximum size of a key in the stored format */
+#define NGX_MCDS_TOPK_RANKED      (8 + 8 + 1 + NGX_MCDS_TOPK_KEY)
+
+
+typedef struct {
+    uint64_t               count;
+    uint64_t               error;
+    uint64_t               value;    /* the last value noted with the key */
+    uint64_t               noted;    /* when the value was noted; 0: never */
+    uint32_t               hash;
+    uint32_t               next;     /* index of the next in the bucket, plus 1;
+                                        or 0 */
+    uint32_t               place;    /* index in the heap */
+    uint32_t               len;
+    u_char                 data[NGX_MCDS_TOPK_KEY + 1];
+} ngx_mcds_ranked_t;
+
+
+typedef struct {
+    uint64_t               total;
+    uint64_t               floor;
+    ngx_uint_t             n;
+    ngx_uint_t             max;
+    ngx_uint_t             mask;
+    ngx_mcds_ranked_t     *ranked;   /* n of them, in no order */
+    uint32_t              *heap;     /* indexes in ranked, the least count
+                                        first */
+    uint32_t              *buckets;
+} ngx_mcds_topk_t;
+
+
+/*
+ * Creates an empty summary of at most max keys, to be freed with ngx_free().
+ * Returns NULL if out of memory.
+ */
+
+ngx_mcds_topk_t *ngx_mcds_topk_create(ngx_uint_t max, ngx_log_t *log);
+
+
+/* Removes all keys and counts. */
+
+void ngx_mcds_topk_reset(ngx_mcds_topk_t *topk);
+
+
+/*
+ * Adds count to the key, of 1 to NGX_MCDS_TOPK_KEY bytes, which is copied.
+ */
+
+void ngx_mcds_topk_add(ngx_mcds_topk_t *topk, ngx_str_t *key,
+    uint64_t count);
+
+
+/*
+ * Notes a value of a key, if the key is watched.  An older note is replaced.
+ * Of two notes at about the same time the larger value stays, since their order
+ * is unknown.  time: milliseconds, not 0.  Notes are neither stored nor merged.
+ */
+
+void ngx_mcds_topk_note(ngx_mcds_topk_t *topk, ngx_str_t *key,
+    uint64_t value, uint64_t time);
+
+
+/* Adds the counts of "from" to "to"; "from" does not change. */
+
+void ngx_mcds_topk_merge(ngx_mcds_topk_t *to, ngx_mcds_topk_t *from);
+
+
+/*
+ * Reduces all counts and errors by 1 / 2^shift, so many times, so that recent
+ * counts weigh more than old ones; the order of keys stays.  A number below
+ * 2^shift does not decrease any further.
+ */
+
+void ngx_mcds_topk_decay(ngx_mcds_topk_t *topk, ngx_uint_t shift,
+    ngx_uint_t times);
+
+
+/*
+ * Fills order with the keys, the highest count first.  order has room for
+ * summary->n keys.  Returns the smaller of summary->n and max.
+ */
+
+ngx_uint_t ngx_mcds_topk_sort(ngx_mcds_topk_t *topk,
+    ngx_mcds_ranked_t **order, ngx_uint_t max);
+
+
+/*
+ * Encodes the most frequent keys, as many as fit into size bytes.  The value
+ * has room for two more bytes.  Returns NULL if out of memory.
+ */
+
+ngx_mcds_value_t *ngx_mcds_topk_encode(ngx_mcds_topk_t *topk,
+    size_t size, ngx_log_t *log);
+
+
+/*
+ * Adds a stored summary to this one.  Returns NGX_OK; NGX_DECLINED if the data
+ * is malformed, with the summary unchanged; or NGX_ERROR if out of memory.
+ */
+
+ngx_int_t ngx_mcds_topk_decode(ngx_mcds_topk_t *topk, u_char *data,
+    size_t len, ngx_log_t *log);
+
+
+#endif /* _NGX_MCDS_TOPK_H_INCLUDED_ */

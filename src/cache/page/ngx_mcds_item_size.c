@@ -1,0 +1,282 @@
+
+/*
+ * Copyright (C) mcds authors
+ */
+
+
+#include <ngx_config.h>
+#include <ngx_core.h>
+#include <ngx_event.h>
+#include "ngx_mcds_item_size.h"
+
+
+/* memcached's default of -I, less the item's header and the longest key */
+#define NGX_MCDS_ITEM_SIZE_ITEM   (1024 * 1024 - 1024)
+
+/* room for the CRLF that the client appends, see ngx_mcds_request_t */
+#define NGX_MCDS_ITEM_SIZE_SPARE  2
+
+/* every memcached takes this length */
+#define NGX_MCDS_ITEM_SIZE_TAKEN  65000
+
+/* the value that is tried expires soon, seconds */
+#define NGX_MCDS_ITEM_SIZE_TTL    2
+
+
+typedef struct ngx_mcds_item_size_s  ngx_mcds_item_size_t;
+
+
+/* the limit of a pool, as this worker knows it */
+
+struct ngx_mcds_item_size_s {
+    ngx_mcds_item_size_t      *next;
+    ngx_mcds_pool_t           *pool;
+    size_t                     len;     /* the longest value to send */
+    size_t                     taken;   /* the longest value accepted */
+    size_t                     tried;   /* is being tried; 0: none */
+    ngx_mcds_op_t              op;
+    ngx_queue_t                tries;   /* callers that wait for the answer */
+};
+
+
+/* a caller that waits for the answer about a length */
+
+typedef struct {
+    ngx_queue_t            queue;
+    void                 (*handler)(void *data);
+    void                  *data;
+} ngx_mcds_try_t;
+
+
+static ngx_mcds_item_size_t *ngx_mcds_item_size_get(ngx_mcds_pool_t *pool);
+static ngx_int_t ngx_mcds_item_size_send(ngx_mcds_item_size_t *limit,
+    ngx_str_t *key, size_t len);
+static void ngx_mcds_item_size_tried(void *data, ngx_mcds_result_t *result);
+static size_t ngx_mcds_item_size_below(size_t len);
+
+
+/*
+ * The lengths to try.  With a key and the item's header they just fit chunks of
+ * memcached (252696, 129376 and 66232 bytes), and a -I of 64k, below which
+ * memcached does not work.
+ */
+
+static size_t             ngx_mcds_item_size_levels[] = {
+    252000, 129000, 65000, 0
+};
+
+static ngx_mcds_item_size_t  *ngx_mcds_limits;
+
+
+size_t
+ngx_mcds_item_size(ngx_mcds_pool_t *pool)
+{
+    ngx_mcds_item_size_t  *limit;
+
+    limit = ngx_mcds_item_size_get(pool);
+
+    return limit ? limit->len : NGX_MCDS_ITEM_SIZE_ITEM;
+}
+
+
+size_t
+ngx_mcds_item_size_level(ngx_mcds_pool_t *pool)
+{
+    return ngx_mcds_item_size_below(ngx_mcds_item_size(pool));
+}
+
+
+static ngx_mcds_item_size_t *
+ngx_mcds_item_size_get(ngx_mcds_pool_t *pool)
+{
+    ngx_mcds_item_size_t  *limit;
+
+    for (limit = ngx_mcds_limits; limit; limit = limit->next) {
+        if (limit->pool == pool) {
+            return limit;
+        }
+    }
+
+    limit = ngx_calloc(sizeof(ngx_mcds_item_size_t), ngx_cycle->log);
+    if (limit == NULL) {
+        return NULL;
+    }
+
+    limit->pool = pool;
+    limit->len = NGX_MCDS_ITEM_SIZE_ITEM;
+    limit->taken = NGX_MCDS_ITEM_SIZE_TAKEN;
+    limit->op.handler = ngx_mcds_item_size_tried;
+    limit->op.data = limit;
+    ngx_queue_init(&limit->tries);
+
+    limit->next = ngx_mcds_limits;
+    ngx_mcds_limits = limit;
+
+    return limit;
+}
+
+
+ngx_int_t
+ngx_mcds_item_size_learn(ngx_mcds_pool_t *pool, size_t len)
+{
+    size_t                 level;
+    ngx_mcds_item_size_t  *limit;
+
+    limit = ngx_mcds_item_size_get(pool);
+    if (limit == NULL) {
+        return NGX_DECLINED;
+    }
+
+    if (len <= limit->len) {
+        level = ngx_mcds_item_size_below(len - 1);
+
+        if (level) {
+            ngx_log_error(NGX_LOG_NOTICE, ngx_cycle->log, 0,
+                          "memcached of pool \"%V\" takes no items of %uz "
+                          "bytes, larger pages are stored in parts of %uz",
+                          &pool->name, len, level);
+        }
+
+        limit->len = level ? level : len - 1;
+    }
+
+    return ngx_mcds_item_size_below(limit->len) ? NGX_OK : NGX_DECLINED;
+}
+
+
+ngx_int_t
+ngx_mcds_item_size_try(ngx_mcds_pool_t *pool, ngx_str_t *key, size_t len,
+    void (*handler)(void *data), void *data)
+{
+    ngx_mcds_try_t        *try;
+    ngx_mcds_item_size_t  *limit;
+
+    limit = ngx_mcds_item_size_get(pool);
+
+    if (limit == NULL || len <= limit->taken || len > limit->len) {
+        return NGX_DECLINED;
+    }
+
+    try = ngx_alloc(sizeof(ngx_mcds_try_t), ngx_cycle->log);
+    if (try == NULL) {
+        return NGX_DECLINED;
+    }
+
+    try->handler = handler;
+    try->data = data;
+
+    if (limit->tried == 0
+        && ngx_mcds_item_size_send(limit, key, len) != NGX_OK)
+    {
+        ngx_free(try);
+        return NGX_DECLINED;
+    }
+
+    ngx_queue_insert_tail(&limit->tries, &try->queue);
+
+    return NGX_OK;
+}
+
+
+/*
+ * Sends a value of the full length of its level, so that the answer holds for
+ * all values of the level.
+ */
+
+static ngx_int_t
+ngx_mcds_item_size_send(ngx_mcds_item_size_t *limit, ngx_str_t *key, size_t len)
+{
+    size_t              *level, size;
+    ngx_mcds_value_t    *value;
+    ngx_mcds_request_t   req;
+
+    size = limit->len;
+
+    for (level = ngx_mcds_item_size_levels; *level >= len; level++) {
+        size = ngx_min(*level, limit->len);
+    }
+
+    value = ngx_mcds_value_create(size + NGX_MCDS_ITEM_SIZE_SPARE,
+                                  ngx_cycle->log);
+    if (value == NULL) {
+        return NGX_ERROR;
+    }
+
+    ngx_memzero(value->data, size);
+    value->len = size;
+
+    ngx_memzero(&req, sizeof(ngx_mcds_request_t));
+
+    req.verb = NGX_MCDS_SET;
+    req.key = *key;
+    ngx_str_set(&req.suffix, NGX_MCDS_ITEM_SIZE_SUFFIX);
+    req.by_key = 1;
+    req.bulk = 1;
+    req.page = 1;
+    req.movable = 1;
+    req.ttl = NGX_MCDS_ITEM_SIZE_TTL;
+    req.value = value;
+
+    ngx_mcds_submit(limit->pool, &req, &limit->op);
+
+    ngx_mcds_value_unref(value);
+
+    limit->tried = size;
+
+    return NGX_OK;
+}
+
+
+/* The waiting callers continue whatever the answer is. */
+
+static void
+ngx_mcds_item_size_tried(void *data, ngx_mcds_result_t *result)
+{
+    ngx_mcds_item_size_t *limit = data;
+
+    ngx_queue_t      tries, *q;
+    ngx_mcds_try_t  *try;
+
+    if (result->rc == NGX_MCDS_OK) {
+        limit->taken = ngx_max(limit->taken, limit->tried);
+
+    } else if (result->rc == NGX_MCDS_TOO_LARGE) {
+        (void) ngx_mcds_item_size_learn(limit->pool, limit->tried);
+    }
+
+    limit->tried = 0;
+
+    ngx_queue_init(&tries);
+
+    if (!ngx_queue_empty(&limit->tries)) {
+        ngx_queue_add(&tries, &limit->tries);
+        ngx_queue_init(&limit->tries);
+    }
+
+    while (!ngx_queue_empty(&tries)) {
+        q = ngx_queue_head(&tries);
+        ngx_queue_remove(q);
+
+        try = ngx_queue_data(q, ngx_mcds_try_t, queue);
+
+        try->handler(try->data);
+        ngx_free(try);
+    }
+}
+
+
+/* Returns the largest level that is not longer; 0: none. */
+
+static size_t
+ngx_mcds_item_size_below(size_t len)
+{
+    size_t  *level;
+
+    level = ngx_mcds_item_size_levels;
+
+    while (*level > len) {
+        level++;
+    }
+
+    return *level;
+}

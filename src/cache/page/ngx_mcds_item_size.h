@@ -1,0 +1,64 @@
+
+/*
+ * Copyright (C) mcds authors
+ *
+ * The maximum length of a value on the servers of a pool.  Each worker learns
+ * this limit by trying.
+ */
+
+
+#ifndef _NGX_MCDS_ITEM_SIZE_H_INCLUDED_
+#define _NGX_MCDS_ITEM_SIZE_H_INCLUDED_
+
+
+#include <ngx_config.h>
+#include <ngx_core.h>
+#include <ngx_event.h>
+#include "ngx_mcds_client.h"
+
+
+/*
+ * Returns the maximum length of a value in one item of the pool's servers, as
+ * far as this worker knows; bytes.
+ */
+
+size_t ngx_mcds_item_size(ngx_mcds_pool_t *pool);
+
+
+/*
+ * Returns the length of the parts, with their header, into which a longer value
+ * is split; bytes; 0: longer values are not split.
+ */
+
+size_t ngx_mcds_item_size_level(ngx_mcds_pool_t *pool);
+
+
+/*
+ * Learns that the servers refuse a value of len bytes: values that are longer
+ * than the next smaller length to try are split from now on.  Returns
+ * NGX_DECLINED if there is no smaller length to try.
+ */
+
+ngx_int_t ngx_mcds_item_size_learn(ngx_mcds_pool_t *pool, size_t len);
+
+
+/* the suffix of the key under which a length is tried */
+
+#define NGX_MCDS_ITEM_SIZE_SUFFIX ":size"
+
+
+/*
+ * Finds out whether the servers take a value of len bytes.  A memcached that
+ * refuses a value removes the old item, which may be the mark of a purge; so
+ * another value of this length is sent, under the key with
+ * NGX_MCDS_ITEM_SIZE_SUFFIX.  NGX_OK: the handler is called once, when
+ * memcached has answered, even if the limit is still not known exactly.
+ * NGX_DECLINED:
+ * nothing is sent, as the limit is known for this length, or out of memory.
+ */
+
+ngx_int_t ngx_mcds_item_size_try(ngx_mcds_pool_t *pool, ngx_str_t *key,
+    size_t len, void (*handler)(void *data), void *data);
+
+
+#endif /* _NGX_MCDS_ITEM_SIZE_H_INCLUDED_ */

@@ -1,0 +1,76 @@
+
+/*
+ * Copyright (C) mcds authors
+ *
+ * Statistics of servers and operations.
+ */
+
+
+#ifndef _NGX_MCDS_CLIENT_STAT_H_INCLUDED_
+#define _NGX_MCDS_CLIENT_STAT_H_INCLUDED_
+
+
+#include <ngx_config.h>
+#include <ngx_core.h>
+#include "ngx_mcds_conn.h"
+
+
+/* Returns the monotonic clock in microseconds. */
+
+uint64_t ngx_mcds_client_stat_clock(void);
+
+
+/* Queues the statistics of the server for the next flush. */
+
+void ngx_mcds_client_stat_changed(ngx_mcds_server_t *server);
+
+
+/* Counts an operation that starts. */
+
+void ngx_mcds_client_stat_op(ngx_mcds_server_t *server,
+    ngx_mcds_exchange_t *ex);
+
+
+/* Counts the reply to an operation, with its latency. */
+
+void ngx_mcds_client_stat_answer(ngx_mcds_conn_t *conn, ngx_mcds_exchange_t *ex,
+    ngx_uint_t rc);
+
+
+/* Counts an operation that got no reply, or was not sent. */
+
+void ngx_mcds_client_stat_failed(ngx_mcds_server_t *server,
+    ngx_mcds_exchange_t *ex, ngx_uint_t rc);
+
+
+/* Adds n to the sum i, of ngx_mcds_stat_e. */
+
+void ngx_mcds_client_stat_sum(ngx_mcds_server_t *server, ngx_uint_t i,
+    ngx_uint_t n);
+
+
+/* Counts a connection that failed or was given up. */
+
+void ngx_mcds_client_stat_lost(ngx_mcds_server_t *server, ngx_uint_t rc);
+
+
+/*
+ * Records that the breaker opens or closes.  Returns 1 if this is news for the
+ * host, see ngx_mcds_stat_breaker().
+ */
+
+ngx_uint_t ngx_mcds_client_stat_breaker(ngx_mcds_server_t *server,
+    ngx_uint_t open);
+
+
+/* Records that the next probe of a server that is down is due in delay ms. */
+
+void ngx_mcds_client_stat_retry(ngx_mcds_server_t *server, ngx_msec_t delay);
+
+
+/* Flushes the statistics of the server a last time, when the worker exits. */
+
+void ngx_mcds_client_stat_exit(ngx_mcds_server_t *server);
+
+
+#endif /* _NGX_MCDS_CLIENT_STAT_H_INCLUDED_ */

@@ -1,0 +1,33 @@
+
+/*
+ * Copyright (C) mcds authors
+ *
+ * The variables of the cache, and the header Cache-Status (RFC 9211).
+ */
+
+
+#ifndef _NGX_HTTP_MCDS_CACHE_VARS_H_INCLUDED_
+#define _NGX_HTTP_MCDS_CACHE_VARS_H_INCLUDED_
+
+
+#include <ngx_config.h>
+#include <ngx_core.h>
+#include <ngx_http.h>
+#include "ngx_http_mcds_cache.h"
+
+
+/* in preconfiguration: adds the variables of the cache */
+
+ngx_int_t ngx_http_mcds_cache_vars_add_variables(ngx_conf_t *cf);
+
+/*
+ * Adds Cache-Status to the response, if the location has
+ * mcds_cache_status_header; ctx->conf is set.  NGX_OK, or NGX_ERROR when out
+ * of memory.
+ */
+
+ngx_int_t ngx_http_mcds_cache_vars_header(ngx_http_request_t *r,
+    ngx_http_mcds_cache_ctx_t *ctx);
+
+
+#endif /* _NGX_HTTP_MCDS_CACHE_VARS_H_INCLUDED_ */

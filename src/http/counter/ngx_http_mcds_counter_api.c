@@ -1,0 +1,555 @@
+
+/*
+ * Copyright (C) mcds authors
+ *
+ * mcds_counter_api: numbers as JSON, for pages that show or count in the
+ * browser.  All keys of a request are sent to memcached in one batch.
+ */
+
+
+#include <ngx_config.h>
+#include <ngx_core.h>
+#include <ngx_http.h>
+#include "ngx_http_mcds_urlencoded.h"
+#include "ngx_http_mcds_json.h"
+#include "ngx_http_mcds_name.h"
+#include "ngx_http_mcds_resource.h"
+#include "ngx_http_mcds_stat.h"
+#include "ngx_http_mcds_counter.h"
+#include "ngx_http_mcds_counter_api.h"
+
+
+/* the longest key in a request for numbers, bytes */
+#define NGX_HTTP_MCDS_KEY_LEN     1024
+
+
+typedef struct ngx_http_mcds_fetch_s  ngx_http_mcds_fetch_t;
+
+
+/* the number of one key; JSON shows null unless the number is valid */
+
+typedef struct {
+    ngx_mcds_op_t                 op;
+    ngx_http_mcds_fetch_t        *fetch;
+    ngx_str_t                     key;       /* as the client wrote it */
+    uint64_t                      value;
+    ngx_uint_t                    valid;
+} ngx_http_mcds_fetched_t;
+
+
+struct ngx_http_mcds_fetch_s {
+    ngx_http_mcds_resource_t      res;
+    ngx_http_mcds_show_t         *conf;
+    ngx_mcds_stat_t              *stat;      /* statistics of the keys */
+    ngx_uint_t                    n;
+    ngx_http_mcds_fetched_t       number[1];
+};
+
+
+static ngx_int_t ngx_http_mcds_show_method(ngx_http_request_t *r,
+    ngx_http_mcds_show_t *show);
+static char *ngx_http_mcds_show_keys(ngx_http_request_t *r,
+    ngx_http_mcds_show_t *show, ngx_array_t *keys);
+static char *ngx_http_mcds_show_key(ngx_http_request_t *r,
+    ngx_http_mcds_show_t *show, ngx_array_t *keys, ngx_str_t *text);
+static ngx_http_mcds_fetch_t *ngx_http_mcds_fetch_create(
+    ngx_http_request_t *r, ngx_http_mcds_show_t *show, ngx_uint_t n);
+static ngx_int_t ngx_http_mcds_fetch_start(ngx_http_request_t *r,
+    ngx_http_mcds_fetch_t *fetch, ngx_str_t *prefix, ngx_array_t *keys);
+static ngx_int_t ngx_http_mcds_fetch_number(ngx_http_request_t *r,
+    ngx_http_mcds_fetched_t *number, ngx_str_t *key);
+static void ngx_http_mcds_fetch_get_handler(void *data,
+    ngx_mcds_result_t *result);
+static void ngx_http_mcds_fetch_count_handler(void *data, ngx_uint_t rc,
+    uint64_t value);
+static ngx_int_t ngx_http_mcds_fetch_answer(ngx_http_mcds_resource_t *res);
+static u_char *ngx_http_mcds_show_number(u_char *p, ngx_http_request_t *r,
+    ngx_http_mcds_shown_t *shown);
+
+
+ngx_int_t
+ngx_http_mcds_counter_api_handler(ngx_http_request_t *r)
+{
+    char                          *problem;
+    ngx_int_t                      rc;
+    ngx_str_t                      prefix;
+    ngx_array_t                    keys;
+    ngx_http_mcds_show_t          *show;
+    ngx_http_mcds_fetch_t         *fetch;
+    ngx_http_mcds_counter_conf_t  *ncf;
+
+    ncf = ngx_http_get_module_loc_conf(r, ngx_http_mcds_counter_module);
+    show = ncf->show;
+
+    rc = ngx_http_discard_request_body(r);
+    if (rc != NGX_OK) {
+        return rc;
+    }
+
+    rc = ngx_http_mcds_show_method(r, show);
+    if (rc != NGX_DECLINED) {
+        return rc;
+    }
+
+    if (show->top && show->prefix == NULL) {
+        return ngx_http_mcds_tops->show(r, show->top);
+    }
+
+    if (ngx_array_init(&keys, r->pool, 4, sizeof(ngx_str_t)) != NGX_OK) {
+        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+    }
+
+    ngx_str_null(&prefix);
+
+    if (show->prefix) {
+
+        if (ngx_http_complex_value(r, show->prefix, &prefix) != NGX_OK) {
+            return NGX_HTTP_INTERNAL_SERVER_ERROR;
+        }
+
+        if (prefix.len == 0) {
+            return ngx_http_mcds_json_problem(r, NGX_HTTP_FORBIDDEN,
+                                          "there are no counters for this "
+                                          "request");
+        }
+
+        problem = ngx_http_mcds_show_keys(r, show, &keys);
+
+        if (problem == NGX_CONF_ERROR) {
+            return NGX_HTTP_INTERNAL_SERVER_ERROR;
+        }
+
+        if (problem) {
+            return ngx_http_mcds_json_problem(r, NGX_HTTP_BAD_REQUEST,
+                                              problem);
+        }
+    }
+
+    fetch = ngx_http_mcds_fetch_create(r, show, keys.nelts);
+    if (fetch == NULL) {
+        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+    }
+
+    if (ngx_http_mcds_fetch_start(r, fetch, &prefix, &keys) != NGX_OK) {
+        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+    }
+
+    if (fetch->res.waiting) {
+        return ngx_http_mcds_resource_wait(&fetch->res);
+    }
+
+    return ngx_http_mcds_fetch_answer(&fetch->res);
+}
+
+
+/* NGX_DECLINED if the method is allowed; otherwise the response was sent */
+
+static ngx_int_t
+ngx_http_mcds_show_method(ngx_http_request_t *r, ngx_http_mcds_show_t *show)
+{
+    ngx_uint_t  methods;
+
+    methods = NGX_HTTP_GET|NGX_HTTP_HEAD|(show->count ? NGX_HTTP_POST : 0);
+
+    if (r->method & methods) {
+        return NGX_DECLINED;
+    }
+
+    return ngx_http_mcds_resource_refuse(r, methods|NGX_HTTP_OPTIONS,
+                                         show->count ? "use GET, HEAD or POST"
+                                                     : "use GET or HEAD");
+}
+
+
+/*
+ * NULL, or NGX_CONF_ERROR when out of memory, or the text for problem details
+ */
+
+static char *
+ngx_http_mcds_show_keys(ngx_http_request_t *r, ngx_http_mcds_show_t *show,
+    ngx_array_t *keys)
+{
+    char       *problem;
+    ngx_str_t   args, name, value;
+
+    args = r->args;
+
+    while (ngx_http_mcds_urlencoded_next(&args, &name, &value) == NGX_OK) {
+
+        if (name.len != 3 || ngx_strncmp(name.data, "key", 3) != 0
+            || value.data == NULL)
+        {
+            continue;
+        }
+
+        problem = ngx_http_mcds_show_key(r, show, keys, &value);
+        if (problem) {
+            return problem;
+        }
+    }
+
+    if (keys->nelts == 0 && show->variables.nelts == 0) {
+        return "there is no argument key=";
+    }
+
+    return NULL;
+}
+
+
+static char *
+ngx_http_mcds_show_key(ngx_http_request_t *r, ngx_http_mcds_show_t *show,
+    ngx_array_t *keys, ngx_str_t *text)
+{
+    ngx_str_t               s, *key;
+    ngx_uint_t              i;
+    ngx_http_mcds_shown_t  *shown;
+
+    switch (ngx_http_mcds_urlencoded_decode(r->pool, &s, text)) {
+
+    case NGX_OK:
+        break;
+
+    case NGX_DECLINED:
+        return "a key is not well encoded";
+
+    default:
+        return NGX_CONF_ERROR;
+    }
+
+    if (s.len == 0) {
+        return "a key is empty";
+    }
+
+    if (s.len > NGX_HTTP_MCDS_KEY_LEN) {
+        return "a key is too long";
+    }
+
+    if (!ngx_mcds_json_utf8(&s)) {
+        return "a key is not UTF-8";
+    }
+
+    /*
+     * match= does not exclude a final line feed: "$" of a regex matches before
+     * it
+     */
+
+    for (i = 0; i < s.len; i++) {
+        if (s.data[i] < 0x20 || s.data[i] == 0x7f) {
+            return "a key has control characters";
+        }
+    }
+
+    /* an increment of a reserved key could take the lock of another key */
+
+    if (r->method == NGX_HTTP_POST && ngx_http_mcds_key_taken(&s)) {
+        return "a key ends with a reserved suffix";
+    }
+
+#if (NGX_PCRE)
+
+    if (show->match) {
+        switch (ngx_http_regex_exec(r, show->match, &s)) {
+
+        case NGX_OK:
+            break;
+
+        case NGX_DECLINED:
+            return "a key is not one that match= allows";
+
+        default:
+            return NGX_CONF_ERROR;
+        }
+    }
+
+#endif
+
+    shown = show->variables.elts;
+
+    for (i = 0; i < show->variables.nelts; i++) {
+        if (shown[i].name.len == s.len
+            && ngx_memcmp(shown[i].name.data, s.data, s.len) == 0)
+        {
+            return "a key is also the name of a variable";
+        }
+    }
+
+    /* a repeated key is one member of the JSON object, and counts once */
+
+    key = keys->elts;
+
+    for (i = 0; i < keys->nelts; i++) {
+        if (key[i].len == s.len
+            && ngx_memcmp(key[i].data, s.data, s.len) == 0)
+        {
+            return NULL;
+        }
+    }
+
+    if (keys->nelts == show->max) {
+        return "there are too many keys";
+    }
+
+    key = ngx_array_push(keys);
+    if (key == NULL) {
+        return NGX_CONF_ERROR;
+    }
+
+    *key = s;
+
+    return NULL;
+}
+
+
+static ngx_http_mcds_fetch_t *
+ngx_http_mcds_fetch_create(ngx_http_request_t *r, ngx_http_mcds_show_t *show,
+    ngx_uint_t n)
+{
+    size_t                         size;
+    ngx_http_mcds_fetch_t         *fetch;
+    ngx_http_mcds_counter_conf_t  *ncf;
+
+    ncf = ngx_http_get_module_loc_conf(r, ngx_http_mcds_counter_module);
+
+    size = sizeof(ngx_http_mcds_fetch_t) + n * sizeof(ngx_http_mcds_fetched_t);
+
+    fetch = ngx_http_mcds_resource_create(r, size);
+    if (fetch == NULL) {
+        return NULL;
+    }
+
+    fetch->res.answer = ngx_http_mcds_fetch_answer;
+
+    fetch->conf = show;
+    fetch->stat = ncf->show_stat;
+    fetch->n = n;
+
+    return fetch;
+}
+
+
+static ngx_int_t
+ngx_http_mcds_fetch_start(ngx_http_request_t *r, ngx_http_mcds_fetch_t *fetch,
+    ngx_str_t *prefix, ngx_array_t *keys)
+{
+    u_char      *p;
+    size_t       max;
+    ngx_str_t    text, *key;
+    ngx_uint_t   i;
+
+    key = keys->elts;
+    max = 0;
+
+    for (i = 0; i < fetch->n; i++) {
+        fetch->number[i].fetch = fetch;
+        fetch->number[i].key = key[i];
+
+        max = ngx_max(max, key[i].len);
+    }
+
+    text.data = ngx_pnalloc(r->pool, prefix->len + max + 1);
+    if (text.data == NULL) {
+        return NGX_ERROR;
+    }
+
+    p = ngx_cpymem(text.data, prefix->data, prefix->len);
+
+    for (i = 0; i < fetch->n; i++) {
+        ngx_memcpy(p, key[i].data, key[i].len);
+        text.len = prefix->len + key[i].len;
+
+        if (ngx_http_mcds_fetch_number(r, &fetch->number[i], &text)
+            == NGX_OK)
+        {
+            fetch->res.waiting++;
+        }
+    }
+
+    return NGX_OK;
+}
+
+
+static ngx_int_t
+ngx_http_mcds_fetch_number(ngx_http_request_t *r,
+    ngx_http_mcds_fetched_t *number, ngx_str_t *key)
+{
+    ngx_mcds_count_t              *count;
+    ngx_mcds_counter_t             counter;
+    ngx_mcds_request_t             req;
+    ngx_http_mcds_counter_conf_t  *ncf;
+
+    ncf = ngx_http_get_module_loc_conf(r, ngx_http_mcds_counter_module);
+
+    if (r->method & NGX_HTTP_POST) {
+        ngx_mcds_stat_add(ncf->show_stat, NGX_MCDS_DATA_COUNT, 1);
+
+        if (number->fetch->conf->top) {
+            ngx_http_mcds_tops->count(number->fetch->conf->top, key, 1);
+        }
+
+        counter.pool = ncf->pool;
+        counter.key = *key;
+        counter.initial = 0;
+        counter.ttl = number->fetch->conf->ttl;
+        counter.update = 0;
+        counter.durable = (counter.ttl == 0);
+        counter.buffer = 1;
+
+        if (ncf->writeback) {
+            ngx_http_mcds_writebacks->add(ncf->writeback, key, 1);
+        }
+
+        count = ngx_mcds_counter_change(&counter, 1,
+                                        ngx_http_mcds_fetch_count_handler,
+                                        number);
+
+        return count ? NGX_OK : NGX_ERROR;
+    }
+
+    ngx_mcds_stat_add(ncf->show_stat, NGX_MCDS_DATA_READ, 1);
+
+    ngx_memzero(&req, sizeof(ngx_mcds_request_t));
+
+    req.verb = NGX_MCDS_GET;
+    req.want = NGX_MCDS_VALUE;
+    req.key = *key;
+    req.number = 1;
+
+    number->op.handler = ngx_http_mcds_fetch_get_handler;
+    number->op.data = number;
+
+    ngx_mcds_submit(ncf->pool, &req, &number->op);
+
+    return NGX_OK;
+}
+
+
+/* an item that is not a number shows null: its content must not leak */
+
+static void
+ngx_http_mcds_fetch_get_handler(void *data, ngx_mcds_result_t *result)
+{
+    ngx_http_mcds_fetched_t *number = data;
+
+    ngx_uint_t  rc;
+
+    rc = result->rc;
+
+    if (rc == NGX_MCDS_NOT_FOUND) {
+        number->value = 0;
+        rc = NGX_MCDS_OK;
+
+    } else if (rc == NGX_MCDS_OK
+               && (!(result->has & NGX_MCDS_VALUE)
+                   || ngx_mcds_parse_number(result->data, result->len,
+                                            &number->value)
+                      != NGX_OK))
+    {
+        rc = NGX_MCDS_NOT_NUMERIC;
+    }
+
+    ngx_http_mcds_fetch_count_handler(number, rc, number->value);
+}
+
+
+static void
+ngx_http_mcds_fetch_count_handler(void *data, ngx_uint_t rc, uint64_t value)
+{
+    ngx_http_mcds_fetched_t *number = data;
+
+    number->valid = (rc == NGX_MCDS_OK);
+    number->value = value;
+
+    if (rc != NGX_MCDS_OK) {
+        ngx_http_mcds_stat_failed(number->fetch->stat, rc);
+    }
+
+    ngx_http_mcds_resource_done(&number->fetch->res);
+}
+
+
+static ngx_int_t
+ngx_http_mcds_fetch_answer(ngx_http_mcds_resource_t *res)
+{
+    ngx_http_mcds_fetch_t *fetch = (ngx_http_mcds_fetch_t *) res;
+
+    u_char                   *p;
+    size_t                    size;
+    ngx_str_t                 text;
+    ngx_uint_t                i;
+    ngx_http_request_t       *r;
+    ngx_http_mcds_show_t     *show;
+    ngx_http_mcds_shown_t    *shown;
+    ngx_http_mcds_fetched_t  *number;
+
+    r = res->request;
+    show = fetch->conf;
+
+    shown = show->variables.elts;
+    size = sizeof("{}" CRLF);
+
+    for (i = 0; i < show->variables.nelts; i++) {
+        size += sizeof("\"\":,") - 1 + shown[i].name.len + NGX_INT64_LEN;
+    }
+
+    for (i = 0; i < fetch->n; i++) {
+        size += sizeof("\"\":,") - 1 + NGX_INT64_LEN
+                + ngx_mcds_json_string(NULL, &fetch->number[i].key);
+    }
+
+    p = ngx_pnalloc(r->pool, size);
+    if (p == NULL) {
+        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+    }
+
+    text.data = p;
+
+    *p++ = '{';
+
+    for (i = 0; i < show->variables.nelts; i++) {
+        p = ngx_http_mcds_show_number(p, r, &shown[i]);
+        *p++ = ',';
+    }
+
+    for (i = 0; i < fetch->n; i++) {
+        number = &fetch->number[i];
+
+        *p++ = '"';
+        p = (u_char *) ngx_mcds_json_string(p, &number->key);
+        p = ngx_cpymem(p, "\":", 2);
+
+        p = number->valid ? ngx_sprintf(p, "%uL", number->value)
+                          : ngx_cpymem(p, "null", 4);
+        *p++ = ',';
+    }
+
+    p--;
+
+    *p++ = '}';
+    *p++ = CR;
+    *p++ = LF;
+
+    text.len = p - text.data;
+
+    return ngx_http_mcds_json_send(r, &text);
+}
+
+
+static u_char *
+ngx_http_mcds_show_number(u_char *p, ngx_http_request_t *r,
+    ngx_http_mcds_shown_t *shown)
+{
+    uint64_t                    number;
+    ngx_http_variable_value_t  *v;
+
+    p = ngx_sprintf(p, "\"%V\":", &shown->name);
+
+    v = ngx_http_get_flushed_variable(r, shown->index);
+
+    if (v == NULL || v->not_found
+        || ngx_mcds_parse_number(v->data, v->len, &number) != NGX_OK)
+    {
+        return ngx_cpymem(p, "null", 4);
+    }
+
+    return ngx_sprintf(p, "%uL", number);
+}

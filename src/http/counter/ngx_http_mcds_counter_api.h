@@ -1,0 +1,40 @@
+
+/*
+ * Copyright (C) mcds authors
+ *
+ * The configuration of mcds_counter_api; private to this folder.
+ */
+
+
+#ifndef _NGX_HTTP_MCDS_COUNTER_API_H_INCLUDED_
+#define _NGX_HTTP_MCDS_COUNTER_API_H_INCLUDED_
+
+
+#include <ngx_config.h>
+#include <ngx_core.h>
+#include <ngx_http.h>
+#include "ngx_http_mcds_counter.h"
+
+
+typedef struct {
+    ngx_str_t                     name;
+    ngx_int_t                     index;
+} ngx_http_mcds_shown_t;
+
+
+struct ngx_http_mcds_show_s {
+    ngx_http_complex_value_t     *prefix;    /* prefix of keys; NULL: none */
+    ngx_array_t                   variables; /* ngx_http_mcds_shown_t */
+    ngx_http_mcds_top_t          *top;       /* the list to show; with
+                                                "count", the list that keys
+                                                are added to */
+    void                         *match;     /* ngx_http_regex_t that keys
+                                                match */
+    ngx_uint_t                    max;
+    time_t                        ttl;       /* lifetime, seconds; 0:
+                                                unlimited */
+    ngx_uint_t                    count;
+};
+
+
+#endif /* _NGX_HTTP_MCDS_COUNTER_API_H_INCLUDED_ */

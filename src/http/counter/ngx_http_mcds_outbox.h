@@ -1,0 +1,52 @@
+
+/*
+ * Copyright (C) mcds authors
+ *
+ * The outbox of counters in the shared memory zone: counts that memcached or a
+ * location has not received yet.
+ */
+
+
+#ifndef _NGX_HTTP_MCDS_OUTBOX_H_INCLUDED_
+#define _NGX_HTTP_MCDS_OUTBOX_H_INCLUDED_
+
+
+#include <ngx_config.h>
+#include <ngx_core.h>
+#include <ngx_http.h>
+#include "ngx_http_mcds_counter.h"
+#include "ngx_mcds_outbox.h"
+
+
+/*
+ * The feature's zone handler: creates the outbox, for which copies of pages
+ * make room, or takes over the existing outbox, *data.
+ */
+
+void ngx_http_mcds_outbox_zone(ngx_http_mcds_main_conf_t *mmcf,
+    ngx_slab_pool_t *shpool, void **data, ngx_log_t *log);
+
+/*
+ * Call this in the init_module handler: gives the new outbox to a single
+ * process (master_process off) after a reload.
+ */
+
+ngx_int_t ngx_http_mcds_outbox_init(ngx_cycle_t *cycle);
+
+/*
+ * Call this when a worker starts: replays the counts in the outbox, and posts
+ * writebacks.
+ */
+
+void ngx_http_mcds_outbox_start(ngx_http_mcds_main_conf_t *mmcf,
+    ngx_http_mcds_counter_main_t *nmcf);
+
+/*
+ * Call this when the master exits, after all workers: logs the counts that are
+ * lost.
+ */
+
+void ngx_http_mcds_outbox_exit(ngx_cycle_t *cycle);
+
+
+#endif /* _NGX_HTTP_MCDS_OUTBOX_H_INCLUDED_ */

@@ -1,0 +1,45 @@
+
+/*
+ * Copyright (C) mcds authors
+ *
+ * The hottest keys of pages and counters, for mcds_status; see
+ * ngx_mcds_hotkeys.h.
+ */
+
+
+#ifndef _NGX_HTTP_MCDS_HOTKEYS_H_INCLUDED_
+#define _NGX_HTTP_MCDS_HOTKEYS_H_INCLUDED_
+
+
+#include <ngx_config.h>
+#include <ngx_core.h>
+#include <ngx_http.h>
+#include "ngx_mcds_hotkeys.h"
+
+
+/*
+ * Starts the count of keys in a worker, in the places that
+ * ngx_mcds_hotkeys_zone() has made.  places is NULL if the configuration has no
+ * status page: nothing is counted then.
+ */
+
+void ngx_http_mcds_hotkeys_start(ngx_mcds_hotkeys_place_t *places,
+    ngx_log_t *log);
+
+/*
+ * Counts one request for a key of that kind; does nothing in a worker without
+ * a place.
+ */
+
+void ngx_http_mcds_hotkeys_add(ngx_uint_t kind, ngx_str_t *key);
+
+/*
+ * Notes the current number of a counter, "value", beside its key; does nothing
+ * in a worker without a place.
+ */
+
+void ngx_http_mcds_hotkeys_note(ngx_uint_t kind, ngx_str_t *key,
+    uint64_t value);
+
+
+#endif /* _NGX_HTTP_MCDS_HOTKEYS_H_INCLUDED_ */

@@ -1,0 +1,104 @@
+
+/*
+ * Copyright (C) mcds authors
+ *
+ * JSON values as elements of an array in memcached, each on a line of its own.
+ * The line of a value has one spelling, so that equal values are equal lines.
+ * Programs may store other spellings, or lines that are not JSON: such a line
+ * is a string.
+ */
+
+
+#ifndef _NGX_HTTP_MCDS_JSON_LINES_H_INCLUDED_
+#define _NGX_HTTP_MCDS_JSON_LINES_H_INCLUDED_
+
+
+#include <ngx_config.h>
+#include <ngx_core.h>
+#include <ngx_http.h>
+#include <jansson.h>
+#include "ngx_http_mcds_resource.h"
+
+
+/*
+ * The line of a JSON value, without LF, in memory of the pool.  NGX_OK, or
+ * NGX_ERROR when out of memory, as for all functions of a line.
+ */
+
+ngx_int_t ngx_http_mcds_line_json(ngx_pool_t *pool, json_t *json,
+    ngx_str_t *line);
+
+/*
+ * The line of a text as a JSON string; bytes that are not UTF-8 become U+FFFD.
+ */
+
+ngx_int_t ngx_http_mcds_line_text(ngx_pool_t *pool, ngx_str_t *text,
+    ngx_str_t *line);
+
+/*
+ * The line, in its one spelling, of a text that another program may have
+ * stored.  line may point into text.
+ */
+
+ngx_int_t ngx_http_mcds_line_same(ngx_pool_t *pool, ngx_str_t *text,
+    ngx_str_t *line);
+
+
+/*
+ * The text that is shown for a line: the content of a JSON string, or, of
+ * other values and of strings with control characters, the line itself.  text
+ * may point into line.
+ */
+
+ngx_int_t ngx_http_mcds_line_show(ngx_pool_t *pool, ngx_str_t *line,
+    ngx_str_t *text);
+
+
+/*
+ * Appends a text as a JSON string to a response.  NGX_OK, or NGX_ERROR when
+ * out of memory.
+ */
+
+ngx_int_t ngx_http_mcds_line_put(ngx_http_mcds_text_t *to, ngx_str_t *text);
+
+
+/*
+ * Parses the body of a request as JSON; the caller owns the reference.  NULL
+ * on an error: problem details have been sent, and *rc is the value for the
+ * handler to return.
+ */
+
+json_t *ngx_http_mcds_body_load(ngx_http_mcds_resource_t *res, ngx_int_t *rc);
+
+/*
+ * Parses the body of a request as a JSON array: a JSON array, or a JSON text
+ * on each line of application/x-ndjson.  single: a body that is another JSON
+ * value counts as an array of that one value.  NULL and *rc: as body_load().
+ */
+
+json_t *ngx_http_mcds_body_array(ngx_http_mcds_resource_t *res,
+    ngx_uint_t single, ngx_int_t *rc);
+
+
+/* a set of texts; the texts are not copied and must outlive the set */
+
+typedef struct {
+    ngx_pool_t     *pool;
+    ngx_str_t      *slots;
+    ngx_uint_t      size;
+    ngx_uint_t      n;
+} ngx_http_mcds_set_t;
+
+/*
+ * Adds a text: NGX_OK; NGX_DECLINED if the set has the text; NGX_ERROR when
+ * out of memory.
+ */
+
+ngx_int_t ngx_http_mcds_set_add(ngx_http_mcds_set_t *set, ngx_str_t *text);
+
+/* 1 if the set has the text */
+
+ngx_uint_t ngx_http_mcds_set_has(ngx_http_mcds_set_t *set, ngx_str_t *text);
+
+
+#endif /* _NGX_HTTP_MCDS_JSON_LINES_H_INCLUDED_ */

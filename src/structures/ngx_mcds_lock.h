@@ -1,0 +1,281 @@
+
+/*
+ * Copyright (C) mcds authors
+ *
+ * A lock that programs share with nginx.  The lock has one owner at a time on
+ * all hosts.  Each owner gets a number that is larger than those of all
+ * previous owners (a fencing token).  The item key contains the number and the
+ * name of the owner,
+ *
+ *   1763668800123456 0f8c...
+ *
+ * with the number 0 until it is known.  Its time to live frees the lock if the
+ * owner has died.  The item key:fence counts owners.  It starts at the time in
+ * microseconds, so that it continues with larger numbers if memcached has lost
+ * it.
+ *
+ *   add key "0 owner"        not stored: another owner has the lock
+ *   incr key:fence, by 1     or add it, if it is missing
+ *   cas key "number owner"   differs: the lock was lost meanwhile
+ *   ...                      cas again and again, for another time to live
+ *   delete key               by compare-and-delete
+ *
+ * An owner has its number only if no other client can have got one between the
+ * first and the third step; so the numbers increase from owner to owner.
+ *
+ * The waiters of a worker for the same lock are served first come, first
+ * served.  Only the first one asks memcached, every few milliseconds, and more
+ * often in the second half of its waiting time; it tries at once when an owner
+ * in the same worker releases the lock.  A worker that has had the lock
+ * repeatedly for NGX_MCDS_LOCK_SERIES pauses for longer than the intervals of
+ * other workers, so that it is their turn.
+ */
+
+
+#ifndef _NGX_MCDS_LOCK_H_INCLUDED_
+#define _NGX_MCDS_LOCK_H_INCLUDED_
+
+
+#include <ngx_config.h>
+#include <ngx_core.h>
+#include <ngx_event.h>
+#include "ngx_mcds_client.h"
+#include "ngx_mcds_stat_sums.h"
+#include "ngx_mcds_update.h"
+
+
+/* the maximum length of an owner's name, bytes of 0x21 to 0x7e */
+#define NGX_MCDS_LOCK_OWNER       64
+
+/* the length of a generated name */
+#define NGX_MCDS_LOCK_MADE        32
+
+/* the maximum length of the item's value */
+#define NGX_MCDS_LOCK_TEXT        (NGX_INT64_LEN + 1 + NGX_MCDS_LOCK_OWNER)
+
+/* the suffix of the counter's key, and the counter's time to live, seconds */
+#define NGX_MCDS_LOCK_FENCE       ":fence"
+#define NGX_MCDS_LOCK_FENCE_TTL   86400
+
+
+/* Returns 1 if a key is that of a counter, and cannot be a lock. */
+
+ngx_uint_t ngx_mcds_lock_is_fence(ngx_str_t *key);
+
+/*
+ * the interval of attempts, the time of a series, and the pause after it; see
+ * above; ms
+ */
+#define NGX_MCDS_LOCK_INTERVAL    6
+#define NGX_MCDS_LOCK_SERIES      50
+#define NGX_MCDS_LOCK_PAUSE       15
+
+/*
+ * the minimum time to live, seconds; a lock is extended every third of its time
+ * to live
+ */
+#define NGX_MCDS_LOCK_MIN_TTL     2
+
+
+typedef struct ngx_mcds_lock_s  ngx_mcds_lock_t;
+
+
+/*
+ * The results of a request for the lock:
+ *
+ * HELD          the request has it
+ * BUSY          another owner has it
+ * LATE          another owner had it all the time of waiting
+ * FULL          another owner has it, and too many requests wait
+ * UNAVAILABLE   memcached has not answered, or badly
+ * LOST          after HELD: another owner may have it
+ */
+
+#define ngx_mcds_lock_result(name, word)  NGX_MCDS_LOCK_##name,
+
+typedef enum {
+    NGX_MCDS_LOCK_LIST(ngx_mcds_lock_result)
+    NGX_MCDS_LOCK_LOST
+} ngx_mcds_lock_e;
+
+
+/*
+ * The handler of a wish.  With HELD the lock belongs to the caller, and the
+ * handler may be called once more with LOST; with any other status lock is
+ * NULL.
+ */
+
+typedef void (*ngx_mcds_lock_pt)(void *data, ngx_mcds_lock_t *lock,
+    ngx_uint_t status);
+
+
+/* The parameters of a lock.  The strings are copied. */
+
+typedef struct {
+    ngx_mcds_pool_t      *pool;
+    ngx_str_t             key;
+    ngx_str_t             owner;     /* empty: is generated */
+    uint32_t              ttl;       /* guaranteed lifetime, seconds */
+    ngx_msec_t            wait;      /* maximum wait, ms */
+    ngx_uint_t            waiters;   /* maximum number of waiters in this
+                                        worker */
+} ngx_mcds_lock_wish_t;
+
+
+/*
+ * Acquires a lock.  Returns NULL if out of memory; otherwise the handler is
+ * called once, not from inside of this call, unless the lock is released
+ * before.  Until its release a held lock is extended every third of its time to
+ * live.
+ */
+
+ngx_mcds_lock_t *ngx_mcds_lock_acquire(ngx_mcds_lock_wish_t *wish,
+    ngx_mcds_lock_pt handler, void *data);
+
+
+/*
+ * Releases a lock, or ends the wait for it; must not be called after the
+ * handler was called with another status than HELD, except LOST.
+ */
+
+void ngx_mcds_lock_release(ngx_mcds_lock_t *lock);
+
+
+/*
+ * Ends the holding of a lock, which stays in memcached for the rest of its
+ * time: for a caller that will recognize its lock by the owner's name.
+ */
+
+void ngx_mcds_lock_leave(ngx_mcds_lock_t *lock);
+
+
+/*
+ * Returns 1 if another owner had the lock, so that the caller waits, or has
+ * waited.
+ */
+
+ngx_uint_t ngx_mcds_lock_asked(ngx_mcds_lock_t *lock);
+
+
+/* Returns the number of the owner of a held lock. */
+
+uint64_t ngx_mcds_lock_number(ngx_mcds_lock_t *lock);
+
+
+/* Returns the name of the owner of a held lock. */
+
+ngx_str_t *ngx_mcds_lock_owner(ngx_mcds_lock_t *lock);
+
+
+/* the item in memcached; the owner is a slice of the data that was read */
+
+typedef struct {
+    uint64_t              number;    /* 0: not known yet */
+    ngx_str_t             owner;
+} ngx_mcds_lock_item_t;
+
+
+/*
+ * The state of a lock that the caller does not hold.  rc is ngx_mcds_rc_e: OK,
+ * or NOT_FOUND if the lock is free.  item is NULL if the item is no lock of
+ * this kind.  ttl is the number of seconds for which the lock lasts at least;
+ * -1: unknown.  All fields are valid until the handler returns.
+ */
+
+typedef struct {
+    ngx_uint_t             rc;
+    ngx_mcds_lock_item_t  *item;
+    int64_t                ttl;
+} ngx_mcds_lock_state_t;
+
+
+/* The handler of a change. */
+
+typedef void (*ngx_mcds_lock_state_pt)(void *data,
+    ngx_mcds_lock_state_t *state);
+
+
+/*
+ * A change of a lock by the name of its owner.  It is a member of a struct of
+ * the caller; key and owner must live until the handler is called, which may
+ * free the change.  Fields that the caller does not set are zero.
+ */
+
+typedef struct {
+    ngx_mcds_pool_t         *pool;
+    ngx_str_t                key;
+    ngx_mcds_lock_item_t     item;
+    uint32_t                 ttl;
+    ngx_mcds_lock_state_pt   handler;
+    void                    *data;
+
+    ngx_mcds_update_t         update;  /* for mutex_change.c */
+} ngx_mcds_lock_change_t;
+
+
+/*
+ * Changes the lock of this owner, and of this number unless that is 0: gives it
+ * a lifetime of ttl seconds from now or, with 0, releases it.  Without an owner
+ * only reads the state.  The handler is called once, not from inside of this
+ * call.  rc is OK; EXISTS, another owner has the lock; NOT_FOUND, the lock is
+ * free; or another code.
+ */
+
+void ngx_mcds_lock_change(ngx_mcds_lock_change_t *change);
+
+
+/*
+ * Tells the waiters of this worker that the lock was released by other means.
+ */
+
+void ngx_mcds_lock_kick(ngx_mcds_pool_t *pool, ngx_str_t *key);
+
+
+/*
+ * Writes the value of the item into buf, which has NGX_MCDS_LOCK_TEXT bytes.
+ * Returns its end.
+ */
+
+u_char *ngx_mcds_lock_write(u_char *buf, ngx_mcds_lock_item_t *item);
+
+
+/*
+ * Parses the value of an item.  Returns NGX_DECLINED if it is not that of a
+ * lock.
+ */
+
+ngx_int_t ngx_mcds_lock_read(ngx_mcds_lock_item_t *item, u_char *data,
+    size_t len);
+
+
+/* Returns NGX_OK if the text can be the name of an owner. */
+
+ngx_int_t ngx_mcds_lock_check(ngx_str_t *owner);
+
+
+/*
+ * Returns the first number of a counter, from the time in microseconds and the
+ * largest number of any lock that this worker has seen.
+ */
+
+uint64_t ngx_mcds_lock_first(uint64_t now, uint64_t seen);
+
+
+/*
+ * Returns the milliseconds until the next attempt of a waiter that has waited
+ * for "waited" of "wait" milliseconds; random is a random number.
+ */
+
+ngx_msec_t ngx_mcds_lock_interval(ngx_msec_t waited, ngx_msec_t wait,
+    ngx_uint_t random);
+
+
+/*
+ * Returns the pause, in milliseconds, of a worker that releases a lock after a
+ * series of this length.
+ */
+
+ngx_msec_t ngx_mcds_lock_pause(ngx_msec_t series);
+
+
+#endif /* _NGX_MCDS_LOCK_H_INCLUDED_ */

@@ -1,0 +1,153 @@
+
+/*
+ * Copyright (C) mcds authors
+ *
+ * A lock that this worker does not hold: it is read, extended and released by
+ * the name of its owner.
+ */
+
+
+#include <ngx_config.h>
+#include <ngx_core.h>
+#include <ngx_event.h>
+#include "ngx_mcds_lock.h"
+
+
+/* the maximum number of attempts while extensions by the owner come between */
+#define NGX_MCDS_LOCK_TRIES       2
+
+
+static ngx_int_t ngx_mcds_lock_edit(void *data, ngx_mcds_result_t *now,
+    ngx_mcds_request_t *req);
+static ngx_uint_t ngx_mcds_lock_same(ngx_mcds_lock_change_t *change,
+    ngx_mcds_lock_item_t *item);
+static void ngx_mcds_lock_changed(void *data, ngx_mcds_result_t *result);
+static ngx_int_t ngx_mcds_lock_change_done(ngx_mcds_lock_change_t *change,
+    ngx_uint_t rc, ngx_mcds_lock_item_t *item, int64_t ttl);
+
+
+void
+ngx_mcds_lock_change(ngx_mcds_lock_change_t *change)
+{
+    ngx_mcds_update_t  *update;
+
+    change->ttl = ngx_mcds_ttl_lasting(change->ttl);
+
+    update = &change->update;
+
+    update->pool = change->pool;
+    update->edit = ngx_mcds_lock_edit;
+    update->handler = ngx_mcds_lock_changed;
+    update->data = change;
+    update->max = NGX_MCDS_LOCK_TRIES;
+    update->gone = 1;
+
+    update->get.verb = NGX_MCDS_GET;
+    update->get.want = NGX_MCDS_VALUE|NGX_MCDS_CAS|NGX_MCDS_TTL;
+    update->get.key = change->key;
+    update->get.single = 1;
+    update->get.limit = NGX_MCDS_MAX_LINE;
+
+    ngx_mcds_update(update);
+}
+
+
+static ngx_int_t
+ngx_mcds_lock_edit(void *data, ngx_mcds_result_t *now, ngx_mcds_request_t *req)
+{
+    int64_t                  ttl;
+    ngx_uint_t               rc;
+    ngx_mcds_lock_item_t     item, *found;
+    ngx_mcds_lock_change_t  *change;
+
+    change = data;
+    rc = now->rc;
+    found = NULL;
+    ttl = (now->has & NGX_MCDS_TTL) ? ngx_mcds_ttl_left(now->ttl) : -1;
+
+    if (rc == NGX_MCDS_TOO_LARGE) {
+        rc = NGX_MCDS_OK;
+
+    } else if (rc == NGX_MCDS_OK
+               && ngx_mcds_lock_read(&item, now->data, now->len) == NGX_OK)
+    {
+        found = &item;
+    }
+
+    if (rc != NGX_MCDS_OK || change->item.owner.len == 0) {
+        return ngx_mcds_lock_change_done(change, rc, found, ttl);
+    }
+
+    if (found == NULL || !ngx_mcds_lock_same(change, found)) {
+        return ngx_mcds_lock_change_done(change, NGX_MCDS_EXISTS, found, ttl);
+    }
+
+    change->item.number = found->number;
+
+    if (now->cas == 0) {
+
+        /* memcached -C: the command would change the lock of any owner */
+
+        ngx_log_error(NGX_LOG_ERR, ngx_cycle->log, 0,
+                      "memcached gives no CAS in pool \"%V\", "
+                      "locks do not work", &change->pool->name);
+
+        return ngx_mcds_lock_change_done(change, NGX_MCDS_BUSY, NULL, -1);
+    }
+
+    req->ttl = change->ttl;
+    req->old.data = now->data;
+    req->old.len = now->len;
+    req->text = req->old;
+
+    return change->ttl ? NGX_OK : NGX_ABORT;
+}
+
+
+/* An owner without a number does not have the lock yet. */
+
+static ngx_uint_t
+ngx_mcds_lock_same(ngx_mcds_lock_change_t *change,
+    ngx_mcds_lock_item_t *item)
+{
+    if (item->number == 0
+        || (change->item.number && change->item.number != item->number))
+    {
+        return 0;
+    }
+
+    return change->item.owner.len == item->owner.len
+           && ngx_memcmp(change->item.owner.data, item->owner.data,
+                         item->owner.len)
+              == 0;
+}
+
+
+static void
+ngx_mcds_lock_changed(void *data, ngx_mcds_result_t *result)
+{
+    ngx_mcds_lock_change_t *change = data;
+
+    if (result->rc == NGX_MCDS_OK && change->ttl == 0) {
+        ngx_mcds_lock_kick(change->pool, &change->key);
+    }
+
+    (void) ngx_mcds_lock_change_done(change, result->rc, &change->item,
+                                     ngx_mcds_ttl_sure(change->ttl));
+}
+
+
+static ngx_int_t
+ngx_mcds_lock_change_done(ngx_mcds_lock_change_t *change, ngx_uint_t rc,
+    ngx_mcds_lock_item_t *item, int64_t ttl)
+{
+    ngx_mcds_lock_state_t  state;
+
+    state.rc = rc;
+    state.item = item;
+    state.ttl = ttl;
+
+    change->handler(change->data, &state);
+
+    return NGX_DONE;
+}

@@ -1,0 +1,46 @@
+
+/*
+ * Copyright (C) mcds authors
+ *
+ * A worker exits when no timer is left that is not cancelable.  One such timer
+ * runs while any event is posted to the next turn, and is checked at intervals,
+ * as a timer for each event would cost more than the work.
+ */
+
+
+#include <ngx_config.h>
+#include <ngx_core.h>
+#include <ngx_event.h>
+#include "ngx_mcds_posted.h"
+#include "ngx_mcds_timer.h"
+
+
+/* the interval, ms */
+#define NGX_MCDS_POSTED_TIME 20
+
+
+static void ngx_mcds_posted_handler(ngx_event_t *ev);
+
+
+static ngx_event_t  ngx_mcds_posted_timer;
+
+
+void
+ngx_mcds_post_later(ngx_event_t *ev)
+{
+    ngx_post_event(ev, &ngx_posted_next_events);
+
+    if (!ngx_mcds_posted_timer.timer_set) {
+        ngx_mcds_timer_init(&ngx_mcds_posted_timer, ngx_mcds_posted_handler);
+        ngx_add_timer(&ngx_mcds_posted_timer, NGX_MCDS_POSTED_TIME);
+    }
+}
+
+
+static void
+ngx_mcds_posted_handler(ngx_event_t *ev)
+{
+    if (!ngx_queue_empty(&ngx_posted_next_events)) {
+        ngx_add_timer(ev, NGX_MCDS_POSTED_TIME);
+    }
+}

@@ -1,0 +1,28 @@
+
+/*
+ * Copyright (C) mcds authors
+ *
+ * Work that continues in the next turn of the event loop.
+ */
+
+
+#ifndef _NGX_MCDS_POSTED_H_INCLUDED_
+#define _NGX_MCDS_POSTED_H_INCLUDED_
+
+
+#include <ngx_config.h>
+#include <ngx_core.h>
+#include <ngx_event.h>
+
+
+/*
+ * Posts an event to ngx_posted_next_events, as ngx_post_event() does, and keeps
+ * the worker from exiting until the event has run, and for some milliseconds
+ * more.  By itself a worker that exits ignores these events, and would leave
+ * the requests that wait for ev.
+ */
+
+void ngx_mcds_post_later(ngx_event_t *ev);
+
+
+#endif /* _NGX_MCDS_POSTED_H_INCLUDED_ */

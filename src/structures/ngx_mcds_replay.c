@@ -1,0 +1,325 @@
+
+/*
+ * Copyright (C) mcds authors
+ */
+
+
+#include <ngx_config.h>
+#include <ngx_core.h>
+#include <ngx_event.h>
+#include "ngx_mcds_replay.h"
+#include "ngx_mcds_timer.h"
+
+
+/* the interval between attempts while a server does not answer, ms */
+#define NGX_MCDS_REPLAY_TICK      1000
+
+/* the maximum number of counters sent in one turn */
+#define NGX_MCDS_REPLAY_BURST     256
+
+/* flags of an item of the outbox; KEPT is always set */
+#define NGX_MCDS_REPLAY_KEPT      0x01
+#define NGX_MCDS_REPLAY_UPDATE    0x02
+#define NGX_MCDS_REPLAY_DURABLE   0x04
+
+
+static ngx_mcds_account_t *ngx_mcds_replay_account(
+    ngx_mcds_outbox_t *outbox, ngx_mcds_pool_t *pool, ngx_uint_t generation);
+static void ngx_mcds_replay_handler(ngx_event_t *ev);
+static ngx_int_t ngx_mcds_replay_send(ngx_mcds_pool_t *pool,
+    ngx_mcds_account_t *account);
+static void ngx_mcds_replay_sent(void *data, ngx_uint_t rc, uint64_t value);
+static void ngx_mcds_replay_next(void);
+static void ngx_mcds_replay_lost_handler(ngx_event_t *ev);
+
+
+static ngx_array_t  *ngx_mcds_replay_pools;
+static ngx_uint_t    ngx_mcds_replay_generation;
+static ngx_event_t   ngx_mcds_replay_event;
+static ngx_uint_t    ngx_mcds_replay_pool;      /* being sent */
+static ngx_uint_t    ngx_mcds_replay_cursor;
+static ngx_uint_t    ngx_mcds_replay_under_way;
+static ngx_uint_t    ngx_mcds_replay_failed;    /* in this pass */
+static ngx_uint_t    ngx_mcds_replay_again;     /* the pass continues */
+static uint64_t      ngx_mcds_replay_lost;
+static ngx_event_t   ngx_mcds_replay_lost_event;
+
+
+void
+ngx_mcds_replay_start(ngx_array_t *pools, ngx_uint_t generation)
+{
+    ngx_mcds_replay_pools = pools;
+    ngx_mcds_replay_generation = generation;
+    ngx_mcds_replay_pool = 0;
+    ngx_mcds_replay_cursor = 0;
+
+    /* cancelable: the outbox outlives the worker, which need not wait */
+
+    ngx_mcds_timer_init(&ngx_mcds_replay_event, ngx_mcds_replay_handler);
+    ngx_mcds_replay_event.cancelable = 1;
+
+    ngx_mcds_timer_init(&ngx_mcds_replay_lost_event,
+                        ngx_mcds_replay_lost_handler);
+    ngx_mcds_replay_lost_event.cancelable = 1;
+
+    /* a worker that has exited may have left changes */
+
+    if (ngx_mcds_outbox && !ngx_mcds_replay_event.timer_set) {
+        ngx_add_timer(&ngx_mcds_replay_event, 1);
+    }
+}
+
+
+ngx_int_t
+ngx_mcds_replay_keep(ngx_mcds_counter_t *counter, int64_t delta)
+{
+    ngx_int_t                rc;
+    ngx_mcds_account_t      *account;
+    ngx_mcds_outbox_item_t   item;
+
+    if (ngx_mcds_outbox == NULL || ngx_mcds_replay_pools == NULL) {
+        return NGX_DECLINED;
+    }
+
+    account = ngx_mcds_replay_account(ngx_mcds_outbox, counter->pool,
+                                      ngx_mcds_replay_generation);
+    if (account == NULL) {
+        return NGX_DECLINED;
+    }
+
+    item.key = counter->key;
+    item.delta = delta;
+    item.initial = counter->initial;
+    item.ttl = counter->ttl;
+    item.flags = NGX_MCDS_REPLAY_KEPT
+                 | (counter->update ? NGX_MCDS_REPLAY_UPDATE : 0)
+                 | (counter->durable ? NGX_MCDS_REPLAY_DURABLE : 0);
+
+    rc = ngx_mcds_outbox_add(ngx_mcds_outbox, account, &item);
+
+    if (!ngx_mcds_replay_event.timer_set && !ngx_mcds_replay_under_way) {
+        ngx_add_timer(&ngx_mcds_replay_event, NGX_MCDS_REPLAY_TICK);
+    }
+
+    return rc;
+}
+
+
+static ngx_mcds_account_t *
+ngx_mcds_replay_account(ngx_mcds_outbox_t *outbox, ngx_mcds_pool_t *pool,
+    ngx_uint_t generation)
+{
+    return ngx_mcds_outbox_account(outbox, NGX_MCDS_OUTBOX_BUFFER,
+                                   &pool->name, generation);
+}
+
+
+static void
+ngx_mcds_replay_handler(ngx_event_t *ev)
+{
+    ngx_mcds_pool_t     **pools;
+    ngx_mcds_account_t   *account;
+
+    if (ngx_mcds_outbox == NULL) {
+        return;
+    }
+
+    ngx_mcds_replay_again = 0;
+    ngx_mcds_replay_failed = 0;
+
+    pools = ngx_mcds_replay_pools->elts;
+
+    while (ngx_mcds_replay_pool < ngx_mcds_replay_pools->nelts) {
+
+        account = ngx_mcds_replay_account(ngx_mcds_outbox,
+                                          pools[ngx_mcds_replay_pool],
+                                          ngx_mcds_replay_generation);
+
+        if (account && ngx_mcds_account_dirty(account)) {
+
+            /* one worker of a host is enough */
+
+            if (ngx_mcds_outbox_own(ngx_mcds_outbox, account)
+                && ngx_mcds_replay_send(pools[ngx_mcds_replay_pool], account)
+                   == NGX_AGAIN)
+            {
+                ngx_mcds_replay_again = 1;
+                break;
+            }
+
+            ngx_mcds_outbox_disown(account);
+        }
+
+        ngx_mcds_replay_pool++;
+        ngx_mcds_replay_cursor = 0;
+    }
+
+    if (ngx_mcds_replay_under_way == 0) {
+        ngx_mcds_replay_next();
+    }
+}
+
+
+/* Returns NGX_AGAIN if there may be more to send. */
+
+static ngx_int_t
+ngx_mcds_replay_send(ngx_mcds_pool_t *pool, ngx_mcds_account_t *account)
+{
+    u_char                   buf[NGX_MCDS_OUTBOX_KEY];
+    ngx_int_t                rc;
+    ngx_uint_t               n;
+    ngx_mcds_counter_t       counter;
+    ngx_mcds_outbox_item_t   item;
+
+    for (n = 0; n < NGX_MCDS_REPLAY_BURST; /* void */) {
+
+        rc = ngx_mcds_outbox_take(ngx_mcds_outbox, account,
+                                  &ngx_mcds_replay_cursor, &item, buf);
+
+        if (rc == NGX_DONE) {
+            ngx_mcds_outbox_check(ngx_mcds_outbox, account);
+            return NGX_OK;
+        }
+
+        n++;
+
+        if (rc == NGX_AGAIN) {
+            continue;
+        }
+
+        counter.pool = pool;
+        counter.key = item.key;
+        counter.initial = item.initial;
+        counter.ttl = item.ttl;
+        counter.durable = (item.flags & NGX_MCDS_REPLAY_DURABLE) ? 1 : 0;
+        counter.buffer = 1;
+
+        /* without a request the number of a lost counter cannot be fetched */
+
+        counter.update = ((item.flags & NGX_MCDS_REPLAY_UPDATE)
+                          && ngx_mcds_counter_known(&counter) == 0);
+
+        /* "buffer" returns a change that cannot be sent to the outbox */
+
+        if (ngx_mcds_counter_change(&counter, item.delta,
+                                    ngx_mcds_replay_sent, NULL)
+            == NULL)
+        {
+            if (ngx_mcds_outbox_add(ngx_mcds_outbox, account, &item)
+                != NGX_OK)
+            {
+                ngx_mcds_replay_lose(item.delta);
+            }
+
+            ngx_mcds_replay_failed++;
+            return NGX_OK;
+        }
+
+        ngx_mcds_replay_under_way++;
+    }
+
+    return NGX_AGAIN;
+}
+
+
+static void
+ngx_mcds_replay_sent(void *data, ngx_uint_t rc, uint64_t value)
+{
+    if (!ngx_mcds_answered(rc)) {
+        ngx_mcds_replay_failed++;
+    }
+
+    if (--ngx_mcds_replay_under_way == 0) {
+        ngx_mcds_replay_next();
+    }
+}
+
+
+/* Continues the pass, starts another one, or stops. */
+
+static void
+ngx_mcds_replay_next(void)
+{
+    ngx_msec_t            wait;
+    ngx_uint_t            i, left;
+    ngx_mcds_pool_t     **pools;
+    ngx_mcds_account_t   *account;
+
+    wait = ngx_mcds_replay_failed ? NGX_MCDS_REPLAY_TICK : 1;
+
+    if (!ngx_mcds_replay_again) {
+        ngx_mcds_replay_pool = 0;
+        ngx_mcds_replay_cursor = 0;
+
+        wait = NGX_MCDS_REPLAY_TICK;
+        left = 0;
+
+        pools = ngx_mcds_replay_pools->elts;
+
+        for (i = 0; i < ngx_mcds_replay_pools->nelts; i++) {
+            account = ngx_mcds_replay_account(ngx_mcds_outbox, pools[i],
+                                              ngx_mcds_replay_generation);
+            left |= (account && ngx_mcds_account_dirty(account));
+        }
+
+        if (!left) {
+            return;
+        }
+    }
+
+    if (!ngx_mcds_replay_event.timer_set) {
+        ngx_add_timer(&ngx_mcds_replay_event, wait);
+    }
+}
+
+
+void
+ngx_mcds_replay_lose(int64_t delta)
+{
+    ngx_mcds_replay_lost += (delta < 0) ? -delta : delta;
+
+    if (!ngx_mcds_replay_lost_event.timer_set) {
+        ngx_mcds_replay_lost_handler(&ngx_mcds_replay_lost_event);
+    }
+}
+
+
+static void
+ngx_mcds_replay_lost_handler(ngx_event_t *ev)
+{
+    if (ngx_mcds_replay_lost) {
+        ngx_log_error(NGX_LOG_WARN, ngx_cycle->log, 0,
+                      "counts are lost, %uL: no room is left to keep them "
+                      "until the server is back", ngx_mcds_replay_lost);
+
+        ngx_mcds_replay_lost = 0;
+
+        ngx_add_timer(ev, NGX_MCDS_REPLAY_TICK);
+    }
+}
+
+
+void
+ngx_mcds_replay_exit(ngx_mcds_outbox_t *outbox, ngx_array_t *pools,
+    ngx_log_t *log)
+{
+    uint64_t              left;
+    ngx_uint_t            i;
+    ngx_mcds_pool_t     **pool;
+    ngx_mcds_account_t   *account;
+
+    pool = pools->elts;
+
+    for (i = 0; i < pools->nelts; i++) {
+        account = ngx_mcds_replay_account(outbox, pool[i], 0);
+
+        left = account ? ngx_mcds_outbox_forget(outbox, account) : 0;
+
+        if (left) {
+            ngx_log_error(NGX_LOG_WARN, log, 0,
+                          "counts are lost, %uL: nginx exits while they wait "
+                          "for servers of pool \"%V\"", left,
+                          &pool[i]->name);
+        }
+    }
+}

@@ -1,0 +1,52 @@
+
+/*
+ * Copyright (C) mcds authors
+ *
+ * Changes of counters while a server is down: they are kept in the outbox, and
+ * added when the server has returned.
+ */
+
+
+#ifndef _NGX_MCDS_REPLAY_H_INCLUDED_
+#define _NGX_MCDS_REPLAY_H_INCLUDED_
+
+
+#include <ngx_config.h>
+#include <ngx_core.h>
+#include "ngx_mcds_client.h"
+#include "ngx_mcds_counter.h"
+#include "ngx_mcds_outbox.h"
+
+
+/*
+ * Starts the buffer of a worker.  pools is an array of ngx_mcds_pool_t *, which
+ * must stay; generation is that of the configuration.
+ */
+
+void ngx_mcds_replay_start(ngx_array_t *pools, ngx_uint_t generation);
+
+
+/*
+ * Keeps a change that was not sent.  NGX_OK: delta is added later, once at
+ * most, even by another worker if this one has exited.  NGX_DECLINED: there is
+ * no outbox.  NGX_BUSY: there is no room.
+ */
+
+ngx_int_t ngx_mcds_replay_keep(ngx_mcds_counter_t *counter, int64_t delta);
+
+
+/* Logs, at most once a second, that a change is lost because of NGX_BUSY. */
+
+void ngx_mcds_replay_lose(int64_t delta);
+
+
+/*
+ * Logs, in the master after all workers have exited, the changes that are lost
+ * with the zone.
+ */
+
+void ngx_mcds_replay_exit(ngx_mcds_outbox_t *outbox, ngx_array_t *pools,
+    ngx_log_t *log);
+
+
+#endif /* _NGX_MCDS_REPLAY_H_INCLUDED_ */
