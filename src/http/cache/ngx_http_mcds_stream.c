@@ -15,6 +15,7 @@
 #include "ngx_http_mcds_cache.h"
 #include "ngx_http_mcds_coding.h"
 #include "ngx_http_mcds_stream.h"
+#include "ngx_http_mcds_nginx.h"
 
 
 struct ngx_http_mcds_piece_s {
@@ -169,7 +170,7 @@ ngx_http_mcds_stream_send(ngx_http_request_t *r,
 
     r->write_event_handler = ngx_http_mcds_stream_writer;
 
-    if (!r->discard_body) {
+    if (!ngx_http_mcds_discards(r)) {
         r->read_event_handler = ngx_http_test_reading;
     }
 

@@ -110,6 +110,15 @@
 
 
 /*
+ * 1 while nginx reads a body to discard it: the read handler has to stay.
+ * freenginx sets r->discard_body also for a request without a body.
+ */
+
+#define ngx_http_mcds_discards(r)                                             \
+    ((r)->read_event_handler == ngx_http_discarded_request_body_handler)
+
+
+/*
  * Angie keeps the servers of a resolver as a list, and calls the log handler
  * of a request with other arguments.
  *

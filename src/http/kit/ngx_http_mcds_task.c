@@ -8,6 +8,7 @@
 #include <ngx_core.h>
 #include <ngx_http.h>
 #include "ngx_http_mcds_budget.h"
+#include "ngx_http_mcds_nginx.h"
 
 
 /*
@@ -306,9 +307,7 @@ ngx_http_mcds_park(ngx_http_mcds_park_t *park)
     r->write_event_handler = (r == r->main) ? ngx_http_mcds_park_writer
                                             : ngx_http_request_empty_handler;
 
-    /* the handler that discards a body has to keep reading */
-
-    if (r == r->main && !r->discard_body) {
+    if (r == r->main && !ngx_http_mcds_discards(r)) {
 
         r->read_event_handler = ngx_http_test_reading;
 
@@ -412,7 +411,7 @@ ngx_http_mcds_resume(ngx_http_mcds_park_t *park)
 
     ngx_log_debug0(NGX_LOG_DEBUG_HTTP, c->log, 0, "mcds resume");
 
-    if (r == r->main && !r->discard_body) {
+    if (r == r->main && !ngx_http_mcds_discards(r)) {
         r->read_event_handler = ngx_http_block_reading;
     }
 
