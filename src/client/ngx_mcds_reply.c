@@ -89,7 +89,7 @@ ngx_mcds_reply_recv(ngx_mcds_conn_t *conn)
 
     /* the data of a large value is received in its place, not copied there */
 
-    if (conn == conn->server->bulk) {
+    if (conn == conn->server->bulk && conn->skip == 0) {
         size = ngx_min(size, NGX_MCDS_BULK_LINE);
     }
 
