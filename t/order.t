@@ -115,7 +115,7 @@ my %expected = (
     /],
     log => [qw/
         ngx_http_log_module
-        ngx_http_mcds_counter_api_log
+        ngx_http_mcds_counting_log
         ngx_http_mcds_push_handler
         ngx_http_mcds_log_handler
     /],

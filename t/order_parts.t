@@ -39,7 +39,7 @@ for (
     ['the cache', 'mcds_cache on;', %used],
     ['a counter', 'mcds_counter $n key=n;', %used],
     ['a counter of responses', 'mcds_counter $n key=n statuses=200;', %used,
-        log => 'counters_log'],
+        log => 'counting_log'],
     ['a counter with a first number',
         'mcds_counter $n key=n; mcds_counter_init $n /n;', %used,
         header => $used{header} =~ s/ / init_header_filter /r,

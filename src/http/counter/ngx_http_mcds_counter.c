@@ -18,18 +18,18 @@
 #include "ngx_http_mcds_visitor.h"
 
 
-static ngx_int_t ngx_http_mcds_counter_api_prepare(ngx_conf_t *cf);
-static ngx_int_t ngx_http_mcds_counter_api_init(ngx_conf_t *cf);
-static void ngx_http_mcds_counter_api_exit(ngx_cycle_t *cycle);
+static ngx_int_t ngx_http_mcds_counting_prepare(ngx_conf_t *cf);
+static ngx_int_t ngx_http_mcds_counting_init(ngx_conf_t *cf);
+static void ngx_http_mcds_counting_exit(ngx_cycle_t *cycle);
 static ngx_http_mcds_counter_ctx_t *ngx_http_mcds_counter_get(
     ngx_http_request_t *r);
 static ngx_http_mcds_counter_ctx_t *ngx_http_mcds_counter_need(
     ngx_http_request_t *r);
-static ngx_int_t ngx_http_mcds_counter_api_begin(ngx_http_request_t *r,
+static ngx_int_t ngx_http_mcds_counting_begin(ngx_http_request_t *r,
     ngx_http_mcds_task_t *task);
-static ngx_int_t ngx_http_mcds_counter_api_start(ngx_http_request_t *r,
+static ngx_int_t ngx_http_mcds_counting_start(ngx_http_request_t *r,
     ngx_http_mcds_counter_conf_t *ncf);
-static ngx_uint_t ngx_http_mcds_counter_api_refused(ngx_http_request_t *r,
+static ngx_uint_t ngx_http_mcds_counting_refused(ngx_http_request_t *r,
     ngx_http_mcds_counter_conf_t *ncf);
 static ngx_http_mcds_number_t *ngx_http_mcds_number_find(
     ngx_http_mcds_counter_ctx_t *ctx, ngx_uint_t index);
@@ -53,11 +53,11 @@ static void ngx_http_mcds_count_settled(void *data, ngx_str_t *key,
     int64_t delta);
 static void ngx_http_mcds_counted(void *data, ngx_uint_t rc, uint64_t value);
 static void ngx_http_mcds_logged(void *data, ngx_uint_t rc, uint64_t value);
-static ngx_int_t ngx_http_mcds_counter_api_log(ngx_http_request_t *r);
-static ngx_msec_t ngx_http_mcds_counter_api_wait(ngx_http_mcds_task_t *task,
+static ngx_int_t ngx_http_mcds_counting_log(ngx_http_request_t *r);
+static ngx_msec_t ngx_http_mcds_counting_wait(ngx_http_mcds_task_t *task,
     ngx_uint_t *others);
-static void ngx_http_mcds_counter_api_cleanup(ngx_http_mcds_task_t *task);
-static void ngx_http_mcds_counter_api_hurry(ngx_http_mcds_task_t *task);
+static void ngx_http_mcds_counting_cleanup(ngx_http_mcds_task_t *task);
+static void ngx_http_mcds_counting_hurry(ngx_http_mcds_task_t *task);
 static void ngx_http_mcds_number_too_early(ngx_http_request_t *r,
     ngx_uint_t index);
 
@@ -70,30 +70,30 @@ ngx_http_mcds_feature_t  ngx_http_mcds_counter_feature = {
     ngx_string("counter"),
     sizeof(ngx_http_mcds_counter_ctx_t),
     0,
-    ngx_http_mcds_counter_api_prepare,
-    ngx_http_mcds_counter_api_init,
+    ngx_http_mcds_counting_prepare,
+    ngx_http_mcds_counting_init,
     ngx_http_mcds_outbox_zone,
-    ngx_http_mcds_counter_api_exit,
+    ngx_http_mcds_counting_exit,
     NULL,                                  /* first */
-    ngx_http_mcds_counter_api_begin,
+    ngx_http_mcds_counting_begin,
     NULL,                                  /* arrive */
     NULL,                                  /* decide */
-    ngx_http_mcds_counter_api_wait,
+    ngx_http_mcds_counting_wait,
     NULL,                                  /* until */
-    ngx_http_mcds_counter_api_hurry,
-    ngx_http_mcds_counter_api_cleanup
+    ngx_http_mcds_counting_hurry,
+    ngx_http_mcds_counting_cleanup
 };
 
 
 static ngx_int_t
-ngx_http_mcds_counter_api_prepare(ngx_conf_t *cf)
+ngx_http_mcds_counting_prepare(ngx_conf_t *cf)
 {
     return ngx_http_mcds_tops ? ngx_http_mcds_tops->prepare(cf) : NGX_OK;
 }
 
 
 static ngx_int_t
-ngx_http_mcds_counter_api_init(ngx_conf_t *cf)
+ngx_http_mcds_counting_init(ngx_conf_t *cf)
 {
     ngx_http_handler_pt           *h;
     ngx_http_core_main_conf_t     *cmcf;
@@ -109,7 +109,7 @@ ngx_http_mcds_counter_api_init(ngx_conf_t *cf)
             return NGX_ERROR;
         }
 
-        *h = ngx_http_mcds_counter_api_log;
+        *h = ngx_http_mcds_counting_log;
     }
 
     if (nmcf->inits) {
@@ -121,7 +121,7 @@ ngx_http_mcds_counter_api_init(ngx_conf_t *cf)
 
 
 static void
-ngx_http_mcds_counter_api_exit(ngx_cycle_t *cycle)
+ngx_http_mcds_counting_exit(ngx_cycle_t *cycle)
 {
     ngx_mcds_counter_async_exit(cycle->log);
 }
@@ -153,7 +153,7 @@ ngx_http_mcds_counter_need(ngx_http_request_t *r)
 
 
 static ngx_int_t
-ngx_http_mcds_counter_api_begin(ngx_http_request_t *r,
+ngx_http_mcds_counting_begin(ngx_http_request_t *r,
     ngx_http_mcds_task_t *task)
 {
     ngx_http_mcds_counter_conf_t  *ncf;
@@ -164,13 +164,13 @@ ngx_http_mcds_counter_api_begin(ngx_http_request_t *r,
         return NGX_DECLINED;
     }
 
-    return ngx_http_mcds_counter_api_start(r, ncf) == NGX_OK
+    return ngx_http_mcds_counting_start(r, ncf) == NGX_OK
            ? NGX_DECLINED : NGX_HTTP_INTERNAL_SERVER_ERROR;
 }
 
 
 static ngx_int_t
-ngx_http_mcds_counter_api_start(ngx_http_request_t *r,
+ngx_http_mcds_counting_start(ngx_http_request_t *r,
     ngx_http_mcds_counter_conf_t *ncf)
 {
     size_t                        size;
@@ -179,7 +179,7 @@ ngx_http_mcds_counter_api_start(ngx_http_request_t *r,
     ngx_http_mcds_counter_t      *counter;
     ngx_http_mcds_numbers_t      *numbers;
 
-    if (ngx_http_mcds_counter_api_refused(r, ncf)) {
+    if (ngx_http_mcds_counting_refused(r, ncf)) {
         return NGX_OK;
     }
 
@@ -242,7 +242,7 @@ ngx_http_mcds_counter_api_start(ngx_http_request_t *r,
  */
 
 static ngx_uint_t
-ngx_http_mcds_counter_api_refused(ngx_http_request_t *r,
+ngx_http_mcds_counting_refused(ngx_http_request_t *r,
     ngx_http_mcds_counter_conf_t *ncf)
 {
     ngx_http_core_srv_conf_t      *cscf;
@@ -495,7 +495,7 @@ ngx_http_mcds_counter_of(ngx_http_request_t *r,
  */
 
 static ngx_int_t
-ngx_http_mcds_counter_api_log(ngx_http_request_t *r)
+ngx_http_mcds_counting_log(ngx_http_request_t *r)
 {
     ngx_uint_t                     i;
     ngx_http_mcds_counter_ctx_t   *ctx;
@@ -691,7 +691,7 @@ ngx_http_mcds_logged(void *data, ngx_uint_t rc, uint64_t value)
 
 
 static ngx_msec_t
-ngx_http_mcds_counter_api_wait(ngx_http_mcds_task_t *task, ngx_uint_t *others)
+ngx_http_mcds_counting_wait(ngx_http_mcds_task_t *task, ngx_uint_t *others)
 {
     ngx_msec_t                    timeout;
     ngx_uint_t                    i;
@@ -718,7 +718,7 @@ ngx_http_mcds_counter_api_wait(ngx_http_mcds_task_t *task, ngx_uint_t *others)
 
 
 static void
-ngx_http_mcds_counter_api_cleanup(ngx_http_mcds_task_t *task)
+ngx_http_mcds_counting_cleanup(ngx_http_mcds_task_t *task)
 {
     ngx_uint_t                    i;
     ngx_http_mcds_numbers_t      *numbers;
@@ -747,7 +747,7 @@ ngx_http_mcds_counter_api_cleanup(ngx_http_mcds_task_t *task)
 
 
 static void
-ngx_http_mcds_counter_api_hurry(ngx_http_mcds_task_t *task)
+ngx_http_mcds_counting_hurry(ngx_http_mcds_task_t *task)
 {
     ngx_uint_t                    i;
     ngx_http_mcds_number_t       *number;
