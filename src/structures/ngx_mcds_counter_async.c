@@ -2,9 +2,9 @@
 /*
  * Copyright (C) mcds authors
  *
- * A tally is idle in the index, and may be forgotten, if nothing is to be sent
- * and no answer is missing.  Otherwise a flush has the tally in its queue, to
- * send its sum, or an answer is missing.
+ * A counter is idle in the index, and may be forgotten, if it has nothing to
+ * send and no reply is missing.  Otherwise a flush has the counter in its
+ * queue, to send its sum, or a reply is missing.
  */
 
 
@@ -26,7 +26,7 @@
 #define NGX_MCDS_COUNTER_ASYNC_BUCKETS 4096
 
 /*
- * the maximum number of tallies sent in one turn, so that other commands find
+ * the maximum number of counters sent in one turn, so that other commands find
  * room in the queue to memcached
  */
 #define NGX_MCDS_COUNTER_ASYNC_BURST 512
@@ -44,7 +44,7 @@
 
 typedef struct {
     ngx_queue_t          queue;
-    ngx_queue_t          tallies;      /* to be sent */
+    ngx_queue_t          asyncs;       /* to be sent */
     ngx_event_t          event;
     ngx_msec_t           period;
     ngx_msec_t           last;         /* when the last flush was complete */
@@ -54,14 +54,14 @@ typedef struct {
 typedef struct {
     ngx_mcds_index_node_t  node;       /* idle: nothing is to be sent, and no
                                           answer is missing */
-    ngx_queue_t          queue;        /* in flush->tallies */
+    ngx_queue_t          queue;        /* in flush->asyncs */
     ngx_mcds_flush_t    *flush;        /* that sends the sum */
     ngx_msec_t           period;       /* the shortest requested */
     int64_t              kept;
     int64_t              sent;         /* not answered yet */
     uint64_t             value;
     unsigned             known:1;      /* value is known */
-    unsigned             queued:1;     /* is in flush->tallies */
+    unsigned             queued:1;     /* is in flush->asyncs */
     unsigned             under_way:1;
     unsigned             buffer:1;     /* keep in the outbox, not here */
     ngx_mcds_stat_t     *stat;         /* or NULL */
@@ -257,7 +257,7 @@ ngx_mcds_counter_async_flush(ngx_msec_t period)
         return NULL;
     }
 
-    ngx_queue_init(&flush->tallies);
+    ngx_queue_init(&flush->asyncs);
 
     flush->period = period;
     flush->last = ngx_current_msec - period;
@@ -295,7 +295,7 @@ ngx_mcds_counter_async_queue(ngx_mcds_counter_async_t *async, ngx_msec_t period)
     async->queued = 1;
     async->flush = flush;
 
-    ngx_queue_insert_tail(&flush->tallies, &async->queue);
+    ngx_queue_insert_tail(&flush->asyncs, &async->queue);
 
     if (flush->event.timer_set || flush->event.posted) {
         return NGX_OK;
@@ -326,7 +326,7 @@ ngx_mcds_counter_async_flush_handler(ngx_event_t *ev)
 
     flush = ev->data;
 
-    if (ngx_queue_empty(&flush->tallies)) {
+    if (ngx_queue_empty(&flush->asyncs)) {
         return;
     }
 
@@ -342,11 +342,11 @@ ngx_mcds_counter_async_flush_handler(ngx_event_t *ev)
 
     for (n = 0; n < NGX_MCDS_COUNTER_ASYNC_BURST; /* void */) {
 
-        if (ngx_queue_empty(&flush->tallies)) {
+        if (ngx_queue_empty(&flush->asyncs)) {
             break;
         }
 
-        q = ngx_queue_head(&flush->tallies);
+        q = ngx_queue_head(&flush->asyncs);
         async = ngx_queue_data(q, ngx_mcds_counter_async_t, queue);
 
         ngx_queue_remove(q);
@@ -362,16 +362,16 @@ ngx_mcds_counter_async_flush_handler(ngx_event_t *ev)
 
     wait = 1;
 
-    if (ngx_queue_empty(&flush->tallies)) {
+    if (ngx_queue_empty(&flush->asyncs)) {
         flush->last = ngx_current_msec;
         wait = ngx_max(ngx_min(flush->period, NGX_MCDS_COUNTER_ASYNC_TICK), 1);
     }
 
     if (!ngx_queue_empty(&later)) {
-        ngx_queue_add(&flush->tallies, &later);
+        ngx_queue_add(&flush->asyncs, &later);
     }
 
-    if (!ngx_queue_empty(&flush->tallies)) {
+    if (!ngx_queue_empty(&flush->asyncs)) {
         ngx_add_timer(ev, wait);
     }
 }

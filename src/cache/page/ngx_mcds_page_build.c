@@ -105,7 +105,7 @@ ngx_mcds_page_judge(ngx_mcds_page_t *page)
 
 
 /*
- * Returns NGX_OK if page->copy is another page than that of page->base,
+ * Returns NGX_OK if page->snapshot is another page than that of page->base,
  * NGX_DECLINED if there is none, and NGX_AGAIN if its value is being read.
  */
 

@@ -174,8 +174,8 @@ ngx_mcds_page_read_done(void *data, ngx_mcds_result_t *result)
 
 
 /*
- * Returns NGX_OK if read->copy is a copy of this host, NGX_AGAIN if its value
- * is being read, and NGX_DECLINED if no copy of this host may be used.
+ * Returns NGX_OK if read->snapshot is a copy of this host, NGX_AGAIN if its
+ * value is being read, and NGX_DECLINED if no copy of this host may be used.
  */
 
 static ngx_int_t

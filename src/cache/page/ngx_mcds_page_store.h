@@ -56,7 +56,7 @@ typedef struct {
 } ngx_mcds_store_t;
 
 
-/* Stores store->copy; data is the store. */
+/* Stores store->snapshot; data is the store. */
 
 void ngx_mcds_store_try(void *data);
 

@@ -145,7 +145,7 @@ ngx_http_mcds_cache_choose(ngx_http_request_t *r,
 }
 
 
-/* judges ctx->copy, after a lookup as well as after a wait */
+/* judges ctx->snapshot, after a lookup as well as after a wait */
 
 static ngx_int_t
 ngx_http_mcds_cache_judged(ngx_http_request_t *r,

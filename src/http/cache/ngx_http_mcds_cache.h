@@ -426,8 +426,8 @@ ngx_int_t ngx_http_mcds_cache_left(ngx_http_request_t *r,
 
 /*
  * Decides, in the location that responds, when all results have come.
- * NGX_AGAIN: another result is to come; NGX_OK: serve ctx->copy; NGX_DONE: run
- * the content handler, which does not ask the origin; NGX_DECLINED: run the
+ * NGX_AGAIN: another result is to come; NGX_OK: serve ctx->snapshot; NGX_DONE:
+ * run the content handler, which does not ask the origin; NGX_DECLINED: run the
  * content handler; otherwise an HTTP status to respond with.
  */
 
@@ -449,7 +449,7 @@ void ngx_http_mcds_cache_bounds(ngx_http_mcds_cache_conf_t *ccf,
 #define ngx_http_mcds_decided(ctx)                                            \
     ((ctx)->state >= NGX_HTTP_MCDS_STATE_DECIDED)
 
-/* 1 if ctx->copy is sent to the client */
+/* 1 if ctx->snapshot is sent to the client */
 
 #define ngx_http_mcds_serving(ctx)                                            \
     ((ctx)->state == NGX_HTTP_MCDS_STATE_SERVE                                \

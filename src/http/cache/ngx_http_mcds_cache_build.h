@@ -43,7 +43,7 @@ ngx_int_t ngx_http_mcds_cache_detach(ngx_http_request_t *r,
     ngx_http_mcds_cache_ctx_t *ctx);
 
 
-/* 1 if ctx->copy is a page whose body is sent in parts */
+/* 1 if ctx->snapshot is a page whose body is sent in parts */
 ngx_uint_t ngx_http_mcds_cache_streamed(ngx_http_mcds_cache_ctx_t *ctx);
 
 

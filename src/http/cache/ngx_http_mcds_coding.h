@@ -62,10 +62,10 @@ struct ngx_http_mcds_compress_s {
  * compresses, or NULL; takes the length into account, if known.  create, run,
  * free: the encoder, see ngx_mcds_coding.h.
  *
- * accepted: 1 if r accepts the coding of ctx->copy, which is offered then.
+ * accepted: 1 if r accepts the coding of ctx->snapshot, which is offered then.
  *
- * The others are for the body of ctx->copy without its coding; the prototypes
- * below describe them.
+ * The others are for the body of ctx->snapshot without its coding; the
+ * prototypes below describe them.
  */
 
 typedef struct {

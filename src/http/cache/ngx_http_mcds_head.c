@@ -96,7 +96,7 @@ ngx_http_mcds_head_same(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx)
 
 /*
  * NGX_OK: the validators and the length of the response are those of the page
- * in ctx->copy; NGX_DECLINED: one of them differs, or the response has no
+ * in ctx->snapshot; NGX_DECLINED: one of them differs, or the response has no
  * validator; NGX_DONE: the response says nothing about the page.
  */
 

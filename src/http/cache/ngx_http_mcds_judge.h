@@ -47,7 +47,7 @@ typedef struct {
 
 
 /*
- * Judges ctx->copy, after a lookup as well as after a wait; returns
+ * Judges ctx->snapshot, after a lookup as well as after a wait; returns
  * ngx_http_mcds_judge_e, and sets *j.
  */
 
@@ -56,7 +56,7 @@ ngx_uint_t ngx_http_mcds_judge(ngx_http_request_t *r,
     ngx_http_mcds_judgement_t *j);
 
 /*
- * NGX_OK if ctx->copy is signed as ccf requires; for a page in parts, this
+ * NGX_OK if ctx->snapshot is signed as ccf requires; for a page in parts, this
  * includes the parts that are in memory.  Otherwise NGX_DECLINED.
  */
 

@@ -29,7 +29,7 @@ ngx_int_t ngx_http_mcds_lookup(ngx_http_request_t *r,
 
 
 /*
- * Call this after a result.  NGX_OK: ctx->copy, if not NULL, is not a list
+ * Call this after a result.  NGX_OK: ctx->snapshot, if not NULL, is not a list
  * that leads elsewhere, and was made by the route of the request; NGX_AGAIN:
  * another result is to come; NGX_BUSY: the page is not cached, since its lists
  * keep changing; NGX_ERROR: out of memory.
@@ -57,7 +57,7 @@ ngx_int_t ngx_http_mcds_lookup_sit(ngx_http_mcds_cache_ctx_t *ctx,
     ngx_http_mcds_cache_conf_t *ccf);
 
 
-/* releases ctx->copy, if this request does not use the entry */
+/* releases ctx->snapshot, if this request does not use the entry */
 void ngx_http_mcds_lookup_drop(ngx_http_mcds_cache_ctx_t *ctx);
 
 /* gives the list of a request to the detached copy that builds for it */

@@ -18,10 +18,10 @@
 
 
 /*
- * Adds If-None-Match and If-Modified-Since for ctx->copy to the headers of r,
- * which has none, if the location has mcds_cache_revalidate and the page has
- * validators.  ctx is the context of r.  A page with no-cache is revalidated
- * by If-None-Match only.  NGX_OK, or NGX_ERROR when out of memory.
+ * Adds If-None-Match and If-Modified-Since for ctx->snapshot to the headers of
+ * r, which has none, if the location has mcds_cache_revalidate and the page has
+ * validators.  ctx is the context of r.  A page with no-cache is revalidated by
+ * If-None-Match only.  NGX_OK, or NGX_ERROR when out of memory.
  */
 
 ngx_int_t ngx_http_mcds_revalidate_ask(ngx_http_request_t *r,
@@ -29,7 +29,7 @@ ngx_int_t ngx_http_mcds_revalidate_ask(ngx_http_request_t *r,
 
 
 /*
- * Looks at a response that could be stored.  NGX_OK: ctx->copy replaces the
+ * Looks at a response that could be stored.  NGX_OK: ctx->snapshot replaces the
  * response, updated by a 304, or stale after an error, and the build has
  * ended.  NGX_DECLINED: store or pass the response.  NGX_ERROR: out of memory.
  * NGX_AGAIN: the 304 does not match the page, and the request is repeated
@@ -53,7 +53,7 @@ ngx_int_t ngx_http_mcds_revalidate_asked(ngx_http_request_t *r,
 
 /*
  * RFC 9111, 4.3.5, after the response to a HEAD request: renews the page in
- * ctx->copy if the response confirms the page, and stores the renewed page
+ * ctx->snapshot if the response confirms the page, and stores the renewed page
  * unless the stored page has changed.
  */
 
@@ -62,16 +62,16 @@ void ngx_http_mcds_revalidate_head(ngx_http_request_t *r,
 
 
 /*
- * Sets the header of ctx->copy in place of that of the response.  NGX_OK, or
- * NGX_ERROR when out of memory.
+ * Sets the header of ctx->snapshot in place of that of the response.  NGX_OK,
+ * or NGX_ERROR when out of memory.
  */
 
 ngx_int_t ngx_http_mcds_instead_header(ngx_http_request_t *r,
     ngx_http_mcds_cache_ctx_t *ctx);
 
 /*
- * Replaces a part of the response's body, in: *out is the body of ctx->copy in
- * the first call, and NULL in later calls.  NGX_OK, or NGX_ERROR when out of
+ * Replaces a part of the response's body, in: *out is the body of ctx->snapshot
+ * in the first call, and NULL in later calls.  NGX_OK, or NGX_ERROR when out of
  * memory.
  */
 

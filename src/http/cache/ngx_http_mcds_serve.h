@@ -17,16 +17,16 @@
 
 
 /*
- * Sets the header of the response from ctx->copy.  NGX_OK, or NGX_ERROR when
- * out of memory.
+ * Sets the header of the response from ctx->snapshot.  NGX_OK, or NGX_ERROR
+ * when out of memory.
  */
 
 ngx_int_t ngx_http_mcds_serve_page(ngx_http_request_t *r,
     ngx_http_mcds_cache_ctx_t *ctx);
 
 /*
- * The body of ctx->copy as the last buffer of a response, for a page that is
- * not streamed; NULL when out of memory.
+ * The body of ctx->snapshot as the last buffer of a response, for a page that
+ * is not streamed; NULL when out of memory.
  */
 
 ngx_buf_t *ngx_http_mcds_serve_body(ngx_http_request_t *r,
@@ -39,7 +39,7 @@ ngx_buf_t *ngx_http_mcds_serve_body(ngx_http_request_t *r,
 ngx_table_elt_t *ngx_http_mcds_serve_line(ngx_http_request_t *r,
     ngx_str_t *name, ngx_str_t *value);
 
-/* the content handler that sends ctx->copy */
+/* the content handler that sends ctx->snapshot */
 ngx_int_t ngx_http_mcds_serve_handler(ngx_http_request_t *r);
 
 

@@ -16,7 +16,7 @@
 #include "ngx_http_mcds_cache.h"
 
 
-/* starts to read the body of ctx->copy, if it is stored in parts */
+/* starts to read the body of ctx->snapshot, if it is stored in parts */
 
 void ngx_http_mcds_stream_begin(ngx_http_mcds_cache_ctx_t *ctx);
 

@@ -80,14 +80,14 @@ ngx_int_t ngx_http_mcds_vary_key(ngx_http_request_t *r,
 ngx_uint_t ngx_http_mcds_vary_covered(ngx_http_mcds_cache_ctx_t *ctx);
 
 
-/* 1 if the list was purged after the origin was asked for ctx->copy */
+/* 1 if the list was purged after the origin was asked for ctx->snapshot */
 
 #define ngx_http_mcds_vary_purged(ctx)                                        \
     ((ctx)->vary.list                                                         \
      && (ctx)->vary.list->entry.purges != (ctx)->snapshot->entry.purges)
 
 /*
- * The time at which ctx->copy expires, by itself or by a purge of its list;
+ * The time at which ctx->snapshot expires, by itself or by a purge of its list;
  * milliseconds since the epoch.
  */
 
