@@ -597,7 +597,11 @@ mcds_page_one_of(ngx_array_t *servers, ngx_http_core_srv_conf_t *server)
 }
 
 
-/* the next caching level from *i on, in one of these servers; NULL: in any */
+/*
+ * Returns the next level of the configuration, from *i on, that caches pages
+ * and is in a server{} of the array servers; if servers is NULL, in any
+ * server{}.  *i is advanced.  Returns NULL if there is none.
+ */
 
 static mcds_scope_t *
 mcds_page_scope(mcds_t *m, ngx_uint_t *i, ngx_array_t *servers)

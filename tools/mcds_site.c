@@ -556,7 +556,10 @@ mcds_site_add(mcds_t *m, ngx_conf_t *cf, mcds_scope_t *scope)
 
     } else if (mcds_is(&word[0], "mcds_purge_api")) {
 
-        /* only whether this is NULL matters */
+        /*
+         * ngx_http_mcds_site_merge() only tests whether conf.purge is NULL, so
+         * any other pointer will do
+         */
 
         scope->conf.purge = (ngx_http_mcds_purge_t *) scope;
     }

@@ -249,7 +249,10 @@ ngx_mcds_conn_fail(ngx_mcds_conn_t *conn, ngx_uint_t rc)
 
     reached = (conn->state == NGX_MCDS_CONN_READY);
 
-    /* an error of another connect() is not the reason for this failure */
+    /*
+     * server->err may come from a connect() of the server's other connection:
+     * it does not explain why this connection, which was ready, has failed
+     */
 
     if (reached) {
         server->err = 0;

@@ -505,7 +505,10 @@ ngx_mcds_array_write_part(ngx_mcds_array_work_t *work)
 }
 
 
-/* Returns a free operation: not more parts than these are written at once. */
+/*
+ * Returns an operation of work->parts that is not active.  There is one, as at
+ * most NGX_MCDS_ARRAY_WRITES parts are written at once.
+ */
 
 static ngx_mcds_op_t *
 ngx_mcds_array_part_op(ngx_mcds_array_work_t *work)

@@ -456,7 +456,11 @@ ngx_mcds_counter_async_handler(void *data, ngx_uint_t rc, uint64_t value)
 }
 
 
-/* Moves a change to the outbox, from which it is added later. */
+/*
+ * Puts a change of a counter, which was not sent, into the outbox, from which
+ * it is added to the counter later, see ngx_mcds_replay_keep().  NGX_DECLINED:
+ * this counter has no buffer.
+ */
 
 static ngx_int_t
 ngx_mcds_counter_async_give(ngx_mcds_counter_async_t *async, int64_t delta)

@@ -163,7 +163,10 @@ ngx_int_t ngx_mcds_log_chunks(ngx_mcds_log_t *log,
     uint64_t *last);
 
 
-/* Returns 1 if a line belongs to the interval. */
+/*
+ * Returns 1 if the line with this id is in the interval of range, and comes
+ * after the line range->after.
+ */
 
 ngx_uint_t ngx_mcds_log_wanted(ngx_mcds_log_range_t *range,
     ngx_mcds_log_id_t *id);

@@ -83,8 +83,8 @@ extern ngx_mcds_outbox_t  *ngx_mcds_outbox;
 
 
 /*
- * Creates a outbox in zeroed memory.  Returns NULL if the memory is too small.
- * The other functions lock the lock.
+ * Creates an outbox in zeroed memory.  Returns NULL if the memory is too small.
+ * The other functions lock the mutex.
  */
 
 ngx_mcds_outbox_t *ngx_mcds_outbox_init(u_char *addr, size_t size,

@@ -171,7 +171,7 @@ ngx_int_t ngx_mcds_vary_check(ngx_str_t *ext, ngx_str_t *body);
 void ngx_mcds_vary_names(ngx_str_t *ext, ngx_str_t *names);
 
 
-/* Returns 1 if the body of a list contains the hash of a variant. */
+/* Returns 1 if a list of variants has the variant with this hash. */
 
 ngx_uint_t ngx_mcds_vary_has(ngx_str_t *body, u_char *hash);
 

@@ -115,7 +115,8 @@ typedef struct {
     ngx_uint_t          lock_age;      /* lifetime of the lock, seconds */
     ngx_msec_t          wait;          /* the longest wait of this request,
                                           ms */
-    ngx_uint_t          max_waiters;   /* at one page in this worker */
+    ngx_uint_t          max_waiters;   /* how many requests may wait for one
+                                          page in this worker */
     uint64_t            cas;           /* of the copy that the request has seen;
                                           0: none */
     ngx_msec_t          backoff;       /* the pause after a failure, ms; 0:

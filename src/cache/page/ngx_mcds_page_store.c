@@ -275,7 +275,11 @@ ngx_mcds_store_lost(ngx_mcds_store_t *store)
 }
 
 
-/* Replaces the page that was stored meanwhile, or ends the store by it. */
+/*
+ * The edit of the store's update: replaces the page that another writer has
+ * stored meanwhile, if the new page may replace it; otherwise ends the store,
+ * and the other page stays.
+ */
 
 static ngx_int_t
 ngx_mcds_store_edit(void *data, ngx_mcds_result_t *now, ngx_mcds_request_t *req)

@@ -63,7 +63,11 @@ void ngx_mcds_page_tell(ngx_mcds_waiter_t *waiter, ngx_uint_t outcome,
 void ngx_mcds_page_found(ngx_mcds_page_t *page, ngx_mcds_snapshot_t *snapshot);
 
 
-/* Calls the handlers of the owner and of all waiters after a failed build. */
+/*
+ * Called when a build has failed, or was not started because of a pause: ends
+ * the wait of page->owner, if it has not left, and of all waiters, by calling
+ * their handlers without a page.
+ */
 
 void ngx_mcds_page_tell_pause(ngx_mcds_page_t *page);
 

@@ -296,7 +296,10 @@ ngx_mcds_purge_end(ngx_mcds_purge_t *purge, ngx_uint_t rc, uint64_t cas)
                               purge->how == NGX_MCDS_PURGE_DELETE);
     }
 
-    /* the page's own server, when it returns, still has the old page */
+    /*
+     * the server of the page's key is down: when it is up again, it still has
+     * the old page, so the purge is not complete
+     */
 
     if (rc == NGX_MCDS_OK && purge->ejected) {
         rc = NGX_MCDS_DOWN;

@@ -318,15 +318,16 @@ struct ngx_http_mcds_cache_ctx_s {
     unsigned                     detaching:1; /* a cleanup frees "detached" */
     unsigned                     streamed:1;  /* a cleanup frees "stream" */
     unsigned                     streaming:1; /* the body is being sent */
-    unsigned                     offered:1;   /* "copy" could be sent
+    unsigned                     offered:1;   /* "snapshot" could be sent
                                                  compressed */
-    unsigned                     coded:1;     /* "copy" is sent compressed */
+    unsigned                     coded:1;     /* "snapshot" is sent
+                                                 compressed */
     unsigned                     validating:1; /* the request to the origin
-                                                  revalidates "copy" */
-    unsigned                     old_shown:1; /* serve "copy" if the new page
-                                                 takes too long */
-    unsigned                     instead:1;   /* serve "copy" in place of the
-                                                 response */
+                                                  revalidates "snapshot" */
+    unsigned                     old_shown:1; /* serve "snapshot" if the new
+                                                 page takes too long */
+    unsigned                     instead:1;   /* serve "snapshot" in place of
+                                                 the response */
     unsigned                     instead_sent:1;
     unsigned                     instead_passing:1;  /* its body is in the
                                                         filters */
@@ -338,9 +339,9 @@ struct ngx_http_mcds_cache_ctx_s {
                                                      response */
     unsigned                     only_if_cached:1;
     unsigned                     unaccepted:1;    /* the request does not
-                                                     accept "copy" */
-    unsigned                     expired:1;       /* "copy" has expired or was
-                                                     purged */
+                                                     accept "snapshot" */
+    unsigned                     expired:1;       /* "snapshot" has expired or
+                                                     was purged */
     unsigned                     invalidate:1;    /* invalidate the page of
                                                      "key" if the request
                                                      succeeds */

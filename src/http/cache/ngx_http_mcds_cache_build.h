@@ -43,7 +43,10 @@ ngx_int_t ngx_http_mcds_cache_detach(ngx_http_request_t *r,
     ngx_http_mcds_cache_ctx_t *ctx);
 
 
-/* 1 if ctx->snapshot is a page whose body is sent in parts */
+/*
+ * Returns 1 if ctx->snapshot is a page whose body is sent to the client in
+ * parts, see ngx_http_mcds_streamed().
+ */
 ngx_uint_t ngx_http_mcds_cache_streamed(ngx_http_mcds_cache_ctx_t *ctx);
 
 

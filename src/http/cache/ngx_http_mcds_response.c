@@ -360,8 +360,8 @@ ngx_http_mcds_response_control(ngx_str_t *value, ngx_mcds_response_t *response,
 
 
 /*
- * CDN-Cache-Control overrides Cache-Control even if all of its directives are
- * ignored
+ * CDN-Cache-Control overrides Cache-Control even if all directives of
+ * CDN-Cache-Control are ignored
  */
 
 static void

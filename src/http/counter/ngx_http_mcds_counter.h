@@ -165,7 +165,7 @@ typedef struct {
 
 /*
  * The destinations of mcds_counter_writeback.  add: adds to the sum of an item
- * that is to be posted.  start: called in a worker, with a outbox or without.
+ * that is to be posted.  start: called in a worker, with an outbox or without.
  * exit: called in the master, last.
  */
 

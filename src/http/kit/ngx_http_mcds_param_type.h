@@ -17,7 +17,10 @@
 #include "ngx_http_mcds_param.h"
 
 
-/* a word that is the row's name, without a value: writes param->low */
+/*
+ * The type of a parameter without a value, whose name is the whole argument:
+ * writes param->low into the parameter's field.
+ */
 
 char *ngx_http_mcds_param_word(ngx_conf_t *cf, ngx_http_mcds_param_t *param,
     ngx_str_t *value, void *conf);

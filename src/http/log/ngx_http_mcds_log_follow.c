@@ -24,7 +24,7 @@
 #include "ngx_http_mcds_log_out.h"
 
 
-/* bytes that wait for a slow client; further lines are dropped */
+/* the maximum of bytes that wait for a slow client; more lines are dropped */
 #define NGX_HTTP_MCDS_FOLLOW_PENDING  (1024 * 1024)
 
 /* batches that are queued while older lines are read */
