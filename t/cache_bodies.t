@@ -16,6 +16,7 @@ use Test::Mcds;
 use Test::Mcds::Entry qw/ :DEFAULT key /;
 
 my $t = Test::Mcds->new();
+$t->needs('mcds large');
 
 # any bytes, lines that look like memcached's among them
 

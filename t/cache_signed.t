@@ -17,6 +17,7 @@ use Test::Mcds;
 use Test::Mcds::Entry qw/ :DEFAULT key /;
 
 my $t = Test::Mcds->new()->allow(qr/is not used|is not signed|too large/);
+$t->needs('mcds large', 'mcds vary');
 
 $t->needs('http_ssl');
 

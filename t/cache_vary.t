@@ -17,7 +17,7 @@ use Test::Mcds;
 use Test::Mcds::Entry qw/ :DEFAULT key /;
 
 my $t = Test::Mcds->new();
-$t->needs('mcds vary');
+$t->needs('mcds large', 'mcds vary');
 
 my $m = $t->memcached('m');
 

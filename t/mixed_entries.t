@@ -19,6 +19,7 @@ use Test::Mcds::Entry;
 use Test::Mcds::Log qw/ frame crc32 /;
 
 my $t = Test::Mcds->new();
+$t->needs('mcds large');
 
 my $m = $t->memcached('m');
 my $o = $t->origin('o', { headers => ['Cache-Control' => 'max-age=60'] });

@@ -17,6 +17,7 @@ use Test::Mcds;
 use Test::Mcds::Entry;
 
 my $t = Test::Mcds->new()->allow(qr/access forbidden|purge failed/);
+$t->needs('mcds tags');
 
 my $m = $t->memcached('m');
 my $o = $t->origin('o', { headers => ['Cache-Control' => 'max-age=60'],
