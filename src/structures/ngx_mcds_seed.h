@@ -41,12 +41,12 @@ typedef ngx_int_t (*ngx_mcds_seed_pt)(ngx_mcds_seed_t *seed, void *data);
  * killed.
  */
 
-typedef void (*ngx_mcds_settled_pt)(void *data, ngx_str_t *key, int64_t delta);
+typedef void (*ngx_mcds_counted_pt)(void *data, ngx_str_t *key, int64_t delta);
 
 
 typedef struct {
     ngx_mcds_seed_pt     fetch;
-    ngx_mcds_settled_pt  counted;      /* or NULL */
+    ngx_mcds_counted_pt  counted;      /* or NULL */
     void                *data;         /* for settled, not for a request */
     ngx_msec_t           timeout;
     ngx_uint_t           skip;         /* without the number nothing is counted;

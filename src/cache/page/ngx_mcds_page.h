@@ -105,7 +105,7 @@ struct ngx_mcds_waiter_s {
     unsigned            failed:1;      /* with ERROR and TIMEOUT: a build has
                                           failed, and the request did not wait
                                           for another one */
-    unsigned            want_copy:1;   /* waits for a lookup */
+    unsigned            looking:1;     /* waits for a lookup */
     unsigned            no_body:1;     /* likely needs no body, or only a later
                                           part of it */
 };

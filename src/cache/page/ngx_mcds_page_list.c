@@ -103,7 +103,7 @@ ngx_mcds_page_confirm(ngx_mcds_waiter_t *waiter)
     }
 
     ngx_queue_insert_tail(&read->waiters, &waiter->queue);
-    waiter->want_copy = 1;
+    waiter->looking = 1;
 
     return NGX_OK;
 }

@@ -65,7 +65,7 @@ ngx_mcds_page_lookup(ngx_mcds_waiter_t *waiter)
     }
 
     ngx_queue_insert_tail(&read->waiters, &waiter->queue);
-    waiter->want_copy = 1;
+    waiter->looking = 1;
 
     if (waiter->local) {
         page->local = 1;
@@ -305,7 +305,7 @@ ngx_mcds_page_read_end(ngx_mcds_read_t *read, ngx_uint_t outcome)
         waiter = ngx_queue_data(q, ngx_mcds_waiter_t, queue);
 
         ngx_queue_remove(q);
-        waiter->want_copy = 0;
+        waiter->looking = 0;
 
         waiter->handler(waiter->data, outcome,
                         outcome == NGX_MCDS_PAGE_FOUND ? read->snapshot : NULL);

@@ -52,9 +52,9 @@ ngx_mcds_page_leave(ngx_mcds_waiter_t *waiter)
         return;
     }
 
-    if (waiter->want_copy) {
+    if (waiter->looking) {
         ngx_queue_remove(&waiter->queue);
-        waiter->want_copy = 0;
+        waiter->looking = 0;
 
     } else if (waiter->queued) {
         ngx_mcds_page_unqueue(waiter);
@@ -99,7 +99,7 @@ ngx_mcds_page_hurry(ngx_mcds_waiter_t *waiter)
         return;
     }
 
-    if (!waiter->want_copy) {
+    if (!waiter->looking) {
 
         if (page->owner == waiter
             && page->state == NGX_MCDS_LOCKING
@@ -112,7 +112,7 @@ ngx_mcds_page_hurry(ngx_mcds_waiter_t *waiter)
     }
 
     ngx_queue_remove(&waiter->queue);
-    waiter->want_copy = 0;
+    waiter->looking = 0;
 
     snapshot = NULL;
 

@@ -354,7 +354,7 @@ ngx_http_mcds_cache_preconfigure(ngx_conf_t *cf)
         return NGX_ERROR;
     }
 
-    return ngx_http_mcds_cache_vars_add_variables(cf);
+    return ngx_http_mcds_cache_vars_add(cf);
 }
 
 

@@ -47,7 +47,7 @@ static ngx_str_t  ngx_http_mcds_dry_statuses[NGX_HTTP_MCDS_STATUSES] = {
 };
 
 
-static ngx_http_variable_t  ngx_http_mcds_cache_vars_vars[] = {
+static ngx_http_variable_t  ngx_http_mcds_cache_variables[] = {
 
     { ngx_string("mcds_cache_status"), NULL,
       ngx_http_mcds_status_variable, 0,
@@ -74,9 +74,9 @@ static ngx_http_variable_t  ngx_http_mcds_cache_vars_vars[] = {
 
 
 ngx_int_t
-ngx_http_mcds_cache_vars_add_variables(ngx_conf_t *cf)
+ngx_http_mcds_cache_vars_add(ngx_conf_t *cf)
 {
-    return ngx_http_mcds_add_vars(cf, ngx_http_mcds_cache_vars_vars);
+    return ngx_http_mcds_add_vars(cf, ngx_http_mcds_cache_variables);
 }
 
 

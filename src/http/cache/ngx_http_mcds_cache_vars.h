@@ -18,7 +18,7 @@
 
 /* in preconfiguration: adds the variables of the cache */
 
-ngx_int_t ngx_http_mcds_cache_vars_add_variables(ngx_conf_t *cf);
+ngx_int_t ngx_http_mcds_cache_vars_add(ngx_conf_t *cf);
 
 /*
  * Adds Cache-Status to the response, if the location has

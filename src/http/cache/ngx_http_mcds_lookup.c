@@ -657,7 +657,7 @@ ngx_http_mcds_vary_expire(ngx_http_mcds_cache_ctx_t *ctx)
 
 
 void
-ngx_http_mcds_vary_item_id(ngx_http_mcds_cache_ctx_t *ctx,
+ngx_http_mcds_vary_note_purges(ngx_http_mcds_cache_ctx_t *ctx,
     ngx_mcds_entry_t *entry)
 {
     entry->purges = ctx->vary.list ? ctx->vary.list->entry.purges : 0;

@@ -50,7 +50,7 @@ static ngx_uint_t ngx_http_mcds_says_nothing(ngx_mcds_response_t *response);
 static ngx_int_t ngx_http_mcds_renewed(ngx_http_request_t *r,
     ngx_http_mcds_cache_ctx_t *ctx, ngx_mcds_entry_t *entry,
     ngx_uint_t reason);
-static ngx_uint_t ngx_http_mcds_same_answer(ngx_mcds_entry_t *old,
+static ngx_uint_t ngx_http_mcds_same_response(ngx_mcds_entry_t *old,
     ngx_mcds_entry_t *new);
 static ngx_int_t ngx_http_mcds_next_header(ngx_str_t *headers,
     ngx_str_t *name, ngx_str_t *value);
@@ -590,7 +590,7 @@ ngx_http_mcds_renewed(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx,
         return NGX_ERROR;
     }
 
-    same = ngx_http_mcds_same_answer(&ctx->snapshot->entry, entry);
+    same = ngx_http_mcds_same_response(&ctx->snapshot->entry, entry);
 
     ngx_mcds_snapshot_unref(ctx->snapshot);
     ctx->snapshot = snapshot;
@@ -638,7 +638,7 @@ ngx_http_mcds_renewed(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx,
 /* 1 if both are revalidated for each request, and differ in times only */
 
 static ngx_uint_t
-ngx_http_mcds_same_answer(ngx_mcds_entry_t *old, ngx_mcds_entry_t *new)
+ngx_http_mcds_same_response(ngx_mcds_entry_t *old, ngx_mcds_entry_t *new)
 {
     ngx_int_t  more;
     ngx_str_t  a, b, name, value, other_name, other;
@@ -693,7 +693,7 @@ ngx_http_mcds_updated(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx,
 {
     ngx_mcds_value_t  *value;
 
-    ngx_http_mcds_vary_item_id(ctx, entry);
+    ngx_http_mcds_vary_note_purges(ctx, entry);
 
     entry->build = ngx_mcds_page_build_id(&ctx->waiter);
 

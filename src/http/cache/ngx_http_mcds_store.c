@@ -120,7 +120,7 @@ ngx_http_mcds_store_begin(ngx_http_request_t *r,
         return NGX_ERROR;
     }
 
-    ngx_http_mcds_vary_item_id(ctx, &store->entry);
+    ngx_http_mcds_vary_note_purges(ctx, &store->entry);
 
     store->entry.build = ngx_mcds_page_build_id(&ctx->waiter);
 

@@ -91,7 +91,7 @@ struct ngx_http_mcds_put_s {
 
 static ngx_http_mcds_put_t *ngx_http_mcds_put_create(
     ngx_http_mcds_cache_ctx_t *ctx);
-static ngx_int_t ngx_http_mcds_put_seats(ngx_http_mcds_put_t *put,
+static ngx_int_t ngx_http_mcds_put_waiters(ngx_http_mcds_put_t *put,
     ngx_http_mcds_cache_ctx_t *ctx);
 static void ngx_http_mcds_put_free(ngx_http_mcds_put_t *put);
 static void ngx_http_mcds_put_stored(void *data, ngx_uint_t rc,
@@ -246,7 +246,7 @@ ngx_http_mcds_put_create(ngx_http_mcds_cache_ctx_t *ctx)
 
     put->build = ngx_mcds_page_build_id(&ctx->waiter);
 
-    if (ngx_http_mcds_put_seats(put, ctx) != NGX_OK) {
+    if (ngx_http_mcds_put_waiters(put, ctx) != NGX_OK) {
         ngx_http_mcds_put_free(put);
         return NULL;
     }
@@ -279,7 +279,7 @@ ngx_http_mcds_put_create(ngx_http_mcds_cache_ctx_t *ctx)
 /* takes over the build, if any, as the last step that may fail */
 
 static ngx_int_t
-ngx_http_mcds_put_seats(ngx_http_mcds_put_t *put,
+ngx_http_mcds_put_waiters(ngx_http_mcds_put_t *put,
     ngx_http_mcds_cache_ctx_t *ctx)
 {
     ngx_mcds_pool_t  *pool;

@@ -20,7 +20,7 @@
 
 static void ngx_http_mcds_vary_values(ngx_http_request_t *r,
     ngx_mcds_variant_t *variant, ngx_str_t *name);
-static void ngx_http_mcds_vary_answer(ngx_http_request_t *r,
+static void ngx_http_mcds_vary_response(ngx_http_request_t *r,
     ngx_mcds_response_t *response, ngx_str_t *names);
 static ngx_int_t ngx_http_mcds_vary_names(ngx_list_t *headers,
     ngx_str_t *names);
@@ -31,7 +31,7 @@ ngx_http_mcds_varying_t  ngx_http_mcds_vary_functions = {
     ngx_http_mcds_vary_key,
     ngx_mcds_vary_names,
     ngx_mcds_vary_covers,
-    ngx_http_mcds_vary_answer,
+    ngx_http_mcds_vary_response,
     ngx_http_mcds_vary_covered,
     ngx_http_mcds_variant_begin,
     ngx_http_mcds_variant_store,
@@ -124,7 +124,7 @@ ngx_http_mcds_vary_values(ngx_http_request_t *r,
 
 
 static void
-ngx_http_mcds_vary_answer(ngx_http_request_t *r,
+ngx_http_mcds_vary_response(ngx_http_request_t *r,
     ngx_mcds_response_t *response, ngx_str_t *names)
 {
     ngx_http_mcds_cache_conf_t  *ccf;

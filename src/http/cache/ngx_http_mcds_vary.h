@@ -95,7 +95,7 @@ uint64_t ngx_http_mcds_vary_expire(ngx_http_mcds_cache_ctx_t *ctx);
 
 /* notes in an entry to be stored the purges that its list has seen */
 
-void ngx_http_mcds_vary_item_id(ngx_http_mcds_cache_ctx_t *ctx,
+void ngx_http_mcds_vary_note_purges(ngx_http_mcds_cache_ctx_t *ctx,
     ngx_mcds_entry_t *entry);
 
 

@@ -43,13 +43,13 @@ static ngx_int_t ngx_http_mcds_delta(ngx_http_request_t *r,
 static ngx_int_t ngx_http_mcds_counter_of(ngx_http_request_t *r,
     ngx_http_mcds_counter_t *counter, ngx_mcds_pool_t *pool, ngx_str_t *key,
     ngx_mcds_counter_t *c);
-static void ngx_http_mcds_count_answer(ngx_http_request_t *r,
+static void ngx_http_mcds_count_response(ngx_http_request_t *r,
     ngx_http_mcds_counter_t *counter, ngx_mcds_pool_t *pool,
     ngx_mcds_stat_t *stat, ngx_http_mcds_writeback_t *writeback,
     ngx_str_t *key);
 static ngx_uint_t ngx_http_mcds_counts_status(ngx_http_request_t *r,
     ngx_array_t *statuses);
-static void ngx_http_mcds_count_settled(void *data, ngx_str_t *key,
+static void ngx_http_mcds_increment_counted(void *data, ngx_str_t *key,
     int64_t delta);
 static void ngx_http_mcds_counted(void *data, ngx_uint_t rc, uint64_t value);
 static void ngx_http_mcds_logged(void *data, ngx_uint_t rc, uint64_t value);
@@ -329,7 +329,7 @@ ngx_http_mcds_count(ngx_http_request_t *r, ngx_http_mcds_number_t *number)
     if (delta && number->writeback && counter->writeback) {
 
         if (seeded) {
-            source.counted = ngx_http_mcds_count_settled;
+            source.counted = ngx_http_mcds_increment_counted;
             source.data = number->writeback;
 
         } else {
@@ -355,7 +355,7 @@ ngx_http_mcds_count(ngx_http_request_t *r, ngx_http_mcds_number_t *number)
                                                  ngx_http_mcds_counted, number);
 
         if (number->increment == NULL && source.counted) {
-            ngx_http_mcds_count_settled(source.data, &c.key, delta);
+            ngx_http_mcds_increment_counted(source.data, &c.key, delta);
         }
 
     } else {
@@ -514,11 +514,11 @@ ngx_http_mcds_counting_log(ngx_http_request_t *r)
         for (numbers = ctx->numbers; numbers; numbers = numbers->next) {
 
             for (i = 0; i < numbers->n; i++) {
-                ngx_http_mcds_count_answer(r, numbers->number[i].counter,
-                                           numbers->number[i].pool,
-                                           numbers->number[i].stat,
-                                           numbers->number[i].writeback,
-                                           &numbers->number[i].key);
+                ngx_http_mcds_count_response(r, numbers->number[i].counter,
+                                             numbers->number[i].pool,
+                                             numbers->number[i].stat,
+                                             numbers->number[i].writeback,
+                                             &numbers->number[i].key);
             }
         }
     }
@@ -536,9 +536,9 @@ ngx_http_mcds_counting_log(ngx_http_request_t *r)
         if (ctx == NULL
             || ngx_http_mcds_number_find(ctx, counter[i].index) == NULL)
         {
-            ngx_http_mcds_count_answer(r, &counter[i], ncf->pool,
-                                       ncf->counter_stats[i],
-                                       ncf->writeback, NULL);
+            ngx_http_mcds_count_response(r, &counter[i], ncf->pool,
+                                         ncf->counter_stats[i],
+                                         ncf->writeback, NULL);
         }
     }
 
@@ -547,7 +547,7 @@ ngx_http_mcds_counting_log(ngx_http_request_t *r)
 
 
 static void
-ngx_http_mcds_count_answer(ngx_http_request_t *r,
+ngx_http_mcds_count_response(ngx_http_request_t *r,
     ngx_http_mcds_counter_t *counter, ngx_mcds_pool_t *pool,
     ngx_mcds_stat_t *stat, ngx_http_mcds_writeback_t *writeback,
     ngx_str_t *key)
@@ -635,7 +635,7 @@ ngx_http_mcds_counts_status(ngx_http_request_t *r, ngx_array_t *statuses)
  */
 
 static void
-ngx_http_mcds_count_settled(void *data, ngx_str_t *key, int64_t delta)
+ngx_http_mcds_increment_counted(void *data, ngx_str_t *key, int64_t delta)
 {
     ngx_http_mcds_writebacks->add(data, key, delta);
 }

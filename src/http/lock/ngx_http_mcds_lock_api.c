@@ -43,33 +43,33 @@ typedef struct {
     int64_t                      left;     /* rest of the lifetime, seconds;
                                               -1: unknown */
     u_char                       owner[NGX_MCDS_LOCK_OWNER];
-} ngx_http_mcds_lock_api_api_t;
+} ngx_http_mcds_lock_api_t;
 
 
 static ngx_int_t ngx_http_mcds_lock_api_start(ngx_http_mcds_resource_t *res);
-static ngx_int_t ngx_http_mcds_lock_api_args(ngx_http_mcds_lock_api_api_t *lr);
-static ngx_int_t ngx_http_mcds_lock_api_body(ngx_http_mcds_lock_api_api_t *lr);
-static char *ngx_http_mcds_lock_api_member(ngx_http_mcds_lock_api_api_t *lr,
+static ngx_int_t ngx_http_mcds_lock_api_args(ngx_http_mcds_lock_api_t *lr);
+static ngx_int_t ngx_http_mcds_lock_api_body(ngx_http_mcds_lock_api_t *lr);
+static char *ngx_http_mcds_lock_api_member(ngx_http_mcds_lock_api_t *lr,
     const char *key, json_t *value);
-static char *ngx_http_mcds_lock_api_param(ngx_http_mcds_lock_api_api_t *lr,
+static char *ngx_http_mcds_lock_api_param(ngx_http_mcds_lock_api_t *lr,
     const char *name, ngx_str_t *value);
-static char *ngx_http_mcds_lock_api_ttl(ngx_http_mcds_lock_api_api_t *lr,
+static char *ngx_http_mcds_lock_api_ttl(ngx_http_mcds_lock_api_t *lr,
     ngx_int_t ttl);
-static char *ngx_http_mcds_lock_api_wait(ngx_http_mcds_lock_api_api_t *lr,
+static char *ngx_http_mcds_lock_api_wait(ngx_http_mcds_lock_api_t *lr,
     ngx_int_t wait);
 static ngx_int_t ngx_http_mcds_lock_api_acquire(
-    ngx_http_mcds_lock_api_api_t *lr);
+    ngx_http_mcds_lock_api_t *lr);
 static void ngx_http_mcds_lock_api_acquired(void *data,
     ngx_mcds_lock_t *lock, ngx_uint_t status);
 static void ngx_http_mcds_lock_api_cancel(ngx_http_mcds_resource_t *res);
 static void ngx_http_mcds_lock_api_state_handler(void *data,
     ngx_mcds_lock_state_t *state);
-static void ngx_http_mcds_lock_api_keep(ngx_http_mcds_lock_api_api_t *lr,
+static void ngx_http_mcds_lock_api_keep(ngx_http_mcds_lock_api_t *lr,
     uint64_t number, ngx_str_t *owner);
 static ngx_int_t ngx_http_mcds_lock_api_answer(ngx_http_mcds_resource_t *res);
 static ngx_int_t ngx_http_mcds_lock_api_refused(
-    ngx_http_mcds_lock_api_api_t *lr);
-static ngx_int_t ngx_http_mcds_lock_api_show(ngx_http_mcds_lock_api_api_t *lr);
+    ngx_http_mcds_lock_api_t *lr);
+static ngx_int_t ngx_http_mcds_lock_api_show(ngx_http_mcds_lock_api_t *lr);
 
 
 ngx_int_t
@@ -78,7 +78,7 @@ ngx_http_mcds_lock_api_handler(ngx_http_request_t *r)
     char                           *problem;
     ngx_int_t                       rc;
     ngx_str_t                       name;
-    ngx_http_mcds_lock_api_api_t   *lr;
+    ngx_http_mcds_lock_api_t       *lr;
     ngx_http_mcds_lock_loc_conf_t  *llcf;
 
     llcf = ngx_http_get_module_loc_conf(r, ngx_http_mcds_lock_module);
@@ -115,7 +115,7 @@ ngx_http_mcds_lock_api_handler(ngx_http_request_t *r)
         return ngx_http_mcds_json_problem(r, NGX_HTTP_BAD_REQUEST, problem);
     }
 
-    lr = ngx_http_mcds_resource_create(r, sizeof(ngx_http_mcds_lock_api_api_t));
+    lr = ngx_http_mcds_resource_create(r, sizeof(ngx_http_mcds_lock_api_t));
     if (lr == NULL) {
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
     }
@@ -146,7 +146,7 @@ ngx_http_mcds_lock_api_handler(ngx_http_request_t *r)
 static ngx_int_t
 ngx_http_mcds_lock_api_start(ngx_http_mcds_resource_t *res)
 {
-    ngx_http_mcds_lock_api_api_t *lr = (ngx_http_mcds_lock_api_api_t *) res;
+    ngx_http_mcds_lock_api_t *lr = (ngx_http_mcds_lock_api_t *) res;
 
     ngx_int_t  rc;
 
@@ -203,7 +203,7 @@ ngx_http_mcds_lock_api_start(ngx_http_mcds_resource_t *res)
 /* reads the arguments: NGX_DECLINED, or the result if a response was sent */
 
 static ngx_int_t
-ngx_http_mcds_lock_api_args(ngx_http_mcds_lock_api_api_t *lr)
+ngx_http_mcds_lock_api_args(ngx_http_mcds_lock_api_t *lr)
 {
     char        *problem;
     ngx_int_t    rc;
@@ -242,7 +242,7 @@ ngx_http_mcds_lock_api_args(ngx_http_mcds_lock_api_api_t *lr)
  */
 
 static ngx_int_t
-ngx_http_mcds_lock_api_body(ngx_http_mcds_lock_api_api_t *lr)
+ngx_http_mcds_lock_api_body(ngx_http_mcds_lock_api_t *lr)
 {
     char        *problem;
     json_t      *json, *value;
@@ -289,7 +289,7 @@ ngx_http_mcds_lock_api_body(ngx_http_mcds_lock_api_api_t *lr)
  */
 
 static char *
-ngx_http_mcds_lock_api_member(ngx_http_mcds_lock_api_api_t *lr, const char *key,
+ngx_http_mcds_lock_api_member(ngx_http_mcds_lock_api_t *lr, const char *key,
     json_t *value)
 {
     double     n;
@@ -329,7 +329,7 @@ ngx_http_mcds_lock_api_member(ngx_http_mcds_lock_api_api_t *lr, const char *key,
 
 
 static char *
-ngx_http_mcds_lock_api_param(ngx_http_mcds_lock_api_api_t *lr, const char *name,
+ngx_http_mcds_lock_api_param(ngx_http_mcds_lock_api_t *lr, const char *name,
     ngx_str_t *value)
 {
     if (ngx_strcmp(name, "owner") == 0) {
@@ -369,7 +369,7 @@ ngx_http_mcds_lock_api_param(ngx_http_mcds_lock_api_api_t *lr, const char *name,
 
 
 static char *
-ngx_http_mcds_lock_api_ttl(ngx_http_mcds_lock_api_api_t *lr, ngx_int_t ttl)
+ngx_http_mcds_lock_api_ttl(ngx_http_mcds_lock_api_t *lr, ngx_int_t ttl)
 {
     if (ttl < NGX_MCDS_LOCK_MIN_TTL || ttl > (ngx_int_t) lr->conf->max_ttl) {
         return "ttl must be 2s to max_ttl of mcds_lock_api";
@@ -382,7 +382,7 @@ ngx_http_mcds_lock_api_ttl(ngx_http_mcds_lock_api_api_t *lr, ngx_int_t ttl)
 
 
 static char *
-ngx_http_mcds_lock_api_wait(ngx_http_mcds_lock_api_api_t *lr, ngx_int_t wait)
+ngx_http_mcds_lock_api_wait(ngx_http_mcds_lock_api_t *lr, ngx_int_t wait)
 {
     if (wait < 0 || wait > (ngx_int_t) lr->conf->max_wait) {
         return "wait must be a time up to max_wait of mcds_lock_api";
@@ -395,7 +395,7 @@ ngx_http_mcds_lock_api_wait(ngx_http_mcds_lock_api_api_t *lr, ngx_int_t wait)
 
 
 static ngx_int_t
-ngx_http_mcds_lock_api_acquire(ngx_http_mcds_lock_api_api_t *lr)
+ngx_http_mcds_lock_api_acquire(ngx_http_mcds_lock_api_t *lr)
 {
     ngx_mcds_lock_wish_t  wish;
 
@@ -424,7 +424,7 @@ static void
 ngx_http_mcds_lock_api_acquired(void *data, ngx_mcds_lock_t *lock,
     ngx_uint_t status)
 {
-    ngx_http_mcds_lock_api_api_t *lr = data;
+    ngx_http_mcds_lock_api_t *lr = data;
 
     lr->lock = NULL;
     lr->status = status;
@@ -450,7 +450,7 @@ ngx_http_mcds_lock_api_acquired(void *data, ngx_mcds_lock_t *lock,
 static void
 ngx_http_mcds_lock_api_cancel(ngx_http_mcds_resource_t *res)
 {
-    ngx_http_mcds_lock_api_api_t *lr = (ngx_http_mcds_lock_api_api_t *) res;
+    ngx_http_mcds_lock_api_t *lr = (ngx_http_mcds_lock_api_t *) res;
 
     if (lr->lock) {
         ngx_mcds_lock_release(lr->lock);
@@ -464,7 +464,7 @@ ngx_http_mcds_lock_api_cancel(ngx_http_mcds_resource_t *res)
 static void
 ngx_http_mcds_lock_api_state_handler(void *data, ngx_mcds_lock_state_t *state)
 {
-    ngx_http_mcds_lock_api_api_t *lr = data;
+    ngx_http_mcds_lock_api_t *lr = data;
 
     lr->rc = state->rc;
     lr->left = state->ttl;
@@ -487,7 +487,7 @@ ngx_http_mcds_lock_api_state_handler(void *data, ngx_mcds_lock_state_t *state)
 
 
 static void
-ngx_http_mcds_lock_api_keep(ngx_http_mcds_lock_api_api_t *lr, uint64_t number,
+ngx_http_mcds_lock_api_keep(ngx_http_mcds_lock_api_t *lr, uint64_t number,
     ngx_str_t *owner)
 {
     lr->known = 1;
@@ -501,7 +501,7 @@ ngx_http_mcds_lock_api_keep(ngx_http_mcds_lock_api_api_t *lr, uint64_t number,
 static ngx_int_t
 ngx_http_mcds_lock_api_answer(ngx_http_mcds_resource_t *res)
 {
-    ngx_http_mcds_lock_api_api_t *lr = (ngx_http_mcds_lock_api_api_t *) res;
+    ngx_http_mcds_lock_api_t *lr = (ngx_http_mcds_lock_api_t *) res;
 
     ngx_http_request_t  *r;
 
@@ -540,7 +540,7 @@ ngx_http_mcds_lock_api_answer(ngx_http_mcds_resource_t *res)
 
 
 static ngx_int_t
-ngx_http_mcds_lock_api_refused(ngx_http_mcds_lock_api_api_t *lr)
+ngx_http_mcds_lock_api_refused(ngx_http_mcds_lock_api_t *lr)
 {
     char                *detail;
     ngx_http_request_t  *r;
@@ -569,7 +569,7 @@ ngx_http_mcds_lock_api_refused(ngx_http_mcds_lock_api_api_t *lr)
 
 
 static ngx_int_t
-ngx_http_mcds_lock_api_show(ngx_http_mcds_lock_api_api_t *lr)
+ngx_http_mcds_lock_api_show(ngx_http_mcds_lock_api_t *lr)
 {
     json_t     *json;
     ngx_int_t   rc;
