@@ -113,9 +113,9 @@ ngx_mcds_conn_get(ngx_mcds_server_t *server, ngx_uint_t bulk)
 void
 ngx_mcds_conn_destroy(ngx_mcds_conn_t *conn)
 {
-    ngx_queue_t       *q;
-    ngx_mcds_exchange_t     *ex;
-    ngx_mcds_conn_t  **next;
+    ngx_queue_t          *q;
+    ngx_mcds_exchange_t  *ex;
+    ngx_mcds_conn_t     **next;
 
     if (conn->retired) {
         next = &conn->server->retired;
@@ -154,11 +154,11 @@ ngx_mcds_conn_destroy(ngx_mcds_conn_t *conn)
 void
 ngx_mcds_conn_close(ngx_mcds_conn_t *conn, ngx_uint_t rc)
 {
-    uint64_t            sent;
-    ngx_chain_t        *cl;
-    ngx_queue_t         exchanges, *q;
-    ngx_mcds_exchange_t      *ex;
-    ngx_mcds_result_t   result;
+    uint64_t              sent;
+    ngx_chain_t          *cl;
+    ngx_queue_t           exchanges, *q;
+    ngx_mcds_exchange_t  *ex;
+    ngx_mcds_result_t     result;
 
     if (conn->peer.connection) {
         ngx_log_debug2(NGX_LOG_DEBUG_EVENT, &conn->log, 0,
@@ -317,12 +317,12 @@ ngx_mcds_conn_retire(ngx_mcds_conn_t *conn)
 void
 ngx_mcds_conn_lost(ngx_mcds_conn_t *conn)
 {
-    ngx_str_t           none;
-    ngx_msec_t          deadline;
-    ngx_queue_t        *q, *next, again;
-    ngx_mcds_exchange_t      *ex;
-    ngx_mcds_cmd_t      cmd;
-    ngx_mcds_result_t   result;
+    ngx_str_t             none;
+    ngx_msec_t            deadline;
+    ngx_queue_t          *q, *next, again;
+    ngx_mcds_exchange_t  *ex;
+    ngx_mcds_cmd_t        cmd;
+    ngx_mcds_result_t     result;
 
     ngx_queue_init(&again);
 

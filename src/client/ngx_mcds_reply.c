@@ -250,7 +250,7 @@ ngx_mcds_reply_process_auth(ngx_mcds_conn_t *conn)
 static ngx_int_t
 ngx_mcds_reply_parse(ngx_mcds_conn_t *conn)
 {
-    ngx_uint_t      words, classic;
+    ngx_uint_t            words, classic;
     ngx_mcds_exchange_t  *ex;
 
     classic = conn->server->pool->classic;
@@ -351,8 +351,8 @@ ngx_mcds_reply_refused(ngx_mcds_conn_t *conn)
 static ngx_int_t
 ngx_mcds_reply_match(ngx_mcds_conn_t *conn)
 {
-    ngx_mcds_exchange_t     *ex;
-    ngx_mcds_reply_t  *reply;
+    ngx_mcds_exchange_t  *ex;
+    ngx_mcds_reply_t     *reply;
 
     reply = &conn->reply;
 
@@ -494,8 +494,8 @@ ngx_mcds_reply_drop(ngx_mcds_conn_t *conn)
 static void
 ngx_mcds_reply_leave(ngx_mcds_conn_t *conn, char *why, ngx_uint_t rc)
 {
-    ngx_mcds_exchange_t      *ex;
-    ngx_mcds_result_t   result;
+    ngx_mcds_exchange_t  *ex;
+    ngx_mcds_result_t     result;
 
     ngx_log_error(NGX_LOG_INFO, &conn->log, 0,
                   "memcached sent %s, connection closed", why);
@@ -604,8 +604,8 @@ ngx_mcds_reply_value(ngx_mcds_conn_t *conn)
 static ngx_int_t
 ngx_mcds_reply_skip(ngx_mcds_conn_t *conn)
 {
-    size_t          size, tail;
-    ngx_buf_t      *b;
+    size_t                size, tail;
+    ngx_buf_t            *b;
     ngx_mcds_exchange_t  *ex;
 
     b = conn->in;
@@ -646,9 +646,9 @@ ngx_mcds_reply_skip(ngx_mcds_conn_t *conn)
 static void
 ngx_mcds_reply_answer(ngx_mcds_conn_t *conn, u_char *data)
 {
-    ngx_mcds_exchange_t      *ex;
-    ngx_mcds_value_t   *value;
-    ngx_mcds_result_t   result;
+    ngx_mcds_exchange_t  *ex;
+    ngx_mcds_value_t     *value;
+    ngx_mcds_result_t     result;
 
     ex = ngx_mcds_reply_take(conn, &result);
 

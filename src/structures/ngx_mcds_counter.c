@@ -54,16 +54,16 @@ typedef struct {
     ngx_mcds_index_node_t  node;       /* of batches to be joined; not if it
                                           subtracts */
     ngx_mcds_op_t          op;
-    ngx_queue_t          queue;        /* of batches to be sent */
-    ngx_queue_t          counts;       /* ngx_mcds_count_t, in order */
-    uint64_t             sum;
-    uint64_t             id;           /* in the outbox, or 0 */
-    uint64_t             known;        /* number in the outbox, or initial */
-    ngx_mcds_wish_t      wish;         /* known: the number in the outbox */
-    uint64_t             value;        /* result, while waiting for a raise */
-    ngx_msec_t           sent;
-    ngx_uint_t           subtract;
-    ngx_mcds_counter_t   counter;
+    ngx_queue_t            queue;      /* of batches to be sent */
+    ngx_queue_t            counts;     /* ngx_mcds_count_t, in order */
+    uint64_t               sum;
+    uint64_t               id;         /* in the outbox, or 0 */
+    uint64_t               known;      /* number in the outbox, or initial */
+    ngx_mcds_wish_t        wish;       /* known: the number in the outbox */
+    uint64_t               value;      /* result, while waiting for a raise */
+    ngx_msec_t             sent;
+    ngx_uint_t             subtract;
+    ngx_mcds_counter_t     counter;
 } ngx_mcds_batch_t;
 
 

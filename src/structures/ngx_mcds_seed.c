@@ -67,16 +67,16 @@ struct ngx_mcds_increment_s {
 struct ngx_mcds_seed_s {
     ngx_mcds_index_node_t  node;
     ngx_mcds_op_t          op;           /* one at a time */
-    ngx_queue_t          growing;      /* ngx_mcds_increment_t */
-    ngx_mcds_increment_t    *silent;   /* one of growing, which sums up changes
+    ngx_queue_t            growing;    /* ngx_mcds_increment_t */
+    ngx_mcds_increment_t  *silent;     /* one of growing, which sums up changes
                                               whose requests no longer wait; or
                                               NULL */
-    ngx_mcds_lease_t    *lock;
-    ngx_event_t          timer;
-    ngx_msec_t           start;
-    ngx_msec_t           wait;
-    ngx_mcds_source_t    source;
-    ngx_mcds_counter_t   counter;
+    ngx_mcds_lease_t      *lock;
+    ngx_event_t            timer;
+    ngx_msec_t             start;
+    ngx_msec_t             wait;
+    ngx_mcds_source_t      source;
+    ngx_mcds_counter_t     counter;
 };
 
 

@@ -51,19 +51,19 @@ struct ngx_mcds_top_state_s {
 
     /* own counts: of the present slot, of the one before, being merged */
 
-    ngx_mcds_topk_t       *current;
-    ngx_mcds_topk_t       *old;
-    ngx_mcds_topk_t       *flying;
-    uint64_t               current_slot;
-    uint64_t               old_slot;
-    uint64_t               flying_slot;
-    ngx_mcds_update_t      update;         /* of flying_slot */
-    u_char                 suffix[NGX_MCDS_TOP_SUFFIX];
-    size_t                 fits;           /* size known to fit an item */
-    size_t                 trial;          /* size being tried */
-    ngx_mcds_op_t          op;             /* ... by this command */
-    ngx_event_t            give;
-    ngx_msec_t             given;          /* time of the last merge */
+    ngx_mcds_topk_t         *current;
+    ngx_mcds_topk_t         *old;
+    ngx_mcds_topk_t         *flying;
+    uint64_t                 current_slot;
+    uint64_t                 old_slot;
+    uint64_t                 flying_slot;
+    ngx_mcds_update_t        update;       /* of flying_slot */
+    u_char                   suffix[NGX_MCDS_TOP_SUFFIX];
+    size_t                   fits;         /* size known to fit an item */
+    size_t                   trial;        /* size being tried */
+    ngx_mcds_op_t            op;           /* ... by this command */
+    ngx_event_t              give;
+    ngx_msec_t               given;        /* time of the last merge */
 
     /* the reading */
 

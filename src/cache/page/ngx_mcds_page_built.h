@@ -104,12 +104,12 @@ typedef struct {
     uint64_t                cas;
     uint32_t                ttl;       /* of a build: time to live in memcached,
                                           seconds; 0: no expiry */
-    ngx_mcds_stored_pt   handler;      /* or NULL */
-    void                *data;
+    ngx_mcds_stored_pt      handler;   /* or NULL */
+    void                   *data;
 
-    unsigned             renewed:1;    /* of a build: has the body of the
+    unsigned                renewed:1; /* of a build: has the body of the
                                           replaced page */
-    unsigned             replace:1;
+    unsigned                replace:1;
 } ngx_mcds_storing_t;
 
 

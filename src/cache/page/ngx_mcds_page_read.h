@@ -19,9 +19,9 @@
 /* one read, shared by the requests of one turn of the event loop */
 
 struct ngx_mcds_read_s {
-    ngx_mcds_page_t          *page;
-    ngx_mcds_snapshot_t      *snapshot;  /* the page found; also while its parts
-                                                  are checked */
+    ngx_mcds_page_t      *page;
+    ngx_mcds_snapshot_t  *snapshot;    /* the page found; also while its parts
+                                          are checked */
     ngx_queue_t           waiters;
     ngx_queue_t           queue;       /* of reads to be sent */
     ngx_mcds_op_t         op;

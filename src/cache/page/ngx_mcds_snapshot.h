@@ -33,20 +33,20 @@ typedef struct ngx_mcds_snapshot_s  ngx_mcds_snapshot_t;
  */
 
 struct ngx_mcds_snapshot_s {
-    ngx_uint_t          refs;
-    ngx_mcds_page_t    *page;          /* a reference; NULL: a list that is
+    ngx_uint_t            refs;
+    ngx_mcds_page_t      *page;        /* a reference; NULL: a list that is
                                           remembered */
-    ngx_mcds_value_t    *value;
-    ngx_mcds_entry_t     entry;
-    ngx_mcds_item_id_t   item_id;
-    void                *checked;      /* the secrets that have signed the copy,
+    ngx_mcds_value_t     *value;
+    ngx_mcds_entry_t      entry;
+    ngx_mcds_item_id_t    item_id;
+    void                 *checked;     /* the secrets that have signed the copy,
                                           NULL at first */
-    void               *prepared;      /* memory of the users, NULL at first;
+    void                 *prepared;    /* memory of the users, NULL at first;
                                           freed with the copy */
-    void               *kept;          /* parts of its body, or NULL */
-    void              (*unkeep)(void *kept);  /* frees kept */
-    ngx_mcds_snapshot_t    *first;     /* of a list: the variant whose build
-                                              made the list, or NULL */
+    void                 *kept;        /* parts of its body, or NULL */
+    void                (*unkeep)(void *kept); /* frees kept */
+    ngx_mcds_snapshot_t  *first;       /* of a list: the variant whose build
+                                          made the list, or NULL */
 };
 
 

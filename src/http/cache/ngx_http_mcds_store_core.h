@@ -26,15 +26,15 @@
 
 
 struct ngx_http_mcds_store_s {
-    ngx_mcds_waiter_t   *waiter;       /* at the page to store */
-    ngx_mcds_entry_t     entry;
-    ngx_mcds_value_t    *value;
-    ngx_mcds_split_t    *split;        /* gets the body, or NULL: value gets
+    ngx_mcds_waiter_t         *waiter; /* at the page to store */
+    ngx_mcds_entry_t           entry;
+    ngx_mcds_value_t          *value;
+    ngx_mcds_split_t          *split;  /* gets the body, or NULL: value gets
                                           it */
-    size_t              limit;         /* most bytes of value */
-    off_t               length;        /* of the body so far */
-    off_t               expected;      /* length of the body, -1: unknown */
-    off_t               stored;        /* bytes stored so far */
+    size_t                     limit;  /* most bytes of value */
+    off_t                      length; /* of the body so far */
+    off_t                      expected; /* length of the body, -1: unknown */
+    off_t                      stored; /* bytes stored so far */
 
     ngx_http_mcds_compress_t  *compress;  /* or NULL */
     ngx_mcds_encoder_t        *encoder;   /* NULL: not started, or none */

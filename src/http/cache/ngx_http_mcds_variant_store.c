@@ -59,13 +59,13 @@ struct ngx_http_mcds_put_s {
     ngx_http_mcds_cache_ctx_t  *ctx;        /* waits for a fork, or NULL */
     ngx_uint_t                  fork;
 
-    ngx_mcds_waiter_t             waiter;   /* waiter of the build */
-    ngx_mcds_waiter_t             base;     /* waiter at the list */
-    ngx_mcds_waiter_t             target;   /* at the variant of a new list */
+    ngx_mcds_waiter_t           waiter;     /* waiter of the build */
+    ngx_mcds_waiter_t           base;       /* waiter at the list */
+    ngx_mcds_waiter_t           target;     /* at the variant of a new list */
 
-    ngx_mcds_pool_t                *pool;
-    ngx_mcds_snapshot_t            *list;   /* the old list, or NULL */
-    ngx_mcds_snapshot_t            *snapshot;  /* of the variant, once stored */
+    ngx_mcds_pool_t            *pool;
+    ngx_mcds_snapshot_t        *list;       /* the old list, or NULL */
+    ngx_mcds_snapshot_t        *snapshot;      /* of the variant, once stored */
 
     ngx_mcds_value_t           *value;
     ngx_mcds_split_t           *split;

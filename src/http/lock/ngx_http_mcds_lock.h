@@ -46,18 +46,18 @@ typedef struct {
 
 
 typedef struct {
-    ngx_mcds_pool_t               *pool;
-    ngx_http_mcds_lock_conf_t     *lock;      /* NULL: off */
-    ngx_http_mcds_lock_api_conf_t *locks;
+    ngx_mcds_pool_t                *pool;
+    ngx_http_mcds_lock_conf_t      *lock;     /* NULL: off */
+    ngx_http_mcds_lock_api_conf_t  *locks;
 
-    ngx_mcds_stat_t            *stat;         /* statistics of mcds_lock */
-    ngx_mcds_stat_t            *locks_stat;
-    ngx_str_t                   name;         /* of the location of
+    ngx_mcds_stat_t                *stat;     /* statistics of mcds_lock */
+    ngx_mcds_stat_t                *locks_stat;
+    ngx_str_t                       name;     /* of the location of
                                                  mcds_lock_api */
-    char                       *directive;    /* the directive that needs the
-                                                 pool */
-    ngx_http_mcds_place_t       place;
-    ngx_http_mcds_loc_conf_t   *mlcf;
+    char                           *directive; /* the directive that needs the
+                                                  pool */
+    ngx_http_mcds_place_t           place;
+    ngx_http_mcds_loc_conf_t       *mlcf;
 } ngx_http_mcds_lock_loc_conf_t;
 
 

@@ -35,14 +35,14 @@ typedef struct {
     ngx_msec_t                      wait;
     ngx_msec_t                      start;  /* start of the wait,
                                               milliseconds */
-    ngx_mcds_lock_t            *lock;      /* while the request waits for it */
+    ngx_mcds_lock_t                *lock;  /* while the request waits for it */
 
-    ngx_uint_t                   rc;       /* ngx_mcds_rc_e */
-    ngx_uint_t                   status;   /* ngx_mcds_lock_e */
-    ngx_uint_t                   known;    /* "item" is as found */
-    int64_t                      left;     /* rest of the lifetime, seconds;
+    ngx_uint_t                      rc;    /* ngx_mcds_rc_e */
+    ngx_uint_t                      status; /* ngx_mcds_lock_e */
+    ngx_uint_t                      known; /* "item" is as found */
+    int64_t                         left;  /* rest of the lifetime, seconds;
                                               -1: unknown */
-    u_char                       owner[NGX_MCDS_LOCK_OWNER];
+    u_char                          owner[NGX_MCDS_LOCK_OWNER];
 } ngx_http_mcds_lock_api_t;
 
 
