@@ -40,10 +40,11 @@ typedef void (*ngx_mcds_body_pt)(void *data, ngx_uint_t rc);
 
 
 /*
- * Checks whether memcached has all parts of a copy's body.  Unless window is 0,
- * the first parts are also read; they stay in memory until the handler returns,
- * for bodies that it opens.  The handler is called once, never from inside of
- * this call.  Returns NGX_ERROR, and calls no handler, if out of memory.
+ * Checks whether memcached has all parts of a snapshot's body.  Unless window
+ * is 0, the first parts are also read; they stay in memory until the handler
+ * returns, for bodies that it opens.  The handler is called once, never from
+ * inside of this call.  Returns NGX_ERROR, and calls no handler, if out of
+ * memory.
  */
 
 ngx_int_t ngx_mcds_body_check(ngx_mcds_snapshot_t *snapshot, ngx_uint_t window,
@@ -51,11 +52,11 @@ ngx_int_t ngx_mcds_body_check(ngx_mcds_snapshot_t *snapshot, ngx_uint_t window,
 
 
 /*
- * Opens the body of a copy, and starts to read the parts with the bytes from
- * "from" to the one before "to".  "from" is 0 or a result of
+ * Opens the body of a snapshot, and starts to read the parts with the bytes
+ * from "from" to the one before "to".  "from" is 0 or a result of
  * ngx_mcds_body_skip().  Bytes in the entry itself are not read.  The body
- * takes a reference of the copy.  With secrets, a part that none of them has
- * signed counts as lost; NULL: parts are not checked.  After
+ * takes a reference of the snapshot.  With secrets, a part that none of them
+ * has signed counts as lost; NULL: parts are not checked.  After
  * ngx_mcds_body_next() has returned NGX_AGAIN, an event calls the handler when
  * the caller may try again.  Returns NULL if out of memory.
  */
@@ -113,7 +114,7 @@ void ngx_mcds_body_done(ngx_mcds_body_t *body, ngx_mcds_body_part_t *part);
 
 
 /*
- * Removes the page of a copy whose body is lost or damaged.  The page is
+ * Removes the page of a snapshot whose body is lost or damaged.  The page is
  * deleted only if memcached still has this version; the parts expire after a
  * minute.
  */
@@ -122,8 +123,8 @@ void ngx_mcds_body_remove(ngx_mcds_snapshot_t *snapshot);
 
 
 /*
- * Gives a copy the parts that a split still has in memory, so that requests
- * need not read them from memcached; they are freed with the copy.  Returns
+ * Gives a snapshot the parts that a split still has in memory, so that requests
+ * need not read them from memcached; they are freed with the snapshot.  Returns
  * NGX_DECLINED if not all parts are in memory, or if out of memory.
  */
 

@@ -62,9 +62,9 @@ struct ngx_mcds_body_slot_s {
 
 
 /*
- * Makes a slot refer to part n of a copy, which is read unless it is in memory
- * already.  slot->waiting is 1 while the part is being read; the event is
- * posted when the part has arrived.  Returns NGX_ERROR if out of memory.
+ * Makes a slot refer to part n of a snapshot, which is read unless it is in
+ * memory already.  slot->waiting is 1 while the part is being read; the event
+ * is posted when the part has arrived.  Returns NGX_ERROR if out of memory.
  */
 
 ngx_int_t ngx_mcds_body_slot_get(ngx_mcds_body_slot_t *slot,
@@ -77,8 +77,8 @@ void ngx_mcds_body_slot_free(ngx_mcds_body_slot_t *slot);
 
 
 /*
- * Returns part n of a copy if it is in memory or being read, otherwise NULL.
- * Adds no reference.
+ * Returns part n of a snapshot if it is in memory or being read, otherwise
+ * NULL.  Adds no reference.
  */
 
 ngx_mcds_body_part_t *ngx_mcds_body_part_find(ngx_mcds_snapshot_t *snapshot,
@@ -86,8 +86,8 @@ ngx_mcds_body_part_t *ngx_mcds_body_part_find(ngx_mcds_snapshot_t *snapshot,
 
 
 /*
- * Creates part n of a copy, without a value, with one reference.  Returns NULL
- * if out of memory.
+ * Creates part n of a snapshot, without a value, with one reference.  Returns
+ * NULL if out of memory.
  */
 
 ngx_mcds_body_part_t *ngx_mcds_body_part_create(ngx_mcds_snapshot_t *snapshot,

@@ -24,8 +24,8 @@ typedef struct ngx_mcds_waiter_s  ngx_mcds_waiter_t;
 /* The outcome for a request. */
 
 typedef enum {
-    NGX_MCDS_PAGE_FOUND = 0,      /* copy is the item of memcached, or the page
-                                     that was just built */
+    NGX_MCDS_PAGE_FOUND = 0,      /* snapshot is the item of memcached, or the
+                                     page that was just built */
     NGX_MCDS_PAGE_MISSING,        /* memcached has no usable page */
     NGX_MCDS_PAGE_FAILED,         /* memcached did not answer */
 
@@ -44,8 +44,8 @@ typedef enum {
 
 
 /*
- * The handler of a waiter.  With FOUND, copy is set, and the handler may take a
- * reference of it; otherwise copy is NULL.
+ * The handler of a waiter.  With FOUND, snapshot is set, and the handler may
+ * take a reference of it; otherwise snapshot is NULL.
  */
 
 typedef void (*ngx_mcds_page_pt)(void *data, ngx_uint_t outcome,
@@ -74,7 +74,7 @@ struct ngx_mcds_waiter_s {
     ngx_event_t         timer;
     ngx_msec_t          wait;
     ngx_uint_t          max_waiters;
-    uint64_t            cas;           /* of the copy that the request has
+    uint64_t            cas;           /* of the snapshot that the request has
                                           seen */
     ngx_msec_t          retry;         /* with ERROR */
     ngx_uint_t          local;         /* ngx_mcds_local_mode_e; set by the
@@ -100,8 +100,9 @@ struct ngx_mcds_waiter_s {
     unsigned            refresh:1;     /* does not wait for the build of another
                                           request */
     unsigned            has_old:1;     /* has a stale page to serve */
-    unsigned            built:1;       /* with FOUND: the copy is from the build
-                                          that the request has waited for */
+    unsigned            built:1;       /* with FOUND: the snapshot is from
+                                          the build that the request has
+                                          waited for */
     unsigned            failed:1;      /* with ERROR and TIMEOUT: a build has
                                           failed, and the request did not wait
                                           for another one */
@@ -117,8 +118,8 @@ typedef struct {
                                           ms */
     ngx_uint_t          max_waiters;   /* how many requests may wait for one
                                           page in this worker */
-    uint64_t            cas;           /* of the copy that the request has seen;
-                                          0: none */
+    uint64_t            cas;           /* of the snapshot that the request has
+                                          seen; 0: none */
     ngx_msec_t          backoff;       /* the pause after a failure, ms; 0:
                                           none */
     ngx_msec_t          backoff_max;   /* the longest pause after repeated
@@ -142,22 +143,22 @@ ngx_int_t ngx_mcds_page_sit(ngx_mcds_waiter_t *waiter, ngx_mcds_pool_t *pool,
 
 
 /*
- * Returns a copy that may be served without a lookup by waiter->local, or NULL.
- * The reference is the page's, not the caller's.  A page that each request must
- * revalidate is never returned: another request may have learned of a newer
- * one.
+ * Returns a snapshot that may be served without a lookup by waiter->local, or
+ * NULL.  The reference is the page's, not the caller's.  A page that each
+ * request must revalidate is never returned: another request may have learned
+ * of a newer one.
  */
 
 ngx_mcds_snapshot_t *ngx_mcds_page_known(ngx_mcds_waiter_t *waiter);
 
 
 /*
- * Reads the page.  The outcome is FOUND, MISSING or FAILED; the copy may also
- * be a list or a mark, even that of a purge.  With waiter->local a copy of this
- * host is FOUND if memcached confirms it, or does not answer.  The requests of
- * one turn of the event loop share one read.  The handler is called once, not
- * from inside of this call.  Returns NGX_ERROR, and calls no handler, if out of
- * memory.
+ * Reads the page.  The outcome is FOUND, MISSING or FAILED; the snapshot may
+ * also be a list or a mark, even that of a purge.  With waiter->local a copy of
+ * this host is FOUND if memcached confirms it, or does not answer.  The
+ * requests of one turn of the event loop share one read.  The handler is called
+ * once, not from inside of this call.  Returns NGX_ERROR, and calls no handler,
+ * if out of memory.
  */
 
 ngx_int_t ngx_mcds_page_lookup(ngx_mcds_waiter_t *waiter);

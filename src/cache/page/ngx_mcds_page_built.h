@@ -75,8 +75,8 @@ void ngx_mcds_page_built(ngx_mcds_waiter_t *waiter, ngx_uint_t how,
 
 /*
  * The handler of a store, called once, maybe from inside of
- * ngx_mcds_page_store().  rc is the result of memcached; copy is the page that
- * was to be stored, or NULL.
+ * ngx_mcds_page_store().  rc is the result of memcached; snapshot is the page
+ * that was to be stored, or NULL.
  */
 
 typedef void (*ngx_mcds_stored_pt)(void *data, ngx_uint_t rc,

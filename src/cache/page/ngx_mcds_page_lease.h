@@ -40,9 +40,9 @@ void ngx_mcds_page_release_failed(ngx_mcds_page_t *page, ngx_msec_t period);
 
 
 /*
- * Puts a built copy into the zone, if other workers wait for the page, so that
- * they get the copy while memcached does not answer; gives up the claim.  copy
- * may be NULL.
+ * Puts a built snapshot into the zone, if other workers wait for the page, so
+ * that they get the snapshot while memcached does not answer; gives up the
+ * claim.  snapshot may be NULL.
  */
 
 void ngx_mcds_page_share_copy(ngx_mcds_page_t *page,

@@ -32,8 +32,8 @@ struct ngx_mcds_read_s {
 
 
 /*
- * Calls the handlers of the requests that wait for the read, with its copy if
- * the outcome is FOUND, and frees the read.
+ * Calls the handlers of the requests that wait for the read, with its snapshot
+ * if the outcome is FOUND, and frees the read.
  */
 
 void ngx_mcds_page_read_end(ngx_mcds_read_t *read, ngx_uint_t outcome);

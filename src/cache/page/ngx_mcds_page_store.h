@@ -27,8 +27,8 @@
 typedef struct {
     ngx_mcds_page_t      *page;        /* a reference */
     ngx_mcds_snapshot_t  *snapshot;    /* the page; NULL: not complete yet */
-    ngx_mcds_value_t     *expired;     /* copy as an expired page, stored if the
-                                          page was invalidated meanwhile; or
+    ngx_mcds_value_t     *expired;     /* snapshot as an expired page, stored if
+                                          the page was invalidated meanwhile; or
                                           NULL */
     ngx_mcds_value_t     *head;        /* of a split body, not finished */
     ngx_mcds_entry_t      entry;       /* of head, without its strings */

@@ -57,7 +57,7 @@ void ngx_mcds_page_tell(ngx_mcds_waiter_t *waiter, ngx_uint_t outcome,
 
 /*
  * Calls the handlers of the owner, if there is one, and of all waiters, with
- * the copy; a copy of NULL sends the requests to the origin.
+ * the snapshot; a snapshot of NULL sends the requests to the origin.
  */
 
 void ngx_mcds_page_found(ngx_mcds_page_t *page, ngx_mcds_snapshot_t *snapshot);

@@ -23,7 +23,7 @@ typedef struct ngx_mcds_page_s  ngx_mcds_page_t;
 typedef struct ngx_mcds_snapshot_s  ngx_mcds_snapshot_t;
 
 
-/* the bytes that a copy counts for each header, in addition to its value */
+/* the bytes that a snapshot counts for each header, in addition to its value */
 #define NGX_MCDS_SNAPSHOT_LINE 64
 
 
@@ -39,10 +39,10 @@ struct ngx_mcds_snapshot_s {
     ngx_mcds_value_t     *value;
     ngx_mcds_entry_t      entry;
     ngx_mcds_item_id_t    item_id;
-    void                 *checked;     /* the secrets that have signed the copy,
-                                          NULL at first */
+    void                 *checked;     /* the secrets that have signed the
+                                          snapshot, NULL at first */
     void                 *prepared;    /* memory of the users, NULL at first;
-                                          freed with the copy */
+                                          freed with the snapshot */
     void                 *kept;        /* parts of its body, or NULL */
     void                (*unkeep)(void *kept); /* frees kept */
     ngx_mcds_snapshot_t  *first;       /* of a list: the variant whose build
@@ -55,15 +55,15 @@ struct ngx_mcds_snapshot_s {
 ngx_mcds_snapshot_t *ngx_mcds_snapshot_ref(ngx_mcds_snapshot_t *snapshot);
 
 
-/* Drops a reference; the last one frees the copy.  NULL is allowed. */
+/* Drops a reference; the last one frees the snapshot.  NULL is allowed. */
 
 void ngx_mcds_snapshot_unref(ngx_mcds_snapshot_t *snapshot);
 
 
 /*
- * Returns NGX_OK if secrets is NULL, or if one of them has signed the copy, see
- * ngx_mcds_sign.h.  Otherwise returns NGX_DECLINED; then only the CAS of the
- * copy may be used.
+ * Returns NGX_OK if secrets is NULL, or if one of them has signed the snapshot,
+ * see ngx_mcds_sign.h.  Otherwise returns NGX_DECLINED; then only the CAS of
+ * the snapshot may be used.
  */
 
 ngx_int_t ngx_mcds_snapshot_signed(ngx_mcds_snapshot_t *snapshot,
@@ -71,8 +71,8 @@ ngx_int_t ngx_mcds_snapshot_signed(ngx_mcds_snapshot_t *snapshot,
 
 
 /*
- * Returns NGX_OK if the copy is signed for the request of any of these waiters.
- * Otherwise not even its parts are looked for.
+ * Returns NGX_OK if the snapshot is signed for the request of any of these
+ * waiters.  Otherwise not even its parts are looked for.
  */
 
 ngx_int_t ngx_mcds_page_signed(ngx_mcds_snapshot_t *snapshot,
@@ -80,9 +80,9 @@ ngx_int_t ngx_mcds_page_signed(ngx_mcds_snapshot_t *snapshot,
 
 
 /*
- * Creates a copy of a value, and takes a reference of the value.  id is that
- * of the item, or NULL if unknown.  Returns NULL, and logs this, if the value
- * is not a valid entry; also returns NULL if out of memory.
+ * Creates a snapshot of a value, and takes a reference of the value.  id is
+ * that of the item, or NULL if unknown.  Returns NULL, and logs this, if the
+ * value is not a valid entry; also returns NULL if out of memory.
  */
 
 ngx_mcds_snapshot_t *ngx_mcds_snapshot_create(ngx_mcds_page_t *page,
@@ -90,7 +90,7 @@ ngx_mcds_snapshot_t *ngx_mcds_snapshot_create(ngx_mcds_page_t *page,
 
 
 /*
- * Creates a copy of the item in a result of memcached.  Returns NULL if the
+ * Creates a snapshot of the item in a result of memcached.  Returns NULL if the
  * value is not a valid entry, or if out of memory.
  */
 
@@ -105,8 +105,8 @@ void ngx_mcds_page_item_id(ngx_mcds_item_id_t *item_id,
 
 
 /*
- * Notes the list or the parts of a copy that memcached has now.  Has no effect
- * on a copy without a CAS.
+ * Notes the list or the parts of a snapshot that memcached has now.  Has no
+ * effect on a snapshot without a CAS.
  */
 
 void ngx_mcds_page_saw(ngx_mcds_page_t *page, ngx_mcds_snapshot_t *snapshot);
