@@ -131,7 +131,7 @@ void ngx_mcds_topk_decay(ngx_mcds_topk_t *topk, ngx_uint_t shift,
 
 /*
  * Fills order with the keys, the highest count first.  order has room for
- * summary->n keys.  Returns the smaller of summary->n and max.
+ * topk->n keys.  Returns the smaller of topk->n and max.
  */
 
 ngx_uint_t ngx_mcds_topk_sort(ngx_mcds_topk_t *topk,

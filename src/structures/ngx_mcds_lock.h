@@ -209,7 +209,7 @@ typedef struct {
     ngx_mcds_lock_state_pt   handler;
     void                    *data;
 
-    ngx_mcds_update_t         update;  /* for mutex_change.c */
+    ngx_mcds_update_t         update;  /* for lock_change.c */
 } ngx_mcds_lock_change_t;
 
 

@@ -19,7 +19,7 @@
 
 
 /*
- * Starts the buffer of a worker.  pools is an array of ngx_mcds_pool_t *, which
+ * Starts the replay of a worker.  pools is an array of ngx_mcds_pool_t *, which
  * must stay; generation is that of the configuration.
  */
 

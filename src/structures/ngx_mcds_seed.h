@@ -47,7 +47,7 @@ typedef void (*ngx_mcds_counted_pt)(void *data, ngx_str_t *key, int64_t delta);
 typedef struct {
     ngx_mcds_seed_pt     fetch;
     ngx_mcds_counted_pt  counted;      /* or NULL */
-    void                *data;         /* for settled, not for a request */
+    void                *data;         /* for counted, not for a request */
     ngx_msec_t           timeout;
     ngx_uint_t           skip;         /* without the number nothing is counted;
                                           otherwise from the known or initial

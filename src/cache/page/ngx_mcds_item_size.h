@@ -53,8 +53,8 @@ ngx_int_t ngx_mcds_item_size_learn(ngx_mcds_pool_t *pool, size_t len);
  * another value of this length is sent, under the key with
  * NGX_MCDS_ITEM_SIZE_SUFFIX.  NGX_OK: the handler is called once, when
  * memcached has answered, even if the limit is still not known exactly.
- * NGX_DECLINED:
- * nothing is sent, as the limit is known for this length, or out of memory.
+ * NGX_DECLINED: nothing is sent, as the limit is known for this length, or out
+ * of memory.
  */
 
 ngx_int_t ngx_mcds_item_size_try(ngx_mcds_pool_t *pool, ngx_str_t *key,

@@ -152,7 +152,7 @@ ngx_int_t ngx_mcds_local_put(u_char *id, ngx_mcds_value_t *value,
  * Returns the value of a page's copy in the zone, in new memory with one
  * reference, and the id of the copy in *found.  Returns NULL if there is no
  * copy, if it is older than age ms, if it has another id than this one, or
- * if out of memory.  A id of NULL accepts any copy.
+ * if out of memory.  An id of NULL accepts any copy.
  */
 
 ngx_mcds_value_t *ngx_mcds_local_get(u_char *id, ngx_mcds_item_id_t *item_id,

@@ -13,14 +13,10 @@
 #include "ngx_http_mcds_header.h"
 #include "ngx_http_mcds_cache.h"
 #include "ngx_http_mcds_cache_build.h"
-#include "ngx_http_mcds_request_cc.h"
-#include "ngx_http_mcds_forwarded.h"
 #include "ngx_http_mcds_admission.h"
 #include "ngx_http_mcds_judge.h"
 #include "ngx_http_mcds_lookup.h"
 #include "ngx_http_mcds_own.h"
-#include "ngx_http_mcds_revalidate.h"
-#include "ngx_http_mcds_session.h"
 #include "ngx_http_mcds_vary.h"
 
 

@@ -31,7 +31,7 @@
  * the list.  NGX_OK, or NGX_ERROR when out of memory.  names, covers: see
  * ngx_mcds_vary.h.
  *
- * answer: sets *names to the names in Vary, with Accept-Encoding if the
+ * response: sets *names to the names in Vary, with Accept-Encoding if the
  * response has a coding.  If these names suffice to find the response, it may
  * be stored, and answer->vary and answer->encoded are cleared.  covered: 1 if
  * the current list has all names of ctx->vary.names.

@@ -2,7 +2,7 @@
 /*
  * Copyright (C) mcds authors
  *
- * The configuration of mcds_counter_api; private to this folder.
+ * The configuration of mcds_counter_api; for this folder and http/top.
  */
 
 

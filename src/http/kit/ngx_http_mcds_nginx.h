@@ -35,7 +35,7 @@
  *     handler in a rewrite phase by NGX_DONE; ngx_http_core_run_phases()
  *     continues at r->phase_handler.  Handlers registered last run first.
  *   - An internal redirect and a named location zero r->ctx.
- *   - An HTTP/3 client that leaves is an error of the write event (watch.c).
+ *   - An HTTP/3 client that leaves is an error of the write event (task.c).
  *
  * The detached refresh (refresh.c)
  *   - ngx_get_connection() and ngx_free_connection() use the descriptor only
@@ -52,7 +52,7 @@
  *   - ngx_ssl_connection_t: variables use "connection" and "session_ctx".
  *   - ngx_proxy_protocol_t: two addresses and, since 1.23.2, tlvs are texts.
  *
- * Upstreams (store.c, store_body.c, filter_module.c, answer.c, head.c)
+ * Upstreams (store.c, store_body.c, filter_module.c, response.c, head.c)
  *   - u->cleanup is NULL once the upstream has ended; u->header_sent is set
  *     once the header is sent; u->buffering may be cleared until then.
  *   - A truncated response has no last_buf, but a flush; with FastCGI

@@ -15,7 +15,6 @@
 #include <ngx_core.h>
 #include <ngx_http.h>
 #include "ngx_http_mcds_module.h"
-#include "ngx_http_mcds_module.h"
 #include "ngx_http_mcds_resource.h"
 #include "ngx_mcds_log.h"
 #include "ngx_mcds_log_read.h"
