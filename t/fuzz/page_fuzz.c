@@ -427,7 +427,7 @@ look(void)
 {
     ngx_mcds_waiter_t  waiter;
 
-    must(ngx_mcds_page_sit(&waiter, &pool, &page_key, 1024 * 1024, found, NULL)
+    must(ngx_mcds_page_join(&waiter, &pool, &page_key, 1024 * 1024, found, NULL)
          == NGX_OK);
 
     waiter.secrets = wanted;
@@ -698,7 +698,7 @@ replace(void)
     ngx_mcds_storing_t   storing;
     u_char               ext[NGX_MCDS_SIGN_EXT];
 
-    must(ngx_mcds_page_sit(&waiter, &pool, &page_key, 1024 * 1024, found, NULL)
+    must(ngx_mcds_page_join(&waiter, &pool, &page_key, 1024 * 1024, found, NULL)
          == NGX_OK);
 
     waiter.secrets = wanted;

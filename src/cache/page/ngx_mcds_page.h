@@ -138,7 +138,7 @@ typedef struct {
  * NGX_ERROR if out of memory.
  */
 
-ngx_int_t ngx_mcds_page_sit(ngx_mcds_waiter_t *waiter, ngx_mcds_pool_t *pool,
+ngx_int_t ngx_mcds_page_join(ngx_mcds_waiter_t *waiter, ngx_mcds_pool_t *pool,
     ngx_str_t *key, size_t limit, ngx_mcds_page_pt handler, void *data);
 
 

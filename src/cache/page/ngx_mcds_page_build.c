@@ -12,7 +12,7 @@
 #include "ngx_mcds_page_build.h"
 #include "ngx_mcds_page_lease.h"
 #include "ngx_mcds_page_local.h"
-#include "ngx_mcds_page_wait.h"
+#include "ngx_mcds_page_queue.h"
 
 
 /* a refresh that has found the lock held is not repeated for this time, ms */

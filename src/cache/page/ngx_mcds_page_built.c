@@ -14,7 +14,7 @@
 #include "ngx_mcds_page_built.h"
 #include "ngx_mcds_page_lease.h"
 #include "ngx_mcds_page_store.h"
-#include "ngx_mcds_page_wait.h"
+#include "ngx_mcds_page_queue.h"
 
 
 static ngx_int_t ngx_mcds_store_end_build(ngx_mcds_waiter_t *waiter,

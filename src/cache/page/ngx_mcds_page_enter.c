@@ -11,7 +11,7 @@
 #include <ngx_event.h>
 #include "ngx_mcds_page_build.h"
 #include "ngx_mcds_page_lease.h"
-#include "ngx_mcds_page_wait.h"
+#include "ngx_mcds_page_queue.h"
 
 
 static ngx_int_t ngx_mcds_page_enter_local(ngx_mcds_waiter_t *waiter,

@@ -13,7 +13,7 @@
 #include "ngx_mcds_page_build.h"
 #include "ngx_mcds_page_lease.h"
 #include "ngx_mcds_page_local.h"
-#include "ngx_mcds_page_wait.h"
+#include "ngx_mcds_page_queue.h"
 
 
 /* the longest time between two looks, ms */

@@ -14,7 +14,7 @@
 #include "ngx_mcds_page_lease.h"
 #include "ngx_mcds_page_local.h"
 #include "ngx_mcds_page_store.h"
-#include "ngx_mcds_page_wait.h"
+#include "ngx_mcds_page_queue.h"
 #include "ngx_mcds_purge.h"
 #include "ngx_mcds_sign.h"
 #include "ngx_mcds_body.h"

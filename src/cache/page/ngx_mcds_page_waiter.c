@@ -13,11 +13,11 @@
 #include "ngx_mcds_page_build.h"
 #include "ngx_mcds_page_built.h"
 #include "ngx_mcds_page_local.h"
-#include "ngx_mcds_page_wait.h"
+#include "ngx_mcds_page_queue.h"
 
 
 ngx_int_t
-ngx_mcds_page_sit(ngx_mcds_waiter_t *waiter, ngx_mcds_pool_t *pool,
+ngx_mcds_page_join(ngx_mcds_waiter_t *waiter, ngx_mcds_pool_t *pool,
     ngx_str_t *key, size_t limit, ngx_mcds_page_pt handler, void *data)
 {
     ngx_mcds_page_t  *page;

@@ -580,7 +580,7 @@ ngx_http_mcds_cache_behind(ngx_http_request_t *r,
     ctx->behind = 1;
     ctx->wait_start = 0;
 
-    if (ngx_http_mcds_lookup_sit(ctx, ccf) != NGX_OK) {
+    if (ngx_http_mcds_lookup_join(ctx, ccf) != NGX_OK) {
         return NGX_ERROR;
     }
 

@@ -179,7 +179,7 @@ ngx_http_mcds_cache_rebuild(ngx_http_request_t *r,
 
     ngx_http_mcds_route_begin(r, ctx);
 
-    if (ngx_http_mcds_lookup_sit(ctx, ccf) != NGX_OK) {
+    if (ngx_http_mcds_lookup_join(ctx, ccf) != NGX_OK) {
         return NGX_ERROR;
     }
 

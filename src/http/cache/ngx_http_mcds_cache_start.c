@@ -130,7 +130,7 @@ ngx_http_mcds_cache_ask(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx,
     ctx->at = ctx->key;
     ctx->came = ngx_mcds_now();
 
-    if (ngx_http_mcds_lookup_sit(ctx, ccf) != NGX_OK) {
+    if (ngx_http_mcds_lookup_join(ctx, ccf) != NGX_OK) {
         return NGX_ERROR;
     }
 

@@ -90,8 +90,8 @@ ngx_http_mcds_lookup(ngx_http_request_t *r,
         return NGX_OK;
     }
 
-    if (ngx_mcds_page_sit(&ctx->vary.base, ccf->cache_pool, &ctx->key, 0,
-                          ngx_http_mcds_lookup_confirmed, ctx)
+    if (ngx_mcds_page_join(&ctx->vary.base, ccf->cache_pool, &ctx->key, 0,
+                           ngx_http_mcds_lookup_confirmed, ctx)
         != NGX_OK
         || ngx_mcds_page_confirm(&ctx->vary.base) != NGX_OK)
     {
@@ -217,7 +217,7 @@ ngx_http_mcds_lookup_move(ngx_http_mcds_cache_ctx_t *ctx,
 
     ctx->at = *key;
 
-    return ngx_http_mcds_lookup_sit(ctx, ccf);
+    return ngx_http_mcds_lookup_join(ctx, ccf);
 }
 
 
@@ -506,14 +506,14 @@ ngx_http_mcds_lookup_cleanup(ngx_http_mcds_cache_ctx_t *ctx)
 
 
 ngx_int_t
-ngx_http_mcds_lookup_sit(ngx_http_mcds_cache_ctx_t *ctx,
+ngx_http_mcds_lookup_join(ngx_http_mcds_cache_ctx_t *ctx,
     ngx_http_mcds_cache_conf_t *ccf)
 {
     ngx_http_request_t  *r;
 
-    if (ngx_mcds_page_sit(&ctx->waiter, ccf->cache_pool, &ctx->at,
-                          ccf->cache_max_size + NGX_HTTP_MCDS_ENTRY_ROOM,
-                          ngx_http_mcds_lookup_handler, ctx)
+    if (ngx_mcds_page_join(&ctx->waiter, ccf->cache_pool, &ctx->at,
+                           ccf->cache_max_size + NGX_HTTP_MCDS_ENTRY_ROOM,
+                           ngx_http_mcds_lookup_handler, ctx)
         != NGX_OK)
     {
         return NGX_ERROR;

@@ -53,7 +53,7 @@ ngx_int_t ngx_http_mcds_lookup_again(ngx_http_mcds_cache_ctx_t *ctx,
  * out of memory.
  */
 
-ngx_int_t ngx_http_mcds_lookup_sit(ngx_http_mcds_cache_ctx_t *ctx,
+ngx_int_t ngx_http_mcds_lookup_join(ngx_http_mcds_cache_ctx_t *ctx,
     ngx_http_mcds_cache_conf_t *ccf);
 
 

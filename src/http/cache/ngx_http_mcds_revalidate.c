@@ -352,7 +352,7 @@ ngx_http_mcds_revalidate_head(ngx_http_request_t *r,
         return;
     }
 
-    if (ngx_http_mcds_lookup_sit(ctx, ctx->conf) != NGX_OK) {
+    if (ngx_http_mcds_lookup_join(ctx, ctx->conf) != NGX_OK) {
         ngx_mcds_value_unref(value);
         return;
     }

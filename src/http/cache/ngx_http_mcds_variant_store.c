@@ -165,9 +165,9 @@ ngx_http_mcds_variant_begin(ngx_http_request_t *r,
                                   ctx->vary.generation, ctx->vary.target_hash,
                                   &key)
         != NGX_OK
-        || ngx_mcds_page_sit(&ctx->vary.target, ccf->cache_pool, &key,
-                             ccf->cache_max_size + NGX_HTTP_MCDS_ENTRY_ROOM,
-                             ngx_http_mcds_put_unwanted, NULL)
+        || ngx_mcds_page_join(&ctx->vary.target, ccf->cache_pool, &key,
+                              ccf->cache_max_size + NGX_HTTP_MCDS_ENTRY_ROOM,
+                              ngx_http_mcds_put_unwanted, NULL)
            != NGX_OK)
     {
         return NGX_ERROR;
@@ -286,17 +286,17 @@ ngx_http_mcds_put_waiters(ngx_http_mcds_put_t *put,
 
     pool = ctx->conf->cache_pool;
 
-    if (ngx_mcds_page_sit(&put->base, pool, &ctx->key, 0,
-                          ngx_http_mcds_put_read, put)
+    if (ngx_mcds_page_join(&put->base, pool, &ctx->key, 0,
+                           ngx_http_mcds_put_read, put)
         != NGX_OK)
     {
         return NGX_ERROR;
     }
 
     if (ctx->vary.target.page
-        && ngx_mcds_page_sit(&put->target, pool,
-                             ngx_mcds_page_key(&ctx->vary.target), 0,
-                             ngx_http_mcds_put_unwanted, put)
+        && ngx_mcds_page_join(&put->target, pool,
+                              ngx_mcds_page_key(&ctx->vary.target), 0,
+                              ngx_http_mcds_put_unwanted, put)
            != NGX_OK)
     {
         return NGX_ERROR;
@@ -314,8 +314,8 @@ ngx_http_mcds_put_waiters(ngx_http_mcds_put_t *put,
         return NGX_OK;
     }
 
-    if (ngx_mcds_page_sit(&put->waiter, pool, ngx_mcds_page_key(&ctx->waiter),
-                          0, ngx_http_mcds_put_unwanted, put)
+    if (ngx_mcds_page_join(&put->waiter, pool, ngx_mcds_page_key(&ctx->waiter),
+                           0, ngx_http_mcds_put_unwanted, put)
         != NGX_OK)
     {
         return NGX_ERROR;
@@ -774,8 +774,8 @@ ngx_http_mcds_variant_fork(ngx_http_request_t *r,
     if (ngx_http_mcds_vary_key(r, ctx, &names, put->generation, put->hash,
                                   &key)
         == NGX_OK
-        && ngx_mcds_page_sit(&put->base, ccf->cache_pool, &ctx->key, 0,
-                             ngx_http_mcds_put_unwanted, put)
+        && ngx_mcds_page_join(&put->base, ccf->cache_pool, &ctx->key, 0,
+                              ngx_http_mcds_put_unwanted, put)
            == NGX_OK)
     {
         value = ngx_http_mcds_put_value(put, &ctx->key);

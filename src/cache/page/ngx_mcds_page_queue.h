@@ -6,8 +6,8 @@
  */
 
 
-#ifndef _NGX_MCDS_PAGE_WAIT_H_INCLUDED_
-#define _NGX_MCDS_PAGE_WAIT_H_INCLUDED_
+#ifndef _NGX_MCDS_PAGE_QUEUE_H_INCLUDED_
+#define _NGX_MCDS_PAGE_QUEUE_H_INCLUDED_
 
 
 #include <ngx_config.h>
@@ -90,4 +90,4 @@ ngx_uint_t ngx_mcds_page_no_build(ngx_mcds_waiter_t *waiter);
 void ngx_mcds_page_set_poll(ngx_mcds_page_t *page);
 
 
-#endif /* _NGX_MCDS_PAGE_WAIT_H_INCLUDED_ */
+#endif /* _NGX_MCDS_PAGE_QUEUE_H_INCLUDED_ */

@@ -10,7 +10,7 @@
 #include <ngx_config.h>
 #include <ngx_core.h>
 #include <ngx_event.h>
-#include "ngx_mcds_page_wait.h"
+#include "ngx_mcds_page_queue.h"
 
 
 static void ngx_mcds_page_wait_handler(ngx_event_t *ev);
