@@ -14,7 +14,7 @@
 #include "ngx_mcds_body.h"
 
 
-static void ngx_mcds_page_locked(void *data, ngx_mcds_lease_t *lock,
+static void ngx_mcds_page_locked(void *data, ngx_mcds_lease_t *lease,
     ngx_uint_t rc);
 static void ngx_mcds_page_lock_asked(void *data, ngx_mcds_result_t *result);
 static void ngx_mcds_page_asked(void *data, ngx_mcds_result_t *result);
@@ -28,7 +28,7 @@ ngx_mcds_page_ask_lock(ngx_mcds_page_t *page, ngx_uint_t at_once)
     ngx_mcds_lease_wish_t  wish;
 
     page->missing = 0;
-    page->lock_rc = NGX_MCDS_BUSY;
+    page->lease_rc = NGX_MCDS_BUSY;
 
     ngx_mcds_page_ref(page);
 
@@ -51,19 +51,19 @@ ngx_mcds_page_ask_lock(ngx_mcds_page_t *page, ngx_uint_t at_once)
 
 
 static void
-ngx_mcds_page_locked(void *data, ngx_mcds_lease_t *lock, ngx_uint_t rc)
+ngx_mcds_page_locked(void *data, ngx_mcds_lease_t *lease, ngx_uint_t rc)
 {
     ngx_mcds_page_t *page = data;
 
     if (page->hurried) {
 
-        if (lock) {
-            ngx_mcds_lease_release(lock, 0);
+        if (lease) {
+            ngx_mcds_lease_release(lease, 0);
         }
 
     } else {
-        page->lock = lock;
-        page->lock_rc = rc;
+        page->lease = lease;
+        page->lease_rc = rc;
     }
 
     ngx_mcds_page_answered(page);
@@ -88,10 +88,10 @@ ngx_mcds_page_ask_again(ngx_mcds_page_t *page)
 
     ngx_mcds_page_ref(page);
 
-    page->lock_op.handler = ngx_mcds_page_lock_asked;
-    page->lock_op.data = page;
+    page->lease_op.handler = ngx_mcds_page_lock_asked;
+    page->lease_op.data = page;
 
-    ngx_mcds_submit(page->pool, &req, &page->lock_op);
+    ngx_mcds_submit(page->pool, &req, &page->lease_op);
     page->missing++;
 
     ngx_mcds_page_ask(page, page->base == 0);
@@ -103,7 +103,7 @@ ngx_mcds_page_lock_asked(void *data, ngx_mcds_result_t *result)
 {
     ngx_mcds_page_t *page = data;
 
-    page->lock_rc = result->rc;
+    page->lease_rc = result->rc;
 
     ngx_memzero(&page->kept, sizeof(ngx_mcds_lease_left_t));
 

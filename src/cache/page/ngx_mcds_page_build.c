@@ -171,11 +171,11 @@ ngx_mcds_page_step_lock(ngx_mcds_page_t *page)
 {
     uint64_t  now;
 
-    if (page->lock_rc == NGX_MCDS_OK) {
+    if (page->lease_rc == NGX_MCDS_OK) {
         page->step = page->kept.step;
     }
 
-    if (page->lock_rc != NGX_MCDS_NOT_STORED) {
+    if (page->lease_rc != NGX_MCDS_NOT_STORED) {
 
         /*
          * The lock is held, or no lock is available; then the build is for this
@@ -209,7 +209,7 @@ ngx_mcds_page_step_poll(ngx_mcds_page_t *page)
 
     now = ngx_mcds_now();
 
-    if (page->lock_rc == NGX_MCDS_OK && page->kept.step) {
+    if (page->lease_rc == NGX_MCDS_OK && page->kept.step) {
 
         /* the build has failed that the requests wait for */
 
@@ -219,12 +219,12 @@ ngx_mcds_page_step_poll(ngx_mcds_page_t *page)
         return;
     }
 
-    if (!ngx_mcds_answered(page->lock_rc)) {
+    if (!ngx_mcds_answered(page->lease_rc)) {
         ngx_mcds_page_build(page);
         return;
     }
 
-    if (page->lock_rc != NGX_MCDS_OK) {
+    if (page->lease_rc != NGX_MCDS_OK) {
 
         /* the lock is free: no request builds the page any more */
 

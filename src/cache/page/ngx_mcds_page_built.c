@@ -119,7 +119,7 @@ ngx_mcds_store_end_build(ngx_mcds_waiter_t *waiter, ngx_uint_t how,
     store->base = page->base;
     store->purges = page->purges;
     store->building = 1;
-    store->locked = (page->lock != NULL);
+    store->locked = (page->lease != NULL);
 
     if (storing->split) {
         ngx_mcds_split_end(storing->split, ngx_mcds_store_parted, store);

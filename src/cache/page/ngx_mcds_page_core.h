@@ -45,7 +45,7 @@ struct ngx_mcds_page_s {
     ngx_uint_t             nwaiters;
 
     ngx_uint_t             lock_age;
-    ngx_mcds_lease_t      *lock;
+    ngx_mcds_lease_t      *lease;
     uint64_t               base;       /* CAS of the page that is replaced */
     ngx_mcds_snapshot_t   *built;      /* while STORING */
     uint64_t               awaited;    /* id of the current build, here or
@@ -58,10 +58,10 @@ struct ngx_mcds_page_s {
      * that is called after both
      */
     void                 (*answered)(ngx_mcds_page_t *page);
-    ngx_mcds_op_t          lock_op;
+    ngx_mcds_op_t          lease_op;
     ngx_mcds_op_t          page_op;
     ngx_uint_t             missing;
-    ngx_uint_t             lock_rc;
+    ngx_uint_t             lease_rc;
     ngx_uint_t             page_rc;
     uint64_t               page_cas;
     uint64_t               foreign;    /* CAS of a page that needs a feature

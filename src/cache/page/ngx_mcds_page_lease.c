@@ -34,8 +34,8 @@ ngx_mcds_page_claim(ngx_mcds_page_t *page)
 
     /* a build that is handed over stays the same build for all its waiters */
 
-    if (page->lock) {
-        page->awaited = ngx_mcds_lease_owner(page->lock);
+    if (page->lease) {
+        page->awaited = ngx_mcds_lease_owner(page->lease);
 
     } else if (page->hold.claim == NULL) {
         ngx_mcds_random(&page->awaited, sizeof(uint64_t));
@@ -57,13 +57,13 @@ ngx_mcds_page_claim(ngx_mcds_page_t *page)
 
     case NGX_BUSY:
         ngx_mcds_page_await(page, left.build);
-        page->unheard = (page->lock == NULL);
+        page->unheard = (page->lease == NULL);
         page->here_since = ngx_current_msec;
         return NGX_BUSY;
 
     case NGX_ABORT:
 
-        if (page->lock) {
+        if (page->lease) {
 
             /*
              * memcached, which gave the lock, is right: the claim has old news
@@ -77,7 +77,7 @@ ngx_mcds_page_claim(ngx_mcds_page_t *page)
 
     default: /* NGX_OK, NGX_DECLINED */
 
-        if (page->lock == NULL) {
+        if (page->lease == NULL) {
             page->step = left.step;
         }
 
@@ -139,9 +139,9 @@ ngx_mcds_page_release(ngx_mcds_page_t *page)
 
     ngx_memzero(&left, sizeof(ngx_mcds_local_left_t));
 
-    if (page->lock) {
-        ngx_mcds_lease_release(page->lock, 0);
-        page->lock = NULL;
+    if (page->lease) {
+        ngx_mcds_lease_release(page->lease, 0);
+        page->lease = NULL;
     }
 
     ngx_mcds_local_release(&page->hold, &left);
@@ -160,7 +160,7 @@ ngx_mcds_page_release_failed(ngx_mcds_page_t *page, ngx_msec_t period)
     ngx_mcds_lease_left_t  kept;
     ngx_mcds_local_left_t  left;
 
-    if (page->backoff && page->lock) {
+    if (page->backoff && page->lease) {
         kept.step = page->step;
         kept.until = period ? ngx_mcds_now() + period : 0;
         keep = NGX_MCDS_NOTICE;
@@ -170,8 +170,8 @@ ngx_mcds_page_release_failed(ngx_mcds_page_t *page, ngx_msec_t period)
                                       NGX_MCDS_MAX_TTL);
         }
 
-        ngx_mcds_lease_fail(page->lock, keep, &kept);
-        page->lock = NULL;
+        ngx_mcds_lease_fail(page->lease, keep, &kept);
+        page->lease = NULL;
     }
 
     left.state = page->backoff ? NGX_MCDS_LOCAL_FAILED : NGX_MCDS_LOCAL_FREE;
