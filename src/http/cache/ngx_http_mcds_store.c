@@ -429,7 +429,7 @@ ngx_http_mcds_store_refuse(ngx_http_request_t *r,
     ngx_http_mcds_stat_refused(ctx, ngx_mcds_fresh_why(reason));
 
     ngx_log_debug1(NGX_LOG_DEBUG_HTTP, r->connection->log, 0,
-                   "mcds answer is not stored: %V",
+                   "mcds response is not stored: %V",
                    &ngx_mcds_reasons[ctx->reason]);
 
     ngx_http_mcds_store_status(r, ctx, status);
@@ -624,7 +624,7 @@ ngx_http_mcds_store_append(ngx_http_request_t *r,
 
     if (store->length + (off_t) size > (off_t) ccf->cache_max_size) {
         ngx_log_debug0(NGX_LOG_DEBUG_HTTP, r->connection->log, 0,
-                       "mcds answer is too large to be stored");
+                       "mcds response is too large to be stored");
 
         ngx_http_mcds_stat_refused(ctx, NGX_MCDS_REASON_SIZE);
 
