@@ -134,7 +134,8 @@ check(ngx_mcds_entry_t *entry, u_char *data, size_t len)
     ngx_mcds_value_t  *value;
 
     must(memcmp(data, "MCDS", 4) == 0);
-    must(data[4] == (entry->coding ? 2 : 1));
+    must(entry->coding ? data[4] == 2 : data[4] == 1 || data[4] == 3);
+    must(((entry->flags & NGX_MCDS_ENTRY_VALIDATE) != 0) == (data[4] == 3));
     must(entry->coding ? entry->coding <= 2 && entry->length
                        : entry->length == entry->total);
     must(entry->body.data + entry->body.len == data + len);
@@ -164,6 +165,12 @@ check(ngx_mcds_entry_t *entry, u_char *data, size_t len)
     /* what a reader does not know is all that may be lost */
 
     plain = (get(data + 6, 2) == 112);
+
+    /* the version tells that a page is validated for each request */
+
+    if (((get(data + 8, 4) & NGX_MCDS_ENTRY_VALIDATE) != 0) != (data[4] == 3)) {
+        plain = 0;
+    }
 
     for (i = entry->coding ? 88 : 86; i < 108; i++) {
         plain = plain
