@@ -19,8 +19,7 @@ static void ngx_mcds_page_confirm_handler(ngx_event_t *ev);
 static void ngx_mcds_page_confirm_done(void *data, ngx_mcds_result_t *result);
 
 
-static ngx_queue_t  ngx_mcds_confirms;
-static ngx_event_t  ngx_mcds_confirm_event;
+static ngx_mcds_reads_t  ngx_mcds_confirms;
 
 
 ngx_mcds_snapshot_t *
@@ -70,42 +69,10 @@ ngx_mcds_page_first(ngx_mcds_waiter_t *waiter, ngx_msec_t age)
 ngx_int_t
 ngx_mcds_page_confirm(ngx_mcds_waiter_t *waiter)
 {
-    ngx_mcds_page_t  *page;
-    ngx_mcds_read_t  *read;
-
-    page = waiter->page;
-    read = page->confirm;
-
-    if (ngx_mcds_confirm_event.handler == NULL) {
-        ngx_queue_init(&ngx_mcds_confirms);
-        ngx_mcds_confirm_event.handler = ngx_mcds_page_confirm_handler;
-        ngx_mcds_confirm_event.log = ngx_cycle->log;
-    }
-
-    if (read == NULL) {
-        read = ngx_calloc(sizeof(ngx_mcds_read_t), ngx_cycle->log);
-        if (read == NULL) {
-            return NGX_ERROR;
-        }
-
-        read->page = page;
-        read->op.handler = ngx_mcds_page_confirm_done;
-        read->op.data = read;
-        ngx_queue_init(&read->waiters);
-        ngx_queue_insert_tail(&ngx_mcds_confirms, &read->queue);
-
-        page->confirm = read;
-        ngx_mcds_page_ref(page);
-
-        if (!ngx_mcds_confirm_event.posted) {
-            ngx_post_event(&ngx_mcds_confirm_event, &ngx_posted_events);
-        }
-    }
-
-    ngx_queue_insert_tail(&read->waiters, &waiter->queue);
-    waiter->looking = 1;
-
-    return NGX_OK;
+    return ngx_mcds_page_read_join(waiter, &waiter->page->confirm,
+                                   &ngx_mcds_confirms,
+                                   ngx_mcds_page_confirm_handler,
+                                   ngx_mcds_page_confirm_done);
 }
 
 
@@ -117,8 +84,8 @@ ngx_mcds_page_confirm_handler(ngx_event_t *ev)
     ngx_mcds_read_t     *read;
     ngx_mcds_request_t   req;
 
-    while (!ngx_queue_empty(&ngx_mcds_confirms)) {
-        q = ngx_queue_head(&ngx_mcds_confirms);
+    while (!ngx_queue_empty(&ngx_mcds_confirms.reads)) {
+        q = ngx_queue_head(&ngx_mcds_confirms.reads);
         ngx_queue_remove(q);
 
         read = ngx_queue_data(q, ngx_mcds_read_t, queue);

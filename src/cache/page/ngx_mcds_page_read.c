@@ -23,53 +23,64 @@ static void ngx_mcds_page_read_opened(void *data, ngx_uint_t rc);
 static void ngx_mcds_page_no_cas(ngx_mcds_page_t *page);
 
 
-/* the reads of this worker that are not sent yet */
-
-static ngx_queue_t  ngx_mcds_pages_reads;
-static ngx_event_t  ngx_mcds_pages_read_event;
+static ngx_mcds_reads_t  ngx_mcds_pages_reads;
 
 
 ngx_int_t
 ngx_mcds_page_lookup(ngx_mcds_waiter_t *waiter)
 {
     ngx_mcds_page_t  *page;
-    ngx_mcds_read_t  *read;
 
     page = waiter->page;
-    read = page->read;
 
-    if (ngx_mcds_pages_read_event.handler == NULL) {
-        ngx_queue_init(&ngx_mcds_pages_reads);
-        ngx_mcds_pages_read_event.handler = ngx_mcds_page_read_handler;
-        ngx_mcds_pages_read_event.log = ngx_cycle->log;
+    if (ngx_mcds_page_read_join(waiter, &page->read, &ngx_mcds_pages_reads,
+                                ngx_mcds_page_read_handler,
+                                ngx_mcds_page_read_done)
+        != NGX_OK)
+    {
+        return NGX_ERROR;
     }
-
-    if (read == NULL) {
-        read = ngx_calloc(sizeof(ngx_mcds_read_t), ngx_cycle->log);
-        if (read == NULL) {
-            return NGX_ERROR;
-        }
-
-        read->page = page;
-        read->op.handler = ngx_mcds_page_read_done;
-        read->op.data = read;
-        ngx_queue_init(&read->waiters);
-        ngx_queue_insert_tail(&ngx_mcds_pages_reads, &read->queue);
-
-        page->read = read;
-        ngx_mcds_page_ref(page);
-
-        if (!ngx_mcds_pages_read_event.posted) {
-            ngx_post_event(&ngx_mcds_pages_read_event, &ngx_posted_events);
-        }
-    }
-
-    ngx_queue_insert_tail(&read->waiters, &waiter->queue);
-    waiter->looking = 1;
 
     if (waiter->local) {
         page->local = 1;
     }
+
+    return NGX_OK;
+}
+
+
+ngx_int_t
+ngx_mcds_page_read_join(ngx_mcds_waiter_t *waiter, ngx_mcds_read_t **read,
+    ngx_mcds_reads_t *reads, ngx_event_handler_pt send,
+    ngx_mcds_handler_pt done)
+{
+    if (reads->event.handler == NULL) {
+        ngx_queue_init(&reads->reads);
+        reads->event.handler = send;
+        reads->event.log = ngx_cycle->log;
+    }
+
+    if (*read == NULL) {
+        *read = ngx_calloc(sizeof(ngx_mcds_read_t), ngx_cycle->log);
+        if (*read == NULL) {
+            return NGX_ERROR;
+        }
+
+        (*read)->page = waiter->page;
+        (*read)->op.handler = done;
+        (*read)->op.data = *read;
+        ngx_queue_init(&(*read)->waiters);
+        ngx_queue_insert_tail(&reads->reads, &(*read)->queue);
+
+        ngx_mcds_page_ref(waiter->page);
+
+        if (!reads->event.posted) {
+            ngx_post_event(&reads->event, &ngx_posted_events);
+        }
+    }
+
+    ngx_queue_insert_tail(&(*read)->waiters, &waiter->queue);
+    waiter->looking = 1;
 
     return NGX_OK;
 }
@@ -83,8 +94,8 @@ ngx_mcds_page_read_handler(ngx_event_t *ev)
     ngx_mcds_read_t     *read;
     ngx_mcds_request_t   req;
 
-    while (!ngx_queue_empty(&ngx_mcds_pages_reads)) {
-        q = ngx_queue_head(&ngx_mcds_pages_reads);
+    while (!ngx_queue_empty(&ngx_mcds_pages_reads.reads)) {
+        q = ngx_queue_head(&ngx_mcds_pages_reads.reads);
         ngx_queue_remove(q);
 
         read = ngx_queue_data(q, ngx_mcds_read_t, queue);

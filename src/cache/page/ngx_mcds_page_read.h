@@ -31,6 +31,26 @@ struct ngx_mcds_read_s {
 };
 
 
+/* reads of this worker that are not sent yet, and the event that sends them */
+
+typedef struct {
+    ngx_queue_t  reads;
+    ngx_event_t  event;
+} ngx_mcds_reads_t;
+
+
+/*
+ * Lets a waiter join *read, a field of its page.  If *read is NULL, the read is
+ * created; send, the handler of the event, sends it in this turn of the event
+ * loop, and done is called with the result.  Returns NGX_ERROR if out of
+ * memory.
+ */
+
+ngx_int_t ngx_mcds_page_read_join(ngx_mcds_waiter_t *waiter,
+    ngx_mcds_read_t **read, ngx_mcds_reads_t *reads, ngx_event_handler_pt send,
+    ngx_mcds_handler_pt done);
+
+
 /*
  * Calls the handlers of the requests that wait for the read, with its snapshot
  * if the outcome is FOUND, and frees the read.
