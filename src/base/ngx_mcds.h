@@ -137,6 +137,10 @@ typedef struct {
 } ngx_mcds_value_t;
 
 
+/* room for the CRLF that the client appends, see ngx_mcds_request_t */
+#define NGX_MCDS_VALUE_SPARE  2
+
+
 /*
  * Creates a value with one reference, room for size bytes and len 0.  Returns
  * NULL, and logs this, if out of memory.

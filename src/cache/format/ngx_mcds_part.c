@@ -12,9 +12,6 @@
 
 #define NGX_MCDS_PART_FORMAT      1
 
-/* room for the CRLF that the client appends, see ngx_mcds_request_t */
-#define NGX_MCDS_PART_SPARE       2
-
 
 static uint32_t ngx_mcds_part_crc(u_char *data, size_t len);
 
@@ -27,7 +24,7 @@ ngx_mcds_part_begin(size_t header, size_t room, ngx_log_t *log)
 {
     ngx_mcds_value_t  *value;
 
-    value = ngx_mcds_value_create(header + room + NGX_MCDS_PART_SPARE, log);
+    value = ngx_mcds_value_create(header + room + NGX_MCDS_VALUE_SPARE, log);
     if (value == NULL) {
         return NULL;
     }

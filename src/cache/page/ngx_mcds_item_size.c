@@ -13,9 +13,6 @@
 /* memcached's default of -I, less the item's header and the longest key */
 #define NGX_MCDS_ITEM_SIZE_ITEM   (1024 * 1024 - 1024)
 
-/* room for the CRLF that the client appends, see ngx_mcds_request_t */
-#define NGX_MCDS_ITEM_SIZE_SPARE  2
-
 /* every memcached takes this length */
 #define NGX_MCDS_ITEM_SIZE_TAKEN  65000
 
@@ -196,7 +193,7 @@ ngx_mcds_item_size_send(ngx_mcds_item_size_t *limit, ngx_str_t *key, size_t len)
         size = ngx_min(*level, limit->len);
     }
 
-    value = ngx_mcds_value_create(size + NGX_MCDS_ITEM_SIZE_SPARE,
+    value = ngx_mcds_value_create(size + NGX_MCDS_VALUE_SPARE,
                                   ngx_cycle->log);
     if (value == NULL) {
         return NGX_ERROR;

@@ -331,7 +331,8 @@ ngx_mcds_store_cut(ngx_mcds_store_t *store)
     }
 
     store->entry = *entry;
-    store->head = ngx_mcds_entry_begin(entry, NGX_MCDS_SPARE, ngx_cycle->log);
+    store->head = ngx_mcds_entry_begin(entry, NGX_MCDS_VALUE_SPARE,
+                                       ngx_cycle->log);
 
     if (store->head == NULL) {
         return NGX_DECLINED;

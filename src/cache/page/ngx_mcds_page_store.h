@@ -18,10 +18,6 @@
 #include "ngx_mcds_update.h"
 
 
-/* room for the CRLF that the client appends, see ngx_mcds_request_t */
-#define NGX_MCDS_SPARE            2
-
-
 /* A store of a page. */
 
 typedef struct {

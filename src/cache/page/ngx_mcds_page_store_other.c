@@ -122,8 +122,8 @@ ngx_mcds_store_expire(ngx_mcds_store_t *store)
         return NGX_OK;
     }
 
-    value = ngx_mcds_value_create(store->snapshot->value->len + NGX_MCDS_SPARE,
-                                  ngx_cycle->log);
+    value = ngx_mcds_value_create(store->snapshot->value->len
+                                  + NGX_MCDS_VALUE_SPARE, ngx_cycle->log);
     if (value == NULL) {
         return NGX_ERROR;
     }

@@ -15,10 +15,6 @@
 #include "ngx_mcds_sign.h"
 
 
-/* room for the CRLF that the client appends, see ngx_mcds_request_t */
-#define NGX_MCDS_PURGE_SPARE      2
-
-
 static void ngx_mcds_purge_set_stamp(ngx_mcds_purge_t *purge,
     ngx_mcds_entry_t *entry);
 
@@ -70,7 +66,7 @@ ngx_mcds_purge_mark(ngx_mcds_purge_t *purge, ngx_mcds_result_t *result)
         && result->cas != 0
         && purge->update.tries < NGX_MCDS_PURGE_TRIES)
     {
-        value = ngx_mcds_value_create(result->len + NGX_MCDS_PURGE_SPARE,
+        value = ngx_mcds_value_create(result->len + NGX_MCDS_VALUE_SPARE,
                                       ngx_cycle->log);
         if (value == NULL) {
             return NULL;
@@ -147,7 +143,7 @@ ngx_mcds_purge_tombstone(ngx_mcds_purge_t *purge)
     entry.sie = NGX_MCDS_ENTRY_UNSET;
     entry.key = purge->key;
 
-    value = ngx_mcds_entry_begin(&entry, NGX_MCDS_PURGE_SPARE,
+    value = ngx_mcds_entry_begin(&entry, NGX_MCDS_VALUE_SPARE,
                                  ngx_cycle->log);
 
     if (value) {

@@ -28,10 +28,6 @@
 #include "ngx_http_mcds_vary.h"
 
 
-/* bytes for the client's CRLF, see ngx_mcds_request_t */
-#define NGX_HTTP_MCDS_SPARE       2
-
-
 static ngx_uint_t ngx_http_mcds_is_page(ngx_http_mcds_cache_ctx_t *ctx);
 static ngx_int_t ngx_http_mcds_ask_header(ngx_http_request_t *r, char *name,
     ngx_str_t *value);
@@ -705,7 +701,7 @@ ngx_http_mcds_updated(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx,
         return NULL;
     }
 
-    value = ngx_mcds_entry_begin(entry, entry->body.len + NGX_HTTP_MCDS_SPARE,
+    value = ngx_mcds_entry_begin(entry, entry->body.len + NGX_MCDS_VALUE_SPARE,
                                  r->connection->log);
     if (value == NULL) {
         return NULL;

@@ -392,7 +392,7 @@ ngx_http_mcds_store_value(ngx_http_request_t *r,
     }
 
     value = ngx_mcds_entry_begin(&store->entry,
-                                 (size_t) length + NGX_HTTP_MCDS_SPARE,
+                                 (size_t) length + NGX_MCDS_VALUE_SPARE,
                                  r->connection->log);
     if (value == NULL) {
         return NGX_ERROR;
@@ -543,7 +543,7 @@ ngx_http_mcds_store_mark(ngx_http_mcds_cache_ctx_t *ctx)
     entry.ext.data = ext;
     entry.ext.len = ngx_http_mcds_route_put(p, ctx->route) - ext;
 
-    value = ngx_mcds_entry_begin(&entry, NGX_HTTP_MCDS_SPARE, ngx_cycle->log);
+    value = ngx_mcds_entry_begin(&entry, NGX_MCDS_VALUE_SPARE, ngx_cycle->log);
 
     if (value) {
         ngx_mcds_entry_finish(value, &entry);

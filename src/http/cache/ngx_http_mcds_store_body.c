@@ -122,7 +122,7 @@ ngx_http_mcds_store_encode(ngx_http_request_t *r,
     }
 
     head = ngx_mcds_entry_begin(&store->entry,
-                                NGX_HTTP_MCDS_ROOM + NGX_HTTP_MCDS_SPARE,
+                                NGX_HTTP_MCDS_ROOM + NGX_MCDS_VALUE_SPARE,
                                 r->connection->log);
     if (head == NULL) {
         return NGX_ERROR;
@@ -177,7 +177,7 @@ ngx_http_mcds_store_put(void *data, u_char *p, size_t size)
         return NGX_OK;
     }
 
-    value = ngx_mcds_entry_grow(store->value, size + NGX_HTTP_MCDS_SPARE,
+    value = ngx_mcds_entry_grow(store->value, size + NGX_MCDS_VALUE_SPARE,
                                 r->connection->log);
     if (value == NULL) {
         return NGX_ERROR;
@@ -219,7 +219,7 @@ ngx_http_mcds_store_split(ngx_http_request_t *r,
         return NGX_DECLINED;
     }
 
-    head = ngx_mcds_entry_begin(&store->entry, NGX_HTTP_MCDS_SPARE,
+    head = ngx_mcds_entry_begin(&store->entry, NGX_MCDS_VALUE_SPARE,
                                 r->connection->log);
     if (head == NULL) {
         return NGX_ERROR;

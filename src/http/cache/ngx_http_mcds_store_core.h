@@ -21,9 +21,6 @@
 /* the first size of the buffer for a body of unknown length, bytes */
 #define NGX_HTTP_MCDS_ROOM        16384
 
-/* bytes for the client's CRLF, see ngx_mcds_request_t */
-#define NGX_HTTP_MCDS_SPARE       2
-
 
 struct ngx_http_mcds_store_s {
     ngx_mcds_waiter_t         *waiter; /* at the page to store */

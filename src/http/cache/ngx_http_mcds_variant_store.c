@@ -49,9 +49,6 @@
 /* attempts to store a list that other workers change at the same time */
 #define NGX_HTTP_MCDS_TRIES       64
 
-/* bytes for the client's CRLF, see ngx_mcds_request_t */
-#define NGX_HTTP_MCDS_SPARE       2
-
 
 /* a store under way, which outlives its request */
 
@@ -693,7 +690,7 @@ ngx_http_mcds_put_value(ngx_http_mcds_put_t *put, ngx_str_t *key)
     entry.build = put->build;
 
     value = ngx_mcds_entry_begin(&entry, entry.body.len + NGX_MCDS_VARIANT_LEN
-                                         + NGX_HTTP_MCDS_SPARE,
+                                         + NGX_MCDS_VALUE_SPARE,
                                  ngx_cycle->log);
     if (value == NULL) {
         return NULL;
