@@ -8,12 +8,8 @@
 #include <ngx_core.h>
 #include <sys/random.h>
 #include "ngx_mcds.h"
+#include "ngx_mcds_memfile.h"
 #include "ngx_mcds_spare.h"
-
-
-/* bytes of a value with its data */
-
-#define ngx_mcds_value_room(size)  (offsetof(ngx_mcds_value_t, data) + (size))
 
 
 #define ngx_mcds_rc_text(name, text, word)  text,
@@ -56,6 +52,7 @@ ngx_mcds_value_create(size_t size, ngx_log_t *log)
     }
 
     value->refs = 1;
+    value->fd = NGX_INVALID_FILE;
     value->size = size;
     value->len = 0;
 
@@ -76,6 +73,12 @@ void
 ngx_mcds_value_unref(ngx_mcds_value_t *value)
 {
     if (value && --value->refs == 0) {
+
+        if (value->fd != NGX_INVALID_FILE) {
+            ngx_mcds_memfile_free(value);
+            return;
+        }
+
         ngx_mcds_spare_free(value, ngx_mcds_value_room(value->size));
     }
 }

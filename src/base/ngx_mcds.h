@@ -130,11 +130,20 @@ char *ngx_mcds_strerror(ngx_uint_t rc);
  */
 
 typedef struct {
-    ngx_uint_t    refs;
+    uint32_t      refs;
+    ngx_fd_t      fd;             /* the file that holds the value, see
+                                     ngx_mcds_memfile.h, or
+                                     NGX_INVALID_FILE */
     size_t        size;           /* bytes allocated for data */
     size_t        len;            /* bytes used */
     u_char        data[1];
 } ngx_mcds_value_t;
+
+
+/* the bytes of a value whose data has room for size bytes */
+
+#define ngx_mcds_value_room(size)  (offsetof(ngx_mcds_value_t, data) + (size))
+
 
 
 /* room for the CRLF that the client appends, see ngx_mcds_request_t */

@@ -101,6 +101,7 @@ struct ngx_mcds_page_s {
 
     ngx_mcds_snapshot_t   *mine;       /* kept by this worker, or NULL */
     ngx_queue_t            mine_lru;
+    ngx_uint_t             mine_reads; /* how often mine was used */
     uint64_t               mine_asked; /* when memcached confirmed mine */
     ngx_atomic_uint_t      mine_purges;   /* the purge counter then, see
                                           ngx_mcds_local.h */

@@ -10,6 +10,7 @@
 #include <ngx_config.h>
 #include <ngx_core.h>
 #include <ngx_event.h>
+#include "ngx_mcds_memfile.h"
 #include "ngx_mcds_page_local.h"
 #include "ngx_mcds_skew.h"
 
@@ -18,7 +19,12 @@
 #define NGX_MCDS_KEPT             (24 * 60 * 60 * 1000)
 
 
+/* a copy that is used so often moves into a file, which costs a write of it */
+#define NGX_MCDS_FILE_READS       4
+
+
 static size_t ngx_mcds_page_weight(ngx_mcds_snapshot_t *snapshot);
+static void ngx_mcds_page_file(ngx_mcds_page_t *page);
 
 
 /* the copies of this worker */
@@ -67,6 +73,7 @@ ngx_mcds_page_keep(ngx_mcds_page_t *page, ngx_mcds_snapshot_t *snapshot,
     ngx_mcds_page_drop(page);
 
     page->mine = ngx_mcds_snapshot_ref(snapshot);
+    page->mine_reads = 0;
     ngx_mcds_pages_kept += ngx_mcds_page_weight(snapshot);
 
     if (ngx_mcds_pages_mine.next == NULL) {
@@ -133,6 +140,10 @@ ngx_mcds_page_kept(ngx_mcds_page_t *page, ngx_mcds_item_id_t *item_id)
         ngx_queue_remove(&page->mine_lru);
         ngx_queue_insert_head(&ngx_mcds_pages_mine, &page->mine_lru);
 
+        if (++page->mine_reads == NGX_MCDS_FILE_READS) {
+            ngx_mcds_page_file(page);
+        }
+
         snapshot = page->mine;
 
         /* the clock was set back since the copy was kept */
@@ -160,6 +171,36 @@ ngx_mcds_page_kept(ngx_mcds_page_t *page, ngx_mcds_item_id_t *item_id)
     }
 
     return page->mine;
+}
+
+
+/*
+ * Moves the copy of this worker into a file, so that sendfile() can send its
+ * body.  Requests that use the copy now go on with the one in memory.
+ */
+
+static void
+ngx_mcds_page_file(ngx_mcds_page_t *page)
+{
+    ngx_mcds_value_t     *value;
+    ngx_mcds_snapshot_t  *snapshot;
+
+    value = ngx_mcds_memfile_copy(page->mine->value, ngx_cycle->log);
+    if (value == NULL) {
+        return;
+    }
+
+    snapshot = ngx_mcds_snapshot_create(page, value, &page->mine->item_id);
+    ngx_mcds_value_unref(value);
+
+    if (snapshot == NULL) {
+        return;
+    }
+
+    snapshot->checked = page->mine->checked;
+
+    ngx_mcds_snapshot_unref(page->mine);
+    page->mine = snapshot;
 }
 
 

@@ -52,6 +52,8 @@ typedef struct {
 } ngx_http_mcds_prepared_t;
 
 
+static ngx_int_t ngx_http_mcds_serve_file(ngx_http_request_t *r,
+    ngx_mcds_snapshot_t *snapshot, ngx_buf_t *b);
 static ngx_http_mcds_prepared_t *ngx_http_mcds_prepare(
     ngx_mcds_snapshot_t *snapshot);
 static void ngx_http_mcds_prepare_dropped(ngx_http_mcds_prepared_t *prepared,
@@ -292,7 +294,47 @@ ngx_http_mcds_serve_body(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx)
         b->sync = 1;
     }
 
+    if (ngx_http_mcds_serve_file(r, ctx->snapshot, b) != NGX_OK) {
+        return NULL;
+    }
+
     return b;
+}
+
+
+/* lets sendfile() send the body of a copy that is in a file */
+
+static ngx_int_t
+ngx_http_mcds_serve_file(ngx_http_request_t *r, ngx_mcds_snapshot_t *snapshot,
+    ngx_buf_t *b)
+{
+    ngx_file_t        *file;
+    ngx_mcds_value_t  *value;
+
+    value = snapshot->value;
+
+    if (value->fd == NGX_INVALID_FILE
+        || !b->memory
+        || !r->connection->sendfile)
+    {
+        return NGX_OK;
+    }
+
+    file = ngx_pcalloc(r->pool, sizeof(ngx_file_t));
+    if (file == NULL) {
+        return NGX_ERROR;
+    }
+
+    file->fd = value->fd;
+    file->log = r->connection->log;
+    ngx_str_set(&file->name, "memfd:mcds");
+
+    b->in_file = 1;
+    b->file = file;
+    b->file_pos = b->pos - (u_char *) value;
+    b->file_last = b->last - (u_char *) value;
+
+    return NGX_OK;
 }
 
 

@@ -7,6 +7,7 @@
 #include <ngx_config.h>
 #include <ngx_core.h>
 #include <ngx_http.h>
+#include "ngx_mcds_memfile.h"
 #include "ngx_mcds_spare.h"
 #include "ngx_http_mcds_conf.h"
 #include "ngx_http_mcds_nginx.h"
@@ -14,6 +15,10 @@
 #include "ngx_http_mcds_stat.h"
 #include "ngx_http_mcds_task.h"
 #include "ngx_http_mcds_zone.h"
+
+
+/* the files that a worker has for pages, at most */
+#define NGX_HTTP_MCDS_FILES       4096
 
 
 static ngx_int_t ngx_http_mcds_init(ngx_conf_t *cf);
@@ -24,6 +29,7 @@ static void *ngx_http_mcds_create_loc_conf(ngx_conf_t *cf);
 static char *ngx_http_mcds_merge_loc_conf(ngx_conf_t *cf, void *parent,
     void *child);
 static ngx_int_t ngx_http_mcds_init_process(ngx_cycle_t *cycle);
+static void ngx_http_mcds_files(ngx_cycle_t *cycle);
 static void ngx_http_mcds_exit_process(ngx_cycle_t *cycle);
 
 
@@ -282,6 +288,7 @@ ngx_http_mcds_init_process(ngx_cycle_t *cycle)
     }
 
     ngx_http_mcds_zone_attach(mmcf);
+    ngx_http_mcds_files(cycle);
 
     pools = mmcf->pools.elts;
 
@@ -290,6 +297,24 @@ ngx_http_mcds_init_process(ngx_cycle_t *cycle)
     }
 
     return NGX_OK;
+}
+
+
+/* half of the files that the worker's connections leave are for pages */
+
+static void
+ngx_http_mcds_files(ngx_cycle_t *cycle)
+{
+    struct rlimit  limit;
+
+    if (getrlimit(RLIMIT_NOFILE, &limit) == -1
+        || limit.rlim_cur <= cycle->connection_n)
+    {
+        return;
+    }
+
+    ngx_mcds_memfile_init(ngx_min((limit.rlim_cur - cycle->connection_n) / 2,
+                                  NGX_HTTP_MCDS_FILES));
 }
 
 

@@ -545,8 +545,18 @@ sub take_baseline {
 }
 
 
-# counts descriptors: files, pipes and the like; unix sockets; TCP connections
-# by port.  $nets caches the kernel's tables of sockets, which are slow to read,
+# the number of files of memory that hold copies of pages in a worker
+
+sub memfiles {
+    my ($self, $pid) = @_;
+
+    return scalar grep { (readlink($_) // '') =~ m{^/memfd:mcds\b} }
+        glob "/proc/$pid/fd/*";
+}
+
+
+# counts descriptors: files, pipes and the like, but for copies of pages, whose
+# number is bounded; unix sockets; TCP connections by port.  $nets caches the kernel's tables of sockets, which are slow to read,
 # for calls for many workers
 
 sub count_fds {
@@ -561,7 +571,10 @@ sub count_fds {
     for my $fd (grep { /^\d+$/ } readdir $dh) {
         my $to = readlink "/proc/$pid/fd/$fd" // next;
 
-        if ($to !~ /^socket:\[(\d+)\]/) {
+        if ($to =~ m{^/memfd:mcds\b}) {
+            next;
+
+        } elsif ($to !~ /^socket:\[(\d+)\]/) {
             $files++;
 
         } elsif (!$inodes->{$1}) {
