@@ -145,7 +145,6 @@ typedef struct {
 #define ngx_mcds_value_room(size)  (offsetof(ngx_mcds_value_t, data) + (size))
 
 
-
 /* room for the CRLF that the client appends, see ngx_mcds_request_t */
 #define NGX_MCDS_VALUE_SPARE  2
 

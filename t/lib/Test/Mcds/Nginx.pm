@@ -555,9 +555,9 @@ sub memfiles {
 }
 
 
-# counts descriptors: files, pipes and the like, but for copies of pages, whose
-# number is bounded; unix sockets; TCP connections by port.  $nets caches the kernel's tables of sockets, which are slow to read,
-# for calls for many workers
+# counts descriptors: files, pipes and the like, without copies of pages, whose
+# number is bounded; unix sockets; TCP connections by port.  $nets caches the
+# kernel's tables of sockets, which are slow to read, for calls for many workers
 
 sub count_fds {
     my ($self, $pid, $nets) = @_;
