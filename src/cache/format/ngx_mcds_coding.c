@@ -13,15 +13,15 @@
 #include "ngx_mcds_coding.h"
 
 
-/* the size of the buffer that the encoder passes to its handler */
+/* the size in bytes of the buffer that the encoder passes to its handler */
 #define NGX_MCDS_ENCODED          16384
 
-/* a window of 15 bits, and a gzip header instead of a zlib one */
+/* the window bits of zlib: a window of 15 bits, and 16 for a gzip header */
 #define NGX_MCDS_GZIP_WINDOW      (15 + 16)
 
 /*
- * the windows of zstd as powers of two: a decoder of encoded bodies needs 256
- * KB; the decoder accepts frames that need up to 8 MB
+ * the windows of zstd as powers of two: a decoder of bodies that mcds encoded
+ * needs 256 KB; the decoder accepts frames that need up to 8 MB
  */
 #define NGX_MCDS_ZSTD_WINDOW      18
 #define NGX_MCDS_ZSTD_MAX_WINDOW  23
@@ -36,7 +36,8 @@ struct ngx_mcds_encoder_s {
 
 struct ngx_mcds_decoder_s {
     ngx_uint_t      coding;
-    uint64_t        left;              /* bytes of decoded output to come */
+    uint64_t        left;              /* bytes of the decoded body that are
+                                          still to come */
     z_stream        gzip;
     ZSTD_DCtx      *zstd;
 };
@@ -182,7 +183,7 @@ ngx_mcds_encode_gzip(ngx_mcds_encoder_t *encoder, u_char *p, size_t len,
     z = &encoder->gzip;
 
     do {
-        /* zlib's lengths are uInt, smaller than size_t */
+        /* zlib's lengths are uInt, smaller than size_t: the input is split */
 
         n = ngx_min(len, 0x40000000);
 
@@ -314,7 +315,10 @@ ngx_mcds_decoder_free(ngx_mcds_decoder_t *decoder)
 }
 
 
-/* one step: NGX_DONE at the end of the coded body, NGX_OK before it */
+/*
+ * Decodes the next bytes of a gzip body.  Returns NGX_DONE at the end of the
+ * body, NGX_OK before it, NGX_ERROR if it is malformed.
+ */
 
 static ngx_int_t
 ngx_mcds_decode_gzip(ngx_mcds_decoder_t *decoder, ngx_str_t *in, u_char **pos,
@@ -390,8 +394,8 @@ ngx_mcds_decoder_run(ngx_mcds_decoder_t *decoder, ngx_str_t *in, u_char **pos,
     for ( ;; ) {
 
         /*
-         * after the last byte of output the trailer of the coding may still
-         * follow
+         * after the last byte of the decoded body the trailer of the coding
+         * may still follow
          */
 
         if (decoder->left == 0) {
@@ -437,7 +441,8 @@ ngx_mcds_decoder_run(ngx_mcds_decoder_t *decoder, ngx_str_t *in, u_char **pos,
         if (n == 0 && in->len == before) {
 
             /*
-             * no progress despite room for output: input is missing or broken
+             * the decoder makes no progress despite room for output: its input
+             * is missing or malformed
              */
 
             return in->len ? NGX_ERROR : NGX_AGAIN;
@@ -537,7 +542,10 @@ ngx_mcds_accept_part(ngx_mcds_accept_t *accept, u_char *p, u_char *last)
 }
 
 
-/* ";q=0.5" in thousandths; a malformed weight counts as 0 */
+/*
+ * returns the weight of a coding, such as ";q=0.5", in thousandths; 0 if it is
+ * malformed
+ */
 
 static ngx_int_t
 ngx_mcds_accept_weight(u_char *p, u_char *last)

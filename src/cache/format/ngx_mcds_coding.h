@@ -15,7 +15,10 @@
 #include <ngx_core.h>
 
 
-/* the numbers are stored in entries, see ngx_mcds_entry.h */
+/*
+ * the codings of stored bodies; the numbers are stored in entries, see
+ * ngx_mcds_entry.h
+ */
 
 typedef enum {
     NGX_MCDS_CODING_NONE = 0,
@@ -28,38 +31,40 @@ typedef struct ngx_mcds_encoder_s  ngx_mcds_encoder_t;
 typedef struct ngx_mcds_decoder_s  ngx_mcds_decoder_t;
 
 
-/* Returns the name of a coding; empty for NONE. */
+/* Returns the name of a coding; an empty string for NGX_MCDS_CODING_NONE. */
 
 ngx_str_t *ngx_mcds_coding_name(ngx_uint_t coding);
 
 
-/* Returns the coding of this name, or NGX_MCDS_CODING_NONE if it is unknown. */
+/*
+ * Returns the coding with this name, or NGX_MCDS_CODING_NONE if it is unknown.
+ */
 
 ngx_uint_t ngx_mcds_coding_find(ngx_str_t *name);
 
 
 /*
- * Returns the maximum compression level; the minimum is 1, and level 0 stands
- * for the default of the library.
+ * Returns the maximum compression level of a coding; the minimum is 1, and
+ * level 0 stands for the default of the compression library.
  */
 
 ngx_int_t ngx_mcds_coding_max_level(ngx_uint_t coding);
 
 
-/* Creates an encoder.  Returns NULL if out of memory. */
+/* Creates an encoder of bodies.  Returns NULL if out of memory. */
 
 ngx_mcds_encoder_t *ngx_mcds_encoder_create(ngx_uint_t coding,
     ngx_int_t level);
 
 
-/* Frees an encoder, which may be NULL. */
+/* Frees an encoder of bodies, which may be NULL. */
 
 void ngx_mcds_encoder_free(ngx_mcds_encoder_t *encoder);
 
 
 /*
- * Receives encoded bytes, which are valid only during the call.  Any result but
- * NGX_OK stops the encoder.
+ * The handler that receives encoded bytes, which are valid only during the
+ * call.  Any result but NGX_OK stops the encoder.
  */
 
 typedef ngx_int_t (*ngx_mcds_encoded_pt)(void *data, u_char *p, size_t len);
@@ -77,35 +82,37 @@ ngx_int_t ngx_mcds_encoder_run(ngx_mcds_encoder_t *encoder, u_char *p,
 
 
 /*
- * Creates a decoder; length is that of the decoded body.  The decoder accepts a
- * zstd window of up to 8 MB, the limit of RFC 9659; bodies encoded by
- * ngx_mcds_encoder_run() need 256 KB.  Returns NULL if out of memory.
+ * Creates a decoder of bodies; length is that of the decoded body.  The
+ * decoder accepts a zstd window of up to 8 MB, the limit of RFC 9659; bodies
+ * encoded by ngx_mcds_encoder_run() need 256 KB.  Returns NULL if out of
+ * memory.
  */
 
 ngx_mcds_decoder_t *ngx_mcds_decoder_create(ngx_uint_t coding,
     uint64_t length);
 
 
-/* Frees a decoder, which may be NULL. */
+/* Frees a decoder of bodies, which may be NULL. */
 
 void ngx_mcds_decoder_free(ngx_mcds_decoder_t *decoder);
 
 
 /*
- * Decodes bytes of "in" to *pos, but not beyond end; advances both.  NGX_OK:
- * the output is full.  NGX_AGAIN: "in" is empty, more input is needed.
- * NGX_DONE: the body is complete.  NGX_ERROR: the body is malformed, has not
- * the given length, or is followed by other bytes.
+ * Decodes encoded bytes of a body from "in" to *pos, but not beyond end;
+ * advances both.  NGX_OK: the output is full.  NGX_AGAIN: "in" is empty, more
+ * input is needed.  NGX_DONE: the body is complete.  NGX_ERROR: the body is
+ * malformed, has not the given length, or is followed by other bytes.
  */
 
 ngx_int_t ngx_mcds_decoder_run(ngx_mcds_decoder_t *decoder, ngx_str_t *in,
     u_char **pos, u_char *end);
 
 
-/* the weights of codings in Accept-Encoding */
+/* the weights of codings in the Accept-Encoding of a request */
 
 typedef struct {
-    ngx_int_t    gzip;            /* weight in thousandths; -1: not listed */
+    ngx_int_t    gzip;            /* weight of gzip in thousandths; -1: not
+                                     listed, also in the fields below */
     ngx_int_t    zstd;
     ngx_int_t    identity;
     ngx_int_t    any;
@@ -117,14 +124,17 @@ typedef struct {
 void ngx_mcds_accept_init(ngx_mcds_accept_t *accept);
 
 
-/* Evaluates one Accept-Encoding header line; called for each of them. */
+/*
+ * Evaluates one Accept-Encoding header line of a request; called for each
+ * line.
+ */
 
 void ngx_mcds_accept_line(ngx_mcds_accept_t *accept, ngx_str_t *value);
 
 
 /*
- * Returns 1 if the client accepts the coding, and does not prefer an unencoded
- * body.
+ * Returns 1 if the client accepts a body in this coding, and does not prefer
+ * an unencoded one.
  */
 
 ngx_uint_t ngx_mcds_accepts(ngx_mcds_accept_t *accept, ngx_uint_t coding);

@@ -12,8 +12,10 @@
 typedef struct {
     u_char      *start;
     u_char      *last;
-    u_char      *tail;            /* from here to last there are only blanks */
-    ngx_uint_t   decode;          /* 1: decode "%xx" while comparing */
+    u_char      *tail;            /* start of the blanks at the end of the
+                                     cookie's name; last: none */
+    ngx_uint_t   decode;          /* 1: decode "%xx" in the cookie's name when
+                                     it is compared */
 } ngx_mcds_cookie_t;
 
 
@@ -36,8 +38,8 @@ static u_char *ngx_mcds_cookie_char(ngx_mcds_cookie_t *cookie, u_char *p,
 
 
 /*
- * Invisible or non-ASCII characters; some application takes each of them for
- * white space.
+ * Returns 1 for an invisible or non-ASCII character in a Cookie header line;
+ * some application takes each of them for white space.
  */
 
 #define ngx_mcds_cookie_blank(ch)    ((ch) <= ' ' || (ch) >= 0x7f)
@@ -47,8 +49,8 @@ static u_char *ngx_mcds_cookie_char(ngx_mcds_cookie_t *cookie, u_char *p,
 
 
 /*
- * the characters after which some application begins a name, at any position:
- * blanks, " \\ [ ]
+ * a bitmap of the characters after which some application begins the name of a
+ * cookie, at any position: blanks, " \\ [ ]
  */
 
 static uint32_t  ngx_mcds_cookie_separators[] = {
@@ -56,7 +58,10 @@ static uint32_t  ngx_mcds_cookie_separators[] = {
     0xffffffff, 0xffffffff, 0xffffffff, 0xffffffff
 };
 
-/* the separators, and "=" "," ";" */
+/*
+ * a bitmap of the characters that end a name of a cookie inside of a value:
+ * the separators, and "=" "," ";"
+ */
 
 static uint32_t  ngx_mcds_cookie_stops[] = {
     0xffffffff, 0x28001005, 0x38000000, 0x80000000,
@@ -64,8 +69,8 @@ static uint32_t  ngx_mcds_cookie_stops[] = {
 };
 
 /*
- * the separators and ( ) < > @ : / ? = { }: the legacy parser of Tomcat skips
- * them
+ * a bitmap of the characters that the legacy parser of Tomcat skips in front
+ * of a cookie's name: the separators and ( ) < > @ : / ? = { }
  */
 
 static uint32_t  ngx_mcds_cookie_skip[] = {
@@ -74,7 +79,7 @@ static uint32_t  ngx_mcds_cookie_skip[] = {
 };
 
 
-/* maps letters to lower case, and "." " " "[" "+" to "_" */
+/* maps letters of a cookie's name to lower case, and "." " " "[" "+" to "_" */
 
 static u_char  ngx_mcds_cookie_fold[] = {
     0x00, 0x01, 0x02, 0x03, 0x04, 0x05, 0x06, 0x07, 0x08, 0x09, 0x0a, 0x0b,
@@ -142,7 +147,7 @@ ngx_mcds_cookie_named(ngx_str_t *line, ngx_array_t *names)
             }
         }
 
-        /* a comma may be part of a name, or end a cookie */
+        /* a comma may be part of a cookie's name, or end a cookie */
 
         if (ngx_mcds_cookie_first(p, end ? end : s, s, names)
             || (comma && ngx_mcds_cookie_list(p, s, names))
@@ -183,7 +188,9 @@ ngx_mcds_cookie_first(u_char *p, u_char *end, u_char *last,
         return 0;
     }
 
-    /* old releases of Werkzeug skip "=" and blanks */
+    /*
+     * old releases of Werkzeug skip "=" and blanks in front of a cookie's name
+     */
 
     for (s = p; s < last && (*s == '=' || ngx_mcds_cookie_blank(*s)); s++) {
         /* void */
@@ -225,7 +232,10 @@ ngx_mcds_cookie_list(u_char *p, u_char *last, ngx_array_t *names)
 }
 
 
-/* checks names before a "=" that is inside of a value or follows a separator */
+/*
+ * checks names of cookies before a "=" that is inside of the value of another
+ * cookie or follows a separator
+ */
 
 static ngx_uint_t
 ngx_mcds_cookie_parts(u_char *p, u_char *last, ngx_array_t *names)
@@ -258,7 +268,7 @@ ngx_mcds_cookie_parts(u_char *p, u_char *last, ngx_array_t *names)
             return 1;
         }
 
-        /* the next name may begin after the value */
+        /* the next name of a cookie may begin after the value of this one */
 
         while (end < last
                && (*end == '='
@@ -301,7 +311,7 @@ ngx_mcds_cookie_is(u_char *p, u_char *last, ngx_array_t *names)
         return 1;
     }
 
-    /* a name may begin with white space of Unicode, or after it */
+    /* a cookie's name may begin with white space of Unicode, or after it */
 
     if (*p >= 0x80) {
 
@@ -324,7 +334,7 @@ ngx_mcds_cookie_is(u_char *p, u_char *last, ngx_array_t *names)
         return 1;
     }
 
-    /* PHP decodes the name first, then skips white space */
+    /* PHP decodes the cookie's name first, then skips white space */
 
     while (p < last) {
         next = ngx_mcds_cookie_char(&cookie, p, &ch);
@@ -433,7 +443,7 @@ ngx_mcds_cookie_match(ngx_mcds_cookie_t *cookie, ngx_str_t *name)
 }
 
 
-/* returns 1 if some application ends the name at p */
+/* returns 1 if some application ends the name of the cookie at p */
 
 static ngx_uint_t
 ngx_mcds_cookie_ends(ngx_mcds_cookie_t *cookie, u_char *p)

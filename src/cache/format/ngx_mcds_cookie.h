@@ -32,14 +32,14 @@
 
 
 /*
- * Returns 1 if any of these applications may read a cookie with one of the
- * names from the line.  names is an array of ngx_str_t, where "*" stands for
- * any number of characters.
+ * Returns 1 if any of the applications listed above may read a cookie with one
+ * of the names from the Cookie header line.  names is an array of ngx_str_t,
+ * where "*" stands for any number of characters.
  *
  * Inside of the value of another cookie a name counts only if some application
- * begins a cookie there and "=" follows the name: after white space, a quote, a
- * backslash, a square bracket, a control character, or a non-ASCII byte; after
- * "," also without "=".
+ * begins a cookie there and "=" follows the name: after white space, a quote,
+ * a backslash, a square bracket, a control character, or a non-ASCII byte;
+ * after "," also without "=".
  *
  * The time is proportional to the length of the line times the total length of
  * the names; for a name with several "*" also times the longest name in the

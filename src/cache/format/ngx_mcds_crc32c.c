@@ -16,7 +16,8 @@
 #endif
 
 
-#define NGX_MCDS_CRC32C_POLY   0x82f63b78    /* the polynomial, bits reversed */
+#define NGX_MCDS_CRC32C_POLY   0x82f63b78    /* the polynomial of CRC32C, bits
+                                                reversed */
 
 
 typedef uint32_t (*ngx_mcds_crc32c_pt)(uint32_t crc, u_char *data, size_t len);
@@ -77,7 +78,7 @@ ngx_mcds_crc32c_init(void)
         ngx_mcds_crc32c_tables[0][i] = crc;
     }
 
-    /* table n is for a byte that n more bytes follow */
+    /* CRC32C table n is for a byte that n more bytes follow */
 
     for (n = 1; n < 8; n++) {
         for (i = 0; i < 256; i++) {
@@ -120,17 +121,17 @@ ngx_mcds_crc32c_table(uint32_t crc, u_char *data, size_t len)
 
 /*
  * The crc32 instruction has a latency of three cycles and a throughput of one
- * per cycle, so three blocks are processed in parallel.  A carry-less
- * multiplication then combines their remainders.  With reversed bits a product
- * is multiplied by x, and the instruction multiplies by x^32; so the factor
- * that advances a remainder by n bytes is x^(8n - 33) mod P.
+ * per cycle, so three blocks of the data are processed in parallel.  A
+ * carry-less multiplication then combines their remainders.  With reversed
+ * bits a product is multiplied by x, and the instruction multiplies by x^32;
+ * so the factor that advances a remainder by n bytes is x^(8n - 33) mod P.
  */
 
 #define NGX_MCDS_CRC32C_LONG         1024
-#define NGX_MCDS_CRC32C_LONG_1       0x170076fa    /* factor to advance by one
-                                                      block */
-#define NGX_MCDS_CRC32C_LONG_2       0xa51b6135    /* factor to advance by two
-                                                      blocks */
+#define NGX_MCDS_CRC32C_LONG_1       0x170076fa    /* factor to advance a CRC by
+                                                      one block */
+#define NGX_MCDS_CRC32C_LONG_2       0xa51b6135    /* factor to advance a CRC by
+                                                      two blocks */
 
 #define NGX_MCDS_CRC32C_SHORT        128
 #define NGX_MCDS_CRC32C_SHORT_1      0x0d3b6092

@@ -37,15 +37,15 @@ static int64_t ngx_mcds_date_days(ngx_mcds_date_t *date);
 
 
 /*
- * w: abbreviated day name, W: full day name, d: day, e: day with a space for a
- * leading zero, m: month, y: year, Y: last two digits of the year, h: hour, i:
- * minute, s: second
+ * The formats of an HTTP date.  w: abbreviated day name, W: full day name, d:
+ * day, e: day with a space for a leading zero, m: month, y: year, Y: last two
+ * digits of the year, h: hour, i: minute, s: second.
  */
 
 static char  *ngx_mcds_date_forms[] = {
-    "w, d m y h:i:s GMT",         /* IMF-fixdate */
-    "W, d-m-Y h:i:s GMT",         /* RFC 850 */
-    "w m e h:i:s y"               /* asctime() */
+    "w, d m y h:i:s GMT",         /* IMF-fixdate of RFC 9110 */
+    "W, d-m-Y h:i:s GMT",         /* the format of RFC 850 */
+    "w m e h:i:s y"               /* the format of asctime() */
 };
 
 static char  *ngx_mcds_date_weekdays[] = {
@@ -192,7 +192,10 @@ ngx_mcds_date_number(u_char **p, u_char *last, size_t n, ngx_int_t *number)
 }
 
 
-/* the index of the name at *p; if len is not 0, of its first len letters */
+/*
+ * Returns the index of the name of a day or a month that begins at *p.  If len
+ * is not 0, only its first len letters are compared.
+ */
 
 static ngx_int_t
 ngx_mcds_date_name(u_char **p, u_char *last, char **names, size_t n,
@@ -216,8 +219,8 @@ ngx_mcds_date_name(u_char **p, u_char *last, char **names, size_t n,
 
 
 /*
- * RFC 9110, 5.6.7: a year of two digits that appears to be more than 50 years
- * in the future is in the past.
+ * completes a year of two digits: a year that would be 50 years or more in the
+ * future is in the past (RFC 9110, 5.6.7)
  */
 
 static void
@@ -236,7 +239,8 @@ ngx_mcds_date_complete(ngx_mcds_date_t *date, int64_t now)
 
 
 /*
- * days since the epoch; NGX_ERROR: there is no such day, or it is before 1970
+ * returns the days of a date since the epoch, or NGX_ERROR if there is no such
+ * day or it is before 1970
  */
 
 static int64_t
@@ -259,7 +263,7 @@ ngx_mcds_date_days(ngx_mcds_date_t *date)
         return NGX_ERROR;
     }
 
-    /* counted from March, a leap day is the last day of its year */
+    /* in a year that is counted from March, a leap day is the last day */
 
     month = (date->month + 10) % 12;
 

@@ -15,7 +15,10 @@
 #define NGX_MCDS_ENTRY_CODED   2
 #define NGX_MCDS_ENTRY_ASKED   3
 
-/* the maximum of each length, so that sums of lengths do not overflow */
+/*
+ * the maximum of each length in an entry, so that sums of lengths do not
+ * overflow
+ */
 #define NGX_MCDS_ENTRY_MAX     0x7fffffff
 
 #define NGX_MCDS_ENTRY_ONES    0x0101010101010101ULL
@@ -36,7 +39,7 @@ static u_char *ngx_mcds_entry_value_end(u_char *p, u_char *last);
 static u_char  ngx_mcds_entry_magic[] = { 'M', 'C', 'D', 'S' };
 
 
-/* tchar of RFC 9110, 5.6.2 */
+/* the characters of a token: tchar of RFC 9110, 5.6.2 */
 
 static u_char  ngx_mcds_entry_token[256] =
     "\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0"
@@ -220,7 +223,10 @@ ngx_mcds_entry_purged(ngx_mcds_entry_t *list, ngx_mcds_entry_t *variant)
         }
     }
 
-    /* the variant's origin was requested before the purge */
+    /*
+     * the time of the purge is forgotten, but the purge came after the request
+     * for the variant to its origin
+     */
 
     return ngx_min(list->expire, variant->created - variant->took);
 }
@@ -244,8 +250,8 @@ ngx_mcds_entry_grow(ngx_mcds_value_t *value, size_t more, ngx_log_t *log)
     }
 
     /*
-     * the value grows by half at least, so that a body in small pieces is
-     * rarely copied
+     * the value of the entry grows by half at least, so that a body that
+     * arrives in small pieces is rarely copied
      */
 
     size = value->size + value->size / 2;
@@ -292,7 +298,9 @@ ngx_mcds_entry_read(ngx_mcds_entry_t *entry, u_char *data, size_t len,
         return NGX_DECLINED;
     }
 
-    /* a later version may write a longer header, never a shorter one */
+    /*
+     * a later version may write a longer header of an entry, not a shorter one
+     */
 
     header = ngx_mcds_take(data + 6, 2);
 
@@ -404,7 +412,7 @@ ngx_mcds_entry_ext(ngx_mcds_entry_t *entry, ngx_uint_t type, ngx_str_t *data)
     p = entry->ext.data;
     last = p + entry->ext.len;
 
-    /* ngx_mcds_entry_read() has checked the lengths */
+    /* ngx_mcds_entry_read() has checked the lengths of the extensions */
 
     while (last - p >= 6) {
         len = ngx_mcds_take(p + 2, 4);
@@ -447,7 +455,7 @@ ngx_mcds_entry_header(ngx_str_t *headers, ngx_str_t *name, ngx_str_t *value)
         return NGX_DONE;
     }
 
-    /* the value is between ": " and CRLF */
+    /* the value of the header is between ": " and CRLF */
 
     value->data = colon + 2;
     value->len = p - 1 - value->data;
@@ -504,7 +512,7 @@ ngx_mcds_entry_header_check(ngx_str_t *name, ngx_str_t *value)
 }
 
 
-/* returns the length of everything but the body; 0: too long */
+/* returns the length of everything in an entry but the body; 0: too long */
 
 static size_t
 ngx_mcds_entry_size(ngx_mcds_entry_t *entry)
@@ -524,7 +532,7 @@ ngx_mcds_entry_size(ngx_mcds_entry_t *entry)
 static u_char *
 ngx_mcds_entry_copy(u_char *p, ngx_str_t *src)
 {
-    /* the data of an empty string may be NULL */
+    /* the data of an empty ngx_str_t may be NULL */
 
     return src->len ? ngx_cpymem(p, src->data, src->len) : p;
 }
@@ -541,7 +549,7 @@ ngx_mcds_entry_crc(u_char *data, size_t len)
 }
 
 
-/* returns NULL, or the reason why the entry is invalid */
+/* checks an entry; returns NULL, or the reason why the entry is invalid */
 
 static char *
 ngx_mcds_entry_check(ngx_mcds_entry_t *entry)
@@ -609,7 +617,7 @@ ngx_mcds_entry_check_parts(ngx_mcds_entry_t *entry)
         return NGX_DECLINED;
     }
 
-    /* the last part is neither empty nor longer than the others */
+    /* the last part of a body is neither empty nor longer than the others */
 
     rest = entry->total - entry->body.len;
 
@@ -684,7 +692,7 @@ ngx_mcds_entry_check_headers(ngx_mcds_entry_t *entry)
 }
 
 
-/* returns the first byte that is not part of a token */
+/* returns the first byte that is not part of a header's name */
 
 static u_char *
 ngx_mcds_entry_name_end(u_char *p, u_char *last)
@@ -697,7 +705,7 @@ ngx_mcds_entry_name_end(u_char *p, u_char *last)
 }
 
 
-/* returns the first control character other than HTAB */
+/* returns the first control character, other than HTAB, in a header's value */
 
 static u_char *
 ngx_mcds_entry_value_end(u_char *p, u_char *last)
@@ -707,7 +715,9 @@ ngx_mcds_entry_value_end(u_char *p, u_char *last)
     while (last - p >= 8) {
         ngx_memcpy(&word, p, 8);
 
-        /* SWAR: is any of the eight bytes below 0x20, or DEL? */
+        /*
+         * test eight bytes at once (SWAR): is any of them below 0x20, or DEL?
+         */
 
         del = word ^ (NGX_MCDS_ENTRY_ONES * 0x7f);
 
@@ -722,7 +732,10 @@ ngx_mcds_entry_value_end(u_char *p, u_char *last)
 
 #if (NGX_HAVE_LITTLE_ENDIAN && (__GNUC__ || __clang__))
 
-        /* the lowest one is the first; those above it may be wrong */
+        /*
+         * the lowest byte found is the first one; bytes found above it may be
+         * allowed ones
+         */
 
         p += __builtin_ctzll(word) / 8;
 

@@ -16,8 +16,8 @@
 
 
 /*
- * All numbers are little-endian and unsigned.  Times are milliseconds since the
- * epoch.
+ * The format of an entry, the value of an item in memcached.  All numbers are
+ * little-endian and unsigned.  Times are milliseconds since the epoch.
  *
  *   at size
  *    0   4  magic, "MCDS"
@@ -39,7 +39,8 @@
  *           second last one; 0xffffffff: longer
  *   52   4  seconds after the expiry during which the page may be served
  *           while it is refreshed (stale-while-revalidate); 0xffffffff: unset
- *   56   4  likewise after an error (stale-if-error); 0xffffffff: unset
+ *   56   4  seconds after the expiry during which the page may be served
+ *           after an error (stale-if-error); 0xffffffff: unset
  *   60   4  milliseconds until the origin responded, which are part of the
  *           age; in a list of headers: milliseconds between the second last
  *           purge and the last one; 0xffffffff: longer
@@ -78,64 +79,71 @@
 #define NGX_MCDS_ENTRY_HEADER     112
 
 #define NGX_MCDS_ENTRY_PAGE       0
-#define NGX_MCDS_ENTRY_PASS       1     /* hit-for-miss: do not wait, do not
-                                           lock */
+#define NGX_MCDS_ENTRY_PASS       1     /* a hit-for-miss mark: requests neither
+                                           wait nor lock */
 #define NGX_MCDS_ENTRY_VARY       2
 #define NGX_MCDS_ENTRY_PURGED     3
 
-/* flags of an entry */
-#define NGX_MCDS_ENTRY_SHARED     0x01  /* may be served to a request with
-                                           Authorization, RFC 9111, 3.5 */
-#define NGX_MCDS_ENTRY_REVALIDATE 0x02  /* never served stale: must-revalidate
-                                           and similar directives */
-#define NGX_MCDS_ENTRY_INVALID    0x04  /* was fresh until it was purged; in a
-                                           PURGED mark: a page requested from
-                                           the origin before the purge may be
-                                           stored as stale */
-#define NGX_MCDS_ENTRY_ABSOLUTE   0x08  /* nginx makes a relative Location
-                                           absolute */
-#define NGX_MCDS_ENTRY_CONFIGURED 0x10  /* the lifetime is from the
-                                           configuration, not from the origin */
-#define NGX_MCDS_ENTRY_VALIDATE   0x20  /* no-cache: each request revalidates
-                                           it; has its own format, without a
-                                           coding */
-#define NGX_MCDS_ENTRY_NO_GRACE   0x40  /* served stale for swr and sie only, as
-                                           s-maxage came with them */
+/* flags of an entry, stored in memcached */
+#define NGX_MCDS_ENTRY_SHARED     0x01  /* the page may be served to a request
+                                           with Authorization, RFC 9111, 3.5 */
+#define NGX_MCDS_ENTRY_REVALIDATE 0x02  /* the page is never served stale:
+                                           must-revalidate and similar
+                                           directives */
+#define NGX_MCDS_ENTRY_INVALID    0x04  /* the page was fresh until it was
+                                           purged; in a purge mark: a page that
+                                           was requested from the origin before
+                                           the purge may be stored as stale */
+#define NGX_MCDS_ENTRY_ABSOLUTE   0x08  /* nginx makes a relative Location of
+                                           the page absolute */
+#define NGX_MCDS_ENTRY_CONFIGURED 0x10  /* the page's lifetime is from the
+                                           configuration, not the origin */
+#define NGX_MCDS_ENTRY_VALIDATE   0x20  /* the page has no-cache: each request
+                                           revalidates it; the entry has its own
+                                           format, without a coding */
+#define NGX_MCDS_ENTRY_NO_GRACE   0x40  /* the page may be served stale only for
+                                           its stale-while-revalidate and
+                                           stale-if-error, as s-maxage came with
+                                           them */
 
 #define NGX_MCDS_ENTRY_UNSET      0xffffffff
 
-/* the maximum size of key, extensions and headers together; bytes */
+/*
+ * the maximum size in bytes of an entry's key, extensions and headers together
+ */
 #define NGX_MCDS_ENTRY_HEAD       (256 * 1024)
 
 /*
- * the maximum size of the text of mcds_cache_key; marks, lists and headers
- * share the rest
+ * the maximum size in bytes of the text of mcds_cache_key in an entry; the
+ * extensions and the headers share the rest
  */
 #define NGX_MCDS_ENTRY_KEY        (128 * 1024)
 
-/* the maximum number of header lines */
+/* the maximum number of header lines in an entry */
 #define NGX_MCDS_ENTRY_LINES      4096
 
-/* types of extensions */
+/* types of an entry's extensions */
 #define NGX_MCDS_ENTRY_EXT_VARY   1
-#define NGX_MCDS_ENTRY_EXT_TAG    2     /* see ngx_mcds_tag.h */
-#define NGX_MCDS_ENTRY_EXT_SIGN   3     /* see ngx_mcds_sign.h */
-#define NGX_MCDS_ENTRY_EXT_ROUTE  4     /* see ngx_http_mcds_route.h */
+#define NGX_MCDS_ENTRY_EXT_TAG    2     /* the page's tags, see
+                                           ngx_mcds_tag.h */
+#define NGX_MCDS_ENTRY_EXT_SIGN   3     /* the signature, see ngx_mcds_sign.h */
+#define NGX_MCDS_ENTRY_EXT_ROUTE  4     /* route, see ngx_http_mcds_route.h */
 
 
 typedef struct {
     ngx_uint_t    kind;
     uint32_t      flags;
-    uint64_t      expire;         /* when the page expires */
+    uint64_t      expire;         /* time when the page expires, ms */
     uint64_t      created;
     uint64_t      generation;
-    uint64_t      total;          /* length of the whole body */
+    uint64_t      total;          /* length of the page's whole body */
     uint32_t      age;
     uint32_t      swr;
     uint32_t      sie;
     uint32_t      took;
     uint32_t      parts;
-    uint32_t      part;           /* length of each part but the last */
+    uint32_t      part;           /* length of each part of the body but the
+                                     last one */
     uint32_t      purges;
     uint64_t      build;
     ngx_uint_t    status;
@@ -145,25 +153,26 @@ typedef struct {
     ngx_str_t     key;
     ngx_str_t     ext;
     ngx_str_t     headers;
-    ngx_uint_t    lines;          /* number of headers, set when read */
+    ngx_uint_t    lines;          /* number of header lines, set when the entry
+                                     is read */
     ngx_str_t     body;
 } ngx_mcds_entry_t;
 
 
 /*
- * Returns NGX_OK if key, extensions and headers are within NGX_MCDS_ENTRY_HEAD
- * and NGX_MCDS_ENTRY_LINES; NGX_DECLINED otherwise, as ngx_mcds_entry_read()
- * would reject the entry.
+ * Returns NGX_OK if key, extensions and headers of an entry are within
+ * NGX_MCDS_ENTRY_HEAD and NGX_MCDS_ENTRY_LINES; NGX_DECLINED otherwise, as
+ * ngx_mcds_entry_read() would reject the entry.
  */
 
 ngx_int_t ngx_mcds_entry_fits(ngx_mcds_entry_t *entry);
 
 
 /*
- * Creates a value with the key, extensions and headers of the entry and room
- * for a body of so many bytes; value->len is the offset of the body.  Uses only
- * these three fields of the entry.  Returns NULL if out of memory, or if the
- * value would be longer than 2 GiB; both are logged.
+ * Creates the value of a memcached item with the key, extensions and headers
+ * of the entry and room for a body of so many bytes; value->len is the offset
+ * of the body.  Uses only these three fields of the entry.  Returns NULL if
+ * out of memory, or if the value would be longer than 2 GiB; both are logged.
  *
  * The caller then appends the body at data + len, increases len, and calls
  * ngx_mcds_entry_finish().  So a body is received in its final place.
@@ -174,19 +183,22 @@ ngx_mcds_value_t *ngx_mcds_entry_begin(ngx_mcds_entry_t *entry, size_t room,
 
 
 /*
- * Writes the fixed header from the other fields of the entry, and the CRC.  The
- * length of the body is the number of bytes appended; entry->total is used only
- * with parts, entry->length only with a coding.  Key, extensions and headers
- * must have the lengths they had in ngx_mcds_entry_begin().  The entry does not
- * change.  The value is complete; only mark and purge below may change it.
+ * Writes the fixed header of an entry from its other fields, and the CRC.  The
+ * length of the body is the number of bytes appended; entry->total is used
+ * only with parts, entry->length only with a coding.  Key, extensions and
+ * headers must have the lengths they had in ngx_mcds_entry_begin().  The entry
+ * does not change.  The value is complete; after that only
+ * ngx_mcds_entry_mark(), ngx_mcds_entry_purge() and ngx_mcds_sign() may change
+ * it.
  */
 
 void ngx_mcds_entry_finish(ngx_mcds_value_t *value, ngx_mcds_entry_t *entry);
 
 
 /*
- * Returns the client flags of a finished value: the upper half of its CRC in
- * the upper half of the flags, which clients in other languages do not use.
+ * Returns the client flags of memcached for a finished entry: the upper half
+ * of its CRC in the upper half of the flags, which clients in other languages
+ * do not use.
  */
 
 uint32_t ngx_mcds_entry_client_flags(ngx_mcds_value_t *value);
@@ -202,17 +214,18 @@ void ngx_mcds_entry_mark(ngx_mcds_value_t *value, uint32_t flags,
 
 
 /*
- * Records a purge, at the time expire, in a finished list of headers: its
- * variants have expired then.
+ * Records a purge, at the time expire, in a finished list of the headers that
+ * a page varies by: the variants of the page have expired then.
  */
 
 void ngx_mcds_entry_purge(ngx_mcds_value_t *value, uint64_t expire);
 
 
 /*
- * Returns the time of the first purge in the list that came after the variant's
- * request to the origin; the list remembers the last three.  If that purge is
- * forgotten, returns a time that is not later than it.
+ * Returns the time of the first purge in the list of a page's headers that
+ * came after the variant's request to the origin; the list remembers the last
+ * three.  If that purge is forgotten, returns a time that is not later than
+ * it.
  */
 
 uint64_t ngx_mcds_entry_purged(ngx_mcds_entry_t *list,
@@ -220,10 +233,10 @@ uint64_t ngx_mcds_entry_purged(ngx_mcds_entry_t *list,
 
 
 /*
- * Makes room for at least "more" bytes after len.  The value must have only one
- * reference.  A value that is too small is replaced by one that is at least
- * half as large again.  Returns the value to use; NULL, with the old value
- * unchanged, if out of memory or longer than 2 GiB.
+ * Makes room for at least "more" bytes after the end of an entry's value.  The
+ * value must have only one reference.  A value that is too small is replaced
+ * by one that is at least half as large again.  Returns the value to use;
+ * NULL, with the old value unchanged, if out of memory or longer than 2 GiB.
  */
 
 ngx_mcds_value_t *ngx_mcds_entry_grow(ngx_mcds_value_t *value, size_t more,
@@ -244,14 +257,14 @@ ngx_int_t ngx_mcds_entry_read(ngx_mcds_entry_t *entry, u_char *data,
     size_t len, ngx_str_t *key, char **why);
 
 
-/* Returns the length of the data of part n, which must exist. */
+/* Returns the length of the data of part n of a body; the part must exist. */
 
 size_t ngx_mcds_entry_part(ngx_mcds_entry_t *entry, uint32_t n);
 
 
 /*
- * Finds the first extension of this type.  Returns NGX_DECLINED if there is
- * none.
+ * Finds the first extension of this type in an entry.  Returns NGX_DECLINED if
+ * there is none.
  */
 
 ngx_int_t ngx_mcds_entry_ext(ngx_mcds_entry_t *entry, ngx_uint_t type,
@@ -259,8 +272,8 @@ ngx_int_t ngx_mcds_entry_ext(ngx_mcds_entry_t *entry, ngx_uint_t type,
 
 
 /*
- * Takes the next header line and advances headers.  Returns NGX_OK with name
- * and value, or NGX_DONE at the end.  The headers must have passed
+ * Takes the next header line of an entry and advances headers.  Returns NGX_OK
+ * with name and value, or NGX_DONE at the end.  The headers must have passed
  * ngx_mcds_entry_read().
  */
 
@@ -269,8 +282,9 @@ ngx_int_t ngx_mcds_entry_header(ngx_str_t *headers, ngx_str_t *name,
 
 
 /*
- * Takes the next header line of this name, compared without case, and advances
- * headers behind it.  Returns NGX_OK with value, or NGX_DONE if there is none.
+ * Takes the next header line of this name from the headers of an entry,
+ * compared without case, and advances headers behind it.  Returns NGX_OK with
+ * value, or NGX_DONE if there is none.
  */
 
 ngx_int_t ngx_mcds_entry_find(ngx_str_t *headers, ngx_str_t *name,
@@ -287,8 +301,9 @@ ngx_int_t ngx_mcds_entry_header_check(ngx_str_t *name, ngx_str_t *value);
 
 
 /*
- * Computes the CRC32C (Castagnoli; as in iSCSI, RFC 3720, B.4).  crc is 0 for
- * the first bytes, and the previous result for bytes that continue them.
+ * Computes the CRC32C of data (Castagnoli; as in iSCSI, RFC 3720, B.4).  crc
+ * is 0 for the first bytes, and the previous result for bytes that continue
+ * them.
  */
 
 uint32_t ngx_mcds_crc32c(uint32_t crc, u_char *data, size_t len);

@@ -10,12 +10,14 @@
 
 
 typedef enum {
-    NGX_MCDS_FORWARDED_OTHER = 0, /* any value contradicts the request */
+    NGX_MCDS_FORWARDED_OTHER = 0, /* a forwarding header of which any value
+                                     contradicts the request */
     NGX_MCDS_FORWARDED_HOST,
     NGX_MCDS_FORWARDED_SCHEME,
-    NGX_MCDS_FORWARDED_TLS,       /* the value is "on" or "off" */
+    NGX_MCDS_FORWARDED_TLS,       /* a forwarding header with the value "on" or
+                                     "off" */
     NGX_MCDS_FORWARDED_PORT,
-    NGX_MCDS_FORWARDED_LIST       /* "Forwarded" of RFC 7239 */
+    NGX_MCDS_FORWARDED_LIST       /* the header "Forwarded" of RFC 7239 */
 } ngx_mcds_forwarded_e;
 
 
@@ -25,11 +27,14 @@ typedef struct {
 } ngx_mcds_forwarded_t;
 
 
-/* a pair of "Forwarded", with the separator after it: ";", "," or 0 */
+/*
+ * a pair of name and value in the header "Forwarded", with the separator after
+ * it: ";", "," or 0
+ */
 
 typedef struct {
     ngx_str_t     name;
-    ngx_str_t     value;          /* the value without quotes */
+    ngx_str_t     value;          /* the value of the pair without quotes */
     u_char        end;
 } ngx_mcds_forwarded_pair_t;
 
@@ -46,13 +51,16 @@ static ngx_int_t ngx_mcds_forwarded_list(ngx_str_t *value, u_char *buf,
     ngx_str_t *text);
 
 
-/* ch is a digit or a letter in lower case */
+/* returns 1 if ch is a digit or a letter in lower case */
 
 #define ngx_mcds_forwarded_alnum(ch)                                          \
     (((ch) >= 'a' && (ch) <= 'z') || ((ch) >= '0' && (ch) <= '9'))
 
 
-/* docs/reference/cache.md, "mcds_cache_forwarded_headers", lists the names */
+/*
+ * the built-in names of forwarding headers; docs/reference/cache.md lists them
+ * under "mcds_cache_forwarded_headers"
+ */
 
 static ngx_mcds_forwarded_t  ngx_mcds_forwarded_table[] = {
     { ngx_string("forwarded"), NGX_MCDS_FORWARDED_LIST },
@@ -139,7 +147,7 @@ ngx_mcds_forwarded_name(ngx_array_t *names, ngx_str_t *header)
 
     if (names == NULL) {
 
-        /* skip most headers by their first letter */
+        /* skip most headers by the first letter of their name */
 
         switch (header->len ? ngx_tolower(header->data[0]) : 0) {
         case 'c':
@@ -263,7 +271,10 @@ ngx_mcds_forwarded_same(ngx_uint_t kind, ngx_str_t *value,
 
     case NGX_MCDS_FORWARDED_PORT:
 
-        /* without the header an application would use one of the two ports */
+        /*
+         * without the port header an application would use one of the
+         * request's two ports
+         */
 
         n = ngx_atoi(value->data, value->len);
 
@@ -271,11 +282,11 @@ ngx_mcds_forwarded_same(ngx_uint_t kind, ngx_str_t *value,
 
     case NGX_MCDS_FORWARDED_LIST:
 
-        /* addresses ("for", "by") are not compared */
+        /* the addresses ("for", "by") of "Forwarded" are not compared */
 
         return 1;
 
-    default: /* NGX_MCDS_FORWARDED_OTHER */
+    default: /* NGX_MCDS_FORWARDED_OTHER: any value differs */
         return 0;
     }
 }
@@ -290,7 +301,8 @@ ngx_mcds_forwarded_equal(ngx_str_t *one, ngx_str_t *two)
 
 
 /*
- * the kind of a pair of "Forwarded"; LIST for addresses, which are not compared
+ * returns the kind of a pair of "Forwarded"; NGX_MCDS_FORWARDED_LIST for
+ * addresses, which are not compared
  */
 
 static ngx_uint_t
@@ -317,10 +329,10 @@ ngx_mcds_forwarded_pair_kind(ngx_str_t *name)
 
 
 /*
- * Takes the next pair and advances the list; the name of an empty element is
- * empty.  Returns NGX_DONE at the end; NGX_DECLINED if the list is malformed,
- * or if an application that ignores quotes could read a quoted string
- * differently.
+ * Takes the next pair of "Forwarded" and advances the list; the name of an
+ * empty element is empty.  Returns NGX_DONE at the end; NGX_DECLINED if the
+ * list is malformed, or if an application that ignores quotes could read a
+ * quoted string differently.
  */
 
 static ngx_int_t
@@ -413,7 +425,9 @@ ngx_mcds_forwarded_pair(ngx_str_t *left, ngx_mcds_forwarded_pair_t *pair)
 }
 
 
-/* writes the pairs of a list but the addresses: "host=a;proto=b,host=c" */
+/*
+ * writes the pairs of "Forwarded" but the addresses: "host=a;proto=b,host=c"
+ */
 
 static ngx_int_t
 ngx_mcds_forwarded_list(ngx_str_t *value, u_char *buf, ngx_str_t *text)
@@ -469,8 +483,8 @@ ngx_mcds_forwarded_write(u_char *p, ngx_str_t *name, ngx_str_t *value)
     if (ngx_mcds_forwarded_kind(name) == NGX_MCDS_FORWARDED_LIST) {
 
         /*
-         * the list is written after the room for its length, which is not known
-         * yet
+         * the pairs of "Forwarded" are written after the room for their
+         * length, which is not known yet
          */
 
         start = p + NGX_SIZE_T_LEN + sizeof(",:") - 1;

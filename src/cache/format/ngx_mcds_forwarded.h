@@ -16,21 +16,26 @@
 #include <ngx_core.h>
 
 
-/* the request as it is without such headers */
+/*
+ * the scheme, host and ports of a request as nginx sees them, without the
+ * headers that proxies add, such as X-Forwarded-Host
+ */
 
 typedef struct {
-    ngx_str_t     scheme;         /* "http" or "https" */
-    ngx_str_t     host;           /* the header Host, with its port */
-    ngx_uint_t    port;           /* port in the host, or the default of the
+    ngx_str_t     scheme;         /* the request's scheme, "http" or "https" */
+    ngx_str_t     host;           /* the request's header Host, with its port */
+    ngx_uint_t    port;           /* port in Host, or the default port of the
                                      scheme */
-    ngx_uint_t    local_port;     /* port on which the server listens */
+    ngx_uint_t    local_port;     /* port on which the server of nginx
+                                     listens */
 } ngx_mcds_own_t;
 
 
 /*
- * Returns 1 if a header of this name overrides the method.  All names in this
- * file are compared without case; in place of "-" any character but a letter or
- * digit is equal to it, as CGI turns "-" into "_", and PHP "." and others.
+ * Returns 1 if a header of this name overrides the method of the request.  All
+ * names in this file are compared without case; in place of "-" any character
+ * but a letter or digit is equal to it, as CGI turns "-" into "_", and PHP "."
+ * and others.
  */
 
 ngx_uint_t ngx_mcds_forwarded_method(ngx_str_t *name);
@@ -38,27 +43,34 @@ ngx_uint_t ngx_mcds_forwarded_method(ngx_str_t *name);
 
 /*
  * Returns the name in names, an array of ngx_str_t, that is equal to the name
- * of the header, or NULL.  If names is NULL the built-in names are used.
+ * of the header, or NULL.  If names is NULL, the built-in names of forwarding
+ * headers, such as X-Forwarded-Host, are used.
  */
 
 ngx_str_t *ngx_mcds_forwarded_name(ngx_array_t *names, ngx_str_t *header);
 
 
-/* Adds the built-in names to names.  Returns NGX_ERROR if out of memory. */
+/*
+ * Adds the built-in names of forwarding headers, such as X-Forwarded-Host, to
+ * names.  Returns NGX_ERROR if out of memory.
+ */
 
 ngx_int_t ngx_mcds_forwarded_add(ngx_array_t *names);
 
 
-/* the maximum that ngx_mcds_forwarded_write() adds to the name and the value */
+/*
+ * the maximum number of bytes that ngx_mcds_forwarded_write() adds to the name
+ * and the value of a header
+ */
 
 #define NGX_MCDS_FORWARDED_LEN                                                \
     (2 * NGX_SIZE_T_LEN + sizeof(":,:,") - 1)
 
 
 /*
- * Returns 1 if the value of the header contradicts own.  The value of a
- * built-in name that is a host, scheme or port is compared; any other value
- * differs.
+ * Returns 1 if the value of a forwarding header, such as X-Forwarded-Host,
+ * contradicts the request as nginx sees it, own.  The value of a built-in name
+ * that is a host, scheme or port is compared; any other value differs.
  */
 
 ngx_uint_t ngx_mcds_forwarded_differs(ngx_str_t *name, ngx_str_t *value,
@@ -66,10 +78,11 @@ ngx_uint_t ngx_mcds_forwarded_differs(ngx_str_t *name, ngx_str_t *value,
 
 
 /*
- * Writes name and value so that different pairs have different texts.  The
- * addresses ("for", "by") of "Forwarded" are left out, unless the value is
- * malformed.  Writes at most NGX_MCDS_FORWARDED_LEN bytes plus the lengths of
- * name and value.  Returns the end.
+ * Writes name and value of a forwarding header to the text of a cache key so
+ * that different pairs have different texts.  The addresses ("for", "by") of
+ * "Forwarded" are left out, unless the value is malformed.  Writes at most
+ * NGX_MCDS_FORWARDED_LEN bytes plus the lengths of name and value.  Returns
+ * the end.
  */
 
 u_char *ngx_mcds_forwarded_write(u_char *p, ngx_str_t *name,

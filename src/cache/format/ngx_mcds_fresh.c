@@ -25,7 +25,9 @@
  */
 
 
-/* neither the origin nor the configuration gives a lifetime */
+/*
+ * the lifetime of a page if neither the origin nor the configuration gives one
+ */
 #define NGX_MCDS_NO_LIFE    -1
 
 #define ngx_mcds_control_clear(cc, directives, name, field)                   \
@@ -37,8 +39,8 @@
 
 typedef struct {
     ngx_str_t     name;
-    ngx_str_t     arg;            /* argument without its quotes, escapes not
-                                     decoded */
+    ngx_str_t     arg;            /* argument of the directive without its
+                                     quotes, escapes not decoded */
     unsigned      has_arg:1;
 } ngx_mcds_directive_t;
 
@@ -91,7 +93,7 @@ ngx_mcds_cache_control_add(ngx_mcds_cache_control_t *cc, ngx_str_t *value)
 
     for ( ;; ) {
 
-        /* a list may have empty elements, RFC 9110, 5.6.1.2 */
+        /* the list of directives may have empty elements, RFC 9110, 5.6.1.2 */
 
         while (p < last && (*p == ',' || *p == ' ' || *p == '\t')) {
             p++;
@@ -410,8 +412,8 @@ ngx_mcds_fresh_age(ngx_mcds_entry_t *entry, uint64_t now_ms)
 
 
 /*
- * returns the end of: token [ "=" ( token / quoted-string ) ], or NULL if the
- * text is no such directive
+ * parses a directive of Cache-Control: token [ "=" ( token / quoted-string )
+ * ]; returns its end, or NULL if the text is no such directive
  */
 
 static u_char *
@@ -493,7 +495,7 @@ ngx_mcds_token_end(u_char *p, u_char *last)
 }
 
 
-/* returns the closing quote, or NULL */
+/* returns the closing quote of a quoted string, or NULL if there is none */
 
 static u_char *
 ngx_mcds_quoted_end(u_char *p, u_char *last)
@@ -583,7 +585,7 @@ ngx_mcds_directive_apply(ngx_mcds_cache_control_t *cc,
 
     } else if (ngx_mcds_directive_is(dir, "min-fresh")) {
 
-        /* of several directives the strictest one counts */
+        /* of several min-fresh directives the strictest one counts */
 
         n = ngx_mcds_delta_min(dir, 0, 0);
 
@@ -603,8 +605,9 @@ ngx_mcds_directive_apply(ngx_mcds_cache_control_t *cc,
     } else if (ngx_mcds_directive_is(dir, "public")) {
 
         /*
-         * "public" is the only directive that just permits; with an argument,
-         * which the RFC does not define, it might mean less, so it is ignored
+         * "public" is the only directive of Cache-Control that just permits;
+         * with an argument, which the RFC does not define, it might mean less,
+         * so it is ignored
          */
 
         if (!dir->has_arg) {
@@ -623,7 +626,10 @@ ngx_mcds_directive_is(ngx_mcds_directive_t *dir, const char *name)
 }
 
 
-/* returns the argument as a number, or the old number if that is smaller */
+/*
+ * returns the argument of a directive as a number of seconds, or the old
+ * number if that is smaller
+ */
 
 static uint32_t
 ngx_mcds_delta_min(ngx_mcds_directive_t *dir, ngx_uint_t has, uint32_t old)
@@ -635,7 +641,10 @@ ngx_mcds_delta_min(ngx_mcds_directive_t *dir, ngx_uint_t has, uint32_t old)
 
     for (i = 0; i < dir->arg.len; i++) {
 
-        /* an escape, RFC 9110, 5.6.4; only a quoted string has a backslash */
+        /*
+         * a backslash begins an escape, RFC 9110, 5.6.4; only a quoted string
+         * has a backslash
+         */
 
         if (dir->arg.data[i] == '\\' && i + 1 < dir->arg.len) {
             i++;
@@ -653,7 +662,10 @@ ngx_mcds_delta_min(ngx_mcds_directive_t *dir, ngx_uint_t has, uint32_t old)
 }
 
 
-/* returns CDN-Cache-Control if it is valid, or else Cache-Control */
+/*
+ * returns the CDN-Cache-Control of a response if it is valid, or else its
+ * Cache-Control
+ */
 
 static ngx_mcds_cache_control_t *
 ngx_mcds_fresh_control(ngx_mcds_response_t *response)
@@ -741,7 +753,10 @@ ngx_mcds_fresh_refuse_status(ngx_mcds_response_t *response,
         return 1;
     }
 
-    /* without a lifetime 404 and 410 are refused as NO_LIFETIME */
+    /*
+     * a response 404 or 410 without a lifetime is refused for another reason,
+     * NGX_MCDS_REFUSE_NO_LIFETIME
+     */
 
     if (status < 400 || status == 404 || status == 410) {
         return 0;
@@ -752,8 +767,9 @@ ngx_mcds_fresh_refuse_status(ngx_mcds_response_t *response,
 
 
 /*
- * RFC 9111, 3: a response with any final status may be stored for the lifetime
- * that the origin sets; RFC 6585 excludes 428, 429, 431 and 511.
+ * Returns 1 if an error response may be stored for the lifetime that the
+ * origin sets: RFC 9111, 3, allows this for any final status; RFC 6585
+ * excludes 428, 429, 431 and 511.
  */
 
 static ngx_uint_t
@@ -775,8 +791,8 @@ ngx_mcds_fresh_origin(ngx_mcds_response_t *response,
 
 
 /*
- * statuses that RFC 9110, 15.1, defines as heuristically cacheable, and the
- * redirects whose caching it defines
+ * returns 1 for a status that RFC 9110, 15.1, defines as heuristically
+ * cacheable, or a redirect whose caching it defines
  */
 
 static ngx_uint_t
@@ -807,8 +823,8 @@ ngx_mcds_fresh_understood(ngx_uint_t status)
 
 
 /*
- * Without any known directive Cache-Control counts as absent, so that Pragma is
- * honored, which can only refuse.
+ * Returns 1 if Cache-Control has no known directive: it counts as absent, so
+ * that Pragma is honored, which can only refuse.
  */
 
 static ngx_uint_t
@@ -828,9 +844,9 @@ ngx_mcds_fresh_no_control(ngx_mcds_cache_control_t *cc)
 
 
 /*
- * Returns the lifetime in milliseconds; 0: expired, NGX_MCDS_NO_LIFE: there is
- * no lifetime.  *took: the part of it, in milliseconds, that had passed when
- * the response began.
+ * Returns the lifetime of a response in milliseconds; 0: expired,
+ * NGX_MCDS_NO_LIFE: there is no lifetime.  *took: the part of it, in
+ * milliseconds, that had passed when the response began.
  */
 
 static int64_t
@@ -841,7 +857,10 @@ ngx_mcds_fresh_life(ngx_mcds_response_t *response, ngx_mcds_cache_control_t *cc,
 
     *took = 0;
 
-    /* the time in whole seconds, as ngx_time() had it at that moment */
+    /*
+     * the time of the response in whole seconds, as ngx_time() had it at that
+     * moment
+     */
 
     now = (int64_t) (now_ms / 1000);
 
@@ -893,7 +912,7 @@ ngx_mcds_fresh_life(ngx_mcds_response_t *response, ngx_mcds_cache_control_t *cc,
 }
 
 
-/* 1 if the origin has not set a lifetime */
+/* returns 1 if the origin has not set a lifetime for the response */
 
 static ngx_uint_t
 ngx_mcds_fresh_configured(ngx_mcds_response_t *response,
@@ -946,7 +965,7 @@ ngx_mcds_fresh_heuristic(ngx_mcds_response_t *response,
 }
 
 
-/* returns the seconds between two times, 0 if "to" is not later */
+/* returns the seconds between two times; 0 if "to" is not later than "from" */
 
 static int64_t
 ngx_mcds_fresh_span(int64_t from, int64_t to)
@@ -957,7 +976,10 @@ ngx_mcds_fresh_span(int64_t from, int64_t to)
         return 0;
     }
 
-    /* unsigned, since a signed difference might overflow */
+    /*
+     * the span between two times is unsigned, since a signed difference might
+     * overflow
+     */
 
     span = (uint64_t) to - (uint64_t) from;
 

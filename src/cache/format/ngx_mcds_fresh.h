@@ -18,19 +18,20 @@
 
 
 /*
- * the maximum of delta-seconds, which a larger number counts as; RFC 9111,
- * 1.2.2
+ * the maximum of a lifetime in seconds, which a larger number counts as
+ * (delta-seconds of RFC 9111, 1.2.2)
  */
 #define NGX_MCDS_MAX_DELTA  2147483648U
 
 
-/* The Cache-Control of a response or a request. */
+/* the directives of the Cache-Control of a response or a request */
 
 typedef struct {
     uint32_t      max_age;
     uint32_t      s_maxage;
-    uint32_t      swr;            /* stale-while-revalidate, RFC 5861 */
-    uint32_t      sie;            /* stale-if-error, RFC 5861 */
+    uint32_t      swr;            /* stale-while-revalidate, seconds, RFC
+                                     5861 */
+    uint32_t      sie;            /* stale-if-error, seconds, RFC 5861 */
     uint32_t      max_stale;      /* max-stale of a request, seconds; without an
                                      argument any staleness */
     uint32_t      min_fresh;      /* min-fresh of a request, seconds */
@@ -51,20 +52,22 @@ typedef struct {
     unsigned      must_understand:1;
     unsigned      no_transform:1;
     unsigned      malformed:1;
-    unsigned      ignored:1;      /* has a directive that is to be ignored */
+    unsigned      ignored:1;      /* the configuration ignores a directive that
+                                     was in the header */
     unsigned      may_stale:1;    /* s-maxage does not forbid stale responses */
 } ngx_mcds_cache_control_t;
 
 
 /*
- * Adds the directives of one header line.  cc is zeroed before the first line.
+ * Adds the directives of one Cache-Control header line.  cc is zeroed before
+ * the first line.
  *
  * Names are compared without case; unknown directives are ignored.  Quoted
  * strings and escapes are parsed, so that a name within a string is no
  * directive.  Of duplicates the strictest one counts: the smallest number, for
  * min-fresh the largest.  A number that is too large counts as 2147483648 (RFC
- * 9111, 1.2.2); a malformed one as 0, stale at once.  no-cache and private with
- * field names count as without them, which is stricter.  "public" with an
+ * 9111, 1.2.2); a malformed one as 0, stale at once.  no-cache and private
+ * with field names count as without them, which is stricter.  "public" with an
  * argument is ignored.
  *
  * A malformed line, such as one with a semicolon or with spaces around "=",
@@ -76,10 +79,10 @@ void ngx_mcds_cache_control_add(ngx_mcds_cache_control_t *cc,
 
 
 /*
- * Removes directives, given as a mask, after all lines were added: the page is
- * handled as if the origin had not sent them, neither their prohibitions nor
- * their permissions.  If must-revalidate or proxy-revalidate is removed,
- * s-maxage no longer implies proxy-revalidate.
+ * Removes directives of Cache-Control, given as a mask, after all lines were
+ * added: the page is handled as if the origin had not sent them, neither their
+ * prohibitions nor their permissions.  If must-revalidate or proxy-revalidate
+ * is removed, s-maxage no longer implies proxy-revalidate.
  */
 
 #define NGX_MCDS_CONTROL_MAX_AGE           0x0001
@@ -107,18 +110,23 @@ typedef struct {
 
     ngx_uint_t    status;
 
-    int64_t       expires;        /* NGX_ERROR: present, but no valid date */
-    int64_t       date;           /* NGX_ERROR: absent or no valid date */
-    int64_t       last_modified;  /* NGX_ERROR: absent or no valid date */
-    uint32_t      age;            /* Age, seconds; 0: absent or no number */
-    uint32_t      took;           /* ms from the request to the origin until the
+    /*
+     * the times in the header lines Expires, Date and Last-Modified, seconds
+     * since the epoch; NGX_ERROR: no valid date, or, but for Expires, absent
+     */
+    int64_t       expires;
+    int64_t       date;
+    int64_t       last_modified;
+    uint32_t      age;            /* Age header, seconds; 0: absent or no
+                                     number */
+    uint32_t      took;           /* ms from the request to the origin until its
                                      response began */
-    int64_t       accel;          /* if has_accel: the time in X-Accel-Expires,
-                                     seconds since the epoch */
-    int64_t       valid;          /* mcds_cache_valid for the status, seconds;
-                                     -1: not configured */
-    ngx_uint_t    heuristic;      /* percent of the time since Last-Modified; 0:
-                                     no heuristics */
+    int64_t       accel;          /* with has_accel: the time in
+                                     X-Accel-Expires, seconds since the epoch */
+    int64_t       valid;          /* lifetime that mcds_cache_valid sets for the
+                                     status, seconds; -1: none */
+    ngx_uint_t    heuristic;      /* heuristic lifetime as a percentage of the
+                                     time since Last-Modified; 0: none */
     int64_t       heuristic_max;  /* the limit of a heuristic lifetime,
                                      seconds */
 
@@ -127,15 +135,17 @@ typedef struct {
     unsigned      has_expires:1;
     unsigned      has_control:1;  /* Cache-Control was present but is not in cc;
                                      Pragma is ignored then */
-    unsigned      has_cdn:1;      /* present and not empty */
+    unsigned      has_cdn:1;      /* CDN-Cache-Control is present and not
+                                     empty */
     unsigned      has_accel:1;
     unsigned      pragma_no_cache:1;
     unsigned      set_cookie:1;
     unsigned      vary:1;
-    unsigned      encoded:1;      /* Content-Encoding other than identity */
+    unsigned      encoded:1;      /* Content-Encoding is present, and is not
+                                     identity */
     unsigned      authorization:1; /* the request had Authorization */
-    unsigned      validated:1;    /* may be stored although no-cache demands
-                                     revalidation for each request */
+    unsigned      validated:1;    /* the page may be stored although no-cache
+                                     demands revalidation for each request */
 } ngx_mcds_response_t;
 
 
@@ -205,54 +215,61 @@ void ngx_mcds_fresh_stale(ngx_mcds_response_t *response,
 
 /*
  * Returns 1 if a response with this status is about the request, such as its
- * headers or its client, and says nothing about the page for other requests.  A
- * 304 that the cache has not asked for is such a response.
+ * headers or its client, and says nothing about the page for other requests.
+ * A 304 that the cache has not asked for is such a response.
  */
 
 ngx_uint_t ngx_mcds_fresh_of_request(ngx_uint_t status);
 
 
-/* a refusal as an ngx_mcds_reason_e, whose words are for logs */
+/*
+ * the reason not to store a response, ngx_mcds_refuse_e, as an
+ * ngx_mcds_reason_e, whose words are for logs
+ */
 
 #define ngx_mcds_fresh_why(reason)                                            \
     (NGX_MCDS_REASON_STATUS + (reason) - NGX_MCDS_REFUSE_STATUS)
 
 
-/* the use that may be made of a stored page */
+/* the use that may be made of a stored page, by its age */
 
 typedef enum {
-    NGX_MCDS_FRESH = 0,           /* serve the page */
-    NGX_MCDS_STALE_USABLE,        /* serve, and refresh in the background */
-    NGX_MCDS_STALE_LAST,          /* rebuild; serve if the build takes too
-                                     long */
-    NGX_MCDS_STALE_ERROR,         /* rebuild; serve if the origin fails */
+    NGX_MCDS_FRESH = 0,           /* the page is fresh: serve it */
+    NGX_MCDS_STALE_USABLE,        /* serve the stale page, and refresh it in the
+                                     background */
+    NGX_MCDS_STALE_LAST,          /* rebuild the page; serve the stale one if
+                                     the build takes too long */
+    NGX_MCDS_STALE_ERROR,         /* rebuild the page; serve the stale one if
+                                     the origin fails */
     NGX_MCDS_STALE_UNUSABLE       /* handle the request as a miss */
 } ngx_mcds_fresh_e;
 
 
-/* for update: as long as the grace */
+/* the value of "update" below that allows a stale page as long as the grace */
 #define NGX_MCDS_ALWAYS     INT64_MAX
 
 
-/* the times allowed by the configuration, ms after "expire" */
+/*
+ * how long the configuration allows the use of a stale page, ms after "expire"
+ */
 
 typedef struct {
-    uint64_t      update;         /* mcds_cache_background_update: serve at once
-                                     for so long; 0: never */
+    uint64_t      update;         /* mcds_cache_background_update: a stale page
+                                     is served at once for so long; 0: never */
     uint64_t      grace;          /* mcds_cache_grace for a page with
-                                     NGX_MCDS_ENTRY_CONFIGURED: no longer served
-                                     after it */
-    uint64_t      origin;         /* the grace of a page whose origin set the
-                                     lifetime */
+                                     NGX_MCDS_ENTRY_CONFIGURED: the page is no
+                                     longer served after it */
+    uint64_t      origin;         /* the grace of a page whose lifetime the
+                                     origin has set */
 } ngx_mcds_stale_t;
 
 
 /*
  * Returns the state of a page at now_ms, an ngx_mcds_fresh_e.  A page expires
- * in the millisecond "expire".  The page's swr, if set, replaces stale->update;
- * neither swr nor sie is limited by the grace.  NGX_MCDS_ENTRY_REVALIDATE
- * forbids any use of a stale page, NGX_MCDS_ENTRY_NO_GRACE any use beyond swr
- * and sie.
+ * in the millisecond "expire".  The page's swr (stale-while-revalidate), if
+ * set, replaces stale->update; neither swr nor sie (stale-if-error) is limited
+ * by the grace.  NGX_MCDS_ENTRY_REVALIDATE forbids any use of a stale page,
+ * NGX_MCDS_ENTRY_NO_GRACE any use beyond swr and sie.
  */
 
 ngx_uint_t ngx_mcds_fresh_state(ngx_mcds_entry_t *entry,
@@ -260,10 +277,10 @@ ngx_uint_t ngx_mcds_fresh_state(ngx_mcds_entry_t *entry,
 
 
 /*
- * Returns 1 if a page may be served at now_ms because its origin failed.  sie
- * of the entry counts from "expire"; without sie the grace applies, provided
- * that configured is 1: the configuration serves stale pages after this error.
- * NGX_MCDS_ENTRY_REVALIDATE forbids it.
+ * Returns 1 if a page may be served at now_ms because its origin failed.  The
+ * page's sie (stale-if-error) counts from "expire"; without sie the grace
+ * applies, provided that configured is 1: the configuration serves stale pages
+ * after this error.  NGX_MCDS_ENTRY_REVALIDATE forbids it.
  */
 
 ngx_uint_t ngx_mcds_fresh_error(ngx_mcds_entry_t *entry,
@@ -282,10 +299,10 @@ ngx_uint_t ngx_mcds_fresh_accepted(ngx_mcds_cache_control_t *cc,
 
 
 /*
- * Returns the current age in seconds (RFC 9111, 4.2.3): the age on arrival, the
- * time that the origin took, and the time since the page was created.  A page
- * that was created in the future counts as created now.  The maximum is
- * 2147483648.
+ * Returns the current age of a page in seconds (RFC 9111, 4.2.3): the age on
+ * arrival, the time that the origin took, and the time since the page was
+ * created.  A page that was created in the future counts as created now.  The
+ * maximum is 2147483648.
  */
 
 uint32_t ngx_mcds_fresh_age(ngx_mcds_entry_t *entry, uint64_t now_ms);

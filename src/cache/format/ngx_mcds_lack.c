@@ -9,13 +9,14 @@
 #include "ngx_mcds_lack.h"
 
 
-/* a feature that an entry may need, and that is left out */
+/* a feature that an entry may need, and that is left out of this build */
 
 typedef struct {
-    u_char       kind;        /* or 0 */
-    u_char       coding;      /* 1: any */
-    u_char       parts;       /* 1: any */
-    u_char       ext;         /* or 0 */
+    u_char       kind;        /* kind of an entry with the feature; 0: none */
+    u_char       coding;      /* 1: any coding needs the feature */
+    u_char       parts;       /* 1: parts need the feature */
+    u_char       ext;         /* type of an extension with the feature; 0:
+                                 none */
     char        *why;
 } ngx_mcds_lack_t;
 

@@ -152,7 +152,7 @@ ngx_mcds_sign(ngx_mcds_value_t *value, ngx_mcds_entry_t *entry,
 
     ngx_memcpy(value->data + at, mac, NGX_MCDS_SIGN_LEN);
 
-    /* the checksum covers the signature */
+    /* the checksum covers the signature, so it is computed again */
 
     ngx_mcds_entry_mark(value, 0, (uint64_t) -1);
 
@@ -229,8 +229,8 @@ ngx_mcds_sign_compare(u_char *data, size_t len, size_t at, ngx_str_t *key,
         }
 
         /*
-         * constant time, so that the duration does not reveal the first
-         * difference
+         * the signatures are compared in constant time, so that the duration
+         * does not reveal the first difference
          */
 
         differs = 0;
@@ -248,7 +248,7 @@ ngx_mcds_sign_compare(u_char *data, size_t len, size_t at, ngx_str_t *key,
 }
 
 
-/* finds the offset of the signature in the item */
+/* finds the offset of the signature in the item of an entry */
 
 static ngx_int_t
 ngx_mcds_sign_find(ngx_mcds_entry_t *entry, size_t header, size_t *at)
@@ -268,7 +268,8 @@ ngx_mcds_sign_find(ngx_mcds_entry_t *entry, size_t header, size_t *at)
 
 
 /*
- * computes the signature over the item, followed by the key unless it is NULL
+ * computes the signature of an item, and of the key after it unless key is
+ * NULL
  */
 
 static ngx_int_t

@@ -23,13 +23,14 @@
 
 #define NGX_MCDS_SIGN_LEN         32
 
-/* the size of the extension with its type and length */
+/* the size of the extension for a signature, with its type and length */
 #define NGX_MCDS_SIGN_EXT         38
 
 
 /*
- * The functions below that readers and writers of entries call if they have
- * secrets.  NULL: the feature is left out, and there are no secrets.
+ * The functions below for signatures, called by readers and writers of entries
+ * that have secrets.  ngx_mcds_signing is NULL if the feature is left out of
+ * this build: there are no secrets then.
  */
 
 typedef struct {
@@ -56,24 +57,28 @@ ngx_uint_t ngx_mcds_sign_able(void);
 
 
 /*
- * Adds the secret in a file to secrets, an array of ngx_str_t, without the line
- * end.  directive is the name for messages.  Returns NGX_ERROR, and logs why,
- * if the file cannot be read or the secret has not 16 to 4096 bytes.
+ * Adds the secret for signatures that is in a file to secrets, an array of
+ * ngx_str_t, without the line end.  directive is the name for messages.
+ * Returns NGX_ERROR, and logs why, if the file cannot be read or the secret
+ * has not 16 to 4096 bytes.
  */
 
 ngx_int_t ngx_mcds_sign_read(ngx_conf_t *cf, char *directive, ngx_str_t *file,
     ngx_array_t *secrets);
 
 
-/* Writes the extension with an empty signature.  Returns its end. */
+/*
+ * Writes the extension for the signature of an entry, which is empty as yet.
+ * Returns the end of the extension.
+ */
 
 u_char *ngx_mcds_sign_put(u_char *p);
 
 
 /*
- * Signs a finished entry with the first secret.  entry describes the value, and
- * has the extension.  Returns NGX_ERROR if the extension is missing or OpenSSL
- * fails.
+ * Signs a finished entry with the first secret.  entry describes the value,
+ * and has the extension for the signature.  Returns NGX_ERROR if the extension
+ * is missing or OpenSSL fails.
  */
 
 ngx_int_t ngx_mcds_sign(ngx_mcds_value_t *value, ngx_mcds_entry_t *entry,
@@ -90,8 +95,8 @@ ngx_int_t ngx_mcds_sign_check(u_char *data, size_t len,
 
 
 /*
- * Signs a finished part, created with NGX_MCDS_PART_SIGNED.  key is that of its
- * page.  Returns NGX_ERROR if OpenSSL fails.
+ * Signs a finished part of a page, created with NGX_MCDS_PART_SIGNED.  key is
+ * that of the page.  Returns NGX_ERROR if OpenSSL fails.
  */
 
 ngx_int_t ngx_mcds_sign_part(ngx_mcds_value_t *value, ngx_str_t *key,

@@ -10,22 +10,23 @@
 
 
 /*
- * the table of pages: sets of slots, where the least recently seen page is
- * replaced
+ * the table of pages seen by this worker: sets of slots, where a new page
+ * replaces the one that was seen longest ago
  */
 #define NGX_MCDS_SKEW_SETS    2048
 #define NGX_MCDS_SKEW_WAYS    4
 
-/* the minimum time between two warnings in the log; ms */
+/* the minimum time between two warnings about clocks in the log; ms */
 #define NGX_MCDS_SKEW_SILENT  60000
 
 
 typedef struct {
-    uint64_t    id;             /* hash of pool and key; 0: free slot */
+    uint64_t    id;             /* hash of the page's pool and key; 0: the slot
+                                   is free */
     uint64_t    created;        /* time of creation in the page, by the clock of
-                                   its writer */
-    uint64_t    made;           /* time of creation by this worker's clock; 0:
-                                   same as created */
+                                   the host that wrote it */
+    uint64_t    made;           /* time of creation of the page by this worker's
+                                   clock; 0: same as created */
     uint64_t    seen;           /* when this worker last saw the page */
 } ngx_mcds_skew_slot_t;
 
@@ -54,7 +55,8 @@ ngx_mcds_skew_mend(ngx_mcds_entry_t *entry, void *place, uint64_t now_ms,
     ahead = (entry->created > now_ms + NGX_MCDS_SKEW_MAX);
 
     /*
-     * a page with a known age keeps it after its "created" is no longer ahead
+     * a page with a known age keeps this age after its "created" is no longer
+     * in the future
      */
 
     if ((entry->kind == NGX_MCDS_ENTRY_PAGE
@@ -73,7 +75,10 @@ ngx_mcds_skew_mend(ngx_mcds_entry_t *entry, void *place, uint64_t now_ms,
 
             } else {
 
-                /* the page had expired on arrival */
+                /*
+                 * the lifetime of the page had passed when the page arrived
+                 * from the origin
+                 */
 
                 entry->expire = ngx_min(entry->expire, made);
             }
@@ -82,7 +87,7 @@ ngx_mcds_skew_mend(ngx_mcds_entry_t *entry, void *place, uint64_t now_ms,
         }
     }
 
-    /* in a list of headers "expire" is the time of the last purge */
+    /* in a list of a page's headers "expire" is the time of the last purge */
 
     if (entry->expire > now_ms
         && (entry->kind == NGX_MCDS_ENTRY_VARY
@@ -94,8 +99,8 @@ ngx_mcds_skew_mend(ngx_mcds_entry_t *entry, void *place, uint64_t now_ms,
 
 
 /*
- * Returns the earliest time when the page may have been made, or 0 to trust its
- * writer.
+ * Returns the time when the page counts as created, by this worker's clock, or
+ * 0 to trust the host that wrote it.
  */
 
 static uint64_t
@@ -107,7 +112,7 @@ ngx_mcds_skew_made(ngx_mcds_entry_t *entry, void *place, uint64_t life,
 
     slot = ngx_mcds_skew_find(&entry->key, place, &known);
 
-    /* unless this host's clock was set back in between */
+    /* the slot is ignored if this host's clock was set back since then */
 
     known = (known && slot->seen <= now_ms);
 
@@ -121,7 +126,7 @@ ngx_mcds_skew_made(ngx_mcds_entry_t *entry, void *place, uint64_t life,
 
     } else if (known) {
 
-        /* the page replaced the one seen at that time */
+        /* the page replaced another one, which the worker saw at that time */
 
         slot->made = slot->seen;
 
@@ -133,7 +138,10 @@ ngx_mcds_skew_made(ngx_mcds_entry_t *entry, void *place, uint64_t life,
 
     } else {
 
-        /* the age is unknown: the page counts as one that expires now */
+        /*
+         * the age of the page is unknown: the page counts as one that expires
+         * now
+         */
 
         slot->made = now_ms - life;
     }
@@ -149,7 +157,10 @@ ngx_mcds_skew_made(ngx_mcds_entry_t *entry, void *place, uint64_t life,
 }
 
 
-/* returns the slot of the key; if there is none, gives it the oldest one */
+/*
+ * returns the slot of the page with this key; if there is none, gives it the
+ * slot of the page that was seen longest ago
+ */
 
 static ngx_mcds_skew_slot_t *
 ngx_mcds_skew_find(ngx_str_t *key, void *place, ngx_uint_t *known)

@@ -16,8 +16,8 @@
 
 
 /*
- * the maximum difference of clocks that is tolerated: pages live longer or
- * shorter by it; ms
+ * the maximum difference between the clocks of two hosts that is tolerated:
+ * pages live longer or shorter by it; ms
  */
 #define NGX_MCDS_SKEW_MAX  5000
 

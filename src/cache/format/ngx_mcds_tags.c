@@ -80,7 +80,7 @@ ngx_mcds_tags_add(ngx_str_t *list, char *prefix, ngx_str_t *text)
         to = ngx_cpymem(to, tag.data, tag.len);
         name.len = to - name.data;
 
-        /* once is enough */
+        /* a tag that the list has already is not added again */
 
         rest = *list;
 
@@ -188,7 +188,10 @@ ngx_mcds_tags_get(ngx_mcds_entry_t *entry, uint64_t *counter, ngx_str_t *list)
 }
 
 
-/* each name is asked for, and made if it is not there */
+/*
+ * checks the names of a page's tags: mcds requests the record of each name
+ * from memcached, and creates the records that are missing
+ */
 
 static ngx_int_t
 ngx_mcds_tags_check(ngx_str_t *list)

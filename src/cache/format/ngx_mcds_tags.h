@@ -15,35 +15,46 @@
 #include "ngx_mcds_entry.h"
 
 
-/* "host:", the longest of what stands before a name in a record's */
+/*
+ * the length of "host:", the longest prefix of a name in a page's list of tags
+ */
 #define NGX_MCDS_TAG_PREFIX       5
 
-/* of one tag, and of one page, bytes; and how many a page may have */
+/*
+ * the maximum bytes of one tag and of all tags of a page; the maximum number
+ * of tags of a page
+ */
 #define NGX_MCDS_TAG_LEN          1024
 #define NGX_MCDS_TAGS_LEN         8192
 #define NGX_MCDS_TAGS_MAX         128
 
 
-/* NGX_OK if it can be a tag: not empty nor too long, no blanks, no commas */
+/*
+ * Returns NGX_OK if the text can be a tag: it is neither empty nor too long,
+ * and has no blanks and no commas.
+ */
 
 ngx_int_t ngx_mcds_tag_check(ngx_str_t *tag);
 
 
 /*
- * The list of a page: names of records, with spaces between.  add: appends
- * "tag:" and each tag of a text in which blanks or commas are between them,
- * or with a prefix that is not "tag:" the text as one.  list has room for
- * NGX_MCDS_TAGS_LEN bytes.  NGX_DECLINED: that is too much, or not a tag.
+ * Adds tags to the list of a page's tags, where spaces separate the names.
+ * Appends the prefix, "tag:" or "host:", and a tag for each tag of the text,
+ * in which blanks or commas separate tags; a tag that the list has is not
+ * added again.  list has room for NGX_MCDS_TAGS_LEN bytes.  Returns
+ * NGX_DECLINED if the list becomes too long, or if the text has an invalid
+ * tag.
  */
 
 ngx_int_t ngx_mcds_tags_add(ngx_str_t *list, char *prefix, ngx_str_t *text);
 
 
 /*
- * The extension of a page: the counter, 8 bytes, and the list.  put writes
- * all of it with its type and length, NGX_MCDS_TAGS_EXT bytes more than the
- * list; returns the end.  get: NGX_DECLINED if the entry has none, NGX_ERROR if
- * it has more, or other, names than add makes.
+ * Write and read the extension for a page's tags: the counter of purges, 8
+ * bytes, and the list of tags.  ngx_mcds_tags_put() writes all of it with its
+ * type and length, NGX_MCDS_TAGS_EXT bytes more than the list, and returns the
+ * end.  ngx_mcds_tags_get() returns NGX_DECLINED if the entry has no tags,
+ * NGX_ERROR if it has more, or other, names than ngx_mcds_tags_add() makes.
  */
 
 #define NGX_MCDS_TAGS_EXT         14
@@ -53,7 +64,10 @@ ngx_int_t ngx_mcds_tags_get(ngx_mcds_entry_t *entry, uint64_t *counter,
     ngx_str_t *list);
 
 
-/* takes the first name from a list; NGX_DONE: there is none */
+/*
+ * Takes the first name from a list of tags and advances the list.  Returns
+ * NGX_OK, or NGX_DONE if the list is empty.
+ */
 
 ngx_int_t ngx_mcds_tags_next(ngx_str_t *list, ngx_str_t *name);
 

@@ -24,7 +24,10 @@ typedef struct {
 } ngx_mcds_member_t;
 
 
-/* These functions return the end of the element, or NULL if it is malformed. */
+/*
+ * These functions parse an element of CDN-Cache-Control.  They return the end
+ * of the element, or NULL if it is malformed.
+ */
 
 static u_char *ngx_mcds_member_parse(ngx_mcds_member_t *m, u_char *p,
     u_char *last);
@@ -92,7 +95,7 @@ ngx_mcds_targeted_add(ngx_mcds_cache_control_t *cc, ngx_str_t *value)
             p++;
         }
 
-        /* another member must follow a comma */
+        /* another member of the header must follow a comma */
 
         if (p == last) {
             cc->malformed = 1;
@@ -248,8 +251,8 @@ ngx_mcds_member_item(ngx_mcds_member_t *m, u_char *p, u_char *last)
 
 
 /*
- * reads a number: at most 15 digits, or 12 before the point and 3 after it (RFC
- * 8941)
+ * reads a number in a structured header: at most 15 digits, or 12 before the
+ * point and 3 after it (RFC 8941)
  */
 
 static u_char *

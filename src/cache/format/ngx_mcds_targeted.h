@@ -17,15 +17,16 @@
 
 
 /*
- * Adds the directives of one header line.  cc is zeroed before the first line.
- * Returns the number of members, 0 for an empty line.
+ * Adds the directives of one CDN-Cache-Control header line.  cc is zeroed
+ * before the first line.  Returns the number of members, 0 for an empty line.
  *
- * Names are in lower case; of duplicates, also on different lines, the last one
- * counts; parameters and unknown names are ignored.  A malformed or negative
- * number counts as 0, stale at once; a number that is too large as 2147483648.
- * A directive without an argument is set unless its value is "?0"; with any
- * other value a prohibition is set too, "public" is not.  A line that is
- * malformed sets "malformed": the header must be ignored then.
+ * Names are in lower case; of duplicates, also on different lines, the last
+ * one counts; parameters and unknown names are ignored.  A malformed or
+ * negative number counts as 0, stale at once; a number that is too large as
+ * 2147483648.  A directive without an argument is set unless its value is
+ * "?0"; with any other value a prohibition is set too, "public" is not.
+ *
+ * A line that is malformed sets "malformed": the header must be ignored then.
  */
 
 ngx_uint_t ngx_mcds_targeted_add(ngx_mcds_cache_control_t *cc,

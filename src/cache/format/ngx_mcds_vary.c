@@ -10,7 +10,9 @@
 #include "ngx_mcds_vary.h"
 
 
-/* bits for gzip, br and zstd; and one for "*" */
+/*
+ * bits for the codings gzip, br and zstd in Accept-Encoding; and one for "*"
+ */
 #define NGX_MCDS_CODINGS          0x07
 #define NGX_MCDS_ANY_CODING       0x80
 
@@ -59,7 +61,10 @@ ngx_mcds_vary_add(ngx_str_t *list, ngx_str_t *value)
 
         name.len = p - name.data;
 
-        /* "*" is a token, too */
+        /*
+         * "*" consists of characters of a token, too, but no page can be found
+         * with it
+         */
 
         if (name.len == 0 || (name.len == 1 && name.data[0] == '*')) {
             return NGX_DECLINED;
@@ -243,7 +248,10 @@ ngx_mcds_variant_kind(ngx_str_t *name)
 }
 
 
-/* no value contains a line feed, so the end of one cannot be part of another */
+/*
+ * Ends the values of one header in the hash of a variant.  No value contains a
+ * line feed, so the end of one cannot be part of another.
+ */
 
 static void
 ngx_mcds_variant_flush(ngx_mcds_variant_t *variant)
@@ -315,7 +323,10 @@ ngx_mcds_variant_line(ngx_mcds_variant_t *variant, ngx_str_t *value)
 }
 
 
-/* part: a list element between two commas */
+/*
+ * adds a part of a header's value, a list element between two commas, to the
+ * hash of a variant
+ */
 
 static void
 ngx_mcds_variant_part(ngx_mcds_variant_t *variant, ngx_uint_t kind,
@@ -494,7 +505,10 @@ ngx_mcds_variant_coding(ngx_str_t *name)
 }
 
 
-/* returns 0 if the weight is 0: "q=0", or with zeros after the point */
+/*
+ * returns 0 if the weight of a coding is 0: "q=0", or with zeros after the
+ * point
+ */
 
 static ngx_uint_t
 ngx_mcds_variant_weight(u_char *p, u_char *last)
