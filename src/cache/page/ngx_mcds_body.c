@@ -12,24 +12,28 @@
 #include "ngx_mcds_sign.h"
 
 
-/* the parts of a damaged page expire after so many seconds */
+/* the time after which the parts of a damaged page expire, seconds */
 #define NGX_MCDS_BODY_LINGER      60
 
 
 struct ngx_mcds_body_s {
     ngx_mcds_snapshot_t *snapshot;
-    uint32_t             next;        /* the next part to take */
-    uint32_t             ahead;       /* the next part to read */
-    uint32_t             last;        /* the end of the parts to read */
-    ngx_uint_t           held;        /* parts taken and not done */
-    ngx_array_t         *secrets;     /* or NULL */
+    uint32_t             next;        /* number of the next part that the caller
+                                         takes */
+    uint32_t             ahead;       /* number of the next part to read from
+                                         memcached */
+    uint32_t             last;        /* number of the part behind the last one
+                                         to read */
+    ngx_uint_t           held;        /* number of parts that the caller has
+                                         taken and not released */
+    ngx_array_t         *secrets;     /* secrets that sign parts, or NULL */
     ngx_mcds_body_slot_t slots[NGX_MCDS_WINDOW];
 
     ngx_event_t          event;
     void               (*handler)(void *data);
     void                *data;
 
-    unsigned             again:1;     /* part "next" was read again */
+    unsigned             again:1;     /* part "next" was read a second time */
 };
 
 
@@ -183,7 +187,10 @@ ngx_mcds_body_next(ngx_mcds_body_t *body, ngx_mcds_body_part_t **part,
             return ngx_mcds_body_lost(body, rc);
         }
 
-        /* the connection may have been closed because of another command */
+        /*
+         * the connection that reads the part may have been closed because of
+         * another command
+         */
 
         body->again = 1;
 
@@ -253,7 +260,9 @@ ngx_mcds_body_check_part(ngx_mcds_body_t *body, ngx_mcds_body_part_t *part)
         return NGX_DECLINED;
     }
 
-    /* for all requests that share this part */
+    /*
+     * the check of the signature holds for all requests that share this part
+     */
 
     part->checked = body->secrets;
 
@@ -310,8 +319,8 @@ ngx_mcds_body_remove(ngx_mcds_snapshot_t *snapshot)
     page = snapshot->page;
 
     /*
-     * The next request builds the page again; a page that was built meanwhile
-     * stays.
+     * The page is deleted, so that the next request builds it again; a page
+     * that was built meanwhile stays.
      */
 
     if (snapshot->item_id.cas) {

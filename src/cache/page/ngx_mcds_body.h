@@ -32,8 +32,9 @@ typedef struct ngx_mcds_body_part_s  ngx_mcds_body_part_t;
 
 
 /*
- * The result of a check: NGX_MCDS_OK, all parts are there; NGX_MCDS_NOT_FOUND,
- * a part is missing or invalid; any other code: memcached did not answer.
+ * The handler of a check of a body.  rc is NGX_MCDS_OK: all parts are there;
+ * NGX_MCDS_NOT_FOUND: a part is missing or invalid; any other code: memcached
+ * did not answer.
  */
 
 typedef void (*ngx_mcds_body_pt)(void *data, ngx_uint_t rc);
@@ -56,7 +57,7 @@ ngx_int_t ngx_mcds_body_check(ngx_mcds_snapshot_t *snapshot, ngx_uint_t window,
  * from "from" to the one before "to".  "from" is 0 or a result of
  * ngx_mcds_body_skip().  Bytes in the entry itself are not read.  The body
  * takes a reference of the snapshot.  With secrets, a part that none of them
- * has signed counts as lost; NULL: parts are not checked.  After
+ * has signed counts as lost; NULL: signatures are not checked.  After
  * ngx_mcds_body_next() has returned NGX_AGAIN, an event calls the handler when
  * the caller may try again.  Returns NULL if out of memory.
  */
@@ -66,19 +67,19 @@ ngx_mcds_body_t *ngx_mcds_body_open(ngx_mcds_snapshot_t *snapshot, off_t from,
 
 
 /*
- * Closes a body; its handler is not called any more.  Parts that were taken
- * stay valid until ngx_mcds_body_done().
+ * Closes an open body; its handler is not called any more.  Parts that were
+ * taken stay valid until ngx_mcds_body_done().
  */
 
 void ngx_mcds_body_close(ngx_mcds_body_t *body);
 
 
 /*
- * Takes the next part of a body.  NGX_OK: *part, and *data in it, are valid
- * until ngx_mcds_body_done().  NGX_BUSY: NGX_MCDS_WINDOW parts are taken and
- * not done.  NGX_AGAIN: the part is being read.  NGX_DONE: there are no more
- * parts.  NGX_ERROR: the part is lost (logged); if memcached does not have the
- * part, the page is removed, too.
+ * Takes the next part of an open body.  NGX_OK: *part, and *data in it, are
+ * valid until ngx_mcds_body_done().  NGX_BUSY: NGX_MCDS_WINDOW parts are taken
+ * and not released.  NGX_AGAIN: the part is being read.  NGX_DONE: there are
+ * no more parts.  NGX_ERROR: the part is lost (logged); if memcached does not
+ * have the part, the page is removed, too.
  */
 
 ngx_int_t ngx_mcds_body_next(ngx_mcds_body_t *body,
@@ -86,29 +87,29 @@ ngx_int_t ngx_mcds_body_next(ngx_mcds_body_t *body,
 
 
 /*
- * Returns NGX_OK if all parts that have arrived are signed, otherwise
- * NGX_DECLINED.
+ * Returns NGX_OK if all parts of an open body that have arrived are signed,
+ * otherwise NGX_DECLINED.
  */
 ngx_int_t ngx_mcds_body_signed(ngx_mcds_body_t *body);
 
 
 /*
- * Returns the number of bytes that need not be read to reach a byte: the offset
- * of its part in the whole body, or 0.
+ * Returns the number of bytes of a body that need not be read to reach a byte:
+ * the offset of the part with this byte in the whole body, or 0.
  */
 off_t ngx_mcds_body_skip(ngx_mcds_entry_t *entry, off_t byte);
 
 
 /*
- * Returns 1 if all parts were taken, so that ngx_mcds_body_next() returns
- * NGX_DONE.
+ * Returns 1 if all parts of an open body were taken, so that
+ * ngx_mcds_body_next() returns NGX_DONE.
  */
 ngx_uint_t ngx_mcds_body_ended(ngx_mcds_body_t *body);
 
 
 /*
- * Releases a part that was taken, and reads the next ones.  body must be NULL
- * if the body has been closed.
+ * Releases a part of a body that was taken, and reads the next ones.  body
+ * must be NULL if the body has been closed.
  */
 void ngx_mcds_body_done(ngx_mcds_body_t *body, ngx_mcds_body_part_t *part);
 
@@ -123,9 +124,10 @@ void ngx_mcds_body_remove(ngx_mcds_snapshot_t *snapshot);
 
 
 /*
- * Gives a snapshot the parts that a split still has in memory, so that requests
- * need not read them from memcached; they are freed with the snapshot.  Returns
- * NGX_DECLINED if not all parts are in memory, or if out of memory.
+ * Gives a snapshot the parts of its body that ngx_mcds_split_t still has in
+ * memory, so that requests need not read them from memcached; they are freed
+ * with the snapshot.  Returns NGX_DECLINED if not all parts are in memory, or
+ * if out of memory.
  */
 
 ngx_int_t ngx_mcds_body_keep(ngx_mcds_snapshot_t *snapshot,

@@ -13,7 +13,7 @@
 #include "ngx_mcds_body_part.h"
 
 
-/* the maximum number of parts of a copy that are checked at once */
+/* the maximum number of parts of a page that are checked at once */
 #define NGX_MCDS_BODY_LOOKS       128
 
 
@@ -27,7 +27,10 @@ typedef struct {
 typedef struct ngx_mcds_open_s  ngx_mcds_open_t;
 
 
-/* one of the parallel queries, which checks one part after another */
+/*
+ * one of the parallel queries of a check, which asks for one part after
+ * another
+ */
 
 typedef struct {
     ngx_mcds_open_t     *open;
@@ -39,10 +42,12 @@ struct ngx_mcds_open_s {
     ngx_queue_t          queue;
     ngx_queue_t          openers;
     ngx_mcds_snapshot_t *snapshot;
-    ngx_uint_t           n;           /* number of slots */
+    ngx_uint_t           n;           /* number of slots with parts that are
+                                         read */
     ngx_mcds_body_slot_t slots[NGX_MCDS_WINDOW];
-    uint32_t             next;        /* the next part to check */
-    ngx_uint_t           missing;     /* queries not answered */
+    uint32_t             next;        /* number of the next part to check */
+    ngx_uint_t           missing;     /* number of queries that are not answered
+                                         yet */
     ngx_uint_t           rc;
     ngx_event_t          event;
     ngx_mcds_look_t      looks[1];
@@ -55,7 +60,7 @@ static void ngx_mcds_body_take_rc(ngx_mcds_open_t *open, ngx_uint_t rc);
 static void ngx_mcds_body_check_handler(ngx_event_t *ev);
 
 
-/* the checks of this worker */
+/* the checks of bodies that are under way in this worker */
 
 static ngx_queue_t  ngx_mcds_body_checks;
 
@@ -198,7 +203,10 @@ ngx_mcds_body_looked(void *data, ngx_mcds_result_t *result)
 }
 
 
-/* A missing part decides the result, even if another part is unknown. */
+/*
+ * sets the result of a check of a body: a missing part decides the result,
+ * even if it is unknown whether another part is there
+ */
 
 static void
 ngx_mcds_body_take_rc(ngx_mcds_open_t *open, ngx_uint_t rc)

@@ -38,7 +38,10 @@ ngx_mcds_body_drop(ngx_mcds_pool_t *pool, ngx_str_t *key,
 
     ngx_memzero(&req, sizeof(ngx_mcds_request_t));
 
-    /* bulk: after the parts that are still being sent */
+    /*
+     * the commands are sent as bulk, so that they follow the parts of the body
+     * that are still being sent
+     */
 
     req.verb = linger ? NGX_MCDS_TOUCH : NGX_MCDS_DELETE;
     req.key = *key;

@@ -18,7 +18,10 @@
 #include "ngx_mcds_entry.h"
 
 
-/* How a body was cut; in zeroed memory: not at all. */
+/*
+ * How a body is cut into parts, further items of memcached; zeroed memory: it
+ * is not cut.
+ */
 
 typedef struct {
     uint64_t           generation;
@@ -29,12 +32,15 @@ typedef struct {
 } ngx_mcds_cut_t;
 
 
-/* 1 if the body, or a part of it, is stored outside of the entry */
+/*
+ * returns 1 if the body of an entry, or a part of it, is in other items of
+ * memcached
+ */
 
 #define ngx_mcds_body_apart(entry)  ((entry)->parts != 0)
 
 
-/* Sets *cut to how the body of an entry was cut. */
+/* Sets *cut to how the body of an entry is cut into parts. */
 
 void ngx_mcds_body_cut(ngx_mcds_entry_t *entry, ngx_mcds_cut_t *cut);
 

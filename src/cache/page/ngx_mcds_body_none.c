@@ -82,7 +82,10 @@ ngx_mcds_body_same(ngx_mcds_cut_t *cut, ngx_mcds_entry_t *entry)
 }
 
 
-/* parts of a page of another host live as long as their TTL */
+/*
+ * this build has no parts; those of a page of another host stay until they
+ * expire
+ */
 
 void
 ngx_mcds_body_drop(ngx_mcds_pool_t *pool, ngx_str_t *key,

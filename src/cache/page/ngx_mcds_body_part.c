@@ -12,19 +12,23 @@
 #include "ngx_mcds_body_part.h"
 
 
-/* the maximum number of bytes being read from a pool, for all requests */
+/*
+ * the maximum number of bytes of parts that a worker is reading from a pool at
+ * one time, for all requests
+ */
 #define NGX_MCDS_BODY_FLYING      (4 * 1024 * 1024)
 
 /*
- * The limits of shared parts: their number, and their bytes without the values.
- * Beyond them each request reads its own parts.
+ * The limits of the parts of bodies that requests of a worker share: their
+ * number, and their bytes without the values.  Beyond these limits each
+ * request reads its own parts.
  */
 #define NGX_MCDS_PARTS_BUCKETS    1024
 #define NGX_MCDS_PARTS            262144
 #define NGX_MCDS_PARTS_SIZE       (64 * 1024 * 1024)
 
 
-/* the parts of a pool that this worker has still to read */
+/* the queue of the parts that this worker has still to read from a pool */
 
 struct ngx_mcds_line_s {
     ngx_mcds_line_t     *next;
@@ -43,7 +47,10 @@ static void ngx_mcds_body_part_arrived(ngx_mcds_body_part_t *part,
     ngx_uint_t rc);
 
 
-/* the parts of this worker */
+/*
+ * the queues of parts to read, and the index of the parts in this worker's
+ * memory
+ */
 
 static ngx_mcds_line_t   *ngx_mcds_lines;
 static ngx_mcds_index_node_t  *ngx_mcds_parts_buckets[NGX_MCDS_PARTS_BUCKETS];
@@ -119,7 +126,9 @@ ngx_mcds_line_send(ngx_mcds_line_t *line)
 
         } else {
 
-            /* the requests that needed the part have left */
+            /*
+             * the part is not read, as the requests that needed it have ended
+             */
 
             ngx_queue_remove(q);
             ngx_mcds_body_part_arrived(part, NGX_MCDS_BUSY);
@@ -148,7 +157,9 @@ ngx_mcds_body_slot_get(ngx_mcds_body_slot_t *slot,
             return NGX_ERROR;
         }
 
-        /* the first reference is that of the read */
+        /*
+         * the first reference of a part belongs to the command that reads it
+         */
 
         part->under_way = 1;
         ngx_queue_insert_tail(&part->line->parts, &part->queue);
@@ -239,7 +250,7 @@ ngx_mcds_body_part_create(ngx_mcds_snapshot_t *snapshot, uint32_t n)
     key.data = (u_char *) &part->generation;
     key.len = sizeof(uint64_t);
 
-    /* if the index is full, the part is not shared */
+    /* if the index of parts is full, requests do not share this part */
 
     (void) ngx_mcds_index_insert(&ngx_mcds_parts, &part->node, part->page,
                                  &key, ngx_mcds_body_part_hash(snapshot, n),
@@ -249,7 +260,10 @@ ngx_mcds_body_part_create(ngx_mcds_snapshot_t *snapshot, uint32_t n)
 }
 
 
-/* The generation is random, so that it needs no hashing. */
+/*
+ * returns the hash of a part for the index; the generation is random, so that
+ * it needs no hashing
+ */
 
 static uint32_t
 ngx_mcds_body_part_hash(ngx_mcds_snapshot_t *snapshot, uint32_t n)

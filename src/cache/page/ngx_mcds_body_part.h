@@ -23,62 +23,70 @@ typedef struct ngx_mcds_body_slot_s  ngx_mcds_body_slot_t;
 
 
 /*
- * A part in memory, or being read, which all requests that need it share.  The
- * read itself has a reference.
+ * A part of a body in memory, or being read, which all requests that need the
+ * part share.  The command that reads the part has a reference, too.
  */
 
 struct ngx_mcds_body_part_s {
-    ngx_mcds_index_node_t  node;      /* key: the page and generation */
+    ngx_mcds_index_node_t  node;      /* node in the index of parts; key: the
+                                         page and the generation */
     ngx_uint_t           refs;
 
-    ngx_mcds_page_t     *page;        /* a reference */
+    ngx_mcds_page_t     *page;        /* the part's page, referenced */
     uint64_t             generation;
     uint32_t             n;
 
     ngx_mcds_line_t     *line;
     ngx_mcds_op_t        op;
-    ngx_queue_t          queue;       /* in line->parts until requested */
-    ngx_queue_t          slots;       /* of bodies that wait for the part */
+    ngx_queue_t          queue;       /* in line->parts until the part is
+                                         requested from memcached */
+    ngx_queue_t          slots;       /* queue of the slots of bodies that wait
+                                         for the part */
 
     ngx_mcds_value_t    *value;
     ngx_str_t            body;
-    size_t               len;         /* expected length of the data */
+    size_t               len;         /* expected length of the part's data */
     ngx_uint_t           rc;
-    void                *checked;     /* the secrets by which the part is
-                                         signed, or NULL */
+    void                *checked;     /* the secrets that have signed the part,
+                                         or NULL */
 
     unsigned             under_way:1;
 };
 
 
-/* the use of a part by a body */
+/* a slot, which holds a reference of a part for an open body */
 
 struct ngx_mcds_body_slot_s {
     ngx_queue_t          queue;
     ngx_mcds_body_part_t *part;
-    ngx_event_t         *event;       /* posted when the part arrives */
+    ngx_event_t         *event;       /* event that is posted when the part
+                                         arrives */
     unsigned             waiting:1;
 };
 
 
 /*
- * Makes a slot refer to part n of a snapshot, which is read unless it is in
- * memory already.  slot->waiting is 1 while the part is being read; the event
- * is posted when the part has arrived.  Returns NGX_ERROR if out of memory.
+ * Makes a slot refer to part n of a snapshot's body, which is read unless it
+ * is in memory already.  slot->waiting is 1 while the part is being read; the
+ * event is posted when the part has arrived.  Returns NGX_ERROR if out of
+ * memory.
  */
 
 ngx_int_t ngx_mcds_body_slot_get(ngx_mcds_body_slot_t *slot,
     ngx_mcds_snapshot_t *snapshot, uint32_t n, ngx_event_t *event);
 
 
-/* Empties a slot, which may be empty already, and drops its reference. */
+/*
+ * Empties a slot for a part, which may be empty already, and drops its
+ * reference.
+ */
 
 void ngx_mcds_body_slot_free(ngx_mcds_body_slot_t *slot);
 
 
 /*
- * Returns part n of a snapshot if it is in memory or being read, otherwise
- * NULL.  Adds no reference.
+ * Returns part n of a snapshot's body if it is in memory or being read,
+ * otherwise NULL.  Adds no reference.
  */
 
 ngx_mcds_body_part_t *ngx_mcds_body_part_find(ngx_mcds_snapshot_t *snapshot,
@@ -86,15 +94,15 @@ ngx_mcds_body_part_t *ngx_mcds_body_part_find(ngx_mcds_snapshot_t *snapshot,
 
 
 /*
- * Creates part n of a snapshot, without a value, with one reference.  Returns
- * NULL if out of memory.
+ * Creates part n of a snapshot's body, without a value, with one reference.
+ * Returns NULL if out of memory.
  */
 
 ngx_mcds_body_part_t *ngx_mcds_body_part_create(ngx_mcds_snapshot_t *snapshot,
     uint32_t n);
 
 
-/* Drops a reference; the last one frees the part. */
+/* Drops a reference of a part of a body; the last one frees the part. */
 
 void ngx_mcds_body_part_unref(ngx_mcds_body_part_t *part);
 

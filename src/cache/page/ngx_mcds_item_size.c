@@ -10,33 +10,42 @@
 #include "ngx_mcds_item_size.h"
 
 
-/* memcached's default of -I, less the item's header and the longest key */
+/*
+ * the longest value with memcached's default of -I, less the header of the
+ * item and the longest key
+ */
 #define NGX_MCDS_ITEM_SIZE_ITEM   (1024 * 1024 - 1024)
 
-/* every memcached takes this length */
+/* a length of values that every memcached accepts */
 #define NGX_MCDS_ITEM_SIZE_TAKEN  65000
 
-/* the value that is tried expires soon, seconds */
+/* the time to live of the value that is sent to try a length, seconds */
 #define NGX_MCDS_ITEM_SIZE_TTL    2
 
 
 typedef struct ngx_mcds_item_size_s  ngx_mcds_item_size_t;
 
 
-/* the limit of a pool, as this worker knows it */
+/*
+ * the maximum length of a value in the servers of a pool, as this worker knows
+ * it
+ */
 
 struct ngx_mcds_item_size_s {
     ngx_mcds_item_size_t      *next;
     ngx_mcds_pool_t           *pool;
-    size_t                     len;     /* the longest value to send */
-    size_t                     taken;   /* the longest value accepted */
-    size_t                     tried;   /* is being tried; 0: none */
+    size_t                     len;     /* longest value to send in one item */
+    size_t                     taken;   /* longest value that memcached has
+                                           accepted */
+    size_t                     tried;   /* length of a value that is being
+                                           tried; 0: none */
     ngx_mcds_op_t              op;
-    ngx_queue_t                tries;   /* callers that wait for the answer */
+    ngx_queue_t                tries;   /* callers that wait for the answer
+                                           about this length */
 };
 
 
-/* a caller that waits for the answer about a length */
+/* a caller that waits for the answer whether memcached accepts a length */
 
 typedef struct {
     ngx_queue_t            queue;
@@ -53,9 +62,9 @@ static size_t ngx_mcds_item_size_below(size_t len);
 
 
 /*
- * The lengths to try.  With a key and the item's header they just fit chunks of
- * memcached (252696, 129376 and 66232 bytes), and a -I of 64k, below which
- * memcached does not work.
+ * The lengths of a value to try.  With a key and the item's header they just
+ * fit chunks of memcached (252696, 129376 and 66232 bytes), and a -I of 64k,
+ * below which memcached does not work.
  */
 
 static size_t             ngx_mcds_item_size_levels[] = {
@@ -176,8 +185,9 @@ ngx_mcds_item_size_try(ngx_mcds_pool_t *pool, ngx_str_t *key, size_t len,
 
 
 /*
- * Sends a value of the full length of its level, so that the answer holds for
- * all values of the level.
+ * Tries a length: sends a value of the full length of its level in
+ * ngx_mcds_item_size_levels, so that the answer holds for all values of the
+ * level.
  */
 
 static ngx_int_t
@@ -224,7 +234,10 @@ ngx_mcds_item_size_send(ngx_mcds_item_size_t *limit, ngx_str_t *key, size_t len)
 }
 
 
-/* The waiting callers continue whatever the answer is. */
+/*
+ * Handles the answer of memcached about a length.  The waiting callers
+ * continue whatever the answer is.
+ */
 
 static void
 ngx_mcds_item_size_tried(void *data, ngx_mcds_result_t *result)
@@ -262,7 +275,10 @@ ngx_mcds_item_size_tried(void *data, ngx_mcds_result_t *result)
 }
 
 
-/* Returns the largest level that is not longer; 0: none. */
+/*
+ * Returns the largest of the lengths to try that is not longer than len; 0:
+ * none.
+ */
 
 static size_t
 ngx_mcds_item_size_below(size_t len)

@@ -26,8 +26,9 @@ size_t ngx_mcds_item_size(ngx_mcds_pool_t *pool);
 
 
 /*
- * Returns the length of the parts, with their header, into which a longer value
- * is split; bytes; 0: longer values are not split.
+ * Returns the length, in bytes, of the parts, with their header, into which a
+ * value is split that is longer than the maximum; 0: longer values are not
+ * split.
  */
 
 size_t ngx_mcds_item_size_level(ngx_mcds_pool_t *pool);
@@ -42,7 +43,7 @@ size_t ngx_mcds_item_size_level(ngx_mcds_pool_t *pool);
 ngx_int_t ngx_mcds_item_size_learn(ngx_mcds_pool_t *pool, size_t len);
 
 
-/* the suffix of the key under which a length is tried */
+/* the suffix of the page's key under which a length is tried */
 
 #define NGX_MCDS_ITEM_SIZE_SUFFIX ":size"
 
@@ -52,9 +53,9 @@ ngx_int_t ngx_mcds_item_size_learn(ngx_mcds_pool_t *pool, size_t len);
  * refuses a value removes the old item, which may be the mark of a purge; so
  * another value of this length is sent, under the key with
  * NGX_MCDS_ITEM_SIZE_SUFFIX.  NGX_OK: the handler is called once, when
- * memcached has answered, even if the limit is still not known exactly.
- * NGX_DECLINED: nothing is sent, as the limit is known for this length, or out
- * of memory.
+ * memcached has answered, even if the maximum length is still not known
+ * exactly.  NGX_DECLINED: nothing is sent, as it is known for this length, or
+ * out of memory.
  */
 
 ngx_int_t ngx_mcds_item_size_try(ngx_mcds_pool_t *pool, ngx_str_t *key,

@@ -14,19 +14,25 @@
 #include "ngx_mcds_vary.h"
 
 
-/* the maximum number of claims of one host; further builds have none */
+/*
+ * the maximum number of claims, by which workers of one host tell each other
+ * that they build a page; further builds have no claim
+ */
 #define NGX_MCDS_CLAIMS           1024
 #define NGX_MCDS_CLAIM_PROBES     8
 
-/* the interval at which claims are extended, ms */
+/* the interval at which a worker extends its claims to build pages, ms */
 #define NGX_MCDS_CLAIM_EXTEND     500
 
-/* how long a claim says that its last build was for its worker alone, ms */
+/*
+ * how long a claim says that its last build was for its worker alone, as other
+ * workers cannot get the page, ms
+ */
 #define NGX_MCDS_CLAIM_ALONE      1000
 
 /*
- * after so many milliseconds without another attempt the count of failures
- * begins again
+ * the time without another build after which the failures of a page's builds
+ * are counted from zero again, ms
  */
 #define NGX_MCDS_CLAIM_FORGET     60000
 
@@ -34,29 +40,36 @@
 
 #define NGX_MCDS_PURGES           1024
 
-/* the maximum number of copies that are dropped for a new one */
+/*
+ * the maximum number of copies of pages that are dropped from the shared
+ * memory zone to make room for a new one
+ */
 #define NGX_MCDS_SNAPSHOT_EVICT   64
 
 
 struct ngx_mcds_claim_s {
     u_char               id[NGX_MCDS_LOCAL_ID];
-    ngx_pid_t            pid;          /* 0: the claim is free */
+    ngx_pid_t            pid;          /* worker that builds; 0: the claim is
+                                          free */
     uint64_t             build;
-    uint64_t             expire;       /* unless the claim is extended */
-    uint64_t             until;        /* end of the state */
-    ngx_uint_t           state;        /* ngx_mcds_local_e */
+    uint64_t             expire;       /* time when the claim ends, unless it is
+                                          extended */
+    uint64_t             until;        /* time when the state that the last
+                                          build has left ends */
+    ngx_uint_t           state;        /* how the last build ended,
+                                          ngx_mcds_local_e */
     ngx_uint_t           step;
     ngx_uint_t           wanted;
 };
 
 
-/* a copy in the zone */
+/* a copy of a page in the shared memory zone */
 
 typedef struct ngx_mcds_kept_snapshot_s  ngx_mcds_kept_snapshot_t;
 
 struct ngx_mcds_kept_snapshot_s {
     ngx_queue_t                lru;
-    ngx_mcds_kept_snapshot_t  *next;   /* in the same bucket */
+    ngx_mcds_kept_snapshot_t  *next;   /* next copy in the same hash bucket */
     u_char                     id[NGX_MCDS_LOCAL_ID];
     ngx_mcds_item_id_t         item_id;
     uint64_t                   stored;
@@ -89,7 +102,9 @@ static void ngx_mcds_local_drop(ngx_slab_pool_t *shpool,
     ngx_mcds_kept_snapshot_t **link);
 
 
-/* the shared data of the host, and the claims of this worker */
+/*
+ * the data that the workers of the host share, and the claims of this worker
+ */
 
 static ngx_mcds_local_t  *ngx_mcds_local;
 static ngx_slab_pool_t   *ngx_mcds_local_pool;
@@ -272,7 +287,10 @@ ngx_mcds_local_release(ngx_mcds_hold_t *hold, ngx_mcds_local_left_t *left)
 
     ngx_shmtx_lock(&ngx_mcds_local_pool->mutex);
 
-    /* another worker has the claim if this one was stopped for too long */
+    /*
+     * if this worker was stopped for too long, another worker may have the
+     * claim now
+     */
 
     if (claim->pid == ngx_pid
         && ngx_memcmp(claim->id, hold->id, NGX_MCDS_LOCAL_ID) == 0)
@@ -310,7 +328,10 @@ ngx_mcds_claim_find(u_char *id)
 }
 
 
-/* Returns the claim of a page; if there is none, a free one.  NULL: no room. */
+/*
+ * Returns the claim for the builds of a page; if there is none, a free one.
+ * NULL: there is no room.
+ */
 
 static ngx_mcds_claim_t *
 ngx_mcds_claim_place(u_char *id)
@@ -399,7 +420,7 @@ ngx_mcds_claim_state(ngx_mcds_claim_t *claim, ngx_mcds_local_left_t *left)
 }
 
 
-/* Extends all claims of this worker. */
+/* extends all claims of this worker to build pages */
 
 static void
 ngx_mcds_claim_extend(ngx_event_t *ev)
@@ -627,8 +648,8 @@ ngx_mcds_local_find(ngx_mcds_local_t *local, u_char *id)
 
 
 /*
- * Allocates memory in place of at most so many copies, the least recently read
- * ones.
+ * Allocates memory in the shared memory zone, in place of at most so many
+ * copies of pages, those that were read least recently.
  */
 
 static void *

@@ -27,38 +27,49 @@ typedef struct ngx_mcds_local_s  ngx_mcds_local_t;
 typedef struct ngx_mcds_claim_s  ngx_mcds_claim_t;
 
 
-/* The claim of this worker to build a page; in zeroed memory: none. */
+/*
+ * The claim of this worker to build a page, which keeps other workers of the
+ * host from building it; in zeroed memory: none.
+ */
 
 typedef struct {
     ngx_queue_t          queue;
-    ngx_mcds_claim_t    *claim;        /* in the zone; NULL: none is held */
+    ngx_mcds_claim_t    *claim;        /* claim in the shared memory zone; NULL:
+                                          this worker has none */
     u_char               id[NGX_MCDS_LOCAL_ID];
-    uint64_t             build;        /* the id of the build, which other
-                                          workers see */
+    uint64_t             build;        /* id of the build, which other workers
+                                          see */
     ngx_msec_t           age;
 } ngx_mcds_hold_t;
 
 
-/* How a build ended, for the waiters in other workers. */
+/* How the build of a page ended, for the waiters in other workers. */
 
 typedef enum {
-    NGX_MCDS_LOCAL_FREE = 0,      /* another worker may build */
-    NGX_MCDS_LOCAL_ALONE,         /* built, but other workers cannot get the
-                                     page */
-    NGX_MCDS_LOCAL_FAILED         /* no worker may build for a while */
+    NGX_MCDS_LOCAL_FREE = 0,      /* another worker may build the page */
+    NGX_MCDS_LOCAL_ALONE,         /* the page is built, but other workers cannot
+                                     get it */
+    NGX_MCDS_LOCAL_FAILED         /* the build has failed: no worker builds the
+                                     page for a while */
 } ngx_mcds_local_e;
 
 
 typedef struct {
-    ngx_uint_t           state;        /* ngx_mcds_local_e */
-    ngx_uint_t           step;         /* FAILED: as in the lease */
-    ngx_msec_t           left;         /* ms until the state ends */
-    uint64_t             build;        /* with NGX_BUSY: the id of the build of
+    ngx_uint_t           state;        /* how the last build of the page ended,
+                                          ngx_mcds_local_e */
+    ngx_uint_t           step;         /* failed builds in a row, with
+                                          NGX_MCDS_LOCAL_FAILED */
+    ngx_msec_t           left;         /* ms until the state of the last build
+                                          ends */
+    uint64_t             build;        /* with NGX_BUSY: the id of the build by
                                           the other worker */
 } ngx_mcds_local_left_t;
 
 
-/* Creates the shared data in the zone.  Returns NULL if there is no room. */
+/*
+ * Creates the data that the workers of a host share in the shared memory zone.
+ * Returns NULL if there is no room.
+ */
 
 ngx_mcds_local_t *ngx_mcds_local_create(ngx_slab_pool_t *shpool);
 
@@ -72,25 +83,29 @@ void ngx_mcds_local_attach(ngx_mcds_local_t *local, ngx_slab_pool_t *shpool);
 
 
 /*
- * Identifies one item of a key.  A CAS value alone does not: the CAS values of
- * memcached begin again after a restart, and a server that takes over for
- * another has its own.
+ * Identifies one item of a key in memcached.  A CAS value alone does not: the
+ * CAS values of memcached begin again after a restart, and a server that takes
+ * over for another has its own.
  */
 
 typedef struct {
-    uint64_t             cas;          /* 0: unknown */
-    ngx_uint_t           flags;        /* see ngx_mcds_entry_client_flags() */
+    uint64_t             cas;          /* CAS of the item; 0: unknown */
+    ngx_uint_t           flags;        /* client flags of the item, see
+                                          ngx_mcds_entry_client_flags() */
 } ngx_mcds_item_id_t;
 
 
-/* Returns 1 if both ids are known and identify the same item. */
+/*
+ * Returns 1 if both ids of memcached items are known and identify the same
+ * item.
+ */
 
 ngx_uint_t ngx_mcds_item_id_same(ngx_mcds_item_id_t *a, ngx_mcds_item_id_t *b);
 
 
 /*
- * Computes the id of a page, NGX_MCDS_LOCAL_ID bytes, from the name of the pool
- * and the key.
+ * Computes the id of a page in the shared memory zone, NGX_MCDS_LOCAL_ID
+ * bytes, from the name of the pool and the key.
  */
 
 void ngx_mcds_local_id(u_char *id, ngx_str_t *pool, ngx_str_t *key);
@@ -116,8 +131,8 @@ ngx_int_t ngx_mcds_local_claim(ngx_mcds_hold_t *hold, ngx_msec_t age,
 
 
 /*
- * Looks at the claim of a page without taking it.  The results are those of
- * ngx_mcds_local_claim(); NGX_OK: no worker has the claim.  With wait the
+ * Looks at the claim to build a page without taking it.  The results are those
+ * of ngx_mcds_local_claim(); NGX_OK: no worker has the claim.  With wait the
  * worker that builds is told that a worker waits.
  */
 
@@ -125,14 +140,17 @@ ngx_int_t ngx_mcds_local_look(u_char *id, ngx_uint_t wait,
     ngx_mcds_local_left_t *left);
 
 
-/* Returns 1 if another worker waits for the build that is claimed. */
+/*
+ * Returns 1 if another worker waits for the build of the page that this worker
+ * has claimed.
+ */
 
 ngx_uint_t ngx_mcds_local_wanted(ngx_mcds_hold_t *hold);
 
 
 /*
- * Releases a claim, and leaves *left for the next worker.  Has no effect if no
- * claim is held.
+ * Releases the claim to build a page, and leaves *left for the next worker.
+ * Has no effect if no claim is held.
  */
 
 void ngx_mcds_local_release(ngx_mcds_hold_t *hold,
@@ -140,8 +158,9 @@ void ngx_mcds_local_release(ngx_mcds_hold_t *hold,
 
 
 /*
- * Puts a copy of the value into the zone, in place of the least recently read
- * copies.  Returns NGX_DECLINED if there is no room for a value of this length.
+ * Puts a copy of a page's value into the shared memory zone, in place of the
+ * least recently read copies.  Returns NGX_DECLINED if there is no room for a
+ * value of this length.
  */
 
 ngx_int_t ngx_mcds_local_put(u_char *id, ngx_mcds_value_t *value,
@@ -149,10 +168,10 @@ ngx_int_t ngx_mcds_local_put(u_char *id, ngx_mcds_value_t *value,
 
 
 /*
- * Returns the value of a page's copy in the zone, in new memory with one
- * reference, and the id of the copy in *found.  Returns NULL if there is no
- * copy, if it is older than age ms, if it has another id than this one, or
- * if out of memory.  An id of NULL accepts any copy.
+ * Returns the value of a page's copy in the shared memory zone, in new memory
+ * with one reference, and the id of its item in *found.  Returns NULL if there
+ * is no copy, if it is older than age ms, if its item is another one than
+ * item_id, or if out of memory.  An item_id of NULL accepts any copy.
  */
 
 ngx_mcds_value_t *ngx_mcds_local_get(u_char *id, ngx_mcds_item_id_t *item_id,
@@ -160,26 +179,27 @@ ngx_mcds_value_t *ngx_mcds_local_get(u_char *id, ngx_mcds_item_id_t *item_id,
 
 
 /*
- * Returns the place of the purge counter of a key.  A page that varies and all
- * its variants have the same counter.
+ * Returns the number of the purge counter of a key in the shared memory zone.
+ * A page that varies and all its variants have the same counter.
  */
 
 ngx_uint_t ngx_mcds_local_place(ngx_str_t *key);
 
 
 /*
- * Returns the purge counter of this place.  The counter is incremented when any
- * worker of this host purges a page with this counter, and so at times when
- * another page is purged.  A copy that memcached has confirmed before the last
- * increment must not be served without asking memcached again.
+ * Returns the purge counter with this number.  The counter is incremented when
+ * any worker of this host purges a page with this counter, and so at times
+ * when another page is purged.  A copy of a page that memcached has confirmed
+ * before the last increment must not be served without asking memcached again.
  */
 
 ngx_atomic_uint_t ngx_mcds_local_purges(ngx_uint_t place);
 
 
 /*
- * Increments the purge counter of a key.  With forget the copy in the zone is
- * dropped, too, so that it is not served while memcached does not answer.
+ * Increments the purge counter of a page's key.  With forget the page's copy
+ * in the shared memory zone is dropped, too, so that it is not served while
+ * memcached does not answer.
  */
 
 void ngx_mcds_local_purged(ngx_str_t *pool, ngx_str_t *key,
@@ -187,9 +207,9 @@ void ngx_mcds_local_purged(ngx_str_t *pool, ngx_str_t *key,
 
 
 /*
- * Allocates zeroed memory of the zone, in place of as many copies as necessary.
- * Returns NULL if there is not so much memory.  local may be NULL, and need not
- * be attached.
+ * Allocates zeroed memory in the shared memory zone, in place of as many
+ * copies of pages as necessary.  Returns NULL if there is not so much memory.
+ * local may be NULL, and need not be attached.
  */
 
 void *ngx_mcds_local_room(ngx_mcds_local_t *local, ngx_slab_pool_t *shpool,
@@ -197,8 +217,9 @@ void *ngx_mcds_local_room(ngx_mcds_local_t *local, ngx_slab_pool_t *shpool,
 
 
 /*
- * Returns the size of the zone, which is also the maximum size of the copies
- * that one worker keeps by itself; bytes; 0 without a zone.
+ * Returns the size of the shared memory zone, which is also the maximum size
+ * of the copies of pages that one worker keeps by itself; bytes; 0 without a
+ * zone.
  */
 
 size_t ngx_mcds_local_size(void);

@@ -11,7 +11,10 @@
 #include "ngx_mcds_purge.h"
 
 
-/* the tolerance for times that are computed as a difference, ms */
+/*
+ * the tolerance in comparisons of items' times, which are computed as a
+ * difference, ms
+ */
 #define NGX_MCDS_NEWER_SLACK      3
 
 

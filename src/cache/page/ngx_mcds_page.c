@@ -14,13 +14,16 @@
 
 
 /*
- * the limits of pages that a worker remembers without requests: their number,
- * and their bytes
+ * the limits of the pages without requests that a worker remembers: their
+ * number, and their bytes
  */
 #define NGX_MCDS_PAGES            4096
 #define NGX_MCDS_PAGES_SIZE       (16 * 1024 * 1024)
 
-/* the limits of all pages, which are so high that requests do not reach them */
+/*
+ * the limits of all pages in a worker, which are so high that requests do not
+ * reach them
+ */
 #define NGX_MCDS_PAGES_ALL        1048576
 #define NGX_MCDS_PAGES_ALL_SIZE   (1024 * 1024 * 1024)
 
@@ -42,7 +45,7 @@ static char  *ngx_mcds_page_states[] = {
 #endif
 
 
-/* the pages of this worker */
+/* the pages that this worker knows */
 
 static ngx_mcds_index_node_t  *ngx_mcds_pages_buckets[NGX_MCDS_PAGES_BUCKETS];
 static ngx_mcds_index_t   ngx_mcds_pages =
@@ -205,7 +208,7 @@ ngx_mcds_page_unref(ngx_mcds_page_t *page)
         return;
     }
 
-    /* no request waits, and nothing is under way */
+    /* no request waits for the page, and no command about it is under way */
 
     ngx_mcds_page_rest(page);
 

@@ -21,49 +21,55 @@
 typedef struct ngx_mcds_waiter_s  ngx_mcds_waiter_t;
 
 
-/* The outcome for a request. */
+/* The outcome of a lookup or a wait for the request at a page. */
 
 typedef enum {
-    NGX_MCDS_PAGE_FOUND = 0,      /* snapshot is the item of memcached, or the
-                                     page that was just built */
+    NGX_MCDS_PAGE_FOUND = 0,      /* the snapshot is the item of memcached, or
+                                     the page that was just built */
     NGX_MCDS_PAGE_MISSING,        /* memcached has no usable page */
     NGX_MCDS_PAGE_FAILED,         /* memcached did not answer */
 
     NGX_MCDS_PAGE_BUILD,          /* this request builds the page, and then
                                      calls ngx_mcds_page_built() */
     NGX_MCDS_PAGE_OTHER,          /* another request builds the page */
-    NGX_MCDS_PAGE_PASS,           /* go to the origin, bypassing the cache */
-    NGX_MCDS_PAGE_ERROR,          /* the build has failed; no request builds for
-                                     waiter->retry ms */
+    NGX_MCDS_PAGE_PASS,           /* the request goes to the origin, bypassing
+                                     the cache */
+    NGX_MCDS_PAGE_ERROR,          /* the build of the page has failed; no
+                                     request builds for waiter->retry ms */
     NGX_MCDS_PAGE_TIMEOUT,        /* the request has waited long enough, or may
                                      not wait */
     NGX_MCDS_PAGE_AGAIN           /* the page that was built had been purged
-                                     before this request came: look up the page
-                                     again */
+                                     before this request came: it looks up the
+                                     page again */
 } ngx_mcds_page_e;
 
 
 /*
- * The handler of a waiter.  With FOUND, snapshot is set, and the handler may
- * take a reference of it; otherwise snapshot is NULL.
+ * The handler of a waiter, the place of a request at a page.  With
+ * NGX_MCDS_PAGE_FOUND, snapshot is set, and the handler may take a reference
+ * of it; otherwise snapshot is NULL.
  */
 
 typedef void (*ngx_mcds_page_pt)(void *data, ngx_uint_t outcome,
     ngx_mcds_snapshot_t *snapshot);
 
 
-/* How the copies of this host are used, see ngx_mcds_local.h. */
+/*
+ * How a request uses the copies of pages on this host, see ngx_mcds_local.h.
+ */
 
 typedef enum {
     NGX_MCDS_LOCAL_OFF = 0,
-    NGX_MCDS_LOCAL_VALIDATED,     /* if memcached confirms the copy */
-    NGX_MCDS_LOCAL_TIMED          /* for some time without asking */
+    NGX_MCDS_LOCAL_VALIDATED,     /* a copy of a page is served if memcached
+                                     confirms it */
+    NGX_MCDS_LOCAL_TIMED          /* a copy of a page is served for some time
+                                     without asking memcached */
 } ngx_mcds_local_mode_e;
 
 
 /*
- * The place of a request at a page.  The memory belongs to the request, which
- * must leave the page before the memory is freed.
+ * A waiter, the place of a request at a page.  The memory belongs to the
+ * request, which must leave the page before the memory is freed.
  */
 
 struct ngx_mcds_waiter_s {
@@ -74,66 +80,72 @@ struct ngx_mcds_waiter_s {
     ngx_event_t         timer;
     ngx_msec_t          wait;
     ngx_uint_t          max_waiters;
-    uint64_t            cas;           /* of the snapshot that the request has
-                                          seen */
-    ngx_msec_t          retry;         /* with ERROR */
-    ngx_uint_t          local;         /* ngx_mcds_local_mode_e; set by the
-                                          caller */
-    ngx_msec_t          local_time;    /* TIMED: how long a copy is used without
-                                          asking; ms */
+    uint64_t            cas;           /* CAS of the snapshot that the request
+                                          has seen */
+    ngx_msec_t          retry;         /* ms until a request may build after a
+                                          failed build */
+    ngx_uint_t          local;         /* use of copies, ngx_mcds_local_mode_e;
+                                          set by the caller */
+    ngx_msec_t          local_time;    /* with NGX_MCDS_LOCAL_TIMED: how long a
+                                          copy is served without asking
+                                          memcached, ms */
     ngx_array_t        *secrets;       /* set by the caller: the secrets that
                                           sign parts, see ngx_mcds_sign.h, or
                                           NULL */
-    ngx_mcds_stat_t    *stat;          /* of the cache zone; set by the caller,
-                                          or NULL */
-    ngx_msec_t          since;         /* when its wait or build began */
+    ngx_mcds_stat_t    *stat;          /* counters of the cache's zone; set by
+                                          the caller, or NULL */
+    ngx_msec_t          since;         /* time when the request's wait or build
+                                          began */
     ngx_msec_t          parked_at;
 
-    unsigned            silent:1;      /* memcached has not answered */
-    unsigned            queued:1;      /* is in page->waiters */
-    unsigned            waited:1;      /* has waited, which is not counted
-                                          yet */
-    unsigned            parked:1;      /* has waited since parked_at; reset by
-                                          the caller */
-    unsigned            building:1;
-    unsigned            takeover:1;    /* builds after it has waited */
-    unsigned            refresh:1;     /* does not wait for the build of another
+    unsigned            silent:1;      /* memcached has not answered the
                                           request */
-    unsigned            has_old:1;     /* has a stale page to serve */
-    unsigned            built:1;       /* with FOUND: the snapshot is from
-                                          the build that the request has
+    unsigned            queued:1;      /* the waiter is in page->waiters */
+    unsigned            waited:1;      /* the request has waited, which is not
+                                          counted yet */
+    unsigned            parked:1;      /* the request has waited since
+                                          parked_at; reset by the caller */
+    unsigned            building:1;
+    unsigned            takeover:1;    /* the request builds after it has
+                                          waited */
+    unsigned            refresh:1;     /* the request does not wait for the
+                                          build of another request */
+    unsigned            has_old:1;     /* the request has a stale page */
+    unsigned            built:1;       /* with NGX_MCDS_PAGE_FOUND: the snapshot
+                                          is from the build that the request has
                                           waited for */
-    unsigned            failed:1;      /* with ERROR and TIMEOUT: a build has
-                                          failed, and the request did not wait
-                                          for another one */
-    unsigned            looking:1;     /* waits for a lookup */
-    unsigned            no_body:1;     /* likely needs no body, or only a later
-                                          part of it */
+    unsigned            failed:1;      /* without a page: a build has failed,
+                                          and the request did not wait for
+                                          another one */
+    unsigned            looking:1;     /* the request waits for a lookup */
+    unsigned            no_body:1;     /* the request likely needs no body, or
+                                          only a later part of it */
 };
 
 
 typedef struct {
-    ngx_uint_t          lock_age;      /* lifetime of the lock, seconds */
+    ngx_uint_t          lock_age;      /* lifetime of the page's lock,
+                                          seconds */
     ngx_msec_t          wait;          /* the longest wait of this request,
                                           ms */
-    ngx_uint_t          max_waiters;   /* how many requests may wait for one
-                                          page in this worker */
-    uint64_t            cas;           /* of the snapshot that the request has
-                                          seen; 0: none */
-    ngx_msec_t          backoff;       /* the pause after a failure, ms; 0:
-                                          none */
-    ngx_msec_t          backoff_max;   /* the longest pause after repeated
-                                          failures */
-    unsigned            refresh:1;     /* do not wait for the build of another
-                                          request */
-    unsigned            has_old:1;     /* there is a stale page to serve */
-    unsigned            local:1;       /* memcached does not answer: build for
-                                          this host alone */
+    ngx_uint_t          max_waiters;   /* maximum of the requests that wait for
+                                          one page in this worker */
+    uint64_t            cas;           /* CAS of the snapshot that the request
+                                          has seen; 0: none */
+    ngx_msec_t          backoff;       /* the pause of builds after a failure,
+                                          ms; 0: none */
+    ngx_msec_t          backoff_max;   /* the longest pause of builds after
+                                          repeated failures, ms */
+    unsigned            refresh:1;     /* the request does not wait for the
+                                          build of another request */
+    unsigned            has_old:1;     /* the request has a stale page */
+    unsigned            local:1;       /* memcached does not answer: the build
+                                          is for this host alone */
 } ngx_mcds_enter_t;
 
 
 /*
- * Takes a waiter at the page of a key.  The key is any text, and is copied.
+ * Puts a waiter at the page of a key.  The key is any text, and is copied.
  * limit is the maximum length of an entry to accept, in bytes.  Returns
  * NGX_ERROR if out of memory.
  */
@@ -143,29 +155,29 @@ ngx_int_t ngx_mcds_page_join(ngx_mcds_waiter_t *waiter, ngx_mcds_pool_t *pool,
 
 
 /*
- * Returns a snapshot that may be served without a lookup by waiter->local, or
- * NULL.  The reference is the page's, not the caller's.  A page that each
- * request must revalidate is never returned: another request may have learned
- * of a newer one.
+ * Returns a snapshot of the waiter's page that may be served without a lookup
+ * by waiter->local, or NULL.  The reference is the page's, not the caller's.
+ * A page that each request must revalidate is never returned: another request
+ * may have learned of a newer one.
  */
 
 ngx_mcds_snapshot_t *ngx_mcds_page_known(ngx_mcds_waiter_t *waiter);
 
 
 /*
- * Reads the page.  The outcome is FOUND, MISSING or FAILED; the snapshot may
- * also be a list or a mark, even that of a purge.  With waiter->local a copy of
- * this host is FOUND if memcached confirms it, or does not answer.  The
- * requests of one turn of the event loop share one read.  The handler is called
- * once, not from inside of this call.  Returns NGX_ERROR, and calls no handler,
- * if out of memory.
+ * Reads the page of a waiter.  The outcome is FOUND, MISSING or FAILED; the
+ * snapshot may also be a list of headers or a mark, even that of a purge.
+ * With waiter->local a copy of this host is FOUND if memcached confirms it, or
+ * does not answer.  The requests of one turn of the event loop share one read.
+ * The handler is called once, not from inside of this call.  Returns
+ * NGX_ERROR, and calls no handler, if out of memory.
  */
 
 ngx_int_t ngx_mcds_page_lookup(ngx_mcds_waiter_t *waiter);
 
 
 /*
- * Asks to build the page.  The outcome is:
+ * Asks to build the page of a waiter.  The outcome is:
  *
  *   BUILD    for one request among all hosts; while memcached does not
  *            answer, for one among the workers of this host
@@ -189,43 +201,45 @@ ngx_int_t ngx_mcds_page_enter(ngx_mcds_waiter_t *waiter,
 
 
 /*
- * Stops waiting for memcached.  If the waiter waits for an answer of memcached,
- * its handler is called, from inside of this call, with the outcome that a
- * missing answer has.  Has no effect on a waiter that waits for a build.
+ * Stops waiting for memcached in a waiter.  If the waiter waits for an answer
+ * of memcached, its handler is called, from inside of this call, with the
+ * outcome that a missing answer has.  Has no effect on a waiter that waits for
+ * a build.
  */
 
 void ngx_mcds_page_hurry(ngx_mcds_waiter_t *waiter);
 
 
 /*
- * Hands a build over to another waiter, whose request ends the build.  The
- * waiter "from" has then left the page.
+ * Hands the build of a page over to another waiter, whose request ends the
+ * build.  The waiter "from" has then left the page.
  */
 
 void ngx_mcds_page_hand(ngx_mcds_waiter_t *from, ngx_mcds_waiter_t *to);
 
 
 /*
- * Returns the list of the waiter's page, if the page varies, see
- * ngx_mcds_vary.h, and this worker remembers the list; otherwise NULL.  The
- * reference is the page's.
+ * Returns the list of headers that the waiter's page varies by, see
+ * ngx_mcds_vary.h, if it varies and this worker remembers the list; otherwise
+ * NULL.  The reference is the page's.
  */
 
 ngx_mcds_snapshot_t *ngx_mcds_page_list(ngx_mcds_waiter_t *waiter);
 
 
 /*
- * Returns 1 if memcached has confirmed the list so recently that timed copies
- * of its variants may be served without asking.
+ * Returns 1 if memcached has confirmed the list of headers that a page varies
+ * by so recently that timed copies of its variants may be served without
+ * asking.
  */
 
 ngx_uint_t ngx_mcds_page_list_known(ngx_mcds_waiter_t *waiter);
 
 
 /*
- * Asks memcached whether the remembered list is still the current one.  The
- * outcome is FOUND, with the list, MISSING or FAILED.  Returns NGX_ERROR, and
- * calls no handler, if out of memory.
+ * Asks memcached whether the remembered list of headers that a page varies by
+ * is still the current one.  The outcome is FOUND, with the list, MISSING or
+ * FAILED.  Returns NGX_ERROR, and calls no handler, if out of memory.
  */
 
 ngx_int_t ngx_mcds_page_confirm(ngx_mcds_waiter_t *waiter);
@@ -233,8 +247,9 @@ ngx_int_t ngx_mcds_page_confirm(ngx_mcds_waiter_t *waiter);
 
 /*
  * Returns a snapshot of the waiter's variant, if the build of this variant in
- * another worker of the host has also made the list, at most age ms ago, while
- * memcached did not answer; otherwise NULL.  The reference is the caller's.
+ * another worker of the host has also made the page's list of headers, at most
+ * age ms ago, while memcached did not answer; otherwise NULL.  The reference
+ * is the caller's.
  */
 
 ngx_mcds_snapshot_t *ngx_mcds_page_first(ngx_mcds_waiter_t *waiter,
@@ -254,19 +269,19 @@ ngx_str_t *ngx_mcds_page_key(ngx_mcds_waiter_t *waiter);
 
 
 /*
- * Leaves the page.  A lookup or wait of the waiter is canceled; a build that
- * has not ended counts as NGX_MCDS_BUILD_FAILED.  May be called at any time,
- * more than once, and for a waiter of zeroed memory.
+ * Removes a waiter from its page.  A lookup or wait of the waiter is canceled;
+ * a build that has not ended counts as NGX_MCDS_BUILD_FAILED.  May be called
+ * at any time, more than once, and for a waiter of zeroed memory.
  */
 
 void ngx_mcds_page_leave(ngx_mcds_waiter_t *waiter);
 
 
 /*
- * Gives this worker n counters that all workers of the host share.  Called
- * once, when the worker starts.  Whenever a page was built, a counter is
- * incremented, which the hash of the key chooses; so waiting workers notice the
- * end of a build without asking memcached.
+ * Gives this worker n counters of ended builds that all workers of the host
+ * share.  Called once, when the worker starts.  Whenever a page was built, a
+ * counter is incremented, which the hash of the key chooses; so waiting
+ * workers notice the end of a build without asking memcached.
  */
 
 void ngx_mcds_page_share(ngx_atomic_t *sequences, ngx_uint_t n);

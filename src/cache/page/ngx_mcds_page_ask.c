@@ -44,7 +44,10 @@ ngx_mcds_page_ask_lock(ngx_mcds_page_t *page, ngx_uint_t at_once)
         page->missing++;
     }
 
-    /* the page is read on the lock's connection, after the lock's command */
+    /*
+     * the page is read on the connection of its lock, after the command that
+     * asks for the lock
+     */
 
     ngx_mcds_page_ask(page, page->base == 0);
 }

@@ -15,7 +15,10 @@
 #include "ngx_mcds_page_queue.h"
 
 
-/* a refresh that has found the lock held is not repeated for this time, ms */
+/*
+ * the time for which a refresh that has found the page's lock held is not
+ * repeated, ms
+ */
 #define NGX_MCDS_HELD             100
 
 
@@ -55,7 +58,10 @@ ngx_mcds_page_step(ngx_mcds_page_t *page)
 }
 
 
-/* Returns NGX_AGAIN if another answer is to come, otherwise NGX_OK. */
+/*
+ * Judges the answers of memcached about the lock and the page.  Returns
+ * NGX_AGAIN if another answer is to come, otherwise NGX_OK.
+ */
 
 static ngx_int_t
 ngx_mcds_page_judge(ngx_mcds_page_t *page)
@@ -70,7 +76,7 @@ ngx_mcds_page_judge(ngx_mcds_page_t *page)
 
     case NGX_AGAIN:
 
-        /* the page has changed, and its value is being read */
+        /* memcached has another page by now, whose value is being read */
 
         return NGX_AGAIN;
 
@@ -88,7 +94,7 @@ ngx_mcds_page_judge(ngx_mcds_page_t *page)
         ngx_mcds_snapshot_unref(snapshot);
         break;
 
-    default: /* NGX_DECLINED */
+    default: /* NGX_DECLINED: the page has not changed */
 
         if (page->state == NGX_MCDS_LOCKING) {
             ngx_mcds_page_step_lock(page);
@@ -121,8 +127,8 @@ ngx_mcds_page_changed(ngx_mcds_page_t *page)
         && (page->snapshot->entry.flags & flags) == flags)
     {
         /*
-         * the page was purged, and no request may use the old one: the wait
-         * continues
+         * the page was purged, and no request may use the old version: the
+         * requests continue to wait
          */
 
         page->base = page->snapshot->item_id.cas;
@@ -148,7 +154,11 @@ ngx_mcds_page_changed(ngx_mcds_page_t *page)
 
     if (page->page_cas == page->foreign) {
 
-        /* an add, or a set with another CAS, leaves it for other hosts */
+        /*
+         * the item needs a feature that this build of mcds lacks, and stays
+         * for other hosts: an add, or a set with another CAS, does not replace
+         * it
+         */
 
         return NGX_DECLINED;
     }
@@ -158,7 +168,10 @@ ngx_mcds_page_changed(ngx_mcds_page_t *page)
         return NGX_AGAIN;
     }
 
-    /* an item that is not a page is replaced in its present state */
+    /*
+     * an item of memcached that is not a page is replaced by the built page,
+     * unless the item changes meanwhile
+     */
 
     page->base = page->page_cas;
 
@@ -178,8 +191,8 @@ ngx_mcds_page_step_lock(ngx_mcds_page_t *page)
     if (page->lease_rc != NGX_MCDS_NOT_STORED) {
 
         /*
-         * The lock is held, or no lock is available; then the build is for this
-         * host alone.
+         * The page is built: this worker has the lock, or no lock is
+         * available; then the build is for this host alone.
          */
 
         ngx_mcds_page_build(page);
@@ -211,7 +224,7 @@ ngx_mcds_page_step_poll(ngx_mcds_page_t *page)
 
     if (page->lease_rc == NGX_MCDS_OK && page->kept.step) {
 
-        /* the build has failed that the requests wait for */
+        /* the build that the requests of this worker wait for has failed */
 
         ngx_mcds_page_pause(page, page->kept.until > now
                                   ? (ngx_msec_t) (page->kept.until - now) : 0);
@@ -226,7 +239,7 @@ ngx_mcds_page_step_poll(ngx_mcds_page_t *page)
 
     if (page->lease_rc != NGX_MCDS_OK) {
 
-        /* the lock is free: no request builds the page any more */
+        /* the lock of the page is free: no request builds the page any more */
 
         waiter = ngx_mcds_page_next(page);
 
@@ -245,7 +258,10 @@ ngx_mcds_page_step_poll(ngx_mcds_page_t *page)
 }
 
 
-/* all answers of a step have come, after its owner got its outcome */
+/*
+ * continues after all answers about the lock and the page have come, when
+ * their owner has got its outcome already
+ */
 
 static void
 ngx_mcds_page_late(ngx_mcds_page_t *page)
@@ -296,7 +312,10 @@ ngx_mcds_page_build(ngx_mcds_page_t *page)
 
     case NGX_BUSY:
 
-        /* memcached has lost the lock of another worker of this host */
+        /*
+         * another worker of this host builds the page, but memcached has lost
+         * its lock
+         */
 
         ngx_mcds_page_release(page);
         ngx_mcds_page_follow(page, NGX_MCDS_LOCAL);
@@ -326,8 +345,8 @@ ngx_mcds_page_build(ngx_mcds_page_t *page)
 
 
 /*
- * The origin is requested from here on: all requests that wait by now may use
- * the page.
+ * Begins a build.  The origin is requested from here on: all requests that
+ * wait for the page by now may use it.
  */
 
 void
@@ -357,7 +376,10 @@ ngx_mcds_page_begin(ngx_mcds_waiter_t *waiter)
 }
 
 
-/* Another request builds: the owner continues with its stale page, or waits. */
+/*
+ * Follows the build of another worker or host: the request that asked for the
+ * lock continues with its stale page, or waits.
+ */
 
 static void
 ngx_mcds_page_follow(ngx_mcds_page_t *page, ngx_uint_t state)
@@ -415,10 +437,10 @@ ngx_mcds_page_failed(ngx_mcds_page_t *page, ngx_uint_t backoff)
     }
 
     /*
-     * If requests have a stale page, the pause doubles with each failure.  If
-     * they have none, there is no pause, or the error of one client would
-     * become the error of all: only the requests that have waited for this
-     * build get its failure.
+     * The pause of builds after a failure: if requests have a stale page, the
+     * pause doubles with each failure.  If they have none, there is no pause,
+     * or the error of one client would become the error of all: only the
+     * requests that have waited for this build get its failure.
      */
 
     period = page->old ? page->backoff : 0;

@@ -77,8 +77,8 @@ ngx_mcds_page_store(ngx_mcds_waiter_t *waiter, ngx_mcds_storing_t *storing)
     }
 
     /*
-     * the body of such a value is stored already: the page was there, and is
-     * renewed
+     * the body of a page in parts that comes without ngx_mcds_split_t is
+     * stored already: the page was in memcached, and is renewed
      */
 
     store->renewed = ngx_mcds_body_apart(&store->snapshot->entry);
@@ -89,7 +89,10 @@ ngx_mcds_page_store(ngx_mcds_waiter_t *waiter, ngx_mcds_storing_t *storing)
 }
 
 
-/* Returns NGX_ERROR if out of memory; then the build has failed. */
+/*
+ * Ends a build with a page, and stores the page.  Returns NGX_ERROR if out of
+ * memory; then the build has failed.
+ */
 
 static ngx_int_t
 ngx_mcds_store_end_build(ngx_mcds_waiter_t *waiter, ngx_uint_t how,
@@ -160,8 +163,8 @@ ngx_mcds_store_end_build(ngx_mcds_waiter_t *waiter, ngx_uint_t how,
 
 
 /*
- * Creates a store.  The value and the split are taken over, even if the result
- * is NULL.
+ * Creates ngx_mcds_store_t, the store of a page.  The value and the split of
+ * *storing are taken over, even if the result is NULL.
  */
 
 static ngx_mcds_store_t *
@@ -210,7 +213,7 @@ ngx_mcds_store_create(ngx_mcds_waiter_t *waiter, ngx_mcds_storing_t *storing)
 }
 
 
-/* Counts the end of a build. */
+/* Counts the end of a page's build. */
 
 static void
 ngx_mcds_store_built(ngx_mcds_waiter_t *waiter, ngx_uint_t how)

@@ -19,7 +19,7 @@
 
 
 /*
- * How a build ended:
+ * How the build of a page ended:
  *
  * STORE     the entry is stored by ngx_mcds_page_store()
  * RENEW     STORE, with the body of the page that the entry replaces
@@ -48,15 +48,17 @@ uint64_t ngx_mcds_page_build_id(ngx_mcds_waiter_t *waiter);
 
 
 /*
- * Returns the maximum length of an entry in one item, as far as known; bytes.
+ * Returns the maximum length of the waiter's page in one item of memcached, as
+ * far as known; bytes.
  */
 
 size_t ngx_mcds_page_item(ngx_mcds_waiter_t *waiter);
 
 
 /*
- * Creates a split for the body of a longer entry.  Returns NULL if the servers
- * take no parts, or if out of memory.
+ * Creates ngx_mcds_split_t, which stores the body of a page in parts, for a
+ * page that is too long for one item.  Returns NULL if the servers take no
+ * parts, or if out of memory.
  */
 
 ngx_mcds_split_t *ngx_mcds_page_split(ngx_mcds_waiter_t *waiter);
@@ -74,7 +76,7 @@ void ngx_mcds_page_built(ngx_mcds_waiter_t *waiter, ngx_uint_t how,
 
 
 /*
- * The handler of a store, called once, maybe from inside of
+ * The handler that is called once when a page was stored, maybe from inside of
  * ngx_mcds_page_store().  rc is the result of memcached; snapshot is the page
  * that was to be stored, or NULL.
  */
@@ -84,7 +86,8 @@ typedef void (*ngx_mcds_stored_pt)(void *data, ngx_uint_t rc,
 
 
 /*
- * A page, or a list of variants, that is to be stored.  Unused fields are zero.
+ * A page, or a list of headers that a page varies by, that is to be stored.
+ * Unused fields are zero.
  *
  * value is the finished entry; its reference is taken over.  With split, entry
  * describes everything but the body, value comes from ngx_mcds_entry_begin()
@@ -98,17 +101,20 @@ typedef void (*ngx_mcds_stored_pt)(void *data, ngx_uint_t rc,
 
 typedef struct {
     ngx_mcds_value_t       *value;
-    ngx_mcds_entry_t       *entry;     /* with split */
-    ngx_mcds_split_t       *split;     /* or NULL */
-    ngx_mcds_snapshot_t    *first;     /* of a list, see ngx_mcds_snapshot_t */
+    ngx_mcds_entry_t       *entry;     /* the entry, only with split */
+    ngx_mcds_split_t       *split;     /* the body in parts, or NULL */
+    ngx_mcds_snapshot_t    *first;     /* variant that was built with the list
+                                          of headers, or NULL */
     uint64_t                cas;
-    uint32_t                ttl;       /* of a build: time to live in memcached,
-                                          seconds; 0: no expiry */
-    ngx_mcds_stored_pt      handler;   /* or NULL */
+    uint32_t                ttl;       /* the page's time to live in memcached,
+                                          only of a build, seconds; 0: no
+                                          expiry */
+    ngx_mcds_stored_pt      handler;   /* called when the page was stored, or
+                                          NULL */
     void                   *data;
 
-    unsigned                renewed:1; /* of a build: has the body of the
-                                          replaced page */
+    unsigned                renewed:1; /* only of a build: the page has the body
+                                          of the page that it replaces */
     unsigned                replace:1;
 } ngx_mcds_storing_t;
 
@@ -127,8 +133,8 @@ ngx_int_t ngx_mcds_page_store(ngx_mcds_waiter_t *waiter,
 
 
 /*
- * Creates a snapshot of a finished entry, for the waiter's own request.
- * Returns NULL if value is not a valid entry, or if out of memory.
+ * Creates a snapshot of a finished entry of a page, for the waiter's own
+ * request.  Returns NULL if value is not a valid entry, or if out of memory.
  */
 
 ngx_mcds_snapshot_t *ngx_mcds_page_copy(ngx_mcds_waiter_t *waiter,

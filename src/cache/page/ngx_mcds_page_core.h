@@ -25,36 +25,49 @@ typedef struct ngx_mcds_read_s  ngx_mcds_read_t;
 
 
 struct ngx_mcds_page_s {
-    ngx_mcds_index_node_t  node;       /* idle: without references */
+    ngx_mcds_index_node_t  node;       /* node in the index of pages; idle: the
+                                          page has no references */
     ngx_uint_t             refs;
 
     ngx_mcds_pool_t       *pool;
     size_t                 limit;
-    ngx_mcds_read_t       *read;       /* of this turn of the event loop */
-    ngx_mcds_read_t       *confirm;    /* a read of the list, of this turn */
-    ngx_mcds_snapshot_t   *list;       /* the last list seen, or NULL */
-    void                 (*forget)(ngx_mcds_page_t *page); /* frees the list, or
-                                                              NULL */
-    uint64_t               list_asked; /* when memcached confirmed the list; 0:
-                                          not yet */
-    ngx_atomic_uint_t      list_purges; /* the purge counter then */
+    ngx_mcds_read_t       *read;       /* read of the page in this turn of the
+                                          event loop, or NULL */
+    ngx_mcds_read_t       *confirm;    /* read that confirms the list of headers
+                                          in this turn, or NULL */
+    ngx_mcds_snapshot_t   *list;       /* the list of headers that the page
+                                          varies by, as last seen, or NULL */
+    /*
+     * frees the list of headers that the page varies by; NULL: there was none
+     */
+    void                 (*forget)(ngx_mcds_page_t *page);
+    uint64_t               list_asked; /* time when memcached confirmed the list
+                                          of headers; 0: not yet */
+    /* the purge counter when memcached was asked about the list of headers */
+    ngx_atomic_uint_t      list_purges;
 
     ngx_uint_t             state;
-    ngx_mcds_waiter_t     *owner;      /* locks or builds; NULL: has left */
+    ngx_mcds_waiter_t     *owner;      /* the request that asks for the lock or
+                                          builds the page; NULL: none, or it has
+                                          ended */
     ngx_queue_t            waiters;
     ngx_uint_t             nwaiters;
 
     ngx_uint_t             lock_age;
     ngx_mcds_lease_t      *lease;
-    uint64_t               base;       /* CAS of the page that is replaced */
-    ngx_mcds_snapshot_t   *built;      /* while STORING */
-    uint64_t               awaited;    /* id of the current build, here or
-                                          elsewhere; 0: unknown */
-    uint64_t               before;     /* id of the build before, whose page may
-                                          be found now */
+    uint64_t               base;       /* CAS of the page that the build
+                                          replaces; 0: none */
+    ngx_mcds_snapshot_t   *built;      /* the built page while its state is
+                                          STORING */
+    uint64_t               awaited;    /* id of the page's build that requests
+                                          wait for, here or elsewhere; 0:
+                                          unknown */
+    uint64_t               before;     /* id of the page's build before
+                                          "awaited", whose page may be found
+                                          now */
 
     /*
-     * the answers of one step, about the lock and the page, and the function
+     * the answers of memcached about the lock and the page, and the function
      * that is called after both
      */
     void                 (*answered)(ngx_mcds_page_t *page);
@@ -65,68 +78,86 @@ struct ngx_mcds_page_s {
     ngx_uint_t             page_rc;
     uint64_t               page_cas;
     uint64_t               foreign;    /* CAS of a page that needs a feature
-                                          that is left out, but not for another
-                                          host; 0: none */
+                                          that this build lacks, and another
+                                          host may have; 0: none */
     ngx_mcds_snapshot_t   *snapshot;
-    ngx_mcds_snapshot_t   *split;      /* while its parts are checked */
+    ngx_mcds_snapshot_t   *split;      /* the page found, while its parts are
+                                          checked */
 
-    ngx_mcds_cut_t         cut;        /* of the last page with parts */
-    uint64_t               cut_cas;    /* its CAS; 0: no such page */
-    void                  *cut_signed; /* the secrets by which it is signed, or
-                                          NULL */
+    ngx_mcds_cut_t         cut;        /* parts of the last page seen in
+                                          memcached that had parts */
+    uint64_t               cut_cas;    /* CAS of the last page with parts; 0:
+                                          none */
+    void                  *cut_signed; /* the secrets that have signed the last
+                                          page with parts, or NULL */
 
     ngx_event_t            poll;
     ngx_msec_t             poll_delay;
     ngx_msec_t             poll_next;
     ngx_atomic_uint_t      sequence;
-    uint32_t               number;     /* CRC of the key, the same in all
+    uint32_t               number;     /* CRC of the page's key, the same in all
                                           workers */
 
-    uint64_t               held_until; /* no refresh asks for the lock, which
-                                          was held, before this time; 0: any
+    uint64_t               held_until; /* time before which no refresh asks for
+                                          the lock, which was held; 0: any
                                           may */
-    uint64_t               held_cas;   /* for a build that replaces the page
-                                          with this CAS */
+    uint64_t               held_cas;   /* CAS of the page to which held_until
+                                          applies */
 
-    ngx_msec_t             backoff;    /* the pause after a failure */
+    ngx_msec_t             backoff;    /* the pause of builds after a failure,
+                                          ms */
     ngx_msec_t             backoff_max;
-    ngx_mcds_lease_left_t  kept;       /* left by the lock's last owner */
-    ngx_uint_t             step;       /* failures in a row, known here */
-    uint64_t               failed_until; /* end of the pause after a failure; 0:
-                                            none */
-    uint64_t               failed_cas; /* CAS of the page at the failure */
+    ngx_mcds_lease_left_t  kept;       /* state that the last owner of the lock
+                                          has left */
+    ngx_uint_t             step;       /* failed builds in a row that this
+                                          worker knows of */
+    /*
+     * time when the pause of builds after a failure ends; 0: there is no pause
+     */
+    uint64_t               failed_until;
+    uint64_t               failed_cas; /* CAS of the page when the build
+                                          failed */
 
-    ngx_mcds_hold_t        hold;       /* the claim among the workers */
+    ngx_mcds_hold_t        hold;       /* claim to build among the workers of
+                                          this host */
     ngx_msec_t             here_since;
 
-    ngx_mcds_snapshot_t   *mine;       /* kept by this worker, or NULL */
+    ngx_mcds_snapshot_t   *mine;       /* copy of the page kept by this worker,
+                                          or NULL */
     ngx_queue_t            mine_lru;
-    ngx_uint_t             mine_reads; /* how often mine was used */
-    uint64_t               mine_asked; /* when memcached confirmed mine */
-    ngx_atomic_uint_t      mine_purges;   /* the purge counter then, see
-                                          ngx_mcds_local.h */
+    ngx_uint_t             mine_reads; /* number of uses of the copy */
+    uint64_t               mine_asked; /* time when memcached confirmed the
+                                          copy */
+    /*
+     * the purge counter when memcached was asked about the copy, see
+     * ngx_mcds_local.h
+     */
+    ngx_atomic_uint_t      mine_purges;
     ngx_atomic_uint_t      purges;     /* the purge counter when the page was
                                           read, or its build began */
-    ngx_uint_t             place;      /* of the purge counter */
+    ngx_uint_t             place;      /* number of the page's purge counter */
 
-    size_t                 refused;    /* the length that memcached refused, or
-                                          0 */
+    size_t                 refused;    /* length of the page that memcached has
+                                          refused, or 0 */
     uint64_t               refused_until;
 
-    unsigned               old:1;      /* requests have a stale page to serve */
-    unsigned               unheard:1;  /* LOCAL: memcached does not answer */
-    unsigned               local:1;    /* copies are kept by this host */
-    unsigned               named:1;    /* hold.id is set */
-    unsigned               big:1;      /* the last value was large */
+    unsigned               old:1;      /* requests have a stale page */
+    unsigned               unheard:1;  /* with the state LOCAL: memcached does
+                                          not answer */
+    unsigned               local:1;    /* this host keeps copies of the page */
+    unsigned               named:1;    /* hold.id, the page's id, is set */
+    unsigned               big:1;      /* the last value of the page was
+                                          large */
     unsigned               whole:1;    /* the page is read with its value */
-    unsigned               used:1;     /* found since the last call of
-                                          ngx_mcds_page_used() */
-    unsigned               hurried:1;  /* further answers are ignored */
+    unsigned               used:1;     /* the page was found since the last call
+                                          of ngx_mcds_page_used() */
+    unsigned               hurried:1;  /* further answers about the lock and the
+                                          page are ignored */
     ngx_str_t              key;
 };
 
 
-/* Logs why the item of a page is not used. */
+/* Logs why the item of a page in memcached is not used. */
 void ngx_mcds_page_not_used(ngx_mcds_page_t *page, char *why);
 
 
@@ -138,26 +169,29 @@ void ngx_mcds_page_not_used(ngx_mcds_page_t *page, char *why);
 ngx_mcds_page_t *ngx_mcds_page_get(ngx_mcds_pool_t *pool, ngx_str_t *key);
 
 
-/* Prepares a GET of the page's item, or of the fields in want. */
+/*
+ * Prepares a GET of the page's item in memcached, or of the fields of the item
+ * in want.
+ */
 
 void ngx_mcds_page_request(ngx_mcds_page_t *page, ngx_mcds_request_t *req,
     ngx_uint_t want);
 
 
-/* Adds a reference. */
+/* Adds a reference of a page. */
 
 void ngx_mcds_page_ref(ngx_mcds_page_t *page);
 
 
 /*
- * Drops a reference.  After the last one the page becomes idle: the worker
- * remembers it until other idle pages take its place.
+ * Drops a reference of a page.  After the last one the page becomes idle: the
+ * worker remembers it until other idle pages take its place.
  */
 
 void ngx_mcds_page_unref(ngx_mcds_page_t *page);
 
 
-/* Changes the state of a page; nothing else does. */
+/* Changes the state of a page; no other code changes it. */
 
 void ngx_mcds_page_set_state(ngx_mcds_page_t *page, ngx_uint_t state);
 
@@ -168,29 +202,38 @@ void ngx_mcds_page_set_state(ngx_mcds_page_t *page, ngx_uint_t state);
     ngx_mcds_page_set_state(page, (page)->failed_until ? NGX_MCDS_PAUSED      \
                                                        : NGX_MCDS_IDLE)
 
-/* 1 if no request of this worker builds the page or waits for it */
+/* returns 1 if no request of this worker builds the page or waits for it */
 #define ngx_mcds_page_rests(page)                                             \
     ((page)->state == NGX_MCDS_IDLE || (page)->state == NGX_MCDS_PAUSED)
 
-/* 1 if requests of this worker wait for the build of another worker or host */
+/*
+ * returns 1 if requests of this worker wait for the build of the page by
+ * another worker or host
+ */
 #define ngx_mcds_page_elsewhere(page)                                         \
     ((page)->state == NGX_MCDS_REMOTE || (page)->state == NGX_MCDS_LOCAL)
 
 
-/* Returns the shared counter of a page, see ngx_mcds_page_share(), or NULL. */
+/*
+ * Returns the counter of ended builds of a page, which the workers share, see
+ * ngx_mcds_page_share(), or NULL.
+ */
 
 ngx_atomic_t *ngx_mcds_page_sequence(ngx_mcds_page_t *page);
 
 
 /*
- * Increments the shared counter of a page, so that waiters in other workers
- * look for the page.
+ * Increments the counter of ended builds of a page, so that waiters in other
+ * workers look for the page.
  */
 
 void ngx_mcds_page_moved(ngx_mcds_page_t *page);
 
 
-/* Returns the id of the page in the zone, see ngx_mcds_local_id(). */
+/*
+ * Returns the id of the page in the shared memory zone, see
+ * ngx_mcds_local_id().
+ */
 
 u_char *ngx_mcds_page_id(ngx_mcds_page_t *page);
 

@@ -57,7 +57,10 @@ ngx_mcds_page_enter(ngx_mcds_waiter_t *waiter, ngx_mcds_enter_t *enter,
             return NGX_DONE;
         }
 
-        /* other workers cannot wait for a page that cannot be stored */
+        /*
+         * without an answer of memcached the build is for this host alone; no
+         * other worker can wait for a page that cannot be stored
+         */
 
         if (enter->local
             || waiter->silent
@@ -88,8 +91,8 @@ ngx_mcds_page_enter(ngx_mcds_waiter_t *waiter, ngx_mcds_enter_t *enter,
 
 
 /*
- * Without memcached the claim decides whether this worker or another one of
- * this host builds.
+ * Without memcached the claim of a page decides whether this worker or another
+ * one of this host builds it.
  */
 
 static ngx_int_t

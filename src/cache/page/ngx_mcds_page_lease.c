@@ -14,15 +14,21 @@
 
 
 /*
- * after so many seconds without another attempt the count of failures begins
- * again
+ * the time without another build after which the failures of a page's builds
+ * are counted from zero again, seconds
  */
 #define NGX_MCDS_FORGET           10
 
-/* for so many seconds waiters on other hosts can see a failure */
+/*
+ * the time for which waiters on other hosts can see that a build has failed,
+ * seconds
+ */
 #define NGX_MCDS_NOTICE           2
 
-/* for so many milliseconds waiters in other workers can see a failure */
+/*
+ * the time for which waiters in other workers can see that a build has failed,
+ * ms
+ */
 #define NGX_MCDS_TOLD             30
 
 
@@ -32,7 +38,10 @@ ngx_mcds_page_claim(ngx_mcds_page_t *page)
     ngx_int_t              rc;
     ngx_mcds_local_left_t  left;
 
-    /* a build that is handed over stays the same build for all its waiters */
+    /*
+     * a build that is handed over to another request stays the same build for
+     * all its waiters
+     */
 
     if (page->lease) {
         page->awaited = ngx_mcds_lease_owner(page->lease);
@@ -66,7 +75,8 @@ ngx_mcds_page_claim(ngx_mcds_page_t *page)
         if (page->lease) {
 
             /*
-             * memcached, which gave the lock, is right: the claim has old news
+             * memcached, which gave the lock of the page, is right: the claim
+             * is outdated
              */
 
             return NGX_OK;
@@ -75,7 +85,7 @@ ngx_mcds_page_claim(ngx_mcds_page_t *page)
         ngx_mcds_page_pause(page, left.left);
         return NGX_ABORT;
 
-    default: /* NGX_OK, NGX_DECLINED */
+    default: /* NGX_OK, NGX_DECLINED: this worker builds the page */
 
         if (page->lease == NULL) {
             page->step = left.step;
@@ -110,8 +120,9 @@ ngx_mcds_page_pause(ngx_mcds_page_t *page, ngx_msec_t left)
 
 
 /*
- * Requests may still wait for the build "before": the next build may begin
- * before this worker has seen the page of the last one.
+ * Sets the id of the page's current build, and keeps the id of the one before.
+ * Requests may still wait for that one: the next build may begin before this
+ * worker has seen the page of the last one.
  */
 
 void
@@ -149,8 +160,8 @@ ngx_mcds_page_release(ngx_mcds_page_t *page)
 
 
 /*
- * Besides giving up the right to build, leaves the number of failures to the
- * next owner.
+ * Gives up the lock and the claim after a failed build, and leaves the number
+ * of failures to their next owner.
  */
 
 void
@@ -184,9 +195,10 @@ ngx_mcds_page_release_failed(ngx_mcds_page_t *page, ngx_msec_t period)
 
 
 /*
- * Waiters in other workers that get no answer from memcached take the copy from
- * the zone.  If the zone cannot take the copy, because it is large, each of
- * these workers has to build.
+ * Gives the built page to waiters in other workers: those that get no answer
+ * from memcached take the copy from the shared memory zone.  If the zone
+ * cannot take the copy, because it is large, each of these workers has to
+ * build.
  */
 
 void

@@ -18,31 +18,32 @@
 
 
 /*
- * Claims the build among the workers of this host.  NGX_OK: this worker builds;
- * NGX_BUSY: another worker builds; NGX_ABORT: no worker may build for a while.
+ * Claims the build of a page among the workers of this host.  NGX_OK: this
+ * worker builds; NGX_BUSY: another worker builds; NGX_ABORT: no worker may
+ * build for a while.
  */
 
 ngx_int_t ngx_mcds_page_claim(ngx_mcds_page_t *page);
 
 
-/* Gives up the lock and the claim, if they are held. */
+/* Gives up the lock of a page and the claim to build it, if they are held. */
 
 void ngx_mcds_page_release(ngx_mcds_page_t *page);
 
 
 /*
- * Gives up the lock and the claim after a failed build.  The lock tells other
- * hosts, and the claim other workers, not to build for period ms; 0: only the
- * requests that wait now are told.
+ * Gives up the lock of a page and the claim to build it after a failed build.
+ * The lock tells other hosts, and the claim other workers, not to build for
+ * period ms; 0: only the requests that wait now are told.
  */
 
 void ngx_mcds_page_release_failed(ngx_mcds_page_t *page, ngx_msec_t period);
 
 
 /*
- * Puts a built snapshot into the zone, if other workers wait for the page, so
- * that they get the snapshot while memcached does not answer; gives up the
- * claim.  snapshot may be NULL.
+ * Puts a built page into the shared memory zone, if other workers wait for it,
+ * so that they get it while memcached does not answer; gives up the claim to
+ * build the page.  snapshot may be NULL.
  */
 
 void ngx_mcds_page_share_copy(ngx_mcds_page_t *page,
@@ -50,7 +51,7 @@ void ngx_mcds_page_share_copy(ngx_mcds_page_t *page,
 
 
 /*
- * Sets the id of the build that requests wait for, see
+ * Sets the id of the page's build that requests wait for, see
  * ngx_mcds_page_build_id(); 0: unknown.
  */
 
@@ -58,16 +59,16 @@ void ngx_mcds_page_await(ngx_mcds_page_t *page, uint64_t build);
 
 
 /*
- * Starts a pause: for this many ms this worker does not build a page that
- * replaces page->base.
+ * Starts a pause of builds: for this many ms this worker does not build a page
+ * that replaces page->base.
  */
 
 void ngx_mcds_page_pause(ngx_mcds_page_t *page, ngx_msec_t left);
 
 
 /*
- * Returns 1 during a pause, if the CAS of the page has not changed since the
- * failure.
+ * Returns 1 during a pause of the page's builds, if the CAS of the page has
+ * not changed since the failure.
  */
 
 ngx_uint_t ngx_mcds_page_paused(ngx_mcds_page_t *page, uint64_t cas);

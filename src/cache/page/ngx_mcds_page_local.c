@@ -15,7 +15,10 @@
 #include "ngx_mcds_skew.h"
 
 
-/* the maximum age of copies in the zone, ms: they last while there is room */
+/*
+ * the maximum age of copies of pages in the shared memory zone, ms: they last
+ * while there is room
+ */
 #define NGX_MCDS_KEPT             (24 * 60 * 60 * 1000)
 
 
@@ -27,13 +30,16 @@ static size_t ngx_mcds_page_weight(ngx_mcds_snapshot_t *snapshot);
 static void ngx_mcds_page_file(ngx_mcds_page_t *page);
 
 
-/* the copies of this worker */
+/* the copies of pages that this worker keeps, and their size */
 
 static ngx_queue_t  ngx_mcds_pages_mine;
 static size_t       ngx_mcds_pages_kept;
 
 
-/* the size of a copy, with the memory that is prepared for each header */
+/*
+ * returns the size of a copy of a page, with the memory that is prepared for
+ * each header
+ */
 
 static size_t
 ngx_mcds_page_weight(ngx_mcds_snapshot_t *snapshot)
@@ -83,7 +89,8 @@ ngx_mcds_page_keep(ngx_mcds_page_t *page, ngx_mcds_snapshot_t *snapshot,
     ngx_queue_insert_head(&ngx_mcds_pages_mine, &page->mine_lru);
 
     /*
-     * other workers do not get a page that was purged while it was being read
+     * other workers do not get a copy of a page that was purged while it was
+     * being read
      */
 
     if (purges == ngx_mcds_local_purges(page->place)) {
@@ -146,7 +153,10 @@ ngx_mcds_page_kept(ngx_mcds_page_t *page, ngx_mcds_item_id_t *item_id)
 
         snapshot = page->mine;
 
-        /* the clock was set back since the copy was kept */
+        /*
+         * if the clock was set back since the copy was kept, the copy is from
+         * the future
+         */
 
         if (snapshot->entry.created > ngx_mcds_now() + NGX_MCDS_SKEW_MAX) {
             ngx_mcds_skew_mend(&snapshot->entry, page->pool, ngx_mcds_now(),
@@ -231,7 +241,8 @@ ngx_mcds_snapshot_t *
 ngx_mcds_page_unasked(ngx_mcds_page_t *page)
 {
     /*
-     * after a purge the zone, not this worker, knows whether a copy may be used
+     * after a purge only the shared memory zone knows whether a copy of the
+     * page may be used
      */
 
     if (page->mine_purges != ngx_mcds_local_purges(page->place)) {

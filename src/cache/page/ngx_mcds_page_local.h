@@ -16,14 +16,17 @@
 #include "ngx_mcds_page_core.h"
 
 
-/* a copy of another worker may appear older than it is by this time, ms */
+/*
+ * the time by which a copy of a page from another worker may appear older than
+ * it is, ms
+ */
 #define NGX_MCDS_LAG              100
 
 
 /*
- * Keeps a copy in this worker, and puts it into the zone.  The copy is current
- * since the purge counter had this value; if the page was purged since then,
- * the zone does not get the copy.
+ * Keeps a copy of a page in this worker, and puts it into the shared memory
+ * zone.  The copy is current since the purge counter had this value; if the
+ * page was purged since then, the zone does not get the copy.
  */
 
 void ngx_mcds_page_keep(ngx_mcds_page_t *page, ngx_mcds_snapshot_t *snapshot,
@@ -31,23 +34,23 @@ void ngx_mcds_page_keep(ngx_mcds_page_t *page, ngx_mcds_snapshot_t *snapshot,
 
 
 /*
- * Keeps a copy that may be outdated: until memcached has confirmed the copy, it
- * is served only while memcached does not answer.
+ * Keeps a copy of a page that may be outdated: until memcached has confirmed
+ * the copy, it is served only while memcached does not answer.
  */
 
 void ngx_mcds_page_keep_unasked(ngx_mcds_page_t *page,
     ngx_mcds_snapshot_t *snapshot);
 
 
-/* Drops the copy of this worker, if there is one. */
+/* Drops the copy of a page that this worker keeps, if there is one. */
 
 void ngx_mcds_page_drop(ngx_mcds_page_t *page);
 
 
 /*
- * Returns the copy of this worker, or of the zone, with this id, or with any
- * id if that is NULL.  Returns NULL if there is none.  The reference is the
- * page's.
+ * Returns the copy of a page that this worker or the shared memory zone keeps
+ * of the item with this id, or of any item if item_id is NULL.  Returns NULL
+ * if there is none.  The reference is the page's.
  */
 
 ngx_mcds_snapshot_t *ngx_mcds_page_kept(ngx_mcds_page_t *page,
@@ -55,8 +58,8 @@ ngx_mcds_snapshot_t *ngx_mcds_page_kept(ngx_mcds_page_t *page,
 
 
 /*
- * Returns the copy to use while memcached does not answer, or NULL.  The
- * reference is the page's.
+ * Returns the copy of a page to use while memcached does not answer, or NULL.
+ * The reference is the page's.
  */
 
 ngx_mcds_snapshot_t *ngx_mcds_page_unasked(ngx_mcds_page_t *page);

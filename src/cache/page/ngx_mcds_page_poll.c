@@ -16,7 +16,9 @@
 #include "ngx_mcds_page_queue.h"
 
 
-/* the longest time between two looks, ms */
+/*
+ * the longest time between two looks for a page that another worker builds, ms
+ */
 #define NGX_MCDS_POLL_MAX         100
 
 
@@ -46,7 +48,8 @@ ngx_mcds_page_poll_handler(ngx_event_t *ev)
     if (page->state == NGX_MCDS_STORING) {
 
         /*
-         * a split body is not yet complete: the waiters get the page at the end
+         * a body in parts is not yet stored completely: the waiters get the
+         * page at the end
          */
 
         if (page->built) {
@@ -70,7 +73,10 @@ ngx_mcds_page_poll_handler(ngx_event_t *ev)
 
     if (page->hurried) {
 
-        /* the next question waits for the answers to the last ones */
+        /*
+         * the page is looked for again when memcached has answered the last
+         * questions about it
+         */
 
         return;
     }
@@ -89,7 +95,9 @@ ngx_mcds_page_poll_handler(ngx_event_t *ev)
         return;
     }
 
-    /* jitter only shortens the delay */
+    /*
+     * the jitter of the delay between two looks for the page only shortens it
+     */
 
     delay = ngx_min(page->poll_delay * 3 / 2 + 1, NGX_MCDS_POLL_MAX);
     page->poll_delay = delay;
@@ -101,8 +109,8 @@ ngx_mcds_page_poll_handler(ngx_event_t *ev)
 
 
 /*
- * Looks at the build of another worker of this host.  Returns NGX_DECLINED if
- * the build has ended, so that memcached is to be asked.
+ * Looks at the build of the page by another worker of this host.  Returns
+ * NGX_DECLINED if the build has ended, so that memcached is to be asked.
  */
 
 static ngx_int_t
@@ -153,7 +161,10 @@ ngx_mcds_page_poll_here(ngx_mcds_page_t *page)
 
     if (page->unheard || left.state == NGX_MCDS_LOCAL_ALONE) {
 
-        /* another wait for memcached would be useless */
+        /*
+         * memcached does not give the page to this worker: another wait would
+         * be useless
+         */
 
         ngx_mcds_page_build(page);
         return NGX_OK;

@@ -131,7 +131,8 @@ ngx_mcds_page_waited(ngx_mcds_waiter_t *waiter, ngx_uint_t how)
 
 
 /*
- * A hit-for-miss mark that is not signed does not send requests to the origin.
+ * Returns the outcome for the request of a waiter.  A hit-for-miss mark that
+ * is not signed does not send requests to the origin.
  */
 
 static ngx_uint_t
@@ -183,8 +184,8 @@ ngx_mcds_page_found(ngx_mcds_page_t *page, ngx_mcds_snapshot_t *snapshot)
             && waiter->cas != page->base)
         {
             /*
-             * the request came when the page was another one than at the start
-             * of the build
+             * this request came when the page was another one than at the
+             * start of the build
              */
 
             ngx_mcds_page_tell(waiter, NGX_MCDS_PAGE_AGAIN, NULL);
@@ -219,7 +220,7 @@ ngx_mcds_page_tell(ngx_mcds_waiter_t *waiter, ngx_uint_t outcome,
         how = NGX_MCDS_ZONE_WAIT_AGAIN;
         break;
 
-    default: /* NGX_MCDS_PAGE_ERROR, NGX_MCDS_PAGE_TIMEOUT */
+    default: /* NGX_MCDS_PAGE_ERROR or _TIMEOUT: the wait has failed */
         how = NGX_MCDS_ZONE_WAIT_FAILED;
         break;
     }
@@ -231,7 +232,10 @@ ngx_mcds_page_tell(ngx_mcds_waiter_t *waiter, ngx_uint_t outcome,
 }
 
 
-/* Requests with a stale page do not wait for another build. */
+/*
+ * Ends the wait of requests with a stale page, which do not wait for another
+ * build.
+ */
 
 static void
 ngx_mcds_page_give_up(ngx_mcds_page_t *page)
@@ -254,7 +258,10 @@ ngx_mcds_page_give_up(ngx_mcds_page_t *page)
 }
 
 
-/* Requests without a stale page ignore a pause, but not the lock. */
+/*
+ * Requests without a stale page ignore the pause of builds after a failure,
+ * but not the lock.
+ */
 
 ngx_uint_t
 ngx_mcds_page_old(ngx_mcds_waiter_t *waiter)

@@ -102,7 +102,10 @@ ngx_mcds_page_read_handler(ngx_event_t *ev)
         page = read->page;
         page->read = NULL;
 
-        /* if a copy is kept, memcached only has to confirm it */
+        /*
+         * if this host keeps a copy of the page, memcached only has to confirm
+         * it
+         */
 
         read->purges = ngx_mcds_local_purges(page->place);
         read->whole = (!page->local || ngx_mcds_page_kept(page, NULL) == NULL);
@@ -138,7 +141,7 @@ ngx_mcds_page_read_done(void *data, ngx_mcds_result_t *result)
             ngx_mcds_page_read_end(read, NGX_MCDS_PAGE_FOUND);
             return;
 
-        default: /* NGX_DECLINED */
+        default: /* NGX_DECLINED: no copy may be used */
             break;
         }
     }
@@ -185,8 +188,9 @@ ngx_mcds_page_read_done(void *data, ngx_mcds_result_t *result)
 
 
 /*
- * Returns NGX_OK if read->snapshot is a copy of this host, NGX_AGAIN if its
- * value is being read, and NGX_DECLINED if no copy of this host may be used.
+ * Looks for a copy of the page on this host.  Returns NGX_OK if read->snapshot
+ * is such a copy, NGX_AGAIN if the value of memcached is being read, and
+ * NGX_DECLINED if no copy of this host may be used.
  */
 
 static ngx_int_t
@@ -224,7 +228,7 @@ ngx_mcds_page_read_local(ngx_mcds_read_t *read, ngx_mcds_result_t *result)
 
         } else {
 
-            /* memcached has another page by now */
+            /* memcached has another page than the copy by now */
 
             ngx_mcds_page_request(page, &req, NGX_MCDS_VALUE|NGX_MCDS_CAS
                                               |NGX_MCDS_FLAGS);
@@ -257,8 +261,8 @@ ngx_mcds_page_read_local(ngx_mcds_read_t *read, ngx_mcds_result_t *result)
 
 
 /*
- * Requests that need no body, or only a later part of it, do not need the first
- * parts.
+ * Returns 1 if the first parts of the page's body are needed: requests that
+ * need no body, or only a later part of it, do not need them.
  */
 
 static ngx_uint_t
@@ -328,7 +332,9 @@ ngx_mcds_page_read_end(ngx_mcds_read_t *read, ngx_uint_t outcome)
 }
 
 
-/* With memcached -C a changed page cannot be recognized. */
+/*
+ * Warns about a memcached with -C, where a changed page cannot be recognized.
+ */
 
 static void
 ngx_mcds_page_no_cas(ngx_mcds_page_t *page)

@@ -31,7 +31,10 @@
 #define _NGX_MCDS_PAGE_STATE_H_INCLUDED_
 
 
-/* IDLE comes first: a page of zeroed memory is idle */
+/*
+ * The states of a page's build.  IDLE comes first: a page of zeroed memory is
+ * idle.
+ */
 
 #define NGX_MCDS_STATES(state)                                                \
     state(IDLE)                                                               \

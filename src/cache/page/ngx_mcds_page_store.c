@@ -20,19 +20,23 @@
 #include "ngx_mcds_body.h"
 
 
-/* a page that memcached has refused is not sent again for this time, ms */
+/*
+ * the time for which a page that memcached has refused is not sent again, ms
+ */
 #define NGX_MCDS_REFUSED          60000
 
 /*
- * the parts of a page that was replaced stay for requests that read them,
- * seconds
+ * the time for which the parts of a page that was replaced stay, for requests
+ * that read them, seconds
  */
 #define NGX_MCDS_LINGER           60
 
 /* the maximum number of lengths that are tried for one page */
 #define NGX_MCDS_STORE_TRIES      4
 
-/* after so many changes the page is left to the other writers */
+/*
+ * the number of changes by other writers after which the page is left to them
+ */
 #define NGX_MCDS_LOOKS            3
 
 
@@ -58,8 +62,8 @@ static void ngx_mcds_store_count(ngx_mcds_store_t *store);
 
 
 /*
- * The page itself is not sent until a test has shown that memcached takes its
- * length.
+ * Stores a page.  The page itself is not sent until a test has shown that
+ * memcached takes its length.
  */
 
 void
@@ -95,7 +99,10 @@ ngx_mcds_store_try(void *data)
 }
 
 
-/* A page that was stored meanwhile is read only if it may be replaced. */
+/*
+ * Sends the page to memcached.  A page that another writer has stored
+ * meanwhile is read only if it may be replaced.
+ */
 
 static void
 ngx_mcds_store_put(ngx_mcds_store_t *store)
@@ -195,9 +202,9 @@ ngx_mcds_store_answered(void *data, ngx_mcds_result_t *result)
     case NGX_MCDS_EXISTS:
 
         /*
-         * NOT_FOUND: the old page was deleted meanwhile.  A purge is newer than
-         * the response of the origin; after an eviction the next request builds
-         * again.
+         * NOT_FOUND: the old page was deleted meanwhile.  If that was a purge,
+         * it is newer than the response of the origin; after an eviction the
+         * next request builds the page again.
          */
 
         ngx_mcds_store_lost(store);
@@ -224,9 +231,9 @@ ngx_mcds_store_answered(void *data, ngx_mcds_result_t *result)
 
 
 /*
- * A memcached that cannot store a page has already removed the old item.  If
- * that was the mark of a purge, an older build could now store its page; so the
- * page is purged again.
+ * Purges the page again after a failed store.  A memcached that cannot store a
+ * page has already removed the old item.  If that was the mark of a purge, an
+ * older build could now store its page.
  */
 
 static ngx_int_t
@@ -254,7 +261,7 @@ ngx_mcds_store_barred(void *data, ngx_uint_t rc, ngx_uint_t found,
 
 
 /*
- * The page is not stored: its new parts are removed.  Parts of the page in
+ * Removes the new parts of a page that was not stored.  Parts of the page in
  * memcached, which a renewed page shares, stay.
  */
 
@@ -276,9 +283,9 @@ ngx_mcds_store_lost(ngx_mcds_store_t *store)
 
 
 /*
- * The edit of the store's update: replaces the page that another writer has
- * stored meanwhile, if the new page may replace it; otherwise ends the store,
- * and the other page stays.
+ * Edits a page in memcached for the store of another one: replaces the page
+ * that another writer has stored meanwhile, if the new page may replace it;
+ * otherwise ends the store, and the other page stays.
  */
 
 static ngx_int_t
@@ -309,7 +316,10 @@ ngx_mcds_store_edit(void *data, ngx_mcds_result_t *now, ngx_mcds_request_t *req)
 }
 
 
-/* Memcached does not take a page of this length: tries to store it in parts. */
+/*
+ * tries to store a page in parts, as memcached does not take a page of this
+ * length
+ */
 
 static ngx_int_t
 ngx_mcds_store_cut(ngx_mcds_store_t *store)
@@ -378,7 +388,10 @@ ngx_mcds_store_parted(void *data, ngx_mcds_split_t *split, ngx_uint_t rc)
 
         store->refused = (rc != NGX_MCDS_OK) ? rc : NGX_MCDS_BUSY;
 
-        /* the waiters get the page from memory, or go to the origin */
+        /*
+         * the waiters get the page that is not stored from memory, or go to
+         * the origin
+         */
 
         if (snapshot && !told && store->building
             && ngx_mcds_body_keep(snapshot, split) == NGX_OK)
@@ -411,7 +424,7 @@ ngx_mcds_store_parted(void *data, ngx_mcds_split_t *split, ngx_uint_t rc)
 }
 
 
-/* Returns the page with a split body; NULL if out of memory. */
+/* Returns the page whose body is in parts; NULL if out of memory. */
 
 static ngx_mcds_snapshot_t *
 ngx_mcds_store_finish(ngx_mcds_store_t *store, ngx_mcds_split_t *split)
@@ -436,7 +449,7 @@ ngx_mcds_store_finish(ngx_mcds_store_t *store, ngx_mcds_split_t *split)
 }
 
 
-/* The page is stored: the parts of the replaced page are removed. */
+/* Removes the parts of the old page after the new page was stored. */
 
 static void
 ngx_mcds_store_replaced(ngx_mcds_store_t *store, uint64_t cas)
@@ -449,7 +462,7 @@ ngx_mcds_store_replaced(ngx_mcds_store_t *store, uint64_t cas)
 
     if (page->cut_cas && !ngx_mcds_body_same(&page->cut, &snapshot->entry)) {
 
-        /* without a signature, an entry may name the parts of another page */
+        /* an entry that is not signed may name the parts of another page */
 
         if (store->secrets == NULL || page->cut_signed == store->secrets) {
             ngx_mcds_body_drop(page->pool, &page->key, &page->cut,
@@ -460,8 +473,8 @@ ngx_mcds_store_replaced(ngx_mcds_store_t *store, uint64_t cas)
     }
 
     /*
-     * a CAS of 0 makes requests that came after the purge look up the page
-     * again
+     * the page keeps a CAS of 0, so that requests that came after the purge
+     * look up the page again
      */
 
     if (store->expired) {
@@ -479,7 +492,7 @@ ngx_mcds_store_replaced(ngx_mcds_store_t *store, uint64_t cas)
 }
 
 
-/* The id of the item that was stored just now. */
+/* Returns the id of the item of memcached that was stored just now. */
 
 static void
 ngx_mcds_store_item_id(ngx_mcds_store_t *store, ngx_mcds_item_id_t *item_id,
@@ -514,8 +527,9 @@ ngx_mcds_store_too_large(ngx_mcds_store_t *store, uint64_t len)
 
 
 /*
- * The copy of the store keeps a CAS of 0, which says that the page was built
- * here; the copy that is kept for later requests has the CAS of the item.
+ * Keeps a copy of the page that was stored.  The snapshot of the store keeps a
+ * CAS of 0, which says that the page was built here; the copy that is kept for
+ * later requests has the CAS of the item.
  */
 
 static void
@@ -543,7 +557,9 @@ ngx_mcds_store_keep(ngx_mcds_store_t *store, uint64_t cas)
 }
 
 
-/* Counts the result for pages, not for marks and lists. */
+/*
+ * Counts the result of a store for pages, not for marks and lists of headers.
+ */
 
 static void
 ngx_mcds_store_count(ngx_mcds_store_t *store)

@@ -14,7 +14,7 @@
 #include "ngx_mcds_sign.h"
 
 
-/* the clocks of hosts differ by less than this, ms */
+/* the maximum difference of the clocks of two hosts that is expected, ms */
 #define NGX_MCDS_SKEW             1000
 
 
@@ -38,9 +38,10 @@ ngx_mcds_store_newer(ngx_mcds_store_t *store, ngx_mcds_result_t *result)
 
 
 /*
- * The page was invalidated, but not deleted, during the build, and the built
- * page is newer: the built page is stored as expired.  Otherwise, if unsafe
- * requests come faster than the page is built, an ever older page would stay.
+ * Returns 1 if the page in memcached was invalidated, but not deleted, during
+ * the build, and the built page is newer: the built page is stored as expired.
+ * Otherwise, if unsafe requests come faster than the page is built, an ever
+ * older page would stay.
  */
 
 ngx_uint_t
@@ -68,8 +69,8 @@ ngx_mcds_store_invalidated(ngx_mcds_store_t *store, ngx_mcds_result_t *result)
 
 
 /*
- * Reads the item that memcached has now.  Returns NGX_DECLINED if the item is
- * invalid, or not signed.
+ * Reads the entry of the item that memcached has now.  Returns NGX_DECLINED if
+ * the item is invalid, or not signed.
  */
 
 static ngx_int_t
@@ -108,8 +109,8 @@ ngx_mcds_store_older(ngx_mcds_store_t *store, ngx_mcds_entry_t *other)
 
 
 /*
- * The invalidation came after the request to the origin: the copy is expired
- * since then.
+ * Makes a copy of the built page that is marked as expired: the invalidation
+ * came after the request to the origin, so the copy is expired since then.
  */
 
 ngx_int_t

@@ -13,31 +13,44 @@
 
 
 /*
- * The time to live of a tombstone, in seconds: longer than any build; on
- * replicas until a server that was down has returned and has the tombstone.
+ * The time to live of a purge mark (tombstone), in seconds: longer than any
+ * build; on replicas until a server that was down has returned and has the
+ * mark.
  */
 #define NGX_MCDS_PURGED_TTL       3600
 #define NGX_MCDS_PURGED_TTL_AWAY  86400
 
-/* a larger item is not a page */
+/*
+ * the maximum size in bytes of an item that is read for a purge: a larger item
+ * is not a page
+ */
 #define NGX_MCDS_PURGE_LIMIT      (128 * 1024 * 1024)
 
-/* the remaining time of a page that makes room for others, seconds */
+/*
+ * the remaining time to live of a page that is retired to make room for
+ * others, seconds
+ */
 #define NGX_MCDS_PURGE_RETIRED    10
 
-/* a page that was not found is looked up once more after this time, ms */
+/*
+ * the time after which a page to retire that was not found is looked up once
+ * more, ms
+ */
 #define NGX_MCDS_PURGE_LATER      1000
 
-/* the parts of a deleted page stay for requests that read them, seconds */
+/*
+ * the time for which the parts of a deleted page stay, for requests that read
+ * them, seconds
+ */
 #define NGX_MCDS_PURGE_LINGER     60
 
-/* the first interval between attempts, and the longest one, ms */
+/* the first and the longest interval between attempts to purge a page, ms */
 #define NGX_MCDS_PURGE_AGAIN      1000
 #define NGX_MCDS_PURGE_SELDOM     60000
 
 /*
- * the maximum number of repeated purges under way, and the time after which a
- * further one tries again, ms
+ * the maximum number of repeated purges that are under way at one time, and
+ * the time after which a further one tries again, ms
  */
 #define NGX_MCDS_PURGE_AT_ONCE    32
 #define NGX_MCDS_PURGE_NEXT       100
@@ -61,7 +74,7 @@ static void ngx_mcds_purge_again(ngx_event_t *ev);
 static void ngx_mcds_purge_free(ngx_mcds_purge_t *purge);
 
 
-/* the purges of this worker that are repeated, and their limits */
+/* the failed purges that this worker repeats, and how many they are */
 
 static ngx_queue_t  ngx_mcds_purge_waiting;
 static ngx_uint_t   ngx_mcds_purge_nlate;
@@ -95,7 +108,7 @@ ngx_mcds_purge_surely(ngx_mcds_pool_t *pool, ngx_str_t *key, ngx_uint_t how,
 }
 
 
-/* Starts a purge by reading the item of the page. */
+/* Starts the purge of a page by reading its item from memcached. */
 
 static ngx_mcds_purge_t *
 ngx_mcds_purge_create(ngx_mcds_pool_t *pool, ngx_str_t *key, ngx_uint_t how,
@@ -184,7 +197,8 @@ ngx_mcds_purge_edit(void *data, ngx_mcds_result_t *now,
     }
 
     /*
-     * an item without a CAS, or one that is too large, is replaced by any means
+     * an item of memcached without a CAS, or one that is too large, is
+     * replaced unconditionally
      */
 
     req->want = NGX_MCDS_CAS;
@@ -199,8 +213,8 @@ ngx_mcds_purge_edit(void *data, ngx_mcds_result_t *now,
 
 
 /*
- * Only a page is retired, not a list.  A page that was stored meanwhile
- * expires, too, and is built again.
+ * Lets a page expire soon, but not a list of headers.  A page that was stored
+ * meanwhile expires, too, and is built again.
  */
 
 static ngx_int_t
@@ -209,7 +223,10 @@ ngx_mcds_purge_retire(ngx_mcds_purge_t *purge, ngx_mcds_result_t *now,
 {
     if (now->rc == NGX_MCDS_NOT_FOUND && !purge->looked) {
 
-        /* the page may just be on its way to memcached */
+        /*
+         * another request may just be storing the page: it is looked up once
+         * more
+         */
 
         purge->looked = 1;
 
@@ -261,7 +278,10 @@ ngx_mcds_purge_set(void *data, ngx_mcds_result_t *result)
 
     case NGX_MCDS_TOO_LARGE:
 
-        /* memcached has removed the page: another attempt, without the page */
+        /*
+         * memcached has removed the page that was to be marked: another
+         * attempt writes a mark without the page
+         */
 
         if (ngx_mcds_update_again(&purge->update) == NGX_OK) {
             return;
@@ -297,8 +317,9 @@ ngx_mcds_purge_end(ngx_mcds_purge_t *purge, ngx_uint_t rc, uint64_t cas)
     }
 
     /*
-     * the server of the page's key is down: when it is up again, it still has
-     * the old page, so the purge is not complete
+     * the server of the page's key is down, and another one stands in: when
+     * the server is up again, it still has the old page, so the purge is not
+     * complete
      */
 
     if (rc == NGX_MCDS_OK && purge->ejected) {
@@ -321,7 +342,10 @@ ngx_mcds_purge_end(ngx_mcds_purge_t *purge, ngx_uint_t rc, uint64_t cas)
 }
 
 
-/* Returns NGX_DECLINED if the purge is not repeated. */
+/*
+ * Lets a failed purge be repeated later.  Returns NGX_DECLINED if it is not
+ * repeated.
+ */
 
 static ngx_int_t
 ngx_mcds_purge_wait(ngx_mcds_purge_t *purge, ngx_uint_t rc)
@@ -386,7 +410,10 @@ ngx_mcds_purge_wait(ngx_mcds_purge_t *purge, ngx_uint_t rc)
     ngx_queue_insert_tail(&ngx_mcds_purge_waiting, &purge->queue);
     ngx_add_timer(&purge->event, purge->delay);
 
-    /* each repetition may purge a page that another server has got since */
+    /*
+     * the intervals grow, as each repeated purge may purge a page that another
+     * server has got since
+     */
 
     purge->delay = ngx_min(purge->delay * 2, NGX_MCDS_PURGE_SELDOM);
 
@@ -394,7 +421,10 @@ ngx_mcds_purge_wait(ngx_mcds_purge_t *purge, ngx_uint_t rc)
 }
 
 
-/* Servers that are down by configuration do not return. */
+/*
+ * Returns 1 if all servers of the page are down by configuration: the purge is
+ * not repeated, as they do not return.
+ */
 
 static ngx_uint_t
 ngx_mcds_purge_disabled(ngx_mcds_purge_t *purge)
@@ -462,7 +492,10 @@ ngx_mcds_purge_again(ngx_event_t *ev)
     req.page = 1;
     req.movable = 1;
 
-    /* a stand-in has already done the purge, and would only repeat it */
+    /*
+     * a stand-in for the server has already done the purge, and would only
+     * repeat it
+     */
 
     if (ngx_mcds_down(purge->pool, &req)
         || ngx_mcds_ejected(purge->pool, &req))

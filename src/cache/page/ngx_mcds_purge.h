@@ -22,38 +22,42 @@
 #include "ngx_mcds_entry.h"
 
 
-/* the clocks of hosts differ by less than this, ms */
+/* the maximum difference of the clocks of two hosts that is expected, ms */
 #define NGX_MCDS_PURGE_SKEW       1000
 
 
 typedef enum {
-    NGX_MCDS_PURGE_INVALIDATE = 0,  /* expired since a second, the tolerance for
-                                       other hosts' clocks; may be served stale
-                                       during a build; of a page that varies,
-                                       all variants expire; a page being built
-                                       is stored as expired */
-    NGX_MCDS_PURGE_DELETE,          /* the page is gone */
-    NGX_MCDS_PURGE_RETIRE           /* makes room for others: the page expires
-                                       in some seconds, in which requests that
-                                       have waited for the page may read it */
+    /*
+     * NGX_MCDS_PURGE_INVALIDATE: the page is marked as expired since a second,
+     * the tolerance for other hosts' clocks; it may be served stale during a
+     * build; of a page that varies, all variants expire; a page being built is
+     * stored as expired
+     */
+    NGX_MCDS_PURGE_INVALIDATE = 0,
+    NGX_MCDS_PURGE_DELETE,          /* the page is deleted */
+    NGX_MCDS_PURGE_RETIRE           /* the page makes room for others: it
+                                       expires in some seconds, in which
+                                       requests that have waited for the page
+                                       may read it */
 } ngx_mcds_purge_e;
 
 
-/* the item that a purge has found */
+/* the item of memcached that a purge has found */
 
 typedef enum {
     NGX_MCDS_PURGED_NOTHING = 0,
     NGX_MCDS_PURGED_PAGE,
-    NGX_MCDS_PURGED_LIST            /* the list of a page that varies */
+    NGX_MCDS_PURGED_LIST            /* the list of headers of a page that
+                                       varies */
 } ngx_mcds_purged_e;
 
 
 /*
- * The handler of a purge, called once.  rc is NGX_MCDS_OK, or the reason why
- * the purge has failed, or may have failed.  On replicas rc is the worst of
- * their results, and all servers that can be reached have done the purge.  rc
- * is also NGX_MCDS_DOWN if the page's own server is ejected, and only its
- * stand-in has done the purge, see ngx_mcds_ejected().  found is
+ * The handler of a purge of a page, called once.  rc is NGX_MCDS_OK, or the
+ * reason why the purge has failed, or may have failed.  On replicas rc is the
+ * worst of their results, and all servers that can be reached have done the
+ * purge.  rc is also NGX_MCDS_DOWN if the page's own server is ejected, and
+ * only its stand-in has done the purge, see ngx_mcds_ejected().  found is
  * ngx_mcds_purged_e; cas is that of the new item.
  */
 
@@ -75,11 +79,11 @@ ngx_int_t ngx_mcds_purge_key(ngx_mcds_pool_t *pool, ngx_str_t *key,
 
 
 /*
- * the limits of a worker's repeated purges: their time, their number, and the
- * bytes of their keys
+ * the limits of the failed purges that a worker repeats: for how long, ms; how
+ * many; and the bytes of their keys
  */
 
-#define NGX_MCDS_PURGE_PATIENCE   600000        /* ms */
+#define NGX_MCDS_PURGE_PATIENCE   600000
 #define NGX_MCDS_PURGE_LATE       4096
 #define NGX_MCDS_PURGE_LATE_SIZE  (1024 * 1024)
 

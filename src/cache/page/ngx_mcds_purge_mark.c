@@ -45,7 +45,10 @@ ngx_mcds_purge_mark(ngx_mcds_purge_t *purge, ngx_mcds_result_t *result)
                                    purge->secrets)
            != NGX_OK)
     {
-        /* an item of unknown origin does not count, nor do its parts */
+        /*
+         * an item that is not signed does not count as a page, nor do its
+         * parts
+         */
 
         return NULL;
     }
@@ -111,9 +114,9 @@ ngx_mcds_purge_mark(ngx_mcds_purge_t *purge, ngx_mcds_result_t *result)
 
 
 /*
- * On replicas the newer item counts, so a purge must not look older than the
- * purged page.  The time of a page whose host has a fast clock is exceeded, up
- * to the tolerated skew.
+ * Sets the time of a purge.  On replicas the newer item counts, so a purge
+ * must not look older than the purged page.  The time of a page whose host has
+ * a fast clock is exceeded, up to the tolerated difference of clocks.
  */
 
 static void

@@ -18,7 +18,10 @@
 #include "ngx_mcds_update.h"
 
 
-/* after so many attempts a tombstone replaces the item unconditionally */
+/*
+ * the number of attempts to mark a page as purged after which a purge mark
+ * (tombstone) replaces it unconditionally
+ */
 #define NGX_MCDS_PURGE_TRIES      16
 
 
@@ -26,41 +29,51 @@ typedef struct {
     ngx_mcds_pool_t      *pool;
     ngx_uint_t            how;
     uint64_t              now;
-    uint64_t              stamp;       /* time of the mark: now, or later */
+    uint64_t              stamp;       /* time of the purge in the mark: "now",
+                                          or later */
     ngx_array_t          *secrets;
-    ngx_mcds_purge_pt     handler;     /* NULL: was called */
+    ngx_mcds_purge_pt     handler;     /* handler of the purge, called after the
+                                          first attempt; NULL: it was called */
     void                 *data;
     ngx_mcds_update_t     update;
 
-    ngx_queue_t           queue;       /* in ngx_mcds_purge_waiting */
-    ngx_event_t           event;       /* of the second look, or of the next
-                                          attempt */
+    ngx_queue_t           queue;       /* place of the purge in
+                                          ngx_mcds_purge_waiting */
+    ngx_event_t           event;       /* timer of the second look for the page,
+                                          or of the next attempt */
     ngx_msec_t            until;
     ngx_msec_t            delay;
     unsigned              surely:1;
-    unsigned              late:1;      /* counted in ngx_mcds_purge_nlate */
-    unsigned              running:1;   /* counted in ngx_mcds_purge_nrunning */
-    unsigned              looked:1;    /* RETIRE: the page was looked up */
-    ngx_mcds_cut_t        cut;         /* of the page that is deleted */
-    ngx_uint_t            found;       /* ngx_mcds_purged_e */
+    unsigned              late:1;      /* the purge is counted in
+                                          ngx_mcds_purge_nlate */
+    unsigned              running:1;   /* the purge is counted in
+                                          ngx_mcds_purge_nrunning */
+    unsigned              looked:1;    /* with NGX_MCDS_PURGE_RETIRE: the page
+                                          was looked up once */
+    ngx_mcds_cut_t        cut;         /* parts of the page that is deleted */
+    ngx_uint_t            found;       /* item found for the purge,
+                                          ngx_mcds_purged_e */
     ngx_uint_t            deleted;     /* the page was deleted before, or its
                                           item cannot be read */
-    ngx_uint_t            ejected;     /* the command went to a stand-in */
+    ngx_uint_t            ejected;     /* the purge went to a stand-in for the
+                                          page's server */
     ngx_str_t             key;
 } ngx_mcds_purge_t;
 
 
 /*
- * Returns the page, or list, of result with the mark of an invalidation, and
- * sets purge->found.  Returns NULL if a tombstone is to replace the item; then
- * purge->cut is set.
+ * Returns the page, or the list of headers, in result with the mark of an
+ * invalidation, and sets purge->found.  Returns NULL if a purge mark without a
+ * page (tombstone) is to replace the item; then purge->cut is set.
  */
 
 ngx_mcds_value_t *ngx_mcds_purge_mark(ngx_mcds_purge_t *purge,
     ngx_mcds_result_t *result);
 
 
-/* Returns a tombstone, or NULL if out of memory. */
+/*
+ * Returns a purge mark without a page (tombstone), or NULL if out of memory.
+ */
 
 ngx_mcds_value_t *ngx_mcds_purge_tombstone(ngx_mcds_purge_t *purge);
 

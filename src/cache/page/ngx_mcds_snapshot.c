@@ -21,7 +21,10 @@ static char *ngx_mcds_snapshot_unusable(ngx_mcds_page_t *page,
     ngx_mcds_entry_t *entry, ngx_mcds_item_id_t *item_id);
 
 
-/* NULL: left out */
+/*
+ * the functions for variants and for signatures; NULL: the feature is left out
+ * of this build
+ */
 
 ngx_mcds_varying_t  *ngx_mcds_varying =
 #if !(NGX_MCDS_WITHOUT_VARY)
@@ -97,7 +100,10 @@ ngx_mcds_snapshot_create(ngx_mcds_page_t *page, ngx_mcds_value_t *value,
         return NULL;
     }
 
-    /* the dates of a page that was built here are from this host's clock */
+    /*
+     * the times of a page that was built here are from this host's clock, and
+     * need no correction
+     */
 
     if (item_id && item_id->cas) {
         ngx_mcds_skew_mend(&snapshot->entry, page->pool, ngx_mcds_now(),
@@ -147,7 +153,10 @@ ngx_mcds_snapshot_result(ngx_mcds_page_t *page, ngx_mcds_result_t *result)
 }
 
 
-/* the entry is of another version, or of a build with more features */
+/*
+ * Returns why an entry is not used, or NULL: the entry is of another version
+ * of mcds, or of a build with more features, or too large.
+ */
 
 static char *
 ngx_mcds_snapshot_unusable(ngx_mcds_page_t *page, ngx_mcds_entry_t *entry,
@@ -159,7 +168,10 @@ ngx_mcds_snapshot_unusable(ngx_mcds_page_t *page, ngx_mcds_entry_t *entry,
 
     if (why) {
 
-        /* the "expire" of a list is the time of a purge */
+        /*
+         * in a list of headers that a page varies by, "expire" is the time of
+         * a purge
+         */
 
         if (item_id) {
             page->foreign = (entry->kind == NGX_MCDS_ENTRY_VARY
@@ -213,7 +225,10 @@ ngx_mcds_snapshot_signed(ngx_mcds_snapshot_t *snapshot, ngx_array_t *secrets)
         return NGX_DECLINED;
     }
 
-    /* for all requests that share this copy */
+    /*
+     * the check of the signature holds for all requests that share this
+     * snapshot
+     */
 
     snapshot->checked = secrets;
 
@@ -279,8 +294,8 @@ ngx_mcds_page_saw(ngx_mcds_page_t *page, ngx_mcds_snapshot_t *snapshot)
 
 
 /*
- * The remembered list has no reference of its page, which otherwise would never
- * be freed.
+ * Remembers the list of headers that a page varies by.  The remembered list
+ * has no reference of its page, which otherwise would never be freed.
  */
 
 void

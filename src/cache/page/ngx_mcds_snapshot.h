@@ -23,39 +23,49 @@ typedef struct ngx_mcds_page_s  ngx_mcds_page_t;
 typedef struct ngx_mcds_snapshot_s  ngx_mcds_snapshot_t;
 
 
-/* the bytes that a snapshot counts for each header, in addition to its value */
+/*
+ * the bytes that a snapshot of a page counts for each header, in addition to
+ * its value
+ */
 #define NGX_MCDS_SNAPSHOT_LINE 64
 
 
 /*
- * A page as it was read or built.  The strings of entry point into value.  A
- * body outside of the entry is read with ngx_mcds_body_open().
+ * A snapshot of a page: the page as it was read or built.  The strings of
+ * entry point into value.  A body outside of the entry is read with
+ * ngx_mcds_body_open().
  */
 
 struct ngx_mcds_snapshot_s {
     ngx_uint_t            refs;
-    ngx_mcds_page_t      *page;        /* a reference; NULL: a list that is
-                                          remembered */
+    ngx_mcds_page_t      *page;        /* the page, referenced; NULL: a list of
+                                          headers that the page remembers */
     ngx_mcds_value_t     *value;
     ngx_mcds_entry_t      entry;
     ngx_mcds_item_id_t    item_id;
     void                 *checked;     /* the secrets that have signed the
-                                          snapshot, NULL at first */
-    void                 *prepared;    /* memory of the users, NULL at first;
-                                          freed with the snapshot */
-    void                 *kept;        /* parts of its body, or NULL */
-    void                (*unkeep)(void *kept); /* frees kept */
-    ngx_mcds_snapshot_t  *first;       /* of a list: the variant whose build
+                                          snapshot; NULL: not checked */
+    void                 *prepared;    /* memory in which users of the snapshot
+                                          keep data, or NULL; freed with the
+                                          snapshot */
+    void                 *kept;        /* parts of the page's body, or NULL */
+    /* frees the parts of the page's body in "kept" */
+    void                (*unkeep)(void *kept);
+    ngx_mcds_snapshot_t  *first;       /* in a list of headers that a page
+                                          varies by: the variant whose build
                                           made the list, or NULL */
 };
 
 
-/* Adds a reference, and returns its argument. */
+/* Adds a reference of a snapshot, and returns the snapshot. */
 
 ngx_mcds_snapshot_t *ngx_mcds_snapshot_ref(ngx_mcds_snapshot_t *snapshot);
 
 
-/* Drops a reference; the last one frees the snapshot.  NULL is allowed. */
+/*
+ * Drops a reference of a snapshot; the last one frees the snapshot.  NULL is
+ * allowed.
+ */
 
 void ngx_mcds_snapshot_unref(ngx_mcds_snapshot_t *snapshot);
 
@@ -72,7 +82,7 @@ ngx_int_t ngx_mcds_snapshot_signed(ngx_mcds_snapshot_t *snapshot,
 
 /*
  * Returns NGX_OK if the snapshot is signed for the request of any of these
- * waiters.  Otherwise not even its parts are looked for.
+ * waiters.  Otherwise not even its parts are checked.
  */
 
 ngx_int_t ngx_mcds_page_signed(ngx_mcds_snapshot_t *snapshot,
@@ -80,9 +90,10 @@ ngx_int_t ngx_mcds_page_signed(ngx_mcds_snapshot_t *snapshot,
 
 
 /*
- * Creates a snapshot of a value, and takes a reference of the value.  id is
- * that of the item, or NULL if unknown.  Returns NULL, and logs this, if the
- * value is not a valid entry; also returns NULL if out of memory.
+ * Creates a snapshot of a page from a value, and takes a reference of the
+ * value.  item_id is that of the item in memcached, or NULL if unknown.
+ * Returns NULL, and logs this, if the value is not a valid entry; also returns
+ * NULL if out of memory.
  */
 
 ngx_mcds_snapshot_t *ngx_mcds_snapshot_create(ngx_mcds_page_t *page,
@@ -90,8 +101,8 @@ ngx_mcds_snapshot_t *ngx_mcds_snapshot_create(ngx_mcds_page_t *page,
 
 
 /*
- * Creates a snapshot of the item in a result of memcached.  Returns NULL if the
- * value is not a valid entry, or if out of memory.
+ * Creates a snapshot of a page from the item in a result of memcached.
+ * Returns NULL if the value is not a valid entry, or if out of memory.
  */
 
 ngx_mcds_snapshot_t *ngx_mcds_snapshot_result(ngx_mcds_page_t *page,
@@ -105,30 +116,30 @@ void ngx_mcds_page_item_id(ngx_mcds_item_id_t *item_id,
 
 
 /*
- * Notes the list or the parts of a snapshot that memcached has now.  Has no
- * effect on a snapshot without a CAS.
+ * Notes in the page the list of headers or the parts of a snapshot that
+ * memcached has now.  Has no effect on a snapshot without a CAS.
  */
 
 void ngx_mcds_page_saw(ngx_mcds_page_t *page, ngx_mcds_snapshot_t *snapshot);
 
 
 /*
- * Remembers the list of a page.  A list without a CAS is used until memcached
- * answers.
+ * Remembers the list of headers that a page varies by.  A list without a CAS
+ * is used until memcached answers.
  */
 
 void ngx_mcds_page_remember(ngx_mcds_page_t *page,
     ngx_mcds_snapshot_t *snapshot);
 
 
-/* Forgets the list of a page, if there is one. */
+/* Forgets the list of headers that a page varies by, if there is one. */
 
 void ngx_mcds_page_forget_list(ngx_mcds_page_t *page);
 
 
 /*
- * Notes that memcached has confirmed the list just now, and was asked when the
- * purge counter had this value.
+ * Notes that memcached has confirmed the list of headers that a page varies by
+ * just now, and was asked when the purge counter had this value.
  */
 
 void ngx_mcds_page_confirmed(ngx_mcds_page_t *page, ngx_atomic_uint_t purges);

@@ -21,19 +21,22 @@
 #include "ngx_mcds_stat.h"
 
 
-/* the maximum number of bytes that are sent and not answered */
+/*
+ * the maximum number of bytes of a body that are sent to memcached and not
+ * answered
+ */
 #define NGX_MCDS_SPLIT_FLYING     (1024 * 1024)
 
 /*
- * with more bytes cut and not answered than these, memcached is slower than the
- * origin
+ * the maximum number of bytes of a body that are cut into parts and not
+ * answered: with more, memcached is slower than the origin
  */
 #define NGX_MCDS_SPLIT_PENDING    (32 * 1024 * 1024)
 
 /*
- * The limits for all bodies that this worker stores, in bytes: above the first
- * one bodies are freed when memcached has them, above the second one they are
- * not stored.
+ * The limits for all bodies that this worker stores in parts, in bytes: above
+ * the first one bodies are freed when memcached has them, above the second one
+ * they are not stored.
  */
 #define NGX_MCDS_SPLIT_KEPT       (64 * 1024 * 1024)
 #define NGX_MCDS_SPLIT_SIZE       (128 * 1024 * 1024)
@@ -58,14 +61,18 @@ struct ngx_mcds_split_s {
     ngx_mcds_pool_t       *pool;
     ngx_str_t              key;
     ngx_array_t           *secrets;
-    size_t                 header;      /* of a piece */
+    size_t                 header;      /* size of the header of a part */
     ngx_mcds_cut_t         cut;
 
-    ngx_mcds_value_t      *value;       /* the piece that is being filled */
-    ngx_queue_t            pieces;      /* pieces in memory, in order */
-    size_t                 pending;     /* bytes not answered */
-    size_t                 flying;      /* bytes sent and not answered */
-    ngx_uint_t             sent;        /* commands not answered */
+    ngx_mcds_value_t      *value;       /* part of the body that is being
+                                           filled */
+    ngx_queue_t            pieces;      /* parts of the body in memory, in
+                                           order */
+    size_t                 pending;     /* bytes of the body that memcached has
+                                           not answered */
+    size_t                 flying;      /* bytes of the body sent and not
+                                           answered */
+    ngx_uint_t             sent;        /* commands of parts not answered */
     uint32_t               accepted;
     ngx_uint_t             rc;
 
@@ -73,12 +80,13 @@ struct ngx_mcds_split_s {
     ngx_mcds_split_pt      handler;
     void                  *data;
 
-    ngx_event_t            low;         /* of ngx_mcds_split_wait() */
+    ngx_event_t            low;         /* event of ngx_mcds_split_wait() */
     void                 (*low_handler)(void *data);
     void                  *low_data;
     size_t                 low_pending;
 
-    unsigned               kept:1;      /* the pieces are the whole body */
+    unsigned               kept:1;      /* the parts in memory are the whole
+                                           body */
     unsigned               ended:1;
 };
 
@@ -130,7 +138,7 @@ ngx_mcds_split_create(ngx_mcds_pool_t *pool, ngx_str_t *key,
 }
 
 
-/* Starts a new generation. */
+/* Starts a new generation of the body's parts. */
 
 static ngx_int_t
 ngx_mcds_split_start(ngx_mcds_split_t *split)
@@ -235,7 +243,7 @@ ngx_mcds_split_fill(ngx_mcds_split_t *split, u_char *data, size_t len)
 }
 
 
-/* Makes the value that was filled the next piece. */
+/* Makes the value that was filled the next part of the body. */
 
 static ngx_int_t
 ngx_mcds_split_piece(ngx_mcds_split_t *split)
@@ -358,7 +366,7 @@ ngx_mcds_split_answered(void *data, ngx_mcds_result_t *result)
 }
 
 
-/* Cuts the whole body again, into smaller pieces. */
+/* Cuts the whole body again, into smaller parts. */
 
 static void
 ngx_mcds_split_again(ngx_mcds_split_t *split, size_t len)
@@ -436,8 +444,8 @@ ngx_mcds_split_fail(ngx_mcds_split_t *split, ngx_uint_t rc)
     } else if (rc != NGX_MCDS_TOO_LARGE || !split->kept) {
 
         /*
-         * the client has logged a server that is down; a caller that has the
-         * whole body logs an error of its own
+         * the client of memcached has logged a server that is down; a caller
+         * that has the whole body logs an error of its own
          */
 
         level = ngx_mcds_answered(rc) ? NGX_LOG_WARN : NGX_LOG_INFO;
@@ -453,7 +461,10 @@ ngx_mcds_split_fail(ngx_mcds_split_t *split, ngx_uint_t rc)
 }
 
 
-/* Frees the pieces that memcached has, or with "all" all pieces. */
+/*
+ * Frees the parts in memory that memcached has or, with "all", all parts in
+ * memory.
+ */
 
 static void
 ngx_mcds_split_lose(ngx_mcds_split_t *split, ngx_uint_t all)
@@ -622,7 +633,9 @@ ngx_mcds_split_leave(ngx_mcds_split_t *split)
 }
 
 
-/* A command of the piece that is under way continues. */
+/*
+ * Frees a part in memory.  A command for the part that is under way continues.
+ */
 
 static void
 ngx_mcds_split_free_piece(ngx_mcds_piece_t *piece)

@@ -20,8 +20,8 @@
 
 
 /*
- * A body up to this size stays in memory until it is stored, so that waiters in
- * this worker get the body even if the store fails; bytes.
+ * the maximum size of a body that stays in memory until it is stored, so that
+ * waiters in this worker get the body even if the store fails; bytes
  */
 #define NGX_MCDS_SPLIT_KEEP       (8 * 1024 * 1024)
 
@@ -30,8 +30,9 @@ typedef struct ngx_mcds_split_s  ngx_mcds_split_t;
 
 
 /*
- * The handler of a split.  NGX_MCDS_OK: memcached has all parts; any other
- * code: at least one part is not stored.
+ * The handler that is called when a body was stored in parts.  rc is
+ * NGX_MCDS_OK: memcached has all parts; any other code: at least one part is
+ * not stored.
  */
 
 typedef void (*ngx_mcds_split_pt)(void *data, ngx_mcds_split_t *split,
@@ -39,9 +40,10 @@ typedef void (*ngx_mcds_split_pt)(void *data, ngx_mcds_split_t *split,
 
 
 /*
- * Creates a split.  The key is copied.  With secrets the parts are signed, see
- * ngx_mcds_sign.h; secrets may be NULL.  Returns NULL if out of memory, or if
- * the servers are known to take no parts.
+ * Creates ngx_mcds_split_t, which stores a body in parts while it arrives.
+ * The key is copied.  With secrets the parts are signed, see ngx_mcds_sign.h;
+ * secrets may be NULL.  Returns NULL if out of memory, or if the servers are
+ * known to take no parts.
  */
 
 ngx_mcds_split_t *ngx_mcds_split_create(ngx_mcds_pool_t *pool, ngx_str_t *key,
@@ -49,8 +51,8 @@ ngx_mcds_split_t *ngx_mcds_split_create(ngx_mcds_pool_t *pool, ngx_str_t *key,
 
 
 /*
- * Appends data to the body.  Returns NGX_ERROR if the body cannot be stored
- * (logged), and is no longer completely in memory.
+ * Appends data to a body that is stored in parts.  Returns NGX_ERROR if the
+ * body cannot be stored (logged), and is no longer completely in memory.
  */
 
 ngx_int_t ngx_mcds_split_append(ngx_mcds_split_t *split, u_char *data,
@@ -58,15 +60,16 @@ ngx_int_t ngx_mcds_split_append(ngx_mcds_split_t *split, u_char *data,
 
 
 /*
- * Returns the number of bytes that memcached has not yet acknowledged; 0 if the
- * store has failed.
+ * Returns the number of bytes of a body in parts that memcached has not yet
+ * acknowledged; 0 if the store has failed.
  */
 size_t ngx_mcds_split_pending(ngx_mcds_split_t *split);
 
 
 /*
- * Calls the handler once, from an event of its own, when not more than half of
- * the bytes that are pending now are still pending.
+ * Waits for memcached to store a body in parts: calls the handler once, from
+ * an event of its own, when not more than half of the bytes that are pending
+ * now are still pending.
  */
 
 void ngx_mcds_split_wait(ngx_mcds_split_t *split,
@@ -74,27 +77,31 @@ void ngx_mcds_split_wait(ngx_mcds_split_t *split,
 
 
 /*
- * Ends the body.  The handler is called once, not from inside of this call,
- * when all parts are stored, or the store has failed.  ngx_mcds_split_entry()
- * and ngx_mcds_split_part() may be called from the handler.  Afterwards the
- * split is freed and, if the store has failed, the stored parts are deleted.
+ * Ends a body that is stored in parts.  The handler is called once, not from
+ * inside of this call, when all parts are stored, or the store has failed.
+ * ngx_mcds_split_entry() and ngx_mcds_split_part() may be called from the
+ * handler.  Afterwards the split is freed and, if the store has failed, the
+ * stored parts are deleted.
  */
 
 void ngx_mcds_split_end(ngx_mcds_split_t *split, ngx_mcds_split_pt handler,
     void *data);
 
 
-/* Frees a split before its end, and deletes the parts that were stored. */
+/*
+ * Gives up a body that is being stored in parts: frees the split, and deletes
+ * the parts that were stored.
+ */
 void ngx_mcds_split_abandon(ngx_mcds_split_t *split);
 
 
-/* Sets the fields of an entry that describe its parts. */
+/* Sets the fields of an entry that describe the parts of its body. */
 void ngx_mcds_split_entry(ngx_mcds_split_t *split, ngx_mcds_entry_t *entry);
 
 
 /*
- * Returns part n as it was stored, if the body is still in memory, otherwise
- * NULL.  Adds no reference.
+ * Returns part n of a body as it was stored, if the body is still in memory,
+ * otherwise NULL.  Adds no reference.
  */
 ngx_mcds_value_t *ngx_mcds_split_part(ngx_mcds_split_t *split, uint32_t n);
 

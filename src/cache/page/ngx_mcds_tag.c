@@ -43,7 +43,7 @@ struct ngx_mcds_tags_s {
     ngx_uint_t            n;
     ngx_uint_t            waiting;
     ngx_uint_t            told;        /* the handler was called before all
-                                          answers had come */
+                                          queries were answered */
     ngx_mcds_op_t         count;
 };
 
@@ -216,7 +216,10 @@ ngx_mcds_tags_counted(void *data, ngx_mcds_result_t *result)
 }
 
 
-/* The queries were freed, but this worker may need the value of the counter. */
+/*
+ * Takes the purge counter from an answer that comes after the queries of a
+ * request were freed: this worker may need the value.
+ */
 
 static void
 ngx_mcds_tags_counted_late(void *data, ngx_mcds_result_t *result)
@@ -286,7 +289,10 @@ ngx_mcds_tags_event_handler(ngx_event_t *ev)
 }
 
 
-/* Creates the missing records; no result is awaited. */
+/*
+ * Creates the records of tags that are missing in memcached; no result is
+ * awaited.
+ */
 
 static void
 ngx_mcds_tags_absent(ngx_mcds_tags_t *tags)
@@ -452,7 +458,7 @@ ngx_mcds_tags_verdict(ngx_mcds_tags_t *tags, uint64_t counter,
     ngx_uint_t          verdict;
     ngx_mcds_record_t  *record;
 
-    /* no page at all was purged since this one was made */
+    /* no page at all was purged since this one was built */
 
     if (tags->counter && counter >= tags->counter) {
         return NGX_MCDS_TAGS_VALID;

@@ -13,14 +13,18 @@
 #include "ngx_mcds_tag.h"
 
 
-/* the limits of the lists: their number, and their bytes */
+/*
+ * the limits of the lists of pages' tags that a worker remembers: their
+ * number, and their bytes
+ */
 #define NGX_MCDS_TAG_BUCKETS      1024
 #define NGX_MCDS_TAG_LISTS        4096
 #define NGX_MCDS_TAG_SIZE         (8 * 1024 * 1024)
 
 
 typedef struct {
-    ngx_mcds_index_node_t node;        /* always idle */
+    ngx_mcds_index_node_t node;        /* node in the index of lists of tags;
+                                          always idle */
     ngx_str_t             list;
 } ngx_mcds_tag_list_t;
 
@@ -28,7 +32,7 @@ typedef struct {
 static void ngx_mcds_tags_drop(ngx_mcds_index_node_t *node);
 
 
-/* the lists of this worker */
+/* the lists of pages' tags that this worker remembers */
 
 static ngx_mcds_index_node_t  *ngx_mcds_tag_buckets[NGX_MCDS_TAG_BUCKETS];
 static ngx_mcds_index_t  ngx_mcds_tag_lists =

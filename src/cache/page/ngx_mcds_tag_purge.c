@@ -14,31 +14,39 @@
 #include "ngx_mcds_update.h"
 
 
-/* after so many attempts the record is overwritten */
+/*
+ * the number of attempts to change the record of a tag after which it is
+ * overwritten
+ */
 #define NGX_MCDS_TAG_TRIES        16
 
 
 typedef struct ngx_mcds_tag_purge_s  ngx_mcds_tag_purge_t;
 
 
-/* the commands of a purge to one server */
+/* the commands of a purge by tag to one server */
 
 typedef struct {
     ngx_mcds_tag_purge_t *purge;
     uint64_t              counter;
-    ngx_uint_t            reached;     /* the counter was incremented */
-    ngx_mcds_op_t         op;          /* for the counter */
-    ngx_mcds_update_t     update;      /* of the record */
+    ngx_uint_t            reached;     /* the server has incremented its purge
+                                          counter */
+    ngx_mcds_op_t         op;          /* command for the purge counter */
+    ngx_mcds_update_t     update;      /* update of the tag's record */
     u_char                text[NGX_MCDS_TAG_RECORD + 1];
 } ngx_mcds_tag_leg_t;
 
 
-/* a purge under way; the memory of the record follows the legs */
+/*
+ * a purge by tag that is under way; the memory of the record's name follows
+ * "legs", the commands to the servers
+ */
 
 struct ngx_mcds_tag_purge_s {
     ngx_mcds_pool_t      *pool;
     ngx_uint_t            how;
-    uint64_t              counter;     /* the largest of all servers */
+    uint64_t              counter;     /* the largest purge counter of all
+                                          servers */
     ngx_mcds_tag_pt       handler;
     void                 *data;
     ngx_str_t             record;
@@ -86,7 +94,8 @@ ngx_mcds_tag_purge(ngx_mcds_pool_t *pool, ngx_str_t *record, ngx_uint_t how,
     purge->n = n;
 
     /*
-     * above the start of any counter, even that of a server that is not asked
+     * the value is above the start of any purge counter, even that of a server
+     * that is not asked
      */
 
     purge->counter = now;
@@ -107,7 +116,7 @@ ngx_mcds_tag_purge(ngx_mcds_pool_t *pool, ngx_str_t *record, ngx_uint_t how,
 
             /*
              * a server that is down by configuration does not return with old
-             * data
+             * pages
              */
 
             continue;
@@ -157,9 +166,9 @@ ngx_mcds_tag_counted(void *data, ngx_mcds_result_t *result)
 
 
 /*
- * All servers that have answered are raised to the largest value of their
- * counters, which is above the value that any page has from any of these
- * servers.
+ * Raises the purge counters of all servers that have answered to the largest
+ * of their values, which is above the value that any page has from any of
+ * these servers.
  */
 
 static void
@@ -208,7 +217,10 @@ ngx_mcds_tag_raised(void *data, ngx_mcds_result_t *result)
 }
 
 
-/* after so many attempts the record is overwritten */
+/*
+ * changes the record of a tag; after NGX_MCDS_TAG_TRIES attempts it is
+ * overwritten
+ */
 
 static void
 ngx_mcds_tag_update(ngx_mcds_tag_leg_t *leg, ngx_uint_t server)
@@ -251,7 +263,7 @@ ngx_mcds_tag_edit(void *data, ngx_mcds_result_t *now, ngx_mcds_request_t *req)
         return NGX_DONE;
     }
 
-    /* a record that is missing or invalid counts as deleted */
+    /* a tag's record that is missing or invalid counts as deleted */
 
     if (now->rc != NGX_MCDS_OK
         || ngx_mcds_tag_parse(now, &purged, &deleted) != NGX_OK)
@@ -287,7 +299,10 @@ ngx_mcds_tag_set(void *data, ngx_mcds_result_t *result)
 }
 
 
-/* One failed server makes the whole purge fail. */
+/*
+ * Ends the command of a purge to one server.  One failed server makes the
+ * whole purge fail.
+ */
 
 static void
 ngx_mcds_tag_done(ngx_mcds_tag_purge_t *purge, ngx_uint_t rc)
