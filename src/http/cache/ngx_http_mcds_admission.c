@@ -14,13 +14,19 @@
 #include "ngx_http_mcds_admission.h"
 
 
-/* seconds that a count of uses lasts, as "inactive" of proxy_cache_path */
+/*
+ * seconds that a count of a page's uses lasts, as "inactive" of
+ * proxy_cache_path
+ */
 #define NGX_HTTP_MCDS_USES_TTL    600
 
 /* the default time of "mcds_cache_local timed", milliseconds */
 #define NGX_HTTP_MCDS_TIMED       1000
 
-/* the defaults of mcds_cache_error_backoff, milliseconds */
+/*
+ * the defaults of mcds_cache_error_backoff, milliseconds: the first and the
+ * longest back-off
+ */
 #define NGX_HTTP_MCDS_BACKOFF     2000
 #define NGX_HTTP_MCDS_BACKOFF_MAX 60000
 
@@ -35,9 +41,10 @@ static ngx_str_t  ngx_http_mcds_uses_suffix =
 
 
 /*
- * The probability grows with the time that the origin takes, and the nearer
- * the page is to its expiry: Vattani, Chierichetti, Lowenstein, Optimal
- * Probabilistic Cache Stampede Prevention, VLDB 2015.
+ * The probability that a request refreshes a page that is still fresh grows
+ * with the time that the origin takes, and the nearer the page is to its
+ * expiry: Vattani, Chierichetti, Lowenstein, Optimal Probabilistic Cache
+ * Stampede Prevention, VLDB 2015.
  */
 
 ngx_uint_t
@@ -63,7 +70,7 @@ ngx_http_mcds_admission_early(ngx_http_mcds_cache_ctx_t *ctx,
 }
 
 
-/* a random number above 0, at most 1 */
+/* returns a random number above 0, at most 1 */
 
 static double
 ngx_http_mcds_admission_random(void)
@@ -184,7 +191,10 @@ ngx_http_mcds_admission_local(ngx_http_mcds_cache_ctx_t *ctx,
 }
 
 
-/* the arguments are the first back-off, or "off", and the longest back-off */
+/*
+ * the arguments of mcds_cache_error_backoff are the first back-off, or "off",
+ * and the longest back-off
+ */
 
 static ngx_conf_enum_t  ngx_http_mcds_backoff_off[] = {
     { ngx_string("off"), 0 },
@@ -240,7 +250,10 @@ ngx_http_mcds_cache_error_backoff(ngx_conf_t *cf, ngx_command_t *cmd,
 }
 
 
-/* parses "off", "validated", "timed" or "timed=time" */
+/*
+ * parses the value of mcds_cache_local: "off", "validated", "timed" or
+ * "timed=time"
+ */
 
 char *
 ngx_http_mcds_admission_mode(ngx_conf_t *cf, ngx_http_mcds_param_t *param,
@@ -282,7 +295,10 @@ ngx_http_mcds_admission_mode(ngx_conf_t *cf, ngx_http_mcds_param_t *param,
 }
 
 
-/* a factor such as "1.5", stored as a percentage */
+/*
+ * parses the value of mcds_cache_early: "on", "off" or a factor such as "1.5",
+ * which is stored as a percentage
+ */
 
 char *
 ngx_http_mcds_admission_factor(ngx_conf_t *cf, ngx_http_mcds_param_t *param,

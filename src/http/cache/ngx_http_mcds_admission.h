@@ -20,7 +20,7 @@
 
 
 /*
- * 1 if this request is to refresh a page that is still fresh,
+ * Returns 1 if this request is to refresh a page that is still fresh,
  * mcds_cache_early.
  */
 
@@ -43,7 +43,7 @@ ngx_int_t ngx_http_mcds_admission_uses(ngx_http_request_t *r,
     ngx_http_mcds_cache_ctx_t *ctx, ngx_http_mcds_cache_conf_t *ccf);
 
 
-/* ends the wait for the count of uses */
+/* ends the request's wait for the count of uses of its page */
 
 void ngx_http_mcds_admission_hurry(ngx_http_mcds_cache_ctx_t *ctx);
 
@@ -62,21 +62,26 @@ void ngx_http_mcds_admission_local(ngx_http_mcds_cache_ctx_t *ctx,
 char *ngx_http_mcds_cache_error_backoff(ngx_conf_t *cf, ngx_command_t *cmd,
     void *conf);
 
-/* the type of the value of mcds_cache_local */
+/* parses the value of mcds_cache_local */
 
 char *ngx_http_mcds_admission_mode(ngx_conf_t *cf, ngx_http_mcds_param_t *param,
     ngx_str_t *text, void *conf);
 
-/* the type of the value of mcds_cache_early */
+/* parses the value of mcds_cache_early */
 
 char *ngx_http_mcds_admission_factor(ngx_conf_t *cf,
     ngx_http_mcds_param_t *param, ngx_str_t *text, void *conf);
 
-/* sets the fields of a zeroed configuration to "unset" */
+/*
+ * sets the fields of a zeroed configuration of the cache that belong to this
+ * file to "unset"
+ */
 
 void ngx_http_mcds_admission_init_conf(ngx_http_mcds_cache_conf_t *conf);
 
-/* merges the fields of a level that belong to this file */
+/*
+ * merges the fields of a level's cache configuration that belong to this file
+ */
 
 void ngx_http_mcds_admission_merge_conf(ngx_http_mcds_cache_conf_t *prev,
     ngx_http_mcds_cache_conf_t *conf);

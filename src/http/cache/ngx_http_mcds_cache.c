@@ -86,7 +86,7 @@ ngx_http_mcds_cache_decide(ngx_http_request_t *r,
 }
 
 
-/* decides about the page, as if there was no dry run */
+/* decides how the request is answered, as if there was no dry run */
 
 static ngx_int_t
 ngx_http_mcds_cache_choose(ngx_http_request_t *r,
@@ -121,8 +121,8 @@ ngx_http_mcds_cache_choose(ngx_http_request_t *r,
     if (ctx->replace) {
 
         /*
-         * with the CAS of this entry, a later store cannot replace a newer
-         * page
+         * with the CAS of this entry, storing the response to this request
+         * cannot replace a newer page
          */
 
         return ngx_http_mcds_cache_pass(r, ctx,
@@ -141,7 +141,10 @@ ngx_http_mcds_cache_choose(ngx_http_request_t *r,
 }
 
 
-/* judges ctx->snapshot, after a lookup as well as after a wait */
+/*
+ * decides about the page in ctx->snapshot, after a lookup as well as after a
+ * wait
+ */
 
 static ngx_int_t
 ngx_http_mcds_cache_judged(ngx_http_request_t *r,
@@ -178,8 +181,8 @@ ngx_http_mcds_cache_judged(ngx_http_request_t *r,
 
         /*
          * The entry is not the one that the request has waited for, and may
-         * come from a server that was down: judge it as the result of the
-         * first lookup.
+         * come from a server of memcached that was down: judge it as the
+         * result of the first lookup.
          */
 
         ngx_http_mcds_set_state(ctx, NGX_HTTP_MCDS_STATE_LOOKUP);
@@ -202,7 +205,7 @@ ngx_http_mcds_cache_judged(ngx_http_request_t *r,
         ctx->reason = j.reason;
         return ngx_http_mcds_cache_stale(r, ctx, ccf, j.state);
 
-    default: /* NGX_HTTP_MCDS_JUDGE_GONE */
+    default: /* NGX_HTTP_MCDS_JUDGE_GONE: the page is not served */
         ctx->reason = j.reason;
         return ngx_http_mcds_cache_gone(r, ctx, ccf, &j);
     }
@@ -218,7 +221,10 @@ ngx_http_mcds_cache_gone(ngx_http_request_t *r,
 
     case NGX_MCDS_REASON_UNCACHEABLE:
 
-        /* no other request has to wait for the response to this one */
+        /*
+         * the page is not cacheable: no other request has to wait for the
+         * response to this one
+         */
 
         ctx->status = NGX_HTTP_MCDS_MISS;
         break;
@@ -240,7 +246,7 @@ ngx_http_mcds_cache_gone(ngx_http_request_t *r,
         ctx->unaccepted = 1;
         return ngx_http_mcds_cache_miss(r, ctx, ccf);
 
-    default: /* NGX_MCDS_REASON_PURGED, NGX_MCDS_REASON_UNSIGNED */
+    default: /* NGX_MCDS_REASON_PURGED or _UNSIGNED: a miss */
 
         if (j->entry->kind == NGX_MCDS_ENTRY_PAGE
             || j->entry->kind == NGX_MCDS_ENTRY_PASS)
@@ -271,8 +277,8 @@ ngx_http_mcds_cache_stale(ngx_http_request_t *r,
         ctx->status = NGX_HTTP_MCDS_UPDATING;
 
         /*
-         * the response to such a request cannot be stored, so the request does
-         * not build
+         * a request with credentials or no-store does not build the page, as
+         * the response to it cannot be stored
          */
 
         return (ctx->authorization || ctx->no_store)
@@ -320,7 +326,7 @@ ngx_http_mcds_cache_only(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx)
 }
 
 
-/* handles a request for which no entry can be served */
+/* handles a request for which no page can be served from the cache */
 
 static ngx_int_t
 ngx_http_mcds_cache_miss(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx,
@@ -402,8 +408,9 @@ ngx_http_mcds_cache_enter(ngx_http_request_t *r,
 
 
 /*
- * The rest of the limit: a request that has waited, but cannot use the page
- * that was built, does not wait for the full limit again.
+ * Returns the rest of the limit for a request's wait: a request that has
+ * waited, but cannot use the page that was built, does not wait for the full
+ * limit again.
  */
 
 static ngx_msec_t
@@ -480,7 +487,7 @@ ngx_http_mcds_cache_entered(ngx_http_request_t *r,
         ctx->reason = NGX_MCDS_REASON_UNCACHEABLE;
         return ngx_http_mcds_cache_pass(r, ctx, 0);
 
-    default: /* NGX_MCDS_PAGE_TIMEOUT, NGX_MCDS_PAGE_ERROR */
+    default: /* NGX_MCDS_PAGE_TIMEOUT or _ERROR: no page was built */
 
         if (ctx->dry) {
             ctx->status = NGX_HTTP_MCDS_HIT;
@@ -500,8 +507,8 @@ ngx_http_mcds_cache_entered(ngx_http_request_t *r,
         }
 
         /*
-         * pass the request: the failure of its own build is shown to the
-         * client, as when the request fills the cache itself
+         * the request goes to the origin: the failure of its own build is
+         * shown to the client, as when the request fills the cache itself
          */
 
         if (ccf->cache_lock_pass
@@ -516,8 +523,8 @@ ngx_http_mcds_cache_entered(ngx_http_request_t *r,
 
 
 /*
- * this request gets the stale page, and a detached copy of it builds the new
- * page
+ * lets this request get the stale page, and a detached copy of the request
+ * build the new page
  */
 
 static ngx_int_t
@@ -536,14 +543,14 @@ ngx_http_mcds_cache_refresh(ngx_http_request_t *r,
 
 /*
  * A conditional request, or a request for a range, cannot fill the cache,
- * since the build needs the whole page.  So a detached copy builds, and the
- * request waits for the build like any other request; if the page turns out to
- * be uncacheable, the response is for this request alone, see
- * ngx_http_mcds_own.h.
+ * since the build needs the whole page.  So a detached copy of the request
+ * builds, and the request waits for the build like any other request; if the
+ * page turns out to be uncacheable, the response is for this request alone,
+ * see ngx_http_mcds_own.h.
  *
- * A request that has found a streamed page does the same: a streamed page
- * cannot replace the origin's response, see ngx_http_mcds_instead_body(), but
- * can be served when the copy has ended.
+ * A request that has found a streamed page, one that is sent in parts, does
+ * the same: a streamed page cannot replace the origin's response, see
+ * ngx_http_mcds_instead_body(), but can be served when the copy has ended.
  */
 
 static ngx_int_t
@@ -563,7 +570,7 @@ ngx_http_mcds_cache_behind(ngx_http_request_t *r,
 
     if (ctx->behind || ngx_http_mcds_cache_detach(r, ctx) != NGX_OK) {
 
-        /* the build has failed: the next request may try */
+        /* the build of the page has failed: the next request may try */
 
         return ngx_http_mcds_cache_pass(r, ctx, 0);
     }
@@ -573,8 +580,8 @@ ngx_http_mcds_cache_behind(ngx_http_request_t *r,
     }
 
     /*
-     * the time spent waiting for other requests does not count for its own
-     * build
+     * the time that the request has spent waiting for other requests does not
+     * count for its own build
      */
 
     ctx->behind = 1;

@@ -26,7 +26,7 @@
 #include "ngx_http_mcds_task.h"
 
 
-/* the bits of a mask of mcds_ignore_headers */
+/* bits for the headers in the mask of mcds_ignore_headers */
 #define NGX_HTTP_MCDS_IGN_ACCEL   0x0002
 #define NGX_HTTP_MCDS_IGN_EXPIRES 0x0004
 #define NGX_HTTP_MCDS_IGN_CONTROL 0x0008
@@ -35,8 +35,8 @@
 #define NGX_HTTP_MCDS_IGN_CDN     0x0040
 
 /*
- * in the same mask, at these bits: directives of the two headers to ignore,
- * NGX_MCDS_CONTROL_*
+ * the position in the mask of mcds_ignore_headers of the ignored directives of
+ * Cache-Control and CDN-Cache-Control, NGX_MCDS_CONTROL_*
  */
 #define NGX_HTTP_MCDS_IGN_CONTROL_SHIFT  8
 #define NGX_HTTP_MCDS_IGN_CDN_SHIFT      20
@@ -46,11 +46,17 @@
  */
 #define NGX_HTTP_MCDS_VALID_ORIGIN  1
 
-/* bytes for the header, the key and the stored headers of an entry */
+/*
+ * the maximum bytes of an entry for the header, the key, the extensions and
+ * the stored headers
+ */
 #define NGX_HTTP_MCDS_ENTRY_ROOM                                              \
     (NGX_MCDS_ENTRY_HEADER + NGX_MCDS_ENTRY_HEAD)
 
-/* bytes of a route, see ngx_http_mcds_route.h */
+/*
+ * bytes of the id of a route, a request's way through the locations, see
+ * ngx_http_mcds_route.h
+ */
 #define NGX_HTTP_MCDS_ROUTE_LEN   16
 
 /* the largest mcds_cache_max_size, bytes */
@@ -72,7 +78,7 @@ typedef enum {
 
 typedef enum {
     NGX_HTTP_MCDS_INVALIDATE_OFF = 0,
-    NGX_HTTP_MCDS_INVALIDATE_ON,       /* the page is removed */
+    NGX_HTTP_MCDS_INVALIDATE_ON,       /* the page is deleted */
     NGX_HTTP_MCDS_INVALIDATE_STALE     /* the page expires */
 } ngx_http_mcds_invalidate_e;
 
@@ -95,31 +101,39 @@ typedef struct ngx_http_mcds_compress_s  ngx_http_mcds_compress_t;
 
 
 typedef struct {
-    ngx_array_t                 sites;    /* ngx_http_mcds_site_t * */
+    /* the sites of the server blocks, ngx_http_mcds_site_t * */
+    ngx_array_t                 sites;
 } ngx_http_mcds_cache_main_t;
 
 
 typedef struct {
-    ngx_str_t                   cache;    /* "on", "off", or a pool's name */
+    ngx_str_t                   cache;    /* mcds_cache: "on", "off", or a
+                                             pool */
     ngx_http_mcds_place_t       cache_place;
-    ngx_mcds_pool_t            *cache_pool;  /* NULL: off */
+    ngx_mcds_pool_t            *cache_pool;  /* pool of the cached pages; NULL:
+                                                the cache is off */
 
-    ngx_str_t                   cache_site;  /* name of mcds_cache_site, or
+    ngx_str_t                   cache_site;  /* argument of mcds_cache_site, or
                                                 empty */
-    ngx_str_t                  *site;     /* name of the site in use */
+    ngx_str_t                  *site;     /* name of the site, the first part of
+                                             the pages' keys */
 
     u_char                      route[NGX_HTTP_MCDS_ROUTE_LEN];
-    ngx_uint_t                  blocks;   /* number of "if", "limit_except"
-                                             blocks */
+    ngx_uint_t                  blocks;   /* number of "if" and "limit_except"
+                                             blocks so far */
 
-    ngx_http_complex_value_t   *cache_key;   /* NULL: the default key */
-    ngx_http_mcds_key_args_t   *key_args; /* for the default key, or NULL */
+    ngx_http_complex_value_t   *cache_key;   /* mcds_cache_key; NULL: the
+                                                default key */
+    ngx_http_mcds_key_args_t   *key_args; /* arguments in the default key, or
+                                             NULL */
     ngx_flag_t                  cache_status_header;
     ngx_flag_t                  cache_dry_run;
     ngx_flag_t                  cache_shared;
     time_t                      cache_uncacheable;
-    ngx_array_t                *secrets;  /* ngx_str_t, or NULL */
-    ngx_array_t                *tags;     /* ngx_http_complex_value_t */
+    ngx_array_t                *secrets;  /* secrets that sign pages, ngx_str_t,
+                                             or NULL */
+    ngx_array_t                *tags;     /* tags of the pages,
+                                             ngx_http_complex_value_t */
     ngx_http_mcds_purge_t      *purge;
     ngx_http_mcds_place_t       purge_place;
     ngx_mcds_pool_t            *purge_pool;
@@ -127,11 +141,12 @@ typedef struct {
     ngx_uint_t                  cache_methods;
     ngx_array_t                *cache_bypass;
     ngx_array_t                *no_cache;
-    ngx_array_t                *session_cookies;  /* ngx_str_t */
-    ngx_array_t                *forwarded_headers;  /* ngx_str_t; NULL: the
-                                                       built-in ones */
+    /* names of session cookies, ngx_str_t */
+    ngx_array_t                *session_cookies;
+    /* names of forwarding headers, ngx_str_t; NULL: the built-in ones */
+    ngx_array_t                *forwarded_headers;
     size_t                      cache_max_size;
-    ngx_http_mcds_compress_t   *compress; /* NULL: off */
+    ngx_http_mcds_compress_t   *compress; /* mcds_cache_compress; NULL: off */
 
     ngx_flag_t                  cache_lock;
     time_t                      cache_lock_age;
@@ -140,39 +155,59 @@ typedef struct {
     ngx_msec_t                  cache_wait;
     ngx_uint_t                  cache_max_waiters;
     ngx_uint_t                  cache_max_variants;
-    int64_t                     cache_grace;      /* ms; for lifetimes set by
-                                                     the configuration */
-    int64_t                     cache_grace_origin; /* ms; for lifetimes set by
-                                                       the origin */
-    int64_t                     cache_update;     /* ms */
-    ngx_uint_t                  cache_ignore;     /* NGX_HTTP_MCDS_IGN_* */
-    ngx_uint_t                  cache_heuristic;  /* percent, 0: off */
+    int64_t                     cache_grace;      /* grace of pages whose
+                                                     lifetime is configured,
+                                                     ms */
+    int64_t                     cache_grace_origin; /* grace of pages whose
+                                                       lifetime the origin has
+                                                       set, ms */
+    int64_t                     cache_update;     /* stale pages are served
+                                                     during an update for so
+                                                     long, ms */
+    ngx_uint_t                  cache_ignore;     /* ignored headers,
+                                                     NGX_HTTP_MCDS_IGN_* */
+    ngx_uint_t                  cache_heuristic;  /* percentage of the time
+                                                     since Last-Modified that a
+                                                     page is fresh; 0: off */
     time_t                      cache_heuristic_max;
-    ngx_msec_t                  cache_backoff;    /* 0: off */
+    ngx_msec_t                  cache_backoff;    /* first back-off after an
+                                                     error, ms; 0: off */
     ngx_msec_t                  cache_backoff_max;
-    ngx_uint_t                  cache_local;      /* ngx_mcds_local_mode_e */
+    ngx_uint_t                  cache_local;      /* use of copies on this host,
+                                                     ngx_mcds_local_mode_e */
     ngx_msec_t                  cache_local_time;
-    ngx_uint_t                  cache_early;      /* factor, percent */
-    ngx_uint_t                  cache_jitter;     /* percent */
+    ngx_uint_t                  cache_early;      /* factor of mcds_cache_early,
+                                                     percent */
+    ngx_uint_t                  cache_jitter;     /* jitter of the pages'
+                                                     lifetime, percent */
     ngx_uint_t                  cache_min_uses;
     ngx_flag_t                  cache_revalidate;
     ngx_flag_t                  cache_request_control;
-    ngx_uint_t                  cache_invalidate; /* ..._invalidate_e */
-    ngx_http_complex_value_t   *invalidate_if;    /* NULL: always */
-    ngx_uint_t                  cache_use_stale;  /* NGX_HTTP_UPSTREAM_FT_* */
+    /* effect of unsafe requests on pages, ngx_http_mcds_invalidate_e */
+    ngx_uint_t                  cache_invalidate;
+    /* condition of mcds_cache_invalidate; NULL: always */
+    ngx_http_complex_value_t   *invalidate_if;
+    /* errors after which stale pages are served, NGX_HTTP_UPSTREAM_FT_* */
+    ngx_uint_t                  cache_use_stale;
 
-    ngx_str_t                   cache_label; /* name, or "off"; empty: the
-                                                location's name */
-    ngx_mcds_stat_t            *zone;     /* statistics, NULL: none */
+    ngx_str_t                   cache_label; /* name in the statistics, or
+                                                "off"; empty: the location's
+                                                name */
+    ngx_mcds_stat_t            *zone;     /* statistics of the location, or
+                                             NULL */
 } ngx_http_mcds_cache_conf_t;
 
 
-/* the arguments of the request that are part of the default key */
+/*
+ * which arguments of the request are part of the default key:
+ * mcds_cache_key_args
+ */
 
 struct ngx_http_mcds_key_args_s {
-    ngx_array_t                 names;    /* ngx_str_t, names or patterns with
-                                             "*" */
-    ngx_uint_t                  only;     /* only these names are part */
+    ngx_array_t                 names;    /* names of arguments, ngx_str_t, or
+                                             patterns with "*" */
+    ngx_uint_t                  only;     /* only the named arguments are part
+                                             of the key, not all others */
     ngx_uint_t                  sort;
 };
 
@@ -189,12 +224,12 @@ typedef struct ngx_http_mcds_own_s        ngx_http_mcds_own_t;
 
 /*
  * The state of headers_out before the content handler runs: nginx keeps some
- * headers of the response that has redirected the request
+ * headers of the response that has redirected the request.
  */
 
 typedef struct {
     ngx_uint_t                  lines;
-    u_char                     *first;    /* value of the first line */
+    u_char                     *first;    /* value of the first header line */
     u_char                     *type;
     u_char                     *charset;
     ngx_str_t                  *override;
@@ -202,151 +237,184 @@ typedef struct {
 
 
 /*
- * state of a page with variants, see ngx_http_mcds_lookup.h and
- * ngx_http_mcds_variant.h
+ * the state of a request whose page has variants, see ngx_http_mcds_lookup.h
+ * and ngx_http_mcds_variant.h
  */
 
 typedef struct {
-    ngx_mcds_snapshot_t             *list;  /* list of variants that "at" comes
-                                                  from, or NULL */
-    ngx_mcds_snapshot_t             *read;  /* the variant found, while its list
-                                                  is looked up again, or NULL */
+    ngx_mcds_snapshot_t             *list;  /* list of the page's variants from
+                                               which the key "at" comes, or
+                                               NULL */
+    ngx_mcds_snapshot_t             *read;  /* variant found, while the list of
+                                               variants is looked up again, or
+                                               NULL */
     u_char                         hash[NGX_MCDS_VARIANT_LEN];
-    ngx_mcds_waiter_t              base;   /* at the list, to confirm the
-                                                list */
+    /* waiter at the page of the list of variants, to confirm the list */
+    ngx_mcds_waiter_t              base;
     ngx_uint_t                   base_outcome;
-    ngx_uint_t                   turns;    /* lists followed so far */
-    ngx_http_mcds_put_t         *fork;     /* a list under way to memcached */
-    ngx_str_t                    names;    /* names in the response's Vary */
-    ngx_mcds_waiter_t            target;   /* at the variant of a new list */
+    ngx_uint_t                   turns;    /* lists of variants followed so
+                                              far */
+    ngx_http_mcds_put_t         *fork;     /* list of variants that is being
+                                              stored */
+    ngx_str_t                    names;    /* names of headers in the response's
+                                              Vary */
+    ngx_mcds_waiter_t            target;   /* waiter at the variant of a new
+                                              list */
     u_char                       target_hash[NGX_MCDS_VARIANT_LEN];
-    uint64_t                     generation;  /* random id of a new list */
+    uint64_t                     generation;  /* random id of a new list of
+                                                 variants */
 } ngx_http_mcds_variant_ctx_t;
 
 
-/* bodies on their way to a client and to memcached, for the storing filter */
+/*
+ * the data of a response on its way to a client and to memcached, for the
+ * filter that stores responses
+ */
 
 typedef struct {
-    ngx_chain_t                 *held;     /* buffers to be stored later */
-    ngx_chain_t                 *detached; /* copies of the buffers that a
-                                              client gets */
+    ngx_chain_t                 *held;     /* buffers of the response to store
+                                              later */
+    ngx_chain_t                 *detached; /* copies of the response's buffers
+                                              that a slow client gets */
     ngx_chain_t                **detached_last;
     ngx_chain_t                 *detach_free;
-    ngx_event_t                 *attached; /* timer of a slow client that
-                                              delays its own build, or NULL */
+    ngx_event_t                 *attached; /* timer of a slow client that delays
+                                              its own build, or NULL */
 } ngx_http_mcds_tee_ctx_t;
 
 
-/* the context of a request or subrequest in the cache's part of its task */
+/* the context of the cache for a request or subrequest, a part of its task */
 
 struct ngx_http_mcds_cache_ctx_s {
     ngx_http_mcds_task_t        *task;
-    ngx_uint_t                   state;    /* ngx_http_mcds_state_e */
+    ngx_uint_t                   state;    /* state of the request in the cache,
+                                              ngx_http_mcds_state_e */
 
-    ngx_http_mcds_cache_conf_t  *asker;    /* of the location that looked the
-                                              page up */
-    ngx_http_mcds_cache_conf_t  *conf;     /* of the location that responds;
-                                              until it is known, the asker's */
-    ngx_str_t                    uri;      /* of a subrequest, before
+    ngx_http_mcds_cache_conf_t  *asker;    /* configuration of the location that
+                                              looked the page up */
+    ngx_http_mcds_cache_conf_t  *conf;     /* configuration of the location that
+                                              responds; until it is known,
+                                              "asker" */
+    ngx_str_t                    uri;      /* URI of a subrequest, before
                                               redirects */
-    ngx_str_t                    args;     /* arguments before redirects */
-    ngx_str_t                    forwarded;  /* see ngx_http_mcds_forwarded.h */
-    ngx_http_mcds_cache_conf_t  *forwarded_by;  /* the level whose list of
-                                                   headers was used */
+    ngx_str_t                    args;     /* arguments of the request, before
+                                              redirects */
+    ngx_str_t                    forwarded;  /* text of the forwarding headers,
+                                                see ngx_http_mcds_forwarded.h */
+    ngx_http_mcds_cache_conf_t  *forwarded_by;  /* configuration whose list of
+                                                   forwarding headers was
+                                                   used */
     u_char                       route[NGX_HTTP_MCDS_ROUTE_LEN];
     ngx_str_t                    key;
-    ngx_str_t                    asked_key;  /* the asker's key, if an unsafe
-                                                request has another one */
-    ngx_str_t                    at;       /* key of the waiter: "key", or that
-                                              of a variant */
-    ngx_mcds_cache_control_t    *control;  /* of the request, or NULL */
-    ngx_http_mcds_gone_t        *gone;     /* pages to be invalidated */
-    ngx_mcds_waiter_t            waiter;
-    ngx_uint_t                   outcome;  /* ngx_mcds_page_e */
-    ngx_mcds_snapshot_t         *snapshot;  /* the entry found, or to serve */
-    ngx_mcds_body_t             *stream;   /* of its body, if in parts */
-    ngx_http_mcds_piece_t       *pieces;   /* parts of the body being sent */
-    ngx_http_mcds_decode_t      *decode;   /* decoder of a compressed body */
-    ngx_http_mcds_store_t       *store;    /* a response being stored, or
+    /* the key in the location "asker", if an unsafe request has another one */
+    ngx_str_t                    asked_key;
+    ngx_str_t                    at;       /* key of the waiter: "key", or the
+                                              key of a variant */
+    ngx_mcds_cache_control_t    *control;  /* Cache-Control of the request, or
                                               NULL */
-    ngx_http_mcds_own_t         *own;      /* shared by a request that waits
-                                              for its detached copy and this
-                                              copy; or NULL */
-    uint64_t                     cas;      /* CAS of the entry found */
+    ngx_http_mcds_gone_t        *gone;     /* pages that an unsafe request
+                                              invalidates */
+    ngx_mcds_waiter_t            waiter;
+    ngx_uint_t                   outcome;  /* outcome for the waiter,
+                                              ngx_mcds_page_e */
+    ngx_mcds_snapshot_t         *snapshot;  /* page or other entry that was
+                                               found, or is served */
+    ngx_mcds_body_t             *stream;   /* body of "snapshot", if it is sent
+                                              in parts */
+    ngx_http_mcds_piece_t       *pieces;   /* parts of the body that are being
+                                              sent */
+    ngx_http_mcds_decode_t      *decode;   /* decoder of a body that is stored
+                                              compressed */
+    ngx_http_mcds_store_t       *store;    /* response that is being stored, or
+                                              NULL */
+    ngx_http_mcds_own_t         *own;      /* response of a detached copy of a
+                                              request for this request alone,
+                                              shared by both; or NULL */
+    uint64_t                     cas;      /* CAS of the entry that was found */
     ngx_http_mcds_tee_ctx_t      tee;
     ngx_http_mcds_variant_ctx_t  vary;
     ngx_mcds_tags_t             *tags;
-    uint64_t                     purges;   /* number of purges so far, see
+    uint64_t                     purges;   /* the purge counter, see
                                               ngx_mcds_tag.h */
     ngx_http_mcds_purging_t     *purging;
-    ngx_msec_t                   start;    /* start of the build */
-    ngx_mcds_op_t                use;      /* the count of uses under way */
+    ngx_msec_t                   start;    /* time when the build began */
+    /* the command that counts a use of the page */
+    ngx_mcds_op_t                use;
     ngx_uint_t                   uses;
 
 
-    ngx_uint_t                   status;   /* ngx_http_mcds_status_e */
-    ngx_uint_t                   reason;   /* ngx_mcds_reason_e */
-    uint64_t                     expire;   /* of the page served or stored; 0:
-                                              none */
+    ngx_uint_t                   status;   /* $mcds_cache_status,
+                                              ngx_http_mcds_status_e */
+    ngx_uint_t                   reason;   /* $mcds_cache_reason,
+                                              ngx_mcds_reason_e */
+    uint64_t                     expire;   /* time when the page that is served
+                                              or stored expires; 0: no page */
     uint64_t                     came;     /* time of the lookup, ms since the
                                               epoch */
-    ngx_msec_t                   wait_start;  /* 0: the request has not
-                                                 waited */
+    /* time when the request began to wait for a page; 0: it has not waited */
+    ngx_msec_t                   wait_start;
     ngx_msec_t                   lock_start;
     ngx_msec_t                   lock_wait;
     ngx_http_mcds_carried_t      carried;
-    ngx_uint_t                   failed_status;  /* of the upstream, if an
-                                                    error page replaces its
-                                                    response */
+    /* status of the upstream, if an error page replaces its response */
+    ngx_uint_t                   failed_status;
 
-    unsigned                     main:1;      /* for a main request or its
-                                                 detached copy */
-    unsigned                     routed:1;    /* "route" is that of the
-                                                 location that responds */
-    unsigned                     rerouted:1;  /* the route has changed since
-                                                 the lookup */
-    unsigned                     behind:1;    /* a detached copy builds for
-                                                 this request */
+    unsigned                     main:1;      /* the context is that of a main
+                                                 request or its detached copy */
+    unsigned                     routed:1;    /* "route" is that of the location
+                                                 that responds */
+    unsigned                     rerouted:1;  /* the request's route has changed
+                                                 since the lookup */
+    unsigned                     behind:1;    /* a detached copy builds the page
+                                                 for this request */
     unsigned                     error_page:1;  /* the request reached the page
                                                    as an error page */
     unsigned                     replaced:1;  /* an error page replaces the
                                                  response */
-    unsigned                     judged:1;    /* a response that could be
-                                                 stored has been judged */
-    unsigned                     replace:1;   /* do not use the stored page,
-                                                 but store the response */
-    unsigned                     detaching:1; /* a cleanup frees "detached" */
-    unsigned                     streamed:1;  /* a cleanup frees "stream" */
-    unsigned                     streaming:1; /* the body is being sent */
-    unsigned                     offered:1;   /* "snapshot" could be sent
-                                                 compressed */
-    unsigned                     coded:1;     /* "snapshot" is sent
+    unsigned                     judged:1;    /* a response that could be stored
+                                                 has been judged */
+    unsigned                     replace:1;   /* the stored page is not used,
+                                                 but replaced by the response */
+    unsigned                     detaching:1; /* a cleanup handler frees the
+                                                 buffers "detached" */
+    unsigned                     streamed:1;  /* a cleanup handler frees the
+                                                 body "stream" */
+    unsigned                     streaming:1; /* the body of "snapshot" is being
+                                                 sent */
+    unsigned                     offered:1;   /* the page "snapshot" could be
+                                                 sent compressed */
+    unsigned                     coded:1;     /* the page "snapshot" is sent
                                                  compressed */
     unsigned                     validating:1; /* the request to the origin
                                                   revalidates "snapshot" */
-    unsigned                     old_shown:1; /* serve "snapshot" if the new
-                                                 page takes too long */
-    unsigned                     instead:1;   /* serve "snapshot" in place of
-                                                 the response */
+    unsigned                     old_shown:1; /* the page "snapshot" is served
+                                                 if the new page takes too
+                                                 long */
+    unsigned                     instead:1;   /* the page "snapshot" is served
+                                                 in place of the response */
     unsigned                     instead_sent:1;
-    unsigned                     instead_passing:1;  /* its body is in the
-                                                        filters */
-    unsigned                     authorization:1;  /* the page may depend on
-                                                      the client */
+    /*
+     * the body of "snapshot" is passing the filters, in place of the response
+     */
+    unsigned                     instead_passing:1;
+    unsigned                     authorization:1;  /* the page may be for this
+                                                      client only */
     unsigned                     asked_about:1;   /* auth_request has checked
                                                      the client */
-    unsigned                     no_store:1;      /* do not store the
-                                                     response */
+    unsigned                     no_store:1;      /* the response is not
+                                                     stored */
     unsigned                     only_if_cached:1;
-    unsigned                     unaccepted:1;    /* the request does not
-                                                     accept "snapshot" */
-    unsigned                     expired:1;       /* "snapshot" has expired or
-                                                     was purged */
-    unsigned                     invalidate:1;    /* invalidate the page of
-                                                     "key" if the request
+    unsigned                     unaccepted:1;    /* the request does not accept
+                                                     the page "snapshot" */
+    unsigned                     expired:1;       /* the page "snapshot" has
+                                                     expired or was purged */
+    unsigned                     invalidate:1;    /* the page of "key" is
+                                                     invalidated if the request
                                                      succeeds */
-    unsigned                     dry:1;       /* dry run: serve no page */
-    unsigned                     awaited:1;   /* lock_wait is set */
+    unsigned                     dry:1;       /* dry run: no page is served from
+                                                 the cache */
+    unsigned                     awaited:1;   /* lock_wait, the time of the
+                                                 request's wait, is set */
     unsigned                     origin:1;    /* the content handler gets the
                                                  request */
 };
@@ -364,7 +432,7 @@ extern ngx_http_mcds_feature_t  ngx_http_mcds_cache_feature;
          ngx_http_mcds_task_ctx(task, &ngx_http_mcds_cache_feature))
 
 
-/* the context of r, or NULL if r has not begun its task */
+/* returns the cache's context of r, or NULL if r has not begun its task */
 
 static ngx_inline ngx_http_mcds_cache_ctx_t *
 ngx_http_mcds_cache_get(ngx_http_request_t *r)
@@ -378,8 +446,9 @@ ngx_http_mcds_cache_get(ngx_http_request_t *r)
 
 
 /*
- * As ngx_http_mcds_cache_get(), but without a search in the cleanup records:
- * for body filters, whose header filter has called ngx_http_mcds_cache_get().
+ * As ngx_http_mcds_cache_get(), returns the cache's context of r, but without
+ * a search in the cleanup records: for body filters, whose header filter has
+ * called ngx_http_mcds_cache_get().
  */
 
 static ngx_inline ngx_http_mcds_cache_ctx_t *
@@ -393,7 +462,10 @@ ngx_http_mcds_cache_here(ngx_http_request_t *r)
 }
 
 
-/* the context of r; begins the task if necessary; NULL when out of memory */
+/*
+ * returns the cache's context of r; begins the task of r if necessary; NULL
+ * when out of memory
+ */
 
 ngx_http_mcds_cache_ctx_t *ngx_http_mcds_cache_need(ngx_http_request_t *r);
 
@@ -409,7 +481,7 @@ ngx_int_t ngx_http_mcds_cache_start(ngx_http_request_t *r,
 /*
  * Call this when the request has reached the location that responds: checks
  * whether the page that was looked up is valid in this location.  NGX_OK: the
- * page is valid; otherwise as decide().
+ * page is valid; otherwise as ngx_http_mcds_cache_decide().
  */
 
 ngx_int_t ngx_http_mcds_cache_arrive(ngx_http_request_t *r,
@@ -426,16 +498,17 @@ ngx_int_t ngx_http_mcds_cache_left(ngx_http_request_t *r,
     ngx_http_mcds_cache_ctx_t *ctx);
 
 /*
- * Decides, in the location that responds, when all results have come.
- * NGX_AGAIN: another result is to come; NGX_OK: serve ctx->snapshot; NGX_DONE:
- * run the content handler, which does not ask the origin; NGX_DECLINED: run the
- * content handler; otherwise an HTTP status to respond with.
+ * Decides how the request is answered, in the location that responds, when all
+ * results have come.  NGX_AGAIN: another result is to come; NGX_OK: serve
+ * ctx->snapshot; NGX_DONE: run the content handler, which does not ask the
+ * origin; NGX_DECLINED: run the content handler; otherwise an HTTP status to
+ * respond with.
  */
 
 ngx_int_t ngx_http_mcds_cache_decide(ngx_http_request_t *r,
     ngx_http_mcds_cache_ctx_t *ctx);
 
-/* 1 if the request is conditional, or for a range */
+/* returns 1 if the request is conditional, or for a range */
 
 ngx_uint_t ngx_http_mcds_cache_partial(ngx_http_request_t *r);
 
@@ -445,27 +518,27 @@ void ngx_http_mcds_cache_bounds(ngx_http_mcds_cache_conf_t *ccf,
     ngx_mcds_stale_t *stale);
 
 
-/* 1 if the request has decided how its page is used */
+/* returns 1 if the request has decided how its page is used */
 
 #define ngx_http_mcds_decided(ctx)                                            \
     ((ctx)->state >= NGX_HTTP_MCDS_STATE_DECIDED)
 
-/* 1 if ctx->snapshot is sent to the client */
+/* returns 1 if the page ctx->snapshot is sent to the client */
 
 #define ngx_http_mcds_serving(ctx)                                            \
     ((ctx)->state == NGX_HTTP_MCDS_STATE_SERVE                                \
      || (ctx)->state == NGX_HTTP_MCDS_STATE_INSTEAD)
 
 /*
- * Changes ctx->state, and logs the change at debug level.  All changes of the
- * state have to use this function.
+ * Changes the state of the cache's context, and logs the change at debug
+ * level.  All changes of the state have to use this function.
  */
 
 void ngx_http_mcds_set_state(ngx_http_mcds_cache_ctx_t *ctx,
     ngx_uint_t state);
 
 
-/* 1 if an error page replaces the page of ctx */
+/* returns 1 if an error page replaces the page of the request */
 
 ngx_uint_t ngx_http_mcds_replaced(ngx_http_request_t *r,
     ngx_http_mcds_cache_ctx_t *ctx);

@@ -17,17 +17,17 @@
 
 
 /*
- * r goes to the origin, and the response ends the build of r.  Returns
- * NGX_DECLINED, or NGX_ERROR when out of memory.
+ * The request r goes to the origin, and the response ends the build of r.
+ * Returns NGX_DECLINED, or NGX_ERROR when out of memory.
  */
 
 ngx_int_t ngx_http_mcds_cache_fill(ngx_http_request_t *r,
     ngx_http_mcds_cache_ctx_t *ctx);
 
 /*
- * r goes to the origin without a build.  store: the response may be stored,
- * though no other request waits for it.  Returns NGX_DECLINED, or NGX_ERROR
- * when out of memory.
+ * The request r goes to the origin without a build.  store: the response may
+ * be stored, though no other request waits for it.  Returns NGX_DECLINED, or
+ * NGX_ERROR when out of memory.
  */
 
 ngx_int_t ngx_http_mcds_cache_pass(ngx_http_request_t *r,
@@ -35,8 +35,8 @@ ngx_int_t ngx_http_mcds_cache_pass(ngx_http_request_t *r,
 
 
 /*
- * Hands the build of r to a detached copy.  NGX_OK, or NGX_ERROR if the copy
- * cannot be created: the build has ended then.
+ * Hands the build of the request r to a detached copy of r.  Returns NGX_OK,
+ * or NGX_ERROR if the copy cannot be created: the build has ended then.
  */
 
 ngx_int_t ngx_http_mcds_cache_detach(ngx_http_request_t *r,
@@ -51,9 +51,9 @@ ngx_uint_t ngx_http_mcds_cache_streamed(ngx_http_mcds_cache_ctx_t *ctx);
 
 
 /*
- * Starts a rebuild of the page of r, which has been purged; cas: of the purged
- * entry.  NGX_AGAIN; NGX_OK if ctx->outcome is known already; NGX_ERROR when
- * out of memory.
+ * Starts a rebuild of the page of the request r, which has been purged; cas:
+ * of the purged entry.  Returns NGX_AGAIN; NGX_OK if ctx->outcome is known
+ * already; NGX_ERROR when out of memory.
  */
 
 ngx_int_t ngx_http_mcds_cache_rebuild(ngx_http_request_t *r,
@@ -61,7 +61,8 @@ ngx_int_t ngx_http_mcds_cache_rebuild(ngx_http_request_t *r,
     uint64_t cas);
 
 /*
- * Call this when ctx->outcome is known: 1 if a detached copy rebuilds the
+ * Call this when the outcome of a rebuild after a purge is known in
+ * ctx->outcome.  Returns 1 if a detached copy of the request rebuilds the
  * page.
  */
 

@@ -363,8 +363,8 @@ ngx_http_mcds_cache_methods(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 
 
 /*
- * checks the codes first: nginx's own setter does not name the directive in
- * its messages
+ * checks the codes of mcds_cache_valid first: nginx's own setter does not name
+ * the directive in its messages
  */
 
 char *
@@ -416,8 +416,8 @@ ngx_http_mcds_cache_valid(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 
 
 /*
- * an element of the array of codes, so that levels inherit or replace both
- * together
+ * adds "origin" of mcds_cache_valid as an element of the array of codes, so
+ * that levels inherit or replace both together
  */
 
 static char *
@@ -450,7 +450,10 @@ ngx_http_mcds_cache_valid_origin(ngx_conf_t *cf,
 }
 
 
-/* parses "on", which is no limit, "off", which is 0, or a time */
+/*
+ * parses the time of mcds_cache_background_update or mcds_cache_grace: "on",
+ * which is no limit, "off", which is 0, or a time
+ */
 
 static char *
 ngx_http_mcds_cache_period(ngx_conf_t *cf, ngx_http_mcds_param_t *param,
@@ -619,7 +622,10 @@ ngx_http_mcds_cache_session_cookies(ngx_conf_t *cf, ngx_command_t *cmd,
 }
 
 
-/* names of headers, and single directives such as "Cache-Control:no-cache" */
+/*
+ * the arguments of mcds_ignore_headers are names of headers, and single
+ * directives such as "Cache-Control:no-cache"
+ */
 
 char *
 ngx_http_mcds_ignore_headers(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
@@ -714,7 +720,7 @@ ngx_http_mcds_ignore(ngx_conf_t *cf, ngx_command_t *cmd, ngx_str_t *value,
 }
 
 
-/* the bit for that name in the mask, or 0 */
+/* returns the bit for the name of a header or a directive in the mask, or 0 */
 
 static ngx_uint_t
 ngx_http_mcds_ignore_find(ngx_conf_bitmask_t *mask, ngx_str_t *name)
@@ -732,7 +738,10 @@ ngx_http_mcds_ignore_find(ngx_conf_bitmask_t *mask, ngx_str_t *name)
 }
 
 
-/* "off", or the percentage of the time since Last-Modified, and its limit */
+/*
+ * the arguments of mcds_cache_heuristic: "off", or the percentage of the time
+ * since Last-Modified, and its limit
+ */
 
 static ngx_http_mcds_param_t  ngx_http_mcds_heuristic_params[] = {
 
@@ -741,7 +750,7 @@ static ngx_http_mcds_param_t  ngx_http_mcds_heuristic_params[] = {
       ngx_http_mcds_field(ngx_http_mcds_cache_conf_t, cache_heuristic),
       1, 100, 0, ngx_http_mcds_value_off },
 
-    /* if absent, the limit is inherited from the outer level */
+    /* without the argument, the limit is inherited from the outer level */
 
     { ngx_string("max"),
       ngx_http_mcds_param_sec,

@@ -20,19 +20,22 @@
 extern ngx_conf_bitmask_t  ngx_http_mcds_use_stale_masks[];
 
 
-/* the directives with one value, as a table for ngx_http_mcds_set_value() */
+/*
+ * the directives of the cache with one value, as a table for
+ * ngx_http_mcds_set_value()
+ */
 
 extern ngx_http_mcds_param_t  ngx_http_mcds_cache_values[];
 
 
-/* sets the fields of a zeroed configuration to "unset" */
+/* sets the fields of a zeroed configuration of the cache to "unset" */
 
 void ngx_http_mcds_cache_init_conf(ngx_http_mcds_cache_conf_t *conf);
 
 
 /*
- * Merges the fields of a level that belong to no other file of the cache.
- * Returns NGX_CONF_OK or NGX_CONF_ERROR (logged).
+ * Merges the fields of a level's cache configuration that belong to no other
+ * file of the cache.  Returns NGX_CONF_OK or NGX_CONF_ERROR (logged).
  */
 
 char *ngx_http_mcds_cache_merge_conf(ngx_conf_t *cf,

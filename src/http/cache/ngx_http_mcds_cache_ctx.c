@@ -56,7 +56,10 @@ ngx_http_mcds_replaced(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx)
 }
 
 
-/* the request asks for less than the page, or compares with its own copy */
+/*
+ * returns 1 if the request asks for less than the page, or compares the page
+ * with its own copy
+ */
 
 ngx_uint_t
 ngx_http_mcds_cache_partial(ngx_http_request_t *r)

@@ -480,7 +480,10 @@ ngx_http_mcds_cache_merge_pools(ngx_conf_t *cf,
                                  conf->cache_lock_age, &conf->cache_place);
     }
 
-    /* a lock must expire by itself if its owner dies */
+    /*
+     * the pool must support times to live: the lock of a page must expire by
+     * itself if its owner dies
+     */
 
     return ngx_http_mcds_needs_ttl(cf, conf->cache_pool, "mcds_cache",
                                    &conf->cache_place)

@@ -72,7 +72,10 @@ ngx_http_mcds_feature_t  ngx_http_mcds_cache_feature = {
 static ngx_int_t
 ngx_http_mcds_phase_prepare(ngx_conf_t *cf)
 {
-    /* even without a cache, see ngx_http_mcds_filter_init() */
+    /*
+     * the filters for unsafe requests are added even without a cache, see
+     * ngx_http_mcds_filter_init()
+     */
 
     ngx_http_mcds_invalidate_init();
 
@@ -89,7 +92,10 @@ ngx_http_mcds_phase_init(ngx_conf_t *cf)
 }
 
 
-/* a purge comes first, so that it is not counted by other features */
+/*
+ * the purge of a page comes first, so that the request is not counted by other
+ * features
+ */
 
 static ngx_int_t
 ngx_http_mcds_phase_first(ngx_http_request_t *r, ngx_http_mcds_task_t *task)
@@ -155,7 +161,10 @@ ngx_http_mcds_phase_start(ngx_http_request_t *r, ngx_http_mcds_task_t *task)
 
     if (asked_about) {
 
-        /* auth_request's context is lost when the request is redirected */
+        /*
+         * auth_request's context is lost when the request is redirected, so
+         * the result is noted
+         */
 
         ctx->asked_about = 1;
     }
@@ -193,9 +202,9 @@ ngx_http_mcds_phase_arrive(ngx_http_request_t *r, ngx_http_mcds_task_t *task)
 
 
 /*
- * The request runs this phase again in another location, after its decision.
- * NGX_OK: a page of that location may be looked up, and its counters may be
- * read.
+ * The request runs this phase again in another location, after it has decided
+ * how it is answered.  NGX_OK: a page of that location may be looked up, and
+ * the location's counters may be read.
  */
 
 static ngx_int_t
@@ -223,7 +232,10 @@ ngx_http_mcds_phase_again(ngx_http_request_t *r,
 
         if (!ctx->routed) {
 
-            /* a rebuild after a purge has no lookup: its route begins here */
+            /*
+             * a rebuild after a purge has no lookup: the route of the request
+             * begins here
+             */
 
             ctx->routed = 1;
 
@@ -327,7 +339,10 @@ ngx_http_mcds_phase_wait(ngx_http_mcds_task_t *task, ngx_uint_t *others)
 
     if (ctx->purging) {
 
-        /* a purge reports its result, and so waits without a budget */
+        /*
+         * the request of a purge reports the result, and so waits without a
+         * limit of time
+         */
 
         *others += task->waiting;
         return 0;

@@ -102,14 +102,17 @@ ngx_http_mcds_cache_start(ngx_http_request_t *r,
 
     if (ngx_http_test_predicates(r, ccf->cache_bypass) != NGX_OK) {
 
-        /* as proxy_cache_bypass: the stored page is not used, but replaced */
+        /*
+         * as with proxy_cache_bypass, the stored page is not used, but
+         * replaced
+         */
 
         ctx->status = NGX_HTTP_MCDS_BYPASS;
         ctx->reason = NGX_MCDS_REASON_BYPASS;
         ctx->replace = 1;
     }
 
-    /* the route that the request takes if nothing redirects it */
+    /* sets the route that the request takes if nothing redirects it */
 
     if (ngx_http_mcds_route_here(r, ctx) == NGX_ERROR) {
         return NGX_ERROR;
@@ -119,7 +122,7 @@ ngx_http_mcds_cache_start(ngx_http_request_t *r,
 }
 
 
-/* sends the lookup of ctx->key */
+/* sends the lookup of the request's page */
 
 static ngx_int_t
 ngx_http_mcds_cache_ask(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx,
@@ -149,7 +152,10 @@ ngx_http_mcds_cache_ask(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx,
 }
 
 
-/* NONE, or the reason why the request does not use the cache */
+/*
+ * returns NGX_MCDS_REASON_NONE, or the reason why the request does not use the
+ * cache
+ */
 
 static ngx_uint_t
 ngx_http_mcds_cache_applies(ngx_http_request_t *r,
@@ -159,7 +165,10 @@ ngx_http_mcds_cache_applies(ngx_http_request_t *r,
         return NGX_MCDS_REASON_METHOD;
     }
 
-    /* the body may change the response; subrequests inherit the body */
+    /*
+     * the body of a request may change the response; subrequests inherit the
+     * body
+     */
 
     if (r->headers_in.content_length_n > 0 || r->headers_in.chunked) {
         return NGX_MCDS_REASON_BODY;
@@ -172,9 +181,9 @@ ngx_http_mcds_cache_applies(ngx_http_request_t *r,
     }
 
     /*
-     * the responses to mirror and to background updates of other caches are
-     * not read; the response to a subrequest of auth_request authorizes one
-     * client, and a stored one must not authorize another
+     * the responses to the requests of mirror and to background updates of
+     * other caches are not read; the response to a subrequest of auth_request
+     * authorizes one client, and a stored one must not authorize another
      */
 
     if (r->background || (r != r->main && r->header_only)) {
@@ -186,8 +195,8 @@ ngx_http_mcds_cache_applies(ngx_http_request_t *r,
 
 
 /*
- * 1 if the page may be for this client only: the request has credentials, or
- * auth_request has checked the client.
+ * Returns 1 if the page may be for this client only: the request has
+ * credentials, or auth_request has checked the client.
  */
 
 static ngx_uint_t
@@ -254,7 +263,8 @@ ngx_http_mcds_cache_arrive(ngx_http_request_t *r,
 
 
 /*
- * Applies the rules of the location that responds, too.  If that location uses
+ * Applies the cache's rules of the location that responds, too, after those of
+ * the location that looked the page up.  If the location that responds uses
  * another pool or another key, its page is looked up now.
  */
 
@@ -332,7 +342,7 @@ ngx_http_mcds_cache_join(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx,
             return NGX_OK;
         }
 
-        /* the number of purges must be known before the origin is asked */
+        /* the purge counter must be known before the origin is asked */
 
         return (ngx_http_mcds_tagging->start(r, ctx, ccf) == NGX_OK)
                ? NGX_AGAIN : NGX_ERROR;
@@ -340,7 +350,10 @@ ngx_http_mcds_cache_join(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx,
 
     ngx_http_mcds_cache_forget(ctx);
 
-    /* the results for tags belong to the page that was looked up before */
+    /*
+     * the results for tags belong to the page that was looked up before, not
+     * to the page that is looked up now
+     */
 
     if (ctx->tags) {
         ngx_http_mcds_tagging->free(ctx->tags);
@@ -372,7 +385,7 @@ ngx_http_mcds_cache_refuse(ngx_http_mcds_cache_ctx_t *ctx, ngx_uint_t reason)
 }
 
 
-/* drops the results of the lookup, all of which have come */
+/* drops the results of a request's lookup, all of which have come */
 
 static void
 ngx_http_mcds_cache_forget(ngx_http_mcds_cache_ctx_t *ctx)
@@ -415,7 +428,8 @@ ngx_http_mcds_cache_left(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx)
     }
 
     /*
-     * the page of that location is looked up when its rules have been checked
+     * the page of the location to which the origin has led the request is
+     * looked up when the rules of that location have been checked
      */
 
     ngx_http_mcds_cache_forget(ctx);
@@ -429,10 +443,10 @@ ngx_http_mcds_cache_left(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx)
 
 
 /*
- * A request for another protocol, such as WebSocket, needs its hop-by-hop
- * headers, and the response is not a page.  Clients offer h2c with any request
- * and accept HTTP/1.1, so h2c is ignored; RFC 9110, 7.8, ignores Upgrade in
- * HTTP/1.0.
+ * Returns 1 if the request asks for another protocol, such as WebSocket: it
+ * needs its hop-by-hop headers, and the response is not a page.  Clients offer
+ * h2c with any request and accept HTTP/1.1, so h2c is ignored; RFC 9110, 7.8,
+ * ignores Upgrade in HTTP/1.0.
  */
 
 static ngx_uint_t

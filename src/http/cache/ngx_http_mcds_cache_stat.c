@@ -17,7 +17,10 @@
 static ngx_uint_t ngx_http_mcds_stat_covered(ngx_http_core_loc_conf_t *clcf);
 
 
-/* the sums of a dry run, or 0 where it has those of other requests */
+/*
+ * the counters in the statistics for each cache status of a dry run; 0: that
+ * of other requests
+ */
 
 #define ngx_http_mcds_stat_dry_sum(name, word)                                \
     [NGX_HTTP_MCDS_##name] = NGX_MCDS_ZONE_##name##_DRY,
@@ -90,7 +93,8 @@ ngx_http_mcds_stat_merge(ngx_conf_t *cf, ngx_http_mcds_cache_conf_t *prev,
 
 
 /*
- * 1 for "if" blocks, and for a server in which "location /" gets all requests
+ * returns 1 if the level needs no statistics of its own: an "if" block, or a
+ * server in which "location /" gets all requests
  */
 
 static ngx_uint_t
@@ -189,7 +193,9 @@ ngx_http_mcds_stat_served(ngx_http_request_t *r,
 
     if (len < 0) {
 
-        /* the length is unknown, since filters change the body */
+        /*
+         * the length of the response is unknown, since filters change the body
+         */
 
         entry = &ctx->snapshot->entry;
         len = (entry->coding && !ctx->coded) ? entry->length : entry->total;

@@ -22,7 +22,7 @@ char *ngx_http_mcds_cache_label(ngx_conf_t *cf, ngx_command_t *cmd,
     void *conf);
 
 /*
- * Call this when a location is merged and its pool is known: finds the
+ * Call this when a location is merged and its pool is known: finds the cache
  * statistics of the location.  Returns NGX_CONF_OK or NGX_CONF_ERROR.
  */
 
@@ -30,7 +30,9 @@ char *ngx_http_mcds_stat_merge(ngx_conf_t *cf,
     ngx_http_mcds_cache_conf_t *prev, ngx_http_mcds_cache_conf_t *conf);
 
 
-/* call this when the request has ended: counts its status and its reason */
+/*
+ * call this when the request has ended: counts its cache status and its reason
+ */
 
 void ngx_http_mcds_stat_request(ngx_http_mcds_cache_ctx_t *ctx);
 

@@ -37,7 +37,9 @@ static ngx_str_t  ngx_http_mcds_statuses[NGX_HTTP_MCDS_STATUSES] = {
 };
 
 
-/* the words of a dry run, or empty where it has those above */
+/*
+ * the words of $mcds_cache_status in a dry run; empty: that of other requests
+ */
 
 #define ngx_http_mcds_dry_status_word(name, word)                             \
     [NGX_HTTP_MCDS_##name] = ngx_string(#name "_DRY_RUN"),
@@ -194,7 +196,10 @@ ngx_http_mcds_ttl_variable(ngx_http_request_t *r,
 }
 
 
-/* seconds until the page expires, rounded down; negative if expired */
+/*
+ * returns the seconds until the page expires, rounded down; negative if it has
+ * expired
+ */
 
 static ngx_int_t
 ngx_http_mcds_cache_vars_ttl(ngx_http_mcds_cache_ctx_t *ctx)

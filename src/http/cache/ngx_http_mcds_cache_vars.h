@@ -16,7 +16,7 @@
 #include "ngx_http_mcds_cache.h"
 
 
-/* in preconfiguration: adds the variables of the cache */
+/* adds the variables of the cache; called in preconfiguration */
 
 ngx_int_t ngx_http_mcds_cache_vars_add(ngx_conf_t *cf);
 

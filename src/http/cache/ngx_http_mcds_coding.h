@@ -38,16 +38,18 @@
 
 
 struct ngx_http_mcds_compress_s {
-    ngx_uint_t     coding;        /* ngx_mcds_coding_e */
-    ngx_int_t      level;         /* 0: the default */
+    ngx_uint_t     coding;        /* coding to compress with,
+                                     ngx_mcds_coding_e */
+    ngx_int_t      level;         /* level of compression; 0: the default */
     size_t         min_length;
-    ngx_array_t   *types;         /* ngx_str_t, with "*" */
+    ngx_array_t   *types;         /* media types to compress, ngx_str_t, with
+                                     "*" */
 };
 
 
 /*
- * 1 if the body of a page is sent in parts, since it is stored in parts, or
- * since it has a coding and is long.
+ * Returns 1 if a page is streamed: its body is sent in parts, since it is
+ * stored in parts, or since it has a coding and is long.
  */
 
 #define ngx_http_mcds_streamed(entry)                                         \
@@ -56,11 +58,12 @@ struct ngx_http_mcds_compress_s {
 
 
 /*
- * The functions of this feature for the rest of the cache.
+ * The functions for compressed pages that the rest of the cache calls.
  *
  * compress: the compression for the response of r, of a location that
- * compresses, or NULL; takes the length into account, if known.  create, run,
- * free: the encoder, see ngx_mcds_coding.h.
+ * compresses, or NULL; takes the length into account, if known.
+ *
+ * create, run, free: the encoder, see ngx_mcds_coding.h.
  *
  * accepted: 1 if r accepts the coding of ctx->snapshot, which is offered then.
  *
@@ -92,14 +95,18 @@ typedef struct {
 
 
 /*
- * Set in preconfiguration; NULL: the feature is left out, then no location
- * compresses, and no page that is used has a coding.
+ * The functions for compressed pages, set in preconfiguration; NULL: the
+ * feature is left out of this build, then no location compresses, and no page
+ * that is used has a coding.
  */
 
 extern ngx_http_mcds_codings_t  *ngx_http_mcds_codings;
 
 
-/* of the files compress.c, decode.c and coding_filter_module.c only */
+/*
+ * functions for compressed pages that only compress.c, decode.c and
+ * coding_filter_module.c use
+ */
 
 char *ngx_http_mcds_cache_compress(ngx_conf_t *cf, ngx_command_t *cmd,
     void *conf);
@@ -111,24 +118,28 @@ ngx_buf_t *ngx_http_mcds_decode_body(ngx_http_request_t *r,
     ngx_http_mcds_cache_ctx_t *ctx);
 
 /*
- * Starts to decode the body of a streamed page, up to the offset "end".  run
- * is called, from an event of its own, when decoding continues after a pause
- * for other requests.
+ * Starts to decode the body of a streamed page, which is sent in parts, up to
+ * the offset "end".  run is called, from an event of its own, when decoding
+ * continues after a pause for other requests.
  */
 
 ngx_int_t ngx_http_mcds_decode_begin(ngx_http_request_t *r,
     ngx_http_mcds_cache_ctx_t *ctx, off_t end, void (*run)(void *data));
 
 /*
- * Decodes more of the body: *out is the next part, or NULL.  NGX_DONE: the
- * body is complete; NGX_AGAIN: ctx->stream will call back; NGX_BUSY: buffers
- * have to be freed first, or other requests have their turn; NGX_ERROR.
+ * Decodes more of the body of a page: *out is the next part, or NULL.
+ * NGX_DONE: the body is complete; NGX_AGAIN: ctx->stream will call back;
+ * NGX_BUSY: buffers have to be freed first, or other requests have their turn;
+ * NGX_ERROR.
  */
 
 ngx_int_t ngx_http_mcds_decode_take(ngx_http_request_t *r,
     ngx_http_mcds_cache_ctx_t *ctx, ngx_chain_t **out);
 
-/* takes back the buffers that have been sent; 1 if there were any */
+/*
+ * takes back the buffers with the decoded body that have been sent; returns 1
+ * if there were any
+ */
 
 ngx_uint_t ngx_http_mcds_decode_free(ngx_http_mcds_cache_ctx_t *ctx);
 

@@ -128,9 +128,9 @@ ngx_http_mcds_coding_header_filter(ngx_http_request_t *r)
 
 
 /*
- * A filter that changes or reads the body has set one of the flags, or has
- * cleared the length.  For a TLS connection, nginx itself asks for a body in
- * memory.
+ * Returns 1 if no filter changes or reads the body of the response: such a
+ * filter has set one of the flags, or has cleared the length.  For a TLS
+ * connection, nginx itself asks for a body in memory.
  */
 
 static ngx_uint_t
@@ -166,7 +166,10 @@ ngx_http_mcds_coding_take(ngx_http_request_t *r,
 
     static ngx_str_t   name = ngx_string("Content-Encoding");
 
-    /* RFC 9110, 8.8.1: the compressed body has other bytes */
+    /*
+     * the ETag becomes weak, as the compressed body has other bytes (RFC 9110,
+     * 8.8.1)
+     */
 
     ngx_http_weak_etag(r);
 
@@ -194,7 +197,10 @@ ngx_http_mcds_coding_take(ngx_http_request_t *r,
 }
 
 
-/* adds Vary once, though gzip_vary or the page may add Vary, too */
+/*
+ * adds Vary: Accept-Encoding once, though gzip_vary or the page may add Vary,
+ * too
+ */
 
 static ngx_int_t
 ngx_http_mcds_coding_vary(ngx_http_request_t *r)

@@ -17,7 +17,10 @@
 #include "ngx_http_mcds_key.h"
 
 
-/* bytes of the longest media type that is compared */
+/*
+ * the maximum bytes of a media type that is compared with the types to
+ * compress
+ */
 #define NGX_HTTP_MCDS_TYPE        256
 
 
@@ -30,7 +33,10 @@ static ngx_uint_t ngx_http_mcds_compress_type(ngx_http_request_t *r,
 static ngx_uint_t ngx_http_mcds_compress_fixed(ngx_list_t *list);
 
 
-/* the default types: text, and other types that compress well */
+/*
+ * the media types that are compressed by default: text, and other types that
+ * compress well
+ */
 
 static ngx_str_t  ngx_http_mcds_compress_default = ngx_string(
     "text/*,"
@@ -50,8 +56,8 @@ static ngx_str_t  ngx_http_mcds_compress_default = ngx_string(
 
 
 /*
- * a page with a digest of its bytes must not be compressed (RFC 9530 and its
- * predecessors)
+ * the headers with a digest of a page's bytes: such a page must not be
+ * compressed (RFC 9530 and its predecessors)
  */
 
 static ngx_str_t  ngx_http_mcds_digests[] = {
@@ -136,7 +142,10 @@ ngx_http_mcds_cache_compress(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 }
 
 
-/* the coding is known, since it is the first argument */
+/*
+ * parses the level of compression; the coding is known, since it is the first
+ * argument
+ */
 
 static char *
 ngx_http_mcds_compress_level(ngx_conf_t *cf, ngx_http_mcds_param_t *param,
@@ -226,8 +235,8 @@ ngx_http_mcds_compress(ngx_http_request_t *r, ngx_http_mcds_cache_conf_t *ccf)
     }
 
     /*
-     * the upstream's list includes headers that the location hides from the
-     * client
+     * the upstream's list of headers includes those that the location hides
+     * from the client
      */
 
     if (r->upstream
@@ -281,7 +290,7 @@ ngx_http_mcds_compress_type(ngx_http_request_t *r,
 }
 
 
-/* 1 if a header forbids changes of the body */
+/* returns 1 if a header of the response forbids changes of the body */
 
 static ngx_uint_t
 ngx_http_mcds_compress_fixed(ngx_list_t *list)

@@ -16,19 +16,23 @@
 #include "ngx_http_mcds_coding.h"
 
 
-/* the buffers of a body that is being sent; bytes of each */
+/*
+ * the number of buffers for the decoded body of a page that is being sent, and
+ * the bytes of each
+ */
 #define NGX_HTTP_MCDS_DECODE_BUFS   4
 #define NGX_HTTP_MCDS_DECODE_BUF    (16 * 1024)
 
 /*
- * bytes that a request decodes in a turn of the event loop, about a
+ * bytes of a body that a request decodes in a turn of the event loop, about a
  * millisecond
  */
 #define NGX_HTTP_MCDS_DECODE_TURN   (256 * 1024)
 
 
 typedef struct {
-    ngx_buf_t              *buf;       /* NULL: not allocated yet */
+    ngx_buf_t              *buf;       /* buffer for the decoded body; NULL: not
+                                          allocated yet */
     ngx_chain_t             link;
     unsigned                busy:1;
 } ngx_http_mcds_room_t;
@@ -38,12 +42,14 @@ struct ngx_http_mcds_decode_s {
     ngx_http_mcds_cache_ctx_t  *ctx;
     ngx_mcds_decoder_t         *decoder;
     ngx_str_t                   in;
-    ngx_mcds_body_part_t       *part;      /* the part that "in" points into,
-                                              or NULL */
+    ngx_mcds_body_part_t       *part;      /* part of the stored body that "in"
+                                              points into, or NULL */
 
     ngx_http_mcds_room_t        rooms[NGX_HTTP_MCDS_DECODE_BUFS];
-    size_t                      turn;      /* bytes left in this turn */
-    off_t                       left;      /* bytes left in a range */
+    size_t                      turn;      /* bytes to decode that are left in
+                                              this turn of the event loop */
+    off_t                       left;      /* bytes of a range that are left to
+                                              send */
     unsigned                    range:1;
 
     ngx_event_t                 next;
@@ -70,7 +76,10 @@ ngx_http_mcds_coding_accepted(ngx_http_request_t *r,
     ngx_table_elt_t    *h;
     ngx_mcds_accept_t   accept;
 
-    /* the range is one of the page without its coding */
+    /*
+     * a request for a range, like a client of HTTP/1.0, gets the page without
+     * its coding
+     */
 
     if (r != r->main
         || r->http_version < NGX_HTTP_VERSION_11
@@ -280,8 +289,8 @@ ngx_http_mcds_decode_take(ngx_http_request_t *r,
 
 
 /*
- * a free buffer, emptied; or a busy one if none is free; NULL when out of
- * memory
+ * returns a free buffer for the decoded body, emptied; or a busy one if none
+ * is free; NULL when out of memory
  */
 
 static ngx_http_mcds_room_t *
@@ -323,8 +332,9 @@ ngx_http_mcds_decode_room(ngx_http_request_t *r,
 
 
 /*
- * NGX_OK: the buffer is full; NGX_AGAIN: the next part has not come; NGX_DONE:
- * the body, or the range, is complete
+ * Decodes the body of a page into a buffer.  NGX_OK: the buffer is full;
+ * NGX_AGAIN: the next part of the stored body has not come; NGX_DONE: the
+ * body, or the range, is complete.
  */
 
 static ngx_int_t
@@ -363,7 +373,7 @@ ngx_http_mcds_decode_fill(ngx_http_mcds_decode_t *decode, ngx_buf_t *b)
 
     if (decode->range) {
 
-        /* bytes behind the end of the range are not needed */
+        /* bytes of the body behind the end of the range are not needed */
 
         decode->left -= ngx_min(decode->left, (off_t) size);
 
@@ -374,7 +384,10 @@ ngx_http_mcds_decode_fill(ngx_http_mcds_decode_t *decode, ngx_buf_t *b)
 }
 
 
-/* takes the next part of the page: NGX_OK, or NGX_AGAIN if it has not come */
+/*
+ * takes the next part of the stored body: NGX_OK, or NGX_AGAIN if it has not
+ * come
+ */
 
 static ngx_int_t
 ngx_http_mcds_decode_more(ngx_http_mcds_decode_t *decode)
@@ -402,7 +415,10 @@ ngx_http_mcds_decode_more(ngx_http_mcds_decode_t *decode)
 }
 
 
-/* removes a corrupt page, so that the next request builds the page */
+/*
+ * removes a page whose coding is corrupt, so that the next request builds the
+ * page
+ */
 
 static void
 ngx_http_mcds_decode_broken(ngx_http_mcds_cache_ctx_t *ctx)

@@ -25,21 +25,27 @@
 
 
 /*
- * the size, in bytes, above which the upstream of a refresh is unbuffered, so
- * that storing can hold it; also if the length is unknown
+ * the size of a response, in bytes, above which the upstream of a refresh is
+ * unbuffered, so that storing can hold it; also if the length is unknown
  */
 #define NGX_HTTP_MCDS_UNBUFFERED  (1024 * 1024)
 
 /*
- * the size, in bytes, above which the upstream of a compressed response is
- * unbuffered: compressing takes time
+ * the size of a response that is compressed, in bytes, above which its
+ * upstream is unbuffered: compressing takes time
  */
 #define NGX_HTTP_MCDS_COMPRESSED  (128 * 1024)
 
-/* bytes that all slow clients of this worker may have unread, see detach */
+/*
+ * the maximum bytes that all slow clients of this worker together may have
+ * unread, see ngx_http_mcds_may_detach()
+ */
 #define NGX_HTTP_MCDS_DETACHED    (64 * 1024 * 1024)
 
-/* milliseconds in which a client must read its page, above this limit */
+/*
+ * milliseconds in which a slow client must read its page if all slow clients
+ * together exceed NGX_HTTP_MCDS_DETACHED
+ */
 #define NGX_HTTP_MCDS_ATTACHED    1000
 
 
@@ -140,8 +146,8 @@ ngx_http_mcds_header_filter(ngx_http_request_t *r)
     if (ctx && ctx->store) {
 
         /*
-         * another filter has refused the response: this header is that of the
-         * error page
+         * another filter has refused the response that was being stored: this
+         * header is that of the error page
          */
 
         ngx_http_mcds_store_cleanup(ctx);
@@ -203,7 +209,10 @@ ngx_http_mcds_header_filter(ngx_http_request_t *r)
 }
 
 
-/* sends the stored page in place of the response, or 502, or nothing */
+/*
+ * sends the stored page in place of the response, or status 502; a refresh
+ * sends nothing
+ */
 
 static ngx_int_t
 ngx_http_mcds_instead(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx,
@@ -245,8 +254,9 @@ ngx_http_mcds_instead(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx,
 
 
 /*
- * If a filter refuses the response, as the range filter does with 416, nginx
- * sends an error page that keeps the headers set before: they are withdrawn.
+ * Passes the header of the response to the next filter.  If a filter refuses
+ * the response, as the range filter does with 416, nginx sends an error page
+ * that keeps the headers set before: they are withdrawn.
  */
 
 static ngx_int_t
@@ -297,7 +307,7 @@ ngx_http_mcds_header_withdraw(ngx_http_request_t *r)
     out->content_encoding = NULL;
     out->expires = NULL;
 
-    /* the field is a pointer, or an array before nginx 1.23 */
+    /* the field cache_control is a pointer, or an array before nginx 1.23 */
 
     ngx_memzero(&out->cache_control, sizeof(out->cache_control));
 }
@@ -321,7 +331,10 @@ ngx_http_mcds_body_filter(ngx_http_request_t *r, ngx_chain_t *in)
             return NGX_ERROR;
         }
 
-        /* a filter that appends to the page sends the last buffer itself */
+        /*
+         * a filter that appends to the page sends the last buffer of the
+         * response itself
+         */
 
         ctx->instead_passing = 1;
 
@@ -384,9 +397,9 @@ ngx_http_mcds_body_filter(ngx_http_request_t *r, ngx_chain_t *in)
 
 
 /*
- * 1 if a refresh does not store the response, so that the rest of a long or
- * endless body need not be read.  A short body is read, so that the connection
- * to the origin can be reused.
+ * Returns 1 if a refresh does not store the response, so that the rest of a
+ * long or endless body need not be read.  A short body is read, so that the
+ * connection to the origin can be reused.
  */
 
 static ngx_uint_t
@@ -402,9 +415,9 @@ ngx_http_mcds_unwanted(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx)
 
 
 /*
- * Holds back an origin that is faster than memcached: the data stays in the
- * origin's buffers, and the upstream waits for free ones.  Sets *in to the
- * data that is to be stored now.
+ * Holds back an origin that is faster than memcached: the data of the response
+ * stays in the origin's buffers, and the upstream waits for free ones.  Sets
+ * *in to the data that is to be stored now.
  */
 
 static ngx_int_t
@@ -437,9 +450,9 @@ ngx_http_mcds_hold(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx,
 
 
 /*
- * A refresh ends when its upstream ends, so its data may be held only if no
- * pipe is between the two.  A buffer with flags is never held: it may be the
- * last.
+ * Returns 1 if the data of a response may be held back.  A refresh ends when
+ * its upstream ends, so its data may be held only if no pipe is between the
+ * two.  A buffer with flags is never held: it may be the last.
  */
 
 static ngx_uint_t
@@ -491,10 +504,10 @@ ngx_http_mcds_hold_handler(void *data)
 
 
 /*
- * Limits the bytes that all clients together have not read.  Above the limit,
- * a client slows down its upstream, as without a cache, and with it the
- * requests that wait for the page: a client that does not read in time no
- * longer builds the page.
+ * Limits the bytes of responses that all slow clients together have not read.
+ * Above the limit, a client slows down its upstream, as without a cache, and
+ * with it the requests that wait for the page: a client that does not read in
+ * time no longer builds the page.
  */
 
 static ngx_uint_t
@@ -660,7 +673,7 @@ ngx_http_mcds_detach_init(ngx_http_request_t *r,
 }
 
 
-/* frees the buffers that the client has read */
+/* frees the copies of buffers that the slow client has read */
 
 static void
 ngx_http_mcds_detached(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx,
@@ -773,7 +786,10 @@ ngx_http_mcds_unbuffer(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx)
 }
 
 
-/* 1 for a refresh, even if it has lost its context or never got one */
+/*
+ * returns 1 if the request is a refresh, even if it has lost its context or
+ * never got one
+ */
 
 static ngx_uint_t
 ngx_http_mcds_silent(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx)
@@ -786,9 +802,9 @@ static ngx_int_t
 ngx_http_mcds_filter_init(ngx_conf_t *cf)
 {
     /*
-     * The filters are added to every configuration: the chain belongs to the
-     * master process, and a configuration that is refused later changes it,
-     * too.
+     * The filters of the cache are added to every configuration: the chain
+     * belongs to the master process, and a configuration that is refused later
+     * changes it, too.
      */
 
     ngx_http_next_header_filter = ngx_http_top_header_filter;

@@ -14,7 +14,8 @@
 
 typedef struct {
     ngx_array_t      *names;
-    ngx_mcds_own_t    own;        /* the scheme is empty until it is needed */
+    ngx_mcds_own_t    own;        /* scheme, host and ports as nginx sees them;
+                                     the scheme is empty until it is needed */
     size_t            len;
     u_char           *last;
 } ngx_http_mcds_forwarded_t;
@@ -84,7 +85,10 @@ ngx_http_mcds_forwarded(ngx_http_request_t *r, ngx_http_mcds_cache_conf_t *ccf,
     text->data = p;
     ctx.last = p;
 
-    /* in the order of the names, whatever the order of the headers */
+    /*
+     * the headers are written in the order of their names, whatever their
+     * order in the request
+     */
 
     while (name) {
         name = ngx_http_mcds_forwarded_pass(r, &ctx, name);
@@ -97,8 +101,9 @@ ngx_http_mcds_forwarded(ngx_http_request_t *r, ngx_http_mcds_cache_conf_t *ccf,
 
 
 /*
- * Writes the headers of this name, and returns the next name; or, if name is
- * NULL, adds up the sizes of all headers, and returns the first name.
+ * Writes the forwarding headers of this name, and returns the next name; or,
+ * if name is NULL, adds up the sizes of all such headers, and returns the
+ * first name.
  */
 
 static ngx_str_t *
@@ -196,8 +201,8 @@ ngx_http_mcds_forwarded_differs(ngx_http_request_t *r,
 
 
 /*
- * the arguments are names of headers, "default" for the built-in names, or
- * "off"
+ * the arguments of mcds_cache_forwarded_headers are names of headers,
+ * "default" for the built-in names, or "off"
  */
 
 char *
@@ -224,7 +229,7 @@ ngx_http_mcds_cache_forwarded_headers(ngx_conf_t *cf, ngx_command_t *cmd,
         off |= (ngx_strcmp(value[i].data, "off") == 0);
     }
 
-    /* an empty array of names stands for "off" */
+    /* an empty array of names of headers stands for "off" */
 
     if (names != NGX_CONF_UNSET_PTR && names->nelts == 0 && off
         && cf->args->nelts == 2)

@@ -19,9 +19,9 @@
 
 
 /*
- * 1 if a header overrides the method for the application.  For a HEAD request,
- * an override with the value HEAD counts, too: a refresh sends a GET request
- * with the headers of the HEAD request.
+ * Returns 1 if a header overrides the request's method for the application.
+ * For a HEAD request, an override with the value HEAD counts, too: a refresh
+ * sends a GET request with the headers of the HEAD request.
  */
 
 ngx_uint_t ngx_http_mcds_overridden(ngx_http_request_t *r);
@@ -29,11 +29,11 @@ ngx_uint_t ngx_http_mcds_overridden(ngx_http_request_t *r);
 
 /*
  * Sets *text to the headers named by mcds_cache_forwarded_headers whose values
- * differ from nginx's own; empty, without an allocation, if there are none.
- * Two requests have the same text only if these headers are equal, up to the
- * order of headers with different names.  A page that was made for one text
- * must not be served for another.  The text lives in r->pool.  NGX_OK, or
- * NGX_ERROR when out of memory.
+ * differ from the values that nginx knows itself; empty, without an
+ * allocation, if there are none.  Two requests have the same text only if
+ * these headers are equal, up to the order of headers with different names.  A
+ * page that was made for one text must not be served for another.  The text
+ * lives in r->pool.  Returns NGX_OK, or NGX_ERROR when out of memory.
  */
 
 ngx_int_t ngx_http_mcds_forwarded(ngx_http_request_t *r,

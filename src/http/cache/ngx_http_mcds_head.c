@@ -35,8 +35,8 @@ ngx_http_mcds_head_differs(ngx_http_request_t *r,
     ngx_http_mcds_cache_ctx_t *ctx)
 {
     /*
-     * An expired page is not invalidated: it will be revalidated anyway, and
-     * the page that is being built replaces it.
+     * A HEAD response does not invalidate an expired page: it will be
+     * revalidated anyway, and the page that is being built replaces it.
      */
 
     return r->method == NGX_HTTP_HEAD
@@ -95,9 +95,10 @@ ngx_http_mcds_head_same(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx)
 
 
 /*
- * NGX_OK: the validators and the length of the response are those of the page
- * in ctx->snapshot; NGX_DECLINED: one of them differs, or the response has no
- * validator; NGX_DONE: the response says nothing about the page.
+ * Compares the response to a HEAD request with the page in ctx->snapshot.
+ * NGX_OK: the validators and the length of the response are those of the page;
+ * NGX_DECLINED: one of them differs, or the response has no validator;
+ * NGX_DONE: the response says nothing about the page.
  */
 
 static ngx_int_t
@@ -140,7 +141,8 @@ ngx_http_mcds_head_judge(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx)
     for (validator = ngx_http_mcds_validators; validator->len; validator++) {
 
         /*
-         * a validator that the client does not get is not stored with the page
+         * a validator in the response that the client does not get is not
+         * stored with the page
          */
 
         new = ngx_http_mcds_head_find(&r->headers_out.headers, validator);

@@ -18,7 +18,7 @@
 
 
 /*
- * 1 if the response to a HEAD request no longer confirms the page in
+ * Returns 1 if the response to a HEAD request no longer confirms the page in
  * ctx->snapshot: its Content-Length, ETag or Last-Modified differs, or it has
  * neither of the latter two.
  */
@@ -27,8 +27,8 @@ ngx_uint_t ngx_http_mcds_head_differs(ngx_http_request_t *r,
     ngx_http_mcds_cache_ctx_t *ctx);
 
 /*
- * 1 if the response to a HEAD request confirms the page in ctx->snapshot, and
- * may renew it.
+ * Returns 1 if the response to a HEAD request confirms the page in
+ * ctx->snapshot, and may renew it.
  */
 
 ngx_uint_t ngx_http_mcds_head_same(ngx_http_request_t *r,

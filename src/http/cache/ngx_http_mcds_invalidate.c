@@ -21,29 +21,34 @@
 
 
 /*
- * All other methods are unsafe, including those that nginx does not know.
- * CONNECT names no page, and its tunnel is opaque.
+ * the safe methods of requests: all others invalidate pages, including those
+ * that nginx does not know.  CONNECT names no page, and its tunnel is opaque.
  */
 #define NGX_HTTP_MCDS_SAFE                                                    \
     (NGX_HTTP_GET|NGX_HTTP_HEAD|NGX_HTTP_OPTIONS|NGX_HTTP_TRACE               \
      |NGX_HTTP_PROPFIND|NGX_HTTP_CONNECT)
 
 
-/* a bit of c->buffered that nginx does not use */
+/*
+ * a bit of c->buffered that nginx does not use: the response is held back
+ * until pages are invalidated
+ */
 #define NGX_HTTP_MCDS_BUFFERED    0x40
 
 
 /*
- * the invalidations of a request, which outlive it until memcached has
+ * the invalidations of an unsafe request, which outlive it until memcached has
  * answered
  */
 
 struct ngx_http_mcds_gone_s {
-    ngx_http_request_t  *request;      /* NULL: the request has ended */
+    ngx_http_request_t  *request;      /* the unsafe request; NULL: it has
+                                          ended */
     ngx_uint_t           pending;
-    ngx_chain_t         *out;          /* body held back */
-    unsigned             held:1;       /* the header is held back */
-    unsigned             head:1;       /* r->header_only was set meanwhile */
+    ngx_chain_t         *out;          /* body of the response held back */
+    unsigned             held:1;       /* header of the response held back */
+    unsigned             head:1;       /* r->header_only was set while the
+                                          response was held back */
 };
 
 
@@ -130,7 +135,10 @@ void
 ngx_http_mcds_invalidate_merge(ngx_http_mcds_cache_conf_t *prev,
     ngx_http_mcds_cache_conf_t *conf)
 {
-    /* "if=" belongs to the word before it, and is inherited with the word */
+    /*
+     * "if=" of mcds_cache_invalidate belongs to the word before it, and is
+     * inherited with the word
+     */
 
     if (conf->cache_invalidate == NGX_CONF_UNSET_UINT) {
         conf->invalidate_if = prev->invalidate_if;
@@ -147,7 +155,10 @@ ngx_http_mcds_invalidate_start(ngx_http_request_t *r,
 {
     ngx_int_t  rc;
 
-    /* the error page may say that the request was refused */
+    /*
+     * an unsafe request with an error page invalidates nothing: the error page
+     * may say that the request was refused
+     */
 
     if (!ctx->conf->cache_invalidate
         || r != r->main
@@ -195,7 +206,10 @@ ngx_http_mcds_invalidate_arrive(ngx_http_request_t *r,
     if (ccf->cache_pool != ctx->conf->cache_pool
         || !ngx_mcds_same(&key, &ctx->key))
     {
-        /* requests with other methods may find their page under either key */
+        /*
+         * an unsafe request may find its page under one key, requests with
+         * other methods under the other: both are invalidated
+         */
 
         ctx->asked_key = ctx->key;
         ctx->key = key;
@@ -241,8 +255,8 @@ ngx_http_mcds_invalidate_header_filter(ngx_http_request_t *r)
         r->connection->buffered |= NGX_HTTP_MCDS_BUFFERED;
 
         /*
-         * as nginx's header filter, which has not run yet: an origin may send
-         * a body
+         * a HEAD request has no body, as nginx's header filter would decide,
+         * which has not run yet: an origin may send a body
          */
 
         if (r->method == NGX_HTTP_HEAD && !r->header_only) {
@@ -286,8 +300,8 @@ ngx_http_mcds_invalidate_body_filter(ngx_http_request_t *r, ngx_chain_t *in)
     if (r->header_only) {
 
         /*
-         * the body came while the header was held back, so it was not
-         * suppressed
+         * the body of the response came while the header was held back, so it
+         * was not suppressed
          */
 
         for ( /* void */ ; in; in = in->next) {
@@ -427,8 +441,8 @@ ngx_http_mcds_invalidate(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx)
 
 
 /*
- * invalidates the page of the request's own URI; NGX_DECLINED if "if=" is
- * false
+ * invalidates the page of the unsafe request's own URI; returns NGX_DECLINED
+ * if "if=" is false
  */
 
 static ngx_int_t
@@ -516,9 +530,10 @@ ngx_http_mcds_invalidate_uri(ngx_http_request_t *r,
     }
 
     /*
-     * RFC 9111 permits either: these pages expire only, so that a client whose
-     * login redirects to the front page does not make other clients wait for
-     * that page.
+     * RFC 9111 permits to delete or to expire the pages in Location and
+     * Content-Location: they expire only, so that a client whose login
+     * redirects to the front page does not make other clients wait for that
+     * page.
      */
 
     ngx_http_mcds_invalidate_page(ctx, ctx->conf, &key,
@@ -526,7 +541,10 @@ ngx_http_mcds_invalidate_uri(ngx_http_request_t *r,
 }
 
 
-/* NGX_DECLINED if the URI is not on this host */
+/*
+ * makes the path of a URI in Location or Content-Location; returns
+ * NGX_DECLINED if the URI is not on this host
+ */
 
 static ngx_int_t
 ngx_http_mcds_invalidate_path(ngx_http_request_t *r, ngx_str_t *value,
@@ -593,7 +611,7 @@ ngx_http_mcds_invalidate_path(ngx_http_request_t *r, ngx_str_t *value,
 }
 
 
-/* makes the key that a request for this path would have */
+/* makes the cache key that a request for this path would have */
 
 static ngx_int_t
 ngx_http_mcds_invalidate_key(ngx_http_request_t *r,

@@ -22,16 +22,18 @@ void ngx_http_mcds_invalidate_merge(ngx_http_mcds_cache_conf_t *prev,
     ngx_http_mcds_cache_conf_t *conf);
 
 /*
- * Sets ctx->invalidate and ctx->key if r is an unsafe request.  NGX_OK, or
- * NGX_ERROR when out of memory.
+ * Sets ctx->invalidate and ctx->key if r is an unsafe request, which
+ * invalidates the page of its URI.  Returns NGX_OK, or NGX_ERROR when out of
+ * memory.
  */
 
 ngx_int_t ngx_http_mcds_invalidate_start(ngx_http_request_t *r,
     ngx_http_mcds_cache_ctx_t *ctx);
 
 /*
- * Call this when the request has reached a location that responds, where the
- * page may have another key.  NGX_OK, or NGX_ERROR when out of memory.
+ * Call this when an unsafe request has reached a location that responds, where
+ * its page may have another key.  Returns NGX_OK, or NGX_ERROR when out of
+ * memory.
  */
 
 ngx_int_t ngx_http_mcds_invalidate_arrive(ngx_http_request_t *r,

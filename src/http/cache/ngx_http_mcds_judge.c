@@ -51,7 +51,7 @@ static void ngx_http_mcds_judge_expire(ngx_http_mcds_judgement_t *j,
     uint64_t when);
 
 
-/* NULL: left out */
+/* the functions for tags; NULL: the feature is left out of this build */
 
 ngx_http_mcds_tagging_t  *ngx_http_mcds_tagging =
 #if !(NGX_MCDS_WITHOUT_TAGS)
@@ -111,7 +111,7 @@ ngx_http_mcds_judge(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx,
         return verdict;
     }
 
-    /* with no-cache, a second lookup would find no better page */
+    /* if the page has no-cache, a second lookup would find no better page */
 
     return ((verdict == NGX_HTTP_MCDS_JUDGE_STALE
              || verdict == NGX_HTTP_MCDS_JUDGE_GONE)
@@ -120,7 +120,10 @@ ngx_http_mcds_judge(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx,
 }
 
 
-/* a signed list of variants was followed before, so this one is not signed */
+/*
+ * Judges the kind of the entry and its signature.  A signed list of variants
+ * was followed before, so a list that is found here is not signed.
+ */
 
 static ngx_uint_t
 ngx_http_mcds_judge_signature(ngx_http_request_t *r,
@@ -162,7 +165,10 @@ ngx_http_mcds_judge_signed(ngx_http_mcds_cache_ctx_t *ctx,
 }
 
 
-/* RFC 9111, 3.5: is the page for this authorized client? */
+/*
+ * judges whether the page may be served to this authorized client, RFC 9111,
+ * 3.5
+ */
 
 static ngx_uint_t
 ngx_http_mcds_judge_client(ngx_http_request_t *r,
@@ -205,8 +211,8 @@ ngx_http_mcds_judge_tags(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx,
     case NGX_MCDS_TAGS_UNKNOWN:
 
         /*
-         * looking up another page would not resolve the uncertainty about its
-         * tags
+         * looking up the page again would not resolve the uncertainty about
+         * its tags
          */
 
         if (j->built || j->entry->expire <= j->now) {
@@ -224,7 +230,7 @@ ngx_http_mcds_judge_tags(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx,
         return ngx_http_mcds_judge_says(j, NGX_HTTP_MCDS_JUDGE_STALE,
                                         NGX_MCDS_REASON_PURGED);
 
-    default: /* NGX_MCDS_TAGS_GONE */
+    default: /* NGX_MCDS_TAGS_GONE: a purge by tag has deleted the page */
         return ngx_http_mcds_judge_says(j, NGX_HTTP_MCDS_JUDGE_GONE,
                                         NGX_MCDS_REASON_PURGED);
     }
@@ -232,8 +238,9 @@ ngx_http_mcds_judge_tags(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx,
 
 
 /*
- * A purge of a page with variants is recorded in its list of variants.  After
- * a wait, the list of the request may be older than the page.
+ * Judges a page with variants: a purge of such a page is recorded in its list
+ * of variants.  After a wait, the list of the request may be older than the
+ * page.
  */
 
 static ngx_uint_t
@@ -258,8 +265,9 @@ ngx_http_mcds_judge_vary(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx,
 
 
 /*
- * RFC 9111, 5.2.2.4: each request revalidates the page by itself, since a
- * response to one request may not be valid for the next.
+ * Judges a page with no-cache, RFC 9111, 5.2.2.4: each request revalidates the
+ * page by itself, since a response to one request may not be valid for the
+ * next.
  */
 
 static ngx_uint_t
@@ -275,7 +283,10 @@ ngx_http_mcds_judge_no_cache(ngx_http_request_t *r,
 }
 
 
-/* RFC 9111, 5.2.1: does the page satisfy the directives of the request? */
+/*
+ * judges whether the page satisfies the Cache-Control of the request, RFC
+ * 9111, 5.2.1
+ */
 
 static ngx_uint_t
 ngx_http_mcds_judge_request(ngx_http_request_t *r,
@@ -294,8 +305,9 @@ ngx_http_mcds_judge_request(ngx_http_request_t *r,
 
 
 /*
- * If the origin takes longer than the lifetime of its page, the page is valid
- * for all requests that have waited for it, if stale pages are permitted.
+ * Judges the lifetime of the page.  If the origin takes longer than the
+ * lifetime of its page, the page is valid for all requests that have waited
+ * for it, if stale pages are permitted.
  */
 
 static ngx_uint_t
@@ -335,8 +347,8 @@ ngx_http_mcds_judge_lifetime(ngx_http_request_t *r,
     }
 
     /*
-     * a client with max-stale accepts this page, and does not wait for a new
-     * one
+     * a client with max-stale accepts this stale page, and does not wait for a
+     * new one
      */
 
     if (j->state == NGX_MCDS_STALE_LAST
@@ -367,7 +379,10 @@ ngx_http_mcds_judge_says(ngx_http_mcds_judgement_t *j, ngx_uint_t verdict,
 }
 
 
-/* 1 if the origin was asked for the page after the request had come */
+/*
+ * returns 1 if the page was requested from the origin after the client's
+ * request had come
+ */
 
 static ngx_uint_t
 ngx_http_mcds_judge_since(ngx_http_mcds_cache_ctx_t *ctx,

@@ -21,34 +21,35 @@ typedef enum {
     NGX_HTTP_MCDS_JUDGE_STALE,      /* the page has expired, or was purged;
                                        "state" says how long ago */
     NGX_HTTP_MCDS_JUDGE_GONE,       /* the page must not be served */
-    NGX_HTTP_MCDS_JUDGE_AGAIN,      /* look up the key once more: another page
-                                       may be stored by now */
-    NGX_HTTP_MCDS_JUDGE_WAIT,       /* a result is to come; then judge the page
-                                       once more */
-    NGX_HTTP_MCDS_JUDGE_ERROR       /* out of memory */
+    NGX_HTTP_MCDS_JUDGE_AGAIN,      /* the request looks up the key once more:
+                                       another page may be stored by now */
+    NGX_HTTP_MCDS_JUDGE_WAIT,       /* the request waits for a result about the
+                                       page, then judges it once more */
+    NGX_HTTP_MCDS_JUDGE_ERROR       /* the page is not judged: out of memory */
 } ngx_http_mcds_judge_e;
 
 
 typedef struct {
     ngx_http_mcds_cache_conf_t  *conf;
-    ngx_mcds_entry_t            *entry;   /* of the page, or "expired" */
-    ngx_mcds_entry_t             expired; /* copy of the entry that a purge has
-                                             expired */
+    ngx_mcds_entry_t            *entry;   /* the page's entry, or "expired" */
+    ngx_mcds_entry_t             expired; /* copy of the page's entry that a
+                                             purge has expired */
     uint64_t                     now;
-    ngx_uint_t                   reason;  /* ngx_mcds_reason_e; for STALE and
-                                             GONE */
-    ngx_uint_t                   state;   /* ngx_mcds_fresh_e; for STALE */
+    ngx_uint_t                   reason;  /* why the page is stale or gone,
+                                             ngx_mcds_reason_e */
+    ngx_uint_t                   state;   /* how stale the page is,
+                                             ngx_mcds_fresh_e */
 
     unsigned                     waited:1; /* the request has waited for a
                                               page */
-    unsigned                     built:1; /* this page was built during the
-                                             wait */
+    unsigned                     built:1; /* the page was built during the
+                                             request's wait */
 } ngx_http_mcds_judgement_t;
 
 
 /*
- * Judges ctx->snapshot, after a lookup as well as after a wait; returns
- * ngx_http_mcds_judge_e, and sets *j.
+ * Judges whether the request is answered with ctx->snapshot, after a lookup as
+ * well as after a wait; returns ngx_http_mcds_judge_e, and sets *j.
  */
 
 ngx_uint_t ngx_http_mcds_judge(ngx_http_request_t *r,
@@ -56,8 +57,9 @@ ngx_uint_t ngx_http_mcds_judge(ngx_http_request_t *r,
     ngx_http_mcds_judgement_t *j);
 
 /*
- * NGX_OK if ctx->snapshot is signed as ccf requires; for a page in parts, this
- * includes the parts that are in memory.  Otherwise NGX_DECLINED.
+ * Returns NGX_OK if the page ctx->snapshot is signed as ccf requires; for a
+ * page in parts, this includes the parts that are in memory.  Otherwise
+ * NGX_DECLINED.
  */
 
 ngx_int_t ngx_http_mcds_judge_signed(ngx_http_mcds_cache_ctx_t *ctx,

@@ -16,16 +16,22 @@
 #include "ngx_http_mcds_site.h"
 
 
-/* if there are more arguments, they are not sorted */
+/*
+ * the maximum number of arguments of a URI that are sorted in the key: if
+ * there are more, they are not sorted
+ */
 #define NGX_HTTP_MCDS_MAX_ARGS    256
 
-/* longer names are not left out of the key */
+/*
+ * the maximum length of an argument's name: longer names are not left out of
+ * the key
+ */
 #define NGX_HTTP_MCDS_ARG_NAME    64
 
 
 typedef struct {
-    ngx_str_t     text;           /* argument with its name */
-    size_t        name;           /* length of the name */
+    ngx_str_t     text;           /* argument of the URI with its name */
+    size_t        name;           /* length of the argument's name */
     ngx_uint_t    order;
 } ngx_http_mcds_arg_t;
 
@@ -62,9 +68,12 @@ static ngx_http_variable_t  ngx_http_mcds_key_vars[] = {
       ngx_http_null_variable
 };
 
-/* a key is being evaluated: $mcds_cache_key is the default key then */
+/*
+ * not 0 while mcds_cache_key is evaluated: $mcds_cache_key is the default key
+ * then
+ */
 static ngx_uint_t  ngx_http_mcds_key_making;
-/* the default key was evaluated, but the request has none */
+/* 1 if the default key was evaluated, but the request has none */
 static ngx_uint_t  ngx_http_mcds_key_declined;
 
 
@@ -106,7 +115,10 @@ ngx_http_mcds_cache_key(ngx_http_request_t *r, ngx_http_mcds_cache_conf_t *ccf,
             return NGX_ERROR;
         }
 
-        /* without the default key, many pages could have the same key */
+        /*
+         * without the default key in it, the value of mcds_cache_key could be
+         * the same for many pages
+         */
 
         if (ngx_http_mcds_key_declined) {
             return NGX_DECLINED;
@@ -125,11 +137,11 @@ ngx_http_mcds_cache_key(ngx_http_request_t *r, ngx_http_mcds_cache_conf_t *ccf,
 
 
 /*
- * The default key: scheme, host with the port that the client has named, and
- * the URI as the client wrote it, except for arguments that are left out or
- * sorted.  A subrequest has only the URI that it was created with; if this URI
- * was rewritten before the lookup, no text distinguishes its pages, and the
- * subrequest is not cached.
+ * Makes the default key: scheme, host with the port that the client has named,
+ * and the URI as the client wrote it, except for arguments that are left out
+ * or sorted.  A subrequest has only the URI that it was created with; if this
+ * URI was rewritten before the lookup, no text distinguishes its pages, and
+ * the subrequest is not cached.
  */
 
 static ngx_int_t
@@ -227,10 +239,11 @@ ngx_http_mcds_default_key(ngx_http_request_t *r,
 #ifdef NGX_HTTP_VERSION_30
 
 /*
- * From ":authority", nginx makes a Host header for HTTP/2, but not for HTTP/3.
- * All protocols share a page, so the origin must get the same Host, be it by
- * $http_host or by a FastCGI parameter.  The header becomes the first part of
- * the list: the parts behind may be shared with the main request.
+ * Adds a Host header to a request of HTTP/3: from ":authority", nginx makes a
+ * Host header for HTTP/2, but not for HTTP/3.  All protocols share a page, so
+ * the origin must get the same Host, be it by $http_host or by a FastCGI
+ * parameter.  The header becomes the first part of the list of headers: the
+ * parts behind may be shared with the main request.
  */
 
 static ngx_int_t
@@ -253,7 +266,10 @@ ngx_http_mcds_key_host(ngx_http_request_t *r)
         return NGX_OK;
     }
 
-    /* room for headers that other modules push if this is the only part */
+    /*
+     * if this is the only part of the list, it needs room for headers that
+     * other modules push
+     */
 
     headers = &r->headers_in.headers;
     n = headers->part.nelts ? 1 : headers->nalloc;
@@ -277,7 +293,7 @@ ngx_http_mcds_key_host(ngx_http_request_t *r)
 
     if (part->nelts == 0) {
 
-        /* nginx relies on all parts but the first not being empty */
+        /* nginx relies on all parts of a list but the first not being empty */
 
         headers->last = &headers->part;
 
@@ -338,7 +354,7 @@ ngx_http_mcds_key_port(ngx_http_request_t *r, ngx_str_t *port)
 
     value = &r->headers_in.host->value;
 
-    /* nginx copies a host only to convert it to lower case */
+    /* nginx copies the host of a request only to convert it to lower case */
 
     if (value->len < server->len
         || (value->data != server->data
@@ -369,7 +385,7 @@ ngx_http_mcds_key_port(ngx_http_request_t *r, ngx_str_t *port)
 }
 
 
-/* removes ignored arguments, and sorts the others */
+/* removes the arguments of a URI that the key ignores, and sorts the others */
 
 static ngx_int_t
 ngx_http_mcds_key_args(ngx_http_request_t *r, ngx_http_mcds_cache_conf_t *ccf,
@@ -449,7 +465,10 @@ ngx_http_mcds_key_split(ngx_http_request_t *r,
             name = end;
         }
 
-        /* for some origins, a semicolon separates arguments */
+        /*
+         * an argument with a semicolon stays in the key, as for some origins a
+         * semicolon separates arguments
+         */
 
         if (end == p
             || (ngx_http_mcds_key_ignored(conf, p, name)
@@ -483,8 +502,9 @@ ngx_http_mcds_key_ignored(ngx_http_mcds_key_args_t *conf, u_char *p,
     ngx_uint_t   i;
 
     /*
-     * With "only=", names stay that the origin may take for one of the list:
-     * "p%61ge", "Page", and "page[]" or ".page", which PHP converts
+     * With "only=", arguments stay in the key whose names the origin may take
+     * for one of the list: "p%61ge", "Page", and "page[]" or ".page", which
+     * PHP converts.
      */
 
     if (conf->only) {
@@ -524,8 +544,8 @@ ngx_http_mcds_key_ignored(ngx_http_mcds_key_args_t *conf, u_char *p,
 
 
 /*
- * sorts by names only: if a name is repeated, some applications use the last
- * value
+ * compares arguments by their names only: if a name is repeated, some
+ * applications use the last value
  */
 
 static int ngx_libc_cdecl
@@ -548,9 +568,10 @@ ngx_http_mcds_key_cmp(const void *one, const void *two)
 
 
 /*
- * 1 if the argument repeats the one before it and can be left out: only if all
- * arguments of this name are equal, since the order of different values may
- * matter, and not if repetition makes a list longer, as "a[]" does.
+ * Returns 1 if the argument of a URI repeats the one before it and can be left
+ * out: only if all arguments of this name are equal, since the order of
+ * different values may matter, and not if repetition makes a list longer, as
+ * "a[]" does.
  */
 
 static ngx_uint_t
@@ -745,7 +766,10 @@ ngx_http_mcds_cache_key_args(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 }
 
 
-/* parses a list of names separated by commas */
+/*
+ * parses a list of arguments' names separated by commas, for
+ * mcds_cache_key_args
+ */
 
 static char *
 ngx_http_mcds_key_names(ngx_conf_t *cf, ngx_http_mcds_param_t *param,

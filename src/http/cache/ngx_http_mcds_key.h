@@ -17,7 +17,7 @@
 
 
 /*
- * The key of the page of r: site and key, see ngx_http_mcds_site.h.
+ * Makes the key of the page of r: site and key, see ngx_http_mcds_site.h.
  * NGX_DECLINED: the page of r has no key, and is not cached; NGX_ERROR: out of
  * memory.
  */
@@ -26,14 +26,14 @@ ngx_int_t ngx_http_mcds_cache_key(ngx_http_request_t *r,
     ngx_http_mcds_cache_conf_t *ccf, ngx_str_t *key);
 
 /*
- * 1 if the name, up to end, matches the pattern p, up to last, in which "*"
- * stands for any number of characters.
+ * Returns 1 if the name, up to end, matches the pattern p, up to last, in
+ * which "*" stands for any number of characters.
  */
 
 ngx_uint_t ngx_http_mcds_match(u_char *p, u_char *last, u_char *name,
     u_char *end);
 
-/* in preconfiguration: adds $mcds_cache_key */
+/* adds the variable $mcds_cache_key; called in preconfiguration */
 
 ngx_int_t ngx_http_mcds_key_add_variables(ngx_conf_t *cf);
 

@@ -52,7 +52,7 @@ static void ngx_http_mcds_lookup_confirmed(void *data, ngx_uint_t outcome,
     ngx_mcds_snapshot_t *snapshot);
 
 
-/* NULL: left out */
+/* the functions for variants; NULL: the feature is left out of this build */
 
 ngx_http_mcds_varying_t  *ngx_http_mcds_varying =
 #if !(NGX_MCDS_WITHOUT_VARY)
@@ -85,7 +85,10 @@ ngx_http_mcds_lookup(ngx_http_request_t *r,
 
     if (ctx->snapshot && known) {
 
-        /* both entries are recent enough to be used without a lookup */
+        /*
+         * the variant and its list are recent enough to be used without a
+         * lookup
+         */
 
         return NGX_OK;
     }
@@ -128,7 +131,7 @@ ngx_http_mcds_lookup_ask(ngx_http_mcds_cache_ctx_t *ctx)
 }
 
 
-/* moves on to the variant that the list leads to */
+/* moves the request on to the variant that the list of variants leads to */
 
 static ngx_int_t
 ngx_http_mcds_lookup_go(ngx_http_mcds_cache_ctx_t *ctx,
@@ -170,7 +173,7 @@ ngx_http_mcds_lookup_go(ngx_http_mcds_cache_ctx_t *ctx,
 }
 
 
-/* looks up the entry of ctx->key again */
+/* looks up the request's page and its list of variants again */
 
 static ngx_int_t
 ngx_http_mcds_lookup_list(ngx_http_mcds_cache_ctx_t *ctx,
@@ -180,8 +183,8 @@ ngx_http_mcds_lookup_list(ngx_http_mcds_cache_ctx_t *ctx,
     ctx->vary.read = NULL;
 
     /*
-     * a list that has only other variants than before leads to the same page
-     * again
+     * a list of variants that has only other variants than before leads to the
+     * same page again
      */
 
     if (ctx->vary.list && ctx->snapshot && ctx->snapshot->item_id.cas) {
@@ -242,7 +245,7 @@ ngx_http_mcds_lookup_end(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx,
 }
 
 
-/* follows a list to the variant of the request */
+/* follows a list of variants to the variant of the request */
 
 static ngx_int_t
 ngx_http_mcds_lookup_variant(ngx_http_mcds_cache_ctx_t *ctx,
@@ -259,7 +262,8 @@ ngx_http_mcds_lookup_variant(ngx_http_mcds_cache_ctx_t *ctx,
         }
 
         /*
-         * with mcds_cache_local, the host's copies are used if memcached fails
+         * with mcds_cache_local, the copies of this host are used if memcached
+         * fails
          */
 
         if (ctx->vary.base_outcome == NGX_MCDS_PAGE_FAILED
@@ -309,8 +313,8 @@ ngx_http_mcds_lookup_variant(ngx_http_mcds_cache_ctx_t *ctx,
         if (ctx->vary.list) {
 
             /*
-             * the list is in the place of a variant: the list of the key has
-             * changed
+             * a list is in the place of a variant: the page's list of variants
+             * has changed
              */
 
             rc = ngx_http_mcds_lookup_list(ctx, ccf);
@@ -330,7 +334,10 @@ ngx_http_mcds_lookup_variant(ngx_http_mcds_cache_ctx_t *ctx,
 }
 
 
-/* 1 if the current list of variants distinguishes routes */
+/*
+ * returns 1 if the list of variants that the request has followed
+ * distinguishes routes
+ */
 
 static ngx_uint_t
 ngx_http_mcds_lookup_routes(ngx_http_mcds_cache_ctx_t *ctx)
@@ -347,7 +354,10 @@ ngx_http_mcds_lookup_routes(ngx_http_mcds_cache_ctx_t *ctx)
 }
 
 
-/* the response for which the list was made may be the page of this request */
+/*
+ * uses the response for which the list of variants was made, if it is the page
+ * of this request
+ */
 
 static ngx_int_t
 ngx_http_mcds_lookup_first(ngx_http_mcds_cache_ctx_t *ctx,
@@ -405,8 +415,8 @@ ngx_http_mcds_lookup_first(ngx_http_mcds_cache_ctx_t *ctx,
 
 
 /*
- * finds the response for which another worker has made the list, if memcached
- * could store neither
+ * finds the response for which another worker has made the list of variants,
+ * if memcached could store neither
  */
 
 static ngx_int_t
@@ -439,7 +449,7 @@ ngx_http_mcds_lookup_shared(ngx_http_mcds_cache_ctx_t *ctx,
 }
 
 
-/* makes this list the current one of the request */
+/* makes this list of variants the current one of the request */
 
 static void
 ngx_http_mcds_lookup_take(ngx_http_mcds_cache_ctx_t *ctx,
@@ -462,7 +472,7 @@ ngx_http_mcds_lookup_confirmed(void *data, ngx_uint_t outcome,
             || ngx_mcds_snapshot_signed(snapshot, ctx->conf->secrets)
                != NGX_OK))
     {
-        /* the list has changed while the variant was looked up */
+        /* the list of variants has changed while the variant was looked up */
 
         outcome = NGX_MCDS_PAGE_MISSING;
 
@@ -552,7 +562,10 @@ ngx_http_mcds_lookup_handler(void *data, ngx_uint_t outcome,
         ngx_mcds_snapshot_unref(ctx->snapshot);
         ctx->snapshot = ngx_mcds_snapshot_ref(snapshot);
 
-        /* the first parts are in memory now, but not for long */
+        /*
+         * the first parts of the page's body are in memory now, but not for
+         * long
+         */
 
         if (!ctx->waiter.no_body) {
             ngx_http_mcds_stream_begin(ctx);
@@ -582,7 +595,8 @@ ngx_http_mcds_lookup_again(ngx_http_mcds_cache_ctx_t *ctx,
     if (ctx->snapshot && ngx_http_mcds_vary_purged(ctx)) {
 
         /*
-         * the list may be older than a purge, after which the page was built
+         * the list of variants may be older than a purge, after which the page
+         * was built
          */
 
         return ngx_http_mcds_lookup_list(ctx, ccf);
@@ -603,8 +617,9 @@ ngx_http_mcds_lookup_again(ngx_http_mcds_cache_ctx_t *ctx,
 
 
 /*
- * The page under the key was made by another route.  A list of routes replaces
- * the page, and from then on leads to the pages of all routes.
+ * The page under the key was made by another route through the configuration.
+ * A list of routes replaces the page, and from then on leads to the pages of
+ * all routes.
  */
 
 static ngx_int_t

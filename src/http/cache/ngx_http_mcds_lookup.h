@@ -29,10 +29,10 @@ ngx_int_t ngx_http_mcds_lookup(ngx_http_request_t *r,
 
 
 /*
- * Call this after a result.  NGX_OK: ctx->snapshot, if not NULL, is not a list
- * that leads elsewhere, and was made by the route of the request; NGX_AGAIN:
- * another result is to come; NGX_BUSY: the page is not cached, since its lists
- * keep changing; NGX_ERROR: out of memory.
+ * Call this after the result of a lookup.  NGX_OK: ctx->snapshot, if not NULL,
+ * is not a list of variants that leads elsewhere, and was made by the route of
+ * the request; NGX_AGAIN: another result is to come; NGX_BUSY: the page is not
+ * cached, since its lists keep changing; NGX_ERROR: out of memory.
  */
 
 ngx_int_t ngx_http_mcds_lookup_end(ngx_http_request_t *r,
@@ -40,8 +40,8 @@ ngx_int_t ngx_http_mcds_lookup_end(ngx_http_request_t *r,
 
 
 /*
- * Looks up the page once more, since another page may be stored by now:
- * NGX_AGAIN, or NGX_ERROR when out of memory.
+ * Looks up the request's page once more, since another page may be stored by
+ * now.  Returns NGX_AGAIN, or NGX_ERROR when out of memory.
  */
 
 ngx_int_t ngx_http_mcds_lookup_again(ngx_http_mcds_cache_ctx_t *ctx,
@@ -49,18 +49,24 @@ ngx_int_t ngx_http_mcds_lookup_again(ngx_http_mcds_cache_ctx_t *ctx,
 
 
 /*
- * Makes ctx->waiter a waiter for the page of ctx->at: NGX_OK, or NGX_ERROR when
- * out of memory.
+ * Makes ctx->waiter a waiter for the page of ctx->at.  Returns NGX_OK, or
+ * NGX_ERROR when out of memory.
  */
 
 ngx_int_t ngx_http_mcds_lookup_join(ngx_http_mcds_cache_ctx_t *ctx,
     ngx_http_mcds_cache_conf_t *ccf);
 
 
-/* releases ctx->snapshot, if this request does not use the entry */
+/*
+ * releases the page or other entry in ctx->snapshot, which this request does
+ * not use
+ */
 void ngx_http_mcds_lookup_drop(ngx_http_mcds_cache_ctx_t *ctx);
 
-/* gives the list of a request to the detached copy that builds for it */
+/*
+ * gives the list of variants of a request to its detached copy that builds the
+ * page
+ */
 void ngx_http_mcds_lookup_inherit(ngx_http_mcds_cache_ctx_t *ctx,
     ngx_http_mcds_cache_ctx_t *from);
 

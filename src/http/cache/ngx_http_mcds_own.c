@@ -18,19 +18,26 @@
 #include "ngx_http_mcds_serve.h"
 
 
-/* the first size of the buffer for a body of unknown length, bytes */
+/*
+ * the first size of the buffer for a response's body of unknown length, bytes
+ */
 #define NGX_HTTP_MCDS_OWN_ROOM  4096
 
-/* the largest body that is kept, bytes */
+/* the largest body of a response that is kept for one request, bytes */
 #define NGX_HTTP_MCDS_OWN_MAX   (1024 * 1024)
 
 
-/* a kept response, in the memory of the client's request */
+/*
+ * a response that a detached copy keeps for the request of its client, in the
+ * memory of that request
+ */
 
 struct ngx_http_mcds_own_s {
-    ngx_http_mcds_cache_ctx_t  *client;   /* the request that waits */
-    ngx_http_mcds_cache_ctx_t  *build;    /* its detached copy; NULL: ended */
-    ngx_event_t                 timer;    /* limits the wait for the
+    ngx_http_mcds_cache_ctx_t  *client;   /* request of the client that waits
+                                             for the response */
+    ngx_http_mcds_cache_ctx_t  *build;    /* detached copy of the request; NULL:
+                                             it has ended */
+    ngx_event_t                 timer;    /* timer that limits the wait for the
                                              response */
 
     ngx_uint_t                  status;
@@ -41,15 +48,18 @@ struct ngx_http_mcds_own_s {
     ngx_str_t                   charset;
     ngx_str_t                   override;
     time_t                      last_modified;
-    ngx_array_t                 headers;  /* ngx_table_elt_t */
-    ngx_str_t                  *location; /* values of nginx's own headers */
+    ngx_array_t                 headers;  /* headers of the response,
+                                             ngx_table_elt_t */
+    ngx_str_t                  *location; /* values of headers that nginx has
+                                             fields for */
     ngx_str_t                  *date;
     ngx_str_t                  *server;
 
     u_char                     *body;
     size_t                      length;
     size_t                      room;
-    off_t                       expected;  /* length, -1: not known */
+    off_t                       expected;  /* length of the response; -1:
+                                              unknown */
 
     unsigned                    taking:1;
     unsigned                    complete:1;
@@ -110,8 +120,8 @@ ngx_http_mcds_own_wait(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx)
     if (ctx->waiter.building) {
 
         /*
-         * the build of this request would repeat the response: let another
-         * request build
+         * the build of this request would repeat the response: another request
+         * may build the page
          */
 
         ngx_mcds_page_built(&ctx->waiter, NGX_MCDS_BUILD_FAILED, NULL, 0);
@@ -178,7 +188,7 @@ ngx_http_mcds_own_take(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx)
     length = r->headers_out.content_length_n;
 
     /*
-     * without a length, the body may be a live stream, which has no end to
+     * a response without a length may be a live stream, which has no end to
      * wait for
      */
 
@@ -325,7 +335,10 @@ ngx_http_mcds_own_body(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx,
 }
 
 
-/* NGX_DECLINED: the body cannot be kept */
+/*
+ * keeps a buffer of the response's body; returns NGX_DECLINED if the body
+ * cannot be kept
+ */
 
 static ngx_int_t
 ngx_http_mcds_own_append(ngx_http_mcds_own_t *own, ngx_buf_t *b)
@@ -394,7 +407,9 @@ ngx_http_mcds_own_end(ngx_http_mcds_cache_ctx_t *ctx)
         return;
     }
 
-    /* for an empty body, nginx may not even send the last buffer */
+    /*
+     * for an empty body of a response, nginx may not even send the last buffer
+     */
 
     if (own->taking && own->expected == 0) {
         own->complete = 1;
@@ -433,7 +448,10 @@ ngx_http_mcds_own_timer(ngx_event_t *ev)
 }
 
 
-/* ends the detached copy, too, if it serves no other request */
+/*
+ * separates the request from its detached copy, which ends, too, if it serves
+ * no other request
+ */
 
 static void
 ngx_http_mcds_own_unlink(ngx_http_mcds_own_t *own)

@@ -22,7 +22,7 @@
 #include "ngx_http_mcds_tags.h"
 
 
-/* keys, tags and hosts of a request, at most */
+/* the maximum number of keys, tags and hosts that one request purges */
 #define NGX_HTTP_MCDS_MAX_PURGES  200
 
 
@@ -39,27 +39,35 @@ typedef enum {
 typedef struct {
     ngx_http_mcds_purging_t      *purging;
     ngx_uint_t                    what;
-    ngx_str_t                     text;      /* in the request's pool */
-    ngx_str_t                     name;      /* of the page, for a key */
-    ngx_uint_t                    other;     /* the key with the other scheme,
-                                                "http" or "https" */
-    ngx_uint_t                    found;     /* ngx_mcds_purged_e */
+    ngx_str_t                     text;      /* the key, tag or host, in the
+                                                request's pool */
+    ngx_str_t                     name;      /* the name of the page, for a
+                                                key */
+    ngx_uint_t                    other;     /* 1: the key with the other
+                                                scheme, "http" or "https" */
+    ngx_uint_t                    found;     /* the item found,
+                                                ngx_mcds_purged_e */
     uint64_t                      cas;
-    ngx_uint_t                    rc;        /* ngx_mcds_rc_e */
+    ngx_uint_t                    rc;        /* result of the purge,
+                                                ngx_mcds_rc_e */
 } ngx_http_mcds_purged_t;
 
 
 typedef struct {
-    ngx_uint_t                    how;       /* ngx_mcds_purge_e */
-    ngx_str_t                     site;      /* site of all keys */
+    ngx_uint_t                    how;       /* kind of the purge,
+                                                ngx_mcds_purge_e */
+    ngx_str_t                     site;      /* site of all keys in the
+                                                request */
 } ngx_http_mcds_purge_how_t;
 
 
 struct ngx_http_mcds_purging_s {
     ngx_http_mcds_resource_t      res;
     ngx_uint_t                    how;
-    ngx_uint_t                    rc;        /* the first that is not OK */
-    ngx_uint_t                    refresh;   /* a rebuild has begun */
+    ngx_uint_t                    rc;        /* the first result of a purge that
+                                                is not NGX_MCDS_OK */
+    ngx_uint_t                    refresh;   /* a rebuild of the page has
+                                                begun */
     ngx_uint_t                    n;
     ngx_http_mcds_purged_t       *purged;
 };
@@ -94,7 +102,7 @@ static ngx_int_t ngx_http_mcds_purge_list(ngx_http_request_t *r,
     ngx_http_mcds_purging_t *purging, ngx_uint_t missed, ngx_str_t *list);
 
 
-/* indexed by ngx_http_mcds_purge_what_e */
+/* the kinds of purges in the API, indexed by ngx_http_mcds_purge_what_e */
 
 static ngx_str_t  ngx_http_mcds_purge_names[] = {
     ngx_string("key"),
@@ -105,9 +113,9 @@ static ngx_str_t  ngx_http_mcds_purge_names[] = {
 
 
 /*
- * 1 if r purges its page.  A request for an error page purges nothing, since
- * the original request may have been refused; with recursive_error_pages, any
- * redirect may lead to an error page.
+ * Returns 1 if the request r purges its page.  A request for an error page
+ * purges nothing, since the original request may have been refused; with
+ * recursive_error_pages, any redirect may lead to an error page.
  */
 
 ngx_uint_t
@@ -209,9 +217,10 @@ ngx_http_mcds_purge_start(ngx_http_request_t *r,
 
 
 /*
- * Sets other to the key with the other scheme.  An application purges a page
- * by one URI, though clients may have requested the page by both schemes, and
- * the application may be reached over plain HTTP behind a TLS front end.
+ * Sets other to the key of the page with the other scheme.  An application
+ * purges a page by one URI, though clients may have requested the page by both
+ * schemes, and the application may be reached over plain HTTP behind a TLS
+ * front end.
  */
 
 static ngx_int_t
@@ -258,7 +267,10 @@ ngx_http_mcds_purge_other(ngx_http_request_t *r,
 }
 
 
-/* called in the phase after the purge; a content handler sends the result */
+/*
+ * called in the phase after the purge of a page; a content handler sends the
+ * result
+ */
 
 ngx_int_t
 ngx_http_mcds_purge_end(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx,
@@ -523,7 +535,8 @@ ngx_http_mcds_purge_run(ngx_http_mcds_resource_t *res)
 
 
 /*
- * NULL, or NGX_CONF_ERROR when out of memory, or the text for problem details
+ * Parses the arguments of a request to the purge API.  Returns NULL, or
+ * NGX_CONF_ERROR when out of memory, or the text for problem details.
  */
 
 static char *
@@ -763,7 +776,7 @@ ngx_http_mcds_purge_json(ngx_http_request_t *r,
 
 
 /*
- * lists the purged pages as JSON, or, for "missed", those whose purge is not
+ * lists the purged pages as JSON, or, with "missed", those whose purge is not
  * confirmed
  */
 
@@ -819,7 +832,9 @@ ngx_http_mcds_purge_list(ngx_http_request_t *r,
         *p++ = ',';
     }
 
-    /* replaces the last comma; the list has at least one element */
+    /*
+     * replaces the last comma of the JSON list, which has at least one element
+     */
 
     p[-1] = ']';
 

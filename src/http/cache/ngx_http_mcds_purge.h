@@ -24,33 +24,35 @@ typedef enum {
 
 
 struct ngx_http_mcds_purge_s {
-    ngx_uint_t                    mode;      /* "mode=" of the directive */
-    ngx_uint_t                    how;       /* ngx_mcds_purge_e */
+    ngx_uint_t                    mode;      /* "mode=" of mcds_purge_api */
+    ngx_uint_t                    how;       /* kind of the purge,
+                                                ngx_mcds_purge_e */
     ngx_str_t                     method;
-    ngx_array_t                  *when;      /* conditions as predicates, or
-                                                NULL */
+    ngx_array_t                  *when;      /* conditions of the purge as
+                                                predicates, or NULL */
     ngx_uint_t                    off;
     ngx_uint_t                    handler;
 };
 
 
-/* 1 if r purges the page of its own URI */
+/* returns 1 if the request r purges the page of its own URI */
 
 ngx_uint_t ngx_http_mcds_purge_asked(ngx_http_request_t *r,
     ngx_http_mcds_cache_conf_t *ccf);
 
 /*
- * For a request in the phase: starts the purge of its page, whose result wakes
- * the task.  NGX_OK, or NGX_ERROR when out of memory.
+ * Starts, in the phase of the cache, the purge of the page of the request r;
+ * its result wakes the task.  Returns NGX_OK, or NGX_ERROR when out of memory.
  */
 
 ngx_int_t ngx_http_mcds_purge_start(ngx_http_request_t *r,
     ngx_http_mcds_cache_ctx_t *ctx, ngx_http_mcds_cache_conf_t *ccf);
 
 /*
- * For a request in the phase, when the purge has been answered.  NGX_AGAIN:
- * the page is to be rebuilt, and another result is to come; NGX_OK: the
- * content handler of r is set to send the result; NGX_ERROR: out of memory.
+ * Ends, in the phase of the cache, the purge of the page of the request r,
+ * when memcached has answered.  NGX_AGAIN: the page is to be rebuilt, and
+ * another result is to come; NGX_OK: the content handler of r is set to send
+ * the result; NGX_ERROR: out of memory.
  */
 
 ngx_int_t ngx_http_mcds_purge_end(ngx_http_request_t *r,
@@ -65,7 +67,7 @@ ngx_int_t ngx_http_mcds_purge_handler(ngx_http_request_t *r);
 void ngx_http_mcds_purge_merge(ngx_conf_t *cf,
     ngx_http_mcds_cache_conf_t *prev, ngx_http_mcds_cache_conf_t *conf);
 
-/* 1 if the location needs a pool for its purges alone */
+/* returns 1 if the location needs a pool for its purges alone */
 
 ngx_uint_t ngx_http_mcds_purge_needs_pool(ngx_http_mcds_cache_conf_t *conf);
 

@@ -173,7 +173,10 @@ ngx_http_mcds_purge_merge(ngx_conf_t *cf, ngx_http_mcds_cache_conf_t *prev,
         return;
     }
 
-    /* "if" and "limit_except" inherit the content of their location */
+    /*
+     * "if" and "limit_except" blocks inherit the content handler of their
+     * location
+     */
 
     clcf = ngx_http_conf_get_module_loc_conf(cf, ngx_http_core_module);
 

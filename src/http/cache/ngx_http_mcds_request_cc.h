@@ -18,7 +18,8 @@
 
 /*
  * Reads the Cache-Control and Pragma of a request into ctx, if the location
- * has mcds_cache_request_control.  NGX_OK, or NGX_ERROR when out of memory.
+ * has mcds_cache_request_control.  Returns NGX_OK, or NGX_ERROR when out of
+ * memory.
  */
 
 ngx_int_t ngx_http_mcds_request_cc(ngx_http_request_t *r,

@@ -48,9 +48,9 @@ static ngx_int_t ngx_http_mcds_accel_limit_rate(ngx_http_request_t *r);
 
 
 /*
- * Headers that are neither stored nor sent from the cache: those of one
- * connection or one response (RFC 9110, 7.6.1), those that frame the body,
- * those that nginx sets itself, and those that must never reach another
+ * Headers of a response that are neither stored nor sent from the cache: those
+ * of one connection or one response (RFC 9110, 7.6.1), those that frame the
+ * body, those that nginx sets itself, and those that must never reach another
  * client.  Content-Range has no meaning in a complete page (RFC 9110, 14.4),
  * and nginx adds its own when a client asks for a range.
  */
@@ -110,8 +110,8 @@ ngx_http_mcds_response(ngx_http_request_t *r, ngx_http_mcds_cache_conf_t *ccf,
     }
 
     /*
-     * the upstream's list includes headers that the location hides from the
-     * client
+     * the upstream's list of headers includes those that the location hides
+     * from the client
      */
 
     if (r->upstream) {
@@ -119,7 +119,10 @@ ngx_http_mcds_response(ngx_http_request_t *r, ngx_http_mcds_cache_conf_t *ccf,
                                     response, ccf->cache_ignore);
     }
 
-    /* the time of a static file is not in the list of headers */
+    /*
+     * the time of the last modification of a static file is not in the list of
+     * headers
+     */
 
     if (response->last_modified == NGX_ERROR) {
         response->last_modified = r->headers_out.last_modified_time;
@@ -149,7 +152,7 @@ ngx_http_mcds_response_init(ngx_http_request_t *r,
 }
 
 
-/* 1 if the location has "mcds_cache_valid origin" */
+/* returns 1 if the location has "mcds_cache_valid origin" */
 
 static ngx_uint_t
 ngx_http_mcds_response_origin(ngx_array_t *cache_valid)
@@ -174,8 +177,8 @@ ngx_http_mcds_response_origin(ngx_array_t *cache_valid)
 
 
 /*
- * reads a list of headers, without the first ones, which belong to another
- * response
+ * reads the headers of a response from a list, without the first ones, which
+ * belong to another response
  */
 
 static void
@@ -215,8 +218,9 @@ ngx_http_mcds_response_list(ngx_http_request_t *r, ngx_list_t *list,
 
 
 /*
- * nginx itself adds the cookie of "sticky cookie", which names the server that
- * has responded, and is the same for all clients of that server.
+ * Returns 1 if the header is the cookie of "sticky cookie", which nginx itself
+ * adds: it names the server that has responded, and is the same for all
+ * clients of that server.
  */
 
 static ngx_uint_t
@@ -262,7 +266,10 @@ ngx_http_mcds_response_sticky(ngx_http_request_t *r, ngx_table_elt_t *h)
 }
 
 
-/* of headers that must not be repeated, the first one counts */
+/*
+ * evaluates one header of a response; of headers that must not be repeated,
+ * the first one counts
+ */
 
 void
 ngx_http_mcds_response_line(ngx_mcds_response_t *response, ngx_str_t *name,
@@ -316,8 +323,8 @@ ngx_http_mcds_response_line(ngx_mcds_response_t *response, ngx_str_t *name,
     } else if (ngx_http_mcds_header_is(name, "Vary")) {
 
         /*
-         * "*" is not a list of headers: the response varies by more than
-         * headers
+         * "*" in Vary is not a list of headers: the response varies by more
+         * than headers
          */
 
         if (!(ignore & NGX_HTTP_MCDS_IGN_VARY)
@@ -360,8 +367,8 @@ ngx_http_mcds_response_control(ngx_str_t *value, ngx_mcds_response_t *response,
 
 
 /*
- * CDN-Cache-Control overrides Cache-Control even if all directives of
- * CDN-Cache-Control are ignored
+ * evaluates CDN-Cache-Control, which overrides Cache-Control even if all
+ * directives of CDN-Cache-Control are ignored
  */
 
 static void
@@ -383,8 +390,8 @@ ngx_http_mcds_response_cdn(ngx_str_t *value, ngx_mcds_response_t *response,
 
 
 /*
- * RFC 9111, 5.1: the first member of the first line counts, even if it is 0.
- * If this member is not a number, Age is ignored.
+ * Evaluates Age, RFC 9111, 5.1: the first member of the first line counts,
+ * even if it is 0.  If this member is not a number, Age is ignored.
  */
 
 static void
@@ -425,7 +432,10 @@ ngx_http_mcds_date(ngx_str_t *value)
 }
 
 
-/* seconds, or "@" and a time since the epoch; 0: do not store */
+/*
+ * evaluates X-Accel-Expires: seconds, or "@" and a time since the epoch; 0: do
+ * not store
+ */
 
 static void
 ngx_http_mcds_response_accel(ngx_str_t *value, ngx_mcds_response_t *response)
@@ -573,7 +583,11 @@ ngx_http_mcds_carried(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx)
 }
 
 
-/* 0 if nginx has cleared the list of headers, as after early hints */
+/*
+ * returns the number of headers that the response had before the content
+ * handler ran; 0 if nginx has cleared the list of headers, as after early
+ * hints
+ */
 
 static ngx_uint_t
 ngx_http_mcds_carried_lines(ngx_http_request_t *r,
@@ -591,8 +605,8 @@ ngx_http_mcds_carried_lines(ngx_http_request_t *r,
 
 
 /*
- * adds up the sizes of the headers, or writes them; NGX_DECLINED: a header
- * cannot be stored
+ * adds up the sizes of the headers to store, or writes them; NGX_DECLINED: a
+ * header cannot be stored
  */
 
 static ngx_int_t
@@ -644,8 +658,8 @@ ngx_http_mcds_stored_list(ngx_http_request_t *r, size_t *size, u_char **p)
 
 
 /*
- * the lines of Connection that name headers which nginx does not remove; or
- * NULL
+ * returns the lines of Connection that name headers which nginx does not
+ * remove; or NULL
  */
 
 static ngx_array_t *
@@ -736,7 +750,10 @@ ngx_http_mcds_named(ngx_array_t *lines, ngx_str_t *name)
 }
 
 
-/* RFC 9110, 6.6.1: the origin's Date, which nginx does not pass on; or NULL */
+/*
+ * returns the origin's Date, which nginx does not pass on, RFC 9110, 6.6.1; or
+ * NULL
+ */
 
 static ngx_str_t *
 ngx_http_mcds_origin_date(ngx_http_request_t *r)
@@ -795,8 +812,9 @@ ngx_http_mcds_content_type_len(ngx_http_request_t *r)
 
 
 /*
- * The charset that nginx has taken from X-Accel-Charset, or NULL if there was
- * none, or if the location ignores the header, as by proxy_ignore_headers
+ * Returns the charset that nginx has taken from X-Accel-Charset, or NULL if
+ * there was none, or if the location ignores the header, as by
+ * proxy_ignore_headers.
  */
 
 static ngx_str_t *
@@ -824,9 +842,9 @@ ngx_http_mcds_accel_charset(ngx_http_request_t *r)
 
 
 /*
- * The rate in X-Accel-Limit-Rate, or NGX_ERROR, under the same conditions.
- * r->limit_rate is not used: it may come from the configuration, which is
- * evaluated for each request.
+ * Returns the rate in X-Accel-Limit-Rate, or NGX_ERROR if there is none, or if
+ * the location ignores the header.  r->limit_rate is not used: it may come
+ * from the configuration, which is evaluated for each request.
  */
 
 static ngx_int_t

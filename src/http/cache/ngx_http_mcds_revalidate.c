@@ -65,8 +65,8 @@ static ngx_str_t  ngx_http_mcds_location = ngx_string("Location");
 
 
 /*
- * RFC 9111, 3.2: headers that a 304 does not update, since they belong to the
- * stored body.
+ * Headers of a page that a 304 does not update, since they belong to the
+ * stored body (RFC 9111, 3.2).
  */
 
 static ngx_str_t  ngx_http_mcds_of_body[] = {
@@ -164,7 +164,7 @@ ngx_http_mcds_revalidate_asked(ngx_http_request_t *r,
 static ngx_uint_t
 ngx_http_mcds_is_page(ngx_http_mcds_cache_ctx_t *ctx)
 {
-    /* with mcds_cache_bypass, the request does not use the entry found */
+    /* with mcds_cache_bypass, the request does not use the page found */
 
     return ctx->snapshot
            && !ctx->replace
@@ -173,8 +173,9 @@ ngx_http_mcds_is_page(ngx_http_mcds_cache_ctx_t *ctx)
 
 
 /*
- * adds the header to the list only: if its parsed pointer was set, nginx's own
- * filters would apply the condition for the client
+ * adds a validator to the list of the request's headers only: if its parsed
+ * pointer was set, nginx's own filters would apply the condition for the
+ * client
  */
 
 static ngx_int_t
@@ -230,8 +231,8 @@ ngx_http_mcds_revalidate(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx)
     }
 
     /*
-     * a streamed page cannot replace the response, see
-     * ngx_http_mcds_cache_behind()
+     * a streamed page, one that is sent in parts, cannot replace the response,
+     * see ngx_http_mcds_cache_behind()
      */
 
     if (ngx_http_mcds_streamed(&ctx->snapshot->entry) && !ctx->task->refresh) {
@@ -253,7 +254,7 @@ ngx_http_mcds_revalidate(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx)
 }
 
 
-/* RFC 9111, 4.3.4: updates the stored page by the headers of a 304 */
+/* updates the stored page by the headers of a 304, RFC 9111, 4.3.4 */
 
 static ngx_int_t
 ngx_http_mcds_not_modified(ngx_http_request_t *r,
@@ -292,7 +293,10 @@ ngx_http_mcds_not_modified(ngx_http_request_t *r,
         return NGX_ERROR;
     }
 
-    /* the merged headers are too long; those of a complete response may fit */
+    /*
+     * the merged headers of the 304 and the page are too long; those of a
+     * complete response may fit
+     */
 
     if (ngx_mcds_entry_fits(&entry) != NGX_OK) {
         return ngx_http_mcds_ask_again(r, ctx);
@@ -328,7 +332,8 @@ ngx_http_mcds_revalidate_head(ngx_http_request_t *r,
     if (reason != NGX_MCDS_STORE || ngx_mcds_entry_fits(&entry) != NGX_OK) {
 
         /*
-         * the page expires: the response to the next GET decides on its future
+         * the page expires: the response to the next GET decides on its
+         * lifetime
          */
 
         expire = ngx_mcds_now();
@@ -365,7 +370,8 @@ ngx_http_mcds_revalidate_head(ngx_http_request_t *r,
 
 
 /*
- * updates the entry by the headers of a response without a body, RFC 9111, 3.2
+ * updates the entry of a page by the headers of a response without a body, RFC
+ * 9111, 3.2
  */
 
 static ngx_int_t
@@ -383,7 +389,10 @@ ngx_http_mcds_update(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx,
         return NGX_ERROR;
     }
 
-    /* the flag belongs to Location, all other flags to the lifetime */
+    /*
+     * NGX_MCDS_ENTRY_ABSOLUTE belongs to the header Location, all other flags
+     * of the page to its lifetime
+     */
 
     absolute = (ngx_http_mcds_stored_find(*headers, &ngx_http_mcds_location,
                                           &new)
@@ -401,7 +410,10 @@ ngx_http_mcds_update(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx,
 }
 
 
-/* merges all new headers, and the old headers that have no new value */
+/*
+ * merges all new headers of a 304, and the old headers of the page that have
+ * no new value
+ */
 
 static ngx_int_t
 ngx_http_mcds_merge_headers(ngx_http_request_t *r, ngx_str_t *old,
@@ -426,7 +438,10 @@ ngx_http_mcds_merge_headers(ngx_http_request_t *r, ngx_str_t *old,
             continue;
         }
 
-        /* a 304 without Date has the time at which it was received */
+        /*
+         * the Date of the page is not kept: a 304 without Date has the time at
+         * which it was received
+         */
 
         if (ngx_http_mcds_header_is(&name, "Date")) {
             continue;
@@ -450,9 +465,9 @@ ngx_http_mcds_merge_headers(ngx_http_request_t *r, ngx_str_t *old,
 
 
 /*
- * Computes the new lifetime: by the headers of the 304, then by the headers of
- * the page that the 304 does not have, then by the configuration, and else by
- * the lifetime that the page had at first.
+ * Computes the new lifetime of a page after a 304: by the headers of the 304,
+ * then by the headers of the page that the 304 does not have, then by the
+ * configuration, and else by the lifetime that the page had at first.
  */
 
 static ngx_uint_t
@@ -470,9 +485,9 @@ ngx_http_mcds_renew(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx,
     ngx_http_mcds_response(r, ccf, &response, entry->status);
 
     /*
-     * Vary could name other headers than the page has; Content-Encoding
-     * belongs to the stored body; a cookie is for the client that gets the
-     * 304, and is not stored.
+     * The 304 is judged without these headers: Vary could name other headers
+     * than the page has; Content-Encoding belongs to the stored body; a cookie
+     * is for the client that gets the 304, and is not stored.
      */
 
     response.encoded = 0;
@@ -507,8 +522,8 @@ ngx_http_mcds_renew(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx,
     }
 
     /*
-     * a header that the location hides is not stored, and a 304 need not
-     * repeat it
+     * a header with no-cache that the location hides is not stored with the
+     * page, and a 304 need not repeat it
      */
 
     if ((entry->flags & NGX_MCDS_ENTRY_VALIDATE)
@@ -543,7 +558,7 @@ ngx_http_mcds_renew(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx,
 }
 
 
-/* 1 if no header tells how long the response may be used */
+/* returns 1 if no header of the response tells how long it may be used */
 
 static ngx_uint_t
 ngx_http_mcds_says_nothing(ngx_mcds_response_t *response)
@@ -609,8 +624,8 @@ ngx_http_mcds_renewed(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx,
     if (same && !ctx->waiter.building) {
 
         /*
-         * only the times have changed, and the next request revalidates again
-         * anyway
+         * the page is not stored again: only the times have changed, and the
+         * next request revalidates it again anyway
          */
 
         ngx_mcds_value_unref(value);
@@ -631,7 +646,10 @@ ngx_http_mcds_renewed(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx,
 }
 
 
-/* 1 if both are revalidated for each request, and differ in times only */
+/*
+ * returns 1 if both pages are revalidated for each request, and differ in
+ * times only
+ */
 
 static ngx_uint_t
 ngx_http_mcds_same_response(ngx_mcds_entry_t *old, ngx_mcds_entry_t *new)
@@ -720,7 +738,9 @@ ngx_http_mcds_updated(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx,
 }
 
 
-/* repeats the request without validators, for the complete page */
+/*
+ * repeats the request to the origin without validators, for the complete page
+ */
 
 static ngx_int_t
 ngx_http_mcds_ask_again(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx)
@@ -750,7 +770,7 @@ ngx_http_mcds_bad_gateway(ngx_http_request_t *r,
 }
 
 
-/* 1 if the stale page is served in place of the response */
+/* returns 1 if the stale page is served in place of the response */
 
 static ngx_uint_t
 ngx_http_mcds_stale_error(ngx_http_mcds_cache_ctx_t *ctx, ngx_uint_t mask,
@@ -785,7 +805,10 @@ ngx_http_mcds_stale_error(ngx_http_mcds_cache_ctx_t *ctx, ngx_uint_t mask,
 }
 
 
-/* the failures of mcds_cache_use_stale that match the response; 0: none */
+/*
+ * returns the failures of mcds_cache_use_stale that match the response; 0:
+ * none
+ */
 
 static ngx_uint_t
 ngx_http_mcds_failure(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx,
@@ -807,7 +830,8 @@ ngx_http_mcds_failure(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx,
     if (ngx_http_mcds_replaced(r, ctx)) {
 
         /*
-         * this is the error page: look at the status of the upstream instead
+         * the response is an error page: the status of the upstream counts
+         * instead
          */
 
         *status = ctx->failed_status ? ctx->failed_status

@@ -18,10 +18,11 @@
 
 
 /*
- * Adds If-None-Match and If-Modified-Since for ctx->snapshot to the headers of
- * r, which has none, if the location has mcds_cache_revalidate and the page has
- * validators.  ctx is the context of r.  A page with no-cache is revalidated by
- * If-None-Match only.  NGX_OK, or NGX_ERROR when out of memory.
+ * Adds If-None-Match and If-Modified-Since for the page ctx->snapshot to the
+ * headers of r, which has none, if the location has mcds_cache_revalidate and
+ * the page has validators.  ctx is the context of r.  A page with no-cache is
+ * revalidated by If-None-Match only.  Returns NGX_OK, or NGX_ERROR when out of
+ * memory.
  */
 
 ngx_int_t ngx_http_mcds_revalidate_ask(ngx_http_request_t *r,
@@ -42,9 +43,10 @@ ngx_int_t ngx_http_mcds_revalidate(ngx_http_request_t *r,
 
 
 /*
- * Removes the added headers, when the response has come or an error page is
- * made: otherwise subrequests and other locations would ask for their pages
- * with the validators of this page.  NGX_OK, or NGX_ERROR when out of memory.
+ * Removes the validators that were added to the headers of the request, when
+ * the response has come or an error page is made: otherwise subrequests and
+ * other locations would ask for their pages with the validators of this page.
+ * Returns NGX_OK, or NGX_ERROR when out of memory.
  */
 
 ngx_int_t ngx_http_mcds_revalidate_asked(ngx_http_request_t *r,
@@ -62,17 +64,17 @@ void ngx_http_mcds_revalidate_head(ngx_http_request_t *r,
 
 
 /*
- * Sets the header of ctx->snapshot in place of that of the response.  NGX_OK,
- * or NGX_ERROR when out of memory.
+ * Sets the header of the page ctx->snapshot in place of that of the response.
+ * Returns NGX_OK, or NGX_ERROR when out of memory.
  */
 
 ngx_int_t ngx_http_mcds_instead_header(ngx_http_request_t *r,
     ngx_http_mcds_cache_ctx_t *ctx);
 
 /*
- * Replaces a part of the response's body, in: *out is the body of ctx->snapshot
- * in the first call, and NULL in later calls.  NGX_OK, or NGX_ERROR when out of
- * memory.
+ * Replaces a part of the response's body, in: *out is the body of the page
+ * ctx->snapshot in the first call, and NULL in later calls.  Returns NGX_OK,
+ * or NGX_ERROR when out of memory.
  */
 
 ngx_int_t ngx_http_mcds_instead_body(ngx_http_request_t *r,

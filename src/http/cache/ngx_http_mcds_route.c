@@ -38,7 +38,7 @@ ngx_http_mcds_route_merge(ngx_conf_t *cf, ngx_http_mcds_cache_conf_t *prev,
 
     if (clcf->name.len == 0) {
 
-        /* the level is a server, and has no name */
+        /* a server block has no name, and no part of a route */
 
         return;
     }
@@ -48,8 +48,8 @@ ngx_http_mcds_route_merge(ngx_conf_t *cf, ngx_http_mcds_cache_conf_t *prev,
     if (clcf->noname || clcf->lmt_excpt) {
 
         /*
-         * these blocks have the name of their location: their number
-         * distinguishes them
+         * "if" and "limit_except" blocks have the name of their location:
+         * their number distinguishes them
          */
 
         kind = clcf->lmt_excpt ? 'l' : 'i';
@@ -184,7 +184,10 @@ ngx_http_mcds_route(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx,
 
     if (plain && ctx->forwarded.len == 0) {
 
-        /* the key determines the URI and the arguments */
+        /*
+         * the URI and the arguments need not be in the route, as the key
+         * determines them
+         */
 
         ngx_memcpy(route, ccf->route, NGX_HTTP_MCDS_ROUTE_LEN);
         return;
@@ -208,8 +211,9 @@ ngx_http_mcds_route(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx,
 
 
 /*
- * 1 if the URI and the arguments are still those that the key was made from.
- * A key set by mcds_cache_key may not distinguish subrequests.
+ * Returns 1 if the URI and the arguments of the request are still those that
+ * the key was made from.  A key set by mcds_cache_key may not distinguish
+ * subrequests.
  */
 
 static ngx_uint_t
@@ -231,8 +235,8 @@ ngx_http_mcds_route_plain(ngx_http_request_t *r,
 
 /*
  * Cuts the client's own arguments, to which nginx has added others, off args:
- * they are part of the key, unless mcds_cache_key_args leaves them out.  0 if
- * nginx has removed them.
+ * they are part of the key, unless mcds_cache_key_args leaves them out.
+ * Returns 0 if nginx has removed them.
  */
 
 static ngx_uint_t
@@ -264,7 +268,10 @@ ngx_http_mcds_route_args(ngx_str_t *args, ngx_str_t *asked)
 }
 
 
-/* adds the length, too, so that two texts in sequence are unambiguous */
+/*
+ * adds a text to the hash of a route, with its length, so that two texts in
+ * sequence are unambiguous
+ */
 
 static void
 ngx_http_mcds_route_add(ngx_md5_t *md5, ngx_str_t *s)

@@ -34,14 +34,18 @@ void ngx_http_mcds_route_merge(ngx_conf_t *cf,
     ngx_http_mcds_cache_conf_t *prev, ngx_http_mcds_cache_conf_t *conf);
 
 
-/* stores in ctx the URI and the arguments of r, before its key is made */
+/*
+ * stores in ctx the URI and the arguments of the request r, before its key is
+ * made
+ */
 
 void ngx_http_mcds_route_begin(ngx_http_request_t *r,
     ngx_http_mcds_cache_ctx_t *ctx);
 
 /*
- * Sets ctx->route to the route of r up to now.  NGX_OK; NGX_DECLINED if the
- * route was another one before; NGX_ERROR when out of memory.
+ * Sets ctx->route to the route of the request r up to now.  Returns NGX_OK;
+ * NGX_DECLINED if the route was another one before; NGX_ERROR when out of
+ * memory.
  */
 
 ngx_int_t ngx_http_mcds_route_here(ngx_http_request_t *r,
@@ -49,7 +53,7 @@ ngx_int_t ngx_http_mcds_route_here(ngx_http_request_t *r,
 
 /*
  * Copies the route of a request to ctx, which is the context of r, its
- * detached copy.  NGX_OK, or NGX_ERROR when out of memory.
+ * detached copy.  Returns NGX_OK, or NGX_ERROR when out of memory.
  */
 
 ngx_int_t ngx_http_mcds_route_inherit(ngx_http_request_t *r,
@@ -57,8 +61,8 @@ ngx_int_t ngx_http_mcds_route_inherit(ngx_http_request_t *r,
 
 
 /*
- * 1 if r was redirected to another location, or to another URI, after
- * route_here().
+ * Returns 1 if the request r was redirected to another location, or to another
+ * URI, after ngx_http_mcds_route_here().
  */
 
 ngx_uint_t ngx_http_mcds_route_left(ngx_http_request_t *r,
@@ -79,21 +83,21 @@ extern ngx_str_t  ngx_http_mcds_route_name;
 void ngx_http_mcds_route_text(u_char *route, u_char *text);
 
 
-/* writes the extension for a route to p; returns the end */
+/* writes the extension of an entry for a route to p; returns the end */
 
 u_char *ngx_http_mcds_route_put(u_char *p, u_char *route);
 
 /*
- * Appends the extension for a route to those of a page, in memory of r->pool.
- * NGX_OK, or NGX_ERROR when out of memory.
+ * Appends the extension for a route to the extensions of a page, in memory of
+ * r->pool.  Returns NGX_OK, or NGX_ERROR when out of memory.
  */
 
 ngx_int_t ngx_http_mcds_route_ext(ngx_http_request_t *r, u_char *route,
     ngx_str_t *ext);
 
 /*
- * 0 if the entry was stored for another route.  An entry without a route, as
- * other programs may write it, matches all routes.
+ * Returns 0 if the entry was stored for another route.  An entry without a
+ * route, as other programs may write it, matches all routes.
  */
 
 ngx_uint_t ngx_http_mcds_route_matches(ngx_mcds_entry_t *entry,

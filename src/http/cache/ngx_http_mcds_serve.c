@@ -33,19 +33,26 @@ typedef struct {
 
 typedef struct {
     ngx_table_elt_t          header;
-    ngx_http_mcds_header_t  *known;    /* or NULL */
+    ngx_http_mcds_header_t  *known;    /* entry of the header in
+                                          ngx_http_mcds_headers, or NULL */
 } ngx_http_mcds_line_t;
 
 
-/* the part of a response that is the same for all requests for a copy */
+/*
+ * the headers of a page, prepared once for all responses that are made from
+ * the same snapshot
+ */
 
 typedef struct {
-    ngx_str_t                date;     /* Date of the origin, or empty */
+    ngx_str_t                date;     /* Date of the origin's response, or
+                                          empty */
     ngx_str_t                type;
     size_t                   type_len;
     ngx_str_t                charset;
-    ngx_str_t                override;  /* X-Accel-Charset, or empty */
-    ngx_int_t                limit_rate;  /* NGX_ERROR: none */
+    ngx_str_t                override;  /* X-Accel-Charset of the page, or
+                                           empty */
+    ngx_int_t                limit_rate;  /* rate in X-Accel-Limit-Rate;
+                                             NGX_ERROR: none */
     time_t                   last_modified;
     ngx_uint_t               n;
     ngx_http_mcds_line_t     lines[1];
@@ -75,7 +82,10 @@ static ngx_int_t ngx_http_mcds_set_multi_header(ngx_http_request_t *r,
     ngx_table_elt_t *h, ngx_uint_t offset);
 
 
-/* headers that nginx's filters read by their own pointers in headers_out */
+/*
+ * headers of a response that nginx's filters read by their own pointers in
+ * headers_out
+ */
 
 static ngx_http_mcds_header_t  ngx_http_mcds_headers[] = {
 
@@ -202,12 +212,13 @@ ngx_http_mcds_serve_page(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx)
 
 
 /*
- * Applies RFC 9110, 13.2.2, before nginx's filters do, which follow the rules
- * of an origin: they evaluate If-Modified-Since beside If-None-Match, which
- * overrides it; they read a date and ignore the rest, although a value that is
- * not one date is no condition (13.1.3); and they apply Range to HEAD, for
- * which Range has no meaning (14.2).  If-Match and If-Unmodified-Since are for
- * an origin only: a cache must not evaluate them (RFC 9111, 4.3.2).
+ * Applies the conditions of the request, RFC 9110, 13.2.2, before nginx's
+ * filters do, which follow the rules of an origin: they evaluate
+ * If-Modified-Since beside If-None-Match, which overrides it; they read a date
+ * and ignore the rest, although a value that is not one date is no condition
+ * (13.1.3); and they apply Range to HEAD, for which Range has no meaning
+ * (14.2).  If-Match and If-Unmodified-Since are for an origin only: a cache
+ * must not evaluate them (RFC 9111, 4.3.2).
  */
 
 static void
@@ -239,9 +250,9 @@ ngx_http_mcds_serve_conditions(ngx_http_request_t *r, ngx_mcds_entry_t *entry,
 
 
 /*
- * 1 if If-Range is not one strong validator: a weak ETag, a value that is not
- * one date, or a date within whose second the page may have changed again (RFC
- * 9110, 13.1.5 and 8.8.2.2).
+ * Returns 1 if If-Range is not one strong validator: a weak ETag, a value that
+ * is not one date, or a date within whose second the page may have changed
+ * again (RFC 9110, 13.1.5 and 8.8.2.2).
  */
 
 static ngx_uint_t
@@ -282,7 +293,10 @@ ngx_http_mcds_serve_body(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx)
         return NULL;
     }
 
-    /* shared with other requests: the flag tells filters not to write to it */
+    /*
+     * the body is shared with other requests: the flag tells filters not to
+     * write to it
+     */
 
     b->pos = entry->body.data;
     b->last = entry->body.data + entry->body.len;
@@ -378,8 +392,8 @@ ngx_http_mcds_prepare(ngx_mcds_snapshot_t *snapshot)
         known = ngx_http_mcds_known(&name);
 
         /*
-         * an entry in memcached must not set the headers that frame the body,
-         * of which none is known
+         * an entry in memcached must not set the headers that frame the body:
+         * none of them is in ngx_http_mcds_headers
          */
 
         if (known == NULL && ngx_http_mcds_header_dropped(&name)) {
@@ -420,9 +434,10 @@ ngx_http_mcds_prepare(ngx_mcds_snapshot_t *snapshot)
 
 
 /*
- * Reads a header that is not sent, but has an effect.  nginx looks up a
- * charset in the configuration and logs an unknown name, so the name must be a
- * short token; and nginx multiplies a rate by seconds, so the rate is limited.
+ * Reads a header of a stored page that is not sent, but has an effect.  nginx
+ * looks up a charset in the configuration and logs an unknown name, so the
+ * name must be a short token; and nginx multiplies a rate by seconds, so the
+ * rate is limited.
  */
 
 static void
@@ -434,7 +449,7 @@ ngx_http_mcds_prepare_dropped(ngx_http_mcds_prepared_t *prepared,
 
     if (ngx_http_mcds_header_is(name, "Date")) {
 
-        /* date was checked strictly when the page was stored */
+        /* the Date was checked strictly when the page was stored */
 
         if (ngx_parse_http_time(value->data, value->len) != NGX_ERROR) {
             prepared->date = *value;
@@ -550,8 +565,8 @@ ngx_http_mcds_serve_line(ngx_http_request_t *r, ngx_str_t *name,
 
 
 /*
- * Adds Age, RFC 9111, 5.1, and the Date of the origin, or, without one, the
- * time of its response, RFC 9110, 6.6.1.
+ * Adds Age, RFC 9111, 5.1, to the response, and the Date of the origin, or,
+ * without one, the time of the origin's response, RFC 9110, 6.6.1.
  */
 
 static ngx_int_t
@@ -657,7 +672,7 @@ ngx_http_mcds_set_multi_header(ngx_http_request_t *r, ngx_table_elt_t *h,
 }
 
 
-/* splits "type; charset=name" for the charset filter */
+/* splits the Content-Type "type; charset=name" for the charset filter */
 
 static void
 ngx_http_mcds_prepare_type(ngx_http_mcds_prepared_t *prepared,

@@ -17,29 +17,30 @@
 
 
 /*
- * Sets the header of the response from ctx->snapshot.  NGX_OK, or NGX_ERROR
- * when out of memory.
+ * Sets the header of the response from the page ctx->snapshot.  Returns
+ * NGX_OK, or NGX_ERROR when out of memory.
  */
 
 ngx_int_t ngx_http_mcds_serve_page(ngx_http_request_t *r,
     ngx_http_mcds_cache_ctx_t *ctx);
 
 /*
- * The body of ctx->snapshot as the last buffer of a response, for a page that
- * is not streamed; NULL when out of memory.
+ * Returns the body of the page ctx->snapshot as the last buffer of a response,
+ * for a page that is not streamed, which means sent in parts; NULL when out of
+ * memory.
  */
 
 ngx_buf_t *ngx_http_mcds_serve_body(ngx_http_request_t *r,
     ngx_http_mcds_cache_ctx_t *ctx);
 
 /*
- * Adds a header, and sets nginx's own pointer to it.  The texts are not
- * copied.  NULL when out of memory.
+ * Adds a header to the response, and sets nginx's own pointer to it.  The
+ * texts are not copied.  Returns NULL when out of memory.
  */
 ngx_table_elt_t *ngx_http_mcds_serve_line(ngx_http_request_t *r,
     ngx_str_t *name, ngx_str_t *value);
 
-/* the content handler that sends ctx->snapshot */
+/* the content handler that sends the page ctx->snapshot */
 ngx_int_t ngx_http_mcds_serve_handler(ngx_http_request_t *r);
 
 

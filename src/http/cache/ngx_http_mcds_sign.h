@@ -18,9 +18,9 @@
 
 
 /*
- * Signs a complete entry, if the location signs; ngx_mcds_snapshot_signed()
- * checks the signature.  If signing fails, the page is stored without a
- * signature, and not served.
+ * Signs a complete entry, if the location has secrets;
+ * ngx_mcds_snapshot_signed() checks the signature.  If signing fails, the page
+ * is stored without a signature, and not served.
  */
 
 static ngx_inline void

@@ -11,25 +11,31 @@
 #include "ngx_http_mcds_site.h"
 
 
-/* the longest name of a site, bytes */
+/*
+ * the maximum bytes of the name of a site, the first part of the keys of its
+ * pages
+ */
 #define NGX_HTTP_MCDS_MAX_SITE    100
 
 
 /* the parts of a server block that are in the name of its site */
 
 typedef enum {
-    NGX_HTTP_MCDS_SITE_NAME = 0,  /* the first server_name */
-    NGX_HTTP_MCDS_SITE_LISTEN,    /* also the addresses */
+    NGX_HTTP_MCDS_SITE_NAME = 0,  /* only the first server_name */
+    NGX_HTTP_MCDS_SITE_LISTEN,    /* the first name and the addresses */
     NGX_HTTP_MCDS_SITE_NAMES,     /* all names and the addresses */
-    NGX_HTTP_MCDS_SITE_LINE       /* also the number of the block */
+    NGX_HTTP_MCDS_SITE_LINE       /* all names, the addresses, and the number of
+                                     the block */
 } ngx_http_mcds_site_e;
 
 
 struct ngx_http_mcds_site_s {
     ngx_str_t                  name;
     ngx_http_core_srv_conf_t  *server;
-    ngx_array_t                pools;    /* ngx_mcds_pool_t *, of its pages */
-    ngx_uint_t                 level;    /* ngx_http_mcds_site_e */
+    ngx_array_t                pools;    /* pools of the site's pages,
+                                            ngx_mcds_pool_t * */
+    ngx_uint_t                 level;    /* parts in the site's name,
+                                            ngx_http_mcds_site_e */
 };
 
 
@@ -88,7 +94,7 @@ ngx_http_mcds_site_merge(ngx_conf_t *cf, ngx_http_mcds_cache_conf_t *prev,
 }
 
 
-/* the site of the server block that is being merged */
+/* returns the site of the server block that is being merged */
 
 static ngx_http_mcds_site_t *
 ngx_http_mcds_site_of(ngx_conf_t *cf, ngx_http_mcds_cache_main_t *cmcf)
@@ -101,7 +107,7 @@ ngx_http_mcds_site_of(ngx_conf_t *cf, ngx_http_mcds_cache_main_t *cmcf)
 
     sites = cmcf->sites.elts;
 
-    /* the server block is most often the last one */
+    /* the server block that is being merged is most often the last one */
 
     for (i = cmcf->sites.nelts; i > 0; i--) {
         if (sites[i - 1]->server == cscf) {
@@ -207,7 +213,7 @@ ngx_http_mcds_site_init(ngx_conf_t *cf, ngx_http_mcds_cache_main_t *cmcf)
 }
 
 
-/* 1 if pages of the two could have the same keys */
+/* returns 1 if pages of the two sites could have the same keys */
 
 static ngx_uint_t
 ngx_http_mcds_site_meets(ngx_http_mcds_site_t *a, ngx_http_mcds_site_t *b)
@@ -261,7 +267,10 @@ ngx_http_mcds_site_warn(ngx_conf_t *cf, ngx_http_mcds_site_t *a,
 }
 
 
-/* composes the name of a site; n: the number of its server block */
+/*
+ * composes the name of a site; n is the number of its server block in the
+ * configuration
+ */
 
 static ngx_int_t
 ngx_http_mcds_site_name(ngx_conf_t *cf, ngx_http_mcds_site_t *site,
@@ -297,7 +306,10 @@ ngx_http_mcds_site_name(ngx_conf_t *cf, ngx_http_mcds_site_t *site,
 }
 
 
-/* "_" and regular expressions are not used as the name of a site */
+/*
+ * adds the names of a server block to the name of its site; "_" and regular
+ * expressions only if all names are added
+ */
 
 static ngx_int_t
 ngx_http_mcds_site_names(ngx_array_t *text, ngx_http_mcds_site_t *site)
@@ -498,7 +510,9 @@ ngx_http_mcds_cache_site(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 
     value = cf->args->elts;
 
-    /* reject "$": this text does not support variables */
+    /*
+     * the name of a site must not have "$", as it does not support variables
+     */
 
     if (!ngx_http_mcds_site_check(&value[1])
         || ngx_strlchr(value[1].data, value[1].data + value[1].len, '$'))

@@ -20,8 +20,8 @@
 
 /*
  * Call this when a location is merged and its pool is known: sets conf->site
- * to the site of mcds_cache_site, or to that of the server block.  NGX_OK, or
- * NGX_ERROR when out of memory.
+ * to the site of mcds_cache_site, or to that of the server block.  Returns
+ * NGX_OK, or NGX_ERROR when out of memory.
  */
 
 ngx_int_t ngx_http_mcds_site_merge(ngx_conf_t *cf,
@@ -31,7 +31,7 @@ ngx_int_t ngx_http_mcds_site_merge(ngx_conf_t *cf,
  * Call this when the configuration has been read: names the sites of all
  * server blocks by their first server_name; if several blocks that share a
  * pool would have the same name, or none, also by their addresses (logged).
- * NGX_OK, or NGX_ERROR when out of memory.
+ * Returns NGX_OK, or NGX_ERROR when out of memory.
  */
 
 ngx_int_t ngx_http_mcds_site_init(ngx_conf_t *cf,
@@ -39,19 +39,22 @@ ngx_int_t ngx_http_mcds_site_init(ngx_conf_t *cf,
 
 
 /*
- * Prepends the site to a key, in memory of r->pool; the site may be empty.
- * NGX_OK, or NGX_ERROR when out of memory.
+ * Prepends the name of a site to a key, in memory of r->pool; the name may be
+ * empty.  Returns NGX_OK, or NGX_ERROR when out of memory.
  */
 
 ngx_int_t ngx_http_mcds_site_add(ngx_http_request_t *r, ngx_str_t *site,
     ngx_str_t *key);
 
-/* the part of a page's key behind the name of the site; points into name */
+/*
+ * returns the part of a page's key behind the name of the site; it points into
+ * name
+ */
 
 ngx_str_t ngx_http_mcds_site_key(ngx_str_t *name);
 
 
-/* 1 if the text is valid as the name of a site */
+/* returns 1 if the text is valid as the name of a site */
 
 ngx_uint_t ngx_http_mcds_site_check(ngx_str_t *site);
 

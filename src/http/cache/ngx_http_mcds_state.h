@@ -49,7 +49,10 @@
 #define _NGX_HTTP_MCDS_STATE_H_INCLUDED_
 
 
-/* the first state is 0, the state of zeroed memory */
+/*
+ * the states of a request's use of the cache; the first one is 0, the state of
+ * zeroed memory
+ */
 
 #define NGX_HTTP_MCDS_STATES(state)                                           \
     state(START)                                                              \
@@ -81,7 +84,9 @@ typedef enum {
 } ngx_http_mcds_state_e;
 
 
-/* the first of the states that say how the request is answered */
+/*
+ * the first of the states in which it is decided how the request is answered
+ */
 #define NGX_HTTP_MCDS_STATE_DECIDED  NGX_HTTP_MCDS_STATE_INVALIDATE
 
 

@@ -86,7 +86,10 @@ ngx_http_mcds_store_begin(ngx_http_request_t *r,
         return NGX_ERROR;
     }
 
-    /* RFC 9110, 15.3.5: no body, whatever Content-Length the origin sends */
+    /*
+     * a response 204 has no body, whatever Content-Length the origin sends,
+     * RFC 9110, 15.3.5
+     */
 
     length = (r->headers_out.status == NGX_HTTP_NO_CONTENT)
              ? 0 : r->headers_out.content_length_n;
@@ -135,8 +138,8 @@ ngx_http_mcds_store_begin(ngx_http_request_t *r,
     store->expected = length;
 
     /*
-     * a page that is revalidated for each request must not be streamed, since
-     * a streamed page cannot replace a 304
+     * a page that is revalidated for each request must not be streamed, sent
+     * in parts, since a streamed page cannot replace a 304
      */
 
     store->compress = (ccf->compress
@@ -153,7 +156,10 @@ ngx_http_mcds_store_begin(ngx_http_request_t *r,
 }
 
 
-/* NGX_OK: store the response; NGX_DECLINED: do not, the build has ended */
+/*
+ * Judges whether the response is stored.  NGX_OK: store it; NGX_DECLINED: do
+ * not, the build has ended.
+ */
 
 static ngx_int_t
 ngx_http_mcds_store_judge(ngx_http_request_t *r,
@@ -171,8 +177,8 @@ ngx_http_mcds_store_judge(ngx_http_request_t *r,
     }
 
     /*
-     * not for a detached copy that keeps the response for its request, see
-     * ngx_http_mcds_own.h
+     * a page with no-cache is not stored by a detached copy that keeps the
+     * response for its request, see ngx_http_mcds_own.h
      */
 
     etag = r->headers_out.etag ? &r->headers_out.etag->value : NULL;
@@ -237,9 +243,10 @@ ngx_http_mcds_store_rule(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx,
 
 
 /*
- * An error page is not the page.  For a client error of the original response,
- * each waiting request gets an error of its own; another status may hide the
- * original one, which is then that of the upstream.
+ * Ends the build of a page that an error page has replaced: an error page is
+ * not the page.  For a client error of the original response, each waiting
+ * request gets an error of its own; another status may hide the original one,
+ * which is then that of the upstream.
  */
 
 static void
@@ -266,8 +273,8 @@ ngx_http_mcds_store_replaced(ngx_http_request_t *r,
 
 
 /*
- * 1 if the response is not that of the location that decided on the page: the
- * access rules of another location may have made the response.
+ * Returns 1 if the response is not that of the location that decided on the
+ * page: the access rules of another location may have made the response.
  */
 
 static ngx_uint_t
@@ -290,9 +297,9 @@ ngx_http_mcds_store_take(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx,
         && (r != r->main || r->headers_out.status == NGX_HTTP_NO_CONTENT))
     {
         /*
-         * nginx sends no body for a 204, not even the last buffer; and before
-         * 1.23.4 none to a subrequest for an empty file or an empty page of
-         * proxy_cache
+         * the store of an empty body ends here: nginx sends no body for a 204,
+         * not even the last buffer; and before 1.23.4 none to a subrequest for
+         * an empty file or an empty page of proxy_cache
          */
 
         ngx_http_mcds_store_finish(r, ctx);
@@ -303,7 +310,10 @@ ngx_http_mcds_store_take(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx,
 }
 
 
-/* NGX_DECLINED: a header or a tag cannot be stored */
+/*
+ * sets the headers and the extensions of the entry to store; NGX_DECLINED: a
+ * header or a tag cannot be stored
+ */
 
 static ngx_int_t
 ngx_http_mcds_store_lines(ngx_http_request_t *r,
@@ -346,7 +356,7 @@ ngx_http_mcds_store_lines(ngx_http_request_t *r,
 }
 
 
-/* room for a signature, in the extensions of a page */
+/* makes room for a signature in the extensions of a page */
 
 static ngx_int_t
 ngx_http_mcds_store_sign_ext(ngx_http_request_t *r,
@@ -417,9 +427,9 @@ ngx_http_mcds_store_value(ngx_http_request_t *r,
 
 
 /*
- * Ends the build according to the status of the response: an error says
- * nothing about the stored page, nor does a response about this one request;
- * any other response replaces the page by a hit-for-miss entry.
+ * Ends the build of a page by the status of a response that is not stored: an
+ * error says nothing about the stored page, nor does a response about this one
+ * request; any other response replaces the page by a hit-for-miss mark.
  */
 
 void
@@ -436,7 +446,9 @@ ngx_http_mcds_store_refuse(ngx_http_request_t *r,
 }
 
 
-/* the response has that status, and is not stored */
+/*
+ * ends the build of a page by a response with that status, which is not stored
+ */
 
 static void
 ngx_http_mcds_store_status(ngx_http_request_t *r,
@@ -456,8 +468,8 @@ ngx_http_mcds_store_status(ngx_http_request_t *r,
 
 /*
  * The response says nothing about the page: the page stays, and the next
- * request builds.  If there is no page, and the same has happened to a request
- * that had waited, requests no longer wait for each other.
+ * request builds it.  If there is no page, and the same has happened to a
+ * request that had waited, requests no longer wait for each other.
  */
 
 static void
@@ -518,7 +530,7 @@ ngx_http_mcds_store_pass(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx)
 }
 
 
-/* makes a hit-for-miss entry; NULL when out of memory */
+/* makes a hit-for-miss mark; NULL when out of memory */
 
 static ngx_mcds_value_t *
 ngx_http_mcds_store_mark(ngx_http_mcds_cache_ctx_t *ctx)
@@ -608,7 +620,10 @@ ngx_http_mcds_store_append(ngx_http_request_t *r,
             return NGX_OK;
         }
 
-        /* an earlier filter has sent a file past the copy filter */
+        /*
+         * the body cannot be stored: an earlier filter has sent a file past
+         * the copy filter
+         */
 
         ngx_http_mcds_store_refused(r, ctx, NGX_DECLINED);
         return NGX_DECLINED;
@@ -731,9 +746,9 @@ ngx_http_mcds_store_finish(ngx_http_request_t *r,
 
 
 /*
- * 1 unless the response is truncated.  nginx takes a closed connection for the
- * end of a FastCGI response; without the record that ends the response, the
- * application has died.
+ * Returns 1 unless the response is truncated.  nginx takes a closed connection
+ * for the end of a FastCGI response; without the record that ends the
+ * response, the application has died.
  */
 
 static ngx_uint_t
@@ -758,8 +773,8 @@ ngx_http_mcds_store_ended(ngx_http_request_t *r)
 
 
 /*
- * 1 if the upstream has broken off the response: nginx then sends only a
- * flush, and the request continues until its client, or its parent request,
+ * Returns 1 if the upstream has broken off the response: nginx then sends only
+ * a flush, and the request continues until its client, or its parent request,
  * has got the rest.  Requests that wait for the page must not wait for this.
  */
 
@@ -776,9 +791,10 @@ ngx_http_mcds_store_broken(ngx_http_request_t *r, ngx_buf_t *b)
 
 
 /*
- * A response that violates its protocol, as by an invalid chunk or RST_STREAM,
- * ends the request at once, without a flush, as a client does that leaves; but
- * then the client's connection has no error.
+ * Fails the build if the origin has broken off its response.  A response that
+ * violates its protocol, as by an invalid chunk or RST_STREAM, ends the
+ * request at once, without a flush, as a client does that leaves; but then the
+ * client's connection has no error.
  */
 
 void

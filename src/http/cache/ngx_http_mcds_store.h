@@ -17,8 +17,8 @@
 
 
 /*
- * Reads the response of r into answer, as the freshness rules require it: the
- * headers in r->headers_out and, for an upstream, all headers that it has
+ * Reads the response to r into *response, as the freshness rules require it:
+ * the headers in r->headers_out and, for an upstream, all headers that it has
  * sent, r->upstream->headers_in.  status: taken as the status of the response.
  */
 
@@ -27,26 +27,30 @@ void ngx_http_mcds_response(ngx_http_request_t *r,
     ngx_uint_t status);
 
 /*
- * Adds one more header, which is less significant than those before; ignore:
- * cache_ignore of the location.
+ * Adds one more header to *response, which is less significant than those
+ * before; ignore: cache_ignore of the location.
  */
 
 void ngx_http_mcds_response_line(ngx_mcds_response_t *response, ngx_str_t *name,
     ngx_str_t *value, ngx_uint_t ignore);
 
 
-/* parses a date as ngx_mcds_date_parse() does, with the current time */
+/*
+ * parses the date in an HTTP header as ngx_mcds_date_parse() does, with the
+ * current time
+ */
 
 int64_t ngx_http_mcds_date(ngx_str_t *value);
 
 
 /*
- * The headers to store, as "Name: value" lines in memory of r->pool: those of
- * headers_out, and those that nginx keeps beside the list (Content-Type,
- * Last-Modified, X-Accel-Charset, X-Accel-Limit-Rate); without hop-by-hop
- * headers, headers of one response only, and "carried" headers, which each
- * request adds again.  NGX_DECLINED: a header cannot be stored as it is;
- * NGX_ERROR: out of memory.
+ * Sets *headers to the headers of the response to store, as "Name: value"
+ * lines in memory of r->pool: those of headers_out, and those that nginx keeps
+ * beside the list (Content-Type, Last-Modified, X-Accel-Charset,
+ * X-Accel-Limit-Rate); without hop-by-hop headers, headers of one response
+ * only, and headers that the response had before the content handler ran,
+ * which each request adds again.  NGX_DECLINED: a header cannot be stored as
+ * it is; NGX_ERROR: out of memory.
  */
 
 ngx_int_t ngx_http_mcds_stored_headers(ngx_http_request_t *r,
@@ -61,27 +65,33 @@ void ngx_http_mcds_carried(ngx_http_request_t *r,
     ngx_http_mcds_cache_ctx_t *ctx);
 
 
-/* 1 if nginx, not the client, has to make Location an absolute URL */
+/*
+ * returns 1 if nginx, not the client, has to make the response's Location an
+ * absolute URL
+ */
 
 ngx_uint_t ngx_http_mcds_stored_absolute(ngx_http_request_t *r);
 
 
-/* 1 if a header of this name is neither stored nor sent from the cache */
+/*
+ * returns 1 if a header of this name is neither stored nor sent from the cache
+ */
 
 ngx_uint_t ngx_http_mcds_header_dropped(ngx_str_t *name);
 
 
 /*
- * Call this when the header of a response has come.  NGX_OK: store the body;
- * otherwise the response is not stored, and waiting requests have been told.
+ * Call this when the header of a response has come: begins to store it.
+ * NGX_OK: store the body; otherwise the response is not stored, and waiting
+ * requests have been told.
  */
 
 ngx_int_t ngx_http_mcds_store_begin(ngx_http_request_t *r,
     ngx_http_mcds_cache_ctx_t *ctx, ngx_http_mcds_cache_conf_t *ccf);
 
 /*
- * Stores a part of the body, and ends the build with the last buffer, or when
- * the response cannot be stored.
+ * Stores a part of the response's body, and ends the build with the last
+ * buffer, or when the response cannot be stored.
  */
 
 void ngx_http_mcds_store_body(ngx_http_request_t *r,
@@ -89,16 +99,16 @@ void ngx_http_mcds_store_body(ngx_http_request_t *r,
 
 
 /*
- * Ends the build of r, if any, whose response is not stored, for a reason of
- * ngx_mcds_refuse_e; status: that of the response.
+ * Ends the build of the request r, if any, whose response is not stored, for a
+ * reason of ngx_mcds_refuse_e; status: that of the response.
  */
 
 void ngx_http_mcds_store_refuse(ngx_http_request_t *r,
     ngx_http_mcds_cache_ctx_t *ctx, ngx_uint_t reason, ngx_uint_t status);
 
 /*
- * Ends the build of r, if any, as failed, with back-off: the response says
- * nothing about the stored page.
+ * Ends the build of the request r, if any, as failed, with back-off: the
+ * response says nothing about the stored page.
  */
 
 void ngx_http_mcds_store_fail(ngx_http_request_t *r,
@@ -106,7 +116,8 @@ void ngx_http_mcds_store_fail(ngx_http_request_t *r,
 
 
 /*
- * 1 if mcds_no_cache forbids to store the response: the build has ended then.
+ * Returns 1 if mcds_no_cache forbids to store the response: the build has
+ * ended then.
  */
 
 ngx_uint_t ngx_http_mcds_store_rule(ngx_http_request_t *r,
@@ -115,7 +126,8 @@ ngx_uint_t ngx_http_mcds_store_rule(ngx_http_request_t *r,
 
 /*
  * Ends the build, if any, of a request that the origin has led to another
- * location.  1: the origin's response does not permit a page there, either.
+ * location.  Returns 1 if the origin's response does not permit a page there,
+ * either.
  */
 
 ngx_uint_t ngx_http_mcds_store_left(ngx_http_request_t *r,
@@ -123,30 +135,34 @@ ngx_uint_t ngx_http_mcds_store_left(ngx_http_request_t *r,
 
 
 /*
- * 1 if body should not be called until handler is called, once, from an event
- * of its own: memcached is far behind, or so much was compressed that other
- * requests have their turn.  handler is not called after the end of the store.
+ * Returns 1 if ngx_http_mcds_store_body() should not be called until handler
+ * is called, once, from an event of its own: memcached is far behind, or so
+ * much was compressed that other requests have their turn.  handler is not
+ * called after the response was stored.
  */
 
 ngx_uint_t ngx_http_mcds_store_waits(ngx_http_mcds_cache_ctx_t *ctx,
     void (*handler)(void *data));
 
 
-/* 1 if the response is compressed, or will be once it is long enough */
+/*
+ * returns 1 if the response that is being stored is compressed, or will be
+ * once it is long enough
+ */
 
 ngx_uint_t ngx_http_mcds_store_compresses(ngx_http_mcds_cache_ctx_t *ctx);
 
 
 /*
- * Call this when the request is freed: the build fails if the origin has
- * broken off its response.
+ * Call this when the request is freed: the build of its page fails if the
+ * origin has broken off its response.
  */
 
 void ngx_http_mcds_store_aborted(ngx_http_mcds_cache_ctx_t *ctx);
 
 /*
- * Gives up the build, which would have to wait for a slow client: another
- * request builds.
+ * Gives up the build of a page, which would have to wait for a slow client:
+ * another request builds the page.
  */
 
 void ngx_http_mcds_store_leave(ngx_http_mcds_cache_ctx_t *ctx);

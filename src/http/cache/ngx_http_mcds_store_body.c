@@ -17,10 +17,16 @@
 #include "ngx_http_mcds_store_core.h"
 
 
-/* bytes that the origin may be ahead of memcached */
+/*
+ * the maximum bytes of a response by which the origin may be ahead of
+ * memcached
+ */
 #define NGX_HTTP_MCDS_AHEAD       (4 * 1024 * 1024)
 
-/* bytes compressed in a turn of the event loop, about a millisecond */
+/*
+ * bytes of a response that are compressed in a turn of the event loop, about a
+ * millisecond
+ */
 #define NGX_HTTP_MCDS_TURN        (32 * 1024)
 
 
@@ -91,7 +97,10 @@ ngx_http_mcds_store_data_end(ngx_http_mcds_cache_ctx_t *ctx)
 }
 
 
-/* starts to compress the body, with the part that was stored already */
+/*
+ * starts to compress the body of the response, with the part that was stored
+ * already
+ */
 
 static ngx_int_t
 ngx_http_mcds_store_encode(ngx_http_request_t *r,
@@ -109,7 +118,9 @@ ngx_http_mcds_store_encode(ngx_http_request_t *r,
 
     if (store->encoder == NULL) {
 
-        /* without an encoder, the body is stored as it comes */
+        /*
+         * without an encoder, the body of the response is stored as it comes
+         */
 
         store->compress = NULL;
         return NGX_OK;
@@ -142,7 +153,7 @@ ngx_http_mcds_store_encode(ngx_http_request_t *r,
 }
 
 
-/* stores bytes of the body, or the encoder's output */
+/* stores bytes of the response's body, or the encoder's output */
 
 static ngx_int_t
 ngx_http_mcds_store_put(void *data, u_char *p, size_t size)
@@ -202,7 +213,10 @@ ngx_http_mcds_store_split(ngx_http_request_t *r,
 
     if (store->entry.flags & NGX_MCDS_ENTRY_VALIDATE) {
 
-        /* a streamed page could not replace a 304 for this page later */
+        /*
+         * a page in parts, which is streamed, could not replace a 304 for this
+         * page later
+         */
 
         return NGX_BUSY;
     }
@@ -282,7 +296,10 @@ ngx_http_mcds_store_waits(ngx_http_mcds_cache_ctx_t *ctx,
 }
 
 
-/* 1 if an event pipe would fill a temporary file while it is held */
+/*
+ * returns 1 if an event pipe of the upstream would fill a temporary file while
+ * the response is held back
+ */
 
 static ngx_uint_t
 ngx_http_mcds_store_buffered(ngx_http_request_t *r)

@@ -18,56 +18,61 @@
 #include "ngx_http_mcds_coding.h"
 
 
-/* the first size of the buffer for a body of unknown length, bytes */
+/*
+ * the first size of the buffer for a response's body of unknown length, bytes
+ */
 #define NGX_HTTP_MCDS_ROOM        16384
 
 
 struct ngx_http_mcds_store_s {
-    ngx_mcds_waiter_t         *waiter; /* at the page to store */
+    ngx_mcds_waiter_t         *waiter; /* waiter at the page to store */
     ngx_mcds_entry_t           entry;
     ngx_mcds_value_t          *value;
-    ngx_mcds_split_t          *split;  /* gets the body, or NULL: value gets
-                                          it */
-    size_t                     limit;  /* most bytes of value */
-    off_t                      length; /* of the body so far */
+    ngx_mcds_split_t          *split;  /* stores the body in parts, or NULL:
+                                          "value" gets the body */
+    size_t                     limit;  /* maximum bytes of the entry in
+                                          "value" */
+    off_t                      length; /* length of the body so far */
     off_t                      expected; /* length of the body, -1: unknown */
-    off_t                      stored; /* bytes stored so far */
+    off_t                      stored; /* bytes of the body stored so far */
 
-    ngx_http_mcds_compress_t  *compress;  /* or NULL */
-    ngx_mcds_encoder_t        *encoder;   /* NULL: not started, or none */
-    size_t                     turn;      /* bytes compressed in this turn */
+    ngx_http_mcds_compress_t  *compress;  /* compression of the body, or NULL */
+    ngx_mcds_encoder_t        *encoder;   /* encoder of the body; NULL: not
+                                             started, or there is none */
+    size_t                     turn;      /* bytes compressed in this turn of
+                                             the event loop */
     ngx_event_t                next;
     void                     (*resume)(void *data);
 };
 
 
 /*
- * Stores more of the body.  NGX_OK; NGX_ERROR: failed; any other: the body
- * cannot be stored.
+ * Stores more of the response's body.  NGX_OK; NGX_ERROR: failed; any other:
+ * the body cannot be stored.
  */
 
 ngx_int_t ngx_http_mcds_store_data(ngx_http_mcds_cache_ctx_t *ctx, u_char *p,
     size_t size);
 
 /*
- * Ends the body, and writes its lengths to the entry.  NGX_OK; NGX_ERROR:
- * failed; any other: the body cannot be stored.
+ * Ends the body of the response that is stored, and writes its lengths to the
+ * entry.  NGX_OK; NGX_ERROR: failed; any other: the body cannot be stored.
  */
 
 ngx_int_t ngx_http_mcds_store_data_end(ngx_http_mcds_cache_ctx_t *ctx);
 
 
 /*
- * From here on the body is stored in parts while it comes.  If memcached
- * refuses parts, waiting requests get the body from memory, up to a limit:
- * NGX_DECLINED, or NGX_BUSY above the limit.  NGX_ERROR: out of memory.
+ * From here on the body of the response is stored in parts while it comes.  If
+ * memcached refuses parts, waiting requests get the body from memory, up to a
+ * limit: NGX_DECLINED, or NGX_BUSY above the limit.  NGX_ERROR: out of memory.
  */
 
 ngx_int_t ngx_http_mcds_store_split(ngx_http_request_t *r,
     ngx_http_mcds_cache_ctx_t *ctx, ngx_http_mcds_store_t *store);
 
 
-/* frees the encoder of the store, if any */
+/* frees the encoder of the response that is stored, if any */
 
 void ngx_http_mcds_store_encoded(ngx_http_mcds_store_t *store);
 

@@ -112,7 +112,7 @@ ngx_http_mcds_stream_cleanup(void *data)
 }
 
 
-/* the stream calls this when parts have arrived */
+/* the handler that is called when parts of the page's body have arrived */
 
 static void
 ngx_http_mcds_stream_handler(void *data)
@@ -147,7 +147,7 @@ ngx_http_mcds_stream_send(ngx_http_request_t *r,
     entry = &ctx->snapshot->entry;
     decode = (entry->coding && !ctx->coded);
 
-    /* decoding starts at the beginning, also for a range */
+    /* decoding starts at the beginning of the body, also for a range */
 
     if (decode || !ngx_http_mcds_stream_range(r, entry, &start, &end)) {
         start = 0;
@@ -209,7 +209,7 @@ ngx_http_mcds_stream_decode(ngx_http_request_t *r,
 }
 
 
-/* sends the bytes before the first part that is read */
+/* sends the bytes of the body before the first part that is read */
 
 static ngx_int_t
 ngx_http_mcds_stream_start(ngx_http_request_t *r,
@@ -232,7 +232,10 @@ ngx_http_mcds_stream_start(ngx_http_request_t *r,
 
     if (skip) {
 
-        /* the range filter counts this first buffer, and drops it unread */
+        /*
+         * the range filter counts this first buffer of the body, and drops it
+         * unread
+         */
 
         b->in_file = 1;
         b->file_last = skip;
@@ -250,7 +253,10 @@ ngx_http_mcds_stream_start(ngx_http_request_t *r,
 }
 
 
-/* 1 if the response is a single range: sets its first and its last byte */
+/*
+ * returns 1 if the response is a single range, and sets its first and its last
+ * byte
+ */
 
 static ngx_uint_t
 ngx_http_mcds_stream_range(ngx_http_request_t *r, ngx_mcds_entry_t *entry,
@@ -265,7 +271,10 @@ ngx_http_mcds_stream_range(ngx_http_request_t *r, ngx_mcds_entry_t *entry,
         return 0;
     }
 
-    /* "bytes start-end/length", as nginx writes it */
+    /*
+     * the value of Content-Range is "bytes start-end/length", as nginx writes
+     * it
+     */
 
     value = &r->headers_out.content_range->value;
 
@@ -349,7 +358,10 @@ ngx_http_mcds_stream_run(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx)
 }
 
 
-/* NGX_DONE: that was the last part; NGX_AGAIN, NGX_BUSY: no more for now */
+/*
+ * Takes the next parts of the page's body.  NGX_DONE: that was the last part;
+ * NGX_AGAIN, NGX_BUSY: no more for now.
+ */
 
 static ngx_int_t
 ngx_http_mcds_stream_take(ngx_http_request_t *r,
@@ -381,8 +393,8 @@ ngx_http_mcds_stream_take(ngx_http_request_t *r,
         last = &piece->next;
 
         /*
-         * shared with other requests: the flag tells filters not to write to
-         * it
+         * the part is shared with other requests: the flag tells filters not
+         * to write to it
          */
 
         b = &piece->buf;
@@ -402,7 +414,10 @@ ngx_http_mcds_stream_take(ngx_http_request_t *r,
 }
 
 
-/* frees the parts that the client has got, or that a filter has copied */
+/*
+ * frees the parts of the body that the client has got, or that a filter has
+ * copied
+ */
 
 static ngx_uint_t
 ngx_http_mcds_stream_free(ngx_http_mcds_cache_ctx_t *ctx)
@@ -435,7 +450,10 @@ ngx_http_mcds_stream_wait(ngx_http_request_t *r,
     c = r->connection;
     wev = c->write;
 
-    /* another subrequest is being sent, or limit_rate has set a timer */
+    /*
+     * the body is not sent now: another subrequest is being sent, or
+     * limit_rate has set a timer
+     */
 
     if (c->data != r || wev->delayed) {
         return;

@@ -16,17 +16,19 @@
 #include "ngx_http_mcds_cache.h"
 
 
-/* starts to read the body of ctx->snapshot, if it is stored in parts */
+/*
+ * starts to read the body of the page ctx->snapshot, if it is stored in parts
+ */
 
 void ngx_http_mcds_stream_begin(ngx_http_mcds_cache_ctx_t *ctx);
 
-/* ends the reading of the parts, whose page is not used */
+/* ends the reading of a body's parts, whose page is not used */
 
 void ngx_http_mcds_stream_end(ngx_http_mcds_cache_ctx_t *ctx);
 
 /*
- * For a content handler that has sent the header: sends the body.  Returns the
- * result for the content handler to return.
+ * Sends the body of the page in parts, for a content handler that has sent the
+ * header.  Returns the result for the content handler to return.
  */
 
 ngx_int_t ngx_http_mcds_stream_send(ngx_http_request_t *r,

@@ -81,7 +81,10 @@ ngx_http_mcds_cache_tag(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
         if (cf->args->nelts == 2
             && value[1].len == 2 && ngx_strncmp(value[1].data, "on", 2) == 0)
         {
-            /* "on": only the tags of the host and of all pages */
+            /*
+             * "on" of mcds_cache_tag: a page has only the tags of its host and
+             * of all pages
+             */
 
             break;
         }
@@ -106,7 +109,10 @@ ngx_http_mcds_cache_tag(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 }
 
 
-/* the tag "all", and that of the host, if its name is valid as a tag */
+/*
+ * lists the tag "all", and the tag of the request's host; NGX_DECLINED: the
+ * name of the host is not valid as a tag
+ */
 
 static ngx_int_t
 ngx_http_mcds_tags_list(ngx_http_request_t *r, ngx_str_t *list)
@@ -155,7 +161,10 @@ ngx_http_mcds_tags_handler(void *data)
 {
     ngx_http_mcds_cache_ctx_t *ctx = data;
 
-    /* the first value counts: the origin has not been asked at that time */
+    /*
+     * the first value of the purge counter counts: the origin has not been
+     * asked at that time
+     */
 
     if (ctx->purges == 0) {
         ctx->purges = ngx_mcds_tags_counter(ctx->tags);
@@ -271,7 +280,10 @@ ngx_http_mcds_tags_renew(ngx_http_request_t *r, ngx_http_mcds_cache_ctx_t *ctx,
 
     ngx_memcpy(p, entry->ext.data, entry->ext.len);
 
-    /* the counter of the page is from before this request, and valid, too */
+    /*
+     * if the purge counter is unknown, the counter of the page, from before
+     * this request, is valid, too
+     */
 
     (void) ngx_mcds_tags_put(p + (list.data - entry->ext.data)
                              - NGX_MCDS_TAGS_EXT,

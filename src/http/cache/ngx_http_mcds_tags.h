@@ -17,7 +17,7 @@
 
 
 /*
- * The functions of this feature for the rest of the cache.
+ * The functions for the tags of pages that the rest of the cache calls.
  *
  * start: looks up the purges of the tags that the page is likely to have.
  * NGX_OK, or NGX_ERROR when out of memory.
@@ -54,8 +54,8 @@ typedef struct {
 
 
 /*
- * NULL: the feature is left out, and neither a location nor a page that is
- * used has tags.
+ * The functions for the tags of pages; NULL: the feature is left out of this
+ * build, and neither a location nor a page that is used has tags.
  */
 
 extern ngx_http_mcds_tagging_t  *ngx_http_mcds_tagging;

@@ -32,7 +32,8 @@ ngx_http_mcds_stored_find(ngx_str_t headers, ngx_str_t *name,
 
 
 /*
- * A weak ETag matches the strong one of the stored page, since a server that
+ * Compares the ETags of a stored page, "old", and of a 304, "new".  A weak
+ * ETag matches the strong one of the stored page, since a server that
  * compresses makes ETags weak.  A strong ETag never matches a weak one.
  */
 

@@ -20,22 +20,26 @@ extern ngx_str_t  ngx_http_mcds_etag;
 
 
 /*
- * Finds the first non-empty value of a stored header: NGX_OK, or NGX_DECLINED.
+ * Finds the first non-empty value of a header in the headers of a stored page.
+ * Returns NGX_OK, or NGX_DECLINED.
  */
 
 ngx_int_t ngx_http_mcds_stored_find(ngx_str_t headers, ngx_str_t *name,
     ngx_str_t *value);
 
 
-/* 1 if the ETag of a 304, "new", matches that of the stored page, "old" */
+/*
+ * returns 1 if the ETag of a 304, "new", matches that of the stored page,
+ * "old"
+ */
 
 ngx_uint_t ngx_http_mcds_validator_same(ngx_str_t *old, ngx_str_t *new);
 
 
 /*
- * 1 if a response with that status and ETag (NULL: none) may be stored in
- * spite of no-cache: it has a strong ETag, by which each request revalidates
- * the page, and the location has mcds_cache_revalidate.
+ * Returns 1 if a response with that status and ETag (NULL: none) may be stored
+ * in spite of no-cache: it has a strong ETag, by which each request
+ * revalidates the page, and the location has mcds_cache_revalidate.
  */
 
 ngx_uint_t ngx_http_mcds_validator_each(ngx_http_mcds_cache_conf_t *ccf,
@@ -43,8 +47,8 @@ ngx_uint_t ngx_http_mcds_validator_each(ngx_http_mcds_cache_conf_t *ccf,
 
 
 /*
- * 1 if a response to be stored has the ETag of the page that was revalidated:
- * the origin does not support 304.
+ * Returns 1 if a response to be stored has the ETag of the page that was
+ * revalidated: the origin does not support 304.
  */
 
 ngx_uint_t ngx_http_mcds_validator_ignored(ngx_http_request_t *r,

@@ -31,58 +31,75 @@
 #include "ngx_http_mcds_vary.h"
 
 
-/* variants dropped at a time: 2, in case the limit was lowered */
+/*
+ * the number of variants that are dropped from a list at a time: 2, in case
+ * the limit was lowered
+ */
 #define NGX_HTTP_MCDS_DROPPED     2
 
-/* the last quarter of the variants is not dropped */
+/* the part of a list of variants, its last quarter, that is not dropped */
 #define NGX_HTTP_MCDS_SPARED      4
 
-/* variants in use that are passed over for one that is not, at most */
+/*
+ * the maximum number of variants in use that are passed over when a variant to
+ * drop is chosen
+ */
 #define NGX_HTTP_MCDS_CHANCES     8
 
 /*
- * seconds: how long waiting requests are told that the list has moved on, and
- * how long a variant outside of its list is stored
+ * the seconds for which waiting requests are told that the list of variants
+ * has changed, and for which a variant outside of its list is stored
  */
 #define NGX_HTTP_MCDS_MOVED       10
 
-/* attempts to store a list that other workers change at the same time */
+/*
+ * the maximum number of attempts to store a list of variants that other
+ * workers change at the same time
+ */
 #define NGX_HTTP_MCDS_TRIES       64
 
 
-/* a store under way, which outlives its request */
+/* a variant and its list that are being stored, which outlives the request */
 
 struct ngx_http_mcds_put_s {
-    ngx_http_mcds_cache_ctx_t  *ctx;        /* waits for a fork, or NULL */
+    ngx_http_mcds_cache_ctx_t  *ctx;        /* context of a request that waits
+                                               until a list of routes is stored,
+                                               or NULL */
     ngx_uint_t                  fork;
 
-    ngx_mcds_waiter_t           waiter;     /* waiter of the build */
-    ngx_mcds_waiter_t           base;       /* waiter at the list */
-    ngx_mcds_waiter_t           target;     /* at the variant of a new list */
+    ngx_mcds_waiter_t           waiter;     /* waiter of the variant's build */
+    ngx_mcds_waiter_t           base;       /* waiter at the list of variants */
+    ngx_mcds_waiter_t           target;     /* waiter at the variant of a new
+                                               list */
 
     ngx_mcds_pool_t            *pool;
-    ngx_mcds_snapshot_t        *list;       /* the old list, or NULL */
-    ngx_mcds_snapshot_t        *snapshot;      /* of the variant, once stored */
+    ngx_mcds_snapshot_t        *list;       /* the old list of variants, or
+                                               NULL */
+    /* the variant, once it is stored */
+    ngx_mcds_snapshot_t        *snapshot;
 
     ngx_mcds_value_t           *value;
     ngx_mcds_split_t           *split;
     ngx_mcds_entry_t            entry;
 
-    ngx_str_t                   names;      /* Vary names of a new list */
+    ngx_str_t                   names;      /* names in Vary for a new list */
     uint64_t                    generation;
-    uint64_t                    build;      /* id of the build, 0: none */
+    uint64_t                    build;      /* id of the variant's build; 0:
+                                               none */
     u_char                      hash[NGX_MCDS_VARIANT_LEN];
     u_char                      dropped[NGX_HTTP_MCDS_DROPPED]
                                         [NGX_MCDS_VARIANT_LEN];
-    ngx_uint_t                  ndropped;   /* number of "dropped" */
+    ngx_uint_t                  ndropped;   /* number of hashes in "dropped" */
 
-    uint64_t                    cas;        /* CAS to replace, without a
-                                               build */
+    uint64_t                    cas;        /* CAS of the page to replace,
+                                               without a build */
     ngx_uint_t                  replace;
     ngx_uint_t                  max;
-    uint32_t                    ttl;        /* seconds, 0: in the list */
+    uint32_t                    ttl;        /* time to live of the variant,
+                                               seconds; 0: it is in the list */
     ngx_uint_t                  tries;
-    ngx_array_t                *secrets;    /* see ngx_mcds_sign.h, or NULL */
+    ngx_array_t                *secrets;    /* secrets that sign the list, see
+                                               ngx_mcds_sign.h, or NULL */
 };
 
 
@@ -135,8 +152,8 @@ ngx_http_mcds_variant_begin(ngx_http_request_t *r,
     }
 
     /*
-     * if the merged list has too many names, only the names of this response
-     * are used
+     * if the list of headers that the page varies by would have too many
+     * names, only the names of this response are used
      */
 
     if (ctx->vary.list) {
@@ -273,7 +290,9 @@ ngx_http_mcds_put_create(ngx_http_mcds_cache_ctx_t *ctx)
 }
 
 
-/* takes over the build, if any, as the last step that may fail */
+/*
+ * takes over the build of the variant, if any, as the last step that may fail
+ */
 
 static ngx_int_t
 ngx_http_mcds_put_waiters(ngx_http_mcds_put_t *put,
@@ -339,7 +358,10 @@ ngx_http_mcds_put_free(ngx_http_mcds_put_t *put)
 }
 
 
-/* called when the first variant of a new list is stored, or has failed */
+/*
+ * called when the first variant of a new list is stored, or its store has
+ * failed
+ */
 
 static void
 ngx_http_mcds_put_stored(void *data, ngx_uint_t rc,
@@ -374,7 +396,10 @@ ngx_http_mcds_put_stored(void *data, ngx_uint_t rc,
 }
 
 
-/* replaces put->list by a new list, or by the same with one more variant */
+/*
+ * replaces the list of variants by a new list, or by the same with one more
+ * variant
+ */
 
 static void
 ngx_http_mcds_put_list(ngx_http_mcds_put_t *put)
@@ -430,7 +455,10 @@ ngx_http_mcds_put_listed(void *data, ngx_uint_t rc,
 }
 
 
-/* reads the list again, to which another worker may have added a variant */
+/*
+ * called when the list of variants was read again, to which another worker may
+ * have added a variant
+ */
 
 static void
 ngx_http_mcds_put_read(void *data, ngx_uint_t outcome,
@@ -455,9 +483,10 @@ ngx_http_mcds_put_read(void *data, ngx_uint_t outcome,
 
 
 /*
- * The list is stored, or another list has won.  In the latter case no request
- * finds this variant: the worker that has changed or removed the list knows
- * more than a response requested before.  Waiting requests get the variant.
+ * Ends the store of a list of variants: the list is stored, or another list
+ * has won.  In the latter case no request finds this variant: the worker that
+ * has changed or removed the list knows more than a response requested before.
+ * Waiting requests get the variant.
  */
 
 static void
@@ -490,7 +519,10 @@ ngx_http_mcds_put_end(ngx_http_mcds_put_t *put)
 }
 
 
-/* chooses the variants to be dropped from the list */
+/*
+ * chooses the variants to be dropped from the list to make room for another
+ * one
+ */
 
 static void
 ngx_http_mcds_put_room(ngx_http_mcds_put_t *put)
@@ -516,7 +548,10 @@ ngx_http_mcds_put_room(ngx_http_mcds_put_t *put)
 }
 
 
-/* NULL: all that were looked at are dropped already */
+/*
+ * chooses a variant to be dropped from the list; NULL: all that were looked at
+ * are dropped already
+ */
 
 static u_char *
 ngx_http_mcds_put_choose(ngx_http_mcds_put_t *put, ngx_uint_t n)
@@ -525,8 +560,8 @@ ngx_http_mcds_put_choose(ngx_http_mcds_put_t *put, ngx_uint_t n)
     ngx_uint_t   i, at;
 
     /*
-     * the last variants may not be stored yet, or had no time to be requested
-     * again
+     * the last variants in the list may not be stored yet, or had no time to
+     * be requested again
      */
 
     n -= n / NGX_HTTP_MCDS_SPARED;
@@ -589,7 +624,10 @@ ngx_http_mcds_put_drops(ngx_http_mcds_put_t *put, u_char *hash)
 }
 
 
-/* removes the dropped variants, to free memory in memcached */
+/*
+ * removes the variants that were dropped from the list, to free memory in
+ * memcached
+ */
 
 static void
 ngx_http_mcds_put_retire(ngx_http_mcds_put_t *put)
@@ -642,7 +680,10 @@ ngx_http_mcds_put_key(ngx_http_mcds_put_t *put, u_char *hash, ngx_str_t *key)
 }
 
 
-/* makes the list to be stored under the key; NULL when out of memory */
+/*
+ * makes the list of variants to be stored under the key; NULL when out of
+ * memory
+ */
 
 static ngx_mcds_value_t *
 ngx_http_mcds_put_value(ngx_http_mcds_put_t *put, ngx_str_t *key)
@@ -669,8 +710,8 @@ ngx_http_mcds_put_value(ngx_http_mcds_put_t *put, ngx_str_t *key)
         entry.sie = NGX_MCDS_ENTRY_UNSET;
 
         /*
-         * keep the purges that came before this list, which the variant does
-         * not have
+         * the new list keeps the purges that came before it, which the variant
+         * does not have
          */
 
         if (put->list) {
@@ -851,5 +892,5 @@ static void
 ngx_http_mcds_put_unwanted(void *data, ngx_uint_t outcome,
     ngx_mcds_snapshot_t *snapshot)
 {
-    /* these waiters only store, so no result of a lookup arrives */
+    /* a waiter of a store makes no lookup, so no result of one arrives */
 }

@@ -92,7 +92,10 @@ ngx_http_mcds_vary_key(ngx_http_request_t *r,
 }
 
 
-/* a header that a build does not pass to the origin counts as absent */
+/*
+ * adds the values of a header to the hash of a variant; a header that a build
+ * does not pass to the origin counts as absent
+ */
 
 static void
 ngx_http_mcds_vary_values(ngx_http_request_t *r,
@@ -133,7 +136,7 @@ ngx_http_mcds_vary_response(ngx_http_request_t *r,
 
     ccf = ngx_http_get_module_loc_conf(r, ngx_http_mcds_cache_module);
 
-    /* if Vary is ignored, only "*" has set answer->vary */
+    /* if the location ignores Vary, only "*" has set response->vary */
 
     if ((!response->vary && !response->encoded)
         || (ccf->cache_ignore & NGX_HTTP_MCDS_IGN_VARY))
@@ -200,8 +203,8 @@ ngx_http_mcds_vary_names(ngx_list_t *headers, ngx_str_t *names)
 
 
 /*
- * 1 if all requests that accept the same codings as this request also accept
- * the coding of the response
+ * returns 1 if all requests that accept the same codings as this request also
+ * accept the coding of the response
  */
 
 static ngx_uint_t

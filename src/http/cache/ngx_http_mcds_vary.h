@@ -18,23 +18,28 @@
 #include "ngx_http_mcds_cache.h"
 
 
-/* from a list to another one that has just replaced it, and so on */
+/*
+ * the maximum number of lists of variants that a request follows, from one to
+ * another that has just replaced it
+ */
 #define NGX_HTTP_MCDS_TURNS       4
 
 
 /*
- * The functions of this feature for the rest of the cache.
+ * The functions for variants of pages that the rest of the cache calls.
  *
  * key: the key of the variant for the request: the key of the page with a hash
  * of the request's values for the names of a list of this generation, which
  * include the route if the list has its name.  hash: that of the variant in
- * the list.  NGX_OK, or NGX_ERROR when out of memory.  names, covers: see
- * ngx_mcds_vary.h.
+ * the list.  NGX_OK, or NGX_ERROR when out of memory.
+ *
+ * names, covers: see ngx_mcds_vary.h.
  *
  * response: sets *names to the names in Vary, with Accept-Encoding if the
  * response has a coding.  If these names suffice to find the response, it may
- * be stored, and answer->vary and answer->encoded are cleared.  covered: 1 if
- * the current list has all names of ctx->vary.names.
+ * be stored, and response->vary and response->encoded are cleared.
+ *
+ * covered: 1 if the current list has all names of ctx->vary.names.
  *
  * begin, store, fork, unfork, hurry: see ngx_http_mcds_variant.h.
  */
@@ -64,15 +69,16 @@ typedef struct {
 
 
 /*
- * NULL: the feature is left out, then no request has a list, and a response
- * with Vary is not stored.
+ * The functions for variants of pages; NULL: the feature is left out of this
+ * build, then no request has a list of variants, and a response with Vary is
+ * not stored.
  */
 
 extern ngx_http_mcds_varying_t  *ngx_http_mcds_varying;
 extern ngx_http_mcds_varying_t   ngx_http_mcds_vary_functions;
 
 
-/* of the files vary.c and variant_store.c */
+/* functions for variants that only vary.c and variant_store.c use */
 
 ngx_int_t ngx_http_mcds_vary_key(ngx_http_request_t *r,
     ngx_http_mcds_cache_ctx_t *ctx, ngx_str_t *names, uint64_t generation,
@@ -80,20 +86,25 @@ ngx_int_t ngx_http_mcds_vary_key(ngx_http_request_t *r,
 ngx_uint_t ngx_http_mcds_vary_covered(ngx_http_mcds_cache_ctx_t *ctx);
 
 
-/* 1 if the list was purged after the origin was asked for ctx->snapshot */
+/*
+ * returns 1 if the list of variants was purged after the page ctx->snapshot
+ * was requested from the origin
+ */
 
 #define ngx_http_mcds_vary_purged(ctx)                                        \
     ((ctx)->vary.list                                                         \
      && (ctx)->vary.list->entry.purges != (ctx)->snapshot->entry.purges)
 
 /*
- * The time at which ctx->snapshot expires, by itself or by a purge of its list;
- * milliseconds since the epoch.
+ * Returns the time at which the page ctx->snapshot expires, by itself or by a
+ * purge of its list of variants; milliseconds since the epoch.
  */
 
 uint64_t ngx_http_mcds_vary_expire(ngx_http_mcds_cache_ctx_t *ctx);
 
-/* notes in an entry to be stored the purges that its list has seen */
+/*
+ * notes in an entry to be stored the purges that its list of variants has seen
+ */
 
 void ngx_http_mcds_vary_note_purges(ngx_http_mcds_cache_ctx_t *ctx,
     ngx_mcds_entry_t *entry);
