@@ -298,9 +298,7 @@ ngx_mcds_entry_read(ngx_mcds_entry_t *entry, u_char *data, size_t len,
         return NGX_DECLINED;
     }
 
-    /*
-     * a later version may write a longer header of an entry, not a shorter one
-     */
+    /* later versions may write longer headers of entries, not shorter ones */
 
     header = ngx_mcds_take(data + 6, 2);
 
