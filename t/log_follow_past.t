@@ -2,87 +2,80 @@
 
 # Copyright (C) mcds authors
 
-# A follower of a log that asks for what was before: when that cannot be read
-# it is tried again, with what has come meanwhile; each line comes once, and in
-# order.
+# mcds_log_api follow=1 of a client that has much to catch up with: it gets all
+# lines since the last one that it has seen, more than one read returns, each
+# once and in order, and those that are written meanwhile.
 
 use warnings;
 use strict;
 
 use Test::More;
-use Time::HiRes qw/ sleep time /;
 
 use FindBin;
 use lib "$FindBin::Bin/lib";
 use Test::Mcds;
 use Test::Mcds::Follow;
-use Test::Mcds::Log qw/ frame /;
 
-my $t = Test::Mcds->new();
+my $t = Test::Mcds->new()->not_in('many', 'it looks at few workers');
 
-# what only who reads the past asks for
-
-my $old = int(time() / 10) - 4;
-
-my $f = $t->fake('f', sub {
-    my ($f, $c, $line) = @_;
-    my ($chunk) = $line =~ /^mg log:(\d+)/ or return;
-
-    return if $chunk > $old || ($f->mode() // '') ne 'fails';
-    return $f->rst();
-});
+$t->memcached('m');
 
 my $h = $t->nginx('h', <<'EOC');
 %%GLOBALS%%
 events { }
 http {
     %%HTTP%%
-    mcds_pool main { server 127.0.0.1:%%PORT_f%%; timeout 1s; max_fails 0; }
-    log_format n '$arg_n';
+    mcds_pool main { server 127.0.0.1:%%PORT_m%%; timeout 5s; }
     server {
         listen 127.0.0.1:%%PORT%%;
-        location = /n { mcds_log log n; return 204; }
-        location = /log { mcds_log_api log; }
+        client_max_body_size 1m;
+        location = /log {
+            mcds_log_api     log chunk=60s;
+            mcds_api_methods GET POST;
+        }
     }
 }
 EOC
 
-# lines of half a minute ago
+sub post {
+    my ($ago, @lines) = @_;
 
-$f->set("log:$old", join('', map { frame(writer => 7, seq => $_, host => 'a',
-    lines => [[$old * 10_000 + 5000 + $_, "old $_"]]) } 1 .. 3), 600);
-
-$f->tell('fails');
-$f->mark();
-
-my $c = Test::Mcds::Follow->new($h, '/log?follow=1&first=' . $old * 10);
-
-is($c->status(), 200, 'a stream');
-ok(wait_for(sub { $f->count(qr/^mg log:$old /) >= 2 }, 20 * $t->slow()),
-    'what was before is asked for, again and again');
-is($c->count(), 0, 'and not there');
-
-# lines of the same millisecond, of several workers, are in no order
-
-for (1 .. 3) {
-    $h->get("/n?n=new$_");
-    sleep 0.01;
+    return http_post($h->port(), "/log?time=-$ago",
+        join('', map { "\"$_\"\n" } @lines),
+        headers => { 'Content-Type' => 'application/x-ndjson' });
 }
 
-ok(wait_for(sub { $f->count(qr/^ms log:/) >= 1 }),
-    'meanwhile there are new lines');
+my $n = 23_000;
+my $r;
 
-$f->tell('');
+for my $i (0 .. $n / 1000 - 1) {
+    $r = post(300 - 10 * $i, 1000 * $i + 1 .. 1000 * $i + 1000);
+    is($r->status(), 204, "lines from $i thousand") or diag $r->body();
+}
 
-ok($c->seen(6, 20 * $t->slow()), 'all lines come at last');
-is(join(' ', map { $_->{line} } $c->events()),
-    'old 1 old 2 old 3 new1 new2 new3', 'in order');
-is($c->wrong(), 0, 'and each once');
+my ($first) = $h->get('/log?first=-3600&limit=1')->body() =~ /"id":"([^"]+)"/;
 
-# from then on as they come
+my %client = (
+    'first' => Test::Mcds::Follow->new($h, '/log?follow=1&first=-3600'),
+    'limit' => Test::Mcds::Follow->new($h,
+        '/log?follow=1&first=-3600&limit=5'),
+    'back' => Test::Mcds::Follow->new($h, '/log?follow=1&limit=10',
+        headers => { 'Last-Event-ID' => $first }),
+    'last' => Test::Mcds::Follow->new($h, '/log?follow=1&limit=10'),
+);
 
-$h->get('/n?n=new4');
-ok($c->seen(7, 20 * $t->slow()), 'and so do later ones');
+is(post(0, 'new')->status(), 204, 'a new line');
 
-$c->close();
+my %want = ('first' => $n, 'limit' => $n, 'back' => $n - 1, 'last' => 10);
+
+for my $name (sort keys %client) {
+    my $c = $client{$name};
+    my $from = $n - $want{$name} + 1;
+
+    ok($c->seen($want{$name} + 1, 30), "$name: all lines") or diag $c->count();
+    ok($c->lines() eq join(' ', $from .. $n, 'new'), "$name: in order");
+    is($c->wrong(), 0, "$name: their ids rise");
+    $c->close();
+}
+
 $t->done();

@@ -83,6 +83,8 @@ static void ngx_http_mcds_follow_past(void *data, ngx_uint_t rc,
     ngx_mcds_log_events_t *events);
 static ngx_int_t ngx_http_mcds_follow_join(ngx_http_mcds_follow_t *follow,
     ngx_mcds_log_events_t *events);
+static ngx_int_t ngx_http_mcds_follow_know(ngx_http_mcds_follow_t *follow,
+    ngx_mcds_log_events_t *events, ngx_uint_t more);
 static ngx_int_t ngx_http_mcds_follow_show(ngx_http_mcds_follow_t *follow,
     ngx_mcds_log_batch_t *batch);
 static ngx_int_t ngx_http_mcds_follow_is_known(
@@ -142,6 +144,13 @@ ngx_http_mcds_log_follow(ngx_http_request_t *r, ngx_http_mcds_log_t *log)
 
     if (rc != NGX_OK) {
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
+    }
+
+    if (!range.newest) {
+
+        /* the client gets all lines, read by so many at a time */
+
+        range.limit = NGX_HTTP_MCDS_LOG_MAX;
     }
 
     cln = ngx_pool_cleanup_add(r->pool, sizeof(ngx_http_mcds_follow_t));
@@ -325,14 +334,19 @@ ngx_http_mcds_follow_tick(ngx_http_mcds_follow_t *follow, ngx_uint_t rc)
         } else {
             follow->state = NGX_HTTP_MCDS_FOLLOW_READING;
             follow->range.last = ngx_mcds_log_settled(&follow->follower);
-            follow->read = ngx_mcds_log_read(&follow->log->log,
-                                             &follow->range,
-                                             ngx_mcds_now(),
-                                             ngx_http_mcds_follow_past,
-                                             follow);
-            if (follow->read == NULL) {
-                return NGX_ERROR;
-            }
+        }
+    }
+
+    if (follow->state == NGX_HTTP_MCDS_FOLLOW_READING
+        && follow->read == NULL
+        && ngx_http_mcds_log_out_pending(&follow->out)
+           <= NGX_HTTP_MCDS_FOLLOW_PENDING)
+    {
+        follow->read = ngx_mcds_log_read(&follow->log->log, &follow->range,
+                                         ngx_mcds_now(),
+                                         ngx_http_mcds_follow_past, follow);
+        if (follow->read == NULL) {
+            return NGX_ERROR;
         }
     }
 
@@ -428,8 +442,39 @@ ngx_http_mcds_follow_join(ngx_http_mcds_follow_t *follow,
     ngx_mcds_log_events_t *events)
 {
     ngx_int_t          rc;
-    ngx_uint_t         i;
+    ngx_uint_t         i, more;
     ngx_mcds_value_t  *text;
+
+    if (events->n) {
+        text = ngx_http_mcds_follow_text(events->elts, events->n,
+                                         &events->elts[0].id, NULL);
+
+        more = (!follow->range.newest && events->n == follow->range.limit);
+
+        if (text == NULL
+            || ngx_http_mcds_follow_know(follow, events, more) != NGX_OK)
+        {
+            ngx_mcds_value_unref(text);
+            return NGX_ERROR;
+        }
+
+        rc = ngx_http_mcds_log_out_send(&follow->out, text);
+
+        ngx_mcds_value_unref(text);
+
+        if (rc != NGX_OK) {
+            return rc;
+        }
+
+        if (more) {
+
+            /* the next tick reads more of the older lines */
+
+            follow->range.after = events->elts[events->n - 1].id;
+
+            return NGX_OK;
+        }
+    }
 
     follow->state = NGX_HTTP_MCDS_FOLLOW_LIVE;
 
@@ -439,30 +484,6 @@ ngx_http_mcds_follow_join(ngx_http_mcds_follow_t *follow,
      */
 
     follow->look = ngx_mcds_log_looks(&follow->follower) + 1;
-
-    if (events->n) {
-        text = ngx_http_mcds_follow_text(events->elts, events->n,
-                                         &events->elts[0].id, NULL);
-        follow->known = ngx_alloc(events->n * sizeof(ngx_mcds_log_event_t),
-                                  ngx_cycle->log);
-
-        if (text == NULL || follow->known == NULL) {
-            ngx_mcds_value_unref(text);
-            return NGX_ERROR;
-        }
-
-        ngx_memcpy(follow->known, events->elts,
-                   events->n * sizeof(ngx_mcds_log_event_t));
-        follow->nknown = events->n;
-
-        rc = ngx_http_mcds_log_out_send(&follow->out, text);
-
-        ngx_mcds_value_unref(text);
-
-        if (rc != NGX_OK) {
-            return rc;
-        }
-    }
 
     for (i = 0; i < follow->nbatches; i++) {
         if (ngx_http_mcds_follow_show(follow, follow->batches[i]) != NGX_OK) {
@@ -478,6 +499,55 @@ ngx_http_mcds_follow_join(ngx_http_mcds_follow_t *follow,
 }
 
 
+/*
+ * Adds older lines that were sent to those that a look may still return: the
+ * last ones, and of those before only lines that are not too old to be late.
+ */
+
+static ngx_int_t
+ngx_http_mcds_follow_know(ngx_http_mcds_follow_t *follow,
+    ngx_mcds_log_events_t *events, ngx_uint_t more)
+{
+    ngx_uint_t             i, n;
+    ngx_mcds_log_event_t  *known;
+
+    i = 0;
+
+    while (more
+           && i < events->n
+           && events->elts[i].id.time + NGX_MCDS_LOG_LATE < follow->range.last)
+    {
+        i++;
+    }
+
+    n = events->n - i;
+
+    if (n == 0) {
+        return NGX_OK;
+    }
+
+    known = ngx_alloc((follow->nknown + n) * sizeof(ngx_mcds_log_event_t),
+                      ngx_cycle->log);
+    if (known == NULL) {
+        return NGX_ERROR;
+    }
+
+    if (follow->known) {
+        ngx_memcpy(known, follow->known,
+                   follow->nknown * sizeof(ngx_mcds_log_event_t));
+        ngx_free(follow->known);
+    }
+
+    ngx_memcpy(known + follow->nknown, events->elts + i,
+               n * sizeof(ngx_mcds_log_event_t));
+
+    follow->known = known;
+    follow->nknown += n;
+
+    return NGX_OK;
+}
+
+
 static ngx_int_t
 ngx_http_mcds_follow_show(ngx_http_mcds_follow_t *follow,
     ngx_mcds_log_batch_t *batch)
@@ -488,6 +558,7 @@ ngx_http_mcds_follow_show(ngx_http_mcds_follow_t *follow,
     if (follow->known && batch->look > follow->look) {
         ngx_free(follow->known);
         follow->known = NULL;
+        follow->nknown = 0;
     }
 
     if (ngx_http_mcds_log_out_pending(&follow->out)
