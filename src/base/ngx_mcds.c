@@ -20,7 +20,7 @@ static char  *ngx_mcds_errors[] = {
 };
 
 
-/* all pairs of digits */
+/* the text of all pairs of decimal digits, 00 to 99 */
 
 static u_char  ngx_mcds_digits[] =
     "0001020304050607080910111213141516171819"
@@ -139,7 +139,7 @@ ngx_mcds_clock(ngx_msec_t msec)
 
     now = (uint64_t) ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
 
-    /* the time nearest to now whose low 32 bits are msec */
+    /* the 64-bit time nearest to the current one whose low 32 bits are msec */
 
     return now + (int32_t) (msec - (uint32_t) now);
 }

@@ -18,83 +18,88 @@
 #define NGX_MCDS_MAX_KEY          250
 
 /*
- * A pool's prefix leaves room for a hashed key and for the suffix of a
- * structure; bytes.
+ * The longest prefix of the keys of a pool, in bytes.  It leaves room for a
+ * hashed key and for the suffix of a structure, such as a counter or a lock.
  */
 #define NGX_MCDS_MAX_PREFIX       128
 
 /*
- * The longest relative time to live, in seconds: memcached takes a larger
- * number for an absolute time.
+ * The longest relative time to live of an item, in seconds: memcached takes a
+ * larger number for an absolute time.
  */
 #define NGX_MCDS_MAX_TTL          2592000
 
 
 /*
- * memcached counts whole seconds, so that an item ends up to one second before
- * its time to live is over.  Its timer also falls behind by a fraction of a
- * millisecond each second; about every 20 minutes the clock skips a second to
- * catch up, which may cost the item another one.
+ * The number of seconds that an item may end too early.  memcached counts whole
+ * seconds, so that an item ends up to one second before its time to live is
+ * over.  Its timer also falls behind by a fraction of a millisecond each
+ * second; about every 20 minutes the clock skips a second to catch up, which
+ * may cost the item another one.
  */
 
 #define NGX_MCDS_TTL_EARLY        2
 
 /*
- * the time to live to send, in seconds, for an item that must last at least so
- * many seconds; 0, no expiry, stays 0, and 30 days is the maximum
+ * the time to live to send to memcached, in seconds, for an item that must last
+ * at least the given number of seconds; 0, no expiry, stays 0, and 30 days is
+ * the maximum
  */
 #define ngx_mcds_ttl_lasting(seconds)                                         \
     ((seconds) ? ngx_min((seconds) + NGX_MCDS_TTL_EARLY, NGX_MCDS_MAX_TTL) : 0)
 
 /*
- * the number of seconds that an item with this time to live is guaranteed to
- * last
+ * the number of seconds that an item stored with this time to live is
+ * guaranteed to last
  */
 #define ngx_mcds_ttl_sure(ttl)                                                \
     ((ttl) > NGX_MCDS_TTL_EARLY ? (ttl) - NGX_MCDS_TTL_EARLY : 0)
 
 /*
- * the number of seconds that an item is guaranteed to last, by the remaining
- * time that memcached reports; -1: the item does not expire
+ * the number of seconds that an item is guaranteed to last, given the remaining
+ * time to live that memcached reports; -1: the item does not expire
  */
 #define ngx_mcds_ttl_left(ttl)    ((ttl) < 0 ? -1 : ngx_mcds_ttl_sure(ttl))
 
 
 /*
- * The results of operations: answers, and failures.  Each has a text for logs
- * and a word for statistics.  Those before DOWN are replies of the server.
- * With DOWN, BUSY and TLS the request was not sent; with TIMEOUT, CLOSED and
- * PROTOCOL it is unknown whether the server executed the request.
+ * The results of operations in memcached: answers, and failures.  Each result
+ * has a text for logs and a word for statistics.  The results before DOWN are
+ * replies of the server.  With DOWN, BUSY and TLS the request was not sent;
+ * with TIMEOUT, CLOSED and PROTOCOL it is unknown whether the server executed
+ * the request.
  */
 
 #define NGX_MCDS_ANSWER_LIST(X)                                               \
-    /* done; for a get, the value follows */                                  \
+    /* the command succeeded; the reply to a get has a value */               \
     X(OK, "ok", "ok")                                                         \
     X(NOT_FOUND, "not found", "not_found")                                    \
-    /* add: the key exists already */                                         \
+    /* nothing was stored: the key of an add exists, or that of an append     \
+       does not */                                                            \
     X(NOT_STORED, "not stored", "not_stored")                                 \
-    /* the CAS value differs: the item has changed */                         \
+    /* the item was not changed, since its CAS value is not the expected      \
+       one */                                                                 \
     X(EXISTS, "exists", "exists")
 
 #define NGX_MCDS_FAILURE_LIST(X)                                              \
-    /* increment of a value that is no number */                              \
+    /* the value to be incremented or decremented is not a number */          \
     X(NOT_NUMERIC, "not a number", "not_numeric")                             \
-    /* larger than the server's item limit */                                 \
+    /* the value is larger than the server's item limit */                    \
     X(TOO_LARGE, "too large", "too_large")                                    \
-    /* an error of the server, such as out of memory */                       \
+    /* the server reported an error, such as out of memory */                 \
     X(SERVER_ERROR, "server error", "server_error")                           \
-    /* the command was not sent: the breaker is open, or the connection       \
-       was lost before */                                                     \
+    /* the command was not sent: the breaker of the server is open, or the    \
+       connection was lost before */                                          \
     X(DOWN, "server is down", "down")                                         \
     /* the command was not sent: the queue of the connection is full */       \
     X(BUSY, "queue is full", "busy")                                          \
-    /* the command was not sent: the TLS handshake failed */                  \
+    /* the command was not sent: the TLS handshake with the server failed */  \
     X(TLS, "TLS handshake failed", "tls")                                     \
-    /* no reply within the deadline */                                        \
+    /* the server did not reply within the deadline */                        \
     X(TIMEOUT, "timed out", "timeout")                                        \
-    /* connection refused or lost */                                          \
+    /* the connection to the server was refused or lost */                    \
     X(CLOSED, "connection closed", "closed")                                  \
-    /* a malformed or unexpected reply */                                     \
+    /* the server sent a malformed or unexpected reply */                     \
     X(PROTOCOL, "protocol error", "protocol")
 
 
@@ -107,26 +112,27 @@ typedef enum {
 } ngx_mcds_rc_e;
 
 
-/* 1 if the code is a reply of the server */
+/* 1 if the result of an operation is a reply of the server */
 #define ngx_mcds_answered(rc)     ((rc) < NGX_MCDS_DOWN)
 
-/* 0 if the request surely did not reach the server */
+/* 0 if an operation with this result surely did not reach the server */
 #define ngx_mcds_sent(rc)         ((rc) < NGX_MCDS_DOWN || (rc) > NGX_MCDS_TLS)
 
 
 /*
- * Returns the lower-case text of a code, for logs: a constant string, never
- * NULL, also for a code out of range.
+ * Returns the lower-case text of a result of an operation, for logs: a constant
+ * string, never NULL, also for a number out of range.
  */
 
 char *ngx_mcds_strerror(ngx_uint_t rc);
 
 
 /*
- * Bytes that are shared between an operation, the requests that read them and
- * the store that writes them.  A value lives on the heap, never in a pool.  The
- * reference count needs no atomic operation, since a worker has one thread.
- * The bytes must not change while the value has two or more references.
+ * A value of memcached: bytes that are shared between an operation, the
+ * requests that read them and the store that writes them.  A value lives on the
+ * heap, never in a pool.  The reference count needs no atomic operation, since
+ * a worker has one thread.  The bytes must not change while the value has two
+ * or more references.
  */
 
 typedef struct {
@@ -134,35 +140,38 @@ typedef struct {
     ngx_fd_t      fd;             /* the file that holds the value, see
                                      ngx_mcds_memfile.h, or
                                      NGX_INVALID_FILE */
-    size_t        size;           /* bytes allocated for data */
-    size_t        len;            /* bytes used */
+    size_t        size;           /* bytes allocated for the value's data */
+    size_t        len;            /* bytes of data that are in use */
     u_char        data[1];
 } ngx_mcds_value_t;
 
 
-/* the bytes of a value whose data has room for size bytes */
+/* the number of bytes to allocate for a value and its data */
 
 #define ngx_mcds_value_room(size)  (offsetof(ngx_mcds_value_t, data) + (size))
 
 
-/* room for the CRLF that the client appends, see ngx_mcds_request_t */
+/*
+ * the number of bytes that a value to be sent must have room for after its
+ * data: the client appends a CRLF, see ngx_mcds_request_t
+ */
 #define NGX_MCDS_VALUE_SPARE  2
 
 
 /*
  * Creates a value with one reference, room for size bytes and len 0.  Returns
- * NULL, and logs this, if out of memory.
+ * NULL, and logs an error, if out of memory.
  */
 
 ngx_mcds_value_t *ngx_mcds_value_create(size_t size, ngx_log_t *log);
 
 
-/* Adds a reference, and returns its argument. */
+/* Adds a reference to the value, and returns the value. */
 
 ngx_mcds_value_t *ngx_mcds_value_ref(ngx_mcds_value_t *value);
 
 
-/* Drops a reference; the last one frees the value.  The value may be NULL. */
+/* Drops a reference to the value, which may be NULL; the last one frees it. */
 
 void ngx_mcds_value_unref(ngx_mcds_value_t *value);
 
@@ -174,8 +183,8 @@ void ngx_mcds_value_unref(ngx_mcds_value_t *value);
 uint64_t ngx_mcds_now(void);
 
 /*
- * A time_t as seconds since the epoch.  A time_t of 32 bits is taken as
- * unsigned, which is enough until 2106.
+ * Converts a time_t to seconds since the epoch.  A time_t of 32 bits is taken
+ * as unsigned, which is enough until 2106.
  */
 #if (NGX_TIME_T_SIZE == 4)
 #define ngx_mcds_epoch(sec)       ((uint64_t) (uint32_t) (sec))
@@ -184,9 +193,9 @@ uint64_t ngx_mcds_now(void);
 #endif
 
 /*
- * A time of nginx's monotonic clock, in milliseconds, as 64 bits.  On a 32-bit
- * system ngx_msec_t wraps around after 49 days; the result of ngx_mcds_clock()
- * does not, and all processes of a host agree on it.
+ * Converts a time of nginx's monotonic clock, in milliseconds, to 64 bits.  On
+ * a 32-bit system ngx_msec_t wraps around after 49 days; the result of
+ * ngx_mcds_clock() does not, and all processes of a host agree on it.
  */
 #if (NGX_PTR_SIZE == 8)
 
@@ -199,17 +208,17 @@ uint64_t ngx_mcds_clock(ngx_msec_t msec);
 #endif
 
 /*
- * Seconds as milliseconds, for a timer.  The result is limited to half of the
- * range of ngx_msec_t, 24 days on a 32-bit system.
+ * Converts seconds to milliseconds, for a timer.  The result is limited to half
+ * of the range of ngx_msec_t, 24 days on a 32-bit system.
  */
 #define ngx_mcds_msec(sec)                                                    \
     ((ngx_msec_t) ngx_min((uint64_t) (sec) * 1000, NGX_MAX_INT_T_VALUE))
 
 
 /*
- * Writes n in so many bytes, the least significant byte first, and returns the
- * end of the bytes.  If the number of bytes is a constant, this compiles to one
- * store.
+ * Writes the number n in the given number of bytes, the least significant byte
+ * first, and returns the end of the bytes.  If the number of bytes is a
+ * constant, this compiles to one store.
  */
 
 static ngx_inline u_char *
@@ -232,7 +241,7 @@ ngx_mcds_put(u_char *p, uint64_t n, ngx_uint_t bytes)
 }
 
 
-/* Reads a number of so many bytes, the least significant byte first. */
+/* Reads a number from so many bytes, the least significant byte first. */
 
 static ngx_inline uint64_t
 ngx_mcds_take(u_char *p, ngx_uint_t bytes)
@@ -269,15 +278,18 @@ ngx_mcds_same(ngx_str_t *a, ngx_str_t *b)
 }
 
 
-/* Writes n in decimal, 20 digits at most, and returns the end of the digits. */
+/*
+ * Writes the number n in decimal, 20 digits at most, and returns the end of the
+ * digits.
+ */
 
 u_char *ngx_mcds_decimal(u_char *p, uint64_t n);
 
 
 /*
- * 1 if a text of the same length is the name, in any case.  A name consists of
- * letters, digits, hyphens and slashes.  Of these only letters have bit 0x40,
- * and the two cases of a letter differ in bit 0x20.
+ * Returns 1 if the text equals the name, which is as long, without regard to
+ * case.  A name consists of letters, digits, hyphens and slashes.  Of these
+ * only letters have bit 0x40, and the two cases of a letter differ in bit 0x20.
  */
 
 static ngx_inline ngx_uint_t
@@ -305,8 +317,8 @@ ngx_mcds_is_name(u_char *text, u_char *name, size_t len)
 
 
 /*
- * Fills bytes with random ones: from getrandom(), or from ngx_random() if the
- * kernel's generator would block.
+ * Fills the buffer with random bytes: from getrandom(), or from ngx_random() if
+ * the kernel's generator would block.
  */
 
 void ngx_mcds_random(void *bytes, size_t len);

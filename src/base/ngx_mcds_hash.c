@@ -25,7 +25,9 @@
     v[2] = ngx_mcds_rotl(v[2], 32)
 
 
-/* SipHash with c rounds for each word and d rounds at the end */
+/*
+ * the SipHash of a string, with c rounds for each word and d rounds at the end
+ */
 
 static ngx_inline uint64_t
 ngx_mcds_sip(uint64_t k0, uint64_t k1, u_char *p, size_t len, ngx_uint_t c,

@@ -15,15 +15,19 @@
 #include <ngx_core.h>
 
 
-/* SipHash-2-4 (Aumasson and Bernstein, 2012) with the key k0, k1. */
+/*
+ * Returns the SipHash-2-4 (Aumasson and Bernstein, 2012) of a string, with the
+ * key k0, k1.
+ */
 
 uint64_t ngx_mcds_siphash(uint64_t k0, uint64_t k1, u_char *p, size_t len);
 
 
 /*
- * The lower half of SipHash-1-3, with a random secret of this process, for hash
- * tables in the memory of this process.  SipHash-1-3 takes half the time of
- * SipHash-2-4, and is sufficient as the hash never leaves the process.
+ * Returns the lower half of the SipHash-1-3 of a string, with a random secret
+ * of this process, for hash tables in the memory of this process.  SipHash-1-3
+ * takes half the time of SipHash-2-4, and is sufficient as the hash never
+ * leaves the process.
  */
 
 uint32_t ngx_mcds_hash(u_char *p, size_t len);

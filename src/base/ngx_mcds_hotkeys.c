@@ -10,20 +10,23 @@
 
 
 /*
- * the weight of one request; the low bits keep the fractions of a decayed
- * weight
+ * the weight of one request for a key; the low bits keep the fractions of a
+ * decayed weight
  */
 #define NGX_MCDS_HOTKEYS_ONE      (1 << 16)
 
-/* each second a weight loses a sixteenth, weight >> 4 */
+/* the decay of weights: each second a key loses a sixteenth, weight >> 4 */
 #define NGX_MCDS_HOTKEYS_DECAY    4
 
 /*
- * after so many seconds the weights have decayed below the smallest rate shown
+ * the number of seconds after which the weight of a key that is not requested
+ * has decayed below the smallest rate shown
  */
 #define NGX_MCDS_HOTKEYS_FORGOTTEN 200
 
-/* how often a reader tries again while the owner of a place writes to it */
+/*
+ * the number of attempts to read the hot keys of a worker that is writing them
+ */
 #define NGX_MCDS_HOTKEYS_TRIES    100
 
 
@@ -43,15 +46,16 @@ typedef struct {
 
 
 /*
- * The top keys of one worker, in shared memory.  Only the process "pid" writes
- * to the place, and makes "version" odd while it writes (a sequence lock).  The
- * times of all processes are comparable: they come from the monotonic clock.
+ * The hot keys of one worker, in its place in shared memory.  Only the process
+ * "pid" writes to the place, and makes "version" odd while it writes (a
+ * sequence lock).  The times of all processes are comparable: they come from
+ * the monotonic clock.
  */
 
 struct ngx_mcds_hotkeys_place_s {
     ngx_mcds_hotkeys_place_t    *next;  /* the place of the next worker */
-    ngx_uint_t                   since;  /* second when the first place was
-                                          made */
+    ngx_uint_t                   since;  /* the second in which the first
+                                            worker's place was made */
 
     ngx_atomic_t                 pid;
     ngx_atomic_t                 version;
@@ -90,8 +94,8 @@ ngx_mcds_hotkeys_zone(ngx_mcds_hotkeys_place_t **places, ngx_uint_t workers,
     fit = ngx_min(workers, max / sizeof(ngx_mcds_hotkeys_place_t));
 
     /*
-     * places are never freed: a worker of an older configuration may still
-     * write
+     * the places of workers in shared memory are never freed: a worker of an
+     * older configuration may still write its hot keys there
      */
 
     for (n = 0; n < fit; n++) {
@@ -181,7 +185,8 @@ ngx_mcds_hotkeys_inherit(ngx_mcds_hotkeys_t *hotkeys)
     if (place->version & 1) {
 
         /*
-         * the previous worker was killed while it wrote: its keys may be torn
+         * the previous worker was killed while it wrote its hot keys to shared
+         * memory: they may be torn
          */
 
         for (kind = 0; kind < NGX_MCDS_HOTKEYS_KINDS; kind++) {
@@ -312,8 +317,9 @@ ngx_mcds_hotkeys_publish(ngx_mcds_hotkeys_t *hotkeys)
     }
 
     /*
-     * A previous worker may still be writing.  It loses its place by "pid", and
-     * the place is consistent again after this worker has written.
+     * A previous worker may still be writing its hot keys.  It loses its place
+     * in shared memory by "pid", and the place is consistent again after this
+     * worker has written.
      */
 
     version = place->version | 1;
@@ -347,7 +353,10 @@ ngx_mcds_hotkeys_write(ngx_mcds_hotkeys_list_t *list, ngx_mcds_topk_t *table)
         ranked = &table->ranked[i];
         item = &list->items[i];
 
-        /* the error may belong to another key: publish a lower bound */
+        /*
+         * a part of the count, the error, may belong to another key: publish a
+         * lower bound of the weight
+         */
 
         item->weight = ranked->count - ranked->error;
         item->value = ranked->value;
@@ -383,8 +392,8 @@ ngx_mcds_hotkeys_read(ngx_mcds_hotkeys_t *hotkeys, ngx_uint_t kind,
     }
 
     /*
-     * with room for the keys of all workers no key is evicted: the sums are
-     * exact
+     * the summary has room for the keys of all workers, so that no key is
+     * evicted and the sums are exact
      */
 
     sum = ngx_mcds_topk_create(all, hotkeys->log);
@@ -433,8 +442,9 @@ done:
 
 
 /*
- * Copies the published keys of a worker, with their weights decayed to the time
- * now.  Returns NGX_DECLINED if the place is empty, too old or being written.
+ * Copies the hot keys that a worker has published, with their weights decayed
+ * to the time now.  Returns NGX_DECLINED if the worker's place in shared memory
+ * is empty, too old or being written.
  */
 
 static ngx_int_t
@@ -470,7 +480,7 @@ ngx_mcds_hotkeys_copy(ngx_mcds_hotkeys_place_t *place, ngx_uint_t kind,
         return NGX_DECLINED;
     }
 
-    /* the writer's cached time may be ahead of this worker's */
+    /* the cached time of the worker that wrote may be ahead of this worker's */
 
     if ((ngx_int_t) seconds < 0) {
         seconds = 0;
@@ -492,8 +502,8 @@ ngx_mcds_hotkeys_copy(ngx_mcds_hotkeys_place_t *place, ngx_uint_t kind,
 
 
 /*
- * Returns the weight that one request each second, since the first place was
- * made, would have now.
+ * Returns the weight that a key would have now if it had been requested once
+ * each second since the first worker's place was made.
  */
 
 static uint64_t

@@ -27,13 +27,16 @@
 #include "ngx_mcds_topk.h"
 
 
-/* the number of keys that a worker watches, of each kind */
+/* the number of keys of each kind that a worker watches to find the hot ones */
 #define NGX_MCDS_HOTKEYS_KEYS     64
 
-/* a longer key is counted and shown by its beginning; bytes */
+/*
+ * the bytes of a hot key that are kept: a longer key is counted and shown by
+ * its beginning
+ */
 #define NGX_MCDS_HOTKEYS_KEY      120
 
-/* the number of keys shown */
+/* the number of hot keys shown */
 #define NGX_MCDS_HOTKEYS_TOP      20
 
 
@@ -46,28 +49,35 @@ typedef enum {
 } ngx_mcds_hotkeys_kind_e;
 
 
-/* the published keys of one worker, in shared memory */
+/* the hot keys that one worker has published, in its place in shared memory */
 
 typedef struct ngx_mcds_hotkeys_place_s  ngx_mcds_hotkeys_place_t;
 
 
-/* the hot keys of this worker */
+/* the hot keys of this worker, those requested most often */
 
 typedef struct {
     ngx_mcds_topk_t      *tables[NGX_MCDS_HOTKEYS_KINDS];
-    ngx_uint_t            second;      /* second up to which the weights have
-                                          decayed */
-    ngx_uint_t               changed;  /* a key changed since the last
-                                          publication */
 
-    ngx_mcds_hotkeys_place_t    *places;  /* the list of all workers' places */
-    ngx_mcds_hotkeys_place_t    *place;  /* the place of this worker, or NULL */
+    /* the second up to which the weights of the keys have decayed */
+    ngx_uint_t            second;
+
+    /* 1: a key has changed since the hot keys were last published */
+    ngx_uint_t               changed;
+
+    /* the list of all workers' places in shared memory */
+    ngx_mcds_hotkeys_place_t    *places;
+
+    /* the place of this worker in shared memory, or NULL */
+    ngx_mcds_hotkeys_place_t    *place;
+
     ngx_log_t                   *log;
 } ngx_mcds_hotkeys_t;
 
 
 typedef struct {
-    uint64_t                 rate;     /* requests in 1000 seconds */
+    uint64_t                 rate;     /* requests for the key in 1000
+                                          seconds */
     uint64_t                 value;    /* the last value noted for the key */
     uint64_t                 noted;    /* when the value was noted, in
                                           milliseconds since the epoch; 0:
@@ -86,16 +96,19 @@ typedef struct {
 extern ngx_mcds_hotkeys_t  *ngx_mcds_hotkeys;
 
 
-/* returns zeroed shared memory, or NULL if there is none left */
+/*
+ * The type of a function that returns zeroed shared memory for hot keys, or
+ * NULL if there is none left.
+ */
 
 typedef void *(*ngx_mcds_hotkeys_alloc_pt)(void *data, size_t size);
 
 
 /*
- * Makes places for all workers, when shared memory is created or taken over by
- * a new configuration.  *places is the list of those that exist, NULL at first.
- * The places take at most max bytes.  Returns the number of workers without a
- * place; the keys of these workers are not shown.
+ * Makes places for the hot keys of all workers, when shared memory is created
+ * or taken over by a new configuration.  *places is the list of the places that
+ * exist, NULL at first.  The places take at most max bytes.  Returns the number
+ * of workers without a place; the keys of these workers are not shown.
  */
 
 ngx_uint_t ngx_mcds_hotkeys_zone(ngx_mcds_hotkeys_place_t **places,
@@ -119,15 +132,18 @@ ngx_mcds_hotkeys_t *ngx_mcds_hotkeys_create(ngx_mcds_hotkeys_place_t *places,
 void ngx_mcds_hotkeys_destroy(ngx_mcds_hotkeys_t *hotkeys);
 
 
-/* Counts a request for the key, which is copied.  An empty key is ignored. */
+/*
+ * Counts a request for the key, which is copied, in the hot keys of this
+ * worker.  An empty key is ignored.
+ */
 
 void ngx_mcds_hotkeys_add(ngx_mcds_hotkeys_t *hotkeys, ngx_uint_t kind,
     ngx_str_t *key);
 
 
 /*
- * Notes the current value of a key that was just added.  A key that is too long
- * to be stored in full gets no value.
+ * Notes the current value of a hot key that was just added, such as that of a
+ * counter.  A key that is too long to be stored in full gets no value.
  */
 
 void ngx_mcds_hotkeys_note(ngx_mcds_hotkeys_t *hotkeys, ngx_uint_t kind,
@@ -135,16 +151,16 @@ void ngx_mcds_hotkeys_note(ngx_mcds_hotkeys_t *hotkeys, ngx_uint_t kind,
 
 
 /*
- * Copies the keys of this worker to its place in shared memory, if they have
- * changed and the worker has a place.
+ * Copies the hot keys of this worker to its place in shared memory, if they
+ * have changed and the worker has a place.
  */
 
 void ngx_mcds_hotkeys_publish(ngx_mcds_hotkeys_t *hotkeys);
 
 
 /*
- * Fills keys, which has room for max, with the hottest keys of all workers, the
- * hottest one first.  Returns their number.
+ * Fills the array keys, which has room for max, with the hottest keys of all
+ * workers, the hottest one first.  Returns their number.
  */
 
 ngx_uint_t ngx_mcds_hotkeys_read(ngx_mcds_hotkeys_t *hotkeys, ngx_uint_t kind,

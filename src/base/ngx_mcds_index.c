@@ -157,7 +157,7 @@ ngx_mcds_index_busy(ngx_mcds_index_t *index, ngx_mcds_index_node_t *node)
 }
 
 
-/* drops the least recently used idle node */
+/* drops the least recently used idle node of the index */
 
 static void
 ngx_mcds_index_drop(ngx_mcds_index_t *index)

@@ -36,11 +36,12 @@ typedef struct ngx_mcds_index_node_s  ngx_mcds_index_node_t;
 
 
 struct ngx_mcds_index_node_s {
-    ngx_mcds_index_node_t   *next;       /* the next node in the same bucket */
-    ngx_mcds_index_node_t  **link;       /* the pointer to this node; NULL if
-                                            the node is in no index */
-    ngx_queue_t              queue;      /* link in the queue of idle nodes,
-                                            while idle is set */
+    ngx_mcds_index_node_t   *next;       /* the next node in the bucket */
+    ngx_mcds_index_node_t  **link;       /* the pointer to this node in its
+                                            bucket; NULL if the node is in no
+                                            index */
+    ngx_queue_t              queue;      /* link in the index's queue of idle
+                                            nodes, while idle is set */
     void                    *pool;
     ngx_str_t                key;
     size_t                   size;
@@ -61,19 +62,22 @@ typedef struct {
     size_t                   max_size;
     ngx_uint_t               max_idle;
     size_t                   max_idle_size;
-    ngx_mcds_index_drop_pt   drop;       /* NULL if no node is ever idle */
+    ngx_mcds_index_drop_pt   drop;       /* frees a dropped node; NULL if no
+                                            node is ever idle */
 
     ngx_uint_t               count;
     size_t                   size;
     ngx_uint_t               idle_count;
     size_t                   idle_size;
-    ngx_queue_t              idle;       /* the least recently used node last */
+    ngx_queue_t              idle;       /* the queue of idle nodes, the least
+                                            recently used one last */
 } ngx_mcds_index_t;
 
 
 /*
- * An empty index.  buckets is a static array of pointers to nodes; its number
- * of elements is a power of two, about a quarter of the expected nodes.
+ * The initial value of an index without nodes.  buckets is a static array of
+ * pointers to nodes; its number of elements is a power of two, about a quarter
+ * of the expected nodes.
  */
 
 #define ngx_mcds_index(buckets, max, max_size, max_idle, max_idle_size, drop) \
@@ -86,53 +90,61 @@ typedef struct {
 
 
 /*
- * Returns the node with this pool, key and hash that was inserted last, or
- * NULL.
+ * Returns the node of the index with this pool, key and hash that was inserted
+ * last, or NULL.
  */
 
 ngx_mcds_index_node_t *ngx_mcds_index_find(ngx_mcds_index_t *index, void *pool,
     ngx_str_t *key, uint32_t hash);
 
 /*
- * Returns the node with the same pool, key and hash that was inserted before
- * this one, or NULL.
+ * Returns the node of the index with the same pool, key and hash that was
+ * inserted before the given one, or NULL.
  */
 
 ngx_mcds_index_node_t *ngx_mcds_index_next(ngx_mcds_index_node_t *node);
 
 /*
- * Inserts a node as busy.  The text of the key is not copied.  Returns NGX_BUSY
- * if there is no room; the node is then in no index.
+ * Inserts a node into the index, as busy.  The text of the key is not copied.
+ * Returns NGX_BUSY if there is no room; the node is then in no index.
  */
 
 ngx_int_t ngx_mcds_index_insert(ngx_mcds_index_t *index,
     ngx_mcds_index_node_t *node, void *pool, ngx_str_t *key, uint32_t hash,
     size_t size);
 
-/* Removes a node, be it busy, idle or in no index, without calling drop. */
+/*
+ * Removes a node from the index, be it busy, idle or in no index, without
+ * calling drop.
+ */
 
 void ngx_mcds_index_remove(ngx_mcds_index_t *index,
     ngx_mcds_index_node_t *node);
 
 /*
- * Makes a node idle, as the most recently used one; so also if it is idle
- * already.  Nodes beyond the bounds are dropped, possibly this one.
+ * Makes a node of the index idle, and the most recently used of the idle nodes,
+ * also if the node is idle already.  Idle nodes beyond the bounds of the index
+ * are dropped, possibly this one.
  */
 
 void ngx_mcds_index_idle(ngx_mcds_index_t *index, ngx_mcds_index_node_t *node);
 
-/* Makes an idle node busy; a busy node stays busy. */
+/* Makes an idle node of the index busy; a busy node stays busy. */
 
 void ngx_mcds_index_busy(ngx_mcds_index_t *index, ngx_mcds_index_node_t *node);
 
-/* Changes the size of a busy node.  The new size may exceed the bounds. */
+/*
+ * Changes the size of a busy node of the index.  The new size may exceed the
+ * bounds.
+ */
 
 void ngx_mcds_index_resize(ngx_mcds_index_t *index,
     ngx_mcds_index_node_t *node, size_t size);
 
 /*
- * Calls the handler for each node, in no particular order.  The handler may
- * remove and free the node that it is called with, and no other node.
+ * Calls the handler for each node of the index, in no particular order.  The
+ * handler may remove and free the node that it is called with, and no other
+ * node.
  */
 
 void ngx_mcds_index_walk(ngx_mcds_index_t *index,

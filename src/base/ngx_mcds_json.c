@@ -108,7 +108,10 @@ ngx_mcds_json_sequence(u_char *p, u_char *last)
     } else if (*p >= 0xe0 && *p <= 0xef) {
         n = 3;
 
-        /* neither an overlong encoding nor half of a surrogate pair */
+        /*
+         * a sequence of three bytes is neither an overlong encoding nor half of
+         * a surrogate pair
+         */
 
         if (*p == 0xe0) {
             low = 0xa0;

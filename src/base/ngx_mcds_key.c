@@ -40,7 +40,9 @@ ngx_mcds_key_build_page(ngx_mcds_key_t *key, ngx_str_t *prefix,
 }
 
 
-/* mark: the text before the hash, if the key is hashed */
+/*
+ * Builds a key; mark is the text that precedes the hash if the key is hashed.
+ */
 
 static void
 ngx_mcds_key_make(ngx_mcds_key_t *key, ngx_str_t *prefix, ngx_str_t *base,
@@ -169,7 +171,10 @@ ngx_mcds_key_end(u_char *p, u_char *last)
     while (last - p >= 8) {
         ngx_memcpy(&word, p, 8);
 
-        /* is one of eight bytes below 0x21, DEL, or above? */
+        /*
+         * does one of eight bytes of the key have a value below 0x21, of 0x7f
+         * (DEL), or above?
+         */
 
         del = word ^ (NGX_MCDS_KEY_ONES * 0x7f);
 

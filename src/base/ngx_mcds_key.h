@@ -15,7 +15,7 @@
 
 /*
  * lengths of hashed keys: "sha1:" or, for a page, "<sha1:", and 40 hexadecimal
- * digits
+ * digits of a hash
  */
 #define NGX_MCDS_KEY_HASHED       45
 #define NGX_MCDS_KEY_PAGE_HASHED  46
@@ -30,8 +30,9 @@
  */
 
 typedef struct {
-    u_short       len;            /* 1 to 250, with the prefix */
-    u_short       prefix;         /* bytes of the prefix at the start */
+    u_short       len;            /* length of the key, 1 to 250 */
+    u_short       prefix;         /* length of the prefix, which is the
+                                     beginning of the key */
     u_char        data[NGX_MCDS_MAX_KEY];
 } ngx_mcds_key_t;
 
@@ -81,8 +82,8 @@ ngx_int_t ngx_mcds_key_check_prefix(ngx_str_t *prefix);
 
 
 /*
- * Returns the first byte that a key cannot have, one that is not 0x21 to 0x7e,
- * or last.
+ * Looks from p on for the first byte that a key cannot have, one that is not
+ * 0x21 to 0x7e.  Returns its position, or last if there is none.
  */
 
 u_char *ngx_mcds_key_end(u_char *p, u_char *last);

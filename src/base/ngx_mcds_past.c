@@ -10,7 +10,10 @@
 #include "ngx_mcds_stat_sums.h"
 
 
-/* the sums of a family that a sample has: n of them from "first" on */
+/*
+ * The sums of a family of statistics that a sample of the history has: n sums,
+ * from the one with the index "first" on.
+ */
 
 typedef struct {
     ngx_uint_t               family;
@@ -28,7 +31,10 @@ typedef struct {
     (NGX_MCDS_PAST_STATUSES + 1 + NGX_MCDS_PAST_BUILT + NGX_MCDS_PAST_LATENCY)
 
 
-/* only the process that makes the sample writes here; minute is 0 meanwhile */
+/*
+ * A sample of the history.  Only the process that takes the sample writes to
+ * it; minute is 0 meanwhile.
+ */
 
 typedef struct {
     ngx_atomic_t             minute;

@@ -20,7 +20,7 @@
 #include "ngx_mcds_stat.h"
 
 
-/* seconds between two samples; number of samples */
+/* the history: seconds between two samples, and number of samples */
 #define NGX_MCDS_PAST_STEP        60
 #define NGX_MCDS_PAST_SAMPLES     61
 
@@ -29,23 +29,24 @@ typedef struct ngx_mcds_past_s  ngx_mcds_past_t;
 
 
 /*
- * the past of this host, or NULL; set by the code that owns the shared memory
+ * the history of this host's statistics, or NULL; set by the code that owns the
+ * shared memory
  */
 
 extern ngx_mcds_past_t  *ngx_mcds_past;
 
 
 /*
- * Returns the size of the history, in bytes; the caller allocates this as
- * zeroed shared memory.
+ * Returns the size of the history of statistics, in bytes; the caller allocates
+ * so much zeroed shared memory.
  */
 
 size_t ngx_mcds_past_size(void);
 
 
 /*
- * Takes a sample of all sums if the minute has none; now: seconds since the
- * epoch.
+ * Takes a sample of all sums of statistics if the minute has none; now is in
+ * seconds since the epoch.
  */
 
 void ngx_mcds_past_take(ngx_mcds_past_t *past, ngx_mcds_stats_t *stats,
@@ -53,8 +54,8 @@ void ngx_mcds_past_take(ngx_mcds_past_t *past, ngx_mcds_stats_t *stats,
 
 
 /*
- * Reads the n-th sample: 0 is the oldest, NGX_MCDS_PAST_SAMPLES - 1 the latest.
- * Returns NGX_DECLINED if there is no such sample.
+ * Reads the n-th sample of the history: 0 is the oldest, NGX_MCDS_PAST_SAMPLES
+ * - 1 the latest.  Returns NGX_DECLINED if there is no such sample.
  *
  * *time is in seconds since the epoch.  For caches a sample has the requests by
  * status, the requests of the origin and the builds by their end; for servers

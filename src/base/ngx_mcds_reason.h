@@ -18,9 +18,9 @@
 /* the reasons not to store a response, and the word of each */
 
 #define NGX_MCDS_REFUSAL_LIST(X)                                              \
-    X(STATUS, "status")           /* 206, 304, 1xx, or a status that neither  \
-                                     the origin nor the configuration makes   \
-                                     storable */                              \
+    X(STATUS, "status")           /* status 206, 304, 1xx, or one that        \
+                                     neither the origin nor the configuration \
+                                     makes storable */                        \
     X(SET_COOKIE, "set-cookie")                                               \
     X(PRIVATE, "private")                                                     \
     X(NO_STORE, "no-store")                                                   \
@@ -29,12 +29,16 @@
     X(AUTHORIZATION, "authorization")                                         \
     X(VARY, "vary")                                                           \
     X(ENCODED, "encoded")                                                     \
-    X(EXPIRED, "expired")         /* a lifetime of 0, Expires in the past */  \
+    X(EXPIRED, "expired")         /* the response's lifetime is 0, or its     \
+                                     Expires is in the past */                \
     X(NO_LIFETIME, "no-lifetime") /* neither the origin nor the configuration \
                                      sets a lifetime */
 
 
-/* all reasons; docs/reference/variables.md, "Reasons", explains each of them */
+/*
+ * All reasons why the cache handled a request as it did;
+ * docs/reference/variables.md, "Reasons", explains each of them.
+ */
 
 #define NGX_MCDS_REASON_LIST(X)                                               \
     X(FRESH, "fresh")                                                         \
@@ -75,13 +79,14 @@
 #define ngx_mcds_reason(name, word)  NGX_MCDS_REASON_##name,
 
 typedef enum {
-    NGX_MCDS_REASON_NONE = 0,     /* no reason to report */
+    NGX_MCDS_REASON_NONE = 0,     /* no reason to report in variables and
+                                     logs */
     NGX_MCDS_REASON_LIST(ngx_mcds_reason)
     NGX_MCDS_REASON_LAST
 } ngx_mcds_reason_e;
 
 
-/* the word of each reason; empty for NONE */
+/* the word of each reason, for variables and logs; empty for NONE */
 
 extern ngx_str_t  ngx_mcds_reasons[NGX_MCDS_REASON_LAST];
 

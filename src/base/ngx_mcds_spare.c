@@ -11,8 +11,8 @@
 
 
 /*
- * Memory is kept by classes of sizes, eight for each power of two, so that a
- * class wastes an eighth at most.
+ * The freed memory of values is kept by classes of sizes, eight for each power
+ * of two, so that a class wastes an eighth at most.
  */
 
 #define NGX_MCDS_SPARE_MIN_SHIFT  7
@@ -23,7 +23,7 @@
 #define NGX_MCDS_SPARE_MAX        (NGX_MCDS_SPARE_MIN << NGX_MCDS_SPARE_SHIFTS)
 
 
-/* in the memory that is kept */
+/* the head of a piece of freed memory that the worker keeps for later values */
 
 typedef struct {
     ngx_queue_t   queue;
@@ -36,7 +36,10 @@ static ngx_uint_t ngx_mcds_spare_class(size_t size, size_t *room);
 
 static size_t       ngx_mcds_spare_max;
 
-/* of this worker; the memory that was used last is the first of its class */
+/*
+ * the freed memory that this worker keeps, by class of size; the piece that was
+ * used last is the first of its class
+ */
 
 static ngx_queue_t  ngx_mcds_spares[NGX_MCDS_SPARE_CLASSES];
 static size_t       ngx_mcds_spare_kept;
@@ -48,7 +51,10 @@ ngx_mcds_spare_init(size_t max)
     ngx_uint_t         i;
     static ngx_uint_t  done;
 
-    /* memory that was allocated before may be smaller than its class */
+    /*
+     * the bound of kept memory is set only once: memory that was allocated
+     * before may be smaller than its class
+     */
 
     if (done) {
         return;
@@ -160,7 +166,10 @@ ngx_mcds_spare_age(void)
 }
 
 
-/* room: of all memory of that class */
+/*
+ * Returns the class of memory of this size; *room is the size of all memory of
+ * that class.
+ */
 
 static ngx_uint_t
 ngx_mcds_spare_class(size_t size, size_t *room)

@@ -25,21 +25,26 @@
 #include <ngx_core.h>
 
 
-/* bytes that a worker keeps at most */
+/* the bytes of freed memory that a worker keeps at most */
 #define NGX_MCDS_SPARE_SIZE       (8 * 1024 * 1024)
 
-/* milliseconds after which it frees those that it has not used */
+/*
+ * the milliseconds after which a worker frees kept memory that it has not used
+ */
 #define NGX_MCDS_SPARE_AGE        1000
 
 
-/* sets the bound, before there is a value; later calls do nothing */
+/*
+ * Sets the bound of the freed memory that a worker keeps, before there is a
+ * value; later calls do nothing.
+ */
 
 void ngx_mcds_spare_init(size_t max);
 
 
 /*
- * As ngx_alloc() and ngx_free().  size: of "free", the one that the memory was
- * allocated with.
+ * Allocate and free the memory of a value, as ngx_alloc() and ngx_free() do.
+ * ngx_mcds_spare_free() gets the size that the memory was allocated with.
  */
 
 void *ngx_mcds_spare_alloc(size_t size, ngx_log_t *log);
@@ -47,8 +52,9 @@ void ngx_mcds_spare_free(void *p, size_t size);
 
 
 /*
- * Frees what was not used for NGX_MCDS_SPARE_AGE, returns the bytes that are
- * left.  To be called as long as there are any, once ngx_mcds_stat_wake() was.
+ * Frees the kept memory that was not used for NGX_MCDS_SPARE_AGE, and returns
+ * the number of bytes that are still kept.  The caller calls this function from
+ * time to time after each call of ngx_mcds_stat_wake(), until it returns 0.
  */
 
 size_t ngx_mcds_spare_age(void);

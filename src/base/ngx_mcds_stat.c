@@ -42,14 +42,16 @@ static struct {
 };
 
 
-/* ngx_mcds_stat_totals_t has room for the sums of any family */
+/* checks when compiling that ngx_mcds_stat_totals_t has room for all sums */
 typedef char  ngx_mcds_stat_check_servers[
     (NGX_MCDS_STAT_LAST <= NGX_MCDS_STAT_MAX) ? 1 : -1];
 typedef char  ngx_mcds_stat_check_zones[
     (NGX_MCDS_ZONE_LAST <= NGX_MCDS_STAT_MAX) ? 1 : -1];
 
 
-/* the statistics of this worker whose sums are not flushed yet */
+/*
+ * the statistics of this worker whose sums are not flushed to shared memory yet
+ */
 static ngx_queue_t  ngx_mcds_stat_queue;
 
 
@@ -115,7 +117,9 @@ ngx_mcds_stat_attach(ngx_mcds_stat_t *stat, ngx_uint_t worker)
         return;
     }
 
-    /* clear the values of a previous worker that may have been killed */
+    /*
+     * clear the values of the gauge: the previous worker may have been killed
+     */
 
     stat->gauge = &stat->gauges[worker];
     stat->gauge->pid = ngx_pid;
@@ -208,7 +212,7 @@ ngx_mcds_stat_detach(ngx_mcds_stat_t *stat)
 
     if (stat->gauge == NULL) {
 
-        /* a process without shared memory has nothing to give back */
+        /* a process without shared memory has no gauge to give back */
 
         return;
     }
@@ -238,7 +242,7 @@ ngx_mcds_stat_breaker(ngx_mcds_stat_t *stat, ngx_uint_t open, time_t now)
 
     if (!ngx_mcds_stat_owns(stat)) {
 
-        /* a new worker owns the gauge and reports the breaker */
+        /* a new worker owns the gauge, and reports the server's breaker */
 
         return stat->gauge == NULL;
     }
@@ -251,8 +255,8 @@ ngx_mcds_stat_breaker(ngx_mcds_stat_t *stat, ngx_uint_t open, time_t now)
         ngx_memory_barrier();
 
         /*
-         * "told" may be a leftover of a worker that ended while its breaker was
-         * open
+         * the flag "told", that the log has reported the server as down, may be
+         * a leftover of a worker that ended while its breaker was open
          */
 
         return ngx_atomic_cmp_set(told, 0, 1)
@@ -268,7 +272,10 @@ ngx_mcds_stat_breaker(ngx_mcds_stat_t *stat, ngx_uint_t open, time_t now)
 
     if (ngx_mcds_stat_others_down(stat)) {
 
-        /* another breaker opened at the same time, and did not report it */
+        /*
+         * the breaker of another worker opened at the same time, and that
+         * worker did not report it
+         */
 
         (void) ngx_atomic_cmp_set(told, 0, 1);
         return 0;
@@ -400,8 +407,9 @@ ngx_mcds_stat_read(ngx_mcds_stat_t *stat, ngx_mcds_stat_totals_t *totals)
 
 
 /*
- * After some reloads the shared memory of removed statistics may belong to
- * others: the owner differs then.
+ * Returns 1 if the statistics still own their shared memory.  After some
+ * reloads the shared memory of removed statistics may belong to other
+ * statistics: the owner differs then.
  */
 
 static ngx_uint_t

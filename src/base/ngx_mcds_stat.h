@@ -22,21 +22,29 @@
 #include "ngx_mcds.h"
 
 
-/* number of buckets of the latency of servers; the last has no upper bound */
+/*
+ * the number of buckets of the latency of servers; the last one has no upper
+ * bound
+ */
 #define NGX_MCDS_STAT_BUCKETS     15
 
-/* number of buckets of build and wait times; the last has no upper bound */
+/*
+ * the number of buckets of build and wait times; the last one has no upper
+ * bound
+ */
 #define NGX_MCDS_STAT_TIMES       14
 
 #define NGX_MCDS_STAT_ID          20
 
-/* the maximum number of sums of a family; checked when compiling */
+/*
+ * the maximum number of sums of a family of statistics; checked when compiling
+ */
 #define NGX_MCDS_STAT_MAX         256
 
 
 /*
- * The families of statistics: names, and numbers of sums, which are below and
- * in ngx_mcds_stat_sums.h.
+ * The families of statistics: the name of each, and its number of sums, which
+ * are declared below and in ngx_mcds_stat_sums.h.
  */
 
 #define NGX_MCDS_FAMILY_LIST(X)                                               \
@@ -56,12 +64,12 @@ typedef enum {
 } ngx_mcds_stat_family_e;
 
 
-/* the kinds of counters and their names; NUMBER is the default */
+/* the kinds of counters and their names in statistics; NUMBER is the default */
 
 #define NGX_MCDS_KIND_LIST(X)                                                 \
     X(NUMBER, "counter")                                                      \
     X(VISITORS, "visitors")                                                   \
-    X(KEYS, "keys")               /* the keys of mcds_counter_api */          \
+    X(KEYS, "keys")               /* a location of mcds_counter_api */        \
     X(TOP, "top")
 
 #define ngx_mcds_stat_kind(name, word)  NGX_MCDS_STAT_##name,
@@ -72,10 +80,13 @@ typedef enum {
 } ngx_mcds_stat_kind_e;
 
 
-/* sums of a server; docs/reference/status.md explains each of them */
+/*
+ * The sums that statistics have of a server; docs/reference/status.md explains
+ * each of them.
+ */
 
 typedef enum {
-    NGX_MCDS_STAT_GET = 0,        /* operations of each kind */
+    NGX_MCDS_STAT_GET = 0,        /* operations, a sum for each kind */
     NGX_MCDS_STAT_SET,
     NGX_MCDS_STAT_ADD,
     NGX_MCDS_STAT_APPEND,
@@ -84,9 +95,10 @@ typedef enum {
     NGX_MCDS_STAT_DELETE,
     NGX_MCDS_STAT_TOUCH,
 
-    NGX_MCDS_STAT_HITS,           /* results of GET */
+    NGX_MCDS_STAT_HITS,           /* get operations: hits, and misses */
     NGX_MCDS_STAT_MISSES,
-    NGX_MCDS_STAT_RESULTS,        /* results, one for each of ngx_mcds_rc_e */
+    NGX_MCDS_STAT_RESULTS,        /* operations by result, a sum for each of
+                                     ngx_mcds_rc_e */
 
     NGX_MCDS_STAT_CONNECTS = NGX_MCDS_STAT_RESULTS + NGX_MCDS_RC_LAST,
     NGX_MCDS_STAT_LOST_CLOSED,
@@ -95,47 +107,49 @@ typedef enum {
     NGX_MCDS_STAT_LOST_TLS,
     NGX_MCDS_STAT_LOST_REFUSED,
 
-    NGX_MCDS_STAT_SENT,           /* bytes sent, and received */
+    NGX_MCDS_STAT_SENT,           /* bytes sent to and received from the
+                                     server */
     NGX_MCDS_STAT_RECEIVED,
 
     NGX_MCDS_STAT_BREAKS,
     NGX_MCDS_STAT_PROBES,
 
-    NGX_MCDS_STAT_LATENCY_SUM,    /* sum of latencies, microseconds */
-    NGX_MCDS_STAT_LATENCY,        /* replies, one for each bucket */
+    NGX_MCDS_STAT_LATENCY_SUM,    /* sum of all latencies, in microseconds */
+    NGX_MCDS_STAT_LATENCY,        /* replies, a sum for each bucket of
+                                     latency */
 
     NGX_MCDS_STAT_LAST = NGX_MCDS_STAT_LATENCY + NGX_MCDS_STAT_BUCKETS
 } ngx_mcds_stat_e;
 
 
 /*
- * A sum in shared memory.  It has 64 bits on all systems, and is read and
- * written atomically: on i386 by cmpxchg8b, within one cache line.
+ * A sum of statistics in shared memory.  It has 64 bits on all systems, and is
+ * read and written atomically: on i386 by cmpxchg8b, within one cache line.
  */
 
 typedef uint64_t  ngx_mcds_stat_sum_t  __attribute__((aligned(8)));
 
 
 /*
- * the gauges of one worker, in shared memory; only the process "pid" writes
- * them
+ * The gauges that one worker has of a server, in shared memory; only the
+ * process "pid" writes them.
  */
 
 typedef struct {
     ngx_atomic_t           pid;
-    ngx_atomic_t           pending;     /* pending operations */
+    ngx_atomic_t           pending;     /* operations without a reply yet */
     ngx_atomic_t           connections;
-    ngx_atomic_t           down_since;  /* seconds since the epoch; 0: breaker
-                                           closed */
-    ngx_atomic_t           retry;       /* time of the next probe, seconds since
-                                           the epoch */
+    ngx_atomic_t           down_since;  /* when the breaker opened, seconds
+                                           since the epoch; 0: closed */
+    ngx_atomic_t           retry;       /* when the next probe is due, seconds
+                                           since the epoch */
 } ngx_mcds_stat_gauge_t;
 
 
 /*
  * The memory usage of a server as reported by "stats" of memcached, in shared
- * memory.  TIME is that of the last report, in seconds since the epoch; 0:
- * none.
+ * memory.  TIME is the time of the last report, in seconds since the epoch; 0:
+ * there was none.
  */
 
 #define NGX_MCDS_USAGE_LIST(X)                                                \
@@ -154,8 +168,8 @@ typedef enum {
 
 
 typedef struct {
-    ngx_atomic_t           asked;       /* last asked, seconds since the
-                                           epoch */
+    ngx_atomic_t           asked;       /* when the server was last asked for
+                                           its usage, seconds since the epoch */
     ngx_mcds_stat_sum_t    values[NGX_MCDS_USAGE_LAST];
 } ngx_mcds_stat_usage_t;
 
@@ -170,67 +184,77 @@ struct ngx_mcds_stat_shared_s {
     ngx_mcds_stat_shared_t  *next;
 
     u_char                   id[NGX_MCDS_STAT_ID];
-    ngx_atomic_t             owner;     /* changes when the memory gets another
-                                           id */
-    ngx_uint_t               generation;  /* the last one that used this
-                                             memory */
+    ngx_atomic_t             owner;     /* number that changes when the memory
+                                           gets another id */
+
+    /* the generation of the last configuration that used this memory */
+    ngx_uint_t               generation;
 
     ngx_mcds_stat_gauge_t   *gauges;
     ngx_uint_t               ngauges;
-    ngx_atomic_t             told;      /* the log has reported the server as
+    ngx_atomic_t             told;      /* 1: the log has reported the server as
                                            down */
-    ngx_mcds_stat_usage_t   *usage;     /* for servers, NULL for others */
+    ngx_mcds_stat_usage_t   *usage;     /* memory usage of a server, else
+                                           NULL */
 
     ngx_uint_t               nsums;
     ngx_mcds_stat_sum_t     *sums;
 };
 
 
-/* the same statistics in one configuration and worker */
+/*
+ * the statistics of a server, cache or structure in one configuration and
+ * worker
+ */
 
 typedef struct ngx_mcds_stat_s  ngx_mcds_stat_t;
 
 struct ngx_mcds_stat_s {
     ngx_uint_t               family;
-    ngx_str_t                pool;      /* pool's name; empty for a cache */
+    ngx_str_t                pool;      /* the pool's name; empty for a cache */
     ngx_str_t                name;
     ngx_uint_t               kind;      /* kind of a counter,
                                            ngx_mcds_stat_kind_e */
-    ngx_uint_t               disabled;  /* marked "down" in the configuration */
+    ngx_uint_t               disabled;  /* 1: a server marked "down" in the
+                                           configuration */
 
     ngx_mcds_stat_shared_t  *shared;    /* NULL: no room in shared memory */
     ngx_atomic_uint_t        owner;
     ngx_mcds_stat_gauge_t   *gauges;
-    ngx_uint_t               ngauges;   /* length of gauges: the number of
+    ngx_uint_t               ngauges;   /* number of gauges: that of the
                                            workers */
 
-    ngx_mcds_stat_gauge_t   *gauge;     /* the one of this worker in gauges, or
-                                           NULL */
+    ngx_mcds_stat_gauge_t   *gauge;     /* the gauge of this worker, or NULL */
     ngx_uint_t               pending;
     ngx_uint_t               connections;
 
     void                   (*gather)(ngx_mcds_stat_t *stat);
                                         /*
-                                         * sets pending and connections, or NULL
+                                         * sets pending and connections before a
+                                         * flush, or NULL
                                          */
-    void                    *data;      /* data for gather() */
+    void                    *data;      /* the data of the handler gather() */
 
     ngx_queue_t              changed;   /* link in the queue of statistics to be
                                            flushed; next NULL: not queued */
     ngx_uint_t               nsums;
-    uint64_t                *sums;      /* sums since the last flush */
+    uint64_t                *sums;      /* the sums counted since the last
+                                           flush */
 };
 
 
-/* the sums of one statistics over all workers */
+/*
+ * the totals of the statistics of a server, cache or structure over all workers
+ */
 
 typedef struct {
     uint64_t                 pending;
     uint64_t                 connections;
-    uint64_t                 open;      /* workers with an open breaker */
-    uint64_t                 open_since;  /* when the first of these breakers
+    uint64_t                 open;      /* workers whose breaker is open */
+    uint64_t                 open_since;  /* when the first of the open breakers
                                              opened */
-    uint64_t                 retry;     /* the earliest of their next probes */
+    uint64_t                 retry;     /* the earliest of the workers' next
+                                           probes */
     uint64_t                 usage[NGX_MCDS_USAGE_LAST];
     uint64_t                 sums[NGX_MCDS_STAT_MAX];
 } ngx_mcds_stat_totals_t;
@@ -241,12 +265,13 @@ typedef struct {
 typedef struct {
     ngx_array_t              families[NGX_MCDS_STAT_FAMILIES];
                                         /*
-                                         * ngx_mcds_stat_t *; servers are in the
-                                         * order of the pools
+                                         * arrays of ngx_mcds_stat_t *; servers
+                                         * are in the order of the pools
                                          */
-    ngx_uint_t               generation;  /* configurations since the start */
+    ngx_uint_t               generation;  /* configurations since the start of
+                                             nginx */
     ngx_uint_t               workers;
-    time_t                   since;     /* when counting began */
+    time_t                   since;     /* when the counting of sums began */
     time_t                   loaded;    /* when the configuration was loaded */
 } ngx_mcds_stats_t;
 
@@ -273,11 +298,17 @@ extern ngx_mcds_memory_t  ngx_mcds_memory;
 
 extern ngx_mcds_stats_t  *ngx_mcds_stats;
 
-/* called when there are sums to flush; set by the code that owns the timer */
+/*
+ * the function that is called when there are sums to flush; set by the code
+ * that owns the timer
+ */
 
 extern void  (*ngx_mcds_stat_wake)(void);
 
-/* upper bounds of the buckets but the last: microseconds, milliseconds */
+/*
+ * the upper bounds of the buckets but the last one: of latencies in
+ * microseconds, of build and wait times in milliseconds
+ */
 
 extern ngx_uint_t  ngx_mcds_stat_bounds[NGX_MCDS_STAT_BUCKETS - 1];
 extern ngx_uint_t  ngx_mcds_stat_times[NGX_MCDS_STAT_TIMES - 1];
@@ -299,28 +330,34 @@ ngx_mcds_stat_t *ngx_mcds_stat_create(ngx_pool_t *p, ngx_uint_t family,
 
 void ngx_mcds_stat_id(ngx_mcds_stat_t *stat, u_char *id);
 
-/* Returns the number of sums of a family. */
+/* Returns the number of sums of a family of statistics. */
 
 ngx_uint_t ngx_mcds_stat_nsums(ngx_uint_t family);
 
 
-/* Returns the name of a family, for output. */
+/* Returns the name of a family of statistics, for output. */
 
 char *ngx_mcds_stat_family(ngx_uint_t family);
 
 
 /*
- * The functions from here on are called in a worker.  Without shared memory
- * they count in the memory of the worker only.
+ * The functions of statistics from here on are called in a worker.  Without
+ * shared memory they count in the memory of the worker only.
  */
 
 
-/* Takes the gauge of the worker with this number; called in that worker. */
+/*
+ * Takes the gauge of the worker with this number, for the statistics; called in
+ * that worker.
+ */
 
 void ngx_mcds_stat_attach(ngx_mcds_stat_t *stat, ngx_uint_t worker);
 
 
-/* Queues the statistics for the next flush; called when a sum has changed. */
+/*
+ * Queues the statistics for the next flush to shared memory; called when a sum
+ * has changed.
+ */
 
 void ngx_mcds_stat_changed(ngx_mcds_stat_t *stat);
 
@@ -330,7 +367,7 @@ void ngx_mcds_stat_changed(ngx_mcds_stat_t *stat);
 void ngx_mcds_stat_flush(ngx_mcds_stat_t *stat);
 
 
-/* Flushes all queued statistics. */
+/* Flushes the sums of all queued statistics to shared memory. */
 
 void ngx_mcds_stat_flush_all(void);
 
@@ -345,14 +382,17 @@ ngx_uint_t ngx_mcds_stat_breaker(ngx_mcds_stat_t *stat, ngx_uint_t open,
     time_t now);
 
 
-/* Sets the time of this worker's next probe, in seconds since the epoch. */
+/*
+ * Sets the time of this worker's next probe of the server, in seconds since the
+ * epoch.
+ */
 
 void ngx_mcds_stat_retry(ngx_mcds_stat_t *stat, time_t when);
 
 
 /*
- * Flushes the sums a last time, and gives the gauge back.  Statistics without a
- * gauge are flushed by ngx_mcds_stat_flush_all() only.
+ * Flushes the sums of the statistics a last time, and gives the gauge back.
+ * Statistics without a gauge are flushed by ngx_mcds_stat_flush_all() only.
  */
 
 void ngx_mcds_stat_detach(ngx_mcds_stat_t *stat);
@@ -366,12 +406,12 @@ void ngx_mcds_stat_detach(ngx_mcds_stat_t *stat);
 ngx_uint_t ngx_mcds_stat_ask(ngx_mcds_stat_t *stat, time_t now);
 
 
-/* Stores one value, by ngx_mcds_usage_e. */
+/* Stores one value of the server's memory usage, by ngx_mcds_usage_e. */
 
 void ngx_mcds_stat_usage(ngx_mcds_stat_t *stat, ngx_uint_t i, uint64_t n);
 
 
-/* Adds n to the sum i.  stat may be NULL. */
+/* Adds n to the sum i of the statistics, which may be NULL. */
 
 static ngx_inline void
 ngx_mcds_stat_add(ngx_mcds_stat_t *stat, ngx_uint_t i, uint64_t n)
@@ -403,7 +443,8 @@ void ngx_mcds_stat_time(ngx_mcds_stat_t *stat, ngx_uint_t i, ngx_msec_t ms);
 
 
 /*
- * Reads the totals of all workers.  Returns NGX_DECLINED without shared memory.
+ * Adds a duration in milliseconds to a histogram of the statistics: sums[i] is
+ * the total, the buckets follow.  stat may be NULL.
  */
 
 ngx_int_t ngx_mcds_stat_read(ngx_mcds_stat_t *stat,

@@ -18,7 +18,10 @@
 #include "ngx_mcds_stat.h"
 
 
-/* sums of a histogram: the total in milliseconds, and one for each bucket */
+/*
+ * the number of sums of a histogram: the total in milliseconds, and a sum for
+ * each bucket
+ */
 #define NGX_MCDS_STAT_TIME        (1 + NGX_MCDS_STAT_TIMES)
 
 
@@ -29,7 +32,8 @@
  */
 
 #define NGX_MCDS_STATUS_LIST(X)                                               \
-    X(NONE, "none")               /* the page was not looked up */            \
+    X(NONE, "none")               /* the page was not looked up in the        \
+                                     cache */                                 \
     X(BYPASS, "bypass")                                                       \
     X(MISS, "miss")                                                           \
     X(EXPIRED, "expired")                                                     \
@@ -44,7 +48,10 @@
     X(HIT, "hit_dry_run")
 
 
-/* the ends of builds, of ngx_mcds_build_e */
+/*
+ * how the build of a page ends, by ngx_mcds_build_e, and the words for
+ * statistics
+ */
 
 #define NGX_MCDS_BUILD_LIST(X)                                                \
     X(STORE, "stored")                                                        \
@@ -54,7 +61,7 @@
     X(FAILED, "abandoned")
 
 
-/* the results of requests for a lock, of ngx_mcds_lock_e */
+/* the results of requests for a lock, by ngx_mcds_lock_e, and their words */
 
 #define NGX_MCDS_LOCK_LIST(X)                                                 \
     X(HELD, "acquired")                                                       \
@@ -64,31 +71,34 @@
     X(UNAVAILABLE, "unavailable")
 
 
-/* sums of a cache */
+/* the sums that statistics have of a cache */
 
 #define ngx_mcds_zone_status(name, word)  NGX_MCDS_ZONE_##name,
 #define ngx_mcds_zone_dry(name, word)     NGX_MCDS_ZONE_##name##_DRY,
 #define ngx_mcds_zone_built(name, word)   NGX_MCDS_ZONE_BUILT_##name,
 
 typedef enum {
-    /* requests by $mcds_cache_status */
+    /* the number of requests by $mcds_cache_status */
     NGX_MCDS_STATUS_LIST(ngx_mcds_zone_status)
     NGX_MCDS_DRY_STATUS_LIST(ngx_mcds_zone_dry)
 
-    NGX_MCDS_ZONE_REASONS,        /* requests, by ngx_mcds_reason_e */
+    NGX_MCDS_ZONE_REASONS,        /* requests, a sum for each reason */
     NGX_MCDS_ZONE_REFUSED = NGX_MCDS_ZONE_REASONS + NGX_MCDS_REASON_LAST,
-                                  /* responses not stored, by reason */
+                                  /*
+                                   * responses not stored, a sum for each reason
+                                   */
 
     NGX_MCDS_ZONE_ORIGIN = NGX_MCDS_ZONE_REFUSED + NGX_MCDS_REASON_LAST,
-    NGX_MCDS_ZONE_FILL,           /* builds started */
+    NGX_MCDS_ZONE_FILL,           /* builds that were started, by fill or
+                                     refresh */
     NGX_MCDS_ZONE_REFRESH,
 
-    /* builds ended */
+    /* builds of pages that have ended, by how they ended */
     NGX_MCDS_BUILD_LIST(ngx_mcds_zone_built)
     NGX_MCDS_ZONE_BUILD_TIME,
 
     NGX_MCDS_ZONE_STORED = NGX_MCDS_ZONE_BUILD_TIME + NGX_MCDS_STAT_TIME,
-    NGX_MCDS_ZONE_TOO_LARGE,      /* pages that could not be stored */
+    NGX_MCDS_ZONE_TOO_LARGE,      /* pages that could not be stored, by cause */
     NGX_MCDS_ZONE_EVICTED,
     NGX_MCDS_ZONE_CHANGED,
     NGX_MCDS_ZONE_STORE_FAILED,
@@ -100,7 +110,7 @@ typedef enum {
     NGX_MCDS_ZONE_WAIT_AGAIN,
     NGX_MCDS_ZONE_WAIT_TIMEOUT,
     NGX_MCDS_ZONE_WAIT_ABORTED,
-    NGX_MCDS_ZONE_WAIT_FULL,      /* the limit of waiters was reached */
+    NGX_MCDS_ZONE_WAIT_FULL,      /* requests not allowed to wait */
     NGX_MCDS_ZONE_WAIT_TIME,
 
     NGX_MCDS_ZONE_BACKOFFS = NGX_MCDS_ZONE_WAIT_TIME + NGX_MCDS_STAT_TIME,
@@ -110,7 +120,7 @@ typedef enum {
 } ngx_mcds_zone_sum_e;
 
 
-/* sums of a lock: requests for it, by outcome */
+/* the sums that statistics have of a lock: requests for the lock, by outcome */
 
 #define ngx_mcds_locks_status(name, word)  NGX_MCDS_LOCKS_##name,
 
@@ -122,27 +132,30 @@ typedef enum {
     NGX_MCDS_LOCKS_READ = NGX_MCDS_LOCKS_TIME + NGX_MCDS_STAT_TIME,
     NGX_MCDS_LOCKS_RENEW,         /* requests of mcds_lock_api */
     NGX_MCDS_LOCKS_RELEASE,
-    NGX_MCDS_LOCKS_FAILED,        /* failures, by ngx_mcds_rc_e */
+    NGX_MCDS_LOCKS_FAILED,        /* failures, a sum for each of
+                                     ngx_mcds_rc_e */
     NGX_MCDS_LOCKS_LAST = NGX_MCDS_LOCKS_FAILED + NGX_MCDS_RC_LAST
 } ngx_mcds_locks_sum_e;
 
 
-/* sums of a counter, log, array or table: operations and failures */
+/* the sums of a counter, log, array or table: operations and failures */
 
 typedef enum {
     NGX_MCDS_DATA_READ = 0,       /* reads of a counter, log, array, table,
                                      element or list */
     NGX_MCDS_DATA_COUNT,          /* increments of a counter */
-    NGX_MCDS_DATA_VISITORS,       /* increments by a new visitor */
+    NGX_MCDS_DATA_VISITORS,       /* increments of a counter by a new visitor */
     NGX_MCDS_DATA_PUSH,           /* elements pushed by mcds_array_push */
-    NGX_MCDS_DATA_CHANGE,         /* changes of an array or table, POST to a
-                                     log */
+    NGX_MCDS_DATA_CHANGE,         /* changes of an array or table, POST requests
+                                     to a log */
     NGX_MCDS_DATA_GET,            /* lookups by mcds_table_lookup */
-    NGX_MCDS_DATA_FOUND,          /* lookups that found the element */
+    NGX_MCDS_DATA_FOUND,          /* lookups that found the element in the
+                                     table */
     NGX_MCDS_DATA_FOLLOW,         /* requests that follow a log */
     NGX_MCDS_DATA_WRITTEN,        /* lines written to a log */
     NGX_MCDS_DATA_LOST,
-    NGX_MCDS_DATA_FAILED,         /* failures, by ngx_mcds_rc_e */
+    NGX_MCDS_DATA_FAILED,         /* failures, a sum for each of
+                                     ngx_mcds_rc_e */
     NGX_MCDS_DATA_LAST = NGX_MCDS_DATA_FAILED + NGX_MCDS_RC_LAST
 } ngx_mcds_data_sum_e;
 

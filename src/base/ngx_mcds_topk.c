@@ -12,14 +12,14 @@
 #define NGX_MCDS_TOPK_FORMAT      1
 
 /*
- * No stored number is larger, so that sums cannot overflow 64 bits.  No real
- * count comes near this limit.
+ * The largest number in a stored summary of top keys, so that sums cannot
+ * overflow 64 bits.  No real count comes near this limit.
  */
 #define NGX_MCDS_TOPK_LIMIT       ((uint64_t) 1 << 56)
 
 /*
- * the cached times of workers differ by one turn of the event loop;
- * milliseconds
+ * the milliseconds by which the cached times of workers may differ: one turn of
+ * the event loop
  */
 #define NGX_MCDS_TOPK_MOMENT      100
 
@@ -113,7 +113,10 @@ ngx_mcds_topk_add(ngx_mcds_topk_t *topk, ngx_str_t *key,
         return;
     }
 
-    /* the evicted key raises the floor, from which the new key counts */
+    /*
+     * in a full summary, the evicted key raises the floor, which is the count
+     * that the new key starts from
+     */
 
     if (topk->n == topk->max) {
         topk->floor = ngx_max(topk->floor,
@@ -165,7 +168,10 @@ ngx_mcds_topk_merge(ngx_mcds_topk_t *to, ngx_mcds_topk_t *from)
         other = ngx_mcds_topk_find(from, ranked->hash, ranked->data,
                                    ranked->len);
 
-        /* "from" has seen a key that it does not watch at most "floor" times */
+        /*
+         * the summary "from" has counted a key that it does not watch at most
+         * "floor" times
+         */
 
         ranked->count += other ? other->count : from->floor;
         ranked->error += other ? other->error : from->floor;
@@ -228,8 +234,8 @@ ngx_mcds_topk_find(ngx_mcds_topk_t *topk, uint32_t hash,
 
 
 /*
- * inserts a new key, in a full summary in the place of the key with the least
- * count
+ * inserts a new key into a summary; if this is full, in the place of the key
+ * with the least count
  */
 
 static void
@@ -359,7 +365,10 @@ ngx_mcds_topk_decay(ngx_mcds_topk_t *topk, ngx_uint_t shift,
         topk->total -= topk->total >> shift;
         topk->floor -= topk->floor >> shift;
 
-        /* the decay keeps the order of counts, so the heap stays valid */
+        /*
+         * the decay keeps the order of the keys' counts, so the heap stays
+         * valid
+         */
 
         for (i = 0; i < topk->n; i++) {
             ranked = &topk->ranked[i];
@@ -389,8 +398,8 @@ ngx_mcds_topk_sort(ngx_mcds_topk_t *topk, ngx_mcds_ranked_t **order,
 
 
 /*
- * keys with equal counts are in the order of their texts, so that all hosts
- * agree
+ * compares the counts of two keys; keys with equal counts are in the order of
+ * their texts, so that all hosts agree
  */
 
 static int ngx_libc_cdecl

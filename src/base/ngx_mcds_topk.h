@@ -25,15 +25,19 @@
 #include "ngx_mcds.h"
 
 
-/* the maximum number of watched keys; so many fit into an item of 1 MB */
+/*
+ * the maximum number of keys that a summary watches; so many fit into an item
+ * of 1 MB
+ */
 #define NGX_MCDS_TOPK_MAX         3000
 
-/* a longer key is not watched; bytes */
+/* the longest key that a summary watches, in bytes */
 #define NGX_MCDS_TOPK_KEY         255
 
 
 /*
- * The stored format.  All numbers are little-endian and unsigned.
+ * The stored format of a summary of the most frequent keys.  All numbers are
+ * little-endian and unsigned.
  *
  *   at  size
  *    0     4  magic, "MCDT"
@@ -52,7 +56,7 @@
 
 #define NGX_MCDS_TOPK_HEADER      32
 
-/* the maximum size of a key in the stored format */
+/* the maximum size of a key in the stored format of a summary */
 #define NGX_MCDS_TOPK_RANKED      (8 + 8 + 1 + NGX_MCDS_TOPK_KEY)
 
 
@@ -62,9 +66,9 @@ typedef struct {
     uint64_t               value;    /* the last value noted with the key */
     uint64_t               noted;    /* when the value was noted; 0: never */
     uint32_t               hash;
-    uint32_t               next;     /* index of the next in the bucket, plus 1;
-                                        or 0 */
-    uint32_t               place;    /* index in the heap */
+    uint32_t               next;     /* number of the next key in the bucket,
+                                        from 1; 0: none */
+    uint32_t               place;    /* position of the key in the heap */
     uint32_t               len;
     u_char                 data[NGX_MCDS_TOPK_KEY + 1];
 } ngx_mcds_ranked_t;
@@ -76,9 +80,9 @@ typedef struct {
     ngx_uint_t             n;
     ngx_uint_t             max;
     ngx_uint_t             mask;
-    ngx_mcds_ranked_t     *ranked;   /* n of them, in no order */
-    uint32_t              *heap;     /* indexes in ranked, the least count
-                                        first */
+    ngx_mcds_ranked_t     *ranked;   /* the n watched keys, in no order */
+    uint32_t              *heap;     /* a heap of indexes in ranked, the key
+                                        with the least count first */
     uint32_t              *buckets;
 } ngx_mcds_topk_t;
 
@@ -91,13 +95,14 @@ typedef struct {
 ngx_mcds_topk_t *ngx_mcds_topk_create(ngx_uint_t max, ngx_log_t *log);
 
 
-/* Removes all keys and counts. */
+/* Removes all keys and counts from the summary. */
 
 void ngx_mcds_topk_reset(ngx_mcds_topk_t *topk);
 
 
 /*
- * Adds count to the key, of 1 to NGX_MCDS_TOPK_KEY bytes, which is copied.
+ * Adds count to the count of the key, of 1 to NGX_MCDS_TOPK_KEY bytes, which is
+ * copied.
  */
 
 void ngx_mcds_topk_add(ngx_mcds_topk_t *topk, ngx_str_t *key,
@@ -105,24 +110,28 @@ void ngx_mcds_topk_add(ngx_mcds_topk_t *topk, ngx_str_t *key,
 
 
 /*
- * Notes a value of a key, if the key is watched.  An older note is replaced.
- * Of two notes at about the same time the larger value stays, since their order
- * is unknown.  time: milliseconds, not 0.  Notes are neither stored nor merged.
+ * Notes a value of a key, if the summary watches the key.  An older note is
+ * replaced.  Of two notes at about the same time the larger value stays, since
+ * their order is unknown.  time: milliseconds, not 0.  Notes are neither stored
+ * nor merged.
  */
 
 void ngx_mcds_topk_note(ngx_mcds_topk_t *topk, ngx_str_t *key,
     uint64_t value, uint64_t time);
 
 
-/* Adds the counts of "from" to "to"; "from" does not change. */
+/*
+ * Adds the counts of the summary "from" to those of "to"; "from" does not
+ * change.
+ */
 
 void ngx_mcds_topk_merge(ngx_mcds_topk_t *to, ngx_mcds_topk_t *from);
 
 
 /*
- * Reduces all counts and errors by 1 / 2^shift, so many times, so that recent
- * counts weigh more than old ones; the order of keys stays.  A number below
- * 2^shift does not decrease any further.
+ * Reduces all counts and errors of the summary by 1 / 2^shift, so many times,
+ * so that recent counts weigh more than old ones; the order of keys stays.  A
+ * number below 2^shift does not decrease any further.
  */
 
 void ngx_mcds_topk_decay(ngx_mcds_topk_t *topk, ngx_uint_t shift,
@@ -130,8 +139,8 @@ void ngx_mcds_topk_decay(ngx_mcds_topk_t *topk, ngx_uint_t shift,
 
 
 /*
- * Fills order with the keys, the highest count first.  order has room for
- * topk->n keys.  Returns the smaller of topk->n and max.
+ * Fills order with the keys of the summary, the highest count first.  order has
+ * room for topk->n keys.  Returns the smaller of topk->n and max.
  */
 
 ngx_uint_t ngx_mcds_topk_sort(ngx_mcds_topk_t *topk,
@@ -139,8 +148,9 @@ ngx_uint_t ngx_mcds_topk_sort(ngx_mcds_topk_t *topk,
 
 
 /*
- * Encodes the most frequent keys, as many as fit into size bytes.  The value
- * has room for two more bytes.  Returns NULL if out of memory.
+ * Encodes the most frequent keys of the summary, as many as fit into size
+ * bytes.  The value has room for two more bytes.  Returns NULL if out of
+ * memory.
  */
 
 ngx_mcds_value_t *ngx_mcds_topk_encode(ngx_mcds_topk_t *topk,
@@ -148,8 +158,9 @@ ngx_mcds_value_t *ngx_mcds_topk_encode(ngx_mcds_topk_t *topk,
 
 
 /*
- * Adds a stored summary to this one.  Returns NGX_OK; NGX_DECLINED if the data
- * is malformed, with the summary unchanged; or NGX_ERROR if out of memory.
+ * Adds a stored summary of keys to this one.  Returns NGX_OK; NGX_DECLINED if
+ * the data is malformed, with the summary unchanged; or NGX_ERROR if out of
+ * memory.
  */
 
 ngx_int_t ngx_mcds_topk_decode(ngx_mcds_topk_t *topk, u_char *data,
