@@ -12,9 +12,9 @@
 
 
 /*
- * memcached takes a time of more than 30 days as seconds since the epoch: this
- * one is in the past.  A negative time means the same, but proxies and other
- * stores refuse it.
+ * A time to live that is already over: memcached takes more than 30 days as
+ * seconds since the epoch, and this number of seconds is in the past.  A
+ * negative time to live means the same, but proxies and other stores refuse it.
  */
 
 #define NGX_MCDS_PASSED           (NGX_MCDS_MAX_TTL + 1)
@@ -96,7 +96,7 @@ ngx_mcds_classic_encode(u_char *buf, ngx_mcds_cmd_t *cmd)
         p = ngx_mcds_encode_literal(buf, "stats");
         break;
 
-    default: /* NGX_MCDS_GET_VERSION */
+    default: /* the command NGX_MCDS_GET_VERSION */
         p = ngx_mcds_encode_literal(buf, "version");
         break;
     }
@@ -175,7 +175,7 @@ ngx_mcds_classic_words(ngx_mcds_cmd_t *cmd)
     case NGX_MCDS_STATS:
         return NGX_MCDS_WORD_STAT|NGX_MCDS_WORD_END|NGX_MCDS_WORD_ERROR;
 
-    default: /* NGX_MCDS_GET_VERSION */
+    default: /* the command NGX_MCDS_GET_VERSION */
         return NGX_MCDS_WORD_VERSION;
     }
 }

@@ -28,7 +28,7 @@ static ngx_int_t ngx_mcds_classic_parse_stat(ngx_mcds_reply_t *reply,
     u_char *p, u_char *last);
 
 
-/* replies that are a whole line */
+/* the replies of the classic protocol that consist of one word */
 
 static ngx_mcds_classic_word_t  ngx_mcds_classic_table[] = {
     { ngx_string("END"), NGX_MCDS_WORD_END, NGX_MCDS_NOT_FOUND },
@@ -180,7 +180,10 @@ ngx_mcds_classic_parse_number(ngx_mcds_reply_t *reply, u_char *p,
 }
 
 
-/* the value is the rest of the line, and may be empty */
+/*
+ * Parses a line of the reply to "stats".  The value is the rest of the line,
+ * and may be empty.
+ */
 
 static ngx_int_t
 ngx_mcds_classic_parse_stat(ngx_mcds_reply_t *reply, u_char *p, u_char *last)

@@ -18,14 +18,15 @@
 #define ngx_mcds_encode_literal(p, s)  ngx_cpymem(p, s, sizeof(s) - 1)
 
 
-/* Copies the key, and returns the end of the copy. */
+/* Copies the key into a command line, and returns the end of the copy. */
 
 u_char *ngx_mcds_encode_key(u_char *p, ngx_str_t *key);
 
 
 /*
- * Looks for a whole line at b->pos, without consuming it.  NGX_OK: *last is the
- * CRLF at its end.  NGX_AGAIN and NGX_ERROR are as with ngx_mcds_parse().
+ * Looks for a whole line of a reply at b->pos, without consuming it.  NGX_OK:
+ * *last is the CRLF at its end.  NGX_AGAIN and NGX_ERROR are as with
+ * ngx_mcds_parse().
  */
 
 ngx_int_t ngx_mcds_parse_line(ngx_mcds_reply_t *reply, ngx_buf_t *b,
@@ -33,8 +34,8 @@ ngx_int_t ngx_mcds_parse_line(ngx_mcds_reply_t *reply, ngx_buf_t *b,
 
 
 /*
- * Clears the reply, and sets reply->text to the part of the line that is safe
- * to log.  Always returns NGX_ERROR.
+ * Handles a reply that is malformed: clears the reply, and sets reply->text to
+ * the part of the line that is safe to log.  Always returns NGX_ERROR.
  */
 
 ngx_int_t ngx_mcds_parse_failed(ngx_mcds_reply_t *reply, u_char *p,
@@ -51,17 +52,17 @@ ngx_int_t ngx_mcds_parse_words(ngx_mcds_reply_t *reply, u_char *p,
 
 
 /*
- * Parses a key at p, up to a space or last.  Returns its end, or NULL if the
- * key is malformed.
+ * Parses a key at p in a reply, up to a space or last.  Returns the end of the
+ * key, or NULL if it is malformed.
  */
 
 u_char *ngx_mcds_parse_key(ngx_str_t *key, u_char *p, u_char *last);
 
 
 /*
- * Parses a decimal number of at most max at p, without a sign and without
- * leading zeros.  Returns the first byte that is not a digit, which the caller
- * has to check, or NULL if there is no such number.
+ * Parses a decimal number of at most max at p in a reply, without a sign and
+ * without leading zeros.  Returns the first byte that is not a digit, which the
+ * caller has to check, or NULL if there is no such number.
  */
 
 u_char *ngx_mcds_parse_decimal(uint64_t *number, uint64_t max, u_char *p,

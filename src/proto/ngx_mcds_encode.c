@@ -21,7 +21,8 @@ ngx_mcds_encode(u_char *buf, ngx_mcds_cmd_t *cmd)
     ngx_uint_t   want;
 
     /*
-     * memcached answers CLIENT_ERROR to a flag that the command does not have
+     * request only fields that the command has: memcached answers CLIENT_ERROR
+     * to any other flag
      */
 
     switch (cmd->verb) {
@@ -77,7 +78,7 @@ ngx_mcds_encode(u_char *buf, ngx_mcds_cmd_t *cmd)
     case NGX_MCDS_STATS:
         return ngx_mcds_encode_literal(buf, "stats" CRLF);
 
-    default: /* NGX_MCDS_GET_VERSION */
+    default: /* the command NGX_MCDS_GET_VERSION */
         return ngx_mcds_encode_literal(buf, "version" CRLF);
     }
 
@@ -116,8 +117,8 @@ ngx_mcds_encode_store(u_char *p, ngx_mcds_cmd_t *cmd)
     if (cmd->verb == NGX_MCDS_APPEND) {
 
         /*
-         * memcached ignores T here: an append keeps the time to live of the
-         * item
+         * memcached ignores the flag T of an append, which keeps the time to
+         * live of the item
          */
 
         return ngx_mcds_encode_literal(p, " MA");
@@ -153,8 +154,8 @@ ngx_mcds_encode_arithmetic(u_char *p, ngx_mcds_cmd_t *cmd)
     if (!cmd->update) {
 
         /*
-         * without N a missing counter is not created; N0 creates one that never
-         * expires
+         * without the flag N, memcached does not create a missing counter; N0
+         * creates one that never expires
          */
 
         p = ngx_mcds_encode_literal(p, " N");

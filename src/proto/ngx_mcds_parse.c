@@ -10,16 +10,20 @@
 #include "ngx_mcds_key.h"
 
 
-/* the length of the excerpt of a malformed line that is logged */
+/* the maximum length of the excerpt of a malformed line that is logged */
 #define NGX_MCDS_MAX_TEXT         128
 
-/* the largest number in a version; memcached's numbers are far below */
+/*
+ * the largest number in the version of a server; memcached's numbers are far
+ * below
+ */
 #define NGX_MCDS_MAX_VERSION      1000000
 
 /*
- * Flags that the client did not request: memcached adds them to an item that
- * another client has marked as stale (md with I) or is about to recache (mg
- * with N or R), protocol.txt, "Meta Get".  They are accepted and ignored.
+ * Flags of a reply that the client did not request: memcached adds them to an
+ * item that another client has marked as stale (md with I) or is about to
+ * recache (mg with N or R), protocol.txt, "Meta Get".  The flags are accepted
+ * and ignored.
  */
 
 #define NGX_MCDS_WON              0x0100
@@ -67,7 +71,7 @@ ngx_mcds_parse(ngx_mcds_reply_t *reply, ngx_buf_t *b)
     p = b->pos;
     last = end;
 
-    /* memcached before 1.6.18 may leave one space at the end */
+    /* memcached before 1.6.18 may leave one space at the end of a line */
 
     if (last > p && last[-1] == ' ') {
         last--;
@@ -142,7 +146,10 @@ ngx_mcds_parse_meta(ngx_mcds_reply_t *reply, u_char *p, u_char *last)
             return NGX_ERROR;
         }
 
-        /* INT64_MAX, as the caller adds the length of a CRLF */
+        /*
+         * the length of a value is at most INT64_MAX, as the caller adds the
+         * length of a CRLF
+         */
 
         p = ngx_mcds_parse_decimal(&n, INT64_MAX, p + 1, last);
         if (p == NULL) {
@@ -376,7 +383,10 @@ ngx_mcds_parse_ttl(int64_t *ttl, u_char *p, u_char *last)
 }
 
 
-/* the format in which the opaque was sent: lower case, no leading zeros */
+/*
+ * Parses the opaque of a reply, in the format in which it was sent: lower case,
+ * no leading zeros.
+ */
 
 static u_char *
 ngx_mcds_parse_hex(uint32_t *number, u_char *p, u_char *last)
@@ -414,7 +424,10 @@ ngx_mcds_parse_hex(uint32_t *number, u_char *p, u_char *last)
 }
 
 
-/* stops at the first byte that is not a digit, which the caller has to check */
+/*
+ * Parses a decimal number, and stops at the first byte that is not a digit,
+ * which the caller has to check.
+ */
 
 u_char *
 ngx_mcds_parse_decimal(uint64_t *number, uint64_t max, u_char *p,
@@ -480,7 +493,7 @@ ngx_mcds_parse_failed(ngx_mcds_reply_t *reply, u_char *p, u_char *last)
 }
 
 
-/* the excerpt ends before the first control character */
+/* Takes the excerpt of a malformed line, up to the first control character. */
 
 static void
 ngx_mcds_parse_excerpt(ngx_str_t *text, u_char *p, u_char *last)
@@ -510,8 +523,8 @@ ngx_mcds_parse_number(u_char *data, size_t len, uint64_t *number)
     last = data + len;
 
     /*
-     * a program may have stored leading zeros: memcached increments such a
-     * value
+     * the value of a counter may have leading zeros, stored by another program:
+     * memcached increments such a value
      */
 
     p = ngx_mcds_parse_digits(&n, data, last);
@@ -552,7 +565,10 @@ ngx_mcds_version_at_least(ngx_str_t *text, ngx_uint_t major,
     p = text->data;
     last = text->data + text->len;
 
-    /* the first part that differs decides, but all parts must be well-formed */
+    /*
+     * the first part of the version that differs decides, but all parts must be
+     * well-formed
+     */
 
     rc = NGX_AGAIN;
 

@@ -16,30 +16,40 @@
 #include "ngx_mcds.h"
 
 
-/* the longest line of a reply, without its LF; memcached's lines are shorter */
+/*
+ * the longest line of a server's reply, without its LF; memcached's lines are
+ * shorter
+ */
 #define NGX_MCDS_MAX_LINE         2048
 
-/* the longest command line, without the value and its CRLF */
+/*
+ * the longest command line that is sent to a server, without the value and its
+ * CRLF
+ */
 #define NGX_MCDS_MAX_COMMAND      512
 
 
 typedef enum {
     NGX_MCDS_GET = 0,             /* mg */
-    NGX_MCDS_SET,                 /* ms: store in any case */
-    NGX_MCDS_ADD,                 /* ms ME: store only if the key is absent */
-    NGX_MCDS_APPEND,              /* ms MA: append, only if the key exists */
-    NGX_MCDS_INCR,                /* ma: add delta, or create with initial */
-    NGX_MCDS_DECR,                /* ma MD: never falls below 0 */
+    NGX_MCDS_SET,                 /* ms: store the value in any case */
+    NGX_MCDS_ADD,                 /* ms ME: store the value only if the key is
+                                     absent */
+    NGX_MCDS_APPEND,              /* ms MA: append to the value, only if the key
+                                     exists */
+    NGX_MCDS_INCR,                /* ma: add delta to a counter, or create it
+                                     with initial */
+    NGX_MCDS_DECR,                /* ma MD: subtract from a counter, which never
+                                     falls below 0 */
     NGX_MCDS_DELETE,              /* md */
-    NGX_MCDS_TOUCH,               /* mg T: set the time to live */
+    NGX_MCDS_TOUCH,               /* mg T: set the time to live of an item */
     NGX_MCDS_NOOP,                /* mn */
     NGX_MCDS_GET_VERSION,         /* version */
-    NGX_MCDS_STATS                /* stats: with the classic replies in both
-                                     protocols */
+    NGX_MCDS_STATS                /* the command stats, which has the classic
+                                     replies in both protocols */
 } ngx_mcds_verb_e;
 
 
-/* 1 if the value follows the command line */
+/* 1 if the value follows the line of the command, as with a store */
 
 #define ngx_mcds_verb_stores(verb)                                            \
     ((verb) == NGX_MCDS_SET                                                   \
@@ -47,72 +57,80 @@ typedef enum {
      || (verb) == NGX_MCDS_APPEND)
 
 
-/* the fields that a command requests, and the fields that a reply has */
+/* the fields of an item that a command requests, and that a reply has */
 
-#define NGX_MCDS_VALUE            0x01    /* v: the value */
-#define NGX_MCDS_CAS              0x02    /* c: the CAS value, 64 bits */
-#define NGX_MCDS_TTL              0x04    /* t: seconds left, -1: does not
-                                             expire */
-#define NGX_MCDS_FLAGS            0x08    /* f: the client flags */
-#define NGX_MCDS_OPAQUE           0x10    /* O, in a reply only */
-#define NGX_MCDS_KEY              0x20    /* k, in a reply only */
+#define NGX_MCDS_VALUE            0x01    /* flag v: the value */
+#define NGX_MCDS_CAS              0x02    /* flag c: the CAS value, 64 bits */
+#define NGX_MCDS_TTL              0x04    /* flag t: seconds left; -1: the item
+                                             does not expire */
+#define NGX_MCDS_FLAGS            0x08    /* flag f: the client flags */
+#define NGX_MCDS_OPAQUE           0x10    /* flag O: the opaque, in a reply
+                                             only */
+#define NGX_MCDS_KEY              0x20    /* flag k: the key, in a reply only */
 
 
 typedef struct {
-    ngx_uint_t    verb;           /* ngx_mcds_verb_e */
-    ngx_uint_t    want;           /* NGX_MCDS_VALUE | ... */
+    ngx_uint_t    verb;           /* the command, of ngx_mcds_verb_e */
+    ngx_uint_t    want;           /* requested fields, NGX_MCDS_VALUE | ... */
 
     ngx_str_t     key;            /* a valid key, see ngx_mcds_key.h */
     uint32_t      opaque;
 
     /*
-     * Seconds, at most NGX_MCDS_MAX_TTL, or a time since the epoch; 0: no
-     * expiry.  SET, ADD and TOUCH send it as T; INCR and DECR as N, for a
-     * counter that they create.  Other commands do not use it.
+     * The time to live: seconds, at most NGX_MCDS_MAX_TTL, or a time since the
+     * epoch; 0: no expiry.  SET, ADD and TOUCH send it as T; INCR and DECR as
+     * N, for a counter that they create.  Other commands do not use it.
      */
     uint32_t      ttl;
 
-    uint64_t      cas;            /* SET, DELETE, INCR and DECR with update:
-                                     only if the item has this CAS value; 0:
-                                     any */
-    uint64_t      initial;        /* INCR, DECR: J, the initial value */
-    uint64_t      delta;          /* INCR, DECR: D, the amount */
+    /*
+     * The CAS value that the item must have, for SET, DELETE, INCR and DECR
+     * with update; 0: any value.
+     */
+    uint64_t      cas;
 
-    uint32_t      flags;          /* SET, ADD: the client flags */
-    size_t        len;            /* SET, ADD, APPEND: bytes of the value */
+    uint64_t      initial;        /* J of INCR, DECR: the initial value */
+    uint64_t      delta;          /* D of INCR, DECR: the amount */
 
-    unsigned      update:1;       /* INCR, DECR: only an existing counter;
-                                     initial and ttl are unused */
+    uint32_t      flags;          /* client flags, for SET and ADD */
+    size_t        len;            /* bytes of the value, for SET, ADD and
+                                     APPEND */
+
+    unsigned      update:1;       /* INCR and DECR change only a counter that
+                                     exists; initial and ttl are unused */
 } ngx_mcds_cmd_t;
 
 
 typedef struct {
-    ngx_uint_t    rc;             /* ngx_mcds_rc_e */
-    ngx_uint_t    has;            /* NGX_MCDS_VALUE | ... */
+    ngx_uint_t    rc;             /* the result, of ngx_mcds_rc_e */
+    ngx_uint_t    has;            /* fields in the reply, NGX_MCDS_VALUE |
+                                     ... */
 
-    size_t        len;            /* length of the value, if there is one */
+    size_t        len;            /* length of the value, if the reply has
+                                     one */
     uint64_t      cas;
     int64_t       ttl;
     uint32_t      flags;
     uint32_t      opaque;
 
     /*
-     * Slices of the parsed buffer.  key is the echoed key.  text is the version
-     * of a VERSION reply, the text after an error word, or the number.
+     * Slices of the parsed buffer.  key is the key that the server echoes. text
+     * is the version in a reply to "version", the text after an error word, or
+     * the number.
      */
     ngx_str_t     key;
     ngx_str_t     text;
 
-    unsigned      noop:1;         /* reply to NOOP: MN */
-    unsigned      version:1;      /* reply to GET_VERSION */
-    unsigned      number:1;       /* classic: the line is a number */
-    unsigned      stat:1;         /* classic: one line of STATS; key is its
-                                     name, text its value */
+    unsigned      noop:1;         /* reply to the command NOOP: MN */
+    unsigned      version:1;      /* reply to the command GET_VERSION */
+    unsigned      number:1;       /* the classic reply is a number */
+    unsigned      stat:1;         /* one line of the classic reply to "stats";
+                                     key is its name, text its value */
 } ngx_mcds_reply_t;
 
 
 /*
- * Writes the command line and its CRLF into buf, which has room for
+ * Writes the line of a meta command and its CRLF into buf, which has room for
  * NGX_MCDS_MAX_COMMAND bytes.  The caller sends the value of SET, ADD and
  * APPEND, and its CRLF, after the line.  All commands but NOOP, STATS and
  * GET_VERSION request their opaque and key to be echoed.  Returns the end.
@@ -179,22 +197,27 @@ ngx_int_t ngx_mcds_parse(ngx_mcds_reply_t *reply, ngx_buf_t *b);
 #define NGX_MCDS_WORD_ERROR       0x1000
 
 
-/* Writes the command line, as ngx_mcds_encode() does. */
+/*
+ * Writes the line of a classic command, as ngx_mcds_encode() does for a meta
+ * command.
+ */
 
 u_char *ngx_mcds_classic_encode(u_char *buf, ngx_mcds_cmd_t *cmd);
 
 
 /*
- * Returns the replies that the command may get, as a mask of NGX_MCDS_WORD_*.
+ * Returns the replies that the command may get in the classic protocol, as a
+ * mask of NGX_MCDS_WORD_*.
  */
 
 ngx_uint_t ngx_mcds_classic_words(ngx_mcds_cmd_t *cmd);
 
 
 /*
- * Parses one line of a reply, as ngx_mcds_parse() does, and accepts only the
- * replies in words.  Errors of the server are always accepted, the error about
- * a value that is no number only if words has NGX_MCDS_WORD_NUMBER.
+ * Parses one line of a reply of the classic protocol, as ngx_mcds_parse() does
+ * for meta commands, and accepts only the replies in words.  Errors of the
+ * server are always accepted, the error about a value that is no number only if
+ * words has NGX_MCDS_WORD_NUMBER.
  *
  * A reply with a value has its key and flags, and its CAS value if the command
  * requested it.  reply->len bytes, CRLF, "END" and CRLF follow, which the
@@ -217,8 +240,8 @@ ngx_int_t ngx_mcds_parse_number(u_char *data, size_t len, uint64_t *number);
 
 
 /*
- * Compares a version such as "1.6.18" (any text may follow) with
- * major.minor.patch.  Returns NGX_OK if the version is at least that,
+ * Compares the version of a server, such as "1.6.18" (any text may follow),
+ * with major.minor.patch.  Returns NGX_OK if the version is at least that,
  * NGX_DECLINED if it is older, NGX_ERROR if the text is no version.
  */
 
